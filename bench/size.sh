@@ -1,0 +1,98 @@
+#!/bin/sh
+# Index size, hybrid beside btree, over eight key sets.
+#
+#   bench/size.sh [ROWS]        uses libpq's variables (PGHOST, PGPORT, ...)
+#
+# Each set is loaded in random order into a table that has both indexes from
+# the start (the ascending one in ascending order), so both see the same
+# entries in the same order.  Text keys come from KEYS_DIR/{emails,titles,paths}.txt.gz,
+# by default the samples in test/data.  Sizes are whole files, whatever lies in
+# the dynamic stage and on the free list included.
+set -eu
+
+rows=${1:-1000000}
+here=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
+keys=${KEYS_DIR:-$here/test/data}
+out=${SIZE_CSV:-}
+PSQL="psql -X -q -v ON_ERROR_STOP=1 -At"
+
+$PSQL <<SQL
+CREATE EXTENSION IF NOT EXISTS hybridindex;
+DROP SCHEMA IF EXISTS hybrid_size CASCADE;
+CREATE SCHEMA hybrid_size;
+CREATE TABLE hybrid_size.result (n serial, name text, entries bigint, btree bigint,
+	btree_reindexed bigint, hybrid bigint, hybrid_merged bigint, hybrid_reindexed bigint);
+SQL
+
+# NAME  COLUMN-DEFINITIONS  INDEX-COLUMNS  SELECT
+measure() {
+	name=$1 defs=$2 cols=$3 query=$4
+	echo "loading $name" >&2
+	$PSQL <<SQL
+SET search_path = hybrid_size, public;
+SET client_min_messages = warning;
+DROP TABLE IF EXISTS t;
+CREATE TABLE t ($defs);
+CREATE INDEX t_btree ON t USING btree ($cols);
+CREATE INDEX t_hybrid ON t USING hybrid ($cols);
+SELECT setseed(0.5);
+INSERT INTO t $query;
+SQL
+	# let the background merges that the load asked for come to an end
+	for i in $(seq 1 600); do
+		running=$($PSQL -c "SELECT merge_running FROM hybrid_index_stats('hybrid_size.t_hybrid')")
+		[ "$running" = f ] && break
+		sleep 0.1
+	done
+	$PSQL <<SQL
+SET search_path = hybrid_size, public;
+INSERT INTO result (name, entries, btree, hybrid)
+	SELECT '$name', (SELECT count(*) FROM t), pg_relation_size('t_btree'), pg_relation_size('t_hybrid');
+SELECT hybrid_merge('t_hybrid') \g /dev/null
+UPDATE result SET hybrid_merged = pg_relation_size('t_hybrid') WHERE name = '$name';
+SELECT hybrid_index_check('t_hybrid') \g /dev/null
+REINDEX INDEX t_btree;
+REINDEX INDEX t_hybrid;
+UPDATE result SET btree_reindexed = pg_relation_size('t_btree'),
+	hybrid_reindexed = pg_relation_size('t_hybrid') WHERE name = '$name';
+DROP TABLE t;
+SQL
+}
+
+text_set() {
+	[ -r "$keys/$1.txt.gz" ] || { echo "skipping $1: no $keys/$1.txt.gz" >&2; return 0; }
+	echo "DROP TABLE IF EXISTS hybrid_size.raw; CREATE UNLOGGED TABLE hybrid_size.raw (k text)" | $PSQL
+	zcat "$keys/$1.txt.gz" | sed 's/\\/\\\\/g' | $PSQL -c "COPY hybrid_size.raw FROM STDIN"
+	measure "$1" 'k text COLLATE "C"' 'k' "SELECT k FROM (SELECT k FROM raw ORDER BY random() LIMIT $rows) s"
+}
+
+g="generate_series(1, $rows)"
+measure 'random int8' 'k int8' 'k' "SELECT ((random() * 9007199254740992)::int8 << 10) # (random() * 1024)::int8 FROM $g"
+measure 'ascending int8' 'k int8' 'k' "SELECT i FROM $g i"
+measure 'random uuid' 'k uuid' 'k' "SELECT md5(random()::text || i)::uuid FROM $g i"
+text_set emails
+text_set titles
+text_set paths
+measure '1000 distinct int4' 'k int4' 'k' "SELECT (random() * 999)::int4 FROM $g"
+measure 'order line (w, d, o, n)' 'w int4, d int4, o int4, n int4' 'w, d, o, n' \
+	"SELECT w, d, o, n FROM generate_series(1, greatest(1, $rows / 100000)) w, generate_series(1, 10) d, generate_series(1, 1000) o, generate_series(1, 10) n ORDER BY random()"
+
+psql -X -q -P footer=off <<SQL
+SET search_path = hybrid_size, public;
+SELECT name AS "key set", entries,
+	round(btree::numeric / entries, 1) AS "btree B/entry",
+	round(btree_reindexed::numeric / entries, 1) AS "btree REINDEX",
+	round(hybrid::numeric / entries, 1) AS "hybrid B/entry",
+	round(hybrid_merged::numeric / entries, 1) AS "hybrid merged",
+	round(hybrid_reindexed::numeric / entries, 1) AS "hybrid REINDEX",
+	round(hybrid::numeric / btree, 3) AS "hybrid/btree",
+	round(hybrid::numeric / btree_reindexed, 3) AS "hybrid/REINDEX"
+FROM result ORDER BY n;
+SELECT 'geometric mean' AS "key sets",
+	round(exp(avg(ln(hybrid::numeric / btree))), 3) AS "hybrid/btree",
+	round(exp(avg(ln(hybrid::numeric / btree_reindexed))), 3) AS "hybrid/btree REINDEX",
+	round(exp(avg(ln(hybrid_reindexed::numeric / btree_reindexed))), 3) AS "both REINDEXed"
+FROM result;
+SQL
+[ -z "$out" ] || $PSQL -c "COPY (SELECT * FROM hybrid_size.result ORDER BY n) TO STDOUT WITH CSV HEADER" > "$out"
+$PSQL -c "SET client_min_messages = warning; DROP SCHEMA hybrid_size CASCADE"

@@ -1,0 +1,629 @@
+/* hybridindex--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION hybridindex" to load this file. \quit
+
+CREATE FUNCTION hybridhandler(internal) RETURNS index_am_handler
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
+COMMENT ON FUNCTION hybridhandler(internal) IS
+'hybrid index access method handler';
+
+CREATE ACCESS METHOD hybrid TYPE INDEX HANDLER hybridhandler;
+
+COMMENT ON ACCESS METHOD hybrid IS
+'dual-stage compressed ordered index access method';
+
+--
+-- Key codecs: support function 7, how a type is stored in order-preserving
+-- form.  Types without one are stored as they are and compared by support
+-- function 1.
+--
+
+CREATE FUNCTION hybrid_codec_bool(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_char(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_oid(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_int2(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_int4(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_int8(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_money(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_pg_lsn(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_xid8(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_tid(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_macaddr(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_macaddr8(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_float4(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_float8(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_date(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_time(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_timestamp(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_timestamptz(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_text(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_text_pattern(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_bpchar_pattern(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_name(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_bytea(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_uuid(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+--
+-- Operator classes: btree's, under btree's names, with the same cross-type
+-- members.  Strategies 1-5 and support function 1 mean what they do there.
+-- Functions 2 to 4 are btree's as well.  bpchar goes without function 4:
+-- values that differ in trailing blanks are equal, but not in their bytes.
+--
+
+--
+-- Integers and other types stored as one
+--
+
+CREATE OPERATOR FAMILY integer_ops USING hybrid;
+
+CREATE OPERATOR CLASS int2_ops
+DEFAULT FOR TYPE int2 USING hybrid FAMILY integer_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btint2cmp(int2, int2),
+	FUNCTION 2 btint2sortsupport(internal),
+	FUNCTION 3 in_range(int2, int2, int2, bool, bool),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_int2(internal);
+
+CREATE OPERATOR CLASS int4_ops
+DEFAULT FOR TYPE int4 USING hybrid FAMILY integer_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btint4cmp(int4, int4),
+	FUNCTION 2 btint4sortsupport(internal),
+	FUNCTION 3 in_range(int4, int4, int4, bool, bool),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_int4(internal);
+
+CREATE OPERATOR CLASS int8_ops
+DEFAULT FOR TYPE int8 USING hybrid FAMILY integer_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btint8cmp(int8, int8),
+	FUNCTION 2 btint8sortsupport(internal),
+	FUNCTION 3 in_range(int8, int8, int8, bool, bool),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_int8(internal);
+
+ALTER OPERATOR FAMILY integer_ops USING hybrid ADD
+	OPERATOR 1 < (int2, int4), OPERATOR 2 <= (int2, int4),
+	OPERATOR 3 = (int2, int4),
+	OPERATOR 4 >= (int2, int4), OPERATOR 5 > (int2, int4),
+	FUNCTION 1 (int2, int4) btint24cmp(int2, int4),
+
+	OPERATOR 1 < (int2, int8), OPERATOR 2 <= (int2, int8),
+	OPERATOR 3 = (int2, int8),
+	OPERATOR 4 >= (int2, int8), OPERATOR 5 > (int2, int8),
+	FUNCTION 1 (int2, int8) btint28cmp(int2, int8),
+
+	OPERATOR 1 < (int4, int2), OPERATOR 2 <= (int4, int2),
+	OPERATOR 3 = (int4, int2),
+	OPERATOR 4 >= (int4, int2), OPERATOR 5 > (int4, int2),
+	FUNCTION 1 (int4, int2) btint42cmp(int4, int2),
+
+	OPERATOR 1 < (int4, int8), OPERATOR 2 <= (int4, int8),
+	OPERATOR 3 = (int4, int8),
+	OPERATOR 4 >= (int4, int8), OPERATOR 5 > (int4, int8),
+	FUNCTION 1 (int4, int8) btint48cmp(int4, int8),
+
+	OPERATOR 1 < (int8, int2), OPERATOR 2 <= (int8, int2),
+	OPERATOR 3 = (int8, int2),
+	OPERATOR 4 >= (int8, int2), OPERATOR 5 > (int8, int2),
+	FUNCTION 1 (int8, int2) btint82cmp(int8, int2),
+
+	OPERATOR 1 < (int8, int4), OPERATOR 2 <= (int8, int4),
+	OPERATOR 3 = (int8, int4),
+	OPERATOR 4 >= (int8, int4), OPERATOR 5 > (int8, int4),
+	FUNCTION 1 (int8, int4) btint84cmp(int8, int4),
+
+	FUNCTION 3 (int2, int4) in_range(int2, int2, int4, bool, bool),
+	FUNCTION 3 (int2, int8) in_range(int2, int2, int8, bool, bool),
+	FUNCTION 3 (int4, int2) in_range(int4, int4, int2, bool, bool),
+	FUNCTION 3 (int4, int8) in_range(int4, int4, int8, bool, bool);
+
+CREATE OPERATOR CLASS bool_ops
+DEFAULT FOR TYPE bool USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btboolcmp(bool, bool),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_bool(internal);
+
+CREATE OPERATOR CLASS char_ops
+DEFAULT FOR TYPE "char" USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btcharcmp("char", "char"),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_char(internal);
+
+CREATE OPERATOR CLASS oid_ops
+DEFAULT FOR TYPE oid USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btoidcmp(oid, oid),
+	FUNCTION 2 btoidsortsupport(internal),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_oid(internal);
+
+CREATE OPERATOR CLASS money_ops
+DEFAULT FOR TYPE money USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 cash_cmp(money, money),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_money(internal);
+
+CREATE OPERATOR CLASS pg_lsn_ops
+DEFAULT FOR TYPE pg_lsn USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 pg_lsn_cmp(pg_lsn, pg_lsn),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_pg_lsn(internal);
+
+CREATE OPERATOR CLASS xid8_ops
+DEFAULT FOR TYPE xid8 USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 xid8cmp(xid8, xid8),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_xid8(internal);
+
+CREATE OPERATOR CLASS tid_ops
+DEFAULT FOR TYPE tid USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 bttidcmp(tid, tid),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_tid(internal);
+
+CREATE OPERATOR CLASS macaddr_ops
+DEFAULT FOR TYPE macaddr USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 macaddr_cmp(macaddr, macaddr),
+	FUNCTION 2 macaddr_sortsupport(internal),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_macaddr(internal);
+
+CREATE OPERATOR CLASS macaddr8_ops
+DEFAULT FOR TYPE macaddr8 USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 macaddr8_cmp(macaddr8, macaddr8),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_macaddr8(internal);
+
+--
+-- Numbers
+--
+
+CREATE OPERATOR FAMILY float_ops USING hybrid;
+
+CREATE OPERATOR CLASS float4_ops
+DEFAULT FOR TYPE float4 USING hybrid FAMILY float_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btfloat4cmp(float4, float4),
+	FUNCTION 2 btfloat4sortsupport(internal),
+	FUNCTION 7 hybrid_codec_float4(internal);
+
+CREATE OPERATOR CLASS float8_ops
+DEFAULT FOR TYPE float8 USING hybrid FAMILY float_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btfloat8cmp(float8, float8),
+	FUNCTION 2 btfloat8sortsupport(internal),
+	FUNCTION 3 in_range(float8, float8, float8, bool, bool),
+	FUNCTION 7 hybrid_codec_float8(internal);
+
+ALTER OPERATOR FAMILY float_ops USING hybrid ADD
+	OPERATOR 1 < (float4, float8), OPERATOR 2 <= (float4, float8),
+	OPERATOR 3 = (float4, float8),
+	OPERATOR 4 >= (float4, float8), OPERATOR 5 > (float4, float8),
+	FUNCTION 1 (float4, float8) btfloat48cmp(float4, float8),
+
+	OPERATOR 1 < (float8, float4), OPERATOR 2 <= (float8, float4),
+	OPERATOR 3 = (float8, float4),
+	OPERATOR 4 >= (float8, float4), OPERATOR 5 > (float8, float4),
+	FUNCTION 1 (float8, float4) btfloat84cmp(float8, float4),
+
+	FUNCTION 3 (float4, float8) in_range(float4, float4, float8, bool, bool);
+
+CREATE OPERATOR CLASS numeric_ops
+DEFAULT FOR TYPE numeric USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 numeric_cmp(numeric, numeric),
+	FUNCTION 2 numeric_sortsupport(internal),
+	FUNCTION 3 in_range(numeric, numeric, numeric, bool, bool);
+
+--
+-- Date and time
+--
+
+CREATE OPERATOR FAMILY datetime_ops USING hybrid;
+
+CREATE OPERATOR CLASS date_ops
+DEFAULT FOR TYPE date USING hybrid FAMILY datetime_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 date_cmp(date, date),
+	FUNCTION 2 date_sortsupport(internal),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_date(internal);
+
+CREATE OPERATOR CLASS timestamp_ops
+DEFAULT FOR TYPE timestamp USING hybrid FAMILY datetime_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 timestamp_cmp(timestamp, timestamp),
+	FUNCTION 2 timestamp_sortsupport(internal),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_timestamp(internal);
+
+CREATE OPERATOR CLASS timestamptz_ops
+DEFAULT FOR TYPE timestamptz USING hybrid FAMILY datetime_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 timestamptz_cmp(timestamptz, timestamptz),
+	FUNCTION 2 timestamp_sortsupport(internal),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_timestamptz(internal);
+
+ALTER OPERATOR FAMILY datetime_ops USING hybrid ADD
+	OPERATOR 1 < (date, timestamp), OPERATOR 2 <= (date, timestamp),
+	OPERATOR 3 = (date, timestamp),
+	OPERATOR 4 >= (date, timestamp), OPERATOR 5 > (date, timestamp),
+	FUNCTION 1 (date, timestamp) date_cmp_timestamp(date, timestamp),
+
+	OPERATOR 1 < (date, timestamptz), OPERATOR 2 <= (date, timestamptz),
+	OPERATOR 3 = (date, timestamptz),
+	OPERATOR 4 >= (date, timestamptz), OPERATOR 5 > (date, timestamptz),
+	FUNCTION 1 (date, timestamptz) date_cmp_timestamptz(date, timestamptz),
+
+	OPERATOR 1 < (timestamp, date), OPERATOR 2 <= (timestamp, date),
+	OPERATOR 3 = (timestamp, date),
+	OPERATOR 4 >= (timestamp, date), OPERATOR 5 > (timestamp, date),
+	FUNCTION 1 (timestamp, date) timestamp_cmp_date(timestamp, date),
+
+	OPERATOR 1 < (timestamp, timestamptz), OPERATOR 2 <= (timestamp, timestamptz),
+	OPERATOR 3 = (timestamp, timestamptz),
+	OPERATOR 4 >= (timestamp, timestamptz), OPERATOR 5 > (timestamp, timestamptz),
+	FUNCTION 1 (timestamp, timestamptz) timestamp_cmp_timestamptz(timestamp, timestamptz),
+
+	OPERATOR 1 < (timestamptz, date), OPERATOR 2 <= (timestamptz, date),
+	OPERATOR 3 = (timestamptz, date),
+	OPERATOR 4 >= (timestamptz, date), OPERATOR 5 > (timestamptz, date),
+	FUNCTION 1 (timestamptz, date) timestamptz_cmp_date(timestamptz, date),
+
+	OPERATOR 1 < (timestamptz, timestamp), OPERATOR 2 <= (timestamptz, timestamp),
+	OPERATOR 3 = (timestamptz, timestamp),
+	OPERATOR 4 >= (timestamptz, timestamp), OPERATOR 5 > (timestamptz, timestamp),
+	FUNCTION 1 (timestamptz, timestamp) timestamptz_cmp_timestamp(timestamptz, timestamp),
+
+	FUNCTION 3 (date, interval) in_range(date, date, interval, bool, bool),
+	FUNCTION 3 (timestamp, interval) in_range(timestamp, timestamp, interval, bool, bool),
+	FUNCTION 3 (timestamptz, interval) in_range(timestamptz, timestamptz, interval, bool, bool);
+
+CREATE OPERATOR CLASS time_ops
+DEFAULT FOR TYPE time USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 time_cmp(time, time),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_time(internal);
+
+ALTER OPERATOR FAMILY time_ops USING hybrid ADD
+	FUNCTION 3 (time, interval) in_range(time, time, interval, bool, bool);
+
+CREATE OPERATOR CLASS timetz_ops
+DEFAULT FOR TYPE timetz USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 timetz_cmp(timetz, timetz),
+	FUNCTION 4 btequalimage(oid);
+
+ALTER OPERATOR FAMILY timetz_ops USING hybrid ADD
+	FUNCTION 3 (timetz, interval) in_range(timetz, timetz, interval, bool, bool);
+
+CREATE OPERATOR CLASS interval_ops
+DEFAULT FOR TYPE interval USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 interval_cmp(interval, interval),
+	FUNCTION 3 in_range(interval, interval, interval, bool, bool);
+
+--
+-- Strings; varchar is binary coercible to text and uses its classes
+--
+
+CREATE OPERATOR FAMILY text_ops USING hybrid;
+
+CREATE OPERATOR CLASS text_ops
+DEFAULT FOR TYPE text USING hybrid FAMILY text_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 bttextcmp(text, text),
+	FUNCTION 2 bttextsortsupport(internal),
+	FUNCTION 4 btvarstrequalimage(oid),
+	FUNCTION 7 hybrid_codec_text(internal);
+
+CREATE OPERATOR CLASS name_ops
+DEFAULT FOR TYPE name USING hybrid FAMILY text_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btnamecmp(name, name),
+	FUNCTION 2 btnamesortsupport(internal),
+	FUNCTION 4 btvarstrequalimage(oid),
+	FUNCTION 7 hybrid_codec_name(internal);
+
+CREATE OPERATOR CLASS varchar_ops
+FOR TYPE text USING hybrid FAMILY text_ops AS
+	STORAGE text;
+
+ALTER OPERATOR FAMILY text_ops USING hybrid ADD
+	OPERATOR 1 < (text, name), OPERATOR 2 <= (text, name),
+	OPERATOR 3 = (text, name),
+	OPERATOR 4 >= (text, name), OPERATOR 5 > (text, name),
+	FUNCTION 1 (text, name) bttextnamecmp(text, name),
+
+	OPERATOR 1 < (name, text), OPERATOR 2 <= (name, text),
+	OPERATOR 3 = (name, text),
+	OPERATOR 4 >= (name, text), OPERATOR 5 > (name, text),
+	FUNCTION 1 (name, text) btnametextcmp(name, text);
+
+CREATE OPERATOR CLASS bpchar_ops
+DEFAULT FOR TYPE bpchar USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 bpcharcmp(bpchar, bpchar),
+	FUNCTION 2 bpchar_sortsupport(internal);
+
+CREATE OPERATOR CLASS bytea_ops
+DEFAULT FOR TYPE bytea USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 byteacmp(bytea, bytea),
+	FUNCTION 2 bytea_sortsupport(internal),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_bytea(internal);
+
+CREATE OPERATOR CLASS bit_ops
+DEFAULT FOR TYPE bit USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 bitcmp(bit, bit),
+	FUNCTION 4 btequalimage(oid);
+
+CREATE OPERATOR CLASS varbit_ops
+DEFAULT FOR TYPE varbit USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 varbitcmp(varbit, varbit),
+	FUNCTION 4 btequalimage(oid);
+
+--
+-- Strings in byte order, whatever the collation: for LIKE
+--
+
+CREATE OPERATOR FAMILY text_pattern_ops USING hybrid;
+
+CREATE OPERATOR CLASS text_pattern_ops
+FOR TYPE text USING hybrid FAMILY text_pattern_ops AS
+	OPERATOR 1 ~<~, OPERATOR 2 ~<=~, OPERATOR 3 =, OPERATOR 4 ~>=~, OPERATOR 5 ~>~,
+	FUNCTION 1 bttext_pattern_cmp(text, text),
+	FUNCTION 2 bttext_pattern_sortsupport(internal),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_text_pattern(internal);
+
+CREATE OPERATOR CLASS varchar_pattern_ops
+FOR TYPE text USING hybrid FAMILY text_pattern_ops AS
+	STORAGE text;
+
+CREATE OPERATOR CLASS bpchar_pattern_ops
+FOR TYPE bpchar USING hybrid AS
+	OPERATOR 1 ~<~, OPERATOR 2 ~<=~, OPERATOR 3 =, OPERATOR 4 ~>=~, OPERATOR 5 ~>~,
+	FUNCTION 1 btbpchar_pattern_cmp(bpchar, bpchar),
+	FUNCTION 2 btbpchar_pattern_sortsupport(internal),
+	FUNCTION 7 hybrid_codec_bpchar_pattern(internal);
+
+--
+-- Other scalar types; cidr is binary coercible to inet
+--
+
+CREATE OPERATOR CLASS uuid_ops
+DEFAULT FOR TYPE uuid USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 uuid_cmp(uuid, uuid),
+	FUNCTION 2 uuid_sortsupport(internal),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 7 hybrid_codec_uuid(internal);
+
+CREATE OPERATOR FAMILY network_ops USING hybrid;
+
+CREATE OPERATOR CLASS inet_ops
+DEFAULT FOR TYPE inet USING hybrid FAMILY network_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 network_cmp(inet, inet),
+	FUNCTION 2 network_sortsupport(internal),
+	FUNCTION 4 btequalimage(oid);
+
+CREATE OPERATOR CLASS cidr_ops
+FOR TYPE inet USING hybrid FAMILY network_ops AS
+	STORAGE inet;
+
+CREATE OPERATOR CLASS enum_ops
+DEFAULT FOR TYPE anyenum USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 enum_cmp(anyenum, anyenum),
+	FUNCTION 4 btequalimage(oid);
+
+CREATE OPERATOR CLASS oidvector_ops
+DEFAULT FOR TYPE oidvector USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btoidvectorcmp(oidvector, oidvector),
+	FUNCTION 4 btequalimage(oid);
+
+--
+-- Composite types and documents
+--
+
+CREATE OPERATOR CLASS array_ops
+DEFAULT FOR TYPE anyarray USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btarraycmp(anyarray, anyarray);
+
+CREATE OPERATOR CLASS record_ops
+DEFAULT FOR TYPE record USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btrecordcmp(record, record);
+
+CREATE OPERATOR CLASS record_image_ops
+FOR TYPE record USING hybrid AS
+	OPERATOR 1 *<, OPERATOR 2 *<=, OPERATOR 3 *=, OPERATOR 4 *>=, OPERATOR 5 *>,
+	FUNCTION 1 btrecordimagecmp(record, record);
+
+CREATE OPERATOR CLASS range_ops
+DEFAULT FOR TYPE anyrange USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 range_cmp(anyrange, anyrange);
+
+CREATE OPERATOR CLASS multirange_ops
+DEFAULT FOR TYPE anymultirange USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 multirange_cmp(anymultirange, anymultirange);
+
+CREATE OPERATOR CLASS jsonb_ops
+DEFAULT FOR TYPE jsonb USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 jsonb_cmp(jsonb, jsonb);
+
+CREATE OPERATOR CLASS tsvector_ops
+DEFAULT FOR TYPE tsvector USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 tsvector_cmp(tsvector, tsvector);
+
+CREATE OPERATOR CLASS tsquery_ops
+DEFAULT FOR TYPE tsquery USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 tsquery_cmp(tsquery, tsquery);
+
+-- Inspection and maintenance functions
+
+CREATE FUNCTION hybrid_merge(index regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'hybrid_merge'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION hybrid_merge(regclass) IS
+'move all entries of a hybrid index''s dynamic stage to the static stage now; returns how many';
+
+CREATE FUNCTION hybrid_index_check(index regclass,
+	heapallindexed boolean DEFAULT false)
+RETURNS void
+AS 'MODULE_PATHNAME', 'hybrid_index_check'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hybrid_index_check(regclass, boolean) IS
+'raise an error if the structure of a hybrid index is damaged, or if a table row lacks its entry';
+
+CREATE FUNCTION hybrid_index_stats(index regclass,
+	OUT static_entries bigint,
+	OUT static_tombstones bigint,
+	OUT leaf_pages bigint,
+	OUT inner_pages bigint,
+	OUT static_bytes bigint,
+	OUT height integer,
+	OUT dynamic_entries bigint,
+	OUT delta_pages bigint,
+	OUT dynamic_bytes bigint,
+	OUT free_pages bigint,
+	OUT total_pages bigint,
+	OUT total_bytes bigint,
+	OUT bytes_per_entry double precision,
+	OUT merges bigint,
+	OUT merged_entries bigint,
+	OUT merge_running boolean,
+	OUT bloom_hits bigint,
+	OUT bloom_misses bigint,
+	OUT tree_memory bigint,
+	OUT tree_rebuilds bigint,
+	OUT tree_shared boolean)
+RETURNS record
+AS 'MODULE_PATHNAME', 'hybrid_index_stats'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hybrid_index_stats(regclass) IS
+'entries, pages and memory of both stages of a hybrid index';
+
+CREATE FUNCTION hybrid_merge_progress_list(
+	OUT dbid oid,
+	OUT relid oid,
+	OUT pid integer,
+	OUT entries_total bigint,
+	OUT entries_done bigint,
+	OUT steps bigint,
+	OUT started timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hybrid_merge_progress_list'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW hybrid_merge_progress AS
+SELECT d.datname, p.relid, p.pid, p.entries_total, p.entries_done, p.steps,
+	p.started
+FROM hybrid_merge_progress_list() p
+	LEFT JOIN pg_catalog.pg_database d ON d.oid = p.dbid;
+
+COMMENT ON VIEW hybrid_merge_progress IS
+'merges of hybrid indexes that are running, in all databases';
+
+-- Indexes that the caller may not look into or that are being built,
+-- temporary ones of other sessions, and unlogged ones on a standby are left
+-- out.
+CREATE VIEW hybrid_indexes AS
+WITH readable AS MATERIALIZED (
+	SELECT c.oid, n.nspname, t.relname AS tablename, c.relname
+	FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_am am ON am.oid = c.relam AND am.amname = 'hybrid'
+		JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid AND i.indisready
+		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+	WHERE c.relkind = 'i'
+		AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
+		AND (c.relpersistence = 'p' OR NOT pg_catalog.pg_is_in_recovery())
+		AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')
+			OR pg_catalog.has_table_privilege(t.oid, 'SELECT')
+			OR pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE')))
+SELECT r.nspname AS schemaname, r.tablename, r.relname AS indexname,
+	r.oid AS indexrelid, s.*
+FROM readable r, LATERAL hybrid_index_stats(r.oid) s;
+
+COMMENT ON VIEW hybrid_indexes IS
+'all hybrid indexes of the database that the caller may look into, with their hybrid_index_stats';
+
+GRANT SELECT ON hybrid_merge_progress, hybrid_indexes TO PUBLIC;

@@ -1,0 +1,87 @@
+--
+-- Array keys: = ANY with NULLs, duplicates and several arrays, inequalities
+-- with ANY, both directions.
+--
+\set ECHO none
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir '/test/sql/helpers.sql'
+\i :helpers
+\set ECHO all
+CREATE TABLE ar (a int, b int8, t text COLLATE "C", n numeric);
+CREATE FUNCTION ar_fill(n int, seed int) RETURNS void LANGUAGE sql AS $$
+	INSERT INTO ar SELECT nullif(h % 50, 0), h / 64 % 40, 'k' || h / 4096 % 30, nullif((h / 65536 % 20) / 2.0, 0)
+	FROM generate_series(1, n) i, LATERAL (SELECT hashint8extended(i, seed) & 2147483647) x(h)
+$$;
+SELECT ar_fill(2500, 1);
+CREATE INDEX ar_ab ON ar USING hybrid (a, b);
+CREATE INDEX ar_ta ON ar USING hybrid (t DESC, a);
+CREATE INDEX ar_n ON ar USING hybrid (n);
+ANALYZE ar;
+CREATE FUNCTION ar_queries() RETURNS TABLE (n bigint, ok boolean) LANGUAGE sql AS $$
+	SELECT count(*), bool_and(hyb_same('SELECT a, b, t, n FROM ar WHERE ' || q)) FROM unnest(array[
+		'a = ANY (''{3,1,2}'')',
+		'a = ANY (''{3,3,NULL,3,1,NULL}'')',
+		'a = ANY (''{NULL}'') AND b > 3',
+		'a = ANY ((SELECT ''{}'')::int[])',
+		'a = ANY ((SELECT NULL)::int[])',
+		'a = ANY (''{-5,0,60,1000000}'')',
+		'a = ANY (''{5,-5,49,48,47,50,51}'')',
+		'a = ANY (array(SELECT generate_series(-10, 100)))',
+		'a = 7 AND b = ANY (''{9,8,NULL,7,7,39,40}'')',
+		'a = ANY (''{1,5,9}'') AND b = ANY (''{2,1,30}'')',
+		'a = ANY (''{1,5,9}'') AND b > 35',
+		'a = ANY (''{1,5,9}'') AND b BETWEEN 10 AND 12',
+		'a > 40 AND b = ANY (''{1,2,3}'')',
+		'a IS NULL AND b = ANY (''{1,2,3,4,5}'')',
+		'a = ANY (''{1,2,3,4}'') AND a = ANY (''{3,4,5}'')',
+		'a = ANY (''{1,2,3,4}'') AND a > 2',
+		'a = ANY (''{1,2,3,4,5}'') AND a < 4 AND b = ANY (''{3}'')',
+		'a < ANY (''{3,NULL,5}'')',
+		'a >= ANY (''{48,NULL,46}'')',
+		'a > ANY (''{NULL}'') AND b = 3',
+		'a = ANY (''{4,3000000000}''::int8[])',
+		'b = ANY (''{5,6}''::int2[]) AND a = ANY (''{1,-1,7}''::int2[])',
+		't = ANY (''{k3,k1,zz,"",k11,NULL}'')',
+		't = ANY (''{k3,k1,k22}'') AND a = ANY (''{9,1}'')',
+		't = ANY (''{k3,k1,k22}'') AND a IS NULL',
+		'n = ANY (''{1.0,1.00,2,NULL,9.5,100}'')',
+		'n = ANY (''{1.50,2.5}'') AND n > 2']) q
+	UNION ALL
+	SELECT count(*), bool_and(hyb_same(q, 'order')) FROM unnest(array[
+		'SELECT a FROM ar WHERE a = ANY (''{9,3,NULL,3,30,1}'') ORDER BY a',
+		'SELECT a FROM ar WHERE a = ANY (''{9,3,NULL,3,30,1}'') ORDER BY a DESC',
+		'SELECT a FROM ar WHERE a = ANY (''{9,3,NULL,3,30,1}'') AND b > 20 ORDER BY a DESC LIMIT 30',
+		'SELECT t FROM ar WHERE t = ANY (''{k3,k1,zz,"",k11,NULL}'') ORDER BY t',
+		'SELECT t FROM ar WHERE t = ANY (''{k3,k1,zz,"",k11,NULL}'') ORDER BY t DESC',
+		'SELECT n FROM ar WHERE n = ANY (''{3,1,2.5,1.0}'') ORDER BY n DESC']) q
+	UNION ALL
+	SELECT count(*), bool_and(hyb_same(q, 'nest')) FROM unnest(array[
+		'SELECT v.x, ar.b FROM (VALUES (''{1,2}''::int[]), (NULL), (''{}''), (''{NULL,5}''), (''{7,7}'')) v(x) JOIN ar ON ar.a = ANY (v.x)',
+		'SELECT v.x, ar.b FROM generate_series(0, 60, 3) v(x) JOIN ar ON ar.a = ANY (array[v.x, v.x + 1, NULL]) AND ar.b = v.x']) q
+$$;
+SELECT * FROM ar_queries();
+SELECT ar_fill(1500, 2);
+DELETE FROM ar WHERE b % 7 = 3;
+SELECT * FROM ar_queries();
+SELECT hybrid_merge('ar_ab') > 0, hybrid_merge('ar_ta') > 0, hybrid_merge('ar_n') > 0;
+SELECT * FROM ar_queries();
+SELECT hyb_check('ar');
+
+-- a scrollable cursor turns round in the middle of the arrays
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+CREATE TABLE ar_small (a int);
+INSERT INTO ar_small SELECT i % 10 FROM generate_series(1, 20) i;
+CREATE INDEX ON ar_small USING hybrid (a);
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT a FROM ar_small WHERE a = ANY ('{7,3,5,NULL,3}') ORDER BY a;
+FETCH 3 FROM c;
+FETCH BACKWARD 2 FROM c;
+FETCH 4 FROM c;
+FETCH BACKWARD 10 FROM c;
+FETCH ALL FROM c;
+FETCH BACKWARD ALL FROM c;
+COMMIT;
+
+DROP TABLE ar, ar_small;
+DROP FUNCTION ar_fill, ar_queries;

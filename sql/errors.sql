@@ -1,0 +1,59 @@
+--
+-- What our SQL functions refuse, and to whom.
+--
+\set ECHO none
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir '/test/sql/helpers.sql'
+\i :helpers
+\set ECHO all
+CREATE ROLE regress_hyb_other;
+CREATE TABLE er (a int);
+CREATE INDEX er_h ON er USING hybrid (a);
+CREATE INDEX er_b ON er USING btree (a);
+CREATE VIEW er_v AS SELECT 1;
+INSERT INTO er SELECT i FROM generate_series(1, 100) i;
+SELECT f, o, hyb_error(format('SELECT %s(%L::regclass)', f, o))
+FROM unnest('{hybrid_merge,hybrid_index_check,hybrid_index_stats}'::text[]) f, unnest('{er,er_b,er_v,er_h}'::text[]) o;
+SELECT hyb_error('SELECT hybrid_merge(0::regclass)') LIKE 'XX000%' AS internal,
+	hyb_error('SELECT hybrid_index_check(4000000000::regclass)') LIKE 'XX000%' AS internal,
+	hyb_error('SELECT hybrid_merge(NULL)'), hyb_error('SELECT hybrid_index_stats(NULL)');
+SET ROLE regress_hyb_other;
+SELECT hyb_error('SELECT hybrid_merge(''er_h'')'), hyb_error('SELECT hybrid_index_check(''er_h'')');
+RESET ROLE;
+GRANT SELECT ON er TO regress_hyb_other;
+SET ROLE regress_hyb_other;
+SELECT hyb_error('SELECT hybrid_merge(''er_h'')');
+SET enable_seqscan = off;
+SELECT count(*) FROM er WHERE a > 50;
+RESET ROLE;
+RESET enable_seqscan;
+
+-- read-only transactions
+BEGIN READ ONLY;
+SELECT hyb_same('SELECT a FROM er WHERE a > 50') FROM (SELECT 1) x WHERE hyb_error('DROP INDEX er_b') LIKE '25006%';
+ROLLBACK;
+DROP INDEX er_b;
+BEGIN READ ONLY;
+SELECT hyb_same('SELECT a FROM er WHERE a > 50'), hyb_check('er');
+ROLLBACK;
+
+-- an index that is not valid is left alone
+CREATE TABLE er_dup AS SELECT 1 AS a FROM generate_series(1, 2);
+CREATE UNIQUE INDEX CONCURRENTLY er_dup_i ON er_dup USING hybrid (a);
+SELECT hyb_error('SELECT hybrid_merge(''er_dup_i'')') NOT LIKE 'XX%' AS no_internal_error;
+INSERT INTO er_dup VALUES (2);
+VACUUM er_dup;
+DROP TABLE er_dup;
+
+-- partitioned and foreign things have no pages
+CREATE TABLE er_part (a int) PARTITION BY RANGE (a);
+CREATE INDEX er_part_i ON er_part USING hybrid (a);
+CREATE TABLE er_part1 PARTITION OF er_part FOR VALUES FROM (0) TO (100);
+CREATE TABLE er_part2 PARTITION OF er_part FOR VALUES FROM (100) TO (200);
+INSERT INTO er_part SELECT i FROM generate_series(0, 199) i;
+SELECT hyb_error('SELECT hybrid_merge(''er_part_i'')');
+SELECT hyb_same('SELECT a FROM er_part WHERE a BETWEEN 90 AND 110'), hyb_same('SELECT a FROM er_part ORDER BY a', 'order'),
+	hyb_check('er_part1'), hyb_check('er_part2');
+
+DROP TABLE er_part, er CASCADE;
+DROP ROLE regress_hyb_other;

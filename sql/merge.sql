@@ -1,0 +1,157 @@
+--
+-- Merges: the answers are the same before, between and after them, in the
+-- smallest steps too, and the pages they free are used again.
+--
+\set ECHO none
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir '/test/sql/helpers.sql'
+\i :helpers
+\set ECHO all
+SET hybridindex.background_merge = off;
+CREATE TABLE mg (id int, k int8, s text COLLATE "C", n numeric);
+CREATE INDEX mg_k ON mg USING hybrid (k);
+CREATE INDEX mg_s ON mg USING hybrid (s, k DESC) INCLUDE (id);
+CREATE INDEX mg_n ON mg USING hybrid (n) WITH (merge_ratio = 2);
+CREATE FUNCTION mg_insert(lo int, hi int) RETURNS void LANGUAGE sql AS $$
+	INSERT INTO mg SELECT i, hashint8extended(i, 0) / 2, left(md5(i::text), 1 + i % 12), (i % 1000) / 8.0
+	FROM generate_series(lo, hi) i
+$$;
+CREATE FUNCTION mg_queries() RETURNS TABLE (n bigint, ok boolean) LANGUAGE sql AS $$
+	SELECT count(*), bool_and(hyb_same(q)) FROM unnest(array[
+		'SELECT id FROM mg WHERE k < -4000000000000000000',
+		'SELECT id FROM mg WHERE k BETWEEN 0 AND 100000000000000000',
+		'SELECT id FROM mg WHERE k = (SELECT k FROM mg WHERE id = 77)',
+		'SELECT id FROM mg WHERE s = ''c''',
+		'SELECT id FROM mg WHERE s >= ''a8'' AND s < ''ac'' AND k > 0',
+		'SELECT id FROM mg WHERE n = 12.5',
+		'SELECT id FROM mg WHERE n > 120']) q
+	UNION ALL
+	SELECT count(*), bool_and(hyb_same(q, 'order')) FROM unnest(array[
+		'SELECT k FROM mg ORDER BY k',
+		'SELECT k FROM mg ORDER BY k DESC',
+		'SELECT s, k FROM mg ORDER BY s, k DESC',
+		'SELECT trim_scale(n) FROM mg ORDER BY n DESC']) q
+$$;
+
+-- an empty index has nothing to merge
+SELECT hybrid_merge('mg_k'), hybrid_merge('mg_s');
+SELECT mg_insert(1, 3000);
+SELECT * FROM mg_queries();
+SELECT hybrid_merge('mg_k'), hybrid_merge('mg_s'), hybrid_merge('mg_n');
+SELECT hybrid_merge('mg_k');
+SELECT * FROM mg_queries();
+SELECT hyb_check('mg');
+
+-- merge into a static stage, one leaf a step
+SET hybridindex.merge_step_pages = 1;
+SELECT mg_insert(3001, 6000);
+SELECT * FROM mg_queries();
+SELECT hybrid_merge('mg_k'), hybrid_merge('mg_s'), hybrid_merge('mg_n');
+SELECT * FROM mg_queries();
+SELECT hyb_check('mg');
+
+-- merges of its own accord, in the middle of statements
+SET hybridindex.merge_floor = 0;
+SELECT mg_insert(6001, 9000);
+SELECT * FROM mg_queries();
+SELECT hyb_check('mg');
+SELECT bool_and((hybrid_index_stats(i)).merges > 1) AS merged_by_itself FROM unnest('{mg_k,mg_s,mg_n}'::regclass[]) i;
+SET hybridindex.merge_floor = 200;
+SET hybridindex.merge_step_pages = 3;
+INSERT INTO mg SELECT 10000 + i, i, 'zz' || i, -i FROM generate_series(1, 3000) i;
+INSERT INTO mg SELECT 20000 + i, 9000000000000000000 - i, '', 0 FROM generate_series(1, 1000) i;
+UPDATE mg SET k = k + 1, n = n + 1 WHERE id % 5 = 0;
+DELETE FROM mg WHERE id % 7 = 0;
+SELECT * FROM mg_queries();
+VACUUM mg;
+SELECT * FROM mg_queries();
+SELECT hyb_check('mg');
+RESET hybridindex.merge_floor;
+RESET hybridindex.merge_step_pages;
+SELECT hybrid_merge('mg_k') >= 0, hybrid_merge('mg_s') >= 0, hybrid_merge('mg_n') >= 0;
+SELECT hyb_check('mg');
+
+-- merging in a transaction that is rolled back is merged all the same
+INSERT INTO mg SELECT 30000 + i, i * 1000, 'rb', i FROM generate_series(1, 500) i;
+BEGIN;
+INSERT INTO mg SELECT 40000 + i, i * 1001, 'rolled back', i FROM generate_series(1, 500) i;
+SELECT hybrid_merge('mg_k') > 0;
+SELECT * FROM mg_queries();
+ROLLBACK;
+SELECT * FROM mg_queries();
+SELECT hyb_check('mg');
+SELECT hybrid_merge('mg_k');
+
+-- two cursors read on over a merge, and see what they saw before
+BEGIN;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+SET LOCAL enable_sort = off;
+DECLARE up NO SCROLL CURSOR FOR SELECT k FROM mg WHERE k > 0 ORDER BY k;
+DECLARE down NO SCROLL CURSOR FOR SELECT k FROM mg WHERE k > 0 ORDER BY k DESC;
+MOVE 1000 FROM up;
+MOVE 1000 FROM down;
+INSERT INTO mg SELECT 50000 + i, i * 77777777777, 'later', i FROM generate_series(1, 2000) i;
+SELECT hybrid_merge('mg_k') > 0;
+MOVE 1000 FROM up;
+MOVE 1000 FROM down;
+INSERT INTO mg SELECT 60000 + i, i * 66666666666, 'later', i FROM generate_series(1, 2000) i;
+MOVE 10 FROM up;
+MOVE 10 FROM down;
+SELECT hybrid_merge('mg_k') > 0;
+CREATE TEMP TABLE mg_want AS SELECT count(*) AS n FROM mg WHERE k > 0 AND id < 50000;
+CREATE TEMP TABLE mg_got (up int8, down int8);
+DO $$
+DECLARE
+	up		refcursor := 'up';
+	down	refcursor := 'down';
+	n		int8 := 0;
+	m		int8 := 0;
+	last	int8;
+	k		int8;
+BEGIN
+	LOOP
+		FETCH NEXT FROM up INTO k;
+		EXIT WHEN NOT FOUND;
+		ASSERT last IS NULL OR k >= last;
+		last := k;
+		n := n + 1;
+	END LOOP;
+	last := NULL;
+	LOOP
+		FETCH NEXT FROM down INTO k;
+		EXIT WHEN NOT FOUND;
+		ASSERT last IS NULL OR k <= last;
+		last := k;
+		m := m + 1;
+	END LOOP;
+	INSERT INTO mg_got VALUES (n, m);
+END $$;
+SELECT n - up AS up_fetched_before, n - down AS down_fetched_before FROM mg_want, mg_got;
+COMMIT;
+
+-- churn: the size stays bounded, freed pages are used again
+CREATE TABLE mg_churn (k int, pad text);
+CREATE INDEX mg_churn_i ON mg_churn USING hybrid (k, pad);
+INSERT INTO mg_churn SELECT hashint4(i), md5(i::text) FROM generate_series(1, 20000) i;
+SELECT hybrid_merge('mg_churn_i');
+CREATE TABLE mg_sizes (round int, size int8);
+SELECT format('DELETE FROM mg_churn WHERE k %% 5 = %s', r % 5),
+	'INSERT INTO mg_churn SELECT hashint4(i) - i % 3, md5(i::text) FROM generate_series(1, 4000) i',
+	'VACUUM mg_churn',
+	format('INSERT INTO mg_sizes SELECT %s, pg_relation_size(''mg_churn_i'') WHERE hybrid_merge(''mg_churn_i'') > 0', r)
+FROM generate_series(1, 15) r \gexec
+SELECT count(*) FROM mg_sizes;
+SELECT max(size) FILTER (WHERE round > 10) <= 1.2 * max(size) FILTER (WHERE round <= 5) AS bounded FROM mg_sizes;
+SELECT hyb_check('mg_churn'),
+	hyb_same('SELECT k FROM mg_churn WHERE k BETWEEN -1000000 AND 100000000'),
+	hyb_same('SELECT k, pad FROM mg_churn ORDER BY k, pad', 'order_only');
+DELETE FROM mg_churn;
+VACUUM mg_churn;
+SELECT hybrid_merge('mg_churn_i') >= 0;
+INSERT INTO mg_churn SELECT hashint4(i), md5(i::text) FROM generate_series(1, 20000) i;
+SELECT hybrid_merge('mg_churn_i') > 0;
+SELECT pg_relation_size('mg_churn_i') <= 1.5 * max(size) AS bounded, hyb_check('mg_churn') FROM mg_sizes;
+
+DROP TABLE mg, mg_churn, mg_sizes, mg_want, mg_got;
+DROP FUNCTION mg_insert, mg_queries;

@@ -1,0 +1,185 @@
+--
+-- Unique indexes and exclusion constraints: what is refused, and with which
+-- words, is compared with btree over a twin table.
+--
+\set ECHO none
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir '/test/sql/helpers.sql'
+\i :helpers
+\set ECHO all
+CREATE TABLE uq_h (id int, a int, b text COLLATE "C");
+CREATE TABLE uq_b (id int, a int, b text COLLATE "C");
+CREATE UNIQUE INDEX uq_h_a ON uq_h USING hybrid (a);
+CREATE UNIQUE INDEX uq_b_a ON uq_b (a);
+CREATE UNIQUE INDEX uq_h_ab ON uq_h USING hybrid (b, id) WHERE id > 0;
+CREATE UNIQUE INDEX uq_b_ab ON uq_b (b, id) WHERE id > 0;
+CREATE UNIQUE INDEX uq_h_e ON uq_h USING hybrid ((a + 1), lower(b));
+CREATE UNIQUE INDEX uq_b_e ON uq_b ((a + 1), lower(b));
+
+-- Run a statement on both twins (%s is h or b); true if both fail or both
+-- succeed, with the same words.
+CREATE FUNCTION uq_twin(stmt text, OUT same boolean, OUT outcome text) LANGUAGE plpgsql AS $$
+DECLARE
+	b	text;
+BEGIN
+	outcome := hyb_error(replace(stmt, '%s', 'h'));
+	b := hyb_error(replace(stmt, '%s', 'b'));
+	same := regexp_replace(outcome, 'uq_(n?)h', 'uq_\1b', 'g') = b;
+	IF NOT same THEN
+		RAISE WARNING 'hybrid: %, btree: %', outcome, b;
+	END IF;
+END $$;
+SELECT t.* FROM unnest(array[
+	'INSERT INTO uq_%s SELECT i, i, ''x'' || i FROM generate_series(1, 500) i',
+	'INSERT INTO uq_%s VALUES (501, 77, ''y'')',
+	'INSERT INTO uq_%s VALUES (77, 501, ''x77'')',
+	'INSERT INTO uq_%s VALUES (-1, NULL, NULL), (-1, NULL, NULL)',
+	'INSERT INTO uq_%s VALUES (601, 601, ''a''), (602, 601, ''b'')',
+	'UPDATE uq_%s SET a = 10 WHERE a = 11',
+	'UPDATE uq_%s SET a = a WHERE a < 100',
+	'UPDATE uq_%s SET a = a + 1 WHERE a IS NOT NULL',
+	'UPDATE uq_%s SET a = a + 1000 WHERE a IS NOT NULL',
+	'DELETE FROM uq_%s WHERE a = 1005',
+	'INSERT INTO uq_%s VALUES (5, 1005, ''x5'')',
+	'INSERT INTO uq_%s VALUES (7, 9999, ''x7'')',
+	'INSERT INTO uq_%s VALUES (-7, 1007, ''x7'')']) s, uq_twin(s) t;
+SELECT hybrid_merge('uq_h_a') > 0, hybrid_merge('uq_h_ab') > 0, hybrid_merge('uq_h_e') > 0;
+SELECT t.* FROM unnest(array[
+	'INSERT INTO uq_%s VALUES (501, 1077, ''y'')',
+	'INSERT INTO uq_%s VALUES (77, 5501, ''x77'')',
+	'UPDATE uq_%s SET b = upper(b)',
+	'DELETE FROM uq_%s WHERE a = 1008',
+	'INSERT INTO uq_%s VALUES (8, 1008, ''x8'')',
+	'INSERT INTO uq_%s VALUES (8, 1008, ''x8'')',
+	'INSERT INTO uq_%s SELECT * FROM uq_%s',
+	'INSERT INTO uq_%s VALUES (9000, NULL, ''x9'')']) s, uq_twin(s) t;
+
+-- a key freed by its own transaction, by an abort, by a savepoint's abort
+BEGIN;
+DELETE FROM uq_h WHERE a = 1020;
+INSERT INTO uq_h VALUES (20, 1020, 'x20');
+SAVEPOINT s;
+INSERT INTO uq_h VALUES (9001, 9001, 'q');
+ROLLBACK TO s;
+INSERT INTO uq_h VALUES (9001, 9001, 'q');
+ROLLBACK;
+INSERT INTO uq_h VALUES (9001, 9001, 'q');
+DELETE FROM uq_h WHERE a = 9001;
+SELECT hyb_error('INSERT INTO uq_h VALUES (20, 1020, ''x20'')');
+VACUUM uq_h;
+SELECT hyb_check('uq_h');
+DELETE FROM uq_b WHERE a = 9001;
+SELECT (SELECT array_agg(t::text ORDER BY t::text COLLATE "C") FROM uq_h t) =
+	(SELECT array_agg(t::text ORDER BY t::text COLLATE "C") FROM uq_b t) AS twins_equal;
+
+-- NULLS NOT DISTINCT
+CREATE TABLE uq_nh (a int, b int);
+CREATE TABLE uq_nb (a int, b int);
+CREATE UNIQUE INDEX uq_nh_i ON uq_nh USING hybrid (a, b) NULLS NOT DISTINCT;
+CREATE UNIQUE INDEX uq_nb_i ON uq_nb (a, b) NULLS NOT DISTINCT;
+SELECT t.* FROM unnest(array[
+	'INSERT INTO uq_n%s VALUES (NULL, NULL), (NULL, 1), (1, NULL), (1, 1)',
+	'INSERT INTO uq_n%s VALUES (NULL, NULL)',
+	'INSERT INTO uq_n%s VALUES (NULL, 1)',
+	'INSERT INTO uq_n%s VALUES (1, NULL)',
+	'INSERT INTO uq_n%s VALUES (2, NULL)',
+	'UPDATE uq_n%s SET a = NULL WHERE a = 2']) s, uq_twin(s) t;
+SELECT hybrid_merge('uq_nh_i') > 0;
+SELECT t.* FROM unnest(array[
+	'INSERT INTO uq_n%s VALUES (NULL, NULL)',
+	'INSERT INTO uq_n%s VALUES (2, NULL)']) s, uq_twin(s) t;
+SELECT hyb_error('INSERT INTO uq_nb VALUES (NULL, NULL)') LIKE '23505%', hyb_check('uq_nh');
+
+-- building over duplicates
+CREATE TABLE uq_dh (a int, b text);
+CREATE TABLE uq_db (a int, b text);
+INSERT INTO uq_dh VALUES (1, 'x'), (2, 'y'), (2, 'z'), (NULL, 'x'), (NULL, 'z');
+INSERT INTO uq_db SELECT * FROM uq_dh;
+SELECT hyb_error('CREATE UNIQUE INDEX uq_dh_i ON uq_dh USING hybrid (a)') = replace(hyb_error('CREATE UNIQUE INDEX uq_db_i ON uq_db (a)'), 'uq_db', 'uq_dh') AS same;
+SELECT hyb_error('CREATE UNIQUE INDEX uq_dh_i ON uq_dh USING hybrid (b)');
+SELECT hyb_error('CREATE UNIQUE INDEX uq_dh_i ON uq_dh USING hybrid ((a IS NULL)) NULLS NOT DISTINCT');
+DELETE FROM uq_dh WHERE b = 'z';
+SELECT hyb_error('CREATE UNIQUE INDEX uq_dh_i ON uq_dh USING hybrid (a) NULLS NOT DISTINCT');
+SELECT hyb_error('INSERT INTO uq_dh VALUES (NULL, ''w'')');
+
+-- concurrent builds
+CREATE TABLE uq_ch (a int);
+INSERT INTO uq_ch SELECT i FROM generate_series(1, 1000) i;
+CREATE UNIQUE INDEX CONCURRENTLY uq_ch_i ON uq_ch USING hybrid (a);
+SELECT hyb_error('INSERT INTO uq_ch VALUES (500)');
+INSERT INTO uq_ch VALUES (1001);
+REINDEX INDEX CONCURRENTLY uq_ch_i;
+SELECT hyb_error('INSERT INTO uq_ch VALUES (1001)');
+INSERT INTO uq_ch VALUES (1002);
+REINDEX INDEX uq_ch_i;
+REINDEX TABLE CONCURRENTLY uq_ch;
+SELECT hyb_error('INSERT INTO uq_ch VALUES (1002)');
+SELECT hyb_same('SELECT a FROM uq_ch WHERE a > 990'), hyb_check('uq_ch'),
+	count(*), bool_and(indisvalid AND indisready AND indisunique) FROM pg_index WHERE indrelid = 'uq_ch'::regclass;
+DROP INDEX uq_ch_i;
+INSERT INTO uq_ch VALUES (7);
+CREATE UNIQUE INDEX CONCURRENTLY uq_ch_i ON uq_ch USING hybrid (a);
+SELECT indisvalid FROM pg_index WHERE indexrelid = 'uq_ch_i'::regclass;
+DELETE FROM uq_ch WHERE ctid = (SELECT max(ctid) FROM uq_ch WHERE a = 7);
+REINDEX INDEX CONCURRENTLY uq_ch_i;
+SELECT indisvalid, hyb_check('uq_ch') FROM pg_index WHERE indexrelid = 'uq_ch_i'::regclass;
+
+-- exclusion constraints, immediate and deferred
+CREATE TABLE uq_x (a int, b int,
+	EXCLUDE USING hybrid (a WITH =) WHERE (a > 0),
+	CONSTRAINT uq_x_def EXCLUDE USING hybrid (b WITH =, a WITH =) DEFERRABLE INITIALLY DEFERRED);
+INSERT INTO uq_x SELECT i, i % 10 FROM generate_series(1, 200) i;
+SELECT hyb_error('INSERT INTO uq_x VALUES (50, 99)');
+INSERT INTO uq_x VALUES (50, 98) ON CONFLICT DO NOTHING;
+SELECT count(*) FROM uq_x WHERE a = 50;
+BEGIN;
+INSERT INTO uq_x VALUES (-1, 1), (-1, 1), (-1, 1);
+DELETE FROM uq_x WHERE ctid IN (SELECT ctid FROM uq_x WHERE a = -1 OFFSET 1);
+COMMIT;
+BEGIN;
+INSERT INTO uq_x VALUES (-1, 1);
+SET CONSTRAINTS uq_x_def IMMEDIATE;
+ROLLBACK;
+BEGIN;
+INSERT INTO uq_x VALUES (-1, 1);
+COMMIT;
+SELECT hybrid_merge(indexrelid::regclass) > 0 FROM pg_index WHERE indrelid = 'uq_x'::regclass;
+SELECT hyb_error('INSERT INTO uq_x VALUES (51, 99)');
+BEGIN;
+INSERT INTO uq_x VALUES (-1, 1);
+COMMIT;
+SELECT count(*), hyb_check('uq_x') FROM uq_x WHERE a = -1;
+SELECT hyb_error('ALTER TABLE uq_x ADD EXCLUDE USING hybrid (a WITH <)') LIKE '%', hyb_error('ALTER TABLE uq_x ADD EXCLUDE USING hybrid (b WITH =)');
+
+-- The checks of a deferrable unique constraint (UNIQUE_CHECK_PARTIAL and
+-- UNIQUE_CHECK_EXISTING).  SQL makes such constraints with btree only, so one
+-- is put together in the catalogs.
+CREATE TABLE uq_def (a int);
+CREATE UNIQUE INDEX uq_def_i ON uq_def USING hybrid (a);
+CREATE CONSTRAINT TRIGGER uq_def_recheck AFTER INSERT OR UPDATE ON uq_def
+	DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION unique_key_recheck();
+UPDATE pg_trigger SET tgconstrindid = 'uq_def_i'::regclass WHERE tgname = 'uq_def_recheck';
+UPDATE pg_index SET indimmediate = false WHERE indexrelid = 'uq_def_i'::regclass;
+INSERT INTO uq_def SELECT i FROM generate_series(1, 100) i;
+UPDATE uq_def SET a = a + 1;
+BEGIN;
+INSERT INTO uq_def VALUES (50);
+DELETE FROM uq_def WHERE ctid = (SELECT min(ctid) FROM uq_def WHERE a = 50);
+COMMIT;
+BEGIN;
+INSERT INTO uq_def VALUES (50), (1), (51);
+COMMIT;
+SELECT hybrid_merge('uq_def_i') > 0;
+BEGIN;
+INSERT INTO uq_def VALUES (50);
+COMMIT;
+UPDATE uq_def SET a = 102 - a;
+SELECT count(*), count(DISTINCT a), min(a), max(a), hyb_check('uq_def') FROM uq_def;
+
+-- ON CONFLICT over a unique hybrid index works from 18 on; before, the server
+-- knows only btree, and the error is not an internal one
+SELECT current_setting('server_version_num')::int >= 180000 OR e NOT LIKE 'XX000%' AS clear_error
+FROM hyb_error('INSERT INTO uq_ch VALUES (7) ON CONFLICT DO NOTHING') e;
+
+DROP TABLE uq_h, uq_b, uq_nh, uq_nb, uq_dh, uq_db, uq_ch, uq_x, uq_def;
+DROP FUNCTION uq_twin;

@@ -1,0 +1,221 @@
+/*
+ * bits.h
+ *		Bit packing and word tricks.  Plain C, no PostgreSQL calls.
+ *
+ * Packed values are little-endian bit streams: value i of width `bits` takes
+ * the bits [i * bits, (i + 1) * bits), least significant bit first.  Reading
+ * and writing use 8-byte unaligned accesses, so up to 8 bytes after the last
+ * packed byte must be accessible; writing leaves them unchanged.
+ */
+#ifndef HYB_BITS_H
+#define HYB_BITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define HYB_LE64(x) __builtin_bswap64(x)
+#define HYB_BE64(x) (x)
+#else
+#define HYB_LE64(x) (x)
+#define HYB_BE64(x) __builtin_bswap64(x)
+#endif
+
+static inline uint64_t
+hyb_load64le(const uint8_t *p)
+{
+	uint64_t	v;
+
+	memcpy(&v, p, 8);
+	return HYB_LE64(v);
+}
+
+static inline void
+hyb_store64le(uint8_t *p, uint64_t v)
+{
+	v = HYB_LE64(v);
+	memcpy(p, &v, 8);
+}
+
+static inline uint64_t
+hyb_load64be(const uint8_t *p)
+{
+	uint64_t	v;
+
+	memcpy(&v, p, 8);
+	return HYB_BE64(v);
+}
+
+static inline void
+hyb_store64be(uint8_t *p, uint64_t v)
+{
+	v = HYB_BE64(v);
+	memcpy(p, &v, 8);
+}
+
+static inline uint32_t
+hyb_load16(const uint8_t *p)
+{
+	return p[0] | ((uint32_t) p[1] << 8);
+}
+
+static inline void
+hyb_store16(uint8_t *p, uint32_t v)
+{
+	p[0] = (uint8_t) v;
+	p[1] = (uint8_t) (v >> 8);
+}
+
+/* Bits needed to write v; 0 for 0. */
+static inline unsigned
+hyb_bit_width(uint64_t v)
+{
+	return v == 0 ? 0 : 64 - (unsigned) __builtin_clzll(v);
+}
+
+static inline unsigned
+hyb_byte_width(uint64_t v)
+{
+	return (hyb_bit_width(v) + 7) / 8;
+}
+
+static inline uint64_t
+hyb_bits_get(const uint8_t *data, uint64_t bitoff, unsigned bits)
+{
+	const uint8_t *p = data + (bitoff >> 3);
+	unsigned	sh = bitoff & 7;
+	uint64_t	v;
+
+	if (bits == 0)
+		return 0;
+	v = hyb_load64le(p) >> sh;
+	if (sh + bits > 64)
+		v |= (uint64_t) p[8] << (64 - sh);
+	return v & (~UINT64_C(0) >> (64 - bits));
+}
+
+/* The target bits must be zero. */
+static inline void
+hyb_bits_put(uint8_t *data, uint64_t bitoff, unsigned bits, uint64_t v)
+{
+	uint8_t    *p = data + (bitoff >> 3);
+	unsigned	sh = bitoff & 7;
+
+	if (bits == 0)
+		return;
+	hyb_store64le(p, hyb_load64le(p) | (v << sh));
+	if (sh + bits > 64)
+		p[8] |= (uint8_t) (v >> (64 - sh));
+}
+
+/*
+ * Population count without the instruction, which the baseline of x86-64
+ * lacks.
+ */
+static inline unsigned
+hyb_popcount64(uint64_t x)
+{
+#ifdef __POPCNT__
+	return (unsigned) __builtin_popcountll(x);
+#else
+	x = x - ((x >> 1) & UINT64_C(0x5555555555555555));
+	x = (x & UINT64_C(0x3333333333333333)) +
+		((x >> 2) & UINT64_C(0x3333333333333333));
+	x = (x + (x >> 4)) & UINT64_C(0x0F0F0F0F0F0F0F0F);
+	return (unsigned) ((x * UINT64_C(0x0101010101010101)) >> 56);
+#endif
+}
+
+/*
+ * Position of the k-th (from 0) set bit of x, which has more than k set bits.
+ * Byte sums as in the population count find the byte; at most seven steps
+ * find the bit.
+ */
+static inline unsigned
+hyb_select64(uint64_t x, unsigned k)
+{
+	uint64_t	s = x - ((x >> 1) & UINT64_C(0x5555555555555555));
+	unsigned	pos = 0;
+
+	s = (s & UINT64_C(0x3333333333333333)) +
+		((s >> 2) & UINT64_C(0x3333333333333333));
+	s = (s + (s >> 4)) & UINT64_C(0x0F0F0F0F0F0F0F0F);
+	for (;;)
+	{
+		unsigned	c = s & 0xFF;
+
+		if (k < c || pos == 56)
+			break;
+		k -= c;
+		s >>= 8;
+		pos += 8;
+	}
+	x >>= pos;
+	while (k-- > 0)
+		x &= x - 1;
+	return x == 0 ? pos : pos + (unsigned) __builtin_ctzll(x);
+}
+
+/* Length of the common prefix of two byte strings. */
+static inline uint32_t
+hyb_common_prefix(const uint8_t *a, const uint8_t *b, uint32_t maxlen)
+{
+	uint32_t	i = 0;
+
+	while (i + 8 <= maxlen)
+	{
+		uint64_t	x = hyb_load64le(a + i) ^ hyb_load64le(b + i);
+
+		if (x != 0)
+			return i + (uint32_t) (__builtin_ctzll(x) >> 3);
+		i += 8;
+	}
+	while (i < maxlen && a[i] == b[i])
+		i++;
+	return i;
+}
+
+/* Lengths as variable bytes: 7 bits each, low bits first. */
+static inline uint32_t
+hyb_varint_size(uint32_t v)
+{
+	return v < 0x80 ? 1 : v < 0x4000 ? 2 : v < 0x200000 ? 3 : v < 0x10000000 ? 4 : 5;
+}
+
+static inline uint8_t *
+hyb_varint_write(uint8_t *p, uint32_t v)
+{
+	while (v >= 0x80)
+	{
+		*p++ = (uint8_t) (v | 0x80);
+		v >>= 7;
+	}
+	*p++ = (uint8_t) v;
+	return p;
+}
+
+/* Returns the byte after it, or NULL if it does not end before `end`. */
+static inline const uint8_t *
+hyb_varint_read(const uint8_t *p, const uint8_t *end, uint32_t *v)
+{
+	uint32_t	r = 0;
+	unsigned	sh = 0;
+
+	while (p < end && sh <= 28)
+	{
+		uint8_t		b = *p++;
+
+		r |= (uint32_t) (b & 0x7F) << sh;
+		if ((b & 0x80) == 0)
+		{
+			*v = r;
+			return p;
+		}
+		sh += 7;
+	}
+	return NULL;
+}
+
+#endif							/* HYB_BITS_H */

@@ -1,0 +1,506 @@
+/*
+ * frontcode.c
+ *		Writing, reading and searching the front-coded strings of
+ *		frontcode.h.
+ */
+#include "algo/frontcode.h"
+
+#define INTERVAL HYB_FRONT_INTERVAL
+
+static inline uint32_t
+nrestarts(uint32_t n)
+{
+	return (n - 1) / INTERVAL;
+}
+
+/* ---- building ---- */
+
+uint32_t
+hyb_front_prefix(const HybFrontInput *in, uint32_t n)
+{
+	uint32_t	prefix = in->len[0];
+
+	for (uint32_t i = 1; i < n; i++)
+		prefix = in->lcp[i] < prefix ? in->lcp[i] : prefix;
+	return prefix;
+}
+
+static inline uint32_t
+shared_of(const HybFrontInput *in, uint32_t i, uint32_t prefix)
+{
+	return i % INTERVAL == 0 ? prefix : in->lcp[i];
+}
+
+/* Stored bytes of string i after its first `shared` bytes. */
+static inline uint32_t
+rest_size(const HybFrontInput *in, const HybFrontCode *code, uint32_t i,
+		  uint32_t shared)
+{
+	if (!code->coded)
+		return in->len[i] - shared;
+	return hyb_huff_size(&code->huff, in->bytes + in->off[i] + shared,
+						 in->len[i] - shared);
+}
+
+void
+hyb_front_prepare(const HybFrontInput *in, uint32_t n, bool try_code,
+				  HybFrontCode *code)
+{
+	uint32_t	freq[256];
+	uint32_t	prefix;
+	uint32_t	raw = 0;
+	uint32_t	coded;
+
+	code->coded = false;
+	if (!try_code || n < 2)
+		return;
+
+	memset(freq, 0, sizeof(freq));
+	prefix = hyb_front_prefix(in, n);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	shared = shared_of(in, i, prefix);
+		const uint8_t *s = in->bytes + in->off[i] + shared;
+		uint32_t	len = in->len[i] - shared;
+
+		for (uint32_t j = 0; j < len; j++)
+			freq[s[j]]++;
+		raw += len;
+	}
+	if (!hyb_huff_build(&code->huff, freq))
+		return;
+
+	code->coded = true;
+	coded = code->huff.size;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		code->rest[i] = rest_size(in, code, i, shared_of(in, i, prefix));
+		coded += code->rest[i];
+	}
+	/* decoding takes time: only for a clear gain */
+	if (coded > raw - raw / 16)
+		code->coded = false;
+}
+
+static inline uint32_t
+field_size(uint32_t v, uint32_t max)
+{
+	return v < max ? 0 : hyb_varint_size(v - max);
+}
+
+/* The greatest k, at most 8, with v >= 2^k - 1. */
+static inline unsigned
+length_class(uint32_t v)
+{
+	return v >= 255 ? 8 : hyb_bit_width(v + 1) - 1;
+}
+
+void
+hyb_front_plan(const HybFrontInput *in, const HybFrontCode *code, uint32_t n,
+			   HybFrontPlan *plan)
+{
+	/* how many strings have a shared length, or a rest, of 2^k - 1 or more */
+	uint32_t	shared_from[9] = {0};
+	uint32_t	rest_from[9] = {0};
+	uint32_t	prefix = hyb_front_prefix(in, n);
+	uint32_t	best = UINT32_MAX;
+	uint32_t	max_shared;
+	uint32_t	max_rest;
+	uint32_t	data_len = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	rest;
+
+		if (i % INTERVAL == 0)
+			continue;
+		rest = code->coded ? code->rest[i] : in->len[i] - in->lcp[i];
+		rest_from[length_class(rest)]++;
+		shared_from[length_class(in->lcp[i] - prefix)]++;
+	}
+	for (int k = 7; k >= 0; k--)
+	{
+		shared_from[k] += shared_from[k + 1];
+		rest_from[k] += rest_from[k + 1];
+	}
+	plan->shared_bits = 4;
+	for (unsigned k = 1; k <= 7; k++)
+	{
+		uint32_t	cost = shared_from[k] + rest_from[8 - k];
+
+		if (cost < best)
+		{
+			best = cost;
+			plan->shared_bits = (uint8_t) k;
+		}
+	}
+
+	max_shared = (1u << plan->shared_bits) - 1;
+	max_rest = (1u << (8 - plan->shared_bits)) - 1;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	rest;
+
+		if (i % INTERVAL == 0)
+		{
+			rest = rest_size(in, code, i, prefix);
+			data_len += hyb_varint_size(rest) + rest;
+		}
+		else
+		{
+			rest = code->coded ? code->rest[i] : in->len[i] - in->lcp[i];
+			data_len += 1 + field_size(in->lcp[i] - prefix, max_shared) +
+				field_size(rest, max_rest) + rest;
+		}
+	}
+	plan->prefix_len = prefix;
+	plan->data_len = data_len;
+	plan->size = 3 + (code->coded ? code->huff.size : 0) + 2 * nrestarts(n) +
+		data_len;
+}
+
+uint8_t *
+hyb_front_write(const HybFrontInput *in, const HybFrontCode *code, uint32_t n,
+				const HybFrontPlan *plan, uint8_t *out)
+{
+	uint32_t	max_shared = (1u << plan->shared_bits) - 1;
+	uint32_t	max_rest = (1u << (8 - plan->shared_bits)) - 1;
+	uint8_t    *restarts;
+	uint8_t    *data;
+
+	*out++ = (uint8_t) (plan->shared_bits | (code->coded ? 8 : 0));
+	hyb_store16(out, plan->data_len);
+	out += 2;
+	if (code->coded)
+		out = hyb_huff_write_code(&code->huff, out);
+	restarts = out;
+	data = out = restarts + 2 * nrestarts(n);
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	shared = shared_of(in, i, plan->prefix_len);
+		const uint8_t *s = in->bytes + in->off[i] + shared;
+		uint32_t	len = in->len[i] - shared;
+		uint32_t	rest = rest_size(in, code, i, shared);
+
+		if (i % INTERVAL == 0)
+		{
+			if (i > 0)
+				hyb_store16(restarts + 2 * (i / INTERVAL - 1),
+							(uint32_t) (out - data));
+			out = hyb_varint_write(out, rest);
+		}
+		else
+		{
+			uint32_t	a = shared - plan->prefix_len;
+			uint8_t    *head = out++;
+
+			*head = (uint8_t) ((a < max_shared ? a : max_shared) <<
+							   (8 - plan->shared_bits));
+			*head |= (uint8_t) (rest < max_rest ? rest : max_rest);
+			if (a >= max_shared)
+				out = hyb_varint_write(out, a - max_shared);
+			if (rest >= max_rest)
+				out = hyb_varint_write(out, rest - max_rest);
+		}
+		if (code->coded)
+			out = hyb_huff_encode(&code->huff, s, len, out);
+		else
+		{
+			memcpy(out, s, len);
+			out += len;
+		}
+	}
+	return out;
+}
+
+/* ---- reading ---- */
+
+const uint8_t *
+hyb_front_open(HybFront *front, uint32_t n, const uint8_t *p,
+			   const uint8_t *end)
+{
+	if (n == 0 || end - p < 3)
+		return NULL;
+	front->n = n;
+	front->shared_bits = *p & 7;
+	front->coded = (*p & 8) != 0;
+	if (front->shared_bits == 0 || *p > 15)
+		return NULL;
+	front->data_len = hyb_load16(p + 1);
+	p += 3;
+	if (front->coded)
+	{
+		p = hyb_huff_open(&front->huff, p, end);
+		if (p == NULL)
+			return NULL;
+	}
+	if ((size_t) (end - p) < 2 * nrestarts(n) + front->data_len)
+		return NULL;
+	front->restarts = p;
+	front->data = p + 2 * nrestarts(n);
+	return front->data + front->data_len;
+}
+
+void
+hyb_front_cursor_reset(const HybFront *front, HybFrontCursor *cursor)
+{
+	cursor->row = -1;
+	cursor->len = 0;
+	cursor->table_filled = false;
+	cursor->rows_decoded = 0;
+	memcpy(cursor->buf, front->prefix, front->prefix_len);
+}
+
+typedef struct Entry
+{
+	uint32_t	shared;
+	uint32_t	rest_len;
+	const uint8_t *rest;
+} Entry;
+
+/*
+ * The entry at offset *off of the data; *off moves behind it.  False if it
+ * does not lie within the data.
+ */
+static inline bool
+read_entry(const HybFront *front, bool restart, uint32_t *off, Entry *e)
+{
+	const uint8_t *end = front->data + front->data_len;
+	const uint8_t *p = front->data + *off;
+
+	if (*off >= front->data_len)
+		return false;
+	if (restart)
+	{
+		e->shared = 0;
+		p = hyb_varint_read(p, end, &e->rest_len);
+		if (p == NULL)
+			return false;
+	}
+	else
+	{
+		unsigned	rest_bits = 8 - front->shared_bits;
+		uint32_t	max_rest = (1u << rest_bits) - 1;
+		uint32_t	more;
+
+		e->shared = *p >> rest_bits;
+		e->rest_len = *p & max_rest;
+		p++;
+		if (e->shared == (1u << front->shared_bits) - 1)
+		{
+			p = hyb_varint_read(p, end, &more);
+			if (p == NULL || more > 0xFFFF)
+				return false;
+			e->shared += more;
+		}
+		if (e->rest_len == max_rest)
+		{
+			p = hyb_varint_read(p, end, &more);
+			if (p == NULL || more > 0xFFFF)
+				return false;
+			e->rest_len += more;
+		}
+	}
+	if ((size_t) (end - p) < e->rest_len)
+		return false;
+	e->rest = p;
+	*off = (uint32_t) (p + e->rest_len - front->data);
+	return true;
+}
+
+static inline uint32_t
+restart_offset(const HybFront *front, uint32_t block)
+{
+	return block == 0 ? 0 : hyb_load16(front->restarts + 2 * (block - 1));
+}
+
+/*
+ * Only the bytes that survive into the wanted string are decoded: entries
+ * whose bytes a later entry overwrites are dropped from the stack, and the
+ * others contribute up to the shared length of the next one.
+ */
+bool
+hyb_front_read(const HybFront *front, HybFrontCursor *cursor, uint32_t row)
+{
+	Entry		stack[INTERVAL];
+	int			depth = 0;
+	uint32_t	r;
+	uint32_t	off;
+	uint32_t	base;			/* bytes in buf that the entries build on */
+	uint32_t	pos;
+	uint8_t    *buf = cursor->buf + front->prefix_len;
+	uint32_t	cap = cursor->cap - front->prefix_len;
+
+	if (cursor->row == (int) row)
+		return true;
+	if (cursor->row >= 0 && (uint32_t) cursor->row < row &&
+		(uint32_t) cursor->row / INTERVAL == row / INTERVAL)
+	{
+		r = (uint32_t) cursor->row + 1;
+		off = cursor->next;
+		base = cursor->len - front->prefix_len;
+	}
+	else
+	{
+		r = row - row % INTERVAL;
+		off = restart_offset(front, row / INTERVAL);
+		base = 0;
+	}
+	cursor->row = -1;
+
+	stack[0].shared = 0;
+	for (; r <= row; r++)
+	{
+		Entry		e;
+
+		if (!read_entry(front, r % INTERVAL == 0, &off, &e))
+			return false;
+		while (depth > 0 && stack[depth - 1].shared >= e.shared)
+			depth--;
+		stack[depth++] = e;
+	}
+
+	pos = stack[0].shared;
+	if (pos > base)
+		return false;
+	for (int k = 0; k < depth; k++)
+	{
+		bool		last = k + 1 == depth;
+		uint32_t	max = last ? cap - pos : stack[k + 1].shared - pos;
+		uint32_t	got;
+
+		if (max > cap - pos)
+			return false;
+		if (front->coded)
+		{
+			if (!cursor->table_filled && cursor->table != NULL &&
+				++cursor->rows_decoded > HYB_FRONT_TABLE_ROWS)
+			{
+				hyb_huff_fill_table(&front->huff, cursor->table);
+				cursor->table_filled = true;
+			}
+			got = hyb_huff_decode(&front->huff,
+								  cursor->table_filled ? cursor->table : NULL,
+								  stack[k].rest, stack[k].rest_len,
+								  buf + pos, max);
+		}
+		else
+		{
+			got = stack[k].rest_len;
+			if (last && got > max)
+				return false;
+			got = got < max ? got : max;
+			memcpy(buf + pos, stack[k].rest, got);
+		}
+		if (!last && got < max)
+			return false;
+		pos += got;
+	}
+	cursor->row = (int) row;
+	cursor->len = front->prefix_len + pos;
+	cursor->next = off;
+	return true;
+}
+
+/* ---- searching ---- */
+
+/*
+ * Order of a string and the target, which agree on `*m` bytes, where the
+ * string goes on with `rest`; *m becomes the length of their common prefix.
+ */
+static inline int
+compare_rest(const HybFront *front, const Entry *e, const uint8_t *target,
+			 uint32_t target_len, bool end_high, uint32_t *m)
+{
+	uint32_t	pos = 0;
+
+	for (;;)
+	{
+		int			c;
+
+		if (front->coded)
+			c = hyb_huff_next(&front->huff, e->rest, e->rest_len, &pos);
+		else
+			c = pos < e->rest_len ? e->rest[pos++] : -1;
+
+		if (*m == target_len)
+			return c < 0 ? 0 : end_high ? -1 : 1;
+		if (c < 0)
+			return end_high ? 1 : -1;
+		if (c != target[*m])
+			return c < target[*m] ? -1 : 1;
+		(*m)++;
+	}
+}
+
+int
+hyb_front_search(const HybFront *front, uint32_t lo, uint32_t hi,
+				 const uint8_t *target, uint32_t target_len, bool end_high,
+				 bool upper, bool *equal)
+{
+	uint32_t	m;
+	uint32_t	a;
+	uint32_t	b;
+	uint32_t	off;
+	uint32_t	r;
+	int			cmp = 0;
+	Entry		e;
+
+	*equal = false;
+	if (lo >= hi)
+		return (int) hi;
+
+	m = target_len < front->prefix_len ? target_len : front->prefix_len;
+	a = hyb_common_prefix(front->prefix, target, m);
+	if (a < m)
+		return (int) (front->prefix[a] < target[a] ? hi : lo);
+	if (target_len < front->prefix_len)
+		return (int) (end_high ? hi : lo);
+	target += front->prefix_len;
+	target_len -= front->prefix_len;
+
+	/* the last restart above lo that lies below what is looked for */
+	a = lo / INTERVAL;
+	b = (hi - 1) / INTERVAL;
+	while (a < b)
+	{
+		uint32_t	mid = (a + b + 1) / 2;
+
+		off = restart_offset(front, mid);
+		if (!read_entry(front, true, &off, &e))
+			return -1;
+		m = 0;
+		cmp = compare_rest(front, &e, target, target_len, end_high, &m);
+		if (cmp < 0 || (upper && cmp == 0))
+			a = mid;
+		else
+			b = mid - 1;
+	}
+
+	/*
+	 * Walk from there.  m is the length of the prefix that the target shares
+	 * with the string before; a string that shares more than m bytes with
+	 * that one compares like it, and of the others only the bytes from the
+	 * difference on are looked at.  Strings below lo may be in any order.
+	 */
+	r = a * INTERVAL;
+	off = restart_offset(front, a);
+	m = 0;
+	for (; r < hi; r++)
+	{
+		if (!read_entry(front, r % INTERVAL == 0, &off, &e))
+			return -1;
+		if (e.shared <= m)
+		{
+			m = e.shared;
+			cmp = compare_rest(front, &e, target, target_len, end_high, &m);
+		}
+		if (r >= lo && (cmp > 0 || (cmp == 0 && !upper)))
+		{
+			*equal = cmp == 0;
+			return (int) r;
+		}
+	}
+	return (int) hi;
+}

@@ -1,0 +1,109 @@
+/*
+ * huffman.h
+ *		Canonical Huffman codes over bytes, for short strings.
+ *
+ * Codes are at most HYB_HUFF_MAXLEN bits long and written most significant
+ * bit first.  Every string starts on a byte and is padded with ones: the code
+ * is built with one extra symbol of the least weight, whose code is the last
+ * of the longest ones and never written, so a run of ones is no code of a
+ * byte, and a string ends where no further whole code follows.
+ *
+ * Stored form: longest length L; number of codes of each length 1..L (one
+ * byte each); the bytes in order of their codes.
+ */
+#ifndef HYB_HUFFMAN_H
+#define HYB_HUFFMAN_H
+
+#include "algo/bits.h"
+
+#define HYB_HUFF_MAXLEN		11
+#define HYB_HUFF_TABLE		(1 << HYB_HUFF_MAXLEN)
+
+typedef struct HybHuffEncoder
+{
+	uint8_t		len[256];		/* 0: byte does not occur */
+	uint16_t	code[256];
+	uint32_t	size;			/* bytes of the stored form */
+} HybHuffEncoder;
+
+typedef struct HybHuffDecoder
+{
+	unsigned	maxlen;
+	unsigned	minlen;
+	/* codes of length <= l are those below limit[l], left-aligned */
+	uint16_t	limit[HYB_HUFF_MAXLEN + 1];
+	/* index of the first symbol of length l, minus its first code */
+	int16_t		offset[HYB_HUFF_MAXLEN + 1];
+	const uint8_t *symbols;
+	unsigned	nsymbols;
+} HybHuffDecoder;
+
+/*
+ * Builds a code for bytes with the given frequencies.  Returns false if there
+ * are none to code, or the code cannot be stored.
+ */
+extern bool hyb_huff_build(HybHuffEncoder *enc, const uint32_t freq[256]);
+
+extern uint8_t *hyb_huff_write_code(const HybHuffEncoder *enc, uint8_t *out);
+
+/* Bytes that a string takes. */
+static inline uint32_t
+hyb_huff_size(const HybHuffEncoder *enc, const uint8_t *s, uint32_t n)
+{
+	uint32_t	bits = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		bits += enc->len[s[i]];
+	return (bits + 7) / 8;
+}
+
+/* Returns the byte after the coded string. */
+extern uint8_t *hyb_huff_encode(const HybHuffEncoder *enc, const uint8_t *s,
+								uint32_t n, uint8_t *out);
+
+/*
+ * Opens a stored code at p; returns the byte after it, or NULL if it is
+ * malformed or does not end before `end`.
+ */
+extern const uint8_t *hyb_huff_open(HybHuffDecoder *dec, const uint8_t *p,
+									const uint8_t *end);
+
+/*
+ * Decodes at most max bytes of the coded string [p, p + n) to out; returns how
+ * many.  8 bytes after the string must be readable.  table: NULL, or what
+ * hyb_huff_fill_table has filled, which makes decoding faster.
+ */
+extern uint32_t hyb_huff_decode(const HybHuffDecoder *dec,
+								const uint16_t *table, const uint8_t *p,
+								uint32_t n, uint8_t *out, uint32_t max);
+
+extern void hyb_huff_fill_table(const HybHuffDecoder *dec, uint16_t *table);
+
+/*
+ * The next byte of a coded string of n bytes at p, from bit *pos, which is
+ * advanced; -1 at the end of the string.
+ */
+static inline int
+hyb_huff_next(const HybHuffDecoder *dec, const uint8_t *p, uint32_t n,
+			  uint32_t *pos)
+{
+	unsigned	window;
+	unsigned	len;
+
+	if (*pos >= 8 * n)
+		return -1;
+	window = (unsigned) ((hyb_load64be(p + (*pos >> 3)) << (*pos & 7)) >>
+						 (64 - HYB_HUFF_MAXLEN));
+	for (len = dec->minlen; window >= dec->limit[len]; len++)
+	{
+		if (len == dec->maxlen)
+			return -1;
+	}
+	*pos += len;
+	if (*pos > 8 * n)
+		return -1;
+	return dec->symbols[(int) (window >> (HYB_HUFF_MAXLEN - len)) +
+						dec->offset[len]];
+}
+
+#endif							/* HYB_HUFFMAN_H */

@@ -1,0 +1,424 @@
+/*
+ * build.c
+ *		CREATE INDEX: sort all entries, then write the static stage bottom up.
+ */
+#include "compat.h"
+
+#include "access/tableam.h"
+#include "access/xloginsert.h"
+#include "am/am.h"
+#include "am/build.h"
+#include "am/progress.h"
+#include "catalog/index.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
+#include "commands/progress.h"
+#include "miscadmin.h"
+#include "page/meta.h"
+#include "pgstat.h"
+#include "static/leaf.h"
+#include "static/update.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/tuplesort.h"
+
+typedef struct BuildState
+{
+	HybIndex   *ix;
+	Relation	heap;
+	Relation	index;
+	Relation	sort_index;		/* see comparator_sort_relation */
+	Tuplesortstate *sort;
+	bool		unique;
+	bool		nulls_not_distinct;
+	HybBuf		entry;
+	HybBuf		sort_key;
+	MemoryContext tuple_context;	/* reset for each entry */
+	double		heap_tuples;
+	uint64		entries;
+
+	/* TIDs of recently dead tuples: exempt from the uniqueness check */
+	ItemPointerData *dead;
+	int			ndead;
+	int			dead_alloc;
+
+	/* writing */
+	HybStepSpace *space;
+	HybLeafBuilder *builder;
+	HybChildList leaves;
+	HybValue   *vals;
+	HybBuf		previous;		/* key of the last live entry */
+} BuildState;
+
+void
+hyb_check_entry_size(Relation index, Relation heap, uint32 len,
+					 ItemPointer tid)
+{
+	if (likely(len <= HYB_MAX_ENTRY_SIZE))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("index row size %u exceeds hybrid maximum %d for index \"%s\"",
+					len, HYB_MAX_ENTRY_SIZE, RelationGetRelationName(index)),
+			 errdetail("Index row references tuple (%u,%u) in relation \"%s\".",
+					   ItemPointerGetBlockNumber(tid),
+					   ItemPointerGetOffsetNumber(tid),
+					   RelationGetRelationName(heap)),
+			 errhint("Values larger than 1/3 of a buffer page cannot be indexed.\n"
+					 "Consider a function index of an MD5 hash of the value, "
+					 "or use full text indexing."),
+			 errtableconstraint(heap, RelationGetRelationName(index))));
+}
+
+/*
+ * The server's tuplesort sorts index tuples with comparison functions only
+ * for relations that say they are a btree.  Our operator classes number their
+ * ordering and sort support functions as btree does, so a copy of the
+ * relation's descriptor that claims so is all it takes.
+ */
+static Relation
+comparator_sort_relation(Relation index)
+{
+	Relation	copy = palloc(sizeof(RelationData));
+	Form_pg_class form = palloc(sizeof(FormData_pg_class));
+
+	memcpy(copy, index, sizeof(RelationData));
+	memcpy(form, index->rd_rel, sizeof(FormData_pg_class));
+	form->relam = BTREE_AM_OID;
+	copy->rd_rel = form;
+	return copy;
+}
+
+static void
+build_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+			   bool alive, void *arg)
+{
+	BuildState *state = arg;
+	HybIndex   *ix = state->ix;
+	uint32		keylen;
+	MemoryContext old = MemoryContextSwitchTo(state->tuple_context);
+
+	hyb_key_encode(ix->desc, values, isnull, &state->entry, &keylen);
+	hyb_check_entry_size(index, state->heap, state->entry.len, tid);
+
+	if (ix->desc->all_mem)
+	{
+		/*
+		 * Key, TID and INCLUDE columns as one byte string: keys are prefix
+		 * free, so memcmp orders by (key, TID).
+		 */
+		BlockNumber block = ItemPointerGetBlockNumber(tid);
+		OffsetNumber offset = ItemPointerGetOffsetNumber(tid);
+		uint8		tid_bytes[6] = {block >> 24, block >> 16, block >> 8, block,
+		offset >> 8, offset};
+		HybBuf	   *buf = &state->sort_key;
+
+		buf->len = VARHDRSZ;
+		hyb_buf_append(buf, state->entry.data, keylen);
+		hyb_buf_append(buf, tid_bytes, sizeof(tid_bytes));
+		hyb_buf_append(buf, state->entry.data + keylen,
+					   state->entry.len - keylen);
+		SET_VARSIZE(buf->data, buf->len);
+		tuplesort_putdatum(state->sort, PointerGetDatum(buf->data), false);
+	}
+	else
+		tuplesort_putindextuplevalues(state->sort, state->sort_index, tid,
+									  values, isnull);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(state->tuple_context);
+
+	if (!alive && state->unique)
+	{
+		if (state->ndead == state->dead_alloc)
+		{
+			state->dead_alloc = Max(64, state->dead_alloc * 2);
+			state->dead = state->dead == NULL ?
+				palloc(state->dead_alloc * sizeof(ItemPointerData)) :
+				repalloc_huge(state->dead,
+							  state->dead_alloc * sizeof(ItemPointerData));
+		}
+		state->dead[state->ndead++] = *tid;
+	}
+	state->entries++;
+}
+
+static int
+compare_tids(const void *a, const void *b)
+{
+	return ItemPointerCompare((ItemPointer) a, (ItemPointer) b);
+}
+
+/*
+ * Raise an error if a live entry has the key of the live entry before it.
+ */
+static void
+check_unique(BuildState *state, const uint8 *entry, uint32 len, uint32 keylen,
+			 ItemPointer tid)
+{
+	const HybKeyDesc *desc = state->ix->desc;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	char	   *key_desc;
+
+	if (hyb_key_split(desc, entry, len, desc->nkeys, state->vals) == 0)
+		elog(ERROR, "malformed entry in index build");
+	if (!state->nulls_not_distinct)
+		for (int i = 0; i < desc->nkeys; i++)
+			if (state->vals[i].isnull)
+				return;
+	if (state->ndead > 0 &&
+		bsearch(tid, state->dead, state->ndead, sizeof(ItemPointerData),
+				compare_tids) != NULL)
+		return;
+
+	if (state->previous.len == 0 ||
+		hyb_key_compare(desc, state->previous.data, state->previous.len,
+						entry, keylen) != 0)
+	{
+		state->previous.len = 0;
+		hyb_buf_append(&state->previous, entry, keylen);
+		return;
+	}
+
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		isnull[i] = state->vals[i].isnull;
+		values[i] = isnull[i] ? (Datum) 0 :
+			hyb_value_decode(&desc->cols[i], &state->vals[i]);
+	}
+	key_desc = BuildIndexValueDescription(state->index, values, isnull);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("could not create unique index \"%s\"",
+					RelationGetRelationName(state->index)),
+			 key_desc ? errdetail("Key %s is duplicated.", key_desc) :
+			 errdetail("Duplicate keys exist."),
+			 errtableconstraint(state->heap,
+								RelationGetRelationName(state->index))));
+}
+
+static void
+emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
+{
+	BuildState *state = arg;
+	HybChild	child;
+
+	child.block = hyb_step_write(state->space, (const char *) page);
+	child.stamp = state->space->stamp;
+	child.low = *low;
+	hyb_child_list_add(&state->leaves, &child);
+}
+
+static void
+add_sorted(BuildState *state, const uint8 *entry, uint32 len, uint32 keylen,
+		   ItemPointer tid)
+{
+	const HybKeyDesc *desc = state->ix->desc;
+
+	if (state->unique)
+		check_unique(state, entry, len, keylen, tid);
+	if (hyb_key_split(desc, entry, len, desc->natts, state->vals) != len)
+		elog(ERROR, "malformed entry in index build");
+	hyb_leaf_builder_add(state->builder, state->vals, tid);
+}
+
+/*
+ * Read the sorted entries and feed them to the leaf builder.
+ */
+static void
+write_leaves(BuildState *state)
+{
+	const HybKeyDesc *desc = state->ix->desc;
+	uint64		done = 0;
+	MemoryContext old = CurrentMemoryContext;
+
+	if (desc->all_mem)
+	{
+		Datum		datum;
+		bool		null;
+
+		while (HYB_TUPLESORT_GETDATUM(state->sort, &datum, &null))
+		{
+			const uint8 *data = (const uint8 *) VARDATA_ANY(DatumGetPointer(datum));
+			uint32		len = VARSIZE_ANY_EXHDR(DatumGetPointer(datum));
+			uint32		keylen = hyb_key_length(desc, data, len);
+			const uint8 *t = data + keylen;
+			ItemPointerData tid;
+			const uint8 *entry = data;
+
+			ItemPointerSet(&tid,
+						   ((BlockNumber) t[0] << 24) | ((BlockNumber) t[1] << 16) |
+						   ((BlockNumber) t[2] << 8) | t[3],
+						   (OffsetNumber) ((t[4] << 8) | t[5]));
+			if (desc->natts > desc->nkeys)
+			{
+				state->entry.len = 0;
+				hyb_buf_append(&state->entry, data, keylen);
+				hyb_buf_append(&state->entry, t + 6, len - keylen - 6);
+				entry = state->entry.data;
+			}
+			add_sorted(state, entry, len - 6, keylen, &tid);
+			if (!HYB_GETDATUM_BORROWS)
+				pfree(DatumGetPointer(datum));
+			if ((++done & 0x3FFF) == 0)
+			{
+				CHECK_FOR_INTERRUPTS();
+				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+			}
+		}
+	}
+	else
+	{
+		IndexTuple	itup;
+		TupleDesc	tupdesc = RelationGetDescr(state->index);
+		Datum		values[INDEX_MAX_KEYS];
+		bool		isnull[INDEX_MAX_KEYS];
+
+		while ((itup = tuplesort_getindextuple(state->sort, true)) != NULL)
+		{
+			uint32		keylen;
+
+			MemoryContextSwitchTo(state->tuple_context);
+			index_deform_tuple(itup, tupdesc, values, isnull);
+			hyb_key_encode(desc, values, isnull, &state->entry, &keylen);
+			MemoryContextSwitchTo(old);
+			add_sorted(state, state->entry.data, state->entry.len, keylen,
+					   &itup->t_tid);
+			MemoryContextReset(state->tuple_context);
+			if ((++done & 0x3FFF) == 0)
+			{
+				CHECK_FOR_INTERRUPTS();
+				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+			}
+		}
+	}
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+	hyb_leaf_builder_finish(state->builder);
+}
+
+/*
+ * Create the metapage of an empty index.
+ */
+static void
+create_metapage(HybIndex *ix, ForkNumber fork)
+{
+	Buffer		buf = ReadBufferExtended(ix->rel, fork, P_NEW, RBM_NORMAL, NULL);
+
+	Assert(BufferGetBlockNumber(buf) == HYB_METAPAGE_BLKNO);
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	START_CRIT_SECTION();
+	hyb_meta_init(BufferGetPage(buf), ix);
+	MarkBufferDirty(buf);
+	if (fork == INIT_FORKNUM)
+		log_newpage_buffer(buf, true);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buf);
+}
+
+static HybIndex *
+new_handle(Relation index)
+{
+	HybIndex   *ix = palloc0(sizeof(HybIndex));
+
+	ix->rel = index;
+	ix->context = CurrentMemoryContext;
+	ix->desc = hyb_key_desc_create(index);
+	return ix;
+}
+
+IndexBuildResult *
+hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
+{
+	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
+	BuildState	state;
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	HybChild	root;
+	HybPath    *path;
+	uint32		height;
+	uint64		inner;
+
+	if (RelationGetNumberOfBlocks(index) != 0)
+		elog(ERROR, "index \"%s\" already contains data",
+			 RelationGetRelationName(index));
+
+	memset(&state, 0, sizeof(state));
+	state.heap = heap;
+	state.index = index;
+	state.ix = new_handle(index);
+	state.unique = info->ii_Unique;
+	state.nulls_not_distinct = info->ii_NullsNotDistinct;
+	state.vals = palloc(state.ix->desc->natts * sizeof(HybValue));
+	state.tuple_context = AllocSetContextCreate(CurrentMemoryContext,
+												"hybrid build tuple",
+												ALLOCSET_DEFAULT_SIZES);
+	/* buffers that outlive tuple_context */
+	hyb_buf_reserve(&state.entry, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&state.sort_key, HYB_MAX_ENTRY_SIZE);
+
+	hyb_dynamic_forget(index);
+	create_metapage(state.ix, MAIN_FORKNUM);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_SCAN);
+	if (state.ix->desc->all_mem)
+		state.sort = tuplesort_begin_datum(BYTEAOID, ByteaLessOperator, InvalidOid,
+										   false, maintenance_work_mem, NULL,
+										   TUPLESORT_NONE);
+	else
+	{
+		state.sort_index = comparator_sort_relation(index);
+		state.sort = tuplesort_begin_index_btree(heap, state.sort_index, false,
+												 false, maintenance_work_mem,
+												 NULL, TUPLESORT_NONE);
+	}
+	state.heap_tuples = table_index_build_scan(heap, index, info, true, true,
+											   build_callback, &state, NULL);
+	if (state.ndead > 0)
+		qsort(state.dead, state.ndead, sizeof(ItemPointerData), compare_tids);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, state.entries);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_SORT);
+	tuplesort_performsort(state.sort);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_WRITE);
+	state.space = palloc(sizeof(HybStepSpace));
+	hyb_bulk_space_init(state.space, state.ix, 1);
+	state.builder = hyb_leaf_builder_create(state.ix, 1, emit_leaf, &state);
+	write_leaves(&state);
+	tuplesort_end(state.sort);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_FINISH);
+	path = palloc0(sizeof(HybPath));
+	path->high.tie = HYB_AFTER;
+	hyb_tree_replace(state.space, path, &state.leaves, &root, &height);
+	inner = state.space->new_inner;
+
+	metabuf = hyb_meta_lock(state.ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	START_CRIT_SECTION();
+	meta->root = root.block;
+	meta->root_stamp = root.stamp;
+	meta->height = height;
+	meta->next_stamp = 2;
+	meta->static_tids = state.entries;
+	meta->leaf_pages = state.leaves.n;
+	meta->inner_pages = inner;
+	MarkBufferDirty(metabuf);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+
+	if (RelationNeedsWAL(index))
+		log_newpage_range(index, MAIN_FORKNUM, 0,
+						  RelationGetNumberOfBlocks(index), true);
+
+	MemoryContextDelete(state.tuple_context);
+	result->heap_tuples = state.heap_tuples;
+	result->index_tuples = state.entries;
+	return result;
+}
+
+void
+hyb_ambuildempty(Relation index)
+{
+	create_metapage(new_handle(index), INIT_FORKNUM);
+}

@@ -1,0 +1,406 @@
+/*
+ * check.c
+ *		hybrid_index_check: every structural invariant of an index.
+ *
+ * The check holds the merge lock, so the tree, the generations and the free
+ * blocks stand still but for what insertions do: they append to the active
+ * generation and take free blocks for it.  A survey of the metapage and the
+ * free list at the beginning is what everything else is held against; what
+ * was appended since is recognised and let pass.  VACUUM may set tombstones
+ * and dead flags meanwhile, but not finish: so no heap TID of an entry that
+ * was live when the check began can be used again.
+ *
+ * The check of the table against the index follows contrib/amcheck
+ * (verify_nbtree.c): all live entries go into a Bloom filter, and each tuple
+ * that CREATE INDEX would index is looked up there.
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "am/am.h"
+#include "am/check.h"
+#include "am/inspect.h"
+#include "catalog/index.h"
+#include "common/pg_prng.h"
+#include "merge/merge.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "page/meta.h"
+#include "page/space.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+PG_FUNCTION_INFO_V1(hybrid_index_check);
+
+static const char *const use_names[] = {
+	"nothing", "the metapage", "a free block", "an internal node", "a leaf",
+	"a delta page"
+};
+
+void
+hyb_check_fail(HybCheck *check, BlockNumber blkno, const char *format,...)
+{
+	StringInfoData detail;
+
+	initStringInfo(&detail);
+	for (;;)
+	{
+		va_list		args;
+		int			needed;
+
+		va_start(args, format);
+		needed = appendStringInfoVA(&detail, format, args);
+		va_end(args);
+		if (needed == 0)
+			break;
+		enlargeStringInfo(&detail, needed);
+	}
+
+	if (RecoveryInProgress() &&
+		!hyb_version_is_current(check->ix, check->version))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("index \"%s\" changed while it was being checked",
+						RelationGetRelationName(check->ix->rel)),
+				 errhint("Pause WAL replay, or check the index on the primary.")));
+	hyb_corrupted(check->ix->rel, blkno, detail.data);
+}
+
+void
+hyb_check_claim(HybCheck *check, BlockNumber block, HybBlockUse use,
+				BlockNumber from)
+{
+	if (block == InvalidBlockNumber || block >= check->survey.nblocks)
+		hyb_check_fail(check, from,
+					   "It points to block %u as %s, outside the index of %u blocks.",
+					   block, use_names[use], check->survey.nblocks);
+	if (check->use[block] != HYB_USE_NONE)
+		hyb_check_fail(check, from,
+					   "It points to block %u as %s, but that is %s already.",
+					   block, use_names[use], use_names[check->use[block]]);
+	check->use[block] = use;
+}
+
+void
+hyb_check_copy(HybCheck *check, BlockNumber block, HybPageKind kind,
+			   uint64 stamp, int level, BlockNumber from, char *copy)
+{
+	Buffer		buf;
+	HybPageOpaque *opaque;
+
+	CHECK_FOR_INTERRUPTS();
+	buf = ReadBuffer(check->ix->rel, block);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	(void) hyb_page_check(check->ix, buf, kind, stamp);
+	memcpy(copy, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+
+	opaque = hyb_page_opaque((Page) copy);
+	if (opaque->kind != kind)
+		hyb_check_fail(check, block,
+					   "Block %u points to it as a page of kind %d, but it is of kind %d.",
+					   from, kind, opaque->kind);
+	if (opaque->stamp != stamp)
+		hyb_check_fail(check, block,
+					   "Block %u expects stamp " UINT64_FORMAT ", but it has stamp " UINT64_FORMAT ".",
+					   from, stamp, opaque->stamp);
+	if (opaque->level != level)
+		hyb_check_fail(check, block,
+					   "Block %u expects level %d, but it has level %d.",
+					   from, level, opaque->level);
+}
+
+uint32
+hyb_check_entry(HybCheck *check, BlockNumber blkno, int position,
+				const uint8 *entry, uint32 len, const ItemPointerData *tid)
+{
+	const HybKeyDesc *desc = check->ix->desc;
+	HybValue	vals[INDEX_MAX_KEYS];
+	uint32		keylen;
+
+	if (len == 0 || len > HYB_MAX_ENTRY_SIZE)
+		hyb_check_fail(check, blkno, "The entry at position %d has length %u.",
+					   position, len);
+	if (hyb_key_split(desc, entry, len, desc->natts, vals) != len)
+		hyb_check_fail(check, blkno, "The entry at position %d is malformed.",
+					   position);
+	keylen = hyb_key_length(desc, entry, len);
+	if (keylen == 0 || keylen > len)
+		hyb_check_fail(check, blkno, "The key at position %d is malformed.",
+					   position);
+	if (!ItemPointerIsValid(unconstify(ItemPointerData *, tid)))
+		hyb_check_fail(check, blkno, "The heap TID at position %d is invalid.",
+					   position);
+	return keylen;
+}
+
+void
+hyb_check_position(HybCheck *check, BlockNumber blkno, int position,
+				   const HybPos *pos)
+{
+	const HybKeyDesc *desc = check->ix->desc;
+	HybValue	vals[INDEX_MAX_KEYS];
+	bool		good;
+
+	good = pos->tie >= HYB_BEFORE && pos->tie <= HYB_AFTER &&
+		pos->len <= HYB_MAX_ENTRY_SIZE && pos->ncols <= desc->nkeys;
+	if (good && pos->ncols > 0)
+		good = hyb_key_split(desc, pos->key, pos->len, pos->ncols, vals) == pos->len;
+	else if (good && pos->len > 0)
+		good = desc->all_mem;
+	if (good && pos->tie == HYB_AT)
+		good = pos->ncols == desc->nkeys &&
+			ItemPointerIsValid(unconstify(ItemPointerData *, &pos->tid));
+	if (!good)
+		hyb_check_fail(check, blkno, "The separator at position %d is malformed.",
+					   position);
+}
+
+static void
+set_probe(HybBuf *probe, const uint8 *entry, uint32 len,
+		  const ItemPointerData *tid)
+{
+	probe->len = 0;
+	hyb_buf_append(probe, entry, len);
+	hyb_buf_append(probe, tid, sizeof(ItemPointerData));
+}
+
+void
+hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
+			   const ItemPointerData *tid)
+{
+	check->live++;
+	if (check->filter == NULL)
+		return;
+	set_probe(&check->probe, entry, len, tid);
+	bloom_add_element(check->filter, check->probe.data, check->probe.len);
+}
+
+/*
+ * Fields of the metapage that can be judged by themselves.
+ */
+static void
+check_meta(HybCheck *check)
+{
+	const HybMetaPage *meta = check->survey.meta;
+	const char *wrong = NULL;
+
+	if ((meta->height == 0) != (meta->root == InvalidBlockNumber))
+		wrong = "height and root contradict each other";
+	else if (meta->height > 0 && meta->root_stamp >= meta->next_stamp)
+		wrong = "the root's stamp lies in the future";
+	else if (meta->height == 0 && meta->static_tids != 0)
+		wrong = "there are static entries without a tree";
+	else if (meta->static_tombstones > meta->static_tids)
+		wrong = "there are more tombstones than entries";
+	else if (meta->active.number == 0 ||
+			 meta->active.number >= meta->next_generation ||
+			 meta->frozen.number >= meta->active.number ||
+			 meta->retiring.number >= meta->active.number)
+		wrong = "the generation numbers are out of order";
+	else if (meta->frozen.number != 0 && meta->retiring.number != 0 &&
+			 meta->retiring.number >= meta->frozen.number)
+		wrong = "the generation numbers are out of order";
+	else if (meta->frozen.number == 0 && meta->wm_len != 0)
+		wrong = "there is a watermark without a frozen generation";
+	if (wrong != NULL)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "In the metapage, %s.", wrong);
+
+	if (meta->frozen.number != 0)
+		hyb_check_position(check, HYB_METAPAGE_BLKNO, 0,
+						   &check->version->watermark);
+}
+
+/*
+ * Each block has been claimed, or is a leftover of an interrupted extension,
+ * which VACUUM gives to the free list.
+ */
+static void
+check_every_block(HybCheck *check)
+{
+	for (BlockNumber block = 1; block < check->survey.nblocks; block++)
+	{
+		Buffer		buf;
+		Page		page;
+		bool		leftover;
+		int			kind = 0;
+
+		if (check->use[block] != HYB_USE_NONE)
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		buf = ReadBuffer(check->ix->rel, block);
+		LockBuffer(buf, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(buf);
+		leftover = PageIsNew(page);
+		if (!leftover)
+		{
+			leftover = hyb_page_check(check->ix, buf, HYB_PAGE_FREELIST, 0) &&
+				hyb_page_opaque(page)->count == 0;
+			kind = hyb_page_opaque(page)->kind;
+		}
+		UnlockReleaseBuffer(buf);
+		if (!leftover)
+			hyb_check_fail(check, block,
+						   "It is of kind %d, but nothing points to it.", kind);
+	}
+}
+
+/*
+ * Callback for table_index_build_scan.
+ */
+static void
+heap_tuple_present(Relation index, ItemPointer tid, Datum *values,
+				   bool *isnull, bool tuple_is_alive, void *arg)
+{
+	HybCheck   *check = arg;
+	MemoryContext old_context = MemoryContextSwitchTo(check->page_context);
+	uint32		keylen;
+
+	hyb_key_encode(check->ix->desc, values, isnull, &check->entry, &keylen);
+	set_probe(&check->probe, check->entry.data, check->entry.len, tid);
+	if (bloom_lacks_element(check->filter, check->probe.data,
+							check->probe.len))
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("heap tuple (%u,%u) of table \"%s\" lacks a matching entry in index \"%s\"",
+						ItemPointerGetBlockNumber(tid),
+						ItemPointerGetOffsetNumber(tid),
+						RelationGetRelationName(check->heap),
+						RelationGetRelationName(index)),
+				 errhint("Please REINDEX it.")));
+	MemoryContextSwitchTo(old_context);
+	MemoryContextReset(check->page_context);
+}
+
+static void
+check_heap(HybCheck *check, Snapshot snapshot)
+{
+	IndexInfo  *info = BuildIndexInfo(check->ix->rel);
+	TableScanDesc scan = table_beginscan_strat(check->heap, snapshot, 0, NULL,
+											   true, true);
+
+	/* as amcheck does, and for its reasons */
+	info->ii_Concurrent = true;
+	info->ii_Unique = false;
+	info->ii_ExclusionOps = NULL;
+	info->ii_ExclusionProcs = NULL;
+	info->ii_ExclusionStrats = NULL;
+	table_index_build_scan(check->heap, check->ix->rel, info, true, false,
+						   heap_tuple_present, check, scan);
+}
+
+/*
+ * A snapshot whose tuples all have entries: every one that it sees was
+ * indexed before the entries are read.
+ */
+static Snapshot
+take_snapshot(Relation index)
+{
+	Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+
+	if (IsolationUsesXactSnapshot() && index->rd_index->indcheckxmin &&
+		!TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data),
+							   snapshot->xmin))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("index \"%s\" cannot be checked with this transaction's snapshot",
+						RelationGetRelationName(index))));
+	return snapshot;
+}
+
+static void
+check_index(Relation index, Relation heap, bool heapallindexed)
+{
+	HybCheck   *check = palloc0(sizeof(HybCheck));
+	MemoryContext old_context;
+	Snapshot	snapshot = InvalidSnapshot;
+	HybMetaPage *meta;
+
+	check->context = AllocSetContextCreate(CurrentMemoryContext,
+										   "hybrid index check",
+										   ALLOCSET_DEFAULT_SIZES);
+	check->page_context = AllocSetContextCreate(check->context,
+												"hybrid index check page",
+												ALLOCSET_DEFAULT_SIZES);
+	old_context = MemoryContextSwitchTo(check->context);
+	check->ix = hyb_index_create_handle(index);
+	check->heap = heap;
+	if (heapallindexed)
+		snapshot = take_snapshot(index);
+
+	(void) hyb_merge_lock(index, true);
+	hyb_survey_take(check->ix, &check->survey);
+	meta = check->survey.meta;
+	check->version = palloc(sizeof(HybVersion));
+	hyb_version_from_meta(meta, check->version);
+	check->leaf_tids = palloc(HYB_LEAF_MAX_ITEMS * sizeof(ItemPointerData));
+	/* these are used while another context is current */
+	hyb_buf_reserve(&check->probe, HYB_MAX_ENTRY_SIZE + sizeof(ItemPointerData));
+	hyb_buf_reserve(&check->entry, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&check->last_key, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&check->batch_last, HYB_MAX_ENTRY_SIZE);
+	if (heapallindexed)
+		check->filter = bloom_create(Max((int64) meta->static_tids + 8192,
+										 (int64) heap->rd_rel->reltuples),
+									 maintenance_work_mem,
+									 pg_prng_uint64(&pg_global_prng_state));
+
+	check->use = MemoryContextAllocExtended(check->context,
+											check->survey.nblocks,
+											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	check->use[HYB_METAPAGE_BLKNO] = HYB_USE_META;
+	for (BlockNumber block = 1; block < check->survey.nblocks; block++)
+		if (hyb_survey_is_free(&check->survey, block))
+			check->use[block] = HYB_USE_FREE;
+
+	check_meta(check);
+	hyb_check_log(check);
+	hyb_check_static(check);
+	hyb_check_log_done(check);
+	hyb_check_moved(check);
+	check_every_block(check);
+	hyb_merge_unlock(index);
+
+	if (heapallindexed)
+	{
+		check_heap(check, snapshot);
+		UnregisterSnapshot(snapshot);
+		bloom_free(check->filter);
+	}
+	hyb_dyn_batch_free(&check->batch);
+	hyb_leaf_close(&check->leaf);
+	MemoryContextSwitchTo(old_context);
+	MemoryContextDelete(check->context);
+	pfree(check);
+}
+
+/*
+ * hybrid_index_check(index regclass, heapallindexed boolean DEFAULT false)
+ * RETURNS void
+ */
+Datum
+hybrid_index_check(PG_FUNCTION_ARGS)
+{
+	Oid			indexoid = PG_GETARG_OID(0);
+	bool		heapallindexed = PG_GETARG_BOOL(1);
+	HybInspected inspected;
+
+	hyb_inspect_open(indexoid, AccessShareLock, HYB_ACCESS_MAINTAIN,
+					 &inspected);
+	if (!inspected.index->rd_index->indisvalid)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot check index \"%s\"",
+						RelationGetRelationName(inspected.index)),
+				 errdetail("Index is not valid.")));
+	check_index(inspected.index, inspected.heap, heapallindexed);
+	hyb_inspect_close(&inspected);
+
+	PG_RETURN_VOID();
+}

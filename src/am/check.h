@@ -1,0 +1,134 @@
+/*
+ * check.h
+ *		State of hybrid_index_check, shared by its parts.
+ */
+#ifndef HYB_CHECK_H
+#define HYB_CHECK_H
+
+#include "am/survey.h"
+#include "dynamic/delta.h"
+#include "dynamic/dynamic.h"
+#include "lib/bloomfilter.h"
+#include "static/leaf.h"
+
+/* What a block was found to be; each block is exactly one of these. */
+typedef enum HybBlockUse
+{
+	HYB_USE_NONE = 0,
+	HYB_USE_META,
+	HYB_USE_FREE,
+	HYB_USE_INNER,
+	HYB_USE_LEAF,
+	HYB_USE_DELTA
+} HybBlockUse;
+
+/* A live entry that the log holds and the dynamic stage's tree must know. */
+typedef struct HybLogEntry
+{
+	BlockNumber block;
+	uint16		offset;
+	bool		seen;			/* the tree returned it */
+	uint32		hash;			/* of its bytes and TID */
+} HybLogEntry;
+
+/* A live frozen entry below the watermark: the static stage must hold it. */
+typedef struct HybMovedEntry
+{
+	BlockNumber block;
+	uint16		offset;
+	uint16		keylen;
+	Size		key_off;		/* in moved_keys */
+	ItemPointerData tid;
+} HybMovedEntry;
+
+typedef struct HybCheck
+{
+	HybIndex   *ix;
+	Relation	heap;
+	HybSurvey	survey;
+	HybVersion *version;		/* of the survey */
+	uint8	   *use;			/* HybBlockUse of each block of the survey */
+	bloom_filter *filter;		/* of all live entries, or NULL */
+	HybBuf		probe;			/* entry and TID, for the filter */
+	uint64		live;			/* live entries met */
+
+	/* static stage (check_static.c) */
+	uint64		tids;
+	uint64		tombstones;
+	uint64		leaves;
+	uint64		inner_nodes;
+	HybLeaf		leaf;
+	ItemPointerData *leaf_tids;
+	HybBuf		entry;			/* of the row at hand */
+	HybBuf		last_key;		/* of the entry before it */
+	ItemPointerData last_tid;
+	bool		have_last;
+
+	/* delta log and its trees (check_dynamic.c) */
+	HybLogEntry *log;			/* sorted by (block, offset) */
+	Size		nlog;
+	Size		log_alloc;
+	HybMovedEntry *moved;
+	Size		nmoved;
+	Size		moved_alloc;
+	char	   *moved_keys;
+	Size		moved_len;
+	Size		moved_keys_alloc;
+	HybDynBatch batch;			/* entries of the trees, in order */
+	int			batch_next;
+	bool		batch_begun;
+	HybBuf		batch_last;		/* key of the last one */
+	ItemPointerData batch_last_tid;
+
+	MemoryContext context;		/* of all of the above */
+	MemoryContext page_context; /* reset now and then */
+} HybCheck;
+
+/*
+ * Report damage.  On a standby, where nothing keeps the structure still, a
+ * change meanwhile is reported instead.
+ */
+HYB_NORETURN extern void hyb_check_fail(HybCheck *check, BlockNumber blkno,
+										const char *format,...) pg_attribute_printf(3, 4);
+
+/* `from` points to `block`, which is used in the given way. */
+extern void hyb_check_claim(HybCheck *check, BlockNumber block,
+							HybBlockUse use, BlockNumber from);
+
+/* Copy a page that `from` says is of this kind and stamp. */
+extern void hyb_check_copy(HybCheck *check, BlockNumber block,
+						   HybPageKind kind, uint64 stamp, int level,
+						   BlockNumber from, char *copy);
+
+/* Whole columns, consumed exactly?  Returns the key columns' length. */
+extern uint32 hyb_check_entry(HybCheck *check, BlockNumber blkno,
+							  int position, const uint8 *entry, uint32 len,
+							  const ItemPointerData *tid);
+
+/* Is this position well formed? */
+extern void hyb_check_position(HybCheck *check, BlockNumber blkno,
+							   int position, const HybPos *pos);
+
+/* Note a live entry. */
+extern void hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
+						   const ItemPointerData *tid);
+
+/* check_static.c */
+extern void hyb_check_static(HybCheck *check);
+extern void hyb_check_moved(HybCheck *check);
+
+/* check_dynamic.c */
+extern void hyb_check_log(HybCheck *check);
+extern void hyb_check_log_done(HybCheck *check);
+
+/*
+ * The next entry of the dynamic stage in (key, TID) order, not consumed; NULL
+ * at the end.
+ */
+extern const HybDynItem *hyb_check_dynamic_peek(HybCheck *check);
+extern void hyb_check_dynamic_next(HybCheck *check);
+
+#define hyb_check_dynamic_bytes(check, item) \
+	((check)->batch.keys.data + (item)->key_off)
+
+#endif							/* HYB_CHECK_H */

@@ -1,0 +1,358 @@
+/*
+ * check_static.c
+ *		hybrid_index_check: internal nodes and leaves, and that no entry is in
+ *		both stages.
+ */
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "am/check.h"
+#include "miscadmin.h"
+#include "static/inner.h"
+#include "static/update.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/*
+ * The static row at hand is live in items [first, last); consume the dynamic
+ * entries up to it.  None of them may be one of its TIDs under its key.
+ */
+static void
+check_against_dynamic(HybCheck *check, BlockNumber blkno, uint32 keylen,
+					  int first, int last)
+{
+	const HybDynItem *item;
+	int			i = first;
+
+	while ((item = hyb_check_dynamic_peek(check)) != NULL)
+	{
+		int			c = hyb_key_compare(check->ix->desc,
+										hyb_check_dynamic_bytes(check, item),
+										item->keylen,
+										check->entry.data, keylen);
+
+		if (c > 0)
+			break;
+		if (c == 0)
+		{
+			ItemPointerData tid = item->tid;
+
+			/* another row with this key may follow */
+			if (ItemPointerCompare(&tid, &check->leaf_tids[last - 1]) > 0)
+				break;
+			while (i < last &&
+				   ItemPointerCompare(&check->leaf_tids[i], &tid) < 0)
+				i++;
+			if (i < last &&
+				ItemPointerEquals(&check->leaf_tids[i], &tid) &&
+				!hyb_leaf_is_tombstone(&check->leaf, i))
+				hyb_check_fail(check, blkno,
+							   "The entry at position %d, for heap TID (%u,%u), is in the dynamic stage as well, at offset %u of block %u.",
+							   i, ItemPointerGetBlockNumber(&tid),
+							   ItemPointerGetOffsetNumber(&tid),
+							   item->ref.offset, item->ref.block);
+		}
+		hyb_check_dynamic_next(check);
+	}
+}
+
+/*
+ * One row: order, and each of its TIDs.
+ */
+static void
+check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
+		  const HybPos *high)
+{
+	const HybKeyDesc *desc = check->ix->desc;
+	int			first = hyb_leaf_row_start(&check->leaf, row);
+	int			last = hyb_leaf_row_start(&check->leaf, row + 1);
+	ItemPointerData *tids = check->leaf_tids;
+	MemoryContext old_context;
+	uint32		keylen;
+
+	if (first >= last)
+		hyb_check_fail(check, blkno, "Row %d has no heap TIDs.", row);
+
+	check->entry.len = 0;
+	hyb_key_join(desc, hyb_leaf_row(&check->leaf, row), desc->natts,
+				 &check->entry);
+	keylen = hyb_check_entry(check, blkno, first, check->entry.data,
+							 check->entry.len, &tids[first]);
+
+	/* comparison functions may leak */
+	old_context = MemoryContextSwitchTo(check->page_context);
+	if (check->have_last)
+	{
+		int			c = hyb_key_compare(desc, check->last_key.data,
+										check->last_key.len,
+										check->entry.data, keylen);
+
+		if (c > 0)
+			hyb_check_fail(check, blkno,
+						   "The key at position %d sorts below the one before it.",
+						   first);
+		if (c == 0 && ItemPointerCompare(&check->last_tid, &tids[first]) >= 0)
+			hyb_check_fail(check, blkno,
+						   "The heap TID at position %d is not above the one before it, which has an equal key.",
+						   first);
+	}
+	for (int i = first; i < last; i++)
+	{
+		if (!ItemPointerIsValid(&tids[i]))
+			hyb_check_fail(check, blkno, "The heap TID at position %d is invalid.", i);
+		if (i > first && ItemPointerCompare(&tids[i - 1], &tids[i]) >= 0)
+			hyb_check_fail(check, blkno,
+						   "The heap TID at position %d is not above the one before it.", i);
+	}
+	if (hyb_pos_compare_key(desc, check->entry.data, keylen, &tids[first], low) < 0)
+		hyb_check_fail(check, blkno,
+					   "The entry at position %d lies below the leaf's lower fence.",
+					   first);
+	if (hyb_pos_compare_key(desc, check->entry.data, keylen, &tids[last - 1], high) >= 0)
+		hyb_check_fail(check, blkno,
+					   "The entry at position %d does not lie below the leaf's upper fence.",
+					   last - 1);
+
+	check_against_dynamic(check, blkno, keylen, first, last);
+	MemoryContextSwitchTo(old_context);
+	MemoryContextReset(check->page_context);
+
+	for (int i = first; i < last; i++)
+	{
+		if (hyb_leaf_is_tombstone(&check->leaf, i))
+			check->tombstones++;
+		else
+			hyb_check_live(check, check->entry.data, check->entry.len, &tids[i]);
+	}
+
+	check->last_key.len = 0;
+	hyb_buf_append(&check->last_key, check->entry.data, keylen);
+	check->last_tid = tids[last - 1];
+	check->have_last = true;
+}
+
+static void
+check_leaf(HybCheck *check, BlockNumber block, uint64 stamp,
+		   const HybPos *low, const HybPos *high, BlockNumber from)
+{
+	PGAlignedBlock copy;
+	HybPageOpaque *opaque;
+	char	   *wrong;
+
+	hyb_check_claim(check, block, HYB_USE_LEAF, from);
+	hyb_check_copy(check, block, HYB_PAGE_LEAF, stamp, 0, from, copy.data);
+	opaque = hyb_page_opaque((Page) copy.data);
+	if (opaque->link != InvalidBlockNumber)
+		hyb_check_fail(check, block, "A leaf has a link to block %u.", opaque->link);
+	if ((opaque->flags & ~HYB_LEAF_TOMBSTONES) != 0)
+		hyb_check_fail(check, block, "A leaf has flags 0x%04X.", opaque->flags);
+
+	hyb_leaf_open(&check->leaf, check->ix->desc, copy.data, check->ix->rel, block);
+	if (check->leaf.nitems <= 0 || check->leaf.nitems > HYB_LEAF_MAX_ITEMS ||
+		check->leaf.nitems != opaque->count)
+		hyb_check_fail(check, block, "A leaf has %d entries, but claims %u.",
+					   check->leaf.nitems, opaque->count);
+
+	wrong = hyb_leaf_verify(&check->leaf);
+	if (wrong != NULL)
+		hyb_check_fail(check, block, "%s", wrong);
+	hyb_leaf_tids(&check->leaf, 0, check->leaf.nitems, check->leaf_tids);
+
+	for (int row = 0; row < check->leaf.nrows; row++)
+		check_row(check, block, row, low, high);
+
+	check->tids += check->leaf.nitems;
+	check->leaves++;
+}
+
+static void
+check_node(HybCheck *check, BlockNumber block, uint64 stamp, int level,
+		   const HybPos *low, const HybPos *high, BlockNumber from)
+{
+	const HybKeyDesc *desc = check->ix->desc;
+	Relation	rel = check->ix->rel;
+	char	   *copy;
+	HybChild   *children;
+	HybPageOpaque *opaque;
+	int			n;
+
+	if (level == 0)
+	{
+		check_leaf(check, block, stamp, low, high, from);
+		return;
+	}
+
+	hyb_check_claim(check, block, HYB_USE_INNER, from);
+	copy = palloc(BLCKSZ);
+	hyb_check_copy(check, block, HYB_PAGE_INNER, stamp, level, from, copy);
+	opaque = hyb_page_opaque((Page) copy);
+	if (opaque->link != InvalidBlockNumber || opaque->flags != 0)
+		hyb_check_fail(check, block, "An internal node has a link to block %u and flags 0x%04X.",
+					   opaque->link, opaque->flags);
+	n = hyb_inner_count((Page) copy);
+	if (n <= 0 || n > HYB_PAGE_CAPACITY)
+		hyb_check_fail(check, block, "An internal node has %d children.", n);
+
+	children = palloc(n * sizeof(HybChild));
+	for (int i = 0; i < n; i++)
+	{
+		hyb_inner_get((Page) copy, i, &children[i], rel, block);
+		hyb_check_position(check, block, i, &children[i].low);
+		if (i > 0 &&
+			(hyb_pos_compare(desc, &children[i - 1].low, &children[i].low) >= 0 ||
+			 hyb_pos_compare(desc, low, &children[i].low) >= 0))
+			hyb_check_fail(check, block,
+						   "The separator at position %d is not above the one before it.", i);
+		if (hyb_pos_compare(desc, &children[i].low, high) >= 0)
+			hyb_check_fail(check, block,
+						   "The separator at position %d is not below the node's upper fence.", i);
+		if (children[i].stamp > stamp)
+			hyb_check_fail(check, block,
+						   "The child at position %d is younger than its parent.", i);
+	}
+	if (HYB_POS_MIN(low) && !HYB_POS_MIN(&children[0].low))
+		hyb_check_fail(check, block,
+					   "The separator at position 0 of a leftmost node is not the lowest of all.");
+
+	/* the lower fence of the first child is the node's own */
+	for (int i = 0; i < n; i++)
+		check_node(check, children[i].block, children[i].stamp, level - 1,
+				   i == 0 ? low : &children[i].low,
+				   i + 1 < n ? &children[i + 1].low : high, block);
+
+	check->inner_nodes++;
+	pfree(children);
+	pfree(copy);
+}
+
+void
+hyb_check_static(HybCheck *check)
+{
+	const HybMetaPage *meta = check->survey.meta;
+	HybPos		low = {.tie = HYB_BEFORE};
+	HybPos		high = {.tie = HYB_AFTER};
+
+	if (meta->height > HYB_MAX_HEIGHT)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The height is %u.", meta->height);
+	if (meta->height > 0)
+		check_node(check, meta->root, meta->root_stamp, meta->height - 1,
+				   &low, &high, HYB_METAPAGE_BLKNO);
+
+	/* what lies above the last leaf entry */
+	while (hyb_check_dynamic_peek(check) != NULL)
+		hyb_check_dynamic_next(check);
+
+	if (check->tids != meta->static_tids)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "The leaves hold " UINT64_FORMAT " heap TIDs, but the metapage counts " UINT64_FORMAT ".",
+					   check->tids, meta->static_tids);
+
+	/* a VACUUM that runs, or was cancelled, has not counted its tombstones */
+	if (check->tombstones < meta->static_tombstones)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "The leaves hold " UINT64_FORMAT " tombstones, but the metapage counts " UINT64_FORMAT ".",
+					   check->tombstones, meta->static_tombstones);
+	if (check->leaves != meta->leaf_pages ||
+		check->inner_nodes != meta->inner_pages)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "There are " UINT64_FORMAT " leaves and " UINT64_FORMAT " internal nodes, but the metapage counts " UINT64_FORMAT " and " UINT64_FORMAT ".",
+					   check->leaves, check->inner_nodes,
+					   meta->leaf_pages, meta->inner_pages);
+}
+
+/*
+ * Does the heap line pointer stand for nothing any more?
+ */
+static bool
+heap_pointer_dead(HybCheck *check, ItemPointer tid)
+{
+	Buffer		buf;
+	Page		page;
+	bool		dead = true;
+
+	if (ItemPointerGetBlockNumber(tid) >= RelationGetNumberOfBlocks(check->heap))
+		return true;
+	buf = ReadBuffer(check->heap, ItemPointerGetBlockNumber(tid));
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buf);
+	if (!PageIsNew(page) &&
+		ItemPointerGetOffsetNumber(tid) <= PageGetMaxOffsetNumber(page))
+	{
+		ItemId		item = PageGetItemId(page, ItemPointerGetOffsetNumber(tid));
+
+		dead = !ItemIdIsNormal(item) && !ItemIdIsRedirected(item);
+	}
+	UnlockReleaseBuffer(buf);
+	return dead;
+}
+
+/*
+ * Is this entry, or its tombstone, in the static stage?
+ */
+static bool
+static_holds(HybCheck *check, BlockNumber blkno, const HybPos *pos)
+{
+	HybIndex   *ix = check->ix;
+	PGAlignedBlock copy;
+	HybDescent	descent;
+	MemoryContext old_context;
+	ItemPointerData tid;
+	bool		found;
+	int			row;
+	int			item;
+
+	if (check->version->height == 0)
+		return false;
+
+	memset(&descent, 0, sizeof(descent));
+	old_context = MemoryContextSwitchTo(check->page_context);
+	if (!hyb_static_descend(ix, check->version, pos, false, &descent))
+		hyb_check_fail(check, blkno, "The static stage cannot be searched.");
+	memcpy(copy.data, BufferGetPage(descent.buf), BLCKSZ);
+	UnlockReleaseBuffer(descent.buf);
+	MemoryContextSwitchTo(old_context);
+
+	hyb_leaf_open(&check->leaf, ix->desc, copy.data, ix->rel, descent.block);
+	item = hyb_leaf_search(&check->leaf, pos, &row);
+	if (item >= check->leaf.nitems)
+		return false;
+	check->entry.len = 0;
+	hyb_key_join(ix->desc, hyb_leaf_row(&check->leaf, row), ix->desc->nkeys,
+				 &check->entry);
+	hyb_leaf_tids(&check->leaf, item, 1, &tid);
+	MemoryContextSwitchTo(check->page_context);
+	found = ItemPointerCompare(&tid, unconstify(ItemPointerData *, &pos->tid)) == 0 &&
+		hyb_key_compare(ix->desc, check->entry.data, check->entry.len,
+						pos->key, pos->len) == 0;
+	MemoryContextSwitchTo(old_context);
+	MemoryContextReset(check->page_context);
+	return found;
+}
+
+/*
+ * Frozen entries below the watermark are in the static stage.  A VACUUM that
+ * runs, or was cancelled, may have removed one there, a later merge step its
+ * tombstone, and the flag on the delta page is still to come.
+ */
+void
+hyb_check_moved(HybCheck *check)
+{
+	for (Size i = 0; i < check->nmoved; i++)
+	{
+		HybMovedEntry *moved = &check->moved[i];
+		HybPos		pos = {0};
+
+		CHECK_FOR_INTERRUPTS();
+		pos.key = (uint8 *) check->moved_keys + moved->key_off;
+		pos.len = moved->keylen;
+		pos.ncols = check->ix->desc->nkeys;
+		pos.tie = HYB_AT;
+		pos.tid = moved->tid;
+		if (!static_holds(check, moved->block, &pos) &&
+			!heap_pointer_dead(check, &moved->tid))
+			hyb_check_fail(check, moved->block,
+						   "The frozen entry at offset %u lies below the watermark, but is not in the static stage.",
+						   moved->offset);
+	}
+}

@@ -1,0 +1,122 @@
+/*
+ * handler.c
+ *		Module magic, library start-up, and the access method's routine table.
+ */
+#include "compat.h"
+
+#include "access/stratnum.h"
+#include "am/am.h"
+#include "catalog/pg_type_d.h"
+#include "commands/vacuum.h"
+#include "fmgr.h"
+#ifdef HYB_HAVE_COMPARE_TYPES
+#include "access/cmptype.h"
+#endif
+
+PG_MODULE_MAGIC;
+
+PG_FUNCTION_INFO_V1(hybridhandler);
+
+void		_PG_init(void);
+
+void
+_PG_init(void)
+{
+	hyb_options_init();
+}
+
+#ifdef HYB_HAVE_COMPARE_TYPES
+static CompareType
+translate_strategy(StrategyNumber strategy, Oid opfamily)
+{
+	switch (strategy)
+	{
+		case BTLessStrategyNumber:
+			return COMPARE_LT;
+		case BTLessEqualStrategyNumber:
+			return COMPARE_LE;
+		case BTEqualStrategyNumber:
+			return COMPARE_EQ;
+		case BTGreaterEqualStrategyNumber:
+			return COMPARE_GE;
+		case BTGreaterStrategyNumber:
+			return COMPARE_GT;
+		default:
+			return COMPARE_INVALID;
+	}
+}
+
+static StrategyNumber
+translate_cmptype(CompareType cmptype, Oid opfamily)
+{
+	switch (cmptype)
+	{
+		case COMPARE_LT:
+			return BTLessStrategyNumber;
+		case COMPARE_LE:
+			return BTLessEqualStrategyNumber;
+		case COMPARE_EQ:
+			return BTEqualStrategyNumber;
+		case COMPARE_GE:
+			return BTGreaterEqualStrategyNumber;
+		case COMPARE_GT:
+			return BTGreaterStrategyNumber;
+		default:
+			return InvalidStrategy;
+	}
+}
+#endif
+
+Datum
+hybridhandler(PG_FUNCTION_ARGS)
+{
+	IndexAmRoutine *am = makeNode(IndexAmRoutine);
+
+	am->amstrategies = BTMaxStrategyNumber;
+	am->amsupport = HYB_NSUPPORT;
+	am->amoptsprocnum = HYB_OPTIONS_PROC;
+	am->amcanorder = true;
+	am->amcanorderbyop = false;
+	am->amcanbackward = true;
+	am->amcanunique = true;
+	am->amcanmulticol = true;
+	am->amoptionalkey = true;
+	am->amsearcharray = true;
+	am->amsearchnulls = true;
+	am->amstorage = false;
+	am->amclusterable = true;
+	am->ampredlocks = false;
+	am->amcanparallel = false;
+	am->amcaninclude = true;
+	am->amusemaintenanceworkmem = false;
+	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
+	am->amkeytype = InvalidOid;
+#ifdef HYB_HAVE_COMPARE_TYPES
+	am->amconsistentequality = true;
+	am->amconsistentordering = true;
+	am->amtranslatestrategy = translate_strategy;
+	am->amtranslatecmptype = translate_cmptype;
+#endif
+
+	am->ambuild = hyb_ambuild;
+	am->ambuildempty = hyb_ambuildempty;
+	am->aminsert = hyb_aminsert;
+	am->ambulkdelete = hyb_ambulkdelete;
+	am->amvacuumcleanup = hyb_amvacuumcleanup;
+	am->amcanreturn = hyb_amcanreturn;
+	am->amcostestimate = hyb_amcostestimate;
+	am->amoptions = hyb_amoptions;
+	am->amproperty = NULL;
+	am->ambuildphasename = hyb_ambuildphasename;
+	am->amvalidate = hyb_amvalidate;
+	am->amadjustmembers = hyb_amadjustmembers;
+	am->ambeginscan = hyb_ambeginscan;
+	am->amrescan = hyb_amrescan;
+	am->amgettuple = hyb_amgettuple;
+	am->amgetbitmap = hyb_amgetbitmap;
+	am->amendscan = hyb_amendscan;
+	am->ammarkpos = hyb_ammarkpos;
+	am->amrestrpos = hyb_amrestrpos;
+
+	PG_RETURN_POINTER(am);
+}

@@ -1,0 +1,336 @@
+/*
+ * inspect.c
+ *		SQL functions that show what is in an index, and that start a merge.
+ */
+#include "compat.h"
+
+#include "access/table.h"
+#include "access/xlog.h"
+#include "am/am.h"
+#include "am/inspect.h"
+#include "catalog/index.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
+#include "dynamic/delta.h"
+#include "funcapi.h"
+#include "merge/merge.h"
+#include "miscadmin.h"
+#include "page/meta.h"
+#include "storage/bufmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+PG_FUNCTION_INFO_V1(hybrid_merge);
+PG_FUNCTION_INFO_V1(hybrid_index_stats);
+PG_FUNCTION_INFO_V1(hybrid_merge_progress_list);
+
+/* How often the delta log is counted anew because it changed meanwhile. */
+#define COUNT_TRIES		10
+
+static bool
+access_granted(HybAccess access, Oid indexoid, Oid heapoid, Oid userid)
+{
+	if (HYB_OWNS_RELATION(indexoid, userid) ||
+		HYB_MAY_MAINTAIN(heapoid, userid))
+		return true;
+	return access == HYB_ACCESS_READ &&
+		(pg_class_aclcheck(heapoid, userid, ACL_SELECT) == ACLCHECK_OK ||
+		 has_privs_of_role(userid, ROLE_PG_STAT_SCAN_TABLES));
+}
+
+/*
+ * The order of locks and checks is that of brin_summarize_range.
+ */
+void
+hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
+				 HybInspected *inspected)
+{
+	Oid			heapoid = IndexGetRelation(indexoid, true);
+	Relation	index;
+
+	memset(inspected, 0, sizeof(*inspected));
+	inspected->lockmode = lockmode;
+
+	/* if it is no index, opening it as one gives the better error */
+	if (OidIsValid(heapoid))
+	{
+		inspected->heap = table_open(heapoid, lockmode);
+		GetUserIdAndSecContext(&inspected->save_userid,
+							   &inspected->save_sec_context);
+		SetUserIdAndSecContext(inspected->heap->rd_rel->relowner,
+							   inspected->save_sec_context | SECURITY_RESTRICTED_OPERATION);
+		inspected->save_nestlevel = NewGUCNestLevel();
+		HYB_RESTRICT_SEARCH_PATH();
+	}
+
+	inspected->index = index = index_open(indexoid, lockmode);
+	if (index->rd_rel->relkind != RELKIND_INDEX ||
+		index->rd_indam == NULL || index->rd_indam->ambuild != hyb_ambuild)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a hybrid index",
+						RelationGetRelationName(index))));
+	if (inspected->heap == NULL ||
+		heapoid != IndexGetRelation(indexoid, false))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("could not open parent table of index \"%s\"",
+						RelationGetRelationName(index))));
+	if (!access_granted(access, indexoid, heapoid, inspected->save_userid))
+		aclcheck_error(access == HYB_ACCESS_READ ? ACLCHECK_NO_PRIV : ACLCHECK_NOT_OWNER,
+					   OBJECT_INDEX, RelationGetRelationName(index));
+	if (RELATION_IS_OTHER_TEMP(index))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary indexes of other sessions")));
+	if (RecoveryInProgress() && !RelationIsPermanent(index))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary or unlogged relations during recovery")));
+	if (!index->rd_index->indisready)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" is not ready",
+						RelationGetRelationName(index)),
+				 errdetail("It is being built, or building it failed.")));
+}
+
+void
+hyb_inspect_close(HybInspected *inspected)
+{
+	AtEOXact_GUC(false, inspected->save_nestlevel);
+	SetUserIdAndSecContext(inspected->save_userid,
+						   inspected->save_sec_context);
+	index_close(inspected->index, inspected->lockmode);
+	table_close(inspected->heap, inspected->lockmode);
+}
+
+/*
+ * hybrid_merge(index regclass) RETURNS bigint
+ */
+Datum
+hybrid_merge(PG_FUNCTION_ARGS)
+{
+	Oid			indexoid = PG_GETARG_OID(0);
+	HybInspected inspected;
+	uint64		merged = 0;
+
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("recovery is in progress"),
+				 errhint("Hybrid indexes cannot be merged during recovery.")));
+
+	hyb_inspect_open(indexoid, RowExclusiveLock, HYB_ACCESS_MAINTAIN,
+					 &inspected);
+	merged = hyb_merge_all(hyb_index_create_handle(inspected.index));
+	hyb_inspect_close(&inspected);
+
+	PG_RETURN_INT64((int64) merged);
+}
+
+/*
+ * Live entries of one delta page, of the frozen generation only those above
+ * the watermark.  Keys are compared on the copy, with no lock held.
+ */
+static uint64
+count_page(HybIndex *ix, Page page, BlockNumber blkno,
+		   const HybPos *watermark)
+{
+	HybDeltaEntry header;
+	const uint8 *entry;
+	uint16		next = 0;
+	uint16		offset;
+	uint64		n = 0;
+
+	while (hyb_delta_next(page, ix->rel, blkno, &next, &offset, &header,
+						  &entry))
+	{
+		uint32		keylen;
+
+		if (header.len_flags & HYB_DELTA_DEAD)
+			continue;
+		if (watermark != NULL && !HYB_POS_MIN(watermark))
+		{
+			keylen = hyb_key_length(ix->desc, entry,
+									header.len_flags & HYB_DELTA_LEN_MASK);
+			if (keylen == 0)
+				hyb_corrupted(ix->rel, blkno, "An entry of a delta page is malformed.");
+			if (hyb_pos_compare_key(ix->desc, entry, keylen, &header.tid,
+									watermark) <= 0)
+				continue;
+		}
+		n++;
+	}
+	return n;
+}
+
+/*
+ * Add the live entries of a generation to *n.  Returns false if a page was
+ * not the one expected, because the generation was merged and its pages were
+ * used again meanwhile.
+ */
+static bool
+count_generation(HybIndex *ix, const HybGeneration *generation,
+				 const HybPos *watermark, char *copy, uint64 *n)
+{
+	if (generation->number == 0)
+		return true;
+	for (int lane = 0; lane < HYB_LANES; lane++)
+	{
+		BlockNumber blkno = generation->head[lane];
+
+		while (BlockNumberIsValid(blkno))
+		{
+			Buffer		buf;
+
+			CHECK_FOR_INTERRUPTS();
+			buf = ReadBuffer(ix->rel, blkno);
+			LockBuffer(buf, BUFFER_LOCK_SHARE);
+			if (PageIsNew(BufferGetPage(buf)) ||
+				!hyb_page_check(ix, buf, HYB_PAGE_DELTA, generation->number))
+			{
+				UnlockReleaseBuffer(buf);
+				return false;
+			}
+			memcpy(copy, BufferGetPage(buf), BLCKSZ);
+			UnlockReleaseBuffer(buf);
+			*n += count_page(ix, (Page) copy, blkno, watermark);
+			blkno = hyb_page_opaque((Page) copy)->link;
+		}
+	}
+	return true;
+}
+
+/*
+ * Live entries of the dynamic stage.  With merges going on all the time the
+ * metapage's estimate has to do in the end.
+ */
+static uint64
+count_dynamic(HybIndex *ix)
+{
+	HybVersion *version = palloc(sizeof(HybVersion));
+	char	   *copy = palloc(BLCKSZ);
+	uint64		n = 0;
+	int			try = 0;
+
+	do
+	{
+		hyb_version_capture(ix, version);
+		n = 0;
+		if (count_generation(ix, &version->active, NULL, copy, &n) &&
+			count_generation(ix, &version->frozen, &version->watermark,
+							 copy, &n))
+			break;
+		n = version->active.nentries + version->frozen.nentries;
+	} while (++try < COUNT_TRIES);
+
+	pfree(copy);
+	pfree(version);
+	return n;
+}
+
+/*
+ * hybrid_index_stats(index regclass, OUT ...)
+ */
+Datum
+hybrid_index_stats(PG_FUNCTION_ARGS)
+{
+	Oid			indexoid = PG_GETARG_OID(0);
+	HybInspected inspected;
+	HybIndex   *ix;
+	HybMetaPage *meta = palloc(sizeof(HybMetaPage));
+	HybMetaPage *page_meta;
+	HybDynamicStats dynamic;
+	Buffer		metabuf;
+	TupleDesc	tupdesc;
+	Datum		values[21];
+	bool		nulls[21] = {0};
+	uint64		dynamic_entries;
+	uint64		delta_pages;
+	uint64		live;
+	BlockNumber nblocks;
+	int			i = 0;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (tupdesc->natts != lengthof(values))
+		elog(ERROR, "unexpected number of columns in the result type");
+
+	hyb_inspect_open(indexoid, AccessShareLock, HYB_ACCESS_READ, &inspected);
+	ix = hyb_index_create_handle(inspected.index);
+
+	dynamic_entries = count_dynamic(ix);
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &page_meta);
+	memcpy(meta, page_meta, sizeof(HybMetaPage));
+	UnlockReleaseBuffer(metabuf);
+	nblocks = RelationGetNumberOfBlocks(ix->rel);
+	memset(&dynamic, 0, sizeof(dynamic));
+	hyb_dynamic_stats(ix, &dynamic);
+
+	delta_pages = meta->active.npages + meta->frozen.npages +
+		meta->retiring.npages;
+	live = meta->static_tids - meta->static_tombstones + dynamic_entries;
+
+	values[i++] = Int64GetDatum((int64) meta->static_tids);
+	values[i++] = Int64GetDatum((int64) meta->static_tombstones);
+	values[i++] = Int64GetDatum((int64) meta->leaf_pages);
+	values[i++] = Int64GetDatum((int64) meta->inner_pages);
+	values[i++] = Int64GetDatum((int64) (meta->leaf_pages + meta->inner_pages) * BLCKSZ);
+	values[i++] = Int32GetDatum((int32) meta->height);
+	values[i++] = Int64GetDatum((int64) dynamic_entries);
+	values[i++] = Int64GetDatum((int64) delta_pages);
+	values[i++] = Int64GetDatum((int64) delta_pages * BLCKSZ);
+	values[i++] = Int64GetDatum((int64) meta->free_blocks + meta->npending);
+	values[i++] = Int64GetDatum((int64) nblocks);
+	values[i++] = Int64GetDatum((int64) nblocks * BLCKSZ);
+	nulls[i] = live == 0;
+	values[i++] = Float8GetDatum(live == 0 ? 0.0 :
+								 (double) nblocks * BLCKSZ / (double) live);
+	values[i++] = Int64GetDatum((int64) meta->merges);
+	values[i++] = Int64GetDatum((int64) meta->merged_entries);
+	values[i++] = BoolGetDatum(meta->frozen.number != 0);
+	values[i++] = Int64GetDatum((int64) dynamic.bloom_hits);
+	values[i++] = Int64GetDatum((int64) dynamic.bloom_misses);
+	values[i++] = Int64GetDatum((int64) dynamic.tree_bytes);
+	values[i++] = Int64GetDatum((int64) dynamic.rebuilds);
+	values[i++] = BoolGetDatum(dynamic.shared);
+	Assert(i == lengthof(values));
+
+	hyb_inspect_close(&inspected);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}
+
+/*
+ * hybrid_merge_progress_list() RETURNS SETOF record: merges that run now
+ */
+Datum
+hybrid_merge_progress_list(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	HybMergeProgress *list = NULL;
+	int			n;
+
+	InitMaterializedSRF(fcinfo, 0);
+	n = hyb_merge_progress_list(&list);
+	for (int i = 0; i < n; i++)
+	{
+		Datum		values[7];
+		bool		nulls[7] = {0};
+
+		values[0] = ObjectIdGetDatum(list[i].dbid);
+		values[1] = ObjectIdGetDatum(list[i].relid);
+		values[2] = Int32GetDatum(list[i].pid);
+		values[3] = Int64GetDatum((int64) list[i].entries_total);
+		values[4] = Int64GetDatum((int64) list[i].entries_done);
+		values[5] = Int64GetDatum((int64) list[i].steps);
+		values[6] = TimestampTzGetDatum(list[i].started);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}

@@ -1,0 +1,469 @@
+/*
+ * scan.c
+ *		The index scan functions of the access method.
+ *
+ * A scan is a sequence of ranges (scan_keys.c), each read in batches
+ * (scan_batch.c).  The current batch is an array of items with an index; a
+ * step off either end starts a batch at that edge, in the direction of the
+ * step, so that turning round in the middle needs nothing else.
+ *
+ * Interlock with VACUUM.  An index-only scan, or a scan with a non-MVCC
+ * snapshot, may return an entry only while a pin on the entry's page keeps
+ * VACUUM from finishing: static items are covered by the batch's pin on their
+ * leaf, a dynamic item's delta page is pinned when it is returned.  If it has
+ * moved by then, the batch is loaded anew at the item's position.  On a
+ * standby no pin holds anything up, and each TID is checked against the heap
+ * instead.
+ *
+ * Marking remembers an index into the current batch; when the scan leaves a
+ * batch that holds the mark, the batch is put aside whole and comes back on
+ * restore.
+ */
+#include "compat.h"
+
+#include "access/relscan.h"
+#include "access/tableam.h"
+#include "am/scan.h"
+#include "nodes/tidbitmap.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* TIDs handed to a bitmap at a time. */
+#define BITMAP_CHUNK		256
+
+IndexScanDesc
+hyb_ambeginscan(Relation index, int nkeys, int norderbys)
+{
+	IndexScanDesc scan;
+	MemoryContext context;
+	MemoryContext old;
+	HybScan    *so;
+	HybKeyDesc *desc;
+
+	/* amcanorderbyop is false */
+	Assert(norderbys == 0);
+
+	scan = RelationGetIndexScan(index, nkeys, norderbys);
+
+	/*
+	 * A context of our own: constraint checks begin and end a scan per row in
+	 * a memory context that lives on.
+	 */
+	context = AllocSetContextCreate(CurrentMemoryContext, "hybrid scan",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	so = palloc0(sizeof(HybScan));
+	so->scan = scan;
+	so->context = context;
+	so->ix = hyb_index_create_handle(index);
+	desc = so->ix->desc;
+	so->key_context = AllocSetContextCreate(context, "hybrid scan keys",
+											ALLOCSET_SMALL_SIZES);
+
+	so->columns = palloc0(desc->nkeys * sizeof(HybScanColumn));
+	so->prefix = palloc0(desc->nkeys * sizeof(HybScanPrefix));
+	so->end_vals = palloc0(desc->nkeys * sizeof(HybValue));
+	so->vals = palloc0(desc->natts * sizeof(HybValue));
+	so->filters_alloc = Max(nkeys, 4);
+	so->filters = palloc(so->filters_alloc * sizeof(HybFilter));
+
+	/* buffers that key processing fills while in key_context */
+	hyb_buf_reserve(&so->constants, 64);
+	hyb_buf_reserve(&so->prefix_key, 64);
+	hyb_buf_reserve(&so->start_key, 64);
+	hyb_buf_reserve(&so->end_key, 64);
+
+	so->batch = hyb_batch_create(so);
+	so->delta_pin = InvalidBuffer;
+	MemoryContextSwitchTo(old);
+
+	scan->xs_itupdesc = RelationGetDescr(index);
+	scan->opaque = so;
+	return scan;
+}
+
+static void
+release_delta_pin(HybScan *so)
+{
+	if (BufferIsValid(so->delta_pin))
+	{
+		ReleaseBuffer(so->delta_pin);
+		so->delta_pin = InvalidBuffer;
+	}
+}
+
+/* Forget a mark; a batch put aside stays as a spare. */
+static void
+drop_mark(HybScan *so)
+{
+	if (so->marked && !so->mark_in_batch)
+		hyb_batch_finish(so, so->mark_batch);
+	so->marked = false;
+	so->mark_in_batch = false;
+}
+
+void
+hyb_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
+			 int norderbys)
+{
+	HybScan    *so = (HybScan *) scan->opaque;
+
+	release_delta_pin(so);
+	hyb_batch_finish(so, so->batch);
+	drop_mark(so);
+	so->started = false;
+
+	if (keys != NULL && scan->numberOfKeys > 0)
+		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+}
+
+void
+hyb_amendscan(IndexScanDesc scan)
+{
+	HybScan    *so = (HybScan *) scan->opaque;
+
+	release_delta_pin(so);
+	drop_mark(so);
+	hyb_batch_free(so, so->batch);
+	if (so->mark_batch != NULL)
+		hyb_batch_free(so, so->mark_batch);
+	MemoryContextDelete(so->context);
+	scan->opaque = NULL;
+}
+
+/* ---- moving from batch to batch ---- */
+
+static void
+begin_range(HybScan *so)
+{
+	pgstat_count_index_scan(so->ix->rel);
+	HYB_COUNT_SEARCH(so->scan);
+	so->dyn_limit = HYB_SCAN_DYN_LIMIT;
+}
+
+/*
+ * Let go of the current batch, so that so->batch can be loaded anew.  If it
+ * holds the mark, another batch takes its place.
+ */
+static void
+leave_batch(HybScan *so)
+{
+	release_delta_pin(so);
+	if (so->marked && so->mark_in_batch)
+	{
+		HybScanBatch *spare = so->mark_batch;
+
+		so->mark_batch = so->batch;
+		so->mark_in_batch = false;
+		so->batch = spare != NULL ? spare : hyb_batch_create(so);
+	}
+	else
+		hyb_batch_finish(so, so->batch);
+}
+
+/*
+ * Process the keys and load the first batch.  Returns false if the keys
+ * contradict each other.
+ */
+static bool
+start_scan(HybScan *so, bool forward)
+{
+	IndexScanDesc scan = so->scan;
+
+	hyb_scan_preprocess(so);
+	so->started = true;
+	so->need_values = scan->xs_want_itup || so->nfilters > 0;
+
+	/* Recovery may have let VACUUM's changes in whatever a pin said. */
+	so->check_heap = scan->xs_want_itup && scan->xactStartedInRecovery;
+	so->need_pins = !scan->xactStartedInRecovery &&
+		(scan->xs_want_itup || scan->xs_snapshot == NULL ||
+		 !IsMVCCSnapshot(scan->xs_snapshot));
+	if (so->empty)
+		return false;
+
+	/* contexts that not every scan needs */
+	if (so->nfilters > 0 && so->filter_context == NULL)
+		so->filter_context = AllocSetContextCreate(so->context,
+												   "hybrid scan filters",
+												   ALLOCSET_SMALL_SIZES);
+	if (scan->xs_want_itup && so->tuple_context == NULL)
+	{
+		HybKeyDesc *desc = so->ix->desc;
+
+		so->tuple_context = AllocSetContextCreate(so->context,
+												  "hybrid scan tuple",
+												  ALLOCSET_SMALL_SIZES);
+		so->tuple_values = palloc(desc->natts * sizeof(Datum));
+		so->tuple_isnull = palloc(desc->natts * sizeof(bool));
+	}
+
+	hyb_scan_arrays_first(so, forward);
+	begin_range(so);
+	hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
+	hyb_batch_load(so, forward);
+	return true;
+}
+
+/*
+ * Load the batch that follows the current one, whatever it holds.  Returns
+ * false at the end of the last range; the scan then stays there, so that it
+ * can turn round.
+ */
+static bool
+next_batch(HybScan *so, bool forward)
+{
+	HybScanBatch *batch = so->batch;
+	HybEdgeKind last = forward ? HYB_EDGE_END : HYB_EDGE_START;
+
+	hyb_edge_copy(&so->from, forward ? &batch->high : &batch->low);
+	leave_batch(so);
+	if (so->from.kind == last)
+	{
+		if (!hyb_scan_arrays_next(so, forward))
+		{
+			batch = so->batch;
+			hyb_edge_set(&batch->low, last);
+			hyb_edge_set(&batch->high, last);
+			hyb_scan_arrays_save(so, batch->elems);
+			batch->current = forward ? -1 : 0;
+			return false;
+		}
+		begin_range(so);
+		hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
+	}
+	hyb_batch_load(so, forward);
+	return true;
+}
+
+/* Load a batch that starts at the current item, which is a dynamic one. */
+static void
+reload_at_item(HybScan *so, bool forward)
+{
+	HybScanBatch *batch = so->batch;
+	const HybDynItem *entry;
+	HybPos		pos;
+
+	entry = hyb_batch_dyn_item(batch, &batch->items[batch->current]);
+	pos.key = batch->dyn.keys.data + entry->key_off;
+	pos.len = entry->keylen;
+	pos.ncols = so->ix->desc->nkeys;
+	pos.tie = HYB_AT;
+	pos.tid = entry->tid;
+	if (!forward)
+		ItemPointerInc(&pos.tid);
+	hyb_edge_set_pos(&so->from, &pos);
+	leave_batch(so);
+	hyb_batch_load(so, forward);
+}
+
+/* ---- returning items ---- */
+
+/*
+ * Form the index tuple of the current item.  It lives until the next one is
+ * formed.
+ */
+static void
+form_tuple(HybScan *so, const HybScanItem *item)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	const HybValue *vals = hyb_batch_values(so, so->batch, item);
+	MemoryContext old;
+
+	MemoryContextReset(so->tuple_context);
+	old = MemoryContextSwitchTo(so->tuple_context);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		so->tuple_isnull[i] = vals[i].isnull;
+		so->tuple_values[i] = vals[i].isnull ? (Datum) 0 :
+			hyb_value_decode(&desc->cols[i], &vals[i]);
+	}
+	so->scan->xs_itup = index_form_tuple(so->scan->xs_itupdesc,
+										 so->tuple_values, so->tuple_isnull);
+	MemoryContextSwitchTo(old);
+}
+
+typedef enum HybReturn
+{
+	HYB_RETURN_ITEM,
+	HYB_RETURN_SKIP,			/* not visible: go on */
+	HYB_RETURN_RELOAD			/* the entry moved: load a batch at it */
+} HybReturn;
+
+/* Make the current item the scan's result. */
+static HybReturn
+return_item(HybScan *so)
+{
+	IndexScanDesc scan = so->scan;
+	const HybScanItem *item = &so->batch->items[so->batch->current];
+
+	if (so->need_pins)
+	{
+		Buffer		pin = InvalidBuffer;
+
+		if (item->source < 0)
+		{
+			const HybDynItem *entry = hyb_batch_dyn_item(so->batch, item);
+
+			pin = hyb_delta_pin_entry(so->ix, &entry->ref, &entry->tid);
+			if (!BufferIsValid(pin))
+				return HYB_RETURN_RELOAD;
+		}
+		release_delta_pin(so);
+		so->delta_pin = pin;
+	}
+	else if (so->check_heap)
+	{
+		ItemPointerData tid = item->tid;
+
+		if (!table_index_fetch_tuple_check(scan->heapRelation, &tid,
+										   scan->xs_snapshot, NULL))
+			return HYB_RETURN_SKIP;
+	}
+
+	scan->xs_heaptid = item->tid;
+	scan->xs_recheck = false;
+	if (scan->xs_want_itup)
+		form_tuple(so, item);
+	return HYB_RETURN_ITEM;
+}
+
+/* Remember that the item returned last is dead to all. */
+static void
+kill_current(HybScan *so)
+{
+	HybScanBatch *batch = so->batch;
+
+	if (batch->current < 0 || batch->current >= batch->nitems)
+		return;
+	if (batch->nkilled >= batch->killed_alloc)
+	{
+		/* A scan that turns round often may name an item again and again. */
+		if (batch->nkilled >= batch->nitems)
+			return;
+		batch->killed_alloc = Max(batch->killed_alloc * 2, 32);
+		if (batch->killed == NULL)
+			batch->killed = palloc(batch->killed_alloc * sizeof(int));
+		else
+			batch->killed = repalloc(batch->killed,
+									 batch->killed_alloc * sizeof(int));
+	}
+	batch->killed[batch->nkilled++] = batch->current;
+}
+
+bool
+hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
+{
+	HybScan    *so = (HybScan *) scan->opaque;
+	bool		forward = ScanDirectionIsForward(dir);
+	MemoryContext old = MemoryContextSwitchTo(so->context);
+	bool		found = true;
+
+	if (!so->started)
+		found = start_scan(so, forward);
+	else if (so->empty)
+		found = false;
+	else if (scan->kill_prior_tuple)
+		kill_current(so);
+
+	while (found)
+	{
+		HybScanBatch *batch = so->batch;
+		int			next = batch->current + (forward ? 1 : -1);
+		HybReturn	result;
+
+		if (next < 0 || next >= batch->nitems)
+		{
+			found = next_batch(so, forward);
+			continue;
+		}
+		batch->current = next;
+		result = return_item(so);
+		if (result == HYB_RETURN_ITEM)
+			break;
+		if (result == HYB_RETURN_RELOAD)
+			reload_at_item(so, forward);
+	}
+
+	MemoryContextSwitchTo(old);
+	return found;
+}
+
+int64
+hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
+{
+	HybScan    *so = (HybScan *) scan->opaque;
+	MemoryContext old = MemoryContextSwitchTo(so->context);
+	ItemPointerData tids[BITMAP_CHUNK];
+	int64		total = 0;
+	bool		found = start_scan(so, true);
+
+	/* The heap is read after the scan, under an MVCC snapshot. */
+	Assert(!scan->xs_want_itup);
+
+	while (found)
+	{
+		HybScanBatch *batch = so->batch;
+		int			n = 0;
+
+		for (int i = 0; i < batch->nitems; i++)
+		{
+			tids[n++] = batch->items[i].tid;
+			if (n == BITMAP_CHUNK || i == batch->nitems - 1)
+			{
+				tbm_add_tuples(tbm, tids, n, false);
+				n = 0;
+			}
+		}
+		total += batch->nitems;
+		found = next_batch(so, true);
+	}
+
+	MemoryContextSwitchTo(old);
+	return total;
+}
+
+/* ---- mark and restore ---- */
+
+void
+hyb_ammarkpos(IndexScanDesc scan)
+{
+	HybScan    *so = (HybScan *) scan->opaque;
+
+	drop_mark(so);
+	if (!so->started || so->empty)
+		return;
+	so->marked = true;
+	so->mark_in_batch = true;
+	so->mark_current = so->batch->current;
+}
+
+void
+hyb_amrestrpos(IndexScanDesc scan)
+{
+	HybScan    *so = (HybScan *) scan->opaque;
+
+	if (!so->marked)
+		return;
+	release_delta_pin(so);
+	if (!so->mark_in_batch)
+	{
+		HybScanBatch *batch = so->batch;
+
+		hyb_batch_finish(so, batch);
+		so->batch = so->mark_batch;
+		so->mark_batch = batch;
+		so->mark_in_batch = true;
+		hyb_scan_arrays_restore(so, so->batch->elems);
+	}
+	so->batch->current = so->mark_current;
+}
+
+/* Keys are stored exactly, so every column can be returned. */
+bool
+hyb_amcanreturn(Relation index, int attno)
+{
+	return true;
+}

@@ -1,0 +1,261 @@
+/*
+ * scan.h
+ *		State of an index scan, private to scan.c, scan_keys.c and
+ *		scan_batch.c.
+ *
+ * The scan keys become a range [start, end) of the index, or several when
+ * equality arrays are among them, and filters for what the range does not
+ * guarantee.  The range is read in batches (see scan_batch.c); a batch covers
+ * [low edge, high edge) of it, and its items lie in index order whatever the
+ * direction of the scan.
+ *
+ * All positions here are cuts between entries: HYB_AT means just below that
+ * (key, TID).  "Strictly after an entry" is the cut at its TID plus one.
+ */
+#ifndef HYB_SCAN_H
+#define HYB_SCAN_H
+
+#include "access/relscan.h"
+#include "access/skey.h"
+
+#include "am/am.h"
+#include "static/inner.h"
+#include "static/leaf.h"
+
+/* ---- scan keys ---- */
+
+/* An element of an array key, encoded as a value of the index column. */
+typedef struct HybScanElement
+{
+	HybValue	val;
+	uint32		off;			/* column encoding, in HybScanArray.bytes */
+	uint32		len;
+} HybScanElement;
+
+/* Elements of an array, sorted in index order, without duplicates. */
+typedef struct HybScanArray
+{
+	int			nelems;
+	HybScanElement *elems;
+	HybBuf		bytes;
+	uint32		maxlen;			/* of an element's encoding */
+} HybScanArray;
+
+/* An encoded constant in HybScan.constants. */
+typedef struct HybScanConst
+{
+	uint32		off;
+	uint32		len;
+} HybScanConst;
+
+/*
+ * What the keys on one index column say, in index order: `lower` is the end
+ * that comes first in the index, whichever way the column is sorted.
+ */
+typedef struct HybScanColumn
+{
+	bool		used;			/* any condition */
+	bool		isnull;			/* IS NULL */
+	bool		notnull;		/* no NULL satisfies the conditions */
+	bool		has_lower;
+	bool		lower_strict;
+	bool		has_upper;
+	bool		upper_strict;
+	HybScanConst lower;
+	HybScanConst upper;
+	HybScanArray *array;		/* equality array, or NULL */
+} HybScanColumn;
+
+typedef enum HybFilterKind
+{
+	HYB_FILTER_NULL,			/* IS NULL */
+	HYB_FILTER_NOT_NULL,
+	HYB_FILTER_LOWER,			/* at or above `val` in index order */
+	HYB_FILTER_LOWER_STRICT,
+	HYB_FILTER_UPPER,
+	HYB_FILTER_UPPER_STRICT,
+	HYB_FILTER_ARRAY,			/* equal to one of the elements */
+	HYB_FILTER_FUNCTION,		/* the key's operator, on decoded values */
+	HYB_FILTER_FUNCTION_ARRAY	/* the same, true for any of the elements */
+} HybFilterKind;
+
+typedef struct HybFilter
+{
+	HybFilterKind kind;
+	int			column;			/* from 0 */
+	HybValue	val;
+	const HybScanArray *array;
+	ScanKey		key;
+	Datum	   *elems;			/* HYB_FILTER_FUNCTION_ARRAY */
+	int			nelems;
+} HybFilter;
+
+/* A column of the equality prefix. */
+typedef struct HybScanPrefix
+{
+	HybScanConst value;			/* unless array */
+	HybScanArray *array;
+	int			elem;			/* current element of array */
+} HybScanPrefix;
+
+/* ---- batches ---- */
+
+/* Dynamic entries that the first batch of a range takes. */
+#define HYB_SCAN_DYN_LIMIT	64
+
+typedef enum HybEdgeKind
+{
+	HYB_EDGE_START,				/* the start of the range */
+	HYB_EDGE_END,				/* the end of the range */
+	HYB_EDGE_KEY				/* `pos` */
+} HybEdgeKind;
+
+typedef struct HybScanEdge
+{
+	HybEdgeKind kind;
+	HybPos		pos;			/* HYB_EDGE_KEY: key in `key` */
+	HybBuf		key;
+} HybScanEdge;
+
+/* How a batch holds the static items it was loaded from. */
+typedef enum HybStaticMode
+{
+	HYB_STATIC_NONE,
+	HYB_STATIC_TIDS,			/* TIDs only: all entries have equal keys */
+	HYB_STATIC_ROWS,			/* few rows, encoded in `rowbytes` */
+	HYB_STATIC_PAGE				/* a copy of the leaf */
+} HybStaticMode;
+
+typedef struct HybScanRow
+{
+	uint32		off;			/* encoded row, in rowbytes */
+	uint32		len;
+	uint32		keylen;
+	int			first_item;		/* ordinal within the leaf */
+} HybScanRow;
+
+typedef struct HybScanItem
+{
+	ItemPointerData tid;
+	int32		source;			/* ordinal of the item in the leaf, or -1 - n
+								 * for item n of `dyn` */
+	int32		row;			/* static items of scans that look at values:
+								 * row of the leaf, or index in `rows` */
+} HybScanItem;
+
+typedef struct HybScanBatch
+{
+	HybScanItem *items;
+	int			nitems;
+	int			items_alloc;
+	int			current;		/* -1: before the first, nitems: after the last */
+	HybScanEdge low;
+	HybScanEdge high;
+	int		   *elems;			/* element of each prefix array it belongs to */
+
+	HybStaticMode mode;
+	BlockNumber block;
+	uint64		stamp;
+	uint16		pd_lower;
+	Buffer		pin;			/* pin on the leaf, if the scan needs it */
+	int			first;			/* static items [first, last) were read */
+	int			last;
+	HybLeaf		leaf;			/* valid for HYB_STATIC_PAGE */
+	char	   *page;			/* the copy */
+	HybScanRow *rows;			/* HYB_STATIC_ROWS */
+	int			nrows;
+	HybBuf		rowbytes;
+
+	HybDynBatch dyn;
+	bool		dyn_backward;	/* dyn.items are in descending order */
+
+	int		   *killed;			/* indexes of items found dead */
+	int			nkilled;
+	int			killed_alloc;
+} HybScanBatch;
+
+/* Rows that are copied one by one rather than with their page. */
+#define HYB_SCAN_FEW_ROWS	8
+
+typedef struct HybScan
+{
+	IndexScanDesc scan;
+	HybIndex   *ix;
+	MemoryContext context;		/* of the whole scan */
+	MemoryContext key_context;	/* reset when keys are processed */
+	MemoryContext filter_context;	/* if filters: reset for each batch */
+	MemoryContext tuple_context;	/* index-only scans: the returned tuple */
+
+	/* what the keys were made into, scan_keys.c */
+	bool		empty;			/* the keys contradict each other */
+	HybScanColumn *columns;		/* one per key column */
+	HybBuf		constants;
+	HybScanPrefix *prefix;		/* nprefix columns with equality */
+	int			nprefix;
+	int			narrays;		/* prefix columns that are arrays */
+	HybFilter  *filters;
+	int			nfilters;
+	int			filters_alloc;
+	bool		has_range;		/* a range on column nprefix */
+	HybBuf		prefix_key;
+	HybBuf		start_key;
+	HybBuf		end_key;
+	HybPos		start;
+	HybPos		end;
+	HybValue   *end_vals;		/* end.key split, if point */
+	bool		point;			/* equality on every key column */
+	uint64		point_hash;		/* hyb_key_hash, 0 unless point and exact */
+
+	/* progress, scan.c and scan_batch.c */
+	bool		started;		/* keys processed, first batch loaded */
+	bool		need_values;	/* filters, or an index-only scan */
+	bool		need_pins;		/* interlock with VACUUM needed */
+	bool		check_heap;		/* index-only scan on a standby */
+	int			dyn_limit;		/* dynamic entries the next batch asks for */
+	HybScanBatch *batch;
+	HybScanEdge from;			/* where the batch being loaded starts */
+	HybVersion	version;
+	HybDescent	descent;
+	Buffer		delta_pin;		/* page of the dynamic item last returned */
+
+	/* scratch for loading */
+	ItemPointerData *tids;		/* of the static items, from tids_base on */
+	bool	   *dead;			/* which of them are dead, if has_dead */
+	int			tids_base;
+	int			tids_alloc;
+	bool		has_dead;
+	HybValue   *vals;			/* a row split into columns */
+
+	/* the index tuple last formed */
+	Datum	   *tuple_values;
+	bool	   *tuple_isnull;
+
+	/* mark */
+	bool		marked;
+	bool		mark_in_batch;	/* the mark is in `batch` */
+	int			mark_current;
+	HybScanBatch *mark_batch;	/* else in here; otherwise a spare */
+} HybScan;
+
+/* scan_keys.c */
+extern void hyb_scan_preprocess(HybScan *so);
+extern void hyb_scan_arrays_first(HybScan *so, bool forward);
+extern bool hyb_scan_arrays_next(HybScan *so, bool forward);
+extern void hyb_scan_arrays_save(const HybScan *so, int *elems);
+extern void hyb_scan_arrays_restore(HybScan *so, const int *elems);
+extern bool hyb_scan_filter(HybScan *so, const HybValue *vals);
+
+/* scan_batch.c */
+extern HybScanBatch *hyb_batch_create(HybScan *so);
+extern void hyb_batch_finish(HybScan *so, HybScanBatch *batch);
+extern void hyb_batch_free(HybScan *so, HybScanBatch *batch);
+extern void hyb_batch_load(HybScan *so, bool forward);
+extern void hyb_edge_set(HybScanEdge *edge, HybEdgeKind kind);
+extern void hyb_edge_copy(HybScanEdge *edge, const HybScanEdge *source);
+extern void hyb_edge_set_pos(HybScanEdge *edge, const HybPos *pos);
+extern HybDynItem *hyb_batch_dyn_item(HybScanBatch *batch,
+									  const HybScanItem *item);
+extern const HybValue *hyb_batch_values(HybScan *so, HybScanBatch *batch,
+										const HybScanItem *item);
+
+#endif							/* HYB_SCAN_H */

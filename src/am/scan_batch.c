@@ -1,0 +1,706 @@
+/*
+ * scan_batch.c
+ *		Loading one batch of a scan.
+ *
+ * A batch is what one static leaf and the dynamic stage hold between the
+ * scan's position and the leaf's fence, as of one version:
+ *
+ *	1. capture the version and descend to the leaf with the position;
+ *	2. under the leaf's share lock, find the items in question and copy what
+ *	   the scan will look at: TIDs only where all keys are equal, a few rows,
+ *	   or the page;
+ *	3. fetch the dynamic entries of the same key range, which fails if the
+ *	   version is no longer current; then everything is done again.
+ *
+ * A leaf of the current version never changes but for tombstones, and an
+ * entry that moves from the dynamic to the static stage changes the version.
+ * So the two parts, read one after the other, hold each entry once.  No lock
+ * is held between batches; a pin on the leaf is kept if the scan needs the
+ * interlock with VACUUM (need_pins).
+ *
+ * If there are more dynamic entries than one batch takes, the last one taken
+ * ends the batch in place of the fence.
+ */
+#include "compat.h"
+
+#include "am/scan.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Dynamic entries that one batch takes at most. */
+#define DYN_LIMIT_MAX		1024
+
+/* Rows compared one by one with the end of a point range. */
+#define POINT_WALK			4
+
+/* ---- edges ---- */
+
+void
+hyb_edge_set(HybScanEdge *edge, HybEdgeKind kind)
+{
+	Assert(kind != HYB_EDGE_KEY);
+	edge->kind = kind;
+}
+
+void
+hyb_edge_set_pos(HybScanEdge *edge, const HybPos *pos)
+{
+	edge->kind = HYB_EDGE_KEY;
+	edge->pos = *pos;
+	edge->key.len = 0;
+	if (pos->len > 0)
+		hyb_buf_append(&edge->key, pos->key, pos->len);
+	edge->pos.key = edge->key.data;
+}
+
+void
+hyb_edge_copy(HybScanEdge *edge, const HybScanEdge *source)
+{
+	if (source->kind == HYB_EDGE_KEY)
+		hyb_edge_set_pos(edge, &source->pos);
+	else
+		edge->kind = source->kind;
+}
+
+static const HybPos *
+edge_pos(const HybScan *so, const HybScanEdge *edge)
+{
+	switch (edge->kind)
+	{
+		case HYB_EDGE_START:
+			return &so->start;
+		case HYB_EDGE_END:
+			return &so->end;
+		case HYB_EDGE_KEY:
+			break;
+	}
+	return &edge->pos;
+}
+
+/* The cut just below a dynamic entry, or just above it. */
+static void
+dyn_item_pos(const HybScan *so, const HybDynBatch *dyn, const HybDynItem *item,
+			 bool above, HybPos *pos)
+{
+	pos->key = dyn->keys.data + item->key_off;
+	pos->len = item->keylen;
+	pos->ncols = so->ix->desc->nkeys;
+	pos->tie = HYB_AT;
+	pos->tid = item->tid;
+	if (above)
+		ItemPointerInc(&pos->tid);
+}
+
+/* ---- life of a batch ---- */
+
+HybScanBatch *
+hyb_batch_create(HybScan *so)
+{
+	HybScanBatch *batch = MemoryContextAllocZero(so->context,
+												 sizeof(HybScanBatch));
+
+	batch->elems = MemoryContextAllocZero(so->context,
+										  so->ix->desc->nkeys * sizeof(int));
+	batch->pin = InvalidBuffer;
+	return batch;
+}
+
+/*
+ * Set killed-tuple hints on the leaf.  The page need not be pinned: a leaf
+ * with the same stamp holds the same items, and once VACUUM has turned the
+ * hints into tombstones there is no place for them.  The bits lie in the
+ * page's hole, so setting them needs no more than a share lock, as for
+ * nbtree's LP_DEAD bits.
+ */
+static void
+set_leaf_hints(HybScan *so, HybScanBatch *batch)
+{
+	Buffer		buf = batch->pin;
+	Page		page;
+	uint8	   *hints;
+	bool		changed = false;
+
+	if (!BufferIsValid(buf))
+		buf = ReadBuffer(so->ix->rel, batch->block);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buf);
+	if (hyb_page_check(so->ix, buf, HYB_PAGE_LEAF, batch->stamp) &&
+		((PageHeader) page)->pd_lower == batch->pd_lower &&
+		(hints = hyb_leaf_hints(page)) != NULL)
+	{
+		for (int i = 0; i < batch->nkilled; i++)
+		{
+			int			item = batch->items[batch->killed[i]].source;
+
+			if (item < 0 || (hints[item >> 3] & (1 << (item & 7))) != 0)
+				continue;
+			hints[item >> 3] |= 1 << (item & 7);
+			changed = true;
+		}
+		if (changed)
+			MarkBufferDirtyHint(buf, true);
+	}
+	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+	if (!BufferIsValid(batch->pin))
+		ReleaseBuffer(buf);
+}
+
+/*
+ * Set killed-tuple hints on dynamic entries.  Unlike a static item, an entry
+ * of the same key and TID may be a new one, if VACUUM came between.  The pin
+ * on the entry's page rules that out: VACUUM does not finish while it is held.
+ */
+static void
+set_dynamic_hints(HybScan *so, HybScanBatch *batch)
+{
+	for (int i = 0; i < batch->nkilled; i++)
+	{
+		const HybScanItem *item = &batch->items[batch->killed[i]];
+		const HybDynItem *entry;
+		Buffer		buf;
+
+		if (item->source >= 0)
+			continue;
+		entry = hyb_batch_dyn_item(batch, item);
+		if (entry->killed)
+			continue;
+		buf = hyb_delta_pin_entry(so->ix, &entry->ref, &entry->tid);
+		if (!BufferIsValid(buf))
+			continue;
+		hyb_dynamic_kill(so->ix, batch->dyn.keys.data + entry->key_off,
+						 entry->keylen, &entry->tid, entry->ref.generation);
+		ReleaseBuffer(buf);
+	}
+}
+
+/* Leave a batch: set hints, drop the pin.  Its items are gone then. */
+void
+hyb_batch_finish(HybScan *so, HybScanBatch *batch)
+{
+	if (batch->nkilled > 0)
+	{
+		bool		leaf = false;
+		bool		dynamic = false;
+
+		for (int i = 0; i < batch->nkilled; i++)
+		{
+			if (batch->items[batch->killed[i]].source >= 0)
+				leaf = true;
+			else
+				dynamic = true;
+		}
+		if (leaf)
+			set_leaf_hints(so, batch);
+		if (dynamic)
+			set_dynamic_hints(so, batch);
+		batch->nkilled = 0;
+	}
+	if (BufferIsValid(batch->pin))
+	{
+		ReleaseBuffer(batch->pin);
+		batch->pin = InvalidBuffer;
+	}
+	batch->nitems = 0;
+	batch->mode = HYB_STATIC_NONE;
+}
+
+void
+hyb_batch_free(HybScan *so, HybScanBatch *batch)
+{
+	hyb_batch_finish(so, batch);
+	hyb_leaf_close(&batch->leaf);
+	hyb_dyn_batch_free(&batch->dyn);
+}
+
+/* ---- the static part ---- */
+
+/* TIDs of the static items, and which of them are not to be returned. */
+static void
+read_tids(HybScan *so, HybScanBatch *batch, Page page)
+{
+	HybLeaf    *leaf = &batch->leaf;
+	int			n = batch->last - batch->first;
+	const uint8 *hints = NULL;
+
+	if (n > so->tids_alloc)
+	{
+		if (so->tids != NULL)
+		{
+			pfree(so->tids);
+			pfree(so->dead);
+		}
+		so->tids_alloc = Max(n, 64);
+		so->tids = MemoryContextAlloc(so->context,
+									  so->tids_alloc * sizeof(ItemPointerData));
+		so->dead = MemoryContextAlloc(so->context,
+									  so->tids_alloc * sizeof(bool));
+	}
+	so->tids_base = batch->first;
+	hyb_leaf_tids(leaf, batch->first, n, so->tids);
+
+	if (leaf->tombstones == NULL && so->scan->ignore_killed_tuples)
+		hints = hyb_leaf_hints(page);
+	so->has_dead = false;
+	if (leaf->tombstones == NULL && hints == NULL)
+		return;
+	for (int i = 0; i < n; i++)
+	{
+		int			item = batch->first + i;
+
+		if (hints != NULL)
+			so->dead[i] = (hints[item >> 3] & (1 << (item & 7))) != 0;
+		else
+			so->dead[i] = hyb_leaf_is_tombstone(leaf, item);
+		so->has_dead |= so->dead[i];
+	}
+}
+
+/* Copy rows [row, end_row) of the open leaf one by one. */
+static void
+copy_rows(HybScan *so, HybScanBatch *batch, int row, int end_row)
+{
+	HybKeyDesc *desc = so->ix->desc;
+
+	if (batch->rows == NULL)
+		batch->rows = MemoryContextAlloc(so->context,
+										 HYB_SCAN_FEW_ROWS * sizeof(HybScanRow));
+	batch->nrows = 0;
+	batch->rowbytes.len = 0;
+	for (; row < end_row; row++)
+	{
+		HybScanRow *dst = &batch->rows[batch->nrows++];
+		const HybValue *vals = hyb_leaf_row(&batch->leaf, row);
+
+		dst->off = batch->rowbytes.len;
+		hyb_key_join(desc, vals, desc->nkeys, &batch->rowbytes);
+		dst->keylen = batch->rowbytes.len - dst->off;
+		if (desc->natts > desc->nkeys)
+		{
+			/* INCLUDE columns follow: write all columns again */
+			batch->rowbytes.len = dst->off;
+			hyb_key_join(desc, vals, desc->natts, &batch->rowbytes);
+		}
+		dst->len = batch->rowbytes.len - dst->off;
+		dst->first_item = hyb_leaf_row_start(&batch->leaf, row);
+	}
+}
+
+/*
+ * Find the end of a point range that starts at `row`: usually there is one
+ * row or none, and looking at the next is cheaper than searching the leaf.
+ */
+static int
+find_point_end(HybScan *so, HybLeaf *leaf, int row, int *end_row)
+{
+	for (int r = row; r < row + POINT_WALK; r++)
+	{
+		if (r >= leaf->nrows)
+		{
+			*end_row = leaf->nrows;
+			return leaf->nitems;
+		}
+		if (hyb_pos_compare_values(so->ix->desc, hyb_leaf_row(leaf, r), NULL,
+								   &so->end, so->end_vals) > 0)
+		{
+			*end_row = r;
+			return hyb_leaf_row_start(leaf, r);
+		}
+	}
+	return hyb_leaf_search(leaf, &so->end, end_row);
+}
+
+/*
+ * Read the static items between pos and the far end of the range or the
+ * leaf's fence, whichever comes first; `far` becomes that edge.  Returns false
+ * if the version is no longer current.
+ */
+static bool
+load_static(HybScan *so, HybScanBatch *batch, const HybPos *pos, bool forward,
+			HybScanEdge *far)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	HybDescent *descent = &so->descent;
+	HybLeaf    *leaf = &batch->leaf;
+	const HybPos *bound = forward ? &so->end : &so->start;
+	Page		page;
+	int			row;
+	int			end_row;
+	bool		to_fence;
+
+	descent->want_low = !forward;
+	descent->want_high = forward;
+	if (!hyb_static_descend(so->ix, &so->version, pos, !forward, descent))
+		return false;
+
+	page = BufferGetPage(descent->buf);
+	hyb_leaf_open(leaf, desc, page, so->ix->rel, descent->block);
+	if (forward)
+	{
+		to_fence = hyb_pos_compare(desc, &descent->high, bound) < 0;
+		batch->first = hyb_leaf_search(leaf, pos, &row);
+		if (to_fence)
+		{
+			batch->last = leaf->nitems;
+			end_row = leaf->nrows;
+		}
+		else if (so->point)
+			batch->last = find_point_end(so, leaf, row, &end_row);
+		else if (HYB_POS_MAX(bound))
+		{
+			batch->last = leaf->nitems;
+			end_row = leaf->nrows;
+		}
+		else
+			batch->last = hyb_leaf_search(leaf, bound, &end_row);
+	}
+	else
+	{
+		to_fence = hyb_pos_compare(desc, &descent->low, bound) > 0;
+		batch->last = hyb_leaf_search(leaf, pos, &end_row);
+		if (to_fence || HYB_POS_MIN(bound))
+		{
+			batch->first = 0;
+			row = 0;
+		}
+		else
+			batch->first = hyb_leaf_search(leaf, bound, &row);
+	}
+	/* The end may lie within the posting list of a row: that row is in. */
+	if (end_row < leaf->nrows &&
+		hyb_leaf_row_start(leaf, end_row) < batch->last)
+		end_row++;
+
+	batch->block = descent->block;
+	batch->stamp = descent->stamp;
+	batch->pd_lower = ((PageHeader) page)->pd_lower;
+	if (batch->first >= batch->last)
+	{
+		batch->mode = HYB_STATIC_NONE;
+		batch->first = batch->last = 0;
+		UnlockReleaseBuffer(descent->buf);
+	}
+	else
+	{
+		if (so->point && !so->need_values)
+		{
+			batch->mode = HYB_STATIC_TIDS;
+			read_tids(so, batch, page);
+		}
+		else if (end_row - row <= HYB_SCAN_FEW_ROWS)
+		{
+			batch->mode = HYB_STATIC_ROWS;
+			read_tids(so, batch, page);
+			copy_rows(so, batch, row, end_row);
+		}
+		else
+		{
+			batch->mode = HYB_STATIC_PAGE;
+			if (batch->page == NULL)
+				batch->page = MemoryContextAlloc(so->context, BLCKSZ);
+			memcpy(batch->page, page, BLCKSZ);
+		}
+		if (so->need_pins)
+		{
+			LockBuffer(descent->buf, BUFFER_LOCK_UNLOCK);
+			batch->pin = descent->buf;
+		}
+		else
+			UnlockReleaseBuffer(descent->buf);
+
+		if (batch->mode == HYB_STATIC_PAGE)
+		{
+			hyb_leaf_open(leaf, desc, batch->page, so->ix->rel, batch->block);
+			read_tids(so, batch, batch->page);
+		}
+	}
+
+	if (to_fence)
+		hyb_edge_set_pos(far, forward ? &descent->high : &descent->low);
+	return true;
+}
+
+/* ---- putting items together ---- */
+
+/* First static item at or above a cut made from a dynamic entry. */
+static int
+static_place(HybScan *so, HybScanBatch *batch, const HybPos *pos, int from)
+{
+	int			item;
+	int			row;
+
+	switch (batch->mode)
+	{
+		case HYB_STATIC_NONE:
+			return batch->last;
+		case HYB_STATIC_TIDS:
+			/* equal keys all: the TID decides */
+			for (item = from; item < batch->last; item++)
+			{
+				if (ItemPointerCompare(&so->tids[item - so->tids_base],
+									   unconstify(ItemPointerData *, &pos->tid)) >= 0)
+					break;
+			}
+			return item;
+		case HYB_STATIC_ROWS:
+			row = 0;
+			for (item = from; item < batch->last; item++)
+			{
+				const HybScanRow *r;
+
+				while (row + 1 < batch->nrows &&
+					   batch->rows[row + 1].first_item <= item)
+					row++;
+				r = &batch->rows[row];
+				if (hyb_pos_compare_key(so->ix->desc,
+										batch->rowbytes.data + r->off, r->keylen,
+										&so->tids[item - so->tids_base], pos) >= 0)
+					break;
+			}
+			return item;
+		case HYB_STATIC_PAGE:
+			break;
+	}
+	item = hyb_leaf_search(&batch->leaf, pos, &row);
+	return Min(Max(item, from), batch->last);
+}
+
+static inline HybScanItem *
+add_item(HybScanBatch *batch, const ItemPointerData *tid, int source, int row)
+{
+	HybScanItem *item = &batch->items[batch->nitems++];
+
+	item->tid = *tid;
+	item->source = source;
+	item->row = row;
+	return item;
+}
+
+/* Row of a static item, as HybScanItem counts it; *end: the row's last + 1 */
+static int
+static_row(const HybScanBatch *batch, int item, int *end)
+{
+	int			row;
+
+	if (batch->mode == HYB_STATIC_PAGE)
+	{
+		row = hyb_leaf_row_of_item(&batch->leaf, item);
+		*end = hyb_leaf_row_start(&batch->leaf, row + 1);
+		return row;
+	}
+	Assert(batch->mode == HYB_STATIC_ROWS);
+	row = 0;
+	while (row + 1 < batch->nrows && batch->rows[row + 1].first_item <= item)
+		row++;
+	*end = row + 1 < batch->nrows ? batch->rows[row + 1].first_item :
+		batch->last;
+	return row;
+}
+
+/* Static items [from, to) to the batch, but for dead and filtered ones. */
+static void
+add_static(HybScan *so, HybScanBatch *batch, int from, int to)
+{
+	const ItemPointerData *tids = so->tids;
+	int			first = so->tids_base;
+
+	if (!so->need_values)
+	{
+		for (int i = from; i < to; i++)
+		{
+			if (!so->has_dead || !so->dead[i - first])
+				add_item(batch, &tids[i - first], i, 0);
+		}
+		return;
+	}
+
+	while (from < to)
+	{
+		int			end;
+		int			row = static_row(batch, from, &end);
+		bool		pass = true;
+
+		end = Min(end, to);
+		if (so->nfilters > 0)
+		{
+			HybScanItem probe;
+
+			probe.source = from;
+			probe.row = row;
+			pass = hyb_scan_filter(so, hyb_batch_values(so, batch, &probe));
+		}
+		if (pass)
+		{
+			for (int i = from; i < end; i++)
+			{
+				if (!so->has_dead || !so->dead[i - first])
+					add_item(batch, &tids[i - first], i, row);
+			}
+		}
+		from = end;
+	}
+}
+
+/* Entry n of the batch's dynamic part to the batch, unless filtered. */
+static void
+add_dynamic(HybScan *so, HybScanBatch *batch, int n)
+{
+	const HybDynItem *entry = &batch->dyn.items[n];
+	HybScanItem item;
+
+	if (entry->killed && so->scan->ignore_killed_tuples)
+		return;
+	item.source = -1 - n;
+	if (so->nfilters > 0 &&
+		!hyb_scan_filter(so, hyb_batch_values(so, batch, &item)))
+		return;
+	add_item(batch, &entry->tid, item.source, 0);
+}
+
+/* Merge the static items and the dynamic entries into batch->items. */
+static void
+merge_parts(HybScan *so, HybScanBatch *batch)
+{
+	HybDynBatch *dyn = &batch->dyn;
+	int			nstatic = batch->last - batch->first;
+	int			next = batch->first;
+
+	if (nstatic + dyn->nitems > batch->items_alloc)
+	{
+		if (batch->items != NULL)
+			pfree(batch->items);
+		batch->items_alloc = Max(nstatic + dyn->nitems, 64);
+		batch->items = MemoryContextAlloc(so->context,
+										  batch->items_alloc * sizeof(HybScanItem));
+	}
+	batch->nitems = 0;
+
+	for (int i = 0; i < dyn->nitems; i++)
+	{
+		int			n = batch->dyn_backward ? dyn->nitems - 1 - i : i;
+
+		if (next < batch->last)
+		{
+			HybPos		pos;
+			int			place;
+
+			dyn_item_pos(so, dyn, &dyn->items[n], false, &pos);
+			place = static_place(so, batch, &pos, next);
+			add_static(so, batch, next, place);
+			next = place;
+		}
+		add_dynamic(so, batch, n);
+	}
+	add_static(so, batch, next, batch->last);
+}
+
+/*
+ * Load so->batch with the entries that come next, in scan direction, after
+ * so->from.  The batch may turn out empty though the range is not exhausted.
+ * Called in so->context, which the reusable buffers are allocated in.
+ */
+void
+hyb_batch_load(HybScan *so, bool forward)
+{
+	HybScanBatch *batch = so->batch;
+	HybScanEdge *near = forward ? &batch->low : &batch->high;
+	HybScanEdge *far = forward ? &batch->high : &batch->low;
+	const HybPos *pos;
+
+	Assert(CurrentMemoryContext == so->context);
+	Assert(batch->nkilled == 0 && !BufferIsValid(batch->pin));
+	hyb_edge_copy(near, &so->from);
+	pos = edge_pos(so, near);
+
+	for (;;)
+	{
+		const HybPos *lo;
+		const HybPos *hi;
+		HybPos		below;
+
+		CHECK_FOR_INTERRUPTS();
+		hyb_batch_finish(so, batch);
+		if (so->nfilters > 0)
+			MemoryContextReset(so->filter_context);
+		hyb_version_capture(so->ix, &so->version);
+
+		batch->first = batch->last = 0;
+		hyb_edge_set(far, forward ? HYB_EDGE_END : HYB_EDGE_START);
+		if (BlockNumberIsValid(so->version.root) &&
+			!load_static(so, batch, pos, forward, far))
+			continue;
+
+		lo = forward ? pos : edge_pos(so, far);
+		hi = forward ? edge_pos(so, far) : pos;
+		if (lo->tie == HYB_AT)
+		{
+			/* fetch leaves its lower bound out, a cut does not */
+			below = *lo;
+			ItemPointerDec(&below.tid);
+			lo = &below;
+		}
+		batch->dyn_backward = !forward;
+		if (hyb_dynamic_fetch(so->ix, &so->version,
+							  HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+							  lo, hi, !forward, so->dyn_limit,
+							  so->point_hash, &batch->dyn))
+			break;
+	}
+	so->dyn_limit = Min(so->dyn_limit * 4, DYN_LIMIT_MAX);
+
+	if (!batch->dyn.complete && batch->dyn.nitems > 0)
+	{
+		HybPos		cut;
+		int			place;
+
+		dyn_item_pos(so, &batch->dyn,
+					 &batch->dyn.items[batch->dyn.nitems - 1], forward, &cut);
+		place = static_place(so, batch, &cut, batch->first);
+		if (forward)
+			batch->last = place;
+		else
+			batch->first = place;
+		hyb_edge_set_pos(far, &cut);
+	}
+	merge_parts(so, batch);
+	hyb_scan_arrays_save(so, batch->elems);
+	batch->current = forward ? -1 : batch->nitems;
+}
+
+/* ---- items ---- */
+
+HybDynItem *
+hyb_batch_dyn_item(HybScanBatch *batch, const HybScanItem *item)
+{
+	Assert(item->source < 0);
+	return &batch->dyn.items[-1 - item->source];
+}
+
+/* All columns of an item; holds until the next call.  In so->context. */
+const HybValue *
+hyb_batch_values(HybScan *so, HybScanBatch *batch, const HybScanItem *item)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	const uint8 *bytes;
+	uint32		len;
+
+	if (item->source < 0)
+	{
+		const HybDynItem *entry = hyb_batch_dyn_item(batch, item);
+
+		bytes = batch->dyn.keys.data + entry->key_off;
+		len = entry->len;
+		if (hyb_key_split(desc, bytes, len, desc->natts, so->vals) == 0)
+			hyb_corrupted(so->ix->rel, entry->ref.block,
+						  "An entry of the delta log is not well formed.");
+		return so->vals;
+	}
+	if (batch->mode == HYB_STATIC_PAGE)
+		return hyb_leaf_row(&batch->leaf, item->row);
+	bytes = batch->rowbytes.data + batch->rows[item->row].off;
+	len = batch->rows[item->row].len;
+	if (hyb_key_split(desc, bytes, len, desc->natts, so->vals) == 0)
+		hyb_corrupted(so->ix->rel, batch->block,
+					  "A row of a leaf is not well formed.");
+	return so->vals;
+}

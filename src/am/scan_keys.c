@@ -1,0 +1,898 @@
+/*
+ * scan_keys.c
+ *		From scan keys to a range of the index, and filters.
+ *
+ * The keys on each column are first reduced to one HybScanColumn.  Leading
+ * columns with equality (a constant, IS NULL, or an array) make the prefix of
+ * both ends of the range, the first column with a weaker condition may narrow
+ * it further, and everything on later columns is checked entry by entry.  As
+ * in nbtree's preprocessing (access/nbtree/nbtutils.c), contradictory keys
+ * make an empty scan.
+ *
+ * Bounds are kept in index order: on a DESC column `<` gives a lower bound.
+ * Constants of another type of the operator family are turned into values of
+ * the column's type where the codec can (HybCodec.convert); where it cannot,
+ * or not exactly, the key's own operator decides.
+ *
+ * An array with equality is an odometer wheel: its elements are visited in
+ * index order, the last column's fastest, and each setting is a range of its
+ * own.  So the output as a whole is ordered, in both directions.
+ *
+ * All memory but the growable buffers comes from key_context, which is reset
+ * at each rescan.
+ */
+#include "compat.h"
+
+#include "access/stratnum.h"
+#include "am/scan.h"
+#include "catalog/pg_type.h"
+#include "key/bytes.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* How a constant of some type lies among the values of the column's type */
+typedef enum HybConversion
+{
+	HYB_CONVERT_EXACT,			/* it is `lo` */
+	HYB_CONVERT_BETWEEN,		/* what is below it is at most `lo`, what is
+								 * above it at least `hi` */
+	HYB_CONVERT_BESIDE,			/* the same, and nothing equals it */
+	HYB_CONVERT_BELOW,			/* below everything */
+	HYB_CONVERT_ABOVE,			/* above everything */
+	HYB_CONVERT_UNKNOWN
+} HybConversion;
+
+static HybConversion
+convert_constant(const HybColumn *col, Oid subtype, Datum value,
+				 Datum *lo, Datum *hi)
+{
+	bool		exact = false;
+	bool		below = false;
+	bool		above = false;
+
+	if (subtype == InvalidOid || subtype == col->opcintype)
+	{
+		*lo = *hi = value;
+		return HYB_CONVERT_EXACT;
+	}
+	if (col->codec == NULL)
+	{
+		/* The one cross-type pair among the types without a codec */
+		if (col->opcintype == TEXTOID && subtype == NAMEOID)
+		{
+			*lo = *hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
+			return HYB_CONVERT_EXACT;
+		}
+		return HYB_CONVERT_UNKNOWN;
+	}
+	if (col->codec->convert == NULL ||
+		!col->codec->convert(subtype, value, lo, hi, &exact, &below, &above))
+		return HYB_CONVERT_UNKNOWN;
+	if (below)
+		return HYB_CONVERT_BELOW;
+	if (above)
+		return HYB_CONVERT_ABOVE;
+	if (exact)
+		return HYB_CONVERT_EXACT;
+
+	/* Where lo and hi do not overlap the constant lies in the gap. */
+	return DatumGetInt32(FunctionCall2Coll(col->order_proc, col->collation,
+										   *lo, *hi)) < 0 ?
+		HYB_CONVERT_BESIDE : HYB_CONVERT_BETWEEN;
+}
+
+/*
+ * Constants longer than any entry are no bounds: only their operator is
+ * asked.  The whole key of a bound is kept below MAX_BOUND_SIZE, far below
+ * what HybPos can hold.
+ */
+#define MAX_CONSTANT_SIZE	HYB_MAX_ENTRY_SIZE
+#define MAX_BOUND_SIZE		32000
+
+/* Encode a value of a column to the constants. */
+static HybScanConst
+encode_constant(HybScan *so, int column, Datum value, bool isnull)
+{
+	HybScanConst c;
+
+	c.off = so->constants.len;
+	hyb_key_encode_column(&so->ix->desc->cols[column], value, isnull,
+						  &so->constants);
+	c.len = so->constants.len - c.off;
+	return c;
+}
+
+/*
+ * A column encoding as a value.  Points into the buffer of constants, so it
+ * holds only until the next constant is added.
+ */
+static void
+constant_value(const HybScan *so, int column, const HybScanConst *c,
+			   HybValue *val)
+{
+	const uint8 *p = so->constants.data + c->off;
+
+	if (hyb_parse_column(&so->ix->desc->cols[column], p, p + c->len,
+						 val) == NULL)
+		elog(ERROR, "malformed scan key constant");
+}
+
+static int
+compare_constants(const HybScan *so, int column, const HybScanConst *a,
+				  const HybScanConst *b)
+{
+	HybValue	va;
+	HybValue	vb;
+
+	constant_value(so, column, a, &va);
+	constant_value(so, column, b, &vb);
+	return hyb_value_compare(&so->ix->desc->cols[column], &va, &vb);
+}
+
+static HybFilter *
+add_filter(HybScan *so, HybFilterKind kind, int column)
+{
+	HybFilter  *filter;
+
+	if (so->nfilters >= so->filters_alloc)
+	{
+		so->filters_alloc *= 2;
+		so->filters = repalloc(so->filters,
+							   so->filters_alloc * sizeof(HybFilter));
+	}
+	filter = &so->filters[so->nfilters++];
+	memset(filter, 0, sizeof(HybFilter));
+	filter->kind = kind;
+	filter->column = column;
+	return filter;
+}
+
+/* The column is at or above (strict: above) a constant, in index order. */
+static void
+tighten_lower(HybScan *so, int column, HybScanConst c, bool strict)
+{
+	HybScanColumn *sc = &so->columns[column];
+
+	if (sc->has_lower)
+	{
+		int			cmp = compare_constants(so, column, &c, &sc->lower);
+
+		if (cmp < 0 || (cmp == 0 && !strict))
+			return;
+	}
+	sc->has_lower = true;
+	sc->lower = c;
+	sc->lower_strict = strict;
+}
+
+static void
+tighten_upper(HybScan *so, int column, HybScanConst c, bool strict)
+{
+	HybScanColumn *sc = &so->columns[column];
+
+	if (sc->has_upper)
+	{
+		int			cmp = compare_constants(so, column, &c, &sc->upper);
+
+		if (cmp > 0 || (cmp == 0 && !strict))
+			return;
+	}
+	sc->has_upper = true;
+	sc->upper = c;
+	sc->upper_strict = strict;
+}
+
+/*
+ * The column compares like `strategy` to the value, which is of the column's
+ * type.  Returns false, nothing done, if the value is too long for a bound.
+ */
+static bool
+add_comparison(HybScan *so, int column, StrategyNumber strategy, Datum value)
+{
+	const HybColumn *col = &so->ix->desc->cols[column];
+	bool		desc = col->desc;
+	HybScanConst c = encode_constant(so, column, value, false);
+
+	if (unlikely(c.len > MAX_CONSTANT_SIZE))
+		return false;
+
+	switch (strategy)
+	{
+		case BTLessStrategyNumber:
+		case BTLessEqualStrategyNumber:
+			if (desc)
+				tighten_lower(so, column, c, strategy == BTLessStrategyNumber);
+			else
+				tighten_upper(so, column, c, strategy == BTLessStrategyNumber);
+			break;
+		case BTEqualStrategyNumber:
+			tighten_lower(so, column, c, false);
+			tighten_upper(so, column, c, false);
+			break;
+		case BTGreaterEqualStrategyNumber:
+		case BTGreaterStrategyNumber:
+			if (desc)
+				tighten_upper(so, column, c,
+							  strategy == BTGreaterStrategyNumber);
+			else
+				tighten_lower(so, column, c,
+							  strategy == BTGreaterStrategyNumber);
+			break;
+		default:
+			elog(ERROR, "unrecognized strategy number: %d", strategy);
+	}
+	return true;
+}
+
+/* A key with one constant that is not NULL. */
+static void
+process_scalar(HybScan *so, ScanKey key, int column)
+{
+	const HybColumn *col = &so->ix->desc->cols[column];
+	StrategyNumber strategy = key->sk_strategy;
+	bool		less = (strategy == BTLessStrategyNumber ||
+						strategy == BTLessEqualStrategyNumber);
+	bool		greater = (strategy == BTGreaterStrategyNumber ||
+						   strategy == BTGreaterEqualStrategyNumber);
+	Datum		lo;
+	Datum		hi;
+
+	switch (convert_constant(col, key->sk_subtype, key->sk_argument,
+							 &lo, &hi))
+	{
+		case HYB_CONVERT_EXACT:
+			if (add_comparison(so, column, strategy, lo))
+				break;
+			if (strategy == BTEqualStrategyNumber &&
+				col->compare != HYB_COMPARE_PROC)
+				so->empty = true;	/* equal values would have equal length */
+			else
+				add_filter(so, HYB_FILTER_FUNCTION, column)->key = key;
+			break;
+		case HYB_CONVERT_BESIDE:
+			if (!less && !greater)
+			{
+				so->empty = true;
+				break;
+			}
+			/* FALLTHROUGH */
+		case HYB_CONVERT_BETWEEN:
+			/* what is equal lies between hi and lo, which overlap */
+			if (!greater)
+				(void) add_comparison(so, column, BTLessEqualStrategyNumber,
+									  lo);
+			if (!less)
+				(void) add_comparison(so, column, BTGreaterEqualStrategyNumber,
+									  hi);
+			add_filter(so, HYB_FILTER_FUNCTION, column)->key = key;
+			break;
+		case HYB_CONVERT_BELOW:
+			if (!greater)
+				so->empty = true;
+			break;
+		case HYB_CONVERT_ABOVE:
+			if (!less)
+				so->empty = true;
+			break;
+		case HYB_CONVERT_UNKNOWN:
+			add_filter(so, HYB_FILTER_FUNCTION, column)->key = key;
+			break;
+	}
+}
+
+static int
+compare_elements(const void *a, const void *b, void *arg)
+{
+	return hyb_value_compare((const HybColumn *) arg,
+							 &((const HybScanElement *) a)->val,
+							 &((const HybScanElement *) b)->val);
+}
+
+/*
+ * Sort the elements of an array key, as values of the column.  Elements that
+ * no value of the column's type equals are left out if strategy is equality;
+ * otherwise, and for elements that cannot be converted or are too long, the
+ * result is NULL.
+ */
+static HybScanArray *
+make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
+		   const Datum *elems, int nelems)
+{
+	HybScanArray *array = palloc0(sizeof(HybScanArray));
+	int			n = 0;
+
+	array->elems = palloc(Max(nelems, 1) * sizeof(HybScanElement));
+	for (int i = 0; i < nelems; i++)
+	{
+		Datum		lo;
+		Datum		hi;
+
+		switch (convert_constant(col, subtype, elems[i], &lo, &hi))
+		{
+			case HYB_CONVERT_EXACT:
+				break;
+			case HYB_CONVERT_UNKNOWN:
+			case HYB_CONVERT_BETWEEN:
+				return NULL;
+			default:
+				if (strategy != BTEqualStrategyNumber)
+					return NULL;
+				continue;
+		}
+		array->elems[n].off = array->bytes.len;
+		hyb_key_encode_column(col, lo, false, &array->bytes);
+		array->elems[n].len = array->bytes.len - array->elems[n].off;
+		if (array->elems[n].len > MAX_CONSTANT_SIZE)
+			return NULL;
+		array->maxlen = Max(array->maxlen, array->elems[n].len);
+		n++;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		const uint8 *p = array->bytes.data + array->elems[i].off;
+
+		if (hyb_parse_column(col, p, p + array->elems[i].len,
+							 &array->elems[i].val) == NULL)
+			elog(ERROR, "malformed scan key constant");
+	}
+
+	if (n > 1)
+	{
+		int			kept = 1;
+
+		qsort_arg(array->elems, n, sizeof(HybScanElement), compare_elements,
+				  unconstify(HybColumn *, col));
+		for (int i = 1; i < n; i++)
+		{
+			if (hyb_value_compare(col, &array->elems[kept - 1].val,
+								  &array->elems[i].val) != 0)
+				array->elems[kept++] = array->elems[i];
+		}
+		n = kept;
+	}
+	array->nelems = n;
+	return array;
+}
+
+/* Keep the elements of `array` that `other` has too. */
+static void
+intersect_arrays(const HybColumn *col, HybScanArray *array,
+				 const HybScanArray *other)
+{
+	int			kept = 0;
+	int			j = 0;
+
+	for (int i = 0; i < array->nelems && j < other->nelems;)
+	{
+		int			cmp = hyb_value_compare(col, &array->elems[i].val,
+											&other->elems[j].val);
+
+		if (cmp == 0)
+		{
+			array->elems[kept++] = array->elems[i++];
+			j++;
+		}
+		else if (cmp < 0)
+			i++;
+		else
+			j++;
+	}
+	array->nelems = kept;
+}
+
+/* A key with an array that is not NULL: column op ANY (array). */
+static void
+process_array(HybScan *so, ScanKey key, int column)
+{
+	const HybColumn *col = &so->ix->desc->cols[column];
+	HybScanColumn *sc = &so->columns[column];
+	ArrayType  *arg = DatumGetArrayTypeP(key->sk_argument);
+	int16		elmlen;
+	bool		elmbyval;
+	char		elmalign;
+	Datum	   *elems;
+	bool	   *nulls;
+	int			nelems;
+	int			n = 0;
+	HybScanArray *array;
+
+	get_typlenbyvalalign(ARR_ELEMTYPE(arg), &elmlen, &elmbyval, &elmalign);
+	deconstruct_array(arg, ARR_ELEMTYPE(arg), elmlen, elmbyval, elmalign,
+					  &elems, &nulls, &nelems);
+	for (int i = 0; i < nelems; i++)
+	{
+		if (!nulls[i])
+			elems[n++] = elems[i];
+	}
+	if (n == 0)
+	{
+		so->empty = true;
+		return;
+	}
+
+	array = make_array(col, key->sk_subtype, key->sk_strategy, elems, n);
+	if (array == NULL)
+	{
+		HybFilter  *filter = add_filter(so, HYB_FILTER_FUNCTION_ARRAY, column);
+
+		filter->key = key;
+		filter->elems = elems;
+		filter->nelems = n;
+	}
+	else if (array->nelems == 0)
+		so->empty = true;
+	else if (key->sk_strategy == BTEqualStrategyNumber)
+	{
+		if (sc->array == NULL)
+			sc->array = array;
+		else
+			intersect_arrays(col, sc->array, array);
+	}
+	else
+	{
+		/* The weakest comparison decides: the greatest for < and <=. */
+		bool		greatest = (key->sk_strategy == BTLessStrategyNumber ||
+								key->sk_strategy == BTLessEqualStrategyNumber);
+		int			i = (greatest != col->desc) ? array->nelems - 1 : 0;
+
+		(void) add_comparison(so, column, key->sk_strategy,
+							  hyb_value_decode(col, &array->elems[i].val));
+	}
+}
+
+static void
+process_key(HybScan *so, ScanKey key)
+{
+	int			column = key->sk_attno - 1;
+	HybScanColumn *sc;
+
+	if (column < 0 || column >= so->ix->desc->nkeys)
+		elog(ERROR, "scan key on attribute %d of index \"%s\"",
+			 key->sk_attno, RelationGetRelationName(so->ix->rel));
+	Assert(!(key->sk_flags & SK_ROW_HEADER));
+
+	sc = &so->columns[column];
+	sc->used = true;
+	if (key->sk_flags & SK_SEARCHNULL)
+	{
+		sc->isnull = true;
+		return;
+	}
+	sc->notnull = true;
+	if (key->sk_flags & SK_SEARCHNOTNULL)
+		return;
+
+	if (key->sk_flags & SK_ISNULL)
+		so->empty = true;		/* all operators are strict */
+	else if (key->sk_flags & SK_SEARCHARRAY)
+		process_array(so, key, column);
+	else
+		process_scalar(so, key, column);
+}
+
+/*
+ * Settle what the conditions on one column mean together.  Returns false if
+ * nothing satisfies them.
+ */
+static bool
+settle_column(HybScan *so, int column)
+{
+	const HybColumn *col = &so->ix->desc->cols[column];
+	HybScanColumn *sc = &so->columns[column];
+
+	if (sc->isnull)
+		return !sc->notnull;
+
+	if (sc->has_lower && sc->has_upper)
+	{
+		int			cmp = compare_constants(so, column, &sc->lower, &sc->upper);
+
+		if (cmp > 0 || (cmp == 0 && (sc->lower_strict || sc->upper_strict)))
+			return false;
+	}
+	if (sc->array != NULL)
+	{
+		HybScanArray *array = sc->array;
+		HybValue	lower;
+		HybValue	upper;
+		int			kept = 0;
+
+		if (sc->has_lower)
+			constant_value(so, column, &sc->lower, &lower);
+		if (sc->has_upper)
+			constant_value(so, column, &sc->upper, &upper);
+		for (int i = 0; i < array->nelems; i++)
+		{
+			const HybValue *val = &array->elems[i].val;
+
+			if (sc->has_lower &&
+				hyb_value_compare(col, val, &lower) < (sc->lower_strict ? 1 : 0))
+				continue;
+			if (sc->has_upper &&
+				hyb_value_compare(col, val, &upper) > (sc->upper_strict ? -1 : 0))
+				continue;
+			array->elems[kept++] = array->elems[i];
+		}
+		array->nelems = kept;
+		sc->has_lower = false;
+		sc->has_upper = false;
+		return kept > 0;
+	}
+	return true;
+}
+
+/* Is the column bound to one value (an array: to one at a time)? */
+static bool
+is_equality(const HybScan *so, int column)
+{
+	const HybScanColumn *sc = &so->columns[column];
+
+	if (sc->isnull || sc->array != NULL)
+		return true;
+	return sc->has_lower && sc->has_upper &&
+		(sc->lower.off == sc->upper.off ||
+		 compare_constants(so, column, &sc->lower, &sc->upper) == 0);
+}
+
+/* Filters for a column that the range does not cover. */
+static void
+filter_column(HybScan *so, int column)
+{
+	const HybScanColumn *sc = &so->columns[column];
+
+	if (sc->isnull)
+		add_filter(so, HYB_FILTER_NULL, column);
+	else if (sc->array != NULL)
+		add_filter(so, HYB_FILTER_ARRAY, column)->array = sc->array;
+	else
+	{
+		if (sc->has_lower)
+			constant_value(so, column, &sc->lower,
+						   &add_filter(so, sc->lower_strict ?
+									   HYB_FILTER_LOWER_STRICT :
+									   HYB_FILTER_LOWER, column)->val);
+		if (sc->has_upper)
+			constant_value(so, column, &sc->upper,
+						   &add_filter(so, sc->upper_strict ?
+									   HYB_FILTER_UPPER_STRICT :
+									   HYB_FILTER_UPPER, column)->val);
+		if (!sc->has_lower && !sc->has_upper)
+			add_filter(so, HYB_FILTER_NOT_NULL, column);
+	}
+}
+
+static void
+set_pos(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
+{
+	Assert(key->len <= PG_UINT16_MAX);
+	pos->key = key->data;
+	pos->len = key->len;
+	pos->ncols = ncols;
+	pos->tie = tie;
+	ItemPointerSetInvalid(&pos->tid);
+}
+
+/*
+ * Set start and end from the prefix columns, at the arrays' current elements,
+ * and from the range column.
+ */
+static void
+build_range(HybScan *so)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	HybBuf	   *key = &so->prefix_key;
+	int			n = so->nprefix;
+
+	key->len = 0;
+	for (int i = 0; i < n; i++)
+	{
+		const HybScanPrefix *prefix = &so->prefix[i];
+
+		if (prefix->array != NULL)
+		{
+			const HybScanElement *elem = &prefix->array->elems[prefix->elem];
+
+			hyb_buf_append(key, prefix->array->bytes.data + elem->off,
+						   elem->len);
+		}
+		else
+			hyb_buf_append(key, so->constants.data + prefix->value.off,
+						   prefix->value.len);
+	}
+	set_pos(&so->start, key, n, HYB_BEFORE);
+	set_pos(&so->end, key, n, HYB_AFTER);
+
+	if (so->has_range)
+	{
+		const HybColumn *col = &desc->cols[n];
+		const HybScanColumn *sc = &so->columns[n];
+
+		if (sc->has_lower || col->nulls_first)
+		{
+			so->start_key.len = 0;
+			hyb_buf_append(&so->start_key, key->data, key->len);
+			if (sc->has_lower)
+				hyb_buf_append(&so->start_key,
+							   so->constants.data + sc->lower.off,
+							   sc->lower.len);
+			else
+				hyb_key_encode_column(col, (Datum) 0, true, &so->start_key);
+			set_pos(&so->start, &so->start_key, n + 1,
+					sc->has_lower && !sc->lower_strict ? HYB_BEFORE : HYB_AFTER);
+		}
+		if (sc->has_upper || !col->nulls_first)
+		{
+			so->end_key.len = 0;
+			hyb_buf_append(&so->end_key, key->data, key->len);
+			if (sc->has_upper)
+				hyb_buf_append(&so->end_key,
+							   so->constants.data + sc->upper.off,
+							   sc->upper.len);
+			else
+				hyb_key_encode_column(col, (Datum) 0, true, &so->end_key);
+			set_pos(&so->end, &so->end_key, n + 1,
+					sc->has_upper && !sc->upper_strict ? HYB_AFTER : HYB_BEFORE);
+		}
+	}
+
+	so->point_hash = 0;
+	if (so->point)
+	{
+		if (hyb_key_split(desc, so->end.key, so->end.len, desc->nkeys,
+						  so->end_vals) == 0)
+			elog(ERROR, "malformed scan bound");
+		if (desc->exact)
+			so->point_hash = hyb_key_hash(key->data, key->len);
+	}
+}
+
+/*
+ * Process the scan keys.  Leaves so->empty set if nothing can match; else the
+ * range is built by hyb_scan_arrays_first.
+ */
+void
+hyb_scan_preprocess(HybScan *so)
+{
+	IndexScanDesc scan = so->scan;
+	int			nkeys = so->ix->desc->nkeys;
+	MemoryContext old;
+	uint32		size = 0;
+	int			column;
+
+	so->empty = false;
+	so->nfilters = 0;
+	so->nprefix = 0;
+	so->narrays = 0;
+	so->has_range = false;
+	so->constants.len = 0;
+	memset(so->columns, 0, nkeys * sizeof(HybScanColumn));
+
+	MemoryContextReset(so->key_context);
+	old = MemoryContextSwitchTo(so->key_context);
+
+	for (int i = 0; i < scan->numberOfKeys && !so->empty; i++)
+		process_key(so, &scan->keyData[i]);
+	for (int i = 0; i < nkeys && !so->empty; i++)
+	{
+		if (so->columns[i].used && !settle_column(so, i))
+			so->empty = true;
+	}
+	if (so->empty)
+	{
+		MemoryContextSwitchTo(old);
+		return;
+	}
+
+	for (column = 0; column < nkeys; column++)
+	{
+		HybScanColumn *sc = &so->columns[column];
+		HybScanPrefix *prefix = &so->prefix[column];
+
+		if (!sc->used || !is_equality(so, column))
+			break;
+		if (sc->array == NULL && sc->isnull)
+			sc->lower = encode_constant(so, column, (Datum) 0, true);
+		size += sc->array ? sc->array->maxlen : sc->lower.len;
+		if (size > MAX_BOUND_SIZE)
+			break;
+		prefix->array = sc->array;
+		prefix->elem = 0;
+		prefix->value = sc->lower;
+		if (sc->array != NULL)
+			so->narrays++;
+		so->nprefix++;
+	}
+	so->point = (so->nprefix == nkeys);
+	if (column < nkeys && so->columns[column].used &&
+		size <= MAX_BOUND_SIZE - MAX_CONSTANT_SIZE)
+	{
+		so->has_range = true;
+		column++;
+	}
+	for (; column < nkeys; column++)
+	{
+		if (so->columns[column].used)
+			filter_column(so, column);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* ---- arrays ---- */
+
+/* Start with the first setting of the arrays (backward: the last). */
+void
+hyb_scan_arrays_first(HybScan *so, bool forward)
+{
+	if (so->narrays > 0)
+	{
+		for (int i = 0; i < so->nprefix; i++)
+		{
+			HybScanPrefix *prefix = &so->prefix[i];
+
+			if (prefix->array != NULL)
+				prefix->elem = forward ? 0 : prefix->array->nelems - 1;
+		}
+	}
+	build_range(so);
+}
+
+/*
+ * Go on to the next setting of the arrays (backward: the previous one).
+ * Returns false, nothing changed, if there is none.
+ */
+bool
+hyb_scan_arrays_next(HybScan *so, bool forward)
+{
+	int			i;
+
+	if (so->narrays == 0)
+		return false;
+	for (i = so->nprefix - 1; i >= 0; i--)
+	{
+		HybScanPrefix *prefix = &so->prefix[i];
+
+		if (prefix->array == NULL)
+			continue;
+		if (forward ? prefix->elem + 1 < prefix->array->nelems :
+			prefix->elem > 0)
+		{
+			prefix->elem += forward ? 1 : -1;
+			break;
+		}
+	}
+	if (i < 0)
+		return false;
+	for (i++; i < so->nprefix; i++)
+	{
+		HybScanPrefix *prefix = &so->prefix[i];
+
+		if (prefix->array != NULL)
+			prefix->elem = forward ? 0 : prefix->array->nelems - 1;
+	}
+	build_range(so);
+	return true;
+}
+
+/* Elements of the current setting; `elems` has one place per key column. */
+void
+hyb_scan_arrays_save(const HybScan *so, int *elems)
+{
+	if (so->narrays == 0)
+		return;
+	for (int i = 0; i < so->nprefix; i++)
+		elems[i] = so->prefix[i].elem;
+}
+
+void
+hyb_scan_arrays_restore(HybScan *so, const int *elems)
+{
+	bool		changed = false;
+
+	if (so->narrays == 0)
+		return;
+	for (int i = 0; i < so->nprefix; i++)
+	{
+		changed |= so->prefix[i].elem != elems[i];
+		so->prefix[i].elem = elems[i];
+	}
+	if (changed)
+		build_range(so);
+}
+
+/* ---- filters ---- */
+
+static bool
+array_contains(const HybColumn *col, const HybScanArray *array,
+			   const HybValue *val)
+{
+	int			low = 0;
+	int			high = array->nelems - 1;
+
+	while (low <= high)
+	{
+		int			mid = low + (high - low) / 2;
+		int			cmp = hyb_value_compare(col, val, &array->elems[mid].val);
+
+		if (cmp == 0)
+			return true;
+		if (cmp < 0)
+			high = mid - 1;
+		else
+			low = mid + 1;
+	}
+	return false;
+}
+
+static bool
+function_filter(HybScan *so, const HybColumn *col, const HybFilter *filter,
+				const HybValue *val)
+{
+	ScanKey		key = filter->key;
+	MemoryContext old = MemoryContextSwitchTo(so->filter_context);
+	Datum		value = hyb_value_decode(col, val);
+	bool		pass = false;
+
+	if (filter->kind == HYB_FILTER_FUNCTION)
+		pass = DatumGetBool(FunctionCall2Coll(&key->sk_func,
+											  key->sk_collation,
+											  value, key->sk_argument));
+	for (int i = 0; i < filter->nelems && !pass; i++)
+		pass = DatumGetBool(FunctionCall2Coll(&key->sk_func,
+											  key->sk_collation,
+											  value, filter->elems[i]));
+	MemoryContextSwitchTo(old);
+	return pass;
+}
+
+/* Does a row within the range satisfy the keys? */
+bool
+hyb_scan_filter(HybScan *so, const HybValue *vals)
+{
+	for (int i = 0; i < so->nfilters; i++)
+	{
+		const HybFilter *filter = &so->filters[i];
+		const HybColumn *col = &so->ix->desc->cols[filter->column];
+		const HybValue *val = &vals[filter->column];
+		bool		pass = false;
+
+		if (val->isnull || filter->kind == HYB_FILTER_NULL)
+		{
+			if (val->isnull && filter->kind == HYB_FILTER_NULL)
+				continue;
+			return false;
+		}
+		switch (filter->kind)
+		{
+			case HYB_FILTER_NULL:
+				break;
+			case HYB_FILTER_NOT_NULL:
+				pass = true;
+				break;
+			case HYB_FILTER_LOWER:
+				pass = hyb_value_compare(col, val, &filter->val) >= 0;
+				break;
+			case HYB_FILTER_LOWER_STRICT:
+				pass = hyb_value_compare(col, val, &filter->val) > 0;
+				break;
+			case HYB_FILTER_UPPER:
+				pass = hyb_value_compare(col, val, &filter->val) <= 0;
+				break;
+			case HYB_FILTER_UPPER_STRICT:
+				pass = hyb_value_compare(col, val, &filter->val) < 0;
+				break;
+			case HYB_FILTER_ARRAY:
+				pass = array_contains(col, filter->array, val);
+				break;
+			case HYB_FILTER_FUNCTION:
+			case HYB_FILTER_FUNCTION_ARRAY:
+				pass = function_filter(so, col, filter, val);
+				break;
+		}
+		if (!pass)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,674 @@
+/*
+ * vacuum.c
+ *		Bulk deletion and cleanup.
+ *
+ * A dead entry may lie in a static leaf, or in the frozen or the active
+ * generation, and a merge running beside VACUUM may carry it from the frozen
+ * generation into a leaf, or from one leaf into another.  Bulk deletion is
+ * three passes:
+ *
+ * Pass 1 goes over all blocks in physical order, with a cleanup lock on every
+ * page that is or was a leaf or a delta page.  Dead entries of leaves get
+ * tombstones, those of delta pages a dead flag.
+ *
+ * Pass 2 holds the merge lock, so that entries stand still, and walks the
+ * internal nodes.  It treats the leaves that were built since the survey at
+ * the beginning (children with a stamp that is not older), and counts
+ * tombstones.
+ *
+ * Pass 3 waits, without any lock, for pins on the leaves built during pass 1.
+ *
+ * Why that reaches every dead entry: heap TIDs that VACUUM wants removed are
+ * LP_DEAD line pointers, which nobody can use again before bulk deletion has
+ * returned; so no entry with such a TID is inserted meanwhile, and at the time
+ * of the survey each of them lay in a block that existed then, in a leaf of
+ * the current tree or in a delta page of the frozen or active generation.  An
+ * entry of a delta page never moves to another delta page: pages of
+ * generations begun later, and entries appended to pages already visited,
+ * are all new.  If no merge step takes the entry from where it lies until
+ * pass 1 has come by, pass 1 finds it there (no page with current entries is
+ * rewritten in place).  Else the step wrote it into a leaf, and that leaf, or
+ * a later one that it was carried on to, is in the tree in pass 2 with a
+ * stamp not older than the survey's.  After pass 2 no current page holds the
+ * entry, so no later step can carry it on.
+ *
+ * Why that waits for every index-only scan (and non-MVCC scan) that holds a
+ * dead TID: such a scan has the page that it took the entry from pinned, and
+ * pinned pages are never reused, so the page is still what it was, be it
+ * retired or not.  Pages that existed at the time of the survey are waited for
+ * in pass 1, leaves built later in pass 3.  Waiting under the merge lock is no
+ * option: the scan's own backend may want the merge lock for an insertion, and
+ * nothing would see that deadlock.  After a page was treated, a scan takes no
+ * dead entry from it any more.
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "am/am.h"
+#include "am/survey.h"
+#include "commands/progress.h"
+#include "commands/vacuum.h"
+#include "dynamic/delta.h"
+#include "merge/merge.h"
+#include "miscadmin.h"
+#include "page/meta.h"
+#include "page/space.h"
+#include "pgstat.h"
+#include "static/inner.h"
+#include "static/leaf.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* leaf_state[]: tombstones of the leaf, as pass 1 left it, and a flag */
+#define LEAF_TOMBSTONES_MASK	0x7FFF
+#define LEAF_ALL_DEAD			0x8000
+
+StaticAssertDecl(HYB_LEAF_MAX_ITEMS <= LEAF_TOMBSTONES_MASK,
+				 "tombstone counts must fit leaf_state");
+
+/* Tombstones (in per cent of all TIDs) and wholly dead leaves (in per cent of
+ * all leaves) that ask the next merge to visit every leaf. */
+#define COMPACT_TOMBSTONES	20
+#define COMPACT_LEAVES		1
+
+/* Entries that fit a delta page */
+#define MAX_DELTA_ENTRIES	(HYB_PAGE_CAPACITY / HYB_DELTA_HEADER)
+
+typedef struct HybVacuum
+{
+	IndexVacuumInfo *info;
+	IndexBulkDeleteResult *stats;
+	IndexBulkDeleteCallback callback;
+	void	   *callback_state;
+	HybIndex   *ix;
+	HybSurvey	survey;			/* as of the beginning */
+	HybVersion *version;		/* of the survey */
+	uint64		old_stamp;		/* leaves with a smaller stamp were complete
+								 * when the survey was taken */
+	uint16	   *leaf_state;		/* by block */
+
+	/* results */
+	uint64		dynamic_live;	/* live entries of the dynamic stage */
+	uint64		tombstones;		/* of the tree's leaves */
+	uint64		leaves;
+	uint64		dead_leaves;	/* all TIDs are tombstones */
+
+	/* work space */
+	MemoryContext page_context; /* reset for every page */
+	HybLeaf		leaf;
+	ItemPointerData *tids;
+	int		   *items;
+	uint16	   *offsets;		/* of entries that get the dead flag */
+	bool	   *flagged;		/* dead[i] had no dead flag before */
+	HybDeadEntry *dead;
+	uint32	   *key_offsets;	/* of dead[i].key in keys */
+	HybBuf		keys;
+} HybVacuum;
+
+/*
+ * Set tombstones for the dead items of a leaf.  The caller holds it
+ * exclusively locked.  Returns its leaf_state.
+ */
+static uint16
+vacuum_leaf(HybVacuum *v, Buffer buf)
+{
+	Page		page = BufferGetPage(buf);
+	HybLeaf    *leaf = &v->leaf;
+	int			ntombstones = 0;
+	int			ndead = 0;
+
+	hyb_leaf_open(leaf, v->ix->desc, page, v->ix->rel,
+				  BufferGetBlockNumber(buf));
+	hyb_leaf_tids(leaf, 0, leaf->nitems, v->tids);
+	for (int i = 0; i < leaf->nitems; i++)
+	{
+		if (hyb_leaf_is_tombstone(leaf, i))
+			ntombstones++;
+		else if (v->callback(&v->tids[i], v->callback_state))
+			v->items[ndead++] = i;
+	}
+
+	if (ndead > 0)
+	{
+		HybWalSet	set;
+		uint16		offset;
+		uint16		length;
+
+		hyb_wal_begin(&set, v->ix->rel);
+		START_CRIT_SECTION();
+		hyb_leaf_set_tombstones(page, v->items, ndead, &offset, &length);
+		hyb_wal_range(&set, buf, offset, length);
+		hyb_wal_lower(&set, buf);
+		hyb_wal_opaque(&set, buf);
+		hyb_wal_commit(&set);
+		END_CRIT_SECTION();
+		v->stats->tuples_removed += ndead;
+		ntombstones += ndead;
+	}
+	return ntombstones |
+		(leaf->nitems > 0 && ntombstones == leaf->nitems ? LEAF_ALL_DEAD : 0);
+}
+
+/*
+ * Is an entry of the frozen generation still in the dynamic stage, as of the
+ * survey?  The entry at the watermark is the last one that was moved.
+ */
+static bool
+above_watermark(HybVacuum *v, const uint8 *key, uint32 keylen,
+				const ItemPointerData *tid)
+{
+	return hyb_pos_compare_key(v->ix->desc, key, keylen, tid,
+							   &v->version->watermark) > 0;
+}
+
+static uint32
+entry_key_length(HybVacuum *v, BlockNumber blkno, const uint8 *entry,
+				 uint32 len)
+{
+	uint32		keylen = hyb_key_length(v->ix->desc, entry, len);
+
+	if (keylen == 0)
+		hyb_corrupted(v->ix->rel, blkno, "An entry of a delta page is malformed.");
+	return keylen;
+}
+
+/*
+ * Flag the dead entries of a delta page; takes over the caller's cleanup lock
+ * and pin.
+ *
+ * Entries that carry the flag already are passed on to the tree too, if their
+ * TID is dead: a VACUUM that was cancelled may not have come to that.
+ */
+static void
+vacuum_delta(HybVacuum *v, Buffer buf)
+{
+	Relation	rel = v->ix->rel;
+	BlockNumber blkno = BufferGetBlockNumber(buf);
+	Page		page = BufferGetPage(buf);
+	uint64		generation = hyb_page_opaque(page)->stamp;
+	bool		frozen = generation == v->version->frozen.number;
+	MemoryContext old_context;
+	char	   *copy = NULL;
+	HybDeltaEntry header;
+	const uint8 *entry;
+	uint16		next = 0;
+	uint16		offset;
+	int			ndead = 0;
+	int			nflags = 0;
+	int			nlive = 0;
+
+	/* of a generation merged before, or begun since */
+	if (generation != v->version->active.number && !frozen)
+	{
+		UnlockReleaseBuffer(buf);
+		return;
+	}
+
+	v->keys.len = 0;
+	while (hyb_delta_next(page, rel, blkno, &next, &offset, &header, &entry))
+	{
+		uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
+		bool		had_flag = (header.len_flags & HYB_DELTA_DEAD) != 0;
+
+		if (!v->callback(&header.tid, v->callback_state))
+		{
+			if (!had_flag)
+				nlive++;
+			continue;
+		}
+		Assert(ndead < MAX_DELTA_ENTRIES);
+		v->dead[ndead].tid = header.tid;
+		v->dead[ndead].keylen = entry_key_length(v, blkno, entry, len);
+		v->key_offsets[ndead] = v->keys.len;
+		v->flagged[ndead] = !had_flag;
+		hyb_buf_append(&v->keys, entry, v->dead[ndead].keylen);
+		ndead++;
+		if (!had_flag)
+			v->offsets[nflags++] = offset;
+	}
+
+	if (nflags > 0)
+	{
+		/* neighbouring flags share a range where there are too many */
+		int			per_range = (nflags + HYB_WAL_MAX_RANGES - 1) / HYB_WAL_MAX_RANGES;
+		HybWalSet	set;
+
+		hyb_wal_begin(&set, rel);
+		START_CRIT_SECTION();
+		for (int i = 0; i < nflags; i++)
+		{
+			uint16		len_flags;
+
+			memcpy(&len_flags, (char *) page + v->offsets[i], sizeof(uint16));
+			len_flags |= HYB_DELTA_DEAD;
+			memcpy((char *) page + v->offsets[i], &len_flags, sizeof(uint16));
+		}
+		for (int i = 0; i < nflags; i += per_range)
+		{
+			int			last = Min(i + per_range, nflags) - 1;
+
+			hyb_wal_range(&set, buf, v->offsets[i],
+						  v->offsets[last] - v->offsets[i] + sizeof(uint16));
+		}
+		hyb_wal_commit(&set);
+		END_CRIT_SECTION();
+	}
+
+	old_context = MemoryContextSwitchTo(v->page_context);
+	if (frozen && nlive > 0)
+	{
+		copy = palloc(BLCKSZ);
+		memcpy(copy, page, BLCKSZ);
+	}
+	UnlockReleaseBuffer(buf);
+
+	/* What compares keys may run user code, and waits until here. */
+	if (ndead > 0)
+	{
+		for (int i = 0; i < ndead; i++)
+		{
+			v->dead[i].key = v->keys.data + v->key_offsets[i];
+			if (v->flagged[i] &&
+				(!frozen || above_watermark(v, v->dead[i].key,
+											v->dead[i].keylen,
+											&v->dead[i].tid)))
+				v->stats->tuples_removed += 1;
+		}
+		hyb_dynamic_mark_dead(v->ix, generation, v->dead, ndead);
+	}
+	if (copy != NULL)
+	{
+		next = 0;
+		nlive = 0;
+		while (hyb_delta_next((Page) copy, rel, blkno, &next, &offset,
+							  &header, &entry))
+		{
+			uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
+
+			if ((header.len_flags & HYB_DELTA_DEAD) == 0 &&
+				above_watermark(v, entry,
+								entry_key_length(v, blkno, entry, len),
+								&header.tid))
+				nlive++;
+		}
+	}
+	v->dynamic_live += nlive;
+	MemoryContextSwitchTo(old_context);
+	MemoryContextReset(v->page_context);
+}
+
+/*
+ * Pass 1 for one block.
+ */
+static void
+vacuum_block(HybVacuum *v, BlockNumber blkno)
+{
+	Buffer		buf;
+	Page		page;
+	uint16		kind;
+
+	HYB_VACUUM_DELAY_POINT();
+
+	buf = ReadBufferExtended(v->ix->rel, MAIN_FORKNUM, blkno, RBM_NORMAL,
+							 v->info->strategy);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buf);
+	if (PageIsNew(page))
+	{
+		UnlockReleaseBuffer(buf);
+		return;
+	}
+	(void) hyb_page_check(v->ix, buf, HYB_PAGE_LEAF, 0);
+	kind = hyb_page_opaque(page)->kind;
+	if (kind != HYB_PAGE_LEAF && kind != HYB_PAGE_DELTA)
+	{
+		/* scans do not keep pins on these, and pinned pages are not reused */
+		UnlockReleaseBuffer(buf);
+		return;
+	}
+
+	/*
+	 * Our pin keeps the block from being reused from here on, but it may have
+	 * happened before we had it locked again.
+	 */
+	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+	LockBufferForCleanup(buf);
+	if (PageIsNew(page))
+	{
+		UnlockReleaseBuffer(buf);
+		return;
+	}
+	(void) hyb_page_check(v->ix, buf, HYB_PAGE_LEAF, 0);
+	kind = hyb_page_opaque(page)->kind;
+
+	/* what was free when we began holds no current entry but new ones */
+	if (hyb_survey_is_free(&v->survey, blkno))
+		UnlockReleaseBuffer(buf);
+	else if (kind == HYB_PAGE_DELTA)
+		vacuum_delta(v, buf);
+	else
+	{
+		if (kind == HYB_PAGE_LEAF)
+			v->leaf_state[blkno] = vacuum_leaf(v, buf);
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+/*
+ * Pass 2 for one leaf of the tree.
+ */
+static void
+recheck_leaf(HybVacuum *v, BlockNumber blkno, uint64 stamp)
+{
+	uint16		state;
+
+	if (stamp >= v->old_stamp || blkno >= v->survey.nblocks)
+	{
+		Buffer		buf = ReadBufferExtended(v->ix->rel, MAIN_FORKNUM, blkno,
+											 RBM_NORMAL, v->info->strategy);
+
+		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+		if (!hyb_page_check(v->ix, buf, HYB_PAGE_LEAF, stamp))
+			hyb_corrupted(v->ix->rel, blkno, "The static stage points to this block, which is not the leaf it expects.");
+		state = vacuum_leaf(v, buf);
+		UnlockReleaseBuffer(buf);
+	}
+	else
+		state = v->leaf_state[blkno];
+
+	v->leaves++;
+	v->tombstones += state & LEAF_TOMBSTONES_MASK;
+	if (state & LEAF_ALL_DEAD)
+		v->dead_leaves++;
+}
+
+/*
+ * Pass 2 for a subtree.  Under the merge lock the tree stands still, so a
+ * stamp that does not match is damage.
+ */
+static void
+recheck_subtree(HybVacuum *v, BlockNumber blkno, uint64 stamp, int level)
+{
+	Buffer		buf;
+	char	   *page;
+	int			n;
+
+	if (level == 0)
+	{
+		recheck_leaf(v, blkno, stamp);
+		return;
+	}
+	CHECK_FOR_INTERRUPTS();
+
+	page = palloc(BLCKSZ);
+	buf = ReadBuffer(v->ix->rel, blkno);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (!hyb_page_check(v->ix, buf, HYB_PAGE_INNER, stamp) ||
+		hyb_page_opaque(BufferGetPage(buf))->level != level)
+		hyb_corrupted(v->ix->rel, blkno, "The static stage points to this block, which is not the internal node it expects.");
+	memcpy(page, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+
+	n = hyb_inner_count((Page) page);
+	for (int i = 0; i < n; i++)
+	{
+		HybChild	child;
+
+		hyb_inner_get((Page) page, i, &child, v->ix->rel, blkno);
+		recheck_subtree(v, child.block, child.stamp, level - 1);
+	}
+	pfree(page);
+}
+
+/*
+ * Pass 2.  Returns false if pass 3 is not needed, because no step took place
+ * since the survey; *end_stamp is the stamp of the next step.
+ */
+static bool
+vacuum_recheck(HybVacuum *v, uint64 *end_stamp)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	HybWalSet	set;
+	bool		moved;
+	BlockNumber root;
+	uint64		root_stamp;
+	int			height;
+
+	(void) hyb_merge_lock(v->ix->rel, true);
+
+	metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_SHARE, &meta);
+	moved = meta->version != v->version->version;
+	*end_stamp = meta->next_stamp;
+	root = meta->root;
+	root_stamp = meta->root_stamp;
+	height = meta->height;
+	UnlockReleaseBuffer(metabuf);
+
+	if (height > 0)
+		recheck_subtree(v, root, root_stamp, height - 1);
+
+	/*
+	 * The counter goes up even if nothing was removed: a VACUUM that was
+	 * cancelled earlier may have left flags that standbys have not noticed.
+	 */
+	metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	hyb_wal_begin(&set, v->ix->rel);
+	START_CRIT_SECTION();
+	meta->vacuum_counter++;
+	meta->static_tombstones = v->tombstones;
+	if (v->tombstones > 0 &&
+		(v->tombstones * 100 > meta->static_tids * COMPACT_TOMBSTONES ||
+		 v->dead_leaves * 100 > v->leaves * COMPACT_LEAVES))
+		meta->flags |= HYB_META_COMPACT;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	hyb_version_changed(v->ix, meta);
+
+	v->stats->num_index_tuples = (double) meta->static_tids -
+		(double) meta->static_tombstones + (double) v->dynamic_live;
+	/* entries that moved meanwhile were counted twice */
+	if (moved)
+		v->stats->estimated_count = true;
+	v->stats->pages_free = meta->free_blocks;
+	v->stats->pages_deleted = meta->free_blocks;
+	UnlockReleaseBuffer(metabuf);
+
+	hyb_merge_unlock(v->ix->rel);
+	return moved;
+}
+
+/*
+ * Pass 3: wait for pins on leaves that were built during pass 1, be they in
+ * the tree or retired.
+ */
+static void
+vacuum_wait_for_pins(HybVacuum *v, uint64 end_stamp)
+{
+	Relation	rel = v->ix->rel;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+
+	for (BlockNumber blkno = 1; blkno < nblocks; blkno++)
+	{
+		Buffer		buf;
+		bool		wait = false;
+		Page		page;
+
+		HYB_VACUUM_DELAY_POINT();
+		buf = ReadBufferExtended(rel, MAIN_FORKNUM, blkno, RBM_NORMAL,
+								 v->info->strategy);
+		LockBuffer(buf, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(buf);
+		if (!PageIsNew(page) && hyb_page_check(v->ix, buf, HYB_PAGE_LEAF, 0))
+		{
+			uint64		stamp = hyb_page_opaque(page)->stamp;
+
+			wait = stamp >= v->old_stamp && stamp < end_stamp;
+		}
+		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+		if (wait)
+		{
+			LockBufferForCleanup(buf);
+			LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+		}
+		ReleaseBuffer(buf);
+	}
+}
+
+IndexBulkDeleteResult *
+hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+				 IndexBulkDeleteCallback callback, void *callback_state)
+{
+	HybVacuum	v = {0};
+	MemoryContext context;
+	MemoryContext old_context;
+	BlockNumber blkno;
+	uint64		end_stamp;
+
+	if (stats == NULL)
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+	stats->estimated_count = false;
+
+	context = AllocSetContextCreate(CurrentMemoryContext, "hybrid vacuum",
+									ALLOCSET_DEFAULT_SIZES);
+	old_context = MemoryContextSwitchTo(context);
+	v.info = info;
+	v.stats = stats;
+	v.callback = callback;
+	v.callback_state = callback_state;
+	v.ix = hyb_index_create_handle(info->index);
+	v.page_context = AllocSetContextCreate(context, "hybrid vacuum page",
+										   ALLOCSET_DEFAULT_SIZES);
+	v.tids = palloc(HYB_LEAF_MAX_ITEMS * sizeof(ItemPointerData));
+	v.items = palloc(HYB_LEAF_MAX_ITEMS * sizeof(int));
+	v.offsets = palloc(MAX_DELTA_ENTRIES * sizeof(uint16));
+	v.flagged = palloc(MAX_DELTA_ENTRIES * sizeof(bool));
+	v.dead = palloc(MAX_DELTA_ENTRIES * sizeof(HybDeadEntry));
+	v.key_offsets = palloc(MAX_DELTA_ENTRIES * sizeof(uint32));
+
+	hyb_survey_take(v.ix, &v.survey);
+	v.version = palloc(sizeof(HybVersion));
+	hyb_version_from_meta(v.survey.meta, v.version);
+	v.leaf_state = MemoryContextAllocExtended(context,
+											  (Size) v.survey.nblocks * sizeof(uint16),
+											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+
+	/* the stamp of a step in flight, too: next_stamp goes up at its end */
+	v.old_stamp = v.survey.meta->next_stamp;
+
+	if (info->report_progress)
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
+									 v.survey.nblocks);
+	for (blkno = 1; blkno < v.survey.nblocks; blkno++)
+	{
+		vacuum_block(&v, blkno);
+		if (info->report_progress)
+			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, blkno);
+	}
+
+	if (vacuum_recheck(&v, &end_stamp))
+		vacuum_wait_for_pins(&v, end_stamp);
+
+	stats->num_pages = RelationGetNumberOfBlocks(info->index);
+	hyb_leaf_close(&v.leaf);
+	MemoryContextSwitchTo(old_context);
+	MemoryContextDelete(context);
+	return stats;
+}
+
+/*
+ * Blocks that no structure of the index knows: a crash between extending the
+ * relation and the WAL record that puts the block to use leaves them, all
+ * zeroes or as an empty free-list page.  The caller holds the merge lock.
+ */
+static void
+adopt_lost_blocks(HybIndex *ix)
+{
+	HybSurvey	survey;
+	HybMetaPage *meta;
+	BlockNumber lost[HYB_MAX_PENDING];
+	int			nlost = 0;
+	uint64		known;
+
+	hyb_survey_take(ix, &survey);
+	meta = survey.meta;
+	known = 1 + meta->leaf_pages + meta->inner_pages + meta->active.npages +
+		meta->frozen.npages + meta->retiring.npages + meta->free_blocks +
+		meta->npending;
+	if (known >= survey.nblocks || meta->npending > 0)
+	{
+		hyb_survey_free(&survey);
+		return;
+	}
+
+	/*
+	 * Delta pages are extended for and set up under the metapage's exclusive
+	 * lock, so what lies below nblocks and is not in use now was not about to
+	 * be used at the time of the survey; nor can it become used, because only
+	 * free and new blocks do.
+	 */
+	for (BlockNumber blkno = 1; blkno < survey.nblocks && nlost < HYB_MAX_PENDING; blkno++)
+	{
+		Buffer		buf;
+		Page		page;
+
+		if (hyb_survey_is_free(&survey, blkno))
+			continue;
+		HYB_VACUUM_DELAY_POINT();
+		buf = ReadBuffer(ix->rel, blkno);
+		LockBuffer(buf, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(buf);
+		if (PageIsNew(page) || hyb_page_check(ix, buf, HYB_PAGE_FREELIST, 0))
+			lost[nlost++] = blkno;
+		UnlockReleaseBuffer(buf);
+	}
+	hyb_survey_free(&survey);
+
+	if (nlost > 0)
+	{
+		hyb_space_adopt(ix, lost, nlost);
+		hyb_space_settle(ix);
+	}
+}
+
+IndexBulkDeleteResult *
+hyb_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	HybIndex   *ix;
+	HybMetaPage *meta;
+	Buffer		metabuf;
+
+	if (info->analyze_only)
+		return stats;
+
+	ix = hyb_index_create_handle(info->index);
+	if (hyb_merge_lock(info->index, false))
+	{
+		hyb_space_settle(ix);
+		adopt_lost_blocks(ix);
+		hyb_merge_unlock(info->index);
+	}
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	if (stats == NULL)
+	{
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+		stats->estimated_count = true;
+		stats->num_index_tuples = (double) meta->static_tids -
+			(double) meta->static_tombstones +
+			(double) meta->active.nentries + (double) meta->frozen.nentries;
+	}
+	stats->num_pages = RelationGetNumberOfBlocks(info->index);
+	stats->pages_free = meta->free_blocks;
+	stats->pages_deleted = meta->free_blocks;
+	UnlockReleaseBuffer(metabuf);
+
+	/* as btvacuumcleanup does: the heap's count is the better one */
+	if (!info->estimated_count &&
+		stats->num_index_tuples > info->num_heap_tuples)
+		stats->num_index_tuples = info->num_heap_tuples;
+
+	hyb_merge_consider(ix);
+	return stats;
+}

@@ -1,0 +1,108 @@
+/*
+ * compat.h
+ *		Every difference between supported server versions (15, 17, 18).
+ *
+ * No other file of the project tests PG_VERSION_NUM.
+ */
+#ifndef HYB_COMPAT_H
+#define HYB_COMPAT_H
+
+#include "postgres.h"
+
+#if PG_VERSION_NUM < 150000
+#error "hybridindex needs PostgreSQL 15 or later"
+#endif
+
+#if PG_VERSION_NUM >= 160000
+#include "storage/relfilelocator.h"
+#include "varatt.h"
+typedef RelFileNumber HybFileNumber;
+#define HYB_RELATION_FILENUMBER(rel) ((rel)->rd_locator.relNumber)
+#define HYB_RELATION_SPACE(rel) ((rel)->rd_locator.spcOid)
+#define HYB_RELATION_DB(rel) ((rel)->rd_locator.dbOid)
+#define HYB_REL_LOCATOR(rel) ((rel)->rd_locator)
+#define HYB_RELATION_NEW_SUBID(rel) ((rel)->rd_newRelfilelocatorSubid)
+#else
+#include "storage/relfilenode.h"
+typedef Oid HybFileNumber;
+#define HYB_RELATION_FILENUMBER(rel) ((rel)->rd_node.relNode)
+#define HYB_RELATION_SPACE(rel) ((rel)->rd_node.spcNode)
+#define HYB_RELATION_DB(rel) ((rel)->rd_node.dbNode)
+#define HYB_REL_LOCATOR(rel) ((rel)->rd_node)
+#define HYB_RELATION_NEW_SUBID(rel) ((rel)->rd_newRelfilenodeSubid)
+#endif
+
+/* before a declaration: the function does not return */
+#if PG_VERSION_NUM >= 180000
+#define HYB_NORETURN pg_noreturn
+#else
+#define HYB_NORETURN __attribute__((noreturn))
+#endif
+
+/* vacuum_delay_point got an argument in 18 */
+#if PG_VERSION_NUM >= 180000
+#define HYB_VACUUM_DELAY_POINT() vacuum_delay_point(false)
+#else
+#define HYB_VACUUM_DELAY_POINT() vacuum_delay_point()
+#endif
+
+/* who owns a relation; who may maintain a table (a privilege since 17) */
+#if PG_VERSION_NUM >= 160000
+#define HYB_OWNS_RELATION(relid, role) \
+	object_ownercheck(RelationRelationId, (relid), (role))
+#else
+#define HYB_OWNS_RELATION(relid, role) pg_class_ownercheck((relid), (role))
+#endif
+#if PG_VERSION_NUM >= 170000
+#define HYB_MAY_MAINTAIN(relid, role) \
+	(pg_class_aclcheck((relid), (role), ACL_MAINTAIN) == ACLCHECK_OK)
+#define HYB_RESTRICT_SEARCH_PATH() RestrictSearchPath()
+#else
+#define HYB_MAY_MAINTAIN(relid, role) false
+#define HYB_RESTRICT_SEARCH_PATH() ((void) 0)
+#endif
+
+/* Does the collation compare as memcmp does?  Needs utils/pg_locale.h. */
+#if PG_VERSION_NUM >= 180000
+#define HYB_COLLATE_IS_C(collid) \
+	(OidIsValid(collid) && pg_newlocale_from_collation(collid)->collate_is_c)
+#else
+#define HYB_COLLATE_IS_C(collid) \
+	(OidIsValid(collid) && lc_collate_is_c(collid))
+#endif
+
+/* EXPLAIN (ANALYZE) counts index searches since 18 */
+#if PG_VERSION_NUM >= 180000
+#define HYB_COUNT_SEARCH(scan) \
+	do { \
+		if ((scan)->instrument != NULL) \
+			(scan)->instrument->nsearches++; \
+	} while (0)
+#else
+#define HYB_COUNT_SEARCH(scan) ((void) 0)
+#endif
+
+/* estimate_array_length got an argument in 17; needs utils/selfuncs.h */
+#if PG_VERSION_NUM >= 170000
+#define HYB_ARRAY_LENGTH(root, node) estimate_array_length((root), (node))
+#else
+#define HYB_ARRAY_LENGTH(root, node) ((double) estimate_array_length(node))
+#endif
+
+/* tuplesort_getdatum got a copy argument in 16; before, it always copies */
+#if PG_VERSION_NUM >= 160000
+#define HYB_GETDATUM_BORROWS true
+#define HYB_TUPLESORT_GETDATUM(state, val, isnull) \
+	tuplesort_getdatum((state), true, false, (val), (isnull), NULL)
+#else
+#define HYB_GETDATUM_BORROWS false
+#define HYB_TUPLESORT_GETDATUM(state, val, isnull) \
+	tuplesort_getdatum((state), true, (val), (isnull), NULL)
+#endif
+
+/* strategies and comparison types are translated by the AM since 18 */
+#if PG_VERSION_NUM >= 180000
+#define HYB_HAVE_COMPARE_TYPES
+#endif
+
+#endif							/* HYB_COMPAT_H */

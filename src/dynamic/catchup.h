@@ -1,0 +1,94 @@
+/*
+ * catchup.h
+ *		Trees of one index, and how far they have followed the log.
+ */
+#ifndef HYB_CATCHUP_H
+#define HYB_CATCHUP_H
+
+#include "dynamic/slot.h"
+#include "dynamic/tree.h"
+
+/* Indexes of HybStage arrays; HYB_FETCH_FROZEN/ACTIVE are 1 << these. */
+#define HYB_FROZEN	0
+#define HYB_ACTIVE	1
+
+/*
+ * Protected by the shared slot's lock (shared to read, exclusively to
+ * change); a backend-local one by being that.
+ *
+ * applied[][] is, per generation and lane, the end of what the tree has:
+ * block << 16 | offset, 0 for nothing.
+ */
+typedef struct HybStage
+{
+	HybTree		trees[2];
+	uint64		applied[2][HYB_LANES];
+
+	/*
+	 * All lanes have been followed to their ends once.  A frozen generation
+	 * is complete then; for an active one it means that the shared slot's
+	 * appended[] is known to tell all that came since.
+	 */
+	bool		synced[2];
+
+	/*
+	 * Active generation whose trees do not fit shared memory: backends do
+	 * not try again until it is frozen.
+	 */
+	uint64		nofit_generation;
+
+	/*
+	 * For trees that VACUUM does not know of (in recovery, and backend-local
+	 * ones): the metapage's vacuum counter when they were begun.
+	 */
+	uint64		vacuum_counter;
+
+	uint64		rebuilds;
+	pg_atomic_uint64 bloom_hits;
+	pg_atomic_uint64 bloom_misses;
+} HybStage;
+
+/* The stage of a shared slot; the arena must be attached. */
+extern HybStage *hyb_stage_of(const HybSharedSlot *shared);
+
+/* Free both trees.  Locked exclusively, arena attached. */
+extern void hyb_stage_clear(HybStage *stage, HybArena *arena);
+
+/* A stage made ready for reading. */
+typedef struct HybStageAccess
+{
+	HybSlot    *s;
+	HybStage   *stage;
+	HybArena   *arena;
+	HybSharedSlot *shared;		/* locked; NULL: a backend-local stage */
+} HybStageAccess;
+
+typedef enum HybStageResult
+{
+	HYB_STAGE_READY,			/* caught up */
+	HYB_STAGE_STALE,			/* the version is no longer current */
+	HYB_STAGE_MEMORY			/* no memory; internal */
+} HybStageResult;
+
+/*
+ * Catch the trees in `want` (HYB_FETCH_*) up with the log as it is now, and
+ * lock the stage for reading.  READY: end with hyb_stage_close.  STALE:
+ * nothing is held.
+ */
+extern HybStageResult hyb_stage_open(HybIndex *ix, const HybVersion *version,
+									 int want, HybStageAccess *access);
+extern void hyb_stage_close(HybStageAccess *access);
+
+/*
+ * Bring the active tree along if there is one in shared memory that is being
+ * read, and nobody else is at it.
+ */
+extern void hyb_stage_apply(HybIndex *ix, const HybVersion *version);
+
+/* This backend's own trees of an index, freed. */
+extern void hyb_stage_drop_private(HybSlot *s);
+
+/* The slot's lock, unless the caller holds it already (see catchup.c). */
+extern void hyb_stage_lock(HybIndex *ix, HybSharedSlot *shared, LWLockMode mode);
+
+#endif							/* HYB_CATCHUP_H */

@@ -1,0 +1,157 @@
+/*
+ * dynamic.h
+ *		The dynamic stage: a durable delta log, and B+trees over it.
+ *
+ * Appending writes the log only; the tree catches up with the log before it is
+ * read, and page by page while the log grows, so nothing can fail after the
+ * WAL record and an insert calls no comparison function.
+ *
+ * Lock order (a lock may be taken only while holding locks above it):
+ *
+ *		1. the merge lock of the index (heavyweight, merge/merge.h)
+ *		2. the unique partition lock (dynamic/shared.h)
+ *		3. slot->lock (LWLock): tree and applied positions
+ *		4. the metapage's content lock
+ *		5. content locks of delta pages, leaves, inner and free-list pages
+ *		6. control->lock (LWLock): directory of slots; slot->mutex (spinlock)
+ */
+#ifndef HYB_DYNAMIC_H
+#define HYB_DYNAMIC_H
+
+#include "page/page.h"
+
+/* ---- version capture (version.c) ---- */
+
+/*
+ * The current version: from the slot's cached copy if the shared sequence says
+ * that it is current, else from the metapage.  Takes and releases the
+ * metapage's share lock; no lock is held on return.
+ */
+extern void hyb_version_capture(HybIndex *ix, HybVersion *version);
+
+/* Is it still the current version? */
+extern bool hyb_version_is_current(HybIndex *ix, const HybVersion *version);
+
+/*
+ * Tell other backends that the metapage's version changed.  Called with the
+ * metapage exclusively locked, after the change was logged.
+ */
+extern void hyb_version_changed(HybIndex *ix, const HybMetaPage *meta);
+
+/* ---- appending (delta.c) ---- */
+
+/*
+ * Append one entry to the active generation.  `entry` is the whole encoding
+ * (at most HYB_MAX_ENTRY_SIZE).  Returns true if the append filled a page
+ * (callers then consider hyb_dynamic_apply and merge triggers).  No lock is
+ * held on entry but, for unique indexes, the partition lock.
+ */
+extern bool hyb_delta_append(HybIndex *ix, const uint8 *entry, uint32 len,
+							 uint32 keylen, const ItemPointerData *tid);
+
+/* ---- reading (fetch.c) ---- */
+
+/* Where an entry lies in the log. */
+typedef struct HybDeltaRef
+{
+	uint64		generation;
+	BlockNumber block;
+	uint16		offset;			/* of the entry within the page */
+} HybDeltaRef;
+
+typedef struct HybDynItem
+{
+	ItemPointerData tid;
+	bool		killed;			/* a killed-tuple hint is set (never trusted
+								 * in recovery) */
+	uint32		key_off;		/* entry bytes, in HybDynBatch.keys */
+	uint32		len;			/* whole entry */
+	uint32		keylen;			/* key columns' part */
+	HybDeltaRef ref;
+} HybDynItem;
+
+/* Result of a fetch; zero it first, reuse it, free with hyb_dyn_batch_free. */
+typedef struct HybDynBatch
+{
+	HybDynItem *items;
+	int			nitems;
+	int			items_alloc;
+	HybBuf		keys;
+	bool		complete;		/* false: the limit cut the range short */
+} HybDynBatch;
+
+#define HYB_FETCH_FROZEN	0x01
+#define HYB_FETCH_ACTIVE	0x02
+
+/*
+ * Live entries e of the dynamic generations with lo < e < hi (HYB_AT bounds
+ * are exclusive for lo and hi alike when tie is HYB_AT: pass e.g. the last
+ * returned entry), in order; backward: from the high end, in descending
+ * order.  Of the frozen generation only those above version's watermark.  At most
+ * `limit` items (the nearest to lo; backward, to hi).  Catches the trees up
+ * first.  Returns false if `version` is no longer current.
+ *
+ * point_hash: if not 0, hyb_key_hash of the one key the range asks for: the
+ * Bloom filters are asked first.
+ */
+extern bool hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
+							  int which, const HybPos *lo, const HybPos *hi,
+							  bool backward, int limit, uint64 point_hash,
+							  HybDynBatch *batch);
+extern void hyb_dyn_batch_free(HybDynBatch *batch);
+
+/*
+ * Pin the delta page that an entry lies on, if it still lies there, alive:
+ * while the pin is held VACUUM does not finish removing it (DESIGN: interlock
+ * with VACUUM).  Returns InvalidBuffer if the entry has moved or died: the
+ * caller restarts its batch at its position.
+ */
+extern Buffer hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
+								  const ItemPointerData *tid);
+
+/* Set killed-tuple hints on entries of the trees, if that is cheap now. */
+extern void hyb_dynamic_kill(HybIndex *ix, const uint8 *key, uint32 keylen,
+							 const ItemPointerData *tid, uint64 generation);
+
+/* ---- catch-up, vacuum, stats ---- */
+
+/* Bring the active tree up to date if its backlog is worth it; never fails
+ * for lack of memory, holds nothing on return. */
+extern void hyb_dynamic_apply(HybIndex *ix, const HybVersion *version);
+
+/*
+ * Entries that VACUUM found dead on one delta page (flags already set and
+ * logged there): mark them in the tree as well.
+ */
+typedef struct HybDeadEntry
+{
+	const uint8 *key;
+	uint32		keylen;
+	ItemPointerData tid;
+} HybDeadEntry;
+
+extern void hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
+								  const HybDeadEntry *dead, int ndead);
+
+/* Forget everything shared about this index (build, truncate). */
+extern void hyb_dynamic_forget(Relation rel);
+
+typedef struct HybDynamicStats
+{
+	bool		shared;			/* trees in shared memory */
+	uint64		tree_entries;
+	uint64		tree_bytes;		/* memory of this index's trees and filters */
+	uint64		bloom_hits;		/* asked and "maybe" */
+	uint64		bloom_misses;	/* asked and "no" */
+	uint64		rebuilds;		/* trees built from the log anew */
+} HybDynamicStats;
+
+extern void hyb_dynamic_stats(HybIndex *ix, HybDynamicStats *stats);
+
+/* Bytes of all trees of the server against hybridindex.dynamic_memory. */
+extern uint64 hyb_dynamic_total_bytes(void);
+
+/* Does the memory budget ask for a merge of this index (soft bound)? */
+extern bool hyb_dynamic_pressure(HybIndex *ix);
+
+#endif							/* HYB_DYNAMIC_H */

@@ -1,0 +1,110 @@
+/*
+ * progress.c
+ *		Progress of running merges, for all backends to see.
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "dynamic/progress.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+
+static int	my_entry = -1;
+
+/* A merge of a worker goes on over its commits, but not over an abort. */
+static void
+progress_xact_callback(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
+		hyb_progress_end(my_entry);
+}
+
+/* Looks the process up, so not under the mutex. */
+static bool
+is_stale(int pid)
+{
+	return pid == MyProcPid || BackendPidGetProc(pid) == NULL;
+}
+
+int
+hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total)
+{
+	static bool registered = false;
+	TimestampTz now = GetCurrentTimestamp();
+
+	hyb_shared_init();
+	if (!registered)
+	{
+		RegisterXactCallback(progress_xact_callback, NULL);
+		registered = true;
+	}
+	hyb_progress_end(my_entry);
+
+	for (int i = 0; i < HYB_PROGRESS_ENTRIES; i++)
+	{
+		HybProgress *progress = &hyb_control->progress[i];
+		int			pid = *(volatile int *) &progress->pid;
+
+		if (pid != 0 && !is_stale(pid))
+			continue;
+		SpinLockAcquire(&hyb_control->progress_mutex);
+		if (progress->pid == pid)
+		{
+			progress->dbid = dbid;
+			progress->relid = relid;
+			progress->pid = MyProcPid;
+			progress->entries_total = entries_total;
+			progress->entries_done = 0;
+			progress->steps = 0;
+			progress->started = now;
+			my_entry = i;
+		}
+		SpinLockRelease(&hyb_control->progress_mutex);
+		if (my_entry == i)
+			return i;
+	}
+	return -1;
+}
+
+void
+hyb_progress_update(int entry, uint64 entries_done, uint64 steps)
+{
+	HybProgress *progress;
+
+	if (entry < 0)
+		return;
+	progress = &hyb_control->progress[entry];
+	SpinLockAcquire(&hyb_control->progress_mutex);
+	if (progress->pid == MyProcPid)
+	{
+		progress->entries_done = entries_done;
+		progress->steps = steps;
+	}
+	SpinLockRelease(&hyb_control->progress_mutex);
+}
+
+void
+hyb_progress_end(int entry)
+{
+	HybProgress *progress;
+
+	if (entry < 0)
+		return;
+	progress = &hyb_control->progress[entry];
+	SpinLockAcquire(&hyb_control->progress_mutex);
+	if (progress->pid == MyProcPid)
+		progress->pid = 0;
+	SpinLockRelease(&hyb_control->progress_mutex);
+	if (entry == my_entry)
+		my_entry = -1;
+}
+
+bool
+hyb_progress_read(int entry, HybProgress *progress)
+{
+	hyb_shared_init();
+	SpinLockAcquire(&hyb_control->progress_mutex);
+	*progress = hyb_control->progress[entry];
+	SpinLockRelease(&hyb_control->progress_mutex);
+	return progress->pid != 0 && BackendPidGetProc(progress->pid) != NULL;
+}

@@ -1,0 +1,23 @@
+/*
+ * progress.h
+ *		Progress of running merges, for all backends to see.
+ *
+ * A backend runs one merge at a time.  Its entry goes away with
+ * hyb_progress_end, when its transaction aborts, or when its process is gone.
+ */
+#ifndef HYB_PROGRESS_H
+#define HYB_PROGRESS_H
+
+#include "dynamic/shared.h"
+
+/* Returns the entry's number for the other calls, -1 if the table is full. */
+extern int	hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total);
+
+/* Entry -1 is allowed, and ignored. */
+extern void hyb_progress_update(int entry, uint64 entries_done, uint64 steps);
+extern void hyb_progress_end(int entry);
+
+/* Entry number `entry` of HYB_PROGRESS_ENTRIES; false if it is free. */
+extern bool hyb_progress_read(int entry, HybProgress *progress);
+
+#endif							/* HYB_PROGRESS_H */

@@ -1,0 +1,131 @@
+/*
+ * slot.h
+ *		What a backend knows of one index's dynamic stage.
+ *
+ * A HybSlot is backend-local and found by the index's identity; it refers to
+ * the shared slot of the index, if there is one, and holds what the backend
+ * has cached: the version, tail pages to append to, and, where there is no
+ * shared memory to be had, trees of its own.
+ */
+#ifndef HYB_SLOT_H
+#define HYB_SLOT_H
+
+#include "dynamic/dynamic.h"
+#include "dynamic/shared.h"
+#include "storage/procarray.h"
+
+struct HybStage;
+struct HybArena;
+
+typedef struct HybSlot
+{
+	HybSlotKey	key;			/* hash key, first */
+	uint64		local_serial;	/* of this use of the object */
+	uint64		last_use;		/* backend-local clock */
+	bool		is_temp;
+	int			busy;			/* in use by functions up the stack */
+	uint32		touches;
+
+	HybSharedSlot *shared;		/* NULL: none known */
+	uint64		shared_serial;	/* shared->serial when it was looked up */
+	uint64		seen_creations; /* control->creations then */
+
+	/* version.c; version_seq is of the shared slot with shared_serial */
+	HybVersion *version;
+	bool		version_valid;
+	uint64		version_seq;
+
+	/* delta.c: where to append, checked when the page is locked */
+	uint64		hint_generation;	/* 0: no hints */
+	BlockNumber hint_tail[HYB_LANES];
+	int			lane;			/* preferred */
+
+	/* catchup.c: trees in backend memory */
+	struct HybStage *stage;
+	struct HybArena *arena;
+	uint64		private_generation; /* shared memory is not tried while this is
+									 * the active generation */
+
+	/* fetch.c: not yet added to the shared counters */
+	uint32		bloom_hits;
+	uint32		bloom_misses;
+} HybSlot;
+
+extern HybSlot *hyb_slot_open(HybIndex *ix);
+extern HybSlot *hyb_slot_find_local(const HybIndex *ix);
+
+/*
+ * The slot of an open index.  Remembered in the handle; slots are reused, so
+ * the serial tells whether it still is the one.
+ */
+static inline HybSlot *
+hyb_slot_get(HybIndex *ix)
+{
+	HybSlot    *s = ix->slot;
+
+	if (likely(s != NULL && s->local_serial == ix->slot_serial &&
+			   s->key.incarnation == ix->incarnation &&
+			   !(s->key.in_recovery && !RecoveryInProgress())))
+		return s;
+	return hyb_slot_open(ix);
+}
+
+/* Is the shared slot that s refers to still that of the index? */
+static inline bool
+hyb_slot_valid(const HybSlot *s)
+{
+	return s->shared != NULL &&
+		pg_atomic_read_u64(&s->shared->serial) == s->shared_serial;
+}
+
+/*
+ * Look the shared slot up, if there can be one that s does not know of.
+ * Allocates nothing.  Returns whether there is one.
+ */
+extern bool hyb_slot_find(HybSlot *s);
+
+/* The same, but make one.  False if that is not possible. */
+extern bool hyb_slot_create(HybSlot *s);
+
+/*
+ * Where a lane ends, as the shared slot records it.
+ */
+#define hyb_lane_end(block, lower) ((uint64) (block) << 16 | (lower))
+#define hyb_lane_end_block(end) ((BlockNumber) ((end) >> 16))
+#define hyb_lane_end_offset(end) ((uint16) (end))
+
+extern void hyb_slot_publish(HybSlot *s, uint64 generation, int lane,
+							 uint64 end);
+
+/* Where the shared slot says that a lane ends; 0: it has heard of nothing. */
+static inline uint64
+hyb_slot_appended(const HybSharedSlot *shared, uint64 generation, int lane)
+{
+	if (pg_atomic_read_u64(&unconstify(HybSharedSlot *, shared)->appended_gen) != generation)
+		return 0;
+	pg_read_barrier();
+	return pg_atomic_read_u64(&unconstify(HybSharedSlot *, shared)->appended[lane]);
+}
+
+/* Note that the trees are in use. */
+extern void hyb_slot_touch(HybSlot *s);
+
+/*
+ * Free trees of slots that have not been used for a while, the oldest first,
+ * until `bytes` are free.  Called with no slot locked.
+ */
+extern bool hyb_slots_evict(uint64 bytes);
+
+/* Bytes of the largest tree in shared memory, as far as one can tell. */
+extern uint64 hyb_slots_largest(void);
+
+extern void hyb_slot_key(const HybIndex *ix, HybSlotKey *key);
+
+/* Bump the version sequence of the shared slot of this index, if any. */
+extern void hyb_slots_version_changed(const HybSlotKey *key,
+									  const HybMetaPage *meta);
+
+/* Release the slots of every index that had this relation file. */
+extern void hyb_slots_forget(const HybSlotKey *key);
+
+#endif							/* HYB_SLOT_H */

@@ -1,0 +1,111 @@
+/*
+ * tree.h
+ *		B+tree over the entries of one generation, in an arena.
+ *
+ * Entries are never removed one by one: a dead one is flagged, and all go with
+ * the tree.  Nodes are 512 bytes and keep the first eight bytes of each key,
+ * so that most of a search touches nodes only.
+ *
+ * Readers hold the owner's lock shared, writers exclusively.  Comparison
+ * functions may throw; a function here calls them before it changes anything.
+ */
+#ifndef HYB_TREE_H
+#define HYB_TREE_H
+
+#include "dynamic/bloom.h"
+#include "key/key.h"
+#include "storage/block.h"
+
+#define HYB_ENTRY_LEN_MASK	0x0FFF
+#define HYB_ENTRY_DEAD		0x8000
+#define HYB_ENTRY_KILLED	0x4000	/* a hint; set under a shared lock too */
+
+/* Aligned to 4 bytes. */
+typedef struct HybTreeEntry
+{
+	ItemPointerData tid;
+	uint16		offset;			/* where the entry lies in the log */
+	BlockNumber block;
+	uint16		len_flags;
+	uint16		keylen;
+	uint8		bytes[FLEXIBLE_ARRAY_MEMBER];
+} HybTreeEntry;
+
+#define hyb_entry_len(entry) ((entry)->len_flags & HYB_ENTRY_LEN_MASK)
+
+/* All zero: an empty tree. */
+typedef struct HybTree
+{
+	uint64		generation;		/* 0: there is no tree */
+	uint64		nentries;		/* dead ones included */
+	HybRef		root;			/* 0: empty */
+	uint32		height;			/* levels */
+	uint32		chunks;			/* chain of all but the filter's */
+	uint32		node_chunk;		/* the ones being filled */
+	uint32		entry_chunk;
+	uint32		nchunks;		/* all, the filter's included */
+	HybBloom	bloom;
+} HybTree;
+
+/*
+ * Insert an entry; its hash is 0 if the tree is to have no filter.  Takes
+ * chunks from the arena's pocket.  Returns false, having done nothing, if
+ * HYB_TREE_RESERVE chunks are not there and might be needed.
+ */
+#define HYB_TREE_RESERVE	2
+
+extern bool hyb_tree_insert(HybTree *tree, HybArena *arena,
+							const HybKeyDesc *desc,
+							const uint8 *entry, uint32 len, uint32 keylen,
+							const ItemPointerData *tid, BlockNumber block,
+							uint16 offset, uint64 hash);
+
+/* Chunks that should be reserved for a larger filter; 0 if it is all right. */
+extern uint32 hyb_tree_bloom_wanted(const HybTree *tree);
+
+/* Build that filter anew, if the chunks are in the pocket. */
+extern void hyb_tree_bloom_grow(HybTree *tree, HybArena *arena);
+
+/* Can the key with this hash be in the tree? */
+static inline bool
+hyb_tree_maybe(const HybTree *tree, const HybArena *arena, uint64 hash)
+{
+	if (tree->nentries == 0)
+		return false;
+	return tree->bloom.nchunks == 0 ||
+		hyb_bloom_maybe(&tree->bloom, arena, hash);
+}
+
+/* Give everything to the pocket; the tree is empty and of no generation. */
+extern void hyb_tree_free(HybTree *tree, HybArena *arena);
+
+/* Flag the live entries with this key and TID; returns how many. */
+extern int	hyb_tree_flag(HybTree *tree, HybArena *arena,
+						  const HybKeyDesc *desc, const uint8 *key,
+						  uint32 keylen, const ItemPointerData *tid,
+						  uint16 flag);
+
+/* The live entries strictly between two positions, in either direction. */
+typedef struct HybTreeIter
+{
+	const HybArena *arena;
+	const HybKeyDesc *desc;
+	const HybPos *stop;
+	uint64		stop_low;		/* prefixes outside [low, high] need no */
+	uint64		stop_high;		/* comparison with stop */
+	bool		backward;
+	struct HybTreeLeaf *leaf;	/* NULL: at the end */
+	int			index;
+} HybTreeIter;
+
+extern void hyb_tree_iter_start(HybTreeIter *iter, const HybTree *tree,
+								const HybArena *arena, const HybKeyDesc *desc,
+								const HybPos *lo, const HybPos *hi,
+								bool backward);
+extern HybTreeEntry *hyb_tree_iter_next(HybTreeIter *iter);
+
+/* Check all invariants; NULL, or what is wrong (for assertions and tests). */
+extern const char *hyb_tree_verify(const HybTree *tree, const HybArena *arena,
+								   const HybKeyDesc *desc);
+
+#endif							/* HYB_TREE_H */

@@ -1,0 +1,329 @@
+/*
+ * codecs_int.c
+ *		Codecs of types that are integers, or short strings of bytes that
+ *		compare as one.
+ */
+#include "key/codec.h"
+
+#include "access/transam.h"
+#include "catalog/pg_type.h"
+#include "utils/cash.h"
+#include "utils/inet.h"
+#include "utils/pg_lsn.h"
+#include "utils/xid8.h"
+
+/* ---- bool, "char", oid ---- */
+
+static uint64
+bool_to_int(Datum value)
+{
+	return DatumGetBool(value) ? 1 : 0;
+}
+
+static Datum
+bool_from_int(uint64 value)
+{
+	return BoolGetDatum(value != 0);
+}
+
+static const HybCodec bool_codec =
+HYB_INT_CODEC("bool", 1, HYB_COMPARE_MEM, bool_to_int, bool_from_int, NULL);
+
+HYB_CODEC_FUNCTION(hybrid_codec_bool, bool_codec);
+
+/* btcharcmp compares as unsigned, whatever the platform's char is */
+static uint64
+char_to_int(Datum value)
+{
+	return (uint8) DatumGetChar(value);
+}
+
+static Datum
+char_from_int(uint64 value)
+{
+	return CharGetDatum((char) value);
+}
+
+static const HybCodec char_codec =
+HYB_INT_CODEC("char", 1, HYB_COMPARE_MEM, char_to_int, char_from_int, NULL);
+
+HYB_CODEC_FUNCTION(hybrid_codec_char, char_codec);
+
+static uint64
+oid_to_int(Datum value)
+{
+	return DatumGetObjectId(value);
+}
+
+/* Sign-extended, as fetch_att gives it: image comparisons see all the bits */
+static Datum
+oid_from_int(uint64 value)
+{
+	return Int32GetDatum((int32) value);
+}
+
+static const HybCodec oid_codec =
+HYB_INT_CODEC("oid", 4, HYB_COMPARE_MEM, oid_to_int, oid_from_int, NULL);
+
+HYB_CODEC_FUNCTION(hybrid_codec_oid, oid_codec);
+
+/* ---- int2, int4, int8 ---- */
+
+static uint64
+int2_to_int(Datum value)
+{
+	return (uint16) DatumGetInt16(value) ^ 0x8000;
+}
+
+static Datum
+int2_from_int(uint64 value)
+{
+	return Int16GetDatum((int16) ((uint16) value ^ 0x8000));
+}
+
+static uint64
+int4_to_int(Datum value)
+{
+	return hyb_order_int32(DatumGetInt32(value));
+}
+
+static Datum
+int4_from_int(uint64 value)
+{
+	return Int32GetDatum(hyb_unorder_int32(value));
+}
+
+static uint64
+int8_to_int(Datum value)
+{
+	return hyb_order_int64(DatumGetInt64(value));
+}
+
+static Datum
+int8_from_int(uint64 value)
+{
+	return Int64GetDatum(hyb_unorder_int64(value));
+}
+
+/*
+ * An integer of any width as a position in a type of range [min, max]; false
+ * if subtype is no integer.  *result is set if it lies in the range.
+ */
+static bool
+integer_convert(Oid subtype, Datum value, int64 min, int64 max,
+				int64 *result, bool *exact, bool *below_all, bool *above_all)
+{
+	switch (subtype)
+	{
+		case INT2OID:
+			*result = DatumGetInt16(value);
+			break;
+		case INT4OID:
+			*result = DatumGetInt32(value);
+			break;
+		case INT8OID:
+			*result = DatumGetInt64(value);
+			break;
+		default:
+			return false;
+	}
+	*below_all = *result < min;
+	*above_all = *result > max;
+	*exact = !*below_all && !*above_all;
+	return true;
+}
+
+static bool
+int2_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
+			 bool *exact, bool *below_all, bool *above_all)
+{
+	int64		v;
+
+	if (!integer_convert(subtype, value, PG_INT16_MIN, PG_INT16_MAX, &v,
+						 exact, below_all, above_all))
+		return false;
+	*lo = *hi = Int16GetDatum((int16) v);
+	return true;
+}
+
+static bool
+int4_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
+			 bool *exact, bool *below_all, bool *above_all)
+{
+	int64		v;
+
+	if (!integer_convert(subtype, value, PG_INT32_MIN, PG_INT32_MAX, &v,
+						 exact, below_all, above_all))
+		return false;
+	*lo = *hi = Int32GetDatum((int32) v);
+	return true;
+}
+
+static bool
+int8_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
+			 bool *exact, bool *below_all, bool *above_all)
+{
+	int64		v;
+
+	if (!integer_convert(subtype, value, PG_INT64_MIN, PG_INT64_MAX, &v,
+						 exact, below_all, above_all))
+		return false;
+	*lo = *hi = Int64GetDatum(v);
+	return true;
+}
+
+static const HybCodec int2_codec =
+HYB_INT_CODEC("int2", 2, HYB_COMPARE_MEM, int2_to_int, int2_from_int,
+			  int2_convert);
+
+static const HybCodec int4_codec =
+HYB_INT_CODEC("int4", 4, HYB_COMPARE_MEM, int4_to_int, int4_from_int,
+			  int4_convert);
+
+static const HybCodec int8_codec =
+HYB_INT_CODEC("int8", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int,
+			  int8_convert);
+
+HYB_CODEC_FUNCTION(hybrid_codec_int2, int2_codec);
+HYB_CODEC_FUNCTION(hybrid_codec_int4, int4_codec);
+HYB_CODEC_FUNCTION(hybrid_codec_int8, int8_codec);
+
+/* ---- money, pg_lsn, xid8, tid ---- */
+
+static uint64
+money_to_int(Datum value)
+{
+	return hyb_order_int64(DatumGetCash(value));
+}
+
+static Datum
+money_from_int(uint64 value)
+{
+	return CashGetDatum(hyb_unorder_int64(value));
+}
+
+static const HybCodec money_codec =
+HYB_INT_CODEC("money", 8, HYB_COMPARE_MEM, money_to_int, money_from_int, NULL);
+
+HYB_CODEC_FUNCTION(hybrid_codec_money, money_codec);
+
+static uint64
+pg_lsn_to_int(Datum value)
+{
+	return DatumGetLSN(value);
+}
+
+static Datum
+pg_lsn_from_int(uint64 value)
+{
+	return LSNGetDatum(value);
+}
+
+static const HybCodec pg_lsn_codec =
+HYB_INT_CODEC("pg_lsn", 8, HYB_COMPARE_MEM, pg_lsn_to_int, pg_lsn_from_int,
+			  NULL);
+
+HYB_CODEC_FUNCTION(hybrid_codec_pg_lsn, pg_lsn_codec);
+
+static uint64
+xid8_to_int(Datum value)
+{
+	return U64FromFullTransactionId(DatumGetFullTransactionId(value));
+}
+
+static Datum
+xid8_from_int(uint64 value)
+{
+	return FullTransactionIdGetDatum(FullTransactionIdFromU64(value));
+}
+
+static const HybCodec xid8_codec =
+HYB_INT_CODEC("xid8", 8, HYB_COMPARE_MEM, xid8_to_int, xid8_from_int, NULL);
+
+HYB_CODEC_FUNCTION(hybrid_codec_xid8, xid8_codec);
+
+/* Invalid TIDs are values of the type like others, hence "NoCheck". */
+static uint64
+tid_to_int(Datum value)
+{
+	ItemPointer tid = (ItemPointer) DatumGetPointer(value);
+
+	return ((uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16) |
+		ItemPointerGetOffsetNumberNoCheck(tid);
+}
+
+static Datum
+tid_from_int(uint64 value)
+{
+	ItemPointer tid = palloc(sizeof(ItemPointerData));
+
+	ItemPointerSet(tid, (BlockNumber) (value >> 16),
+				   (OffsetNumber) (value & 0xFFFF));
+	return PointerGetDatum(tid);
+}
+
+static const HybCodec tid_codec =
+HYB_INT_CODEC("tid", 6, HYB_COMPARE_MEM, tid_to_int, tid_from_int, NULL);
+
+HYB_CODEC_FUNCTION(hybrid_codec_tid, tid_codec);
+
+/* ---- macaddr, macaddr8 ---- */
+
+/* Both types are structs of as many bytes, the most significant first. */
+static inline uint64
+mac_to_int(const uint8 *bytes, int len)
+{
+	uint64		v = 0;
+
+	for (int i = 0; i < len; i++)
+		v = (v << 8) | bytes[i];
+	return v;
+}
+
+static inline Datum
+mac_from_int(uint64 v, int len)
+{
+	uint8	   *bytes = palloc(len);
+
+	for (int i = len - 1; i >= 0; i--)
+	{
+		bytes[i] = (uint8) v;
+		v >>= 8;
+	}
+	return PointerGetDatum(bytes);
+}
+
+static uint64
+macaddr_to_int(Datum value)
+{
+	return mac_to_int((uint8 *) DatumGetMacaddrP(value), sizeof(macaddr));
+}
+
+static Datum
+macaddr_from_int(uint64 value)
+{
+	return mac_from_int(value, sizeof(macaddr));
+}
+
+static uint64
+macaddr8_to_int(Datum value)
+{
+	return mac_to_int((uint8 *) DatumGetMacaddr8P(value), sizeof(macaddr8));
+}
+
+static Datum
+macaddr8_from_int(uint64 value)
+{
+	return mac_from_int(value, sizeof(macaddr8));
+}
+
+static const HybCodec macaddr_codec =
+HYB_INT_CODEC("macaddr", sizeof(macaddr), HYB_COMPARE_MEM, macaddr_to_int,
+			  macaddr_from_int, NULL);
+
+static const HybCodec macaddr8_codec =
+HYB_INT_CODEC("macaddr8", sizeof(macaddr8), HYB_COMPARE_MEM, macaddr8_to_int,
+			  macaddr8_from_int, NULL);
+
+HYB_CODEC_FUNCTION(hybrid_codec_macaddr, macaddr_codec);
+HYB_CODEC_FUNCTION(hybrid_codec_macaddr8, macaddr8_codec);

@@ -1,0 +1,261 @@
+/*
+ * codecs_text.c
+ *		Codecs of text, name, bytea and uuid.
+ *
+ * Text never contains a zero byte, so it ends with one.  Under collations
+ * other than C-like ones its order is not that of its bytes: no codec then.
+ */
+#include "key/codec.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/pg_locale.h"
+#include "utils/uuid.h"
+
+/* ---- text ---- */
+
+static void
+text_to_bytes(Datum value, HybBuf *out)
+{
+	text	   *t = DatumGetTextPP(value);
+
+	hyb_buf_append(out, VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t));
+	if ((Pointer) t != DatumGetPointer(value))
+		pfree(t);
+}
+
+static Datum
+text_from_bytes(const uint8 *data, uint32 len)
+{
+	return PointerGetDatum(cstring_to_text_with_len((const char *) data, len));
+}
+
+static bool
+text_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
+			 bool *exact, bool *below_all, bool *above_all)
+{
+	*exact = true;
+	*below_all = *above_all = false;
+	if (subtype == TEXTOID)
+		*lo = *hi = value;
+	else if (subtype == NAMEOID)
+		*lo = *hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
+	else
+		return false;
+	return true;
+}
+
+static const HybCodec text_codec = {
+	.name = "text",
+	.store = HYB_STORE_BYTES,
+	.terminated = true,
+	.compare = HYB_COMPARE_MEM,
+	.to_bytes = text_to_bytes,
+	.from_bytes = text_from_bytes,
+	.convert = text_convert
+};
+
+PG_FUNCTION_INFO_V1(hybrid_codec_text);
+Datum
+hybrid_codec_text(PG_FUNCTION_ARGS)
+{
+	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
+
+	if (!HYB_COLLATE_IS_C(request->collation))
+		PG_RETURN_POINTER(NULL);
+	PG_RETURN_POINTER(&text_codec);
+}
+
+/*
+ * The pattern operator classes order by bytes, but their equality operator is
+ * the collation's: like index_create for btree, refuse collations whose
+ * equality is not that of bytes.
+ */
+static void
+check_pattern_collation(Oid collation, const char *opclass)
+{
+	if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
+						opclass)));
+}
+
+PG_FUNCTION_INFO_V1(hybrid_codec_text_pattern);
+Datum
+hybrid_codec_text_pattern(PG_FUNCTION_ARGS)
+{
+	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
+
+	check_pattern_collation(request->collation, "text_pattern_ops");
+	PG_RETURN_POINTER(&text_codec);
+}
+
+/* Blanks at the end do not count in bpchar's order: it has no codec. */
+PG_FUNCTION_INFO_V1(hybrid_codec_bpchar_pattern);
+Datum
+hybrid_codec_bpchar_pattern(PG_FUNCTION_ARGS)
+{
+	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
+
+	check_pattern_collation(request->collation, "bpchar_pattern_ops");
+	PG_RETURN_POINTER(NULL);
+}
+
+/* ---- name ---- */
+
+static void
+name_to_bytes(Datum value, HybBuf *out)
+{
+	const char *str = NameStr(*DatumGetName(value));
+
+	hyb_buf_append(out, str, strnlen(str, NAMEDATALEN - 1));
+}
+
+static Datum
+name_from_bytes(const uint8 *data, uint32 len)
+{
+	char	   *name = palloc0(NAMEDATALEN);
+
+	memcpy(name, data, Min(len, NAMEDATALEN - 1));
+	return PointerGetDatum(name);
+}
+
+/*
+ * A text longer than any name sorts just above the name that is its
+ * beginning.
+ */
+static bool
+name_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
+			 bool *exact, bool *below_all, bool *above_all)
+{
+	*exact = true;
+	*below_all = *above_all = false;
+	if (subtype == NAMEOID)
+		*lo = *hi = value;
+	else if (subtype == TEXTOID)
+	{
+		text	   *t = DatumGetTextPP(value);
+		uint32		len = VARSIZE_ANY_EXHDR(t);
+
+		*lo = *hi = name_from_bytes((const uint8 *) VARDATA_ANY(t), len);
+		*exact = len < NAMEDATALEN;
+	}
+	else
+		return false;
+	return true;
+}
+
+static const HybCodec name_codec = {
+	.name = "name",
+	.store = HYB_STORE_BYTES,
+	.terminated = true,
+	.compare = HYB_COMPARE_MEM,
+	.to_bytes = name_to_bytes,
+	.from_bytes = name_from_bytes,
+	.convert = name_convert
+};
+
+PG_FUNCTION_INFO_V1(hybrid_codec_name);
+Datum
+hybrid_codec_name(PG_FUNCTION_ARGS)
+{
+	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
+
+	if (!HYB_COLLATE_IS_C(request->collation))
+		PG_RETURN_POINTER(NULL);
+	PG_RETURN_POINTER(&name_codec);
+}
+
+/* ---- bytea: 0x00 becomes 01 01, and 0x01 becomes 01 02 ---- */
+
+static void
+bytea_to_bytes(Datum value, HybBuf *out)
+{
+	bytea	   *b = DatumGetByteaPP(value);
+	const uint8 *src = (const uint8 *) VARDATA_ANY(b);
+	uint32		len = VARSIZE_ANY_EXHDR(b);
+	uint32		escapes = 0;
+	uint8	   *dst;
+
+	for (uint32 i = 0; i < len; i++)
+		escapes += src[i] <= 0x01;
+	hyb_buf_reserve(out, len + escapes);
+	dst = out->data + out->len;
+	if (escapes == 0)
+		memcpy(dst, src, len);
+	else
+	{
+		for (uint32 i = 0; i < len; i++)
+		{
+			if (src[i] <= 0x01)
+			{
+				*dst++ = 0x01;
+				*dst++ = src[i] + 1;
+			}
+			else
+				*dst++ = src[i];
+		}
+	}
+	out->len += len + escapes;
+	if ((Pointer) b != DatumGetPointer(value))
+		pfree(b);
+}
+
+static Datum
+bytea_from_bytes(const uint8 *data, uint32 len)
+{
+	bytea	   *b = palloc((Size) len + VARHDRSZ);
+	uint8	   *dst = (uint8 *) VARDATA(b);
+
+	for (uint32 i = 0; i < len; i++)
+	{
+		if (data[i] == 0x01 && i + 1 < len)
+			*dst++ = data[++i] - 1;
+		else
+			*dst++ = data[i];
+	}
+	SET_VARSIZE(b, (char *) dst - (char *) b);
+	return PointerGetDatum(b);
+}
+
+static const HybCodec bytea_codec = {
+	.name = "bytea",
+	.store = HYB_STORE_BYTES,
+	.terminated = true,
+	.compare = HYB_COMPARE_MEM,
+	.to_bytes = bytea_to_bytes,
+	.from_bytes = bytea_from_bytes
+};
+
+HYB_CODEC_FUNCTION(hybrid_codec_bytea, bytea_codec);
+
+/* ---- uuid ---- */
+
+static void
+uuid_to_bytes(Datum value, HybBuf *out)
+{
+	hyb_buf_append(out, DatumGetUUIDP(value)->data, UUID_LEN);
+}
+
+static Datum
+uuid_from_bytes(const uint8 *data, uint32 len)
+{
+	pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
+
+	Assert(len == UUID_LEN);
+	memcpy(uuid->data, data, UUID_LEN);
+	return UUIDPGetDatum(uuid);
+}
+
+static const HybCodec uuid_codec = {
+	.name = "uuid",
+	.store = HYB_STORE_BYTES,
+	.width = UUID_LEN,
+	.compare = HYB_COMPARE_MEM,
+	.to_bytes = uuid_to_bytes,
+	.from_bytes = uuid_from_bytes
+};
+
+HYB_CODEC_FUNCTION(hybrid_codec_uuid, uuid_codec);

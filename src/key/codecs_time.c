@@ -1,0 +1,282 @@
+/*
+ * codecs_time.c
+ *		Codecs of date, time, timestamp and timestamptz.
+ *
+ * All are signed integers with their infinities at the ends of the range.
+ *
+ * Cross-type comparison follows date_cmp_timestamp and its relatives
+ * (utils/adt/date.c, timestamp.c): the type without a time zone is converted,
+ * with the session's zone if the other one has one.  That conversion is exact
+ * for a constant.  For a column, the constant has to be converted the other
+ * way, which keeps the order only while the zone's offset does not change:
+ * where it changes nearby the position is widened to either side.
+ */
+#include "key/codec.h"
+
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "pgtime.h"
+#include "utils/date.h"
+#include "utils/timestamp.h"
+
+/*
+ * Days around an instant in which a change of offset can matter.  Offsets of
+ * a zone differ by little more than a day (a place that crossed the date
+ * line), and the server looks for the offset of a local time up to a day away.
+ */
+#define HYB_ZONE_MARGIN_DAYS	3
+
+static uint64
+date_to_int(Datum value)
+{
+	return hyb_order_int32(DatumGetDateADT(value));
+}
+
+static Datum
+date_from_int(uint64 value)
+{
+	return DateADTGetDatum(hyb_unorder_int32(value));
+}
+
+static uint64
+time_to_int(Datum value)
+{
+	return hyb_order_int64(DatumGetTimeADT(value));
+}
+
+static Datum
+time_from_int(uint64 value)
+{
+	return TimeADTGetDatum(hyb_unorder_int64(value));
+}
+
+static uint64
+timestamp_to_int(Datum value)
+{
+	return hyb_order_int64(DatumGetTimestamp(value));
+}
+
+static Datum
+timestamp_from_int(uint64 value)
+{
+	return TimestampGetDatum(hyb_unorder_int64(value));
+}
+
+/*
+ * Set a position at a timestamp (of either kind) that the server's conversion
+ * gave, or beside all finite ones if it did not fit.
+ */
+static void
+timestamp_position(Timestamp ts, int overflow, Datum *lo, Datum *hi,
+				   bool *exact)
+{
+	Timestamp	below = ts;
+	Timestamp	above = ts;
+
+	*exact = overflow == 0;
+	if (overflow > 0)
+	{
+		/* above all finite timestamps, below infinity */
+		below = END_TIMESTAMP - 1;
+		TIMESTAMP_NOEND(above);
+	}
+	else if (overflow < 0)
+	{
+		TIMESTAMP_NOBEGIN(below);
+		above = MIN_TIMESTAMP;
+	}
+	*lo = TimestampGetDatum(below);
+	*hi = TimestampGetDatum(above);
+}
+
+/*
+ * The local time of an instant; *overflow tells if it is beyond what a
+ * timestamp can hold.  Returns true if the session's zone keeps its offset
+ * around it, so that local times and instants have the same order.
+ */
+static bool
+timestamptz_local(TimestampTz instant, Timestamp *local, int *overflow)
+{
+	pg_time_t	from = timestamptz_to_time_t(instant) -
+		HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
+	pg_time_t	boundary;
+	long int	before_gmtoff;
+	long int	after_gmtoff;
+	int			before_isdst;
+	int			after_isdst;
+	int			changes;
+
+	changes = pg_next_dst_boundary(&from, &before_gmtoff, &before_isdst,
+								   &boundary, &after_gmtoff, &after_isdst,
+								   session_timezone);
+	*local = instant;
+	*overflow = 0;
+	if (changes < 0)
+		return false;
+	*local += before_gmtoff * USECS_PER_SEC;
+	if (*local >= END_TIMESTAMP)
+		*overflow = 1;
+	else if (*local < MIN_TIMESTAMP)
+		*overflow = -1;
+	return changes == 0 ||
+		boundary > from + 2 * HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
+}
+
+/* The day that a finite timestamp falls on; *midnight: it is its beginning. */
+static DateADT
+timestamp_day(Timestamp ts, bool *midnight)
+{
+	int64		day = ts / USECS_PER_DAY;
+	int64		rest = ts % USECS_PER_DAY;
+
+	if (rest < 0)
+		day--;
+	*midnight = rest == 0;
+	return (DateADT) day;
+}
+
+/* A date column: dates stand for their midnight. */
+static bool
+date_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
+			 bool *exact, bool *below_all, bool *above_all)
+{
+	Timestamp	ts;
+	DateADT		day;
+	DateADT		below;
+	DateADT		above;
+	int			overflow = 0;
+	bool		known = true;
+
+	*exact = true;
+	*below_all = *above_all = false;
+	if (subtype == DATEOID)
+	{
+		*lo = *hi = value;
+		return true;
+	}
+	if (subtype != TIMESTAMPOID && subtype != TIMESTAMPTZOID)
+		return false;
+
+	ts = DatumGetTimestamp(value);
+	if (TIMESTAMP_NOT_FINITE(ts))
+	{
+		if (TIMESTAMP_IS_NOBEGIN(ts))
+			DATE_NOBEGIN(day);
+		else
+			DATE_NOEND(day);
+		*lo = *hi = DateADTGetDatum(day);
+		return true;
+	}
+
+	if (subtype == TIMESTAMPTZOID)
+		known = timestamptz_local(ts, &ts, &overflow);
+	day = timestamp_day(ts, exact);
+	if (!known)
+	{
+		*exact = false;
+		below = day + HYB_ZONE_MARGIN_DAYS;
+		above = day - HYB_ZONE_MARGIN_DAYS;
+	}
+	else if (overflow > 0)
+	{
+		/* Dates too late for a timestamp lie above every finite one */
+		*exact = false;
+		below = TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE - 1;
+		above = below + 1;
+	}
+	else if (overflow < 0)
+	{
+		*exact = false;
+		DATE_NOBEGIN(below);
+		above = DATETIME_MIN_JULIAN - POSTGRES_EPOCH_JDATE;
+	}
+	else
+	{
+		below = day;
+		above = *exact ? day : day + 1;
+	}
+	*lo = DateADTGetDatum(below);
+	*hi = DateADTGetDatum(above);
+	return true;
+}
+
+static bool
+timestamp_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
+				  bool *exact, bool *below_all, bool *above_all)
+{
+	Timestamp	ts;
+	int			overflow = 0;
+
+	*below_all = *above_all = false;
+	switch (subtype)
+	{
+		case TIMESTAMPOID:
+			ts = DatumGetTimestamp(value);
+			break;
+		case DATEOID:
+			ts = date2timestamp_opt_overflow(DatumGetDateADT(value),
+											 &overflow);
+			break;
+		case TIMESTAMPTZOID:
+			ts = DatumGetTimestampTz(value);
+			if (TIMESTAMP_NOT_FINITE(ts) ||
+				timestamptz_local(ts, &ts, &overflow))
+				break;
+			*exact = false;
+			*lo = TimestampGetDatum(ts + HYB_ZONE_MARGIN_DAYS * USECS_PER_DAY);
+			*hi = TimestampGetDatum(ts - HYB_ZONE_MARGIN_DAYS * USECS_PER_DAY);
+			return true;
+		default:
+			return false;
+	}
+	timestamp_position(ts, overflow, lo, hi, exact);
+	return true;
+}
+
+static bool
+timestamptz_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
+					bool *exact, bool *below_all, bool *above_all)
+{
+	TimestampTz ts;
+	int			overflow = 0;
+
+	*below_all = *above_all = false;
+	switch (subtype)
+	{
+		case TIMESTAMPTZOID:
+			ts = DatumGetTimestampTz(value);
+			break;
+		case TIMESTAMPOID:
+			ts = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(value),
+													&overflow);
+			break;
+		case DATEOID:
+			ts = date2timestamptz_opt_overflow(DatumGetDateADT(value),
+											   &overflow);
+			break;
+		default:
+			return false;
+	}
+	timestamp_position(ts, overflow, lo, hi, exact);
+	return true;
+}
+
+static const HybCodec date_codec =
+HYB_INT_CODEC("date", 4, HYB_COMPARE_MEM, date_to_int, date_from_int,
+			  date_convert);
+
+static const HybCodec time_codec =
+HYB_INT_CODEC("time", 8, HYB_COMPARE_MEM, time_to_int, time_from_int, NULL);
+
+static const HybCodec timestamp_codec =
+HYB_INT_CODEC("timestamp", 8, HYB_COMPARE_MEM, timestamp_to_int,
+			  timestamp_from_int, timestamp_convert);
+
+static const HybCodec timestamptz_codec =
+HYB_INT_CODEC("timestamptz", 8, HYB_COMPARE_MEM, timestamp_to_int,
+			  timestamp_from_int, timestamptz_convert);
+
+HYB_CODEC_FUNCTION(hybrid_codec_date, date_codec);
+HYB_CODEC_FUNCTION(hybrid_codec_time, time_codec);
+HYB_CODEC_FUNCTION(hybrid_codec_timestamp, timestamp_codec);
+HYB_CODEC_FUNCTION(hybrid_codec_timestamptz, timestamptz_codec);

@@ -1,0 +1,132 @@
+/*
+ * desc.c
+ *		The description of one index's keys.
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "catalog/pg_index.h"
+#include "key/key.h"
+#include "utils/rel.h"
+
+/* Ask the operator class of key column `attno` for its codec. */
+static const HybCodec *
+hyb_column_codec(Relation index, int attno)
+{
+	HybCodecRequest request;
+
+	if (!OidIsValid(index_getprocid(index, attno, HYB_CODEC_PROC)))
+		return NULL;
+
+	request.typid = index->rd_opcintype[attno - 1];
+	request.collation = index->rd_indcollation[attno - 1];
+	request.options = (Datum) 0;
+	if (OidIsValid(index_getprocid(index, attno, HYB_OPTIONS_PROC)))
+	{
+		bytea	  **options = RelationGetIndexAttOptions(index, false);
+
+		request.options = PointerGetDatum(options[attno - 1]);
+	}
+	return (const HybCodec *)
+		DatumGetPointer(FunctionCall1(index_getprocinfo(index, attno,
+														HYB_CODEC_PROC),
+									  PointerGetDatum(&request)));
+}
+
+/* Do equal values of comparator column `attno` always have equal bytes? */
+static bool
+hyb_column_equalimage(Relation index, int attno)
+{
+	if (!OidIsValid(index_getprocid(index, attno, HYB_EQUALIMAGE_PROC)))
+		return false;
+	return DatumGetBool(FunctionCall1Coll(index_getprocinfo(index, attno,
+															HYB_EQUALIMAGE_PROC),
+										  index->rd_indcollation[attno - 1],
+										  ObjectIdGetDatum(index->rd_opcintype[attno - 1])));
+}
+
+/* Form of a column that has no codec: the value's own bytes. */
+static void
+hyb_column_set_plain(HybColumn *col)
+{
+	col->compare = HYB_COMPARE_PROC;
+	col->terminated = false;
+	if (col->attbyval)
+	{
+		col->store = HYB_STORE_INT;
+		col->width = col->attlen;
+	}
+	else
+	{
+		col->store = HYB_STORE_BYTES;
+		col->width = (col->attlen > 0 && col->attlen <= PG_UINT8_MAX) ?
+			col->attlen : 0;
+	}
+}
+
+static void
+hyb_column_set_codec(HybColumn *col, const HybCodec *codec)
+{
+	/* What the key functions rely on; only a faulty codec can break it. */
+	if (codec->compare == HYB_COMPARE_PROC ||
+		(codec->store == HYB_STORE_INT &&
+		 (codec->width < 1 || codec->width > 8)) ||
+		(codec->store == HYB_STORE_BYTES &&
+		 (codec->compare != HYB_COMPARE_MEM ||
+		  (codec->width > 0) == codec->terminated)))
+		elog(ERROR, "key codec \"%s\" is inconsistent", codec->name);
+
+	col->codec = codec;
+	col->store = codec->store;
+	col->width = codec->width;
+	col->terminated = codec->terminated;
+	col->compare = codec->compare;
+}
+
+HybKeyDesc *
+hyb_key_desc_create(Relation index)
+{
+	int			natts = RelationGetNumberOfAttributes(index);
+	HybKeyDesc *desc;
+
+	desc = palloc0(offsetof(HybKeyDesc, cols) + natts * sizeof(HybColumn));
+	desc->natts = natts;
+	desc->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	desc->tupdesc = RelationGetDescr(index);
+	desc->all_mem = true;
+	desc->exact = true;
+
+	for (int i = 0; i < natts; i++)
+	{
+		HybColumn  *col = &desc->cols[i];
+		Form_pg_attribute att = TupleDescAttr(desc->tupdesc, i);
+		const HybCodec *codec;
+
+		col->attlen = att->attlen;
+		col->attbyval = att->attbyval;
+		col->attalign = att->attalign;
+		col->typid = att->atttypid;
+		hyb_column_set_plain(col);
+		if (i >= desc->nkeys)
+			continue;
+
+		col->is_key = true;
+		col->desc = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
+		col->nulls_first =
+			(index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
+		col->opcintype = index->rd_opcintype[i];
+		col->collation = index->rd_indcollation[i];
+		col->order_proc = index_getprocinfo(index, i + 1, HYB_ORDER_PROC);
+
+		codec = hyb_column_codec(index, i + 1);
+		if (codec != NULL)
+			hyb_column_set_codec(col, codec);
+		if (col->compare != HYB_COMPARE_MEM)
+			desc->all_mem = false;
+		if (col->compare == HYB_COMPARE_FLOAT ||
+			(col->compare == HYB_COMPARE_PROC &&
+			 !hyb_column_equalimage(index, i + 1)))
+			desc->exact = false;
+	}
+	return desc;
+}

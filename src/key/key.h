@@ -1,0 +1,326 @@
+/*
+ * key.h
+ *		Index keys as byte strings, and positions between them.
+ *
+ * An index entry is the concatenation of its column encodings, key columns
+ * first, INCLUDE columns after them.  Each column starts with a flag byte:
+ *
+ *		0x00	NULL, NULLS FIRST column
+ *		0x01	a value follows
+ *		0x02	NULL, NULLS LAST column (and every non-key column)
+ *
+ * followed, unless NULL, by the value in one of these forms:
+ *
+ *		HYB_STORE_INT			`width` bytes (1..8), big-endian, of an unsigned
+ *								integer
+ *		HYB_STORE_BYTES, width > 0		exactly `width` bytes
+ *		HYB_STORE_BYTES, terminated		bytes without any 0x00, then 0x00
+ *		HYB_STORE_BYTES, otherwise		length as uint32 (native order, read
+ *								with memcpy), then that many bytes
+ *
+ * Columns with HYB_COMPARE_MEM are order preserving: comparing the encodings
+ * with memcmp gives the column's order.  For such a column declared DESC
+ * every byte after the flag byte, the terminator included, is inverted.
+ * Columns compared otherwise are never inverted.
+ *
+ * Every encoding is prefix free, so two entries agree on their first n
+ * columns exactly if one starts with the first n column encodings of the
+ * other.  Order is (key columns, heap TID); INCLUDE columns take no part.
+ */
+#ifndef HYB_KEY_H
+#define HYB_KEY_H
+
+#include "postgres.h"
+
+#include "access/tupdesc.h"
+#include "fmgr.h"
+#include "storage/itemptr.h"
+#include "utils/relcache.h"
+
+/*
+ * Operator class support functions.  1 to 6 are btree's, by number and
+ * meaning: since version 18 the server checks their signatures, and looks up
+ * 2 and 3, in the families of every access method that can order.
+ */
+#define HYB_ORDER_PROC		1	/* comparison function */
+#define HYB_SORTSUPPORT_PROC 2	/* optional: used by CREATE INDEX for
+								 * comparator columns */
+#define HYB_INRANGE_PROC	3	/* optional: for window frames */
+#define HYB_EQUALIMAGE_PROC 4	/* optional: do equal values have equal bytes? */
+#define HYB_OPTIONS_PROC	5	/* optional: operator class options */
+#define HYB_SKIPSUPPORT_PROC 6	/* optional, not used */
+#define HYB_CODEC_PROC		7	/* optional, our own: internal -> internal */
+#define HYB_NSUPPORT		7
+
+/* Bytes of one encoded entry, all columns: a third of a page, as in nbtree */
+#define HYB_MAX_ENTRY_SIZE	2704
+
+#define HYB_FLAG_NULL_FIRST	0x00
+#define HYB_FLAG_VALUE		0x01
+#define HYB_FLAG_NULL_LAST	0x02
+
+typedef enum HybStore
+{
+	HYB_STORE_INT,
+	HYB_STORE_BYTES
+} HybStore;
+
+typedef enum HybCompare
+{
+	HYB_COMPARE_MEM,			/* memcmp of the encodings */
+	HYB_COMPARE_FLOAT,			/* INT, as integers, but the encodings of
+								 * -0 and +0 are equal */
+	HYB_COMPARE_PROC			/* decode and call HYB_ORDER_PROC */
+} HybCompare;
+
+/* Growable byte buffer; `data` is palloc'd in the context of first use. */
+typedef struct HybBuf
+{
+	uint8	   *data;
+	uint32		len;
+	uint32		cap;
+} HybBuf;
+
+extern void hyb_buf_enlarge(HybBuf *buf, uint32 extra);
+
+/* Make room for `extra` more bytes. */
+static inline void
+hyb_buf_reserve(HybBuf *buf, uint32 extra)
+{
+	if (unlikely(extra > buf->cap - buf->len))
+		hyb_buf_enlarge(buf, extra);
+}
+
+static inline void
+hyb_buf_append(HybBuf *buf, const void *data, uint32 len)
+{
+	hyb_buf_reserve(buf, len);
+	if (len > 0)
+		memcpy(buf->data + buf->len, data, len);
+	buf->len += len;
+}
+
+/*
+ * What an operator class gives the access method: how one type is stored.
+ * Returned as a pointer to a static constant by support function
+ * HYB_CODEC_PROC, which gets a HybCodecRequest and answers NULL if it has no
+ * encoding for it (a text column under a linguistic collation, say).
+ */
+typedef struct HybCodec
+{
+	const char *name;
+	HybStore	store;
+	uint8		width;			/* see the forms above; 0 = variable */
+	bool		terminated;
+	HybCompare	compare;		/* MEM or FLOAT */
+
+	/* HYB_STORE_INT: order-preserving mapping, both ways, ascending */
+	uint64		(*to_int) (Datum value);
+	Datum		(*from_int) (uint64 value);
+
+	/*
+	 * HYB_STORE_BYTES: append the ascending encoding of the value (without
+	 * flag and terminator); and back, palloc'ing the Datum.
+	 */
+	void		(*to_bytes) (Datum value, HybBuf *out);
+	Datum		(*from_bytes) (const uint8 *data, uint32 len);
+
+	/*
+	 * A value of another type of the operator family (subtype) as a position
+	 * among this type's values.  Returns false if it cannot be told.
+	 * Otherwise *lo and *hi are values of this type such that every value
+	 * that sorts below (above) `value` is at most *lo (at least *hi), values
+	 * equal to it lie in [*hi, *lo], and *exact says that *lo = *hi = value.
+	 * Where the place is known only roughly *lo lies above *hi: the caller
+	 * asks the operator about each entry between.  *below_all / *above_all:
+	 * value lies below / above everything the type can hold (*lo and *hi are
+	 * not set).  NULL if the type has no cross-type members.
+	 */
+	bool		(*convert) (Oid subtype, Datum value, Datum *lo, Datum *hi,
+							bool *exact, bool *below_all, bool *above_all);
+} HybCodec;
+
+typedef struct HybCodecRequest
+{
+	Oid			typid;			/* operator class input type */
+	Oid			collation;
+	Datum		options;		/* operator class options, or 0 */
+} HybCodecRequest;
+
+typedef struct HybColumn
+{
+	const HybCodec *codec;		/* NULL: comparator column, or INCLUDE */
+	HybStore	store;
+	HybCompare	compare;		/* undefined for INCLUDE columns */
+	uint8		width;
+	bool		terminated;
+	bool		is_key;
+	bool		desc;
+	bool		nulls_first;
+	int16		attlen;
+	bool		attbyval;
+	char		attalign;
+	Oid			typid;			/* type as stored in the index */
+	Oid			opcintype;
+	Oid			collation;
+	FmgrInfo   *order_proc;		/* HYB_ORDER_PROC, key columns only */
+} HybColumn;
+
+/* How the entries of one index are encoded.  Immutable once built. */
+typedef struct HybKeyDesc
+{
+	int			nkeys;			/* key columns */
+	int			natts;			/* key and INCLUDE columns */
+	bool		all_mem;		/* every key column is HYB_COMPARE_MEM: keys
+								 * are ordered by one memcmp */
+	bool		exact;			/* equal keys have equal bytes: no FLOAT
+								 * column, no PROC column without a positive
+								 * HYB_EQUALIMAGE_PROC */
+	TupleDesc	tupdesc;		/* the index relation's */
+	HybColumn	cols[FLEXIBLE_ARRAY_MEMBER];
+} HybKeyDesc;
+
+/*
+ * One column of one entry, as it is encoded: `ival` and `ptr` hold the
+ * inverted form for DESC columns; `ptr`/`len` leave out flag, terminator and
+ * length word.  Points into the entry it was split from.
+ */
+typedef struct HybValue
+{
+	bool		isnull;
+	uint64		ival;			/* HYB_STORE_INT */
+	const uint8 *ptr;			/* HYB_STORE_BYTES */
+	uint32		len;
+} HybValue;
+
+/*
+ * A place between entries: scan bounds, separators (fence keys), the
+ * watermark and restart positions are all of this form.
+ *
+ * `key` is a prefix of an encoded entry.  In an all_mem index it may end
+ * anywhere (a truncated separator); otherwise it holds exactly `ncols` whole
+ * columns.  Against the entries that start with it the position is
+ *
+ *		HYB_BEFORE	below all of them
+ *		HYB_AFTER	above all of them
+ *		HYB_AT		at `tid`; the key is then a whole key (all key columns)
+ */
+typedef enum HybTie
+{
+	HYB_BEFORE = -1,
+	HYB_AT = 0,
+	HYB_AFTER = 1
+} HybTie;
+
+typedef struct HybPos
+{
+	const uint8 *key;
+	uint16		len;			/* 0 with BEFORE: -infinity, with AFTER:
+								 * +infinity */
+	uint8		ncols;			/* whole columns in key; if all_mem it may be
+								 * 0 with len > 0: raw bytes */
+	int8		tie;			/* HybTie */
+	ItemPointerData tid;		/* HYB_AT only */
+} HybPos;
+
+#define HYB_POS_MIN(pos)	((pos)->len == 0 && (pos)->tie == HYB_BEFORE)
+#define HYB_POS_MAX(pos)	((pos)->len == 0 && (pos)->tie == HYB_AFTER)
+
+/* Builds the description in the current memory context. */
+extern HybKeyDesc *hyb_key_desc_create(Relation index);
+
+/*
+ * Encode one row (all natts columns) to `out`, which is emptied first;
+ * *keylen is the length of the key columns' part.  May detoast and palloc.
+ * Does not check HYB_MAX_ENTRY_SIZE.
+ */
+extern void hyb_key_encode(const HybKeyDesc *desc, const Datum *values,
+						   const bool *isnull, HybBuf *out, uint32 *keylen);
+
+/* Append one column's encoding (flag, inversion, terminator and all). */
+extern void hyb_key_encode_column(const HybColumn *col, Datum value,
+								  bool isnull, HybBuf *out);
+
+/*
+ * Split an entry (or a prefix of ncols whole columns) into columns.  Returns
+ * the number of bytes consumed, or 0 if the bytes are not well formed (and
+ * for ncols 0).
+ */
+extern uint32 hyb_key_split(const HybKeyDesc *desc, const uint8 *key,
+							uint32 len, int ncols, HybValue *vals);
+
+/* Append the encoding of column values, the inverse of hyb_key_split. */
+extern void hyb_key_join(const HybKeyDesc *desc, const HybValue *vals,
+						 int ncols, HybBuf *out);
+
+/* Length of the key columns' part of an entry; 0 if malformed. */
+extern uint32 hyb_key_length(const HybKeyDesc *desc, const uint8 *entry,
+							 uint32 len);
+
+/* A column back as a Datum; by-reference results are palloc'd. */
+extern Datum hyb_value_decode(const HybColumn *col, const HybValue *val);
+
+extern int	hyb_value_compare_full(const HybColumn *col, const HybValue *a,
+								   const HybValue *b);
+
+/*
+ * Column order, DESC and NULLS FIRST/LAST taken into account.  Comparator
+ * columns call the operator class's function, which may throw.
+ */
+static inline int
+hyb_value_compare(const HybColumn *col, const HybValue *a, const HybValue *b)
+{
+	if (likely(col->store == HYB_STORE_INT &&
+			   col->compare == HYB_COMPARE_MEM &&
+			   !a->isnull && !b->isnull))
+		return (a->ival > b->ival) - (a->ival < b->ival);
+	return hyb_value_compare_full(col, a, b);
+}
+
+/*
+ * Order of two entries' keys; alen and blen are the lengths of the key
+ * columns' parts.  Raises ERRCODE_INDEX_CORRUPTED if a comparator index's
+ * entry is malformed, as do the functions below.
+ */
+extern int	hyb_key_compare(const HybKeyDesc *desc,
+							const uint8 *a, uint32 alen,
+							const uint8 *b, uint32 blen);
+
+/*
+ * Entry (its key part, with its TID) against a position: < 0 if the entry
+ * lies below, > 0 if above; 0 only for HYB_AT and that very entry.
+ */
+extern int	hyb_pos_compare_key(const HybKeyDesc *desc,
+								const uint8 *key, uint32 keylen,
+								const ItemPointerData *tid,
+								const HybPos *pos);
+
+/*
+ * The same for an entry split into columns.  pos_vals are pos->ncols columns
+ * split from pos->key; a position of raw bytes (ncols 0) needs none.
+ */
+extern int	hyb_pos_compare_values(const HybKeyDesc *desc,
+								   const HybValue *vals,
+								   const ItemPointerData *tid,
+								   const HybPos *pos,
+								   const HybValue *pos_vals);
+
+/* Order of two positions. */
+extern int	hyb_pos_compare(const HybKeyDesc *desc, const HybPos *a,
+							const HybPos *b);
+
+/*
+ * The shortest position that separates two neighbouring entries, left <
+ * right: left < sep <= right.  The result's key points into right.
+ */
+extern void hyb_separator(const HybKeyDesc *desc,
+						  const uint8 *left, uint32 leftlen,
+						  const ItemPointerData *left_tid,
+						  const uint8 *right, uint32 rightlen,
+						  const ItemPointerData *right_tid,
+						  HybPos *sep);
+
+/* Hash of a key part, for the Bloom filter and lock partitions. */
+extern uint64 hyb_key_hash(const uint8 *key, uint32 keylen);
+
+#endif							/* HYB_KEY_H */

@@ -1,0 +1,258 @@
+/*
+ * position.c
+ *		Positions between entries: order, separators; and the hash of a key.
+ *
+ * A position and the entries that start with its key compare by the
+ * position's tie; all others by the first byte (or column) that differs.  In
+ * an all_mem index bytes and columns give the same order, so a position may
+ * end in the middle of a column there.
+ */
+#include "compat.h"
+
+#include "common/hashfn.h"
+#include "key/bytes.h"
+
+/* An entry whose key starts with the position's key; `whole`: it is it. */
+static inline int
+hyb_tie_order(const ItemPointerData *tid, const HybPos *pos, bool whole)
+{
+	if (pos->tie == HYB_BEFORE)
+		return 1;
+	if (pos->tie == HYB_AFTER)
+		return -1;
+	if (!whole)
+		return 1;
+	return ItemPointerCompare(unconstify(ItemPointerData *, tid),
+							  unconstify(ItemPointerData *, &pos->tid));
+}
+
+int
+hyb_pos_compare_key(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
+					const ItemPointerData *tid, const HybPos *pos)
+{
+	if (likely(desc->all_mem))
+	{
+		uint32		n = Min(keylen, pos->len);
+
+		if (n > 0)
+		{
+			int			c = memcmp(key, pos->key, n);
+
+			if (c != 0)
+				return c;
+		}
+		if (keylen < pos->len)
+			return -1;
+		return hyb_tie_order(tid, pos, keylen == pos->len);
+	}
+
+	/* Whole columns; equal bytes spare the comparison functions. */
+	if (pos->len > 0 &&
+		(pos->len > keylen || memcmp(key, pos->key, pos->len) != 0))
+	{
+		int			c = hyb_columns_compare(desc, pos->ncols, key, keylen,
+											pos->key, pos->len, NULL, NULL);
+
+		if (c != 0)
+			return c;
+	}
+	return hyb_tie_order(tid, pos, true);
+}
+
+/*
+ * The next bytes of an entry against what is left of a position's key, as far
+ * as both go; moves on in the latter.
+ */
+static inline int
+hyb_rest_compare(const uint8 *bytes, uint32 len, const uint8 **key,
+				 uint32 *rest)
+{
+	uint32		n = Min(len, *rest);
+	int			c = n > 0 ? memcmp(bytes, *key, n) : 0;
+
+	*key += n;
+	*rest -= n;
+	return c;
+}
+
+/* A split entry of an all_mem index against raw bytes. */
+static int
+hyb_pos_compare_raw(const HybKeyDesc *desc, const HybValue *vals,
+					const ItemPointerData *tid, const HybPos *pos)
+{
+	const uint8 *key = pos->key;
+	uint32		rest = pos->len;
+
+	for (int i = 0; i < desc->nkeys && rest > 0; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+		const HybValue *val = &vals[i];
+		uint8		head[1 + sizeof(uint64)];
+		uint32		headlen = 1;
+		bool		last = i == desc->nkeys - 1;
+		int			c;
+
+		Assert(col->compare == HYB_COMPARE_MEM && !hyb_has_length_word(col));
+		head[0] = val->isnull ? hyb_null_flag(col) : HYB_FLAG_VALUE;
+		if (!val->isnull && col->store == HYB_STORE_INT)
+		{
+			hyb_store_int(head + 1, val->ival, col->width);
+			headlen += col->width;
+		}
+		if (rest < headlen)
+			last = false;
+		c = hyb_rest_compare(head, headlen, &key, &rest);
+		if (c != 0)
+			return c;
+		if (!val->isnull && col->store == HYB_STORE_BYTES)
+		{
+			uint32		len = val->len + (col->terminated ? 1 : 0);
+			uint8		term = hyb_terminator(col);
+
+			if (rest < len)
+				last = false;
+			c = hyb_rest_compare(val->ptr, val->len, &key, &rest);
+			if (c == 0 && col->terminated)
+				c = hyb_rest_compare(&term, 1, &key, &rest);
+			if (c != 0)
+				return c;
+		}
+
+		/* The entry and the position end at the same byte */
+		if (last && rest == 0)
+			return hyb_tie_order(tid, pos, true);
+	}
+	if (rest > 0)
+		return -1;
+	return hyb_tie_order(tid, pos, false);
+}
+
+int
+hyb_pos_compare_values(const HybKeyDesc *desc, const HybValue *vals,
+					   const ItemPointerData *tid, const HybPos *pos,
+					   const HybValue *pos_vals)
+{
+	if (unlikely(pos->ncols == 0 && pos->len > 0))
+		return hyb_pos_compare_raw(desc, vals, tid, pos);
+
+	for (int i = 0; i < pos->ncols; i++)
+	{
+		int			c = hyb_value_compare(&desc->cols[i], &vals[i],
+										  &pos_vals[i]);
+
+		if (c != 0)
+			return c;
+	}
+	return hyb_tie_order(tid, pos, pos->ncols == desc->nkeys);
+}
+
+/* Position `a`, whose key b's key starts with and goes on after, against b. */
+static inline int
+hyb_shorter_order(const HybPos *a)
+{
+	return a->tie == HYB_AFTER ? 1 : -1;
+}
+
+int
+hyb_pos_compare(const HybKeyDesc *desc, const HybPos *a, const HybPos *b)
+{
+	uint32		alen = a->len;
+	uint32		blen = b->len;
+	uint32		n = Min(alen, blen);
+
+	if (desc->all_mem)
+	{
+		int			c = n > 0 ? memcmp(a->key, b->key, n) : 0;
+
+		if (c != 0)
+			return c;
+	}
+	else
+	{
+		int			ncols = Min(a->ncols, b->ncols);
+
+		if (ncols > 0)
+		{
+			int			c = hyb_columns_compare(desc, ncols, a->key, a->len,
+												b->key, b->len, NULL, NULL);
+
+			if (c != 0)
+				return c;
+		}
+
+		/* Equal columns may differ in length: count columns instead. */
+		alen = a->ncols;
+		blen = b->ncols;
+	}
+
+	if (alen < blen)
+		return hyb_shorter_order(a);
+	if (alen > blen)
+		return -hyb_shorter_order(b);
+	if (a->tie != b->tie)
+		return a->tie < b->tie ? -1 : 1;
+	if (a->tie != HYB_AT)
+		return 0;
+	return ItemPointerCompare(unconstify(ItemPointerData *, &a->tid),
+							  unconstify(ItemPointerData *, &b->tid));
+}
+
+void
+hyb_separator(const HybKeyDesc *desc,
+			  const uint8 *left, uint32 leftlen,
+			  const ItemPointerData *left_tid,
+			  const uint8 *right, uint32 rightlen,
+			  const ItemPointerData *right_tid,
+			  HybPos *sep)
+{
+	sep->key = right;
+	sep->len = rightlen;
+	sep->ncols = desc->nkeys;
+	sep->tie = HYB_BEFORE;
+	ItemPointerSetInvalid(&sep->tid);
+
+	if (desc->all_mem)
+	{
+		uint32		n = Min(leftlen, rightlen);
+		uint32		common = 0;
+
+		while (common < n && left[common] == right[common])
+			common++;
+		if (common < rightlen)
+		{
+			Assert(common == leftlen || left[common] < right[common]);
+			sep->len = common + 1;
+			if (sep->len < rightlen)
+				sep->ncols = 0;
+			return;
+		}
+	}
+	else
+	{
+		int			differ;
+		uint32		end;
+
+		/* The first column that differs is the last one needed. */
+		if (hyb_columns_compare(desc, desc->nkeys, left, leftlen,
+								right, rightlen, &differ, &end) < 0)
+		{
+			sep->len = end;
+			sep->ncols = differ + 1;
+			return;
+		}
+	}
+
+	Assert(ItemPointerCompare(unconstify(ItemPointerData *, left_tid),
+							  unconstify(ItemPointerData *, right_tid)) < 0);
+	sep->tie = HYB_AT;
+	sep->tid = *right_tid;
+}
+
+uint64
+hyb_key_hash(const uint8 *key, uint32 keylen)
+{
+	uint64		hash = hash_bytes_extended(key, keylen, 0);
+
+	/* 0 means "no hash" to callers */
+	return hash != 0 ? hash : 1;
+}

@@ -1,0 +1,166 @@
+/*
+ * freeze.c
+ *		Closing the active generation; merging everything now.
+ */
+#include "compat.h"
+
+#include "dynamic/delta.h"
+#include "dynamic/progress.h"
+#include "merge/merge.h"
+#include "miscadmin.h"
+#include "page/meta.h"
+#include "storage/lmgr.h"
+#include "utils/rel.h"
+
+bool
+hyb_merge_lock(Relation index, bool wait)
+{
+	if (!wait)
+		return ConditionalLockPage(index, HYB_METAPAGE_BLKNO, ExclusiveLock);
+	LockPage(index, HYB_METAPAGE_BLKNO, ExclusiveLock);
+	return true;
+}
+
+void
+hyb_merge_unlock(Relation index)
+{
+	UnlockPage(index, HYB_METAPAGE_BLKNO, ExclusiveLock);
+}
+
+/*
+ * Mark a lane's last page closed; returns the entries on it.  The metapage is
+ * locked exclusively, so no backend can open another page behind it.
+ */
+static uint32
+close_lane(HybIndex *ix, BlockNumber block, uint64 generation)
+{
+	Buffer		buf = ReadBuffer(ix->rel, block);
+	HybPageOpaque *opaque;
+	HybWalSet	set;
+	uint32		count;
+
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, generation))
+		hyb_corrupted(ix->rel, block, "This is not the delta page that the log points to.");
+	opaque = hyb_page_opaque(BufferGetPage(buf));
+	count = opaque->count;
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	opaque->flags |= HYB_DELTA_CLOSED;
+	hyb_wal_opaque(&set, buf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buf);
+	return count;
+}
+
+/*
+ * Contract in merge.h.
+ *
+ * Each lane's tail is closed under its page lock before the metapage changes,
+ * so an append either got in before, and is part of the frozen generation, or
+ * finds the page closed, waits for the metapage and goes to the new one.  A
+ * crash in between leaves closed tails in the active generation: appenders
+ * then treat them as full.
+ */
+bool
+hyb_merge_freeze(HybIndex *ix)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	HybWalSet	set;
+	uint64		entries = meta->active.nentries;
+
+	Assert(meta->frozen.number == 0 && meta->retiring.number == 0);
+
+	if (meta->active.npages == 0 && (meta->flags & HYB_META_COMPACT) == 0)
+	{
+		UnlockReleaseBuffer(metabuf);
+		return false;
+	}
+	for (int lane = 0; lane < HYB_LANES; lane++)
+		if (BlockNumberIsValid(meta->active.tail[lane]))
+			entries += close_lane(ix, meta->active.tail[lane],
+								  meta->active.number);
+
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	meta->version++;
+	meta->frozen = meta->active;
+	meta->frozen.nentries = entries;
+	hyb_generation_init(&meta->active, meta->next_generation++);
+	meta->wm_len = 0;
+	meta->wm_tie = HYB_BEFORE;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_meta_field(&set, metabuf, wm_len);
+	hyb_wal_meta_field(&set, metabuf, wm_tie);
+	hyb_wal_commit(&set);
+	hyb_version_changed(ix, meta);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+	return true;
+}
+
+static bool
+generation_pending(HybIndex *ix, uint64 *entries, uint64 *merged)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	bool		pending = meta->frozen.number != 0 || meta->retiring.number != 0;
+
+	*entries = meta->frozen.nentries;
+	*merged = meta->merged_entries;
+	UnlockReleaseBuffer(metabuf);
+	return pending;
+}
+
+/*
+ * Steps until nothing frozen is left, reporting progress.
+ */
+static void
+run_steps(HybIndex *ix)
+{
+	uint64		total;
+	uint64		start;
+	volatile uint64 steps = 0;
+	int			slot;
+
+	if (!generation_pending(ix, &total, &start))
+		return;
+	slot = hyb_progress_begin(MyDatabaseId, RelationGetRelid(ix->rel), total);
+	PG_TRY();
+	{
+		while (hyb_merge_step(ix))
+		{
+			uint64		ignored;
+			uint64		merged;
+
+			CHECK_FOR_INTERRUPTS();
+			(void) generation_pending(ix, &ignored, &merged);
+			steps++;
+			hyb_progress_update(slot, merged - start, steps);
+		}
+	}
+	PG_FINALLY();
+	{
+		hyb_progress_end(slot);
+	}
+	PG_END_TRY();
+}
+
+uint64
+hyb_merge_all(HybIndex *ix)
+{
+	uint64		ignored;
+	uint64		before;
+	uint64		after;
+
+	hyb_merge_lock(ix->rel, true);
+	(void) generation_pending(ix, &ignored, &before);
+	run_steps(ix);
+	if (hyb_merge_freeze(ix))
+		run_steps(ix);
+	(void) generation_pending(ix, &ignored, &after);
+	hyb_merge_unlock(ix->rel);
+	return after - before;
+}

@@ -1,0 +1,64 @@
+/*
+ * merge.h
+ *		Moving the frozen generation into the static stage.
+ *
+ * The merge lock is the heavyweight page lock on the metapage, mode
+ * ExclusiveLock (as GIN uses for its pending list): one merge, or the last
+ * pass of a VACUUM, at a time; deadlock detection and release on error come
+ * with it.  No LWLock is held when it is asked for.
+ */
+#ifndef HYB_MERGE_H
+#define HYB_MERGE_H
+
+#include "datatype/timestamp.h"
+#include "dynamic/dynamic.h"
+
+extern bool hyb_merge_lock(Relation index, bool wait);
+extern void hyb_merge_unlock(Relation index);
+
+/*
+ * Close the active generation and start a new one.  Caller holds the merge
+ * lock; there must be no frozen generation.  Returns false if the active
+ * generation was empty (nothing changed).
+ */
+extern bool hyb_merge_freeze(HybIndex *ix);
+
+/*
+ * One step: settles what a crash left, moves the next key range of the frozen
+ * generation, or, when there is none left, retires and frees its pages.
+ * Reads and writes at most hybridindex.merge_step_pages leaves.  Caller holds
+ * the merge lock.  Returns false when there is nothing left to do.
+ */
+extern bool hyb_merge_step(HybIndex *ix);
+
+/*
+ * Merge everything now: finish the frozen generation, freeze the active one,
+ * merge that too.  Takes the merge lock (waits).  Returns entries moved.
+ */
+extern uint64 hyb_merge_all(HybIndex *ix);
+
+/* Is a merge wanted, by ratio, floor or memory budget? */
+extern bool hyb_merge_wanted(HybIndex *ix);
+
+/*
+ * Called by inserters and VACUUM now and then, with no lock held: starts a
+ * worker if a merge is wanted, or does steps itself where none can start or
+ * the dynamic stage has outgrown its hard bound.
+ */
+extern void hyb_merge_consider(HybIndex *ix);
+
+/* For hybrid_merge_progress: shared state of running merges. */
+typedef struct HybMergeProgress
+{
+	Oid			dbid;
+	Oid			relid;
+	int			pid;
+	uint64		entries_total;	/* of the frozen generation */
+	uint64		entries_done;
+	uint64		steps;
+	TimestampTz started;
+} HybMergeProgress;
+
+extern int	hyb_merge_progress_list(HybMergeProgress **list);
+
+#endif							/* HYB_MERGE_H */

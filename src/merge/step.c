@@ -1,0 +1,689 @@
+/*
+ * step.c
+ *		One step of a merge: the next key range of the frozen generation.
+ *
+ * A step works below one level-1 node of the static stage.  It reads frozen
+ * entries above the watermark, writes the leaves that they fall into anew
+ * (leaves that nothing touches stay as they are), copies the path to a new
+ * root, and switches the metapage to it in one WAL record: root, watermark
+ * and counters, with the replaced blocks in pending[].  Until that record
+ * readers see the old version, after it the new one; a crash before it leaves
+ * the new pages in pending[], a crash after it the old ones, and either way
+ * hyb_space_settle gives them to the free list.
+ *
+ * Everything is done with the merge lock held, so the static stage does not
+ * change under the step but for tombstones: VACUUM may set some on a leaf
+ * after the step has copied it.  The new leaf then lacks them, and VACUUM's
+ * second pass, which visits every page stamped after VACUUM began, sets them
+ * (am/vacuum.c).
+ */
+#include "compat.h"
+
+#include "merge/merge.h"
+#include "miscadmin.h"
+#include "page/config.h"
+#include "page/meta.h"
+#include "static/leaf.h"
+#include "static/update.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Most leaves a step reads, whatever merge_step_pages says (HYB_MAX_PENDING). */
+#define HYB_STEP_MAX_LEAVES		64
+
+/* Most leaves a step writes; the blocks of both must fit pending[]. */
+#define HYB_STEP_MAX_IMAGES		160
+
+/* Frozen entries fetched per leaf that a step may read. */
+#define HYB_STEP_ENTRIES_PER_LEAF	512
+
+/* A leaf left by the step before is taken up again if it is emptier. */
+#define HYB_REFILL_FRACTION		0.9
+
+/* Compaction rewrites a leaf with more tombstones than that. */
+#define HYB_COMPACT_FRACTION	0.2
+
+typedef struct MergeStep
+{
+	HybIndex   *ix;
+	HybVersion	version;
+	uint64		stamp;
+	bool		compact;		/* visit every leaf, to drop tombstones */
+	int			max_leaves;
+
+	/* input */
+	HybDynBatch batch;
+	int			next_entry;		/* first one not merged yet */
+	int			last_entry;		/* one past those that this step may merge */
+	HybLeaf		leaf;
+	char	   *leaf_page;		/* private copy of the leaf being merged */
+	HybValue   *vals;
+
+	/* output: children of the level-1 node, and images of the new ones */
+	HybLeafBuilder *builder;	/* NULL: no run of rewritten leaves is open */
+	HybPos		run_low;		/* lower fence of the run */
+	int			run_added;		/* TIDs given to the run */
+	int			run_emitted;	/* TIDs in its finished leaves */
+	int			run_full;		/* TIDs of its last full leaf */
+	HybChildList children;
+	char	  **images;			/* per child; NULL: an old leaf, kept */
+	int			images_alloc;
+	int			nimages;
+
+	/* old leaves that were rewritten */
+	BlockNumber *retired;
+	int			nretired;
+
+	uint64		old_tids;
+	uint64		old_tombstones;
+	uint64		new_tids;
+	uint64		merged;			/* frozen entries merged */
+} MergeStep;
+
+static void
+add_child(MergeStep *step, const HybChild *child, char *image)
+{
+	if (step->children.n >= step->images_alloc)
+	{
+		step->images_alloc = Max(64, step->images_alloc * 2);
+		step->images = step->images == NULL ?
+			palloc(step->images_alloc * sizeof(char *)) :
+			repalloc(step->images, step->images_alloc * sizeof(char *));
+	}
+	step->images[step->children.n] = image;
+	hyb_child_list_add(&step->children, child);
+}
+
+static void
+emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
+{
+	MergeStep  *step = arg;
+	HybChild	child;
+	char	   *image = palloc(BLCKSZ);
+
+	memcpy(image, page, BLCKSZ);
+	child.block = InvalidBlockNumber;
+	child.stamp = step->stamp;
+	child.low = HYB_POS_MIN(low) ? step->run_low : *low;
+	add_child(step, &child, image);
+	step->nimages++;
+	step->new_tids += nitems;
+	step->run_emitted += nitems;
+	step->run_full = nitems;
+}
+
+static void
+begin_run(MergeStep *step, const HybPos *low)
+{
+	if (step->builder != NULL)
+		return;
+	step->builder = hyb_leaf_builder_create(step->ix, step->stamp, emit_leaf,
+											step);
+	step->run_low = *low;
+	step->run_added = 0;
+	step->run_emitted = 0;
+	step->run_full = 0;
+}
+
+static void
+end_run(MergeStep *step)
+{
+	if (step->builder == NULL)
+		return;
+	hyb_leaf_builder_finish(step->builder);
+	hyb_leaf_builder_free(step->builder);
+	step->builder = NULL;
+}
+
+static inline void
+add_entry(MergeStep *step, const HybValue *vals, const ItemPointerData *tid)
+{
+	hyb_leaf_builder_add(step->builder, vals, tid);
+	step->run_added++;
+}
+
+static inline const uint8 *
+entry_bytes(MergeStep *step, const HybDynItem *item)
+{
+	return step->batch.keys.data + item->key_off;
+}
+
+/* Give the frozen entry at next_entry to the builder. */
+static void
+add_frozen(MergeStep *step)
+{
+	const HybDynItem *item = &step->batch.items[step->next_entry++];
+
+	if (hyb_key_split(step->ix->desc, entry_bytes(step, item), item->len,
+					  step->ix->desc->natts, step->vals) != item->len)
+		hyb_corrupted(step->ix->rel, item->ref.block,
+					  "An entry of the delta log is malformed.");
+	add_entry(step, step->vals, &item->tid);
+	step->merged++;
+}
+
+/* Copy a leaf into step->leaf_page; stamps cannot mismatch (merge lock). */
+static void
+copy_leaf(MergeStep *step, const HybChild *child)
+{
+	Buffer		buf = ReadBuffer(step->ix->rel, child->block);
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (!hyb_page_check(step->ix, buf, HYB_PAGE_LEAF, child->stamp))
+		hyb_corrupted(step->ix->rel, child->block,
+					  "This is not the leaf that its parent points to.");
+	memcpy(step->leaf_page, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+	hyb_leaf_open(&step->leaf, step->ix->desc, step->leaf_page,
+				  step->ix->rel, child->block);
+}
+
+/*
+ * Items [from, to) of the opened leaf to the builder, tombstones left out.
+ */
+static void
+add_leaf_items(MergeStep *step, int from, int to)
+{
+	HybLeaf    *leaf = &step->leaf;
+	ItemPointerData tids[64];
+	int			row;
+
+	if (from >= to)
+		return;
+	row = hyb_leaf_row_of_item(leaf, from);
+	while (from < to)
+	{
+		int			row_end = Min(hyb_leaf_row_start(leaf, row + 1), to);
+		const HybValue *vals = hyb_leaf_row(leaf, row);
+
+		while (from < row_end)
+		{
+			int			n = Min(row_end - from, (int) lengthof(tids));
+
+			hyb_leaf_tids(leaf, from, n, tids);
+			for (int i = 0; i < n; i++)
+			{
+				if (hyb_leaf_is_tombstone(leaf, from + i))
+					step->old_tombstones++;
+				else
+					add_entry(step, vals, &tids[i]);
+			}
+			from += n;
+		}
+		row++;
+	}
+}
+
+/*
+ * Merge the opened leaf with the frozen entries [next_entry, end), all of
+ * which lie inside its fences.
+ */
+static void
+merge_leaf(MergeStep *step, int end)
+{
+	int			done = 0;
+
+	CHECK_FOR_INTERRUPTS();
+	while (step->next_entry < end)
+	{
+		const HybDynItem *item = &step->batch.items[step->next_entry];
+		HybPos		pos;
+		int			row;
+		int			at;
+
+		pos.key = entry_bytes(step, item);
+		pos.len = item->keylen;
+		pos.ncols = step->ix->desc->nkeys;
+		pos.tie = HYB_AT;
+		pos.tid = item->tid;
+		at = hyb_leaf_search(&step->leaf, &pos, &row);
+		add_leaf_items(step, done, at);
+		done = Max(done, at);
+		add_frozen(step);
+	}
+	add_leaf_items(step, done, step->leaf.nitems);
+	step->old_tids += step->leaf.nitems;
+}
+
+static int
+count_tombstones(const HybLeaf *leaf)
+{
+	int			n = 0;
+
+	for (int i = 0; i < leaf->nitems; i++)
+		n += hyb_leaf_is_tombstone(leaf, i);
+	return n;
+}
+
+/* Content bytes of a child leaf as a fraction of what fits, and its TIDs. */
+static double
+leaf_fill(MergeStep *step, const HybChild *child, int *nitems)
+{
+	Buffer		buf = ReadBuffer(step->ix->rel, child->block);
+	PageHeader	header = (PageHeader) BufferGetPage(buf);
+	double		fill;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (!hyb_page_check(step->ix, buf, HYB_PAGE_LEAF, child->stamp))
+		hyb_corrupted(step->ix->rel, child->block,
+					  "This is not the leaf that its parent points to.");
+	*nitems = hyb_page_opaque((Page) header)->count;
+	fill = (double) (header->pd_lower - SizeOfPageHeaderData +
+					 hyb_leaf_hint_bytes(*nitems)) / HYB_PAGE_CAPACITY;
+	UnlockReleaseBuffer(buf);
+	return fill;
+}
+
+/*
+ * An untouched leaf follows a run whose last leaf would be left half empty:
+ * do they fit one leaf?
+ */
+static bool
+fits_run_remainder(MergeStep *step, const HybChild *child)
+{
+	int			remainder = step->run_added - step->run_emitted;
+	int			nitems;
+
+	if (step->builder == NULL || step->run_full == 0 ||
+		remainder * 2 >= step->run_full)
+		return false;
+	(void) leaf_fill(step, child, &nitems);
+	return remainder + nitems <= step->run_full * HYB_REFILL_FRACTION;
+}
+
+/*
+ * Go over the children of the path's level-1 node.  Returns true if the whole
+ * range of that node is done; *fence is the upper fence of what is done.
+ */
+static bool
+merge_children(MergeStep *step, HybPath *path, HybPos *fence)
+{
+	HybPathNode *node = &path->nodes[0];
+	HybChildList *old = &node->children;
+	const HybKeyDesc *desc = step->ix->desc;
+	int			ci = node->index;
+	int			leaves_read = 0;
+	int			refill = -1;
+
+	if (path->height == 0)
+	{
+		HybPos		minus_infinity = {.tie = HYB_BEFORE};
+
+		/* the first leaves of the index */
+		begin_run(step, &minus_infinity);
+		while (step->next_entry < step->last_entry)
+			add_frozen(step);
+		end_run(step);
+		*fence = path->high;
+		return true;
+	}
+
+	/* take up the leaf that the step before left partly filled */
+	if (ci > 0 && old->children[ci - 1].stamp + 1 == step->stamp)
+	{
+		int			nitems;
+
+		if (leaf_fill(step, &old->children[ci - 1], &nitems) < HYB_REFILL_FRACTION)
+			refill = --ci;
+	}
+
+	for (int i = 0; i < ci; i++)
+		add_child(step, &old->children[i], NULL);
+
+	while (ci < old->n)
+	{
+		HybChild   *child = &old->children[ci];
+		int			end = step->next_entry;
+		bool		touched;
+		bool		opened = false;
+
+		*fence = ci + 1 < old->n ? old->children[ci + 1].low : path->high;
+		while (end < step->last_entry &&
+			   (HYB_POS_MAX(fence) ||
+				hyb_pos_compare_key(desc, entry_bytes(step, &step->batch.items[end]),
+									step->batch.items[end].keylen,
+									&step->batch.items[end].tid, fence) < 0))
+			end++;
+
+		touched = end > step->next_entry || ci == refill ||
+			fits_run_remainder(step, child);
+		if (!touched && step->compact)
+		{
+			copy_leaf(step, child);
+			opened = true;
+			leaves_read++;
+			touched = count_tombstones(&step->leaf) >
+				step->leaf.nitems * HYB_COMPACT_FRACTION;
+		}
+
+		if (touched)
+		{
+			if (!opened)
+			{
+				copy_leaf(step, child);
+				leaves_read++;
+			}
+			begin_run(step, &child->low);
+			step->retired[step->nretired++] = child->block;
+			merge_leaf(step, end);
+		}
+		else
+		{
+			end_run(step);
+			add_child(step, child, NULL);
+		}
+		ci++;
+
+		/* entries of this leaf's range may follow that were not fetched */
+		if (step->next_entry == step->last_entry &&
+			(!step->compact || !step->batch.complete ||
+			 step->last_entry < step->batch.nitems))
+			break;
+		if (leaves_read >= step->max_leaves ||
+			step->nimages >= HYB_STEP_MAX_IMAGES)
+			break;
+	}
+	end_run(step);
+	for (int i = ci; i < old->n; i++)
+		add_child(step, &old->children[i], NULL);
+	return ci == old->n;
+}
+
+/*
+ * Write the new leaves and internal nodes, and switch the metapage.
+ */
+static void
+install(MergeStep *step, HybPath *path, const HybPos *watermark)
+{
+	HybIndex   *ix = step->ix;
+	HybStepSpace *space = palloc(sizeof(HybStepSpace));
+	HybChild	root;
+	uint32		height;
+	Buffer		metabuf;
+	HybMetaPage *meta;
+	HybWalSet	set;
+	int			npending = 0;
+	bool		rewritten = step->nimages > 0 || step->nretired > 0;
+
+	memset(&root, 0, sizeof(root));
+	root.block = step->version.root;
+	root.stamp = step->version.root_stamp;
+	height = step->version.height;
+	if (rewritten)
+	{
+		hyb_step_space_init(space, ix, step->stamp,
+							step->nimages + path->height);
+		for (int i = 0; i < step->children.n; i++)
+			if (step->images[i] != NULL)
+				step->children.children[i].block = hyb_step_write(space, step->images[i]);
+		for (int i = 0; i < step->nretired; i++)
+			hyb_step_retire(space, step->retired[i]);
+		hyb_tree_replace(space, path, &step->children, &root, &height);
+	}
+
+	Assert(step->new_tids + step->old_tombstones ==
+		   step->old_tids + step->merged);
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	hyb_wal_begin(&set, ix->rel);
+	if (rewritten && space->nretired + space->nreserved - space->nused > HYB_MAX_PENDING)
+		elog(ERROR, "merge step replaces too many blocks");
+
+	START_CRIT_SECTION();
+	meta->version++;
+	if (rewritten)
+	{
+		meta->root = root.block;
+		meta->root_stamp = root.stamp;
+		meta->height = height;
+		meta->next_stamp = step->stamp + 1;
+		meta->static_tids += step->new_tids;
+		meta->static_tids -= step->old_tids;
+		meta->static_tombstones -= Min(step->old_tombstones, meta->static_tombstones);
+		meta->leaf_pages += step->nimages;
+		meta->leaf_pages -= step->nretired;
+		meta->inner_pages += space->new_inner;
+		meta->inner_pages -= space->old_inner;
+
+		/* what was replaced, and what was reserved but not used */
+		for (int i = 0; i < space->nretired; i++)
+			meta->pending[npending++] = space->retired[i];
+		for (int i = 0; i < space->nreserved; i++)
+		{
+			bool		used = false;
+
+			for (int j = 0; j < space->nused && !used; j++)
+				used = space->used[j] == space->reserved[i];
+			if (!used)
+				meta->pending[npending++] = space->reserved[i];
+		}
+		meta->npending = npending;
+	}
+	meta->merged_entries += step->merged;
+	meta->wm_len = watermark->len;
+	meta->wm_ncols = watermark->ncols;
+	meta->wm_tie = watermark->tie;
+	meta->wm_tid = watermark->tid;
+	if (watermark->len > 0)
+		memcpy(meta->wm_key, watermark->key, watermark->len);
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_meta_pending(&set, metabuf);
+	hyb_wal_range(&set, metabuf,
+				  SizeOfPageHeaderData + offsetof(HybMetaPage, wm_len),
+				  offsetof(HybMetaPage, wm_key) - offsetof(HybMetaPage, wm_len) +
+				  watermark->len);
+	hyb_wal_commit(&set);
+	hyb_version_changed(ix, meta);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+}
+
+/*
+ * All frozen entries are in the static stage: the generation becomes the
+ * retiring one, whose pages are freed by later steps.
+ */
+static void
+finish_generation(HybIndex *ix)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	HybWalSet	set;
+
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	meta->version++;
+	meta->retiring = meta->frozen;
+	hyb_generation_init(&meta->frozen, 0);
+	meta->wm_len = 0;
+	meta->wm_tie = HYB_BEFORE;
+	meta->merges++;
+	meta->flags &= ~HYB_META_COMPACT;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_meta_field(&set, metabuf, wm_len);
+	hyb_wal_meta_field(&set, metabuf, wm_tie);
+	hyb_wal_commit(&set);
+	hyb_version_changed(ix, meta);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+}
+
+/*
+ * Free the next pages of the retiring generation.
+ */
+static void
+free_retiring(HybIndex *ix)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	HybGeneration retiring = meta->retiring;
+	BlockNumber blocks[HYB_MAX_PENDING];
+	int			n = 0;
+	bool		more = false;
+	HybWalSet	set;
+
+	UnlockReleaseBuffer(metabuf);
+
+	for (int lane = 0; lane < HYB_LANES; lane++)
+	{
+		while (BlockNumberIsValid(retiring.head[lane]) && n < HYB_MAX_PENDING)
+		{
+			BlockNumber block = retiring.head[lane];
+			Buffer		buf = ReadBuffer(ix->rel, block);
+
+			LockBuffer(buf, BUFFER_LOCK_SHARE);
+			if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, retiring.number))
+				hyb_corrupted(ix->rel, block, "This is not the delta page that the log points to.");
+			retiring.head[lane] = hyb_page_opaque(BufferGetPage(buf))->link;
+			UnlockReleaseBuffer(buf);
+			blocks[n++] = block;
+		}
+		more |= BlockNumberIsValid(retiring.head[lane]);
+	}
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	meta->retiring = retiring;
+	meta->retiring.npages -= n;
+	if (!more)
+		hyb_generation_init(&meta->retiring, 0);
+	memcpy(meta->pending, blocks, n * sizeof(BlockNumber));
+	meta->npending = n;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_meta_pending(&set, metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+
+	hyb_space_settle(ix);
+}
+
+/*
+ * Merge the next range.  Returns false if there was none: the generation is
+ * done.
+ */
+static bool
+merge_range(HybIndex *ix, uint64 stamp, bool compact)
+{
+	MergeStep  *step = palloc0(sizeof(MergeStep));
+	HybPath    *path = palloc(sizeof(HybPath));
+	HybPos		start;
+	HybPos		end = {.tie = HYB_AFTER};
+	HybPos		watermark;
+	HybPos		fence;
+	uint64		bytes = 0;
+	bool		node_done;
+	bool		entries_left;
+
+	step->ix = ix;
+	step->stamp = stamp;
+	step->compact = compact;
+	step->max_leaves = Min(hyb_merge_step_pages, HYB_STEP_MAX_LEAVES);
+	step->leaf_page = palloc(BLCKSZ);
+	step->vals = palloc(ix->desc->natts * sizeof(HybValue));
+	step->retired = palloc(HYB_MAX_PENDING * sizeof(BlockNumber));
+
+	/* nobody else switches versions, so the fetch cannot fail for good */
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		hyb_version_capture(ix, &step->version);
+	} while (!hyb_dynamic_fetch(ix, &step->version, HYB_FETCH_FROZEN,
+								&step->version.watermark, &end, false,
+								step->max_leaves * HYB_STEP_ENTRIES_PER_LEAF,
+								0, &step->batch));
+
+	if (step->batch.nitems == 0 && !compact)
+		return false;
+	if (HYB_POS_MAX(&step->version.watermark))
+		return false;
+
+	/* bound the new leaves by the bytes that go in */
+	while (step->last_entry < step->batch.nitems &&
+		   bytes < (uint64) step->max_leaves * BLCKSZ)
+		bytes += step->batch.items[step->last_entry++].len;
+
+	if (compact || step->batch.nitems == 0)
+		start = step->version.watermark;
+	else
+	{
+		const HybDynItem *first = &step->batch.items[0];
+
+		start.key = entry_bytes(step, first);
+		start.len = first->keylen;
+		start.ncols = ix->desc->nkeys;
+		start.tie = HYB_AT;
+		start.tid = first->tid;
+	}
+	hyb_path_load(ix, &step->version, &start, path);
+	node_done = merge_children(step, path, &fence);
+
+	entries_left = step->next_entry < step->batch.nitems || !step->batch.complete;
+	if (!entries_left && (!compact || (node_done && HYB_POS_MAX(&fence))))
+	{
+		/* the end: nothing of the generation is above this */
+		memset(&watermark, 0, sizeof(watermark));
+		watermark.tie = HYB_AFTER;
+	}
+	else if (step->next_entry == step->last_entry && entries_left &&
+			 step->last_entry > 0)
+	{
+		/* stopped inside a leaf's range, or just at its end */
+		const HybDynItem *last = &step->batch.items[step->last_entry - 1];
+
+		watermark.key = entry_bytes(step, last);
+		watermark.len = last->keylen;
+		watermark.ncols = ix->desc->nkeys;
+		watermark.tie = HYB_AT;
+		watermark.tid = last->tid;
+	}
+	else
+		watermark = fence;
+
+	install(step, path, &watermark);
+	hyb_leaf_close(&step->leaf);
+	hyb_space_settle(ix);
+	return !HYB_POS_MAX(&watermark);
+}
+
+bool
+hyb_merge_step(HybIndex *ix)
+{
+	MemoryContext context;
+	MemoryContext old;
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	bool		settle;
+	bool		retiring;
+	bool		frozen;
+	bool		compact;
+	uint64		stamp;
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	settle = meta->npending > 0;
+	retiring = meta->retiring.number != 0;
+	frozen = meta->frozen.number != 0;
+	compact = (meta->flags & HYB_META_COMPACT) != 0;
+	stamp = meta->next_stamp;
+	UnlockReleaseBuffer(metabuf);
+
+	if (settle)
+		hyb_space_settle(ix);
+	if (retiring)
+	{
+		free_retiring(ix);
+		return true;
+	}
+	if (!frozen)
+		return false;
+
+	context = AllocSetContextCreate(CurrentMemoryContext,
+									"hybrid merge step",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	if (!merge_range(ix, stamp, compact))
+		finish_generation(ix);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return true;
+}

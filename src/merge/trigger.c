@@ -1,0 +1,105 @@
+/*
+ * trigger.c
+ *		When to merge, and who does it.
+ *
+ * The ratio trigger is that of the Hybrid Index (Zhang et al., SIGMOD 2016,
+ * section 5): merge when the dynamic stage has 1/merge_ratio of the static
+ * stage's entries, so the share of work that a merge repeats is constant.
+ */
+#include "compat.h"
+
+#include "access/xlog.h"
+#include "dynamic/progress.h"
+#include "merge/merge.h"
+#include "merge/worker.h"
+#include "miscadmin.h"
+#include "page/config.h"
+#include "page/meta.h"
+#include "utils/rel.h"
+
+/*
+ * Inserters do steps themselves when the active generation is this many times
+ * what triggers a merge: the worker does not keep up.
+ */
+#define HYB_HARD_FACTOR		2
+
+typedef struct MergeNeed
+{
+	bool		unfinished;		/* a generation is frozen or being freed */
+	bool		wanted;			/* the active generation should be frozen */
+	bool		overdue;		/* it has outgrown the hard bound */
+} MergeNeed;
+
+static MergeNeed
+merge_need(HybIndex *ix)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	MergeNeed	need;
+	uint64		dynamic = meta->active.nentries;
+	uint64		trigger = Max((meta->static_tids + meta->frozen.nentries) /
+							  hyb_merge_ratio(ix->rel),
+							  (uint64) hyb_merge_floor);
+	uint64		bytes = meta->active.npages * BLCKSZ;
+	uint64		budget = (uint64) hyb_dynamic_memory_kb * 1024;
+	bool		compact = (meta->flags & HYB_META_COMPACT) != 0;
+
+	need.unfinished = meta->frozen.number != 0 || meta->retiring.number != 0;
+	UnlockReleaseBuffer(metabuf);
+
+	need.wanted = dynamic > 0 &&
+		(dynamic >= trigger || bytes >= budget / 4 || hyb_dynamic_pressure(ix));
+	need.overdue = dynamic >= trigger * HYB_HARD_FACTOR || bytes >= budget / 2;
+	need.wanted |= compact;
+	return need;
+}
+
+bool
+hyb_merge_wanted(HybIndex *ix)
+{
+	MergeNeed	need = merge_need(ix);
+
+	return need.unfinished || need.wanted;
+}
+
+/*
+ * One unit of foreground work, if nobody else is at it.
+ */
+static void
+foreground_step(HybIndex *ix, bool may_freeze)
+{
+	if (!hyb_merge_lock(ix->rel, false))
+		return;
+	if (!hyb_merge_step(ix) && may_freeze && hyb_merge_freeze(ix))
+		(void) hyb_merge_step(ix);
+	hyb_merge_unlock(ix->rel);
+}
+
+void
+hyb_merge_consider(HybIndex *ix)
+{
+	MergeNeed	need;
+	bool		background;
+
+	if (RecoveryInProgress())
+		return;
+	need = merge_need(ix);
+	if (!need.unfinished && !need.wanted)
+		return;
+
+	/* A worker cannot see a relation that this transaction made. */
+	background = hyb_background_merge && !RELATION_IS_LOCAL(ix->rel) &&
+		!RelationUsesLocalBuffers(ix->rel) &&
+		ix->rel->rd_createSubid == InvalidSubTransactionId &&
+		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId;
+
+	if (background &&
+		hyb_worker_claim(MyDatabaseId, RelationGetRelid(ix->rel)) &&
+		!hyb_worker_start(MyDatabaseId, RelationGetRelid(ix->rel)))
+	{
+		hyb_worker_release(MyDatabaseId, RelationGetRelid(ix->rel));
+		background = false;
+	}
+	if (!background || need.overdue)
+		foreground_step(ix, need.wanted);
+}

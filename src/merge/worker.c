@@ -1,0 +1,189 @@
+/*
+ * worker.c
+ *		The background worker that merges one index.
+ *
+ * Started on demand by an inserter, it works in short transactions and lets
+ * go of all locks between them, so that DDL never waits long for it, and
+ * exits when nothing is left to merge.
+ */
+#include "compat.h"
+
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "catalog/pg_am.h"
+#include "commands/defrem.h"
+#include "dynamic/progress.h"
+#include "merge/merge.h"
+#include "merge/worker.h"
+#include "miscadmin.h"
+#include "page/meta.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "tcop/tcopprot.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+/* Longest time that one transaction of the worker merges, in ms. */
+#define HYB_WORKER_SLICE_MS		100
+
+typedef struct WorkerArgs
+{
+	Oid			dbid;
+	Oid			relid;
+} WorkerArgs;
+
+StaticAssertDecl(sizeof(WorkerArgs) <= BGW_EXTRALEN,
+				 "arguments must fit bgw_extra");
+
+bool
+hyb_worker_start(Oid dbid, Oid relid)
+{
+	BackgroundWorker worker;
+	WorkerArgs	args = {.dbid = dbid,.relid = relid};
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker.bgw_library_name, "hybridindex", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "hybrid_merge_worker_main",
+			sizeof(worker.bgw_function_name));
+	snprintf(worker.bgw_name, BGW_MAXLEN, "hybrid merge worker for index %u", relid);
+	strlcpy(worker.bgw_type, "hybrid merge worker", BGW_MAXLEN);
+	memcpy(worker.bgw_extra, &args, sizeof(args));
+	return RegisterDynamicBackgroundWorker(&worker, NULL);
+}
+
+static void
+release_claim(int code, Datum arg)
+{
+	WorkerArgs *args = (WorkerArgs *) DatumGetPointer(arg);
+
+	hyb_worker_release(args->dbid, args->relid);
+}
+
+/*
+ * Steps for one time slice.  Returns true if there is more to do.
+ */
+static bool
+merge_slice(Relation index, int *progress, uint64 *steps, uint64 *start)
+{
+	HybIndex   *ix = hyb_index_create_handle(index);
+	TimestampTz began = GetCurrentTimestamp();
+	bool		more;
+	bool		wanted;
+
+	hyb_merge_lock(index, true);
+	do
+	{
+		HybMetaPage *meta;
+		Buffer		metabuf;
+		uint64		merged;
+		uint64		total;
+
+		CHECK_FOR_INTERRUPTS();
+		more = hyb_merge_step(ix);
+		if (!more && hyb_merge_wanted(ix))
+			more = hyb_merge_freeze(ix);
+
+		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+		merged = meta->merged_entries;
+		total = meta->frozen.nentries;
+		UnlockReleaseBuffer(metabuf);
+		if (*progress < 0)
+		{
+			*start = merged;
+			*progress = hyb_progress_begin(MyDatabaseId,
+										   RelationGetRelid(index), total);
+		}
+		hyb_progress_update(*progress, merged - *start, ++*steps);
+	} while (more &&
+			 !TimestampDifferenceExceeds(began, GetCurrentTimestamp(),
+										 HYB_WORKER_SLICE_MS));
+	wanted = more || hyb_merge_wanted(ix);
+	hyb_merge_unlock(index);
+	return wanted;
+}
+
+void
+hybrid_merge_worker_main(Datum arg)
+{
+	WorkerArgs	args;
+	int			progress = -1;
+	uint64		steps = 0;
+	uint64		start = 0;
+	bool		more = true;
+
+	memcpy(&args, MyBgworkerEntry->bgw_extra, sizeof(args));
+	pqsignal(SIGTERM, die);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(args.dbid, InvalidOid, 0);
+	before_shmem_exit(release_claim, PointerGetDatum(&args));
+
+	while (more)
+	{
+		Relation	heap = NULL;
+		Relation	index = NULL;
+		Oid			heapid;
+
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+
+		SetCurrentStatementStartTimestamp();
+		StartTransactionCommand();
+		PushActiveSnapshot(GetTransactionSnapshot());
+		pgstat_report_activity(STATE_RUNNING, "merging a hybrid index");
+		more = false;
+
+		/* table before index, as everywhere; either may be gone by now */
+		heapid = IndexGetRelation(args.relid, true);
+		if (OidIsValid(heapid))
+			heap = try_relation_open(heapid, AccessShareLock);
+		if (heap != NULL)
+			index = try_relation_open(args.relid, RowExclusiveLock);
+		if (index != NULL && index->rd_rel->relkind == RELKIND_INDEX &&
+			index->rd_rel->relam == get_index_am_oid("hybrid", true) &&
+			index->rd_index->indisready)
+		{
+			Oid			save_userid;
+			int			save_sec_context;
+			int			save_nestlevel;
+
+			/*
+			 * Comparison functions may be anybody's code: run them as the
+			 * table's owner, as maintenance commands do.
+			 */
+			GetUserIdAndSecContext(&save_userid, &save_sec_context);
+			SetUserIdAndSecContext(heap->rd_rel->relowner,
+								   save_sec_context | SECURITY_RESTRICTED_OPERATION);
+			save_nestlevel = NewGUCNestLevel();
+			more = merge_slice(index, &progress, &steps, &start);
+			AtEOXact_GUC(false, save_nestlevel);
+			SetUserIdAndSecContext(save_userid, save_sec_context);
+		}
+
+		if (index != NULL)
+			relation_close(index, RowExclusiveLock);
+		if (heap != NULL)
+			relation_close(heap, AccessShareLock);
+		PopActiveSnapshot();
+		CommitTransactionCommand();
+		pgstat_report_activity(STATE_IDLE, NULL);
+	}
+
+	if (progress >= 0)
+		hyb_progress_end(progress);
+	proc_exit(0);
+}

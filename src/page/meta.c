@@ -1,0 +1,142 @@
+/*
+ * meta.c
+ *		Reading and changing the metapage; opening a handle on an index.
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "page/meta.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+StaticAssertDecl(sizeof(HybMetaPage) <= HYB_PAGE_CAPACITY,
+				 "the metapage's content must fit one page");
+
+static void
+check_meta(Relation rel, Page page)
+{
+	HybMetaPage *meta = hyb_page_meta(page);
+	HybPageOpaque *opaque;
+
+	if (((PageHeader) page)->pd_special != BLCKSZ - MAXALIGN(sizeof(HybPageOpaque)))
+		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
+					  "The metapage header is not that of a hybrid index.");
+	opaque = hyb_page_opaque(page);
+	if (opaque->page_id != HYB_PAGE_ID || opaque->kind != HYB_PAGE_META ||
+		meta->magic != HYB_META_MAGIC ||
+		meta->incarnation != opaque->incarnation)
+		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
+					  "The metapage is not that of a hybrid index.");
+	if (meta->format != HYB_FORMAT_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("index \"%s\" has format version %u, but this hybridindex reads version %u",
+						RelationGetRelationName(rel), meta->format,
+						HYB_FORMAT_VERSION),
+				 errhint("Please REINDEX it.")));
+	if (meta->npending > HYB_MAX_PENDING ||
+		meta->wm_len > HYB_MAX_ENTRY_SIZE)
+		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
+					  "A counter of the metapage is out of range.");
+}
+
+Buffer
+hyb_meta_lock(const HybIndex *ix, int mode, HybMetaPage **meta)
+{
+	Buffer		buf = ReadBuffer(ix->rel, HYB_METAPAGE_BLKNO);
+	Page		page;
+
+	LockBuffer(buf, mode);
+	page = BufferGetPage(buf);
+	check_meta(ix->rel, page);
+	*meta = hyb_page_meta(page);
+	return buf;
+}
+
+void
+hyb_generation_init(HybGeneration *generation, uint64 number)
+{
+	memset(generation, 0, sizeof(*generation));
+	generation->number = number;
+	for (int lane = 0; lane < HYB_LANES; lane++)
+	{
+		generation->head[lane] = InvalidBlockNumber;
+		generation->tail[lane] = InvalidBlockNumber;
+	}
+}
+
+/*
+ * Stamps and generation numbers start at 1: 0 means "any" or "none".  The
+ * incarnation is drawn anew, and stored in the handle too.
+ */
+void
+hyb_meta_init(Page page, HybIndex *ix)
+{
+	HybMetaPage *meta;
+
+	do
+	{
+		if (!pg_strong_random(&ix->incarnation, sizeof(ix->incarnation)))
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("could not generate a random number for index \"%s\"",
+							RelationGetRelationName(ix->rel))));
+	} while (ix->incarnation == 0);
+
+	hyb_page_init(page, ix, HYB_PAGE_META, 0, 0);
+	meta = hyb_page_meta(page);
+	memset(meta, 0, sizeof(*meta));
+	meta->magic = HYB_META_MAGIC;
+	meta->format = HYB_FORMAT_VERSION;
+	meta->incarnation = ix->incarnation;
+	meta->version = 1;
+	meta->next_stamp = 1;
+	meta->next_generation = 2;
+	meta->root = InvalidBlockNumber;
+	hyb_generation_init(&meta->active, 1);
+	hyb_generation_init(&meta->frozen, 0);
+	hyb_generation_init(&meta->retiring, 0);
+	meta->freelist = InvalidBlockNumber;
+	meta->dictionary = InvalidBlockNumber;
+	meta->filter = InvalidBlockNumber;
+	meta->wm_tie = HYB_BEFORE;
+	ItemPointerSetInvalid(&meta->wm_tid);
+	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + sizeof(HybMetaPage);
+}
+
+void
+hyb_wal_meta(HybWalSet *set, Buffer metabuf)
+{
+	hyb_wal_range(set, metabuf, SizeOfPageHeaderData,
+				  offsetof(HybMetaPage, pending));
+}
+
+void
+hyb_wal_meta_pending(HybWalSet *set, Buffer metabuf)
+{
+	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
+
+	if (meta->npending > 0)
+		hyb_wal_range(set, metabuf,
+					  SizeOfPageHeaderData + offsetof(HybMetaPage, pending),
+					  meta->npending * sizeof(BlockNumber));
+}
+
+/*
+ * Open a handle in the current memory context.
+ */
+HybIndex *
+hyb_index_create_handle(Relation rel)
+{
+	HybIndex   *ix = palloc0(sizeof(HybIndex));
+	HybMetaPage *meta;
+	Buffer		buf;
+
+	ix->rel = rel;
+	ix->context = CurrentMemoryContext;
+	ix->desc = hyb_key_desc_create(rel);
+	buf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	ix->incarnation = meta->incarnation;
+	UnlockReleaseBuffer(buf);
+	return ix;
+}

@@ -1,0 +1,29 @@
+/*
+ * meta.h
+ *		Reading and changing the metapage.
+ */
+#ifndef HYB_META_H
+#define HYB_META_H
+
+#include "page/wal.h"
+
+/*
+ * The metapage, pinned and locked (BUFFER_LOCK_SHARE or _EXCLUSIVE); checked.
+ */
+extern Buffer hyb_meta_lock(const HybIndex *ix, int mode, HybMetaPage **meta);
+
+/* Fill an empty page as the metapage of a new, empty index. */
+extern void hyb_meta_init(Page page, HybIndex *ix);
+
+/* Add the metapage's fields before pending[], or from pending[] on, to set. */
+extern void hyb_wal_meta(HybWalSet *set, Buffer metabuf);
+extern void hyb_wal_meta_pending(HybWalSet *set, Buffer metabuf);
+
+#define hyb_wal_meta_field(set, metabuf, field) \
+	hyb_wal_range(set, metabuf, \
+				  SizeOfPageHeaderData + offsetof(HybMetaPage, field), \
+				  sizeof(((HybMetaPage *) 0)->field))
+
+extern void hyb_generation_init(HybGeneration *generation, uint64 number);
+
+#endif							/* HYB_META_H */

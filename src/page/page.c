@@ -1,0 +1,92 @@
+/*
+ * page.c
+ *		The header that every page of a hybrid index carries.
+ */
+#include "compat.h"
+
+#include "page/page.h"
+#include "utils/rel.h"
+
+/*
+ * Make an empty page of the given kind.  The page need not be in a buffer.
+ */
+void
+hyb_page_init(Page page, const HybIndex *ix, HybPageKind kind, uint16 level,
+			  uint64 stamp)
+{
+	HybPageOpaque *opaque;
+
+	PageInit(page, BLCKSZ, sizeof(HybPageOpaque));
+	opaque = hyb_page_opaque(page);
+	opaque->incarnation = ix->incarnation;
+	opaque->stamp = stamp;
+	opaque->kind = (uint16) kind;
+	opaque->level = level;
+	opaque->link = InvalidBlockNumber;
+	opaque->count = 0;
+	opaque->flags = 0;
+	opaque->page_id = HYB_PAGE_ID;
+}
+
+/*
+ * The one way in which a damaged page is reported.
+ */
+void
+hyb_corrupted(Relation rel, BlockNumber blkno, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" is corrupted at block %u",
+					RelationGetRelationName(rel), blkno),
+			 errdetail_internal("%s", detail),
+			 errhint("Please REINDEX it.")));
+}
+
+/*
+ * Contract in page.h.  The caller holds a content lock on buf.
+ */
+bool
+hyb_page_check(const HybIndex *ix, Buffer buf, HybPageKind kind, uint64 stamp)
+{
+	Page		page = BufferGetPage(buf);
+	PageHeader	header = (PageHeader) page;
+	HybPageOpaque *opaque;
+
+	if (header->pd_special != BLCKSZ - MAXALIGN(sizeof(HybPageOpaque)))
+		hyb_corrupted(ix->rel, BufferGetBlockNumber(buf),
+					  PageIsNew(page) ? "The page is all zeroes." :
+					  "The page header is not that of a hybrid index.");
+	opaque = hyb_page_opaque(page);
+	if (opaque->page_id != HYB_PAGE_ID)
+		hyb_corrupted(ix->rel, BufferGetBlockNumber(buf),
+					  "The page trailer is not that of a hybrid index.");
+	if (opaque->incarnation != ix->incarnation)
+		hyb_corrupted(ix->rel, BufferGetBlockNumber(buf),
+					  "The page belongs to another index.");
+	if (header->pd_lower < SizeOfPageHeaderData ||
+		header->pd_lower > header->pd_upper ||
+		header->pd_upper > header->pd_special)
+		hyb_corrupted(ix->rel, BufferGetBlockNumber(buf),
+					  "The page header's bounds are out of order.");
+
+	return opaque->kind == kind && (stamp == 0 || opaque->stamp == stamp);
+}
+
+void
+hyb_version_from_meta(const HybMetaPage *meta, HybVersion *version)
+{
+	version->version = meta->version;
+	version->vacuum_counter = meta->vacuum_counter;
+	version->root_stamp = meta->root_stamp;
+	version->root = meta->root;
+	version->height = meta->height;
+	version->active = meta->active;
+	version->frozen = meta->frozen;
+	version->watermark.key = version->wm_key;
+	version->watermark.len = meta->wm_len;
+	version->watermark.ncols = meta->wm_ncols;
+	version->watermark.tie = meta->wm_tie;
+	version->watermark.tid = meta->wm_tid;
+	if (meta->wm_len > 0)
+		memcpy(version->wm_key, meta->wm_key, meta->wm_len);
+}

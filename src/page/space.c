@@ -1,0 +1,392 @@
+/*
+ * space.c
+ *		Blocks of the index: free list and pending blocks.
+ *
+ * The free list is a chain of pages that each hold an array of block numbers
+ * (as SQLite's trunk pages); a block of the list is not touched until it is
+ * used again, so retiring a page costs four bytes.  The free-list pages are
+ * free blocks themselves: when the array of one is used up, it is handed out
+ * as a block.
+ *
+ * Blocks on their way between the tree and the list stand in the metapage's
+ * pending[] (page/page.h), so each block is at every moment in exactly one
+ * place that survives a crash.  The exception are blocks by which the
+ * relation was just extended: they are all zeroes until they are logged, and
+ * hyb_space_adopt takes care of those.
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "page/meta.h"
+#include "page/space.h"
+#include "storage/lmgr.h"
+#include "utils/rel.h"
+
+/* Entries of a free-list page that a take looks at before it extends. */
+#define HYB_TAKE_TRIES	8
+
+/*
+ * Extend the relation by one block; pinned, not locked.
+ */
+static Buffer
+extend_relation(const HybIndex *ix)
+{
+	Buffer		buf;
+	bool		lock = !RELATION_IS_LOCAL(ix->rel);
+
+	if (lock)
+		LockRelationForExtension(ix->rel, ExclusiveLock);
+	buf = ReadBuffer(ix->rel, P_NEW);
+	if (lock)
+		UnlockRelationForExtension(ix->rel, ExclusiveLock);
+	return buf;
+}
+
+/*
+ * Extend by one block and make it a (logged) empty page, so that the file is
+ * as long on a standby, and after recovery, as block numbers on the free list
+ * claim.
+ */
+static BlockNumber
+extend_logged(const HybIndex *ix)
+{
+	Buffer		buf = extend_relation(ix);
+	BlockNumber block = BufferGetBlockNumber(buf);
+	HybWalSet	set;
+
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	hyb_page_init(BufferGetPage(buf), ix, HYB_PAGE_FREELIST, 0, 0);
+	hyb_wal_image(&set, buf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buf);
+	return block;
+}
+
+/*
+ * The first free-list page, locked exclusively; the metapage is locked.
+ */
+static Buffer
+lock_trunk(const HybIndex *ix, BlockNumber block)
+{
+	Buffer		buf = ReadBuffer(ix->rel, block);
+	Page		page;
+
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buf);
+	if (!hyb_page_check(ix, buf, HYB_PAGE_FREELIST, 0) ||
+		hyb_page_opaque(page)->count > HYB_FREELIST_CAPACITY)
+		hyb_corrupted(ix->rel, block, "The free list points to this block, which is not a free-list page.");
+	return buf;
+}
+
+/*
+ * Move up to `wanted` blocks from the first free-list page to pending[];
+ * returns how many.  The free-list page itself goes last.
+ */
+static int
+reserve_from_freelist(const HybIndex *ix, int wanted, BlockNumber *blocks)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	Buffer		trunk;
+	HybPageOpaque *opaque;
+	BlockNumber *list;
+	HybWalSet	set;
+	int			n = 0;
+
+	if (meta->freelist == InvalidBlockNumber)
+	{
+		UnlockReleaseBuffer(metabuf);
+		return 0;
+	}
+	trunk = lock_trunk(ix, meta->freelist);
+	opaque = hyb_page_opaque(BufferGetPage(trunk));
+	list = hyb_freelist_blocks(BufferGetPage(trunk));
+	wanted = Min(wanted, HYB_MAX_PENDING - (int) meta->npending);
+
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	while (n < wanted && opaque->count > 0)
+		blocks[n++] = list[--opaque->count];
+	if (n < wanted)
+	{
+		blocks[n++] = meta->freelist;
+		meta->freelist = opaque->link;
+	}
+	memcpy(meta->pending + meta->npending, blocks, n * sizeof(BlockNumber));
+	meta->npending += n;
+	meta->free_blocks -= n;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_meta_pending(&set, metabuf);
+	hyb_wal_opaque(&set, trunk);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+
+	UnlockReleaseBuffer(trunk);
+	UnlockReleaseBuffer(metabuf);
+	return n;
+}
+
+/*
+ * Add blocks to pending[]; as many as fit.
+ */
+static int
+add_pending(const HybIndex *ix, const BlockNumber *blocks, int n)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	HybWalSet	set;
+
+	n = Min(n, HYB_MAX_PENDING - (int) meta->npending);
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	memcpy(meta->pending + meta->npending, blocks, n * sizeof(BlockNumber));
+	meta->npending += n;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_meta_pending(&set, metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+	return n;
+}
+
+int
+hyb_space_reserve(const HybIndex *ix, int wanted, BlockNumber *blocks)
+{
+	int			n = 0;
+	int			had;
+	int			extended;
+	BlockNumber fresh[HYB_MAX_PENDING];
+
+	wanted = Min(wanted, HYB_MAX_PENDING);
+	while (n < wanted &&
+		   (had = reserve_from_freelist(ix, wanted - n, blocks + n)) > 0)
+		n += had;
+
+	/*
+	 * A crash between extending and add_pending leaves initialised pages that
+	 * no list knows; they look like empty free-list pages with stamp 0, and
+	 * VACUUM adopts them (am/vacuum.c).
+	 */
+	for (extended = 0; n + extended < wanted; extended++)
+		fresh[extended] = extend_logged(ix);
+	if (extended > 0)
+	{
+		extended = add_pending(ix, fresh, extended);
+		memcpy(blocks + n, fresh, extended * sizeof(BlockNumber));
+	}
+	return n + extended;
+}
+
+void
+hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks, int n)
+{
+	Assert(n <= HYB_MAX_PENDING);
+	(void) add_pending(ix, blocks, n);
+}
+
+Buffer
+hyb_space_open(const HybIndex *ix, BlockNumber block)
+{
+	Buffer		buf = ReadBuffer(ix->rel, block);
+
+	if (!ConditionalLockBufferForCleanup(buf))
+	{
+		ReleaseBuffer(buf);
+		return InvalidBuffer;
+	}
+	return buf;
+}
+
+/*
+ * Push pending blocks on the first free-list page.  If there is none, or it
+ * is full, one of them becomes the first page.  That page is overwritten, so
+ * it must not be pinned; if all of them are, they stay in pending[] until the
+ * next call.
+ */
+void
+hyb_space_settle(const HybIndex *ix)
+{
+	for (;;)
+	{
+		HybMetaPage *meta;
+		Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+		Buffer		trunk = InvalidBuffer;
+		HybPageOpaque *opaque;
+		HybWalSet	set;
+		bool		fresh = false;
+		int			n;
+
+		if (meta->npending == 0)
+		{
+			UnlockReleaseBuffer(metabuf);
+			return;
+		}
+
+		if (meta->freelist != InvalidBlockNumber)
+		{
+			trunk = lock_trunk(ix, meta->freelist);
+			if (hyb_page_opaque(BufferGetPage(trunk))->count >= HYB_FREELIST_CAPACITY)
+			{
+				UnlockReleaseBuffer(trunk);
+				trunk = InvalidBuffer;
+			}
+		}
+		if (!BufferIsValid(trunk))
+		{
+			for (int i = 0; i < meta->npending && !BufferIsValid(trunk); i++)
+			{
+				trunk = hyb_space_open(ix, meta->pending[i]);
+				if (BufferIsValid(trunk))
+				{
+					BlockNumber first = meta->pending[0];
+
+					/* order inside pending[] does not matter: no WAL needed */
+					meta->pending[0] = meta->pending[i];
+					meta->pending[i] = first;
+				}
+			}
+			if (!BufferIsValid(trunk))
+			{
+				UnlockReleaseBuffer(metabuf);
+				return;
+			}
+			fresh = true;
+		}
+
+		hyb_wal_begin(&set, ix->rel);
+		START_CRIT_SECTION();
+		if (fresh)
+		{
+			hyb_page_init(BufferGetPage(trunk), ix, HYB_PAGE_FREELIST, 0, 0);
+			opaque = hyb_page_opaque(BufferGetPage(trunk));
+			opaque->link = meta->freelist;
+			meta->freelist = meta->pending[0];
+			meta->pending[0] = meta->pending[--meta->npending];
+			meta->free_blocks++;
+			/* the whole array is content: it is logged and never a hole */
+			((PageHeader) BufferGetPage(trunk))->pd_lower =
+				SizeOfPageHeaderData + HYB_FREELIST_CAPACITY * sizeof(BlockNumber);
+			memset(hyb_freelist_blocks(BufferGetPage(trunk)), 0,
+				   HYB_FREELIST_CAPACITY * sizeof(BlockNumber));
+		}
+		opaque = hyb_page_opaque(BufferGetPage(trunk));
+		n = Min((int) meta->npending,
+				(int) (HYB_FREELIST_CAPACITY - opaque->count));
+		if (n > 0)
+		{
+			memcpy(hyb_freelist_blocks(BufferGetPage(trunk)) + opaque->count,
+				   meta->pending + meta->npending - n,
+				   n * sizeof(BlockNumber));
+			if (!fresh)
+				hyb_wal_range(&set, trunk,
+							  SizeOfPageHeaderData + opaque->count * sizeof(BlockNumber),
+							  n * sizeof(BlockNumber));
+			opaque->count += n;
+			meta->npending -= n;
+			meta->free_blocks += n;
+		}
+		if (fresh)
+			hyb_wal_image(&set, trunk);
+		else
+			hyb_wal_opaque(&set, trunk);
+		hyb_wal_meta(&set, metabuf);
+		hyb_wal_meta_pending(&set, metabuf);
+		hyb_wal_commit(&set);
+		END_CRIT_SECTION();
+		UnlockReleaseBuffer(trunk);
+		UnlockReleaseBuffer(metabuf);
+	}
+}
+
+/*
+ * Contract in space.h.  Looks at a few entries for one that nobody has
+ * pinned; else extends.
+ */
+void
+hyb_space_take(const HybIndex *ix, Buffer metabuf, HybSpaceTake *take)
+{
+	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
+
+	take->trunk = InvalidBuffer;
+	take->page = InvalidBuffer;
+	take->from_freelist = false;
+	take->trunk_emptied = false;
+
+	if (meta->freelist != InvalidBlockNumber)
+	{
+		Buffer		trunk = lock_trunk(ix, meta->freelist);
+		HybPageOpaque *opaque = hyb_page_opaque(BufferGetPage(trunk));
+		BlockNumber *list = hyb_freelist_blocks(BufferGetPage(trunk));
+
+		if (opaque->count == 0)
+		{
+			/*
+			 * The trunk is the block.  Nobody else but us can hold a pin for
+			 * long: it is no leaf and no delta page.
+			 */
+			take->page = trunk;
+			take->from_freelist = true;
+			take->trunk_emptied = true;
+			take->trunk_next = opaque->link;
+			return;
+		}
+		for (int i = 0; i < HYB_TAKE_TRIES && i < opaque->count; i++)
+		{
+			take->trunk_slot = opaque->count - 1 - i;
+			take->page = hyb_space_open(ix, list[take->trunk_slot]);
+			if (BufferIsValid(take->page))
+			{
+				take->trunk = trunk;
+				take->from_freelist = true;
+				return;
+			}
+		}
+		UnlockReleaseBuffer(trunk);
+	}
+
+	take->page = extend_relation(ix);
+	LockBuffer(take->page, BUFFER_LOCK_EXCLUSIVE);
+}
+
+/*
+ * Inside the critical section: take the block off the list.
+ */
+void
+hyb_space_take_apply(HybWalSet *set, Buffer metabuf, HybSpaceTake *take)
+{
+	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
+
+	if (!take->from_freelist)
+		return;
+
+	meta->free_blocks--;
+	if (take->trunk_emptied)
+		meta->freelist = take->trunk_next;
+	else
+	{
+		HybPageOpaque *opaque = hyb_page_opaque(BufferGetPage(take->trunk));
+		BlockNumber *list = hyb_freelist_blocks(BufferGetPage(take->trunk));
+
+		opaque->count--;
+		list[take->trunk_slot] = list[opaque->count];
+		hyb_wal_range(set, take->trunk,
+					  SizeOfPageHeaderData + take->trunk_slot * sizeof(BlockNumber),
+					  sizeof(BlockNumber));
+		hyb_wal_opaque(set, take->trunk);
+	}
+	hyb_wal_range(set, metabuf,
+				  SizeOfPageHeaderData + offsetof(HybMetaPage, freelist),
+				  sizeof(BlockNumber) + sizeof(uint32));
+}
+
+void
+hyb_space_take_release(HybSpaceTake *take)
+{
+	UnlockReleaseBuffer(take->page);
+	if (BufferIsValid(take->trunk))
+		UnlockReleaseBuffer(take->trunk);
+}

@@ -1,0 +1,134 @@
+/*
+ * wal.c
+ *		Page changes as generic WAL records written by hand.
+ *
+ * The record format is that of access/transam/generic_xlog.c: per block,
+ * fragments of (offset, length, bytes).  generic_redo applies them and zeroes
+ * the hole between pd_lower and pd_upper; it handles at most
+ * XLR_NORMAL_MAX_BLOCK_ID blocks a record.
+ */
+#include "compat.h"
+
+#include "access/generic_xlog.h"
+#include "access/xloginsert.h"
+#include "miscadmin.h"
+#include "page/wal.h"
+#include "utils/rel.h"
+
+StaticAssertDecl(HYB_WAL_MAX_BUFFERS <= MAX_GENERIC_XLOG_PAGES,
+				 "generic_redo handles no more blocks");
+
+/* Fragments of all buffers of a record: two chunks of data each. */
+#define HYB_WAL_MAX_FRAGMENTS (HYB_WAL_MAX_BUFFERS * HYB_WAL_MAX_RANGES)
+
+/*
+ * Start an empty change set.  Must be called outside critical sections.
+ */
+void
+hyb_wal_begin(HybWalSet *set, Relation rel)
+{
+	static bool space_ensured = false;
+
+	/* The space stays reserved for the life of the backend. */
+	if (!space_ensured)
+	{
+		XLogEnsureRecordSpace(0, HYB_WAL_MAX_FRAGMENTS * 2);
+		space_ensured = true;
+	}
+	set->rel = rel;
+	set->nbuffers = 0;
+}
+
+static HybWalBuffer *
+wal_buffer(HybWalSet *set, Buffer buf)
+{
+	HybWalBuffer *wb;
+
+	for (int i = 0; i < set->nbuffers; i++)
+		if (set->buffers[i].buf == buf)
+			return &set->buffers[i];
+
+	Assert(set->nbuffers < HYB_WAL_MAX_BUFFERS);
+	wb = &set->buffers[set->nbuffers++];
+	wb->buf = buf;
+	wb->image = false;
+	wb->nranges = 0;
+	return wb;
+}
+
+void
+hyb_wal_range(HybWalSet *set, Buffer buf, uint16 offset, uint16 length)
+{
+	HybWalBuffer *wb = wal_buffer(set, buf);
+
+	Assert(wb->nranges < HYB_WAL_MAX_RANGES);
+	Assert(offset + length <= BLCKSZ);
+	wb->ranges[wb->nranges].offset = offset;
+	wb->ranges[wb->nranges].length = length;
+	wb->nranges++;
+}
+
+void
+hyb_wal_lower(HybWalSet *set, Buffer buf)
+{
+	hyb_wal_range(set, buf, offsetof(PageHeaderData, pd_lower),
+				  sizeof(LocationIndex));
+}
+
+void
+hyb_wal_opaque(HybWalSet *set, Buffer buf)
+{
+	hyb_wal_range(set, buf, BLCKSZ - MAXALIGN(sizeof(HybPageOpaque)),
+				  sizeof(HybPageOpaque));
+}
+
+void
+hyb_wal_image(HybWalSet *set, Buffer buf)
+{
+	wal_buffer(set, buf)->image = true;
+}
+
+/*
+ * Mark all buffers dirty, write the record, set the LSNs.  Called in the
+ * critical section that changed the pages, all of them locked exclusively.
+ */
+void
+hyb_wal_commit(HybWalSet *set)
+{
+	XLogRecPtr	lsn;
+
+	Assert(CritSectionCount > 0);
+
+	for (int i = 0; i < set->nbuffers; i++)
+		MarkBufferDirty(set->buffers[i].buf);
+
+	if (!RelationNeedsWAL(set->rel))
+		return;
+
+	XLogBeginInsert();
+	for (int i = 0; i < set->nbuffers; i++)
+	{
+		HybWalBuffer *wb = &set->buffers[i];
+		Page		page = BufferGetPage(wb->buf);
+
+		if (wb->image)
+		{
+			XLogRegisterBuffer(i, wb->buf, REGBUF_STANDARD | REGBUF_FORCE_IMAGE);
+			continue;
+		}
+		XLogRegisterBuffer(i, wb->buf, REGBUF_STANDARD);
+		for (int r = 0; r < wb->nranges; r++)
+		{
+			HybWalRange *range = &wb->ranges[r];
+
+			/* a fragment starts with two OffsetNumbers: offset, length */
+			XLogRegisterBufData(i, (char *) range, sizeof(HybWalRange));
+			XLogRegisterBufData(i, (char *) page + range->offset,
+								range->length);
+		}
+	}
+	lsn = XLogInsert(RM_GENERIC_ID, 0);
+
+	for (int i = 0; i < set->nbuffers; i++)
+		PageSetLSN(BufferGetPage(set->buffers[i].buf), lsn);
+}

@@ -1,0 +1,213 @@
+/*
+ * inner.c
+ *		Internal nodes of the static stage, and descent through them.
+ *
+ * A node is an array of uint16 offsets to child entries, followed by the
+ * entries: block (4), stamp (8), key length (2), whole columns (1), tie (1),
+ * TID (6, only if tie is HYB_AT), key.  Separators are truncated to what
+ * tells two leaves apart (hyb_separator), so a node holds some hundreds.
+ */
+#include "compat.h"
+
+#include "static/inner.h"
+#include "utils/rel.h"
+
+#define CHILD_FIXED_SIZE	(4 + 8 + 2 + 1 + 1)
+
+static Size
+child_entry_size(const HybChild *child)
+{
+	return CHILD_FIXED_SIZE + child->low.len +
+		(child->low.tie == HYB_AT ? sizeof(ItemPointerData) : 0);
+}
+
+Size
+hyb_inner_child_size(const HybChild *child)
+{
+	return child_entry_size(child) + sizeof(uint16);
+}
+
+void
+hyb_inner_fill(Page page, const HybChild *children, int n)
+{
+	char	   *content = PageGetContents(page);
+	Size		off = n * sizeof(uint16);
+
+	for (int i = 0; i < n; i++)
+	{
+		const HybChild *child = &children[i];
+		char	   *p = content + off;
+		uint16		slot = (uint16) off;
+
+		memcpy(content + i * sizeof(uint16), &slot, sizeof(uint16));
+		memcpy(p, &child->block, 4);
+		memcpy(p + 4, &child->stamp, 8);
+		memcpy(p + 12, &child->low.len, 2);
+		p[14] = (char) child->low.ncols;
+		p[15] = (char) child->low.tie;
+		p += CHILD_FIXED_SIZE;
+		if (child->low.tie == HYB_AT)
+		{
+			memcpy(p, &child->low.tid, sizeof(ItemPointerData));
+			p += sizeof(ItemPointerData);
+		}
+		if (child->low.len > 0)
+			memcpy(p, child->low.key, child->low.len);
+		off += child_entry_size(child);
+		Assert(off <= HYB_PAGE_CAPACITY);
+	}
+	hyb_page_opaque(page)->count = n;
+	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + off;
+}
+
+int
+hyb_inner_count(Page page)
+{
+	return hyb_page_opaque(page)->count;
+}
+
+void
+hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
+			  BlockNumber blkno)
+{
+	const char *content = PageGetContents(page);
+	Size		used = ((PageHeader) page)->pd_lower - SizeOfPageHeaderData;
+	uint16		slot;
+	const char *p;
+	Size		end;
+
+	if ((Size) (i + 1) * sizeof(uint16) > used)
+		hyb_corrupted(rel, blkno, "An internal node has more children than fit its content.");
+	memcpy(&slot, content + i * sizeof(uint16), sizeof(uint16));
+	end = (Size) slot + CHILD_FIXED_SIZE;
+	if (end > used)
+		hyb_corrupted(rel, blkno, "A child entry lies outside the content of its internal node.");
+	p = content + slot;
+	memcpy(&child->block, p, 4);
+	memcpy(&child->stamp, p + 4, 8);
+	memcpy(&child->low.len, p + 12, 2);
+	child->low.ncols = (uint8) p[14];
+	child->low.tie = (int8) p[15];
+	p += CHILD_FIXED_SIZE;
+	if (child->low.tie == HYB_AT)
+		end += sizeof(ItemPointerData);
+	end += child->low.len;
+	if (end > used)
+		hyb_corrupted(rel, blkno, "A separator lies outside the content of its internal node.");
+	if (child->low.tie == HYB_AT)
+	{
+		memcpy(&child->low.tid, p, sizeof(ItemPointerData));
+		p += sizeof(ItemPointerData);
+	}
+	else
+		ItemPointerSetInvalid(&child->low.tid);
+	child->low.key = (const uint8 *) p;
+}
+
+/*
+ * Entry e lies in child i if low(i) <= e < low(i + 1).  The first entry above
+ * pos is in the last child whose separator does not lie above pos; the last
+ * entry below pos is in the last child whose separator lies below pos.
+ */
+int
+hyb_inner_search(const HybKeyDesc *desc, Page page, const HybPos *pos,
+				 bool backward, Relation rel, BlockNumber blkno)
+{
+	int			low = 0;
+	int			high = hyb_inner_count(page) - 1;
+
+	if (high < 0)
+		hyb_corrupted(rel, blkno, "An internal node has no children.");
+	while (low < high)
+	{
+		int			mid = low + (high - low + 1) / 2;
+		HybChild	child;
+		int			cmp;
+
+		hyb_inner_get(page, mid, &child, rel, blkno);
+		cmp = hyb_pos_compare(desc, &child.low, pos);
+		if (cmp < 0 || (cmp == 0 && !backward))
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	return low;
+}
+
+static void
+copy_fence(HybPos *fence, HybBuf *buf, const HybPos *from)
+{
+	*fence = *from;
+	buf->len = 0;
+	if (from->len > 0)
+		hyb_buf_append(buf, from->key, from->len);
+	fence->key = buf->data;
+}
+
+bool
+hyb_static_descend(const HybIndex *ix, const HybVersion *version,
+				   const HybPos *pos, bool backward, HybDescent *descent)
+{
+	BlockNumber block = version->root;
+	uint64		stamp = version->root_stamp;
+	int			level = (int) version->height - 1;
+	bool		low_inf = true;
+	bool		high_inf = true;
+
+	Assert(BlockNumberIsValid(block));
+	for (;;)
+	{
+		Buffer		buf = ReadBuffer(ix->rel, block);
+		Page		page;
+		HybChild	child;
+		int			i;
+
+		LockBuffer(buf, BUFFER_LOCK_SHARE);
+		if (!hyb_page_check(ix, buf,
+							level == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER, stamp))
+		{
+			UnlockReleaseBuffer(buf);
+			return false;
+		}
+		if (level == 0)
+		{
+			descent->buf = buf;
+			descent->block = block;
+			descent->stamp = stamp;
+			break;
+		}
+		page = BufferGetPage(buf);
+		if (hyb_page_opaque(page)->level != level)
+			hyb_corrupted(ix->rel, block, "An internal node has the wrong level.");
+
+		i = hyb_inner_search(ix->desc, page, pos, backward, ix->rel, block);
+		if (descent->want_high && i + 1 < hyb_inner_count(page))
+		{
+			hyb_inner_get(page, i + 1, &child, ix->rel, block);
+			copy_fence(&descent->high, &descent->highbuf, &child.low);
+			high_inf = false;
+		}
+		hyb_inner_get(page, i, &child, ix->rel, block);
+		if (descent->want_low && i > 0)
+		{
+			copy_fence(&descent->low, &descent->lowbuf, &child.low);
+			low_inf = false;
+		}
+		block = child.block;
+		stamp = child.stamp;
+		UnlockReleaseBuffer(buf);
+		level--;
+	}
+
+	if (low_inf)
+	{
+		memset(&descent->low, 0, sizeof(HybPos));
+		descent->low.tie = HYB_BEFORE;
+	}
+	if (high_inf)
+	{
+		memset(&descent->high, 0, sizeof(HybPos));
+		descent->high.tie = HYB_AFTER;
+	}
+	return true;
+}

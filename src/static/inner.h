@@ -1,0 +1,68 @@
+/*
+ * inner.h
+ *		Internal nodes of the static stage, and descent through them.
+ */
+#ifndef HYB_INNER_H
+#define HYB_INNER_H
+
+#include "page/page.h"
+
+/*
+ * One child.  The first child of the leftmost node of a level has the
+ * separator -infinity.  Entry e belongs to the child with the greatest
+ * separator that lies below e.
+ */
+typedef struct HybChild
+{
+	BlockNumber block;
+	uint64		stamp;
+	HybPos		low;
+} HybChild;
+
+/* Bytes that a child takes on a page, its slot included. */
+extern Size hyb_inner_child_size(const HybChild *child);
+
+/* Fill an initialised HYB_PAGE_INNER page; children must fit. */
+extern void hyb_inner_fill(Page page, const HybChild *children, int n);
+
+extern int	hyb_inner_count(Page page);
+
+/* Child i; low.key points into the page.  Bounds-checked against damage. */
+extern void hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
+						  BlockNumber blkno);
+
+/*
+ * Index of the child to follow: forward, the one that holds the first entry
+ * above pos; backward, the one that holds the last entry below pos.
+ */
+extern int	hyb_inner_search(const HybKeyDesc *desc, Page page,
+							 const HybPos *pos, bool backward, Relation rel,
+							 BlockNumber blkno);
+
+/*
+ * Where a descent arrived.  `low` and `high` are the leaf's fences; their
+ * keys are copied to lowbuf and highbuf.
+ */
+typedef struct HybDescent
+{
+	Buffer		buf;			/* pinned, share-locked leaf */
+	BlockNumber block;
+	uint64		stamp;
+	HybPos		low;
+	HybPos		high;
+	HybBuf		lowbuf;
+	HybBuf		highbuf;
+	bool		want_low;		/* set by the caller: which fences to copy */
+	bool		want_high;
+} HybDescent;
+
+/*
+ * Descend from version's root.  Returns false if a stamp did not match (the
+ * version is no longer current: recapture and retry); no buffer is held
+ * then.  version->root must be valid.
+ */
+extern bool hyb_static_descend(const HybIndex *ix, const HybVersion *version,
+							   const HybPos *pos, bool backward,
+							   HybDescent *descent);
+
+#endif							/* HYB_INNER_H */

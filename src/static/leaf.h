@@ -1,0 +1,165 @@
+/*
+ * leaf.h
+ *		Static leaves: columnar, compressed, searched in place.
+ *
+ * A leaf holds rows in (key, TID) order.  A row is one distinct combination
+ * of all columns with a posting list of one or more TIDs; neighbouring rows
+ * may have equal keys (different INCLUDE columns, or comparator-equal keys of
+ * different bytes), then their TIDs ascend across the rows too.
+ *
+ * Positions inside a leaf are ordinals: `row` counts rows, `item` counts TIDs
+ * over the whole leaf in order.  A leaf built by HybLeafBuilder leaves
+ * hyb_leaf_hint_bytes() bytes free between pd_lower and pd_upper: one bit per
+ * item for killed-tuple hints (unlogged), which VACUUM turns into the logged
+ * tombstone bitmap by moving pd_lower over it (HYB_LEAF_TOMBSTONES).
+ */
+#ifndef HYB_LEAF_H
+#define HYB_LEAF_H
+
+#include "algo/frontcode.h"
+#include "algo/intseq.h"
+#include "page/page.h"
+
+#define HYB_LEAF_MAX_ITEMS	8192
+
+/* ---- building ---- */
+
+typedef struct HybLeafBuilder HybLeafBuilder;
+
+/*
+ * A finished leaf image, handed to the callback: `page` is a complete page
+ * image but for stamp and incarnation, which hyb_page_init's caller sets (the
+ * builder calls hyb_page_init itself with the given handle and stamp).
+ * `low` is the separator between the entry before it and its first entry:
+ * -infinity for the first leaf of a builder.  Key memory belongs to the
+ * builder and lives until the callback returns.
+ */
+typedef void (*HybLeafEmit) (void *arg, Page page, const HybPos *low,
+							 int nitems);
+
+/* In CurrentMemoryContext; one builder for a run of neighbouring leaves. */
+extern HybLeafBuilder *hyb_leaf_builder_create(const HybIndex *ix,
+											   uint64 stamp,
+											   HybLeafEmit emit, void *arg);
+
+/*
+ * Add the next entry in (key, TID) order; copies what it needs.  Emits leaves
+ * that are full.  vals has desc->natts columns.
+ */
+extern void hyb_leaf_builder_add(HybLeafBuilder *builder,
+								 const HybValue *vals,
+								 const ItemPointerData *tid);
+
+/* Emit what is left.  Returns leaves emitted in all. */
+extern int	hyb_leaf_builder_finish(HybLeafBuilder *builder);
+extern void hyb_leaf_builder_free(HybLeafBuilder *builder);
+
+/* ---- reading ---- */
+
+/* One stored column, as static/leaf_format.h describes it. */
+typedef struct HybLeafColumn
+{
+	uint8		encoding;		/* HybLeafEncoding */
+	uint8		null_mode;		/* HybLeafNulls, integer columns */
+	uint64		min;			/* least value, where nulls have a code */
+	uint64		null_code;
+	const uint8 *nulls;			/* bitmap, or NULL */
+	HybSeq		seq;			/* integers; heads of split strings */
+	HybSeqCursor seq_cursor;
+	const uint8 *prefix;		/* common to all strings */
+	uint32		prefix_len;
+	uint32		rest_len;		/* split strings: bytes after the prefix */
+	const uint8 *tails;			/* split strings */
+	HybFront	front;
+	HybFrontCursor cursor;		/* current string; buffers outlive the page */
+} HybLeafColumn;
+
+/*
+ * A leaf opened for reading; points into the page, which the caller keeps
+ * share-locked or owns a copy of.  Opening checks all bounds, so that later
+ * calls cannot run off the page whatever its bytes are.
+ */
+typedef struct HybLeaf
+{
+	const HybKeyDesc *desc;
+	const char *page;
+	Relation	rel;			/* for error messages */
+	BlockNumber blkno;
+	int			nrows;
+	int			nitems;
+	bool		unique_rows;	/* every row has one TID: item == row */
+	const uint8 *tombstones;	/* bitmap, or NULL */
+	uint32		content_len;	/* bytes of the page's content that are used */
+	HybLeafColumn *cols;		/* natts columns; allocated once per HybLeaf
+								 * and reused */
+	int			ncols_alloc;
+	HybSeq		row_starts;		/* unless unique_rows */
+	uint32		tid_factor;		/* see leaf_format.h */
+	uint64		tid_origin;
+	uint64		tid_span;
+	HybSeq		tids;			/* unless tid_ends is set */
+	const uint8 *tid_ends;		/* ends of the TID blocks, or NULL */
+	const uint8 *tid_data;		/* first TID block */
+	int			scratch_row;	/* row that scratch_vals holds, or -1 */
+	HybValue   *scratch_vals;
+} HybLeaf;
+
+/* Zero the struct first; reopening another page reuses its memory.  rel and
+ * blkno name the page in corruption errors. */
+extern void hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc,
+						  const char *page, Relation rel, BlockNumber blkno);
+extern void hyb_leaf_close(HybLeaf *leaf);
+
+/*
+ * All columns of a row.  Values point into the page or into the leaf's
+ * scratch, and hold until the next call for another row.  Reading rows in
+ * ascending order costs one decoding step a row.
+ */
+extern const HybValue *hyb_leaf_row(HybLeaf *leaf, int row);
+
+/* First item of a row; hyb_leaf_row_start(leaf, nrows) == nitems. */
+extern int	hyb_leaf_row_start(const HybLeaf *leaf, int row);
+extern int	hyb_leaf_row_of_item(const HybLeaf *leaf, int item);
+
+/* TIDs of items [item, item + n). */
+extern void hyb_leaf_tids(const HybLeaf *leaf, int item, int n,
+						  ItemPointerData *tids);
+
+/*
+ * The first item that lies above pos (for HYB_AT: that is at it or above it),
+ * nitems if none; *row gets its row (nrows if none).
+ */
+extern int	hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row);
+
+static inline bool
+hyb_leaf_is_tombstone(const HybLeaf *leaf, int item)
+{
+	return leaf->tombstones != NULL &&
+		(leaf->tombstones[item >> 3] & (1 << (item & 7))) != 0;
+}
+
+/* ---- hints and tombstones, on the page itself ---- */
+
+#define hyb_leaf_hint_bytes(nitems) (((nitems) + 7) / 8)
+
+/*
+ * Bitmap in the hole for killed-tuple hints, or NULL where there is none
+ * (already turned into tombstones).
+ */
+extern uint8 *hyb_leaf_hints(Page page);
+
+/*
+ * Make sure the page has a logged tombstone bitmap and set the given items in
+ * it; caller holds the page exclusively, inside a critical section, and logs
+ * the returned range plus pd_lower and the opaque.
+ */
+extern void hyb_leaf_set_tombstones(Page page, const int *items, int nitems,
+									uint16 *range_off, uint16 *range_len);
+
+/*
+ * Structural check of a leaf beyond hyb_leaf_open: row order, TID order,
+ * lengths.  Returns NULL, or what is wrong (palloc'd).
+ */
+extern char *hyb_leaf_verify(HybLeaf *leaf);
+
+#endif							/* HYB_LEAF_H */

@@ -1,0 +1,138 @@
+/*
+ * leaf_write.c
+ *		Writing a planned leaf to a page.
+ */
+#include "compat.h"
+
+#include "static/leaf_format.h"
+
+static uint8 *
+write_ints(HybLeafBuilder *b, const HybBuildColumn *col,
+		   const HybPlanColumn *plan, int nrows, uint8 *out)
+{
+	const uint64 *codes = col->ints;
+
+	*out++ = (uint8) (plan->encoding | (plan->null_mode << 4));
+	if (plan->encoding == HYB_LEAF_NULLS)
+		return out;
+	if (plan->null_mode != HYB_NULLS_NONE)
+		codes = hyb_leaf_null_codes(b, col, plan, nrows);
+	if (plan->null_mode == HYB_NULLS_BITMAP)
+	{
+		for (int i = 0; i < nrows; i++)
+		{
+			if (col->isnull[i])
+				out[i >> 3] |= 1 << (i & 7);
+		}
+		out += (nrows + 7) / 8;
+	}
+	else if (plan->null_mode != HYB_NULLS_NONE)
+	{
+		hyb_store64le(out, plan->min);
+		out += 8;
+		if (plan->null_mode == HYB_NULLS_HIGH)
+		{
+			hyb_store64le(out, plan->null_code);
+			out += 8;
+		}
+	}
+	return hyb_seq_write(&plan->seq, codes, nrows, out);
+}
+
+static uint8 *
+write_strings(HybLeafBuilder *b, const HybBuildColumn *col,
+			  const HybPlanColumn *plan, int nrows, uint8 *out)
+{
+	HybFrontInput in = {col->arena.data, col->off, col->len, col->lcp};
+
+	*out++ = plan->encoding;
+	out = hyb_varint_write(out, plan->prefix_len);
+	memcpy(out, col->arena.data + col->off[0], plan->prefix_len);
+	out += plan->prefix_len;
+	if (plan->encoding == HYB_LEAF_FRONT)
+		return hyb_front_write(&in, &col->code, nrows, &plan->front, out);
+	if (plan->encoding == HYB_LEAF_SPLIT)
+	{
+		uint32		head = Min(plan->rest_len, HYB_LEAF_SPLIT_HEAD);
+		uint32		tail = plan->rest_len - head;
+
+		out = hyb_varint_write(out, plan->rest_len);
+		out = hyb_seq_write(&plan->seq, hyb_leaf_heads(b, col, plan, nrows),
+							nrows, out);
+		for (int i = 0; i < nrows; i++, out += tail)
+			memcpy(out, col->arena.data + col->off[i] + plan->prefix_len + head,
+				   tail);
+	}
+	return out;
+}
+
+static uint8 *
+write_tids(HybLeafBuilder *b, const HybLeafPlan *plan, uint8 *out)
+{
+	int			n = plan->nitems;
+
+	hyb_store16(out, plan->tid_factor);
+	out += 2;
+	if (plan->flags & HYB_LEAF_TID_ROWS)
+	{
+		hyb_store64le(out, plan->tid_origin);
+		hyb_store64le(out + 8, plan->tid_span);
+		out += 16;
+	}
+	if (plan->flags & HYB_LEAF_TID_BLOCKS)
+	{
+		int			nblocks = (n - 1) / HYB_LEAF_TID_BLOCK + 1;
+		uint8	   *ends = out;
+		uint8	   *data = ends + 2 * nblocks;
+
+		out = data;
+		for (int k = 0; k < nblocks; k++)
+		{
+			HybSeqPlan	seq;
+			int			count;
+			const uint64 *v = hyb_leaf_plan_tid_block(b, plan, k, &seq, &count);
+
+			out = hyb_seq_write(&seq, v, count, out);
+			hyb_store16(ends + 2 * k, (uint32) (out - data));
+		}
+		return out;
+	}
+	hyb_leaf_tid_numbers(b, plan, 0, n, plan->tid_span);
+	return hyb_seq_write(&plan->tids, b->values2, n, out);
+}
+
+void
+hyb_leaf_write(HybLeafBuilder *b, const HybLeafPlan *plan)
+{
+	Page		page = (Page) b->page.data;
+	uint8	   *start;
+	uint8	   *out;
+
+	/* leaves the content zero, as packing wants it */
+	hyb_page_init(page, b->ix, HYB_PAGE_LEAF, 0, b->stamp);
+
+	start = out = (uint8 *) PageGetContents(page);
+	hyb_store16(out, plan->nrows);
+	hyb_store16(out + 2, plan->nitems);
+	out[4] = (uint8) b->desc->natts;
+	out[5] = (uint8) plan->flags;
+	out += HYB_LEAF_HEADER;
+	for (int i = 0; i < b->desc->natts; i++)
+	{
+		if (b->cols[i].is_int)
+			out = write_ints(b, &b->cols[i], &plan->cols[i], plan->nrows, out);
+		else
+			out = write_strings(b, &b->cols[i], &plan->cols[i], plan->nrows, out);
+	}
+	if ((plan->flags & HYB_LEAF_UNIQUE_ROWS) == 0)
+		out = hyb_seq_write(&plan->row_starts,
+							hyb_leaf_row_starts(b, plan->nrows),
+							plan->nrows, out);
+	out = write_tids(b, plan, out);
+
+	if (out - start != plan->size)
+		elog(ERROR, "hybrid leaf has %d bytes instead of %u",
+			 (int) (out - start), plan->size);
+	((PageHeader) page)->pd_lower = (LocationIndex) ((char *) out - (char *) page);
+	hyb_page_opaque(page)->count = plan->nitems;
+}

@@ -1,0 +1,339 @@
+/*
+ * update.c
+ *		Copy-on-write replacement of children in the static stage.
+ *
+ * A merge step changes the children of one level-1 node.  The node is packed
+ * anew, and so is each of its ancestors, up to a new root: the non-blocking
+ * variant of the merge of the Hybrid Index (Zhang et al., SIGMOD 2016, and
+ * Zhang's dissertation, chapter 8), in the manner of a copy-on-write B-tree.
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "static/update.h"
+#include "utils/rel.h"
+
+/* Blocks reserved beyond those that a step expects to need. */
+#define HYB_STEP_SPARE	4
+
+void
+hyb_child_list_add(HybChildList *list, const HybChild *child)
+{
+	HybChild   *copy;
+
+	if (list->n == list->alloc)
+	{
+		list->alloc = Max(64, list->alloc * 2);
+		if (list->children == NULL)
+			list->children = palloc(list->alloc * sizeof(HybChild));
+		else
+			list->children = repalloc(list->children,
+									  list->alloc * sizeof(HybChild));
+	}
+	copy = &list->children[list->n++];
+	*copy = *child;
+	if (child->low.len > 0)
+	{
+		uint8	   *key = palloc(child->low.len);
+
+		memcpy(key, child->low.key, child->low.len);
+		copy->low.key = key;
+	}
+	else
+		copy->low.key = NULL;
+}
+
+static void
+load_node(const HybIndex *ix, BlockNumber block, uint64 stamp, int level,
+		  HybPathNode *node)
+{
+	Buffer		buf = ReadBuffer(ix->rel, block);
+	Page		page = BufferGetPage(buf);
+	int			n;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (!hyb_page_check(ix, buf, HYB_PAGE_INNER, stamp) ||
+		hyb_page_opaque(page)->level != level)
+		hyb_corrupted(ix->rel, block, "This is not the internal node that its parent points to.");
+	node->block = block;
+	memset(&node->children, 0, sizeof(HybChildList));
+	n = hyb_inner_count(page);
+	for (int i = 0; i < n; i++)
+	{
+		HybChild	child;
+
+		hyb_inner_get(page, i, &child, ix->rel, block);
+		hyb_child_list_add(&node->children, &child);
+	}
+	if (n == 0)
+		hyb_corrupted(ix->rel, block, "An internal node has no children.");
+	UnlockReleaseBuffer(buf);
+}
+
+/* As hyb_inner_search, forward, on a copied node. */
+static int
+search_node(const HybKeyDesc *desc, const HybChildList *list,
+			const HybPos *pos)
+{
+	int			low = 0;
+	int			high = list->n - 1;
+
+	while (low < high)
+	{
+		int			mid = low + (high - low + 1) / 2;
+
+		if (hyb_pos_compare(desc, &list->children[mid].low, pos) <= 0)
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	return low;
+}
+
+void
+hyb_path_load(const HybIndex *ix, const HybVersion *version,
+			  const HybPos *pos, HybPath *path)
+{
+	HybChild	at;
+
+	memset(path, 0, sizeof(*path));
+	path->height = (int) version->height;
+	path->high.tie = HYB_AFTER;
+	if (path->height == 0)
+		return;
+	if (path->height > HYB_MAX_HEIGHT)
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO, "The tree's height is out of range.");
+
+	memset(&at, 0, sizeof(at));
+	at.block = version->root;
+	at.stamp = version->root_stamp;
+	at.low.tie = HYB_BEFORE;
+	if (path->height == 1)
+	{
+		path->nodes[0].block = InvalidBlockNumber;
+		hyb_child_list_add(&path->nodes[0].children, &at);
+		return;
+	}
+
+	for (int level = path->height - 1; level >= 1; level--)
+	{
+		HybPathNode *node = &path->nodes[level - 1];
+		HybChildList *list = &node->children;
+
+		CHECK_FOR_INTERRUPTS();
+		load_node(ix, at.block, at.stamp, level, node);
+		node->index = search_node(ix->desc, list, pos);
+		if (level > 1 && node->index + 1 < list->n)
+			path->high = list->children[node->index + 1].low;
+		at = list->children[node->index];
+	}
+}
+
+void
+hyb_step_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
+					int expected)
+{
+	memset(space, 0, sizeof(*space));
+	space->ix = ix;
+	space->stamp = stamp;
+	space->nreserved = hyb_space_reserve(ix, expected + HYB_STEP_SPARE,
+										 space->reserved);
+}
+
+void
+hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp)
+{
+	memset(space, 0, sizeof(*space));
+	space->ix = ix;
+	space->stamp = stamp;
+	space->bulk = true;
+}
+
+/*
+ * The index under construction is nobody else's, so no lock for extension is
+ * needed; its pages are logged when all are there.
+ */
+static BlockNumber
+bulk_write(HybStepSpace *space, const char *image)
+{
+	Buffer		buf = ReadBuffer(space->ix->rel, P_NEW);
+	BlockNumber block = BufferGetBlockNumber(buf);
+
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	memcpy(BufferGetPage(buf), image, BLCKSZ);
+	MarkBufferDirty(buf);
+	UnlockReleaseBuffer(buf);
+	return block;
+}
+
+BlockNumber
+hyb_step_write(HybStepSpace *space, const char *image)
+{
+	Buffer		buf = InvalidBuffer;
+	BlockNumber block = InvalidBlockNumber;
+	HybWalSet	set;
+
+	if (space->bulk)
+		return bulk_write(space, image);
+
+	while (!BufferIsValid(buf))
+	{
+		if (space->next == space->nreserved)
+		{
+			int			more = hyb_space_reserve(space->ix, HYB_STEP_SPARE,
+												 space->reserved + space->nreserved);
+
+			if (more == 0)
+				ereport(ERROR,
+						(errcode(ERRCODE_OBJECT_IN_USE),
+						 errmsg("could not find enough unpinned free blocks for a merge step of index \"%s\"",
+								RelationGetRelationName(space->ix->rel)),
+						 errhint("Retry when long-running index-only scans on the index have ended.")));
+			space->nreserved += more;
+		}
+		block = space->reserved[space->next++];
+		buf = hyb_space_open(space->ix, block);
+	}
+
+	hyb_wal_begin(&set, space->ix->rel);
+	START_CRIT_SECTION();
+	memcpy(BufferGetPage(buf), image, BLCKSZ);
+	hyb_wal_image(&set, buf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buf);
+
+	space->used[space->nused++] = block;
+	return block;
+}
+
+void
+hyb_step_retire(HybStepSpace *space, BlockNumber block)
+{
+	if (space->nretired >= HYB_MAX_PENDING)
+		elog(ERROR, "merge step retires too many blocks");
+	space->retired[space->nretired++] = block;
+}
+
+/*
+ * Pack a list of children into nodes of the given level; *nodes gets one
+ * child for each.  A run at the right edge of the tree is packed full, as
+ * ascending keys will not come back to it; elsewhere the nodes share evenly.
+ */
+static void
+pack_level(HybStepSpace *space, const HybChildList *list, int level,
+		   bool right_edge, const HybPos *low, HybChildList *nodes)
+{
+	Size		total = 0;
+	Size		target;
+	int			npages;
+	int			start = 0;
+	PGAlignedBlock image;
+
+	for (int i = 0; i < list->n; i++)
+		total += hyb_inner_child_size(&list->children[i]);
+	npages = (int) ((total + HYB_PAGE_CAPACITY - 1) / HYB_PAGE_CAPACITY);
+	target = right_edge || npages <= 1 ? HYB_PAGE_CAPACITY : total / npages;
+
+	while (start < list->n)
+	{
+		Size		size = 0;
+		int			end = start;
+		HybChild	node;
+
+		while (end < list->n)
+		{
+			Size		add = hyb_inner_child_size(&list->children[end]);
+
+			if (size + add > HYB_PAGE_CAPACITY || (end > start && size >= target))
+				break;
+			size += add;
+			end++;
+		}
+		hyb_page_init(image.data, space->ix, HYB_PAGE_INNER, level, space->stamp);
+		hyb_inner_fill(image.data, list->children + start, end - start);
+
+		node.block = hyb_step_write(space, image.data);
+		node.stamp = space->stamp;
+		node.low = start == 0 ? *low : list->children[start].low;
+		hyb_child_list_add(nodes, &node);
+		space->new_inner++;
+		start = end;
+	}
+}
+
+void
+hyb_tree_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
+				 HybChild *root, uint32 *height)
+{
+	HybPos		minus_infinity = {.tie = HYB_BEFORE};
+	HybChildList current = *list;
+	int			level = 1;
+	bool		left_edge = true;
+
+	for (int l = 1; l < path->height - 1; l++)
+		left_edge &= path->nodes[l].index == 0;
+
+	for (;;)
+	{
+		HybChildList nodes = {0};
+		bool		existing = level <= path->height - 1;
+		bool		has_parent = level < path->height - 1;
+		bool		right_edge = true;
+		HybPos		low = minus_infinity;
+
+		if (existing)
+		{
+			hyb_step_retire(space, path->nodes[level - 1].block);
+			space->old_inner++;
+		}
+		if (!has_parent && current.n <= 1)
+		{
+			/* the root itself, or what is left of it */
+			if (current.n == 0)
+			{
+				memset(root, 0, sizeof(*root));
+				root->block = InvalidBlockNumber;
+				*height = 0;
+			}
+			else
+			{
+				*root = current.children[0];
+				*height = level;
+			}
+			return;
+		}
+
+		if (current.n > 0 && left_edge)
+			current.children[0].low = minus_infinity;
+		for (int l = level; l < path->height - 1; l++)
+			right_edge &= path->nodes[l].index == path->nodes[l].children.n - 1;
+		if (has_parent)
+			low = path->nodes[level].children.children[path->nodes[level].index].low;
+		pack_level(space, &current, level, right_edge, &low, &nodes);
+
+		if (has_parent)
+		{
+			HybPathNode *parent = &path->nodes[level];
+			HybChildList merged = {0};
+
+			for (int i = 0; i < parent->children.n; i++)
+			{
+				if (i != parent->index)
+					hyb_child_list_add(&merged, &parent->children.children[i]);
+				else
+					for (int j = 0; j < nodes.n; j++)
+						hyb_child_list_add(&merged, &nodes.children[j]);
+			}
+			current = merged;
+
+			/* left_edge speaks of the ancestors above the level at hand */
+			left_edge = true;
+			for (int l = level + 1; l < path->height - 1; l++)
+				left_edge &= path->nodes[l].index == 0;
+		}
+		else
+			current = nodes;
+		level++;
+	}
+}

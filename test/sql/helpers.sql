@@ -1,0 +1,177 @@
+--
+-- Differential helpers, included by every regression test and by TAP tests.
+--
+-- hyb_same(query, paths) runs the query once by sequential scan and once by
+-- each of the given access paths, checks with EXPLAIN that the path was taken
+-- with a hybrid index (and no other), and compares the answers.  Paths:
+--
+--		index		plain index scan
+--		only		index-only scan
+--		bitmap		bitmap scan
+--		order		plain index scan that delivers the query's order
+--		order_only	index-only scan that delivers the query's order
+--		merge		merge join fed by index scans without a sort
+--		nest		nested loop with an inner index scan
+--
+-- Answers are compared as sequences for the order paths and as multisets
+-- otherwise.  A difference is reported as a warning and the result is false;
+-- a path not taken is an error.
+--
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS hybridindex;
+
+-- The answer as an array of row texts, under the given path ('seq': none of
+-- the index scans).  The settings end with the function.
+CREATE OR REPLACE FUNCTION hyb_rows(query text, path text,
+									OUT rows text[], OUT plan jsonb)
+LANGUAGE plpgsql
+SET enable_seqscan = on SET enable_indexscan = off
+SET enable_indexonlyscan = off SET enable_bitmapscan = off
+SET enable_sort = on SET enable_incremental_sort = off
+SET enable_hashjoin = on SET enable_mergejoin = on SET enable_nestloop = on
+SET enable_material = on SET enable_hashagg = on
+SET max_parallel_workers_per_gather = 0 SET jit = off
+AS $$
+DECLARE
+	p		json;
+BEGIN
+	IF path <> 'seq' THEN
+		PERFORM set_config('enable_seqscan', 'off', true);
+		IF path = 'bitmap' THEN
+			PERFORM set_config('enable_bitmapscan', 'on', true);
+		ELSE
+			PERFORM set_config('enable_indexscan', 'on', true);
+		END IF;
+		IF path IN ('only', 'order_only') THEN
+			PERFORM set_config('enable_indexonlyscan', 'on', true);
+		END IF;
+		IF path IN ('order', 'order_only', 'merge') THEN
+			PERFORM set_config('enable_sort', 'off', true);
+		END IF;
+		IF path = 'merge' THEN
+			PERFORM set_config('enable_hashjoin', 'off', true),
+					set_config('enable_nestloop', 'off', true),
+					set_config('enable_material', 'off', true);
+		END IF;
+		IF path = 'nest' THEN
+			PERFORM set_config('enable_hashjoin', 'off', true),
+					set_config('enable_mergejoin', 'off', true);
+		END IF;
+	END IF;
+	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO p;
+	plan := p::jsonb;
+	EXECUTE format('SELECT coalesce(array_agg(q::text), ''{}'') FROM (%s) q',
+				   query) INTO rows;
+END $$;
+
+-- Is there a plan node of this type?
+CREATE OR REPLACE FUNCTION hyb_plan_has(plan jsonb, node text)
+RETURNS boolean LANGUAGE sql AS $$
+	SELECT jsonb_path_exists(plan, '$.** ? (@."Node Type" == $n)',
+							 jsonb_build_object('n', node))
+$$;
+
+-- Raise an error unless the plan takes the path with hybrid indexes only.
+CREATE OR REPLACE FUNCTION hyb_assert_path(query text, plan jsonb, path text)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	node	text := CASE path WHEN 'only' THEN 'Index Only Scan'
+							  WHEN 'order_only' THEN 'Index Only Scan'
+							  WHEN 'bitmap' THEN 'Bitmap Index Scan'
+							  ELSE 'Index Scan' END;
+	other	text;
+BEGIN
+	IF NOT hyb_plan_has(plan, node) OR
+		(path = 'merge' AND NOT hyb_plan_has(plan, 'Merge Join')) OR
+		(path = 'nest' AND NOT hyb_plan_has(plan, 'Nested Loop')) OR
+		(path LIKE 'order%' AND hyb_plan_has(plan, 'Sort')) OR
+		(path = 'merge' AND hyb_plan_has(plan, 'Sort'))
+	THEN
+		RAISE EXCEPTION 'path "%" not taken by: %', path, query
+			USING DETAIL = jsonb_pretty(plan);
+	END IF;
+	SELECT string_agg(i.name #>> '{}', ', ') INTO other
+	FROM jsonb_path_query(plan, '$.**."Index Name"') i(name)
+	WHERE NOT EXISTS (SELECT FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+					  WHERE c.relname = i.name #>> '{}' AND c.relkind = 'i'
+						AND a.amname = 'hybrid');
+	IF other IS NOT NULL THEN
+		RAISE EXCEPTION 'other index % used by: %', other, query;
+	END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION hyb_same(query text,
+									paths text DEFAULT 'index bitmap')
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	want	text[];
+	want_s	text[];
+	got		record;
+	path	text;
+	ok		boolean := true;
+BEGIN
+	want := (hyb_rows(query, 'seq')).rows;
+	want_s := array(SELECT unnest(want) COLLATE "C" ORDER BY 1);
+	FOREACH path IN ARRAY string_to_array(paths, ' ')
+	LOOP
+		got := hyb_rows(query, path);
+		PERFORM hyb_assert_path(query, got.plan, path);
+		CONTINUE WHEN got.rows = want;
+		IF path NOT LIKE 'order%' THEN
+			CONTINUE WHEN want_s =
+				array(SELECT unnest(got.rows) COLLATE "C" ORDER BY 1);
+		END IF;
+		ok := false;
+		RAISE WARNING 'path "%" differs: %', path, query
+			USING DETAIL = format('%s rows instead of %s, missing %s, extra %s',
+								  cardinality(got.rows), cardinality(want),
+								  (array(SELECT unnest(want) EXCEPT ALL
+										 SELECT unnest(got.rows)))[1:3],
+								  (array(SELECT unnest(got.rows) EXCEPT ALL
+										 SELECT unnest(want)))[1:3]);
+	END LOOP;
+	RETURN ok;
+END $$;
+
+-- The error a statement raises: "SQLSTATE message / detail / hint".
+CREATE OR REPLACE FUNCTION hyb_error(stmt text)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	state	text;
+	msg		text;
+	detail	text;
+	hint	text;
+BEGIN
+	EXECUTE stmt;
+	RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, msg = MESSAGE_TEXT,
+		detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+	RETURN concat_ws(' / ', state || ' ' || msg,
+					 nullif(detail, ''), nullif(hint, ''));
+END $$;
+
+-- hybrid_index_check on every hybrid index of a table: true, or its error.
+CREATE OR REPLACE FUNCTION hyb_check(tab regclass, heapall boolean DEFAULT true)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM hybrid_index_check(i.indexrelid::regclass, heapall)
+	FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+		JOIN pg_am a ON a.oid = c.relam
+	WHERE i.indrelid = tab AND a.amname = 'hybrid';
+	RETURN true;
+END $$;
+
+-- Wait until no other session of this database holds back what VACUUM may
+-- remove (autovacuum's ANALYZE, say).
+CREATE OR REPLACE FUNCTION hyb_quiet()
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. 300 LOOP
+		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
+							  WHERE datname = current_database()
+								AND pid <> pg_backend_pid()
+								AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL));
+		PERFORM pg_sleep(0.1), pg_stat_clear_snapshot();
+	END LOOP;
+END $$;
