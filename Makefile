@@ -2,22 +2,38 @@
 #
 #   make && make install
 #   make installcheck        regression and isolation tests, running server
-#   make prove_installcheck  TAP tests, own clusters
+#   make prove_installcheck  TAP tests, which start their own servers: not as root
 
 EXTENSION = hybridindex
 MODULE_big = hybridindex
-DATA = $(wildcard hybridindex--*.sql)
-OBJS = $(patsubst %.c,%.o,$(wildcard src/*/*.c))
+DATA = $(notdir $(wildcard $(srcdir)/hybridindex--*.sql))
+OBJS = $(patsubst $(srcdir)/%.c,%.o,$(wildcard $(srcdir)/src/*/*.c))
 
-REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
-REGRESS_OPTS = --inputdir=.
-ISOLATION = $(patsubst specs/%.spec,%,$(sort $(wildcard specs/*.spec)))
-ISOLATION_OPTS = --inputdir=.
-TAP_TESTS = 1
+REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql)))
+ISOLATION = $(patsubst $(srcdir)/specs/%.spec,%,$(sort $(wildcard $(srcdir)/specs/*.spec)))
+ISOLATION_OPTS = --load-extension=hybridindex
 
 PG_CPPFLAGS = -I$(srcdir)/src
-PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -std=gnu99
+PG_CFLAGS = -std=gnu99 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
+	-Wno-missing-field-initializers
+EXTRA_CLEAN = tmp_check
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# any header may matter to any object; a build takes seconds
+$(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h)
+ifdef VPATH
+$(shell mkdir -p $(sort $(dir $(OBJS))))
+endif
+
+# PGXS would run TAP_TESTS in installcheck; unlike the rest they cannot run as
+# root, nor against a server that runs already.
+.PHONY: prove_installcheck
+prove_installcheck:
+	rm -rf '$(CURDIR)/tmp_check'
+	cd $(srcdir) && TESTDIR='$(CURDIR)' PATH="$(bindir):$$PATH" PGPORT='6$(DEF_PGPORT)' \
+		PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
+		prove -I $(top_srcdir)/src/test/perl -I . $(PROVE_FLAGS) \
+		$(or $(PROVE_TESTS),$(sort $(wildcard t/*.pl)))

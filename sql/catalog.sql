@@ -49,7 +49,7 @@ SELECT pg_get_indexdef('ct_i'::regclass);
 
 -- a family of one's own: wrong members are told
 CREATE OPERATOR FAMILY ct_fam USING hybrid;
-SELECT hyb_error(s) FROM unnest(array[
+SELECT regexp_replace(hyb_error(s), '[0-9]+$', 'N') FROM unnest(array[
 	'ALTER OPERATOR FAMILY ct_fam USING hybrid ADD OPERATOR 6 = (int4, int4)',
 	'ALTER OPERATOR FAMILY ct_fam USING hybrid ADD FUNCTION 9 (int4, int4) btint4cmp(int4, int4)']) s;
 CREATE OPERATOR CLASS ct_ops FOR TYPE int4 USING hybrid FAMILY ct_fam AS

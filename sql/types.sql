@@ -41,7 +41,10 @@ BEGIN
 		gt := CASE opr.s WHEN 5 THEN opr.op ELSE gt END;
 		FOREACH val IN ARRAY vals
 		LOOP
-			IF NOT hyb_same(format('SELECT v FROM types_t WHERE v %s %L::%s',
+			-- (version 15 knows "v = true" as an index condition for btree
+			-- only, and makes it of every comparison with a constant)
+			IF NOT hyb_same(format(CASE WHEN typ = 'bool' THEN 'SELECT v FROM types_t WHERE v %s (SELECT %L::%s)'
+								   ELSE 'SELECT v FROM types_t WHERE v %s %L::%s' END,
 								   opr.op, val, typ), paths) THEN
 				bad := bad + 1;
 			END IF;

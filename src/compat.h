@@ -105,4 +105,14 @@ typedef Oid HybFileNumber;
 #define HYB_HAVE_COMPARE_TYPES
 #endif
 
+/* old_snapshot_threshold, gone in 17; needs utils/snapmgr.h */
+#if PG_VERSION_NUM < 170000
+#define HYB_SNAPSHOTS_EXPIRE() OldSnapshotThresholdActive()
+#define HYB_TEST_FOR_OLD_SNAPSHOT(snapshot, rel, page) \
+	TestForOldSnapshot((snapshot), (rel), (page))
+#else
+#define HYB_SNAPSHOTS_EXPIRE() false
+#define HYB_TEST_FOR_OLD_SNAPSHOT(snapshot, rel, page) ((void) 0)
+#endif
+
 #endif							/* HYB_COMPAT_H */

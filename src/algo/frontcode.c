@@ -413,14 +413,16 @@ static inline int
 compare_rest(const HybFront *front, const Entry *e, const uint8_t *target,
 			 uint32_t target_len, bool end_high, uint32_t *m)
 {
+	HybHuffReader r;
 	uint32_t	pos = 0;
 
+	hyb_huff_reader_init(&r, e->rest, e->rest_len);
 	for (;;)
 	{
 		int			c;
 
 		if (front->coded)
-			c = hyb_huff_next(&front->huff, e->rest, e->rest_len, &pos);
+			c = hyb_huff_next(&front->huff, &r);
 		else
 			c = pos < e->rest_len ? e->rest[pos++] : -1;
 

@@ -188,6 +188,30 @@ hyb_huff_encode(const HybHuffEncoder *enc, const uint8_t *s, uint32_t n,
 	return out;
 }
 
+/* Length << 8 | byte for each string of `bits` bits; 0 where no code ends. */
+static void
+fill_table(const HybHuffDecoder *dec, uint16_t *table, unsigned bits)
+{
+	unsigned	at = 0;
+	unsigned	index = 0;
+
+	for (unsigned l = dec->minlen; l <= dec->maxlen && l <= bits; l++)
+	{
+		unsigned	step = 1u << (bits - l);
+		unsigned	limit = dec->limit[l] >> (HYB_HUFF_MAXLEN - bits);
+
+		while (at < limit)
+		{
+			uint16_t	entry = (uint16_t) ((l << 8) | dec->symbols[index++]);
+
+			for (unsigned i = 0; i < step; i++)
+				table[at++] = entry;
+		}
+	}
+	while (at < (1u << bits))
+		table[at++] = 0;
+}
+
 const uint8_t *
 hyb_huff_open(HybHuffDecoder *dec, const uint8_t *p, const uint8_t *end)
 {
@@ -220,29 +244,14 @@ hyb_huff_open(HybHuffDecoder *dec, const uint8_t *p, const uint8_t *end)
 		return NULL;
 	dec->symbols = p;
 	dec->nsymbols = index;
+	fill_table(dec, dec->quick, HYB_HUFF_SHORT);
 	return p + index;
 }
 
 void
 hyb_huff_fill_table(const HybHuffDecoder *dec, uint16_t *table)
 {
-	unsigned	at = 0;
-	unsigned	index = 0;
-
-	for (unsigned l = dec->minlen; l <= dec->maxlen; l++)
-	{
-		unsigned	step = 1u << (HYB_HUFF_MAXLEN - l);
-
-		while (at < dec->limit[l])
-		{
-			uint16_t	entry = (uint16_t) ((l << 8) | dec->symbols[index++]);
-
-			for (unsigned i = 0; i < step; i++)
-				table[at++] = entry;
-		}
-	}
-	while (at < HYB_HUFF_TABLE)
-		table[at++] = 0;
+	fill_table(dec, table, HYB_HUFF_MAXLEN);
 }
 
 uint32_t
@@ -255,9 +264,12 @@ hyb_huff_decode(const HybHuffDecoder *dec, const uint16_t *table,
 
 	if (table == NULL)
 	{
+		HybHuffReader r;
+
+		hyb_huff_reader_init(&r, p, n);
 		while (k < max)
 		{
-			int			c = hyb_huff_next(dec, p, n, &pos);
+			int			c = hyb_huff_next(dec, &r);
 
 			if (c < 0)
 				break;

@@ -19,6 +19,9 @@
 #define HYB_HUFF_MAXLEN		11
 #define HYB_HUFF_TABLE		(1 << HYB_HUFF_MAXLEN)
 
+/* Codes up to this length are looked up, others searched by length. */
+#define HYB_HUFF_SHORT		6
+
 typedef struct HybHuffEncoder
 {
 	uint8_t		len[256];		/* 0: byte does not occur */
@@ -36,6 +39,8 @@ typedef struct HybHuffDecoder
 	int16_t		offset[HYB_HUFF_MAXLEN + 1];
 	const uint8_t *symbols;
 	unsigned	nsymbols;
+	/* by the next HYB_HUFF_SHORT bits: length << 8 | byte, 0: longer code */
+	uint16_t	quick[1 << HYB_HUFF_SHORT];
 } HybHuffDecoder;
 
 /*
@@ -79,31 +84,65 @@ extern uint32_t hyb_huff_decode(const HybHuffDecoder *dec,
 
 extern void hyb_huff_fill_table(const HybHuffDecoder *dec, uint16_t *table);
 
-/*
- * The next byte of a coded string of n bytes at p, from bit *pos, which is
- * advanced; -1 at the end of the string.
- */
-static inline int
-hyb_huff_next(const HybHuffDecoder *dec, const uint8_t *p, uint32_t n,
-			  uint32_t *pos)
+/* Reads a coded string byte by byte. */
+typedef struct HybHuffReader
 {
+	const uint8_t *p;
+	uint32_t	end;			/* in bits, as pos */
+	uint32_t	pos;
+	uint64_t	word;			/* the bits from pos on, left-aligned */
+	unsigned	avail;			/* how many of them are in word */
+} HybHuffReader;
+
+static inline void
+hyb_huff_reader_init(HybHuffReader *r, const uint8_t *p, uint32_t n)
+{
+	r->p = p;
+	r->end = 8 * n;
+	r->pos = 0;
+	r->word = 0;
+	r->avail = 0;
+}
+
+/* The next byte, or -1 at the end of the string. */
+static inline int
+hyb_huff_next(const HybHuffDecoder *dec, HybHuffReader *r)
+{
+	unsigned	quick;
 	unsigned	window;
 	unsigned	len;
+	int			c;
 
-	if (*pos >= 8 * n)
-		return -1;
-	window = (unsigned) ((hyb_load64be(p + (*pos >> 3)) << (*pos & 7)) >>
-						 (64 - HYB_HUFF_MAXLEN));
-	for (len = dec->minlen; window >= dec->limit[len]; len++)
+	if (r->avail < HYB_HUFF_MAXLEN)
 	{
-		if (len == dec->maxlen)
+		if (r->pos >= r->end)
 			return -1;
+		r->word = hyb_load64be(r->p + (r->pos >> 3)) << (r->pos & 7);
+		r->avail = 64 - (r->pos & 7);
 	}
-	*pos += len;
-	if (*pos > 8 * n)
+	quick = dec->quick[r->word >> (64 - HYB_HUFF_SHORT)];
+	if (quick != 0)
+	{
+		len = quick >> 8;
+		c = (int) (quick & 0xFF);
+	}
+	else
+	{
+		window = (unsigned) (r->word >> (64 - HYB_HUFF_MAXLEN));
+		len = HYB_HUFF_SHORT + 1;
+		while (len <= dec->maxlen && window >= dec->limit[len])
+			len++;
+		if (len > dec->maxlen)
+			return -1;
+		c = dec->symbols[(int) (window >> (HYB_HUFF_MAXLEN - len)) +
+						 dec->offset[len]];
+	}
+	r->pos += len;
+	if (r->pos > r->end)
 		return -1;
-	return dec->symbols[(int) (window >> (HYB_HUFF_MAXLEN - len)) +
-						dec->offset[len]];
+	r->word <<= len;
+	r->avail -= len;
+	return c;
 }
 
 #endif							/* HYB_HUFFMAN_H */

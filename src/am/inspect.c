@@ -12,6 +12,7 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "dynamic/delta.h"
+#include "dynamic/progress.h"
 #include "funcapi.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
@@ -220,7 +221,11 @@ count_dynamic(HybIndex *ix)
 
 	do
 	{
-		hyb_version_capture(ix, version);
+		HybMetaPage *meta;
+		Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+
+		hyb_version_from_meta(meta, version);
+		UnlockReleaseBuffer(metabuf);
 		n = 0;
 		if (count_generation(ix, &version->active, NULL, copy, &n) &&
 			count_generation(ix, &version->frozen, &version->watermark,
@@ -313,23 +318,23 @@ Datum
 hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	HybMergeProgress *list = NULL;
-	int			n;
 
 	InitMaterializedSRF(fcinfo, 0);
-	n = hyb_merge_progress_list(&list);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < HYB_PROGRESS_ENTRIES; i++)
 	{
+		HybProgress progress;
 		Datum		values[7];
 		bool		nulls[7] = {0};
 
-		values[0] = ObjectIdGetDatum(list[i].dbid);
-		values[1] = ObjectIdGetDatum(list[i].relid);
-		values[2] = Int32GetDatum(list[i].pid);
-		values[3] = Int64GetDatum((int64) list[i].entries_total);
-		values[4] = Int64GetDatum((int64) list[i].entries_done);
-		values[5] = Int64GetDatum((int64) list[i].steps);
-		values[6] = TimestampTzGetDatum(list[i].started);
+		if (!hyb_progress_read(i, &progress))
+			continue;
+		values[0] = ObjectIdGetDatum(progress.dbid);
+		values[1] = ObjectIdGetDatum(progress.relid);
+		values[2] = Int32GetDatum(progress.pid);
+		values[3] = Int64GetDatum((int64) progress.entries_total);
+		values[4] = Int64GetDatum((int64) progress.entries_done);
+		values[5] = Int64GetDatum((int64) progress.steps);
+		values[6] = TimestampTzGetDatum(progress.started);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

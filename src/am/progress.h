@@ -2,8 +2,8 @@
  * progress.h
  *		Phases of CREATE INDEX, for pg_stat_progress_create_index.
  */
-#ifndef HYB_PROGRESS_H
-#define HYB_PROGRESS_H
+#ifndef HYB_BUILD_PROGRESS_H
+#define HYB_BUILD_PROGRESS_H
 
 #include "commands/progress.h"
 
@@ -14,4 +14,4 @@
 #define HYB_PHASE_WRITE			4	/* building and writing leaves */
 #define HYB_PHASE_FINISH		5	/* internal nodes, metapage, logging */
 
-#endif							/* HYB_PROGRESS_H */
+#endif							/* HYB_BUILD_PROGRESS_H */

@@ -2,8 +2,8 @@
  * scan.c
  *		The index scan functions of the access method.
  *
- * A scan is a sequence of ranges (scan_keys.c), each read in batches
- * (scan_batch.c).  The current batch is an array of items with an index; a
+ * A scan is a sequence of ranges (scan_keys.c, scan_range.c), each read in
+ * batches (scan_batch.c).  The current batch is an array of items with an index; a
  * step off either end starts a batch at that edge, in the direction of the
  * step, so that turning round in the middle needs nothing else.
  *
@@ -23,6 +23,7 @@
 
 #include "access/relscan.h"
 #include "access/tableam.h"
+#include "access/tupmacs.h"
 #include "am/scan.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
@@ -133,6 +134,91 @@ hyb_amendscan(IndexScanDesc scan)
 	scan->opaque = NULL;
 }
 
+/* ---- index tuples ---- */
+
+/*
+ * Prepare for forming index tuples.  Where all columns have a fixed length,
+ * rows without NULLs differ in their values only: the tuple is made once, and
+ * then only filled in.
+ */
+static void
+init_tuple(HybScan *so)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	Size		off = 0;
+
+	so->tuple_context = AllocSetContextCreate(so->context,
+											  "hybrid scan tuple",
+											  ALLOCSET_SMALL_SIZES);
+	so->tuple_values = palloc(desc->natts * sizeof(Datum));
+	so->tuple_isnull = palloc(desc->natts * sizeof(bool));
+	so->tuple_offsets = palloc(desc->natts * sizeof(uint16));
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+
+		if (col->attlen <= 0)
+			return;
+		off = att_align_nominal(off, col->attalign);
+		so->tuple_offsets[i] = off;
+		off += col->attlen;
+	}
+	off = MAXALIGN(off + MAXALIGN(sizeof(IndexTupleData)));
+	if (off > INDEX_SIZE_MASK)
+		return;
+	so->fixed_tuple = palloc0(off);
+	so->fixed_tuple->t_info = off;
+}
+
+/*
+ * Form the index tuple of the current item.  It lives until the next one is
+ * formed.
+ */
+static void
+form_tuple(HybScan *so, const HybScanItem *item)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	const HybValue *vals = hyb_batch_values(so, so->batch, item);
+	IndexTuple	fixed = so->fixed_tuple;
+	MemoryContext old;
+
+	MemoryContextReset(so->tuple_context);
+	old = MemoryContextSwitchTo(so->tuple_context);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		so->tuple_isnull[i] = vals[i].isnull;
+		if (vals[i].isnull)
+		{
+			so->tuple_values[i] = (Datum) 0;
+			fixed = NULL;
+		}
+		else
+			so->tuple_values[i] = hyb_value_decode(&desc->cols[i], &vals[i]);
+	}
+
+	if (fixed != NULL)
+	{
+		char	   *data = (char *) fixed + MAXALIGN(sizeof(IndexTupleData));
+
+		for (int i = 0; i < desc->natts; i++)
+		{
+			const HybColumn *col = &desc->cols[i];
+			char	   *dst = data + so->tuple_offsets[i];
+
+			if (col->attbyval)
+				store_att_byval(dst, so->tuple_values[i], col->attlen);
+			else
+				memcpy(dst, DatumGetPointer(so->tuple_values[i]), col->attlen);
+		}
+		so->scan->xs_itup = fixed;
+	}
+	else
+		so->scan->xs_itup = index_form_tuple(so->scan->xs_itupdesc,
+											 so->tuple_values,
+											 so->tuple_isnull);
+	MemoryContextSwitchTo(old);
+}
+
 /* ---- moving from batch to batch ---- */
 
 static void
@@ -190,15 +276,7 @@ start_scan(HybScan *so, bool forward)
 												   "hybrid scan filters",
 												   ALLOCSET_SMALL_SIZES);
 	if (scan->xs_want_itup && so->tuple_context == NULL)
-	{
-		HybKeyDesc *desc = so->ix->desc;
-
-		so->tuple_context = AllocSetContextCreate(so->context,
-												  "hybrid scan tuple",
-												  ALLOCSET_SMALL_SIZES);
-		so->tuple_values = palloc(desc->natts * sizeof(Datum));
-		so->tuple_isnull = palloc(desc->natts * sizeof(bool));
-	}
+		init_tuple(so);
 
 	hyb_scan_arrays_first(so, forward);
 	begin_range(so);
@@ -260,30 +338,6 @@ reload_at_item(HybScan *so, bool forward)
 }
 
 /* ---- returning items ---- */
-
-/*
- * Form the index tuple of the current item.  It lives until the next one is
- * formed.
- */
-static void
-form_tuple(HybScan *so, const HybScanItem *item)
-{
-	HybKeyDesc *desc = so->ix->desc;
-	const HybValue *vals = hyb_batch_values(so, so->batch, item);
-	MemoryContext old;
-
-	MemoryContextReset(so->tuple_context);
-	old = MemoryContextSwitchTo(so->tuple_context);
-	for (int i = 0; i < desc->natts; i++)
-	{
-		so->tuple_isnull[i] = vals[i].isnull;
-		so->tuple_values[i] = vals[i].isnull ? (Datum) 0 :
-			hyb_value_decode(&desc->cols[i], &vals[i]);
-	}
-	so->scan->xs_itup = index_form_tuple(so->scan->xs_itupdesc,
-										 so->tuple_values, so->tuple_isnull);
-	MemoryContextSwitchTo(old);
-}
 
 typedef enum HybReturn
 {

@@ -1,7 +1,7 @@
 /*
  * scan.h
- *		State of an index scan, private to scan.c, scan_keys.c and
- *		scan_batch.c.
+ *		State of an index scan, private to scan.c, scan_keys.c, scan_range.c
+ *		and scan_batch.c.
  *
  * The scan keys become a range [start, end) of the index, or several when
  * equality arrays are among them, and filters for what the range does not
@@ -226,9 +226,11 @@ typedef struct HybScan
 	bool		has_dead;
 	HybValue   *vals;			/* a row split into columns */
 
-	/* the index tuple last formed */
+	/* forming index tuples */
 	Datum	   *tuple_values;
 	bool	   *tuple_isnull;
+	uint16	   *tuple_offsets;	/* of columns in fixed_tuple's data */
+	IndexTuple	fixed_tuple;	/* NULL unless all columns have fixed length */
 
 	/* mark */
 	bool		marked;
@@ -239,6 +241,8 @@ typedef struct HybScan
 
 /* scan_keys.c */
 extern void hyb_scan_preprocess(HybScan *so);
+
+/* scan_range.c */
 extern void hyb_scan_arrays_first(HybScan *so, bool forward);
 extern bool hyb_scan_arrays_next(HybScan *so, bool forward);
 extern void hyb_scan_arrays_save(const HybScan *so, int *elems);

@@ -27,6 +27,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 /* Dynamic entries that one batch takes at most. */
 #define DYN_LIMIT_MAX		1024
@@ -334,6 +335,7 @@ load_static(HybScan *so, HybScanBatch *batch, const HybPos *pos, bool forward,
 		return false;
 
 	page = BufferGetPage(descent->buf);
+	HYB_TEST_FOR_OLD_SNAPSHOT(so->scan->xs_snapshot, so->ix->rel, page);
 	hyb_leaf_open(leaf, desc, page, so->ix->rel, descent->block);
 	if (forward)
 	{
@@ -595,6 +597,21 @@ merge_parts(HybScan *so, HybScanBatch *batch)
 }
 
 /*
+ * With old_snapshot_threshold, VACUUM may have removed entries that the
+ * scan's snapshot should see.  It changes the metapage when it has.
+ */
+static void
+check_old_snapshot(HybScan *so)
+{
+	Buffer		buf = ReadBuffer(so->ix->rel, HYB_METAPAGE_BLKNO);
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	HYB_TEST_FOR_OLD_SNAPSHOT(so->scan->xs_snapshot, so->ix->rel,
+							  BufferGetPage(buf));
+	UnlockReleaseBuffer(buf);
+}
+
+/*
  * Load so->batch with the entries that come next, in scan direction, after
  * so->from.  The batch may turn out empty though the range is not exhausted.
  * Called in so->context, which the reusable buffers are allocated in.
@@ -646,6 +663,8 @@ hyb_batch_load(HybScan *so, bool forward)
 							  so->point_hash, &batch->dyn))
 			break;
 	}
+	if (unlikely(HYB_SNAPSHOTS_EXPIRE()))
+		check_old_snapshot(so);
 	so->dyn_limit = Min(so->dyn_limit * 4, DYN_LIMIT_MAX);
 
 	if (!batch->dyn.complete && batch->dyn.nitems > 0)

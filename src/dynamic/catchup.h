@@ -54,6 +54,9 @@ extern HybStage *hyb_stage_of(const HybSharedSlot *shared);
 /* Free both trees.  Locked exclusively, arena attached. */
 extern void hyb_stage_clear(HybStage *stage, HybArena *arena);
 
+/* Memory of both trees. */
+extern uint64 hyb_stage_bytes(const HybStage *stage);
+
 /* A stage made ready for reading. */
 typedef struct HybStageAccess
 {
@@ -67,8 +70,23 @@ typedef enum HybStageResult
 {
 	HYB_STAGE_READY,			/* caught up */
 	HYB_STAGE_STALE,			/* the version is no longer current */
-	HYB_STAGE_MEMORY			/* no memory; internal */
+	HYB_STAGE_MEMORY			/* no memory; more chunks must be reserved;
+								 * hyb_stage_open does not return this */
 } HybStageResult;
+
+/*
+ * Are the wanted trees (HYB_FETCH_*) there, and up to date?  The stage is
+ * locked, at least shared.
+ */
+extern bool hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access,
+								   const HybVersion *version, int want);
+
+/*
+ * Bring the wanted trees up to date, as far as the pocket reaches.  The stage
+ * is locked exclusively.
+ */
+extern HybStageResult hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access,
+										 const HybVersion *version, int want);
 
 /*
  * Catch the trees in `want` (HYB_FETCH_*) up with the log as it is now, and
@@ -88,7 +106,10 @@ extern void hyb_stage_apply(HybIndex *ix, const HybVersion *version);
 /* This backend's own trees of an index, freed. */
 extern void hyb_stage_drop_private(HybSlot *s);
 
-/* The slot's lock, unless the caller holds it already (see catchup.c). */
+/*
+ * Lock a slot; an error if the caller holds the lock, which only a comparison
+ * function that reads its own index can bring about.
+ */
 extern void hyb_stage_lock(HybIndex *ix, HybSharedSlot *shared, LWLockMode mode);
 
 #endif							/* HYB_CATCHUP_H */

@@ -12,6 +12,7 @@
  */
 #include "compat.h"
 
+#include "access/xact.h"
 #include "common/hashfn.h"
 #include "dynamic/catchup.h"
 #include "miscadmin.h"
@@ -138,12 +139,18 @@ lookup(const HybSlotKey *key)
 	return NULL;
 }
 
+/*
+ * Refer to another shared slot, or to none.  What the old one said of new
+ * versions and appends the new one has not heard of.
+ */
 static void
 refer(HybSlot *s, HybSharedSlot *shared)
 {
 	s->shared = shared;
-	s->shared_serial = pg_atomic_read_u64(&shared->serial);
+	s->shared_serial = shared != NULL ? pg_atomic_read_u64(&shared->serial) : 0;
 	s->version_valid = false;
+	if (s->stage != NULL)
+		s->stage->synced[HYB_ACTIVE] = false;
 }
 
 bool
@@ -155,8 +162,7 @@ hyb_slot_find(HybSlot *s)
 		return true;
 	if (s->shared != NULL)
 	{
-		s->shared = NULL;
-		s->version_valid = false;
+		refer(s, NULL);
 		s->seen_creations = 0;
 	}
 	if (s->is_temp ||
@@ -240,7 +246,7 @@ claim_slot(void)
 			LWLockConditionalAcquire(&hyb_control->slots[i].lock, LW_EXCLUSIVE))
 			return &hyb_control->slots[i];
 
-	while ((slot = oldest_slot(tried, DT_NOEND, false)) != NULL)
+	while ((slot = oldest_slot(tried, PG_INT64_MAX, false)) != NULL)
 	{
 		if (LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
 		{
@@ -415,8 +421,8 @@ hyb_slots_version_changed(const HybSlotKey *key, const HybMetaPage *meta)
 				tree->generation != meta->frozen.number &&
 				tree->generation < meta->active.number)
 			{
-				slot->tree_bytes -= (uint64) tree->nchunks * HYB_CHUNK_SIZE;
 				hyb_tree_free(tree, &hyb_shared_arena);
+				slot->tree_bytes = hyb_stage_bytes(hyb_stage_of(slot));
 			}
 		}
 		LWLockRelease(&slot->lock);

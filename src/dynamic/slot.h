@@ -10,9 +10,9 @@
 #ifndef HYB_SLOT_H
 #define HYB_SLOT_H
 
+#include "access/xlog.h"
 #include "dynamic/dynamic.h"
 #include "dynamic/shared.h"
-#include "storage/procarray.h"
 
 struct HybStage;
 struct HybArena;
@@ -99,12 +99,12 @@ extern void hyb_slot_publish(HybSlot *s, uint64 generation, int lane,
 
 /* Where the shared slot says that a lane ends; 0: it has heard of nothing. */
 static inline uint64
-hyb_slot_appended(const HybSharedSlot *shared, uint64 generation, int lane)
+hyb_slot_appended(HybSharedSlot *shared, uint64 generation, int lane)
 {
-	if (pg_atomic_read_u64(&unconstify(HybSharedSlot *, shared)->appended_gen) != generation)
+	if (pg_atomic_read_u64(&shared->appended_gen) != generation)
 		return 0;
 	pg_read_barrier();
-	return pg_atomic_read_u64(&unconstify(HybSharedSlot *, shared)->appended[lane]);
+	return pg_atomic_read_u64(&shared->appended[lane]);
 }
 
 /* Note that the trees are in use. */

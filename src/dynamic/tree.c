@@ -15,6 +15,7 @@
 #include "compat.h"
 
 #include "dynamic/tree.h"
+#include "port/pg_bswap.h"
 #include "storage/itemptr.h"
 
 #define HYB_NODE_SIZE		512

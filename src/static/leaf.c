@@ -14,6 +14,7 @@ leaf_alloc(HybLeaf *leaf, const HybKeyDesc *desc)
 {
 	if (leaf->cols != NULL)
 		hyb_leaf_close(leaf);
+	leaf->context = CurrentMemoryContext;
 	leaf->cols = palloc0(sizeof(HybLeafColumn) * desc->natts);
 	leaf->scratch_vals = palloc0(sizeof(HybValue) * desc->natts);
 	leaf->ncols_alloc = desc->natts;
@@ -21,15 +22,16 @@ leaf_alloc(HybLeaf *leaf, const HybKeyDesc *desc)
 
 /* Buffers of a string column; they are kept for the next page. */
 static inline void
-need_buffer(HybLeafColumn *col, bool table)
+need_buffer(const HybLeaf *leaf, HybLeafColumn *col, bool table)
 {
 	if (unlikely(col->cursor.buf == NULL))
 	{
-		col->cursor.buf = palloc(STRING_BUFFER);
+		col->cursor.buf = MemoryContextAlloc(leaf->context, STRING_BUFFER);
 		col->cursor.cap = STRING_BUFFER;
 	}
 	if (unlikely(table && col->cursor.table == NULL))
-		col->cursor.table = palloc(sizeof(uint16) * HYB_HUFF_TABLE);
+		col->cursor.table = MemoryContextAlloc(leaf->context,
+											   sizeof(uint16) * HYB_HUFF_TABLE);
 }
 
 static const uint8 *
@@ -70,8 +72,11 @@ open_int(HybLeafColumn *col, int nrows, const uint8 *p, const uint8 *end)
 }
 
 static const uint8 *
-open_string(HybLeafColumn *col, int nrows, const uint8 *p, const uint8 *end)
+open_string(const HybLeaf *leaf, HybLeafColumn *col, const uint8 *p,
+			const uint8 *end)
 {
+	int			nrows = leaf->nrows;
+
 	p = hyb_varint_read(p, end, &col->prefix_len);
 	if (p == NULL || end - p < col->prefix_len ||
 		col->prefix_len > STRING_BUFFER)
@@ -89,7 +94,7 @@ open_string(HybLeafColumn *col, int nrows, const uint8 *p, const uint8 *end)
 		p = hyb_front_open(&col->front, nrows, p, end);
 		if (p == NULL)
 			return NULL;
-		need_buffer(col, col->front.coded);
+		need_buffer(leaf, col, col->front.coded);
 		hyb_front_cursor_reset(&col->front, &col->cursor);
 		return p;
 	}
@@ -110,7 +115,7 @@ open_string(HybLeafColumn *col, int nrows, const uint8 *p, const uint8 *end)
 			return NULL;
 		p += len;
 	}
-	need_buffer(col, false);
+	need_buffer(leaf, col, false);
 	memcpy(col->cursor.buf, col->prefix, col->prefix_len);
 	return p;
 }
@@ -182,7 +187,7 @@ hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc, const char *page,
 				  col->encoding > HYB_LEAF_SPLIT))
 			p = NULL;
 		else if (!is_int)
-			p = open_string(col, leaf->nrows, p, end);
+			p = open_string(leaf, col, p, end);
 		if (p == NULL)
 			hyb_corrupted(rel, blkno, "A leaf column is malformed or too long.");
 	}

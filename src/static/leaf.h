@@ -93,6 +93,7 @@ typedef struct HybLeaf
 	HybLeafColumn *cols;		/* natts columns; allocated once per HybLeaf
 								 * and reused */
 	int			ncols_alloc;
+	MemoryContext context;		/* of the first open; all memory is there */
 	HybSeq		row_starts;		/* unless unique_rows */
 	uint32		tid_factor;		/* see leaf_format.h */
 	uint64		tid_origin;
@@ -112,8 +113,8 @@ extern void hyb_leaf_close(HybLeaf *leaf);
 
 /*
  * All columns of a row.  Values point into the page or into the leaf's
- * scratch, and hold until the next call for another row.  Reading rows in
- * ascending order costs one decoding step a row.
+ * buffers, and hold until the next call for another row or hyb_leaf_search.
+ * Reading rows in ascending order costs one decoding step a row.
  */
 extern const HybValue *hyb_leaf_row(HybLeaf *leaf, int row);
 

@@ -37,6 +37,8 @@ narrow_by_values(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
 	int			upper_lo;
 	int			upper_hi = hi;
 
+	/* moves the column's string buffer away from that row */
+	leaf->scratch_row = -1;
 	while (lo < hi)
 	{
 		int			mid = (lo + hi) / 2;
@@ -312,24 +314,28 @@ narrow(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
 		narrow_by_values(leaf, i, val, range);
 }
 
-/* First row above a position of raw bytes, taken as BEFORE or AFTER. */
+/*
+ * First row above a position of raw bytes, taken as BEFORE or AFTER.  Such
+ * positions are separators, mostly this leaf's own fences: the first and the
+ * last row are tried first.
+ */
 static int
 raw_bound(HybLeaf *leaf, const HybPos *pos, HybTie tie)
 {
 	HybPos		bound = *pos;
 	int			lo = 0;
 	int			hi = leaf->nrows;
-	int			mid = 0;		/* a fence of this leaf lies below row 0 */
 
 	bound.tie = tie;
-	while (lo < hi)
+	for (int probe = 0; lo < hi; probe++)
 	{
-		if (hyb_pos_compare_values(leaf->desc, hyb_leaf_row(leaf, mid), NULL,
+		int			row = probe == 0 ? 0 : probe == 1 ? hi - 1 : (lo + hi) / 2;
+
+		if (hyb_pos_compare_values(leaf->desc, hyb_leaf_row(leaf, row), NULL,
 								   &bound, NULL) < 0)
-			lo = mid + 1;
+			lo = row + 1;
 		else
-			hi = mid;
-		mid = (lo + hi) / 2;
+			hi = row;
 	}
 	return lo;
 }

@@ -1,0 +1,274 @@
+/*
+ * scan_range.c
+ *		The ranges that a scan reads, one after the other; and its filters.
+ *
+ * An array with equality is an odometer wheel: its elements are visited in
+ * index order, the last column's fastest, and each setting is a range of its
+ * own.  So the output as a whole is ordered, in both directions.
+ */
+#include "compat.h"
+
+#include "am/scan.h"
+#include "utils/memutils.h"
+
+static void
+set_pos(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
+{
+	Assert(key->len <= PG_UINT16_MAX);
+	pos->key = key->data;
+	pos->len = key->len;
+	pos->ncols = ncols;
+	pos->tie = tie;
+	ItemPointerSetInvalid(&pos->tid);
+}
+
+/*
+ * Set start and end from the prefix columns, at the arrays' current elements,
+ * and from the range column.
+ */
+static void
+build_range(HybScan *so)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	HybBuf	   *key = &so->prefix_key;
+	int			n = so->nprefix;
+
+	key->len = 0;
+	for (int i = 0; i < n; i++)
+	{
+		const HybScanPrefix *prefix = &so->prefix[i];
+
+		if (prefix->array != NULL)
+		{
+			const HybScanElement *elem = &prefix->array->elems[prefix->elem];
+
+			hyb_buf_append(key, prefix->array->bytes.data + elem->off,
+						   elem->len);
+		}
+		else
+			hyb_buf_append(key, so->constants.data + prefix->value.off,
+						   prefix->value.len);
+	}
+	set_pos(&so->start, key, n, HYB_BEFORE);
+	set_pos(&so->end, key, n, HYB_AFTER);
+
+	if (so->has_range)
+	{
+		const HybColumn *col = &desc->cols[n];
+		const HybScanColumn *sc = &so->columns[n];
+
+		if (sc->has_lower || col->nulls_first)
+		{
+			so->start_key.len = 0;
+			hyb_buf_append(&so->start_key, key->data, key->len);
+			if (sc->has_lower)
+				hyb_buf_append(&so->start_key,
+							   so->constants.data + sc->lower.off,
+							   sc->lower.len);
+			else
+				hyb_key_encode_column(col, (Datum) 0, true, &so->start_key);
+			set_pos(&so->start, &so->start_key, n + 1,
+					sc->has_lower && !sc->lower_strict ? HYB_BEFORE : HYB_AFTER);
+		}
+		if (sc->has_upper || !col->nulls_first)
+		{
+			so->end_key.len = 0;
+			hyb_buf_append(&so->end_key, key->data, key->len);
+			if (sc->has_upper)
+				hyb_buf_append(&so->end_key,
+							   so->constants.data + sc->upper.off,
+							   sc->upper.len);
+			else
+				hyb_key_encode_column(col, (Datum) 0, true, &so->end_key);
+			set_pos(&so->end, &so->end_key, n + 1,
+					sc->has_upper && !sc->upper_strict ? HYB_AFTER : HYB_BEFORE);
+		}
+	}
+
+	so->point_hash = 0;
+	if (so->point)
+	{
+		if (hyb_key_split(desc, so->end.key, so->end.len, desc->nkeys,
+						  so->end_vals) == 0)
+			elog(ERROR, "malformed scan bound");
+		if (desc->exact)
+			so->point_hash = hyb_key_hash(key->data, key->len);
+	}
+}
+
+/* ---- arrays ---- */
+
+/* Start with the first setting of the arrays (backward: the last). */
+void
+hyb_scan_arrays_first(HybScan *so, bool forward)
+{
+	if (so->narrays > 0)
+	{
+		for (int i = 0; i < so->nprefix; i++)
+		{
+			HybScanPrefix *prefix = &so->prefix[i];
+
+			if (prefix->array != NULL)
+				prefix->elem = forward ? 0 : prefix->array->nelems - 1;
+		}
+	}
+	build_range(so);
+}
+
+/*
+ * Go on to the next setting of the arrays (backward: the previous one).
+ * Returns false, nothing changed, if there is none.
+ */
+bool
+hyb_scan_arrays_next(HybScan *so, bool forward)
+{
+	int			i;
+
+	if (so->narrays == 0)
+		return false;
+	for (i = so->nprefix - 1; i >= 0; i--)
+	{
+		HybScanPrefix *prefix = &so->prefix[i];
+
+		if (prefix->array == NULL)
+			continue;
+		if (forward ? prefix->elem + 1 < prefix->array->nelems :
+			prefix->elem > 0)
+		{
+			prefix->elem += forward ? 1 : -1;
+			break;
+		}
+	}
+	if (i < 0)
+		return false;
+	for (i++; i < so->nprefix; i++)
+	{
+		HybScanPrefix *prefix = &so->prefix[i];
+
+		if (prefix->array != NULL)
+			prefix->elem = forward ? 0 : prefix->array->nelems - 1;
+	}
+	build_range(so);
+	return true;
+}
+
+/* Elements of the current setting; `elems` has one place per key column. */
+void
+hyb_scan_arrays_save(const HybScan *so, int *elems)
+{
+	if (so->narrays == 0)
+		return;
+	for (int i = 0; i < so->nprefix; i++)
+		elems[i] = so->prefix[i].elem;
+}
+
+void
+hyb_scan_arrays_restore(HybScan *so, const int *elems)
+{
+	bool		changed = false;
+
+	if (so->narrays == 0)
+		return;
+	for (int i = 0; i < so->nprefix; i++)
+	{
+		changed |= so->prefix[i].elem != elems[i];
+		so->prefix[i].elem = elems[i];
+	}
+	if (changed)
+		build_range(so);
+}
+
+/* ---- filters ---- */
+
+static bool
+array_contains(const HybColumn *col, const HybScanArray *array,
+			   const HybValue *val)
+{
+	int			low = 0;
+	int			high = array->nelems - 1;
+
+	while (low <= high)
+	{
+		int			mid = low + (high - low) / 2;
+		int			cmp = hyb_value_compare(col, val, &array->elems[mid].val);
+
+		if (cmp == 0)
+			return true;
+		if (cmp < 0)
+			high = mid - 1;
+		else
+			low = mid + 1;
+	}
+	return false;
+}
+
+static bool
+function_filter(HybScan *so, const HybColumn *col, const HybFilter *filter,
+				const HybValue *val)
+{
+	ScanKey		key = filter->key;
+	MemoryContext old = MemoryContextSwitchTo(so->filter_context);
+	Datum		value = hyb_value_decode(col, val);
+	bool		pass = false;
+
+	if (filter->kind == HYB_FILTER_FUNCTION)
+		pass = DatumGetBool(FunctionCall2Coll(&key->sk_func,
+											  key->sk_collation,
+											  value, key->sk_argument));
+	for (int i = 0; i < filter->nelems && !pass; i++)
+		pass = DatumGetBool(FunctionCall2Coll(&key->sk_func,
+											  key->sk_collation,
+											  value, filter->elems[i]));
+	MemoryContextSwitchTo(old);
+	return pass;
+}
+
+/* Does a row within the range satisfy the keys? */
+bool
+hyb_scan_filter(HybScan *so, const HybValue *vals)
+{
+	for (int i = 0; i < so->nfilters; i++)
+	{
+		const HybFilter *filter = &so->filters[i];
+		const HybColumn *col = &so->ix->desc->cols[filter->column];
+		const HybValue *val = &vals[filter->column];
+		bool		pass = false;
+
+		if (val->isnull || filter->kind == HYB_FILTER_NULL)
+		{
+			if (val->isnull && filter->kind == HYB_FILTER_NULL)
+				continue;
+			return false;
+		}
+		switch (filter->kind)
+		{
+			case HYB_FILTER_NULL:
+				break;
+			case HYB_FILTER_NOT_NULL:
+				pass = true;
+				break;
+			case HYB_FILTER_LOWER:
+				pass = hyb_value_compare(col, val, &filter->val) >= 0;
+				break;
+			case HYB_FILTER_LOWER_STRICT:
+				pass = hyb_value_compare(col, val, &filter->val) > 0;
+				break;
+			case HYB_FILTER_UPPER:
+				pass = hyb_value_compare(col, val, &filter->val) <= 0;
+				break;
+			case HYB_FILTER_UPPER_STRICT:
+				pass = hyb_value_compare(col, val, &filter->val) < 0;
+				break;
+			case HYB_FILTER_ARRAY:
+				pass = array_contains(col, filter->array, val);
+				break;
+			case HYB_FILTER_FUNCTION:
+			case HYB_FILTER_FUNCTION_ARRAY:
+				pass = function_filter(so, col, filter, val);
+				break;
+		}
+		if (!pass)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,394 @@
+/*
+ * catchup.c
+ *		Bringing the trees up to date with the log.
+ *
+ * The log is the truth; a tree is what part of it has been read.  Per lane it
+ * remembers the place in the log up to which it has read (applied), advanced
+ * entry by entry, so an error between two entries loses nothing.  This one
+ * mechanism serves ordinary inserts, first access after a restart, eviction,
+ * and replay on a standby.
+ *
+ * How does a reader know that there is nothing to catch up with?
+ *
+ * On a primary, the shared slot says where each lane ends (appended): it is
+ * written with the content lock of the lane's tail page held, by appenders
+ * after they append and by readers who followed the lane to its end.  An
+ * appender that finds no slot says nothing; but a slot is made before its
+ * maker reads the pages, so what such an appender wrote is read then (see
+ * slot.c).  Once all lanes have been followed to their ends (synced), applied
+ * = appended for all lanes means that the tree has every entry whose append
+ * was over before the comparison.
+ *
+ * Without a shared slot, and in recovery, where nobody announces anything,
+ * the reader looks at the tail pages themselves.
+ *
+ * Freezing closes the tail pages under their content locks and then switches
+ * the metapage, all with the metapage locked.  A tree of the old generation
+ * goes on as the frozen one from its applied places; since no page of that
+ * generation is appended to after the switch, it is complete when all lanes
+ * have been followed to their ends once more.
+ *
+ * VACUUM flags entries on the page first, and then in the trees that it finds
+ * (fetch.c).  Reading the page and entering into the tree happen under one
+ * exclusive hold of the slot's lock, so VACUUM comes either before the page
+ * is read or after the entry is in the tree.  Trees that VACUUM cannot find,
+ * those of a standby and of other backends, are begun anew when the
+ * metapage's vacuum counter has changed: before it changes no line pointer of
+ * a removed entry is used again.
+ *
+ * Memory: trees take chunks from the backend's pocket.  When that is empty
+ * the slot is unlocked, more is reserved, and work goes on from the applied
+ * places; that also bounds how long the lock is held.
+ */
+#include "compat.h"
+
+#include "dynamic/catchup.h"
+#include "dynamic/delta.h"
+#include "page/meta.h"
+#include "utils/rel.h"
+
+HybStage *
+hyb_stage_of(const HybSharedSlot *shared)
+{
+	return (HybStage *) hyb_arena_stages() + (shared - hyb_control->slots);
+}
+
+static void
+reset_tree(HybStage *stage, HybArena *arena, int which, uint64 generation)
+{
+	hyb_tree_free(&stage->trees[which], arena);
+	stage->trees[which].generation = generation;
+	memset(stage->applied[which], 0, sizeof(stage->applied[which]));
+	stage->synced[which] = false;
+}
+
+void
+hyb_stage_clear(HybStage *stage, HybArena *arena)
+{
+	reset_tree(stage, arena, HYB_FROZEN, 0);
+	reset_tree(stage, arena, HYB_ACTIVE, 0);
+}
+
+uint64
+hyb_stage_bytes(const HybStage *stage)
+{
+	return (uint64) (stage->trees[HYB_FROZEN].nchunks +
+					 stage->trees[HYB_ACTIVE].nchunks) * HYB_CHUNK_SIZE;
+}
+
+/* ---- is there anything to do? ---- */
+
+/* Does the slot tell where the lanes of the active generation end? */
+static inline bool
+announced(const HybStageAccess *access)
+{
+	return access->s->shared != NULL && !access->s->key.in_recovery;
+}
+
+/* Is VACUUM unaware of this stage? */
+static inline bool
+hidden_from_vacuum(const HybStageAccess *access)
+{
+	return access->shared == NULL || access->s->key.in_recovery;
+}
+
+static uint64
+generation_of(const HybVersion *version, int which)
+{
+	return which == HYB_ACTIVE ? version->active.number : version->frozen.number;
+}
+
+/* Do the pages themselves say that the active tree has all of them? */
+static bool
+tails_unchanged(HybIndex *ix, HybStageAccess *access,
+				const HybVersion *version)
+{
+	for (int lane = 0; lane < HYB_LANES; lane++)
+	{
+		uint64		applied = access->stage->applied[HYB_ACTIVE][lane];
+		Buffer		buf;
+		bool		same;
+
+		if (applied == 0)
+		{
+			if (BlockNumberIsValid(version->active.head[lane]))
+				return false;
+			continue;
+		}
+		buf = ReadBuffer(ix->rel, hyb_lane_end_block(applied));
+		LockBuffer(buf, BUFFER_LOCK_SHARE);
+		same = hyb_page_check(ix, buf, HYB_PAGE_DELTA, version->active.number) &&
+			hyb_page_opaque(BufferGetPage(buf))->link == InvalidBlockNumber &&
+			((PageHeader) BufferGetPage(buf))->pd_lower == hyb_lane_end_offset(applied);
+		UnlockReleaseBuffer(buf);
+		if (!same)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Are the wanted trees there, and up to date?  The stage is locked, at least
+ * shared.
+ */
+bool
+hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
+			 int want)
+{
+	const HybStage *stage = access->stage;
+
+	if (hidden_from_vacuum(access) &&
+		stage->vacuum_counter < version->vacuum_counter)
+		return false;
+	if ((want & HYB_FETCH_FROZEN) &&
+		(stage->trees[HYB_FROZEN].generation != version->frozen.number ||
+		 !stage->synced[HYB_FROZEN]))
+		return false;
+	if (want & HYB_FETCH_ACTIVE)
+	{
+		if (stage->trees[HYB_ACTIVE].generation != version->active.number ||
+			!stage->synced[HYB_ACTIVE])
+			return false;
+		if (!announced(access))
+			return tails_unchanged(ix, access, version);
+		for (int lane = 0; lane < HYB_LANES; lane++)
+			if (hyb_slot_appended(access->s->shared, version->active.number, lane) !=
+				stage->applied[HYB_ACTIVE][lane])
+				return false;
+
+		/* was it this index's slot that we looked at?  If locked it was. */
+		pg_read_barrier();
+		return access->shared != NULL || hyb_slot_valid(access->s);
+	}
+	return true;
+}
+
+/* ---- doing it ---- */
+
+/*
+ * Make the stage's trees those of the version's generations, emptied where
+ * need be.  Returns false if the version is older than the stage.
+ */
+static bool
+turn_generations(HybStageAccess *access, const HybVersion *version)
+{
+	HybStage   *stage = access->stage;
+	HybArena   *arena = access->arena;
+	HybTree    *active = &stage->trees[HYB_ACTIVE];
+	HybTree    *frozen = &stage->trees[HYB_FROZEN];
+
+	if (hidden_from_vacuum(access) &&
+		stage->vacuum_counter < version->vacuum_counter)
+	{
+		hyb_stage_clear(stage, arena);
+		stage->vacuum_counter = version->vacuum_counter;
+	}
+	if (active->generation > version->active.number)
+		return false;
+
+	if (active->generation != version->active.number)
+	{
+		if (active->generation != 0 &&
+			active->generation == version->frozen.number)
+		{
+			/* its entries stay where they are; what is missing follows */
+			hyb_tree_free(frozen, arena);
+			*frozen = *active;
+			memcpy(stage->applied[HYB_FROZEN], stage->applied[HYB_ACTIVE],
+				   sizeof(stage->applied[HYB_FROZEN]));
+			stage->synced[HYB_FROZEN] = false;
+			memset(active, 0, sizeof(*active));
+		}
+		reset_tree(stage, arena, HYB_ACTIVE, version->active.number);
+	}
+	if (frozen->generation != version->frozen.number)
+		reset_tree(stage, arena, HYB_FROZEN, version->frozen.number);
+	return true;
+}
+
+/*
+ * First pages of the lanes.  Those of a frozen generation are in its version;
+ * an active one may have got more lanes since the version was captured.  The
+ * metapage is asked if there is a lane to begin with.  Returns false if the
+ * generation is no longer the active one.
+ */
+static bool
+lane_heads(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
+		   int which, BlockNumber *heads)
+{
+	const HybStage *stage = access->stage;
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	bool		needed = false;
+	bool		active;
+
+	if (which == HYB_FROZEN || !announced(access))
+	{
+		memcpy(heads, which == HYB_FROZEN ? version->frozen.head : version->active.head,
+			   HYB_LANES * sizeof(BlockNumber));
+		return true;
+	}
+
+	for (int lane = 0; lane < HYB_LANES; lane++)
+	{
+		heads[lane] = InvalidBlockNumber;
+		if (stage->applied[which][lane] == 0 &&
+			(!stage->synced[which] ||
+			 hyb_slot_appended(access->s->shared, version->active.number, lane) != 0))
+			needed = true;
+	}
+	if (!needed)
+		return true;
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	active = meta->active.number == version->active.number;
+	memcpy(heads, meta->active.head, HYB_LANES * sizeof(BlockNumber));
+	UnlockReleaseBuffer(metabuf);
+	return active;
+}
+
+/*
+ * A delta page, copied so that entries can be compared with no page locked.
+ * Returns false if the page is no longer one of the generation.  Tells the
+ * slot if this is where the lane ends.
+ */
+static bool
+copy_page(HybIndex *ix, HybStageAccess *access, uint64 generation, int which,
+		  int lane, BlockNumber block, uint16 from, char *copy)
+{
+	Buffer		buf = ReadBuffer(ix->rel, block);
+	Page		page = BufferGetPage(buf);
+	uint16		lower;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, generation))
+	{
+		UnlockReleaseBuffer(buf);
+		return false;
+	}
+	lower = ((PageHeader) page)->pd_lower;
+	if (from > lower)
+		hyb_corrupted(ix->rel, block, "A delta page has become shorter.");
+	memcpy(copy, page, SizeOfPageHeaderData);
+	memcpy(copy + from, page + from, lower - from);
+	memcpy(PageGetSpecialPointer((Page) copy), hyb_page_opaque(page),
+		   sizeof(HybPageOpaque));
+	if (which == HYB_ACTIVE && announced(access) &&
+		hyb_page_opaque(page)->link == InvalidBlockNumber)
+		hyb_slot_publish(access->s, generation, lane,
+						 hyb_lane_end(block, lower));
+	UnlockReleaseBuffer(buf);
+	return true;
+}
+
+/*
+ * Follow one lane to its end.
+ */
+static HybStageResult
+catch_up_lane(HybIndex *ix, HybStageAccess *access, int which, int lane,
+			  BlockNumber head, BlockNumber *stale)
+{
+	HybStage   *stage = access->stage;
+	HybTree    *tree = &stage->trees[which];
+	uint64	   *applied = &stage->applied[which][lane];
+	const HybKeyDesc *desc = ix->desc;
+	PGAlignedBlock copy;
+	bool		anew = *applied == 0;
+
+	if (anew)
+	{
+		if (!BlockNumberIsValid(head))
+			return HYB_STAGE_READY;
+		*applied = hyb_lane_end(head, MAXALIGN(SizeOfPageHeaderData));
+	}
+
+	for (;;)
+	{
+		BlockNumber block = hyb_lane_end_block(*applied);
+		uint16		next = hyb_lane_end_offset(*applied);
+		uint16		offset;
+		HybDeltaEntry header;
+		const uint8 *entry;
+		BlockNumber link;
+
+		if (!copy_page(ix, access, tree->generation, which, lane, block, next,
+					   copy.data))
+		{
+			*stale = block;
+			return HYB_STAGE_STALE;
+		}
+		link = hyb_page_opaque((Page) copy.data)->link;
+		if (anew && lane == 0 && link != InvalidBlockNumber)
+			stage->rebuilds++;
+		anew = false;
+
+		while (hyb_delta_next((Page) copy.data, ix->rel, block, &next, &offset,
+							  &header, &entry))
+		{
+			uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
+			uint32		keylen = len;
+
+			if ((header.len_flags & HYB_DELTA_DEAD) == 0)
+			{
+				if (desc->natts > desc->nkeys)
+				{
+					keylen = hyb_key_length(desc, entry, len);
+					if (keylen == 0)
+						hyb_corrupted(ix->rel, block,
+									  "An entry of a delta page is malformed.");
+				}
+				if (!hyb_tree_insert(tree, access->arena, desc, entry, len,
+									 keylen, &header.tid, block, offset,
+									 desc->exact ? hyb_key_hash(entry, keylen) : 0))
+					return HYB_STAGE_MEMORY;
+			}
+			*applied = hyb_lane_end(block, next);
+		}
+		if (link == InvalidBlockNumber)
+			return HYB_STAGE_READY;
+		*applied = hyb_lane_end(link, MAXALIGN(SizeOfPageHeaderData));
+	}
+}
+
+/*
+ * Bring the wanted trees up to date, as far as the pocket reaches.  The stage
+ * is locked exclusively.
+ */
+HybStageResult
+hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
+		 int want)
+{
+	HybStage   *stage = access->stage;
+	HybStageResult result = HYB_STAGE_READY;
+	BlockNumber stale = InvalidBlockNumber;
+
+	if (!turn_generations(access, version))
+		return HYB_STAGE_STALE;
+
+	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
+	{
+		BlockNumber heads[HYB_LANES];
+
+		if ((want & (1 << which)) == 0 || generation_of(version, which) == 0 ||
+			(which == HYB_FROZEN && stage->synced[which]))
+			continue;
+		if (ix->desc->exact)
+			hyb_tree_bloom_grow(&stage->trees[which], access->arena);
+		if (!lane_heads(ix, access, version, which, heads))
+			result = HYB_STAGE_STALE;
+		for (int lane = 0; lane < HYB_LANES && result == HYB_STAGE_READY; lane++)
+			result = catch_up_lane(ix, access, which, lane, heads[lane], &stale);
+		if (result != HYB_STAGE_READY)
+			break;
+		stage->synced[which] = true;
+		if (ix->desc->exact)
+			hyb_tree_bloom_grow(&stage->trees[which], access->arena);
+	}
+	if (access->shared != NULL)
+		access->shared->tree_bytes = hyb_stage_bytes(stage);
+
+	/* Pages are only used for something else after a change of version. */
+	if (BlockNumberIsValid(stale) && hyb_version_is_current(ix, version))
+		hyb_corrupted(ix->rel, stale,
+					  "This is not the delta page that the log points to.");
+	return result;
+}

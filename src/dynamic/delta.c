@@ -1,0 +1,297 @@
+/*
+ * delta.c
+ *		The delta log: appending entries, and walking the entries of a page.
+ *
+ * Each lane of the active generation is a chain of pages, of which only the
+ * last, the tail, takes entries.  A page is its lane's tail exactly if it has
+ * no successor (link) and is not closed.  Both are checked with the page
+ * locked exclusively, together with kind and generation number, so it does
+ * not matter that the place where a backend looks first is only a hint: a
+ * page with this generation's number that is neither linked nor closed is
+ * what entries must go to, since freezing a generation closes all its tails
+ * before the next one begins.
+ *
+ * Backends start with the lane that they used last, at first lane 0, and go
+ * to the next one when its tail is locked by another.  Another lane is opened
+ * only when all open ones are busy, so without contention the log is one run
+ * in order of insertion.
+ *
+ * When a tail is full, the metapage is locked, and one record changes it, the
+ * old tail's link, the new page and the free list.  That is the only time
+ * that an insert touches the metapage.
+ */
+#include "compat.h"
+
+#include "dynamic/delta.h"
+#include "dynamic/slot.h"
+#include "miscadmin.h"
+#include "page/meta.h"
+#include "page/space.h"
+#include "utils/rel.h"
+
+#define HYB_DELTA_FIRST	MAXALIGN(SizeOfPageHeaderData)
+
+/* An entry to append. */
+typedef struct Append
+{
+	const uint8 *entry;
+	uint32		len;
+	ItemPointerData tid;
+} Append;
+
+bool
+hyb_delta_next(Page page, Relation rel, BlockNumber blkno, uint16 *next_off,
+			   uint16 *entry_off, HybDeltaEntry *header, const uint8 **entry)
+{
+	uint16		lower = ((PageHeader) page)->pd_lower;
+	uint16		off = *next_off == 0 ? HYB_DELTA_FIRST : *next_off;
+	uint32		len;
+
+	if (off >= lower)
+	{
+		*next_off = off;
+		return false;
+	}
+	if (lower > BLCKSZ - MAXALIGN(sizeof(HybPageOpaque)) ||
+		off < HYB_DELTA_FIRST || off + HYB_DELTA_HEADER > lower)
+		hyb_corrupted(rel, blkno, "The entries of a delta page do not end where the page does.");
+	memcpy(header, (char *) page + off, HYB_DELTA_HEADER);
+	len = header->len_flags & HYB_DELTA_LEN_MASK;
+	if (len == 0 || len > HYB_MAX_ENTRY_SIZE ||
+		off + HYB_DELTA_HEADER + len > lower)
+		hyb_corrupted(rel, blkno, "An entry of a delta page has a wrong length.");
+	*entry_off = off;
+	*entry = (const uint8 *) page + off + HYB_DELTA_HEADER;
+	*next_off = off + HYB_DELTA_HEADER + len;
+	return true;
+}
+
+/* ---- appending ---- */
+
+static void
+load_hints(HybIndex *ix, HybSlot *s)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+
+	s->hint_generation = meta->active.number;
+	memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
+	UnlockReleaseBuffer(metabuf);
+}
+
+static inline bool
+has_room(Page page, const Append *append)
+{
+	return ((PageHeader) page)->pd_lower + HYB_DELTA_HEADER + append->len <=
+		((PageHeader) page)->pd_upper;
+}
+
+/* Write the entry behind the others; returns the new pd_lower. */
+static inline uint16
+put_entry(Page page, const Append *append)
+{
+	PageHeader	ph = (PageHeader) page;
+	HybDeltaEntry header;
+
+	header.len_flags = append->len;
+	header.tid = append->tid;
+	memcpy((char *) page + ph->pd_lower, &header, HYB_DELTA_HEADER);
+	memcpy((char *) page + ph->pd_lower + HYB_DELTA_HEADER, append->entry,
+		   append->len);
+	ph->pd_lower += HYB_DELTA_HEADER + append->len;
+	hyb_page_opaque(page)->count++;
+	return ph->pd_lower;
+}
+
+/*
+ * Append to a tail page with room, locked exclusively, and let go of it.
+ *
+ * The shared slot is looked for before the change, with the page locked, and
+ * told of it before the page is unlocked; nothing in between can fail, as
+ * nothing may after the WAL record.
+ */
+static void
+append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
+			   Buffer buf, const Append *append)
+{
+	Page		page = BufferGetPage(buf);
+	uint16		from = ((PageHeader) page)->pd_lower;
+	uint16		lower;
+	HybWalSet	set;
+
+	(void) hyb_slot_find(s);
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	lower = put_entry(page, append);
+	hyb_wal_lower(&set, buf);
+	hyb_wal_range(&set, buf, from, lower - from);
+	hyb_wal_range(&set, buf, (char *) &hyb_page_opaque(page)->count - (char *) page,
+				  sizeof(uint32));
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	hyb_slot_publish(s, generation, lane,
+					 hyb_lane_end(BufferGetBlockNumber(buf), lower));
+	UnlockReleaseBuffer(buf);
+}
+
+/*
+ * Append with the metapage locked: the lane has no page yet, or its tail is
+ * full or closed (a freeze that a crash cut short).  Returns true if a page
+ * was filled.
+ */
+static bool
+append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const Append *append)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	uint64		generation = meta->active.number;
+	BlockNumber old_block = meta->active.tail[lane];
+	BlockNumber new_block;
+	Buffer		old = InvalidBuffer;
+	uint16		lower;
+	HybSpaceTake take;
+	HybWalSet	set;
+
+	if (BlockNumberIsValid(old_block))
+	{
+		old = ReadBuffer(ix->rel, old_block);
+		LockBuffer(old, BUFFER_LOCK_EXCLUSIVE);
+		if (!hyb_page_check(ix, old, HYB_PAGE_DELTA, generation) ||
+			hyb_page_opaque(BufferGetPage(old))->link != InvalidBlockNumber)
+			hyb_corrupted(ix->rel, old_block,
+						  "This is not the last delta page of its lane.");
+		if ((hyb_page_opaque(BufferGetPage(old))->flags & HYB_DELTA_CLOSED) == 0 &&
+			has_room(BufferGetPage(old), append))
+		{
+			/* somebody else has added a page before us */
+			s->hint_generation = generation;
+			memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
+			UnlockReleaseBuffer(metabuf);
+			append_to_tail(ix, s, generation, lane, old, append);
+			return false;
+		}
+	}
+
+	hyb_space_take(ix, metabuf, &take);
+	new_block = BufferGetBlockNumber(take.page);
+	(void) hyb_slot_find(s);
+	hyb_wal_begin(&set, ix->rel);
+
+	START_CRIT_SECTION();
+	hyb_page_init(BufferGetPage(take.page), ix, HYB_PAGE_DELTA, 0, generation);
+	lower = put_entry(BufferGetPage(take.page), append);
+	hyb_wal_image(&set, take.page);
+	if (BufferIsValid(old))
+	{
+		HybPageOpaque *opaque = hyb_page_opaque(BufferGetPage(old));
+
+		opaque->link = new_block;
+		hyb_wal_range(&set, old, (char *) &opaque->link - (char *) BufferGetPage(old),
+					  sizeof(opaque->link));
+		meta->active.nentries += opaque->count;
+	}
+	else
+		meta->active.head[lane] = new_block;
+	meta->active.tail[lane] = new_block;
+	meta->active.npages++;
+	hyb_wal_meta_field(&set, metabuf, active);
+	hyb_space_take_apply(&set, metabuf, &take);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+
+	hyb_slot_publish(s, generation, lane, hyb_lane_end(new_block, lower));
+	s->hint_generation = generation;
+	memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
+	if (!BufferIsValid(old) && s->is_temp)
+		s->version_valid = false;	/* it lacks the new lane's head */
+
+	hyb_space_take_release(&take);
+	if (BufferIsValid(old))
+		UnlockReleaseBuffer(old);
+	UnlockReleaseBuffer(metabuf);
+	return BufferIsValid(old);
+}
+
+/*
+ * Lock the tail of some lane, as far as the hints know.  Returns InvalidBuffer
+ * if *lane should get a page first.
+ */
+static Buffer
+lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
+{
+	int			unopened = -1;
+	bool		busy = false;
+	Buffer		buf;
+
+	for (int i = 0; i < HYB_LANES; i++)
+	{
+		*lane = (s->lane + i) % HYB_LANES;
+		if (!BlockNumberIsValid(s->hint_tail[*lane]))
+		{
+			if (unopened < 0 || *lane < unopened)
+				unopened = *lane;
+			continue;
+		}
+		buf = ReadBuffer(ix->rel, s->hint_tail[*lane]);
+		if (ConditionalLockBuffer(buf))
+			return buf;
+		ReleaseBuffer(buf);
+		busy = true;
+	}
+
+	if (unopened >= 0)
+	{
+		*lane = busy ? unopened : 0;
+		return InvalidBuffer;
+	}
+	*lane = s->lane;
+	buf = ReadBuffer(ix->rel, s->hint_tail[*lane]);
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	return buf;
+}
+
+bool
+hyb_delta_append(HybIndex *ix, const uint8 *entry, uint32 len, uint32 keylen,
+				 const ItemPointerData *tid)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	Append		append;
+
+	Assert(len > 0 && len <= HYB_MAX_ENTRY_SIZE);
+	append.entry = entry;
+	append.len = len;
+	append.tid = *tid;
+
+	if (s->hint_generation == 0)
+		load_hints(ix, s);
+	for (;;)
+	{
+		int			lane;
+		Buffer		buf = lock_some_tail(ix, s, &lane);
+		HybPageOpaque *opaque;
+
+		if (!BufferIsValid(buf))
+		{
+			s->lane = lane;
+			return append_to_new_page(ix, s, lane, &append);
+		}
+
+		if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, s->hint_generation) ||
+			(opaque = hyb_page_opaque(BufferGetPage(buf)))->link != InvalidBlockNumber)
+		{
+			/* the lane, or the index, has moved on */
+			UnlockReleaseBuffer(buf);
+			load_hints(ix, s);
+			continue;
+		}
+		s->lane = lane;
+		if ((opaque->flags & HYB_DELTA_CLOSED) != 0 ||
+			!has_room(BufferGetPage(buf), &append))
+		{
+			UnlockReleaseBuffer(buf);
+			return append_to_new_page(ix, s, lane, &append);
+		}
+		append_to_tail(ix, s, s->hint_generation, lane, buf, &append);
+		return false;
+	}
+}

@@ -1,0 +1,386 @@
+/*
+ * fetch.c
+ *		Reading the dynamic stage; marks that VACUUM and scans set in it.
+ */
+#include "compat.h"
+
+#include "dynamic/catchup.h"
+#include "dynamic/delta.h"
+#include "utils/rel.h"
+
+#define HYB_BATCH_ITEMS		16
+
+/* Bloom filter counters of a backend are added to the shared ones so often. */
+#define HYB_COUNTER_FLUSH	64
+
+/* ---- batches ---- */
+
+static void
+add_item(HybDynBatch *batch, const HybTreeEntry *entry, uint64 generation)
+{
+	HybDynItem *item;
+
+	if (batch->nitems >= batch->items_alloc)
+	{
+		batch->items_alloc = Max(HYB_BATCH_ITEMS, batch->items_alloc * 2);
+		if (batch->items == NULL)
+			batch->items = palloc(batch->items_alloc * sizeof(HybDynItem));
+		else
+			batch->items = repalloc_huge(batch->items,
+										 batch->items_alloc * sizeof(HybDynItem));
+	}
+	item = &batch->items[batch->nitems++];
+	item->tid = entry->tid;
+	item->killed = (entry->len_flags & HYB_ENTRY_KILLED) != 0;
+	item->key_off = batch->keys.len;
+	item->len = hyb_entry_len(entry);
+	item->keylen = entry->keylen;
+	item->ref.generation = generation;
+	item->ref.block = entry->block;
+	item->ref.offset = entry->offset;
+	hyb_buf_append(&batch->keys, entry->bytes, item->len);
+}
+
+void
+hyb_dyn_batch_free(HybDynBatch *batch)
+{
+	if (batch->items != NULL)
+		pfree(batch->items);
+	if (batch->keys.data != NULL)
+		pfree(batch->keys.data);
+	memset(batch, 0, sizeof(*batch));
+}
+
+/* ---- fetching ---- */
+
+typedef struct Fetch
+{
+	HybIndex   *ix;
+	const HybVersion *version;
+	const HybPos *lo;
+	const HybPos *hi;
+	bool		backward;
+	int			limit;
+	uint64		hash;			/* 0: do not ask the filters */
+	HybDynBatch *batch;
+} Fetch;
+
+/* Index order of two entries. */
+static int
+entry_order(const HybKeyDesc *desc, HybTreeEntry *a, HybTreeEntry *b)
+{
+	int			c = hyb_key_compare(desc, a->bytes, a->keylen,
+									b->bytes, b->keylen);
+
+	return c != 0 ? c : ItemPointerCompare(&a->tid, &b->tid);
+}
+
+/*
+ * Start on one tree; returns its first entry, or NULL.
+ */
+static HybTreeEntry *
+start_tree(Fetch *fetch, const HybStageAccess *access, int which,
+		   HybTreeIter *iter)
+{
+	const HybTree *tree = &access->stage->trees[which];
+	const HybPos *lo = fetch->lo;
+
+	if (tree->nentries == 0)
+		return NULL;
+	if (fetch->hash != 0)
+	{
+		if (!hyb_tree_maybe(tree, access->arena, fetch->hash))
+		{
+			access->s->bloom_misses++;
+			return NULL;
+		}
+		access->s->bloom_hits++;
+	}
+	if (which == HYB_FROZEN &&
+		hyb_pos_compare(fetch->ix->desc, lo, &fetch->version->watermark) < 0)
+		lo = &fetch->version->watermark;
+	hyb_tree_iter_start(iter, tree, access->arena, fetch->ix->desc, lo,
+						fetch->hi, fetch->backward);
+	return hyb_tree_iter_next(iter);
+}
+
+/* Copy what is asked for out of the trees, which are ready and locked. */
+static void
+collect(Fetch *fetch, const HybStageAccess *access, int want)
+{
+	const HybVersion *version = fetch->version;
+	HybDynBatch *batch = fetch->batch;
+	HybTreeIter frozen_iter;
+	HybTreeIter active_iter;
+	HybTreeEntry *frozen = NULL;
+	HybTreeEntry *active = NULL;
+
+	if (want & HYB_FETCH_FROZEN)
+		frozen = start_tree(fetch, access, HYB_FROZEN, &frozen_iter);
+	if (want & HYB_FETCH_ACTIVE)
+		active = start_tree(fetch, access, HYB_ACTIVE, &active_iter);
+
+	while (frozen != NULL || active != NULL)
+	{
+		bool		take_frozen = active == NULL;
+
+		if (batch->nitems >= fetch->limit)
+		{
+			batch->complete = false;
+			break;
+		}
+		if (frozen != NULL && active != NULL)
+		{
+			int			c = entry_order(fetch->ix->desc, frozen, active);
+
+			take_frozen = fetch->backward ? c > 0 : c < 0;
+		}
+		if (take_frozen)
+		{
+			add_item(batch, frozen, version->frozen.number);
+			frozen = hyb_tree_iter_next(&frozen_iter);
+		}
+		else
+		{
+			add_item(batch, active, version->active.number);
+			active = hyb_tree_iter_next(&active_iter);
+		}
+	}
+}
+
+/* The same, for a private stage: an error has to say that it is not in use. */
+static void
+collect_private(Fetch *fetch, HybStageAccess *access, int want)
+{
+	PG_TRY();
+	{
+		collect(fetch, access, want);
+	}
+	PG_CATCH();
+	{
+		hyb_stage_close(access);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
+static void
+flush_counters(HybSlot *s, HybStage *stage)
+{
+	if (s->bloom_hits > 0)
+		pg_atomic_fetch_add_u64(&stage->bloom_hits, s->bloom_hits);
+	if (s->bloom_misses > 0)
+		pg_atomic_fetch_add_u64(&stage->bloom_misses, s->bloom_misses);
+	s->bloom_hits = 0;
+	s->bloom_misses = 0;
+}
+
+/*
+ * Is the active generation known to be empty, without locking anything?
+ *
+ * The version has no head pages; then none was there when the metapage was
+ * read, and a lane opened since has been announced to the slot, which existed
+ * before (the version would not be in the cache otherwise).
+ */
+static inline bool
+active_is_empty(const HybSlot *s, const HybVersion *version)
+{
+	for (int lane = 0; lane < HYB_LANES; lane++)
+		if (BlockNumberIsValid(version->active.head[lane]))
+			return false;
+	if (s->is_temp || s->key.in_recovery)
+		return true;
+	if (!s->version_valid || s->version->version != version->version ||
+		!hyb_slot_valid(s))
+		return false;
+	for (int lane = 0; lane < HYB_LANES; lane++)
+		if (hyb_slot_appended(s->shared, version->active.number, lane) != 0)
+			return false;
+	pg_read_barrier();
+	return hyb_slot_valid(s);
+}
+
+bool
+hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version, int which,
+				  const HybPos *lo, const HybPos *hi, bool backward,
+				  int limit, uint64 point_hash, HybDynBatch *batch)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybStageAccess access;
+	Fetch		fetch;
+
+	batch->nitems = 0;
+	batch->keys.len = 0;
+	batch->complete = true;
+
+	if (version->frozen.number == 0)
+		which &= ~HYB_FETCH_FROZEN;
+	if ((which & HYB_FETCH_ACTIVE) && active_is_empty(s, version))
+		which &= ~HYB_FETCH_ACTIVE;
+	if (which == 0)
+		return hyb_version_is_current(ix, version);
+
+	fetch.ix = ix;
+	fetch.version = version;
+	fetch.lo = lo;
+	fetch.hi = hi;
+	fetch.backward = backward;
+	fetch.limit = limit;
+	fetch.hash = ix->desc->exact ? point_hash : 0;
+	fetch.batch = batch;
+
+	if (hyb_stage_open(ix, version, which, &access) != HYB_STAGE_READY)
+		return false;
+	if (access.shared != NULL)
+		collect(&fetch, &access, which);
+	else
+		collect_private(&fetch, &access, which);
+	if (s->bloom_hits + s->bloom_misses >= HYB_COUNTER_FLUSH)
+		flush_counters(s, access.stage);
+	hyb_stage_close(&access);
+	return hyb_version_is_current(ix, version);
+}
+
+Buffer
+hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
+					const ItemPointerData *tid)
+{
+	Buffer		buf = ReadBuffer(ix->rel, ref->block);
+	Page		page = BufferGetPage(buf);
+	bool		alive = false;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (hyb_page_check(ix, buf, HYB_PAGE_DELTA, ref->generation) &&
+		ref->offset + HYB_DELTA_HEADER <= ((PageHeader) page)->pd_lower)
+	{
+		HybDeltaEntry header;
+
+		memcpy(&header, (char *) page + ref->offset, HYB_DELTA_HEADER);
+		alive = (header.len_flags & HYB_DELTA_DEAD) == 0 &&
+			ItemPointerEquals(&header.tid, unconstify(ItemPointerData *, tid));
+	}
+	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+	if (alive)
+		return buf;
+	ReleaseBuffer(buf);
+	return InvalidBuffer;
+}
+
+/* ---- marks ---- */
+
+static HybTree *
+tree_of_generation(HybStage *stage, uint64 generation)
+{
+	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
+		if (generation != 0 && stage->trees[which].generation == generation)
+			return &stage->trees[which];
+	return NULL;
+}
+
+/*
+ * The hint is one bit, set under the shared lock: others who set it at the
+ * same time write the same, and nobody writes anything else then.
+ */
+void
+hyb_dynamic_kill(HybIndex *ix, const uint8 *key, uint32 keylen,
+				 const ItemPointerData *tid, uint64 generation)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybTree    *tree;
+
+	if (s->key.in_recovery)
+		return;
+	if (s->stage != NULL && s->busy == 0 &&
+		(tree = tree_of_generation(s->stage, generation)) != NULL)
+		(void) hyb_tree_flag(tree, s->arena, ix->desc, key, keylen, tid,
+							 HYB_ENTRY_KILLED);
+
+	if (!hyb_slot_valid(s) || s->shared->tree_bytes == 0 ||
+		LWLockHeldByMe(&s->shared->lock) ||
+		!LWLockConditionalAcquire(&s->shared->lock, LW_SHARED))
+		return;
+	if (hyb_slot_valid(s) && hyb_arena_attached() &&
+		(tree = tree_of_generation(hyb_stage_of(s->shared), generation)) != NULL)
+		(void) hyb_tree_flag(tree, &hyb_shared_arena, ix->desc, key, keylen,
+							 tid, HYB_ENTRY_KILLED);
+	LWLockRelease(&s->shared->lock);
+}
+
+/*
+ * The flags are on the page already, so whoever reads the page from now on
+ * leaves these entries out; who has read it before without them holds the
+ * lock that is waited for here, or has entered them into the tree.
+ */
+void
+hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
+					  const HybDeadEntry *dead, int ndead)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybTree    *tree;
+
+	if (s->stage != NULL && s->busy == 0 &&
+		(tree = tree_of_generation(s->stage, generation)) != NULL)
+		for (int i = 0; i < ndead; i++)
+			(void) hyb_tree_flag(tree, s->arena, ix->desc, dead[i].key,
+								 dead[i].keylen, &dead[i].tid, HYB_ENTRY_DEAD);
+
+	while (hyb_slot_find(s))
+	{
+		HybSharedSlot *shared = s->shared;
+
+		hyb_arena_attach();
+		hyb_stage_lock(ix, shared, LW_EXCLUSIVE);
+		if (hyb_slot_valid(s) && hyb_arena_attached())
+		{
+			if (pg_atomic_read_u32(&hyb_control->nsegments) > 0 &&
+				(tree = tree_of_generation(hyb_stage_of(shared), generation)) != NULL)
+				for (int i = 0; i < ndead; i++)
+					(void) hyb_tree_flag(tree, &hyb_shared_arena, ix->desc,
+										 dead[i].key, dead[i].keylen,
+										 &dead[i].tid, HYB_ENTRY_DEAD);
+			LWLockRelease(&shared->lock);
+			break;
+		}
+		LWLockRelease(&shared->lock);
+	}
+}
+
+void
+hyb_dynamic_apply(HybIndex *ix, const HybVersion *version)
+{
+	hyb_stage_apply(ix, version);
+}
+
+void
+hyb_dynamic_stats(HybIndex *ix, HybDynamicStats *stats)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybStage   *stage = NULL;
+
+	memset(stats, 0, sizeof(*stats));
+	if (s->stage != NULL)
+		stage = s->stage;
+	else if (hyb_slot_find(s) &&
+			 pg_atomic_read_u32(&hyb_control->nsegments) > 0)
+	{
+		hyb_arena_attach();
+		hyb_stage_lock(ix, s->shared, LW_SHARED);
+		if (hyb_slot_valid(s))
+			stage = hyb_stage_of(s->shared);
+		else
+			LWLockRelease(&s->shared->lock);
+		stats->shared = stage != NULL;
+	}
+	if (stage == NULL)
+		return;
+
+	flush_counters(s, stage);
+	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
+		stats->tree_entries += stage->trees[which].nentries;
+	stats->tree_bytes = hyb_stage_bytes(stage);
+	stats->bloom_hits = pg_atomic_read_u64(&stage->bloom_hits);
+	stats->bloom_misses = pg_atomic_read_u64(&stage->bloom_misses);
+	stats->rebuilds = stage->rebuilds;
+	if (stats->shared)
+		LWLockRelease(&s->shared->lock);
+}

@@ -1,0 +1,115 @@
+/*
+ * version.c
+ *		Capturing the current version.
+ *
+ * A backend keeps the last version that it read, with the shared slot's
+ * version_seq as it was before that.  Who changes the version bumps the
+ * sequence while the metapage is still locked, after changing it.  So if the
+ * sequence is what it was then the metapage has not changed since it was
+ * read, but for tail pages and counters of the active generation, which no
+ * sequence follows.
+ *
+ * In recovery nobody bumps anything, and the metapage is read every time.
+ */
+#include "compat.h"
+
+#include "dynamic/slot.h"
+#include "page/meta.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+static void
+copy_version(HybVersion *to, const HybVersion *from)
+{
+	memcpy(to, from, offsetof(HybVersion, wm_key));
+	memcpy(to->wm_key, from->wm_key, from->watermark.len);
+	to->watermark.key = to->wm_key;
+}
+
+/* Is the version that s keeps the current one, for all that can be told? */
+static inline bool
+cache_is_current(const HybSlot *s)
+{
+	if (!s->version_valid || s->key.in_recovery)
+		return false;
+	if (s->is_temp)
+		return true;			/* see hyb_version_changed */
+	return hyb_slot_valid(s) &&
+		pg_atomic_read_u64(&s->shared->version_seq) == s->version_seq;
+}
+
+void
+hyb_version_capture(HybIndex *ix, HybVersion *version)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	uint64		seq = 0;
+	bool		keep = false;
+
+	if (cache_is_current(s))
+	{
+		copy_version(version, s->version);
+		return;
+	}
+
+	if (s->is_temp)
+		keep = true;
+	else if (!s->key.in_recovery && hyb_slot_create(s))
+	{
+		/* the sequence before the page; and see slot.c on the order */
+		seq = pg_atomic_read_u64(&s->shared->version_seq);
+		pg_read_barrier();
+		keep = hyb_slot_valid(s);
+	}
+	if (keep && s->version == NULL)
+		s->version = MemoryContextAlloc(TopMemoryContext, sizeof(HybVersion));
+
+	s->version_valid = false;
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	hyb_version_from_meta(meta, version);
+	UnlockReleaseBuffer(metabuf);
+
+	if (keep)
+	{
+		copy_version(s->version, version);
+		s->version_seq = seq;
+		s->version_valid = true;
+	}
+}
+
+bool
+hyb_version_is_current(HybIndex *ix, const HybVersion *version)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	bool		current;
+
+	if (cache_is_current(s) && s->version->version == version->version)
+		return true;
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	current = meta->version == version->version;
+	UnlockReleaseBuffer(metabuf);
+	return current;
+}
+
+/*
+ * A temporary index has one user, whose cached version is dropped here.  The
+ * caller may be in a critical section.
+ */
+void
+hyb_version_changed(HybIndex *ix, const HybMetaPage *meta)
+{
+	HybSlot    *s = hyb_slot_find_local(ix);
+	HybSlotKey	key;
+
+	if (s != NULL)
+		s->version_valid = false;
+	if (ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		return;
+	hyb_shared_init();
+	hyb_slot_key(ix, &key);
+	hyb_slots_version_changed(&key, meta);
+}

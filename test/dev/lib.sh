@@ -1,0 +1,358 @@
+#
+# Functions of ./dev (POSIX shell): what is missing, the build, the private
+# cluster, the test suites.
+#
+
+say() { printf '\n=== %s\n' "$*"; }
+die() {
+	printf 'dev: %s\n' "$*" >&2
+	exit 1
+}
+
+am_root() { [ "$(id -u)" -eq 0 ]; }
+
+# Run a command as root.  The first use of sudo asks, unless in CI.
+sudo_allowed=
+as_root() {
+	if am_root; then
+		"$@"
+		return
+	fi
+	command -v sudo >/dev/null 2>&1 ||
+		die "need root for: $* (there is no sudo; run ./dev as root)"
+	if [ -z "$sudo_allowed" ] && [ "${CI:-}" != true ]; then
+		[ -t 0 ] || die "need root for: $* (run ./dev as root, or with CI=true to allow sudo)"
+		printf 'dev needs sudo for: %s\nContinue? [y/N] ' "$*"
+		read -r answer
+		case $answer in
+			y | Y | yes) ;;
+			*) die "stopped" ;;
+		esac
+	fi
+	sudo_allowed=yes
+	sudo "$@"
+}
+
+# A command in its own process group, so that a signal to us ends it and all
+# it started.
+child=
+run() {
+	setsid "$@" &
+	child=$!
+	status=0
+	wait "$child" || status=$?
+	child=
+	return "$status"
+}
+
+# ---- what is missing ----
+
+# Is this pg_config one of a server that we can build for and run?
+usable_pg_config() {
+	[ -x "$1" ] || return 1
+	pgxs=$("$1" --pgxs 2>/dev/null) || return 1
+	[ -f "$pgxs" ] && [ -x "$("$1" --bindir)/initdb" ] &&
+		[ -f "$("$1" --includedir-server)/postgres.h" ] || return 1
+	version=$("$1" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
+	[ "$version" -ge 15 ]
+}
+
+find_pg_config() {
+	if [ -n "${PG_CONFIG:-}" ]; then
+		PG_CONFIG=$(command -v "$PG_CONFIG") && usable_pg_config "$PG_CONFIG" ||
+			die "PG_CONFIG is not the pg_config of a PostgreSQL 15 or later with server and PGXS"
+		return 0
+	fi
+	for pg_config in "$(command -v pg_config || :)" \
+		$(ls -d /usr/lib/postgresql/*/bin/pg_config 2>/dev/null | sort -t / -k 5 -n -r); do
+		if [ -n "$pg_config" ] && usable_pg_config "$pg_config"; then
+			PG_CONFIG=$pg_config
+			return 0
+		fi
+	done
+	return 1
+}
+
+# The major version to install: one whose server is here already, else the
+# distribution's newest.
+pg_version_to_install() {
+	for server in $(ls -d /usr/lib/postgresql/*/bin/postgres 2>/dev/null | sort -t / -k 5 -n -r); do
+		version=$(echo "$server" | cut -d / -f 5)
+		if [ "$version" -ge 15 ]; then
+			echo "$version"
+			return
+		fi
+	done
+	apt-cache search --names-only '^postgresql-server-dev-[0-9]+$' |
+		sed 's/^postgresql-server-dev-\([0-9]*\).*/\1/' | sort -n | tail -1
+}
+
+can_compile() {
+	command -v gcc >/dev/null 2>&1 && command -v make >/dev/null 2>&1 &&
+		echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1
+}
+
+has_header() { echo "#include <$1>" | gcc -E - >/dev/null 2>&1; }
+
+# The packages still missing, in $missing; "postgresql" stands for server and
+# headers of the version yet to be chosen.
+find_missing() {
+	missing=
+	find_pg_config || missing="$missing postgresql"
+	can_compile || missing="$missing build-essential"
+	has_header lz4.h || missing="$missing liblz4-dev"
+	if [ "$1" = test ]; then
+		perl -MIPC::Run -MTest::More -e 1 2>/dev/null && command -v prove >/dev/null 2>&1 ||
+			missing="$missing libipc-run-perl"
+	fi
+	# the server's headers may want those of Kerberos
+	if [ -n "${PG_CONFIG:-}" ] && can_compile &&
+		grep -qs '^#define ENABLE_GSS 1' "$("$PG_CONFIG" --includedir-server)/pg_config.h"; then
+		has_header gssapi/gssapi.h || has_header gssapi.h || missing="$missing libkrb5-dev"
+	fi
+}
+
+# Keep the server package from making and starting a cluster; what apt
+# installs is a program for us, not a service.
+no_main_cluster=/etc/postgresql-common/createcluster.d/zz-hybridindex-dev.conf
+main_cluster_off() {
+	as_root mkdir -p "$(dirname "$no_main_cluster")"
+	echo 'create_main_cluster = off' | as_root tee "$no_main_cluster" >/dev/null
+}
+main_cluster_on() {
+	[ ! -e "$no_main_cluster" ] || as_root rm -f "$no_main_cluster"
+}
+
+require() {
+	find_missing "$1"
+	[ -n "$missing" ] || return 0
+	command -v apt-get >/dev/null 2>&1 && [ -f /etc/debian_version ] ||
+		die "missing:$missing; ./dev can install only on Debian and Ubuntu (with apt)"
+	say "installing:$missing"
+	export DEBIAN_FRONTEND=noninteractive
+	as_root apt-get update -q
+	packages=
+	for package in $missing; do
+		if [ "$package" = postgresql ]; then
+			version=$(pg_version_to_install)
+			[ -n "$version" ] && [ "$version" -ge 15 ] ||
+				die "this distribution has no PostgreSQL 15 or later; see https://wiki.postgresql.org/wiki/Apt, or set PG_CONFIG"
+			package="postgresql-$version postgresql-server-dev-$version"
+		fi
+		packages="$packages $package"
+	done
+	trap main_cluster_on EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	main_cluster_off
+	# shellcheck disable=SC2086
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $packages </dev/null
+	main_cluster_on
+	trap - EXIT INT TERM HUP
+	find_missing "$1"
+	case $missing in
+		*libkrb5-dev*) as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends libkrb5-dev </dev/null ;;
+		?*) die "still missing after the installation:$missing" ;;
+	esac
+}
+
+# ---- a place to work, and its removal ----
+
+work=
+workspace() {
+	work=$(mktemp -d "${TMPDIR:-/tmp}/hybridindex.XXXXXX")
+	trap cleanup EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	bindir=$("$PG_CONFIG" --bindir)
+	PATH=$bindir:$PATH
+	export PATH PG_CONFIG
+	if am_root; then
+		id postgres >/dev/null 2>&1 ||
+			die "the server refuses to run as root, and there is no user postgres"
+		owner=postgres
+		chmod 711 "$work"
+	else
+		owner=$(id -un)
+	fi
+	mkdir -m 700 "$work/socket" "$work/data"
+	own "$work/socket" "$work/data"
+}
+
+own() { ! am_root || chown -R "$owner" "$@"; }
+
+# Run as the user that owns servers, from a directory that it can enter.
+as_owner() {
+	if am_root; then
+		runuser -u "$owner" -- "$@"
+	else
+		"$@"
+	fi
+}
+
+cleanup() {
+	status=$?
+	trap - EXIT
+	trap '' INT TERM HUP
+	if [ -n "$child" ] && kill -TERM -- "-$child" 2>/dev/null; then
+		for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+			kill -0 -- "-$child" 2>/dev/null || break
+			sleep 1
+		done
+		kill -KILL -- "-$child" 2>/dev/null || :
+	fi
+	if [ -n "$work" ]; then
+		# our cluster, and those of a TAP test that was killed
+		find "$work" -name postmaster.pid 2>/dev/null | while read -r pidfile; do
+			(cd / && as_owner "$bindir/pg_ctl" -D "$(dirname "$pidfile")" -m immediate -w stop) >/dev/null 2>&1 || :
+		done
+		rm -rf "$work"
+	fi
+	exit "$status"
+}
+
+# A copy of the tree in $work/tree, compiled and installed.  The copy keeps
+# this directory free of objects of another server version, and user postgres
+# can write to it.
+build() {
+	say "building for $("$PG_CONFIG" --version)"
+	mkdir -m 755 "$work/tree"
+	tar -cf - --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' \
+		--exclude=./results --exclude=./tmp_check --exclude=./output_iso . |
+		tar -xf - -C "$work/tree"
+	jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+	run make -s -C "$work/tree" -j"$jobs" with_llvm=no PG_CONFIG="$PG_CONFIG" \
+		>"$work/make.log" 2>&1 ||
+		{
+			cat "$work/make.log"
+			die "the build failed"
+		}
+	! grep -i warning "$work/make.log" || :
+	if [ -w "$("$PG_CONFIG" --pkglibdir)" ] && [ -w "$("$PG_CONFIG" --sharedir)/extension" ]; then
+		make -s -C "$work/tree" with_llvm=no PG_CONFIG="$PG_CONFIG" install >"$work/install.log" 2>&1
+	else
+		as_root make -s -C "$work/tree" with_llvm=no PG_CONFIG="$PG_CONFIG" install >"$work/install.log" 2>&1
+	fi || {
+		cat "$work/install.log"
+		die "the installation failed"
+	}
+	own "$work/tree"
+}
+
+# ---- the private cluster ----
+
+cluster_running=
+cluster_start() {
+	[ -z "$cluster_running" ] || return 0
+	locale=C
+	! locale -a 2>/dev/null | grep -qi '^C\.utf-\?8$' || locale=C.UTF-8
+	(cd / && as_owner "$bindir/initdb" -D "$work/data" -U postgres -A trust -E UTF8 \
+		--locale="$locale" --no-sync) >"$work/initdb.log" 2>&1 ||
+		{
+			cat "$work/initdb.log"
+			die "initdb failed"
+		}
+	as_owner tee -a "$work/data/postgresql.conf" >/dev/null <<-EOF
+		listen_addresses = ''
+		unix_socket_directories = '$work/socket'
+		port = 65432
+		fsync = off
+		autovacuum = off
+		shared_buffers = 256MB
+		max_wal_size = 4GB
+		checkpoint_timeout = 1h
+		maintenance_work_mem = 128MB
+		max_worker_processes = 16
+		log_line_prefix = '%m [%p] %q%a '
+	EOF
+	(cd / && as_owner "$bindir/pg_ctl" -D "$work/data" -l "$work/data/server.log" -w start) >"$work/start.log" 2>&1 ||
+		{
+			cat "$work/start.log" "$work/data/server.log"
+			die "the server did not start"
+		}
+	cluster_running=yes
+	PGHOST=$work/socket PGPORT=65432 PGUSER=postgres PGDATABASE=postgres
+	export PGHOST PGPORT PGUSER PGDATABASE
+	unset PGOPTIONS PGSERVICE PGSERVICEFILE PGHOSTADDR PGPASSWORD PGPASSFILE 2>/dev/null || :
+}
+
+# ---- suites: each adds to $passed and $failed ----
+
+# Count the lines of a log that report single tests.
+count() {
+	n=$(grep -cE "$1" "$2" || :)
+	echo "${n:-0}"
+}
+
+# Exit status of a suite and its log: where nothing was reported as failed
+# although the suite failed, the suite itself is the failure.
+tally() {
+	passed=$((passed + $2))
+	failed=$((failed + $3))
+	if [ "$1" -ne 0 ] && [ "$3" -eq 0 ]; then
+		failed=$((failed + 1))
+	fi
+}
+
+# pg_regress and pg_isolation_regress through make installcheck.
+installcheck() {
+	cluster_start
+	rc=0
+	rm -f "$work/tree/regression.diffs"
+	run make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no "$@" installcheck \
+		>"$work/check.log" 2>&1 || rc=$?
+	grep -E '^(test |ok |not ok |# )' "$work/check.log" || cat "$work/check.log"
+	for diffs in "$work/tree/regression.diffs" "$work/tree/output_iso/regression.diffs"; do
+		if [ "$rc" -ne 0 ] && [ -s "$diffs" ]; then
+			cat "$diffs"
+			rm -f "$diffs"
+		fi
+	done
+	if [ "$rc" -ne 0 ]; then
+		say "last lines of the server's log that tell of a crash"
+		grep -E 'PANIC|TRAP|terminated by signal' "$work/data/server.log" | tail -20 || :
+	fi
+	tally "$rc" "$(count '^(test .*\.\.\. +ok|ok )' "$work/check.log")" \
+		"$(count '^(test .*\.\.\. +FAILED|not ok )' "$work/check.log")"
+}
+
+suite_regress() {
+	installcheck ISOLATION= ${REGRESS:+REGRESS="$REGRESS"}
+}
+
+suite_isolation() {
+	installcheck REGRESS= ${ISOLATION:+ISOLATION="$ISOLATION"}
+}
+
+# TAP tests make clusters of their own, as the user that may.
+suite_tap() {
+	rc=0
+	own "$work/tree"
+	# shellcheck disable=SC2086
+	run sh -c 'cd / && "$@"' sh $(am_root && echo runuser -u "$owner" --) \
+		env -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE PATH="$PATH" HOME="$work/tree" \
+		make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no \
+		${PROVE_TESTS:+PROVE_TESTS="$PROVE_TESTS"} prove_installcheck \
+		>"$work/tap.log" 2>&1 || rc=$?
+	grep -vE '^make|^\+\+\+' "$work/tap.log" || :
+	if [ "$rc" -ne 0 ]; then
+		for log in "$work"/tree/tmp_check/log/regress_log_*; do
+			[ -f "$log" ] && grep -q 'not ok\|died\|Bail out' "$log" || continue
+			say "$(basename "$log")"
+			tail -60 "$log"
+		done
+		for log in "$work"/tree/tmp_check/log/*.log; do
+			! grep -HE 'PANIC|TRAP|terminated by signal (6|11)' "$log" || :
+		done
+	fi
+	tally "$rc" "$(count '^t/.* ok( |$)' "$work/tap.log")" \
+		"$(count '^t/.* (Dubious|Failed)|^t/.*Wstat: [1-9]|^Parse errors' "$work/tap.log")"
+}
+
+suite_unit() {
+	[ -f "$work/tree/test/unit/Makefile" ] || return 0
+	rc=0
+	run make -s -C "$work/tree/test/unit" PG_CONFIG="$PG_CONFIG" check >"$work/unit.log" 2>&1 || rc=$?
+	cat "$work/unit.log"
+	tally "$rc" "$(count '^ok ' "$work/unit.log")" "$(count '^not ok ' "$work/unit.log")"
+}
