@@ -20,7 +20,7 @@ INSERT INTO mc_queries VALUES
 ('a > 3 AND b = ''c'''), ('a > 15 AND b < ''d'' AND c > 1'), ('a BETWEEN 5 AND 7'), ('a >= 5 AND a <= 7 AND b IS NULL'),
 ('a IS NULL'), ('a IS NULL AND b IS NULL'), ('a IS NULL AND b = ''d'''), ('a = 4 AND b IS NULL AND c IS NULL'),
 ('a IS NOT NULL AND b = ''exx'''), ('a < 3 AND b IS NOT NULL'), ('b = ''hx'''), ('c = 0.25 AND a = 2'), ('c > 2 AND d IS NULL'),
-('a = 3 AND a > 2'), ('a = 3 AND a = 4'), ('a > 3 AND a > 10 AND a < 19 AND a <= 12'), ('a = (SELECT NULL::int)'), ('a > 5 AND b > (SELECT NULL)'),
+('a = 3 AND a > 2'), ('a = 3 AND a = (SELECT 4)'), ('a > 3 AND a > 10 AND a < 19 AND a <= 12'), ('a = (SELECT NULL::int)'), ('a > 5 AND b > (SELECT NULL)'),
 ('b >= ''b'' AND b < ''c'' AND c = 2.50'), ('d = ''2024-01-04'' AND c = 1.5'), ('d > ''2024-01-09'' AND a = 7'),
 ('a IN (1, 5, 9, 100) AND b = ''c'''), ('a = 2 AND b IN (''b'', ''cx'', ''zz'') AND c < 1'), ('a IN (3, 4) AND b IN (''d'', ''e'')');
 

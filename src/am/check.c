@@ -182,6 +182,29 @@ hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
 	bloom_add_element(check->filter, check->probe.data, check->probe.len);
 }
 
+bool
+hyb_check_heap_dead(HybCheck *check, ItemPointer tid)
+{
+	Buffer		buf;
+	Page		page;
+	bool		dead = true;
+
+	if (ItemPointerGetBlockNumber(tid) >= RelationGetNumberOfBlocks(check->heap))
+		return true;
+	buf = ReadBuffer(check->heap, ItemPointerGetBlockNumber(tid));
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buf);
+	if (!PageIsNew(page) &&
+		ItemPointerGetOffsetNumber(tid) <= PageGetMaxOffsetNumber(page))
+	{
+		ItemId		item = PageGetItemId(page, ItemPointerGetOffsetNumber(tid));
+
+		dead = !ItemIdIsNormal(item) && !ItemIdIsRedirected(item);
+	}
+	UnlockReleaseBuffer(buf);
+	return dead;
+}
+
 /*
  * Fields of the metapage that can be judged by themselves.
  */

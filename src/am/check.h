@@ -113,6 +113,9 @@ extern void hyb_check_position(HybCheck *check, BlockNumber blkno,
 extern void hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
 						   const ItemPointerData *tid);
 
+/* Does a heap line pointer stand for nothing any more? */
+extern bool hyb_check_heap_dead(HybCheck *check, ItemPointer tid);
+
 /* check_static.c */
 extern void hyb_check_static(HybCheck *check);
 extern void hyb_check_moved(HybCheck *check);

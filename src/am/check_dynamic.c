@@ -316,14 +316,20 @@ check_against_log(HybCheck *check, const HybDynItem *item)
 	}
 	else
 	{
-		/* appended since the log was read? */
+		/*
+		 * It was appended since the log was read; or VACUUM has flagged it on
+		 * the page but not yet, or being cancelled not at all, in the tree.
+		 * Its heap TID cannot have been used again then.
+		 */
+		ItemPointerData tid = item->tid;
 		uint32		page_hash;
 		bool		dead;
 
-		if (item->ref.generation == check->version->active.number &&
-			read_entry(check, item->ref.block, item->ref.offset, &page_hash,
+		if (read_entry(check, item->ref.block, item->ref.offset, &page_hash,
 					   &dead) &&
-			page_hash == hash)
+			page_hash == hash &&
+			(dead ? hyb_check_heap_dead(check, &tid) :
+			 item->ref.generation == check->version->active.number))
 			return;
 	}
 	hyb_check_fail(check, item->ref.block,

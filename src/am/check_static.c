@@ -262,32 +262,6 @@ hyb_check_static(HybCheck *check)
 }
 
 /*
- * Does the heap line pointer stand for nothing any more?
- */
-static bool
-heap_pointer_dead(HybCheck *check, ItemPointer tid)
-{
-	Buffer		buf;
-	Page		page;
-	bool		dead = true;
-
-	if (ItemPointerGetBlockNumber(tid) >= RelationGetNumberOfBlocks(check->heap))
-		return true;
-	buf = ReadBuffer(check->heap, ItemPointerGetBlockNumber(tid));
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buf);
-	if (!PageIsNew(page) &&
-		ItemPointerGetOffsetNumber(tid) <= PageGetMaxOffsetNumber(page))
-	{
-		ItemId		item = PageGetItemId(page, ItemPointerGetOffsetNumber(tid));
-
-		dead = !ItemIdIsNormal(item) && !ItemIdIsRedirected(item);
-	}
-	UnlockReleaseBuffer(buf);
-	return dead;
-}
-
-/*
  * Is this entry, or its tombstone, in the static stage?
  */
 static bool
@@ -350,7 +324,7 @@ hyb_check_moved(HybCheck *check)
 		pos.tie = HYB_AT;
 		pos.tid = moved->tid;
 		if (!static_holds(check, moved->block, &pos) &&
-			!heap_pointer_dead(check, &moved->tid))
+			!hyb_check_heap_dead(check, &moved->tid))
 			hyb_check_fail(check, moved->block,
 						   "The frozen entry at offset %u lies below the watermark, but is not in the static stage.",
 						   moved->offset);

@@ -31,6 +31,10 @@
 /* Most leaves a step reads, whatever merge_step_pages says (HYB_MAX_PENDING). */
 #define HYB_STEP_MAX_LEAVES		64
 
+/* Of a small index a step reads one in so many leaves, but some. */
+#define HYB_STEP_FRACTION		16
+#define HYB_STEP_MIN_LEAVES		4
+
 /* Most leaves a step writes; the blocks of both must fit pending[]. */
 #define HYB_STEP_MAX_IMAGES		160
 
@@ -437,6 +441,7 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 		meta->root_stamp = root.stamp;
 		meta->height = height;
 		meta->next_stamp = step->stamp + 1;
+		meta->rewriting_tids += step->old_tids;
 		meta->static_tids += step->new_tids;
 		meta->static_tids -= step->old_tids;
 		meta->static_tombstones -= Min(step->old_tombstones, meta->static_tombstones);
@@ -497,6 +502,8 @@ finish_generation(HybIndex *ix)
 	meta->wm_len = 0;
 	meta->wm_tie = HYB_BEFORE;
 	meta->merges++;
+	meta->rewritten_tids = meta->rewriting_tids;
+	meta->rewriting_tids = 0;
 	meta->flags &= ~HYB_META_COMPACT;
 	hyb_wal_meta(&set, metabuf);
 	hyb_wal_meta_field(&set, metabuf, wm_len);
@@ -559,11 +566,25 @@ free_retiring(HybIndex *ix)
 }
 
 /*
+ * Leaves that a step may read.  A step's old and new leaves exist side by
+ * side, so small indexes take small steps, lest the file grow by a good part
+ * of the index.
+ */
+static int
+step_leaves(uint64 leaf_pages)
+{
+	int			most = Min(hyb_merge_step_pages, HYB_STEP_MAX_LEAVES);
+
+	return (int) Min((uint64) most,
+					 Max(leaf_pages / HYB_STEP_FRACTION, HYB_STEP_MIN_LEAVES));
+}
+
+/*
  * Merge the next range.  Returns false if there was none: the generation is
  * done.
  */
 static bool
-merge_range(HybIndex *ix, uint64 stamp, bool compact)
+merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 {
 	MergeStep  *step = palloc0(sizeof(MergeStep));
 	HybPath    *path = palloc(sizeof(HybPath));
@@ -578,7 +599,7 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact)
 	step->ix = ix;
 	step->stamp = stamp;
 	step->compact = compact;
-	step->max_leaves = Min(hyb_merge_step_pages, HYB_STEP_MAX_LEAVES);
+	step->max_leaves = step_leaves(leaf_pages);
 	step->leaf_page = palloc(BLCKSZ);
 	step->vals = palloc(ix->desc->natts * sizeof(HybValue));
 	step->retired = palloc(HYB_MAX_PENDING * sizeof(BlockNumber));
@@ -658,8 +679,10 @@ hyb_merge_step(HybIndex *ix)
 	bool		frozen;
 	bool		compact;
 	uint64		stamp;
+	uint64		leaf_pages;
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	leaf_pages = meta->leaf_pages;
 	settle = meta->npending > 0;
 	retiring = meta->retiring.number != 0;
 	frozen = meta->frozen.number != 0;
@@ -681,7 +704,7 @@ hyb_merge_step(HybIndex *ix)
 									"hybrid merge step",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	if (!merge_range(ix, stamp, compact))
+	if (!merge_range(ix, stamp, compact, leaf_pages))
 		finish_generation(ix);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);

@@ -91,6 +91,7 @@ hyb_meta_init(Page page, HybIndex *ix)
 	meta->incarnation = ix->incarnation;
 	meta->version = 1;
 	meta->next_stamp = 1;
+	meta->rewritten_tids = HYB_REWRITTEN_UNKNOWN;
 	meta->next_generation = 2;
 	meta->root = InvalidBlockNumber;
 	hyb_generation_init(&meta->active, 1);

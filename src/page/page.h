@@ -100,9 +100,13 @@ typedef struct HybMetaPage
 	HybGeneration frozen;		/* being merged; number 0: none */
 	HybGeneration retiring;		/* merged, its pages being freed */
 
-	/* counters that only inform */
+	/* merges */
 	uint64		merges;			/* generations merged */
 	uint64		merged_entries; /* entries they moved */
+	uint64		rewritten_tids; /* TIDs of the leaves that the last whole merge
+								 * rewrote; HYB_REWRITTEN_UNKNOWN: there was
+								 * none yet */
+	uint64		rewriting_tids; /* the same of the merge at hand, so far */
 
 	/* space */
 	BlockNumber freelist;		/* first free-list page */
@@ -130,6 +134,8 @@ typedef struct HybMetaPage
 	ItemPointerData wm_tid;		/* HYB_AT only */
 	uint8		wm_key[HYB_MAX_ENTRY_SIZE];
 } HybMetaPage;
+
+#define HYB_REWRITTEN_UNKNOWN	PG_UINT64_MAX
 
 #define HYB_META_COMPACT	0x0001	/* next merge visits every leaf, to drop
 									 * tombstones */
