@@ -70,12 +70,14 @@ hyb_merge_wanted(HybIndex *ix)
 }
 
 /*
- * One unit of foreground work, if nobody else is at it.
+ * One unit of foreground work.  If somebody else is merging, wait for the end
+ * of that step only where the dynamic stage must not grow on: whoever holds
+ * the merge lock lets go of it after each step.
  */
 static void
-foreground_step(HybIndex *ix, bool may_freeze)
+foreground_step(HybIndex *ix, bool may_freeze, bool wait)
 {
-	if (!hyb_merge_lock(ix->rel, false))
+	if (!hyb_merge_lock(ix->rel, wait))
 		return;
 	if (!hyb_merge_step(ix) && may_freeze && hyb_merge_freeze(ix))
 		(void) hyb_merge_step(ix);
@@ -108,5 +110,5 @@ hyb_merge_consider(HybIndex *ix)
 		background = false;
 	}
 	if (!background || need.overdue)
-		foreground_step(ix, need.wanted);
+		foreground_step(ix, need.wanted, need.overdue);
 }

@@ -79,9 +79,7 @@ merge_slice(Relation index, int *progress, uint64 *steps, uint64 *start)
 	HybIndex   *ix = hyb_index_create_handle(index);
 	TimestampTz began = GetCurrentTimestamp();
 	bool		more;
-	bool		wanted;
 
-	hyb_merge_lock(index, true);
 	do
 	{
 		HybMetaPage *meta;
@@ -89,10 +87,13 @@ merge_slice(Relation index, int *progress, uint64 *steps, uint64 *start)
 		uint64		merged;
 		uint64		total;
 
+		/* one step a lock, so that whoever waits for it gets it soon */
 		CHECK_FOR_INTERRUPTS();
+		hyb_merge_lock(index, true);
 		more = hyb_merge_step(ix);
 		if (!more && hyb_merge_wanted(ix))
 			more = hyb_merge_freeze(ix);
+		hyb_merge_unlock(index);
 
 		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 		merged = meta->merged_entries;
@@ -108,9 +109,7 @@ merge_slice(Relation index, int *progress, uint64 *steps, uint64 *start)
 	} while (more &&
 			 !TimestampDifferenceExceeds(began, GetCurrentTimestamp(),
 										 HYB_WORKER_SLICE_MS));
-	wanted = more || hyb_merge_wanted(ix);
-	hyb_merge_unlock(index);
-	return wanted;
+	return more || hyb_merge_wanted(ix);
 }
 
 void
