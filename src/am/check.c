@@ -154,9 +154,10 @@ hyb_check_position(HybCheck *check, BlockNumber blkno, int position,
 		good = hyb_key_split(desc, pos->key, pos->len, pos->ncols, vals) == pos->len;
 	else if (good && pos->len > 0)
 		good = desc->all_mem;
+	/* the TID may be one below a real one, with offset 0 */
 	if (good && pos->tie == HYB_AT)
 		good = pos->ncols == desc->nkeys &&
-			ItemPointerIsValid(unconstify(ItemPointerData *, &pos->tid));
+			BlockNumberIsValid(ItemPointerGetBlockNumberNoCheck(&pos->tid));
 	if (!good)
 		hyb_check_fail(check, blkno, "The separator at position %d is malformed.",
 					   position);

@@ -17,9 +17,21 @@ hyb_dynamic_total_bytes(void)
 	return pg_atomic_read_u64(&hyb_control->total_bytes);
 }
 
+/* A log of so many pages that there is no memory for is worth a merge. */
+#define HYB_PRESSURE_PAGES	16
+
+/* Have backends given up keeping this generation's tree in shared memory? */
+static bool
+does_not_fit(HybSlot *s, uint64 generation)
+{
+	return pg_atomic_read_u32(&hyb_control->nsegments) > 0 &&
+		hyb_arena_attached() && hyb_slot_find(s) &&
+		hyb_stage_of(s->shared)->nofit_generation == generation;
+}
+
 /*
  * The soft bound: three quarters of the budget are used, and this index uses
- * most; or its log alone would fill half of it.
+ * most; or its log alone would fill half of it; or it got no memory at all.
  */
 bool
 hyb_dynamic_pressure(HybIndex *ix)
@@ -28,10 +40,13 @@ hyb_dynamic_pressure(HybIndex *ix)
 	uint64		budget = (uint64) hyb_dynamic_memory_kb * 1024;
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	uint64		log_bytes = meta->active.npages * BLCKSZ;
+	uint64		npages = meta->active.npages;
+	uint64		generation = meta->active.number;
 
 	UnlockReleaseBuffer(metabuf);
-	if (log_bytes > budget / 2)
+	if (npages * BLCKSZ > budget / 2)
+		return true;
+	if (npages >= HYB_PRESSURE_PAGES && does_not_fit(s, generation))
 		return true;
 	if (hyb_dynamic_total_bytes() < budget / 4 * 3 || !hyb_slot_find(s))
 		return false;

@@ -13,7 +13,10 @@
  *		3. slot->lock (LWLock): tree and applied positions
  *		4. the metapage's content lock
  *		5. content locks of delta pages, leaves, inner and free-list pages
- *		6. control->lock (LWLock): directory of slots; slot->mutex (spinlock)
+ *		6. control->lock (LWLock): directory of slots
+ *		7. spinlocks: slot->mutex, control->chunk_mutex and others
+ *
+ * Locks above the one at hand may be asked for without waiting.
  */
 #ifndef HYB_DYNAMIC_H
 #define HYB_DYNAMIC_H
@@ -25,7 +28,9 @@
 /*
  * The current version: from the slot's cached copy if the shared sequence says
  * that it is current, else from the metapage.  Takes and releases the
- * metapage's share lock; no lock is held on return.
+ * metapage's share lock; no lock is held on return.  Head and tail pages and
+ * counters of the active generation may be older than the call; read the
+ * metapage for those.
  */
 extern void hyb_version_capture(HybIndex *ix, HybVersion *version);
 

@@ -38,8 +38,12 @@
 /* Most leaves a step writes; the blocks of both must fit pending[]. */
 #define HYB_STEP_MAX_IMAGES		160
 
-/* Frozen entries fetched per leaf that a step may read. */
-#define HYB_STEP_ENTRIES_PER_LEAF	512
+/*
+ * Frozen entries that a step fetches: twice what its share of the leaves would
+ * get if they fell evenly, within these bounds.
+ */
+#define HYB_STEP_MIN_ENTRIES	4096
+#define HYB_STEP_MAX_PER_LEAF	512
 
 /* A leaf left by the step before is taken up again if it is emptier. */
 #define HYB_REFILL_FRACTION		0.9
@@ -383,8 +387,10 @@ merge_children(MergeStep *step, HybPath *path, HybPos *fence)
 			(!step->compact || !step->batch.complete ||
 			 step->last_entry < step->batch.nitems))
 			break;
-		if (leaves_read >= step->max_leaves ||
-			step->nimages >= HYB_STEP_MAX_IMAGES)
+		/* the leaf taken up again is no progress by itself */
+		if (ci - 1 != refill &&
+			(leaves_read >= step->max_leaves ||
+			 step->nimages >= HYB_STEP_MAX_IMAGES))
 			break;
 	}
 	end_run(step);
@@ -579,6 +585,16 @@ step_leaves(uint64 leaf_pages)
 					 Max(leaf_pages / HYB_STEP_FRACTION, HYB_STEP_MIN_LEAVES));
 }
 
+static int
+step_entries(const MergeStep *step, uint64 leaf_pages)
+{
+	uint64		even = step->version.frozen.nentries * step->max_leaves /
+		Max(leaf_pages, 1);
+
+	return (int) Min(Max(even * 2, HYB_STEP_MIN_ENTRIES),
+					 (uint64) step->max_leaves * HYB_STEP_MAX_PER_LEAF);
+}
+
 /*
  * Merge the next range.  Returns false if there was none: the generation is
  * done.
@@ -611,8 +627,8 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 		hyb_version_capture(ix, &step->version);
 	} while (!hyb_dynamic_fetch(ix, &step->version, HYB_FETCH_FROZEN,
 								&step->version.watermark, &end, false,
-								step->max_leaves * HYB_STEP_ENTRIES_PER_LEAF,
-								0, &step->batch));
+								step_entries(step, leaf_pages), 0,
+								&step->batch));
 
 	if (step->batch.nitems == 0 && !compact)
 		return false;
@@ -659,7 +675,15 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 		watermark.tid = last->tid;
 	}
 	else
+	{
+		/*
+		 * Entries at the watermark count as merged, but an entry at the fence
+		 * belongs to the next leaf.
+		 */
 		watermark = fence;
+		if (watermark.tie == HYB_AT)
+			ItemPointerDec(&watermark.tid);
+	}
 
 	install(step, path, &watermark);
 	hyb_leaf_close(&step->leaf);

@@ -1,0 +1,127 @@
+
+# A streaming standby: the pages replay to the same bytes
+# (wal_consistency_checking), queries give the same, entries are not left over
+# in its trees when VACUUM removes them on the primary; promotion.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $primary = new_node('primary', <<EOF, allows_streaming => 1);
+wal_consistency_checking = 'all'
+hybridindex.merge_step_pages = 3
+EOF
+$primary->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'base', has_streaming => 1);
+$standby->append_conf('postgresql.conf', <<EOF);
+hot_standby_feedback = on
+max_standby_streaming_delay = 60s
+EOF
+$standby->start;
+
+$primary->safe_psql('postgres', <<EOF);
+CREATE TABLE t (id int, k int8, s text COLLATE "C", n numeric) WITH (fillfactor = 50);
+CREATE UNIQUE INDEX t_id ON t USING hybrid (id);
+CREATE INDEX t_k ON t USING hybrid (k) INCLUDE (id);
+CREATE INDEX t_s ON t USING hybrid (s, n DESC);
+CREATE FUNCTION fill(lo int, hi int) RETURNS void LANGUAGE sql AS \$\$
+	INSERT INTO t SELECT i, hashint4(i), md5((i / 2)::text), i % 100 / 4.0 FROM generate_series(lo, hi) i
+\$\$;
+EOF
+
+my %queries = (
+	'SELECT id, s FROM t WHERE id BETWEEN 100 AND 900' => 'index bitmap',
+	'SELECT k, id FROM t WHERE k BETWEEN -100000000 AND 300000000' => 'index only bitmap',
+	'SELECT id, n FROM t WHERE s = md5(\'77\')' => 'index bitmap',
+	'SELECT id FROM t WHERE s > \'d\' AND s < \'e\' AND n > 5' => 'index bitmap',
+	'SELECT k FROM t ORDER BY k' => 'order order_only',
+	'SELECT id FROM t ORDER BY id DESC' => 'order order_only');
+
+sub check
+{
+	my ($what) = @_;
+	$primary->wait_for_catchup($standby);
+	same_answers($primary, "primary: $what", \%queries, ['t']);
+	same_answers($standby, "standby: $what", \%queries, ['t']);
+	return;
+}
+
+$primary->safe_psql('postgres', 'SELECT fill(1, 400)');
+check('a dynamic stage only');
+$primary->safe_psql('postgres', 'SELECT fill(401, 600)');
+check('a dynamic stage that grew');
+$primary->safe_psql('postgres', 'SELECT fill(601, 5000); SELECT hybrid_merge(\'t_k\'), hybrid_merge(\'t_s\')');
+check('after merges');
+$primary->safe_psql('postgres', 'SELECT fill(5001, 6000); DELETE FROM t WHERE id % 7 = 3; UPDATE t SET k = k + 1 WHERE id % 11 = 0');
+check('deleted and updated rows');
+$primary->safe_psql('postgres', 'VACUUM t; SELECT fill(6001, 6400)');
+check('VACUUM, and line pointers used again');
+
+# the standby has trees in memory now; VACUUM changes what they hold
+$primary->safe_psql('postgres', 'SELECT fill(10001, 10300)');
+check('entries that the standby has in memory');
+$primary->safe_psql('postgres', 'DELETE FROM t WHERE id BETWEEN 10100 AND 10200; VACUUM t; INSERT INTO t SELECT i, -i, \'new\', 0 FROM generate_series(20001, 20100) i');
+check('dynamic entries removed by VACUUM, line pointers used again');
+
+# an index-only scan of the standby is open while the primary vacuums
+my $cursor = $standby->background_psql('postgres');
+$cursor->query_safe(<<EOF);
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+DECLARE c NO SCROLL CURSOR FOR SELECT k, id FROM t ORDER BY k;
+EOF
+my $first = $cursor->query_safe('FETCH 100 FROM c');
+my $total = $cursor->query_safe('SELECT count(*) FROM t');
+$primary->safe_psql('postgres', 'DELETE FROM t WHERE id % 3 = 1; SELECT fill(30001, 33000); SELECT hybrid_merge(\'t_k\'); VACUUM t; SELECT hybrid_merge(\'t_k\')');
+my $target = $primary->lsn('insert');
+$standby->poll_query_until('postgres', "SELECT pg_last_wal_receive_lsn() >= '$target'::pg_lsn");
+my @rest = split /\n/, $cursor->query_safe('FETCH ALL FROM c');
+is(scalar(@rest) + 100, $total, 'a cursor of the standby returns its snapshot over merges and VACUUM');
+$cursor->query_safe('COMMIT');
+$cursor->quit;
+check('after the cursor');
+
+# rows deleted before the standby's snapshot, removed under its index-only scan
+$primary->safe_psql('postgres', 'CREATE TABLE v (k int, pad char(900)); CREATE INDEX v_k ON v USING hybrid (k); INSERT INTO v SELECT i, 1 FROM generate_series(1, 200) i');
+$primary->safe_psql('postgres', 'SELECT hybrid_merge(\'v_k\')');
+$primary->safe_psql('postgres', 'VACUUM (DISABLE_PAGE_SKIPPING) v');
+$primary->safe_psql('postgres', 'DELETE FROM v WHERE k > 9');
+$primary->wait_for_catchup($standby);
+$cursor = $standby->background_psql('postgres');
+$cursor->query_safe(<<EOF);
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT k FROM v ORDER BY k;
+EOF
+is($cursor->query_safe('FETCH 1 FROM c'), '1', 'index-only scan of the standby started');
+$primary->safe_psql('postgres', 'VACUUM (TRUNCATE false) v');
+$primary->wait_for_catchup($standby);
+is($cursor->query_safe('FETCH ALL FROM c'), join("\n", 2 .. 9), 'rows that VACUUM removed on the primary do not come back');
+$cursor->query_safe('COMMIT');
+$cursor->quit;
+
+# a standby restart in the middle, then promotion
+$primary->safe_psql('postgres', 'SELECT fill(40001, 42000)');
+$standby->restart;
+check('after a restart of the standby');
+$primary->safe_psql('postgres', 'SELECT fill(50001, 50700)');
+$primary->wait_for_catchup($standby);
+$primary->stop('immediate');
+$standby->promote;
+same_answers($standby, 'after promotion', \%queries, ['t']);
+$standby->safe_psql('postgres', 'SELECT fill(60001, 63000); DELETE FROM t WHERE id % 5 = 2; VACUUM t; SELECT hybrid_merge(\'t_k\'), hybrid_merge(\'t_id\')');
+same_answers($standby, 'work goes on after promotion', \%queries, ['t']);
+
+no_crash($primary, 'nothing crashed on the primary');
+no_crash($standby, 'nothing crashed on the standby, pages were consistent');
+unlike(slurp_file($standby->logfile), qr/inconsistent page|FATAL:  (?!terminating|the database system|could not (connect|receive|send)|connection|replication)/,
+	'no inconsistent page on the standby');
+$standby->stop;
+done_testing();

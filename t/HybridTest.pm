@@ -1,0 +1,102 @@
+
+# Shared by the TAP tests: a node with the extension and the differential
+# helpers of test/sql/helpers.sql in its database postgres, and the checks.
+
+package HybridTest;
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use Exporter 'import';
+use File::Basename;
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(new_node same_answers start_psql finish_psql no_crash test_root);
+
+my $root = dirname(dirname(abs_path(__FILE__)));
+
+sub test_root { return $root; }
+
+# A started node; extra lines for postgresql.conf.
+sub new_node
+{
+	my ($name, $conf, %init) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(%init);
+	$node->append_conf('postgresql.conf', <<EOF . ($conf // ''));
+autovacuum = off
+fsync = off
+max_worker_processes = 16
+log_line_prefix = '%m [%p] %q%a '
+hybridindex.merge_floor = 500
+EOF
+	$node->start;
+	$node->safe_psql('postgres', slurp_file("$root/test/sql/helpers.sql"));
+	return $node;
+}
+
+# Each query gives the same by the given paths as by a sequential scan, and
+# the indexes of the tables pass the check.
+sub same_answers
+{
+	my ($node, $what, $queries, $tables) = @_;
+	my @bad;
+
+	foreach my $query (sort keys %$queries)
+	{
+		my ($ret, $out, $err) = $node->psql('postgres',
+			"SELECT hyb_same(\$q\$$query\$q\$, '$queries->{$query}')");
+		push @bad, "$query: $out $err" if $ret != 0 || $out ne 't';
+	}
+	foreach my $table (@{ $tables // [] })
+	{
+		my ($ret, $out, $err) =
+		  $node->psql('postgres', "SELECT hyb_check('$table')");
+		push @bad, "hybrid_index_check on $table: $out $err"
+		  if $ret != 0 || $out ne 't';
+	}
+	is(join("\n", @bad), '', $what);
+	return @bad == 0;
+}
+
+# A session in the background that runs a script; its output goes to the
+# returned hash.
+sub start_psql
+{
+	my ($node, $script) = @_;
+	my %session = (out => '', err => '');
+	my $file = PostgreSQL::Test::Utils::tempdir() . '/script.sql';
+
+	# from a file: IPC::Run feeds a string only while somebody pumps
+	append_to_file($file, $script);
+	$session{handle} = IPC::Run::start(
+		[
+			'psql', '-X', '-A', '-t', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $file,
+			'-d', $node->connstr('postgres')
+		],
+		'<', \undef, '>', \$session{out}, '2>', \$session{err});
+	return \%session;
+}
+
+# Wait for its end; true if it succeeded.
+sub finish_psql
+{
+	my ($session) = @_;
+	return IPC::Run::finish($session->{handle});
+}
+
+# No process of this node died of a signal or an assertion.
+sub no_crash
+{
+	my ($node, $what) = @_;
+	unlike(slurp_file($node->logfile),
+		qr/TRAP: |PANIC: |was terminated by signal (?!9)/, $what);
+	return;
+}
+
+1;
