@@ -115,4 +115,9 @@ typedef Oid HybFileNumber;
 #define HYB_TEST_FOR_OLD_SNAPSHOT(snapshot, rel, page) ((void) 0)
 #endif
 
+/* the executor's speculative insertion knows only btree unique indexes */
+#if PG_VERSION_NUM < 180000
+#define HYB_ON_CONFLICT_NEEDS_BTREE
+#endif
+
 #endif							/* HYB_COMPAT_H */

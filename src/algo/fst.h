@@ -69,7 +69,6 @@ typedef struct HybFstHeader
 	uint32_t	dense_leaves;	/* leaves of dense nodes */
 	uint16_t	prefix_len;
 	uint16_t	reserved;
-	uint32_t	padding;
 } HybFstHeader;
 
 typedef struct HybFstDense

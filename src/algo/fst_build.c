@@ -110,6 +110,8 @@ hyb_fst_builder_reset(HybFstBuilder *b)
 		b->levels[i].nnodes = 0;
 		b->levels[i].nleaves = 0;
 	}
+	if (b->levels_alloc > 0)
+		b->levels[0].nleaves = 0;	/* of an only, empty key */
 	b->nlevels = 0;
 	b->nkeys = 0;
 	b->npositions = 0;

@@ -281,9 +281,9 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 	/*
 	 * genericcostestimate charges for the share of index->pages that the
-	 * tuples are of all.  What a scan reads are leaves: show it an index of
-	 * that size, and let the entries of the dynamic stage, which has no pages
-	 * to read, make it smaller.
+	 * tuples are of all.  What a scan reads are leaves, neither delta log nor
+	 * free pages: show it an index of that size.  Only an index without
+	 * leaves is charged for its log, which it has to read at least once.
 	 */
 	sized_index = *index;
 	entries = sizes.static_entries + sizes.dynamic_entries;

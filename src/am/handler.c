@@ -6,9 +6,13 @@
 
 #include "access/stratnum.h"
 #include "am/am.h"
+#include "am/hooks.h"
 #include "catalog/pg_type_d.h"
 #include "commands/vacuum.h"
+#include "dynamic/shared.h"
 #include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
 #ifdef HYB_HAVE_COMPARE_TYPES
 #include "access/cmptype.h"
 #endif
@@ -17,12 +21,32 @@ PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(hybridhandler);
 
+static shmem_request_hook_type previous_shmem_request = NULL;
+
 void		_PG_init(void);
 
+static void
+shmem_request(void)
+{
+	if (previous_shmem_request)
+		previous_shmem_request();
+	RequestAddinShmemSpace(hyb_shared_size());
+}
+
+/*
+ * Nothing needs shared_preload_libraries; there, the control struct gets
+ * memory of its own instead of the server's spare.
+ */
 void
 _PG_init(void)
 {
+	if (process_shared_preload_libraries_in_progress)
+	{
+		previous_shmem_request = shmem_request_hook;
+		shmem_request_hook = shmem_request;
+	}
 	hyb_options_init();
+	hyb_hooks_init();
 }
 
 #ifdef HYB_HAVE_COMPARE_TYPES

@@ -69,6 +69,12 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 	}
 
 	inspected->index = index = index_open(indexoid, lockmode);
+	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is a partitioned index",
+						RelationGetRelationName(index)),
+				 errhint("Name the index of one partition.")));
 	if (index->rd_rel->relkind != RELKIND_INDEX ||
 		index->rd_indam == NULL || index->rd_indam->ambuild != hyb_ambuild)
 		ereport(ERROR,

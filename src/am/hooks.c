@@ -1,0 +1,123 @@
+/*
+ * hooks.c
+ *		Errors in plain words where the server gives an internal one.
+ *
+ * Before PostgreSQL 18 the executor takes every unique index of a table with
+ * INSERT ... ON CONFLICT for a btree, and raises an internal error for ours.
+ * Planning such a statement opens the table's indexes, which loads this
+ * library, so the hook is in place by the time the executor starts.
+ */
+#include "compat.h"
+
+#include "am/hooks.h"
+
+#ifdef HYB_ON_CONFLICT_NEEDS_BTREE
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "catalog/pg_inherits.h"
+#include "commands/defrem.h"
+#include "executor/executor.h"
+#include "nodes/plannodes.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+static ExecutorStart_hook_type previous_executor_start = NULL;
+
+/*
+ * Raise an error if the table has a unique index of ours.  The executor has,
+ * or takes later, the locks it needs; the catalogs are read under a short one.
+ */
+static void
+check_unique_indexes(Oid relid, Oid hybrid)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+	List	   *indexes = RelationGetIndexList(rel);
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+
+		if (index->rd_rel->relam == hybrid && index->rd_index->indisunique)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("INSERT ... ON CONFLICT is not supported on table \"%s\", which has unique index \"%s\" of access method \"hybrid\"",
+							RelationGetRelationName(rel),
+							RelationGetRelationName(index)),
+					 errdetail("Before PostgreSQL 18, ON CONFLICT works with btree unique indexes only."),
+					 errhint("Use a btree index for this unique index, or PostgreSQL 18 or later.")));
+		index_close(index, AccessShareLock);
+	}
+	list_free(indexes);
+	table_close(rel, AccessShareLock);
+}
+
+static void
+check_plan(Plan *plan, List *rtable)
+{
+	ModifyTable *modify;
+	Oid			hybrid;
+	ListCell   *lc;
+
+	if (plan == NULL || !IsA(plan, ModifyTable))
+		return;
+	modify = (ModifyTable *) plan;
+	if (modify->onConflictAction == ONCONFLICT_NONE)
+		return;
+	hybrid = get_index_am_oid("hybrid", true);
+	if (!OidIsValid(hybrid))
+		return;
+	foreach(lc, modify->resultRelations)
+	{
+		Oid			relid = rt_fetch(lfirst_int(lc), rtable)->relid;
+
+		if (get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE)
+		{
+			ListCell   *child;
+
+			foreach(child, find_all_inheritors(relid, NoLock, NULL))
+				if (get_rel_relkind(lfirst_oid(child)) == RELKIND_RELATION)
+					check_unique_indexes(lfirst_oid(child), hybrid);
+		}
+		else if (get_rel_relkind(relid) == RELKIND_RELATION)
+			check_unique_indexes(relid, hybrid);
+	}
+}
+
+static void
+executor_start(QueryDesc *query, int eflags)
+{
+	PlannedStmt *stmt = query->plannedstmt;
+
+	if (stmt->commandType == CMD_INSERT || stmt->hasModifyingCTE)
+	{
+		ListCell   *lc;
+
+		check_plan(stmt->planTree, stmt->rtable);
+		foreach(lc, stmt->subplans)
+			check_plan(lfirst(lc), stmt->rtable);
+	}
+
+	if (previous_executor_start)
+		previous_executor_start(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+}
+
+void
+hyb_hooks_init(void)
+{
+	previous_executor_start = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start;
+}
+
+#else
+
+void
+hyb_hooks_init(void)
+{
+}
+
+#endif							/* HYB_ON_CONFLICT_NEEDS_BTREE */
