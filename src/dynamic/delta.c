@@ -280,8 +280,18 @@ hyb_delta_append(HybIndex *ix, const uint8 *entry, uint32 len, uint32 keylen,
 			(opaque = hyb_page_opaque(BufferGetPage(buf)))->link != InvalidBlockNumber)
 		{
 			/* the lane, or the index, has moved on */
+			BlockNumber block = BufferGetBlockNumber(buf);
+			uint64		generation = s->hint_generation;
+
 			UnlockReleaseBuffer(buf);
 			load_hints(ix, s);
+
+			/*
+			 * Or the page is damaged: with the metapage locked, where lanes
+			 * do not move, that is told apart.
+			 */
+			if (s->hint_generation == generation && s->hint_tail[lane] == block)
+				return append_to_new_page(ix, s, lane, &append);
 			continue;
 		}
 		s->lane = lane;
