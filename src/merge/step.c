@@ -436,8 +436,17 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	hyb_wal_begin(&set, ix->rel);
-	if (rewritten && space->nretired + space->nreserved - space->nused > HYB_MAX_PENDING)
-		elog(ERROR, "merge step replaces too many blocks");
+	if (rewritten)
+	{
+		/* the reserved blocks follow those that could not be settled */
+		npending = (int) meta->npending - space->nreserved;
+		if (npending < 0 ||
+			npending + space->nretired + space->nreserved - space->nused > HYB_MAX_PENDING)
+		{
+			UnlockReleaseBuffer(metabuf);
+			elog(ERROR, "merge step replaces too many blocks");
+		}
+	}
 
 	START_CRIT_SECTION();
 	meta->version++;
@@ -529,6 +538,7 @@ free_retiring(HybIndex *ix)
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	HybGeneration retiring = meta->retiring;
+	int			room = HYB_MAX_PENDING - (int) meta->npending;
 	BlockNumber blocks[HYB_MAX_PENDING];
 	int			n = 0;
 	bool		more = false;
@@ -538,7 +548,7 @@ free_retiring(HybIndex *ix)
 
 	for (int lane = 0; lane < HYB_LANES; lane++)
 	{
-		while (BlockNumberIsValid(retiring.head[lane]) && n < HYB_MAX_PENDING)
+		while (BlockNumberIsValid(retiring.head[lane]) && n < room)
 		{
 			BlockNumber block = retiring.head[lane];
 			Buffer		buf = ReadBuffer(ix->rel, block);
@@ -560,8 +570,8 @@ free_retiring(HybIndex *ix)
 	meta->retiring.npages -= n;
 	if (!more)
 		hyb_generation_init(&meta->retiring, 0);
-	memcpy(meta->pending, blocks, n * sizeof(BlockNumber));
-	meta->npending = n;
+	memcpy(meta->pending + meta->npending, blocks, n * sizeof(BlockNumber));
+	meta->npending += n;
 	hyb_wal_meta(&set, metabuf);
 	hyb_wal_meta_pending(&set, metabuf);
 	hyb_wal_commit(&set);

@@ -218,6 +218,7 @@ hyb_space_settle(const HybIndex *ix)
 		HybPageOpaque *opaque;
 		HybWalSet	set;
 		bool		fresh = false;
+		int			before = meta->npending;
 		int			n;
 
 		if (meta->npending == 0)
@@ -244,7 +245,7 @@ hyb_space_settle(const HybIndex *ix)
 				{
 					BlockNumber first = meta->pending[0];
 
-					/* order inside pending[] does not matter: no WAL needed */
+					/* logged below, with all of pending[] */
 					meta->pending[0] = meta->pending[i];
 					meta->pending[i] = first;
 				}
@@ -294,7 +295,9 @@ hyb_space_settle(const HybIndex *ix)
 		else
 			hyb_wal_opaque(&set, trunk);
 		hyb_wal_meta(&set, metabuf);
-		hyb_wal_meta_pending(&set, metabuf);
+		hyb_wal_range(&set, metabuf,
+					  SizeOfPageHeaderData + offsetof(HybMetaPage, pending),
+					  before * sizeof(BlockNumber));
 		hyb_wal_commit(&set);
 		END_CRIT_SECTION();
 		UnlockReleaseBuffer(trunk);
