@@ -176,7 +176,6 @@ void
 hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
 			   const ItemPointerData *tid)
 {
-	check->live++;
 	if (check->filter == NULL)
 		return;
 	set_probe(&check->probe, entry, len, tid);

@@ -50,7 +50,6 @@ typedef struct HybCheck
 	uint8	   *use;			/* HybBlockUse of each block of the survey */
 	bloom_filter *filter;		/* of all live entries, or NULL */
 	HybBuf		probe;			/* entry and TID, for the filter */
-	uint64		live;			/* live entries met */
 
 	/* static stage (check_static.c) */
 	uint64		tids;

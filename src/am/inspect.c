@@ -12,7 +12,6 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "dynamic/delta.h"
-#include "dynamic/progress.h"
 #include "funcapi.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
@@ -324,23 +323,23 @@ Datum
 hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	HybMergeProgress *list = NULL;
+	int			n;
 
 	InitMaterializedSRF(fcinfo, 0);
-	for (int i = 0; i < HYB_PROGRESS_ENTRIES; i++)
+	n = hyb_merge_progress_list(&list);
+	for (int i = 0; i < n; i++)
 	{
-		HybProgress progress;
 		Datum		values[7];
 		bool		nulls[7] = {0};
 
-		if (!hyb_progress_read(i, &progress))
-			continue;
-		values[0] = ObjectIdGetDatum(progress.dbid);
-		values[1] = ObjectIdGetDatum(progress.relid);
-		values[2] = Int32GetDatum(progress.pid);
-		values[3] = Int64GetDatum((int64) progress.entries_total);
-		values[4] = Int64GetDatum((int64) progress.entries_done);
-		values[5] = Int64GetDatum((int64) progress.steps);
-		values[6] = TimestampTzGetDatum(progress.started);
+		values[0] = ObjectIdGetDatum(list[i].dbid);
+		values[1] = ObjectIdGetDatum(list[i].relid);
+		values[2] = Int32GetDatum(list[i].pid);
+		values[3] = Int64GetDatum((int64) list[i].entries_total);
+		values[4] = Int64GetDatum((int64) list[i].entries_done);
+		values[5] = Int64GetDatum((int64) list[i].steps);
+		values[6] = TimestampTzGetDatum(list[i].started);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

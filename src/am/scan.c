@@ -75,6 +75,7 @@ hyb_ambeginscan(Relation index, int nkeys, int norderbys)
 	hyb_buf_reserve(&so->prefix_key, 64);
 	hyb_buf_reserve(&so->start_key, 64);
 	hyb_buf_reserve(&so->end_key, 64);
+	hyb_buf_reserve(&so->cut_key, 64);
 
 	so->batch = hyb_batch_create(so);
 	so->delta_pin = InvalidBuffer;
@@ -153,10 +154,12 @@ init_tuple(HybScan *so)
 	so->tuple_values = palloc(desc->natts * sizeof(Datum));
 	so->tuple_isnull = palloc(desc->natts * sizeof(bool));
 	so->tuple_offsets = palloc(desc->natts * sizeof(uint16));
+	so->tuple_byval = true;
 	for (int i = 0; i < desc->natts; i++)
 	{
 		const HybColumn *col = &desc->cols[i];
 
+		so->tuple_byval &= col->attbyval;
 		if (col->attlen <= 0)
 			return;
 		off = att_align_nominal(off, col->attalign);
@@ -182,7 +185,9 @@ form_tuple(HybScan *so, const HybScanItem *item)
 	IndexTuple	fixed = so->fixed_tuple;
 	MemoryContext old;
 
-	MemoryContextReset(so->tuple_context);
+	/* values passed by value take no memory */
+	if (!so->tuple_byval)
+		MemoryContextReset(so->tuple_context);
 	old = MemoryContextSwitchTo(so->tuple_context);
 	for (int i = 0; i < desc->natts; i++)
 	{
@@ -213,9 +218,13 @@ form_tuple(HybScan *so, const HybScanItem *item)
 		so->scan->xs_itup = fixed;
 	}
 	else
+	{
+		if (so->tuple_byval)
+			MemoryContextReset(so->tuple_context);
 		so->scan->xs_itup = index_form_tuple(so->scan->xs_itupdesc,
 											 so->tuple_values,
 											 so->tuple_isnull);
+	}
 	MemoryContextSwitchTo(old);
 }
 
@@ -227,6 +236,8 @@ begin_range(HybScan *so)
 	pgstat_count_index_scan(so->ix->rel);
 	HYB_COUNT_SEARCH(so->scan);
 	so->dyn_limit = HYB_SCAN_DYN_LIMIT;
+	so->static_limit = so->whole_leaves ? HYB_LEAF_MAX_ITEMS :
+		HYB_SCAN_STATIC_LIMIT;
 }
 
 /*
@@ -452,7 +463,10 @@ hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	MemoryContext old = MemoryContextSwitchTo(so->context);
 	ItemPointerData tids[BITMAP_CHUNK];
 	int64		total = 0;
-	bool		found = start_scan(so, true);
+	bool		found;
+
+	so->whole_leaves = true;
+	found = start_scan(so, true);
 
 	/* The heap is read after the scan, under an MVCC snapshot. */
 	Assert(!scan->xs_want_itup);

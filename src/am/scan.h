@@ -100,8 +100,12 @@ typedef struct HybScanPrefix
 
 /* ---- batches ---- */
 
-/* Dynamic entries that the first batch of a range takes. */
+/*
+ * Dynamic and static entries that the first batch of a range takes; an index
+ * leaf of nbtree has some hundreds.
+ */
 #define HYB_SCAN_DYN_LIMIT	64
+#define HYB_SCAN_STATIC_LIMIT	128
 
 typedef enum HybEdgeKind
 {
@@ -211,7 +215,10 @@ typedef struct HybScan
 	bool		need_values;	/* filters, or an index-only scan */
 	bool		need_pins;		/* interlock with VACUUM needed */
 	bool		check_heap;		/* index-only scan on a standby */
+	bool		whole_leaves;	/* a bitmap scan, which reads all of a range */
 	int			dyn_limit;		/* dynamic entries the next batch asks for */
+	int			static_limit;	/* static items it takes, unless `point` */
+	HybBuf		cut_key;		/* scratch: where a limit ends a batch */
 	HybScanBatch *batch;
 	HybScanEdge from;			/* where the batch being loaded starts */
 	HybVersion	version;
@@ -231,6 +238,7 @@ typedef struct HybScan
 	bool	   *tuple_isnull;
 	uint16	   *tuple_offsets;	/* of columns in fixed_tuple's data */
 	IndexTuple	fixed_tuple;	/* NULL unless all columns have fixed length */
+	bool		tuple_byval;	/* all columns are passed by value */
 
 	/* mark */
 	bool		marked;

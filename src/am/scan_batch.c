@@ -18,8 +18,8 @@
  * is held between batches; a pin on the leaf is kept if the scan needs the
  * interlock with VACUUM (need_pins).
  *
- * If there are more dynamic entries than one batch takes, the last one taken
- * ends the batch in place of the fence.
+ * If there are more static or dynamic entries than the batch is to take, the
+ * last one taken ends the batch in place of the fence.
  */
 #include "compat.h"
 
@@ -31,6 +31,12 @@
 
 /* Dynamic entries that one batch takes at most. */
 #define DYN_LIMIT_MAX		1024
+
+/*
+ * By how much batches grow.  The first batch of a range is small, since
+ * LIMIT or a merge join may need no more of it.
+ */
+#define BATCH_GROWTH		4
 
 /* Rows compared one by one with the end of a point range. */
 #define POINT_WALK			4
@@ -312,9 +318,51 @@ find_point_end(HybScan *so, HybLeaf *leaf, int row, int *end_row)
 }
 
 /*
+ * Leave out what is more than static_limit items, at the far end of rows
+ * [*row, *end_row); `far` becomes the cut there.
+ */
+static void
+limit_static(HybScan *so, HybScanBatch *batch, bool forward, int *row,
+			 int *end_row, HybScanEdge *far)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	HybLeaf    *leaf = &batch->leaf;
+	HybPos		cut;
+	int			item;
+	int			item_row;
+
+	if (forward)
+	{
+		batch->last = batch->first + so->static_limit;
+		item = batch->last - 1;
+	}
+	else
+	{
+		batch->first = batch->last - so->static_limit;
+		item = batch->first;
+	}
+	item_row = hyb_leaf_row_of_item(leaf, item);
+	if (forward)
+		*end_row = item_row + 1;
+	else
+		*row = item_row;
+
+	so->cut_key.len = 0;
+	hyb_key_join(desc, hyb_leaf_row(leaf, item_row), desc->nkeys, &so->cut_key);
+	cut.key = so->cut_key.data;
+	cut.len = so->cut_key.len;
+	cut.ncols = desc->nkeys;
+	cut.tie = HYB_AT;
+	hyb_leaf_tids(leaf, item, 1, &cut.tid);
+	if (forward)
+		ItemPointerInc(&cut.tid);
+	hyb_edge_set_pos(far, &cut);
+}
+
+/*
  * Read the static items between pos and the far end of the range or the
- * leaf's fence, whichever comes first; `far` becomes that edge.  Returns false
- * if the version is no longer current.
+ * leaf's fence, whichever comes first, or as many as static_limit allows;
+ * `far` becomes that edge.  Returns false if the version is no longer current.
  */
 static bool
 load_static(HybScan *so, HybScanBatch *batch, const HybPos *pos, bool forward,
@@ -373,6 +421,11 @@ load_static(HybScan *so, HybScanBatch *batch, const HybPos *pos, bool forward,
 		hyb_leaf_row_start(leaf, end_row) < batch->last)
 		end_row++;
 
+	if (to_fence)
+		hyb_edge_set_pos(far, forward ? &descent->high : &descent->low);
+	if (!so->point && batch->last - batch->first > so->static_limit)
+		limit_static(so, batch, forward, &row, &end_row, far);
+
 	batch->block = descent->block;
 	batch->stamp = descent->stamp;
 	batch->pd_lower = ((PageHeader) page)->pd_lower;
@@ -416,9 +469,6 @@ load_static(HybScan *so, HybScanBatch *batch, const HybPos *pos, bool forward,
 			read_tids(so, batch, batch->page);
 		}
 	}
-
-	if (to_fence)
-		hyb_edge_set_pos(far, forward ? &descent->high : &descent->low);
 	return true;
 }
 
@@ -665,7 +715,8 @@ hyb_batch_load(HybScan *so, bool forward)
 	}
 	if (unlikely(HYB_SNAPSHOTS_EXPIRE()))
 		check_old_snapshot(so);
-	so->dyn_limit = Min(so->dyn_limit * 4, DYN_LIMIT_MAX);
+	so->dyn_limit = Min(so->dyn_limit * BATCH_GROWTH, DYN_LIMIT_MAX);
+	so->static_limit = Min(so->static_limit * BATCH_GROWTH, HYB_LEAF_MAX_ITEMS);
 
 	if (!batch->dyn.complete && batch->dyn.nitems > 0)
 	{

@@ -651,7 +651,12 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 		bytes += step->batch.items[step->last_entry++].len;
 
 	if (compact || step->batch.nitems == 0)
+	{
+		/* what is at the watermark is done: begin just above it */
 		start = step->version.watermark;
+		if (start.tie == HYB_AT)
+			ItemPointerInc(&start.tid);
+	}
 	else
 	{
 		const HybDynItem *first = &step->batch.items[0];
