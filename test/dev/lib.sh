@@ -105,11 +105,22 @@ find_missing() {
 		perl -MIPC::Run -MTest::More -e 1 2>/dev/null && command -v prove >/dev/null 2>&1 ||
 			missing="$missing libipc-run-perl"
 	fi
+	if [ "$1" = bench ]; then
+		find_python || missing="$missing python3-matplotlib"
+	fi
 	# the server's headers may want those of Kerberos
 	if [ -n "${PG_CONFIG:-}" ] && can_compile &&
 		grep -qs '^#define ENABLE_GSS 1' "$("$PG_CONFIG" --includedir-server)/pg_config.h"; then
 		has_header gssapi/gssapi.h || has_header gssapi.h || missing="$missing libkrb5-dev"
 	fi
+}
+
+# A Python with matplotlib; one that was built by hand may have none.
+find_python() {
+	for python in python3 /usr/bin/python3; do
+		! "$python" -c 'import matplotlib' 2>/dev/null || return 0
+	done
+	return 1
 }
 
 # Keep the server package from making and starting a cluster; what apt
@@ -218,7 +229,7 @@ build() {
 	say "building for $("$PG_CONFIG" --version)"
 	mkdir -m 755 "$work/tree"
 	tar -cf - --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' \
-		--exclude=./results --exclude=./tmp_check --exclude=./output_iso . |
+		--exclude=./results --exclude=./tmp_check --exclude=./output_iso --exclude=./build . |
 		tar -xf - -C "$work/tree"
 	jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 	run make -s -C "$work/tree" -j"$jobs" with_llvm=no PG_CONFIG="$PG_CONFIG" \
@@ -276,6 +287,19 @@ cluster_start() {
 	unset PGOPTIONS PGSERVICE PGSERVICEFILE PGHOSTADDR PGPASSWORD PGPASSFILE 2>/dev/null || :
 }
 
+# The same for benchmarks: with autovacuum, and plans that do not vary.
+tuned_cluster() {
+	cluster_start
+	psql -X -q -c 'ALTER SYSTEM SET autovacuum = on' -c "ALTER SYSTEM SET autovacuum_naptime = '5s'" \
+		-c 'ALTER SYSTEM SET jit = off' -c 'ALTER SYSTEM SET max_parallel_workers_per_gather = 0' \
+		-c 'SELECT pg_reload_conf()' >/dev/null
+}
+
+# What restarts our cluster, for those who cannot call functions of this file.
+restart_command() {
+	echo "$(! am_root || echo "runuser -u $owner --") $bindir/pg_ctl -D $work/data -l $work/data/server.log -w -m fast restart"
+}
+
 # ---- suites: each adds to $passed and $failed ----
 
 # Count the lines of a log that report single tests.
@@ -308,10 +332,8 @@ installcheck() {
 			rm -f "$diffs"
 		fi
 	done
-	if [ "$rc" -ne 0 ]; then
-		say "last lines of the server's log that tell of a crash"
+	[ "$rc" -eq 0 ] ||
 		grep -E 'PANIC|TRAP|terminated by signal' "$work/data/server.log" | tail -20 || :
-	fi
 	tally "$rc" "$(count '^(test .*\.\.\. +ok|ok )' "$work/check.log")" \
 		"$(count '^(test .*\.\.\. +FAILED|not ok )' "$work/check.log")"
 }
@@ -354,5 +376,7 @@ suite_unit() {
 	rc=0
 	run make -s -C "$work/tree/test/unit" PG_CONFIG="$PG_CONFIG" check >"$work/unit.log" 2>&1 || rc=$?
 	cat "$work/unit.log"
-	tally "$rc" "$(count '^ok ' "$work/unit.log")" "$(count '^not ok ' "$work/unit.log")"
+	# a line for each program: NAME: N passed, N failed
+	tally "$rc" "$(count '^[^ ]+: [0-9]+ passed, 0 failed' "$work/unit.log")" \
+		"$(count '^[^ ]+: [0-9]+ passed, [1-9][0-9]* failed' "$work/unit.log")"
 }

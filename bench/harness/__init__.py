@@ -1,0 +1,1 @@
+"""Orchestration, measuring and reporting of the benchmark workloads."""

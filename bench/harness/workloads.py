@@ -1,0 +1,379 @@
+"""The workloads.  Each loads one schema for each method and measures phases in
+rounds, in which the methods take turns."""
+import gzip
+import os
+import time
+
+from .server import BENCH, BenchError
+
+DATA = BENCH.parent / "test" / "data"
+
+
+class Config:
+    """Sizes and times; the command line may change each."""
+
+    def __init__(self, quick=False):
+        self.quick = quick
+        self.rounds = 2 if quick else 3
+        self.seconds = 3 if quick else 10
+        self.clients = max(2, os.cpu_count() or 1)
+        self.rows = 300_000 if quick else 1_000_000
+        self.warehouses = 1 if quick else 4
+        self.check = True
+        self.seed = 42
+
+
+class Run:
+    """What a workload gets: server, methods, configuration, recorder."""
+
+    def __init__(self, server, methods, config, recorder):
+        self.server = server
+        self.methods = methods
+        self.config = config
+        self.recorder = recorder
+
+    def setup(self, schema, load=None, settle=True, **variables):
+        """Makes every method's schema; the load counts as a phase."""
+        for method in self.methods:
+            self.server.create_schema(method)
+            self.server.psql(file=schema, schema=method.schema,
+                             variables={**method.variables(), **variables})
+        if load:
+            def fill(method, _):
+                start = time.monotonic()
+                self.server.psql(file=load, schema=method.schema, variables=variables)
+                return {"seconds": time.monotonic() - start}, None
+            self.phase("load", fill, rounds=1, sizes=True)
+
+    def phase(self, name, measure, rounds=None, sizes=False):
+        """Rounds of measure(method, round) -> (metrics, timeline)."""
+        for number in range(rounds or self.config.rounds):
+            order = self.methods if number % 2 == 0 else self.methods[::-1]
+            for method in order:
+                self.server.settle(method)
+                self.server.psql("CHECKPOINT")
+                before = self.server.counters(method)
+                metrics, timeline = measure(method, number)
+                self.server.settle(method)
+                after = self.server.counters(method)
+                metrics.update({key: after[key] - before[key] for key in before if key in after})
+                work = metrics.get("transactions") or metrics.get("rows")
+                if work:
+                    metrics["wal_bytes_each"] = metrics["wal_bytes"] / work
+                    if "cpu_seconds" in metrics:
+                        metrics["cpu_ms_each"] = metrics["cpu_seconds"] * 1000 / work
+                metrics.update(self.server.sizes(method))
+                self.recorder.add(name, method, number, metrics, timeline)
+
+    def pgbench(self, name, scripts, **variables):
+        def measure(method, number):
+            return self.server.pgbench(method.schema, scripts, self.config.seconds,
+                                       self.config.clients, variables,
+                                       self.config.seed + number)
+        self.phase(name, measure)
+
+    def check(self):
+        """Every hybrid index must be in order, and hold what its heap holds."""
+        if not self.config.check:
+            return
+        for method in self.methods:
+            if method.am != "hybrid":
+                continue
+            rows = self.server.psql("""
+                SELECT c.relname, hybrid_index_check(c.oid, true)::text
+                FROM pg_class c JOIN pg_am a ON a.oid = c.relam AND a.amname = 'hybrid'
+                WHERE c.relnamespace = '%s'::regnamespace""" % method.schema)
+            self.recorder.check("%s: hybrid_index_check of %d indexes" % (method.name, len(rows)), True)
+
+    def finish(self):
+        self.check()
+        for method in self.methods:
+            self.server.drop_schema(method)
+
+    def load_samples(self):
+        """public.raw: the samples of test/data, numbered from 0."""
+        self.server.psql("DROP TABLE IF EXISTS public.raw, public.raw_line; "
+                         "CREATE UNLOGGED TABLE public.raw_line (kind text, k text COLLATE \"C\")")
+        for kind, file in (("email", "emails"), ("title", "titles")):
+            with gzip.open(DATA / (file + ".txt.gz"), "rt", encoding="utf-8") as lines:
+                text = "".join("%s\t%s\n" % (kind, line.rstrip("\n").replace("\\", "\\\\").replace("\t", " "))
+                               for line in lines)
+            self.server.psql("COPY public.raw_line FROM STDIN", stdin=text)
+        self.server.psql("""
+            CREATE UNLOGGED TABLE public.raw AS
+                SELECT kind, row_number() OVER (PARTITION BY kind ORDER BY hashtext(k)) - 1 AS n, k
+                FROM (SELECT DISTINCT kind, k FROM public.raw_line) x;
+            CREATE INDEX ON public.raw (kind, n);
+            DROP TABLE public.raw_line;
+            ANALYZE public.raw""")
+
+
+def script(*files):
+    return "".join((BENCH / file).read_text() for file in files)
+
+
+# ---- TPC-C, Voter, Articles ----
+
+def tpcc(run):
+    config = run.config
+    variables = {"warehouses": config.warehouses, "items": 20_000 if config.quick else 100_000,
+                 "customers": 1000 if config.quick else 3000}
+    run.recorder.begin("tpcc", "%(warehouses)d warehouses of %(items)d items and 10 x %(customers)d customers"
+                       % variables)
+    run.setup("tpcc/schema.sql", "tpcc/load.sql", **variables)
+    mix = [(script("tpcc/%s.sql" % name), weight) for name, weight in
+           (("new_order", 45), ("payment", 43), ("order_status", 4), ("delivery", 4), ("stock_level", 4))]
+    run.pgbench("mix", mix, **variables)
+    for method in run.methods:
+        for condition, violations in run.server.psql(file="tpcc/check.sql", schema=method.schema):
+            run.recorder.check("%s: consistency condition %s" % (method.name, condition), violations == "0")
+    run.finish()
+
+
+def voter(run):
+    rows = run.config.rows
+    run.recorder.begin("voter", "%d votes counted before" % rows)
+    run.setup("voter/schema.sql", "voter/load.sql", rows=rows)
+    run.pgbench("vote", [(script("voter/vote.sql"), 1)])
+    run.finish()
+
+
+def articles(run):
+    rows = run.config.rows
+    run.recorder.begin("articles", "%d comments on %d articles" % (rows, max(rows // 10, 1000)))
+    run.load_samples()
+    run.setup("articles/schema.sql", "articles/load.sql", rows=rows)
+    mix = [(script("articles/%s.sql" % name), weight) for name, weight in
+           (("read_article", 60), ("find_title", 10), ("add_comment", 20), ("add_article", 4),
+            ("add_user", 2), ("update_user", 4))]
+    run.pgbench("mix", mix, articles=max(rows // 10, 1000), users=max(rows // 20, 1000))
+    run.finish()
+
+
+# ---- YCSB ----
+
+KEY_TYPES = {"random": "bigint", "ascending": "bigint", "email": 'text COLLATE "C"', "uuid": "uuid"}
+
+
+def ycsb_tables(run, keys, rows, unique=True):
+    """Loads in chunks, in which the methods take turns."""
+    variables = {"keys": keys, "type": KEY_TYPES[keys], "unique": "UNIQUE" if unique else "",
+                 "per_key": 1 if unique else 10}
+    for method in run.methods:
+        run.server.create_schema(method)
+        own = method.variables()
+        if keys != "email":
+            own["textops"] = ""
+        run.server.psql(file="ycsb/schema.sql", schema=method.schema, variables={**own, **variables})
+    chunks = 5 if run.config.quick else 10
+
+    def load(method, _):
+        start = time.monotonic()
+        run.server.psql(file="ycsb/load.sql", schema=method.schema, variables={"rows": rows // chunks})
+        seconds = time.monotonic() - start
+        return {"rows": rows // chunks, "seconds": seconds, "tps": rows // chunks / seconds}, None
+    run.phase("load", load, rounds=chunks)
+    for method in run.methods:
+        run.server.psql("VACUUM ANALYZE %s.usertable" % method.schema)
+
+
+def ycsb_mix(letter, pick):
+    pick = "ycsb/pick_%s.sql" % pick
+    read = script(pick, "ycsb/read.sql")
+    insert = script("ycsb/insert.sql")
+    return {
+        "A": [(read, 50), (script(pick, "ycsb/update.sql"), 50)],
+        "B": [(read, 95), (script(pick, "ycsb/update.sql"), 5)],
+        "C": [(read, 1)],
+        "D": [(script("ycsb/read_latest.sql"), 95), (insert, 5)],
+        "E": [(script(pick, "ycsb/scan.sql"), 95), (insert, 5)],
+        "F": [(read, 50), (script(pick, "ycsb/modify.sql"), 50)],
+    }[letter]
+
+
+def ycsb_one(run, keys, pick="zipf", letters="CABFDE", unique=True, name=None):
+    rows = run.config.rows
+    run.recorder.begin(name or "ycsb-%s" % keys, "%d records, keys %s, access %s, %s index" %
+                       (rows, keys, pick, "primary" if unique else "secondary"))
+    if keys == "email":
+        run.load_samples()
+    ycsb_tables(run, keys, rows, unique)
+    for letter in letters:
+        run.pgbench(letter, ycsb_mix(letter, pick), rows=rows)
+    run.finish()
+
+
+def ycsb(run):
+    if run.config.quick:
+        ycsb_one(run, "random", letters="CAE")
+        return
+    for keys in KEY_TYPES:
+        ycsb_one(run, keys)
+    for pick in ("uniform", "hotspot"):
+        ycsb_one(run, "random", pick, "CAE", name="ycsb-random-" + pick)
+    for keys in ("random", "email"):
+        ycsb_one(run, keys, letters="CAE", unique=False, name="ycsb-%s-secondary" % keys)
+
+
+# ---- server-side loops ----
+
+MICRO = (
+    ("point look-ups", "SELECT count(*) FROM probe_order JOIN target USING (k)"),
+    ("100-row ranges", "SELECT sum(n) FROM (SELECT k FROM probe_order LIMIT %(rows)d / 50) p, LATERAL "
+     "(SELECT count(*) AS n FROM (SELECT k FROM target WHERE k >= p.k ORDER BY k LIMIT 100) z) y"),
+    ("whole index in order", "SELECT count(*) FROM (SELECT k FROM target ORDER BY k OFFSET 0) z"),
+    ("build int8", "CREATE INDEX built ON probe USING %(am)s (k) %(with)s"),
+    ("build uuid", "CREATE INDEX built ON uuids USING %(am)s (k) %(with)s"),
+    ("build email", "CREATE INDEX built ON emails USING %(am)s (k %(textops)s) %(with)s"),
+    ("insert random int8", "INSERT INTO fresh_int8 SELECT k FROM probe"),
+    ("insert ascending int8", "INSERT INTO fresh_int8 SELECT i FROM generate_series(1, %(rows)d) i"),
+    ("insert uuid", "INSERT INTO fresh_uuid SELECT k FROM uuids"),
+    ("insert email", "INSERT INTO fresh_email SELECT k FROM emails"),
+)
+
+
+def micro(run):
+    rows = 200_000 if run.config.quick else 1_000_000
+    run.recorder.begin("micro", "%d keys, statements timed within the server" % rows)
+    run.load_samples()
+    for method in run.methods:
+        run.server.create_schema(method)
+        run.server.psql(file="micro/time.sql", schema=method.schema)
+        run.server.psql(file="micro/schema.sql", schema=method.schema,
+                        variables={**method.variables(), "rows": rows})
+    for name, statement in MICRO:
+        def measure(method, _):
+            tables = "".join(
+                "DROP TABLE IF EXISTS fresh_{0}; CREATE TABLE fresh_{0} (k {1}); "
+                "CREATE INDEX ON fresh_{0} USING {2} (k {3}) {4};".format(
+                    kind, KEY_TYPES[key], method.am, method.textops if kind == "email" else "",
+                    method.with_options)
+                for kind, key in (("int8", "random"), ("uuid", "uuid"), ("email", "email")))
+            text = statement % {"rows": rows, **method.variables()}
+            ms, cpu = run.server.psql("%s SELECT * FROM micro_time($bench$%s$bench$); DROP INDEX IF EXISTS built" %
+                                      (tables if name.startswith("insert") else "", text),
+                                      schema=method.schema)[0]
+            metrics = {"ms": float(ms)}
+            if cpu:
+                metrics["cpu_ms"] = float(cpu)
+            return metrics, None
+        run.phase(name, measure, rounds=max(3, run.config.rounds))
+    run.finish()
+
+
+# ---- WAL over a checkpoint cycle ----
+
+def wal(run):
+    """Inserts into a loaded index right after a checkpoint: every page that is
+    touched for the first time is logged whole."""
+    for keys in ("random", "uuid"):
+        rows = run.config.rows
+        run.recorder.begin("wal-" + keys, "%d entries, a fifth more inserted after a checkpoint" % rows)
+        ycsb_tables(run, keys, rows, unique=False)
+
+        def insert(method, _):
+            start = time.monotonic()
+            run.server.psql(file="ycsb/load.sql", schema=method.schema, variables={"rows": rows // 5})
+            seconds = time.monotonic() - start
+            return {"rows": rows // 5, "seconds": seconds, "tps": rows // 5 / seconds}, None
+        run.phase("insert", insert)
+        run.finish()
+
+
+# ---- larger than memory ----
+
+def drop_cached(run, method):
+    """Lets the operating system forget the index's files, where we may."""
+    run.server.psql("CHECKPOINT")
+    paths = run.server.psql("""
+        SELECT current_setting('data_directory') || '/' || pg_relation_filepath(oid) FROM pg_class
+        WHERE relkind = 'i' AND relnamespace = '%s'::regnamespace""" % method.schema)
+    for (path,) in paths:
+        for part in [path] + ["%s.%d" % (path, i) for i in range(1, 100)]:
+            try:
+                fd = os.open(part, os.O_RDONLY)
+            except OSError:
+                break
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+
+
+def memory(run):
+    """An index of eight times shared_buffers."""
+    server = run.server
+    entry = 31                      # bytes of an entry of a btree loaded in random order
+    if server.restart_command:
+        rows = run.config.rows * 2
+        buffers = rows * entry // 8
+        server.restart(shared_buffers="%dkB" % max(128, buffers // 1024))
+    buffers = int(server.value("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers'"))
+    rows = 8 * buffers // entry
+    if rows > 50 * run.config.rows:
+        run.recorder.skip("memory", "shared_buffers is %d MB: lower it, or raise --rows" % (buffers >> 20))
+        return
+    run.recorder.begin("memory", "%d random int8, a btree of 8 times shared_buffers (%.1f MB)" %
+                       (rows, buffers / 1048576))
+    try:
+        # the table is narrow and its tuples are appended: the index does the reading
+        ycsb_tables(run, "random", rows, unique=False)
+        run.server.psql("SELECT 1")
+        count = "SELECT count(*) FROM (SELECT k FROM usertable WHERE k >= ycsb_key(:n) ORDER BY k LIMIT 10) x;\n"
+        for name, pick in (("zipf reads", "zipf"), ("uniform reads", "uniform")):
+            run.pgbench(name, [(script("ycsb/pick_%s.sql" % pick) + count, 1)], rows=rows)
+
+        def shifting(method, number):
+            part = rows // 10
+            text = "\\set n %d + random(0, %d)\n" % (number % 10 * part, part - 1)
+            return server.pgbench(method.schema, [(text + count, 1)], run.config.seconds,
+                                  run.config.clients, {"rows": rows}, run.config.seed + number)
+        run.phase("shifting working set", shifting, rounds=max(5, run.config.rounds))
+
+        def cold(method, number):
+            drop_cached(run, method)
+            if server.restart_command:
+                server.restart()
+            text = script("ycsb/pick_uniform.sql") + count
+            return server.pgbench(method.schema, [(text, 1)], run.config.seconds, run.config.clients,
+                                  {"rows": rows}, run.config.seed + number)
+        run.phase("cold reads", cold)
+        run.finish()
+    finally:
+        if server.restart_command:
+            server.restart(shared_buffers=None)
+
+
+# ---- bloat ----
+
+def bloat(run):
+    """Updates of keys and deletes, with autovacuum: size and speed over time."""
+    rows = run.config.rows // 4
+    slices = 5 if run.config.quick else 15
+    run.recorder.begin("bloat", "%d rows, each slice of time half key updates, half deletes and inserts" % rows)
+    ycsb_tables(run, "random", rows)
+    for method in run.methods:
+        run.server.psql("ALTER TABLE usertable SET (autovacuum_enabled = on, autovacuum_vacuum_scale_factor = 0.1)",
+                        schema=method.schema)
+    recent = "\\set back random_zipfian(1, :rows, 1.01)\n"
+    key = "ycsb_key((SELECT last_value FROM ordinals) - :back + 1)"
+    mix = [(recent + script("ycsb/churn_update.sql").replace("ycsb_key(:n)", key), 1),
+           (recent + script("ycsb/churn_delete.sql").replace("ycsb_key(:n)", key), 1)]
+
+    def churn(method, number):
+        return run.server.pgbench(method.schema, mix, run.config.seconds, run.config.clients,
+                                  {"rows": rows}, run.config.seed + number)
+    run.phase("churn", churn, rounds=slices)
+    run.pgbench("reads after", [("\\set n random(1, :rows)\n" + script("ycsb/read.sql").replace(
+        ":n", "(SELECT last_value FROM ordinals) - :n + 1"), 1)], rows=rows)
+    run.finish()
+
+
+WORKLOADS = {"micro": micro, "tpcc": tpcc, "voter": voter, "articles": articles, "ycsb": ycsb,
+             "wal": wal, "memory": memory, "bloat": bloat}
+QUICK = ("micro", "tpcc", "ycsb")
+
+
+def run_one(name, run):
+    try:
+        WORKLOADS[name](run)
+    except BenchError as error:
+        run.recorder.error(name, str(error))

@@ -1,0 +1,1 @@
+\set n random(1, :rows)

@@ -1,0 +1,1 @@
+SELECT val FROM usertable WHERE k = ycsb_key(:n);
