@@ -43,15 +43,17 @@ class Run:
                 start = time.monotonic()
                 self.server.psql(file=load, schema=method.schema, variables=variables)
                 return {"seconds": time.monotonic() - start}, None
-            self.phase("load", fill, rounds=1, sizes=True)
+            self.phase("load", fill, rounds=1)
 
-    def phase(self, name, measure, rounds=None, sizes=False):
+    def phase(self, name, measure, rounds=None, prepare=None):
         """Rounds of measure(method, round) -> (metrics, timeline)."""
         for number in range(rounds or self.config.rounds):
             order = self.methods if number % 2 == 0 else self.methods[::-1]
             for method in order:
                 self.server.settle(method)
                 self.server.psql("CHECKPOINT")
+                if prepare:
+                    prepare(method)
                 before = self.server.counters(method)
                 metrics, timeline = measure(method, number)
                 self.server.settle(method)
@@ -155,7 +157,21 @@ def articles(run):
 KEY_TYPES = {"random": "bigint", "ascending": "bigint", "email": 'text COLLATE "C"', "uuid": "uuid"}
 
 
-def ycsb_tables(run, keys, rows, unique=True):
+def load_chunk(run, rows, payload="repeat(md5(n::text), 3)"):
+    """A measurement: that many more records."""
+    def load(method, _):
+        start = time.monotonic()
+        run.server.psql(file="ycsb/load.sql", schema=method.schema,
+                        variables={"rows": rows, "payload": payload})
+        seconds = time.monotonic() - start
+        return {"rows": rows, "seconds": seconds, "tps": rows / seconds}, None
+    return load
+
+
+NARROW = "''"                     # no payload: the index is larger than the table
+
+
+def ycsb_tables(run, keys, rows, unique=True, **payload):
     """Loads in chunks, in which the methods take turns."""
     variables = {"keys": keys, "type": KEY_TYPES[keys], "unique": "UNIQUE" if unique else "",
                  "per_key": 1 if unique else 10}
@@ -166,13 +182,7 @@ def ycsb_tables(run, keys, rows, unique=True):
             own["textops"] = ""
         run.server.psql(file="ycsb/schema.sql", schema=method.schema, variables={**own, **variables})
     chunks = 5 if run.config.quick else 10
-
-    def load(method, _):
-        start = time.monotonic()
-        run.server.psql(file="ycsb/load.sql", schema=method.schema, variables={"rows": rows // chunks})
-        seconds = time.monotonic() - start
-        return {"rows": rows // chunks, "seconds": seconds, "tps": rows // chunks / seconds}, None
-    run.phase("load", load, rounds=chunks)
+    run.phase("load", load_chunk(run, rows // chunks, **payload), rounds=chunks)
     for method in run.methods:
         run.server.psql("VACUUM ANALYZE %s.usertable" % method.schema)
 
@@ -268,15 +278,9 @@ def wal(run):
     touched for the first time is logged whole."""
     for keys in ("random", "uuid"):
         rows = run.config.rows
-        run.recorder.begin("wal-" + keys, "%d entries, a fifth more inserted after a checkpoint" % rows)
-        ycsb_tables(run, keys, rows, unique=False)
-
-        def insert(method, _):
-            start = time.monotonic()
-            run.server.psql(file="ycsb/load.sql", schema=method.schema, variables={"rows": rows // 5})
-            seconds = time.monotonic() - start
-            return {"rows": rows // 5, "seconds": seconds, "tps": rows // 5 / seconds}, None
-        run.phase("insert", insert)
+        run.recorder.begin("wal-" + keys, "%d entries, each round a tenth more right after a checkpoint" % rows)
+        ycsb_tables(run, keys, rows, unique=False, payload=NARROW)
+        run.phase("insert", load_chunk(run, rows // 10, NARROW))
         run.finish()
 
 
@@ -314,9 +318,7 @@ def memory(run):
     run.recorder.begin("memory", "%d random int8, a btree of 8 times shared_buffers (%.1f MB)" %
                        (rows, buffers / 1048576))
     try:
-        # the table is narrow and its tuples are appended: the index does the reading
-        ycsb_tables(run, "random", rows, unique=False)
-        run.server.psql("SELECT 1")
+        ycsb_tables(run, "random", rows, unique=False, payload=NARROW)
         count = "SELECT count(*) FROM (SELECT k FROM usertable WHERE k >= ycsb_key(:n) ORDER BY k LIMIT 10) x;\n"
         for name, pick in (("zipf reads", "zipf"), ("uniform reads", "uniform")):
             run.pgbench(name, [(script("ycsb/pick_%s.sql" % pick) + count, 1)], rows=rows)
@@ -328,14 +330,16 @@ def memory(run):
                                   run.config.clients, {"rows": rows}, run.config.seed + number)
         run.phase("shifting working set", shifting, rounds=max(5, run.config.rounds))
 
-        def cold(method, number):
+        def cool(method):
             drop_cached(run, method)
             if server.restart_command:
                 server.restart()
+
+        def cold(method, number):
             text = script("ycsb/pick_uniform.sql") + count
             return server.pgbench(method.schema, [(text, 1)], run.config.seconds, run.config.clients,
                                   {"rows": rows}, run.config.seed + number)
-        run.phase("cold reads", cold)
+        run.phase("cold reads", cold, prepare=cool)
         run.finish()
     finally:
         if server.restart_command:

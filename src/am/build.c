@@ -8,11 +8,10 @@
 #include "access/xloginsert.h"
 #include "am/am.h"
 #include "am/build.h"
+#include "am/build_sort.h"
 #include "am/progress.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
-#include "catalog/pg_operator_d.h"
-#include "catalog/pg_type_d.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
 #include "page/meta.h"
@@ -29,7 +28,8 @@ typedef struct BuildState
 	Relation	heap;
 	Relation	index;
 	Relation	sort_index;		/* see comparator_sort_relation */
-	Tuplesortstate *sort;
+	HybSort    *byte_sort;		/* if all_mem */
+	Tuplesortstate *sort;		/* otherwise */
 	bool		unique;
 	bool		nulls_not_distinct;
 	HybBuf		entry;
@@ -114,13 +114,12 @@ build_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		offset >> 8, offset};
 		HybBuf	   *buf = &state->sort_key;
 
-		buf->len = VARHDRSZ;
+		buf->len = 0;
 		hyb_buf_append(buf, state->entry.data, keylen);
 		hyb_buf_append(buf, tid_bytes, sizeof(tid_bytes));
 		hyb_buf_append(buf, state->entry.data + keylen,
 					   state->entry.len - keylen);
-		SET_VARSIZE(buf->data, buf->len);
-		tuplesort_putdatum(state->sort, PointerGetDatum(buf->data), false);
+		hyb_sort_put(state->byte_sort, buf->data, buf->len);
 	}
 	else
 		tuplesort_putindextuplevalues(state->sort, state->sort_index, tid,
@@ -235,13 +234,11 @@ write_leaves(BuildState *state)
 
 	if (desc->all_mem)
 	{
-		Datum		datum;
-		bool		null;
+		const uint8 *data;
+		uint32		len;
 
-		while (HYB_TUPLESORT_GETDATUM(state->sort, &datum, &null))
+		while (hyb_sort_get(state->byte_sort, &data, &len))
 		{
-			const uint8 *data = (const uint8 *) VARDATA_ANY(DatumGetPointer(datum));
-			uint32		len = VARSIZE_ANY_EXHDR(DatumGetPointer(datum));
 			uint32		keylen = hyb_key_length(desc, data, len);
 			const uint8 *t = data + keylen;
 			ItemPointerData tid;
@@ -259,8 +256,6 @@ write_leaves(BuildState *state)
 				entry = state->entry.data;
 			}
 			add_sorted(state, entry, len - 6, keylen, &tid);
-			if (!HYB_GETDATUM_BORROWS)
-				pfree(DatumGetPointer(datum));
 			if ((++done & 0x3FFF) == 0)
 			{
 				CHECK_FOR_INTERRUPTS();
@@ -362,9 +357,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_SCAN);
 	if (state.ix->desc->all_mem)
-		state.sort = tuplesort_begin_datum(BYTEAOID, ByteaLessOperator, InvalidOid,
-										   false, maintenance_work_mem, NULL,
-										   TUPLESORT_NONE);
+		state.byte_sort = hyb_sort_create(maintenance_work_mem);
 	else
 	{
 		state.sort_index = comparator_sort_relation(index);
@@ -379,14 +372,20 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, state.entries);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_SORT);
-	tuplesort_performsort(state.sort);
+	if (state.byte_sort != NULL)
+		hyb_sort_perform(state.byte_sort);
+	else
+		tuplesort_performsort(state.sort);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_WRITE);
 	state.space = palloc(sizeof(HybStepSpace));
 	hyb_bulk_space_init(state.space, state.ix, 1);
 	state.builder = hyb_leaf_builder_create(state.ix, 1, emit_leaf, &state);
 	write_leaves(&state);
-	tuplesort_end(state.sort);
+	if (state.byte_sort != NULL)
+		hyb_sort_end(state.byte_sort);
+	else
+		tuplesort_end(state.sort);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_FINISH);
 	path = palloc0(sizeof(HybPath));
