@@ -700,6 +700,11 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 			ItemPointerDec(&watermark.tid);
 	}
 
+	/* damaged separators could have steps go round for ever */
+	if (hyb_pos_compare(ix->desc, &watermark, &step->version.watermark) <= 0)
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+					  "A merge step would not advance the watermark.");
+
 	install(step, path, &watermark);
 	hyb_leaf_close(&step->leaf);
 	hyb_space_settle(ix);

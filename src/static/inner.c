@@ -199,6 +199,20 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 		level--;
 	}
 
+	/*
+	 * Scans go on at a fence, so a damaged one that does not lie beyond the
+	 * position would have them go round for ever.
+	 */
+	if ((!high_inf &&
+		 hyb_pos_compare(ix->desc, &descent->high, pos) < (backward ? 0 : 1)) ||
+		(!low_inf &&
+		 hyb_pos_compare(ix->desc, &descent->low, pos) > (backward ? -1 : 0)))
+	{
+		UnlockReleaseBuffer(descent->buf);
+		hyb_corrupted(ix->rel, descent->block,
+					  "The separators around this leaf do not enclose the position that they led here from.");
+	}
+
 	if (low_inf)
 	{
 		memset(&descent->low, 0, sizeof(HybPos));
