@@ -98,8 +98,6 @@ hyb_merge_consider(HybIndex *ix)
 
 	/* A worker cannot see a relation that this transaction made. */
 	background = hyb_background_merge && !RELATION_IS_LOCAL(ix->rel) &&
-		!RelationUsesLocalBuffers(ix->rel) &&
-		ix->rel->rd_createSubid == InvalidSubTransactionId &&
 		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId;
 
 	if (background &&
