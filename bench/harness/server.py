@@ -67,7 +67,8 @@ class Server:
         return rows[0][0] if rows else None
 
     def pgbench(self, schema, scripts, seconds, clients, variables, seed):
-        """Runs weighted scripts [(text or file, weight)]; returns metrics and a timeline."""
+        """Runs weighted scripts [(text, weight)]; returns metrics and a timeline.
+        Plans are generic, so that planning is not what is measured."""
         with tempfile.TemporaryDirectory(prefix="hybbench") as tmp:
             command = ["pgbench", "-n", "-M", "prepared", "-c", str(clients),
                        "-j", str(min(clients, os.cpu_count() or 1)), "-T", str(seconds),
@@ -79,7 +80,9 @@ class Server:
                 path = Path(tmp) / ("script%d.sql" % i)
                 path.write_text(script)
                 command += ["-f", "%s@%d" % (path, weight)]
-            run = subprocess.run(command, env=self.env(schema), text=True, capture_output=True)
+            env = self.env(schema)
+            env["PGOPTIONS"] += " -c plan_cache_mode=force_generic_plan"
+            run = subprocess.run(command, env=env, text=True, capture_output=True)
             match = re.search(r"tps = ([\d.]+)", run.stdout)
             if run.returncode != 0 or not match:
                 raise BenchError("pgbench: %s%s" % (run.stdout[-500:], run.stderr[-2000:]))

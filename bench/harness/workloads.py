@@ -278,9 +278,9 @@ def wal(run):
     touched for the first time is logged whole."""
     for keys in ("random", "uuid"):
         rows = run.config.rows
-        run.recorder.begin("wal-" + keys, "%d entries, each round a tenth more right after a checkpoint" % rows)
+        run.recorder.begin("wal-" + keys, "%d entries, each round a fiftieth more right after a checkpoint" % rows)
         ycsb_tables(run, keys, rows, unique=False, payload=NARROW)
-        run.phase("insert", load_chunk(run, rows // 10, NARROW))
+        run.phase("insert", load_chunk(run, rows // 50, NARROW), rounds=10)
         run.finish()
 
 

@@ -65,19 +65,20 @@ CREATE UNIQUE INDEX item_key ON item USING :am (i_id) :with;
 CREATE UNIQUE INDEX stock_key ON stock USING :am (s_w_id, s_i_id) :with;
 
 -- ---- random input, clause 2.1.6 and 4.3.2 ----
+-- In plpgsql: functions in SQL that cannot be inlined are parsed at each call.
 
-CREATE FUNCTION rnd(lo int, hi int) RETURNS int LANGUAGE sql VOLATILE
-AS 'SELECT lo + floor(random() * (hi - lo + 1))::int';
+CREATE FUNCTION rnd(lo int, hi int) RETURNS int LANGUAGE plpgsql VOLATILE
+AS 'BEGIN RETURN lo + floor(random() * (hi - lo + 1))::int; END';
 
-CREATE FUNCTION nurand(a int, lo int, hi int, c int) RETURNS int LANGUAGE sql VOLATILE
-AS 'SELECT (((rnd(0, a) | rnd(lo, hi)) + c) % (hi - lo + 1)) + lo';
+CREATE FUNCTION nurand(a int, lo int, hi int, c int) RETURNS int LANGUAGE plpgsql VOLATILE
+AS 'BEGIN RETURN (((rnd(0, a) | rnd(lo, hi)) + c) % (hi - lo + 1)) + lo; END';
 
-CREATE FUNCTION last_name(n int) RETURNS text LANGUAGE sql IMMUTABLE
-AS $$
-	SELECT s[n / 100 % 10 + 1] || s[n / 10 % 10 + 1] || s[n % 10 + 1]
-	FROM (SELECT ARRAY['BAR', 'OUGHT', 'ABLE', 'PRI', 'PRES', 'ESE', 'ANTI',
-		'CALLY', 'ATION', 'EING'] AS s) x
-$$;
+CREATE FUNCTION last_name(n int) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+	s CONSTANT text[] := ARRAY['BAR', 'OUGHT', 'ABLE', 'PRI', 'PRES', 'ESE', 'ANTI', 'CALLY', 'ATION', 'EING'];
+BEGIN
+	RETURN s[n / 100 % 10 + 1] || s[n / 10 % 10 + 1] || s[n % 10 + 1];
+END $$;
 
 -- A string of letters and digits, length lo to hi.
 CREATE FUNCTION rnd_text(lo int, hi int) RETURNS text LANGUAGE sql VOLATILE
