@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent.parent
@@ -112,9 +113,17 @@ class Server:
         return pid if name.startswith("postgres") else None
 
     def cpu_seconds(self):
-        """CPU time of all server processes, past and present."""
+        """CPU time of all server processes, past and present.  A process that is
+        reaped while we look may be missed, so look more than once."""
         if self.postmaster is None:
             return None
+        looks = []
+        for _ in range(3):
+            time.sleep(0.05)
+            looks.append(self.cpu_ticks())
+        return max(looks) / os.sysconf("SC_CLK_TCK")
+
+    def cpu_ticks(self):
         ticks = 0
         for path in glob.glob("/proc/[0-9]*/stat"):
             try:
@@ -126,7 +135,7 @@ class Server:
                 ticks += sum(int(x) for x in fields[11:15])
             elif int(fields[1]) == self.postmaster:
                 ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
+        return ticks
 
     def counters(self, method):
         rows = self.psql("""
