@@ -73,10 +73,10 @@ def main():
     except KeyboardInterrupt:
         recorder.say("interrupted: reporting what there is")
     finally:
+        recorder.write()
         for method in methods:
             server.drop_schema(method)
         server.psql("DROP TABLE IF EXISTS public.raw; DROP VIEW IF EXISTS public.bench_written")
-        recorder.write()
 
     print(recorder.headline())
     failed = [c for c in recorder.checks if not c["passed"]]

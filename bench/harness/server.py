@@ -36,6 +36,7 @@ class BenchError(Exception):
 class Server:
     def __init__(self, restart_command=None):
         self.restart_command = restart_command
+        self.limit = None           # see limit.py
         self.postmaster = self.find_postmaster()
 
     # ---- running things ----
@@ -67,12 +68,14 @@ class Server:
         rows = self.psql(sql, schema=schema)
         return rows[0][0] if rows else None
 
-    def pgbench(self, schema, scripts, seconds, clients, variables, seed):
-        """Runs weighted scripts [(text, weight)]; returns metrics and a timeline.
+    def pgbench(self, schema, scripts, seconds, clients, variables, seed, transactions=None):
+        """Runs weighted scripts [(text, weight)] for some seconds, or that many
+        transactions of each client; returns metrics and a timeline.
         Plans are generic, so that planning is not what is measured."""
         with tempfile.TemporaryDirectory(prefix="hybbench") as tmp:
             command = ["pgbench", "-n", "-M", "prepared", "-c", str(clients),
-                       "-j", str(min(clients, os.cpu_count() or 1)), "-T", str(seconds),
+                       "-j", str(min(clients, os.cpu_count() or 1)),
+                       *(["-t", str(transactions)] if transactions else ["-T", str(seconds)]),
                        "--max-tries=20", "--log", "--log-prefix=%s/log" % tmp,
                        "--random-seed=%d" % seed]
             for name, value in variables.items():
@@ -100,6 +103,11 @@ class Server:
         subprocess.run(shlex.split(self.restart_command), check=True, cwd="/",
                        stdout=subprocess.DEVNULL)
         self.postmaster = self.find_postmaster()
+        self.enter_limit()
+
+    def enter_limit(self):
+        if self.limit and self.postmaster:
+            self.limit.add([self.postmaster] + [pid for pid, _ in self.children()])
 
     # ---- counters ----
 
@@ -123,19 +131,19 @@ class Server:
             looks.append(self.cpu_ticks())
         return max(looks) / os.sysconf("SC_CLK_TCK")
 
-    def cpu_ticks(self):
-        ticks = 0
+    def children(self):
+        """[process id, ticks] of the postmaster's children."""
         for path in glob.glob("/proc/[0-9]*/stat"):
             try:
                 fields = Path(path).read_text().rsplit(")", 1)[1].split()
             except (OSError, IndexError):
                 continue
-            pid = int(path.split("/")[2])
-            if pid == self.postmaster:
-                ticks += sum(int(x) for x in fields[11:15])
-            elif int(fields[1]) == self.postmaster:
-                ticks += int(fields[11]) + int(fields[12])
-        return ticks
+            if int(fields[1]) == self.postmaster:
+                yield int(path.split("/")[2]), int(fields[11]) + int(fields[12])
+
+    def cpu_ticks(self):
+        own = Path("/proc/%d/stat" % self.postmaster).read_text().rsplit(")", 1)[1].split()
+        return sum(int(x) for x in own[11:15]) + sum(ticks for _, ticks in self.children())
 
     def counters(self, method):
         rows = self.psql("""

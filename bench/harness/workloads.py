@@ -4,6 +4,7 @@ import gzip
 import os
 import time
 
+from .limit import try_limit
 from .server import BENCH, BenchError
 
 DATA = BENCH.parent / "test" / "data"
@@ -303,22 +304,55 @@ def drop_cached(run, method):
 
 
 def memory(run):
-    """An index of eight times shared_buffers."""
+    """An index of eight times shared_buffers, in little memory where we may
+    limit it."""
     server = run.server
-    entry = 31                      # bytes of an entry of a btree loaded in random order
+    entry = 22                      # bytes of an entry of a btree just built
     if server.restart_command:
-        rows = run.config.rows * 2
-        buffers = rows * entry // 8
-        server.restart(shared_buffers="%dkB" % max(128, buffers // 1024))
+        rows = run.config.rows * 10
+        server.restart(shared_buffers="%dkB" % max(128, rows * entry // 8 // 1024))
     buffers = int(server.value("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers'"))
     rows = 8 * buffers // entry
     if rows > 50 * run.config.rows:
         run.recorder.skip("memory", "shared_buffers is %d MB: lower it, or raise --rows" % (buffers >> 20))
         return
-    run.recorder.begin("memory", "%d random int8, a btree of 8 times shared_buffers (%.1f MB)" %
-                       (rows, buffers / 1048576))
+    megabytes = (2 * buffers >> 20) + 64
+    limit = try_limit(megabytes) if server.restart_command else None
+    run.recorder.begin("memory", "%d random int8, a btree of 8 times shared_buffers (%.1f MB), %s" %
+                       (rows, buffers / 1048576, "server limited to %d MB, page cache included" % megabytes
+                        if limit else "memory not limited: other reads come from the page cache"))
     try:
-        ycsb_tables(run, "random", rows, unique=False, payload=NARROW)
+        for method in run.methods:
+            server.create_schema(method)
+            server.psql(file="ycsb/schema.sql", schema=method.schema, variables={
+                **method.variables(), "textops": "", "keys": "random", "type": "bigint", "unique": "", "per_key": 1})
+            server.psql("DROP INDEX usertable_key", schema=method.schema)
+            server.psql(file="ycsb/load.sql", schema=method.schema, variables={"rows": rows, "payload": NARROW})
+
+        def build(method, _):
+            start = time.monotonic()
+            server.psql("CREATE INDEX usertable_key ON usertable USING %s (k) %s" %
+                        (method.am, method.with_options), schema=method.schema)
+            return {"seconds": time.monotonic() - start}, None
+        run.phase("build", build, rounds=1)
+        for method in run.methods:
+            server.psql("VACUUM ANALYZE %s.usertable" % method.schema)
+
+        # restarting lets go of pages that were charged to nobody
+        server.limit = limit
+        if server.restart_command:
+            server.restart()
+            for method in run.methods:
+                drop_cached(run, method)
+        batch = script("ycsb/load.sql").replace(":rows", "100").replace(":payload", NARROW)
+        each = max(1, rows // 10 // 100 // run.config.clients // run.config.rounds)
+
+        def insert(method, number):
+            return server.pgbench(method.schema, [(batch, 1)], None, run.config.clients, {},
+                                  run.config.seed + number, transactions=each)
+        run.phase("insert 100", insert)
+        for method in run.methods:
+            server.psql("VACUUM %s.usertable" % method.schema)
         count = "SELECT count(*) FROM (SELECT k FROM usertable WHERE k >= ycsb_key(:n) ORDER BY k LIMIT 10) x;\n"
         for name, pick in (("zipf reads", "zipf"), ("uniform reads", "uniform")):
             run.pgbench(name, [(script("ycsb/pick_%s.sql" % pick) + count, 1)], rows=rows)
@@ -342,6 +376,9 @@ def memory(run):
         run.phase("cold reads", cold, prepare=cool)
         run.finish()
     finally:
+        if limit:
+            server.limit = None
+            limit.remove()
         if server.restart_command:
             server.restart(shared_buffers=None)
 

@@ -1,0 +1,40 @@
+"""A memory-limited control group around a server of our own, where we may."""
+import os
+from pathlib import Path
+
+V1 = Path("/sys/fs/cgroup/memory")
+V2 = Path("/sys/fs/cgroup")
+
+
+class MemoryLimit:
+    """Processes that are added share `megabytes`, page cache included."""
+
+    def __init__(self, megabytes):
+        v1 = (V1 / "memory.limit_in_bytes").exists() or (V1 / "cgroup.procs").exists()
+        self.parent = V1 if v1 else V2
+        self.group = self.parent / ("hybridindex-bench-%d" % os.getpid())
+        self.group.mkdir()
+        try:
+            (self.group / ("memory.limit_in_bytes" if v1 else "memory.max")).write_text(str(megabytes << 20))
+        except OSError:
+            self.group.rmdir()
+            raise
+
+    def add(self, pids, group=None):
+        for pid in pids:
+            try:
+                ((group or self.group) / "cgroup.procs").write_text(str(pid))
+            except ProcessLookupError:
+                pass
+
+    def remove(self):
+        self.add((self.group / "cgroup.procs").read_text().split(), self.parent)
+        self.group.rmdir()
+
+
+def try_limit(megabytes):
+    """A limit, or None where the machine does not allow it."""
+    try:
+        return MemoryLimit(megabytes)
+    except OSError:
+        return None
