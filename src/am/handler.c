@@ -96,6 +96,8 @@ hybridhandler(PG_FUNCTION_ARGS)
 {
 	IndexAmRoutine *am = makeNode(IndexAmRoutine);
 
+	hyb_hooks_handler_called();
+
 	am->amstrategies = BTMaxStrategyNumber;
 	am->amsupport = HYB_NSUPPORT;
 	am->amoptsprocnum = HYB_OPTIONS_PROC;

@@ -5,7 +5,11 @@
  * Before PostgreSQL 18 the executor takes every unique index of a table with
  * INSERT ... ON CONFLICT for a btree, and raises an internal error for ours.
  * Planning such a statement opens the table's indexes, which loads this
- * library, so the hook is in place by the time the executor starts.
+ * library, so the hook is in place by the time the executor starts.  But ON
+ * CONFLICT DO NOTHING without a target does not look at indexes until the
+ * executor opens them, which is too late for the hook if nothing in the session
+ * has loaded the library before.  So the first call of the handler looks at the
+ * statements of the portal that is being run.
  */
 #include "compat.h"
 
@@ -13,21 +17,47 @@
 
 #ifdef HYB_ON_CONFLICT_NEEDS_BTREE
 
-#include "access/genam.h"
 #include "access/table.h"
+#include "access/xact.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "executor/executor.h"
 #include "nodes/plannodes.h"
 #include "parser/parsetree.h"
+#include "tcop/pquery.h"
 #include "utils/lsyscache.h"
+#include "utils/portal.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 static ExecutorStart_hook_type previous_executor_start = NULL;
 
+static bool
+is_unique_hybrid(Oid index, Oid hybrid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = ((Form_pg_class) GETSTRUCT(tuple))->relam == hybrid;
+	ReleaseSysCache(tuple);
+	if (!result)
+		return false;
+
+	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = ((Form_pg_index) GETSTRUCT(tuple))->indisunique;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
 /*
  * Raise an error if the table has a unique index of ours.  The executor has,
- * or takes later, the locks it needs; the catalogs are read under a short one.
+ * or takes later, the locks it needs.  Indexes are not opened, since one of
+ * them may be on its way into the relation cache.
  */
 static void
 check_unique_indexes(Oid relid, Oid hybrid)
@@ -38,17 +68,15 @@ check_unique_indexes(Oid relid, Oid hybrid)
 
 	foreach(lc, indexes)
 	{
-		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+		Oid			index = lfirst_oid(lc);
 
-		if (index->rd_rel->relam == hybrid && index->rd_index->indisunique)
+		if (is_unique_hybrid(index, hybrid))
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("INSERT ... ON CONFLICT is not supported on table \"%s\", which has unique index \"%s\" of access method \"hybrid\"",
-							RelationGetRelationName(rel),
-							RelationGetRelationName(index)),
+							RelationGetRelationName(rel), get_rel_name(index)),
 					 errdetail("Before PostgreSQL 18, ON CONFLICT works with btree unique indexes only."),
 					 errhint("Use a btree index for this unique index, or PostgreSQL 18 or later.")));
-		index_close(index, AccessShareLock);
 	}
 	list_free(indexes);
 	table_close(rel, AccessShareLock);
@@ -87,10 +115,8 @@ check_plan(Plan *plan, List *rtable)
 }
 
 static void
-executor_start(QueryDesc *query, int eflags)
+check_statement(PlannedStmt *stmt)
 {
-	PlannedStmt *stmt = query->plannedstmt;
-
 	if (stmt->commandType == CMD_INSERT || stmt->hasModifyingCTE)
 	{
 		ListCell   *lc;
@@ -99,7 +125,12 @@ executor_start(QueryDesc *query, int eflags)
 		foreach(lc, stmt->subplans)
 			check_plan(lfirst(lc), stmt->rtable);
 	}
+}
 
+static void
+executor_start(QueryDesc *query, int eflags)
+{
+	check_statement(query->plannedstmt);
 	if (previous_executor_start)
 		previous_executor_start(query, eflags);
 	else
@@ -113,10 +144,31 @@ hyb_hooks_init(void)
 	ExecutorStart_hook = executor_start;
 }
 
+void
+hyb_hooks_handler_called(void)
+{
+	static bool checked = false;
+	ListCell   *lc;
+
+	if (checked)
+		return;
+	checked = true;
+	if (ActivePortal == NULL || !IsTransactionState())
+		return;
+	foreach(lc, ActivePortal->stmts)
+		if (IsA(lfirst(lc), PlannedStmt))
+			check_statement(lfirst(lc));
+}
+
 #else
 
 void
 hyb_hooks_init(void)
+{
+}
+
+void
+hyb_hooks_handler_called(void)
 {
 }
 

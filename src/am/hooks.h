@@ -7,4 +7,7 @@
 
 extern void hyb_hooks_init(void);
 
+/* To be called by the handler function. */
+extern void hyb_hooks_handler_called(void);
+
 #endif							/* HYB_HOOKS_H */

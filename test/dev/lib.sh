@@ -11,16 +11,13 @@ die() {
 
 am_root() { [ "$(id -u)" -eq 0 ]; }
 
-# Run a command as root.  The first use of sudo asks, unless in CI.
+# May we become root for this?  The first use of sudo asks, unless in CI.
 sudo_allowed=
-as_root() {
-	if am_root; then
-		"$@"
-		return
-	fi
+may_be_root() {
+	! am_root && [ -z "$sudo_allowed" ] || return 0
 	command -v sudo >/dev/null 2>&1 ||
 		die "need root for: $* (there is no sudo; run ./dev as root)"
-	if [ -z "$sudo_allowed" ] && [ "${CI:-}" != true ]; then
+	if [ "${CI:-}" != true ]; then
 		[ -t 0 ] || die "need root for: $* (run ./dev as root, or with CI=true to allow sudo)"
 		printf 'dev needs sudo for: %s\nContinue? [y/N] ' "$*"
 		read -r answer
@@ -30,7 +27,15 @@ as_root() {
 		esac
 	fi
 	sudo_allowed=yes
-	sudo "$@"
+}
+
+as_root() {
+	may_be_root "$@"
+	if am_root; then
+		"$@"
+	else
+		sudo "$@"
+	fi
 }
 
 # A command in its own process group, so that a signal to us ends it and all
@@ -132,6 +137,7 @@ main_cluster_off() {
 }
 main_cluster_on() {
 	[ ! -e "$no_main_cluster" ] || as_root rm -f "$no_main_cluster"
+	as_root rmdir "$(dirname "$no_main_cluster")" 2>/dev/null || :
 }
 
 require() {
@@ -175,6 +181,7 @@ workspace() {
 	trap cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
+	[ -z "${HYBRID_SERVER:-}" ] || cached_server "$HYBRID_SERVER"
 	bindir=$("$PG_CONFIG" --bindir)
 	PATH=$bindir:$PATH
 	export PATH PG_CONFIG
@@ -186,8 +193,8 @@ workspace() {
 	else
 		owner=$(id -un)
 	fi
-	mkdir -m 700 "$work/socket" "$work/data"
-	own "$work/socket" "$work/data"
+	mkdir -m 700 "$work/socket" "$work/data" "$work/tmp"
+	own "$work/socket" "$work/data" "$work/tmp"
 }
 
 own() { ! am_root || chown -R "$owner" "$@"; }
@@ -242,6 +249,8 @@ build() {
 	if [ -w "$("$PG_CONFIG" --pkglibdir)" ] && [ -w "$("$PG_CONFIG" --sharedir)/extension" ]; then
 		make -s -C "$work/tree" with_llvm=no PG_CONFIG="$PG_CONFIG" install >"$work/install.log" 2>&1
 	else
+		# asks before the output goes to a file
+		may_be_root make install
 		as_root make -s -C "$work/tree" with_llvm=no PG_CONFIG="$PG_CONFIG" install >"$work/install.log" 2>&1
 	fi || {
 		cat "$work/install.log"
@@ -352,7 +361,7 @@ suite_tap() {
 	own "$work/tree"
 	# shellcheck disable=SC2086
 	run sh -c 'cd / && "$@"' sh $(am_root && echo runuser -u "$owner" --) \
-		env -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE PATH="$PATH" HOME="$work/tree" \
+		env -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE PATH="$PATH" HOME="$work/tree" TMPDIR="$work/tmp" \
 		make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no \
 		${PROVE_TESTS:+PROVE_TESTS="$PROVE_TESTS"} prove_installcheck \
 		>"$work/tap.log" 2>&1 || rc=$?

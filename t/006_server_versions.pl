@@ -1,0 +1,177 @@
+
+# What the server can do with an index that is not a btree: from PostgreSQL 18
+# on ON CONFLICT, foreign keys, unique indexes of partitioned tables and replica
+# identity; before that, errors that say so.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('node', <<EOF, allows_streaming => 'logical');
+wal_level = logical
+hybridindex.merge_floor = 50
+hybridindex.merge_step_pages = 1
+enable_seqscan = off
+EOF
+my ($version) = $node->safe_psql('postgres', 'SHOW server_version_num') =~ /^(\d\d)/;
+
+# The error that a statement ends with, or ''.
+sub error_of
+{
+	my ($script) = @_;
+	my ($ret, $out, $err) = $node->psql('postgres', $script);
+	return $ret == 0 ? '' : $err;
+}
+
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE counter (k int, s text COLLATE "C", n int);
+CREATE UNIQUE INDEX counter_k ON counter USING hybrid (k);
+INSERT INTO counter SELECT i, 's' || i, 0 FROM generate_series(1, 100) i;
+CREATE TABLE parted (k int, v text) PARTITION BY RANGE (k);
+CREATE TABLE parted1 PARTITION OF parted FOR VALUES FROM (0) TO (1000);
+CREATE TABLE parted2 PARTITION OF parted FOR VALUES FROM (1000) TO (2000);
+EOF
+
+if ($version < 18)
+{
+	like(error_of('INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING'),
+		qr/INSERT \.\.\. ON CONFLICT is not supported on table "counter", which has unique index "counter_k" of access method "hybrid".*DETAIL:.*HINT:/s,
+		'ON CONFLICT: a clear error');
+	like(error_of('INSERT INTO counter VALUES (1) ON CONFLICT (k) DO UPDATE SET n = 1'),
+		qr/ON CONFLICT is not supported/, 'ON CONFLICT DO UPDATE: a clear error');
+	like(error_of('WITH x AS (INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING RETURNING *) SELECT * FROM x'),
+		qr/ON CONFLICT is not supported/, 'ON CONFLICT in WITH: a clear error');
+	like(error_of('CREATE TABLE child (k int REFERENCES counter (k))'),
+		qr/only b-tree indexes are supported for foreign keys/, 'foreign key: an error');
+	like(error_of('CREATE UNIQUE INDEX ON parted USING hybrid (k)'),
+		qr/cannot match partition key to an index using access method "hybrid"/,
+		'unique index of a partitioned table: an error');
+	is(error_of('CREATE INDEX parted_k ON parted USING hybrid (k); INSERT INTO parted SELECT i, i FROM generate_series(0, 1999) i'),
+		'', 'an index that is not unique works there');
+	is(error_of('INSERT INTO parted VALUES (1, 1) ON CONFLICT DO NOTHING'), '',
+		'ON CONFLICT works where no unique index is hybrid');
+	same_answers($node, 'partitions', { 'SELECT * FROM parted1 WHERE k BETWEEN 5 AND 600' => 'index bitmap' },
+		[ 'parted1', 'parted2' ]);
+}
+else
+{
+	# ON CONFLICT
+	is($node->safe_psql('postgres', 'INSERT INTO counter VALUES (1, \'x\', 7), (101, \'y\', 0) ON CONFLICT DO NOTHING RETURNING k'),
+		'101', 'ON CONFLICT DO NOTHING');
+	is($node->safe_psql('postgres', 'INSERT INTO counter VALUES (1, \'x\', 7) ON CONFLICT (k) DO UPDATE SET n = counter.n + excluded.n RETURNING k, s, n'),
+		'1|s1|7', 'ON CONFLICT DO UPDATE');
+	is($node->safe_psql('postgres', 'INSERT INTO counter VALUES (1) ON CONFLICT (k) DO UPDATE SET n = 0 WHERE false RETURNING k'),
+		'', 'ON CONFLICT DO UPDATE WHERE');
+	like(error_of('INSERT INTO counter VALUES (7), (7) ON CONFLICT (k) DO UPDATE SET n = 1'),
+		qr/cannot affect row a second time/, 'one row twice');
+	like(error_of('INSERT INTO counter VALUES (1) ON CONFLICT (s) DO NOTHING'),
+		qr/no unique or exclusion constraint matching/, 'no matching index');
+	is($node->safe_psql('postgres', 'MERGE INTO counter c USING (VALUES (2), (202)) v(k) ON c.k = v.k WHEN MATCHED THEN UPDATE SET n = 1 WHEN NOT MATCHED THEN INSERT VALUES (v.k, NULL, 0); SELECT count(*), sum(n) FROM counter WHERE k IN (2, 202)'),
+		'2|1', 'MERGE');
+
+	# upserts that race, with merges
+	$node->safe_psql('postgres', 'TRUNCATE counter; CREATE TABLE done (k int)');
+	$node->pgbench('-n -c 6 -j 2 -t 250', 0, [qr/processed: 1500/], [qr/^(?!.*aborted)/s],
+		'racing upserts', {
+			'upsert@4' => <<'EOF',
+\set k random(1, 40)
+BEGIN;
+INSERT INTO counter VALUES (:k, 'u', 1) ON CONFLICT (k) DO UPDATE SET n = counter.n + 1;
+INSERT INTO done VALUES (:k);
+COMMIT;
+EOF
+			'nothing@1' => <<'EOF',
+\set k random(1000, 1040)
+INSERT INTO counter VALUES (:k, 'n', 0) ON CONFLICT DO NOTHING;
+EOF
+			'delete@1' => <<'EOF',
+\set k random(1000, 1040)
+DELETE FROM counter WHERE k = :k;
+EOF
+		});
+	is($node->safe_psql('postgres', 'SELECT sum(n) - (SELECT count(*) FROM done) FROM counter'), '0', 'no upsert was lost');
+	is($node->safe_psql('postgres', 'SET enable_seqscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; SELECT count(*) - count(DISTINCT k) FROM counter'),
+		'0', 'no duplicate');
+	same_answers($node, 'counters', { 'SELECT k, n FROM counter WHERE k < 1020' => 'index bitmap' }, ['counter']);
+
+	# foreign keys
+	$node->safe_psql('postgres', <<EOF);
+TRUNCATE counter; INSERT INTO counter SELECT i, 's' || i, 0 FROM generate_series(1, 100) i;
+CREATE TABLE child (k int REFERENCES counter (k) ON DELETE CASCADE ON UPDATE CASCADE, v int);
+CREATE INDEX child_k ON child USING hybrid (k);
+INSERT INTO child SELECT i % 100 + 1, i FROM generate_series(1, 1000) i;
+EOF
+	like(error_of('INSERT INTO child VALUES (999, 1)'), qr/violates foreign key constraint/, 'foreign key: no such row');
+	$node->safe_psql('postgres', 'UPDATE counter SET k = 555 WHERE k = 5; DELETE FROM counter WHERE k = 6');
+	is($node->safe_psql('postgres', 'SELECT count(*) FILTER (WHERE k = 555), count(*) FILTER (WHERE k IN (5, 6)), count(*) FROM child'),
+		'10|0|990', 'foreign key: cascades');
+	same_answers($node, 'child', { 'SELECT v FROM child WHERE k BETWEEN 3 AND 30' => 'index bitmap' }, [ 'child', 'counter' ]);
+
+	# a unique index on a partitioned table
+	is(error_of('CREATE UNIQUE INDEX parted_k ON parted USING hybrid (k); INSERT INTO parted SELECT i, i FROM generate_series(0, 1999) i'),
+		'', 'unique index of a partitioned table');
+	like(error_of('INSERT INTO parted VALUES (1500, 2)'), qr/duplicate key value violates unique constraint/, 'it is unique');
+	is($node->safe_psql('postgres', 'INSERT INTO parted VALUES (1500, \'new\') ON CONFLICT (k) DO UPDATE SET v = excluded.v RETURNING v'),
+		'new', 'ON CONFLICT on it');
+	like(error_of('CREATE UNIQUE INDEX ON parted USING hybrid (v)'),
+		qr/unique constraint on partitioned table must include all partitioning columns/, 'it must include the partition key');
+	same_answers($node, 'partitions', { 'SELECT * FROM parted2 WHERE k BETWEEN 5 AND 1600' => 'index bitmap' },
+		[ 'parted1', 'parted2' ]);
+}
+
+# Replica identity, and apply through a hybrid index.  Servers 16 and 17 find
+# rows through btree (and hash) indexes only.
+if ($version < 16 || $version >= 18)
+{
+	my $subscriber = new_node('subscriber', <<EOF);
+hybridindex.merge_floor = 50
+hybridindex.merge_step_pages = 1
+EOF
+	my $schema = <<EOF;
+CREATE TABLE r (k int NOT NULL, s text COLLATE "C" NOT NULL, v int);
+CREATE UNIQUE INDEX r_k ON r USING hybrid (s, k);
+CREATE INDEX r_v ON r USING hybrid (v);
+ALTER TABLE r REPLICA IDENTITY USING INDEX r_k;
+CREATE TABLE f (k int, v int);
+CREATE INDEX f_k ON f USING hybrid (k);
+ALTER TABLE f REPLICA IDENTITY FULL;
+EOF
+	$_->safe_psql('postgres', $schema) foreach $node, $subscriber;
+	$node->safe_psql('postgres', 'CREATE PUBLICATION pub FOR TABLE r, f; INSERT INTO r SELECT i, md5((i % 50)::text), i FROM generate_series(1, 2000) i; INSERT INTO f SELECT i, i FROM generate_series(1, 300) i');
+	my $connstr = $node->connstr('postgres');
+	$subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION sub CONNECTION \$c\$$connstr\$c\$ PUBLICATION pub");
+	$subscriber->wait_for_subscription_sync($node, 'sub');
+	$node->safe_psql('postgres', <<EOF);
+UPDATE r SET v = v + 1 WHERE k % 3 = 0;
+UPDATE r SET k = k + 10000, s = md5(k::text) WHERE k % 7 = 1;
+DELETE FROM r WHERE k % 5 = 2;
+INSERT INTO r SELECT i, md5(i::text), i FROM generate_series(30001, 31000) i;
+UPDATE f SET v = -v WHERE k % 2 = 0;
+DELETE FROM f WHERE k % 3 = 0;
+EOF
+	$node->wait_for_catchup('sub');
+	foreach my $table ('r', 'f')
+	{
+		my $sum = "SET enable_seqscan = on; SET enable_indexscan = off; SELECT count(*), md5(string_agg(x::text, ',' ORDER BY x::text)) FROM $table x";
+		is($subscriber->safe_psql('postgres', $sum), $node->safe_psql('postgres', $sum),
+			"logical replication of table $table");
+	}
+	cmp_ok($subscriber->safe_psql('postgres', 'SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = \'r_k\''),
+		'>', 100, 'rows were found through the hybrid index')
+	  if $subscriber->poll_query_until('postgres', 'SELECT idx_scan > 100 FROM pg_stat_user_indexes WHERE indexrelname = \'r_k\'');
+	same_answers($subscriber, 'subscriber',
+		{ 'SELECT k FROM r WHERE s = md5(\'7\') AND k > 10' => 'index only bitmap',
+			'SELECT k FROM r WHERE v BETWEEN 100 AND 200' => 'index bitmap' }, [ 'r', 'f' ]);
+	no_crash($subscriber, 'nothing crashed on the subscriber');
+	$subscriber->stop;
+}
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();

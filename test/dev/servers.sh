@@ -1,0 +1,94 @@
+#
+# Functions of ./dev: servers built with assertions and injection points from
+# Debian's source packages, in a cache outside this directory.
+#
+
+server_cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hybridindex
+debian_mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+debian_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# The Debian release that has the sources of a server version.
+release_of() {
+	case $1 in
+		17) echo trixie ;;
+		18) echo sid ;;
+		*) die "./dev pg builds 17 or 18, not \"$1\"" ;;
+	esac
+}
+
+# What configure wants; all of it is in Debian 12's main archive.
+require_to_build_server() {
+	command -v apt-get >/dev/null 2>&1 && [ -f "$debian_keyring" ] ||
+		die "./dev pg needs a Debian machine (apt-get source, $debian_keyring)"
+	missing=
+	can_compile || missing="$missing build-essential"
+	for tool in bison flex pkg-config dpkg-source:dpkg-dev; do
+		command -v "${tool%:*}" >/dev/null 2>&1 || missing="$missing ${tool#*:}"
+	done
+	for header in lz4.h:liblz4-dev zstd.h:libzstd-dev zlib.h:zlib1g-dev \
+		unicode/ucol.h:libicu-dev readline/readline.h:libreadline-dev; do
+		echo "#include <stdio.h>
+#include <${header%:*}>" | gcc -E - >/dev/null 2>&1 || missing="$missing ${header#*:}"
+	done
+	perl -MIPC::Run -MTest::More -e 1 2>/dev/null || missing="$missing libipc-run-perl"
+	[ -n "$missing" ] || return 0
+	say "installing:$missing"
+	as_root apt-get update -q
+	# shellcheck disable=SC2086
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing </dev/null
+}
+
+# Fetch, build and install one version.  apt gets package lists and a state
+# directory of its own, so the machine's are not touched and no root is needed.
+build_server() {
+	version=$1
+	release=$(release_of "$version")
+	prefix=$server_cache/pg$version
+	require_to_build_server
+	build_dir=$(mktemp -d "${TMPDIR:-/tmp}/hybridindex-pg.XXXXXX")
+	trap 'rm -rf "$build_dir"' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+
+	say "fetching the source of PostgreSQL $version from Debian $release"
+	mkdir -p "$build_dir/lists/partial" "$build_dir/archives/partial"
+	echo "deb-src [signed-by=$debian_keyring] $debian_mirror $release main" >"$build_dir/sources.list"
+	apt_source="-q -o Dir::Etc::SourceList=$build_dir/sources.list -o Dir::Etc::SourceParts=/dev/null
+		-o Dir::State::Lists=$build_dir/lists -o Dir::Cache=$build_dir
+		-o Dir::Cache::archives=$build_dir/archives -o APT::Sandbox::User= -o APT::Get::List-Cleanup=false"
+	# shellcheck disable=SC2086
+	(cd "$build_dir" && apt-get $apt_source update && apt-get $apt_source source "postgresql-$version") ||
+		die "could not fetch the source of postgresql-$version"
+	source=$(find "$build_dir" -maxdepth 1 -type d -name "postgresql-$version*")
+	[ -x "$source/configure" ] || die "no configure in the source of postgresql-$version"
+
+	say "building PostgreSQL $version with assertions and injection points"
+	mkdir "$build_dir/build"
+	jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+	(
+		cd "$build_dir/build" &&
+		"$source/configure" --prefix="$prefix.new" --enable-cassert --enable-debug \
+			--enable-tap-tests --enable-injection-points --with-lz4 --with-zstd --with-icu \
+			--without-llvm CFLAGS="-O1 -g -fno-omit-frame-pointer" &&
+		make -j"$jobs" world-bin &&
+		make install-world-bin &&
+		make -C src/test/modules/injection_points install
+	) >"$build_dir/build.log" 2>&1 || {
+		tail -40 "$build_dir/build.log"
+		die "the build of PostgreSQL $version failed"
+	}
+	mkdir -p "$server_cache"
+	rm -rf "$prefix"
+	mv "$prefix.new" "$prefix"
+	rm -rf "$build_dir"
+	trap - EXIT INT TERM HUP
+	say "$("$prefix/bin/postgres" --version) is in $prefix"
+}
+
+# pg_config of a copy of a cached server, in the work space: a server finds its
+# files relative to itself, user postgres may not enter the cache, and what
+# tests install must not stay there.
+cached_server() {
+	cp -a "$server_cache/pg$1" "$work/pg$1"
+	PG_CONFIG=$work/pg$1/bin/pg_config
+}
