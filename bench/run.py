@@ -18,13 +18,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness.report import Recorder                                     # noqa: E402
 from harness.server import BENCH, BenchError, Method, Server            # noqa: E402
-from harness.workloads import QUICK, WORKLOADS, Config, Run, run_one    # noqa: E402
+from harness.workloads import QUICK, WORKLOADS, YCSB, Config, Run, run_one    # noqa: E402
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD",
-                        help="quick, all, or of: " + ", ".join(WORKLOADS))
+                        help="quick, all, or of: " + ", ".join([*WORKLOADS, *YCSB]))
     parser.add_argument("--methods", default="btree hybrid",
                         help='what to compare with the first: "btree hybrid hybrid:merge_ratio=4 '
                              'hybrid:opclass=text_hope_ops" (an opclass is for text columns)')
@@ -41,15 +41,15 @@ def arguments():
         parser.print_help()
         sys.exit(2)
     for name in options.workloads:
-        if name not in WORKLOADS and name not in ("quick", "all"):
-            parser.error('unknown workload "%s": quick, all, %s' % (name, ", ".join(WORKLOADS)))
+        if name not in WORKLOADS and name not in YCSB and name not in ("quick", "all"):
+            parser.error('unknown workload "%s": quick, all, %s' % (name, ", ".join([*WORKLOADS, *YCSB])))
     return options
 
 
 def main():
     options = arguments()
     quick = "quick" in options.workloads
-    names = [n for n in options.workloads if n in WORKLOADS]
+    names = [n for n in options.workloads if n in WORKLOADS or n in YCSB]
     if "all" in options.workloads:
         names = list(WORKLOADS)
     elif not names:

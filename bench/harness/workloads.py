@@ -214,16 +214,21 @@ def ycsb_one(run, keys, pick="zipf", letters="CABFDE", unique=True, name=None):
     run.finish()
 
 
+YCSB = {
+    **{"ycsb-" + keys: dict(keys=keys) for keys in KEY_TYPES},
+    "ycsb-random-uniform": dict(keys="random", pick="uniform", letters="CAE"),
+    "ycsb-random-hotspot": dict(keys="random", pick="hotspot", letters="CAE"),
+    "ycsb-random-secondary": dict(keys="random", letters="CAE", unique=False),
+    "ycsb-email-secondary": dict(keys="email", letters="CAE", unique=False),
+}
+
+
 def ycsb(run):
     if run.config.quick:
         ycsb_one(run, "random", letters="CAE")
         return
-    for keys in KEY_TYPES:
-        ycsb_one(run, keys)
-    for pick in ("uniform", "hotspot"):
-        ycsb_one(run, "random", pick, "CAE", name="ycsb-random-" + pick)
-    for keys in ("random", "email"):
-        ycsb_one(run, keys, letters="CAE", unique=False, name="ycsb-%s-secondary" % keys)
+    for name, options in YCSB.items():
+        ycsb_one(run, name=name, **options)
 
 
 # ---- server-side loops ----
@@ -415,6 +420,9 @@ QUICK = ("micro", "tpcc", "ycsb")
 
 def run_one(name, run):
     try:
-        WORKLOADS[name](run)
+        if name in WORKLOADS:
+            WORKLOADS[name](run)
+        else:
+            ycsb_one(run, name=name, **YCSB[name])
     except BenchError as error:
         run.recorder.error(name, str(error))

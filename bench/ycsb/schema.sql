@@ -16,7 +16,7 @@ RETURN n / :per_key;
 CREATE FUNCTION ycsb_key(n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN md5((n / :per_key)::text)::uuid;
 \else
--- the sample's addresses, and after those the same with a number
+-- the sample's addresses, and after those the same with a tag
 SELECT count(*) AS sample FROM raw WHERE kind = 'email' \gset
 CREATE FUNCTION ycsb_email(n bigint) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -24,7 +24,7 @@ DECLARE
 BEGIN
 	SELECT k INTO sample FROM public.raw WHERE kind = 'email' AND raw.n = ycsb_email.n % 100000;
 	RETURN CASE WHEN n < 100000 THEN sample
-		ELSE split_part(sample, '@', 1) || n / 100000 || '@' || split_part(sample, '@', 2) END COLLATE "C";
+		ELSE split_part(sample, '@', 1) || '+' || n / 100000 || '@' || split_part(sample, '@', 2) END COLLATE "C";
 END $$;
 CREATE FUNCTION ycsb_key(n bigint) RETURNS text LANGUAGE sql STABLE
 RETURN ycsb_email(n / :per_key);
