@@ -120,4 +120,20 @@ typedef Oid HybFileNumber;
 #define HYB_ON_CONFLICT_NEEDS_BTREE
 #endif
 
+/*
+ * Places where tests of servers with injection points stop, kill or fail a
+ * backend.  Not inside critical sections: the first use of a point may load
+ * a library.
+ */
+#ifdef USE_INJECTION_POINTS
+#include "utils/injection_point.h"
+#if PG_VERSION_NUM >= 180000
+#define HYB_POINT(name) INJECTION_POINT("hybrid-" name, NULL)
+#else
+#define HYB_POINT(name) INJECTION_POINT("hybrid-" name)
+#endif
+#else
+#define HYB_POINT(name) ((void) 0)
+#endif
+
 #endif							/* HYB_COMPAT_H */

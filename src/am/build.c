@@ -393,6 +393,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	hyb_tree_replace(state.space, path, &state.leaves, &root, &height);
 	inner = state.space->new_inner;
 
+	HYB_POINT("build-written");
 	metabuf = hyb_meta_lock(state.ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	START_CRIT_SECTION();
 	meta->root = root.block;

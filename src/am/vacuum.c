@@ -435,6 +435,7 @@ vacuum_recheck(HybVacuum *v, uint64 *end_stamp)
 	uint64		root_stamp;
 	int			height;
 
+	HYB_POINT("vacuum-recheck");
 	(void) hyb_merge_lock(v->ix->rel, true);
 
 	metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_SHARE, &meta);
@@ -452,6 +453,7 @@ vacuum_recheck(HybVacuum *v, uint64 *end_stamp)
 	 * The counter goes up even if nothing was removed: a VACUUM that was
 	 * cancelled earlier may have left flags that standbys have not noticed.
 	 */
+	HYB_POINT("vacuum-count");
 	metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	hyb_wal_begin(&set, v->ix->rel);
 	START_CRIT_SECTION();

@@ -173,6 +173,7 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const Append *append)
 	}
 
 	hyb_space_take(ix, metabuf, &take);
+	HYB_POINT("delta-page");
 	new_block = BufferGetBlockNumber(take.page);
 	(void) hyb_slot_find(s);
 	hyb_wal_begin(&set, ix->rel);

@@ -82,6 +82,7 @@ hyb_merge_freeze(HybIndex *ix)
 		if (BlockNumberIsValid(meta->active.tail[lane]))
 			entries += close_lane(ix, meta->active.tail[lane],
 								  meta->active.number);
+	HYB_POINT("freeze-closed");
 
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();

@@ -423,12 +423,14 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	{
 		hyb_step_space_init(space, ix, step->stamp,
 							step->nimages + path->height);
+		HYB_POINT("step-reserved");
 		for (int i = 0; i < step->children.n; i++)
 			if (step->images[i] != NULL)
 				step->children.children[i].block = hyb_step_write(space, step->images[i]);
 		for (int i = 0; i < step->nretired; i++)
 			hyb_step_retire(space, step->retired[i]);
 		hyb_tree_replace(space, path, &step->children, &root, &height);
+		HYB_POINT("step-written");
 	}
 
 	Assert(step->new_tids + step->old_tombstones ==
@@ -563,6 +565,7 @@ free_retiring(HybIndex *ix)
 		more |= BlockNumberIsValid(retiring.head[lane]);
 	}
 
+	HYB_POINT("retire");
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
@@ -706,6 +709,7 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 					  "A merge step would not advance the watermark.");
 
 	install(step, path, &watermark);
+	HYB_POINT("step-installed");
 	hyb_leaf_close(&step->leaf);
 	hyb_space_settle(ix);
 	return !HYB_POS_MAX(&watermark);
@@ -749,7 +753,10 @@ hyb_merge_step(HybIndex *ix)
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
 	if (!merge_range(ix, stamp, compact, leaf_pages))
+	{
+		HYB_POINT("merge-finish");
 		finish_generation(ix);
+	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	return true;

@@ -175,6 +175,7 @@ hyb_space_reserve(const HybIndex *ix, int wanted, BlockNumber *blocks)
 		fresh[extended] = extend_logged(ix);
 	if (extended > 0)
 	{
+		HYB_POINT("space-extended");
 		extended = add_pending(ix, fresh, extended);
 		memcpy(blocks + n, fresh, extended * sizeof(BlockNumber));
 	}
@@ -226,6 +227,7 @@ hyb_space_settle(const HybIndex *ix)
 			UnlockReleaseBuffer(metabuf);
 			return;
 		}
+		HYB_POINT("space-settle");
 
 		if (meta->freelist != InvalidBlockNumber)
 		{
