@@ -7,7 +7,8 @@
 EXTENSION = hybridindex
 MODULE_big = hybridindex
 DATA = $(notdir $(wildcard $(srcdir)/hybridindex--*.sql))
-OBJS = $(patsubst $(srcdir)/%.c,%.o,$(wildcard $(srcdir)/src/*/*.c))
+OBJS = $(patsubst $(srcdir)/%.c,%.o,$(wildcard $(srcdir)/src/*/*.c $(srcdir)/src/*/*/*.c))
+SHLIB_LINK += -lm
 
 REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql)))
 ISOLATION = $(patsubst $(srcdir)/specs/%.spec,%,$(sort $(wildcard $(srcdir)/specs/*.spec)))
@@ -23,7 +24,7 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # any header may matter to any object; a build takes seconds
-$(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h)
+$(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/src/*/*/*.h)
 ifdef VPATH
 $(shell mkdir -p $(sort $(dir $(OBJS))))
 endif
@@ -33,7 +34,7 @@ endif
 .PHONY: prove_installcheck
 prove_installcheck:
 	rm -rf '$(CURDIR)/tmp_check'
-	cd $(srcdir) && TESTDIR='$(CURDIR)' PATH="$(bindir):$$PATH" PGPORT='6$(DEF_PGPORT)' \
+	cd $(srcdir) && TESTDIR='$(CURDIR)' TESTDATADIR='$(CURDIR)/tmp_check' TESTLOGDIR='$(CURDIR)/tmp_check/log' PATH="$(bindir):$$PATH" PGPORT='6$(DEF_PGPORT)' \
 		PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
 		prove -I $(top_srcdir)/src/test/perl -I . $(PROVE_FLAGS) \
 		$(or $(PROVE_TESTS),$(sort $(wildcard t/*.pl)))

@@ -92,6 +92,21 @@ AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION hybrid_codec_uuid(internal) RETURNS internal
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
+CREATE FUNCTION hybrid_codec_text_hope(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_text_pattern_hope(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_bpchar_hope(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_codec_bytea_hope(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hybrid_hope_options(internal) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
 --
 -- Operator classes: btree's, under btree's names, with the same cross-type
 -- members.  Strategies 1-5 and support function 1 mean what they do there.
@@ -453,6 +468,52 @@ FOR TYPE bpchar USING hybrid AS
 	FUNCTION 7 hybrid_codec_bpchar_pattern(internal);
 
 --
+-- Strings stored encoded, in order (HOPE); options scheme and dictionary.  The
+-- classes are families of their own because their codecs differ.
+--
+
+CREATE OPERATOR FAMILY text_hope_ops USING hybrid;
+
+CREATE OPERATOR CLASS text_hope_ops
+FOR TYPE text USING hybrid FAMILY text_hope_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 bttextcmp(text, text),
+	FUNCTION 2 bttextsortsupport(internal),
+	FUNCTION 4 btvarstrequalimage(oid),
+	FUNCTION 5 hybrid_hope_options(internal),
+	FUNCTION 7 hybrid_codec_text_hope(internal);
+
+CREATE OPERATOR CLASS varchar_hope_ops
+FOR TYPE text USING hybrid FAMILY text_hope_ops AS
+	STORAGE text;
+
+CREATE OPERATOR CLASS bpchar_hope_ops
+FOR TYPE bpchar USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 bpcharcmp(bpchar, bpchar),
+	FUNCTION 2 bpchar_sortsupport(internal),
+	FUNCTION 5 hybrid_hope_options(internal),
+	FUNCTION 7 hybrid_codec_bpchar_hope(internal);
+
+CREATE OPERATOR CLASS bytea_hope_ops
+FOR TYPE bytea USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 byteacmp(bytea, bytea),
+	FUNCTION 2 bytea_sortsupport(internal),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 5 hybrid_hope_options(internal),
+	FUNCTION 7 hybrid_codec_bytea_hope(internal);
+
+CREATE OPERATOR CLASS text_pattern_hope_ops
+FOR TYPE text USING hybrid AS
+	OPERATOR 1 ~<~, OPERATOR 2 ~<=~, OPERATOR 3 =, OPERATOR 4 ~>=~, OPERATOR 5 ~>~,
+	FUNCTION 1 bttext_pattern_cmp(text, text),
+	FUNCTION 2 bttext_pattern_sortsupport(internal),
+	FUNCTION 4 btequalimage(oid),
+	FUNCTION 5 hybrid_hope_options(internal),
+	FUNCTION 7 hybrid_codec_text_pattern_hope(internal);
+
+--
 -- Other scalar types; cidr is binary coercible to inet
 --
 
@@ -573,13 +634,53 @@ CREATE FUNCTION hybrid_index_stats(index regclass,
 	OUT bloom_misses bigint,
 	OUT tree_memory bigint,
 	OUT tree_rebuilds bigint,
-	OUT tree_shared boolean)
+	OUT tree_shared boolean,
+	OUT filter_pages bigint,
+	OUT filter_bytes bigint,
+	OUT filter_checks bigint,
+	OUT filter_negatives bigint,
+	OUT filter_false_positives bigint)
 RETURNS record
 AS 'MODULE_PATHNAME', 'hybrid_index_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION hybrid_index_stats(regclass) IS
 'entries, pages and memory of both stages of a hybrid index';
+
+CREATE FUNCTION hybrid_may_contain(index regclass, VARIADIC keys "any")
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'hybrid_may_contain'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hybrid_may_contain(regclass, "any") IS
+'false if no entry of a hybrid index has these values in its first key columns';
+
+CREATE FUNCTION hybrid_approx_count(index regclass, low anycompatible,
+	high anycompatible)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'hybrid_approx_count'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hybrid_approx_count(regclass, anycompatible, anycompatible) IS
+'about how many entries of a hybrid index lie between two values of its first key column; NULL is no bound';
+
+CREATE FUNCTION hybrid_dictionary_info(index regclass,
+	OUT column_name name,
+	OUT scheme text,
+	OUT entries bigint,
+	OUT bytes bigint,
+	OUT memory bigint,
+	OUT learned boolean,
+	OUT sample_keys bigint,
+	OUT compression double precision,
+	OUT recent_keys bigint,
+	OUT recent_compression double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hybrid_dictionary_info'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hybrid_dictionary_info(regclass) IS
+'dictionaries of the encoded columns of a hybrid index, and what they reach';
 
 CREATE FUNCTION hybrid_merge_progress_list(
 	OUT dbid oid,

@@ -8,6 +8,7 @@
 #define FST_FN(name)	hyb_fst_avx2_##name
 #define FST_TARGET		__attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
 #define FST_WIDTH		32
+#define FST_BMI
 #define FST_POPCOUNT(x) ((uint32_t) __builtin_popcountll(x))
 #include "algo/fst_kernel.h"
 #endif

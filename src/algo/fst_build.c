@@ -412,8 +412,6 @@ hyb_fst_builder_finish(HybFstBuilder *b)
 			sparse_above += sparse_bits(&b->levels[i]);
 			if (dense * b->ratio <= sparse || dense <= sparse_above)
 				b->cut = i + 1;
-			else if (dense > sparse_above * 16)
-				break;
 		}
 	}
 

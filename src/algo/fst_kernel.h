@@ -7,6 +7,7 @@
  *		FST_TARGET		function attribute, or nothing
  *		FST_WIDTH		bytes that labels are compared at a time: 0, 16 or 32
  *		FST_POPCOUNT	population count of 64 bits
+ *		FST_BMI			defined if there are the instructions of BMI2
  *
  * Whatever bytes an image holds, nothing is read outside it: node numbers and
  * positions that it yields are checked before use, and a child's position
@@ -34,6 +35,22 @@ FST_FN(rank) (const HybFst *f, uint32_t pos)
 	uint32_t	w = (pos >> 6) & 7;
 
 	block++;
+#ifdef FST_BMI
+	/* words are many, branches to guess none */
+	if ((const uint8_t *) (block + 16) <= f->end)
+	{
+		int			p = (int) (pos % HYB_FST_BLOCK);
+
+		for (int i = 0; i < 8; i++)
+		{
+			int			n = p - i * 64;
+
+			n = n < 0 ? 0 : n > 64 ? 64 : n;
+			rank += FST_POPCOUNT(_bzhi_u64(block[i * 2], (unsigned) n));
+		}
+		return rank;
+	}
+#endif
 	for (uint32_t i = 0; i < w; i++)
 		rank += FST_POPCOUNT(block[i * 2]);
 	return rank + FST_POPCOUNT(block[w * 2] & ((UINT64_C(1) << (pos & 63)) - 1));
@@ -54,6 +71,9 @@ FST_FN(is_first) (const HybFst *f, uint32_t pos)
 FST_INLINE unsigned
 FST_FN(select_word) (uint64_t x, unsigned k)
 {
+#ifdef FST_BMI
+	return (unsigned) _tzcnt_u64(_pdep_u64(UINT64_C(1) << k, x));
+#else
 	unsigned	pos = 0;
 	unsigned	c = FST_POPCOUNT(x & UINT64_C(0xFFFFFFFF));
 
@@ -80,6 +100,7 @@ FST_FN(select_word) (uint64_t x, unsigned k)
 	while (k-- > 0)
 		x &= x - 1;
 	return x == 0 ? 64 : pos + (unsigned) __builtin_ctzll(x);
+#endif
 }
 
 /* First position of sparse node n; npos if there is no such node. */
@@ -111,8 +132,12 @@ FST_FN(node_start) (const HybFst *f, uint32_t n)
 		else
 			high = mid;
 	}
-	while (low < high && NODES_BEFORE(low + 1) <= n)
-		low++;
+	if (low < high)
+	{
+		low += NODES_BEFORE(low + 1) <= n;
+		while (low < high && NODES_BEFORE(low + 1) <= n)
+			low++;
+	}
 	n -= NODES_BEFORE(low);
 #undef NODES_BEFORE
 
@@ -120,6 +145,26 @@ FST_FN(node_start) (const HybFst *f, uint32_t n)
 	wend = f->nwords - low * 8;
 	if (wend > 8)
 		wend = 8;
+#ifdef FST_BMI
+	if (wend == 8 && (const uint8_t *) (block + 15) <= f->end)
+	{
+		uint32_t	sum = 0;
+		uint32_t	before = 0;
+
+		w = 0;
+		for (int i = 0; i < 8; i++)
+		{
+			sum += FST_POPCOUNT(block[i * 2]);
+			before = sum <= n ? sum : before;
+			w += sum <= n;
+		}
+		if (w == 8)
+			return f->npos;
+		w = low * HYB_FST_BLOCK + w * 64 +
+			FST_FN(select_word) (block[w * 2], n - before);
+		return w < f->npos ? w : f->npos;
+	}
+#endif
 	for (w = 0; w < wend; w++)
 	{
 		unsigned	c = FST_POPCOUNT(block[w * 2]);
@@ -407,14 +452,16 @@ FST_FN(payload) (const HybFst *f, uint32_t leaf)
 						f->payload_bits);
 }
 
+/* The n bits of a key after `depth` bytes; `fill` stands for what it lacks. */
 FST_INLINE uint64_t
-FST_FN(suffix) (const uint8_t *key, uint32_t len, uint32_t depth, unsigned n)
+FST_FN(suffix) (const uint8_t *key, uint32_t len, uint32_t depth, unsigned n,
+				uint8_t fill)
 {
 	unsigned	bytes = (n + 7) / 8;
 	uint64_t	v = 0;
 
 	for (uint32_t i = depth; i < depth + bytes; i++)
-		v = (v << 8) | (i < len ? key[i] : 0);
+		v = (v << 8) | (i < len ? key[i] : fill);
 	return v >> (bytes * 8 - n);
 }
 
@@ -439,7 +486,8 @@ FST_FN(leaf_side) (const HybFst *f, uint32_t leaf, const HybCut *cut,
 	if (f->real_bits > 0)
 	{
 		uint64_t	have = FST_FN(payload) (f, leaf) & (~UINT64_C(0) >> (64 - f->real_bits));
-		uint64_t	want = FST_FN(suffix) (cut->key, cut->len, depth, f->real_bits);
+		uint64_t	want = FST_FN(suffix) (cut->key, cut->len, depth, f->real_bits,
+											  cut->side == HYB_CUT_AFTER ? 0xFF : 0);
 
 		if (have != want)
 			return have < want ? -1 : 1;
@@ -515,7 +563,7 @@ FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len,
 			*leaf = n;
 		if (f->real_bits > 0 &&
 			(have & (~UINT64_C(0) >> (64 - f->real_bits))) !=
-			FST_FN(suffix) (key, len, depth, f->real_bits))
+			FST_FN(suffix) (key, len, depth, f->real_bits, 0))
 			return HYB_FST_NO;
 		if (f->hash_bits > 0 &&
 			have >> f->real_bits != hyb_fst_hash(key, len) >> (64 - f->hash_bits))
@@ -720,10 +768,10 @@ FST_FN(leaves_before) (const HybFst *f, const HybCut *cut, bool generous,
 	int			side = FST_FN(prefix_side) (f, cut);
 
 	*sum = 0;
-	if (side > 0)
+	if (side != 0)
 		on_path = false;
 	if (side < 0)
-		number = total;
+		number = 1;				/* after the root */
 	for (uint32_t level = 0; level < f->height; level++)
 	{
 		FST_FN(Node) node;

@@ -9,6 +9,7 @@
 #include "am/am.h"
 #include "am/build.h"
 #include "am/build_sort.h"
+#include "am/dictionary.h"
 #include "am/progress.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
@@ -16,6 +17,7 @@
 #include "miscadmin.h"
 #include "page/meta.h"
 #include "pgstat.h"
+#include "static/filter.h"
 #include "static/leaf.h"
 #include "static/update.h"
 #include "utils/memutils.h"
@@ -47,6 +49,11 @@ typedef struct BuildState
 	HybStepSpace *space;
 	HybLeafBuilder *builder;
 	HybChildList leaves;
+	HybFilterBuilder *filter;	/* or NULL: no filters */
+	HybFilterPage *filter_page; /* being filled, with images of the last leaves */
+	HybChild   *filter_children;	/* those leaves, as the page wants them */
+	int		   *filtered;		/* and their places in the list */
+	Size		node_size;		/* of the level-1 node that the last leaf is in */
 	HybValue   *vals;
 	HybBuf		previous;		/* key of the last live entry */
 } BuildState;
@@ -197,15 +204,75 @@ check_unique(BuildState *state, const uint8 *entry, uint32 len, uint32 keylen,
 								RelationGetRelationName(state->index))));
 }
 
+/*
+ * Write the filter page at hand; its images are of leaves already emitted.
+ */
+static void
+write_filters(BuildState *state)
+{
+	HybFilterPage *page = state->filter_page;
+	int			n = page->n;
+	BlockNumber block;
+
+	if (n == 0)
+		return;
+	hyb_filter_page_finish(page);
+	block = hyb_step_write(state->space, page->image.data);
+	state->space->new_filter++;
+	for (int i = 0; i < n; i++)
+	{
+		HybChild   *leaf = &state->leaves.children[state->filtered[i]];
+
+		leaf->filter_block = block;
+		leaf->filter_slot = (uint16) i;
+		pfree(unconstify(void *, page->images[i]));
+	}
+	hyb_filter_page_written(page, block);
+}
+
+/*
+ * Build the filter of the leaf that is added to the list next.  Filter pages
+ * end where level-1 nodes do, which are packed full here (static/update.c).
+ */
+static void
+add_filter(BuildState *state, const HybChild *leaf, const char *page)
+{
+	HybFilterPage *filters = state->filter_page;
+	HybChild	child = *leaf;
+	Size		size = hyb_inner_child_size(leaf, true);
+
+	if (state->node_size + size > HYB_PAGE_CAPACITY)
+	{
+		write_filters(state);
+		state->node_size = 0;
+	}
+	state->node_size += size;
+
+	child.filter_image = hyb_filter_build(state->filter, page,
+										  &child.filter_size);
+	if (child.filter_image == NULL)
+		return;
+	if (!hyb_filter_page_fits(filters, &child))
+		write_filters(state);
+	state->filtered[filters->n] = state->leaves.n;
+	state->filter_children[filters->n] = child;
+	hyb_filter_page_add(filters, &state->filter_children[filters->n]);
+}
+
 static void
 emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
 {
 	BuildState *state = arg;
 	HybChild	child;
 
+	memset(&child, 0, sizeof(child));
 	child.block = hyb_step_write(state->space, (const char *) page);
 	child.stamp = state->space->stamp;
 	child.low = *low;
+	child.tids = nitems;
+	child.filter_block = InvalidBlockNumber;
+	if (state->filter != NULL)
+		add_filter(state, &child, (const char *) page);
 	hyb_child_list_add(&state->leaves, &child);
 }
 
@@ -290,20 +357,34 @@ write_leaves(BuildState *state)
 	}
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
 	hyb_leaf_builder_finish(state->builder);
+	if (state->filter != NULL)
+		write_filters(state);
 }
 
 /*
- * Create the metapage of an empty index.
+ * Create the metapage of an empty index, and the dictionary pages if it needs
+ * any.
  */
 static void
-create_metapage(HybIndex *ix, ForkNumber fork)
+create_metapage(HybIndex *ix, ForkNumber fork, Relation heap,
+				struct IndexInfo *info)
 {
 	Buffer		buf = ReadBufferExtended(ix->rel, fork, P_NEW, RBM_NORMAL, NULL);
+	BlockNumber dictionary;
 
 	Assert(BufferGetBlockNumber(buf) == HYB_METAPAGE_BLKNO);
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	START_CRIT_SECTION();
 	hyb_meta_init(BufferGetPage(buf), ix);
+	MarkBufferDirty(buf);
+	END_CRIT_SECTION();
+	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+
+	dictionary = hyb_dictionary_create(ix, fork, heap, info);
+
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	START_CRIT_SECTION();
+	hyb_page_meta(BufferGetPage(buf))->dictionary = dictionary;
 	MarkBufferDirty(buf);
 	if (fork == INIT_FORKNUM)
 		log_newpage_buffer(buf, true);
@@ -353,7 +434,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	hyb_buf_reserve(&state.sort_key, HYB_MAX_ENTRY_SIZE);
 
 	hyb_dynamic_forget(index);
-	create_metapage(state.ix, MAIN_FORKNUM);
+	create_metapage(state.ix, MAIN_FORKNUM, heap, info);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_SCAN);
 	if (state.ix->desc->all_mem)
@@ -381,6 +462,14 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	state.space = palloc(sizeof(HybStepSpace));
 	hyb_bulk_space_init(state.space, state.ix, 1);
 	state.builder = hyb_leaf_builder_create(state.ix, 1, emit_leaf, &state);
+	state.filter = hyb_filter_builder_create(state.ix);
+	if (state.filter != NULL)
+	{
+		state.filter_page = palloc(sizeof(HybFilterPage));
+		hyb_filter_page_init(state.filter_page, state.ix, 1);
+		state.filter_children = palloc(lengthof(state.filter_page->children) * sizeof(HybChild));
+		state.filtered = palloc(lengthof(state.filter_page->children) * sizeof(int));
+	}
 	write_leaves(&state);
 	if (state.byte_sort != NULL)
 		hyb_sort_end(state.byte_sort);
@@ -403,6 +492,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	meta->static_tids = state.entries;
 	meta->leaf_pages = state.leaves.n;
 	meta->inner_pages = inner;
+	meta->filter_pages = state.space->new_filter;
 	MarkBufferDirty(metabuf);
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(metabuf);
@@ -420,5 +510,5 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 void
 hyb_ambuildempty(Relation index)
 {
-	create_metapage(new_handle(index), INIT_FORKNUM);
+	create_metapage(new_handle(index), INIT_FORKNUM, NULL, NULL);
 }

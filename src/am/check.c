@@ -29,6 +29,7 @@
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
+#include "page/dictionary.h"
 #include "page/meta.h"
 #include "page/space.h"
 #include "storage/bufmgr.h"
@@ -40,7 +41,7 @@ PG_FUNCTION_INFO_V1(hybrid_index_check);
 
 static const char *const use_names[] = {
 	"nothing", "the metapage", "a free block", "an internal node", "a leaf",
-	"a delta page"
+	"a delta page", "a dictionary page", "a filter page"
 };
 
 void
@@ -241,6 +242,31 @@ check_meta(HybCheck *check)
 }
 
 /*
+ * The handle's dictionary may have been read long ago: look at the pages.
+ */
+static void
+check_dictionary(HybCheck *check)
+{
+	BlockNumber block = check->survey.meta->dictionary;
+	BlockNumber from = HYB_METAPAGE_BLKNO;
+	char	   *copy;
+
+	if (check->ix->desc->has_hope != BlockNumberIsValid(block))
+		hyb_check_fail(check, from,
+					   "In the metapage, the link to the dictionary does not fit the columns.");
+	copy = palloc(BLCKSZ);
+	while (BlockNumberIsValid(block))
+	{
+		hyb_check_claim(check, block, HYB_USE_DICTIONARY, from);
+		hyb_check_copy(check, block, HYB_PAGE_DICTIONARY, 1, 0, from, copy);
+		hyb_dictionary_check_page(check->ix->rel, block, (Page) copy);
+		from = block;
+		block = hyb_page_opaque((Page) copy)->link;
+	}
+	pfree(copy);
+}
+
+/*
  * Each block has been claimed, or is a leftover of an interrupted extension,
  * which VACUUM gives to the free list.
  */
@@ -362,6 +388,8 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	meta = check->survey.meta;
 	check->version = palloc(sizeof(HybVersion));
 	hyb_version_from_meta(meta, check->version);
+	check->filter_copy = palloc(BLCKSZ);
+	check->filter_copy_block = InvalidBlockNumber;
 	check->leaf_tids = palloc(HYB_LEAF_MAX_ITEMS * sizeof(ItemPointerData));
 	/* these are used while another context is current */
 	hyb_buf_reserve(&check->probe, HYB_MAX_ENTRY_SIZE + sizeof(ItemPointerData));
@@ -383,6 +411,7 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 			check->use[block] = HYB_USE_FREE;
 
 	check_meta(check);
+	check_dictionary(check);
 	hyb_check_log(check);
 	hyb_check_static(check);
 	hyb_check_log_done(check);

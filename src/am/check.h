@@ -5,10 +5,12 @@
 #ifndef HYB_CHECK_H
 #define HYB_CHECK_H
 
+#include "algo/fst.h"
 #include "am/survey.h"
 #include "dynamic/delta.h"
 #include "dynamic/dynamic.h"
 #include "lib/bloomfilter.h"
+#include "static/filter.h"
 #include "static/leaf.h"
 
 /* What a block was found to be; each block is exactly one of these. */
@@ -19,7 +21,9 @@ typedef enum HybBlockUse
 	HYB_USE_FREE,
 	HYB_USE_INNER,
 	HYB_USE_LEAF,
-	HYB_USE_DELTA
+	HYB_USE_DELTA,
+	HYB_USE_DICTIONARY,
+	HYB_USE_FILTER
 } HybBlockUse;
 
 /* A live entry that the log holds and the dynamic stage's tree must know. */
@@ -62,6 +66,15 @@ typedef struct HybCheck
 	HybBuf		last_key;		/* of the entry before it */
 	ItemPointerData last_tid;
 	bool		have_last;
+
+	/* filters (check_filter.c) */
+	uint64		filters;
+	uint64		filter_pages;
+	const HybChild *filter_child;	/* leaf at hand */
+	bool		filter_open;	/* it has a filter: */
+	HybFst		filter_fst;
+	char	   *filter_copy;	/* its page */
+	BlockNumber filter_copy_block;
 
 	/* delta log and its trees (check_dynamic.c) */
 	HybLogEntry *log;			/* sorted by (block, offset) */
@@ -118,6 +131,14 @@ extern bool hyb_check_heap_dead(HybCheck *check, ItemPointer tid);
 /* check_static.c */
 extern void hyb_check_static(HybCheck *check);
 extern void hyb_check_moved(HybCheck *check);
+
+/* check_filter.c */
+extern void hyb_check_filter_pages(HybCheck *check, BlockNumber node,
+								   uint64 stamp, const HybChild *children,
+								   int n);
+extern void hyb_check_filter_open(HybCheck *check, const HybChild *child);
+extern void hyb_check_filter_key(HybCheck *check, const uint8 *key,
+								 uint32 keylen, int position);
 
 /* check_dynamic.c */
 extern void hyb_check_log(HybCheck *check);

@@ -79,6 +79,7 @@ check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
 				 &check->entry);
 	keylen = hyb_check_entry(check, blkno, first, check->entry.data,
 							 check->entry.len, &tids[first]);
+	hyb_check_filter_key(check, check->entry.data, keylen, first);
 
 	/* comparison functions may leak */
 	old_context = MemoryContextSwitchTo(check->page_context);
@@ -187,7 +188,8 @@ check_node(HybCheck *check, BlockNumber block, uint64 stamp, int level,
 	copy = palloc(BLCKSZ);
 	hyb_check_copy(check, block, HYB_PAGE_INNER, stamp, level, from, copy);
 	opaque = hyb_page_opaque((Page) copy);
-	if (opaque->link != InvalidBlockNumber || opaque->flags != 0)
+	if (opaque->link != InvalidBlockNumber ||
+		(opaque->flags & ~HYB_INNER_FILTERS) != 0)
 		hyb_check_fail(check, block, "An internal node has a link to block %u and flags 0x%04X.",
 					   opaque->link, opaque->flags);
 	n = hyb_inner_count((Page) copy);
@@ -215,11 +217,26 @@ check_node(HybCheck *check, BlockNumber block, uint64 stamp, int level,
 		hyb_check_fail(check, block,
 					   "The separator at position 0 of a leftmost node is not the lowest of all.");
 
+	if (level == 1)
+		hyb_check_filter_pages(check, block, stamp, children, n);
+
 	/* the lower fence of the first child is the node's own */
 	for (int i = 0; i < n; i++)
+	{
+		uint64		tids = check->tids;
+
+		if (level == 1)
+			hyb_check_filter_open(check, &children[i]);
+		else if (BlockNumberIsValid(children[i].filter_block))
+			hyb_check_fail(check, block, "The child at position %d has a filter, but is no leaf.", i);
 		check_node(check, children[i].block, children[i].stamp, level - 1,
 				   i == 0 ? low : &children[i].low,
 				   i + 1 < n ? &children[i + 1].low : high, block);
+		if (children[i].tids != 0 && children[i].tids != check->tids - tids)
+			hyb_check_fail(check, block,
+						   "The child at position %d has " UINT64_FORMAT " heap TIDs, not " UINT64_FORMAT ".",
+						   i, check->tids - tids, children[i].tids);
+	}
 
 	check->inner_nodes++;
 	pfree(children);
@@ -259,6 +276,10 @@ hyb_check_static(HybCheck *check)
 					   "There are " UINT64_FORMAT " leaves and " UINT64_FORMAT " internal nodes, but the metapage counts " UINT64_FORMAT " and " UINT64_FORMAT ".",
 					   check->leaves, check->inner_nodes,
 					   meta->leaf_pages, meta->inner_pages);
+	if (check->filter_pages != meta->filter_pages)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "There are " UINT64_FORMAT " filter pages, but the metapage counts %u.",
+					   check->filter_pages, meta->filter_pages);
 }
 
 /*

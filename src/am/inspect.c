@@ -258,8 +258,8 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	HybDynamicStats dynamic;
 	Buffer		metabuf;
 	TupleDesc	tupdesc;
-	Datum		values[21];
-	bool		nulls[21] = {0};
+	Datum		values[26];
+	bool		nulls[26] = {0};
 	uint64		dynamic_entries;
 	uint64		delta_pages;
 	uint64		live;
@@ -309,6 +309,13 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	values[i++] = Int64GetDatum((int64) dynamic.tree_bytes);
 	values[i++] = Int64GetDatum((int64) dynamic.rebuilds);
 	values[i++] = BoolGetDatum(dynamic.shared);
+	values[i++] = Int64GetDatum((int64) meta->filter_pages);
+	values[i++] = Int64GetDatum((int64) meta->filter_pages * BLCKSZ);
+	values[i++] = Int64GetDatum((int64) (dynamic.filter_counts[HYB_FILTER_HIT] +
+										 dynamic.filter_counts[HYB_FILTER_NEGATIVE] +
+										 dynamic.filter_counts[HYB_FILTER_FALSE_POSITIVE]));
+	values[i++] = Int64GetDatum((int64) dynamic.filter_counts[HYB_FILTER_NEGATIVE]);
+	values[i++] = Int64GetDatum((int64) dynamic.filter_counts[HYB_FILTER_FALSE_POSITIVE]);
 	Assert(i == lengthof(values));
 
 	hyb_inspect_close(&inspected);

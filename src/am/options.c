@@ -7,6 +7,7 @@
 #include <limits.h>
 
 #include "access/reloptions.h"
+#include "algo/surf.h"
 #include "am/am.h"
 #include "page/config.h"
 #include "utils/guc.h"
@@ -17,6 +18,19 @@ int			hyb_merge_step_pages = 32;
 bool		hyb_background_merge = true;
 
 static relopt_kind hyb_relopt_kind;
+
+static relopt_enum_elt_def filter_values[] = {
+	{"none", HYB_FILTER_NONE},
+	{"surf", HYB_FILTER_SURF},
+	{NULL}
+};
+
+static relopt_enum_elt_def filter_suffix_values[] = {
+	{"real", HYB_SURF_REAL},
+	{"hash", HYB_SURF_HASH},
+	{"mixed", HYB_SURF_MIXED},
+	{NULL}
+};
 
 /*
  * Called once, when the library is loaded.
@@ -29,6 +43,20 @@ hyb_options_init(void)
 					  "Merges start when the static stage holds at most this many times the entries of the dynamic stage.",
 					  HYB_DEFAULT_MERGE_RATIO, HYB_MIN_MERGE_RATIO,
 					  HYB_MAX_MERGE_RATIO, ShareUpdateExclusiveLock);
+	add_enum_reloption(hyb_relopt_kind, "filter",
+					   "Filters that tell that a key or range is not there without reading a leaf.",
+					   filter_values, HYB_DEFAULT_FILTER,
+					   "Valid values are \"none\" and \"surf\".",
+					   ShareUpdateExclusiveLock);
+	add_enum_reloption(hyb_relopt_kind, "filter_suffix",
+					   "Kind of the suffix that filters keep of each key.",
+					   filter_suffix_values, HYB_SURF_REAL,
+					   "Valid values are \"real\", \"hash\" and \"mixed\".",
+					   ShareUpdateExclusiveLock);
+	add_int_reloption(hyb_relopt_kind, "filter_suffix_bits",
+					  "Bits of the suffix that filters keep of each key.",
+					  HYB_DEFAULT_FILTER_SUFFIX_BITS, 0,
+					  HYB_SURF_MAX_SUFFIX, ShareUpdateExclusiveLock);
 
 	/* One pool serves the whole server, so no session may size it. */
 	DefineCustomIntVariable("hybridindex.dynamic_memory",
@@ -66,7 +94,10 @@ bytea *
 hyb_amoptions(Datum reloptions, bool validate)
 {
 	static const relopt_parse_elt tab[] = {
-		{"merge_ratio", RELOPT_TYPE_INT, offsetof(HybOptions, merge_ratio)}
+		{"merge_ratio", RELOPT_TYPE_INT, offsetof(HybOptions, merge_ratio)},
+		{"filter", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter)},
+		{"filter_suffix", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter_suffix)},
+		{"filter_suffix_bits", RELOPT_TYPE_INT, offsetof(HybOptions, filter_suffix_bits)}
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, hyb_relopt_kind,

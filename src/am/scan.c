@@ -236,6 +236,7 @@ begin_range(HybScan *so)
 	pgstat_count_index_scan(so->ix->rel);
 	HYB_COUNT_SEARCH(so->scan);
 	so->dyn_limit = HYB_SCAN_DYN_LIMIT;
+	so->probe = hyb_filter_try(so->ix);
 	so->static_limit = so->whole_leaves ? HYB_LEAF_MAX_ITEMS :
 		HYB_SCAN_STATIC_LIMIT;
 }

@@ -217,6 +217,7 @@ typedef struct HybScan
 	bool		check_heap;		/* index-only scan on a standby */
 	bool		whole_leaves;	/* a bitmap scan, which reads all of a range */
 	int			dyn_limit;		/* dynamic entries the next batch asks for */
+	bool		probe;			/* ask the leaf's filter before reading it */
 	int			static_limit;	/* static items it takes, unless `point` */
 	HybBuf		cut_key;		/* scratch: where a limit ends a batch */
 	HybScanBatch *batch;

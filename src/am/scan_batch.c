@@ -379,8 +379,24 @@ load_static(HybScan *so, HybScanBatch *batch, const HybPos *pos, bool forward,
 
 	descent->want_low = !forward;
 	descent->want_high = forward;
+
+	/*
+	 * Once one leaf had something, the next one, which the range goes on
+	 * into, will have too.
+	 */
+	descent->bound = so->probe ? bound : NULL;
 	if (!hyb_static_descend(so->ix, &so->version, pos, !forward, descent))
 		return false;
+	if (descent->skipped)
+	{
+		hyb_filter_note(so->ix, HYB_FILTER_NEGATIVE);
+		batch->mode = HYB_STATIC_NONE;
+		batch->first = batch->last = 0;
+		if (forward ? hyb_pos_compare(desc, &descent->high, bound) < 0 :
+			hyb_pos_compare(desc, &descent->low, bound) > 0)
+			hyb_edge_set_pos(far, forward ? &descent->high : &descent->low);
+		return true;
+	}
 
 	page = BufferGetPage(descent->buf);
 	HYB_TEST_FOR_OLD_SNAPSHOT(so->scan->xs_snapshot, so->ix->rel, page);
@@ -429,6 +445,9 @@ load_static(HybScan *so, HybScanBatch *batch, const HybPos *pos, bool forward,
 	batch->block = descent->block;
 	batch->stamp = descent->stamp;
 	batch->pd_lower = ((PageHeader) page)->pd_lower;
+	if (descent->probed)
+		hyb_filter_note(so->ix, batch->first < batch->last ?
+						HYB_FILTER_HIT : HYB_FILTER_FALSE_POSITIVE);
 	if (batch->first >= batch->last)
 	{
 		batch->mode = HYB_STATIC_NONE;
@@ -437,6 +456,7 @@ load_static(HybScan *so, HybScanBatch *batch, const HybPos *pos, bool forward,
 	}
 	else
 	{
+		so->probe = false;
 		if (so->point && !so->need_values)
 		{
 			batch->mode = HYB_STATIC_TIDS;

@@ -128,6 +128,7 @@ search_static(UniqueSearch *search, const HybVersion *version)
 		return SEARCH_UNIQUE;
 	descent->want_low = false;
 	descent->want_high = true;
+	descent->bound = hyb_filter_try(ix) ? &search->high : NULL;
 
 	for (;;)
 	{
@@ -141,6 +142,12 @@ search_static(UniqueSearch *search, const HybVersion *version)
 
 		if (!hyb_static_descend(ix, version, &pos, false, descent))
 			return SEARCH_AGAIN;
+		if (descent->skipped)
+		{
+			hyb_filter_note(ix, HYB_FILTER_NEGATIVE);
+			last = hyb_pos_compare(ix->desc, &descent->high, &search->high) >= 0;
+			goto next_leaf;
+		}
 		hyb_leaf_open(&search->leaf, ix->desc, BufferGetPage(descent->buf),
 					  ix->rel, descent->block);
 		item = hyb_leaf_search(&search->leaf, &pos, &row);
@@ -148,6 +155,9 @@ search_static(UniqueSearch *search, const HybVersion *version)
 			hyb_leaf_search(&search->leaf, &search->high, &row) : item;
 		last = end < search->leaf.nitems ||
 			hyb_pos_compare(ix->desc, &descent->high, &search->high) >= 0;
+		if (descent->probed)
+			hyb_filter_note(ix, item < end ? HYB_FILTER_HIT :
+							HYB_FILTER_FALSE_POSITIVE);
 		if (item < end)
 		{
 			tids = palloc((end - item) * sizeof(ItemPointerData));
@@ -163,6 +173,8 @@ search_static(UniqueSearch *search, const HybVersion *version)
 		ReleaseBuffer(descent->buf);
 		if (tids != NULL)
 			pfree(tids);
+
+next_leaf:
 		if (result != SEARCH_UNIQUE || last)
 		{
 			if (posbuf.data != NULL)

@@ -46,6 +46,7 @@ typedef struct HybStage
 	uint64		rebuilds;
 	pg_atomic_uint64 bloom_hits;
 	pg_atomic_uint64 bloom_misses;
+	pg_atomic_uint64 filter_counts[HYB_FILTER_OUTCOMES];
 } HybStage;
 
 /* The stage of a shared slot; the arena must be attached. */

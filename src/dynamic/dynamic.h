@@ -141,6 +141,25 @@ extern void hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 /* Forget everything shared about this index (build, truncate). */
 extern void hyb_dynamic_forget(Relation rel);
 
+/* What came of asking a leaf's filter. */
+typedef enum HybFilterOutcome
+{
+	HYB_FILTER_HIT,				/* "maybe", and there was something */
+	HYB_FILTER_NEGATIVE,		/* "no": the leaf was not read */
+	HYB_FILTER_FALSE_POSITIVE	/* "maybe", but there was nothing */
+} HybFilterOutcome;
+
+#define HYB_FILTER_OUTCOMES		3
+
+/*
+ * Are filters worth asking?  Where nearly every question finds something, a
+ * backend asks one time in sixteen only.
+ */
+extern bool hyb_filter_try(HybIndex *ix);
+
+/* Count an outcome.  Kept with the counters of the dynamic stage. */
+extern void hyb_filter_note(HybIndex *ix, HybFilterOutcome outcome);
+
 typedef struct HybDynamicStats
 {
 	bool		shared;			/* trees in shared memory */
@@ -149,6 +168,7 @@ typedef struct HybDynamicStats
 	uint64		bloom_hits;		/* asked and "maybe" */
 	uint64		bloom_misses;	/* asked and "no" */
 	uint64		rebuilds;		/* trees built from the log anew */
+	uint64		filter_counts[HYB_FILTER_OUTCOMES];
 } HybDynamicStats;
 
 extern void hyb_dynamic_stats(HybIndex *ix, HybDynamicStats *stats);

@@ -173,6 +173,49 @@ flush_counters(HybSlot *s, HybStage *stage)
 		pg_atomic_fetch_add_u64(&stage->bloom_misses, s->bloom_misses);
 	s->bloom_hits = 0;
 	s->bloom_misses = 0;
+	for (int i = 0; i < HYB_FILTER_OUTCOMES; i++)
+	{
+		if (s->filter_counts[i] > 0)
+			pg_atomic_fetch_add_u64(&stage->filter_counts[i], s->filter_counts[i]);
+		s->filter_counts[i] = 0;
+	}
+}
+
+/* A filter pays if one question in so many is answered "no". */
+#define FILTER_PAYS		8
+
+/* What is remembered of earlier answers, either way. */
+#define FILTER_MEMORY	64
+
+#define FILTER_SAMPLE	16
+
+bool
+hyb_filter_try(HybIndex *ix)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+
+	return s->filter_debt < FILTER_MEMORY / 2 ||
+		++s->filter_turn % FILTER_SAMPLE == 0;
+}
+
+void
+hyb_filter_note(HybIndex *ix, HybFilterOutcome outcome)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+
+	s->filter_counts[outcome]++;
+	if (outcome == HYB_FILTER_NEGATIVE)
+		s->filter_debt = Max(s->filter_debt - FILTER_PAYS, -FILTER_MEMORY);
+	else
+		s->filter_debt = Min(s->filter_debt + 1, FILTER_MEMORY);
+}
+
+static inline uint32
+uncounted(const HybSlot *s)
+{
+	return s->bloom_hits + s->bloom_misses + s->filter_counts[HYB_FILTER_HIT] +
+		s->filter_counts[HYB_FILTER_NEGATIVE] +
+		s->filter_counts[HYB_FILTER_FALSE_POSITIVE];
 }
 
 /*
@@ -235,7 +278,7 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version, int which,
 		collect(&fetch, &access, which);
 	else
 		collect_private(&fetch, &access, which);
-	if (s->bloom_hits + s->bloom_misses >= HYB_COUNTER_FLUSH)
+	if (uncounted(s) >= HYB_COUNTER_FLUSH)
 		flush_counters(s, access.stage);
 	hyb_stage_close(&access);
 	return hyb_version_is_current(ix, version);
@@ -372,7 +415,12 @@ hyb_dynamic_stats(HybIndex *ix, HybDynamicStats *stats)
 		stats->shared = stage != NULL;
 	}
 	if (stage == NULL)
+	{
+		/* no entry was ever inserted: this backend's are all that is known */
+		for (int i = 0; i < HYB_FILTER_OUTCOMES; i++)
+			stats->filter_counts[i] = s->filter_counts[i];
 		return;
+	}
 
 	flush_counters(s, stage);
 	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
@@ -381,6 +429,8 @@ hyb_dynamic_stats(HybIndex *ix, HybDynamicStats *stats)
 	stats->bloom_hits = pg_atomic_read_u64(&stage->bloom_hits);
 	stats->bloom_misses = pg_atomic_read_u64(&stage->bloom_misses);
 	stats->rebuilds = stage->rebuilds;
+	for (int i = 0; i < HYB_FILTER_OUTCOMES; i++)
+		stats->filter_counts[i] = pg_atomic_read_u64(&stage->filter_counts[i]);
 	if (stats->shared)
 		LWLockRelease(&s->shared->lock);
 }

@@ -49,6 +49,9 @@ typedef struct HybSlot
 	/* fetch.c: not yet added to the shared counters */
 	uint32		bloom_hits;
 	uint32		bloom_misses;
+	uint32		filter_counts[HYB_FILTER_OUTCOMES];
+	int			filter_debt;	/* above 0: filters are of little use lately */
+	uint32		filter_turn;
 } HybSlot;
 
 extern HybSlot *hyb_slot_open(HybIndex *ix);

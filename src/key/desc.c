@@ -11,7 +11,7 @@
 
 /* Ask the operator class of key column `attno` for its codec. */
 static const HybCodec *
-hyb_column_codec(Relation index, int attno)
+hyb_column_codec(Relation index, int attno, Datum *column_options)
 {
 	HybCodecRequest request;
 
@@ -20,6 +20,7 @@ hyb_column_codec(Relation index, int attno)
 
 	request.typid = index->rd_opcintype[attno - 1];
 	request.collation = index->rd_indcollation[attno - 1];
+	request.typmod = TupleDescAttr(RelationGetDescr(index), attno - 1)->atttypmod;
 	request.options = (Datum) 0;
 	if (OidIsValid(index_getprocid(index, attno, HYB_OPTIONS_PROC)))
 	{
@@ -27,6 +28,7 @@ hyb_column_codec(Relation index, int attno)
 
 		request.options = PointerGetDatum(options[attno - 1]);
 	}
+	*column_options = request.options;
 	return (const HybCodec *)
 		DatumGetPointer(FunctionCall1(index_getprocinfo(index, attno,
 														HYB_CODEC_PROC),
@@ -106,6 +108,7 @@ hyb_key_desc_create(Relation index)
 		col->attbyval = att->attbyval;
 		col->attalign = att->attalign;
 		col->typid = att->atttypid;
+		col->typmod = att->atttypmod;
 		hyb_column_set_plain(col);
 		if (i >= desc->nkeys)
 			continue;
@@ -118,9 +121,12 @@ hyb_key_desc_create(Relation index)
 		col->collation = index->rd_indcollation[i];
 		col->order_proc = index_getprocinfo(index, i + 1, HYB_ORDER_PROC);
 
-		codec = hyb_column_codec(index, i + 1);
+		codec = hyb_column_codec(index, i + 1, &col->options);
 		if (codec != NULL)
+		{
 			hyb_column_set_codec(col, codec);
+			desc->has_hope |= codec->hope;
+		}
 		if (col->compare != HYB_COMPARE_MEM)
 			desc->all_mem = false;
 		if (col->compare == HYB_COMPARE_FLOAT ||

@@ -10,6 +10,7 @@
 
 #include "access/tupmacs.h"
 #include "key/bytes.h"
+#include "key/hope.h"
 #include "utils/memutils.h"
 
 #define HYB_BUF_MIN		256
@@ -98,7 +99,10 @@ hyb_encode_bytes(const HybColumn *col, Datum value, HybBuf *out)
 		if (hyb_has_length_word(col))
 			hyb_append_length_word(out, 0);
 		start = out->len;
-		col->codec->to_bytes(value, out);
+		if (col->codec->hope)
+			hyb_hope_to_bytes(col, value, out);
+		else
+			col->codec->to_bytes(value, out);
 		Assert(col->width == 0 || out->len - start == col->width);
 		Assert(!col->terminated ||
 			   memchr(out->data + start, 0, out->len - start) == NULL);
@@ -266,6 +270,14 @@ hyb_build_byref(const HybColumn *col, const HybValue *val, char *space)
 	return PointerGetDatum(space);
 }
 
+static inline Datum
+hyb_bytes_decode(const HybColumn *col, const uint8 *data, uint32 len)
+{
+	if (col->codec->hope)
+		return hyb_hope_from_bytes(col, data, len);
+	return col->codec->from_bytes(data, len);
+}
+
 Datum
 hyb_value_decode(const HybColumn *col, const HybValue *val)
 {
@@ -287,12 +299,12 @@ hyb_value_decode(const HybColumn *col, const HybValue *val)
 	if (col->codec == NULL)
 		return hyb_build_byref(col, val, palloc((Size) val->len + VARHDRSZ));
 	if (!hyb_inverted(col))
-		return col->codec->from_bytes(val->ptr, val->len);
+		return hyb_bytes_decode(col, val->ptr, val->len);
 
 	copy = val->len <= sizeof(plain) ? plain : palloc(val->len);
 	for (uint32 i = 0; i < val->len; i++)
 		copy[i] = ~val->ptr[i];
-	result = col->codec->from_bytes(copy, val->len);
+	result = hyb_bytes_decode(col, copy, val->len);
 	if (copy != plain)
 		pfree(copy);
 	return result;

@@ -114,6 +114,14 @@ typedef struct HybCodec
 	bool		terminated;
 	HybCompare	compare;		/* MEM or FLOAT */
 
+	/*
+	 * The value's bytes are encoded with a dictionary of the index
+	 * (key/hope.h): to_bytes and from_bytes are not used.
+	 */
+	bool		hope;
+	bool		blank_padded;	/* a character(n), whose trailing blanks are
+								 * not stored */
+
 	/* HYB_STORE_INT: order-preserving mapping, both ways, ascending */
 	uint64		(*to_int) (Datum value);
 	Datum		(*from_int) (uint64 value);
@@ -144,6 +152,7 @@ typedef struct HybCodecRequest
 {
 	Oid			typid;			/* operator class input type */
 	Oid			collation;
+	int32		typmod;			/* of the index column */
 	Datum		options;		/* operator class options, or 0 */
 } HybCodecRequest;
 
@@ -163,7 +172,11 @@ typedef struct HybColumn
 	Oid			typid;			/* type as stored in the index */
 	Oid			opcintype;
 	Oid			collation;
+	int32		typmod;
 	FmgrInfo   *order_proc;		/* HYB_ORDER_PROC, key columns only */
+	Datum		options;		/* operator class options, or 0 */
+	const struct HybDictionary *dictionary; /* codec->hope: NULL until
+											 * attached */
 } HybColumn;
 
 /* How the entries of one index are encoded.  Immutable once built. */
@@ -173,6 +186,7 @@ typedef struct HybKeyDesc
 	int			natts;			/* key and INCLUDE columns */
 	bool		all_mem;		/* every key column is HYB_COMPARE_MEM: keys
 								 * are ordered by one memcmp */
+	bool		has_hope;		/* a column needs a dictionary */
 	bool		exact;			/* equal keys have equal bytes: no FLOAT
 								 * column, no PROC column without a positive
 								 * HYB_EQUALIMAGE_PROC */

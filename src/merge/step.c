@@ -23,6 +23,7 @@
 #include "miscadmin.h"
 #include "page/config.h"
 #include "page/meta.h"
+#include "static/filter.h"
 #include "static/leaf.h"
 #include "static/update.h"
 #include "utils/memutils.h"
@@ -35,8 +36,12 @@
 #define HYB_STEP_FRACTION		16
 #define HYB_STEP_MIN_LEAVES		4
 
-/* Most leaves a step writes; the blocks of both must fit pending[]. */
+/*
+ * Most leaves a step writes; the blocks of both must fit pending[], and so
+ * must filter pages, each of which holds the filters of two leaves at least.
+ */
 #define HYB_STEP_MAX_IMAGES		160
+#define HYB_STEP_MAX_FILTERED	100
 
 /*
  * Frozen entries that a step fetches: twice what its share of the leaves would
@@ -69,6 +74,7 @@ typedef struct MergeStep
 
 	/* output: children of the level-1 node, and images of the new ones */
 	HybLeafBuilder *builder;	/* NULL: no run of rewritten leaves is open */
+	HybFilterBuilder *filter;	/* or NULL: no filters */
 	HybPos		run_low;		/* lower fence of the run */
 	int			run_added;		/* TIDs given to the run */
 	int			run_emitted;	/* TIDs in its finished leaves */
@@ -110,8 +116,14 @@ emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
 	char	   *image = palloc(BLCKSZ);
 
 	memcpy(image, page, BLCKSZ);
+	memset(&child, 0, sizeof(child));
 	child.block = InvalidBlockNumber;
+	child.filter_block = InvalidBlockNumber;
 	child.stamp = step->stamp;
+	child.tids = nitems;
+	if (step->filter != NULL)
+		child.filter_image = hyb_filter_build(step->filter, image,
+											  &child.filter_size);
 	child.low = HYB_POS_MIN(low) ? step->run_low : *low;
 	add_child(step, &child, image);
 	step->nimages++;
@@ -390,7 +402,8 @@ merge_children(MergeStep *step, HybPath *path, HybPos *fence)
 		/* the leaf taken up again is no progress by itself */
 		if (ci - 1 != refill &&
 			(leaves_read >= step->max_leaves ||
-			 step->nimages >= HYB_STEP_MAX_IMAGES))
+			 step->nimages >= (step->filter != NULL ? HYB_STEP_MAX_FILTERED :
+							   HYB_STEP_MAX_IMAGES)))
 			break;
 	}
 	end_run(step);
@@ -422,7 +435,8 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	if (rewritten)
 	{
 		hyb_step_space_init(space, ix, step->stamp,
-							step->nimages + path->height);
+							step->nimages + path->height +
+							(step->filter != NULL ? step->nimages / 3 + 4 : 0));
 		HYB_POINT("step-reserved");
 		for (int i = 0; i < step->children.n; i++)
 			if (step->images[i] != NULL)
@@ -466,6 +480,8 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 		meta->leaf_pages -= step->nretired;
 		meta->inner_pages += space->new_inner;
 		meta->inner_pages -= space->old_inner;
+		meta->filter_pages += space->new_filter;
+		meta->filter_pages -= space->old_filter;
 
 		/* what was replaced, and what was reserved but not used */
 		for (int i = 0; i < space->nretired; i++)
@@ -632,6 +648,7 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 	step->leaf_page = palloc(BLCKSZ);
 	step->vals = palloc(ix->desc->natts * sizeof(HybValue));
 	step->retired = palloc(HYB_MAX_PENDING * sizeof(BlockNumber));
+	step->filter = hyb_filter_builder_create(ix);
 
 	/* nobody else switches versions, so the fetch cannot fail for good */
 	do

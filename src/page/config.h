@@ -17,12 +17,24 @@ extern int	hyb_merge_step_pages;	/* leaves a merge step reads */
 extern bool hyb_background_merge;	/* start workers */
 
 /* Storage parameters (WITH); first field as reloptions.c wants it */
+typedef enum HybFilterOption
+{
+	HYB_FILTER_NONE,
+	HYB_FILTER_SURF
+} HybFilterOption;
+
 typedef struct HybOptions
 {
 	int32		vl_len_;		/* varlena header (do not touch directly!) */
 	int			merge_ratio;	/* static : dynamic entries that triggers a
 								 * merge */
+	int			filter;			/* HybFilterOption */
+	int			filter_suffix;	/* HybSurfSuffix */
+	int			filter_suffix_bits;
 } HybOptions;
+
+#define HYB_DEFAULT_FILTER HYB_FILTER_NONE
+#define HYB_DEFAULT_FILTER_SUFFIX_BITS 4
 
 #define HYB_DEFAULT_MERGE_RATIO 10
 #define HYB_MIN_MERGE_RATIO 1
@@ -31,5 +43,18 @@ typedef struct HybOptions
 #define hyb_merge_ratio(rel) \
 	((rel)->rd_options ? ((HybOptions *) (rel)->rd_options)->merge_ratio : \
 	 HYB_DEFAULT_MERGE_RATIO)
+
+#define hyb_filter_option(rel) \
+	((rel)->rd_options ? \
+	 (HybFilterOption) ((HybOptions *) (rel)->rd_options)->filter : \
+	 HYB_DEFAULT_FILTER)
+
+#define hyb_filter_suffix(rel) \
+	((rel)->rd_options ? ((HybOptions *) (rel)->rd_options)->filter_suffix : 0)
+
+#define hyb_filter_suffix_bits(rel) \
+	((rel)->rd_options ? \
+	 ((HybOptions *) (rel)->rd_options)->filter_suffix_bits : \
+	 HYB_DEFAULT_FILTER_SUFFIX_BITS)
 
 #endif							/* HYB_CONFIG_H */

@@ -5,6 +5,7 @@
 #include "compat.h"
 
 #include "miscadmin.h"
+#include "page/dictionary.h"
 #include "page/meta.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -99,7 +100,7 @@ hyb_meta_init(Page page, HybIndex *ix)
 	hyb_generation_init(&meta->retiring, 0);
 	meta->freelist = InvalidBlockNumber;
 	meta->dictionary = InvalidBlockNumber;
-	meta->filter = InvalidBlockNumber;
+	meta->filter_pages = 0;
 	meta->wm_tie = HYB_BEFORE;
 	ItemPointerSetInvalid(&meta->wm_tid);
 	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + sizeof(HybMetaPage);
@@ -131,6 +132,7 @@ hyb_index_create_handle(Relation rel)
 {
 	HybIndex   *ix = palloc0(sizeof(HybIndex));
 	HybMetaPage *meta;
+	BlockNumber dictionary;
 	Buffer		buf;
 
 	ix->rel = rel;
@@ -138,6 +140,9 @@ hyb_index_create_handle(Relation rel)
 	ix->desc = hyb_key_desc_create(rel);
 	buf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	ix->incarnation = meta->incarnation;
+	dictionary = meta->dictionary;
 	UnlockReleaseBuffer(buf);
+	if (ix->desc->has_hope)
+		hyb_dictionary_attach(ix, dictionary);
 	return ix;
 }

@@ -24,7 +24,9 @@ typedef enum HybPageKind
 	HYB_PAGE_LEAF,				/* static stage, static/leaf.h */
 	HYB_PAGE_INNER,				/* static stage, static/inner.h */
 	HYB_PAGE_DELTA,				/* delta log, dynamic/delta.h */
-	HYB_PAGE_FREELIST			/* array of free block numbers */
+	HYB_PAGE_FREELIST,			/* array of free block numbers */
+	HYB_PAGE_DICTIONARY,		/* page/dictionary.h */
+	HYB_PAGE_FILTER				/* static stage, static/filter.h */
 } HybPageKind;
 
 /* Special space of every page. */
@@ -39,14 +41,16 @@ typedef struct HybPageOpaque
 								 * next free-list page; else
 								 * InvalidBlockNumber */
 	uint32		count;			/* delta: entries; free list: blocks; leaf:
-								 * TIDs; inner: children */
-	uint16		flags;			/* HYB_DELTA_CLOSED, HYB_LEAF_TOMBSTONES */
+								 * TIDs; inner: children; filter: images */
+	uint16		flags;			/* HYB_DELTA_CLOSED, HYB_LEAF_TOMBSTONES,
+								 * HYB_INNER_FILTERS */
 	uint16		page_id;		/* HYB_PAGE_ID */
 } HybPageOpaque;
 
 #define HYB_PAGE_ID			0xFFB7
 #define HYB_DELTA_CLOSED	0x0001	/* takes no more entries */
 #define HYB_LEAF_TOMBSTONES	0x0002	/* a tombstone bitmap follows the content */
+#define HYB_INNER_FILTERS	0x0004	/* children have filters and TID counts */
 
 #define hyb_page_opaque(page) ((HybPageOpaque *) PageGetSpecialPointer(page))
 
@@ -113,8 +117,8 @@ typedef struct HybMetaPage
 	uint32		free_blocks;	/* blocks free, free-list pages included */
 	uint32		npending;		/* blocks in pending[] */
 	uint32		flags;			/* HYB_META_COMPACT */
-	BlockNumber dictionary;		/* reserved: first dictionary page */
-	BlockNumber filter;			/* reserved: first filter page */
+	BlockNumber dictionary;		/* first dictionary page, or invalid */
+	uint32		filter_pages;
 
 	/*
 	 * Blocks on their way into or out of the tree.  A merge step puts every
@@ -143,6 +147,7 @@ typedef struct HybMetaPage
 #define hyb_page_meta(page) ((HybMetaPage *) PageGetContents(page))
 
 struct HybSlot;
+struct HybDictionaries;
 
 /*
  * A backend's handle on an open index; lives in the memory context of the
@@ -157,6 +162,8 @@ typedef struct HybIndex
 								 * state; NULL until first needed */
 	uint64		slot_serial;	/* tells whether `slot` still is what it was */
 	MemoryContext context;		/* that the handle lives in */
+	const struct HybDictionaries *dictionaries; /* NULL without encoded
+												 * columns */
 } HybIndex;
 
 /*

@@ -4,31 +4,34 @@
  *
  * A node is an array of uint16 offsets to child entries, followed by the
  * entries: block (4), stamp (8), key length (2), whole columns (1), tie (1),
- * TID (6, only if tie is HYB_AT), key.  Separators are truncated to what
+ * TID (6, only if tie is HYB_AT), key.  With HYB_INNER_FILTERS there follow
+ * after the tie: TIDs below the child (8), filter page (4), image (2).  Separators are truncated to what
  * tells two leaves apart (hyb_separator), so a node holds some hundreds.
  */
 #include "compat.h"
 
+#include "static/filter.h"
 #include "static/inner.h"
 #include "utils/rel.h"
 
 #define CHILD_FIXED_SIZE	(4 + 8 + 2 + 1 + 1)
+#define CHILD_FILTER_SIZE	(8 + 4 + 2)
 
 static Size
-child_entry_size(const HybChild *child)
+child_entry_size(const HybChild *child, bool filters)
 {
-	return CHILD_FIXED_SIZE + child->low.len +
+	return CHILD_FIXED_SIZE + (filters ? CHILD_FILTER_SIZE : 0) + child->low.len +
 		(child->low.tie == HYB_AT ? sizeof(ItemPointerData) : 0);
 }
 
 Size
-hyb_inner_child_size(const HybChild *child)
+hyb_inner_child_size(const HybChild *child, bool filters)
 {
-	return child_entry_size(child) + sizeof(uint16);
+	return child_entry_size(child, filters) + sizeof(uint16);
 }
 
 void
-hyb_inner_fill(Page page, const HybChild *children, int n)
+hyb_inner_fill(Page page, const HybChild *children, int n, bool filters)
 {
 	char	   *content = PageGetContents(page);
 	Size		off = n * sizeof(uint16);
@@ -46,6 +49,13 @@ hyb_inner_fill(Page page, const HybChild *children, int n)
 		p[14] = (char) child->low.ncols;
 		p[15] = (char) child->low.tie;
 		p += CHILD_FIXED_SIZE;
+		if (filters)
+		{
+			memcpy(p, &child->tids, 8);
+			memcpy(p + 8, &child->filter_block, 4);
+			memcpy(p + 12, &child->filter_slot, 2);
+			p += CHILD_FILTER_SIZE;
+		}
 		if (child->low.tie == HYB_AT)
 		{
 			memcpy(p, &child->low.tid, sizeof(ItemPointerData));
@@ -53,10 +63,12 @@ hyb_inner_fill(Page page, const HybChild *children, int n)
 		}
 		if (child->low.len > 0)
 			memcpy(p, child->low.key, child->low.len);
-		off += child_entry_size(child);
+		off += child_entry_size(child, filters);
 		Assert(off <= HYB_PAGE_CAPACITY);
 	}
 	hyb_page_opaque(page)->count = n;
+	if (filters)
+		hyb_page_opaque(page)->flags |= HYB_INNER_FILTERS;
 	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + off;
 }
 
@@ -75,11 +87,12 @@ hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 	uint16		slot;
 	const char *p;
 	Size		end;
+	bool		filters = (hyb_page_opaque(page)->flags & HYB_INNER_FILTERS) != 0;
 
 	if ((Size) (i + 1) * sizeof(uint16) > used)
 		hyb_corrupted(rel, blkno, "An internal node has more children than fit its content.");
 	memcpy(&slot, content + i * sizeof(uint16), sizeof(uint16));
-	end = (Size) slot + CHILD_FIXED_SIZE;
+	end = (Size) slot + CHILD_FIXED_SIZE + (filters ? CHILD_FILTER_SIZE : 0);
 	if (end > used)
 		hyb_corrupted(rel, blkno, "A child entry lies outside the content of its internal node.");
 	p = content + slot;
@@ -89,6 +102,18 @@ hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 	child->low.ncols = (uint8) p[14];
 	child->low.tie = (int8) p[15];
 	p += CHILD_FIXED_SIZE;
+	child->tids = 0;
+	child->filter_block = InvalidBlockNumber;
+	child->filter_slot = 0;
+	child->filter_size = 0;
+	child->filter_image = NULL;
+	if (filters)
+	{
+		memcpy(&child->tids, p, 8);
+		memcpy(&child->filter_block, p + 8, 4);
+		memcpy(&child->filter_slot, p + 12, 2);
+		p += CHILD_FILTER_SIZE;
+	}
 	if (child->low.tie == HYB_AT)
 		end += sizeof(ItemPointerData);
 	end += child->low.len;
@@ -155,6 +180,8 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 	bool		high_inf = true;
 
 	Assert(BlockNumberIsValid(block));
+	descent->probed = false;
+	descent->skipped = false;
 	for (;;)
 	{
 		Buffer		buf = ReadBuffer(ix->rel, block);
@@ -197,6 +224,25 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 		stamp = child.stamp;
 		UnlockReleaseBuffer(buf);
 		level--;
+		if (level == 0 && descent->bound != NULL &&
+			BlockNumberIsValid(child.filter_block))
+		{
+			/*
+			 * Whether the version is still current is for the caller to
+			 * find out, after a leaf as after a filter.
+			 */
+			descent->probed = true;
+			descent->skipped = !hyb_filter_probe(ix, &child,
+												 backward ? descent->bound : pos,
+												 backward ? pos : descent->bound);
+			if (descent->skipped || descent->stop_at_filter)
+			{
+				descent->buf = InvalidBuffer;
+				descent->block = block;
+				descent->stamp = stamp;
+				break;
+			}
+		}
 	}
 
 	/*

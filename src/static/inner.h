@@ -17,13 +17,26 @@ typedef struct HybChild
 	BlockNumber block;
 	uint64		stamp;
 	HybPos		low;
+
+	/* with HYB_INNER_FILTERS; else InvalidBlockNumber and 0 */
+	uint64		tids;			/* below this child; 0: not known */
+	BlockNumber filter_block;	/* level 1: filter page, static/filter.h */
+	uint16		filter_slot;	/* image on that page */
+
+	/* while the tree is being changed: a filter not on a page yet */
+	uint32		filter_size;
+	const void *filter_image;
 } HybChild;
 
 /* Bytes that a child takes on a page, its slot included. */
-extern Size hyb_inner_child_size(const HybChild *child);
+extern Size hyb_inner_child_size(const HybChild *child, bool filters);
 
-/* Fill an initialised HYB_PAGE_INNER page; children must fit. */
-extern void hyb_inner_fill(Page page, const HybChild *children, int n);
+/*
+ * Fill an initialised HYB_PAGE_INNER page; children must fit.  With `filters`
+ * their filters and TID counts are stored too.
+ */
+extern void hyb_inner_fill(Page page, const HybChild *children, int n,
+						   bool filters);
 
 extern int	hyb_inner_count(Page page);
 
@@ -54,6 +67,17 @@ typedef struct HybDescent
 	HybBuf		highbuf;
 	bool		want_low;		/* set by the caller: which fences to copy */
 	bool		want_high;
+
+	/*
+	 * Set by the caller: the other end of what is sought, or NULL.  The leaf's
+	 * filter is asked whether anything lies between it and the position; if
+	 * not, `skipped` is set, and `buf` is InvalidBuffer.
+	 */
+	const HybPos *bound;
+	bool		stop_at_filter; /* set by the caller: if the filter says "maybe",
+								 * return without the leaf, buf InvalidBuffer */
+	bool		probed;			/* a filter was asked */
+	bool		skipped;
 } HybDescent;
 
 /*

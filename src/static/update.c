@@ -10,6 +10,7 @@
 #include "compat.h"
 
 #include "miscadmin.h"
+#include "static/filter_place.h"
 #include "static/update.h"
 #include "utils/rel.h"
 
@@ -108,6 +109,7 @@ hyb_path_load(const HybIndex *ix, const HybVersion *version,
 	at.block = version->root;
 	at.stamp = version->root_stamp;
 	at.low.tie = HYB_BEFORE;
+	at.filter_block = InvalidBlockNumber;
 	if (path->height == 1)
 	{
 		path->nodes[0].block = InvalidBlockNumber;
@@ -136,6 +138,7 @@ hyb_step_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
 	memset(space, 0, sizeof(*space));
 	space->ix = ix;
 	space->stamp = stamp;
+	space->filters = hyb_filter_wanted(ix);
 	space->nreserved = hyb_space_reserve(ix, expected + HYB_STEP_SPARE,
 										 space->reserved);
 }
@@ -146,6 +149,7 @@ hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp)
 	memset(space, 0, sizeof(*space));
 	space->ix = ix;
 	space->stamp = stamp;
+	space->filters = hyb_filter_wanted(ix);
 	space->bulk = true;
 }
 
@@ -215,14 +219,29 @@ hyb_step_retire(HybStepSpace *space, BlockNumber block)
 	space->retired[space->nretired++] = block;
 }
 
+/* TIDs below a node, 0 if not known. */
+static uint64
+sum_tids(const HybChild *children, int n)
+{
+	uint64		sum = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (children[i].tids == 0)
+			return 0;
+		sum += children[i].tids;
+	}
+	return sum;
+}
+
 /*
  * Pack a list of children into nodes of the given level; *nodes gets one
  * child for each.  A run at the right edge of the tree is packed full, as
  * ascending keys will not come back to it; elsewhere the nodes share evenly.
  */
 static void
-pack_level(HybStepSpace *space, const HybChildList *list, int level,
-		   bool right_edge, const HybPos *low, HybChildList *nodes)
+pack_level(HybStepSpace *space, HybFilterPlace *place, HybChildList *list,
+		   int level, bool right_edge, const HybPos *low, HybChildList *nodes)
 {
 	Size		total = 0;
 	Size		target;
@@ -231,7 +250,7 @@ pack_level(HybStepSpace *space, const HybChildList *list, int level,
 	PGAlignedBlock image;
 
 	for (int i = 0; i < list->n; i++)
-		total += hyb_inner_child_size(&list->children[i]);
+		total += hyb_inner_child_size(&list->children[i], space->filters);
 	npages = (int) ((total + HYB_PAGE_CAPACITY - 1) / HYB_PAGE_CAPACITY);
 	target = right_edge || npages <= 1 ? HYB_PAGE_CAPACITY : total / npages;
 
@@ -243,16 +262,23 @@ pack_level(HybStepSpace *space, const HybChildList *list, int level,
 
 		while (end < list->n)
 		{
-			Size		add = hyb_inner_child_size(&list->children[end]);
+			Size		add = hyb_inner_child_size(&list->children[end],
+													   space->filters);
 
 			if (size + add > HYB_PAGE_CAPACITY || (end > start && size >= target))
 				break;
 			size += add;
 			end++;
 		}
+		if (level == 1 && !space->bulk)
+			hyb_filter_place_node(place, list->children + start, end - start);
 		hyb_page_init(image.data, space->ix, HYB_PAGE_INNER, level, space->stamp);
-		hyb_inner_fill(image.data, list->children + start, end - start);
+		hyb_inner_fill(image.data, list->children + start, end - start,
+					   space->filters);
 
+		memset(&node, 0, sizeof(node));
+		node.filter_block = InvalidBlockNumber;
+		node.tids = sum_tids(list->children + start, end - start);
 		node.block = hyb_step_write(space, image.data);
 		node.stamp = space->stamp;
 		node.low = start == 0 ? *low : list->children[start].low;
@@ -268,12 +294,15 @@ hyb_tree_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
 {
 	HybPos		minus_infinity = {.tie = HYB_BEFORE};
 	HybChildList current = *list;
+	HybFilterPlace *place = palloc(sizeof(HybFilterPlace));
 	int			level = 1;
 	bool		left_edge = true;
 
 	for (int l = 1; l < path->height - 1; l++)
 		left_edge &= path->nodes[l].index == 0;
 
+	hyb_filter_place_init(place, space, path->height > 1 ?
+						  &path->nodes[0].children : NULL);
 	for (;;)
 	{
 		HybChildList nodes = {0};
@@ -301,6 +330,8 @@ hyb_tree_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
 				*root = current.children[0];
 				*height = level;
 			}
+			hyb_filter_place_finish(place);
+			pfree(place);
 			return;
 		}
 
@@ -310,7 +341,7 @@ hyb_tree_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
 			right_edge &= path->nodes[l].index == path->nodes[l].children.n - 1;
 		if (has_parent)
 			low = path->nodes[level].children.children[path->nodes[level].index].low;
-		pack_level(space, &current, level, right_edge, &low, &nodes);
+		pack_level(space, place, &current, level, right_edge, &low, &nodes);
 
 		if (has_parent)
 		{

@@ -51,6 +51,7 @@ extern void hyb_path_load(const HybIndex *ix, const HybVersion *version,
 typedef struct HybStepSpace
 {
 	const HybIndex *ix;
+	bool		filters;		/* internal nodes have filters and TID counts */
 	bool		bulk;			/* CREATE INDEX: write by extending the relation,
 								 * log nothing, keep no lists */
 	uint64		stamp;			/* of every page the step builds */
@@ -63,6 +64,8 @@ typedef struct HybStepSpace
 	int			nretired;
 	int			new_inner;		/* internal nodes written */
 	int			old_inner;		/* internal nodes retired */
+	int			new_filter;		/* filter pages written */
+	int			old_filter;		/* filter pages retired */
 } HybStepSpace;
 
 extern void hyb_step_space_init(HybStepSpace *space, const HybIndex *ix,

@@ -1,0 +1,147 @@
+--
+-- Columns stored encoded: every operator class and scheme, from a full and
+-- from an empty table, with other columns, unique, descending, merged and
+-- reindexed.
+--
+\set ECHO none
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir '/test/sql/helpers.sql'
+\i :helpers
+\set ECHO all
+-- Keys: addresses, paths, repetitions, bytes that no sample has, prefixes of
+-- each other.
+CREATE TABLE hope_keys (k text COLLATE "C", n int);
+INSERT INTO hope_keys SELECT format('%s.%s%s@%s', (array['anna', 'bob', 'carla', 'dietrich', 'eve'])[1 + i % 5],
+	(array['smith', 'jones', 'li', 'garcia'])[1 + i % 4], i * 7 % 211, (array['example.com', 'example.org', 'mail.example.net'])[1 + i % 3]), i
+	FROM generate_series(1, 900) i;
+INSERT INTO hope_keys SELECT '/usr/share/doc/package-' || i * 31 % 97 || '/' || md5(i::text) || '.gz', i FROM generate_series(1, 300) i;
+INSERT INTO hope_keys SELECT repeat(chr(97 + i % 3), i % 60), i FROM generate_series(0, 180) i;
+INSERT INTO hope_keys SELECT repeat('ab', i) || chr(1 + i * 2), i FROM generate_series(0, 60) i;
+INSERT INTO hope_keys SELECT chr(i) || 'x' || chr(i), i FROM generate_series(1, 126) i;
+INSERT INTO hope_keys VALUES ('', 0), (NULL, 0), (' ', 1), ('  ', 2), (repeat('long ', 400), 3), (E'\x7f\x7f', 4);
+
+-- The same values under every access path, while the index changes.
+CREATE FUNCTION hope_check(coltype text, opclass text, ops text, empty boolean, direction text DEFAULT '') RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	conv	text := CASE WHEN coltype = 'bytea' THEN 'convert_to(k, ''UTF8'')' ELSE 'k' END;
+	probes	text[] := ARRAY['', 'a', 'ab', 'abab', 'anna.smith', 'bob.jones14@example.com', '/usr/share/doc/package-3', 'zzz', ' ', E'\x01', repeat('long ', 400), 'bbbbbbbbbb'];
+	probe	text;
+	op		text;
+	ok		boolean := true;
+	lim		text := CASE WHEN coltype LIKE 'char%' THEN 'length(k) < 100' ELSE 'true' END;
+BEGIN
+	EXECUTE format('CREATE TABLE hope_t (v %s %s, n int, x %1$s %2$s)', coltype, CASE WHEN coltype <> 'bytea' THEN 'COLLATE "C"' END);
+	IF NOT empty THEN
+		EXECUTE format('INSERT INTO hope_t SELECT %s, n, %1$s FROM hope_keys WHERE coalesce(%s, true)', conv, lim);
+	END IF;
+	EXECUTE format('CREATE INDEX hope_i ON hope_t USING hybrid (v %s %s)', opclass, direction);
+	EXECUTE format('CREATE INDEX hope_m ON hope_t USING hybrid (n DESC, x %s %s) INCLUDE (n)', opclass, direction);
+	FOR phase IN 1 .. 4 LOOP
+		IF phase = 2 THEN
+			EXECUTE format('INSERT INTO hope_t SELECT %s, n + 1, %1$s FROM hope_keys WHERE coalesce(%s, true) AND n %% 3 = 0', conv, lim);
+			EXECUTE 'INSERT INTO hope_t SELECT v, n + 2, x FROM hope_t WHERE n % 5 = 0';
+			EXECUTE 'DELETE FROM hope_t WHERE n % 7 = 1';
+		ELSIF phase = 3 THEN
+			PERFORM hybrid_merge('hope_i');
+			PERFORM hybrid_merge('hope_m');
+		ELSIF phase = 4 THEN
+			REINDEX TABLE hope_t;
+		END IF;
+		EXECUTE 'ANALYZE hope_t';
+		IF phase = 1 AND empty THEN
+			CONTINUE;
+		END IF;
+		FOREACH op IN ARRAY string_to_array(ops, ' ') LOOP
+			FOREACH probe IN ARRAY probes LOOP
+				probe := CASE WHEN coltype = 'bytea' THEN quote_literal(convert_to(probe, 'UTF8')) ELSE quote_literal(probe) END;
+				ok := hyb_same(format('SELECT v FROM hope_t WHERE v %s %s', op, probe), 'index only bitmap') AND
+					hyb_same(format('SELECT x, n FROM hope_t WHERE n = 3 AND x %s %s', op, probe), 'only') AND ok;
+			END LOOP;
+		END LOOP;
+		ok := hyb_same('SELECT v FROM hope_t WHERE v IS NULL', 'index') AND
+			hyb_same('SELECT octet_length(v), v FROM hope_t WHERE v IS NOT NULL', 'only') AND
+			hyb_check('hope_t') AND ok;
+	END LOOP;
+	DROP TABLE hope_t;
+	RETURN ok;
+END $$;
+
+-- every scheme
+SELECT s, hope_check('text', format('text_hope_ops (scheme = %L, dictionary = 1024)', s), '< <= = >= >', false)
+	FROM unnest('{single-char,double-char,3-grams,4-grams,alm,alm-improved}'::text[]) s;
+SELECT s, hope_check('text', format('text_hope_ops (scheme = %L)', s), '< = >=', true)
+	FROM unnest('{single-char,double-char,3-grams,4-grams,alm,alm-improved}'::text[]) s;
+
+-- every operator class
+SELECT hope_check('varchar', 'varchar_hope_ops', '< <= = >= >', false);
+SELECT hope_check('char(120)', 'bpchar_hope_ops', '< <= = >= >', false);
+SELECT hope_check('bytea', 'bytea_hope_ops', '< <= = >= >', false);
+SELECT hope_check('text', 'text_pattern_hope_ops', '~<~ ~<=~ = ~>=~ ~>~', false);
+SELECT hope_check('text', 'text_hope_ops', '< = >', false, 'DESC');
+SELECT hope_check('bytea', 'bytea_hope_ops (scheme = ''alm-improved'')', '< = >', true, 'DESC NULLS LAST');
+
+-- bytes of all values, and tails of zeroes
+CREATE TABLE hope_bytes (b bytea);
+INSERT INTO hope_bytes SELECT decode(repeat(lpad(to_hex(i), 2, '0'), j), 'hex') FROM generate_series(0, 255) i, generate_series(0, 4) j;
+INSERT INTO hope_bytes SELECT decode(lpad(to_hex(i), 2, '0') || repeat('00', j), 'hex') FROM generate_series(0, 255) i, generate_series(0, 3) j;
+CREATE INDEX hope_bytes_i ON hope_bytes USING hybrid (b bytea_hope_ops (scheme = '4-grams'));
+ANALYZE hope_bytes;
+SELECT hyb_same('SELECT b FROM hope_bytes ORDER BY b', 'order order_only');
+SELECT hyb_same(format('SELECT b FROM hope_bytes WHERE b > %L', b), 'only') FROM unnest(ARRAY['\x00'::bytea, '\x0000', '\xff', '\xffff00', '\x7f00']) b;
+
+-- order, patterns, uniqueness
+CREATE TABLE hope_u (v text COLLATE "C", w text);
+INSERT INTO hope_u SELECT DISTINCT ON (k) k, k FROM hope_keys;
+CREATE UNIQUE INDEX hope_u_i ON hope_u USING hybrid (v text_hope_ops (scheme = '3-grams', dictionary = 4096));
+CREATE INDEX hope_w_i ON hope_u USING hybrid (w text_pattern_hope_ops);
+ANALYZE hope_u;
+SELECT hyb_same('SELECT v FROM hope_u ORDER BY v', 'order order_only');
+SELECT hyb_same('SELECT v FROM hope_u ORDER BY v DESC', 'order order_only');
+SELECT hyb_same('SELECT v FROM hope_u WHERE v LIKE ''anna.%''', 'index only');
+SELECT hyb_same('SELECT w FROM hope_u WHERE w ~>=~ ''/usr/share/doc/package-3'' AND w ~<~ ''/usr/share/doc/package-4''', 'index only');
+SELECT hyb_same('SELECT v FROM hope_u WHERE v = ANY (''{anna,abab,"","bob.jones14@example.com"}'')', 'index only bitmap');
+INSERT INTO hope_u VALUES ('anna.li2@example.org', ''), ('anna.li2@example.or', '');
+INSERT INTO hope_u VALUES ('', '');
+INSERT INTO hope_u VALUES ('anna.li2@example.or', '');
+SELECT hyb_check('hope_u');
+
+-- temporary and unlogged tables
+CREATE TEMP TABLE hope_temp (v text COLLATE "C");
+CREATE INDEX hope_temp_i ON hope_temp USING hybrid (v text_hope_ops);
+CREATE UNLOGGED TABLE hope_unlogged (v text COLLATE "C");
+CREATE INDEX hope_unlogged_i ON hope_unlogged USING hybrid (v text_hope_ops (scheme = 'alm'));
+INSERT INTO hope_temp SELECT k FROM hope_keys;
+INSERT INTO hope_unlogged SELECT k FROM hope_keys;
+SELECT hyb_check('hope_temp'), hyb_check('hope_unlogged');
+
+-- what the dictionary is; a table of few rows does not teach
+\unset VERBOSITY
+SET client_min_messages = notice;
+CREATE TABLE hope_info (a text COLLATE "C", n int, b text COLLATE "C");
+CREATE INDEX hope_info_i ON hope_info USING hybrid (a text_hope_ops, n, b text_hope_ops (scheme = 'single-char'));
+INSERT INTO hope_info SELECT 'key number ' || i, i, repeat('z', i % 10) FROM generate_series(1, 1000) i;
+SELECT column_name, scheme, entries, learned, recent_keys, recent_compression > 1 AS compressed FROM hybrid_dictionary_info('hope_info_i');
+REINDEX INDEX hope_info_i;
+SELECT column_name, scheme, entries, learned, sample_keys, compression > 1.5 AS compressed, recent_keys FROM hybrid_dictionary_info('hope_info_i');
+SET client_min_messages = warning;
+TRUNCATE hope_info;
+SELECT column_name, learned FROM hybrid_dictionary_info('hope_info_i');
+CREATE INDEX hope_info_n ON hope_info USING hybrid (n);
+SELECT * FROM hybrid_dictionary_info('hope_info_n');
+
+-- bad input
+CREATE INDEX ON hope_keys USING hybrid (k text_hope_ops (scheme = '5-grams'));
+CREATE INDEX ON hope_keys USING hybrid (k text_hope_ops (dictionary = 100));
+CREATE INDEX ON hope_keys USING hybrid (k text_hope_ops (dictionary = 'many'));
+CREATE INDEX ON hope_keys USING hybrid (k text_hope_ops (size = 5));
+CREATE INDEX ON hope_keys USING hybrid (k text_ops (scheme = 'alm'));
+CREATE TABLE hope_bad (b bpchar, t text COLLATE "C");
+CREATE INDEX ON hope_bad USING hybrid (b COLLATE "C" bpchar_hope_ops);
+INSERT INTO hope_bad (t) SELECT string_agg(md5(i::text), '') FROM generate_series(1, 400) i;
+CREATE INDEX ON hope_bad USING hybrid (t text_hope_ops);
+CREATE INDEX hope_bad_i ON hope_bad USING hybrid (t text_hope_ops) WHERE length(t) < 5000;
+INSERT INTO hope_bad (t) SELECT repeat('abcde', 990);
+SELECT hyb_check('hope_bad');
+
+DROP TABLE hope_keys, hope_bytes, hope_u, hope_temp, hope_unlogged, hope_info, hope_bad;
+DROP FUNCTION hope_check;

@@ -1,0 +1,172 @@
+--
+-- Range filters of the static stage: the answers are the same with them and
+-- without, through merges, VACUUM and changes of the options.
+--
+\set ECHO none
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir '/test/sql/helpers.sql'
+\i :helpers
+\set ECHO all
+SET hybridindex.background_merge = off;
+
+-- options
+CREATE TABLE sf (id int, k int8, s text COLLATE "C", ts timestamp, sensor int8, n numeric);
+CREATE INDEX sf_bad ON sf USING hybrid (k) WITH (filter = 'bloom');
+CREATE INDEX sf_bad ON sf USING hybrid (k) WITH (filter = surf, filter_suffix = 'long');
+CREATE INDEX sf_bad ON sf USING hybrid (k) WITH (filter = surf, filter_suffix_bits = 33);
+CREATE INDEX sf_k ON sf USING hybrid (k) WITH (filter = 'surf', filter_suffix_bits = 8);
+CREATE INDEX sf_s ON sf USING hybrid (s DESC) WITH (filter = surf, filter_suffix = mixed, filter_suffix_bits = 9);
+CREATE UNIQUE INDEX sf_t ON sf USING hybrid (ts, sensor) INCLUDE (id) WITH (filter = surf, filter_suffix = hash);
+CREATE INDEX sf_n ON sf USING hybrid (n) WITH (filter = surf);
+CREATE FUNCTION sf_insert(lo int, hi int) RETURNS void LANGUAGE sql AS $$
+	INSERT INTO sf SELECT i, hashint8extended(i, 0), left(md5(i::text), 1 + i % 9),
+		'2024-01-01'::timestamp + i * interval '7 s' + abs(hashint4(i)) % 5000000 * interval '1 us', i % 13, i / 8.0
+	FROM generate_series(lo, hi) i
+$$;
+CREATE FUNCTION sf_queries() RETURNS TABLE (n bigint, ok boolean) LANGUAGE sql AS $$
+	SELECT count(*), bool_and(hyb_same(q)) FROM unnest(array[
+		'SELECT id FROM sf WHERE k = (SELECT k FROM sf WHERE id = 77)',
+		'SELECT id FROM sf WHERE k = 5',
+		'SELECT id FROM sf WHERE k = ANY (ARRAY[1, 2, 3, 4] || (SELECT array_agg(k) FROM sf WHERE id % 700 = 0))',
+		'SELECT id FROM sf WHERE k BETWEEN 10000000 AND 20000000',
+		'SELECT id FROM sf WHERE k BETWEEN 0 AND 100000000000000000',
+		'SELECT id FROM sf WHERE k < -9000000000000000000',
+		'SELECT id FROM sf WHERE s = ''c''',
+		'SELECT id FROM sf WHERE s = ''no''',
+		'SELECT id FROM sf WHERE s > ''a8'' AND s < ''a80''',
+		'SELECT id FROM sf WHERE s >= ''a8'' AND s < ''ac''',
+		'SELECT id FROM sf WHERE s IS NULL',
+		'SELECT id FROM sf WHERE ts = (SELECT ts FROM sf WHERE id = 77) AND sensor = 12',
+		'SELECT id FROM sf WHERE ts > ''2024-01-01 01:10:00'' AND ts < ''2024-01-01 01:10:03''',
+		'SELECT id FROM sf WHERE ts >= ''2024-01-01 01:10:00'' AND ts < ''2024-01-01 02:10:03'' AND sensor = 1',
+		'SELECT id FROM sf WHERE n = 12.5']) q
+	UNION ALL
+	SELECT count(*), bool_and(hyb_same(q, 'order')) FROM unnest(array[
+		'SELECT k FROM sf WHERE k > 9100000000000000000 ORDER BY k',
+		'SELECT k FROM sf WHERE k BETWEEN 1 AND 900000000000000 ORDER BY k DESC',
+		'SELECT s FROM sf WHERE s BETWEEN ''abc'' AND ''ac'' ORDER BY s',
+		'SELECT s FROM sf WHERE s BETWEEN ''xbc'' AND ''yc'' ORDER BY s DESC',
+		'SELECT ts, sensor FROM sf WHERE ts < ''2024-01-01 00:20:00'' ORDER BY ts, sensor']) q
+$$;
+CREATE FUNCTION sf_check() RETURNS TABLE (k boolean, s boolean, t boolean, n boolean) LANGUAGE sql AS $$
+	SELECT hybrid_index_check('sf_k', true), hybrid_index_check('sf_s', true),
+		hybrid_index_check('sf_t', true), hybrid_index_check('sf_n', true);
+	SELECT (SELECT filter_pages > 0 FROM hybrid_index_stats('sf_k')),
+		(SELECT filter_pages > 0 FROM hybrid_index_stats('sf_s')),
+		(SELECT filter_pages > 0 FROM hybrid_index_stats('sf_t')),
+		(SELECT filter_pages > 0 FROM hybrid_index_stats('sf_n'))
+$$;
+CREATE FUNCTION sf_merge() RETURNS bigint LANGUAGE sql AS $$
+	SELECT sum(hybrid_merge(i)) FROM unnest(array['sf_k', 'sf_s', 'sf_t', 'sf_n']::regclass[]) i
+$$;
+
+-- nothing, then entries of the dynamic stage only
+SELECT hybrid_may_contain('sf_k', 1), hybrid_approx_count('sf_k', 1, 2);
+SELECT sf_insert(1, 9000);
+SELECT * FROM sf_queries();
+SELECT hybrid_may_contain('sf_k', 1), hybrid_may_contain('sf_k', k) FROM sf WHERE id = 1;
+
+-- merged, in small steps and in large ones; comparator columns have no filter
+SET hybridindex.merge_step_pages = 1;
+SELECT sf_merge() > 0;
+SELECT * FROM sf_check();
+SELECT * FROM sf_queries();
+SELECT sf_insert(9001, 20000);
+SELECT * FROM sf_queries();
+RESET hybridindex.merge_step_pages;
+SELECT sf_merge() > 0;
+SELECT * FROM sf_check();
+SELECT * FROM sf_queries();
+
+-- built at once
+REINDEX TABLE sf;
+SELECT * FROM sf_check();
+SELECT * FROM sf_queries();
+
+-- deletions, and their space used again
+DELETE FROM sf WHERE id % 3 = 0 OR id BETWEEN 5000 AND 9000;
+SELECT * FROM sf_queries();
+VACUUM sf;
+SELECT sf_insert(30001, 36000);
+SELECT sf_merge() > 0;
+SELECT * FROM sf_check();
+SELECT * FROM sf_queries();
+
+-- the filter spares leaves
+SELECT filter_checks AS c0, filter_negatives AS n0, filter_false_positives AS f0 FROM hybrid_index_stats('sf_k') \gset
+SET enable_seqscan = off;
+SELECT count((SELECT id FROM sf WHERE k = g LIMIT 1)) FROM generate_series(1, 1000) g;
+SELECT count((SELECT id FROM sf WHERE k BETWEEN g * 1000 AND g * 1000 + 500 LIMIT 1)) FROM generate_series(1, 1000) g;
+RESET enable_seqscan;
+SELECT filter_checks - :c0 >= 1900 AS asked,
+	filter_negatives - :n0 >= 1900 AS denied,
+	filter_checks - :c0 = filter_negatives - :n0 + filter_false_positives - :f0 AS counted
+FROM hybrid_index_stats('sf_k');
+
+-- the uniqueness check asks it, and believes no more than it says
+INSERT INTO sf (id, ts, sensor) SELECT 1, ts, sensor FROM sf WHERE id = 100;
+INSERT INTO sf (id, ts, sensor) VALUES (40000, '2024-01-01 00:00:01', 0);
+SELECT filter_negatives > 0 FROM hybrid_index_stats('sf_t');
+
+-- questions about keys
+SELECT hybrid_may_contain('sf_t', ts, sensor), hybrid_may_contain('sf_t', ts),
+	hybrid_may_contain('sf_t', ts, 14) FROM sf WHERE id = 100;
+SELECT hybrid_may_contain('sf_s', 'no'), hybrid_may_contain('sf_s', 'zzzz'::text),
+	hybrid_may_contain('sf_s', NULL::text), hybrid_may_contain('sf_n', 1), hybrid_may_contain('sf_n', 1.3);
+SELECT bool_and(hybrid_may_contain('sf_k', k) AND hybrid_may_contain('sf_s', s) AND hybrid_may_contain('sf_n', n))
+FROM sf WHERE id <> 40000;
+SELECT hybrid_may_contain('sf_k', 'x'::text);
+SELECT hybrid_may_contain('sf_k', 1, 2);
+SELECT hybrid_may_contain('sf', 1);
+
+-- counts: over by two at most where keys are unique and nothing was deleted
+CREATE TABLE sc AS SELECT hashint8extended(i, 1) AS k, i % 10 AS v FROM generate_series(1, 20000) i;
+CREATE INDEX sc_k ON sc USING hybrid (k) WITH (filter = surf, filter_suffix_bits = 0);
+CREATE INDEX sc_kd ON sc USING hybrid (k DESC NULLS LAST) WITH (filter = surf);
+CREATE INDEX sc_v ON sc USING hybrid (v) WITH (filter = surf);
+SELECT i, count(*), bool_and(hybrid_approx_count(i, lo, hi) BETWEEN c AND c + 2)
+FROM unnest(array['sc_k', 'sc_kd']::regclass[]) i,
+	(SELECT a * 100000000000000000 AS lo, (a + b) * 100000000000000000 AS hi
+	FROM generate_series(-90, 90, 17) a, generate_series(0, 2) b) r,
+	LATERAL (SELECT count(*) AS c FROM sc WHERE k BETWEEN lo AND hi) q
+GROUP BY i ORDER BY i::text;
+SELECT hybrid_approx_count('sc_k', NULL::int8, NULL), hybrid_approx_count('sc_kd', NULL::int8, NULL),
+	hybrid_approx_count('sc_k', 5::int8, 1), hybrid_approx_count('sc_v', NULL::int, 4);
+INSERT INTO sc SELECT hashint8extended(i, 1), i % 10 FROM generate_series(20001, 20100) i;
+INSERT INTO sc VALUES (NULL, NULL);
+SELECT hybrid_approx_count('sc_k', NULL::int8, NULL), hybrid_approx_count('sc_kd', NULL::int8, NULL);
+
+-- keys that are prefixes of one another, and of 0xFF
+CREATE TABLE sp (b bytea, t text COLLATE "C");
+CREATE INDEX sp_b ON sp USING hybrid (b) WITH (filter = surf);
+CREATE INDEX sp_t ON sp USING hybrid (t DESC, b) WITH (filter = surf, filter_suffix_bits = 32);
+INSERT INTO sp SELECT decode(repeat('ff', i % 40) || repeat('00', i / 40 % 20) || to_hex(16 + i % 239), 'hex'),
+	repeat('a', i % 80) || chr(97 + i % 3) FROM generate_series(0, 5000) i;
+SELECT hybrid_merge('sp_b'), hybrid_merge('sp_t');
+SELECT hybrid_index_check('sp_b', true), hybrid_index_check('sp_t', true);
+SELECT bool_and(hyb_same(q)) FROM unnest(array[
+	'SELECT b FROM sp WHERE b = ''\xff''', 'SELECT b FROM sp WHERE b > ''\xffffffff'' AND b <= ''\xffffffff10''',
+	'SELECT b FROM sp WHERE b >= ''\xffff'' AND b < ''\xffff00''', 'SELECT b FROM sp WHERE b = ''''',
+	'SELECT t FROM sp WHERE t = ''aa''', 'SELECT t FROM sp WHERE t > ''aab'' AND t < ''ab''',
+	'SELECT t FROM sp WHERE t = ''b'' AND b > ''\xff''', 'SELECT t FROM sp WHERE t LIKE ''aaaaac%''']) q;
+SELECT bool_and(hybrid_may_contain('sp_b', b) AND hybrid_may_contain('sp_t', t, b) AND hybrid_may_contain('sp_t', t)) FROM sp;
+
+-- options that change take effect leaf by leaf
+ALTER INDEX sf_k SET (filter = none);
+ALTER INDEX sc_k SET (filter = none);
+SELECT hybrid_index_check('sf_k', true);
+SELECT sf_insert(50001, 60000);
+SELECT hybrid_merge('sf_k') > 0 AS merged, filter_pages FROM hybrid_index_stats('sf_k');
+SELECT * FROM sf_queries();
+SELECT filter_pages FROM hybrid_index_stats('sf_k');
+SELECT hybrid_index_check('sf_k', true);
+ALTER INDEX sf_k SET (filter = surf, filter_suffix_bits = 0);
+SELECT sf_insert(60001, 70000);
+SELECT hybrid_merge('sf_k') > 0 AS merged;
+SELECT filter_pages > 0 FROM hybrid_index_stats('sf_k');
+SELECT hybrid_index_check('sf_k', true);
+SELECT * FROM sf_queries();
+SELECT hybrid_approx_count('sf_k', NULL::int8, NULL) - (SELECT count(k) FROM sf) BETWEEN -1 AND 2000;
+
+DROP TABLE sf, sc, sp;
+DROP FUNCTION sf_insert, sf_queries, sf_check, sf_merge;

@@ -1,0 +1,457 @@
+/*
+ * code.c
+ *		Encoding and decoding keys.
+ *
+ * Codes are collected in a 64-bit word, left-aligned; after each addition the
+ * whole word is stored and the position moves on by the bytes that are
+ * complete.  So there is no branch that depends on how full the word is.
+ */
+#include "algo/hope/internal.h"
+
+/*
+ * A place in a key and in its code: `word` holds the `fill` < 8 bits that
+ * belong to the byte at out.
+ */
+typedef struct EncodeState
+{
+	const uint8_t *p;
+	uint8_t    *out;
+	uint64_t	word;
+	unsigned	fill;
+} EncodeState;
+
+#define PUT(bits_, len_) \
+	do { \
+		word |= (bits_) >> fill; \
+		fill += (len_); \
+		hyb_store64be(out, word); \
+		out += fill >> 3; \
+		word <<= fill & ~7u; \
+		fill &= 7; \
+	} while (0)
+
+/* Two packed codes (code << 5 | length) as one. */
+#define PACKED_LEN(e)	((unsigned) (e) & 31)
+#define PAIR(a, b, bits, len) \
+	do { \
+		unsigned la = PACKED_LEN(a), lb = PACKED_LEN(b); \
+		bits = (uint64_t) ((a) >> 5) << lb | ((b) >> 5); \
+		len = la + lb; \
+	} while (0)
+
+static void
+encode_single(const HybHope *hope, EncodeState *s, const uint8_t *end)
+{
+	const uint32_t *table = hope->by_one;
+	const uint8_t *p = s->p;
+	uint8_t    *out = s->out;
+	uint64_t	word = s->word;
+	unsigned	fill = s->fill;
+
+	/* four codes, and up to 7 bits in the word, seldom do not fit it */
+	for (; end - p >= 4; p += 4)
+	{
+		uint64_t	first;
+		uint64_t	second;
+		unsigned	len1;
+		unsigned	len2;
+
+		PAIR(table[p[0]], table[p[1]], first, len1);
+		PAIR(table[p[2]], table[p[3]], second, len2);
+		if (__builtin_expect(len1 + len2 > 57, 0))
+		{
+			PUT(first << (64 - len1), len1);
+			PUT(second << (64 - len2), len2);
+			continue;
+		}
+		first = first << len2 | second;
+		len1 += len2;
+		PUT(first << (64 - len1), len1);
+	}
+	for (; p < end; p++)
+	{
+		uint32_t	e = table[*p];
+		unsigned	len = PACKED_LEN(e);
+
+		PUT((uint64_t) (e >> 5) << (64 - len), len);
+	}
+	s->p = p;
+	s->out = out;
+	s->word = word;
+	s->fill = fill;
+}
+
+/*
+ * Stops before the last byte of a key of odd length if that is not the key's
+ * end (`limit` below `end`).
+ */
+static void
+encode_double(const HybHope *hope, EncodeState *s, const uint8_t *limit,
+			  const uint8_t *end)
+{
+	const uint32_t *table = hope->by_two;
+	const uint8_t *p = s->p;
+	uint8_t    *out = s->out;
+	uint64_t	word = s->word;
+	unsigned	fill = s->fill;
+
+	for (; limit - p >= 4; p += 4)
+	{
+		uint32_t	a = table[hyb_load16(p)];
+		uint32_t	b = table[hyb_load16(p + 2)];
+		uint64_t	bits;
+		unsigned	len;
+
+		PAIR(a, b, bits, len);
+		PUT(bits << (64 - len), len);
+	}
+	if (limit - p >= 2)
+	{
+		uint32_t	e = table[hyb_load16(p)];
+		unsigned	len = PACKED_LEN(e);
+
+		PUT((uint64_t) (e >> 5) << (64 - len), len);
+		p += 2;
+	}
+	if (p < limit && limit == end)
+	{
+		uint32_t	e = hope->by_one[*p];
+		unsigned	len = PACKED_LEN(e);
+
+		PUT((uint64_t) (e >> 5) << (64 - len), len);
+		p++;
+	}
+	s->p = p;
+	s->out = out;
+	s->word = word;
+	s->fill = fill;
+}
+
+static inline __attribute__((always_inline)) void
+encode_trie_with(const HybHope *hope, EncodeState *s, const uint8_t *limit,
+				 const uint8_t *end, bool fast)
+{
+	const HybHopeTrie *trie = &hope->trie;
+	const HybHopeCode *codes = hope->codes;
+	const uint8_t *p = s->p;
+	uint8_t    *out = s->out;
+	uint64_t	word = s->word;
+	unsigned	fill = s->fill;
+
+	while (p < limit)
+	{
+		const HybHopeCode *code;
+
+		code = &codes[hyb_hope_find_with(trie, p, (size_t) (end - p), fast)];
+		p += code->symlen;
+		PUT((uint64_t) code->code << 32, code->len);
+	}
+	s->p = p;
+	s->out = out;
+	s->word = word;
+	s->fill = fill;
+}
+
+#ifdef HYB_HOPE_POPCNT
+__attribute__((target("popcnt")))
+static void
+encode_trie_popcnt(const HybHope *hope, EncodeState *s, const uint8_t *limit,
+				   const uint8_t *end)
+{
+	encode_trie_with(hope, s, limit, end, true);
+}
+#endif
+
+static void
+encode_trie(const HybHope *hope, EncodeState *s, const uint8_t *limit,
+			const uint8_t *end)
+{
+#ifdef HYB_HOPE_POPCNT
+	if (hope->popcnt)
+	{
+		encode_trie_popcnt(hope, s, limit, end);
+		return;
+	}
+#endif
+	encode_trie_with(hope, s, limit, end, false);
+}
+
+/* Encode all symbols that start before `limit`, of a key that ends at `end`. */
+static inline void
+encode_up_to(const HybHope *hope, EncodeState *s, const uint8_t *limit,
+			 const uint8_t *end)
+{
+	if (hope->scheme == HYB_HOPE_DOUBLE_CHAR)
+		encode_double(hope, s, limit, end);
+	else if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
+		encode_single(hope, s, limit);
+	else
+		encode_trie(hope, s, limit, end);
+}
+
+static inline uint64_t
+finish(const EncodeState *s, const uint8_t *start)
+{
+	s->out[0] = (uint8_t) (s->word >> 56);
+	return 8 * (uint64_t) (s->out - start) + s->fill;
+}
+
+uint64_t
+hyb_hope_encode(const HybHope *hope, const uint8_t *key, size_t len,
+				uint8_t *out)
+{
+	EncodeState s = {key, out, 0, 0};
+
+	encode_up_to(hope, &s, key + len, key + len);
+	return finish(&s, out);
+}
+
+void
+hyb_hope_encode_batch(const HybHope *hope, uint32_t n,
+					  const uint8_t *const *keys, const size_t *lens,
+					  uint8_t *const *out, uint64_t *bits)
+{
+	size_t		common;
+	EncodeState shared;
+	size_t		sharedlen;
+
+	if (n == 0)
+		return;
+	common = lens[0];
+	for (uint32_t i = 1; i < n; i++)
+	{
+		size_t		most = common < lens[i] ? common : lens[i];
+
+		common = hyb_common_prefix(keys[0], keys[i], (uint32_t) most);
+	}
+
+	/* A symbol is the same in all keys if what decides about it is. */
+	shared.p = keys[0];
+	shared.out = out[0];
+	shared.word = 0;
+	shared.fill = 0;
+	if (common >= hope->lookahead)
+		encode_up_to(hope, &shared, keys[0] + (common - hope->lookahead + 1),
+					 keys[0] + common);
+	sharedlen = (size_t) (shared.out - out[0]);
+
+	for (uint32_t i = n; i-- > 0;)
+	{
+		EncodeState s = shared;
+
+		s.p = keys[i] + (shared.p - keys[0]);
+		s.out = out[i] + sharedlen;
+		if (i > 0)
+			memcpy(out[i], out[0], sharedlen);
+		encode_up_to(hope, &s, keys[i] + lens[i], keys[i] + lens[i]);
+		bits[i] = finish(&s, out[i]);
+	}
+}
+
+void
+hyb_hope_encode_pair(const HybHope *hope, const uint8_t *low, size_t lowlen,
+					 const uint8_t *high, size_t highlen,
+					 uint8_t *low_out, uint64_t *low_bits,
+					 uint8_t *high_out, uint64_t *high_bits)
+{
+	const uint8_t *keys[2] = {low, high};
+	size_t		lens[2] = {lowlen, highlen};
+	uint8_t    *out[2] = {low_out, high_out};
+	uint64_t	bits[2];
+
+	hyb_hope_encode_batch(hope, 2, keys, lens, out, bits);
+	*low_bits = bits[0];
+	*high_bits = bits[1];
+}
+
+/* ---- decoding ---- */
+
+size_t
+hyb_hope_decode_bound(const HybHope *hope, size_t len)
+{
+	return (len * 8 / hope->shortest + 1) * hope->longest_symbol + 64;
+}
+
+/* 64 bits at a bit position of len bytes, followed by zeroes. */
+static inline uint64_t
+window(const uint8_t *code, size_t len, uint64_t pos)
+{
+	size_t		at = (size_t) (pos >> 3);
+	uint64_t	w = hyb_load64be(code + at);
+
+	if (at + 8 > len)
+		w &= ~(~UINT64_C(0) >> (8 * (len - at)));
+	return w << (pos & 7);
+}
+
+/*
+ * A code longer than the table's width: the interval, or HYB_HOPE_NONE at the
+ * end.
+ */
+static uint32_t
+find_code(const HybHope *hope, uint32_t bits, uint32_t from)
+{
+	uint32_t	low = from == HYB_HOPE_NONE ? 0 : from;
+	uint32_t	step = 1;
+	uint32_t	high;
+
+	if (bits < hope->aligned[0])
+		return HYB_HOPE_NONE;
+	while (low + step < hope->entries && hope->aligned[low + step] <= bits)
+	{
+		low += step;
+		step *= 2;
+	}
+	high = low + step < hope->entries ? low + step : hope->entries;
+	while (high - low > 1)
+	{
+		uint32_t	middle = low + (high - low) / 2;
+
+		if (hope->aligned[middle] <= bits)
+			low = middle;
+		else
+			high = middle;
+	}
+
+	/* codes of one length leave some unused */
+	if ((bits ^ hope->aligned[low]) >> (32 - hope->lengths[low + 1]) != 0)
+		return HYB_HOPE_NONE;
+	return low;
+}
+
+size_t
+hyb_hope_decode(const HybHope *hope, const uint8_t *code, size_t len,
+				uint8_t *out)
+{
+	const HybHopeDecode *table = hope->decode;
+	const uint8_t *strings = hope->intervals.bytes;
+	uint8_t    *start = out;
+	uint64_t	end = 8 * (uint64_t) len;
+	uint64_t	pos = 0;
+
+	while (pos < end)
+	{
+		uint64_t	w = window(code, len, pos);
+		unsigned	used = 0;
+
+		/* 57 bits are sure to be there: four times 13 */
+		for (int i = 0; i < 4; i++)
+		{
+			const HybHopeDecode *d = &table[w >> (64 - HYB_HOPE_DECODE_BITS)];
+
+			if (d->len == 0)
+				break;
+			if (d->symlen <= 4)
+				memcpy(out, &d->bytes, 4);
+			else
+				memcpy(out, strings + d->bytes, d->symlen);
+			out += d->symlen;
+			used += d->len;
+			w <<= d->len;
+		}
+		pos += used;
+		if (used == 0)
+		{
+			uint32_t	bits = (uint32_t) (w >> 32);
+			uint32_t	i;
+			uint8_t		space[2];
+			const uint8_t *symbol;
+			unsigned	symlen;
+
+			i = find_code(hope, bits, table[w >> (64 - HYB_HOPE_DECODE_BITS)].bytes);
+			if (i == HYB_HOPE_NONE)
+				break;
+			symlen = hyb_hope_symbol(hope, i, space, &symbol);
+			memcpy(out, symbol, symlen);
+			out += symlen;
+			pos += hope->lengths[i + 1];
+		}
+	}
+	return (size_t) (out - start);
+}
+
+/* ---- bytes other than 0x00 ---- */
+
+/* Has the word a byte whose upper seven bits are zero? */
+static inline bool
+has_low_byte(uint64_t w)
+{
+	w &= UINT64_C(0xFEFEFEFEFEFEFEFE);
+	return ((w - UINT64_C(0x0101010101010101)) & ~w &
+			UINT64_C(0x8080808080808080)) != 0;
+}
+
+size_t
+hyb_hope_stuff(const uint8_t *code, uint64_t bits, uint8_t *out)
+{
+	size_t		len = (size_t) ((bits + 7) / 8);
+	uint64_t	pos = 0;
+	uint8_t    *start = out;
+
+	while (pos < bits)
+	{
+		uint64_t	w = window(code, len, pos);
+
+		/* 7 whole bytes are sure to be there */
+		if (pos + 56 <= bits && !has_low_byte(w | 0xFF))
+		{
+			hyb_store64be(out, w);
+			out += 7;
+			pos += 56;
+			continue;
+		}
+		for (int i = 0; i < 7 && pos < bits; i++)
+		{
+			unsigned	b = (unsigned) (w >> 56);
+
+			if (b < 2)
+			{
+				*out++ = 0x01;
+				pos += 7;
+				w <<= 7;
+			}
+			else
+			{
+				*out++ = (uint8_t) b;
+				pos += 8;
+				w <<= 8;
+			}
+		}
+	}
+	return (size_t) (out - start);
+}
+
+size_t
+hyb_hope_unstuff(const uint8_t *bytes, size_t len, uint8_t *out)
+{
+	uint8_t    *start = out;
+	uint64_t	word = 0;
+	unsigned	fill = 0;
+
+	for (size_t i = 0; i < len; i++)
+	{
+		uint64_t	b = bytes[i];
+
+		if (fill == 0 && b >= 2)
+		{
+			*out++ = (uint8_t) b;
+			continue;
+		}
+		if (b < 2)
+			fill += 7;
+		else
+		{
+			word |= b << (56 - fill);
+			fill += 8;
+		}
+		if (fill >= 8)
+		{
+			*out++ = (uint8_t) (word >> 56);
+			word <<= 8;
+			fill -= 8;
+		}
+	}
+	if (fill > 0)
+		*out++ = (uint8_t) (word >> 56);
+	return (size_t) (out - start);
+}

@@ -1,0 +1,563 @@
+/*
+ * dictionary.c
+ *		Building a dictionary, its tables, and its stored form.
+ *
+ * Stored form: scheme (1 byte), number of intervals (4 bytes, low byte
+ * first), code lengths as runs (length, number as variable bytes), the code
+ * of zeroes first; for the schemes with patterns then the intervals' lower
+ * bounds, each as the number of bytes that it shares with the one before (the
+ * upper 4 bits of a byte, 15: variable bytes of what is above 14 follow), the
+ * number of others (the lower 4 bits, likewise), and those.
+ */
+#include "algo/hope/internal.h"
+
+/* Longest code of Single-Char: encoding puts three of them in a word */
+#define SINGLE_CHAR_MAX_CODE	18
+
+static const char *const scheme_names[HYB_HOPE_NSCHEMES] = {
+	"single-char", "double-char", "3-grams", "4-grams", "alm", "alm-improved"
+};
+
+const char *
+hyb_hope_scheme_name(int scheme)
+{
+	if (scheme < 1 || scheme > HYB_HOPE_NSCHEMES)
+		return NULL;
+	return scheme_names[scheme - 1];
+}
+
+int
+hyb_hope_scheme_by_name(const char *name)
+{
+	for (int i = 0; i < HYB_HOPE_NSCHEMES; i++)
+		if (strcmp(name, scheme_names[i]) == 0)
+			return i + 1;
+	return 0;
+}
+
+HybHopeScheme
+hyb_hope_scheme(const HybHope *hope)
+{
+	return hope->scheme;
+}
+
+uint32_t
+hyb_hope_entries(const HybHope *hope)
+{
+	return hope->entries;
+}
+
+size_t
+hyb_hope_memory(const HybHope *hope)
+{
+	size_t		size = sizeof(HybHope) + hope->entries + 1 +
+		sizeof(HybHopeDecode) * ((size_t) 1 << HYB_HOPE_DECODE_BITS) +
+		sizeof(uint32_t) * (size_t) hope->entries;
+
+	if (hyb_hope_is_fixed(hope->scheme))
+		size += 256 * sizeof(uint32_t) +
+			(hope->scheme == HYB_HOPE_DOUBLE_CHAR ? 65536 * sizeof(uint32_t) : 0);
+	else
+		size += hope->intervals.off[hope->entries] + 16 +
+			(size_t) hope->entries * (sizeof(uint32_t) + 1 + sizeof(HybHopeCode)) +
+			65536 * sizeof(uint32_t) +
+			(size_t) (hope->trie.nnodes + 1) * sizeof(HybHopeNode) +
+			(size_t) hope->trie.nchildren * sizeof(HybHopeChild);
+	return size;
+}
+
+static HybHope *
+new_hope(HybHopeScheme scheme, uint32_t entries, const HybHopeMemory *memory)
+{
+	HybHope    *hope = memory->alloc(memory->context, sizeof(HybHope));
+
+	memset(hope, 0, sizeof(*hope));
+	hope->memory = *memory;
+	hope->scheme = scheme;
+	hope->entries = entries;
+	hope->lengths = memory->alloc(memory->context, (size_t) entries + 1);
+	return hope;
+}
+
+void
+hyb_hope_free(HybHope *hope)
+{
+	const HybHopeMemory memory = hope->memory;
+
+	hyb_hope_free_trie(&hope->trie, &memory);
+	hyb_hope_free_intervals(&hope->intervals, &memory);
+	if (hope->by_one != NULL)
+		memory.release(memory.context, hope->by_one);
+	if (hope->by_two != NULL)
+		memory.release(memory.context, hope->by_two);
+	if (hope->codes != NULL)
+		memory.release(memory.context, hope->codes);
+	if (hope->decode != NULL)
+		memory.release(memory.context, hope->decode);
+	if (hope->aligned != NULL)
+		memory.release(memory.context, hope->aligned);
+	memory.release(memory.context, hope->lengths);
+	memory.release(memory.context, hope);
+}
+
+/* ---- tables ---- */
+
+static void
+make_fixed_tables(HybHope *hope, const uint32_t *codes)
+{
+	const uint8_t *lengths = hope->lengths + 1;
+	const HybHopeMemory *memory = &hope->memory;
+
+	hope->longest_symbol = 1;
+	hope->lookahead = 1;
+	hope->by_one = memory->alloc(memory->context, 256 * sizeof(uint32_t));
+	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
+	{
+		for (uint32_t c = 0; c < 256; c++)
+			hope->by_one[c] = codes[c] << 5 | lengths[c];
+		return;
+	}
+	hope->longest_symbol = 2;
+	hope->lookahead = 2;
+	hope->by_two = memory->alloc(memory->context, 65536 * sizeof(uint32_t));
+	for (uint32_t c = 0; c < 256; c++)
+	{
+		uint32_t	i = c * 257;
+
+		hope->by_one[c] = codes[i] << 5 | lengths[i];
+		for (uint32_t d = 0; d < 256; d++)
+		{
+			i++;
+			hope->by_two[c | (d << 8)] = codes[i] << 5 | lengths[i];
+		}
+	}
+}
+
+static void
+make_trie_tables(HybHope *hope, const uint32_t *codes)
+{
+	const HybHopeIntervals *iv = &hope->intervals;
+	const HybHopeMemory *memory = &hope->memory;
+
+#ifdef HYB_HOPE_POPCNT
+	hope->popcnt = __builtin_cpu_supports("popcnt");
+#endif
+	hyb_hope_make_trie(&hope->trie, iv, memory);
+	hope->codes = memory->alloc(memory->context,
+								hope->entries * sizeof(HybHopeCode));
+	for (uint32_t i = 0; i < hope->entries; i++)
+	{
+		uint32_t	len = iv->off[i + 1] - iv->off[i];
+
+		hope->codes[i].code = codes[i] << (32 - hope->lengths[i + 1]);
+		hope->codes[i].len = hope->lengths[i + 1];
+		hope->codes[i].symlen = iv->symlen[i];
+		if (iv->symlen[i] > hope->longest_symbol)
+			hope->longest_symbol = iv->symlen[i];
+		if (len > hope->lookahead)
+			hope->lookahead = len;
+	}
+}
+
+/* The last interval whose code, followed by zeroes, is not above `bits`. */
+static uint32_t
+interval_at(const HybHope *hope, uint32_t bits)
+{
+	uint32_t	low = 0;
+	uint32_t	high = hope->entries;
+
+	while (low < high)
+	{
+		uint32_t	middle = (low + high) / 2;
+
+		if (hope->aligned[middle] <= bits)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low - 1;
+}
+
+/* Is this the interval whose code these bits begin with? */
+static bool
+code_begins(const HybHope *hope, uint32_t i, uint32_t bits)
+{
+	return i != HYB_HOPE_NONE &&
+		(bits ^ hope->aligned[i]) >> (32 - hope->lengths[i + 1]) == 0;
+}
+
+static void
+make_decode_table(HybHope *hope)
+{
+	const unsigned width = HYB_HOPE_DECODE_BITS;
+
+	for (uint32_t v = 0; v < UINT32_C(1) << width; v++)
+	{
+		HybHopeDecode *d = &hope->decode[v];
+		uint32_t	bits = v << (32 - width);
+		unsigned	used = 0;
+		unsigned	symlen = 0;
+		uint8_t		bytes[4] = {0};
+
+		d->bytes = interval_at(hope, bits);
+		d->len = d->symlen = 0;
+		for (;;)
+		{
+			uint32_t	i = interval_at(hope, bits << used);
+			uint8_t		space[2];
+			const uint8_t *symbol;
+			unsigned	len;
+
+			/* bits after the width are zero here, but may not be in a code */
+			if (!code_begins(hope, i, bits << used) ||
+				used + hope->lengths[i + 1] > width)
+				break;
+			len = hyb_hope_symbol(hope, i, space, &symbol);
+			if (symlen + len > sizeof(bytes))
+			{
+				if (symlen == 0)
+				{
+					d->bytes = hope->intervals.off[i];
+					d->len = hope->lengths[i + 1];
+					d->symlen = (uint8_t) len;
+				}
+				break;
+			}
+			memcpy(bytes + symlen, symbol, len);
+			symlen += len;
+			used += hope->lengths[i + 1];
+		}
+		if (symlen > 0)
+		{
+			memcpy(&d->bytes, bytes, sizeof(bytes));
+			d->len = (uint8_t) used;
+			d->symlen = (uint8_t) symlen;
+		}
+	}
+}
+
+bool
+hyb_hope_complete(HybHope *hope)
+{
+	const HybHopeMemory *memory = &hope->memory;
+	uint32_t	n = hope->entries;
+	uint32_t   *codes = memory->alloc(memory->context, ((size_t) n + 1) * sizeof(uint32_t));
+	bool		sound;
+
+	sound = hyb_hope_codes(hope->lengths, n + 1, codes);
+	hope->shortest = HYB_HOPE_MAX_CODE;
+	for (uint32_t i = 1; i <= n; i++)
+		if (hope->lengths[i] < hope->shortest)
+			hope->shortest = hope->lengths[i];
+	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
+		for (uint32_t i = 1; i <= n; i++)
+			sound = sound && hope->lengths[i] <= SINGLE_CHAR_MAX_CODE;
+	if (sound)
+	{
+		hope->aligned = memory->alloc(memory->context, n * sizeof(uint32_t));
+		for (uint32_t i = 0; i < n; i++)
+			hope->aligned[i] = codes[i + 1] << (32 - hope->lengths[i + 1]);
+		if (hyb_hope_is_fixed(hope->scheme))
+			make_fixed_tables(hope, codes + 1);
+		else
+			make_trie_tables(hope, codes + 1);
+		hope->decode = memory->alloc(memory->context,
+									 sizeof(HybHopeDecode) << HYB_HOPE_DECODE_BITS);
+		make_decode_table(hope);
+	}
+	memory->release(memory->context, codes);
+	return sound;
+}
+
+/* ---- building ---- */
+
+/* Codes of one length: that of zeroes, then the intervals'. */
+static void
+fixed_lengths(uint32_t n, uint8_t *lengths)
+{
+	memset(lengths, (int) hyb_bit_width(n - 1), n);
+}
+
+HybHope *
+hyb_hope_build(HybHopeScheme scheme, uint32_t entries,
+			   const HybHopeSample *sample, const HybHopeMemory *memory,
+			   uint64_t (*now) (void), HybHopeTimes *times)
+{
+	HybHopeIntervals intervals = {0};
+	uint64_t   *weights;
+	uint64_t	t0 = now ? now() : 0;
+	uint64_t	t1;
+	uint64_t	t2;
+	HybHope    *hope;
+	unsigned	limit = HYB_HOPE_MAX_CODE;
+
+	/* weights[0] is that of the code of zeroes, which is never written */
+	if (scheme == HYB_HOPE_SINGLE_CHAR || scheme == HYB_HOPE_DOUBLE_CHAR)
+	{
+		entries = scheme == HYB_HOPE_SINGLE_CHAR ?
+			HYB_HOPE_SINGLE_ENTRIES : HYB_HOPE_DOUBLE_ENTRIES;
+		weights = memory->alloc(memory->context,
+								((size_t) entries + 1) * sizeof(uint64_t));
+		if (scheme == HYB_HOPE_SINGLE_CHAR)
+		{
+			hyb_hope_count_single(sample, weights + 1);
+			limit = SINGLE_CHAR_MAX_CODE;
+		}
+		else
+			hyb_hope_count_double(sample, weights + 1);
+	}
+	else
+	{
+		if (entries < HYB_HOPE_MIN_ENTRIES)
+			entries = HYB_HOPE_MIN_ENTRIES;
+		if (entries > HYB_HOPE_MAX_ENTRIES)
+			entries = HYB_HOPE_MAX_ENTRIES;
+		hyb_hope_select(scheme, entries, sample, &intervals, &weights, memory);
+		entries = intervals.n;
+	}
+	weights[0] = 1;
+	t1 = now ? now() : 0;
+
+	hope = new_hope(scheme, entries, memory);
+	hope->intervals = intervals;
+	if (scheme == HYB_HOPE_ALM)
+		fixed_lengths(entries + 1, hope->lengths);
+	else
+		hyb_hope_limited_lengths(weights, entries + 1, limit, hope->lengths,
+								 memory);
+	memory->release(memory->context, weights);
+	t2 = now ? now() : 0;
+
+	(void) hyb_hope_complete(hope);
+	if (times != NULL)
+	{
+		times->select = t1 - t0;
+		times->assign = t2 - t1;
+		times->dictionary = (now ? now() : 0) - t2;
+	}
+	return hope;
+}
+
+/* ---- stored form ---- */
+
+/* Writes to out, or only counts if that is NULL. */
+typedef struct Writer
+{
+	uint8_t    *out;
+	size_t		size;
+} Writer;
+
+static void
+put_byte(Writer *w, unsigned b)
+{
+	if (w->out != NULL)
+		w->out[w->size] = (uint8_t) b;
+	w->size++;
+}
+
+static void
+put_number(Writer *w, uint32_t v)
+{
+	uint8_t		bytes[5];
+	size_t		n = (size_t) (hyb_varint_write(bytes, v) - bytes);
+
+	for (size_t i = 0; i < n; i++)
+		put_byte(w, bytes[i]);
+}
+
+static size_t
+store(const HybHope *hope, uint8_t *out)
+{
+	Writer		writer = {out, 0};
+	Writer	   *w = &writer;
+
+	put_byte(w, hope->scheme);
+	for (int i = 0; i < 4; i++)
+		put_byte(w, (hope->entries >> (8 * i)) & 0xFF);
+
+	for (uint32_t i = 0; i <= hope->entries;)
+	{
+		uint32_t	start = i;
+
+		while (i <= hope->entries && hope->lengths[i] == hope->lengths[start])
+			i++;
+		put_byte(w, hope->lengths[start]);
+		put_number(w, i - start);
+	}
+
+	if (!hyb_hope_is_fixed(hope->scheme))
+	{
+		const HybHopeIntervals *iv = &hope->intervals;
+
+		for (uint32_t i = 0; i < iv->n; i++)
+		{
+			const uint8_t *bound = iv->bytes + iv->off[i];
+			uint32_t	len = iv->off[i + 1] - iv->off[i];
+			uint32_t	shared = 0;
+			uint32_t	rest;
+
+			if (i > 0)
+			{
+				uint32_t	before = iv->off[i] - iv->off[i - 1];
+
+				shared = hyb_common_prefix(bound, iv->bytes + iv->off[i - 1],
+										   len < before ? len : before);
+			}
+			rest = len - shared;
+			put_byte(w, (shared < 15 ? shared : 15) << 4 | (rest < 15 ? rest : 15));
+			if (shared >= 15)
+				put_number(w, shared - 15);
+			if (rest >= 15)
+				put_number(w, rest - 15);
+			for (uint32_t b = shared; b < len; b++)
+				put_byte(w, bound[b]);
+		}
+	}
+	return w->size;
+}
+
+size_t
+hyb_hope_store(const HybHope *hope, uint8_t *out)
+{
+	return store(hope, out);
+}
+
+size_t
+hyb_hope_stored_size(const HybHope *hope)
+{
+	return store(hope, NULL);
+}
+
+/*
+ * Read the bounds at p into hope->intervals; returns the place after them, or
+ * NULL if they are not sound.
+ */
+static const uint8_t *
+load_bounds(HybHope *hope, const uint8_t *p, const uint8_t *end)
+{
+	const HybHopeMemory *memory = &hope->memory;
+	HybHopeIntervals *iv = &hope->intervals;
+	uint32_t	n = hope->entries;
+	const uint8_t *start = p;
+	size_t		total = 0;
+	unsigned	expected = 0;
+
+	/* first for the size, then for the bytes */
+	for (int pass = 0; pass < 2; pass++)
+	{
+		uint32_t	before = 0;
+
+		p = start;
+		if (pass == 1)
+		{
+			iv->bytes = memory->alloc(memory->context, total + 16);
+			memset(iv->bytes + total, 0, 16);
+			iv->off = memory->alloc(memory->context, ((size_t) n + 1) * sizeof(uint32_t));
+			iv->symlen = memory->alloc(memory->context, (size_t) n);
+			iv->off[0] = 0;
+		}
+		for (uint32_t i = 0; i < n; i++)
+		{
+			uint32_t	shared;
+			uint32_t	rest;
+			uint32_t	more;
+
+			if (p == NULL || p >= end)
+				return NULL;
+			shared = *p >> 4;
+			rest = *p++ & 15;
+			if (shared == 15)
+			{
+				p = hyb_varint_read(p, end, &more);
+				if (p == NULL || more > HYB_HOPE_MAX_SYMBOL)
+					return NULL;
+				shared += more;
+			}
+			if (rest == 15)
+			{
+				p = hyb_varint_read(p, end, &more);
+				if (p == NULL || more > HYB_HOPE_MAX_SYMBOL)
+					return NULL;
+				rest += more;
+			}
+			if (shared > before || shared + rest > HYB_HOPE_MAX_SYMBOL ||
+				rest == 0 || rest > (size_t) (end - p))
+				return NULL;
+			if (pass == 1)
+			{
+				uint8_t    *bound = iv->bytes + iv->off[i];
+
+				if (i > 0)
+					memcpy(bound, iv->bytes + iv->off[i - 1], shared);
+				memcpy(bound + shared, p, rest);
+				iv->off[i + 1] = iv->off[i] + shared + rest;
+
+				/* every single byte is a bound */
+				if (i == 0 || bound[0] != bound[-(ptrdiff_t) before])
+				{
+					if (bound[0] != expected || shared + rest != 1)
+						return NULL;
+					expected++;
+				}
+			}
+			p += rest;
+			before = shared + rest;
+			total += pass == 0 ? before : 0;
+		}
+	}
+	iv->n = n;
+	if (expected != 256 || !hyb_hope_make_symbols(iv))
+		return NULL;
+	return p;
+}
+
+HybHope *
+hyb_hope_load(const uint8_t *bytes, size_t len, const HybHopeMemory *memory)
+{
+	const uint8_t *p = bytes;
+	const uint8_t *end = bytes + len;
+	HybHopeScheme scheme;
+	uint32_t	entries;
+	HybHope    *hope;
+
+	if (len < 5)
+		return NULL;
+	scheme = (HybHopeScheme) p[0];
+	entries = hyb_load16(p + 1) | hyb_load16(p + 3) << 16;
+	p += 5;
+	if (hyb_hope_scheme_name(scheme) == NULL ||
+		entries < 256 || entries > HYB_HOPE_MAX_ENTRIES ||
+		(scheme == HYB_HOPE_SINGLE_CHAR && entries != HYB_HOPE_SINGLE_ENTRIES) ||
+		(scheme == HYB_HOPE_DOUBLE_CHAR && entries != HYB_HOPE_DOUBLE_ENTRIES))
+		return NULL;
+
+	hope = new_hope(scheme, entries, memory);
+	for (uint32_t i = 0; i <= entries && p != NULL;)
+	{
+		uint32_t	run = 0;
+		uint8_t		length;
+
+		if (p >= end)
+		{
+			p = NULL;
+			break;
+		}
+		length = *p++;
+		p = hyb_varint_read(p, end, &run);
+		if (p == NULL || run == 0 || run > entries + 1 - i)
+		{
+			p = NULL;
+			break;
+		}
+		memset(hope->lengths + i, length, run);
+		i += run;
+	}
+	if (p != NULL && !hyb_hope_is_fixed(scheme))
+		p = load_bounds(hope, p, end);
+	if (p != end || !hyb_hope_complete(hope))
+	{
+		hyb_hope_free(hope);
+		return NULL;
+	}
+	return hope;
+}

@@ -1,0 +1,268 @@
+/*
+ * internal.h
+ *		What the files of the string encoder share.
+ */
+#ifndef HYB_HOPE_INTERNAL_H
+#define HYB_HOPE_INTERNAL_H
+
+#include "algo/bits.h"
+#include "algo/hope/hope.h"
+
+/* ---- intervals.c ---- */
+
+/* A run of bytes that deserves intervals of its own. */
+typedef struct HybHopePattern
+{
+	uint8_t		len;
+	uint8_t		bytes[HYB_HOPE_MAX_SYMBOL];
+} HybHopePattern;
+
+/*
+ * Intervals: number i starts at the string bytes[off[i]] to bytes[off[i + 1]]
+ * and ends where the next one starts, the last one at the end of the axis.
+ * Its symbol is the first symlen[i] bytes of that string.
+ */
+typedef struct HybHopeIntervals
+{
+	uint32_t	n;
+	uint8_t    *bytes;
+	uint32_t   *off;
+	uint8_t    *symlen;
+} HybHopeIntervals;
+
+extern int	hyb_hope_pattern_compare(const void *a, const void *b);
+
+/*
+ * The intervals that start or end with a pattern.  The patterns are sorted and
+ * differ, and every single byte is one of them.
+ */
+extern void hyb_hope_make_intervals(HybHopeIntervals *intervals,
+									const HybHopePattern *patterns, uint32_t n,
+									const HybHopeMemory *memory);
+
+/*
+ * Compute symlen; false if the strings do not ascend, or an interval has no
+ * symbol.
+ */
+extern bool hyb_hope_make_symbols(HybHopeIntervals *intervals);
+
+extern void hyb_hope_free_intervals(HybHopeIntervals *intervals,
+									const HybHopeMemory *memory);
+
+/* ---- trie.c: which interval does a string lie in? ---- */
+
+/*
+ * A node stands for a string that is the beginning of other intervals' lower
+ * bounds; bits[] tells by which bytes those go on.
+ */
+typedef struct HybHopeNode
+{
+	uint64_t	bits[4];
+	uint32_t	children;		/* of children[], as many as bits, and one more */
+	uint32_t	at_end;			/* interval of the node's string itself */
+	uint8_t		rank[4];		/* bits before each word */
+} HybHopeNode;
+
+typedef struct HybHopeChild
+{
+	uint32_t	first;			/* first interval at or after the string */
+	uint32_t	node;			/* 0: no interval starts below the string */
+} HybHopeChild;
+
+#define HYB_HOPE_IS_NODE	UINT32_C(0x80000000)
+
+typedef struct HybHopeTrie
+{
+	uint32_t	nnodes;
+	uint32_t	nchildren;
+	uint32_t	one[256];		/* interval of a string of one byte */
+	uint32_t   *two;			/* by two bytes, low byte first: interval, or
+								 * node with HYB_HOPE_IS_NODE */
+	HybHopeNode *nodes;			/* from 1 on */
+	HybHopeChild *children;
+} HybHopeTrie;
+
+extern void hyb_hope_make_trie(HybHopeTrie *trie,
+							   const HybHopeIntervals *intervals,
+							   const HybHopeMemory *memory);
+extern void hyb_hope_free_trie(HybHopeTrie *trie, const HybHopeMemory *memory);
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HYB_HOPE_POPCNT			/* there are processors with and without */
+#endif
+
+/*
+ * The interval of the string at p, of left > 0 bytes.  fast: in a function
+ * compiled for processors with a population count instruction.
+ */
+static inline __attribute__((always_inline)) uint32_t
+hyb_hope_find_with(const HybHopeTrie *trie, const uint8_t *p, size_t left,
+				   bool fast)
+{
+	uint32_t	t;
+	size_t		depth = 2;
+
+	if (left < 2)
+		return trie->one[*p];
+	t = trie->two[hyb_load16(p)];
+	while (t & HYB_HOPE_IS_NODE)
+	{
+		const HybHopeNode *node = &trie->nodes[t & ~HYB_HOPE_IS_NODE];
+		const HybHopeChild *child;
+		unsigned	c;
+		uint64_t	word;
+		unsigned	bit;
+		unsigned	rank;
+
+		if (depth == left)
+			return node->at_end;
+		c = p[depth++];
+		word = node->bits[c >> 6];
+		bit = c & 63;
+		rank = fast ?
+			(unsigned) __builtin_popcountll(word & ((UINT64_C(1) << bit) - 1)) :
+			hyb_popcount64(word & ((UINT64_C(1) << bit) - 1));
+		child = &trie->children[node->children + node->rank[c >> 6] + rank];
+		if ((word >> bit & 1) == 0)
+			return child->first - 1;
+		if (child->node == 0)
+			return child->first;
+		t = child->node | HYB_HOPE_IS_NODE;
+	}
+	return t;
+}
+
+static inline uint32_t
+hyb_hope_find(const HybHopeTrie *trie, const uint8_t *p, size_t left)
+{
+	return hyb_hope_find_with(trie, p, left, false);
+}
+
+/* ---- select.c ---- */
+
+/*
+ * Choose the intervals of a scheme with patterns, and the weight of each.
+ */
+extern void hyb_hope_select(HybHopeScheme scheme, uint32_t entries,
+							const HybHopeSample *sample,
+							HybHopeIntervals *intervals, uint64_t **weights,
+							const HybHopeMemory *memory);
+
+/* Weights of the single bytes, or of the pairs; the array is the caller's. */
+extern void hyb_hope_count_single(const HybHopeSample *sample,
+								  uint64_t *weights);
+extern void hyb_hope_count_double(const HybHopeSample *sample,
+								  uint64_t *weights);
+
+/* ---- alphabetic.c ---- */
+
+/* Code lengths of a code of least average length; weights are above 0. */
+extern void hyb_hope_optimal_lengths(const uint64_t *weights, uint32_t n,
+									 uint8_t *lengths,
+									 const HybHopeMemory *memory);
+
+/* The same for codes of at most `limit` bits; may raise small weights. */
+extern void hyb_hope_limited_lengths(uint64_t *weights, uint32_t n,
+									 unsigned limit, uint8_t *lengths,
+									 const HybHopeMemory *memory);
+
+/*
+ * Ascending codes of the given lengths; false if there is no such prefix code
+ * or one is longer than HYB_HOPE_MAX_CODE.
+ */
+extern bool hyb_hope_codes(const uint8_t *lengths, uint32_t n,
+						   uint32_t *codes);
+
+/* ---- dictionary.c ---- */
+
+/* What encoding needs of an interval of a trie. */
+typedef struct HybHopeCode
+{
+	uint32_t	code;			/* left-aligned */
+	uint8_t		len;
+	uint8_t		symlen;
+} HybHopeCode;
+
+/*
+ * What the next HYB_HOPE_DECODE_BITS bits of a code stand for: one or more
+ * symbols of together symlen <= 4 bytes; or a longer symbol, at `bytes` of
+ * the interval's strings; or (len 0) a longer code, or the end: `bytes` is
+ * then the last interval whose code is not above those bits followed by
+ * zeroes, HYB_HOPE_NONE if there is none.
+ */
+typedef struct HybHopeDecode
+{
+	uint32_t	bytes;
+	uint8_t		len;
+	uint8_t		symlen;
+} HybHopeDecode;
+
+#define HYB_HOPE_DECODE_BITS	13
+#define HYB_HOPE_NONE			UINT32_MAX
+
+struct HybHope
+{
+	HybHopeMemory memory;
+	HybHopeScheme scheme;
+	uint32_t	entries;
+	unsigned	shortest;		/* code */
+	unsigned	longest_symbol;
+	unsigned	lookahead;		/* bytes that can decide about one interval */
+	uint8_t    *lengths;		/* code lengths: of the code of zeroes, then
+								 * of the intervals */
+
+	/*
+	 * Single-Char and Double-Char: code << 5 | length; by one byte (the last
+	 * of a key, in Double-Char), and by two, low byte first.
+	 */
+	uint32_t   *by_one;
+	uint32_t   *by_two;
+
+	/* the other schemes */
+	bool		popcnt;			/* does the processor have the instruction? */
+	HybHopeIntervals intervals;
+	HybHopeTrie trie;
+	HybHopeCode *codes;
+
+	/* decoding */
+	HybHopeDecode *decode;
+	uint32_t   *aligned;		/* codes, left-aligned to 32 bits */
+};
+
+/*
+ * Complete a dictionary whose scheme, entries, lengths and intervals are set.
+ * False if they do not fit each other.
+ */
+extern bool hyb_hope_complete(HybHope *hope);
+
+static inline bool
+hyb_hope_is_fixed(HybHopeScheme scheme)
+{
+	return scheme == HYB_HOPE_SINGLE_CHAR || scheme == HYB_HOPE_DOUBLE_CHAR;
+}
+
+/* Symbol of an interval; returns its length. */
+static inline unsigned
+hyb_hope_symbol(const HybHope *hope, uint32_t i, uint8_t *space,
+				const uint8_t **symbol)
+{
+	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
+	{
+		space[0] = (uint8_t) i;
+		*symbol = space;
+		return 1;
+	}
+	if (hope->scheme == HYB_HOPE_DOUBLE_CHAR)
+	{
+		unsigned	second = i % 257;
+
+		space[0] = (uint8_t) (i / 257);
+		space[1] = (uint8_t) (second - 1);
+		*symbol = space;
+		return second == 0 ? 1 : 2;
+	}
+	*symbol = hope->intervals.bytes + hope->intervals.off[i];
+	return hope->intervals.symlen[i];
+}
+
+#endif							/* HYB_HOPE_INTERNAL_H */

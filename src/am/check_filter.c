@@ -1,0 +1,141 @@
+/*
+ * check_filter.c
+ *		hybrid_index_check: filter pages.
+ *
+ * A filter page belongs to one level-1 node, its images to neighbouring
+ * leaves; each image is sound by itself, and denies no key of its leaf.
+ */
+#include "compat.h"
+
+#include "algo/fst.h"
+#include "am/check.h"
+#include "storage/bufmgr.h"
+
+/*
+ * The filter pages that the children of a level-1 node point to.
+ */
+void
+hyb_check_filter_pages(HybCheck *check, BlockNumber node, uint64 stamp,
+					   const HybChild *children, int n)
+{
+	PGAlignedBlock copy;
+	Page		page = (Page) copy.data;
+	int			next;
+
+	for (int i = 0; i < n; i = next)
+	{
+		BlockNumber block = children[i].filter_block;
+		HybPageOpaque *opaque;
+		Buffer		buf;
+		Size		end;
+
+		next = i + 1;
+		if (!BlockNumberIsValid(block))
+			continue;
+		hyb_check_claim(check, block, HYB_USE_FILTER, node);
+		buf = ReadBuffer(check->ix->rel, block);
+		LockBuffer(buf, BUFFER_LOCK_SHARE);
+		if (!hyb_page_check(check->ix, buf, HYB_PAGE_FILTER, 0))
+			hyb_check_fail(check, block,
+						   "Block %u points to it as a filter page, but it is of kind %d.",
+						   node, hyb_page_opaque(BufferGetPage(buf))->kind);
+		memcpy(copy.data, BufferGetPage(buf), BLCKSZ);
+		UnlockReleaseBuffer(buf);
+
+		opaque = hyb_page_opaque(page);
+		if (opaque->level != 0 || opaque->flags != 0 ||
+			opaque->link != InvalidBlockNumber || opaque->stamp > stamp)
+			hyb_check_fail(check, block, "The trailer of a filter page is damaged.");
+		while (next < n && children[next].filter_block == block)
+			next++;
+		if (opaque->count != next - i)
+			hyb_check_fail(check, block,
+						   "A filter page has %u filters, but %d leaves of block %u use it.",
+						   opaque->count, next - i, node);
+		end = SizeOfPageHeaderData + opaque->count * sizeof(HybFilterEntry);
+		for (int j = i; j < next; j++)
+		{
+			int			slot = j - i;
+			const HybFilterEntry *entry = &hyb_filter_entries(page)[slot];
+			HybFst		fst;
+			const char *wrong;
+
+			if (children[j].filter_slot != slot)
+				hyb_check_fail(check, block,
+							   "The filters are not in the order of their leaves.");
+			if (!hyb_filter_entry_valid(page, slot) || entry->offset != end)
+				hyb_check_fail(check, block,
+							   "The filter at position %d lies outside the content of its page.", slot);
+			if (entry->block != children[j].block ||
+				entry->stamp != children[j].stamp)
+				hyb_check_fail(check, block,
+							   "The filter at position %d is of leaf %u, not %u.",
+							   slot, entry->block, children[j].block);
+			if (!hyb_fst_open(&fst, page + entry->offset, entry->len))
+				hyb_check_fail(check, block,
+							   "The header of the filter at position %d is damaged.", slot);
+			wrong = hyb_fst_verify(&fst);
+			if (wrong != NULL)
+				hyb_check_fail(check, block,
+							   "The filter at position %d is damaged: %s.", slot, wrong);
+			end += MAXALIGN(entry->len);
+			check->filters++;
+		}
+		if (end != ((PageHeader) page)->pd_lower)
+			hyb_check_fail(check, block, "A filter page has bytes that are not in use.");
+		check->filter_pages++;
+	}
+}
+
+/*
+ * Fetch the filter of a leaf, for hyb_check_filter_key.
+ */
+void
+hyb_check_filter_open(HybCheck *check, const HybChild *child)
+{
+	check->filter_child = child;
+	check->filter_open = false;
+	if (child == NULL || !BlockNumberIsValid(child->filter_block))
+		return;
+	if (check->filter_copy_block != child->filter_block)
+	{
+		Buffer		buf = ReadBuffer(check->ix->rel, child->filter_block);
+
+		LockBuffer(buf, BUFFER_LOCK_SHARE);
+		memcpy(check->filter_copy, BufferGetPage(buf), BLCKSZ);
+		UnlockReleaseBuffer(buf);
+		check->filter_copy_block = child->filter_block;
+	}
+	if (hyb_filter_entry_valid((Page) check->filter_copy, child->filter_slot))
+	{
+		const HybFilterEntry *entry =
+			&hyb_filter_entries((Page) check->filter_copy)[child->filter_slot];
+
+		check->filter_open = hyb_fst_open(&check->filter_fst,
+										  check->filter_copy + entry->offset,
+										  entry->len);
+	}
+	if (!check->filter_open)
+		hyb_check_fail(check, child->filter_block,
+					   "The filter at position %d changed.", child->filter_slot);
+}
+
+/*
+ * A key of the leaf.
+ */
+void
+hyb_check_filter_key(HybCheck *check, const uint8 *key, uint32 keylen,
+					 int position)
+{
+	HybCut		low = {key, keylen, HYB_CUT_BEFORE};
+	HybCut		high = {key, keylen, HYB_CUT_AFTER};
+
+	if (!check->filter_open)
+		return;
+	if (hyb_fst_lookup(&check->filter_fst, key, keylen, NULL) != HYB_FST_YES ||
+		hyb_fst_range(&check->filter_fst, &low, &high) != HYB_FST_YES)
+		hyb_check_fail(check, check->filter_child->filter_block,
+					   "The filter at position %d denies the key at position %d of leaf %u.",
+					   check->filter_child->filter_slot, position,
+					   check->filter_child->block);
+}

@@ -1,0 +1,22 @@
+/*
+ * dictionary.h
+ *		Learning an index's dictionaries when it is created.
+ */
+#ifndef HYB_AM_DICTIONARY_H
+#define HYB_AM_DICTIONARY_H
+
+#include "am/am.h"
+
+struct IndexInfo;
+
+/*
+ * Learn dictionaries for the encoded columns of a new index from a sample of
+ * its table (heap NULL: from built-in text), write them after the metapage,
+ * and attach them to the handle.  Returns the block of the first dictionary
+ * page, InvalidBlockNumber if the index needs none.
+ */
+extern BlockNumber hyb_dictionary_create(HybIndex *ix, ForkNumber fork,
+										 Relation heap,
+										 struct IndexInfo *info);
+
+#endif							/* HYB_AM_DICTIONARY_H */

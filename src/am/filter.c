@@ -1,0 +1,397 @@
+/*
+ * filter.c
+ *		SQL functions that answer from filters: hybrid_may_contain and
+ *		hybrid_approx_count.
+ */
+#include "compat.h"
+
+#include <math.h>
+
+#include "am/inspect.h"
+#include "catalog/pg_type_d.h"
+#include "dynamic/dynamic.h"
+#include "miscadmin.h"
+#include "page/meta.h"
+#include "parser/parse_coerce.h"
+#include "static/filter.h"
+#include "static/update.h"
+#include "storage/bufmgr.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+PG_FUNCTION_INFO_V1(hybrid_may_contain);
+PG_FUNCTION_INFO_V1(hybrid_approx_count);
+
+/* Dynamic entries that hybrid_approx_count counts one by one. */
+#define COUNT_DYNAMIC	512
+
+/*
+ * An argument as a value of a key column's type, as an implicit cast would
+ * make it.
+ */
+static Datum
+coerce_key(FunctionCallInfo fcinfo, int arg, Relation index,
+		   const HybColumn *col)
+{
+	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, arg);
+	Datum		value = PG_GETARG_DATUM(arg);
+	Oid			target = getBaseType(col->opcintype);
+	Oid			function = InvalidOid;
+
+	if (type == UNKNOWNOID)
+	{
+		Oid			input;
+		Oid			ioparam;
+
+		getTypeInputInfo(target, &input, &ioparam);
+		return OidInputFunctionCall(input, DatumGetCString(value), ioparam, -1);
+	}
+	if (!OidIsValid(type) || IsBinaryCoercible(type, target))
+		return value;
+	if (find_coercion_pathway(target, type, COERCION_IMPLICIT,
+							  &function) == COERCION_PATH_FUNC)
+		return OidFunctionCall3(function, value, Int32GetDatum(-1), BoolGetDatum(false));
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("a value of type %s cannot be sought in index \"%s\"",
+					format_type_be(type), RelationGetRelationName(index)),
+			 errdetail("Its column is of type %s.", format_type_be(target))));
+	return (Datum) 0;
+}
+
+static void
+set_pos(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
+{
+	if (key->len > HYB_MAX_ENTRY_SIZE)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("the key is longer than any key of a hybrid index")));
+	pos->key = key->data;
+	pos->len = (uint16) key->len;
+	pos->ncols = (uint8) ncols;
+	pos->tie = (int8) tie;
+	ItemPointerSetInvalid(&pos->tid);
+}
+
+/*
+ * May the static stage of this version hold something between two positions?
+ * False in *valid if the version is no longer current.
+ */
+static bool
+static_may_contain(HybIndex *ix, const HybVersion *version, const HybPos *low,
+				   const HybPos *high, bool *valid)
+{
+	HybDescent	descent;
+	HybLeaf		leaf;
+	HybPos		pos = *low;
+	bool		found = false;
+
+	*valid = true;
+	if (!BlockNumberIsValid(version->root))
+		return false;
+	memset(&descent, 0, sizeof(descent));
+	memset(&leaf, 0, sizeof(leaf));
+	descent.want_high = true;
+	descent.bound = high;
+	descent.stop_at_filter = true;
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!hyb_static_descend(ix, version, &pos, false, &descent))
+		{
+			*valid = false;
+			break;
+		}
+		if (descent.skipped)
+			hyb_filter_note(ix, HYB_FILTER_NEGATIVE);
+		else if (!BufferIsValid(descent.buf))
+		{
+			hyb_filter_note(ix, HYB_FILTER_HIT);
+			found = true;
+			break;
+		}
+		else
+		{
+			int			first;
+			int			last;
+			int			row;
+
+			hyb_leaf_open(&leaf, ix->desc, BufferGetPage(descent.buf), ix->rel,
+						  descent.block);
+			first = hyb_leaf_search(&leaf, &pos, &row);
+			last = hyb_leaf_search(&leaf, high, &row);
+			while (first < last && hyb_leaf_is_tombstone(&leaf, first))
+				first++;
+			UnlockReleaseBuffer(descent.buf);
+			found = first < last;
+		}
+		if (found || hyb_pos_compare(ix->desc, &descent.high, high) >= 0)
+			break;
+
+		/* on to the next leaf; the fence's memory is used again */
+		pos = descent.high;
+		pos.key = memcpy(palloc(pos.len + 1), pos.key, pos.len);
+	}
+	hyb_leaf_close(&leaf);
+	return found;
+}
+
+/*
+ * hybrid_may_contain(index regclass, VARIADIC keys "any") RETURNS boolean
+ *
+ * False: no entry has these values in its first key columns.
+ */
+Datum
+hybrid_may_contain(PG_FUNCTION_ARGS)
+{
+	HybInspected inspected;
+	HybIndex   *ix;
+	HybVersion *version = palloc(sizeof(HybVersion));
+	HybDynBatch batch;
+	HybBuf		key = {0};
+	HybPos		low;
+	HybPos		high;
+	uint64		hash = 0;
+	int			ncols = PG_NARGS() - 1;
+	bool		valid;
+	bool		found;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	if (get_fn_expr_variadic(fcinfo->flinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("keys cannot be given as a VARIADIC array")));
+	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_READ,
+					 &inspected);
+	ix = hyb_index_create_handle(inspected.index);
+	if (ncols > ix->desc->nkeys)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("index \"%s\" has only %d key columns",
+						RelationGetRelationName(ix->rel), ix->desc->nkeys)));
+	for (int i = 0; i < ncols; i++)
+		hyb_key_encode_column(&ix->desc->cols[i],
+							  PG_ARGISNULL(i + 1) ? (Datum) 0 :
+							  coerce_key(fcinfo, i + 1, ix->rel, &ix->desc->cols[i]),
+							  PG_ARGISNULL(i + 1), &key);
+	set_pos(&low, &key, ncols, HYB_BEFORE);
+	set_pos(&high, &key, ncols, HYB_AFTER);
+	if (ncols == ix->desc->nkeys && ix->desc->exact)
+		hash = hyb_key_hash(key.data, key.len);
+
+	memset(&batch, 0, sizeof(batch));
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		hyb_version_capture(ix, version);
+		found = static_may_contain(ix, version, &low, &high, &valid);
+		if (valid && !found)
+		{
+			valid = hyb_dynamic_fetch(ix, version,
+									  HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+									  &low, &high, false, 1, hash, &batch);
+			found = batch.nitems > 0;
+		}
+	} while (!valid);
+	hyb_dyn_batch_free(&batch);
+	hyb_inspect_close(&inspected);
+	PG_RETURN_BOOL(found);
+}
+
+typedef struct CountState
+{
+	HybIndex   *ix;
+	const HybPos *low;
+	const HybPos *high;
+	double		leaf_tids;		/* of an average leaf */
+	double		count;
+	HybLeaf		leaf;
+} CountState;
+
+/* Entries of a leaf at either end.  False if it is not there any more. */
+static bool
+count_leaf(CountState *state, const HybChild *child)
+{
+	HybIndex   *ix = state->ix;
+	uint32		count;
+	uint32		total;
+	Buffer		buf;
+	int			first;
+	int			last;
+	int			row;
+
+	if (hyb_filter_count_keys(ix, child, state->low, state->high, &count,
+							  &total))
+	{
+		/* keys may have many TIDs */
+		state->count += child->tids > 0 ?
+			(double) count * child->tids / total : count;
+		return true;
+	}
+	buf = ReadBuffer(ix->rel, child->block);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (!hyb_page_check(ix, buf, HYB_PAGE_LEAF, child->stamp))
+	{
+		UnlockReleaseBuffer(buf);
+		return false;
+	}
+	hyb_leaf_open(&state->leaf, ix->desc, BufferGetPage(buf), ix->rel,
+				  child->block);
+	first = hyb_leaf_search(&state->leaf, state->low, &row);
+	last = hyb_leaf_search(&state->leaf, state->high, &row);
+	UnlockReleaseBuffer(buf);
+	if (last > first)
+		state->count += last - first;
+	return true;
+}
+
+/*
+ * Entries below a child at this level.  `low_end` and `high_end` say that the
+ * range may begin or end there.  False if the version is no longer current.
+ */
+static bool
+count_below(CountState *state, const HybChild *child, int level,
+			bool low_end, bool high_end)
+{
+	HybIndex   *ix = state->ix;
+	Buffer		buf;
+	char	   *page;
+	int			first = 0;
+	int			last;
+
+	CHECK_FOR_INTERRUPTS();
+	if (!low_end && !high_end && (child->tids > 0 || level == 0))
+	{
+		state->count += child->tids > 0 ? (double) child->tids : state->leaf_tids;
+		return true;
+	}
+	if (level == 0)
+		return count_leaf(state, child);
+
+	page = palloc(BLCKSZ);
+	buf = ReadBuffer(ix->rel, child->block);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (!hyb_page_check(ix, buf, HYB_PAGE_INNER, child->stamp))
+	{
+		UnlockReleaseBuffer(buf);
+		return false;
+	}
+	memcpy(page, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+	last = hyb_inner_count((Page) page) - 1;
+	if (low_end)
+		first = hyb_inner_search(ix->desc, (Page) page, state->low, false,
+								 ix->rel, child->block);
+	if (high_end)
+		last = hyb_inner_search(ix->desc, (Page) page, state->high, true,
+								ix->rel, child->block);
+	for (int i = first; i <= last; i++)
+	{
+		HybChild	below;
+
+		hyb_inner_get((Page) page, i, &below, ix->rel, child->block);
+		if (!count_below(state, &below, level - 1, low_end && i == first,
+						 high_end && i == last))
+			return false;
+	}
+	pfree(page);
+	return true;
+}
+
+/*
+ * hybrid_approx_count(index regclass, low anycompatible, high anycompatible)
+ * RETURNS bigint
+ *
+ * Entries whose first key column lies between the two values, ends included;
+ * NULL stands for no bound.
+ */
+Datum
+hybrid_approx_count(PG_FUNCTION_ARGS)
+{
+	HybInspected inspected;
+	HybIndex   *ix;
+	HybVersion *version = palloc(sizeof(HybVersion));
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	HybDynBatch batch;
+	const HybColumn *col;
+	HybBuf		keys[2] = {{0}, {0}};
+	HybPos		pos[2];
+	CountState	state;
+	double		static_tids;
+	double		result;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_READ,
+					 &inspected);
+	ix = hyb_index_create_handle(inspected.index);
+	col = &ix->desc->cols[0];
+
+	/* where the column begins without NULLs, and where it ends */
+	for (int i = 0; i < 2; i++)
+	{
+		int			arg = (i == 0) == col->desc ? 2 : 1;
+
+		if (!PG_ARGISNULL(arg))
+			hyb_key_encode_column(col, coerce_key(fcinfo, arg, ix->rel, col),
+								  false, &keys[i]);
+		else if ((i == 0) == col->nulls_first)
+			hyb_key_encode_column(col, (Datum) 0, true, &keys[i]);
+		if (PG_ARGISNULL(arg))
+			set_pos(&pos[i], &keys[i], keys[i].len > 0,
+					(i == 0) == (keys[i].len > 0) ? HYB_AFTER : HYB_BEFORE);
+		else
+			set_pos(&pos[i], &keys[i], 1, i == 0 ? HYB_BEFORE : HYB_AFTER);
+	}
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	memset(&state, 0, sizeof(state));
+	state.ix = ix;
+	state.low = &pos[0];
+	state.high = &pos[1];
+	static_tids = (double) meta->static_tids;
+	state.leaf_tids = meta->leaf_pages > 0 ? static_tids / meta->leaf_pages : 0;
+	UnlockReleaseBuffer(metabuf);
+
+	memset(&batch, 0, sizeof(batch));
+	if (hyb_pos_compare(ix->desc, &pos[0], &pos[1]) >= 0)
+		result = 0;
+	else
+		for (;;)
+		{
+			HybChild	root;
+
+			CHECK_FOR_INTERRUPTS();
+			hyb_version_capture(ix, version);
+			memset(&root, 0, sizeof(root));
+			root.block = version->root;
+			root.stamp = version->root_stamp;
+			root.filter_block = InvalidBlockNumber;
+			state.count = 0;
+			if (version->height > 0 &&
+				!count_below(&state, &root, (int) version->height - 1, true, true))
+				continue;
+			if (!hyb_dynamic_fetch(ix, version,
+								   HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+								   &pos[0], &pos[1], false, COUNT_DYNAMIC, 0,
+								   &batch))
+				continue;
+			result = state.count + batch.nitems;
+			if (!batch.complete)
+			{
+				/* taken to be spread as the static entries are */
+				double		all = (double) (version->active.nentries + version->frozen.nentries);
+				double		share = static_tids > 0 ? state.count / static_tids : 1;
+
+				result = state.count + Max((double) batch.nitems, all * share);
+			}
+			break;
+		}
+	hyb_dyn_batch_free(&batch);
+	hyb_leaf_close(&state.leaf);
+	hyb_inspect_close(&inspected);
+	PG_RETURN_INT64((int64) rint(result));
+}

@@ -1,0 +1,468 @@
+/*
+ * hope.c
+ *		Codecs and dictionaries of columns whose strings are stored encoded.
+ */
+#include "key/codec.h"
+
+#include "access/reloptions.h"
+#include "catalog/pg_type.h"
+#include "key/hope.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/pg_locale.h"
+
+/* Fewer keys than this are joined by the built-in text. */
+#define ENOUGH_KEYS		256
+
+/* Codes and values up to about this size are made on the stack. */
+#define STACK_BYTES		1024
+
+#define DICTIONARY_MAGIC	0x45504F48	/* "HOPE" */
+
+/* Stored form of the dictionaries: this, for each a column, and its bytes */
+typedef struct StoredHeader
+{
+	uint32		magic;
+	uint32		n;
+} StoredHeader;
+
+typedef struct StoredColumn
+{
+	uint32		column;
+	uint32		learned;
+	uint64		sample_keys;
+	uint64		sample_bytes;
+	uint64		sample_stored;
+	uint64		size;			/* of the bytes that follow */
+} StoredColumn;
+
+/* ---- values ---- */
+
+/*
+ * The bytes that order a value.  Returns what to pfree afterwards, or NULL.
+ * Blanks at the end of a bpchar do not count.
+ */
+static void *
+plain_bytes(const HybColumn *col, Datum value, const uint8 **bytes,
+			uint32 *len)
+{
+	struct varlena *plain = PG_DETOAST_DATUM_PACKED(value);
+
+	*bytes = (const uint8 *) VARDATA_ANY(plain);
+	*len = VARSIZE_ANY_EXHDR(plain);
+	if (col->codec->blank_padded)
+		*len = bpchartruelen((char *) VARDATA_ANY(plain), *len);
+	return (Pointer) plain != DatumGetPointer(value) ? plain : NULL;
+}
+
+static uint64
+encode_bytes(const HybHope *hope, const uint8 *bytes, uint32 len, HybBuf *out)
+{
+	uint8		space[STACK_BYTES];
+	size_t		bound = hyb_hope_encode_bound(len) + 8;
+	uint8	   *code = bound <= sizeof(space) ? space :
+		palloc_extended(bound, MCXT_ALLOC_HUGE);
+	uint64		bits = hyb_hope_encode(hope, bytes, len, code);
+	size_t		stuffed = hyb_hope_stuff_bound(bits);
+
+	if (stuffed > MaxAllocSize)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("index key is too large")));
+	hyb_buf_reserve(out, (uint32) stuffed);
+	stuffed = hyb_hope_stuff(code, bits, out->data + out->len);
+	out->len += (uint32) stuffed;
+	if (code != space)
+		pfree(code);
+	return stuffed;
+}
+
+void
+hyb_hope_to_bytes(const HybColumn *col, Datum value, HybBuf *out)
+{
+	const uint8 *bytes;
+	uint32		len;
+	void	   *allocated = plain_bytes(col, value, &bytes, &len);
+
+	if (unlikely(col->dictionary == NULL))
+		elog(ERROR, "index column has no dictionary");
+	(void) encode_bytes(col->dictionary->hope, bytes, len, out);
+	if (allocated)
+		pfree(allocated);
+}
+
+Datum
+hyb_hope_from_bytes(const HybColumn *col, const uint8 *data, uint32 len)
+{
+	const HybHope *hope;
+	uint8		code_space[STACK_BYTES];
+	char		text_space[STACK_BYTES];
+	uint8	   *code;
+	char	   *text;
+	size_t		bound;
+	uint32		codelen;
+	uint32		textlen;
+	uint32		blanks = 0;
+	struct varlena *result;
+
+	if (unlikely(col->dictionary == NULL))
+		elog(ERROR, "index column has no dictionary");
+	hope = col->dictionary->hope;
+	code = len + 16 <= sizeof(code_space) ? code_space : palloc(len + 16);
+	codelen = (uint32) hyb_hope_unstuff(data, len, code);
+	bound = hyb_hope_decode_bound(hope, codelen);
+	text = bound <= sizeof(text_space) ? text_space :
+		palloc_extended(bound, MCXT_ALLOC_HUGE);
+	textlen = (uint32) hyb_hope_decode(hope, code, codelen, (uint8 *) text);
+
+	/* A char(n) is as long as its column says. */
+	if (col->codec->blank_padded)
+	{
+		int			chars = pg_mbstrlen_with_len(text, textlen);
+		int			width = col->typmod - VARHDRSZ;
+
+		if (chars < width)
+			blanks = width - chars;
+	}
+	result = palloc((Size) textlen + blanks + VARHDRSZ);
+	SET_VARSIZE(result, textlen + blanks + VARHDRSZ);
+	memcpy(VARDATA(result), text, textlen);
+	memset(VARDATA(result) + textlen, ' ', blanks);
+	if (text != text_space)
+		pfree(text);
+	if (code != code_space)
+		pfree(code);
+	return PointerGetDatum(result);
+}
+
+static bool
+hope_text_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
+				  bool *exact, bool *below_all, bool *above_all)
+{
+	*exact = true;
+	*below_all = *above_all = false;
+	*lo = *hi = value;
+	return subtype == TEXTOID;
+}
+
+/* ---- codecs ---- */
+
+static const HybCodec text_codec = {
+	.name = "text, encoded",
+	.store = HYB_STORE_BYTES,
+	.terminated = true,
+	.compare = HYB_COMPARE_MEM,
+	.hope = true,
+	.convert = hope_text_convert
+};
+
+static const HybCodec bytea_codec = {
+	.name = "bytea, encoded",
+	.store = HYB_STORE_BYTES,
+	.terminated = true,
+	.compare = HYB_COMPARE_MEM,
+	.hope = true
+};
+
+static const HybCodec bpchar_codec = {
+	.name = "bpchar, encoded",
+	.store = HYB_STORE_BYTES,
+	.terminated = true,
+	.compare = HYB_COMPARE_MEM,
+	.hope = true,
+	.blank_padded = true
+};
+
+static void
+check_collation(const HybCodecRequest *request, const char *opclass)
+{
+	if (!HYB_COLLATE_IS_C(request->collation))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("operator class \"%s\" does not support collation \"%s\"",
+						opclass, get_collation_name(request->collation)),
+				 errdetail("Encoded strings are ordered by their bytes."),
+				 errhint("Add COLLATE \"C\" to the index column%s.",
+						 request->typid == TEXTOID ?
+						 ", or use operator class \"text_pattern_hope_ops\"" : "")));
+}
+
+PG_FUNCTION_INFO_V1(hybrid_codec_text_hope);
+Datum
+hybrid_codec_text_hope(PG_FUNCTION_ARGS)
+{
+	check_collation((HybCodecRequest *) PG_GETARG_POINTER(0), "text_hope_ops");
+	PG_RETURN_POINTER(&text_codec);
+}
+
+PG_FUNCTION_INFO_V1(hybrid_codec_text_pattern_hope);
+Datum
+hybrid_codec_text_pattern_hope(PG_FUNCTION_ARGS)
+{
+	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
+
+	/* as text_pattern_ops, and for its reason */
+	if (OidIsValid(request->collation) &&
+		!get_collation_isdeterministic(request->collation))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
+						"text_pattern_hope_ops")));
+	PG_RETURN_POINTER(&text_codec);
+}
+
+PG_FUNCTION_INFO_V1(hybrid_codec_bpchar_hope);
+Datum
+hybrid_codec_bpchar_hope(PG_FUNCTION_ARGS)
+{
+	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
+
+	check_collation(request, "bpchar_hope_ops");
+
+	/*
+	 * Without a length values may differ in their blanks only, which are not
+	 * stored.
+	 */
+	if (request->typmod < (int32) VARHDRSZ)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("operator class \"%s\" needs a column of type character(n)",
+						"bpchar_hope_ops"),
+				 errhint("Use operator class \"bpchar_ops\".")));
+	PG_RETURN_POINTER(&bpchar_codec);
+}
+
+HYB_CODEC_FUNCTION(hybrid_codec_bytea_hope, bytea_codec);
+
+/* ---- options ---- */
+
+static relopt_enum_elt_def scheme_values[HYB_HOPE_NSCHEMES + 1];
+
+/*
+ * Support function 5 of the operator classes.
+ */
+PG_FUNCTION_INFO_V1(hybrid_hope_options);
+Datum
+hybrid_hope_options(PG_FUNCTION_ARGS)
+{
+	local_relopts *relopts = (local_relopts *) PG_GETARG_POINTER(0);
+
+	for (int i = 0; i < HYB_HOPE_NSCHEMES; i++)
+	{
+		scheme_values[i].string_val = hyb_hope_scheme_name(i + 1);
+		scheme_values[i].symbol_val = i + 1;
+	}
+	init_local_reloptions(relopts, sizeof(HybHopeOptions));
+	add_local_enum_reloption(relopts, "scheme",
+							 "How strings are cut up and encoded",
+							 scheme_values, HYB_HOPE_DEFAULT_SCHEME,
+							 "Valid values are \"single-char\", \"double-char\", \"3-grams\", \"4-grams\", \"alm\", and \"alm-improved\".",
+							 offsetof(HybHopeOptions, scheme));
+	add_local_int_reloption(relopts, "dictionary",
+							"Most entries of the dictionary",
+							HYB_HOPE_DEFAULT_ENTRIES, HYB_HOPE_MIN_ENTRIES,
+							HYB_HOPE_MAX_ENTRIES,
+							offsetof(HybHopeOptions, entries));
+	PG_RETURN_VOID();
+}
+
+/* ---- dictionaries ---- */
+
+/* Learning takes a while, and allocates now and then. */
+static void *
+hope_alloc(void *context, size_t size)
+{
+	CHECK_FOR_INTERRUPTS();
+	return MemoryContextAllocHuge(context, size);
+}
+
+static void
+hope_release(void *context, void *ptr)
+{
+	pfree(ptr);
+}
+
+static HybHopeMemory
+hope_memory(MemoryContext context)
+{
+	HybHopeMemory memory = {hope_alloc, hope_release, context};
+
+	return memory;
+}
+
+static void
+add_bytes(HybHopeKeys *keys, const uint8 *bytes, uint32 len)
+{
+	uint32		used = keys->n > 0 ? keys->off[keys->n] : 0;
+
+	if (keys->n + 2 > keys->off_alloc)
+	{
+		keys->off_alloc = Max(1024, keys->off_alloc * 2);
+		keys->off = keys->off == NULL ?
+			palloc(keys->off_alloc * sizeof(uint32)) :
+			repalloc_huge(keys->off, keys->off_alloc * sizeof(uint32));
+	}
+	if (len > keys->bytes_alloc - used)
+	{
+		keys->bytes_alloc = Max(keys->bytes_alloc * 2, used + len + 8192);
+		keys->bytes = keys->bytes == NULL ? palloc(keys->bytes_alloc) :
+			repalloc_huge(keys->bytes, keys->bytes_alloc);
+	}
+	keys->off[keys->n] = used;
+	memcpy(keys->bytes + used, bytes, len);
+	keys->n++;
+	keys->off[keys->n] = used + len;
+}
+
+void
+hyb_hope_add_key(HybHopeKeys *keys, const HybColumn *col, Datum value)
+{
+	const uint8 *bytes;
+	uint32		len;
+	void	   *allocated = plain_bytes(col, value, &bytes, &len);
+
+	add_bytes(keys, bytes, Min(len, HYB_MAX_ENTRY_SIZE));
+	if (allocated)
+		pfree(allocated);
+}
+
+/* One column's dictionary, appended to *out. */
+static void
+learn(const HybColumn *col, int column, const HybHopeKeys *keys, HybBuf *out)
+{
+	const HybHopeOptions *options = (const HybHopeOptions *)
+		DatumGetPointer(col->options);
+	HybHopeMemory memory = hope_memory(CurrentMemoryContext);
+	HybHopeKeys all = {0};
+	HybHopeSample sample;
+	StoredColumn header;
+	HybHope    *hope;
+	HybBuf		code = {0};
+	uint64		stored = 0;
+
+	for (uint32 i = 0; i < keys->n; i++)
+		add_bytes(&all, keys->bytes + keys->off[i],
+				  keys->off[i + 1] - keys->off[i]);
+	if (keys->n < ENOUGH_KEYS)
+		for (int i = 0; i < hyb_hope_sample_n; i++)
+			add_bytes(&all, (const uint8 *) hyb_hope_sample[i],
+					  strlen(hyb_hope_sample[i]));
+	sample.bytes = all.bytes;
+	sample.off = all.off;
+	sample.n = all.n;
+	hope = hyb_hope_build(options ? options->scheme : HYB_HOPE_DEFAULT_SCHEME,
+						  options ? options->entries : HYB_HOPE_DEFAULT_ENTRIES,
+						  &sample, &memory, NULL, NULL);
+	for (uint32 i = 0; i < all.n; i++)
+	{
+		code.len = 0;
+		stored += encode_bytes(hope, all.bytes + all.off[i],
+							   all.off[i + 1] - all.off[i], &code);
+	}
+
+	memset(&header, 0, sizeof(header));
+	header.column = column;
+	header.learned = keys->n >= ENOUGH_KEYS;
+	header.sample_keys = all.n;
+	header.sample_bytes = all.off[all.n];
+	header.sample_stored = stored;
+	header.size = hyb_hope_stored_size(hope);
+	hyb_buf_append(out, &header, sizeof(header));
+	hyb_buf_reserve(out, header.size);
+	hyb_hope_store(hope, out->data + out->len);
+	out->len += header.size;
+}
+
+void
+hyb_dictionaries_learn(const HybKeyDesc *desc, const HybHopeKeys *keys,
+					   HybBuf *out)
+{
+	StoredHeader header = {DICTIONARY_MAGIC, 0};
+
+	for (int i = 0; i < desc->nkeys; i++)
+		header.n += hyb_column_is_hope(&desc->cols[i]) ? 1 : 0;
+	hyb_buf_append(out, &header, sizeof(header));
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		MemoryContext context;
+		MemoryContext old;
+
+		if (!hyb_column_is_hope(&desc->cols[i]))
+			continue;
+		context = AllocSetContextCreate(CurrentMemoryContext,
+										"hybrid dictionary training",
+										ALLOCSET_DEFAULT_SIZES);
+		hyb_buf_reserve(out, 1);	/* in the caller's context */
+		old = MemoryContextSwitchTo(context);
+		learn(&desc->cols[i], i, &keys[i], out);
+		MemoryContextSwitchTo(old);
+		MemoryContextDelete(context);
+	}
+}
+
+HybDictionaries *
+hyb_dictionaries_load(const uint8 *bytes, Size len, MemoryContext context)
+{
+	HybHopeMemory memory = hope_memory(context);
+	StoredHeader header;
+	const uint8 *p = bytes;
+	const uint8 *end = bytes + len;
+	HybDictionaries *all;
+
+	if (len < sizeof(header))
+		return NULL;
+	memcpy(&header, p, sizeof(header));
+	p += sizeof(header);
+	if (header.magic != DICTIONARY_MAGIC || header.n > INDEX_MAX_KEYS)
+		return NULL;
+	all = MemoryContextAllocZero(context, offsetof(HybDictionaries, columns) +
+								 header.n * sizeof(HybDictionary));
+	for (uint32 i = 0; i < header.n; i++)
+	{
+		StoredColumn column;
+		HybDictionary *dictionary = &all->columns[i];
+
+		if ((Size) (end - p) < sizeof(column))
+			return NULL;
+		memcpy(&column, p, sizeof(column));
+		p += sizeof(column);
+		if (column.column >= INDEX_MAX_KEYS ||
+			column.size > (uint64) (end - p))
+			return NULL;
+		dictionary->column = column.column;
+		dictionary->learned = column.learned != 0;
+		dictionary->sample_keys = column.sample_keys;
+		dictionary->sample_bytes = column.sample_bytes;
+		dictionary->sample_stored = column.sample_stored;
+		dictionary->stored_size = column.size;
+		dictionary->hope = hyb_hope_load(p, column.size, &memory);
+		if (dictionary->hope == NULL)
+			return NULL;
+		p += column.size;
+		all->n++;
+	}
+	return p == end ? all : NULL;
+}
+
+bool
+hyb_dictionaries_attach(HybKeyDesc *desc, const HybDictionaries *dictionaries)
+{
+	int			missing = 0;
+
+	for (int i = 0; i < desc->nkeys; i++)
+		missing += hyb_column_is_hope(&desc->cols[i]) ? 1 : 0;
+	for (int i = 0; i < dictionaries->n; i++)
+	{
+		const HybDictionary *dictionary = &dictionaries->columns[i];
+
+		if (dictionary->column >= desc->nkeys ||
+			!hyb_column_is_hope(&desc->cols[dictionary->column]))
+			return false;
+		desc->cols[dictionary->column].dictionary = dictionary;
+		missing--;
+	}
+	return missing == 0;
+}

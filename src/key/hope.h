@@ -1,0 +1,91 @@
+/*
+ * hope.h
+ *		Columns whose strings are stored encoded, with a dictionary of the
+ *		index (algo/hope/hope.h).
+ *
+ * The operator class's codec says so (HybCodec.hope), its options choose the
+ * scheme and size of the dictionary.  An index keeps the dictionaries of all
+ * its columns as one byte string, on pages of their own (page/dictionary.h).
+ * Within a column the encoded key is stuffed, so it ends with a zero byte as
+ * text does.
+ */
+#ifndef HYB_KEY_HOPE_H
+#define HYB_KEY_HOPE_H
+
+#include "algo/hope/hope.h"
+#include "key/key.h"
+
+#define HYB_HOPE_DEFAULT_SCHEME		HYB_HOPE_DOUBLE_CHAR
+#define HYB_HOPE_DEFAULT_ENTRIES	4096
+
+/* Operator class options */
+typedef struct HybHopeOptions
+{
+	int32		vl_len_;		/* varlena header (do not touch directly!) */
+	int			scheme;			/* HybHopeScheme */
+	int			entries;		/* at most this many intervals */
+} HybHopeOptions;
+
+#define hyb_column_is_hope(col) ((col)->codec != NULL && (col)->codec->hope)
+
+/* The dictionary of one column, with what it was learned from. */
+typedef struct HybDictionary
+{
+	int			column;			/* from 0 on */
+	bool		learned;		/* from the table; or from built-in text */
+	uint64		sample_keys;
+	uint64		sample_bytes;
+	uint64		sample_stored;	/* bytes that those were encoded to */
+	uint64		stored_size;	/* of the dictionary */
+	HybHope    *hope;
+} HybDictionary;
+
+typedef struct HybDictionaries
+{
+	int			n;
+	HybDictionary columns[FLEXIBLE_ARRAY_MEMBER];
+} HybDictionaries;
+
+/* Keys to learn from, of one column. */
+typedef struct HybHopeKeys
+{
+	uint8	   *bytes;
+	uint32	   *off;
+	uint32		n;
+	uint32		bytes_alloc;
+	uint32		off_alloc;
+} HybHopeKeys;
+
+/* Add a value of the column (not NULL) to the keys. */
+extern void hyb_hope_add_key(HybHopeKeys *keys, const HybColumn *col,
+							 Datum value);
+
+/*
+ * Learn dictionaries for all columns that need one: keys[i] are those of
+ * column i.  Too few keys are joined by built-in text.  Appends the stored
+ * form to *out, which hyb_dictionaries_load reads.
+ */
+extern void hyb_dictionaries_learn(const HybKeyDesc *desc,
+								   const HybHopeKeys *keys, HybBuf *out);
+
+/*
+ * Open stored dictionaries, in the given context; NULL if the bytes are not
+ * sound.
+ */
+extern HybDictionaries *hyb_dictionaries_load(const uint8 *bytes, Size len,
+											  MemoryContext context);
+
+/* Set the columns' dictionaries; false if they do not fit. */
+extern bool hyb_dictionaries_attach(HybKeyDesc *desc,
+									const HybDictionaries *dictionaries);
+
+/* What key.c calls for such a column: without flag and terminator. */
+extern void hyb_hope_to_bytes(const HybColumn *col, Datum value, HybBuf *out);
+extern Datum hyb_hope_from_bytes(const HybColumn *col, const uint8 *data,
+								 uint32 len);
+
+/* hope_sample.c: built-in text, n strings */
+extern const char *const hyb_hope_sample[];
+extern const int hyb_hope_sample_n;
+
+#endif							/* HYB_KEY_HOPE_H */

@@ -1,0 +1,234 @@
+/*
+ * dictionary.c
+ *		Writing and reading dictionary pages; the dictionaries of a backend.
+ *
+ * A backend keeps the dictionaries it uses, by the incarnation of their
+ * index, which never gets other ones.  Each handle counts as a user until its
+ * memory context is reset; of those without any the latest few are kept.
+ */
+#include "compat.h"
+
+#include "access/xloginsert.h"
+#include "lib/ilist.h"
+#include "miscadmin.h"
+#include "page/dictionary.h"
+#include "port/pg_crc32c.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Sets of dictionaries kept without a user */
+#define KEPT_UNUSED		8
+
+typedef struct CachedDictionaries
+{
+	dlist_node	node;			/* in `cache`, the latest used first */
+	uint64		incarnation;
+	int			users;
+	MemoryContext context;		/* of the dictionaries and of this */
+	HybDictionaries *dictionaries;
+} CachedDictionaries;
+
+typedef struct DictionaryUser
+{
+	MemoryContextCallback callback;
+	CachedDictionaries *cached;
+} DictionaryUser;
+
+static dlist_head cache = DLIST_STATIC_INIT(cache);
+
+static uint32
+page_crc(const HybDictionaryPage *content)
+{
+	pg_crc32c	crc;
+
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, &content->length,
+				offsetof(HybDictionaryPage, bytes) -
+				offsetof(HybDictionaryPage, length) + content->length);
+	FIN_CRC32C(crc);
+	return crc;
+}
+
+BlockNumber
+hyb_dictionary_write(HybIndex *ix, ForkNumber fork, const uint8 *bytes,
+					 Size len)
+{
+	BlockNumber first = InvalidBlockNumber;
+	BlockNumber next;
+
+	/* the new pages are consecutive: nobody else knows the index */
+	next = RelationGetNumberOfBlocksInFork(ix->rel, fork);
+	do
+	{
+		Buffer		buf = ReadBufferExtended(ix->rel, fork, P_NEW, RBM_NORMAL,
+											 NULL);
+		Page		page = BufferGetPage(buf);
+		uint32		n = (uint32) Min(len, HYB_DICTIONARY_PAGE_BYTES);
+		HybDictionaryPage *content;
+
+		if (BufferGetBlockNumber(buf) != next)
+			elog(ERROR, "unexpected block %u in a new index",
+				 BufferGetBlockNumber(buf));
+		if (first == InvalidBlockNumber)
+			first = next;
+		next++;
+		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+		START_CRIT_SECTION();
+		hyb_page_init(page, ix, HYB_PAGE_DICTIONARY, 0, 1);
+		content = hyb_dictionary_page(page);
+		content->length = n;
+		memcpy(content->bytes, bytes, n);
+		content->crc = page_crc(content);
+		((PageHeader) page)->pd_lower = SizeOfPageHeaderData +
+			offsetof(HybDictionaryPage, bytes) + n;
+		hyb_page_opaque(page)->count = n;
+		if (n < len)
+			hyb_page_opaque(page)->link = next;
+		MarkBufferDirty(buf);
+		if (fork == INIT_FORKNUM)
+			log_newpage_buffer(buf, true);
+		END_CRIT_SECTION();
+		UnlockReleaseBuffer(buf);
+		bytes += n;
+		len -= n;
+	} while (len > 0);
+	return first;
+}
+
+void
+hyb_dictionary_check_page(Relation rel, BlockNumber block, Page page)
+{
+	const HybDictionaryPage *content = hyb_dictionary_page(page);
+
+	if (content->length == 0 || content->length > HYB_DICTIONARY_PAGE_BYTES ||
+		((PageHeader) page)->pd_lower != SizeOfPageHeaderData +
+		offsetof(HybDictionaryPage, bytes) + content->length)
+		hyb_corrupted(rel, block, "The length of a dictionary page is wrong.");
+	if (page_crc(content) != content->crc)
+		hyb_corrupted(rel, block, "The checksum of a dictionary page is wrong.");
+}
+
+/* Read the chain at `first` into *out. */
+static void
+read_chain(const HybIndex *ix, BlockNumber first, HybBuf *out)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
+	BlockNumber block = first;
+	BlockNumber from = HYB_METAPAGE_BLKNO;
+	BlockNumber npages = 0;
+
+	while (BlockNumberIsValid(block))
+	{
+		Buffer		buf;
+		Page		page;
+
+		CHECK_FOR_INTERRUPTS();
+		if (block >= nblocks || ++npages > nblocks)
+			hyb_corrupted(ix->rel, from,
+						  "The link to the next dictionary page is wrong.");
+		buf = ReadBuffer(ix->rel, block);
+		LockBuffer(buf, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(buf);
+		if (!hyb_page_check(ix, buf, HYB_PAGE_DICTIONARY, 0))
+			hyb_corrupted(ix->rel, block, "It is not a dictionary page.");
+		hyb_dictionary_check_page(ix->rel, block, page);
+		hyb_buf_append(out, hyb_dictionary_page(page)->bytes,
+					   hyb_dictionary_page(page)->length);
+		from = block;
+		block = hyb_page_opaque(page)->link;
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+/* Drop sets without users, the longest unused first. */
+static void
+trim_cache(void)
+{
+	dlist_mutable_iter iter;
+	int			unused = 0;
+
+	dlist_foreach_modify(iter, &cache)
+	{
+		CachedDictionaries *cached = dlist_container(CachedDictionaries, node,
+													 iter.cur);
+
+		if (cached->users == 0 && ++unused > KEPT_UNUSED)
+		{
+			dlist_delete(&cached->node);
+			MemoryContextDelete(cached->context);
+		}
+	}
+}
+
+static CachedDictionaries *
+load(const HybIndex *ix, BlockNumber first)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "hybrid dictionaries",
+												  ALLOCSET_DEFAULT_SIZES);
+	CachedDictionaries *cached = MemoryContextAllocZero(context,
+														sizeof(CachedDictionaries));
+	HybBuf		bytes = {0};
+
+	read_chain(ix, first, &bytes);
+	cached->incarnation = ix->incarnation;
+	cached->context = context;
+	cached->dictionaries = hyb_dictionaries_load(bytes.data, bytes.len,
+												 context);
+	if (cached->dictionaries == NULL)
+		hyb_corrupted(ix->rel, first,
+					  "The dictionary that starts there is malformed.");
+	pfree(bytes.data);
+
+	/* from here on nothing fails */
+	MemoryContextSetParent(context, TopMemoryContext);
+	dlist_push_head(&cache, &cached->node);
+	return cached;
+}
+
+static void
+release_user(void *arg)
+{
+	((DictionaryUser *) arg)->cached->users--;
+}
+
+void
+hyb_dictionary_attach(HybIndex *ix, BlockNumber first)
+{
+	CachedDictionaries *cached = NULL;
+	DictionaryUser *user;
+	dlist_iter	iter;
+
+	if (!BlockNumberIsValid(first))
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+					  "The index has no dictionary.");
+	user = MemoryContextAllocZero(ix->context, sizeof(DictionaryUser));
+	dlist_foreach(iter, &cache)
+	{
+		CachedDictionaries *c = dlist_container(CachedDictionaries, node,
+												iter.cur);
+
+		if (c->incarnation == ix->incarnation)
+		{
+			cached = c;
+			break;
+		}
+	}
+	if (cached == NULL)
+	{
+		trim_cache();
+		cached = load(ix, first);
+	}
+	else
+		dlist_move_head(&cache, &cached->node);
+	if (!hyb_dictionaries_attach(ix->desc, cached->dictionaries))
+		hyb_corrupted(ix->rel, first,
+					  "The dictionary is not that of the index's columns.");
+
+	user->cached = cached;
+	user->callback.func = release_user;
+	user->callback.arg = user;
+	cached->users++;
+	MemoryContextRegisterResetCallback(ix->context, &user->callback);
+	ix->dictionaries = cached->dictionaries;
+}

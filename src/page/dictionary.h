@@ -1,0 +1,49 @@
+/*
+ * dictionary.h
+ *		Dictionary pages: what encoded columns are encoded with.
+ *
+ * A chain of pages from the metapage's `dictionary` on holds one byte string
+ * (key/hope.h), written when the index is created and never changed.  Each
+ * page has a checksum of its own, whether the cluster has any or not: a wrong
+ * bit here would make all keys wrong.
+ */
+#ifndef HYB_DICTIONARY_H
+#define HYB_DICTIONARY_H
+
+#include "key/hope.h"
+#include "page/page.h"
+
+/* At PageGetContents() of a dictionary page */
+typedef struct HybDictionaryPage
+{
+	uint32		crc;			/* CRC-32C of length and bytes */
+	uint32		length;
+	uint8		bytes[FLEXIBLE_ARRAY_MEMBER];
+} HybDictionaryPage;
+
+#define hyb_dictionary_page(page) ((HybDictionaryPage *) PageGetContents(page))
+#define HYB_DICTIONARY_PAGE_BYTES \
+	(HYB_PAGE_CAPACITY - offsetof(HybDictionaryPage, bytes))
+
+/*
+ * Append pages with these bytes to a fork of a new index; returns the first
+ * one's block.  Pages of the init fork are logged, others by the caller.
+ */
+extern BlockNumber hyb_dictionary_write(HybIndex *ix, ForkNumber fork,
+										const uint8 *bytes, Size len);
+
+/*
+ * Check a dictionary page, read-locked or a copy; raises
+ * ERRCODE_INDEX_CORRUPTED.
+ */
+extern void hyb_dictionary_check_page(Relation rel, BlockNumber block,
+									  Page page);
+
+/*
+ * Give the columns of the handle their dictionaries, which are read from the
+ * chain at `first` unless this backend has them.  They stay until the
+ * handle's memory context goes.  Sets ix->dictionaries.
+ */
+extern void hyb_dictionary_attach(HybIndex *ix, BlockNumber first);
+
+#endif							/* HYB_DICTIONARY_H */

@@ -1,0 +1,103 @@
+/*
+ * filter.h
+ *		Range filters of static leaves.
+ *
+ * Each leaf may have a SuRF (algo/surf.h) of its keys.  The images of
+ * neighbouring leaves share filter pages; the leaf's entry in its level-1
+ * node says where its image is.  A filter page belongs to one level-1 node
+ * and, like everything in the static stage, is never changed: a merge step
+ * builds filters for the leaves it writes, moves those that shared a page with
+ * the filters of leaves it replaced, and leaves other pages alone.
+ *
+ * A page names the leaf (block and stamp) of each image, so a reader who
+ * comes late, when the page has been used for something else, notices.
+ */
+#ifndef HYB_FILTER_H
+#define HYB_FILTER_H
+
+#include "static/inner.h"
+#include "static/leaf.h"
+
+/* One image on a filter page; an array of these begins its content. */
+typedef struct HybFilterEntry
+{
+	BlockNumber block;			/* of the leaf */
+	uint16		offset;			/* of the image, from the start of the page */
+	uint16		len;
+	uint64		stamp;			/* of the leaf */
+} HybFilterEntry;
+
+#define hyb_filter_entries(page) ((HybFilterEntry *) PageGetContents(page))
+#define hyb_filter_count(page) ((int) hyb_page_opaque(page)->count)
+
+/* A leaf whose filter would take more than that has none. */
+#define HYB_FILTER_MAX_IMAGE	((HYB_PAGE_CAPACITY / 2 & ~7) - sizeof(HybFilterEntry))
+
+/* Does the index want filters?  Only keys ordered by memcmp can have them. */
+extern bool hyb_filter_wanted(const HybIndex *ix);
+
+/* ---- building ---- */
+
+typedef struct HybFilterBuilder HybFilterBuilder;
+
+/* In CurrentMemoryContext.  NULL if the index wants no filters. */
+extern HybFilterBuilder *hyb_filter_builder_create(const HybIndex *ix);
+extern void hyb_filter_builder_free(HybFilterBuilder *builder);
+
+/*
+ * The filter of a leaf image, palloc'd, for child->filter_image and _size;
+ * NULL if it would be too large.
+ */
+extern void *hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
+							  uint32 *size);
+
+/* A filter page being put together. */
+typedef struct HybFilterPage
+{
+	PGAlignedBlock image;
+	const HybIndex *ix;
+	uint64		stamp;
+	int			n;
+	Size		size;			/* bytes of all its images, aligned */
+	const void *images[HYB_PAGE_CAPACITY / sizeof(HybFilterEntry)];
+	HybChild   *children[HYB_PAGE_CAPACITY / sizeof(HybFilterEntry)];
+} HybFilterPage;
+
+extern void hyb_filter_page_init(HybFilterPage *page, const HybIndex *ix,
+								 uint64 stamp);
+
+/* Would this child's image still fit? */
+extern bool hyb_filter_page_fits(const HybFilterPage *page,
+								 const HybChild *child);
+
+/*
+ * Add the image of a child, whose block and stamp must be known.  The child
+ * (and the image) must stay where it is until the page is finished.
+ */
+extern void hyb_filter_page_add(HybFilterPage *page, HybChild *child);
+
+/* Lay the page out in page->image. */
+extern void hyb_filter_page_finish(HybFilterPage *page);
+
+/* Tell the children where their filters are, and start over. */
+extern void hyb_filter_page_written(HybFilterPage *page, BlockNumber block);
+
+/* ---- reading ---- */
+
+/*
+ * May the child's leaf hold an entry between two positions?  True also if
+ * there is no filter (any more).  No lock is held on entry or return.
+ */
+extern bool hyb_filter_probe(const HybIndex *ix, const HybChild *child,
+							 const HybPos *low, const HybPos *high);
+
+/* Entries of the leaf between two positions, about: keys, not TIDs.  False if
+ * there is no filter. */
+extern bool hyb_filter_count_keys(const HybIndex *ix, const HybChild *child,
+								  const HybPos *low, const HybPos *high,
+								  uint32 *count, uint32 *total);
+
+/* Does the entry lie within the page?  Its image is 8-byte aligned then. */
+extern bool hyb_filter_entry_valid(Page page, int slot);
+
+#endif							/* HYB_FILTER_H */

@@ -1,0 +1,199 @@
+/*
+ * fuzz_fst.c
+ *		Fuzz target: a Fast Succinct Trie of the input's keys, and the input as
+ *		an image.
+ *
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I../../src fuzz_fst.c ../../src/algo/fst*.c
+ *	gcc -DFUZZ_FILES ... reads inputs from the files it is given
+ *
+ * The first byte says what the rest is.  Bit 0: an image, about which every
+ * question must have some answer.  Otherwise keys, each a length byte and that
+ * many bytes: every one must be found, as a point and in ranges, and counted.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "algo/fst_private.h"
+#include "algo/surf.h"
+
+#define MAXKEYS	512
+
+typedef struct Key
+{
+	const uint8_t *data;
+	uint32_t	len;
+} Key;
+
+static void *
+resize(void *old, size_t size)
+{
+	void	   *p;
+
+	if (size == 0)
+	{
+		free(old);
+		return NULL;
+	}
+	p = realloc(old, size);
+	if (p == NULL)
+		abort();
+	return p;
+}
+
+static int
+compare_keys(const void *a, const void *b)
+{
+	const Key  *x = a;
+	const Key  *y = b;
+	int			c = memcmp(x->data, y->data, x->len < y->len ? x->len : y->len);
+
+	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+static void
+ask_everything(const HybFst *fst, const uint8_t *data, uint32_t size)
+{
+	HybFstCursor *cursors = resize(NULL, (fst->height + 1) * sizeof(HybFstCursor));
+	uint8_t    *key = resize(NULL, fst->prefix_len + fst->height + 1);
+	HybFstIter	it;
+
+	hyb_fst_iter_init(&it, fst, cursors, key);
+	for (uint32_t i = 0; i < size && i < 64; i++)
+	{
+		uint32_t	n = size - i < 16 ? size - i : 16;
+		HybCut		low = {data + i, n, (HybCutSide) (i % 3)};
+		HybCut		high = {data + size - n, n, (HybCutSide) (i / 3 % 3)};
+		uint32_t	count;
+		bool		ok;
+
+		(void) hyb_fst_lookup(fst, data + i, n, &count);
+		(void) hyb_fst_range(fst, &low, &high);
+		(void) hyb_fst_count(fst, &low, &high, &count);
+		ok = hyb_fst_seek(&it, &low);
+		for (int steps = 0; ok && steps < 20; steps++)
+			ok = hyb_fst_next(&it);
+		ok = hyb_fst_seek_last(&it, &high);
+		for (int steps = 0; ok && steps < 20; steps++)
+			ok = hyb_fst_prev(&it);
+	}
+	free(cursors);
+	free(key);
+}
+
+static void
+require(bool condition)
+{
+	if (!condition)
+		abort();
+}
+
+static void
+check_keys(Key *keys, uint32_t n, unsigned hash, unsigned real, bool exact,
+		   unsigned ratio)
+{
+	HybFstBuilder *b = hyb_fst_builder_create(resize, exact, hash, real);
+	uint32_t	distinct = 0;
+	size_t		size;
+	uint8_t    *image;
+	HybFst		fst;
+
+	hyb_fst_builder_ratio(b, ratio);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		require(hyb_fst_builder_add(b, keys[i].data, keys[i].len, 0));
+		if (i == 0 || compare_keys(&keys[i - 1], &keys[i]) != 0)
+			keys[distinct++] = keys[i];
+	}
+	size = hyb_fst_builder_finish(b);
+	image = resize(NULL, size);
+	hyb_fst_builder_write(b, image);
+	require(hyb_fst_open(&fst, image, size) && hyb_fst_verify(&fst) == NULL &&
+			fst.nkeys == distinct);
+	for (uint32_t i = 0; i < distinct; i++)
+	{
+		const Key  *other = &keys[(i * 7) % distinct];
+		const Key  *first = compare_keys(&keys[i], other) <= 0 ? &keys[i] : other;
+		const Key  *last = first == other ? &keys[i] : other;
+		HybCut		low = {first->data, first->len, HYB_CUT_BEFORE};
+		HybCut		high = {last->data, last->len, HYB_CUT_SELF};
+		uint32_t	between = (uint32_t) (last - first) + 1;
+		uint32_t	count;
+
+		require(hyb_fst_lookup(&fst, keys[i].data, keys[i].len, NULL) == HYB_FST_YES);
+		require(hyb_fst_range(&fst, &low, &high) == HYB_FST_YES);
+		require(hyb_fst_count(&fst, &low, &high, &count) == HYB_FST_YES);
+		require(count >= between && count <= between + (exact ? 0 : 2));
+	}
+	free(image);
+	hyb_fst_builder_free(b);
+}
+
+extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t		how;
+
+	if (size < 2 || size > 100000)
+		return 0;
+	how = *data++;
+	size--;
+	if (how & 1)
+	{
+		uint8_t    *image = resize(NULL, size);
+		HybFst		fst;
+
+		memcpy(image, data, size);
+		if (hyb_fst_open(&fst, image, size))
+		{
+			(void) hyb_fst_verify(&fst);
+			ask_everything(&fst, data, (uint32_t) size);
+		}
+		free(image);
+	}
+	else
+	{
+		Key			keys[MAXKEYS];
+		uint32_t	n = 0;
+		size_t		at = 0;
+
+		while (n < MAXKEYS && at < size)
+		{
+			uint32_t	len = data[at++];
+
+			if (len > size - at)
+				len = (uint32_t) (size - at);
+			keys[n].data = data + at;
+			keys[n++].len = len;
+			at += len;
+		}
+		qsort(keys, n, sizeof(Key), compare_keys);
+		check_keys(keys, n, how & 2 ? 7 : 0, how & 4 ? how >> 3 : 0,
+				   (how & 6) == 0, how & 0x80 ? 0 : HYB_FST_RATIO);
+	}
+	return 0;
+}
+
+#ifdef FUZZ_FILES
+int
+main(int argc, char **argv)
+{
+	static uint8_t data[100000];
+
+	for (int i = 1; i < argc; i++)
+	{
+		FILE	   *f = fopen(argv[i], "rb");
+
+		if (f == NULL)
+		{
+			perror(argv[i]);
+			return 1;
+		}
+		LLVMFuzzerTestOneInput(data, fread(data, 1, sizeof(data), f));
+		fclose(f);
+	}
+	return 0;
+}
+#endif

@@ -1,0 +1,454 @@
+/*
+ * test_fst.c
+ *		Fast Succinct Tries and range filters against sorted lists: no false
+ *		negatives, exact answers of exact tries, iteration, counts; damaged
+ *		images stay within bounds.
+ */
+#include "algo/fst_private.h"
+#include "algo/surf.h"
+#include "unit.h"
+
+#define MAXKEYS	3000
+#define MAXLEN	40
+
+typedef struct Key
+{
+	uint8_t		data[MAXLEN];
+	uint32_t	len;
+} Key;
+
+static Key	keys[MAXKEYS];
+static int	nkeys;
+
+static void *
+resize(void *old, size_t size)
+{
+	void	   *p;
+
+	if (size == 0)
+	{
+		free(old);
+		return NULL;
+	}
+	p = realloc(old, size);
+	if (p == NULL)
+		abort();
+	return p;
+}
+
+static int
+compare(const Key *a, const Key *b)
+{
+	uint32_t	n = a->len < b->len ? a->len : b->len;
+	int			c = memcmp(a->data, b->data, n);
+
+	return c != 0 ? c : (a->len > b->len) - (a->len < b->len);
+}
+
+static int
+compare_keys(const void *a, const void *b)
+{
+	return compare(a, b);
+}
+
+/* Shapes of keys: which bytes, how long. */
+static void
+random_key(int shape, Key *key)
+{
+	static const uint8_t edges[] = {0x00, 0xFF, 0xFE, 0x01};
+
+	switch (shape)
+	{
+		case 0:					/* integers */
+			key->len = 8;
+			for (int i = 0; i < 8; i++)
+				key->data[i] = (uint8_t) unit_random();
+			break;
+		case 1:					/* prefixes of one another, 0xFF and 0x00 */
+			key->len = unit_below(9);
+			for (uint32_t i = 0; i < key->len; i++)
+				key->data[i] = edges[unit_below(4)];
+			break;
+		case 2:					/* runs of 0xFF */
+			key->len = unit_below(MAXLEN);
+			memset(key->data, 0xFF, MAXLEN);
+			if (key->len > 0 && unit_below(2))
+				key->data[unit_below(key->len)] = (uint8_t) unit_random();
+			break;
+		case 3:					/* long common prefixes */
+			key->len = 20 + unit_below(10);
+			memset(key->data, 'a', MAXLEN);
+			for (uint32_t i = 14 + unit_below(5); i < key->len; i++)
+				key->data[i] = (uint8_t) ('a' + unit_below(3));
+			break;
+		case 4:					/* words */
+			key->len = 1 + unit_below(12);
+			for (uint32_t i = 0; i < key->len; i++)
+				key->data[i] = (uint8_t) ('a' + unit_below(i == 0 ? 26 : 4));
+			break;
+		case 5:					/* dense integers */
+			key->len = 4;
+			key->data[0] = key->data[1] = 1;
+			key->data[2] = (uint8_t) unit_below(8);
+			key->data[3] = (uint8_t) unit_random();
+			break;
+		default:				/* two bytes: a full node or two */
+			key->len = 2;
+			key->data[0] = (uint8_t) unit_below(2);
+			key->data[1] = (uint8_t) unit_random();
+			break;
+	}
+}
+
+static void
+make_keys(int shape, int n)
+{
+	nkeys = 0;
+	for (int i = 0; i < n; i++)
+		random_key(shape, &keys[i]);
+	qsort(keys, n, sizeof(Key), compare_keys);
+	for (int i = 0; i < n; i++)
+		if (nkeys == 0 || compare(&keys[nkeys - 1], &keys[i]) != 0)
+			keys[nkeys++] = keys[i];
+}
+
+/* Keys below a cut. */
+static int
+below(const HybCut *cut)
+{
+	int			n = 0;
+	int			high = nkeys;
+
+	while (n < high)
+	{
+		int			mid = (n + high) / 2;
+		const Key  *key = &keys[mid];
+		uint32_t	common = key->len < cut->len ? key->len : cut->len;
+		int			c = memcmp(key->data, cut->key, common);
+
+		if (c == 0 && key->len < cut->len)
+			c = -1;
+		else if (c == 0)
+			c = cut->side == HYB_CUT_BEFORE ? 1 : cut->side == HYB_CUT_AFTER ? -1 :
+				key->len == cut->len ? -1 : 1;
+		if (c < 0)
+			n = mid + 1;
+		else
+			high = mid;
+	}
+	return n;
+}
+
+/* A key near the stored ones. */
+static void
+probe_key(int shape, Key *key)
+{
+	unsigned	how = unit_below(4);
+
+	if (nkeys == 0 || how == 0)
+	{
+		random_key(shape, key);
+		return;
+	}
+	*key = keys[unit_below(nkeys)];
+	if (how == 1 && key->len > 0)
+		key->len = unit_below(key->len);
+	else if (how == 2 && key->len < MAXLEN)
+		key->data[key->len++] = unit_below(2) ? 0xFF : (uint8_t) unit_below(3);
+	else if (how == 3 && key->len > 0)
+		key->data[key->len - 1] += unit_below(2) ? 1 : 255;
+}
+
+static void
+check_ranges(const HybFst *fst, int shape, bool exact)
+{
+	for (int i = 0; i < 2000; i++)
+	{
+		Key			a;
+		Key			b;
+		HybCut		low = {a.data, 0, (HybCutSide) unit_below(3)};
+		HybCut		high = {b.data, 0, (HybCutSide) unit_below(3)};
+		uint32_t	count;
+		int			n;
+		HybFstAnswer answer;
+
+		probe_key(shape, &a);
+		if (unit_below(3) == 0)
+		{
+			b = a;
+			if (b.len < MAXLEN && unit_below(2))
+				b.data[b.len++] = 0xFF;
+			else if (b.len > 0)
+				b.data[b.len - 1]++;
+		}
+		else
+			probe_key(shape, &b);
+		low.len = a.len;
+		high.len = b.len;
+		n = below(&high) - below(&low);
+		answer = hyb_fst_range(fst, &low, &high);
+		CHECK(answer == HYB_FST_YES || (answer == HYB_FST_NO && n <= 0),
+			  "range answered %d with %d keys, shape %d", answer, n, shape);
+		if (exact)
+			CHECK(answer == (n > 0), "exact range answered %d with %d keys", answer, n);
+		CHECK(hyb_fst_count(fst, &low, &high, &count) == HYB_FST_YES, "count");
+		if (n < 0)
+			n = 0;
+		CHECK((int) count >= n && (int) count <= n + (exact ? 0 : 2),
+			  "counted %u of %d keys, shape %d", count, n, shape);
+	}
+}
+
+static void
+check_points(const HybFst *fst, int shape, bool exact)
+{
+	for (int i = 0; i < nkeys; i++)
+	{
+		uint32_t	leaf;
+
+		CHECK(hyb_fst_lookup(fst, keys[i].data, keys[i].len, &leaf) == HYB_FST_YES,
+			  "key %d of %d is missing, shape %d", i, nkeys, shape);
+		if (exact && fst->payload_bits > 0)
+			CHECK(hyb_fst_payload(fst, leaf) == (uint64_t) i, "payload of key %d", i);
+	}
+	for (int i = 0; exact && i < 500; i++)
+	{
+		Key			key;
+		bool		there;
+
+		probe_key(shape, &key);
+		there = bsearch(&key, keys, nkeys, sizeof(Key), compare_keys) != NULL;
+		CHECK(hyb_fst_lookup(fst, key.data, key.len, NULL) == (HybFstAnswer) there,
+			  "exact lookup of a key that is%s there", there ? "" : " not");
+	}
+}
+
+/* Is the iterator at key i? */
+static bool
+at_key(const HybFstIter *it, int i, bool exact)
+{
+	return it->keylen <= keys[i].len &&
+		(!exact || it->keylen == keys[i].len) &&
+		memcmp(it->key, keys[i].data, it->keylen) == 0;
+}
+
+static void
+check_iteration(const HybFst *fst, int shape, bool exact)
+{
+	HybFstCursor *cursors = malloc((fst->height + 1) * sizeof(HybFstCursor));
+	uint8_t    *key = malloc(fst->prefix_len + fst->height + 1);
+	HybFstIter	it;
+	HybCut		start = {NULL, 0, HYB_CUT_BEFORE};
+	HybCut		end = {NULL, 0, HYB_CUT_AFTER};
+	int			n = 0;
+
+	hyb_fst_iter_init(&it, fst, cursors, key);
+	for (bool ok = hyb_fst_seek(&it, &start); ok; ok = hyb_fst_next(&it))
+	{
+		if (n >= nkeys || !at_key(&it, n, exact))
+			break;
+		n++;
+	}
+	CHECK(n == nkeys && !it.valid && !it.damaged, "forward: %d of %d keys, shape %d", n, nkeys, shape);
+	for (bool ok = hyb_fst_seek_last(&it, &end); ok; ok = hyb_fst_prev(&it))
+	{
+		if (n <= 0 || !at_key(&it, n - 1, exact))
+			break;
+		n--;
+	}
+	CHECK(n == 0 && !it.valid && !it.damaged, "backward: %d keys left, shape %d", n, shape);
+
+	for (int i = 0; i < 500; i++)
+	{
+		Key			k;
+		HybCut		cut;
+		int			place;
+		bool		valid;
+
+		probe_key(shape, &k);
+		cut.key = k.data;
+		cut.len = k.len;
+		cut.side = (HybCutSide) unit_below(3);
+		place = below(&cut);
+
+		/* a truncated key that may lie on either side is stopped at */
+		valid = hyb_fst_seek(&it, &cut);
+		if (valid && it.ambiguous && !exact)
+			CHECK((place > 0 && at_key(&it, place - 1, false)) ||
+				  (place < nkeys && at_key(&it, place, false)), "seek, ambiguous");
+		else
+			CHECK(valid ? place < nkeys && at_key(&it, place, exact) : place == nkeys,
+				  "seek to %d of %d, side %d, shape %d", place, nkeys, cut.side, shape);
+		valid = hyb_fst_seek_last(&it, &cut);
+		if (valid && it.ambiguous && !exact)
+			CHECK((place > 0 && at_key(&it, place - 1, false)) ||
+				  (place < nkeys && at_key(&it, place, false)), "seek back, ambiguous");
+		else
+			CHECK(valid ? place > 0 && at_key(&it, place - 1, exact) : place == 0,
+				  "seek back to %d of %d, side %d, shape %d", place, nkeys, cut.side, shape);
+	}
+	free(cursors);
+	free(key);
+}
+
+/* Every question about a damaged image gets some answer. */
+static void
+check_damage(const uint8_t *image, size_t size, int shape)
+{
+	uint8_t    *copy = malloc(size);
+
+	for (int round = 0; round < 20; round++)
+	{
+		HybFst		fst;
+
+		memcpy(copy, image, size);
+		for (unsigned i = unit_below(4) + 1; i > 0; i--)
+			copy[unit_below(unit_below(2) ? (uint32_t) size : 64 < size ? 64 : (uint32_t) size)] = (uint8_t) unit_random();
+		if (!hyb_fst_open(&fst, copy, size))
+			continue;
+		for (int i = 0; i < 40; i++)
+		{
+			Key			a;
+			Key			b;
+			HybCut		low;
+			HybCut		high;
+			uint32_t	n;
+
+			probe_key(shape, &a);
+			probe_key(shape, &b);
+			low = (HybCut) {a.data, a.len, (HybCutSide) unit_below(3)};
+			high = (HybCut) {b.data, b.len, (HybCutSide) unit_below(3)};
+			(void) hyb_fst_lookup(&fst, a.data, a.len, &n);
+			(void) hyb_fst_range(&fst, &low, &high);
+			(void) hyb_fst_count(&fst, &low, &high, &n);
+			if (fst.height < 1000 && fst.prefix_len < 1000)
+			{
+				HybFstCursor *cursors = malloc((fst.height + 1) * sizeof(HybFstCursor));
+				uint8_t    *key = malloc(fst.prefix_len + fst.height + 1);
+				HybFstIter	it;
+				int			steps = 0;
+
+				hyb_fst_iter_init(&it, &fst, cursors, key);
+				for (bool ok = hyb_fst_seek(&it, &low); ok && steps < 50; steps++)
+					ok = hyb_fst_next(&it);
+				for (bool ok = hyb_fst_seek_last(&it, &high); ok && steps < 100; steps++)
+					ok = hyb_fst_prev(&it);
+				free(cursors);
+				free(key);
+			}
+		}
+		(void) hyb_fst_verify(&fst);
+		unit_passed++;
+	}
+	free(copy);
+}
+
+static void
+test_set(HybFstBuilder *b, int shape, bool exact, unsigned hash, unsigned real,
+		 unsigned ratio)
+{
+	size_t		size;
+	uint8_t    *image;
+	HybFst		fst;
+
+	hyb_fst_builder_ratio(b, ratio);
+	for (int i = 0; i < nkeys; i++)
+	{
+		CHECK(hyb_fst_builder_add(b, keys[i].data, keys[i].len, (uint64_t) i), "add");
+		if (unit_below(50) == 0)
+			CHECK(hyb_fst_builder_add(b, keys[i].data, keys[i].len, (uint64_t) i), "add twice");
+	}
+	size = hyb_fst_builder_finish(b);
+	if (nkeys == 0)
+	{
+		CHECK(size == 0, "a trie without keys");
+		return;
+	}
+	image = malloc(size);
+	memset(image, 0x55, size);
+	hyb_fst_builder_write(b, image);
+	CHECK(hyb_fst_open(&fst, image, size), "open, shape %d", shape);
+	CHECK(!hyb_fst_open(&fst, image, size - 8), "open, too short");
+	CHECK(hyb_fst_open(&fst, image, size), "open again");
+	CHECK(hyb_fst_verify(&fst) == NULL, "%s, shape %d", hyb_fst_verify(&fst), shape);
+	CHECK(fst.nkeys == (uint32_t) nkeys, "%u of %d keys", fst.nkeys, nkeys);
+	CHECK(exact || (fst.hash_bits == hash && fst.real_bits == real), "suffix");
+	for (int k = 0; k < 2; k++)
+	{
+		hyb_fst_use_kernel(k == 0 ? NULL : &hyb_fst_base_kernel);
+		check_points(&fst, shape, exact);
+		check_ranges(&fst, shape, exact);
+	}
+	check_iteration(&fst, shape, exact);
+	check_damage(image, size, shape);
+	free(image);
+}
+
+/* Suffixes do what they are for: few wrong answers. */
+static void
+test_suffix_rates(void)
+{
+	int			maybe[3] = {0};
+
+	make_keys(0, MAXKEYS);
+	for (int variant = 0; variant < 3; variant++)
+	{
+		HybFstBuilder *b = hyb_surf_builder_create(resize, (HybSurfSuffix) variant, 16);
+		uint8_t    *image;
+		size_t		size;
+		HybFst		fst;
+
+		for (int i = 0; i < nkeys; i += 2)
+			(void) hyb_fst_builder_add(b, keys[i].data, keys[i].len, 0);
+		size = hyb_fst_builder_finish(b);
+		image = malloc(size);
+		hyb_fst_builder_write(b, image);
+		CHECK(hyb_fst_open(&fst, image, size), "open");
+		for (int i = 1; i < nkeys; i += 2)
+			maybe[variant] += hyb_fst_lookup(&fst, keys[i].data, keys[i].len, NULL);
+		CHECK(maybe[variant] < 5, "%d false positives with 16 bits of suffix %d",
+			  maybe[variant], variant);
+		for (int i = 0; i < nkeys; i += 2)
+			CHECK(hyb_surf_range(&fst, keys[i].data, 8, true, keys[i].data, 8, true),
+				  "closed range of one key");
+		free(image);
+		hyb_fst_builder_free(b);
+	}
+}
+
+int
+main(void)
+{
+	static const int sizes[] = {0, 1, 2, 3, 17, 300, MAXKEYS};
+
+	for (int variant = 0; variant < 6; variant++)
+	{
+		bool		exact = variant == 0;
+		unsigned	hash = variant == 2 ? 7 : variant == 4 ? 5 : 0;
+		unsigned	real = variant == 3 ? 4 : variant == 4 ? 9 : variant == 5 ? 32 : 0;
+		HybFstBuilder *b = hyb_fst_builder_create(resize, exact, hash, real);
+
+		hyb_fst_builder_payload(b, 12);
+		for (int shape = 0; shape < 7; shape++)
+			for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+			{
+				make_keys(shape, sizes[i]);
+				hyb_fst_builder_reset(b);
+				test_set(b, shape, exact, hash, real,
+						 i % 3 == 0 ? HYB_FST_RATIO : i % 3 == 1 ? 0 : 1000000);
+			}
+
+		/* the empty key alone, and order */
+		nkeys = 1;
+		keys[0].len = 0;
+		hyb_fst_builder_reset(b);
+		test_set(b, 1, exact, hash, real, HYB_FST_RATIO);
+		hyb_fst_builder_reset(b);
+		CHECK(hyb_fst_builder_add(b, (const uint8_t *) "b", 1, 0), "add");
+		CHECK(!hyb_fst_builder_add(b, (const uint8_t *) "a", 1, 0), "not ascending");
+		CHECK(hyb_fst_builder_finish(b) == 0, "finish after failure");
+		hyb_fst_builder_free(b);
+	}
+	test_suffix_rates();
+	return unit_report("fst");
+}
