@@ -24,7 +24,7 @@ INSERT INTO hope_keys VALUES ('', 0), (NULL, 0), (' ', 1), ('  ', 2), (repeat('l
 CREATE FUNCTION hope_check(coltype text, opclass text, ops text, empty boolean, direction text DEFAULT '') RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
 	conv	text := CASE WHEN coltype = 'bytea' THEN 'convert_to(k, ''UTF8'')' ELSE 'k' END;
-	probes	text[] := ARRAY['', 'a', 'ab', 'abab', 'anna.smith', 'bob.jones14@example.com', '/usr/share/doc/package-3', 'zzz', ' ', E'\x01', repeat('long ', 400), 'bbbbbbbbbb'];
+	probes	text[] := ARRAY['', 'abab', 'anna.smith', 'bob.jones14@example.com', '/usr/share/doc/package-3', E'\x01', repeat('long ', 400)];
 	probe	text;
 	op		text;
 	ok		boolean := true;
@@ -67,9 +67,9 @@ BEGIN
 END $$;
 
 -- every scheme
-SELECT s, hope_check('text', format('text_hope_ops (scheme = %L, dictionary = 1024)', s), '< <= = >= >', false)
+SELECT s, hope_check('text', format('text_hope_ops (scheme = %L, dictionary = 1024)', s), '<= = >', false)
 	FROM unnest('{single-char,double-char,3-grams,4-grams,alm,alm-improved}'::text[]) s;
-SELECT s, hope_check('text', format('text_hope_ops (scheme = %L)', s), '< = >=', true)
+SELECT s, hope_check('text', format('text_hope_ops (scheme = %L)', s), '< =', true)
 	FROM unnest('{single-char,double-char,3-grams,4-grams,alm,alm-improved}'::text[]) s;
 
 -- every operator class

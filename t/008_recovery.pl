@@ -46,18 +46,31 @@ my $merge = "SELECT hybrid_merge('t_s'), hybrid_merge('t_k'), hybrid_merge('t_id
 my @load = (start_psql($primary, "SELECT fill(300);\nDELETE FROM t WHERE id % 37 = (random() * 36)::int;\n" x 400),
 	start_psql($primary, ($merge . "\nVACUUM t;\n") x 400));
 $primary->backup('loaded');
-my @targets;
-foreach (1 .. 200)
-{
-	my ($lsn, $running) = split /\|/, $primary->safe_psql('postgres',
-		"SELECT pg_current_wal_insert_lsn(), bool_or(merge_running) FROM unnest('{t_s,t_k,t_id}'::regclass[]) i, hybrid_index_stats(i)");
-	push @targets, $lsn if $running eq 't';
-	last if @targets >= 3;
-	usleep(30_000);
-}
+my @targets = split /\n/, $primary->safe_psql('postgres', <<EOF);
+CREATE TEMP TABLE target (lsn pg_lsn);
+DO \$\$
+DECLARE
+	found int := 0;
+BEGIN
+	FOR i IN 1 .. 10000 LOOP
+		IF (SELECT bool_or(merge_running) FROM unnest('{t_s,t_k,t_id}'::regclass[]) i, hybrid_index_stats(i)) THEN
+			INSERT INTO target SELECT pg_current_wal_insert_lsn();
+			found := found + 1;
+			EXIT WHEN found = 3;
+			PERFORM pg_sleep(0.1);
+		END IF;
+		PERFORM pg_sleep(0.001);
+	END LOOP;
+END \$\$;
+SELECT lsn FROM target;
+EOF
 usleep(200_000);
 $primary->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ 'fill|hybrid_merge|VACUUM' AND pid <> pg_backend_pid()");
-finish_psql($_) foreach @load;
+foreach my $session (@load)
+{
+	finish_psql($session);
+	note $session->{err};
+}
 is(scalar(@targets), 3, 'merges were seen running');
 $primary->safe_psql('postgres', 'SELECT pg_switch_wal()');
 same_answers($primary, 'primary after the load', \%queries, ['t']);

@@ -37,8 +37,8 @@ typedef struct HybPageOpaque
 								 * generation, that built the page */
 	uint16		kind;			/* HybPageKind */
 	uint16		level;			/* inner pages: 1 just above the leaves; else 0 */
-	uint32		link;			/* delta: next page of the lane; free list:
-								 * next free-list page; else
+	uint32		link;			/* delta: next page of the lane; free list,
+								 * dictionary: next page of the kind; else
 								 * InvalidBlockNumber */
 	uint32		count;			/* delta: entries; free list: blocks; leaf:
 								 * TIDs; inner: children; filter: images */
