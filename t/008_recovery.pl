@@ -52,7 +52,7 @@ DO \$\$
 DECLARE
 	found int := 0;
 BEGIN
-	FOR i IN 1 .. 10000 LOOP
+	FOR try IN 1 .. 10000 LOOP
 		IF (SELECT bool_or(merge_running) FROM unnest('{t_s,t_k,t_id}'::regclass[]) i, hybrid_index_stats(i)) THEN
 			INSERT INTO target SELECT pg_current_wal_insert_lsn();
 			found := found + 1;

@@ -65,7 +65,6 @@ hyb_ambeginscan(Relation index, int nkeys, int norderbys)
 
 	so->columns = palloc0(desc->nkeys * sizeof(HybScanColumn));
 	so->prefix = palloc0(desc->nkeys * sizeof(HybScanPrefix));
-	so->end_vals = palloc0(desc->nkeys * sizeof(HybValue));
 	so->vals = palloc0(desc->natts * sizeof(HybValue));
 	so->filters_alloc = Max(nkeys, 4);
 	so->filters = palloc(so->filters_alloc * sizeof(HybFilter));

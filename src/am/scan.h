@@ -206,7 +206,6 @@ typedef struct HybScan
 	HybBuf		end_key;
 	HybPos		start;
 	HybPos		end;
-	HybValue   *end_vals;		/* end.key split, if point */
 	bool		point;			/* equality on every key column */
 	uint64		point_hash;		/* hyb_key_hash, 0 unless point and exact */
 

@@ -38,9 +38,6 @@
  */
 #define BATCH_GROWTH		4
 
-/* Rows compared one by one with the end of a point range. */
-#define POINT_WALK			4
-
 /* ---- edges ---- */
 
 void
@@ -277,9 +274,18 @@ copy_rows(HybScan *so, HybScanBatch *batch, int row, int end_row)
 	for (; row < end_row; row++)
 	{
 		HybScanRow *dst = &batch->rows[batch->nrows++];
-		const HybValue *vals = hyb_leaf_row(&batch->leaf, row);
+		const HybValue *vals;
 
 		dst->off = batch->rowbytes.len;
+		dst->first_item = hyb_leaf_row_start(&batch->leaf, row);
+		if (so->point && desc->exact && desc->natts == desc->nkeys)
+		{
+			/* the row is what was asked for */
+			hyb_buf_append(&batch->rowbytes, so->start.key, so->start.len);
+			dst->keylen = dst->len = so->start.len;
+			continue;
+		}
+		vals = hyb_leaf_row(&batch->leaf, row);
 		hyb_key_join(desc, vals, desc->nkeys, &batch->rowbytes);
 		dst->keylen = batch->rowbytes.len - dst->off;
 		if (desc->natts > desc->nkeys)
@@ -289,32 +295,7 @@ copy_rows(HybScan *so, HybScanBatch *batch, int row, int end_row)
 			hyb_key_join(desc, vals, desc->natts, &batch->rowbytes);
 		}
 		dst->len = batch->rowbytes.len - dst->off;
-		dst->first_item = hyb_leaf_row_start(&batch->leaf, row);
 	}
-}
-
-/*
- * Find the end of a point range that starts at `row`: usually there is one
- * row or none, and looking at the next is cheaper than searching the leaf.
- */
-static int
-find_point_end(HybScan *so, HybLeaf *leaf, int row, int *end_row)
-{
-	for (int r = row; r < row + POINT_WALK; r++)
-	{
-		if (r >= leaf->nrows)
-		{
-			*end_row = leaf->nrows;
-			return leaf->nitems;
-		}
-		if (hyb_pos_compare_values(so->ix->desc, hyb_leaf_row(leaf, r), NULL,
-								   &so->end, so->end_vals) > 0)
-		{
-			*end_row = r;
-			return hyb_leaf_row_start(leaf, r);
-		}
-	}
-	return hyb_leaf_search(leaf, &so->end, end_row);
 }
 
 /*
@@ -404,14 +385,17 @@ load_static(HybScan *so, HybScanBatch *batch, const HybPos *pos, bool forward,
 	if (forward)
 	{
 		to_fence = hyb_pos_compare(desc, &descent->high, bound) < 0;
-		batch->first = hyb_leaf_search(leaf, pos, &row);
+		if (so->point && pos->tie == HYB_BEFORE)
+			batch->first = hyb_leaf_search_equal(leaf, pos, &row, &end_row);
+		else
+			batch->first = hyb_leaf_search(leaf, pos, &row);
 		if (to_fence)
 		{
 			batch->last = leaf->nitems;
 			end_row = leaf->nrows;
 		}
-		else if (so->point)
-			batch->last = find_point_end(so, leaf, row, &end_row);
+		else if (so->point && pos->tie == HYB_BEFORE)
+			batch->last = hyb_leaf_row_start(leaf, end_row);
 		else if (HYB_POS_MAX(bound))
 		{
 			batch->last = leaf->nitems;

@@ -85,15 +85,8 @@ build_range(HybScan *so)
 		}
 	}
 
-	so->point_hash = 0;
-	if (so->point)
-	{
-		if (hyb_key_split(desc, so->end.key, so->end.len, desc->nkeys,
-						  so->end_vals) == 0)
-			elog(ERROR, "malformed scan bound");
-		if (desc->exact)
-			so->point_hash = hyb_key_hash(key->data, key->len);
-	}
+	so->point_hash = so->point && desc->exact ?
+		hyb_key_hash(key->data, key->len) : 0;
 }
 
 /* ---- arrays ---- */

@@ -125,8 +125,8 @@ hybrid_merge_worker_main(Datum arg)
 	pqsignal(SIGTERM, die);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnectionByOid(args.dbid, InvalidOid, 0);
 	before_shmem_exit(release_claim, PointerGetDatum(&args));
+	BackgroundWorkerInitializeConnectionByOid(args.dbid, InvalidOid, 0);
 
 	while (more)
 	{

@@ -11,6 +11,7 @@
 #include "compat.h"
 
 #include "static/filter.h"
+#include "page/meta.h"
 #include "static/inner.h"
 #include "utils/rel.h"
 
@@ -169,6 +170,24 @@ copy_fence(HybPos *fence, HybBuf *buf, const HybPos *from)
 	fence->key = buf->data;
 }
 
+/*
+ * A page was not what a pointer to it said.  That happens when the version is
+ * no longer current; if it is, the page is damaged, and starting over would
+ * come here for ever.
+ */
+static void
+check_stale(const HybIndex *ix, const HybVersion *version, BlockNumber block)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	bool		current = meta->version == version->version;
+
+	UnlockReleaseBuffer(metabuf);
+	if (current)
+		hyb_corrupted(ix->rel, block,
+					  "This is not the page that the index's root or an internal node points to.");
+}
+
 bool
 hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 				   const HybPos *pos, bool backward, HybDescent *descent)
@@ -194,6 +213,7 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 							level == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER, stamp))
 		{
 			UnlockReleaseBuffer(buf);
+			check_stale(ix, version, block);
 			return false;
 		}
 		if (level == 0)

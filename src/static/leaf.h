@@ -132,6 +132,13 @@ extern void hyb_leaf_tids(const HybLeaf *leaf, int item, int n,
  */
 extern int	hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row);
 
+/*
+ * The rows [*row, *end_row) whose first columns equal those of pos, a position
+ * of whole columns; returns the first item of *row.
+ */
+extern int	hyb_leaf_search_equal(HybLeaf *leaf, const HybPos *pos, int *row,
+								  int *end_row);
+
 static inline bool
 hyb_leaf_is_tombstone(const HybLeaf *leaf, int item)
 {

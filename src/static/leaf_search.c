@@ -340,12 +340,40 @@ raw_bound(HybLeaf *leaf, const HybPos *pos, HybTie tie)
 	return lo;
 }
 
+/*
+ * Shrinks the range to the rows that start with the columns of pos.  Returns
+ * false if pos is not made of whole columns.
+ */
+static bool
+narrow_columns(HybLeaf *leaf, const HybPos *pos, RowRange *range)
+{
+	HybValue	vals[INDEX_MAX_KEYS];
+
+	if (pos->ncols == 0 ||
+		hyb_key_split(leaf->desc, pos->key, pos->len, pos->ncols, vals) != pos->len)
+		return false;
+	for (int i = 0; i < pos->ncols && range->lo < range->hi; i++)
+		narrow(leaf, i, &vals[i], range);
+	return true;
+}
+
+int
+hyb_leaf_search_equal(HybLeaf *leaf, const HybPos *pos, int *row, int *end_row)
+{
+	RowRange	range = {0, leaf->nrows};
+
+	if (!narrow_columns(leaf, pos, &range))
+		hyb_key_malformed();
+	*row = range.lo;
+	*end_row = range.hi;
+	return hyb_leaf_row_start(leaf, range.lo);
+}
+
 int
 hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row)
 {
 	const HybKeyDesc *desc = leaf->desc;
 	RowRange	range = {0, leaf->nrows};
-	HybValue	vals[INDEX_MAX_KEYS];
 	int			item;
 	int			end;
 
@@ -355,13 +383,7 @@ hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row)
 		return pos->tie == HYB_AFTER ? leaf->nitems : 0;
 	}
 
-	if (pos->ncols > 0 &&
-		hyb_key_split(desc, pos->key, pos->len, pos->ncols, vals) == pos->len)
-	{
-		for (int i = 0; i < pos->ncols && range.lo < range.hi; i++)
-			narrow(leaf, i, &vals[i], &range);
-	}
-	else
+	if (!narrow_columns(leaf, pos, &range))
 	{
 		if (!desc->all_mem)
 			hyb_key_malformed();
