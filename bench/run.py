@@ -10,6 +10,7 @@ Needs a superuser (for CHECKPOINT and statistics), psql and pgbench in PATH;
 matplotlib for charts.  Makes and drops the schemas bench_*.
 """
 import argparse
+import signal
 import sys
 import time
 from pathlib import Path
@@ -46,8 +47,13 @@ def arguments():
     return options
 
 
+def interrupt(number, frame):
+    raise KeyboardInterrupt
+
+
 def main():
     options = arguments()
+    signal.signal(signal.SIGTERM, interrupt)
     quick = "quick" in options.workloads
     names = [n for n in options.workloads if n in WORKLOADS or n in YCSB]
     if "all" in options.workloads:
