@@ -357,7 +357,8 @@ write_leaves(BuildState *state)
 	}
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
 	hyb_leaf_builder_finish(state->builder);
-	if (state->filter != NULL)
+	/* a leaf that is the root has no parent to point to its filter */
+	if (state->filter != NULL && state->leaves.n > 1)
 		write_filters(state);
 }
 
