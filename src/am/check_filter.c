@@ -28,6 +28,7 @@ hyb_check_filter_pages(HybCheck *check, BlockNumber node, uint64 stamp,
 		HybPageOpaque *opaque;
 		Buffer		buf;
 		Size		end;
+		int			used = 1;
 
 		next = i + 1;
 		if (!BlockNumberIsValid(block))
@@ -46,20 +47,28 @@ hyb_check_filter_pages(HybCheck *check, BlockNumber node, uint64 stamp,
 		if (opaque->level != 0 || opaque->flags != 0 ||
 			opaque->link != InvalidBlockNumber || opaque->stamp > stamp)
 			hyb_check_fail(check, block, "The trailer of a filter page is damaged.");
-		while (next < n && children[next].filter_block == block)
-			next++;
-		if (opaque->count != next - i)
+		/* leaves that have no filter may lie between */
+		for (; next < n; next++)
+		{
+			if (children[next].filter_block == block)
+				used++;
+			else if (BlockNumberIsValid(children[next].filter_block))
+				break;
+		}
+		if (opaque->count != used)
 			hyb_check_fail(check, block,
 						   "A filter page has %u filters, but %d leaves of block %u use it.",
-						   opaque->count, next - i, node);
+						   opaque->count, used, node);
 		end = SizeOfPageHeaderData + opaque->count * sizeof(HybFilterEntry);
-		for (int j = i; j < next; j++)
+		for (int j = i, slot = -1; j < next; j++)
 		{
-			int			slot = j - i;
-			const HybFilterEntry *entry = &hyb_filter_entries(page)[slot];
+			const HybFilterEntry *entry;
 			HybFst		fst;
 			const char *wrong;
 
+			if (children[j].filter_block != block)
+				continue;
+			entry = &hyb_filter_entries(page)[++slot];
 			if (children[j].filter_slot != slot)
 				hyb_check_fail(check, block,
 							   "The filters are not in the order of their leaves.");

@@ -38,7 +38,7 @@ hyb_filter_place_init(HybFilterPlace *place, HybStepSpace *space,
 
 /*
  * Images on a filter page, and how full it is; with `children`, a run of
- * leaves with images on that page, copy those.  Stamps cannot mismatch (merge
+ * leaves with images on that page or with none, copy those.  Stamps cannot mismatch (merge
  * lock).
  */
 static int
@@ -61,6 +61,8 @@ read_page(HybFilterPlace *place, BlockNumber block, HybChild *children, int n,
 		const HybFilterEntry *entry;
 		char	   *image;
 
+		if (child->filter_block != block)
+			continue;
 		if (child->filter_slot >= count ||
 			!hyb_filter_entry_valid(page, child->filter_slot))
 			hyb_corrupted(ix->rel, block, "A filter lies outside the content of its page.");
@@ -76,6 +78,14 @@ read_page(HybFilterPlace *place, BlockNumber block, HybChild *children, int n,
 	}
 	UnlockReleaseBuffer(buf);
 	return count;
+}
+
+/* Leaves without a filter may lie between those that share a page. */
+static inline bool
+has_none(const HybChild *child)
+{
+	return !BlockNumberIsValid(child->filter_block) &&
+		child->filter_image == NULL;
 }
 
 static inline bool
@@ -105,7 +115,7 @@ hyb_filter_place_node(HybFilterPlace *place, HybChild *children, int n)
 	{
 		BlockNumber block = children[i].filter_block;
 		double		fill;
-		int			count;
+		int			used = 1;
 
 		next = i + 1;
 		if (!BlockNumberIsValid(block))
@@ -115,10 +125,14 @@ hyb_filter_place_node(HybFilterPlace *place, HybChild *children, int n)
 			children[i].filter_block = InvalidBlockNumber;
 			continue;
 		}
-		while (next < n && children[next].filter_block == block)
-			next++;
-		count = read_page(place, block, NULL, 0, &fill);
-		if (count != next - i ||
+		for (; next < n; next++)
+		{
+			if (children[next].filter_block == block)
+				used++;
+			else if (!has_none(&children[next]))
+				break;
+		}
+		if (read_page(place, block, NULL, 0, &fill) != used ||
 			(fill < SPARSE_FRACTION &&
 			 (moves(children, n, i - 1) || moves(children, n, next))))
 			(void) read_page(place, block, children + i, next - i, &fill);
