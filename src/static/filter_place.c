@@ -38,8 +38,8 @@ hyb_filter_place_init(HybFilterPlace *place, HybStepSpace *space,
 
 /*
  * Images on a filter page, and how full it is; with `children`, a run of
- * leaves with images on that page or with none, copy those.  Stamps cannot mismatch (merge
- * lock).
+ * leaves with images on that page or with none, copy those.  Stamps cannot
+ * mismatch (merge lock).
  */
 static int
 read_page(HybFilterPlace *place, BlockNumber block, HybChild *children, int n,
