@@ -34,6 +34,31 @@
 /* TIDs handed to a bitmap at a time. */
 #define BITMAP_CHUNK		256
 
+/* Room for short keys, in which most buffers of a scan stay. */
+#define SHORT_KEY			64
+
+/*
+ * Arrays as long as the index has key columns, and the buffers that key
+ * processing fills while in key_context, in one chunk.
+ */
+static void
+init_arrays(HybScan *so)
+{
+	int			nkeys = so->ix->desc->nkeys;
+	HybBuf	   *bufs[] = {&so->constants, &so->prefix_key, &so->start_key,
+	&so->end_key, &so->cut_key};
+	Size		columns = MAXALIGN(nkeys * sizeof(HybScanColumn));
+	Size		prefix = MAXALIGN(nkeys * sizeof(HybScanPrefix));
+	char	   *p = palloc(columns + prefix + lengthof(bufs) * SHORT_KEY);
+
+	memset(p, 0, columns + prefix);
+	so->columns = (HybScanColumn *) p;
+	so->prefix = (HybScanPrefix *) (p + columns);
+	p += columns + prefix;
+	for (int i = 0; i < (int) lengthof(bufs); i++)
+		hyb_buf_init(bufs[i], p + i * SHORT_KEY, SHORT_KEY, so->context);
+}
+
 IndexScanDesc
 hyb_ambeginscan(Relation index, int nkeys, int norderbys)
 {
@@ -55,7 +80,8 @@ hyb_ambeginscan(Relation index, int nkeys, int norderbys)
 	context = AllocSetContextCreate(CurrentMemoryContext, "hybrid scan",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	so = palloc0(sizeof(HybScan));
+	so = palloc(sizeof(HybScan));
+	memset(so, 0, offsetof(HybScan, version));
 	so->scan = scan;
 	so->context = context;
 	so->ix = hyb_index_create_handle(index);
@@ -63,18 +89,10 @@ hyb_ambeginscan(Relation index, int nkeys, int norderbys)
 	so->key_context = AllocSetContextCreate(context, "hybrid scan keys",
 											ALLOCSET_SMALL_SIZES);
 
-	so->columns = palloc0(desc->nkeys * sizeof(HybScanColumn));
-	so->prefix = palloc0(desc->nkeys * sizeof(HybScanPrefix));
-	so->vals = palloc0(desc->natts * sizeof(HybValue));
+	init_arrays(so);
 	so->filters_alloc = Max(nkeys, 4);
 	so->filters = palloc(so->filters_alloc * sizeof(HybFilter));
-
-	/* buffers that key processing fills while in key_context */
-	hyb_buf_reserve(&so->constants, 64);
-	hyb_buf_reserve(&so->prefix_key, 64);
-	hyb_buf_reserve(&so->start_key, 64);
-	hyb_buf_reserve(&so->end_key, 64);
-	hyb_buf_reserve(&so->cut_key, 64);
+	so->vals = palloc0(desc->natts * sizeof(HybValue));
 
 	so->batch = hyb_batch_create(so);
 	so->delta_pin = InvalidBuffer;

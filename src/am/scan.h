@@ -221,7 +221,6 @@ typedef struct HybScan
 	HybBuf		cut_key;		/* scratch: where a limit ends a batch */
 	HybScanBatch *batch;
 	HybScanEdge from;			/* where the batch being loaded starts */
-	HybVersion	version;
 	HybDescent	descent;
 	Buffer		delta_pin;		/* page of the dynamic item last returned */
 
@@ -245,6 +244,8 @@ typedef struct HybScan
 	bool		mark_in_batch;	/* the mark is in `batch` */
 	int			mark_current;
 	HybScanBatch *mark_batch;	/* else in here; otherwise a spare */
+
+	HybVersion	version;		/* of the batch; large, so last, and not zeroed */
 } HybScan;
 
 /* scan_keys.c */

@@ -43,7 +43,15 @@ hyb_buf_enlarge(HybBuf *buf, uint32 extra)
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("index key is too large")));
 	cap = Min(Max(cap, need), MaxAllocSize);
-	if (buf->data == NULL)
+	if (buf->context != NULL)
+	{
+		uint8	   *data = MemoryContextAlloc(buf->context, cap);
+
+		memcpy(data, buf->data, buf->len);
+		buf->data = data;
+		buf->context = NULL;
+	}
+	else if (buf->data == NULL)
 		buf->data = palloc(cap);
 	else
 		buf->data = repalloc(buf->data, cap);

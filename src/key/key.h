@@ -79,7 +79,19 @@ typedef struct HybBuf
 	uint8	   *data;
 	uint32		len;
 	uint32		cap;
+	MemoryContext context;		/* not NULL: `data` was given by the owner, and
+								 * a larger one is allocated here */
 } HybBuf;
+
+/* An empty buffer that starts with the owner's space. */
+static inline void
+hyb_buf_init(HybBuf *buf, void *space, uint32 size, MemoryContext context)
+{
+	buf->data = space;
+	buf->len = 0;
+	buf->cap = size;
+	buf->context = context;
+}
 
 extern void hyb_buf_enlarge(HybBuf *buf, uint32 extra);
 

@@ -83,6 +83,11 @@ hyb_meta_init(Page page, HybIndex *ix)
 					 errmsg("could not generate a random number for index \"%s\"",
 							RelationGetRelationName(ix->rel))));
 	} while (ix->incarnation == 0);
+	if (ix->rel->rd_amcache != NULL)
+	{
+		pfree(ix->rel->rd_amcache);
+		ix->rel->rd_amcache = NULL;
+	}
 
 	hyb_page_init(page, ix, HYB_PAGE_META, 0, 0);
 	meta = hyb_page_meta(page);
@@ -126,6 +131,11 @@ hyb_wal_meta_pending(HybWalSet *set, Buffer metabuf)
 
 /*
  * Open a handle in the current memory context.
+ *
+ * The relation cache keeps the incarnation, so that a statement need not read
+ * the metapage for it.  An incarnation ends with its file, which changes the
+ * relation cache's entry, or where this backend builds the index in the same
+ * file (hyb_meta_init).
  */
 HybIndex *
 hyb_index_create_handle(Relation rel)
@@ -138,11 +148,23 @@ hyb_index_create_handle(Relation rel)
 	ix->rel = rel;
 	ix->context = CurrentMemoryContext;
 	ix->desc = hyb_key_desc_create(rel);
+	if (rel->rd_amcache != NULL && !ix->desc->has_hope)
+	{
+		memcpy(&ix->incarnation, rel->rd_amcache, sizeof(ix->incarnation));
+		return ix;
+	}
+
 	buf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	ix->incarnation = meta->incarnation;
 	dictionary = meta->dictionary;
 	UnlockReleaseBuffer(buf);
 	if (ix->desc->has_hope)
 		hyb_dictionary_attach(ix, dictionary);
+	else
+	{
+		rel->rd_amcache = MemoryContextAlloc(rel->rd_indexcxt,
+											 sizeof(ix->incarnation));
+		memcpy(rel->rd_amcache, &ix->incarnation, sizeof(ix->incarnation));
+	}
 	return ix;
 }
