@@ -229,15 +229,20 @@ cleanup() {
 	exit "$status"
 }
 
+# This directory without what builds and tests leave in it.
+copy_tree() {
+	tar -cf - --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' \
+		--exclude=./results --exclude=./tmp_check --exclude=./output_iso --exclude=./build . |
+		tar -xf - -C "$1"
+}
+
 # A copy of the tree in $work/tree, compiled and installed.  The copy keeps
 # this directory free of objects of another server version, and user postgres
 # can write to it.
 build() {
 	say "building for $("$PG_CONFIG" --version)"
 	mkdir -m 755 "$work/tree"
-	tar -cf - --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' \
-		--exclude=./results --exclude=./tmp_check --exclude=./output_iso --exclude=./build . |
-		tar -xf - -C "$work/tree"
+	copy_tree "$work/tree"
 	jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 	run make -s -C "$work/tree" -j"$jobs" with_llvm=no PG_CONFIG="$PG_CONFIG" \
 		>"$work/make.log" 2>&1 ||
@@ -358,10 +363,15 @@ suite_isolation() {
 # TAP tests make clusters of their own, as the user that may.
 suite_tap() {
 	rc=0
+	case ${PROVE_TESTS:-t/009_upgrade.pl} in
+		# shellcheck disable=SC2086
+		*009*) prepare_upgrade_targets ${others:-} ;;
+	esac
 	own "$work/tree"
 	# shellcheck disable=SC2086
 	run sh -c 'cd / && "$@"' sh $(am_root && echo runuser -u "$owner" --) \
 		env -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE PATH="$PATH" HOME="$work/tree" TMPDIR="$work/tmp" \
+		HYBRID_UPGRADE="${upgrade_targets# }" \
 		make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no \
 		${PROVE_TESTS:+PROVE_TESTS="$PROVE_TESTS"} prove_installcheck \
 		>"$work/tap.log" 2>&1 || rc=$?

@@ -92,3 +92,21 @@ cached_server() {
 	cp -a "$server_cache/pg$1" "$work/pg$1"
 	PG_CONFIG=$work/pg$1/bin/pg_config
 }
+
+# The bin directories of copies of the given cached servers with the extension
+# installed, in $upgrade_targets: what t/009_upgrade.pl upgrades to.
+upgrade_targets=
+prepare_upgrade_targets() {
+	for version in "$@"; do
+		cp -a "$server_cache/pg$version" "$work/pg$version"
+		mkdir -m 755 "$work/tree$version"
+		copy_tree "$work/tree$version"
+		run make -s -C "$work/tree$version" -j2 with_llvm=no \
+			PG_CONFIG="$work/pg$version/bin/pg_config" install >"$work/make.log" 2>&1 ||
+			{
+				cat "$work/make.log"
+				die "the build for PostgreSQL $version failed"
+			}
+		upgrade_targets="$upgrade_targets $work/pg$version/bin"
+	done
+}

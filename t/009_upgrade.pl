@@ -1,0 +1,206 @@
+
+# Indexes of all kinds go through pg_dump and pg_restore, ALTER EXTENSION
+# UPDATE, pg_amcheck, and pg_upgrade.  HYBRID_UPGRADE names the bin directories
+# of later servers, in ascending order, that have the extension installed.
+
+use strict;
+use warnings;
+
+use Cwd qw(getcwd);
+use FindBin;
+use lib $FindBin::RealBin;
+use File::Basename;
+use HybridTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $conf = <<EOF;
+autovacuum = off
+hybridindex.background_merge = off
+hybridindex.merge_floor = 1000000
+EOF
+my $node = new_node('origin', $conf);
+my ($version) = $node->safe_psql('postgres', 'SHOW server_version_num') =~ /^(\d\d)/;
+
+# Most indexes get both stages, entries that VACUUM removed, and pages that
+# merges freed.
+$node->safe_psql('postgres', <<EOF);
+CREATE SCHEMA apart;
+CREATE TABLE t (id int, k int8, s text COLLATE "C", c text, n numeric, u uuid, b bytea, d date, a int[]);
+CREATE FUNCTION fill(lo int, hi int) RETURNS void LANGUAGE sql AS \$\$
+	INSERT INTO t SELECT i, hashint4(i), md5((i / 2)::text), md5(i::text), i % 100 / 4.0, md5(i::text)::uuid,
+		decode(md5(i::text), 'hex'), date '2000-01-01' + i % 4000, array[i % 7, i]
+	FROM generate_series(lo, hi) i
+\$\$;
+CREATE UNIQUE INDEX t_id ON t USING hybrid (id) WITH (merge_ratio = 3);
+CREATE INDEX t_k ON t USING hybrid (k DESC NULLS LAST) INCLUDE (id, s) WITH (filter = surf);
+CREATE INDEX t_hash ON t USING hybrid (s) WITH (filter = surf, filter_suffix = hash, filter_suffix_bits = 5);
+CREATE INDEX t_mixed ON t USING hybrid (u) WITH (filter = surf, filter_suffix = mixed);
+CREATE INDEX t_c ON t USING hybrid (c DESC, k);
+CREATE INDEX t_n ON t USING hybrid (n, s);
+CREATE INDEX t_e ON t USING hybrid (upper(s), d) WHERE k % 3 = 0;
+CREATE INDEX t_a ON t USING hybrid (a);
+CREATE TABLE part (k int, s text) PARTITION BY RANGE (k);
+CREATE TABLE part1 PARTITION OF part FOR VALUES FROM (0) TO (500);
+CREATE TABLE apart.part2 PARTITION OF part FOR VALUES FROM (500) TO (1000);
+CREATE INDEX part_k ON part USING hybrid (s COLLATE "C", k);
+CREATE UNLOGGED TABLE ul (k int);
+CREATE INDEX ul_k ON ul USING hybrid (k);
+CREATE TABLE none (k int);
+CREATE INDEX none_k ON none USING hybrid (k);
+SELECT fill(1, 3000);
+CREATE INDEX t_hope ON t USING hybrid (s text_hope_ops, k);
+CREATE INDEX t_alm ON t USING hybrid (s text_hope_ops (scheme = 'alm'));
+CREATE INDEX t_bytes ON t USING hybrid (b bytea_hope_ops (scheme = 'single-char') DESC);
+INSERT INTO part SELECT i, md5(i::text) FROM generate_series(0, 999) i;
+INSERT INTO ul SELECT i FROM generate_series(1, 500) i;
+SELECT fill(3001, 5000);
+CREATE VIEW hyb AS SELECT c.oid::regclass AS index FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'hybrid' AND c.relkind = 'i';
+SELECT count(hybrid_merge(index)) FROM hyb;
+SELECT fill(5001, 5300);
+DELETE FROM t WHERE id % 7 = 3;
+EOF
+$node->safe_psql('postgres', 'VACUUM t');
+$node->safe_psql('postgres', 'SELECT fill(6001, 6100)');
+
+my @tables = qw(t part1 apart.part2 ul none);
+my %queries = (
+	'SELECT c FROM t WHERE id BETWEEN 100 AND 900' => 'index bitmap',
+	'SELECT k, id, s FROM t WHERE k BETWEEN -100000000 AND 300000000' => 'index bitmap',
+	'SELECT id, n FROM t WHERE s = md5(\'77\')' => 'index bitmap',
+	'SELECT id FROM t WHERE s > \'d\' AND s < \'e\' AND k > 5' => 'index bitmap',
+	'SELECT id FROM t WHERE u = md5(\'77\')::uuid' => 'index bitmap',
+	'SELECT id FROM t WHERE b > \'\xa0\'' => 'index bitmap',
+	'SELECT c, k FROM t ORDER BY c DESC, k' => 'order_only',
+	'SELECT s, k FROM t ORDER BY s, k' => 'order_only',
+	'SELECT trim_scale(n) FROM t WHERE n BETWEEN 3 AND 5' => 'index',
+	'SELECT d FROM t WHERE k % 3 = 0 AND upper(s) > \'F\'' => 'index bitmap',
+	'SELECT id FROM t WHERE a > array[5]' => 'index bitmap',
+	'SELECT k FROM part1 WHERE s COLLATE "C" > \'a\'' => 'index bitmap',
+	'SELECT k FROM ul WHERE k > 50' => 'only');
+
+my $definitions = <<'EOF';
+SELECT pg_get_indexdef(c.oid), coalesce(array_to_string(c.reloptions, ','), ''),
+	coalesce((SELECT string_agg(attoptions::text, ',') FROM pg_attribute WHERE attrelid = c.oid), '')
+FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'hybrid' ORDER BY 1
+EOF
+my $indexes = <<'EOF';
+SELECT index, static_entries - static_tombstones, dynamic_entries, height, total_pages, merges
+FROM hyb, hybrid_index_stats(index) ORDER BY index::text
+EOF
+my $contents = join(';', map { "SELECT count(*), md5(string_agg(x::text, ',' ORDER BY x::text)) FROM $_ x" } @tables);
+
+# Insertion, removal and merges into every index.
+sub go_on
+{
+	my ($on, $what, $from) = @_;
+	$on->safe_psql('postgres', "SELECT fill($from + 1, $from + 800); DELETE FROM t WHERE id % 11 = 1; INSERT INTO part SELECT i, i FROM generate_series(0, 900, 3) i");
+	$on->safe_psql('postgres', 'VACUUM t');
+	same_answers($on, "$what: work goes on", \%queries, \@tables);
+	$on->safe_psql('postgres', "SELECT fill($from + 1001, $from + 1300); SELECT count(hybrid_merge(index)) FROM hyb");
+	like(($on->psql('postgres', "INSERT INTO t (id) VALUES ($from + 1001)"))[2],
+		qr/duplicate key value violates unique constraint "t_id"/, "$what: uniqueness");
+	same_answers($on, "$what: after merges", \%queries, \@tables);
+	return;
+}
+
+same_answers($node, 'the origin', \%queries, \@tables);
+my $defined = $node->safe_psql('postgres', $definitions);
+is(scalar(split /\n/, $defined), 16, 'indexes are listed');
+my $held = $node->safe_psql('postgres', $contents);
+
+# ---- what checks every btree leaves other indexes alone ----
+SKIP:
+{
+	skip 'no amcheck', 4
+	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck'") eq '0';
+	$node->safe_psql('postgres', 'CREATE EXTENSION amcheck');
+	$node->command_ok([ 'pg_amcheck', '-d', 'postgres', '--heapallindexed', '--parent-check' ], 'pg_amcheck');
+	$node->command_ok([ 'pg_amcheck', '-d', 'postgres', '--table', 't', '--rootdescend' ], 'pg_amcheck of a table');
+	$node->command_fails_like([ 'pg_amcheck', '-d', 'postgres', '--index', 't_k' ],
+		qr/no btree indexes to check matching "t_k"/, 'pg_amcheck of a hybrid index says that it is no btree');
+	like(($node->psql('postgres', "SELECT bt_index_check('t_k')"))[2],
+		qr/only B-Tree indexes|expected "btree" index/, 'so does bt_index_check');
+	$node->safe_psql('postgres', 'DROP EXTENSION amcheck');
+}
+
+# ---- ALTER EXTENSION ----
+my ($ret, $out, $err) = $node->psql('postgres', 'ALTER EXTENSION hybridindex UPDATE');
+is($ret, 0, 'ALTER EXTENSION UPDATE');
+like($err, qr/NOTICE:  version "[\d.]+" of extension "hybridindex" is already installed/, 'to the same version does nothing');
+isnt($node->psql('postgres', "ALTER EXTENSION hybridindex UPDATE TO 'none'"), 0, 'to an unknown version is refused');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_extension e, pg_extension_update_paths('hybridindex') p WHERE extname = 'hybridindex' AND p.target = e.extversion AND p.path IS NULL"),
+	'0', 'every version can be updated to this one');
+isnt($node->psql('postgres', 'DROP EXTENSION hybridindex'), 0, 'the extension is not dropped under its indexes');
+same_answers($node, 'after ALTER EXTENSION', \%queries, \@tables);
+
+# ---- dump and restore ----
+my $dump = $node->basedir . '/dump';
+my @wrong;
+command_ok([ 'pg_dump', '-Fd', '-j', '2', '-f', $dump, '-d', $node->connstr('postgres') ], 'pg_dump');
+$node->safe_psql('postgres', 'CREATE DATABASE restored');
+command_ok([ 'pg_restore', '-j', '2', '-d', $node->connstr('restored'), $dump ], 'pg_restore');
+is($node->safe_psql('restored', $definitions), $defined, 'definitions are the same');
+is($node->safe_psql('restored', $contents), $held, 'rows are the same');
+foreach my $query (sort keys %queries)
+{
+	my ($r, $o, $e) = $node->psql('restored', "SELECT hyb_same(\$q\$$query\$q\$, '$queries{$query}')");
+	push @wrong, "$query: $o $e" if $r != 0 || $o ne 't';
+}
+is("@wrong", '', 'answers of the restored indexes');
+is($node->safe_psql('restored', "SELECT bool_and(hyb_check(i)) FROM unnest('{t,part1,apart.part2,ul}'::regclass[]) i"),
+	't', 'the restored indexes pass the check');
+$node->safe_psql('postgres', 'DROP DATABASE restored');
+
+my $plain = $node->basedir . '/plain.sql';
+command_ok([ 'pg_dump', '-f', $plain, '-d', $node->connstr('postgres') ], 'pg_dump in plain text');
+$node->safe_psql('postgres', 'CREATE DATABASE restored');
+command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $plain, '-d', $node->connstr('restored') ], 'read by psql');
+is($node->safe_psql('restored', $definitions), $defined, 'definitions are the same');
+$node->safe_psql('postgres', 'DROP DATABASE restored');
+
+# ---- pg_upgrade, one server after the other ----
+my @later = grep { -x "$_/pg_upgrade" && -x "$_/postgres" } split /[: ]+/, $ENV{HYBRID_UPGRADE} // '';
+note 'no later server named by HYBRID_UPGRADE' unless @later;
+my ($old, $old_bin) = ($node, `pg_config --bindir`);
+chomp $old_bin;
+foreach my $bin (@later)
+{
+	my ($to) = `$bin/postgres --version` =~ / (\d+)/;
+	my $pkglibdir = `$bin/pg_config --pkglibdir`;
+	chomp $pkglibdir;
+	next unless $to > $version && -e "$pkglibdir/hybridindex.so";
+
+	my $new = PostgreSQL::Test::Cluster->new("upgraded$to", install_path => dirname($bin));
+	my $checksums = $old->safe_psql('postgres', 'SHOW data_checksums') eq 'on';
+	$new->init(extra => [ $checksums ? '--data-checksums' : $to >= 18 ? '--no-data-checksums' : () ]);
+	$new->append_conf('postgresql.conf', "$conf\nfsync = off\n");
+	$held = $old->safe_psql('postgres', $contents);
+	my $before = $old->safe_psql('postgres', $indexes);
+	$old->stop;
+	# it starts both servers, and writes to the current directory
+	my $here = getcwd();
+	chdir $new->basedir or die;
+	command_ok(
+		[
+			"$bin/pg_upgrade", '--no-sync', '-b', $old_bin, '-B', $bin, '-d', $old->data_dir,
+			'-D', $new->data_dir, '-s', $new->host, '-p', $old->port, '-P', $new->port
+		],
+		"pg_upgrade from $version to $to");
+	chdir $here or die;
+	$new->start;
+	is($new->safe_psql('postgres', $indexes), $before, "$to: the indexes are what they were");
+	is($new->safe_psql('postgres', $contents), $held, "$to: so are rows");
+	same_answers($new, "$to: answers", \%queries, \@tables);
+	go_on($new, "upgraded to $to", 10000 * $to);
+	$new->restart;
+	same_answers($new, "$to: answers after a restart", \%queries, \@tables);
+	no_crash($new, "$to: nothing crashed");
+	($old, $old_bin, $version) = ($new, $bin, $to);
+}
+go_on($node, 'the origin', 10000) if $old == $node;
+
+no_crash($node, 'nothing crashed');
+$old->stop;
+done_testing();
