@@ -110,44 +110,27 @@ hyb_batch_create(HybScan *so)
 	return batch;
 }
 
-/*
- * Set killed-tuple hints on the leaf.  The page need not be pinned: a leaf
- * with the same stamp holds the same items, and once VACUUM has turned the
- * hints into tombstones there is no place for them.  The bits lie in the
- * page's hole, so setting them needs no more than a share lock, as for
- * nbtree's LP_DEAD bits.
- */
+/* Set killed-tuple hints on the leaf, which need not be pinned any more. */
 static void
 set_leaf_hints(HybScan *so, HybScanBatch *batch)
 {
 	Buffer		buf = batch->pin;
-	Page		page;
-	uint8	   *hints;
-	bool		changed = false;
+	int		   *items = palloc(batch->nkilled * sizeof(int));
+	int			n = 0;
 
+	for (int i = 0; i < batch->nkilled; i++)
+	{
+		int			item = batch->items[batch->killed[i]].source;
+
+		if (item >= 0)
+			items[n++] = item;
+	}
 	if (!BufferIsValid(buf))
 		buf = ReadBuffer(so->ix->rel, batch->block);
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buf);
-	if (hyb_page_check(so->ix, buf, HYB_PAGE_LEAF, batch->stamp) &&
-		((PageHeader) page)->pd_lower == batch->pd_lower &&
-		(hints = hyb_leaf_hints(page)) != NULL)
-	{
-		for (int i = 0; i < batch->nkilled; i++)
-		{
-			int			item = batch->items[batch->killed[i]].source;
-
-			if (item < 0 || (hints[item >> 3] & (1 << (item & 7))) != 0)
-				continue;
-			hints[item >> 3] |= 1 << (item & 7);
-			changed = true;
-		}
-		if (changed)
-			MarkBufferDirtyHint(buf, true);
-	}
-	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+	hyb_leaf_set_hints(so->ix, buf, batch->stamp, batch->pd_lower, items, n);
 	if (!BufferIsValid(batch->pin))
 		ReleaseBuffer(buf);
+	pfree(items);
 }
 
 /*
@@ -604,8 +587,6 @@ add_dynamic(HybScan *so, HybScanBatch *batch, int n)
 	const HybDynItem *entry = &batch->dyn.items[n];
 	HybScanItem item;
 
-	if (entry->killed && so->scan->ignore_killed_tuples)
-		return;
 	item.source = -1 - n;
 	if (so->nfilters > 0 &&
 		!hyb_scan_filter(so, hyb_batch_values(so, batch, &item)))
@@ -712,7 +693,9 @@ hyb_batch_load(HybScan *so, bool forward)
 		}
 		batch->dyn_backward = !forward;
 		if (hyb_dynamic_fetch(so->ix, &so->version,
-							  HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+							  HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE |
+							  (so->scan->ignore_killed_tuples ?
+							   HYB_FETCH_NOT_KILLED : 0),
 							  lo, hi, !forward, so->dyn_limit,
 							  so->point_hash, &batch->dyn))
 			break;

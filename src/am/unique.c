@@ -7,9 +7,16 @@
  * log.  It is let go before waiting for another transaction, and the check
  * then starts over.
  *
- * While a candidate's heap tuple is looked at, the page that its entry lies
- * on is pinned, so that VACUUM cannot finish removing it and the line pointer
- * cannot go to another tuple meanwhile.
+ * An entry that VACUUM removes meanwhile could lead to another row, which has
+ * got the line pointer.  So a leaf stays pinned while the heap tuples of its
+ * candidates are looked at.  Of a dynamic candidate, whose tuple is mostly
+ * gone (an update leaves one of each version), the tuple is looked at first:
+ * if it is not there then there is no conflict, whatever VACUUM did.  If it
+ * is, the entry's page is pinned and the entry found to be alive: then VACUUM
+ * had not finished when the tuple was looked at.
+ *
+ * Candidates that are dead to all get killed-tuple hints, as in nbtree
+ * (_bt_check_unique), and those that have one are passed over.
  */
 #include "compat.h"
 
@@ -74,26 +81,34 @@ report_duplicate(UniqueSearch *search)
 }
 
 /*
- * Is the heap tuple of a candidate a conflict?  SEARCH_UNIQUE if not.  Does
- * not return for a definite conflict; `pin` is held by the caller and
- * released by transaction abort then.
+ * Is there a tuple, of any transaction that has not failed, that a candidate
+ * leads to?  *dead: it will never be there for anybody.
  */
-static SearchResult
-check_candidate(UniqueSearch *search, const ItemPointerData *candidate)
+static bool
+candidate_exists(UniqueSearch *search, const ItemPointerData *candidate,
+				 bool *dead)
 {
 	ItemPointerData htid = *candidate;
-	bool		all_dead = false;
 
+	*dead = false;
 	if (search->check == UNIQUE_CHECK_EXISTING &&
 		ItemPointerEquals(&htid, search->tid))
 	{
 		search->found_self = true;
-		return SEARCH_UNIQUE;
+		return false;
 	}
+	return table_index_fetch_tuple_check(search->heap, &htid, &search->dirty,
+										 dead);
+}
 
-	if (!table_index_fetch_tuple_check(search->heap, &htid, &search->dirty,
-									   &all_dead))
-		return SEARCH_UNIQUE;
+/*
+ * What about a candidate that exists?  Does not return for a definite
+ * conflict; transaction abort then releases the pin on the entry's page.
+ */
+static SearchResult
+judge_candidate(UniqueSearch *search)
+{
+	ItemPointerData htid;
 
 	if (search->check == UNIQUE_CHECK_PARTIAL)
 		return SEARCH_MAYBE;
@@ -114,6 +129,60 @@ check_candidate(UniqueSearch *search, const ItemPointerData *candidate)
 	CheckForSerializableConflictIn(search->ix->rel, NULL, InvalidBlockNumber);
 	report_duplicate(search);
 	return SEARCH_UNIQUE;		/* not reached */
+}
+
+/*
+ * Items [first, end) of the open leaf, which is unlocked when this returns but
+ * stays pinned.
+ */
+static SearchResult
+search_leaf(UniqueSearch *search, int first, int end)
+{
+	HybDescent *descent = &search->descent;
+	HybLeaf    *leaf = &search->leaf;
+	Page		page = BufferGetPage(descent->buf);
+	const uint8 *hints = hyb_leaf_hints(page);
+	uint16		pd_lower = ((PageHeader) page)->pd_lower;
+	ItemPointerData *tids;
+	int		   *items;
+	int			n = 0;
+	int			ndead = 0;
+	SearchResult result = SEARCH_UNIQUE;
+
+	if (first >= end)
+	{
+		LockBuffer(descent->buf, BUFFER_LOCK_UNLOCK);
+		return SEARCH_UNIQUE;
+	}
+
+	tids = palloc((end - first) * sizeof(ItemPointerData));
+	items = palloc((end - first) * sizeof(int));
+	hyb_leaf_tids(leaf, first, end - first, tids);
+	for (int i = first; i < end; i++)
+	{
+		if (hyb_leaf_is_tombstone(leaf, i) ||
+			(hints != NULL && (hints[i >> 3] & (1 << (i & 7))) != 0))
+			continue;
+		tids[n] = tids[i - first];
+		items[n++] = i;
+	}
+	LockBuffer(descent->buf, BUFFER_LOCK_UNLOCK);
+
+	for (int i = 0; i < n && result == SEARCH_UNIQUE; i++)
+	{
+		bool		dead;
+
+		if (candidate_exists(search, &tids[i], &dead))
+			result = judge_candidate(search);
+		else if (dead)
+			items[ndead++] = items[i];
+	}
+	if (ndead > 0)
+		hyb_leaf_set_hints(search->ix, descent->buf, descent->stamp, pd_lower,
+						   items, ndead);
+	pfree(items);
+	pfree(tids);
+	return result;
 }
 
 static SearchResult
@@ -137,8 +206,6 @@ search_static(UniqueSearch *search, const HybVersion *version)
 		int			end;
 		bool		last;
 		SearchResult result = SEARCH_UNIQUE;
-		ItemPointerData *tids = NULL;
-		int			ntids = 0;
 
 		if (!hyb_static_descend(ix, version, &pos, false, descent))
 			return SEARCH_AGAIN;
@@ -158,21 +225,8 @@ search_static(UniqueSearch *search, const HybVersion *version)
 		if (descent->probed)
 			hyb_filter_note(ix, item < end ? HYB_FILTER_HIT :
 							HYB_FILTER_FALSE_POSITIVE);
-		if (item < end)
-		{
-			tids = palloc((end - item) * sizeof(ItemPointerData));
-			hyb_leaf_tids(&search->leaf, item, end - item, tids);
-			for (int i = item; i < end; i++)
-				if (!hyb_leaf_is_tombstone(&search->leaf, i))
-					tids[ntids++] = tids[i - item];
-		}
-		LockBuffer(descent->buf, BUFFER_LOCK_UNLOCK);
-
-		for (int i = 0; i < ntids && result == SEARCH_UNIQUE; i++)
-			result = check_candidate(search, &tids[i]);
+		result = search_leaf(search, item, end);
 		ReleaseBuffer(descent->buf);
-		if (tids != NULL)
-			pfree(tids);
 
 next_leaf:
 		if (result != SEARCH_UNIQUE || last)
@@ -191,6 +245,28 @@ next_leaf:
 }
 
 static SearchResult
+check_dynamic(UniqueSearch *search, const HybDynItem *item)
+{
+	SearchResult result = SEARCH_UNIQUE;
+	bool		dead;
+	bool		exists = candidate_exists(search, &item->tid, &dead);
+	Buffer		pin;
+
+	if (!exists && !dead)
+		return SEARCH_UNIQUE;
+	pin = hyb_delta_pin_entry(search->ix, &item->ref, &item->tid);
+	if (!BufferIsValid(pin))
+		return exists ? SEARCH_AGAIN : SEARCH_UNIQUE;
+	if (exists)
+		result = judge_candidate(search);
+	else
+		hyb_dynamic_kill(search->ix, search->batch.keys.data + item->key_off,
+						 item->keylen, &item->tid, item->ref.generation);
+	ReleaseBuffer(pin);
+	return result;
+}
+
+static SearchResult
 search_dynamic(UniqueSearch *search, const HybVersion *version)
 {
 	HybPos		low = search->low;
@@ -202,21 +278,13 @@ search_dynamic(UniqueSearch *search, const HybVersion *version)
 		SearchResult result = SEARCH_UNIQUE;
 
 		if (!hyb_dynamic_fetch(search->ix, version,
-							   HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+							   HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE |
+							   HYB_FETCH_NOT_KILLED,
 							   &low, &search->high, false, HYB_UNIQUE_BATCH,
 							   search->hash, batch))
 			return SEARCH_AGAIN;
 		for (int i = 0; i < batch->nitems && result == SEARCH_UNIQUE; i++)
-		{
-			HybDynItem *item = &batch->items[i];
-			Buffer		pin = hyb_delta_pin_entry(search->ix, &item->ref,
-												  &item->tid);
-
-			if (!BufferIsValid(pin))
-				return SEARCH_AGAIN;
-			result = check_candidate(search, &item->tid);
-			ReleaseBuffer(pin);
-		}
+			result = check_dynamic(search, &batch->items[i]);
 		if (result != SEARCH_UNIQUE || batch->complete)
 			return result;
 

@@ -87,6 +87,7 @@ typedef struct HybDynBatch
 
 #define HYB_FETCH_FROZEN	0x01
 #define HYB_FETCH_ACTIVE	0x02
+#define HYB_FETCH_NOT_KILLED	0x04	/* leave out what has a killed hint */
 
 /*
  * Live entries e of the dynamic generations with lo < e < hi (HYB_AT bounds

@@ -60,6 +60,7 @@ typedef struct Fetch
 	const HybPos *lo;
 	const HybPos *hi;
 	bool		backward;
+	bool		skip_killed;
 	int			limit;
 	uint64		hash;			/* 0: do not ask the filters */
 	HybDynBatch *batch;
@@ -73,6 +74,18 @@ entry_order(const HybKeyDesc *desc, HybTreeEntry *a, HybTreeEntry *b)
 									b->bytes, b->keylen);
 
 	return c != 0 ? c : ItemPointerCompare(&a->tid, &b->tid);
+}
+
+static inline HybTreeEntry *
+next_entry(const Fetch *fetch, HybTreeIter *iter)
+{
+	HybTreeEntry *entry;
+
+	do
+		entry = hyb_tree_iter_next(iter);
+	while (entry != NULL && fetch->skip_killed &&
+		   (entry->len_flags & HYB_ENTRY_KILLED) != 0);
+	return entry;
 }
 
 /*
@@ -101,7 +114,7 @@ start_tree(Fetch *fetch, const HybStageAccess *access, int which,
 		lo = &fetch->version->watermark;
 	hyb_tree_iter_start(iter, tree, access->arena, fetch->ix->desc, lo,
 						fetch->hi, fetch->backward);
-	return hyb_tree_iter_next(iter);
+	return next_entry(fetch, iter);
 }
 
 /* Copy what is asked for out of the trees, which are ready and locked. */
@@ -138,12 +151,12 @@ collect(Fetch *fetch, const HybStageAccess *access, int want)
 		if (take_frozen)
 		{
 			add_item(batch, frozen, version->frozen.number);
-			frozen = hyb_tree_iter_next(&frozen_iter);
+			frozen = next_entry(fetch, &frozen_iter);
 		}
 		else
 		{
 			add_item(batch, active, version->active.number);
-			active = hyb_tree_iter_next(&active_iter);
+			active = next_entry(fetch, &active_iter);
 		}
 	}
 }
@@ -252,6 +265,8 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version, int which,
 	HybStageAccess access;
 	Fetch		fetch;
 
+	fetch.skip_killed = (which & HYB_FETCH_NOT_KILLED) != 0;
+	which &= ~HYB_FETCH_NOT_KILLED;
 	batch->nitems = 0;
 	batch->keys.len = 0;
 	batch->complete = true;

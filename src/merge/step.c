@@ -19,6 +19,7 @@
  */
 #include "compat.h"
 
+#include "merge/dead.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "page/config.h"
@@ -88,6 +89,8 @@ typedef struct MergeStep
 	BlockNumber *retired;
 	int			nretired;
 
+	HybDeadCheck dead;
+	uint64		dropped;		/* entries left out for dead line pointers */
 	uint64		old_tids;
 	uint64		old_tombstones;
 	uint64		new_tids;
@@ -174,12 +177,17 @@ add_frozen(MergeStep *step)
 {
 	const HybDynItem *item = &step->batch.items[step->next_entry++];
 
+	step->merged++;
+	if (item->killed && hyb_dead_tid(&step->dead, &item->tid))
+	{
+		step->dropped++;
+		return;
+	}
 	if (hyb_key_split(step->ix->desc, entry_bytes(step, item), item->len,
 					  step->ix->desc->natts, step->vals) != item->len)
 		hyb_corrupted(step->ix->rel, item->ref.block,
 					  "An entry of the delta log is malformed.");
 	add_entry(step, step->vals, &item->tid);
-	step->merged++;
 }
 
 /* Copy a leaf into step->leaf_page; stamps cannot mismatch (merge lock). */
@@ -199,12 +207,14 @@ copy_leaf(MergeStep *step, const HybChild *child)
 }
 
 /*
- * Items [from, to) of the opened leaf to the builder, tombstones left out.
+ * Items [from, to) of the opened leaf to the builder, but for tombstones and
+ * those killed that can be dropped.
  */
 static void
 add_leaf_items(MergeStep *step, int from, int to)
 {
 	HybLeaf    *leaf = &step->leaf;
+	const uint8 *hints = hyb_leaf_hints(step->leaf_page);
 	ItemPointerData tids[64];
 	int			row;
 
@@ -223,8 +233,14 @@ add_leaf_items(MergeStep *step, int from, int to)
 			hyb_leaf_tids(leaf, from, n, tids);
 			for (int i = 0; i < n; i++)
 			{
-				if (hyb_leaf_is_tombstone(leaf, from + i))
+				int			item = from + i;
+
+				if (hyb_leaf_is_tombstone(leaf, item))
 					step->old_tombstones++;
+				else if (hints != NULL &&
+						 (hints[item >> 3] & (1 << (item & 7))) != 0 &&
+						 hyb_dead_tid(&step->dead, &tids[i]))
+					step->dropped++;
 				else
 					add_entry(step, vals, &tids[i]);
 			}
@@ -447,7 +463,7 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 		HYB_POINT("step-written");
 	}
 
-	Assert(step->new_tids + step->old_tombstones ==
+	Assert(step->new_tids + step->old_tombstones + step->dropped ==
 		   step->old_tids + step->merged);
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
@@ -577,6 +593,7 @@ free_retiring(HybIndex *ix)
 			retiring.head[lane] = hyb_page_opaque(BufferGetPage(buf))->link;
 			UnlockReleaseBuffer(buf);
 			blocks[n++] = block;
+			from = block;
 		}
 		more |= BlockNumberIsValid(retiring.head[lane]);
 	}
@@ -688,7 +705,9 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 		start.tid = first->tid;
 	}
 	hyb_path_load(ix, &step->version, &start, path);
+	hyb_dead_begin(&step->dead, ix->rel);
 	node_done = merge_children(step, path, &fence);
+	hyb_dead_end(&step->dead);
 
 	entries_left = step->next_entry < step->batch.nitems || !step->batch.complete;
 	if (!entries_left && (!compact || (node_done && HYB_POS_MAX(&fence))))

@@ -157,6 +157,16 @@ hyb_leaf_is_tombstone(const HybLeaf *leaf, int item)
 extern uint8 *hyb_leaf_hints(Page page);
 
 /*
+ * Set hints on items, on a pinned page without any lock.  Nothing is done if
+ * the page is no longer the leaf with this stamp and pd_lower: a leaf with the
+ * same stamp holds the same items, and once VACUUM has turned the hints into
+ * tombstones there is no place for them.  The bits lie in the page's hole, so
+ * a share lock is enough, as for nbtree's LP_DEAD bits.
+ */
+extern void hyb_leaf_set_hints(const HybIndex *ix, Buffer buf, uint64 stamp,
+							   uint16 pd_lower, const int *items, int nitems);
+
+/*
  * Make sure the page has a logged tombstone bitmap and set the given items in
  * it; caller holds the page exclusively, inside a critical section, and logs
  * the returned range plus pd_lower and the opaque.

@@ -6,6 +6,7 @@
 
 #include "key/bytes.h"
 #include "static/leaf_format.h"
+#include "storage/bufmgr.h"
 
 /* ---- hints and tombstones ---- */
 
@@ -37,6 +38,34 @@ hyb_leaf_hints(Page page)
 	if (hyb_page_opaque(page)->flags & HYB_LEAF_TOMBSTONES)
 		return NULL;
 	return page_bitmap(page);
+}
+
+void
+hyb_leaf_set_hints(const HybIndex *ix, Buffer buf, uint64 stamp,
+				   uint16 pd_lower, const int *items, int nitems)
+{
+	Page		page = BufferGetPage(buf);
+	uint8	   *hints;
+	bool		changed = false;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (hyb_page_check(ix, buf, HYB_PAGE_LEAF, stamp) &&
+		((PageHeader) page)->pd_lower == pd_lower &&
+		(hints = hyb_leaf_hints(page)) != NULL)
+	{
+		for (int i = 0; i < nitems; i++)
+		{
+			uint8		bit = 1 << (items[i] & 7);
+
+			if ((hints[items[i] >> 3] & bit) != 0)
+				continue;
+			hints[items[i] >> 3] |= bit;
+			changed = true;
+		}
+		if (changed)
+			MarkBufferDirtyHint(buf, true);
+	}
+	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 }
 
 /*

@@ -1,0 +1,52 @@
+--
+-- Entries of row versions that are gone: skipped once they are known to be
+-- dead, and dropped by merges without VACUUM.
+--
+\set ECHO none
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir '/test/sql/helpers.sql'
+\i :helpers
+\set ECHO all
+SET client_min_messages = warning;
+CREATE TABLE killed (k int, v int) WITH (autovacuum_enabled = off);
+CREATE UNIQUE INDEX killed_k ON killed USING hybrid (k);
+CREATE INDEX killed_v ON killed USING hybrid (v);
+INSERT INTO killed SELECT i, 0 FROM generate_series(1, 20) i;
+SELECT hyb_quiet();
+
+-- v is indexed, so each update adds an entry to both indexes
+DO $$
+BEGIN
+	FOR i IN 1 .. 300 LOOP
+		UPDATE killed SET v = v + 1;
+		COMMIT;
+	END LOOP;
+END $$;
+SELECT dynamic_entries, static_entries FROM hybrid_index_stats('killed_k');
+
+-- Updates prune the pages that they fill, and their uniqueness checks find
+-- the entries of earlier versions dead; nothing ever looks for old values of v.
+SELECT hybrid_merge('killed_k') AS merged, hybrid_merge('killed_v') AS merged_v;
+SELECT static_entries < 1500 AS dropped, dynamic_entries FROM hybrid_index_stats('killed_k');
+SELECT static_entries FROM hybrid_index_stats('killed_v');
+
+-- the same for entries that are in leaves already
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_indexonlyscan = off;
+SELECT count(*) FROM killed WHERE v < 300;
+SELECT count(*) FROM killed WHERE v < 300;
+UPDATE killed SET v = v - 301 WHERE k <= 10;
+SELECT hybrid_merge('killed_v');
+SELECT static_entries < 1500 AS dropped FROM hybrid_index_stats('killed_v');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+RESET enable_indexonlyscan;
+
+SELECT hyb_check('killed');
+SELECT hyb_same('SELECT k, v FROM killed WHERE v >= 0', 'index bitmap'),
+	hyb_same('SELECT k FROM killed ORDER BY k', 'order order_only');
+INSERT INTO killed VALUES (7, 7);
+VACUUM killed;
+SELECT hyb_check('killed');
+DROP TABLE killed;

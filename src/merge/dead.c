@@ -1,0 +1,79 @@
+/*
+ * dead.c
+ *		Entries whose heap line pointers are dead already.
+ *
+ * What nbtree does when a page is full (_bt_simpledel_pass), a merge does
+ * while it rewrites a leaf anyway: entries with a killed-tuple hint are left
+ * out.  nbtree logs how long a standby's queries may need them; generic WAL
+ * records cannot say that.  So only line pointers that are LP_DEAD count, and
+ * of versions that an update has just left behind those are many: pages that
+ * are updated often are pruned often.
+ */
+#include "compat.h"
+
+#include "access/relation.h"
+#include "access/tableam.h"
+#include "merge/dead.h"
+#include "storage/bufmgr.h"
+#include "storage/bufpage.h"
+#include "storage/lmgr.h"
+#include "utils/rel.h"
+
+void
+hyb_dead_begin(HybDeadCheck *check, Relation index)
+{
+	Oid			heapid = index->rd_index->indrelid;
+
+	check->heap = NULL;
+	check->nblocks = InvalidBlockNumber;
+	check->buf = InvalidBuffer;
+	if (!ConditionalLockRelationOid(heapid, AccessShareLock))
+		return;
+	check->heap = try_relation_open(heapid, NoLock);
+	if (check->heap == NULL)
+		UnlockRelationOid(heapid, AccessShareLock);
+	else if (check->heap->rd_tableam != GetHeapamTableAmRoutine())
+		hyb_dead_end(check);
+}
+
+bool
+hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+	Page		page;
+	bool		dead;
+
+	if (check->heap == NULL)
+		return false;
+	if (!BlockNumberIsValid(check->nblocks))
+		check->nblocks = RelationGetNumberOfBlocks(check->heap);
+	if (block >= check->nblocks)
+		return false;
+
+	if (!BufferIsValid(check->buf) ||
+		BufferGetBlockNumber(check->buf) != block)
+	{
+		if (BufferIsValid(check->buf))
+			ReleaseBuffer(check->buf);
+		check->buf = ReadBuffer(check->heap, block);
+	}
+	LockBuffer(check->buf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(check->buf);
+	dead = offset >= FirstOffsetNumber &&
+		offset <= PageGetMaxOffsetNumber(page) &&
+		ItemIdIsDead(PageGetItemId(page, offset));
+	LockBuffer(check->buf, BUFFER_LOCK_UNLOCK);
+	return dead;
+}
+
+void
+hyb_dead_end(HybDeadCheck *check)
+{
+	if (BufferIsValid(check->buf))
+		ReleaseBuffer(check->buf);
+	check->buf = InvalidBuffer;
+	if (check->heap != NULL)
+		relation_close(check->heap, AccessShareLock);
+	check->heap = NULL;
+}

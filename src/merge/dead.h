@@ -1,0 +1,38 @@
+/*
+ * dead.h
+ *		Entries whose heap line pointers are dead already.
+ */
+#ifndef HYB_DEAD_H
+#define HYB_DEAD_H
+
+#include "storage/buf.h"
+#include "storage/itemptr.h"
+#include "utils/relcache.h"
+
+typedef struct HybDeadCheck
+{
+	Relation	heap;			/* NULL: cannot be asked now */
+	BlockNumber nblocks;		/* of the heap, InvalidBlockNumber: not known */
+	Buffer		buf;			/* heap page looked at last, pinned */
+} HybDeadCheck;
+
+/*
+ * Begin to ask about entries of an index.  The table is locked (AccessShare)
+ * only if that takes no waiting, so it does not matter what locks are held;
+ * otherwise no entry is found dead.  Ended by hyb_dead_end, or by transaction
+ * abort.
+ */
+extern void hyb_dead_begin(HybDeadCheck *check, Relation index);
+
+/*
+ * Is the line pointer dead (LP_DEAD)?  Then an entry for it can be dropped at
+ * any time, with no word to standbys: pruning, which made it so, has logged
+ * the conflict with snapshots that could see the row, and VACUUM does not
+ * make it free for another row before it has been over the index.  No
+ * content lock is held on entry or exit.
+ */
+extern bool hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid);
+
+extern void hyb_dead_end(HybDeadCheck *check);
+
+#endif							/* HYB_DEAD_H */
