@@ -593,7 +593,6 @@ free_retiring(HybIndex *ix)
 			retiring.head[lane] = hyb_page_opaque(BufferGetPage(buf))->link;
 			UnlockReleaseBuffer(buf);
 			blocks[n++] = block;
-			from = block;
 		}
 		more |= BlockNumberIsValid(retiring.head[lane]);
 	}
