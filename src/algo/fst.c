@@ -62,7 +62,6 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 	fst->size = h.size;
 	fst->nwords = (uint32_t) (((uint64_t) h.npos + 63) / 64);
 	fst->nblocks = (fst->nwords + 7) / 8;
-	fst->nsamples = (uint32_t) (((uint64_t) h.nnodes + HYB_FST_SAMPLE - 1) / HYB_FST_SAMPLE);
 
 	if (h.flags & HYB_FST_EMPTY_KEY)
 	{
@@ -79,12 +78,12 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 	off = (off + h.prefix_len + 7) & ~UINT64_C(7);
 	fst->dense = (const HybFstDense *) (p + off);
 	off += (uint64_t) h.ndense * sizeof(HybFstDense);
-	fst->samples = (const uint32_t *) (p + off);
-	off += ((uint64_t) fst->nsamples * 4 + 7) & ~UINT64_C(7);
-	fst->blocks = (const uint64_t *) (p + off);
-	off += ((uint64_t) fst->nblocks + (uint64_t) fst->nwords * 2) * 8;
 	fst->labels = p + off;
-	off += h.npos;
+	off = (off + h.npos + 7) & ~UINT64_C(7);
+	fst->blocks = (const HybFstBlock *) (p + off);
+	off += (uint64_t) fst->nblocks * sizeof(HybFstBlock);
+	fst->words = (const uint64_t *) (p + off);
+	off += (uint64_t) fst->nwords * 16;
 	fst->payload = p + off;
 	payload = (uint64_t) h.nkeys * h.payload_bits;
 	if (payload > 0)
@@ -127,7 +126,7 @@ hyb_fst_payload(const HybFst *fst, uint32_t leaf)
 static inline uint64_t
 get_word(const HybFst *f, uint32_t w, int which)
 {
-	return f->blocks[(size_t) (w >> 3) * HYB_FST_BLOCK_WORDS + 1 + (w & 7) * 2 + which];
+	return f->words[(size_t) w * 2 + which];
 }
 
 static inline bool
@@ -136,153 +135,237 @@ get_bit(const HybFst *f, uint32_t pos, int which)
 	return (get_word(f, pos >> 6, which) >> (pos & 63)) & 1;
 }
 
-static inline const uint32_t *
-block_ranks(const HybFst *f, uint32_t block)
+/* Has-child bits of the positions [from, to), from being a multiple of 64. */
+static uint32_t
+count_children(const HybFst *f, uint32_t from, uint32_t to)
 {
-	return (const uint32_t *) (f->blocks + (size_t) block * HYB_FST_BLOCK_WORDS);
+	uint32_t	n = 0;
+
+	for (uint32_t w = from >> 6; w < to >> 6; w++)
+		n += hyb_popcount64(get_word(f, w, 0));
+	if ((to & 63) != 0)
+		n += hyb_popcount64(get_word(f, to >> 6, 0) &
+							((UINT64_C(1) << (to & 63)) - 1));
+	return n;
 }
 
-/* Has-child bits below pos. */
+/* Has-child bits below pos, pos < npos. */
 static uint32_t
 rank_children(const HybFst *f, uint32_t pos)
 {
 	uint32_t	block = pos / HYB_FST_BLOCK;
-	uint32_t	rank = block_ranks(f, block)[0];
 
-	for (uint32_t w = block * 8; w < pos >> 6; w++)
-		rank += hyb_popcount64(get_word(f, w, 0));
-	return rank + hyb_popcount64(get_word(f, pos >> 6, 0) &
-								 ((UINT64_C(1) << (pos & 63)) - 1));
+	return f->blocks[block].rank +
+		count_children(f, block * HYB_FST_BLOCK, pos);
 }
 
-/* First position of sparse node n, or npos. */
+/* First position of the k-th node (from 0) at or after pos, or npos. */
 static uint32_t
-select_node(const HybFst *f, uint32_t n)
+node_after(const HybFst *f, uint32_t pos, uint32_t k)
 {
-	uint32_t	block;
+	uint64_t	v;
 
-	if (n >= f->nnodes)
+	if (pos >= f->npos)
 		return f->npos;
-	block = f->samples[n / HYB_FST_SAMPLE];
-	if (block >= f->nblocks)
-		return f->npos;
-	while (block + 1 < f->nblocks && block_ranks(f, block + 1)[1] <= n)
-		block++;
-	n -= block_ranks(f, block)[1];
-	for (uint32_t w = block * 8; w < f->nwords && w < block * 8 + 8; w++)
+	v = get_word(f, pos >> 6, 1) & (~UINT64_C(0) << (pos & 63));
+	for (uint32_t w = pos >> 6;;)
 	{
-		uint64_t	v = get_word(f, w, 1);
 		uint32_t	c = hyb_popcount64(v);
 
-		if (n < c)
+		if (k < c)
 		{
-			uint32_t	pos = w * 64 + hyb_select64(v, n);
-
+			pos = w * 64 + hyb_select64(v, k);
 			return pos < f->npos ? pos : f->npos;
 		}
-		n -= c;
+		k -= c;
+		if (++w >= f->nwords)
+			return f->npos;
+		v = get_word(f, w, 1);
 	}
-	return f->npos;
+}
+
+/* First position of the child of the first label from pos on that has one. */
+static uint32_t
+child_after(const HybFst *f, uint32_t pos)
+{
+	const HybFstBlock *block;
+	uint32_t	group;
+
+	if (pos >= f->npos)
+		return f->npos;
+	block = &f->blocks[pos / HYB_FST_BLOCK];
+	group = pos % HYB_FST_BLOCK / HYB_FST_GROUP;
+	while (group > 0 && block->child_sub[group] == HYB_FST_FAR)
+		group--;
+	return node_after(f, block->child + block->child_sub[group],
+					  count_children(f, pos / HYB_FST_BLOCK * HYB_FST_BLOCK +
+									 group * HYB_FST_GROUP, pos));
 }
 
 /* ---- checking ---- */
 
+/* What is seen on the way through the nodes, in order. */
+typedef struct Walk
+{
+	const HybFst *f;
+	uint32_t	labels;			/* of the node at hand */
+	uint32_t	pos;			/* sparse positions passed */
+	uint32_t	child;			/* first position of the next child, if that is
+								 * sparse */
+	uint32_t	number;			/* its number */
+	uint64_t	children;
+	uint64_t	leaves;
+} Walk;
+
+/* A child is passed. */
+static void
+pass_child(Walk *walk)
+{
+	walk->children++;
+	walk->number++;
+	if (walk->number > walk->f->ndense)
+		walk->child = node_after(walk->f, walk->child, 1);
+}
+
+static const char *
+verify_dense(Walk *walk, uint32_t n)
+{
+	const HybFst *f = walk->f;
+	const HybFstDense *d = &f->dense[n];
+
+	if (d->leaf_base != walk->leaves)
+		return "ranks of a dense node are wrong";
+	if (d->terminator > 1 || d->sparse != (walk->number >= f->ndense))
+		return "flags of a dense node are wrong";
+	walk->leaves += d->terminator;
+	for (int w = 0; w < 4; w++)
+	{
+		uint32_t	c = hyb_popcount64(d->children[w]);
+
+		if ((d->children[w] & ~d->labels[w]) != 0)
+			return "a dense node has a child without a label";
+		if ((w == 0 ? d->child : d->child + d->child_sub[w - 1]) !=
+			(d->sparse ? walk->child : walk->number))
+			return "children of a dense node are wrong";
+		walk->labels += hyb_popcount64(d->labels[w]);
+		walk->leaves += hyb_popcount64(d->labels[w]) - c;
+		for (; c > 0; c--)
+			pass_child(walk);
+		if (walk->number > f->ndense && !d->sparse)
+			return "a dense node has children of both kinds";
+	}
+	if (n + 1 == f->ndense &&
+		(walk->children != f->dense_children || walk->leaves != f->dense_leaves))
+		return "totals of dense nodes are wrong";
+	return NULL;
+}
+
+/* The next position. */
+static const char *
+verify_position(Walk *walk)
+{
+	const HybFst *f = walk->f;
+	uint32_t	pos = walk->pos++;
+	const HybFstBlock *block = &f->blocks[pos / HYB_FST_BLOCK];
+
+	if (pos % HYB_FST_BLOCK == 0 &&
+		(block->rank + (uint64_t) f->dense_children != walk->children ||
+		 block->child != walk->child))
+		return "ranks of sparse positions are wrong";
+	if (pos % HYB_FST_GROUP == 0)
+	{
+		uint32_t	far = walk->child - block->child;
+
+		if (block->child_sub[pos % HYB_FST_BLOCK / HYB_FST_GROUP] !=
+			(far < HYB_FST_FAR ? far : HYB_FST_FAR))
+			return "children of sparse positions are wrong";
+	}
+	if (!get_bit(f, pos, 0))
+		walk->leaves++;
+	else if (walk->child <= pos || walk->child >= f->npos)
+		return "a node is missing";
+	else
+		pass_child(walk);
+	return NULL;
+}
+
+static const char *
+verify_sparse(Walk *walk)
+{
+	const HybFst *f = walk->f;
+	int			last = -1;
+	const char *error;
+
+	if (walk->pos >= f->npos || !get_bit(f, walk->pos, 1))
+		return "a sparse node is missing";
+	if (walk->pos + 1 < f->npos && !get_bit(f, walk->pos + 1, 1) &&
+		f->labels[walk->pos] == 0xFF)
+	{
+		if (get_bit(f, walk->pos, 0))
+			return "a terminator has a child";
+		error = verify_position(walk);
+		if (error != NULL)
+			return error;
+	}
+	do
+	{
+		if (f->labels[walk->pos] <= last)
+			return "labels of a sparse node do not ascend";
+		last = f->labels[walk->pos];
+		walk->labels++;
+		error = verify_position(walk);
+		if (error != NULL)
+			return error;
+	} while (walk->pos < f->npos && !get_bit(f, walk->pos, 1));
+	return NULL;
+}
+
 const char *
 hyb_fst_verify(const HybFst *f)
 {
-	uint64_t	children = 0;
-	uint64_t	leaves = 0;
-	uint32_t	nodes = 0;
+	Walk		walk = {f, 0, 0, 0, 1, 0, 0};
 	uint32_t	level_end = 1;	/* number of the first node of the next level */
 	uint32_t	level = 0;
-	uint32_t	pos = 0;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
 		return NULL;
+	if (f->ndense == 0 && f->npos > 0)
+		walk.child = node_after(f, 0, 1);
 	for (uint32_t n = 0; n < f->ndense + f->nnodes; n++)
 	{
-		uint32_t	labels = 0;
+		const char *error;
 
 		if (n == level_end)
 		{
 			level++;
-			if (children + 1 <= n)
+			if (walk.children + 1 <= n)
 				return "a level has no nodes";
-			level_end = (uint32_t) children + 1;
+			level_end = (uint32_t) walk.children + 1;
 		}
-		if (n < f->ndense)
-		{
-			const HybFstDense *d = &f->dense[n];
-			uint32_t	c = 0;
-			uint32_t	l = 0;
-
-			if (d->children_base != children || d->leaf_base != leaves)
-				return "ranks of a dense node are wrong";
-			if (d->terminator > 1 || d->unused != 0)
-				return "flags of a dense node are wrong";
-			for (int w = 0; w < 4; w++)
-			{
-				if ((d->children[w] & ~d->labels[w]) != 0)
-					return "a dense node has a child without a label";
-				labels += hyb_popcount64(d->labels[w]);
-				c += hyb_popcount64(d->children[w]);
-				l += hyb_popcount64(d->labels[w] & ~d->children[w]);
-				if (w < 3 && (d->children_sub[w] != c || d->leaf_sub[w] != l))
-					return "ranks within a dense node are wrong";
-			}
-			children += c;
-			leaves += l + d->terminator;
-			if (n + 1 == f->ndense &&
-				(children != f->dense_children || leaves != f->dense_leaves))
-				return "totals of dense nodes are wrong";
-		}
-		else
-		{
-			int			last = -1;
-
-			if (pos >= f->npos || !get_bit(f, pos, 1))
-				return "a sparse node is missing";
-			if (select_node(f, nodes) != pos)
-				return "a sparse node is not found by its number";
-			nodes++;
-			if (pos + 1 < f->npos && !get_bit(f, pos + 1, 1) &&
-				f->labels[pos] == 0xFF)
-			{
-				if (get_bit(f, pos, 0))
-					return "a terminator has a child";
-				leaves++;
-				pos++;
-			}
-			do
-			{
-				if (f->labels[pos] <= last)
-					return "labels of a sparse node do not ascend";
-				last = f->labels[pos];
-				labels++;
-				if (rank_children(f, pos) + (uint64_t) f->dense_children != children)
-					return "ranks of sparse positions are wrong";
-				if (get_bit(f, pos, 0))
-					children++;
-				else
-					leaves++;
-				pos++;
-			} while (pos < f->npos && !get_bit(f, pos, 1));
-		}
-		if (labels == 0)
+		walk.labels = 0;
+		error = n < f->ndense ? verify_dense(&walk, n) : verify_sparse(&walk);
+		if (error != NULL)
+			return error;
+		if (walk.labels == 0)
 			return "a node has no labels";
-		if (children + 1 > (uint64_t) f->ndense + f->nnodes)
+		if (walk.children + 1 > (uint64_t) f->ndense + f->nnodes)
 			return "a node is missing";
 	}
 	if (f->ndense == 0 && (f->dense_children != 0 || f->dense_leaves != 0))
 		return "there are totals of dense nodes, but no nodes";
-	if (pos != f->npos)
+	if (walk.pos != f->npos)
 		return "there are positions after the last node";
-	if (f->npos % 64 != 0 && f->nwords > 0 &&
-		((get_word(f, f->nwords - 1, 0) | get_word(f, f->nwords - 1, 1)) >> (f->npos % 64)) != 0)
-		return "there are bits after the last position";
-	if (children + 1 != (uint64_t) f->ndense + f->nnodes)
+	for (uint32_t i = f->npos; i < f->nblocks * HYB_FST_BLOCK; i++)
+	{
+		if (i < f->nwords * 64 && (get_bit(f, i, 0) || get_bit(f, i, 1)))
+			return "there are bits after the last position";
+		if (i % HYB_FST_GROUP == 0 &&
+			f->blocks[i / HYB_FST_BLOCK].child_sub[i % HYB_FST_BLOCK / HYB_FST_GROUP] != 0)
+			return "there are children after the last position";
+	}
+	if (walk.children + 1 != (uint64_t) f->ndense + f->nnodes)
 		return "nodes and children do not agree";
-	if (leaves != f->nkeys)
+	if (walk.leaves != f->nkeys)
 		return "leaves and keys do not agree";
 	if (level + 1 != f->height)
 		return "the height is wrong";
@@ -365,34 +448,66 @@ set_sparse(HybFstIter *it, HybFstCursor *cur, uint32_t pos)
 		it->key[it->fst->prefix_len + (cur - it->cursors)] = (uint8_t) cur->label;
 }
 
-/* Has-child bits (leaves) before a cursor's place. */
+/* Number of the leaf that a cursor is at, which has no child. */
 static uint32_t
-cursor_rank(const HybFst *f, const HybFstCursor *cur, uint32_t *leaves)
+cursor_leaf(const HybFst *f, const HybFstCursor *cur)
+{
+	uint32_t	leaf;
+	const HybFstDense *d;
+
+	if (!cur->dense)
+		return f->dense_leaves + cur->at - rank_children(f, cur->at);
+	d = &f->dense[cur->at];
+	leaf = d->leaf_base + (cur->label >= 0 ? d->terminator : 0);
+	for (int w = 0; w < 4 && w * 64 < cur->label; w++)
+	{
+		uint64_t	mask = cur->label - w * 64 >= 64 ? ~UINT64_C(0) :
+			(UINT64_C(1) << (cur->label & 63)) - 1;
+
+		leaf += hyb_popcount64(d->labels[w] & ~d->children[w] & mask);
+	}
+	return leaf;
+}
+
+/* A node: the number of a dense one, the first position of a sparse one. */
+typedef struct Place
+{
+	bool		dense;
+	uint32_t	at;
+} Place;
+
+static Place
+root_place(const HybFst *f)
+{
+	Place		place = {f->ndense > 0, 0};
+
+	return place;
+}
+
+/* The child below a cursor.  False if the image is damaged. */
+static bool
+cursor_child(const HybFst *f, const HybFstCursor *cur, Place *place)
 {
 	if (cur->dense)
 	{
 		const HybFstDense *d = &f->dense[cur->at];
-		uint32_t	c = d->children_base;
-		uint32_t	l = d->leaf_base + (cur->label >= 0 ? d->terminator : 0);
+		int			w = cur->label / 64;
+		uint32_t	k = hyb_popcount64(d->children[w] &
+									   ((UINT64_C(1) << (cur->label & 63)) - 1));
+		uint32_t	child = d->child + (w > 0 ? d->child_sub[w - 1] : 0);
 
-		for (int w = 0; w < 4 && w * 64 < cur->label; w++)
+		place->dense = d->sparse == 0;
+		if (place->dense)
 		{
-			uint64_t	mask = cur->label - w * 64 >= 64 ? ~UINT64_C(0) :
-				(UINT64_C(1) << (cur->label & 63)) - 1;
-
-			c += hyb_popcount64(d->children[w] & mask);
-			l += hyb_popcount64(d->labels[w] & ~d->children[w] & mask);
+			place->at = child + k;
+			return place->at > cur->at && place->at < f->ndense;
 		}
-		*leaves = l;
-		return c;
+		place->at = node_after(f, child, k);
+		return place->at < f->npos;
 	}
-	else
-	{
-		uint32_t	rank = rank_children(f, cur->at);
-
-		*leaves = f->dense_leaves + cur->at - rank;
-		return f->dense_children + rank;
-	}
+	place->dense = false;
+	place->at = child_after(f, cur->at);
+	return place->at > cur->at && place->at < f->npos;
 }
 
 static bool
@@ -405,28 +520,25 @@ cursor_has_child(const HybFst *f, const HybFstCursor *cur)
 	return get_bit(f, cur->at, 0);
 }
 
-/* Place the next cursor at an end of the node with this number. */
+/* Place the next cursor at an end of this node. */
 static bool
-enter_node(HybFstIter *it, uint32_t number, bool last)
+enter_node(HybFstIter *it, const Place *place, bool last)
 {
 	const HybFst *f = it->fst;
 	HybFstCursor *cur;
-	uint32_t	pos;
+	uint32_t	pos = place->at;
 
 	if (it->depth >= f->height)
 		return false;
 	cur = &it->cursors[it->depth++];
-	if (number < f->ndense)
+	if (place->dense)
 	{
-		const HybFstDense *d = &f->dense[number];
+		const HybFstDense *d = &f->dense[place->at];
 
-		set_dense(it, cur, number, last ? dense_at_or_below(d, 255) :
+		set_dense(it, cur, place->at, last ? dense_at_or_below(d, 255) :
 				  d->terminator ? -1 : dense_at_or_above(d, 0));
 		return cur->label >= 0 || d->terminator;
 	}
-	pos = select_node(f, number - f->ndense);
-	if (pos >= f->npos)
-		return false;
 	if (last)
 		while (pos + 1 < f->npos && !get_bit(f, pos + 1, 1))
 			pos++;
@@ -439,21 +551,20 @@ static bool
 descend_edge(HybFstIter *it, bool last)
 {
 	const HybFst *f = it->fst;
-	uint32_t	leaves;
 
 	for (;;)
 	{
 		HybFstCursor *cur = &it->cursors[it->depth - 1];
-		uint32_t	rank = cursor_rank(f, cur, &leaves);
+		Place		child;
 
 		if (!cursor_has_child(f, cur))
 		{
-			it->leaf = leaves;
+			it->leaf = cursor_leaf(f, cur);
 			it->keylen = f->prefix_len + it->depth - (cur->label < 0);
 			it->valid = true;
 			return true;
 		}
-		if (!enter_node(it, rank + 1, last))
+		if (!cursor_child(f, cur, &child) || !enter_node(it, &child, last))
 			return iter_end(it, true);
 	}
 }
@@ -531,7 +642,9 @@ hyb_fst_prev(HybFstIter *it)
 static bool
 iter_edge(HybFstIter *it, bool last)
 {
-	if (!enter_node(it, 0, last))
+	Place		root = root_place(it->fst);
+
+	if (!enter_node(it, &root, last))
 		return iter_end(it, true);
 	return descend_edge(it, last);
 }
@@ -574,8 +687,7 @@ iter_seek(HybFstIter *it, const HybCut *cut, bool back)
 	const HybFst *f = it->fst;
 	uint32_t	depth = f->prefix_len;
 	uint32_t	n = cut->len < depth ? cut->len : depth;
-	uint32_t	number = 0;
-	uint32_t	leaves;
+	Place		place = root_place(f);
 	int			c = n > 0 ? memcmp(f->prefix, cut->key, n) : 0;
 
 	it->depth = 0;
@@ -602,7 +714,7 @@ iter_seek(HybFstIter *it, const HybCut *cut, bool back)
 		int			side;
 
 		/* at the terminator or the first label of the node */
-		if (!enter_node(it, number, false))
+		if (!enter_node(it, &place, false))
 			return iter_end(it, true);
 		cur = &it->cursors[it->depth - 1];
 		if (depth >= cut->len)
@@ -616,7 +728,7 @@ iter_seek(HybFstIter *it, const HybCut *cut, bool back)
 			it->depth--;
 			if (back)
 			{
-				if (!enter_node(it, number, true))
+				if (!enter_node(it, &place, true))
 					return iter_end(it, true);
 				return descend_edge(it, true);
 			}
@@ -640,15 +752,15 @@ iter_seek(HybFstIter *it, const HybCut *cut, bool back)
 		depth++;
 		if (!cursor_has_child(f, cur))
 		{
-			(void) cursor_rank(f, cur, &leaves);
-			side = leaf_against(f, leaves, cut, depth);
+			side = leaf_against(f, cursor_leaf(f, cur), cut, depth);
 			if (back ? side > 0 : side < 0)
 				return iter_step(it, back);
 			(void) descend_edge(it, back);
 			it->ambiguous = side == 0;
 			return true;
 		}
-		number = cursor_rank(f, cur, &leaves) + 1;
+		if (!cursor_child(f, cur, &place))
+			return iter_end(it, true);
 	}
 }
 

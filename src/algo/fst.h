@@ -19,14 +19,19 @@
  *		header			HybFstHeader
  *		prefix			bytes that all keys begin with, padded to 8
  *		dense nodes		HybFstDense each
- *		samples			uint32: block of every 256th sparse node, padded to 8
- *		blocks			for each 512 sparse positions: rank of has-child and of
- *						first-of-node bits before it (uint32 each), then for
- *						each 64 positions a word of either; the last block ends
- *						with the last word in use
- *		labels			one byte for each sparse position
+ *		labels			one byte for each sparse position, padded to 8
+ *		blocks			HybFstBlock for each 512 sparse positions
+ *		words			for each 64 sparse positions 64 has-child bits, then 64
+ *						first-of-node bits
  *		payload			payload_bits for each key, in order of leaves (bit
  *						stream of algo/bits.h), and 8 bytes that may be read
+ *
+ * Nodes lie in the order of their parents' labels, so the child of a label is
+ * found from where the first child of its group of labels (128 sparse
+ * positions, 64 labels of a dense node) begins: as many nodes further as the
+ * group has children before it.  This takes the place of the rank of has-child
+ * bits and the sampled select of first-of-node bits of the paper, which is two
+ * dependent walks over the image for each level.
  *
  * A leaf is a label without child, or a terminator: the key that ends at its
  * node.  A sparse node's terminator is a label 0xFF that comes first and is
@@ -43,14 +48,14 @@
 /* Size of sparse levels : size of dense levels, at least. */
 #define HYB_FST_RATIO		64
 
-#define HYB_FST_MAGIC		0x4653
+#define HYB_FST_MAGIC		0x4654
 #define HYB_FST_EXACT		0x01	/* keys are whole */
 #define HYB_FST_EMPTY_KEY	0x02	/* the only key is the empty one */
 #define HYB_FST_FLAGS		0x03
 
 #define HYB_FST_BLOCK		512 /* positions */
-#define HYB_FST_BLOCK_WORDS 17	/* 64-bit words of a block */
-#define HYB_FST_SAMPLE		256 /* nodes */
+#define HYB_FST_GROUP		128 /* positions */
+#define HYB_FST_FAR			0xFFFF	/* does not fit, count from further back */
 
 typedef struct HybFstHeader
 {
@@ -71,17 +76,29 @@ typedef struct HybFstHeader
 	uint16_t	reserved;
 } HybFstHeader;
 
+/*
+ * The first child at or after a label: a dense node's number, or, in the last
+ * dense level, a sparse node's first position; npos if there is none.
+ */
 typedef struct HybFstDense
 {
 	uint64_t	labels[4];
 	uint64_t	children[4];
-	uint32_t	children_base;	/* has-child bits before this node */
+	uint32_t	child;			/* of labels from 0 on */
 	uint32_t	leaf_base;		/* leaves before this node */
-	uint8_t		children_sub[3];	/* has-child bits in the words up to i */
-	uint8_t		leaf_sub[3];	/* leaves in the words up to i */
+	uint16_t	child_sub[3];	/* of labels from 64, 128, 192 on, less child */
 	uint8_t		terminator;
-	uint8_t		unused;
+	uint8_t		sparse;			/* children are */
 } HybFstDense;
+
+typedef struct HybFstBlock
+{
+	uint32_t	rank;			/* has-child bits before this block */
+	uint32_t	child;			/* first child of positions from here on: its
+								 * first position, npos if there is none */
+	uint16_t	child_sub[4];	/* of positions from each group on, less child;
+								 * HYB_FST_FAR if that is too much */
+} HybFstBlock;
 
 /* A trie opened for reading; points into the image. */
 typedef struct HybFst
@@ -101,12 +118,11 @@ typedef struct HybFst
 	uint32_t	size;
 	uint32_t	nblocks;
 	uint32_t	nwords;
-	uint32_t	nsamples;
 	const uint8_t *prefix;
 	const HybFstDense *dense;
-	const uint32_t *samples;
-	const uint64_t *blocks;
 	const uint8_t *labels;
+	const HybFstBlock *blocks;
+	const uint64_t *words;
 	const uint8_t *payload;
 	const uint8_t *end;
 } HybFst;

@@ -54,9 +54,9 @@ struct HybFstBuilder
 	uint32_t	cut;			/* first sparse level */
 	HybFstHeader header;
 	size_t		dense_off;
-	size_t		samples_off;
-	size_t		blocks_off;
 	size_t		labels_off;
+	size_t		blocks_off;
+	size_t		words_off;
 	size_t		payload_off;
 };
 
@@ -438,12 +438,11 @@ hyb_fst_builder_finish(HybFstBuilder *b)
 	payload = (uint64_t) b->nkeys * b->payload_bits;
 
 	b->dense_off = ALIGN8(sizeof(HybFstHeader) + b->prefix_len);
-	b->samples_off = b->dense_off + (size_t) h->ndense * sizeof(HybFstDense);
-	b->blocks_off = b->samples_off +
-		ALIGN8(((size_t) h->nnodes + HYB_FST_SAMPLE - 1) / HYB_FST_SAMPLE * 4);
-	b->labels_off = b->blocks_off +
-		((size_t) ((nwords + 7) / 8) + (size_t) nwords * 2) * 8;
-	b->payload_off = b->labels_off + npos;
+	b->labels_off = b->dense_off + (size_t) h->ndense * sizeof(HybFstDense);
+	b->blocks_off = ALIGN8(b->labels_off + npos);
+	b->words_off = b->blocks_off +
+		(size_t) ((nwords + 7) / 8) * sizeof(HybFstBlock);
+	b->payload_off = b->words_off + (size_t) nwords * 16;
 	payload = b->payload_off + (payload > 0 ? (payload + 7) / 8 + 8 : 0);
 	payload = ALIGN8(payload);
 	if (payload > UINT32_MAX)
@@ -452,31 +451,39 @@ hyb_fst_builder_finish(HybFstBuilder *b)
 	return h->size;
 }
 
-/* Ranks within a node, from its bitmaps; returns its has-child bits. */
-static uint32_t
-dense_close(HybFstDense *node, uint32_t *nleaves)
+/* A place in the sequence of sparse nodes. */
+typedef struct NodeCursor
 {
-	uint32_t	children = 0;
-	uint32_t	leaves = 0;
+	const uint64_t *words;
+	uint32_t	nwords;
+	uint32_t	npos;
+	uint32_t	w;
+	uint32_t	before;			/* nodes before word w */
+	uint32_t	node;
+} NodeCursor;
 
-	for (int w = 0; w < 4; w++)
+/* First position of the node n nodes further on; npos after the last one. */
+static uint32_t
+node_advance(NodeCursor *c, uint32_t n)
+{
+	c->node += n;
+	while (c->w < c->nwords)
 	{
-		children += hyb_popcount64(node->children[w]);
-		leaves += hyb_popcount64(node->labels[w] & ~node->children[w]);
-		if (w < 3)
-		{
-			node->children_sub[w] = (uint8_t) children;
-			node->leaf_sub[w] = (uint8_t) leaves;
-		}
+		uint32_t	here = hyb_popcount64(c->words[(size_t) c->w * 2 + 1]);
+
+		if (c->node - c->before < here)
+			return c->w * 64 +
+				hyb_select64(c->words[(size_t) c->w * 2 + 1], c->node - c->before);
+		c->before += here;
+		c->w++;
 	}
-	*nleaves = leaves + node->terminator;
-	return children;
+	return c->npos;
 }
 
 static void
-write_dense(const HybFstBuilder *b, HybFstDense *out)
+write_dense(const HybFstBuilder *b, HybFstDense *out, NodeCursor *sparse)
 {
-	uint32_t	children = 0;
+	uint32_t	number = 1;		/* of the next child */
 	uint32_t	leaves = 0;
 
 	for (uint32_t l = b->prefix_len; l < b->cut; l++)
@@ -487,15 +494,14 @@ write_dense(const HybFstBuilder *b, HybFstDense *out)
 		while (i < level->npos)
 		{
 			HybFstDense *node = out++;
-			uint32_t	n;
 			bool		more = i + 1 < level->npos && !level_bit(level->first, i + 1);
 
 			memset(node, 0, sizeof(*node));
-			node->children_base = children;
 			node->leaf_base = leaves;
 			if (more && level->labels[i] == 0xFF)
 			{
 				node->terminator = 1;
+				leaves++;
 				i++;
 			}
 			do
@@ -507,22 +513,26 @@ write_dense(const HybFstBuilder *b, HybFstDense *out)
 					node->children[c / 64] |= UINT64_C(1) << (c & 63);
 				i++;
 			} while (i < level->npos && !level_bit(level->first, i));
-			children += dense_close(node, &n);
-			leaves += n;
+
+			node->sparse = number >= b->header.ndense;
+			node->child = node->sparse ? node_advance(sparse, 0) : number;
+			for (int w = 0; w < 4; w++)
+			{
+				uint32_t	n = hyb_popcount64(node->children[w]);
+				uint32_t	next = node->sparse ? node_advance(sparse, n) : number + n;
+
+				number += n;
+				leaves += hyb_popcount64(node->labels[w]) - n;
+				if (w < 3)
+					node->child_sub[w] = (uint16_t) (next - node->child);
+			}
 		}
 	}
 }
 
-/* Word w of the has-child (which 0) or first-of-node (1) bits. */
-static inline uint64_t *
-block_word(uint64_t *blocks, uint32_t w, int which)
-{
-	return &blocks[(size_t) (w >> 3) * HYB_FST_BLOCK_WORDS + 1 + (w & 7) * 2 + which];
-}
-
-/* Put n bits of a level in their place. */
+/* Put n bits of a level in their place: has-child (which 0) or first-of-node. */
 static void
-append_bits(uint64_t *blocks, int which, uint32_t at, const uint64_t *bits,
+append_bits(uint64_t *words, int which, uint32_t at, const uint64_t *bits,
 			uint32_t n)
 {
 	unsigned	sh = at & 63;
@@ -530,50 +540,55 @@ append_bits(uint64_t *blocks, int which, uint32_t at, const uint64_t *bits,
 	for (uint32_t i = 0; i < n; i += 64)
 	{
 		uint64_t	v = bits[i / 64];
-		uint32_t	w = (at + i) / 64;
+		size_t		w = (at + i) / 64;
 
-		*block_word(blocks, w, which) |= v << sh;
+		words[w * 2 + which] |= v << sh;
 		if (sh != 0 && n - i > 64 - sh)
-			*block_word(blocks, w + 1, which) |= v >> (64 - sh);
+			words[w * 2 + 2 + which] |= v >> (64 - sh);
 	}
 }
 
+/* Labels and words. */
 static void
 write_sparse(const HybFstBuilder *b, uint8_t *image)
 {
-	uint64_t   *blocks = (uint64_t *) (image + b->blocks_off);
-	uint32_t   *samples = (uint32_t *) (image + b->samples_off);
-	uint32_t	nwords = (b->header.npos + 63) / 64;
+	uint64_t   *words = (uint64_t *) (image + b->words_off);
 	uint32_t	at = 0;
-	uint32_t	children = 0;
-	uint32_t	nodes = 0;
 
 	for (uint32_t l = b->cut; l < b->nlevels; l++)
 	{
 		const Level *level = &b->levels[l];
 
 		memcpy(image + b->labels_off + at, level->labels, level->npos);
-		append_bits(blocks, 0, at, level->children, level->npos);
-		append_bits(blocks, 1, at, level->first, level->npos);
+		append_bits(words, 0, at, level->children, level->npos);
+		append_bits(words, 1, at, level->first, level->npos);
 		at += level->npos;
 	}
-	for (uint32_t w = 0; w < nwords; w++)
+}
+
+static void
+write_blocks(HybFstBlock *blocks, NodeCursor *sparse)
+{
+	uint32_t	rank = 0;
+
+	for (uint32_t w = 0; w < sparse->nwords; w += HYB_FST_GROUP / 64)
 	{
-		uint32_t	sampled = (nodes + HYB_FST_SAMPLE - 1) / HYB_FST_SAMPLE * HYB_FST_SAMPLE;
+		HybFstBlock *block = &blocks[w * 64 / HYB_FST_BLOCK];
+		uint32_t	child = node_advance(sparse, 0);
+		uint32_t	n = hyb_popcount64(sparse->words[(size_t) w * 2]);
 
-		if ((w & 7) == 0)
+		if (w * 64 % HYB_FST_BLOCK == 0)
 		{
-			uint32_t   *rank = (uint32_t *) (blocks + (size_t) (w >> 3) * HYB_FST_BLOCK_WORDS);
-
-			rank[0] = children;
-			rank[1] = nodes;
+			block->rank = rank;
+			block->child = child;
 		}
-		children += hyb_popcount64(*block_word(blocks, w, 0));
-		nodes += hyb_popcount64(*block_word(blocks, w, 1));
-
-		/* a word has at most one sampled node */
-		if (sampled < nodes)
-			samples[sampled / HYB_FST_SAMPLE] = w >> 3;
+		child -= block->child;
+		block->child_sub[w * 64 % HYB_FST_BLOCK / HYB_FST_GROUP] =
+			(uint16_t) (child < HYB_FST_FAR ? child : HYB_FST_FAR);
+		if (w + 1 < sparse->nwords)
+			n += hyb_popcount64(sparse->words[(size_t) w * 2 + 2]);
+		rank += n;
+		sparse->node += n;
 	}
 }
 
@@ -613,8 +628,17 @@ hyb_fst_builder_write(const HybFstBuilder *b, void *image)
 		out[sizeof(HybFstHeader) + i] = b->levels[i].labels[0];
 	if (b->nlevels > 0)
 	{
-		write_dense(b, (HybFstDense *) (out + b->dense_off));
+		NodeCursor	sparse = {0};
+
 		write_sparse(b, out);
+		sparse.words = (const uint64_t *) (out + b->words_off);
+		sparse.npos = b->header.npos;
+		sparse.nwords = (sparse.npos + 63) / 64;
+
+		/* the root is nobody's child */
+		sparse.node = b->header.ndense == 0;
+		write_dense(b, (HybFstDense *) (out + b->dense_off), &sparse);
+		write_blocks((HybFstBlock *) (out + b->blocks_off), &sparse);
 	}
 	write_payload(b, out + b->payload_off);
 }

@@ -18,42 +18,25 @@
 
 #define FST_INLINE static inline FST_TARGET
 
-/* ---- rank and select ---- */
+/* ---- bits ---- */
 
 FST_INLINE uint64_t
 FST_FN(word) (const HybFst *f, uint32_t w, int which)
 {
-	return f->blocks[(size_t) (w >> 3) * HYB_FST_BLOCK_WORDS + 1 + (w & 7) * 2 + which];
+	return f->words[(size_t) w * 2 + which];
 }
 
 /* Has-child bits at sparse positions below pos, pos < npos. */
 FST_INLINE uint32_t
 FST_FN(rank) (const HybFst *f, uint32_t pos)
 {
-	const uint64_t *block = f->blocks + (size_t) (pos / HYB_FST_BLOCK) * HYB_FST_BLOCK_WORDS;
-	uint32_t	rank = ((const uint32_t *) block)[0];
-	uint32_t	w = (pos >> 6) & 7;
+	uint32_t	rank = f->blocks[pos / HYB_FST_BLOCK].rank;
+	uint32_t	last = pos >> 6;
 
-	block++;
-#ifdef FST_BMI
-	/* words are many, branches to guess none */
-	if ((const uint8_t *) (block + 16) <= f->end)
-	{
-		int			p = (int) (pos % HYB_FST_BLOCK);
-
-		for (int i = 0; i < 8; i++)
-		{
-			int			n = p - i * 64;
-
-			n = n < 0 ? 0 : n > 64 ? 64 : n;
-			rank += FST_POPCOUNT(_bzhi_u64(block[i * 2], (unsigned) n));
-		}
-		return rank;
-	}
-#endif
-	for (uint32_t i = 0; i < w; i++)
-		rank += FST_POPCOUNT(block[i * 2]);
-	return rank + FST_POPCOUNT(block[w * 2] & ((UINT64_C(1) << (pos & 63)) - 1));
+	for (uint32_t w = last & ~7u; w < last; w++)
+		rank += FST_POPCOUNT(FST_FN(word) (f, w, 0));
+	return rank + FST_POPCOUNT(FST_FN(word) (f, last, 0) &
+							   ((UINT64_C(1) << (pos & 63)) - 1));
 }
 
 FST_INLINE bool
@@ -62,200 +45,237 @@ FST_FN(has_child) (const HybFst *f, uint32_t pos)
 	return (FST_FN(word) (f, pos >> 6, 0) >> (pos & 63)) & 1;
 }
 
-FST_INLINE bool
-FST_FN(is_first) (const HybFst *f, uint32_t pos)
-{
-	return (FST_FN(word) (f, pos >> 6, 1) >> (pos & 63)) & 1;
-}
-
-FST_INLINE unsigned
-FST_FN(select_word) (uint64_t x, unsigned k)
+/* The k-th (from 0) set bit of x, which has more, alone. */
+FST_INLINE uint64_t
+FST_FN(select_bit) (uint64_t x, unsigned k)
 {
 #ifdef FST_BMI
-	return (unsigned) _tzcnt_u64(_pdep_u64(UINT64_C(1) << k, x));
+	return _pdep_u64(UINT64_C(1) << k, x);
 #else
-	unsigned	pos = 0;
-	unsigned	c = FST_POPCOUNT(x & UINT64_C(0xFFFFFFFF));
-
-	if (k >= c)
-	{
-		k -= c;
-		pos = 32;
-		x >>= 32;
-	}
-	c = FST_POPCOUNT(x & 0xFFFF);
-	if (k >= c)
-	{
-		k -= c;
-		pos += 16;
-		x >>= 16;
-	}
-	c = FST_POPCOUNT(x & 0xFF);
-	if (k >= c)
-	{
-		k -= c;
-		pos += 8;
-		x >>= 8;
-	}
-	while (k-- > 0)
-		x &= x - 1;
-	return x == 0 ? 64 : pos + (unsigned) __builtin_ctzll(x);
+	return UINT64_C(1) << (hyb_select64(x, k) & 63);
 #endif
 }
 
-/* First position of sparse node n; npos if there is no such node. */
-FST_INLINE uint32_t
-FST_FN(node_start) (const HybFst *f, uint32_t n)
+/* ---- nodes of either kind ---- */
+
+/* A node at hand. */
+typedef struct FST_FN(Node)
 {
-	uint32_t	low;
-	uint32_t	high;
-	uint32_t	w;
-	uint32_t	wend;
-	const uint64_t *block;
+	const HybFstDense *dense;	/* or NULL: */
+	uint32_t	start;			/* positions, a terminator's included */
+	uint32_t	n;
+} FST_FN(Node);
 
-	if (n >= f->nnodes)
-		return f->npos;
-	low = f->samples[n / HYB_FST_SAMPLE];
-	high = n / HYB_FST_SAMPLE + 1 < f->nsamples ?
-		f->samples[n / HYB_FST_SAMPLE + 1] : f->nblocks - 1;
-	if (high >= f->nblocks || low > high)
-		return f->npos;
-
-#define NODES_BEFORE(b) ((const uint32_t *) (f->blocks + (size_t) (b) * HYB_FST_BLOCK_WORDS))[1]
-	/* the last block with at most n nodes before it */
-	while (high - low > 4)
-	{
-		uint32_t	mid = low + (high - low) / 2;
-
-		if (NODES_BEFORE(mid) <= n)
-			low = mid;
-		else
-			high = mid;
-	}
-	if (low < high)
-	{
-		low += NODES_BEFORE(low + 1) <= n;
-		while (low < high && NODES_BEFORE(low + 1) <= n)
-			low++;
-	}
-	n -= NODES_BEFORE(low);
-#undef NODES_BEFORE
-
-	block = f->blocks + (size_t) low * HYB_FST_BLOCK_WORDS + 2;
-	wend = f->nwords - low * 8;
-	if (wend > 8)
-		wend = 8;
-#ifdef FST_BMI
-	if (wend == 8 && (const uint8_t *) (block + 15) <= f->end)
-	{
-		uint32_t	sum = 0;
-		uint32_t	before = 0;
-
-		w = 0;
-		for (int i = 0; i < 8; i++)
-		{
-			sum += FST_POPCOUNT(block[i * 2]);
-			before = sum <= n ? sum : before;
-			w += sum <= n;
-		}
-		if (w == 8)
-			return f->npos;
-		w = low * HYB_FST_BLOCK + w * 64 +
-			FST_FN(select_word) (block[w * 2], n - before);
-		return w < f->npos ? w : f->npos;
-	}
-#endif
-	for (w = 0; w < wend; w++)
-	{
-		unsigned	c = FST_POPCOUNT(block[w * 2]);
-
-		if (n < c)
-		{
-			uint32_t	pos = low * HYB_FST_BLOCK + w * 64 +
-				FST_FN(select_word) (block[w * 2], n);
-
-			return pos < f->npos ? pos : f->npos;
-		}
-		n -= c;
-	}
-	return f->npos;
-}
-
-/* End of the node that pos lies in: the next first-of-node bit above pos. */
-FST_INLINE uint32_t
-FST_FN(node_end) (const HybFst *f, uint32_t pos)
+/*
+ * The k-th (from 0) sparse node that begins at or after pos; false if there
+ * is none.
+ */
+FST_INLINE bool
+FST_FN(open_sparse) (const HybFst *f, uint32_t pos, uint32_t k,
+					 FST_FN(Node) *node)
 {
-	uint32_t	w = (pos + 1) >> 6;
+	uint32_t	w = pos >> 6;
+	uint32_t	c;
 	uint64_t	v;
+	uint64_t	bit;
 
-	if (pos + 1 >= f->npos)
-		return f->npos;
-	v = FST_FN(word) (f, w, 1) & (~UINT64_C(0) << ((pos + 1) & 63));
+	if (pos >= f->npos)
+		return false;
+	v = FST_FN(word) (f, w, 1) & (~UINT64_C(0) << (pos & 63));
+	c = FST_POPCOUNT(v);
+	while (k >= c)
+	{
+		k -= c;
+		if (++w >= f->nwords)
+			return false;
+		v = FST_FN(word) (f, w, 1);
+		c = FST_POPCOUNT(v);
+	}
+	bit = FST_FN(select_bit) (v, k);
+	node->dense = NULL;
+	node->start = w * 64 + (uint32_t) __builtin_ctzll(bit);
+	if (node->start >= f->npos)
+		return false;
+
+	/* it ends before the next first-of-node bit */
+	v &= ~(bit | (bit - 1));
 	while (v == 0)
 	{
 		if (++w >= f->nwords)
-			return f->npos;
+		{
+			node->n = f->npos - node->start;
+			return true;
+		}
 		v = FST_FN(word) (f, w, 1);
 	}
 	w = w * 64 + (uint32_t) __builtin_ctzll(v);
-	return w < f->npos ? w : f->npos;
+	node->n = (w < f->npos ? w : f->npos) - node->start;
+	return true;
+}
+
+FST_INLINE bool
+FST_FN(open_root) (const HybFst *f, FST_FN(Node) *node)
+{
+	if (f->ndense > 0)
+	{
+		node->dense = f->dense;
+		node->start = node->n = 0;
+		return true;
+	}
+	return FST_FN(open_sparse) (f, 0, 0, node);
+}
+
+FST_INLINE bool
+FST_FN(terminated) (const HybFst *f, const FST_FN(Node) *node)
+{
+	if (node->dense != NULL)
+		return node->dense->terminator != 0;
+	return node->n > 1 && f->labels[node->start] == 0xFF;
+}
+
+/* Below label c of a dense node: child, or what is next to it. */
+FST_INLINE uint32_t
+FST_FN(dense_child) (const HybFstDense *node, unsigned c, uint32_t *k)
+{
+	unsigned	w = c / 64;
+
+	*k = FST_POPCOUNT(node->children[w] & ((UINT64_C(1) << (c & 63)) - 1));
+	return node->child + (w > 0 ? node->child_sub[w - 1] : 0);
+}
+
+/*
+ * Below a sparse position: its child, or that of the next one that has any, is
+ * the *k-th node from the position that is returned.
+ */
+FST_INLINE uint32_t
+FST_FN(sparse_child) (const HybFst *f, uint32_t pos, uint32_t *k)
+{
+	const HybFstBlock *block = &f->blocks[pos / HYB_FST_BLOCK];
+	uint32_t	group = pos % HYB_FST_BLOCK / HYB_FST_GROUP;
+	uint32_t	w = pos >> 6;
+
+	*k = FST_POPCOUNT(FST_FN(word) (f, w, 0) & ((UINT64_C(1) << (pos & 63)) - 1)) +
+		FST_POPCOUNT(FST_FN(word) (f, w & ~1u, 0) & (UINT64_C(0) - (w & 1)));
+	if (__builtin_expect(block->child_sub[group] == HYB_FST_FAR, 0))
+	{
+		while (group > 0 && block->child_sub[group] == HYB_FST_FAR)
+		{
+			group--;
+			w = (w & ~1u) - 2;
+			*k += FST_POPCOUNT(FST_FN(word) (f, w, 0)) +
+				FST_POPCOUNT(FST_FN(word) (f, w + 1, 0));
+		}
+	}
+	return block->child + block->child_sub[group];
+}
+
+/*
+ * Go on to the child of a sparse position that has one; false if the image is
+ * damaged.  Children lie above their parents, so that every walk ends.
+ */
+FST_INLINE bool
+FST_FN(descend_sparse) (const HybFst *f, FST_FN(Node) *node, uint32_t pos)
+{
+	uint32_t	k;
+	uint32_t	from = FST_FN(sparse_child) (f, pos, &k);
+
+	return FST_FN(open_sparse) (f, from, k, node) && node->start > pos;
+}
+
+/* The same for a label of a dense node. */
+FST_INLINE bool
+FST_FN(descend_dense) (const HybFst *f, FST_FN(Node) *node, unsigned c)
+{
+	const HybFstDense *d = node->dense;
+	uint32_t	k;
+	uint32_t	child = FST_FN(dense_child) (d, c, &k);
+
+	if (d->sparse)
+		return FST_FN(open_sparse) (f, child, k, node);
+	child += k;
+	if (child >= f->ndense || &f->dense[child] <= d)
+		return false;
+	node->dense = &f->dense[child];
+	return true;
 }
 
 /* ---- labels ---- */
 
-/* First of n ascending labels that is at least c; n if none. */
-FST_INLINE uint32_t
-FST_FN(label_search) (const HybFst *f, const uint8_t *labels, uint32_t n,
-					  uint8_t c)
+/*
+ * Is c among n labels?  Then *at is its place.  Up to 31 bytes after them may
+ * be read: a block and a word of either kind follow.
+ */
+FST_INLINE bool
+FST_FN(label_match) (const uint8_t *labels, uint32_t n, uint8_t c,
+					 uint32_t *at)
 {
-	uint32_t	i = 0;
+#if FST_WIDTH > 0
+	__m128i		x = _mm_set1_epi8((char) c);
+	uint32_t	m;
 
-	if (n <= 4)
+	if (n <= 16)
 	{
-		while (i < n && labels[i] < c)
-			i++;
-		return i;
+		m = (uint32_t) _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *) labels), x));
+		m &= ~(UINT32_C(0xFFFFFFFF) << n);
+		*at = (uint32_t) __builtin_ctz(m | 0x80000000);
+		return m != 0;
 	}
 #if FST_WIDTH == 32
 	{
-		__m256i		x = _mm256_set1_epi8((char) c);
+		__m256i		y = _mm256_set1_epi8((char) c);
 
-		for (; i < n && f->end - (labels + i) >= 32; i += 32)
+		for (uint32_t i = 0; i < n; i += 32)
 		{
-			__m256i		l = _mm256_loadu_si256((const __m256i *) (labels + i));
-			uint32_t	m = (uint32_t) _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(l, x), l));
-
+			m = (uint32_t) _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *) (labels + i)), y));
 			if (m != 0)
 			{
-				i += (uint32_t) __builtin_ctz(m);
-				return i < n ? i : n;
+				*at = i + (uint32_t) __builtin_ctz(m);
+				return *at < n;
 			}
 		}
-		if (i >= n)
-			return n;
-	}
-#elif FST_WIDTH == 16
-	{
-		__m128i		x = _mm_set1_epi8((char) c);
-
-		for (; i < n && f->end - (labels + i) >= 16; i += 16)
-		{
-			__m128i		l = _mm_loadu_si128((const __m128i *) (labels + i));
-			uint32_t	m = (uint32_t) _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(l, x), l));
-
-			if (m != 0)
-			{
-				i += (uint32_t) __builtin_ctz(m);
-				return i < n ? i : n;
-			}
-		}
-		if (i >= n)
-			return n;
 	}
 #else
-	(void) f;
+	for (uint32_t i = 0; i < n; i += 16)
+	{
+		m = (uint32_t) _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *) (labels + i)), x));
+		if (m != 0)
+		{
+			*at = i + (uint32_t) __builtin_ctz(m);
+			return *at < n;
+		}
+	}
 #endif
-	/* what is left, or all of it */
+	return false;
+#else
+	const uint8_t *found = memchr(labels, c, n);
+
+	*at = (uint32_t) (found - labels);
+	return found != NULL;
+#endif
+}
+
+/* First of n ascending labels that is at least c; n if none. */
+FST_INLINE uint32_t
+FST_FN(label_search) (const uint8_t *labels, uint32_t n, uint8_t c)
+{
+	uint32_t	i = 0;
+
+#if FST_WIDTH > 0
+	__m128i		x = _mm_set1_epi8((char) c);
+
+	for (; i < n; i += 16)
+	{
+		__m128i		l = _mm_loadu_si128((const __m128i *) (labels + i));
+		uint32_t	m = (uint32_t) _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(l, x), l));
+
+		if (m != 0)
+		{
+			i += (uint32_t) __builtin_ctz(m);
+			break;
+		}
+	}
+	return i < n ? i : n;
+#else
 	while (i < n)
 	{
 		uint32_t	mid = i + (n - i) / 2;
@@ -266,40 +286,7 @@ FST_FN(label_search) (const HybFst *f, const uint8_t *labels, uint32_t n,
 			n = mid;
 	}
 	return i;
-}
-
-/* ---- nodes of either kind ---- */
-
-/* A node at hand. */
-typedef struct FST_FN(Node)
-{
-	const HybFstDense *dense;	/* or NULL: */
-	uint32_t	start;			/* labels, after a terminator */
-	uint32_t	end;
-	bool		terminator;
-} FST_FN(Node);
-
-FST_INLINE bool
-FST_FN(open_node) (const HybFst *f, uint32_t number, FST_FN(Node) *node)
-{
-	uint32_t	pos;
-
-	if (number < f->ndense)
-	{
-		node->dense = &f->dense[number];
-		node->terminator = node->dense->terminator != 0;
-		return true;
-	}
-	node->dense = NULL;
-	pos = FST_FN(node_start) (f, number - f->ndense);
-	if (pos >= f->npos)
-		return false;
-	__builtin_prefetch(f->labels + pos);
-	node->start = pos;
-	node->end = FST_FN(node_end) (f, pos);
-	node->terminator = node->end - pos > 1 && f->labels[pos] == 0xFF;
-	node->start += node->terminator;
-	return true;
+#endif
 }
 
 /* A label of a node, with what belongs to it. */
@@ -315,6 +302,10 @@ FST_INLINE bool
 FST_FN(find) (const HybFst *f, const FST_FN(Node) *node, unsigned c,
 			  FST_FN(Slot) *slot)
 {
+	uint32_t	start;
+	uint32_t	n;
+	uint32_t	i;
+
 	if (node->dense != NULL)
 	{
 		unsigned	w = c / 64;
@@ -332,79 +323,52 @@ FST_FN(find) (const HybFst *f, const FST_FN(Node) *node, unsigned c,
 		slot->child = (node->dense->children[w] >> (c & 63)) & 1;
 		return true;
 	}
-	slot->pos = node->start +
-		FST_FN(label_search) (f, f->labels + node->start,
-							  node->end - node->start, (uint8_t) c);
-	if (slot->pos >= node->end)
+	i = FST_FN(terminated) (f, node);
+	start = node->start + i;
+	n = node->n - i;
+	i = c == 0 ? 0 : FST_FN(label_search) (f->labels + start, n, (uint8_t) c);
+	if (i >= n)
 		return false;
+	slot->pos = start + i;
 	slot->label = f->labels[slot->pos];
 	slot->child = FST_FN(has_child) (f, slot->pos);
 	return true;
 }
 
-/* Last label at or below c; false if none. */
+/* The last label; false if there is none. */
 FST_INLINE bool
-FST_FN(find_last) (const HybFst *f, const FST_FN(Node) *node, unsigned c,
+FST_FN(find_last) (const HybFst *f, const FST_FN(Node) *node,
 				   FST_FN(Slot) *slot)
 {
 	if (node->dense != NULL)
 	{
-		int			w = (int) (c / 64);
-		uint64_t	v = node->dense->labels[w] & (~UINT64_C(0) >> (63 - (c & 63)));
+		int			w = 3;
 
-		while (v == 0)
-		{
+		while (node->dense->labels[w] == 0)
 			if (--w < 0)
 				return false;
-			v = node->dense->labels[w];
-		}
-		c = (unsigned) w * 64 + 63 - (unsigned) __builtin_clzll(v);
 		slot->pos = 0;
-		slot->label = (uint8_t) c;
-		slot->child = (node->dense->children[w] >> (c & 63)) & 1;
+		slot->label = (uint8_t) (w * 64 + 63 - __builtin_clzll(node->dense->labels[w]));
+		slot->child = (node->dense->children[w] >> (slot->label & 63)) & 1;
 		return true;
 	}
-	slot->pos = c == 0xFF ? node->end : node->start +
-		FST_FN(label_search) (f, f->labels + node->start,
-							  node->end - node->start, (uint8_t) (c + 1));
-	if (slot->pos <= node->start)
-		return false;
-	slot->pos--;
+	slot->pos = node->start + node->n - 1;
 	slot->label = f->labels[slot->pos];
 	slot->child = FST_FN(has_child) (f, slot->pos);
 	return true;
 }
 
-/* Has-child bits (leaves) of a dense node below label c. */
-FST_INLINE uint32_t
-FST_FN(dense_children) (const HybFstDense *node, unsigned c)
-{
-	unsigned	w = c / 64;
-	uint64_t	mask = (UINT64_C(1) << (c & 63)) - 1;
-
-	return node->children_base + (w > 0 ? node->children_sub[w - 1] : 0) +
-		FST_POPCOUNT(node->children[w] & mask);
-}
-
+/* Leaves before label c of a dense node. */
 FST_INLINE uint32_t
 FST_FN(dense_leaves) (const HybFstDense *node, unsigned c)
 {
-	unsigned	w = c / 64;
-	uint64_t	mask = (UINT64_C(1) << (c & 63)) - 1;
+	uint32_t	leaves = node->leaf_base + (node->terminator != 0);
+	unsigned	last = c / 64;
 
-	return node->leaf_base + (node->terminator != 0) +
-		(w > 0 ? node->leaf_sub[w - 1] : 0) +
-		FST_POPCOUNT(node->labels[w] & ~node->children[w] & mask);
-}
-
-/* Number of the child of a slot that has one.  Above that of its node. */
-FST_INLINE uint32_t
-FST_FN(child) (const HybFst *f, const FST_FN(Node) *node,
-			   const FST_FN(Slot) *slot)
-{
-	if (node->dense != NULL)
-		return FST_FN(dense_children) (node->dense, slot->label) + 1;
-	return f->dense_children + FST_FN(rank) (f, slot->pos) + 1;
+	for (unsigned w = 0; w < last; w++)
+		leaves += FST_POPCOUNT(node->labels[w] & ~node->children[w]);
+	return leaves + FST_POPCOUNT(node->labels[last] & ~node->children[last] &
+								 ((UINT64_C(1) << (c & 63)) - 1));
 }
 
 /* Number of the leaf of a slot without a child. */
@@ -422,23 +386,17 @@ FST_FN(terminator_leaf) (const HybFst *f, const FST_FN(Node) *node)
 {
 	if (node->dense != NULL)
 		return node->dense->leaf_base;
-	return f->dense_leaves + node->start - 1 - FST_FN(rank) (f, node->start - 1);
+	return f->dense_leaves + node->start - FST_FN(rank) (f, node->start);
 }
 
-/*
- * Go on to a child; false if the image is damaged.  Nodes are numbered level
- * by level, so numbers rise on the way down.
- */
+/* Go on to the child of a slot; false if the image is damaged. */
 FST_INLINE bool
 FST_FN(descend) (const HybFst *f, FST_FN(Node) *node,
-				 const FST_FN(Slot) *slot, uint32_t *number)
+				 const FST_FN(Slot) *slot)
 {
-	uint32_t	child = FST_FN(child) (f, node, slot);
-
-	if (child <= *number)
-		return false;
-	*number = child;
-	return FST_FN(open_node) (f, child, node);
+	if (node->dense != NULL)
+		return FST_FN(descend_dense) (f, node, slot->label);
+	return FST_FN(descend_sparse) (f, node, slot->pos);
 }
 
 /* ---- leaves against keys ---- */
@@ -495,6 +453,97 @@ FST_FN(leaf_side) (const HybFst *f, uint32_t leaf, const HybCut *cut,
 	return 0;
 }
 
+/* A leaf, `depth` bytes deep, against a cut. */
+FST_INLINE int
+FST_FN(slot_side) (const HybFst *f, const FST_FN(Node) *node,
+				   const FST_FN(Slot) *slot, const HybCut *cut, uint32_t depth)
+{
+	return FST_FN(leaf_side) (f, f->real_bits > 0 ?
+							  FST_FN(leaf) (f, node, slot) : 0, cut, depth);
+}
+
+/* ---- the way down ---- */
+
+typedef enum FST_FN(End)
+{
+	FST_FN(END_DAMAGED),
+	FST_FN(END_NONE),			/* no key begins with these bytes */
+	FST_FN(END_LEAF),			/* slot has no child; *depth bytes lead to it */
+	FST_FN(END_NODE)			/* at the node that all the bytes lead to */
+} FST_FN(End);
+
+/* Follow the bytes [*depth, len) of a key from the root. */
+FST_INLINE FST_FN(End)
+FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
+			  uint32_t *depth, FST_FN(Node) *node, FST_FN(Slot) *slot)
+{
+	uint32_t	d = *depth;
+
+	if (!FST_FN(open_root) (f, node))
+		return FST_FN(END_DAMAGED);
+	while (node->dense != NULL)
+	{
+		unsigned	c;
+
+		if (d == len)
+		{
+			*depth = d;
+			return FST_FN(END_NODE);
+		}
+		c = key[d++];
+		if (((node->dense->labels[c / 64] >> (c & 63)) & 1) == 0)
+			return FST_FN(END_NONE);
+		if (((node->dense->children[c / 64] >> (c & 63)) & 1) == 0)
+		{
+			slot->pos = 0;
+			slot->label = (uint8_t) c;
+			slot->child = false;
+			*depth = d;
+			return FST_FN(END_LEAF);
+		}
+		if (!FST_FN(descend_dense) (f, node, c))
+			return FST_FN(END_DAMAGED);
+	}
+	for (;;)
+	{
+		uint32_t	pos = node->start;
+		uint32_t	at;
+		uint8_t		c;
+
+		if (d == len)
+		{
+			*depth = d;
+			return FST_FN(END_NODE);
+		}
+		c = key[d++];
+		if (node->n == 1)
+		{
+			/* where it goes on does not wait for the label */
+			if (f->labels[pos] != c)
+				return FST_FN(END_NONE);
+		}
+		else
+		{
+			uint32_t	terminator = c == 0xFF && f->labels[pos] == 0xFF;
+
+			pos += terminator;
+			if (!FST_FN(label_match) (f->labels + pos, node->n - terminator, c, &at))
+				return FST_FN(END_NONE);
+			pos += at;
+		}
+		if (!FST_FN(has_child) (f, pos))
+		{
+			slot->pos = pos;
+			slot->label = c;
+			slot->child = false;
+			*depth = d;
+			return FST_FN(END_LEAF);
+		}
+		if (!FST_FN(descend_sparse) (f, node, pos))
+			return FST_FN(END_DAMAGED);
+	}
+}
+
 /* ---- point lookup ---- */
 
 static FST_TARGET HybFstAnswer
@@ -502,7 +551,6 @@ FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len,
 				uint32_t *leaf)
 {
 	uint32_t	depth = f->prefix_len;
-	uint32_t	number = 0;
 	FST_FN(Node) node;
 	FST_FN(Slot) slot;
 
@@ -514,36 +562,20 @@ FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len,
 	}
 	if (len < depth || memcmp(key, f->prefix, depth) != 0)
 		return HYB_FST_NO;
-	if (!FST_FN(open_node) (f, 0, &node))
-		return HYB_FST_DAMAGED;
-	for (;;)
+	switch (FST_FN(walk) (f, key, len, &depth, &node, &slot))
 	{
-		if (depth == len)
-		{
-			if (!node.terminator)
+		case FST_FN(END_DAMAGED):
+			return HYB_FST_DAMAGED;
+		case FST_FN(END_NONE):
+			return HYB_FST_NO;
+		case FST_FN(END_NODE):
+			if (!FST_FN(terminated) (f, &node))
 				return HYB_FST_NO;
 			if (leaf != NULL)
 				*leaf = FST_FN(terminator_leaf) (f, &node);
 			return HYB_FST_YES;
-		}
-		if (node.dense != NULL)
-		{
-			uint8_t		c = key[depth];
-
-			if (((node.dense->labels[c / 64] >> (c & 63)) & 1) == 0)
-				return HYB_FST_NO;
-			slot.pos = 0;
-			slot.label = c;
-			slot.child = (node.dense->children[c / 64] >> (c & 63)) & 1;
-		}
-		else if (!FST_FN(find) (f, &node, key[depth], &slot) ||
-				 slot.label != key[depth])
-			return HYB_FST_NO;
-		depth++;
-		if (!slot.child)
+		case FST_FN(END_LEAF):
 			break;
-		if (!FST_FN(descend) (f, &node, &slot, &number))
-			return HYB_FST_DAMAGED;
 	}
 
 	if (f->flags & HYB_FST_EXACT)
@@ -580,8 +612,8 @@ FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len,
  * needed: a label on the right side of the cut's has keys of its own.
  */
 static FST_TARGET HybFstAnswer
-FST_FN(one_side) (const HybFst *f, FST_FN(Node) *node, uint32_t number,
-				  uint32_t depth, const HybCut *cut, bool upper)
+FST_FN(one_side) (const HybFst *f, FST_FN(Node) *node, uint32_t depth,
+				  const HybCut *cut, bool upper)
 {
 	for (;;)
 	{
@@ -593,13 +625,13 @@ FST_FN(one_side) (const HybFst *f, FST_FN(Node) *node, uint32_t number,
 		{
 			if (upper)
 				return cut->side == HYB_CUT_AFTER ||
-					(cut->side == HYB_CUT_SELF && node->terminator);
+					(cut->side == HYB_CUT_SELF && FST_FN(terminated) (f, node));
 			return cut->side != HYB_CUT_AFTER;
 		}
 		c = cut->key[depth];
 		if (upper)
 		{
-			if (node->terminator)
+			if (FST_FN(terminated) (f, node))
 				return HYB_FST_YES;
 			if (!FST_FN(find) (f, node, 0, &slot))
 				return HYB_FST_DAMAGED;
@@ -608,7 +640,7 @@ FST_FN(one_side) (const HybFst *f, FST_FN(Node) *node, uint32_t number,
 		}
 		else
 		{
-			if (!FST_FN(find_last) (f, node, 0xFF, &slot))
+			if (!FST_FN(find_last) (f, node, &slot))
 				return HYB_FST_DAMAGED;
 			if (slot.label != c)
 				return slot.label > c;
@@ -616,12 +648,10 @@ FST_FN(one_side) (const HybFst *f, FST_FN(Node) *node, uint32_t number,
 		depth++;
 		if (!slot.child)
 		{
-			side = FST_FN(leaf_side) (f, f->payload_bits > 0 ?
-									  FST_FN(leaf) (f, node, &slot) : 0,
-									  cut, depth);
+			side = FST_FN(slot_side) (f, node, &slot, cut, depth);
 			return upper ? side <= 0 : side >= 0;
 		}
-		if (!FST_FN(descend) (f, node, &slot, &number))
+		if (!FST_FN(descend) (f, node, &slot))
 			return HYB_FST_DAMAGED;
 	}
 }
@@ -644,46 +674,48 @@ static FST_TARGET HybFstAnswer
 FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
 {
 	uint32_t	depth = f->prefix_len;
-	uint32_t	number = 0;
-	int			low_side;
-	int			high_side;
+	uint32_t	common = low->len < high->len ? low->len : high->len;
+	uint32_t	leaf;
 	FST_FN(Node) node;
 	FST_FN(Slot) slot;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
 		return low->len == 0 && low->side == HYB_CUT_BEFORE &&
 			(high->len > 0 || high->side != HYB_CUT_BEFORE);
-	low_side = FST_FN(prefix_side) (f, low);
-	high_side = FST_FN(prefix_side) (f, high);
-	if (low_side < 0 || high_side > 0)
-		return HYB_FST_NO;
-	if (low_side > 0 && high_side < 0)
-		return HYB_FST_YES;
-	if (!FST_FN(open_node) (f, 0, &node))
-		return HYB_FST_DAMAGED;
-	if (low_side > 0)
-		return FST_FN(one_side) (f, &node, 0, depth, high, true);
-	if (high_side < 0)
-		return FST_FN(one_side) (f, &node, 0, depth, low, false);
+	if (depth > 0)
+	{
+		int			low_side = FST_FN(prefix_side) (f, low);
+		int			high_side = FST_FN(prefix_side) (f, high);
+
+		if (low_side < 0 || high_side > 0)
+			return HYB_FST_NO;
+		if (low_side > 0 && high_side < 0)
+			return HYB_FST_YES;
+		if (low_side > 0 || high_side < 0)
+		{
+			if (!FST_FN(open_root) (f, &node))
+				return HYB_FST_DAMAGED;
+			return low_side > 0 ?
+				FST_FN(one_side) (f, &node, depth, high, true) :
+				FST_FN(one_side) (f, &node, depth, low, false);
+		}
+	}
 
 	/* the way that both have in common */
-	while (depth < low->len && depth < high->len &&
-		   low->key[depth] == high->key[depth])
+	common = depth + hyb_common_prefix(low->key + depth, high->key + depth,
+									   common - depth);
+	switch (FST_FN(walk) (f, low->key, common, &depth, &node, &slot))
 	{
-		if (!FST_FN(find) (f, &node, low->key[depth], &slot) ||
-			slot.label != low->key[depth])
+		case FST_FN(END_DAMAGED):
+			return HYB_FST_DAMAGED;
+		case FST_FN(END_NONE):
 			return HYB_FST_NO;
-		depth++;
-		if (!slot.child)
-		{
-			uint32_t	leaf = f->payload_bits > 0 ?
-				FST_FN(leaf) (f, &node, &slot) : 0;
-
+		case FST_FN(END_LEAF):
+			leaf = f->real_bits > 0 ? FST_FN(leaf) (f, &node, &slot) : 0;
 			return FST_FN(leaf_side) (f, leaf, low, depth) >= 0 &&
 				FST_FN(leaf_side) (f, leaf, high, depth) <= 0;
-		}
-		if (!FST_FN(descend) (f, &node, &slot, &number))
-			return HYB_FST_DAMAGED;
+		case FST_FN(END_NODE):
+			break;
 	}
 
 	/* here the ways part */
@@ -696,17 +728,17 @@ FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
 				return HYB_FST_NO;
 			if (high->side == HYB_CUT_AFTER)
 				return HYB_FST_YES;
-			return node.terminator;
+			return FST_FN(terminated) (f, &node);
 		}
 		if (high->side != HYB_CUT_AFTER)
 			return HYB_FST_NO;
-		return FST_FN(one_side) (f, &node, number, depth, low, false);
+		return FST_FN(one_side) (f, &node, depth, low, false);
 	}
 	if (depth >= low->len)
 	{
 		if (low->side == HYB_CUT_AFTER)
 			return HYB_FST_NO;
-		if (low->side == HYB_CUT_BEFORE && node.terminator)
+		if (low->side == HYB_CUT_BEFORE && FST_FN(terminated) (f, &node))
 			return HYB_FST_YES;
 		if (!FST_FN(find) (f, &node, 0, &slot))
 			return HYB_FST_DAMAGED;
@@ -720,21 +752,18 @@ FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
 		if (slot.label == low->key[depth])
 		{
 			FST_FN(Node) below = node;
-			uint32_t	below_number = number;
 			HybFstAnswer answer;
 
 			if (!slot.child)
-				answer = FST_FN(leaf_side) (f, f->payload_bits > 0 ?
-											FST_FN(leaf) (f, &node, &slot) : 0,
-											low, depth + 1) >= 0;
-			else if (!FST_FN(descend) (f, &below, &slot, &below_number))
+				answer = FST_FN(slot_side) (f, &node, &slot, low, depth + 1) >= 0;
+			else if (!FST_FN(descend) (f, &below, &slot))
 				answer = HYB_FST_DAMAGED;
 			else
-				answer = FST_FN(one_side) (f, &below, below_number, depth + 1,
-										   low, false);
+				answer = FST_FN(one_side) (f, &below, depth + 1, low, false);
 			if (answer != HYB_FST_NO)
 				return answer;
-			if (!FST_FN(find) (f, &node, slot.label + 1u, &slot))
+			if (slot.label == 0xFF ||
+				!FST_FN(find) (f, &node, slot.label + 1u, &slot))
 				return HYB_FST_NO;
 		}
 	}
@@ -742,15 +771,79 @@ FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
 		return slot.label < high->key[depth];
 	depth++;
 	if (!slot.child)
-		return FST_FN(leaf_side) (f, f->payload_bits > 0 ?
-								  FST_FN(leaf) (f, &node, &slot) : 0,
-								  high, depth) <= 0;
-	if (!FST_FN(descend) (f, &node, &slot, &number))
+		return FST_FN(slot_side) (f, &node, &slot, high, depth) <= 0;
+	if (!FST_FN(descend) (f, &node, &slot))
 		return HYB_FST_DAMAGED;
-	return FST_FN(one_side) (f, &node, number, depth, high, true);
+	return FST_FN(one_side) (f, &node, depth, high, true);
 }
 
 /* ---- counting ---- */
+
+/* A place between the labels of a level, or next to its end. */
+typedef struct FST_FN(Place)
+{
+	uint32_t	dense;			/* a dense node, or ndense: */
+	unsigned	label;
+	uint32_t	pos;			/* sparse position, or npos */
+} FST_FN(Place);
+
+FST_INLINE uint32_t
+FST_FN(place_leaves) (const HybFst *f, const FST_FN(Place) *p)
+{
+	if (p->dense >= f->ndense)
+		return p->pos >= f->npos ? f->nkeys :
+			f->dense_leaves + p->pos - FST_FN(rank) (f, p->pos);
+	if (p->label == 0)
+		return f->dense[p->dense].leaf_base +
+			(f->dense[p->dense].terminator && p->pos != 0);
+	return FST_FN(dense_leaves) (&f->dense[p->dense], p->label);
+}
+
+/* To the same place of the next level: the start of the next child. */
+FST_INLINE bool
+FST_FN(place_descend) (const HybFst *f, FST_FN(Place) *p)
+{
+	FST_FN(Node) node;
+	uint32_t	k;
+	uint32_t	from;
+
+	if (p->dense < f->ndense)
+	{
+		const HybFstDense *d = &f->dense[p->dense];
+
+		from = FST_FN(dense_child) (d, p->label, &k);
+		p->label = 0;
+		p->pos = 0;
+		if (!d->sparse)
+		{
+			if (from + k <= p->dense || from + k > f->ndense)
+				return false;
+			p->dense = from + k;
+			return true;
+		}
+		p->dense = f->ndense;
+	}
+	else if (p->pos >= f->npos)
+		return true;
+	else
+		from = FST_FN(sparse_child) (f, p->pos, &k);
+	p->pos = FST_FN(open_sparse) (f, from, k, &node) ? node.start : f->npos;
+	return true;
+}
+
+/* After the last label of a node. */
+FST_INLINE void
+FST_FN(place_after) (FST_FN(Place) *p, const FST_FN(Node) *node)
+{
+	p->label = 0;
+	if (node->dense != NULL)
+	{
+		p->dense++;
+		p->pos = 0;
+	}
+	else
+		p->pos = node->start + node->n;
+}
 
 /*
  * Leaves before the cut, summed up over the levels, each level's from the
@@ -762,117 +855,62 @@ FST_FN(leaves_before) (const HybFst *f, const HybCut *cut, bool generous,
 					   uint64_t *sum)
 {
 	uint32_t	depth = f->prefix_len;
-	uint32_t	number = 0;
-	uint32_t	total = f->ndense + f->nnodes;
-	bool		on_path = true;
 	int			side = FST_FN(prefix_side) (f, cut);
+	bool		on_path = side == 0;
+	FST_FN(Place) place = {0, 0, 0};
+	FST_FN(Node) node;
 
 	*sum = 0;
-	if (side != 0)
-		on_path = false;
+	if (!FST_FN(open_root) (f, &node))
+		return false;
 	if (side < 0)
-		number = 1;				/* after the root */
+		FST_FN(place_after) (&place, &node);
 	for (uint32_t level = 0; level < f->height; level++)
 	{
-		FST_FN(Node) node;
 		FST_FN(Slot) slot;
-		uint32_t	children;
-		uint32_t	leaves;
-		bool		descend = false;
 
-		if (number >= total)
-		{
-			*sum += f->nkeys;
-			continue;
-		}
-		if (!FST_FN(open_node) (f, number, &node))
-			return false;
-
-		/* the place within the node */
-		if (!on_path || (depth >= cut->len && cut->side == HYB_CUT_BEFORE))
-		{
-			on_path = false;
-			slot.label = 0;
-			slot.pos = node.start - node.terminator;
-			if (node.dense != NULL)
-			{
-				*sum += node.dense->leaf_base;
-				number = node.dense->children_base + 1;
-				continue;
-			}
-		}
+		if (!on_path)
+			;
 		else if (depth >= cut->len)
 		{
-			/* above the terminator, or above everything */
+			/* below the terminator, above it, or above everything */
 			on_path = false;
-			slot.label = 0;
-			slot.pos = cut->side == HYB_CUT_AFTER ? node.end : node.start;
-			if (node.dense != NULL && cut->side == HYB_CUT_AFTER)
-			{
-				*sum += FST_FN(dense_leaves) (node.dense, 0xFF) +
-					((node.dense->labels[3] & ~node.dense->children[3]) >> 63);
-				number = FST_FN(dense_children) (node.dense, 0xFF) +
-					(node.dense->children[3] >> 63) + 1;
-				continue;
-			}
+			if (cut->side == HYB_CUT_AFTER)
+				FST_FN(place_after) (&place, &node);
+			else if (cut->side == HYB_CUT_SELF)
+				place.pos += FST_FN(terminated) (f, &node);
+		}
+		else if (!FST_FN(find) (f, &node, cut->key[depth], &slot))
+		{
+			on_path = false;
+			FST_FN(place_after) (&place, &node);
 		}
 		else
 		{
-			bool		found = FST_FN(find) (f, &node, cut->key[depth], &slot);
-
-			if (!found)
-			{
-				on_path = false;
-				slot.pos = node.end;
-				if (node.dense != NULL)
-				{
-					*sum += FST_FN(dense_leaves) (node.dense, 0xFF) +
-						((node.dense->labels[3] & ~node.dense->children[3]) >> 63);
-					number = FST_FN(dense_children) (node.dense, 0xFF) +
-						(node.dense->children[3] >> 63) + 1;
-					continue;
-				}
-			}
-			else if (slot.label != cut->key[depth])
-				on_path = false;
-			else if (slot.child)
-				descend = true;
-			else
-			{
-				uint32_t	leaf = FST_FN(leaf) (f, &node, &slot);
-				int			s = FST_FN(leaf_side) (f, leaf, cut, depth + 1);
-
-				on_path = false;
-				if (s < 0 || (s == 0 && generous))
-				{
-					/* the leaf itself lies below: no child is passed */
-					*sum += leaf + 1;
-					number = FST_FN(child) (f, &node, &slot);
-					continue;
-				}
-			}
-		}
-		if (node.dense != NULL)
-		{
-			leaves = FST_FN(dense_leaves) (node.dense, slot.label);
-			children = FST_FN(dense_children) (node.dense, slot.label);
-		}
-		else if (slot.pos >= f->npos)
-		{
-			leaves = f->nkeys;
-			children = total - 1;
-		}
-		else
-		{
-			uint32_t	rank = FST_FN(rank) (f, slot.pos);
-
-			leaves = f->dense_leaves + slot.pos - rank;
-			children = f->dense_children + rank;
-		}
-		*sum += leaves;
-		number = children + 1;
-		if (descend)
+			place.label = slot.label;
+			place.pos = node.dense != NULL ? 1 : slot.pos;
+			on_path = slot.label == cut->key[depth];
 			depth++;
+		}
+		*sum += FST_FN(place_leaves) (f, &place);
+		if (on_path && !slot.child)
+		{
+			int			s = FST_FN(slot_side) (f, &node, &slot, cut, depth);
+
+			/* that leaf itself has no child to pass */
+			on_path = false;
+			*sum += s < 0 || (s == 0 && generous);
+		}
+		if (on_path)
+		{
+			if (!FST_FN(descend) (f, &node, &slot))
+				return false;
+			place.label = 0;
+			place.dense = node.dense != NULL ? (uint32_t) (node.dense - f->dense) : f->ndense;
+			place.pos = node.dense != NULL ? 0 : node.start;
+		}
+		else if (!FST_FN(place_descend) (f, &place))
+			return false;
 	}
 	return true;
 }

@@ -3,6 +3,9 @@
  *		Fast Succinct Tries and range filters against sorted lists: no false
  *		negatives, exact answers of exact tries, iteration, counts; damaged
  *		images stay within bounds.
+ *
+ * HYB_FST_CHECKS=N goes on with large sets, of random keys and of the lines of
+ * the files that arguments name, until N more checks have passed.
  */
 #include "algo/fst_private.h"
 #include "algo/surf.h"
@@ -416,8 +419,225 @@ test_suffix_rates(void)
 	}
 }
 
+/* ---- at scale ---- */
+
+typedef struct LongKey
+{
+	uint8_t    *data;
+	uint32_t	len;
+} LongKey;
+
+static LongKey *many;
+static size_t nmany;
+static size_t many_alloc;
+
+static int
+compare_long(const void *a, const void *b)
+{
+	const LongKey *x = a;
+	const LongKey *y = b;
+	int			c = memcmp(x->data, y->data, x->len < y->len ? x->len : y->len);
+
+	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+static void
+add_long(const void *data, uint32_t len)
+{
+	uint8_t    *copy = resize(NULL, len + 1);
+
+	if (nmany == many_alloc)
+	{
+		many_alloc = many_alloc == 0 ? 1024 : many_alloc * 2;
+		many = resize(many, many_alloc * sizeof(LongKey));
+	}
+	memcpy(copy, data, len);
+	many[nmany].data = copy;
+	many[nmany++].len = len;
+}
+
+static void
+forget_long(void)
+{
+	for (size_t i = 0; i < nmany; i++)
+		free(many[i].data);
+	nmany = 0;
+}
+
+/* Every other line of a file, for what is not there lies near it then. */
+static void
+load_long(const char *file)
+{
+	FILE	   *f = fopen(file, "r");
+	char	   *line = NULL;
+	size_t		size = 0;
+	ssize_t		n;
+
+	if (f == NULL)
+	{
+		perror(file);
+		exit(1);
+	}
+	for (unsigned i = 0; (n = getline(&line, &size, f)) > 0; i++)
+		if (i % 2 == 0)
+			add_long(line, (uint32_t) n - (line[n - 1] == '\n'));
+	fclose(f);
+	free(line);
+}
+
+static void
+random_long(int shape, size_t n)
+{
+	Key			key;
+
+	for (size_t i = 0; i < n; i++)
+	{
+		random_key(shape, &key);
+		add_long(key.data, key.len);
+	}
+}
+
+static void
+sort_long(void)
+{
+	size_t		n = 0;
+
+	qsort(many, nmany, sizeof(LongKey), compare_long);
+	for (size_t i = 0; i < nmany; i++)
+		if (n == 0 || compare_long(&many[n - 1], &many[i]) != 0)
+			many[n++] = many[i];
+		else
+			free(many[i].data);
+	nmany = n;
+}
+
+/* All keys of the set: found, in ranges of every kind, counted, in order. */
+static void
+check_long(const HybFst *fst, bool exact)
+{
+	HybFstCursor *cursors = resize(NULL, (fst->height + 1) * sizeof(HybFstCursor));
+	uint8_t    *key = resize(NULL, fst->prefix_len + fst->height + 1);
+	HybFstIter	it;
+	HybCut		start = {key, 0, HYB_CUT_BEFORE};
+	size_t		n = 0;
+	unsigned	wrong = 0;
+
+	for (size_t i = 0; i < nmany; i++)
+	{
+		const LongKey *k = &many[i];
+		size_t		other = unit_below(4) == 0 ? unit_below((uint32_t) nmany) :
+			i + unit_below(8) < nmany ? i + unit_below(8) % (nmany - i) : i;
+		size_t		first = i < other ? i : other;
+		size_t		last = i < other ? other : i;
+		HybCut		low = {many[first].data, many[first].len, HYB_CUT_BEFORE};
+		HybCut		high = {many[last].data, many[last].len, HYB_CUT_SELF};
+		HybCut		self_low = {k->data, k->len, HYB_CUT_BEFORE};
+		HybCut		self_high = {k->data, k->len, HYB_CUT_SELF};
+		HybCut		after = {k->data, unit_below(k->len + 1), HYB_CUT_AFTER};
+		uint32_t	count;
+
+		wrong += hyb_fst_lookup(fst, k->data, k->len, NULL) != HYB_FST_YES;
+		wrong += hyb_fst_range(fst, &self_low, &self_high) != HYB_FST_YES;
+		wrong += hyb_fst_range(fst, &self_low, &after) != HYB_FST_YES;
+		wrong += hyb_fst_range(fst, &low, &high) != HYB_FST_YES;
+
+		/* open at either end, with a key between */
+		if (last - first >= 2)
+		{
+			HybCut		open_low = {low.key, low.len, HYB_CUT_SELF};
+			HybCut		open_high = {high.key, high.len, HYB_CUT_BEFORE};
+
+			wrong += hyb_fst_range(fst, &open_low, &open_high) != HYB_FST_YES;
+		}
+		else
+			wrong += hyb_fst_range(fst, &self_low, &high) != HYB_FST_YES;
+		wrong += hyb_fst_count(fst, &low, &high, &count) != HYB_FST_YES ||
+			count < last - first + 1 || count > last - first + 1 + (exact ? 0 : 2);
+	}
+	hyb_fst_iter_init(&it, fst, cursors, key);
+	for (bool ok = hyb_fst_seek(&it, &start); ok && n < nmany; ok = hyb_fst_next(&it))
+	{
+		wrong += it.keylen > many[n].len ||
+			(exact && it.keylen != many[n].len) ||
+			memcmp(it.key, many[n].data, it.keylen) != 0;
+		n++;
+	}
+	CHECK(n == nmany && !it.valid, "%zu of %zu keys in order", n, nmany);
+	CHECK(wrong == 0, "%u wrong answers about %zu keys", wrong, nmany);
+	unit_passed += wrong == 0 ? (unsigned) nmany * 7 : 0;
+	free(cursors);
+	free(key);
+}
+
+static void
+test_long(const char *name)
+{
+	static const unsigned suffixes[][2] = {{0, 0}, {7, 0}, {0, 4}, {5, 8}, {0, 32}, {0, 0}};
+	unsigned	before = unit_passed;
+
+	sort_long();
+	for (int variant = 0; variant < 6; variant++)
+	{
+		bool		exact = variant == 5;
+		HybFstBuilder *b = hyb_fst_builder_create(resize, exact, suffixes[variant][0],
+												  suffixes[variant][1]);
+		uint8_t    *image;
+		size_t		size;
+		HybFst		fst;
+
+		for (size_t i = 0; i < nmany; i++)
+			(void) hyb_fst_builder_add(b, many[i].data, many[i].len, 0);
+		size = hyb_fst_builder_finish(b);
+		CHECK(nmany == 0 || size > 0, "%s: no image", name);
+		image = malloc(size + 1);
+		if (nmany > 0)
+		{
+			hyb_fst_builder_write(b, image);
+			CHECK(hyb_fst_open(&fst, image, size) && hyb_fst_verify(&fst) == NULL,
+				  "%s: damaged", name);
+			for (int k = 0; k < 2; k++)
+			{
+				hyb_fst_use_kernel(k == 0 ? NULL : &hyb_fst_base_kernel);
+				check_long(&fst, exact);
+			}
+		}
+		free(image);
+		hyb_fst_builder_free(b);
+	}
+	printf("%s: %zu keys, %u checks\n", name, nmany, unit_passed - before);
+	fflush(stdout);
+	forget_long();
+}
+
+static void
+test_at_scale(double wanted, int nfiles, char **files)
+{
+	static const char *const shapes[] = {
+		"random int8", "prefixes", "runs of 0xFF", "long common prefixes",
+		"words", "dense int4", "two bytes"};
+	double		start = unit_passed;
+
+	test_long("empty set");
+	do
+	{
+		for (int i = 0; i < nfiles; i++)
+		{
+			load_long(files[i]);
+			test_long(files[i]);
+		}
+		for (int shape = 0; shape < 7; shape++)
+		{
+			random_long(shape, 1000000);
+			test_long(shapes[shape]);
+			random_long(shape, 1);
+			test_long("single key");
+		}
+	} while (unit_passed - start < wanted);
+	free(many);
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	static const int sizes[] = {0, 1, 2, 3, 17, 300, MAXKEYS};
 
@@ -450,5 +670,7 @@ main(void)
 		hyb_fst_builder_free(b);
 	}
 	test_suffix_rates();
+	if (getenv("HYB_FST_CHECKS") != NULL)
+		test_at_scale(atof(getenv("HYB_FST_CHECKS")), argc - 1, argv + 1);
 	return unit_report("fst");
 }
