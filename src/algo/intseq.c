@@ -7,6 +7,9 @@
 /* Residuals around a line must stay clear of signed overflow. */
 #define LINEAR_MAX_BITS 60
 
+/* Elements that tell whether a line is worth trying. */
+#define LINEAR_SAMPLE	32
+
 static inline uint32_t
 packed_bytes(uint32_t n, unsigned bits)
 {
@@ -40,8 +43,21 @@ line_at(int64_t slope, unsigned shift, uint32_t i)
 /* ---- choosing ---- */
 
 /*
+ * Size with residuals in [min, max] around the line.
+ */
+static inline uint32_t
+linear_size(const uint64_t *v, uint32_t n, int64_t slope, int64_t min,
+			int64_t max)
+{
+	return 4 + hyb_byte_width(v[0] + (uint64_t) min) +
+		hyb_byte_width(zigzag(slope)) +
+		packed_bytes(n, hyb_bit_width((uint64_t) (max - min)));
+}
+
+/*
  * The line goes through the first and the last element; its slope is a fixed
- * point number with as many fraction bits as fit.
+ * point number with as many fraction bits as fit.  Where numbers are far from
+ * any line some of them say so, and the others need not be looked at.
  */
 static void
 plan_linear(const uint64_t *v, uint32_t n, unsigned range_bits,
@@ -52,8 +68,6 @@ plan_linear(const uint64_t *v, uint32_t n, unsigned range_bits,
 	int64_t		slope;
 	int64_t		min = 0;
 	int64_t		max = 0;
-	uint64_t	base;
-	unsigned	bits;
 	uint32_t	size;
 	uint64_t	acc = 0;
 
@@ -64,6 +78,26 @@ plan_linear(const uint64_t *v, uint32_t n, unsigned range_bits,
 	if (slope >= 0)
 		slope = (int64_t) (((uint64_t) rise << shift) + (n - 1) / 2) /
 			(int64_t) (n - 1);
+
+	if (n >= 4 * LINEAR_SAMPLE)
+	{
+		uint32_t	stride = n / LINEAR_SAMPLE;
+
+		for (uint32_t i = 0; i < n; i += stride)
+		{
+			int64_t		r = (int64_t) (v[i] - v[0]) - line_at(slope, shift, i);
+
+			min = r < min ? r : min;
+			max = r > max ? r : max;
+		}
+
+		/* the base's width may come out smaller by all of 8 bytes */
+		if (linear_size(v, n, slope, min, max) > best->size + 8)
+			return;
+		min = 0;
+		max = 0;
+	}
+
 	for (uint32_t i = 0; i < n; i++, acc += (uint64_t) slope)
 	{
 		int64_t		r = (int64_t) (v[i] - v[0]) - ((int64_t) acc >> shift);
@@ -71,17 +105,16 @@ plan_linear(const uint64_t *v, uint32_t n, unsigned range_bits,
 		min = r < min ? r : min;
 		max = r > max ? r : max;
 	}
-	base = v[0] + (uint64_t) min;
-	bits = hyb_bit_width((uint64_t) (max - min));
-	size = 4 + hyb_byte_width(base) + hyb_byte_width(zigzag(slope)) +
-		packed_bytes(n, bits);
-	if (size < best->size)
+	size = linear_size(v, n, slope, min, max);
+	if (size < best->size ||
+		(size == best->size && best->model == HYB_SEQ_EF))
 	{
 		best->model = HYB_SEQ_LINEAR;
-		best->bits = (uint8_t) bits;
+		best->bits = (uint8_t) hyb_bit_width((uint64_t) (max - min));
 		best->shift = (uint8_t) shift;
-		best->base = base;
+		best->base = v[0] + (uint64_t) min;
 		best->slope = slope;
+		best->high_bits = 0;
 		best->size = size;
 	}
 }
@@ -122,9 +155,6 @@ hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 	plan->model = HYB_SEQ_FOR;
 	plan->size = 2 + hyb_byte_width(min) + packed_bytes(n, range_bits);
 
-	if (n > 2 && range_bits < LINEAR_MAX_BITS)
-		plan_linear(v, n, range_bits, plan);
-
 	if (!descends && n > 2)
 	{
 		uint64_t	per = (max - min) / n;
@@ -142,9 +172,43 @@ hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 			plan->size = size;
 		}
 	}
+
+	if (n > 2 && range_bits < LINEAR_MAX_BITS)
+		plan_linear(v, n, range_bits, plan);
 }
 
 /* ---- writing ---- */
+
+/* Writes numbers of `bits` bits each, a word at a time. */
+typedef struct Packer
+{
+	uint8_t    *out;
+	uint64_t	word;
+	unsigned	fill;			/* bits in word, below 64 */
+	unsigned	bits;
+} Packer;
+
+static inline void
+packer_put(Packer *p, uint64_t v)
+{
+	p->word |= v << p->fill;
+	p->fill += p->bits;
+	if (p->fill >= 64)
+	{
+		hyb_store64le(p->out, p->word);
+		p->out += 8;
+		p->fill -= 64;
+		p->word = p->fill == 0 ? 0 : v >> (p->bits - p->fill);
+	}
+}
+
+static inline uint8_t *
+packer_end(Packer *p)
+{
+	for (unsigned i = 0; i < p->fill; i += 8)
+		*p->out++ = (uint8_t) (p->word >> i);
+	return p->out;
+}
 
 uint8_t *
 hyb_seq_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
@@ -162,32 +226,42 @@ hyb_seq_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 
 	if (plan->model == HYB_SEQ_FOR)
 	{
+		Packer		low = {out, 0, 0, bits};
+
 		for (uint32_t i = 0; i < n; i++)
-			hyb_bits_put(out, (uint64_t) i * bits, bits, v[i] - plan->base);
+			packer_put(&low, v[i] - plan->base);
+		return packer_end(&low);
 	}
 	else if (plan->model == HYB_SEQ_LINEAR)
 	{
 		uint64_t	z = zigzag(plan->slope);
+		uint64_t	acc = 0;
+		Packer		low = {NULL, 0, 0, bits};
 
 		len = hyb_byte_width(z);
 		*out++ = plan->shift;
 		*out++ = (uint8_t) len;
 		for (unsigned i = 0; i < len; i++)
 			*out++ = (uint8_t) (z >> (8 * i));
-		for (uint32_t i = 0; i < n; i++)
-			hyb_bits_put(out, (uint64_t) i * bits, bits,
-						 v[i] - plan->base -
-						 (uint64_t) line_at(plan->slope, plan->shift, i));
+		if (bits == 0)
+			return out;
+		low.out = out;
+		for (uint32_t i = 0; i < n; i++, acc += (uint64_t) plan->slope)
+			packer_put(&low, v[i] - plan->base -
+					   (uint64_t) ((int64_t) acc >> plan->shift));
+		return packer_end(&low);
 	}
 	else
 	{
 		uint8_t    *samples;
 		uint8_t    *high;
+		uint64_t	mask = bits == 0 ? 0 : ~UINT64_C(0) >> (64 - bits);
+		Packer		low = {NULL, 0, 0, bits};
 
 		hyb_store16(out, plan->high_bits);
 		samples = out + 2;
 		high = samples + 2 * ef_nsamples(n);
-		out = high + (plan->high_bits + 7) / 8;
+		low.out = high + (plan->high_bits + 7) / 8;
 		for (uint32_t i = 0; i < n; i++)
 		{
 			uint64_t	d = v[i] - plan->base;
@@ -196,12 +270,10 @@ hyb_seq_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 			if (i > 0 && i % HYB_SEQ_EF_SAMPLE == 0)
 				hyb_store16(samples + 2 * (i / HYB_SEQ_EF_SAMPLE - 1), pos);
 			high[pos >> 3] |= (uint8_t) (1 << (pos & 7));
-			if (bits > 0)
-				hyb_bits_put(out, (uint64_t) i * bits, bits,
-							 d & (~UINT64_C(0) >> (64 - bits)));
+			packer_put(&low, d & mask);
 		}
+		return packer_end(&low);
 	}
-	return out + packed_bytes(n, bits);
 }
 
 /* ---- reading ---- */
@@ -358,13 +430,36 @@ hyb_seq_get_next(const HybSeq *seq, HybSeqCursor *cursor, uint32_t i)
 		hyb_bits_get(seq->data, (uint64_t) i * seq->bits, seq->bits);
 }
 
+/* Like hyb_seq_get_next for each, with the ones taken word by word. */
+static void
+ef_decode(const HybSeq *seq, uint32_t from, uint32_t n, uint64_t *out)
+{
+	unsigned	bits = seq->bits;
+	uint64_t	bitoff = (uint64_t) from * bits;
+	uint32_t	pos = hyb_seq_ef_select(seq, from);
+	uint32_t	w = pos >> 6;
+	uint64_t	word = 0;
+
+	if (pos < seq->high_bits)
+		word = hyb_load64le(seq->high + 8 * w) & (~UINT64_C(0) << (pos & 63));
+	for (uint32_t i = from; i < from + n; i++, bitoff += bits)
+	{
+		while (word == 0 && ((w + 1) << 6) < seq->high_bits)
+			word = hyb_load64le(seq->high + 8 * ++w);
+		/* too few ones: damaged, and the value is wrong but harmless */
+		pos = word == 0 ? seq->high_bits : (w << 6) + (uint32_t) __builtin_ctzll(word);
+		word &= word - 1;
+		out[i - from] = seq->base + ((uint64_t) (pos - i) << bits) +
+			hyb_bits_get(seq->data, bitoff, bits);
+	}
+}
+
 void
 hyb_seq_decode(const HybSeq *seq, uint32_t from, uint32_t n, uint64_t *out)
 {
 	unsigned	bits = seq->bits;
 	uint64_t	bitoff = (uint64_t) from * bits;
 	uint64_t	acc;
-	HybSeqCursor cursor = {0, 0};
 
 	switch (seq->model)
 	{
@@ -387,8 +482,8 @@ hyb_seq_decode(const HybSeq *seq, uint32_t from, uint32_t n, uint64_t *out)
 			}
 			break;
 		default:
-			for (uint32_t i = 0; i < n; i++)
-				out[i] = hyb_seq_get_next(seq, &cursor, from + i);
+			if (n > 0)
+				ef_decode(seq, from, n, out);
 			break;
 	}
 }

@@ -71,6 +71,7 @@ typedef struct MergeStep
 	int			last_entry;		/* one past those that this step may merge */
 	HybLeaf		leaf;
 	char	   *leaf_page;		/* private copy of the leaf being merged */
+	bool		leaf_plain;		/* it has neither tombstones nor hints */
 	HybValue   *vals;
 
 	/* output: children of the level-1 node, and images of the new ones */
@@ -190,6 +191,18 @@ add_frozen(MergeStep *step)
 	add_entry(step, step->vals, &item->tid);
 }
 
+static bool
+has_hints(const MergeStep *step)
+{
+	const uint8 *hints = hyb_leaf_hints(step->leaf_page);
+
+	if (hints != NULL)
+		for (int i = 0; i < hyb_leaf_hint_bytes(step->leaf.nitems); i++)
+			if (hints[i] != 0)
+				return true;
+	return false;
+}
+
 /* Copy a leaf into step->leaf_page; stamps cannot mismatch (merge lock). */
 static void
 copy_leaf(MergeStep *step, const HybChild *child)
@@ -204,6 +217,7 @@ copy_leaf(MergeStep *step, const HybChild *child)
 	UnlockReleaseBuffer(buf);
 	hyb_leaf_open(&step->leaf, step->ix->desc, step->leaf_page,
 				  step->ix->rel, child->block);
+	step->leaf_plain = step->leaf.tombstones == NULL && !has_hints(step);
 }
 
 /*
@@ -220,6 +234,12 @@ add_leaf_items(MergeStep *step, int from, int to)
 
 	if (from >= to)
 		return;
+	if (step->leaf_plain)
+	{
+		hyb_leaf_builder_add_leaf(step->builder, leaf, from, to);
+		step->run_added += to - from;
+		return;
+	}
 	row = hyb_leaf_row_of_item(leaf, from);
 	while (from < to)
 	{

@@ -250,6 +250,39 @@ int_value(HybLeafColumn *col, int row, HybValue *val)
 	val->ival = code;
 }
 
+void
+hyb_leaf_ints(HybLeaf *leaf, int i, int row, int n, uint64 *ints,
+			  uint8 *isnull)
+{
+	HybLeafColumn *col = &leaf->cols[i];
+	uint64		base;
+
+	if (col->encoding == HYB_LEAF_NULLS)
+	{
+		memset(ints, 0, n * sizeof(uint64));
+		memset(isnull, 1, n);
+		return;
+	}
+	hyb_seq_decode(&col->seq, row, n, ints);
+	memset(isnull, 0, n);
+	if (col->null_mode == HYB_NULLS_NONE)
+		return;
+
+	base = col->min - (col->null_mode == HYB_NULLS_LOW);
+	for (int r = 0; r < n; r++)
+	{
+		if (col->null_mode == HYB_NULLS_BITMAP ?
+			(col->nulls[(row + r) >> 3] & (1 << ((row + r) & 7))) != 0 :
+			ints[r] == col->null_code)
+		{
+			isnull[r] = 1;
+			ints[r] = 0;
+		}
+		else if (col->null_mode != HYB_NULLS_BITMAP)
+			ints[r] += base;
+	}
+}
+
 /* The string of a row, flag byte first. */
 static const uint8 *
 string_bytes(HybLeaf *leaf, HybLeafColumn *col, int row, uint32 *len)

@@ -14,8 +14,12 @@
 
 #define FIRST_CHECK		32
 
-/* Free bytes of a page that end the search for the last entry that fits. */
+/*
+ * Free bytes of a page that end the search for the last entry that fits, or
+ * the part of an average entry that does.
+ */
 #define GOOD_ENOUGH		3
+#define GOOD_ENOUGH_PART	0.75
 
 HybLeafBuilder *
 hyb_leaf_builder_create(const HybIndex *ix, uint64 stamp, HybLeafEmit emit,
@@ -155,10 +159,19 @@ static void
 drop_items(HybLeafBuilder *b, int nitems)
 {
 	int			row = 0;
+	int			end = b->nrows;
 	int			nrows;
 
-	while (row + 1 < b->nrows && b->row_start[row + 1] <= nitems)
-		row++;
+	/* the last row that begins at or before the first item kept */
+	while (end - row > 1)
+	{
+		int			mid = (row + end) / 2;
+
+		if (b->row_start[mid] <= nitems)
+			row = mid;
+		else
+			end = mid;
+	}
 	nrows = b->nrows - row;
 
 	for (int i = 0; i < b->desc->natts; i++)
@@ -274,7 +287,8 @@ emit_full_leaf(HybLeafBuilder *b, int hi, uint32 hi_size)
 			plan = swap;
 			lo = guess;
 			lo_size = leaf_size(best);
-			if (lo_size + GOOD_ENOUGH >= HYB_PAGE_CAPACITY)
+			if (lo_size + GOOD_ENOUGH >= HYB_PAGE_CAPACITY ||
+				lo_size + GOOD_ENOUGH_PART * lo_size / lo >= HYB_PAGE_CAPACITY)
 				break;
 		}
 		else
@@ -389,6 +403,13 @@ add_string(HybLeafBuilder *b, HybBuildColumn *col, const HybColumn *att,
 	return col->new_lcp == len && len == col->len[last];
 }
 
+static pg_noinline void
+grow_items(HybLeafBuilder *b)
+{
+	b->items_alloc = Max(b->items_alloc * 2, 1024);
+	b->tids = grow(b, b->tids, sizeof(uint64) * b->items_alloc);
+}
+
 void
 hyb_leaf_builder_add(HybLeafBuilder *b, const HybValue *vals,
 					 const ItemPointerData *tid)
@@ -397,10 +418,7 @@ hyb_leaf_builder_add(HybLeafBuilder *b, const HybValue *vals,
 	bool		same = b->nrows > 0;
 
 	if (unlikely(b->nitems == b->items_alloc))
-	{
-		b->items_alloc = Max(b->items_alloc * 2, 1024);
-		b->tids = grow(b, b->tids, sizeof(uint64) * b->items_alloc);
-	}
+		grow_items(b);
 
 	for (int i = 0; i < desc->natts; i++)
 	{
@@ -446,4 +464,137 @@ hyb_leaf_builder_add(HybLeafBuilder *b, const HybValue *vals,
 
 	if (unlikely(b->nitems >= b->next_check))
 		check_full(b);
+}
+
+/*
+ * The strings of n rows of a leaf, behind those that wait.
+ */
+static void
+add_leaf_strings(HybLeafBuilder *b, HybLeaf *leaf, int i, int row, int n)
+{
+	HybBuildColumn *col = &b->cols[i];
+
+	for (int r = 0; r < n; r++)
+	{
+		int			at = b->nrows + r;
+		HybValue	val;
+		uint32		len;
+		uint8	   *s;
+
+		hyb_leaf_value(leaf, i, row + r, &val);
+		len = val.isnull ? 1 : val.len + 1;
+		if (unlikely(col->arena.cap - col->arena.len < len))
+		{
+			MemoryContext old = MemoryContextSwitchTo(b->context);
+
+			hyb_buf_reserve(&col->arena, len);
+			MemoryContextSwitchTo(old);
+		}
+		s = col->arena.data + col->arena.len;
+		s[0] = !val.isnull ? HYB_FLAG_VALUE :
+			b->desc->cols[i].nulls_first ? HYB_FLAG_NULL_FIRST : HYB_FLAG_NULL_LAST;
+		if (len > 1)
+			memcpy(s + 1, val.ptr, len - 1);
+		col->off[at] = col->arena.len;
+		col->len[at] = len;
+		col->lcp[at] = at == 0 ? 0 :
+			hyb_common_prefix(s, col->arena.data + col->off[at - 1],
+							  Min(len, col->len[at - 1]));
+		col->arena.len += len;
+	}
+}
+
+/*
+ * First items of the rows, from `row` on, that begin within items [from, to);
+ * returns how many there are.
+ */
+static int
+rows_begun(HybLeafBuilder *b, const HybLeaf *leaf, int row, int from, int to)
+{
+	int			n = Min(leaf->nrows - row, to - from);
+	int			last = from - 1;
+
+	if (leaf->unique_rows)
+	{
+		for (int r = 0; r < n; r++)
+			b->row_start[b->nrows + r] = b->nitems + r;
+		return n;
+	}
+	if (n <= 0)
+		return 0;
+	hyb_seq_decode(&leaf->row_starts, row, n, b->values);
+	for (int r = 0; r < n; r++)
+	{
+		if (b->values[r] >= to)
+			return r;
+		if ((int) b->values[r] <= last)
+			hyb_corrupted(leaf->rel, leaf->blkno,
+						  "The rows of the leaf overlap.");
+		last = (int) b->values[r];
+		b->row_start[b->nrows + r] = b->nitems + (last - from);
+	}
+	return n;
+}
+
+void
+hyb_leaf_builder_add_leaf(HybLeafBuilder *b, HybLeaf *leaf, int from, int to)
+{
+	int			row;
+	int			row_end;
+
+	Assert(leaf->tombstones == NULL);
+	if (from >= to)
+		return;
+
+	/* the first row may go on with the one that came last */
+	row = hyb_leaf_row_of_item(leaf, from);
+	row_end = Min(hyb_leaf_row_start(leaf, row + 1), to);
+	while (from < row_end)
+	{
+		ItemPointerData tids[64];
+		int			n = Min(row_end - from, (int) lengthof(tids));
+
+		hyb_leaf_tids(leaf, from, n, tids);
+		for (int i = 0; i < n; i++)
+			hyb_leaf_builder_add(b, hyb_leaf_row(leaf, row), &tids[i]);
+		from += n;
+	}
+	row++;
+	leaf->scratch_row = -1;
+
+	/* all others are different from the row before them */
+	while (from < to)
+	{
+		int			n = Min(to - from, Max(b->next_check - b->nitems, 1));
+		int			nrows;
+
+		while (b->nitems + n > b->items_alloc)
+			grow_items(b);
+		while (b->nrows + n > b->rows_alloc)
+			grow_rows(b);
+		nrows = rows_begun(b, leaf, row, from, from + n);
+		for (int i = 0; i < b->desc->natts && nrows > 0; i++)
+		{
+			HybBuildColumn *col = &b->cols[i];
+
+			if (!col->is_int)
+				add_leaf_strings(b, leaf, i, row, nrows);
+			else
+			{
+				hyb_leaf_ints(leaf, i, row, nrows, col->ints + b->nrows,
+							  col->isnull + b->nrows);
+				if (leaf->cols[i].encoding == HYB_LEAF_NULLS ||
+					leaf->cols[i].null_mode != HYB_NULLS_NONE)
+					for (int r = 0; r < nrows; r++)
+						col->nnulls += col->isnull[b->nrows + r];
+			}
+		}
+		hyb_leaf_tid_words(leaf, from, n, b->tids + b->nitems);
+		b->nrows += nrows;
+		b->nitems += n;
+		row += nrows;
+		from += n;
+		if (b->nitems >= b->next_check)
+			check_full(b);
+	}
 }

@@ -93,11 +93,19 @@ typedef enum HybLeafNulls
 /* One column of a row; the value holds until the column's next one. */
 extern void hyb_leaf_value(HybLeaf *leaf, int col, int row, HybValue *val);
 
+/* An integer column of n rows; nulls are 0. */
+extern void hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n,
+						  uint64 *ints, uint8 *isnull);
+
 /* leaf_tids.c */
 
 /* Opens the TIDs at p; returns the byte after them, or NULL. */
 extern const uint8 *hyb_leaf_open_tids(HybLeaf *leaf, int flags,
 									   const uint8 *p, const uint8 *end);
+
+/* TIDs of items [item, item + n) as block << 16 | offset. */
+extern void hyb_leaf_tid_words(const HybLeaf *leaf, int item, int n,
+							   uint64 *words);
 
 /*
  * First item of [lo, hi), whose TIDs ascend, with a TID at or above tid; hi if

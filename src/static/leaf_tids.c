@@ -83,8 +83,8 @@ plain_number(const HybLeaf *leaf, uint64 v)
 	return v;
 }
 
-static inline void
-number_to_tid(const HybLeaf *leaf, uint64 v, ItemPointer tid)
+static inline uint64
+number_to_word(const HybLeaf *leaf, uint64 v)
 {
 	uint64		block;
 	uint32		offset;
@@ -103,14 +103,36 @@ number_to_tid(const HybLeaf *leaf, uint64 v, ItemPointer tid)
 	if (unlikely(block > MaxBlockNumber))
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  "A TID of the leaf has an impossible block number.");
-	ItemPointerSet(tid, (BlockNumber) block, (OffsetNumber) (offset + 1));
+	return block << 16 | (uint16) (offset + 1);
+}
+
+static inline void
+number_to_tid(const HybLeaf *leaf, uint64 v, ItemPointer tid)
+{
+	uint64		word = number_to_word(leaf, v);
+
+	ItemPointerSet(tid, (BlockNumber) (word >> 16), (OffsetNumber) word);
+}
+
+/* Elements [item, item + n), all of them within one block of TIDs. */
+static void
+decode_numbers(const HybLeaf *leaf, int item, int n, uint64 *v)
+{
+	HybSeq		seq;
+
+	if (leaf->tid_ends == NULL)
+		hyb_seq_decode(&leaf->tids, item, n, v);
+	else
+	{
+		open_block(leaf, item / HYB_LEAF_TID_BLOCK, &seq);
+		hyb_seq_decode(&seq, item % HYB_LEAF_TID_BLOCK, n, v);
+	}
 }
 
 void
 hyb_leaf_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
 {
 	uint64		v[HYB_LEAF_TID_BLOCK];
-	HybSeq		block_seq;
 
 	Assert(item >= 0 && n >= 0 && item + n <= leaf->nitems);
 	if (n == 1 && leaf->tid_ends == NULL)
@@ -120,18 +142,30 @@ hyb_leaf_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
 	}
 	while (n > 0)
 	{
-		int			first = item % HYB_LEAF_TID_BLOCK;
-		int			k = Min(n, HYB_LEAF_TID_BLOCK - first);
+		int			k = Min(n, HYB_LEAF_TID_BLOCK - item % HYB_LEAF_TID_BLOCK);
 
-		if (leaf->tid_ends != NULL)
-		{
-			open_block(leaf, item / HYB_LEAF_TID_BLOCK, &block_seq);
-			hyb_seq_decode(&block_seq, first, k, v);
-		}
-		else
-			hyb_seq_decode(&leaf->tids, item, k, v);
+		decode_numbers(leaf, item, k, v);
 		for (int i = 0; i < k; i++)
 			number_to_tid(leaf, v[i], tids++);
+		item += k;
+		n -= k;
+	}
+}
+
+void
+hyb_leaf_tid_words(const HybLeaf *leaf, int item, int n, uint64 *words)
+{
+	Assert(item >= 0 && n >= 0 && item + n <= leaf->nitems);
+	while (n > 0)
+	{
+		int			k = n;
+
+		if (leaf->tid_ends != NULL)
+			k = Min(n, HYB_LEAF_TID_BLOCK - item % HYB_LEAF_TID_BLOCK);
+		decode_numbers(leaf, item, k, words);
+		for (int i = 0; i < k; i++)
+			words[i] = number_to_word(leaf, words[i]);
+		words += k;
 		item += k;
 		n -= k;
 	}
