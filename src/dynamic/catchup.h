@@ -99,6 +99,24 @@ extern HybStageResult hyb_stage_open(HybIndex *ix, const HybVersion *version,
 extern void hyb_stage_close(HybStageAccess *access);
 
 /*
+ * An appender's own entry may go straight to the shared tree, if the tree had
+ * everything before it (the lane's end was `from`) and nobody else is at it.
+ * hyb_stage_follow locks the stage; it is called with the tail page still
+ * locked exclusively, which makes this the reading of that page under the
+ * stage's lock that VACUUM relies on (catchup.c).  hyb_stage_enter, called
+ * after the page was unlocked, enters the entry, which lies at `offset` and
+ * ends at `next`, and closes the stage.  If memory is lacking the tree stays
+ * behind, and the next reader catches it up.  For all_mem indexes only:
+ * nothing here calls a comparison function, so nothing fails.
+ */
+extern bool hyb_stage_follow(HybIndex *ix, uint64 generation, int lane,
+							 uint64 from, HybStageAccess *access);
+extern void hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
+							BlockNumber block, uint16 offset,
+							const uint8 *entry, uint32 len, uint32 keylen,
+							const ItemPointerData *tid, uint16 next);
+
+/*
  * Bring the active tree along if there is one in shared memory that is being
  * read, and nobody else is at it.
  */

@@ -22,8 +22,8 @@
  */
 #include "compat.h"
 
+#include "dynamic/catchup.h"
 #include "dynamic/delta.h"
-#include "dynamic/slot.h"
 #include "miscadmin.h"
 #include "page/meta.h"
 #include "page/space.h"
@@ -36,6 +36,7 @@ typedef struct Append
 {
 	const uint8 *entry;
 	uint32		len;
+	uint32		keylen;
 	ItemPointerData tid;
 } Append;
 
@@ -64,6 +65,20 @@ hyb_delta_next(Page page, Relation rel, BlockNumber blkno, uint16 *next_off,
 	*entry = (const uint8 *) page + off + HYB_DELTA_HEADER;
 	*next_off = off + HYB_DELTA_HEADER + len;
 	return true;
+}
+
+uint32
+hyb_delta_count(Page page, Relation rel, BlockNumber blkno)
+{
+	uint16		next = 0;
+	uint16		offset;
+	HybDeltaEntry header;
+	const uint8 *entry;
+	uint32		n = 0;
+
+	while (hyb_delta_next(page, rel, blkno, &next, &offset, &header, &entry))
+		n++;
+	return n;
 }
 
 /* ---- appending ---- */
@@ -99,7 +114,6 @@ put_entry(Page page, const Append *append)
 	memcpy((char *) page + ph->pd_lower + HYB_DELTA_HEADER, append->entry,
 		   append->len);
 	ph->pd_lower += HYB_DELTA_HEADER + append->len;
-	hyb_page_opaque(page)->count++;
 	return ph->pd_lower;
 }
 
@@ -116,8 +130,11 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 {
 	Page		page = BufferGetPage(buf);
 	uint16		from = ((PageHeader) page)->pd_lower;
+	BlockNumber block = BufferGetBlockNumber(buf);
 	uint16		lower;
 	HybWalSet	set;
+	HybStageAccess access;
+	bool		follow;
 
 	(void) hyb_slot_find(s);
 	hyb_wal_begin(&set, ix->rel);
@@ -125,13 +142,15 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 	lower = put_entry(page, append);
 	hyb_wal_lower(&set, buf);
 	hyb_wal_range(&set, buf, from, lower - from);
-	hyb_wal_range(&set, buf, (char *) &hyb_page_opaque(page)->count - (char *) page,
-				  sizeof(uint32));
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
-	hyb_slot_publish(s, generation, lane,
-					 hyb_lane_end(BufferGetBlockNumber(buf), lower));
+	hyb_slot_publish(s, generation, lane, hyb_lane_end(block, lower));
+	follow = hyb_stage_follow(ix, generation, lane, hyb_lane_end(block, from),
+							  &access);
 	UnlockReleaseBuffer(buf);
+	if (follow)
+		hyb_stage_enter(ix, &access, lane, block, from, append->entry,
+						append->len, append->keylen, &append->tid, lower);
 }
 
 /*
@@ -149,6 +168,7 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const Append *append)
 	BlockNumber new_block;
 	Buffer		old = InvalidBuffer;
 	uint16		lower;
+	uint32		old_count = 0;
 	HybSpaceTake take;
 	HybWalSet	set;
 
@@ -172,6 +192,8 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const Append *append)
 		}
 	}
 
+	if (BufferIsValid(old))
+		old_count = hyb_delta_count(BufferGetPage(old), ix->rel, old_block);
 	hyb_space_take(ix, metabuf, &take);
 	HYB_POINT("delta-page");
 	new_block = BufferGetBlockNumber(take.page);
@@ -187,9 +209,9 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const Append *append)
 		HybPageOpaque *opaque = hyb_page_opaque(BufferGetPage(old));
 
 		opaque->link = new_block;
-		hyb_wal_range(&set, old, (char *) &opaque->link - (char *) BufferGetPage(old),
-					  sizeof(opaque->link));
-		meta->active.nentries += opaque->count;
+		opaque->count = old_count;
+		hyb_wal_opaque(&set, old);
+		meta->active.nentries += old_count;
 	}
 	else
 		meta->active.head[lane] = new_block;
@@ -261,6 +283,7 @@ hyb_delta_append(HybIndex *ix, const uint8 *entry, uint32 len, uint32 keylen,
 	Assert(len > 0 && len <= HYB_MAX_ENTRY_SIZE);
 	append.entry = entry;
 	append.len = len;
+	append.keylen = keylen;
 	append.tid = *tid;
 
 	if (s->hint_generation == 0)

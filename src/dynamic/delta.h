@@ -31,4 +31,7 @@ extern bool hyb_delta_next(Page page, Relation rel, BlockNumber blkno,
 						   uint16 *next_off, uint16 *entry_off,
 						   HybDeltaEntry *header, const uint8 **entry);
 
+/* Entries on a page, dead ones included. */
+extern uint32 hyb_delta_count(Page page, Relation rel, BlockNumber blkno);
+
 #endif							/* HYB_DELTA_H */

@@ -310,6 +310,60 @@ hyb_stage_close(HybStageAccess *access)
 		access->s->busy--;
 }
 
+/* Is the shared tree, if there is one, read now and then? */
+static inline bool
+worth_applying(HybSlot *s)
+{
+	return s->shared->tree_bytes > 0 &&
+		s->shared->last_use + HYB_APPLY_IDLE_MS * INT64CONST(1000) >=
+		GetCurrentStatementStartTimestamp();
+}
+
+bool
+hyb_stage_follow(HybIndex *ix, uint64 generation, int lane, uint64 from,
+				 HybStageAccess *access)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybSharedSlot *shared = s->shared;
+
+	if (shared == NULL || !ix->desc->all_mem || s->key.in_recovery ||
+		!worth_applying(s) || LWLockHeldByMe(&shared->lock) ||
+		!LWLockConditionalAcquire(&shared->lock, LW_EXCLUSIVE))
+		return false;
+	if (hyb_slot_valid(s) && hyb_arena_attached())
+	{
+		HybStage   *stage = hyb_stage_of(shared);
+
+		if (stage->trees[HYB_ACTIVE].generation == generation &&
+			stage->synced[HYB_ACTIVE] &&
+			stage->applied[HYB_ACTIVE][lane] == from)
+		{
+			access->s = s;
+			access->stage = stage;
+			access->arena = &hyb_shared_arena;
+			access->shared = shared;
+			return true;
+		}
+	}
+	LWLockRelease(&shared->lock);
+	return false;
+}
+
+void
+hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
+				BlockNumber block, uint16 offset, const uint8 *entry,
+				uint32 len, uint32 keylen, const ItemPointerData *tid,
+				uint16 next)
+{
+	HybStage   *stage = access->stage;
+
+	if (hyb_tree_insert(&stage->trees[HYB_ACTIVE], access->arena, ix->desc,
+						entry, len, keylen, tid, block, offset,
+						ix->desc->exact ? hyb_key_hash(entry, keylen) : 0))
+		stage->applied[HYB_ACTIVE][lane] = hyb_lane_end(block, next);
+	hyb_stage_close(access);
+}
+
 void
 hyb_stage_apply(HybIndex *ix, const HybVersion *version)
 {
@@ -323,9 +377,7 @@ hyb_stage_apply(HybIndex *ix, const HybVersion *version)
 		HybStageResult result = HYB_STAGE_STALE;
 
 		if (s->is_temp || s->key.in_recovery || !hyb_slot_find(s) ||
-			s->shared->tree_bytes == 0 ||
-			s->shared->last_use + HYB_APPLY_IDLE_MS * INT64CONST(1000) <
-			GetCurrentStatementStartTimestamp())
+			!worth_applying(s))
 			return;
 		hyb_arena_attach();
 		if (LWLockHeldByMe(&s->shared->lock) ||

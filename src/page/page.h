@@ -40,8 +40,9 @@ typedef struct HybPageOpaque
 	uint32		link;			/* delta: next page of the lane; free list,
 								 * dictionary: next page of the kind; else
 								 * InvalidBlockNumber */
-	uint32		count;			/* delta: entries; free list: blocks; leaf:
-								 * TIDs; inner: children; filter: images */
+	uint32		count;			/* delta: entries, not kept up to date while
+								 * the page takes more; free list: blocks;
+								 * leaf: TIDs; inner: children; filter: images */
 	uint16		flags;			/* HYB_DELTA_CLOSED, HYB_LEAF_TOMBSTONES,
 								 * HYB_INNER_FILTERS */
 	uint16		page_id;		/* HYB_PAGE_ID */

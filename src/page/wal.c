@@ -21,6 +21,9 @@ StaticAssertDecl(HYB_WAL_MAX_BUFFERS <= MAX_GENERIC_XLOG_PAGES,
 /* Fragments of all buffers of a record: two chunks of data each. */
 #define HYB_WAL_MAX_FRAGMENTS (HYB_WAL_MAX_BUFFERS * HYB_WAL_MAX_RANGES)
 
+/* Fragments that are registered as one chunk have at most so many bytes. */
+#define HYB_WAL_SMALL	256
+
 /*
  * Start an empty change set.  Must be called outside critical sections.
  */
@@ -89,6 +92,40 @@ hyb_wal_image(HybWalSet *set, Buffer buf)
 }
 
 /*
+ * Register a buffer's fragments.  If they are small they are put together
+ * first, as one chunk of data costs less than several.
+ */
+static void
+register_ranges(int block, const HybWalBuffer *wb, char *small)
+{
+	Page		page = BufferGetPage(wb->buf);
+	int			total = 0;
+	char	   *p = small;
+
+	for (int r = 0; r < wb->nranges; r++)
+		total += sizeof(HybWalRange) + wb->ranges[r].length;
+
+	for (int r = 0; r < wb->nranges; r++)
+	{
+		const HybWalRange *range = &wb->ranges[r];
+
+		/* a fragment starts with two OffsetNumbers: offset, length */
+		if (total > HYB_WAL_SMALL)
+		{
+			XLogRegisterBufData(block, (char *) range, sizeof(HybWalRange));
+			XLogRegisterBufData(block, (char *) page + range->offset,
+								range->length);
+			continue;
+		}
+		memcpy(p, range, sizeof(HybWalRange));
+		memcpy(p + sizeof(HybWalRange), page + range->offset, range->length);
+		p += sizeof(HybWalRange) + range->length;
+	}
+	if (p > small)
+		XLogRegisterBufData(block, small, p - small);
+}
+
+/*
  * Mark all buffers dirty, write the record, set the LSNs.  Called in the
  * critical section that changed the pages, all of them locked exclusively.
  */
@@ -96,6 +133,7 @@ void
 hyb_wal_commit(HybWalSet *set)
 {
 	XLogRecPtr	lsn;
+	char		small[HYB_WAL_MAX_BUFFERS][HYB_WAL_SMALL];
 
 	Assert(CritSectionCount > 0);
 
@@ -108,23 +146,14 @@ hyb_wal_commit(HybWalSet *set)
 	XLogBeginInsert();
 	for (int i = 0; i < set->nbuffers; i++)
 	{
-		HybWalBuffer *wb = &set->buffers[i];
-		Page		page = BufferGetPage(wb->buf);
+		const HybWalBuffer *wb = &set->buffers[i];
 
 		if (wb->image)
-		{
 			XLogRegisterBuffer(i, wb->buf, REGBUF_STANDARD | REGBUF_FORCE_IMAGE);
-			continue;
-		}
-		XLogRegisterBuffer(i, wb->buf, REGBUF_STANDARD);
-		for (int r = 0; r < wb->nranges; r++)
+		else
 		{
-			HybWalRange *range = &wb->ranges[r];
-
-			/* a fragment starts with two OffsetNumbers: offset, length */
-			XLogRegisterBufData(i, (char *) range, sizeof(HybWalRange));
-			XLogRegisterBufData(i, (char *) page + range->offset,
-								range->length);
+			XLogRegisterBuffer(i, wb->buf, REGBUF_STANDARD);
+			register_ranges(i, wb, small[i]);
 		}
 	}
 	lsn = XLogInsert(RM_GENERIC_ID, 0);
