@@ -16,6 +16,7 @@ typedef struct InsertState
 {
 	HybIndex   *ix;
 	HybBuf		entry;
+	HybUniqueBuffers unique;
 } InsertState;
 
 static InsertState *
@@ -31,6 +32,8 @@ insert_state(Relation index, struct IndexInfo *info)
 	state = palloc0(sizeof(InsertState));
 	state->ix = hyb_index_create_handle(index);
 	hyb_buf_reserve(&state->entry, HYB_MAX_ENTRY_SIZE);
+	if (index->rd_index->indisunique)
+		hyb_unique_buffers_init(&state->unique, info->ii_Context);
 	MemoryContextSwitchTo(old);
 	info->ii_AmCache = state;
 	return state;
@@ -69,7 +72,7 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	if (check_unique != UNIQUE_CHECK_NO)
 		is_unique = hyb_unique_check(ix, heap, values, isnull,
 									 state->entry.data, keylen, heap_tid,
-									 check_unique, &lock);
+									 check_unique, &state->unique, &lock);
 	if (check_unique == UNIQUE_CHECK_EXISTING)
 		return is_unique;
 

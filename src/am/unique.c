@@ -24,17 +24,22 @@
 #include "access/xact.h"
 #include "am/unique.h"
 #include "dynamic/dynamic.h"
-#include "dynamic/shared.h"
+#include "dynamic/slot.h"
 #include "miscadmin.h"
 #include "static/inner.h"
 #include "static/leaf.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
 /* Dynamic candidates looked at in one fetch. */
 #define HYB_UNIQUE_BATCH	64
+
+/* First sizes of the buffers. */
+#define HYB_UNIQUE_BYTES	128
+#define HYB_UNIQUE_ITEMS	8
 
 typedef enum SearchResult
 {
@@ -59,10 +64,7 @@ typedef struct UniqueSearch
 	SnapshotData dirty;
 	TransactionId xwait;
 
-	/* reused by every try of one call */
-	HybDescent	descent;
-	HybLeaf		leaf;
-	HybDynBatch batch;
+	HybUniqueBuffers *buffers;
 } UniqueSearch;
 
 static void
@@ -131,6 +133,33 @@ judge_candidate(UniqueSearch *search)
 	return SEARCH_UNIQUE;		/* not reached */
 }
 
+void
+hyb_unique_buffers_init(HybUniqueBuffers *buffers, MemoryContext context)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+
+	memset(buffers, 0, sizeof(*buffers));
+	buffers->context = context;
+	hyb_buf_reserve(&buffers->descent.highbuf, HYB_UNIQUE_BYTES);
+	hyb_buf_reserve(&buffers->batch.keys, HYB_UNIQUE_BYTES);
+	buffers->batch.items_alloc = HYB_UNIQUE_ITEMS;
+	buffers->batch.items = palloc(HYB_UNIQUE_ITEMS * sizeof(HybDynItem));
+	MemoryContextSwitchTo(old);
+}
+
+/* Open the leaf that was descended to. */
+static void
+open_leaf(UniqueSearch *search)
+{
+	HybUniqueBuffers *buffers = search->buffers;
+	MemoryContext old = MemoryContextSwitchTo(buffers->context);
+
+	hyb_leaf_open(&buffers->leaf, search->ix->desc,
+				  BufferGetPage(buffers->descent.buf), search->ix->rel,
+				  buffers->descent.block);
+	MemoryContextSwitchTo(old);
+}
+
 /*
  * Items [first, end) of the open leaf, which is unlocked when this returns but
  * stays pinned.
@@ -138,8 +167,8 @@ judge_candidate(UniqueSearch *search)
 static SearchResult
 search_leaf(UniqueSearch *search, int first, int end)
 {
-	HybDescent *descent = &search->descent;
-	HybLeaf    *leaf = &search->leaf;
+	HybDescent *descent = &search->buffers->descent;
+	HybLeaf    *leaf = &search->buffers->leaf;
 	Page		page = BufferGetPage(descent->buf);
 	const uint8 *hints = hyb_leaf_hints(page);
 	uint16		pd_lower = ((PageHeader) page)->pd_lower;
@@ -185,15 +214,75 @@ search_leaf(UniqueSearch *search, int first, int end)
 	return result;
 }
 
+/*
+ * The greatest key of the version's static stage, remembered for as long as
+ * the version lasts.  Returns false if the version is no longer current.
+ */
+static bool
+load_top(UniqueSearch *search, const HybVersion *version, HybSlot *s)
+{
+	HybIndex   *ix = search->ix;
+	HybDescent *descent = &search->buffers->descent;
+	HybLeaf    *leaf = &search->buffers->leaf;
+	HybPos		end = {.tie = HYB_AFTER};
+	MemoryContext old;
+
+	descent->want_low = false;
+	descent->want_high = false;
+	descent->bound = NULL;
+	if (!hyb_static_descend(ix, version, &end, true, descent))
+		return false;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	s->top_version = 0;
+	s->top_key.len = 0;
+	hyb_buf_reserve(&s->top_key, HYB_MAX_ENTRY_SIZE);
+	MemoryContextSwitchTo(old);
+	open_leaf(search);
+	hyb_key_join(ix->desc, hyb_leaf_row(leaf, leaf->nrows - 1),
+				 ix->desc->nkeys, &s->top_key);
+	s->top_version = version->version;
+	UnlockReleaseBuffer(descent->buf);
+	return true;
+}
+
+/*
+ * Keys often ascend: then each lies above all of the static stage, and one
+ * comparison says so.  Returns false if the version is no longer current.
+ */
+static bool
+above_static(UniqueSearch *search, const HybVersion *version, bool *above)
+{
+	HybSlot    *s = hyb_slot_get(search->ix);
+	int			c;
+
+	*above = false;
+	if (!search->ix->desc->all_mem)
+		return true;
+	if (s->top_version != version->version && !load_top(search, version, s))
+		return false;
+
+	/* no key is another's prefix */
+	c = memcmp(search->low.key, s->top_key.data,
+			   Min(search->low.len, s->top_key.len));
+	*above = c > 0;
+	return true;
+}
+
 static SearchResult
 search_static(UniqueSearch *search, const HybVersion *version)
 {
 	HybIndex   *ix = search->ix;
-	HybDescent *descent = &search->descent;
+	HybDescent *descent = &search->buffers->descent;
+	HybLeaf    *leaf = &search->buffers->leaf;
 	HybPos		pos = search->low;
 	HybBuf		posbuf = {0};
+	bool		above;
 
 	if (!BlockNumberIsValid(version->root))
+		return SEARCH_UNIQUE;
+	if (!above_static(search, version, &above))
+		return SEARCH_AGAIN;
+	if (above)
 		return SEARCH_UNIQUE;
 	descent->want_low = false;
 	descent->want_high = true;
@@ -202,6 +291,7 @@ search_static(UniqueSearch *search, const HybVersion *version)
 	for (;;)
 	{
 		int			row;
+		int			end_row;
 		int			item;
 		int			end;
 		bool		last;
@@ -215,12 +305,10 @@ search_static(UniqueSearch *search, const HybVersion *version)
 			last = hyb_pos_compare(ix->desc, &descent->high, &search->high) >= 0;
 			goto next_leaf;
 		}
-		hyb_leaf_open(&search->leaf, ix->desc, BufferGetPage(descent->buf),
-					  ix->rel, descent->block);
-		item = hyb_leaf_search(&search->leaf, &pos, &row);
-		end = item < search->leaf.nitems ?
-			hyb_leaf_search(&search->leaf, &search->high, &row) : item;
-		last = end < search->leaf.nitems ||
+		open_leaf(search);
+		item = hyb_leaf_search_equal(leaf, &search->low, &row, &end_row);
+		end = row < end_row ? hyb_leaf_row_start(leaf, end_row) : item;
+		last = end < leaf->nitems ||
 			hyb_pos_compare(ix->desc, &descent->high, &search->high) >= 0;
 		if (descent->probed)
 			hyb_filter_note(ix, item < end ? HYB_FILTER_HIT :
@@ -260,7 +348,7 @@ check_dynamic(UniqueSearch *search, const HybDynItem *item)
 	if (exists)
 		result = judge_candidate(search);
 	else
-		hyb_dynamic_kill(search->ix, search->batch.keys.data + item->key_off,
+		hyb_dynamic_kill(search->ix, search->buffers->batch.keys.data + item->key_off,
 						 item->keylen, &item->tid, item->ref.generation);
 	ReleaseBuffer(pin);
 	return result;
@@ -274,7 +362,7 @@ search_dynamic(UniqueSearch *search, const HybVersion *version)
 
 	for (;;)
 	{
-		HybDynBatch *batch = &search->batch;
+		HybDynBatch *batch = &search->buffers->batch;
 		SearchResult result = SEARCH_UNIQUE;
 
 		if (!hyb_dynamic_fetch(search->ix, version,
@@ -306,7 +394,8 @@ search_dynamic(UniqueSearch *search, const HybVersion *version)
 bool
 hyb_unique_check(HybIndex *ix, Relation heap, Datum *values, bool *isnull,
 				 const uint8 *key, uint32 keylen, ItemPointer tid,
-				 IndexUniqueCheck check, LWLock **lock)
+				 IndexUniqueCheck check, HybUniqueBuffers *buffers,
+				 LWLock **lock)
 {
 	const HybKeyDesc *desc = ix->desc;
 	UniqueSearch search;
@@ -318,7 +407,9 @@ hyb_unique_check(HybIndex *ix, Relation heap, Datum *values, bool *isnull,
 			if (isnull[i])
 				return true;
 
-	memset(&search, 0, sizeof(search));
+	search.buffers = buffers;
+	search.found_self = false;
+	search.xwait = InvalidTransactionId;
 	search.ix = ix;
 	search.heap = heap;
 	search.values = values;
@@ -388,10 +479,5 @@ hyb_unique_check(HybIndex *ix, Relation heap, Datum *values, bool *isnull,
 						RelationGetRelationName(ix->rel)),
 				 errhint("This may be because of a non-immutable index expression."),
 				 errtableconstraint(heap, RelationGetRelationName(ix->rel))));
-
-	if (search.descent.highbuf.data != NULL)
-		pfree(search.descent.highbuf.data);
-	hyb_leaf_close(&search.leaf);
-	hyb_dyn_batch_free(&search.batch);
 	return is_unique;
 }

@@ -7,8 +7,26 @@
 
 #include "access/genam.h"
 
-#include "page/page.h"
+#include "dynamic/dynamic.h"
+#include "static/inner.h"
+#include "static/leaf.h"
 #include "storage/lwlock.h"
+
+/*
+ * Memory that the checks of one statement share.  What comparison functions
+ * allocate goes to the caller's context, which is reset row by row: all that
+ * stays is allocated in `context` from the start, or grows there.
+ */
+typedef struct HybUniqueBuffers
+{
+	MemoryContext context;
+	HybDescent	descent;
+	HybLeaf		leaf;
+	HybDynBatch batch;
+} HybUniqueBuffers;
+
+extern void hyb_unique_buffers_init(HybUniqueBuffers *buffers,
+									MemoryContext context);
 
 /*
  * Look for a conflicting entry, as _bt_check_unique (nbtinsert.c) does: wait
@@ -21,6 +39,6 @@
 extern bool hyb_unique_check(HybIndex *ix, Relation heap, Datum *values,
 							 bool *isnull, const uint8 *key, uint32 keylen,
 							 ItemPointer tid, IndexUniqueCheck check,
-							 LWLock **lock);
+							 HybUniqueBuffers *buffers, LWLock **lock);
 
 #endif							/* HYB_UNIQUE_H */

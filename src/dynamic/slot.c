@@ -63,6 +63,8 @@ discard_old_slots(void)
 		hyb_stage_drop_private(s);
 		if (s->version != NULL)
 			pfree(s->version);
+		if (s->top_key.data != NULL)
+			pfree(s->top_key.data);
 		s->local_serial = 0;
 		hash_search(local_slots, &s->key, HASH_REMOVE, NULL);
 	}

@@ -46,6 +46,10 @@ typedef struct HybSlot
 	uint64		private_generation; /* shared memory is not tried while this is
 									 * the active generation */
 
+	/* am/unique.c: the greatest key of a version's static stage */
+	uint64		top_version;	/* that version; 0: not known */
+	HybBuf		top_key;		/* in TopMemoryContext */
+
 	/* fetch.c: not yet added to the shared counters */
 	uint32		bloom_hits;
 	uint32		bloom_misses;
