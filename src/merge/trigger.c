@@ -29,12 +29,35 @@
  */
 #define HYB_HARD_FACTOR		2
 
+/*
+ * The smaller an index, the more often an entry of it has been merged by the
+ * time that it is large: merges of size n, n + n/r, ... repeat r entries' work
+ * for each new one all along.  While it is small a dynamic stage of so many
+ * times the share costs few bytes; it stays at so many entries until the share
+ * has reached that.
+ */
+#define HYB_SMALL_FACTOR	2.5
+#define HYB_SMALL_ENTRIES	65536
+
 typedef struct MergeNeed
 {
 	bool		unfinished;		/* a generation is frozen or being freed */
 	bool		wanted;			/* the active generation should be frozen */
 	bool		overdue;		/* it has outgrown the hard bound */
 } MergeNeed;
+
+/*
+ * Entries of the active generation that trigger a merge, when a merge repeats
+ * work for `repeated` entries.
+ */
+static uint64
+merge_trigger(HybIndex *ix, uint64 repeated)
+{
+	uint64		share = repeated / hyb_merge_ratio(ix->rel);
+	uint64		small = Min(share * HYB_SMALL_FACTOR, HYB_SMALL_ENTRIES);
+
+	return Max(Max(share, small), (uint64) hyb_merge_floor);
+}
 
 static MergeNeed
 merge_need(HybIndex *ix)
@@ -44,9 +67,7 @@ merge_need(HybIndex *ix)
 	MergeNeed	need;
 	uint64		dynamic = meta->active.nentries;
 	uint64		repeated = Min(meta->static_tids, meta->rewritten_tids);
-	uint64		trigger = Max((repeated + meta->frozen.nentries) /
-							  hyb_merge_ratio(ix->rel),
-							  (uint64) hyb_merge_floor);
+	uint64		trigger = merge_trigger(ix, repeated + meta->frozen.nentries);
 	uint64		bytes = meta->active.npages * BLCKSZ;
 	uint64		budget = (uint64) hyb_dynamic_memory_kb * 1024;
 	bool		compact = (meta->flags & HYB_META_COMPACT) != 0;
