@@ -384,18 +384,19 @@ return_item(HybScan *so)
 
 	if (so->need_pins)
 	{
-		Buffer		pin = InvalidBuffer;
-
 		if (item->source < 0)
 		{
 			const HybDynItem *entry = hyb_batch_dyn_item(so->batch, item);
+			Buffer		prev = so->delta_pin;
 
-			pin = hyb_delta_pin_entry(so->ix, &entry->ref, &entry->tid);
-			if (!BufferIsValid(pin))
+			so->delta_pin = InvalidBuffer;
+			so->delta_pin = hyb_delta_pin_entry(so->ix, &entry->ref,
+												&entry->tid, prev);
+			if (!BufferIsValid(so->delta_pin))
 				return HYB_RETURN_RELOAD;
 		}
-		release_delta_pin(so);
-		so->delta_pin = pin;
+		else
+			release_delta_pin(so);
 	}
 	else if (so->check_heap)
 	{

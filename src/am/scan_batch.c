@@ -152,7 +152,8 @@ set_dynamic_hints(HybScan *so, HybScanBatch *batch)
 		entry = hyb_batch_dyn_item(batch, item);
 		if (entry->killed)
 			continue;
-		buf = hyb_delta_pin_entry(so->ix, &entry->ref, &entry->tid);
+		buf = hyb_delta_pin_entry(so->ix, &entry->ref, &entry->tid,
+								  InvalidBuffer);
 		if (!BufferIsValid(buf))
 			continue;
 		hyb_dynamic_kill(so->ix, batch->dyn.keys.data + entry->key_off,
@@ -228,18 +229,20 @@ read_tids(HybScan *so, HybScanBatch *batch, Page page)
 
 	if (leaf->tombstones == NULL && so->scan->ignore_killed_tuples)
 		hints = hyb_leaf_hints(page);
+	else
+		hints = leaf->tombstones;
 	so->has_dead = false;
-	if (leaf->tombstones == NULL && hints == NULL)
+	if (hints == NULL)
+		return;
+	for (int i = batch->first >> 3; i <= (batch->last - 1) >> 3; i++)
+		so->has_dead |= hints[i] != 0;
+	if (!so->has_dead)
 		return;
 	for (int i = 0; i < n; i++)
 	{
 		int			item = batch->first + i;
 
-		if (hints != NULL)
-			so->dead[i] = (hints[item >> 3] & (1 << (item & 7))) != 0;
-		else
-			so->dead[i] = hyb_leaf_is_tombstone(leaf, item);
-		so->has_dead |= so->dead[i];
+		so->dead[i] = (hints[item >> 3] & (1 << (item & 7))) != 0;
 	}
 }
 
@@ -515,25 +518,27 @@ add_item(HybScanBatch *batch, const ItemPointerData *tid, int source, int row)
 	return item;
 }
 
-/* Row of a static item, as HybScanItem counts it; *end: the row's last + 1 */
+/* Row of a static item, as HybScanItem counts it. */
 static int
-static_row(const HybScanBatch *batch, int item, int *end)
+static_row(const HybScanBatch *batch, int item)
 {
-	int			row;
+	int			row = 0;
 
 	if (batch->mode == HYB_STATIC_PAGE)
-	{
-		row = hyb_leaf_row_of_item(&batch->leaf, item);
-		*end = hyb_leaf_row_start(&batch->leaf, row + 1);
-		return row;
-	}
+		return hyb_leaf_row_of_item(&batch->leaf, item);
 	Assert(batch->mode == HYB_STATIC_ROWS);
-	row = 0;
 	while (row + 1 < batch->nrows && batch->rows[row + 1].first_item <= item)
 		row++;
-	*end = row + 1 < batch->nrows ? batch->rows[row + 1].first_item :
-		batch->last;
 	return row;
+}
+
+/* The item after a row's last one. */
+static inline int
+static_row_end(const HybScanBatch *batch, int row)
+{
+	if (batch->mode == HYB_STATIC_PAGE)
+		return hyb_leaf_row_start(&batch->leaf, row + 1);
+	return row + 1 < batch->nrows ? batch->rows[row + 1].first_item : batch->last;
 }
 
 /* Static items [from, to) to the batch, but for dead and filtered ones. */
@@ -552,11 +557,12 @@ add_static(HybScan *so, HybScanBatch *batch, int from, int to)
 		}
 		return;
 	}
+	if (from >= to)
+		return;
 
-	while (from < to)
+	for (int row = static_row(batch, from); from < to; row++)
 	{
-		int			end;
-		int			row = static_row(batch, from, &end);
+		int			end = static_row_end(batch, row);
 		bool		pass = true;
 
 		end = Min(end, to);

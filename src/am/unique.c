@@ -342,7 +342,7 @@ check_dynamic(UniqueSearch *search, const HybDynItem *item)
 
 	if (!exists && !dead)
 		return SEARCH_UNIQUE;
-	pin = hyb_delta_pin_entry(search->ix, &item->ref, &item->tid);
+	pin = hyb_delta_pin_entry(search->ix, &item->ref, &item->tid, InvalidBuffer);
 	if (!BufferIsValid(pin))
 		return exists ? SEARCH_AGAIN : SEARCH_UNIQUE;
 	if (exists)

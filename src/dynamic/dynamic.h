@@ -108,12 +108,13 @@ extern void hyb_dyn_batch_free(HybDynBatch *batch);
 
 /*
  * Pin the delta page that an entry lies on, if it still lies there, alive:
- * while the pin is held VACUUM does not finish removing it (DESIGN: interlock
- * with VACUUM).  Returns InvalidBuffer if the entry has moved or died: the
- * caller restarts its batch at its position.
+ * while the pin is held VACUUM does not finish removing it.  `prev` is a pin
+ * to give back, which is cheap if it is on the same page, or InvalidBuffer.
+ * Returns InvalidBuffer if the entry has moved or died: the caller restarts
+ * its batch at its position.
  */
 extern Buffer hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
-								  const ItemPointerData *tid);
+								  const ItemPointerData *tid, Buffer prev);
 
 /* Set killed-tuple hints on entries of the trees, if that is cheap now. */
 extern void hyb_dynamic_kill(HybIndex *ix, const uint8 *key, uint32 keylen,

@@ -301,9 +301,9 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version, int which,
 
 Buffer
 hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
-					const ItemPointerData *tid)
+					const ItemPointerData *tid, Buffer prev)
 {
-	Buffer		buf = ReadBuffer(ix->rel, ref->block);
+	Buffer		buf = ReleaseAndReadBuffer(prev, ix->rel, ref->block);
 	Page		page = BufferGetPage(buf);
 	bool		alive = false;
 
