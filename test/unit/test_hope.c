@@ -441,6 +441,54 @@ test_scheme(int scheme, int kind, uint32_t entries, uint32_t nsample, int pairs)
 	CHECK(allocated == before, "%s: %ld blocks not freed", name, allocated - before);
 }
 
+/*
+ * Codes of all lengths one after the other, so that the word they are
+ * collected in is filled in every possible way.
+ */
+static void
+test_code_lengths(void)
+{
+	HybHopeSample sample;
+	uint8_t    *bytes = malloc(1 << 19);
+	uint32_t   *off = malloc((1 << 15) * sizeof(uint32_t));
+	uint32_t	n = 0;
+
+	off[0] = 0;
+	/* each byte half as often as the one before, over and over */
+	for (uint32_t i = 1; i < 1 << 14; i++)
+	{
+		bytes[off[n]] = (uint8_t) __builtin_ctz(i);
+		bytes[off[n] + 1] = (uint8_t) (__builtin_ctz(i) * 16);
+		off[n + 1] = off[n] + 2;
+		n++;
+	}
+	sample.bytes = bytes;
+	sample.off = off;
+	sample.n = n;
+	for (int scheme = 1; scheme <= HYB_HOPE_NSCHEMES; scheme++)
+	{
+		HybHope    *hope = hyb_hope_build(scheme, 2048, &sample, &memory, NULL, NULL);
+		bool		good = true;
+		Key			key;
+
+		for (int i = 0; i < 200000 && good; i++)
+		{
+			Coded		coded;
+
+			key.len = unit_below(24);
+			for (size_t j = 0; j < key.len; j++)
+				key.bytes[j] = (uint8_t) (unit_below(2) ? unit_below(16) :
+										  unit_below(256));
+			good = encode(hope, &key, &coded);
+			release(&coded);
+		}
+		CHECK(good, "%s", hyb_hope_scheme_name(scheme));
+		hyb_hope_free(hope);
+	}
+	free(off);
+	free(bytes);
+}
+
 int
 main(void)
 {
@@ -452,6 +500,7 @@ main(void)
 		read_file(keys);
 	test_lengths();
 	test_long_lengths();
+	test_code_lengths();
 	for (int scheme = 1; scheme <= HYB_HOPE_NSCHEMES; scheme++)
 	{
 		CHECK(hyb_hope_scheme_by_name(hyb_hope_scheme_name(scheme)) == scheme,

@@ -48,7 +48,7 @@ encode_single(const HybHope *hope, EncodeState *s, const uint8_t *end)
 	uint64_t	word = s->word;
 	unsigned	fill = s->fill;
 
-	/* four codes, and up to 7 bits in the word, seldom do not fit it */
+	/* four codes seldom do not fit the word, of which PUT leaves a bit free */
 	for (; end - p >= 4; p += 4)
 	{
 		uint64_t	first;
@@ -58,7 +58,7 @@ encode_single(const HybHope *hope, EncodeState *s, const uint8_t *end)
 
 		PAIR(table[p[0]], table[p[1]], first, len1);
 		PAIR(table[p[2]], table[p[3]], second, len2);
-		if (__builtin_expect(len1 + len2 > 57, 0))
+		if (__builtin_expect(len1 + len2 > 56, 0))
 		{
 			PUT(first << (64 - len1), len1);
 			PUT(second << (64 - len2), len2);
