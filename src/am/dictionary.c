@@ -231,7 +231,7 @@ count_recent(HybIndex *ix, Recent *recent)
 				bool		expected;
 
 				CHECK_FOR_INTERRUPTS();
-				buf = ReadBuffer(ix->rel, block);
+				buf = hyb_page_read(ix, block, InvalidBlockNumber);
 				LockBuffer(buf, BUFFER_LOCK_SHARE);
 				expected = !PageIsNew(BufferGetPage(buf)) &&
 					hyb_page_check(ix, buf, HYB_PAGE_DELTA, generation->number);

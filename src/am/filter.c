@@ -230,7 +230,7 @@ count_leaf(CountState *state, const HybChild *child)
 			(double) count * child->tids / total : count;
 		return true;
 	}
-	buf = ReadBuffer(ix->rel, child->block);
+	buf = hyb_page_read(ix, child->block, InvalidBlockNumber);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	if (!hyb_page_check(ix, buf, HYB_PAGE_LEAF, child->stamp))
 	{
@@ -271,7 +271,7 @@ count_below(CountState *state, const HybChild *child, int level,
 		return count_leaf(state, child);
 
 	page = palloc(BLCKSZ);
-	buf = ReadBuffer(ix->rel, child->block);
+	buf = hyb_page_read(ix, child->block, InvalidBlockNumber);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	if (!hyb_page_check(ix, buf, HYB_PAGE_INNER, child->stamp))
 	{

@@ -184,18 +184,21 @@ static bool
 count_generation(HybIndex *ix, const HybGeneration *generation,
 				 const HybPos *watermark, char *copy, uint64 *n)
 {
+	BlockNumber npages = 0;
+
 	if (generation->number == 0)
 		return true;
 	for (int lane = 0; lane < HYB_LANES; lane++)
 	{
 		BlockNumber blkno = generation->head[lane];
+		BlockNumber from = HYB_METAPAGE_BLKNO;
 
 		while (BlockNumberIsValid(blkno))
 		{
 			Buffer		buf;
 
 			CHECK_FOR_INTERRUPTS();
-			buf = ReadBuffer(ix->rel, blkno);
+			buf = hyb_page_read(ix, blkno, from);
 			LockBuffer(buf, BUFFER_LOCK_SHARE);
 			if (PageIsNew(BufferGetPage(buf)) ||
 				!hyb_page_check(ix, buf, HYB_PAGE_DELTA, generation->number))
@@ -206,6 +209,10 @@ count_generation(HybIndex *ix, const HybGeneration *generation,
 			memcpy(copy, BufferGetPage(buf), BLCKSZ);
 			UnlockReleaseBuffer(buf);
 			*n += count_page(ix, (Page) copy, blkno, watermark);
+			if (++npages > RelationGetNumberOfBlocks(ix->rel))
+				hyb_corrupted(ix->rel, blkno,
+							  "The links of the delta log go round in a circle.");
+			from = blkno;
 			blkno = hyb_page_opaque((Page) copy)->link;
 		}
 	}

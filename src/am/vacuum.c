@@ -364,9 +364,11 @@ recheck_leaf(HybVacuum *v, BlockNumber blkno, uint64 stamp)
 
 	if (stamp >= v->old_stamp || blkno >= v->survey.nblocks)
 	{
-		Buffer		buf = ReadBufferExtended(v->ix->rel, MAIN_FORKNUM, blkno,
-											 RBM_NORMAL, v->info->strategy);
+		Buffer		buf;
 
+		hyb_page_check_pointer(v->ix, blkno, InvalidBlockNumber);
+		buf = ReadBufferExtended(v->ix->rel, MAIN_FORKNUM, blkno, RBM_NORMAL,
+								 v->info->strategy);
 		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 		if (!hyb_page_check(v->ix, buf, HYB_PAGE_LEAF, stamp))
 			hyb_corrupted(v->ix->rel, blkno, "The static stage points to this block, which is not the leaf it expects.");
@@ -401,7 +403,7 @@ recheck_subtree(HybVacuum *v, BlockNumber blkno, uint64 stamp, int level)
 	CHECK_FOR_INTERRUPTS();
 
 	page = palloc(BLCKSZ);
-	buf = ReadBuffer(v->ix->rel, blkno);
+	buf = hyb_page_read(v->ix, blkno, InvalidBlockNumber);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	if (!hyb_page_check(v->ix, buf, HYB_PAGE_INNER, stamp) ||
 		hyb_page_opaque(BufferGetPage(buf))->level != level)

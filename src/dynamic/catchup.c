@@ -47,6 +47,9 @@
 #include "page/meta.h"
 #include "utils/rel.h"
 
+/* Links after which the size of the file is asked for, to compare with. */
+#define HYB_LINKS_CHECK		64
+
 HybStage *
 hyb_stage_of(const HybSharedSlot *shared)
 {
@@ -60,6 +63,7 @@ reset_tree(HybStage *stage, HybArena *arena, int which, uint64 generation)
 	stage->trees[which].generation = generation;
 	memset(stage->applied[which], 0, sizeof(stage->applied[which]));
 	stage->synced[which] = false;
+	stage->links[which] = 0;
 }
 
 void
@@ -115,7 +119,7 @@ tails_unchanged(HybIndex *ix, HybStageAccess *access,
 				return false;
 			continue;
 		}
-		buf = ReadBuffer(ix->rel, hyb_lane_end_block(applied));
+		buf = hyb_page_read(ix, hyb_lane_end_block(applied), InvalidBlockNumber);
 		LockBuffer(buf, BUFFER_LOCK_SHARE);
 		same = hyb_page_check(ix, buf, HYB_PAGE_DELTA, version->active.number) &&
 			hyb_page_opaque(BufferGetPage(buf))->link == InvalidBlockNumber &&
@@ -197,6 +201,7 @@ turn_generations(HybStageAccess *access, const HybVersion *version)
 			memcpy(stage->applied[HYB_FROZEN], stage->applied[HYB_ACTIVE],
 				   sizeof(stage->applied[HYB_FROZEN]));
 			stage->synced[HYB_FROZEN] = false;
+			stage->links[HYB_FROZEN] = stage->links[HYB_ACTIVE];
 			memset(active, 0, sizeof(*active));
 		}
 		reset_tree(stage, arena, HYB_ACTIVE, version->active.number);
@@ -255,7 +260,7 @@ static bool
 copy_page(HybIndex *ix, HybStageAccess *access, uint64 generation, int which,
 		  int lane, BlockNumber block, uint16 from, char *copy)
 {
-	Buffer		buf = ReadBuffer(ix->rel, block);
+	Buffer		buf = hyb_page_read(ix, block, InvalidBlockNumber);
 	Page		page = BufferGetPage(buf);
 	uint16		lower;
 
@@ -298,6 +303,7 @@ catch_up_lane(HybIndex *ix, HybStageAccess *access, int which, int lane,
 	{
 		if (!BlockNumberIsValid(head))
 			return HYB_STAGE_READY;
+		hyb_page_check_pointer(ix, head, HYB_METAPAGE_BLKNO);
 		*applied = hyb_lane_end(head, MAXALIGN(SizeOfPageHeaderData));
 	}
 
@@ -345,6 +351,11 @@ catch_up_lane(HybIndex *ix, HybStageAccess *access, int which, int lane,
 		}
 		if (link == InvalidBlockNumber)
 			return HYB_STAGE_READY;
+		hyb_page_check_pointer(ix, link, block);
+		if (++stage->links[which] % HYB_LINKS_CHECK == 0 &&
+			stage->links[which] > RelationGetNumberOfBlocks(ix->rel))
+			hyb_corrupted(ix->rel, block,
+						  "The links of the delta log go round in a circle.");
 		*applied = hyb_lane_end(link, MAXALIGN(SizeOfPageHeaderData));
 	}
 }

@@ -31,6 +31,9 @@ typedef struct HybStage
 	 */
 	bool		synced[2];
 
+	/* Links followed in all lanes, to notice a chain that goes round. */
+	uint32		links[2];
+
 	/*
 	 * Active generation whose trees do not fit shared memory: backends do
 	 * not try again until it is frozen.

@@ -174,7 +174,7 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const Append *append)
 
 	if (BlockNumberIsValid(old_block))
 	{
-		old = ReadBuffer(ix->rel, old_block);
+		old = hyb_page_read(ix, old_block, HYB_METAPAGE_BLKNO);
 		LockBuffer(old, BUFFER_LOCK_EXCLUSIVE);
 		if (!hyb_page_check(ix, old, HYB_PAGE_DELTA, generation) ||
 			hyb_page_opaque(BufferGetPage(old))->link != InvalidBlockNumber)
@@ -192,6 +192,10 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const Append *append)
 		}
 	}
 
+	/* that page is locked already */
+	if (BufferIsValid(old) && meta->freelist == old_block)
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+					  "The free list begins at a page of the delta log.");
 	if (BufferIsValid(old))
 		old_count = hyb_delta_count(BufferGetPage(old), ix->rel, old_block);
 	hyb_space_take(ix, metabuf, &take);
@@ -255,7 +259,7 @@ lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
 				unopened = *lane;
 			continue;
 		}
-		buf = ReadBuffer(ix->rel, s->hint_tail[*lane]);
+		buf = hyb_page_read(ix, s->hint_tail[*lane], HYB_METAPAGE_BLKNO);
 		if (ConditionalLockBuffer(buf))
 			return buf;
 		ReleaseBuffer(buf);
@@ -268,7 +272,7 @@ lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
 		return InvalidBuffer;
 	}
 	*lane = s->lane;
-	buf = ReadBuffer(ix->rel, s->hint_tail[*lane]);
+	buf = hyb_page_read(ix, s->hint_tail[*lane], HYB_METAPAGE_BLKNO);
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	return buf;
 }

@@ -337,9 +337,11 @@ extern int	hyb_pos_compare(const HybKeyDesc *desc, const HybPos *a,
 
 /*
  * The shortest position that separates two neighbouring entries, left <
- * right: left < sep <= right.  The result's key points into right.
+ * right: left < sep <= right.  The result's key points into right.  False if
+ * they do not ascend, as entries of a damaged leaf may not; then sep is not
+ * one.
  */
-extern void hyb_separator(const HybKeyDesc *desc,
+extern bool hyb_separator(const HybKeyDesc *desc,
 						  const uint8 *left, uint32 leftlen,
 						  const ItemPointerData *left_tid,
 						  const uint8 *right, uint32 rightlen,

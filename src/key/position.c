@@ -197,7 +197,7 @@ hyb_pos_compare(const HybKeyDesc *desc, const HybPos *a, const HybPos *b)
 							  unconstify(ItemPointerData *, &b->tid));
 }
 
-void
+bool
 hyb_separator(const HybKeyDesc *desc,
 			  const uint8 *left, uint32 leftlen,
 			  const ItemPointerData *left_tid,
@@ -220,32 +220,38 @@ hyb_separator(const HybKeyDesc *desc,
 			common++;
 		if (common < rightlen)
 		{
-			Assert(common == leftlen || left[common] < right[common]);
+			if (common < leftlen && left[common] > right[common])
+				return false;
 			sep->len = common + 1;
 			if (sep->len < rightlen)
 				sep->ncols = 0;
-			return;
+			return true;
 		}
+		if (common < leftlen)
+			return false;
 	}
 	else
 	{
 		int			differ;
 		uint32		end;
+		int			c = hyb_columns_compare(desc, desc->nkeys, left, leftlen,
+											right, rightlen, &differ, &end);
 
 		/* The first column that differs is the last one needed. */
-		if (hyb_columns_compare(desc, desc->nkeys, left, leftlen,
-								right, rightlen, &differ, &end) < 0)
+		if (c < 0)
 		{
 			sep->len = end;
 			sep->ncols = differ + 1;
-			return;
+			return true;
 		}
+		if (c > 0)
+			return false;
 	}
 
-	Assert(ItemPointerCompare(unconstify(ItemPointerData *, left_tid),
-							  unconstify(ItemPointerData *, right_tid)) < 0);
 	sep->tie = HYB_AT;
 	sep->tid = *right_tid;
+	return ItemPointerCompare(unconstify(ItemPointerData *, left_tid),
+							  unconstify(ItemPointerData *, right_tid)) < 0;
 }
 
 uint64

@@ -207,7 +207,7 @@ has_hints(const MergeStep *step)
 static void
 copy_leaf(MergeStep *step, const HybChild *child)
 {
-	Buffer		buf = ReadBuffer(step->ix->rel, child->block);
+	Buffer		buf = hyb_page_read(step->ix, child->block, InvalidBlockNumber);
 
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	if (!hyb_page_check(step->ix, buf, HYB_PAGE_LEAF, child->stamp))
@@ -315,7 +315,7 @@ count_tombstones(const HybLeaf *leaf)
 static double
 leaf_fill(MergeStep *step, const HybChild *child, int *nitems)
 {
-	Buffer		buf = ReadBuffer(step->ix->rel, child->block);
+	Buffer		buf = hyb_page_read(step->ix, child->block, InvalidBlockNumber);
 	PageHeader	header = (PageHeader) BufferGetPage(buf);
 	double		fill;
 
@@ -602,17 +602,24 @@ free_retiring(HybIndex *ix)
 
 	for (int lane = 0; lane < HYB_LANES; lane++)
 	{
+		BlockNumber from = HYB_METAPAGE_BLKNO;
+
 		while (BlockNumberIsValid(retiring.head[lane]) && n < room)
 		{
 			BlockNumber block = retiring.head[lane];
-			Buffer		buf = ReadBuffer(ix->rel, block);
+			Buffer		buf = hyb_page_read(ix, block, from);
 
+			/* links that go round would put a block on the free list twice */
+			if ((uint64) n >= retiring.npages)
+				hyb_corrupted(ix->rel, from,
+							  "The delta log has more pages than the metapage counts.");
 			LockBuffer(buf, BUFFER_LOCK_SHARE);
 			if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, retiring.number))
 				hyb_corrupted(ix->rel, block, "This is not the delta page that the log points to.");
 			retiring.head[lane] = hyb_page_opaque(BufferGetPage(buf))->link;
 			UnlockReleaseBuffer(buf);
 			blocks[n++] = block;
+			from = block;
 		}
 		more |= BlockNumberIsValid(retiring.head[lane]);
 	}

@@ -5,6 +5,7 @@
 #include "compat.h"
 
 #include "page/page.h"
+#include "storage/smgr.h"
 #include "utils/rel.h"
 
 /*
@@ -40,6 +41,38 @@ hyb_corrupted(Relation rel, BlockNumber blkno, const char *detail)
 					RelationGetRelationName(rel), blkno),
 			 errdetail_internal("%s", detail),
 			 errhint("Please REINDEX it.")));
+}
+
+/*
+ * Indexes do not shrink, so a size seen before is a lower bound; the server
+ * keeps the last one in smgr_cached_nblocks.
+ */
+void
+hyb_page_check_pointer(const HybIndex *ix, BlockNumber block,
+					   BlockNumber from)
+{
+	BlockNumber nblocks = RelationGetSmgr(ix->rel)->smgr_cached_nblocks[MAIN_FORKNUM];
+
+	if (likely(nblocks != InvalidBlockNumber && block < nblocks &&
+			   block != HYB_METAPAGE_BLKNO))
+		return;
+	nblocks = RelationGetNumberOfBlocks(ix->rel);
+	if (block < nblocks && block != HYB_METAPAGE_BLKNO)
+		return;
+	if (BlockNumberIsValid(from))
+		hyb_corrupted(ix->rel, from,
+					  psprintf("It points to block %u, but the index has blocks 1 to %u.",
+							   block, nblocks - 1));
+	hyb_corrupted(ix->rel, block,
+				  psprintf("A page points to this block, but the index has blocks 1 to %u.",
+						   nblocks - 1));
+}
+
+Buffer
+hyb_page_read(const HybIndex *ix, BlockNumber block, BlockNumber from)
+{
+	hyb_page_check_pointer(ix, block, from);
+	return ReadBuffer(ix->rel, block);
 }
 
 /*

@@ -197,6 +197,20 @@ extern void hyb_page_init(Page page, const HybIndex *ix, HybPageKind kind,
  */
 extern bool hyb_page_check(const HybIndex *ix, Buffer buf, HybPageKind kind,
 						   uint64 stamp);
+
+/*
+ * ReadBuffer, for a block number that was found on page `from`
+ * (InvalidBlockNumber: the caller does not know).  Raises
+ * ERRCODE_INDEX_CORRUPTED if the index has no such block, or if it is the
+ * metapage, which nothing points to.  Asks for the size of the file only if
+ * the block lies beyond the size last seen.
+ */
+extern Buffer hyb_page_read(const HybIndex *ix, BlockNumber block,
+							BlockNumber from);
+
+/* The test alone. */
+extern void hyb_page_check_pointer(const HybIndex *ix, BlockNumber block,
+								   BlockNumber from);
 extern HYB_NORETURN void hyb_corrupted(Relation rel, BlockNumber blkno,
 									   const char *detail);
 

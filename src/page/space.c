@@ -71,7 +71,7 @@ extend_logged(const HybIndex *ix)
 static Buffer
 lock_trunk(const HybIndex *ix, BlockNumber block)
 {
-	Buffer		buf = ReadBuffer(ix->rel, block);
+	Buffer		buf = hyb_page_read(ix, block, HYB_METAPAGE_BLKNO);
 	Page		page;
 
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
@@ -106,6 +106,12 @@ reserve_from_freelist(const HybIndex *ix, int wanted, BlockNumber *blocks)
 	opaque = hyb_page_opaque(BufferGetPage(trunk));
 	list = hyb_freelist_blocks(BufferGetPage(trunk));
 	wanted = Min(wanted, HYB_MAX_PENDING - (int) meta->npending);
+	/* a chain that goes round would hand out a block twice */
+	if (Min(wanted, (int) opaque->count + 1) > (int64) meta->free_blocks)
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+					  "The free list is longer than the metapage says.");
+	for (int i = 0; i < wanted && i < opaque->count; i++)
+		hyb_page_check_pointer(ix, list[opaque->count - 1 - i], meta->freelist);
 
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
@@ -190,9 +196,9 @@ hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks, int n)
 }
 
 Buffer
-hyb_space_open(const HybIndex *ix, BlockNumber block)
+hyb_space_open(const HybIndex *ix, BlockNumber block, BlockNumber from)
 {
-	Buffer		buf = ReadBuffer(ix->rel, block);
+	Buffer		buf = hyb_page_read(ix, block, from);
 
 	if (!ConditionalLockBufferForCleanup(buf))
 	{
@@ -242,7 +248,7 @@ hyb_space_settle(const HybIndex *ix)
 		{
 			for (int i = 0; i < meta->npending && !BufferIsValid(trunk); i++)
 			{
-				trunk = hyb_space_open(ix, meta->pending[i]);
+				trunk = hyb_space_open(ix, meta->pending[i], HYB_METAPAGE_BLKNO);
 				if (BufferIsValid(trunk))
 				{
 					BlockNumber first = meta->pending[0];
@@ -327,6 +333,9 @@ hyb_space_take(const HybIndex *ix, Buffer metabuf, HybSpaceTake *take)
 		HybPageOpaque *opaque = hyb_page_opaque(BufferGetPage(trunk));
 		BlockNumber *list = hyb_freelist_blocks(BufferGetPage(trunk));
 
+		if (meta->free_blocks == 0)
+			hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+						  "The free list is longer than the metapage says.");
 		if (opaque->count == 0)
 		{
 			/*
@@ -342,7 +351,8 @@ hyb_space_take(const HybIndex *ix, Buffer metabuf, HybSpaceTake *take)
 		for (int i = 0; i < HYB_TAKE_TRIES && i < opaque->count; i++)
 		{
 			take->trunk_slot = opaque->count - 1 - i;
-			take->page = hyb_space_open(ix, list[take->trunk_slot]);
+			take->page = hyb_space_open(ix, list[take->trunk_slot],
+										meta->freelist);
 			if (BufferIsValid(take->page))
 			{
 				take->trunk = trunk;

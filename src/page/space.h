@@ -20,9 +20,11 @@ extern int	hyb_space_reserve(const HybIndex *ix, int wanted,
 /*
  * A reserved block, pinned and locked for cleanup, for the caller to
  * overwrite; InvalidBuffer if somebody has it pinned (a scan that returned an
- * entry of the page it once was): then leave it in pending[].
+ * entry of the page it once was): then leave it in pending[].  `from` is as
+ * for hyb_page_read.
  */
-extern Buffer hyb_space_open(const HybIndex *ix, BlockNumber block);
+extern Buffer hyb_space_open(const HybIndex *ix, BlockNumber block,
+							 BlockNumber from);
 
 /*
  * Put all-zero blocks at `blocks`, which a crash left behind a relation

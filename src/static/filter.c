@@ -80,7 +80,12 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 		hyb_key_join(desc, hyb_leaf_row(leaf, row), desc->nkeys, &builder->key);
 		if (!hyb_fst_builder_add(builder->fst, builder->key.data,
 								 builder->key.len, 0))
-			elog(ERROR, "keys of a leaf do not ascend");
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("entries for index \"%s\" do not ascend",
+							RelationGetRelationName(builder->ix->rel)),
+					 errdetail("They come from a damaged leaf."),
+					 errhint("Please REINDEX it.")));
 	}
 	need = hyb_fst_builder_finish(builder->fst);
 	if (need == 0 || need > HYB_FILTER_MAX_IMAGE)
@@ -181,7 +186,7 @@ open_filter(const HybIndex *ix, const HybChild *child, HybFst *fst)
 
 	if (!BlockNumberIsValid(child->filter_block))
 		return InvalidBuffer;
-	buf = ReadBuffer(ix->rel, child->filter_block);
+	buf = hyb_page_read(ix, child->filter_block, InvalidBlockNumber);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buf);
 	if (!hyb_page_check(ix, buf, HYB_PAGE_FILTER, 0) ||

@@ -46,7 +46,7 @@ read_page(HybFilterPlace *place, BlockNumber block, HybChild *children, int n,
 		  double *fill)
 {
 	const HybIndex *ix = place->space->ix;
-	Buffer		buf = ReadBuffer(ix->rel, block);
+	Buffer		buf = hyb_page_read(ix, block, InvalidBlockNumber);
 	Page		page = BufferGetPage(buf);
 	int			count;
 

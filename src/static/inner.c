@@ -193,17 +193,17 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 				   const HybPos *pos, bool backward, HybDescent *descent)
 {
 	BlockNumber block = version->root;
+	BlockNumber from = HYB_METAPAGE_BLKNO;
 	uint64		stamp = version->root_stamp;
 	int			level = (int) version->height - 1;
 	bool		low_inf = true;
 	bool		high_inf = true;
 
-	Assert(BlockNumberIsValid(block));
 	descent->probed = false;
 	descent->skipped = false;
 	for (;;)
 	{
-		Buffer		buf = ReadBuffer(ix->rel, block);
+		Buffer		buf = hyb_page_read(ix, block, from);
 		Page		page;
 		HybChild	child;
 		int			i;
@@ -240,6 +240,7 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 			copy_fence(&descent->low, &descent->lowbuf, &child.low);
 			low_inf = false;
 		}
+		from = block;
 		block = child.block;
 		stamp = child.stamp;
 		UnlockReleaseBuffer(buf);

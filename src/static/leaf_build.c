@@ -11,6 +11,7 @@
 
 #include "static/leaf_format.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 
 #define FIRST_CHECK		32
 
@@ -235,8 +236,14 @@ emit_leaf(HybLeafBuilder *b, const HybLeafPlan *plan)
 		hyb_key_join(b->desc, vals, b->desc->nkeys, &b->right_key);
 		waiting_tid(b, plan->nitems - 1, &left_tid);
 		waiting_tid(b, plan->nitems, &right_tid);
-		hyb_separator(b->desc, b->left_key.data, b->left_key.len, &left_tid,
-					  b->right_key.data, b->right_key.len, &right_tid, &next);
+		if (!hyb_separator(b->desc, b->left_key.data, b->left_key.len, &left_tid,
+						   b->right_key.data, b->right_key.len, &right_tid, &next))
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("entries for index \"%s\" do not ascend",
+							RelationGetRelationName(b->ix->rel)),
+					 errdetail("They come from a damaged leaf, or the operator class is inconsistent."),
+					 errhint("Please REINDEX it.")));
 	}
 
 	b->nleaves++;

@@ -46,9 +46,9 @@ hyb_child_list_add(HybChildList *list, const HybChild *child)
 
 static void
 load_node(const HybIndex *ix, BlockNumber block, uint64 stamp, int level,
-		  HybPathNode *node)
+		  BlockNumber from, HybPathNode *node)
 {
-	Buffer		buf = ReadBuffer(ix->rel, block);
+	Buffer		buf = hyb_page_read(ix, block, from);
 	Page		page = BufferGetPage(buf);
 	int			n;
 
@@ -123,7 +123,9 @@ hyb_path_load(const HybIndex *ix, const HybVersion *version,
 		HybChildList *list = &node->children;
 
 		CHECK_FOR_INTERRUPTS();
-		load_node(ix, at.block, at.stamp, level, node);
+		load_node(ix, at.block, at.stamp, level,
+				  level == path->height - 1 ? HYB_METAPAGE_BLKNO : path->nodes[level].block,
+				  node);
 		node->index = search_node(ix->desc, list, pos);
 		if (level > 1 && node->index + 1 < list->n)
 			path->high = list->children[node->index + 1].low;
@@ -196,7 +198,7 @@ hyb_step_write(HybStepSpace *space, const char *image)
 			space->nreserved += more;
 		}
 		block = space->reserved[space->next++];
-		buf = hyb_space_open(space->ix, block);
+		buf = hyb_space_open(space->ix, block, InvalidBlockNumber);
 	}
 
 	hyb_wal_begin(&set, space->ix->rel);
