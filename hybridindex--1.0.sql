@@ -608,7 +608,7 @@ CREATE FUNCTION hybrid_index_check(index regclass,
 	heapallindexed boolean DEFAULT false)
 RETURNS void
 AS 'MODULE_PATHNAME', 'hybrid_index_check'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION hybrid_index_check(regclass, boolean) IS
 'raise an error if the structure of a hybrid index is damaged, or if a table row lacks its entry';

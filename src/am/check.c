@@ -10,6 +10,9 @@
  * and dead flags meanwhile, but not finish: so no heap TID of an entry that
  * was live when the check began can be used again.
  *
+ * In recovery nothing keeps the index still.  A finding counts there only if
+ * no WAL was replayed while the check ran; otherwise the check is done again.
+ *
  * The check of the table against the index follows contrib/amcheck
  * (verify_nbtree.c): all live entries go into a Bloom filter, and each tuple
  * that CREATE INDEX would index is looked up there.
@@ -21,6 +24,7 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "access/xlogrecovery.h"
 #include "am/am.h"
 #include "am/check.h"
 #include "am/inspect.h"
@@ -35,9 +39,13 @@
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
 PG_FUNCTION_INFO_V1(hybrid_index_check);
+
+/* How often an index is checked in recovery until replay lets it be. */
+#define RECOVERY_TRIES		5
 
 static const char *const use_names[] = {
 	"nothing", "the metapage", "a free block", "an internal node", "a leaf",
@@ -63,13 +71,6 @@ hyb_check_fail(HybCheck *check, BlockNumber blkno, const char *format,...)
 		enlargeStringInfo(&detail, needed);
 	}
 
-	if (RecoveryInProgress() &&
-		!hyb_version_is_current(check->ix, check->version))
-		ereport(ERROR,
-				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("index \"%s\" changed while it was being checked",
-						RelationGetRelationName(check->ix->rel)),
-				 errhint("Pause WAL replay, or check the index on the primary.")));
 	hyb_corrupted(check->ix->rel, blkno, detail.data);
 }
 
@@ -433,6 +434,56 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 }
 
 /*
+ * Check once in recovery, in a subtransaction that lets go of everything if
+ * the check fails.  Returns false if there was a finding, but replay went on
+ * meanwhile.
+ */
+static bool
+check_index_replayed(Relation index, Relation heap, bool heapallindexed)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext context = AllocSetContextCreate(caller,
+												  "hybrid index check in recovery",
+												  ALLOCSET_DEFAULT_SIZES);
+	ResourceOwner owner = CurrentResourceOwner;
+	XLogRecPtr	begin = GetXLogReplayRecPtr(NULL);
+	volatile bool sound = true;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		check_index(index, heap, heapallindexed);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+
+		/*
+		 * `begin` is the end of the last record that was replayed then; this
+		 * is the end of the record that is being replayed, or was last.  So
+		 * they are the same only if no record was being applied in between.
+		 */
+		if (error->sqlerrcode != ERRCODE_INDEX_CORRUPTED ||
+			GetCurrentReplayRecPtr(NULL) == begin)
+			PG_RE_THROW();
+		FlushErrorState();
+		FreeErrorData(error);
+		RollbackAndReleaseCurrentSubTransaction();
+		sound = false;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+	CurrentResourceOwner = owner;
+	return sound;
+}
+
+/*
  * hybrid_index_check(index regclass, heapallindexed boolean DEFAULT false)
  * RETURNS void
  */
@@ -451,7 +502,24 @@ hybrid_index_check(PG_FUNCTION_ARGS)
 				 errmsg("cannot check index \"%s\"",
 						RelationGetRelationName(inspected.index)),
 				 errdetail("Index is not valid.")));
-	check_index(inspected.index, inspected.heap, heapallindexed);
+	if (!RecoveryInProgress())
+		check_index(inspected.index, inspected.heap, heapallindexed);
+	else
+	{
+		int			tries = 0;
+
+		while (!check_index_replayed(inspected.index, inspected.heap,
+									 heapallindexed))
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (++tries == RECOVERY_TRIES)
+				ereport(ERROR,
+						(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+						 errmsg("index \"%s\" changed while it was being checked",
+								RelationGetRelationName(inspected.index)),
+						 errhint("Pause WAL replay, or check the index on the primary.")));
+		}
+	}
 	hyb_inspect_close(&inspected);
 
 	PG_RETURN_VOID();

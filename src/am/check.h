@@ -96,10 +96,7 @@ typedef struct HybCheck
 	MemoryContext page_context; /* reset now and then */
 } HybCheck;
 
-/*
- * Report damage.  On a standby, where nothing keeps the structure still, a
- * change meanwhile is reported instead.
- */
+/* Report damage. */
 HYB_NORETURN extern void hyb_check_fail(HybCheck *check, BlockNumber blkno,
 										const char *format,...) pg_attribute_printf(3, 4);
 
