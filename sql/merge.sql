@@ -153,5 +153,28 @@ INSERT INTO mg_churn SELECT hashint4(i), md5(i::text) FROM generate_series(1, 20
 SELECT hybrid_merge('mg_churn_i') > 0;
 SELECT pg_relation_size('mg_churn_i') <= 1.5 * max(size) AS bounded, hyb_check('mg_churn') FROM mg_sizes;
 
+-- no worker, steps as small as can be, wide keys in random order: the inserter
+-- keeps what is not merged bounded by a share of the static stage
+CREATE TABLE mg_pace (k text COLLATE "C");
+CREATE INDEX mg_pace_k ON mg_pace USING hybrid (k) WITH (merge_ratio = 50);
+CREATE TABLE mg_backlog (round int, entries int8, static int8);
+SET hybridindex.merge_step_pages = 1;
+SET hybridindex.merge_floor = 200;
+DO $$
+BEGIN
+	FOR r IN 1 .. 30 LOOP
+		INSERT INTO mg_pace
+		SELECT string_agg(md5(format('%s %s', i, j)), '')
+		FROM generate_series(1, 7) j, generate_series(r * 500, r * 500 + 499) i
+		GROUP BY i;
+		INSERT INTO mg_backlog SELECT r, dynamic_entries, static_entries FROM hybrid_index_stats('mg_pace_k');
+	END LOOP;
+END $$;
+RESET hybridindex.merge_step_pages;
+RESET hybridindex.merge_floor;
+SELECT max(entries * 1.0 / static) FILTER (WHERE round > 10) < 0.3 AS bounded FROM mg_backlog;
+SELECT hyb_check('mg_pace');
+
+DROP TABLE mg_pace, mg_backlog;
 DROP TABLE mg, mg_churn, mg_sizes, mg_want, mg_got;
 DROP FUNCTION mg_insert, mg_queries;

@@ -37,6 +37,23 @@ ok($node->poll_query_until('postgres', $idle), 'merges happen by themselves and 
 same_answers($node, 'answers after background merges', \%queries, ['t']);
 is($node->safe_psql('postgres', "SELECT count(*) FROM hybrid_merge_progress"), '0', 'no merge is reported when none runs');
 
+# what a worker reports is of the generation that it merges, not of all of them
+my $reported = start_psql($node, "SELECT fill(1000);\n" x 40);
+my ($reports, $exceeding) = split /\|/, $node->safe_psql('postgres', <<EOF);
+CREATE TEMP TABLE reports (done int8, total int8);
+DO \$\$
+BEGIN
+	FOR i IN 1 .. 1500 LOOP
+		INSERT INTO reports SELECT entries_done, entries_total FROM hybrid_merge_progress;
+		PERFORM pg_sleep(0.001);
+	END LOOP;
+END \$\$;
+SELECT count(*), count(*) FILTER (WHERE done > total) FROM reports;
+EOF
+ok(finish_psql($reported), 'insertions while merges are watched') or diag $reported->{err};
+cmp_ok($reports, '>', 0, "merges were seen ($reports times)");
+is($exceeding, 0, 'no merge reports more entries done than there are');
+
 # terminate workers as they come
 my $load = start_psql($node, "SELECT fill(1000);\n" x 60);
 my $killed = $node->safe_psql('postgres', <<EOF);

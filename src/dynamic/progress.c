@@ -67,7 +67,8 @@ hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total)
 }
 
 void
-hyb_progress_update(int entry, uint64 entries_done, uint64 steps)
+hyb_progress_update(int entry, uint64 entries_total, uint64 entries_done,
+					uint64 steps)
 {
 	HybProgress *progress;
 
@@ -77,6 +78,7 @@ hyb_progress_update(int entry, uint64 entries_done, uint64 steps)
 	SpinLockAcquire(&hyb_control->progress_mutex);
 	if (progress->pid == MyProcPid)
 	{
+		progress->entries_total = entries_total;
 		progress->entries_done = entries_done;
 		progress->steps = steps;
 	}

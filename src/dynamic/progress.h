@@ -14,7 +14,8 @@
 extern int	hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total);
 
 /* Entry -1 is allowed, and ignored. */
-extern void hyb_progress_update(int entry, uint64 entries_done, uint64 steps);
+extern void hyb_progress_update(int entry, uint64 entries_total,
+								uint64 entries_done, uint64 steps);
 extern void hyb_progress_end(int entry);
 
 /* Entry number `entry` of HYB_PROGRESS_ENTRIES; false if it is free. */

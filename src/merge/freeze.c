@@ -34,7 +34,7 @@ hyb_merge_unlock(Relation index)
 static uint32
 close_lane(HybIndex *ix, BlockNumber block, uint64 generation)
 {
-	Buffer		buf = ReadBuffer(ix->rel, block);
+	Buffer		buf = hyb_page_read(ix, block, HYB_METAPAGE_BLKNO);
 	HybPageOpaque *opaque;
 	HybWalSet	set;
 	uint32		count;
@@ -140,7 +140,7 @@ run_steps(HybIndex *ix)
 			CHECK_FOR_INTERRUPTS();
 			(void) generation_pending(ix, &ignored, &merged);
 			steps++;
-			hyb_progress_update(slot, merged - start, steps);
+			hyb_progress_update(slot, total, merged - start, steps);
 		}
 	}
 	PG_FINALLY();

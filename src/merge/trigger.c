@@ -11,6 +11,13 @@
  * leaves most of them alone.  So of the static stage only what the merge
  * before this one rewrote is counted: with random keys that is all of it, with
  * ascending keys next to nothing, and the log stays short.
+ *
+ * Steps of inserters are paced by what they insert: where the active
+ * generation has outgrown its bound of twice the trigger, whoever fills a page
+ * of the log merges HYB_PACE times as many entries.  So while a frozen
+ * generation of F entries is merged, the active one grows by F / HYB_PACE at
+ * most beyond the bound, however small the steps, and F stays below
+ * 2 / (1 - 1 / HYB_PACE) triggers.
  */
 #include "compat.h"
 
@@ -29,6 +36,9 @@
  */
 #define HYB_HARD_FACTOR		2
 
+/* Entries that an inserter merges then for each one that was inserted. */
+#define HYB_PACE			4
+
 /*
  * The smaller an index, the more often an entry of it has been merged by the
  * time that it is large: merges of size n, n + n/r, ... repeat r entries' work
@@ -44,6 +54,8 @@ typedef struct MergeNeed
 	bool		unfinished;		/* a generation is frozen or being freed */
 	bool		wanted;			/* the active generation should be frozen */
 	bool		overdue;		/* it has outgrown the hard bound */
+	uint64		page_entries;	/* entries of one of its pages */
+	uint64		merged;			/* entries merged since the index was built */
 } MergeNeed;
 
 /*
@@ -72,6 +84,8 @@ merge_need(HybIndex *ix)
 	uint64		budget = (uint64) hyb_dynamic_memory_kb * 1024;
 	bool		compact = (meta->flags & HYB_META_COMPACT) != 0;
 
+	need.page_entries = dynamic / Max(meta->active.npages, 1) + 1;
+	need.merged = meta->merged_entries;
 	need.unfinished = meta->frozen.number != 0 || meta->retiring.number != 0;
 	UnlockReleaseBuffer(metabuf);
 
@@ -91,18 +105,40 @@ hyb_merge_wanted(HybIndex *ix)
 }
 
 /*
- * One unit of foreground work.  If somebody else is merging, wait for the end
- * of that step only where the dynamic stage must not grow on: whoever holds
- * the merge lock lets go of it after each step.
+ * One unit of foreground work; false if there was nothing to do.  If somebody
+ * else is merging, wait for the end of that step only where the dynamic stage
+ * must not grow on: whoever holds the merge lock lets go of it after each
+ * step.
  */
-static void
+static bool
 foreground_step(HybIndex *ix, bool may_freeze, bool wait)
 {
+	bool		more;
+
 	if (!hyb_merge_lock(ix->rel, wait))
-		return;
-	if (!hyb_merge_step(ix) && may_freeze && hyb_merge_freeze(ix))
+		return false;
+	more = hyb_merge_step(ix);
+	if (!more && may_freeze && (more = hyb_merge_freeze(ix)))
 		(void) hyb_merge_step(ix);
 	hyb_merge_unlock(ix->rel);
+	return more;
+}
+
+/*
+ * The inserter's share of the work where the dynamic stage must not grow on.
+ */
+static void
+catch_up_overdue(HybIndex *ix, MergeNeed need)
+{
+	uint64		target = need.merged + HYB_PACE * need.page_entries;
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!foreground_step(ix, need.wanted, true))
+			break;
+		need = merge_need(ix);
+	} while (need.overdue && need.merged < target);
 }
 
 void
@@ -128,6 +164,8 @@ hyb_merge_consider(HybIndex *ix)
 		hyb_worker_release(MyDatabaseId, RelationGetRelid(ix->rel));
 		background = false;
 	}
-	if (!background || need.overdue)
-		foreground_step(ix, need.wanted, need.overdue);
+	if (need.overdue)
+		catch_up_overdue(ix, need);
+	else if (!background)
+		(void) foreground_step(ix, need.wanted, false);
 }

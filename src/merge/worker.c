@@ -62,6 +62,44 @@ hyb_worker_start(Oid dbid, Oid relid)
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
+/* What the worker reports: of the generation that it merges at the time. */
+typedef struct WorkerProgress
+{
+	int			entry;			/* -1: not begun */
+	uint64		generation;
+	uint64		total;			/* its entries */
+	uint64		start;			/* of all merged ones, those before it */
+	uint64		steps;
+} WorkerProgress;
+
+/* A step was done, or a generation frozen. */
+static void
+report_progress(HybIndex *ix, WorkerProgress *progress)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	uint64		generation = meta->frozen.number;
+	uint64		total = meta->frozen.nentries;
+	uint64		merged = meta->merged_entries;
+
+	UnlockReleaseBuffer(metabuf);
+	if (generation != 0 && generation != progress->generation)
+	{
+		progress->generation = generation;
+		progress->total = total;
+		progress->start = merged;
+	}
+	else if (progress->generation == 0)
+		progress->start = merged;
+	if (progress->entry < 0)
+		progress->entry = hyb_progress_begin(MyDatabaseId,
+											 RelationGetRelid(ix->rel),
+											 progress->total);
+	hyb_progress_update(progress->entry, progress->total,
+						Min(merged - progress->start, progress->total),
+						++progress->steps);
+}
+
 static void
 release_claim(int code, Datum arg)
 {
@@ -74,7 +112,7 @@ release_claim(int code, Datum arg)
  * Steps for one time slice.  Returns true if there is more to do.
  */
 static bool
-merge_slice(Relation index, int *progress, uint64 *steps, uint64 *start)
+merge_slice(Relation index, WorkerProgress *progress)
 {
 	HybIndex   *ix = hyb_index_create_handle(index);
 	TimestampTz began = GetCurrentTimestamp();
@@ -82,11 +120,6 @@ merge_slice(Relation index, int *progress, uint64 *steps, uint64 *start)
 
 	do
 	{
-		HybMetaPage *meta;
-		Buffer		metabuf;
-		uint64		merged;
-		uint64		total;
-
 		/* one step a lock, so that whoever waits for it gets it soon */
 		CHECK_FOR_INTERRUPTS();
 		hyb_merge_lock(index, true);
@@ -95,17 +128,7 @@ merge_slice(Relation index, int *progress, uint64 *steps, uint64 *start)
 			more = hyb_merge_freeze(ix);
 		hyb_merge_unlock(index);
 
-		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-		merged = meta->merged_entries;
-		total = meta->frozen.nentries;
-		UnlockReleaseBuffer(metabuf);
-		if (*progress < 0)
-		{
-			*start = merged;
-			*progress = hyb_progress_begin(MyDatabaseId,
-										   RelationGetRelid(index), total);
-		}
-		hyb_progress_update(*progress, merged - *start, ++*steps);
+		report_progress(ix, progress);
 	} while (more &&
 			 !TimestampDifferenceExceeds(began, GetCurrentTimestamp(),
 										 HYB_WORKER_SLICE_MS));
@@ -116,9 +139,7 @@ void
 hybrid_merge_worker_main(Datum arg)
 {
 	WorkerArgs	args;
-	int			progress = -1;
-	uint64		steps = 0;
-	uint64		start = 0;
+	WorkerProgress progress = {.entry = -1};
 	bool		more = true;
 
 	memcpy(&args, MyBgworkerEntry->bgw_extra, sizeof(args));
@@ -168,7 +189,7 @@ hybrid_merge_worker_main(Datum arg)
 			SetUserIdAndSecContext(heap->rd_rel->relowner,
 								   save_sec_context | SECURITY_RESTRICTED_OPERATION);
 			save_nestlevel = NewGUCNestLevel();
-			more = merge_slice(index, &progress, &steps, &start);
+			more = merge_slice(index, &progress);
 			AtEOXact_GUC(false, save_nestlevel);
 			SetUserIdAndSecContext(save_userid, save_sec_context);
 		}
@@ -182,7 +203,7 @@ hybrid_merge_worker_main(Datum arg)
 		pgstat_report_activity(STATE_IDLE, NULL);
 	}
 
-	if (progress >= 0)
-		hyb_progress_end(progress);
+	if (progress.entry >= 0)
+		hyb_progress_end(progress.entry);
 	proc_exit(0);
 }
