@@ -17,7 +17,10 @@ CREATE INDEX sf_bad ON sf USING hybrid (k) WITH (filter = surf, filter_suffix_bi
 CREATE INDEX sf_k ON sf USING hybrid (k) WITH (filter = 'surf', filter_suffix_bits = 8);
 CREATE INDEX sf_s ON sf USING hybrid (s DESC) WITH (filter = surf, filter_suffix = mixed, filter_suffix_bits = 9);
 CREATE UNIQUE INDEX sf_t ON sf USING hybrid (ts, sensor) INCLUDE (id) WITH (filter = surf, filter_suffix = hash);
+SET client_min_messages = notice;
 CREATE INDEX sf_n ON sf USING hybrid (n) WITH (filter = surf);
+REINDEX INDEX sf_n;
+SET client_min_messages = warning;
 CREATE FUNCTION sf_insert(lo int, hi int) RETURNS void LANGUAGE sql AS $$
 	INSERT INTO sf SELECT i, hashint8extended(i, 0), left(md5(i::text), 1 + i % 9),
 		'2024-01-01'::timestamp + i * interval '7 s' + abs(hashint4(i)) % 5000000 * interval '1 us', i % 13, i / 8.0
@@ -170,3 +173,26 @@ SELECT hybrid_approx_count('sf_k', NULL::int8, NULL) - (SELECT count(k) FROM sf)
 
 DROP TABLE sf, sc, sp;
 DROP FUNCTION sf_insert, sf_queries, sf_check, sf_merge;
+
+-- the planner knows of filters: ranges expected to be empty cost less
+CREATE TABLE sx AS SELECT hashint8extended(i, 2) AS k FROM generate_series(1, 20000) i;
+CREATE TABLE sy AS TABLE sx;
+CREATE INDEX sx_k ON sx USING hybrid (k) WITH (filter = surf);
+CREATE INDEX sy_k ON sy USING hybrid (k);
+VACUUM ANALYZE sx, sy;
+CREATE FUNCTION sx_cost(query text) RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+	RETURN plan->0->'Plan'->>'Total Cost';
+END $$;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT width, f < n AS less, f = n AS same
+FROM unnest(array[1000000, 10000000000, 100000000000000000]) width,
+	LATERAL (SELECT sx_cost('SELECT k FROM sx WHERE k BETWEEN 5 AND ' || width) AS f,
+		sx_cost('SELECT k FROM sy WHERE k BETWEEN 5 AND ' || width) AS n) c;
+SELECT sx_cost('SELECT k FROM sx WHERE k = 5') = sx_cost('SELECT k FROM sy WHERE k = 5') AS points_same;
+RESET enable_seqscan;
+RESET enable_bitmapscan;

@@ -82,6 +82,11 @@ typedef Oid HybFileNumber;
 #define HYB_COUNT_SEARCH(scan) ((void) 0)
 #endif
 
+/* EXPLAIN has hooks since 18 */
+#if PG_VERSION_NUM >= 180000
+#define HYB_HAVE_EXPLAIN_HOOK
+#endif
+
 /* estimate_array_length got an argument in 17; needs utils/selfuncs.h */
 #if PG_VERSION_NUM >= 170000
 #define HYB_ARRAY_LENGTH(root, node) estimate_array_length((root), (node))

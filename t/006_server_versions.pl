@@ -75,6 +75,28 @@ else
 	is($node->safe_psql('postgres', 'MERGE INTO counter c USING (VALUES (2), (202)) v(k) ON c.k = v.k WHEN MATCHED THEN UPDATE SET n = 1 WHEN NOT MATCHED THEN INSERT VALUES (v.k, NULL, 0); SELECT count(*), sum(n) FROM counter WHERE k IN (2, 202)'),
 		'2|1', 'MERGE');
 
+	# range filters in EXPLAIN (ANALYZE)
+	$node->safe_psql('postgres', <<EOF);
+CREATE TABLE filtered AS SELECT hashint8extended(i, 0) AS k, i FROM generate_series(1, 20000) i;
+CREATE INDEX filtered_k ON filtered USING hybrid (k) WITH (filter = surf, filter_suffix_bits = 16);
+CREATE INDEX filtered_i ON filtered USING hybrid (i);
+VACUUM ANALYZE filtered;
+EOF
+	my $explain = 'EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off, BUFFERS off';
+	like($node->safe_psql('postgres', "$explain) SELECT i FROM filtered WHERE k BETWEEN 1 AND 5"),
+		qr/Index Scan using filtered_k .*Index Searches: 1\n *Range Filter Checks: 1\n *Leaves Skipped by Range Filter: 1$/s,
+		'EXPLAIN: an empty range');
+	like($node->safe_psql('postgres', "$explain) SELECT (SELECT i FROM filtered WHERE k = g) FROM generate_series(1, 10) g"),
+		qr/Index Scan using filtered_k .*Range Filter Checks: 10\n *Leaves Skipped by Range Filter: 10$/s,
+		'EXPLAIN: sum over loops');
+	like($node->safe_psql('postgres', "SET enable_indexscan = off; $explain, FORMAT json) SELECT i FROM filtered WHERE k IN (1, 2, 3)"),
+		qr/"Bitmap Index Scan".*"Range Filter Checks": 3,\s*"Leaves Skipped by Range Filter": 3\s/s,
+		'EXPLAIN: bitmap scan, JSON');
+	unlike($node->safe_psql('postgres', "$explain) SELECT * FROM filtered WHERE i = 0"),
+		qr/Range Filter/, 'EXPLAIN: no filter, no word of it');
+	unlike($node->safe_psql('postgres', 'EXPLAIN SELECT i FROM filtered WHERE k = 1'),
+		qr/Range Filter/, 'EXPLAIN without ANALYZE');
+
 	# upserts that race, with merges
 	$node->safe_psql('postgres', 'TRUNCATE counter; CREATE TABLE done (k int)');
 	$node->pgbench('-n -c 6 -j 2 -t 250', 0, [qr/processed: 1500/], [qr/^(?!.*aborted)/s],

@@ -15,6 +15,7 @@
 #include "catalog/pg_am.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
+#include "page/config.h"
 #include "page/meta.h"
 #include "pgstat.h"
 #include "static/filter.h"
@@ -404,6 +405,28 @@ new_handle(Relation index)
 	return ix;
 }
 
+/*
+ * A filter that the index is to have and cannot.  Said when the index is
+ * created, not whenever it is rebuilt.
+ */
+static void
+warn_without_filter(const HybIndex *ix)
+{
+	if (hyb_filter_option(ix->rel) != HYB_FILTER_SURF || ix->desc->all_mem ||
+		ReindexIsProcessingIndex(RelationGetRelid(ix->rel)))
+		return;
+	for (int i = 0; i < ix->desc->nkeys; i++)
+		if (ix->desc->cols[i].compare != HYB_COMPARE_MEM)
+		{
+			ereport(NOTICE,
+					(errmsg("storage parameter \"filter\" has no effect on index \"%s\"",
+							RelationGetRelationName(ix->rel)),
+					 errdetail("Keys of column \"%s\" are not ordered by their bytes.",
+							   NameStr(TupleDescAttr(RelationGetDescr(ix->rel), i)->attname))));
+			break;
+		}
+}
+
 IndexBuildResult *
 hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 {
@@ -430,6 +453,8 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	state.tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												"hybrid build tuple",
 												ALLOCSET_DEFAULT_SIZES);
+	warn_without_filter(state.ix);
+
 	/* buffers that outlive tuple_context */
 	hyb_buf_reserve(&state.entry, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&state.sort_key, HYB_MAX_ENTRY_SIZE);

@@ -5,7 +5,8 @@
  * Modelled on btcostestimate (utils/adt/selfuncs.c), with the sizes of the
  * two stages from the metapage in place of one tree: leaf pages are what a
  * scan reads, each search descends the static stage's levels, and searches
- * the dynamic stage, which is in memory, as well.
+ * the dynamic stage, which is in memory, as well.  Range filters make ranges
+ * cheaper that are expected to be empty.
  */
 #include "compat.h"
 
@@ -32,6 +33,7 @@
 typedef struct HybSizes
 {
 	double		leaf_pages;
+	double		filter_pages;
 	double		delta_pages;
 	double		static_entries;
 	double		dynamic_entries;
@@ -65,6 +67,7 @@ read_sizes(const IndexOptInfo *index, HybSizes *sizes)
 		if (!PageIsNew(BufferGetPage(buf)) && meta->magic == HYB_META_MAGIC)
 		{
 			sizes->leaf_pages = meta->leaf_pages;
+			sizes->filter_pages = meta->filter_pages;
 			sizes->static_entries = meta->static_tids;
 			sizes->height = meta->height;
 			add_generation(sizes, &meta->active);
@@ -245,6 +248,38 @@ index_correlation(PlannerInfo *root, IndexOptInfo *index)
 	return result;
 }
 
+/*
+ * What range filters save: leaves of ranges that turn out to be empty.
+ *
+ * With n entries expected in a range, taken to be spread at random, it is
+ * empty with probability exp(-n); then a filter page is read and mostly no
+ * leaf.  Filter pages are fewer than leaves, and more often in memory by so
+ * much.  Ranges that are expected to find something are not charged for the
+ * filter, which they soon stop to ask (hyb_filter_try); nor is it known that
+ * a key asked for will not be there.
+ */
+static Cost
+filter_savings(PlannerInfo *root, const IndexOptInfo *index,
+			   const GenericCosts *costs, const HybSizes *sizes,
+			   double entries, double loop_count)
+{
+	double		scans = costs->num_sa_scans * loop_count;
+	double		pages = costs->numIndexPages;
+	double		saved;
+
+	if (sizes->filter_pages == 0 || sizes->leaf_pages == 0)
+		return 0;
+	saved = exp(-entries) - Min(1.0, sizes->filter_pages / sizes->leaf_pages);
+	if (saved <= 0)
+		return 0;
+
+	/* the pages that genericcostestimate charges for */
+	if (scans > 1)
+		pages = index_pages_fetched(pages * scans, index->pages,
+									(double) index->pages, root) / loop_count;
+	return saved * pages * costs->spc_random_page_cost;
+}
+
 void
 hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 				   Cost *startup_cost, Cost *total_cost,
@@ -260,6 +295,7 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	double		num_sa_scans;
 	bool		all_equal;
 	double		entries;
+	double		range_entries = 1.0;
 	Cost		search_cost;
 
 	read_sizes(index, &sizes);
@@ -275,7 +311,8 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 												 index->rel->relid,
 												 JOIN_INNER, NULL);
 
-		costs.numIndexTuples = rint(sel * index->rel->tuples / num_sa_scans);
+		range_entries = sel * index->rel->tuples / num_sa_scans;
+		costs.numIndexTuples = rint(range_entries);
 	}
 	costs.num_sa_scans = num_sa_scans;
 
@@ -296,6 +333,10 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	sized_path = *path;
 	sized_path.indexinfo = &sized_index;
 	genericcostestimate(root, &sized_path, loop_count, &costs);
+	if (!all_equal)
+		costs.indexTotalCost -= filter_savings(root, &sized_index, &costs,
+											   &sizes, range_entries,
+											   loop_count);
 
 	/*
 	 * A search: comparisons in both stages, and something for each page on

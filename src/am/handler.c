@@ -47,6 +47,7 @@ _PG_init(void)
 	}
 	hyb_options_init();
 	hyb_hooks_init();
+	hyb_explain_init();
 }
 
 #ifdef HYB_HAVE_COMPARE_TYPES

@@ -1,11 +1,14 @@
 /*
  * hooks.h
- *		Errors in plain words where the server gives an internal one.
+ *		Hooks of the server: errors in plain words where it gives an internal
+ *		one (hooks.c), EXPLAIN (explain.c).
  */
 #ifndef HYB_HOOKS_H
 #define HYB_HOOKS_H
 
 extern void hyb_hooks_init(void);
+
+extern void hyb_explain_init(void);
 
 /* To be called by the handler function. */
 extern void hyb_hooks_handler_called(void);

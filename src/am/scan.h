@@ -222,6 +222,8 @@ typedef struct HybScan
 	HybScanBatch *batch;
 	HybScanEdge from;			/* where the batch being loaded starts */
 	HybDescent	descent;
+	uint64		filter_checks;	/* filters asked, */
+	uint64		filter_negatives;	/* and leaves not read therefore */
 	Buffer		delta_pin;		/* page of the dynamic item last returned */
 
 	/* scratch for loading */

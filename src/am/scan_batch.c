@@ -354,6 +354,8 @@ load_static(HybScan *so, HybScanBatch *batch, const HybPos *pos, bool forward,
 	descent->bound = so->probe ? bound : NULL;
 	if (!hyb_static_descend(so->ix, &so->version, pos, !forward, descent))
 		return false;
+	so->filter_checks += descent->probed;
+	so->filter_negatives += descent->skipped;
 	if (descent->skipped)
 	{
 		hyb_filter_note(so->ix, HYB_FILTER_NEGATIVE);

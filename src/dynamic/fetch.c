@@ -200,7 +200,7 @@ flush_counters(HybSlot *s, HybStage *stage)
 /* What is remembered of earlier answers, either way. */
 #define FILTER_MEMORY	64
 
-#define FILTER_SAMPLE	16
+#define FILTER_SAMPLE	64
 
 bool
 hyb_filter_try(HybIndex *ix)

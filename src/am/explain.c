@@ -1,0 +1,82 @@
+/*
+ * explain.c
+ *		What EXPLAIN (ANALYZE) says of range filters.
+ *
+ * PostgreSQL 18 calls a hook for each node of a plan.  A node that scans a
+ * hybrid index has its scan still open then, and in it the counts of all its
+ * loops; the access method does not do parallel scans, so these are all.
+ */
+#include "compat.h"
+
+#include "am/hooks.h"
+
+#ifdef HYB_HAVE_EXPLAIN_HOOK
+
+#include "am/am.h"
+#include "am/scan.h"
+#include "commands/explain.h"
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#include "static/filter.h"
+#include "utils/rel.h"
+
+static explain_per_node_hook_type previous_explain_node = NULL;
+
+/* The index scan that a plan node has, or NULL. */
+static IndexScanDesc
+node_scan(PlanState *state)
+{
+	switch (nodeTag(state))
+	{
+		case T_IndexScanState:
+			return castNode(IndexScanState, state)->iss_ScanDesc;
+		case T_IndexOnlyScanState:
+			return castNode(IndexOnlyScanState, state)->ioss_ScanDesc;
+		case T_BitmapIndexScanState:
+			return castNode(BitmapIndexScanState, state)->biss_ScanDesc;
+		default:
+			return NULL;
+	}
+}
+
+static void
+explain_node(PlanState *state, List *ancestors, const char *relationship,
+			 const char *plan_name, ExplainState *es)
+{
+	if (es->analyze)
+	{
+		IndexScanDesc scan = node_scan(state);
+
+		if (scan != NULL &&
+			scan->indexRelation->rd_indam->ambeginscan == hyb_ambeginscan)
+		{
+			const HybScan *so = scan->opaque;
+
+			if (hyb_filter_wanted(so->ix))
+			{
+				ExplainPropertyUInteger("Range Filter Checks", NULL,
+										so->filter_checks, es);
+				ExplainPropertyUInteger("Leaves Skipped by Range Filter", NULL,
+										so->filter_negatives, es);
+			}
+		}
+	}
+	if (previous_explain_node != NULL)
+		previous_explain_node(state, ancestors, relationship, plan_name, es);
+}
+
+void
+hyb_explain_init(void)
+{
+	previous_explain_node = explain_per_node_hook;
+	explain_per_node_hook = explain_node;
+}
+
+#else
+
+void
+hyb_explain_init(void)
+{
+}
+
+#endif							/* HYB_HAVE_EXPLAIN_HOOK */
