@@ -57,3 +57,61 @@ SELECT hyb_same('SELECT a FROM er_part WHERE a BETWEEN 90 AND 110'), hyb_same('S
 
 DROP TABLE er_part, er CASCADE;
 DROP ROLE regress_hyb_other;
+
+-- Privileges: the owner maintains, who may read the table sees statistics, and
+-- keys are shown to nobody from whom a policy hides rows.
+CREATE ROLE regress_hyb_owner;
+CREATE ROLE regress_hyb_reader;
+CREATE ROLE regress_hyb_monitor IN ROLE pg_stat_scan_tables;
+CREATE ROLE regress_hyb_none;
+CREATE TABLE pr (a int, s text COLLATE "C");
+INSERT INTO pr SELECT i, 'x' || i FROM generate_series(1, 500) i;
+CREATE INDEX pr_a ON pr USING hybrid (a);
+CREATE INDEX pr_s ON pr USING hybrid (s text_hope_ops);
+ALTER TABLE pr OWNER TO regress_hyb_owner;
+GRANT SELECT ON pr TO regress_hyb_reader;
+CREATE FUNCTION pr_try() RETURNS TABLE (f text, answer text) LANGUAGE sql AS $$
+	SELECT f, CASE WHEN e = 'no error' THEN e ELSE left(e, 5) END
+	FROM unnest(ARRAY['SELECT hybrid_merge(''pr_a'')', 'SELECT hybrid_index_check(''pr_a'', true)',
+		'SELECT hybrid_index_stats(''pr_a'')', 'SELECT hybrid_dictionary_info(''pr_s'')',
+		'SELECT hybrid_may_contain(''pr_a'', 7)', 'SELECT hybrid_approx_count(''pr_a'', 7, 9)',
+		'SELECT 1 / count(*) FROM hybrid_indexes WHERE indexname = ''pr_a''',
+		'SELECT * FROM hybrid_merge_progress']) f, hyb_error(f) e
+$$;
+SET ROLE regress_hyb_owner;
+SELECT * FROM pr_try();
+SET ROLE regress_hyb_reader;
+SELECT * FROM pr_try();
+SET ROLE regress_hyb_monitor;
+SELECT * FROM pr_try();
+SET ROLE regress_hyb_none;
+SELECT * FROM pr_try();
+RESET ROLE;
+ALTER TABLE pr ENABLE ROW LEVEL SECURITY;
+SET ROLE regress_hyb_owner;
+SELECT answer FROM pr_try() WHERE f ~ 'may_contain|approx';
+SET ROLE regress_hyb_reader;
+SELECT * FROM pr_try();
+RESET ROLE;
+
+-- code of the caller is not run as the owner of the table
+ALTER TABLE pr DISABLE ROW LEVEL SECURITY;
+GRANT CREATE ON SCHEMA public TO regress_hyb_reader;
+SET ROLE regress_hyb_reader;
+CREATE TYPE pr_type AS (x int);
+CREATE FUNCTION pr_cast(pr_type) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE WARNING 'cast as %', current_user;
+	RETURN $1.x;
+END $$;
+CREATE CAST (pr_type AS int) WITH FUNCTION pr_cast(pr_type) AS IMPLICIT;
+SELECT hybrid_may_contain('pr_a', ROW(7)::pr_type), hybrid_may_contain('pr_a', ROW(777)::pr_type);
+SELECT hybrid_approx_count('pr_a', ROW(1)::pr_type, ROW(900)::pr_type) > 300 AS about;
+SELECT current_user;
+RESET ROLE;
+DROP CAST (pr_type AS int);
+DROP FUNCTION pr_cast, pr_try;
+DROP TYPE pr_type;
+DROP TABLE pr;
+REVOKE CREATE ON SCHEMA public FROM regress_hyb_reader;
+DROP ROLE regress_hyb_owner, regress_hyb_reader, regress_hyb_monitor, regress_hyb_none;

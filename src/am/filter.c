@@ -28,10 +28,10 @@ PG_FUNCTION_INFO_V1(hybrid_approx_count);
 
 /*
  * An argument as a value of a key column's type, as an implicit cast would
- * make it.
+ * make it.  The cast may be the caller's own code, so it runs as the caller.
  */
 static Datum
-coerce_key(FunctionCallInfo fcinfo, int arg, Relation index,
+coerce_key(FunctionCallInfo fcinfo, int arg, const HybInspected *inspected,
 		   const HybColumn *col)
 {
 	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, arg);
@@ -45,17 +45,25 @@ coerce_key(FunctionCallInfo fcinfo, int arg, Relation index,
 		Oid			ioparam;
 
 		getTypeInputInfo(target, &input, &ioparam);
-		return OidInputFunctionCall(input, DatumGetCString(value), ioparam, -1);
+		hyb_inspect_as_caller(inspected);
+		value = OidInputFunctionCall(input, DatumGetCString(value), ioparam, -1);
+		hyb_inspect_as_owner(inspected);
+		return value;
 	}
 	if (!OidIsValid(type) || IsBinaryCoercible(type, target))
 		return value;
 	if (find_coercion_pathway(target, type, COERCION_IMPLICIT,
 							  &function) == COERCION_PATH_FUNC)
-		return OidFunctionCall3(function, value, Int32GetDatum(-1), BoolGetDatum(false));
+	{
+		hyb_inspect_as_caller(inspected);
+		value = OidFunctionCall3(function, value, Int32GetDatum(-1), BoolGetDatum(false));
+		hyb_inspect_as_owner(inspected);
+		return value;
+	}
 	ereport(ERROR,
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
 			 errmsg("a value of type %s cannot be sought in index \"%s\"",
-					format_type_be(type), RelationGetRelationName(index)),
+					format_type_be(type), RelationGetRelationName(inspected->index)),
 			 errdetail("Its column is of type %s.", format_type_be(target))));
 	return (Datum) 0;
 }
@@ -163,7 +171,7 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("keys cannot be given as a VARIADIC array")));
-	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_READ,
+	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_KEYS,
 					 &inspected);
 	ix = hyb_index_create_handle(inspected.index);
 	if (ncols > ix->desc->nkeys)
@@ -174,7 +182,7 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	for (int i = 0; i < ncols; i++)
 		hyb_key_encode_column(&ix->desc->cols[i],
 							  PG_ARGISNULL(i + 1) ? (Datum) 0 :
-							  coerce_key(fcinfo, i + 1, ix->rel, &ix->desc->cols[i]),
+							  coerce_key(fcinfo, i + 1, &inspected, &ix->desc->cols[i]),
 							  PG_ARGISNULL(i + 1), &key);
 	set_pos(&low, &key, ncols, HYB_BEFORE);
 	set_pos(&high, &key, ncols, HYB_AFTER);
@@ -325,7 +333,7 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_READ,
+	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_KEYS,
 					 &inspected);
 	ix = hyb_index_create_handle(inspected.index);
 	col = &ix->desc->cols[0];
@@ -336,7 +344,7 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 		int			arg = (i == 0) == col->desc ? 2 : 1;
 
 		if (!PG_ARGISNULL(arg))
-			hyb_key_encode_column(col, coerce_key(fcinfo, arg, ix->rel, col),
+			hyb_key_encode_column(col, coerce_key(fcinfo, arg, &inspected, col),
 								  false, &keys[i]);
 		else if ((i == 0) == col->nulls_first)
 			hyb_key_encode_column(col, (Datum) 0, true, &keys[i]);

@@ -22,6 +22,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
 #include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(hybrid_merge);
@@ -34,6 +35,10 @@ PG_FUNCTION_INFO_V1(hybrid_merge_progress_list);
 static bool
 access_granted(HybAccess access, Oid indexoid, Oid heapoid, Oid userid)
 {
+	/* whether a key is there is as good as the row */
+	if (access == HYB_ACCESS_KEYS)
+		return pg_class_aclcheck(heapoid, userid, ACL_SELECT) == ACLCHECK_OK &&
+			check_enable_rls(heapoid, userid, true) != RLS_ENABLED;
 	if (HYB_OWNS_RELATION(indexoid, userid) ||
 		HYB_MAY_MAINTAIN(heapoid, userid))
 		return true;
@@ -61,8 +66,7 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 		inspected->heap = table_open(heapoid, lockmode);
 		GetUserIdAndSecContext(&inspected->save_userid,
 							   &inspected->save_sec_context);
-		SetUserIdAndSecContext(inspected->heap->rd_rel->relowner,
-							   inspected->save_sec_context | SECURITY_RESTRICTED_OPERATION);
+		hyb_inspect_as_owner(inspected);
 		inspected->save_nestlevel = NewGUCNestLevel();
 		HYB_RESTRICT_SEARCH_PATH();
 	}
@@ -87,7 +91,7 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 				 errmsg("could not open parent table of index \"%s\"",
 						RelationGetRelationName(index))));
 	if (!access_granted(access, indexoid, heapoid, inspected->save_userid))
-		aclcheck_error(access == HYB_ACCESS_READ ? ACLCHECK_NO_PRIV : ACLCHECK_NOT_OWNER,
+		aclcheck_error(access == HYB_ACCESS_MAINTAIN ? ACLCHECK_NOT_OWNER : ACLCHECK_NO_PRIV,
 					   OBJECT_INDEX, RelationGetRelationName(index));
 	if (RELATION_IS_OTHER_TEMP(index))
 		ereport(ERROR,
@@ -113,6 +117,20 @@ hyb_inspect_close(HybInspected *inspected)
 						   inspected->save_sec_context);
 	index_close(inspected->index, inspected->lockmode);
 	table_close(inspected->heap, inspected->lockmode);
+}
+
+void
+hyb_inspect_as_caller(const HybInspected *inspected)
+{
+	SetUserIdAndSecContext(inspected->save_userid,
+						   inspected->save_sec_context);
+}
+
+void
+hyb_inspect_as_owner(const HybInspected *inspected)
+{
+	SetUserIdAndSecContext(inspected->heap->rd_rel->relowner,
+						   inspected->save_sec_context | SECURITY_RESTRICTED_OPERATION);
 }
 
 /*

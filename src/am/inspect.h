@@ -11,8 +11,9 @@
 typedef enum HybAccess
 {
 	HYB_ACCESS_MAINTAIN,		/* owner, or MAINTAIN on the table */
-	HYB_ACCESS_READ				/* owner, SELECT on the table, or
+	HYB_ACCESS_READ,			/* owner, SELECT on the table, or
 								 * pg_stat_scan_tables */
+	HYB_ACCESS_KEYS				/* SELECT on the table, and no row security */
 } HybAccess;
 
 typedef struct HybInspected
@@ -34,5 +35,9 @@ typedef struct HybInspected
 extern void hyb_inspect_open(Oid indexoid, LOCKMODE lockmode,
 							 HybAccess access, HybInspected *inspected);
 extern void hyb_inspect_close(HybInspected *inspected);
+
+/* Code that the caller chose runs between these, as the caller. */
+extern void hyb_inspect_as_caller(const HybInspected *inspected);
+extern void hyb_inspect_as_owner(const HybInspected *inspected);
 
 #endif							/* HYB_INSPECT_H */
