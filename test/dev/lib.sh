@@ -266,7 +266,9 @@ build() {
 
 # ---- the private cluster ----
 
+# With $server_program in the place of postgres, if that is set.
 cluster_running=
+server_program=
 cluster_start() {
 	[ -z "$cluster_running" ] || return 0
 	locale=C
@@ -290,7 +292,8 @@ cluster_start() {
 		max_worker_processes = 16
 		log_line_prefix = '%m [%p] %q%a '
 	EOF
-	(cd / && as_owner "$bindir/pg_ctl" -D "$work/data" -l "$work/data/server.log" -w start) >"$work/start.log" 2>&1 ||
+	(cd / && as_owner "$bindir/pg_ctl" -D "$work/data" -l "$work/data/server.log" \
+		-w -t 300 ${server_program:+-p "$server_program"} start) >"$work/start.log" 2>&1 ||
 		{
 			cat "$work/start.log" "$work/data/server.log"
 			die "the server did not start"
@@ -398,4 +401,28 @@ suite_unit() {
 	# a line for each program: NAME: N passed, N failed
 	tally "$rc" "$(count '^[^ ]+: [0-9]+ passed, 0 failed' "$work/unit.log")" \
 		"$(count '^[^ ]+: [0-9]+ passed, [1-9][0-9]* failed' "$work/unit.log")"
+}
+
+# Regression tests with every server process under valgrind.  What it reports
+# goes to one file for each process.
+suite_valgrind() {
+	mkdir "$work/valgrind"
+	server_program=$work/postgres-valgrind
+	cat >"$server_program" <<-EOF
+		#!/bin/sh
+		exec valgrind --quiet --trace-children=yes --track-origins=yes --leak-check=no \\
+			--read-var-info=no --num-callers=25 --error-limit=no --gen-suppressions=all \\
+			--suppressions='$work/tree/test/dev/valgrind.supp' \\
+			--log-file='$work/valgrind/%p.log' '$bindir/postgres' "\$@"
+	EOF
+	chmod 755 "$server_program"
+	own "$work/valgrind"
+	installcheck ISOLATION= REGRESS="$1"
+	(cd / && as_owner "$bindir/pg_ctl" -D "$work/data" -m fast -w -t 300 stop) >/dev/null
+	cluster_running=
+	for log in "$work"/valgrind/*.log; do
+		[ -s "$log" ] || continue
+		cat "$log"
+		failed=$((failed + 1))
+	done
 }
