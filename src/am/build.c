@@ -382,11 +382,14 @@ create_metapage(HybIndex *ix, ForkNumber fork, Relation heap,
 	END_CRIT_SECTION();
 	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 
-	dictionary = hyb_dictionary_create(ix, fork, heap, info);
+	dictionary = fork == INIT_FORKNUM ? InvalidBlockNumber :
+		hyb_dictionary_create(ix, heap, info);
 
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	START_CRIT_SECTION();
 	hyb_page_meta(BufferGetPage(buf))->dictionary = dictionary;
+	if (ix->desc->has_hope && !BlockNumberIsValid(dictionary))
+		hyb_page_meta(BufferGetPage(buf))->flags |= HYB_META_PLAIN;
 	MarkBufferDirty(buf);
 	if (fork == INIT_FORKNUM)
 		log_newpage_buffer(buf, true);

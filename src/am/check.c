@@ -248,11 +248,13 @@ check_meta(HybCheck *check)
 static void
 check_dictionary(HybCheck *check)
 {
-	BlockNumber block = check->survey.meta->dictionary;
+	const HybMetaPage *meta = check->survey.meta;
+	BlockNumber block = meta->dictionary;
 	BlockNumber from = HYB_METAPAGE_BLKNO;
 	char	   *copy;
 
-	if (check->ix->desc->has_hope != BlockNumberIsValid(block))
+	if ((check->ix->desc->has_hope && (meta->flags & HYB_META_PLAIN) == 0) !=
+		BlockNumberIsValid(block))
 		hyb_check_fail(check, from,
 					   "In the metapage, the link to the dictionary does not fit the columns.");
 	copy = palloc(BLCKSZ);

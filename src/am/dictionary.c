@@ -21,10 +21,8 @@
 
 PG_FUNCTION_INFO_V1(hybrid_dictionary_info);
 
-/* Keys to learn from; blocks they come from, at most; bytes of all of them */
-#define SAMPLE_KEYS		16384
+/* Blocks that keys to learn from come from, at most */
 #define SAMPLE_BLOCKS	512
-#define SAMPLE_BYTES	(2 * 1024 * 1024)
 
 /* Steps through the sampled blocks: a prime, so that all of them are met */
 #define SAMPLE_STEP		521
@@ -51,7 +49,7 @@ sample_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	SampleState *state = arg;
 	MemoryContext old;
 
-	if (state->wanted == 0 || state->bytes >= SAMPLE_BYTES)
+	if (state->wanted == 0 || state->bytes >= HYB_HOPE_SAMPLE_BYTES)
 		return;
 	state->wanted--;
 	state->rows++;
@@ -86,13 +84,13 @@ sample_table(const HybKeyDesc *desc, Relation heap, Relation index,
 	state.desc = desc;
 	state.keys = keys;
 	state.context = CurrentMemoryContext;
-	for (uint32 i = 0; i < n && state.bytes < SAMPLE_BYTES; i++)
+	for (uint32 i = 0; i < n && state.bytes < HYB_HOPE_SAMPLE_BYTES; i++)
 	{
 		uint32		place = (uint32) ((uint64) i * SAMPLE_STEP % n);
 		BlockNumber block = (BlockNumber) ((uint64) place * nblocks / n);
 
 		CHECK_FOR_INTERRUPTS();
-		state.wanted = SAMPLE_KEYS / n;
+		state.wanted = HYB_HOPE_SAMPLE_KEYS / n;
 		(void) table_index_build_range_scan(heap, index, info, false, false,
 											false, block, 1,
 											sample_callback, &state, NULL);
@@ -110,6 +108,14 @@ report(const HybIndex *ix)
 {
 	TupleDesc	tupdesc = RelationGetDescr(ix->rel);
 
+	if (ix->dictionaries == NULL)
+	{
+		ereport(NOTICE,
+				(errmsg("index \"%s\" stores its keys as they are until it has enough of them to learn from",
+						RelationGetRelationName(ix->rel)),
+				 errhint("A merge encodes them later.")));
+		return;
+	}
 	for (int i = 0; i < ix->dictionaries->n; i++)
 	{
 		const HybDictionary *d = &ix->dictionaries->columns[i];
@@ -124,19 +130,18 @@ report(const HybIndex *ix)
 						   hyb_hope_scheme_name(hyb_hope_scheme(d->hope)),
 						   hyb_hope_entries(d->hope), d->stored_size),
 				 d->learned ? 0 :
-				 errhint("The table has too few rows to learn from.  REINDEX the index when it has more.")));
+				 errhint("The column has too few values to learn from.  REINDEX the index when it has more.")));
 	}
 }
 
 BlockNumber
-hyb_dictionary_create(HybIndex *ix, ForkNumber fork, Relation heap,
-					  struct IndexInfo *info)
+hyb_dictionary_create(HybIndex *ix, Relation heap, struct IndexInfo *info)
 {
 	MemoryContext context;
 	MemoryContext old;
 	HybHopeKeys *keys;
 	HybBuf		bytes = {0};
-	BlockNumber first;
+	BlockNumber first = InvalidBlockNumber;
 
 	if (!ix->desc->has_hope)
 		return InvalidBlockNumber;
@@ -145,35 +150,25 @@ hyb_dictionary_create(HybIndex *ix, ForkNumber fork, Relation heap,
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
 	keys = palloc0(ix->desc->nkeys * sizeof(HybHopeKeys));
-	if (heap != NULL)
-		sample_table(ix->desc, heap, ix->rel, info, keys);
-	hyb_dictionaries_learn(ix->desc, keys, &bytes);
-	first = hyb_dictionary_write(ix, fork, bytes.data, bytes.len);
+	sample_table(ix->desc, heap, ix->rel, info, keys);
+	if (hyb_dictionaries_learn(ix->desc, keys, &bytes))
+		first = hyb_dictionary_write(ix, bytes.data, bytes.len);
 	MemoryContextSwitchTo(old);
-	if (fork == MAIN_FORKNUM)
-	{
+	if (BlockNumberIsValid(first))
 		hyb_dictionary_attach(ix, first);
-		report(ix);
-	}
+	report(ix);
 	MemoryContextDelete(context);
 	return first;
 }
 
 /* ---- hybrid_dictionary_info ---- */
 
-/* Recent entries of one column: what they take, plain and encoded. */
-typedef struct Recent
-{
-	uint64		keys;
-	uint64		plain;
-	uint64		stored;
-} Recent;
-
 /*
  * Add the entries of a page of the delta log, by column.
  */
 static void
-count_recent_page(HybIndex *ix, Page page, BlockNumber block, Recent *recent)
+count_recent_page(HybIndex *ix, Page page, BlockNumber block,
+				  HybRecent *recent)
 {
 	uint16		next = 0;
 	uint16		offset;
@@ -187,35 +182,26 @@ count_recent_page(HybIndex *ix, Page page, BlockNumber block, Recent *recent)
 
 		if (hyb_key_split(ix->desc, entry, len, ix->desc->nkeys, vals) == 0)
 			hyb_corrupted(ix->rel, block, "An entry of a delta page is malformed.");
-		for (int i = 0; i < ix->dictionaries->n; i++)
-		{
-			int			column = ix->dictionaries->columns[i].column;
-			Datum		value;
-
-			if (vals[column].isnull)
-				continue;
-			value = hyb_value_decode(&ix->desc->cols[column], &vals[column]);
-			recent[i].keys++;
-			recent[i].plain += VARSIZE_ANY_EXHDR(DatumGetPointer(value));
-			recent[i].stored += vals[column].len;
-			pfree(DatumGetPointer(value));
-		}
+		hyb_recent_add(ix->desc, vals, recent);
 	}
 }
 
 /*
- * What was inserted and not merged yet, at least a part of it: pages that a
- * merge takes away meanwhile are left out.
+ * A sample of what the last merge moved, and what was inserted and not merged
+ * yet, at least a part of it: pages that a merge takes away meanwhile are left
+ * out.
  */
 static void
-count_recent(HybIndex *ix, Recent *recent)
+count_recent(HybIndex *ix, HybRecent *recent)
 {
 	HybVersion *version = palloc(sizeof(HybVersion));
 	char	   *copy = palloc(BLCKSZ);
 	HybMetaPage *meta;
 	Buffer		buf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	uint64		entries = 0;
 
 	hyb_version_from_meta(meta, version);
+	memcpy(recent, meta->recent, sizeof(meta->recent));
 	UnlockReleaseBuffer(buf);
 	for (int which = 0; which < 2; which++)
 	{
@@ -226,7 +212,7 @@ count_recent(HybIndex *ix, Recent *recent)
 		{
 			BlockNumber block = generation->head[lane];
 
-			while (BlockNumberIsValid(block) && recent->keys < RECENT_ENTRIES)
+			while (BlockNumberIsValid(block) && entries < RECENT_ENTRIES)
 			{
 				bool		expected;
 
@@ -240,6 +226,7 @@ count_recent(HybIndex *ix, Recent *recent)
 				if (!expected)
 					break;
 				count_recent_page(ix, (Page) copy, block, recent);
+				entries += hyb_page_opaque((Page) copy)->count;
 				block = hyb_page_opaque((Page) copy)->link;
 			}
 		}
@@ -257,39 +244,44 @@ hybrid_dictionary_info(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	HybInspected inspected;
 	HybIndex   *ix;
-	Recent	   *recent;
+	HybRecent	recent[INDEX_MAX_KEYS];
 
 	InitMaterializedSRF(fcinfo, 0);
 	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_READ,
 					 &inspected);
 	ix = hyb_index_create_handle(inspected.index);
-	if (ix->dictionaries != NULL)
-	{
-		recent = palloc0(ix->dictionaries->n * sizeof(Recent));
+	if (ix->desc->has_hope)
 		count_recent(ix, recent);
-		for (int i = 0; i < ix->dictionaries->n; i++)
-		{
-			const HybDictionary *d = &ix->dictionaries->columns[i];
-			Form_pg_attribute att = TupleDescAttr(RelationGetDescr(ix->rel),
-												  d->column);
-			Datum		values[10];
-			bool		nulls[10] = {0};
+	for (int i = 0; i < ix->desc->nkeys; i++)
+	{
+		const HybColumn *col = &ix->desc->cols[i];
+		const HybDictionary *d = col->dictionary;
+		Datum		values[10] = {0};
+		bool		nulls[10] = {0};
 
-			values[0] = NameGetDatum(&att->attname);
-			values[1] = CStringGetTextDatum(hyb_hope_scheme_name(hyb_hope_scheme(d->hope)));
+		if (!hyb_column_is_hope(col))
+			continue;
+		values[0] = NameGetDatum(&TupleDescAttr(RelationGetDescr(ix->rel), i)->attname);
+		values[1] = CStringGetTextDatum(hyb_hope_scheme_name(hyb_hope_column_scheme(col)));
+		if (d != NULL)
+		{
 			values[2] = Int64GetDatum(hyb_hope_entries(d->hope));
 			values[3] = Int64GetDatum((int64) d->stored_size);
 			values[4] = Int64GetDatum((int64) hyb_hope_memory(d->hope));
 			values[5] = BoolGetDatum(d->learned);
 			values[6] = Int64GetDatum((int64) d->sample_keys);
 			values[7] = Float8GetDatum(rate(d->sample_bytes, d->sample_stored));
-			values[8] = Int64GetDatum((int64) recent[i].keys);
-			nulls[9] = recent[i].keys == 0;
-			values[9] = nulls[9] ? (Datum) 0 :
-				Float8GetDatum(rate(recent[i].plain, recent[i].stored));
-			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,
-								 nulls);
 		}
+		else
+		{
+			values[5] = BoolGetDatum(false);
+			nulls[2] = nulls[3] = nulls[4] = nulls[6] = nulls[7] = true;
+		}
+		values[8] = Int64GetDatum((int64) recent[i].keys);
+		nulls[9] = recent[i].keys == 0;
+		if (!nulls[9])
+			values[9] = Float8GetDatum(rate(recent[i].plain, recent[i].stored));
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	hyb_inspect_close(&inspected);
 	return (Datum) 0;

@@ -11,12 +11,11 @@ struct IndexInfo;
 
 /*
  * Learn dictionaries for the encoded columns of a new index from a sample of
- * its table (heap NULL: from built-in text), write them after the metapage,
- * and attach them to the handle.  Returns the block of the first dictionary
- * page, InvalidBlockNumber if the index needs none.
+ * its table, write them after the metapage, and attach them to the handle.
+ * Returns the block of the first dictionary page, InvalidBlockNumber if the
+ * index needs none or the table has too few rows.
  */
-extern BlockNumber hyb_dictionary_create(HybIndex *ix, ForkNumber fork,
-										 Relation heap,
+extern BlockNumber hyb_dictionary_create(HybIndex *ix, Relation heap,
 										 struct IndexInfo *info);
 
 #endif							/* HYB_AM_DICTIONARY_H */

@@ -14,9 +14,6 @@
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
 
-/* Fewer keys than this are joined by the built-in text. */
-#define ENOUGH_KEYS		256
-
 /* Codes and values up to about this size are made on the stack. */
 #define STACK_BYTES		1024
 
@@ -80,6 +77,49 @@ encode_bytes(const HybHope *hope, const uint8 *bytes, uint32 len, HybBuf *out)
 	return stuffed;
 }
 
+/*
+ * Without a dictionary: 00 becomes 01 01, and 01 becomes 01 02.
+ */
+static void
+put_plain(const uint8 *bytes, uint32 len, HybBuf *out)
+{
+	uint8	   *dst;
+
+	if (len > MaxAllocSize / 4)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("index key is too large")));
+	hyb_buf_reserve(out, len * 2);
+	dst = out->data + out->len;
+	for (uint32 i = 0; i < len; i++)
+	{
+		if (bytes[i] <= 0x01)
+		{
+			*dst++ = 0x01;
+			*dst++ = bytes[i] + 1;
+		}
+		else
+			*dst++ = bytes[i];
+	}
+	out->len = dst - out->data;
+}
+
+/* Back; `text` has room for len bytes.  Returns the length. */
+static uint32
+get_plain(const uint8 *data, uint32 len, char *text)
+{
+	char	   *dst = text;
+
+	for (uint32 i = 0; i < len; i++)
+	{
+		if (data[i] == 0x01 && i + 1 < len)
+			*dst++ = data[++i] - 1;
+		else
+			*dst++ = data[i];
+	}
+	return dst - text;
+}
+
 void
 hyb_hope_to_bytes(const HybColumn *col, Datum value, HybBuf *out)
 {
@@ -87,36 +127,73 @@ hyb_hope_to_bytes(const HybColumn *col, Datum value, HybBuf *out)
 	uint32		len;
 	void	   *allocated = plain_bytes(col, value, &bytes, &len);
 
-	if (unlikely(col->dictionary == NULL))
-		elog(ERROR, "index column has no dictionary");
-	(void) encode_bytes(col->dictionary->hope, bytes, len, out);
+	if (col->dictionary != NULL)
+		(void) encode_bytes(col->dictionary->hope, bytes, len, out);
+	else
+		put_plain(bytes, len, out);
 	if (allocated)
 		pfree(allocated);
+}
+
+void
+hyb_recent_add(const HybKeyDesc *desc, const HybValue *vals, HybRecent *recent)
+{
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		Datum		value;
+
+		if (!hyb_column_is_hope(&desc->cols[i]) || vals[i].isnull)
+			continue;
+		value = hyb_value_decode(&desc->cols[i], &vals[i]);
+		recent[i].keys++;
+		recent[i].plain += desc->cols[i].codec->blank_padded ?
+			bpchartruelen(VARDATA_ANY(DatumGetPointer(value)),
+						  VARSIZE_ANY_EXHDR(DatumGetPointer(value))) :
+			VARSIZE_ANY_EXHDR(DatumGetPointer(value));
+		recent[i].stored += vals[i].len;
+		pfree(DatumGetPointer(value));
+	}
+}
+
+HybHopeScheme
+hyb_hope_column_scheme(const HybColumn *col)
+{
+	const HybHopeOptions *options = (const HybHopeOptions *)
+		DatumGetPointer(col->options);
+
+	return options ? options->scheme : HYB_HOPE_DEFAULT_SCHEME;
 }
 
 Datum
 hyb_hope_from_bytes(const HybColumn *col, const uint8 *data, uint32 len)
 {
-	const HybHope *hope;
 	uint8		code_space[STACK_BYTES];
 	char		text_space[STACK_BYTES];
-	uint8	   *code;
+	uint8	   *code = code_space;
 	char	   *text;
-	size_t		bound;
-	uint32		codelen;
 	uint32		textlen;
 	uint32		blanks = 0;
 	struct varlena *result;
 
-	if (unlikely(col->dictionary == NULL))
-		elog(ERROR, "index column has no dictionary");
-	hope = col->dictionary->hope;
-	code = len + 16 <= sizeof(code_space) ? code_space : palloc(len + 16);
-	codelen = (uint32) hyb_hope_unstuff(data, len, code);
-	bound = hyb_hope_decode_bound(hope, codelen);
-	text = bound <= sizeof(text_space) ? text_space :
-		palloc_extended(bound, MCXT_ALLOC_HUGE);
-	textlen = (uint32) hyb_hope_decode(hope, code, codelen, (uint8 *) text);
+	if (col->dictionary != NULL)
+	{
+		const HybHope *hope = col->dictionary->hope;
+		size_t		bound;
+		uint32		codelen;
+
+		if (len + 16 > sizeof(code_space))
+			code = palloc(len + 16);
+		codelen = (uint32) hyb_hope_unstuff(data, len, code);
+		bound = hyb_hope_decode_bound(hope, codelen);
+		text = bound <= sizeof(text_space) ? text_space :
+			palloc_extended(bound, MCXT_ALLOC_HUGE);
+		textlen = (uint32) hyb_hope_decode(hope, code, codelen, (uint8 *) text);
+	}
+	else
+	{
+		text = len <= sizeof(text_space) ? text_space : palloc(len);
+		textlen = get_plain(data, len, text);
+	}
 
 	/* A char(n) is as long as its column says. */
 	if (col->codec->blank_padded)
@@ -346,14 +423,14 @@ learn(const HybColumn *col, int column, const HybHopeKeys *keys, HybBuf *out)
 	for (uint32 i = 0; i < keys->n; i++)
 		add_bytes(&all, keys->bytes + keys->off[i],
 				  keys->off[i + 1] - keys->off[i]);
-	if (keys->n < ENOUGH_KEYS)
+	if (keys->n < HYB_HOPE_ENOUGH_KEYS)
 		for (int i = 0; i < hyb_hope_sample_n; i++)
 			add_bytes(&all, (const uint8 *) hyb_hope_sample[i],
 					  strlen(hyb_hope_sample[i]));
 	sample.bytes = all.bytes;
 	sample.off = all.off;
 	sample.n = all.n;
-	hope = hyb_hope_build(options ? options->scheme : HYB_HOPE_DEFAULT_SCHEME,
+	hope = hyb_hope_build(hyb_hope_column_scheme(col),
 						  options ? options->entries : HYB_HOPE_DEFAULT_ENTRIES,
 						  &sample, &memory, NULL, NULL);
 	for (uint32 i = 0; i < all.n; i++)
@@ -365,7 +442,7 @@ learn(const HybColumn *col, int column, const HybHopeKeys *keys, HybBuf *out)
 
 	memset(&header, 0, sizeof(header));
 	header.column = column;
-	header.learned = keys->n >= ENOUGH_KEYS;
+	header.learned = keys->n >= HYB_HOPE_ENOUGH_KEYS;
 	header.sample_keys = all.n;
 	header.sample_bytes = all.off[all.n];
 	header.sample_stored = stored;
@@ -376,14 +453,20 @@ learn(const HybColumn *col, int column, const HybHopeKeys *keys, HybBuf *out)
 	out->len += header.size;
 }
 
-void
+bool
 hyb_dictionaries_learn(const HybKeyDesc *desc, const HybHopeKeys *keys,
 					   HybBuf *out)
 {
 	StoredHeader header = {DICTIONARY_MAGIC, 0};
+	bool		enough = false;
 
 	for (int i = 0; i < desc->nkeys; i++)
+	{
 		header.n += hyb_column_is_hope(&desc->cols[i]) ? 1 : 0;
+		enough |= keys[i].n >= HYB_HOPE_ENOUGH_KEYS;
+	}
+	if (!enough)
+		return false;
 	hyb_buf_append(out, &header, sizeof(header));
 	for (int i = 0; i < desc->nkeys; i++)
 	{
@@ -401,6 +484,7 @@ hyb_dictionaries_learn(const HybKeyDesc *desc, const HybHopeKeys *keys,
 		MemoryContextSwitchTo(old);
 		MemoryContextDelete(context);
 	}
+	return true;
 }
 
 HybDictionaries *

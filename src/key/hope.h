@@ -8,6 +8,10 @@
  * its columns as one byte string, on pages of their own (page/dictionary.h).
  * Within a column the encoded key is stuffed, so it ends with a zero byte as
  * text does.
+ *
+ * An index begins without dictionaries if its table has too few rows to learn
+ * from.  Values are then stored in the form of bytea columns, until a merge
+ * encodes all of them (merge/learn.c).
  */
 #ifndef HYB_KEY_HOPE_H
 #define HYB_KEY_HOPE_H
@@ -60,12 +64,35 @@ typedef struct HybHopeKeys
 extern void hyb_hope_add_key(HybHopeKeys *keys, const HybColumn *col,
 							 Datum value);
 
+/* Keys to learn from, and bytes of all of them, that are worth the time */
+#define HYB_HOPE_SAMPLE_KEYS	16384
+#define HYB_HOPE_SAMPLE_BYTES	(2 * 1024 * 1024)
+
+/* Fewer keys do not teach. */
+#define HYB_HOPE_ENOUGH_KEYS	256
+
+/* The scheme that the column's options ask for. */
+extern HybHopeScheme hyb_hope_column_scheme(const HybColumn *col);
+
+/* Values of an encoded column, and what they take. */
+typedef struct HybRecent
+{
+	uint64		keys;
+	uint64		plain;			/* bytes */
+	uint64		stored;			/* bytes of their codes */
+} HybRecent;
+
+/* Add an entry to the counts, which are by key column. */
+extern void hyb_recent_add(const HybKeyDesc *desc, const HybValue *vals,
+						   HybRecent *recent);
+
 /*
  * Learn dictionaries for all columns that need one: keys[i] are those of
- * column i.  Too few keys are joined by built-in text.  Appends the stored
- * form to *out, which hyb_dictionaries_load reads.
+ * column i.  Appends the stored form to *out, which hyb_dictionaries_load
+ * reads.  Returns false, with nothing appended, if no column has enough keys.
+ * Where some have, the keys of the others are joined by built-in text.
  */
-extern void hyb_dictionaries_learn(const HybKeyDesc *desc,
+extern bool hyb_dictionaries_learn(const HybKeyDesc *desc,
 								   const HybHopeKeys *keys, HybBuf *out);
 
 /*

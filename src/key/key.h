@@ -127,8 +127,8 @@ typedef struct HybCodec
 	HybCompare	compare;		/* MEM or FLOAT */
 
 	/*
-	 * The value's bytes are encoded with a dictionary of the index
-	 * (key/hope.h): to_bytes and from_bytes are not used.
+	 * The value's bytes are encoded with a dictionary of the index, once it
+	 * has one (key/hope.h): to_bytes and from_bytes are not used.
 	 */
 	bool		hope;
 	bool		blank_padded;	/* a character(n), whose trailing blanks are
@@ -187,8 +187,8 @@ typedef struct HybColumn
 	int32		typmod;
 	FmgrInfo   *order_proc;		/* HYB_ORDER_PROC, key columns only */
 	Datum		options;		/* operator class options, or 0 */
-	const struct HybDictionary *dictionary; /* codec->hope: NULL until
-											 * attached */
+	const struct HybDictionary *dictionary; /* codec->hope: NULL while
+											 * values are stored as they are */
 } HybColumn;
 
 /* How the entries of one index are encoded.  Immutable once built. */

@@ -6,7 +6,7 @@
 
 #include "dynamic/delta.h"
 #include "dynamic/progress.h"
-#include "merge/merge.h"
+#include "merge/learn.h"
 #include "miscadmin.h"
 #include "page/meta.h"
 #include "storage/lmgr.h"
@@ -160,7 +160,7 @@ hyb_merge_all(HybIndex *ix)
 	hyb_merge_lock(ix->rel, true);
 	(void) generation_pending(ix, &ignored, &before);
 	run_steps(ix);
-	if (hyb_merge_freeze(ix))
+	if (hyb_merge_learn(ix, HYB_LEARN_WAIT_MS) || hyb_merge_freeze(ix))
 		run_steps(ix);
 	(void) generation_pending(ix, &ignored, &after);
 	hyb_merge_unlock(ix->rel);

@@ -57,6 +57,9 @@
 /* Compaction rewrites a leaf with more tombstones than that. */
 #define HYB_COMPACT_FRACTION	0.2
 
+/* One frozen entry in so many is decoded, to see how well it compresses. */
+#define HYB_RECENT_SAMPLE		16
+
 typedef struct MergeStep
 {
 	HybIndex   *ix;
@@ -96,6 +99,7 @@ typedef struct MergeStep
 	uint64		old_tombstones;
 	uint64		new_tids;
 	uint64		merged;			/* frozen entries merged */
+	HybRecent	recent[INDEX_MAX_KEYS]; /* some of them */
 } MergeStep;
 
 static void
@@ -189,6 +193,8 @@ add_frozen(MergeStep *step)
 		hyb_corrupted(step->ix->rel, item->ref.block,
 					  "An entry of the delta log is malformed.");
 	add_entry(step, step->vals, &item->tid);
+	if (step->ix->dictionaries != NULL && step->merged % HYB_RECENT_SAMPLE == 1)
+		hyb_recent_add(step->ix->desc, step->vals, step->recent);
 }
 
 static bool
@@ -534,6 +540,21 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 		meta->npending = npending;
 	}
 	meta->merged_entries += step->merged;
+	if (ix->dictionaries != NULL)
+	{
+		/* of this merge only */
+		if (HYB_POS_MIN(&step->version.watermark))
+			memset(meta->recent, 0, sizeof(meta->recent));
+		for (int i = 0; i < ix->desc->nkeys; i++)
+		{
+			meta->recent[i].keys += step->recent[i].keys;
+			meta->recent[i].plain += step->recent[i].plain;
+			meta->recent[i].stored += step->recent[i].stored;
+		}
+		hyb_wal_range(&set, metabuf,
+					  SizeOfPageHeaderData + offsetof(HybMetaPage, recent),
+					  ix->desc->nkeys * sizeof(HybRecent));
+	}
 	meta->wm_len = watermark->len;
 	meta->wm_ncols = watermark->ncols;
 	meta->wm_tie = watermark->tie;

@@ -23,7 +23,7 @@
 
 #include "access/xlog.h"
 #include "dynamic/progress.h"
-#include "merge/merge.h"
+#include "merge/learn.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
 #include "page/config.h"
@@ -54,6 +54,7 @@ typedef struct MergeNeed
 	bool		unfinished;		/* a generation is frozen or being freed */
 	bool		wanted;			/* the active generation should be frozen */
 	bool		overdue;		/* it has outgrown the hard bound */
+	bool		learnable;		/* a merge may learn dictionaries */
 	uint64		page_entries;	/* entries of one of its pages */
 	uint64		merged;			/* entries merged since the index was built */
 } MergeNeed;
@@ -87,12 +88,14 @@ merge_need(HybIndex *ix)
 	need.page_entries = dynamic / Max(meta->active.npages, 1) + 1;
 	need.merged = meta->merged_entries;
 	need.unfinished = meta->frozen.number != 0 || meta->retiring.number != 0;
+	need.learnable = hyb_merge_learnable(meta);
 	UnlockReleaseBuffer(metabuf);
 
 	need.wanted = dynamic > 0 &&
 		(dynamic >= trigger || bytes >= budget / 4 || hyb_dynamic_pressure(ix));
 	need.overdue = dynamic >= trigger * HYB_HARD_FACTOR || bytes >= budget / 2;
-	need.wanted |= compact;
+	need.wanted |= compact ||
+		(need.learnable && bytes >= (uint64) HYB_LEARN_PAGES * BLCKSZ);
 	return need;
 }
 
@@ -118,10 +121,27 @@ foreground_step(HybIndex *ix, bool may_freeze, bool wait)
 	if (!hyb_merge_lock(ix->rel, wait))
 		return false;
 	more = hyb_merge_step(ix);
-	if (!more && may_freeze && (more = hyb_merge_freeze(ix)))
+	if (!more && may_freeze &&
+		(more = hyb_merge_learn(ix, 0) || hyb_merge_freeze(ix)))
 		(void) hyb_merge_step(ix);
 	hyb_merge_unlock(ix->rel);
 	return more;
+}
+
+/*
+ * A long COPY keeps others from locking the index, a worker included, but may
+ * itself be its only user.
+ */
+static bool
+learn_in_foreground(HybIndex *ix)
+{
+	bool		learned;
+
+	if (!hyb_merge_lock(ix->rel, false))
+		return false;
+	learned = hyb_merge_learn(ix, 0);
+	hyb_merge_unlock(ix->rel);
+	return learned;
 }
 
 /*
@@ -151,6 +171,8 @@ hyb_merge_consider(HybIndex *ix)
 		return;
 	need = merge_need(ix);
 	if (!need.unfinished && !need.wanted)
+		return;
+	if (!need.unfinished && need.learnable && learn_in_foreground(ix))
 		return;
 
 	/* A worker cannot see a relation that this transaction made. */

@@ -15,7 +15,7 @@
 #include "catalog/pg_am.h"
 #include "commands/defrem.h"
 #include "dynamic/progress.h"
-#include "merge/merge.h"
+#include "merge/learn.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
 #include "page/meta.h"
@@ -23,6 +23,7 @@
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
+#include "storage/latch.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -30,9 +31,13 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
 /* Longest time that one transaction of the worker merges, in ms. */
 #define HYB_WORKER_SLICE_MS		100
+
+/* How long it stays away when somebody else is merging, in ms. */
+#define HYB_WORKER_PAUSE_MS		20
 
 typedef struct WorkerArgs
 {
@@ -109,10 +114,12 @@ release_claim(int code, Datum arg)
 }
 
 /*
- * Steps for one time slice.  Returns true if there is more to do.
+ * Steps for one time slice.  Returns true if there is more to do; sets *busy
+ * if somebody else is merging.  That one may want the index for itself
+ * (learn.c), so it is not waited for with the index locked.
  */
 static bool
-merge_slice(Relation index, WorkerProgress *progress)
+merge_slice(Relation index, WorkerProgress *progress, bool *busy)
 {
 	HybIndex   *ix = hyb_index_create_handle(index);
 	TimestampTz began = GetCurrentTimestamp();
@@ -122,10 +129,15 @@ merge_slice(Relation index, WorkerProgress *progress)
 	{
 		/* one step a lock, so that whoever waits for it gets it soon */
 		CHECK_FOR_INTERRUPTS();
-		hyb_merge_lock(index, true);
+		if (!hyb_merge_lock(index, false))
+		{
+			*busy = true;
+			return true;
+		}
 		more = hyb_merge_step(ix);
 		if (!more && hyb_merge_wanted(ix))
-			more = hyb_merge_freeze(ix);
+			more = hyb_merge_learn(ix, HYB_LEARN_WAIT_MS) ||
+				hyb_merge_freeze(ix);
 		hyb_merge_unlock(index);
 
 		report_progress(ix, progress);
@@ -154,6 +166,7 @@ hybrid_merge_worker_main(Datum arg)
 		Relation	heap = NULL;
 		Relation	index = NULL;
 		Oid			heapid;
+		bool		busy = false;
 
 		if (ConfigReloadPending)
 		{
@@ -189,7 +202,7 @@ hybrid_merge_worker_main(Datum arg)
 			SetUserIdAndSecContext(heap->rd_rel->relowner,
 								   save_sec_context | SECURITY_RESTRICTED_OPERATION);
 			save_nestlevel = NewGUCNestLevel();
-			more = merge_slice(index, &progress);
+			more = merge_slice(index, &progress, &busy);
 			AtEOXact_GUC(false, save_nestlevel);
 			SetUserIdAndSecContext(save_userid, save_sec_context);
 		}
@@ -201,6 +214,13 @@ hybrid_merge_worker_main(Datum arg)
 		PopActiveSnapshot();
 		CommitTransactionCommand();
 		pgstat_report_activity(STATE_IDLE, NULL);
+		if (busy)
+		{
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 HYB_WORKER_PAUSE_MS, PG_WAIT_EXTENSION);
+			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
+		}
 	}
 
 	if (progress.entry >= 0)

@@ -3,12 +3,11 @@
  *		Writing and reading dictionary pages; the dictionaries of a backend.
  *
  * A backend keeps the dictionaries it uses, by the incarnation of their
- * index, which never gets other ones.  Each handle counts as a user until its
+ * index: it gets dictionaries once, and never other ones.  Each handle counts as a user until its
  * memory context is reset; of those without any the latest few are kept.
  */
 #include "compat.h"
 
-#include "access/xloginsert.h"
 #include "lib/ilist.h"
 #include "miscadmin.h"
 #include "page/dictionary.h"
@@ -49,49 +48,47 @@ page_crc(const HybDictionaryPage *content)
 	return crc;
 }
 
-BlockNumber
-hyb_dictionary_write(HybIndex *ix, ForkNumber fork, const uint8 *bytes,
-					 Size len)
+void
+hyb_dictionary_page_init(Page page, const HybIndex *ix, const uint8 *bytes,
+						 Size len, int number, BlockNumber next)
 {
-	BlockNumber first = InvalidBlockNumber;
-	BlockNumber next;
+	Size		from = (Size) number * HYB_DICTIONARY_PAGE_BYTES;
+	uint32		n = (uint32) Min(len - from, HYB_DICTIONARY_PAGE_BYTES);
+	HybDictionaryPage *content;
+
+	hyb_page_init(page, ix, HYB_PAGE_DICTIONARY, 0, 1);
+	content = hyb_dictionary_page(page);
+	content->length = n;
+	memcpy(content->bytes, bytes + from, n);
+	content->crc = page_crc(content);
+	((PageHeader) page)->pd_lower = SizeOfPageHeaderData +
+		offsetof(HybDictionaryPage, bytes) + n;
+	hyb_page_opaque(page)->count = n;
+	hyb_page_opaque(page)->link = next;
+}
+
+BlockNumber
+hyb_dictionary_write(HybIndex *ix, const uint8 *bytes, Size len)
+{
+	int			npages = hyb_dictionary_npages(len);
+	BlockNumber first = RelationGetNumberOfBlocks(ix->rel);
 
 	/* the new pages are consecutive: nobody else knows the index */
-	next = RelationGetNumberOfBlocksInFork(ix->rel, fork);
-	do
+	for (int i = 0; i < npages; i++)
 	{
-		Buffer		buf = ReadBufferExtended(ix->rel, fork, P_NEW, RBM_NORMAL,
-											 NULL);
-		Page		page = BufferGetPage(buf);
-		uint32		n = (uint32) Min(len, HYB_DICTIONARY_PAGE_BYTES);
-		HybDictionaryPage *content;
+		Buffer		buf = ReadBuffer(ix->rel, P_NEW);
 
-		if (BufferGetBlockNumber(buf) != next)
+		if (BufferGetBlockNumber(buf) != first + i)
 			elog(ERROR, "unexpected block %u in a new index",
 				 BufferGetBlockNumber(buf));
-		if (first == InvalidBlockNumber)
-			first = next;
-		next++;
 		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 		START_CRIT_SECTION();
-		hyb_page_init(page, ix, HYB_PAGE_DICTIONARY, 0, 1);
-		content = hyb_dictionary_page(page);
-		content->length = n;
-		memcpy(content->bytes, bytes, n);
-		content->crc = page_crc(content);
-		((PageHeader) page)->pd_lower = SizeOfPageHeaderData +
-			offsetof(HybDictionaryPage, bytes) + n;
-		hyb_page_opaque(page)->count = n;
-		if (n < len)
-			hyb_page_opaque(page)->link = next;
+		hyb_dictionary_page_init(BufferGetPage(buf), ix, bytes, len, i,
+								 i + 1 < npages ? first + i + 1 : InvalidBlockNumber);
 		MarkBufferDirty(buf);
-		if (fork == INIT_FORKNUM)
-			log_newpage_buffer(buf, true);
 		END_CRIT_SECTION();
 		UnlockReleaseBuffer(buf);
-		bytes += n;
-		len -= n;
-	} while (len > 0);
+	}
 	return first;
 }
 
@@ -199,9 +196,6 @@ hyb_dictionary_attach(HybIndex *ix, BlockNumber first)
 	DictionaryUser *user;
 	dlist_iter	iter;
 
-	if (!BlockNumberIsValid(first))
-		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
-					  "The index has no dictionary.");
 	user = MemoryContextAllocZero(ix->context, sizeof(DictionaryUser));
 	dlist_foreach(iter, &cache)
 	{

@@ -3,9 +3,10 @@
  *		Dictionary pages: what encoded columns are encoded with.
  *
  * A chain of pages from the metapage's `dictionary` on holds one byte string
- * (key/hope.h), written when the index is created and never changed.  Each
- * page has a checksum of its own, whether the cluster has any or not: a wrong
- * bit here would make all keys wrong.
+ * (key/hope.h), written when the index is created, or by the merge that first
+ * has enough keys to learn from, and never changed.  Each page has a checksum
+ * of its own, whether the cluster has any or not: a wrong bit here would make
+ * all keys wrong.
  */
 #ifndef HYB_DICTIONARY_H
 #define HYB_DICTIONARY_H
@@ -25,12 +26,24 @@ typedef struct HybDictionaryPage
 #define HYB_DICTIONARY_PAGE_BYTES \
 	(HYB_PAGE_CAPACITY - offsetof(HybDictionaryPage, bytes))
 
+/* Pages that a byte string takes. */
+#define hyb_dictionary_npages(len) \
+	((int) (((len) + HYB_DICTIONARY_PAGE_BYTES - 1) / HYB_DICTIONARY_PAGE_BYTES))
+
 /*
- * Append pages with these bytes to a fork of a new index; returns the first
- * one's block.  Pages of the init fork are logged, others by the caller.
+ * Fill a page image with part `number` (from 0 on) of a byte string; `next` is
+ * the block of the following part, or InvalidBlockNumber.
  */
-extern BlockNumber hyb_dictionary_write(HybIndex *ix, ForkNumber fork,
-										const uint8 *bytes, Size len);
+extern void hyb_dictionary_page_init(Page page, const HybIndex *ix,
+									 const uint8 *bytes, Size len, int number,
+									 BlockNumber next);
+
+/*
+ * Append pages with these bytes to a new index; returns the first one's block.
+ * The caller logs them.
+ */
+extern BlockNumber hyb_dictionary_write(HybIndex *ix, const uint8 *bytes,
+										Size len);
 
 /*
  * Check a dictionary page, read-locked or a copy; raises

@@ -143,6 +143,7 @@ hyb_index_create_handle(Relation rel)
 	HybIndex   *ix = palloc0(sizeof(HybIndex));
 	HybMetaPage *meta;
 	BlockNumber dictionary;
+	bool		plain;
 	Buffer		buf;
 
 	ix->rel = rel;
@@ -157,9 +158,17 @@ hyb_index_create_handle(Relation rel)
 	buf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	ix->incarnation = meta->incarnation;
 	dictionary = meta->dictionary;
+	plain = (meta->flags & HYB_META_PLAIN) != 0;
 	UnlockReleaseBuffer(buf);
 	if (ix->desc->has_hope)
-		hyb_dictionary_attach(ix, dictionary);
+	{
+		if (plain != !BlockNumberIsValid(dictionary))
+			hyb_corrupted(rel, HYB_METAPAGE_BLKNO, plain ?
+						  "The index has a dictionary, but its keys are not encoded with it." :
+						  "The index has no dictionary.");
+		if (!plain)
+			hyb_dictionary_attach(ix, dictionary);
+	}
 	else
 	{
 		rel->rd_amcache = MemoryContextAlloc(rel->rd_indexcxt,

@@ -9,7 +9,7 @@
 
 #include "compat.h"
 
-#include "key/key.h"
+#include "key/hope.h"
 #include "storage/block.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
@@ -138,12 +138,19 @@ typedef struct HybMetaPage
 	int8		wm_tie;			/* HybTie */
 	ItemPointerData wm_tid;		/* HYB_AT only */
 	uint8		wm_key[HYB_MAX_ENTRY_SIZE];
+
+	/* by key column: of those with a dictionary, a sample of what the last
+	 * merge moved */
+	HybRecent	recent[INDEX_MAX_KEYS];
 } HybMetaPage;
 
 #define HYB_REWRITTEN_UNKNOWN	PG_UINT64_MAX
 
 #define HYB_META_COMPACT	0x0001	/* next merge visits every leaf, to drop
 									 * tombstones */
+#define HYB_META_PLAIN		0x0002	/* columns to be encoded with a dictionary
+									 * are stored as they are, until a merge
+									 * learns one */
 
 #define hyb_page_meta(page) ((HybMetaPage *) PageGetContents(page))
 
@@ -164,7 +171,8 @@ typedef struct HybIndex
 	uint64		slot_serial;	/* tells whether `slot` still is what it was */
 	MemoryContext context;		/* that the handle lives in */
 	const struct HybDictionaries *dictionaries; /* NULL without encoded
-												 * columns */
+												 * columns, and while they
+												 * are plain */
 } HybIndex;
 
 /*

@@ -1,0 +1,707 @@
+/*
+ * learn.c
+ *		The merge that gives an index its dictionaries.
+ *
+ * An index that was created on a table with too few rows to learn from stores
+ * the values of its encoded columns as they are (key/hope.h).  The first merge
+ * that has enough of them learns dictionaries, and writes everything anew:
+ * static leaves and the generation that it freezes, in one step.
+ *
+ * Positions, trees, hashes of unique keys and what scans have copied are all
+ * made of encoded keys, so nobody may be using the index meanwhile: the step
+ * is done with the index locked in AccessExclusiveLock, which every user of an
+ * index conflicts with, from the planner on.  That lock is WAL-logged, so the
+ * same holds on a standby.  It is asked for without waiting, or by a worker
+ * for a short time; where it is not had, entries are merged as they are, and
+ * the next merge tries again, while the index is small enough for one step.
+ * The backend's own scans are told by the relation's reference count.
+ *
+ * The lock is taken in a subtransaction that is rolled back afterwards: that
+ * lets go of it at once, on a standby too, whatever the transaction goes on to
+ * do.  Pages know nothing of transactions.
+ *
+ * A crash before the switch of the metapage leaves an index without
+ * dictionaries, with a frozen generation to be merged, and the new pages in
+ * pending[]; a crash after it one with dictionaries, and the old pages there.
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "dynamic/delta.h"
+#include "merge/learn.h"
+#include "miscadmin.h"
+#include "page/dictionary.h"
+#include "page/meta.h"
+#include "static/filter.h"
+#include "static/leaf.h"
+#include "static/update.h"
+#include "storage/lmgr.h"
+#include "storage/proc.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/resowner.h"
+
+/* Pages of the static stage that are rewritten at most. */
+#define HYB_LEARN_MAX_OLD	160
+
+/* Pages written at most, those of the dictionaries included. */
+#define HYB_LEARN_MAX_NEW	288
+
+/* Bytes of unencoded entries that are read at most. */
+#define HYB_LEARN_MAX_BYTES	(64 * 1024 * 1024)
+
+/* Steps through the entries: a prime above HYB_HOPE_SAMPLE_KEYS */
+#define SAMPLE_STEP			16411
+
+/* An entry; those of one row of a leaf share their bytes. */
+typedef struct LearnEntry
+{
+	uint32		off;			/* in `bytes` */
+	uint16		len;
+	uint16		keylen;
+	ItemPointerData tid;
+} LearnEntry;
+
+/* All live entries of an index, in any order. */
+typedef struct LearnInput
+{
+	HybBuf		bytes;
+	LearnEntry *entries;
+	int			n;
+	int			alloc;
+	bool		too_large;
+	BlockNumber blocks[HYB_MAX_PENDING];	/* of the static stage */
+	int			nblocks;
+} LearnInput;
+
+typedef struct Learn
+{
+	HybIndex   *ix;				/* the caller's: without dictionaries */
+	HybIndex	coded;			/* with them */
+	HybBuf		stored;			/* the dictionaries */
+	MemoryContext context;
+	BlockNumber dictionary;		/* where they are */
+	bool		progress;		/* a generation was frozen, or all of it done */
+
+	/* output */
+	uint64		stamp;
+	HybFilterBuilder *filter;	/* or NULL: no filters */
+	HybChildList children;
+	char	  **images;			/* of the children */
+	int			images_alloc;
+} Learn;
+
+/* ---- reading ---- */
+
+static void
+add_entry(LearnInput *input, uint32 off, uint32 len, uint32 keylen,
+		  const ItemPointerData *tid)
+{
+	LearnEntry *entry;
+
+	if (input->n == input->alloc)
+	{
+		input->alloc = Max(1024, input->alloc * 2);
+		input->entries = input->entries == NULL ?
+			palloc(input->alloc * sizeof(LearnEntry)) :
+			repalloc_huge(input->entries, input->alloc * sizeof(LearnEntry));
+	}
+	entry = &input->entries[input->n++];
+	entry->off = off;
+	entry->len = (uint16) len;
+	entry->keylen = (uint16) keylen;
+	entry->tid = *tid;
+}
+
+static void
+read_leaf(const HybIndex *ix, LearnInput *input, const char *page,
+		  BlockNumber block)
+{
+	HybLeaf		leaf = {0};
+
+	hyb_leaf_open(&leaf, ix->desc, page, ix->rel, block);
+	for (int row = 0; row < leaf.nrows; row++)
+	{
+		const HybValue *vals = hyb_leaf_row(&leaf, row);
+		int			end = hyb_leaf_row_start(&leaf, row + 1);
+		uint32		off = input->bytes.len;
+		uint32		len;
+		uint32		keylen;
+
+		hyb_key_join(ix->desc, vals, ix->desc->natts, &input->bytes);
+		len = input->bytes.len - off;
+		keylen = hyb_key_length(ix->desc, input->bytes.data + off, len);
+		if (len > HYB_MAX_ENTRY_SIZE || keylen == 0)
+			hyb_corrupted(ix->rel, block, "A row of a leaf is not well formed.");
+		for (int item = hyb_leaf_row_start(&leaf, row); item < end; item++)
+		{
+			ItemPointerData tid;
+
+			if (hyb_leaf_is_tombstone(&leaf, item))
+				continue;
+			hyb_leaf_tids(&leaf, item, 1, &tid);
+			add_entry(input, off, len, keylen, &tid);
+		}
+	}
+	hyb_leaf_close(&leaf);
+}
+
+/* The subtree of a page of the given level, 0 for a leaf. */
+static void
+read_tree(const HybIndex *ix, LearnInput *input, BlockNumber block,
+		  uint64 stamp, int level, BlockNumber from)
+{
+	char	   *page = palloc(BLCKSZ);
+	BlockNumber filter = InvalidBlockNumber;
+	Buffer		buf;
+
+	CHECK_FOR_INTERRUPTS();
+	check_stack_depth();
+	if (input->too_large || input->nblocks == HYB_LEARN_MAX_OLD ||
+		input->bytes.len > HYB_LEARN_MAX_BYTES)
+	{
+		input->too_large = true;
+		return;
+	}
+	buf = hyb_page_read(ix, block, from);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (!hyb_page_check(ix, buf, level > 0 ? HYB_PAGE_INNER : HYB_PAGE_LEAF, stamp) ||
+		hyb_page_opaque(BufferGetPage(buf))->level != level)
+		hyb_corrupted(ix->rel, block, "This is not the page that its parent points to.");
+	memcpy(page, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+	input->blocks[input->nblocks++] = block;
+
+	if (level == 0)
+		read_leaf(ix, input, page, block);
+	for (int i = 0; level > 0 && i < hyb_inner_count((Page) page); i++)
+	{
+		HybChild	child;
+
+		hyb_inner_get((Page) page, i, &child, ix->rel, block);
+		/* neighbours share filter pages */
+		if (BlockNumberIsValid(child.filter_block) &&
+			child.filter_block != filter && input->nblocks < HYB_LEARN_MAX_OLD)
+			input->blocks[input->nblocks++] = child.filter_block;
+		filter = child.filter_block;
+		read_tree(ix, input, child.block, child.stamp, level - 1, block);
+	}
+	pfree(page);
+}
+
+/* A generation of the log, which others may be appending to. */
+static void
+read_generation(const HybIndex *ix, LearnInput *input,
+				const HybGeneration *generation)
+{
+	char	   *page = palloc(BLCKSZ);
+
+	for (int lane = 0; lane < HYB_LANES && generation->number != 0; lane++)
+	{
+		BlockNumber from = HYB_METAPAGE_BLKNO;
+		BlockNumber block = generation->head[lane];
+
+		while (BlockNumberIsValid(block) && !input->too_large)
+		{
+			Buffer		buf = hyb_page_read(ix, block, from);
+			uint16		next = 0;
+			uint16		offset;
+			HybDeltaEntry header;
+			const uint8 *entry;
+
+			CHECK_FOR_INTERRUPTS();
+			LockBuffer(buf, BUFFER_LOCK_SHARE);
+			if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, generation->number))
+				hyb_corrupted(ix->rel, block,
+							  "This is not the delta page that the log points to.");
+			memcpy(page, BufferGetPage(buf), BLCKSZ);
+			UnlockReleaseBuffer(buf);
+			while (hyb_delta_next((Page) page, ix->rel, block, &next, &offset,
+								  &header, &entry))
+			{
+				uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
+				uint32		keylen = hyb_key_length(ix->desc, entry, len);
+
+				if (keylen == 0)
+					hyb_corrupted(ix->rel, block,
+								  "An entry of a delta page is malformed.");
+				if ((header.len_flags & HYB_DELTA_DEAD) != 0)
+					continue;
+				hyb_buf_append(&input->bytes, entry, len);
+				add_entry(input, input->bytes.len - len, len, keylen,
+						  &header.tid);
+			}
+			input->too_large |= input->bytes.len > HYB_LEARN_MAX_BYTES;
+			from = block;
+			block = hyb_page_opaque((Page) page)->link;
+		}
+	}
+	pfree(page);
+}
+
+/* Everything, of the generation given and the static stage. */
+static LearnInput *
+read_index(const HybIndex *ix, const HybMetaPage *meta,
+		   const HybGeneration *generation)
+{
+	LearnInput *input = palloc0(sizeof(LearnInput));
+
+	if (BlockNumberIsValid(meta->root))
+		read_tree(ix, input, meta->root, meta->root_stamp,
+				  (int) meta->height - 1, HYB_METAPAGE_BLKNO);
+	read_generation(ix, input, generation);
+	return input;
+}
+
+/* The metapage's fields, copied. */
+static HybMetaPage *
+copy_meta(const HybIndex *ix)
+{
+	HybMetaPage *copy = palloc(sizeof(HybMetaPage));
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+
+	memcpy(copy, meta, sizeof(HybMetaPage));
+	UnlockReleaseBuffer(metabuf);
+	return copy;
+}
+
+/* ---- learning ---- */
+
+/* Learn from the index's own keys; false if there are not enough. */
+static bool
+learn_dictionaries(Learn *learn)
+{
+	const HybKeyDesc *desc = learn->ix->desc;
+	const HybMetaPage *meta = copy_meta(learn->ix);
+	LearnInput *input = read_index(learn->ix, meta, &meta->active);
+	HybHopeKeys *keys = palloc0(desc->nkeys * sizeof(HybHopeKeys));
+	HybValue   *vals = palloc(desc->natts * sizeof(HybValue));
+	uint32		n = Min(input->n, HYB_HOPE_SAMPLE_KEYS);
+	uint64		bytes = 0;
+
+	if (input->too_large || input->n < HYB_HOPE_ENOUGH_KEYS)
+		return false;
+	for (uint32 i = 0; i < n && bytes < HYB_HOPE_SAMPLE_BYTES; i++)
+	{
+		uint32		place = (uint32) ((uint64) i * SAMPLE_STEP % n);
+		const LearnEntry *entry = &input->entries[(uint64) place * input->n / n];
+
+		(void) hyb_key_split(desc, input->bytes.data + entry->off, entry->len,
+							 desc->nkeys, vals);
+		for (int c = 0; c < desc->nkeys; c++)
+		{
+			Datum		value;
+
+			if (!hyb_column_is_hope(&desc->cols[c]) || vals[c].isnull)
+				continue;
+			value = hyb_value_decode(&desc->cols[c], &vals[c]);
+			hyb_hope_add_key(&keys[c], &desc->cols[c], value);
+			pfree(DatumGetPointer(value));
+			bytes += vals[c].len;
+		}
+	}
+	return hyb_dictionaries_learn(desc, keys, &learn->stored) &&
+		hyb_dictionary_npages(learn->stored.len) < HYB_LEARN_MAX_NEW / 2;
+}
+
+/* ---- writing ---- */
+
+/*
+ * Encode all entries; false if one becomes too long.
+ */
+static bool
+encode_entries(Learn *learn, LearnInput *input)
+{
+	const HybKeyDesc *from = learn->ix->desc;
+	const HybKeyDesc *to = learn->coded.desc;
+	Datum	   *values = palloc(from->natts * sizeof(Datum));
+	bool	   *isnull = palloc(from->natts * sizeof(bool));
+	HybValue   *vals = palloc(from->natts * sizeof(HybValue));
+	HybBuf		entry = {0};
+	HybBuf		coded = {0};
+	MemoryContext tuple_context = AllocSetContextCreate(CurrentMemoryContext,
+														"hybrid encode entry",
+														ALLOCSET_DEFAULT_SIZES);
+	uint32		done_off = PG_UINT32_MAX;
+
+	hyb_buf_reserve(&entry, HYB_MAX_ENTRY_SIZE);
+	for (int i = 0; i < input->n; i++)
+	{
+		LearnEntry *e = &input->entries[i];
+		MemoryContext old;
+		uint32		keylen;
+
+		if (e->off == done_off)
+		{
+			/* the row of the entry before, in the leaf */
+			e->off = e[-1].off;
+			e->len = e[-1].len;
+			e->keylen = e[-1].keylen;
+			continue;
+		}
+		done_off = e->off;
+		if ((i & 0x3FF) == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (hyb_key_split(from, input->bytes.data + e->off, e->len, from->natts,
+						  vals) != e->len)
+			elog(ERROR, "malformed entry while encoding an index");
+		old = MemoryContextSwitchTo(tuple_context);
+		for (int c = 0; c < from->natts; c++)
+		{
+			isnull[c] = vals[c].isnull;
+			values[c] = isnull[c] ? (Datum) 0 :
+				hyb_value_decode(&from->cols[c], &vals[c]);
+		}
+		hyb_key_encode(to, values, isnull, &entry, &keylen);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(tuple_context);
+		if (entry.len > HYB_MAX_ENTRY_SIZE)
+			return false;
+		e->off = coded.len;
+		e->len = (uint16) entry.len;
+		e->keylen = (uint16) keylen;
+		hyb_buf_append(&coded, entry.data, entry.len);
+	}
+	pfree(input->bytes.data);
+	input->bytes = coded;
+	return true;
+}
+
+typedef struct SortState
+{
+	const HybKeyDesc *desc;
+	const uint8 *bytes;
+} SortState;
+
+static int
+compare_entries(const void *a, const void *b, void *arg)
+{
+	const SortState *state = arg;
+	const LearnEntry *x = a;
+	const LearnEntry *y = b;
+	int			c = 0;
+
+	if (x->off != y->off)
+		c = hyb_key_compare(state->desc, state->bytes + x->off, x->keylen,
+							state->bytes + y->off, y->keylen);
+	return c != 0 ? c : ItemPointerCompare((ItemPointer) &x->tid,
+										   (ItemPointer) &y->tid);
+}
+
+static void
+emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
+{
+	Learn	   *learn = arg;
+	HybChild	child;
+	char	   *image = palloc(BLCKSZ);
+
+	memcpy(image, page, BLCKSZ);
+	memset(&child, 0, sizeof(child));
+	child.block = InvalidBlockNumber;
+	child.filter_block = InvalidBlockNumber;
+	child.stamp = learn->stamp;
+	child.tids = nitems;
+	child.low = *low;
+	if (learn->filter != NULL)
+		child.filter_image = hyb_filter_build(learn->filter, image,
+											  &child.filter_size);
+	if (learn->children.n >= learn->images_alloc)
+	{
+		learn->images_alloc = Max(64, learn->images_alloc * 2);
+		learn->images = learn->images == NULL ?
+			palloc(learn->images_alloc * sizeof(char *)) :
+			repalloc(learn->images, learn->images_alloc * sizeof(char *));
+	}
+	learn->images[learn->children.n] = image;
+	hyb_child_list_add(&learn->children, &child);
+}
+
+/* Images of the new leaves, from sorted entries. */
+static void
+build_leaves(Learn *learn, const LearnInput *input)
+{
+	const HybKeyDesc *desc = learn->coded.desc;
+	HybLeafBuilder *builder = hyb_leaf_builder_create(&learn->coded,
+													  learn->stamp, emit_leaf,
+													  learn);
+	HybValue   *vals = palloc(desc->natts * sizeof(HybValue));
+
+	for (int i = 0; i < input->n; i++)
+	{
+		const LearnEntry *e = &input->entries[i];
+
+		if ((i & 0x3FF) == 0)
+			CHECK_FOR_INTERRUPTS();
+		(void) hyb_key_split(desc, input->bytes.data + e->off, e->len,
+							 desc->natts, vals);
+		hyb_leaf_builder_add(builder, vals, &e->tid);
+	}
+	hyb_leaf_builder_finish(builder);
+	hyb_leaf_builder_free(builder);
+}
+
+/*
+ * Write dictionaries and static stage, and switch the metapage.
+ */
+static void
+install(Learn *learn, const LearnInput *input)
+{
+	HybIndex   *ix = learn->ix;
+	HybStepSpace *space = palloc(sizeof(HybStepSpace));
+	HybPath    *path = palloc0(sizeof(HybPath));
+	int			ndictionary = hyb_dictionary_npages(learn->stored.len);
+	HybChild	root;
+	uint32		height;
+	Buffer		metabuf;
+	HybMetaPage *meta;
+	HybWalSet	set;
+	int			npending;
+
+	hyb_step_space_init(space, &learn->coded, learn->stamp,
+						learn->children.n + ndictionary + 2 +
+						(learn->filter != NULL ? learn->children.n / 3 + 4 : 0));
+	HYB_POINT("learn-reserved");
+	learn->dictionary = InvalidBlockNumber;
+	for (int i = ndictionary - 1; i >= 0; i--)
+	{
+		PGAlignedBlock image;
+
+		hyb_dictionary_page_init(image.data, ix, learn->stored.data,
+								 learn->stored.len, i, learn->dictionary);
+		learn->dictionary = hyb_step_write(space, image.data);
+	}
+	for (int i = 0; i < learn->children.n; i++)
+		learn->children.children[i].block = hyb_step_write(space, learn->images[i]);
+	path->high.tie = HYB_AFTER;
+	hyb_tree_replace(space, path, &learn->children, &root, &height);
+	HYB_POINT("learn-written");
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	npending = (int) meta->npending - space->nreserved;
+	if (npending < 0 ||
+		npending + input->nblocks + space->nreserved - space->nused > HYB_MAX_PENDING)
+	{
+		UnlockReleaseBuffer(metabuf);
+		elog(ERROR, "merge step replaces too many blocks");
+	}
+	Assert(meta->active.npages == 0 && !BlockNumberIsValid(meta->dictionary) &&
+		   (meta->flags & HYB_META_PLAIN) != 0 && meta->retiring.number == 0);
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	meta->version++;
+	meta->dictionary = learn->dictionary;
+	meta->flags &= ~(HYB_META_PLAIN | HYB_META_COMPACT);
+	meta->root = root.block;
+	meta->root_stamp = root.stamp;
+	meta->height = height;
+	meta->next_stamp = learn->stamp + 1;
+	meta->merges++;
+	meta->merged_entries += meta->frozen.nentries;
+	meta->rewritten_tids = meta->static_tids;
+	meta->rewriting_tids = 0;
+	meta->static_tids = input->n;
+	meta->static_tombstones = 0;
+	meta->leaf_pages = learn->children.n;
+	meta->inner_pages = space->new_inner;
+	meta->filter_pages = space->new_filter;
+	meta->retiring = meta->frozen;
+	hyb_generation_init(&meta->frozen, 0);
+	meta->wm_len = 0;
+	meta->wm_tie = HYB_BEFORE;
+
+	/* what was replaced, and what was reserved but not used */
+	for (int i = 0; i < input->nblocks; i++)
+		meta->pending[npending++] = input->blocks[i];
+	for (int i = 0; i < space->nreserved; i++)
+	{
+		bool		used = false;
+
+		for (int j = 0; j < space->nused && !used; j++)
+			used = space->used[j] == space->reserved[i];
+		if (!used)
+			meta->pending[npending++] = space->reserved[i];
+	}
+	meta->npending = npending;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_meta_pending(&set, metabuf);
+	hyb_wal_meta_field(&set, metabuf, wm_len);
+	hyb_wal_meta_field(&set, metabuf, wm_tie);
+	hyb_wal_commit(&set);
+	hyb_version_changed(ix, meta);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+}
+
+/*
+ * Write the index anew, encoded; false if that cannot be done in one step.
+ * The index is locked, so no entry can be added or looked for.
+ */
+static bool
+encode_index(Learn *learn)
+{
+	HybIndex   *ix = learn->ix;
+	HybDictionaries *dictionaries;
+	HybMetaPage *meta;
+	LearnInput *input;
+	SortState	state;
+	int			npages;
+
+	learn->progress = hyb_merge_freeze(ix);
+	HYB_POINT("learn-frozen");
+	meta = copy_meta(ix);
+	input = read_index(ix, meta, &meta->frozen);
+	if (input->too_large)
+		return false;
+
+	learn->coded = *ix;
+	learn->coded.desc = hyb_key_desc_create(ix->rel);
+	dictionaries = hyb_dictionaries_load(learn->stored.data, learn->stored.len,
+										 CurrentMemoryContext);
+	if (dictionaries == NULL ||
+		!hyb_dictionaries_attach(learn->coded.desc, dictionaries))
+		elog(ERROR, "could not read back the dictionaries of an index");
+	if (!encode_entries(learn, input))
+		return false;
+	state.desc = learn->coded.desc;
+	state.bytes = input->bytes.data;
+	qsort_arg(input->entries, input->n, sizeof(LearnEntry), compare_entries,
+			  &state);
+
+	learn->stamp = meta->next_stamp;
+	learn->filter = hyb_filter_builder_create(&learn->coded);
+	build_leaves(learn, input);
+
+	/* at least two leaves share a filter page */
+	npages = learn->children.n * (learn->filter != NULL ? 3 : 2) / 2 +
+		hyb_dictionary_npages(learn->stored.len);
+	if (npages > HYB_LEARN_MAX_NEW)
+		return false;
+	install(learn, input);
+	learn->progress = true;
+	return true;
+}
+
+/* ---- locking ---- */
+
+static bool
+lock_index(Relation index, int wait_ms)
+{
+	int			save_timeout = LockTimeout;
+
+	if (wait_ms == 0)
+		return ConditionalLockRelation(index, AccessExclusiveLock);
+	LockTimeout = wait_ms;
+	PG_TRY();
+	{
+		LockRelation(index, AccessExclusiveLock);
+	}
+	PG_FINALLY();
+	{
+		LockTimeout = save_timeout;
+	}
+	PG_END_TRY();
+	return true;
+}
+
+/*
+ * Call `work` with the index locked against everybody else, then let go of
+ * it.  Returns false if the lock was not had, or work did.
+ */
+static bool
+exclusively(Learn *learn, int wait_ms, bool (*work) (Learn *learn))
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool locked = false;
+	volatile bool done = false;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		locked = lock_index(learn->ix->rel, wait_ms);
+		if (locked)
+			done = work(learn);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(context);
+		edata = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+		if (locked || (edata->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE &&
+					   edata->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED))
+			ReThrowError(edata);
+		FreeErrorData(edata);
+		return false;
+	}
+	PG_END_TRY();
+	RollbackAndReleaseCurrentSubTransaction();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return done;
+}
+
+static bool
+do_nothing(Learn *learn)
+{
+	return true;
+}
+
+bool
+hyb_merge_learnable(const HybMetaPage *meta)
+{
+	return (meta->flags & HYB_META_PLAIN) != 0 &&
+		meta->leaf_pages + meta->inner_pages + meta->filter_pages <=
+		HYB_LEARN_MAX_OLD;
+}
+
+/*
+ * Contract in learn.h.
+ *
+ * Learning takes much longer than the rest, so it is done before the index is
+ * locked.  If nobody is going to wait for the lock, it is first seen whether
+ * it can be had.
+ */
+bool
+hyb_merge_learn(HybIndex *ix, int wait_ms)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	bool		possible;
+	Learn		learn = {0};
+	MemoryContext old;
+
+	if (!ix->desc->has_hope || ix->dictionaries != NULL ||
+		ix->rel->rd_refcnt != 1 || IsInParallelMode() ||
+		(MyProc->statusFlags & PROC_IN_VACUUM) != 0)
+		return false;
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	possible = hyb_merge_learnable(meta) && meta->frozen.number == 0 &&
+		meta->retiring.number == 0 && meta->npending == 0;
+	UnlockReleaseBuffer(metabuf);
+	if (!possible)
+		return false;
+
+	learn.ix = ix;
+	learn.context = AllocSetContextCreate(CurrentMemoryContext,
+										  "hybrid dictionary merge",
+										  ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(learn.context);
+	if ((wait_ms > 0 || exclusively(&learn, 0, do_nothing)) &&
+		learn_dictionaries(&learn) &&
+		exclusively(&learn, wait_ms, encode_index))
+	{
+		MemoryContextSwitchTo(old);
+		hyb_dictionary_attach(ix, learn.dictionary);
+		HYB_POINT("learn-installed");
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(learn.context);
+	return learn.progress;
+}
