@@ -141,11 +141,46 @@ EOF
 	like(error_of('INSERT INTO parted VALUES (1500, 2)'), qr/duplicate key value violates unique constraint/, 'it is unique');
 	is($node->safe_psql('postgres', 'INSERT INTO parted VALUES (1500, \'new\') ON CONFLICT (k) DO UPDATE SET v = excluded.v RETURNING v'),
 		'new', 'ON CONFLICT on it');
+	$node->safe_psql('postgres', <<EOF);
+CREATE TABLE ofparted (k int REFERENCES parted (k) ON DELETE SET NULL);
+INSERT INTO ofparted SELECT i * 3 FROM generate_series(0, 600) i;
+EOF
+	like(error_of('INSERT INTO ofparted VALUES (5000)'), qr/violates foreign key constraint/, 'foreign key to a partitioned table');
+	$node->safe_psql('postgres', 'DELETE FROM parted WHERE k % 9 = 0');
+	is($node->safe_psql('postgres', 'SELECT count(*), count(k), count(*) FILTER (WHERE k % 9 = 0) FROM ofparted'), '601|400|0',
+		'rows that refer to deleted ones');
+	$node->safe_psql('postgres', 'DROP TABLE ofparted; INSERT INTO parted SELECT i, i FROM generate_series(0, 1999, 9) i');
+	is($node->safe_psql('postgres', 'INSERT INTO parted VALUES (999, 9), (1, 1) ON CONFLICT DO NOTHING RETURNING k'),
+		'', 'ON CONFLICT DO NOTHING on it');
+	like(error_of('UPDATE parted SET k = 1500 WHERE k = 3'), qr/duplicate key value/, 'a row moved to another partition is checked there');
+
+	# which index decides: partial, by expression, of several
+	$node->safe_psql('postgres', <<EOF);
+CREATE TABLE infer (a int, s text COLLATE "C", n int DEFAULT 0);
+CREATE UNIQUE INDEX infer_part ON infer USING hybrid (a) WHERE s = 'live';
+CREATE UNIQUE INDEX infer_expr ON infer USING hybrid (lower(s), a) NULLS NOT DISTINCT;
+INSERT INTO infer SELECT i, 'live' FROM generate_series(1, 300) i;
+SELECT hybrid_merge('infer_part'), hybrid_merge('infer_expr');
+EOF
+	is($node->safe_psql('postgres', "INSERT INTO infer VALUES (7, 'live', 5) ON CONFLICT (a) WHERE s = 'live' DO UPDATE SET n = excluded.n RETURNING n"),
+		'5', 'ON CONFLICT by a partial index');
+	is($node->safe_psql('postgres', "INSERT INTO infer VALUES (8, 'LIVE', 6) ON CONFLICT (lower(s), a) DO UPDATE SET n = excluded.n RETURNING a, s, n"),
+		'8|live|6', 'ON CONFLICT by an index on an expression');
+	is($node->safe_psql('postgres', "INSERT INTO infer VALUES (NULL, NULL), (NULL, NULL), (9, 'dead') ON CONFLICT DO NOTHING RETURNING a, s"),
+		"|\n9|dead", 'NULLs that are not distinct conflict');
+	like(error_of("INSERT INTO infer VALUES (10, 'LIVE'), (9, 'dead') ON CONFLICT (a) WHERE s = 'live' DO NOTHING"),
+		qr/duplicate key value violates unique constraint "infer_expr"/, 'another index raises an error');
+	same_answers($node, 'after conflicts', { "SELECT a FROM infer WHERE a < 100 AND s = 'live'" => 'index bitmap',
+			"SELECT n FROM infer WHERE lower(s) = 'live' AND a > 200" => 'index bitmap' }, ['infer']);
+
 	like(error_of('CREATE UNIQUE INDEX ON parted USING hybrid (v)'),
 		qr/unique constraint on partitioned table must include all partitioning columns/, 'it must include the partition key');
 	same_answers($node, 'partitions', { 'SELECT * FROM parted2 WHERE k BETWEEN 5 AND 1600' => 'index bitmap' },
 		[ 'parted1', 'parted2' ]);
 }
+
+like(error_of('CREATE TABLE pk (k int NOT NULL); CREATE UNIQUE INDEX pk_k ON pk USING hybrid (k); ALTER TABLE pk ADD PRIMARY KEY USING INDEX pk_k'),
+	qr/index "pk_k" is not a btree/, 'a constraint cannot take over the index: the server says why');
 
 # Replica identity, and apply through a hybrid index.  Servers 16 and 17 find
 # rows through btree (and hash) indexes only.
@@ -187,6 +222,20 @@ EOF
 	cmp_ok($subscriber->safe_psql('postgres', 'SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = \'r_k\''),
 		'>', 100, 'rows were found through the hybrid index')
 	  if $subscriber->poll_query_until('postgres', 'SELECT idx_scan > 100 FROM pg_stat_user_indexes WHERE indexrelname = \'r_k\'');
+	if ($version >= 18)
+	{
+		ok($subscriber->poll_query_until('postgres', 'SELECT idx_scan > 100 FROM pg_stat_user_indexes WHERE indexrelname = \'f_k\''),
+			'so were those of a table without an identity');
+
+		# a row that is there already stops the apply, until it is gone
+		my $log = -s $subscriber->logfile;
+		$subscriber->safe_psql('postgres', "INSERT INTO r VALUES (77777, 'mine', 0)");
+		$node->safe_psql('postgres', "INSERT INTO r VALUES (77777, 'mine', 1)");
+		$subscriber->wait_for_log(qr/conflict detected on relation "public.r": conflict=insert_exists.*Key already exists in unique index "r_k"/s, $log);
+		$subscriber->safe_psql('postgres', "DELETE FROM r WHERE s = 'mine'");
+		$node->wait_for_catchup('sub');
+		is($subscriber->safe_psql('postgres', "SELECT v FROM r WHERE s = 'mine'"), '1', 'a conflict is reported, and applied when it is solved');
+	}
 	same_answers($subscriber, 'subscriber',
 		{ 'SELECT k FROM r WHERE s = md5(\'7\') AND k > 10' => 'index only bitmap',
 			'SELECT k FROM r WHERE v BETWEEN 100 AND 200' => 'index bitmap' }, [ 'r', 'f' ]);
