@@ -1,0 +1,215 @@
+/*
+ * server.c
+ *		See server.h.
+ */
+#include "server.h"
+
+#include "common/hashfn.h"
+#include "fmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+jmp_buf		hyb_fuzz_error;
+MemoryContext CurrentMemoryContext;
+MemoryContext TopMemoryContext;
+ErrorContextCallback *error_context_stack;
+sigjmp_buf *PG_exception_stack;
+
+/* ---- memory ---- */
+
+typedef struct Piece
+{
+	struct Piece *next;
+	struct Piece *prev;
+} Piece;
+
+static Piece pieces = {&pieces, &pieces};
+
+static void *
+piece_alloc(Size size)
+{
+	Piece	   *piece = malloc(sizeof(Piece) + size);
+
+	if (piece == NULL)
+		abort();
+	piece->next = pieces.next;
+	piece->prev = &pieces;
+	piece->next->prev = piece;
+	pieces.next = piece;
+	return piece + 1;
+}
+
+void
+hyb_fuzz_reset(void)
+{
+	while (pieces.next != &pieces)
+		pfree(pieces.next + 1);
+}
+
+void *
+palloc(Size size)
+{
+	return piece_alloc(size);
+}
+
+void *
+palloc0(Size size)
+{
+	return memset(piece_alloc(size), 0, size);
+}
+
+void *
+MemoryContextAlloc(MemoryContext context, Size size)
+{
+	return piece_alloc(size);
+}
+
+void
+pfree(void *pointer)
+{
+	Piece	   *piece = (Piece *) pointer - 1;
+
+	piece->next->prev = piece->prev;
+	piece->prev->next = piece->next;
+	free(piece);
+}
+
+void *
+repalloc(void *pointer, Size size)
+{
+	Piece	   *piece = realloc((Piece *) pointer - 1, sizeof(Piece) + size);
+
+	if (piece == NULL)
+		abort();
+	piece->next->prev = piece;
+	piece->prev->next = piece;
+	return piece + 1;
+}
+
+void *
+repalloc_huge(void *pointer, Size size)
+{
+	return repalloc(pointer, size);
+}
+
+char *
+psprintf(const char *format,...)
+{
+	return strcpy(palloc(strlen(format) + 1), format);
+}
+
+char *
+pstrdup(const char *s)
+{
+	return strcpy(palloc(strlen(s) + 1), s);
+}
+
+/* ---- errors ---- */
+
+bool
+errstart(int elevel, const char *domain)
+{
+	return true;
+}
+
+bool
+errstart_cold(int elevel, const char *domain)
+{
+	return true;
+}
+
+void
+errfinish(const char *filename, int lineno, const char *funcname)
+{
+	longjmp(hyb_fuzz_error, 1);
+}
+
+int
+errcode(int code)
+{
+	return 0;
+}
+
+int
+errmsg(const char *format,...)
+{
+	return 0;
+}
+
+int
+errmsg_internal(const char *format,...)
+{
+	return 0;
+}
+
+int
+errdetail(const char *format,...)
+{
+	return 0;
+}
+
+int
+errdetail_internal(const char *format,...)
+{
+	return 0;
+}
+
+int
+errhint(const char *format,...)
+{
+	return 0;
+}
+
+/* With a server built with assertions these are the readers' too. */
+void
+ExceptionalCondition(const char *condition,
+#if PG_MAJORVERSION_NUM < 16
+					 const char *type,
+#endif
+					 const char *file, int line)
+{
+	abort();
+}
+
+/* ---- others ---- */
+
+/* Only comparator columns call functions; the targets have none. */
+Datum
+FunctionCall2Coll(FmgrInfo *flinfo, Oid collation, Datum arg1, Datum arg2)
+{
+	abort();
+}
+
+int32
+ItemPointerCompare(ItemPointer a, ItemPointer b)
+{
+	BlockNumber x = ItemPointerGetBlockNumberNoCheck(a);
+	BlockNumber y = ItemPointerGetBlockNumberNoCheck(b);
+
+	if (x != y)
+		return x < y ? -1 : 1;
+	return (int) ItemPointerGetOffsetNumberNoCheck(a) -
+		(int) ItemPointerGetOffsetNumberNoCheck(b);
+}
+
+void
+PageInit(Page page, Size page_size, Size special_size)
+{
+	PageHeader	header = (PageHeader) page;
+
+	special_size = MAXALIGN(special_size);
+	memset(page, 0, page_size);
+	header->pd_lower = SizeOfPageHeaderData;
+	header->pd_upper = page_size - special_size;
+	header->pd_special = page_size - special_size;
+	PageSetPageSizeAndVersion(page, page_size, PG_PAGE_LAYOUT_VERSION);
+}
+
+Relation
+hyb_fuzz_relation(void)
+{
+	static FormData_pg_class form;
+	static RelationData relation = {.rd_rel = &form};
+
+	return &relation;
+}

@@ -1,0 +1,21 @@
+/*
+ * server.h
+ *		Stand-ins for the few things of the server that the page readers call.
+ *
+ * Memory comes from malloc, so that the sanitizer sees each piece, and is
+ * given back by hyb_fuzz_reset.  An ereport(ERROR) jumps to hyb_fuzz_error.
+ */
+#ifndef HYB_FUZZ_SERVER_H
+#define HYB_FUZZ_SERVER_H
+
+#include "compat.h"
+
+#include <setjmp.h>
+
+#include "page/page.h"
+
+extern jmp_buf hyb_fuzz_error;
+extern Relation hyb_fuzz_relation(void);
+extern void hyb_fuzz_reset(void);
+
+#endif							/* HYB_FUZZ_SERVER_H */
