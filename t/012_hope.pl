@@ -153,7 +153,7 @@ foreach my $round (1 .. 2)
 {
 	$primary->safe_psql('postgres', 'TRUNCATE t');
 	my @sessions = map {
-		start_psql($primary, "SET hybridindex.merge_floor = 500; SET hybridindex.background_merge = on;\n",
+		start_psql($primary, "SET hybridindex.merge_floor = 500; SET hybridindex.background_merge = on;\n" . join '',
 			("SELECT fill(40);\n", "SELECT s FROM t WHERE s > 'key.4' LIMIT 3;\n",
 				"DELETE FROM t WHERE id % 21 = $_;\n") x 40)
 	} (1 .. 3);
@@ -176,7 +176,7 @@ foreach my $round (1 .. 3)
 {
 	$primary->safe_psql('postgres', 'TRUNCATE t; INSERT INTO u SELECT md5(i::text) FROM generate_series(1, 700) i; SELECT hybrid_merge(\'u_s\')');
 	is(learned($primary, 'u_s'), 't', 'the unlogged index has learned');
-	my $session = start_psql($primary, "SET hybridindex.merge_floor = 500;\n", "SELECT fill(100);\n$merge\n" x 40);
+	my $session = start_psql($primary, "SET hybridindex.merge_floor = 500;\n" . "SELECT fill(100);\n$merge\n" x 40);
 	usleep(60_000 * $round);
 	$primary->stop('immediate');
 	finish_psql($session);

@@ -15,19 +15,20 @@
 
 #include "algo/hope/hope.h"
 
-#define REPEAT	5
+#define REPEAT	7
 #define BATCH	32
 
 static uint8_t *bytes;
 static uint32_t *off;
 static uint32_t nkeys;
 
+/* CPU time: others may be using the machine. */
 static uint64_t
 now(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (uint64_t) t.tv_sec * 1000000000 + (uint64_t) t.tv_nsec;
 }
 
