@@ -200,15 +200,26 @@ flush_counters(HybSlot *s, HybStage *stage)
 /* What is remembered of earlier answers, either way. */
 #define FILTER_MEMORY	64
 
-#define FILTER_SAMPLE	64
+/*
+ * Where filters do not pay, a question is asked from time to time only: more
+ * and more seldom, until one is answered "no".
+ */
+#define FILTER_MIN_INTERVAL	16
+#define FILTER_MAX_INTERVAL	1024
 
 bool
 hyb_filter_try(HybIndex *ix)
 {
 	HybSlot    *s = hyb_slot_get(ix);
 
-	return s->filter_debt < FILTER_MEMORY / 2 ||
-		++s->filter_turn % FILTER_SAMPLE == 0;
+	if (s->filter_debt < FILTER_MEMORY / 2)
+		return true;
+	if (++s->filter_turn < s->filter_interval)
+		return false;
+	s->filter_turn = 0;
+	s->filter_interval = Min(Max(s->filter_interval, FILTER_MIN_INTERVAL / 2) * 2,
+							 FILTER_MAX_INTERVAL);
+	return true;
 }
 
 void
@@ -218,7 +229,10 @@ hyb_filter_note(HybIndex *ix, HybFilterOutcome outcome)
 
 	s->filter_counts[outcome]++;
 	if (outcome == HYB_FILTER_NEGATIVE)
+	{
 		s->filter_debt = Max(s->filter_debt - FILTER_PAYS, -FILTER_MEMORY);
+		s->filter_interval = FILTER_MIN_INTERVAL;
+	}
 	else
 		s->filter_debt = Min(s->filter_debt + 1, FILTER_MEMORY);
 }

@@ -55,7 +55,8 @@ typedef struct HybSlot
 	uint32		bloom_misses;
 	uint32		filter_counts[HYB_FILTER_OUTCOMES];
 	int			filter_debt;	/* above 0: filters are of little use lately */
-	uint32		filter_turn;
+	int			filter_turn;	/* questions not asked since the last one */
+	int			filter_interval;	/* of them between two that are asked */
 } HybSlot;
 
 extern HybSlot *hyb_slot_open(HybIndex *ix);
