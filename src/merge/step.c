@@ -48,8 +48,15 @@
  * Frozen entries that a step fetches: twice what its share of the leaves would
  * get if they fell evenly, within these bounds.
  */
-#define HYB_STEP_MIN_ENTRIES	4096
+#define HYB_STEP_MIN_ENTRIES	8192
 #define HYB_STEP_MAX_PER_LEAF	512
+
+/*
+ * Bytes of entries that a step takes, whatever few leaves it may read: those
+ * above all leaves read none, and each step rewrites the leaf that the one
+ * before it left partly filled.
+ */
+#define HYB_STEP_MIN_BYTES		(16 * BLCKSZ)
 
 /* A leaf left by the step before is taken up again if it is emptier. */
 #define HYB_REFILL_FRACTION		0.9
@@ -317,7 +324,10 @@ count_tombstones(const HybLeaf *leaf)
 	return n;
 }
 
-/* Content bytes of a child leaf as a fraction of what fits, and its TIDs. */
+/*
+ * Content bytes of a child leaf as a fraction of what fits, or its TIDs if
+ * that is more; and its TIDs.
+ */
 static double
 leaf_fill(MergeStep *step, const HybChild *child, int *nitems)
 {
@@ -332,6 +342,7 @@ leaf_fill(MergeStep *step, const HybChild *child, int *nitems)
 	*nitems = hyb_page_opaque((Page) header)->count;
 	fill = (double) (header->pd_lower - SizeOfPageHeaderData +
 					 hyb_leaf_hint_bytes(*nitems)) / HYB_PAGE_CAPACITY;
+	fill = Max(fill, (double) *nitems / HYB_LEAF_MAX_ITEMS);
 	UnlockReleaseBuffer(buf);
 	return fill;
 }
@@ -684,8 +695,9 @@ step_entries(const MergeStep *step, uint64 leaf_pages)
 	uint64		even = step->version.frozen.nentries * step->max_leaves /
 		Max(leaf_pages, 1);
 
-	return (int) Min(Max(even * 2, HYB_STEP_MIN_ENTRIES),
-					 (uint64) step->max_leaves * HYB_STEP_MAX_PER_LEAF);
+	return (int) Max(HYB_STEP_MIN_ENTRIES,
+					 Min(even * 2,
+						 (uint64) step->max_leaves * HYB_STEP_MAX_PER_LEAF));
 }
 
 /*
@@ -731,7 +743,7 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 
 	/* bound the new leaves by the bytes that go in */
 	while (step->last_entry < step->batch.nitems &&
-		   bytes < (uint64) step->max_leaves * BLCKSZ)
+		   bytes < Max((uint64) step->max_leaves * BLCKSZ, HYB_STEP_MIN_BYTES))
 		bytes += step->batch.items[step->last_entry++].len;
 
 	if (compact || step->batch.nitems == 0)

@@ -42,9 +42,9 @@
 /*
  * The smaller an index, the more often an entry of it has been merged by the
  * time that it is large: merges of size n, n + n/r, ... repeat r entries' work
- * for each new one all along.  While it is small a dynamic stage of so many
- * times the share costs few bytes; it stays at so many entries until the share
- * has reached that.
+ * for each new one all along.  While it is small, and merges rewrite most of
+ * it, a dynamic stage of so many times the share costs few bytes; it stays at
+ * so many entries until the share has reached that.
  */
 #define HYB_SMALL_FACTOR	2.5
 #define HYB_SMALL_ENTRIES	65536
@@ -59,17 +59,17 @@ typedef struct MergeNeed
 	uint64		merged;			/* entries merged since the index was built */
 } MergeNeed;
 
-/*
- * Entries of the active generation that trigger a merge, when a merge repeats
- * work for `repeated` entries.
- */
+/* Entries of the active generation that trigger a merge. */
 static uint64
-merge_trigger(HybIndex *ix, uint64 repeated)
+merge_trigger(HybIndex *ix, const HybMetaPage *meta)
 {
-	uint64		share = repeated / hyb_merge_ratio(ix->rel);
-	uint64		small = Min(share * HYB_SMALL_FACTOR, HYB_SMALL_ENTRIES);
+	uint64		repeated = Min(meta->static_tids, meta->rewritten_tids);
+	uint64		share = (repeated + meta->frozen.nentries) /
+		hyb_merge_ratio(ix->rel);
 
-	return Max(Max(share, small), (uint64) hyb_merge_floor);
+	if (repeated > meta->static_tids / 2)
+		share = Max(share, Min(share * HYB_SMALL_FACTOR, HYB_SMALL_ENTRIES));
+	return Max(share, (uint64) hyb_merge_floor);
 }
 
 static MergeNeed
@@ -79,8 +79,7 @@ merge_need(HybIndex *ix)
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	MergeNeed	need;
 	uint64		dynamic = meta->active.nentries;
-	uint64		repeated = Min(meta->static_tids, meta->rewritten_tids);
-	uint64		trigger = merge_trigger(ix, repeated + meta->frozen.nentries);
+	uint64		trigger = merge_trigger(ix, meta);
 	uint64		bytes = meta->active.npages * BLCKSZ;
 	uint64		budget = (uint64) hyb_dynamic_memory_kb * 1024;
 	bool		compact = (meta->flags & HYB_META_COMPACT) != 0;
