@@ -23,6 +23,7 @@ CREATE SEQUENCE ids;
 CREATE UNIQUE INDEX t_id ON t USING hybrid (id);
 CREATE INDEX t_k ON t USING hybrid (k);
 CREATE INDEX t_s ON t USING hybrid (s, k DESC) INCLUDE (id);
+CREATE INDEX t_f ON t USING hybrid (upper(s) text_hope_ops, id) WITH (filter = 'surf');
 CREATE UNLOGGED TABLE u (k int);
 CREATE INDEX u_k ON u USING hybrid (k);
 
@@ -50,10 +51,11 @@ my %queries = (
 	'SELECT k, s FROM t WHERE id BETWEEN 100 AND 3000' => 'index bitmap',
 	'SELECT id FROM t WHERE k > 0 AND k < 100000000000000000' => 'index bitmap',
 	'SELECT id, s, k FROM t WHERE s >= \'a\' AND s < \'b\'' => 'index only bitmap',
+	'SELECT id, k FROM t WHERE upper(s) >= \'A\' AND upper(s) < \'AB\'' => 'index bitmap',
 	'SELECT k FROM t ORDER BY k' => 'order order_only',
 	'SELECT id FROM t ORDER BY id DESC' => 'order order_only',
 	'SELECT k FROM u WHERE k < 50' => 'index bitmap');
-my $merge = "SELECT count(hybrid_merge(i)) FROM generate_series(1, 100), unnest('{t_id,t_k,t_s}'::regclass[]) i;\n";
+my $merge = "SELECT count(hybrid_merge(i)) FROM generate_series(1, 100), unnest('{t_id,t_k,t_s,t_f}'::regclass[]) i;\n";
 
 # what runs beside the insertions when the server is stopped
 my @scenarios = (
@@ -68,10 +70,10 @@ my @scenarios = (
 
 foreach my $scenario (@scenarios)
 {
-	my ($name, $script) = @$scenario;
+	my ($name, @script) = @$scenario;
 
 	my @sessions = (start_psql($node, 'CALL load(2000);'));
-	push @sessions, start_psql($node, $script) if $script ne '';
+	push @sessions, start_psql($node, @script) if "@script" ne '';
 	usleep(300_000 + int(rand(700_000)));
 	$node->stop('immediate');
 	finish_psql($_) foreach @sessions;
@@ -83,7 +85,7 @@ EOF
 		\%queries, [ 't', 'u' ]);
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM u'),
 		'0', "unlogged table was reset after a crash in $name");
-	$node->safe_psql('postgres', 'CALL load(10); SELECT count(hybrid_merge(i)) FROM unnest(\'{t_id,t_k,t_s}\'::regclass[]) i');
+	$node->safe_psql('postgres', 'CALL load(10); SELECT count(hybrid_merge(i)) FROM unnest(\'{t_id,t_k,t_s,t_f}\'::regclass[]) i');
 	same_answers($node, "work goes on after a crash in $name",
 		\%queries, [ 't', 'u' ]);
 }

@@ -28,6 +28,7 @@ CREATE TABLE t (id int, k int8, s text COLLATE "C");
 CREATE UNIQUE INDEX t_id ON t USING hybrid (id);
 CREATE INDEX t_k ON t USING hybrid (k) INCLUDE (id);
 CREATE INDEX t_s ON t USING hybrid (s, k DESC);
+CREATE INDEX t_f ON t USING hybrid (s text_hope_ops, id) WITH (filter = 'surf');
 CREATE SEQUENCE ids;
 CREATE FUNCTION fill(n int) RETURNS void LANGUAGE sql AS \$\$
 	INSERT INTO t SELECT nextval('ids'), floor((random() - 0.5) * 1e18)::int8, md5(random()::text) FROM generate_series(1, n)
@@ -40,7 +41,7 @@ my %queries = (
 	'SELECT k, id FROM t WHERE k > 0' => 'index only bitmap',
 	'SELECT id FROM t WHERE s >= \'a\' AND s < \'c\'' => 'index bitmap',
 	'SELECT s, k FROM t ORDER BY s, k DESC' => 'order_only');
-my $merge = "SELECT hybrid_merge('t_s'), hybrid_merge('t_k'), hybrid_merge('t_id');";
+my $merge = "SELECT hybrid_merge('t_s'), hybrid_merge('t_k'), hybrid_merge('t_id'), hybrid_merge('t_f');";
 
 # ---- a backup under load, and targets inside merges ----
 my @load = (start_psql($primary, "SELECT fill(300);\nDELETE FROM t WHERE id % 37 = (random() * 36)::int;\n" x 400),
@@ -53,7 +54,7 @@ DECLARE
 	found int := 0;
 BEGIN
 	FOR try IN 1 .. 10000 LOOP
-		IF (SELECT bool_or(merge_running) FROM unnest('{t_s,t_k,t_id}'::regclass[]) i, hybrid_index_stats(i)) THEN
+		IF (SELECT bool_or(merge_running) FROM unnest('{t_s,t_k,t_id,t_f}'::regclass[]) i, hybrid_index_stats(i)) THEN
 			INSERT INTO target SELECT pg_current_wal_insert_lsn();
 			found := found + 1;
 			EXIT WHEN found = 3;
@@ -78,16 +79,18 @@ note scalar(@targets) . ' moments chosen';
 $primary->safe_psql('postgres', 'SELECT pg_switch_wal()');
 same_answers($primary, 'primary after the load', \%queries, ['t']);
 
+# Recovered servers begin timelines of their own, which must not get into the
+# archive that the next one is recovered from.
 my $n = 0;
 my $in_merge = 0;
 foreach my $target (@targets)
 {
 	my $node = PostgreSQL::Test::Cluster->new('pitr' . ++$n);
 	$node->init_from_backup($primary, 'loaded', has_restoring => 1);
-	$node->append_conf('postgresql.conf', "recovery_target_lsn = '$target'\nrecovery_target_action = 'promote'\n");
+	$node->append_conf('postgresql.conf', "recovery_target_lsn = '$target'\nrecovery_target_action = 'promote'\nrecovery_target_timeline = 'current'\narchive_mode = off\n");
 	$node->start;
 	$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
-	$in_merge += $node->safe_psql('postgres', "SELECT bool_or(merge_running)::int FROM unnest('{t_s,t_k,t_id}'::regclass[]) i, hybrid_index_stats(i)");
+	$in_merge += $node->safe_psql('postgres', "SELECT bool_or(merge_running)::int FROM unnest('{t_s,t_k,t_id,t_f}'::regclass[]) i, hybrid_index_stats(i)");
 	same_answers($node, "recovered to moment $n", \%queries, ['t']);
 	$node->safe_psql('postgres', "SELECT fill(500); DELETE FROM t WHERE id % 11 = 3; $merge");
 	$node->safe_psql('postgres', 'VACUUM t');
@@ -99,6 +102,7 @@ note "$in_merge of them in the middle of a merge";
 
 my $copy = PostgreSQL::Test::Cluster->new('copy');
 $copy->init_from_backup($primary, 'loaded', has_restoring => 1, standby => 0);
+$copy->append_conf('postgresql.conf', "archive_mode = off\n");
 $copy->start;
 $copy->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 same_answers($copy, 'a base backup taken under load', \%queries, ['t']);
@@ -117,7 +121,7 @@ $cascade->start;
 
 $primary->safe_psql('postgres', 'SELECT fill(3000)');
 my $session = start_psql($primary, $merge x 3);
-$primary->poll_query_until('postgres', "SELECT bool_or(merge_running) FROM unnest('{t_s,t_k,t_id}'::regclass[]) i, hybrid_index_stats(i)");
+$primary->poll_query_until('postgres', "SELECT bool_or(merge_running) FROM unnest('{t_s,t_k,t_id,t_f}'::regclass[]) i, hybrid_index_stats(i)");
 usleep(20_000);
 $primary->stop('immediate');
 finish_psql($session);
@@ -129,7 +133,9 @@ same_answers($standby, 'the new primary goes on', \%queries, ['t']);
 $standby->wait_for_catchup($cascade);
 same_answers($cascade, 'the standby of the standby follows', \%queries, ['t']);
 
-# the old primary diverges, and is rewound
+# the old primary diverges, and is rewound; up to 15 pg_rewind reads the source's
+# timeline from its last checkpoint
+$standby->safe_psql('postgres', 'CHECKPOINT');
 $primary->start;
 $primary->safe_psql('postgres', "SELECT fill(500); $merge");
 $primary->safe_psql('postgres', 'DELETE FROM t WHERE id % 3 = 1; VACUUM t; SELECT fill(100)');

@@ -64,16 +64,16 @@ sub same_answers
 	return @bad == 0;
 }
 
-# A session in the background that runs a script; its output goes to the
-# returned hash.
+# A session in the background that runs a script, which may come in pieces; its
+# output goes to the returned hash.
 sub start_psql
 {
-	my ($node, $script) = @_;
+	my ($node, @script) = @_;
 	my %session = (out => '', err => '');
 	my $file = PostgreSQL::Test::Utils::tempdir() . '/script.sql';
 
 	# from a file: IPC::Run feeds a string only while somebody pumps
-	append_to_file($file, $script);
+	append_to_file($file, join('', @script));
 	$session{handle} = IPC::Run::start(
 		[
 			'psql', '-X', '-A', '-t', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $file,
