@@ -49,7 +49,7 @@ encode_single(const HybHope *hope, EncodeState *s, const uint8_t *end)
 	unsigned	fill = s->fill;
 
 	/* four codes seldom do not fit the word, of which PUT leaves a bit free */
-	for (; end - p >= 4; p += 4)
+	for (; end - p > 4; p += 4)
 	{
 		uint64_t	first;
 		uint64_t	second;
@@ -68,12 +68,37 @@ encode_single(const HybHope *hope, EncodeState *s, const uint8_t *end)
 		len1 += len2;
 		PUT(first << (64 - len1), len1);
 	}
-	for (; p < end; p++)
-	{
-		uint32_t	e = table[*p];
-		unsigned	len = PACKED_LEN(e);
 
-		PUT((uint64_t) (e >> 5) << (64 - len), len);
+	/*
+	 * The last one to four, by no branch that depends on how many: those that
+	 * are not there have codes of no bits.
+	 */
+	if (p < end)
+	{
+		size_t		left = (size_t) (end - p);
+		uint32_t	b = table[p[left > 1]] & -(uint32_t) (left > 1);
+		uint32_t	c = table[p[left > 2 ? 2 : 0]] & -(uint32_t) (left > 2);
+		uint32_t	d = table[p[left - 1]] & -(uint32_t) (left > 3);
+		uint64_t	first;
+		uint64_t	second;
+		unsigned	len1;
+		unsigned	len2;
+
+		PAIR(table[p[0]], b, first, len1);
+		PAIR(c, d, second, len2);
+		if (__builtin_expect(len1 + len2 > 56, 0))
+		{
+			PUT(first << (64 - len1), len1);
+			if (len2 > 0)
+				PUT(second << (64 - len2), len2);
+		}
+		else
+		{
+			first = first << len2 | second;
+			len1 += len2;
+			PUT(first << (64 - len1), len1);
+		}
+		p = end;
 	}
 	s->p = p;
 	s->out = out;
@@ -95,7 +120,7 @@ encode_double(const HybHope *hope, EncodeState *s, const uint8_t *limit,
 	uint64_t	word = s->word;
 	unsigned	fill = s->fill;
 
-	for (; limit - p >= 4; p += 4)
+	for (; limit - p > 4; p += 4)
 	{
 		uint32_t	a = table[hyb_load16(p)];
 		uint32_t	b = table[hyb_load16(p + 2)];
@@ -105,21 +130,29 @@ encode_double(const HybHope *hope, EncodeState *s, const uint8_t *limit,
 		PAIR(a, b, bits, len);
 		PUT(bits << (64 - len), len);
 	}
-	if (limit - p >= 2)
+	if (limit < end)
 	{
-		uint32_t	e = table[hyb_load16(p)];
-		unsigned	len = PACKED_LEN(e);
+		for (; limit - p >= 2; p += 2)
+		{
+			uint32_t	e = table[hyb_load16(p)];
+			unsigned	len = PACKED_LEN(e);
 
-		PUT((uint64_t) (e >> 5) << (64 - len), len);
-		p += 2;
+			PUT((uint64_t) (e >> 5) << (64 - len), len);
+		}
 	}
-	if (p < limit && limit == end)
+	else if (p < limit)
 	{
-		uint32_t	e = hope->by_one[*p];
-		unsigned	len = PACKED_LEN(e);
+		/* the last one to four, as above */
+		size_t		left = (size_t) (limit - p);
+		uint32_t	first = left > 1 ? (uint32_t) p[left > 1] << 8 : HYB_HOPE_LAST;
+		uint32_t	second = left > 3 ? (uint32_t) p[left - 1] << 8 : HYB_HOPE_LAST;
+		uint32_t	b = table[p[left > 2 ? 2 : 0] + second] & -(uint32_t) (left > 2);
+		uint64_t	bits;
+		unsigned	len;
 
-		PUT((uint64_t) (e >> 5) << (64 - len), len);
-		p++;
+		PAIR(table[p[0] + first], b, bits, len);
+		PUT(bits << (64 - len), len);
+		p = limit;
 	}
 	s->p = p;
 	s->out = out;
@@ -132,7 +165,6 @@ encode_trie_with(const HybHope *hope, EncodeState *s, const uint8_t *limit,
 				 const uint8_t *end, bool fast)
 {
 	const HybHopeTrie *trie = &hope->trie;
-	const HybHopeCode *codes = hope->codes;
 	const uint8_t *p = s->p;
 	uint8_t    *out = s->out;
 	uint64_t	word = s->word;
@@ -140,11 +172,10 @@ encode_trie_with(const HybHope *hope, EncodeState *s, const uint8_t *limit,
 
 	while (p < limit)
 	{
-		const HybHopeCode *code;
+		uint64_t	value = hyb_hope_find_with(trie, p, (size_t) (end - p), fast);
 
-		code = &codes[hyb_hope_find_with(trie, p, (size_t) (end - p), fast)];
-		p += code->symlen;
-		PUT((uint64_t) code->code << 32, code->len);
+		p += HYB_HOPE_VALUE_SYMLEN(value);
+		PUT(HYB_HOPE_VALUE_CODE(value), HYB_HOPE_VALUE_LEN(value));
 	}
 	s->p = p;
 	s->out = out;

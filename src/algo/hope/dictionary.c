@@ -54,15 +54,16 @@ hyb_hope_memory(const HybHope *hope)
 		sizeof(HybHopeDecode) * ((size_t) 1 << HYB_HOPE_DECODE_BITS) +
 		sizeof(uint32_t) * (size_t) hope->entries;
 
-	if (hyb_hope_is_fixed(hope->scheme))
-		size += 256 * sizeof(uint32_t) +
-			(hope->scheme == HYB_HOPE_DOUBLE_CHAR ? 65536 * sizeof(uint32_t) : 0);
+	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
+		size += 256 * sizeof(uint32_t);
+	else if (hope->scheme == HYB_HOPE_DOUBLE_CHAR)
+		size += (HYB_HOPE_LAST + 256) * sizeof(uint32_t);
 	else
 		size += hope->intervals.off[hope->entries] + 16 +
-			(size_t) hope->entries * (sizeof(uint32_t) + 1 + sizeof(HybHopeCode)) +
-			65536 * sizeof(uint32_t) +
+			(size_t) hope->entries * (sizeof(uint32_t) + 1) +
+			65536 * sizeof(HybHopeStep) +
 			(size_t) (hope->trie.nnodes + 1) * sizeof(HybHopeNode) +
-			(size_t) hope->trie.nchildren * sizeof(HybHopeChild);
+			(size_t) hope->trie.nsteps * sizeof(HybHopeStep);
 	return size;
 }
 
@@ -90,8 +91,6 @@ hyb_hope_free(HybHope *hope)
 		memory.release(memory.context, hope->by_one);
 	if (hope->by_two != NULL)
 		memory.release(memory.context, hope->by_two);
-	if (hope->codes != NULL)
-		memory.release(memory.context, hope->codes);
 	if (hope->decode != NULL)
 		memory.release(memory.context, hope->decode);
 	if (hope->aligned != NULL)
@@ -110,21 +109,22 @@ make_fixed_tables(HybHope *hope, const uint32_t *codes)
 
 	hope->longest_symbol = 1;
 	hope->lookahead = 1;
-	hope->by_one = memory->alloc(memory->context, 256 * sizeof(uint32_t));
 	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
 	{
+		hope->by_one = memory->alloc(memory->context, 256 * sizeof(uint32_t));
 		for (uint32_t c = 0; c < 256; c++)
 			hope->by_one[c] = codes[c] << 5 | lengths[c];
 		return;
 	}
 	hope->longest_symbol = 2;
 	hope->lookahead = 2;
-	hope->by_two = memory->alloc(memory->context, 65536 * sizeof(uint32_t));
+	hope->by_two = memory->alloc(memory->context,
+								 (HYB_HOPE_LAST + 256) * sizeof(uint32_t));
 	for (uint32_t c = 0; c < 256; c++)
 	{
 		uint32_t	i = c * 257;
 
-		hope->by_one[c] = codes[i] << 5 | lengths[i];
+		hope->by_two[HYB_HOPE_LAST + c] = codes[i] << 5 | lengths[i];
 		for (uint32_t d = 0; d < 256; d++)
 		{
 			i++;
@@ -138,25 +138,26 @@ make_trie_tables(HybHope *hope, const uint32_t *codes)
 {
 	const HybHopeIntervals *iv = &hope->intervals;
 	const HybHopeMemory *memory = &hope->memory;
+	HybHopeStep *values;
 
 #ifdef HYB_HOPE_POPCNT
 	hope->popcnt = __builtin_cpu_supports("popcnt");
 #endif
-	hyb_hope_make_trie(&hope->trie, iv, memory);
-	hope->codes = memory->alloc(memory->context,
-								hope->entries * sizeof(HybHopeCode));
+	values = memory->alloc(memory->context,
+						   hope->entries * sizeof(HybHopeStep));
 	for (uint32_t i = 0; i < hope->entries; i++)
 	{
 		uint32_t	len = iv->off[i + 1] - iv->off[i];
 
-		hope->codes[i].code = codes[i] << (32 - hope->lengths[i + 1]);
-		hope->codes[i].len = hope->lengths[i + 1];
-		hope->codes[i].symlen = iv->symlen[i];
+		values[i] = HYB_HOPE_VALUE(codes[i], hope->lengths[i + 1],
+								   iv->symlen[i]);
 		if (iv->symlen[i] > hope->longest_symbol)
 			hope->longest_symbol = iv->symlen[i];
 		if (len > hope->lookahead)
 			hope->lookahead = len;
 	}
+	hyb_hope_make_trie(&hope->trie, iv, values, memory);
+	memory->release(memory->context, values);
 }
 
 /* The last interval whose code, followed by zeroes, is not above `bits`. */

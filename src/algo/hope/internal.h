@@ -52,38 +52,45 @@ extern void hyb_hope_free_intervals(HybHopeIntervals *intervals,
 /* ---- trie.c: which interval does a string lie in? ---- */
 
 /*
+ * What a step of a lookup leads to: the number of a node << 1 | 1; or the
+ * value of an interval, whose lowest bit is 0.
+ */
+typedef uint64_t HybHopeStep;
+
+#define HYB_HOPE_IS_NODE(step)		(((step) & 1) != 0)
+#define HYB_HOPE_INTERVAL(step)		((uint32_t) ((step) >> 1))
+
+/*
  * A node stands for a string that is the beginning of other intervals' lower
- * bounds; bits[] tells by which bytes those go on.
+ * bounds; bits tell by which bytes those go on.  The steps of a node are one
+ * for the strings below the first such byte, one for that byte, one for what
+ * lies between it and the second, and so on.  A node is a cache line.
  */
 typedef struct HybHopeNode
 {
-	uint64_t	bits[4];
-	uint32_t	children;		/* of children[], as many as bits, and one more */
-	uint32_t	at_end;			/* interval of the node's string itself */
-	uint8_t		rank[4];		/* bits before each word */
+	struct
+	{
+		uint64_t	bits;
+		uint32_t	steps;		/* those of the node from this word on */
+		uint32_t	unused;
+	}			word[4];
 } HybHopeNode;
-
-typedef struct HybHopeChild
-{
-	uint32_t	first;			/* first interval at or after the string */
-	uint32_t	node;			/* 0: no interval starts below the string */
-} HybHopeChild;
-
-#define HYB_HOPE_IS_NODE	UINT32_C(0x80000000)
 
 typedef struct HybHopeTrie
 {
 	uint32_t	nnodes;
-	uint32_t	nchildren;
-	uint32_t	one[256];		/* interval of a string of one byte */
-	uint32_t   *two;			/* by two bytes, low byte first: interval, or
-								 * node with HYB_HOPE_IS_NODE */
-	HybHopeNode *nodes;			/* from 1 on */
-	HybHopeChild *children;
+	uint32_t	nsteps;
+	HybHopeStep one[256];		/* interval of a string of one byte */
+	HybHopeStep *two;			/* by two bytes, low byte first */
+	HybHopeNode *nodes;
+	HybHopeStep *steps;
+	void	   *node_memory;	/* where nodes, which are aligned, lie */
 } HybHopeTrie;
 
+/* The intervals' values are values[], or twice their numbers if it is NULL. */
 extern void hyb_hope_make_trie(HybHopeTrie *trie,
 							   const HybHopeIntervals *intervals,
+							   const HybHopeStep *values,
 							   const HybHopeMemory *memory);
 extern void hyb_hope_free_trie(HybHopeTrie *trie, const HybHopeMemory *memory);
 
@@ -92,50 +99,45 @@ extern void hyb_hope_free_trie(HybHopeTrie *trie, const HybHopeMemory *memory);
 #endif
 
 /*
- * The interval of the string at p, of left > 0 bytes.  fast: in a function
- * compiled for processors with a population count instruction.
+ * The value of the interval of the string at p, of left > 0 bytes.  fast: in
+ * a function compiled for processors with a population count instruction.
+ * The only branches that are hard to foretell are those at the ends of paths.
  */
-static inline __attribute__((always_inline)) uint32_t
+static inline __attribute__((always_inline)) HybHopeStep
 hyb_hope_find_with(const HybHopeTrie *trie, const uint8_t *p, size_t left,
 				   bool fast)
 {
-	uint32_t	t;
+	HybHopeStep step;
 	size_t		depth = 2;
 
 	if (left < 2)
 		return trie->one[*p];
-	t = trie->two[hyb_load16(p)];
-	while (t & HYB_HOPE_IS_NODE)
+	step = trie->two[hyb_load16(p)];
+	while (HYB_HOPE_IS_NODE(step))
 	{
-		const HybHopeNode *node = &trie->nodes[t & ~HYB_HOPE_IS_NODE];
-		const HybHopeChild *child;
+		const HybHopeNode *node = &trie->nodes[step >> 1];
 		unsigned	c;
-		uint64_t	word;
-		unsigned	bit;
+		uint64_t	bits;
+		uint64_t	below;
 		unsigned	rank;
 
 		if (depth == left)
-			return node->at_end;
+			return trie->steps[node->word[0].steps];
 		c = p[depth++];
-		word = node->bits[c >> 6];
-		bit = c & 63;
-		rank = fast ?
-			(unsigned) __builtin_popcountll(word & ((UINT64_C(1) << bit) - 1)) :
-			hyb_popcount64(word & ((UINT64_C(1) << bit) - 1));
-		child = &trie->children[node->children + node->rank[c >> 6] + rank];
-		if ((word >> bit & 1) == 0)
-			return child->first - 1;
-		if (child->node == 0)
-			return child->first;
-		t = child->node | HYB_HOPE_IS_NODE;
+		bits = node->word[c >> 6].bits;
+		below = bits & ((UINT64_C(1) << (c & 63)) - 1);
+		rank = fast ? (unsigned) __builtin_popcountll(below) :
+			hyb_popcount64(below);
+		step = trie->steps[node->word[c >> 6].steps + 2 * rank +
+						   (bits >> (c & 63) & 1)];
 	}
-	return t;
+	return step;
 }
 
 static inline uint32_t
 hyb_hope_find(const HybHopeTrie *trie, const uint8_t *p, size_t left)
 {
-	return hyb_hope_find_with(trie, p, left, false);
+	return HYB_HOPE_INTERVAL(hyb_hope_find_with(trie, p, left, false));
 }
 
 /* ---- select.c ---- */
@@ -175,13 +177,16 @@ extern bool hyb_hope_codes(const uint8_t *lengths, uint32_t n,
 
 /* ---- dictionary.c ---- */
 
-/* What encoding needs of an interval of a trie. */
-typedef struct HybHopeCode
-{
-	uint32_t	code;			/* left-aligned */
-	uint8_t		len;
-	uint8_t		symlen;
-} HybHopeCode;
+/*
+ * An interval's value in the trie, all that encoding needs of it: the code,
+ * left-aligned, above bit 37; the symbol's length in bits 6 to 11, the code's
+ * in bits 1 to 5.
+ */
+#define HYB_HOPE_VALUE(code, len, symlen) \
+	((uint64_t) (code) << (64 - (len)) | (uint64_t) (symlen) << 6 | (len) << 1)
+#define HYB_HOPE_VALUE_CODE(value)		((value) & ~UINT64_C(0) << 38)
+#define HYB_HOPE_VALUE_LEN(value)		((unsigned) ((value) >> 1) & 31)
+#define HYB_HOPE_VALUE_SYMLEN(value)	((unsigned) ((value) >> 6) & 63)
 
 /*
  * What the next HYB_HOPE_DECODE_BITS bits of a code stand for: one or more
@@ -197,6 +202,7 @@ typedef struct HybHopeDecode
 	uint8_t		symlen;
 } HybHopeDecode;
 
+#define HYB_HOPE_LAST			65536
 #define HYB_HOPE_DECODE_BITS	13
 #define HYB_HOPE_NONE			UINT32_MAX
 
@@ -212,8 +218,8 @@ struct HybHope
 								 * of the intervals */
 
 	/*
-	 * Single-Char and Double-Char: code << 5 | length; by one byte (the last
-	 * of a key, in Double-Char), and by two, low byte first.
+	 * Single-Char and Double-Char: code << 5 | length; by one byte, and by
+	 * two, low byte first.  HYB_HOPE_LAST + a byte: that is the last of a key.
 	 */
 	uint32_t   *by_one;
 	uint32_t   *by_two;
@@ -222,7 +228,6 @@ struct HybHope
 	bool		popcnt;			/* does the processor have the instruction? */
 	HybHopeIntervals intervals;
 	HybHopeTrie trie;
-	HybHopeCode *codes;
 
 	/* decoding */
 	HybHopeDecode *decode;

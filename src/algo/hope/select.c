@@ -236,7 +236,7 @@ static void
 encode_sample(Selector *s)
 {
 	hyb_hope_make_intervals(&s->iv, s->patterns, s->npatterns, s->memory);
-	hyb_hope_make_trie(&s->trie, &s->iv, s->memory);
+	hyb_hope_make_trie(&s->trie, &s->iv, NULL, s->memory);
 	s->counts = get_memory(s, s->iv.n * sizeof(uint32_t));
 	s->cost = get_memory(s, s->iv.n * sizeof(double));
 	memset(s->counts, 0, s->iv.n * sizeof(uint32_t));

@@ -4,9 +4,9 @@
  *		bounds.
  *
  * The first two bytes are looked up in an array; from then on each node has a
- * bitmap of the bytes that its strings go on with, and ranks, so that a
- * missing byte leads to the next one present, whose subtree's first interval
- * comes right after the one looked for.
+ * bitmap of the bytes that its strings go on with.  A byte's rank in it, and
+ * whether it is there, give the place of the next step.  What the lookup is
+ * for is stored where it ends, so nothing else need be read.
  */
 #include "algo/hope/internal.h"
 
@@ -14,6 +14,7 @@ typedef struct TrieBuild
 {
 	HybHopeTrie *trie;
 	const HybHopeIntervals *iv;
+	const HybHopeStep *values;
 } TrieBuild;
 
 static inline uint32_t
@@ -39,68 +40,66 @@ run_end(const HybHopeIntervals *iv, uint32_t i, uint32_t end, uint32_t depth)
 	return i;
 }
 
+static inline HybHopeStep
+interval_step(const TrieBuild *build, uint32_t i)
+{
+	return build->values != NULL ? build->values[i] : (HybHopeStep) i << 1;
+}
+
 /*
  * A node for the bounds [from, to), which have their first depth bytes in
  * common.  Depth is at most HYB_HOPE_MAX_SYMBOL.
  */
-static uint32_t
+static HybHopeStep
 make_node(TrieBuild *build, uint32_t from, uint32_t to, uint32_t depth)
 {
 	HybHopeTrie *trie = build->trie;
 	const HybHopeIntervals *iv = build->iv;
-	uint32_t	self = ++trie->nnodes;
+	uint32_t	self = trie->nnodes++;
 	HybHopeNode *node = &trie->nodes[self];
+	HybHopeStep *steps = &trie->steps[trie->nsteps];
 	uint32_t	i = from;
-	uint32_t	k = 0;
-	uint32_t	count = 0;
 
 	memset(node, 0, sizeof(*node));
 	if (bound_len(iv, i) == depth)
-		node->at_end = i++;
-	else
-		node->at_end = i - 1;
+		i++;
 
-	/* The children's places first: theirs follow. */
+	/* This node's steps first: those of others follow. */
 	for (uint32_t j = i; j < to; j = run_end(iv, j, to, depth))
 	{
 		uint8_t		c = bound_byte(iv, j, depth);
 
-		node->bits[c >> 6] |= UINT64_C(1) << (c & 63);
-		count++;
+		node->word[c >> 6].bits |= UINT64_C(1) << (c & 63);
 	}
-	for (int w = 1; w < 4; w++)
-		node->rank[w] = (uint8_t) (node->rank[w - 1] +
-								   hyb_popcount64(node->bits[w - 1]));
-	node->children = trie->nchildren;
-	trie->nchildren += count + 1;
+	for (int w = 0; w < 4; w++)
+	{
+		node->word[w].steps = trie->nsteps;
+		trie->nsteps += 2 * hyb_popcount64(node->word[w].bits);
+	}
+	trie->nsteps++;
 	while (i < to)
 	{
 		uint32_t	end = run_end(iv, i, to, depth);
-		HybHopeChild *child = &trie->children[node->children + k++];
 
-		child->first = i;
-		child->node = 0;
+		*steps++ = interval_step(build, i - 1);
 		if (end - i > 1 || bound_len(iv, i) > depth + 1)
-			child->node = make_node(build, i, end, depth + 1);
+			*steps++ = make_node(build, i, end, depth + 1);
+		else
+			*steps++ = interval_step(build, i);
 		i = end;
 	}
-	trie->children[node->children + k].first = to;
-	trie->children[node->children + k].node = 0;
-	return self;
+	*steps = interval_step(build, to - 1);
+	return (HybHopeStep) self << 1 | 1;
 }
 
-void
-hyb_hope_make_trie(HybHopeTrie *trie, const HybHopeIntervals *iv,
-				   const HybHopeMemory *memory)
+/*
+ * The number of nodes, those strings of at least two bytes that bounds go on
+ * from, and of steps.
+ */
+static void
+count_nodes(const HybHopeIntervals *iv, size_t *nodes, size_t *steps)
 {
-	TrieBuild	build = {trie, iv};
-	size_t		most = 1;
-	uint32_t	i = 0;
-
-	/*
-	 * A bound needs at most one node for each byte after the second that it
-	 * does not share with the one before.
-	 */
+	*nodes = *steps = 0;
 	for (uint32_t b = 1; b < iv->n; b++)
 	{
 		uint32_t	len = bound_len(iv, b);
@@ -108,42 +107,66 @@ hyb_hope_make_trie(HybHopeTrie *trie, const HybHopeIntervals *iv,
 		uint32_t	common = hyb_common_prefix(iv->bytes + iv->off[b],
 											   iv->bytes + iv->off[b - 1],
 											   len < before ? len : before);
+		uint32_t	known = common < 2 ? 2 : common;
 
-		if (common < 2)
-			common = 1;
-		if (len > common + 1)
-			most += len - common - 1;
-		most++;
+		if (len > known)
+			*steps += 2 * (len - known);
+
+		/* what is common is a node by now, unless the bound before ends there */
+		known = common < before ? common + 1 : common;
+		if (known < 2)
+			known = 2;
+		if (len > known)
+		{
+			*nodes += len - known;
+			*steps += len - known;
+		}
 	}
-	trie->nnodes = trie->nchildren = 0;
-	trie->two = memory->alloc(memory->context, 65536 * sizeof(uint32_t));
-	trie->nodes = memory->alloc(memory->context, (most + 1) * sizeof(HybHopeNode));
-	trie->children = memory->alloc(memory->context,
-								   (2 * most + iv->n + 1) * sizeof(HybHopeChild));
+}
+
+void
+hyb_hope_make_trie(HybHopeTrie *trie, const HybHopeIntervals *iv,
+				   const HybHopeStep *values, const HybHopeMemory *memory)
+{
+	TrieBuild	build = {trie, iv, values};
+	size_t		nodes;
+	size_t		steps;
+	uint32_t	i = 0;
+
+	count_nodes(iv, &nodes, &steps);
+	trie->nnodes = trie->nsteps = 0;
+	trie->two = memory->alloc(memory->context, 65536 * sizeof(HybHopeStep));
+	trie->node_memory = memory->alloc(memory->context,
+									  (nodes + 1) * sizeof(HybHopeNode));
+	trie->nodes = (HybHopeNode *) (((uintptr_t) trie->node_memory + 63) &
+								   ~(uintptr_t) 63);
+	trie->steps = memory->alloc(memory->context,
+								(steps + 1) * sizeof(HybHopeStep));
 
 	for (uint32_t c = 0; c < 256; c++)
 	{
 		uint32_t	end = run_end(iv, i, iv->n, 0);
 		uint32_t	last = i++;
 
-		trie->one[c] = last;
+		trie->one[c] = interval_step(&build, last);
 		for (uint32_t d = 0; d < 256; d++)
 		{
-			uint32_t	t = last;
+			HybHopeStep step;
 
 			if (i < end && bound_byte(iv, i, 1) == d)
 			{
 				uint32_t	stop = run_end(iv, i, end, 1);
 
-				t = last = i;
 				if (stop - i > 1 || bound_len(iv, i) > 2)
-				{
-					t = make_node(&build, i, stop, 2) | HYB_HOPE_IS_NODE;
-					last = stop - 1;
-				}
+					step = make_node(&build, i, stop, 2);
+				else
+					step = interval_step(&build, i);
+				last = stop - 1;
 				i = stop;
 			}
-			trie->two[c | (d << 8)] = t;
+			else
+				step = interval_step(&build, last);
+			trie->two[c | (d << 8)] = step;
 		}
 	}
 }
@@ -153,11 +176,12 @@ hyb_hope_free_trie(HybHopeTrie *trie, const HybHopeMemory *memory)
 {
 	if (trie->two != NULL)
 		memory->release(memory->context, trie->two);
-	if (trie->nodes != NULL)
-		memory->release(memory->context, trie->nodes);
-	if (trie->children != NULL)
-		memory->release(memory->context, trie->children);
+	if (trie->node_memory != NULL)
+		memory->release(memory->context, trie->node_memory);
+	if (trie->steps != NULL)
+		memory->release(memory->context, trie->steps);
 	trie->two = NULL;
+	trie->node_memory = NULL;
 	trie->nodes = NULL;
-	trie->children = NULL;
+	trie->steps = NULL;
 }
