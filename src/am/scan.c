@@ -214,6 +214,8 @@ form_tuple(HybScan *so, const HybScanItem *item)
 			so->tuple_values[i] = (Datum) 0;
 			fixed = NULL;
 		}
+		else if (i < desc->nkeys && so->columns[i].has_equal)
+			so->tuple_values[i] = so->columns[i].equal;
 		else
 			so->tuple_values[i] = hyb_value_decode(&desc->cols[i], &vals[i]);
 	}

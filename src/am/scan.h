@@ -64,6 +64,13 @@ typedef struct HybScanColumn
 	HybScanConst lower;
 	HybScanConst upper;
 	HybScanArray *array;		/* equality array, or NULL */
+
+	/*
+	 * A value from the keys that the column is equal to byte by byte, if that
+	 * saves decoding the entries'.
+	 */
+	bool		has_equal;
+	Datum		equal;
 } HybScanColumn;
 
 typedef enum HybFilterKind
