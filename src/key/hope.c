@@ -513,7 +513,9 @@ hyb_dictionaries_load(const uint8 *bytes, Size len, MemoryContext context)
 			return NULL;
 		memcpy(&column, p, sizeof(column));
 		p += sizeof(column);
+		/* in order, so that hyb_dictionaries_attach can count them */
 		if (column.column >= INDEX_MAX_KEYS ||
+			(i > 0 && (int) column.column <= all->columns[i - 1].column) ||
 			column.size > (uint64) (end - p))
 			return NULL;
 		dictionary->column = column.column;

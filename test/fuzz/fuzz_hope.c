@@ -1,20 +1,24 @@
 /*
  * fuzz_hope.c
- *		Fuzz target: build a dictionary from the input, store and load it,
- *		encode and decode keys, compare their order; and load the input itself
- *		as a stored dictionary.
+ *		Fuzz target: dictionaries of the input's keys, or stored ones of any
+ *		bytes; keys must come back from their codes, and keep their order.
  *
- *		clang -g -O1 -fsanitize=fuzzer,address,undefined -I../../src \
- *			fuzz_hope.c ../../src/algo/hope/?*.c -lm -o fuzz_hope
- *
- * With -DSTANDALONE it runs on the files named as arguments, with any
- * compiler.
+ * The first byte says what the rest is.  Keys end where a byte equals the
+ * second one.  Learning a dictionary takes milliseconds, so few inputs ask for
+ * that, with few keys; most take one learned beforehand.  Seeds are stored
+ * dictionaries of each scheme, which the rest is loaded as, and text.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "algo/hope/hope.h"
+
+#define MAXKEYS	64
+
+/* The first byte, low bits; any other: keys, for the scheme in its high bits */
+#define LEARN	0
+#define LOAD	1
 
 static void *
 fuzz_alloc(void *context, size_t size)
@@ -67,11 +71,40 @@ encode(const HybHope *hope, const uint8_t *key, size_t len, size_t *size)
 	return stuffed;
 }
 
+/* Keys encoded together have the codes that they have alone. */
+static void
+check_batch(const HybHope *hope, const uint8_t *bytes, const uint32_t *off,
+			uint32_t n)
+{
+	const uint8_t *keys[MAXKEYS] = {0};
+	uint8_t    *codes[MAXKEYS] = {0};
+	size_t		lens[MAXKEYS] = {0};
+	uint64_t	bits[MAXKEYS];
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		keys[i] = bytes + off[i];
+		lens[i] = off[i + 1] - off[i];
+		codes[i] = malloc(hyb_hope_encode_bound(lens[i]) + 8);
+	}
+	hyb_hope_encode_batch(hope, n, keys, lens, codes, bits);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint8_t    *alone = malloc(hyb_hope_encode_bound(lens[i]) + 8);
+
+		if (hyb_hope_encode(hope, keys[i], lens[i], alone) != bits[i] ||
+			memcmp(alone, codes[i], (bits[i] + 7) / 8) != 0)
+			abort();
+		free(alone);
+		free(codes[i]);
+	}
+}
+
 static void
 check_keys(const HybHope *hope, const uint8_t *bytes, const uint32_t *off,
 		   uint32_t n)
 {
-	for (uint32_t i = 0; i + 1 < n && i < 64; i++)
+	for (uint32_t i = 0; i + 1 < n; i++)
 	{
 		size_t		alen = off[i + 1] - off[i];
 		size_t		blen = off[i + 2] - off[i + 1];
@@ -86,70 +119,155 @@ check_keys(const HybHope *hope, const uint8_t *bytes, const uint32_t *off,
 		free(a);
 		free(b);
 	}
+	check_batch(hope, bytes, off, n);
 }
+
+/* Any bytes decode to something. */
+static void
+decode_any(const HybHope *hope, const uint8_t *data, size_t size)
+{
+	size_t		n = size < 300 ? size : 300;
+	uint8_t    *code = malloc(n + 16);
+	uint8_t    *out;
+
+	n = hyb_hope_unstuff(data + size - n, n, code);
+	out = malloc(hyb_hope_decode_bound(hope, n));
+	(void) hyb_hope_decode(hope, code, n, out);
+	free(out);
+	free(code);
+}
+
+/* Where the keys are in bytes 2 to `size`, at most MAXKEYS; returns how many. */
+static uint32_t
+split(const uint8_t *data, size_t size, uint32_t *off)
+{
+	uint32_t	n = 0;
+
+	off[0] = 2;
+	for (size_t i = 2; i < size && n < MAXKEYS - 1; i++)
+		if (data[i] == data[1])
+			off[++n] = (uint32_t) i + 1;
+	off[++n] = (uint32_t) size;
+	return n;
+}
+
+/* Stored form of a dictionary of these keys. */
+static uint8_t *
+learn(int scheme, const uint8_t *data, size_t size, size_t *stored_size)
+{
+	uint32_t	off[MAXKEYS + 1];
+	HybHopeSample sample = {data, off, split(data, size, off)};
+	HybHope    *hope = hyb_hope_build((HybHopeScheme) scheme,
+									  HYB_HOPE_MIN_ENTRIES, &sample, &memory,
+									  NULL, NULL);
+	uint8_t    *stored;
+
+	*stored_size = hyb_hope_stored_size(hope);
+	stored = malloc(*stored_size);
+	hyb_hope_store(hope, stored);
+	hyb_hope_free(hope);
+	return stored;
+}
+
+static const char text[] = "??http://www.example.com/?http://www.example.org/a?"
+"the quick brown fox?the lazy dog?user@example.com?\1\2\377\377\376?aaaaaaaa?";
+
+/* The dictionary of the text. */
+static const HybHope *
+learned(int scheme)
+{
+	static HybHope *all[HYB_HOPE_NSCHEMES + 1];
+
+	if (all[scheme] == NULL)
+	{
+		size_t		size;
+		uint8_t    *stored = learn(scheme, (const uint8_t *) text,
+								   sizeof(text), &size);
+
+		all[scheme] = hyb_hope_load(stored, size, &memory);
+		if (all[scheme] == NULL)
+			abort();
+		free(stored);
+	}
+	return all[scheme];
+}
+
+extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+extern size_t hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint32_t   *off;
-	uint32_t	n = 0;
-	HybHope    *hope;
-	HybHope    *loaded;
-	uint8_t    *stored;
-	size_t		storedsize;
-	HybHopeSample sample;
+	uint32_t	off[MAXKEYS + 1];
+	int			scheme;
+	unsigned	sum = 0;
+	HybHope    *loaded = NULL;
+	uint8_t    *copy;
 
-	if (size < 2 || size > 4096)
+	if (size < 2 || size > 20000)
 		return 0;
+	for (size_t i = 0; i < size; i++)
+		sum += data[i];
+	scheme = 1 + (data[0] >> 3) % HYB_HOPE_NSCHEMES;
+	if ((data[0] & 7) == LOAD)
+	{
+		/* a piece of its own, so that reads beyond it are noticed */
+		copy = memcpy(malloc(size - 1), data + 1, size - 1);
+		loaded = hyb_hope_load(copy, size - 1, &memory);
+		free(copy);
+		if (loaded == NULL)
+			return 0;
+		decode_any(loaded, data, size);
+		size = size < 1000 ? size : 1000;
+		check_keys(loaded, data, off, split(data, size, off));
+	}
+	else if ((data[0] & 7) == LEARN && size < 600 &&
+			 sum % (scheme == HYB_HOPE_DOUBLE_CHAR ? 128 : 16) == 0)
+	{
+		size_t		stored_size;
 
-	/* keys end where a byte equals the second one */
-	off = malloc((size + 2) * sizeof(uint32_t));
-	off[0] = 2;
-	for (size_t i = 2; i < size; i++)
-		if (data[i] == data[1])
-			off[++n] = (uint32_t) i + 1;
-	off[++n] = (uint32_t) size;
-
-	loaded = hyb_hope_load(data + 1, size - 1, &memory);
+		copy = learn(scheme, data, size, &stored_size);
+		loaded = hyb_hope_load(copy, stored_size, &memory);
+		free(copy);
+		if (loaded == NULL)
+			abort();
+		decode_any(loaded, data, size);
+		check_keys(loaded, data, off, split(data, size, off));
+	}
+	else
+	{
+		size = size < 4096 ? size : 4096;
+		decode_any(learned(scheme), data, size);
+		check_keys(learned(scheme), data, off, split(data, size, off));
+	}
 	if (loaded != NULL)
-	{
-		check_keys(loaded, data, off, n);
 		hyb_hope_free(loaded);
-	}
-	sample.bytes = data;
-	sample.off = off;
-	sample.n = n;
-	hope = hyb_hope_build(1 + data[0] % HYB_HOPE_NSCHEMES, 600, &sample,
-						  &memory, NULL, NULL);
-	storedsize = hyb_hope_stored_size(hope);
-	stored = malloc(storedsize);
-	hyb_hope_store(hope, stored);
-	loaded = hyb_hope_load(stored, storedsize, &memory);
-	if (loaded == NULL)
-		abort();
-	check_keys(loaded, data, off, n);
-	hyb_hope_free(loaded);
-	hyb_hope_free(hope);
-	free(stored);
-	free(off);
 	return 0;
 }
 
-#ifdef STANDALONE
-int
-main(int argc, char **argv)
+size_t
+hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 {
-	static uint8_t data[4096];
+	int			scheme = 1 + (int) (i % HYB_HOPE_NSCHEMES);
 
-	for (int i = 1; i < argc; i++)
+	if (i >= 3 * HYB_HOPE_NSCHEMES)
+		return 0;
+	data[0] = (uint8_t) ((scheme - 1) << 3);
+	if (i < HYB_HOPE_NSCHEMES)
 	{
-		FILE	   *f = fopen(argv[i], "rb");
+		size_t		size;
+		uint8_t    *stored = learn(scheme, (const uint8_t *) text,
+								   sizeof(text), &size);
+		bool		fits = size < max;
 
-		if (f == NULL)
-			continue;
-		(void) LLVMFuzzerTestOneInput(data, fread(data, 1, sizeof(data), f));
-		fclose(f);
+		if (fits)
+			memcpy(data + 1, stored, size);
+		free(stored);
+		data[0] |= LOAD;
+		if (fits)
+			return size + 1;
 	}
-	return 0;
+	data[0] |= i < 2 * HYB_HOPE_NSCHEMES ? LEARN : LOAD + 1;
+	memcpy(data + 1, text + 1, sizeof(text) - 1);
+	return sizeof(text);
 }
-#endif

@@ -6,8 +6,16 @@
 
 #include "common/hashfn.h"
 #include "fmgr.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "pgtime.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/pg_locale.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 
 jmp_buf		hyb_fuzz_error;
 MemoryContext CurrentMemoryContext;
@@ -62,6 +70,37 @@ void *
 MemoryContextAlloc(MemoryContext context, Size size)
 {
 	return piece_alloc(size);
+}
+
+void *
+MemoryContextAllocZero(MemoryContext context, Size size)
+{
+	return palloc0(size);
+}
+
+void *
+MemoryContextAllocHuge(MemoryContext context, Size size)
+{
+	return piece_alloc(size);
+}
+
+void *
+palloc_extended(Size size, int flags)
+{
+	return piece_alloc(size);
+}
+
+/* All pieces go with hyb_fuzz_reset. */
+MemoryContext
+AllocSetContextCreateInternal(MemoryContext parent, const char *name,
+							  Size min, Size initial, Size max)
+{
+	return NULL;
+}
+
+void
+MemoryContextDelete(MemoryContext context)
+{
 }
 
 void
@@ -176,6 +215,114 @@ ExceptionalCondition(const char *condition,
 /* Only comparator columns call functions; the targets have none. */
 Datum
 FunctionCall2Coll(FmgrInfo *flinfo, Oid collation, Datum arg1, Datum arg2)
+{
+	abort();
+}
+
+volatile sig_atomic_t InterruptPending;
+
+void
+ProcessInterrupts(void)
+{
+}
+
+struct varlena *
+pg_detoast_datum_packed(struct varlena *datum)
+{
+	return datum;
+}
+
+text *
+cstring_to_text_with_len(const char *s, int len)
+{
+	text	   *result = palloc(len + VARHDRSZ);
+
+	SET_VARSIZE(result, len + VARHDRSZ);
+	memcpy(VARDATA(result), s, len);
+	return result;
+}
+
+text *
+cstring_to_text(const char *s)
+{
+	return cstring_to_text_with_len(s, (int) strlen(s));
+}
+
+int
+bpchartruelen(char *s, int len)
+{
+	while (len > 0 && s[len - 1] == ' ')
+		len--;
+	return len;
+}
+
+/* A single-byte encoding */
+int
+pg_mbstrlen_with_len(const char *mbstr, int limit)
+{
+	return limit;
+}
+
+/* All collations are "C". */
+#if PG_MAJORVERSION_NUM >= 18
+pg_locale_t
+pg_newlocale_from_collation(Oid collation)
+{
+	static struct pg_locale_struct c_locale = {.collate_is_c = true};
+
+	return &c_locale;
+}
+#else
+bool
+lc_collate_is_c(Oid collation)
+{
+	return true;
+}
+#endif
+
+char *
+get_collation_name(Oid collation)
+{
+	return NULL;
+}
+
+bool
+get_collation_isdeterministic(Oid collation)
+{
+	return true;
+}
+
+/* Constants of other types are converted by no target. */
+pg_tz	   *session_timezone;
+
+int
+pg_next_dst_boundary(const pg_time_t *timep, long int *before_gmtoff,
+					 int *before_isdst, pg_time_t *boundary,
+					 long int *after_gmtoff, int *after_isdst, const pg_tz *tz)
+{
+	abort();
+}
+
+pg_time_t
+timestamptz_to_time_t(TimestampTz t)
+{
+	abort();
+}
+
+Timestamp
+date2timestamp_opt_overflow(DateADT date, int *overflow)
+{
+	abort();
+}
+
+TimestampTz
+date2timestamptz_opt_overflow(DateADT date, int *overflow)
+{
+	abort();
+}
+
+TimestampTz
+timestamp2timestamptz_opt_overflow(Timestamp timestamp, int *overflow)
 {
 	abort();
 }
