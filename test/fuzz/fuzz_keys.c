@@ -10,8 +10,9 @@
  *			their types alone.  No entry begins another one.
  *	ENTRY	An entry; it is refused, or split and put together again, without a
  *			look beyond it.
- *	PAGE	A dictionary page, given a right checksum.  If its dictionary can be
- *			loaded, values that it encodes must come back.
+ *	PAGE	A dictionary page, given a right checksum.  If its dictionaries can be
+ *			loaded, values that they encode must come back.
+ *	BYTES	What dictionary pages hold.
  */
 #include "server.h"
 
@@ -27,7 +28,8 @@
 #define ROWS		0
 #define ENTRY		1
 #define PAGE		2
-#define NMODES		3
+#define BYTES		3
+#define NMODES		4
 
 #define MAXCOLS		4			/* three keys and an included one */
 #define MAXROWS		16
@@ -590,35 +592,37 @@ checksum(const HybDictionaryPage *content)
 static const uint8 dictionary_columns[] = {1, lengthof(types) - 3, 0, lengthof(types) - 2, 1};
 
 static void
-read_dictionary(Input *in)
+read_dictionaries(const uint8 *bytes, uint32 len)
 {
-	PGAlignedBlock *page = malloc(sizeof(PGAlignedBlock));
-	HybDictionaryPage *content = hyb_dictionary_page((Page) page->data);
-	HybDictionaries *loaded;
-	uint8	   *copy;
+	uint8	   *copy = memcpy(palloc(len), bytes, len);
+	HybDictionaries *loaded = hyb_dictionaries_load(copy, len, CurrentMemoryContext);
 	Columns		cols;
-	Input		columns = {dictionary_columns, dictionary_columns + sizeof(dictionary_columns)};
+	Input		in = {dictionary_columns, dictionary_columns + sizeof(dictionary_columns)};
 
-	set_columns(&cols, &columns);
-	memset(page, 0, sizeof(*page));
-	memcpy(page, in->p, Min(in->end - in->p, BLCKSZ));
+	set_columns(&cols, &in);
+	if (loaded == NULL || !hyb_dictionaries_attach(cols.desc, loaded))
+		return;
+	require(cols.desc->cols[0].dictionary != NULL &&
+			cols.desc->cols[1].dictionary != NULL);
+	in.p = bytes + len / 2;
+	in.end = in.p + Min(len / 2, 200);
+	check_rows(&cols, &in);
+}
+
+static void
+read_page(const uint8 *bytes, Size len)
+{
+	PGAlignedBlock *page = palloc0(sizeof(PGAlignedBlock));
+	HybDictionaryPage *content = hyb_dictionary_page((Page) page->data);
+
+	memcpy(page, bytes, Min(len, BLCKSZ));
 	if (content->length <= HYB_DICTIONARY_PAGE_BYTES)
 		content->crc = checksum(content);
 	if (setjmp(hyb_fuzz_error) == 0)
 	{
 		hyb_dictionary_check_page(hyb_fuzz_relation(), 1, (Page) page->data);
-		copy = memcpy(palloc(content->length), content->bytes, content->length);
-		loaded = hyb_dictionaries_load(copy, content->length, CurrentMemoryContext);
-		if (loaded != NULL && hyb_dictionaries_attach(cols.desc, loaded))
-		{
-			require(cols.desc->cols[0].dictionary != NULL &&
-					cols.desc->cols[1].dictionary != NULL);
-			in->p = (const uint8 *) page + 1000;
-			in->end = in->p + 200;
-			check_rows(&cols, in);
-		}
+		read_dictionaries(content->bytes, content->length);
 	}
-	free(page);
 }
 
 int
@@ -630,7 +634,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 4)
 		return 0;
 	if (data[0] % NMODES == PAGE)
-		read_dictionary(&in);
+		read_page(in.p, in.end - in.p);
+	else if (data[0] % NMODES == BYTES)
+		read_dictionaries(in.p, (uint32) (in.end - in.p));
 	else
 	{
 		set_columns(&cols, &in);
@@ -645,9 +651,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* ---- seeds ---- */
 
-/* A dictionary page of two columns, learned from what entries there are. */
+/* Dictionaries of two columns, on a page or not. */
 static size_t
-dictionary_seed(int scheme, uint8_t *data)
+dictionary_seed(int scheme, int mode, uint8_t *data)
 {
 	Columns		cols;
 	Input		columns = {dictionary_columns, dictionary_columns + sizeof(dictionary_columns)};
@@ -673,10 +679,13 @@ dictionary_seed(int scheme, uint8_t *data)
 	require(hyb_dictionaries_learn(cols.desc, keys, &stored));
 	hyb_dictionary_page_init((Page) page.data, &ix, stored.data, stored.len, 0,
 							 InvalidBlockNumber);
+	data[0] = (uint8_t) mode;
+	if (mode == PAGE)
+		memcpy(data + 1, page.data, BLCKSZ);
+	else
+		memcpy(data + 1, stored.data, stored.len);
 	hyb_fuzz_reset();
-	data[0] = PAGE;
-	memcpy(data + 1, page.data, BLCKSZ);
-	return BLCKSZ + 1;
+	return mode == PAGE ? BLCKSZ + 1 : stored.len + 1;
 }
 
 size_t
@@ -684,9 +693,9 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 {
 	size_t		n = 0;
 
-	if (i < HYB_HOPE_NSCHEMES)
-		return dictionary_seed((int) i + 1, data);
-	i -= HYB_HOPE_NSCHEMES;
+	if (i < 2 * HYB_HOPE_NSCHEMES)
+		return dictionary_seed((int) i / 2 + 1, i % 2 ? BYTES : PAGE, data);
+	i -= 2 * HYB_HOPE_NSCHEMES;
 	if (i >= 2 * lengthof(types))
 		return 0;
 
