@@ -182,13 +182,14 @@ foreach my $bin (@later)
 	# it starts both servers, and writes to the current directory
 	my $here = getcwd();
 	chdir $new->basedir or die;
-	command_ok(
+	my $upgraded = command_ok(
 		[
 			"$bin/pg_upgrade", '--no-sync', '-b', $old_bin, '-B', $bin, '-d', $old->data_dir,
 			'-D', $new->data_dir, '-s', $new->host, '-p', $old->port, '-P', $new->port
 		],
 		"pg_upgrade from $version to $to");
 	chdir $here or die;
+	note slurp_file($_) foreach $upgraded ? () : glob($new->data_dir . '/pg_upgrade_output.d/*/log/pg_upgrade_dump_*.log');
 	$new->start;
 	is($new->safe_psql('postgres', $indexes), $before, "$to: the indexes are what they were");
 	is($new->safe_psql('postgres', $contents), $held, "$to: so are rows");

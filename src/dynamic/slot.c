@@ -63,6 +63,8 @@ discard_old_slots(void)
 		hyb_stage_drop_private(s);
 		if (s->version != NULL)
 			pfree(s->version);
+		if (s->root.page != NULL)
+			pfree(s->root.page);
 		if (s->top_key.data != NULL)
 			pfree(s->top_key.data);
 		s->local_serial = 0;
@@ -118,6 +120,7 @@ hyb_slot_open(HybIndex *ix)
 	s->last_use = ++local_clock;
 	ix->slot = s;
 	ix->slot_serial = s->local_serial;
+	ix->root = &s->root;
 	return s;
 }
 

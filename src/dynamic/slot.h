@@ -35,6 +35,8 @@ typedef struct HybSlot
 	bool		version_valid;
 	uint64		version_seq;
 
+	HybRootCache root;			/* static/inner.c */
+
 	/* delta.c: where to append, checked when the page is locked */
 	uint64		hint_generation;	/* 0: no hints */
 	BlockNumber hint_tail[HYB_LANES];

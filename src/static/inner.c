@@ -5,14 +5,17 @@
  * A node is an array of uint16 offsets to child entries, followed by the
  * entries: block (4), stamp (8), key length (2), whole columns (1), tie (1),
  * TID (6, only if tie is HYB_AT), key.  With HYB_INNER_FILTERS there follow
- * after the tie: TIDs below the child (8), filter page (4), image (2).  Separators are truncated to what
- * tells two leaves apart (hyb_separator), so a node holds some hundreds.
+ * after the tie: TIDs below the child (8), filter page (4), image (2).
+ * Separators are truncated to what tells two leaves apart (hyb_separator), so
+ * a node holds some hundreds.
  */
 #include "compat.h"
 
-#include "static/filter.h"
 #include "page/meta.h"
+#include "port/pg_bswap.h"
+#include "static/filter.h"
 #include "static/inner.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 
 #define CHILD_FIXED_SIZE	(4 + 8 + 2 + 1 + 1)
@@ -130,6 +133,56 @@ hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 	child->low.key = (const uint8 *) p;
 }
 
+/* The first 8 bytes of a key as an integer that orders as they do. */
+static inline uint64
+key_head(const uint8 *key, uint32 len)
+{
+	uint64		head = 0;
+
+	if (len > 0)
+		memcpy(&head, key, Min(len, sizeof(head)));
+	return pg_ntoh64(head);
+}
+
+/*
+ * Compare the separator of child i with pos by their first bytes, in an index
+ * ordered by memcmp.  Returns 0 if those do not tell, or if the entry is not
+ * where it should be: hyb_inner_get will say.
+ */
+static inline int
+compare_heads(Page page, int i, Size used, Size fixed, uint64 pos_head,
+			  uint32 pos_len)
+{
+	const char *content = PageGetContents(page);
+	uint16		slot;
+	uint16		len;
+	const char *p;
+	uint64		head;
+	int			shift;
+
+	memcpy(&slot, content + i * sizeof(uint16), sizeof(uint16));
+	if (slot + fixed > used)
+		return 0;
+	p = content + slot;
+	memcpy(&len, p + 12, sizeof(uint16));
+	if ((int8) p[15] == HYB_AT)
+		p += sizeof(ItemPointerData);
+	p += fixed;
+	if (p + len > content + used)
+		return 0;
+	len = Min(Min(len, pos_len), sizeof(uint64));
+	if (len == 0)
+		return 0;
+
+	/* the page's trailer follows the content, so 8 bytes can be read */
+	memcpy(&head, p, sizeof(uint64));
+	head = pg_ntoh64(head);
+	shift = 64 - 8 * len;
+	head >>= shift;
+	pos_head >>= shift;
+	return head < pos_head ? -1 : head > pos_head;
+}
+
 /*
  * Entry e lies in child i if low(i) <= e < low(i + 1).  The first entry above
  * pos is in the last child whose separator does not lie above pos; the last
@@ -141,17 +194,31 @@ hyb_inner_search(const HybKeyDesc *desc, Page page, const HybPos *pos,
 {
 	int			low = 0;
 	int			high = hyb_inner_count(page) - 1;
+	Size		used = ((PageHeader) page)->pd_lower - SizeOfPageHeaderData;
+	bool		filters = (hyb_page_opaque(page)->flags & HYB_INNER_FILTERS) != 0;
+	Size		fixed = CHILD_FIXED_SIZE + (filters ? CHILD_FILTER_SIZE : 0);
+	uint64		head = key_head(pos->key, pos->len);
 
+	StaticAssertStmt(sizeof(HybPageOpaque) >= sizeof(uint64),
+					 "compare_heads reads up to 8 bytes behind the content");
 	if (high < 0)
 		hyb_corrupted(rel, blkno, "An internal node has no children.");
+	if ((Size) (high + 1) * sizeof(uint16) > used)
+		hyb_corrupted(rel, blkno, "An internal node has more children than fit its content.");
 	while (low < high)
 	{
 		int			mid = low + (high - low + 1) / 2;
-		HybChild	child;
-		int			cmp;
+		int			cmp = 0;
 
-		hyb_inner_get(page, mid, &child, rel, blkno);
-		cmp = hyb_pos_compare(desc, &child.low, pos);
+		if (desc->all_mem)
+			cmp = compare_heads(page, mid, used, fixed, head, pos->len);
+		if (cmp == 0)
+		{
+			HybChild	child;
+
+			hyb_inner_get(page, mid, &child, rel, blkno);
+			cmp = hyb_pos_compare(desc, &child.low, pos);
+		}
 		if (cmp < 0 || (cmp == 0 && !backward))
 			low = mid;
 		else
@@ -188,6 +255,43 @@ check_stale(const HybIndex *ix, const HybVersion *version, BlockNumber block)
 					  "This is not the page that the index's root or an internal node points to.");
 }
 
+/*
+ * The backend's copy of a root, if there is one; NULL if the page has to be
+ * read.  Comparison functions may open other indexes, for which the copy may
+ * have to go, so only indexes ordered by memcmp have one.
+ */
+static inline Page
+cached_root(const HybIndex *ix, BlockNumber block, uint64 stamp, int level)
+{
+	const HybRootCache *root = ix->root;
+
+	if (level > 0 && ix->desc->all_mem && root != NULL && root->valid &&
+		root->block == block && root->stamp == stamp)
+		return (Page) root->page;
+	return NULL;
+}
+
+/* A root was read, and checked. */
+static void
+note_root(const HybIndex *ix, BlockNumber block, uint64 stamp, Page page)
+{
+	HybRootCache *root = ix->root;
+
+	if (!ix->desc->all_mem || root == NULL)
+		return;
+	if (root->block == block && root->stamp == stamp)
+	{
+		if (root->page == NULL)
+			root->page = MemoryContextAlloc(TopMemoryContext, BLCKSZ);
+		memcpy(root->page, page, BLCKSZ);
+		root->valid = true;
+		return;
+	}
+	root->block = block;
+	root->stamp = stamp;
+	root->valid = false;
+}
+
 bool
 hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 				   const HybPos *pos, bool backward, HybDescent *descent)
@@ -198,34 +302,41 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 	int			level = (int) version->height - 1;
 	bool		low_inf = true;
 	bool		high_inf = true;
+	Page		page;
 
 	descent->probed = false;
 	descent->skipped = false;
+	page = cached_root(ix, block, stamp, level);
 	for (;;)
 	{
-		Buffer		buf = hyb_page_read(ix, block, from);
-		Page		page;
+		Buffer		buf = InvalidBuffer;
 		HybChild	child;
 		int			i;
 
-		LockBuffer(buf, BUFFER_LOCK_SHARE);
-		if (!hyb_page_check(ix, buf,
-							level == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER, stamp))
+		if (page == NULL)
 		{
-			UnlockReleaseBuffer(buf);
-			check_stale(ix, version, block);
-			return false;
+			buf = hyb_page_read(ix, block, from);
+			LockBuffer(buf, BUFFER_LOCK_SHARE);
+			if (!hyb_page_check(ix, buf,
+								level == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER, stamp))
+			{
+				UnlockReleaseBuffer(buf);
+				check_stale(ix, version, block);
+				return false;
+			}
+			if (level == 0)
+			{
+				descent->buf = buf;
+				descent->block = block;
+				descent->stamp = stamp;
+				break;
+			}
+			page = BufferGetPage(buf);
+			if (hyb_page_opaque(page)->level != level)
+				hyb_corrupted(ix->rel, block, "An internal node has the wrong level.");
+			if (from == HYB_METAPAGE_BLKNO)
+				note_root(ix, block, stamp, page);
 		}
-		if (level == 0)
-		{
-			descent->buf = buf;
-			descent->block = block;
-			descent->stamp = stamp;
-			break;
-		}
-		page = BufferGetPage(buf);
-		if (hyb_page_opaque(page)->level != level)
-			hyb_corrupted(ix->rel, block, "An internal node has the wrong level.");
 
 		i = hyb_inner_search(ix->desc, page, pos, backward, ix->rel, block);
 		if (descent->want_high && i + 1 < hyb_inner_count(page))
@@ -243,7 +354,9 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 		from = block;
 		block = child.block;
 		stamp = child.stamp;
-		UnlockReleaseBuffer(buf);
+		if (BufferIsValid(buf))
+			UnlockReleaseBuffer(buf);
+		page = NULL;
 		level--;
 		if (level == 0 && descent->bound != NULL &&
 			BlockNumberIsValid(child.filter_block))
@@ -275,7 +388,8 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 		(!low_inf &&
 		 hyb_pos_compare(ix->desc, &descent->low, pos) > (backward ? -1 : 0)))
 	{
-		UnlockReleaseBuffer(descent->buf);
+		if (BufferIsValid(descent->buf))
+			UnlockReleaseBuffer(descent->buf);
 		hyb_corrupted(ix->rel, descent->block,
 					  "The separators around this leaf do not enclose the position that they led here from.");
 	}
