@@ -225,7 +225,8 @@ CREATE INDEX ON hope_keys USING hybrid (k text_hope_ops (scheme = '5-grams'));
 CREATE INDEX ON hope_keys USING hybrid (k text_hope_ops (dictionary = 100));
 CREATE INDEX ON hope_keys USING hybrid (k text_hope_ops (dictionary = 'many'));
 CREATE INDEX ON hope_keys USING hybrid (k text_hope_ops (size = 5));
-CREATE INDEX ON hope_keys USING hybrid (k text_ops (scheme = 'alm'));
+-- (the server names the schema or not, depending on its version)
+SELECT replace(hyb_error('CREATE INDEX ON hope_keys USING hybrid (k text_ops (scheme = ''alm''))'), 'public.', '');
 CREATE TABLE hope_bad (b bpchar, t text COLLATE "C");
 CREATE INDEX ON hope_bad USING hybrid (b COLLATE "C" bpchar_hope_ops);
 INSERT INTO hope_bad (t) SELECT string_agg(md5(i::text), '') FROM generate_series(1, 400) i;

@@ -206,7 +206,9 @@ foreach my $point ($points ? qw(learn-frozen learn-reserved learn-written learn-
 		}
 		ok(!finish_psql($session), "a merge ends at $point ($how)");
 		$primary->safe_psql('postgres', "SELECT injection_points_detach('hybrid-$point')") if $how eq 'error';
-		is(learned($primary, 't_s'), $point eq 'learn-installed' ? 't' : 'f', "learned at $point");
+		# a record that was written last may not have got to the disk
+		like(learned($primary, 't_s'), $point ne 'learn-installed' ? qr/^f$/ : $how eq 'wait' ? qr/^[ft]$/ : qr/^t$/,
+			"learned at $point");
 		same_answers($primary, "after $how at $point", \%queries, ['t']);
 		$primary->safe_psql('postgres', "SELECT fill(200); $merge");
 		is(learned($primary, 't_s', 't_w'), 'tt', 'the next merge learns');
