@@ -16,7 +16,6 @@ use Time::HiRes qw(usleep);
 
 my $conf = <<EOF;
 wal_log_hints = on
-wal_keep_size = 512MB
 hot_standby_feedback = on
 hybridindex.background_merge = off
 hybridindex.merge_step_pages = 1

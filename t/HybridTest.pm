@@ -21,7 +21,8 @@ my $root = dirname(dirname(abs_path(__FILE__)));
 
 sub test_root { return $root; }
 
-# A started node; extra lines for postgresql.conf.
+# A started node; extra lines for postgresql.conf.  WAL is kept for standbys
+# that are away while a primary that crashed starts again.
 sub new_node
 {
 	my ($name, $conf, %init) = @_;
@@ -32,6 +33,7 @@ sub new_node
 autovacuum = off
 fsync = off
 max_worker_processes = 16
+wal_keep_size = 512MB
 log_line_prefix = '%m [%p] %q%a '
 hybridindex.merge_floor = 500
 EOF
