@@ -272,6 +272,8 @@ leave_batch(HybScan *so)
 	{
 		HybScanBatch *spare = so->mark_batch;
 
+		/* while the TIDs that it was read with are there */
+		(void) hyb_batch_merge(so, so->batch, so->batch->items_alloc);
 		so->mark_batch = so->batch;
 		so->mark_in_batch = false;
 		so->batch = spare != NULL ? spare : hyb_batch_create(so);
@@ -462,6 +464,9 @@ hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 
 		if (next < 0 || next >= batch->nitems)
 		{
+			if (forward &&
+				hyb_batch_merge(so, batch, next + HYB_SCAN_MERGE_CHUNK))
+				continue;
 			found = next_batch(so, forward);
 			continue;
 		}

@@ -157,7 +157,7 @@ typedef struct HybScanItem
 typedef struct HybScanBatch
 {
 	HybScanItem *items;
-	int			nitems;
+	int			nitems;			/* put together so far, see hyb_batch_merge */
 	int			items_alloc;
 	int			current;		/* -1: before the first, nitems: after the last */
 	HybScanEdge low;
@@ -180,10 +180,18 @@ typedef struct HybScanBatch
 	HybDynBatch dyn;
 	bool		dyn_backward;	/* dyn.items are in descending order */
 
+	/* what is not in `items` yet: in index order */
+	int			next_static;	/* static items [next_static, last) */
+	int			next_dyn;		/* dynamic ones from this one on */
+	int			dyn_place;		/* static item that follows it, or -1 */
+
 	int		   *killed;			/* indexes of items found dead */
 	int			nkilled;
 	int			killed_alloc;
 } HybScanBatch;
+
+/* Items of a batch that are put together at a time. */
+#define HYB_SCAN_MERGE_CHUNK	32
 
 /* Rows that are copied one by one rather than with their page. */
 #define HYB_SCAN_FEW_ROWS	8
@@ -272,6 +280,7 @@ extern HybScanBatch *hyb_batch_create(HybScan *so);
 extern void hyb_batch_finish(HybScan *so, HybScanBatch *batch);
 extern void hyb_batch_free(HybScan *so, HybScanBatch *batch);
 extern void hyb_batch_load(HybScan *so, bool forward);
+extern bool hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted);
 extern void hyb_edge_set(HybScanEdge *edge, HybEdgeKind kind);
 extern void hyb_edge_copy(HybScanEdge *edge, const HybScanEdge *source);
 extern void hyb_edge_set_pos(HybScanEdge *edge, const HybPos *pos);

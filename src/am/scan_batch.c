@@ -190,6 +190,8 @@ hyb_batch_finish(HybScan *so, HybScanBatch *batch)
 		batch->pin = InvalidBuffer;
 	}
 	batch->nitems = 0;
+	batch->next_static = batch->last;
+	batch->next_dyn = batch->dyn.nitems;
 	batch->mode = HYB_STATIC_NONE;
 }
 
@@ -602,41 +604,78 @@ add_dynamic(HybScan *so, HybScanBatch *batch, int n)
 	add_item(batch, &entry->tid, item.source, 0);
 }
 
-/* Merge the static items and the dynamic entries into batch->items. */
+/* Make room for all items of a batch that has been read. */
 static void
-merge_parts(HybScan *so, HybScanBatch *batch)
+begin_merge(HybScan *so, HybScanBatch *batch)
 {
-	HybDynBatch *dyn = &batch->dyn;
-	int			nstatic = batch->last - batch->first;
-	int			next = batch->first;
+	int			n = batch->last - batch->first + batch->dyn.nitems;
 
-	if (nstatic + dyn->nitems > batch->items_alloc)
+	if (n > batch->items_alloc)
 	{
 		if (batch->items != NULL)
 			pfree(batch->items);
-		batch->items_alloc = Max(nstatic + dyn->nitems, 64);
+		batch->items_alloc = Max(n, 64);
 		batch->items = MemoryContextAlloc(so->context,
 										  batch->items_alloc * sizeof(HybScanItem));
 	}
 	batch->nitems = 0;
+	batch->next_static = batch->first;
+	batch->next_dyn = 0;
+	batch->dyn_place = -1;
+}
 
-	for (int i = 0; i < dyn->nitems; i++)
+/*
+ * Merge static items and dynamic entries until batch->items has as many as
+ * wanted, or all.  Scans often end within a batch, and finding the place of a
+ * dynamic entry is a search of the leaf, so this is done as they go on.
+ * Returns false if there was nothing more.  Called in so->context.
+ */
+bool
+hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted)
+{
+	HybDynBatch *dyn = &batch->dyn;
+	int			before = batch->nitems;
+
+	while (batch->nitems < wanted &&
+		   (batch->next_static < batch->last || batch->next_dyn < dyn->nitems))
 	{
-		int			n = batch->dyn_backward ? dyn->nitems - 1 - i : i;
+		int			place = batch->last;
+		int			n = 0;
 
-		if (next < batch->last)
+		if (batch->next_dyn < dyn->nitems)
 		{
-			HybPos		pos;
-			int			place;
+			n = batch->dyn_backward ? dyn->nitems - 1 - batch->next_dyn :
+				batch->next_dyn;
+			if (batch->dyn_place < 0)
+			{
+				HybPos		pos;
 
-			dyn_item_pos(so, dyn, &dyn->items[n], false, &pos);
-			place = static_place(so, batch, &pos, next);
-			add_static(so, batch, next, place);
-			next = place;
+				batch->dyn_place = batch->last;
+				if (batch->next_static < batch->last)
+				{
+					dyn_item_pos(so, dyn, &dyn->items[n], false, &pos);
+					batch->dyn_place = static_place(so, batch, &pos,
+													batch->next_static);
+				}
+			}
+			place = batch->dyn_place;
 		}
-		add_dynamic(so, batch, n);
+		if (batch->next_static < place)
+		{
+			int			end = Min(place,
+								  batch->next_static + HYB_SCAN_MERGE_CHUNK);
+
+			add_static(so, batch, batch->next_static, end);
+			batch->next_static = end;
+		}
+		else
+		{
+			add_dynamic(so, batch, n);
+			batch->next_dyn++;
+			batch->dyn_place = -1;
+		}
 	}
-	add_static(so, batch, next, batch->last);
+	return batch->nitems > before;
 }
 
 /*
@@ -727,7 +766,9 @@ hyb_batch_load(HybScan *so, bool forward)
 			batch->first = place;
 		hyb_edge_set_pos(far, &cut);
 	}
-	merge_parts(so, batch);
+	begin_merge(so, batch);
+	if (!forward || so->whole_leaves)
+		(void) hyb_batch_merge(so, batch, batch->items_alloc);
 	hyb_scan_arrays_save(so, batch->elems);
 	batch->current = forward ? -1 : batch->nitems;
 }
