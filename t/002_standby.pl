@@ -140,6 +140,27 @@ $primary->wait_for_catchup($standby);
 same_answers($standby, 'standby: after checks under replay',
 	{ "SELECT id FROM w WHERE s > 'a' AND s < 'c'" => 'index bitmap', 'SELECT id FROM w WHERE k > 0' => 'index bitmap' }, ['w']);
 
+# Blocks whose records a crash has lost are zeroes in the primary's file, and
+# not in the standby's at all: when VACUUM adopts them it has to be told.
+$primary->safe_psql('postgres', <<EOF);
+CREATE TABLE lost AS SELECT i AS k FROM generate_series(1, 3000) i;
+CREATE INDEX lost_k ON lost USING hybrid (k);
+EOF
+my $file = $primary->data_dir . '/' . $primary->safe_psql('postgres', "SELECT pg_relation_filepath('lost_k')");
+$primary->stop;
+open(my $fh, '>>', $file) or die "$file: $!";
+binmode $fh;
+print $fh "\0" x (5 * 8192);
+close($fh);
+$primary->start;
+my $blocks = "SELECT pg_relation_size('lost_k') / 8192, free_pages FROM hybrid_index_stats('lost_k')";
+my $before = $primary->safe_psql('postgres', $blocks);
+$primary->safe_psql('postgres', 'VACUUM lost');
+$primary->wait_for_catchup($standby);
+like("$before " . $primary->safe_psql('postgres', $blocks), qr/^(\d+)\|0 \1\|5$/, 'VACUUM adopts lost blocks');
+is($standby->safe_psql('postgres', $blocks), $primary->safe_psql('postgres', $blocks), 'the standby has them');
+is($standby->safe_psql('postgres', "SELECT hyb_check('lost')"), 't', 'and its free list is sound');
+
 # a standby restart in the middle, then promotion
 $primary->safe_psql('postgres', 'SELECT fill(40001, 42000)');
 $standby->restart;

@@ -7,9 +7,14 @@
  * while the metapage is share-locked the free list stands still.  The length
  * of the relation does too if the merge lock is held; else some blocks at its
  * end may be on their way into pending[].
+ *
+ * In recovery no lock is held while another is waited for: replay locks the
+ * pages of a record in the record's order, and waits for each.  What is found
+ * is then of one moment only if replay stands still.
  */
 #include "compat.h"
 
+#include "access/xlog.h"
 #include "am/survey.h"
 #include "page/meta.h"
 #include "page/space.h"
@@ -47,6 +52,11 @@ hyb_survey_take(const HybIndex *ix, HybSurvey *survey)
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	memcpy(survey->meta, meta, sizeof(HybMetaPage));
 	meta = survey->meta;
+	if (RecoveryInProgress())
+	{
+		UnlockReleaseBuffer(metabuf);
+		metabuf = InvalidBuffer;
+	}
 	survey->nblocks = RelationGetNumberOfBlocks(ix->rel);
 	survey->free = MemoryContextAllocExtended(CurrentMemoryContext,
 											  survey->nblocks / 8 + 1,
@@ -86,7 +96,8 @@ hyb_survey_take(const HybIndex *ix, HybSurvey *survey)
 		block = opaque->link;
 		UnlockReleaseBuffer(buf);
 	}
-	UnlockReleaseBuffer(metabuf);
+	if (BufferIsValid(metabuf))
+		UnlockReleaseBuffer(metabuf);
 
 	if (nfree != meta->free_blocks)
 		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,

@@ -599,7 +599,7 @@ adopt_lost_blocks(HybIndex *ix)
 	meta = survey.meta;
 	known = 1 + meta->leaf_pages + meta->inner_pages + meta->active.npages +
 		meta->frozen.npages + meta->retiring.npages + meta->free_blocks +
-		meta->npending;
+		meta->filter_pages + meta->npending;
 	if (known >= survey.nblocks || meta->npending > 0)
 	{
 		hyb_survey_free(&survey);

@@ -43,24 +43,34 @@ extend_relation(const HybIndex *ix)
 }
 
 /*
- * Extend by one block and make it a (logged) empty page, so that the file is
- * as long on a standby, and after recovery, as block numbers on the free list
- * claim.
+ * Make a block a (logged) empty page, so that the file is as long on a
+ * standby, and after recovery, as block numbers on the free list claim.  The
+ * buffer is locked exclusively.
  */
-static BlockNumber
-extend_logged(const HybIndex *ix)
+static void
+log_empty_page(const HybIndex *ix, Buffer buf)
 {
-	Buffer		buf = extend_relation(ix);
-	BlockNumber block = BufferGetBlockNumber(buf);
 	HybWalSet	set;
 
-	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
 	hyb_page_init(BufferGetPage(buf), ix, HYB_PAGE_FREELIST, 0, 0);
 	hyb_wal_image(&set, buf);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
+}
+
+/*
+ * Extend by one block, an empty page.
+ */
+static BlockNumber
+extend_logged(const HybIndex *ix)
+{
+	Buffer		buf = extend_relation(ix);
+	BlockNumber block = BufferGetBlockNumber(buf);
+
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	log_empty_page(ix, buf);
 	UnlockReleaseBuffer(buf);
 	return block;
 }
@@ -192,6 +202,17 @@ void
 hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks, int n)
 {
 	Assert(n <= HYB_MAX_PENDING);
+
+	/* of a block whose record a crash has lost a standby does not know */
+	for (int i = 0; i < n; i++)
+	{
+		Buffer		buf = ReadBuffer(ix->rel, blocks[i]);
+
+		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+		if (PageIsNew(BufferGetPage(buf)))
+			log_empty_page(ix, buf);
+		UnlockReleaseBuffer(buf);
+	}
 	(void) add_pending(ix, blocks, n);
 }
 
