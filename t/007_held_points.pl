@@ -118,6 +118,27 @@ $node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-step-instal
 ok(finish_psql($session), 'the merge goes on') or diag $session->{err};
 same_answers($node, 'and ends', \%queries, ['t']);
 
+# A merge fails after a step, and VACUUM removes all entries that were left to
+# merge: the watermark of that generation is not taken for the next one's.
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE wm (n numeric, id int);
+CREATE INDEX wm_n ON wm USING hybrid (n);
+INSERT INTO wm SELECT random() * 1000, i FROM generate_series(1, 40000) i;
+SELECT injection_points_attach('hybrid-step-installed', 'error');
+EOF
+my ($wm_ret, $wm_out, $wm_err) = $node->psql('postgres', "SELECT hybrid_merge('wm_n')");
+like($wm_err, qr/error triggered/, 'a merge fails after its first step');
+$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-step-installed')");
+my $merged = $node->safe_psql('postgres', "SELECT static_entries FROM hybrid_index_stats('wm_n')");
+cmp_ok($merged, '<', 40000, 'which did not merge everything');
+$node->safe_psql('postgres',
+	"DELETE FROM wm WHERE n > (SELECT n FROM wm ORDER BY n OFFSET $merged - 1 LIMIT 1)");
+$node->safe_psql('postgres', $_)
+  foreach ('VACUUM wm', "SELECT hybrid_merge('wm_n')", "SELECT hybrid_index_check('wm_n', true)",
+	'INSERT INTO wm SELECT random() * 1000, i FROM generate_series(1, 40000) i',
+	"SELECT hybrid_merge('wm_n')");
+same_answers($node, 'merges after that', { 'SELECT n FROM wm ORDER BY n' => 'order_only' }, ['wm']);
+
 my @lines = grep { /TRAP: |PANIC: |was terminated by signal (?!9)|inconsistent page/ }
   split /\n/, slurp_file($node->logfile);
 is(join("\n", @lines), '', 'nothing crashed by itself, replayed pages were consistent');

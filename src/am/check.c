@@ -232,6 +232,8 @@ check_meta(HybCheck *check)
 	else if (meta->frozen.number != 0 && meta->retiring.number != 0 &&
 			 meta->retiring.number >= meta->frozen.number)
 		wrong = "the generation numbers are out of order";
+	else if (meta->wm_len == 0 && meta->wm_ncols != 0)
+		wrong = "the watermark has columns but no key";
 	else if (meta->frozen.number == 0 && meta->wm_len != 0)
 		wrong = "there is a watermark without a frozen generation";
 	if (wrong != NULL)

@@ -91,11 +91,8 @@ hyb_merge_freeze(HybIndex *ix)
 	meta->frozen = meta->active;
 	meta->frozen.nentries = entries;
 	hyb_generation_init(&meta->active, meta->next_generation++);
-	meta->wm_len = 0;
-	meta->wm_tie = HYB_BEFORE;
+	hyb_meta_set_watermark(meta, NULL, &set, metabuf);
 	hyb_wal_meta(&set, metabuf);
-	hyb_wal_meta_field(&set, metabuf, wm_len);
-	hyb_wal_meta_field(&set, metabuf, wm_tie);
 	hyb_wal_commit(&set);
 	hyb_version_changed(ix, meta);
 	END_CRIT_SECTION();

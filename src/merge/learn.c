@@ -87,8 +87,6 @@ typedef struct Learn
 	uint64		stamp;
 	HybFilterBuilder *filter;	/* or NULL: no filters */
 	HybChildList children;
-	char	  **images;			/* of the children */
-	int			images_alloc;
 } Learn;
 
 /* ---- reading ---- */
@@ -393,28 +391,9 @@ static void
 emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
 {
 	Learn	   *learn = arg;
-	HybChild	child;
-	char	   *image = palloc(BLCKSZ);
 
-	memcpy(image, page, BLCKSZ);
-	memset(&child, 0, sizeof(child));
-	child.block = InvalidBlockNumber;
-	child.filter_block = InvalidBlockNumber;
-	child.stamp = learn->stamp;
-	child.tids = nitems;
-	child.low = *low;
-	if (learn->filter != NULL)
-		child.filter_image = hyb_filter_build(learn->filter, image,
-											  &child.filter_size);
-	if (learn->children.n >= learn->images_alloc)
-	{
-		learn->images_alloc = Max(64, learn->images_alloc * 2);
-		learn->images = learn->images == NULL ?
-			palloc(learn->images_alloc * sizeof(char *)) :
-			repalloc(learn->images, learn->images_alloc * sizeof(char *));
-	}
-	learn->images[learn->children.n] = image;
-	hyb_child_list_add(&learn->children, &child);
+	hyb_child_list_add_leaf(&learn->children, page, learn->stamp, low, nitems,
+							learn->filter);
 }
 
 /* Images of the new leaves, from sorted entries. */
@@ -471,8 +450,9 @@ install(Learn *learn, const LearnInput *input)
 								 learn->stored.len, i, learn->dictionary);
 		learn->dictionary = hyb_step_write(space, image.data);
 	}
-	for (int i = 0; i < learn->children.n; i++)
-		learn->children.children[i].block = hyb_step_write(space, learn->images[i]);
+	hyb_step_write_leaves(space, &learn->children);
+	for (int i = 0; i < input->nblocks; i++)
+		hyb_step_retire(space, input->blocks[i]);
 	path->high.tie = HYB_AFTER;
 	hyb_tree_replace(space, path, &learn->children, &root, &height);
 	HYB_POINT("learn-written");
@@ -480,7 +460,7 @@ install(Learn *learn, const LearnInput *input)
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	npending = (int) meta->npending - space->nreserved;
 	if (npending < 0 ||
-		npending + input->nblocks + space->nreserved - space->nused > HYB_MAX_PENDING)
+		npending + space->nretired + space->nreserved - space->nused > HYB_MAX_PENDING)
 	{
 		UnlockReleaseBuffer(metabuf);
 		elog(ERROR, "merge step replaces too many blocks");
@@ -507,26 +487,10 @@ install(Learn *learn, const LearnInput *input)
 	meta->filter_pages = space->new_filter;
 	meta->retiring = meta->frozen;
 	hyb_generation_init(&meta->frozen, 0);
-	meta->wm_len = 0;
-	meta->wm_tie = HYB_BEFORE;
-
-	/* what was replaced, and what was reserved but not used */
-	for (int i = 0; i < input->nblocks; i++)
-		meta->pending[npending++] = input->blocks[i];
-	for (int i = 0; i < space->nreserved; i++)
-	{
-		bool		used = false;
-
-		for (int j = 0; j < space->nused && !used; j++)
-			used = space->used[j] == space->reserved[i];
-		if (!used)
-			meta->pending[npending++] = space->reserved[i];
-	}
-	meta->npending = npending;
+	hyb_meta_set_watermark(meta, NULL, &set, metabuf);
+	meta->npending = hyb_step_give_back(space, meta->pending, npending);
 	hyb_wal_meta(&set, metabuf);
 	hyb_wal_meta_pending(&set, metabuf);
-	hyb_wal_meta_field(&set, metabuf, wm_len);
-	hyb_wal_meta_field(&set, metabuf, wm_tie);
 	hyb_wal_commit(&set);
 	hyb_version_changed(ix, meta);
 	END_CRIT_SECTION();

@@ -84,7 +84,7 @@ typedef struct MergeStep
 	bool		leaf_plain;		/* it has neither tombstones nor hints */
 	HybValue   *vals;
 
-	/* output: children of the level-1 node, and images of the new ones */
+	/* output: children of the level-1 node, old ones and new ones */
 	HybLeafBuilder *builder;	/* NULL: no run of rewritten leaves is open */
 	HybFilterBuilder *filter;	/* or NULL: no filters */
 	HybPos		run_low;		/* lower fence of the run */
@@ -92,9 +92,7 @@ typedef struct MergeStep
 	int			run_emitted;	/* TIDs in its finished leaves */
 	int			run_full;		/* TIDs of its last full leaf */
 	HybChildList children;
-	char	  **images;			/* per child; NULL: an old leaf, kept */
-	int			images_alloc;
-	int			nimages;
+	int			nimages;		/* new ones */
 
 	/* old leaves that were rewritten */
 	BlockNumber *retired;
@@ -110,37 +108,13 @@ typedef struct MergeStep
 } MergeStep;
 
 static void
-add_child(MergeStep *step, const HybChild *child, char *image)
-{
-	if (step->children.n >= step->images_alloc)
-	{
-		step->images_alloc = Max(64, step->images_alloc * 2);
-		step->images = step->images == NULL ?
-			palloc(step->images_alloc * sizeof(char *)) :
-			repalloc(step->images, step->images_alloc * sizeof(char *));
-	}
-	step->images[step->children.n] = image;
-	hyb_child_list_add(&step->children, child);
-}
-
-static void
 emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
 {
 	MergeStep  *step = arg;
-	HybChild	child;
-	char	   *image = palloc(BLCKSZ);
 
-	memcpy(image, page, BLCKSZ);
-	memset(&child, 0, sizeof(child));
-	child.block = InvalidBlockNumber;
-	child.filter_block = InvalidBlockNumber;
-	child.stamp = step->stamp;
-	child.tids = nitems;
-	if (step->filter != NULL)
-		child.filter_image = hyb_filter_build(step->filter, image,
-											  &child.filter_size);
-	child.low = HYB_POS_MIN(low) ? step->run_low : *low;
-	add_child(step, &child, image);
+	hyb_child_list_add_leaf(&step->children, page, step->stamp,
+							HYB_POS_MIN(low) ? &step->run_low : low, nitems,
+							step->filter);
 	step->nimages++;
 	step->new_tids += nitems;
 	step->run_emitted += nitems;
@@ -401,7 +375,7 @@ merge_children(MergeStep *step, HybPath *path, HybPos *fence)
 	}
 
 	for (int i = 0; i < ci; i++)
-		add_child(step, &old->children[i], NULL);
+		hyb_child_list_add(&step->children, &old->children[i]);
 
 	while (ci < old->n)
 	{
@@ -443,7 +417,7 @@ merge_children(MergeStep *step, HybPath *path, HybPos *fence)
 		else
 		{
 			end_run(step);
-			add_child(step, child, NULL);
+			hyb_child_list_add(&step->children, child);
 		}
 		ci++;
 
@@ -461,7 +435,7 @@ merge_children(MergeStep *step, HybPath *path, HybPos *fence)
 	}
 	end_run(step);
 	for (int i = ci; i < old->n; i++)
-		add_child(step, &old->children[i], NULL);
+		hyb_child_list_add(&step->children, &old->children[i]);
 	return ci == old->n;
 }
 
@@ -491,9 +465,7 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 							step->nimages + path->height +
 							(step->filter != NULL ? step->nimages / 3 + 4 : 0));
 		HYB_POINT("step-reserved");
-		for (int i = 0; i < step->children.n; i++)
-			if (step->images[i] != NULL)
-				step->children.children[i].block = hyb_step_write(space, step->images[i]);
+		hyb_step_write_leaves(space, &step->children);
 		for (int i = 0; i < step->nretired; i++)
 			hyb_step_retire(space, step->retired[i]);
 		hyb_tree_replace(space, path, &step->children, &root, &height);
@@ -536,19 +508,7 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 		meta->filter_pages += space->new_filter;
 		meta->filter_pages -= space->old_filter;
 
-		/* what was replaced, and what was reserved but not used */
-		for (int i = 0; i < space->nretired; i++)
-			meta->pending[npending++] = space->retired[i];
-		for (int i = 0; i < space->nreserved; i++)
-		{
-			bool		used = false;
-
-			for (int j = 0; j < space->nused && !used; j++)
-				used = space->used[j] == space->reserved[i];
-			if (!used)
-				meta->pending[npending++] = space->reserved[i];
-		}
-		meta->npending = npending;
+		meta->npending = hyb_step_give_back(space, meta->pending, npending);
 	}
 	meta->merged_entries += step->merged;
 	if (ix->dictionaries != NULL)
@@ -566,18 +526,9 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 					  SizeOfPageHeaderData + offsetof(HybMetaPage, recent),
 					  ix->desc->nkeys * sizeof(HybRecent));
 	}
-	meta->wm_len = watermark->len;
-	meta->wm_ncols = watermark->ncols;
-	meta->wm_tie = watermark->tie;
-	meta->wm_tid = watermark->tid;
-	if (watermark->len > 0)
-		memcpy(meta->wm_key, watermark->key, watermark->len);
+	hyb_meta_set_watermark(meta, watermark, &set, metabuf);
 	hyb_wal_meta(&set, metabuf);
 	hyb_wal_meta_pending(&set, metabuf);
-	hyb_wal_range(&set, metabuf,
-				  SizeOfPageHeaderData + offsetof(HybMetaPage, wm_len),
-				  offsetof(HybMetaPage, wm_key) - offsetof(HybMetaPage, wm_len) +
-				  watermark->len);
 	hyb_wal_commit(&set);
 	hyb_version_changed(ix, meta);
 	END_CRIT_SECTION();
@@ -600,15 +551,12 @@ finish_generation(HybIndex *ix)
 	meta->version++;
 	meta->retiring = meta->frozen;
 	hyb_generation_init(&meta->frozen, 0);
-	meta->wm_len = 0;
-	meta->wm_tie = HYB_BEFORE;
+	hyb_meta_set_watermark(meta, NULL, &set, metabuf);
 	meta->merges++;
 	meta->rewritten_tids = meta->rewriting_tids;
 	meta->rewriting_tids = 0;
 	meta->flags &= ~HYB_META_COMPACT;
 	hyb_wal_meta(&set, metabuf);
-	hyb_wal_meta_field(&set, metabuf, wm_len);
-	hyb_wal_meta_field(&set, metabuf, wm_tie);
 	hyb_wal_commit(&set);
 	hyb_version_changed(ix, meta);
 	END_CRIT_SECTION();

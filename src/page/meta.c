@@ -36,7 +36,8 @@ check_meta(Relation rel, Page page)
 						HYB_FORMAT_VERSION),
 				 errhint("Please REINDEX it.")));
 	if (meta->npending > HYB_MAX_PENDING ||
-		meta->wm_len > HYB_MAX_ENTRY_SIZE)
+		meta->wm_len > HYB_MAX_ENTRY_SIZE ||
+		meta->wm_ncols > IndexRelationGetNumberOfKeyAttributes(rel))
 		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
 					  "A counter of the metapage is out of range.");
 }
@@ -127,6 +128,27 @@ hyb_wal_meta_pending(HybWalSet *set, Buffer metabuf)
 		hyb_wal_range(set, metabuf,
 					  SizeOfPageHeaderData + offsetof(HybMetaPage, pending),
 					  meta->npending * sizeof(BlockNumber));
+}
+
+void
+hyb_meta_set_watermark(HybMetaPage *meta, const HybPos *watermark,
+					   HybWalSet *set, Buffer metabuf)
+{
+	HybPos		minus_infinity = {.tie = HYB_BEFORE};
+
+	if (watermark == NULL)
+		watermark = &minus_infinity;
+	Assert(watermark->len > 0 || watermark->ncols == 0);
+	meta->wm_len = watermark->len;
+	meta->wm_ncols = watermark->ncols;
+	meta->wm_tie = watermark->tie;
+	meta->wm_tid = watermark->tid;
+	if (watermark->len > 0)
+		memcpy(meta->wm_key, watermark->key, watermark->len);
+	hyb_wal_range(set, metabuf,
+				  SizeOfPageHeaderData + offsetof(HybMetaPage, wm_len),
+				  offsetof(HybMetaPage, wm_key) - offsetof(HybMetaPage, wm_len) +
+				  watermark->len);
 }
 
 /*

@@ -19,6 +19,13 @@ extern void hyb_meta_init(Page page, HybIndex *ix);
 extern void hyb_wal_meta(HybWalSet *set, Buffer metabuf);
 extern void hyb_wal_meta_pending(HybWalSet *set, Buffer metabuf);
 
+/*
+ * Change the watermark, all of its fields, and add them to set; NULL:
+ * -infinity, which it is whenever there is no frozen generation.
+ */
+extern void hyb_meta_set_watermark(HybMetaPage *meta, const HybPos *watermark,
+								   HybWalSet *set, Buffer metabuf);
+
 #define hyb_wal_meta_field(set, metabuf, field) \
 	hyb_wal_range(set, metabuf, \
 				  SizeOfPageHeaderData + offsetof(HybMetaPage, field), \

@@ -109,6 +109,7 @@ hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 	child->tids = 0;
 	child->filter_block = InvalidBlockNumber;
 	child->filter_slot = 0;
+	child->image = NULL;
 	child->filter_size = 0;
 	child->filter_image = NULL;
 	if (filters)

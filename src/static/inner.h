@@ -23,7 +23,8 @@ typedef struct HybChild
 	BlockNumber filter_block;	/* level 1: filter page, static/filter.h */
 	uint16		filter_slot;	/* image on that page */
 
-	/* while the tree is being changed: a filter not on a page yet */
+	/* while the tree is being changed: what is not on a page yet */
+	char	   *image;			/* of a new leaf, or NULL */
 	uint32		filter_size;
 	const void *filter_image;
 } HybChild;

@@ -44,6 +44,27 @@ hyb_child_list_add(HybChildList *list, const HybChild *child)
 		copy->low.key = NULL;
 }
 
+void
+hyb_child_list_add_leaf(HybChildList *list, Page page, uint64 stamp,
+						const HybPos *low, int nitems,
+						HybFilterBuilder *filter)
+{
+	HybChild	child;
+
+	memset(&child, 0, sizeof(child));
+	child.block = InvalidBlockNumber;
+	child.filter_block = InvalidBlockNumber;
+	child.stamp = stamp;
+	child.tids = nitems;
+	child.low = *low;
+	child.image = palloc(BLCKSZ);
+	memcpy(child.image, page, BLCKSZ);
+	if (filter != NULL)
+		child.filter_image = hyb_filter_build(filter, child.image,
+											  &child.filter_size);
+	hyb_child_list_add(list, &child);
+}
+
 static void
 load_node(const HybIndex *ix, BlockNumber block, uint64 stamp, int level,
 		  BlockNumber from, HybPathNode *node)
@@ -219,6 +240,31 @@ hyb_step_retire(HybStepSpace *space, BlockNumber block)
 	if (space->nretired >= HYB_MAX_PENDING)
 		elog(ERROR, "merge step retires too many blocks");
 	space->retired[space->nretired++] = block;
+}
+
+void
+hyb_step_write_leaves(HybStepSpace *space, HybChildList *list)
+{
+	for (int i = 0; i < list->n; i++)
+		if (list->children[i].image != NULL)
+			list->children[i].block = hyb_step_write(space, list->children[i].image);
+}
+
+int
+hyb_step_give_back(const HybStepSpace *space, BlockNumber *pending, int n)
+{
+	memcpy(pending + n, space->retired, space->nretired * sizeof(BlockNumber));
+	n += space->nretired;
+	for (int i = 0; i < space->nreserved; i++)
+	{
+		bool		used = false;
+
+		for (int j = 0; j < space->nused && !used; j++)
+			used = space->used[j] == space->reserved[i];
+		if (!used)
+			pending[n++] = space->reserved[i];
+	}
+	return n;
 }
 
 /* TIDs below a node, 0 if not known. */

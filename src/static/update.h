@@ -10,6 +10,7 @@
 #define HYB_UPDATE_H
 
 #include "page/space.h"
+#include "static/filter.h"
 #include "static/inner.h"
 
 #define HYB_MAX_HEIGHT	32
@@ -23,6 +24,14 @@ typedef struct HybChildList
 } HybChildList;
 
 extern void hyb_child_list_add(HybChildList *list, const HybChild *child);
+
+/*
+ * Add a new leaf that hyb_leaf_builder_* has finished: its image is copied,
+ * and its filter built unless `filter` is NULL.
+ */
+extern void hyb_child_list_add_leaf(HybChildList *list, Page page, uint64 stamp,
+									const HybPos *low, int nitems,
+									HybFilterBuilder *filter);
 
 /* An internal node on the way to a leaf, copied. */
 typedef struct HybPathNode
@@ -78,6 +87,17 @@ extern void hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix,
  * they run out), log it, and return its block. */
 extern BlockNumber hyb_step_write(HybStepSpace *space, const char *image);
 extern void hyb_step_retire(HybStepSpace *space, BlockNumber block);
+
+/* Write the new leaves of a list: those with an image. */
+extern void hyb_step_write_leaves(HybStepSpace *space, HybChildList *list);
+
+/*
+ * Add the blocks that a step has retired, and those it reserved without using
+ * them, to pending[n] and on; returns the new n.  The caller has made sure
+ * that they fit.
+ */
+extern int	hyb_step_give_back(const HybStepSpace *space, BlockNumber *pending,
+							   int n);
 
 /*
  * Replace all children of path->nodes[0] by `list` and copy the path up to a
