@@ -193,6 +193,7 @@ read_generation(const HybIndex *ix, LearnInput *input,
 				const HybGeneration *generation)
 {
 	char	   *page = palloc(BLCKSZ);
+	HybValue   *vals = palloc(ix->desc->natts * sizeof(HybValue));
 
 	for (int lane = 0; lane < HYB_LANES && generation->number != 0; lane++)
 	{
@@ -220,7 +221,8 @@ read_generation(const HybIndex *ix, LearnInput *input,
 				uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
 				uint32		keylen = hyb_key_length(ix->desc, entry, len);
 
-				if (keylen == 0)
+				if (keylen == 0 ||
+					hyb_key_split(ix->desc, entry, len, ix->desc->natts, vals) != len)
 					hyb_corrupted(ix->rel, block,
 								  "An entry of a delta page is malformed.");
 				if ((header.len_flags & HYB_DELTA_DEAD) != 0)
@@ -235,6 +237,7 @@ read_generation(const HybIndex *ix, LearnInput *input,
 		}
 	}
 	pfree(page);
+	pfree(vals);
 }
 
 /* Everything, of the generation given and the static stage. */
