@@ -363,7 +363,8 @@ hyb_leaf_search_equal(HybLeaf *leaf, const HybPos *pos, int *row, int *end_row)
 	RowRange	range = {0, leaf->nrows};
 
 	if (!narrow_columns(leaf, pos, &range))
-		hyb_key_malformed();
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "It was searched for a malformed key.");
 	*row = range.lo;
 	*end_row = range.hi;
 	return hyb_leaf_row_start(leaf, range.lo);
@@ -386,7 +387,8 @@ hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row)
 	if (!narrow_columns(leaf, pos, &range))
 	{
 		if (!desc->all_mem)
-			hyb_key_malformed();
+			hyb_corrupted(leaf->rel, leaf->blkno,
+						  "It was searched for a malformed key.");
 		range.lo = raw_bound(leaf, pos, pos->tie == HYB_AFTER ? HYB_AFTER : HYB_BEFORE);
 		range.hi = range.lo;
 		if (pos->tie == HYB_AT)
