@@ -172,6 +172,17 @@ hyb_common_prefix(const uint8_t *a, const uint8_t *b, uint32_t maxlen)
 			return i + (uint32_t) (__builtin_ctzll(x) >> 3);
 		i += 8;
 	}
+	if (maxlen >= 8)
+	{
+		/* what is left, with bytes before it that are equal */
+		uint64_t	x;
+
+		if (i == maxlen)
+			return i;
+		i = maxlen - 8;
+		x = hyb_load64le(a + i) ^ hyb_load64le(b + i);
+		return x != 0 ? i + (uint32_t) (__builtin_ctzll(x) >> 3) : maxlen;
+	}
 	while (i < maxlen && a[i] == b[i])
 		i++;
 	return i;

@@ -81,6 +81,10 @@ FST_FN(open_sparse) (const HybFst *f, uint32_t pos, uint32_t k,
 
 	if (pos >= f->npos)
 		return false;
+
+	/* needed next, and near enough to where the node will turn out to begin */
+	__builtin_prefetch(f->labels + pos + k);
+	__builtin_prefetch(&f->blocks[pos / HYB_FST_BLOCK]);
 	v = FST_FN(word) (f, w, 1) & (~UINT64_C(0) << (pos & 63));
 	c = FST_POPCOUNT(v);
 	while (k >= c)
@@ -423,12 +427,23 @@ FST_FN(suffix) (const uint8_t *key, uint32_t len, uint32_t depth, unsigned n,
 	return v >> (bytes * 8 - n);
 }
 
+/* The key's bits after the trie's that a leaf has; 0 if it has none. */
+FST_INLINE uint64_t
+FST_FN(real_suffix) (const HybFst *f, const FST_FN(Node) *node,
+					 const FST_FN(Slot) *slot)
+{
+	if (f->real_bits == 0)
+		return 0;
+	return FST_FN(payload) (f, FST_FN(leaf) (f, node, slot)) &
+		(~UINT64_C(0) >> (64 - f->real_bits));
+}
+
 /*
- * The key of a leaf, whose `depth` bytes in the trie the cut's key begins
- * with, against the cut: -1 below, 1 above, 0 unknown.
+ * The key of a leaf with this suffix, whose `depth` bytes in the trie the
+ * cut's key begins with, against the cut: -1 below, 1 above, 0 unknown.
  */
 FST_INLINE int
-FST_FN(leaf_side) (const HybFst *f, uint32_t leaf, const HybCut *cut,
+FST_FN(leaf_side) (const HybFst *f, uint64_t have, const HybCut *cut,
 				   uint32_t depth)
 {
 	if (depth >= cut->len)
@@ -443,7 +458,6 @@ FST_FN(leaf_side) (const HybFst *f, uint32_t leaf, const HybCut *cut,
 		return -1;
 	if (f->real_bits > 0)
 	{
-		uint64_t	have = FST_FN(payload) (f, leaf) & (~UINT64_C(0) >> (64 - f->real_bits));
 		uint64_t	want = FST_FN(suffix) (cut->key, cut->len, depth, f->real_bits,
 											  cut->side == HYB_CUT_AFTER ? 0xFF : 0);
 
@@ -458,8 +472,7 @@ FST_INLINE int
 FST_FN(slot_side) (const HybFst *f, const FST_FN(Node) *node,
 				   const FST_FN(Slot) *slot, const HybCut *cut, uint32_t depth)
 {
-	return FST_FN(leaf_side) (f, f->real_bits > 0 ?
-							  FST_FN(leaf) (f, node, slot) : 0, cut, depth);
+	return FST_FN(leaf_side) (f, FST_FN(real_suffix) (f, node, slot), cut, depth);
 }
 
 /* ---- the way down ---- */
@@ -472,7 +485,11 @@ typedef enum FST_FN(End)
 	FST_FN(END_NODE)			/* at the node that all the bytes lead to */
 } FST_FN(End);
 
-/* Follow the bytes [*depth, len) of a key from the root. */
+/*
+ * Follow the bytes [*depth, len) of a key from the root.  Inlined, so that
+ * *node and *slot stay in registers.
+ */
+__attribute__((always_inline))
 FST_INLINE FST_FN(End)
 FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
 			  uint32_t *depth, FST_FN(Node) *node, FST_FN(Slot) *slot)
@@ -675,7 +692,7 @@ FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
 {
 	uint32_t	depth = f->prefix_len;
 	uint32_t	common = low->len < high->len ? low->len : high->len;
-	uint32_t	leaf;
+	uint64_t	have;
 	FST_FN(Node) node;
 	FST_FN(Slot) slot;
 
@@ -711,9 +728,9 @@ FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
 		case FST_FN(END_NONE):
 			return HYB_FST_NO;
 		case FST_FN(END_LEAF):
-			leaf = f->real_bits > 0 ? FST_FN(leaf) (f, &node, &slot) : 0;
-			return FST_FN(leaf_side) (f, leaf, low, depth) >= 0 &&
-				FST_FN(leaf_side) (f, leaf, high, depth) <= 0;
+			have = FST_FN(real_suffix) (f, &node, &slot);
+			return FST_FN(leaf_side) (f, have, low, depth) >= 0 &&
+				FST_FN(leaf_side) (f, have, high, depth) <= 0;
 		case FST_FN(END_NODE):
 			break;
 	}

@@ -38,25 +38,41 @@
 #define SHORT_KEY			64
 
 /*
- * Arrays as long as the index has key columns, and the buffers that key
- * processing fills while in key_context, in one chunk.
+ * The scan with its arrays, as long as the index has columns, and the first
+ * space of the buffers that key processing fills while in key_context: all in
+ * one chunk, since a scan is begun for every statement.
  */
-static void
-init_arrays(HybScan *so)
+static HybScan *
+create_scan(HybIndex *ix)
 {
-	int			nkeys = so->ix->desc->nkeys;
-	HybBuf	   *bufs[] = {&so->constants, &so->prefix_key, &so->start_key,
-	&so->end_key, &so->cut_key};
-	Size		columns = MAXALIGN(nkeys * sizeof(HybScanColumn));
-	Size		prefix = MAXALIGN(nkeys * sizeof(HybScanPrefix));
-	char	   *p = palloc(columns + prefix + lengthof(bufs) * SHORT_KEY);
+	HybKeyDesc *desc = ix->desc;
+	Size		columns = desc->nkeys * sizeof(HybScanColumn);
+	Size		prefix = desc->nkeys * sizeof(HybScanPrefix);
+	Size		vals = desc->natts * sizeof(HybValue);
+	Size		tids = MAXALIGN(HYB_SCAN_FIRST_ITEMS * sizeof(ItemPointerData));
+	Size		dead = MAXALIGN(HYB_SCAN_FIRST_ITEMS * sizeof(bool));
+	Size		zeroed = MAXALIGN(sizeof(HybScan)) + columns + prefix + vals;
+	HybScan    *so;
+	char	   *p;
 
-	memset(p, 0, columns + prefix);
+	so = palloc(zeroed + tids + dead + 5 * SHORT_KEY);
+	memset(so, 0, zeroed);
+	so->ix = ix;
+	so->context = ix->context;
+	p = (char *) so + MAXALIGN(sizeof(HybScan));
 	so->columns = (HybScanColumn *) p;
-	so->prefix = (HybScanPrefix *) (p + columns);
-	p += columns + prefix;
-	for (int i = 0; i < (int) lengthof(bufs); i++)
-		hyb_buf_init(bufs[i], p + i * SHORT_KEY, SHORT_KEY, so->context);
+	so->prefix = (HybScanPrefix *) (p += columns);
+	so->vals = (HybValue *) (p += prefix);
+	so->tids = (ItemPointerData *) (p += vals);
+	so->dead = (bool *) (p += tids);
+	so->tids_alloc = HYB_SCAN_FIRST_ITEMS;
+	p += dead;
+	hyb_buf_init(&so->constants, p, SHORT_KEY, so->context);
+	hyb_buf_init(&so->prefix_key, p + SHORT_KEY, SHORT_KEY, so->context);
+	hyb_buf_init(&so->start_key, p + 2 * SHORT_KEY, SHORT_KEY, so->context);
+	hyb_buf_init(&so->end_key, p + 3 * SHORT_KEY, SHORT_KEY, so->context);
+	hyb_buf_init(&so->cut_key, p + 4 * SHORT_KEY, SHORT_KEY, so->context);
+	return so;
 }
 
 IndexScanDesc
@@ -66,7 +82,6 @@ hyb_ambeginscan(Relation index, int nkeys, int norderbys)
 	MemoryContext context;
 	MemoryContext old;
 	HybScan    *so;
-	HybKeyDesc *desc;
 
 	/* amcanorderbyop is false */
 	Assert(norderbys == 0);
@@ -80,20 +95,8 @@ hyb_ambeginscan(Relation index, int nkeys, int norderbys)
 	context = AllocSetContextCreate(CurrentMemoryContext, "hybrid scan",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	so = palloc(sizeof(HybScan));
-	memset(so, 0, offsetof(HybScan, version));
+	so = create_scan(hyb_index_create_handle(index));
 	so->scan = scan;
-	so->context = context;
-	so->ix = hyb_index_create_handle(index);
-	desc = so->ix->desc;
-	so->key_context = AllocSetContextCreate(context, "hybrid scan keys",
-											ALLOCSET_SMALL_SIZES);
-
-	init_arrays(so);
-	so->filters_alloc = Max(nkeys, 4);
-	so->filters = palloc(so->filters_alloc * sizeof(HybFilter));
-	so->vals = palloc0(desc->natts * sizeof(HybValue));
-
 	so->batch = hyb_batch_create(so);
 	so->delta_pin = InvalidBuffer;
 	MemoryContextSwitchTo(old);
@@ -145,9 +148,7 @@ hyb_amendscan(IndexScanDesc scan)
 
 	release_delta_pin(so);
 	drop_mark(so);
-	hyb_batch_free(so, so->batch);
-	if (so->mark_batch != NULL)
-		hyb_batch_free(so, so->mark_batch);
+	hyb_batch_finish(so, so->batch);
 	MemoryContextDelete(so->context);
 	scan->opaque = NULL;
 }

@@ -190,6 +190,12 @@ typedef struct HybScanBatch
 	int			killed_alloc;
 } HybScanBatch;
 
+/*
+ * Items and TIDs that there is room for from the start, as most scans of
+ * single keys need no more.
+ */
+#define HYB_SCAN_FIRST_ITEMS	8
+
 /* Items of a batch that are put together at a time. */
 #define HYB_SCAN_MERGE_CHUNK	32
 
@@ -201,7 +207,8 @@ typedef struct HybScan
 	IndexScanDesc scan;
 	HybIndex   *ix;
 	MemoryContext context;		/* of the whole scan */
-	MemoryContext key_context;	/* reset when keys are processed */
+	MemoryContext key_context;	/* reset when keys are processed; NULL if they
+								 * need no memory */
 	MemoryContext filter_context;	/* if filters: reset for each batch */
 	MemoryContext tuple_context;	/* index-only scans: the returned tuple */
 
@@ -261,8 +268,6 @@ typedef struct HybScan
 	bool		mark_in_batch;	/* the mark is in `batch` */
 	int			mark_current;
 	HybScanBatch *mark_batch;	/* else in here; otherwise a spare */
-
-	HybVersion	version;		/* of the batch; large, so last, and not zeroed */
 } HybScan;
 
 /* scan_keys.c */
@@ -278,7 +283,6 @@ extern bool hyb_scan_filter(HybScan *so, const HybValue *vals);
 /* scan_batch.c */
 extern HybScanBatch *hyb_batch_create(HybScan *so);
 extern void hyb_batch_finish(HybScan *so, HybScanBatch *batch);
-extern void hyb_batch_free(HybScan *so, HybScanBatch *batch);
 extern void hyb_batch_load(HybScan *so, bool forward);
 extern bool hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted);
 extern void hyb_edge_set(HybScanEdge *edge, HybEdgeKind kind);

@@ -101,11 +101,22 @@ dyn_item_pos(const HybScan *so, const HybDynBatch *dyn, const HybDynItem *item,
 HybScanBatch *
 hyb_batch_create(HybScan *so)
 {
-	HybScanBatch *batch = MemoryContextAllocZero(so->context,
-												 sizeof(HybScanBatch));
+	HybKeyDesc *desc = so->ix->desc;
+	Size		items = HYB_SCAN_FIRST_ITEMS * sizeof(HybScanItem);
+	Size		elems = MAXALIGN(desc->nkeys * sizeof(int));
+	Size		leaf = hyb_leaf_space(desc->natts);
+	HybScanBatch *batch;
+	char	   *p;
 
-	batch->elems = MemoryContextAllocZero(so->context,
-										  so->ix->desc->nkeys * sizeof(int));
+	batch = MemoryContextAlloc(so->context, MAXALIGN(sizeof(HybScanBatch)) +
+							   elems + leaf + items);
+	memset(batch, 0, MAXALIGN(sizeof(HybScanBatch)) + elems);
+	p = (char *) batch + MAXALIGN(sizeof(HybScanBatch));
+	batch->elems = (int *) p;
+	p += elems;
+	hyb_leaf_init(&batch->leaf, desc, p, so->context);
+	batch->items = (HybScanItem *) (p + leaf);
+	batch->items_alloc = HYB_SCAN_FIRST_ITEMS;
 	batch->pin = InvalidBuffer;
 	return batch;
 }
@@ -162,7 +173,10 @@ set_dynamic_hints(HybScan *so, HybScanBatch *batch)
 	}
 }
 
-/* Leave a batch: set hints, drop the pin.  Its items are gone then. */
+/*
+ * Leave a batch: set hints, drop the pin.  Its items are gone then.  All
+ * memory stays, for the next one, until the scan's context goes.
+ */
 void
 hyb_batch_finish(HybScan *so, HybScanBatch *batch)
 {
@@ -195,14 +209,6 @@ hyb_batch_finish(HybScan *so, HybScanBatch *batch)
 	batch->mode = HYB_STATIC_NONE;
 }
 
-void
-hyb_batch_free(HybScan *so, HybScanBatch *batch)
-{
-	hyb_batch_finish(so, batch);
-	hyb_leaf_close(&batch->leaf);
-	hyb_dyn_batch_free(&batch->dyn);
-}
-
 /* ---- the static part ---- */
 
 /* TIDs of the static items, and which of them are not to be returned. */
@@ -215,7 +221,7 @@ read_tids(HybScan *so, HybScanBatch *batch, Page page)
 
 	if (n > so->tids_alloc)
 	{
-		if (so->tids != NULL)
+		if (so->tids_alloc > HYB_SCAN_FIRST_ITEMS)
 		{
 			pfree(so->tids);
 			pfree(so->dead);
@@ -334,8 +340,8 @@ limit_static(HybScan *so, HybScanBatch *batch, bool forward, int *row,
  * `far` becomes that edge.  Returns false if the version is no longer current.
  */
 static bool
-load_static(HybScan *so, HybScanBatch *batch, const HybPos *pos, bool forward,
-			HybScanEdge *far)
+load_static(HybScan *so, const HybVersion *version, HybScanBatch *batch,
+			const HybPos *pos, bool forward, HybScanEdge *far)
 {
 	HybKeyDesc *desc = so->ix->desc;
 	HybDescent *descent = &so->descent;
@@ -354,7 +360,7 @@ load_static(HybScan *so, HybScanBatch *batch, const HybPos *pos, bool forward,
 	 * into, will have too.
 	 */
 	descent->bound = so->probe ? bound : NULL;
-	if (!hyb_static_descend(so->ix, &so->version, pos, !forward, descent))
+	if (!hyb_static_descend(so->ix, version, pos, !forward, descent))
 		return false;
 	so->filter_checks += descent->probed;
 	so->filter_negatives += descent->skipped;
@@ -612,7 +618,7 @@ begin_merge(HybScan *so, HybScanBatch *batch)
 
 	if (n > batch->items_alloc)
 	{
-		if (batch->items != NULL)
+		if (batch->items_alloc > HYB_SCAN_FIRST_ITEMS)
 			pfree(batch->items);
 		batch->items_alloc = Max(n, 64);
 		batch->items = MemoryContextAlloc(so->context,
@@ -705,6 +711,7 @@ hyb_batch_load(HybScan *so, bool forward)
 	HybScanEdge *near = forward ? &batch->low : &batch->high;
 	HybScanEdge *far = forward ? &batch->high : &batch->low;
 	const HybPos *pos;
+	HybVersion	version;
 
 	Assert(CurrentMemoryContext == so->context);
 	Assert(batch->nkilled == 0 && !BufferIsValid(batch->pin));
@@ -721,12 +728,12 @@ hyb_batch_load(HybScan *so, bool forward)
 		hyb_batch_finish(so, batch);
 		if (so->nfilters > 0)
 			MemoryContextReset(so->filter_context);
-		hyb_version_capture(so->ix, &so->version);
+		hyb_version_capture(so->ix, &version);
 
 		batch->first = batch->last = 0;
 		hyb_edge_set(far, forward ? HYB_EDGE_END : HYB_EDGE_START);
-		if (BlockNumberIsValid(so->version.root) &&
-			!load_static(so, batch, pos, forward, far))
+		if (BlockNumberIsValid(version.root) &&
+			!load_static(so, &version, batch, pos, forward, far))
 			continue;
 
 		lo = forward ? pos : edge_pos(so, far);
@@ -739,7 +746,7 @@ hyb_batch_load(HybScan *so, bool forward)
 			lo = &below;
 		}
 		batch->dyn_backward = !forward;
-		if (hyb_dynamic_fetch(so->ix, &so->version,
+		if (hyb_dynamic_fetch(so->ix, &version,
 							  HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE |
 							  (so->scan->ignore_killed_tuples ?
 							   HYB_FETCH_NOT_KILLED : 0),

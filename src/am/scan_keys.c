@@ -14,8 +14,8 @@
  * the column's type where the codec can (HybCodec.convert); where it cannot,
  * or not exactly, the key's own operator decides.
  *
- * All memory but the growable buffers comes from key_context, which is reset
- * at each rescan.
+ * All memory but the growable buffers and the filters comes from key_context,
+ * which is reset at each rescan.
  */
 #include "compat.h"
 
@@ -28,6 +28,9 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+
+/* Filters that there is room for once there is one. */
+#define FIRST_FILTERS	4
 
 /* How a constant of some type lies among the values of the column's type */
 typedef enum HybConversion
@@ -135,9 +138,13 @@ add_filter(HybScan *so, HybFilterKind kind, int column)
 
 	if (so->nfilters >= so->filters_alloc)
 	{
-		so->filters_alloc *= 2;
-		so->filters = repalloc(so->filters,
-							   so->filters_alloc * sizeof(HybFilter));
+		so->filters_alloc = Max(so->filters_alloc * 2, FIRST_FILTERS);
+		if (so->filters == NULL)
+			so->filters = MemoryContextAlloc(so->context,
+											 so->filters_alloc * sizeof(HybFilter));
+		else
+			so->filters = repalloc(so->filters,
+								   so->filters_alloc * sizeof(HybFilter));
 	}
 	filter = &so->filters[so->nfilters++];
 	memset(filter, 0, sizeof(HybFilter));
@@ -566,6 +573,32 @@ filter_column(HybScan *so, int column)
 }
 
 /*
+ * Can processing the keys allocate memory?  Single values that are passed by
+ * value, and are of the column's type, take none but in the scan's buffers.
+ */
+static bool
+keys_take_memory(const HybScan *so)
+{
+	const HybKeyDesc *desc = so->ix->desc;
+	IndexScanDesc scan = so->scan;
+
+	for (int i = 0; i < scan->numberOfKeys; i++)
+	{
+		const ScanKeyData *key = &scan->keyData[i];
+		const HybColumn *col;
+
+		if (key->sk_attno < 1 || key->sk_attno > desc->nkeys)
+			return true;		/* process_key complains */
+		col = &desc->cols[key->sk_attno - 1];
+		if ((key->sk_flags & SK_SEARCHARRAY) || col->codec == NULL ||
+			!col->attbyval ||
+			(OidIsValid(key->sk_subtype) && key->sk_subtype != col->opcintype))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Process the scan keys.  Leaves so->empty set if nothing can match; else the
  * range is built by hyb_scan_arrays_first.
  */
@@ -586,8 +619,14 @@ hyb_scan_preprocess(HybScan *so)
 	so->constants.len = 0;
 	memset(so->columns, 0, nkeys * sizeof(HybScanColumn));
 
-	MemoryContextReset(so->key_context);
-	old = MemoryContextSwitchTo(so->key_context);
+	if (so->key_context != NULL)
+		MemoryContextReset(so->key_context);
+	else if (keys_take_memory(so))
+		so->key_context = AllocSetContextCreate(so->context,
+												"hybrid scan keys",
+												ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(so->key_context != NULL ? so->key_context :
+								so->context);
 
 	for (int i = 0; i < scan->numberOfKeys && !so->empty; i++)
 		process_key(so, &scan->keyData[i]);

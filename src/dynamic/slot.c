@@ -121,6 +121,7 @@ hyb_slot_open(HybIndex *ix)
 	ix->slot = s;
 	ix->slot_serial = s->local_serial;
 	ix->root = &s->root;
+	hyb_index_remember_slot(ix);
 	return s;
 }
 

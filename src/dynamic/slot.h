@@ -73,11 +73,12 @@ hyb_slot_get(HybIndex *ix)
 {
 	HybSlot    *s = ix->slot;
 
-	if (likely(s != NULL && s->local_serial == ix->slot_serial &&
-			   s->key.incarnation == ix->incarnation &&
-			   !(s->key.in_recovery && !RecoveryInProgress())))
-		return s;
-	return hyb_slot_open(ix);
+	if (unlikely(s == NULL || s->local_serial != ix->slot_serial ||
+				 s->key.incarnation != ix->incarnation ||
+				 (s->key.in_recovery && !RecoveryInProgress())))
+		return hyb_slot_open(ix);
+	ix->root = &s->root;
+	return s;
 }
 
 /* Is the shared slot that s refers to still that of the index? */

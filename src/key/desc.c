@@ -91,7 +91,7 @@ hyb_key_desc_create(Relation index)
 	int			natts = RelationGetNumberOfAttributes(index);
 	HybKeyDesc *desc;
 
-	desc = palloc0(offsetof(HybKeyDesc, cols) + natts * sizeof(HybColumn));
+	desc = palloc0(hyb_key_desc_size(natts));
 	desc->natts = natts;
 	desc->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	desc->tupdesc = RelationGetDescr(index);

@@ -207,6 +207,13 @@ typedef struct HybKeyDesc
 } HybKeyDesc;
 
 /*
+ * Bytes of a description of so many columns.  It holds no pointer into itself,
+ * so a copy of these bytes is as good, for as long as the relation is open.
+ */
+#define hyb_key_desc_size(natts) \
+	(offsetof(HybKeyDesc, cols) + (natts) * sizeof(HybColumn))
+
+/*
  * One column of one entry, as it is encoded: `ival` and `ptr` hold the
  * inverted form for DESC columns; `ptr`/`len` leave out flag, terminator and
  * length word.  Points into the entry it was split from.

@@ -152,50 +152,106 @@ hyb_meta_set_watermark(HybMetaPage *meta, const HybPos *watermark,
 }
 
 /*
- * Open a handle in the current memory context.
+ * What the relation cache keeps of an index: what a handle is made of, so that
+ * a statement neither reads the metapage nor asks operator classes for it.  One
+ * chunk in rd_amcache, which the server frees whenever the entry of the
+ * relation cache is invalidated, in the middle of a scan too: handles take
+ * copies.  What a copy points to (the tuple descriptor, support functions,
+ * options of operator classes) stays for as long as the relation is open.
  *
- * The relation cache keeps the incarnation, so that a statement need not read
- * the metapage for it.  An incarnation ends with its file, which changes the
- * relation cache's entry, or where this backend builds the index in the same
- * file (hyb_meta_init).
+ * An incarnation ends with its file, which changes the relation cache's entry,
+ * or where this backend builds the index in the same file (hyb_meta_init).
  */
+typedef struct HybIndexCache
+{
+	uint64		incarnation;
+	struct HybSlot *slot;
+	uint64		slot_serial;
+	HybKeyDesc	desc;			/* last; without dictionaries */
+} HybIndexCache;
+
+static HybIndexCache *
+make_cache(Relation rel)
+{
+	HybKeyDesc *desc = hyb_key_desc_create(rel);
+	Size		size = hyb_key_desc_size(desc->natts);
+	HybIndex	ix = {.rel = rel};
+	HybMetaPage *meta;
+	Buffer		buf = hyb_meta_lock(&ix, BUFFER_LOCK_SHARE, &meta);
+	uint64		incarnation = meta->incarnation;
+	HybIndexCache *cache;
+
+	UnlockReleaseBuffer(buf);
+	if (rel->rd_amcache != NULL)
+	{
+		pfree(rel->rd_amcache);
+		rel->rd_amcache = NULL;
+	}
+	cache = MemoryContextAlloc(rel->rd_indexcxt,
+							   offsetof(HybIndexCache, desc) + size);
+	cache->incarnation = incarnation;
+	cache->slot = NULL;
+	cache->slot_serial = 0;
+	memcpy(&cache->desc, desc, size);
+	pfree(desc);
+	rel->rd_amcache = cache;
+	return cache;
+}
+
+void
+hyb_index_remember_slot(const HybIndex *ix)
+{
+	HybIndexCache *cache = ix->rel->rd_amcache;
+
+	if (cache == NULL || cache->incarnation != ix->incarnation)
+		return;
+	cache->slot = ix->slot;
+	cache->slot_serial = ix->slot_serial;
+}
+
+/*
+ * An index with encoded columns may have learned its dictionaries since
+ * anybody looked, so its metapage is read every time.
+ */
+static void
+attach_dictionaries(HybIndex *ix)
+{
+	HybMetaPage *meta;
+	Buffer		buf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	BlockNumber dictionary = meta->dictionary;
+	bool		plain = (meta->flags & HYB_META_PLAIN) != 0;
+
+	ix->incarnation = meta->incarnation;
+	UnlockReleaseBuffer(buf);
+	if (plain != !BlockNumberIsValid(dictionary))
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO, plain ?
+					  "The index has a dictionary, but its keys are not encoded with it." :
+					  "The index has no dictionary.");
+	if (!plain)
+		hyb_dictionary_attach(ix, dictionary);
+}
+
 HybIndex *
 hyb_index_create_handle(Relation rel)
 {
-	HybIndex   *ix = palloc0(sizeof(HybIndex));
-	HybMetaPage *meta;
-	BlockNumber dictionary;
-	bool		plain;
-	Buffer		buf;
+	HybIndexCache *cache = rel->rd_amcache;
+	HybIndex   *ix;
+	Size		size;
 
+	if (cache == NULL)
+		cache = make_cache(rel);
+	size = hyb_key_desc_size(cache->desc.natts);
+	ix = palloc(MAXALIGN(sizeof(HybIndex)) + size);
 	ix->rel = rel;
+	ix->desc = (HybKeyDesc *) ((char *) ix + MAXALIGN(sizeof(HybIndex)));
+	ix->incarnation = cache->incarnation;
+	ix->slot = cache->slot;
+	ix->slot_serial = cache->slot_serial;
+	ix->root = NULL;
 	ix->context = CurrentMemoryContext;
-	ix->desc = hyb_key_desc_create(rel);
-	if (rel->rd_amcache != NULL && !ix->desc->has_hope)
-	{
-		memcpy(&ix->incarnation, rel->rd_amcache, sizeof(ix->incarnation));
-		return ix;
-	}
-
-	buf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	ix->incarnation = meta->incarnation;
-	dictionary = meta->dictionary;
-	plain = (meta->flags & HYB_META_PLAIN) != 0;
-	UnlockReleaseBuffer(buf);
+	ix->dictionaries = NULL;
+	memcpy(ix->desc, &cache->desc, size);
 	if (ix->desc->has_hope)
-	{
-		if (plain != !BlockNumberIsValid(dictionary))
-			hyb_corrupted(rel, HYB_METAPAGE_BLKNO, plain ?
-						  "The index has a dictionary, but its keys are not encoded with it." :
-						  "The index has no dictionary.");
-		if (!plain)
-			hyb_dictionary_attach(ix, dictionary);
-	}
-	else
-	{
-		rel->rd_amcache = MemoryContextAlloc(rel->rd_indexcxt,
-											 sizeof(ix->incarnation));
-		memcpy(rel->rd_amcache, &ix->incarnation, sizeof(ix->incarnation));
-	}
+		attach_dictionaries(ix);
 	return ix;
 }

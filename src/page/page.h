@@ -180,7 +180,8 @@ typedef struct HybIndex
 	HybKeyDesc *desc;
 	uint64		incarnation;
 	struct HybSlot *slot;		/* shared or backend-local dynamic stage
-								 * state; NULL until first needed */
+								 * state; NULL until first needed; see
+								 * hyb_index_remember_slot */
 	uint64		slot_serial;	/* tells whether `slot` still is what it was */
 	HybRootCache *root;			/* in `slot`; NULL without one */
 	MemoryContext context;		/* that the handle lives in */
@@ -239,7 +240,14 @@ extern HYB_NORETURN void hyb_corrupted(Relation rel, BlockNumber blkno,
 /* Copies the version out of a share-locked metapage. */
 extern void hyb_version_from_meta(const HybMetaPage *meta, HybVersion *version);
 
-/* handle.c: opens the handle (reads incarnation, builds the key description) */
+/* meta.c: opens a handle, one chunk, in the current memory context */
 extern HybIndex *hyb_index_create_handle(Relation rel);
+
+/*
+ * Have handles that are made from now on begin with the slot of this one.
+ * Whoever uses it has to find out whether it still is the index's, which
+ * slot_serial is for.
+ */
+extern void hyb_index_remember_slot(const HybIndex *ix);
 
 #endif							/* HYB_PAGE_H */

@@ -5,6 +5,7 @@
 #include "compat.h"
 
 #include "static/leaf_format.h"
+#include "utils/memutils.h"
 
 /* Holds any string of an entry, flag byte included. */
 #define STRING_BUFFER	(HYB_MAX_ENTRY_SIZE + 16)
@@ -12,6 +13,7 @@
 static void
 leaf_alloc(HybLeaf *leaf, const HybKeyDesc *desc)
 {
+	Assert(!leaf->spare_strings);
 	if (leaf->cols != NULL)
 		hyb_leaf_close(leaf);
 	leaf->context = CurrentMemoryContext;
@@ -20,12 +22,83 @@ leaf_alloc(HybLeaf *leaf, const HybKeyDesc *desc)
 	leaf->ncols_alloc = desc->natts;
 }
 
+void
+hyb_leaf_init(HybLeaf *leaf, const HybKeyDesc *desc, void *space,
+			  MemoryContext context)
+{
+	memset(leaf, 0, sizeof(HybLeaf));
+	memset(space, 0, hyb_leaf_space(desc->natts));
+	leaf->context = context;
+	leaf->cols = space;
+	leaf->scratch_vals = (HybValue *) (leaf->cols + desc->natts);
+	leaf->ncols_alloc = desc->natts;
+	leaf->spare_strings = true;
+}
+
+/*
+ * Buffers of a string column that nobody uses.  They are large, and a scan of
+ * one key would otherwise allocate and free them for each statement.
+ */
+typedef struct SpareStrings
+{
+	struct SpareStrings *next;
+	MemoryContextCallback callback;
+	uint8		buf[STRING_BUFFER];
+	uint16		table[HYB_HUFF_TABLE];
+} SpareStrings;
+
+#define MAX_SPARE_STRINGS	8
+
+static SpareStrings *spare_strings = NULL;
+static int	nspare_strings = 0;
+
+/* The context of a leaf that used them goes. */
+static void
+give_back_strings(void *arg)
+{
+	SpareStrings *strings = arg;
+
+	if (nspare_strings >= MAX_SPARE_STRINGS)
+	{
+		pfree(strings);
+		return;
+	}
+	strings->next = spare_strings;
+	spare_strings = strings;
+	nspare_strings++;
+}
+
+static void
+take_strings(const HybLeaf *leaf, HybLeafColumn *col)
+{
+	SpareStrings *strings = spare_strings;
+
+	if (strings != NULL)
+	{
+		spare_strings = strings->next;
+		nspare_strings--;
+	}
+	else
+		strings = MemoryContextAlloc(TopMemoryContext, sizeof(SpareStrings));
+	strings->callback.func = give_back_strings;
+	strings->callback.arg = strings;
+	MemoryContextRegisterResetCallback(leaf->context, &strings->callback);
+	col->cursor.buf = strings->buf;
+	col->cursor.cap = STRING_BUFFER;
+	col->cursor.table = strings->table;
+}
+
 /* Buffers of a string column; they are kept for the next page. */
 static inline void
 need_buffer(const HybLeaf *leaf, HybLeafColumn *col, bool table)
 {
 	if (unlikely(col->cursor.buf == NULL))
 	{
+		if (leaf->spare_strings)
+		{
+			take_strings(leaf, col);
+			return;
+		}
 		col->cursor.buf = MemoryContextAlloc(leaf->context, STRING_BUFFER);
 		col->cursor.cap = STRING_BUFFER;
 	}

@@ -102,6 +102,8 @@ typedef struct HybLeaf
 								 * and reused */
 	int			ncols_alloc;
 	MemoryContext context;		/* of the first open; all memory is there */
+	bool		spare_strings;	/* strings are decoded into spare buffers of the
+								 * backend, given back with the context */
 	HybSeq		row_starts;		/* unless unique_rows */
 	uint32		tid_factor;		/* see leaf_format.h */
 	uint64		tid_origin;
@@ -118,6 +120,17 @@ typedef struct HybLeaf
 extern void hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc,
 						  const char *page, Relation rel, BlockNumber blkno);
 extern void hyb_leaf_close(HybLeaf *leaf);
+
+/*
+ * Instead of zeroing it: give the leaf its columns' memory, hyb_leaf_space()
+ * bytes, MAXALIGNed.  What more it needs goes with the context: the leaf is
+ * opened with this description only, and not closed.
+ */
+#define hyb_leaf_space(natts) \
+	((natts) * (sizeof(HybLeafColumn) + sizeof(HybValue)))
+
+extern void hyb_leaf_init(HybLeaf *leaf, const HybKeyDesc *desc, void *space,
+						  MemoryContext context);
 
 /*
  * All columns of a row.  Values point into the page or into the leaf's
