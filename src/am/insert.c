@@ -11,30 +11,94 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Kept in ii_AmCache for the statement. */
+/* Bytes of an entry that there is room for from the start. */
+#define FIRST_ENTRY		256
+
+/* States kept for later statements, at most. */
+#define MAX_SPARE		8
+
+/*
+ * Kept in ii_AmCache for the statement.  Most statements insert one row, so the
+ * buffers are not made anew each time: they go to the statement's memory
+ * context and, with a callback of that, come back.
+ */
 typedef struct InsertState
 {
-	HybIndex   *ix;
+	struct InsertState *next;	/* spare states */
+	MemoryContext context;		/* of the state and its buffers */
+	MemoryContextCallback callback;
+	HybIndex   *ix;				/* in the statement's context */
 	HybBuf		entry;
+	bool		has_unique;		/* `unique` is initialised */
 	HybUniqueBuffers unique;
+	uint8		space[FIRST_ENTRY];
 } InsertState;
+
+static InsertState *spare_states = NULL;
+static int	nspare_states = 0;
+
+/* The statement's memory goes. */
+static void
+give_back_state(void *arg)
+{
+	InsertState *state = arg;
+
+	if (nspare_states >= MAX_SPARE)
+	{
+		MemoryContextDelete(state->context);
+		return;
+	}
+	state->ix = NULL;
+	state->next = spare_states;
+	spare_states = state;
+	nspare_states++;
+}
+
+static InsertState *
+take_state(void)
+{
+	InsertState *state = spare_states;
+	MemoryContext context;
+
+	if (state != NULL)
+	{
+		spare_states = state->next;
+		nspare_states--;
+		return state;
+	}
+	context = AllocSetContextCreate(TopMemoryContext, "hybrid insert",
+									ALLOCSET_SMALL_SIZES);
+	state = MemoryContextAlloc(context, sizeof(InsertState));
+	state->context = context;
+	hyb_buf_init(&state->entry, state->space, FIRST_ENTRY, context);
+	state->has_unique = false;
+	return state;
+}
 
 static InsertState *
 insert_state(Relation index, struct IndexInfo *info)
 {
 	InsertState *state = info->ii_AmCache;
+	HybIndex   *ix;
 	MemoryContext old;
 
 	if (state != NULL && state->ix->rel == index)
 		return state;
 
 	old = MemoryContextSwitchTo(info->ii_Context);
-	state = palloc0(sizeof(InsertState));
-	state->ix = hyb_index_create_handle(index);
-	hyb_buf_reserve(&state->entry, HYB_MAX_ENTRY_SIZE);
-	if (index->rd_index->indisunique)
-		hyb_unique_buffers_init(&state->unique, info->ii_Context);
+	ix = hyb_index_create_handle(index);
 	MemoryContextSwitchTo(old);
+
+	state = take_state();
+	state->callback.func = give_back_state;
+	state->callback.arg = state;
+	MemoryContextRegisterResetCallback(info->ii_Context, &state->callback);
+	state->ix = ix;
+	if (index->rd_index->indisunique && !state->has_unique)
+	{
+		hyb_unique_buffers_init(&state->unique, state->context);
+		state->has_unique = true;
+	}
 	info->ii_AmCache = state;
 	return state;
 }

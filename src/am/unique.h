@@ -13,7 +13,7 @@
 #include "storage/lwlock.h"
 
 /*
- * Memory that the checks of one statement share.  What comparison functions
+ * Memory that checks share, of one statement after the other.  What comparison functions
  * allocate goes to the caller's context, which is reset row by row: all that
  * stays is allocated in `context` from the start, or grows there.
  */

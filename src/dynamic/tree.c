@@ -430,6 +430,34 @@ insert_at(HybTree *tree, HybArena *arena, const HybRef *path, const int *index,
 	}
 }
 
+/* Nodes that adding to the leaf at path[0] makes. */
+static int
+new_nodes(const HybTree *tree, const HybArena *arena, const HybRef *path)
+{
+	if (leaf_at(arena, path[0])->count < HYB_LEAF_FANOUT)
+		return 0;
+	for (int level = 1; level < tree->height; level++)
+		if (inner_at(arena, path[level])->count < HYB_INNER_FANOUT)
+			return level;
+	return tree->height + 1;
+}
+
+/*
+ * Are there chunks for an entry of this size and so many nodes?  A chunk has
+ * room for more nodes than one insertion makes.
+ */
+static bool
+have_chunks(const HybTree *tree, const HybArena *arena, uint32 size, int nodes)
+{
+	uint32		needed = 0;
+
+	if (!has_room(arena, tree->entry_chunk, size))
+		needed++;
+	if (nodes > 0 && !has_room(arena, tree->node_chunk, nodes * HYB_NODE_SIZE))
+		needed++;
+	return needed <= arena->npocket;
+}
+
 bool
 hyb_tree_insert(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 				const uint8 *bytes, uint32 len, uint32 keylen,
@@ -443,16 +471,12 @@ hyb_tree_insert(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 	HybRef		ref;
 	HybTreeEntry *entry;
 
-	/* one new node a level and a root, at worst */
-	if (arena->npocket < HYB_TREE_RESERVE &&
-		(!has_room(arena, tree->entry_chunk, size) ||
-		 !has_room(arena, tree->node_chunk, (tree->height + 1) * HYB_NODE_SIZE)))
-		return false;
-
 	if (tree->root == 0)
 	{
 		uint64		high;
 
+		if (!have_chunks(tree, arena, size, 1))
+			return false;
 		key_prefix(desc, bytes, keylen, &prefix, &high);
 		tree->root = allocate_node(tree, arena);
 		tree->height = 1;
@@ -473,6 +497,9 @@ hyb_tree_insert(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 		prefix = target.low;
 		(void) descend(tree, arena, desc, &target, path, index);
 		Assert(tree->height < HYB_MAX_HEIGHT);
+		if (arena->npocket < HYB_TREE_RESERVE &&
+			!have_chunks(tree, arena, size, new_nodes(tree, arena, path)))
+			return false;
 	}
 
 	ref = allocate(tree, arena, &tree->entry_chunk, HYB_CHUNK_ENTRIES, size);

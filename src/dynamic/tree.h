@@ -49,8 +49,8 @@ typedef struct HybTree
 
 /*
  * Insert an entry; its hash is 0 if the tree is to have no filter.  Takes
- * chunks from the arena's pocket.  Returns false, having done nothing, if
- * HYB_TREE_RESERVE chunks are not there and might be needed.
+ * chunks from the arena's pocket, HYB_TREE_RESERVE at most.  Returns false,
+ * having done nothing, if it needs more than are there.
  */
 #define HYB_TREE_RESERVE	2
 
