@@ -181,7 +181,8 @@ hyb_front_write(const HybFrontInput *in, const HybFrontCode *code, uint32_t n,
 		uint32_t	shared = shared_of(in, i, plan->prefix_len);
 		const uint8_t *s = in->bytes + in->off[i] + shared;
 		uint32_t	len = in->len[i] - shared;
-		uint32_t	rest = rest_size(in, code, i, shared);
+		uint32_t	rest = code->coded && i % INTERVAL != 0 ? code->rest[i] :
+			rest_size(in, code, i, shared);
 
 		if (i % INTERVAL == 0)
 		{

@@ -175,13 +175,22 @@ hyb_huff_encode(const HybHuffEncoder *enc, const uint8_t *s, uint32_t n,
 
 	for (uint32_t i = 0; i < n; i++)
 	{
-		acc = (acc << enc->len[s[i]]) | enc->code[s[i]];
-		nbits += enc->len[s[i]];
-		while (nbits >= 8)
+		unsigned	c = s[i];
+		unsigned	len = enc->len[c];
+
+		acc = (acc << len) | enc->code[c];
+		nbits += len;
+		if (nbits >= 32)
 		{
-			nbits -= 8;
-			*out++ = (uint8_t) (acc >> nbits);
+			nbits -= 32;
+			hyb_store32be(out, acc >> nbits);
+			out += 4;
 		}
+	}
+	while (nbits >= 8)
+	{
+		nbits -= 8;
+		*out++ = (uint8_t) (acc >> nbits);
 	}
 	if (nbits > 0)
 		*out++ = (uint8_t) ((acc << (8 - nbits)) | (0xFFu >> nbits));
@@ -254,6 +263,15 @@ hyb_huff_fill_table(const HybHuffDecoder *dec, uint16_t *table)
 	fill_table(dec, table, HYB_HUFF_MAXLEN);
 }
 
+/* Code i of five, in a loop that the compiler is not asked to unroll. */
+#define DECODE_ONE(i) \
+	do { \
+		entry = table[rest >> (64 - HYB_HUFF_MAXLEN)]; \
+		out[k + (i)] = (uint8_t) entry; \
+		rest <<= entry >> 8; \
+		after += entry >> 8; \
+	} while (0)
+
 uint32_t
 hyb_huff_decode(const HybHuffDecoder *dec, const uint16_t *table,
 				const uint8_t *p, uint32_t n, uint8_t *out, uint32_t max)
@@ -281,7 +299,29 @@ hyb_huff_decode(const HybHuffDecoder *dec, const uint16_t *table,
 	{
 		uint64_t	word = hyb_load64be(p + (pos >> 3)) << (pos & 7);
 
-		/* at least 57 bits are there: five codes */
+		/*
+		 * At least 57 bits are there: five codes.  If all are whole and lie
+		 * within the string, as they mostly do, one question tells: where no
+		 * code is found the next one is looked for at the same place.
+		 */
+		if (max - k >= 5)
+		{
+			uint64_t	rest = word;
+			uint32_t	after = pos;
+			unsigned	entry;
+
+			DECODE_ONE(0);
+			DECODE_ONE(1);
+			DECODE_ONE(2);
+			DECODE_ONE(3);
+			DECODE_ONE(4);
+			if (entry >= 1 << 8 && after <= end)
+			{
+				pos = after;
+				k += 5;
+				continue;
+			}
+		}
 		for (int i = 0; i < 5 && k < max; i++)
 		{
 			unsigned	entry = table[word >> (64 - HYB_HUFF_MAXLEN)];
