@@ -1,5 +1,6 @@
 """A memory-limited control group around a server of our own, where we may."""
 import os
+import time
 from pathlib import Path
 
 V1 = Path("/sys/fs/cgroup/memory")
@@ -28,8 +29,15 @@ class MemoryLimit:
                 pass
 
     def remove(self):
-        self.add((self.group / "cgroup.procs").read_text().split(), self.parent)
-        self.group.rmdir()
+        for last in [False] * 50 + [True]:
+            self.add((self.group / "cgroup.procs").read_text().split(), self.parent)
+            try:
+                self.group.rmdir()
+                return
+            except OSError:         # a process that is on its way out, or new
+                if last:
+                    raise
+                time.sleep(0.1)
 
 
 def try_limit(megabytes):
