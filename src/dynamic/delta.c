@@ -259,9 +259,13 @@ lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
 				unopened = *lane;
 			continue;
 		}
-		buf = hyb_page_read(ix, s->hint_tail[*lane], HYB_METAPAGE_BLKNO);
+		buf = hyb_page_read_recent(ix, s->hint_tail[*lane], HYB_METAPAGE_BLKNO,
+								   s->hint_buffer);
 		if (ConditionalLockBuffer(buf))
+		{
+			s->hint_buffer = buf;
 			return buf;
+		}
 		ReleaseBuffer(buf);
 		busy = true;
 	}

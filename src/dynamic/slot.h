@@ -40,6 +40,7 @@ typedef struct HybSlot
 	/* delta.c: where to append, checked when the page is locked */
 	uint64		hint_generation;	/* 0: no hints */
 	BlockNumber hint_tail[HYB_LANES];
+	Buffer		hint_buffer;	/* where the page appended to last was */
 	int			lane;			/* preferred */
 
 	/* catchup.c: trees in backend memory */

@@ -270,18 +270,23 @@ merge_leaf(MergeStep *step, int end)
 	while (step->next_entry < end)
 	{
 		const HybDynItem *item = &step->batch.items[step->next_entry];
-		HybPos		pos;
-		int			row;
-		int			at;
 
-		pos.key = entry_bytes(step, item);
-		pos.len = item->keylen;
-		pos.ncols = step->ix->desc->nkeys;
-		pos.tie = HYB_AT;
-		pos.tid = item->tid;
-		at = hyb_leaf_search(&step->leaf, &pos, &row);
-		add_leaf_items(step, done, at);
-		done = Max(done, at);
+		/* entries ascend: behind the leaf's last item no place is sought */
+		if (done < step->leaf.nitems)
+		{
+			HybPos		pos;
+			int			row;
+			int			at;
+
+			pos.key = entry_bytes(step, item);
+			pos.len = item->keylen;
+			pos.ncols = step->ix->desc->nkeys;
+			pos.tie = HYB_AT;
+			pos.tid = item->tid;
+			at = hyb_leaf_search(&step->leaf, &pos, &row);
+			add_leaf_items(step, done, at);
+			done = Max(done, at);
+		}
 		add_frozen(step);
 	}
 	add_leaf_items(step, done, step->leaf.nitems);

@@ -5,6 +5,7 @@
 #include "compat.h"
 
 #include "page/page.h"
+#include "pgstat.h"
 #include "storage/smgr.h"
 #include "utils/rel.h"
 
@@ -73,6 +74,18 @@ hyb_page_read(const HybIndex *ix, BlockNumber block, BlockNumber from)
 {
 	hyb_page_check_pointer(ix, block, from);
 	return ReadBuffer(ix->rel, block);
+}
+
+Buffer
+hyb_page_read_recent(const HybIndex *ix, BlockNumber block, BlockNumber from,
+					 Buffer recent)
+{
+	if (!BufferIsValid(recent) || BufferIsLocal(recent) ||
+		!ReadRecentBuffer(HYB_REL_LOCATOR(ix->rel), MAIN_FORKNUM, block, recent))
+		return hyb_page_read(ix, block, from);
+	pgstat_count_buffer_read(ix->rel);
+	pgstat_count_buffer_hit(ix->rel);
+	return recent;
 }
 
 /*

@@ -231,6 +231,13 @@ extern bool hyb_page_check(const HybIndex *ix, Buffer buf, HybPageKind kind,
 extern Buffer hyb_page_read(const HybIndex *ix, BlockNumber block,
 							BlockNumber from);
 
+/*
+ * The same for a page that is read again and again: if it is still in the
+ * buffer where it was the last time, the buffer need not be looked up.
+ */
+extern Buffer hyb_page_read_recent(const HybIndex *ix, BlockNumber block,
+								   BlockNumber from, Buffer recent);
+
 /* The test alone. */
 extern void hyb_page_check_pointer(const HybIndex *ix, BlockNumber block,
 								   BlockNumber from);
