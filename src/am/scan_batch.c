@@ -335,6 +335,18 @@ limit_static(HybScan *so, HybScanBatch *batch, bool forward, int *row,
 }
 
 /*
+ * Do two positions enclose just what starts with certain columns?  Both ends
+ * are then found in one search.
+ */
+static inline bool
+is_prefix_range(const HybPos *lo, const HybPos *hi)
+{
+	return lo->tie == HYB_BEFORE && hi->tie == HYB_AFTER && lo->ncols > 0 &&
+		lo->ncols == hi->ncols && lo->len == hi->len &&
+		memcmp(lo->key, hi->key, lo->len) == 0;
+}
+
+/*
  * Read the static items between pos and the far end of the range or the
  * leaf's fence, whichever comes first, or as many as static_limit allows;
  * `far` becomes that edge.  Returns false if the version is no longer current.
@@ -351,6 +363,7 @@ load_static(HybScan *so, const HybVersion *version, HybScanBatch *batch,
 	int			row;
 	int			end_row;
 	bool		to_fence;
+	bool		equal;
 
 	descent->want_low = !forward;
 	descent->want_high = forward;
@@ -381,7 +394,8 @@ load_static(HybScan *so, const HybVersion *version, HybScanBatch *batch,
 	if (forward)
 	{
 		to_fence = hyb_pos_compare(desc, &descent->high, bound) < 0;
-		if (so->point && pos->tie == HYB_BEFORE)
+		equal = is_prefix_range(pos, bound);
+		if (equal)
 			batch->first = hyb_leaf_search_equal(leaf, pos, &row, &end_row);
 		else
 			batch->first = hyb_leaf_search(leaf, pos, &row);
@@ -390,7 +404,7 @@ load_static(HybScan *so, const HybVersion *version, HybScanBatch *batch,
 			batch->last = leaf->nitems;
 			end_row = leaf->nrows;
 		}
-		else if (so->point && pos->tie == HYB_BEFORE)
+		else if (equal)
 			batch->last = hyb_leaf_row_start(leaf, end_row);
 		else if (HYB_POS_MAX(bound))
 		{

@@ -126,6 +126,9 @@ compare_constants(const HybScan *so, int column, const HybScanConst *a,
 	HybValue	va;
 	HybValue	vb;
 
+	/* both ends of an equality are one constant */
+	if (a->off == b->off)
+		return 0;
 	constant_value(so, column, a, &va);
 	constant_value(so, column, b, &vb);
 	return hyb_value_compare(&so->ix->desc->cols[column], &va, &vb);
