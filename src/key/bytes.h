@@ -146,8 +146,8 @@ hyb_parse_column(const HybColumn *col, const uint8 *p, const uint8 *end,
 	return p + val->len;
 }
 
-/* Raises ERRCODE_INDEX_CORRUPTED. */
-extern HYB_NORETURN void hyb_key_malformed(void);
+/* Raises ERRCODE_INDEX_CORRUPTED, of the column's index. */
+extern HYB_NORETURN void hyb_key_malformed(const HybColumn *col);
 
 /*
  * Order of two comparator or mixed keys' first ncols columns; *differ gets

@@ -109,6 +109,7 @@ hyb_key_desc_create(Relation index)
 		col->attalign = att->attalign;
 		col->typid = att->atttypid;
 		col->typmod = att->atttypmod;
+		col->index_name = RelationGetRelationName(index);
 		hyb_column_set_plain(col);
 		if (i >= desc->nkeys)
 			continue;

@@ -59,11 +59,13 @@ hyb_buf_enlarge(HybBuf *buf, uint32 extra)
 }
 
 void
-hyb_key_malformed(void)
+hyb_key_malformed(const HybColumn *col)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("malformed key in a hybrid index")));
+			 errmsg("index \"%s\" is corrupted", col->index_name),
+			 errdetail("A key is malformed."),
+			 errhint("Please REINDEX it.")));
 	pg_unreachable();
 }
 
@@ -267,7 +269,7 @@ hyb_build_byref(const HybColumn *col, const HybValue *val, char *space)
 	if (col->attlen > 0)
 	{
 		if (unlikely(val->len != col->attlen))
-			hyb_key_malformed();
+			hyb_key_malformed(col);
 		memcpy(space, val->ptr, val->len);
 	}
 	else
@@ -429,7 +431,7 @@ hyb_columns_compare(const HybKeyDesc *desc, int ncols,
 		pa = hyb_parse_column(col, pa, a + alen, &va);
 		pb = hyb_parse_column(col, pb, b + blen, &vb);
 		if (unlikely(pa == NULL || pb == NULL))
-			hyb_key_malformed();
+			hyb_key_malformed(col);
 		c = hyb_value_compare(col, &va, &vb);
 	}
 	if (differ != NULL)

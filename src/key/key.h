@@ -186,6 +186,7 @@ typedef struct HybColumn
 	Oid			collation;
 	int32		typmod;
 	FmgrInfo   *order_proc;		/* HYB_ORDER_PROC, key columns only */
+	const char *index_name;		/* for errors */
 	Datum		options;		/* operator class options, or 0 */
 	const struct HybDictionary *dictionary; /* codec->hope: NULL while
 											 * values are stored as they are */
