@@ -401,6 +401,14 @@ suite_unit() {
 	# a line for each program: NAME: N passed, N failed
 	tally "$rc" "$(count '^[^ ]+: [0-9]+ passed, 0 failed' "$work/unit.log")" \
 		"$(count '^[^ ]+: [0-9]+ passed, [1-9][0-9]* failed' "$work/unit.log")"
+
+	# the fuzz targets for a second each, with one of the servers' headers
+	[ -z "${HYBRID_SERVER:-}" ] || return 0
+	rc=0
+	run make -s -j2 -C "$work/tree/test/fuzz" PG_CONFIG="$PG_CONFIG" run SECONDS=1 \
+		>"$work/fuzz.log" 2>&1 || rc=$?
+	cat "$work/fuzz.log"
+	tally "$rc" "$(count '^fuzz_[a-z]+: [0-9]+ executions' "$work/fuzz.log")" 0
 }
 
 # Regression tests with every server process under valgrind.  What it reports

@@ -98,6 +98,13 @@ AllocSetContextCreateInternal(MemoryContext parent, const char *name,
 	return NULL;
 }
 
+/* All memory goes at once, with hyb_fuzz_reset: nothing is called for that. */
+void
+MemoryContextRegisterResetCallback(MemoryContext context,
+								   MemoryContextCallback *cb)
+{
+}
+
 void
 MemoryContextDelete(MemoryContext context)
 {
