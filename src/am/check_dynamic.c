@@ -350,7 +350,15 @@ fetch_more(HybCheck *check)
 	HybPos		high = {.tie = HYB_AFTER};
 	int			tries = 0;
 
-	if (check->batch_begun)
+	if (!check->batch_begun)
+	{
+		const char *wrong = hyb_dynamic_verify(check->ix, check->version);
+
+		if (wrong != NULL)
+			hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+						   "The dynamic stage's tree is damaged: %s.", wrong);
+	}
+	else
 	{
 		low.key = check->batch_last.data;
 		low.len = check->batch_last.len;

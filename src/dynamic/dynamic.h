@@ -107,6 +107,13 @@ extern bool hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 extern void hyb_dyn_batch_free(HybDynBatch *batch);
 
 /*
+ * Check the structure of the trees, which are caught up first: NULL, or what
+ * is wrong.  Nothing is found if `version` is no longer current.  Inserters
+ * can enter nothing meanwhile.
+ */
+extern const char *hyb_dynamic_verify(HybIndex *ix, const HybVersion *version);
+
+/*
  * Pin the delta page that an entry lies on, if it still lies there, alive:
  * while the pin is held VACUUM does not finish removing it.  `prev` is a pin
  * to give back, which is cheap if it is on the same page, or InvalidBuffer.

@@ -313,6 +313,33 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version, int which,
 	return hyb_version_is_current(ix, version);
 }
 
+const char *
+hyb_dynamic_verify(HybIndex *ix, const HybVersion *version)
+{
+	HybStageAccess access;
+	const char *volatile error = NULL;
+
+	if (hyb_stage_open(ix, version, HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+					   &access) != HYB_STAGE_READY)
+		return NULL;
+	PG_TRY();
+	{
+		for (int which = HYB_FROZEN; which <= HYB_ACTIVE && error == NULL; which++)
+			error = hyb_tree_verify(&access.stage->trees[which], access.arena,
+									ix->desc);
+	}
+	PG_CATCH();
+	{
+		/* a shared stage's lock goes with the error */
+		if (access.shared == NULL)
+			hyb_stage_close(&access);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	hyb_stage_close(&access);
+	return error;
+}
+
 Buffer
 hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 					const ItemPointerData *tid, Buffer prev)

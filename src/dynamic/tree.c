@@ -2,49 +2,15 @@
  * tree.c
  *		B+tree over the entries of one generation, in an arena.
  *
- * Leaves hold references to entries, inner nodes references to the entries
- * that separate their children; both hold prefixes of the keys beside them.
- * A prefix is the first eight bytes of the first key column after its flag
- * byte, as a big-endian integer; it never contradicts the order of keys but
- * may be equal for different ones.  Where the first column is not ordered by
- * its bytes all prefixes are 0.
- *
  * Nodes are 512 bytes, the size that Zhang et al. (SIGMOD 2016) use for the
  * dynamic stage's B+tree.
  */
 #include "compat.h"
 
-#include "dynamic/tree.h"
+#include "algo/bits.h"
+#include "dynamic/tree_node.h"
 #include "port/pg_bswap.h"
 #include "storage/itemptr.h"
-
-#define HYB_NODE_SIZE		512
-#define HYB_LEAF_FANOUT		41
-#define HYB_INNER_FANOUT	31
-#define HYB_MAX_HEIGHT		16
-
-typedef struct HybTreeLeaf
-{
-	uint16		count;
-	uint16		unused;
-	HybRef		next;
-	HybRef		prev;
-	uint64		prefix[HYB_LEAF_FANOUT];
-	HybRef		entry[HYB_LEAF_FANOUT];
-} HybTreeLeaf;
-
-/* Child i holds entries e with sep[i] <= e < sep[i + 1]; sep[0] is unused. */
-typedef struct HybTreeInner
-{
-	uint16		count;
-	uint16		unused;
-	uint64		prefix[HYB_INNER_FANOUT];
-	HybRef		sep[HYB_INNER_FANOUT];
-	HybRef		child[HYB_INNER_FANOUT];
-} HybTreeInner;
-
-StaticAssertDecl(sizeof(HybTreeLeaf) <= HYB_NODE_SIZE, "a leaf is one node");
-StaticAssertDecl(sizeof(HybTreeInner) <= HYB_NODE_SIZE, "an inner node is one node");
 
 /*
  * Entries lie in memory in order of insertion, so reading them in key order
@@ -64,24 +30,6 @@ StaticAssertDecl(sizeof(HybTreeInner) <= HYB_NODE_SIZE, "an inner node is one no
 
 /* A filter does not pay for fewer entries. */
 #define HYB_BLOOM_MIN_ENTRIES	64
-
-static inline HybTreeLeaf *
-leaf_at(const HybArena *arena, HybRef ref)
-{
-	return hyb_ref_ptr(arena, ref);
-}
-
-static inline HybTreeInner *
-inner_at(const HybArena *arena, HybRef ref)
-{
-	return hyb_ref_ptr(arena, ref);
-}
-
-static inline HybTreeEntry *
-entry_at(const HybArena *arena, HybRef ref)
-{
-	return hyb_ref_ptr(arena, ref);
-}
 
 /* ---- order ---- */
 
@@ -115,24 +63,26 @@ first_column_bytes(const HybColumn *col, const uint8 *key, uint32 len)
 	return end != NULL ? end - key + 1 : len;
 }
 
-/*
- * Prefixes of entries that start with this key lie in [*low, *high]; for a
- * whole key, *low is its prefix.
- */
-static void
-key_prefix(const HybKeyDesc *desc, const uint8 *key, uint32 len,
-		   uint64 *low, uint64 *high)
+void
+hyb_tree_key_head(const HybKeyDesc *desc, const uint8 *key, uint32 len,
+				  uint32 skip, uint64 *low, uint64 *high)
 {
 	const HybColumn *col = &desc->cols[0];
-	uint64		prefix = 0;
+	uint64		head = 0;
 	uint32		n;
 
 	*low = 0;
 	*high = PG_UINT64_MAX;
-	if (len == 0 || col->compare == HYB_COMPARE_PROC ||
-		(col->width == 0 && !col->terminated))
+	if (skip > 0)
+	{
+		Assert(desc->all_mem && len >= skip);
+		key += skip - 1;
+		len -= skip - 1;
+	}
+	else if (len == 0 || col->compare == HYB_COMPARE_PROC ||
+			 (col->width == 0 && !col->terminated))
 		return;
-	if (key[0] != HYB_FLAG_VALUE)
+	else if (key[0] != HYB_FLAG_VALUE)
 	{
 		*low = *high = key[0] == HYB_FLAG_NULL_FIRST ? 0 : PG_UINT64_MAX;
 		return;
@@ -147,8 +97,8 @@ key_prefix(const HybKeyDesc *desc, const uint8 *key, uint32 len,
 
 	if (likely(len >= sizeof(uint64) && desc->all_mem))
 	{
-		memcpy(&prefix, key, sizeof(prefix));
-		*low = *high = pg_ntoh64(prefix);
+		memcpy(&head, key, sizeof(head));
+		*low = *high = pg_ntoh64(head);
 		return;
 	}
 	if (!desc->all_mem)
@@ -157,13 +107,13 @@ key_prefix(const HybKeyDesc *desc, const uint8 *key, uint32 len,
 	if (n > 0)
 	{
 		for (uint32 i = 0; i < n; i++)
-			prefix = prefix << 8 | key[i];
-		prefix <<= 8 * (sizeof(uint64) - n);
+			head = head << 8 | key[i];
+		head <<= 8 * (sizeof(uint64) - n);
 	}
 
 	/* a position of an all_mem index may end inside a column */
-	*low = prefix;
-	*high = prefix;
+	*low = head;
+	*high = head;
 	if (desc->all_mem && n < sizeof(uint64))
 		*high |= PG_UINT64_MAX >> (8 * n);
 }
@@ -172,19 +122,20 @@ static inline int
 entry_compare(const HybArena *arena, const HybKeyDesc *desc, HybRef ref,
 			  const HybPos *pos)
 {
-	const HybTreeEntry *entry = entry_at(arena, ref);
+	const HybTreeEntry *entry = hyb_tree_entry_at(arena, ref);
 
 	return hyb_pos_compare_key(desc, entry->bytes, entry->keylen,
 							   &entry->tid, pos);
 }
 
-/* A position to search for, with its prefixes. */
+/* A position to search for, with its heads in the node at hand. */
 typedef struct Target
 {
 	const HybPos *pos;
+	bool		above;			/* look for entries above pos, not at it */
+	uint32		skip;
 	uint64		low;
 	uint64		high;
-	bool		above;			/* look for entries above pos, not at it */
 } Target;
 
 static inline void
@@ -193,7 +144,23 @@ target_init(Target *target, const HybKeyDesc *desc, const HybPos *pos,
 {
 	target->pos = pos;
 	target->above = above;
-	key_prefix(desc, pos->key, pos->len, &target->low, &target->high);
+	target->skip = 0;
+	hyb_tree_key_head(desc, pos->key, pos->len, 0, &target->low, &target->high);
+}
+
+/* Go on to a node that skips so many bytes, which `ref` in it begins with. */
+static inline void
+target_enter(Target *target, const HybArena *arena, const HybKeyDesc *desc,
+			 uint32 skip, HybRef ref)
+{
+	Assert(skip == 0 ||
+		   (target->pos->len >= skip &&
+			memcmp(target->pos->key, hyb_tree_entry_at(arena, ref)->bytes, skip) == 0));
+	if (skip == target->skip)
+		return;
+	target->skip = skip;
+	hyb_tree_key_head(desc, target->pos->key, target->pos->len, skip,
+			 &target->low, &target->high);
 }
 
 /*
@@ -202,18 +169,18 @@ target_init(Target *target, const HybKeyDesc *desc, const HybPos *pos,
  */
 static int
 node_search(const HybArena *arena, const HybKeyDesc *desc,
-			const uint64 *prefix, const HybRef *ref, int first, int n,
+			const uint64 *head, const HybRef *ref, int first, int n,
 			const Target *target)
 {
 	int			lo = first;
 	int			hi = n;
 
-	/* skip those whose prefix says that they lie below */
+	/* pass over those whose head says that they lie below */
 	while (lo < hi)
 	{
 		int			mid = (lo + hi) / 2;
 
-		if (prefix[mid] < target->low)
+		if (head[mid] < target->low)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -223,7 +190,7 @@ node_search(const HybArena *arena, const HybKeyDesc *desc,
 	{
 		int			mid = (lo + hi) / 2;
 
-		if (prefix[mid] > target->high ||
+		if (head[mid] > target->high ||
 			entry_compare(arena, desc, ref[mid], target->pos) >= (target->above ? 1 : 0))
 			hi = mid;
 		else
@@ -239,24 +206,27 @@ node_search(const HybArena *arena, const HybKeyDesc *desc,
  */
 static HybTreeLeaf *
 descend(const HybTree *tree, const HybArena *arena, const HybKeyDesc *desc,
-		const Target *target, HybRef *path, int *index)
+		Target *target, HybRef *path, int *index)
 {
 	HybRef		ref = tree->root;
 	HybTreeLeaf *leaf;
 
 	for (int level = tree->height - 1; level > 0; level--)
 	{
-		const HybTreeInner *inner = inner_at(arena, ref);
-		int			i = node_search(arena, desc, inner->prefix, inner->sep,
-									1, inner->count, target) - 1;
+		const HybTreeInner *inner = hyb_tree_inner_at(arena, ref);
+		int			i;
 
+		target_enter(target, arena, desc, inner->skip, inner->sep[1]);
+		i = node_search(arena, desc, inner->head, inner->sep, 1, inner->count,
+						target) - 1;
 		path[level] = ref;
 		index[level] = i;
 		ref = inner->child[i];
 	}
-	leaf = leaf_at(arena, ref);
+	leaf = hyb_tree_leaf_at(arena, ref);
+	target_enter(target, arena, desc, leaf->skip, leaf->entry[0]);
 	path[0] = ref;
-	index[0] = node_search(arena, desc, leaf->prefix, leaf->entry, 0,
+	index[0] = node_search(arena, desc, leaf->head, leaf->entry, 0,
 						   leaf->count, target);
 	return leaf;
 }
@@ -315,25 +285,83 @@ entry_size(uint32 len)
 	memmove(&(array)[(i) + 1], &(array)[i], ((n) - (i)) * sizeof((array)[0]))
 
 static void
-leaf_put(HybTreeLeaf *leaf, int i, uint64 prefix, HybRef entry)
+leaf_put(HybTreeLeaf *leaf, int i, uint64 head, HybRef entry)
 {
-	OPEN_PLACE(leaf->prefix, i, leaf->count);
+	OPEN_PLACE(leaf->head, i, leaf->count);
 	OPEN_PLACE(leaf->entry, i, leaf->count);
-	leaf->prefix[i] = prefix;
+	leaf->head[i] = head;
 	leaf->entry[i] = entry;
 	leaf->count++;
 }
 
 static void
-inner_put(HybTreeInner *inner, int i, uint64 prefix, HybRef sep, HybRef child)
+inner_put(HybTreeInner *inner, int i, uint64 head, HybRef sep, HybRef child)
 {
-	OPEN_PLACE(inner->prefix, i, inner->count);
+	OPEN_PLACE(inner->head, i, inner->count);
 	OPEN_PLACE(inner->sep, i, inner->count);
 	OPEN_PLACE(inner->child, i, inner->count);
-	inner->prefix[i] = prefix;
+	inner->head[i] = head;
 	inner->sep[i] = sep;
 	inner->child[i] = child;
 	inner->count++;
+}
+
+/*
+ * The fences of the path's node of a level: separators of nodes above it, or 0
+ * at the edges of the tree.
+ */
+static void
+find_fences(const HybTree *tree, const HybArena *arena, const HybRef *path,
+			const int *index, int level, HybRef *low, HybRef *high)
+{
+	*low = 0;
+	*high = 0;
+	while (++level < tree->height)
+	{
+		const HybTreeInner *inner = hyb_tree_inner_at(arena, path[level]);
+
+		if (*low == 0 && index[level] > 0)
+			*low = inner->sep[index[level]];
+		if (*high == 0 && index[level] + 1 < inner->count)
+			*high = inner->sep[index[level] + 1];
+	}
+}
+
+/* Bytes that all keys between two fences begin with. */
+static uint32
+fences_skip(const HybArena *arena, HybRef low, HybRef high)
+{
+	const HybTreeEntry *a;
+	const HybTreeEntry *b;
+
+	if (low == 0 || high == 0)
+		return 0;
+	a = hyb_tree_entry_at(arena, low);
+	b = hyb_tree_entry_at(arena, high);
+	return hyb_common_prefix(a->bytes, b->bytes, Min(a->keylen, b->keylen));
+}
+
+/* Does skipping bytes help, and is it possible? */
+static inline bool
+skips_bytes(const HybKeyDesc *desc)
+{
+	return desc->all_mem &&
+		(desc->nkeys > 1 || desc->cols[0].store != HYB_STORE_INT);
+}
+
+/* New heads for `n` items of a node that has got closer fences. */
+static void
+reset_heads(const HybArena *arena, const HybKeyDesc *desc, HybRef low,
+			HybRef high, uint16 *skip, uint64 *head, const HybRef *ref,
+			int first, int n)
+{
+	uint32		bytes = fences_skip(arena, low, high);
+
+	if (bytes == *skip)
+		return;
+	*skip = bytes;
+	for (int i = first; i < n; i++)
+		head[i] = hyb_tree_entry_head(arena, desc, ref[i], bytes);
 }
 
 /*
@@ -347,82 +375,102 @@ split_point(int i, int count, bool rightmost)
 }
 
 /*
- * Add to the leaf at path[0]; if it is full split it, and so on upwards.
- * Cannot fail: the memory is reserved.
+ * Add to the leaf at path[0], where the entry has this head; if it is full
+ * split it, and so on upwards.  Cannot fail: the memory is reserved.
  */
 static void
-insert_at(HybTree *tree, HybArena *arena, const HybRef *path, const int *index,
-		  uint64 prefix, HybRef entry)
+insert_at(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
+		  const HybRef *path, const int *index, uint64 head, HybRef entry)
 {
-	HybTreeLeaf *leaf = leaf_at(arena, path[0]);
+	HybTreeLeaf *leaf = hyb_tree_leaf_at(arena, path[0]);
 	HybTreeLeaf *right;
 	HybRef		right_ref;
 	HybRef		sep;
+	HybRef		low;
+	HybRef		high;
+	bool		skips = skips_bytes(desc);
 	int			keep;
 	int			level;
 
 	if (leaf->count < HYB_LEAF_FANOUT)
 	{
-		leaf_put(leaf, index[0], prefix, entry);
+		leaf_put(leaf, index[0], head, entry);
 		return;
 	}
 
 	right_ref = allocate_node(tree, arena);
-	right = leaf_at(arena, right_ref);
+	right = hyb_tree_leaf_at(arena, right_ref);
 	keep = split_point(index[0], leaf->count, leaf->next == 0);
+	right->skip = leaf->skip;
 	right->count = leaf->count - keep;
-	memcpy(right->prefix, leaf->prefix + keep, right->count * sizeof(uint64));
+	memcpy(right->head, leaf->head + keep, right->count * sizeof(uint64));
 	memcpy(right->entry, leaf->entry + keep, right->count * sizeof(HybRef));
 	leaf->count = keep;
 	right->next = leaf->next;
 	right->prev = path[0];
 	if (leaf->next != 0)
-		leaf_at(arena, leaf->next)->prev = right_ref;
+		hyb_tree_leaf_at(arena, leaf->next)->prev = right_ref;
 	leaf->next = right_ref;
 	if (index[0] < keep || (index[0] == keep && right->count > 0))
-		leaf_put(leaf, index[0], prefix, entry);
+		leaf_put(leaf, index[0], head, entry);
 	else
-		leaf_put(right, index[0] - keep, prefix, entry);
-	prefix = right->prefix[0];
+		leaf_put(right, index[0] - keep, head, entry);
 	sep = right->entry[0];
+	if (skips)
+	{
+		find_fences(tree, arena, path, index, 0, &low, &high);
+		reset_heads(arena, desc, low, sep, &leaf->skip, leaf->head,
+					leaf->entry, 0, leaf->count);
+		reset_heads(arena, desc, sep, high, &right->skip, right->head,
+					right->entry, 0, right->count);
+	}
 
 	for (level = 1; level < tree->height; level++)
 	{
-		HybTreeInner *inner = inner_at(arena, path[level]);
+		HybTreeInner *inner = hyb_tree_inner_at(arena, path[level]);
 		HybTreeInner *sibling;
 		HybRef		sibling_ref;
 		int			i = index[level] + 1;
 
+		head = hyb_tree_entry_head(arena, desc, sep, inner->skip);
 		if (inner->count < HYB_INNER_FANOUT)
 		{
-			inner_put(inner, i, prefix, sep, right_ref);
+			inner_put(inner, i, head, sep, right_ref);
 			return;
 		}
 		sibling_ref = allocate_node(tree, arena);
-		sibling = inner_at(arena, sibling_ref);
+		sibling = hyb_tree_inner_at(arena, sibling_ref);
 		keep = split_point(i, inner->count, leaf->next == right_ref &&
 						   right->next == 0);
+		sibling->skip = inner->skip;
 		sibling->count = inner->count - keep;
-		memcpy(sibling->prefix, inner->prefix + keep, sibling->count * sizeof(uint64));
+		memcpy(sibling->head, inner->head + keep, sibling->count * sizeof(uint64));
 		memcpy(sibling->sep, inner->sep + keep, sibling->count * sizeof(HybRef));
 		memcpy(sibling->child, inner->child + keep, sibling->count * sizeof(HybRef));
 		inner->count = keep;
 		if (i < keep || (i == keep && sibling->count > 0))
-			inner_put(inner, i, prefix, sep, right_ref);
+			inner_put(inner, i, head, sep, right_ref);
 		else
-			inner_put(sibling, i - keep, prefix, sep, right_ref);
-		prefix = sibling->prefix[0];
+			inner_put(sibling, i - keep, head, sep, right_ref);
 		sep = sibling->sep[0];
 		right_ref = sibling_ref;
+		if (skips)
+		{
+			find_fences(tree, arena, path, index, level, &low, &high);
+			reset_heads(arena, desc, low, sep, &inner->skip, inner->head,
+						inner->sep, 1, inner->count);
+			reset_heads(arena, desc, sep, high, &sibling->skip, sibling->head,
+						sibling->sep, 1, sibling->count);
+		}
 	}
 
 	{
 		HybRef		root_ref = allocate_node(tree, arena);
-		HybTreeInner *root = inner_at(arena, root_ref);
+		HybTreeInner *root = hyb_tree_inner_at(arena, root_ref);
 
 		root->count = 2;
 		root->child[0] = tree->root;
-		root->prefix[1] = prefix;
+		root->head[1] = hyb_tree_entry_head(arena, desc, sep, 0);
 		root->sep[1] = sep;
 		root->child[1] = right_ref;
 		tree->root = root_ref;
@@ -434,10 +482,10 @@ insert_at(HybTree *tree, HybArena *arena, const HybRef *path, const int *index,
 static int
 new_nodes(const HybTree *tree, const HybArena *arena, const HybRef *path)
 {
-	if (leaf_at(arena, path[0])->count < HYB_LEAF_FANOUT)
+	if (hyb_tree_leaf_at(arena, path[0])->count < HYB_LEAF_FANOUT)
 		return 0;
 	for (int level = 1; level < tree->height; level++)
-		if (inner_at(arena, path[level])->count < HYB_INNER_FANOUT)
+		if (hyb_tree_inner_at(arena, path[level])->count < HYB_INNER_FANOUT)
 			return level;
 	return tree->height + 1;
 }
@@ -467,7 +515,7 @@ hyb_tree_insert(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 	HybRef		path[HYB_MAX_HEIGHT];
 	int			index[HYB_MAX_HEIGHT];
 	uint32		size = entry_size(len);
-	uint64		prefix;
+	uint64		head;
 	HybRef		ref;
 	HybTreeEntry *entry;
 
@@ -477,7 +525,7 @@ hyb_tree_insert(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 
 		if (!have_chunks(tree, arena, size, 1))
 			return false;
-		key_prefix(desc, bytes, keylen, &prefix, &high);
+		hyb_tree_key_head(desc, bytes, keylen, 0, &head, &high);
 		tree->root = allocate_node(tree, arena);
 		tree->height = 1;
 		path[0] = tree->root;
@@ -494,8 +542,8 @@ hyb_tree_insert(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 		pos.tie = HYB_AT;
 		pos.tid = *tid;
 		target_init(&target, desc, &pos, true);
-		prefix = target.low;
 		(void) descend(tree, arena, desc, &target, path, index);
+		head = target.low;
 		Assert(tree->height < HYB_MAX_HEIGHT);
 		if (arena->npocket < HYB_TREE_RESERVE &&
 			!have_chunks(tree, arena, size, new_nodes(tree, arena, path)))
@@ -503,7 +551,7 @@ hyb_tree_insert(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 	}
 
 	ref = allocate(tree, arena, &tree->entry_chunk, HYB_CHUNK_ENTRIES, size);
-	entry = entry_at(arena, ref);
+	entry = hyb_tree_entry_at(arena, ref);
 	entry->tid = *tid;
 	entry->offset = offset;
 	entry->block = block;
@@ -511,7 +559,7 @@ hyb_tree_insert(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 	entry->keylen = keylen;
 	memcpy(entry->bytes, bytes, len);
 
-	insert_at(tree, arena, path, index, prefix, ref);
+	insert_at(tree, arena, desc, path, index, head, ref);
 	tree->nentries++;
 	if (hash != 0 && tree->bloom.nchunks != 0)
 		hyb_bloom_add(&tree->bloom, arena, hash);
@@ -577,6 +625,34 @@ hyb_tree_free(HybTree *tree, HybArena *arena)
 
 /* ---- reading ---- */
 
+/*
+ * The stop's heads in the iterator's leaf.  Unlike what was searched for, the
+ * stop may differ in the bytes that the leaf skips: then either no entry is
+ * beyond it, or all are, which the first comparison tells.
+ */
+static void
+iter_enter_leaf(HybTreeIter *iter)
+{
+	const HybTreeLeaf *leaf = iter->leaf;
+	const HybPos *stop = iter->stop;
+	int			c = 0;
+
+	iter->stop_low = 0;
+	iter->stop_high = PG_UINT64_MAX;
+	iter->stop_outside = iter->backward ? HYB_POS_MIN(stop) : HYB_POS_MAX(stop);
+	if (stop->len == 0)
+		return;
+	if (leaf->skip > 0)
+	{
+		c = memcmp(stop->key, hyb_tree_entry_at(iter->arena, leaf->entry[0])->bytes,
+				   Min(stop->len, leaf->skip));
+		iter->stop_outside = iter->backward ? c < 0 : c > 0;
+	}
+	if (c == 0 && stop->len >= leaf->skip)
+		hyb_tree_key_head(iter->desc, stop->key, stop->len, leaf->skip,
+				 &iter->stop_low, &iter->stop_high);
+}
+
 void
 hyb_tree_iter_start(HybTreeIter *iter, const HybTree *tree,
 					const HybArena *arena, const HybKeyDesc *desc,
@@ -593,25 +669,25 @@ hyb_tree_iter_start(HybTreeIter *iter, const HybTree *tree,
 	iter->leaf = NULL;
 	if (tree->root == 0)
 		return;
-	key_prefix(desc, iter->stop->key, iter->stop->len,
-			   &iter->stop_low, &iter->stop_high);
-
 	/* forward: first entry above lo; backward: the one before the first at hi */
 	target_init(&target, desc, backward ? hi : lo, !backward);
 	iter->leaf = descend(tree, arena, desc, &target, path, index);
 	iter->index = backward ? index[0] - 1 : index[0];
+	iter_enter_leaf(iter);
 }
 
 /* Is an entry beyond the iterator's stop? */
 static inline bool
-iter_beyond(const HybTreeIter *iter, uint64 prefix, HybRef ref)
+iter_beyond(const HybTreeIter *iter, uint64 head, HybRef ref)
 {
+	if (iter->stop_outside)
+		return false;
 	if (iter->backward)
-		return prefix < iter->stop_low ||
-			(prefix <= iter->stop_high &&
+		return head < iter->stop_low ||
+			(head <= iter->stop_high &&
 			 entry_compare(iter->arena, iter->desc, ref, iter->stop) <= 0);
-	return prefix > iter->stop_high ||
-		(prefix >= iter->stop_low &&
+	return head > iter->stop_high ||
+		(head >= iter->stop_low &&
 		 entry_compare(iter->arena, iter->desc, ref, iter->stop) >= 0);
 }
 
@@ -629,12 +705,15 @@ hyb_tree_iter_next(HybTreeIter *iter)
 		{
 			HybRef		ref = iter->backward ? leaf->prev : leaf->next;
 
-			iter->leaf = ref != 0 ? leaf_at(iter->arena, ref) : NULL;
+			iter->leaf = ref != 0 ? hyb_tree_leaf_at(iter->arena, ref) : NULL;
 			if (iter->leaf != NULL)
+			{
 				iter->index = iter->backward ? iter->leaf->count - 1 : 0;
+				iter_enter_leaf(iter);
+			}
 			continue;
 		}
-		if (iter_beyond(iter, leaf->prefix[i], leaf->entry[i]))
+		if (iter_beyond(iter, leaf->head[i], leaf->entry[i]))
 		{
 			iter->leaf = NULL;
 			break;
@@ -642,8 +721,8 @@ hyb_tree_iter_next(HybTreeIter *iter)
 		iter->index += iter->backward ? -1 : 1;
 		ahead = i + (iter->backward ? -HYB_PREFETCH : HYB_PREFETCH);
 		if (ahead >= 0 && ahead < leaf->count)
-			hyb_prefetch(entry_at(iter->arena, leaf->entry[ahead]));
-		entry = entry_at(iter->arena, leaf->entry[i]);
+			hyb_prefetch(hyb_tree_entry_at(iter->arena, leaf->entry[ahead]));
+		entry = hyb_tree_entry_at(iter->arena, leaf->entry[i]);
 		if ((entry->len_flags & HYB_ENTRY_DEAD) == 0)
 			return entry;
 	}
@@ -681,13 +760,13 @@ hyb_tree_flag(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 		{
 			if (leaf->next == 0)
 				break;
-			leaf = leaf_at(arena, leaf->next);
+			leaf = hyb_tree_leaf_at(arena, leaf->next);
 			i = 0;
 			continue;
 		}
 		if (entry_compare(arena, desc, leaf->entry[i], &pos) != 0)
 			break;
-		entry = entry_at(arena, leaf->entry[i++]);
+		entry = hyb_tree_entry_at(arena, leaf->entry[i++]);
 		if ((entry->len_flags & HYB_ENTRY_DEAD) == 0)
 		{
 			entry->len_flags |= flag;
@@ -695,116 +774,4 @@ hyb_tree_flag(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 		}
 	}
 	return n;
-}
-
-/* ---- verification ---- */
-
-typedef struct Verify
-{
-	const HybTree *tree;
-	const HybArena *arena;
-	const HybKeyDesc *desc;
-	HybRef		last_leaf;
-	HybRef		last_entry;
-	uint64		nentries;
-} Verify;
-
-/* Order of two entries, and of their prefixes. */
-static const char *
-verify_order(Verify *v, HybRef left, HybRef right, uint64 right_prefix)
-{
-	const HybTreeEntry *a = entry_at(v->arena, left);
-	const HybTreeEntry *b = entry_at(v->arena, right);
-	uint64		left_prefix;
-	uint64		low;
-	uint64		high;
-	int			c = hyb_key_compare(v->desc, a->bytes, a->keylen,
-									b->bytes, b->keylen);
-
-	if (c > 0 || (c == 0 && ItemPointerCompare(unconstify(ItemPointerData *, &a->tid),
-											   unconstify(ItemPointerData *, &b->tid)) > 0))
-		return "entries out of order";
-	key_prefix(v->desc, a->bytes, a->keylen, &left_prefix, &high);
-	key_prefix(v->desc, b->bytes, b->keylen, &low, &high);
-	if (low != right_prefix)
-		return "wrong prefix";
-	if (left_prefix > low)
-		return "prefixes out of order";
-	return NULL;
-}
-
-static const char *
-verify_node(Verify *v, HybRef ref, int level, HybRef sep, HybRef next_sep)
-{
-	const char *error;
-
-	if (level > 0)
-	{
-		const HybTreeInner *inner = inner_at(v->arena, ref);
-
-		if (inner->count < 1 || inner->count > HYB_INNER_FANOUT)
-			return "inner node's count is out of range";
-		for (int i = 0; i < inner->count; i++)
-		{
-			HybRef		low = i > 0 ? inner->sep[i] : sep;
-			HybRef		high = i + 1 < inner->count ? inner->sep[i + 1] : next_sep;
-
-			if (i > 0 && low != 0 && sep != 0 &&
-				(error = verify_order(v, sep, low, inner->prefix[i])) != NULL)
-				return error;
-			if ((error = verify_node(v, inner->child[i], level - 1, low, high)) != NULL)
-				return error;
-		}
-	}
-	else
-	{
-		const HybTreeLeaf *leaf = leaf_at(v->arena, ref);
-
-		if (leaf->count < 1 || leaf->count > HYB_LEAF_FANOUT)
-			return "leaf's count is out of range";
-		if (leaf->prev != v->last_leaf ||
-			(v->last_leaf != 0 && leaf_at(v->arena, v->last_leaf)->next != ref))
-			return "leaves are linked wrongly";
-		v->last_leaf = ref;
-		for (int i = 0; i < leaf->count; i++)
-		{
-			HybRef		entry = leaf->entry[i];
-
-			error = verify_order(v, v->last_entry != 0 ? v->last_entry : entry,
-								 entry, leaf->prefix[i]);
-			if (error == NULL && sep != 0)
-				error = verify_order(v, sep, entry, leaf->prefix[i]);
-			if (error != NULL)
-				return error;
-			if (next_sep != 0)
-			{
-				const HybTreeEntry *e = entry_at(v->arena, entry);
-				const HybTreeEntry *s = entry_at(v->arena, next_sep);
-
-				if (hyb_key_compare(v->desc, e->bytes, e->keylen,
-									s->bytes, s->keylen) > 0)
-					return "entry above its node's range";
-			}
-			v->last_entry = entry;
-			v->nentries++;
-		}
-	}
-	return NULL;
-}
-
-const char *
-hyb_tree_verify(const HybTree *tree, const HybArena *arena,
-				const HybKeyDesc *desc)
-{
-	Verify		v = {tree, arena, desc, 0, 0, 0};
-	const char *error;
-
-	if (tree->root == 0)
-		return tree->nentries == 0 ? NULL : "empty tree counts entries";
-	error = verify_node(&v, tree->root, tree->height - 1, 0, 0);
-	if (error == NULL && v.nentries != tree->nentries)
-		error = "wrong number of entries";
-	if (error == NULL && leaf_at(arena, v.last_leaf)->next != 0)
-		error = "the last leaf has a successor";
-	return error;
 }

@@ -3,8 +3,9 @@
  *		B+tree over the entries of one generation, in an arena.
  *
  * Entries are never removed one by one: a dead one is flagged, and all go with
- * the tree.  Nodes are 512 bytes and keep the first eight bytes of each key,
- * so that most of a search touches nodes only.
+ * the tree.  Nodes are 512 bytes and keep eight bytes of each key, those after
+ * what all keys of the node have in common, so that most of a search touches
+ * nodes only.
  *
  * Readers hold the owner's lock shared, writers exclusively.  Comparison
  * functions may throw; a function here calls them before it changes anything.
@@ -91,8 +92,9 @@ typedef struct HybTreeIter
 	const HybArena *arena;
 	const HybKeyDesc *desc;
 	const HybPos *stop;
-	uint64		stop_low;		/* prefixes outside [low, high] need no */
-	uint64		stop_high;		/* comparison with stop */
+	uint64		stop_low;		/* heads in the leaf outside [low, high] need */
+	uint64		stop_high;		/* no comparison with stop */
+	bool		stop_outside;	/* no entry of the leaf is beyond stop */
 	bool		backward;
 	struct HybTreeLeaf *leaf;	/* NULL: at the end */
 	int			index;
@@ -104,7 +106,7 @@ extern void hyb_tree_iter_start(HybTreeIter *iter, const HybTree *tree,
 								bool backward);
 extern HybTreeEntry *hyb_tree_iter_next(HybTreeIter *iter);
 
-/* Check all invariants; NULL, or what is wrong (for assertions and tests). */
+/* Check all invariants (tree_check.c); NULL, or what is wrong. */
 extern const char *hyb_tree_verify(const HybTree *tree, const HybArena *arena,
 								   const HybKeyDesc *desc);
 
