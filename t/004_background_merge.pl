@@ -131,6 +131,31 @@ $node->safe_psql('other', "INSERT INTO d SELECT hashint8(g) FROM generate_series
 $node->safe_psql('postgres', 'DROP DATABASE other');
 pass('a database is dropped though a worker may be in it');
 
+# A worker that has nothing left to do is given the next index; it waits for
+# that two seconds, which may pass unused on a busy machine, hence the rounds.
+my $handed_over = 0;
+foreach my $round (1 .. 20)
+{
+	$node->safe_psql('postgres', <<EOF);
+CREATE TABLE a$round (k int8);
+CREATE INDEX a${round}_k ON a$round USING hybrid (k);
+CREATE TABLE b$round (k int8);
+CREATE INDEX b${round}_k ON b$round USING hybrid (k);
+INSERT INTO a$round SELECT hashint8(g) FROM generate_series(1, 3000) g;
+EOF
+	my $merged = "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('%s${round}_k')";
+	my $worker = "SELECT string_agg(pid::text, ',') FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'";
+	$node->poll_query_until('postgres', sprintf($merged, 'a')) or last;
+	my $first = $node->safe_psql('postgres', $worker);
+	$node->safe_psql('postgres', "INSERT INTO b$round SELECT hashint8(g) FROM generate_series(1, 3000) g");
+	$node->poll_query_until('postgres', sprintf($merged, 'b')) or last;
+	my $second = $node->safe_psql('postgres', $worker);
+	$handed_over = $first =~ /^[0-9]+$/ && $first eq $second and last;
+}
+ok($handed_over, 'a worker merges one index after the other');
+ok( $node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
+	'and ends when there is nothing left');
+
 # no worker slots, then a preloaded library
 $node->append_conf('postgresql.conf', "max_worker_processes = 0\nhybridindex.merge_step_pages = 8");
 $node->restart;

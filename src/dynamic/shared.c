@@ -9,6 +9,8 @@
 #include "dynamic/shared.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
 #include "storage/shmem.h"
 #include "utils/rel.h"
 
@@ -148,4 +150,68 @@ hyb_worker_release(Oid dbid, Oid relid)
 			claim->dbid = InvalidOid;
 	}
 	SpinLockRelease(&hyb_control->claim_mutex);
+}
+
+int
+hyb_worker_idle(Oid dbid)
+{
+	int			entry = -1;
+
+	SpinLockAcquire(&hyb_control->claim_mutex);
+	for (int i = 0; i < HYB_IDLE_WORKERS; i++)
+	{
+		if (!OidIsValid(hyb_control->idle[i].dbid))
+			entry = i;
+		else if (hyb_control->idle[i].dbid == dbid)
+		{
+			entry = -1;
+			break;
+		}
+	}
+	if (entry >= 0)
+	{
+		HybIdleWorker *idle = &hyb_control->idle[entry];
+
+		idle->dbid = dbid;
+		idle->relid = InvalidOid;
+		idle->latch = &MyProc->procLatch;
+	}
+	SpinLockRelease(&hyb_control->claim_mutex);
+	return entry;
+}
+
+Oid
+hyb_worker_take(int entry, bool give_up)
+{
+	HybIdleWorker *idle = &hyb_control->idle[entry];
+	Oid			relid;
+
+	SpinLockAcquire(&hyb_control->claim_mutex);
+	relid = idle->relid;
+	if (give_up || OidIsValid(relid))
+		idle->dbid = InvalidOid;
+	SpinLockRelease(&hyb_control->claim_mutex);
+	return relid;
+}
+
+bool
+hyb_worker_assign(Oid dbid, Oid relid)
+{
+	Latch	   *latch = NULL;
+
+	SpinLockAcquire(&hyb_control->claim_mutex);
+	for (int i = 0; i < HYB_IDLE_WORKERS && latch == NULL; i++)
+	{
+		HybIdleWorker *idle = &hyb_control->idle[i];
+
+		if (idle->dbid == dbid && !OidIsValid(idle->relid))
+		{
+			idle->relid = relid;
+			latch = idle->latch;
+		}
+	}
+	SpinLockRelease(&hyb_control->claim_mutex);
+	if (latch != NULL)
+		SetLatch(latch);
+	return latch != NULL;
 }

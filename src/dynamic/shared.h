@@ -25,6 +25,7 @@
 #define HYB_UNIQUE_LOCKS		64
 #define HYB_MAX_SEGMENTS		64
 #define HYB_WORKER_CLAIMS		32
+#define HYB_IDLE_WORKERS		4
 #define HYB_PROGRESS_ENTRIES	16
 
 /* A claim on starting a merge worker lasts at most this long. */
@@ -85,6 +86,14 @@ typedef struct HybWorkerClaim
 	TimestampTz until;
 } HybWorkerClaim;
 
+/* A worker that has nothing to merge and waits a little for more. */
+typedef struct HybIdleWorker
+{
+	Oid			dbid;			/* InvalidOid: free */
+	Oid			relid;			/* what it is to merge next, or InvalidOid */
+	struct Latch *latch;		/* of its PGPROC, which outlives it */
+} HybIdleWorker;
+
 /* A running merge; the entry is free if pid is 0. */
 typedef struct HybProgress
 {
@@ -124,8 +133,9 @@ typedef struct HybControl
 
 	LWLockPadded unique_locks[HYB_UNIQUE_LOCKS];
 
-	slock_t		claim_mutex;
+	slock_t		claim_mutex;	/* protects the next two */
 	HybWorkerClaim claims[HYB_WORKER_CLAIMS];
+	HybIdleWorker idle[HYB_IDLE_WORKERS];
 
 	slock_t		progress_mutex;
 	HybProgress progress[HYB_PROGRESS_ENTRIES];
@@ -155,5 +165,20 @@ extern LWLock *hyb_unique_lock(const HybIndex *ix, uint64 hash);
  */
 extern bool hyb_worker_claim(Oid dbid, Oid relid);
 extern void hyb_worker_release(Oid dbid, Oid relid);
+
+/*
+ * A worker makes known that it is idle, at most one of a database.  Returns
+ * the number of its entry, or -1: it is not wanted.
+ */
+extern int	hyb_worker_idle(Oid dbid);
+
+/*
+ * The index that the idle worker has been given, with the claim on it, or
+ * InvalidOid.  The entry is free then, or if the worker gives up.
+ */
+extern Oid	hyb_worker_take(int entry, bool give_up);
+
+/* Give an index, claimed by the caller, to an idle worker if there is one. */
+extern bool hyb_worker_assign(Oid dbid, Oid relid);
 
 #endif							/* HYB_SHARED_H */

@@ -180,6 +180,7 @@ hyb_merge_consider(HybIndex *ix)
 
 	if (background &&
 		hyb_worker_claim(MyDatabaseId, RelationGetRelid(ix->rel)) &&
+		!hyb_worker_assign(MyDatabaseId, RelationGetRelid(ix->rel)) &&
 		!hyb_worker_start(MyDatabaseId, RelationGetRelid(ix->rel)))
 	{
 		hyb_worker_release(MyDatabaseId, RelationGetRelid(ix->rel));

@@ -1,10 +1,12 @@
 /*
  * worker.c
- *		The background worker that merges one index.
+ *		The background worker that merges an index.
  *
  * Started on demand by an inserter, it works in short transactions and lets
- * go of all locks between them, so that DDL never waits long for it, and
- * exits when nothing is left to merge.
+ * go of all locks between them, so that DDL never waits long for it.  When
+ * nothing is left to merge it waits a little for another index of its
+ * database, since starting a process costs as much as merging a small index,
+ * and exits.
  */
 #include "compat.h"
 
@@ -15,6 +17,7 @@
 #include "catalog/pg_am.h"
 #include "commands/defrem.h"
 #include "dynamic/progress.h"
+#include "dynamic/shared.h"
 #include "merge/learn.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
@@ -39,6 +42,12 @@
 /* How long it stays away when somebody else is merging, in ms. */
 #define HYB_WORKER_PAUSE_MS		20
 
+/*
+ * How long it waits for more work, in ms.  DROP DATABASE and the like wait five
+ * seconds for other sessions to go.
+ */
+#define HYB_WORKER_IDLE_MS		2000
+
 typedef struct WorkerArgs
 {
 	Oid			dbid;
@@ -61,7 +70,7 @@ hyb_worker_start(Oid dbid, Oid relid)
 	strlcpy(worker.bgw_library_name, "hybridindex", sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "hybrid_merge_worker_main",
 			sizeof(worker.bgw_function_name));
-	snprintf(worker.bgw_name, BGW_MAXLEN, "hybrid merge worker for index %u", relid);
+	strlcpy(worker.bgw_name, "hybrid merge worker", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "hybrid merge worker", BGW_MAXLEN);
 	memcpy(worker.bgw_extra, &args, sizeof(args));
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
@@ -105,12 +114,46 @@ report_progress(HybIndex *ix, WorkerProgress *progress)
 						++progress->steps);
 }
 
-static void
-release_claim(int code, Datum arg)
-{
-	WorkerArgs *args = (WorkerArgs *) DatumGetPointer(arg);
+/* What is shared while the worker runs: its claim, or else its idle entry. */
+static WorkerArgs args;
+static int	idle_entry = -1;
 
-	hyb_worker_release(args->dbid, args->relid);
+static void
+release_shared(int code, Datum arg)
+{
+	if (idle_entry >= 0)
+		args.relid = hyb_worker_take(idle_entry, true);
+	if (OidIsValid(args.relid))
+		hyb_worker_release(args.dbid, args.relid);
+}
+
+/*
+ * Wait for another index; false if there was none for some time.
+ */
+static bool
+wait_for_index(void)
+{
+	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+												  HYB_WORKER_IDLE_MS);
+	long		left = HYB_WORKER_IDLE_MS;
+
+	hyb_worker_release(args.dbid, args.relid);
+	args.relid = InvalidOid;
+	idle_entry = hyb_worker_idle(args.dbid);
+	if (idle_entry < 0)
+		return false;
+	pgstat_report_stat(true);
+	while (!OidIsValid(args.relid) && left > 0)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 left, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), end);
+		args.relid = hyb_worker_take(idle_entry, left <= 0);
+	}
+	idle_entry = -1;
+	return OidIsValid(args.relid);
 }
 
 /*
@@ -147,19 +190,12 @@ merge_slice(Relation index, WorkerProgress *progress, bool *busy)
 	return more || hyb_merge_wanted(ix);
 }
 
-void
-hybrid_merge_worker_main(Datum arg)
+/* Merge the index of args until nothing is left to do. */
+static void
+merge_index(void)
 {
-	WorkerArgs	args;
 	WorkerProgress progress = {.entry = -1};
 	bool		more = true;
-
-	memcpy(&args, MyBgworkerEntry->bgw_extra, sizeof(args));
-	pqsignal(SIGTERM, die);
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	BackgroundWorkerUnblockSignals();
-	before_shmem_exit(release_claim, PointerGetDatum(&args));
-	BackgroundWorkerInitializeConnectionByOid(args.dbid, InvalidOid, 0);
 
 	while (more)
 	{
@@ -225,5 +261,21 @@ hybrid_merge_worker_main(Datum arg)
 
 	if (progress.entry >= 0)
 		hyb_progress_end(progress.entry);
+}
+
+void
+hybrid_merge_worker_main(Datum arg)
+{
+	memcpy(&args, MyBgworkerEntry->bgw_extra, sizeof(args));
+	pqsignal(SIGTERM, die);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	BackgroundWorkerUnblockSignals();
+	hyb_shared_init();
+	before_shmem_exit(release_shared, (Datum) 0);
+	BackgroundWorkerInitializeConnectionByOid(args.dbid, InvalidOid, 0);
+
+	do
+		merge_index();
+	while (wait_for_index());
 	proc_exit(0);
 }

@@ -1,6 +1,6 @@
 /*
  * worker.h
- *		The background worker that merges one index.
+ *		The background worker that merges an index.
  */
 #ifndef HYB_WORKER_H
 #define HYB_WORKER_H
