@@ -118,8 +118,7 @@ $cascade->init_from_backup($standby, 'cascade', has_streaming => 1);
 $cascade->append_conf('postgresql.conf', "recovery_target_timeline = 'latest'\n");
 $cascade->start;
 
-$primary->safe_psql('postgres', 'SELECT fill(3000)');
-my $session = start_psql($primary, $merge x 3);
+my $session = start_psql($primary, "SELECT fill(1000);\n$merge\n" x 500);
 $primary->poll_query_until('postgres', "SELECT bool_or(merge_running) FROM unnest('{t_s,t_k,t_id,t_f}'::regclass[]) i, hybrid_index_stats(i)");
 usleep(20_000);
 $primary->stop('immediate');
