@@ -13,9 +13,9 @@
 #include "storage/lwlock.h"
 
 /*
- * Memory that checks share, of one statement after the other.  What comparison functions
- * allocate goes to the caller's context, which is reset row by row: all that
- * stays is allocated in `context` from the start, or grows there.
+ * Memory that checks share, of one statement after the other.  What comparison
+ * functions allocate goes to the caller's context, which is reset row by row:
+ * all that stays is allocated in `context` from the start, or grows there.
  */
 typedef struct HybUniqueBuffers
 {

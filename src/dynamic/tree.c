@@ -160,7 +160,7 @@ target_enter(Target *target, const HybArena *arena, const HybKeyDesc *desc,
 		return;
 	target->skip = skip;
 	hyb_tree_key_head(desc, target->pos->key, target->pos->len, skip,
-			 &target->low, &target->high);
+					  &target->low, &target->high);
 }
 
 /*
@@ -650,7 +650,7 @@ iter_enter_leaf(HybTreeIter *iter)
 	}
 	if (c == 0 && stop->len >= leaf->skip)
 		hyb_tree_key_head(iter->desc, stop->key, stop->len, leaf->skip,
-				 &iter->stop_low, &iter->stop_high);
+						  &iter->stop_low, &iter->stop_high);
 }
 
 void
