@@ -67,6 +67,15 @@ hyb_generation_init(HybGeneration *generation, uint64 number)
 	}
 }
 
+/* Free what the relation cache keeps of the index (HybIndexCache). */
+static void
+drop_cache(Relation rel)
+{
+	if (rel->rd_amcache != NULL)
+		pfree(rel->rd_amcache);
+	rel->rd_amcache = NULL;
+}
+
 /*
  * Stamps and generation numbers start at 1: 0 means "any" or "none".  The
  * incarnation is drawn anew, and stored in the handle too.
@@ -84,11 +93,7 @@ hyb_meta_init(Page page, HybIndex *ix)
 					 errmsg("could not generate a random number for index \"%s\"",
 							RelationGetRelationName(ix->rel))));
 	} while (ix->incarnation == 0);
-	if (ix->rel->rd_amcache != NULL)
-	{
-		pfree(ix->rel->rd_amcache);
-		ix->rel->rd_amcache = NULL;
-	}
+	drop_cache(ix->rel);
 
 	hyb_page_init(page, ix, HYB_PAGE_META, 0, 0);
 	meta = hyb_page_meta(page);
@@ -182,11 +187,9 @@ make_cache(Relation rel)
 	HybIndexCache *cache;
 
 	UnlockReleaseBuffer(buf);
-	if (rel->rd_amcache != NULL)
-	{
-		pfree(rel->rd_amcache);
-		rel->rd_amcache = NULL;
-	}
+
+	/* an operator class's function may have opened the index meanwhile */
+	drop_cache(rel);
 	cache = MemoryContextAlloc(rel->rd_indexcxt,
 							   offsetof(HybIndexCache, desc) + size);
 	cache->incarnation = incarnation;

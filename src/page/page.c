@@ -130,6 +130,7 @@ hyb_version_from_meta(const HybMetaPage *meta, HybVersion *version)
 	version->frozen = meta->frozen;
 	version->watermark.key = version->wm_key;
 	version->watermark.len = meta->wm_len;
+	/* without a key columns mean nothing, whatever an older build left there */
 	version->watermark.ncols = meta->wm_len > 0 ? meta->wm_ncols : 0;
 	version->watermark.tie = meta->wm_tie;
 	version->watermark.tid = meta->wm_tid;
