@@ -178,10 +178,15 @@ require() {
 work=
 workspace() {
 	work=$(mktemp -d "${TMPDIR:-/tmp}/hybridindex.XXXXXX")
+	work=$(cd "$work" && pwd -P)
 	trap cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
-	[ -z "${HYBRID_SERVER:-}" ] || cached_server "$HYBRID_SERVER"
+	if [ -n "${HYBRID_SERVER:-}" ]; then
+		cached_server "$HYBRID_SERVER"
+	else
+		private_server
+	fi
 	bindir=$("$PG_CONFIG" --bindir)
 	PATH=$bindir:$PATH
 	export PATH PG_CONFIG
@@ -190,6 +195,8 @@ workspace() {
 			die "the server refuses to run as root, and there is no user postgres"
 		owner=postgres
 		chmod 711 "$work"
+		(cd / && as_owner test -x "$work") ||
+			die "user postgres cannot enter $work, where its servers would be (set TMPDIR)"
 	else
 		owner=$(id -un)
 	fi
@@ -236,9 +243,9 @@ copy_tree() {
 		tar -xf - -C "$1"
 }
 
-# A copy of the tree in $work/tree, compiled and installed.  The copy keeps
-# this directory free of objects of another server version, and user postgres
-# can write to it.
+# A copy of the tree in $work/tree, compiled, and installed into the private
+# server.  The copy keeps this directory free of objects of another server
+# version, and user postgres can write to it.
 build() {
 	say "building for $("$PG_CONFIG" --version)"
 	mkdir -m 755 "$work/tree"
@@ -251,16 +258,11 @@ build() {
 			die "the build failed"
 		}
 	! grep -i warning "$work/make.log" || :
-	if [ -w "$("$PG_CONFIG" --pkglibdir)" ] && [ -w "$("$PG_CONFIG" --sharedir)/extension" ]; then
-		make -s -C "$work/tree" with_llvm=no PG_CONFIG="$PG_CONFIG" install >"$work/install.log" 2>&1
-	else
-		# asks before the output goes to a file
-		may_be_root make install
-		as_root make -s -C "$work/tree" with_llvm=no PG_CONFIG="$PG_CONFIG" install >"$work/install.log" 2>&1
-	fi || {
-		cat "$work/install.log"
-		die "the installation failed"
-	}
+	make -s -C "$work/tree" with_llvm=no PG_CONFIG="$PG_CONFIG" install >"$work/install.log" 2>&1 ||
+		{
+			cat "$work/install.log"
+			die "the installation failed"
+		}
 	own "$work/tree"
 }
 

@@ -1,6 +1,7 @@
 #
-# Functions of ./dev: servers built with assertions and injection points from
-# Debian's source packages, in a cache outside this directory.
+# Functions of ./dev: private copies of servers, and servers built with
+# assertions and injection points from Debian's source packages, in a cache
+# outside this directory.
 #
 
 server_cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hybridindex
@@ -85,10 +86,44 @@ build_server() {
 	say "$("$prefix/bin/postgres" --version) is in $prefix"
 }
 
-# pg_config of a copy of a cached server, in the work space: a server finds its
-# files relative to itself, user postgres may not enter the cache, and what
-# tests install must not stay there.
+# Let PG_CONFIG name a copy of the server that it names, in the work space.  What
+# is installed for a test then needs no root, overwrites nothing that the server
+# has, and goes with the work space.  A server and its tools find their files
+# relative to where the program is, so the copy keeps the places of directories
+# to each other; headers and libraries, which nobody writes to, are links.
+private_server() {
+	original=$PG_CONFIG
+	copy=$work/server
+	mkdir -m 755 "$copy"
+	for what in bindir pkglibdir sharedir; do
+		dir=$("$original" --"$what")
+		mkdir -p "$copy$dir"
+		# programs look for their files where a link of theirs leads to
+		[ "$what" = bindir ] && links=-L || links=
+		cp -pR $links "$dir/." "$copy$dir" || die "cannot copy $dir to $copy$dir"
+	done
+	pgxs=$("$original" --pgxs)
+	for dir in "$("$original" --libdir)" "$("$original" --includedir)" "$("$original" --pkgincludedir)" \
+		"$("$original" --includedir-server)" "${pgxs%/src/makefiles/pgxs.mk}"; do
+		mkdir -p "$copy$(dirname "$dir")"
+		if [ ! -e "$copy$dir" ]; then
+			ln -s "$dir" "$copy$dir"
+		elif [ ! -L "$copy$dir" ]; then
+			ln -s "$dir"/* "$copy$dir" 2>/dev/null || : # what is there already stays
+		fi
+	done
+	PG_CONFIG=$copy$("$original" --bindir)/pg_config
+	for what in bindir pkglibdir sharedir; do
+		[ "$("$PG_CONFIG" --"$what")" = "$copy$("$original" --"$what")" ] ||
+			die "a copy of the server of $original does not find its own $what"
+	done
+}
+
+# The same of a cached server, all of whose files lie under one directory, which
+# user postgres may not enter.
 cached_server() {
+	[ -x "$server_cache/pg$1/bin/postgres" ] ||
+		die "there is no server $1 in $server_cache; ./dev pg $1 builds it"
 	cp -a "$server_cache/pg$1" "$work/pg$1"
 	PG_CONFIG=$work/pg$1/bin/pg_config
 }
