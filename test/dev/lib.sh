@@ -1,6 +1,6 @@
 #
-# Functions of ./dev (POSIX shell): what is missing, the build, the private
-# cluster, the test suites.
+# Functions of ./dev (POSIX shell): the build, the private cluster, the test
+# suites.
 #
 
 say() { printf '\n=== %s\n' "$*"; }
@@ -16,9 +16,9 @@ sudo_allowed=
 may_be_root() {
 	! am_root && [ -z "$sudo_allowed" ] || return 0
 	command -v sudo >/dev/null 2>&1 ||
-		die "need root for: $* (there is no sudo; run ./dev as root)"
+		die "need root for: $* (and there is no sudo; do that as root, then run ./dev as you like)"
 	if [ "${CI:-}" != true ]; then
-		[ -t 0 ] || die "need root for: $* (run ./dev as root, or with CI=true to allow sudo)"
+		[ -t 0 ] || die "need root for: $* (do that as root, or run ./dev with CI=true to allow sudo)"
 		printf 'dev needs sudo for: %s\nContinue? [y/N] ' "$*"
 		read -r answer
 		case $answer in
@@ -50,129 +50,6 @@ run() {
 	return "$status"
 }
 
-# ---- what is missing ----
-
-# Is this pg_config one of a server that we can build for and run?
-usable_pg_config() {
-	[ -x "$1" ] || return 1
-	pgxs=$("$1" --pgxs 2>/dev/null) || return 1
-	[ -f "$pgxs" ] && [ -x "$("$1" --bindir)/initdb" ] &&
-		[ -f "$("$1" --includedir-server)/postgres.h" ] || return 1
-	version=$("$1" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
-	[ "$version" -ge 15 ]
-}
-
-find_pg_config() {
-	if [ -n "${PG_CONFIG:-}" ]; then
-		PG_CONFIG=$(command -v "$PG_CONFIG") && usable_pg_config "$PG_CONFIG" ||
-			die "PG_CONFIG is not the pg_config of a PostgreSQL 15 or later with server and PGXS"
-		return 0
-	fi
-	for pg_config in "$(command -v pg_config || :)" \
-		$(ls -d /usr/lib/postgresql/*/bin/pg_config 2>/dev/null | sort -t / -k 5 -n -r); do
-		if [ -n "$pg_config" ] && usable_pg_config "$pg_config"; then
-			PG_CONFIG=$pg_config
-			return 0
-		fi
-	done
-	return 1
-}
-
-# The major version to install: one whose server is here already, else the
-# distribution's newest.
-pg_version_to_install() {
-	for server in $(ls -d /usr/lib/postgresql/*/bin/postgres 2>/dev/null | sort -t / -k 5 -n -r); do
-		version=$(echo "$server" | cut -d / -f 5)
-		if [ "$version" -ge 15 ]; then
-			echo "$version"
-			return
-		fi
-	done
-	apt-cache search --names-only '^postgresql-server-dev-[0-9]+$' |
-		sed 's/^postgresql-server-dev-\([0-9]*\).*/\1/' | sort -n | tail -1
-}
-
-can_compile() {
-	command -v gcc >/dev/null 2>&1 && command -v make >/dev/null 2>&1 &&
-		echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1
-}
-
-has_header() { echo "#include <$1>" | gcc -E - >/dev/null 2>&1; }
-
-# The packages still missing, in $missing; "postgresql" stands for server and
-# headers of the version yet to be chosen.
-find_missing() {
-	missing=
-	find_pg_config || missing="$missing postgresql"
-	can_compile || missing="$missing build-essential"
-	has_header lz4.h || missing="$missing liblz4-dev"
-	if [ "$1" = test ]; then
-		perl -MIPC::Run -MTest::More -e 1 2>/dev/null && command -v prove >/dev/null 2>&1 ||
-			missing="$missing libipc-run-perl"
-	fi
-	if [ "$1" = bench ]; then
-		find_python || missing="$missing python3-matplotlib"
-	fi
-	# the server's headers may want those of Kerberos
-	if [ -n "${PG_CONFIG:-}" ] && can_compile &&
-		grep -qs '^#define ENABLE_GSS 1' "$("$PG_CONFIG" --includedir-server)/pg_config.h"; then
-		has_header gssapi/gssapi.h || has_header gssapi.h || missing="$missing libkrb5-dev"
-	fi
-}
-
-# A Python with matplotlib; one that was built by hand may have none.
-find_python() {
-	for python in python3 /usr/bin/python3; do
-		! "$python" -c 'import matplotlib' 2>/dev/null || return 0
-	done
-	return 1
-}
-
-# Keep the server package from making and starting a cluster; what apt
-# installs is a program for us, not a service.
-no_main_cluster=/etc/postgresql-common/createcluster.d/zz-hybridindex-dev.conf
-main_cluster_off() {
-	as_root mkdir -p "$(dirname "$no_main_cluster")"
-	echo 'create_main_cluster = off' | as_root tee "$no_main_cluster" >/dev/null
-}
-main_cluster_on() {
-	[ ! -e "$no_main_cluster" ] || as_root rm -f "$no_main_cluster"
-	as_root rmdir "$(dirname "$no_main_cluster")" 2>/dev/null || :
-}
-
-require() {
-	find_missing "$1"
-	[ -n "$missing" ] || return 0
-	command -v apt-get >/dev/null 2>&1 && [ -f /etc/debian_version ] ||
-		die "missing:$missing; ./dev can install only on Debian and Ubuntu (with apt)"
-	say "installing:$missing"
-	export DEBIAN_FRONTEND=noninteractive
-	as_root apt-get update -q
-	packages=
-	for package in $missing; do
-		if [ "$package" = postgresql ]; then
-			version=$(pg_version_to_install)
-			[ -n "$version" ] && [ "$version" -ge 15 ] ||
-				die "this distribution has no PostgreSQL 15 or later; see https://wiki.postgresql.org/wiki/Apt, or set PG_CONFIG"
-			package="postgresql-$version postgresql-server-dev-$version"
-		fi
-		packages="$packages $package"
-	done
-	trap main_cluster_on EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM HUP
-	main_cluster_off
-	# shellcheck disable=SC2086
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $packages </dev/null
-	main_cluster_on
-	trap - EXIT INT TERM HUP
-	find_missing "$1"
-	case $missing in
-		*libkrb5-dev*) as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends libkrb5-dev </dev/null ;;
-		?*) die "still missing after the installation:$missing" ;;
-	esac
-}
-
 # ---- a place to work, and its removal ----
 
 work=
@@ -182,11 +59,7 @@ workspace() {
 	trap cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
-	if [ -n "${HYBRID_SERVER:-}" ]; then
-		cached_server "$HYBRID_SERVER"
-	else
-		private_server
-	fi
+	private_server
 	bindir=$("$PG_CONFIG" --bindir)
 	PATH=$bindir:$PATH
 	export PATH PG_CONFIG

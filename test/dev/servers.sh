@@ -33,10 +33,8 @@ require_to_build_server() {
 	done
 	perl -MIPC::Run -MTest::More -e 1 2>/dev/null || missing="$missing libipc-run-perl"
 	[ -n "$missing" ] || return 0
-	say "installing:$missing"
-	as_root apt-get update -q
 	# shellcheck disable=SC2086
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing </dev/null
+	install_packages $missing
 }
 
 # Fetch, build and install one version.  apt gets package lists and a state
@@ -86,46 +84,87 @@ build_server() {
 	say "$("$prefix/bin/postgres" --version) is in $prefix"
 }
 
-# Let PG_CONFIG name a copy of the server that it names, in the work space.  What
-# is installed for a test then needs no root, overwrites nothing that the server
-# has, and goes with the work space.  A server and its tools find their files
-# relative to where the program is, so the copy keeps the places of directories
-# to each other; headers and libraries, which nobody writes to, are links.
-private_server() {
-	original=$PG_CONFIG
-	copy=$work/server
+# copy_server PG_CONFIG DIRECTORY: copy a server into a directory; the copy's
+# pg_config is $copied.  What is installed into the copy for a test needs no
+# root, overwrites nothing that the server has, and goes with the directory.
+#
+# A server and its tools find their files relative to the program, by where each
+# was configured to be.  So everything keeps its path, below the directory, and
+# a server that was moved since it was configured goes back to that path.
+copy_server() {
+	original=$1 copy=$2
+	bin=$("$original" --bindir)
+	moved='' configured=''
+	case $("$original" --configure) in
+		*--bindir=*) ;;
+		*--prefix=*)
+			moved=${bin%/bin}
+			configured=$("$original" --configure | sed "s/.*--prefix=\([^' ]*\).*/\1/")
+			;;
+	esac
 	mkdir -m 755 "$copy"
-	for what in bindir pkglibdir sharedir; do
-		dir=$("$original" --"$what")
-		mkdir -p "$copy$dir"
-		# programs look for their files where a link of theirs leads to
-		[ "$what" = bindir ] && links=-L || links=
-		cp -pR $links "$dir/." "$copy$dir" || die "cannot copy $dir to $copy$dir"
-	done
+	copy_directory -L "$bin" # programs look for files where a link of theirs leads to
+	copy_directory -P "$("$original" --pkglibdir)"
+	copy_directory -P "$("$original" --sharedir)"
+	case $("$original" --libdir) in
+		/lib/* | /usr/lib | /usr/lib/*) link_directory "$("$original" --libdir)" ;;
+		*) copy_directory -P "$("$original" --libdir)" ;;
+	esac
+	# only we read these, not the user that owns servers
+	link_directory "$("$original" --includedir)"
+	link_directory "$("$original" --pkgincludedir)"
+	link_directory "$("$original" --includedir-server)"
 	pgxs=$("$original" --pgxs)
-	for dir in "$("$original" --libdir)" "$("$original" --includedir)" "$("$original" --pkgincludedir)" \
-		"$("$original" --includedir-server)" "${pgxs%/src/makefiles/pgxs.mk}"; do
-		mkdir -p "$copy$(dirname "$dir")"
-		if [ ! -e "$copy$dir" ]; then
-			ln -s "$dir" "$copy$dir"
-		elif [ ! -L "$copy$dir" ]; then
-			ln -s "$dir"/* "$copy$dir" 2>/dev/null || : # what is there already stays
-		fi
-	done
-	PG_CONFIG=$copy$("$original" --bindir)/pg_config
-	for what in bindir pkglibdir sharedir; do
-		[ "$("$PG_CONFIG" --"$what")" = "$copy$("$original" --"$what")" ] ||
-			die "a copy of the server of $original does not find its own $what"
+	link_directory "${pgxs%/src/makefiles/pgxs.mk}"
+
+	copied=$(copied_path "$bin")/pg_config
+	for what in bindir pkglibdir sharedir includedir-server pgxs; do
+		[ "$("$copied" --"$what")" = "$(copied_path "$("$original" --"$what")")" ] ||
+			die "a copy of the server of $original finds $("$copied" --"$what"), not its own $what"
 	done
 }
 
-# The same of a cached server, all of whose files lie under one directory, which
-# user postgres may not enter.
-cached_server() {
+# Where copy_server puts a file or directory.
+copied_path() {
+	case $1 in
+		"$moved"/*) echo "$copy$configured${1#"$moved"}" ;;
+		*) echo "$copy$1" ;;
+	esac
+}
+
+# Copy a directory, with what links in it lead to (-L) or with the links (-P).
+copy_directory() {
+	to=$(copied_path "$2")
+	mkdir -p "$to"
+	cp -pR "$1" "$2/." "$to" || die "cannot copy $2"
+}
+
+# Make a directory, or what a copied one lacks, known by links.
+link_directory() {
+	to=$(copied_path "$1")
+	if [ ! -e "$to" ]; then
+		mkdir -p "$(dirname "$to")"
+		ln -s "$1" "$to"
+	elif [ ! -L "$to" ]; then
+		for file in "$1"/*; do
+			[ -e "$to/${file##*/}" ] || ln -s "$file" "$to"
+		done
+	fi
+}
+
+# Let PG_CONFIG name a private copy of the server to work on.
+private_server() {
+	if [ -n "${HYBRID_SERVER:-}" ]; then
+		PG_CONFIG=$(cached_pg_config "$HYBRID_SERVER")
+	fi
+	copy_server "$PG_CONFIG" "$work/server"
+	PG_CONFIG=$copied
+}
+
+cached_pg_config() {
 	[ -x "$server_cache/pg$1/bin/postgres" ] ||
 		die "there is no server $1 in $server_cache; ./dev pg $1 builds it"
-	cp -a "$server_cache/pg$1" "$work/pg$1"
-	PG_CONFIG=$work/pg$1/bin/pg_config
+	echo "$server_cache/pg$1/bin/pg_config"
 }
 
 # The bin directories of copies of the given cached servers with the extension
@@ -133,15 +172,15 @@ cached_server() {
 upgrade_targets=
 prepare_upgrade_targets() {
 	for version in "$@"; do
-		cp -a "$server_cache/pg$version" "$work/pg$version"
+		copy_server "$(cached_pg_config "$version")" "$work/server$version"
 		mkdir -m 755 "$work/tree$version"
 		copy_tree "$work/tree$version"
 		run make -s -C "$work/tree$version" -j2 with_llvm=no \
-			PG_CONFIG="$work/pg$version/bin/pg_config" install >"$work/make.log" 2>&1 ||
+			PG_CONFIG="$copied" install >"$work/make.log" 2>&1 ||
 			{
 				cat "$work/make.log"
 				die "the build for PostgreSQL $version failed"
 			}
-		upgrade_targets="$upgrade_targets $work/pg$version/bin"
+		upgrade_targets="$upgrade_targets $(dirname "$copied")"
 	done
 }
