@@ -19,14 +19,11 @@
  */
 #include "compat.h"
 
-#include "merge/dead.h"
 #include "merge/merge.h"
+#include "merge/step.h"
 #include "miscadmin.h"
 #include "page/config.h"
 #include "page/meta.h"
-#include "static/filter.h"
-#include "static/leaf.h"
-#include "static/update.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -36,13 +33,6 @@
 /* Of a small index a step reads one in so many leaves, but some. */
 #define HYB_STEP_FRACTION		16
 #define HYB_STEP_MIN_LEAVES		4
-
-/*
- * Most leaves a step writes; the blocks of both must fit pending[], and so
- * must filter pages, each of which holds the filters of two leaves at least.
- */
-#define HYB_STEP_MAX_IMAGES		160
-#define HYB_STEP_MAX_FILTERED	100
 
 /*
  * Frozen entries that a step fetches: twice what its share of the leaves would
@@ -57,392 +47,6 @@
  * before it left partly filled.
  */
 #define HYB_STEP_MIN_BYTES		(16 * BLCKSZ)
-
-/* A leaf left by the step before is taken up again if it is emptier. */
-#define HYB_REFILL_FRACTION		0.9
-
-/* Compaction rewrites a leaf with more tombstones than that. */
-#define HYB_COMPACT_FRACTION	0.2
-
-/* One frozen entry in so many is decoded, to see how well it compresses. */
-#define HYB_RECENT_SAMPLE		16
-
-typedef struct MergeStep
-{
-	HybIndex   *ix;
-	HybVersion	version;
-	uint64		stamp;
-	bool		compact;		/* visit every leaf, to drop tombstones */
-	int			max_leaves;
-
-	/* input */
-	HybDynBatch batch;
-	int			next_entry;		/* first one not merged yet */
-	int			last_entry;		/* one past those that this step may merge */
-	HybLeaf		leaf;
-	char	   *leaf_page;		/* private copy of the leaf being merged */
-	bool		leaf_plain;		/* it has neither tombstones nor hints */
-	HybValue   *vals;
-
-	/* output: children of the level-1 node, old ones and new ones */
-	HybLeafBuilder *builder;	/* NULL: no run of rewritten leaves is open */
-	HybFilterBuilder *filter;	/* or NULL: no filters */
-	HybPos		run_low;		/* lower fence of the run */
-	int			run_added;		/* TIDs given to the run */
-	int			run_emitted;	/* TIDs in its finished leaves */
-	int			run_full;		/* TIDs of its last full leaf */
-	HybChildList children;
-	int			nimages;		/* new ones */
-
-	/* old leaves that were rewritten */
-	BlockNumber *retired;
-	int			nretired;
-
-	HybDeadCheck dead;
-	uint64		dropped;		/* entries left out for dead line pointers */
-	uint64		old_tids;
-	uint64		old_tombstones;
-	uint64		new_tids;
-	uint64		merged;			/* frozen entries merged */
-	HybRecent	recent[INDEX_MAX_KEYS]; /* some of them */
-} MergeStep;
-
-static void
-emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
-{
-	MergeStep  *step = arg;
-
-	hyb_child_list_add_leaf(&step->children, page, step->stamp,
-							HYB_POS_MIN(low) ? &step->run_low : low, nitems,
-							step->filter);
-	step->nimages++;
-	step->new_tids += nitems;
-	step->run_emitted += nitems;
-	step->run_full = nitems;
-}
-
-static void
-begin_run(MergeStep *step, const HybPos *low)
-{
-	if (step->builder != NULL)
-		return;
-	step->builder = hyb_leaf_builder_create(step->ix, step->stamp, emit_leaf,
-											step);
-	step->run_low = *low;
-	step->run_added = 0;
-	step->run_emitted = 0;
-	step->run_full = 0;
-}
-
-static void
-end_run(MergeStep *step)
-{
-	if (step->builder == NULL)
-		return;
-	hyb_leaf_builder_finish(step->builder);
-	hyb_leaf_builder_free(step->builder);
-	step->builder = NULL;
-}
-
-static inline void
-add_entry(MergeStep *step, const HybValue *vals, const ItemPointerData *tid)
-{
-	hyb_leaf_builder_add(step->builder, vals, tid);
-	step->run_added++;
-}
-
-static inline const uint8 *
-entry_bytes(MergeStep *step, const HybDynItem *item)
-{
-	return step->batch.keys.data + item->key_off;
-}
-
-/* Give the frozen entry at next_entry to the builder. */
-static void
-add_frozen(MergeStep *step)
-{
-	const HybDynItem *item = &step->batch.items[step->next_entry++];
-
-	step->merged++;
-	if (item->killed && hyb_dead_tid(&step->dead, &item->tid))
-	{
-		step->dropped++;
-		return;
-	}
-	if (hyb_key_split(step->ix->desc, entry_bytes(step, item), item->len,
-					  step->ix->desc->natts, step->vals) != item->len)
-		hyb_corrupted(step->ix->rel, item->ref.block,
-					  "An entry of the delta log is malformed.");
-	add_entry(step, step->vals, &item->tid);
-	if (step->ix->dictionaries != NULL && step->merged % HYB_RECENT_SAMPLE == 1)
-		hyb_recent_add(step->ix->desc, step->vals, step->recent);
-}
-
-static bool
-has_hints(const MergeStep *step)
-{
-	const uint8 *hints = hyb_leaf_hints(step->leaf_page);
-
-	if (hints != NULL)
-		for (int i = 0; i < hyb_leaf_hint_bytes(step->leaf.nitems); i++)
-			if (hints[i] != 0)
-				return true;
-	return false;
-}
-
-/* Copy a leaf into step->leaf_page; stamps cannot mismatch (merge lock). */
-static void
-copy_leaf(MergeStep *step, const HybChild *child)
-{
-	Buffer		buf = hyb_page_read(step->ix, child->block, InvalidBlockNumber);
-
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(step->ix, buf, HYB_PAGE_LEAF, child->stamp))
-		hyb_corrupted(step->ix->rel, child->block,
-					  "This is not the leaf that its parent points to.");
-	memcpy(step->leaf_page, BufferGetPage(buf), BLCKSZ);
-	UnlockReleaseBuffer(buf);
-	hyb_leaf_open(&step->leaf, step->ix->desc, step->leaf_page,
-				  step->ix->rel, child->block);
-	step->leaf_plain = step->leaf.tombstones == NULL && !has_hints(step);
-}
-
-/*
- * Items [from, to) of the opened leaf to the builder, but for tombstones and
- * those killed that can be dropped.
- */
-static void
-add_leaf_items(MergeStep *step, int from, int to)
-{
-	HybLeaf    *leaf = &step->leaf;
-	const uint8 *hints = hyb_leaf_hints(step->leaf_page);
-	ItemPointerData tids[64];
-	int			row;
-
-	if (from >= to)
-		return;
-	if (step->leaf_plain)
-	{
-		hyb_leaf_builder_add_leaf(step->builder, leaf, from, to);
-		step->run_added += to - from;
-		return;
-	}
-	row = hyb_leaf_row_of_item(leaf, from);
-	while (from < to)
-	{
-		int			row_end = Min(hyb_leaf_row_start(leaf, row + 1), to);
-		const HybValue *vals = hyb_leaf_row(leaf, row);
-
-		while (from < row_end)
-		{
-			int			n = Min(row_end - from, (int) lengthof(tids));
-
-			hyb_leaf_tids(leaf, from, n, tids);
-			for (int i = 0; i < n; i++)
-			{
-				int			item = from + i;
-
-				if (hyb_leaf_is_tombstone(leaf, item))
-					step->old_tombstones++;
-				else if (hints != NULL &&
-						 (hints[item >> 3] & (1 << (item & 7))) != 0 &&
-						 hyb_dead_tid(&step->dead, &tids[i]))
-					step->dropped++;
-				else
-					add_entry(step, vals, &tids[i]);
-			}
-			from += n;
-		}
-		row++;
-	}
-}
-
-/*
- * Merge the opened leaf with the frozen entries [next_entry, end), all of
- * which lie inside its fences.
- */
-static void
-merge_leaf(MergeStep *step, int end)
-{
-	int			done = 0;
-
-	CHECK_FOR_INTERRUPTS();
-	while (step->next_entry < end)
-	{
-		const HybDynItem *item = &step->batch.items[step->next_entry];
-
-		/* entries ascend: behind the leaf's last item no place is sought */
-		if (done < step->leaf.nitems)
-		{
-			HybPos		pos;
-			int			row;
-			int			at;
-
-			pos.key = entry_bytes(step, item);
-			pos.len = item->keylen;
-			pos.ncols = step->ix->desc->nkeys;
-			pos.tie = HYB_AT;
-			pos.tid = item->tid;
-			at = hyb_leaf_search(&step->leaf, &pos, &row);
-			add_leaf_items(step, done, at);
-			done = Max(done, at);
-		}
-		add_frozen(step);
-	}
-	add_leaf_items(step, done, step->leaf.nitems);
-	step->old_tids += step->leaf.nitems;
-}
-
-static int
-count_tombstones(const HybLeaf *leaf)
-{
-	int			n = 0;
-
-	for (int i = 0; i < leaf->nitems; i++)
-		n += hyb_leaf_is_tombstone(leaf, i);
-	return n;
-}
-
-/*
- * Content bytes of a child leaf as a fraction of what fits, or its TIDs if
- * that is more; and its TIDs.
- */
-static double
-leaf_fill(MergeStep *step, const HybChild *child, int *nitems)
-{
-	Buffer		buf = hyb_page_read(step->ix, child->block, InvalidBlockNumber);
-	PageHeader	header = (PageHeader) BufferGetPage(buf);
-	double		fill;
-
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(step->ix, buf, HYB_PAGE_LEAF, child->stamp))
-		hyb_corrupted(step->ix->rel, child->block,
-					  "This is not the leaf that its parent points to.");
-	*nitems = hyb_page_opaque((Page) header)->count;
-	fill = (double) (header->pd_lower - SizeOfPageHeaderData +
-					 hyb_leaf_hint_bytes(*nitems)) / HYB_PAGE_CAPACITY;
-	fill = Max(fill, (double) *nitems / HYB_LEAF_MAX_ITEMS);
-	UnlockReleaseBuffer(buf);
-	return fill;
-}
-
-/*
- * An untouched leaf follows a run whose last leaf would be left half empty:
- * do they fit one leaf?
- */
-static bool
-fits_run_remainder(MergeStep *step, const HybChild *child)
-{
-	int			remainder = step->run_added - step->run_emitted;
-	int			nitems;
-
-	if (step->builder == NULL || step->run_full == 0 ||
-		remainder * 2 >= step->run_full)
-		return false;
-	(void) leaf_fill(step, child, &nitems);
-	return remainder + nitems <= step->run_full * HYB_REFILL_FRACTION;
-}
-
-/*
- * Go over the children of the path's level-1 node.  Returns true if the whole
- * range of that node is done; *fence is the upper fence of what is done.
- */
-static bool
-merge_children(MergeStep *step, HybPath *path, HybPos *fence)
-{
-	HybPathNode *node = &path->nodes[0];
-	HybChildList *old = &node->children;
-	const HybKeyDesc *desc = step->ix->desc;
-	int			ci = node->index;
-	int			leaves_read = 0;
-	int			refill = -1;
-
-	if (path->height == 0)
-	{
-		HybPos		minus_infinity = {.tie = HYB_BEFORE};
-
-		/* the first leaves of the index */
-		begin_run(step, &minus_infinity);
-		while (step->next_entry < step->last_entry)
-			add_frozen(step);
-		end_run(step);
-		*fence = path->high;
-		return true;
-	}
-
-	/* take up the leaf that the step before left partly filled */
-	if (ci > 0 && old->children[ci - 1].stamp + 1 == step->stamp)
-	{
-		int			nitems;
-
-		if (leaf_fill(step, &old->children[ci - 1], &nitems) < HYB_REFILL_FRACTION)
-			refill = --ci;
-	}
-
-	for (int i = 0; i < ci; i++)
-		hyb_child_list_add(&step->children, &old->children[i]);
-
-	while (ci < old->n)
-	{
-		HybChild   *child = &old->children[ci];
-		int			end = step->next_entry;
-		bool		touched;
-		bool		opened = false;
-
-		*fence = ci + 1 < old->n ? old->children[ci + 1].low : path->high;
-		while (end < step->last_entry &&
-			   (HYB_POS_MAX(fence) ||
-				hyb_pos_compare_key(desc, entry_bytes(step, &step->batch.items[end]),
-									step->batch.items[end].keylen,
-									&step->batch.items[end].tid, fence) < 0))
-			end++;
-
-		touched = end > step->next_entry || ci == refill ||
-			fits_run_remainder(step, child);
-		if (!touched && step->compact)
-		{
-			copy_leaf(step, child);
-			opened = true;
-			leaves_read++;
-			touched = count_tombstones(&step->leaf) >
-				step->leaf.nitems * HYB_COMPACT_FRACTION;
-		}
-
-		if (touched)
-		{
-			if (!opened)
-			{
-				copy_leaf(step, child);
-				leaves_read++;
-			}
-			begin_run(step, &child->low);
-			step->retired[step->nretired++] = child->block;
-			merge_leaf(step, end);
-		}
-		else
-		{
-			end_run(step);
-			hyb_child_list_add(&step->children, child);
-		}
-		ci++;
-
-		/* entries of this leaf's range may follow that were not fetched */
-		if (step->next_entry == step->last_entry &&
-			(!step->compact || !step->batch.complete ||
-			 step->last_entry < step->batch.nitems))
-			break;
-		/* the leaf taken up again is no progress by itself */
-		if (ci - 1 != refill &&
-			(leaves_read >= step->max_leaves ||
-			 step->nimages >= (step->filter != NULL ? HYB_STEP_MAX_FILTERED :
-							   HYB_STEP_MAX_IMAGES)))
-			break;
-	}
-	end_run(step);
-	for (int i = ci; i < old->n; i++)
-		hyb_child_list_add(&step->children, &old->children[i]);
-	return ci == old->n;
-}
 
 /*
  * Write the new leaves and internal nodes, and switch the metapage.
@@ -710,7 +314,7 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 	{
 		const HybDynItem *first = &step->batch.items[0];
 
-		start.key = entry_bytes(step, first);
+		start.key = hyb_step_entry(step, first);
 		start.len = first->keylen;
 		start.ncols = ix->desc->nkeys;
 		start.tie = HYB_AT;
@@ -718,7 +322,7 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 	}
 	hyb_path_load(ix, &step->version, &start, path);
 	hyb_dead_begin(&step->dead, ix->rel);
-	node_done = merge_children(step, path, &fence);
+	node_done = hyb_step_rewrite(step, path, &fence);
 	hyb_dead_end(&step->dead);
 
 	entries_left = step->next_entry < step->batch.nitems || !step->batch.complete;
@@ -734,7 +338,7 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 		/* stopped inside a leaf's range, or just at its end */
 		const HybDynItem *last = &step->batch.items[step->last_entry - 1];
 
-		watermark.key = entry_bytes(step, last);
+		watermark.key = hyb_step_entry(step, last);
 		watermark.len = last->keylen;
 		watermark.ncols = ix->desc->nkeys;
 		watermark.tie = HYB_AT;

@@ -58,6 +58,16 @@ extern void hyb_leaf_builder_add(HybLeafBuilder *builder,
 extern void hyb_leaf_builder_add_leaf(HybLeafBuilder *builder,
 									  struct HybLeaf *leaf, int from, int to);
 
+/*
+ * Leaves finished from here on are full at this part of a page, and none is
+ * finished before more than `hold` items wait.  What is left in the end goes
+ * to one leaf if it fits a page, and else evenly to two, so that no leaf of a
+ * few entries comes behind full ones.  May be called again, in the emit
+ * callback too.
+ */
+extern void hyb_leaf_builder_aim(HybLeafBuilder *builder, double part,
+								 int hold);
+
 /* Emit what is left.  Returns leaves emitted in all. */
 extern int	hyb_leaf_builder_finish(HybLeafBuilder *builder);
 extern void hyb_leaf_builder_free(HybLeafBuilder *builder);
@@ -166,6 +176,16 @@ hyb_leaf_is_tombstone(const HybLeaf *leaf, int item)
 	return leaf->tombstones != NULL &&
 		(leaf->tombstones[item >> 3] & (1 << (item & 7))) != 0;
 }
+
+/*
+ * How full a leaf is, of a page that is locked or a copy: content (without
+ * tombstones) and the room for hints as a part of what fits a page, or its
+ * TIDs as a part of the most that a leaf takes, if that is more.
+ */
+extern double hyb_leaf_fill(Page page);
+
+/* Tombstones of such a leaf.  No more bits are read than the page has. */
+extern int	hyb_leaf_count_tombstones(Page page);
 
 /* ---- hints and tombstones, on the page itself ---- */
 

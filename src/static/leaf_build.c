@@ -36,6 +36,8 @@ hyb_leaf_builder_create(const HybIndex *ix, uint64 stamp, HybLeafEmit emit,
 	b->arg = arg;
 	b->context = CurrentMemoryContext;
 	b->next_check = FIRST_CHECK;
+	b->capacity = HYB_PAGE_CAPACITY;
+	b->max_items = HYB_LEAF_MAX_ITEMS;
 	b->cols = palloc0(sizeof(HybBuildColumn) * natts);
 	for (int i = 0; i < natts; i++)
 		b->cols[i].is_int = ix->desc->cols[i].store == HYB_STORE_INT;
@@ -279,14 +281,14 @@ emit_full_leaf(HybLeafBuilder *b, int hi, uint32 hi_size)
 	int			guess;
 
 	if (hi_size > 0)
-		guess = (int) ((double) hi * HYB_PAGE_CAPACITY / hi_size);
+		guess = (int) ((double) hi * b->capacity / hi_size);
 	else
 		guess = hi - 1;
 	for (int round = 0; hi - lo > 1; round++)
 	{
 		guess = Max(lo + 1, Min(hi - 1, guess));
 		hyb_leaf_plan(b, guess, plan);
-		if (leaf_size(plan) <= HYB_PAGE_CAPACITY)
+		if (leaf_size(plan) <= b->capacity)
 		{
 			HybLeafPlan *swap = best;
 
@@ -294,8 +296,8 @@ emit_full_leaf(HybLeafBuilder *b, int hi, uint32 hi_size)
 			plan = swap;
 			lo = guess;
 			lo_size = leaf_size(best);
-			if (lo_size + GOOD_ENOUGH >= HYB_PAGE_CAPACITY ||
-				lo_size + GOOD_ENOUGH_PART * lo_size / lo >= HYB_PAGE_CAPACITY)
+			if (lo_size + GOOD_ENOUGH >= b->capacity ||
+				lo_size + GOOD_ENOUGH_PART * lo_size / lo >= b->capacity)
 				break;
 		}
 		else
@@ -305,7 +307,7 @@ emit_full_leaf(HybLeafBuilder *b, int hi, uint32 hi_size)
 		}
 		if (hi_size > lo_size && round < 6)
 			guess = lo + (int) ((double) (hi - lo) *
-								(HYB_PAGE_CAPACITY - lo_size) / (hi_size - lo_size));
+								(b->capacity - lo_size) / (hi_size - lo_size));
 		else
 			guess = (lo + hi) / 2;
 	}
@@ -325,28 +327,63 @@ check_full(HybLeafBuilder *b)
 {
 	uint32		size;
 
+	if (b->nitems <= b->hold)
+	{
+		b->next_check = b->hold + 1;
+		return;
+	}
 	hyb_leaf_prepare(b);
-	if (b->nitems > HYB_LEAF_MAX_ITEMS)
-		emit_full_leaf(b, HYB_LEAF_MAX_ITEMS + 1, 0);
+	if (b->nitems > b->max_items)
+		emit_full_leaf(b, b->max_items + 1, 0);
 	else
 	{
 		hyb_leaf_plan(b, b->nitems, &b->plans[0]);
 		size = leaf_size(&b->plans[0]);
-		if (size <= HYB_PAGE_CAPACITY)
+		if (size <= b->capacity)
 		{
-			double		expected = (double) b->nitems * HYB_PAGE_CAPACITY / size;
+			double		expected = (double) b->nitems * b->capacity / size;
 
 			/* early guesses come from few entries: approach in steps */
 			expected = Min(expected * 1.02 + 4, b->nitems * 4.0);
-			b->next_check = (int) Min(expected, HYB_LEAF_MAX_ITEMS + 1);
+			b->next_check = (int) Min(expected, b->max_items + 1);
 			b->next_check = Max(b->next_check, b->nitems + 1);
 			return;
 		}
 		emit_full_leaf(b, b->nitems, size);
 	}
 	b->next_check = b->last_nitems + b->last_nitems / 32 + 8;
-	b->next_check = Min(b->next_check, HYB_LEAF_MAX_ITEMS + 1);
-	b->next_check = Max(b->next_check, b->nitems + 1);
+	b->next_check = Min(b->next_check, b->max_items + 1);
+	b->next_check = Max(b->next_check, Max(b->nitems, b->hold) + 1);
+}
+
+void
+hyb_leaf_builder_aim(HybLeafBuilder *b, double part, int hold)
+{
+	Assert(part > 0 && part <= 1);
+	b->capacity = (uint32) (HYB_PAGE_CAPACITY * part);
+	b->max_items = Max((int) (HYB_LEAF_MAX_ITEMS * part), 1);
+	b->hold = hold;
+	b->share = true;
+	b->next_check = Max(FIRST_CHECK, hold + 1);
+}
+
+/*
+ * Emit the first half of what waits, if that fits a page.  The halves are of
+ * items: of entries that differ much in size the second may not fit one page
+ * either, and is split again.
+ */
+static bool
+emit_half(HybLeafBuilder *b)
+{
+	int			half = b->nitems / 2;
+
+	if (half == 0 || half > HYB_LEAF_MAX_ITEMS)
+		return false;
+	hyb_leaf_plan(b, half, &b->plans[0]);
+	if (leaf_size(&b->plans[0]) > HYB_PAGE_CAPACITY)
+		return false;
+	emit_leaf(b, &b->plans[0]);
+	return true;
 }
 
 int
@@ -354,20 +391,23 @@ hyb_leaf_builder_finish(HybLeafBuilder *b)
 {
 	while (b->nitems > 0)
 	{
-		uint32		size;
+		uint32		size = 0;
 
 		hyb_leaf_prepare(b);
-		if (b->nitems > HYB_LEAF_MAX_ITEMS)
+		if (b->nitems <= HYB_LEAF_MAX_ITEMS)
 		{
-			emit_full_leaf(b, HYB_LEAF_MAX_ITEMS + 1, 0);
-			continue;
+			hyb_leaf_plan(b, b->nitems, &b->plans[0]);
+			size = leaf_size(&b->plans[0]);
+			if (size <= HYB_PAGE_CAPACITY)
+			{
+				emit_leaf(b, &b->plans[0]);
+				continue;
+			}
 		}
-		hyb_leaf_plan(b, b->nitems, &b->plans[0]);
-		size = leaf_size(&b->plans[0]);
-		if (size <= HYB_PAGE_CAPACITY)
-			emit_leaf(b, &b->plans[0]);
-		else
-			emit_full_leaf(b, b->nitems, size);
+		if (b->share && emit_half(b))
+			continue;
+		emit_full_leaf(b, Min(b->nitems, b->max_items + 1),
+					   b->nitems <= b->max_items ? size : 0);
 	}
 	return b->nleaves;
 }

@@ -40,6 +40,34 @@ hyb_leaf_hints(Page page)
 	return page_bitmap(page);
 }
 
+double
+hyb_leaf_fill(Page page)
+{
+	const HybPageOpaque *opaque = hyb_page_opaque(page);
+	int			bytes = ((PageHeader) page)->pd_lower - (int) SizeOfPageHeaderData;
+
+	/* a tombstone bitmap is part of the content, and takes that room */
+	if ((opaque->flags & HYB_LEAF_TOMBSTONES) == 0)
+		bytes += hyb_leaf_hint_bytes(opaque->count);
+	return Max((double) bytes / HYB_PAGE_CAPACITY,
+			   (double) opaque->count / HYB_LEAF_MAX_ITEMS);
+}
+
+int
+hyb_leaf_count_tombstones(Page page)
+{
+	const HybPageOpaque *opaque = hyb_page_opaque(page);
+	const uint8 *bitmap;
+	int			n = 0;
+
+	if ((opaque->flags & HYB_LEAF_TOMBSTONES) == 0 ||
+		(bitmap = page_bitmap(page)) == NULL)
+		return 0;
+	for (int i = 0; i < opaque->count; i++)
+		n += (bitmap[i >> 3] >> (i & 7)) & 1;
+	return n;
+}
+
 void
 hyb_leaf_set_hints(const HybIndex *ix, Buffer buf, uint64 stamp,
 				   uint16 pd_lower, const int *items, int nitems)

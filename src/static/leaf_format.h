@@ -183,6 +183,12 @@ struct HybLeafBuilder
 	int			next_check;
 	int			last_nitems;	/* items of the leaf before, 0 if none */
 
+	/* what hyb_leaf_builder_aim asked for; whole pages without it */
+	uint32		capacity;		/* bytes at which a leaf is full */
+	int			max_items;		/* items at which it is */
+	int			hold;			/* no leaf is full before more items wait */
+	bool		share;			/* the last leaves share what is left */
+
 	HybLeafPlan plans[2];
 	uint64	   *values;			/* HYB_LEAF_MAX_ITEMS each */
 	uint64	   *values2;

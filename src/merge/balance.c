@@ -1,0 +1,220 @@
+/*
+ * balance.c
+ *		Which leaves a merge step rewrites besides those that it has to.
+ *
+ * Estimates only: what a leaf is going to hold is not known before it is
+ * packed.  The step compares what came of them with what there would be
+ * without, and does a run again alone if nothing was won (step.c).
+ */
+#include "compat.h"
+
+#include <math.h>
+
+#include "merge/balance.h"
+#include "static/leaf.h"
+
+/* One leaf less is worth rewriting so many that need not be. */
+#define LEAF_WORTH			8
+
+/*
+ * Leaves that are joined are left with some room, or the next entries would
+ * have them overflow and be joined again.
+ */
+#define JOINED_FILL			0.96
+
+/* A run that is emptier than that looks for neighbours, too. */
+#define SMALL_FILL			0.6
+
+/* Bytes that a TID takes at most, for the estimate. */
+#define TID_BYTES			6
+
+void
+hyb_balance_init(HybBalance *balance, const HybIndex *ix,
+				 const HybChildList *children, int reach, int spare)
+{
+	balance->ix = ix;
+	balance->children = children;
+	balance->leaves = palloc0(Max(children->n, 1) * sizeof(HybStepLeaf));
+	balance->reach = reach;
+	balance->spare = spare;
+}
+
+HybStepLeaf *
+hyb_balance_look(HybBalance *balance, int i)
+{
+	HybStepLeaf *leaf = &balance->leaves[i];
+	const HybChild *child = &balance->children->children[i];
+	Buffer		buf;
+	Page		page;
+
+	if (leaf->known)
+		return leaf;
+	buf = hyb_page_read(balance->ix, child->block, InvalidBlockNumber);
+	page = BufferGetPage(buf);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+
+	/* stamps cannot mismatch (merge lock) */
+	if (!hyb_page_check(balance->ix, buf, HYB_PAGE_LEAF, child->stamp))
+		hyb_corrupted(balance->ix->rel, child->block,
+					  "This is not the leaf that its parent points to.");
+	if (hyb_page_opaque(page)->count > HYB_LEAF_MAX_ITEMS)
+		hyb_corrupted(balance->ix->rel, child->block,
+					  "A leaf claims more entries than leaves take.");
+	leaf->nitems = hyb_page_opaque(page)->count;
+	leaf->live = leaf->nitems - hyb_leaf_count_tombstones(page);
+	leaf->fill = hyb_leaf_fill(page);
+	leaf->known = true;
+	UnlockReleaseBuffer(buf);
+	return leaf;
+}
+
+static double
+leaf_content(HybBalance *balance, int i)
+{
+	const HybStepLeaf *leaf = hyb_balance_look(balance, i);
+	double		item = leaf->fill / Max(leaf->nitems, 1);
+	double		content = item * leaf->live;
+
+	/* of a leaf with few items most is not the items' */
+	if (leaf->added > 0)
+		content += Min(item * leaf->added,
+					   (double) (leaf->added_bytes + (Size) leaf->added * TID_BYTES) /
+					   HYB_PAGE_CAPACITY);
+	return content;
+}
+
+double
+hyb_balance_content(HybBalance *balance, int from, int to)
+{
+	double		content = 0;
+
+	for (int i = from; i < to; i++)
+		content += leaf_content(balance, i);
+	return content;
+}
+
+int
+hyb_balance_count(double content)
+{
+	return (int) ceil(content);
+}
+
+int
+hyb_balance_without(HybBalance *balance, int from, int to)
+{
+	int			n = 0;
+
+	for (int i = from; i < to; i++)
+	{
+		int			first = i;
+
+		if (!balance->leaves[i].touched)
+		{
+			n++;
+			continue;
+		}
+		while (i + 1 < to && balance->leaves[i + 1].touched)
+			i++;
+		n += hyb_balance_count(hyb_balance_content(balance, first, i + 1));
+	}
+	return n;
+}
+
+bool
+hyb_balance_is_small(HybBalance *balance, int i)
+{
+	(void) hyb_balance_look(balance, i);
+	return leaf_content(balance, i) < SMALL_FILL;
+}
+
+/* A leaf beside a run: what it adds to content, leaves and cost of a window. */
+typedef struct Neighbour
+{
+	double		content;		/* of all up to this one */
+	int			count;			/* leaves they become if not taken along */
+	int			untouched;		/* those that need not be rewritten */
+} Neighbour;
+
+/*
+ * Extend sums[] to the k-th neighbour, which is leaf i.
+ */
+static void
+add_neighbour(HybBalance *balance, int i, Neighbour *sums, int k)
+{
+	double		content = leaf_content(balance, i);
+	bool		touched = balance->leaves[i].touched;
+
+	sums[k].content = sums[k - 1].content + content;
+	sums[k].count = sums[k - 1].count +
+		(touched ? hyb_balance_count(content) : 1);
+	sums[k].untouched = sums[k - 1].untouched + !touched;
+}
+
+/*
+ * The windows around a run are tried from small to large, until a larger one
+ * is no better than the best so far.  A window's value is what it saves, less
+ * what it costs.
+ */
+void
+hyb_balance_run(HybBalance *balance, int from, int to, int lo, int hi)
+{
+	bool		touched = balance->leaves[from].touched;
+	double		content = hyb_balance_content(balance, from, to);
+	int			alone = touched ? hyb_balance_count(content) : 1;
+	int			untouched = touched ? 0 : 1;
+	int			reach = Min(balance->reach, LEAF_WORTH);
+	Neighbour	left[LEAF_WORTH + 1] = {{0}};
+	Neighbour	right[LEAF_WORTH + 1] = {{0}};
+	int			best_left = 0;
+	int			best_right = 0;
+	int			best_size = 0;
+	int			best_cost = 0;
+	int			best_value = 0;
+
+	if (touched)
+	{
+		for (int i = from; i < to; i++)
+			balance->leaves[i].rewrite = true;
+		if (alone <= to - from && content >= SMALL_FILL * alone)
+			return;
+	}
+
+	for (int size = 1; size <= reach; size++)
+	{
+		if (best_size > 0 && size > best_size + 1)
+			break;
+		if (from - size >= lo)
+			add_neighbour(balance, from - size, left, size);
+		if (to + size <= hi)
+			add_neighbour(balance, to + size - 1, right, size);
+
+		for (int l = 0; l <= size; l++)
+		{
+			int			r = size - l;
+			double		all;
+			int			saved;
+			int			cost;
+
+			if (from - l < lo || to + r > hi)
+				continue;
+			all = content + left[l].content + right[r].content;
+			saved = alone + left[l].count + right[r].count -
+				(int) ceil(all / JOINED_FILL);
+			cost = untouched + left[l].untouched + right[r].untouched;
+			if (saved > 0 && cost <= balance->spare &&
+				LEAF_WORTH * saved - cost > best_value)
+			{
+				best_value = LEAF_WORTH * saved - cost;
+				best_cost = cost;
+				best_left = l;
+				best_right = r;
+				best_size = size;
+			}
+		}
+	}
+	if (best_size == 0)
+		return;
+	for (int i = from - best_left; i < to + best_right; i++)
+		balance->leaves[i].rewrite = true;
+	balance->spare -= best_cost;
+}

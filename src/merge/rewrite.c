@@ -1,0 +1,551 @@
+/*
+ * rewrite.c
+ *		Rewriting leaves in a merge step.
+ *
+ * Of the children of one level-1 node those are found that frozen entries
+ * fall into, neighbours to take along are chosen (balance.c), and each run of
+ * neighbouring leaves is written anew with the entries that belong to it.
+ *
+ * The leaves of a run share its content evenly, so that none is left nearly
+ * empty, and all have room for what comes.  Two kinds of runs are packed full
+ * from the left: those that the next step goes on with, which takes up what is
+ * left over, and those at the right edge of the tree, where keys ascend.
+ */
+#include "compat.h"
+
+#include "merge/balance.h"
+#include "merge/step.h"
+#include "miscadmin.h"
+#include "utils/rel.h"
+
+/*
+ * Most leaves a step writes; the blocks of both must fit pending[], and so
+ * must filter pages, each of which holds the filters of two leaves at least.
+ */
+#define HYB_STEP_MAX_IMAGES		160
+#define HYB_STEP_MAX_FILTERED	100
+
+/* A leaf left by the step before is taken up again if it is emptier. */
+#define HYB_REFILL_FRACTION		0.9
+
+/*
+ * Content, in leaves, that the last leaf of a run is expected to take beyond
+ * its share: the estimate may be wrong by that.
+ */
+#define HYB_LAST_SLACK			0.02
+
+/*
+ * Untouched leaves that a step rewrites at most to have fewer leaves; they and
+ * their filters have to fit pending[], too.
+ */
+#define HYB_STEP_MAX_JOINED		24
+#define HYB_STEP_MAX_JOINED_FILTERED	16
+
+/* Compaction rewrites a leaf with more tombstones than that. */
+#define HYB_COMPACT_FRACTION	0.2
+
+/* One frozen entry in so many is decoded, to see how well it compresses. */
+#define HYB_RECENT_SAMPLE		16
+
+/*
+ * How full are the next leaves of the run to be?  What the finished ones took
+ * tells better than the estimate.
+ */
+static void
+aim_run(MergeStep *step)
+{
+	int			rest = step->run_items - step->run_emitted;
+	double		content;
+	int			n;
+
+	if (!step->run_shares || rest <= 0)
+		return;
+	if (step->run_emitted > 0)
+		content = rest * step->run_filled / step->run_emitted;
+	else
+		content = step->run_content;
+	n = hyb_balance_count(content - HYB_LAST_SLACK);
+	if (n > 1)
+		hyb_leaf_builder_aim(step->builder, Min(content / n, 1.0), 0);
+	else
+		hyb_leaf_builder_aim(step->builder, 1.0, rest + rest / 4);
+}
+
+static void
+emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
+{
+	MergeStep  *step = arg;
+
+	hyb_child_list_add_leaf(&step->children, page, step->stamp,
+							HYB_POS_MIN(low) ? &step->run_low : low, nitems,
+							step->filter);
+	step->nimages++;
+	step->new_tids += nitems;
+	step->run_emitted += nitems;
+	step->run_filled += hyb_leaf_fill(page);
+	aim_run(step);
+}
+
+/*
+ * Begin a run of neighbouring leaves.  With items and content, estimates of
+ * what goes into it, its leaves share that evenly; with 0 they are packed
+ * full, and the last one takes the rest.
+ */
+static void
+begin_run(MergeStep *step, const HybPos *low, int items, double content)
+{
+	Assert(step->builder == NULL);
+	step->builder = hyb_leaf_builder_create(step->ix, step->stamp, emit_leaf,
+											step);
+	step->run_low = *low;
+	step->run_shares = items > 0;
+	step->run_items = items;
+	step->run_content = content;
+	step->run_emitted = 0;
+	step->run_filled = 0;
+	aim_run(step);
+}
+
+static void
+end_run(MergeStep *step)
+{
+	hyb_leaf_builder_finish(step->builder);
+	hyb_leaf_builder_free(step->builder);
+	step->builder = NULL;
+}
+
+/* Give the frozen entry at next_entry to the builder. */
+static void
+add_frozen(MergeStep *step)
+{
+	const HybDynItem *item = &step->batch.items[step->next_entry++];
+
+	step->merged++;
+	if (item->killed && hyb_dead_tid(&step->dead, &item->tid))
+	{
+		step->dropped++;
+		return;
+	}
+	if (hyb_key_split(step->ix->desc, hyb_step_entry(step, item), item->len,
+					  step->ix->desc->natts, step->vals) != item->len)
+		hyb_corrupted(step->ix->rel, item->ref.block,
+					  "An entry of the delta log is malformed.");
+	hyb_leaf_builder_add(step->builder, step->vals, &item->tid);
+	if (step->ix->dictionaries != NULL && step->merged % HYB_RECENT_SAMPLE == 1)
+		hyb_recent_add(step->ix->desc, step->vals, step->recent);
+}
+
+static bool
+has_hints(const MergeStep *step)
+{
+	const uint8 *hints = hyb_leaf_hints(step->leaf_page);
+
+	if (hints != NULL)
+		for (int i = 0; i < hyb_leaf_hint_bytes(step->leaf.nitems); i++)
+			if (hints[i] != 0)
+				return true;
+	return false;
+}
+
+/* Copy a leaf into step->leaf_page; stamps cannot mismatch (merge lock). */
+static void
+copy_leaf(MergeStep *step, const HybChild *child)
+{
+	Buffer		buf = hyb_page_read(step->ix, child->block, InvalidBlockNumber);
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (!hyb_page_check(step->ix, buf, HYB_PAGE_LEAF, child->stamp))
+		hyb_corrupted(step->ix->rel, child->block,
+					  "This is not the leaf that its parent points to.");
+	memcpy(step->leaf_page, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+	hyb_leaf_open(&step->leaf, step->ix->desc, step->leaf_page,
+				  step->ix->rel, child->block);
+	step->leaf_plain = step->leaf.tombstones == NULL && !has_hints(step);
+}
+
+/*
+ * Items [from, to) of the opened leaf to the builder, but for tombstones and
+ * those killed that can be dropped.
+ */
+static void
+add_leaf_items(MergeStep *step, int from, int to)
+{
+	HybLeaf    *leaf = &step->leaf;
+	const uint8 *hints = hyb_leaf_hints(step->leaf_page);
+	ItemPointerData tids[64];
+	int			row;
+
+	if (from >= to)
+		return;
+	if (step->leaf_plain)
+	{
+		hyb_leaf_builder_add_leaf(step->builder, leaf, from, to);
+		return;
+	}
+	row = hyb_leaf_row_of_item(leaf, from);
+	while (from < to)
+	{
+		int			row_end = Min(hyb_leaf_row_start(leaf, row + 1), to);
+		const HybValue *vals = hyb_leaf_row(leaf, row);
+
+		while (from < row_end)
+		{
+			int			n = Min(row_end - from, (int) lengthof(tids));
+
+			hyb_leaf_tids(leaf, from, n, tids);
+			for (int i = 0; i < n; i++)
+			{
+				int			item = from + i;
+
+				if (hyb_leaf_is_tombstone(leaf, item))
+					step->old_tombstones++;
+				else if (hints != NULL &&
+						 (hints[item >> 3] & (1 << (item & 7))) != 0 &&
+						 hyb_dead_tid(&step->dead, &tids[i]))
+					step->dropped++;
+				else
+					hyb_leaf_builder_add(step->builder, vals, &tids[i]);
+			}
+			from += n;
+		}
+		row++;
+	}
+}
+
+/*
+ * Merge the opened leaf with the frozen entries [next_entry, end), all of
+ * which lie inside its fences.
+ */
+static void
+merge_leaf(MergeStep *step, int end)
+{
+	int			done = 0;
+
+	CHECK_FOR_INTERRUPTS();
+	while (step->next_entry < end)
+	{
+		const HybDynItem *item = &step->batch.items[step->next_entry];
+
+		/* entries ascend: behind the leaf's last item no place is sought */
+		if (done < step->leaf.nitems)
+		{
+			HybPos		pos;
+			int			row;
+			int			at;
+
+			pos.key = hyb_step_entry(step, item);
+			pos.len = item->keylen;
+			pos.ncols = step->ix->desc->nkeys;
+			pos.tie = HYB_AT;
+			pos.tid = item->tid;
+			at = hyb_leaf_search(&step->leaf, &pos, &row);
+			add_leaf_items(step, done, at);
+			done = Max(done, at);
+		}
+		add_frozen(step);
+	}
+	add_leaf_items(step, done, step->leaf.nitems);
+	step->old_tids += step->leaf.nitems;
+}
+
+/* Upper fence of a child of the path's level-1 node. */
+static HybPos
+upper_fence(const HybPath *path, int child)
+{
+	const HybChildList *list = &path->nodes[0].children;
+
+	return child + 1 < list->n ? list->children[child + 1].low : path->high;
+}
+
+static bool
+entry_below(MergeStep *step, int entry, const HybPos *fence)
+{
+	const HybDynItem *item = &step->batch.items[entry];
+
+	return HYB_POS_MAX(fence) ||
+		hyb_pos_compare_key(step->ix->desc, hyb_step_entry(step, item),
+							item->keylen, &item->tid, fence) < 0;
+}
+
+/*
+ * Find the leaves that the step has to rewrite, from `from` on, of which
+ * those below `first` are no progress by themselves.  Returns one past the
+ * last leaf whose range the step does.
+ */
+static int
+touch_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
+			 int from, int first)
+{
+	int			n = path->nodes[0].children.n;
+	int			end = 0;
+	int			read = 0;
+	int			i = from;
+
+	while (i < n)
+	{
+		HybStepLeaf *leaf = &balance->leaves[i];
+		HybPos		high = upper_fence(path, i);
+
+		while (end < step->last_entry && entry_below(step, end, &high))
+		{
+			leaf->added_bytes += step->batch.items[end++].len;
+			leaf->added++;
+		}
+		leaf->end = end;
+		leaf->touched = leaf->added > 0 || i < first;
+		if (!leaf->touched && step->compact)
+		{
+			hyb_balance_look(balance, i);
+			leaf->touched = leaf->nitems - leaf->live >
+				leaf->nitems * HYB_COMPACT_FRACTION;
+		}
+		read += leaf->touched || step->compact;
+		i++;
+
+		/* entries of this leaf's range may follow that were not fetched */
+		if (end == step->last_entry &&
+			(!step->compact || !step->batch.complete ||
+			 step->last_entry < step->batch.nitems))
+			break;
+		if (i > first && read >= step->max_leaves)
+			break;
+	}
+	for (int j = i; j < n; j++)
+		balance->leaves[j].end = end;
+	return i;
+}
+
+/*
+ * Decide which leaves are rewritten, those that touch_leaves found in
+ * [from, *last) and neighbours of theirs; *last is lowered where a step cannot
+ * take more neighbours along.  Returns whether the next step goes on where
+ * this one ends: then the last run is packed full, and what is left over is
+ * taken up again.
+ */
+static bool
+choose_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
+			  int from, int first, int *last)
+{
+	int			stop = *last;
+	int			n = path->nodes[0].children.n;
+	int			next = balance->leaves[stop - 1].end;
+	bool		more = next < step->batch.nitems;
+	bool		goes_on = !more && !step->batch.complete;
+	int			lo = 0;
+	int			hi = stop;
+	int			i = from;
+	HybPos		fence = upper_fence(path, Min(stop, n - 1));
+
+	if (more)
+		goes_on = entry_below(step, next, &fence);
+
+	/* neighbours beyond: not those that later steps rewrite */
+	while (!goes_on && !step->compact && hi < n && hi - stop < balance->reach)
+	{
+		fence = upper_fence(path, hi);
+		if (more && entry_below(step, next, &fence))
+			break;
+		hi++;
+	}
+
+	while (i < stop)
+	{
+		int			run = i;
+
+		if (!balance->leaves[i].touched &&
+			!(step->compact && hyb_balance_is_small(balance, i)))
+		{
+			i++;
+			continue;
+		}
+		for (i++; i < stop && balance->leaves[run].touched &&
+			 balance->leaves[i].touched; i++)
+			;
+		if ((i == stop && goes_on) || (i == n && HYB_POS_MAX(&path->high)))
+		{
+			for (int j = run; j < i; j++)
+				balance->leaves[j].rewrite = balance->leaves[j].touched;
+		}
+		else
+			hyb_balance_run(balance, run, i, lo, hi);
+		for (; i < n && balance->leaves[i].rewrite; i++)
+			;
+		if (balance->leaves[i - 1].rewrite)
+			lo = i;
+		if (i > first && i < stop && balance->spare < balance->reach)
+		{
+			*last = i;
+			return balance->leaves[i].touched;
+		}
+	}
+	return goes_on;
+}
+
+/* What a run of leaves changes in the step but for its memory. */
+typedef struct RunStart
+{
+	int			next_entry;
+	int			nchildren;
+	int			nimages;
+	int			nretired;
+	uint64		dropped;
+	uint64		old_tids;
+	uint64		old_tombstones;
+	uint64		new_tids;
+	uint64		merged;
+	HybRecent	recent[INDEX_MAX_KEYS];
+} RunStart;
+
+static void
+remember_start(const MergeStep *step, RunStart *start)
+{
+	start->next_entry = step->next_entry;
+	start->nchildren = step->children.n;
+	start->nimages = step->nimages;
+	start->nretired = step->nretired;
+	start->dropped = step->dropped;
+	start->old_tids = step->old_tids;
+	start->old_tombstones = step->old_tombstones;
+	start->new_tids = step->new_tids;
+	start->merged = step->merged;
+	memcpy(start->recent, step->recent, sizeof(start->recent));
+}
+
+static void
+back_to_start(MergeStep *step, const RunStart *start)
+{
+	step->next_entry = start->next_entry;
+	step->children.n = start->nchildren;
+	step->nimages = start->nimages;
+	step->nretired = start->nretired;
+	step->dropped = start->dropped;
+	step->old_tids = start->old_tids;
+	step->old_tombstones = start->old_tombstones;
+	step->new_tids = start->new_tids;
+	step->merged = start->merged;
+	memcpy(step->recent, start->recent, sizeof(step->recent));
+}
+
+static inline bool
+enough_images(const MergeStep *step)
+{
+	return step->nimages >= (step->filter != NULL ? HYB_STEP_MAX_FILTERED :
+							 HYB_STEP_MAX_IMAGES);
+}
+
+/*
+ * Rewrite leaves [from, to) with the entries that go to them; `packed` is as
+ * `goes_on` above.  Returns one past the last leaf done: less than `to` if
+ * there are enough new leaves for a step, of which those below `first` are no
+ * progress.  If neighbours were taken along and nothing was won, the step is
+ * as it was before, the neighbours are not to be rewritten any more, and
+ * `from` is returned.
+ */
+static int
+rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
+			int to, int first, bool packed)
+{
+	HybChildList *old = &path->nodes[0].children;
+	HybStepLeaf *leaves = balance->leaves;
+	bool		extended = false;
+	int			items = 0;
+	RunStart	start;
+
+	remember_start(step, &start);
+	for (int i = from; i < to; i++)
+	{
+		extended |= !leaves[i].touched;
+		if (!packed)
+			items += hyb_balance_look(balance, i)->live + leaves[i].added;
+	}
+	begin_run(step, &old->children[from].low, items,
+			  packed ? 0 : hyb_balance_content(balance, from, to));
+	for (int i = from; i < to; i++)
+	{
+		copy_leaf(step, &old->children[i]);
+		step->retired[step->nretired++] = old->children[i].block;
+		merge_leaf(step, leaves[i].end);
+		if (enough_images(step) && i >= first)
+		{
+			end_run(step);
+			return i + 1;
+		}
+	}
+	end_run(step);
+
+	if (extended && !packed &&
+		step->nimages - start.nimages >= hyb_balance_without(balance, from, to))
+	{
+		back_to_start(step, &start);
+		for (int i = from; i < to; i++)
+			leaves[i].rewrite = leaves[i].touched;
+		return from;
+	}
+	return to;
+}
+
+bool
+hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence)
+{
+	HybPathNode *node = &path->nodes[0];
+	HybChildList *old = &node->children;
+	int			first = node->index;
+	int			from = first;
+	int			stop;
+	int			i = 0;
+	bool		goes_on;
+	HybBalance	balance;
+
+	if (path->height == 0)
+	{
+		HybPos		minus_infinity = {.tie = HYB_BEFORE};
+
+		/* the first leaves of the index */
+		begin_run(step, &minus_infinity, 0, 0);
+		while (step->next_entry < step->last_entry)
+			add_frozen(step);
+		end_run(step);
+		*fence = path->high;
+		return true;
+	}
+
+	hyb_balance_init(&balance, step->ix, old,
+					 Min(step->max_leaves, HYB_STEP_MAX_JOINED / 3),
+					 Min(step->max_leaves,
+						 step->filter != NULL ? HYB_STEP_MAX_JOINED_FILTERED :
+						 HYB_STEP_MAX_JOINED));
+
+	/* take up the leaf that the step before left partly filled */
+	if (first > 0 && old->children[first - 1].stamp + 1 == step->stamp &&
+		hyb_balance_look(&balance, first - 1)->fill < HYB_REFILL_FRACTION)
+		from = first - 1;
+
+	stop = touch_leaves(step, path, &balance, from, first);
+	goes_on = choose_leaves(step, path, &balance, from, first, &stop);
+	while (i < old->n)
+	{
+		int			to = i;
+		int			done;
+
+		while (to < old->n && balance.leaves[to].rewrite)
+			to++;
+		if (to == i)
+		{
+			hyb_child_list_add(&step->children, &old->children[i++]);
+			continue;
+		}
+		done = rewrite_run(step, path, &balance, i, to, first,
+						   (to == stop && goes_on) ||
+						   (to == old->n && HYB_POS_MAX(&path->high)));
+		if (done > Max(i, first) && enough_images(step))
+		{
+			stop = Min(stop, done);
+			for (int j = done; j < old->n; j++)
+				balance.leaves[j].rewrite = false;
+		}
+		i = done;
+	}
+	*fence = upper_fence(path, stop - 1);
+	return stop == old->n;
+}

@@ -1,0 +1,71 @@
+/*
+ * step.h
+ *		State of one merge step: private to step.c and rewrite.c.
+ */
+#ifndef HYB_STEP_H
+#define HYB_STEP_H
+
+#include "dynamic/dynamic.h"
+#include "merge/dead.h"
+#include "static/filter.h"
+#include "static/leaf.h"
+#include "static/update.h"
+
+typedef struct MergeStep
+{
+	HybIndex   *ix;
+	HybVersion	version;
+	uint64		stamp;
+	bool		compact;		/* visit every leaf, to drop tombstones */
+	int			max_leaves;
+
+	/* input */
+	HybDynBatch batch;
+	int			next_entry;		/* first one not merged yet */
+	int			last_entry;		/* one past those that this step may merge */
+	HybLeaf		leaf;
+	char	   *leaf_page;		/* private copy of the leaf being merged */
+	bool		leaf_plain;		/* it has neither tombstones nor hints */
+	HybValue   *vals;
+
+	/* output: children of the level-1 node, old ones and new ones */
+	HybLeafBuilder *builder;	/* NULL: no run of rewritten leaves is open */
+	HybFilterBuilder *filter;	/* or NULL: no filters */
+	HybPos		run_low;		/* lower fence of the run */
+	bool		run_shares;		/* its leaves share its entries evenly */
+	int			run_items;		/* TIDs that are to go into it, about */
+	double		run_content;	/* the leaves that they fill, about */
+	int			run_emitted;	/* TIDs in its finished leaves */
+	double		run_filled;		/* what they fill */
+	HybChildList children;
+	int			nimages;		/* new ones */
+
+	/* old leaves that were rewritten */
+	BlockNumber *retired;
+	int			nretired;
+
+	HybDeadCheck dead;
+	uint64		dropped;		/* entries left out for dead line pointers */
+	uint64		old_tids;
+	uint64		old_tombstones;
+	uint64		new_tids;
+	uint64		merged;			/* frozen entries merged */
+	HybRecent	recent[INDEX_MAX_KEYS]; /* some of them */
+} MergeStep;
+
+static inline const uint8 *
+hyb_step_entry(const MergeStep *step, const HybDynItem *item)
+{
+	return step->batch.keys.data + item->key_off;
+}
+
+/*
+ * Rewrite leaves of the path's level-1 node with the entries that the step may
+ * merge: step->children are the new children of the node then.  Returns true
+ * if the whole range of that node is done; *fence is the upper fence of what
+ * is done, and lives as long as the path.  The merge lock is held, and no
+ * other lock.
+ */
+extern bool hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence);
+
+#endif							/* HYB_STEP_H */
