@@ -273,7 +273,9 @@ check_dictionary(HybCheck *check)
 
 /*
  * Each block has been claimed, or is a leftover of an interrupted extension,
- * which VACUUM gives to the free list.
+ * which VACUUM gives to the free list.  Free blocks are pages of the index,
+ * too, or all zeroes; those that cannot be read are an error here, though
+ * nobody else needs what they hold.
  */
 static void
 check_every_block(HybCheck *check)
@@ -285,7 +287,8 @@ check_every_block(HybCheck *check)
 		bool		leftover;
 		int			kind = 0;
 
-		if (check->use[block] != HYB_USE_NONE)
+		if (check->use[block] != HYB_USE_NONE &&
+			check->use[block] != HYB_USE_FREE)
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		buf = ReadBuffer(check->ix->rel, block);
@@ -299,7 +302,7 @@ check_every_block(HybCheck *check)
 			kind = hyb_page_opaque(page)->kind;
 		}
 		UnlockReleaseBuffer(buf);
-		if (!leftover)
+		if (!leftover && check->use[block] == HYB_USE_NONE)
 			hyb_check_fail(check, block,
 						   "It is of kind %d, but nothing points to it.", kind);
 	}
@@ -375,6 +378,7 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	MemoryContext old_context;
 	Snapshot	snapshot = InvalidSnapshot;
 	HybMetaPage *meta;
+	bool		locked;
 
 	check->context = AllocSetContextCreate(CurrentMemoryContext,
 										   "hybrid index check",
@@ -388,7 +392,10 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	if (heapallindexed)
 		snapshot = take_snapshot(index);
 
-	(void) hyb_merge_lock(index, true);
+	/* a check that begins in recovery has no lock until its end */
+	locked = !RecoveryInProgress();
+	if (locked)
+		(void) hyb_merge_lock(index, true);
 	hyb_survey_take(check->ix, &check->survey);
 	meta = check->survey.meta;
 	check->version = palloc(sizeof(HybVersion));
@@ -422,7 +429,8 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	hyb_check_log_done(check);
 	hyb_check_moved(check);
 	check_every_block(check);
-	hyb_merge_unlock(index);
+	if (locked)
+		hyb_merge_unlock(index);
 
 	if (heapallindexed)
 	{

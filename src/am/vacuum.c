@@ -51,6 +51,7 @@
 #include "dynamic/delta.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
+#include "page/dictionary.h"
 #include "page/meta.h"
 #include "page/space.h"
 #include "pgstat.h"
@@ -582,58 +583,97 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 }
 
 /*
+ * Is every block known to some structure of the index?  The caller holds the
+ * merge lock, so none is on its way into pending[].
+ */
+static bool
+all_blocks_known(HybIndex *ix)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	uint64		known = 1 + meta->leaf_pages + meta->inner_pages +
+		meta->filter_pages + meta->active.npages + meta->frozen.npages +
+		meta->retiring.npages + meta->free_blocks + meta->npending +
+		hyb_dictionary_pages(ix);
+	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
+
+	UnlockReleaseBuffer(metabuf);
+	return known >= nblocks;
+}
+
+/*
+ * Does a block that is not free hold what nothing can point to?
+ */
+static bool
+is_lost(HybIndex *ix, BlockNumber blkno)
+{
+	Buffer		buf = ReadBuffer(ix->rel, blkno);
+	bool		lost;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	lost = PageIsNew(BufferGetPage(buf)) ||
+		hyb_page_check(ix, buf, HYB_PAGE_FREELIST, 0);
+	UnlockReleaseBuffer(buf);
+	return lost;
+}
+
+/*
  * Blocks that no structure of the index knows: a crash between extending the
  * relation and the WAL record that puts the block to use leaves them, all
- * zeroes or as an empty free-list page.  The caller holds the merge lock.
+ * zeroes or as an empty free-list page.  Gives up where somebody is merging.
+ *
+ * Counts tell whether there are any.  Which ones they are is looked for without
+ * a lock, and looked at again under the merge lock.  Delta pages are extended
+ * for and set up under the metapage's exclusive lock, so what lies below
+ * nblocks and is not in use then was not about to be used at the time of the
+ * survey; nor can it become used, because only free and new blocks do.
  */
 static void
 adopt_lost_blocks(HybIndex *ix)
 {
 	HybSurvey	survey;
-	HybMetaPage *meta;
+	BlockNumber candidates[HYB_MAX_PENDING];
 	BlockNumber lost[HYB_MAX_PENDING];
+	int			ncandidates = 0;
 	int			nlost = 0;
-	uint64		known;
+	bool		known;
+
+	if (!hyb_merge_lock(ix->rel, false))
+		return;
+	hyb_space_settle(ix);
+	known = all_blocks_known(ix);
+	hyb_merge_unlock(ix->rel);
+	if (known)
+		return;
 
 	hyb_survey_take(ix, &survey);
-	meta = survey.meta;
-	known = 1 + meta->leaf_pages + meta->inner_pages + meta->active.npages +
-		meta->frozen.npages + meta->retiring.npages + meta->free_blocks +
-		meta->filter_pages + meta->npending;
-	if (known >= survey.nblocks || meta->npending > 0)
+	for (BlockNumber blkno = 1;
+		 blkno < survey.nblocks && ncandidates < HYB_MAX_PENDING; blkno++)
 	{
-		hyb_survey_free(&survey);
-		return;
-	}
-
-	/*
-	 * Delta pages are extended for and set up under the metapage's exclusive
-	 * lock, so what lies below nblocks and is not in use now was not about to
-	 * be used at the time of the survey; nor can it become used, because only
-	 * free and new blocks do.
-	 */
-	for (BlockNumber blkno = 1; blkno < survey.nblocks && nlost < HYB_MAX_PENDING; blkno++)
-	{
-		Buffer		buf;
-		Page		page;
-
 		if (hyb_survey_is_free(&survey, blkno))
 			continue;
 		HYB_VACUUM_DELAY_POINT();
-		buf = ReadBuffer(ix->rel, blkno);
-		LockBuffer(buf, BUFFER_LOCK_SHARE);
-		page = BufferGetPage(buf);
-		if (PageIsNew(page) || hyb_page_check(ix, buf, HYB_PAGE_FREELIST, 0))
-			lost[nlost++] = blkno;
-		UnlockReleaseBuffer(buf);
+		if (is_lost(ix, blkno))
+			candidates[ncandidates++] = blkno;
 	}
 	hyb_survey_free(&survey);
 
+	if (ncandidates == 0 || !hyb_merge_lock(ix->rel, false))
+		return;
+	hyb_space_settle(ix);
+	hyb_survey_take(ix, &survey);
+	/* pending[] is not empty if all its blocks are pinned */
+	for (int i = 0; i < ncandidates && survey.meta->npending == 0; i++)
+		if (!hyb_survey_is_free(&survey, candidates[i]) &&
+			is_lost(ix, candidates[i]))
+			lost[nlost++] = candidates[i];
+	hyb_survey_free(&survey);
 	if (nlost > 0)
 	{
 		hyb_space_adopt(ix, lost, nlost);
 		hyb_space_settle(ix);
 	}
+	hyb_merge_unlock(ix->rel);
 }
 
 IndexBulkDeleteResult *
@@ -647,12 +687,7 @@ hyb_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		return stats;
 
 	ix = hyb_index_create_handle(info->index);
-	if (hyb_merge_lock(info->index, false))
-	{
-		hyb_space_settle(ix);
-		adopt_lost_blocks(ix);
-		hyb_merge_unlock(info->index);
-	}
+	adopt_lost_blocks(ix);
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	if (stats == NULL)

@@ -4,27 +4,49 @@
  */
 #include "compat.h"
 
+#include "access/parallel.h"
+#include "access/xlog.h"
+#include "catalog/pg_class.h"
 #include "dynamic/delta.h"
 #include "dynamic/progress.h"
 #include "merge/learn.h"
 #include "miscadmin.h"
 #include "page/meta.h"
-#include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "utils/rel.h"
+
+/*
+ * The sub-object of the index that stands for the merge lock.  The server
+ * locks objects with sub-object 0 only, and relations by another kind of tag.
+ */
+#define HYB_MERGE_LOCK_SUBID	0x4859
+
+static void
+merge_lock_tag(Relation index, LOCKTAG *tag)
+{
+	SET_LOCKTAG_OBJECT(*tag, MyDatabaseId, RelationRelationId,
+					   RelationGetRelid(index), HYB_MERGE_LOCK_SUBID);
+}
 
 bool
 hyb_merge_lock(Relation index, bool wait)
 {
-	if (!wait)
-		return ConditionalLockPage(index, HYB_METAPAGE_BLKNO, ExclusiveLock);
-	LockPage(index, HYB_METAPAGE_BLKNO, ExclusiveLock);
-	return true;
+	LOCKTAG		tag;
+
+	Assert(!RecoveryInProgress());
+	/* members of a lock group do not keep each other from an object */
+	Assert(!IsParallelWorker());
+	merge_lock_tag(index, &tag);
+	return LockAcquire(&tag, ExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
 
 void
 hyb_merge_unlock(Relation index)
 {
-	UnlockPage(index, HYB_METAPAGE_BLKNO, ExclusiveLock);
+	LOCKTAG		tag;
+
+	merge_lock_tag(index, &tag);
+	LockRelease(&tag, ExclusiveLock, false);
 }
 
 /*

@@ -2,10 +2,15 @@
  * merge.h
  *		Moving the frozen generation into the static stage.
  *
- * The merge lock is the heavyweight page lock on the metapage, mode
- * ExclusiveLock (as GIN uses for its pending list): one merge, or the last
- * pass of a VACUUM, at a time; deadlock detection and release on error come
- * with it.  No LWLock is held when it is asked for.
+ * The merge lock is a heavyweight lock on the index as an object, with a
+ * sub-object number of its own, mode ExclusiveLock: one step of a merge, or of
+ * what else needs the static stage to stand still, at a time; deadlock
+ * detection and release on error come with it.  It is no page lock, because
+ * servers before 17 look for no deadlock through those, and assert that no
+ * other lock is taken under one, which comparison functions do.  No LWLock is
+ * held when it is asked for.  There is none in recovery, where nothing merges.
+ *
+ * Whoever holds it lets go after each step: others wait for a step at most.
  */
 #ifndef HYB_MERGE_H
 #define HYB_MERGE_H

@@ -23,6 +23,7 @@ typedef struct CachedDictionaries
 	dlist_node	node;			/* in `cache`, the latest used first */
 	uint64		incarnation;
 	int			users;
+	BlockNumber npages;			/* of the chain */
 	MemoryContext context;		/* of the dictionaries and of this */
 	HybDictionaries *dictionaries;
 } CachedDictionaries;
@@ -105,8 +106,8 @@ hyb_dictionary_check_page(Relation rel, BlockNumber block, Page page)
 		hyb_corrupted(rel, block, "The checksum of a dictionary page is wrong.");
 }
 
-/* Read the chain at `first` into *out. */
-static void
+/* Read the chain at `first` into *out; returns its pages. */
+static BlockNumber
 read_chain(const HybIndex *ix, BlockNumber first, HybBuf *out)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
@@ -135,6 +136,7 @@ read_chain(const HybIndex *ix, BlockNumber first, HybBuf *out)
 		block = hyb_page_opaque(page)->link;
 		UnlockReleaseBuffer(buf);
 	}
+	return npages;
 }
 
 /* Drop sets without users, the longest unused first. */
@@ -167,7 +169,7 @@ load(const HybIndex *ix, BlockNumber first)
 														sizeof(CachedDictionaries));
 	HybBuf		bytes = {0};
 
-	read_chain(ix, first, &bytes);
+	cached->npages = read_chain(ix, first, &bytes);
 	cached->incarnation = ix->incarnation;
 	cached->context = context;
 	cached->dictionaries = hyb_dictionaries_load(bytes.data, bytes.len,
@@ -189,25 +191,37 @@ release_user(void *arg)
 	((DictionaryUser *) arg)->cached->users--;
 }
 
+/* What this backend has of an index, or NULL. */
+static CachedDictionaries *
+find(const HybIndex *ix)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &cache)
+	{
+		CachedDictionaries *cached = dlist_container(CachedDictionaries, node,
+													 iter.cur);
+
+		if (cached->incarnation == ix->incarnation)
+			return cached;
+	}
+	return NULL;
+}
+
+BlockNumber
+hyb_dictionary_pages(const HybIndex *ix)
+{
+	return ix->dictionaries != NULL ? find(ix)->npages : 0;
+}
+
 void
 hyb_dictionary_attach(HybIndex *ix, BlockNumber first)
 {
-	CachedDictionaries *cached = NULL;
+	CachedDictionaries *cached;
 	DictionaryUser *user;
-	dlist_iter	iter;
 
 	user = MemoryContextAllocZero(ix->context, sizeof(DictionaryUser));
-	dlist_foreach(iter, &cache)
-	{
-		CachedDictionaries *c = dlist_container(CachedDictionaries, node,
-												iter.cur);
-
-		if (c->incarnation == ix->incarnation)
-		{
-			cached = c;
-			break;
-		}
-	}
+	cached = find(ix);
 	if (cached == NULL)
 	{
 		trim_cache();

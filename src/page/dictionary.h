@@ -59,4 +59,7 @@ extern void hyb_dictionary_check_page(Relation rel, BlockNumber block,
  */
 extern void hyb_dictionary_attach(HybIndex *ix, BlockNumber first);
 
+/* Pages of the dictionaries that a handle has; reads none. */
+extern BlockNumber hyb_dictionary_pages(const HybIndex *ix);
+
 #endif							/* HYB_DICTIONARY_H */

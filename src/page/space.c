@@ -216,14 +216,29 @@ hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks, int n)
 	(void) add_pending(ix, blocks, n);
 }
 
+/*
+ * Contract in space.h.
+ *
+ * The block is not read: nobody needs what it holds, and it may not be
+ * readable.  If it is in shared buffers it stays as it is until it is
+ * overwritten, and who has it pinned is found out with the lock held.  If it
+ * is not, nobody has a pin, and the buffer is all zeroes: it then becomes an
+ * empty page, which is what a scan with an old version may see of it should
+ * the caller fail before it writes.  That is not worth a dirty buffer.
+ */
 Buffer
 hyb_space_open(const HybIndex *ix, BlockNumber block, BlockNumber from)
 {
-	Buffer		buf = hyb_page_read(ix, block, from);
+	Buffer		buf;
 
-	if (!ConditionalLockBufferForCleanup(buf))
+	hyb_page_check_pointer(ix, block, from);
+	buf = ReadBufferExtended(ix->rel, MAIN_FORKNUM, block, RBM_ZERO_AND_LOCK,
+							 NULL);
+	if (PageIsNew(BufferGetPage(buf)))
+		hyb_page_init(BufferGetPage(buf), ix, HYB_PAGE_FREELIST, 0, 0);
+	if (!IsBufferCleanupOK(buf))
 	{
-		ReleaseBuffer(buf);
+		UnlockReleaseBuffer(buf);
 		return InvalidBuffer;
 	}
 	return buf;

@@ -18,10 +18,11 @@ extern int	hyb_space_reserve(const HybIndex *ix, int wanted,
 							  BlockNumber *blocks);
 
 /*
- * A reserved block, pinned and locked for cleanup, for the caller to
- * overwrite; InvalidBuffer if somebody has it pinned (a scan that returned an
- * entry of the page it once was): then leave it in pending[].  `from` is as
- * for hyb_page_read.
+ * A reserved or free block, pinned and locked for cleanup, for the caller to
+ * overwrite; its content is undefined, it is not read from disk.
+ * InvalidBuffer if somebody has it pinned (a scan that returned an entry of
+ * the page it once was): then leave it where it is.  `from` is as for
+ * hyb_page_read.
  */
 extern Buffer hyb_space_open(const HybIndex *ix, BlockNumber block,
 							 BlockNumber from);

@@ -1,0 +1,153 @@
+
+# Free blocks: one that cannot be read is no error for those who overwrite it,
+# and one for the check; blocks that a crash left behind are found, without
+# reading an index that has none.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $block_size = 8192;
+my $trailer = $block_size - 32;
+my $node = new_node('free_list', <<EOF, extra => ['--data-checksums']);
+hybridindex.background_merge = off
+hybridindex.merge_floor = 1000000
+restart_after_crash = on
+EOF
+
+sub get32
+{
+	my ($content, $block, $at) = @_;
+	return unpack('L', substr($$content, $block * $block_size + $at, 4));
+}
+
+sub index_file
+{
+	my ($index) = @_;
+	return $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$index')");
+}
+
+# The blocks that the first free-list page names; offsets are those of
+# HybMetaPage and HybPageOpaque (src/page/page.h).
+sub free_blocks
+{
+	my ($content) = @_;
+	my $trunk = get32($content, 0, 24 + 296);
+
+	return map { get32($content, $trunk, 24 + 4 * $_) } 0 .. get32($content, $trunk, $trailer + 24) - 1;
+}
+
+my %queries = (
+	'SELECT k FROM t WHERE k BETWEEN 100 AND 2000' => 'index bitmap',
+	'SELECT k FROM t ORDER BY k' => 'order_only');
+
+# ---- unreadable free blocks ----
+
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE t (k int);
+CREATE INDEX t_k ON t USING hybrid (k);
+INSERT INTO t SELECT hashint4(g) % 100000 FROM generate_series(1, 20000) g;
+SELECT hybrid_merge('t_k');
+EOF
+same_answers($node, 'before', \%queries, ['t']);
+my $file = index_file('t_k');
+$node->stop;
+my $content = slurp_file($file);
+my @free = free_blocks(\$content);
+cmp_ok(scalar(@free), '>=', 20, 'there are free blocks: ' . scalar(@free));
+foreach my $block (@free)
+{
+	substr($content, $block * $block_size + 4000, 8) = "\xA5" x 8;
+}
+open(my $fh, '+<:raw', $file) or die $!;
+print $fh $content;
+close($fh) or die $!;
+$node->start;
+
+my ($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_index_check('t_k')");
+like($err, qr/invalid page in block \d+/, 'the check reports free blocks that cannot be read');
+same_answers($node, 'queries do not need them', \%queries, []);
+($ret, $out, $err) = $node->psql('postgres', 'INSERT INTO t SELECT hashint4(g) % 100000 FROM generate_series(20001, 24000) g');
+is($ret, 0, 'insertions overwrite them') or diag $err;
+($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_merge('t_k')");
+is($ret, 0, 'and merges') or diag $err;
+foreach my $round (1 .. 20)
+{
+	# as long as damaged blocks are left
+	($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_index_check('t_k')");
+	last if $ret == 0;
+	$node->safe_psql('postgres', "INSERT INTO t SELECT hashint4(g) % 100000 FROM generate_series(1, 4000) g");
+}
+is($err, '', 'the check passes when all have been overwritten');
+same_answers($node, 'after', \%queries, ['t']);
+
+# ---- who fails before it has overwritten a block ----
+
+SKIP:
+{
+	skip 'this server has no injection points', 2
+	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	$node->safe_psql('postgres', <<EOF);
+CREATE EXTENSION injection_points;
+CREATE EXTENSION pageinspect;
+CREATE TABLE e (k int);
+CREATE INDEX e_k ON e USING hybrid (k);
+INSERT INTO e SELECT g FROM generate_series(1, 20000) g;
+SELECT hybrid_merge('e_k');
+EOF
+	my $e_file = index_file('e_k');
+	$node->restart;
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-delta-page', 'error')");
+	($ret, $out, $err) = $node->psql('postgres', 'INSERT INTO e VALUES (0)');
+	like($err, qr/error triggered for injection point hybrid-delta-page/, 'an insertion fails with a free block in hand');
+	$content = slurp_file($e_file);
+	my $zero = $node->safe_psql('postgres',
+		'SELECT count(*) FROM unnest(ARRAY[' . join(',', free_blocks(\$content))
+		  . "]) b WHERE get_raw_page('e_k', b) = decode(repeat('00', $block_size), 'hex')");
+	is($zero, '0', 'which is no page of zeroes for those who still read it');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-delta-page')");
+}
+
+# ---- blocks left by a crash ----
+
+sub vacuum_reads
+{
+	my ($index) = @_;
+	my $reads = "SELECT pg_stat_force_next_flush(); SELECT idx_blks_read + idx_blks_hit FROM pg_statio_all_indexes WHERE indexrelname = '$index'";
+	my (undef, $before) = split /\n/, $node->safe_psql('postgres', $reads), -1;
+	$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) ' . ($index =~ /^(\w+)_/)[0]);
+	my (undef, $after) = split /\n/, $node->safe_psql('postgres', $reads), -1;
+	return $after - $before;
+}
+
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE h (s text COLLATE "C");
+INSERT INTO h SELECT 'customer ' || hashint4(g) || ' of ' || md5(g::text) FROM generate_series(1, 30000) g;
+CREATE INDEX h_s ON h USING hybrid (s text_hope_ops);
+EOF
+$node->safe_psql('postgres', $_) foreach 'VACUUM t', 'VACUUM h';
+cmp_ok($node->safe_psql('postgres', "SELECT pg_relation_size('h_s') / $block_size"), '>', 100, 'an index with dictionary pages');
+cmp_ok(vacuum_reads('h_s'), '<', 20, 'VACUUM does not read it in search of lost blocks');
+my %lost = (t_k => 3, h_s => 4);
+my %files = map { $_ => index_file($_) } keys %lost;
+my %before = map { $_ => $node->safe_psql('postgres', "SELECT free_pages FROM hybrid_index_stats('$_')") } keys %lost;
+$node->stop;
+append_to_file($files{$_}, "\0" x ($block_size * $lost{$_})) foreach keys %lost;
+$node->start;
+foreach my $index (sort keys %lost)
+{
+	cmp_ok(vacuum_reads($index), '>', 50, "VACUUM looks for the lost blocks of $index");
+	is($node->safe_psql('postgres', "SELECT free_pages - $before{$index} FROM hybrid_index_stats('$index')"),
+		$lost{$index}, 'and gives them to the free list');
+	cmp_ok(vacuum_reads($index), '<', 20, 'once');
+	is($node->safe_psql('postgres', "SELECT hybrid_index_check('$index', true)"), '', 'the check passes');
+}
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
