@@ -17,6 +17,12 @@ use Test::More;
 
 our @EXPORT = qw(new_node same_answers start_psql finish_psql no_crash test_root);
 
+# A test that hangs fails; the servers stop as after any other failure.  Once
+# more later, in case that the first time was inside somebody's eval.
+my $limit = $ENV{HYBRID_TEST_LIMIT} // 900;
+$SIG{ALRM} = sub { alarm 60; die "time limit of $limit seconds (HYBRID_TEST_LIMIT) exceeded" };
+alarm $limit;
+
 my $root = dirname(dirname(abs_path(__FILE__)));
 
 sub test_root { return $root; }

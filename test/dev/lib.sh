@@ -1,6 +1,6 @@
 #
-# Functions of ./dev (POSIX shell): the build, the private cluster, the test
-# suites.
+# Functions of ./dev (POSIX shell): the work space, the build, the private
+# cluster.
 #
 
 say() { printf '\n=== %s\n' "$*"; }
@@ -179,6 +179,13 @@ cluster_start() {
 	unset PGOPTIONS PGSERVICE PGSERVICEFILE PGHOSTADDR PGPASSWORD PGPASSFILE 2>/dev/null || :
 }
 
+# Throw it away, whatever its processes are at.
+cluster_discard() {
+	(cd / && as_owner "$bindir/pg_ctl" -D "$work/data" -m immediate -w stop) >/dev/null 2>&1 || :
+	find "$work/data" -mindepth 1 -delete
+	cluster_running=
+}
+
 # The same for benchmarks: with autovacuum, and plans that do not vary.
 tuned_cluster() {
 	cluster_start
@@ -190,122 +197,4 @@ tuned_cluster() {
 # What restarts our cluster, for those who cannot call functions of this file.
 restart_command() {
 	echo "$(! am_root || echo "runuser -u $owner --") $bindir/pg_ctl -D $work/data -l $work/data/server.log -w -m fast restart"
-}
-
-# ---- suites: each adds to $passed and $failed ----
-
-# Count the lines of a log that report single tests.
-count() {
-	n=$(grep -cE "$1" "$2" || :)
-	echo "${n:-0}"
-}
-
-# Exit status of a suite and its log: where nothing was reported as failed
-# although the suite failed, the suite itself is the failure.
-tally() {
-	passed=$((passed + $2))
-	failed=$((failed + $3))
-	if [ "$1" -ne 0 ] && [ "$3" -eq 0 ]; then
-		failed=$((failed + 1))
-	fi
-}
-
-# pg_regress and pg_isolation_regress through make installcheck.
-installcheck() {
-	cluster_start
-	rc=0
-	rm -f "$work/tree/regression.diffs"
-	run make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no "$@" installcheck \
-		>"$work/check.log" 2>&1 || rc=$?
-	grep -E '^(test |ok |not ok |# )' "$work/check.log" || cat "$work/check.log"
-	for diffs in "$work/tree/regression.diffs" "$work/tree/output_iso/regression.diffs"; do
-		if [ "$rc" -ne 0 ] && [ -s "$diffs" ]; then
-			cat "$diffs"
-			rm -f "$diffs"
-		fi
-	done
-	[ "$rc" -eq 0 ] ||
-		grep -E 'PANIC|TRAP|terminated by signal' "$work/data/server.log" | tail -20 || :
-	tally "$rc" "$(count '^(test .*\.\.\. +ok|ok )' "$work/check.log")" \
-		"$(count '^(test .*\.\.\. +FAILED|not ok )' "$work/check.log")"
-}
-
-suite_regress() {
-	installcheck ISOLATION= ${REGRESS:+REGRESS="$REGRESS"}
-}
-
-suite_isolation() {
-	installcheck REGRESS= ${ISOLATION:+ISOLATION="$ISOLATION"}
-}
-
-# TAP tests make clusters of their own, as the user that may.
-suite_tap() {
-	rc=0
-	case ${PROVE_TESTS:-t/009_upgrade.pl} in
-		# shellcheck disable=SC2086
-		*009*) prepare_upgrade_targets ${others:-} ;;
-	esac
-	own "$work/tree"
-	# shellcheck disable=SC2086
-	run sh -c 'cd / && "$@"' sh $(am_root && echo runuser -u "$owner" --) \
-		env -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE PATH="$PATH" HOME="$work/tree" TMPDIR="$work/tmp" \
-		HYBRID_UPGRADE="${upgrade_targets# }" \
-		make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no \
-		${PROVE_TESTS:+PROVE_TESTS="$PROVE_TESTS"} prove_installcheck \
-		>"$work/tap.log" 2>&1 || rc=$?
-	grep -vE '^make|^\+\+\+' "$work/tap.log" || :
-	if [ "$rc" -ne 0 ]; then
-		for log in "$work"/tree/tmp_check/log/regress_log_*; do
-			[ -f "$log" ] && grep -q 'not ok\|died\|Bail out' "$log" || continue
-			say "$(basename "$log")"
-			tail -60 "$log"
-		done
-		for log in "$work"/tree/tmp_check/log/*.log; do
-			! grep -HE 'PANIC|TRAP|terminated by signal (6|11)' "$log" || :
-		done
-	fi
-	tally "$rc" "$(count '^t/.* ok( |$)' "$work/tap.log")" \
-		"$(count '^t/.* (Dubious|Failed)|^t/.*Wstat: [1-9]|^Parse errors' "$work/tap.log")"
-}
-
-suite_unit() {
-	[ -f "$work/tree/test/unit/Makefile" ] || return 0
-	rc=0
-	run make -s -C "$work/tree/test/unit" PG_CONFIG="$PG_CONFIG" check >"$work/unit.log" 2>&1 || rc=$?
-	cat "$work/unit.log"
-	# a line for each program: NAME: N passed, N failed
-	tally "$rc" "$(count '^[^ ]+: [0-9]+ passed, 0 failed' "$work/unit.log")" \
-		"$(count '^[^ ]+: [0-9]+ passed, [1-9][0-9]* failed' "$work/unit.log")"
-
-	# the fuzz targets for a second each, with one of the servers' headers
-	[ -z "${HYBRID_SERVER:-}" ] || return 0
-	rc=0
-	run make -s -j2 -C "$work/tree/test/fuzz" PG_CONFIG="$PG_CONFIG" run SECONDS=1 \
-		>"$work/fuzz.log" 2>&1 || rc=$?
-	cat "$work/fuzz.log"
-	tally "$rc" "$(count '^fuzz_[a-z]+: [0-9]+ executions' "$work/fuzz.log")" 0
-}
-
-# Regression tests with every server process under valgrind.  What it reports
-# goes to one file for each process.
-suite_valgrind() {
-	mkdir "$work/valgrind"
-	server_program=$work/postgres-valgrind
-	cat >"$server_program" <<-EOF
-		#!/bin/sh
-		exec valgrind --quiet --trace-children=yes --track-origins=yes --leak-check=no \\
-			--read-var-info=no --num-callers=25 --error-limit=no --gen-suppressions=all \\
-			--suppressions='$work/tree/test/dev/valgrind.supp' \\
-			--log-file='$work/valgrind/%p.log' '$bindir/postgres' "\$@"
-	EOF
-	chmod 755 "$server_program"
-	own "$work/valgrind"
-	installcheck ISOLATION= REGRESS="$1"
-	(cd / && as_owner "$bindir/pg_ctl" -D "$work/data" -m fast -w -t 300 stop) >/dev/null
-	cluster_running=
-	for log in "$work"/valgrind/*.log; do
-		[ -s "$log" ] || continue
-		cat "$log"
-		failed=$((failed + 1))
-	done
 }

@@ -2,14 +2,15 @@
 # Functions of ./dev: which packages are missing, and how they are installed.
 #
 
+major_version() { "$1" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/'; }
+
 # Is this pg_config one of a server that we can build for and run?
 usable_pg_config() {
 	[ -x "$1" ] || return 1
 	pgxs=$("$1" --pgxs 2>/dev/null) || return 1
 	[ -f "$pgxs" ] && [ -x "$("$1" --bindir)/initdb" ] &&
 		[ -f "$("$1" --includedir-server)/postgres.h" ] || return 1
-	version=$("$1" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
-	[ "$version" -ge 15 ]
+	[ "$(major_version "$1")" -ge 15 ]
 }
 
 find_pg_config() {

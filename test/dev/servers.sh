@@ -11,10 +11,18 @@ debian_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 # The Debian release that has the sources of a server version.
 release_of() {
 	case $1 in
+		15) echo bookworm ;;
 		17) echo trixie ;;
 		18) echo sid ;;
-		*) die "./dev pg builds 17 or 18, not \"$1\"" ;;
+		*) die "./dev pg builds 15, 17 or 18, not \"$1\"" ;;
 	esac
+}
+
+# Those of the given servers that are in the cache.
+cached_versions() {
+	for version in "$@"; do
+		[ ! -x "$server_cache/pg$version/bin/postgres" ] || printf ' %s' "$version"
+	done
 }
 
 # What configure wants; all of it is in Debian 12's main archive.
@@ -39,6 +47,7 @@ require_to_build_server() {
 
 # Fetch, build and install one version.  apt gets package lists and a state
 # directory of its own, so the machine's are not touched and no root is needed.
+# 15 has no injection points: tests that need them are skipped on it.
 build_server() {
 	version=$1
 	release=$(release_of "$version")
@@ -61,24 +70,37 @@ build_server() {
 	source=$(find "$build_dir" -maxdepth 1 -type d -name "postgresql-$version*")
 	[ -x "$source/configure" ] || die "no configure in the source of postgresql-$version"
 
-	say "building PostgreSQL $version with assertions and injection points"
+	# Debian puts modules of the server outside the prefix, where its packages
+	# have theirs.  Ours belong to this server only.
+	debian_pkglibdir='/usr/lib/postgresql/@PG_MAJORVERSION@/lib'
+	grep -q ":= $debian_pkglibdir\$" "$source/src/Makefile.global.in" ||
+		die "the source of postgresql-$version does not set pkglibdir as expected"
+	sed -i "s|:= $debian_pkglibdir\$|:= \$(pkglibdir)/postgresql|" "$source/src/Makefile.global.in"
+
+	points='' with_points=''
+	if [ -d "$source/src/test/modules/injection_points" ]; then
+		points=--enable-injection-points with_points=' and injection points'
+	fi
+	say "building PostgreSQL $version with assertions$with_points"
 	mkdir "$build_dir/build"
 	jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 	(
+		# programs use the libpq beside them, wherever they are copied to
 		cd "$build_dir/build" &&
-		"$source/configure" --prefix="$prefix.new" --enable-cassert --enable-debug \
-			--enable-tap-tests --enable-injection-points --with-lz4 --with-zstd --with-icu \
-			--without-llvm CFLAGS="-O1 -g -fno-omit-frame-pointer" &&
+		"$source/configure" --prefix="$prefix" --enable-cassert --enable-debug \
+			--enable-tap-tests $points --with-lz4 --with-zstd --with-icu --without-llvm \
+			--disable-rpath LDFLAGS="-Wl,-rpath,'\$\$ORIGIN/../lib'" \
+			CFLAGS="-O1 -g -fno-omit-frame-pointer" &&
 		make -j"$jobs" world-bin &&
-		make install-world-bin &&
-		make -C src/test/modules/injection_points install
+		make DESTDIR="$build_dir/installed" install-world-bin &&
+		{ [ -z "$points" ] || make -C src/test/modules/injection_points DESTDIR="$build_dir/installed" install; }
 	) >"$build_dir/build.log" 2>&1 || {
 		tail -40 "$build_dir/build.log"
 		die "the build of PostgreSQL $version failed"
 	}
 	mkdir -p "$server_cache"
 	rm -rf "$prefix"
-	mv "$prefix.new" "$prefix"
+	mv "$build_dir/installed$prefix" "$prefix"
 	rm -rf "$build_dir"
 	trap - EXIT INT TERM HUP
 	say "$("$prefix/bin/postgres" --version) is in $prefix"
@@ -167,11 +189,13 @@ cached_pg_config() {
 	echo "$server_cache/pg$1/bin/pg_config"
 }
 
-# The bin directories of copies of the given cached servers with the extension
-# installed, in $upgrade_targets: what t/009_upgrade.pl upgrades to.
+# The bin directories of copies of those of the given cached servers that are
+# later than the one to test, with the extension installed, in $upgrade_targets:
+# what t/009_upgrade.pl upgrades to.
 upgrade_targets=
 prepare_upgrade_targets() {
 	for version in "$@"; do
+		[ "$version" -gt "$(major_version "$PG_CONFIG")" ] || continue
 		copy_server "$(cached_pg_config "$version")" "$work/server$version"
 		mkdir -m 755 "$work/tree$version"
 		copy_tree "$work/tree$version"

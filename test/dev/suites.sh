@@ -1,0 +1,176 @@
+#
+# Functions of ./dev: the test suites.  Each adds to $passed and $failed, and to
+# $skipped what it left out and why.
+#
+# What hangs must fail, with a name.  So statements of regression tests have a
+# limit, TAP tests one for each file (see t/HybridTest.pm), and each suite as a
+# whole, for what cannot be interrupted; all in seconds.
+#
+
+statement_limit=${HYBRID_STATEMENT_LIMIT:-600}
+file_limit=${HYBRID_TEST_LIMIT:-900}
+suite_limit=${HYBRID_SUITE_LIMIT:-3600}
+
+# A suite's program, for as long as a suite may take.
+run_suite() { run timeout --kill-after=20 "$suite_limit" "$@"; }
+
+# Say so if that was not long enough, and what the server was at; the next suite
+# gets a new one.
+report_time_limit() {
+	[ "$1" -eq 124 ] || [ "$1" -eq 137 ] || return 0
+	echo "TIME LIMIT: stopped after $suite_limit seconds (HYBRID_SUITE_LIMIT)"
+	[ -n "$cluster_running" ] || return 0
+	PGCONNECT_TIMEOUT=10 timeout 20 psql -X -x -c "SELECT datname, application_name, backend_type,
+		now() - query_start AS since, wait_event_type, wait_event, query
+		FROM pg_stat_activity WHERE state <> 'idle' AND pid <> pg_backend_pid()" || :
+	cluster_discard
+}
+
+skipped=
+skip() {
+	skipped="$skipped
+  $*"
+}
+
+# Count the lines of a log that report single tests.
+count() {
+	n=$(grep -cE "$1" "$2" || :)
+	echo "${n:-0}"
+}
+
+# Exit status of a suite and its log: where nothing was reported as failed
+# although the suite failed, the suite itself is the failure.
+tally() {
+	passed=$((passed + $2))
+	failed=$((failed + $3))
+	if [ "$1" -ne 0 ] && [ "$3" -eq 0 ]; then
+		failed=$((failed + 1))
+	fi
+}
+
+# pg_regress and pg_isolation_regress through make installcheck.
+installcheck() {
+	cluster_start
+	rc=0
+	rm -f "$work/tree/regression.diffs"
+	run_suite env PGOPTIONS="-c statement_timeout=${statement_limit}s" \
+		make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no "$@" installcheck \
+		>"$work/check.log" 2>&1 || rc=$?
+	grep -E '^(test |ok |not ok |# )' "$work/check.log" || cat "$work/check.log"
+	for diffs in "$work/tree/regression.diffs" "$work/tree/output_iso/regression.diffs"; do
+		if [ "$rc" -ne 0 ] && [ -s "$diffs" ]; then
+			cat "$diffs"
+			rm -f "$diffs"
+		fi
+	done
+	[ "$rc" -eq 0 ] ||
+		grep -E 'PANIC|TRAP|terminated by signal' "$work/data/server.log" | tail -20 || :
+	report_time_limit "$rc"
+	tally "$rc" "$(count '^(test .*\.\.\. +ok|ok )' "$work/check.log")" \
+		"$(count '^(test .*\.\.\. +FAILED|not ok )' "$work/check.log")"
+}
+
+suite_regress() {
+	installcheck ISOLATION= ${REGRESS:+REGRESS="$REGRESS"}
+}
+
+suite_isolation() {
+	if [ -z "${ISOLATION:-}" ]; then
+		for spec in $(make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no skipped_specs); do
+			skip "specs/$spec.spec: this server has no injection points"
+		done
+	fi
+	installcheck REGRESS= ${ISOLATION:+ISOLATION="$ISOLATION"}
+}
+
+# TAP tests make clusters of their own, as the user that may.
+suite_tap() {
+	rc=0
+	case ${PROVE_TESTS:-t/009_upgrade.pl} in
+		*009*)
+			# shellcheck disable=SC2086
+			prepare_upgrade_targets ${others:-}
+			[ -n "$upgrade_targets${HYBRID_SERVER:-}" ] || skip "t/009_upgrade.pl: pg_upgrade (no later server to go to)"
+			;;
+	esac
+	own "$work/tree"
+	# shellcheck disable=SC2086
+	run_suite sh -c 'cd / && "$@"' sh $(am_root && echo runuser -u "$owner" --) \
+		env -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE PATH="$PATH" HOME="$work/tree" TMPDIR="$work/tmp" \
+		HYBRID_UPGRADE="${upgrade_targets# }" HYBRID_TEST_LIMIT="$file_limit" \
+		make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no \
+		${PROVE_TESTS:+PROVE_TESTS="$PROVE_TESTS"} prove_installcheck \
+		>"$work/tap.log" 2>&1 || rc=$?
+	grep -vE '^make|^\+\+\+' "$work/tap.log" || :
+	report_time_limit "$rc"
+	report_skipped_tap
+	if [ "$rc" -ne 0 ]; then
+		for log in "$work"/tree/tmp_check/log/regress_log_*; do
+			[ -f "$log" ] && grep -q 'not ok\|died\|Bail out' "$log" || continue
+			say "$(basename "$log")"
+			tail -60 "$log"
+		done
+		for log in "$work"/tree/tmp_check/log/*.log; do
+			! grep -HE 'PANIC|TRAP|terminated by signal (6|11)' "$log" || :
+		done
+	fi
+	tally "$rc" "$(count '^t/.* ok( |$)' "$work/tap.log")" \
+		"$(count '^t/.* (Dubious|Failed)|^t/.*Wstat: [1-9]|^Parse errors' "$work/tap.log")"
+}
+
+# Whole files, by prove's summary, and single tests, by their logs.
+report_skipped_tap() {
+	sed -n 's|^\(t/[^ ]*\).* skipped: \(.*\)|\1: \2|p' "$work/tap.log" >"$work/skipped"
+	for log in "$work"/tree/tmp_check/log/regress_log_*; do
+		[ -f "$log" ] || continue
+		sed -n "s|^ok [0-9]* # skip \(.*\)|t/${log##*regress_log_}.pl: \1|p" "$log" | sort -u >>"$work/skipped"
+	done
+	while read -r line; do
+		skip "$line"
+	done <"$work/skipped"
+}
+
+suite_unit() {
+	[ -f "$work/tree/test/unit/Makefile" ] || return 0
+	rc=0
+	run_suite make -s -C "$work/tree/test/unit" PG_CONFIG="$PG_CONFIG" check >"$work/unit.log" 2>&1 || rc=$?
+	cat "$work/unit.log"
+	report_time_limit "$rc"
+	# a line for each program: NAME: N passed, N failed
+	tally "$rc" "$(count '^[^ ]+: [0-9]+ passed, 0 failed' "$work/unit.log")" \
+		"$(count '^[^ ]+: [0-9]+ passed, [1-9][0-9]* failed' "$work/unit.log")"
+
+	# the fuzz targets for a second each, with one of the servers' headers
+	[ -z "${HYBRID_SERVER:-}" ] || return 0
+	rc=0
+	run_suite make -s -j2 -C "$work/tree/test/fuzz" PG_CONFIG="$PG_CONFIG" run SECONDS=1 \
+		>"$work/fuzz.log" 2>&1 || rc=$?
+	cat "$work/fuzz.log"
+	report_time_limit "$rc"
+	tally "$rc" "$(count '^fuzz_[a-z]+: [0-9]+ executions' "$work/fuzz.log")" 0
+}
+
+# Regression tests with every server process under valgrind.  What it reports
+# goes to one file for each process.
+suite_valgrind() {
+	mkdir "$work/valgrind"
+	server_program=$work/postgres-valgrind
+	cat >"$server_program" <<-EOF
+		#!/bin/sh
+		exec valgrind --quiet --trace-children=yes --track-origins=yes --leak-check=no \\
+			--read-var-info=no --num-callers=25 --error-limit=no --gen-suppressions=all \\
+			--suppressions='$work/tree/test/dev/valgrind.supp' \\
+			--log-file='$work/valgrind/%p.log' '$bindir/postgres' "\$@"
+	EOF
+	chmod 755 "$server_program"
+	own "$work/valgrind"
+	statement_limit=$((20 * statement_limit)) suite_limit=$((20 * suite_limit))
+	installcheck ISOLATION= REGRESS="$1"
+	(cd / && as_owner "$bindir/pg_ctl" -D "$work/data" -m fast -w -t 300 stop) >/dev/null
+	cluster_running=
+	for log in "$work"/valgrind/*.log; do
+		[ -s "$log" ] || continue
+		cat "$log"
+		failed=$((failed + 1))
+	done
+}
