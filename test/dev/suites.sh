@@ -105,10 +105,9 @@ suite_tap() {
 	report_time_limit "$rc"
 	report_skipped_tap
 	if [ "$rc" -ne 0 ]; then
-		for log in "$work"/tree/tmp_check/log/regress_log_*; do
-			[ -f "$log" ] && grep -q 'not ok\|died\|Bail out' "$log" || continue
-			say "$(basename "$log")"
-			tail -60 "$log"
+		for name in $(sed -n 's|^t/\([^ ]*\)\.pl *(Wstat: .*|\1|p' "$work/tap.log"); do
+			say "end of the log of t/$name.pl"
+			tail -60 "$work/tree/tmp_check/log/regress_log_$name" || :
 		done
 		for log in "$work"/tree/tmp_check/log/*.log; do
 			! grep -HE 'PANIC|TRAP|terminated by signal (6|11)' "$log" || :
