@@ -13,14 +13,11 @@
  * In recovery nothing keeps the index still.  A finding counts there only if
  * no WAL was replayed while the check ran; otherwise the check is done again.
  *
- * The check of the table against the index follows contrib/amcheck
- * (verify_nbtree.c): all live entries go into a Bloom filter, and each tuple
- * that CREATE INDEX would index is looked up there.
+ * The comparison of table and index is in check_heap.c.
  */
 #include "compat.h"
 
 #include "access/genam.h"
-#include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
@@ -29,10 +26,8 @@
 #include "am/check.h"
 #include "am/inspect.h"
 #include "catalog/index.h"
-#include "common/pg_prng.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
-#include "nodes/execnodes.h"
 #include "page/dictionary.h"
 #include "page/meta.h"
 #include "page/space.h"
@@ -165,25 +160,6 @@ hyb_check_position(HybCheck *check, BlockNumber blkno, int position,
 					   position);
 }
 
-static void
-set_probe(HybBuf *probe, const uint8 *entry, uint32 len,
-		  const ItemPointerData *tid)
-{
-	probe->len = 0;
-	hyb_buf_append(probe, entry, len);
-	hyb_buf_append(probe, tid, sizeof(ItemPointerData));
-}
-
-void
-hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
-			   const ItemPointerData *tid)
-{
-	if (check->filter == NULL)
-		return;
-	set_probe(&check->probe, entry, len, tid);
-	bloom_add_element(check->filter, check->probe.data, check->probe.len);
-}
-
 bool
 hyb_check_heap_dead(HybCheck *check, ItemPointer tid)
 {
@@ -309,50 +285,6 @@ check_every_block(HybCheck *check)
 }
 
 /*
- * Callback for table_index_build_scan.
- */
-static void
-heap_tuple_present(Relation index, ItemPointer tid, Datum *values,
-				   bool *isnull, bool tuple_is_alive, void *arg)
-{
-	HybCheck   *check = arg;
-	MemoryContext old_context = MemoryContextSwitchTo(check->page_context);
-	uint32		keylen;
-
-	hyb_key_encode(check->ix->desc, values, isnull, &check->entry, &keylen);
-	set_probe(&check->probe, check->entry.data, check->entry.len, tid);
-	if (bloom_lacks_element(check->filter, check->probe.data,
-							check->probe.len))
-		ereport(ERROR,
-				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("heap tuple (%u,%u) of table \"%s\" lacks a matching entry in index \"%s\"",
-						ItemPointerGetBlockNumber(tid),
-						ItemPointerGetOffsetNumber(tid),
-						RelationGetRelationName(check->heap),
-						RelationGetRelationName(index)),
-				 errhint("Please REINDEX it.")));
-	MemoryContextSwitchTo(old_context);
-	MemoryContextReset(check->page_context);
-}
-
-static void
-check_heap(HybCheck *check, Snapshot snapshot)
-{
-	IndexInfo  *info = BuildIndexInfo(check->ix->rel);
-	TableScanDesc scan = table_beginscan_strat(check->heap, snapshot, 0, NULL,
-											   true, true);
-
-	/* as amcheck does, and for its reasons */
-	info->ii_Concurrent = true;
-	info->ii_Unique = false;
-	info->ii_ExclusionOps = NULL;
-	info->ii_ExclusionProcs = NULL;
-	info->ii_ExclusionStrats = NULL;
-	table_index_build_scan(check->heap, check->ix->rel, info, true, false,
-						   heap_tuple_present, check, scan);
-}
-
-/*
  * A snapshot whose tuples all have entries: every one that it sees was
  * indexed before the entries are read.
  */
@@ -409,10 +341,8 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	hyb_buf_reserve(&check->last_key, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->batch_last, HYB_MAX_ENTRY_SIZE);
 	if (heapallindexed)
-		check->filter = bloom_create(Max((int64) meta->static_tids + 8192,
-										 (int64) heap->rd_rel->reltuples),
-									 maintenance_work_mem,
-									 pg_prng_uint64(&pg_global_prng_state));
+		hyb_check_heap_begin(check, Max((double) meta->static_tids + 8192,
+										heap->rd_rel->reltuples));
 
 	check->use = MemoryContextAllocExtended(check->context,
 											check->survey.nblocks,
@@ -434,9 +364,8 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 
 	if (heapallindexed)
 	{
-		check_heap(check, snapshot);
+		hyb_check_heap(check, snapshot);
 		UnregisterSnapshot(snapshot);
-		bloom_free(check->filter);
 	}
 	hyb_dyn_batch_free(&check->batch);
 	hyb_leaf_close(&check->leaf);

@@ -12,6 +12,8 @@
 #include "lib/bloomfilter.h"
 #include "static/filter.h"
 #include "static/leaf.h"
+#include "utils/snapshot.h"
+#include "utils/tuplesort.h"
 
 /* What a block was found to be; each block is exactly one of these. */
 typedef enum HybBlockUse
@@ -52,8 +54,11 @@ typedef struct HybCheck
 	HybSurvey	survey;
 	HybVersion *version;		/* of the survey */
 	uint8	   *use;			/* HybBlockUse of each block of the survey */
-	bloom_filter *filter;		/* of all live entries, or NULL */
+
+	/* comparison with the table (check_heap.c) */
+	bloom_filter *filter;		/* of all live entries, or NULL: not wanted */
 	HybBuf		probe;			/* entry and TID, for the filter */
+	Tuplesortstate *leads;		/* TIDs of all live entries, with hashes */
 
 	/* static stage (check_static.c) */
 	uint64		tids;
@@ -118,12 +123,18 @@ extern uint32 hyb_check_entry(HybCheck *check, BlockNumber blkno,
 extern void hyb_check_position(HybCheck *check, BlockNumber blkno,
 							   int position, const HybPos *pos);
 
-/* Note a live entry. */
-extern void hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
-						   const ItemPointerData *tid);
-
 /* Does a heap line pointer stand for nothing any more? */
 extern bool hyb_check_heap_dead(HybCheck *check, ItemPointer tid);
+
+/*
+ * check_heap.c: begin before the first live entry is noted; after the last one
+ * compare table and index, with a snapshot taken before the index was looked
+ * at.  No locks are held; index expressions run as the current user.
+ */
+extern void hyb_check_heap_begin(HybCheck *check, double entries);
+extern void hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
+						   const ItemPointerData *tid);
+extern void hyb_check_heap(HybCheck *check, Snapshot snapshot);
 
 /* check_static.c */
 extern void hyb_check_static(HybCheck *check);
