@@ -2,6 +2,9 @@
 # A streaming standby: the pages replay to the same bytes
 # (wal_consistency_checking), queries give the same, entries are not left over
 # in its trees when VACUUM removes them on the primary; promotion.
+#
+# Without hot_standby_feedback, which would have VACUUM remove next to nothing:
+# that it removes rows, and that others get their line pointers, is asserted.
 
 use strict;
 use warnings;
@@ -21,7 +24,7 @@ $primary->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'base', has_streaming => 1);
 $standby->append_conf('postgresql.conf', <<EOF);
-hot_standby_feedback = on
+hot_standby_feedback = off
 max_standby_streaming_delay = 60s
 EOF
 $standby->start;
@@ -53,6 +56,33 @@ sub check
 	return;
 }
 
+# VACUUM on the primary; how many rows it removed.
+sub vacuum
+{
+	my ($table, $options) = @_;
+	my ($ret, $out, $err) = $primary->psql('postgres', 'VACUUM (VERBOSE' . ($options // '') . ") $table");
+	die $err if $ret != 0;
+	return $err =~ /tuples: (\d+) removed/ ? $1 : -1;
+}
+
+# Delete rows, remove them, and insert others; some of these get their line
+# pointers.
+sub replace_rows
+{
+	my ($what, $condition, $insert) = @_;
+	my $deleted = $primary->safe_psql('postgres', <<EOF);
+DROP TABLE IF EXISTS gone;
+CREATE TABLE gone (tid tid);
+WITH d AS (DELETE FROM t WHERE $condition RETURNING ctid) INSERT INTO gone SELECT ctid FROM d;
+SELECT count(*) FROM gone;
+EOF
+	cmp_ok(vacuum('t'), '>=', $deleted, "$what: VACUUM removes rows");
+	$primary->safe_psql('postgres', $insert);
+	cmp_ok($primary->safe_psql('postgres', 'SELECT count(*) FROM t JOIN gone ON t.ctid = gone.tid'),
+		'>', $deleted / 4, "$what: line pointers are used again");
+	return;
+}
+
 $primary->safe_psql('postgres', 'SELECT fill(1, 400)');
 check('a dynamic stage only');
 $primary->safe_psql('postgres', 'SELECT fill(401, 600)');
@@ -61,13 +91,13 @@ $primary->safe_psql('postgres', 'SELECT fill(601, 5000); SELECT hybrid_merge(\'t
 check('after merges');
 $primary->safe_psql('postgres', 'SELECT fill(5001, 6000); DELETE FROM t WHERE id % 7 = 3; UPDATE t SET k = k + 1 WHERE id % 11 = 0');
 check('deleted and updated rows');
-$primary->safe_psql('postgres', 'VACUUM t; SELECT fill(6001, 6400)');
+replace_rows('entries in leaves', 'id BETWEEN 1000 AND 2500 OR id % 13 = 5', 'SELECT fill(6001, 8000)');
 check('VACUUM, and line pointers used again');
 
 # the standby has trees in memory now; VACUUM changes what they hold
 $primary->safe_psql('postgres', 'SELECT fill(10001, 10300)');
 check('entries that the standby has in memory');
-$primary->safe_psql('postgres', 'DELETE FROM t WHERE id BETWEEN 10100 AND 10200; VACUUM t; INSERT INTO t SELECT i, -i, \'new\', 0 FROM generate_series(20001, 20100) i');
+replace_rows('entries in memory', 'id BETWEEN 10100 AND 10200', 'INSERT INTO t SELECT i, -i, \'new\', 0 FROM generate_series(20001, 20400) i');
 check('dynamic entries removed by VACUUM, line pointers used again');
 
 # an index-only scan of the standby is open while the primary vacuums
@@ -79,10 +109,15 @@ DECLARE c NO SCROLL CURSOR FOR SELECT k, id FROM t ORDER BY k;
 EOF
 my $first = $cursor->query_safe('FETCH 100 FROM c');
 my $total = $cursor->query_safe('SELECT count(*) FROM t');
-$primary->safe_psql('postgres', 'DELETE FROM t WHERE id % 3 = 1; SELECT fill(30001, 33000); SELECT hybrid_merge(\'t_k\'); VACUUM t; SELECT hybrid_merge(\'t_k\')');
+$primary->safe_psql('postgres', 'DELETE FROM t WHERE id % 3 = 1; SELECT fill(30001, 33000); SELECT hybrid_merge(\'t_k\')');
+$primary->wait_for_catchup($standby);
+my @rest = split /\n/, $cursor->query_safe('FETCH 500 FROM c');
+# replay of what VACUUM removes waits for the cursor
+cmp_ok(vacuum('t'), '>', 1000, 'VACUUM removes what the cursor sees');
+$primary->safe_psql('postgres', 'SELECT hybrid_merge(\'t_k\')');
 my $target = $primary->lsn('insert');
 $standby->poll_query_until('postgres', "SELECT pg_last_wal_receive_lsn() >= '$target'::pg_lsn");
-my @rest = split /\n/, $cursor->query_safe('FETCH ALL FROM c');
+push @rest, split /\n/, $cursor->query_safe('FETCH ALL FROM c');
 is(scalar(@rest) + 100, $total, 'a cursor of the standby returns its snapshot over merges and VACUUM');
 $cursor->query_safe('COMMIT');
 $cursor->quit;
@@ -101,7 +136,7 @@ BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT k FROM v ORDER BY k;
 EOF
 is($cursor->query_safe('FETCH 1 FROM c'), '1', 'index-only scan of the standby started');
-$primary->safe_psql('postgres', 'VACUUM (TRUNCATE false) v');
+is(vacuum('v', ', TRUNCATE false'), 191, 'VACUUM removes rows that are dead to the standby too');
 $primary->wait_for_catchup($standby);
 is($cursor->query_safe('FETCH ALL FROM c'), join("\n", 2 .. 9), 'rows that VACUUM removed on the primary do not come back');
 $cursor->query_safe('COMMIT');
