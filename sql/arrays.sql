@@ -67,6 +67,39 @@ SELECT hybrid_merge('ar_ab') > 0, hybrid_merge('ar_ta') > 0, hybrid_merge('ar_n'
 SELECT * FROM ar_queries();
 SELECT hyb_check('ar');
 
+-- a merge join goes back to a mark in the range of another array element
+CREATE TABLE ar_l (a int);
+CREATE TABLE ar_r (a int);
+INSERT INTO ar_l SELECT i % 6 FROM generate_series(1, 30) i;
+INSERT INTO ar_r SELECT i % 6 FROM generate_series(1, 60) i;
+CREATE INDEX ON ar_l USING hybrid (a);
+CREATE INDEX ar_r_a ON ar_r USING hybrid (a);
+INSERT INTO ar_r SELECT i % 6 FROM generate_series(1, 60) i;
+ANALYZE ar_l;
+ANALYZE ar_r;
+SELECT count(*), hyb_same('SELECT l.a, r.ctid FROM ar_l l JOIN ar_r r ON l.a = r.a WHERE l.a = ANY (''{1,2,4}'') AND r.a = ANY (''{1,2,4}'')', 'merge')
+FROM ar_l l JOIN ar_r r ON l.a = r.a WHERE l.a = ANY ('{1,2,4}');
+
+-- an array's cost is that of its ranges, as btree's is
+CREATE TABLE ar_cost (h int, b int);
+INSERT INTO ar_cost SELECT i % 100, i % 100 FROM generate_series(1, 20000) i;
+CREATE INDEX ON ar_cost USING hybrid (h);
+CREATE INDEX ON ar_cost (b);
+VACUUM ANALYZE ar_cost;
+CREATE FUNCTION ar_cost(query text) RETURNS float8 LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+	plan	json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN (plan -> 0 -> 'Plan' ->> 'Total Cost')::float8;
+END $$;
+SELECT n, ar_cost(format('SELECT h FROM ar_cost WHERE h = ANY (%L)', list)) /
+	ar_cost(format('SELECT b FROM ar_cost WHERE b = ANY (%L)', list)) BETWEEN 0.3 AND 1.3 AS like_btree
+FROM unnest('{1,5,50}'::int[]) n, LATERAL (SELECT array(SELECT generate_series(1, n))) x(list);
+DROP TABLE ar_l, ar_r, ar_cost;
+DROP FUNCTION ar_cost;
+
 -- a scrollable cursor turns round in the middle of the arrays
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;

@@ -65,6 +65,24 @@ SELECT hybrid_merge('inc_exact_f'), hybrid_merge('inc_exact_n');
 SELECT hyb_same('SELECT f, n, t FROM inc_exact WHERE f = 0', 'only index'),
 	hyb_same('SELECT n, f FROM inc_exact WHERE n = 1', 'only index');
 
+-- The Bloom filter of the dynamic stage is asked for keys, not for entries:
+-- entries that a tree is built from, and entries added to it one by one.
+CREATE TABLE inc_bloom (k int, v int);
+CREATE INDEX inc_bloom_k ON inc_bloom USING hybrid (k) INCLUDE (v);
+CREATE FUNCTION inc_found(lo int, hi int) RETURNS bigint LANGUAGE sql
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+	SELECT count(*) FROM generate_series(lo, hi) g, LATERAL (SELECT v FROM inc_bloom WHERE k = g OFFSET 0) x
+$$;
+SET hybridindex.background_merge = off;
+INSERT INTO inc_bloom SELECT i, -i FROM generate_series(1, 2000) i;
+SELECT inc_found(1, 2000);
+SELECT bloom_hits >= 2000 AS asked FROM hybrid_index_stats('inc_bloom_k');
+INSERT INTO inc_bloom SELECT i, -i FROM generate_series(2001, 2300) i;
+SELECT inc_found(2001, 2300), dynamic_entries FROM hybrid_index_stats('inc_bloom_k');
+RESET hybridindex.background_merge;
+DROP TABLE inc_bloom;
+DROP FUNCTION inc_found;
+
 -- INCLUDE columns do not make a unique key
 CREATE TABLE inc_u (a int, b int);
 CREATE UNIQUE INDEX inc_u_i ON inc_u USING hybrid (a) INCLUDE (b);

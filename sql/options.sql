@@ -39,6 +39,27 @@ SELECT hyb_error(s) FROM unnest(array[
 RESET ALL;
 SET client_min_messages = warning;
 
+-- the ratio decides how often an index is merged
+CREATE TABLE op_ratio (a int, b int);
+CREATE INDEX op_ratio_1 ON op_ratio USING hybrid (a) WITH (merge_ratio = 1);
+CREATE INDEX op_ratio_10 ON op_ratio USING hybrid (a);
+CREATE INDEX op_ratio_1000 ON op_ratio USING hybrid (a) WITH (merge_ratio = 1000);
+SET hybridindex.background_merge = off;
+SET hybridindex.merge_floor = 100;
+INSERT INTO op_ratio SELECT hashint4(i) FROM generate_series(1, 20000) i;
+DO $$
+BEGIN
+	PERFORM hybrid_merge(i) FROM unnest('{op_ratio_1,op_ratio_10,op_ratio_1000}'::regclass[]) i;
+	FOR i IN 1 .. 40 LOOP
+		INSERT INTO op_ratio SELECT hashint4(j) FROM generate_series(i * 1000000, i * 1000000 + 499) j;
+	END LOOP;
+END $$;
+SELECT a.merges < b.merges AND b.merges < c.merges AS in_order
+FROM hybrid_index_stats('op_ratio_1') a, hybrid_index_stats('op_ratio_10') b, hybrid_index_stats('op_ratio_1000') c;
+RESET hybridindex.background_merge;
+RESET hybridindex.merge_floor;
+DROP TABLE op_ratio;
+
 -- operator classes and clauses that do not fit
 SELECT hyb_error(s) FROM unnest(array[
 	'CREATE INDEX ON op USING hybrid (a text_pattern_ops)',

@@ -1,0 +1,178 @@
+
+# VACUUM is held up by the pin of an index-only scan while merges go on beside
+# it: it finds dead entries wherever they have moved, waits for whoever may
+# still return them, and marks those that a scan has read already.  And the
+# free list, when blocks on it are pinned.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('held_vacuum', <<EOF);
+hybridindex.background_merge = off
+hybridindex.merge_floor = 1000000
+wal_consistency_checking = 'generic'
+max_connections = 40
+EOF
+
+# A session with an index-only cursor over a query, opened.
+sub open_cursor
+{
+	my ($query) = @_;
+	my $session = $node->background_psql('postgres');
+
+	$session->query_safe(<<EOF);
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR $query;
+EOF
+	return $session;
+}
+
+sub fetch
+{
+	my ($session, $how) = @_;
+	return split /\n/, $session->query_safe("FETCH $how FROM c");
+}
+
+sub close_cursor
+{
+	my ($session) = @_;
+	$session->query_safe('COMMIT');
+	$session->quit;
+	return;
+}
+
+# VACUUM of a table in the background, which comes to wait for a pin.
+sub held_vacuum
+{
+	my ($table) = @_;
+	my $vacuum = start_psql($node, "VACUUM (TRUNCATE false, INDEX_CLEANUP on) $table;");
+
+	ok($node->poll_query_until('postgres',
+			"SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'VACUUM%$table%' AND wait_event = 'BufferPin' AND pid <> pg_backend_pid()"),
+		"VACUUM of $table waits for a pin");
+	return $vacuum;
+}
+
+sub finished
+{
+	my ($vacuum, $what) = @_;
+	ok(finish_psql($vacuum), $what) or diag $vacuum->{err};
+	return;
+}
+
+# ---- entries that a merge moves behind VACUUM's first pass ----
+
+# The leaf that the cursor pins is the first block, the log comes after it.
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE moved (k int, v int);
+INSERT INTO moved SELECT i, 0 FROM generate_series(1, 1000) i;
+CREATE INDEX moved_k ON moved USING hybrid (k);
+INSERT INTO moved SELECT i, 0 FROM generate_series(2001, 4000) i;
+DELETE FROM moved WHERE k BETWEEN 2500 AND 3000;
+EOF
+my $cursor = open_cursor('SELECT k FROM moved ORDER BY k');
+is(join(' ', fetch($cursor, 2)), '1 2', 'a cursor on a leaf');
+my $vacuum = held_vacuum('moved');
+is($node->safe_psql('postgres', "SELECT hybrid_merge('moved_k')"), 2000, 'a merge moves all entries');
+close_cursor($cursor);
+finished($vacuum, 'VACUUM of moved entries');
+$node->safe_psql('postgres', 'INSERT INTO moved SELECT i, 1 FROM generate_series(10001, 10501) i');
+is($node->safe_psql('postgres', "SELECT count(*) FROM moved WHERE v = 1 AND ctid < (SELECT ctid FROM moved WHERE k = 4000)"),
+	501, 'line pointers are used again');
+same_answers($node, 'dead entries that had moved are gone',
+	{ 'SELECT k FROM moved WHERE k BETWEEN 2400 AND 3100' => 'index only bitmap', 'SELECT k FROM moved ORDER BY k' => 'order order_only' }, ['moved']);
+
+# ---- entries that a scan has read when VACUUM flags them ----
+
+# Keys above 1000 are on the first pages of the log, those below on later ones.
+# The cursor is on the latter when it has read entries of both; it goes on to
+# the former, which VACUUM has done with, and VACUUM finishes.
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE flagged (k int, v int);
+CREATE INDEX flagged_k ON flagged USING hybrid (k);
+INSERT INTO flagged SELECT i, 0 FROM generate_series(1001, 1600) i;
+INSERT INTO flagged SELECT i, 0 FROM generate_series(1, 1000) i;
+EOF
+$node->safe_psql('postgres', 'VACUUM (DISABLE_PAGE_SKIPPING) flagged');
+$node->safe_psql('postgres', 'DELETE FROM flagged WHERE k BETWEEN 1200 AND 1500');
+$cursor = open_cursor('SELECT k FROM flagged ORDER BY k');
+my @keys = fetch($cursor, 990);
+$vacuum = held_vacuum('flagged');
+push @keys, fetch($cursor, 60);
+finished($vacuum, 'VACUUM finishes when the cursor has gone on');
+push @keys, fetch($cursor, 'ALL');
+close_cursor($cursor);
+is(join(' ', @keys), join(' ', 1 .. 1199, 1501 .. 1600), 'the scan does not return what VACUUM has removed');
+
+# ---- a leaf that was built during the first pass is pinned ----
+
+# A cursor holds VACUUM at the first leaf; another one gets to a leaf that was
+# built meanwhile, and has read dead entries from it: VACUUM waits for it too.
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE late (k int, v int);
+INSERT INTO late SELECT i, 0 FROM generate_series(1, 1000) i;
+CREATE INDEX late_k ON late USING hybrid (k);
+INSERT INTO late SELECT i, 0 FROM generate_series(2001, 4000) i;
+EOF
+$node->safe_psql('postgres', 'VACUUM (DISABLE_PAGE_SKIPPING) late');
+$node->safe_psql('postgres', 'DELETE FROM late WHERE k BETWEEN 2020 AND 2100');
+$cursor = open_cursor('SELECT k FROM late ORDER BY k');
+fetch($cursor, 2);
+$vacuum = held_vacuum('late');
+$node->safe_psql('postgres', "SELECT hybrid_merge('late_k')");
+my $second = open_cursor('SELECT k FROM late WHERE k > 2000 ORDER BY k');
+@keys = fetch($second, 10);
+close_cursor($cursor);
+ok($node->poll_query_until('postgres', <<EOF), 'VACUUM has finished its second pass, and waits for the new leaf');
+SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'VACUUM%late%' AND wait_event = 'BufferPin' AND pid <> pg_backend_pid()
+	AND (SELECT static_tombstones > 0 FROM hybrid_index_stats('late_k'))
+EOF
+push @keys, fetch($second, 'ALL');
+close_cursor($second);
+finished($vacuum, 'VACUUM of a new leaf');
+is(join(' ', @keys), join(' ', 2001 .. 2019, 2101 .. 4000), 'the second cursor does not return what VACUUM has removed');
+same_answers($node, 'after VACUUM of a new leaf',
+	{ 'SELECT k FROM late WHERE k BETWEEN 2000 AND 2200' => 'index only bitmap' }, ['late']);
+
+# ---- the free list while its last blocks are pinned ----
+
+# Some leaves are pinned, and retired by a merge.  They come to lie above other
+# blocks in the free list, so that what is taken comes from below.
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE pinned (k int, s text COLLATE "C");
+CREATE INDEX pinned_k ON pinned USING hybrid (k, s);
+INSERT INTO pinned SELECT i, md5(i::text) FROM generate_series(1, 4000) i;
+SELECT hybrid_merge('pinned_k');
+INSERT INTO pinned SELECT i * 2, md5(i::text) FROM generate_series(1, 2000) i;
+SELECT hybrid_merge('pinned_k');
+EOF
+$node->safe_psql('postgres', 'VACUUM (DISABLE_PAGE_SKIPPING) pinned');
+my ($leaves, $free) = split /\|/, $node->safe_psql('postgres', "SELECT leaf_pages, free_pages FROM hybrid_index_stats('pinned_k')");
+cmp_ok($leaves, '>=', 4, "several leaves ($leaves)");
+cmp_ok($free, '>', 10, "free blocks ($free)");
+my @cursors = map { open_cursor("SELECT k FROM pinned WHERE k >= $_ ORDER BY k, s") } 1, 1300, 2600, 3900;
+fetch($_, 1) foreach @cursors;
+$node->safe_psql('postgres', 'CHECKPOINT');
+$node->safe_psql('postgres', "INSERT INTO pinned SELECT i * 37, 'new' FROM generate_series(1, 110) i; SELECT hybrid_merge('pinned_k')");
+$node->safe_psql('postgres', "INSERT INTO pinned SELECT i, md5(i::text) FROM generate_series(10001, 13000) i");
+my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM pinned');
+$node->stop('immediate');
+$_->{run}->finish foreach @cursors;
+ok($node->start, 'recovery of a free list that was taken from in the middle');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pinned'), $rows, 'with all rows');
+same_answers($node, 'after recovery', { 'SELECT k, s FROM pinned ORDER BY k, s' => 'order_only' }, ['pinned']);
+$node->safe_psql('postgres', "INSERT INTO pinned SELECT i, md5(i::text) FROM generate_series(20001, 26000) i; SELECT hybrid_merge('pinned_k')");
+same_answers($node, 'blocks of that free list are used', { 'SELECT k, s FROM pinned ORDER BY k, s' => 'order_only' }, ['pinned']);
+
+no_crash($node, 'nothing crashed');
+is(scalar(grep { /inconsistent page/ } split /\n/, slurp_file($node->logfile)),
+	0, 'replayed pages were consistent');
+$node->stop;
+done_testing();
