@@ -54,6 +54,7 @@ extern void hyb_options_init(void);
 extern bool hyb_amvalidate(Oid opclassoid);
 extern void hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 								List *operators, List *functions);
+extern void hyb_check_column_classes(Relation index, int elevel);
 extern char *hyb_ambuildphasename(int64 phase);
 
 #endif							/* HYB_AM_H */

@@ -445,6 +445,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data",
 			 RelationGetRelationName(index));
+	hyb_check_column_classes(index, ERROR);
 
 	memset(&state, 0, sizeof(state));
 	state.heap = heap;

@@ -443,6 +443,7 @@ hybrid_index_check(PG_FUNCTION_ARGS)
 				 errmsg("cannot check index \"%s\"",
 						RelationGetRelationName(inspected.index)),
 				 errdetail("Index is not valid.")));
+	hyb_check_column_classes(inspected.index, WARNING);
 	if (!RecoveryInProgress())
 		check_index(inspected.index, inspected.heap, heapallindexed);
 	else

@@ -1,6 +1,7 @@
 /*
  * validate.c
- *		Checks of operator classes and families: amvalidate, amadjustmembers.
+ *		Checks of operator classes and families: amvalidate, amadjustmembers;
+ *		and of the classes that an index has got for its columns.
  *
  * Families have btree's shape (nbtvalidate.c): for every pair of types five
  * operators and the order function, and all pairs of the family's types.
@@ -12,14 +13,17 @@
 #include "access/stratnum.h"
 #include "access/xact.h"
 #include "am/am.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_amproc.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_opfamily.h"
 #include "catalog/pg_type.h"
+#include "commands/defrem.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/regproc.h"
 #include "utils/syscache.h"
 
@@ -295,6 +299,102 @@ opfamily_method(Oid opfamilyoid)
 	result = ((Form_pg_opfamily) GETSTRUCT(tup))->opfmethod;
 	ReleaseSysCache(tup);
 	return result;
+}
+
+/*
+ * Does this class order values of a type, not a domain, by another rule than
+ * the type's own, which is that of its default btree class?
+ *
+ * A class that was made for the type is right by definition, and a type
+ * without a btree class has no rule.  Binary-coercible types (varchar) share
+ * a class in both access methods.  If the default hybrid class is the right
+ * one, another was asked for by name, which is the user's to decide, as with
+ * btree.
+ */
+static bool
+class_is_borrowed(Oid typid, Oid opclass)
+{
+	Oid			opcintype = get_opclass_input_type(opclass);
+	Oid			own;
+	Oid			own_type;
+	Oid			usual;
+
+	if (opcintype == typid)
+		return false;
+	own = GetDefaultOpClass(typid, BTREE_AM_OID);
+	if (!OidIsValid(own))
+		return false;
+	own_type = get_opclass_input_type(own);
+	if (opcintype == own_type)
+		return false;
+	usual = GetDefaultOpClass(typid,
+							  opfamily_method(get_opclass_family(opclass)));
+	if (OidIsValid(usual) && usual != opclass)
+	{
+		Oid			usual_type = get_opclass_input_type(usual);
+
+		if (usual_type == typid || usual_type == own_type)
+			return false;
+	}
+	return true;
+}
+
+/* The name of an operator class, without its schema. */
+static char *
+opclass_name(Oid opclass)
+{
+	HeapTuple	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	char	   *name;
+
+	if (!HeapTupleIsValid(tup))
+		elog(ERROR, "cache lookup failed for operator class %u", opclass);
+	name = pstrdup(NameStr(((Form_pg_opclass) GETSTRUCT(tup))->opcname));
+	ReleaseSysCache(tup);
+	return name;
+}
+
+/*
+ * Report, at this level, a key column that is ordered by a class of another
+ * type although its own type has a rule for it: a value that is coerced to
+ * text without a function gets text's class for lack of one of its own, but
+ * need not be equal where text is.  The caller has locked the index.
+ */
+void
+hyb_check_column_classes(Relation index, int elevel)
+{
+	oidvector  *indclass;
+	Datum		datum;
+	bool		isnull;
+
+	datum = SysCacheGetAttr(INDEXRELID, index->rd_indextuple,
+							Anum_pg_index_indclass, &isnull);
+	Assert(!isnull);
+	indclass = (oidvector *) DatumGetPointer(datum);
+
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+		Oid			typid = getBaseType(att->atttypid);
+		Oid			opclass = indclass->values[i];
+		Oid			opcintype;
+
+		if (!class_is_borrowed(typid, opclass))
+			continue;
+		opcintype = get_opclass_input_type(opclass);
+		ereport(elevel,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("data type %s has no operator class of its own for access method \"%s\"",
+						format_type_be_qualified(typid), HYB_AM_NAME),
+				 errdetail("Column \"%s\" of index \"%s\" would be compared as %s by operator class \"%s\", not as by \"%s\", the type's operator class for access method \"btree\".",
+						   NameStr(att->attname),
+						   RelationGetRelationName(index),
+						   format_type_be(opcintype), opclass_name(opclass),
+						   opclass_name(GetDefaultOpClass(typid, BTREE_AM_OID))),
+				 IsPolymorphicType(opcintype) ?
+				 errhint("Use access method \"btree\".") :
+				 errhint("Use access method \"btree\", or index an expression that casts the column to type %s.",
+						 format_type_be(opcintype))));
+	}
 }
 
 /*
