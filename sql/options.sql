@@ -19,7 +19,7 @@ SELECT hyb_error(s) FROM unnest(array[
 	'CREATE INDEX ON op USING hybrid (a) WITH (merge_ratio = 0)',
 	'CREATE INDEX ON op USING hybrid (a) WITH (merge_ratio = 1001)',
 	'CREATE INDEX ON op USING hybrid (a) WITH (merge_ratio = many)',
-	'CREATE INDEX ON op USING hybrid (a) WITH (fillfactor = 70)',
+	'CREATE INDEX ON op USING hybrid (a) WITH (pages_per_range = 4)',
 	'ALTER INDEX op_a SET (merge_ratio = -1)',
 	'ALTER INDEX op_a SET (no_such_option = 1)']) s;
 

@@ -110,6 +110,14 @@ typedef Oid HybFileNumber;
 #define HYB_HAVE_COMPARE_TYPES
 #endif
 
+/* early minor releases lack the flag */
+#include "utils/guc.h"
+#ifdef GUC_ALLOW_IN_PARALLEL
+#define HYB_GUC_ALLOW_IN_PARALLEL GUC_ALLOW_IN_PARALLEL
+#else
+#define HYB_GUC_ALLOW_IN_PARALLEL 0
+#endif
+
 /* old_snapshot_threshold, gone in 17; needs utils/snapmgr.h */
 #if PG_VERSION_NUM < 170000
 #define HYB_SNAPSHOTS_EXPIRE() OldSnapshotThresholdActive()

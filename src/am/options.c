@@ -6,6 +6,7 @@
 
 #include <limits.h>
 
+#include "access/nbtree.h"
 #include "access/reloptions.h"
 #include "algo/surf.h"
 #include "am/am.h"
@@ -25,8 +26,10 @@ static relopt_enum_elt_def filter_values[] = {
 	{NULL}
 };
 
+/* `real` without quotes is a type name to the grammar, with this spelling */
 static relopt_enum_elt_def filter_suffix_values[] = {
 	{"real", HYB_SURF_REAL},
+	{"pg_catalog.float4", HYB_SURF_REAL},
 	{"hash", HYB_SURF_HASH},
 	{"mixed", HYB_SURF_MIXED},
 	{NULL}
@@ -58,34 +61,49 @@ hyb_options_init(void)
 					  HYB_DEFAULT_FILTER_SUFFIX_BITS, 0,
 					  HYB_SURF_MAX_SUFFIX, ShareUpdateExclusiveLock);
 
+	/* btree's, so that its DDL is good for us: checked as there, no effect */
+	add_int_reloption(hyb_relopt_kind, "fillfactor",
+					  "Accepted for compatibility with btree; has no effect.",
+					  BTREE_DEFAULT_FILLFACTOR, BTREE_MIN_FILLFACTOR, 100,
+					  ShareUpdateExclusiveLock);
+	add_bool_reloption(hyb_relopt_kind, "deduplicate_items",
+					   "Accepted for compatibility with btree; has no effect.",
+					   true, ShareUpdateExclusiveLock);
+
+	/*
+	 * All may be set in parallel mode: a session that set one before the
+	 * library was loaded, may load it there.
+	 */
+
 	/* One pool serves the whole server, so no session may size it. */
 	DefineCustomIntVariable("hybridindex.dynamic_memory",
 							"Sets the memory for the dynamic stages of all hybrid indexes together.",
 							"Where it does not suffice, merges start earlier; no insertion fails for lack of it.",
 							&hyb_dynamic_memory_kb,
 							64 * 1024, 64, MAX_KILOBYTES,
-							PGC_SIGHUP, GUC_UNIT_KB,
+							PGC_SIGHUP,
+							GUC_UNIT_KB | HYB_GUC_ALLOW_IN_PARALLEL,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("hybridindex.merge_floor",
 							"Sets the number of dynamic entries below which merge_ratio starts no merge.",
 							NULL,
 							&hyb_merge_floor,
 							8192, 0, INT_MAX,
-							PGC_USERSET, 0,
+							PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("hybridindex.merge_step_pages",
 							"Sets the number of static leaf pages that one step of a merge reads.",
 							"Larger steps write less, smaller ones wait for less.",
 							&hyb_merge_step_pages,
 							32, 1, 128,
-							PGC_USERSET, 0,
+							PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("hybridindex.background_merge",
 							 "Starts background workers to merge hybrid indexes.",
 							 "If off, insertions and VACUUM do the steps of merges themselves.",
 							 &hyb_background_merge,
 							 true,
-							 PGC_USERSET, 0,
+							 PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
 							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("hybridindex");
 }
@@ -97,7 +115,9 @@ hyb_amoptions(Datum reloptions, bool validate)
 		{"merge_ratio", RELOPT_TYPE_INT, offsetof(HybOptions, merge_ratio)},
 		{"filter", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter)},
 		{"filter_suffix", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter_suffix)},
-		{"filter_suffix_bits", RELOPT_TYPE_INT, offsetof(HybOptions, filter_suffix_bits)}
+		{"filter_suffix_bits", RELOPT_TYPE_INT, offsetof(HybOptions, filter_suffix_bits)},
+		{"fillfactor", RELOPT_TYPE_INT, offsetof(HybOptions, fillfactor)},
+		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(HybOptions, deduplicate_items)}
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, hyb_relopt_kind,

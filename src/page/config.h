@@ -31,6 +31,8 @@ typedef struct HybOptions
 	int			filter;			/* HybFilterOption */
 	int			filter_suffix;	/* HybSurfSuffix */
 	int			filter_suffix_bits;
+	int			fillfactor;		/* btree's, without effect */
+	bool		deduplicate_items;	/* the same */
 } HybOptions;
 
 #define HYB_DEFAULT_FILTER HYB_FILTER_NONE
