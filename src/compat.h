@@ -133,6 +133,11 @@ typedef Oid HybFileNumber;
 #define HYB_ON_CONFLICT_NEEDS_BTREE
 #endif
 
+/* logical replication's apply knows only btree and hash in 16 and 17 */
+#if PG_VERSION_NUM >= 160000 && PG_VERSION_NUM < 180000
+#define HYB_NO_REPLICA_IDENTITY
+#endif
+
 /*
  * Places where tests of servers with injection points stop, kill or fail a
  * backend.  Not inside critical sections: the first use of a point may load

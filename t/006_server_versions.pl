@@ -47,6 +47,18 @@ if ($version < 18)
 		qr/ON CONFLICT is not supported/, 'ON CONFLICT DO UPDATE: a clear error');
 	like(error_of('WITH x AS (INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING RETURNING *) SELECT * FROM x'),
 		qr/ON CONFLICT is not supported/, 'ON CONFLICT in WITH: a clear error');
+	# in sessions that have not loaded the library before
+	my $refusal = qr/ON CONFLICT is not supported on a? ?table/;
+	like(error_of("DO \$\$ BEGIN INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING; END \$\$"),
+		$refusal, 'ON CONFLICT in a function: a clear error');
+	like(error_of('EXPLAIN ANALYZE INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING'),
+		$refusal, 'EXPLAIN ANALYZE: a clear error');
+	like(error_of('PREPARE p AS INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING; EXECUTE p'),
+		$refusal, 'EXECUTE: a clear error');
+	is(error_of($_), '', "nothing is executed: $_")
+	  foreach 'EXPLAIN INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING',
+	  'LOAD \'hybridindex\'; EXPLAIN INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING',
+	  'EXPLAIN INSERT INTO counter VALUES (1) ON CONFLICT (k) DO UPDATE SET n = 1';
 	like(error_of('CREATE TABLE child (k int REFERENCES counter (k))'),
 		qr/only b-tree indexes are supported for foreign keys/, 'foreign key: an error');
 	like(error_of('CREATE UNIQUE INDEX ON parted USING hybrid (k)'),
@@ -168,6 +180,31 @@ EOF
 		'8|live|6', 'ON CONFLICT by an index on an expression');
 	is($node->safe_psql('postgres', "INSERT INTO infer VALUES (NULL, NULL), (NULL, NULL), (9, 'dead') ON CONFLICT DO NOTHING RETURNING a, s"),
 		"|\n9|dead", 'NULLs that are not distinct conflict');
+
+	# operator classes, which the parser takes for btree's
+	$node->safe_psql('postgres', <<EOF);
+CREATE TABLE classes (s text, t text, n int DEFAULT 0);
+CREATE UNIQUE INDEX classes_s ON classes USING hybrid (s text_pattern_ops);
+CREATE UNIQUE INDEX classes_ts ON classes USING hybrid (lower(t) text_pattern_hope_ops, s) INCLUDE (n);
+CREATE UNIQUE INDEX classes_b ON classes USING btree (t text_pattern_ops);
+INSERT INTO classes VALUES ('a', 'A'), ('b', 'B');
+EOF
+	like(error_of("INSERT INTO classes VALUES ('a', 'x') ON CONFLICT (s text_pattern_ops) DO NOTHING"),
+		qr/no unique or exclusion constraint matching.*HINT:.*session_preload_libraries/s,
+		'operator class of ON CONFLICT before the library is loaded: a hint');
+	my $load = "LOAD 'hybridindex'; ";
+	is($node->safe_psql('postgres', "$load INSERT INTO classes VALUES ('a', 'x') ON CONFLICT (s text_pattern_ops) DO UPDATE SET n = 1 RETURNING t, n"),
+		'A|1', 'ON CONFLICT with an operator class');
+	is($node->safe_psql('postgres', "$load INSERT INTO classes VALUES ('b', 'b') ON CONFLICT (lower(t) text_pattern_ops, s text_ops) DO UPDATE SET n = 2 RETURNING t, n"),
+		'B|2', 'ON CONFLICT with operator classes, on an expression');
+	is($node->safe_psql('postgres', "$load WITH x AS (INSERT INTO classes VALUES ('a', 'y') ON CONFLICT (s varchar_pattern_ops) DO UPDATE SET n = 3 RETURNING *) SELECT t, n FROM x"),
+		'A|3', 'ON CONFLICT with an operator class in WITH');
+	is($node->safe_psql('postgres', "$load INSERT INTO classes VALUES ('c', 'A') ON CONFLICT (t text_pattern_ops) DO UPDATE SET n = 4 RETURNING s, n"),
+		'a|4', 'ON CONFLICT with an operator class of a btree index');
+	like(error_of("$load INSERT INTO classes VALUES ('a') ON CONFLICT (s text_ops) DO NOTHING"),
+		qr/no unique or exclusion constraint matching/, 'another operator class');
+	same_answers($node, 'classes', { "SELECT n FROM classes WHERE s ~<~ 'b'" => 'index bitmap' }, ['classes']);
+
 	like(error_of("INSERT INTO infer VALUES (10, 'LIVE'), (9, 'dead') ON CONFLICT (a) WHERE s = 'live' DO NOTHING"),
 		qr/duplicate key value violates unique constraint "infer_expr"/, 'another index raises an error');
 	same_answers($node, 'after conflicts', { "SELECT a FROM infer WHERE a < 100 AND s = 'live'" => 'index bitmap',

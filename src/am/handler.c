@@ -48,6 +48,8 @@ _PG_init(void)
 	hyb_options_init();
 	hyb_hooks_init();
 	hyb_explain_init();
+	hyb_identity_init();
+	hyb_arbiter_init();
 }
 
 #ifdef HYB_HAVE_COMPARE_TYPES

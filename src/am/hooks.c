@@ -9,16 +9,24 @@
  * CONFLICT DO NOTHING without a target does not look at indexes until the
  * executor opens them, which is too late for the hook if nothing in the session
  * has loaded the library before.  So the first call of the handler looks at the
- * statements of the portal that is being run.
+ * statements of the portal that is being run; and for statements within
+ * functions or EXPLAIN ANALYZE, which no portal has, it stays in the error
+ * context, to say instead of the internal error what is wrong.
+ *
+ * From PostgreSQL 18 on the first use has one flaw left: operator classes of
+ * ON CONFLICT are looked at too late (arbiter.c), and the error says so.
+ *
+ * EXPLAIN without ANALYZE executes nothing, and is not refused.
  */
 #include "compat.h"
 
+#include "access/xact.h"
 #include "am/hooks.h"
+#include "utils/memutils.h"
 
 #ifdef HYB_ON_CONFLICT_NEEDS_BTREE
 
 #include "access/table.h"
-#include "access/xact.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
@@ -130,7 +138,8 @@ check_statement(PlannedStmt *stmt)
 static void
 executor_start(QueryDesc *query, int eflags)
 {
-	check_statement(query->plannedstmt);
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+		check_statement(query->plannedstmt);
 	if (previous_executor_start)
 		previous_executor_start(query, eflags);
 	else
@@ -144,20 +153,31 @@ hyb_hooks_init(void)
 	ExecutorStart_hook = executor_start;
 }
 
-void
-hyb_hooks_handler_called(void)
+/* The statements that are being run, as far as a portal has them. */
+static void
+check_portal(void)
 {
-	static bool checked = false;
 	ListCell   *lc;
 
-	if (checked)
-		return;
-	checked = true;
 	if (ActivePortal == NULL || !IsTransactionState())
 		return;
 	foreach(lc, ActivePortal->stmts)
 		if (IsA(lfirst(lc), PlannedStmt))
 			check_statement(lfirst(lc));
+}
+
+#define UNCLEAR_ERRCODE ERRCODE_INTERNAL_ERROR
+
+static void
+explain_error(const ErrorData *error)
+{
+	if (strcmp(error->message,
+			   "unexpected non-btree speculative unique index") != 0)
+		return;
+	errcode(ERRCODE_FEATURE_NOT_SUPPORTED);
+	errmsg("INSERT ... ON CONFLICT is not supported on a table that has a unique index of access method \"hybrid\"");
+	errdetail("Before PostgreSQL 18, ON CONFLICT works with btree unique indexes only.");
+	errhint("Use a btree index for this unique index, or PostgreSQL 18 or later.");
 }
 
 #else
@@ -167,9 +187,58 @@ hyb_hooks_init(void)
 {
 }
 
-void
-hyb_hooks_handler_called(void)
+static void
+check_portal(void)
 {
 }
 
+#define UNCLEAR_ERRCODE ERRCODE_INVALID_COLUMN_REFERENCE
+
+static void
+explain_error(const ErrorData *error)
+{
+	if (strcmp(error->message_id,
+			   "there is no unique or exclusion constraint matching the ON CONFLICT specification") == 0)
+		errhint("Operator classes are looked for in hybrid indexes once the library \"hybridindex\" is loaded, which this statement did: try it again, or add it to \"session_preload_libraries\".");
+}
+
 #endif							/* HYB_ON_CONFLICT_NEEDS_BTREE */
+
+static TimestampTz first_use;
+
+/* Error context of the statement that called the handler first. */
+static void
+first_use_error(void *arg)
+{
+	MemoryContext old;
+	ErrorData  *error;
+
+	if (geterrcode() != UNCLEAR_ERRCODE ||
+		GetCurrentStatementStartTimestamp() != first_use)
+		return;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	error = CopyErrorData();
+	explain_error(error);
+	FreeErrorData(error);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * The callback goes on top of those of the callers, and is gone when one of
+ * them takes its own off, or the next error has been dealt with.
+ */
+void
+hyb_hooks_handler_called(void)
+{
+	static bool called = false;
+	static ErrorContextCallback callback;
+
+	if (called)
+		return;
+	called = true;
+	check_portal();
+	first_use = GetCurrentStatementStartTimestamp();
+	callback.callback = first_use_error;
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+}

@@ -1,7 +1,8 @@
 /*
  * hooks.h
  *		Hooks of the server: errors in plain words where it gives an internal
- *		one (hooks.c), EXPLAIN (explain.c).
+ *		one (hooks.c), EXPLAIN (explain.c), replica identity (identity.c),
+ *		operator classes of ON CONFLICT (arbiter.c).
  */
 #ifndef HYB_HOOKS_H
 #define HYB_HOOKS_H
@@ -9,6 +10,10 @@
 extern void hyb_hooks_init(void);
 
 extern void hyb_explain_init(void);
+
+extern void hyb_identity_init(void);
+
+extern void hyb_arbiter_init(void);
 
 /* To be called by the handler function. */
 extern void hyb_hooks_handler_called(void);

@@ -1,0 +1,88 @@
+
+# Which servers take a hybrid index for the replica identity, and that a
+# subscriber gets on where they do not.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('publisher', "wal_level = logical\n", allows_streaming => 'logical');
+my ($version) = $node->safe_psql('postgres', 'SHOW server_version_num') =~ /^(\d\d)/;
+my $can = $version < 16 || $version >= 18;
+
+# Each call is a new session, which has not loaded the library.
+sub error_of
+{
+	my ($script) = @_;
+	my ($ret, $out, $err) = $node->psql('postgres', $script);
+	return $ret == 0 ? '' : $err;
+}
+
+my $identity = "SELECT c.relname, c.relreplident, i.indexrelid::regclass FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisreplident WHERE c.relname = 'r'";
+
+my $schema = <<EOF;
+CREATE TABLE r (k int NOT NULL, s text COLLATE "C" NOT NULL, v int);
+CREATE UNIQUE INDEX r_k ON r USING hybrid (s, k);
+CREATE UNIQUE INDEX r_b ON r USING btree (s, k);
+CREATE INDEX r_v ON r USING hybrid (v);
+CREATE TABLE f (k int, v int);
+CREATE INDEX f_k ON f USING hybrid (k);
+ALTER TABLE f REPLICA IDENTITY FULL;
+EOF
+$node->safe_psql('postgres', $schema);
+
+if ($can)
+{
+	is(error_of('ALTER TABLE r REPLICA IDENTITY USING INDEX r_k'), '', 'a hybrid index becomes the replica identity');
+	is($node->safe_psql('postgres', $identity), 'r|i|r_k', 'it is');
+}
+else
+{
+	my $refusal = qr/cannot use index "r_k" of access method "hybrid" as replica identity.*DETAIL:.*HINT:.*REPLICA IDENTITY FULL/s;
+	like(error_of('ALTER TABLE r REPLICA IDENTITY USING INDEX r_k'), $refusal, 'refused, in a session that has not loaded the library');
+	like(error_of('SELECT FROM r WHERE v = 1; ALTER TABLE r REPLICA IDENTITY USING INDEX r_k'), $refusal, 'refused later too');
+	like(error_of('ALTER TABLE r REPLICA IDENTITY USING INDEX r_b; ALTER TABLE r REPLICA IDENTITY USING INDEX r_k'), $refusal, 'and in place of a btree index');
+	is($node->safe_psql('postgres', $identity), 'r|i|r_b', 'the identity is what it was');
+
+	# one that is the identity since an upgrade can be left alone, and given up
+	$node->safe_psql('postgres', "UPDATE pg_index SET indisreplident = indexrelid = 'r_k'::regclass WHERE indrelid = 'r'::regclass");
+	is(error_of('ALTER TABLE r CLUSTER ON r_k; ALTER TABLE r SET WITHOUT CLUSTER; REINDEX TABLE r; REINDEX INDEX CONCURRENTLY r_k'), '', 'an identity from before can be worked with');
+	is($node->safe_psql('postgres', $identity), 'r|i|r_k', 'and stays');
+}
+is(error_of('ALTER TABLE r REPLICA IDENTITY NOTHING; ALTER TABLE r REPLICA IDENTITY FULL; ALTER TABLE r REPLICA IDENTITY DEFAULT; ALTER TABLE r REPLICA IDENTITY USING INDEX r_b'),
+	'', 'other identities, on a table with hybrid indexes');
+is($node->safe_psql('postgres', $identity), 'r|i|r_b', 'a btree index');
+
+# Rows are found by a btree index, and without any.
+my $subscriber = new_node('subscriber', '');
+$subscriber->safe_psql('postgres', $schema . 'ALTER TABLE r REPLICA IDENTITY USING INDEX r_b');
+$node->safe_psql('postgres', 'CREATE PUBLICATION pub FOR TABLE r, f; INSERT INTO r SELECT i, md5((i % 50)::text), i FROM generate_series(1, 500) i; INSERT INTO f SELECT i, i FROM generate_series(1, 200) i');
+my $connstr = $node->connstr('postgres');
+$subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION sub CONNECTION \$c\$$connstr\$c\$ PUBLICATION pub");
+$subscriber->wait_for_subscription_sync($node, 'sub');
+$node->safe_psql('postgres', <<EOF);
+UPDATE r SET v = v + 1 WHERE k % 3 = 0;
+UPDATE r SET k = k + 10000 WHERE k % 7 = 1;
+DELETE FROM r WHERE k % 5 = 2;
+UPDATE f SET v = -v WHERE k % 2 = 0;
+DELETE FROM f WHERE k % 3 = 0;
+EOF
+$node->wait_for_catchup('sub');
+foreach my $table ('r', 'f')
+{
+	my $sum = "SET enable_seqscan = on; SET enable_indexscan = off; SELECT count(*), md5(string_agg(x::text, ',' ORDER BY x::text)) FROM $table x";
+	is($subscriber->safe_psql('postgres', $sum), $node->safe_psql('postgres', $sum), "table $table is the same");
+}
+same_answers($subscriber, 'subscriber', { 'SELECT k FROM r WHERE v BETWEEN 100 AND 200' => 'index bitmap',
+		'SELECT v FROM f WHERE k < 50' => 'index bitmap' }, [ 'r', 'f' ]);
+
+no_crash($_, 'nothing crashed') foreach $node, $subscriber;
+$subscriber->stop;
+$node->stop;
+done_testing();
