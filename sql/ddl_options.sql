@@ -1,13 +1,11 @@
 --
--- DDL that was written for btree, and settings made before the library is
--- loaded.
+-- DDL that was written for btree, and words that mean something else to SQL.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set helpers :abs_srcdir '/test/sql/helpers.sql'
 \i :helpers
 \set ECHO all
-\set VERBOSITY terse
 CREATE TABLE dd (a int, t text COLLATE "C");
 INSERT INTO dd SELECT i % 97, md5(i::text) FROM generate_series(1, 3000) i;
 
@@ -39,27 +37,4 @@ FROM hybrid_index_stats('dd_t') s, hybrid_index_stats('dd_tq') q;
 SELECT hyb_error('CREATE INDEX ON dd USING hybrid (t) WITH (filter_suffix = float8)');
 SELECT hyb_same('SELECT a FROM dd WHERE t = md5(''7''::text)'), hyb_check('dd');
 
--- Settings are kept until the library is loaded, which checks them; in a
--- worker of a parallel query too, without a word.
-CREATE FUNCTION dd_read() RETURNS text LANGUAGE plpgsql PARALLEL SAFE STABLE AS $$
-BEGIN
-	RETURN (SELECT count(*) FROM dd WHERE a = 7) || ' ' || current_setting('hybridindex.merge_floor');
-END $$;
-\c -
-\set VERBOSITY terse
-SET hybridindex.merge_floor = 7;
-SET hybridindex.merge_step_pages = 4;
-SET hybridindex.background_merge = off;
-SELECT count(*) FROM (SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')) s;
-SET enable_seqscan = off;
-SELECT dd_read();
-\c -
-\set VERBOSITY terse
-SET hybridindex.merge_floor = -1;
-SET hybridindex.merge_step_pages = 129;
-SET hybridindex.background_merge = 'perhaps';
-LOAD 'hybridindex';
-SELECT name, setting FROM pg_settings WHERE name IN ('hybridindex.merge_floor', 'hybridindex.merge_step_pages', 'hybridindex.background_merge') ORDER BY name COLLATE "C";
-
-DROP FUNCTION dd_read;
 DROP TABLE dd;

@@ -219,6 +219,41 @@ EOF
 like(error_of('CREATE TABLE pk (k int NOT NULL); CREATE UNIQUE INDEX pk_k ON pk USING hybrid (k); ALTER TABLE pk ADD PRIMARY KEY USING INDEX pk_k'),
 	qr/index "pk_k" is not a btree/, 'a constraint cannot take over the index: the server says why');
 
+# Settings are kept until the library is loaded, which checks them.
+sub output_of
+{
+	my ($script) = @_;
+	my ($ret, $out, $err) = $node->psql('postgres', $script);
+	return ($out, $err);
+}
+$node->safe_psql('postgres', <<'EOF');
+CREATE FUNCTION floor_there() RETURNS text LANGUAGE plpgsql PARALLEL SAFE STABLE AS $$
+BEGIN
+	RETURN (SELECT count(*) FROM counter WHERE k = 7) || ' ' || current_setting('hybridindex.merge_floor');
+END $$;
+EOF
+my ($out, $err) = output_of(<<'EOF');
+SET hybridindex.merge_floor = -1;
+SET hybridindex.merge_step_pages = 129;
+SET hybridindex.background_merge = 'perhaps';
+SET hybridindex.no_such_setting = 1;
+LOAD 'hybridindex';
+SELECT name, setting FROM pg_settings WHERE name ~ '^hybridindex.*(floor|pages|background)' ORDER BY name COLLATE "C";
+EOF
+is($out, "hybridindex.background_merge|on\nhybridindex.merge_floor|50\nhybridindex.merge_step_pages|1", 'what is out of range is not taken');
+my $warnings = () = $err =~ /WARNING: /g;
+is($warnings, 4, 'with a warning each');
+($out, $err) = output_of(<<'EOF');
+SET hybridindex.merge_floor = 7;
+SET hybridindex.merge_step_pages = 4;
+SET hybridindex.background_merge = off;
+SELECT count(*) FROM (SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')) s;
+EXPLAIN (COSTS off) SELECT floor_there();
+SELECT floor_there();
+EOF
+like($out, qr/Gather.*\n[01] 7$/s, 'a worker of a parallel query loads the library and has the settings');
+is($err, '', 'without a warning');
+
 # Replica identity, and apply through a hybrid index.  Servers 16 and 17 find
 # rows through btree (and hash) indexes only.
 if ($version < 16 || $version >= 18)
