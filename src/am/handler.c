@@ -22,6 +22,7 @@ PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(hybridhandler);
 
 static shmem_request_hook_type previous_shmem_request = NULL;
+static shmem_startup_hook_type previous_shmem_startup = NULL;
 
 void		_PG_init(void);
 
@@ -33,9 +34,18 @@ shmem_request(void)
 	RequestAddinShmemSpace(hyb_shared_size());
 }
 
+static void
+shmem_startup(void)
+{
+	if (previous_shmem_startup)
+		previous_shmem_startup();
+	hyb_shared_startup();
+}
+
 /*
- * Nothing needs shared_preload_libraries; there, the control struct gets
- * memory of its own instead of the server's spare.
+ * Nothing needs shared_preload_libraries; there, the control structure is made
+ * at start-up in memory of its own, instead of the server's spare, which
+ * others may have used up by the time that it is needed.
  */
 void
 _PG_init(void)
@@ -44,6 +54,8 @@ _PG_init(void)
 	{
 		previous_shmem_request = shmem_request_hook;
 		shmem_request_hook = shmem_request;
+		previous_shmem_startup = shmem_startup_hook;
+		shmem_startup_hook = shmem_startup;
 	}
 	hyb_options_init();
 	hyb_hooks_init();

@@ -458,6 +458,7 @@ vacuum_recheck(HybVacuum *v, uint64 *end_stamp)
 	 */
 	HYB_POINT("vacuum-count");
 	metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	hyb_version_prepare(v->ix);
 	hyb_wal_begin(&set, v->ix->rel);
 	START_CRIT_SECTION();
 	meta->vacuum_counter++;

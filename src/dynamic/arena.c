@@ -36,12 +36,6 @@
 /* Numbers of chunks that references can name. */
 #define HYB_MAX_CHUNKS		((uint32) 1 << (32 - HYB_REF_OFFSET_BITS))
 
-/* Chunks at the start of the arena that hold the stages. */
-#define HYB_STAGE_CHUNKS \
-	((HYB_SLOTS * sizeof(HybStage) + HYB_CHUNK_SIZE - 1) / HYB_CHUNK_SIZE)
-
-StaticAssertDecl(HYB_STAGE_CHUNKS < HYB_SEGMENT_MIN,
-				 "the first segment must hold the stages");
 StaticAssertDecl(HYB_CHUNK_SIZE / 4 == 1 << HYB_REF_OFFSET_BITS,
 				 "references name places in a chunk by fours");
 
@@ -153,8 +147,8 @@ hyb_arena_attach(void)
  * it raises an error; locks of callers (the partition lock of a uniqueness
  * check) are still held, so they are put back.
  */
-static dsm_segment *
-create_segment(Size size)
+dsm_segment *
+hyb_create_segment(Size size)
 {
 	static TimestampTz retry_at = 0;
 	MemoryContext context = CurrentMemoryContext;
@@ -207,7 +201,6 @@ add_segment(void)
 	uint32		first;
 	uint32		skip;
 	dsm_segment *seg;
-	char	   *base;
 
 	/* a stand-alone backend cannot attach, and has nobody to share with */
 	if (!IsUnderPostmaster || n >= HYB_MAX_SEGMENTS)
@@ -224,10 +217,9 @@ add_segment(void)
 	if (first + size > HYB_MAX_CHUNKS)
 		return false;
 	enlarge_addr(arena, first + 4 * size);
-	seg = create_segment((Size) size * HYB_CHUNK_SIZE);
+	seg = hyb_create_segment((Size) size * HYB_CHUNK_SIZE);
 	if (seg == NULL)
 		return false;
-	base = dsm_segment_address(seg);
 
 	LWLockAcquire(&control->lock.lock, LW_EXCLUSIVE);
 	n = pg_atomic_read_u32(&control->nsegments);
@@ -246,10 +238,8 @@ add_segment(void)
 	control->segments[n].nchunks = size;
 	enter_segment(n, seg);
 
-	/* the first chunks of the first segment are the stages */
-	skip = n == 0 ? HYB_STAGE_CHUNKS : 0;
-	if (n == 0)
-		memset(base, 0, HYB_STAGE_CHUNKS * HYB_CHUNK_SIZE);
+	/* chunk 0 is not handed out */
+	skip = n == 0 ? 1 : 0;
 	for (uint32 i = skip; i + 1 < size; i++)
 		hyb_chunk(arena, first + i)->next = first + i + 1;
 
@@ -273,13 +263,6 @@ hyb_arena_available(void)
 		return false;
 	hyb_arena_attach();
 	return true;
-}
-
-void *
-hyb_arena_stages(void)
-{
-	Assert(attached[0]);
-	return hyb_shared_arena.addr[0];
 }
 
 /*

@@ -16,6 +16,8 @@
 
 #include "compat.h"
 
+#include "storage/dsm.h"
+
 #define HYB_CHUNK_SIZE		16384
 #define HYB_CHUNK_HEADER	64	/* keeps objects on cache lines */
 #define HYB_CHUNK_SPACE		(HYB_CHUNK_SIZE - HYB_CHUNK_HEADER)
@@ -84,8 +86,12 @@ extern bool hyb_arena_attached(void);
 /* Make sure that the shared arena exists at all; false if that cannot be. */
 extern bool hyb_arena_available(void);
 
-/* Memory of HYB_SLOTS stages at the start of the shared arena. */
-extern void *hyb_arena_stages(void);
+/*
+ * A segment of shared memory, or NULL where that cannot be had; not tried
+ * again for a second after a failure.  As dsm_create leaves it, without a
+ * resource owner.
+ */
+extern dsm_segment *hyb_create_segment(Size size);
 
 /*
  * Have at least n chunks in the pocket.  Returns false if there is no memory.

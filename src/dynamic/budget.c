@@ -13,7 +13,8 @@
 uint64
 hyb_dynamic_total_bytes(void)
 {
-	hyb_shared_init();
+	if (!hyb_shared_init())
+		return 0;
 	return pg_atomic_read_u64(&hyb_control->total_bytes);
 }
 
@@ -24,8 +25,7 @@ hyb_dynamic_total_bytes(void)
 static bool
 does_not_fit(HybSlot *s, uint64 generation)
 {
-	return pg_atomic_read_u32(&hyb_control->nsegments) > 0 &&
-		hyb_arena_attached() && hyb_slot_find(s) &&
+	return hyb_slot_find(s) &&
 		hyb_stage_of(s->shared)->nofit_generation == generation;
 }
 
@@ -57,12 +57,13 @@ hyb_dynamic_pressure(HybIndex *ix)
 void
 hyb_dynamic_forget(Relation rel)
 {
-	HybIndex	ix = {.rel = rel};
-	HybSlotKey	key;
+	HybSlotKey	key = {0};
 
-	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP ||
+		!hyb_shared_init())
 		return;
-	hyb_shared_init();
-	hyb_slot_key(&ix, &key);
+	key.space = HYB_RELATION_SPACE(rel);
+	key.db = HYB_RELATION_DB(rel);
+	key.file = HYB_RELATION_FILENUMBER(rel);
 	hyb_slots_forget(&key);
 }

@@ -53,7 +53,7 @@
 HybStage *
 hyb_stage_of(const HybSharedSlot *shared)
 {
-	return (HybStage *) hyb_arena_stages() + (shared - hyb_control->slots);
+	return (HybStage *) ((char *) shared + shared->stage_offset);
 }
 
 static void

@@ -52,7 +52,7 @@ typedef struct HybStage
 	pg_atomic_uint64 filter_counts[HYB_FILTER_OUTCOMES];
 } HybStage;
 
-/* The stage of a shared slot; the arena must be attached. */
+/* The stage of a shared slot; its trees are in the shared arena. */
 extern HybStage *hyb_stage_of(const HybSharedSlot *shared);
 
 /* Free both trees.  Locked exclusively, arena attached. */

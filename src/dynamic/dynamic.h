@@ -38,8 +38,15 @@ extern void hyb_version_capture(HybIndex *ix, HybVersion *version);
 extern bool hyb_version_is_current(HybIndex *ix, const HybVersion *version);
 
 /*
+ * Get ready to change the metapage's version, with the metapage exclusively
+ * locked, before the critical section: finds the shared slot, if there is one.
+ */
+extern void hyb_version_prepare(HybIndex *ix);
+
+/*
  * Tell other backends that the metapage's version changed.  Called with the
- * metapage exclusively locked, after the change was logged.
+ * metapage still locked, after the change was logged; it allocates nothing and
+ * waits for nothing, so it may be called in the critical section.
  */
 extern void hyb_version_changed(HybIndex *ix, const HybMetaPage *meta);
 

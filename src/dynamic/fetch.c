@@ -431,8 +431,8 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 		hyb_stage_lock(ix, shared, LW_EXCLUSIVE);
 		if (hyb_slot_valid(s) && hyb_arena_attached())
 		{
-			if (pg_atomic_read_u32(&hyb_control->nsegments) > 0 &&
-				(tree = tree_of_generation(hyb_stage_of(shared), generation)) != NULL)
+			tree = tree_of_generation(hyb_stage_of(shared), generation);
+			if (tree != NULL)
 				for (int i = 0; i < ndead; i++)
 					(void) hyb_tree_flag(tree, &hyb_shared_arena, ix->desc,
 										 dead[i].key, dead[i].keylen,
@@ -459,8 +459,7 @@ hyb_dynamic_stats(HybIndex *ix, HybDynamicStats *stats)
 	memset(stats, 0, sizeof(*stats));
 	if (s->stage != NULL)
 		stage = s->stage;
-	else if (hyb_slot_find(s) &&
-			 pg_atomic_read_u32(&hyb_control->nsegments) > 0)
+	else if (hyb_slot_find(s))
 	{
 		hyb_arena_attach();
 		hyb_stage_lock(ix, s->shared, LW_SHARED);

@@ -32,7 +32,8 @@ hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total)
 	static bool registered = false;
 	TimestampTz now = GetCurrentTimestamp();
 
-	hyb_shared_init();
+	if (!hyb_shared_init())
+		return -1;
 	if (!registered)
 	{
 		RegisterXactCallback(progress_xact_callback, NULL);
@@ -104,7 +105,8 @@ hyb_progress_end(int entry)
 bool
 hyb_progress_read(int entry, HybProgress *progress)
 {
-	hyb_shared_init();
+	if (!hyb_shared_init())
+		return false;
 	SpinLockAcquire(&hyb_control->progress_mutex);
 	*progress = hyb_control->progress[entry];
 	SpinLockRelease(&hyb_control->progress_mutex);

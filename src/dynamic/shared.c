@@ -6,7 +6,7 @@
 #include "compat.h"
 
 #include "common/hashfn.h"
-#include "dynamic/shared.h"
+#include "dynamic/directory.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -21,13 +21,24 @@ HybControl *hyb_control = NULL;
 Size
 hyb_shared_size(void)
 {
-	return MAXALIGN(sizeof(HybControl));
+	Size		size = MAXALIGN(sizeof(HybControl));
+
+	size = add_size(size, MAXALIGN(mul_size(MaxBackends, sizeof(HybDatabase))));
+	return add_size(size, hyb_directory_block_size(0));
+}
+
+HybDatabase *
+hyb_databases(void)
+{
+	return (HybDatabase *) ((char *) hyb_control + MAXALIGN(sizeof(HybControl)));
 }
 
 static void
 init_control(HybControl *control)
 {
-	memset(control, 0, sizeof(*control));
+	char	   *block;
+
+	memset(control, 0, hyb_shared_size());
 	control->control_tranche = LWLockNewTrancheId();
 	control->tree_tranche = LWLockNewTrancheId();
 	control->unique_tranche = LWLockNewTrancheId();
@@ -38,21 +49,10 @@ init_control(HybControl *control)
 	SpinLockInit(&control->chunk_mutex);
 	SpinLockInit(&control->claim_mutex);
 	SpinLockInit(&control->progress_mutex);
-	for (int i = 0; i < HYB_SLOT_BUCKETS; i++)
-		control->buckets[i] = -1;
-	for (int i = 0; i < HYB_SLOTS; i++)
-	{
-		HybSharedSlot *slot = &control->slots[i];
-
-		LWLockInitialize(&slot->lock, control->tree_tranche);
-		SpinLockInit(&slot->mutex);
-		slot->next = -1;
-		pg_atomic_init_u64(&slot->serial, 1);
-		pg_atomic_init_u64(&slot->version_seq, 1);
-		pg_atomic_init_u64(&slot->appended_gen, 0);
-		for (int lane = 0; lane < HYB_LANES; lane++)
-			pg_atomic_init_u64(&slot->appended[lane], 0);
-	}
+	control->ndatabases = MaxBackends;
+	block = (char *) control + MAXALIGN(sizeof(HybControl)) +
+		MAXALIGN(mul_size(MaxBackends, sizeof(HybDatabase)));
+	hyb_directory_init(control, block);
 	for (int i = 0; i < HYB_UNIQUE_LOCKS; i++)
 		LWLockInitialize(&control->unique_locks[i].lock,
 						 control->unique_tranche);
@@ -60,34 +60,103 @@ init_control(HybControl *control)
 
 /*
  * ShmemInitStruct after start-up takes from the slack of main shared memory,
- * as contrib/pg_prewarm does; it allocates nothing else, so this may be
- * called in a critical section (where an error is a PANIC as always, and the
- * names of the tranches, which only serve to display them, are left out).
+ * as contrib/pg_prewarm does.  It raises an error if that is used up.
  */
-void
-hyb_shared_init(void)
+static HybControl *
+find_or_make_control(void)
 {
-	static bool named = false;
+	HybControl *control;
 	bool		found;
 
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	control = ShmemInitStruct(HYB_CONTROL_NAME, hyb_shared_size(), &found);
+	if (!found)
+		init_control(control);
+	LWLockRelease(AddinShmemInitLock);
+	hyb_directory_attach_first((char *) control + hyb_shared_size() -
+							   hyb_directory_block_size(0));
+	return control;
+}
+
+/*
+ * The same, but NULL if there is no memory.
+ *
+ * Catching the error without aborting anything is safe: ShmemInitStruct has
+ * let go of its lock and taken its entry back by then.  elog.c sets the
+ * holdoff counts to zero when it raises an error; locks, this one and those
+ * of callers, are still held, so they are put back.
+ */
+static HybControl *
+try_control(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	uint32		holdoff = InterruptHoldoffCount;
+	uint32		cancel_holdoff = QueryCancelHoldoffCount;
+	HybControl *volatile control = NULL;
+
+	PG_TRY();
+	{
+		control = find_or_make_control();
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() != ERRCODE_OUT_OF_MEMORY)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		InterruptHoldoffCount = holdoff + 1;
+		QueryCancelHoldoffCount = cancel_holdoff;
+		LWLockRelease(AddinShmemInitLock);
+	}
+	PG_END_TRY();
+	return control;
+}
+
+static void
+name_tranches(void)
+{
+	LWLockRegisterTranche(hyb_control->control_tranche, "hybrid_control");
+	LWLockRegisterTranche(hyb_control->tree_tranche, "hybrid_tree");
+	LWLockRegisterTranche(hyb_control->unique_tranche, "hybrid_unique");
+}
+
+void
+hyb_shared_startup(void)
+{
+	hyb_control = find_or_make_control();
+	name_tranches();
+}
+
+/*
+ * Main shared memory is handed out and never taken back, so if once there is
+ * not enough left for the control structure then there never will be, for any
+ * process; and if one has made it then every other one finds it.  Hence one
+ * attempt is enough, and all processes of a server get the same answer:
+ * whoever has no control structure need not mind others that use one.
+ */
+bool
+hyb_shared_init(void)
+{
+	static bool tried = false;
+
+	if (likely(hyb_control != NULL))
+		return true;
+	if (tried)
+		return false;
+	Assert(CritSectionCount == 0);
+	hyb_control = try_control();
+	tried = true;
 	if (hyb_control == NULL)
 	{
-		HybControl *control;
-
-		LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-		control = ShmemInitStruct(HYB_CONTROL_NAME, hyb_shared_size(), &found);
-		if (!found)
-			init_control(control);
-		LWLockRelease(AddinShmemInitLock);
-		hyb_control = control;
+		ereport(LOG,
+				(errmsg("hybridindex works without shared memory, and so more slowly"),
+				 errdetail("There is not enough spare shared memory for its control structure of %zu bytes.",
+						   hyb_shared_size()),
+				 errhint("Add \"hybridindex\" to \"shared_preload_libraries\" and restart the server.")));
+		return false;
 	}
-	if (!named && CritSectionCount == 0)
-	{
-		LWLockRegisterTranche(hyb_control->control_tranche, "hybrid_control");
-		LWLockRegisterTranche(hyb_control->tree_tranche, "hybrid_tree");
-		LWLockRegisterTranche(hyb_control->unique_tranche, "hybrid_unique");
-		named = true;
-	}
+	name_tranches();
+	return true;
 }
 
 LWLock *
@@ -95,9 +164,9 @@ hyb_unique_lock(const HybIndex *ix, uint64 hash)
 {
 	uint64		file;
 
-	if (ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+	if (ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP ||
+		!hyb_shared_init())
 		return NULL;
-	hyb_shared_init();
 	file = (uint64) HYB_RELATION_DB(ix->rel) << 32 |
 		HYB_RELATION_FILENUMBER(ix->rel);
 	hash = hash_combine64(hash, hash_bytes_uint32_extended((uint32) file,
@@ -112,7 +181,8 @@ hyb_worker_claim(Oid dbid, Oid relid)
 	HybWorkerClaim *free_claim = NULL;
 	bool		claimed = false;
 
-	hyb_shared_init();
+	if (!hyb_shared_init())
+		return false;
 	SpinLockAcquire(&hyb_control->claim_mutex);
 	for (int i = 0; i < HYB_WORKER_CLAIMS; i++)
 	{
@@ -140,7 +210,8 @@ hyb_worker_claim(Oid dbid, Oid relid)
 void
 hyb_worker_release(Oid dbid, Oid relid)
 {
-	hyb_shared_init();
+	if (!hyb_shared_init())
+		return;
 	SpinLockAcquire(&hyb_control->claim_mutex);
 	for (int i = 0; i < HYB_WORKER_CLAIMS; i++)
 	{
@@ -157,6 +228,8 @@ hyb_worker_idle(Oid dbid)
 {
 	int			entry = -1;
 
+	if (!hyb_shared_init())
+		return -1;
 	SpinLockAcquire(&hyb_control->claim_mutex);
 	for (int i = 0; i < HYB_IDLE_WORKERS; i++)
 	{

@@ -2,10 +2,14 @@
  * shared.h
  *		What backends share: the control structure.
  *
- * The control structure lies in main shared memory, is made on first use and
- * is small enough for the slack that every server keeps.  It holds
+ * The control structure lies in main shared memory.  It is made at start-up
+ * where the library is preloaded, else on first use, in the slack that every
+ * server keeps.  If there is not enough of that left then there is none, for
+ * as long as the server runs (shared.c), and backends do without.  It holds
  *
- *		- the directory of slots, one for each index in use (slot.h),
+ *		- the directory of slots, one for each index in use (slot.h), and its
+ *		  first block of slots,
+ *		- the databases whose indexes are in use (database.c),
  *		- the table of memory segments that hold the trees (arena.h),
  *		- the partition locks of uniqueness checks,
  *		- progress of merges (progress.h) and claims on starting workers.
@@ -20,8 +24,10 @@
 #include "storage/spin.h"
 #include "utils/timestamp.h"
 
-#define HYB_SLOTS				256
-#define HYB_SLOT_BUCKETS		256
+#define HYB_FIRST_SLOTS			64	/* each block of slots has twice as many
+									 * as the one before it */
+#define HYB_SLOT_BLOCKS			12
+#define HYB_SLOT_BUCKETS		1024
 #define HYB_UNIQUE_LOCKS		64
 #define HYB_MAX_SEGMENTS		64
 #define HYB_WORKER_CLAIMS		32
@@ -32,8 +38,9 @@
 #define HYB_WORKER_CLAIM_MS		60000
 
 /*
- * Which index, in which life of the server: what is cached in recovery
- * follows other rules and is not used after promotion.
+ * Which index, and which bytes: what is cached in recovery follows other
+ * rules and is not used after promotion; what was cached before a database
+ * was moved, or made anew, is of an earlier life of it.
  */
 typedef struct HybSlotKey
 {
@@ -42,11 +49,12 @@ typedef struct HybSlotKey
 	HybFileNumber file;
 	uint32		in_recovery;
 	uint64		incarnation;
+	uint64		life;			/* of the database, see database.c */
 } HybSlotKey;
 
 /*
  * The shared state of one index; its trees are in a HybStage (catchup.h) of
- * the same number.
+ * the same block.
  *
  * Identity (key, serial) changes only with control->lock, `lock` and `mutex`
  * all held exclusively, so whoever holds any of them may rely on it.  serial
@@ -61,9 +69,12 @@ typedef struct HybSharedSlot
 {
 	LWLock		lock;			/* protects the stage */
 	slock_t		mutex;
-	int16		next;			/* in the bucket, or -1 */
 	bool		used;
+	int32		number;			/* of this slot; never changes */
+	int32		next;			/* in the bucket or the free list, or -1 */
+	uint32		stage_offset;	/* of the stage from here; never changes */
 	HybSlotKey	key;
+	Oid			relid;			/* of the index, when the slot was made */
 	TimestampTz last_use;		/* roughly; for eviction */
 	uint64		tree_bytes;		/* of the stage; a hint unless locked */
 	pg_atomic_uint64 serial;
@@ -71,6 +82,19 @@ typedef struct HybSharedSlot
 	pg_atomic_uint64 appended_gen;
 	pg_atomic_uint64 appended[HYB_LANES];
 } HybSharedSlot;
+
+/*
+ * A database whose indexes are in use, or were.  Protected by control->lock.
+ */
+typedef struct HybDatabase
+{
+	Oid			db;				/* InvalidOid: free */
+	Oid			space;			/* its tablespace */
+	TransactionId xmin;			/* of its row in pg_database when a process
+								 * entered last */
+	uint32		nprocesses;		/* connected to it that know its slots */
+	uint64		life;			/* never repeats */
+} HybDatabase;
 
 typedef struct HybSegment
 {
@@ -127,9 +151,17 @@ typedef struct HybControl
 	uint32		free_chunks;	/* chain of free chunks, 0 ends it */
 	uint32		nfree;
 
-	/* slot.c */
-	int16		buckets[HYB_SLOT_BUCKETS];
-	HybSharedSlot slots[HYB_SLOTS];
+	/* directory.c; protected by `lock` but for the number of blocks */
+	pg_atomic_uint32 nblocks;	/* at least 1; counts up when one is complete */
+	dsm_handle	blocks[HYB_SLOT_BLOCKS];	/* the first lies behind this
+											 * structure */
+	int32		free_slots;		/* chain of free slots, -1 ends it */
+	uint32		hand;			/* where to look for slots to evict */
+	int32		buckets[HYB_SLOT_BUCKETS];	/* chains of slots */
+
+	/* database.c */
+	uint64		lives;			/* given out so far */
+	uint32		ndatabases;		/* entries behind this structure */
 
 	LWLockPadded unique_locks[HYB_UNIQUE_LOCKS];
 
@@ -141,17 +173,31 @@ typedef struct HybControl
 	HybProgress progress[HYB_PROGRESS_ENTRIES];
 } HybControl;
 
-/* NULL until hyb_shared_init has been called in this backend. */
+/*
+ * NULL until hyb_shared_init has been called in this process, and then if
+ * there is no control structure and will be none.
+ */
 extern HybControl *hyb_control;
 
 /*
- * Attach to the control structure, making it if there is none.  May be called
- * in a critical section.
+ * Attach to the control structure, making it if there is none.  Returns
+ * whether there is one.  Not in a critical section.
  */
-extern void hyb_shared_init(void);
+extern bool hyb_shared_init(void);
 
-/* Bytes to request from a shmem_request_hook, if the library is preloaded. */
+/* For a library that is preloaded: bytes to request, and making it. */
 extern Size hyb_shared_size(void);
+extern void hyb_shared_startup(void);
+
+/* database.c: what lies behind the control structure */
+extern HybDatabase *hyb_databases(void);
+
+/*
+ * The life of the database that this process is connected to; 0 without a
+ * control structure.  The first call enters the process into the table of
+ * databases: not in a critical section, and with control->lock not held.
+ */
+extern uint64 hyb_database_life(void);
 
 /*
  * The partition lock that inserters of a key with this hash into a unique

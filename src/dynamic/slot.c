@@ -1,6 +1,6 @@
 /*
  * slot.c
- *		The directory of slots, shared and backend-local.
+ *		Backend-local slots, and how they refer to shared ones.
  *
  * Readers make a shared slot before they read the log; appenders and those
  * who change the version only look whether there is one.  They do so with the
@@ -13,8 +13,8 @@
 #include "compat.h"
 
 #include "access/xact.h"
-#include "common/hashfn.h"
 #include "dynamic/catchup.h"
+#include "dynamic/directory.h"
 #include "miscadmin.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -22,9 +22,6 @@
 
 /* Local slots kept; beyond that those not used lately go. */
 #define HYB_LOCAL_SLOTS		1024
-
-/* Trees unused for so long may be evicted for others. */
-#define HYB_IDLE_MS			1000
 
 /* last_use is not written more often than this. */
 #define HYB_TOUCH_MS		100
@@ -45,6 +42,7 @@ hyb_slot_key(const HybIndex *ix, HybSlotKey *key)
 	key->file = HYB_RELATION_FILENUMBER(ix->rel);
 	key->in_recovery = RecoveryInProgress();
 	key->incarnation = ix->incarnation;
+	key->life = hyb_database_life();
 }
 
 /* ---- backend-local ---- */
@@ -72,17 +70,6 @@ discard_old_slots(void)
 	}
 }
 
-HybSlot *
-hyb_slot_find_local(const HybIndex *ix)
-{
-	HybSlotKey	key;
-
-	if (local_slots == NULL)
-		return NULL;
-	hyb_slot_key(ix, &key);
-	return hash_search(local_slots, &key, HASH_FIND, NULL);
-}
-
 /*
  * Slow path of hyb_slot_get.  Memory of a slot that goes is used again for
  * slots only, so handles that refer to one can look at its serial.
@@ -94,7 +81,6 @@ hyb_slot_open(HybIndex *ix)
 	HybSlot    *s;
 	bool		found;
 
-	hyb_shared_init();
 	if (local_slots == NULL)
 	{
 		HASHCTL		ctl;
@@ -115,6 +101,7 @@ hyb_slot_open(HybIndex *ix)
 		memset((char *) s + sizeof(HybSlotKey), 0,
 			   sizeof(HybSlot) - sizeof(HybSlotKey));
 		s->local_serial = ++local_serials;
+		s->relid = RelationGetRelid(ix->rel);
 		s->is_temp = ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP;
 	}
 	s->last_use = ++local_clock;
@@ -125,25 +112,7 @@ hyb_slot_open(HybIndex *ix)
 	return s;
 }
 
-/* ---- shared directory ---- */
-
-static inline int16 *
-bucket_of(const HybSlotKey *key)
-{
-	uint32		hash = hash_bytes((const unsigned char *) key, sizeof(*key));
-
-	return &hyb_control->buckets[hash % HYB_SLOT_BUCKETS];
-}
-
-/* control->lock is held. */
-static HybSharedSlot *
-lookup(const HybSlotKey *key)
-{
-	for (int i = *bucket_of(key); i >= 0; i = hyb_control->slots[i].next)
-		if (memcmp(&hyb_control->slots[i].key, key, sizeof(*key)) == 0)
-			return &hyb_control->slots[i];
-	return NULL;
-}
+/* ---- shared slots ---- */
 
 /*
  * Refer to another shared slot, or to none.  What the old one said of new
@@ -171,148 +140,62 @@ hyb_slot_find(HybSlot *s)
 		refer(s, NULL);
 		s->seen_creations = 0;
 	}
-	if (s->is_temp ||
+	if (s->is_temp || hyb_control == NULL ||
 		s->seen_creations == pg_atomic_read_u64(&hyb_control->creations))
 		return false;
 
-	LWLockAcquire(&hyb_control->lock.lock, LW_SHARED);
+	hyb_directory_lock(LW_SHARED, false);
 	s->seen_creations = pg_atomic_read_u64(&hyb_control->creations);
-	shared = lookup(&s->key);
+	shared = hyb_directory_lookup(&s->key);
 	if (shared != NULL)
 		refer(s, shared);
-	LWLockRelease(&hyb_control->lock.lock);
+	hyb_directory_unlock();
 	return shared != NULL;
 }
 
-/*
- * Make a slot nobody's.  control->lock and slot->lock are held exclusively,
- * the arena is attached.
- */
-static void
-release_slot(HybSharedSlot *slot)
-{
-	int			number = slot - hyb_control->slots;
-	int16	   *link = bucket_of(&slot->key);
-
-	if (pg_atomic_read_u32(&hyb_control->nsegments) > 0)
-	{
-		HybStage   *stage = hyb_stage_of(slot);
-
-		hyb_stage_clear(stage, &hyb_shared_arena);
-		memset(stage, 0, sizeof(*stage));
-	}
-	while (*link != number)
-		link = &hyb_control->slots[*link].next;
-	*link = slot->next;
-
-	SpinLockAcquire(&slot->mutex);
-	slot->used = false;
-	slot->next = -1;
-	slot->tree_bytes = 0;
-	memset(&slot->key, 0, sizeof(slot->key));
-	pg_atomic_write_u64(&slot->serial, pg_atomic_read_u64(&slot->serial) + 1);
-	SpinLockRelease(&slot->mutex);
-}
-
-/*
- * The slot used least recently whose trees may go, not among `tried`; NULL if
- * there is none.
- */
-static HybSharedSlot *
-oldest_slot(const bool *tried, TimestampTz before, bool with_trees)
-{
-	HybSharedSlot *oldest = NULL;
-
-	for (int i = 0; i < HYB_SLOTS; i++)
-	{
-		HybSharedSlot *slot = &hyb_control->slots[i];
-
-		if (tried[i] || !slot->used || slot->last_use >= before ||
-			(with_trees && slot->tree_bytes == 0))
-			continue;
-		if (oldest == NULL || slot->last_use < oldest->last_use)
-			oldest = slot;
-	}
-	return oldest;
-}
-
-/*
- * A free slot, its lock held; an old one if need be.  control->lock is held
- * exclusively.  Slot locks come before it in the lock order, so they are only
- * asked for, not waited for.
- */
-static HybSharedSlot *
-claim_slot(void)
-{
-	bool		tried[HYB_SLOTS] = {false};
-	HybSharedSlot *slot;
-
-	for (int i = 0; i < HYB_SLOTS; i++)
-		if (!hyb_control->slots[i].used &&
-			LWLockConditionalAcquire(&hyb_control->slots[i].lock, LW_EXCLUSIVE))
-			return &hyb_control->slots[i];
-
-	while ((slot = oldest_slot(tried, PG_INT64_MAX, false)) != NULL)
-	{
-		if (LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
-		{
-			release_slot(slot);
-			return slot;
-		}
-		tried[slot - hyb_control->slots] = true;
-	}
-	return NULL;
-}
+void		(*hyb_slot_evicted) (Oid dbid, Oid relid) = NULL;
 
 bool
 hyb_slot_create(HybSlot *s)
 {
-	HybControl *control = hyb_control;
-	HybSharedSlot *slot;
-	TimestampTz now;
+	HybEvicted	evicted = {InvalidOid, InvalidOid};
+	HybSharedSlot *shared;
 
 	if (hyb_slot_find(s))
 		return true;
-	if (s->is_temp || !IsUnderPostmaster)
+	if (s->is_temp || hyb_control == NULL || !IsUnderPostmaster)
 		return false;
 
-	now = GetCurrentTimestamp();
-	for (;;)
+	hyb_directory_grow();
+	hyb_directory_lock(LW_EXCLUSIVE, true);
+	shared = hyb_directory_lookup(&s->key);
+	if (shared == NULL)
 	{
-		hyb_arena_attach();
-		LWLockAcquire(&control->lock.lock, LW_EXCLUSIVE);
-		if (hyb_arena_attached())
-			break;
-		LWLockRelease(&control->lock.lock);
+		shared = hyb_directory_add(&s->key, s->relid, &evicted);
+		pg_atomic_fetch_add_u64(&hyb_control->creations, 1);
 	}
-
-	slot = lookup(&s->key);
-	if (slot == NULL && (slot = claim_slot()) != NULL)
-	{
-		int16	   *bucket = bucket_of(&s->key);
-
-		SpinLockAcquire(&slot->mutex);
-		slot->used = true;
-		slot->key = s->key;
-		slot->last_use = now;
-		slot->next = *bucket;
-		pg_atomic_write_u64(&slot->serial, pg_atomic_read_u64(&slot->serial) + 1);
-		pg_atomic_write_u64(&slot->version_seq,
-							pg_atomic_read_u64(&slot->version_seq) + 1);
-		pg_atomic_write_u64(&slot->appended_gen, 0);
-		for (int lane = 0; lane < HYB_LANES; lane++)
-			pg_atomic_write_u64(&slot->appended[lane], 0);
-		SpinLockRelease(&slot->mutex);
-		*bucket = slot - control->slots;
-		pg_atomic_fetch_add_u64(&control->creations, 1);
-		LWLockRelease(&slot->lock);
-	}
-	if (slot != NULL)
-		refer(s, slot);
-	s->seen_creations = pg_atomic_read_u64(&control->creations);
-	LWLockRelease(&control->lock.lock);
+	if (shared != NULL)
+		refer(s, shared);
+	s->seen_creations = pg_atomic_read_u64(&hyb_control->creations);
+	hyb_directory_unlock();
 	hyb_arena_trim(&hyb_shared_arena);
-	return slot != NULL;
+	if (OidIsValid(evicted.db) && hyb_slot_evicted != NULL)
+		hyb_slot_evicted(evicted.db, evicted.relid);
+	return shared != NULL;
+}
+
+/*
+ * From here on the slot speaks of this generation, in which it has heard of
+ * nothing yet.  The mutex is held.
+ */
+static void
+set_generation(HybSharedSlot *shared, uint64 generation)
+{
+	/* readers look at the generation first: lanes are zeroed before */
+	for (int i = 0; i < HYB_LANES; i++)
+		pg_atomic_write_u64(&shared->appended[i], 0);
+	pg_write_barrier();
+	pg_atomic_write_u64(&shared->appended_gen, generation);
 }
 
 /*
@@ -338,13 +221,7 @@ hyb_slot_publish(HybSlot *s, uint64 generation, int lane, uint64 end)
 		uint64		current = pg_atomic_read_u64(&shared->appended_gen);
 
 		if (current < generation)
-		{
-			/* readers look at the generation first: lanes are zeroed before */
-			for (int i = 0; i < HYB_LANES; i++)
-				pg_atomic_write_u64(&shared->appended[i], 0);
-			pg_write_barrier();
-			pg_atomic_write_u64(&shared->appended_gen, generation);
-		}
+			set_generation(shared, generation);
 		if (current <= generation)
 			pg_atomic_write_u64(&shared->appended[lane], end);
 	}
@@ -362,102 +239,52 @@ hyb_slot_touch(HybSlot *s)
 		s->shared->last_use = now;
 }
 
-bool
-hyb_slots_evict(uint64 bytes)
+/*
+ * Free the tree of a generation that is gone, if that is easy: it may be
+ * somebody's who reads, and the slot may be another index's by now.
+ */
+static void
+free_merged_tree(HybSlot *s, const HybMetaPage *meta)
 {
-	bool		tried[HYB_SLOTS] = {false};
-	TimestampTz before = GetCurrentTimestamp() - HYB_IDLE_MS * INT64CONST(1000);
-	HybSharedSlot *slot;
-	uint64		freed = 0;
+	HybSharedSlot *shared = s->shared;
 
-	while (freed < bytes && (slot = oldest_slot(tried, before, true)) != NULL)
+	if (!LWLockConditionalAcquire(&shared->lock, LW_EXCLUSIVE))
+		return;
+	if (hyb_slot_valid(s) && hyb_arena_attached())
 	{
-		tried[slot - hyb_control->slots] = true;
-		if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
-			continue;
-		if (hyb_arena_attached())
+		HybStage   *stage = hyb_stage_of(shared);
+		HybTree    *tree = &stage->trees[HYB_FROZEN];
+
+		if (tree->generation != 0 &&
+			tree->generation != meta->frozen.number &&
+			tree->generation < meta->active.number)
 		{
-			freed += slot->tree_bytes;
-			hyb_stage_clear(hyb_stage_of(slot), &hyb_shared_arena);
-			slot->tree_bytes = 0;
+			hyb_tree_free(tree, &hyb_shared_arena);
+			shared->tree_bytes = hyb_stage_bytes(stage);
 		}
-		LWLockRelease(&slot->lock);
-		hyb_arena_trim(&hyb_shared_arena);
 	}
-	return freed >= bytes;
-}
-
-uint64
-hyb_slots_largest(void)
-{
-	uint64		largest = 0;
-
-	for (int i = 0; i < HYB_SLOTS; i++)
-		largest = Max(largest, hyb_control->slots[i].tree_bytes);
-	return largest;
+	LWLockRelease(&shared->lock);
+	hyb_arena_trim(&hyb_shared_arena);
 }
 
 /*
- * The metapage is locked exclusively, and this may be a critical section:
- * nothing is allocated and nothing waited for but control->lock.
- *
- * Whoever makes a slot for this index later reads the metapage later too.
+ * The slot may have become another index's: then that one's users read their
+ * metapage once more than they had to.
  */
 void
-hyb_slots_version_changed(const HybSlotKey *key, const HybMetaPage *meta)
+hyb_slot_version_changed(HybSlot *s, const HybMetaPage *meta)
 {
-	HybSharedSlot *slot;
+	HybSharedSlot *shared = s->shared;
 
-	LWLockAcquire(&hyb_control->lock.lock, LW_SHARED);
-	slot = lookup(key);
-	if (slot != NULL)
-		pg_atomic_fetch_add_u64(&slot->version_seq, 1);
-	LWLockRelease(&hyb_control->lock.lock);
-
-	/* the tree of a generation that is gone: free it now, if that is easy */
-	if (slot != NULL && slot->tree_bytes > 0 &&
-		LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
-	{
-		if (hyb_arena_attached() &&
-			memcmp(&slot->key, key, sizeof(*key)) == 0)
-		{
-			HybTree    *tree = &hyb_stage_of(slot)->trees[HYB_FROZEN];
-
-			if (tree->generation != 0 &&
-				tree->generation != meta->frozen.number &&
-				tree->generation < meta->active.number)
-			{
-				hyb_tree_free(tree, &hyb_shared_arena);
-				slot->tree_bytes = hyb_stage_bytes(hyb_stage_of(slot));
-			}
-		}
-		LWLockRelease(&slot->lock);
-		hyb_arena_trim(&hyb_shared_arena);
-	}
-}
-
-void
-hyb_slots_forget(const HybSlotKey *key)
-{
-	for (;;)
-	{
-		hyb_arena_attach();
-		LWLockAcquire(&hyb_control->lock.lock, LW_EXCLUSIVE);
-		if (hyb_arena_attached())
-			break;
-		LWLockRelease(&hyb_control->lock.lock);
-	}
-	for (int i = 0; i < HYB_SLOTS; i++)
-	{
-		HybSharedSlot *slot = &hyb_control->slots[i];
-
-		if (!slot->used || slot->key.space != key->space ||
-			slot->key.db != key->db || slot->key.file != key->file ||
-			!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
-			continue;
-		release_slot(slot);
-		LWLockRelease(&slot->lock);
-	}
-	LWLockRelease(&hyb_control->lock.lock);
-	hyb_arena_trim(&hyb_shared_arena);
+	if (shared == NULL)
+		return;
+	SpinLockAcquire(&shared->mutex);
+	if (pg_atomic_read_u64(&shared->serial) == s->shared_serial &&
+		pg_atomic_read_u64(&shared->appended_gen) < meta->active.number &&
+		meta->active.npages == 0)
+		set_generation(shared, meta->active.number);
+	SpinLockRelease(&shared->mutex);
+	pg_atomic_fetch_add_u64(&shared->version_seq, 1);
+	if (shared->tree_bytes > 0)
+		free_merged_tree(s, meta);
 }

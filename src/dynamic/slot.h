@@ -22,7 +22,9 @@ typedef struct HybSlot
 	HybSlotKey	key;			/* hash key, first */
 	uint64		local_serial;	/* of this use of the object */
 	uint64		last_use;		/* backend-local clock */
+	Oid			relid;
 	bool		is_temp;
+	bool		changing;		/* see hyb_version_prepare */
 	int			busy;			/* in use by functions up the stack */
 	uint32		touches;
 
@@ -63,7 +65,6 @@ typedef struct HybSlot
 } HybSlot;
 
 extern HybSlot *hyb_slot_open(HybIndex *ix);
-extern HybSlot *hyb_slot_find_local(const HybIndex *ix);
 
 /*
  * The slot of an open index.  Remembered in the handle; slots are reused, so
@@ -92,12 +93,25 @@ hyb_slot_valid(const HybSlot *s)
 
 /*
  * Look the shared slot up, if there can be one that s does not know of.
- * Allocates nothing.  Returns whether there is one.
+ * Returns whether there is one.  Locks control->lock for a moment, and maps
+ * blocks of slots that others have made, which may raise an error: not in a
+ * critical section.
  */
 extern bool hyb_slot_find(HybSlot *s);
 
-/* The same, but make one.  False if that is not possible. */
+/*
+ * The same, but make one.  False if that is not possible.  The caller holds
+ * no slot's lock.
+ */
 extern bool hyb_slot_create(HybSlot *s);
+
+/*
+ * Called, if set, when a slot went to another index while there was something
+ * in the log of its own one, which should be merged: its tree is lost, and
+ * somebody will have to read the log.  The caller of hyb_slot_create may hold
+ * locks.
+ */
+extern void (*hyb_slot_evicted) (Oid dbid, Oid relid);
 
 /*
  * Where a lane ends, as the shared slot records it.
@@ -133,11 +147,17 @@ extern uint64 hyb_slots_largest(void);
 
 extern void hyb_slot_key(const HybIndex *ix, HybSlotKey *key);
 
-/* Bump the version sequence of the shared slot of this index, if any. */
-extern void hyb_slots_version_changed(const HybSlotKey *key,
-									  const HybMetaPage *meta);
+/*
+ * Bump the version sequence of the shared slot that s refers to, if any, and
+ * free what is no longer needed.  The metapage is locked exclusively, since
+ * before s looked the slot up; this may be a critical section.  Whoever makes
+ * a slot for the index later reads the metapage later, too.
+ */
+extern void hyb_slot_version_changed(HybSlot *s, const HybMetaPage *meta);
 
-/* Release the slots of every index that had this relation file. */
+/*
+ * Release the slots of every index that had the relation file of this key.
+ */
 extern void hyb_slots_forget(const HybSlotKey *key);
 
 #endif							/* HYB_SLOT_H */

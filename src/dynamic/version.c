@@ -95,21 +95,25 @@ hyb_version_is_current(HybIndex *ix, const HybVersion *version)
 	return current;
 }
 
+void
+hyb_version_prepare(HybIndex *ix)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+
+	(void) hyb_slot_find(s);
+	s->changing = true;
+}
+
 /*
- * A temporary index has one user, whose cached version is dropped here.  The
- * caller may be in a critical section.
+ * A temporary index has one user, whose cached version is dropped here.
  */
 void
 hyb_version_changed(HybIndex *ix, const HybMetaPage *meta)
 {
-	HybSlot    *s = hyb_slot_find_local(ix);
-	HybSlotKey	key;
+	HybSlot    *s = ix->slot;
 
-	if (s != NULL)
-		s->version_valid = false;
-	if (ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
-		return;
-	hyb_shared_init();
-	hyb_slot_key(ix, &key);
-	hyb_slots_version_changed(&key, meta);
+	Assert(s != NULL && s->local_serial == ix->slot_serial && s->changing);
+	s->changing = false;
+	s->version_valid = false;
+	hyb_slot_version_changed(s, meta);
 }

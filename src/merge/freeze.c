@@ -107,6 +107,7 @@ hyb_merge_freeze(HybIndex *ix)
 								  meta->active.number);
 	HYB_POINT("freeze-closed");
 
+	hyb_version_prepare(ix);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
 	meta->version++;

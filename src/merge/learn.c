@@ -470,6 +470,7 @@ install(Learn *learn, const LearnInput *input)
 	}
 	Assert(meta->active.npages == 0 && !BlockNumberIsValid(meta->dictionary) &&
 		   (meta->flags & HYB_META_PLAIN) != 0 && meta->retiring.number == 0);
+	hyb_version_prepare(ix);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
 	meta->version++;

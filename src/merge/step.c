@@ -85,6 +85,7 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 		   step->old_tids + step->merged);
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	hyb_version_prepare(ix);
 	hyb_wal_begin(&set, ix->rel);
 	if (rewritten)
 	{
@@ -155,6 +156,7 @@ finish_generation(HybIndex *ix)
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	HybWalSet	set;
 
+	hyb_version_prepare(ix);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
 	meta->version++;

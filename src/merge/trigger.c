@@ -23,6 +23,7 @@
 
 #include "access/xlog.h"
 #include "dynamic/progress.h"
+#include "dynamic/shared.h"
 #include "merge/learn.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
@@ -174,8 +175,12 @@ hyb_merge_consider(HybIndex *ix)
 	if (!need.unfinished && need.learnable && learn_in_foreground(ix))
 		return;
 
-	/* A worker cannot see a relation that this transaction made. */
-	background = hyb_background_merge && !RELATION_IS_LOCAL(ix->rel) &&
+	/*
+	 * A worker cannot see a relation that this transaction made.  Without
+	 * shared memory backends could not agree on starting one.
+	 */
+	background = hyb_background_merge && hyb_shared_init() &&
+		!RELATION_IS_LOCAL(ix->rel) &&
 		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId;
 
 	if (background &&

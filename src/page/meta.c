@@ -4,11 +4,13 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "miscadmin.h"
 #include "page/dictionary.h"
 #include "page/meta.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 StaticAssertDecl(sizeof(HybMetaPage) <= HYB_PAGE_CAPACITY,
 				 "the metapage's content must fit one page");
@@ -234,6 +236,22 @@ attach_dictionaries(HybIndex *ix)
 		hyb_dictionary_attach(ix, dictionary);
 }
 
+TransactionId hyb_database_xmin = InvalidTransactionId;
+
+void
+hyb_note_database(void)
+{
+	HeapTuple	tuple;
+
+	if (TransactionIdIsValid(hyb_database_xmin))
+		return;
+	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
+	hyb_database_xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
+	ReleaseSysCache(tuple);
+}
+
 HybIndex *
 hyb_index_create_handle(Relation rel)
 {
@@ -241,6 +259,7 @@ hyb_index_create_handle(Relation rel)
 	HybIndex   *ix;
 	Size		size;
 
+	hyb_note_database();
 	if (cache == NULL)
 		cache = make_cache(rel);
 	size = hyb_key_desc_size(cache->desc.natts);

@@ -247,6 +247,14 @@ extern HYB_NORETURN void hyb_corrupted(Relation rel, BlockNumber blkno,
 /* Copies the version out of a share-locked metapage. */
 extern void hyb_version_from_meta(const HybMetaPage *meta, HybVersion *version);
 
+/*
+ * The transaction that wrote the row of this process's database in pg_database
+ * (meta.c).  Read when the first handle is made, or by hyb_note_database, since
+ * those who need it (dynamic/database.c) may hold locks.
+ */
+extern TransactionId hyb_database_xmin;
+extern void hyb_note_database(void);
+
 /* meta.c: opens a handle, one chunk, in the current memory context */
 extern HybIndex *hyb_index_create_handle(Relation rel);
 
