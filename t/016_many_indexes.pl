@@ -1,0 +1,117 @@
+
+# A thousand indexes with something in their logs, in two databases: each of
+# them is read and inserted into as cheaply as when there are ten.  With less
+# memory than they need some lose their slots, and every answer is still right.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('many', <<EOF);
+hybridindex.merge_floor = 1000000
+hybridindex.background_merge = off
+shared_buffers = 64MB
+max_locks_per_transaction = 512
+EOF
+
+# Twenty indexes on each of 25 tables, one of them unique.
+my $tables = <<'EOF';
+CREATE EXTENSION hybridindex;
+DO $$
+BEGIN
+	FOR t IN 1 .. 25 LOOP
+		EXECUTE format('CREATE TABLE m%s (%s)', t, (SELECT string_agg(format('c%s int4', c), ', ') FROM generate_series(1, 20) c));
+		FOR c IN 1 .. 20 LOOP
+			EXECUTE format('CREATE %s INDEX ON m%s USING hybrid (c%s)', CASE WHEN c = 1 THEN 'UNIQUE' ELSE '' END, t, c);
+		END LOOP;
+		EXECUTE format('INSERT INTO m%s SELECT %s FROM generate_series(1, 400) g', t, (SELECT string_agg('g', ', ') FROM generate_series(1, 20)));
+	END LOOP;
+END $$;
+
+-- buffers that a statement reads, when it is planned
+CREATE FUNCTION buffers(statement text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT json) ' || statement INTO plan;
+	RETURN (plan->0->'Plan'->>'Shared Hit Blocks')::int + (plan->0->'Plan'->>'Shared Read Blocks')::int;
+END $$;
+
+-- the most that reading by one of the indexes takes
+CREATE FUNCTION most_read(tables int) RETURNS int LANGUAGE sql AS $$
+	SELECT max(buffers(format('SELECT c1 FROM m%s WHERE c%s = 7', t, c))) FROM generate_series(1, tables) t, generate_series(1, 20) c
+$$;
+
+-- the most that inserting a row takes: the table, and twenty indexes
+CREATE FUNCTION most_inserted(tables int, k int) RETURNS int LANGUAGE sql AS $$
+	SELECT max(buffers(format('INSERT INTO m%s VALUES (%s)', t, (SELECT string_agg(k::text, ', ') FROM generate_series(1, 20))))) FROM generate_series(1, tables) t
+$$;
+EOF
+my $settings = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off;';
+my @databases = ('many1', 'many2');
+
+foreach my $db (@databases)
+{
+	$node->safe_psql('postgres', "CREATE DATABASE $db");
+	$node->safe_psql($db, $tables);
+}
+
+# ---- a few, and then all ----
+my $read_few = $node->safe_psql('many1', "$settings SELECT most_read(1) < 0; SELECT most_read(1)");
+my $inserted_few = $node->safe_psql('many1', "$settings SELECT most_inserted(1, 1001) < 0; SELECT most_inserted(1, 1002)");
+s/^f\n// foreach $read_few, $inserted_few;
+cmp_ok($read_few, '<=', 5, "a point query by one of few indexes reads $read_few buffers");
+
+# twice over all of them in both databases, and then once more
+foreach my $db (@databases, @databases)
+{
+	$node->safe_psql($db, "$settings SELECT most_read(25)");
+}
+foreach my $db (@databases)
+{
+	# what a session reads at first is of no interest
+	my $read = $node->safe_psql($db, "$settings SELECT most_read(25) < 0; SELECT most_read(25)");
+	my $inserted = $node->safe_psql($db, "$settings SELECT most_inserted(25, 2001) < 0; SELECT most_inserted(25, 2002)");
+	s/^f\n// foreach $read, $inserted;
+	is($read, $read_few, "$db: a point query reads as much with a thousand indexes in use");
+	cmp_ok($inserted, '<=', $inserted_few + 1, "$db: so does a row inserted ($inserted, $inserted_few before)");
+}
+is($node->safe_psql('many1', "SELECT count(*) FROM hybrid_indexes WHERE tree_memory = 0"), 0, 'each index has its trees in shared memory');
+
+# ---- less memory than they need ----
+$node->append_conf('postgresql.conf', "hybridindex.dynamic_memory = 1MB\nhybridindex.background_merge = on");
+$node->restart;
+foreach my $round (1 .. 2)
+{
+	foreach my $db (@databases)
+	{
+		my $wrong = $node->safe_psql($db, <<'EOF');
+SET enable_seqscan = off; SET enable_bitmapscan = off;
+CREATE TEMP TABLE wrong (t int, c int);
+DO $$
+DECLARE n int;
+BEGIN
+	FOR t IN 1 .. 25 LOOP
+		FOR c IN 1 .. 20 LOOP
+			EXECUTE format('SELECT count(*) FROM m%s WHERE c%s BETWEEN 1 AND 400', t, c) INTO n;
+			IF n <> 400 THEN
+				INSERT INTO wrong VALUES (t, c);
+			END IF;
+		END LOOP;
+	END LOOP;
+END $$;
+SELECT count(*) FROM wrong;
+EOF
+		is($wrong, 0, "$db: right answers while indexes lose their slots, $round");
+	}
+}
+my ($ret, $out, $err) = $node->psql('many2', 'INSERT INTO m20 (c1) VALUES (7)');
+like($err, qr/duplicate key value violates unique constraint/, 'and uniqueness');
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
