@@ -164,9 +164,13 @@ hyb_unique_lock(const HybIndex *ix, uint64 hash)
 {
 	uint64		file;
 
-	if (ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP ||
-		!hyb_shared_init())
+	if (ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		return NULL;
+	if (!hyb_shared_init())
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("hybridindex has no shared memory for uniqueness checks"),
+				 errhint("Add \"hybridindex\" to \"shared_preload_libraries\" and restart the server.")));
 	file = (uint64) HYB_RELATION_DB(ix->rel) << 32 |
 		HYB_RELATION_FILENUMBER(ix->rel);
 	hash = hash_combine64(hash, hash_bytes_uint32_extended((uint32) file,
