@@ -6,7 +6,7 @@
 # Each set is loaded in random order into a table that has both indexes from
 # the start (the ascending one in ascending order), so both see the same
 # entries in the same order.  Text keys come from KEYS_DIR/{emails,titles,paths}.txt.gz,
-# by default the samples in test/data.  Sizes are whole files, whatever lies in
+# by default the samples in test/data, which have fewer than ROWS.  Sizes are whole files, whatever lies in
 # the dynamic stage and on the free list included.
 set -eu
 
@@ -74,24 +74,26 @@ text_set emails
 text_set titles
 text_set paths
 measure '1000 distinct int4' 'k int4' 'k' "SELECT (random() * 999)::int4 FROM $g"
-measure 'order line (w, d, o, n)' 'w int4, d int4, o int4, n int4' 'w, d, o, n' \
+measure 'order line (four int4)' 'w int4, d int4, o int4, n int4' 'w, d, o, n' \
 	"SELECT w, d, o, n FROM generate_series(1, greatest(1, $rows / 100000)) w, generate_series(1, 10) d, generate_series(1, 1000) o, generate_series(1, 10) n ORDER BY random()"
 
-psql -X -q -P footer=off <<SQL
+# bytes an entry, as the table of README.md
+$PSQL <<SQL
 SET search_path = hybrid_size, public;
-SELECT name AS "key set", entries,
-	round(btree::numeric / entries, 1) AS "btree B/entry",
-	round(btree_reindexed::numeric / entries, 1) AS "btree REINDEX",
-	round(hybrid::numeric / entries, 1) AS "hybrid B/entry",
-	round(hybrid_merged::numeric / entries, 1) AS "hybrid merged",
-	round(hybrid_reindexed::numeric / entries, 1) AS "hybrid REINDEX",
-	round(hybrid::numeric / btree, 3) AS "hybrid/btree",
-	round(hybrid::numeric / btree_reindexed, 3) AS "hybrid/REINDEX"
+SELECT '| key set | entries | btree | btree REINDEXed | hybrid | hybrid REINDEXed | hybrid / btree | hybrid / btree REINDEXed |'
+	|| E'\n| --- | --- | --- | --- | --- | --- | --- | --- |';
+SELECT format('| %s | %s | %s | %s | %s | %s | %s | %s |', name, to_char(entries, 'FM9,999,999'),
+	round(btree::numeric / entries, 1), round(btree_reindexed::numeric / entries, 1),
+	round(hybrid::numeric / entries, 1), round(hybrid_reindexed::numeric / entries, 1),
+	round(hybrid::numeric / btree, 2), round(hybrid::numeric / btree_reindexed, 2))
 FROM result ORDER BY n;
-SELECT 'geometric mean' AS "key sets",
-	round(exp(avg(ln(hybrid::numeric / btree))), 3) AS "hybrid/btree",
-	round(exp(avg(ln(hybrid::numeric / btree_reindexed))), 3) AS "hybrid/btree REINDEX",
-	round(exp(avg(ln(hybrid_reindexed::numeric / btree_reindexed))), 3) AS "both REINDEXed"
+SELECT format('| **geometric mean** | | | | | | **%s** | **%s** |',
+	round(exp(avg(ln(hybrid::numeric / btree))), 3),
+	round(exp(avg(ln(hybrid::numeric / btree_reindexed))), 3))
+FROM result;
+SELECT format(E'\nGeometric mean after hybrid_merge: %s. With both indexes REINDEXed: %s.',
+	round(exp(avg(ln(hybrid_merged::numeric / btree))), 3),
+	round(exp(avg(ln(hybrid_reindexed::numeric / btree_reindexed))), 3))
 FROM result;
 SQL
 [ -z "$out" ] || $PSQL -c "COPY (SELECT * FROM hybrid_size.result ORDER BY n) TO STDOUT WITH CSV HEADER" > "$out"
