@@ -1,0 +1,50 @@
+
+# What README.md shows to somebody who has just come: its SQL runs, the index is
+# used by the query that it was made for, the settings are those that there are,
+# with the defaults that it gives.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $readme = slurp_file(test_root() . '/README.md');
+my $node = new_node('readme', "hybridindex.merge_floor = 8192\n");
+$node->safe_psql('postgres', 'CREATE DATABASE newcomer');
+
+my @blocks = $readme =~ /^```sql\n(.*?)^```/msg;
+ok(@blocks > 0, 'there is SQL in README.md');
+foreach my $block (@blocks)
+{
+	foreach my $statement (grep { /\S/ } split /;\n/, $block)
+	{
+		my ($ret, undef, $err) = $node->psql('newcomer', $statement, on_error_stop => 1);
+		is("$ret $err", '0 ', "runs: $statement");
+	}
+}
+
+# on a table so small that the planner has to be told
+my ($query) = grep { /^SELECT/ } split /;\n/, $blocks[0];
+ok(defined $query, 'the first block has a query');
+like($node->safe_psql('newcomer', "SET enable_seqscan = off; EXPLAIN (COSTS OFF) $query"),
+	qr/Index Cond: \(email = /, 'which uses the index');
+is($node->safe_psql('newcomer', "SELECT amname FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+	JOIN pg_am a ON a.oid = relam WHERE indrelid = 'accounts'::regclass"),
+	'hybrid', 'the only one of the table, and hybrid');
+
+my %given = $readme =~ /^\| `(hybridindex\.\w+)` \((\w+)\)/mg;
+my %real = map { split /=/ } split /\n/, $node->safe_psql('newcomer', <<'EOF');
+LOAD 'hybridindex';
+SELECT name || '=' || CASE WHEN unit = '8kB' THEN pg_size_pretty(boot_val::int8 * 8192)
+	WHEN unit = 'kB' THEN pg_size_pretty(boot_val::int8 * 1024) ELSE boot_val END
+FROM pg_settings WHERE name LIKE 'hybridindex.%'
+EOF
+s/ //g foreach values %real;
+is_deeply(\%given, \%real, 'the settings and their defaults');
+
+$node->stop;
+done_testing();
