@@ -1,0 +1,86 @@
+
+# Trees that a backend has in its own memory, for want of shared memory: they
+# are begun anew when another session's VACUUM has removed entries that they
+# hold.  And memory of trees that are gone is used again.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('private', <<EOF);
+hybridindex.background_merge = off
+hybridindex.merge_floor = 1000000
+hybridindex.dynamic_memory = 64kB
+EOF
+
+# ---- a private tree and VACUUM ----
+
+# Two indexes take the shared memory that there is; the tree of a third is then
+# built by the session that reads it, and stays private for as long as nothing
+# is merged.  Trees that were not used for a second make room, so on a busy
+# machine this may take more than one try.
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE big (k int, l int);
+CREATE INDEX big_k ON big USING hybrid (k);
+CREATE INDEX big_l ON big USING hybrid (l);
+INSERT INTO big SELECT i, i FROM generate_series(1, 500) i;
+EOF
+my $query = 'SELECT count(*), sum(k) FROM t WHERE k BETWEEN 100 AND 200';
+my $reader = $node->background_psql('postgres');
+my $private = 0;
+$reader->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off');
+foreach (1 .. 20)
+{
+	$node->safe_psql('postgres', <<EOF);
+DROP TABLE IF EXISTS t;
+CREATE TABLE t (k int, v int);
+CREATE INDEX t_k ON t USING hybrid (k);
+INSERT INTO t SELECT i, 0 FROM generate_series(1, 400) i;
+EOF
+	is( $reader->query_safe("SELECT (SELECT count(*) FROM big WHERE k > 0), (SELECT count(*) FROM big WHERE l > 0), (SELECT count(*) FROM t WHERE k > 0)"),
+		'500|500|400', 'three indexes are read');
+	$private = $reader->query_safe("SELECT tree_memory > 0 AND NOT tree_shared FROM hybrid_index_stats('t_k')") eq 't' and last;
+}
+ok($private, 'the tree of the last one is private');
+is($node->safe_psql('postgres', "SELECT tree_memory FROM hybrid_index_stats('t_k')"), '0', 'and no other session knows it');
+is($reader->query_safe($query), '101|15150', 'rows are found with it');
+
+$node->safe_psql('postgres', $_)
+  foreach ('DELETE FROM t WHERE k BETWEEN 100 AND 200', 'VACUUM (INDEX_CLEANUP on) t',
+	'INSERT INTO t SELECT i, 1 FROM generate_series(1001, 1101) i');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE v = 1 AND ctid < (SELECT ctid FROM t WHERE k = 400)'),
+	'101', 'other rows have got the line pointers');
+is($reader->query_safe($query), '0|', 'the private tree does not lead to them');
+is($reader->query_safe('SELECT count(*) FROM t WHERE k > 1000'), '101', 'but under their own keys');
+is($reader->query_safe("SELECT tree_memory > 0 AND NOT tree_shared FROM hybrid_index_stats('t_k')"), 't', 'the tree is still a private one');
+$reader->quit;
+same_answers($node, 'all answers', { 'SELECT k FROM t WHERE k > 50' => 'index only bitmap' }, [ 't', 'big' ]);
+
+# ---- memory comes back ----
+
+# Each round's tree takes a good part of what is allowed for all of them.
+$node->append_conf('postgresql.conf', "hybridindex.dynamic_memory = 1MB\n");
+$node->restart;
+foreach my $round (1 .. 12)
+{
+	$node->safe_psql('postgres', <<EOF);
+CREATE TABLE r$round (k int);
+CREATE INDEX r${round}_k ON r$round USING hybrid (k);
+INSERT INTO r$round SELECT hashint4(i) FROM generate_series(1, 8000) i;
+SET enable_seqscan = off;
+SELECT count(*) FROM r$round WHERE k > 0;
+EOF
+	my $memory = $node->safe_psql('postgres', "SELECT tree_memory FROM hybrid_index_stats('r${round}_k') WHERE tree_shared");
+	cmp_ok($memory || 0, '>', 300_000, "round $round: the tree is in shared memory");
+	$node->safe_psql('postgres',
+		$round % 2 ? "SELECT hybrid_merge('r${round}_k')" : "DROP TABLE r$round");
+}
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
