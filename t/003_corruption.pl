@@ -13,6 +13,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use HybridPages;
 use HybridTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -22,8 +23,6 @@ srand($seed);
 note "seed $seed";
 
 my $random_copies = 66;
-my $block_size = 8192;
-my $trailer = $block_size - 32;
 my $node = new_node('corruption', <<EOF);
 hybridindex.background_merge = off
 restart_after_crash = on
@@ -37,103 +36,6 @@ my @definitions = (
 	[ "(s text_hope_ops, k) WITH (filter = 'surf')", 's, k' ],
 	[ "(k, s) WITH (filter = 'surf')", 'k, s' ],
 	[ '(n, k)', 'n, k' ]);
-
-# ---- pages (docs/format.md) ----
-
-# Offsets in the metapage: page header, then HybMetaPage (src/page/page.h).
-my %meta = (
-	root => 24 + 56, active_head => 24 + 104, active_tail => 24 + 120,
-	frozen_number => 24 + 152, frozen_head => 24 + 160, freelist => 24 + 296,
-	npending => 24 + 304, dictionary => 24 + 312, pending => 24 + 320);
-
-# A content is a reference to the bytes of the file.
-sub get32
-{
-	my ($content, $block, $at) = @_;
-	return unpack('L', substr($$content, $block * $block_size + $at, 4));
-}
-
-sub set32
-{
-	my ($content, $block, $at, $value) = @_;
-	substr($$content, $block * $block_size + $at, 4) = pack('L', $value);
-	return;
-}
-
-sub get16
-{
-	my ($content, $block, $at) = @_;
-	return unpack('S', substr($$content, $block * $block_size + $at, 2));
-}
-
-sub set16
-{
-	my ($content, $block, $at, $value) = @_;
-	substr($$content, $block * $block_size + $at, 2) = pack('S', $value);
-	return;
-}
-
-# Blocks by kind, the uint16 at byte 16 of the special space.
-sub kinds
-{
-	my ($content) = @_;
-	my %kinds;
-
-	for (my $block = 0; $block < length($$content) / $block_size; $block++)
-	{
-		my $special = get16($content, $block, 16);
-		my $kind = $special > 0 && $special < $block_size - 18 ? get16($content, $block, $special + 16) : 0;
-		push @{ $kinds{$kind} }, $block;
-	}
-	return \%kinds;
-}
-
-# First block of a kind for which a condition holds.
-sub find_block
-{
-	my ($content, $kind, $condition) = @_;
-
-	foreach my $block (@{ kinds($content)->{$kind} // [] })
-	{
-		return $block if !$condition || $condition->($block);
-	}
-	die "no page of kind $kind to damage";
-}
-
-# The root, which is the only internal node.
-sub root
-{
-	my ($content) = @_;
-	my $root = get32($content, 0, $meta{root});
-
-	die 'the root is a leaf' if get16($content, $root, $trailer + 16) != 3;
-	return $root;
-}
-
-# Where the entry of a child begins in an internal node.
-sub child_entry
-{
-	my ($content, $block, $child) = @_;
-	return 24 + get16($content, $block, 24 + 2 * $child);
-}
-
-# The filter page of the first leaf.
-sub filter_page
-{
-	my ($content) = @_;
-	return get32($content, root($content), child_entry($content, root($content), 0) + 16 + 8);
-}
-
-sub write_file
-{
-	my ($file, $content) = @_;
-
-	open(my $fh, '+<:raw', $file) or die $!;
-	truncate($fh, 0) or die $!;
-	print $fh $content;
-	close($fh) or die $!;
-	return;
-}
 
 # ---- damage in chosen places ----
 

@@ -1,0 +1,79 @@
+
+# A merge worker runs comparison functions as the owner of the table, whoever
+# inserted, and so do hybrid_merge and VACUUM that somebody else calls: a
+# comparison function says who runs it.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('owner', <<EOF);
+hybridindex.merge_floor = 300
+log_line_prefix = '%m [%p] %b '
+EOF
+
+$node->safe_psql('postgres', <<EOF);
+CREATE ROLE table_owner;
+CREATE ROLE inserter LOGIN;
+CREATE FUNCTION telling_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \$\$
+BEGIN
+	RAISE LOG 'compared by %', current_user;
+	RETURN CASE WHEN a < b THEN -1 WHEN a > b THEN 1 ELSE 0 END;
+END \$\$;
+CREATE OPERATOR CLASS telling_ops FOR TYPE int USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 telling_cmp(int, int);
+CREATE TABLE t (k int);
+CREATE INDEX t_k ON t USING hybrid (k telling_ops);
+ALTER TABLE t OWNER TO table_owner;
+GRANT SELECT, INSERT ON t TO inserter;
+EOF
+
+# Who compared in a kind of process, since some place of the log; and how often.
+sub comparing
+{
+	my ($kind, $from) = @_;
+	my %who;
+
+	foreach (split /\n/, substr(slurp_file($node->logfile), $from))
+	{
+		$who{$1}++ if /\] \Q$kind\E LOG:  compared by (\w+)/;
+	}
+	note "$kind: " . join(', ', map { "$_ $who{$_} times" } sort keys %who);
+	return join(' ', sort keys %who);
+}
+
+# an insertion that is merged by a worker
+my $from = -s $node->logfile;
+$node->safe_psql('postgres', 'INSERT INTO t SELECT hashint4(i) % 1000 FROM generate_series(1, 400) i', extra_params => [ '-U', 'inserter' ])
+  foreach 1 .. 3;
+ok($node->poll_query_until('postgres', "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('t_k')"), 'a worker merges');
+is(comparing('hybrid merge worker', $from), 'table_owner', 'the worker compares as the owner of the table');
+
+# a superuser merges, and removes rows
+$node->safe_psql('postgres', 'INSERT INTO t SELECT i FROM generate_series(1, 100) i; DELETE FROM t WHERE k % 3 = 0');
+$from = -s $node->logfile;
+$node->safe_psql('postgres', "SELECT hybrid_merge('t_k')");
+is(comparing('client backend', $from), 'table_owner', 'hybrid_merge compares as the owner of the table');
+$from = -s $node->logfile;
+$node->safe_psql('postgres', "SELECT hybrid_index_check('t_k', true)");
+is(comparing('client backend', $from), 'table_owner', 'hybrid_index_check compares as the owner of the table');
+$node->safe_psql('postgres', 'INSERT INTO t SELECT i FROM generate_series(1, 100) i');
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM t WHERE k = 50'),
+	$node->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM t WHERE k = 50'), 'the index answers');
+$node->safe_psql('postgres', 'DELETE FROM t WHERE k % 4 = 0');
+$from = -s $node->logfile;
+$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) t');
+is(comparing('client backend', $from), 'table_owner', 'VACUUM compares as the owner of the table');
+$from = -s $node->logfile;
+$node->safe_psql('postgres', 'REINDEX INDEX t_k');
+is(comparing('client backend', $from), 'table_owner', 'REINDEX compares as the owner of the table');
+is($node->safe_psql('postgres', "SELECT hyb_check('t')"), 't', 'the index is right');
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();

@@ -1,0 +1,116 @@
+
+# Pages of hybrid indexes as bytes (docs/format.md), for the tests that damage
+# them.  A content is a reference to the bytes of a file.
+
+package HybridPages;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+
+our @EXPORT = qw($block_size $trailer %meta get8 set8 get16 set16 get32 set32 get64 set64
+  kinds find_block root child_entry filter_page write_file);
+
+our $block_size = 8192;
+our $trailer = $block_size - 32;
+
+# Offsets in the metapage: page header, then HybMetaPage (src/page/page.h).
+our %meta = (
+	magic => 24, format => 24 + 4, next_stamp => 24 + 32, root_stamp => 24 + 48,
+	root => 24 + 56, height => 24 + 60, static_tids => 24 + 64, static_tombstones => 24 + 72,
+	leaf_pages => 24 + 80, inner_pages => 24 + 88,
+	active_number => 24 + 96, active_head => 24 + 104, active_tail => 24 + 120,
+	active_npages => 24 + 136, active_nentries => 24 + 144,
+	frozen_number => 24 + 152, frozen_head => 24 + 160, frozen_tail => 24 + 176,
+	frozen_npages => 24 + 192, frozen_nentries => 24 + 200, retiring_number => 24 + 208,
+	freelist => 24 + 296, free_blocks => 24 + 300, npending => 24 + 304,
+	dictionary => 24 + 312, filter_pages => 24 + 316, pending => 24 + 320,
+	wm_len => 24 + 1600, wm_ncols => 24 + 1602, wm_tie => 24 + 1603);
+
+# Read and write integers of 8, 16, 32 and 64 bits.
+sub get
+{
+	my ($content, $block, $at, $format, $size) = @_;
+	return unpack($format, substr($$content, $block * $block_size + $at, $size));
+}
+
+sub set
+{
+	my ($content, $block, $at, $format, $size, $value) = @_;
+	substr($$content, $block * $block_size + $at, $size) = pack($format, $value);
+	return;
+}
+
+sub get8 { return get(@_[ 0 .. 2 ], 'C', 1); }
+sub set8 { return set(@_[ 0 .. 2 ], 'C', 1, $_[3]); }
+sub get16 { return get(@_[ 0 .. 2 ], 'S', 2); }
+sub set16 { return set(@_[ 0 .. 2 ], 'S', 2, $_[3]); }
+sub get32 { return get(@_[ 0 .. 2 ], 'L', 4); }
+sub set32 { return set(@_[ 0 .. 2 ], 'L', 4, $_[3]); }
+sub get64 { return get(@_[ 0 .. 2 ], 'Q', 8); }
+sub set64 { return set(@_[ 0 .. 2 ], 'Q', 8, $_[3]); }
+
+# Blocks by kind, the uint16 at byte 16 of the special space.
+sub kinds
+{
+	my ($content) = @_;
+	my %kinds;
+
+	for (my $block = 0; $block < length($$content) / $block_size; $block++)
+	{
+		my $special = get16($content, $block, 16);
+		my $kind = $special > 0 && $special < $block_size - 18 ? get16($content, $block, $special + 16) : 0;
+		push @{ $kinds{$kind} }, $block;
+	}
+	return \%kinds;
+}
+
+# First block of a kind for which a condition holds.
+sub find_block
+{
+	my ($content, $kind, $condition) = @_;
+
+	foreach my $block (@{ kinds($content)->{$kind} // [] })
+	{
+		return $block if !$condition || $condition->($block);
+	}
+	die "no page of kind $kind to damage";
+}
+
+# The root, which is the only internal node.
+sub root
+{
+	my ($content) = @_;
+	my $root = get32($content, 0, $meta{root});
+
+	die 'the root is a leaf' if get16($content, $root, $trailer + 16) != 3;
+	return $root;
+}
+
+# Where the entry of a child begins in an internal node.
+sub child_entry
+{
+	my ($content, $block, $child) = @_;
+	return 24 + get16($content, $block, 24 + 2 * $child);
+}
+
+# The filter page of the first leaf.
+sub filter_page
+{
+	my ($content) = @_;
+	return get32($content, root($content), child_entry($content, root($content), 0) + 16 + 8);
+}
+
+sub write_file
+{
+	my ($file, $content) = @_;
+
+	open(my $fh, '+<:raw', $file) or die $!;
+	truncate($fh, 0) or die $!;
+	print $fh $content;
+	close($fh) or die $!;
+	return;
+}
+
+1;
