@@ -1,0 +1,362 @@
+
+# hybrid_index_check finds each kind of damage, and says which: an index file is
+# damaged in a chosen place for each of its messages.  The files are copies of
+# three templates, put in the place of those of empty tables.
+#
+# Messages for which no damage of a file is known, because another check, of
+# which they are a second line, comes first: an entry's length, a malformed key
+# (check_dynamic reads entries with delta.c, leaves are joined anew), row and
+# TID order in a leaf and across leaves (leaf verification and fences), a child
+# above the leaves with a filter (takes three levels), "cannot be searched" and
+# "does not answer" (need a version that changes), a filter that changed while
+# it was looked at, and those about the tree's own structure, order, and entries
+# held twice, which takes damaged shared memory.  The number of entries that a
+# leaf claims is compared when it is opened, too.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridPages;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $none = 0xFFFFFFFF;
+my $conf = <<EOF;
+hybridindex.background_merge = off
+hybridindex.merge_floor = 1000000
+hybridindex.merge_step_pages = 1
+EOF
+my $node = new_node('messages', $conf);
+
+# ---- templates ----
+
+# plain: several leaves under one internal node, some with tombstones, a log of
+# two pages, free blocks; frozen: the same, in the middle of a merge; surf: with
+# filters; text: leaves of strings.
+my $fill = 'SELECT hashint4(g), md5(g::text) FROM generate_series';
+my %columns = (plain => '(k)', frozen => '(k)', surf => "(k, s) WITH (filter = 'surf')", text => '(s)');
+foreach my $name (sort keys %columns)
+{
+	$node->safe_psql('postgres', <<EOF);
+CREATE TABLE $name (k int, s text COLLATE "C");
+CREATE INDEX ${name}_i ON $name USING hybrid $columns{$name};
+INSERT INTO $name $fill(1, 9000) g;
+SELECT hybrid_merge('${name}_i');
+INSERT INTO $name $fill(9001, 10000) g;
+SELECT hybrid_merge('${name}_i');
+DELETE FROM $name WHERE k BETWEEN 0 AND 10000000;
+VACUUM (INDEX_CLEANUP on) $name;
+INSERT INTO $name $fill(20001, 21000) g;
+EOF
+}
+# one step after a freeze; the next one comes when a page of the log is full
+$node->safe_psql('postgres', <<EOF);
+SET hybridindex.merge_floor = 1;
+ALTER INDEX frozen_i SET (merge_ratio = 1000);
+DO \$\$
+BEGIN
+	FOR i IN 1 .. 100 LOOP
+		EXIT WHEN (SELECT merge_running FROM hybrid_index_stats('frozen_i'));
+		INSERT INTO frozen SELECT hashint4(g), '' FROM generate_series(30000 + i * 50, 30049 + i * 50) g;
+	END LOOP;
+END \$\$;
+EOF
+is($node->safe_psql('postgres', "SELECT merge_running FROM hybrid_index_stats('frozen_i')"), 't', 'a merge is under way');
+
+# ---- pages ----
+
+sub child { return child_entry($_[0], root($_[0]), $_[1]); }
+sub leaf { return get32($_[0], root($_[0]), child($_[0], $_[1])); }
+
+# Where the key of a child's separator begins; it has no TID.
+sub separator
+{
+	my ($content, $child) = @_;
+	my $filters = get16($content, root($content), $trailer + 28) & 4;
+
+	die 'a separator with a TID' if get8($content, root($content), child($content, $child) + 15) == 0;
+	return child($content, $child) + 16 + ($filters ? 14 : 0);
+}
+
+# Add to the value in a separator, just behind the flag byte.
+sub move_separator
+{
+	my ($content, $child, $by) = @_;
+	my $at = separator($content, $child) + 1;
+
+	set8($content, root($content), $at, get8($content, root($content), $at) + $by);
+	return;
+}
+
+sub log_page { return get32($_[0], 0, $meta{active_head}); }
+sub bump { return set64($_[0], 0, $meta{ $_[1] }, get64($_[0], 0, $meta{ $_[1] }) + ($_[2] // 1)); }
+sub in_trailer { return set16($_[0], $_[1], $trailer + $_[2], $_[3]); }
+sub lower { return get16($_[0], $_[1], 12); }
+
+# Append the same child once more to the root, with another separator.
+sub new_first_separator
+{
+	my ($content, $bytes) = @_;
+	my $root = root($content);
+	my $end = lower($content, $root);
+	my $entry = substr($$content, $root * $block_size + child($content, 0), 16);
+
+	substr($entry, 12, 2) = pack('S', length($bytes));
+	substr($$content, $root * $block_size + $end, 16 + length($bytes)) = $entry . $bytes;
+	set16($content, $root, 24, $end - 24);
+	set16($content, $root, 12, $end + 16 + length($bytes));
+	return;
+}
+
+# Key and TID of a row of the leaves of "plain", as an entry has them.
+my ($row) = $node->safe_psql('postgres', <<'EOF');
+SELECT to_hex(k::int8 + 2147483648), (ctid::text::point)[0]::int, (ctid::text::point)[1]::int FROM plain WHERE k = hashint4(1)
+EOF
+my ($row_key, $row_block, $row_offset) = split /\|/, $row;
+my $row_entry = pack('S', 5) . pack('SSS', $row_block >> 16, $row_block & 0xFFFF, $row_offset) . "\x01" . pack('N', hex($row_key));
+
+# ---- damage ----
+
+# Template, what the check says, how to damage.
+my @damage = (
+	# blocks
+	[ 'plain', qr/points to block \d+ as a leaf, outside the index of/, sub { set32($_[0], root($_[0]), child($_[0], 1), 0x7FFFFFF0) } ],
+	[ 'plain', qr/points to block \d+ as a leaf, but that is a leaf already/, sub { set32($_[0], root($_[0]), child($_[0], 1), leaf($_[0], 0)) } ],
+	[ 'plain', qr/points to block \d+ as a leaf, but that is a free block already/, sub { set32($_[0], root($_[0]), child($_[0], 1), get32($_[0], 0, $meta{freelist})) } ],
+	[ 'plain', qr/points to block \d+ as a delta page, but that is a delta page already/, sub { set32($_[0], log_page($_[0]), $trailer + 20, log_page($_[0])) } ],
+	[ 'plain', qr/points to it as a page of kind 2, but it is of kind 4/, sub { in_trailer($_[0], leaf($_[0], 1), 16, 4) } ],
+	[ 'plain', qr/expects stamp \d+, but it has stamp/, sub { set64($_[0], leaf($_[0], 1), $trailer + 8, 1) } ],
+	[ 'plain', qr/expects level 1, but it has level 2/, sub { in_trailer($_[0], root($_[0]), 18, 2) } ],
+	[ 'plain', qr/It is of kind \d, but nothing points to it/, sub {
+		my ($content) = @_;
+		my $list = find_block($content, 5, sub { get32($content, $_[0], $trailer + 24) > 0 });
+		set32($content, $list, $trailer + 24, get32($content, $list, $trailer + 24) - 1);
+		set32($content, 0, $meta{free_blocks}, get32($content, 0, $meta{free_blocks}) - 1);
+	} ],
+	[ 'plain', qr/The page is all zeroes/, sub { substr(${ $_[0] }, leaf($_[0], 1) * $block_size, $block_size) = "\0" x $block_size } ],
+	[ 'plain', qr/The page header is not that of a hybrid index/, sub { set16($_[0], leaf($_[0], 1), $_, 8144) foreach 14, 16 } ],
+	[ 'plain', qr/The page trailer is not that of a hybrid index/, sub { in_trailer($_[0], leaf($_[0], 1), 30, 0) } ],
+	[ 'plain', qr/The page belongs to another index/, sub { set64($_[0], leaf($_[0], 1), $trailer, 77) } ],
+	[ 'plain', qr/The page header's bounds are out of order/, sub { set16($_[0], leaf($_[0], 1), 12, 10) } ],
+
+	# metapage
+	[ 'plain', qr/The metapage header is not that of a hybrid index/, sub { set16($_[0], 0, $_, 8144) foreach 14, 16 } ],
+	[ 'plain', qr/The metapage is not that of a hybrid index/, sub { set32($_[0], 0, $meta{magic}, 1) } ],
+	[ 'plain', qr/has format version 99, but this hybridindex reads version/, sub { set32($_[0], 0, $meta{format}, 99) } ],
+	[ 'plain', qr/A counter of the metapage is out of range/, sub { set32($_[0], 0, $meta{npending}, 400) } ],
+	[ 'plain', qr/In the metapage, height and root contradict each other/, sub { set32($_[0], 0, $meta{root}, $none) } ],
+	[ 'plain', qr/In the metapage, the root's stamp lies in the future/, sub { set64($_[0], 0, $meta{next_stamp}, get64($_[0], 0, $meta{root_stamp})) } ],
+	[ 'plain', qr/In the metapage, there are static entries without a tree/, sub { set32($_[0], 0, $meta{root}, $none); set32($_[0], 0, $meta{height}, 0) } ],
+	[ 'plain', qr/In the metapage, there are more tombstones than entries/, sub { set64($_[0], 0, $meta{static_tombstones}, 1000000) } ],
+	[ 'plain', qr/In the metapage, the generation numbers are out of order/, sub { set64($_[0], 0, $meta{active_number}, 1000) } ],
+	[ 'frozen', qr/In the metapage, the generation numbers are out of order/, sub { set64($_[0], 0, $meta{retiring_number}, get64($_[0], 0, $meta{frozen_number})) } ],
+	[ 'plain', qr/In the metapage, the watermark has columns but no key/, sub { set8($_[0], 0, $meta{wm_ncols}, 1) } ],
+	[ 'plain', qr/In the metapage, there is a watermark without a frozen generation/, sub { set16($_[0], 0, $meta{wm_len}, 5) } ],
+	[ 'frozen', qr/The separator at position 0 is malformed/, sub { set8($_[0], 0, $meta{wm_tie}, 7) } ],
+	[ 'plain', qr/In the metapage, the link to the dictionary does not fit the columns/, sub { set32($_[0], 0, $meta{dictionary}, 1) } ],
+
+	# free list
+	[ 'plain', qr/Free block \d+ at position \d+ lies outside the index/, sub { set32($_[0], get32($_[0], 0, $meta{freelist}), 24, 0x7FFFFFF0) } ],
+	[ 'plain', qr/Free block \d+ at position \d+ is listed twice/, sub { set32($_[0], get32($_[0], 0, $meta{freelist}), 28, get32($_[0], get32($_[0], 0, $meta{freelist}), 24)) } ],
+	[ 'plain', qr/Block \d+ of the free list is not a free-list page/, sub { set32($_[0], 0, $meta{freelist}, leaf($_[0], 0)) } ],
+	[ 'plain', qr/A free-list page claims to hold 60000 blocks/, sub { set32($_[0], get32($_[0], 0, $meta{freelist}), $trailer + 24, 60000) } ],
+	[ 'plain', qr/The free list holds \d+ blocks, but the metapage counts/, sub { set32($_[0], 0, $meta{free_blocks}, 1 + get32($_[0], 0, $meta{free_blocks})) } ],
+
+	# internal nodes
+	[ 'plain', qr/An internal node has a link to block 3 and flags/, sub { set32($_[0], root($_[0]), $trailer + 20, 3) } ],
+	[ 'plain', qr/An internal node has a link to block \d+ and flags 0x0080/, sub { in_trailer($_[0], root($_[0]), 28, 0x80) } ],
+	[ 'plain', qr/An internal node has 0 children/, sub { set32($_[0], root($_[0]), $trailer + 24, 0) } ],
+	[ 'plain', qr/An internal node has more children than fit its content/, sub { set16($_[0], root($_[0]), 12, 25) } ],
+	[ 'plain', qr/A child entry lies outside the content of its internal node/, sub { set16($_[0], root($_[0]), 26, 8000) } ],
+	[ 'plain', qr/A separator lies outside the content of its internal node/, sub { set16($_[0], root($_[0]), child($_[0], 1) + 12, 4000) } ],
+	[ 'plain', qr/The separator at position 1 is malformed/, sub { set8($_[0], root($_[0]), child($_[0], 1) + 15, 5) } ],
+	[ 'plain', qr/The separator at position 2 is not above the one before it/, sub { set8($_[0], root($_[0]), separator($_[0], 2) + 1, 0) } ],
+	[ 'plain', qr/The separator at position 1 is not below the node's upper fence/, sub {
+		my ($content) = @_;
+		set16($content, root($content), child($content, 1) + 12, 0);
+		set8($content, root($content), child($content, 1) + 14, 0);
+		set8($content, root($content), child($content, 1) + 15, 1);
+		set32($content, root($content), $trailer + 24, 2);
+	} ],
+	[ 'plain', qr/The child at position 1 is younger than its parent/, sub { set64($_[0], root($_[0]), child($_[0], 1) + 4, 1000000) } ],
+	[ 'plain', qr/The separator at position 0 of a leftmost node is not the lowest of all/, sub { new_first_separator($_[0], "\0") } ],
+	[ 'surf', qr/The child at position 1 has \d+ heap TIDs, not/, sub { set64($_[0], root($_[0]), child($_[0], 1) + 16, 1) } ],
+	[ 'plain', qr/The height is 200/, sub { set32($_[0], 0, $meta{height}, 200) } ],
+
+	# leaves
+	[ 'plain', qr/lies below the leaf's lower fence/, sub { move_separator($_[0], 1, 1) } ],
+	[ 'plain', qr/does not lie below the leaf's upper fence/, sub { move_separator($_[0], 1, -1) } ],
+	[ 'plain', qr/A leaf has a link to block 3/, sub { set32($_[0], leaf($_[0], 1), $trailer + 20, 3) } ],
+	[ 'plain', qr/A leaf has flags 0x0040/, sub { in_trailer($_[0], leaf($_[0], 0), 28, 0x40) } ],
+	[ 'plain', qr/The leaf's header is wrong/, sub { set32($_[0], leaf($_[0], 0), $trailer + 24, 1 + get32($_[0], leaf($_[0], 0), $trailer + 24)) } ],
+	[ 'plain', qr/content has \d+ bytes, \d+ of them used/, sub { set16($_[0], leaf($_[0], 0), 12, 8 + lower($_[0], leaf($_[0], 0))) } ],
+	[ 'plain', qr/The leaves hold \d+ heap TIDs, but the metapage counts/, sub { bump($_[0], 'static_tids') } ],
+	[ 'plain', qr/The leaves hold \d+ tombstones, but the metapage counts/, sub { bump($_[0], 'static_tombstones') } ],
+	[ 'plain', qr/There are \d+ leaves and \d+ internal nodes, but the metapage counts/, sub { bump($_[0], 'leaf_pages') } ],
+	[ 'plain', qr/There are \d+ leaves and \d+ internal nodes, but the metapage counts/, sub { bump($_[0], 'inner_pages') } ],
+	[ 'surf', qr/There are \d+ filter pages, but the metapage counts/, sub { set32($_[0], 0, $meta{filter_pages}, 77) } ],
+
+	# the log
+	[ 'plain', qr/An entry of a delta page has a wrong length/, sub { set16($_[0], log_page($_[0]), 24, 0) } ],
+	[ 'plain', qr/The entries of a delta page do not end where the page does/, sub { set16($_[0], log_page($_[0]), 12, 3 + lower($_[0], log_page($_[0]))) } ],
+	[ 'plain', qr/The entry at position \d+ is malformed/, sub { set8($_[0], log_page($_[0]), 24 + 8, 9) } ],
+	[ 'plain', qr/The heap TID at position \d+ is invalid/, sub { set16($_[0], log_page($_[0]), 24 + 6, 0) } ],
+	[ 'plain', qr/The entry at offset \d+ has flags 0x4005/, sub { set16($_[0], log_page($_[0]), 24, 0x4005) } ],
+	[ 'plain', qr/has the key and heap TID \(\d+,\d+\) of another one/, sub { my $at = log_page($_[0]) * $block_size + 24; substr(${ $_[0] }, $at, 13) = substr(${ $_[0] }, $at + 13, 13) } ],
+	[ 'plain', qr/is in the dynamic stage as well, at offset/, sub { substr(${ $_[0] }, log_page($_[0]) * $block_size + 24, 13) = $row_entry } ],
+	[ 'plain', qr/A delta page has flags 0x0100/, sub { in_trailer($_[0], log_page($_[0]), 28, 0x100) } ],
+	[ 'plain', qr/A delta page has \d+ entries, but claims/, sub { set32($_[0], log_page($_[0]), $trailer + 24, 3) } ],
+	[ 'plain', qr/Lane 0 of generation \d+ has a tail, but no head/, sub { set32($_[0], 0, $meta{active_head}, $none) } ],
+	[ 'plain', qr/The chain of lane 0 of generation \d+ ends here, not at its tail/, sub { set32($_[0], log_page($_[0]), $trailer + 20, $none) } ],
+	[ 'plain', qr/Generation \d+ has \d+ pages, but the metapage counts/, sub { bump($_[0], 'active_npages') } ],
+	[ 'plain', qr/Generation \d+ has \d+ entries and \d+ on its last pages, but the metapage counts/, sub { bump($_[0], 'active_nentries', 100000) } ],
+	[ 'frozen', qr/Generation \d+ has \d+ entries and \d+ on its last pages, but the metapage counts/, sub { bump($_[0], 'frozen_nentries') } ],
+	[ 'frozen', qr/The last page of lane 0 of frozen generation \d+ is not closed/, sub { in_trailer($_[0], get32($_[0], 0, $meta{frozen_tail}), 28, 0) } ],
+	[ 'frozen', qr/The last page of lane 0 of generation \d+ has a link to block 3/, sub { set32($_[0], get32($_[0], 0, $meta{frozen_tail}), $trailer + 20, 3) } ],
+
+	# filters
+	[ 'surf', qr/points to it as a filter page, but it is of kind 2/, sub { in_trailer($_[0], filter_page($_[0]), 16, 2) } ],
+	[ 'surf', qr/The trailer of a filter page is damaged/, sub { in_trailer($_[0], filter_page($_[0]), 18, 1) } ],
+	[ 'surf', qr/A filter page has \d+ filters, but \d+ leaves of block \d+ use it/, sub { set32($_[0], filter_page($_[0]), $trailer + 24, 1 + get32($_[0], filter_page($_[0]), $trailer + 24)) } ],
+	[ 'surf', qr/The filters are not in the order of their leaves/, sub { set16($_[0], root($_[0]), child($_[0], 0) + 28, 1) } ],
+	[ 'surf', qr/The filter at position 0 lies outside the content of its page/, sub { set16($_[0], filter_page($_[0]), 24 + 4, 8000) } ],
+	[ 'surf', qr/The filter at position 0 is of leaf \d+, not/, sub { set32($_[0], filter_page($_[0]), 24, 77) } ],
+	[ 'surf', qr/The header of the filter at position 0 is damaged/, sub { my $p = filter_page($_[0]); substr(${ $_[0] }, $p * $block_size + get16($_[0], $p, 28), 32) = "\xFF" x 32 } ],
+	[ 'surf', qr/A filter page has bytes that are not in use/, sub { set16($_[0], filter_page($_[0]), 12, 8 + lower($_[0], filter_page($_[0]))) } ]);
+
+# Bytes of filters, of which some make it unsound and others deny keys, and bytes
+# of a leaf of strings: what is found there is collected.
+my @flips;
+foreach my $i (0 .. 29)
+{
+	push @flips, [ 'surf', sub {
+		my ($content) = @_;
+		my $page = filter_page($content);
+		my $first = get16($content, $page, 28);
+		my $at = $first + int(get16($content, $page, 30) * ($i + 1) / 31);
+		set8($content, $page, $at, get8($content, $page, $at) ^ 0x24);
+	} ];
+	push @flips, [ 'text', sub {
+		my ($content) = @_;
+		my $leaf = leaf($content, 1);
+		my $at = 24 + int((lower($content, $leaf) - 24) * ($i + 1) / 31);
+		set8($content, $leaf, $at, get8($content, $leaf, $at) ^ 0x24);
+	} ];
+}
+
+# ---- doing it ----
+
+my @indexes = ((map { [ $_->[0], $_->[2], $_->[1] ] } @damage), @flips);
+$node->safe_psql('postgres', join('', map {
+	my $i = $_;
+	"CREATE TABLE d$i (k int, s text COLLATE \"C\"); CREATE INDEX d${i}_i ON d$i USING hybrid $columns{ $indexes[$i][0] };\n"
+} 0 .. $#indexes));
+my %path = map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT relname, pg_relation_filepath(oid) FROM pg_class WHERE relname ~ '_i\$'");
+$node->stop;
+$node->run_log([ 'pg_checksums', '--disable', '--no-sync', '-D', $node->data_dir ]);
+my %template = map { $_ => slurp_file($node->data_dir . '/' . $path{"${_}_i"}) } keys %columns;
+foreach my $i (0 .. $#indexes)
+{
+	my ($name, $apply) = @{ $indexes[$i] };
+	my $content = $template{$name};
+
+	eval { $apply->(\$content); 1 } or die "damage $i: $@";
+	write_file($node->data_dir . '/' . $path{"d${i}_i"}, $content);
+}
+
+# What was merged is missing: a watermark above everything, in the index of a
+# table that has the rows.
+{
+	my $content = $template{frozen};
+
+	set16(\$content, 0, $meta{wm_len}, 0);
+	set8(\$content, 0, $meta{wm_ncols}, 0);
+	set8(\$content, 0, $meta{wm_tie}, 1);
+	write_file($node->data_dir . '/' . $path{frozen_i}, $content);
+}
+$node->start;
+
+# All in one session; the answers in order.
+my ($ret, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n" . join('',
+	map { "\\warn == $_\nSELECT hybrid_index_check('$_');\n" } (map { "d${_}_i" } 0 .. $#indexes), 'frozen_i', 'plain_i', 'surf_i', 'text_i'),
+	on_error_stop => 0);
+my %said = map { /^(\S+)\n?(.*)/s ? ($1 => $2) : () } split /^== /m, $err;
+foreach my $i (0 .. $#damage)
+{
+	my $what = $said{"d${i}_i"} // '';
+
+	like($what, $damage[$i][1], "$damage[$i][0]: $damage[$i][1]");
+	like($what, qr/XX002/, 'with its SQLSTATE') if $what !~ /XX002/;
+}
+like($said{frozen_i}, qr/The frozen entry at offset \d+ lies below the watermark, but is not in the static stage/, 'entries that a merge has lost');
+is($said{"${_}_i"}, '', "template $_ is sound") foreach qw(plain surf text);
+my $flipped = join('', map { $said{"d${_}_i"} } $#damage + 1 .. $#indexes);
+like($flipped, $_, "flipped bytes: $_")
+  foreach (qr/The filter at position \d+ is damaged: /, qr/The filter at position \d+ denies the key at position \d+ of leaf/,
+	qr/DETAIL:  row \d+ sorts above row \d+|DETAIL:  .*(string|column|malformed)/);
+is(join(' ', grep { $indexes[$_][0] eq 'surf' && $said{"d${_}_i"} eq '' } $#damage + 1 .. $#indexes), '', 'each flipped byte of a filter is noticed');
+no_crash($node, 'nothing crashed');
+$node->stop;
+
+# ---- a tree in shared memory that the log does not say ----
+
+# Few buffers, so that a page is read from the file again.
+my $small = new_node('buffers', "${conf}shared_buffers = 128kB\nmax_connections = 10\nmax_wal_senders = 0\n");
+$small->stop;
+$small->run_log([ 'pg_checksums', '--disable', '--no-sync', '-D', $small->data_dir ]);
+$small->start;
+$small->safe_psql('postgres', <<EOF);
+CREATE TABLE a (k int);
+CREATE INDEX a_i ON a USING hybrid (k);
+INSERT INTO a SELECT i FROM generate_series(1, 300) i;
+CREATE TABLE b AS TABLE a;
+CREATE INDEX b_i ON b USING hybrid (k);
+CREATE TABLE c AS TABLE a;
+INSERT INTO c SELECT i FROM generate_series(1, 200000) i;
+SELECT hybrid_merge('b_i');
+DELETE FROM b;
+INSERT INTO b SELECT i FROM generate_series(1, 300) i;
+SET enable_seqscan = off;
+SELECT count(*) FROM a WHERE k > 0;
+SELECT count(*) FROM b WHERE k > 0;
+CHECKPOINT;
+EOF
+my %file = map { $_ => $small->data_dir . '/' . $small->safe_psql('postgres', "SELECT pg_relation_filepath('${_}_i')") } qw(a b);
+foreach my $name (qw(a b))
+{
+	my $content = slurp_file($file{$name});
+	my $page = log_page(\$content);
+	my $end = lower(\$content, $page);
+
+	if ($name eq 'a')
+	{
+		# another key
+		set8(\$content, $page, 24 + 13 * 100 + 12, 0x77);
+	}
+	else
+	{
+		# one entry more
+		substr($content, $page * $block_size + $end, 13) = pack('S4', 5, 0, 0, 299) . "\x01" . pack('N', 0x80000000 + 1000000);
+		set16(\$content, $page, 12, $end + 13);
+	}
+	open(my $fh, '+<:raw', $file{$name}) or die $!;
+	seek($fh, $page * $block_size, 0);
+	print $fh substr($content, $page * $block_size, $block_size);
+	close($fh);
+}
+$small->safe_psql('postgres', 'SELECT count(*) FROM c; SELECT count(*) FROM pg_proc; SELECT count(*) FROM pg_attribute');
+foreach my $case (
+	[ 'a', qr/The dynamic stage's tree and the log differ about the entry at offset 1324/ ],
+	[ 'b', qr/The live entry at offset \d+ is missing from the dynamic stage's tree/ ])
+{
+	my ($name, $message) = @$case;
+
+	($ret, $out, $err) = $small->psql('postgres', "SELECT hybrid_index_check('${name}_i')");
+	like($err, $message, "a tree and its log: $message");
+}
+no_crash($small, 'nothing crashed');
+$small->stop;
+done_testing();
