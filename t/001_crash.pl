@@ -66,12 +66,21 @@ my @scenarios = (
 	[ 'VACUUM and merges', ("VACUUM t;\n" . $merge) x 50 ],
 	[ 'CREATE INDEX', "CREATE INDEX t_new ON t USING hybrid (s, id);\nDROP INDEX t_new;\n" x 100 ],
 	[ 'REINDEX', "REINDEX INDEX t_s;\nREINDEX INDEX CONCURRENTLY t_k;\n" x 50 ],
-	[ 'checkpoints', ("CHECKPOINT;\n" . $merge) x 50 ]);
+	[ 'checkpoints', ("CHECKPOINT;\n" . $merge) x 50 ],
+	# from here on without full page images, which make good what a record lacks
+	[ 'merges without full page images', ($merge . "CHECKPOINT;\n") x 50 ],
+	[ 'VACUUM without full page images', ("VACUUM t;\nCHECKPOINT;\n" . $merge) x 50 ]);
 
 foreach my $scenario (@scenarios)
 {
 	my ($name, @script) = @$scenario;
 
+	if ($name =~ /without full page images/)
+	{
+		$node->append_conf('postgresql.conf', "full_page_writes = off\nwal_consistency_checking = ''");
+		$node->reload;
+		$node->safe_psql('postgres', 'CHECKPOINT');
+	}
 	my @sessions = (start_psql($node, 'CALL load(2000);'));
 	push @sessions, start_psql($node, @script) if "@script" ne '';
 	usleep(300_000 + int(rand(700_000)));
@@ -91,7 +100,10 @@ EOF
 }
 
 # stopped twice in the same merge, then finished
+is($node->safe_psql('postgres', 'SHOW full_page_writes'), 'off', 'the last crashes were without full page images');
 $node->append_conf('postgresql.conf', <<EOF);
+full_page_writes = on
+wal_consistency_checking = 'generic'
 hybridindex.background_merge = off
 hybridindex.merge_floor = 1000000
 EOF

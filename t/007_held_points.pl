@@ -88,9 +88,10 @@ foreach my $item (@points)
 	ok($pid, "a session was held at $point") or diag $session->{err};
 	if ($pid)
 	{
+		my $from = -s $node->logfile;
 		kill 'KILL', $pid;
 		finish_psql($session);
-		$node->poll_query_until('postgres', 'SELECT true');
+		wait_for_restart($node, $from);
 	}
 	same_answers($node, "killed at $point", \%queries, ['t']);
 

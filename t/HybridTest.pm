@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node same_answers start_psql finish_psql no_crash test_root);
+our @EXPORT = qw(new_node wait_for_restart same_answers start_psql finish_psql no_crash test_root);
 
 # A test that hangs fails; the servers stop as after any other failure.  Once
 # more later, in case that the first time was inside somebody's eval.
@@ -46,6 +46,24 @@ EOF
 	$node->start;
 	$node->safe_psql('postgres', slurp_file("$root/test/sql/helpers.sql"));
 	return $node;
+}
+
+# Wait until the postmaster has restarted everything after the death of a
+# process: it said so in the log since the given place, and takes sessions again.
+# Until it has noticed that death, it would take them too.
+sub wait_for_restart
+{
+	my ($node, $from) = @_;
+
+	foreach (1 .. 1800)
+	{
+		if (substr(slurp_file($node->logfile), $from) =~ /all server processes terminated; reinitializing/)
+		{
+			return $node->poll_query_until('postgres', 'SELECT true');
+		}
+		select(undef, undef, undef, 0.1);
+	}
+	die 'the server did not restart';
 }
 
 # Each query gives the same by the given paths as by a sequential scan, and
