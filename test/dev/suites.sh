@@ -83,7 +83,8 @@ suite_isolation() {
 	installcheck REGRESS= ${ISOLATION:+ISOLATION="$ISOLATION"}
 }
 
-# TAP tests make clusters of their own, as the user that may.
+# TAP tests make clusters of their own, as the user that may; two at a time where
+# there is more than one processor.
 suite_tap() {
 	rc=0
 	case ${PROVE_TESTS:-t/009_upgrade.pl} in
@@ -94,9 +95,12 @@ suite_tap() {
 			;;
 	esac
 	own "$work/tree"
+	at_once=2
+	[ "$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)" -ge 2 ] || at_once=1
 	# shellcheck disable=SC2086
 	run_suite sh -c 'cd / && "$@"' sh $(am_root && echo runuser -u "$owner" --) \
 		env -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE PATH="$PATH" HOME="$work/tree" TMPDIR="$work/tmp" \
+		PROVE_FLAGS="-j$at_once" \
 		HYBRID_UPGRADE="${upgrade_targets# }" HYBRID_TEST_LIMIT="$file_limit" \
 		make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no \
 		${PROVE_TESTS:+PROVE_TESTS="$PROVE_TESTS"} prove_installcheck \
