@@ -61,7 +61,7 @@ SQL
 
 text_set() {
 	[ -r "$keys/$1.txt.gz" ] || { echo "skipping $1: no $keys/$1.txt.gz" >&2; return 0; }
-	echo "DROP TABLE IF EXISTS hybrid_size.raw; CREATE UNLOGGED TABLE hybrid_size.raw (k text)" | $PSQL
+	echo "SET client_min_messages = warning; DROP TABLE IF EXISTS hybrid_size.raw; CREATE UNLOGGED TABLE hybrid_size.raw (k text)" | $PSQL
 	zcat "$keys/$1.txt.gz" | sed 's/\\/\\\\/g' | $PSQL -c "COPY hybrid_size.raw FROM STDIN"
 	measure "$1" 'k text COLLATE "C"' 'k' "SELECT k FROM (SELECT k FROM raw ORDER BY random() LIMIT $rows) s"
 }

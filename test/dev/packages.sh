@@ -144,30 +144,44 @@ main_cluster_on() {
 	as_root rmdir "$(dirname "$no_main_cluster")" 2>/dev/null || :
 }
 
-# Install packages with apt, "postgresql" among them.  What apt prints goes to a
-# log, which is shown only if it fails.
-install_packages() {
+# The names, in $packages, that apt has for those in $missing; as far as its
+# lists say, which may have to be fetched yet.
+name_packages() {
+	packages=
+	for package in $missing; do
+		if [ "$package" = postgresql ]; then
+			version=$(pg_version_to_install)
+			package="postgresql-${version:-NN} postgresql-server-dev-${version:-NN}"
+		fi
+		packages="$packages $package"
+	done
+}
+
+# Install what is in $missing with apt.  What that prints goes to a log, which is
+# shown only if it fails.
+install_missing() {
 	export DEBIAN_FRONTEND=noninteractive
-	may_be_root "apt-get install $*"
+	name_packages
+	may_be_root "apt-get install$packages"
 	apt_log=$(mktemp "${TMPDIR:-/tmp}/hybridindex-apt.XXXXXX")
 	trap 'rm -f "$apt_log"; main_cluster_on' EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
 	# one list that cannot be fetched may not be the one that matters
 	as_root apt-get update -q >"$apt_log" 2>&1 || :
-	packages=
-	for package in "$@"; do
-		if [ "$package" = postgresql ]; then
-			version=$(pg_version_to_install)
-			[ -n "$version" ] && [ "$version" -ge 15 ] || {
-				grep '^[EW]:' "$apt_log" >&2 || :
-				die "apt knows no PostgreSQL 15 or later; see https://wiki.postgresql.org/wiki/Apt, or set PG_CONFIG"
-			}
-			package="postgresql-$version postgresql-server-dev-$version"
+	name_packages
+	case $packages in
+		*postgresql-NN*)
+			grep '^[EW]:' "$apt_log" >&2 || :
+			die "apt knows no PostgreSQL; see https://wiki.postgresql.org/wiki/Apt, or set PG_CONFIG"
+			;;
+		*postgresql-server-dev-1[0-4]*)
+			die "PostgreSQL 15 or later is needed; see https://wiki.postgresql.org/wiki/Apt, or set PG_CONFIG"
+			;;
+		*postgresql*)
 			main_cluster_off
-		fi
-		packages="$packages $package"
-	done
+			;;
+	esac
 	say "installing with apt:$packages"
 	# shellcheck disable=SC2086
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $packages \
@@ -189,8 +203,7 @@ require() {
 		[ "$missing" != "$tried" ] || die "still missing after the installation:$missing"
 		command -v apt-get >/dev/null 2>&1 && [ -f /etc/debian_version ] ||
 			die "missing:$missing (names of Debian's packages); ./dev installs on Debian and Ubuntu only"
-		# shellcheck disable=SC2086
-		install_packages $missing
+		install_missing
 		tried=$missing
 		find_missing "$1"
 	done

@@ -41,8 +41,7 @@ require_to_build_server() {
 	done
 	perl -MIPC::Run -MTest::More -e 1 2>/dev/null || missing="$missing libipc-run-perl"
 	[ -n "$missing" ] || return 0
-	# shellcheck disable=SC2086
-	install_packages $missing
+	install_missing
 }
 
 # Fetch, build and install one version.  apt gets package lists and a state
