@@ -639,7 +639,8 @@ CREATE FUNCTION hybrid_index_stats(index regclass,
 	OUT filter_bytes bigint,
 	OUT filter_checks bigint,
 	OUT filter_negatives bigint,
-	OUT filter_false_positives bigint)
+	OUT filter_false_positives bigint,
+	OUT fill double precision)
 RETURNS record
 AS 'MODULE_PATHNAME', 'hybrid_index_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;

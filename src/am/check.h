@@ -64,6 +64,7 @@ typedef struct HybCheck
 	uint64		tids;
 	uint64		tombstones;
 	uint64		leaves;
+	double		filled;			/* sum of hyb_leaf_fill over them */
 	uint64		inner_nodes;
 	HybLeaf		leaf;
 	ItemPointerData *leaf_tids;

@@ -165,6 +165,7 @@ check_leaf(HybCheck *check, BlockNumber block, uint64 stamp,
 
 	check->tids += check->leaf.nitems;
 	check->leaves++;
+	check->filled += hyb_leaf_fill((Page) copy.data);
 }
 
 static void
@@ -255,6 +256,12 @@ hyb_check_static(HybCheck *check)
 	if (meta->height > 0)
 		check_node(check, meta->root, meta->root_stamp, meta->height - 1,
 				   &low, &high, HYB_METAPAGE_BLKNO);
+
+	if (check->leaves > 0)
+		ereport(DEBUG1,
+				(errmsg_internal("leaves of index \"%s\": " UINT64_FORMAT ", %.4f full",
+								 RelationGetRelationName(check->ix->rel), check->leaves,
+								 check->filled / check->leaves)));
 
 	/* what lies above the last leaf entry */
 	while (hyb_check_dynamic_peek(check) != NULL)

@@ -16,6 +16,7 @@
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "page/meta.h"
+#include "static/fill.h"
 #include "storage/bufmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -283,8 +284,9 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	HybDynamicStats dynamic;
 	Buffer		metabuf;
 	TupleDesc	tupdesc;
-	Datum		values[26];
-	bool		nulls[26] = {0};
+	Datum		values[27];
+	bool		nulls[27] = {0};
+	double		fill = 0;
 	uint64		dynamic_entries;
 	uint64		delta_pages;
 	uint64		live;
@@ -341,6 +343,8 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 										 dynamic.filter_counts[HYB_FILTER_FALSE_POSITIVE]));
 	values[i++] = Int64GetDatum((int64) dynamic.filter_counts[HYB_FILTER_NEGATIVE]);
 	values[i++] = Int64GetDatum((int64) dynamic.filter_counts[HYB_FILTER_FALSE_POSITIVE]);
+	nulls[i] = !hyb_static_fill(ix, &fill);
+	values[i++] = Float8GetDatum(fill);
 	Assert(i == lengthof(values));
 
 	hyb_inspect_close(&inspected);

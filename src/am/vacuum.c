@@ -709,6 +709,7 @@ hyb_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		stats->num_index_tuples > info->num_heap_tuples)
 		stats->num_index_tuples = info->num_heap_tuples;
 
+	hyb_merge_request_joins(ix);
 	hyb_merge_consider(ix);
 	return stats;
 }

@@ -25,18 +25,23 @@
 /* A run that is emptier than that looks for neighbours, too. */
 #define SMALL_FILL			0.6
 
+/* What a leaf holds that was not looked at, more or less. */
+#define UNKNOWN_FILL		0.9
+
 /* Bytes that a TID takes at most, for the estimate. */
 #define TID_BYTES			6
 
 void
 hyb_balance_init(HybBalance *balance, const HybIndex *ix,
-				 const HybChildList *children, int reach, int spare)
+				 const HybChildList *children, int reach, int spare,
+				 bool thorough)
 {
 	balance->ix = ix;
 	balance->children = children;
 	balance->leaves = palloc0(Max(children->n, 1) * sizeof(HybStepLeaf));
 	balance->reach = reach;
 	balance->spare = spare;
+	balance->thorough = thorough;
 }
 
 HybStepLeaf *
@@ -152,7 +157,8 @@ add_neighbour(HybBalance *balance, int i, Neighbour *sums, int k)
 
 /*
  * The windows around a run are tried from small to large, until a larger one
- * is no better than the best so far.  A window's value is what it saves, less
+ * is no better than the best so far: each leaf that is looked at may have to
+ * be read from disk.  A window's value is what it saves, less
  * what it costs.
  */
 void
@@ -181,7 +187,7 @@ hyb_balance_run(HybBalance *balance, int from, int to, int lo, int hi)
 
 	for (int size = 1; size <= reach; size++)
 	{
-		if (best_size > 0 && size > best_size + 1)
+		if (best_size > 0 && size > best_size + 1 && !balance->thorough)
 			break;
 		if (from - size >= lo)
 			add_neighbour(balance, from - size, left, size);
@@ -217,4 +223,51 @@ hyb_balance_run(HybBalance *balance, int from, int to, int lo, int hi)
 	for (int i = from - best_left; i < to + best_right; i++)
 		balance->leaves[i].rewrite = true;
 	balance->spare -= best_cost;
+}
+
+void
+hyb_balance_bridge(HybBalance *balance, int to)
+{
+	HybStepLeaf *leaves = balance->leaves;
+	int			from = 0;		/* the run before */
+	int			end = 0;
+	int			i = 0;
+
+	while (i < to)
+	{
+		int			start = i;
+		int			gap = start - end;
+		int			apart;
+		double		both;
+
+		if (!leaves[i].rewrite)
+		{
+			i++;
+			continue;
+		}
+		while (i < to && leaves[i].rewrite)
+			i++;
+		if (end > 0 && gap > 0 && gap <= Min(balance->reach, balance->spare))
+		{
+			double		left = hyb_balance_content(balance, from, end);
+			double		right = hyb_balance_content(balance, start, i);
+
+			/* pages between them are looked at only if that may be worth it */
+			apart = hyb_balance_count(left) + gap + hyb_balance_count(right);
+			both = left + right + gap * UNKNOWN_FILL;
+			if (LEAF_WORTH * (apart - (int) ceil(both / JOINED_FILL)) > gap)
+			{
+				both = left + right + hyb_balance_content(balance, end, start);
+				if (LEAF_WORTH * (apart - (int) ceil(both / JOINED_FILL)) > gap)
+				{
+					for (int j = end; j < start; j++)
+						leaves[j].rewrite = true;
+					balance->spare -= gap;
+					start = from;
+				}
+			}
+		}
+		from = start;
+		end = i;
+	}
 }

@@ -37,11 +37,12 @@ typedef struct HybBalance
 	HybStepLeaf *leaves;		/* of each child */
 	int			reach;			/* neighbours that one run may take along */
 	int			spare;			/* that the step may still take along */
+	bool		thorough;		/* all pages are looked at anyhow */
 } HybBalance;
 
 extern void hyb_balance_init(HybBalance *balance, const HybIndex *ix,
 							 const HybChildList *children, int reach,
-							 int spare);
+							 int spare, bool thorough);
 
 /* Read what the page of leaf i says, unless it is known. */
 extern HybStepLeaf *hyb_balance_look(HybBalance *balance, int i);
@@ -62,6 +63,12 @@ extern int	hyb_balance_without(HybBalance *balance, int from, int to);
  */
 extern void hyb_balance_run(HybBalance *balance, int from, int to, int lo,
 							int hi);
+
+/*
+ * Join runs of leaves to rewrite, among the first `to`, with the leaves
+ * between them if that saves leaves.
+ */
+extern void hyb_balance_bridge(HybBalance *balance, int to);
 
 /* Is an untouched leaf worth a try when all leaves are visited? */
 extern bool hyb_balance_is_small(HybBalance *balance, int i);

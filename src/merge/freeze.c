@@ -12,6 +12,7 @@
 #include "merge/learn.h"
 #include "miscadmin.h"
 #include "page/meta.h"
+#include "static/fill.h"
 #include "storage/lock.h"
 #include "utils/rel.h"
 
@@ -123,6 +124,38 @@ hyb_merge_freeze(HybIndex *ix)
 	return true;
 }
 
+/*
+ * Contract in merge.h.
+ */
+void
+hyb_merge_request_joins(HybIndex *ix)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	HybWalSet	set;
+	double		fill;
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	if (meta->leaf_pages < HYB_FILL_MIN_LEAVES ||
+		(meta->flags & HYB_META_COMPACT) != 0)
+	{
+		UnlockReleaseBuffer(metabuf);
+		return;
+	}
+	UnlockReleaseBuffer(metabuf);
+	if (!hyb_static_fill(ix, &fill) || fill >= HYB_FILL_POOR)
+		return;
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	meta->flags |= HYB_META_COMPACT;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+}
+
 static bool
 generation_pending(HybIndex *ix, uint64 *entries, uint64 *merged)
 {
@@ -180,6 +213,7 @@ hyb_merge_all(HybIndex *ix)
 	hyb_merge_lock(ix->rel, true);
 	(void) generation_pending(ix, &ignored, &before);
 	run_steps(ix);
+	hyb_merge_request_joins(ix);
 	if (hyb_merge_learn(ix, HYB_LEARN_WAIT_MS) || hyb_merge_freeze(ix))
 		run_steps(ix);
 	(void) generation_pending(ix, &ignored, &after);

@@ -29,6 +29,12 @@ extern void hyb_merge_unlock(Relation index);
 extern bool hyb_merge_freeze(HybIndex *ix);
 
 /*
+ * Have the next merge visit every leaf if they are so empty that joining them
+ * is worth it (static/fill.h).  No lock is held on entry or return.
+ */
+extern void hyb_merge_request_joins(HybIndex *ix);
+
+/*
  * One step: settles what a crash left, moves the next key range of the frozen
  * generation, or, when there is none left, retires and frees its pages.
  * Reads and writes at most hybridindex.merge_step_pages leaves.  Caller holds

@@ -340,8 +340,12 @@ choose_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
 	if (more)
 		goes_on = entry_below(step, next, &fence);
 
+	/* a visit of all leaves goes on with the next one */
+	if (step->compact && stop < n)
+		goes_on = true;
+
 	/* neighbours beyond: not those that later steps rewrite */
-	while (!goes_on && !step->compact && hi < n && hi - stop < balance->reach)
+	while (!goes_on && hi < n && hi - stop < balance->reach)
 	{
 		fence = upper_fence(path, hi);
 		if (more && entry_below(step, next, &fence))
@@ -376,9 +380,11 @@ choose_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
 		if (i > first && i < stop && balance->spare < balance->reach)
 		{
 			*last = i;
-			return balance->leaves[i].touched;
+			goes_on = step->compact || balance->leaves[i].touched;
+			break;
 		}
 	}
+	hyb_balance_bridge(balance, i);
 	return goes_on;
 }
 
@@ -514,7 +520,7 @@ hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence)
 					 Min(step->max_leaves, HYB_STEP_MAX_JOINED / 3),
 					 Min(step->max_leaves,
 						 step->filter != NULL ? HYB_STEP_MAX_JOINED_FILTERED :
-						 HYB_STEP_MAX_JOINED));
+						 HYB_STEP_MAX_JOINED), step->compact);
 
 	/* take up the leaf that the step before left partly filled */
 	if (first > 0 && old->children[first - 1].stamp + 1 == step->stamp &&

@@ -16,7 +16,7 @@ typedef struct MergeStep
 	HybIndex   *ix;
 	HybVersion	version;
 	uint64		stamp;
-	bool		compact;		/* visit every leaf, to drop tombstones */
+	bool		compact;		/* visit every leaf: HYB_META_COMPACT */
 	int			max_leaves;
 
 	/* input */

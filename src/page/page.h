@@ -147,7 +147,7 @@ typedef struct HybMetaPage
 #define HYB_REWRITTEN_UNKNOWN	PG_UINT64_MAX
 
 #define HYB_META_COMPACT	0x0001	/* next merge visits every leaf, to drop
-									 * tombstones */
+									 * tombstones and join small leaves */
 #define HYB_META_PLAIN		0x0002	/* columns to be encoded with a dictionary
 									 * are stored as they are, until a merge
 									 * learns one */

@@ -21,10 +21,20 @@ hyb_filter_place_init(HybFilterPlace *place, HybStepSpace *space,
 {
 	memset(place, 0, sizeof(*place));
 	place->space = space;
-	if (old == NULL || old->n == 0)
-		return;
-	place->old = palloc(old->n * sizeof(BlockNumber));
-	place->kept = palloc0(old->n * sizeof(bool));
+	if (old != NULL)
+		hyb_filter_place_add_old(place, old);
+}
+
+void
+hyb_filter_place_add_old(HybFilterPlace *place, const HybChildList *old)
+{
+	int			alloc = place->nold + old->n;
+	BlockNumber *blocks = palloc(Max(alloc, 1) * sizeof(BlockNumber));
+
+	if (place->nold > 0)
+		memcpy(blocks, place->old, place->nold * sizeof(BlockNumber));
+	place->old = blocks;
+	place->kept = palloc0(Max(alloc, 1) * sizeof(bool));
 	for (int i = 0; i < old->n; i++)
 	{
 		BlockNumber block = old->children[i].filter_block;

@@ -21,6 +21,10 @@ typedef struct HybFilterPlace
 extern void hyb_filter_place_init(HybFilterPlace *place, HybStepSpace *space,
 								  const HybChildList *old);
 
+/* Children of a neighbour that is replaced with it, before any is placed. */
+extern void hyb_filter_place_add_old(HybFilterPlace *place,
+									 const HybChildList *old);
+
 /*
  * Give the children of a new node their filters.  Those with a filter_image
  * get a place on a new page; the others keep theirs, or are moved, or lose it

@@ -17,6 +17,13 @@
 /* Blocks reserved beyond those that a step expects to need. */
 #define HYB_STEP_SPARE	4
 
+/*
+ * A node that fills less of its page than the first joins a neighbour, if
+ * both together fill no more than the second.
+ */
+#define HYB_NODE_SMALL	0.33
+#define HYB_NODE_JOINED	0.8
+
 void
 hyb_child_list_add(HybChildList *list, const HybChild *child)
 {
@@ -282,6 +289,16 @@ sum_tids(const HybChild *children, int n)
 	return sum;
 }
 
+static Size
+list_size(const HybStepSpace *space, const HybChildList *list)
+{
+	Size		total = 0;
+
+	for (int i = 0; i < list->n; i++)
+		total += hyb_inner_child_size(&list->children[i], space->filters);
+	return total;
+}
+
 /*
  * Pack a list of children into nodes of the given level; *nodes gets one
  * child for each.  A run at the right edge of the tree is packed full, as
@@ -291,14 +308,12 @@ static void
 pack_level(HybStepSpace *space, HybFilterPlace *place, HybChildList *list,
 		   int level, bool right_edge, const HybPos *low, HybChildList *nodes)
 {
-	Size		total = 0;
+	Size		total = list_size(space, list);
 	Size		target;
 	int			npages;
 	int			start = 0;
 	PGAlignedBlock image;
 
-	for (int i = 0; i < list->n; i++)
-		total += hyb_inner_child_size(&list->children[i], space->filters);
 	npages = (int) ((total + HYB_PAGE_CAPACITY - 1) / HYB_PAGE_CAPACITY);
 	target = right_edge || npages <= 1 ? HYB_PAGE_CAPACITY : total / npages;
 
@@ -334,6 +349,64 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, HybChildList *list,
 		space->new_inner++;
 		start = end;
 	}
+}
+
+/*
+ * `list` is what the node of this level on the path becomes.  If that is
+ * little, the node's neighbour below the same parent gives its children to
+ * the list, is retired, and leaves its parent.  A leftmost node that lost all
+ * its children takes its neighbour's in any case: that becomes the leftmost
+ * one, and its first separator has to change.
+ */
+static void
+join_neighbour(HybStepSpace *space, HybFilterPlace *place, HybPath *path,
+			   int level, bool left_edge, HybChildList *list)
+{
+	HybPathNode *parent = &path->nodes[level];
+	HybChildList *siblings = &parent->children;
+	bool		must = list->n == 0 && left_edge;
+	bool		right = parent->index + 1 < siblings->n;
+	int			at = right ? parent->index + 1 : parent->index - 1;
+	Size		size = list_size(space, list);
+	HybPathNode neighbour;
+	HybChildList joined = {0};
+
+	if (siblings->n < 2 || size > HYB_PAGE_CAPACITY * HYB_NODE_SMALL ||
+		(list->n == 0 && !must))
+		return;
+	load_node(space->ix, siblings->children[at].block,
+			  siblings->children[at].stamp, level, parent->block, &neighbour);
+	if (!must && size + list_size(space, &neighbour.children) >
+		HYB_PAGE_CAPACITY * HYB_NODE_JOINED)
+		return;
+
+	/* a node's lower fence may lie below the separator of its first child */
+	if (right)
+		neighbour.children.children[0].low = siblings->children[at].low;
+	else if (list->n > 0)
+		list->children[0].low = siblings->children[parent->index].low;
+	for (int i = 0; i < neighbour.children.n && !right; i++)
+		hyb_child_list_add(&joined, &neighbour.children.children[i]);
+	for (int i = 0; i < list->n; i++)
+		hyb_child_list_add(&joined, &list->children[i]);
+	for (int i = 0; i < neighbour.children.n && right; i++)
+		hyb_child_list_add(&joined, &neighbour.children.children[i]);
+	*list = joined;
+
+	if (level == 1)
+		hyb_filter_place_add_old(place, &neighbour.children);
+	hyb_step_retire(space, neighbour.block);
+	space->old_inner++;
+
+	/* both are one child of the parent, with the lower of their fences */
+	if (right)
+		siblings->children[at].low = siblings->children[parent->index].low;
+	else
+		parent->index = at;
+	memmove(&siblings->children[parent->index + (right ? 0 : 1)],
+			&siblings->children[parent->index + (right ? 1 : 2)],
+			(siblings->n - parent->index - (right ? 1 : 2)) * sizeof(HybChild));
+	siblings->n--;
 }
 
 void
@@ -383,6 +456,8 @@ hyb_tree_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
 			return;
 		}
 
+		if (has_parent)
+			join_neighbour(space, place, path, level, left_edge, &current);
 		if (current.n > 0 && left_edge)
 			current.children[0].low = minus_infinity;
 		for (int l = level; l < path->height - 1; l++)

@@ -1,0 +1,112 @@
+/*
+ * fill.c
+ *		How full the leaves are.
+ *
+ * No counter of the bytes in leaves is kept, so some leaves are looked at,
+ * spread evenly over the tree: each internal node divides what it may look at
+ * among as many of its children, at equal distances.  A child that was chosen
+ * stands for its neighbours too, and its leaves weigh more accordingly.
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "page/meta.h"
+#include "static/fill.h"
+#include "static/inner.h"
+#include "static/leaf.h"
+#include "static/update.h"
+
+/* Leaves of a sample, and of an index that is looked at as a whole. */
+#define SAMPLE_LEAVES		64
+#define SMALL_LEAVES		256
+
+/* Samples that merges may spoil. */
+#define SAMPLE_TRIES		10
+
+typedef struct FillSample
+{
+	const HybIndex *ix;
+	double		weight;			/* of the leaves seen */
+	double		filled;			/* the same times their fill */
+} FillSample;
+
+/*
+ * Look at about `most` leaves of a subtree.  Returns false if a page is not
+ * what its parent said.
+ */
+static bool
+sample_subtree(FillSample *sample, BlockNumber block, uint64 stamp, int level,
+			   uint64 most, double weight)
+{
+	const HybIndex *ix = sample->ix;
+	Buffer		buf = hyb_page_read(ix, block, InvalidBlockNumber);
+	Page		page = BufferGetPage(buf);
+	char	   *copy;
+	uint64		n;
+	uint64		chosen;
+	bool		current = true;
+
+	CHECK_FOR_INTERRUPTS();
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (!hyb_page_check(ix, buf, level == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER,
+						stamp))
+	{
+		UnlockReleaseBuffer(buf);
+		return false;
+	}
+	if (level == 0)
+	{
+		sample->weight += weight;
+		sample->filled += weight * hyb_leaf_fill(page);
+		UnlockReleaseBuffer(buf);
+		return true;
+	}
+	copy = palloc(BLCKSZ);
+	memcpy(copy, page, BLCKSZ);
+	UnlockReleaseBuffer(buf);
+
+	n = hyb_inner_count((Page) copy);
+	chosen = Min(n, Max(most, 1));
+	for (uint64 i = 0; i < chosen && current; i++)
+	{
+		HybChild	child;
+
+		hyb_inner_get((Page) copy, (int) ((2 * i + 1) * n / (2 * chosen)),
+					  &child, ix->rel, block);
+		current = sample_subtree(sample, child.block, child.stamp, level - 1,
+								 most / chosen,
+								 weight * (double) n / (double) chosen);
+	}
+	pfree(copy);
+	return current;
+}
+
+bool
+hyb_static_fill(const HybIndex *ix, double *fill)
+{
+	for (int try = 0; try < SAMPLE_TRIES; try++)
+	{
+		FillSample	sample = {.ix = ix};
+		HybMetaPage *meta;
+		Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+		BlockNumber root = meta->root;
+		uint64		root_stamp = meta->root_stamp;
+		uint32		height = meta->height;
+		uint64		leaves = meta->leaf_pages;
+
+		UnlockReleaseBuffer(metabuf);
+		if (height == 0)
+			return false;
+		if (height > HYB_MAX_HEIGHT)
+			hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+						  "The tree's height is out of range.");
+		if (sample_subtree(&sample, root, root_stamp, (int) height - 1,
+						   leaves <= SMALL_LEAVES ? PG_UINT32_MAX : SAMPLE_LEAVES,
+						   1))
+		{
+			*fill = sample.filled / sample.weight;
+			return true;
+		}
+	}
+	return false;
+}
