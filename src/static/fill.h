@@ -8,7 +8,7 @@
 #include "page/page.h"
 
 /* An index is worth the visit of all leaves if they are emptier than that. */
-#define HYB_FILL_POOR		0.65
+#define HYB_FILL_POOR		0.75
 
 /* ... and if it has so many. */
 #define HYB_FILL_MIN_LEAVES	8
