@@ -27,7 +27,7 @@ CREATE TABLE orders AS SELECT (:rows / 10 * random() ^ 2)::int4 AS k, timestampt
 SELECT count(*) AS emails FROM emails \gset
 \echo
 \echo :emails e-mail addresses, :rows random bigint, :rows orders (customer int4, placed timestamptz)
-\echo PostgreSQL :SERVER_VERSION_NAME; look-ups and inserts in loops within the server; less than two minutes
+\echo PostgreSQL :SERVER_VERSION_NAME; look-ups and inserts in loops within the server; a minute or two
 
 -- Time of a statement in seconds.
 CREATE FUNCTION demo_run(stmt text) RETURNS float8 LANGUAGE plpgsql AS $$
