@@ -139,6 +139,15 @@ typedef Oid HybFileNumber;
 #endif
 
 /*
+ * No LWLock is held, be it of the extension, of a buffer or of the server:
+ * what can wait, look at catalogs or at the heap, or run a user's code may
+ * begin.  Each LWLock holds interrupts off, on every version.  Needs
+ * miscadmin.h.
+ */
+#define HYB_ASSERT_NO_LWLOCK() \
+	Assert(InterruptHoldoffCount == 0 && CritSectionCount == 0)
+
+/*
  * Places where tests of servers with injection points stop, kill or fail a
  * backend.  Not inside critical sections: the first use of a point may load
  * a library.

@@ -371,9 +371,11 @@ static void
 create_metapage(HybIndex *ix, ForkNumber fork, Relation heap,
 				struct IndexInfo *info)
 {
-	Buffer		buf = ReadBufferExtended(ix->rel, fork, P_NEW, RBM_NORMAL, NULL);
+	Buffer		buf;
 	BlockNumber dictionary;
 
+	hyb_meta_draw_incarnation(ix);
+	buf = ReadBufferExtended(ix->rel, fork, P_NEW, RBM_NORMAL, NULL);
 	Assert(BufferGetBlockNumber(buf) == HYB_METAPAGE_BLKNO);
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	START_CRIT_SECTION();

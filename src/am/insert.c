@@ -7,7 +7,6 @@
 #include "am/am.h"
 #include "am/build.h"
 #include "am/unique.h"
-#include "storage/lwlock.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -128,7 +127,7 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	uint32		keylen;
 	bool		is_unique = true;
 	bool		full;
-	LWLock	   *lock = NULL;
+	HybUniqueTicket ticket = HYB_UNIQUE_NO_TICKET;
 
 	hyb_key_encode(ix->desc, values, isnull, &state->entry, &keylen);
 	hyb_check_entry_size(index, heap, state->entry.len, heap_tid);
@@ -136,14 +135,13 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	if (check_unique != UNIQUE_CHECK_NO)
 		is_unique = hyb_unique_check(ix, heap, values, isnull,
 									 state->entry.data, keylen, heap_tid,
-									 check_unique, &state->unique, &lock);
+									 check_unique, &state->unique, &ticket);
 	if (check_unique == UNIQUE_CHECK_EXISTING)
 		return is_unique;
 
 	full = hyb_delta_append(ix, state->entry.data, state->entry.len, keylen,
 							heap_tid);
-	if (lock != NULL)
-		LWLockRelease(lock);
+	hyb_unique_leave(&ticket);
 	if (full)
 		after_full_page(ix);
 	return is_unique;

@@ -9,11 +9,12 @@
  *
  * Interlock with VACUUM.  An index-only scan, or a scan with a non-MVCC
  * snapshot, may return an entry only while a pin on the entry's page keeps
- * VACUUM from finishing: static items are covered by the batch's pin on their
- * leaf, a dynamic item's delta page is pinned when it is returned.  If it has
- * moved by then, the batch is loaded anew at the item's position.  On a
- * standby no pin holds anything up, and each TID is checked against the heap
- * instead.
+ * VACUUM from finishing, and the version was proven current after the pin was
+ * taken: static items are covered by the batch's pin on their leaf, a dynamic
+ * item's delta page is pinned when it is returned.  If the entry is dead by
+ * then, it is left out; if it has moved, the batch is loaded anew at the item's
+ * position.  On a standby no pin holds anything up, and each TID is checked
+ * against the heap instead.
  *
  * Marking remembers an index into the current batch; when the scan leaves a
  * batch that holds the mark, the batch is put aside whole and comes back on
@@ -376,7 +377,7 @@ reload_at_item(HybScan *so, bool forward)
 typedef enum HybReturn
 {
 	HYB_RETURN_ITEM,
-	HYB_RETURN_SKIP,			/* not visible: go on */
+	HYB_RETURN_SKIP,			/* dead, or not visible: go on */
 	HYB_RETURN_RELOAD			/* the entry moved: load a batch at it */
 } HybReturn;
 
@@ -392,16 +393,19 @@ return_item(HybScan *so)
 		if (item->source < 0)
 		{
 			const HybDynItem *entry = hyb_batch_dyn_item(so->batch, item);
-			Buffer		prev = so->delta_pin;
+			HybPinResult pin = hyb_delta_pin_entry(so->ix, &entry->ref,
+												   &entry->tid,
+												   &so->delta_pin);
 
-			so->delta_pin = InvalidBuffer;
-			so->delta_pin = hyb_delta_pin_entry(so->ix, &entry->ref,
-												&entry->tid, prev);
-			if (!BufferIsValid(so->delta_pin))
-				return HYB_RETURN_RELOAD;
+			if (pin != HYB_PIN_HOLDS)
+				return pin == HYB_PIN_DEAD ? HYB_RETURN_SKIP : HYB_RETURN_RELOAD;
+			Assert(BufferIsValid(so->delta_pin));
 		}
 		else
+		{
 			release_delta_pin(so);
+			Assert(so->batch->proven && BufferIsValid(so->batch->pin));
+		}
 	}
 	else if (so->check_heap)
 	{

@@ -169,6 +169,8 @@ typedef struct HybScanBatch
 	uint64		stamp;
 	uint16		pd_lower;
 	Buffer		pin;			/* pin on the leaf, if the scan needs it */
+	bool		proven;			/* the version was current after the leaf was
+								 * pinned */
 	int			first;			/* static items [first, last) were read */
 	int			last;
 	HybLeaf		leaf;			/* valid for HYB_STATIC_PAGE */

@@ -146,8 +146,9 @@ set_leaf_hints(HybScan *so, HybScanBatch *batch)
 
 /*
  * Set killed-tuple hints on dynamic entries.  Unlike a static item, an entry
- * of the same key and TID may be a new one, if VACUUM came between.  The pin
- * on the entry's page rules that out: VACUUM does not finish while it is held.
+ * of the same key and TID may be a new one, if VACUUM came between.  A pin on
+ * the entry's page that holds rules that out: VACUUM had not finished when it
+ * was taken, so not when the row was found dead either.
  */
 static void
 set_dynamic_hints(HybScan *so, HybScanBatch *batch)
@@ -156,16 +157,15 @@ set_dynamic_hints(HybScan *so, HybScanBatch *batch)
 	{
 		const HybScanItem *item = &batch->items[batch->killed[i]];
 		const HybDynItem *entry;
-		Buffer		buf;
+		Buffer		buf = InvalidBuffer;
 
 		if (item->source >= 0)
 			continue;
 		entry = hyb_batch_dyn_item(batch, item);
 		if (entry->killed)
 			continue;
-		buf = hyb_delta_pin_entry(so->ix, &entry->ref, &entry->tid,
-								  InvalidBuffer);
-		if (!BufferIsValid(buf))
+		if (hyb_delta_pin_entry(so->ix, &entry->ref, &entry->tid,
+								&buf) != HYB_PIN_HOLDS)
 			continue;
 		hyb_dynamic_kill(so->ix, batch->dyn.keys.data + entry->key_off,
 						 entry->keylen, &entry->tid, entry->ref.generation);
@@ -203,6 +203,7 @@ hyb_batch_finish(HybScan *so, HybScanBatch *batch)
 		ReleaseBuffer(batch->pin);
 		batch->pin = InvalidBuffer;
 	}
+	batch->proven = false;
 	batch->nitems = 0;
 	batch->next_static = batch->last;
 	batch->next_dyn = batch->dyn.nitems;
@@ -768,6 +769,8 @@ hyb_batch_load(HybScan *so, bool forward)
 							  so->point_hash, &batch->dyn))
 			break;
 	}
+	/* the fetch has found the version current, after the leaf was pinned */
+	batch->proven = true;
 	if (unlikely(HYB_SNAPSHOTS_EXPIRE()))
 		check_old_snapshot(so);
 	so->dyn_limit = Min(so->dyn_limit * BATCH_GROWTH, DYN_LIMIT_MAX);

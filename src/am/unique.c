@@ -2,18 +2,20 @@
  * unique.c
  *		The uniqueness check of INSERT.
  *
- * Two inserters of one key meet at the partition lock of the key's hash: it is
- * held from before the search of both stages until the new entry is in the
- * log.  It is let go before waiting for another transaction, and the check
- * then starts over.
+ * Two inserters of one key meet in a partition (dynamic/unique_lock.h), which
+ * is locked from comparing what others have appended since the search began
+ * until the new entry is in the log.  The search itself, of both stages and of
+ * the heap, is done with pins only: it may wait, throw, and run users' code.
  *
  * An entry that VACUUM removes meanwhile could lead to another row, which has
- * got the line pointer.  So a leaf stays pinned while the heap tuples of its
- * candidates are looked at.  Of a dynamic candidate, whose tuple is mostly
- * gone (an update leaves one of each version), the tuple is looked at first:
- * if it is not there then there is no conflict, whatever VACUUM did.  If it
- * is, the entry's page is pinned and the entry found to be alive: then VACUUM
- * had not finished when the tuple was looked at.
+ * got the line pointer.  So a tuple that an entry leads to means something only
+ * if VACUUM had not finished when it was looked at, which takes a pin that
+ * holds (dynamic/dynamic.h).  A leaf is pinned while the tuples of its
+ * candidates are looked at.  Of a dynamic candidate, whose tuple is mostly gone
+ * (an update leaves one of each version), the tuple is looked at first: if it
+ * is not there then there is no conflict, whatever VACUUM did.  If it is, a pin
+ * that was taken later and holds says that VACUUM had not finished before
+ * either.
  *
  * Candidates that are dead to all get killed-tuple hints, as in nbtree
  * (_bt_check_unique), and those that have one are passed over.
@@ -46,6 +48,7 @@ typedef enum SearchResult
 	SEARCH_UNIQUE,				/* no conflict */
 	SEARCH_MAYBE,				/* UNIQUE_CHECK_PARTIAL: perhaps one */
 	SEARCH_WAIT,				/* wait for xwait, then start over */
+	SEARCH_DUPLICATE,			/* a conflict for certain */
 	SEARCH_AGAIN				/* the version changed: start over */
 } SearchResult;
 
@@ -59,7 +62,8 @@ typedef struct UniqueSearch
 	IndexUniqueCheck check;
 	HybPos		low;			/* just below the key, and just above it */
 	HybPos		high;
-	uint64		hash;			/* of the key, 0 if equal keys may differ */
+	uint64		hash;			/* of the key, 0 if equal keys may differ in
+								 * their bytes */
 	bool		found_self;		/* UNIQUE_CHECK_EXISTING: met our own entry */
 	SnapshotData dirty;
 	TransactionId xwait;
@@ -67,12 +71,14 @@ typedef struct UniqueSearch
 	HybUniqueBuffers *buffers;
 } UniqueSearch;
 
+/* Looks at catalogs and calls output functions. */
 static void
 report_duplicate(UniqueSearch *search)
 {
 	Relation	index = search->ix->rel;
 	char	   *key_desc;
 
+	HYB_ASSERT_NO_LWLOCK();
 	key_desc = BuildIndexValueDescription(index, search->values, search->isnull);
 	ereport(ERROR,
 			(errcode(ERRCODE_UNIQUE_VIOLATION),
@@ -92,6 +98,8 @@ candidate_exists(UniqueSearch *search, const ItemPointerData *candidate,
 {
 	ItemPointerData htid = *candidate;
 
+	HYB_POINT("unique-candidate");
+	HYB_ASSERT_NO_LWLOCK();
 	*dead = false;
 	if (search->check == UNIQUE_CHECK_EXISTING &&
 		ItemPointerEquals(&htid, search->tid))
@@ -104,14 +112,22 @@ candidate_exists(UniqueSearch *search, const ItemPointerData *candidate,
 }
 
 /*
- * What about a candidate that exists?  Does not return for a definite
- * conflict; transaction abort then releases the pin on the entry's page.
+ * What about a candidate that exists, and whose page has this pin?
  */
 static SearchResult
-judge_candidate(UniqueSearch *search)
+judge_candidate(UniqueSearch *search, HybPinResult pin)
 {
 	ItemPointerData htid;
 
+	switch (pin)
+	{
+		case HYB_PIN_DEAD:
+			return SEARCH_UNIQUE;	/* the tuple is another entry's */
+		case HYB_PIN_MOVED:
+			return SEARCH_AGAIN;
+		case HYB_PIN_HOLDS:
+			break;
+	}
 	if (search->check == UNIQUE_CHECK_PARTIAL)
 		return SEARCH_MAYBE;
 
@@ -127,10 +143,7 @@ judge_candidate(UniqueSearch *search)
 	htid = *search->tid;
 	if (!table_index_fetch_tuple_check(search->heap, &htid, SnapshotSelf, NULL))
 		return SEARCH_UNIQUE;
-
-	CheckForSerializableConflictIn(search->ix->rel, NULL, InvalidBlockNumber);
-	report_duplicate(search);
-	return SEARCH_UNIQUE;		/* not reached */
+	return SEARCH_DUPLICATE;
 }
 
 void
@@ -165,7 +178,7 @@ open_leaf(UniqueSearch *search)
  * stays pinned.
  */
 static SearchResult
-search_leaf(UniqueSearch *search, int first, int end)
+search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 {
 	HybDescent *descent = &search->buffers->descent;
 	HybLeaf    *leaf = &search->buffers->leaf;
@@ -202,7 +215,8 @@ search_leaf(UniqueSearch *search, int first, int end)
 		bool		dead;
 
 		if (candidate_exists(search, &tids[i], &dead))
-			result = judge_candidate(search);
+			result = judge_candidate(search,
+									 hyb_leaf_pin_check(search->ix, version));
 		else if (dead)
 			items[ndead++] = items[i];
 	}
@@ -313,7 +327,7 @@ search_static(UniqueSearch *search, const HybVersion *version)
 		if (descent->probed)
 			hyb_filter_note(ix, item < end ? HYB_FILTER_HIT :
 							HYB_FILTER_FALSE_POSITIVE);
-		result = search_leaf(search, item, end);
+		result = search_leaf(search, version, item, end);
 		ReleaseBuffer(descent->buf);
 
 next_leaf:
@@ -338,19 +352,19 @@ check_dynamic(UniqueSearch *search, const HybDynItem *item)
 	SearchResult result = SEARCH_UNIQUE;
 	bool		dead;
 	bool		exists = candidate_exists(search, &item->tid, &dead);
-	Buffer		pin;
+	Buffer		buf = InvalidBuffer;
+	HybPinResult pin;
 
 	if (!exists && !dead)
 		return SEARCH_UNIQUE;
-	pin = hyb_delta_pin_entry(search->ix, &item->ref, &item->tid, InvalidBuffer);
-	if (!BufferIsValid(pin))
-		return exists ? SEARCH_AGAIN : SEARCH_UNIQUE;
+	pin = hyb_delta_pin_entry(search->ix, &item->ref, &item->tid, &buf);
 	if (exists)
-		result = judge_candidate(search);
-	else
+		result = judge_candidate(search, pin);
+	else if (pin == HYB_PIN_HOLDS)
 		hyb_dynamic_kill(search->ix, search->buffers->batch.keys.data + item->key_off,
 						 item->keylen, &item->tid, item->ref.generation);
-	ReleaseBuffer(pin);
+	if (BufferIsValid(buf))
+		ReleaseBuffer(buf);
 	return result;
 }
 
@@ -391,17 +405,30 @@ search_dynamic(UniqueSearch *search, const HybVersion *version)
 	}
 }
 
+/*
+ * Another transaction may yet commit or undo what conflicts.
+ */
+static void
+wait_for_other(UniqueSearch *search)
+{
+	HYB_ASSERT_NO_LWLOCK();
+	if (search->dirty.speculativeToken)
+		SpeculativeInsertionWait(search->xwait, search->dirty.speculativeToken);
+	else
+		XactLockTableWait(search->xwait, search->heap, search->tid,
+						  XLTW_InsertIndex);
+}
+
 bool
 hyb_unique_check(HybIndex *ix, Relation heap, Datum *values, bool *isnull,
 				 const uint8 *key, uint32 keylen, ItemPointer tid,
 				 IndexUniqueCheck check, HybUniqueBuffers *buffers,
-				 LWLock **lock)
+				 HybUniqueTicket *ticket)
 {
 	const HybKeyDesc *desc = ix->desc;
 	UniqueSearch search;
-	bool		is_unique = true;
+	SearchResult result;
 
-	*lock = NULL;
 	if (!ix->rel->rd_index->indnullsnotdistinct)
 		for (int i = 0; i < desc->nkeys; i++)
 			if (isnull[i])
@@ -425,59 +452,54 @@ hyb_unique_check(HybIndex *ix, Relation heap, Datum *values, bool *isnull,
 	search.hash = desc->exact ? hyb_key_hash(key, keylen) : 0;
 	InitDirtySnapshot(search.dirty);
 
+	/*
+	 * Equal keys of different bytes (1.0 and 1.00, say) have to meet, so in
+	 * such an index all keys do.  A check of an entry that is in the index
+	 * already appends nothing: of two such checks each meets the other's.
+	 */
+	if (check != UNIQUE_CHECK_EXISTING)
+		hyb_unique_begin(ix, search.hash, ticket);
+
 	for (;;)
 	{
 		HybVersion	version;
-		SearchResult result;
 
 		CHECK_FOR_INTERRUPTS();
-		if (check != UNIQUE_CHECK_EXISTING)
-		{
-			/*
-			 * Equal keys of different bytes (1.0 and 1.00, say) must meet at
-			 * the same lock, so such an index has just one.
-			 */
-			*lock = hyb_unique_lock(ix, search.hash);
-			if (*lock != NULL)
-				LWLockAcquire(*lock, LW_EXCLUSIVE);
-		}
-
+		hyb_unique_note(ticket);
 		hyb_version_capture(ix, &version);
 		result = search_static(&search, &version);
 		if (result == SEARCH_UNIQUE)
 			result = search_dynamic(&search, &version);
 
-		/* a failed reservation of shared memory may have let go of it */
-		if (*lock != NULL && !LWLockHeldByMe(*lock))
-		{
-			*lock = NULL;
-			continue;
-		}
 		if (result == SEARCH_UNIQUE || result == SEARCH_MAYBE)
 		{
-			is_unique = result == SEARCH_UNIQUE;
-			break;
-		}
+			if (check == UNIQUE_CHECK_EXISTING)
+				break;
 
-		if (*lock != NULL)
-			LWLockRelease(*lock);
-		*lock = NULL;
-		if (result == SEARCH_WAIT)
+			/* what may be a conflict may be one whatever others append */
+			HYB_POINT("unique-checked");
+			if (hyb_unique_enter(ticket, result == SEARCH_MAYBE))
+				break;
+		}
+		else if (result != SEARCH_AGAIN)
 		{
-			if (search.dirty.speculativeToken)
-				SpeculativeInsertionWait(search.xwait,
-										 search.dirty.speculativeToken);
+			hyb_unique_yield(ticket);
+			if (result == SEARCH_WAIT)
+				wait_for_other(&search);
 			else
-				XactLockTableWait(search.xwait, heap, tid, XLTW_InsertIndex);
+			{
+				CheckForSerializableConflictIn(ix->rel, NULL, InvalidBlockNumber);
+				report_duplicate(&search);
+			}
 		}
 	}
 
-	if (check == UNIQUE_CHECK_EXISTING && is_unique && !search.found_self)
+	if (check == UNIQUE_CHECK_EXISTING && !search.found_self)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("failed to re-find tuple within index \"%s\"",
 						RelationGetRelationName(ix->rel)),
 				 errhint("This may be because of a non-immutable index expression."),
 				 errtableconstraint(heap, RelationGetRelationName(ix->rel))));
-	return is_unique;
+	return result == SEARCH_UNIQUE;
 }

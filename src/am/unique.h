@@ -8,9 +8,9 @@
 #include "access/genam.h"
 
 #include "dynamic/dynamic.h"
+#include "dynamic/unique_lock.h"
 #include "static/inner.h"
 #include "static/leaf.h"
-#include "storage/lwlock.h"
 
 /*
  * Memory that checks share, of one statement after the other.  What comparison
@@ -32,13 +32,17 @@ extern void hyb_unique_buffers_init(HybUniqueBuffers *buffers,
  * Look for a conflicting entry, as _bt_check_unique (nbtinsert.c) does: wait
  * for transactions in progress, raise ERRCODE_UNIQUE_VIOLATION for a live
  * duplicate.  Returns false if there may be a duplicate that the caller has
- * to check later (UNIQUE_CHECK_PARTIAL).  On return *lock is held if not NULL,
- * so that nobody can insert the key before the caller has; no lock is held
- * while waiting.
+ * to check later (UNIQUE_CHECK_PARTIAL).
+ *
+ * No lock is held on entry, nor while the index and the heap are looked at.
+ * On return, but for UNIQUE_CHECK_EXISTING, *ticket holds what keeps others
+ * from appending the key: the caller appends its entry and calls
+ * hyb_unique_leave.
  */
 extern bool hyb_unique_check(HybIndex *ix, Relation heap, Datum *values,
 							 bool *isnull, const uint8 *key, uint32 keylen,
 							 ItemPointer tid, IndexUniqueCheck check,
-							 HybUniqueBuffers *buffers, LWLock **lock);
+							 HybUniqueBuffers *buffers,
+							 HybUniqueTicket *ticket);
 
 #endif							/* HYB_UNIQUE_H */

@@ -9,7 +9,7 @@
  * Lock order (a lock may be taken only while holding locks above it):
  *
  *		1. the merge lock of the index (heavyweight, merge/merge.h)
- *		2. the unique partition lock (dynamic/shared.h)
+ *		2. the unique partition lock (dynamic/unique_lock.h)
  *		3. slot->lock (LWLock): tree and applied positions
  *		4. the metapage's content lock
  *		5. content locks of delta pages, leaves, inner and free-list pages
@@ -36,6 +36,30 @@ extern void hyb_version_capture(HybIndex *ix, HybVersion *version);
 
 /* Is it still the current version? */
 extern bool hyb_version_is_current(HybIndex *ix, const HybVersion *version);
+
+/* Is this the active or the frozen generation of the current version? */
+extern bool hyb_version_has_generation(HybIndex *ix, uint64 generation);
+
+/* What a pin on the page that an entry was found on is worth. */
+typedef enum HybPinResult
+{
+	HYB_PIN_HOLDS,				/* as long as it is held, VACUUM does not finish
+								 * removing the entry, nor had it when the pin
+								 * was taken */
+	HYB_PIN_DEAD,				/* VACUUM has flagged the entry: it is nobody's */
+	HYB_PIN_MOVED				/* the page is, or may be, no longer part of the
+								 * index: look for the entry again */
+} HybPinResult;
+
+/*
+ * The only two ways to a TID that may be handed to somebody who does not check
+ * it against an MVCC snapshot are this function, for entries of a leaf that
+ * was pinned by a descent in `version` and read after that, and
+ * hyb_delta_pin_entry.  Both prove, after the pin was taken, that the page is
+ * part of the current version: a retired page keeps its content, and VACUUM
+ * does not treat it.  No lock is held on entry, which may read the metapage.
+ */
+extern HybPinResult hyb_leaf_pin_check(HybIndex *ix, const HybVersion *version);
 
 /*
  * Get ready to change the metapage's version, with the metapage exclusively
@@ -121,14 +145,15 @@ extern void hyb_dyn_batch_free(HybDynBatch *batch);
 extern const char *hyb_dynamic_verify(HybIndex *ix, const HybVersion *version);
 
 /*
- * Pin the delta page that an entry lies on, if it still lies there, alive:
- * while the pin is held VACUUM does not finish removing it.  `prev` is a pin
- * to give back, which is cheap if it is on the same page, or InvalidBuffer.
- * Returns InvalidBuffer if the entry has moved or died: the caller restarts
- * its batch at its position.
+ * Pin the delta page that an entry lies on.  *pin is a pin to give back, which
+ * is cheap if it is on the same page, or InvalidBuffer; it becomes the new one
+ * if that holds, else InvalidBuffer.  If the entry has moved the caller starts
+ * over at its position.  No lock is held on entry; takes and releases the
+ * metapage's and then the page's share lock.
  */
-extern Buffer hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
-								  const ItemPointerData *tid, Buffer prev);
+extern HybPinResult hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
+										const ItemPointerData *tid,
+										Buffer *pin);
 
 /* Set killed-tuple hints on entries of the trees, if that is cheap now. */
 extern void hyb_dynamic_kill(HybIndex *ix, const uint8 *key, uint32 keylen,

@@ -6,6 +6,7 @@
 
 #include "dynamic/catchup.h"
 #include "dynamic/delta.h"
+#include "miscadmin.h"
 #include "utils/rel.h"
 
 #define HYB_BATCH_ITEMS		16
@@ -279,6 +280,7 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version, int which,
 	HybStageAccess access;
 	Fetch		fetch;
 
+	HYB_POINT("dynamic-fetch");
 	fetch.skip_killed = (which & HYB_FETCH_NOT_KILLED) != 0;
 	which &= ~HYB_FETCH_NOT_KILLED;
 	batch->nitems = 0;
@@ -340,29 +342,56 @@ hyb_dynamic_verify(HybIndex *ix, const HybVersion *version)
 	return error;
 }
 
-Buffer
+/*
+ * An entry is named by generation, block and offset: pages of a generation are
+ * only appended to, and its number never comes back.
+ *
+ * That the generation is part of the current version is proven with the pin
+ * held, and the dead flag read with the pin held (docs/architecture.md says
+ * why both together are enough, and why the watermark does not matter).  The
+ * metapage comes before delta pages in the lock order, so the page is locked
+ * after the version is known.
+ */
+HybPinResult
 hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
-					const ItemPointerData *tid, Buffer prev)
+					const ItemPointerData *tid, Buffer *pin)
 {
-	Buffer		buf = ReleaseAndReadBuffer(prev, ix->rel, ref->block);
-	Page		page = BufferGetPage(buf);
-	bool		alive = false;
+	Buffer		prev = *pin;
+	Buffer		buf;
+	Page		page;
+	HybDeltaEntry header;
+	bool		found = false;
+	HybPinResult result = HYB_PIN_MOVED;
 
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (hyb_page_check(ix, buf, HYB_PAGE_DELTA, ref->generation) &&
-		ref->offset + HYB_DELTA_HEADER <= ((PageHeader) page)->pd_lower)
+	HYB_POINT("delta-pin");
+	HYB_ASSERT_NO_LWLOCK();
+	*pin = InvalidBuffer;
+	buf = ReleaseAndReadBuffer(prev, ix->rel, ref->block);
+	if (hyb_version_has_generation(ix, ref->generation))
 	{
-		HybDeltaEntry header;
+		page = BufferGetPage(buf);
+		LockBuffer(buf, BUFFER_LOCK_SHARE);
+		if (hyb_page_check(ix, buf, HYB_PAGE_DELTA, ref->generation) &&
+			ref->offset + HYB_DELTA_HEADER <= ((PageHeader) page)->pd_lower)
+		{
+			memcpy(&header, (char *) page + ref->offset, HYB_DELTA_HEADER);
+			found = ItemPointerEquals(&header.tid,
+									  unconstify(ItemPointerData *, tid));
+		}
+		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 
-		memcpy(&header, (char *) page + ref->offset, HYB_DELTA_HEADER);
-		alive = (header.len_flags & HYB_DELTA_DEAD) == 0 &&
-			ItemPointerEquals(&header.tid, unconstify(ItemPointerData *, tid));
+		if (found)
+			result = (header.len_flags & HYB_DELTA_DEAD) != 0 ?
+				HYB_PIN_DEAD : HYB_PIN_HOLDS;
+		else if (hyb_version_has_generation(ix, ref->generation))
+			hyb_corrupted(ix->rel, ref->block,
+						  "An entry of the delta log is not where it was appended.");
 	}
-	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
-	if (alive)
-		return buf;
-	ReleaseBuffer(buf);
-	return InvalidBuffer;
+	if (result == HYB_PIN_HOLDS)
+		*pin = buf;
+	else
+		ReleaseBuffer(buf);
+	return result;
 }
 
 /* ---- marks ---- */

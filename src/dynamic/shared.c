@@ -1,36 +1,49 @@
 /*
  * shared.c
- *		The control structure in shared memory; locks for unique checks;
- *		claims on starting merge workers.
+ *		The control structure in shared memory; claims on starting merge
+ *		workers.
  */
 #include "compat.h"
 
-#include "common/hashfn.h"
 #include "dynamic/directory.h"
+#include "dynamic/unique_lock.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
-#include "utils/rel.h"
 
 #define HYB_CONTROL_NAME "hybridindex 1"
 
 HybControl *hyb_control = NULL;
 
+/* Where the partitions of uniqueness checks lie, behind the structure. */
+#define PARTITIONS_OFFSET	CACHELINEALIGN(sizeof(HybControl))
+
+static HybUniquePartitions *
+partitions_of(HybControl *control)
+{
+	return (HybUniquePartitions *) ((char *) control + PARTITIONS_OFFSET);
+}
+
+static Size
+databases_offset(void)
+{
+	return PARTITIONS_OFFSET + hyb_unique_shared_size();
+}
+
 Size
 hyb_shared_size(void)
 {
-	Size		size = MAXALIGN(sizeof(HybControl));
-
-	size = add_size(size, MAXALIGN(mul_size(MaxBackends, sizeof(HybDatabase))));
-	return add_size(size, hyb_directory_block_size(0));
+	return databases_offset() +
+		MAXALIGN(mul_size(MaxBackends, sizeof(HybDatabase))) +
+		hyb_directory_block_size(0);
 }
 
 HybDatabase *
 hyb_databases(void)
 {
-	return (HybDatabase *) ((char *) hyb_control + MAXALIGN(sizeof(HybControl)));
+	return (HybDatabase *) ((char *) hyb_control + databases_offset());
 }
 
 static void
@@ -41,7 +54,6 @@ init_control(HybControl *control)
 	memset(control, 0, hyb_shared_size());
 	control->control_tranche = LWLockNewTrancheId();
 	control->tree_tranche = LWLockNewTrancheId();
-	control->unique_tranche = LWLockNewTrancheId();
 	LWLockInitialize(&control->lock.lock, control->control_tranche);
 	pg_atomic_init_u64(&control->creations, 1);
 	pg_atomic_init_u64(&control->total_bytes, 0);
@@ -50,12 +62,10 @@ init_control(HybControl *control)
 	SpinLockInit(&control->claim_mutex);
 	SpinLockInit(&control->progress_mutex);
 	control->ndatabases = MaxBackends;
-	block = (char *) control + MAXALIGN(sizeof(HybControl)) +
+	block = (char *) control + databases_offset() +
 		MAXALIGN(mul_size(MaxBackends, sizeof(HybDatabase)));
 	hyb_directory_init(control, block);
-	for (int i = 0; i < HYB_UNIQUE_LOCKS; i++)
-		LWLockInitialize(&control->unique_locks[i].lock,
-						 control->unique_tranche);
+	hyb_unique_shared_init(partitions_of(control));
 }
 
 /*
@@ -117,7 +127,7 @@ name_tranches(void)
 {
 	LWLockRegisterTranche(hyb_control->control_tranche, "hybrid_control");
 	LWLockRegisterTranche(hyb_control->tree_tranche, "hybrid_tree");
-	LWLockRegisterTranche(hyb_control->unique_tranche, "hybrid_unique");
+	LWLockRegisterTranche(hyb_unique_partitions()->tranche, "hybrid_unique");
 }
 
 void
@@ -159,23 +169,10 @@ hyb_shared_init(void)
 	return true;
 }
 
-LWLock *
-hyb_unique_lock(const HybIndex *ix, uint64 hash)
+struct HybUniquePartitions *
+hyb_unique_partitions(void)
 {
-	uint64		file;
-
-	if (ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
-		return NULL;
-	if (!hyb_shared_init())
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("hybridindex has no shared memory for uniqueness checks"),
-				 errhint("Add \"hybridindex\" to \"shared_preload_libraries\" and restart the server.")));
-	file = (uint64) HYB_RELATION_DB(ix->rel) << 32 |
-		HYB_RELATION_FILENUMBER(ix->rel);
-	hash = hash_combine64(hash, hash_bytes_uint32_extended((uint32) file,
-														   file >> 32));
-	return &hyb_control->unique_locks[hash % HYB_UNIQUE_LOCKS].lock;
+	return partitions_of(hyb_control);
 }
 
 bool

@@ -11,7 +11,7 @@
  *		  first block of slots,
  *		- the databases whose indexes are in use (database.c),
  *		- the table of memory segments that hold the trees (arena.h),
- *		- the partition locks of uniqueness checks,
+ *		- behind it, the partitions of uniqueness checks (unique_lock.h),
  *		- progress of merges (progress.h) and claims on starting workers.
  */
 #ifndef HYB_SHARED_H
@@ -28,7 +28,6 @@
 									 * as the one before it */
 #define HYB_SLOT_BLOCKS			12
 #define HYB_SLOT_BUCKETS		1024
-#define HYB_UNIQUE_LOCKS		64
 #define HYB_MAX_SEGMENTS		64
 #define HYB_WORKER_CLAIMS		32
 #define HYB_IDLE_WORKERS		4
@@ -135,7 +134,6 @@ typedef struct HybControl
 	LWLockPadded lock;			/* directory and segment table */
 	int			control_tranche;
 	int			tree_tranche;
-	int			unique_tranche;
 
 	/*
 	 * Slots ever made.  A backend that found no slot for an index need not
@@ -162,8 +160,6 @@ typedef struct HybControl
 	/* database.c */
 	uint64		lives;			/* given out so far */
 	uint32		ndatabases;		/* entries behind this structure */
-
-	LWLockPadded unique_locks[HYB_UNIQUE_LOCKS];
 
 	slock_t		claim_mutex;	/* protects the next two */
 	HybWorkerClaim claims[HYB_WORKER_CLAIMS];
@@ -199,11 +195,8 @@ extern HybDatabase *hyb_databases(void);
  */
 extern uint64 hyb_database_life(void);
 
-/*
- * The partition lock that inserters of a key with this hash into a unique
- * index meet at; NULL for temporary relations.
- */
-extern LWLock *hyb_unique_lock(const HybIndex *ix, uint64 hash);
+/* The partitions of uniqueness checks; hyb_control must not be NULL. */
+extern struct HybUniquePartitions *hyb_unique_partitions(void);
 
 /*
  * Mark that somebody is starting a merge worker for an index.  False if

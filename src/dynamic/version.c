@@ -95,6 +95,27 @@ hyb_version_is_current(HybIndex *ix, const HybVersion *version)
 	return current;
 }
 
+bool
+hyb_version_has_generation(HybIndex *ix, uint64 generation)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybVersion	version;
+
+	Assert(generation != 0);
+	if (cache_is_current(s))
+		return generation == s->version->active.number ||
+			generation == s->version->frozen.number;
+	hyb_version_capture(ix, &version);
+	return generation == version.active.number ||
+		generation == version.frozen.number;
+}
+
+HybPinResult
+hyb_leaf_pin_check(HybIndex *ix, const HybVersion *version)
+{
+	return hyb_version_is_current(ix, version) ? HYB_PIN_HOLDS : HYB_PIN_MOVED;
+}
+
 void
 hyb_version_prepare(HybIndex *ix)
 {

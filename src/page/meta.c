@@ -78,15 +78,10 @@ drop_cache(Relation rel)
 	rel->rd_amcache = NULL;
 }
 
-/*
- * Stamps and generation numbers start at 1: 0 means "any" or "none".  The
- * incarnation is drawn anew, and stored in the handle too.
- */
 void
-hyb_meta_init(Page page, HybIndex *ix)
+hyb_meta_draw_incarnation(HybIndex *ix)
 {
-	HybMetaPage *meta;
-
+	Assert(CritSectionCount == 0);
 	do
 	{
 		if (!pg_strong_random(&ix->incarnation, sizeof(ix->incarnation)))
@@ -96,7 +91,17 @@ hyb_meta_init(Page page, HybIndex *ix)
 							RelationGetRelationName(ix->rel))));
 	} while (ix->incarnation == 0);
 	drop_cache(ix->rel);
+}
 
+/*
+ * Stamps and generation numbers start at 1: 0 means "any" or "none".
+ */
+void
+hyb_meta_init(Page page, const HybIndex *ix)
+{
+	HybMetaPage *meta;
+
+	Assert(ix->incarnation != 0);
 	hyb_page_init(page, ix, HYB_PAGE_META, 0, 0);
 	meta = hyb_page_meta(page);
 	memset(meta, 0, sizeof(*meta));
@@ -167,7 +172,8 @@ hyb_meta_set_watermark(HybMetaPage *meta, const HybPos *watermark,
  * options of operator classes) stays for as long as the relation is open.
  *
  * An incarnation ends with its file, which changes the relation cache's entry,
- * or where this backend builds the index in the same file (hyb_meta_init).
+ * or where this backend builds the index in the same file, see
+ * hyb_meta_draw_incarnation.
  */
 typedef struct HybIndexCache
 {

@@ -12,8 +12,14 @@
  */
 extern Buffer hyb_meta_lock(const HybIndex *ix, int mode, HybMetaPage **meta);
 
-/* Fill an empty page as the metapage of a new, empty index. */
-extern void hyb_meta_init(Page page, HybIndex *ix);
+/*
+ * Draw the incarnation of a new index into its handle.  May fail, so it comes
+ * before the critical section.
+ */
+extern void hyb_meta_draw_incarnation(HybIndex *ix);
+
+/* Fill an empty page as the metapage of a new, empty index.  Cannot fail. */
+extern void hyb_meta_init(Page page, const HybIndex *ix);
 
 /* Add the metapage's fields before pending[], or from pending[] on, to set. */
 extern void hyb_wal_meta(HybWalSet *set, Buffer metabuf);

@@ -358,6 +358,7 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 		if (BufferIsValid(buf))
 			UnlockReleaseBuffer(buf);
 		page = NULL;
+		HYB_POINT("descend");
 		level--;
 		if (level == 0 && descent->bound != NULL &&
 			BlockNumberIsValid(child.filter_block))
