@@ -31,8 +31,11 @@
 /* Searches in vain before turns are taken. */
 #define LOSSES					4
 
-/* Says in the lock tag, an object of pg_class, what is locked. */
-#define TURN_LOCK				1
+/*
+ * The sub-object of the index that stands for the turns, as another one stands
+ * for its merges (merge/freeze.c).
+ */
+#define TURN_LOCK				0x4855
 
 static uint32
 partitions_wanted(void)

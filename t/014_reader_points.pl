@@ -1,0 +1,367 @@
+
+# Readers, and inserters that look for duplicates, are held between what they
+# read first and what they read next, while a merge freezes, steps and finishes,
+# VACUUM removes entries, and line pointers and pages are used again.
+#
+# The first part needs no more than a cursor.  The rest needs a server with
+# injection points (./dev pg 17, ./dev pg 18): a session attaches a point for
+# itself, is held there, and goes on when the others are done.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('readers', <<EOF);
+hybridindex.background_merge = off
+hybridindex.merge_floor = 1000000
+hybridindex.merge_step_pages = 1
+EOF
+
+# Poll for a query that gives 't'.
+sub wait_for
+{
+	my ($what, $query) = @_;
+	foreach (1 .. 400)
+	{
+		return 1 if $node->safe_psql('postgres', $query) eq 't';
+		select(undef, undef, undef, 0.05);
+	}
+	return fail("timed out waiting until $what");
+}
+
+sub wait_file
+{
+	my ($file) = @_;
+	foreach (1 .. 600)
+	{
+		return if -e $file;
+		select(undef, undef, undef, 0.05);
+	}
+	die "$file did not appear";
+}
+
+sub statements
+{
+	$node->safe_psql('postgres', $_) foreach @_;
+	return;
+}
+
+# ---- a cursor on retired delta pages ----
+
+# An index-only cursor reads backward and has read the keys from 457 to 1480
+# ahead when it stands at 1000, on the second of three delta pages.  They are
+# merged.  VACUUM passes the first page, with entries that were dead before the
+# cursor began, and waits for the second.  The cursor goes on to the first page,
+# which is no part of the index any more: a pin there would hold nothing up.
+# VACUUM finishes and sets the visibility map, and the dead must not come back.
+{
+	statements(
+		'CREATE TABLE rp (k int, pad char(40))', 'CREATE INDEX rp_k ON rp USING hybrid (k)',
+		"INSERT INTO rp SELECT i, 'x' FROM generate_series(1, 1800) i",
+		'VACUUM rp', 'DELETE FROM rp WHERE k BETWEEN 500 AND 520');
+
+	my $dir = PostgreSQL::Test::Utils::tempdir();
+	my $cursor = start_psql($node, <<EOF);
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT k FROM rp ORDER BY k DESC;
+FETCH 801 FROM c;
+\\! touch $dir/at1000
+\\! for i in \$(seq 600); do [ -e $dir/merged ] && break; sleep 0.1; done
+FETCH 401 FROM c;
+\\! touch $dir/at599
+\\! for i in \$(seq 600); do [ -e $dir/vacuumed ] && break; sleep 0.1; done
+FETCH ALL FROM c;
+COMMIT;
+EOF
+	wait_file("$dir/at1000");
+	is($node->safe_psql('postgres', "SELECT hybrid_merge('rp_k')"), '1800', 'entries under a cursor are merged');
+	my $vacuum = start_psql($node, "VACUUM (INDEX_CLEANUP on, TRUNCATE false) rp;\n");
+	wait_for('VACUUM waits for a pin',
+		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND wait_event_type = 'BufferPin')");
+	append_to_file("$dir/merged", '');
+	wait_file("$dir/at599");
+
+	# Where the pin counts VACUUM waits on, and where not it is over soon.
+	foreach (1 .. 20)
+	{
+		$vacuum->{handle}->pump_nb;
+		last unless $vacuum->{handle}->pumpable;
+		select(undef, undef, undef, 0.05);
+	}
+	append_to_file("$dir/vacuumed", '');
+	ok(finish_psql($cursor), 'the cursor ends') or diag $cursor->{err};
+	ok(finish_psql($vacuum), 'VACUUM ends') or diag $vacuum->{err};
+	is($cursor->{out}, join('', map { "$_\n" } reverse(1 .. 499, 521 .. 1800)),
+		'a cursor on retired delta pages gives each row once, and no dead ones');
+}
+
+if ($node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0')
+{
+	diag 'SKIPPED: this server has no injection points, no reader was held at one';
+	no_crash($node, 'nothing crashed');
+	$node->stop;
+	done_testing();
+	exit;
+}
+my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
+$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
+
+# A session that is held at a point, which is attached for it alone.
+sub start_held
+{
+	my ($point, $script) = @_;
+	my $session = start_psql($node, <<EOF, $script);
+SELECT injection_points_set_local();
+SELECT injection_points_attach('hybrid-$point', 'wait');
+EOF
+	$session->{point} = $point;
+	foreach (1 .. 400)
+	{
+		return $session
+		  if $node->safe_psql('postgres',
+			"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'InjectionPoint' AND wait_event = 'hybrid-$point'") > 0;
+		$session->{handle}->pump_nb;
+		last unless $session->{handle}->pumpable;
+		select(undef, undef, undef, 0.05);
+	}
+	fail("a session was held at $point");
+	diag "$session->{out} $session->{err}";
+	return $session;
+}
+
+# It goes on, to its end.
+sub let_go
+{
+	my ($session) = @_;
+	$node->psql('postgres', "SELECT injection_points_detach('hybrid-$session->{point}'); SELECT injection_points_wakeup('hybrid-$session->{point}')");
+	return finish_psql($session);
+}
+
+# ---- readers over changes of version, VACUUM and reuse ----
+
+# Rows in leaves and others among them in the log; of both some were dead before
+# the reader's snapshot.
+sub fill_reader_table
+{
+	statements(
+		'DROP TABLE IF EXISTS r',
+		'CREATE TABLE r (k int, v int, s text COLLATE "C")',
+		'CREATE INDEX r_k ON r USING hybrid (k, s)',
+		"INSERT INTO r SELECT i * 10, i, md5(i::text) FROM generate_series(1, 2000) i",
+		"SELECT hybrid_merge('r_k')",
+		"INSERT INTO r SELECT i * 10 + 5, i, md5(i::text) FROM generate_series(1, 1200) i",
+		'VACUUM (FREEZE) r',
+		'DELETE FROM r WHERE v % 70 < 10 AND k < 19000');
+	return;
+}
+
+# The version changes, dead entries are removed, line pointers and pages are
+# used again.  A merge that is held between two steps stays so while the reader
+# goes on.
+my %meanwhile = (
+	'a freeze and a step' => [
+		"INSERT INTO r SELECT i * 10 + 3, i, 'new' FROM generate_series(1, 400) i",
+		'step', 'INSERT INTO r VALUES (77, 1, NULL), (17777, 2, NULL)' ],
+	'a merge, VACUUM and reuse' => [
+		"SELECT hybrid_merge('r_k')", 'VACUUM (INDEX_CLEANUP on, TRUNCATE false) r',
+		"INSERT INTO r SELECT i * 10 + 7, i, 'again' FROM generate_series(1, 100) i",
+		"SELECT hybrid_merge('r_k')",
+		"INSERT INTO r SELECT i * 10 + 8, i, 'more' FROM generate_series(1, 600) i" ]);
+
+# Under an MVCC snapshot the new row of a line pointer is invisible; index-only
+# scans trust the visibility map.
+my @readers = (
+	[ 'descend', 'SELECT k, s FROM r WHERE k BETWEEN 100 AND 19500 ORDER BY k', 'order_only' ],
+	[ 'descend', 'SELECT k, v, s FROM r ORDER BY k DESC', 'order' ],
+	[ 'dynamic-fetch', 'SELECT k, s FROM r ORDER BY k DESC, s DESC', 'order_only' ],
+	[ 'dynamic-fetch', 'SELECT * FROM r WHERE k BETWEEN 300 AND 9000', 'bitmap' ],
+	[ 'delta-pin', 'SELECT k, s FROM r WHERE k > 40 ORDER BY k', 'order_only' ],
+	[ 'delta-pin', 'SELECT k FROM r ORDER BY k DESC, s DESC', 'order_only' ]);
+
+foreach my $what (sort keys %meanwhile)
+{
+	foreach my $reader (@readers)
+	{
+		my ($point, $query, $path) = @$reader;
+		my $merge;
+
+		fill_reader_table();
+		my $session = start_held($point, <<EOF);
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT hyb_same(\$q\$$query\$q\$, '$path');
+COMMIT;
+EOF
+		foreach my $statement (@{ $meanwhile{$what} })
+		{
+			if ($statement eq 'step')
+			{
+				$merge = start_held('step-installed', "SELECT hybrid_merge('r_k');\n");
+				next;
+			}
+
+			# VACUUM may wait for the reader's pin
+			local $ENV{PGOPTIONS} = '-c statement_timeout=700';
+			my ($ret, $out, $err) = $node->psql('postgres', $statement);
+			fail("$statement: $err") if $ret != 0 && $statement !~ /^VACUUM/;
+		}
+		my $ok = let_go($session) && $session->{out} =~ /^t$/m;
+		ok($ok, "$what while a reader ($path) is held at $point")
+		  or diag "$session->{out} $session->{err}";
+		ok(let_go($merge), 'and the merge ends') if $merge;
+	}
+}
+same_answers($node, 'the index is right afterwards',
+	{ 'SELECT k, s FROM r ORDER BY k, s' => 'order_only' }, ['r']);
+
+# ---- uniqueness checks ----
+
+# The row of key 1 is dead, so that after VACUUM its line pointer goes to a row
+# that is inserted next; its entry is in a leaf, or in the log.  Returns its TID.
+sub fill_unique_table
+{
+	my ($merged) = @_;
+	statements(
+		'DROP TABLE IF EXISTS u', 'CREATE TABLE u (k int, v text)',
+		'CREATE UNIQUE INDEX u_k ON u USING hybrid (k)',
+		"INSERT INTO u SELECT i, 'old' FROM generate_series(2, 20000) i",
+		"INSERT INTO u VALUES (1, 'old')",
+		($merged ? ("SELECT hybrid_merge('u_k')", "INSERT INTO u VALUES (40000, 'in the log')") : ())
+	);
+	my $tid = $node->safe_psql('postgres', 'SELECT ctid FROM u WHERE k = 1');
+	statements('DELETE FROM u WHERE k = 1');
+	return $tid;
+}
+
+my @reuse = (
+	"SELECT hybrid_merge('u_k')", 'VACUUM (INDEX_CLEANUP on, TRUNCATE false) u',
+	"INSERT INTO u VALUES (50001, 'reused')");
+
+sub check_reuse
+{
+	my ($what) = @_;
+	is($node->safe_psql('postgres', "SELECT string_agg(k || ' ' || v, ', ' ORDER BY k) FROM u WHERE k IN (1, 50001)"),
+		'1 new, 50001 reused', $what);
+	return;
+}
+
+# The candidate's row is another's by the time that it is looked at.
+foreach my $case ([ 'descend', 1 ], [ 'dynamic-fetch', 1 ], [ 'dynamic-fetch', 0 ],
+	[ 'unique-candidate', 0 ])
+{
+	my ($point, $merged) = @$case;
+	my $where = "$point, with the candidate in " . ($merged ? 'a leaf' : 'the log');
+
+	my $tid = fill_unique_table($merged);
+	my $session = start_held($point, "INSERT INTO u VALUES (1, 'new');\n");
+	statements(@reuse);
+	is($node->safe_psql('postgres', 'SELECT ctid FROM u WHERE k = 50001'), $tid,
+		"the line pointer is used again while an insert is held at $where");
+	ok(let_go($session), 'no false conflict') or diag $session->{err};
+	check_reuse('both rows are there');
+	same_answers($node, 'and the index is right', { 'SELECT k FROM u ORDER BY k' => 'order_only' }, ['u']);
+}
+
+# ON CONFLICT looks with a dirty snapshot, and updates what it finds.
+if ($version >= 180000)
+{
+	my $tid = fill_unique_table(0);
+	my $session = start_held('delta-pin',
+		"INSERT INTO u VALUES (1, 'new') ON CONFLICT (k) DO UPDATE SET v = 'updated';\n");
+	statements(@reuse);
+	is($node->safe_psql('postgres', 'SELECT ctid FROM u WHERE k = 50001'), $tid,
+		'the line pointer is used again');
+	ok(let_go($session), 'ON CONFLICT is held before a pin') or diag $session->{err};
+	check_reuse('and does not update the row that got the line pointer');
+}
+else
+{
+	diag 'SKIPPED: before PostgreSQL 18 ON CONFLICT needs a btree index';
+}
+
+# Of two with one key the second finds the first, wherever that is by then.
+foreach my $between ('', "SELECT hybrid_merge('u_k')")
+{
+	fill_unique_table(1);
+	my $session = start_held('unique-checked', "INSERT INTO u VALUES (1, 'looked first');\n");
+
+	# nothing is held that others would need
+	statements("SET statement_timeout = '20s'; INSERT INTO u VALUES (1, 'came first'), (40001, 'other')");
+	statements($between) if $between;
+	ok(!let_go($session), 'a key that came in after the check' . ($between ? ' and was merged' : ''));
+	like($session->{err}, qr/duplicate key value violates unique constraint "u_k"/, 'is found');
+	is($node->safe_psql('postgres', 'SELECT v FROM u WHERE k = 1'), 'came first', 'and is the only one');
+}
+
+# More appends than are remembered.
+{
+	fill_unique_table(1);
+	my $session = start_held('unique-checked', "INSERT INTO u VALUES (1, 'looked first');\n");
+	statements("INSERT INTO u VALUES (1, 'came first')",
+		'INSERT INTO u SELECT i FROM generate_series(100000, 120000) i');
+	ok(!let_go($session), 'a key that came in long ago');
+	like($session->{err}, qr/duplicate key value violates unique constraint "u_k"/, 'is found');
+}
+
+# A key that is in the frozen generation only, with a merge between two steps.
+statements(
+	'CREATE TABLE f (k int, n numeric)',
+	'CREATE UNIQUE INDEX f_k ON f USING hybrid (k)',
+	'CREATE UNIQUE INDEX f_n ON f USING hybrid (n)',
+	'INSERT INTO f SELECT i, i FROM generate_series(1, 30000) i');
+foreach my $index ('f_k', 'f_n')
+{
+	my $merge = start_held('step-installed', "SELECT hybrid_merge('$index');\n");
+	my $static = $node->safe_psql('postgres', "SELECT static_entries FROM hybrid_index_stats('$index')");
+	my @accepted;
+
+	ok($static > 0 && $static < 29000, "the merge of $index is held after a step, at $static entries");
+	foreach my $key (1, int($static / 2), $static, $static + 1, 29000, 30000)
+	{
+		my $row = $index eq 'f_k' ? "($key, -$key)" : "(-$key, $key.0)";
+		my ($ret, $out, $err) = $node->psql('postgres', "INSERT INTO f VALUES $row");
+		push @accepted, "$key $err" if $err !~ /violates unique constraint "$index"/;
+	}
+	is(join("\n", @accepted), '', "no duplicate of a merged or frozen key in $index");
+	ok(let_go($merge), 'the merge goes on');
+}
+same_answers($node, 'and the indexes are right', { 'SELECT k FROM f ORDER BY k' => 'order_only' }, ['f']);
+
+# All keys of an index on numeric meet, so that any append has a check repeated.
+# Who has lost some times gets a turn, which the others wait for.
+{
+	statements(
+		'CREATE TABLE n (n numeric)', 'CREATE UNIQUE INDEX n_n ON n USING hybrid (n)',
+		'INSERT INTO n SELECT generate_series(1, 100)');
+	my $session = start_held('unique-checked', "INSERT INTO n VALUES (1000.5);\n");
+	my $held = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_class'::regclass AND objid = 'n_n'::regclass AND granted)";
+	my $i = 0;
+
+	while ($i < 40 && $node->safe_psql('postgres', $held) eq 'f')
+	{
+		statements('INSERT INTO n VALUES (' . (2000 + $i++) . ')');
+		$node->psql('postgres', "SELECT injection_points_wakeup('hybrid-unique-checked')");
+		select(undef, undef, undef, 0.05);
+	}
+	is($node->safe_psql('postgres', $held), 't', 'who searches in vain again and again gets a turn');
+	wait_for('it is held again', "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'hybrid-unique-checked')");
+	my $other = start_psql($node, "SET application_name = 'other'; INSERT INTO n VALUES (1000.50);\n");
+	wait_for('another inserter waits for it',
+		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'other' AND wait_event_type = 'Lock')");
+	my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '300ms'; INSERT INTO n VALUES (3000)");
+	like($err, qr/statement timeout/, 'who waits can be cancelled');
+	ok(let_go($session), 'its next search counts') or diag $session->{err};
+	ok(!finish_psql($other), 'the other one goes on');
+	like($other->{err}, qr/duplicate key value violates unique constraint "n_n"/, 'and finds the key');
+	is($node->safe_psql('postgres', $held), 'f', 'nobody has the turn in the end');
+	statements('INSERT INTO n VALUES (3000)');
+}
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
