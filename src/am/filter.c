@@ -8,9 +8,11 @@
 #include <math.h>
 
 #include "am/inspect.h"
-#include "catalog/pg_type_d.h"
+#include "catalog/pg_type.h"
 #include "dynamic/dynamic.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "optimizer/optimizer.h"
 #include "page/meta.h"
 #include "parser/parse_coerce.h"
 #include "static/filter.h"
@@ -23,12 +25,30 @@
 PG_FUNCTION_INFO_V1(hybrid_may_contain);
 PG_FUNCTION_INFO_V1(hybrid_approx_count);
 
-/* Dynamic entries that hybrid_approx_count counts one by one. */
-#define COUNT_DYNAMIC	512
+/*
+ * What hybrid_approx_count counts one by one: dynamic entries, so many at a
+ * time, and leaves between the ends of the range whose parents do not know
+ * their TIDs.
+ */
+#define COUNT_BATCH		512
+#define COUNT_DYNAMIC	8192
+#define COUNT_LEAVES	16
 
 /*
- * An argument as a value of a key column's type, as an implicit cast would
- * make it.  The cast may be the caller's own code, so it runs as the caller.
+ * The type that values of a key column are given in: the operator class's,
+ * or, where that is one for many types, the column's.
+ */
+static Oid
+key_type(const HybColumn *col)
+{
+	return get_typtype(col->opcintype) == TYPTYPE_PSEUDO ?
+		getBaseType(col->typid) : getBaseType(col->opcintype);
+}
+
+/*
+ * An argument as a value of a key column's type, as the parser would make it
+ * in an assignment without an explicit cast.  The cast may be the caller's own
+ * code, so it runs as the caller.
  */
 static Datum
 coerce_key(FunctionCallInfo fcinfo, int arg, const HybInspected *inspected,
@@ -36,36 +56,31 @@ coerce_key(FunctionCallInfo fcinfo, int arg, const HybInspected *inspected,
 {
 	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, arg);
 	Datum		value = PG_GETARG_DATUM(arg);
-	Oid			target = getBaseType(col->opcintype);
-	Oid			function = InvalidOid;
+	Oid			target = key_type(col);
+	int16		typlen;
+	bool		typbyval;
+	Node	   *expr;
 
-	if (type == UNKNOWNOID)
-	{
-		Oid			input;
-		Oid			ioparam;
-
-		getTypeInputInfo(target, &input, &ioparam);
-		hyb_inspect_as_caller(inspected);
-		value = OidInputFunctionCall(input, DatumGetCString(value), ioparam, -1);
-		hyb_inspect_as_owner(inspected);
-		return value;
-	}
 	if (!OidIsValid(type) || IsBinaryCoercible(type, target))
 		return value;
-	if (find_coercion_pathway(target, type, COERCION_IMPLICIT,
-							  &function) == COERCION_PATH_FUNC)
-	{
-		hyb_inspect_as_caller(inspected);
-		value = OidFunctionCall3(function, value, Int32GetDatum(-1), BoolGetDatum(false));
-		hyb_inspect_as_owner(inspected);
-		return value;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_DATATYPE_MISMATCH),
-			 errmsg("a value of type %s cannot be sought in index \"%s\"",
-					format_type_be(type), RelationGetRelationName(inspected->index)),
-			 errdetail("Its column is of type %s.", format_type_be(target))));
-	return (Datum) 0;
+
+	hyb_inspect_as_caller(inspected);
+	get_typlenbyval(type, &typlen, &typbyval);
+	expr = (Node *) makeConst(type, -1, get_typcollation(type), typlen, value,
+							  false, typbyval);
+	expr = coerce_to_target_type(NULL, expr, type, target, -1,
+								 COERCION_IMPLICIT, COERCE_IMPLICIT_CAST, -1);
+	if (expr == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("a value of type %s cannot be sought in index \"%s\"",
+						format_type_be(type), RelationGetRelationName(inspected->index)),
+				 errdetail("Its column is of type %s.", format_type_be(target))));
+	if (!IsA(expr, Const))
+		expr = (Node *) evaluate_expr((Expr *) expr, target, -1,
+									  get_typcollation(target));
+	hyb_inspect_as_owner(inspected);
+	return castNode(Const, expr)->constvalue;
 }
 
 static void
@@ -214,11 +229,16 @@ typedef struct CountState
 	const HybPos *low;
 	const HybPos *high;
 	double		leaf_tids;		/* of an average leaf */
+	int			leaves_read;	/* in the middle of the range */
 	double		count;
 	HybLeaf		leaf;
 } CountState;
 
-/* Entries of a leaf at either end.  False if it is not there any more. */
+/*
+ * Entries of a leaf that lie in the range.  Its filter knows keys, not how
+ * many TIDs each has: it is asked where that is one each.  False if the leaf
+ * is not there any more.
+ */
 static bool
 count_leaf(CountState *state, const HybChild *child)
 {
@@ -231,11 +251,9 @@ count_leaf(CountState *state, const HybChild *child)
 	int			row;
 
 	if (hyb_filter_count_keys(ix, child, state->low, state->high, &count,
-							  &total))
+							  &total) && child->tids == total)
 	{
-		/* keys may have many TIDs */
-		state->count += child->tids > 0 ?
-			(double) count * child->tids / total : count;
+		state->count += count;
 		return true;
 	}
 	buf = hyb_page_read(ix, child->block, InvalidBlockNumber);
@@ -270,13 +288,18 @@ count_below(CountState *state, const HybChild *child, int level,
 	int			last;
 
 	CHECK_FOR_INTERRUPTS();
-	if (!low_end && !high_end && (child->tids > 0 || level == 0))
+	if (!low_end && !high_end && child->tids > 0)
 	{
-		state->count += child->tids > 0 ? (double) child->tids : state->leaf_tids;
+		state->count += (double) child->tids;
 		return true;
 	}
 	if (level == 0)
-		return count_leaf(state, child);
+	{
+		if (low_end || high_end || state->leaves_read++ < COUNT_LEAVES)
+			return count_leaf(state, child);
+		state->count += state->leaf_tids;
+		return true;
+	}
 
 	page = palloc(BLCKSZ);
 	buf = hyb_page_read(ix, child->block, InvalidBlockNumber);
@@ -309,6 +332,53 @@ count_below(CountState *state, const HybChild *child, int level,
 }
 
 /*
+ * Dynamic entries between two positions; those above the first so many are
+ * taken to be spread as the static entries are, of which the range has this
+ * share.  False if the version is no longer current.
+ */
+static bool
+count_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
+			  const HybPos *high, double share, double *count)
+{
+	double		all = (double) (version->active.nentries +
+								version->frozen.nentries);
+	HybDynBatch batch;
+	HybPos		from = *low;
+	HybBuf		last = {0};
+	bool		valid;
+
+	*count = 0;
+	memset(&batch, 0, sizeof(batch));
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		valid = hyb_dynamic_fetch(ix, version,
+								  HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+								  &from, high, false, COUNT_BATCH, 0, &batch);
+		if (!valid)
+			break;
+		*count += batch.nitems;
+		if (!batch.complete && batch.nitems > 0)
+		{
+			const HybDynItem *item = &batch.items[batch.nitems - 1];
+
+			last.len = 0;
+			hyb_buf_append(&last, batch.keys.data + item->key_off,
+						   item->keylen);
+			from.key = last.data;
+			from.len = (uint16) item->keylen;
+			from.ncols = (uint8) ix->desc->nkeys;
+			from.tie = HYB_AT;
+			from.tid = item->tid;
+		}
+	} while (!batch.complete && batch.nitems > 0 && *count < COUNT_DYNAMIC);
+	if (valid && !batch.complete)
+		*count += Max(all - *count, 0) * share;
+	hyb_dyn_batch_free(&batch);
+	return valid;
+}
+
+/*
  * hybrid_approx_count(index regclass, low anycompatible, high anycompatible)
  * RETURNS bigint
  *
@@ -323,7 +393,6 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 	HybVersion *version = palloc(sizeof(HybVersion));
 	HybMetaPage *meta;
 	Buffer		metabuf;
-	HybDynBatch batch;
 	const HybColumn *col;
 	HybBuf		keys[2] = {{0}, {0}};
 	HybPos		pos[2];
@@ -364,13 +433,13 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 	state.leaf_tids = meta->leaf_pages > 0 ? static_tids / meta->leaf_pages : 0;
 	UnlockReleaseBuffer(metabuf);
 
-	memset(&batch, 0, sizeof(batch));
 	if (hyb_pos_compare(ix->desc, &pos[0], &pos[1]) >= 0)
 		result = 0;
 	else
 		for (;;)
 		{
 			HybChild	root;
+			double		dynamic;
 
 			CHECK_FOR_INTERRUPTS();
 			hyb_version_capture(ix, version);
@@ -379,26 +448,17 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 			root.stamp = version->root_stamp;
 			root.filter_block = InvalidBlockNumber;
 			state.count = 0;
+			state.leaves_read = 0;
 			if (version->height > 0 &&
 				!count_below(&state, &root, (int) version->height - 1, true, true))
 				continue;
-			if (!hyb_dynamic_fetch(ix, version,
-								   HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-								   &pos[0], &pos[1], false, COUNT_DYNAMIC, 0,
-								   &batch))
+			if (!count_dynamic(ix, version, &pos[0], &pos[1],
+							   static_tids > 0 ? state.count / static_tids : 1,
+							   &dynamic))
 				continue;
-			result = state.count + batch.nitems;
-			if (!batch.complete)
-			{
-				/* taken to be spread as the static entries are */
-				double		all = (double) (version->active.nentries + version->frozen.nentries);
-				double		share = static_tids > 0 ? state.count / static_tids : 1;
-
-				result = state.count + Max((double) batch.nitems, all * share);
-			}
+			result = state.count + dynamic;
 			break;
 		}
-	hyb_dyn_batch_free(&batch);
 	hyb_leaf_close(&state.leaf);
 	hyb_inspect_close(&inspected);
 	PG_RETURN_INT64((int64) rint(result));
