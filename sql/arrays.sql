@@ -116,5 +116,51 @@ FETCH ALL FROM c;
 FETCH BACKWARD ALL FROM c;
 COMMIT;
 
-DROP TABLE ar, ar_small;
-DROP FUNCTION ar_fill, ar_queries;
+-- Instants as elements for columns without a time zone: around changes of the
+-- clock one may equal no local time, or two.  What is read is a small part of
+-- the index all the same.
+CREATE TABLE ar_zone (t timestamp, d date, i int);
+INSERT INTO ar_zone SELECT t, t::date, 0 FROM unnest('{2011-12-30,2022-03-13,2022-03-27,2022-10-30,2022-11-06,2022-09-11,2022-04-03,1994-12-31}'::timestamp[]) day, generate_series(day - interval '1 day', day + interval '2 days', '30 minutes') t;
+CREATE INDEX ar_zone_t ON ar_zone USING hybrid (t);
+CREATE INDEX ar_zone_d ON ar_zone USING hybrid (d DESC, i);
+CREATE TABLE ar_wide AS SELECT t, t::date AS d, i FROM generate_series(1, 30000) i, LATERAL (SELECT timestamp '2000-01-01' + (hashint8extended(i, 5) & 1048575) * interval '15 minutes') x(t);
+CREATE INDEX ar_wide_t ON ar_wide USING hybrid (t);
+CREATE INDEX ar_wide_d ON ar_wide USING hybrid (d DESC, i);
+ANALYZE ar_zone, ar_wide;
+CREATE FUNCTION ar_blocks(query text) RETURNS int LANGUAGE plpgsql SET enable_bitmapscan = on SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off AS $$
+DECLARE
+	p		json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ' || query INTO p;
+	RETURN jsonb_path_query_first(p::jsonb, '$.** ? (@."Node Type" == "Bitmap Index Scan")."Shared Hit Blocks"');
+END $$;
+CREATE FUNCTION ar_instants(at timestamptz) RETURNS text LANGUAGE sql STABLE AS $$
+	SELECT quote_literal(array_agg(t)) || '::timestamptz[]' FROM generate_series(at - interval '1 day', at + interval '1 day', '30 minutes') t
+$$;
+CREATE FUNCTION ar_changes() RETURNS TABLE (zone text, at timestamptz, ok boolean) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR zone, at IN VALUES ('UTC', timestamptz '2022-03-27 01:00Z'), ('Europe/Berlin', '2022-03-27 01:00Z'), ('Europe/Berlin', '2022-10-30 01:00Z'),
+		('America/New_York', '2022-03-13 07:00Z'), ('America/New_York', '2022-11-06 06:00Z'), ('America/Santiago', '2022-04-03 03:00Z'), ('America/Santiago', '2022-09-11 04:00Z'),
+		('Australia/Lord_Howe', '2022-04-02 15:00Z'), ('Pacific/Apia', '2011-12-30 10:00Z'), ('Pacific/Enderbury', '1994-12-31 11:00Z'), ('Africa/Casablanca', '2022-03-27 02:00Z')
+	LOOP
+		PERFORM set_config('timezone', zone, true);
+		ok := hyb_same('SELECT t, i FROM ar_zone WHERE t = ANY (' || ar_instants(at) || ')', 'index') AND
+			hyb_same('SELECT d, i FROM ar_zone WHERE d = ANY (' || ar_instants(at) || ') AND i >= 0', 'index') AND
+			hyb_same('SELECT t FROM ar_zone WHERE t < ANY (' || ar_instants(at) || ') AND t >= ANY (' || ar_instants(at - interval '3 days') || ')', 'index') AND
+			hyb_same(format('SELECT t FROM ar_zone WHERE t = %L::timestamptz', at), 'index');
+		RETURN NEXT;
+	END LOOP;
+END $$;
+SELECT zone, count(*), bool_and(ok) FROM ar_changes() GROUP BY zone ORDER BY zone COLLATE "C";
+SET timezone = 'Europe/Berlin';
+-- two local times, one, none
+SELECT hyb_same(format('SELECT t FROM ar_zone WHERE t = ANY (%L::timestamptz[])', v), 'index'), (SELECT array_agg(t ORDER BY t) FROM ar_zone WHERE t = ANY (v)) AS times
+FROM (VALUES ('{2022-03-27 01:00Z}'::timestamptz[]), ('{2022-10-30 01:00Z}'), ('{2022-10-30 00:00Z}')) x(v);
+SELECT q, b < all_of_it / 3 AS few FROM (SELECT ar_blocks($q$SELECT i FROM ar_wide WHERE t > '-infinity'$q$)) x(all_of_it),
+	unnest(array[$q$t = ANY ('{2001-05-05 12:00Z,2022-03-27 01:00Z,2029-01-01 00:00Z}'::timestamptz[])$q$,
+		$q$d = ANY ('{2001-05-05 22:00Z,2022-03-27 01:00Z,2022-10-29 22:00Z,2029-01-01 00:00Z}'::timestamptz[])$q$,
+		$q$t < ANY ('{2000-03-26 00:30Z,2000-03-01 12:00Z}'::timestamptz[])$q$]) q, ar_blocks('SELECT i FROM ar_wide WHERE ' || q) b;
+RESET timezone;
+
+DROP TABLE ar, ar_small, ar_zone, ar_wide;
+DROP FUNCTION ar_fill, ar_queries, ar_blocks, ar_instants, ar_changes;

@@ -97,7 +97,35 @@ BEGIN
 END $$;
 SELECT coll_unique();
 
+-- a name under such a collation is sought by a text, of any length
+CREATE FUNCTION coll_names() RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	ok		boolean;
+	plan	json;
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_collation WHERE collname = 'hyb_ci') THEN
+		RETURN true;
+	END IF;
+	CREATE TABLE coll_n (n name COLLATE hyb_ci);
+	INSERT INTO coll_n SELECT md5(i::text) || repeat('ß', i % 9) FROM generate_series(1, 3000) i;
+	INSERT INTO coll_n VALUES (''), ('c4ca'), (repeat('C', 63));
+	CREATE INDEX coll_ni ON coll_n USING hybrid (n);
+	ANALYZE coll_n;
+	SELECT bool_and(hyb_same('SELECT n FROM coll_n WHERE n ' || q, 'index')) INTO ok FROM unnest(ARRAY[
+		$q$= 'C4CA'::text$q$, $q$< '01'::text$q$, $q$= ANY ('{C4CA,"",cccc,x}'::text[])$q$, $q$>= 'ff'::text$q$, $q$= ''::text$q$,
+		$q$> repeat('c', 62)::text AND n < 'cd'::text$q$, $q$= repeat('c', 63)::text$q$, $q$> repeat('c', 64)::text AND n < 'cd'::text$q$,
+		$q$= repeat('c', 64)::text$q$, $q$< ANY (ARRAY['01'::text, '001'])$q$, $q$= ANY (ARRAY[repeat('c', 63), repeat('c', 100)])$q$]) q;
+	SET LOCAL enable_seqscan = off;
+	SET LOCAL enable_indexscan = off;
+	SET LOCAL enable_indexonlyscan = off;
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT n FROM coll_n WHERE n = ''c4ca''::text' INTO plan;
+	ok := ok AND jsonb_path_query_first(plan::jsonb, '$.** ? (@."Node Type" == "Bitmap Index Scan")."Shared Hit Blocks"')::int < 10;
+	DROP TABLE coll_n;
+	RETURN ok;
+END $$;
+SELECT coll_names();
+
 DROP TABLE coll_words;
-DROP FUNCTION coll_create, coll_check, coll_unique;
+DROP FUNCTION coll_create, coll_check, coll_unique, coll_names;
 DROP COLLATION IF EXISTS hyb_ci;
 DROP COLLATION IF EXISTS hyb_num;

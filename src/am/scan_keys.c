@@ -59,10 +59,23 @@ convert_constant(const HybColumn *col, Oid subtype, Datum value,
 	}
 	if (col->codec == NULL)
 	{
-		/* The one cross-type pair among the types without a codec */
+		/* The one pair of types without a codec */
 		if (col->opcintype == TEXTOID && subtype == NAMEOID)
 		{
 			*lo = *hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
+			return HYB_CONVERT_EXACT;
+		}
+		if (col->opcintype == NAMEOID && subtype == TEXTOID)
+		{
+			text	   *t = DatumGetTextPP(value);
+			Name		name;
+
+			/* by its collation, a longer text may lie or be anywhere */
+			if (VARSIZE_ANY_EXHDR(t) >= NAMEDATALEN)
+				return HYB_CONVERT_UNKNOWN;
+			name = palloc0(NAMEDATALEN);
+			memcpy(NameStr(*name), VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t));
+			*lo = *hi = NameGetDatum(name);
 			return HYB_CONVERT_EXACT;
 		}
 		return HYB_CONVERT_UNKNOWN;
@@ -81,6 +94,17 @@ convert_constant(const HybColumn *col, Oid subtype, Datum value,
 	return DatumGetInt32(FunctionCall2Coll(col->order_proc, col->collation,
 										   *lo, *hi)) < 0 ?
 		HYB_CONVERT_BESIDE : HYB_CONVERT_BETWEEN;
+}
+
+/*
+ * The values of the column's type that a constant equals whose place is known
+ * only roughly: how many, or -1.
+ */
+static int
+equal_constants(const HybColumn *col, Oid subtype, Datum value, Datum *equal)
+{
+	return col->codec != NULL && col->codec->equals != NULL ?
+		col->codec->equals(subtype, value, equal) : -1;
 }
 
 /*
@@ -271,6 +295,18 @@ process_scalar(HybScan *so, ScanKey key, int column)
 			}
 			/* FALLTHROUGH */
 		case HYB_CONVERT_BETWEEN:
+			if (strategy == BTEqualStrategyNumber)
+			{
+				Datum		equal[HYB_MAX_EQUALS];
+				int			n = equal_constants(col, key->sk_subtype,
+												key->sk_argument, equal);
+
+				if (n == 0)
+					so->empty = true;
+				if (n == 0 ||
+					(n == 1 && add_comparison(so, column, strategy, equal[0])))
+					break;
+			}
 			/* what is equal lies between hi and lo, which overlap */
 			if (!greater)
 				(void) add_comparison(so, column, BTLessEqualStrategyNumber,
@@ -302,45 +338,70 @@ compare_elements(const void *a, const void *b, void *arg)
 							 &((const HybScanElement *) b)->val);
 }
 
+/* Add an element; false if it is too long. */
+static bool
+add_element(HybScanArray *array, int *alloc, const HybColumn *col, Datum value)
+{
+	HybScanElement *elem;
+
+	if (array->nelems == *alloc)
+	{
+		*alloc *= 2;
+		array->elems = repalloc_huge(array->elems,
+									 *alloc * sizeof(HybScanElement));
+	}
+	elem = &array->elems[array->nelems++];
+	elem->off = array->bytes.len;
+	hyb_key_encode_column(col, value, false, &array->bytes);
+	elem->len = array->bytes.len - elem->off;
+	array->maxlen = Max(array->maxlen, elem->len);
+	return elem->len <= MAX_CONSTANT_SIZE;
+}
+
 /*
- * Sort the elements of an array key, as values of the column.  Elements that
- * no value of the column's type equals are left out if strategy is equality;
- * otherwise, and for elements that cannot be converted or are too long, the
- * result is NULL.
+ * Sort the elements of an array key, as values of the column.  With equality,
+ * an element becomes the values that equal it, none or several.  The result is
+ * NULL where these cannot be told, with other strategies for elements that
+ * have no exact value, and if one is too long.
  */
 static HybScanArray *
 make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
 		   const Datum *elems, int nelems)
 {
 	HybScanArray *array = palloc0(sizeof(HybScanArray));
-	int			n = 0;
+	int			alloc = Max(nelems, 1);
+	int			n;
 
-	array->elems = palloc(Max(nelems, 1) * sizeof(HybScanElement));
+	array->elems = MemoryContextAllocHuge(CurrentMemoryContext,
+										  alloc * sizeof(HybScanElement));
 	for (int i = 0; i < nelems; i++)
 	{
 		Datum		lo;
 		Datum		hi;
+		Datum		equal[HYB_MAX_EQUALS];
+		HybConversion conversion = convert_constant(col, subtype, elems[i],
+													&lo, &hi);
 
-		switch (convert_constant(col, subtype, elems[i], &lo, &hi))
+		if (conversion == HYB_CONVERT_EXACT)
 		{
-			case HYB_CONVERT_EXACT:
-				break;
-			case HYB_CONVERT_UNKNOWN:
-			case HYB_CONVERT_BETWEEN:
+			if (!add_element(array, &alloc, col, lo))
 				return NULL;
-			default:
-				if (strategy != BTEqualStrategyNumber)
-					return NULL;
-				continue;
+			continue;
 		}
-		array->elems[n].off = array->bytes.len;
-		hyb_key_encode_column(col, lo, false, &array->bytes);
-		array->elems[n].len = array->bytes.len - array->elems[n].off;
-		if (array->elems[n].len > MAX_CONSTANT_SIZE)
+		if (strategy != BTEqualStrategyNumber ||
+			conversion == HYB_CONVERT_UNKNOWN)
 			return NULL;
-		array->maxlen = Max(array->maxlen, array->elems[n].len);
-		n++;
+		if (conversion == HYB_CONVERT_BETWEEN)
+		{
+			n = equal_constants(col, subtype, elems[i], equal);
+			if (n < 0)
+				return NULL;
+			for (int j = 0; j < n; j++)
+				if (!add_element(array, &alloc, col, equal[j]))
+					return NULL;
+		}
 	}
+	n = array->nelems;
 	for (int i = 0; i < n; i++)
 	{
 		const uint8 *p = array->bytes.data + array->elems[i].off;
@@ -366,6 +427,49 @@ make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
 	}
 	array->nelems = n;
 	return array;
+}
+
+/*
+ * Bounds for an array of which not every place is known exactly: what compares
+ * so to one element lies on that side of the farthest.  Nothing is done if one
+ * could be anywhere.
+ */
+static void
+bound_array(HybScan *so, ScanKey key, int column, const Datum *elems,
+			int nelems)
+{
+	const HybColumn *col = &so->ix->desc->cols[column];
+	StrategyNumber strategy = key->sk_strategy;
+	Datum		greatest = (Datum) 0;
+	Datum		least = (Datum) 0;
+
+	for (int i = 0; i < nelems; i++)
+	{
+		Datum		lo;
+		Datum		hi;
+
+		switch (convert_constant(col, key->sk_subtype, elems[i], &lo, &hi))
+		{
+			case HYB_CONVERT_EXACT:
+			case HYB_CONVERT_BETWEEN:
+			case HYB_CONVERT_BESIDE:
+				break;
+			default:
+				return;
+		}
+		if (i == 0 ||
+			DatumGetInt32(FunctionCall2Coll(col->order_proc, col->collation,
+											lo, greatest)) > 0)
+			greatest = lo;
+		if (i == 0 ||
+			DatumGetInt32(FunctionCall2Coll(col->order_proc, col->collation,
+											hi, least)) < 0)
+			least = hi;
+	}
+	if (strategy <= BTEqualStrategyNumber)
+		(void) add_comparison(so, column, BTLessEqualStrategyNumber, greatest);
+	if (strategy >= BTEqualStrategyNumber)
+		(void) add_comparison(so, column, BTGreaterEqualStrategyNumber, least);
 }
 
 /* Keep the elements of `array` that `other` has too. */
@@ -427,8 +531,10 @@ process_array(HybScan *so, ScanKey key, int column)
 	array = make_array(col, key->sk_subtype, key->sk_strategy, elems, n);
 	if (array == NULL)
 	{
-		HybFilter  *filter = add_filter(so, HYB_FILTER_FUNCTION_ARRAY, column);
+		HybFilter  *filter;
 
+		bound_array(so, key, column, elems, n);
+		filter = add_filter(so, HYB_FILTER_FUNCTION_ARRAY, column);
 		filter->key = key;
 		filter->elems = elems;
 		filter->nelems = n;

@@ -20,11 +20,11 @@
 	extern Datum function(PG_FUNCTION_ARGS)
 
 /* A codec of the HYB_STORE_INT form */
-#define HYB_INT_CODEC(name_, width_, compare_, to_, from_, convert_) \
+#define HYB_INT_CODEC(name_, width_, compare_, to_, from_, ...) \
 	{ \
 		.name = (name_), .store = HYB_STORE_INT, .width = (width_), \
 		.compare = (compare_), .to_int = (to_), .from_int = (from_), \
-		.convert = (convert_) \
+		.convert = __VA_ARGS__ \
 	}
 
 /* A signed integer of 32 or 64 bits as an unsigned one, in the same order. */

@@ -122,6 +122,59 @@ timestamptz_local(TimestampTz instant, Timestamp *local, int *overflow)
 		boundary > from + 2 * HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
 }
 
+/*
+ * The local times that the server converts to an instant, which is finite;
+ * returns how many, or -1 if that cannot be told.  Each is the instant's local
+ * time by an offset that is in force at most HYB_ZONE_MARGIN_DAYS away: twice
+ * where clocks were put forward, none where they were put back.
+ */
+static int
+timestamptz_locals(TimestampTz instant, Timestamp *locals)
+{
+	pg_time_t	from = timestamptz_to_time_t(instant) -
+		HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
+	pg_time_t	end = from + 2 * HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
+	long int	offsets[HYB_MAX_EQUALS];
+	int			noffsets = 0;
+	int			nlocals = 0;
+	pg_time_t	boundary;
+	long int	before_gmtoff;
+	long int	after_gmtoff;
+	int			before_isdst;
+	int			after_isdst;
+	int			changes;
+
+	do
+	{
+		int			i = 0;
+
+		changes = pg_next_dst_boundary(&from, &before_gmtoff, &before_isdst,
+									   &boundary, &after_gmtoff,
+									   &after_isdst, session_timezone);
+		if (changes < 0)
+			return -1;
+		while (i < noffsets && offsets[i] != before_gmtoff)
+			i++;
+		if (i == HYB_MAX_EQUALS)
+			return -1;
+		offsets[i] = before_gmtoff;
+		noffsets = Max(noffsets, i + 1);
+		from = boundary;
+	} while (changes > 0 && boundary <= end);
+
+	for (int i = 0; i < noffsets; i++)
+	{
+		Timestamp	local = instant + offsets[i] * USECS_PER_SEC;
+		int			overflow = 0;
+
+		if (IS_VALID_TIMESTAMP(local) &&
+			timestamp2timestamptz_opt_overflow(local, &overflow) == instant &&
+			overflow == 0)
+			locals[nlocals++] = local;
+	}
+	return nlocals;
+}
+
 /* The day that a finite timestamp falls on; *midnight: it is its beginning. */
 static DateADT
 timestamp_day(Timestamp ts, bool *midnight)
@@ -200,6 +253,28 @@ date_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
 	return true;
 }
 
+static int
+date_equals(Oid subtype, Datum value, Datum *equal)
+{
+	Timestamp	locals[HYB_MAX_EQUALS];
+	int			nlocals;
+	int			n = 0;
+
+	if (subtype != TIMESTAMPTZOID ||
+		TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(value)))
+		return -1;
+	nlocals = timestamptz_locals(DatumGetTimestampTz(value), locals);
+	for (int i = 0; i < nlocals; i++)
+	{
+		bool		midnight;
+		DateADT		day = timestamp_day(locals[i], &midnight);
+
+		if (midnight)
+			equal[n++] = DateADTGetDatum(day);
+	}
+	return nlocals < 0 ? -1 : n;
+}
+
 static bool
 timestamp_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
 				  bool *exact, bool *below_all, bool *above_all)
@@ -233,6 +308,21 @@ timestamp_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
 	return true;
 }
 
+static int
+timestamp_equals(Oid subtype, Datum value, Datum *equal)
+{
+	Timestamp	locals[HYB_MAX_EQUALS];
+	int			n;
+
+	if (subtype != TIMESTAMPTZOID ||
+		TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(value)))
+		return -1;
+	n = timestamptz_locals(DatumGetTimestampTz(value), locals);
+	for (int i = 0; i < n; i++)
+		equal[i] = TimestampGetDatum(locals[i]);
+	return n;
+}
+
 static bool
 timestamptz_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
 					bool *exact, bool *below_all, bool *above_all)
@@ -263,14 +353,15 @@ timestamptz_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
 
 static const HybCodec date_codec =
 HYB_INT_CODEC("date", 4, HYB_COMPARE_MEM, date_to_int, date_from_int,
-			  date_convert);
+			  date_convert, .equals = date_equals);
 
 static const HybCodec time_codec =
 HYB_INT_CODEC("time", 8, HYB_COMPARE_MEM, time_to_int, time_from_int, NULL);
 
 static const HybCodec timestamp_codec =
 HYB_INT_CODEC("timestamp", 8, HYB_COMPARE_MEM, timestamp_to_int,
-			  timestamp_from_int, timestamp_convert);
+			  timestamp_from_int, timestamp_convert,
+			  .equals = timestamp_equals);
 
 static const HybCodec timestamptz_codec =
 HYB_INT_CODEC("timestamptz", 8, HYB_COMPARE_MEM, timestamp_to_int,

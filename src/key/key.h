@@ -158,7 +158,16 @@ typedef struct HybCodec
 	 */
 	bool		(*convert) (Oid subtype, Datum value, Datum *lo, Datum *hi,
 							bool *exact, bool *below_all, bool *above_all);
+
+	/*
+	 * The values of this type that equal such a value, whose place convert
+	 * knows only roughly: at most HYB_MAX_EQUALS, in any order; returns how
+	 * many, or -1 if they cannot be told.  NULL if convert always knows.
+	 */
+	int			(*equals) (Oid subtype, Datum value, Datum *equal);
 } HybCodec;
+
+#define HYB_MAX_EQUALS	8
 
 typedef struct HybCodecRequest
 {
