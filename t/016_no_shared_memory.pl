@@ -1,0 +1,129 @@
+
+# Any login role can use up the server's spare shared memory before a hybrid
+# index is first used.  Preloaded, the library does not need it; otherwise it
+# does without shared memory: everything works, and uniqueness holds.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('spare', <<EOF);
+max_connections = 20
+max_locks_per_transaction = 10
+max_worker_processes = 4
+max_wal_senders = 0
+wal_level = replica
+hybridindex.merge_floor = 300
+EOF
+
+$node->safe_psql('postgres', <<'EOF');
+CREATE ROLE plain LOGIN;
+CREATE TABLE t (id int, k int8, s text COLLATE "C");
+CREATE UNIQUE INDEX t_id ON t USING hybrid (id);
+CREATE INDEX t_k ON t USING hybrid (k) INCLUDE (id);
+CREATE INDEX t_s ON t USING hybrid (s);
+CREATE TABLE r (k int);
+CREATE UNIQUE INDEX r_k ON r USING hybrid (k);
+GRANT ALL ON t, r TO plain;
+INSERT INTO t SELECT g, hashint8(g), md5(g::text) FROM generate_series(1, 2000) g;
+-- one transaction each, so that nobody waits for the others' ends
+CREATE PROCEDURE races(n int, step int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 0 .. n - 1 LOOP
+		BEGIN
+			INSERT INTO r VALUES (i * step % n);
+		EXCEPTION WHEN unique_violation THEN
+		END;
+		COMMIT;
+	END LOOP;
+END $$;
+EOF
+my %queries = (
+	'SELECT s FROM t WHERE id BETWEEN 100 AND 3000' => 'index bitmap',
+	'SELECT k, id FROM t WHERE k BETWEEN 0 AND 1000000000' => 'index only bitmap',
+	'SELECT id FROM t WHERE s >= \'a\' AND s < \'b\'' => 'index bitmap',
+	'SELECT id FROM t ORDER BY id DESC' => 'order order_only');
+my $points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'");
+$node->safe_psql('postgres', 'CREATE EXTENSION injection_points') if $points;
+
+sub exhaust
+{
+	my ($ret, $out, $err) = $node->psql('postgres',
+		'DO $$ BEGIN FOR i IN 1 .. 10000000 LOOP PERFORM pg_advisory_lock(i); END LOOP; END $$',
+		extra_params => [ '-U', 'plain' ]);
+	return like($err, qr/ERROR:  out of shared memory/, 'an ordinary role used up the spare shared memory');
+}
+
+sub works
+{
+	my ($statement, $what, %params) = @_;
+	my ($ret, $out, $err) = $node->psql('postgres', $statement, %params);
+	is($ret, 0, $what) or diag $err;
+	return $out;
+}
+
+foreach my $preloaded (0, 1)
+{
+	my $where = $preloaded ? 'preloaded' : 'not preloaded';
+	my $next = 10000 * ($preloaded + 1);
+	my ($ret, $out, $err);
+
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'hybridindex'") if $preloaded;
+	$node->restart;
+	my $log = -s $node->logfile;
+	exhaust();
+
+	my @plain = (extra_params => [ '-U', 'plain' ]);
+	my $rows = works('SET enable_seqscan = off; SELECT count(*) FROM t WHERE id BETWEEN 1 AND 2000', "$where: a query first", @plain);
+	is($rows, $node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE id + 0 BETWEEN 1 AND 2000'), "$where: its answer");
+	works("INSERT INTO t SELECT g, g, g FROM generate_series($next, $next + 999) g", "$where: insertions", @plain);
+	($ret, $out, $err) = $node->psql('postgres', "INSERT INTO t VALUES ($next + 5, 0, '')", @plain);
+	like($err, qr/duplicate key value violates unique constraint "t_id"/, "$where: uniqueness");
+	works("INSERT INTO t VALUES ($next + 5, 0, '') ON CONFLICT (id) DO UPDATE SET k = 1", "$where: ON CONFLICT", @plain)
+	  if $node->pg_version >= 18;
+	works('DELETE FROM t WHERE id % 3 = 1', "$where: deletion", @plain);
+	works('VACUUM t', "$where: VACUUM");
+	works("SELECT count(hybrid_merge(i)) FROM unnest('{t_id,t_k,t_s}'::regclass[]) i", "$where: hybrid_merge");
+	same_answers($node, "$where: answers", \%queries, ['t']);
+	works('REINDEX INDEX t_k; CREATE INDEX t_new ON t USING hybrid (s, id); DROP INDEX t_new', "$where: REINDEX, CREATE and DROP INDEX");
+	works("INSERT INTO t SELECT g, g, g FROM generate_series($next + 1000, $next + 3999) g", "$where: insertions that bring merges", @plain);
+	works('SELECT count(*) FROM hybrid_indexes; SELECT count(*) FROM hybrid_merge_progress', "$where: the views");
+	same_answers($node, "$where: answers after that", \%queries, ['t']);
+
+	my $shared = $node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*) FROM t WHERE id = 8; SELECT tree_shared FROM hybrid_index_stats('t_id')");
+	$shared =~ s/^\d+\n//;
+	is($shared, $preloaded ? 't' : 'f', $preloaded ? 'the library has shared memory' : 'it does without');
+	my $message = slurp_file($node->logfile, $log) =~ /LOG:  hybridindex works without shared memory/;
+	is($message ? 'yes' : 'no', $preloaded ? 'no' : 'yes', "$where: whether the log says that there is none");
+
+	# many at a time
+	$node->safe_psql('postgres', 'TRUNCATE r');
+	my @sessions = map { start_psql($node, "CALL races(400, $_);\n") } 1, 7, 1, 399;
+	ok(finish_psql($_), "$where: a racing session") or diag $_->{err} foreach @sessions;
+	is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT k) FROM r'), '400|400', "$where: each key once");
+
+	# one that has found no conflict, and has not yet appended its entry
+  SKIP:
+	{
+		skip 'this server has no injection points', 2 if !$points;
+		$node->safe_psql('postgres', "TRUNCATE r; SELECT injection_points_attach('hybrid-unique-checked', 'wait')");
+		my $first = start_psql($node, "INSERT INTO r VALUES (1);\n");
+		my $held = $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-unique-checked'");
+		ok($held, "$where: an inserter is held after its check");
+		$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-unique-checked')");
+		my $second = start_psql($node, "INSERT INTO r VALUES (1);\n");
+		$node->poll_query_until('postgres', "SELECT count(*) = 1 OR EXISTS (SELECT 1 FROM r WHERE k = 1) FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+		$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-unique-checked')");
+		my $won = grep { finish_psql($_) } $first, $second;
+		is($won . ' ' . $node->safe_psql('postgres', 'SELECT count(*) FROM r'), '1 1', "$where: one of two gets in");
+	}
+}
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
