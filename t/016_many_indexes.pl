@@ -110,6 +110,13 @@ EOF
 		is($wrong, 0, "$db: right answers while indexes lose their slots, $round");
 	}
 }
+my $merged = 0;
+foreach my $db (@databases)
+{
+	$node->poll_query_until($db, 'SELECT count(*) = 0 FROM hybrid_merge_progress');
+	$merged += $node->safe_psql($db, 'SELECT count(*) FROM hybrid_indexes WHERE merges > 0');
+}
+cmp_ok($merged, '>=', 5, "indexes that lost their slots were merged ($merged)");
 my ($ret, $out, $err) = $node->psql('many2', 'INSERT INTO m20 (c1) VALUES (7)');
 like($err, qr/duplicate key value violates unique constraint/, 'and uniqueness');
 no_crash($node, 'nothing crashed');

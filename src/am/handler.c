@@ -11,6 +11,7 @@
 #include "commands/vacuum.h"
 #include "dynamic/shared.h"
 #include "fmgr.h"
+#include "merge/merge.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #ifdef HYB_HAVE_COMPARE_TYPES
@@ -58,6 +59,7 @@ _PG_init(void)
 		shmem_startup_hook = shmem_startup;
 	}
 	hyb_options_init();
+	hyb_merge_init();
 	hyb_hooks_init();
 	hyb_explain_init();
 	hyb_identity_init();

@@ -24,6 +24,9 @@
 #define HYB_EVICT_SAMPLE	64
 #define HYB_EVICT_TRIES		4
 
+/* Slots count as scarce for so long after one went. */
+#define HYB_SCARCE_MS		60000
+
 /* Trees unused for so long may be evicted for others. */
 #define HYB_IDLE_MS			1000
 
@@ -98,6 +101,7 @@ hyb_directory_init(HybControl *control, char *block)
 	for (int i = 0; i < HYB_SLOT_BUCKETS; i++)
 		control->buckets[i] = -1;
 	pg_atomic_init_u32(&control->nblocks, 1);
+	pg_atomic_init_u64(&control->evicted_at, 0);
 }
 
 void
@@ -301,7 +305,11 @@ evict_slot(HybEvicted *evicted)
 			if (!try_release(worst))
 				continue;
 			if (worst_has_entries)
+			{
 				*evicted = index;
+				pg_atomic_write_u64(&hyb_control->evicted_at,
+									GetCurrentTimestamp());
+			}
 			return true;
 		}
 	}
@@ -387,6 +395,14 @@ hyb_slots_forget(const HybSlotKey *key)
 	}
 	hyb_directory_unlock();
 	hyb_arena_trim(&hyb_shared_arena);
+}
+
+bool
+hyb_slots_scarce(void)
+{
+	return hyb_control != NULL &&
+		GetCurrentTimestamp() - HYB_SCARCE_MS * INT64CONST(1000) <
+		(TimestampTz) pg_atomic_read_u64(&hyb_control->evicted_at);
 }
 
 /* ---- trees of all slots; no lock is held ---- */

@@ -113,6 +113,9 @@ extern bool hyb_slot_create(HybSlot *s);
  */
 extern void (*hyb_slot_evicted) (Oid dbid, Oid relid);
 
+/* Has that happened lately? */
+extern bool hyb_slots_scarce(void);
+
 /*
  * Where a lane ends, as the shared slot records it.
  */

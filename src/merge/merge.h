@@ -48,6 +48,9 @@ extern bool hyb_merge_step(HybIndex *ix);
  */
 extern uint64 hyb_merge_all(HybIndex *ix);
 
+/* When the library is loaded: merge indexes that lose their shared slots. */
+extern void hyb_merge_init(void);
+
 /* Is a merge wanted, by ratio, floor or memory budget? */
 extern bool hyb_merge_wanted(HybIndex *ix);
 

@@ -23,7 +23,7 @@
 
 #include "access/xlog.h"
 #include "dynamic/progress.h"
-#include "dynamic/shared.h"
+#include "dynamic/slot.h"
 #include "merge/learn.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
@@ -161,6 +161,34 @@ catch_up_overdue(HybIndex *ix, MergeNeed need)
 	} while (need.overdue && need.merged < target);
 }
 
+/* Have a worker merge an index, or know that somebody has asked for one. */
+static bool
+ask_worker(Oid dbid, Oid relid)
+{
+	if (hyb_worker_claim(dbid, relid) &&
+		!hyb_worker_assign(dbid, relid) &&
+		!hyb_worker_start(dbid, relid))
+	{
+		hyb_worker_release(dbid, relid);
+		return false;
+	}
+	return true;
+}
+
+/* The slot of an index went while there was something in its log. */
+static void
+slot_evicted(Oid dbid, Oid relid)
+{
+	if (hyb_background_merge && !RecoveryInProgress())
+		(void) ask_worker(dbid, relid);
+}
+
+void
+hyb_merge_init(void)
+{
+	hyb_slot_evicted = slot_evicted;
+}
+
 void
 hyb_merge_consider(HybIndex *ix)
 {
@@ -183,14 +211,8 @@ hyb_merge_consider(HybIndex *ix)
 		!RELATION_IS_LOCAL(ix->rel) &&
 		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId;
 
-	if (background &&
-		hyb_worker_claim(MyDatabaseId, RelationGetRelid(ix->rel)) &&
-		!hyb_worker_assign(MyDatabaseId, RelationGetRelid(ix->rel)) &&
-		!hyb_worker_start(MyDatabaseId, RelationGetRelid(ix->rel)))
-	{
-		hyb_worker_release(MyDatabaseId, RelationGetRelid(ix->rel));
-		background = false;
-	}
+	if (background)
+		background = ask_worker(MyDatabaseId, RelationGetRelid(ix->rel));
 	if (need.overdue)
 		catch_up_overdue(ix, need);
 	else if (!background)

@@ -17,7 +17,7 @@
 #include "catalog/pg_am.h"
 #include "commands/defrem.h"
 #include "dynamic/progress.h"
-#include "dynamic/shared.h"
+#include "dynamic/slot.h"
 #include "merge/learn.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
@@ -159,10 +159,11 @@ wait_for_index(void)
 /*
  * Steps for one time slice.  Returns true if there is more to do; sets *busy
  * if somebody else is merging.  That one may want the index for itself
- * (learn.c), so it is not waited for with the index locked.
+ * (learn.c), so it is not waited for with the index locked.  With *all the
+ * active generation is merged once however small it is.
  */
 static bool
-merge_slice(Relation index, WorkerProgress *progress, bool *busy)
+merge_slice(Relation index, WorkerProgress *progress, bool *busy, bool *all)
 {
 	HybIndex   *ix = hyb_index_create_handle(index);
 	TimestampTz began = GetCurrentTimestamp();
@@ -178,9 +179,12 @@ merge_slice(Relation index, WorkerProgress *progress, bool *busy)
 			return true;
 		}
 		more = hyb_merge_step(ix);
-		if (!more && hyb_merge_wanted(ix))
+		if (!more && (*all || hyb_merge_wanted(ix)))
+		{
+			*all = false;
 			more = hyb_merge_learn(ix, HYB_LEARN_WAIT_MS) ||
 				hyb_merge_freeze(ix);
+		}
 		hyb_merge_unlock(index);
 
 		report_progress(ix, progress);
@@ -196,6 +200,8 @@ merge_index(void)
 {
 	WorkerProgress progress = {.entry = -1};
 	bool		more = true;
+	bool		all = hyb_slots_scarce();	/* its log may have to be read again
+											 * and again */
 
 	while (more)
 	{
@@ -238,7 +244,7 @@ merge_index(void)
 			SetUserIdAndSecContext(heap->rd_rel->relowner,
 								   save_sec_context | SECURITY_RESTRICTED_OPERATION);
 			save_nestlevel = NewGUCNestLevel();
-			more = merge_slice(index, &progress, &busy);
+			more = merge_slice(index, &progress, &busy, &all);
 			AtEOXact_GUC(false, save_nestlevel);
 			SetUserIdAndSecContext(save_userid, save_sec_context);
 		}
