@@ -175,11 +175,15 @@ ask_worker(Oid dbid, Oid relid)
 	return true;
 }
 
-/* The slot of an index went while there was something in its log. */
+/*
+ * The slot of an index went while there was something in its log.  Workers are
+ * not started in other databases, which may not exist any more, or be about to
+ * be dropped: their own processes evict slots too.
+ */
 static void
 slot_evicted(Oid dbid, Oid relid)
 {
-	if (hyb_background_merge && !RecoveryInProgress())
+	if (dbid == MyDatabaseId && hyb_background_merge && !RecoveryInProgress())
 		(void) ask_worker(dbid, relid);
 }
 
