@@ -36,7 +36,7 @@ is($node->safe_psql('newcomer', "SELECT amname FROM pg_index JOIN pg_class c ON 
 	JOIN pg_am a ON a.oid = relam WHERE indrelid = 'accounts'::regclass"),
 	'hybrid', 'the only one of the table, and hybrid');
 
-my %given = $readme =~ /^\| `(hybridindex\.\w+)` \((\w+)\)/mg;
+my %given = $readme =~ /^\| `(hybridindex\.\w+)` \(([-\w]+)\)/mg;
 my %real = map { split /=/ } split /\n/, $node->safe_psql('newcomer', <<'EOF');
 LOAD 'hybridindex';
 SELECT name || '=' || CASE WHEN unit = '8kB' THEN pg_size_pretty(boot_val::int8 * 8192)
