@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
 #
-# soak.pl --dir DIR --minutes N [--seed S]: random work of several clients on
-# hybrid indexes while the server is killed again and again.
+# soak.pl --dir DIR --minutes N [--seed S] [--indexes N]: random work of several
+# clients on hybrid indexes while the server is killed again and again.
 #
 # One primary with tiny merge steps and the least dynamic memory, and one
 # streaming standby with wal_consistency_checking = all.  In each round clients
@@ -9,7 +9,9 @@
 # vacuum, merge, rebuild, truncate and checkpoint, and comparing sessions on
 # both servers ask each query by sequential scan and through the indexes in one
 # snapshot.  A round ends with a kill -9 of something, or an orderly restart;
-# then the indexes are checked against their tables in both directions.
+# then the indexes are checked against their tables in both directions.  Between
+# rounds whole databases are copied, moved, renamed, dropped and made anew with
+# the same OIDs, and some of many small indexes are used.
 #
 # Differences are whatever a comparing session or a check reports, a broken
 # invariant (a division by zero), an internal error or a report of corruption
@@ -27,9 +29,9 @@ use Getopt::Long;
 use POSIX qw(:sys_wait_h setsid);
 use Time::HiRes qw(time sleep);
 
-my %opt = (minutes => 1, seed => int(time), clients => 4);
-GetOptions(\%opt, 'dir=s', 'minutes=f', 'seed=i', 'clients=i') && $opt{dir}
-  or die "usage: soak.pl --dir DIR --minutes N [--seed S] [--clients C]\n";
+my %opt = (minutes => 1, seed => int(time), clients => 4, indexes => 1000);
+GetOptions(\%opt, 'dir=s', 'minutes=f', 'seed=i', 'clients=i', 'indexes=i') && $opt{dir}
+  or die "usage: soak.pl --dir DIR --minutes N [--seed S] [--clients C] [--indexes N]\n";
 my $dir = $opt{dir};
 my $here = dirname(abs_path($0));
 my $helpers = abs_path("$here/../sql/helpers.sql");
@@ -47,7 +49,7 @@ my @tables = qw(acc hist uniq trunc);
 my %count = (
 	rounds => 0, transactions => 0, merges => 0, primary_compared => 0,
 	standby_compared => 0, checks => 0, cancelled => 0, prepared => 0,
-	not_compared => 0);
+	not_compared => 0, databases => 0, small_indexes => 0);
 my (%kills, @bad);
 my $started = time;
 my $deadline = $started + $opt{minutes} * 60;
@@ -163,6 +165,8 @@ wal_consistency_checking = 'generic'
 hot_standby_feedback = on
 max_standby_streaming_delay = 20s
 wal_receiver_status_interval = 1s
+allow_in_place_tablespaces = on
+max_locks_per_transaction = 256
 log_line_prefix = '%m [%p] %e %q%a '
 log_min_messages = warning
 deadlock_timeout = 200ms
@@ -214,7 +218,7 @@ sub stop
 my $calls = 0;
 sub sql
 {
-	my ($server, $script, $timeout) = @_;
+	my ($server, $script, $timeout, $db) = @_;
 	my $base = "$dir/sql." . $calls++ % 50;
 	write_file("$base.in", $script);
 	unlink "$base.out", "$base.err";
@@ -225,7 +229,7 @@ sub sql
 		open(STDIN, '<', "$base.in");
 		open(STDOUT, '>', "$base.out");
 		open(STDERR, '>', "$base.err");
-		exec('psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-p', $port{$server})
+		exec('psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-p', $port{$server}, '-d', $db // 'postgres')
 		  or exit 127;
 	}
 	my $rc = reap($pid, $timeout // 300);
@@ -234,8 +238,8 @@ sub sql
 
 sub must
 {
-	my ($server, $script) = @_;
-	my ($rc, $out, $err) = sql($server, $script);
+	my ($server, $script, $db) = @_;
+	my ($rc, $out, $err) = sql($server, $script, undef, $db);
 	$rc == 0 or die "on the $server: $script\n$err";
 	chomp $out;
 	return $out;
@@ -297,7 +301,23 @@ $$;
 SELECT add_history(i * 10, 5) FROM generate_series(1, 600) i;
 REINDEX TABLE hist;
 REINDEX TABLE acc;
+CREATE TABLESPACE place1 LOCATION '';
+CREATE TABLESPACE place2 LOCATION '';
+CREATE DATABASE base;
 EOF
+	must('primary', <<'EOF', 'base');
+CREATE EXTENSION hybridindex;
+CREATE TABLE w (id int8, s text COLLATE "C");
+CREATE UNIQUE INDEX w_id ON w USING hybrid (id);
+CREATE INDEX w_s ON w USING hybrid (s text_hope_ops) INCLUDE (id) WITH (filter = surf);
+CREATE INDEX w_h ON w USING hybrid (hashint8(id));
+INSERT INTO w SELECT i, md5(i::text) FROM generate_series(1, 500) i;
+EOF
+	# many small indexes, four to a table
+	must('primary', "CREATE TABLE small_$_ (k int, s text COLLATE \"C\");\n"
+		  . "CREATE INDEX ON small_$_ USING hybrid (k);\nCREATE INDEX ON small_$_ USING hybrid (k DESC) INCLUDE (s);\n"
+		  . "CREATE INDEX ON small_$_ USING hybrid (s, k);\nCREATE INDEX ON small_$_ USING hybrid (s) WITH (filter = surf);")
+	  foreach 1 .. small_tables();
 	system('pg_basebackup', '-D', data('standby'), '-p', $port{primary}, '-c', 'fast',
 		'--no-sync', '-X', 'stream') == 0
 	  or die "pg_basebackup failed\n";
@@ -733,6 +753,132 @@ sub toggle_full_page_writes
 	return;
 }
 
+# ---- whole databases ----
+
+# Databases copied from "base": name => [OID, tablespace].  OIDs are few, and
+# come again.
+my %databases;
+my $database_names = 0;
+
+sub small_tables { return int($opt{indexes} / 4); }
+
+# Rows of a database by its table and by each of its indexes, and the check.
+sub check_database
+{
+	my ($server, $db, $what) = @_;
+	my ($rc, $out, $err) = sql($server, <<'EOF', 300, $db);
+SET client_min_messages = error;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off;
+SELECT 'table', count(*), sum(id) FROM w;
+SET enable_seqscan = off; SET enable_indexscan = on;
+SELECT 'w_id', count(*), sum(id) FROM w WHERE id > -1;
+SELECT 'w_s', count(*), sum(id) FROM w WHERE s >= '';
+SELECT 'w_h', count(*), sum(id) FROM w WHERE hashint8(id) >= -2147483648;
+COMMIT;
+SELECT hybrid_index_check(i, true) FROM unnest('{w_id,w_s,w_h}'::regclass[]) i;
+EOF
+	my %said = map { /^(\w+)\|(.*)/ ? ($1 => $2) : () } split /\n/, $out;
+	$count{"${server}_compared"} += 3;
+	if ($rc != 0 && $server eq 'standby' && $err =~ /conflict with recovery|terminating connection/)
+	{
+		$count{not_compared}++;
+		return;
+	}
+	bad("$server, database $db $what: $err") if $rc != 0;
+	bad("$server, database $db $what: $_ has $said{$_} for $said{table}")
+	  foreach grep { $rc == 0 && $said{$_} ne $said{table} } qw(w_id w_s w_h);
+	return;
+}
+
+# Some operations on whole databases, with work inside them.
+sub work_on_databases
+{
+	my $inserted = 1000 * (1 + int(rand(1 << 30)));
+	my @done;
+
+	foreach (1 .. 4 + int(rand(5)))
+	{
+		my @names = sort keys %databases;
+		my $db = @names ? $names[rand @names] : undef;
+		my $space = ('pg_default', 'place1', 'place2')[rand 3];
+		my $what = rand();
+
+		if (!defined $db || ($what < 0.3 && @names < 3))
+		{
+			my %used = map { $_->[0] => 1 } values %databases;
+			my ($oid) = grep { !$used{$_} } 72001 .. 72004;
+			my $new = 'd' . ++$database_names;
+			my $strategy = rand() < 0.5 ? 'file_copy' : 'wal_log';
+
+			must('primary', "CREATE DATABASE $new TEMPLATE base STRATEGY $strategy TABLESPACE $space OID = $oid");
+			$databases{$new} = [ $oid, $space ];
+			push @done, "copy $new";
+		}
+		elsif ($what < 0.4)
+		{
+			must('primary', "DROP DATABASE $db WITH (FORCE)");
+			delete $databases{$db};
+			push @done, "drop $db";
+		}
+		elsif ($what < 0.6)
+		{
+			next if $databases{$db}[1] eq $space;
+			must('primary', "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '$db'");
+			# a worker may come in between
+			my ($rc, $out, $err) = sql('primary', "ALTER DATABASE $db SET TABLESPACE $space");
+			if ($rc == 0) { $databases{$db}[1] = $space; }
+			elsif ($err !~ /is being accessed by other users/) { bad("moving database $db: $err"); }
+			push @done, "move $db to $space";
+		}
+		elsif ($what < 0.65)
+		{
+			my $new = 'd' . ++$database_names;
+			must('primary', "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '$db'");
+			my ($rc, $out, $err) = sql('primary', "ALTER DATABASE $db RENAME TO $new");
+			if ($rc == 0) { $databases{$new} = delete $databases{$db}; }
+			elsif ($err !~ /is being accessed by other users/) { bad("renaming database $db: $err"); }
+			push @done, "rename $db to $new";
+		}
+		else
+		{
+			$inserted += 1000;
+			must('primary', (
+				"INSERT INTO w SELECT g, md5(g::text) FROM generate_series($inserted, $inserted + 400) g;",
+				"DELETE FROM w WHERE id % 7 = 3;\nVACUUM w;",
+				"SELECT count(hybrid_merge(i)) FROM unnest('{w_id,w_s,w_h}'::regclass[]) i;",
+				"ALTER INDEX w_h SET TABLESPACE place" . (1 + int(rand(2))) . ";",
+				"BEGIN;\nINSERT INTO w SELECT g, '' FROM generate_series($inserted, $inserted + 300) g;\nROLLBACK;")[rand 5], $db);
+			push @done, "work in $db";
+		}
+		$count{databases}++;
+	}
+	check_database('primary', $_, 'after ' . join(', ', @done)) foreach sort keys %databases;
+	return;
+}
+
+# Some of the many small indexes.
+sub work_on_small_indexes
+{
+	my $tables = small_tables() or return;
+
+	foreach (1 .. 12)
+	{
+		my $table = 'small_' . (1 + int(rand($tables)));
+		must('primary', <<EOF);
+INSERT INTO $table SELECT g, md5(g::text) FROM generate_series(1, 1 + (random() * 80)::int) g;
+DELETE FROM $table WHERE k % 5 = (random() * 4)::int;
+EOF
+		my $answer = must('primary', <<EOF . ($_ % 3 ? '' : "VACUUM $table;\n") . "SELECT hyb_check('$table');");
+SELECT hyb_same('SELECT k FROM $table WHERE k > 20', 'index bitmap');
+SELECT hyb_same('SELECT s, k FROM $table WHERE s > ''8''', 'index');
+EOF
+		bad("$table: $answer") if $answer ne "t\nt\nt";
+		$count{small_indexes} += 4;
+	}
+	return;
+}
+
 # ---- rounds ----
 
 sub round
@@ -790,9 +936,12 @@ sub round
 		must('primary', join('', map { "VACUUM $_;\n" } @tables));
 		check_server('primary', "after $fault and VACUUM");
 	}
+	work_on_databases() if rand() < 0.5;
+	work_on_small_indexes();
 	if (wait_replayed())
 	{
 		check_server('standby', "after $fault");
+		check_database('standby', $_, "after $fault") foreach sort keys %databases;
 	}
 	check_logs();
 	$count{rounds}++;
@@ -817,6 +966,7 @@ sub report
 	  [ 'comparisons, standby', $count{standby_compared} ],
 	  [ 'comparisons cut short', $count{not_compared} ],
 	  [ 'prepared, found after a kill', $count{prepared} ],
+	  [ 'work on whole databases', $count{databases} ], [ 'small indexes worked on', $count{small_indexes} ],
 	  [ 'whole checks', $count{checks} ], [ 'differences', scalar @bad ];
 	return;
 }
