@@ -216,6 +216,22 @@ RESET hybridindex.merge_step_pages;
 DROP TABLE uq_merge;
 DROP FUNCTION uq_accepted;
 
+-- An entry that VACUUM has removed, from a leaf or the log, is no conflict,
+-- though another row has got its line pointer.
+CREATE TABLE uq_vac (k int) WITH (autovacuum_enabled = off);
+CREATE UNIQUE INDEX uq_vac_k ON uq_vac USING hybrid (k);
+INSERT INTO uq_vac SELECT i FROM generate_series(1, 500) i;
+SELECT hybrid_merge('uq_vac_k');
+INSERT INTO uq_vac SELECT i FROM generate_series(501, 600) i;
+SELECT hyb_quiet();
+DELETE FROM uq_vac WHERE k IN (100, 550);
+VACUUM (INDEX_CLEANUP on) uq_vac;
+INSERT INTO uq_vac VALUES (1001), (1002);
+SELECT count(*) AS reused FROM uq_vac WHERE k > 1000 AND ctid < (SELECT max(ctid) FROM uq_vac);
+INSERT INTO uq_vac VALUES (100), (550);
+SELECT hyb_error('INSERT INTO uq_vac VALUES (100)'), hyb_error('INSERT INTO uq_vac VALUES (1002)'), hyb_check('uq_vac');
+DROP TABLE uq_vac;
+
 -- ON CONFLICT over a unique hybrid index works from 18 on; before, the server
 -- knows only btree, and the error is not an internal one
 SELECT current_setting('server_version_num')::int >= 180000 OR e NOT LIKE 'XX000%' AS clear_error
