@@ -123,6 +123,41 @@ FROM generate_series(323, 327) leaves \gexec
 SELECT min(n) < max(n) AS node_went FROM fn_inner;
 SELECT count(*), min(i) FROM fn WHERE k > '';
 
+-- The second node loses its first leaves, and entries come where they were:
+-- below the node's first separator.  They are found when the first node joins.
+TRUNCATE fn;
+INSERT INTO fn SELECT * FROM fn_rows ORDER BY i;
+REINDEX INDEX fn_k;
+DELETE FROM fn WHERE i BETWEEN 2561 AND 2680 OR i > 4000;
+VACUUM fn;
+SELECT hybrid_merge('fn_k');
+INSERT INTO fn SELECT * FROM fn_rows WHERE i BETWEEN 2620 AND 2625;
+SELECT hybrid_merge('fn_k');
+SELECT inner_pages FROM hybrid_index_stats('fn_k');
+DELETE FROM fn WHERE i < 2300;
+VACUUM fn;
+SELECT hybrid_merge('fn_k');
+SELECT inner_pages FROM hybrid_index_stats('fn_k');
+SELECT hyb_same('SELECT i FROM fn WHERE k > ''002610'' AND k < ''002700''');
+SELECT hyb_check('fn');
+
+-- The same when the second node joins the first.
+TRUNCATE fn;
+INSERT INTO fn SELECT * FROM fn_rows ORDER BY i;
+REINDEX INDEX fn_k;
+DELETE FROM fn WHERE i < 1300 OR i BETWEEN 2561 AND 2680;
+VACUUM fn;
+SELECT hybrid_merge('fn_k');
+INSERT INTO fn SELECT * FROM fn_rows WHERE i BETWEEN 2620 AND 2625;
+SELECT hybrid_merge('fn_k');
+SELECT inner_pages FROM hybrid_index_stats('fn_k');
+DELETE FROM fn WHERE i > 2900;
+VACUUM fn;
+SELECT hybrid_merge('fn_k');
+SELECT inner_pages FROM hybrid_index_stats('fn_k');
+SELECT hyb_same('SELECT i FROM fn WHERE k > ''002610'' AND k < ''002700''');
+SELECT hyb_check('fn');
+
 -- nodes with few leaves left join others
 TRUNCATE fn;
 INSERT INTO fn SELECT i + 4800 * n, n || k FROM fn_rows, generate_series(1, 2) n;
