@@ -50,3 +50,31 @@ INSERT INTO killed VALUES (7, 7);
 VACUUM killed;
 SELECT hyb_check('killed');
 DROP TABLE killed;
+
+-- what aborted subtransactions inserted goes with the next merge, in the midst
+-- of the transaction
+CREATE TABLE killed_sub (k int, v int);
+CREATE UNIQUE INDEX killed_sub_k ON killed_sub USING hybrid (k);
+CREATE FUNCTION killed_try(n int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. n LOOP
+		BEGIN
+			INSERT INTO killed_sub VALUES (i % 10, i);
+			RAISE EXCEPTION 'no';
+		EXCEPTION WHEN raise_exception THEN
+			NULL;
+		END;
+	END LOOP;
+END $$;
+BEGIN;
+SELECT killed_try(2000);
+INSERT INTO killed_sub SELECT i, i FROM generate_series(1, 20) i;
+SELECT hybrid_merge('killed_sub_k');
+SELECT static_entries < 60 AS dropped FROM hybrid_index_stats('killed_sub_k');
+COMMIT;
+SELECT hyb_same('SELECT k, v FROM killed_sub WHERE k > 0', 'index'), hyb_check('killed_sub');
+VACUUM killed_sub;
+INSERT INTO killed_sub SELECT i, i FROM generate_series(21, 2000) i;
+SELECT hyb_same('SELECT k, v FROM killed_sub WHERE k > 0', 'index'), hyb_check('killed_sub');
+DROP TABLE killed_sub;
+DROP FUNCTION killed_try;

@@ -1,6 +1,6 @@
 /*
  * dead.c
- *		Entries whose heap line pointers are dead already.
+ *		Entries whose rows are gone for everybody.
  *
  * What nbtree does when a page is full (_bt_simpledel_pass), a merge does
  * while it rewrites a leaf anyway: entries with a killed-tuple hint are left
@@ -11,6 +11,7 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/tableam.h"
 #include "merge/dead.h"
@@ -42,7 +43,7 @@ hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid)
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
 	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
 	Page		page;
-	bool		dead;
+	bool		dead = false;
 
 	if (check->heap == NULL)
 		return false;
@@ -60,9 +61,14 @@ hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid)
 	}
 	LockBuffer(check->buf, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(check->buf);
-	dead = offset >= FirstOffsetNumber &&
-		offset <= PageGetMaxOffsetNumber(page) &&
-		ItemIdIsDead(PageGetItemId(page, offset));
+	if (offset >= FirstOffsetNumber && offset <= PageGetMaxOffsetNumber(page))
+	{
+		ItemId		item = PageGetItemId(page, offset);
+
+		dead = ItemIdIsDead(item) ||
+			(ItemIdIsNormal(item) &&
+			 HeapTupleHeaderXminInvalid((HeapTupleHeader) PageGetItem(page, item)));
+	}
 	LockBuffer(check->buf, BUFFER_LOCK_UNLOCK);
 	return dead;
 }

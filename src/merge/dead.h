@@ -1,6 +1,6 @@
 /*
  * dead.h
- *		Entries whose heap line pointers are dead already.
+ *		Entries whose rows are gone for everybody.
  */
 #ifndef HYB_DEAD_H
 #define HYB_DEAD_H
@@ -25,11 +25,12 @@ typedef struct HybDeadCheck
 extern void hyb_dead_begin(HybDeadCheck *check, Relation index);
 
 /*
- * Is the line pointer dead (LP_DEAD)?  Then an entry for it can be dropped at
- * any time, with no word to standbys: pruning, which made it so, has logged
- * the conflict with snapshots that could see the row, and VACUUM does not
- * make it free for another row before it has been over the index.  No
- * content lock is held on entry or exit.
+ * Is the line pointer dead (LP_DEAD), or the row one whose insertion is known
+ * to have been aborted?  Then an entry for it can be dropped at any time, with
+ * no word to standbys: pruning, which made the first, has logged the conflict
+ * with snapshots that could see the row, the second never was to be seen, and
+ * VACUUM does not make the line pointer free for another row before it has
+ * been over the index.  No content lock is held on entry or exit.
  */
 extern bool hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid);
 
