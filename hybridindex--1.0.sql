@@ -16,93 +16,21 @@ COMMENT ON ACCESS METHOD hybrid IS
 
 --
 -- Key codecs: support function 7, how a type is stored in order-preserving
--- form.  Types without one are stored as they are and compared by support
--- function 1.
+-- form, for each kind of order.  Types without one are stored as they are and
+-- compared by support function 1.
 --
 
-CREATE FUNCTION hybrid_codec_bool(internal) RETURNS internal
+CREATE FUNCTION hybrid_codec(internal) RETURNS internal
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-CREATE FUNCTION hybrid_codec_char(internal) RETURNS internal
+CREATE FUNCTION hybrid_codec_pattern(internal) RETURNS internal
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-CREATE FUNCTION hybrid_codec_oid(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_int2(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_int4(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_int8(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_money(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_pg_lsn(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_xid8(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_tid(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_macaddr(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_macaddr8(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_float4(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_float8(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_date(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_time(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_timestamp(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_timestamptz(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_text(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_text_pattern(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_bpchar_pattern(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_name(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_bytea(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_uuid(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_text_hope(internal) RETURNS internal
+CREATE FUNCTION hybrid_codec_hope(internal) RETURNS internal
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
-CREATE FUNCTION hybrid_codec_text_pattern_hope(internal) RETURNS internal
+CREATE FUNCTION hybrid_codec_pattern_hope(internal) RETURNS internal
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_bpchar_hope(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-
-CREATE FUNCTION hybrid_codec_bytea_hope(internal) RETURNS internal
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 CREATE FUNCTION hybrid_hope_options(internal) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -127,7 +55,7 @@ DEFAULT FOR TYPE int2 USING hybrid FAMILY integer_ops AS
 	FUNCTION 2 btint2sortsupport(internal),
 	FUNCTION 3 in_range(int2, int2, int2, bool, bool),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_int2(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS int4_ops
 DEFAULT FOR TYPE int4 USING hybrid FAMILY integer_ops AS
@@ -136,7 +64,7 @@ DEFAULT FOR TYPE int4 USING hybrid FAMILY integer_ops AS
 	FUNCTION 2 btint4sortsupport(internal),
 	FUNCTION 3 in_range(int4, int4, int4, bool, bool),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_int4(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS int8_ops
 DEFAULT FOR TYPE int8 USING hybrid FAMILY integer_ops AS
@@ -145,7 +73,7 @@ DEFAULT FOR TYPE int8 USING hybrid FAMILY integer_ops AS
 	FUNCTION 2 btint8sortsupport(internal),
 	FUNCTION 3 in_range(int8, int8, int8, bool, bool),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_int8(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 ALTER OPERATOR FAMILY integer_ops USING hybrid ADD
 	OPERATOR 1 < (int2, int4), OPERATOR 2 <= (int2, int4),
@@ -188,14 +116,14 @@ DEFAULT FOR TYPE bool USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 btboolcmp(bool, bool),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_bool(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS char_ops
 DEFAULT FOR TYPE "char" USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 btcharcmp("char", "char"),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_char(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS oid_ops
 DEFAULT FOR TYPE oid USING hybrid AS
@@ -203,35 +131,35 @@ DEFAULT FOR TYPE oid USING hybrid AS
 	FUNCTION 1 btoidcmp(oid, oid),
 	FUNCTION 2 btoidsortsupport(internal),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_oid(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS money_ops
 DEFAULT FOR TYPE money USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 cash_cmp(money, money),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_money(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS pg_lsn_ops
 DEFAULT FOR TYPE pg_lsn USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 pg_lsn_cmp(pg_lsn, pg_lsn),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_pg_lsn(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS xid8_ops
 DEFAULT FOR TYPE xid8 USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 xid8cmp(xid8, xid8),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_xid8(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS tid_ops
 DEFAULT FOR TYPE tid USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 bttidcmp(tid, tid),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_tid(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS macaddr_ops
 DEFAULT FOR TYPE macaddr USING hybrid AS
@@ -239,14 +167,14 @@ DEFAULT FOR TYPE macaddr USING hybrid AS
 	FUNCTION 1 macaddr_cmp(macaddr, macaddr),
 	FUNCTION 2 macaddr_sortsupport(internal),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_macaddr(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS macaddr8_ops
 DEFAULT FOR TYPE macaddr8 USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 macaddr8_cmp(macaddr8, macaddr8),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_macaddr8(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 --
 -- Numbers
@@ -259,7 +187,7 @@ DEFAULT FOR TYPE float4 USING hybrid FAMILY float_ops AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 btfloat4cmp(float4, float4),
 	FUNCTION 2 btfloat4sortsupport(internal),
-	FUNCTION 7 hybrid_codec_float4(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS float8_ops
 DEFAULT FOR TYPE float8 USING hybrid FAMILY float_ops AS
@@ -267,7 +195,7 @@ DEFAULT FOR TYPE float8 USING hybrid FAMILY float_ops AS
 	FUNCTION 1 btfloat8cmp(float8, float8),
 	FUNCTION 2 btfloat8sortsupport(internal),
 	FUNCTION 3 in_range(float8, float8, float8, bool, bool),
-	FUNCTION 7 hybrid_codec_float8(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 ALTER OPERATOR FAMILY float_ops USING hybrid ADD
 	OPERATOR 1 < (float4, float8), OPERATOR 2 <= (float4, float8),
@@ -301,7 +229,7 @@ DEFAULT FOR TYPE date USING hybrid FAMILY datetime_ops AS
 	FUNCTION 1 date_cmp(date, date),
 	FUNCTION 2 date_sortsupport(internal),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_date(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS timestamp_ops
 DEFAULT FOR TYPE timestamp USING hybrid FAMILY datetime_ops AS
@@ -309,7 +237,7 @@ DEFAULT FOR TYPE timestamp USING hybrid FAMILY datetime_ops AS
 	FUNCTION 1 timestamp_cmp(timestamp, timestamp),
 	FUNCTION 2 timestamp_sortsupport(internal),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_timestamp(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS timestamptz_ops
 DEFAULT FOR TYPE timestamptz USING hybrid FAMILY datetime_ops AS
@@ -317,7 +245,7 @@ DEFAULT FOR TYPE timestamptz USING hybrid FAMILY datetime_ops AS
 	FUNCTION 1 timestamptz_cmp(timestamptz, timestamptz),
 	FUNCTION 2 timestamp_sortsupport(internal),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_timestamptz(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 ALTER OPERATOR FAMILY datetime_ops USING hybrid ADD
 	OPERATOR 1 < (date, timestamp), OPERATOR 2 <= (date, timestamp),
@@ -359,7 +287,7 @@ DEFAULT FOR TYPE time USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 time_cmp(time, time),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_time(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 ALTER OPERATOR FAMILY time_ops USING hybrid ADD
 	FUNCTION 3 (time, interval) in_range(time, time, interval, bool, bool);
@@ -391,7 +319,7 @@ DEFAULT FOR TYPE text USING hybrid FAMILY text_ops AS
 	FUNCTION 1 bttextcmp(text, text),
 	FUNCTION 2 bttextsortsupport(internal),
 	FUNCTION 4 btvarstrequalimage(oid),
-	FUNCTION 7 hybrid_codec_text(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS name_ops
 DEFAULT FOR TYPE name USING hybrid FAMILY text_ops AS
@@ -399,7 +327,7 @@ DEFAULT FOR TYPE name USING hybrid FAMILY text_ops AS
 	FUNCTION 1 btnamecmp(name, name),
 	FUNCTION 2 btnamesortsupport(internal),
 	FUNCTION 4 btvarstrequalimage(oid),
-	FUNCTION 7 hybrid_codec_name(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS varchar_ops
 FOR TYPE text USING hybrid FAMILY text_ops AS
@@ -428,7 +356,7 @@ DEFAULT FOR TYPE bytea USING hybrid AS
 	FUNCTION 1 byteacmp(bytea, bytea),
 	FUNCTION 2 bytea_sortsupport(internal),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_bytea(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS bit_ops
 DEFAULT FOR TYPE bit USING hybrid AS
@@ -454,7 +382,7 @@ FOR TYPE text USING hybrid FAMILY text_pattern_ops AS
 	FUNCTION 1 bttext_pattern_cmp(text, text),
 	FUNCTION 2 bttext_pattern_sortsupport(internal),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_text_pattern(internal);
+	FUNCTION 7 hybrid_codec_pattern(internal);
 
 CREATE OPERATOR CLASS varchar_pattern_ops
 FOR TYPE text USING hybrid FAMILY text_pattern_ops AS
@@ -465,7 +393,7 @@ FOR TYPE bpchar USING hybrid AS
 	OPERATOR 1 ~<~, OPERATOR 2 ~<=~, OPERATOR 3 =, OPERATOR 4 ~>=~, OPERATOR 5 ~>~,
 	FUNCTION 1 btbpchar_pattern_cmp(bpchar, bpchar),
 	FUNCTION 2 btbpchar_pattern_sortsupport(internal),
-	FUNCTION 7 hybrid_codec_bpchar_pattern(internal);
+	FUNCTION 7 hybrid_codec_pattern(internal);
 
 --
 -- Strings stored encoded, in order (HOPE); options scheme and dictionary.  The
@@ -481,7 +409,7 @@ FOR TYPE text USING hybrid FAMILY text_hope_ops AS
 	FUNCTION 2 bttextsortsupport(internal),
 	FUNCTION 4 btvarstrequalimage(oid),
 	FUNCTION 5 hybrid_hope_options(internal),
-	FUNCTION 7 hybrid_codec_text_hope(internal);
+	FUNCTION 7 hybrid_codec_hope(internal);
 
 CREATE OPERATOR CLASS varchar_hope_ops
 FOR TYPE text USING hybrid FAMILY text_hope_ops AS
@@ -493,7 +421,7 @@ FOR TYPE bpchar USING hybrid AS
 	FUNCTION 1 bpcharcmp(bpchar, bpchar),
 	FUNCTION 2 bpchar_sortsupport(internal),
 	FUNCTION 5 hybrid_hope_options(internal),
-	FUNCTION 7 hybrid_codec_bpchar_hope(internal);
+	FUNCTION 7 hybrid_codec_hope(internal);
 
 CREATE OPERATOR CLASS bytea_hope_ops
 FOR TYPE bytea USING hybrid AS
@@ -502,7 +430,7 @@ FOR TYPE bytea USING hybrid AS
 	FUNCTION 2 bytea_sortsupport(internal),
 	FUNCTION 4 btequalimage(oid),
 	FUNCTION 5 hybrid_hope_options(internal),
-	FUNCTION 7 hybrid_codec_bytea_hope(internal);
+	FUNCTION 7 hybrid_codec_hope(internal);
 
 CREATE OPERATOR CLASS text_pattern_hope_ops
 FOR TYPE text USING hybrid AS
@@ -511,7 +439,7 @@ FOR TYPE text USING hybrid AS
 	FUNCTION 2 bttext_pattern_sortsupport(internal),
 	FUNCTION 4 btequalimage(oid),
 	FUNCTION 5 hybrid_hope_options(internal),
-	FUNCTION 7 hybrid_codec_text_pattern_hope(internal);
+	FUNCTION 7 hybrid_codec_pattern_hope(internal);
 
 --
 -- Other scalar types; cidr is binary coercible to inet
@@ -523,7 +451,7 @@ DEFAULT FOR TYPE uuid USING hybrid AS
 	FUNCTION 1 uuid_cmp(uuid, uuid),
 	FUNCTION 2 uuid_sortsupport(internal),
 	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_uuid(internal);
+	FUNCTION 7 hybrid_codec(internal);
 
 CREATE OPERATOR FAMILY network_ops USING hybrid;
 
