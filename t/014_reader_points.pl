@@ -219,6 +219,25 @@ EOF
 same_answers($node, 'the index is right afterwards',
 	{ 'SELECT k, s FROM r ORDER BY k, s' => 'order_only' }, ['r']);
 
+# VACUUM fails when it has flagged a page's dead entries, and before it marks
+# them in the tree: scans find them dead on the page each time, and leave them
+# out.
+statements(
+	'CREATE TABLE d (k int)', 'CREATE UNIQUE INDEX d_k ON d USING hybrid (k)',
+	'INSERT INTO d SELECT generate_series(1, 1000)', 'VACUUM d',
+	'SELECT count(*) FROM d WHERE k = 5', 'DELETE FROM d WHERE k BETWEEN 200 AND 500',
+	"SELECT injection_points_attach('hybrid-vacuum-flagged', 'error')");
+my ($failed, $ignored, $error) = $node->psql('postgres', 'VACUUM (INDEX_CLEANUP on) d');
+like($error, qr/error triggered/, 'VACUUM fails after a page was flagged');
+statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
+{
+	local $ENV{PGOPTIONS} = '-c statement_timeout=20s';
+	same_answers($node, 'scans end',
+		{ 'SELECT k FROM d ORDER BY k' => 'order_only', 'SELECT k FROM d ORDER BY k DESC' => 'order_only' });
+	statements('INSERT INTO d SELECT generate_series(300, 310)', 'VACUUM d');
+	same_answers($node, 'and go on to be right', { 'SELECT k FROM d ORDER BY k' => 'order_only' }, ['d']);
+}
+
 # ---- uniqueness checks ----
 
 # The row of key 1 is dead, so that after VACUUM its line pointer goes to a row

@@ -26,6 +26,7 @@
 #include "access/tableam.h"
 #include "access/tupmacs.h"
 #include "am/scan.h"
+#include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
@@ -411,6 +412,7 @@ return_item(HybScan *so)
 	{
 		ItemPointerData tid = item->tid;
 
+		HYB_ASSERT_NO_LWLOCK();
 		if (!table_index_fetch_tuple_check(scan->heapRelation, &tid,
 										   scan->xs_snapshot, NULL))
 			return HYB_RETURN_SKIP;

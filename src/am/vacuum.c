@@ -266,6 +266,7 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 	/* What compares keys may run user code, and waits until here. */
 	if (ndead > 0)
 	{
+		HYB_POINT("vacuum-flagged");
 		for (int i = 0; i < ndead; i++)
 		{
 			v->dead[i].key = v->keys.data + v->key_offsets[i];

@@ -7,6 +7,7 @@
 #include "access/genam.h"
 #include "catalog/pg_index.h"
 #include "key/key.h"
+#include "miscadmin.h"
 #include "utils/rel.h"
 
 /* Ask the operator class of key column `attno` for its codec. */
@@ -91,6 +92,7 @@ hyb_key_desc_create(Relation index)
 	int			natts = RelationGetNumberOfAttributes(index);
 	HybKeyDesc *desc;
 
+	HYB_ASSERT_NO_LWLOCK();
 	desc = palloc0(hyb_key_desc_size(natts));
 	desc->natts = natts;
 	desc->nkeys = IndexRelationGetNumberOfKeyAttributes(index);

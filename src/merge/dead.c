@@ -15,6 +15,7 @@
 #include "access/relation.h"
 #include "access/tableam.h"
 #include "merge/dead.h"
+#include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 #include "storage/lmgr.h"
@@ -25,6 +26,7 @@ hyb_dead_begin(HybDeadCheck *check, Relation index)
 {
 	Oid			heapid = index->rd_index->indrelid;
 
+	HYB_ASSERT_NO_LWLOCK();
 	check->heap = NULL;
 	check->nblocks = InvalidBlockNumber;
 	check->buf = InvalidBuffer;
@@ -45,6 +47,7 @@ hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid)
 	Page		page;
 	bool		dead = false;
 
+	HYB_ASSERT_NO_LWLOCK();
 	if (check->heap == NULL)
 		return false;
 	if (!BlockNumberIsValid(check->nblocks))

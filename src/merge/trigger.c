@@ -199,6 +199,7 @@ hyb_merge_consider(HybIndex *ix)
 	MergeNeed	need;
 	bool		background;
 
+	HYB_ASSERT_NO_LWLOCK();
 	if (RecoveryInProgress())
 		return;
 	need = merge_need(ix);
