@@ -250,7 +250,7 @@ sub fill_unique_table
 		'CREATE UNIQUE INDEX u_k ON u USING hybrid (k)',
 		"INSERT INTO u SELECT i, 'old' FROM generate_series(2, 20000) i",
 		"INSERT INTO u VALUES (1, 'old')",
-		($merged ? ("SELECT hybrid_merge('u_k')", "INSERT INTO u VALUES (40000, 'in the log')") : ())
+		($merged ? ("SELECT hybrid_merge('u_k')", "INSERT INTO u VALUES (0, 'in the log')") : ())
 	);
 	my $tid = $node->safe_psql('postgres', 'SELECT ctid FROM u WHERE k = 1');
 	statements('DELETE FROM u WHERE k = 1');
