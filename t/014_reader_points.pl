@@ -357,7 +357,12 @@ same_answers($node, 'and the indexes are right', { 'SELECT k FROM f ORDER BY k' 
 	statements(
 		'CREATE TABLE n (n numeric)', 'CREATE UNIQUE INDEX n_n ON n USING hybrid (n)',
 		'INSERT INTO n SELECT generate_series(1, 100)');
-	my $session = start_held('unique-checked', "INSERT INTO n VALUES (1000.5);\n");
+	my $session = start_held('unique-checked', <<EOF);
+BEGIN;
+INSERT INTO n VALUES (1000.5);
+SELECT count(*) AS locks FROM pg_locks WHERE locktype = 'object' AND objid = 'n_n'::regclass AND pid = pg_backend_pid();
+COMMIT;
+EOF
 	my $held = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_class'::regclass AND objid = 'n_n'::regclass AND granted)";
 	my $i = 0;
 
@@ -375,6 +380,7 @@ same_answers($node, 'and the indexes are right', { 'SELECT k FROM f ORDER BY k' 
 	my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '300ms'; INSERT INTO n VALUES (3000)");
 	like($err, qr/statement timeout/, 'who waits can be cancelled');
 	ok(let_go($session), 'its next search counts') or diag $session->{err};
+	like($session->{out}, qr/^0$/m, 'and it gives up its turn before its transaction ends');
 	ok(!finish_psql($other), 'the other one goes on');
 	like($other->{err}, qr/duplicate key value violates unique constraint "n_n"/, 'and finds the key');
 	is($node->safe_psql('postgres', $held), 'f', 'nobody has the turn in the end');
