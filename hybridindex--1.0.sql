@@ -632,6 +632,27 @@ FROM hybrid_merge_progress_list() p
 COMMENT ON VIEW hybrid_merge_progress IS
 'merges of hybrid indexes that are running, in all databases';
 
+CREATE FUNCTION hybrid_memory_info(
+	OUT dynamic_memory bigint,
+	OUT limit_bytes bigint,
+	OUT reserved_bytes bigint,
+	OUT segments integer,
+	OUT used_bytes bigint,
+	OUT tree_bytes bigint,
+	OUT indexes integer,
+	OUT private_tree_bytes bigint,
+	OUT slot_bytes bigint,
+	OUT control_bytes bigint)
+RETURNS record
+AS 'MODULE_PATHNAME', 'hybrid_memory_info'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW hybrid_memory AS
+SELECT * FROM hybrid_memory_info();
+
+COMMENT ON VIEW hybrid_memory IS
+'memory of the dynamic stages of all hybrid indexes of the server';
+
 -- Indexes that the caller may not look into or that are being built,
 -- temporary ones of other sessions, and unlogged ones on a standby are left
 -- out.
@@ -656,4 +677,4 @@ FROM readable r, LATERAL hybrid_index_stats(r.oid) s;
 COMMENT ON VIEW hybrid_indexes IS
 'all hybrid indexes of the database that the caller may look into, with their hybrid_index_stats';
 
-GRANT SELECT ON hybrid_merge_progress, hybrid_indexes TO PUBLIC;
+GRANT SELECT ON hybrid_merge_progress, hybrid_memory, hybrid_indexes TO PUBLIC;

@@ -156,11 +156,17 @@ typedef Oid HybFileNumber;
 #include "utils/injection_point.h"
 #if PG_VERSION_NUM >= 180000
 #define HYB_POINT(name) INJECTION_POINT("hybrid-" name, NULL)
+#define HYB_POINT_ATTACHED(name) IS_INJECTION_POINT_ATTACHED("hybrid-" name)
 #else
 #define HYB_POINT(name) INJECTION_POINT("hybrid-" name)
 #endif
 #else
 #define HYB_POINT(name) ((void) 0)
+#endif
+
+/* Does a test want a limit to be met early?  Servers from 18 on can ask. */
+#ifndef HYB_POINT_ATTACHED
+#define HYB_POINT_ATTACHED(name) false
 #endif
 
 #endif							/* HYB_COMPAT_H */

@@ -15,6 +15,7 @@
 #include "funcapi.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
+#include "page/config.h"
 #include "page/meta.h"
 #include "static/fill.h"
 #include "storage/bufmgr.h"
@@ -29,6 +30,7 @@
 PG_FUNCTION_INFO_V1(hybrid_merge);
 PG_FUNCTION_INFO_V1(hybrid_index_stats);
 PG_FUNCTION_INFO_V1(hybrid_merge_progress_list);
+PG_FUNCTION_INFO_V1(hybrid_memory_info);
 
 /* How often the delta log is counted anew because it changed meanwhile. */
 #define COUNT_TRIES		10
@@ -379,4 +381,35 @@ hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
+}
+
+/*
+ * hybrid_memory_info(OUT ...): memory of all dynamic stages of the server
+ */
+Datum
+hybrid_memory_info(PG_FUNCTION_ARGS)
+{
+	HybMemoryStats stats;
+	TupleDesc	tupdesc;
+	Datum		values[10];
+	bool		nulls[10] = {0};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (tupdesc->natts != lengthof(values))
+		elog(ERROR, "unexpected number of columns in the result type");
+
+	hyb_memory_stats(&stats);
+	values[0] = Int64GetDatum((int64) hyb_dynamic_memory_kb * 1024);
+	values[1] = Int64GetDatum((int64) stats.budget);
+	values[2] = Int64GetDatum((int64) stats.reserved);
+	values[3] = Int32GetDatum((int32) stats.segments);
+	values[4] = Int64GetDatum((int64) stats.used);
+	values[5] = Int64GetDatum((int64) stats.trees);
+	values[6] = Int32GetDatum((int32) stats.slots);
+	values[7] = Int64GetDatum((int64) stats.private_trees);
+	values[8] = Int64GetDatum((int64) stats.slot_bytes);
+	values[9] = Int64GetDatum((int64) stats.control);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
 }

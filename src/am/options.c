@@ -80,7 +80,7 @@ hyb_options_init(void)
 							"Sets the memory for the dynamic stages of all hybrid indexes together.",
 							"Where it does not suffice, merges start earlier; no insertion fails for lack of it.",
 							&hyb_dynamic_memory_kb,
-							64 * 1024, 64, MAX_KILOBYTES,
+							64 * 1024, 64, HYB_MAX_DYNAMIC_KB,
 							PGC_SIGHUP,
 							GUC_UNIT_KB | HYB_GUC_ALLOW_IN_PARALLEL,
 							NULL, NULL, NULL);

@@ -9,7 +9,9 @@
  * Allocation has two phases.  hyb_arena_reserve moves chunks to the backend's
  * pocket; it may fail, create shared memory, and evict other indexes' trees,
  * and is called with no lock on a slot or buffer held.  hyb_arena_take takes
- * a chunk from the pocket, and cannot fail.
+ * a chunk from the pocket, and cannot fail.  What is left in the pocket goes
+ * back with hyb_arena_trim, or else at the end of the (sub)transaction or of
+ * the backend, however that comes about.
  */
 #ifndef HYB_ARENA_H
 #define HYB_ARENA_H
@@ -23,6 +25,12 @@
 #define HYB_CHUNK_SPACE		(HYB_CHUNK_SIZE - HYB_CHUNK_HEADER)
 
 #define HYB_REF_OFFSET_BITS	12	/* of HYB_CHUNK_SIZE / 4 */
+
+/* Numbers of chunks that references can name: 16 GB. */
+#define HYB_MAX_CHUNKS		((uint32) 1 << (32 - HYB_REF_OFFSET_BITS))
+
+/* Shared segments, all of whose chunks have such numbers (arena.c). */
+#define HYB_MAX_SEGMENTS	104
 
 typedef uint32 HybRef;
 
@@ -69,10 +77,15 @@ extern HybArena hyb_shared_arena;
 
 /* Make an empty backend-local arena in (a child of) parent. */
 extern HybArena *hyb_arena_create(MemoryContext parent);
+extern void hyb_arena_drop(HybArena *arena);
+
+/* Bytes of all backend-local arenas of this backend. */
+extern uint64 hyb_arena_private(void);
 
 /*
- * Map the shared segments that other backends have made; errors if that
- * fails.  Not while holding a lock on a slot, or control->lock.
+ * Map the shared segments that other backends have made, and let go of those
+ * that were given back; errors if that fails.  Not while holding a lock on a
+ * slot, or control->lock.
  */
 extern void hyb_arena_attach(void);
 
@@ -94,7 +107,8 @@ extern bool hyb_arena_available(void);
 extern dsm_segment *hyb_create_segment(Size size);
 
 /*
- * Have at least n chunks in the pocket.  Returns false if there is no memory.
+ * Have at least n chunks in the pocket.  Returns false if there is no memory;
+ * for a backend-local arena, if it has as many chunks as can be named.
  */
 extern bool hyb_arena_reserve(HybArena *arena, uint32 n);
 
@@ -107,5 +121,17 @@ extern void hyb_arena_put_chain(HybArena *arena, uint32 first);
 
 /* Give the pocket back (backend-local: keep it).  Never fails. */
 extern void hyb_arena_trim(HybArena *arena);
+
+/*
+ * Bytes that all segments together may have: hybridindex.dynamic_memory, or
+ * less where the operating system has little shared memory.
+ */
+extern uint64 hyb_arena_budget(void);
+
+/* Bytes that trees and pockets have of the shared arena. */
+extern uint64 hyb_arena_used(void);
+
+/* Bytes of all segments, and how many these are. */
+extern uint64 hyb_arena_reserved(uint32 *nsegments);
 
 #endif							/* HYB_ARENA_H */

@@ -1,21 +1,18 @@
 /*
  * budget.c
- *		The dynamic stage against hybridindex.dynamic_memory; forgetting an
- *		index.
+ *		The dynamic stage against hybridindex.dynamic_memory; what it has of
+ *		that; forgetting an index.
  */
 #include "compat.h"
 
 #include "dynamic/catchup.h"
-#include "page/config.h"
 #include "page/meta.h"
 #include "utils/rel.h"
 
 uint64
-hyb_dynamic_total_bytes(void)
+hyb_dynamic_budget(void)
 {
-	if (!hyb_shared_init())
-		return 0;
-	return pg_atomic_read_u64(&hyb_control->total_bytes);
+	return hyb_arena_budget();
 }
 
 /* A log of so many pages that there is no memory for is worth a merge. */
@@ -37,7 +34,7 @@ bool
 hyb_dynamic_pressure(HybIndex *ix)
 {
 	HybSlot    *s = hyb_slot_get(ix);
-	uint64		budget = (uint64) hyb_dynamic_memory_kb * 1024;
+	uint64		budget = hyb_arena_budget();
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	uint64		npages = meta->active.npages;
@@ -48,10 +45,24 @@ hyb_dynamic_pressure(HybIndex *ix)
 		return true;
 	if (npages >= HYB_PRESSURE_PAGES && does_not_fit(s, generation))
 		return true;
-	if (hyb_dynamic_total_bytes() < budget / 4 * 3 || !hyb_slot_find(s))
+	if (hyb_arena_used() < budget / 4 * 3 || !hyb_slot_find(s))
 		return false;
 	return s->shared->tree_bytes > 0 &&
 		s->shared->tree_bytes >= hyb_slots_largest();
+}
+
+void
+hyb_memory_stats(HybMemoryStats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	stats->budget = hyb_arena_budget();
+	if (!hyb_shared_init())
+		return;
+	stats->reserved = hyb_arena_reserved(&stats->segments);
+	stats->used = hyb_arena_used();
+	stats->trees = hyb_slots_total(&stats->slots, &stats->slot_bytes);
+	stats->private_trees = pg_atomic_read_u64(&hyb_control->private_bytes);
+	stats->control = hyb_shared_size();
 }
 
 void

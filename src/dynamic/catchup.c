@@ -360,13 +360,10 @@ catch_up_lane(HybIndex *ix, HybStageAccess *access, int which, int lane,
 	}
 }
 
-/*
- * Bring the wanted trees up to date, as far as the pocket reaches.  The stage
- * is locked exclusively.
- */
-HybStageResult
-hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
-		 int want)
+/* The wanted trees, one after the other. */
+static HybStageResult
+catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
+			   int want)
 {
 	HybStage   *stage = access->stage;
 	HybStageResult result = HYB_STAGE_READY;
@@ -394,12 +391,35 @@ hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access, const HybVersion *versi
 		if (ix->desc->exact)
 			hyb_tree_bloom_grow(&stage->trees[which], access->arena);
 	}
-	if (access->shared != NULL)
-		access->shared->tree_bytes = hyb_stage_bytes(stage);
 
 	/* Pages are only used for something else after a change of version. */
 	if (BlockNumberIsValid(stale) && hyb_version_is_current(ix, version))
 		hyb_corrupted(ix->rel, stale,
 					  "This is not the delta page that the log points to.");
+	return result;
+}
+
+/*
+ * Bring the wanted trees up to date, as far as the pocket reaches.  The stage
+ * is locked exclusively.  After an error it has what was read before, and its
+ * size is known, so that it can be evicted.
+ */
+HybStageResult
+hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access,
+				   const HybVersion *version, int want)
+{
+	HybStageResult volatile result = HYB_STAGE_STALE;
+
+	if (access->shared == NULL)
+		return catch_up_trees(ix, access, version, want);
+	PG_TRY();
+	{
+		result = catch_up_trees(ix, access, version, want);
+	}
+	PG_FINALLY();
+	{
+		access->shared->tree_bytes = hyb_stage_bytes(access->stage);
+	}
+	PG_END_TRY();
 	return result;
 }

@@ -35,10 +35,15 @@ typedef struct HybStage
 	uint32		links[2];
 
 	/*
-	 * Active generation whose trees do not fit shared memory: backends do
-	 * not try again until it is frozen.
+	 * Active generation whose trees do not fit shared memory.  Backends use
+	 * trees of their own, until it is frozen, or one of them tries again
+	 * with success: not before nofit_until, and if there is more memory to be
+	 * had than nofit_bytes, which were not enough.
 	 */
 	uint64		nofit_generation;
+	uint64		nofit_bytes;
+	TimestampTz nofit_until;
+	uint32		nofit_ms;		/* to wait after the next failure */
 
 	/*
 	 * For trees that VACUUM does not know of (in recovery, and backend-local

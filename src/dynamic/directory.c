@@ -27,9 +27,6 @@
 /* Slots count as scarce for so long after one went. */
 #define HYB_SCARCE_MS		60000
 
-/* Trees unused for so long may be evicted for others. */
-#define HYB_IDLE_MS			1000
-
 /* Blocks as this process has them mapped. */
 static HybSharedSlot *blocks[HYB_SLOT_BLOCKS];
 static uint32 nattached = 0;
@@ -427,9 +424,9 @@ evict_trees(HybSharedSlot *slot)
 }
 
 bool
-hyb_slots_evict(uint64 bytes)
+hyb_slots_evict(uint64 bytes, int idle_ms)
 {
-	TimestampTz before = GetCurrentTimestamp() - HYB_IDLE_MS * INT64CONST(1000);
+	TimestampTz before = GetCurrentTimestamp() - idle_ms * INT64CONST(1000);
 	uint32		n = slots_attached();
 	uint32		start = hyb_control->hand;
 	uint64		freed = 0;
@@ -464,6 +461,41 @@ hyb_slots_evict(uint64 bytes)
 		}
 	}
 	return freed >= bytes;
+}
+
+uint64
+hyb_slots_evictable(void)
+{
+	TimestampTz before = GetCurrentTimestamp() - HYB_UNUSED_MS * INT64CONST(1000);
+	uint32		n = slots_attached();
+	uint64		bytes = 0;
+
+	for (uint32 i = 0; i < n; i++)
+		if (slot_at(i)->last_use < before)
+			bytes += slot_at(i)->tree_bytes;
+	return bytes;
+}
+
+uint64
+hyb_slots_total(uint32 *nslots, uint64 *slot_bytes)
+{
+	uint64		bytes = 0;
+	uint32		n;
+
+	*nslots = 0;
+	*slot_bytes = 0;
+	attach_blocks();
+	n = slots_attached();
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (!slot_at(i)->used)
+			continue;
+		bytes += slot_at(i)->tree_bytes;
+		(*nslots)++;
+	}
+	for (uint32 block = 1; block < nattached; block++)
+		*slot_bytes += hyb_directory_block_size(block);
+	return bytes;
 }
 
 uint64

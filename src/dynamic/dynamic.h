@@ -214,8 +214,26 @@ typedef struct HybDynamicStats
 
 extern void hyb_dynamic_stats(HybIndex *ix, HybDynamicStats *stats);
 
-/* Bytes of all trees of the server against hybridindex.dynamic_memory. */
-extern uint64 hyb_dynamic_total_bytes(void);
+/* Bytes that all trees in shared memory may have, at most dynamic_memory. */
+extern uint64 hyb_dynamic_budget(void);
+
+/* Memory of the dynamic stages of all hybrid indexes of the server, in bytes. */
+typedef struct HybMemoryStats
+{
+	uint64		budget;			/* what segments may have together */
+	uint64		reserved;		/* what they have */
+	uint64		used;			/* of that, trees and what backends have in
+								 * hand for them */
+	uint64		trees;			/* of that, trees */
+	uint64		private_trees;	/* of backends that have no shared ones */
+	uint64		slot_bytes;		/* segments of slots */
+	uint64		control;		/* in main shared memory, first slots
+								 * included */
+	uint32		segments;
+	uint32		slots;			/* indexes that something is shared about */
+} HybMemoryStats;
+
+extern void hyb_memory_stats(HybMemoryStats *stats);
 
 /* Does the memory budget ask for a merge of this index (soft bound)? */
 extern bool hyb_dynamic_pressure(HybIndex *ix);

@@ -13,7 +13,7 @@
 #include "storage/proc.h"
 #include "storage/shmem.h"
 
-#define HYB_CONTROL_NAME "hybridindex 1"
+#define HYB_CONTROL_NAME "hybridindex 2"
 
 HybControl *hyb_control = NULL;
 
@@ -56,8 +56,10 @@ init_control(HybControl *control)
 	control->tree_tranche = LWLockNewTrancheId();
 	LWLockInitialize(&control->lock.lock, control->control_tranche);
 	pg_atomic_init_u64(&control->creations, 1);
-	pg_atomic_init_u64(&control->total_bytes, 0);
-	pg_atomic_init_u32(&control->nsegments, 0);
+	pg_atomic_init_u64(&control->segments_made, 0);
+	pg_atomic_init_u64(&control->segments_gone, 0);
+	pg_atomic_init_u64(&control->private_bytes, 0);
+	pg_atomic_init_u64(&control->idle_check, 0);
 	SpinLockInit(&control->chunk_mutex);
 	SpinLockInit(&control->claim_mutex);
 	SpinLockInit(&control->progress_mutex);

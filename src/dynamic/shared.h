@@ -10,13 +10,14 @@
  *		- the directory of slots, one for each index in use (slot.h), and its
  *		  first block of slots,
  *		- the databases whose indexes are in use (database.c),
- *		- the table of memory segments that hold the trees (arena.h),
+ *		- the table of memory segments that hold the trees (arena.c),
  *		- behind it, the partitions of uniqueness checks (unique_lock.h),
  *		- progress of merges (progress.h) and claims on starting workers.
  */
 #ifndef HYB_SHARED_H
 #define HYB_SHARED_H
 
+#include "dynamic/arena.h"
 #include "page/page.h"
 #include "port/atomics.h"
 #include "storage/dsm.h"
@@ -28,7 +29,6 @@
 									 * as the one before it */
 #define HYB_SLOT_BLOCKS			12
 #define HYB_SLOT_BUCKETS		1024
-#define HYB_MAX_SEGMENTS		64
 #define HYB_WORKER_CLAIMS		32
 #define HYB_IDLE_WORKERS		4
 #define HYB_PROGRESS_ENTRIES	16
@@ -95,11 +95,18 @@ typedef struct HybDatabase
 	uint64		life;			/* never repeats */
 } HybDatabase;
 
+/*
+ * A segment of the shared arena (arena.c).  Which chunk numbers it has follows
+ * from its place in the table.
+ */
 typedef struct HybSegment
 {
+	uint64		serial;			/* never repeats; 0: there is none */
 	dsm_handle	handle;
-	uint32		first;			/* number of its first chunk */
 	uint32		nchunks;
+	uint32		nfree;
+	uint32		unused;			/* chunks from this one on were never used */
+	uint32		free_chunks;	/* chain of those that were, 0 ends it */
 } HybSegment;
 
 typedef struct HybWorkerClaim
@@ -131,7 +138,7 @@ typedef struct HybProgress
 
 typedef struct HybControl
 {
-	LWLockPadded lock;			/* directory and segment table */
+	LWLockPadded lock;			/* directory of slots */
 	int			control_tranche;
 	int			tree_tranche;
 
@@ -142,12 +149,15 @@ typedef struct HybControl
 	pg_atomic_uint64 creations;
 
 	/* arena.c */
-	pg_atomic_uint64 total_bytes;	/* chunks in use */
-	pg_atomic_uint32 nsegments;
+	pg_atomic_uint64 segments_made; /* ever, and the last one's serial */
+	pg_atomic_uint64 segments_gone;
+	pg_atomic_uint64 private_bytes; /* trees in backends' own memory */
+	slock_t		chunk_mutex;	/* protects the next four */
 	HybSegment	segments[HYB_MAX_SEGMENTS];
-	slock_t		chunk_mutex;	/* protects the next two */
-	uint32		free_chunks;	/* chain of free chunks, 0 ends it */
-	uint32		nfree;
+	uint32		nreserved;		/* chunks of all segments, but the fixed ones */
+	uint32		nfree;			/* of these, free ones */
+	uint32		nempty;			/* segments of free chunks only */
+	pg_atomic_uint64 idle_check;	/* when idle trees were last looked for */
 
 	/* directory.c; protected by `lock` but for the number of blocks */
 	pg_atomic_uint32 nblocks;	/* at least 1; counts up when one is complete */

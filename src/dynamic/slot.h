@@ -49,7 +49,8 @@ typedef struct HybSlot
 	struct HybStage *stage;
 	struct HybArena *arena;
 	uint64		private_generation; /* shared memory is not tried while this is
-									 * the active generation */
+									 * the active generation, until */
+	TimestampTz private_until;
 
 	/* am/unique.c: the greatest key of a version's static stage */
 	uint64		top_version;	/* that version; 0: not known */
@@ -139,11 +140,24 @@ hyb_slot_appended(HybSharedSlot *shared, uint64 generation, int lane)
 /* Note that the trees are in use. */
 extern void hyb_slot_touch(HybSlot *s);
 
+/* Trees unused for so long may be evicted for others. */
+#define HYB_UNUSED_MS	1000
+
 /*
- * Free trees of slots that have not been used for a while, the oldest first,
- * until `bytes` are free.  Called with no slot locked.
+ * Free trees of slots that have not been used for idle_ms, the oldest first,
+ * until `bytes` are free.  Called with no slot locked, at the ends of
+ * transactions too, so it raises no error.
  */
-extern bool hyb_slots_evict(uint64 bytes);
+extern bool hyb_slots_evict(uint64 bytes, int idle_ms);
+
+/* Bytes that this could free, as far as one can tell. */
+extern uint64 hyb_slots_evictable(void);
+
+/*
+ * Bytes of all trees in shared memory, as far as one can tell; slots in use,
+ * and bytes of segments that hold slots.
+ */
+extern uint64 hyb_slots_total(uint32 *nslots, uint64 *slot_bytes);
 
 /* Bytes of the largest tree in shared memory, as far as one can tell. */
 extern uint64 hyb_slots_largest(void);

@@ -26,6 +26,16 @@
 /* Rounds of reserving that an inserter does to keep a tree up to date. */
 #define HYB_APPLY_ROUNDS	4
 
+/*
+ * Trees that do not fit shared memory are tried again after so long, at first
+ * and at most.
+ */
+#define HYB_NOFIT_MS_MIN	1000
+#define HYB_NOFIT_MS_MAX	64000
+
+/* So often a backend that uses its own trees looks whether that may be done. */
+#define HYB_PRIVATE_MS		1000
+
 /* Indexes that a backend has trees of its own for, at most. */
 #define HYB_PRIVATE_MAX		64
 
@@ -93,6 +103,46 @@ unlock_shared_stage(HybStageAccess *access)
 }
 
 /*
+ * Trees of this generation did not fit.  May this backend try again?  If so
+ * others will not for some time.  The stage is locked exclusively.
+ */
+static bool
+claim_retry(HybStage *stage)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		room = hyb_arena_budget() + hyb_slots_evictable();
+
+	if (now < stage->nofit_until ||
+		room <= hyb_arena_used() + stage->nofit_bytes + stage->nofit_bytes / 8)
+		return false;
+	stage->nofit_ms = Min(stage->nofit_ms * 2, HYB_NOFIT_MS_MAX);
+	stage->nofit_until = now + stage->nofit_ms * INT64CONST(1000);
+	return true;
+}
+
+/* Give up: what has been built is of no use to anybody, so make room. */
+static void
+note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation, bool again)
+{
+	HybStage   *stage;
+
+	if (!lock_shared_stage(ix, access, LW_EXCLUSIVE))
+		return;
+	stage = access->stage;
+	if (!again)
+	{
+		stage->nofit_ms = HYB_NOFIT_MS_MIN;
+		stage->nofit_until = GetCurrentTimestamp() +
+			HYB_NOFIT_MS_MIN * INT64CONST(1000);
+	}
+	stage->nofit_generation = generation;
+	stage->nofit_bytes = hyb_stage_bytes(stage);
+	hyb_stage_clear(stage, access->arena);
+	access->shared->tree_bytes = 0;
+	unlock_shared_stage(access);
+}
+
+/*
  * MEMORY: there is not enough shared memory, the trees should be built in the
  * backend.
  */
@@ -103,6 +153,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 	HybSlot    *s = access->s;
 	LWLockMode	mode = LW_SHARED;
 	uint32		wanted = HYB_RESERVE_MIN;
+	bool		again = false;
 
 	for (;;)
 	{
@@ -113,7 +164,8 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		hyb_slot_touch(s);
 		if (!lock_shared_stage(ix, access, mode))
 			continue;
-		if (access->stage->nofit_generation == version->active.number)
+		if (access->stage->nofit_generation == version->active.number &&
+			mode == LW_EXCLUSIVE && !again && !(again = claim_retry(access->stage)))
 		{
 			unlock_shared_stage(access);
 			return HYB_STAGE_MEMORY;
@@ -133,6 +185,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		if (result == HYB_STAGE_READY)
 		{
 			/* read under the exclusive lock: nothing can come between */
+			access->stage->nofit_generation = 0;
 			hyb_arena_trim(access->arena);
 			return HYB_STAGE_READY;
 		}
@@ -147,14 +200,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		access->shared->last_use = GetCurrentTimestamp();
 		if (!reserve_more(ix, access, &wanted))
 		{
-			/* what has been built is of no use to anybody: make room */
-			if (lock_shared_stage(ix, access, LW_EXCLUSIVE))
-			{
-				hyb_stage_clear(access->stage, access->arena);
-				access->stage->nofit_generation = version->active.number;
-				access->shared->tree_bytes = 0;
-				unlock_shared_stage(access);
-			}
+			note_nofit(ix, access, version->active.number, again);
 			hyb_arena_trim(&hyb_shared_arena);
 			return HYB_STAGE_MEMORY;
 		}
@@ -163,7 +209,6 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 
 /* ---- trees in backend memory ---- */
 
-static uint64 private_bytes = 0;
 static HybSlot *private_slots[HYB_PRIVATE_MAX];
 static int	nprivate = 0;
 
@@ -173,8 +218,7 @@ hyb_stage_drop_private(HybSlot *s)
 	if (s->arena == NULL)
 		return;
 	Assert(s->busy == 0);
-	private_bytes -= (uint64) s->arena->nchunks * HYB_CHUNK_SIZE;
-	MemoryContextDelete(s->arena->context);
+	hyb_arena_drop(s->arena);
 	s->arena = NULL;
 	s->stage = NULL;
 	for (int i = 0; i < nprivate; i++)
@@ -197,7 +241,7 @@ limit_private(HybSlot *except)
 	uint64		budget = (uint64) hyb_dynamic_memory_kb * 1024;
 
 	for (int i = 0; i < nprivate &&
-		 (private_bytes > budget || nprivate == HYB_PRIVATE_MAX);)
+		 (hyb_arena_private() > budget || nprivate == HYB_PRIVATE_MAX);)
 	{
 		if (private_slots[i] != except && private_slots[i]->busy == 0)
 			hyb_stage_drop_private(private_slots[i]);
@@ -243,13 +287,17 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 			result = HYB_STAGE_READY;
 		while (result == HYB_STAGE_MEMORY)
 		{
-			uint32		before = s->arena->nchunks;
-
 			CHECK_FOR_INTERRUPTS();
 			result = hyb_stage_catch_up(ix, access, version, want);
-			if (result == HYB_STAGE_MEMORY)
-				(void) reserve_more(ix, access, &wanted);
-			private_bytes += (uint64) (s->arena->nchunks - before) * HYB_CHUNK_SIZE;
+			if (result == HYB_STAGE_MEMORY &&
+				!reserve_more(ix, access, &wanted))
+				ereport(ERROR,
+						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+						 errmsg("dynamic stage of index \"%s\" is too large to be read",
+								RelationGetRelationName(ix->rel)),
+						 errdetail("It does not fit the shared memory to be had, and needs more chunks than can be numbered."),
+						 errhint("Increase \"%s\", or REINDEX the index.",
+								 "hybridindex.dynamic_memory")));
 
 			/*
 			 * If the shared slot went to another index meanwhile, what it
@@ -286,7 +334,9 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want,
 	access->shared = NULL;
 	if (version->frozen.number == 0)
 		want &= ~HYB_FETCH_FROZEN;
-	if (!s->is_temp && s->private_generation != version->active.number)
+	if (!s->is_temp &&
+		(s->private_generation != version->active.number ||
+		 GetCurrentStatementStartTimestamp() >= s->private_until))
 	{
 		HybStageResult result = open_shared(ix, version, want, access);
 
@@ -297,6 +347,8 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want,
 			return result;
 		}
 		s->private_generation = version->active.number;
+		s->private_until = GetCurrentStatementStartTimestamp() +
+			HYB_PRIVATE_MS * INT64CONST(1000);
 	}
 	return open_private(ix, version, want, access);
 }

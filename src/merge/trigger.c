@@ -82,7 +82,7 @@ merge_need(HybIndex *ix)
 	uint64		dynamic = meta->active.nentries;
 	uint64		trigger = merge_trigger(ix, meta);
 	uint64		bytes = meta->active.npages * BLCKSZ;
-	uint64		budget = (uint64) hyb_dynamic_memory_kb * 1024;
+	uint64		budget = hyb_dynamic_budget();
 	bool		compact = (meta->flags & HYB_META_COMPACT) != 0;
 
 	need.page_entries = dynamic / Max(meta->active.npages, 1) + 1;

@@ -244,6 +244,7 @@ merge_index(void)
 			SetUserIdAndSecContext(heap->rd_rel->relowner,
 								   save_sec_context | SECURITY_RESTRICTED_OPERATION);
 			save_nestlevel = NewGUCNestLevel();
+			HYB_RESTRICT_SEARCH_PATH();
 			more = merge_slice(index, &progress, &busy, &all);
 			AtEOXact_GUC(false, save_nestlevel);
 			SetUserIdAndSecContext(save_userid, save_sec_context);
@@ -279,6 +280,9 @@ hybrid_merge_worker_main(Datum arg)
 	hyb_shared_init();
 	before_shmem_exit(release_shared, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(args.dbid, InvalidOid, 0);
+
+	/* nobody's objects for the names in anybody's code, as in autovacuum */
+	SetConfigOption("search_path", "", PGC_SUSET, PGC_S_OVERRIDE);
 
 	do
 		merge_index();

@@ -9,6 +9,9 @@
 
 #include "utils/rel.h"
 
+/* dynamic_memory at most: what references to trees can name (arena.h) */
+#define HYB_MAX_DYNAMIC_KB	(16 * 1024 * 1024)
+
 /* GUCs, hybridindex.* */
 extern int	hyb_dynamic_memory_kb;	/* dynamic_memory, 64 MB */
 extern int	hyb_merge_floor;	/* merge_floor: entries below which the ratio

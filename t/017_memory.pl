@@ -1,0 +1,298 @@
+
+# Shared memory of the dynamic stages: it is bounded, leaves room for others,
+# is counted exactly, and is given back.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $mb = 1024 * 1024;
+my $flag = PostgreSQL::Test::Utils::tempdir();
+
+# The segments are files of the data directory, so that they can be measured.
+my $node = new_node('memory', <<EOF);
+dynamic_shared_memory_type = mmap
+hybridindex.background_merge = off
+hybridindex.merge_floor = 100000000
+EOF
+my $points = $node->pg_version >= 18 &&
+  $node->psql('postgres', 'CREATE EXTENSION injection_points') == 0;
+
+sub memory
+{
+	my ($column) = @_;
+	return $node->safe_psql('postgres', "SELECT $column FROM hybrid_memory");
+}
+
+sub files
+{
+	my @files = glob($node->data_dir . '/pg_dynshmem/mmap.*');
+	return @files;
+}
+
+sub disk_bytes
+{
+	my $bytes = 0;
+	$bytes += ((stat $_)[12] // 0) * 512 foreach files();
+	return $bytes;
+}
+
+# Wait until a query, which may do something each time, says "t" in the end.
+sub wait_for
+{
+	my ($what, $query, $seconds) = @_;
+	foreach (1 .. ($seconds // 30) * 5)
+	{
+		return pass($what) if $node->safe_psql('postgres', $query) =~ /t\z/;
+		usleep(200_000);
+	}
+	fail($what);
+	diag $node->safe_psql('postgres', 'SELECT * FROM hybrid_memory');
+	return;
+}
+
+sub wait_for_file
+{
+	my ($name) = @_;
+	foreach (1 .. 300)
+	{
+		return 1 if -e "$flag/$name";
+		usleep(100_000);
+	}
+	return 0;
+}
+
+# Ten indexes of a table, rows for it, and a function of each index: the check
+# reads the whole dynamic stage.
+sub make_table
+{
+	my ($server, $name) = @_;
+	$server->safe_psql('postgres', "CREATE TABLE $name (id int, s text COLLATE \"C\");"
+		  . join('', map { "CREATE INDEX ${name}_$_ ON $name USING hybrid (s) INCLUDE (id);" } 1 .. 10));
+	return;
+}
+
+sub fill
+{
+	my ($name, $n) = @_;
+	return "INSERT INTO $name SELECT g, repeat(md5(g::text), 4) FROM generate_series(1, $n) g;\n";
+}
+
+sub on_all
+{
+	my ($name, $function) = @_;
+	return join '', map { "SELECT $function('${name}_$_');\n" } 1 .. 10;
+}
+
+# ---- given back ----
+my $files_before = files();
+my $disk_before = disk_bytes();
+is(memory('used_bytes'), '0', 'nothing is used before anything is read');
+make_table($node, 'm');
+make_table($node, 'n');
+$node->safe_psql('postgres', fill('m', 10000) . on_all('m', 'hybrid_index_check'));
+
+# a session that has mapped everything, and does nothing for as long as it likes
+my $idle = start_psql($node,
+	"SELECT hybrid_index_check('m_1');\n\\! touch $flag/ready\n\\! until [ -e $flag/go ]; do sleep 0.1; done\n",
+	"SELECT hybrid_index_check('m_1');\n\\! touch $flag/done\n\\! until [ -e $flag/end ]; do sleep 0.1; done\n");
+ok(wait_for_file('ready'), 'a session has read an index');
+my ($reserved, $used, $trees, $segments) = split /\|/, memory('reserved_bytes, used_bytes, tree_bytes, segments');
+cmp_ok($trees, '>', 12 * $mb, 'trees of ten indexes');
+is($used, $trees, 'nothing but trees is in use');
+cmp_ok($reserved, '<', $used * 1.25 + $mb, "it grows in modest steps ($reserved bytes in $segments segments)");
+is(scalar(files()) - $files_before, $segments, 'each segment is a file');
+
+# small trees, built last
+$node->safe_psql('postgres', fill('n', 50) . on_all('n', 'hybrid_index_check'));
+my $small = memory('tree_bytes') - $trees;
+$node->safe_psql('postgres', on_all('m', 'hybrid_merge'));
+cmp_ok(memory('used_bytes'), '<=', $small, 'what merges have moved is in use no more');
+is(memory('used_bytes - tree_bytes'), '0', 'and all that is in use is counted as trees');
+wait_for('segments go', "SELECT hybrid_index_check('m_2'); SELECT reserved_bytes <= $mb FROM hybrid_memory");
+cmp_ok(memory('segments'), '<=', 4, 'few segments are left');
+same_answers($node, 'trees that were in the last segments can be built again',
+	{ 'SELECT id FROM n WHERE s > \'5\'' => 'index only bitmap', 'SELECT id FROM m WHERE s > \'5\'' => 'index only bitmap' }, [ 'm', 'n' ]);
+
+SKIP:
+{
+	my $probe = $node->data_dir . '/pg_dynshmem/probe';
+	append_to_file($probe, 'x' x 65536);
+	my $punches = system_log('fallocate', '-p', '-o', '0', '-l', '65536', $probe) == 0;
+	unlink $probe;
+	skip 'SKIPPED: this file system cannot free part of a file', 1 if !$punches;
+	cmp_ok(disk_bytes() - $disk_before, '<=', 1.5 * $mb, 'an idle session keeps no memory of segments that have gone');
+}
+append_to_file("$flag/go", '');
+ok(wait_for_file('done'), 'the idle session reads again');
+is(scalar(files()) - $files_before, memory('segments'), 'and has let go of them');
+append_to_file("$flag/end", '');
+ok(finish_psql($idle), 'it ends well') or diag $idle->{err};
+
+# again and again
+foreach my $round (1 .. 3)
+{
+	$node->safe_psql('postgres', fill('m', 3000) . on_all('m', 'hybrid_index_check'));
+	cmp_ok(memory('reserved_bytes'), '>', 3 * $mb, "round $round: memory is taken");
+	$node->safe_psql('postgres', on_all('m', 'hybrid_merge'));
+	wait_for("round $round: and given back", "SELECT hybrid_index_check('m_2'); SELECT reserved_bytes <= $mb FROM hybrid_memory");
+}
+
+# what was dropped
+SKIP:
+{
+	skip 'SKIPPED: trees that nobody reads go after minutes; needs injection points of a server from 18 on', 2 if !$points;
+	$node->safe_psql('postgres', fill('m', 3000) . on_all('m', 'hybrid_index_check') . 'DROP TABLE m');
+	cmp_ok(memory('reserved_bytes'), '>', 3 * $mb, 'trees of indexes that were dropped');
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-idle-trees', 'notice')");
+	wait_for('go when they are idle', "SELECT hybrid_index_check('n_1'); SELECT reserved_bytes <= $mb FROM hybrid_memory");
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-idle-trees')");
+}
+
+# ---- errors while a tree is built ----
+$node->safe_psql('postgres', <<EOF);
+CREATE FUNCTION fussy_cmp(a int, b int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS \$\$
+BEGIN
+	IF 4711 IN (a, b) AND current_setting('fussy.fail', true) = 'on' THEN
+		RAISE 'not that one';
+	END IF;
+	RETURN btint4cmp(a, b);
+END \$\$;
+CREATE OPERATOR CLASS fussy_ops FOR TYPE int USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 fussy_cmp(int, int);
+CREATE TABLE fussy (a int);
+CREATE INDEX fussy_a ON fussy USING hybrid (a fussy_ops);
+INSERT INTO fussy SELECT g FROM generate_series(1, 200) g;
+INSERT INTO fussy VALUES (4711);
+SELECT hybrid_index_check('n_1');
+EOF
+my $read_fussy = 'SET enable_seqscan = off; SELECT count(*) FROM fussy WHERE a > 0';
+my $failed = 0;
+foreach (1 .. 20)
+{
+	my ($ret, $out, $err) = $node->psql('postgres', "SET fussy.fail = on; $read_fussy");
+	$failed++ if $err =~ /not that one/;
+}
+is($failed, 20, 'sessions fail while they build a tree');
+is(memory('used_bytes - tree_bytes'), '0', 'they leave nothing behind');
+is($node->safe_psql('postgres', <<EOF), '0', 'nor does a subtransaction');
+SET fussy.fail = on;
+SET enable_seqscan = off;
+DO \$\$
+BEGIN
+	PERFORM count(*) FROM fussy WHERE a > 0;
+EXCEPTION WHEN raise_exception THEN
+	CREATE TEMP TABLE leaves AS SELECT used_bytes - tree_bytes AS bytes FROM hybrid_memory;
+END \$\$;
+SELECT bytes FROM leaves;
+EOF
+is($node->safe_psql('postgres', $read_fussy), '201', 'others can build it');
+
+# ---- trees that did not fit, and then do ----
+my $shared = "SELECT tree_shared AND tree_memory > 100000 FROM hybrid_index_stats('n_1')";
+$node->safe_psql('postgres', on_all('n', 'hybrid_merge') . fill('n', 2000));
+$node->append_conf('postgresql.conf', 'hybridindex.dynamic_memory = 128kB');
+$node->restart;
+my $patient = start_psql($node,
+	"SELECT hybrid_index_check('n_1');\n$shared;\n\\! touch $flag/small\n",
+	"\\! until [ -e $flag/large ]; do sleep 0.1; done\n",
+	"SELECT hybrid_index_check('n_1');\n$shared;\nSELECT pg_sleep(0.5);\n" x 20);
+ok(wait_for_file('small'), 'a tree does not fit shared memory');
+is(memory('private_tree_bytes > 100000 AND used_bytes <= 128 * 1024'), 't', 'and is built in the backend');
+$node->append_conf('postgresql.conf', 'hybridindex.dynamic_memory = 64MB');
+$node->reload;
+append_to_file("$flag/large", '');
+ok(finish_psql($patient), 'a session goes on') or diag $patient->{err};
+like($patient->{out}, qr/^\s*f\s.*\st\s*$/s, 'shared memory is tried again when there is more');
+is($node->safe_psql('postgres', $shared), 't', 'and all share the tree');
+is(memory('private_tree_bytes'), '0', 'memory of the backend is given back, and was counted');
+
+# ---- a log whose tree has more chunks than can be numbered ----
+SKIP:
+{
+	skip 'SKIPPED: needs injection points of a server from 18 on', 3 if !$points;
+	$node->append_conf('postgresql.conf', 'hybridindex.dynamic_memory = 64kB');
+	$node->restart;
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-few-chunks', 'notice')");
+	my ($ret, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT hybrid_index_check('n_1')");
+	like($err, qr/54000: dynamic stage of index "n_1" is too large to be read/, 'is an error');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-few-chunks')");
+	is($node->psql('postgres', "SELECT hybrid_index_check('n_1', true)"), 0, 'and the index is right');
+	is(memory('private_tree_bytes'), '0', 'memory of a backend that failed is given back');
+}
+my ($ret, $out, $err) = $node->psql('postgres', "LOAD 'hybridindex'; ALTER SYSTEM SET hybridindex.dynamic_memory = '17GB'");
+like($err, qr/outside the valid range/, 'no more can be asked for than can be numbered');
+
+# ---- names in the code that workers run ----
+$node->append_conf('postgresql.conf', "hybridindex.background_merge = on\nhybridindex.merge_floor = 300");
+$node->reload;
+$node->safe_psql('postgres', <<EOF);
+CREATE SCHEMA evil;
+ALTER DATABASE postgres SET search_path = evil, public;
+CREATE TABLE told (a int);
+CREATE FUNCTION telling_cmp(a int, b int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS \$\$
+BEGIN
+	RAISE LOG 'comparing with path (%) in a worker: %', current_setting('search_path'),
+		(SELECT backend_type = 'hybrid merge worker' FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid());
+	RETURN pg_catalog.btint4cmp(a, b);
+END \$\$;
+CREATE OPERATOR CLASS telling_ops FOR TYPE int USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 telling_cmp(int, int);
+CREATE INDEX told_a ON told USING hybrid (a telling_ops);
+EOF
+$node->safe_psql('postgres', 'INSERT INTO public.told SELECT g FROM generate_series(1, 900) g') foreach 1 .. 3;
+wait_for('a worker merges', "SELECT merged_entries > 0 AND NOT merge_running FROM public.hybrid_index_stats('public.told_a')", 60);
+my %paths;
+my $log = slurp_file($node->logfile);
+$paths{$1}++ while $log =~ /comparing with path \((.*)\) in a worker: t/g;
+is(join(' or ', sort keys %paths), $node->pg_version < 17 ? '""' : 'pg_catalog, pg_temp', 'what workers call looks for names where the server looks');
+no_crash($node, 'no crash');
+$node->stop;
+
+# ---- beside a parallel join, in as little as a container has ----
+SKIP:
+{
+	my $private = "mount -t tmpfs -o size=64m tmpfs /dev/shm && exec unshare -U --map-user=1000 --map-group=1000";
+	skip 'SKIPPED: no user namespaces, in which to have a small /dev/shm', 5
+	  if $^O ne 'linux' || system_log('unshare', '-Urm', 'sh', '-c', "$private true") != 0;
+	my $other = new_node('small', <<EOF);
+dynamic_shared_memory_type = posix
+shared_buffers = 64MB
+hybridindex.background_merge = off
+hybridindex.merge_floor = 100000000
+EOF
+	$other->stop;
+	is(system_log('unshare', '-Urm', 'sh', '-c', "$private pg_ctl -w -D '" . $other->data_dir . "' -l '" . $other->logfile . "' start"),
+		0, 'a server with a /dev/shm of 64 MB');
+	$other->_update_pid(1);
+	make_table($other, 'm');
+	$other->safe_psql('postgres', fill('m', 30000) . 'ANALYZE m;' . on_all('m', 'hybrid_index_check'));
+	is($other->safe_psql('postgres', 'SELECT dynamic_memory, limit_bytes, reserved_bytes <= limit_bytes, reserved_bytes > limit_bytes / 2 FROM hybrid_memory'),
+		join('|', 64 * $mb, 32 * $mb, 't', 't'), 'half of it is for others');
+	my $settings = <<EOF;
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET work_mem = '24MB';
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
+EOF
+	my $query = 'SELECT count(*) FROM m x JOIN m y ON x.id = y.id WHERE x.s >= y.s';
+	like($other->safe_psql('postgres', "$settings EXPLAIN (COSTS off) $query"), qr/Parallel Hash Join/, 'a parallel hash join');
+	my ($ret, $out, $err) = $other->psql('postgres', "$settings $query");
+	is("$out $err", '30000 ', 'has the memory that it needs');
+	no_crash($other, 'no crash');
+	$other->stop;
+}
+
+done_testing();
