@@ -542,6 +542,7 @@ COMMENT ON FUNCTION hybrid_index_check(regclass, boolean) IS
 'raise an error if the structure of a hybrid index is damaged, or if a table row lacks its entry';
 
 CREATE FUNCTION hybrid_index_stats(index regclass,
+	nowait boolean DEFAULT false,
 	OUT static_entries bigint,
 	OUT static_tombstones bigint,
 	OUT leaf_pages bigint,
@@ -573,8 +574,8 @@ RETURNS record
 AS 'MODULE_PATHNAME', 'hybrid_index_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION hybrid_index_stats(regclass) IS
-'entries, pages and memory of both stages of a hybrid index';
+COMMENT ON FUNCTION hybrid_index_stats(regclass, boolean) IS
+'entries, pages and memory of both stages of a hybrid index; with nowait NULLs if it is locked or gone';
 
 CREATE FUNCTION hybrid_may_contain(index regclass, VARIADIC keys "any")
 RETURNS boolean
@@ -655,7 +656,8 @@ COMMENT ON VIEW hybrid_memory IS
 
 -- Indexes that the caller may not look into or that are being built,
 -- temporary ones of other sessions, and unlogged ones on a standby are left
--- out.
+-- out.  Nothing is waited for: of an index that is locked, or dropped
+-- meanwhile, there is only the name.
 CREATE VIEW hybrid_indexes AS
 WITH readable AS MATERIALIZED (
 	SELECT c.oid, n.nspname, t.relname AS tablename, c.relname
@@ -672,9 +674,9 @@ WITH readable AS MATERIALIZED (
 			OR pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE')))
 SELECT r.nspname AS schemaname, r.tablename, r.relname AS indexname,
 	r.oid AS indexrelid, s.*
-FROM readable r, LATERAL hybrid_index_stats(r.oid) s;
+FROM readable r, LATERAL hybrid_index_stats(r.oid, true) s;
 
 COMMENT ON VIEW hybrid_indexes IS
-'all hybrid indexes of the database that the caller may look into, with their hybrid_index_stats';
+'all hybrid indexes of the database that the caller may look into, with their hybrid_index_stats, NULL where these would have to wait';
 
 GRANT SELECT ON hybrid_merge_progress, hybrid_memory, hybrid_indexes TO PUBLIC;

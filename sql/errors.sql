@@ -76,7 +76,7 @@ CREATE FUNCTION pr_try() RETURNS TABLE (f text, answer text) LANGUAGE sql AS $$
 		'SELECT hybrid_index_stats(''pr_a'')', 'SELECT hybrid_dictionary_info(''pr_s'')',
 		'SELECT hybrid_may_contain(''pr_a'', 7)', 'SELECT hybrid_approx_count(''pr_a'', 7, 9)',
 		'SELECT 1 / count(*) FROM hybrid_indexes WHERE indexname = ''pr_a''',
-		'SELECT * FROM hybrid_merge_progress']) f, hyb_error(f) e
+		'SELECT * FROM hybrid_merge_progress', 'SELECT * FROM hybrid_memory']) f, hyb_error(f) e
 $$;
 SET ROLE regress_hyb_owner;
 SELECT * FROM pr_try();

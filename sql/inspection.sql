@@ -47,6 +47,16 @@ SELECT bloom_hits >= 300 AS found FROM hybrid_index_stats('ip_a');
 SELECT count(*) FROM hybrid_indexes WHERE hybrid_indexes::text LIKE '%ip_a%';
 SELECT count(*) >= 2 AS lists_indexes FROM hybrid_indexes;
 SELECT count(*) AS running FROM hybrid_merge_progress;
+SELECT dynamic_memory = pg_size_bytes(current_setting('hybridindex.dynamic_memory')) AS setting, limit_bytes <= dynamic_memory AS bound,
+	reserved_bytes <= limit_bytes AS reserved, used_bytes <= reserved_bytes AS used,
+	tree_bytes > 0 AND tree_bytes <= used_bytes AS trees, segments > 0 AS segments,
+	indexes >= 2 AS indexes, private_tree_bytes >= 0 AS private, control_bytes > 0 AS control
+FROM hybrid_memory;
+
+-- statistics without waiting: what is not there has none
+SELECT dynamic_entries, total_pages IS NULL AS unknown FROM hybrid_index_stats('ip_a', true);
+SELECT count(*), count(s.total_pages), count(s.tree_memory) FROM hybrid_index_stats(1::oid, true) s;
+SELECT hyb_error('SELECT hybrid_index_stats(''pg_class_oid_index'', true)');
 SELECT hybrid_index_check('ip_a') IS NULL OR true AS checked, hybrid_index_check('ip_ta', true) IS NULL OR true AS checked_with_heap;
 
 -- a table row that the index has not got is found by the check

@@ -4,6 +4,7 @@
  */
 #include "compat.h"
 
+#include "access/relation.h"
 #include "access/table.h"
 #include "access/xlog.h"
 #include "am/am.h"
@@ -19,6 +20,7 @@
 #include "page/meta.h"
 #include "static/fill.h"
 #include "storage/bufmgr.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -50,6 +52,43 @@ access_granted(HybAccess access, Oid indexoid, Oid heapoid, Oid userid)
 		 has_privs_of_role(userid, ROLE_PG_STAT_SCAN_TABLES));
 }
 
+/* Be the owner of the table, which is open, with its functions' search path. */
+static void
+become_owner(HybInspected *inspected)
+{
+	GetUserIdAndSecContext(&inspected->save_userid,
+						   &inspected->save_sec_context);
+	hyb_inspect_as_owner(inspected);
+	inspected->save_nestlevel = NewGUCNestLevel();
+	HYB_RESTRICT_SEARCH_PATH();
+}
+
+/* An error unless this is an index of ours, with its table. */
+static void
+check_kind(const HybInspected *inspected, Oid heapoid)
+{
+	Relation	index = inspected->index;
+
+	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is a partitioned index",
+						RelationGetRelationName(index)),
+				 errhint("Name the index of one partition.")));
+	if (index->rd_rel->relkind != RELKIND_INDEX ||
+		index->rd_indam == NULL || index->rd_indam->ambuild != hyb_ambuild)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a hybrid index",
+						RelationGetRelationName(index))));
+	if (inspected->heap == NULL ||
+		heapoid != IndexGetRelation(RelationGetRelid(index), false))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("could not open parent table of index \"%s\"",
+						RelationGetRelationName(index))));
+}
+
 /*
  * The order of locks and checks is that of brin_summarize_range.
  */
@@ -67,32 +106,11 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 	if (OidIsValid(heapoid))
 	{
 		inspected->heap = table_open(heapoid, lockmode);
-		GetUserIdAndSecContext(&inspected->save_userid,
-							   &inspected->save_sec_context);
-		hyb_inspect_as_owner(inspected);
-		inspected->save_nestlevel = NewGUCNestLevel();
-		HYB_RESTRICT_SEARCH_PATH();
+		become_owner(inspected);
 	}
 
 	inspected->index = index = index_open(indexoid, lockmode);
-	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is a partitioned index",
-						RelationGetRelationName(index)),
-				 errhint("Name the index of one partition.")));
-	if (index->rd_rel->relkind != RELKIND_INDEX ||
-		index->rd_indam == NULL || index->rd_indam->ambuild != hyb_ambuild)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a hybrid index",
-						RelationGetRelationName(index))));
-	if (inspected->heap == NULL ||
-		heapoid != IndexGetRelation(indexoid, false))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("could not open parent table of index \"%s\"",
-						RelationGetRelationName(index))));
+	check_kind(inspected, heapoid);
 	if (!access_granted(access, indexoid, heapoid, inspected->save_userid))
 		aclcheck_error(access == HYB_ACCESS_MAINTAIN ? ACLCHECK_NOT_OWNER : ACLCHECK_NO_PRIV,
 					   OBJECT_INDEX, RelationGetRelationName(index));
@@ -110,6 +128,48 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 				 errmsg("index \"%s\" is not ready",
 						RelationGetRelationName(index)),
 				 errdetail("It is being built, or building it failed.")));
+}
+
+/* A relation opened without waiting; NULL if it is locked, or gone. */
+static Relation
+try_open_nowait(Oid relid, LOCKMODE lockmode)
+{
+	Relation	rel;
+
+	if (!OidIsValid(relid) || !ConditionalLockRelationOid(relid, lockmode))
+		return NULL;
+	rel = try_relation_open(relid, NoLock);
+	if (rel == NULL)
+		UnlockRelationOid(relid, lockmode);
+	return rel;
+}
+
+bool
+hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
+					 HybInspected *inspected)
+{
+	Oid			heapoid = IndexGetRelation(indexoid, true);
+
+	memset(inspected, 0, sizeof(*inspected));
+	inspected->lockmode = lockmode;
+	inspected->heap = try_open_nowait(heapoid, lockmode);
+	if (inspected->heap == NULL)
+		return false;
+	inspected->index = try_open_nowait(indexoid, lockmode);
+	if (inspected->index == NULL)
+	{
+		relation_close(inspected->heap, lockmode);
+		return false;
+	}
+	become_owner(inspected);
+	check_kind(inspected, heapoid);
+	if (access_granted(access, indexoid, heapoid, inspected->save_userid) &&
+		!RELATION_IS_OTHER_TEMP(inspected->index) &&
+		(!RecoveryInProgress() || RelationIsPermanent(inspected->index)) &&
+		inspected->index->rd_index->indisready)
+		return true;
+	hyb_inspect_close(inspected);
+	return false;
 }
 
 void
@@ -273,12 +333,14 @@ count_dynamic(HybIndex *ix)
 }
 
 /*
- * hybrid_index_stats(index regclass, OUT ...)
+ * hybrid_index_stats(index regclass, nowait boolean, OUT ...): NULLs if nowait
+ * and the index is locked, or there is none
  */
 Datum
 hybrid_index_stats(PG_FUNCTION_ARGS)
 {
 	Oid			indexoid = PG_GETARG_OID(0);
+	bool		nowait = PG_GETARG_BOOL(1);
 	HybInspected inspected;
 	HybIndex   *ix;
 	HybMetaPage *meta = palloc(sizeof(HybMetaPage));
@@ -300,7 +362,11 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	if (tupdesc->natts != lengthof(values))
 		elog(ERROR, "unexpected number of columns in the result type");
 
-	hyb_inspect_open(indexoid, AccessShareLock, HYB_ACCESS_READ, &inspected);
+	if (!nowait)
+		hyb_inspect_open(indexoid, AccessShareLock, HYB_ACCESS_READ, &inspected);
+	else if (!hyb_inspect_try_open(indexoid, AccessShareLock, HYB_ACCESS_READ,
+								   &inspected))
+		PG_RETURN_NULL();
 	ix = hyb_index_create_handle(inspected.index);
 
 	dynamic_entries = count_dynamic(ix);
@@ -309,7 +375,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	UnlockReleaseBuffer(metabuf);
 	nblocks = RelationGetNumberOfBlocks(ix->rel);
 	memset(&dynamic, 0, sizeof(dynamic));
-	hyb_dynamic_stats(ix, &dynamic);
+	hyb_dynamic_stats(ix, nowait, &dynamic);
 
 	delta_pages = meta->active.npages + meta->frozen.npages +
 		meta->retiring.npages;
@@ -333,17 +399,23 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	values[i++] = Int64GetDatum((int64) meta->merges);
 	values[i++] = Int64GetDatum((int64) meta->merged_entries);
 	values[i++] = BoolGetDatum(meta->frozen.number != 0);
+	nulls[i] = dynamic.busy;
 	values[i++] = Int64GetDatum((int64) dynamic.bloom_hits);
+	nulls[i] = dynamic.busy;
 	values[i++] = Int64GetDatum((int64) dynamic.bloom_misses);
 	values[i++] = Int64GetDatum((int64) dynamic.tree_bytes);
+	nulls[i] = dynamic.busy;
 	values[i++] = Int64GetDatum((int64) dynamic.rebuilds);
 	values[i++] = BoolGetDatum(dynamic.shared);
 	values[i++] = Int64GetDatum((int64) meta->filter_pages);
 	values[i++] = Int64GetDatum((int64) meta->filter_pages * BLCKSZ);
+	nulls[i] = dynamic.busy;
 	values[i++] = Int64GetDatum((int64) (dynamic.filter_counts[HYB_FILTER_HIT] +
 										 dynamic.filter_counts[HYB_FILTER_NEGATIVE] +
 										 dynamic.filter_counts[HYB_FILTER_FALSE_POSITIVE]));
+	nulls[i] = dynamic.busy;
 	values[i++] = Int64GetDatum((int64) dynamic.filter_counts[HYB_FILTER_NEGATIVE]);
+	nulls[i] = dynamic.busy;
 	values[i++] = Int64GetDatum((int64) dynamic.filter_counts[HYB_FILTER_FALSE_POSITIVE]);
 	nulls[i] = !hyb_static_fill(ix, &fill);
 	values[i++] = Float8GetDatum(fill);

@@ -86,6 +86,9 @@
 #define HYB_IDLE_MS			300000
 #define HYB_IDLE_CHECK_MS	60000
 
+/* Chunks taken under one hold of the spinlock. */
+#define HYB_TAKE_CHUNKS		32
+
 /* After a failure to get shared memory, do not try again for so long. */
 #define HYB_RETRY_MS		1000
 
@@ -747,17 +750,20 @@ pop_chunk(uint32 n)
 
 /*
  * Move chunks from the first segments that have any to the pocket, until there
- * are n, as far as the budget allows.
+ * are n, as far as the budget allows.  Not many at a time, since this may be
+ * the first look at their pages.  False if there were none.
  */
-static void
+static bool
 take_free(HybArena *arena, uint32 n, uint32 budget)
 {
 	HybControl *control = hyb_control;
+	uint32		had = arena->npocket;
 	uint32		used;
 
 	SpinLockAcquire(&control->chunk_mutex);
 	used = used_chunks();
-	n = Min(n, arena->npocket + (budget > used ? budget - used : 0));
+	n = Min(Min(n, had + HYB_TAKE_CHUNKS),
+			had + (budget > used ? budget - used : 0));
 	for (uint32 i = 0; i < HYB_MAX_SEGMENTS && control->nfree > 0 &&
 		 arena->npocket < n; i++)
 	{
@@ -774,6 +780,7 @@ take_free(HybArena *arena, uint32 n, uint32 budget)
 		}
 	}
 	SpinLockRelease(&control->chunk_mutex);
+	return arena->npocket > had;
 }
 
 static bool
@@ -785,7 +792,8 @@ reserve_shared(HybArena *arena, uint32 n)
 		uint64		missing;
 
 		hyb_arena_attach();
-		take_free(arena, n, budget);
+		while (take_free(arena, n, budget))
+			 /* more */ ;
 		if (arena->npocket >= n)
 			break;
 		if (!hyb_arena_attached())

@@ -203,6 +203,8 @@ extern void hyb_filter_note(HybIndex *ix, HybFilterOutcome outcome);
 
 typedef struct HybDynamicStats
 {
+	bool		busy;			/* others have the trees locked: nothing is known
+								 * but the next one and tree_bytes */
 	bool		shared;			/* trees in shared memory */
 	uint64		tree_entries;
 	uint64		tree_bytes;		/* memory of this index's trees and filters */
@@ -212,7 +214,9 @@ typedef struct HybDynamicStats
 	uint64		filter_counts[HYB_FILTER_OUTCOMES];
 } HybDynamicStats;
 
-extern void hyb_dynamic_stats(HybIndex *ix, HybDynamicStats *stats);
+/* With nowait a tree that is locked by others is not waited for. */
+extern void hyb_dynamic_stats(HybIndex *ix, bool nowait,
+							  HybDynamicStats *stats);
 
 /* Bytes that all trees in shared memory may have, at most dynamic_memory. */
 extern uint64 hyb_dynamic_budget(void);

@@ -480,7 +480,7 @@ hyb_dynamic_apply(HybIndex *ix, const HybVersion *version)
 }
 
 void
-hyb_dynamic_stats(HybIndex *ix, HybDynamicStats *stats)
+hyb_dynamic_stats(HybIndex *ix, bool nowait, HybDynamicStats *stats)
 {
 	HybSlot    *s = hyb_slot_get(ix);
 	HybStage   *stage = NULL;
@@ -491,7 +491,15 @@ hyb_dynamic_stats(HybIndex *ix, HybDynamicStats *stats)
 	else if (hyb_slot_find(s))
 	{
 		hyb_arena_attach();
-		hyb_stage_lock(ix, s->shared, LW_SHARED);
+		if (!nowait)
+			hyb_stage_lock(ix, s->shared, LW_SHARED);
+		else if (!LWLockConditionalAcquire(&s->shared->lock, LW_SHARED))
+		{
+			stats->busy = true;
+			stats->shared = true;
+			stats->tree_bytes = s->shared->tree_bytes;
+			return;
+		}
 		if (hyb_slot_valid(s))
 			stage = hyb_stage_of(s->shared);
 		else
