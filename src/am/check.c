@@ -2,13 +2,33 @@
  * check.c
  *		hybrid_index_check: every structural invariant of an index.
  *
- * The check holds the merge lock, so the tree, the generations and the free
- * blocks stand still but for what insertions do: they append to the active
- * generation and take free blocks for it.  A survey of the metapage and the
- * free list at the beginning is what everything else is held against; what
- * was appended since is recognised and let pass.  VACUUM may set tombstones
- * and dead flags meanwhile, but not finish: so no heap TID of an entry that
- * was live when the check began can be used again.
+ * The check holds the merge lock for short units of work only, so that
+ * merges, VACUUM and inserters that have to merge wait for a unit at most:
+ *
+ * - The first unit takes a survey of the metapage and the free list, and goes
+ *   over all internal nodes, the links of the delta log and the dictionary.
+ *   So every block is accounted for at one moment, in time proportional to
+ *   the number of nodes and delta pages.
+ * - Without the lock, the entries of the delta pages of the survey are read.
+ *   If a page is not what it was, its generation has been merged.
+ * - Then units of some leaves each walk the key range, as a scan does: each
+ *   takes up the version that is current then at the position that the one
+ *   before has reached, and compares leaves and the dynamic entries up to
+ *   their fences.  An entry that lives all the time is met exactly once, since
+ *   at each moment it is in one place, and both places of a position are
+ *   looked at in one unit.
+ * - At last, units of a delta page each ask for the entries that the survey's
+ *   log has and the trees did not return: they are dead by now, or have been
+ *   merged and are in the static stage.
+ *
+ * Within a unit the tree, the generations and the free blocks stand still but
+ * for what insertions do: they append to the active generation and take free
+ * blocks for it.  VACUUM may set tombstones and dead flags, but not finish: so
+ * no heap TID of an entry that is live when a unit begins can be used again
+ * before it ends.
+ *
+ * Totals over all leaves are compared with the metapage only if no merge step
+ * came in between.
  *
  * In recovery nothing keeps the index still.  A finding counts there only if
  * no WAL was replayed while the check ran; otherwise the check is done again.
@@ -67,6 +87,24 @@ hyb_check_fail(HybCheck *check, BlockNumber blkno, const char *format,...)
 	}
 
 	hyb_corrupted(check->ix->rel, blkno, detail.data);
+}
+
+void
+hyb_check_lock(HybCheck *check)
+{
+	CHECK_FOR_INTERRUPTS();
+	check->locked = !RecoveryInProgress();
+	if (check->locked)
+		(void) hyb_merge_lock(check->ix->rel, true);
+	hyb_version_capture(check->ix, check->version);
+}
+
+void
+hyb_check_unlock(HybCheck *check)
+{
+	if (check->locked)
+		hyb_merge_unlock(check->ix->rel);
+	check->locked = false;
 }
 
 void
@@ -248,39 +286,64 @@ check_dictionary(HybCheck *check)
 }
 
 /*
+ * A block that nothing points to, or that is free.  Returns whether it is a
+ * sound page of this index, and the kind of page; all zeroes have none.
+ * Raises an error if it cannot be read.
+ */
+static int
+kind_of_block(HybCheck *check, BlockNumber block, bool *empty)
+{
+	Buffer		buf = ReadBuffer(check->ix->rel, block);
+	Page		page = BufferGetPage(buf);
+	int			kind = 0;
+
+	CHECK_FOR_INTERRUPTS();
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	*empty = PageIsNew(page);
+	if (!*empty)
+	{
+		*empty = hyb_page_check(check->ix, buf, HYB_PAGE_FREELIST, 0) &&
+			hyb_page_opaque(page)->count == 0;
+		kind = hyb_page_opaque(page)->kind;
+	}
+	UnlockReleaseBuffer(buf);
+	return kind;
+}
+
+/*
  * Each block has been claimed, or is a leftover of an interrupted extension,
- * which VACUUM gives to the free list.  Free blocks are pages of the index,
- * too, or all zeroes; those that cannot be read are an error here, though
- * nobody else needs what they hold.
+ * which VACUUM gives to the free list.
  */
 static void
 check_every_block(HybCheck *check)
 {
 	for (BlockNumber block = 1; block < check->survey.nblocks; block++)
 	{
-		Buffer		buf;
-		Page		page;
-		bool		leftover;
-		int			kind = 0;
+		bool		empty;
+		int			kind;
 
-		if (check->use[block] != HYB_USE_NONE &&
-			check->use[block] != HYB_USE_FREE)
+		if (check->use[block] != HYB_USE_NONE)
 			continue;
-		CHECK_FOR_INTERRUPTS();
-		buf = ReadBuffer(check->ix->rel, block);
-		LockBuffer(buf, BUFFER_LOCK_SHARE);
-		page = BufferGetPage(buf);
-		leftover = PageIsNew(page);
-		if (!leftover)
-		{
-			leftover = hyb_page_check(check->ix, buf, HYB_PAGE_FREELIST, 0) &&
-				hyb_page_opaque(page)->count == 0;
-			kind = hyb_page_opaque(page)->kind;
-		}
-		UnlockReleaseBuffer(buf);
-		if (!leftover && check->use[block] == HYB_USE_NONE)
+		kind = kind_of_block(check, block, &empty);
+		if (!empty)
 			hyb_check_fail(check, block,
 						   "It is of kind %d, but nothing points to it.", kind);
+	}
+}
+
+/*
+ * What free blocks hold matters to nobody, but they must be readable pages of
+ * the index, or all zeroes.  They may be in use again by now.
+ */
+static void
+check_free_blocks(HybCheck *check)
+{
+	for (BlockNumber block = 1; block < check->survey.nblocks; block++)
+	{
+		bool		empty;
+
+		if (check->use[block] == HYB_USE_FREE)
+			(void) kind_of_block(check, block, &empty);
 	}
 }
 
@@ -310,7 +373,6 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	MemoryContext old_context;
 	Snapshot	snapshot = InvalidSnapshot;
 	HybMetaPage *meta;
-	bool		locked;
 
 	check->context = AllocSetContextCreate(CurrentMemoryContext,
 										   "hybrid index check",
@@ -318,19 +380,19 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	check->page_context = AllocSetContextCreate(check->context,
 												"hybrid index check page",
 												ALLOCSET_DEFAULT_SIZES);
+	check->unit_context = AllocSetContextCreate(check->context,
+												"hybrid index check unit",
+												ALLOCSET_DEFAULT_SIZES);
 	old_context = MemoryContextSwitchTo(check->context);
 	check->ix = hyb_index_create_handle(index);
 	check->heap = heap;
 	if (heapallindexed)
 		snapshot = take_snapshot(index);
 
-	/* a check that begins in recovery has no lock until its end */
-	locked = !RecoveryInProgress();
-	if (locked)
-		(void) hyb_merge_lock(index, true);
+	check->version = palloc(sizeof(HybVersion));
+	hyb_check_lock(check);
 	hyb_survey_take(check->ix, &check->survey);
 	meta = check->survey.meta;
-	check->version = palloc(sizeof(HybVersion));
 	hyb_version_from_meta(meta, check->version);
 	check->filter_copy = palloc(BLCKSZ);
 	check->filter_copy_block = InvalidBlockNumber;
@@ -340,6 +402,7 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	hyb_buf_reserve(&check->entry, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->last_key, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->batch_last, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&check->at_key, HYB_MAX_ENTRY_SIZE);
 	if (heapallindexed)
 		hyb_check_heap_begin(check, Max((double) meta->static_tids + 8192,
 										heap->rd_rel->reltuples));
@@ -354,13 +417,16 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 
 	check_meta(check);
 	check_dictionary(check);
-	hyb_check_log(check);
-	hyb_check_static(check);
-	hyb_check_log_done(check);
-	hyb_check_moved(check);
+	hyb_check_chains(check);
+	hyb_check_nodes(check);
 	check_every_block(check);
-	if (locked)
-		hyb_merge_unlock(index);
+	hyb_check_unlock(check);
+	HYB_POINT("check-surveyed");
+
+	hyb_check_log(check);
+	hyb_check_leaves(check);
+	hyb_check_log_done(check);
+	check_free_blocks(check);
 
 	if (heapallindexed)
 	{
@@ -408,9 +474,10 @@ check_index_replayed(Relation index, Relation heap, bool heapallindexed)
 		 * `begin` is the end of the last record that was replayed then; this
 		 * is the end of the record that is being replayed, or was last.  So
 		 * they are the same only if no record was being applied in between.
+		 * After a promotion others merge, whom nothing has kept away.
 		 */
 		if (error->sqlerrcode != ERRCODE_INDEX_CORRUPTED ||
-			GetCurrentReplayRecPtr(NULL) == begin)
+			(RecoveryInProgress() && GetCurrentReplayRecPtr(NULL) == begin))
 			PG_RE_THROW();
 		FlushErrorState();
 		FreeErrorData(error);

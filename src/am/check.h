@@ -28,31 +28,33 @@ typedef enum HybBlockUse
 	HYB_USE_FILTER
 } HybBlockUse;
 
-/* A live entry that the log holds and the dynamic stage's tree must know. */
+/* A page of the delta log, as of the survey. */
+typedef struct HybLogPage
+{
+	BlockNumber block;
+	uint64		generation;
+} HybLogPage;
+
+/*
+ * A live entry that the log holds, and that the dynamic stage's tree or, where
+ * it was merged, the static stage must know.
+ */
 typedef struct HybLogEntry
 {
+	uint64		generation;
 	BlockNumber block;
 	uint16		offset;
 	bool		seen;			/* the tree returned it */
 	uint32		hash;			/* of its bytes and TID */
 } HybLogEntry;
 
-/* A live frozen entry below the watermark: the static stage must hold it. */
-typedef struct HybMovedEntry
-{
-	BlockNumber block;
-	uint16		offset;
-	uint16		keylen;
-	Size		key_off;		/* in moved_keys */
-	ItemPointerData tid;
-} HybMovedEntry;
-
 typedef struct HybCheck
 {
 	HybIndex   *ix;
 	Relation	heap;
+	bool		locked;			/* the merge lock is held */
 	HybSurvey	survey;
-	HybVersion *version;		/* of the survey */
+	HybVersion *version;		/* of the survey, later of the unit at hand */
 	uint8	   *use;			/* HybBlockUse of each block of the survey */
 
 	/* comparison with the table (check_heap.c) */
@@ -61,6 +63,9 @@ typedef struct HybCheck
 	Tuplesortstate *leads;		/* TIDs of all live entries, with hashes */
 
 	/* static stage (check_static.c) */
+	HybPos		at;				/* where the next unit begins */
+	HybBuf		at_key;			/* its key */
+	bool		changed;		/* the tree is not that of the survey any more */
 	uint64		tids;
 	uint64		tombstones;
 	uint64		leaves;
@@ -83,24 +88,30 @@ typedef struct HybCheck
 	BlockNumber filter_copy_block;
 
 	/* delta log and its trees (check_dynamic.c) */
+	HybLogPage *log_pages;
+	Size		nlog_pages;
+	Size		log_pages_alloc;
 	HybLogEntry *log;			/* sorted by (block, offset) */
 	Size		nlog;
 	Size		log_alloc;
-	HybMovedEntry *moved;
-	Size		nmoved;
-	Size		moved_alloc;
-	char	   *moved_keys;
-	Size		moved_len;
-	Size		moved_keys_alloc;
 	HybDynBatch batch;			/* entries of the trees, in order */
+	uint64		batch_version;	/* that it was fetched with; 0: no batch */
 	int			batch_next;
-	bool		batch_begun;
-	HybBuf		batch_last;		/* key of the last one */
+	HybBuf		batch_last;		/* key of the last one that was consumed */
 	ItemPointerData batch_last_tid;
 
 	MemoryContext context;		/* of all of the above */
+	MemoryContext unit_context; /* reset for each unit */
 	MemoryContext page_context; /* reset now and then */
 } HybCheck;
+
+/*
+ * The merge lock, held for the survey and for each unit of work: between two
+ * units the index may change.  _lock captures the current version, too.  In
+ * recovery there is no lock, and nothing merges but replay.
+ */
+extern void hyb_check_lock(HybCheck *check);
+extern void hyb_check_unlock(HybCheck *check);
 
 /* Report damage. */
 HYB_NORETURN extern void hyb_check_fail(HybCheck *check, BlockNumber blkno,
@@ -137,25 +148,46 @@ extern void hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
 						   const ItemPointerData *tid);
 extern void hyb_check_heap(HybCheck *check, Snapshot snapshot);
 
-/* check_static.c */
-extern void hyb_check_static(HybCheck *check);
-extern void hyb_check_moved(HybCheck *check);
+/* check_static.c: internal nodes, with the lock of the survey */
+extern void hyb_check_nodes(HybCheck *check);
 
-/* check_filter.c */
+/* Leaves, and the dynamic entries beside them; locks a unit at a time. */
+extern void hyb_check_leaves(HybCheck *check);
+
+/* Does the static stage hold this entry?  Within a unit. */
+extern bool hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
+								   const HybPos *pos);
+
+/*
+ * check_filter.c: the filter pages that the children of a level-1 node point
+ * to are claimed with the lock of the survey; those whose first leaf is among
+ * children[from, to) are checked with that unit.
+ */
+extern void hyb_check_filter_claim(HybCheck *check, BlockNumber node,
+								   const HybChild *children, int n);
 extern void hyb_check_filter_pages(HybCheck *check, BlockNumber node,
 								   uint64 stamp, const HybChild *children,
-								   int n);
+								   int n, int from, int to);
 extern void hyb_check_filter_open(HybCheck *check, const HybChild *child);
 extern void hyb_check_filter_key(HybCheck *check, const uint8 *key,
 								 uint32 keylen, int position);
 
-/* check_dynamic.c */
+/*
+ * check_dynamic.c: the chains of the log, with the lock of the survey; then,
+ * without, the entries of their pages and the structure of the trees.
+ */
+extern void hyb_check_chains(HybCheck *check);
 extern void hyb_check_log(HybCheck *check);
+
+/*
+ * When the leaves are done: what the trees have not returned is dead by now,
+ * or in the static stage.  Locks a page at a time.
+ */
 extern void hyb_check_log_done(HybCheck *check);
 
 /*
  * The next entry of the dynamic stage in (key, TID) order, not consumed; NULL
- * at the end.
+ * at the end.  Within a unit.
  */
 extern const HybDynItem *hyb_check_dynamic_peek(HybCheck *check);
 extern void hyb_check_dynamic_next(HybCheck *check);

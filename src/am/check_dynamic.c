@@ -38,85 +38,97 @@ hash_entry(const uint8 *entry, uint32 len, const ItemPointerData *tid)
 }
 
 static void
-add_log_entry(HybCheck *check, BlockNumber block, uint16 offset, uint32 hash)
+add_log_page(HybCheck *check, BlockNumber block, uint64 generation)
+{
+	HybLogPage *page;
+
+	check->log_pages = grow(check, check->log_pages, &check->log_pages_alloc,
+							check->nlog_pages + 1, sizeof(HybLogPage));
+	page = &check->log_pages[check->nlog_pages++];
+	page->block = block;
+	page->generation = generation;
+}
+
+static void
+add_log_entry(HybCheck *check, const HybLogPage *page, uint16 offset,
+			  uint32 hash)
 {
 	HybLogEntry *log;
 
 	check->log = grow(check, check->log, &check->log_alloc, check->nlog + 1,
 					  sizeof(HybLogEntry));
 	log = &check->log[check->nlog++];
-	log->block = block;
+	log->generation = page->generation;
+	log->block = page->block;
 	log->offset = offset;
 	log->seen = false;
 	log->hash = hash;
 }
 
-static void
-add_moved_entry(HybCheck *check, BlockNumber block, uint16 offset,
-				const uint8 *key, uint32 keylen, const ItemPointerData *tid)
+/*
+ * Copy a page of the log if it still is one of that generation.
+ */
+static bool
+copy_log_page(HybCheck *check, BlockNumber block, uint64 generation,
+			  char *copy)
 {
-	HybMovedEntry *moved;
+	Relation	rel = check->ix->rel;
+	Buffer		buf;
+	bool		same;
 
-	check->moved = grow(check, check->moved, &check->moved_alloc,
-						check->nmoved + 1, sizeof(HybMovedEntry));
-	check->moved_keys = grow(check, check->moved_keys,
-							 &check->moved_keys_alloc,
-							 check->moved_len + keylen, 1);
-	moved = &check->moved[check->nmoved++];
-	moved->block = block;
-	moved->offset = offset;
-	moved->keylen = (uint16) keylen;
-	moved->key_off = check->moved_len;
-	moved->tid = *tid;
-	memcpy(check->moved_keys + check->moved_len, key, keylen);
-	check->moved_len += keylen;
+	if (block >= RelationGetNumberOfBlocks(rel))
+		return false;
+	buf = ReadBuffer(rel, block);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	same = !PageIsNew(BufferGetPage(buf)) &&
+		hyb_page_check(check->ix, buf, HYB_PAGE_DELTA, generation);
+	memcpy(copy, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+	return same;
+}
+
+/* Within a unit: is this a generation whose entries are of interest? */
+static bool
+is_current_generation(HybCheck *check, uint64 generation)
+{
+	return generation == check->version->active.number ||
+		generation == check->version->frozen.number;
 }
 
 /*
- * Entries of one page copy.  Returns how many there are.
+ * Live entries of one page copy.
  */
-static uint32
-check_page_entries(HybCheck *check, BlockNumber block, Page page, bool frozen)
+static void
+check_page_entries(HybCheck *check, const HybLogPage *log_page, Page page)
 {
-	HybIndex   *ix = check->ix;
-	const HybPos *watermark = &check->version->watermark;
+	BlockNumber block = log_page->block;
+	HybPageOpaque *opaque = hyb_page_opaque(page);
 	HybDeltaEntry header;
 	const uint8 *entry;
 	uint16		next = 0;
 	uint16		offset;
 	uint32		n = 0;
 
-	while (hyb_delta_next(page, ix->rel, block, &next, &offset, &header,
+	while (hyb_delta_next(page, check->ix->rel, block, &next, &offset, &header,
 						  &entry))
 	{
 		uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
-		uint32		keylen = hyb_check_entry(check, block, offset, entry, len,
-											 &header.tid);
 
+		(void) hyb_check_entry(check, block, offset, entry, len, &header.tid);
 		n++;
 		if ((header.len_flags & ~(HYB_DELTA_LEN_MASK | HYB_DELTA_DEAD)) != 0)
 			hyb_check_fail(check, block, "The entry at offset %u has flags 0x%04X.",
 						   offset, header.len_flags);
-		if (header.len_flags & HYB_DELTA_DEAD)
-			continue;
-		if (frozen && !HYB_POS_MIN(watermark))
-		{
-			MemoryContext old_context = MemoryContextSwitchTo(check->page_context);
-			int			c = hyb_pos_compare_key(ix->desc, entry, keylen,
-												&header.tid, watermark);
-
-			MemoryContextSwitchTo(old_context);
-			if (c <= 0)
-			{
-				add_moved_entry(check, block, offset, entry, keylen, &header.tid);
-				continue;
-			}
-		}
-		add_log_entry(check, block, offset,
-					  hash_entry(entry, len, &header.tid));
+		if ((header.len_flags & HYB_DELTA_DEAD) == 0)
+			add_log_entry(check, log_page, offset,
+						  hash_entry(entry, len, &header.tid));
 	}
-	MemoryContextReset(check->page_context);
-	return n;
+	if (n != opaque->count &&
+		(BlockNumberIsValid(opaque->link) ||
+		 (opaque->flags & HYB_DELTA_CLOSED) != 0))
+		hyb_check_fail(check, block,
+					   "A delta page has %u entries, but claims %u.",
+					   n, opaque->count);
 }
 
 typedef enum HybGenerationState
@@ -189,13 +201,10 @@ check_generation(HybCheck *check, const HybGeneration *generation,
 			/* entries of a retiring generation are of no interest any more */
 			if (state != GENERATION_RETIRING)
 			{
-				n = check_page_entries(check, block, (Page) copy.data,
-									   state == GENERATION_FROZEN);
-				if (n != opaque->count &&
-					(!is_tail || (opaque->flags & HYB_DELTA_CLOSED) != 0))
-					hyb_check_fail(check, block,
-								   "A delta page has %u entries, but claims %u.",
-								   n, opaque->count);
+				add_log_page(check, block, generation->number);
+				n = opaque->count;
+				if (is_tail && (opaque->flags & HYB_DELTA_CLOSED) == 0)
+					n = hyb_delta_count((Page) copy.data, check->ix->rel, block);
 				if (is_tail)
 					in_tails += n;
 				else
@@ -239,54 +248,74 @@ compare_log_entries(const void *a, const void *b)
 }
 
 void
-hyb_check_log(HybCheck *check)
+hyb_check_chains(HybCheck *check)
 {
 	const HybMetaPage *meta = check->survey.meta;
 
 	check_generation(check, &meta->retiring, GENERATION_RETIRING);
 	check_generation(check, &meta->frozen, GENERATION_FROZEN);
 	check_generation(check, &meta->active, GENERATION_ACTIVE);
+}
+
+void
+hyb_check_log(HybCheck *check)
+{
+	PGAlignedBlock copy;
+	const char *wrong;
+
+	for (Size i = 0; i < check->nlog_pages; i++)
+	{
+		const HybLogPage *page = &check->log_pages[i];
+
+		CHECK_FOR_INTERRUPTS();
+		if (copy_log_page(check, page->block, page->generation, copy.data))
+		{
+			check_page_entries(check, page, (Page) copy.data);
+			continue;
+		}
+
+		/* the generation has been merged; or else somebody has damaged it */
+		hyb_check_lock(check);
+		if (is_current_generation(check, page->generation))
+			hyb_check_fail(check, page->block,
+						   "It was a delta page of generation " UINT64_FORMAT ", and is one no more.",
+						   page->generation);
+		hyb_check_unlock(check);
+	}
 	if (check->nlog > 1)
 		qsort(check->log, check->nlog, sizeof(HybLogEntry), compare_log_entries);
+
+	hyb_version_capture(check->ix, check->version);
+	wrong = hyb_dynamic_verify(check->ix, check->version);
+	if (wrong != NULL)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "The dynamic stage's tree is damaged: %s.", wrong);
 }
 
 /*
- * The entry at an offset of a delta page, as it is now.  Returns false if
- * there is none; else its hash, and whether it is dead.
+ * The entry of a generation at an offset of a delta page, as it is now.
+ * Returns false if there is none; else its hash, and whether it is dead.
  */
 static bool
-read_entry(HybCheck *check, BlockNumber block, uint16 at, uint32 *hash,
-		   bool *dead)
+read_entry(HybCheck *check, const HybDeltaRef *ref, uint32 *hash, bool *dead)
 {
-	Relation	rel = check->ix->rel;
 	PGAlignedBlock copy;
-	Buffer		buf;
 	HybDeltaEntry header;
 	const uint8 *entry;
 	uint16		next = 0;
 	uint16		offset;
-	bool		is_delta;
 
-	if (block >= RelationGetNumberOfBlocks(rel))
+	if (!copy_log_page(check, ref->block, ref->generation, copy.data))
 		return false;
-	buf = ReadBuffer(rel, block);
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	is_delta = !PageIsNew(BufferGetPage(buf)) &&
-		hyb_page_check(check->ix, buf, HYB_PAGE_DELTA, 0);
-	memcpy(copy.data, BufferGetPage(buf), BLCKSZ);
-	UnlockReleaseBuffer(buf);
-	if (!is_delta)
-		return false;
-
-	while (hyb_delta_next((Page) copy.data, rel, block, &next, &offset,
-						  &header, &entry))
+	while (hyb_delta_next((Page) copy.data, check->ix->rel, ref->block, &next,
+						  &offset, &header, &entry))
 	{
-		if (offset < at)
+		if (offset < ref->offset)
 			continue;
 		*hash = hash_entry(entry, header.len_flags & HYB_DELTA_LEN_MASK,
 						   &header.tid);
 		*dead = (header.len_flags & HYB_DELTA_DEAD) != 0;
-		return offset == at;
+		return offset == ref->offset;
 	}
 	return false;
 }
@@ -305,7 +334,7 @@ check_against_log(HybCheck *check, const HybDynItem *item)
 	if (check->nlog > 0)
 		found = bsearch(&key, check->log, check->nlog, sizeof(HybLogEntry),
 						compare_log_entries);
-	if (found != NULL)
+	if (found != NULL && found->generation == item->ref.generation)
 	{
 		if (found->seen)
 			hyb_check_fail(check, item->ref.block,
@@ -320,17 +349,17 @@ check_against_log(HybCheck *check, const HybDynItem *item)
 		/*
 		 * It was appended since the log was read; or VACUUM has flagged it on
 		 * the page but not yet, or being cancelled not at all, in the tree.
-		 * Its heap TID cannot have been used again then.
+		 * Its heap TID cannot have been used again then: VACUUM does not
+		 * finish within a unit.
 		 */
 		ItemPointerData tid = item->tid;
 		uint32		page_hash;
 		bool		dead;
 
-		if (read_entry(check, item->ref.block, item->ref.offset, &page_hash,
-					   &dead) &&
+		if (read_entry(check, &item->ref, &page_hash, &dead) &&
 			page_hash == hash &&
 			(dead ? hyb_check_heap_dead(check, &tid) :
-			 item->ref.generation == check->version->active.number))
+			 item->ref.generation >= check->survey.meta->active.number))
 			return;
 	}
 	hyb_check_fail(check, item->ref.block,
@@ -341,7 +370,8 @@ check_against_log(HybCheck *check, const HybDynItem *item)
 }
 
 /*
- * Get the next batch of the trees' entries.
+ * Get the next batch of the trees' entries: those above the last one that was
+ * consumed.
  */
 static void
 fetch_more(HybCheck *check)
@@ -350,15 +380,7 @@ fetch_more(HybCheck *check)
 	HybPos		high = {.tie = HYB_AFTER};
 	int			tries = 0;
 
-	if (!check->batch_begun)
-	{
-		const char *wrong = hyb_dynamic_verify(check->ix, check->version);
-
-		if (wrong != NULL)
-			hyb_check_fail(check, HYB_METAPAGE_BLKNO,
-						   "The dynamic stage's tree is damaged: %s.", wrong);
-	}
-	else
+	if (check->batch_last.len > 0)
 	{
 		low.key = check->batch_last.data;
 		low.len = check->batch_last.len;
@@ -366,7 +388,7 @@ fetch_more(HybCheck *check)
 		low.tie = HYB_AT;
 		low.tid = check->batch_last_tid;
 	}
-	check->batch_begun = true;
+	check->batch_version = check->version->version;
 	check->batch_next = 0;
 	for (;;)
 	{
@@ -377,7 +399,7 @@ fetch_more(HybCheck *check)
 							  &check->batch))
 			break;
 
-		/* only a standby's replay can change the generations now */
+		/* within a unit only a standby's replay can change the generations */
 		if (++tries > FETCH_TRIES ||
 			!hyb_version_is_current(check->ix, check->version))
 			hyb_check_fail(check, HYB_METAPAGE_BLKNO,
@@ -392,11 +414,14 @@ fetch_more(HybCheck *check)
 const HybDynItem *
 hyb_check_dynamic_peek(HybCheck *check)
 {
-	if (check->batch_next >= check->batch.nitems)
+	/* in another version entries may have moved to the static stage */
+	if (check->batch_version != check->version->version ||
+		check->batch_next >= check->batch.nitems)
 	{
 		MemoryContext old_context;
 
-		if (check->batch_begun && check->batch.complete)
+		if (check->batch_version == check->version->version &&
+			check->batch.complete)
 			return NULL;
 		old_context = MemoryContextSwitchTo(check->context);
 		fetch_more(check);
@@ -445,22 +470,104 @@ hyb_check_dynamic_next(HybCheck *check)
 }
 
 /*
- * The trees have returned all they know: what is left of the log is dead by
- * now, or missing.
+ * An entry of the log that the trees have not returned, and which is alive on
+ * its page: if it has been merged the static stage has it, or a VACUUM that
+ * runs, or was cancelled, has removed it there, and a later merge step its
+ * tombstone, and the flag on the delta page is still to come; or a step left
+ * it out because its line pointer is dead.
  */
+static void
+check_unseen(HybCheck *check, const HybLogEntry *log, const uint8 *entry,
+			 uint32 len, const ItemPointerData *tid)
+{
+	ItemPointerData heap_tid = *tid;
+	HybPos		pos = {0};
+
+	pos.key = entry;
+	pos.len = hyb_key_length(check->ix->desc, entry, len);
+	pos.ncols = check->ix->desc->nkeys;
+	pos.tie = HYB_AT;
+	pos.tid = *tid;
+	if (log->generation == check->version->frozen.number)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(check->page_context);
+		int			c = hyb_pos_compare_key(check->ix->desc, pos.key, pos.len,
+											tid, &check->version->watermark);
+
+		MemoryContextSwitchTo(old_context);
+		if (c <= 0)
+		{
+			if (!hyb_check_static_holds(check, log->block, &pos) &&
+				!hyb_check_heap_dead(check, &heap_tid))
+				hyb_check_fail(check, log->block,
+							   "The frozen entry at offset %u lies below the watermark, but is not in the static stage.",
+							   log->offset);
+			return;
+		}
+	}
+	hyb_check_fail(check, log->block,
+				   "The live entry at offset %u is missing from the dynamic stage's tree.",
+				   log->offset);
+}
+
+/*
+ * The entries [from, to) of check->log, which are those of one page.
+ */
+static void
+check_unseen_page(HybCheck *check, Size from, Size to)
+{
+	const HybLogEntry *first = &check->log[from];
+	PGAlignedBlock copy;
+	HybDeltaEntry header;
+	const uint8 *entry;
+	uint16		next = 0;
+	uint16		offset;
+
+	/* of a generation that has been merged nothing is left to compare */
+	if (!is_current_generation(check, first->generation))
+		return;
+	if (!copy_log_page(check, first->block, first->generation, copy.data))
+		hyb_check_fail(check, first->block,
+					   "It was a delta page of generation " UINT64_FORMAT ", and is one no more.",
+					   first->generation);
+	while (from < to &&
+		   hyb_delta_next((Page) copy.data, check->ix->rel, first->block, &next,
+						  &offset, &header, &entry))
+	{
+		const HybLogEntry *log = &check->log[from];
+
+		if (offset < log->offset)
+			continue;
+		if (offset > log->offset)
+			break;
+		if (!log->seen && (header.len_flags & HYB_DELTA_DEAD) == 0)
+			check_unseen(check, log, entry,
+						 header.len_flags & HYB_DELTA_LEN_MASK, &header.tid);
+		from++;
+	}
+	if (from < to)
+		hyb_check_fail(check, first->block,
+					   "The entry at offset %u is gone from the log.",
+					   check->log[from].offset);
+}
+
 void
 hyb_check_log_done(HybCheck *check)
 {
-	for (Size i = 0; i < check->nlog; i++)
-	{
-		HybLogEntry *log = &check->log[i];
-		uint32		hash;
-		bool		dead = false;
+	Size		to;
 
-		if (!log->seen &&
-			(!read_entry(check, log->block, log->offset, &hash, &dead) || !dead))
-			hyb_check_fail(check, log->block,
-						   "The live entry at offset %u is missing from the dynamic stage's tree.",
-						   log->offset);
+	for (Size from = 0; from < check->nlog; from = to)
+	{
+		bool		unseen = false;
+
+		for (to = from; to < check->nlog &&
+			 check->log[to].block == check->log[from].block; to++)
+			unseen |= !check->log[to].seen;
+		if (!unseen)
+			continue;
+		hyb_check_lock(check);
+		check_unseen_page(check, from, to);
+		hyb_check_unlock(check);
+		MemoryContextReset(check->page_context);
 	}
 }

@@ -12,28 +12,61 @@
 #include "storage/bufmgr.h"
 
 /*
- * The filter pages that the children of a level-1 node point to.
+ * Where the children from i on stop sharing a filter page: leaves that have no
+ * filter may lie between those that do.  *used is the number of those.
  */
+static int
+end_of_page(const HybChild *children, int n, int i, int *used)
+{
+	BlockNumber block = children[i].filter_block;
+	int			next = i + 1;
+
+	*used = 1;
+	for (; BlockNumberIsValid(block) && next < n; next++)
+	{
+		if (children[next].filter_block == block)
+			(*used)++;
+		else if (BlockNumberIsValid(children[next].filter_block))
+			break;
+	}
+	return next;
+}
+
+void
+hyb_check_filter_claim(HybCheck *check, BlockNumber node,
+					   const HybChild *children, int n)
+{
+	int			used;
+
+	for (int i = 0; i < n; i = end_of_page(children, n, i, &used))
+		if (BlockNumberIsValid(children[i].filter_block))
+		{
+			hyb_check_claim(check, children[i].filter_block, HYB_USE_FILTER,
+							node);
+			check->filter_pages++;
+		}
+}
+
 void
 hyb_check_filter_pages(HybCheck *check, BlockNumber node, uint64 stamp,
-					   const HybChild *children, int n)
+					   const HybChild *children, int n, int from, int to)
 {
 	PGAlignedBlock copy;
 	Page		page = (Page) copy.data;
 	int			next;
 
-	for (int i = 0; i < n; i = next)
+	for (int i = 0; i < to; i = next)
 	{
 		BlockNumber block = children[i].filter_block;
 		HybPageOpaque *opaque;
 		Buffer		buf;
 		Size		end;
-		int			used = 1;
+		int			used;
 
-		next = i + 1;
-		if (!BlockNumberIsValid(block))
+		next = end_of_page(children, n, i, &used);
+		if (!BlockNumberIsValid(block) || i < from)
 			continue;
-		hyb_check_claim(check, block, HYB_USE_FILTER, node);
+		hyb_page_check_pointer(check->ix, block, node);
 		buf = ReadBuffer(check->ix->rel, block);
 		LockBuffer(buf, BUFFER_LOCK_SHARE);
 		if (!hyb_page_check(check->ix, buf, HYB_PAGE_FILTER, 0))
@@ -47,14 +80,6 @@ hyb_check_filter_pages(HybCheck *check, BlockNumber node, uint64 stamp,
 		if (opaque->level != 0 || opaque->flags != 0 ||
 			opaque->link != InvalidBlockNumber || opaque->stamp > stamp)
 			hyb_check_fail(check, block, "The trailer of a filter page is damaged.");
-		/* leaves that have no filter may lie between */
-		for (; next < n; next++)
-		{
-			if (children[next].filter_block == block)
-				used++;
-			else if (BlockNumberIsValid(children[next].filter_block))
-				break;
-		}
 		if (opaque->count != used)
 			hyb_check_fail(check, block,
 						   "A filter page has %u filters, but %d leaves of block %u use it.",
@@ -92,7 +117,6 @@ hyb_check_filter_pages(HybCheck *check, BlockNumber node, uint64 stamp,
 		}
 		if (end != ((PageHeader) page)->pd_lower)
 			hyb_check_fail(check, block, "A filter page has bytes that are not in use.");
-		check->filter_pages++;
 	}
 }
 

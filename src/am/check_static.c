@@ -2,6 +2,9 @@
  * check_static.c
  *		hybrid_index_check: internal nodes and leaves, and that no entry is in
  *		both stages.
+ *
+ * Internal nodes, and where leaves and filter pages are, belong to the survey;
+ * leaves are read in units of UNIT_LEAVES (see check.c).
  */
 #include "compat.h"
 
@@ -13,6 +16,9 @@
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+
+/* Leaves that are checked while the merge lock is held once. */
+#define UNIT_LEAVES		16
 
 /*
  * The static row at hand is live in items [first, last); consume the dynamic
@@ -141,7 +147,6 @@ check_leaf(HybCheck *check, BlockNumber block, uint64 stamp,
 	HybPageOpaque *opaque;
 	char	   *wrong;
 
-	hyb_check_claim(check, block, HYB_USE_LEAF, from);
 	hyb_check_copy(check, block, HYB_PAGE_LEAF, stamp, 0, from, copy.data);
 	opaque = hyb_page_opaque((Page) copy.data);
 	if (opaque->link != InvalidBlockNumber)
@@ -164,43 +169,19 @@ check_leaf(HybCheck *check, BlockNumber block, uint64 stamp,
 		check_row(check, block, row, low, high);
 
 	check->tids += check->leaf.nitems;
-	check->leaves++;
 	check->filled += hyb_leaf_fill((Page) copy.data);
 }
 
+/* The children of a node: separators, stamps. */
 static void
-check_node(HybCheck *check, BlockNumber block, uint64 stamp, int level,
-		   const HybPos *low, const HybPos *high, BlockNumber from)
+check_children(HybCheck *check, BlockNumber block, uint64 stamp,
+			   const HybChild *children, int n, const HybPos *low,
+			   const HybPos *high)
 {
 	const HybKeyDesc *desc = check->ix->desc;
-	Relation	rel = check->ix->rel;
-	char	   *copy;
-	HybChild   *children;
-	HybPageOpaque *opaque;
-	int			n;
 
-	if (level == 0)
-	{
-		check_leaf(check, block, stamp, low, high, from);
-		return;
-	}
-
-	hyb_check_claim(check, block, HYB_USE_INNER, from);
-	copy = palloc(BLCKSZ);
-	hyb_check_copy(check, block, HYB_PAGE_INNER, stamp, level, from, copy);
-	opaque = hyb_page_opaque((Page) copy);
-	if (opaque->link != InvalidBlockNumber ||
-		(opaque->flags & ~HYB_INNER_FILTERS) != 0)
-		hyb_check_fail(check, block, "An internal node has a link to block %u and flags 0x%04X.",
-					   opaque->link, opaque->flags);
-	n = hyb_inner_count((Page) copy);
-	if (n <= 0 || n > HYB_PAGE_CAPACITY)
-		hyb_check_fail(check, block, "An internal node has %d children.", n);
-
-	children = palloc(n * sizeof(HybChild));
 	for (int i = 0; i < n; i++)
 	{
-		hyb_inner_get((Page) copy, i, &children[i], rel, block);
 		hyb_check_position(check, block, i, &children[i].low);
 		if (i > 0 &&
 			(hyb_pos_compare(desc, &children[i - 1].low, &children[i].low) >= 0 ||
@@ -217,66 +198,94 @@ check_node(HybCheck *check, BlockNumber block, uint64 stamp, int level,
 	if (HYB_POS_MIN(low) && !HYB_POS_MIN(&children[0].low))
 		hyb_check_fail(check, block,
 					   "The separator at position 0 of a leftmost node is not the lowest of all.");
+}
 
+/*
+ * A node and those below it.  Of leaves only the number is of interest here.
+ * Returns the heap TIDs below the node as nodes of level 1 have them, 0 if
+ * they do not.
+ */
+static uint64
+check_node(HybCheck *check, BlockNumber block, uint64 stamp, int level,
+		   const HybPos *low, const HybPos *high, BlockNumber from)
+{
+	Relation	rel = check->ix->rel;
+	char	   *copy;
+	HybChild   *children;
+	HybPageOpaque *opaque;
+	uint64		sum = 0;
+	bool		known = true;
+	int			n;
+
+	if (level == 0)
+	{
+		hyb_check_claim(check, block, HYB_USE_LEAF, from);
+		check->leaves++;
+		return 0;
+	}
+
+	hyb_check_claim(check, block, HYB_USE_INNER, from);
+	copy = palloc(BLCKSZ);
+	hyb_check_copy(check, block, HYB_PAGE_INNER, stamp, level, from, copy);
+	opaque = hyb_page_opaque((Page) copy);
+	if (opaque->link != InvalidBlockNumber ||
+		(opaque->flags & ~HYB_INNER_FILTERS) != 0)
+		hyb_check_fail(check, block, "An internal node has a link to block %u and flags 0x%04X.",
+					   opaque->link, opaque->flags);
+	n = hyb_inner_count((Page) copy);
+	if (n <= 0 || n > HYB_PAGE_CAPACITY)
+		hyb_check_fail(check, block, "An internal node has %d children.", n);
+
+	children = palloc(n * sizeof(HybChild));
+	for (int i = 0; i < n; i++)
+		hyb_inner_get((Page) copy, i, &children[i], rel, block);
+	check_children(check, block, stamp, children, n, low, high);
 	if (level == 1)
-		hyb_check_filter_pages(check, block, stamp, children, n);
+		hyb_check_filter_claim(check, block, children, n);
 
 	/* the lower fence of the first child is the node's own */
 	for (int i = 0; i < n; i++)
 	{
-		uint64		tids = check->tids;
+		uint64		tids;
 
-		if (level == 1)
-			hyb_check_filter_open(check, &children[i]);
-		else if (BlockNumberIsValid(children[i].filter_block))
+		if (level > 1 && BlockNumberIsValid(children[i].filter_block))
 			hyb_check_fail(check, block, "The child at position %d has a filter, but is no leaf.", i);
-		check_node(check, children[i].block, children[i].stamp, level - 1,
-				   i == 0 ? low : &children[i].low,
-				   i + 1 < n ? &children[i + 1].low : high, block);
-		if (children[i].tids != 0 && children[i].tids != check->tids - tids)
+		tids = check_node(check, children[i].block, children[i].stamp, level - 1,
+						  i == 0 ? low : &children[i].low,
+						  i + 1 < n ? &children[i + 1].low : high, block);
+		if (children[i].tids != 0 && tids != 0 && children[i].tids != tids)
 			hyb_check_fail(check, block,
 						   "The child at position %d has " UINT64_FORMAT " heap TIDs, not " UINT64_FORMAT ".",
-						   i, check->tids - tids, children[i].tids);
+						   i, tids, children[i].tids);
+		if (level == 1)
+			tids = children[i].tids;
+		known &= tids != 0;
+		sum += tids;
 	}
 
 	check->inner_nodes++;
 	pfree(children);
 	pfree(copy);
+	return known ? sum : 0;
 }
 
 void
-hyb_check_static(HybCheck *check)
+hyb_check_nodes(HybCheck *check)
 {
 	const HybMetaPage *meta = check->survey.meta;
 	HybPos		low = {.tie = HYB_BEFORE};
 	HybPos		high = {.tie = HYB_AFTER};
+	uint64		tids = 0;
 
 	if (meta->height > HYB_MAX_HEIGHT)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The height is %u.", meta->height);
 	if (meta->height > 0)
-		check_node(check, meta->root, meta->root_stamp, meta->height - 1,
-				   &low, &high, HYB_METAPAGE_BLKNO);
-
-	if (check->leaves > 0)
-		ereport(DEBUG1,
-				(errmsg_internal("leaves of index \"%s\": " UINT64_FORMAT ", %.4f full",
-								 RelationGetRelationName(check->ix->rel), check->leaves,
-								 check->filled / check->leaves)));
-
-	/* what lies above the last leaf entry */
-	while (hyb_check_dynamic_peek(check) != NULL)
-		hyb_check_dynamic_next(check);
-
-	if (check->tids != meta->static_tids)
+		tids = check_node(check, meta->root, meta->root_stamp,
+						  meta->height - 1, &low, &high, HYB_METAPAGE_BLKNO);
+	if (tids != 0 && tids != meta->static_tids)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
 					   "The leaves hold " UINT64_FORMAT " heap TIDs, but the metapage counts " UINT64_FORMAT ".",
-					   check->tids, meta->static_tids);
-
-	/* a VACUUM that runs, or was cancelled, has not counted its tombstones */
-	if (check->tombstones < meta->static_tombstones)
-		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
-					   "The leaves hold " UINT64_FORMAT " tombstones, but the metapage counts " UINT64_FORMAT ".",
-					   check->tombstones, meta->static_tombstones);
+					   tids, meta->static_tids);
 	if (check->leaves != meta->leaf_pages ||
 		check->inner_nodes != meta->inner_pages)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
@@ -289,11 +298,165 @@ hyb_check_static(HybCheck *check)
 					   check->filter_pages, meta->filter_pages);
 }
 
+/* Consume the dynamic entries below a fence. */
+static void
+consume_dynamic(HybCheck *check, const HybPos *fence)
+{
+	const HybDynItem *item;
+
+	while ((item = hyb_check_dynamic_peek(check)) != NULL)
+	{
+		if (!HYB_POS_MAX(fence))
+		{
+			MemoryContext old_context = MemoryContextSwitchTo(check->page_context);
+			int			c = hyb_pos_compare_key(check->ix->desc,
+												hyb_check_dynamic_bytes(check, item),
+												item->keylen, &item->tid, fence);
+
+			MemoryContextSwitchTo(old_context);
+			if (c >= 0)
+				break;
+		}
+		hyb_check_dynamic_next(check);
+	}
+	MemoryContextReset(check->page_context);
+}
+
+/* The next unit begins there. */
+static void
+set_next_unit(HybCheck *check, const HybPos *pos)
+{
+	check->at = *pos;
+	check->at_key.len = 0;
+	if (pos->len > 0)
+		hyb_buf_append(&check->at_key, pos->key, pos->len);
+	check->at.key = check->at_key.data;
+}
+
+/* Lower fence of the level-1 node of a path. */
+static HybPos
+lower_fence(const HybPath *path)
+{
+	HybPos		low = {.tie = HYB_BEFORE};
+
+	for (int level = path->height - 1; level > 1; level--)
+	{
+		const HybPathNode *node = &path->nodes[level - 1];
+
+		if (node->index > 0)
+			low = node->children.children[node->index].low;
+	}
+	return low;
+}
+
 /*
- * Is this entry, or its tombstone, in the static stage?
+ * Some leaves from the one at check->at on, with what the dynamic stage has up
+ * to their fences.  Returns false after the last one.
  */
 static bool
-static_holds(HybCheck *check, BlockNumber blkno, const HybPos *pos)
+check_unit(HybCheck *check)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(check->unit_context);
+	HybPath    *path = palloc(sizeof(HybPath));
+	const HybPathNode *node = &path->nodes[0];
+	const HybChild *children;
+	BlockNumber from;
+	HybPos		node_low;
+	HybPos		high;
+	int			first;
+	int			end;
+	int			n;
+
+	if (check->version->root_stamp != check->survey.meta->root_stamp ||
+		check->version->height != check->survey.meta->height)
+		check->changed = true;
+
+	/* cached pages and the order of entries are of the version before */
+	check->filter_copy_block = InvalidBlockNumber;
+	check->have_last = false;
+
+	hyb_path_load(check->ix, check->version, &check->at, path);
+	MemoryContextSwitchTo(old_context);
+	if (path->height == 0)
+	{
+		consume_dynamic(check, &path->high);
+		return false;
+	}
+	children = node->children.children;
+	n = node->children.n;
+	first = node->index;
+	end = Min(first + UNIT_LEAVES, n);
+	node_low = lower_fence(path);
+	from = path->height == 1 ? HYB_METAPAGE_BLKNO : node->block;
+	if (path->height > 1)
+	{
+		/* nodes of a later version are not in the survey */
+		uint64		stamp = path->height == 2 ? check->version->root_stamp :
+			path->nodes[1].children.children[path->nodes[1].index].stamp;
+
+		check_children(check, from, stamp, children, n, &node_low, &path->high);
+		hyb_check_filter_pages(check, from, stamp, children, n, first, end);
+	}
+
+	for (int i = first; i < end; i++)
+	{
+		uint64		tids = check->tids;
+
+		high = i + 1 < n ? children[i + 1].low : path->high;
+		hyb_check_filter_open(check, &children[i]);
+		check_leaf(check, children[i].block, children[i].stamp,
+				   i == 0 ? &node_low : &children[i].low, &high, from);
+		tids = check->tids - tids;
+		if (children[i].tids != 0 && children[i].tids != tids)
+			hyb_check_fail(check, from,
+						   "The child at position %d has " UINT64_FORMAT " heap TIDs, not " UINT64_FORMAT ".",
+						   i, tids, children[i].tids);
+		consume_dynamic(check, &high);
+	}
+	set_next_unit(check, &high);
+	return !HYB_POS_MAX(&high);
+}
+
+void
+hyb_check_leaves(HybCheck *check)
+{
+	const HybMetaPage *meta = check->survey.meta;
+	HybPos		start = {.tie = HYB_BEFORE};
+	bool		more;
+
+	set_next_unit(check, &start);
+	do
+	{
+		hyb_check_lock(check);
+		more = check_unit(check);
+		MemoryContextReset(check->unit_context);
+		hyb_check_unlock(check);
+		HYB_POINT("check-unit");
+	} while (more);
+	if (check->changed)
+		return;
+
+	if (check->leaves > 0)
+		ereport(DEBUG1,
+				(errmsg_internal("leaves of index \"%s\": " UINT64_FORMAT ", %.4f full",
+								 RelationGetRelationName(check->ix->rel), check->leaves,
+								 check->filled / check->leaves)));
+	if (check->tids != meta->static_tids)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "The leaves hold " UINT64_FORMAT " heap TIDs, but the metapage counts " UINT64_FORMAT ".",
+					   check->tids, meta->static_tids);
+
+	/* a VACUUM that runs, or was cancelled, has not counted its tombstones */
+	if (check->tombstones < meta->static_tombstones)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "The leaves hold " UINT64_FORMAT " tombstones, but the metapage counts " UINT64_FORMAT ".",
+					   check->tombstones, meta->static_tombstones);
+}
+
+/* The entry, or its tombstone. */
+bool
+hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
+					   const HybPos *pos)
 {
 	HybIndex   *ix = check->ix;
 	PGAlignedBlock copy;
@@ -330,31 +493,4 @@ static_holds(HybCheck *check, BlockNumber blkno, const HybPos *pos)
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(check->page_context);
 	return found;
-}
-
-/*
- * Frozen entries below the watermark are in the static stage.  A VACUUM that
- * runs, or was cancelled, may have removed one there, a later merge step its
- * tombstone, and the flag on the delta page is still to come.
- */
-void
-hyb_check_moved(HybCheck *check)
-{
-	for (Size i = 0; i < check->nmoved; i++)
-	{
-		HybMovedEntry *moved = &check->moved[i];
-		HybPos		pos = {0};
-
-		CHECK_FOR_INTERRUPTS();
-		pos.key = (uint8 *) check->moved_keys + moved->key_off;
-		pos.len = moved->keylen;
-		pos.ncols = check->ix->desc->nkeys;
-		pos.tie = HYB_AT;
-		pos.tid = moved->tid;
-		if (!static_holds(check, moved->block, &pos) &&
-			!hyb_check_heap_dead(check, &moved->tid))
-			hyb_check_fail(check, moved->block,
-						   "The frozen entry at offset %u lies below the watermark, but is not in the static stage.",
-						   moved->offset);
-	}
 }
