@@ -138,6 +138,18 @@ typedef Oid HybFileNumber;
 #define HYB_NO_REPLICA_IDENTITY
 #endif
 
+/* extensions name their wait events since 17; needs utils/wait_event.h */
+#if PG_VERSION_NUM >= 170000
+#define HYB_WAIT_EVENT(name) WaitEventExtensionNew(name)
+#else
+#define HYB_WAIT_EVENT(name) PG_WAIT_EXTENSION
+#endif
+
+/* transactions time out as a whole since 17 */
+#if PG_VERSION_NUM >= 170000
+#define HYB_HAVE_TRANSACTION_TIMEOUT
+#endif
+
 /*
  * No LWLock is held, be it of the extension, of a buffer or of the server:
  * what can wait, look at catalogs or at the heap, or run a user's code may

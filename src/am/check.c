@@ -454,6 +454,7 @@ check_index_replayed(Relation index, Relation heap, bool heapallindexed)
 												  ALLOCSET_DEFAULT_SIZES);
 	ResourceOwner owner = CurrentResourceOwner;
 	XLogRecPtr	begin = GetXLogReplayRecPtr(NULL);
+	bool		promoted = !RecoveryInProgress();
 	volatile bool sound = true;
 
 	BeginInternalSubTransaction(NULL);
@@ -474,9 +475,10 @@ check_index_replayed(Relation index, Relation heap, bool heapallindexed)
 		 * `begin` is the end of the last record that was replayed then; this
 		 * is the end of the record that is being replayed, or was last.  So
 		 * they are the same only if no record was being applied in between.
-		 * After a promotion others merge, whom nothing has kept away.
+		 * Nor has anything kept others from merging since a promotion that
+		 * came in between.
 		 */
-		if (error->sqlerrcode != ERRCODE_INDEX_CORRUPTED ||
+		if (error->sqlerrcode != ERRCODE_INDEX_CORRUPTED || promoted ||
 			(RecoveryInProgress() && GetCurrentReplayRecPtr(NULL) == begin))
 			PG_RE_THROW();
 		FlushErrorState();

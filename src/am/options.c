@@ -10,6 +10,7 @@
 #include "access/reloptions.h"
 #include "algo/surf.h"
 #include "am/am.h"
+#include "dynamic/workers.h"
 #include "page/config.h"
 #include "utils/guc.h"
 
@@ -17,6 +18,8 @@ int			hyb_dynamic_memory_kb = 64 * 1024;
 int			hyb_merge_floor = 8192;
 int			hyb_merge_step_pages = 32;
 bool		hyb_background_merge = true;
+int			hyb_max_merge_workers = 2;
+int			hyb_log_merge_ms = -1;
 
 static relopt_kind hyb_relopt_kind;
 
@@ -105,6 +108,20 @@ hyb_options_init(void)
 							 true,
 							 PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
 							 NULL, NULL, NULL);
+	DefineCustomIntVariable("hybridindex.max_merge_workers",
+							"Sets the number of background workers that merge hybrid indexes at a time, in all databases.",
+							"They count against max_worker_processes.",
+							&hyb_max_merge_workers,
+							2, 0, HYB_MAX_WORKERS,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("hybridindex.log_merge_min_duration",
+							"Sets the time above which merges by background workers are logged.",
+							"-1 logs none, 0 all of them.",
+							&hyb_log_merge_ms,
+							-1, -1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
 	MarkGUCPrefixReserved("hybridindex");
 }
 

@@ -8,18 +8,32 @@
  * of the relation does too if the merge lock is held; else some blocks at its
  * end may be on their way into pending[].
  *
+ * The list may be long, and the metapage is locked for its first page only.  A
+ * free-list page is changed by records that change the metapage as well, or,
+ * after it was taken off the list, by later ones.  So a page of the list whose
+ * LSN is not above that of the metapage is what it was when the metapage was
+ * locked; where one is above, the survey begins anew.  Only pages near the
+ * beginning of the list change, so that seldom happens, but for a last try
+ * the metapage stays locked.  (Pages of unlogged indexes get LSNs for this
+ * purpose: page/wal.c.)
+ *
  * In recovery no lock is held while another is waited for: replay locks the
- * pages of a record in the record's order, and waits for each.  What is found
- * is then of one moment only if replay stands still.
+ * pages of a record in the record's order, and waits for each.  After some
+ * tries what is found is taken as it is: it then is of one moment only if
+ * replay stands still.
  */
 #include "compat.h"
 
 #include "access/xlog.h"
 #include "am/survey.h"
+#include "miscadmin.h"
 #include "page/meta.h"
 #include "page/space.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
+
+/* How often the free list is gone over without keeping it as it is. */
+#define SURVEY_TRIES	8
 
 /*
  * Note a free block.  `from` is the block that names it.
@@ -39,18 +53,63 @@ survey_add(const HybIndex *ix, HybSurvey *survey, BlockNumber from,
 	survey->free[block >> 3] |= 1 << (block & 7);
 }
 
-void
-hyb_survey_take(const HybIndex *ix, HybSurvey *survey)
+/*
+ * One page of the free list, the next one of which is returned in *next.
+ * Returns false if the page has changed since `lsn`.
+ */
+static bool
+survey_page(const HybIndex *ix, HybSurvey *survey, BlockNumber block,
+			XLogRecPtr lsn, BlockNumber *next, uint32 *nfree)
+{
+	Buffer		buf = ReadBuffer(ix->rel, block);
+	Page		page;
+	HybPageOpaque *opaque;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buf);
+	if (PageGetLSN(page) > lsn)
+	{
+		UnlockReleaseBuffer(buf);
+		return false;
+	}
+	if (!hyb_page_check(ix, buf, HYB_PAGE_FREELIST, 0))
+		hyb_corrupted(ix->rel, block,
+					  psprintf("Block %u of the free list is not a free-list page.", block));
+	opaque = hyb_page_opaque(page);
+	if (opaque->count > HYB_FREELIST_CAPACITY ||
+		(opaque->count > 0 &&
+		 ((PageHeader) page)->pd_lower <
+		 SizeOfPageHeaderData + opaque->count * sizeof(BlockNumber)))
+		hyb_corrupted(ix->rel, block,
+					  psprintf("A free-list page claims to hold %u blocks.",
+							   opaque->count));
+	for (uint32 i = 0; i < opaque->count; i++)
+		survey_add(ix, survey, block, i, hyb_freelist_blocks(page)[i]);
+	*nfree += opaque->count + 1;
+	*next = opaque->link;
+	UnlockReleaseBuffer(buf);
+	return true;
+}
+
+/*
+ * Try to take a survey; false if the free list changed meanwhile.  With `hold`
+ * the metapage stays locked, and nothing can change.
+ */
+static bool
+try_survey(const HybIndex *ix, HybSurvey *survey, bool hold)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf;
+	XLogRecPtr	lsn;
 	BlockNumber block;
 	BlockNumber from = HYB_METAPAGE_BLKNO;
 	uint32		nfree = 0;
+	bool		same = true;
 
 	survey->meta = palloc(sizeof(HybMetaPage));
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	memcpy(survey->meta, meta, sizeof(HybMetaPage));
+	lsn = hold ? PG_UINT64_MAX : PageGetLSN(BufferGetPage(metabuf));
 	meta = survey->meta;
 	if (RecoveryInProgress())
 	{
@@ -66,43 +125,48 @@ hyb_survey_take(const HybIndex *ix, HybSurvey *survey)
 		survey_add(ix, survey, HYB_METAPAGE_BLKNO, i, meta->pending[i]);
 
 	block = meta->freelist;
-	while (block != InvalidBlockNumber)
+	while (same && block != InvalidBlockNumber)
 	{
-		Buffer		buf;
-		Page		page;
-		HybPageOpaque *opaque;
+		BlockNumber next = InvalidBlockNumber;
 
 		/* finds cycles, too */
 		survey_add(ix, survey, from, -1, block);
-
-		buf = ReadBuffer(ix->rel, block);
-		LockBuffer(buf, BUFFER_LOCK_SHARE);
-		page = BufferGetPage(buf);
-		if (!hyb_page_check(ix, buf, HYB_PAGE_FREELIST, 0))
-			hyb_corrupted(ix->rel, block,
-						  psprintf("Block %u of the free list is not a free-list page.", block));
-		opaque = hyb_page_opaque(page);
-		if (opaque->count > HYB_FREELIST_CAPACITY ||
-			(opaque->count > 0 &&
-			 ((PageHeader) page)->pd_lower <
-			 SizeOfPageHeaderData + opaque->count * sizeof(BlockNumber)))
-			hyb_corrupted(ix->rel, block,
-						  psprintf("A free-list page claims to hold %u blocks.",
-								   opaque->count));
-		for (uint32 i = 0; i < opaque->count; i++)
-			survey_add(ix, survey, block, i, hyb_freelist_blocks(page)[i]);
-		nfree += opaque->count + 1;
+		same = survey_page(ix, survey, block, lsn, &next, &nfree);
 		from = block;
-		block = opaque->link;
-		UnlockReleaseBuffer(buf);
+		block = next;
+		if (!hold && BufferIsValid(metabuf))
+		{
+			UnlockReleaseBuffer(metabuf);
+			metabuf = InvalidBuffer;
+		}
+		if (!hold)
+		{
+			HYB_POINT("survey-page");
+			CHECK_FOR_INTERRUPTS();
+		}
 	}
 	if (BufferIsValid(metabuf))
 		UnlockReleaseBuffer(metabuf);
+	if (!same)
+	{
+		hyb_survey_free(survey);
+		return false;
+	}
 
 	if (nfree != meta->free_blocks)
 		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
 					  psprintf("The free list holds %u blocks, but the metapage counts %u.",
 							   nfree, meta->free_blocks));
+	return true;
+}
+
+void
+hyb_survey_take(const HybIndex *ix, HybSurvey *survey)
+{
+	int			tries = 0;
+
+	while (!try_survey(ix, survey, tries >= SURVEY_TRIES))
+		tries++;
 }
 
 void

@@ -7,7 +7,7 @@
 
 #include "page/page.h"
 
-/* All of it was true at one moment; taken under the metapage's lock. */
+/* All of it was true at one moment. */
 typedef struct HybSurvey
 {
 	HybMetaPage *meta;			/* copy of the metapage's content */

@@ -11,10 +11,11 @@
  * page that is or was a leaf or a delta page.  Dead entries of leaves get
  * tombstones, those of delta pages a dead flag.
  *
- * Pass 2 holds the merge lock, so that entries stand still, and walks the
- * internal nodes.  It treats the leaves that were built since the survey at
- * the beginning (children with a stamp that is not older), and counts
- * tombstones.
+ * Pass 2 walks the key range through the internal nodes, in units.  In each it
+ * holds the merge lock, so that entries stand still, takes up the version that
+ * is current then where the unit before has ended, treats the leaves that were
+ * built since the survey at the beginning (children with a stamp that is not
+ * older), and counts tombstones.
  *
  * Pass 3 waits, without any lock, for pins on the leaves built during pass 1.
  *
@@ -29,14 +30,23 @@
  * pass 1 has come by, pass 1 finds it there (no page with current entries is
  * rewritten in place).  Else the step wrote it into a leaf, and that leaf, or
  * a later one that it was carried on to, is in the tree in pass 2 with a
- * stamp not older than the survey's.  After pass 2 no current page holds the
- * entry, so no later step can carry it on.
+ * stamp not older than the survey's.
+ *
+ * Steps keep entries in their places in the order of keys, and between units
+ * of pass 2 they may carry an entry to a new leaf.  If its place has not been
+ * reached yet, a later unit finds it there.  Nor can one appear where pass 2
+ * has been: leaves there hold no dead entry without a tombstone; and from the
+ * dynamic stage none is moved any more, because pass 1 has flagged them all,
+ * in the log and in the shared trees, and trees of single backends, which may
+ * not know of it, are dropped: for that the vacuum counter goes up before the
+ * first unit lets go of the merge lock.  So after pass 2 no current page holds
+ * the entry without its mark, and no later step can carry it on.
  *
  * Why that waits for every index-only scan (and non-MVCC scan) that holds a
  * dead TID: such a scan has the page that it took the entry from pinned, and
  * pinned pages are never reused, so the page is still what it was, be it
  * retired or not.  Pages that existed at the time of the survey are waited for
- * in pass 1, leaves built later in pass 3.  Waiting under the merge lock is no
+ * in pass 1, leaves built later, up to the end of pass 2, in pass 3.  Waiting under the merge lock is no
  * option: the scan's own backend may want the merge lock for an insertion, and
  * nothing would see that deadlock.  After a page was treated, a scan takes no
  * dead entry from it any more.
@@ -55,8 +65,8 @@
 #include "page/meta.h"
 #include "page/space.h"
 #include "pgstat.h"
-#include "static/inner.h"
 #include "static/leaf.h"
+#include "static/update.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -71,6 +81,9 @@ StaticAssertDecl(HYB_LEAF_MAX_ITEMS <= LEAF_TOMBSTONES_MASK,
  * all leaves) that ask the next merge to visit every leaf. */
 #define COMPACT_TOMBSTONES	20
 #define COMPACT_LEAVES		1
+
+/* Leaves that pass 2 treats while the merge lock is held once */
+#define UNIT_TREATED		32
 
 /* Entries that fit a delta page */
 #define MAX_DELTA_ENTRIES	(HYB_PAGE_CAPACITY / HYB_DELTA_HEADER)
@@ -88,9 +101,15 @@ typedef struct HybVacuum
 								 * when the survey was taken */
 	uint16	   *leaf_state;		/* by block */
 
+	/* pass 2 */
+	HybPos		at;				/* where the next unit begins */
+	HybBuf		at_key;			/* its key */
+	uint64		end_stamp;		/* of the step that follows pass 2 */
+	bool		moved;			/* there was a step since the survey */
+
 	/* results */
 	uint64		dynamic_live;	/* live entries of the dynamic stage */
-	uint64		tombstones;		/* of the tree's leaves */
+	uint64		tombstones;		/* of the leaves of the unit at hand */
 	uint64		leaves;
 	uint64		dead_leaves;	/* all TIDs are tombstones */
 
@@ -357,14 +376,15 @@ vacuum_block(HybVacuum *v, BlockNumber blkno)
 }
 
 /*
- * Pass 2 for one leaf of the tree.
+ * Pass 2 for one leaf of the tree.  Returns whether it had to be treated.
  */
-static void
+static bool
 recheck_leaf(HybVacuum *v, BlockNumber blkno, uint64 stamp)
 {
+	bool		treat = stamp >= v->old_stamp || blkno >= v->survey.nblocks;
 	uint16		state;
 
-	if (stamp >= v->old_stamp || blkno >= v->survey.nblocks)
+	if (treat)
 	{
 		Buffer		buf;
 
@@ -384,106 +404,164 @@ recheck_leaf(HybVacuum *v, BlockNumber blkno, uint64 stamp)
 	v->tombstones += state & LEAF_TOMBSTONES_MASK;
 	if (state & LEAF_ALL_DEAD)
 		v->dead_leaves++;
+	return treat;
+}
+
+/* The next unit begins there. */
+static void
+set_next_unit(HybVacuum *v, const HybPos *pos)
+{
+	v->at = *pos;
+	v->at_key.len = 0;
+	if (pos->len > 0)
+		hyb_buf_append(&v->at_key, pos->key, pos->len);
+	v->at.key = v->at_key.data;
 }
 
 /*
- * Pass 2 for a subtree.  Under the merge lock the tree stands still, so a
- * stamp that does not match is damage.
+ * Count the VACUUM, and tombstones anew, from nothing.  The counter of VACUUMs
+ * goes up even if nothing was removed: a VACUUM that was cancelled
+ * earlier may have left flags that standbys have not noticed.
  */
 static void
-recheck_subtree(HybVacuum *v, BlockNumber blkno, uint64 stamp, int level)
-{
-	Buffer		buf;
-	char	   *page;
-	int			n;
-
-	if (level == 0)
-	{
-		recheck_leaf(v, blkno, stamp);
-		return;
-	}
-	CHECK_FOR_INTERRUPTS();
-
-	page = palloc(BLCKSZ);
-	buf = hyb_page_read(v->ix, blkno, InvalidBlockNumber);
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(v->ix, buf, HYB_PAGE_INNER, stamp) ||
-		hyb_page_opaque(BufferGetPage(buf))->level != level)
-		hyb_corrupted(v->ix->rel, blkno, "The static stage points to this block, which is not the internal node it expects.");
-	memcpy(page, BufferGetPage(buf), BLCKSZ);
-	UnlockReleaseBuffer(buf);
-
-	n = hyb_inner_count((Page) page);
-	for (int i = 0; i < n; i++)
-	{
-		HybChild	child;
-
-		hyb_inner_get((Page) page, i, &child, v->ix->rel, blkno);
-		recheck_subtree(v, child.block, child.stamp, level - 1);
-	}
-	pfree(page);
-}
-
-/*
- * Pass 2.  Returns false if pass 3 is not needed, because no step took place
- * since the survey; *end_stamp is the stamp of the next step.
- */
-static bool
-vacuum_recheck(HybVacuum *v, uint64 *end_stamp)
+begin_recheck(HybVacuum *v)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf;
 	HybWalSet	set;
-	bool		moved;
-	BlockNumber root;
-	uint64		root_stamp;
-	int			height;
 
-	HYB_POINT("vacuum-recheck");
-	(void) hyb_merge_lock(v->ix->rel, true);
-
-	metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_SHARE, &meta);
-	moved = meta->version != v->version->version;
-	*end_stamp = meta->next_stamp;
-	root = meta->root;
-	root_stamp = meta->root_stamp;
-	height = meta->height;
-	UnlockReleaseBuffer(metabuf);
-
-	if (height > 0)
-		recheck_subtree(v, root, root_stamp, height - 1);
-
-	/*
-	 * The counter goes up even if nothing was removed: a VACUUM that was
-	 * cancelled earlier may have left flags that standbys have not noticed.
-	 */
 	HYB_POINT("vacuum-count");
 	metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	hyb_version_prepare(v->ix);
 	hyb_wal_begin(&set, v->ix->rel);
 	START_CRIT_SECTION();
 	meta->vacuum_counter++;
-	meta->static_tombstones = v->tombstones;
-	if (v->tombstones > 0 &&
-		(v->tombstones * 100 > meta->static_tids * COMPACT_TOMBSTONES ||
-		 v->dead_leaves * 100 > v->leaves * COMPACT_LEAVES))
-		meta->flags |= HYB_META_COMPACT;
-	hyb_wal_meta(&set, metabuf);
+	meta->static_tombstones = 0;
+	hyb_wal_meta_field(&set, metabuf, vacuum_counter);
+	hyb_wal_meta_field(&set, metabuf, static_tombstones);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
 	hyb_version_changed(v->ix, meta);
+	UnlockReleaseBuffer(metabuf);
+}
 
+/*
+ * Count the tombstones of a unit.  The metapage's number of them is that of
+ * the units done, less what merge steps have dropped since, wherever that was:
+ * never more than there are.
+ */
+static void
+count_tombstones(HybVacuum *v)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	HybWalSet	set;
+
+	if (v->tombstones == 0)
+		return;
+	metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	hyb_wal_begin(&set, v->ix->rel);
+	START_CRIT_SECTION();
+	meta->static_tombstones += v->tombstones;
+	hyb_wal_meta_field(&set, metabuf, static_tombstones);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+	v->tombstones = 0;
+}
+
+/*
+ * Ask for a merge that compacts, where there is much to drop, and note what
+ * VACUUM reports.  The caller holds the merge lock.
+ */
+static void
+finish_recheck(HybVacuum *v)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+
+	if (meta->static_tombstones > 0 &&
+		(meta->static_tombstones * 100 > meta->static_tids * COMPACT_TOMBSTONES ||
+		 v->dead_leaves * 100 > v->leaves * COMPACT_LEAVES))
+	{
+		HybWalSet	set;
+
+		hyb_wal_begin(&set, v->ix->rel);
+		START_CRIT_SECTION();
+		meta->flags |= HYB_META_COMPACT;
+		hyb_wal_meta_field(&set, metabuf, flags);
+		hyb_wal_commit(&set);
+		END_CRIT_SECTION();
+	}
+	v->end_stamp = meta->next_stamp;
+	v->moved = meta->version != v->version->version;
 	v->stats->num_index_tuples = (double) meta->static_tids -
 		(double) meta->static_tombstones + (double) v->dynamic_live;
 	/* entries that moved meanwhile were counted twice */
-	if (moved)
+	if (v->moved)
 		v->stats->estimated_count = true;
 	v->stats->pages_free = meta->free_blocks;
 	v->stats->pages_deleted = meta->free_blocks;
 	UnlockReleaseBuffer(metabuf);
+}
 
-	hyb_merge_unlock(v->ix->rel);
-	return moved;
+/*
+ * One unit of pass 2, under the merge lock: leaves below one level-1 node from
+ * the one at v->at on.  Under the lock the tree stands still, so a stamp that
+ * does not match is damage.  Returns false after the last leaf.
+ */
+static bool
+recheck_unit(HybVacuum *v)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(v->page_context);
+	HybVersion *version = palloc(sizeof(HybVersion));
+	HybPath    *path = palloc(sizeof(HybPath));
+	const HybChildList *list = &path->nodes[0].children;
+	HybPos		high;
+	int			treated = 0;
+	int			i;
+
+	hyb_version_capture(v->ix, version);
+	hyb_path_load(v->ix, version, &v->at, path);
+	MemoryContextSwitchTo(old_context);
+	if (path->height == 0)
+		return false;
+	for (i = path->nodes[0].index;
+		 i < list->n && treated < UNIT_TREATED; i++)
+		treated += recheck_leaf(v, list->children[i].block,
+								list->children[i].stamp);
+	high = i < list->n ? list->children[i].low : path->high;
+	set_next_unit(v, &high);
+	return !HYB_POS_MAX(&high);
+}
+
+/*
+ * Pass 2.
+ */
+static void
+vacuum_recheck(HybVacuum *v)
+{
+	HybPos		start = {.tie = HYB_BEFORE};
+	bool		begun = false;
+	bool		more = true;
+
+	hyb_buf_reserve(&v->at_key, HYB_MAX_ENTRY_SIZE);
+	set_next_unit(v, &start);
+	while (more)
+	{
+		HYB_POINT("vacuum-recheck");
+		HYB_VACUUM_DELAY_POINT();
+		(void) hyb_merge_lock(v->ix->rel, true);
+		if (!begun)
+			begin_recheck(v);
+		begun = true;
+		more = recheck_unit(v);
+		MemoryContextReset(v->page_context);
+		count_tombstones(v);
+		if (!more)
+			finish_recheck(v);
+		hyb_merge_unlock(v->ix->rel);
+	}
 }
 
 /*
@@ -491,7 +569,7 @@ vacuum_recheck(HybVacuum *v, uint64 *end_stamp)
  * the tree or retired.
  */
 static void
-vacuum_wait_for_pins(HybVacuum *v, uint64 end_stamp)
+vacuum_wait_for_pins(HybVacuum *v)
 {
 	Relation	rel = v->ix->rel;
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
@@ -511,7 +589,7 @@ vacuum_wait_for_pins(HybVacuum *v, uint64 end_stamp)
 		{
 			uint64		stamp = hyb_page_opaque(page)->stamp;
 
-			wait = stamp >= v->old_stamp && stamp < end_stamp;
+			wait = stamp >= v->old_stamp && stamp < v->end_stamp;
 		}
 		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 		if (wait)
@@ -531,7 +609,6 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	MemoryContext context;
 	MemoryContext old_context;
 	BlockNumber blkno;
-	uint64		end_stamp;
 
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
@@ -574,8 +651,9 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, blkno);
 	}
 
-	if (vacuum_recheck(&v, &end_stamp))
-		vacuum_wait_for_pins(&v, end_stamp);
+	vacuum_recheck(&v);
+	if (v.moved)
+		vacuum_wait_for_pins(&v);
 
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	hyb_leaf_close(&v.leaf);

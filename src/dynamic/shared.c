@@ -1,7 +1,6 @@
 /*
  * shared.c
- *		The control structure in shared memory; claims on starting merge
- *		workers.
+ *		The control structure in shared memory.
  */
 #include "compat.h"
 
@@ -9,8 +8,6 @@
 #include "dynamic/unique_lock.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
-#include "storage/proc.h"
 #include "storage/shmem.h"
 
 #define HYB_CONTROL_NAME "hybridindex 2"
@@ -61,7 +58,7 @@ init_control(HybControl *control)
 	pg_atomic_init_u64(&control->private_bytes, 0);
 	pg_atomic_init_u64(&control->idle_check, 0);
 	SpinLockInit(&control->chunk_mutex);
-	SpinLockInit(&control->claim_mutex);
+	hyb_workers_init(&control->workers);
 	SpinLockInit(&control->progress_mutex);
 	control->ndatabases = MaxBackends;
 	block = (char *) control + databases_offset() +
@@ -175,119 +172,4 @@ struct HybUniquePartitions *
 hyb_unique_partitions(void)
 {
 	return partitions_of(hyb_control);
-}
-
-bool
-hyb_worker_claim(Oid dbid, Oid relid)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	HybWorkerClaim *free_claim = NULL;
-	bool		claimed = false;
-
-	if (!hyb_shared_init())
-		return false;
-	SpinLockAcquire(&hyb_control->claim_mutex);
-	for (int i = 0; i < HYB_WORKER_CLAIMS; i++)
-	{
-		HybWorkerClaim *claim = &hyb_control->claims[i];
-
-		if (!OidIsValid(claim->dbid) || claim->until <= now)
-			free_claim = claim;
-		else if (claim->dbid == dbid && claim->relid == relid)
-		{
-			free_claim = NULL;
-			break;
-		}
-	}
-	if (free_claim != NULL)
-	{
-		free_claim->dbid = dbid;
-		free_claim->relid = relid;
-		free_claim->until = now + HYB_WORKER_CLAIM_MS * INT64CONST(1000);
-		claimed = true;
-	}
-	SpinLockRelease(&hyb_control->claim_mutex);
-	return claimed;
-}
-
-void
-hyb_worker_release(Oid dbid, Oid relid)
-{
-	if (!hyb_shared_init())
-		return;
-	SpinLockAcquire(&hyb_control->claim_mutex);
-	for (int i = 0; i < HYB_WORKER_CLAIMS; i++)
-	{
-		HybWorkerClaim *claim = &hyb_control->claims[i];
-
-		if (claim->dbid == dbid && claim->relid == relid)
-			claim->dbid = InvalidOid;
-	}
-	SpinLockRelease(&hyb_control->claim_mutex);
-}
-
-int
-hyb_worker_idle(Oid dbid)
-{
-	int			entry = -1;
-
-	if (!hyb_shared_init())
-		return -1;
-	SpinLockAcquire(&hyb_control->claim_mutex);
-	for (int i = 0; i < HYB_IDLE_WORKERS; i++)
-	{
-		if (!OidIsValid(hyb_control->idle[i].dbid))
-			entry = i;
-		else if (hyb_control->idle[i].dbid == dbid)
-		{
-			entry = -1;
-			break;
-		}
-	}
-	if (entry >= 0)
-	{
-		HybIdleWorker *idle = &hyb_control->idle[entry];
-
-		idle->dbid = dbid;
-		idle->relid = InvalidOid;
-		idle->latch = &MyProc->procLatch;
-	}
-	SpinLockRelease(&hyb_control->claim_mutex);
-	return entry;
-}
-
-Oid
-hyb_worker_take(int entry, bool give_up)
-{
-	HybIdleWorker *idle = &hyb_control->idle[entry];
-	Oid			relid;
-
-	SpinLockAcquire(&hyb_control->claim_mutex);
-	relid = idle->relid;
-	if (give_up || OidIsValid(relid))
-		idle->dbid = InvalidOid;
-	SpinLockRelease(&hyb_control->claim_mutex);
-	return relid;
-}
-
-bool
-hyb_worker_assign(Oid dbid, Oid relid)
-{
-	Latch	   *latch = NULL;
-
-	SpinLockAcquire(&hyb_control->claim_mutex);
-	for (int i = 0; i < HYB_IDLE_WORKERS && latch == NULL; i++)
-	{
-		HybIdleWorker *idle = &hyb_control->idle[i];
-
-		if (idle->dbid == dbid && !OidIsValid(idle->relid))
-		{
-			idle->relid = relid;
-			latch = idle->latch;
-		}
-	}
-	SpinLockRelease(&hyb_control->claim_mutex);
-	if (latch != NULL)
-		SetLatch(latch);
-	return latch != NULL;
 }

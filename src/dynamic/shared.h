@@ -12,12 +12,13 @@
  *		- the databases whose indexes are in use (database.c),
  *		- the table of memory segments that hold the trees (arena.c),
  *		- behind it, the partitions of uniqueness checks (unique_lock.h),
- *		- progress of merges (progress.h) and claims on starting workers.
+ *		- progress of merges (progress.h) and who does them (workers.h).
  */
 #ifndef HYB_SHARED_H
 #define HYB_SHARED_H
 
 #include "dynamic/arena.h"
+#include "dynamic/workers.h"
 #include "page/page.h"
 #include "port/atomics.h"
 #include "storage/dsm.h"
@@ -29,12 +30,7 @@
 									 * as the one before it */
 #define HYB_SLOT_BLOCKS			12
 #define HYB_SLOT_BUCKETS		1024
-#define HYB_WORKER_CLAIMS		32
-#define HYB_IDLE_WORKERS		4
 #define HYB_PROGRESS_ENTRIES	16
-
-/* A claim on starting a merge worker lasts at most this long. */
-#define HYB_WORKER_CLAIM_MS		60000
 
 /*
  * Which index, and which bytes: what is cached in recovery follows other
@@ -109,21 +105,6 @@ typedef struct HybSegment
 	uint32		free_chunks;	/* chain of those that were, 0 ends it */
 } HybSegment;
 
-typedef struct HybWorkerClaim
-{
-	Oid			dbid;			/* InvalidOid: free */
-	Oid			relid;
-	TimestampTz until;
-} HybWorkerClaim;
-
-/* A worker that has nothing to merge and waits a little for more. */
-typedef struct HybIdleWorker
-{
-	Oid			dbid;			/* InvalidOid: free */
-	Oid			relid;			/* what it is to merge next, or InvalidOid */
-	struct Latch *latch;		/* of its PGPROC, which outlives it */
-} HybIdleWorker;
-
 /* A running merge; the entry is free if pid is 0. */
 typedef struct HybProgress
 {
@@ -173,9 +154,7 @@ typedef struct HybControl
 	uint64		lives;			/* given out so far */
 	uint32		ndatabases;		/* entries behind this structure */
 
-	slock_t		claim_mutex;	/* protects the next two */
-	HybWorkerClaim claims[HYB_WORKER_CLAIMS];
-	HybIdleWorker idle[HYB_IDLE_WORKERS];
+	HybWorkers	workers;		/* workers.c */
 
 	slock_t		progress_mutex;
 	HybProgress progress[HYB_PROGRESS_ENTRIES];
@@ -209,27 +188,5 @@ extern uint64 hyb_database_life(void);
 
 /* The partitions of uniqueness checks; hyb_control must not be NULL. */
 extern struct HybUniquePartitions *hyb_unique_partitions(void);
-
-/*
- * Mark that somebody is starting a merge worker for an index.  False if
- * somebody else's mark is there already, and not yet expired.
- */
-extern bool hyb_worker_claim(Oid dbid, Oid relid);
-extern void hyb_worker_release(Oid dbid, Oid relid);
-
-/*
- * A worker makes known that it is idle, at most one of a database.  Returns
- * the number of its entry, or -1: it is not wanted.
- */
-extern int	hyb_worker_idle(Oid dbid);
-
-/*
- * The index that the idle worker has been given, with the claim on it, or
- * InvalidOid.  The entry is free then, or if the worker gives up.
- */
-extern Oid	hyb_worker_take(int entry, bool give_up);
-
-/* Give an index, claimed by the caller, to an idle worker if there is one. */
-extern bool hyb_worker_assign(Oid dbid, Oid relid);
 
 #endif							/* HYB_SHARED_H */

@@ -1,6 +1,7 @@
 /*
  * freeze.c
- *		Closing the active generation; merging everything now.
+ *		The merge lock; closing the active generation; asking for leaves to be
+ *		joined.
  */
 #include "compat.h"
 
@@ -8,8 +9,7 @@
 #include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "dynamic/delta.h"
-#include "dynamic/progress.h"
-#include "merge/learn.h"
+#include "merge/merge.h"
 #include "miscadmin.h"
 #include "page/meta.h"
 #include "static/fill.h"
@@ -154,69 +154,4 @@ hyb_merge_request_joins(HybIndex *ix)
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(metabuf);
-}
-
-static bool
-generation_pending(HybIndex *ix, uint64 *entries, uint64 *merged)
-{
-	HybMetaPage *meta;
-	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	bool		pending = meta->frozen.number != 0 || meta->retiring.number != 0;
-
-	*entries = meta->frozen.nentries;
-	*merged = meta->merged_entries;
-	UnlockReleaseBuffer(metabuf);
-	return pending;
-}
-
-/*
- * Steps until nothing frozen is left, reporting progress.
- */
-static void
-run_steps(HybIndex *ix)
-{
-	uint64		total;
-	uint64		start;
-	volatile uint64 steps = 0;
-	int			slot;
-
-	if (!generation_pending(ix, &total, &start))
-		return;
-	slot = hyb_progress_begin(MyDatabaseId, RelationGetRelid(ix->rel), total);
-	PG_TRY();
-	{
-		while (hyb_merge_step(ix))
-		{
-			uint64		ignored;
-			uint64		merged;
-
-			CHECK_FOR_INTERRUPTS();
-			(void) generation_pending(ix, &ignored, &merged);
-			steps++;
-			hyb_progress_update(slot, total, merged - start, steps);
-		}
-	}
-	PG_FINALLY();
-	{
-		hyb_progress_end(slot);
-	}
-	PG_END_TRY();
-}
-
-uint64
-hyb_merge_all(HybIndex *ix)
-{
-	uint64		ignored;
-	uint64		before;
-	uint64		after;
-
-	hyb_merge_lock(ix->rel, true);
-	(void) generation_pending(ix, &ignored, &before);
-	run_steps(ix);
-	hyb_merge_request_joins(ix);
-	if (hyb_merge_learn(ix, HYB_LEARN_WAIT_MS) || hyb_merge_freeze(ix))
-		run_steps(ix);
-	(void) generation_pending(ix, &ignored, &after);
-	hyb_merge_unlock(ix->rel);
-	return after - before;
 }

@@ -43,8 +43,9 @@ extern void hyb_merge_request_joins(HybIndex *ix);
 extern bool hyb_merge_step(HybIndex *ix);
 
 /*
- * Merge everything now: finish the frozen generation, freeze the active one,
- * merge that too.  Takes the merge lock (waits).  Returns entries moved.
+ * Merge everything that is in the index now: finish the frozen generation,
+ * freeze the active one, merge that too.  Takes the merge lock for each step
+ * (waits).  Returns the entries that these steps moved; others may move some.
  */
 extern uint64 hyb_merge_all(HybIndex *ix);
 

@@ -161,20 +161,6 @@ catch_up_overdue(HybIndex *ix, MergeNeed need)
 	} while (need.overdue && need.merged < target);
 }
 
-/* Have a worker merge an index, or know that somebody has asked for one. */
-static bool
-ask_worker(Oid dbid, Oid relid)
-{
-	if (hyb_worker_claim(dbid, relid) &&
-		!hyb_worker_assign(dbid, relid) &&
-		!hyb_worker_start(dbid, relid))
-	{
-		hyb_worker_release(dbid, relid);
-		return false;
-	}
-	return true;
-}
-
 /*
  * The slot of an index went while there was something in its log.  Workers are
  * not started in other databases, which may not exist any more, or be about to
@@ -184,7 +170,7 @@ static void
 slot_evicted(Oid dbid, Oid relid)
 {
 	if (dbid == MyDatabaseId && hyb_background_merge && !RecoveryInProgress())
-		(void) ask_worker(dbid, relid);
+		(void) hyb_worker_ask(dbid, relid);
 }
 
 void
@@ -212,12 +198,9 @@ hyb_merge_consider(HybIndex *ix)
 	 * A worker cannot see a relation that this transaction made.  Without
 	 * shared memory backends could not agree on starting one.
 	 */
-	background = hyb_background_merge && hyb_shared_init() &&
-		!RELATION_IS_LOCAL(ix->rel) &&
-		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId;
-
-	if (background)
-		background = ask_worker(MyDatabaseId, RelationGetRelid(ix->rel));
+	background = hyb_background_merge && !RELATION_IS_LOCAL(ix->rel) &&
+		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId &&
+		hyb_worker_ask(MyDatabaseId, RelationGetRelid(ix->rel));
 	if (need.overdue)
 		catch_up_overdue(ix, need);
 	else if (!background)

@@ -1,38 +1,48 @@
 /*
  * worker.c
- *		The background worker that merges an index.
+ *		The background worker that merges indexes.
  *
- * Started on demand by an inserter, it works in short transactions and lets
- * go of all locks between them, so that DDL never waits long for it.  When
- * nothing is left to merge it waits a little for another index of its
- * database, since starting a process costs as much as merging a small index,
- * and exits.
+ * Started on demand by an inserter, for a database, it takes the index that
+ * has waited longest (dynamic/workers.h), works in short transactions, and lets
+ * go of all locks between them, so that DDL never waits long for it.  It locks
+ * tables and indexes without waiting.  Where others wait for a worker it does
+ * not stay with one index for longer than a turn.  When nothing is left to
+ * merge it stays for a little, since starting a process costs as much as
+ * merging a small index, and ends.
+ *
+ * DROP DATABASE and the like lock the database, and then wait five seconds for
+ * its other sessions to go.  So a worker, busy or idle, looks several times a
+ * second whether somebody holds that lock, and ends then.
  */
 #include "compat.h"
 
 #include "access/relation.h"
-#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/index.h"
-#include "catalog/pg_am.h"
+#include "catalog/pg_database.h"
+#include "commands/dbcommands.h"
 #include "commands/defrem.h"
-#include "dynamic/progress.h"
 #include "dynamic/slot.h"
+#include "dynamic/workers.h"
 #include "merge/learn.h"
+#include "merge/run.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
-#include "page/meta.h"
+#include "page/config.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
@@ -42,26 +52,47 @@
 /* How long it stays away when somebody else is merging, in ms. */
 #define HYB_WORKER_PAUSE_MS		20
 
-/*
- * How long it waits for more work, in ms.  DROP DATABASE and the like wait five
- * seconds for other sessions to go.
- */
+/* How long it stays with an index while others wait, in ms. */
+#define HYB_WORKER_TURN_MS		1000
+
+/* An index that cannot be locked is tried so often, so many ms apart. */
+#define HYB_WORKER_LOCK_TRIES	10
+#define HYB_WORKER_LOCK_MS		100
+
+/* How long it waits for more work, and between looks at the database's lock. */
 #define HYB_WORKER_IDLE_MS		2000
+#define HYB_WORKER_LOOK_MS		50
 
 typedef struct WorkerArgs
 {
 	Oid			dbid;
-	Oid			relid;
+	HybWorkerRef ref;
 } WorkerArgs;
 
 StaticAssertDecl(sizeof(WorkerArgs) <= BGW_EXTRALEN,
 				 "arguments must fit bgw_extra");
 
-bool
-hyb_worker_start(Oid dbid, Oid relid)
+/* What became of a slice of work. */
+typedef enum SliceOutcome
+{
+	SLICE_MORE,
+	SLICE_DONE,
+	SLICE_BUSY,					/* somebody else is merging */
+	SLICE_LOCKED				/* somebody has locked the table or the index */
+} SliceOutcome;
+
+/* Of this worker. */
+static WorkerArgs args;
+static uint32 wait_idle;
+static uint32 wait_turn;
+
+/* ---- starting workers ---- */
+
+static bool
+start_worker(Oid dbid, const HybWorkerRef *ref)
 {
 	BackgroundWorker worker;
-	WorkerArgs	args = {.dbid = dbid,.relid = relid};
+	WorkerArgs	extra = {.dbid = dbid,.ref = *ref};
 
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
@@ -72,220 +103,348 @@ hyb_worker_start(Oid dbid, Oid relid)
 			sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "hybrid merge worker", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "hybrid merge worker", BGW_MAXLEN);
-	memcpy(worker.bgw_extra, &args, sizeof(args));
+	memcpy(worker.bgw_extra, &extra, sizeof(extra));
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
-/* What the worker reports: of the generation that it merges at the time. */
-typedef struct WorkerProgress
+bool
+hyb_worker_ask(Oid dbid, Oid relid)
 {
-	int			entry;			/* -1: not begun */
-	uint64		generation;
-	uint64		total;			/* its entries */
-	uint64		start;			/* of all merged ones, those before it */
-	uint64		steps;
-} WorkerProgress;
+	HybWorkerRef ref;
 
-/* A step was done, or a generation frozen. */
-static void
-report_progress(HybIndex *ix, WorkerProgress *progress)
-{
-	HybMetaPage *meta;
-	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	uint64		generation = meta->frozen.number;
-	uint64		total = meta->frozen.nentries;
-	uint64		merged = meta->merged_entries;
-
-	UnlockReleaseBuffer(metabuf);
-	if (generation != 0 && generation != progress->generation)
+	switch (hyb_worker_request(dbid, relid, hyb_max_merge_workers, &ref))
 	{
-		progress->generation = generation;
-		progress->total = total;
-		progress->start = merged;
+		case HYB_REQUEST_NOTED:
+			return true;
+		case HYB_REQUEST_REFUSED:
+			return false;
+		case HYB_REQUEST_START:
+			break;
 	}
-	else if (progress->generation == 0)
-		progress->start = merged;
-	if (progress->entry < 0)
-		progress->entry = hyb_progress_begin(MyDatabaseId,
-											 RelationGetRelid(ix->rel),
-											 progress->total);
-	hyb_progress_update(progress->entry, progress->total,
-						Min(merged - progress->start, progress->total),
-						++progress->steps);
+	if (start_worker(dbid, &ref))
+		return true;
+	hyb_worker_not_started(&ref, dbid, relid);
+	return false;
 }
 
-/* What is shared while the worker runs: its claim, or else its idle entry. */
-static WorkerArgs args;
-static int	idle_entry = -1;
+/* ---- the worker ---- */
 
 static void
-release_shared(int code, Datum arg)
+release_entry(int code, Datum arg)
 {
-	if (idle_entry >= 0)
-		args.relid = hyb_worker_take(idle_entry, true);
-	if (OidIsValid(args.relid))
-		hyb_worker_release(args.dbid, args.relid);
+	hyb_worker_release(&args.ref);
+}
+
+static void
+reload_settings(void)
+{
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+static void
+pause_for(long ms, uint32 wait_event)
+{
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 ms, wait_event);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+	reload_settings();
 }
 
 /*
- * Wait for another index; false if there was none for some time.
+ * Does somebody hold, or wait for, a lock on the database that keeps others
+ * from connecting to it?
  */
 static bool
-wait_for_index(void)
+database_is_wanted(void)
 {
-	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
-												  HYB_WORKER_IDLE_MS);
-	long		left = HYB_WORKER_IDLE_MS;
+	LOCKTAG		tag;
 
-	hyb_worker_release(args.dbid, args.relid);
-	args.relid = InvalidOid;
-	idle_entry = hyb_worker_idle(args.dbid);
-	if (idle_entry < 0)
-		return false;
-	pgstat_report_stat(true);
-	while (!OidIsValid(args.relid) && left > 0)
-	{
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 left, PG_WAIT_EXTENSION);
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), end);
-		args.relid = hyb_worker_take(idle_entry, left <= 0);
-	}
-	idle_entry = -1;
-	return OidIsValid(args.relid);
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
+	if (LockAcquire(&tag, RowExclusiveLock, true, true) == LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	LockRelease(&tag, RowExclusiveLock, true);
+	return false;
 }
 
 /*
- * Steps for one time slice.  Returns true if there is more to do; sets *busy
- * if somebody else is merging.  That one may want the index for itself
- * (learn.c), so it is not waited for with the index locked.  With *all the
- * active generation is merged once however small it is.
+ * Open a relation if it is there and can be locked at once.  *locked is set if
+ * it cannot.
+ */
+static Relation
+try_open(Oid relid, LOCKMODE lockmode, bool *locked)
+{
+	Relation	rel;
+
+	if (!ConditionalLockRelationOid(relid, lockmode))
+	{
+		*locked = true;
+		return NULL;
+	}
+	rel = try_relation_open(relid, NoLock);
+	if (rel == NULL)
+		UnlockRelationOid(relid, lockmode);
+	return rel;
+}
+
+/*
+ * With *arg, a bool, the active generation is merged once however small it is.
  */
 static bool
-merge_slice(Relation index, WorkerProgress *progress, bool *busy, bool *all)
+merge_wanted(HybIndex *ix, void *arg)
+{
+	bool	   *all = arg;
+	bool		wanted = *all || hyb_merge_wanted(ix);
+
+	*all = false;
+	return wanted;
+}
+
+/*
+ * Steps for one time slice.  Somebody else who is merging may want the index
+ * for itself (learn.c), so that one is not waited for with the index locked.
+ */
+static SliceOutcome
+merge_steps(Relation index, HybMergeRun *run, bool *all)
 {
 	HybIndex   *ix = hyb_index_create_handle(index);
 	TimestampTz began = GetCurrentTimestamp();
-	bool		more;
+	HybMergeOutcome outcome;
 
 	do
 	{
-		/* one step a lock, so that whoever waits for it gets it soon */
-		CHECK_FOR_INTERRUPTS();
-		if (!hyb_merge_lock(index, false))
-		{
-			*busy = true;
-			return true;
-		}
-		more = hyb_merge_step(ix);
-		if (!more && (*all || hyb_merge_wanted(ix)))
-		{
-			*all = false;
-			more = hyb_merge_learn(ix, HYB_LEARN_WAIT_MS) ||
-				hyb_merge_freeze(ix);
-		}
-		hyb_merge_unlock(index);
-
-		report_progress(ix, progress);
-	} while (more &&
+		outcome = hyb_merge_run_step(ix, run, false, merge_wanted, all);
+		if (outcome == HYB_MERGE_BUSY)
+			return SLICE_BUSY;
+	} while (outcome == HYB_MERGE_MORE &&
 			 !TimestampDifferenceExceeds(began, GetCurrentTimestamp(),
 										 HYB_WORKER_SLICE_MS));
-	return more || hyb_merge_wanted(ix);
+	return outcome == HYB_MERGE_MORE || hyb_merge_wanted(ix) ?
+		SLICE_MORE : SLICE_DONE;
 }
 
-/* Merge the index of args until nothing is left to do. */
-static void
-merge_index(void)
+/*
+ * One transaction.  *name is set to the index's, allocated in TopMemoryContext,
+ * if it was NULL.
+ */
+static SliceOutcome
+merge_slice(Oid relid, HybMergeRun *run, bool *all, char **name)
 {
-	WorkerProgress progress = {.entry = -1};
-	bool		more = true;
-	bool		all = hyb_slots_scarce();	/* its log may have to be read again
-											 * and again */
+	Relation	heap = NULL;
+	Relation	index = NULL;
+	Oid			heapid;
+	bool		locked = false;
+	SliceOutcome outcome = SLICE_DONE;
 
-	while (more)
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+
+	/* table before index, as everywhere; either may be gone by now */
+	heapid = IndexGetRelation(relid, true);
+	if (OidIsValid(heapid))
+		heap = try_open(heapid, AccessShareLock, &locked);
+	if (heap != NULL)
+		index = try_open(relid, RowExclusiveLock, &locked);
+	if (locked)
+		outcome = SLICE_LOCKED;
+	else if (index != NULL && index->rd_rel->relkind == RELKIND_INDEX &&
+			 index->rd_rel->relam == get_index_am_oid("hybrid", true) &&
+			 index->rd_index->indisready)
 	{
-		Relation	heap = NULL;
-		Relation	index = NULL;
-		Oid			heapid;
-		bool		busy = false;
+		Oid			save_userid;
+		int			save_sec_context;
+		int			save_nestlevel;
 
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
+		if (*name == NULL)
+			*name = MemoryContextStrdup(TopMemoryContext,
+										quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
+																   RelationGetRelationName(index)));
+		pgstat_report_activity(STATE_RUNNING,
+							   psprintf("merge: hybrid index %s", *name));
 
-		SetCurrentStatementStartTimestamp();
-		StartTransactionCommand();
-		PushActiveSnapshot(GetTransactionSnapshot());
-		pgstat_report_activity(STATE_RUNNING, "merging a hybrid index");
-		more = false;
-
-		/* table before index, as everywhere; either may be gone by now */
-		heapid = IndexGetRelation(args.relid, true);
-		if (OidIsValid(heapid))
-			heap = try_relation_open(heapid, AccessShareLock);
-		if (heap != NULL)
-			index = try_relation_open(args.relid, RowExclusiveLock);
-		if (index != NULL && index->rd_rel->relkind == RELKIND_INDEX &&
-			index->rd_rel->relam == get_index_am_oid("hybrid", true) &&
-			index->rd_index->indisready)
-		{
-			Oid			save_userid;
-			int			save_sec_context;
-			int			save_nestlevel;
-
-			/*
-			 * Comparison functions may be anybody's code: run them as the
-			 * table's owner, as maintenance commands do.
-			 */
-			GetUserIdAndSecContext(&save_userid, &save_sec_context);
-			SetUserIdAndSecContext(heap->rd_rel->relowner,
-								   save_sec_context | SECURITY_RESTRICTED_OPERATION);
-			save_nestlevel = NewGUCNestLevel();
-			HYB_RESTRICT_SEARCH_PATH();
-			more = merge_slice(index, &progress, &busy, &all);
-			AtEOXact_GUC(false, save_nestlevel);
-			SetUserIdAndSecContext(save_userid, save_sec_context);
-		}
-
-		if (index != NULL)
-			relation_close(index, RowExclusiveLock);
-		if (heap != NULL)
-			relation_close(heap, AccessShareLock);
-		PopActiveSnapshot();
-		CommitTransactionCommand();
-		pgstat_report_activity(STATE_IDLE, NULL);
-		if (busy)
-		{
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 HYB_WORKER_PAUSE_MS, PG_WAIT_EXTENSION);
-			ResetLatch(MyLatch);
-			CHECK_FOR_INTERRUPTS();
-		}
+		/*
+		 * Comparison functions may be anybody's code: run them as the table's
+		 * owner, as maintenance commands do.
+		 */
+		GetUserIdAndSecContext(&save_userid, &save_sec_context);
+		SetUserIdAndSecContext(heap->rd_rel->relowner,
+							   save_sec_context | SECURITY_RESTRICTED_OPERATION);
+		save_nestlevel = NewGUCNestLevel();
+		HYB_RESTRICT_SEARCH_PATH();
+		outcome = merge_steps(index, run, all);
+		AtEOXact_GUC(false, save_nestlevel);
+		SetUserIdAndSecContext(save_userid, save_sec_context);
 	}
 
-	if (progress.entry >= 0)
-		hyb_progress_end(progress.entry);
+	if (index != NULL)
+		relation_close(index, RowExclusiveLock);
+	if (heap != NULL)
+		relation_close(heap, AccessShareLock);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	pgstat_report_activity(STATE_IDLE, NULL);
+	return outcome;
+}
+
+static void
+log_merge(const HybMergeRun *run, const char *name, TimestampTz began)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (hyb_log_merge_ms < 0 || run->steps == 0 ||
+		!TimestampDifferenceExceeds(began, now, hyb_log_merge_ms))
+		return;
+	StartTransactionCommand();
+	ereport(LOG,
+			(errmsg("merge of hybrid index \"%s.%s\": " UINT64_FORMAT " entries moved in " UINT64_FORMAT " steps, elapsed: %ld ms",
+					get_database_name(MyDatabaseId), name, run->moved, run->steps,
+					TimestampDifferenceMilliseconds(began, now))));
+	CommitTransactionCommand();
+}
+
+/*
+ * Merge an index until nothing is left to do, or others have waited too long.
+ * Returns false if the worker is to end.
+ */
+static bool
+merge_index(Oid relid)
+{
+	HybMergeRun run;
+	TimestampTz began = GetCurrentTimestamp();
+	char	   *name = NULL;
+	bool		all = hyb_slots_scarce();	/* its log may have to be read again
+											 * and again */
+	int			tries = 0;
+	bool		stay = true;
+	bool		again = false;
+	SliceOutcome outcome;
+
+	hyb_merge_run_begin(&run);
+	do
+	{
+		outcome = merge_slice(relid, &run, &all, &name);
+		if (database_is_wanted())
+			stay = false;
+		else if (outcome == SLICE_DONE)
+			break;
+		else if (outcome == SLICE_BUSY)
+			pause_for(HYB_WORKER_PAUSE_MS, wait_turn);
+		else if (outcome == SLICE_LOCKED && ++tries < HYB_WORKER_LOCK_TRIES)
+			pause_for(HYB_WORKER_LOCK_MS, wait_turn);
+		else if (outcome == SLICE_LOCKED)
+			break;				/* who inserts again asks again */
+		reload_settings();
+		again = hyb_worker_should_yield(&args.ref, HYB_WORKER_TURN_MS,
+										hyb_max_merge_workers);
+	} while (stay && !again);
+	hyb_merge_run_end(&run);
+	hyb_worker_done(&args.ref, again && stay);
+
+	if (name != NULL)
+	{
+		log_merge(&run, name, began);
+		pfree(name);
+	}
+	return stay;
+}
+
+/*
+ * A worker of another database is next: start it.
+ */
+static void
+start_elsewhere(Oid dbid, const HybWorkerRef *ref)
+{
+	bool		exists;
+
+	StartTransactionCommand();
+	exists = SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(dbid));
+	CommitTransactionCommand();
+	if (!exists)
+		hyb_workers_forget(dbid);
+	if (!exists || !start_worker(dbid, ref))
+		hyb_worker_release(ref);
+}
+
+/*
+ * The next index to merge.  Returns false if the worker is to end: nothing has
+ * come for some time, or another database has waited longest.
+ */
+static bool
+next_index(Oid *relid)
+{
+	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+												  HYB_WORKER_IDLE_MS);
+	HybWorkerRef ref = args.ref;
+
+	for (;;)
+	{
+		if (hyb_worker_should_yield(&args.ref, PG_INT32_MAX, hyb_max_merge_workers))
+			return false;
+		switch (hyb_worker_next(&ref, relid))
+		{
+			case HYB_WORK_INDEX:
+				return true;
+			case HYB_WORK_DATABASE:
+				start_elsewhere(*relid, &ref);
+				return false;
+			case HYB_WORK_NONE:
+				break;
+		}
+		if ((GetCurrentTimestamp() >= end || database_is_wanted()) &&
+			hyb_worker_leave(&args.ref))
+			return false;
+		pgstat_report_stat(true);
+		pause_for(HYB_WORKER_LOOK_MS, wait_idle);
+	}
+}
+
+/*
+ * What somebody has set for the database, or for all of them, to keep clients
+ * in bounds, is not meant for a worker.
+ */
+static void
+override_settings(void)
+{
+	SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("lock_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("idle_in_transaction_session_timeout", "0", PGC_SUSET,
+					PGC_S_OVERRIDE);
+	SetConfigOption("idle_session_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+#ifdef HYB_HAVE_TRANSACTION_TIMEOUT
+	SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+#endif
+	SetConfigOption("default_transaction_isolation", "read committed",
+					PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("default_transaction_read_only", "off", PGC_SUSET,
+					PGC_S_OVERRIDE);
+
+	/* nobody's objects for the names in anybody's code, as in autovacuum */
+	SetConfigOption("search_path", "", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 void
 hybrid_merge_worker_main(Datum arg)
 {
+	Oid			relid;
+
 	memcpy(&args, MyBgworkerEntry->bgw_extra, sizeof(args));
+	if (!hyb_worker_confirm(&args.ref))
+		proc_exit(0);
+	before_shmem_exit(release_entry, (Datum) 0);
 	pqsignal(SIGTERM, die);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
-	hyb_shared_init();
-	before_shmem_exit(release_shared, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(args.dbid, InvalidOid, 0);
+	override_settings();
+	wait_idle = HYB_WAIT_EVENT("HybridMergeIdle");
+	wait_turn = HYB_WAIT_EVENT("HybridMergeTurn");
 
-	/* nobody's objects for the names in anybody's code, as in autovacuum */
-	SetConfigOption("search_path", "", PGC_SUSET, PGC_S_OVERRIDE);
-
-	do
-		merge_index();
-	while (wait_for_index());
+	while (next_index(&relid) && merge_index(relid))
+		;
 	proc_exit(0);
 }

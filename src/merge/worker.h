@@ -7,8 +7,11 @@
 
 #include "postgres.h"
 
-/* Start a worker; false if no worker slot is free. */
-extern bool hyb_worker_start(Oid dbid, Oid relid);
+/*
+ * Ask for a worker to merge an index.  False if none will: the caller sees to
+ * it itself.
+ */
+extern bool hyb_worker_ask(Oid dbid, Oid relid);
 
 extern PGDLLEXPORT void hybrid_merge_worker_main(Datum arg);
 

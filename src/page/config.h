@@ -18,6 +18,9 @@ extern int	hyb_merge_floor;	/* merge_floor: entries below which the ratio
 								 * does not ask for a merge */
 extern int	hyb_merge_step_pages;	/* leaves a merge step reads */
 extern bool hyb_background_merge;	/* start workers */
+extern int	hyb_max_merge_workers;	/* of the server, at a time */
+extern int	hyb_log_merge_ms;	/* log merges of workers that take as long;
+								 * -1: none */
 
 /* Storage parameters (WITH); first field as reloptions.c wants it */
 typedef enum HybFilterOption

@@ -10,6 +10,7 @@
 #include "compat.h"
 
 #include "access/generic_xlog.h"
+#include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "miscadmin.h"
 #include "page/wal.h"
@@ -141,7 +142,20 @@ hyb_wal_commit(HybWalSet *set)
 		MarkBufferDirty(set->buffers[i].buf);
 
 	if (!RelationNeedsWAL(set->rel))
+	{
+		/*
+		 * Tells whether a free-list page is as old as the metapage (survey.c).
+		 * Changes of a single page, which no free-list page has, need none.
+		 */
+		if ((set->nbuffers > 1 || set->buffers[0].image) &&
+			set->rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+		{
+			lsn = GetFakeLSNForUnloggedRel();
+			for (int i = 0; i < set->nbuffers; i++)
+				PageSetLSN(BufferGetPage(set->buffers[i].buf), lsn);
+		}
 		return;
+	}
 
 	XLogBeginInsert();
 	for (int i = 0; i < set->nbuffers; i++)

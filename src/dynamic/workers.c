@@ -1,0 +1,332 @@
+/*
+ * workers.c
+ *		Merge workers, and the indexes that wait for one, of all databases.
+ *
+ * All functions look at short arrays under one spinlock.
+ */
+#include "compat.h"
+
+#include "dynamic/shared.h"
+#include "dynamic/workers.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/timestamp.h"
+
+void
+hyb_workers_init(HybWorkers *workers)
+{
+	memset(workers, 0, sizeof(*workers));
+	SpinLockInit(&workers->mutex);
+}
+
+/* Callers have seen to it that there is a control structure. */
+static HybWorkers *
+lock_workers(void)
+{
+	HybWorkers *workers = &hyb_control->workers;
+
+	SpinLockAcquire(&workers->mutex);
+	return workers;
+}
+
+static bool
+in_use(const HybWorker *worker, TimestampTz now)
+{
+	return worker->state != HYB_WORKER_FREE &&
+		(worker->state != HYB_WORKER_STARTING ||
+		 now < TimestampTzPlusMilliseconds(worker->started, HYB_WORKER_START_MS));
+}
+
+static int
+count_workers(const HybWorkers *workers, TimestampTz now)
+{
+	int			n = 0;
+
+	for (int i = 0; i < HYB_MAX_WORKERS; i++)
+		n += in_use(&workers->workers[i], now);
+	return n;
+}
+
+/* Will a worker of this database look for what waits? */
+static bool
+somebody_comes(const HybWorkers *workers, Oid dbid, TimestampTz now)
+{
+	for (int i = 0; i < HYB_MAX_WORKERS; i++)
+	{
+		const HybWorker *worker = &workers->workers[i];
+
+		if (in_use(worker, now) && worker->dbid == dbid &&
+			(worker->state == HYB_WORKER_STARTING ||
+			 worker->state == HYB_WORKER_IDLE))
+			return true;
+	}
+	return false;
+}
+
+/* The entry of a worker that runs, or NULL. */
+static HybWorker *
+find_worker(HybWorkers *workers, const HybWorkerRef *ref)
+{
+	HybWorker  *worker = &workers->workers[ref->number];
+
+	return worker->serial == ref->serial ? worker : NULL;
+}
+
+static void
+make_starting(HybWorkers *workers, int number, Oid dbid, TimestampTz now,
+			  HybWorkerRef *ref)
+{
+	HybWorker  *worker = &workers->workers[number];
+
+	worker->state = HYB_WORKER_STARTING;
+	worker->serial = ++workers->serials;
+	worker->dbid = dbid;
+	worker->relid = InvalidOid;
+	worker->started = now;
+	worker->latch = NULL;
+	ref->number = number;
+	ref->serial = worker->serial;
+}
+
+/* False if there is no room. */
+static bool
+add_request(HybWorkers *workers, Oid dbid, Oid relid, TimestampTz now)
+{
+	HybMergeRequest *room = NULL;
+
+	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
+	{
+		HybMergeRequest *request = &workers->requests[i];
+
+		if (!OidIsValid(request->dbid))
+			room = request;
+		else if (request->dbid == dbid && request->relid == relid)
+			return true;
+	}
+	if (room == NULL)
+		return false;
+	room->dbid = dbid;
+	room->relid = relid;
+	room->since = now;
+	return true;
+}
+
+static void
+remove_request(HybWorkers *workers, Oid dbid, Oid relid)
+{
+	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
+	{
+		HybMergeRequest *request = &workers->requests[i];
+
+		if (request->dbid == dbid && request->relid == relid)
+			request->dbid = InvalidOid;
+	}
+}
+
+HybRequestOutcome
+hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	HybRequestOutcome outcome = HYB_REQUEST_REFUSED;
+	struct Latch *latch = NULL;
+	struct Latch *other = NULL;
+	int			room = -1;
+	HybWorkers *workers;
+
+	if (!hyb_shared_init())
+		return HYB_REQUEST_REFUSED;
+	workers = lock_workers();
+	for (int i = 0; i < HYB_MAX_WORKERS; i++)
+	{
+		HybWorker  *worker = &workers->workers[i];
+
+		if (!in_use(worker, now))
+			room = i;
+		else if (worker->dbid == dbid && worker->relid == relid)
+		{
+			SpinLockRelease(&workers->mutex);
+			return HYB_REQUEST_NOTED;
+		}
+	}
+	for (int i = 0; i < HYB_MAX_WORKERS && latch == NULL; i++)
+	{
+		HybWorker  *worker = &workers->workers[i];
+
+		if (worker->state != HYB_WORKER_IDLE)
+			continue;
+		other = worker->latch;
+		if (worker->dbid == dbid)
+		{
+			worker->state = HYB_WORKER_BUSY;
+			worker->relid = relid;
+			latch = worker->latch;
+			remove_request(workers, dbid, relid);
+			outcome = HYB_REQUEST_NOTED;
+		}
+	}
+	if (latch == NULL && most > 0)
+	{
+		if (add_request(workers, dbid, relid, now))
+			outcome = HYB_REQUEST_NOTED;
+		if (room >= 0 && count_workers(workers, now) < most &&
+			!somebody_comes(workers, dbid, now))
+		{
+			make_starting(workers, room, dbid, now, ref);
+			outcome = HYB_REQUEST_START;
+		}
+		else
+			latch = other;		/* one idle elsewhere makes room */
+	}
+	SpinLockRelease(&workers->mutex);
+	if (latch != NULL)
+		SetLatch(latch);
+	return outcome;
+}
+
+void
+hyb_worker_not_started(const HybWorkerRef *ref, Oid dbid, Oid relid)
+{
+	HybWorkers *workers = lock_workers();
+	HybWorker  *worker = find_worker(workers, ref);
+
+	if (worker != NULL)
+		worker->state = HYB_WORKER_FREE;
+	remove_request(workers, dbid, relid);
+	SpinLockRelease(&workers->mutex);
+}
+
+bool
+hyb_worker_confirm(const HybWorkerRef *ref)
+{
+	HybWorkers *workers;
+	HybWorker  *worker;
+	bool		confirmed;
+
+	if (!hyb_shared_init())
+		return false;
+	workers = lock_workers();
+	worker = find_worker(workers, ref);
+	confirmed = worker != NULL && worker->state == HYB_WORKER_STARTING;
+	if (confirmed)
+		worker->state = HYB_WORKER_BUSY;
+	SpinLockRelease(&workers->mutex);
+	return confirmed;
+}
+
+HybWork
+hyb_worker_next(HybWorkerRef *ref, Oid *id)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	HybWorkers *workers = lock_workers();
+	HybWorker  *worker = find_worker(workers, ref);
+	HybMergeRequest *next = NULL;
+	HybWork		work;
+
+	Assert(worker != NULL);
+	if (OidIsValid(worker->relid))
+	{
+		*id = worker->relid;
+		SpinLockRelease(&workers->mutex);
+		return HYB_WORK_INDEX;
+	}
+	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
+	{
+		HybMergeRequest *request = &workers->requests[i];
+
+		if (OidIsValid(request->dbid) &&
+			(next == NULL || request->since < next->since) &&
+			(request->dbid == worker->dbid ||
+			 !somebody_comes(workers, request->dbid, now)))
+			next = request;
+	}
+	if (next == NULL)
+	{
+		worker->state = HYB_WORKER_IDLE;
+		worker->latch = &MyProc->procLatch;
+		work = HYB_WORK_NONE;
+	}
+	else if (next->dbid == worker->dbid)
+	{
+		worker->state = HYB_WORKER_BUSY;
+		worker->relid = next->relid;
+		*id = next->relid;
+		next->dbid = InvalidOid;
+		work = HYB_WORK_INDEX;
+	}
+	else
+	{
+		*id = next->dbid;
+		make_starting(workers, ref->number, next->dbid, now, ref);
+		work = HYB_WORK_DATABASE;
+	}
+	SpinLockRelease(&workers->mutex);
+	return work;
+}
+
+bool
+hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms, int most)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	HybWorkers *workers = lock_workers();
+	bool		yield = count_workers(workers, now) > most;
+
+	for (int i = 0; i < HYB_MERGE_REQUESTS && !yield; i++)
+	{
+		const HybMergeRequest *request = &workers->requests[i];
+
+		yield = OidIsValid(request->dbid) &&
+			now >= TimestampTzPlusMilliseconds(request->since, wait_ms) &&
+			!somebody_comes(workers, request->dbid, now);
+	}
+	SpinLockRelease(&workers->mutex);
+	return yield;
+}
+
+void
+hyb_worker_done(const HybWorkerRef *ref, bool again)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	HybWorkers *workers = lock_workers();
+	HybWorker  *worker = find_worker(workers, ref);
+
+	if (again && OidIsValid(worker->relid))
+		(void) add_request(workers, worker->dbid, worker->relid, now);
+	worker->relid = InvalidOid;
+	SpinLockRelease(&workers->mutex);
+}
+
+bool
+hyb_worker_leave(const HybWorkerRef *ref)
+{
+	HybWorkers *workers = lock_workers();
+	HybWorker  *worker = find_worker(workers, ref);
+	bool		leave = worker == NULL || worker->state == HYB_WORKER_IDLE;
+
+	if (leave && worker != NULL)
+		worker->state = HYB_WORKER_FREE;
+	SpinLockRelease(&workers->mutex);
+	return leave;
+}
+
+void
+hyb_worker_release(const HybWorkerRef *ref)
+{
+	HybWorkers *workers = lock_workers();
+	HybWorker  *worker = find_worker(workers, ref);
+
+	if (worker != NULL)
+		worker->state = HYB_WORKER_FREE;
+	SpinLockRelease(&workers->mutex);
+}
+
+void
+hyb_workers_forget(Oid dbid)
+{
+	HybWorkers *workers = lock_workers();
+
+	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
+		if (workers->requests[i].dbid == dbid)
+			workers->requests[i].dbid = InvalidOid;
+	SpinLockRelease(&workers->mutex);
+}

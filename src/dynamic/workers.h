@@ -1,0 +1,133 @@
+/*
+ * workers.h
+ *		Merge workers, and the indexes that wait for one, of all databases.
+ *
+ * A worker's entry is made by whoever starts the process, and belongs to the
+ * process from hyb_worker_confirm on until it ends.  Entries of processes that
+ * have not come to that within HYB_WORKER_START_MS are free again; a process
+ * that comes later finds that out, and ends.  Others do not expire.
+ *
+ * What waits is served in the order in which it was asked for, whichever
+ * database it is of: a worker that is done with an index, while one of another
+ * database has waited longest, hands its entry over to a new process there.
+ */
+#ifndef HYB_WORKERS_H
+#define HYB_WORKERS_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "storage/spin.h"
+
+/* Most workers, whatever hybridindex.max_merge_workers says. */
+#define HYB_MAX_WORKERS			32
+
+/* Indexes that can wait at a time. */
+#define HYB_MERGE_REQUESTS		128
+
+/* A process that was started is expected to be there within so many ms. */
+#define HYB_WORKER_START_MS		10000
+
+struct Latch;
+
+typedef enum HybWorkerState
+{
+	HYB_WORKER_FREE = 0,
+	HYB_WORKER_STARTING,
+	HYB_WORKER_BUSY,
+	HYB_WORKER_IDLE
+} HybWorkerState;
+
+typedef struct HybWorker
+{
+	HybWorkerState state;
+	uint32		serial;			/* of this use of the entry */
+	Oid			dbid;
+	Oid			relid;			/* busy: what it merges, or InvalidOid */
+	TimestampTz started;		/* when it was started */
+	struct Latch *latch;		/* idle: of its PGPROC, which outlives it */
+} HybWorker;
+
+/* An index that waits for a worker. */
+typedef struct HybMergeRequest
+{
+	Oid			dbid;			/* InvalidOid: free */
+	Oid			relid;
+	TimestampTz since;
+} HybMergeRequest;
+
+/* In the control structure; all of it is protected by the mutex. */
+typedef struct HybWorkers
+{
+	slock_t		mutex;
+	uint32		serials;		/* given so far */
+	HybWorker	workers[HYB_MAX_WORKERS];
+	HybMergeRequest requests[HYB_MERGE_REQUESTS];
+} HybWorkers;
+
+/* A worker's entry, in one use of it. */
+typedef struct HybWorkerRef
+{
+	int			number;
+	uint32		serial;
+} HybWorkerRef;
+
+typedef enum HybRequestOutcome
+{
+	HYB_REQUEST_NOTED,			/* a worker has it, or will come to it */
+	HYB_REQUEST_START,			/* the same, but the caller starts it */
+	HYB_REQUEST_REFUSED			/* too many wait already, or none may run */
+} HybRequestOutcome;
+
+extern void hyb_workers_init(HybWorkers *workers);
+
+/*
+ * Ask for a worker to merge an index; at most `most` run at a time.  With
+ * HYB_REQUEST_START *ref is the entry of the process to start.
+ */
+extern HybRequestOutcome hyb_worker_request(Oid dbid, Oid relid, int most,
+											HybWorkerRef *ref);
+
+/* The process could not be started; nor shall the index wait for one. */
+extern void hyb_worker_not_started(const HybWorkerRef *ref, Oid dbid,
+								   Oid relid);
+
+/* ---- for workers ---- */
+
+/* The process is there.  False: its entry was given away meanwhile. */
+extern bool hyb_worker_confirm(const HybWorkerRef *ref);
+
+typedef enum HybWork
+{
+	HYB_WORK_NONE,				/* nothing; the worker is idle */
+	HYB_WORK_INDEX,				/* merge this index */
+	HYB_WORK_DATABASE			/* start a worker in this database, and end */
+} HybWork;
+
+/*
+ * What a worker does next that has no index, or was idle and may have been
+ * given one.  With HYB_WORK_DATABASE *ref is the new process's
+ * entry, and the caller has none.
+ */
+extern HybWork hyb_worker_next(HybWorkerRef *ref, Oid *id);
+
+/*
+ * Should it let go of its index: because another one has waited for wait_ms,
+ * or since there are more workers than `most`?
+ */
+extern bool hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms,
+									int most);
+
+/* It is done with its index; with `again` that waits for its next turn. */
+extern void hyb_worker_done(const HybWorkerRef *ref, bool again);
+
+/* An idle worker wants to end; false: it has been given an index. */
+extern bool hyb_worker_leave(const HybWorkerRef *ref);
+
+/* The worker ends; nothing is done if it has no entry any more. */
+extern void hyb_worker_release(const HybWorkerRef *ref);
+
+/* Nothing of this database waits any more. */
+extern void hyb_workers_forget(Oid dbid);
+
+#endif							/* HYB_WORKERS_H */

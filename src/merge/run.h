@@ -1,0 +1,47 @@
+/*
+ * run.h
+ *		Merges as sequences of steps.
+ */
+#ifndef HYB_RUN_H
+#define HYB_RUN_H
+
+#include "merge/merge.h"
+
+/*
+ * The part of a backend in a merge, for hybrid_merge_progress and reports.
+ * Progress is of the generation that is being merged, whoever does the steps.
+ */
+typedef struct HybMergeRun
+{
+	int			entry;			/* in the progress table; -1: none */
+	uint64		generation;		/* being merged; 0: not known yet */
+	uint64		total;			/* its entries */
+	uint64		start;			/* of all merged ones, those before it */
+	uint64		steps;			/* done by this run */
+	uint64		moved;			/* entries that they moved */
+} HybMergeRun;
+
+typedef enum HybMergeOutcome
+{
+	HYB_MERGE_MORE,				/* did something; more may be left */
+	HYB_MERGE_DONE,				/* nothing was left to do */
+	HYB_MERGE_BUSY				/* somebody else is at it */
+} HybMergeOutcome;
+
+/* Asked where nothing frozen is left: is the active generation to be merged? */
+typedef bool (*HybMergeWanted) (HybIndex *ix, void *arg);
+
+extern void hyb_merge_run_begin(HybMergeRun *run);
+
+/* Takes its progress off the list; after an error, too. */
+extern void hyb_merge_run_end(HybMergeRun *run);
+
+/*
+ * One step, or freezing the active generation, under the merge lock, which is
+ * waited for or not, and released.  No lock is held on entry.
+ */
+extern HybMergeOutcome hyb_merge_run_step(HybIndex *ix, HybMergeRun *run,
+										  bool wait, HybMergeWanted wanted,
+										  void *arg);
+
+#endif							/* HYB_RUN_H */

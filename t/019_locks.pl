@@ -1,0 +1,233 @@
+
+# The merge lock is held for short units of work: the check, hybrid_merge and
+# VACUUM's second pass let others merge between two of them, and are right
+# about an index that changes between any two.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('locks', <<EOF);
+hybridindex.background_merge = off
+hybridindex.merge_floor = 1000000
+hybridindex.merge_step_pages = 4
+EOF
+my $held = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0';
+my %queries = (
+	'SELECT k FROM t WHERE k BETWEEN 1000 AND 90000' => 'index bitmap',
+	'SELECT k FROM t ORDER BY k' => 'order_only');
+
+# ---- merges beside a check ----
+
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE t (k int, n int);
+INSERT INTO t SELECT hashint4(g) & 1048575, g FROM generate_series(1, 800000) g;
+CREATE INDEX t_k ON t USING hybrid (k);
+CREATE TABLE log (what text, at timestamptz);
+CREATE PROCEDURE check_it() LANGUAGE plpgsql AS \$\$
+BEGIN
+	INSERT INTO log VALUES ('begin', clock_timestamp());
+	PERFORM hybrid_index_check('t_k');
+	INSERT INTO log VALUES ('end', clock_timestamp());
+END \$\$;
+CREATE PROCEDURE merge_it() LANGUAGE plpgsql AS \$\$
+BEGIN
+	INSERT INTO t SELECT random() * 1048575, 0 FROM generate_series(1, 20);
+	PERFORM hybrid_merge('t_k');
+	INSERT INTO log VALUES ('merged', clock_timestamp());
+	COMMIT;
+END \$\$;
+EOF
+my $merges = 0;
+foreach my $round (1 .. 5)
+{
+	$node->safe_psql('postgres', 'TRUNCATE log');
+	my $checker = start_psql($node, 'CALL check_it();');
+	my $merger = start_psql($node, "CALL merge_it();\n" x 30);
+	ok(finish_psql($checker), 'a check beside merges passes') or diag $checker->{err};
+	ok(finish_psql($merger), 'merges beside a check') or diag $merger->{err};
+	$merges = $node->safe_psql('postgres', <<EOF);
+SELECT count(*) FROM log m, log b, log e
+WHERE m.what = 'merged' AND b.what = 'begin' AND e.what = 'end' AND m.at > b.at AND m.at < e.at
+EOF
+	last if $merges >= 3;
+}
+cmp_ok($merges, '>=', 3, "merges ended while a check went on: $merges");
+same_answers($node, 'answers', \%queries, ['t']);
+
+if (!$held)
+{
+	note 'NOT TESTED: sessions held between units, since this server has no injection points';
+	no_crash($node, 'nothing crashed');
+	$node->stop;
+	done_testing();
+	exit;
+}
+
+# ---- the same, held between any two units ----
+
+$node->safe_psql('postgres', <<EOF);
+CREATE EXTENSION injection_points;
+CREATE TABLE u (k int, s text COLLATE "C", pad text);
+CREATE INDEX u_k ON u USING hybrid (k) INCLUDE (s);
+CREATE INDEX u_s ON u USING hybrid (s) WITH (filter = 'surf');
+CREATE FUNCTION fill(n int) RETURNS void LANGUAGE sql AS \$\$
+	INSERT INTO u SELECT random() * 100000, md5(random()::text), 'x' FROM generate_series(1, n)
+\$\$;
+SELECT fill(40000);
+SELECT hybrid_merge('u_k'), hybrid_merge('u_s');
+SELECT fill(5000);
+EOF
+my %u_queries = (
+	'SELECT k FROM u WHERE k BETWEEN 100 AND 70000' => 'index bitmap',
+	'SELECT k FROM u ORDER BY k' => 'order_only',
+	"SELECT s FROM u WHERE s > '3'" => 'index bitmap');
+
+# Wait until a session waits at the point; false if it has ended.
+sub held_at
+{
+	my ($point, $session) = @_;
+	foreach (1 .. 400)
+	{
+		return 1 if $node->safe_psql('postgres',
+			"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'InjectionPoint' AND wait_event = 'hybrid-$point'") eq '1';
+		eval { $session->{handle}->pump_nb };
+		return 0 unless $session->{handle}->pumpable;
+		select(undef, undef, undef, 0.05);
+	}
+	return 0;
+}
+
+# Run a script, and at each stop at the point something else, at most $stops
+# times; returns the number of stops.
+sub beside
+{
+	my ($point, $script, $stops, $else) = @_;
+	my $n = 0;
+
+	# of the one session only
+	my $session = start_psql($node,
+		"SELECT injection_points_set_local(), injection_points_attach('hybrid-$point', 'wait');\n", "$script;\n");
+	while ($n < $stops && held_at($point, $session))
+	{
+		my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '60s'; " . $else->($n++));
+		is($ret, 0, "$point, stop $n: others do their work") or diag $err;
+		$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-$point')") if $n == $stops;
+		$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-$point')");
+	}
+	ok(finish_psql($session), "$point: it succeeds") or diag $session->{err};
+	return $n;
+}
+
+# What a merge of everything, of one step, rows that go, a VACUUM that lets
+# their TIDs be used again, and new rows in their place do to a check.
+my @changes = (
+	"SELECT hybrid_merge('u_k'), hybrid_merge('u_s')",
+	"DELETE FROM u WHERE k % 7 = 1; SELECT fill(3000)",
+	"SELECT hybrid_merge('u_k')",
+	"SET hybridindex.merge_floor = 100; SELECT fill(500)",
+	"SELECT fill(4000); SELECT hybrid_merge('u_s')");
+foreach my $index ('u_k', 'u_s')
+{
+	my $vacuum = 0;
+	cmp_ok(beside('check-unit', "SELECT hybrid_index_check('$index')", 8, sub {
+		my ($n) = @_;
+		if ($n % 3 == 2)
+		{
+			my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '60s'; VACUUM u");
+			$vacuum++ if $ret == 0;
+		}
+		return $changes[ $n % @changes ];
+	}), '>=', 3, "the check of $index was held between units");
+	cmp_ok($vacuum, '>=', 1, 'and VACUUM came to its end meanwhile');
+	is(beside('check-surveyed', "SELECT hybrid_index_check('$index')", 1,
+		sub { "DELETE FROM u WHERE k % 11 = 2; SELECT fill(3000), hybrid_merge('u_k'), hybrid_merge('u_s')" }),
+		1, "the check of $index was held after its survey");
+}
+same_answers($node, 'answers after checks', \%u_queries, ['u']);
+
+# every row is found in the index, wherever its entry was at the time
+is(beside('check-unit', "SELECT hybrid_index_check('u_k', true)", 4,
+	sub { "SELECT fill(2000), hybrid_merge('u_k')" }), 4, 'a check of the table, too, was held between units');
+
+# ---- hybrid_merge ----
+
+$node->safe_psql('postgres', 'SELECT fill(6000)');
+cmp_ok(beside('merge-between', "SELECT hybrid_merge('u_k')", 4, sub {
+	return "SET hybridindex.merge_floor = 10; SELECT fill(1500)" if $_[0] % 2 == 0;
+	return "SELECT hybrid_merge('u_k')";
+}), '>=', 2, 'hybrid_merge was held between steps');
+is($node->safe_psql('postgres', "SELECT merge_running FROM hybrid_index_stats('u_k')"), 'f', 'nothing is left half merged');
+same_answers($node, 'answers after merges', \%u_queries, ['u']);
+
+# what was there when it began is merged when it ends, who else may merge
+$node->safe_psql('postgres', "SELECT fill(6000)");
+beside('merge-between', "SELECT hybrid_merge('u_k')", 1, sub { "SELECT hybrid_merge('u_k')" });
+is($node->safe_psql('postgres', "SELECT dynamic_entries FROM hybrid_index_stats('u_k')"), '0', 'nothing is left to merge');
+
+# within a step the lock is there, with a name
+$node->safe_psql('postgres', "SELECT fill(2000); SELECT injection_points_attach('hybrid-step-installed', 'wait')");
+my $merge = start_psql($node, "SELECT hybrid_merge('u_k')");
+ok(held_at('step-installed', $merge), 'a merge is held in a step');
+is($node->safe_psql('postgres',
+		"SELECT locktype, classid::regclass, objid::regclass, objsubid, mode, granted FROM pg_locks WHERE objid = 'u_k'::regclass"),
+	'object|pg_class|u_k|18521|ExclusiveLock|t', 'pg_locks shows the merge lock');
+$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-step-installed'); SELECT injection_points_wakeup('hybrid-step-installed')");
+ok(finish_psql($merge), 'which ends') or diag $merge->{err};
+
+# ---- VACUUM's second pass ----
+
+foreach my $round (1, 2)
+{
+	$node->safe_psql('postgres', "DELETE FROM u WHERE k % 5 = $round; SELECT fill(4000)");
+
+	# held before its second pass, all leaves are written anew; then before
+	# each unit of it
+	my $stops = beside('vacuum-recheck', 'VACUUM u', 12, sub {
+		my ($n) = @_;
+		return "SELECT hybrid_merge('u_k'), hybrid_merge('u_s')" if $n == 0;
+		return "SET hybridindex.merge_step_pages = 1; SELECT fill(300), hybrid_merge('" . ('u_k', 'u_s')[ $n % 2 ] . "')";
+	});
+	cmp_ok($stops, '>=', 6, "VACUUM was held before units of its second pass ($stops)");
+	# new rows use the TIDs of those that VACUUM has removed
+	$node->safe_psql('postgres', 'SELECT fill(8000)');
+	same_answers($node, "round $round: nothing dead has come back", \%u_queries, ['u']);
+	$node->safe_psql('postgres', $_) foreach 'VACUUM u', "SELECT hybrid_merge('u_k'), hybrid_merge('u_s')";
+	same_answers($node, "round $round: and later", \%u_queries, ['u']);
+}
+
+# ---- a free list that changes while it is read ----
+
+foreach my $persistence ('', 'UNLOGGED')
+{
+	# more blocks than one free-list page names
+	$node->safe_psql('postgres', <<EOF);
+DROP TABLE IF EXISTS f;
+CREATE $persistence TABLE f (k int, s text COLLATE "C");
+CREATE INDEX f_s ON f USING hybrid (s);
+INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(1, 13000) g;
+SELECT hybrid_merge('f_s');
+EOF
+	cmp_ok($node->safe_psql('postgres', "SELECT free_pages FROM hybrid_index_stats('f_s')"), '>', 2100, "a long free list $persistence");
+	$node->safe_psql('postgres', 'DELETE FROM f WHERE k % 3 = 1');
+	my $takes = 0;
+	is(beside('survey-page', 'VACUUM f', 3, sub {
+		# takes all that the first page names; gives as many back
+		return ++$takes % 2 == 1 ?
+		  "INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(20001, 24000) g" :
+		  "SELECT hybrid_merge('f_s')";
+	}), 3, 'a survey was held in the free list');
+	same_answers($node, 'answers', { "SELECT s FROM f WHERE s > '2'" => 'index bitmap' }, ['f']);
+	is(beside('survey-page', "SELECT hybrid_index_check('f_s')", 2,
+		sub { "INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(30001, 34000) g" }),
+		2, 'so was that of a check');
+}
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
