@@ -210,18 +210,18 @@ foreach my $persistence ('', 'UNLOGGED')
 DROP TABLE IF EXISTS f;
 CREATE $persistence TABLE f (k int, s text COLLATE "C");
 CREATE INDEX f_s ON f USING hybrid (s);
-INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(1, 13000) g;
+INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(1, 18000) g;
 SELECT hybrid_merge('f_s');
 EOF
-	cmp_ok($node->safe_psql('postgres', "SELECT free_pages FROM hybrid_index_stats('f_s')"), '>', 2100, "a long free list $persistence");
+	cmp_ok($node->safe_psql('postgres', "SELECT free_pages FROM hybrid_index_stats('f_s')"), '>', 2300, "a long free list $persistence");
 	$node->safe_psql('postgres', 'DELETE FROM f WHERE k % 3 = 1');
 	my $takes = 0;
-	is(beside('survey-page', 'VACUUM f', 3, sub {
+	cmp_ok(beside('survey-page', 'VACUUM f', 3, sub {
 		# takes all that the first page names; gives as many back
 		return ++$takes % 2 == 1 ?
 		  "INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(20001, 24000) g" :
 		  "SELECT hybrid_merge('f_s')";
-	}), 3, 'a survey was held in the free list');
+	}), '>=', 2, 'a survey was held in the free list');
 	same_answers($node, 'answers', { "SELECT s FROM f WHERE s > '2'" => 'index bitmap' }, ['f']);
 	is(beside('survey-page', "SELECT hybrid_index_check('f_s')", 2,
 		sub { "INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(30001, 34000) g" }),

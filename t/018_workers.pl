@@ -1,0 +1,240 @@
+
+# Merge workers: no more than the cap of them at a time, however many indexes
+# and databases there are, each index in its turn; what is set to keep clients
+# in bounds does not end them; they are not in the way of DROP DATABASE; and one
+# can see what they do.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time usleep);
+
+my $node = new_node('workers', <<EOF);
+hybridindex.merge_floor = 1000
+hybridindex.merge_step_pages = 1
+hybridindex.log_merge_min_duration = 0
+log_statement = none
+EOF
+my $version = $node->safe_psql('postgres', "SELECT current_setting('server_version_num')::int / 10000");
+my $workers = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'";
+
+# An index with something to merge.
+sub make_indexes
+{
+	my ($db, $from, $to, $rows) = @_;
+	$node->safe_psql($db, join('', map { <<EOF } $from .. $to));
+CREATE TABLE w$_ (k int8);
+CREATE INDEX w${_}_k ON w$_ USING hybrid (k);
+INSERT INTO w$_ SELECT hashint8(g) FROM generate_series(1, $rows) g;
+EOF
+	return;
+}
+
+sub all_merged
+{
+	my ($from, $to) = @_;
+	return "SELECT bool_and(merges > 0 AND NOT merge_running) FROM generate_series($from, $to) i, hybrid_index_stats(('w' || i || '_k')::regclass)";
+}
+
+# ---- the cap ----
+
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+$node->safe_psql('other', 'CREATE EXTENSION hybridindex');
+
+# The most workers at a time, of ten indexes in two databases.
+sub most_workers
+{
+	my ($first) = @_;
+	my $watch = start_psql($node, <<EOF);
+DO \$\$
+DECLARE
+	most int := 0;
+BEGIN
+	FOR i IN 1 .. 400 LOOP
+		PERFORM pg_stat_clear_snapshot();
+		most := greatest(most, ($workers));
+		PERFORM pg_sleep(0.01);
+	END LOOP;
+	RAISE NOTICE 'most: %', most;
+END \$\$;
+EOF
+	make_indexes('postgres', $first, $first + 4, 6000);
+	make_indexes('other', $first, $first + 4, 6000);
+	foreach my $db ('postgres', 'other')
+	{
+		ok($node->poll_query_until($db, all_merged($first, $first + 4)), "the indexes of $db are merged");
+	}
+	finish_psql($watch);
+	return $watch->{err} =~ /most: (\d+)/ ? $1 : undef;
+}
+
+my $most = most_workers(1);
+cmp_ok($most, '>=', 1, 'there were workers');
+cmp_ok($most, '<=', 2, "not more than two at a time: $most");
+$node->append_conf('postgresql.conf', 'hybridindex.max_merge_workers = 1');
+$node->reload;
+is(most_workers(11), 1, 'one at a time, of two databases in turn');
+
+# ---- waiting for a turn ----
+
+# An index whose table is locked does not keep others waiting for long.
+make_indexes('postgres', 21, 22, 900);
+my $locker = start_psql($node, "BEGIN; LOCK TABLE w21; INSERT INTO w21 SELECT hashint8(g) FROM generate_series(1, 1500) g; SELECT pg_sleep(30);");
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+$node->safe_psql('postgres', "INSERT INTO w22 SELECT hashint8(g) FROM generate_series(1, 1500) g");
+ok($node->poll_query_until('postgres', all_merged(22, 22)), 'an index is merged while the table of another is locked');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"), '1', 'as it still is');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+finish_psql($locker);
+
+# A large merge lets go of the worker when another index has waited for a turn.
+SKIP:
+{
+	skip 'NOT TESTED: turns, since this server has no injection points', 3
+	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
+	$node->safe_psql('postgres', <<EOF);
+SET hybridindex.background_merge = off;
+SET hybridindex.merge_floor = 1000000;
+CREATE TABLE w23 (k int8);
+CREATE INDEX w23_k ON w23 USING hybrid (k);
+INSERT INTO w23 SELECT hashint8(g) FROM generate_series(1, 100000) g;
+EOF
+	make_indexes('postgres', 24, 24, 900);
+	my $from = -s $node->logfile;
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-merge-between', 'wait')");
+	$node->safe_psql('postgres', 'INSERT INTO w23 SELECT hashint8(-g) FROM generate_series(1, 1000) g');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'"),
+		'the only worker is held after a step');
+	$node->safe_psql('postgres', 'INSERT INTO w24 SELECT hashint8(-g) FROM generate_series(1, 1500) g; SELECT pg_sleep(1.2)');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between'); SELECT injection_points_wakeup('hybrid-merge-between')");
+	ok($node->poll_query_until('postgres', all_merged(23, 24)), 'both indexes are merged');
+	usleep(200_000);
+	like(substr(slurp_file($node->logfile), $from), qr/"postgres\.public\.w23_k".*"postgres\.public\.w24_k".*"postgres\.public\.w23_k"/s,
+		'the second one in between');
+}
+
+# ---- settings for clients ----
+
+my @timeouts = ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout',
+	$version >= 17 ? ('transaction_timeout') : ());
+$node->safe_psql('postgres', "ALTER DATABASE postgres SET $_ = '20ms'") foreach @timeouts;
+$node->safe_psql('postgres', "ALTER DATABASE postgres SET default_transaction_read_only = on");
+my $before = -s $node->logfile;
+my $settings = join('; ', 'SET default_transaction_read_only = off', map { "SET $_ = 0" } reverse @timeouts);
+$node->safe_psql('postgres', "$settings; " . <<EOF);
+SET hybridindex.background_merge = off;
+CREATE TABLE big (k int8);
+CREATE INDEX big_k ON big USING hybrid (k);
+SET hybridindex.merge_floor = 1000000;
+INSERT INTO big SELECT hashint8(g) FROM generate_series(1, 150000) g;
+RESET hybridindex.merge_floor;
+SET hybridindex.background_merge = on;
+INSERT INTO big SELECT hashint8(-g) FROM generate_series(1, 1000) g;
+EOF
+ok($node->poll_query_until('other', "SELECT count(*) = 0 FROM hybrid_merge_progress"), 'a merge under timeouts comes to its end');
+my $done = $node->safe_psql('postgres', "$settings; SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('big_k')");
+for (my $i = 0; $i < 300 && $done ne 't'; $i++)
+{
+	usleep(100_000);
+	$done = $node->safe_psql('postgres', "$settings; SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('big_k')");
+}
+is($done, 't', 'the index is merged');
+usleep(300_000);
+my $log = substr(slurp_file($node->logfile), $before);
+unlike($log, qr/FATAL:.*timeout|hybrid merge worker.*(FATAL|ERROR)|canceling statement due to/, 'no timeout ended a worker');
+$node->safe_psql('other', "ALTER DATABASE postgres RESET ALL");
+
+# ---- what one can see ----
+
+like($log, qr/LOG:  merge of hybrid index "postgres\.public\.big_k": \d+ entries moved in \d+ steps, elapsed: \d+ ms/,
+	'the log has a line for the merge');
+$node->append_conf('postgresql.conf', "hybridindex.max_merge_workers = 2\nhybridindex.log_merge_min_duration = -1");
+$node->reload;
+my $seen = '';
+foreach my $round (1 .. 20)
+{
+	my $insert = start_psql($node, "INSERT INTO big SELECT hashint8(g + 1000000 * $round) FROM generate_series(1, 60000) g;");
+	foreach (1 .. 100)
+	{
+		$seen = $node->safe_psql('postgres',
+			"SELECT query FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker' AND query LIKE 'merge: %' LIMIT 1");
+		last if $seen ne '';
+		usleep(10_000);
+	}
+	finish_psql($insert);
+	last if $seen ne '';
+}
+is($seen, 'merge: hybrid index public.big_k', 'the activity names the index');
+my $event = '';
+foreach my $round (1 .. 200)
+{
+	$node->safe_psql('postgres', "INSERT INTO big SELECT hashint8(g + 100000000 + 3000 * $round) FROM generate_series(1, 3000) g")
+	  if $round % 20 == 1;
+	$event = $node->safe_psql('postgres',
+		"SELECT wait_event FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker' AND state = 'idle' AND wait_event IS NOT NULL LIMIT 1");
+	last if $event ne '';
+	usleep(10_000);
+}
+is($event, $version >= 17 ? 'HybridMergeIdle' : 'Extension', 'an idle worker waits for more');
+
+# ---- DROP DATABASE and the like ----
+
+foreach my $sql ('DROP DATABASE victim', 'ALTER DATABASE victim RENAME TO renamed', 'CREATE DATABASE copy TEMPLATE victim')
+{
+	foreach my $when ('idle', 'active')
+	{
+		my $worker_there = 0;
+		my $seconds = 100;
+		foreach my $round (1 .. 5)
+		{
+			$node->safe_psql('postgres', "DROP DATABASE IF EXISTS $_") foreach 'victim', 'renamed', 'copy';
+			$node->safe_psql('postgres', 'CREATE DATABASE victim');
+			$node->safe_psql('victim', 'CREATE EXTENSION hybridindex');
+			make_indexes('victim', 1, 1, $when eq 'idle' ? 3000 : 150000);
+			foreach (1 .. 200)
+			{
+				$worker_there = $node->safe_psql('postgres', "$workers AND datname = 'victim' AND state = '$when'") eq '1' and last;
+				usleep(10_000);
+			}
+			my $began = time();
+			$node->safe_psql('postgres', $sql);
+			$seconds = time() - $began;
+			# on a busy machine more than one try may be needed
+			last if $worker_there && $seconds < 1.5;
+		}
+		ok($worker_there, "there was a worker ($when)");
+		cmp_ok($seconds, '<', 1.5, sprintf('%s does not wait for it: %.2f s', $sql, $seconds));
+	}
+}
+
+# ---- processes that come and go ----
+
+# terminated at its start or at work, it is followed by another one
+my $terminate = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'";
+$node->safe_psql('postgres', "INSERT INTO w1 SELECT hashint8(g + 70000) FROM generate_series(1, 5000) g; $terminate") foreach 1 .. 10;
+my $merged = 0;
+foreach (1 .. 60)
+{
+	$node->safe_psql('postgres', 'INSERT INTO w1 SELECT hashint8(random()::int8) FROM generate_series(1, 500)');
+	$merged = $node->safe_psql('postgres', "SELECT NOT merge_running AND dynamic_entries < 6000 FROM hybrid_index_stats('w1_k')") eq 't' and last;
+	usleep(250_000);
+}
+ok($merged, 'workers come again after they were terminated');
+
+# none at all
+$node->append_conf('postgresql.conf', 'hybridindex.max_merge_workers = 0');
+$node->reload;
+ok($node->poll_query_until('postgres', "$workers AND state = 'active'", '0'), 'none when none may run');
+make_indexes('postgres', 31, 31, 20000);
+is($node->safe_psql('postgres', $workers), '0', 'none is started');
+cmp_ok($node->safe_psql('postgres', "SELECT static_entries FROM hybrid_index_stats('w31_k')"), '>', 0, 'the inserting session merges');
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
