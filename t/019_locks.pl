@@ -16,6 +16,7 @@ my $node = new_node('locks', <<EOF);
 hybridindex.background_merge = off
 hybridindex.merge_floor = 1000000
 hybridindex.merge_step_pages = 4
+hybridindex.dynamic_memory = 256MB
 EOF
 my $held = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0';
 my %queries = (
@@ -28,35 +29,34 @@ $node->safe_psql('postgres', <<EOF);
 CREATE TABLE t (k int, n int);
 INSERT INTO t SELECT hashint4(g) & 1048575, g FROM generate_series(1, 800000) g;
 CREATE INDEX t_k ON t USING hybrid (k);
-CREATE TABLE log (what text, at timestamptz);
-CREATE PROCEDURE check_it() LANGUAGE plpgsql AS \$\$
+CREATE TABLE merged (at timestamptz);
+CREATE TABLE stop (now bool);
+CREATE PROCEDURE merge_on() LANGUAGE plpgsql AS \$\$
 BEGIN
-	INSERT INTO log VALUES ('begin', clock_timestamp());
-	PERFORM hybrid_index_check('t_k');
-	INSERT INTO log VALUES ('end', clock_timestamp());
-END \$\$;
-CREATE PROCEDURE merge_it() LANGUAGE plpgsql AS \$\$
-BEGIN
-	INSERT INTO t SELECT random() * 1048575, 0 FROM generate_series(1, 20);
-	PERFORM hybrid_merge('t_k');
-	INSERT INTO log VALUES ('merged', clock_timestamp());
-	COMMIT;
+	FOR i IN 1 .. 5000 LOOP
+		INSERT INTO t SELECT random() * 1048575, 0 FROM generate_series(1, 20);
+		PERFORM hybrid_merge('t_k');
+		INSERT INTO merged VALUES (clock_timestamp());
+		COMMIT;
+		EXIT WHEN EXISTS (SELECT FROM stop);
+	END LOOP;
 END \$\$;
 EOF
+my $merger = start_psql($node, 'CALL merge_on();');
+$node->poll_query_until('postgres', 'SELECT count(*) > 0 FROM merged');
 my $merges = 0;
 foreach my $round (1 .. 5)
 {
-	$node->safe_psql('postgres', 'TRUNCATE log');
-	my $checker = start_psql($node, 'CALL check_it();');
-	my $merger = start_psql($node, "CALL merge_it();\n" x 30);
-	ok(finish_psql($checker), 'a check beside merges passes') or diag $checker->{err};
-	ok(finish_psql($merger), 'merges beside a check') or diag $merger->{err};
-	$merges = $node->safe_psql('postgres', <<EOF);
-SELECT count(*) FROM log m, log b, log e
-WHERE m.what = 'merged' AND b.what = 'begin' AND e.what = 'end' AND m.at > b.at AND m.at < e.at
+	$merges = $node->safe_psql('postgres', <<'EOF');
+CREATE TEMP TABLE began AS SELECT clock_timestamp() AS at;
+DO $$ BEGIN PERFORM hybrid_index_check('t_k'); END $$;
+SELECT count(*) FROM merged WHERE at > (SELECT at FROM began) AND at < clock_timestamp();
 EOF
 	last if $merges >= 3;
 }
+$node->safe_psql('postgres', 'INSERT INTO stop VALUES (true)');
+ok(finish_psql($merger), 'merges beside checks succeed') or diag $merger->{err};
+# one may end before the check begins, and one after it
 cmp_ok($merges, '>=', 3, "merges ended while a check went on: $merges");
 same_answers($node, 'answers', \%queries, ['t']);
 
@@ -210,7 +210,7 @@ foreach my $persistence ('', 'UNLOGGED')
 DROP TABLE IF EXISTS f;
 CREATE $persistence TABLE f (k int, s text COLLATE "C");
 CREATE INDEX f_s ON f USING hybrid (s);
-INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(1, 18000) g;
+INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(1, 14000) g;
 SELECT hybrid_merge('f_s');
 EOF
 	cmp_ok($node->safe_psql('postgres', "SELECT free_pages FROM hybrid_index_stats('f_s')"), '>', 2300, "a long free list $persistence");
@@ -223,9 +223,9 @@ EOF
 		  "SELECT hybrid_merge('f_s')";
 	}), '>=', 2, 'a survey was held in the free list');
 	same_answers($node, 'answers', { "SELECT s FROM f WHERE s > '2'" => 'index bitmap' }, ['f']);
-	is(beside('survey-page', "SELECT hybrid_index_check('f_s')", 2,
+	cmp_ok(beside('survey-page', "SELECT hybrid_index_check('f_s')", 2,
 		sub { "INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(30001, 34000) g" }),
-		2, 'so was that of a check');
+		'>=', 1, 'so was that of a check');
 }
 
 no_crash($node, 'nothing crashed');
