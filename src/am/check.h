@@ -66,6 +66,8 @@ typedef struct HybCheck
 	HybPos		at;				/* where the next unit begins */
 	HybBuf		at_key;			/* its key */
 	bool		changed;		/* the tree is not that of the survey any more */
+	uint64		node_tids;		/* as the survey's nodes have them; 0: they do
+								 * not */
 	uint64		tids;
 	uint64		tombstones;
 	uint64		leaves;

@@ -95,6 +95,20 @@ is_current_generation(HybCheck *check, uint64 generation)
 		generation == check->version->frozen.number;
 }
 
+/* A page that takes no more entries says how many it has. */
+static void
+check_count(HybCheck *check, BlockNumber block, Page page, uint32 n)
+{
+	HybPageOpaque *opaque = hyb_page_opaque(page);
+
+	if (n != opaque->count &&
+		(BlockNumberIsValid(opaque->link) ||
+		 (opaque->flags & HYB_DELTA_CLOSED) != 0))
+		hyb_check_fail(check, block,
+					   "A delta page has %u entries, but claims %u.",
+					   n, opaque->count);
+}
+
 /*
  * Live entries of one page copy.
  */
@@ -102,7 +116,6 @@ static void
 check_page_entries(HybCheck *check, const HybLogPage *log_page, Page page)
 {
 	BlockNumber block = log_page->block;
-	HybPageOpaque *opaque = hyb_page_opaque(page);
 	HybDeltaEntry header;
 	const uint8 *entry;
 	uint16		next = 0;
@@ -123,12 +136,7 @@ check_page_entries(HybCheck *check, const HybLogPage *log_page, Page page)
 			add_log_entry(check, log_page, offset,
 						  hash_entry(entry, len, &header.tid));
 	}
-	if (n != opaque->count &&
-		(BlockNumberIsValid(opaque->link) ||
-		 (opaque->flags & HYB_DELTA_CLOSED) != 0))
-		hyb_check_fail(check, block,
-					   "A delta page has %u entries, but claims %u.",
-					   n, opaque->count);
+	check_count(check, block, page, n);
 }
 
 typedef enum HybGenerationState
@@ -202,9 +210,8 @@ check_generation(HybCheck *check, const HybGeneration *generation,
 			if (state != GENERATION_RETIRING)
 			{
 				add_log_page(check, block, generation->number);
-				n = opaque->count;
-				if (is_tail && (opaque->flags & HYB_DELTA_CLOSED) == 0)
-					n = hyb_delta_count((Page) copy.data, check->ix->rel, block);
+				n = hyb_delta_count((Page) copy.data, check->ix->rel, block);
+				check_count(check, block, (Page) copy.data, n);
 				if (is_tail)
 					in_tails += n;
 				else

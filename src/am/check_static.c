@@ -275,17 +275,13 @@ hyb_check_nodes(HybCheck *check)
 	const HybMetaPage *meta = check->survey.meta;
 	HybPos		low = {.tie = HYB_BEFORE};
 	HybPos		high = {.tie = HYB_AFTER};
-	uint64		tids = 0;
 
 	if (meta->height > HYB_MAX_HEIGHT)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The height is %u.", meta->height);
 	if (meta->height > 0)
-		tids = check_node(check, meta->root, meta->root_stamp,
-						  meta->height - 1, &low, &high, HYB_METAPAGE_BLKNO);
-	if (tids != 0 && tids != meta->static_tids)
-		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
-					   "The leaves hold " UINT64_FORMAT " heap TIDs, but the metapage counts " UINT64_FORMAT ".",
-					   tids, meta->static_tids);
+		check->node_tids = check_node(check, meta->root, meta->root_stamp,
+									  meta->height - 1, &low, &high,
+									  HYB_METAPAGE_BLKNO);
 	if (check->leaves != meta->leaf_pages ||
 		check->inner_nodes != meta->inner_pages)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
@@ -433,6 +429,10 @@ hyb_check_leaves(HybCheck *check)
 		hyb_check_unlock(check);
 		HYB_POINT("check-unit");
 	} while (more);
+	if (check->node_tids != 0 && check->node_tids != meta->static_tids)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "The leaves hold " UINT64_FORMAT " heap TIDs, but the metapage counts " UINT64_FORMAT ".",
+					   check->node_tids, meta->static_tids);
 	if (check->changed)
 		return;
 
