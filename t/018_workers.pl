@@ -126,8 +126,10 @@ my @timeouts = ('statement_timeout', 'lock_timeout', 'idle_in_transaction_sessio
 $node->safe_psql('postgres', "ALTER DATABASE postgres SET $_ = '20ms'") foreach @timeouts;
 $node->safe_psql('postgres', "ALTER DATABASE postgres SET default_transaction_read_only = on");
 my $before = -s $node->logfile;
-my $settings = join('; ', 'SET default_transaction_read_only = off', map { "SET $_ = 0" } reverse @timeouts);
-$node->safe_psql('postgres', "$settings; " . <<EOF);
+{
+	# our own sessions do without
+	local $ENV{PGOPTIONS} = join(' ', '-c default_transaction_read_only=off', map { "-c $_=0" } @timeouts);
+	$node->safe_psql('postgres', <<EOF);
 SET hybridindex.background_merge = off;
 CREATE TABLE big (k int8);
 CREATE INDEX big_k ON big USING hybrid (k);
@@ -137,14 +139,9 @@ RESET hybridindex.merge_floor;
 SET hybridindex.background_merge = on;
 INSERT INTO big SELECT hashint8(-g) FROM generate_series(1, 1000) g;
 EOF
-ok($node->poll_query_until('other', "SELECT count(*) = 0 FROM hybrid_merge_progress"), 'a merge under timeouts comes to its end');
-my $done = $node->safe_psql('postgres', "$settings; SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('big_k')");
-for (my $i = 0; $i < 300 && $done ne 't'; $i++)
-{
-	usleep(100_000);
-	$done = $node->safe_psql('postgres', "$settings; SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('big_k')");
+	ok($node->poll_query_until('postgres', "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('big_k')"),
+		'a merge under timeouts comes to its end');
 }
-is($done, 't', 'the index is merged');
 usleep(300_000);
 my $log = substr(slurp_file($node->logfile), $before);
 unlike($log, qr/FATAL:.*timeout|hybrid merge worker.*(FATAL|ERROR)|canceling statement due to/, 'no timeout ended a worker');

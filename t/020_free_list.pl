@@ -127,12 +127,13 @@ sub vacuum_reads
 
 $node->safe_psql('postgres', <<EOF);
 CREATE TABLE h (s text COLLATE "C");
-INSERT INTO h SELECT 'customer ' || hashint4(g) || ' of ' || md5(g::text) FROM generate_series(1, 30000) g;
+INSERT INTO h SELECT 'customer ' || hashint4(g) || ' of ' || md5(g::text) FROM generate_series(1, 150000) g;
 CREATE INDEX h_s ON h USING hybrid (s text_hope_ops);
 EOF
 $node->safe_psql('postgres', $_) foreach 'VACUUM t', 'VACUUM h';
-cmp_ok($node->safe_psql('postgres', "SELECT pg_relation_size('h_s') / $block_size"), '>', 100, 'an index with dictionary pages');
-cmp_ok(vacuum_reads('h_s'), '<', 20, 'VACUUM does not read it in search of lost blocks');
+cmp_ok($node->safe_psql('postgres', "SELECT pg_relation_size('h_s') / $block_size"), '>', 400, 'an index with dictionary pages');
+# it looks at some leaves, to see how full they are
+cmp_ok(vacuum_reads('h_s'), '<', 150, 'VACUUM does not read it in search of lost blocks');
 my %lost = (t_k => 3, h_s => 4);
 my %files = map { $_ => index_file($_) } keys %lost;
 my %before = map { $_ => $node->safe_psql('postgres', "SELECT free_pages FROM hybrid_index_stats('$_')") } keys %lost;
@@ -141,10 +142,11 @@ append_to_file($files{$_}, "\0" x ($block_size * $lost{$_})) foreach keys %lost;
 $node->start;
 foreach my $index (sort keys %lost)
 {
-	cmp_ok(vacuum_reads($index), '>', 50, "VACUUM looks for the lost blocks of $index");
+	my $reads = vacuum_reads($index);
+	cmp_ok($reads, '>', 50, "VACUUM looks for the lost blocks of $index");
 	is($node->safe_psql('postgres', "SELECT free_pages - $before{$index} FROM hybrid_index_stats('$index')"),
 		$lost{$index}, 'and gives them to the free list');
-	cmp_ok(vacuum_reads($index), '<', 20, 'once');
+	cmp_ok(vacuum_reads($index), '<', $reads / 2, 'once');
 	is($node->safe_psql('postgres', "SELECT hybrid_index_check('$index', true)"), '', 'the check passes');
 }
 
