@@ -38,6 +38,7 @@
 #include "compat.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
@@ -215,7 +216,10 @@ hyb_check_heap_dead(HybCheck *check, ItemPointer tid)
 	{
 		ItemId		item = PageGetItemId(page, ItemPointerGetOffsetNumber(tid));
 
-		dead = !ItemIdIsNormal(item) && !ItemIdIsRedirected(item);
+		/* merges leave out what is dead for them, too (merge/dead.c) */
+		dead = ItemIdIsNormal(item) ?
+			HeapTupleHeaderXminInvalid((HeapTupleHeader) PageGetItem(page, item)) :
+			!ItemIdIsRedirected(item);
 	}
 	UnlockReleaseBuffer(buf);
 	return dead;
