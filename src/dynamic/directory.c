@@ -247,15 +247,23 @@ release_slot(HybSharedSlot *slot)
 	hyb_control->free_slots = slot->number;
 }
 
-/* The same if nobody has it locked: slot locks come before control->lock. */
+/*
+ * The same if nobody has it locked (slot locks come before control->lock), and
+ * if its trees are not in a segment that was made since the directory was
+ * locked.
+ */
 static bool
 try_release(HybSharedSlot *slot)
 {
+	bool		attached;
+
 	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
 		return false;
-	release_slot(slot);
+	attached = hyb_arena_attached();
+	if (attached)
+		release_slot(slot);
 	LWLockRelease(&slot->lock);
-	return true;
+	return attached;
 }
 
 /* Is something known to be in the log? */

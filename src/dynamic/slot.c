@@ -270,6 +270,10 @@ free_merged_tree(HybSlot *s, const HybMetaPage *meta)
 /*
  * The slot may have become another index's: then that one's users read their
  * metapage once more than they had to.
+ *
+ * The sequence comes first.  Who finds that the slot speaks of the new
+ * generation takes the old one for empty, and asks after that whether its
+ * version is the current one: the answer must be no by then.
  */
 void
 hyb_slot_version_changed(HybSlot *s, const HybMetaPage *meta)
@@ -278,13 +282,13 @@ hyb_slot_version_changed(HybSlot *s, const HybMetaPage *meta)
 
 	if (shared == NULL)
 		return;
+	pg_atomic_fetch_add_u64(&shared->version_seq, 1);
 	SpinLockAcquire(&shared->mutex);
 	if (pg_atomic_read_u64(&shared->serial) == s->shared_serial &&
 		pg_atomic_read_u64(&shared->appended_gen) < meta->active.number &&
 		meta->active.npages == 0)
 		set_generation(shared, meta->active.number);
 	SpinLockRelease(&shared->mutex);
-	pg_atomic_fetch_add_u64(&shared->version_seq, 1);
 	if (shared->tree_bytes > 0)
 		free_merged_tree(s, meta);
 }
