@@ -224,6 +224,39 @@ foreach (1 .. 60)
 }
 ok($merged, 'workers come again after they were terminated');
 
+# A database that workers cannot connect to, in which an index waits for one,
+# does not keep others from having theirs.  The only worker is stopped while
+# that index begins to wait.
+$node->append_conf('postgresql.conf', 'hybridindex.max_merge_workers = 1');
+$node->reload;
+$node->safe_psql('postgres', 'CREATE DATABASE closed');
+$node->safe_psql('closed', 'CREATE EXTENSION hybridindex');
+my $stopped = '';
+foreach my $round (1 .. 20)
+{
+	$node->safe_psql('postgres', 'INSERT INTO w1 SELECT hashint8(random()::int8) FROM generate_series(1, 3000)');
+	$stopped = $node->safe_psql('postgres',
+		"SELECT pid FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker' AND datname = 'postgres' LIMIT 1");
+	last if $stopped ne '';
+}
+isnt($stopped, '', 'there is a worker');
+kill('STOP', $stopped);
+make_indexes('closed', 1, 1, 1500);
+$node->safe_psql('postgres', 'ALTER DATABASE closed ALLOW_CONNECTIONS false');
+my $closed_from = -s $node->logfile;
+kill('CONT', $stopped);
+make_indexes('postgres', 41, 41, 1500);
+$merged = 0;
+foreach (1 .. 40)
+{
+	$merged = $node->safe_psql('postgres', all_merged(41, 41)) eq 't' and last;
+	$node->safe_psql('postgres', 'INSERT INTO w41 VALUES (1)');
+	usleep(250_000);
+}
+ok($merged, 'others are merged while a database allows no connections');
+my $refused = () = substr(slurp_file($node->logfile), $closed_from) =~ /FATAL:.*database "closed" is not currently accepting connections/g;
+is($refused, 1, 'one worker has tried to connect to it');
+
 # none at all
 $node->append_conf('postgresql.conf', 'hybridindex.max_merge_workers = 0');
 $node->reload;

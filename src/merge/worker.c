@@ -83,6 +83,7 @@ typedef enum SliceOutcome
 
 /* Of this worker. */
 static WorkerArgs args;
+static bool connected = false;
 static uint32 wait_idle;
 static uint32 wait_turn;
 
@@ -129,9 +130,16 @@ hyb_worker_ask(Oid dbid, Oid relid)
 
 /* ---- the worker ---- */
 
+/*
+ * The process ends.  What cannot be connected to (a database that allows no
+ * connections) must not wait for a worker any more: it would be the first in
+ * the list for ever, and each worker would give its place up for it.
+ */
 static void
 release_entry(int code, Datum arg)
 {
+	if (!connected)
+		hyb_workers_forget(args.dbid);
 	hyb_worker_release(&args.ref);
 }
 
@@ -440,6 +448,7 @@ hybrid_merge_worker_main(Datum arg)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(args.dbid, InvalidOid, 0);
+	connected = true;
 	override_settings();
 	wait_idle = HYB_WAIT_EVENT("HybridMergeIdle");
 	wait_turn = HYB_WAIT_EVENT("HybridMergeTurn");
