@@ -53,6 +53,7 @@
 #include "page/meta.h"
 #include "page/space.h"
 #include "storage/bufmgr.h"
+#include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/resowner.h"
@@ -199,6 +200,21 @@ hyb_check_position(HybCheck *check, BlockNumber blkno, int position,
 					   position);
 }
 
+/*
+ * Was the insertion of a tuple aborted?  A merge went by the tuple's hint bit,
+ * which a crash may have undone, and which a standby need not have.
+ */
+static bool
+insertion_aborted(HeapTupleHeader tuple)
+{
+	TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple);
+
+	if (HeapTupleHeaderXminCommitted(tuple))
+		return false;
+	return HeapTupleHeaderXminInvalid(tuple) ||
+		(!TransactionIdIsInProgress(xmin) && !TransactionIdDidCommit(xmin));
+}
+
 bool
 hyb_check_heap_dead(HybCheck *check, ItemPointer tid)
 {
@@ -216,10 +232,10 @@ hyb_check_heap_dead(HybCheck *check, ItemPointer tid)
 	{
 		ItemId		item = PageGetItemId(page, ItemPointerGetOffsetNumber(tid));
 
-		/* merges leave out what is dead for them, too (merge/dead.c) */
-		dead = ItemIdIsNormal(item) ?
-			HeapTupleHeaderXminInvalid((HeapTupleHeader) PageGetItem(page, item)) :
-			!ItemIdIsRedirected(item);
+		if (ItemIdIsNormal(item))
+			dead = insertion_aborted((HeapTupleHeader) PageGetItem(page, item));
+		else
+			dead = !ItemIdIsRedirected(item);
 	}
 	UnlockReleaseBuffer(buf);
 	return dead;

@@ -137,7 +137,10 @@ extern uint32 hyb_check_entry(HybCheck *check, BlockNumber blkno,
 extern void hyb_check_position(HybCheck *check, BlockNumber blkno,
 							   int position, const HybPos *pos);
 
-/* Does a heap line pointer stand for nothing any more? */
+/*
+ * Does a heap line pointer stand for nothing any more, or for a row whose
+ * insertion was aborted?
+ */
 extern bool hyb_check_heap_dead(HybCheck *check, ItemPointer tid);
 
 /*

@@ -481,7 +481,7 @@ hyb_check_dynamic_next(HybCheck *check)
  * its page: if it has been merged the static stage has it, or a VACUUM that
  * runs, or was cancelled, has removed it there, and a later merge step its
  * tombstone, and the flag on the delta page is still to come; or a step left
- * it out because its line pointer is dead.
+ * it out because its line pointer is dead, or the row's insertion was aborted.
  */
 static void
 check_unseen(HybCheck *check, const HybLogEntry *log, const uint8 *entry,
