@@ -166,20 +166,6 @@ check_portal(void)
 			check_statement(lfirst(lc));
 }
 
-#define UNCLEAR_ERRCODE ERRCODE_INTERNAL_ERROR
-
-static void
-explain_error(const ErrorData *error)
-{
-	if (strcmp(error->message,
-			   "unexpected non-btree speculative unique index") != 0)
-		return;
-	errcode(ERRCODE_FEATURE_NOT_SUPPORTED);
-	errmsg("INSERT ... ON CONFLICT is not supported on a table that has a unique index of access method \"hybrid\"");
-	errdetail("Before PostgreSQL 18, ON CONFLICT works with btree unique indexes only.");
-	errhint("Use a btree index for this unique index, or PostgreSQL 18 or later.");
-}
-
 #else
 
 void
@@ -192,53 +178,15 @@ check_portal(void)
 {
 }
 
-#define UNCLEAR_ERRCODE ERRCODE_INVALID_COLUMN_REFERENCE
-
-static void
-explain_error(const ErrorData *error)
-{
-	if (strcmp(error->message_id,
-			   "there is no unique or exclusion constraint matching the ON CONFLICT specification") == 0)
-		errhint("Operator classes are looked for in hybrid indexes once the library \"hybridindex\" is loaded, which this statement did: try it again, or add it to \"session_preload_libraries\".");
-}
-
 #endif							/* HYB_ON_CONFLICT_NEEDS_BTREE */
 
-static TimestampTz first_use;
-
-/* Error context of the statement that called the handler first. */
-static void
-first_use_error(void *arg)
-{
-	MemoryContext old;
-	ErrorData  *error;
-
-	if (geterrcode() != UNCLEAR_ERRCODE ||
-		GetCurrentStatementStartTimestamp() != first_use)
-		return;
-	old = MemoryContextSwitchTo(TopMemoryContext);
-	error = CopyErrorData();
-	explain_error(error);
-	FreeErrorData(error);
-	MemoryContextSwitchTo(old);
-}
-
-/*
- * The callback goes on top of those of the callers, and is gone when one of
- * them takes its own off, or the next error has been dealt with.
- */
 void
 hyb_hooks_handler_called(void)
 {
 	static bool called = false;
-	static ErrorContextCallback callback;
 
 	if (called)
 		return;
 	called = true;
 	check_portal();
-	first_use = GetCurrentStatementStartTimestamp();
-	callback.callback = first_use_error;
-	callback.previous = error_context_stack;
-	error_context_stack = &callback;
 }
