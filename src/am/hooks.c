@@ -9,12 +9,9 @@
  * CONFLICT DO NOTHING without a target does not look at indexes until the
  * executor opens them, which is too late for the hook if nothing in the session
  * has loaded the library before.  So the first call of the handler looks at the
- * statements of the portal that is being run; and for statements within
- * functions or EXPLAIN ANALYZE, which no portal has, it stays in the error
- * context, to say instead of the internal error what is wrong.
- *
- * From PostgreSQL 18 on the first use has one flaw left: operator classes of
- * ON CONFLICT are looked at too late (arbiter.c), and the error says so.
+ * statements of the portal that is being run.  Statements within functions,
+ * EXECUTE and EXPLAIN ANALYZE have no portal: as a session's first use of the
+ * library they get the server's internal error.
  *
  * EXPLAIN without ANALYZE executes nothing, and is not refused.
  */
@@ -22,7 +19,6 @@
 
 #include "access/xact.h"
 #include "am/hooks.h"
-#include "utils/memutils.h"
 
 #ifdef HYB_ON_CONFLICT_NEEDS_BTREE
 
