@@ -21,7 +21,7 @@ CREATE EXTENSION IF NOT EXISTS hybridindex;
 DROP SCHEMA IF EXISTS hybrid_size CASCADE;
 CREATE SCHEMA hybrid_size;
 CREATE TABLE hybrid_size.result (n serial, name text, entries bigint, btree bigint,
-	btree_reindexed bigint, hybrid bigint, hybrid_merged bigint, hybrid_reindexed bigint);
+	btree_reindexed bigint, hybrid bigint, hybrid_reindexed bigint);
 SQL
 
 # NAME  COLUMN-DEFINITIONS  INDEX-COLUMNS  SELECT
@@ -48,8 +48,6 @@ SQL
 SET search_path = hybrid_size, public;
 INSERT INTO result (name, entries, btree, hybrid)
 	SELECT '$name', (SELECT count(*) FROM t), pg_relation_size('t_btree'), pg_relation_size('t_hybrid');
-SELECT hybrid_merge('t_hybrid') \g /dev/null
-UPDATE result SET hybrid_merged = pg_relation_size('t_hybrid') WHERE name = '$name';
 SELECT hybrid_index_check('t_hybrid') \g /dev/null
 REINDEX INDEX t_btree;
 REINDEX INDEX t_hybrid;
@@ -91,8 +89,7 @@ SELECT format('| **geometric mean** | | | | | | **%s** | **%s** |',
 	round(exp(avg(ln(hybrid::numeric / btree))), 3),
 	round(exp(avg(ln(hybrid::numeric / btree_reindexed))), 3))
 FROM result;
-SELECT format(E'\nGeometric mean after hybrid_merge: %s. With both indexes REINDEXed: %s.',
-	round(exp(avg(ln(hybrid_merged::numeric / btree))), 3),
+SELECT format(E'\nWith both indexes REINDEXed: %s.',
 	round(exp(avg(ln(hybrid_reindexed::numeric / btree_reindexed))), 3))
 FROM result;
 SQL
