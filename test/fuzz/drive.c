@@ -3,14 +3,15 @@
  *		Calls a fuzz target with mutations of its seeds: for machines that have
  *		gcc only.
  *
- *		TARGET SECONDS [SEED]	mutates for so long
+ *		TARGET SECONDS [SEED]	mutates for so long, after the seeds themselves
  *		TARGET FILE...			runs the target on each file
  *
  * A target compiled with -fsanitize-coverage=trace-pc tells which edges
  * between basic blocks an input takes, and roughly how often, in the way of
  * AFL (Zalewski, "Technical 'whitepaper' for afl-fuzz": counters, by the
- * addresses of the two blocks).  Inputs that show something new become seeds too, and are kept
- * in TARGET.corpus for later runs.  This file itself is compiled without.
+ * addresses of the two blocks).  Inputs that show something new become seeds
+ * too, and are kept in TARGET.corpus for later runs.  This file itself is
+ * compiled without.
  *
  * The input at hand is in the file TARGET.input, which is there to look at if
  * the target ends the process, as it does where one input takes too long.
@@ -238,7 +239,6 @@ main(int argc, char **argv)
 
 	state = argc > 2 ? strtoull(argv[2], NULL, 10) + 1 : (uint64_t) time(NULL) + 1;
 	state *= UINT64_C(0x9E3779B97F4A7C15);
-	end = time(NULL) + atoi(argv[1]);
 	snprintf(name, sizeof(name), "%s.input", argv[0]);
 	fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0 || ftruncate(fd, MAX_INPUT) != 0 ||
@@ -258,7 +258,8 @@ main(int argc, char **argv)
 	corpus = read_corpus(name, input);
 	kept = nseeds - given;
 
-	while (runs % 64 != 0 || time(NULL) < end)
+	end = time(NULL) + atoi(argv[1]);
+	do
 	{
 		if (nseeds > 0 && (given > 0 || rnd() % 8 != 0))
 		{
@@ -288,7 +289,7 @@ main(int argc, char **argv)
 			fflush(corpus);
 		}
 		runs++;
-	}
+	} while (runs % 64 != 0 || time(NULL) < end);
 	fclose(corpus);
 	memcpy(strrchr(name, '.'), ".input", 7);
 	unlink(name);
