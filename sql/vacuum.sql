@@ -107,6 +107,30 @@ ROLLBACK;
 SELECT * FROM vc_queries();
 SELECT hyb_check('vc');
 
+-- VACUUM asks for all leaves to be visited while a merge has some behind it:
+-- the next merge visits those
+SET hybridindex.background_merge = off;
+SET hybridindex.merge_step_pages = 1;
+SET hybridindex.merge_floor = 1000000;
+CREATE TABLE vm (k int) WITH (autovacuum_enabled = off);
+INSERT INTO vm SELECT i FROM generate_series(1, 100000) i;
+CREATE INDEX vm_k ON vm USING hybrid (k) WITH (merge_ratio = 1000);
+INSERT INTO vm SELECT i * 50 FROM generate_series(1, 2000) i;
+SET hybridindex.merge_floor = 1500;
+INSERT INTO vm SELECT 1000000 + i FROM generate_series(1, 700) i;
+SET hybridindex.merge_floor = 1000000;
+SELECT merge_running, merges, merged_entries > 0 AS begun FROM hybrid_index_stats('vm_k');
+DELETE FROM vm WHERE k % 10 < 4;
+VACUUM vm;
+SELECT static_tombstones > 20000 AS tombstones FROM hybrid_index_stats('vm_k');
+SELECT hybrid_merge('vm_k') > 0 AS merged;
+SELECT merge_running, static_tombstones FROM hybrid_index_stats('vm_k');
+SELECT hyb_check('vm');
+RESET hybridindex.background_merge;
+RESET hybridindex.merge_step_pages;
+RESET hybridindex.merge_floor;
+DROP TABLE vm;
+
 -- many rounds, everything dead in the end
 SELECT format('INSERT INTO vc SELECT i + %s, md5(i::text) FROM generate_series(1, 500) i', r * 100),
 	format('DELETE FROM vc WHERE k %% 6 = %s', r), 'VACUUM vc', 'SELECT hyb_check(''vc'')'

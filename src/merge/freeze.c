@@ -115,6 +115,8 @@ hyb_merge_freeze(HybIndex *ix)
 	meta->frozen = meta->active;
 	meta->frozen.nentries = entries;
 	hyb_generation_init(&meta->active, meta->next_generation++);
+	if ((meta->flags & HYB_META_COMPACT) != 0)
+		meta->flags = (meta->flags & ~HYB_META_COMPACT) | HYB_META_COMPACTING;
 	hyb_meta_set_watermark(meta, NULL, &set, metabuf);
 	hyb_wal_meta(&set, metabuf);
 	hyb_wal_commit(&set);
@@ -137,7 +139,7 @@ hyb_merge_request_joins(HybIndex *ix)
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	if (meta->leaf_pages < HYB_FILL_MIN_LEAVES ||
-		(meta->flags & HYB_META_COMPACT) != 0)
+		(meta->flags & (HYB_META_COMPACT | HYB_META_COMPACTING)) != 0)
 	{
 		UnlockReleaseBuffer(metabuf);
 		return;

@@ -166,7 +166,7 @@ finish_generation(HybIndex *ix)
 	meta->merges++;
 	meta->rewritten_tids = meta->rewriting_tids;
 	meta->rewriting_tids = 0;
-	meta->flags &= ~HYB_META_COMPACT;
+	meta->flags &= ~HYB_META_COMPACTING;
 	hyb_wal_meta(&set, metabuf);
 	hyb_wal_commit(&set);
 	hyb_version_changed(ix, meta);
@@ -388,7 +388,7 @@ hyb_merge_step(HybIndex *ix)
 	settle = meta->npending > 0;
 	retiring = meta->retiring.number != 0;
 	frozen = meta->frozen.number != 0;
-	compact = (meta->flags & HYB_META_COMPACT) != 0;
+	compact = (meta->flags & HYB_META_COMPACTING) != 0;
 	stamp = meta->next_stamp;
 	UnlockReleaseBuffer(metabuf);
 

@@ -16,7 +16,7 @@ typedef struct MergeStep
 	HybIndex   *ix;
 	HybVersion	version;
 	uint64		stamp;
-	bool		compact;		/* visit every leaf: HYB_META_COMPACT */
+	bool		compact;		/* visit every leaf: HYB_META_COMPACTING */
 	int			max_leaves;
 
 	/* input */

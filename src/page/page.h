@@ -117,7 +117,7 @@ typedef struct HybMetaPage
 	BlockNumber freelist;		/* first free-list page */
 	uint32		free_blocks;	/* blocks free, free-list pages included */
 	uint32		npending;		/* blocks in pending[] */
-	uint32		flags;			/* HYB_META_COMPACT */
+	uint32		flags;			/* HYB_META_COMPACT and others */
 	BlockNumber dictionary;		/* first dictionary page, or invalid */
 	uint32		filter_pages;
 
@@ -151,6 +151,8 @@ typedef struct HybMetaPage
 #define HYB_META_PLAIN		0x0002	/* columns to be encoded with a dictionary
 									 * are stored as they are, until a merge
 									 * learns one */
+#define HYB_META_COMPACTING	0x0004	/* the merge of the frozen generation
+									 * visits every leaf */
 
 #define hyb_page_meta(page) ((HybMetaPage *) PageGetContents(page))
 
