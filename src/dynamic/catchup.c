@@ -418,7 +418,9 @@ hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access,
 	}
 	PG_FINALLY();
 	{
-		access->shared->tree_bytes = hyb_stage_bytes(access->stage);
+		/* not if a comparison function has lost the lock, see key.h */
+		if (LWLockHeldByMe(&access->shared->lock))
+			access->shared->tree_bytes = hyb_stage_bytes(access->stage);
 	}
 	PG_END_TRY();
 	return result;

@@ -11,6 +11,7 @@
 #include "access/tupmacs.h"
 #include "key/bytes.h"
 #include "key/hope.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #define HYB_BUF_MIN		256
@@ -336,6 +337,19 @@ hyb_scratch_build(const HybColumn *col, const HybValue *val,
 	}
 }
 
+void
+hyb_locks_lost(Oid function)
+{
+	char	   *name = get_func_name(function);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
+			 errmsg("function \"%s\" rolled back a subtransaction while a hybrid index was searched with it",
+					name ? name : "?"),
+			 errdetail("That releases all lightweight locks, those of the search included."),
+			 errhint("Functions of operators that are indexed must not catch errors.")));
+}
+
 /* Two values of a comparator column, ascending order. */
 static int
 hyb_proc_compare(const HybColumn *col, const HybValue *a, const HybValue *b)
@@ -351,7 +365,7 @@ hyb_proc_compare(const HybColumn *col, const HybValue *a, const HybValue *b)
 
 	hyb_scratch_build(col, a, &sa);
 	hyb_scratch_build(col, b, &sb);
-	result = DatumGetInt32(FunctionCall2Coll(col->order_proc, col->collation,
+	result = DatumGetInt32(hyb_call_function(col->order_proc, col->collation,
 											 sa.datum, sb.datum));
 	if (sa.allocated)
 		pfree(sa.allocated);

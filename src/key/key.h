@@ -34,6 +34,7 @@
 
 #include "access/tupdesc.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
 
@@ -302,6 +303,27 @@ extern uint32 hyb_key_length(const HybKeyDesc *desc, const uint8 *entry,
 
 /* A column back as a Datum; by-reference results are palloc'd. */
 extern Datum hyb_value_decode(const HybColumn *col, const HybValue *val);
+
+/* Raise the error of hyb_call_function. */
+HYB_NORETURN extern void hyb_locks_lost(Oid function);
+
+/*
+ * Call an operator's or operator class's function, anybody's code.  The caller
+ * may hold LWLocks, buffer locks among them.  A function that catches an error
+ * rolls a subtransaction back, which releases them all: the caller must not go
+ * on, since what it was looking at may have changed.  Each LWLock holds
+ * interrupts off, so their count tells.
+ */
+static inline Datum
+hyb_call_function(FmgrInfo *function, Oid collation, Datum a, Datum b)
+{
+	uint32		held = InterruptHoldoffCount;
+	Datum		result = FunctionCall2Coll(function, collation, a, b);
+
+	if (unlikely(InterruptHoldoffCount != held))
+		hyb_locks_lost(function->fn_oid);
+	return result;
+}
 
 extern int	hyb_value_compare_full(const HybColumn *col, const HybValue *a,
 								   const HybValue *b);

@@ -227,6 +227,7 @@ FunctionCall2Coll(FmgrInfo *flinfo, Oid collation, Datum arg1, Datum arg2)
 }
 
 volatile sig_atomic_t InterruptPending;
+volatile uint32 InterruptHoldoffCount;
 
 void
 ProcessInterrupts(void)
@@ -286,6 +287,12 @@ lc_collate_is_c(Oid collation)
 	return true;
 }
 #endif
+
+char *
+get_func_name(Oid function)
+{
+	return NULL;
+}
 
 char *
 get_collation_name(Oid collation)
