@@ -32,6 +32,15 @@ typedef Oid HybFileNumber;
 #define HYB_RELATION_NEW_SUBID(rel) ((rel)->rd_newRelfilenodeSubid)
 #endif
 
+/* needs storage/buf_internals.h */
+#if PG_VERSION_NUM >= 160000
+#define HYB_INIT_BUFFER_TAG(tag, locator, fork, block) \
+	InitBufferTag((tag), (locator), (fork), (block))
+#else
+#define HYB_INIT_BUFFER_TAG(tag, locator, fork, block) \
+	INIT_BUFFERTAG(*(tag), *(locator), (fork), (block))
+#endif
+
 /* before a declaration: the function does not return */
 #if PG_VERSION_NUM >= 180000
 #define HYB_NORETURN pg_noreturn

@@ -86,6 +86,50 @@ foreach my $round (1 .. 20)
 is($err, '', 'the check passes when all have been overwritten');
 same_answers($node, 'after', \%queries, ['t']);
 
+# ---- free blocks that somebody has locked, and does not let go of ----
+
+# A comparison function that waits, under the lock of the leaf that it searches.
+$node->safe_psql('postgres', <<'EOF');
+CREATE TABLE w (k int);
+CREATE FUNCTION w_cmp(a int, b int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	IF current_setting('w.wait', true) = 'on' THEN
+		PERFORM pg_advisory_xact_lock_shared(1);
+	END IF;
+	RETURN btint4cmp(a, b);
+END $$;
+CREATE OPERATOR CLASS w_ops FOR TYPE int USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 w_cmp(int, int);
+CREATE INDEX w_k ON w USING hybrid (k w_ops);
+INSERT INTO w SELECT g * 2 FROM generate_series(1, 600) g;
+SELECT hybrid_merge('w_k');
+EOF
+my $owner = start_psql($node, "SELECT pg_advisory_lock(1);\n", 'SELECT pg_sleep(300);');
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND granted");
+my $reader = start_psql($node, "SET enable_seqscan = off; SET w.wait = on;\n", 'SELECT count(*) FROM w WHERE k = 601;');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
+	'a search waits in a leaf');
+
+# the leaf becomes free, and all free blocks are asked for, to become log pages,
+# leaves, and pages of the free list
+my $writer = start_psql($node, map { "INSERT INTO w SELECT g * 2 + 1 FROM generate_series(1, $_) g;\nSELECT hybrid_merge('w_k');\n" } 600, 600, 6000);
+my $ended = 0;
+foreach (1 .. 300)
+{
+	eval { $writer->{handle}->pump_nb };
+	last if $ended = !$writer->{handle}->pumpable;
+	select(undef, undef, undef, 0.1);
+}
+ok($ended, 'nobody waits for the block that the leaf was');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
+	'1', 'which is locked yet');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted");
+finish_psql($owner);
+ok(finish_psql($writer), 'insertions and merges succeed') or diag $writer->{err};
+ok(finish_psql($reader), 'so does the search') or diag $reader->{err};
+is($reader->{out}, "0\n", 'with the right answer');
+same_answers($node, 'and all is there', { 'SELECT k FROM w WHERE k BETWEEN 100 AND 900' => 'index bitmap' }, ['w']);
+
 # ---- who fails before it has overwritten a block ----
 
 SKIP:

@@ -56,10 +56,14 @@ survey_add(const HybIndex *ix, HybSurvey *survey, BlockNumber from,
 /*
  * One page of the free list, the next one of which is returned in *next.
  * Returns false if the page has changed since `lsn`.
+ *
+ * It may have been taken off the list, written out, and be about to become
+ * something else: hyb_space_open does not read it, and leaves an empty page
+ * without an LSN to whoever looks before it is overwritten.
  */
 static bool
 survey_page(const HybIndex *ix, HybSurvey *survey, BlockNumber block,
-			XLogRecPtr lsn, BlockNumber *next, uint32 *nfree)
+			XLogRecPtr lsn, bool hold, BlockNumber *next, uint32 *nfree)
 {
 	Buffer		buf = ReadBuffer(ix->rel, block);
 	Page		page;
@@ -67,7 +71,8 @@ survey_page(const HybIndex *ix, HybSurvey *survey, BlockNumber block,
 
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buf);
-	if (PageGetLSN(page) > lsn)
+	if (PageGetLSN(page) > lsn ||
+		(XLogRecPtrIsInvalid(PageGetLSN(page)) && !hold))
 	{
 		UnlockReleaseBuffer(buf);
 		return false;
@@ -131,7 +136,7 @@ try_survey(const HybIndex *ix, HybSurvey *survey, bool hold)
 
 		/* finds cycles, too */
 		survey_add(ix, survey, from, -1, block);
-		same = survey_page(ix, survey, block, lsn, &next, &nfree);
+		same = survey_page(ix, survey, block, lsn, hold, &next, &nfree);
 		from = block;
 		block = next;
 		if (!hold && BufferIsValid(metabuf))

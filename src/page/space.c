@@ -19,6 +19,7 @@
 #include "miscadmin.h"
 #include "page/meta.h"
 #include "page/space.h"
+#include "storage/buf_internals.h"
 #include "storage/lmgr.h"
 #include "utils/rel.h"
 
@@ -217,6 +218,31 @@ hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks, int n)
 }
 
 /*
+ * The buffer that holds a block, pinned; InvalidBuffer if it is in none.
+ */
+static Buffer
+pin_if_buffered(const HybIndex *ix, BlockNumber block)
+{
+	BufferTag	tag;
+	uint32		hash;
+	LWLock	   *partition;
+	int			id;
+
+	HYB_INIT_BUFFER_TAG(&tag, &HYB_REL_LOCATOR(ix->rel), MAIN_FORKNUM, block);
+	hash = BufTableHashCode(&tag);
+	partition = BufMappingPartitionLock(hash);
+	LWLockAcquire(partition, LW_SHARED);
+	id = BufTableLookup(&tag, hash);
+	LWLockRelease(partition);
+
+	/* looks at the buffer's tag once more, with the buffer's header locked */
+	if (id < 0 ||
+		!ReadRecentBuffer(HYB_REL_LOCATOR(ix->rel), MAIN_FORKNUM, block, id + 1))
+		return InvalidBuffer;
+	return id + 1;
+}
+
+/*
  * Contract in space.h.
  *
  * The block is not read: nobody needs what it holds, and it may not be
@@ -225,15 +251,31 @@ hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks, int n)
  * is not, nobody has a pin, and the buffer is all zeroes: it then becomes an
  * empty page, which is what a scan with an old version may see of it should
  * the caller fail before it writes.  That is not worth a dirty buffer.
+ *
+ * Somebody may be searching the leaf that the block was, with a comparison
+ * function that takes its time, or waits for the caller's transaction or for
+ * the metapage.  So the lock of a buffer is not waited for: who has it has a
+ * pin, too.
  */
 Buffer
 hyb_space_open(const HybIndex *ix, BlockNumber block, BlockNumber from)
 {
-	Buffer		buf;
+	Buffer		buf = InvalidBuffer;
 
 	hyb_page_check_pointer(ix, block, from);
-	buf = ReadBufferExtended(ix->rel, MAIN_FORKNUM, block, RBM_ZERO_AND_LOCK,
-							 NULL);
+	if (!RelationUsesLocalBuffers(ix->rel))
+		buf = pin_if_buffered(ix, block);
+	if (BufferIsValid(buf))
+	{
+		if (!ConditionalLockBuffer(buf))
+		{
+			ReleaseBuffer(buf);
+			return InvalidBuffer;
+		}
+	}
+	else
+		buf = ReadBufferExtended(ix->rel, MAIN_FORKNUM, block,
+								 RBM_ZERO_AND_LOCK, NULL);
 	if (PageIsNew(BufferGetPage(buf)))
 		hyb_page_init(BufferGetPage(buf), ix, HYB_PAGE_FREELIST, 0, 0);
 	if (!IsBufferCleanupOK(buf))
