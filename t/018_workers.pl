@@ -119,6 +119,99 @@ EOF
 		'the second one in between');
 }
 
+# ---- indexes that cannot be merged, and fewer workers ----
+
+# A comparison function that fails where the database says so, in workers only.
+$node->safe_psql('postgres', <<'EOF');
+CREATE FUNCTION failing_cmp(a int, b int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	IF current_setting('w.fail', true) = 'on' THEN
+		RAISE EXCEPTION 'this comparison fails';
+	END IF;
+	RETURN btint4cmp(a, b);
+END $$;
+CREATE OPERATOR CLASS failing_ops FOR TYPE int USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 failing_cmp(int, int);
+CREATE TABLE f (k int);
+CREATE INDEX f_k ON f USING hybrid (k failing_ops);
+ALTER DATABASE postgres SET w.fail = on;
+EOF
+{
+	local $ENV{PGOPTIONS} = '-c w.fail=off';
+	my $fail_from = -s $node->logfile;
+	my $failures = sub {
+		return scalar(() = substr(slurp_file($node->logfile), $fail_from) =~ /ERROR:  this comparison fails/g);
+	};
+	my $began = time();
+
+	# one that is there has the old setting
+	ok($node->poll_query_until('postgres', $workers, '0'), 'no worker is there');
+	# whoever vacuums asks for a worker each time
+	$node->safe_psql('postgres', 'INSERT INTO f SELECT hashint4(g) FROM generate_series(1, 1500) g');
+	foreach (1 .. 100)
+	{
+		$node->safe_psql('postgres', 'VACUUM f') foreach 1 .. 4;
+		last if time() - $began > 3 && $failures->() > 0;
+		usleep(20_000);
+	}
+	# at once, and after 1, 2, 4 seconds and so on
+	my $most_failures = 2 + log(1 + time() - $began) / log(2);
+	my $n = $failures->();
+	cmp_ok($n, '>=', 1, 'a worker fails');
+	cmp_ok($n, '<=', $most_failures, sprintf('and is not started again at once: %d times in %.1f s', $n, time() - $began));
+	is($node->safe_psql('postgres', "SELECT merges FROM hybrid_index_stats('f_k')"), '0', 'nothing has been merged');
+	$node->safe_psql('postgres', 'ALTER DATABASE postgres RESET w.fail');
+	my $done = 0;
+	foreach (1 .. 200)
+	{
+		$node->safe_psql('postgres', 'VACUUM f');
+		$done = $node->safe_psql('postgres', "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('f_k')") eq 't' and last;
+		usleep(100_000);
+	}
+	ok($done, 'but it is, when it can be');
+}
+
+# Where fewer may run than do, those go that are too many, and no others: what
+# they have left is merged, though nobody asks again.
+SKIP:
+{
+	skip 'NOT TESTED: fewer workers while they work, since this server has no injection points', 3
+	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	$node->append_conf('postgresql.conf', 'hybridindex.max_merge_workers = 2');
+	$node->reload;
+	$node->safe_psql('postgres', join('', map { <<EOF } 51, 52));
+SET hybridindex.background_merge = off;
+SET hybridindex.merge_floor = 1000000;
+CREATE TABLE w$_ (k int8);
+CREATE INDEX w${_}_k ON w$_ USING hybrid (k);
+INSERT INTO w$_ SELECT hashint8(g) FROM generate_series(1, 50000) g;
+EOF
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-merge-between', 'wait')");
+	my $held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'";
+	foreach my $n (1, 2)
+	{
+		$node->safe_psql('postgres', 'INSERT INTO w5' . $n . ' SELECT hashint8(-g) FROM generate_series(1, 1000) g');
+		$node->poll_query_until('postgres', $held, $n);
+	}
+	is($node->safe_psql('postgres', $held), '2', 'two workers are held');
+	$node->append_conf('postgresql.conf', 'hybridindex.max_merge_workers = 1');
+	$node->reload;
+	# who leaves is not gone yet when the other one counts
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-worker-leaves', 'wait')");
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between'); SELECT injection_points_wakeup('hybrid-merge-between'), injection_points_wakeup('hybrid-merge-between')");
+	my $leaving = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'hybrid-worker-leaves'";
+	my $done = '';
+	foreach (1 .. 200)
+	{
+		$done = $node->safe_psql('postgres', all_merged(51, 52));
+		last if $done eq 't' || $node->safe_psql('postgres', $leaving) eq '2';
+		usleep(100_000);
+	}
+	is($done, 't', 'one of them stays, and merges what both were at');
+	is($node->safe_psql('postgres', $leaving), '1', 'the other one goes');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-worker-leaves'); SELECT injection_points_wakeup('hybrid-worker-leaves') FROM pg_stat_activity WHERE wait_event = 'hybrid-worker-leaves'");
+}
+
 # ---- settings for clients ----
 
 my @timeouts = ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout',

@@ -27,7 +27,7 @@ my %queries = (
 
 $node->safe_psql('postgres', <<EOF);
 CREATE TABLE t (k int, n int);
-INSERT INTO t SELECT hashint4(g) & 1048575, g FROM generate_series(1, 800000) g;
+INSERT INTO t SELECT hashint4(g) & 1048575, g FROM generate_series(1, 300000) g;
 CREATE INDEX t_k ON t USING hybrid (k);
 CREATE TABLE merged (at timestamptz);
 CREATE TABLE stop (now bool);
@@ -197,9 +197,9 @@ foreach my $round (1, 2)
 	# new rows use the TIDs of those that VACUUM has removed
 	$node->safe_psql('postgres', 'SELECT fill(8000)');
 	same_answers($node, "round $round: nothing dead has come back", \%u_queries, ['u']);
-	$node->safe_psql('postgres', $_) foreach 'VACUUM u', "SELECT hybrid_merge('u_k'), hybrid_merge('u_s')";
-	same_answers($node, "round $round: and later", \%u_queries, ['u']);
 }
+$node->safe_psql('postgres', $_) foreach 'VACUUM u', "SELECT hybrid_merge('u_k'), hybrid_merge('u_s')";
+same_answers($node, 'and later', \%u_queries, ['u']);
 
 # ---- a free list that changes while it is read ----
 
@@ -210,7 +210,7 @@ foreach my $persistence ('', 'UNLOGGED')
 DROP TABLE IF EXISTS f;
 CREATE $persistence TABLE f (k int, s text COLLATE "C");
 CREATE INDEX f_s ON f USING hybrid (s);
-INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(1, 14000) g;
+INSERT INTO f SELECT g, rpad(md5(g::text), 2600, md5((g + 7)::text)) FROM generate_series(1, 8000) g;
 SELECT hybrid_merge('f_s');
 EOF
 	cmp_ok($node->safe_psql('postgres', "SELECT free_pages FROM hybrid_index_stats('f_s')"), '>', 2300, "a long free list $persistence");
@@ -219,12 +219,12 @@ EOF
 	cmp_ok(beside('survey-page', 'VACUUM f', 3, sub {
 		# takes all that the first page names; gives as many back
 		return ++$takes % 2 == 1 ?
-		  "INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(20001, 24000) g" :
+		  "INSERT INTO f SELECT g, rpad(md5(g::text), 2600, md5((g + 7)::text)) FROM generate_series(20001, 22400) g" :
 		  "SELECT hybrid_merge('f_s')";
 	}), '>=', 2, 'a survey was held in the free list');
-	same_answers($node, 'answers', { "SELECT s FROM f WHERE s > '2'" => 'index bitmap' }, ['f']);
+	same_answers($node, 'answers', { "SELECT s FROM f WHERE s > 'c'" => 'index bitmap' }, ['f']);
 	cmp_ok(beside('survey-page', "SELECT hybrid_index_check('f_s')", 2,
-		sub { "INSERT INTO f SELECT g, rpad(md5(g::text), 1500, md5((g + 7)::text)) FROM generate_series(30001, 34000) g" }),
+		sub { "INSERT INTO f SELECT g, rpad(md5(g::text), 2600, md5((g + 7)::text)) FROM generate_series(30001, 32400) g" }),
 		'>=', 1, 'so was that of a check');
 }
 

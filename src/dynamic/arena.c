@@ -31,9 +31,10 @@
  *
  * Why not the server's DSA?  It would do all of this but for two things.  It
  * creates segments with its locks held, so when the operating system has no
- * memory, the error cannot be caught without letting go of every LWLock, the
- * partition lock of a uniqueness check among them; here a segment is created
- * with no lock held that the creation takes part in, and failure is an answer.
+ * memory, the error cannot be caught without letting go of every LWLock, that
+ * of a search up the stack among them, whose comparison function uses another
+ * index; here a segment is created with no lock held that the creation takes
+ * part in, and failure is an answer.
  * And segments that it gives back keep their memory until the last idle session
  * has gone.
  */
@@ -416,8 +417,8 @@ hyb_arena_attach(void)
  * rather than raise an error, when the server's table of segments is full),
  * and with no resource owner nothing else remembers the attempt but a small
  * descriptor in backend memory.  elog.c sets the holdoff counts to zero when
- * it raises an error; locks of callers (the partition lock of a uniqueness
- * check) are still held, so they are put back.
+ * it raises an error; locks of callers (of a search whose comparison function
+ * uses another index) are still held, so they are put back.
  */
 dsm_segment *
 hyb_create_segment(Size size)

@@ -200,7 +200,16 @@ hyb_directory_grow(void)
 	memset(slots, 0, size);
 	init_block(control, n, slots);
 
-	hyb_directory_lock(LW_EXCLUSIVE, false);
+	PG_TRY();
+	{
+		hyb_directory_lock(LW_EXCLUSIVE, false);
+	}
+	PG_CATCH();
+	{
+		dsm_detach(seg);		/* no resource owner knows of it */
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 	if (pg_atomic_read_u32(&control->nblocks) != n)
 	{
 		hyb_directory_unlock();

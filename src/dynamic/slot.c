@@ -172,7 +172,8 @@ hyb_slot_create(HybSlot *s)
 	if (shared == NULL)
 	{
 		shared = hyb_directory_add(&s->key, s->relid, &evicted);
-		pg_atomic_fetch_add_u64(&hyb_control->creations, 1);
+		if (shared != NULL)
+			pg_atomic_fetch_add_u64(&hyb_control->creations, 1);
 	}
 	if (shared != NULL)
 		refer(s, shared);

@@ -413,6 +413,7 @@ hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
 						entry, len, keylen, tid, block, offset,
 						ix->desc->exact ? hyb_key_hash(entry, keylen) : 0))
 		stage->applied[HYB_ACTIVE][lane] = hyb_lane_end(block, next);
+	access->shared->tree_bytes = hyb_stage_bytes(stage);
 	hyb_stage_close(access);
 }
 

@@ -124,6 +124,61 @@ remove_request(HybWorkers *workers, Oid dbid, Oid relid)
 	}
 }
 
+/* ---- indexes that fail ---- */
+
+static HybMergeFailure *
+find_failure(HybWorkers *workers, Oid dbid, Oid relid)
+{
+	for (int i = 0; i < HYB_MERGE_FAILURES; i++)
+	{
+		HybMergeFailure *failure = &workers->failures[i];
+
+		if (failure->dbid == dbid && failure->relid == relid)
+			return failure;
+	}
+	return NULL;
+}
+
+/* The entry that is missed least: a free one, or one whose time ends first. */
+static HybMergeFailure *
+add_failure(HybWorkers *workers, Oid dbid, Oid relid)
+{
+	HybMergeFailure *room = &workers->failures[0];
+
+	for (int i = 0; i < HYB_MERGE_FAILURES && OidIsValid(room->dbid); i++)
+	{
+		HybMergeFailure *failure = &workers->failures[i];
+
+		if (!OidIsValid(failure->dbid) || failure->until < room->until)
+			room = failure;
+	}
+	room->dbid = dbid;
+	room->relid = relid;
+	room->wait_ms = HYB_FAILED_MS_MIN / 2;
+	return room;
+}
+
+void
+hyb_worker_failed(const HybWorkerRef *ref)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	HybWorkers *workers = lock_workers();
+	HybWorker  *worker = find_worker(workers, ref);
+
+	if (worker != NULL && OidIsValid(worker->relid))
+	{
+		HybMergeFailure *failure = find_failure(workers, worker->dbid, worker->relid);
+
+		if (failure == NULL)
+			failure = add_failure(workers, worker->dbid, worker->relid);
+		failure->wait_ms = Min(failure->wait_ms * 2, HYB_FAILED_MS_MAX);
+		failure->until = TimestampTzPlusMilliseconds(now, failure->wait_ms);
+	}
+	SpinLockRelease(&workers->mutex);
+}
+
+/* ---- who merges what ---- */
+
 HybRequestOutcome
 hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
 {
@@ -132,11 +187,18 @@ hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
 	struct Latch *latch = NULL;
 	struct Latch *other = NULL;
 	int			room = -1;
+	const HybMergeFailure *failure;
 	HybWorkers *workers;
 
 	if (!hyb_shared_init())
 		return HYB_REQUEST_REFUSED;
 	workers = lock_workers();
+	failure = find_failure(workers, dbid, relid);
+	if (failure != NULL && now < failure->until)
+	{
+		SpinLockRelease(&workers->mutex);
+		return HYB_REQUEST_NOTED;
+	}
 	for (int i = 0; i < HYB_MAX_WORKERS; i++)
 	{
 		HybWorker  *worker = &workers->workers[i];
@@ -269,8 +331,16 @@ hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms, int most)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	HybWorkers *workers = lock_workers();
-	bool		yield = count_workers(workers, now) > most;
+	int			before = 0;
+	bool		yield;
 
+	/*
+	 * The first of the entries stay.  If all went that see that they are too
+	 * many, what waits would be left to nobody.
+	 */
+	for (int i = 0; i < ref->number; i++)
+		before += in_use(&workers->workers[i], now);
+	yield = before >= most;
 	for (int i = 0; i < HYB_MERGE_REQUESTS && !yield; i++)
 	{
 		const HybMergeRequest *request = &workers->requests[i];
@@ -290,8 +360,15 @@ hyb_worker_done(const HybWorkerRef *ref, bool again)
 	HybWorkers *workers = lock_workers();
 	HybWorker  *worker = find_worker(workers, ref);
 
-	if (again && OidIsValid(worker->relid))
-		(void) add_request(workers, worker->dbid, worker->relid, now);
+	if (OidIsValid(worker->relid))
+	{
+		HybMergeFailure *failure = find_failure(workers, worker->dbid, worker->relid);
+
+		if (failure != NULL)
+			failure->dbid = InvalidOid;
+		if (again)
+			(void) add_request(workers, worker->dbid, worker->relid, now);
+	}
 	worker->relid = InvalidOid;
 	SpinLockRelease(&workers->mutex);
 }
@@ -328,5 +405,8 @@ hyb_workers_forget(Oid dbid)
 	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
 		if (workers->requests[i].dbid == dbid)
 			workers->requests[i].dbid = InvalidOid;
+	for (int i = 0; i < HYB_MERGE_FAILURES; i++)
+		if (workers->failures[i].dbid == dbid)
+			workers->failures[i].dbid = InvalidOid;
 	SpinLockRelease(&workers->mutex);
 }

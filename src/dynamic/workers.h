@@ -28,6 +28,16 @@
 /* A process that was started is expected to be there within so many ms. */
 #define HYB_WORKER_START_MS		10000
 
+/*
+ * An index whose merge has failed is left alone for so long, twice as long
+ * each time that it fails again, up to a limit.
+ */
+#define HYB_FAILED_MS_MIN		1000
+#define HYB_FAILED_MS_MAX		60000
+
+/* Indexes whose merges have failed that are remembered. */
+#define HYB_MERGE_FAILURES		32
+
 struct Latch;
 
 typedef enum HybWorkerState
@@ -56,6 +66,15 @@ typedef struct HybMergeRequest
 	TimestampTz since;
 } HybMergeRequest;
 
+/* An index whose merge has failed, and not succeeded since. */
+typedef struct HybMergeFailure
+{
+	Oid			dbid;			/* InvalidOid: free */
+	Oid			relid;
+	int			wait_ms;		/* how long it is left alone */
+	TimestampTz until;			/* and until when */
+} HybMergeFailure;
+
 /* In the control structure; all of it is protected by the mutex. */
 typedef struct HybWorkers
 {
@@ -63,6 +82,7 @@ typedef struct HybWorkers
 	uint32		serials;		/* given so far */
 	HybWorker	workers[HYB_MAX_WORKERS];
 	HybMergeRequest requests[HYB_MERGE_REQUESTS];
+	HybMergeFailure failures[HYB_MERGE_FAILURES];
 } HybWorkers;
 
 /* A worker's entry, in one use of it. */
@@ -74,7 +94,8 @@ typedef struct HybWorkerRef
 
 typedef enum HybRequestOutcome
 {
-	HYB_REQUEST_NOTED,			/* a worker has it, or will come to it */
+	HYB_REQUEST_NOTED,			/* a worker has it, or will come to it, or it
+								 * has failed lately */
 	HYB_REQUEST_START,			/* the same, but the caller starts it */
 	HYB_REQUEST_REFUSED			/* too many wait already, or none may run */
 } HybRequestOutcome;
@@ -113,13 +134,19 @@ extern HybWork hyb_worker_next(HybWorkerRef *ref, Oid *id);
 
 /*
  * Should it let go of its index: because another one has waited for wait_ms,
- * or since there are more workers than `most`?
+ * or since there are more workers than `most`, and it is one too many?
  */
 extern bool hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms,
 									int most);
 
-/* It is done with its index; with `again` that waits for its next turn. */
+/*
+ * It is done with its index, or has done what it could in its turn; with
+ * `again` that waits for the next one.
+ */
 extern void hyb_worker_done(const HybWorkerRef *ref, bool again);
+
+/* Merging its index failed: no worker takes that for some time. */
+extern void hyb_worker_failed(const HybWorkerRef *ref);
 
 /* An idle worker wants to end; false: it has been given an index. */
 extern bool hyb_worker_leave(const HybWorkerRef *ref);

@@ -392,7 +392,10 @@ next_index(Oid *relid)
 	for (;;)
 	{
 		if (hyb_worker_should_yield(&args.ref, PG_INT32_MAX, hyb_max_merge_workers))
+		{
+			HYB_POINT("worker-leaves");
 			return false;
+		}
 		switch (hyb_worker_next(&ref, relid))
 		{
 			case HYB_WORK_INDEX:
@@ -453,7 +456,20 @@ hybrid_merge_worker_main(Datum arg)
 	wait_idle = HYB_WAIT_EVENT("HybridMergeIdle");
 	wait_turn = HYB_WAIT_EVENT("HybridMergeTurn");
 
-	while (next_index(&relid) && merge_index(relid))
-		;
+	/*
+	 * An error ends the process.  (So does FATAL, but not this way: who
+	 * terminates a worker has nothing against the index.)
+	 */
+	PG_TRY();
+	{
+		while (next_index(&relid) && merge_index(relid))
+			;
+	}
+	PG_CATCH();
+	{
+		hyb_worker_failed(&args.ref);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 	proc_exit(0);
 }
