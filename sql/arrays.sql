@@ -116,6 +116,16 @@ FETCH ALL FROM c;
 FETCH BACKWARD ALL FROM c;
 COMMIT;
 
+-- and goes back through two of them
+CREATE TABLE ar_two (a int, b int);
+INSERT INTO ar_two SELECT a, b FROM generate_series(1, 3) a, generate_series(1, 4) b;
+CREATE INDEX ON ar_two USING hybrid (a, b);
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT a, b FROM ar_two WHERE a = ANY ('{3,1}') AND b = ANY ('{4,1,3}');
+FETCH ALL FROM c;
+FETCH BACKWARD ALL FROM c;
+COMMIT;
+
 -- Instants as elements for columns without a time zone: around changes of the
 -- clock one may equal no local time, or two.  What is read is a small part of
 -- the index all the same.
@@ -162,5 +172,5 @@ SELECT q, b < all_of_it / 3 AS few FROM (SELECT ar_blocks($q$SELECT i FROM ar_wi
 		$q$t < ANY ('{2000-03-26 00:30Z,2000-03-01 12:00Z}'::timestamptz[])$q$]) q, ar_blocks('SELECT i FROM ar_wide WHERE ' || q) b;
 RESET timezone;
 
-DROP TABLE ar, ar_small, ar_zone, ar_wide;
+DROP TABLE ar, ar_small, ar_two, ar_zone, ar_wide;
 DROP FUNCTION ar_fill, ar_queries, ar_blocks, ar_instants, ar_changes;

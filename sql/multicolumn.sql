@@ -20,7 +20,7 @@ INSERT INTO mc_queries VALUES
 ('a > 3 AND b = ''c'''), ('a > 15 AND b < ''d'' AND c > 1'), ('a BETWEEN 5 AND 7'), ('a >= 5 AND a <= 7 AND b IS NULL'),
 ('a IS NULL'), ('a IS NULL AND b IS NULL'), ('a IS NULL AND b = ''d'''), ('a = 4 AND b IS NULL AND c IS NULL'),
 ('a IS NOT NULL AND b = ''exx'''), ('a < 3 AND b IS NOT NULL'), ('b = ''hx'''), ('c = 0.25 AND a = 2'), ('c > 2 AND d IS NULL'),
-('a = 3 AND a > 2'), ('a = 3 AND a = (SELECT 4)'), ('a > 3 AND a > 10 AND a < 19 AND a <= 12'), ('a = (SELECT NULL::int)'), ('a > 5 AND b > (SELECT NULL)'),
+('a = 3 AND a > 2'), ('a = 3 AND a = (SELECT 4)'), ('a > 3 AND a > 10 AND a < 19 AND a <= 12'), ('a >= 5 AND a > 5 AND a < 9 AND a <= 9'), ('a > 5 AND a >= 5 AND a <= 9 AND a < 9'), ('a < 9 AND b >= ''d'' AND b > ''d'' AND b <= ''h'' AND b < ''h'''), ('a = (SELECT NULL::int)'), ('a > 5 AND b > (SELECT NULL)'),
 ('b >= ''b'' AND b < ''c'' AND c = 2.50'), ('d = ''2024-01-04'' AND c = 1.5'), ('d > ''2024-01-09'' AND a = 7'),
 ('a IN (1, 5, 9, 100) AND b = ''c'''), ('a = 2 AND b IN (''b'', ''cx'', ''zz'') AND c < 1'), ('a IN (3, 4) AND b IN (''d'', ''e'')');
 
@@ -81,6 +81,14 @@ CREATE INDEX mc_ab ON mc USING hybrid (a, b);
 SELECT hyb_same('SELECT a, b FROM mc WHERE (a, b) > (5, ''d'') AND a < 8'),
 	hyb_same('SELECT a, b FROM mc WHERE (a, b) <= (5, ''d'') AND a >= 4');
 
+-- numbers from end to end of int8, in several runs
+CREATE TABLE mc_ends (a int, b int8);
+INSERT INTO mc_ends SELECT i % 3, hashint8extended(i, 0) FROM generate_series(1, 600) i;
+INSERT INTO mc_ends VALUES (1, '-9223372036854775808'), (1, '9223372036854775807');
+CREATE INDEX mc_e ON mc_ends USING hybrid (a, b);
+SELECT hyb_same('SELECT a, b FROM mc_ends WHERE a = 1 AND b > 0', 'index only bitmap'), hyb_same('SELECT a, b FROM mc_ends ORDER BY a, b', 'order order_only'),
+	hyb_check('mc_ends');
+
 -- 32 key columns are the server's limit
 SELECT format('CREATE TABLE wide (%s)', string_agg('c' || i || ' int', ', ')) FROM generate_series(1, 33) i \gexec
 INSERT INTO wide SELECT i % 2, i % 3, i % 5, i % 7 FROM generate_series(1, 1000) i;
@@ -97,5 +105,5 @@ SELECT hyb_same('SELECT * FROM wide WHERE c32 = 7'),
 	hyb_check('wide');
 SELECT hyb_error(format('CREATE INDEX ON wide USING hybrid (%s)', string_agg('c' || i, ', '))) FROM generate_series(1, 33) i;
 
-DROP TABLE mc, mc_queries, mc_indexes, wide;
+DROP TABLE mc, mc_queries, mc_indexes, mc_ends, wide;
 DROP FUNCTION mc_fill, mc_check;

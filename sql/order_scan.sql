@@ -130,5 +130,62 @@ SELECT hyb_same('SELECT a FROM os_empty ORDER BY a DESC', 'order'), hyb_same('SE
 INSERT INTO os_empty VALUES (5);
 SELECT hyb_same('SELECT a FROM os_empty ORDER BY a', 'order'), hyb_check('os_empty');
 
-DROP TABLE os, os_cursor, os_empty;
-DROP FUNCTION os_fill, os_queries, os_scroll, os_scrolls;
+-- An index-only cursor whose entries move from the log to leaves under it goes
+-- on with the very next one, in both directions and when it turns round.
+CREATE TABLE os_move (a int);
+CREATE INDEX os_m ON os_move USING hybrid (a);
+CREATE FUNCTION os_moved(query text, turn boolean) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	want	int[];
+	c		refcursor;
+	got		int;
+	bad		int := 0;
+	step	int := CASE WHEN turn THEN -1 ELSE 1 END;
+	pos		int;
+BEGIN
+	FOR at IN 1 .. 200 BY 7 LOOP
+		TRUNCATE os_move;
+		INSERT INTO os_move SELECT i * 2 FROM generate_series(1, 100) i;
+		PERFORM hybrid_merge('os_m');
+		INSERT INTO os_move SELECT i * 2 + 1 FROM generate_series(1, 100) i;
+		want := translate((hyb_rows(query, 'seq')).rows::text, '()', '');
+		OPEN c SCROLL FOR EXECUTE query;
+		MOVE RELATIVE at FROM c;
+		PERFORM hybrid_merge('os_m');
+		pos := at;
+		WHILE pos BETWEEN 1 AND 200 LOOP
+			IF turn THEN
+				FETCH PRIOR FROM c INTO got;
+			ELSE
+				FETCH NEXT FROM c INTO got;
+			END IF;
+			pos := pos + step;
+			IF got IS DISTINCT FROM want[pos] THEN
+				bad := bad + 1;
+			END IF;
+		END LOOP;
+		CLOSE c;
+	END LOOP;
+	RETURN bad || ' wrong';
+END $$;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_sort = off;
+EXPLAIN (COSTS OFF) SELECT a FROM os_move ORDER BY a DESC;
+SELECT q, turn, os_moved(q, turn) FROM unnest(array['SELECT a FROM os_move ORDER BY a', 'SELECT a FROM os_move ORDER BY a DESC']) q, unnest('{f,t}'::boolean[]) turn;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+RESET enable_sort;
+
+-- equal numbers, written in different ways and stored in different lengths, in
+-- several leaves
+CREATE TABLE os_equal (n numeric);
+INSERT INTO os_equal SELECT CASE i % 3 WHEN 0 THEN 1 WHEN 1 THEN 1.00 ELSE ('1.' || repeat('0', 70))::numeric END FROM generate_series(1, 30000) i;
+INSERT INTO os_equal VALUES (0.99), (1.01);
+CREATE INDEX os_n ON os_equal USING hybrid (n);
+SELECT op, length(v), hyb_same(format('SELECT trim_scale(n) FROM os_equal WHERE n %s %s ORDER BY n', op, v), 'order order_only') AS up,
+	hyb_same(format('SELECT trim_scale(n) FROM os_equal WHERE n %s %s ORDER BY n DESC', op, v), 'order order_only') AS down
+FROM unnest('{<,<=,>=,>}'::text[]) op, unnest(array['1', '1.' || repeat('0', 70)]) v;
+
+DROP TABLE os, os_cursor, os_empty, os_move, os_equal;
+DROP FUNCTION os_fill, os_queries, os_scroll, os_scrolls, os_moved;

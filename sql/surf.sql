@@ -194,5 +194,12 @@ FROM unnest(array[1000000, 10000000000, 100000000000000000]) width,
 	LATERAL (SELECT sx_cost('SELECT k FROM sx WHERE k BETWEEN 5 AND ' || width) AS f,
 		sx_cost('SELECT k FROM sy WHERE k BETWEEN 5 AND ' || width) AS n) c;
 SELECT sx_cost('SELECT k FROM sx WHERE k = 5') = sx_cost('SELECT k FROM sy WHERE k = 5') AS points_same;
+
+-- a range that begins between two leaves goes on where the filter of the first
+-- has nothing, in both directions; empty ranges keep the filter in use
+SELECT count(*) AS gaps, sum((SELECT count(*) FROM sx WHERE k BETWEEN a + d / 2 AND a + d / 2 + 1000)) AS inside,
+	count(*) FILTER (WHERE (SELECT k FROM sx WHERE k BETWEEN a + d / 2 AND b ORDER BY k LIMIT 1) IS DISTINCT FROM b) AS forward_wrong,
+	count(*) FILTER (WHERE (SELECT k FROM sx WHERE k BETWEEN a AND b - d / 4 ORDER BY k DESC LIMIT 1) IS DISTINCT FROM a) AS backward_wrong
+FROM (SELECT k AS a, lead(k) OVER w AS b, lead(k) OVER w - k AS d FROM sx WINDOW w AS (ORDER BY k)) x WHERE b IS NOT NULL;
 RESET enable_seqscan;
 RESET enable_bitmapscan;

@@ -177,6 +177,17 @@ COMMIT;
 UPDATE uq_def SET a = 102 - a;
 SELECT count(*), count(DISTINCT a), min(a), max(a), hyb_check('uq_def') FROM uq_def;
 
+-- versions of a key fill several leaves, and only the last one is there
+BEGIN;
+INSERT INTO uq_def SELECT 77 FROM generate_series(1, 20000);
+SELECT hybrid_merge('uq_def_i') > 0;
+DELETE FROM uq_def WHERE a = 77 AND ctid <> (SELECT max(ctid) FROM uq_def WHERE a = 77);
+COMMIT;
+BEGIN;
+INSERT INTO uq_def VALUES (77);
+COMMIT;
+SELECT count(*) FROM uq_def WHERE a = 77;
+
 -- While a merge is under way, keys that it has moved, keys that wait for it,
 -- and those inserted since are all found.
 CREATE TABLE uq_merge (k int);

@@ -238,6 +238,32 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 	same_answers($node, 'and go on to be right', { 'SELECT k FROM d ORDER BY k' => 'order_only' }, ['d']);
 }
 
+# ---- lanes of the log ----
+
+# While one session is held with the last page of the first lane locked, another
+# opens a lane, which it keeps to.  What it appends there later is read, though
+# nothing comes to the first lane.
+{
+	my $dir = PostgreSQL::Test::Utils::tempdir();
+	my $go_on = sub { return "\\! touch $dir/$_[0]\n\\! for i in \$(seq 600); do [ -e $dir/$_[1] ] && break; sleep 0.1; done\n"; };
+
+	statements('CREATE TABLE l (n numeric)', 'CREATE INDEX l_n ON l USING hybrid (n)');
+	my $other = start_psql($node, "SET application_name = 'other'; INSERT INTO l VALUES (-1);\n", $go_on->('first', 'second'),
+		"INSERT INTO l VALUES (-2);\n", $go_on->('opened', 'third'), "INSERT INTO l VALUES (-3);\n");
+	wait_file("$dir/first");
+	my $filler = start_held('delta-page', "INSERT INTO l SELECT generate_series(1, 2000);\n");
+	append_to_file("$dir/second", '');
+	wait_for('another inserter waits for the metapage',
+		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'other' AND wait_event_type IN ('LWLock', 'Buffer'))");
+	ok(let_go($filler), 'a session that was held with a full page goes on') or diag $filler->{err};
+	wait_file("$dir/opened");
+	my %query = ('SELECT n FROM l WHERE n < 5' => 'index only bitmap');
+	same_answers($node, 'entries of two lanes are found', \%query);
+	append_to_file("$dir/third", '');
+	ok(finish_psql($other), 'the second lane gets another entry') or diag $other->{err};
+	same_answers($node, 'which is found', \%query, ['l']);
+}
+
 # ---- uniqueness checks ----
 
 # The row of key 1 is dead, so that after VACUUM its line pointer goes to a row
@@ -325,6 +351,29 @@ foreach my $between ('', "SELECT hybrid_merge('u_k')")
 		'INSERT INTO u SELECT i FROM generate_series(100000, 120000) i');
 	ok(!let_go($session), 'a key that came in long ago');
 	like($session->{err}, qr/duplicate key value violates unique constraint "u_k"/, 'is found');
+}
+
+# About as many appends as are remembered, all in the partition of the key:
+# such keys are found by computing what the partition is chosen by.
+{
+	statements('CREATE TABLE p (k text COLLATE "C")', 'CREATE UNIQUE INDEX p_k ON p USING hybrid (k)');
+	my @keys = split /\n/, $node->safe_psql('postgres', <<'EOF');
+SELECT k FROM (
+	SELECT k, uuid_hash_extended(('01' || encode(k::bytea, 'hex') || '00')::uuid, 0) AS h
+	FROM generate_series(1, 100000) i, to_char(i, 'FM00000000000000') k) x,
+	(SELECT hashoidextended(pg_relation_filenode('p_k'), oid::int8) FROM pg_database WHERE datname = current_database()) f(h)
+WHERE (x.h & 1023) # (((f.h & 1023) + x'e3'::int + (x.h >> 7 & 1023)) & 1023) = 0
+EOF
+	foreach my $others (8, 9, 10)
+	{
+		my $key = shift @keys;
+		my $session = start_held('unique-checked', "INSERT INTO p VALUES ('$key');\n");
+		statements("INSERT INTO p VALUES ('$key')",
+			join(';', map { "INSERT INTO p VALUES ('$_')" } splice(@keys, 0, $others)));
+		ok(!let_go($session), "a key that came in $others appends ago");
+		like($session->{err}, qr/duplicate key value violates unique constraint "p_k"/, 'is found');
+	}
+	cmp_ok(scalar(@keys), '>', 0, 'there were enough keys');
 }
 
 # A key that is in the frozen generation only, with a merge between two steps.

@@ -322,10 +322,17 @@ INSERT INTO b SELECT i FROM generate_series(1, 300) i;
 SET enable_seqscan = off;
 SELECT count(*) FROM a WHERE k > 0;
 SELECT count(*) FROM b WHERE k > 0;
+CREATE TABLE d (k int);
+CREATE INDEX d_i ON d USING hybrid (k);
+INSERT INTO d SELECT i FROM generate_series(1, 300) i;
+SELECT count(*) FROM d WHERE k > 0;
+DELETE FROM d WHERE k = 100;
+SELECT hyb_quiet();
+VACUUM (INDEX_CLEANUP on) d;
 CHECKPOINT;
 EOF
-my %file = map { $_ => $small->data_dir . '/' . $small->safe_psql('postgres', "SELECT pg_relation_filepath('${_}_i')") } qw(a b);
-foreach my $name (qw(a b))
+my %file = map { $_ => $small->data_dir . '/' . $small->safe_psql('postgres', "SELECT pg_relation_filepath('${_}_i')") } qw(a b d);
+foreach my $name (qw(a b d))
 {
 	my $content = slurp_file($file{$name});
 	my $page = log_page(\$content);
@@ -335,6 +342,13 @@ foreach my $name (qw(a b))
 	{
 		# another key
 		set8(\$content, $page, 24 + 13 * 100 + 12, 0x77);
+	}
+	elsif ($name eq 'd')
+	{
+		# an entry in the middle that VACUUM has removed is alive again
+		my $flags = get16(\$content, $page, 24 + 13 * 99);
+		cmp_ok($flags & 0x8000, '>', 0, 'VACUUM has flagged an entry of the log');
+		set16(\$content, $page, 24 + 13 * 99, $flags & 0x7FFF);
 	}
 	else
 	{
@@ -350,7 +364,8 @@ foreach my $name (qw(a b))
 $small->safe_psql('postgres', 'SELECT count(*) FROM c; SELECT count(*) FROM pg_proc; SELECT count(*) FROM pg_attribute');
 foreach my $case (
 	[ 'a', qr/The dynamic stage's tree and the log differ about the entry at offset 1324/ ],
-	[ 'b', qr/The live entry at offset \d+ is missing from the dynamic stage's tree/ ])
+	[ 'b', qr/The live entry at offset \d+ is missing from the dynamic stage's tree/ ],
+	[ 'd', qr/The live entry at offset 1311 is missing from the dynamic stage's tree/ ])
 {
 	my ($name, $message) = @$case;
 
