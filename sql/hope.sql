@@ -176,6 +176,20 @@ SELECT hope_learned('hope_e_v'), hope_learned('hope_e_w'), hope_e_same();
 INSERT INTO hope_e SELECT 0, v FROM hope_e WHERE id = 300;
 INSERT INTO hope_e SELECT 0, v FROM hope_e WHERE id = 3;
 
+-- entries that VACUUM has removed from the log, whose line pointers are other
+-- rows' by the time that a merge learns from it
+CREATE TABLE hope_d (v text COLLATE "C", id int) WITH (autovacuum_enabled = off);
+CREATE INDEX hope_d_v ON hope_d USING hybrid (v text_hope_ops);
+INSERT INTO hope_d SELECT 'old word ' || i, i FROM generate_series(1, 600) i;
+DELETE FROM hope_d WHERE id % 3 = 0;
+SELECT hyb_quiet();
+VACUUM (INDEX_CLEANUP ON) hope_d;
+INSERT INTO hope_d SELECT 'new word ' || i, -i FROM generate_series(1, 100) i;
+SELECT count(*) > 0 AS reused FROM hope_d WHERE id < 0 AND ctid < (SELECT max(ctid) FROM hope_d WHERE id > 0);
+SELECT hybrid_merge('hope_d_v'), hope_learned('hope_d_v'), hyb_check('hope_d'),
+	hyb_same('SELECT v FROM hope_d WHERE v < ''p''', 'only');
+DROP TABLE hope_d;
+
 -- in the middle of one statement, which fails later, and of another
 TRUNCATE hope_e;
 SELECT hope_learned('hope_e_v');

@@ -91,5 +91,13 @@ SELECT hyb_error('INSERT INTO inc_u VALUES (1, 2)');
 SELECT hyb_check('inc'), hyb_check('inc2'), hyb_check('inc_exact'), hyb_check('inc_u');
 SELECT hyb_error('CREATE INDEX ON inc USING hybrid (k) INCLUDE (k DESC)');
 
+-- Line pointers with numbers beyond 255, which rows of nulls make.
+CREATE TABLE inc_null (a int, b int);
+INSERT INTO inc_null SELECT NULL, NULL FROM generate_series(1, 1000);
+CREATE INDEX ON inc_null USING hybrid (a);
+CREATE INDEX ON inc_null USING hybrid (a) INCLUDE (b);
+SELECT max((ctid::text::point)[1]) > 255 AS two_bytes, hyb_check('inc_null') FROM inc_null;
+DROP TABLE inc_null;
+
 DROP TABLE inc, inc2, inc_exact, inc_u;
 DROP FUNCTION inc_queries, inc_heap_fetches;

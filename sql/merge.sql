@@ -196,6 +196,83 @@ SELECT * FROM mg_fences ORDER BY round;
 RESET hybridindex.merge_step_pages;
 DROP TABLE mg_few, mg_fences;
 
+-- Separators so long that a node holds three, and a tree with few leaves is
+-- high; a generation with more pages than one step frees.
+CREATE TABLE mg_wide (k text COLLATE "C");
+CREATE INDEX mg_wide_k ON mg_wide USING hybrid (k);
+INSERT INTO mg_wide SELECT repeat('x', 2600) || lpad((i * 10)::text, 8, '0') FROM generate_series(1, 20000) i;
+REINDEX INDEX mg_wide_k;
+INSERT INTO mg_wide SELECT repeat('x', 2600) || lpad((i * 160 + 5)::text, 8, '0') FROM generate_series(1, 1200) i;
+SELECT delta_pages > 320 AS many_pages FROM hybrid_index_stats('mg_wide_k');
+SELECT hybrid_merge('mg_wide_k'), hyb_check('mg_wide');
+SELECT height >= 4 AS high FROM hybrid_index_stats('mg_wide_k');
+DROP TABLE mg_wide;
+
+-- Line pointers with greater numbers than any in the leaf, of rows with the
+-- leaf's key: they come behind those of their heap block only.
+CREATE TABLE mg_off (k int, wanted bool, pad text) WITH (autovacuum_enabled = off);
+INSERT INTO mg_off SELECT 1, i % 10 = 1, repeat('f', 750) FROM generate_series(1, 1000) i;
+CREATE INDEX mg_off_k ON mg_off USING hybrid (k) WHERE wanted;
+DELETE FROM mg_off WHERE (ctid::text::point)[1] = 8;
+VACUUM mg_off;
+INSERT INTO mg_off SELECT 1, true, repeat('f', 750) FROM generate_series(1, 50);
+SELECT (ctid::text::point)[1] AS line_pointer, count(*) FROM mg_off WHERE wanted GROUP BY 1 ORDER BY 2;
+SELECT hybrid_merge('mg_off_k'), hyb_check('mg_off');
+DROP TABLE mg_off;
+
+-- Blocks that cursors have pinned are passed over, however many of those that
+-- a step has reserved they are.
+CREATE TABLE mg_pins (k int, s text COLLATE "C");
+INSERT INTO mg_pins SELECT i, md5(i::text) FROM generate_series(1, 4000) i;
+CREATE INDEX mg_pins_k ON mg_pins USING hybrid (k, s);
+SELECT leaf_pages > 8 AS many_leaves FROM hybrid_index_stats('mg_pins_k');
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_sort = off;
+BEGIN;
+SELECT format('DECLARE pin%s CURSOR FOR SELECT k FROM mg_pins WHERE k >= %s ORDER BY k, s', i, i * 350),
+	format('FETCH FROM pin%s', i)
+FROM generate_series(1, 10) i \gexec
+SELECT format('INSERT INTO mg_pins SELECT i * 40 + %s, ''new'' FROM generate_series(1, 99) i', r),
+	'SELECT hybrid_merge(''mg_pins_k'')'
+FROM generate_series(1, 4) r \gexec
+FETCH FROM pin1;
+FETCH FROM pin10;
+COMMIT;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+RESET enable_sort;
+SELECT hyb_check('mg_pins'), hyb_same('SELECT k, s FROM mg_pins ORDER BY k, s', 'order_only');
+DROP TABLE mg_pins;
+
+-- A backend that has met a root twice keeps a copy.  Merges then go on until
+-- the root is in that block again, without its looking.
+CREATE TABLE mg_root (k int);
+INSERT INTO mg_root SELECT i * 10 FROM generate_series(1, 30000) i;
+CREATE INDEX mg_root_k ON mg_root USING hybrid (k);
+CREATE FUNCTION mg_root_seen(merges int) RETURNS bool LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+	seen	bool := true;
+	v		int;
+BEGIN
+	FOR i IN 1 .. 3 LOOP
+		SELECT k INTO v FROM mg_root WHERE k = 10;
+	END LOOP;
+	FOR i IN 1 .. merges LOOP
+		INSERT INTO mg_root VALUES (10000 * merges + 10 * i + 1);
+		PERFORM hybrid_merge('mg_root_k');
+	END LOOP;
+	FOR i IN 1 .. merges LOOP
+		SELECT k INTO v FROM mg_root WHERE k = 10000 * merges + 10 * i + 1;
+		seen := seen AND FOUND;
+	END LOOP;
+	RETURN seen;
+END $$;
+SELECT merges, mg_root_seen(merges) FROM generate_series(1, 6) merges;
+DROP TABLE mg_root;
+DROP FUNCTION mg_root_seen;
+
 DROP TABLE mg_pace, mg_backlog;
 DROP TABLE mg, mg_churn, mg_sizes, mg_want, mg_got;
 DROP FUNCTION mg_insert, mg_queries;

@@ -105,5 +105,28 @@ SELECT hyb_same('SELECT * FROM wide WHERE c32 = 7'),
 	hyb_check('wide');
 SELECT hyb_error(format('CREATE INDEX ON wide USING hybrid (%s)', string_agg('c' || i, ', '))) FROM generate_series(1, 33) i;
 
+-- Values below and above all those of a leaf that has nulls, without a null
+-- beside them that would find the place.
+CREATE TABLE mc_edge (k int);
+INSERT INTO mc_edge SELECT nullif(i % 50, 0) + 100 FROM generate_series(1, 1000) i;
+CREATE INDEX ON mc_edge USING hybrid (k NULLS FIRST);
+CREATE INDEX ON mc_edge USING hybrid (k DESC);
+CREATE INDEX ON mc_edge USING hybrid (k);
+CREATE INDEX ON mc_edge USING hybrid (k DESC NULLS LAST);
+INSERT INTO mc_edge VALUES (3), (200), (100);
+SELECT sum(hybrid_merge(indexrelid)), hyb_check('mc_edge') FROM pg_index WHERE indrelid = 'mc_edge'::regclass;
+SELECT hyb_same('SELECT k FROM mc_edge ORDER BY k NULLS FIRST', 'order order_only'),
+	hyb_same('SELECT k FROM mc_edge ORDER BY k DESC NULLS LAST', 'order order_only');
+DROP TABLE mc_edge;
+
+-- Leaves in which a column is null throughout are split by a merge.
+CREATE TABLE mc_void (a int, b int, c int);
+INSERT INTO mc_void SELECT i * 3, NULL, NULL FROM generate_series(1, 20000) i;
+CREATE INDEX mc_void_abc ON mc_void USING hybrid (a, b DESC, c);
+INSERT INTO mc_void SELECT i * 3 + 1, NULL, NULL FROM generate_series(1, 15000) i;
+SELECT hybrid_merge('mc_void_abc') > 0, hyb_check('mc_void');
+SELECT hyb_same('SELECT a, b, c FROM mc_void WHERE a < 1000 ORDER BY a', 'only order_only');
+DROP TABLE mc_void;
+
 DROP TABLE mc, mc_queries, mc_indexes, mc_ends, wide;
 DROP FUNCTION mc_fill, mc_check;

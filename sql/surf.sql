@@ -203,3 +203,17 @@ SELECT count(*) AS gaps, sum((SELECT count(*) FROM sx WHERE k BETWEEN a + d / 2 
 FROM (SELECT k AS a, lead(k) OVER w AS b, lead(k) OVER w - k AS d FROM sx WINDOW w AS (ORDER BY k)) x WHERE b IS NOT NULL;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
+
+-- The leaf behind one that a filter rules out ends at a TID, among equal keys.
+CREATE TABLE sf_tid (k int, id int);
+INSERT INTO sf_tid SELECT CASE WHEN i <= 5 THEN i WHEN i <= 12000 THEN 7 ELSE i END, i FROM generate_series(1, 30000) i;
+CREATE INDEX sf_tid_k ON sf_tid USING hybrid (k) WITH (filter = surf);
+DELETE FROM sf_tid WHERE id BETWEEN 7000 AND 12000;
+VACUUM sf_tid;
+INSERT INTO sf_tid VALUES (12001, 0);
+SELECT hybrid_merge('sf_tid_k');
+SELECT hyb_same('SELECT k FROM sf_tid WHERE k BETWEEN 6 AND 8 ORDER BY k DESC', 'order order_only'),
+	hyb_same('SELECT k FROM sf_tid WHERE k BETWEEN 6 AND 8 ORDER BY k', 'order order_only'),
+	hyb_check('sf_tid');
+SELECT filter_negatives > 0 AS asked FROM hybrid_index_stats('sf_tid_k');
+DROP TABLE sf_tid;

@@ -243,6 +243,18 @@ INSERT INTO uq_vac VALUES (100), (550);
 SELECT hyb_error('INSERT INTO uq_vac VALUES (100)'), hyb_error('INSERT INTO uq_vac VALUES (1002)'), hyb_check('uq_vac');
 DROP TABLE uq_vac;
 
+-- CREATE UNIQUE INDEX where a single row is recently dead: its entry is kept,
+-- and is no duplicate.
+CREATE TABLE uq_dead (k int);
+INSERT INTO uq_dead SELECT generate_series(1, 100);
+BEGIN;
+DELETE FROM uq_dead WHERE k = 50;
+INSERT INTO uq_dead VALUES (50);
+SELECT hyb_error('CREATE UNIQUE INDEX uq_dead_k ON uq_dead USING hybrid (k)');
+COMMIT;
+SELECT hyb_error('INSERT INTO uq_dead VALUES (50)'), hyb_check('uq_dead');
+DROP TABLE uq_dead;
+
 -- ON CONFLICT over a unique hybrid index works from 18 on; before, the server
 -- knows only btree, and the error is not an internal one
 SELECT current_setting('server_version_num')::int >= 180000 OR e NOT LIKE 'XX000%' AS clear_error

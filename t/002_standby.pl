@@ -100,6 +100,20 @@ check('entries that the standby has in memory');
 replace_rows('entries in memory', 'id BETWEEN 10100 AND 10200', 'INSERT INTO t SELECT i, -i, \'new\', 0 FROM generate_series(20001, 20400) i');
 check('dynamic entries removed by VACUUM, line pointers used again');
 
+# the same with an index that has nothing to merge: a merge would have the
+# standby drop its tree
+$primary->safe_psql('postgres', 'CREATE TABLE m (k int); CREATE INDEX m_k ON m USING hybrid (k); INSERT INTO m SELECT generate_series(1, 250)');
+$primary->wait_for_catchup($standby);
+my %dynamic = ('SELECT k FROM m WHERE k BETWEEN 50 AND 220' => 'index only bitmap', 'SELECT k FROM m ORDER BY k' => 'order order_only');
+same_answers($standby, 'standby: a tree', \%dynamic, ['m']);
+$primary->safe_psql('postgres', 'DELETE FROM m WHERE k BETWEEN 101 AND 200');
+$primary->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) m');
+$primary->safe_psql('postgres', 'INSERT INTO m SELECT generate_series(1001, 1100)');
+is($primary->safe_psql('postgres', "SELECT static_entries, (SELECT count(*) > 50 FROM m WHERE k > 1000 AND ctid < (SELECT ctid FROM m WHERE k = 250)) FROM hybrid_index_stats('m_k')"),
+	'0|t', 'entries removed from a log that stays, line pointers used again');
+$primary->wait_for_catchup($standby);
+same_answers($standby, 'standby: without what VACUUM has removed', \%dynamic, ['m']);
+
 # an index-only scan of the standby is open while the primary vacuums
 my $cursor = $standby->background_psql('postgres');
 $cursor->query_safe(<<EOF);
@@ -122,6 +136,24 @@ is(scalar(@rest) + 100, $total, 'a cursor of the standby returns its snapshot ov
 $cursor->query_safe('COMMIT');
 $cursor->quit;
 check('after the cursor');
+
+# Rows that only a snapshot of the standby sees, whose entries a scan of the
+# primary has found dead: a merge keeps them, as nothing has told the standby.
+$primary->safe_psql('postgres', 'CREATE TABLE h (k int); CREATE INDEX h_k ON h USING hybrid (k); INSERT INTO h SELECT generate_series(1, 100)');
+$primary->wait_for_catchup($standby);
+$cursor = $standby->background_psql('postgres');
+$cursor->query_safe(<<EOF);
+SET enable_seqscan = off; SET enable_bitmapscan = off;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+EOF
+is($cursor->query_safe('SELECT count(*) FROM h WHERE k < 60'), 59, 'a snapshot of the standby');
+$primary->safe_psql('postgres', 'DELETE FROM h WHERE k <= 50');
+is($primary->safe_psql('postgres', "SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM h WHERE k < 60; SELECT count(*) FROM h WHERE k < 60; SELECT hybrid_merge('h_k')"),
+	"9\n9\n100", 'the primary reads and merges entries of deleted rows');
+$primary->wait_for_catchup($standby);
+is($cursor->query_safe('SELECT count(*) FROM h WHERE k < 60'), 59, 'the same snapshot after a merge');
+$cursor->query_safe('COMMIT');
+$cursor->quit;
 
 # rows deleted before the standby's snapshot, removed under its index-only scan
 $primary->safe_psql('postgres', 'CREATE TABLE v (k int, pad char(900)); CREATE INDEX v_k ON v USING hybrid (k); INSERT INTO v SELECT i, 1 FROM generate_series(1, 200) i');

@@ -234,8 +234,15 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 	local $ENV{PGOPTIONS} = '-c statement_timeout=20s';
 	same_answers($node, 'scans end',
 		{ 'SELECT k FROM d ORDER BY k' => 'order_only', 'SELECT k FROM d ORDER BY k DESC' => 'order_only' });
-	statements('INSERT INTO d SELECT generate_series(300, 310)', 'VACUUM d');
-	same_answers($node, 'and go on to be right', { 'SELECT k FROM d ORDER BY k' => 'order_only' }, ['d']);
+	statements('INSERT INTO d SELECT generate_series(300, 310)', 'VACUUM (INDEX_CLEANUP on) d',
+		'INSERT INTO d SELECT generate_series(2001, 2400)');
+	is($node->safe_psql('postgres', 'SELECT count(*) > 200 FROM d WHERE k > 2000 AND ctid < (SELECT ctid FROM d WHERE k = 1000)'),
+		't', 'the next VACUUM makes the line pointers free, and others get them');
+	my $range = 'SELECT k FROM d WHERE k BETWEEN 100 AND 600';
+	same_answers($node, 'and go on to be right',
+		{ $range => 'index only bitmap', 'SELECT k FROM d ORDER BY k' => 'order_only' }, ['d']);
+	statements("SELECT hybrid_merge('d_k')");
+	same_answers($node, 'after a merge, too', { $range => 'index only bitmap' }, ['d']);
 }
 
 # ---- lanes of the log ----

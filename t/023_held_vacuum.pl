@@ -89,6 +89,28 @@ is($node->safe_psql('postgres', "SELECT count(*) FROM moved WHERE v = 1 AND ctid
 same_answers($node, 'dead entries that had moved are gone',
 	{ 'SELECT k FROM moved WHERE k BETWEEN 2400 AND 3100' => 'index only bitmap', 'SELECT k FROM moved ORDER BY k' => 'order order_only' }, ['moved']);
 
+# The same with more new leaves than VACUUM treats under one merge lock, each
+# with dead entries.
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE units (k text COLLATE "C", v int);
+INSERT INTO units SELECT lpad(i::text, 8, '0'), 0 FROM generate_series(1, 500) i;
+CREATE INDEX units_k ON units USING hybrid (k);
+INSERT INTO units SELECT 'k' || md5(i::text) || md5('b' || i) || md5('c' || i) || md5('d' || i), i FROM generate_series(1, 6000) i;
+DELETE FROM units WHERE v % 6 = 1;
+EOF
+$cursor = open_cursor('SELECT k FROM units ORDER BY k');
+fetch($cursor, 2);
+$vacuum = held_vacuum('units');
+is($node->safe_psql('postgres', "SELECT hybrid_merge('units_k')"), 6000, 'a merge moves all entries');
+cmp_ok($node->safe_psql('postgres', "SELECT leaf_pages FROM hybrid_index_stats('units_k')"), '>', 40, 'to many leaves');
+close_cursor($cursor);
+finished($vacuum, 'VACUUM of many new leaves');
+$node->safe_psql('postgres', "INSERT INTO units SELECT 'z' || i, -1 FROM generate_series(1, 1000) i");
+is($node->safe_psql('postgres', 'SELECT count(*) > 500 FROM units WHERE v = -1 AND ctid < (SELECT ctid FROM units WHERE v = 6000)'),
+	't', 'line pointers are used again');
+same_answers($node, 'dead entries are gone from all of them',
+	{ "SELECT k FROM units WHERE k > 'k'" => 'index only bitmap', 'SELECT k FROM units ORDER BY k' => 'order order_only' }, ['units']);
+
 # ---- entries that a scan has read when VACUUM flags them ----
 
 # Keys above 1000 are on the first pages of the log, those below on later ones.
