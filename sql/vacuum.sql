@@ -126,10 +126,36 @@ SELECT static_tombstones > 20000 AS tombstones FROM hybrid_index_stats('vm_k');
 SELECT hybrid_merge('vm_k') > 0 AS merged;
 SELECT merge_running, static_tombstones FROM hybrid_index_stats('vm_k');
 SELECT hyb_check('vm');
+-- the same of an index that then learns its dictionaries, which writes all anew
+CREATE TABLE vl (s text COLLATE "C", k int) WITH (autovacuum_enabled = off);
+CREATE INDEX vl_s ON vl USING hybrid (s text_hope_ops);
+INSERT INTO vl VALUES ('name of 0', 0);
+BEGIN;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+SET LOCAL enable_sort = off;
+DECLARE c CURSOR FOR SELECT s FROM vl ORDER BY s;
+FETCH 1 FROM c;
+INSERT INTO vl SELECT 'name of ' || i, i FROM generate_series(1, 5000) i;
+SELECT hybrid_merge('vl_s') AS merged, learned FROM hybrid_dictionary_info('vl_s');
+COMMIT;
+DELETE FROM vl WHERE k % 2 = 0;
+VACUUM vl;
+SELECT merge_running, static_tombstones > 0 AS tombstones FROM hybrid_index_stats('vl_s');
+DELETE FROM vl WHERE k % 4 = 1;
+VACUUM vl;
+SELECT merge_running, static_tombstones > 0 AS tombstones FROM hybrid_index_stats('vl_s');
+INSERT INTO vl SELECT 'name of ' || i, i FROM generate_series(10000, 12000) i;
+SELECT hybrid_merge('vl_s') > 0 AS merged;
+SELECT learned FROM hybrid_dictionary_info('vl_s');
+SELECT hyb_check('vl');
+INSERT INTO vl SELECT 'name of ' || i, i FROM generate_series(1000, 3000) i;
+SELECT hybrid_merge('vl_s');
+SELECT hyb_check('vl');
 RESET hybridindex.background_merge;
 RESET hybridindex.merge_step_pages;
 RESET hybridindex.merge_floor;
-DROP TABLE vm;
+DROP TABLE vm, vl;
 
 -- many rounds, everything dead in the end
 SELECT format('INSERT INTO vc SELECT i + %s, md5(i::text) FROM generate_series(1, 500) i', r * 100),

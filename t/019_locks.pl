@@ -201,6 +201,17 @@ foreach my $round (1, 2)
 $node->safe_psql('postgres', $_) foreach 'VACUUM u', "SELECT hybrid_merge('u_k'), hybrid_merge('u_s')";
 same_answers($node, 'and later', \%u_queries, ['u']);
 
+# ---- an option that changes while a step or a build goes on ----
+
+# ALTER INDEX does not wait for either: leaves get filters, or none, as a whole.
+foreach my $to ('none', 'surf')
+{
+	$node->safe_psql('postgres', 'SELECT fill(2000)');
+	is(beside('dynamic-fetch', "SELECT hybrid_merge('u_s')", 3, sub { "ALTER INDEX u_s SET (filter = '$to')" }),
+		3, "steps were held when the filter became $to");
+	same_answers($node, "after a step with filter $to", { "SELECT s FROM u WHERE s > '3'" => 'index bitmap' }, ['u']);
+}
+
 # ---- a free list that changes while it is read ----
 
 foreach my $persistence ('', 'UNLOGGED')

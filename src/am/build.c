@@ -491,10 +491,10 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 		tuplesort_performsort(state.sort);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_WRITE);
-	state.space = palloc(sizeof(HybStepSpace));
-	hyb_bulk_space_init(state.space, state.ix, 1);
-	state.builder = hyb_leaf_builder_create(state.ix, 1, emit_leaf, &state);
 	state.filter = hyb_filter_builder_create(state.ix);
+	state.space = palloc(sizeof(HybStepSpace));
+	hyb_bulk_space_init(state.space, state.ix, 1, state.filter != NULL);
+	state.builder = hyb_leaf_builder_create(state.ix, 1, emit_leaf, &state);
 	if (state.filter != NULL)
 	{
 		state.filter_page = palloc(sizeof(HybFilterPage));

@@ -270,6 +270,9 @@ check_meta(HybCheck *check)
 		wrong = "the watermark has columns but no key";
 	else if (meta->frozen.number == 0 && meta->wm_len != 0)
 		wrong = "there is a watermark without a frozen generation";
+	else if (meta->frozen.number == 0 &&
+			 (meta->flags & HYB_META_COMPACTING) != 0)
+		wrong = "there is a visit of all leaves without a frozen generation";
 	if (wrong != NULL)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "In the metapage, %s.", wrong);
 

@@ -95,7 +95,8 @@ hyb_merge_freeze(HybIndex *ix)
 	HybWalSet	set;
 	uint64		entries = meta->active.nentries;
 
-	Assert(meta->frozen.number == 0 && meta->retiring.number == 0);
+	Assert(meta->frozen.number == 0 && meta->retiring.number == 0 &&
+		   (meta->flags & HYB_META_COMPACTING) == 0);
 
 	if (meta->active.npages == 0 && (meta->flags & HYB_META_COMPACT) == 0)
 	{

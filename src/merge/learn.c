@@ -441,6 +441,7 @@ install(Learn *learn, const LearnInput *input)
 	int			npending;
 
 	hyb_step_space_init(space, &learn->coded, learn->stamp,
+						learn->filter != NULL,
 						learn->children.n + ndictionary + 2 +
 						(learn->filter != NULL ? learn->children.n / 3 + 4 : 0));
 	HYB_POINT("learn-reserved");
@@ -475,7 +476,7 @@ install(Learn *learn, const LearnInput *input)
 	START_CRIT_SECTION();
 	meta->version++;
 	meta->dictionary = learn->dictionary;
-	meta->flags &= ~(HYB_META_PLAIN | HYB_META_COMPACT);
+	meta->flags &= ~(HYB_META_PLAIN | HYB_META_COMPACT | HYB_META_COMPACTING);
 	meta->root = root.block;
 	meta->root_stamp = root.stamp;
 	meta->height = height;

@@ -70,7 +70,7 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	height = step->version.height;
 	if (rewritten)
 	{
-		hyb_step_space_init(space, ix, step->stamp,
+		hyb_step_space_init(space, ix, step->stamp, step->filter != NULL,
 							step->nimages + path->height +
 							(step->filter != NULL ? step->nimages / 3 + 4 : 0));
 		HYB_POINT("step-reserved");

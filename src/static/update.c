@@ -163,23 +163,24 @@ hyb_path_load(const HybIndex *ix, const HybVersion *version,
 
 void
 hyb_step_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
-					int expected)
+					bool filters, int expected)
 {
 	memset(space, 0, sizeof(*space));
 	space->ix = ix;
 	space->stamp = stamp;
-	space->filters = hyb_filter_wanted(ix);
+	space->filters = filters;
 	space->nreserved = hyb_space_reserve(ix, expected + HYB_STEP_SPARE,
 										 space->reserved);
 }
 
 void
-hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp)
+hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
+					bool filters)
 {
 	memset(space, 0, sizeof(*space));
 	space->ix = ix;
 	space->stamp = stamp;
-	space->filters = hyb_filter_wanted(ix);
+	space->filters = filters;
 	space->bulk = true;
 }
 

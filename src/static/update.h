@@ -77,11 +77,16 @@ typedef struct HybStepSpace
 	int			old_filter;		/* filter pages retired */
 } HybStepSpace;
 
+/*
+ * `filters`: whether the caller builds filters for the leaves.  Who has decided
+ * that says it again here: the option may change meanwhile, since ALTER INDEX
+ * conflicts with no insertion, no merge, and no CREATE INDEX CONCURRENTLY.
+ */
 extern void hyb_step_space_init(HybStepSpace *space, const HybIndex *ix,
-								uint64 stamp, int expected);
+								uint64 stamp, bool filters, int expected);
 
 extern void hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix,
-								uint64 stamp);
+								uint64 stamp, bool filters);
 
 /* Write a page image to one of the reserved blocks (more are reserved when
  * they run out), log it, and return its block. */
