@@ -11,7 +11,14 @@
  * has loaded the library before.  So the first call of the handler looks at the
  * statements of the portal that is being run.  Statements within functions,
  * EXECUTE and EXPLAIN ANALYZE have no portal: as a session's first use of the
- * library they get the server's internal error.
+ * library they run into the server's internal error.
+ *
+ * From 18 on the first use has another flaw: operator classes of ON CONFLICT
+ * are looked at too late (arbiter.c).
+ *
+ * In both cases the server's error is put in plain words when it is reported,
+ * to the log and the client.  A function that catches it sees what the server
+ * said.
  *
  * EXPLAIN without ANALYZE executes nothing, and is not refused.
  */
@@ -19,6 +26,13 @@
 
 #include "access/xact.h"
 #include "am/hooks.h"
+#include "utils/elog.h"
+#include "utils/memutils.h"
+
+/* When the statement began that called the handler first. */
+static TimestampTz first_use = 0;
+
+static emit_log_hook_type previous_emit_log = NULL;
 
 #ifdef HYB_ON_CONFLICT_NEEDS_BTREE
 
@@ -142,8 +156,8 @@ executor_start(QueryDesc *query, int eflags)
 		standard_ExecutorStart(query, eflags);
 }
 
-void
-hyb_hooks_init(void)
+static void
+init_executor_hook(void)
 {
 	previous_executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
@@ -162,10 +176,25 @@ check_portal(void)
 			check_statement(lfirst(lc));
 }
 
+static void
+explain_error(ErrorData *error)
+{
+	if (strcmp(error->message_id,
+			   "unexpected non-btree speculative unique index") != 0)
+		return;
+	error->sqlerrcode = ERRCODE_FEATURE_NOT_SUPPORTED;
+	error->message = MemoryContextStrdup(error->assoc_context,
+										 _("INSERT ... ON CONFLICT is not supported on a table that has a unique index of access method \"hybrid\""));
+	error->detail = MemoryContextStrdup(error->assoc_context,
+										_("Before PostgreSQL 18, ON CONFLICT works with btree unique indexes only."));
+	error->hint = MemoryContextStrdup(error->assoc_context,
+									  _("Use a btree index for this unique index, or PostgreSQL 18 or later."));
+}
+
 #else
 
-void
-hyb_hooks_init(void)
+static void
+init_executor_hook(void)
 {
 }
 
@@ -174,7 +203,39 @@ check_portal(void)
 {
 }
 
+static void
+explain_error(ErrorData *error)
+{
+	if (error->hint == NULL &&
+		strcmp(error->message_id,
+			   "there is no unique or exclusion constraint matching the ON CONFLICT specification") == 0)
+		error->hint = MemoryContextStrdup(error->assoc_context,
+										  _("Operator classes are looked for in hybrid indexes once the library \"hybridindex\" is loaded, which this statement did: try it again, or add it to \"session_preload_libraries\"."));
+}
+
 #endif							/* HYB_ON_CONFLICT_NEEDS_BTREE */
+
+/*
+ * Called for what goes to the log, before it does, and to the client: no
+ * catalogs, nothing that could fail for other reasons than memory.
+ */
+static void
+explain_first_use(ErrorData *error)
+{
+	if (error->elevel == ERROR && error->message_id != NULL &&
+		first_use != 0 && GetCurrentStatementStartTimestamp() == first_use)
+		explain_error(error);
+	if (previous_emit_log)
+		previous_emit_log(error);
+}
+
+void
+hyb_hooks_init(void)
+{
+	init_executor_hook();
+	previous_emit_log = emit_log_hook;
+	emit_log_hook = explain_first_use;
+}
 
 void
 hyb_hooks_handler_called(void)
@@ -184,5 +245,6 @@ hyb_hooks_handler_called(void)
 	if (called)
 		return;
 	called = true;
+	first_use = GetCurrentStatementStartTimestamp();
 	check_portal();
 }
