@@ -39,6 +39,7 @@
 
 #include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
@@ -222,7 +223,9 @@ hyb_check_heap_dead(HybCheck *check, ItemPointer tid)
 	Page		page;
 	bool		dead = true;
 
-	if (ItemPointerGetBlockNumber(tid) >= RelationGetNumberOfBlocks(check->heap))
+	/* what other access methods keep in their tables is theirs to read */
+	if (check->heap->rd_tableam != GetHeapamTableAmRoutine() ||
+		ItemPointerGetBlockNumber(tid) >= RelationGetNumberOfBlocks(check->heap))
 		return true;
 	buf = ReadBuffer(check->heap, ItemPointerGetBlockNumber(tid));
 	LockBuffer(buf, BUFFER_LOCK_SHARE);

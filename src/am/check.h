@@ -139,7 +139,8 @@ extern void hyb_check_position(HybCheck *check, BlockNumber blkno,
 
 /*
  * Does a heap line pointer stand for nothing any more, or for a row whose
- * insertion was aborted?
+ * insertion was aborted?  Of a table that is no heap that cannot be told: then
+ * it may.
  */
 extern bool hyb_check_heap_dead(HybCheck *check, ItemPointer tid);
 
