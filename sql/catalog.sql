@@ -57,6 +57,18 @@ CREATE OPERATOR CLASS ct_ops FOR TYPE int4 USING hybrid FAMILY ct_fam AS
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'ct_ops';
 DROP OPERATOR FAMILY ct_fam USING hybrid CASCADE;
 
+-- functions that take other arguments than they would be called with
+CREATE OPERATOR FAMILY ct_fam USING hybrid;
+SELECT n, CASE WHEN e ~ '^42P17' THEN 'refused' ELSE e END AS result
+FROM (SELECT n, hyb_error(format('ALTER OPERATOR FAMILY ct_fam USING hybrid ADD FUNCTION %s (int4, int4) %s', n, f)) AS e
+	FROM (VALUES (1, 'hashint4(int4)'), (2, 'btint4cmp(int4, int4)'), (3, 'btint4cmp(int4, int4)'),
+		(4, 'btint4cmp(int4, int4)'), (5, 'btint4cmp(int4, int4)'), (6, 'btint4cmp(int4, int4)'),
+		(7, 'btint4cmp(int4, int4)')) v (n, f)
+	UNION ALL SELECT 1, hyb_error('CREATE OPERATOR CLASS ct_ops FOR TYPE int4 USING hybrid FAMILY ct_fam AS FUNCTION 1 (int4, int4) btint8cmp(int8, int8)')) s
+ORDER BY n;
+SELECT hyb_error('CREATE OPERATOR CLASS ct_ops FOR TYPE int4 USING hybrid FAMILY ct_fam AS FUNCTION 7 btint4cmp(int4, int4)');
+DROP OPERATOR FAMILY ct_fam USING hybrid CASCADE;
+
 -- an operator class of one's own works without a codec: reverse order
 CREATE FUNCTION ct_revcmp(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS 'SELECT btint4cmp($2, $1)';
 CREATE OPERATOR CLASS ct_rev_ops FOR TYPE int4 USING hybrid AS

@@ -14,9 +14,13 @@ CREATE VIEW er_v AS SELECT 1;
 INSERT INTO er SELECT i FROM generate_series(1, 100) i;
 SELECT f, o, hyb_error(format('SELECT %s(%L::regclass)', f, o))
 FROM unnest('{hybrid_merge,hybrid_index_check,hybrid_index_stats}'::text[]) f, unnest('{er,er_b,er_v,er_h}'::text[]) o;
-SELECT hyb_error('SELECT hybrid_merge(0::regclass)') <> 'no error' AS refused,
-	hyb_error('SELECT hybrid_index_check(4000000000::regclass)') <> 'no error' AS refused,
-	hyb_error('SELECT hybrid_merge(NULL)'), hyb_error('SELECT hybrid_index_stats(NULL)');
+SELECT hyb_error('SELECT hybrid_merge(0::regclass)'),
+	hyb_error('SELECT hybrid_index_check(4000000000::regclass)');
+SELECT hyb_error('SELECT hybrid_index_stats(4000000000::regclass)'),
+	hyb_error('SELECT hybrid_may_contain(4000000000::regclass, 1)'),
+	hyb_error('SELECT hybrid_approx_count(4000000000::regclass, 1, 2)'),
+	hyb_error('SELECT hybrid_dictionary_info(4000000000::regclass)');
+SELECT hyb_error('SELECT hybrid_merge(NULL)'), hyb_error('SELECT hybrid_index_stats(NULL)');
 SET ROLE regress_hyb_other;
 SELECT hyb_error('SELECT hybrid_merge(''er_h'')'), hyb_error('SELECT hybrid_index_check(''er_h'')');
 RESET ROLE;

@@ -192,8 +192,11 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	if (ncols > ix->desc->nkeys)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("index \"%s\" has only %d key columns",
-						RelationGetRelationName(ix->rel), ix->desc->nkeys)));
+				 errmsg_plural("index \"%s\" has only %d key column",
+							   "index \"%s\" has only %d key columns",
+							   ix->desc->nkeys,
+							   RelationGetRelationName(ix->rel),
+							   ix->desc->nkeys)));
 	for (int i = 0; i < ncols; i++)
 		hyb_key_encode_column(&ix->desc->cols[i],
 							  PG_ARGISNULL(i + 1) ? (Datum) 0 :

@@ -75,8 +75,12 @@ check_kind(const HybInspected *inspected, Oid heapoid)
 				 errmsg("\"%s\" is a partitioned index",
 						RelationGetRelationName(index)),
 				 errhint("Name the index of one partition.")));
-	if (index->rd_rel->relkind != RELKIND_INDEX ||
-		index->rd_indam == NULL || index->rd_indam->ambuild != hyb_ambuild)
+	if (index->rd_rel->relkind != RELKIND_INDEX)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not an index",
+						RelationGetRelationName(index))));
+	if (index->rd_indam == NULL || index->rd_indam->ambuild != hyb_ambuild)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a hybrid index",
@@ -102,14 +106,17 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 	memset(inspected, 0, sizeof(*inspected));
 	inspected->lockmode = lockmode;
 
-	/* if it is no index, opening it as one gives the better error */
+	/* either may have been dropped since the caller looked it up */
 	if (OidIsValid(heapoid))
-	{
-		inspected->heap = table_open(heapoid, lockmode);
+		inspected->heap = try_table_open(heapoid, lockmode);
+	if (inspected->heap != NULL)
 		become_owner(inspected);
-	}
 
-	inspected->index = index = index_open(indexoid, lockmode);
+	inspected->index = index = try_relation_open(indexoid, lockmode);
+	if (index == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", indexoid)));
 	check_kind(inspected, heapoid);
 	if (!access_granted(access, indexoid, heapoid, inspected->save_userid))
 		aclcheck_error(access == HYB_ACCESS_MAINTAIN ? ACLCHECK_NOT_OWNER : ACLCHECK_NO_PRIV,

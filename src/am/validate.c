@@ -36,6 +36,41 @@
 	 (1 << BTGreaterEqualStrategyNumber) | \
 	 (1 << BTGreaterStrategyNumber))
 
+/*
+ * Has this function what the support function of this number is called with?
+ * None has for a number that does not exist.  Unless types have to be exact, a
+ * function of a type that they are coerced to without a function fits, too.
+ */
+static bool
+function_fits(Oid function, int number, Oid lefttype, Oid righttype,
+			  bool exact)
+{
+	switch (number)
+	{
+		case HYB_ORDER_PROC:
+			return check_amproc_signature(function, INT4OID, exact, 2, 2,
+										  lefttype, righttype);
+		case HYB_SORTSUPPORT_PROC:
+		case HYB_SKIPSUPPORT_PROC:
+			return check_amproc_signature(function, VOIDOID, exact, 1, 1,
+										  INTERNALOID);
+		case HYB_INRANGE_PROC:
+			return check_amproc_signature(function, BOOLOID, exact, 5, 5,
+										  lefttype, lefttype, righttype,
+										  BOOLOID, BOOLOID);
+		case HYB_EQUALIMAGE_PROC:
+			return check_amproc_signature(function, BOOLOID, exact, 1, 1,
+										  OIDOID);
+		case HYB_CODEC_PROC:
+			return check_amproc_signature(function, INTERNALOID, exact, 1, 1,
+										  INTERNALOID);
+		case HYB_OPTIONS_PROC:
+			return check_amoptsproc_signature(function);
+		default:
+			return false;
+	}
+}
+
 /* Numbers and signatures of the family's support functions. */
 static bool
 validate_functions(const char *opfamilyname, CatCList *proclist)
@@ -46,51 +81,10 @@ validate_functions(const char *opfamilyname, CatCList *proclist)
 	{
 		HeapTuple	proctup = &proclist->members[i]->tuple;
 		Form_pg_amproc procform = (Form_pg_amproc) GETSTRUCT(proctup);
-		bool		ok;
 
-		switch (procform->amprocnum)
-		{
-			case HYB_ORDER_PROC:
-				ok = check_amproc_signature(procform->amproc, INT4OID, true,
-											2, 2, procform->amproclefttype,
-											procform->amprocrighttype);
-				break;
-			case HYB_SORTSUPPORT_PROC:
-			case HYB_SKIPSUPPORT_PROC:
-				ok = check_amproc_signature(procform->amproc, VOIDOID, true,
-											1, 1, INTERNALOID);
-				break;
-			case HYB_INRANGE_PROC:
-				ok = check_amproc_signature(procform->amproc, BOOLOID, true,
-											5, 5,
-											procform->amproclefttype,
-											procform->amproclefttype,
-											procform->amprocrighttype,
-											BOOLOID, BOOLOID);
-				break;
-			case HYB_EQUALIMAGE_PROC:
-				ok = check_amproc_signature(procform->amproc, BOOLOID, true,
-											1, 1, OIDOID);
-				break;
-			case HYB_CODEC_PROC:
-				ok = check_amproc_signature(procform->amproc, INTERNALOID,
-											true, 1, 1, INTERNALOID);
-				break;
-			case HYB_OPTIONS_PROC:
-				ok = check_amoptsproc_signature(procform->amproc);
-				break;
-			default:
-				ereport(INFO,
-						(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-						 errmsg("operator family \"%s\" of access method %s contains function %s with invalid support number %d",
-								opfamilyname, HYB_AM_NAME,
-								format_procedure(procform->amproc),
-								procform->amprocnum)));
-				result = false;
-				continue;		/* don't want additional message */
-		}
-
-		if (!ok)
+		if (!function_fits(procform->amproc, procform->amprocnum,
+						   procform->amproclefttype,
+						   procform->amprocrighttype, true))
 		{
 			ereport(INFO,
 					(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
@@ -398,11 +392,11 @@ hyb_check_column_classes(Relation index, int elevel)
 }
 
 /*
- * Dependencies of members that are being added, as in btadjustmembers: the
- * operators and the order function of one type belong to its operator class,
- * if there is one; cross-type members and optional functions are loose
- * members of the family.  Only the codec is optional but not loose: what
- * indexes hold is in its form.
+ * Members that are being added: an error for a function that does not fit, and
+ * dependencies as in btadjustmembers.  The operators and the order function of
+ * one type belong to its operator class, if there is one; cross-type members
+ * and optional functions are loose members of the family.  Only the codec is
+ * optional but not loose: what indexes hold is in its form.
  */
 void
 hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
@@ -416,6 +410,23 @@ hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 		/* During CREATE OPERATOR CLASS, to see the pg_opclass row */
 		CommandCounterIncrement();
 		opcintype = get_opclass_input_type(opclassoid);
+	}
+
+	/*
+	 * The server checks functions of some access methods itself, codecs never.
+	 * One that expects other arguments would crash.
+	 */
+	foreach(lc, functions)
+	{
+		OpFamilyMember *member = (OpFamilyMember *) lfirst(lc);
+
+		if (!function_fits(member->object, member->number, member->lefttype,
+						   member->righttype, false))
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+					 errmsg("function %s has the wrong signature for support number %d of access method %s",
+							format_procedure(member->object), member->number,
+							HYB_AM_NAME)));
 	}
 
 	foreach(lc, list_concat_copy(operators, functions))
