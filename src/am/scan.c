@@ -300,9 +300,8 @@ start_scan(HybScan *so, bool forward)
 
 	/* Recovery may have let VACUUM's changes in whatever a pin said. */
 	so->check_heap = scan->xs_want_itup && scan->xactStartedInRecovery;
-	so->need_pins = !scan->xactStartedInRecovery &&
-		(scan->xs_want_itup || scan->xs_snapshot == NULL ||
-		 !IsMVCCSnapshot(scan->xs_snapshot));
+	so->need_pins = (scan->xs_want_itup && !so->check_heap) ||
+		scan->xs_snapshot == NULL || !IsMVCCSnapshot(scan->xs_snapshot);
 	if (so->empty)
 		return false;
 
