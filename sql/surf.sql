@@ -118,6 +118,16 @@ SELECT hybrid_may_contain('sf_s', 'no'), hybrid_may_contain('sf_s', 'zzzz'::text
 	hybrid_may_contain('sf_s', NULL::text), hybrid_may_contain('sf_n', 1), hybrid_may_contain('sf_n', 1.3);
 SELECT bool_and(hybrid_may_contain('sf_k', k) AND hybrid_may_contain('sf_s', s) AND hybrid_may_contain('sf_n', n))
 FROM sf WHERE id <> 40000;
+-- longer than any entry, which a shorter one may equal nevertheless
+CREATE TABLE sf_long (t text COLLATE "C", b bpchar);
+CREATE INDEX sf_long_t ON sf_long USING hybrid (t);
+CREATE INDEX sf_long_h ON sf_long USING hybrid (t text_hope_ops);
+CREATE INDEX sf_long_b ON sf_long USING hybrid (b);
+INSERT INTO sf_long VALUES ('x', 'x');
+SELECT hybrid_may_contain('sf_long_t', repeat('x', 3000)) AS t, hybrid_may_contain('sf_long_h', repeat('x', 3000)) AS h,
+	hybrid_may_contain('sf_long_b', ('x' || repeat(' ', 3000))::bpchar) AS b;
+SELECT hybrid_approx_count('sf_long_t', repeat('x', 3000), NULL);
+DROP TABLE sf_long;
 SELECT hybrid_may_contain('sf_k', 'x'::text);
 SELECT hybrid_may_contain('sf_k', 1, 2);
 SELECT hybrid_may_contain('sf', 1);

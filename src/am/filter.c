@@ -202,6 +202,17 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 							  PG_ARGISNULL(i + 1) ? (Datum) 0 :
 							  coerce_key(fcinfo, i + 1, &inspected, &ix->desc->cols[i]),
 							  PG_ARGISNULL(i + 1), &key);
+
+	/*
+	 * No entry is so long.  But one of fewer bytes may be equal to this key,
+	 * or, once there is a dictionary, be this key.
+	 */
+	if (key.len > HYB_MAX_ENTRY_SIZE)
+	{
+		found = !ix->desc->exact || ix->desc->has_hope;
+		hyb_inspect_close(&inspected);
+		PG_RETURN_BOOL(found);
+	}
 	set_pos(&low, &key, ncols, HYB_BEFORE);
 	set_pos(&high, &key, ncols, HYB_AFTER);
 	if (ncols == ix->desc->nkeys && ix->desc->exact)
