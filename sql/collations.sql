@@ -125,7 +125,34 @@ BEGIN
 END $$;
 SELECT coll_names();
 
+-- Classes of encoded strings refuse collations with a hint that helps: what it
+-- names is accepted.
+CREATE FUNCTION coll_hint(coll text, class text, expected text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	hint	text;
+BEGIN
+	EXECUTE format('CREATE TABLE coll_h (v text COLLATE %I)', coll);
+	BEGIN
+		EXECUTE format('CREATE INDEX ON coll_h USING hybrid (v %s)', class);
+		hint := 'accepted';
+	EXCEPTION WHEN feature_not_supported THEN
+		GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+	END;
+	DROP TABLE coll_h;
+	RETURN hint = expected;
+EXCEPTION WHEN undefined_object THEN
+	RETURN true;
+END $$;
+SET client_min_messages = warning;
+SELECT coll_hint('hyb_num', 'text_hope_ops', 'Add COLLATE "C" to the index column, or use operator class "text_pattern_hope_ops".') AS num,
+	coll_hint('hyb_num', 'text_pattern_hope_ops', 'accepted') AS num_pattern,
+	coll_hint('hyb_ci', 'text_hope_ops', 'Add COLLATE "C" to the index column.') AS ci,
+	coll_hint('hyb_ci', 'text_pattern_hope_ops', '') AS ci_pattern,
+	coll_hint('hyb_ci', 'text_pattern_ops', '') AS ci_plain_pattern,
+	coll_hint('hyb_ci', 'COLLATE "C" text_hope_ops', 'accepted') AS ci_c;
+RESET client_min_messages;
+
 DROP TABLE coll_words;
-DROP FUNCTION coll_create, coll_check, coll_unique, coll_names;
+DROP FUNCTION coll_create, coll_check, coll_unique, coll_names, coll_hint;
 DROP COLLATION IF EXISTS hyb_ci;
 DROP COLLATION IF EXISTS hyb_num;

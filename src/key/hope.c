@@ -263,7 +263,8 @@ check_collation(const HybCodecRequest *request, const char *opclass)
 						opclass, get_collation_name(request->collation)),
 				 errdetail("Encoded strings are ordered by their bytes."),
 				 errhint("Add COLLATE \"C\" to the index column%s.",
-						 request->typid == TEXTOID ?
+						 request->typid == TEXTOID &&
+						 get_collation_isdeterministic(request->collation) ?
 						 ", or use operator class \"text_pattern_hope_ops\"" : "")));
 }
 
