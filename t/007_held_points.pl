@@ -89,6 +89,8 @@ foreach my $item (@points)
 	if ($pid)
 	{
 		my $from = -s $node->logfile;
+		# what it has logged so far is in the file, as if others had committed
+		$node->safe_psql('postgres', 'SELECT txid_current()');
 		kill 'KILL', $pid;
 		finish_psql($session);
 		wait_for_restart($node, $from);
