@@ -8,7 +8,8 @@
  *
  * Lock order (a lock may be taken only while holding locks above it):
  *
- *		1. the merge lock of the index (heavyweight, merge/merge.h)
+ *		1. the merge lock of the index (heavyweight, merge/merge.h), or its turn
+ *		   (heavyweight, dynamic/unique_lock.h)
  *		2. the unique partition lock (dynamic/unique_lock.h)
  *		3. slot->lock (LWLock): tree and applied positions
  *		4. the metapage's content lock

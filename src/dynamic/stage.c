@@ -270,7 +270,9 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 		HybArena   *arena;
 
 		if (nprivate == HYB_PRIVATE_MAX)
-			elog(ERROR, "too many hybrid indexes in use at a time");
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("comparison functions use too many hybrid indexes at a time")));
 		arena = hyb_arena_create(TopMemoryContext);
 		s->stage = MemoryContextAllocZero(arena->context, sizeof(HybStage));
 		s->arena = arena;

@@ -4,7 +4,7 @@
  *
  * Estimates only: what a leaf is going to hold is not known before it is
  * packed.  The step compares what came of them with what there would be
- * without, and does a run again alone if nothing was won (step.c).
+ * without, and does a run again alone if nothing was won (rewrite.c).
  */
 #include "compat.h"
 
@@ -158,8 +158,7 @@ add_neighbour(HybBalance *balance, int i, Neighbour *sums, int k)
 /*
  * The windows around a run are tried from small to large, until a larger one
  * is no better than the best so far: each leaf that is looked at may have to
- * be read from disk.  A window's value is what it saves, less
- * what it costs.
+ * be read from disk.  A window's value is what it saves, less what it costs.
  */
 void
 hyb_balance_run(HybBalance *balance, int from, int to, int lo, int hi)

@@ -279,22 +279,6 @@ hyb_hope_encode_batch(const HybHope *hope, uint32_t n,
 	}
 }
 
-void
-hyb_hope_encode_pair(const HybHope *hope, const uint8_t *low, size_t lowlen,
-					 const uint8_t *high, size_t highlen,
-					 uint8_t *low_out, uint64_t *low_bits,
-					 uint8_t *high_out, uint64_t *high_bits)
-{
-	const uint8_t *keys[2] = {low, high};
-	size_t		lens[2] = {lowlen, highlen};
-	uint8_t    *out[2] = {low_out, high_out};
-	uint64_t	bits[2];
-
-	hyb_hope_encode_batch(hope, 2, keys, lens, out, bits);
-	*low_bits = bits[0];
-	*high_bits = bits[1];
-}
-
 /* ---- decoding ---- */
 
 size_t

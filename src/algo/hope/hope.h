@@ -138,13 +138,6 @@ extern void hyb_hope_encode_batch(const HybHope *hope, uint32_t n,
 								  const size_t *lens, uint8_t *const *out,
 								  uint64_t *bits);
 
-/* The two ends of a range */
-extern void hyb_hope_encode_pair(const HybHope *hope,
-								 const uint8_t *low, size_t lowlen,
-								 const uint8_t *high, size_t highlen,
-								 uint8_t *low_out, uint64_t *low_bits,
-								 uint8_t *high_out, uint64_t *high_bits);
-
 /* Room that decoding len bytes may need */
 extern size_t hyb_hope_decode_bound(const HybHope *hope, size_t len);
 
