@@ -223,8 +223,10 @@ EOF
 
 my @timeouts = ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout',
 	$version >= 17 ? ('transaction_timeout') : ());
-$node->safe_psql('postgres', "ALTER DATABASE postgres SET $_ = '20ms'") foreach @timeouts;
 $node->safe_psql('postgres', "ALTER DATABASE postgres SET default_transaction_read_only = on");
+$node->safe_psql('other', "ALTER DATABASE postgres SET $_ = '1ms'") foreach @timeouts;
+# a worker that was there before does not know of them
+$node->safe_psql('other', "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'");
 my $before = -s $node->logfile;
 {
 	# our own sessions do without
