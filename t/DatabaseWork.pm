@@ -98,7 +98,7 @@ my %statements = (
 	'table moves' => 'ALTER TABLE w SET TABLESPACE %s');
 
 # Errors that other work brings about.
-my $expected = qr/is being accessed by other users|does not exist|terminating connection|server closed the connection|connection to server|connection to client lost|recovery mode|deadlock detected|is already in tablespace|already exists|canceling|some relations of database .* are already in tablespace/;
+my $expected = qr/is being accessed by other users|does not exist|terminating connection|server closed the connection|connection to server|connection to client lost|recovery mode|deadlock detected|is already in tablespace|already exists|canceling|some relations of database .* are already in tablespace|cannot assign new default tablespace/;
 
 # Work for some seconds.  Returns {bad => differences and unexpected errors,
 # done => how often each kind of work was done, seed => ...}.
