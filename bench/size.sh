@@ -5,9 +5,10 @@
 #
 # Each set is loaded in random order into a table that has both indexes from
 # the start (the ascending one in ascending order), so both see the same
-# entries in the same order.  Text keys come from KEYS_DIR/{emails,titles,paths}.txt.gz,
-# by default the samples in test/data, which have fewer than ROWS.  Sizes are whole files, whatever lies in
-# the dynamic stage and on the free list included.
+# entries in the same order.  Text keys come from
+# KEYS_DIR/{emails,titles,paths}.txt.gz, by default the samples in test/data,
+# which have fewer than ROWS.  Sizes are whole files, whatever lies in the
+# dynamic stage and on the free list included.
 set -eu
 
 rows=${1:-1000000}

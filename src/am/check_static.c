@@ -318,17 +318,6 @@ consume_dynamic(HybCheck *check, const HybPos *fence)
 	MemoryContextReset(check->page_context);
 }
 
-/* The next unit begins there. */
-static void
-set_next_unit(HybCheck *check, const HybPos *pos)
-{
-	check->at = *pos;
-	check->at_key.len = 0;
-	if (pos->len > 0)
-		hyb_buf_append(&check->at_key, pos->key, pos->len);
-	check->at.key = check->at_key.data;
-}
-
 /* Lower fence of the level-1 node of a path. */
 static HybPos
 lower_fence(const HybPath *path)
@@ -409,7 +398,7 @@ check_unit(HybCheck *check)
 						   i, tids, children[i].tids);
 		consume_dynamic(check, &high);
 	}
-	set_next_unit(check, &high);
+	hyb_pos_copy(&check->at, &check->at_key, &high);
 	return !HYB_POS_MAX(&high);
 }
 
@@ -420,7 +409,7 @@ hyb_check_leaves(HybCheck *check)
 	HybPos		start = {.tie = HYB_BEFORE};
 	bool		more;
 
-	set_next_unit(check, &start);
+	hyb_pos_copy(&check->at, &check->at_key, &start);
 	do
 	{
 		hyb_check_lock(check);

@@ -15,12 +15,12 @@
 #include "dynamic/delta.h"
 #include "funcapi.h"
 #include "merge/merge.h"
+#include "merge/try_open.h"
 #include "miscadmin.h"
 #include "page/config.h"
 #include "page/meta.h"
 #include "static/fill.h"
 #include "storage/bufmgr.h"
-#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -137,20 +137,6 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 				 errdetail("It is being built, or building it failed.")));
 }
 
-/* A relation opened without waiting; NULL if it is locked, or gone. */
-static Relation
-try_open_nowait(Oid relid, LOCKMODE lockmode)
-{
-	Relation	rel;
-
-	if (!OidIsValid(relid) || !ConditionalLockRelationOid(relid, lockmode))
-		return NULL;
-	rel = try_relation_open(relid, NoLock);
-	if (rel == NULL)
-		UnlockRelationOid(relid, lockmode);
-	return rel;
-}
-
 bool
 hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 					 HybInspected *inspected)
@@ -159,10 +145,10 @@ hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 
 	memset(inspected, 0, sizeof(*inspected));
 	inspected->lockmode = lockmode;
-	inspected->heap = try_open_nowait(heapoid, lockmode);
+	inspected->heap = hyb_try_open(heapoid, lockmode, NULL);
 	if (inspected->heap == NULL)
 		return false;
-	inspected->index = try_open_nowait(indexoid, lockmode);
+	inspected->index = hyb_try_open(indexoid, lockmode, NULL);
 	if (inspected->index == NULL)
 	{
 		relation_close(inspected->heap, lockmode);
@@ -308,6 +294,25 @@ count_generation(HybIndex *ix, const HybGeneration *generation,
 }
 
 /*
+ * The columns of a function's result, which the library knows by number.  The
+ * script that declared the function may be of another version.
+ */
+static TupleDesc
+result_columns(FunctionCallInfo fcinfo, int ncolumns)
+{
+	TupleDesc	tupdesc;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE ||
+		tupdesc->natts != ncolumns)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("the function does not return the row that its library has for it"),
+				 errdetail("The row has %d columns.", ncolumns),
+				 errhint("ALTER EXTENSION hybridindex UPDATE brings the extension to the version of its library.")));
+	return tupdesc;
+}
+
+/*
  * Live entries of the dynamic stage.  With merges going on all the time the
  * metapage's estimate has to do in the end.
  */
@@ -364,10 +369,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	BlockNumber nblocks;
 	int			i = 0;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	if (tupdesc->natts != lengthof(values))
-		elog(ERROR, "unexpected number of columns in the result type");
+	tupdesc = result_columns(fcinfo, lengthof(values));
 
 	if (!nowait)
 		hyb_inspect_open(indexoid, AccessShareLock, HYB_ACCESS_READ, &inspected);
@@ -473,10 +475,7 @@ hybrid_memory_info(PG_FUNCTION_ARGS)
 	Datum		values[10];
 	bool		nulls[10] = {0};
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	if (tupdesc->natts != lengthof(values))
-		elog(ERROR, "unexpected number of columns in the result type");
+	tupdesc = result_columns(fcinfo, lengthof(values));
 
 	hyb_memory_stats(&stats);
 	values[0] = Int64GetDatum((int64) hyb_dynamic_memory_kb * 1024);

@@ -51,11 +51,7 @@ void
 hyb_edge_set_pos(HybScanEdge *edge, const HybPos *pos)
 {
 	edge->kind = HYB_EDGE_KEY;
-	edge->pos = *pos;
-	edge->key.len = 0;
-	if (pos->len > 0)
-		hyb_buf_append(&edge->key, pos->key, pos->len);
-	edge->pos.key = edge->key.data;
+	hyb_pos_copy(&edge->pos, &edge->key, pos);
 }
 
 void

@@ -339,10 +339,7 @@ next_leaf:
 		}
 
 		/* a posting list that goes on in the next leaf */
-		posbuf.len = 0;
-		hyb_buf_append(&posbuf, descent->high.key, descent->high.len);
-		pos = descent->high;
-		pos.key = posbuf.data;
+		hyb_pos_copy(&pos, &posbuf, &descent->high);
 	}
 }
 

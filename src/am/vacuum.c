@@ -407,17 +407,6 @@ recheck_leaf(HybVacuum *v, BlockNumber blkno, uint64 stamp)
 	return treat;
 }
 
-/* The next unit begins there. */
-static void
-set_next_unit(HybVacuum *v, const HybPos *pos)
-{
-	v->at = *pos;
-	v->at_key.len = 0;
-	if (pos->len > 0)
-		hyb_buf_append(&v->at_key, pos->key, pos->len);
-	v->at.key = v->at_key.data;
-}
-
 /*
  * Count the VACUUM, and tombstones anew, from nothing.  The counter of VACUUMs
  * goes up even if nothing was removed: a VACUUM that was cancelled
@@ -531,7 +520,7 @@ recheck_unit(HybVacuum *v)
 		treated += recheck_leaf(v, list->children[i].block,
 								list->children[i].stamp);
 	high = i < list->n ? list->children[i].low : path->high;
-	set_next_unit(v, &high);
+	hyb_pos_copy(&v->at, &v->at_key, &high);
 	return !HYB_POS_MAX(&high);
 }
 
@@ -546,7 +535,7 @@ vacuum_recheck(HybVacuum *v)
 	bool		more = true;
 
 	hyb_buf_reserve(&v->at_key, HYB_MAX_ENTRY_SIZE);
-	set_next_unit(v, &start);
+	hyb_pos_copy(&v->at, &v->at_key, &start);
 	while (more)
 	{
 		HYB_POINT("vacuum-recheck");

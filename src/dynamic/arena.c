@@ -34,9 +34,8 @@
  * memory, the error cannot be caught without letting go of every LWLock, that
  * of a search up the stack among them, whose comparison function uses another
  * index; here a segment is created with no lock held that the creation takes
- * part in, and failure is an answer.
- * And segments that it gives back keep their memory until the last idle session
- * has gone.
+ * part in, and failure is an answer.  And segments that it gives back keep
+ * their memory until the last idle session has gone.
  */
 #include "compat.h"
 

@@ -173,6 +173,7 @@ hyb_worker_failed(const HybWorkerRef *ref)
 			failure = add_failure(workers, worker->dbid, worker->relid);
 		failure->wait_ms = Min(failure->wait_ms * 2, HYB_FAILED_MS_MAX);
 		failure->until = TimestampTzPlusMilliseconds(now, failure->wait_ms);
+		worker->relid = InvalidOid;
 	}
 	SpinLockRelease(&workers->mutex);
 }
@@ -354,21 +355,22 @@ hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms, int most)
 }
 
 void
-hyb_worker_done(const HybWorkerRef *ref, bool again)
+hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	HybWorkers *workers = lock_workers();
 	HybWorker  *worker = find_worker(workers, ref);
 
-	if (OidIsValid(worker->relid))
+	Assert(worker != NULL && OidIsValid(worker->relid));
+	if (result == HYB_WORK_DONE)
 	{
 		HybMergeFailure *failure = find_failure(workers, worker->dbid, worker->relid);
 
 		if (failure != NULL)
 			failure->dbid = InvalidOid;
-		if (again)
-			(void) add_request(workers, worker->dbid, worker->relid, now);
 	}
+	else if (result == HYB_WORK_AGAIN)
+		(void) add_request(workers, worker->dbid, worker->relid, now);
 	worker->relid = InvalidOid;
 	SpinLockRelease(&workers->mutex);
 }
@@ -389,11 +391,17 @@ hyb_worker_leave(const HybWorkerRef *ref)
 void
 hyb_worker_release(const HybWorkerRef *ref)
 {
+	TimestampTz now = GetCurrentTimestamp();
 	HybWorkers *workers = lock_workers();
 	HybWorker  *worker = find_worker(workers, ref);
 
 	if (worker != NULL)
+	{
+		if (OidIsValid(worker->relid))
+			(void) add_request(workers, worker->dbid, worker->relid, now);
 		worker->state = HYB_WORKER_FREE;
+		worker->relid = InvalidOid;
+	}
 	SpinLockRelease(&workers->mutex);
 }
 

@@ -127,8 +127,8 @@ typedef enum HybWork
 
 /*
  * What a worker does next that has no index, or was idle and may have been
- * given one.  With HYB_WORK_DATABASE *ref is the new process's
- * entry, and the caller has none.
+ * given one.  With HYB_WORK_DATABASE *ref is the new process's entry, and the
+ * caller has none.
  */
 extern HybWork hyb_worker_next(HybWorkerRef *ref, Oid *id);
 
@@ -139,19 +139,27 @@ extern HybWork hyb_worker_next(HybWorkerRef *ref, Oid *id);
 extern bool hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms,
 									int most);
 
-/*
- * It is done with its index, or has done what it could in its turn; with
- * `again` that waits for the next one.
- */
-extern void hyb_worker_done(const HybWorkerRef *ref, bool again);
+typedef enum HybWorkResult
+{
+	HYB_WORK_DONE,				/* nothing is left to merge: earlier failures
+								 * are forgotten */
+	HYB_WORK_LEFT,				/* left to whoever asks for it again */
+	HYB_WORK_AGAIN				/* its turn has ended: it waits for the next */
+} HybWorkResult;
 
-/* Merging its index failed: no worker takes that for some time. */
+/* The caller, which is busy, has no index any more. */
+extern void hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result);
+
+/* The same, with an error: no worker takes the index for some time. */
 extern void hyb_worker_failed(const HybWorkerRef *ref);
 
 /* An idle worker wants to end; false: it has been given an index. */
 extern bool hyb_worker_leave(const HybWorkerRef *ref);
 
-/* The worker ends; nothing is done if it has no entry any more. */
+/*
+ * The worker ends; nothing is done if it has no entry any more.  An index that
+ * it was given and has not done waits for another worker.
+ */
 extern void hyb_worker_release(const HybWorkerRef *ref);
 
 /* Nothing of this database waits any more. */

@@ -370,6 +370,13 @@ extern int	hyb_pos_compare_values(const HybKeyDesc *desc,
 								   const HybPos *pos,
 								   const HybValue *pos_vals);
 
+/*
+ * A copy of a position that outlives the page, leaf or batch that `from` points
+ * into: its key bytes go to `keybuf`, which is emptied first and has to stay as
+ * long as the copy.  `from` must not point into `keybuf`.
+ */
+extern void hyb_pos_copy(HybPos *copy, HybBuf *keybuf, const HybPos *from);
+
 /* Order of two positions. */
 extern int	hyb_pos_compare(const HybKeyDesc *desc, const HybPos *a,
 							const HybPos *b);

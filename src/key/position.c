@@ -26,6 +26,17 @@ hyb_tie_order(const ItemPointerData *tid, const HybPos *pos, bool whole)
 							  unconstify(ItemPointerData *, &pos->tid));
 }
 
+void
+hyb_pos_copy(HybPos *copy, HybBuf *keybuf, const HybPos *from)
+{
+	Assert(from->len == 0 || from->key != keybuf->data);
+	*copy = *from;
+	keybuf->len = 0;
+	if (from->len > 0)
+		hyb_buf_append(keybuf, from->key, from->len);
+	copy->key = keybuf->data;
+}
+
 int
 hyb_pos_compare_key(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
 					const ItemPointerData *tid, const HybPos *pos)

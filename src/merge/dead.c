@@ -15,27 +15,22 @@
 #include "access/relation.h"
 #include "access/tableam.h"
 #include "merge/dead.h"
+#include "merge/try_open.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
-#include "storage/lmgr.h"
 #include "utils/rel.h"
 
 void
 hyb_dead_begin(HybDeadCheck *check, Relation index)
 {
-	Oid			heapid = index->rd_index->indrelid;
-
 	HYB_ASSERT_NO_LWLOCK();
 	check->heap = NULL;
 	check->nblocks = InvalidBlockNumber;
 	check->buf = InvalidBuffer;
-	if (!ConditionalLockRelationOid(heapid, AccessShareLock))
-		return;
-	check->heap = try_relation_open(heapid, NoLock);
-	if (check->heap == NULL)
-		UnlockRelationOid(heapid, AccessShareLock);
-	else if (check->heap->rd_tableam != GetHeapamTableAmRoutine())
+	check->heap = hyb_try_open(index->rd_index->indrelid, AccessShareLock, NULL);
+	if (check->heap != NULL &&
+		check->heap->rd_tableam != GetHeapamTableAmRoutine())
 		hyb_dead_end(check);
 }
 

@@ -38,7 +38,8 @@ extern void hyb_merge_request_joins(HybIndex *ix);
  * One step: settles what a crash left, moves the next key range of the frozen
  * generation, or, when there is none left, retires and frees its pages.
  * Rewrites at most hybridindex.merge_step_pages leaves that entries fall into,
- * and some of their neighbours (balance.h).  Caller holds the merge lock.  Returns false when there is nothing left to do.
+ * and some of their neighbours (balance.h).  Caller holds the merge lock.
+ * Returns false when there is nothing left to do.
  */
 extern bool hyb_merge_step(HybIndex *ix);
 

@@ -26,6 +26,7 @@
 #include "dynamic/workers.h"
 #include "merge/learn.h"
 #include "merge/run.h"
+#include "merge/try_open.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
 #include "page/config.h"
@@ -180,26 +181,6 @@ database_is_wanted(void)
 }
 
 /*
- * Open a relation if it is there and can be locked at once.  *locked is set if
- * it cannot.
- */
-static Relation
-try_open(Oid relid, LOCKMODE lockmode, bool *locked)
-{
-	Relation	rel;
-
-	if (!ConditionalLockRelationOid(relid, lockmode))
-	{
-		*locked = true;
-		return NULL;
-	}
-	rel = try_relation_open(relid, NoLock);
-	if (rel == NULL)
-		UnlockRelationOid(relid, lockmode);
-	return rel;
-}
-
-/*
  * With *arg, a bool, the active generation is merged once however small it is.
  */
 static bool
@@ -254,10 +235,9 @@ merge_slice(Oid relid, HybMergeRun *run, bool *all, char **name)
 
 	/* table before index, as everywhere; either may be gone by now */
 	heapid = IndexGetRelation(relid, true);
-	if (OidIsValid(heapid))
-		heap = try_open(heapid, AccessShareLock, &locked);
+	heap = hyb_try_open(heapid, AccessShareLock, &locked);
 	if (heap != NULL)
-		index = try_open(relid, RowExclusiveLock, &locked);
+		index = hyb_try_open(relid, RowExclusiveLock, &locked);
 	if (locked)
 		outcome = SLICE_LOCKED;
 	else if (index != NULL && index->rd_rel->relkind == RELKIND_INDEX &&
@@ -351,7 +331,10 @@ merge_index(Oid relid)
 										hyb_max_merge_workers);
 	} while (stay && !again);
 	hyb_merge_run_end(&run);
-	hyb_worker_done(&args.ref, again && stay);
+	if (outcome == SLICE_DONE)
+		hyb_worker_done(&args.ref, HYB_WORK_DONE);
+	else
+		hyb_worker_done(&args.ref, again && stay ? HYB_WORK_AGAIN : HYB_WORK_LEFT);
 
 	if (name != NULL)
 	{

@@ -228,16 +228,6 @@ hyb_inner_search(const HybKeyDesc *desc, Page page, const HybPos *pos,
 	return low;
 }
 
-static void
-copy_fence(HybPos *fence, HybBuf *buf, const HybPos *from)
-{
-	*fence = *from;
-	buf->len = 0;
-	if (from->len > 0)
-		hyb_buf_append(buf, from->key, from->len);
-	fence->key = buf->data;
-}
-
 /*
  * A page was not what a pointer to it said.  That happens when the version is
  * no longer current; if it is, the page is damaged, and starting over would
@@ -343,13 +333,13 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 		if (descent->want_high && i + 1 < hyb_inner_count(page))
 		{
 			hyb_inner_get(page, i + 1, &child, ix->rel, block);
-			copy_fence(&descent->high, &descent->highbuf, &child.low);
+			hyb_pos_copy(&descent->high, &descent->highbuf, &child.low);
 			high_inf = false;
 		}
 		hyb_inner_get(page, i, &child, ix->rel, block);
 		if (descent->want_low && i > 0)
 		{
-			copy_fence(&descent->low, &descent->lowbuf, &child.low);
+			hyb_pos_copy(&descent->low, &descent->lowbuf, &child.low);
 			low_inf = false;
 		}
 		from = block;
