@@ -670,7 +670,9 @@ WITH readable AS MATERIALIZED (
 		AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
 		AND (c.relpersistence = 'p' OR NOT pg_catalog.pg_is_in_recovery())
 		AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')
-			OR pg_catalog.has_table_privilege(t.oid, 'SELECT')
+			OR pg_catalog.has_table_privilege(t.oid,
+				CASE WHEN pg_catalog.current_setting('server_version_num')::integer >= 170000
+					THEN 'SELECT, MAINTAIN' ELSE 'SELECT' END)
 			OR pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE')))
 SELECT r.nspname AS schemaname, r.tablename, r.relname AS indexname,
 	r.oid AS indexrelid, s.*

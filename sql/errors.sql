@@ -91,6 +91,25 @@ SELECT * FROM pr_try();
 SET ROLE regress_hyb_none;
 SELECT * FROM pr_try();
 RESET ROLE;
+
+-- who may maintain a table (from 17 on) sees statistics, and no keys
+SELECT current_setting('server_version_num')::integer >= 170000 AS has_maintain \gset
+\if :has_maintain
+GRANT MAINTAIN ON pr TO regress_hyb_none;
+\endif
+SET ROLE regress_hyb_none;
+SELECT f, (answer = 'no error') = (f ~ 'progress|memory' OR :'has_maintain' AND f !~ 'may_contain|approx') AS as_documented
+FROM pr_try();
+RESET ROLE;
+\if :has_maintain
+REVOKE MAINTAIN ON pr FROM regress_hyb_none;
+\endif
+
+-- a script of another version than the library
+CREATE FUNCTION pr_stats(regclass, boolean, OUT a int, OUT b int) AS '$libdir/hybridindex', 'hybrid_index_stats' LANGUAGE C;
+SELECT hyb_error('SELECT pr_stats(''pr_a'', false)');
+DROP FUNCTION pr_stats;
+
 ALTER TABLE pr ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_hyb_owner;
 SELECT answer FROM pr_try() WHERE f ~ 'may_contain|approx';
