@@ -48,9 +48,7 @@ extern void hyb_amcostestimate(PlannerInfo *root, IndexPath *path,
 							   Cost *total_cost, Selectivity *selectivity,
 							   double *correlation, double *pages);
 
-/* options.c, validate.c, progress.c */
-extern bytea *hyb_amoptions(Datum reloptions, bool validate);
-extern void hyb_options_init(void);
+/* validate.c, build_progress.c */
 extern bool hyb_amvalidate(Oid opclassoid);
 extern void hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 								List *operators, List *functions);

@@ -9,13 +9,13 @@
 #include "am/am.h"
 #include "am/build.h"
 #include "am/build_sort.h"
-#include "am/dictionary.h"
-#include "am/progress.h"
+#include "am/build_dictionary.h"
+#include "am/build_progress.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
-#include "page/config.h"
+#include "page/settings.h"
 #include "page/meta.h"
 #include "pgstat.h"
 #include "static/filter.h"
@@ -374,7 +374,7 @@ create_metapage(HybIndex *ix, ForkNumber fork, Relation heap,
 	Buffer		buf;
 	BlockNumber dictionary;
 
-	hyb_meta_draw_incarnation(ix);
+	hyb_index_draw_incarnation(ix);
 	buf = ReadBufferExtended(ix->rel, fork, P_NEW, RBM_NORMAL, NULL);
 	Assert(BufferGetBlockNumber(buf) == HYB_METAPAGE_BLKNO);
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);

@@ -13,7 +13,7 @@
 #ifdef HYB_HAVE_EXPLAIN_HOOK
 
 #include "am/am.h"
-#include "am/scan.h"
+#include "am/scan/scan.h"
 #include "commands/explain.h"
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"

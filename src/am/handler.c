@@ -13,6 +13,7 @@
 #include "fmgr.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
+#include "page/settings.h"
 #include "storage/ipc.h"
 #ifdef HYB_HAVE_COMPARE_TYPES
 #include "access/cmptype.h"
@@ -58,7 +59,7 @@ _PG_init(void)
 		previous_shmem_startup = shmem_startup_hook;
 		shmem_startup_hook = shmem_startup;
 	}
-	hyb_options_init();
+	hyb_settings_init();
 	hyb_merge_init();
 	hyb_hooks_init();
 	hyb_explain_init();

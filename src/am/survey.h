@@ -5,7 +5,7 @@
 #ifndef HYB_SURVEY_H
 #define HYB_SURVEY_H
 
-#include "page/page.h"
+#include "page/meta.h"
 
 /* All of it was true at one moment. */
 typedef struct HybSurvey

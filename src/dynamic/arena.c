@@ -49,7 +49,7 @@
 #include "dynamic/shared.h"
 #include "dynamic/slot.h"
 #include "miscadmin.h"
-#include "page/config.h"
+#include "page/settings.h"
 #include "port/pg_bitutils.h"
 #include "storage/dsm_impl.h"
 #include "storage/ipc.h"

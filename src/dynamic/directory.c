@@ -14,7 +14,7 @@
 #include "common/hashfn.h"
 #include "dynamic/catchup.h"
 #include "dynamic/directory.h"
-#include "page/config.h"
+#include "page/settings.h"
 #include "port/pg_bitutils.h"
 
 /* Blocks after the first take this part of the memory for trees, at most. */

@@ -22,9 +22,9 @@
 #ifndef HYB_DYNAMIC_H
 #define HYB_DYNAMIC_H
 
-#include "page/page.h"
+#include "page/version.h"
 
-/* ---- version capture (version.c) ---- */
+/* ---- version capture (capture.c) ---- */
 
 /*
  * The current version: from the slot's cached copy if the shared sequence says

@@ -19,7 +19,7 @@
 
 #include "dynamic/arena.h"
 #include "dynamic/workers.h"
-#include "page/page.h"
+#include "page/meta.h"
 #include "port/atomics.h"
 #include "storage/dsm.h"
 #include "storage/lwlock.h"

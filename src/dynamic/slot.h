@@ -32,7 +32,7 @@ typedef struct HybSlot
 	uint64		shared_serial;	/* shared->serial when it was looked up */
 	uint64		seen_creations; /* control->creations then */
 
-	/* version.c; version_seq is of the shared slot with shared_serial */
+	/* capture.c; version_seq is of the shared slot with shared_serial */
 	HybVersion *version;
 	bool		version_valid;
 	uint64		version_seq;

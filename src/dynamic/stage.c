@@ -12,7 +12,7 @@
 #include "access/xact.h"
 #include "dynamic/catchup.h"
 #include "miscadmin.h"
-#include "page/config.h"
+#include "page/settings.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 

@@ -17,10 +17,8 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
+#include "page/settings.h"
 #include "storage/spin.h"
-
-/* Most workers, whatever hybridindex.max_merge_workers says. */
-#define HYB_MAX_WORKERS			32
 
 /* Indexes that can wait at a time. */
 #define HYB_MERGE_REQUESTS		128

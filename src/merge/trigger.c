@@ -27,7 +27,7 @@
 #include "merge/learn.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
-#include "page/config.h"
+#include "page/settings.h"
 #include "page/meta.h"
 #include "utils/rel.h"
 

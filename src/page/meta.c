@@ -1,16 +1,11 @@
 /*
  * meta.c
- *		Reading and changing the metapage; opening a handle on an index.
+ *		Reading and changing the metapage.
  */
 #include "compat.h"
 
-#include "access/htup_details.h"
-#include "miscadmin.h"
-#include "page/dictionary.h"
 #include "page/meta.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 
 StaticAssertDecl(sizeof(HybMetaPage) <= HYB_PAGE_CAPACITY,
 				 "the metapage's content must fit one page");
@@ -67,30 +62,6 @@ hyb_generation_init(HybGeneration *generation, uint64 number)
 		generation->head[lane] = InvalidBlockNumber;
 		generation->tail[lane] = InvalidBlockNumber;
 	}
-}
-
-/* Free what the relation cache keeps of the index (HybIndexCache). */
-static void
-drop_cache(Relation rel)
-{
-	if (rel->rd_amcache != NULL)
-		pfree(rel->rd_amcache);
-	rel->rd_amcache = NULL;
-}
-
-void
-hyb_meta_draw_incarnation(HybIndex *ix)
-{
-	Assert(CritSectionCount == 0);
-	do
-	{
-		if (!pg_strong_random(&ix->incarnation, sizeof(ix->incarnation)))
-			ereport(ERROR,
-					(errcode(ERRCODE_INTERNAL_ERROR),
-					 errmsg("could not generate a random number for index \"%s\"",
-							RelationGetRelationName(ix->rel))));
-	} while (ix->incarnation == 0);
-	drop_cache(ix->rel);
 }
 
 /*
@@ -161,125 +132,4 @@ hyb_meta_set_watermark(HybMetaPage *meta, const HybPos *watermark,
 				  SizeOfPageHeaderData + offsetof(HybMetaPage, wm_len),
 				  offsetof(HybMetaPage, wm_key) - offsetof(HybMetaPage, wm_len) +
 				  watermark->len);
-}
-
-/*
- * What the relation cache keeps of an index: what a handle is made of, so that
- * a statement neither reads the metapage nor asks operator classes for it.  One
- * chunk in rd_amcache, which the server frees whenever the entry of the
- * relation cache is invalidated, in the middle of a scan too: handles take
- * copies.  What a copy points to (the tuple descriptor, support functions,
- * options of operator classes) stays for as long as the relation is open.
- *
- * An incarnation ends with its file, which changes the relation cache's entry,
- * or where this backend builds the index in the same file, see
- * hyb_meta_draw_incarnation.
- */
-typedef struct HybIndexCache
-{
-	uint64		incarnation;
-	struct HybSlot *slot;
-	uint64		slot_serial;
-	HybKeyDesc	desc;			/* last; without dictionaries */
-} HybIndexCache;
-
-static HybIndexCache *
-make_cache(Relation rel)
-{
-	HybKeyDesc *desc = hyb_key_desc_create(rel);
-	Size		size = hyb_key_desc_size(desc->natts);
-	HybIndex	ix = {.rel = rel};
-	HybMetaPage *meta;
-	Buffer		buf = hyb_meta_lock(&ix, BUFFER_LOCK_SHARE, &meta);
-	uint64		incarnation = meta->incarnation;
-	HybIndexCache *cache;
-
-	UnlockReleaseBuffer(buf);
-
-	/* an operator class's function may have opened the index meanwhile */
-	drop_cache(rel);
-	cache = MemoryContextAlloc(rel->rd_indexcxt,
-							   offsetof(HybIndexCache, desc) + size);
-	cache->incarnation = incarnation;
-	cache->slot = NULL;
-	cache->slot_serial = 0;
-	memcpy(&cache->desc, desc, size);
-	pfree(desc);
-	rel->rd_amcache = cache;
-	return cache;
-}
-
-void
-hyb_index_remember_slot(const HybIndex *ix)
-{
-	HybIndexCache *cache = ix->rel->rd_amcache;
-
-	if (cache == NULL || cache->incarnation != ix->incarnation)
-		return;
-	cache->slot = ix->slot;
-	cache->slot_serial = ix->slot_serial;
-}
-
-/*
- * An index with encoded columns may have learned its dictionaries since
- * anybody looked, so its metapage is read every time.
- */
-static void
-attach_dictionaries(HybIndex *ix)
-{
-	HybMetaPage *meta;
-	Buffer		buf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	BlockNumber dictionary = meta->dictionary;
-	bool		plain = (meta->flags & HYB_META_PLAIN) != 0;
-
-	ix->incarnation = meta->incarnation;
-	UnlockReleaseBuffer(buf);
-	if (plain != !BlockNumberIsValid(dictionary))
-		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO, plain ?
-					  "The index has a dictionary, but its keys are not encoded with it." :
-					  "The index has no dictionary.");
-	if (!plain)
-		hyb_dictionary_attach(ix, dictionary);
-}
-
-TransactionId hyb_database_xmin = InvalidTransactionId;
-
-void
-hyb_note_database(void)
-{
-	HeapTuple	tuple;
-
-	if (TransactionIdIsValid(hyb_database_xmin))
-		return;
-	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
-	hyb_database_xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
-	ReleaseSysCache(tuple);
-}
-
-HybIndex *
-hyb_index_create_handle(Relation rel)
-{
-	HybIndexCache *cache = rel->rd_amcache;
-	HybIndex   *ix;
-	Size		size;
-
-	hyb_note_database();
-	if (cache == NULL)
-		cache = make_cache(rel);
-	size = hyb_key_desc_size(cache->desc.natts);
-	ix = palloc(MAXALIGN(sizeof(HybIndex)) + size);
-	ix->rel = rel;
-	ix->desc = (HybKeyDesc *) ((char *) ix + MAXALIGN(sizeof(HybIndex)));
-	ix->incarnation = cache->incarnation;
-	ix->slot = cache->slot;
-	ix->slot_serial = cache->slot_serial;
-	ix->root = NULL;
-	ix->context = CurrentMemoryContext;
-	ix->dictionaries = NULL;
-	memcpy(ix->desc, &cache->desc, size);
-	if (ix->desc->has_hope)
-		attach_dictionaries(ix);
-	return ix;
 }

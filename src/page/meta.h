@@ -1,22 +1,119 @@
 /*
  * meta.h
- *		Reading and changing the metapage.
+ *		The metapage: its content, reading and changing it.
+ *
+ * docs/format.md describes every page byte by byte.
  */
 #ifndef HYB_META_H
 #define HYB_META_H
 
+#include "key/hope.h"
 #include "page/wal.h"
+
+#define HYB_META_MAGIC		0x48594249	/* "HYBI" */
+#define HYB_FORMAT_VERSION	1
+
+/* Tail pages of the active generation that backends can append to. */
+#define HYB_LANES			4
+
+/* One run of the delta log. */
+typedef struct HybGeneration
+{
+	uint64		number;			/* 0: there is none */
+	BlockNumber head[HYB_LANES];	/* first page, or InvalidBlockNumber */
+	BlockNumber tail[HYB_LANES];	/* last page */
+	uint64		npages;			/* delta pages of all lanes */
+	uint64		nentries;		/* entries on pages that are full or closed */
+} HybGeneration;
+
+/* Blocks a merge step may hold; bounds the size of a step. */
+#define HYB_MAX_PENDING		320
+
+/*
+ * Metapage content, at PageGetContents().  A change is WAL-logged as one
+ * record, so a reader or a recovered server sees all of it or nothing.
+ */
+typedef struct HybMetaPage
+{
+	uint32		magic;			/* HYB_META_MAGIC */
+	uint32		format;			/* HYB_FORMAT_VERSION */
+	uint64		incarnation;	/* random, of this build of the index */
+	uint64		version;		/* + 1 whenever root, watermark or a generation
+								 * changes */
+	uint64		vacuum_counter; /* + 1 at the end of each VACUUM that removed
+								 * entries */
+	uint64		next_stamp;		/* of the next merge step */
+	uint64		next_generation;	/* number of the next active generation */
+
+	/* static stage */
+	uint64		root_stamp;		/* stamp of root */
+	BlockNumber root;			/* InvalidBlockNumber: empty */
+	uint32		height;			/* 0: empty, 1: root is a leaf */
+	uint64		static_tids;	/* TIDs in leaves, tombstones included */
+	uint64		static_tombstones;	/* TIDs of them that are tombstones */
+	uint64		leaf_pages;
+	uint64		inner_pages;
+
+	/* dynamic stage */
+	HybGeneration active;
+	HybGeneration frozen;		/* being merged; number 0: none */
+	HybGeneration retiring;		/* merged, its pages being freed */
+
+	/* merges */
+	uint64		merges;			/* generations merged */
+	uint64		merged_entries; /* entries they moved */
+	uint64		rewritten_tids; /* TIDs of the leaves that the last whole merge
+								 * rewrote; HYB_REWRITTEN_UNKNOWN: there was
+								 * none yet */
+	uint64		rewriting_tids; /* the same of the merge at hand, so far */
+
+	/* space */
+	BlockNumber freelist;		/* first free-list page */
+	uint32		free_blocks;	/* blocks free, free-list pages included */
+	uint32		npending;		/* blocks in pending[] */
+	uint32		flags;			/* HYB_META_COMPACT and others */
+	BlockNumber dictionary;		/* first dictionary page, or invalid */
+	uint32		filter_pages;
+
+	/*
+	 * Blocks on their way into or out of the tree.  A merge step puts every
+	 * block here before it writes to it, and the switch of version puts the
+	 * replaced blocks here; whoever finds blocks here while holding the merge
+	 * lock owes them to the free list.
+	 */
+	BlockNumber pending[HYB_MAX_PENDING];
+
+	/*
+	 * Watermark, a HybPos: frozen entries at or below it are in the static
+	 * stage.  Length 0: -infinity, or with HYB_AFTER +infinity.
+	 */
+	uint16		wm_len;			/* bytes of wm_key used */
+	uint8		wm_ncols;		/* HybPos.ncols */
+	int8		wm_tie;			/* HybTie */
+	ItemPointerData wm_tid;		/* HYB_AT only */
+	uint8		wm_key[HYB_MAX_ENTRY_SIZE];
+
+	/* by key column: of those with a dictionary, a sample of what the last
+	 * merge moved */
+	HybRecent	recent[INDEX_MAX_KEYS];
+} HybMetaPage;
+
+#define HYB_REWRITTEN_UNKNOWN	PG_UINT64_MAX
+
+#define HYB_META_COMPACT	0x0001	/* next merge visits every leaf, to drop
+									 * tombstones and join small leaves */
+#define HYB_META_PLAIN		0x0002	/* columns to be encoded with a dictionary
+									 * are stored as they are, until a merge
+									 * learns one */
+#define HYB_META_COMPACTING	0x0004	/* the merge of the frozen generation
+									 * visits every leaf */
+
+#define hyb_page_meta(page) ((HybMetaPage *) PageGetContents(page))
 
 /*
  * The metapage, pinned and locked (BUFFER_LOCK_SHARE or _EXCLUSIVE); checked.
  */
 extern Buffer hyb_meta_lock(const HybIndex *ix, int mode, HybMetaPage **meta);
-
-/*
- * Draw the incarnation of a new index into its handle.  May fail, so it comes
- * before the critical section.
- */
-extern void hyb_meta_draw_incarnation(HybIndex *ix);
 
 /* Fill an empty page as the metapage of a new, empty index.  Cannot fail. */
 extern void hyb_meta_init(Page page, const HybIndex *ix);

@@ -117,23 +117,3 @@ hyb_page_check(const HybIndex *ix, Buffer buf, HybPageKind kind, uint64 stamp)
 
 	return opaque->kind == kind && (stamp == 0 || opaque->stamp == stamp);
 }
-
-void
-hyb_version_from_meta(const HybMetaPage *meta, HybVersion *version)
-{
-	version->version = meta->version;
-	version->vacuum_counter = meta->vacuum_counter;
-	version->root_stamp = meta->root_stamp;
-	version->root = meta->root;
-	version->height = meta->height;
-	version->active = meta->active;
-	version->frozen = meta->frozen;
-	version->watermark.key = version->wm_key;
-	version->watermark.len = meta->wm_len;
-	/* without a key columns mean nothing, whatever an older build left there */
-	version->watermark.ncols = meta->wm_len > 0 ? meta->wm_ncols : 0;
-	version->watermark.tie = meta->wm_tie;
-	version->watermark.tid = meta->wm_tid;
-	if (meta->wm_len > 0)
-		memcpy(version->wm_key, meta->wm_key, meta->wm_len);
-}

@@ -5,7 +5,7 @@
 #ifndef HYB_SPACE_H
 #define HYB_SPACE_H
 
-#include "page/wal.h"
+#include "page/meta.h"
 
 /*
  * Take blocks for a merge step: from the free list first, then by extending

@@ -5,7 +5,7 @@
 #include "compat.h"
 
 #include "algo/surf.h"
-#include "page/config.h"
+#include "page/settings.h"
 #include "static/filter.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

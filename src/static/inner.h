@@ -5,7 +5,7 @@
 #ifndef HYB_INNER_H
 #define HYB_INNER_H
 
-#include "page/page.h"
+#include "page/version.h"
 
 /*
  * One child.  The first child of the leftmost node of a level has the

@@ -23,7 +23,7 @@
 #include "compat.h"
 
 #include "access/tableam.h"
-#include "am/check.h"
+#include "am/check/check.h"
 #include "catalog/index.h"
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"

@@ -20,7 +20,7 @@
 #include "compat.h"
 
 #include "access/stratnum.h"
-#include "am/scan.h"
+#include "am/scan/scan.h"
 #include "catalog/pg_type.h"
 #include "key/bytes.h"
 #include "utils/array.h"

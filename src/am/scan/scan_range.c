@@ -8,7 +8,7 @@
  */
 #include "compat.h"
 
-#include "am/scan.h"
+#include "am/scan/scan.h"
 #include "utils/memutils.h"
 
 static void

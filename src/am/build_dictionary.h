@@ -1,9 +1,9 @@
 /*
- * dictionary.h
+ * build_dictionary.h
  *		Learning an index's dictionaries when it is created.
  */
-#ifndef HYB_AM_DICTIONARY_H
-#define HYB_AM_DICTIONARY_H
+#ifndef HYB_BUILD_DICTIONARY_H
+#define HYB_BUILD_DICTIONARY_H
 
 #include "am/am.h"
 
@@ -18,4 +18,4 @@ struct IndexInfo;
 extern BlockNumber hyb_dictionary_create(HybIndex *ix, Relation heap,
 										 struct IndexInfo *info);
 
-#endif							/* HYB_AM_DICTIONARY_H */
+#endif							/* HYB_BUILD_DICTIONARY_H */

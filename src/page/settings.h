@@ -1,13 +1,16 @@
 /*
- * config.h
- *		Settings and storage parameters, defined in am/options.c.
+ * settings.h
+ *		Settings (hybridindex.*) and storage parameters (WITH).
  */
-#ifndef HYB_CONFIG_H
-#define HYB_CONFIG_H
+#ifndef HYB_SETTINGS_H
+#define HYB_SETTINGS_H
 
 #include "postgres.h"
 
 #include "utils/rel.h"
+
+/* max_merge_workers at most */
+#define HYB_MAX_WORKERS		32
 
 /* dynamic_memory at most: what references to trees can name (arena.h) */
 #define HYB_MAX_DYNAMIC_KB	(16 * 1024 * 1024)
@@ -65,4 +68,10 @@ typedef struct HybOptions
 	 ((HybOptions *) (rel)->rd_options)->filter_suffix_bits : \
 	 HYB_DEFAULT_FILTER_SUFFIX_BITS)
 
-#endif							/* HYB_CONFIG_H */
+/* Defines them all.  Called once, when the library is loaded. */
+extern void hyb_settings_init(void);
+
+/* amoptions of the access method: see the server's IndexAmRoutine. */
+extern bytea *hyb_amoptions(Datum reloptions, bool validate);
+
+#endif							/* HYB_SETTINGS_H */

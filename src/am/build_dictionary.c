@@ -1,13 +1,13 @@
 /*
- * dictionary.c
+ * build_dictionary.c
  *		Learning an index's dictionaries when it is created, and showing them:
  *		hybrid_dictionary_info.
  */
 #include "compat.h"
 
 #include "access/tableam.h"
-#include "am/dictionary.h"
-#include "am/inspect.h"
+#include "am/build_dictionary.h"
+#include "am/sql/inspect.h"
 #include "catalog/index.h"
 #include "dynamic/delta.h"
 #include "funcapi.h"

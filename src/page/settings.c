@@ -1,5 +1,5 @@
 /*
- * options.c
+ * settings.c
  *		Settings (hybridindex.*) and storage parameters (WITH).
  */
 #include "compat.h"
@@ -9,9 +9,7 @@
 #include "access/nbtree.h"
 #include "access/reloptions.h"
 #include "algo/surf.h"
-#include "am/am.h"
-#include "dynamic/workers.h"
-#include "page/config.h"
+#include "page/settings.h"
 #include "utils/guc.h"
 
 int			hyb_dynamic_memory_kb = 64 * 1024;
@@ -38,11 +36,8 @@ static relopt_enum_elt_def filter_suffix_values[] = {
 	{NULL}
 };
 
-/*
- * Called once, when the library is loaded.
- */
-void
-hyb_options_init(void)
+static void
+define_storage_parameters(void)
 {
 	hyb_relopt_kind = add_reloption_kind();
 	add_int_reloption(hyb_relopt_kind, "merge_ratio",
@@ -72,12 +67,15 @@ hyb_options_init(void)
 	add_bool_reloption(hyb_relopt_kind, "deduplicate_items",
 					   "Accepted for compatibility with btree; has no effect.",
 					   true, ShareUpdateExclusiveLock);
+}
 
-	/*
-	 * All may be set in parallel mode: a session that set one before the
-	 * library was loaded, may load it there.
-	 */
-
+/*
+ * All may be set in parallel mode: a session that set one before the library
+ * was loaded, may load it there.
+ */
+static void
+define_settings(void)
+{
 	/* One pool serves the whole server, so no session may size it. */
 	DefineCustomIntVariable("hybridindex.dynamic_memory",
 							"Sets the memory for the dynamic stages of all hybrid indexes together.",
@@ -123,6 +121,13 @@ hyb_options_init(void)
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	MarkGUCPrefixReserved("hybridindex");
+}
+
+void
+hyb_settings_init(void)
+{
+	define_storage_parameters();
+	define_settings();
 }
 
 bytea *

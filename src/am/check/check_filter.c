@@ -8,7 +8,7 @@
 #include "compat.h"
 
 #include "algo/fst.h"
-#include "am/check.h"
+#include "am/check/check.h"
 #include "storage/bufmgr.h"
 
 /*

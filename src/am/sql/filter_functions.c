@@ -1,5 +1,5 @@
 /*
- * filter.c
+ * filter_functions.c
  *		SQL functions that answer from filters: hybrid_may_contain and
  *		hybrid_approx_count.
  */
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "am/inspect.h"
+#include "am/sql/inspect.h"
 #include "catalog/pg_type.h"
 #include "dynamic/dynamic.h"
 #include "miscadmin.h"

@@ -1,5 +1,5 @@
 /*
- * progress.h
+ * build_progress.h
  *		Phases of CREATE INDEX, for pg_stat_progress_create_index.
  */
 #ifndef HYB_BUILD_PROGRESS_H

@@ -9,7 +9,7 @@
 #include "compat.h"
 
 #include "access/htup_details.h"
-#include "am/check.h"
+#include "am/check/check.h"
 #include "miscadmin.h"
 #include "static/inner.h"
 #include "static/update.h"

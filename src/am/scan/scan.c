@@ -25,7 +25,7 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "access/tupmacs.h"
-#include "am/scan.h"
+#include "am/scan/scan.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"

@@ -1,11 +1,11 @@
 /*
- * progress.c
+ * build_progress.c
  *		Names of the phases of CREATE INDEX.
  */
 #include "compat.h"
 
 #include "am/am.h"
-#include "am/progress.h"
+#include "am/build_progress.h"
 
 char *
 hyb_ambuildphasename(int64 phase)

@@ -1,5 +1,5 @@
 /*
- * version.c
+ * capture.c
  *		Capturing the current version.
  *
  * A backend keeps the last version that it read, with the shared slot's

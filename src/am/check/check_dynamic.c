@@ -5,7 +5,7 @@
  */
 #include "compat.h"
 
-#include "am/check.h"
+#include "am/check/check.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"

@@ -23,7 +23,7 @@
  */
 #include "compat.h"
 
-#include "am/scan.h"
+#include "am/scan/scan.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

@@ -1,0 +1,71 @@
+/*
+ * handle.h
+ *		A backend's handle on an open index.
+ */
+#ifndef HYB_HANDLE_H
+#define HYB_HANDLE_H
+
+#include "key/key.h"
+#include "storage/block.h"
+
+struct HybSlot;
+struct HybDictionaries;
+
+/*
+ * A backend's copy of the static stage's root, if that is an internal node.
+ * A node never changes, so the copy is good for as long as versions have this
+ * root.  Made when a root is met for the second time.
+ */
+typedef struct HybRootCache
+{
+	BlockNumber block;			/* root met last */
+	uint64		stamp;			/* its stamp, 0: none was met */
+	bool		valid;			/* `page` is a copy of it */
+	char	   *page;			/* BLCKSZ bytes in TopMemoryContext, or NULL */
+} HybRootCache;
+
+/*
+ * A backend's handle on an open index; lives in the memory context of the
+ * scan, statement or call that uses it.
+ */
+typedef struct HybIndex
+{
+	Relation	rel;
+	HybKeyDesc *desc;
+	uint64		incarnation;
+	struct HybSlot *slot;		/* shared or backend-local dynamic stage
+								 * state; NULL until first needed; see
+								 * hyb_index_remember_slot */
+	uint64		slot_serial;	/* tells whether `slot` still is what it was */
+	HybRootCache *root;			/* in `slot`; NULL without one */
+	MemoryContext context;		/* that the handle lives in */
+	const struct HybDictionaries *dictionaries; /* NULL without encoded
+												 * columns, and while they
+												 * are plain */
+} HybIndex;
+
+/* Opens a handle, one chunk, in the current memory context. */
+extern HybIndex *hyb_index_create_handle(Relation rel);
+
+/*
+ * Have handles that are made from now on begin with the slot of this one.
+ * Whoever uses it has to find out whether it still is the index's, which
+ * slot_serial is for.
+ */
+extern void hyb_index_remember_slot(const HybIndex *ix);
+
+/*
+ * Draw the incarnation of a new index into its handle.  May fail, so it comes
+ * before the critical section.
+ */
+extern void hyb_index_draw_incarnation(HybIndex *ix);
+
+/*
+ * The transaction that wrote the row of this process's database in pg_database.
+ * Read when the first handle is made, or by hyb_note_database, since those who
+ * need it (dynamic/database.c) may hold locks.
+ */
+extern TransactionId hyb_database_xmin;
+extern void hyb_note_database(void);
+
+#endif							/* HYB_HANDLE_H */
