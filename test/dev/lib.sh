@@ -52,6 +52,14 @@ run() {
 
 # ---- a place to work, and its removal ----
 
+# A temporary directory for what needs no server, in $scratch.
+scratch_directory() {
+	scratch=$(mktemp -d "${TMPDIR:-/tmp}/hybridindex.XXXXXX")
+	trap 'rm -rf "$scratch"' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+}
+
 work=
 workspace() {
 	work=$(mktemp -d "${TMPDIR:-/tmp}/hybridindex.XXXXXX")

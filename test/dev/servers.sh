@@ -25,14 +25,13 @@ cached_versions() {
 	done
 }
 
-# What configure wants; all of it is in Debian 12's main archive.
+# What apt-get source and configure want; all of it is in Debian 12's main archive.
 require_to_build_server() {
-	command -v apt-get >/dev/null 2>&1 && [ -f "$debian_keyring" ] ||
-		die "./dev pg needs a Debian machine (apt-get source, $debian_keyring)"
 	missing=
+	find_missing_to_fetch
 	can_compile || missing="$missing build-essential"
-	for tool in bison flex pkg-config dpkg-source:dpkg-dev; do
-		command -v "${tool%:*}" >/dev/null 2>&1 || missing="$missing ${tool#*:}"
+	for tool in bison flex pkg-config; do
+		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
 	done
 	for header in lz4.h:liblz4-dev zstd.h:libzstd-dev zlib.h:zlib1g-dev \
 		unicode/ucol.h:libicu-dev readline/readline.h:libreadline-dev; do
@@ -40,34 +39,42 @@ require_to_build_server() {
 #include <${header%:*}>" | gcc -E - >/dev/null 2>&1 || missing="$missing ${header#*:}"
 	done
 	perl -MIPC::Run -MTest::More -e 1 2>/dev/null || missing="$missing libipc-run-perl"
-	[ -n "$missing" ] || return 0
-	install_missing
+	[ -z "$missing" ] || install_missing
 }
 
-# Fetch, build and install one version.  apt gets package lists and a state
-# directory of its own, so the machine's are not touched and no root is needed.
-# 15 has no injection points: tests that need them are skipped on it.
+find_missing_to_fetch() {
+	command -v apt-get >/dev/null 2>&1 && [ -f "$debian_keyring" ] ||
+		die "sources of servers need a Debian machine (apt-get source, $debian_keyring)"
+	command -v dpkg-source >/dev/null 2>&1 || missing="$missing dpkg-dev"
+}
+
+# fetch_source VERSION DIRECTORY: the server's source, in $source below the
+# directory.  apt gets package lists and a state directory of its own, so the
+# machine's are not touched and no root is needed.
+fetch_source() {
+	release=$(release_of "$1")
+	say "fetching the source of PostgreSQL $1 from Debian $release"
+	mkdir -p "$2/lists/partial" "$2/archives/partial"
+	echo "deb-src [signed-by=$debian_keyring] $debian_mirror $release main" >"$2/sources.list"
+	apt_source="-q -o Dir::Etc::SourceList=$2/sources.list -o Dir::Etc::SourceParts=/dev/null
+		-o Dir::State::Lists=$2/lists -o Dir::Cache=$2
+		-o Dir::Cache::archives=$2/archives -o APT::Sandbox::User= -o APT::Get::List-Cleanup=false"
+	# shellcheck disable=SC2086
+	(cd "$2" && apt-get $apt_source update && apt-get $apt_source source "postgresql-$1") ||
+		die "could not fetch the source of postgresql-$1"
+	source=$(find "$2" -maxdepth 1 -type d -name "postgresql-$1*")
+	[ -x "$source/configure" ] || die "no configure in the source of postgresql-$1"
+}
+
+# Fetch, build and install one version.  15 has no injection points: tests that
+# need them are skipped on it.
 build_server() {
 	version=$1
-	release=$(release_of "$version")
+	release_of "$version" >/dev/null
 	prefix=$server_cache/pg$version
 	require_to_build_server
-	build_dir=$(mktemp -d "${TMPDIR:-/tmp}/hybridindex-pg.XXXXXX")
-	trap 'rm -rf "$build_dir"' EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM HUP
-
-	say "fetching the source of PostgreSQL $version from Debian $release"
-	mkdir -p "$build_dir/lists/partial" "$build_dir/archives/partial"
-	echo "deb-src [signed-by=$debian_keyring] $debian_mirror $release main" >"$build_dir/sources.list"
-	apt_source="-q -o Dir::Etc::SourceList=$build_dir/sources.list -o Dir::Etc::SourceParts=/dev/null
-		-o Dir::State::Lists=$build_dir/lists -o Dir::Cache=$build_dir
-		-o Dir::Cache::archives=$build_dir/archives -o APT::Sandbox::User= -o APT::Get::List-Cleanup=false"
-	# shellcheck disable=SC2086
-	(cd "$build_dir" && apt-get $apt_source update && apt-get $apt_source source "postgresql-$version") ||
-		die "could not fetch the source of postgresql-$version"
-	source=$(find "$build_dir" -maxdepth 1 -type d -name "postgresql-$version*")
-	[ -x "$source/configure" ] || die "no configure in the source of postgresql-$version"
+	scratch_directory
+	fetch_source "$version" "$scratch"
 
 	# Debian puts modules of the server outside the prefix, where its packages
 	# have theirs.  Ours belong to this server only.
@@ -81,27 +88,25 @@ build_server() {
 		points=--enable-injection-points with_points=' and injection points'
 	fi
 	say "building PostgreSQL $version with assertions$with_points"
-	mkdir "$build_dir/build"
+	mkdir "$scratch/build"
 	jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 	(
 		# programs use the libpq beside them, wherever they are copied to
-		cd "$build_dir/build" &&
+		cd "$scratch/build" &&
 		"$source/configure" --prefix="$prefix" --enable-cassert --enable-debug \
 			--enable-tap-tests $points --with-lz4 --with-zstd --with-icu --without-llvm \
 			--disable-rpath LDFLAGS="-Wl,-rpath,'\$\$ORIGIN/../lib'" \
 			CFLAGS="-O1 -g -fno-omit-frame-pointer" &&
 		make -j"$jobs" world-bin &&
-		make DESTDIR="$build_dir/installed" install-world-bin &&
-		{ [ -z "$points" ] || make -C src/test/modules/injection_points DESTDIR="$build_dir/installed" install; }
-	) >"$build_dir/build.log" 2>&1 || {
-		tail -40 "$build_dir/build.log"
+		make DESTDIR="$scratch/installed" install-world-bin &&
+		{ [ -z "$points" ] || make -C src/test/modules/injection_points DESTDIR="$scratch/installed" install; }
+	) >"$scratch/build.log" 2>&1 || {
+		tail -40 "$scratch/build.log"
 		die "the build of PostgreSQL $version failed"
 	}
 	mkdir -p "$server_cache"
 	rm -rf "$prefix"
-	mv "$build_dir/installed$prefix" "$prefix"
-	rm -rf "$build_dir"
-	trap - EXIT INT TERM HUP
+	mv "$scratch/installed$prefix" "$prefix"
 	say "$("$prefix/bin/postgres" --version) is in $prefix"
 }
 
