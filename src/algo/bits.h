@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define HYB_ALWAYS_INLINE static inline __attribute__((always_inline))
+
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define HYB_LE64(x) __builtin_bswap64(x)
 #define HYB_BE64(x) (x)

@@ -210,8 +210,8 @@ typedef struct Walk
 	const HybFst *f;
 	uint32_t	labels;			/* of the node at hand */
 	uint32_t	pos;			/* sparse positions passed */
-	uint32_t	child;			/* first position of the next child, if that is
-								 * sparse */
+	uint32_t	child;			/* first position of the next child, if that
+								 * is sparse */
 	uint32_t	number;			/* its number */
 	uint64_t	children;
 	uint64_t	leaves;

@@ -96,8 +96,8 @@ typedef struct HybFstBlock
 	uint32_t	rank;			/* has-child bits before this block */
 	uint32_t	child;			/* first child of positions from here on: its
 								 * first position, npos if there is none */
-	uint16_t	child_sub[4];	/* of positions from each group on, less child;
-								 * HYB_FST_FAR if that is too much */
+	uint16_t	child_sub[4];	/* of positions from each group on, less
+								 * child; HYB_FST_FAR if that is too much */
 } HybFstBlock;
 
 /* A trie opened for reading; points into the image. */

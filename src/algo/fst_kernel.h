@@ -59,12 +59,12 @@ FST_FN(select_bit) (uint64_t x, unsigned k)
 /* ---- nodes of either kind ---- */
 
 /* A node at hand. */
-typedef struct FST_FN(Node)
+typedef struct FstNode
 {
 	const HybFstDense *dense;	/* or NULL: */
 	uint32_t	start;			/* positions, a terminator's included */
 	uint32_t	n;
-} FST_FN(Node);
+} FstNode;
 
 /*
  * The k-th (from 0) sparse node that begins at or after pos; false if there
@@ -72,7 +72,7 @@ typedef struct FST_FN(Node)
  */
 FST_INLINE bool
 FST_FN(open_sparse) (const HybFst *f, uint32_t pos, uint32_t k,
-					 FST_FN(Node) *node)
+					 FstNode *node)
 {
 	uint32_t	w = pos >> 6;
 	uint32_t	c;
@@ -118,7 +118,7 @@ FST_FN(open_sparse) (const HybFst *f, uint32_t pos, uint32_t k,
 }
 
 FST_INLINE bool
-FST_FN(open_root) (const HybFst *f, FST_FN(Node) *node)
+FST_FN(open_root) (const HybFst *f, FstNode *node)
 {
 	if (f->ndense > 0)
 	{
@@ -130,7 +130,7 @@ FST_FN(open_root) (const HybFst *f, FST_FN(Node) *node)
 }
 
 FST_INLINE bool
-FST_FN(terminated) (const HybFst *f, const FST_FN(Node) *node)
+FST_FN(terminated) (const HybFst *f, const FstNode *node)
 {
 	if (node->dense != NULL)
 		return node->dense->terminator != 0;
@@ -178,7 +178,7 @@ FST_FN(sparse_child) (const HybFst *f, uint32_t pos, uint32_t *k)
  * damaged.  Children lie above their parents, so that every walk ends.
  */
 FST_INLINE bool
-FST_FN(descend_sparse) (const HybFst *f, FST_FN(Node) *node, uint32_t pos)
+FST_FN(descend_sparse) (const HybFst *f, FstNode *node, uint32_t pos)
 {
 	uint32_t	k;
 	uint32_t	from = FST_FN(sparse_child) (f, pos, &k);
@@ -188,7 +188,7 @@ FST_FN(descend_sparse) (const HybFst *f, FST_FN(Node) *node, uint32_t pos)
 
 /* The same for a label of a dense node. */
 FST_INLINE bool
-FST_FN(descend_dense) (const HybFst *f, FST_FN(Node) *node, unsigned c)
+FST_FN(descend_dense) (const HybFst *f, FstNode *node, unsigned c)
 {
 	const HybFstDense *d = node->dense;
 	uint32_t	k;
@@ -294,17 +294,17 @@ FST_FN(label_search) (const uint8_t *labels, uint32_t n, uint8_t c)
 }
 
 /* A label of a node, with what belongs to it. */
-typedef struct FST_FN(Slot)
+typedef struct FstSlot
 {
 	uint32_t	pos;			/* sparse: position */
 	uint8_t		label;
 	bool		child;
-} FST_FN(Slot);
+} FstSlot;
 
 /* First label at or above c, c up to 255; false if none. */
 FST_INLINE bool
-FST_FN(find) (const HybFst *f, const FST_FN(Node) *node, unsigned c,
-			  FST_FN(Slot) *slot)
+FST_FN(find) (const HybFst *f, const FstNode *node, unsigned c,
+			  FstSlot *slot)
 {
 	uint32_t	start;
 	uint32_t	n;
@@ -341,8 +341,8 @@ FST_FN(find) (const HybFst *f, const FST_FN(Node) *node, unsigned c,
 
 /* The last label; false if there is none. */
 FST_INLINE bool
-FST_FN(find_last) (const HybFst *f, const FST_FN(Node) *node,
-				   FST_FN(Slot) *slot)
+FST_FN(find_last) (const HybFst *f, const FstNode *node,
+				   FstSlot *slot)
 {
 	if (node->dense != NULL)
 	{
@@ -377,8 +377,8 @@ FST_FN(dense_leaves) (const HybFstDense *node, unsigned c)
 
 /* Number of the leaf of a slot without a child. */
 FST_INLINE uint32_t
-FST_FN(leaf) (const HybFst *f, const FST_FN(Node) *node,
-			  const FST_FN(Slot) *slot)
+FST_FN(leaf) (const HybFst *f, const FstNode *node,
+			  const FstSlot *slot)
 {
 	if (node->dense != NULL)
 		return FST_FN(dense_leaves) (node->dense, slot->label);
@@ -386,7 +386,7 @@ FST_FN(leaf) (const HybFst *f, const FST_FN(Node) *node,
 }
 
 FST_INLINE uint32_t
-FST_FN(terminator_leaf) (const HybFst *f, const FST_FN(Node) *node)
+FST_FN(terminator_leaf) (const HybFst *f, const FstNode *node)
 {
 	if (node->dense != NULL)
 		return node->dense->leaf_base;
@@ -395,8 +395,8 @@ FST_FN(terminator_leaf) (const HybFst *f, const FST_FN(Node) *node)
 
 /* Go on to the child of a slot; false if the image is damaged. */
 FST_INLINE bool
-FST_FN(descend) (const HybFst *f, FST_FN(Node) *node,
-				 const FST_FN(Slot) *slot)
+FST_FN(descend) (const HybFst *f, FstNode *node,
+				 const FstSlot *slot)
 {
 	if (node->dense != NULL)
 		return FST_FN(descend_dense) (f, node, slot->label);
@@ -429,8 +429,8 @@ FST_FN(suffix) (const uint8_t *key, uint32_t len, uint32_t depth, unsigned n,
 
 /* The key's bits after the trie's that a leaf has; 0 if it has none. */
 FST_INLINE uint64_t
-FST_FN(real_suffix) (const HybFst *f, const FST_FN(Node) *node,
-					 const FST_FN(Slot) *slot)
+FST_FN(real_suffix) (const HybFst *f, const FstNode *node,
+					 const FstSlot *slot)
 {
 	if (f->real_bits == 0)
 		return 0;
@@ -459,7 +459,7 @@ FST_FN(leaf_side) (const HybFst *f, uint64_t have, const HybCut *cut,
 	if (f->real_bits > 0)
 	{
 		uint64_t	want = FST_FN(suffix) (cut->key, cut->len, depth, f->real_bits,
-											  cut->side == HYB_CUT_AFTER ? 0xFF : 0);
+										   cut->side == HYB_CUT_AFTER ? 0xFF : 0);
 
 		if (have != want)
 			return have < want ? -1 : 1;
@@ -469,35 +469,35 @@ FST_FN(leaf_side) (const HybFst *f, uint64_t have, const HybCut *cut,
 
 /* A leaf, `depth` bytes deep, against a cut. */
 FST_INLINE int
-FST_FN(slot_side) (const HybFst *f, const FST_FN(Node) *node,
-				   const FST_FN(Slot) *slot, const HybCut *cut, uint32_t depth)
+FST_FN(slot_side) (const HybFst *f, const FstNode *node,
+				   const FstSlot *slot, const HybCut *cut, uint32_t depth)
 {
 	return FST_FN(leaf_side) (f, FST_FN(real_suffix) (f, node, slot), cut, depth);
 }
 
 /* ---- the way down ---- */
 
-typedef enum FST_FN(End)
+typedef enum FstEnd
 {
-	FST_FN(END_DAMAGED),
-	FST_FN(END_NONE),			/* no key begins with these bytes */
-	FST_FN(END_LEAF),			/* slot has no child; *depth bytes lead to it */
-	FST_FN(END_NODE)			/* at the node that all the bytes lead to */
-} FST_FN(End);
+	FST_END_DAMAGED,
+	FST_END_NONE,				/* no key begins with these bytes */
+	FST_END_LEAF,				/* slot has no child; *depth bytes lead to it */
+	FST_END_NODE				/* at the node that all the bytes lead to */
+} FstEnd;
 
 /*
  * Follow the bytes [*depth, len) of a key from the root.  Inlined, so that
  * *node and *slot stay in registers.
  */
 __attribute__((always_inline))
-FST_INLINE FST_FN(End)
+FST_INLINE FstEnd
 FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
-			  uint32_t *depth, FST_FN(Node) *node, FST_FN(Slot) *slot)
+			  uint32_t *depth, FstNode *node, FstSlot *slot)
 {
 	uint32_t	d = *depth;
 
 	if (!FST_FN(open_root) (f, node))
-		return FST_FN(END_DAMAGED);
+		return FST_END_DAMAGED;
 	while (node->dense != NULL)
 	{
 		unsigned	c;
@@ -505,21 +505,21 @@ FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
 		if (d == len)
 		{
 			*depth = d;
-			return FST_FN(END_NODE);
+			return FST_END_NODE;
 		}
 		c = key[d++];
 		if (((node->dense->labels[c / 64] >> (c & 63)) & 1) == 0)
-			return FST_FN(END_NONE);
+			return FST_END_NONE;
 		if (((node->dense->children[c / 64] >> (c & 63)) & 1) == 0)
 		{
 			slot->pos = 0;
 			slot->label = (uint8_t) c;
 			slot->child = false;
 			*depth = d;
-			return FST_FN(END_LEAF);
+			return FST_END_LEAF;
 		}
 		if (!FST_FN(descend_dense) (f, node, c))
-			return FST_FN(END_DAMAGED);
+			return FST_END_DAMAGED;
 	}
 	for (;;)
 	{
@@ -530,14 +530,14 @@ FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
 		if (d == len)
 		{
 			*depth = d;
-			return FST_FN(END_NODE);
+			return FST_END_NODE;
 		}
 		c = key[d++];
 		if (node->n == 1)
 		{
 			/* where it goes on does not wait for the label */
 			if (f->labels[pos] != c)
-				return FST_FN(END_NONE);
+				return FST_END_NONE;
 		}
 		else
 		{
@@ -545,7 +545,7 @@ FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
 
 			pos += terminator;
 			if (!FST_FN(label_match) (f->labels + pos, node->n - terminator, c, &at))
-				return FST_FN(END_NONE);
+				return FST_END_NONE;
 			pos += at;
 		}
 		if (!FST_FN(has_child) (f, pos))
@@ -554,10 +554,10 @@ FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
 			slot->label = c;
 			slot->child = false;
 			*depth = d;
-			return FST_FN(END_LEAF);
+			return FST_END_LEAF;
 		}
 		if (!FST_FN(descend_sparse) (f, node, pos))
-			return FST_FN(END_DAMAGED);
+			return FST_END_DAMAGED;
 	}
 }
 
@@ -568,8 +568,8 @@ FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len,
 				uint32_t *leaf)
 {
 	uint32_t	depth = f->prefix_len;
-	FST_FN(Node) node;
-	FST_FN(Slot) slot;
+	FstNode		node;
+	FstSlot		slot;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
 	{
@@ -581,17 +581,17 @@ FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len,
 		return HYB_FST_NO;
 	switch (FST_FN(walk) (f, key, len, &depth, &node, &slot))
 	{
-		case FST_FN(END_DAMAGED):
+		case FST_END_DAMAGED:
 			return HYB_FST_DAMAGED;
-		case FST_FN(END_NONE):
+		case FST_END_NONE:
 			return HYB_FST_NO;
-		case FST_FN(END_NODE):
+		case FST_END_NODE:
 			if (!FST_FN(terminated) (f, &node))
 				return HYB_FST_NO;
 			if (leaf != NULL)
 				*leaf = FST_FN(terminator_leaf) (f, &node);
 			return HYB_FST_YES;
-		case FST_FN(END_LEAF):
+		case FST_END_LEAF:
 			break;
 	}
 
@@ -629,12 +629,12 @@ FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len,
  * needed: a label on the right side of the cut's has keys of its own.
  */
 static FST_TARGET HybFstAnswer
-FST_FN(one_side) (const HybFst *f, FST_FN(Node) *node, uint32_t depth,
+FST_FN(one_side) (const HybFst *f, FstNode *node, uint32_t depth,
 				  const HybCut *cut, bool upper)
 {
 	for (;;)
 	{
-		FST_FN(Slot) slot;
+		FstSlot		slot;
 		uint8_t		c;
 		int			side;
 
@@ -693,8 +693,8 @@ FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
 	uint32_t	depth = f->prefix_len;
 	uint32_t	common = low->len < high->len ? low->len : high->len;
 	uint64_t	have;
-	FST_FN(Node) node;
-	FST_FN(Slot) slot;
+	FstNode		node;
+	FstSlot		slot;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
 		return low->len == 0 && low->side == HYB_CUT_BEFORE &&
@@ -723,15 +723,15 @@ FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
 									   common - depth);
 	switch (FST_FN(walk) (f, low->key, common, &depth, &node, &slot))
 	{
-		case FST_FN(END_DAMAGED):
+		case FST_END_DAMAGED:
 			return HYB_FST_DAMAGED;
-		case FST_FN(END_NONE):
+		case FST_END_NONE:
 			return HYB_FST_NO;
-		case FST_FN(END_LEAF):
+		case FST_END_LEAF:
 			have = FST_FN(real_suffix) (f, &node, &slot);
 			return FST_FN(leaf_side) (f, have, low, depth) >= 0 &&
 				FST_FN(leaf_side) (f, have, high, depth) <= 0;
-		case FST_FN(END_NODE):
+		case FST_END_NODE:
 			break;
 	}
 
@@ -768,7 +768,7 @@ FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
 			return HYB_FST_NO;
 		if (slot.label == low->key[depth])
 		{
-			FST_FN(Node) below = node;
+			FstNode		below = node;
 			HybFstAnswer answer;
 
 			if (!slot.child)
@@ -797,15 +797,15 @@ FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
 /* ---- counting ---- */
 
 /* A place between the labels of a level, or next to its end. */
-typedef struct FST_FN(Place)
+typedef struct FstPlace
 {
 	uint32_t	dense;			/* a dense node, or ndense: */
 	unsigned	label;
 	uint32_t	pos;			/* sparse position, or npos */
-} FST_FN(Place);
+} FstPlace;
 
 FST_INLINE uint32_t
-FST_FN(place_leaves) (const HybFst *f, const FST_FN(Place) *p)
+FST_FN(place_leaves) (const HybFst *f, const FstPlace *p)
 {
 	if (p->dense >= f->ndense)
 		return p->pos >= f->npos ? f->nkeys :
@@ -818,9 +818,9 @@ FST_FN(place_leaves) (const HybFst *f, const FST_FN(Place) *p)
 
 /* To the same place of the next level: the start of the next child. */
 FST_INLINE bool
-FST_FN(place_descend) (const HybFst *f, FST_FN(Place) *p)
+FST_FN(place_descend) (const HybFst *f, FstPlace *p)
 {
-	FST_FN(Node) node;
+	FstNode		node;
 	uint32_t	k;
 	uint32_t	from;
 
@@ -850,7 +850,7 @@ FST_FN(place_descend) (const HybFst *f, FST_FN(Place) *p)
 
 /* After the last label of a node. */
 FST_INLINE void
-FST_FN(place_after) (FST_FN(Place) *p, const FST_FN(Node) *node)
+FST_FN(place_after) (FstPlace *p, const FstNode *node)
 {
 	p->label = 0;
 	if (node->dense != NULL)
@@ -874,8 +874,8 @@ FST_FN(leaves_before) (const HybFst *f, const HybCut *cut, bool generous,
 	uint32_t	depth = f->prefix_len;
 	int			side = FST_FN(prefix_side) (f, cut);
 	bool		on_path = side == 0;
-	FST_FN(Place) place = {0, 0, 0};
-	FST_FN(Node) node;
+	FstPlace	place = {0, 0, 0};
+	FstNode		node;
 
 	*sum = 0;
 	if (!FST_FN(open_root) (f, &node))
@@ -884,7 +884,7 @@ FST_FN(leaves_before) (const HybFst *f, const HybCut *cut, bool generous,
 		FST_FN(place_after) (&place, &node);
 	for (uint32_t level = 0; level < f->height; level++)
 	{
-		FST_FN(Slot) slot;
+		FstSlot		slot;
 
 		if (!on_path)
 			;
@@ -951,6 +951,8 @@ FST_FN(count) (const HybFst *f, const HybCut *low, const HybCut *high,
 	return HYB_FST_YES;
 }
 
-const HybFstKernel FST_FN(kernel) = {
+const HybFstKernel
+FST_FN(kernel) =
+{
 	FST_FN(lookup), FST_FN(range), FST_FN(count)
 };

@@ -14,7 +14,7 @@
 typedef struct Weight
 {
 	uint32_t	weight;
-	uint16_t	symbol;
+	uint16_t	sym;
 } Weight;
 
 static int
@@ -26,7 +26,7 @@ compare_weight(const void *a, const void *b)
 	if (x->weight != y->weight)
 		return x->weight < y->weight ? -1 : 1;
 	/* NEVER first among equals: it must end up with a longest code */
-	return (int) y->symbol - (int) x->symbol;
+	return (int) y->sym - (int) x->sym;
 }
 
 /*
@@ -93,13 +93,13 @@ hyb_huff_build(HybHuffEncoder *enc, const uint32_t freq[256])
 
 	memset(enc->len, 0, sizeof(enc->len));
 	w[n].weight = 0;
-	w[n++].symbol = NEVER;
+	w[n++].sym = NEVER;
 	for (int i = 0; i < 256; i++)
 	{
 		if (freq[i] > 0)
 		{
 			w[n].weight = freq[i];
-			w[n++].symbol = (uint16_t) i;
+			w[n++].sym = (uint16_t) i;
 		}
 	}
 	if (n == 1)
@@ -111,9 +111,9 @@ hyb_huff_build(HybHuffEncoder *enc, const uint32_t freq[256])
 	{
 		if (len[i] > longest)
 			longest = len[i];
-		if (w[i].symbol != NEVER)
+		if (w[i].sym != NEVER)
 		{
-			enc->len[w[i].symbol] = len[i];
+			enc->len[w[i].sym] = len[i];
 			count[len[i]]++;
 		}
 	}

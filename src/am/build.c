@@ -51,10 +51,12 @@ typedef struct BuildState
 	HybLeafBuilder *builder;
 	HybChildList leaves;
 	HybFilterBuilder *filter;	/* or NULL: no filters */
-	HybFilterPage *filter_page; /* being filled, with images of the last leaves */
+	HybFilterPage *filter_page; /* being filled, with images of the last
+								 * leaves */
 	HybChild   *filter_children;	/* those leaves, as the page wants them */
 	int		   *filtered;		/* and their places in the list */
-	Size		node_size;		/* of the level-1 node that the last leaf is in */
+	Size		node_size;		/* of the level-1 node that the last leaf is
+								 * in */
 	HybValue   *vals;
 	HybBuf		previous;		/* key of the last live entry */
 } BuildState;

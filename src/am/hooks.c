@@ -124,8 +124,10 @@ check_plan(Plan *plan, List *rtable)
 			ListCell   *child;
 
 			foreach(child, find_all_inheritors(relid, NoLock, NULL))
+			{
 				if (get_rel_relkind(lfirst_oid(child)) == RELKIND_RELATION)
 					check_unique_indexes(lfirst_oid(child), hybrid);
+			}
 		}
 		else if (get_rel_relkind(relid) == RELKIND_RELATION)
 			check_unique_indexes(relid, hybrid);
@@ -172,8 +174,10 @@ check_portal(void)
 	if (ActivePortal == NULL || !IsTransactionState())
 		return;
 	foreach(lc, ActivePortal->stmts)
+	{
 		if (IsA(lfirst(lc), PlannedStmt))
 			check_statement(lfirst(lc));
+	}
 }
 
 static void

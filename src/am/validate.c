@@ -413,8 +413,8 @@ hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 	}
 
 	/*
-	 * The server checks functions of some access methods itself, codecs never.
-	 * One that expects other arguments would crash.
+	 * The server checks functions of some access methods itself, codecs
+	 * never.  One that expects other arguments would crash.
 	 */
 	foreach(lc, functions)
 	{

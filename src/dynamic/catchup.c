@@ -137,7 +137,7 @@ tails_unchanged(HybIndex *ix, HybStageAccess *access,
  */
 bool
 hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
-			 int want)
+					   int want)
 {
 	const HybStage *stage = access->stage;
 

@@ -36,9 +36,9 @@ typedef struct HybStage
 
 	/*
 	 * Active generation whose trees do not fit shared memory.  Backends use
-	 * trees of their own, until it is frozen, or one of them tries again
-	 * with success: not before nofit_until, and if there is more memory to be
-	 * had than nofit_bytes, which were not enough.
+	 * trees of their own, until it is frozen, or one of them tries again with
+	 * success: not before nofit_until, and if there is more memory to be had
+	 * than nofit_bytes, which were not enough.
 	 */
 	uint64		nofit_generation;
 	uint64		nofit_bytes;

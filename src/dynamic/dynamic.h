@@ -44,12 +44,13 @@ extern bool hyb_version_has_generation(HybIndex *ix, uint64 generation);
 /* What a pin on the page that an entry was found on is worth. */
 typedef enum HybPinResult
 {
-	HYB_PIN_HOLDS,				/* as long as it is held, VACUUM does not finish
-								 * removing the entry, nor had it when the pin
-								 * was taken */
-	HYB_PIN_DEAD,				/* VACUUM has flagged the entry: it is nobody's */
-	HYB_PIN_MOVED				/* the page is, or may be, no longer part of the
-								 * index: look for the entry again */
+	HYB_PIN_HOLDS,				/* as long as it is held, VACUUM does not
+								 * finish removing the entry, nor had it when
+								 * the pin was taken */
+	HYB_PIN_DEAD,				/* VACUUM has flagged the entry: it is
+								 * nobody's */
+	HYB_PIN_MOVED				/* the page is, or may be, no longer part of
+								 * the index: look for the entry again */
 } HybPinResult;
 
 /*
@@ -204,8 +205,8 @@ extern void hyb_filter_note(HybIndex *ix, HybFilterOutcome outcome);
 
 typedef struct HybDynamicStats
 {
-	bool		busy;			/* others have the trees locked: nothing is known
-								 * but the next one and tree_bytes */
+	bool		busy;			/* others have the trees locked: nothing is
+								 * known but the next one and tree_bytes */
 	bool		shared;			/* trees in shared memory */
 	uint64		tree_entries;
 	uint64		tree_bytes;		/* memory of this index's trees and filters */
@@ -232,8 +233,7 @@ typedef struct HybMemoryStats
 	uint64		trees;			/* of that, trees */
 	uint64		private_trees;	/* of backends that have no shared ones */
 	uint64		slot_bytes;		/* segments of slots */
-	uint64		control;		/* in main shared memory, first slots
-								 * included */
+	uint64		control;		/* in main shared memory, first slots included */
 	uint32		segments;
 	uint32		slots;			/* indexes that something is shared about */
 } HybMemoryStats;

@@ -146,8 +146,8 @@ typedef struct HybControl
 											 * structure */
 	int32		free_slots;		/* chain of free slots, -1 ends it */
 	uint32		hand;			/* where to look for slots to evict */
-	pg_atomic_uint64 evicted_at;	/* TimestampTz: when a slot went last whose
-									 * index had something in its log */
+	pg_atomic_uint64 evicted_at;	/* TimestampTz: when a slot went last
+									 * whose index had something in its log */
 	int32		buckets[HYB_SLOT_BUCKETS];	/* chains of slots */
 
 	/* database.c */

@@ -48,8 +48,8 @@ typedef struct HybSlot
 	/* catchup.c: trees in backend memory */
 	struct HybStage *stage;
 	struct HybArena *arena;
-	uint64		private_generation; /* shared memory is not tried while this is
-									 * the active generation, until */
+	uint64		private_generation; /* shared memory is not tried while this
+									 * is the active generation, until */
 	TimestampTz private_until;
 
 	/* am/unique.c: the greatest key of a version's static stage */

@@ -45,8 +45,7 @@ typedef struct HybUniquePartitions
 {
 	int			tranche;
 	uint32		n;				/* a power of two */
-	char		unused[PG_CACHE_LINE_SIZE - 2 * sizeof(int)];	/* aligns what
-																 * follows */
+	char		unused[PG_CACHE_LINE_SIZE - 2 * sizeof(int)];	/* aligns what follows */
 	HybUniquePartition partitions[FLEXIBLE_ARRAY_MEMBER];
 } HybUniquePartitions;
 

@@ -353,7 +353,8 @@ timestamptz_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
 
 static const HybCodec date_codec =
 HYB_INT_CODEC("date", 4, HYB_COMPARE_MEM, date_to_int, date_from_int,
-			  date_convert, .equals = date_equals);
+			  date_convert,
+			  .equals = date_equals);
 
 static const HybCodec time_codec =
 HYB_INT_CODEC("time", 8, HYB_COMPARE_MEM, time_to_int, time_from_int, NULL);

@@ -168,10 +168,10 @@ Datum
 hyb_hope_from_bytes(const HybColumn *col, const uint8 *data, uint32 len)
 {
 	uint8		code_space[STACK_BYTES];
-	char		text_space[STACK_BYTES];
+	char		plain_space[STACK_BYTES];
 	uint8	   *code = code_space;
-	char	   *text;
-	uint32		textlen;
+	char	   *plain;
+	uint32		plainlen;
 	uint32		blanks = 0;
 	struct varlena *result;
 
@@ -185,31 +185,31 @@ hyb_hope_from_bytes(const HybColumn *col, const uint8 *data, uint32 len)
 			code = palloc(len + 16);
 		codelen = (uint32) hyb_hope_unstuff(data, len, code);
 		bound = hyb_hope_decode_bound(hope, codelen);
-		text = bound <= sizeof(text_space) ? text_space :
+		plain = bound <= sizeof(plain_space) ? plain_space :
 			palloc_extended(bound, MCXT_ALLOC_HUGE);
-		textlen = (uint32) hyb_hope_decode(hope, code, codelen, (uint8 *) text);
+		plainlen = (uint32) hyb_hope_decode(hope, code, codelen, (uint8 *) plain);
 	}
 	else
 	{
-		text = len <= sizeof(text_space) ? text_space : palloc(len);
-		textlen = get_plain(data, len, text);
+		plain = len <= sizeof(plain_space) ? plain_space : palloc(len);
+		plainlen = get_plain(data, len, plain);
 	}
 
 	/* A char(n) is as long as its column says. */
 	if (col->codec->blank_padded)
 	{
-		int			chars = pg_mbstrlen_with_len(text, textlen);
+		int			chars = pg_mbstrlen_with_len(plain, plainlen);
 		int			width = col->typmod - VARHDRSZ;
 
 		if (chars < width)
 			blanks = width - chars;
 	}
-	result = palloc((Size) textlen + blanks + VARHDRSZ);
-	SET_VARSIZE(result, textlen + blanks + VARHDRSZ);
-	memcpy(VARDATA(result), text, textlen);
-	memset(VARDATA(result) + textlen, ' ', blanks);
-	if (text != text_space)
-		pfree(text);
+	result = palloc((Size) plainlen + blanks + VARHDRSZ);
+	SET_VARSIZE(result, plainlen + blanks + VARHDRSZ);
+	memcpy(VARDATA(result), plain, plainlen);
+	memset(VARDATA(result) + plainlen, ' ', blanks);
+	if (plain != plain_space)
+		pfree(plain);
 	if (code != code_space)
 		pfree(code);
 	return PointerGetDatum(result);

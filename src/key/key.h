@@ -69,8 +69,8 @@ typedef enum HybStore
 typedef enum HybCompare
 {
 	HYB_COMPARE_MEM,			/* memcmp of the encodings */
-	HYB_COMPARE_FLOAT,			/* INT, as integers, but the encodings of
-								 * -0 and +0 are equal */
+	HYB_COMPARE_FLOAT,			/* INT, as integers, but the encodings of -0
+								 * and +0 are equal */
 	HYB_COMPARE_PROC			/* decode and call HYB_ORDER_PROC */
 } HybCompare;
 
@@ -80,8 +80,8 @@ typedef struct HybBuf
 	uint8	   *data;
 	uint32		len;
 	uint32		cap;
-	MemoryContext context;		/* not NULL: `data` was given by the owner, and
-								 * a larger one is allocated here */
+	MemoryContext context;		/* not NULL: `data` was given by the owner,
+								 * and a larger one is allocated here */
 } HybBuf;
 
 /* An empty buffer that starts with the owner's space. */
@@ -198,8 +198,8 @@ typedef struct HybColumn
 	FmgrInfo   *order_proc;		/* HYB_ORDER_PROC, key columns only */
 	const char *index_name;		/* for errors */
 	Datum		options;		/* operator class options, or 0 */
-	const struct HybDictionary *dictionary; /* codec->hope: NULL while
-											 * values are stored as they are */
+	const struct HybDictionary *dictionary; /* codec->hope: NULL while values
+											 * are stored as they are */
 } HybColumn;
 
 /* How the entries of one index are encoded.  Immutable once built. */

@@ -305,8 +305,8 @@ merge_index(Oid relid)
 	HybMergeRun run;
 	TimestampTz began = GetCurrentTimestamp();
 	char	   *name = NULL;
-	bool		all = hyb_slots_scarce();	/* its log may have to be read again
-											 * and again */
+	bool		all = hyb_slots_scarce();	/* its log may have to be read
+											 * again and again */
 	int			tries = 0;
 	bool		stay = true;
 	bool		again = false;

@@ -40,8 +40,8 @@ typedef struct HybIndex
 	HybRootCache *root;			/* in `slot`; NULL without one */
 	MemoryContext context;		/* that the handle lives in */
 	const struct HybDictionaries *dictionaries; /* NULL without encoded
-												 * columns, and while they
-												 * are plain */
+												 * columns, and while they are
+												 * plain */
 } HybIndex;
 
 /* Opens a handle, one chunk, in the current memory context. */

@@ -38,8 +38,8 @@ typedef struct HybMetaPage
 	uint32		magic;			/* HYB_META_MAGIC */
 	uint32		format;			/* HYB_FORMAT_VERSION */
 	uint64		incarnation;	/* random, of this build of the index */
-	uint64		version;		/* + 1 whenever root, watermark or a generation
-								 * changes */
+	uint64		version;		/* + 1 whenever root, watermark or a
+								 * generation changes */
 	uint64		vacuum_counter; /* + 1 at the end of each VACUUM that removed
 								 * entries */
 	uint64		next_stamp;		/* of the next merge step */
@@ -62,9 +62,9 @@ typedef struct HybMetaPage
 	/* merges */
 	uint64		merges;			/* generations merged */
 	uint64		merged_entries; /* entries they moved */
-	uint64		rewritten_tids; /* TIDs of the leaves that the last whole merge
-								 * rewrote; HYB_REWRITTEN_UNKNOWN: there was
-								 * none yet */
+	uint64		rewritten_tids; /* TIDs of the leaves that the last whole
+								 * merge rewrote; HYB_REWRITTEN_UNKNOWN: there
+								 * was none yet */
 	uint64		rewriting_tids; /* the same of the merge at hand, so far */
 
 	/* space */
@@ -93,8 +93,10 @@ typedef struct HybMetaPage
 	ItemPointerData wm_tid;		/* HYB_AT only */
 	uint8		wm_key[HYB_MAX_ENTRY_SIZE];
 
-	/* by key column: of those with a dictionary, a sample of what the last
-	 * merge moved */
+	/*
+	 * by key column: of those with a dictionary, a sample of what the last
+	 * merge moved
+	 */
 	HybRecent	recent[INDEX_MAX_KEYS];
 } HybMetaPage;
 

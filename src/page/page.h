@@ -34,7 +34,8 @@ typedef struct HybPageOpaque
 	uint64		stamp;			/* of the merge step, or number of the
 								 * generation, that built the page */
 	uint16		kind;			/* HybPageKind */
-	uint16		level;			/* inner pages: 1 just above the leaves; else 0 */
+	uint16		level;			/* inner pages: 1 just above the leaves; else
+								 * 0 */
 	uint32		link;			/* delta: next page of the lane; free list,
 								 * dictionary: next page of the kind; else
 								 * InvalidBlockNumber */

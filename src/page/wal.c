@@ -144,8 +144,9 @@ hyb_wal_commit(HybWalSet *set)
 	if (!RelationNeedsWAL(set->rel))
 	{
 		/*
-		 * Tells whether a free-list page is as old as the metapage (survey.c).
-		 * Changes of a single page, which no free-list page has, need none.
+		 * Tells whether a free-list page is as old as the metapage
+		 * (survey.c).  Changes of a single page, which no free-list page has,
+		 * need none.
 		 */
 		if ((set->nbuffers > 1 || set->buffers[0].image) &&
 			set->rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)

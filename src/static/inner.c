@@ -354,8 +354,8 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 			BlockNumberIsValid(child.filter_block))
 		{
 			/*
-			 * Whether the version is still current is for the caller to
-			 * find out, after a leaf as after a filter.
+			 * Whether the version is still current is for the caller to find
+			 * out, after a leaf as after a filter.
 			 */
 			descent->probed = true;
 			descent->skipped = !hyb_filter_probe(ix, &child,

@@ -70,13 +70,14 @@ typedef struct HybDescent
 	bool		want_high;
 
 	/*
-	 * Set by the caller: the other end of what is sought, or NULL.  The leaf's
-	 * filter is asked whether anything lies between it and the position; if
-	 * not, `skipped` is set, and `buf` is InvalidBuffer.
+	 * Set by the caller: the other end of what is sought, or NULL.  The
+	 * leaf's filter is asked whether anything lies between it and the
+	 * position; if not, `skipped` is set, and `buf` is InvalidBuffer.
 	 */
 	const HybPos *bound;
-	bool		stop_at_filter; /* set by the caller: if the filter says "maybe",
-								 * return without the leaf, buf InvalidBuffer */
+	bool		stop_at_filter; /* set by the caller: if the filter says
+								 * "maybe", return without the leaf, buf
+								 * InvalidBuffer */
 	bool		probed;			/* a filter was asked */
 	bool		skipped;
 } HybDescent;

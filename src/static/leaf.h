@@ -112,8 +112,8 @@ typedef struct HybLeaf
 								 * and reused */
 	int			ncols_alloc;
 	MemoryContext context;		/* of the first open; all memory is there */
-	bool		spare_strings;	/* strings are decoded into spare buffers of the
-								 * backend, given back with the context */
+	bool		spare_strings;	/* strings are decoded into spare buffers of
+								 * the backend, given back with the context */
 	HybSeq		row_starts;		/* unless unique_rows */
 	uint32		tid_factor;		/* see leaf_format.h */
 	uint64		tid_origin;

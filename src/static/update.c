@@ -327,7 +327,7 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, HybChildList *list,
 		while (end < list->n)
 		{
 			Size		add = hyb_inner_child_size(&list->children[end],
-													   space->filters);
+												   space->filters);
 
 			if (size + add > HYB_PAGE_CAPACITY || (end > start && size >= target))
 				break;

@@ -61,8 +61,8 @@ typedef struct HybStepSpace
 {
 	const HybIndex *ix;
 	bool		filters;		/* internal nodes have filters and TID counts */
-	bool		bulk;			/* CREATE INDEX: write by extending the relation,
-								 * log nothing, keep no lists */
+	bool		bulk;			/* CREATE INDEX: write by extending the
+								 * relation, log nothing, keep no lists */
 	uint64		stamp;			/* of every page the step builds */
 	BlockNumber reserved[HYB_MAX_PENDING];
 	int			nreserved;

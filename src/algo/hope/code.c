@@ -160,7 +160,7 @@ encode_double(const HybHope *hope, EncodeState *s, const uint8_t *limit,
 	s->fill = fill;
 }
 
-static inline __attribute__((always_inline)) void
+HYB_ALWAYS_INLINE void
 encode_trie_with(const HybHope *hope, EncodeState *s, const uint8_t *limit,
 				 const uint8_t *end, bool fast)
 {

@@ -103,7 +103,7 @@ extern void hyb_hope_free_trie(HybHopeTrie *trie, const HybHopeMemory *memory);
  * a function compiled for processors with a population count instruction.
  * The only branches that are hard to foretell are those at the ends of paths.
  */
-static inline __attribute__((always_inline)) HybHopeStep
+HYB_ALWAYS_INLINE HybHopeStep
 hyb_hope_find_with(const HybHopeTrie *trie, const uint8_t *p, size_t left,
 				   bool fast)
 {
@@ -219,7 +219,8 @@ struct HybHope
 
 	/*
 	 * Single-Char and Double-Char: code << 5 | length; by one byte, and by
-	 * two, low byte first.  HYB_HOPE_LAST + a byte: that is the last of a key.
+	 * two, low byte first.  HYB_HOPE_LAST + a byte: that is the last of a
+	 * key.
 	 */
 	uint32_t   *by_one;
 	uint32_t   *by_two;

@@ -333,7 +333,10 @@ read_entry(HybCheck *check, const HybDeltaRef *ref, uint32 *hash, bool *dead)
 static void
 check_against_log(HybCheck *check, const HybDynItem *item)
 {
-	HybLogEntry key = {.block = item->ref.block, .offset = item->ref.offset};
+	HybLogEntry key = {
+		.block = item->ref.block,
+		.offset = item->ref.offset
+	};
 	HybLogEntry *found = NULL;
 	uint32		hash = hash_entry(hyb_check_dynamic_bytes(check, item),
 								  item->len, &item->tid);

@@ -159,7 +159,8 @@ typedef struct HybScanBatch
 	HybScanItem *items;
 	int			nitems;			/* put together so far, see hyb_batch_merge */
 	int			items_alloc;
-	int			current;		/* -1: before the first, nitems: after the last */
+	int			current;		/* -1: before the first, nitems: after the
+								 * last */
 	HybScanEdge low;
 	HybScanEdge high;
 	int		   *elems;			/* element of each prefix array it belongs to */
