@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+"""Instructions a statement, hybrid beside btree: what one backend executes
+between two statements of its client, counted by callgrind.
+
+    ./dev instructions                                  the whole table
+    ./dev instructions ycsb-c --only hybrid             statements whose names begin so
+    ./dev instructions --csv FILE                       and its numbers
+    ./dev instructions --compare FILE                   ratios to those of an earlier run
+
+Tables are loaded by a server as it is, merged and vacuumed; then the server
+runs under callgrind.  Each statement is prepared once, executed to warm up, and
+counted twice.  Statements that only read have the same parameters in both
+counts: their spread is noise.  Merges are the session's own
+(hybridindex.background_merge is off), pages are not logged whole, autovacuum
+and jit are off: the same build gives the same numbers but for some hundredths
+of a per cent.
+"""
+import argparse
+import csv
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from harness.protocol import Connection                                 # noqa: E402
+from harness.server import BenchError, Method, Server                   # noqa: E402
+from harness.workloads import KEY_TYPES, Run                            # noqa: E402
+
+ROWS = 200_000              # of a YCSB table
+EXECUTIONS = 1000           # in a count; of them two counts and a warm-up
+LOADED = 100_000            # rows of a load
+TOLERANCE = 1.01            # --compare: what is above fails
+
+SETTINGS = {"jit": "off", "max_parallel_workers_per_gather": "0", "full_page_writes": "off",
+            "plan_cache_mode": "force_generic_plan", "autovacuum": "off", "track_counts": "off"}
+SESSION = "-c hybridindex.background_merge=off"
+
+# A statement whose first act is a function that callgrind can be told of: it
+# writes what was counted so far to a file, and starts from nothing.
+MARK = "SELECT pg_backend_pid()"
+
+MERGE = ("SELECT hybrid_merge(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam AND a.amname = 'hybrid' "
+         "WHERE c.relnamespace = current_schema()::text::regnamespace")
+
+
+class Statement:
+    """keys: a query for the parameters of i = first .. last, where reads have
+    EXECUTIONS of them and writes as many for each count and the warm-up.
+    warm: SQL that reads the pages which the statement may touch."""
+
+    before = None               # SQL ahead of each count, not counted
+
+    def __init__(self, name, label, table, sql, keys, writes=False, warm=None):
+        self.name, self.label, self.table, self.sql = name, label, table, sql
+        self.keys, self.writes, self.warm = keys, writes, warm
+
+    def parameters(self, server, method):
+        """Of the warm-up and of each count."""
+        counts = 3 if self.writes else 1
+        rows = server.psql(self.keys % {"first": 1, "last": counts * EXECUTIONS},
+                           schema=self.table_schema(method))
+        parts = [rows[i * EXECUTIONS:(i + 1) * EXECUTIONS] for i in range(counts)]
+        return parts if self.writes else parts * 3
+
+    def units(self, parameters):
+        return len(parameters)
+
+    def table_schema(self, method):
+        return "%s_%s" % (method.schema, self.table)
+
+
+class Load(Statement):
+    """Many rows in one statement, into an empty table; counted by row."""
+
+    before = "TRUNCATE usertable"
+
+    def __init__(self, name, label, table):
+        super().__init__(name, label, table, "INSERT INTO usertable SELECT ycsb_key(n), '' "
+                         "FROM generate_series(1, $1::bigint) n", None, True)
+
+    def parameters(self, server, method):
+        return [[[str(LOADED // 10)]], [[str(LOADED)]], [[str(LOADED)]]]
+
+    def units(self, parameters):
+        return int(parameters[0][0])
+
+
+def statements():
+    """In the order in which they run: reads of a table before writes."""
+    existing = ("SELECT ycsb_key(1 + (hashint8extended(i, 7) & 9223372036854775807) %% {0}) "
+                "FROM generate_series(%(first)d, %(last)d) i").format(ROWS)
+    changed = existing.replace(" FROM", ", repeat(md5(i::text), 3) FROM")
+    new = ("SELECT ycsb_key({0} + i), repeat(md5(i::text), 3) "
+           "FROM generate_series(%(first)d, %(last)d) i").format(ROWS)
+    read = "SELECT val FROM usertable WHERE k = $1"
+    scan = "SELECT count(val) FROM (SELECT k, val FROM usertable WHERE k >= $1 ORDER BY k LIMIT 50) x"
+    warm = ("SELECT count(val) FROM usertable; SET enable_seqscan = off; SET enable_bitmapscan = off; "
+            "SELECT count(*) FROM (SELECT k FROM usertable ORDER BY k OFFSET 0) x; RESET ALL")
+    for keys, label in (("random", "random"), ("ascending", "ascending"), ("email", "e-mails")):
+        yield Statement("ycsb-c-" + keys, "YCSB C, " + label, keys, read, existing)
+    for keys, label in (("random", "random"), ("email", "e-mails")):
+        yield Statement("ycsb-e-" + keys, "YCSB E, 50 rows, " + label, keys, scan, existing)
+    yield Statement("ycsb-a-random", "YCSB A, update, random", "random",
+                    "UPDATE usertable SET val = $2 WHERE k = $1", changed, True, warm)
+    for keys in ("random", "ascending"):
+        yield Statement("insert-" + keys, "insert into a unique index, " + keys, keys,
+                        "INSERT INTO usertable VALUES ($1, $2)", new, True, warm)
+    key = "hashint8extended(i, %d) & 1073741823"
+    district = "1, 1 + (%s) %%%% 10" % (key % 1)
+    row = "SELECT %s, %s FROM generate_series(%%(first)d, %%(last)d) i"
+    number = "1 + (%s) %%%% 3000" % (key % 2)
+    yield Statement("tpcc-order-lines", "TPC-C, ten order lines", "tpcc",
+                    "SELECT sum(ol_quantity) FROM order_line WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = $3",
+                    row % (district, number))
+    yield Statement("tpcc-customer", "TPC-C, customer by key", "tpcc",
+                    "SELECT c_balance, c_first, c_middle, c_last FROM customer "
+                    "WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = $3", row % (district, number))
+    yield Statement("tpcc-last-order", "TPC-C, last order", "tpcc",
+                    "SELECT o_id FROM orders WHERE o_w_id = $1 AND o_d_id = $2 AND o_c_id = $3 "
+                    "ORDER BY o_id DESC LIMIT 1", row % (district, number))
+    yield Statement("tpcc-names", "TPC-C, customers by name", "tpcc",
+                    "SELECT c_id FROM customer WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3 ORDER BY c_first",
+                    row % (district, "last_name(((%s) %%%% 1000)::int)" % (key % 3)))
+    yield Statement("tpcc-insert", "TPC-C, insert of an order line", "tpcc",
+                    "INSERT INTO order_line VALUES ($1, $2, $3, $4, 1, 1, NULL, 5, 10, 'abcdefghijklmnopqrstuvwx')",
+                    row % ("1, 1 + i / 10 %% 10", "4000 + i / 100, 1 + i %% 10"), True)
+    for keys in ("random", "ascending"):
+        yield Load("load-" + keys, "load in one statement, a row, " + keys, "load_" + keys)
+
+
+# ---- the tables ----
+
+def load(server, method, table):
+    schema = "%s_%s" % (method.schema, table)
+    server.psql("CREATE SCHEMA %s" % schema)
+    variables = method.variables()
+    if table == "tpcc":
+        variables.update(warehouses=1, items=1000, customers=3000)
+        server.psql(file="tpcc/schema.sql", schema=schema, variables=variables)
+        server.psql(file="tpcc/load.sql", schema=schema, variables=variables)
+    else:
+        keys = table.replace("load_", "")
+        variables.update(keys=keys, type=KEY_TYPES[keys], unique="UNIQUE", per_key=1)
+        if keys != "email":
+            variables["textops"] = ""
+        server.psql(file="ycsb/schema.sql", schema=schema, variables=variables)
+        if table == keys:
+            server.psql(file="ycsb/load.sql", schema=schema,
+                        variables={"rows": ROWS, "payload": "repeat(md5(n::text), 3)"})
+    server.psql(MERGE, schema=schema)
+
+
+# ---- counting ----
+
+def counted(path):
+    """The instructions of one of callgrind's files."""
+    with open(path) as lines:
+        for line in lines:
+            if line.startswith(("summary:", "totals:")):
+                return int(line.split()[1])
+    raise BenchError("there is no sum in %s" % path)
+
+
+def measure(statement, parameters, method, directory):
+    """Instructions a statement of both counts."""
+    connection = Connection("-c search_path=%s,public %s" % (statement.table_schema(method), SESSION))
+    connection.prepare("mark", MARK)
+    connection.prepare("statement", statement.sql)
+    if method.am == "hybrid":
+        connection.query(MERGE)
+    if statement.warm:
+        connection.query(statement.warm)
+    marks = 0
+
+    def mark():
+        nonlocal marks
+        connection.execute("mark")
+        marks += 1
+        return counted("%s/%d.%d" % (directory, connection.backend, marks))
+
+    counts = []
+    for values in parameters:
+        if statement.before:
+            connection.query(statement.before)
+        mark()
+        for row in values:
+            connection.execute("statement", row)
+        instructions = mark()
+        counts.append((instructions - mark()) / statement.units(values))
+    connection.close()
+    return counts[1:]
+
+
+# ---- the report ----
+
+def compare(results, path):
+    """Lines with the ratio to an earlier run, and whether one is too great."""
+    with open(path, newline="") as file:
+        before = {(row["statement"], row["method"]): float(row["instructions"]) for row in csv.DictReader(file)}
+    worse = False
+    yield "\n| statement | method | before | after | after / before |\n| --- | --- | ---: | ---: | ---: |"
+    for (statement, method), (instructions, _) in results.items():
+        if (statement.name, method) not in before:
+            continue
+        earlier = before[statement.name, method]
+        ratio = instructions / earlier
+        above = ratio > TOLERANCE and method != "btree"
+        worse = worse or above
+        yield "| %s | %s | %.0f | %.0f | %.4f%s |" % (statement.label, method, earlier, instructions, ratio,
+                                                      " **above**" if above else "")
+    yield "\nsome are above %.2f" % TOLERANCE if worse else "\nnone is above %.2f" % TOLERANCE
+
+
+def table(results, methods):
+    head = [*methods, *("%s / %s" % (m, methods[0]) for m in methods[1:]), "greatest spread"]
+    yield "| statement | %s |" % " | ".join(head)
+    yield "| --- |%s" % (" ---: |" * len(head))
+    for statement in dict.fromkeys(statement for statement, _ in results):
+        counts = [results[statement, method] for method in methods]
+        cells = ["{:,.0f}".format(count) for count, _ in counts]
+        cells += ["%.3f" % (count / counts[0][0]) for count, _ in counts[1:]]
+        yield "| %s | %s | %.2f %% |" % (statement.label, " | ".join(cells), 100 * max(s for _, s in counts))
+
+
+def arguments():
+    names = [statement.name for statement in statements()]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("statements", nargs="*", metavar="STATEMENT",
+                        help="the first letters of one or more of: " + ", ".join(names))
+    parser.add_argument("--only", metavar="METHOD", help="btree, hybrid, or hybrid:option=value,...")
+    parser.add_argument("--csv", metavar="FILE", help="write the numbers")
+    parser.add_argument("--compare", metavar="FILE",
+                        help="print the ratio to the numbers of FILE; above %.2f is a failure" % TOLERANCE)
+    parser.add_argument("--directory", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--restart-command", required=True, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    for wanted in options.statements:
+        if not any(name.startswith(wanted) for name in names):
+            parser.error('no statement "%s": %s' % (wanted, ", ".join(names)))
+    return options
+
+
+def main():
+    options = arguments()
+    methods = [Method(options.only)] if options.only else [Method("btree"), Method("hybrid")]
+    wanted = [s for s in statements()
+              if not options.statements or s.name.startswith(tuple(options.statements))]
+    os.environ["PGOPTIONS"] = SESSION
+    server = Server(options.restart_command)
+    server.psql("CREATE EXTENSION hybridindex")
+    for name, value in SETTINGS.items():
+        server.psql("ALTER SYSTEM SET %s = '%s'" % (name, value))
+    server.psql("SELECT pg_reload_conf()")
+    if any(s.table == "email" for s in wanted):
+        Run(server, methods, None, None).load_samples()
+    for method in methods:
+        for name in dict.fromkeys(s.table for s in wanted):
+            load(server, method, name)
+    server.psql("VACUUM (FREEZE, ANALYZE)")
+    parameters = {(s, m): s.parameters(server, m) for s in wanted for m in methods}
+    subprocess.run(shlex.split(options.restart_command), check=True, cwd="/", stdout=subprocess.DEVNULL)
+
+    results = {}
+    for statement in wanted:
+        for method in methods:
+            first, second = measure(statement, parameters[statement, method], method, options.directory)
+            results[statement, method.name] = ((first + second) / 2, abs(first - second) / first)
+        print(".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    print("\n".join(table(results, [method.name for method in methods])))
+    if options.csv:
+        with open(options.csv, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["statement", "method", "instructions", "spread"])
+            for (statement, method), (instructions, spread) in results.items():
+                writer.writerow([statement.name, method, "%.1f" % instructions, "%.5f" % spread])
+    if options.compare:
+        lines = list(compare(results, options.compare))
+        print("\n".join(lines))
+        return 1 if "**above**" in "".join(lines) else 0
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        sys.exit("instructions: %s" % error)
