@@ -387,12 +387,12 @@ create_metapage(HybIndex *ix, ForkNumber fork, Relation heap,
 	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 
 	dictionary = fork == INIT_FORKNUM ? InvalidBlockNumber :
-		hyb_dictionary_create(ix, heap, info);
+		hyb_build_dictionary(ix, heap, info);
 
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	START_CRIT_SECTION();
 	hyb_page_meta(BufferGetPage(buf))->dictionary = dictionary;
-	if (ix->desc->has_hope && !BlockNumberIsValid(dictionary))
+	if (ix->desc->has_encoded && !BlockNumberIsValid(dictionary))
 		hyb_page_meta(BufferGetPage(buf))->flags |= HYB_META_PLAIN;
 	MarkBufferDirty(buf);
 	if (fork == INIT_FORKNUM)

@@ -35,7 +35,7 @@ PG_FUNCTION_INFO_V1(hybrid_dictionary_info);
 typedef struct SampleState
 {
 	const HybKeyDesc *desc;
-	HybHopeKeys *keys;			/* by column */
+	HybEncodedKeys *keys;		/* by column */
 	uint32		wanted;			/* rows of this block */
 	uint32		rows;			/* of all blocks */
 	uint64		bytes;
@@ -49,19 +49,19 @@ sample_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	SampleState *state = arg;
 	MemoryContext old;
 
-	if (state->wanted == 0 || state->bytes >= HYB_HOPE_SAMPLE_BYTES)
+	if (state->wanted == 0 || state->bytes >= HYB_ENCODED_SAMPLE_BYTES)
 		return;
 	state->wanted--;
 	state->rows++;
 	old = MemoryContextSwitchTo(state->context);
 	for (int i = 0; i < state->desc->nkeys; i++)
 	{
-		HybHopeKeys *keys = &state->keys[i];
+		HybEncodedKeys *keys = &state->keys[i];
 		uint32		before = keys->n > 0 ? keys->off[keys->n] : 0;
 
-		if (!hyb_column_is_hope(&state->desc->cols[i]) || isnull[i])
+		if (!hyb_column_is_encoded(&state->desc->cols[i]) || isnull[i])
 			continue;
-		hyb_hope_add_key(keys, &state->desc->cols[i], values[i]);
+		hyb_encoded_add_key(keys, &state->desc->cols[i], values[i]);
 		state->bytes += keys->off[keys->n] - before;
 	}
 	MemoryContextSwitchTo(old);
@@ -74,7 +74,7 @@ sample_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
  */
 static void
 sample_table(const HybKeyDesc *desc, Relation heap, Relation index,
-			 struct IndexInfo *info, HybHopeKeys *keys)
+			 struct IndexInfo *info, HybEncodedKeys *keys)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
 	uint32		n = Min(nblocks, SAMPLE_BLOCKS);
@@ -84,13 +84,13 @@ sample_table(const HybKeyDesc *desc, Relation heap, Relation index,
 	state.desc = desc;
 	state.keys = keys;
 	state.context = CurrentMemoryContext;
-	for (uint32 i = 0; i < n && state.bytes < HYB_HOPE_SAMPLE_BYTES; i++)
+	for (uint32 i = 0; i < n && state.bytes < HYB_ENCODED_SAMPLE_BYTES; i++)
 	{
 		uint32		place = (uint32) ((uint64) i * SAMPLE_STEP % n);
 		BlockNumber block = (BlockNumber) ((uint64) place * nblocks / n);
 
 		CHECK_FOR_INTERRUPTS();
-		state.wanted = HYB_HOPE_SAMPLE_KEYS / n;
+		state.wanted = HYB_ENCODED_SAMPLE_KEYS / n;
 		(void) table_index_build_range_scan(heap, index, info, false, false,
 											false, block, 1,
 											sample_callback, &state, NULL);
@@ -135,23 +135,23 @@ report(const HybIndex *ix)
 }
 
 BlockNumber
-hyb_dictionary_create(HybIndex *ix, Relation heap, struct IndexInfo *info)
+hyb_build_dictionary(HybIndex *ix, Relation heap, struct IndexInfo *info)
 {
 	MemoryContext context;
 	MemoryContext old;
-	HybHopeKeys *keys;
+	HybEncodedKeys *keys;
 	HybBuf		bytes = {0};
 	BlockNumber first = InvalidBlockNumber;
 
-	if (!ix->desc->has_hope)
+	if (!ix->desc->has_encoded)
 		return InvalidBlockNumber;
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "hybrid dictionary",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	keys = palloc0(ix->desc->nkeys * sizeof(HybHopeKeys));
+	keys = palloc0(ix->desc->nkeys * sizeof(HybEncodedKeys));
 	sample_table(ix->desc, heap, ix->rel, info, keys);
-	if (hyb_dictionaries_learn(ix->desc, keys, &bytes))
+	if (hyb_encoded_learn(ix->desc, keys, &bytes))
 		first = hyb_dictionary_write(ix, bytes.data, bytes.len);
 	MemoryContextSwitchTo(old);
 	if (BlockNumberIsValid(first))
@@ -250,7 +250,7 @@ hybrid_dictionary_info(PG_FUNCTION_ARGS)
 	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_READ,
 					 &inspected);
 	ix = hyb_index_create_handle(inspected.index);
-	if (ix->desc->has_hope)
+	if (ix->desc->has_encoded)
 		count_recent(ix, recent);
 	for (int i = 0; i < ix->desc->nkeys; i++)
 	{
@@ -259,10 +259,10 @@ hybrid_dictionary_info(PG_FUNCTION_ARGS)
 		Datum		values[10] = {0};
 		bool		nulls[10] = {0};
 
-		if (!hyb_column_is_hope(col))
+		if (!hyb_column_is_encoded(col))
 			continue;
 		values[0] = NameGetDatum(&TupleDescAttr(RelationGetDescr(ix->rel), i)->attname);
-		values[1] = CStringGetTextDatum(hyb_hope_scheme_name(hyb_hope_column_scheme(col)));
+		values[1] = CStringGetTextDatum(hyb_hope_scheme_name(hyb_encoded_scheme(col)));
 		if (d != NULL)
 		{
 			values[2] = Int64GetDatum(hyb_hope_entries(d->hope));

@@ -15,7 +15,7 @@ struct IndexInfo;
  * Returns the block of the first dictionary page, InvalidBlockNumber if the
  * index needs none or the table has too few rows.
  */
-extern BlockNumber hyb_dictionary_create(HybIndex *ix, Relation heap,
-										 struct IndexInfo *info);
+extern BlockNumber hyb_build_dictionary(HybIndex *ix, Relation heap,
+										struct IndexInfo *info);
 
 #endif							/* HYB_BUILD_DICTIONARY_H */

@@ -128,7 +128,7 @@ hyb_key_desc_create(Relation index)
 		if (codec != NULL)
 		{
 			hyb_column_set_codec(col, codec);
-			desc->has_hope |= codec->hope;
+			desc->has_encoded |= codec->encode != NULL;
 		}
 		if (col->compare != HYB_COMPARE_MEM)
 			desc->all_mem = false;

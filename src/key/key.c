@@ -10,7 +10,6 @@
 
 #include "access/tupmacs.h"
 #include "key/bytes.h"
-#include "key/hope.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -110,8 +109,8 @@ hyb_encode_bytes(const HybColumn *col, Datum value, HybBuf *out)
 		if (hyb_has_length_word(col))
 			hyb_append_length_word(out, 0);
 		start = out->len;
-		if (col->codec->hope)
-			hyb_hope_to_bytes(col, value, out);
+		if (col->codec->encode != NULL)
+			col->codec->encode(col, value, out);
 		else
 			col->codec->to_bytes(value, out);
 		Assert(col->width == 0 || out->len - start == col->width);
@@ -284,8 +283,8 @@ hyb_build_byref(const HybColumn *col, const HybValue *val, char *space)
 static inline Datum
 hyb_bytes_decode(const HybColumn *col, const uint8 *data, uint32 len)
 {
-	if (col->codec->hope)
-		return hyb_hope_from_bytes(col, data, len);
+	if (col->codec->decode != NULL)
+		return col->codec->decode(col, data, len);
 	return col->codec->from_bytes(data, len);
 }
 

@@ -113,6 +113,8 @@ hyb_buf_append(HybBuf *buf, const void *data, uint32 len)
 	buf->len += len;
 }
 
+struct HybColumn;
+
 /*
  * What an operator class gives the access method: how one type is stored.
  * Returned as a pointer to a static constant by support function
@@ -127,11 +129,6 @@ typedef struct HybCodec
 	bool		terminated;
 	HybCompare	compare;		/* MEM or FLOAT */
 
-	/*
-	 * The value's bytes are encoded with a dictionary of the index, once it
-	 * has one (key/hope.h): to_bytes and from_bytes are not used.
-	 */
-	bool		hope;
 	bool		blank_padded;	/* a character(n), whose trailing blanks are
 								 * not stored */
 
@@ -145,6 +142,15 @@ typedef struct HybCodec
 	 */
 	void		(*to_bytes) (Datum value, HybBuf *out);
 	Datum		(*from_bytes) (const uint8 *data, uint32 len);
+
+	/*
+	 * In the place of those where the value's bytes are encoded with a
+	 * dictionary of the index, once it has one (key/encoded.h); else NULL.
+	 */
+	void		(*encode) (const struct HybColumn *col, Datum value,
+						   HybBuf *out);
+	Datum		(*decode) (const struct HybColumn *col, const uint8 *data,
+						   uint32 len);
 
 	/*
 	 * A value of another type of the operator family (subtype) as a position
@@ -198,8 +204,8 @@ typedef struct HybColumn
 	FmgrInfo   *order_proc;		/* HYB_ORDER_PROC, key columns only */
 	const char *index_name;		/* for errors */
 	Datum		options;		/* operator class options, or 0 */
-	const struct HybDictionary *dictionary; /* codec->hope: NULL while values
-											 * are stored as they are */
+	const struct HybDictionary *dictionary; /* codec->encode: NULL while
+											 * values are stored as they are */
 } HybColumn;
 
 /* How the entries of one index are encoded.  Immutable once built. */
@@ -209,7 +215,7 @@ typedef struct HybKeyDesc
 	int			natts;			/* key and INCLUDE columns */
 	bool		all_mem;		/* every key column is HYB_COMPARE_MEM: keys
 								 * are ordered by one memcmp */
-	bool		has_hope;		/* a column needs a dictionary */
+	bool		has_encoded;	/* a column needs a dictionary */
 	bool		exact;			/* equal keys have equal bytes: no FLOAT
 								 * column, no PROC column without a positive
 								 * HYB_EQUALIMAGE_PROC */

@@ -3,7 +3,7 @@
  *		The merge that gives an index its dictionaries.
  *
  * An index that was created on a table with too few rows to learn from stores
- * the values of its encoded columns as they are (key/hope.h).  The first merge
+ * the values of its encoded columns as they are (key/encoded.h).  The first merge
  * that has enough of them learns dictionaries, and writes everything anew:
  * static leaves and the generation that it freezes, in one step.
  *
@@ -50,7 +50,7 @@
 /* Bytes of unencoded entries that are read at most. */
 #define HYB_LEARN_MAX_BYTES	(64 * 1024 * 1024)
 
-/* Steps through the entries: a prime above HYB_HOPE_SAMPLE_KEYS */
+/* Steps through the entries: a prime above HYB_ENCODED_SAMPLE_KEYS */
 #define SAMPLE_STEP			16411
 
 /* An entry; those of one row of a leaf share their bytes. */
@@ -276,14 +276,14 @@ learn_dictionaries(Learn *learn)
 	const HybKeyDesc *desc = learn->ix->desc;
 	const HybMetaPage *meta = copy_meta(learn->ix);
 	LearnInput *input = read_index(learn->ix, meta, &meta->active);
-	HybHopeKeys *keys = palloc0(desc->nkeys * sizeof(HybHopeKeys));
+	HybEncodedKeys *keys = palloc0(desc->nkeys * sizeof(HybEncodedKeys));
 	HybValue   *vals = palloc(desc->natts * sizeof(HybValue));
-	uint32		n = Min(input->n, HYB_HOPE_SAMPLE_KEYS);
+	uint32		n = Min(input->n, HYB_ENCODED_SAMPLE_KEYS);
 	uint64		bytes = 0;
 
-	if (input->too_large || input->n < HYB_HOPE_ENOUGH_KEYS)
+	if (input->too_large || input->n < HYB_ENCODED_ENOUGH_KEYS)
 		return false;
-	for (uint32 i = 0; i < n && bytes < HYB_HOPE_SAMPLE_BYTES; i++)
+	for (uint32 i = 0; i < n && bytes < HYB_ENCODED_SAMPLE_BYTES; i++)
 	{
 		uint32		place = (uint32) ((uint64) i * SAMPLE_STEP % n);
 		const LearnEntry *entry = &input->entries[(uint64) place * input->n / n];
@@ -294,15 +294,15 @@ learn_dictionaries(Learn *learn)
 		{
 			Datum		value;
 
-			if (!hyb_column_is_hope(&desc->cols[c]) || vals[c].isnull)
+			if (!hyb_column_is_encoded(&desc->cols[c]) || vals[c].isnull)
 				continue;
 			value = hyb_value_decode(&desc->cols[c], &vals[c]);
-			hyb_hope_add_key(&keys[c], &desc->cols[c], value);
+			hyb_encoded_add_key(&keys[c], &desc->cols[c], value);
 			pfree(DatumGetPointer(value));
 			bytes += vals[c].len;
 		}
 	}
-	return hyb_dictionaries_learn(desc, keys, &learn->stored) &&
+	return hyb_encoded_learn(desc, keys, &learn->stored) &&
 		hyb_dictionary_npages(learn->stored.len) < HYB_LEARN_MAX_NEW / 2;
 }
 
@@ -525,10 +525,10 @@ encode_index(Learn *learn)
 
 	learn->coded = *ix;
 	learn->coded.desc = hyb_key_desc_create(ix->rel);
-	dictionaries = hyb_dictionaries_load(learn->stored.data, learn->stored.len,
-										 CurrentMemoryContext);
+	dictionaries = hyb_encoded_load(learn->stored.data, learn->stored.len,
+									CurrentMemoryContext);
 	if (dictionaries == NULL ||
-		!hyb_dictionaries_attach(learn->coded.desc, dictionaries))
+		!hyb_encoded_attach(learn->coded.desc, dictionaries))
 		elog(ERROR, "could not read back the dictionaries of an index");
 	if (!encode_entries(learn, input))
 		return false;
@@ -646,7 +646,7 @@ hyb_merge_learn(HybIndex *ix, int wait_ms)
 	Learn		learn = {0};
 	MemoryContext old;
 
-	if (!ix->desc->has_hope || ix->dictionaries != NULL ||
+	if (!ix->desc->has_encoded || ix->dictionaries != NULL ||
 		ix->rel->rd_refcnt != 1 || IsInParallelMode() ||
 		(MyProc->statusFlags & PROC_IN_VACUUM) != 0)
 		return false;

@@ -172,8 +172,8 @@ load(const HybIndex *ix, BlockNumber first)
 	cached->npages = read_chain(ix, first, &bytes);
 	cached->incarnation = ix->incarnation;
 	cached->context = context;
-	cached->dictionaries = hyb_dictionaries_load(bytes.data, bytes.len,
-												 context);
+	cached->dictionaries = hyb_encoded_load(bytes.data, bytes.len,
+											context);
 	if (cached->dictionaries == NULL)
 		hyb_corrupted(ix->rel, first,
 					  "The dictionary that starts there is malformed.");
@@ -229,7 +229,7 @@ hyb_dictionary_attach(HybIndex *ix, BlockNumber first)
 	}
 	else
 		dlist_move_head(&cache, &cached->node);
-	if (!hyb_dictionaries_attach(ix->desc, cached->dictionaries))
+	if (!hyb_encoded_attach(ix->desc, cached->dictionaries))
 		hyb_corrupted(ix->rel, first,
 					  "The dictionary is not that of the index's columns.");
 

@@ -152,7 +152,7 @@ hyb_index_create_handle(Relation rel)
 	ix->context = CurrentMemoryContext;
 	ix->dictionaries = NULL;
 	memcpy(ix->desc, &cache->desc, size);
-	if (ix->desc->has_hope)
+	if (ix->desc->has_encoded)
 		attach_dictionaries(ix);
 	return ix;
 }

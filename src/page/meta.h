@@ -7,7 +7,7 @@
 #ifndef HYB_META_H
 #define HYB_META_H
 
-#include "key/hope.h"
+#include "key/encoded.h"
 #include "page/wal.h"
 
 #define HYB_META_MAGIC		0x48594249	/* "HYBI" */

@@ -20,7 +20,7 @@
 
 #include "catalog/pg_collation.h"
 #include "key/bytes.h"
-#include "key/hope.h"
+#include "key/encoded.h"
 #include "page/dictionary.h"
 #include "port/pg_crc32c.h"
 #include "utils/uuid.h"
@@ -170,7 +170,7 @@ set_column(Columns *cols, int i, Input *in)
 	col->is_key = true;
 	col->desc = flags & 1;
 	col->nulls_first = flags & 2;
-	if (col->codec->hope && (flags & 4))
+	if (col->codec->encode != NULL && (flags & 4))
 		col->dictionary = dictionary();
 	if (col->compare != HYB_COMPARE_MEM)
 		cols->desc->all_mem = cols->desc->exact = false;
@@ -595,12 +595,12 @@ static void
 read_dictionaries(const uint8 *bytes, uint32 len)
 {
 	uint8	   *copy = memcpy(palloc(len), bytes, len);
-	HybDictionaries *loaded = hyb_dictionaries_load(copy, len, CurrentMemoryContext);
+	HybDictionaries *loaded = hyb_encoded_load(copy, len, CurrentMemoryContext);
 	Columns		cols;
 	Input		in = {dictionary_columns, dictionary_columns + sizeof(dictionary_columns)};
 
 	set_columns(&cols, &in);
-	if (loaded == NULL || !hyb_dictionaries_attach(cols.desc, loaded))
+	if (loaded == NULL || !hyb_encoded_attach(cols.desc, loaded))
 		return;
 	require(cols.desc->cols[0].dictionary != NULL &&
 			cols.desc->cols[1].dictionary != NULL);
@@ -657,8 +657,8 @@ dictionary_seed(int scheme, int mode, uint8_t *data)
 {
 	Columns		cols;
 	Input		columns = {dictionary_columns, dictionary_columns + sizeof(dictionary_columns)};
-	HybHopeOptions options = {.scheme = scheme, .entries = HYB_HOPE_MIN_ENTRIES};
-	HybHopeKeys keys[2] = {{0}};
+	HybEncodedOptions options = {.scheme = scheme, .entries = HYB_HOPE_MIN_ENTRIES};
+	HybEncodedKeys keys[2] = {{0}};
 	HybIndex	ix = {.rel = hyb_fuzz_relation(), .incarnation = 77};
 	HybBuf		stored = {0};
 	PGAlignedBlock page;
@@ -667,16 +667,16 @@ dictionary_seed(int scheme, int mode, uint8_t *data)
 	for (int i = 0; i < 2; i++)
 	{
 		cols.desc->cols[i].options = PointerGetDatum(&options);
-		for (int k = 0; k < HYB_HOPE_ENOUGH_KEYS; k++)
+		for (int k = 0; k < HYB_ENCODED_ENOUGH_KEYS; k++)
 		{
 			char		key[40];
 
 			sprintf(key, "user%d@example.%s", k * 7919 % 1000, i ? "com" : "org");
-			hyb_hope_add_key(&keys[i], &cols.desc->cols[i],
+			hyb_encoded_add_key(&keys[i], &cols.desc->cols[i],
 							 varlena((uint8 *) key, (uint32) strlen(key)));
 		}
 	}
-	require(hyb_dictionaries_learn(cols.desc, keys, &stored));
+	require(hyb_encoded_learn(cols.desc, keys, &stored));
 	hyb_dictionary_page_init((Page) page.data, &ix, stored.data, stored.len, 0,
 							 InvalidBlockNumber);
 	data[0] = (uint8_t) mode;

@@ -295,7 +295,7 @@ check_dictionary(HybCheck *check)
 	BlockNumber from = HYB_METAPAGE_BLKNO;
 	char	   *copy;
 
-	if ((check->ix->desc->has_hope && (meta->flags & HYB_META_PLAIN) == 0) !=
+	if ((check->ix->desc->has_encoded && (meta->flags & HYB_META_PLAIN) == 0) !=
 		BlockNumberIsValid(block))
 		hyb_check_fail(check, from,
 					   "In the metapage, the link to the dictionary does not fit the columns.");

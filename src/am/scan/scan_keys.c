@@ -241,7 +241,7 @@ add_comparison(HybScan *so, int column, StrategyNumber strategy, Datum value)
 		case BTEqualStrategyNumber:
 			tighten_lower(so, column, c, false);
 			tighten_upper(so, column, c, false);
-			if (hyb_column_is_hope(col) && !col->codec->blank_padded)
+			if (hyb_column_is_encoded(col) && !col->codec->blank_padded)
 			{
 				so->columns[column].has_equal = true;
 				so->columns[column].equal = value;

@@ -1,13 +1,13 @@
 /*
- * hope_sample.c
+ * encoded_sample.c
  *		What the dictionary of an index is learned from when its table has too
  *		few rows: names, addresses, paths, phrases, numbers.
  */
 #include "key/codec.h"
 
-#include "key/hope.h"
+#include "key/encoded.h"
 
-const char *const hyb_hope_sample[] = {
+const char *const hyb_encoded_sample[] = {
 	"arodriguez89@example.org", "n.taylor32@gmail.com", "m.garcia@mail.ru",
 	"sarahbrown2@outlook.com", "s.rodriguez@hotmail.com",
 	"anna_martin@orange.fr", "james.miller@icloud.com",
@@ -132,4 +132,4 @@ const char *const hyb_hope_sample[] = {
 	"ZQ-250108", "BW-404214", "LY-022437", "RJ-460935", "OD-686688"
 };
 
-const int	hyb_hope_sample_n = lengthof(hyb_hope_sample);
+const int	hyb_encoded_sample_n = lengthof(hyb_encoded_sample);

@@ -1,12 +1,12 @@
 /*
- * hope.c
+ * encoded.c
  *		Codecs and dictionaries of columns whose strings are stored encoded.
  */
 #include "key/codec.h"
 
 #include "access/reloptions.h"
 #include "catalog/pg_type.h"
-#include "key/hope.h"
+#include "key/encoded.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -120,8 +120,8 @@ get_plain(const uint8 *data, uint32 len, char *text)
 	return dst - text;
 }
 
-void
-hyb_hope_to_bytes(const HybColumn *col, Datum value, HybBuf *out)
+static void
+encode_value(const HybColumn *col, Datum value, HybBuf *out)
 {
 	const uint8 *bytes;
 	uint32		len;
@@ -142,7 +142,7 @@ hyb_recent_add(const HybKeyDesc *desc, const HybValue *vals, HybRecent *recent)
 	{
 		Datum		value;
 
-		if (!hyb_column_is_hope(&desc->cols[i]) || vals[i].isnull)
+		if (!hyb_column_is_encoded(&desc->cols[i]) || vals[i].isnull)
 			continue;
 		value = hyb_value_decode(&desc->cols[i], &vals[i]);
 		recent[i].keys++;
@@ -156,16 +156,16 @@ hyb_recent_add(const HybKeyDesc *desc, const HybValue *vals, HybRecent *recent)
 }
 
 HybHopeScheme
-hyb_hope_column_scheme(const HybColumn *col)
+hyb_encoded_scheme(const HybColumn *col)
 {
-	const HybHopeOptions *options = (const HybHopeOptions *)
+	const HybEncodedOptions *options = (const HybEncodedOptions *)
 		DatumGetPointer(col->options);
 
-	return options ? options->scheme : HYB_HOPE_DEFAULT_SCHEME;
+	return options ? options->scheme : HYB_ENCODED_DEFAULT_SCHEME;
 }
 
-Datum
-hyb_hope_from_bytes(const HybColumn *col, const uint8 *data, uint32 len)
+static Datum
+decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 {
 	uint8		code_space[STACK_BYTES];
 	char		plain_space[STACK_BYTES];
@@ -232,7 +232,8 @@ static const HybCodec text_codec = {
 	.store = HYB_STORE_BYTES,
 	.terminated = true,
 	.compare = HYB_COMPARE_MEM,
-	.hope = true,
+	.encode = encode_value,
+	.decode = decode_value,
 	.convert = hope_text_convert
 };
 
@@ -241,7 +242,8 @@ static const HybCodec bytea_codec = {
 	.store = HYB_STORE_BYTES,
 	.terminated = true,
 	.compare = HYB_COMPARE_MEM,
-	.hope = true
+	.encode = encode_value,
+	.decode = decode_value
 };
 
 static const HybCodec bpchar_codec = {
@@ -249,7 +251,8 @@ static const HybCodec bpchar_codec = {
 	.store = HYB_STORE_BYTES,
 	.terminated = true,
 	.compare = HYB_COMPARE_MEM,
-	.hope = true,
+	.encode = encode_value,
+	.decode = decode_value,
 	.blank_padded = true
 };
 
@@ -333,17 +336,17 @@ hybrid_hope_options(PG_FUNCTION_ARGS)
 		scheme_values[i].string_val = hyb_hope_scheme_name(i + 1);
 		scheme_values[i].symbol_val = i + 1;
 	}
-	init_local_reloptions(relopts, sizeof(HybHopeOptions));
+	init_local_reloptions(relopts, sizeof(HybEncodedOptions));
 	add_local_enum_reloption(relopts, "scheme",
 							 "How strings are cut up and encoded",
-							 scheme_values, HYB_HOPE_DEFAULT_SCHEME,
+							 scheme_values, HYB_ENCODED_DEFAULT_SCHEME,
 							 "Valid values are \"single-char\", \"double-char\", \"3-grams\", \"4-grams\", \"alm\", and \"alm-improved\".",
-							 offsetof(HybHopeOptions, scheme));
+							 offsetof(HybEncodedOptions, scheme));
 	add_local_int_reloption(relopts, "dictionary",
 							"Most entries of the dictionary",
-							HYB_HOPE_DEFAULT_ENTRIES, HYB_HOPE_MIN_ENTRIES,
+							HYB_ENCODED_DEFAULT_ENTRIES, HYB_HOPE_MIN_ENTRIES,
 							HYB_HOPE_MAX_ENTRIES,
-							offsetof(HybHopeOptions, entries));
+							offsetof(HybEncodedOptions, entries));
 	PG_RETURN_VOID();
 }
 
@@ -372,7 +375,7 @@ hope_memory(MemoryContext context)
 }
 
 static void
-add_bytes(HybHopeKeys *keys, const uint8 *bytes, uint32 len)
+add_bytes(HybEncodedKeys *keys, const uint8 *bytes, uint32 len)
 {
 	uint32		used = keys->n > 0 ? keys->off[keys->n] : 0;
 
@@ -396,7 +399,7 @@ add_bytes(HybHopeKeys *keys, const uint8 *bytes, uint32 len)
 }
 
 void
-hyb_hope_add_key(HybHopeKeys *keys, const HybColumn *col, Datum value)
+hyb_encoded_add_key(HybEncodedKeys *keys, const HybColumn *col, Datum value)
 {
 	const uint8 *bytes;
 	uint32		len;
@@ -409,12 +412,12 @@ hyb_hope_add_key(HybHopeKeys *keys, const HybColumn *col, Datum value)
 
 /* One column's dictionary, appended to *out. */
 static void
-learn(const HybColumn *col, int column, const HybHopeKeys *keys, HybBuf *out)
+learn(const HybColumn *col, int column, const HybEncodedKeys *keys, HybBuf *out)
 {
-	const HybHopeOptions *options = (const HybHopeOptions *)
+	const HybEncodedOptions *options = (const HybEncodedOptions *)
 		DatumGetPointer(col->options);
 	HybHopeMemory memory = hope_memory(CurrentMemoryContext);
-	HybHopeKeys all = {0};
+	HybEncodedKeys all = {0};
 	HybHopeSample sample;
 	StoredColumn header;
 	HybHope    *hope;
@@ -424,15 +427,15 @@ learn(const HybColumn *col, int column, const HybHopeKeys *keys, HybBuf *out)
 	for (uint32 i = 0; i < keys->n; i++)
 		add_bytes(&all, keys->bytes + keys->off[i],
 				  keys->off[i + 1] - keys->off[i]);
-	if (keys->n < HYB_HOPE_ENOUGH_KEYS)
-		for (int i = 0; i < hyb_hope_sample_n; i++)
-			add_bytes(&all, (const uint8 *) hyb_hope_sample[i],
-					  strlen(hyb_hope_sample[i]));
+	if (keys->n < HYB_ENCODED_ENOUGH_KEYS)
+		for (int i = 0; i < hyb_encoded_sample_n; i++)
+			add_bytes(&all, (const uint8 *) hyb_encoded_sample[i],
+					  strlen(hyb_encoded_sample[i]));
 	sample.bytes = all.bytes;
 	sample.off = all.off;
 	sample.n = all.n;
-	hope = hyb_hope_build(hyb_hope_column_scheme(col),
-						  options ? options->entries : HYB_HOPE_DEFAULT_ENTRIES,
+	hope = hyb_hope_build(hyb_encoded_scheme(col),
+						  options ? options->entries : HYB_ENCODED_DEFAULT_ENTRIES,
 						  &sample, &memory, NULL, NULL);
 	for (uint32 i = 0; i < all.n; i++)
 	{
@@ -443,7 +446,7 @@ learn(const HybColumn *col, int column, const HybHopeKeys *keys, HybBuf *out)
 
 	memset(&header, 0, sizeof(header));
 	header.column = column;
-	header.learned = keys->n >= HYB_HOPE_ENOUGH_KEYS;
+	header.learned = keys->n >= HYB_ENCODED_ENOUGH_KEYS;
 	header.sample_keys = all.n;
 	header.sample_bytes = all.off[all.n];
 	header.sample_stored = stored;
@@ -455,16 +458,16 @@ learn(const HybColumn *col, int column, const HybHopeKeys *keys, HybBuf *out)
 }
 
 bool
-hyb_dictionaries_learn(const HybKeyDesc *desc, const HybHopeKeys *keys,
-					   HybBuf *out)
+hyb_encoded_learn(const HybKeyDesc *desc, const HybEncodedKeys *keys,
+				  HybBuf *out)
 {
 	StoredHeader header = {DICTIONARY_MAGIC, 0};
 	bool		enough = false;
 
 	for (int i = 0; i < desc->nkeys; i++)
 	{
-		header.n += hyb_column_is_hope(&desc->cols[i]) ? 1 : 0;
-		enough |= keys[i].n >= HYB_HOPE_ENOUGH_KEYS;
+		header.n += hyb_column_is_encoded(&desc->cols[i]) ? 1 : 0;
+		enough |= keys[i].n >= HYB_ENCODED_ENOUGH_KEYS;
 	}
 	if (!enough)
 		return false;
@@ -474,7 +477,7 @@ hyb_dictionaries_learn(const HybKeyDesc *desc, const HybHopeKeys *keys,
 		MemoryContext context;
 		MemoryContext old;
 
-		if (!hyb_column_is_hope(&desc->cols[i]))
+		if (!hyb_column_is_encoded(&desc->cols[i]))
 			continue;
 		context = AllocSetContextCreate(CurrentMemoryContext,
 										"hybrid dictionary training",
@@ -489,7 +492,7 @@ hyb_dictionaries_learn(const HybKeyDesc *desc, const HybHopeKeys *keys,
 }
 
 HybDictionaries *
-hyb_dictionaries_load(const uint8 *bytes, Size len, MemoryContext context)
+hyb_encoded_load(const uint8 *bytes, Size len, MemoryContext context)
 {
 	HybHopeMemory memory = hope_memory(context);
 	StoredHeader header;
@@ -514,7 +517,7 @@ hyb_dictionaries_load(const uint8 *bytes, Size len, MemoryContext context)
 			return NULL;
 		memcpy(&column, p, sizeof(column));
 		p += sizeof(column);
-		/* in order, so that hyb_dictionaries_attach can count them */
+		/* in order, so that hyb_encoded_attach can count them */
 		if (column.column >= INDEX_MAX_KEYS ||
 			(i > 0 && (int) column.column <= all->columns[i - 1].column) ||
 			column.size > (uint64) (end - p))
@@ -535,18 +538,18 @@ hyb_dictionaries_load(const uint8 *bytes, Size len, MemoryContext context)
 }
 
 bool
-hyb_dictionaries_attach(HybKeyDesc *desc, const HybDictionaries *dictionaries)
+hyb_encoded_attach(HybKeyDesc *desc, const HybDictionaries *dictionaries)
 {
 	int			missing = 0;
 
 	for (int i = 0; i < desc->nkeys; i++)
-		missing += hyb_column_is_hope(&desc->cols[i]) ? 1 : 0;
+		missing += hyb_column_is_encoded(&desc->cols[i]) ? 1 : 0;
 	for (int i = 0; i < dictionaries->n; i++)
 	{
 		const HybDictionary *dictionary = &dictionaries->columns[i];
 
 		if (dictionary->column >= desc->nkeys ||
-			!hyb_column_is_hope(&desc->cols[dictionary->column]))
+			!hyb_column_is_encoded(&desc->cols[dictionary->column]))
 			return false;
 		desc->cols[dictionary->column].dictionary = dictionary;
 		missing--;

@@ -1,9 +1,9 @@
 /*
- * hope.h
+ * encoded.h
  *		Columns whose strings are stored encoded, with a dictionary of the
  *		index (algo/hope/hope.h).
  *
- * The operator class's codec says so (HybCodec.hope), its options choose the
+ * The operator class's codec says so (HybCodec.encode), its options choose the
  * scheme and size of the dictionary.  An index keeps the dictionaries of all
  * its columns as one byte string, on pages of their own (page/dictionary.h).
  * Within a column the encoded key is stuffed, so it ends with a zero byte as
@@ -13,24 +13,24 @@
  * from.  Values are then stored in the form of bytea columns, until a merge
  * encodes all of them (merge/learn.c).
  */
-#ifndef HYB_KEY_HOPE_H
-#define HYB_KEY_HOPE_H
+#ifndef HYB_KEY_ENCODED_H
+#define HYB_KEY_ENCODED_H
 
 #include "algo/hope/hope.h"
 #include "key/key.h"
 
-#define HYB_HOPE_DEFAULT_SCHEME		HYB_HOPE_DOUBLE_CHAR
-#define HYB_HOPE_DEFAULT_ENTRIES	4096
+#define HYB_ENCODED_DEFAULT_SCHEME		HYB_HOPE_DOUBLE_CHAR
+#define HYB_ENCODED_DEFAULT_ENTRIES	4096
 
 /* Operator class options */
-typedef struct HybHopeOptions
+typedef struct HybEncodedOptions
 {
 	int32		vl_len_;		/* varlena header (do not touch directly!) */
 	int			scheme;			/* HybHopeScheme */
 	int			entries;		/* at most this many intervals */
-} HybHopeOptions;
+} HybEncodedOptions;
 
-#define hyb_column_is_hope(col) ((col)->codec != NULL && (col)->codec->hope)
+#define hyb_column_is_encoded(col) ((col)->codec != NULL && (col)->codec->encode != NULL)
 
 /* The dictionary of one column, with what it was learned from. */
 typedef struct HybDictionary
@@ -51,28 +51,28 @@ typedef struct HybDictionaries
 } HybDictionaries;
 
 /* Keys to learn from, of one column. */
-typedef struct HybHopeKeys
+typedef struct HybEncodedKeys
 {
 	uint8	   *bytes;
 	uint32	   *off;
 	uint32		n;
 	uint32		bytes_alloc;
 	uint32		off_alloc;
-} HybHopeKeys;
+} HybEncodedKeys;
 
 /* Add a value of the column (not NULL) to the keys. */
-extern void hyb_hope_add_key(HybHopeKeys *keys, const HybColumn *col,
-							 Datum value);
+extern void hyb_encoded_add_key(HybEncodedKeys *keys, const HybColumn *col,
+								Datum value);
 
 /* Keys to learn from, and bytes of all of them, that are worth the time */
-#define HYB_HOPE_SAMPLE_KEYS	16384
-#define HYB_HOPE_SAMPLE_BYTES	(2 * 1024 * 1024)
+#define HYB_ENCODED_SAMPLE_KEYS	16384
+#define HYB_ENCODED_SAMPLE_BYTES	(2 * 1024 * 1024)
 
 /* Fewer keys do not teach. */
-#define HYB_HOPE_ENOUGH_KEYS	256
+#define HYB_ENCODED_ENOUGH_KEYS	256
 
 /* The scheme that the column's options ask for. */
-extern HybHopeScheme hyb_hope_column_scheme(const HybColumn *col);
+extern HybHopeScheme hyb_encoded_scheme(const HybColumn *col);
 
 /* Values of an encoded column, and what they take. */
 typedef struct HybRecent
@@ -88,31 +88,26 @@ extern void hyb_recent_add(const HybKeyDesc *desc, const HybValue *vals,
 
 /*
  * Learn dictionaries for all columns that need one: keys[i] are those of
- * column i.  Appends the stored form to *out, which hyb_dictionaries_load
+ * column i.  Appends the stored form to *out, which hyb_encoded_load
  * reads.  Returns false, with nothing appended, if no column has enough keys.
  * Where some have, the keys of the others are joined by built-in text.
  */
-extern bool hyb_dictionaries_learn(const HybKeyDesc *desc,
-								   const HybHopeKeys *keys, HybBuf *out);
+extern bool hyb_encoded_learn(const HybKeyDesc *desc,
+							  const HybEncodedKeys *keys, HybBuf *out);
 
 /*
  * Open stored dictionaries, in the given context; NULL if the bytes are not
  * sound.
  */
-extern HybDictionaries *hyb_dictionaries_load(const uint8 *bytes, Size len,
-											  MemoryContext context);
+extern HybDictionaries *hyb_encoded_load(const uint8 *bytes, Size len,
+										 MemoryContext context);
 
 /* Set the columns' dictionaries; false if they do not fit. */
-extern bool hyb_dictionaries_attach(HybKeyDesc *desc,
-									const HybDictionaries *dictionaries);
+extern bool hyb_encoded_attach(HybKeyDesc *desc,
+							   const HybDictionaries *dictionaries);
 
-/* What key.c calls for such a column: without flag and terminator. */
-extern void hyb_hope_to_bytes(const HybColumn *col, Datum value, HybBuf *out);
-extern Datum hyb_hope_from_bytes(const HybColumn *col, const uint8 *data,
-								 uint32 len);
+/* encoded_sample.c: built-in text, n strings */
+extern const char *const hyb_encoded_sample[];
+extern const int hyb_encoded_sample_n;
 
-/* hope_sample.c: built-in text, n strings */
-extern const char *const hyb_hope_sample[];
-extern const int hyb_hope_sample_n;
-
-#endif							/* HYB_KEY_HOPE_H */
+#endif							/* HYB_KEY_ENCODED_H */
