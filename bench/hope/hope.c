@@ -2,8 +2,8 @@
  * hope.c
  *		Micro-benchmark of the string encoder: compression rate, time to encode
  *		and decode a character, build time by module and size, for every
- *		scheme; sweeps over sample and dictionary size; batches of sorted keys;
- *		and keys unlike those learned from.
+ *		scheme; sweeps over sample and dictionary size; and keys
+ *		unlike those learned from.
  *
  *		hope FILE [SAMPLE-PERCENT]		one key a line, 1 % by default
  */
@@ -16,7 +16,6 @@
 #include "algo/hope/hope.h"
 
 #define REPEAT	7
-#define BATCH	32
 
 static uint8_t *bytes;
 static uint32_t *off;
@@ -208,64 +207,6 @@ sweep_sizes(uint32_t nsample)
 	printf("\n");
 }
 
-static int
-compare_keys(const void *a, const void *b)
-{
-	uint32_t	i = *(const uint32_t *) a;
-	uint32_t	j = *(const uint32_t *) b;
-	uint32_t	ilen = off[i + 1] - off[i];
-	uint32_t	jlen = off[j + 1] - off[j];
-	int			c = memcmp(bytes + off[i], bytes + off[j], ilen < jlen ? ilen : jlen);
-
-	return c != 0 ? c : (ilen > jlen) - (ilen < jlen);
-}
-
-static void
-batches(uint32_t nsample)
-{
-	HybHopeSample sample = {bytes, off, nsample};
-	uint32_t   *order = bench_alloc(NULL, nkeys * sizeof(uint32_t));
-	uint8_t    *out[BATCH];
-
-	for (uint32_t i = 0; i < nkeys; i++)
-		order[i] = i;
-	qsort(order, nkeys, sizeof(uint32_t), compare_keys);
-	for (int i = 0; i < BATCH; i++)
-		out[i] = bench_alloc(NULL, 1 << 18);
-	printf("encode ns by batch size, sorted keys:\n%-13s %7d %7d %7d", "", 1, 2, BATCH);
-	for (int scheme = 1; scheme <= HYB_HOPE_NSCHEMES; scheme++)
-	{
-		HybHope    *hope = hyb_hope_build(scheme, 4096, &sample, &memory, NULL,
-										  NULL);
-
-		printf("\n%-13s", hyb_hope_scheme_name(scheme));
-		for (uint32_t size = 1; size <= BATCH; size = size == 1 ? 2 : size * 16)
-		{
-			uint64_t	t = now();
-
-			for (uint32_t i = 0; i + size <= nkeys; i += size)
-			{
-				const uint8_t *keys[BATCH];
-				size_t		lens[BATCH];
-				uint64_t	bits[BATCH];
-
-				for (uint32_t j = 0; j < size; j++)
-				{
-					keys[j] = bytes + off[order[i + j]];
-					lens[j] = off[order[i + j] + 1] - off[order[i + j]];
-				}
-				hyb_hope_encode_batch(hope, size, keys, lens, out, bits);
-			}
-			printf(" %7.2f", (double) (now() - t) / off[nkeys]);
-		}
-		hyb_hope_free(hope);
-	}
-	printf("\n");
-	for (int i = 0; i < BATCH; i++)
-		free(out[i]);
-	free(order);
-}
-
 /*
  * Two halves of the keys, parted by what follows the last '@' (addresses) or
  * by the keys themselves: learned from one, used on both.
@@ -334,7 +275,6 @@ main(int argc, char **argv)
 		   nkeys > 0 ? (double) off[nkeys] / nkeys : 0, nsample);
 	schemes(nsample);
 	sweep_sizes(nsample);
-	batches(nsample);
 	change();
 	return 0;
 }

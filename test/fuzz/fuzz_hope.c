@@ -71,35 +71,6 @@ encode(const HybHope *hope, const uint8_t *key, size_t len, size_t *size)
 	return stuffed;
 }
 
-/* Keys encoded together have the codes that they have alone. */
-static void
-check_batch(const HybHope *hope, const uint8_t *bytes, const uint32_t *off,
-			uint32_t n)
-{
-	const uint8_t *keys[MAXKEYS] = {0};
-	uint8_t    *codes[MAXKEYS] = {0};
-	size_t		lens[MAXKEYS] = {0};
-	uint64_t	bits[MAXKEYS];
-
-	for (uint32_t i = 0; i < n; i++)
-	{
-		keys[i] = bytes + off[i];
-		lens[i] = off[i + 1] - off[i];
-		codes[i] = malloc(hyb_hope_encode_bound(lens[i]) + 8);
-	}
-	hyb_hope_encode_batch(hope, n, keys, lens, codes, bits);
-	for (uint32_t i = 0; i < n; i++)
-	{
-		uint8_t    *alone = malloc(hyb_hope_encode_bound(lens[i]) + 8);
-
-		if (hyb_hope_encode(hope, keys[i], lens[i], alone) != bits[i] ||
-			memcmp(alone, codes[i], (bits[i] + 7) / 8) != 0)
-			abort();
-		free(alone);
-		free(codes[i]);
-	}
-}
-
 static void
 check_keys(const HybHope *hope, const uint8_t *bytes, const uint32_t *off,
 		   uint32_t n)
@@ -119,7 +90,6 @@ check_keys(const HybHope *hope, const uint8_t *bytes, const uint32_t *off,
 		free(a);
 		free(b);
 	}
-	check_batch(hope, bytes, off, n);
 }
 
 /* Any bytes decode to something. */

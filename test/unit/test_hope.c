@@ -309,25 +309,11 @@ check_pair(const HybHope *hope, const Key *a, const Key *b)
 	Coded		cb;
 	int			expected = compare(a->bytes, a->len, b->bytes, b->len);
 	bool		good = encode(hope, a, &ca);
-	const uint8_t *keys[3] = {a->bytes, b->bytes, a->bytes};
-	size_t		lens[3] = {a->len, b->len, a->len};
-	uint8_t    *out[3];
-	uint64_t	bits[3];
 
 	good = encode(hope, b, &cb) && good;
 	good = good && compare(ca.code, ca.len, cb.code, cb.len) == expected;
 	good = good && compare(ca.stuffed, ca.stuffedlen,
 						   cb.stuffed, cb.stuffedlen) == expected;
-
-	for (int i = 0; i < 3; i++)
-		out[i] = malloc(hyb_hope_encode_bound(lens[i]));
-	hyb_hope_encode_batch(hope, 3, keys, lens, out, bits);
-	good = good && bits[0] == ca.bits && bits[1] == cb.bits &&
-		bits[2] == ca.bits && memcmp(out[0], ca.code, ca.len) == 0 &&
-		memcmp(out[1], cb.code, cb.len) == 0 &&
-		memcmp(out[2], ca.code, ca.len) == 0;
-	for (int i = 0; i < 3; i++)
-		free(out[i]);
 	release(&ca);
 	release(&cb);
 	return good;
@@ -503,8 +489,6 @@ main(void)
 	test_code_lengths();
 	for (int scheme = 1; scheme <= HYB_HOPE_NSCHEMES; scheme++)
 	{
-		CHECK(hyb_hope_scheme_by_name(hyb_hope_scheme_name(scheme)) == scheme,
-			  "scheme %d", scheme);
 		for (int kind = 0; kind < KEYS_KINDS; kind++)
 		{
 			test_scheme(scheme, kind, 2048, kind == KEYS_EMPTY ? 0 : 400, n);
@@ -512,6 +496,5 @@ main(void)
 				test_scheme(scheme, kind, HYB_HOPE_MIN_ENTRIES, 1, n / 4);
 		}
 	}
-	CHECK(hyb_hope_scheme_by_name("quadruple-char") == 0, "unknown scheme");
 	return unit_report("hope");
 }

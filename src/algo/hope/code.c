@@ -8,18 +8,7 @@
  */
 #include "algo/hope/internal.h"
 
-/*
- * A place in a key and in its code: `word` holds the `fill` < 8 bits that
- * belong to the byte at out.
- */
-typedef struct EncodeState
-{
-	const uint8_t *p;
-	uint8_t    *out;
-	uint64_t	word;
-	unsigned	fill;
-} EncodeState;
-
+/* Of a word at hand the `fill` < 8 upper bits belong to the byte at out. */
 #define PUT(bits_, len_) \
 	do { \
 		word |= (bits_) >> fill; \
@@ -39,14 +28,22 @@ typedef struct EncodeState
 		len = la + lb; \
 	} while (0)
 
-static void
-encode_single(const HybHope *hope, EncodeState *s, const uint8_t *end)
+/* Write the last byte; bits of the whole code. */
+static inline uint64_t
+finish(const uint8_t *start, uint8_t *out, uint64_t word, unsigned fill)
+{
+	out[0] = (uint8_t) (word >> 56);
+	return 8 * (uint64_t) (out - start) + fill;
+}
+
+static uint64_t
+encode_single(const HybHope *hope, const uint8_t *p, const uint8_t *end,
+			  uint8_t *out)
 {
 	const uint32_t *table = hope->by_one;
-	const uint8_t *p = s->p;
-	uint8_t    *out = s->out;
-	uint64_t	word = s->word;
-	unsigned	fill = s->fill;
+	const uint8_t *start = out;
+	uint64_t	word = 0;
+	unsigned	fill = 0;
 
 	/* four codes seldom do not fit the word, of which PUT leaves a bit free */
 	for (; end - p > 4; p += 4)
@@ -98,29 +95,20 @@ encode_single(const HybHope *hope, EncodeState *s, const uint8_t *end)
 			len1 += len2;
 			PUT(first << (64 - len1), len1);
 		}
-		p = end;
 	}
-	s->p = p;
-	s->out = out;
-	s->word = word;
-	s->fill = fill;
+	return finish(start, out, word, fill);
 }
 
-/*
- * Stops before the last byte of a key of odd length if that is not the key's
- * end (`limit` below `end`).
- */
-static void
-encode_double(const HybHope *hope, EncodeState *s, const uint8_t *limit,
-			  const uint8_t *end)
+static uint64_t
+encode_double(const HybHope *hope, const uint8_t *p, const uint8_t *end,
+			  uint8_t *out)
 {
 	const uint32_t *table = hope->by_two;
-	const uint8_t *p = s->p;
-	uint8_t    *out = s->out;
-	uint64_t	word = s->word;
-	unsigned	fill = s->fill;
+	const uint8_t *start = out;
+	uint64_t	word = 0;
+	unsigned	fill = 0;
 
-	for (; limit - p > 4; p += 4)
+	for (; end - p > 4; p += 4)
 	{
 		uint32_t	a = table[hyb_load16(p)];
 		uint32_t	b = table[hyb_load16(p + 2)];
@@ -130,20 +118,10 @@ encode_double(const HybHope *hope, EncodeState *s, const uint8_t *limit,
 		PAIR(a, b, bits, len);
 		PUT(bits << (64 - len), len);
 	}
-	if (limit < end)
-	{
-		for (; limit - p >= 2; p += 2)
-		{
-			uint32_t	e = table[hyb_load16(p)];
-			unsigned	len = PACKED_LEN(e);
-
-			PUT((uint64_t) (e >> 5) << (64 - len), len);
-		}
-	}
-	else if (p < limit)
+	if (p < end)
 	{
 		/* the last one to four, as above */
-		size_t		left = (size_t) (limit - p);
+		size_t		left = (size_t) (end - p);
 		uint32_t	first = left > 1 ? (uint32_t) p[left > 1] << 8 : HYB_HOPE_LAST;
 		uint32_t	second = left > 3 ? (uint32_t) p[left - 1] << 8 : HYB_HOPE_LAST;
 		uint32_t	b = table[p[left > 2 ? 2 : 0] + second] & -(uint32_t) (left > 2);
@@ -152,131 +130,52 @@ encode_double(const HybHope *hope, EncodeState *s, const uint8_t *limit,
 
 		PAIR(table[p[0] + first], b, bits, len);
 		PUT(bits << (64 - len), len);
-		p = limit;
 	}
-	s->p = p;
-	s->out = out;
-	s->word = word;
-	s->fill = fill;
+	return finish(start, out, word, fill);
 }
 
-HYB_ALWAYS_INLINE void
-encode_trie_with(const HybHope *hope, EncodeState *s, const uint8_t *limit,
-				 const uint8_t *end, bool fast)
+HYB_ALWAYS_INLINE uint64_t
+encode_trie_with(const HybHope *hope, const uint8_t *p, const uint8_t *end,
+				 uint8_t *out, bool fast)
 {
 	const HybHopeTrie *trie = &hope->trie;
-	const uint8_t *p = s->p;
-	uint8_t    *out = s->out;
-	uint64_t	word = s->word;
-	unsigned	fill = s->fill;
+	const uint8_t *start = out;
+	uint64_t	word = 0;
+	unsigned	fill = 0;
 
-	while (p < limit)
+	while (p < end)
 	{
 		uint64_t	value = hyb_hope_find_with(trie, p, (size_t) (end - p), fast);
 
 		p += HYB_HOPE_VALUE_SYMLEN(value);
 		PUT(HYB_HOPE_VALUE_CODE(value), HYB_HOPE_VALUE_LEN(value));
 	}
-	s->p = p;
-	s->out = out;
-	s->word = word;
-	s->fill = fill;
+	return finish(start, out, word, fill);
 }
 
 #ifdef HYB_HOPE_POPCNT
 __attribute__((target("popcnt")))
-static void
-encode_trie_popcnt(const HybHope *hope, EncodeState *s, const uint8_t *limit,
-				   const uint8_t *end)
+static uint64_t
+encode_trie_popcnt(const HybHope *hope, const uint8_t *p, const uint8_t *end,
+				   uint8_t *out)
 {
-	encode_trie_with(hope, s, limit, end, true);
+	return encode_trie_with(hope, p, end, out, true);
 }
 #endif
-
-static void
-encode_trie(const HybHope *hope, EncodeState *s, const uint8_t *limit,
-			const uint8_t *end)
-{
-#ifdef HYB_HOPE_POPCNT
-	if (hope->popcnt)
-	{
-		encode_trie_popcnt(hope, s, limit, end);
-		return;
-	}
-#endif
-	encode_trie_with(hope, s, limit, end, false);
-}
-
-/* Encode all symbols that start before `limit`, of a key that ends at `end`. */
-static inline void
-encode_up_to(const HybHope *hope, EncodeState *s, const uint8_t *limit,
-			 const uint8_t *end)
-{
-	if (hope->scheme == HYB_HOPE_DOUBLE_CHAR)
-		encode_double(hope, s, limit, end);
-	else if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
-		encode_single(hope, s, limit);
-	else
-		encode_trie(hope, s, limit, end);
-}
-
-static inline uint64_t
-finish(const EncodeState *s, const uint8_t *start)
-{
-	s->out[0] = (uint8_t) (s->word >> 56);
-	return 8 * (uint64_t) (s->out - start) + s->fill;
-}
 
 uint64_t
 hyb_hope_encode(const HybHope *hope, const uint8_t *key, size_t len,
 				uint8_t *out)
 {
-	EncodeState s = {key, out, 0, 0};
-
-	encode_up_to(hope, &s, key + len, key + len);
-	return finish(&s, out);
-}
-
-void
-hyb_hope_encode_batch(const HybHope *hope, uint32_t n,
-					  const uint8_t *const *keys, const size_t *lens,
-					  uint8_t *const *out, uint64_t *bits)
-{
-	size_t		common;
-	EncodeState shared;
-	size_t		sharedlen;
-
-	if (n == 0)
-		return;
-	common = lens[0];
-	for (uint32_t i = 1; i < n; i++)
-	{
-		size_t		most = common < lens[i] ? common : lens[i];
-
-		common = hyb_common_prefix(keys[0], keys[i], (uint32_t) most);
-	}
-
-	/* A symbol is the same in all keys if what decides about it is. */
-	shared.p = keys[0];
-	shared.out = out[0];
-	shared.word = 0;
-	shared.fill = 0;
-	if (common >= hope->lookahead)
-		encode_up_to(hope, &shared, keys[0] + (common - hope->lookahead + 1),
-					 keys[0] + common);
-	sharedlen = (size_t) (shared.out - out[0]);
-
-	for (uint32_t i = n; i-- > 0;)
-	{
-		EncodeState s = shared;
-
-		s.p = keys[i] + (shared.p - keys[0]);
-		s.out = out[i] + sharedlen;
-		if (i > 0)
-			memcpy(out[i], out[0], sharedlen);
-		encode_up_to(hope, &s, keys[i] + lens[i], keys[i] + lens[i]);
-		bits[i] = finish(&s, out[i]);
-	}
+	if (hope->scheme == HYB_HOPE_DOUBLE_CHAR)
+		return encode_double(hope, key, key + len, out);
+	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
+		return encode_single(hope, key, key + len, out);
+#ifdef HYB_HOPE_POPCNT
+	if (hope->popcnt)
+		return encode_trie_popcnt(hope, key, key + len, out);
+#endif
+	return encode_trie_with(hope, key, key + len, out, false);
 }
 
 /* ---- decoding ---- */

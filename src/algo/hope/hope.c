@@ -26,15 +26,6 @@ hyb_hope_scheme_name(int scheme)
 	return scheme_names[scheme - 1];
 }
 
-int
-hyb_hope_scheme_by_name(const char *name)
-{
-	for (int i = 0; i < HYB_HOPE_NSCHEMES; i++)
-		if (strcmp(name, scheme_names[i]) == 0)
-			return i + 1;
-	return 0;
-}
-
 HybHopeScheme
 hyb_hope_scheme(const HybHope *hope)
 {
@@ -108,7 +99,6 @@ make_fixed_tables(HybHope *hope, const uint32_t *codes)
 	const HybHopeMemory *memory = &hope->memory;
 
 	hope->longest_symbol = 1;
-	hope->lookahead = 1;
 	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
 	{
 		hope->by_one = memory->alloc(memory->context, 256 * sizeof(uint32_t));
@@ -117,7 +107,6 @@ make_fixed_tables(HybHope *hope, const uint32_t *codes)
 		return;
 	}
 	hope->longest_symbol = 2;
-	hope->lookahead = 2;
 	hope->by_two = memory->alloc(memory->context,
 								 (HYB_HOPE_LAST + 256) * sizeof(uint32_t));
 	for (uint32_t c = 0; c < 256; c++)
@@ -147,14 +136,10 @@ make_trie_tables(HybHope *hope, const uint32_t *codes)
 						   hope->entries * sizeof(HybHopeStep));
 	for (uint32_t i = 0; i < hope->entries; i++)
 	{
-		uint32_t	len = iv->off[i + 1] - iv->off[i];
-
 		values[i] = HYB_HOPE_VALUE(codes[i], hope->lengths[i + 1],
 								   iv->symlen[i]);
 		if (iv->symlen[i] > hope->longest_symbol)
 			hope->longest_symbol = iv->symlen[i];
-		if (len > hope->lookahead)
-			hope->lookahead = len;
 	}
 	hyb_hope_make_trie(&hope->trie, iv, values, memory);
 	memory->release(memory->context, values);

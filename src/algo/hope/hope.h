@@ -83,9 +83,6 @@ typedef struct HybHope HybHope;
 /* Name of a scheme as users write it; NULL if there is none. */
 extern const char *hyb_hope_scheme_name(int scheme);
 
-/* And back; 0 if there is no such scheme. */
-extern int	hyb_hope_scheme_by_name(const char *name);
-
 /*
  * Learn a dictionary of at most `entries` intervals (ignored by the schemes
  * of fixed size).  The sample may be empty.  now: clock in nanoseconds for
@@ -128,15 +125,6 @@ hyb_hope_encode_bound(size_t len)
  */
 extern uint64_t hyb_hope_encode(const HybHope *hope, const uint8_t *key,
 								size_t len, uint8_t *out);
-
-/*
- * Encode n keys; what is shared by all of them is encoded once, which pays
- * for neighbours of a sorted run.  out[i] as above; bits[i] gets the lengths.
- */
-extern void hyb_hope_encode_batch(const HybHope *hope, uint32_t n,
-								  const uint8_t *const *keys,
-								  const size_t *lens, uint8_t *const *out,
-								  uint64_t *bits);
 
 /* Room that decoding len bytes may need */
 extern size_t hyb_hope_decode_bound(const HybHope *hope, size_t len);

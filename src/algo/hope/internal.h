@@ -213,7 +213,6 @@ struct HybHope
 	uint32_t	entries;
 	unsigned	shortest;		/* code */
 	unsigned	longest_symbol;
-	unsigned	lookahead;		/* bytes that can decide about one interval */
 	uint8_t    *lengths;		/* code lengths: of the code of zeroes, then
 								 * of the intervals */
 
