@@ -128,7 +128,7 @@ def statements():
                     "INSERT INTO order_line VALUES ($1, $2, $3, $4, 1, 1, NULL, 5, 10, 'abcdefghijklmnopqrstuvwx')",
                     row % ("1, 1 + i / 10 %% 10", "4000 + i / 100, 1 + i %% 10"), True)
     for keys in ("random", "ascending"):
-        yield Load("load-" + keys, "load in one statement, a row, " + keys, "load_" + keys)
+        yield Load("load-" + keys, "load in one statement, merges included, a row, " + keys, "load_" + keys)
 
 
 # ---- the tables ----
