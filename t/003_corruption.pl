@@ -133,6 +133,20 @@ push @chosen,
 	}
   ],
   [
+	'the frozen log goes round in a circle', 3,
+	sub {
+		my $block = get32($_[0], 0, $meta{frozen_head});
+		set32($_[0], $block, $trailer + 20, $block);
+	}
+  ],
+  [
+	'the last page of the log links to itself', 4,
+	sub {
+		my $block = get32($_[0], 0, $meta{active_tail});
+		set32($_[0], $block, $trailer + 20, $block);
+	}
+  ],
+  [
 	'the free list begins at the tail of the log', 3,
 	sub { set32($_[0], 0, $meta{freelist}, get32($_[0], 0, $meta{active_tail})) }
   ],
@@ -365,6 +379,7 @@ foreach my $i (1 .. $copies)
 	foreach my $sql (
 		"INSERT INTO t$i SELECT g, md5(g::text), g FROM generate_series(1, 1200) g",
 		"DELETE FROM t$i WHERE k % 10 = 4", "VACUUM t$i",
+		"SELECT count(*) FROM hybrid_dictionary_info('i$i')",
 		"SELECT hybrid_merge('i$i')", "SELECT hybrid_index_stats('i$i')",
 		"SELECT hybrid_index_check('i$i')")
 	{

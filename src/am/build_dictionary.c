@@ -170,17 +170,13 @@ static void
 count_recent_page(HybIndex *ix, Page page, BlockNumber block,
 				  HybRecent *recent)
 {
-	uint16		next = 0;
-	uint16		offset;
-	HybDeltaEntry header;
-	const uint8 *entry;
+	HybEntry	entry = {.block = block};
 	HybValue	vals[INDEX_MAX_KEYS];
 
-	while (hyb_delta_next(page, ix->rel, block, &next, &offset, &header, &entry))
+	while (hyb_delta_next(ix->rel, page, &entry))
 	{
-		uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
-
-		if (hyb_key_split(ix->desc, entry, len, ix->desc->nkeys, vals) == 0)
+		if (hyb_key_split(ix->desc, entry.bytes, entry.len, ix->desc->nkeys,
+						  vals) == 0)
 			hyb_corrupted(ix->rel, block, "An entry of a delta page is malformed.");
 		hyb_recent_add(ix->desc, vals, recent);
 	}
@@ -205,30 +201,15 @@ count_recent(HybIndex *ix, HybRecent *recent)
 	UnlockReleaseBuffer(buf);
 	for (int which = 0; which < 2; which++)
 	{
-		const HybGeneration *generation = which == 0 ? &version->active :
-			&version->frozen;
+		HybDeltaWalk walk;
 
-		for (int lane = 0; lane < HYB_LANES && generation->number != 0; lane++)
+		hyb_delta_walk_start(&walk, ix, which == 0 ? &version->active :
+							 &version->frozen, which != 0);
+		while (entries < RECENT_ENTRIES && hyb_delta_walk_next(&walk) &&
+			   hyb_delta_walk_copy(&walk, copy))
 		{
-			BlockNumber block = generation->head[lane];
-
-			while (BlockNumberIsValid(block) && entries < RECENT_ENTRIES)
-			{
-				bool		expected;
-
-				CHECK_FOR_INTERRUPTS();
-				buf = hyb_page_read(ix, block, InvalidBlockNumber);
-				LockBuffer(buf, BUFFER_LOCK_SHARE);
-				expected = !PageIsNew(BufferGetPage(buf)) &&
-					hyb_page_check(ix, buf, HYB_PAGE_DELTA, generation->number);
-				memcpy(copy, BufferGetPage(buf), BLCKSZ);
-				UnlockReleaseBuffer(buf);
-				if (!expected)
-					break;
-				count_recent_page(ix, (Page) copy, block, recent);
-				entries += hyb_page_opaque((Page) copy)->count;
-				block = hyb_page_opaque((Page) copy)->link;
-			}
+			count_recent_page(ix, (Page) copy, walk.block, recent);
+			entries += hyb_page_opaque((Page) copy)->count;
 		}
 	}
 	pfree(copy);

@@ -124,23 +124,25 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 {
 	InsertState *state = insert_state(index, info);
 	HybIndex   *ix = state->ix;
-	uint32		keylen;
+	HybEntry	entry;
 	bool		is_unique = true;
 	bool		full;
 	HybUniqueTicket ticket = HYB_UNIQUE_NO_TICKET;
 
-	hyb_key_encode(ix->desc, values, isnull, &state->entry, &keylen);
+	hyb_key_encode(ix->desc, values, isnull, &state->entry, &entry.keylen);
+	entry.bytes = state->entry.data;
+	entry.len = state->entry.len;
+	entry.tid = *heap_tid;
 	hyb_check_entry_size(index, heap, state->entry.len, heap_tid);
 
 	if (check_unique != UNIQUE_CHECK_NO)
 		is_unique = hyb_unique_check(ix, heap, values, isnull,
-									 state->entry.data, keylen, heap_tid,
+									 entry.bytes, entry.keylen, heap_tid,
 									 check_unique, &state->unique, &ticket);
 	if (check_unique == UNIQUE_CHECK_EXISTING)
 		return is_unique;
 
-	full = hyb_delta_append(ix, state->entry.data, state->entry.len, keylen,
-							heap_tid);
+	full = hyb_delta_append(ix, &entry);
 	hyb_unique_leave(&ticket);
 	if (full)
 		after_full_page(ix);

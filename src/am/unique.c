@@ -358,8 +358,7 @@ check_dynamic(UniqueSearch *search, const HybDynItem *item)
 	if (exists)
 		result = judge_candidate(search, pin);
 	else if (pin == HYB_PIN_HOLDS)
-		hyb_dynamic_kill(search->ix, search->buffers->batch.keys.data + item->key_off,
-						 item->keylen, &item->tid, item->ref.generation);
+		hyb_dynamic_kill(search->ix, &search->buffers->batch, item);
 	if (BufferIsValid(buf))
 		ReleaseBuffer(buf);
 	return result;
@@ -370,17 +369,17 @@ search_dynamic(UniqueSearch *search, const HybVersion *version)
 {
 	HybPos		low = search->low;
 	HybBuf		lowbuf = {0};
+	HybFetch	fetch = {.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE |
+		HYB_FETCH_NOT_KILLED,
+		.lo = &low, .hi = &search->high, .limit = HYB_UNIQUE_BATCH,
+		.point_hash = search->hash};
 
 	for (;;)
 	{
 		HybDynBatch *batch = &search->buffers->batch;
 		SearchResult result = SEARCH_UNIQUE;
 
-		if (!hyb_dynamic_fetch(search->ix, version,
-							   HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE |
-							   HYB_FETCH_NOT_KILLED,
-							   &low, &search->high, false, HYB_UNIQUE_BATCH,
-							   search->hash, batch))
+		if (!hyb_dynamic_fetch(search->ix, version, &fetch, batch))
 			return SEARCH_AGAIN;
 		for (int i = 0; i < batch->nitems && result == SEARCH_UNIQUE; i++)
 			result = check_dynamic(search, &batch->items[i]);

@@ -118,11 +118,11 @@ typedef struct HybVacuum
 	HybLeaf		leaf;
 	ItemPointerData *tids;
 	int		   *items;
-	uint16	   *offsets;		/* of entries that get the dead flag */
-	bool	   *flagged;		/* dead[i] had no dead flag before */
-	HybDeadEntry *dead;
-	uint32	   *key_offsets;	/* of dead[i].key in keys */
+	HybEntry   *dead;			/* of a delta page, as it was */
+	int			ndead;
+	uint32	   *key_offsets;	/* of dead[i].bytes in keys */
 	HybBuf		keys;
+	uint16	   *offsets;		/* of entries that get the dead flag */
 } HybVacuum;
 
 /*
@@ -170,52 +170,97 @@ vacuum_leaf(HybVacuum *v, Buffer buf)
 }
 
 /*
- * Is an entry of the frozen generation still in the dynamic stage, as of the
- * survey?  The entry at the watermark is the last one that was moved.
+ * Collect the entries of a delta page whose TIDs are dead in v->dead.  Returns
+ * how many are alive.
+ *
+ * Entries that carry the flag already are passed on to the tree too: a VACUUM
+ * that was cancelled may not have come to that.
  */
-static bool
-above_watermark(HybVacuum *v, const uint8 *key, uint32 keylen,
-				const ItemPointerData *tid)
+static int
+collect_dead(HybVacuum *v, Page page, BlockNumber blkno)
 {
-	return hyb_pos_compare_key(v->ix->desc, key, keylen, tid,
-							   &v->version->watermark) > 0;
-}
+	HybEntry	entry = {.block = blkno};
+	int			nlive = 0;
 
-static uint32
-entry_key_length(HybVacuum *v, BlockNumber blkno, const uint8 *entry,
-				 uint32 len)
-{
-	uint32		keylen = hyb_key_length(v->ix->desc, entry, len);
+	v->keys.len = 0;
+	v->ndead = 0;
+	while (hyb_delta_next(v->ix->rel, page, &entry))
+	{
+		HybEntry   *dead = &v->dead[v->ndead];
 
-	if (keylen == 0)
-		hyb_corrupted(v->ix->rel, blkno, "An entry of a delta page is malformed.");
-	return keylen;
+		if (!v->callback(&entry.tid, v->callback_state))
+		{
+			if ((entry.flags & HYB_DELTA_DEAD) == 0)
+				nlive++;
+			continue;
+		}
+		Assert(v->ndead < MAX_DELTA_ENTRIES);
+		hyb_delta_key_length(v->ix, &entry);
+		*dead = entry;
+		v->key_offsets[v->ndead++] = v->keys.len;
+		hyb_buf_append(&v->keys, entry.bytes, entry.keylen);
+	}
+	for (int i = 0; i < v->ndead; i++)
+		v->dead[i].bytes = v->keys.data + v->key_offsets[i];
+	return nlive;
 }
 
 /*
- * Flag the dead entries of a delta page; takes over the caller's cleanup lock
- * and pin.
- *
- * Entries that carry the flag already are passed on to the tree too, if their
- * TID is dead: a VACUUM that was cancelled may not have come to that.
+ * Flag those of v->dead on their page that are not flagged.  The caller holds
+ * it exclusively locked.
+ */
+static void
+flag_dead(HybVacuum *v, Buffer buf)
+{
+	Page		page = BufferGetPage(buf);
+	int			nflags = 0;
+	int			per_range;
+	HybWalSet	set;
+
+	for (int i = 0; i < v->ndead; i++)
+		if ((v->dead[i].flags & HYB_DELTA_DEAD) == 0)
+			v->offsets[nflags++] = v->dead[i].offset;
+	if (nflags == 0)
+		return;
+
+	/* neighbouring flags share a range where there are too many */
+	per_range = (nflags + HYB_WAL_MAX_RANGES - 1) / HYB_WAL_MAX_RANGES;
+	hyb_wal_begin(&set, v->ix->rel);
+	START_CRIT_SECTION();
+	for (int i = 0; i < nflags; i++)
+	{
+		uint16		len_flags;
+
+		memcpy(&len_flags, (char *) page + v->offsets[i], sizeof(uint16));
+		len_flags |= HYB_DELTA_DEAD;
+		memcpy((char *) page + v->offsets[i], &len_flags, sizeof(uint16));
+	}
+	for (int i = 0; i < nflags; i += per_range)
+	{
+		int			last = Min(i + per_range, nflags) - 1;
+
+		hyb_wal_range(&set, buf, v->offsets[i],
+					  v->offsets[last] - v->offsets[i] + sizeof(uint16));
+	}
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+}
+
+/*
+ * Flag the dead entries of a delta page, and count the live ones; takes over
+ * the caller's cleanup lock and pin.
  */
 static void
 vacuum_delta(HybVacuum *v, Buffer buf)
 {
-	Relation	rel = v->ix->rel;
 	BlockNumber blkno = BufferGetBlockNumber(buf);
 	Page		page = BufferGetPage(buf);
 	uint64		generation = hyb_page_opaque(page)->stamp;
 	bool		frozen = generation == v->version->frozen.number;
+	const HybPos *watermark = &v->version->watermark;
 	MemoryContext old_context;
 	char	   *copy = NULL;
-	HybDeltaEntry header;
-	const uint8 *entry;
-	uint16		next = 0;
-	uint16		offset;
-	int			ndead = 0;
-	int			nflags = 0;
-	int			nlive = 0;
+	int			nlive;
 
 	/* of a generation merged before, or begun since */
 	if (generation != v->version->active.number && !frozen)
@@ -223,56 +268,8 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 		UnlockReleaseBuffer(buf);
 		return;
 	}
-
-	v->keys.len = 0;
-	while (hyb_delta_next(page, rel, blkno, &next, &offset, &header, &entry))
-	{
-		uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
-		bool		had_flag = (header.len_flags & HYB_DELTA_DEAD) != 0;
-
-		if (!v->callback(&header.tid, v->callback_state))
-		{
-			if (!had_flag)
-				nlive++;
-			continue;
-		}
-		Assert(ndead < MAX_DELTA_ENTRIES);
-		v->dead[ndead].tid = header.tid;
-		v->dead[ndead].keylen = entry_key_length(v, blkno, entry, len);
-		v->key_offsets[ndead] = v->keys.len;
-		v->flagged[ndead] = !had_flag;
-		hyb_buf_append(&v->keys, entry, v->dead[ndead].keylen);
-		ndead++;
-		if (!had_flag)
-			v->offsets[nflags++] = offset;
-	}
-
-	if (nflags > 0)
-	{
-		/* neighbouring flags share a range where there are too many */
-		int			per_range = (nflags + HYB_WAL_MAX_RANGES - 1) / HYB_WAL_MAX_RANGES;
-		HybWalSet	set;
-
-		hyb_wal_begin(&set, rel);
-		START_CRIT_SECTION();
-		for (int i = 0; i < nflags; i++)
-		{
-			uint16		len_flags;
-
-			memcpy(&len_flags, (char *) page + v->offsets[i], sizeof(uint16));
-			len_flags |= HYB_DELTA_DEAD;
-			memcpy((char *) page + v->offsets[i], &len_flags, sizeof(uint16));
-		}
-		for (int i = 0; i < nflags; i += per_range)
-		{
-			int			last = Min(i + per_range, nflags) - 1;
-
-			hyb_wal_range(&set, buf, v->offsets[i],
-						  v->offsets[last] - v->offsets[i] + sizeof(uint16));
-		}
-		hyb_wal_commit(&set);
-		END_CRIT_SECTION();
-	}
+	nlive = collect_dead(v, page, blkno);
+	flag_dead(v, buf);
 
 	old_context = MemoryContextSwitchTo(v->page_context);
 	if (frozen && nlive > 0)
@@ -282,37 +279,27 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 	}
 	UnlockReleaseBuffer(buf);
 
-	/* What compares keys may run user code, and waits until here. */
-	if (ndead > 0)
+	/*
+	 * What compares keys may run user code, and waits until here.  Entries up
+	 * to the watermark are not in the dynamic stage any more.
+	 */
+	if (v->ndead > 0)
 	{
 		HYB_POINT("vacuum-flagged");
-		for (int i = 0; i < ndead; i++)
+		for (int i = 0; i < v->ndead; i++)
 		{
-			v->dead[i].key = v->keys.data + v->key_offsets[i];
-			if (v->flagged[i] &&
-				(!frozen || above_watermark(v, v->dead[i].key,
-											v->dead[i].keylen,
-											&v->dead[i].tid)))
+			const HybEntry *dead = &v->dead[i];
+
+			if ((dead->flags & HYB_DELTA_DEAD) == 0 &&
+				(!frozen ||
+				 hyb_pos_compare_key(v->ix->desc, dead->bytes, dead->keylen,
+									 &dead->tid, watermark) > 0))
 				v->stats->tuples_removed += 1;
 		}
-		hyb_dynamic_mark_dead(v->ix, generation, v->dead, ndead);
+		hyb_dynamic_mark_dead(v->ix, generation, v->dead, v->ndead);
 	}
 	if (copy != NULL)
-	{
-		next = 0;
-		nlive = 0;
-		while (hyb_delta_next((Page) copy, rel, blkno, &next, &offset,
-							  &header, &entry))
-		{
-			uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
-
-			if ((header.len_flags & HYB_DELTA_DEAD) == 0 &&
-				above_watermark(v, entry,
-								entry_key_length(v, blkno, entry, len),
-								&header.tid))
-				nlive++;
-		}
-	}
+		nlive = hyb_delta_count_live(v->ix, (Page) copy, blkno, watermark);
 	v->dynamic_live += nlive;
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(v->page_context);
@@ -616,8 +603,7 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	v.tids = palloc(HYB_LEAF_MAX_ITEMS * sizeof(ItemPointerData));
 	v.items = palloc(HYB_LEAF_MAX_ITEMS * sizeof(int));
 	v.offsets = palloc(MAX_DELTA_ENTRIES * sizeof(uint16));
-	v.flagged = palloc(MAX_DELTA_ENTRIES * sizeof(bool));
-	v.dead = palloc(MAX_DELTA_ENTRIES * sizeof(HybDeadEntry));
+	v.dead = palloc(MAX_DELTA_ENTRIES * sizeof(HybEntry));
 	v.key_offsets = palloc(MAX_DELTA_ENTRIES * sizeof(uint32));
 
 	hyb_survey_take(v.ix, &v.survey);

@@ -47,9 +47,6 @@
 #include "page/meta.h"
 #include "utils/rel.h"
 
-/* Links after which the size of the file is asked for, to compare with. */
-#define HYB_LINKS_CHECK		64
-
 HybStage *
 hyb_stage_of(const HybSharedSlot *shared)
 {
@@ -63,7 +60,7 @@ reset_tree(HybStage *stage, HybArena *arena, int which, uint64 generation)
 	stage->trees[which].generation = generation;
 	memset(stage->applied[which], 0, sizeof(stage->applied[which]));
 	stage->synced[which] = false;
-	stage->links[which] = 0;
+	stage->npages[which] = 0;
 }
 
 void
@@ -94,12 +91,6 @@ static inline bool
 hidden_from_vacuum(const HybStageAccess *access)
 {
 	return access->shared == NULL || access->s->key.in_recovery;
-}
-
-static uint64
-generation_of(const HybVersion *version, int which)
-{
-	return which == HYB_ACTIVE ? version->active.number : version->frozen.number;
 }
 
 /* Do the pages themselves say that the active tree has all of them? */
@@ -201,7 +192,7 @@ turn_generations(HybStageAccess *access, const HybVersion *version)
 			memcpy(stage->applied[HYB_FROZEN], stage->applied[HYB_ACTIVE],
 				   sizeof(stage->applied[HYB_FROZEN]));
 			stage->synced[HYB_FROZEN] = false;
-			stage->links[HYB_FROZEN] = stage->links[HYB_ACTIVE];
+			stage->npages[HYB_FROZEN] = stage->npages[HYB_ACTIVE];
 			memset(active, 0, sizeof(*active));
 		}
 		reset_tree(stage, arena, HYB_ACTIVE, version->active.number);
@@ -211,153 +202,153 @@ turn_generations(HybStageAccess *access, const HybVersion *version)
 	return true;
 }
 
+/* Catching one tree up with its generation. */
+typedef struct CatchUp
+{
+	HybIndex   *ix;
+	HybStageAccess *access;
+	const HybGeneration *generation;
+	int			which;
+	BlockNumber head[HYB_LANES];	/* first pages of the lanes */
+	BlockNumber stale;			/* found to be no page of the generation */
+} CatchUp;
+
 /*
- * First pages of the lanes.  Those of a frozen generation are in its version;
- * an active one may have got more lanes since the version was captured.  The
- * metapage is asked if there is a lane to begin with.  Returns false if the
- * generation is no longer the active one.
+ * Find the first pages of the lanes.  Those of a frozen generation are in its
+ * version; an active one may have got more lanes since the version was
+ * captured.  The metapage is asked if there is a lane to begin with.  Returns
+ * false if the generation is no longer the active one.
  */
 static bool
-lane_heads(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
-		   int which, BlockNumber *heads)
+find_heads(CatchUp *c)
 {
+	HybStageAccess *access = c->access;
 	const HybStage *stage = access->stage;
 	HybMetaPage *meta;
 	Buffer		metabuf;
 	bool		needed = false;
 	bool		active;
 
-	if (which == HYB_FROZEN || !announced(access))
+	if (c->which == HYB_FROZEN || !announced(access))
 	{
-		memcpy(heads, which == HYB_FROZEN ? version->frozen.head : version->active.head,
-			   HYB_LANES * sizeof(BlockNumber));
+		memcpy(c->head, c->generation->head, sizeof(c->head));
 		return true;
 	}
 
 	for (int lane = 0; lane < HYB_LANES; lane++)
 	{
-		heads[lane] = InvalidBlockNumber;
-		if (stage->applied[which][lane] == 0 &&
-			(!stage->synced[which] ||
-			 hyb_slot_appended(access->s->shared, version->active.number, lane) != 0))
+		c->head[lane] = InvalidBlockNumber;
+		if (stage->applied[c->which][lane] == 0 &&
+			(!stage->synced[c->which] ||
+			 hyb_slot_appended(access->s->shared, c->generation->number, lane) != 0))
 			needed = true;
 	}
 	if (!needed)
 		return true;
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	active = meta->active.number == version->active.number;
-	memcpy(heads, meta->active.head, HYB_LANES * sizeof(BlockNumber));
+	metabuf = hyb_meta_lock(c->ix, BUFFER_LOCK_SHARE, &meta);
+	active = meta->active.number == c->generation->number;
+	memcpy(c->head, meta->active.head, sizeof(c->head));
 	UnlockReleaseBuffer(metabuf);
 	return active;
 }
 
 /*
- * A delta page, copied so that entries can be compared with no page locked.
- * Returns false if the page is no longer one of the generation.  Tells the
- * slot if this is where the lane ends.
+ * The walk's page, copied from `from` on so that entries can be compared with
+ * no page locked.  Returns false if the page is no longer one of the
+ * generation.  Tells the slot if this is where the lane ends.
  */
 static bool
-copy_page(HybIndex *ix, HybStageAccess *access, uint64 generation, int which,
-		  int lane, BlockNumber block, uint16 from, char *copy)
+copy_page(const CatchUp *c, HybDeltaWalk *walk, int lane, uint16 from,
+		  char *copy)
 {
-	Buffer		buf = hyb_page_read(ix, block, InvalidBlockNumber);
-	Page		page = BufferGetPage(buf);
+	Buffer		buf;
+	Page		page;
 	uint16		lower;
 
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, generation))
-	{
-		UnlockReleaseBuffer(buf);
+	if (!hyb_delta_walk_lock(walk, &buf))
 		return false;
-	}
+	page = BufferGetPage(buf);
 	lower = ((PageHeader) page)->pd_lower;
 	if (from > lower)
-		hyb_corrupted(ix->rel, block, "A delta page has become shorter.");
+		hyb_corrupted(c->ix->rel, walk->block,
+					  "A delta page has become shorter.");
 	memcpy(copy, page, SizeOfPageHeaderData);
 	memcpy(copy + from, page + from, lower - from);
-	memcpy(PageGetSpecialPointer((Page) copy), hyb_page_opaque(page),
-		   sizeof(HybPageOpaque));
-	if (which == HYB_ACTIVE && announced(access) &&
-		hyb_page_opaque(page)->link == InvalidBlockNumber)
-		hyb_slot_publish(access->s, generation, lane,
-						 hyb_lane_end(block, lower));
+	if (c->which == HYB_ACTIVE && announced(c->access) &&
+		!BlockNumberIsValid(walk->link))
+		hyb_slot_publish(c->access->s, walk->generation, lane,
+						 hyb_lane_end(walk->block, lower));
 	UnlockReleaseBuffer(buf);
 	return true;
+}
+
+/* Enter the entries of a page's copy; *applied goes along. */
+static HybStageResult
+enter_page(const CatchUp *c, HybTree *tree, Page copy, uint64 *applied)
+{
+	const HybKeyDesc *desc = c->ix->desc;
+	HybEntry	entry = {.block = hyb_lane_end_block(*applied),
+	.next = hyb_lane_end_offset(*applied)};
+
+	while (hyb_delta_next(c->ix->rel, copy, &entry))
+	{
+		if ((entry.flags & HYB_DELTA_DEAD) == 0)
+		{
+			if (desc->natts > desc->nkeys)
+				hyb_delta_key_length(c->ix, &entry);
+			else
+				entry.keylen = entry.len;
+			if (!hyb_tree_insert(tree, c->access->arena, desc, &entry))
+				return HYB_STAGE_MEMORY;
+		}
+		*applied = hyb_lane_end(entry.block, entry.next);
+	}
+	return HYB_STAGE_READY;
 }
 
 /*
  * Follow one lane to its end.
  */
 static HybStageResult
-catch_up_lane(HybIndex *ix, HybStageAccess *access, int which, int lane,
-			  BlockNumber head, BlockNumber *stale)
+catch_up_lane(CatchUp *c, int lane)
 {
-	HybStage   *stage = access->stage;
-	HybTree    *tree = &stage->trees[which];
-	uint64	   *applied = &stage->applied[which][lane];
-	const HybKeyDesc *desc = ix->desc;
-	PGAlignedBlock copy;
+	HybStage   *stage = c->access->stage;
+	uint64	   *applied = &stage->applied[c->which][lane];
 	bool		anew = *applied == 0;
+	uint16		from = HYB_DELTA_FIRST;
+	HybDeltaWalk walk;
+	PGAlignedBlock copy;
+	HybStageResult result = HYB_STAGE_READY;
 
-	if (anew)
+	if (anew && !BlockNumberIsValid(c->head[lane]))
+		return HYB_STAGE_READY;
+	hyb_delta_walk_lane(&walk, c->ix, c->generation, c->which == HYB_FROZEN,
+						anew ? c->head[lane] : hyb_lane_end_block(*applied),
+						anew ? HYB_METAPAGE_BLKNO : InvalidBlockNumber);
+	walk.npages = stage->npages[c->which];
+	if (!anew)
 	{
-		if (!BlockNumberIsValid(head))
-			return HYB_STAGE_READY;
-		hyb_page_check_pointer(ix, head, HYB_METAPAGE_BLKNO);
-		*applied = hyb_lane_end(head, MAXALIGN(SizeOfPageHeaderData));
+		from = hyb_lane_end_offset(*applied);
+		walk.npages--;			/* this page was counted */
 	}
 
-	for (;;)
+	while (result == HYB_STAGE_READY && hyb_delta_walk_next(&walk))
 	{
-		BlockNumber block = hyb_lane_end_block(*applied);
-		uint16		next = hyb_lane_end_offset(*applied);
-		uint16		offset;
-		HybDeltaEntry header;
-		const uint8 *entry;
-		BlockNumber link;
-
-		if (!copy_page(ix, access, tree->generation, which, lane, block, next,
-					   copy.data))
+		if (!copy_page(c, &walk, lane, from, copy.data))
 		{
-			*stale = block;
+			c->stale = walk.block;
 			return HYB_STAGE_STALE;
 		}
-		link = hyb_page_opaque((Page) copy.data)->link;
-		if (anew && lane == 0 && link != InvalidBlockNumber)
+		stage->npages[c->which] = walk.npages;
+		*applied = hyb_lane_end(walk.block, from);
+		if (anew && lane == 0 && BlockNumberIsValid(walk.link))
 			stage->rebuilds++;
 		anew = false;
-
-		while (hyb_delta_next((Page) copy.data, ix->rel, block, &next, &offset,
-							  &header, &entry))
-		{
-			uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
-			uint32		keylen = len;
-
-			if ((header.len_flags & HYB_DELTA_DEAD) == 0)
-			{
-				if (desc->natts > desc->nkeys)
-				{
-					keylen = hyb_key_length(desc, entry, len);
-					if (keylen == 0)
-						hyb_corrupted(ix->rel, block,
-									  "An entry of a delta page is malformed.");
-				}
-				if (!hyb_tree_insert(tree, access->arena, desc, entry, len,
-									 keylen, &header.tid, block, offset,
-									 desc->exact ? hyb_key_hash(entry, keylen) : 0))
-					return HYB_STAGE_MEMORY;
-			}
-			*applied = hyb_lane_end(block, next);
-		}
-		if (link == InvalidBlockNumber)
-			return HYB_STAGE_READY;
-		hyb_page_check_pointer(ix, link, block);
-		if (++stage->links[which] % HYB_LINKS_CHECK == 0 &&
-			stage->links[which] > RelationGetNumberOfBlocks(ix->rel))
-			hyb_corrupted(ix->rel, block,
-						  "The links of the delta log go round in a circle.");
-		*applied = hyb_lane_end(link, MAXALIGN(SizeOfPageHeaderData));
+		from = HYB_DELTA_FIRST;
+		result = enter_page(c, &stage->trees[c->which], (Page) copy.data,
+							applied);
 	}
+	return result;
 }
 
 /* The wanted trees, one after the other. */
@@ -367,34 +358,33 @@ catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 {
 	HybStage   *stage = access->stage;
 	HybStageResult result = HYB_STAGE_READY;
-	BlockNumber stale = InvalidBlockNumber;
+	CatchUp		c = {.ix = ix, .access = access, .stale = InvalidBlockNumber};
 
 	if (!turn_generations(access, version))
 		return HYB_STAGE_STALE;
 
-	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
+	for (c.which = HYB_FROZEN; c.which <= HYB_ACTIVE; c.which++)
 	{
-		BlockNumber heads[HYB_LANES];
-
-		if ((want & (1 << which)) == 0 || generation_of(version, which) == 0 ||
-			(which == HYB_FROZEN && stage->synced[which]))
+		c.generation = c.which == HYB_ACTIVE ? &version->active : &version->frozen;
+		if ((want & (1 << c.which)) == 0 || c.generation->number == 0 ||
+			(c.which == HYB_FROZEN && stage->synced[c.which]))
 			continue;
 		if (ix->desc->exact)
-			hyb_tree_bloom_grow(&stage->trees[which], access->arena);
-		if (!lane_heads(ix, access, version, which, heads))
+			hyb_tree_bloom_grow(&stage->trees[c.which], access->arena);
+		if (!find_heads(&c))
 			result = HYB_STAGE_STALE;
 		for (int lane = 0; lane < HYB_LANES && result == HYB_STAGE_READY; lane++)
-			result = catch_up_lane(ix, access, which, lane, heads[lane], &stale);
+			result = catch_up_lane(&c, lane);
 		if (result != HYB_STAGE_READY)
 			break;
-		stage->synced[which] = true;
+		stage->synced[c.which] = true;
 		if (ix->desc->exact)
-			hyb_tree_bloom_grow(&stage->trees[which], access->arena);
+			hyb_tree_bloom_grow(&stage->trees[c.which], access->arena);
 	}
 
 	/* Pages are only used for something else after a change of version. */
-	if (BlockNumberIsValid(stale) && hyb_version_is_current(ix, version))
-		hyb_corrupted(ix->rel, stale,
+	if (BlockNumberIsValid(c.stale) && hyb_version_is_current(ix, version))
+		hyb_corrupted(ix->rel, c.stale,
 					  "This is not the delta page that the log points to.");
 	return result;
 }

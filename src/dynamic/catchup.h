@@ -31,8 +31,8 @@ typedef struct HybStage
 	 */
 	bool		synced[2];
 
-	/* Links followed in all lanes, to notice a chain that goes round. */
-	uint32		links[2];
+	/* Pages read in all lanes, to notice links that go round. */
+	uint64		npages[2];
 
 	/*
 	 * Active generation whose trees do not fit shared memory.  Backends use
@@ -112,17 +112,14 @@ extern void hyb_stage_close(HybStageAccess *access);
  * hyb_stage_follow locks the stage; it is called with the tail page still
  * locked exclusively, which makes this the reading of that page under the
  * stage's lock that VACUUM relies on (catchup.c).  hyb_stage_enter, called
- * after the page was unlocked, enters the entry, which lies at `offset` and
- * ends at `next`, and closes the stage.  If memory is lacking the tree stays
+ * after the page was unlocked, enters the entry and closes the stage.  If memory is lacking the tree stays
  * behind, and the next reader catches it up.  For all_mem indexes only:
  * nothing here calls a comparison function, so nothing fails.
  */
 extern bool hyb_stage_follow(HybIndex *ix, uint64 generation, int lane,
 							 uint64 from, HybStageAccess *access);
 extern void hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
-							BlockNumber block, uint16 offset,
-							const uint8 *entry, uint32 len, uint32 keylen,
-							const ItemPointerData *tid, uint16 next);
+							const HybEntry *entry);
 
 /*
  * Bring the active tree along if there is one in shared memory that is being

@@ -1,339 +1,179 @@
 /*
  * delta.c
- *		The delta log: appending entries, and walking the entries of a page.
- *
- * Each lane of the active generation is a chain of pages, of which only the
- * last, the tail, takes entries.  A page is its lane's tail exactly if it has
- * no successor (link) and is not closed.  Both are checked with the page
- * locked exclusively, together with kind and generation number, so it does
- * not matter that the place where a backend looks first is only a hint: a
- * page with this generation's number that is neither linked nor closed is
- * what entries must go to, since freezing a generation closes all its tails
- * before the next one begins.
- *
- * Backends start with the lane that they used last, at first lane 0, and go
- * to the next one when its tail is locked by another.  Another lane is opened
- * only when all open ones are busy, so without contention the log is one run
- * in order of insertion.
- *
- * When a tail is full, the metapage is locked, and one record changes it, the
- * old tail's link, the new page and the free list.  That is the only time
- * that an insert touches the metapage.
+ *		Reading the delta log: entries of a page, pages of a generation.
  */
 #include "compat.h"
 
-#include "dynamic/catchup.h"
 #include "dynamic/delta.h"
 #include "miscadmin.h"
-#include "page/meta.h"
-#include "page/space.h"
 #include "utils/rel.h"
 
-#define HYB_DELTA_FIRST	MAXALIGN(SizeOfPageHeaderData)
-
-/* An entry to append. */
-typedef struct Append
-{
-	const uint8 *entry;
-	uint32		len;
-	uint32		keylen;
-	ItemPointerData tid;
-} Append;
+/* ---- the entries of a page ---- */
 
 bool
-hyb_delta_next(Page page, Relation rel, BlockNumber blkno, uint16 *next_off,
-			   uint16 *entry_off, HybDeltaEntry *header, const uint8 **entry)
+hyb_delta_next(Relation rel, Page page, HybEntry *entry)
 {
 	uint16		lower = ((PageHeader) page)->pd_lower;
-	uint16		off = *next_off == 0 ? HYB_DELTA_FIRST : *next_off;
+	uint16		off = entry->next == 0 ? HYB_DELTA_FIRST : entry->next;
+	HybDeltaEntry header;
 	uint32		len;
 
+	entry->next = off;
 	if (off >= lower)
-	{
-		*next_off = off;
 		return false;
-	}
 	if (lower > BLCKSZ - MAXALIGN(sizeof(HybPageOpaque)) ||
 		off < HYB_DELTA_FIRST || off + HYB_DELTA_HEADER > lower)
-		hyb_corrupted(rel, blkno, "The entries of a delta page do not end where the page does.");
-	memcpy(header, (char *) page + off, HYB_DELTA_HEADER);
-	len = header->len_flags & HYB_DELTA_LEN_MASK;
+		hyb_corrupted(rel, entry->block, "The entries of a delta page do not end where the page does.");
+	memcpy(&header, (char *) page + off, HYB_DELTA_HEADER);
+	len = header.len_flags & HYB_DELTA_LEN_MASK;
 	if (len == 0 || len > HYB_MAX_ENTRY_SIZE ||
 		off + HYB_DELTA_HEADER + len > lower)
-		hyb_corrupted(rel, blkno, "An entry of a delta page has a wrong length.");
-	*entry_off = off;
-	*entry = (const uint8 *) page + off + HYB_DELTA_HEADER;
-	*next_off = off + HYB_DELTA_HEADER + len;
+		hyb_corrupted(rel, entry->block, "An entry of a delta page has a wrong length.");
+	entry->bytes = (const uint8 *) page + off + HYB_DELTA_HEADER;
+	entry->len = len;
+	entry->tid = header.tid;
+	entry->flags = header.len_flags & ~HYB_DELTA_LEN_MASK;
+	entry->offset = off;
+	entry->next = off + HYB_DELTA_HEADER + len;
 	return true;
 }
 
-uint32
-hyb_delta_count(Page page, Relation rel, BlockNumber blkno)
+void
+hyb_delta_key_length(const HybIndex *ix, HybEntry *entry)
 {
-	uint16		next = 0;
-	uint16		offset;
-	HybDeltaEntry header;
-	const uint8 *entry;
+	entry->keylen = hyb_key_length(ix->desc, entry->bytes, entry->len);
+	if (entry->keylen == 0)
+		hyb_corrupted(ix->rel, entry->block, "An entry of a delta page is malformed.");
+}
+
+uint32
+hyb_delta_count(Relation rel, Page page, BlockNumber block)
+{
+	HybEntry	entry = {.block = block};
 	uint32		n = 0;
 
-	while (hyb_delta_next(page, rel, blkno, &next, &offset, &header, &entry))
+	while (hyb_delta_next(rel, page, &entry))
 		n++;
 	return n;
 }
 
-/* ---- appending ---- */
-
-static void
-load_hints(HybIndex *ix, HybSlot *s)
+uint32
+hyb_delta_count_live(const HybIndex *ix, Page page, BlockNumber block,
+					 const HybPos *watermark)
 {
-	HybMetaPage *meta;
-	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	HybEntry	entry = {.block = block};
+	uint32		n = 0;
 
-	s->hint_generation = meta->active.number;
-	memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
-	UnlockReleaseBuffer(metabuf);
-}
-
-static inline bool
-has_room(Page page, const Append *append)
-{
-	return ((PageHeader) page)->pd_lower + HYB_DELTA_HEADER + append->len <=
-		((PageHeader) page)->pd_upper;
-}
-
-/* Write the entry behind the others; returns the new pd_lower. */
-static inline uint16
-put_entry(Page page, const Append *append)
-{
-	PageHeader	ph = (PageHeader) page;
-	HybDeltaEntry header;
-
-	header.len_flags = append->len;
-	header.tid = append->tid;
-	memcpy((char *) page + ph->pd_lower, &header, HYB_DELTA_HEADER);
-	memcpy((char *) page + ph->pd_lower + HYB_DELTA_HEADER, append->entry,
-		   append->len);
-	ph->pd_lower += HYB_DELTA_HEADER + append->len;
-	return ph->pd_lower;
-}
-
-/*
- * Append to a tail page with room, locked exclusively, and let go of it.
- *
- * The shared slot is looked for before the change, with the page locked, and
- * told of it before the page is unlocked; nothing in between can fail, as
- * nothing may after the WAL record.
- */
-static void
-append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
-			   Buffer buf, const Append *append)
-{
-	Page		page = BufferGetPage(buf);
-	uint16		from = ((PageHeader) page)->pd_lower;
-	BlockNumber block = BufferGetBlockNumber(buf);
-	uint16		lower;
-	HybWalSet	set;
-	HybStageAccess access;
-	bool		follow;
-
-	(void) hyb_slot_find(s);
-	hyb_wal_begin(&set, ix->rel);
-	START_CRIT_SECTION();
-	lower = put_entry(page, append);
-	hyb_wal_lower(&set, buf);
-	hyb_wal_range(&set, buf, from, lower - from);
-	hyb_wal_commit(&set);
-	END_CRIT_SECTION();
-	hyb_slot_publish(s, generation, lane, hyb_lane_end(block, lower));
-	follow = hyb_stage_follow(ix, generation, lane, hyb_lane_end(block, from),
-							  &access);
-	UnlockReleaseBuffer(buf);
-	if (follow)
-		hyb_stage_enter(ix, &access, lane, block, from, append->entry,
-						append->len, append->keylen, &append->tid, lower);
-}
-
-/*
- * Append with the metapage locked: the lane has no page yet, or its tail is
- * full or closed (a freeze that a crash cut short).  Returns true if a page
- * was filled.
- */
-static bool
-append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const Append *append)
-{
-	HybMetaPage *meta;
-	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-	uint64		generation = meta->active.number;
-	BlockNumber old_block = meta->active.tail[lane];
-	BlockNumber new_block;
-	Buffer		old = InvalidBuffer;
-	uint16		lower;
-	uint32		old_count = 0;
-	HybSpaceTake take;
-	HybWalSet	set;
-
-	if (BlockNumberIsValid(old_block))
+	while (hyb_delta_next(ix->rel, page, &entry))
 	{
-		old = hyb_page_read(ix, old_block, HYB_METAPAGE_BLKNO);
-		LockBuffer(old, BUFFER_LOCK_EXCLUSIVE);
-		if (!hyb_page_check(ix, old, HYB_PAGE_DELTA, generation) ||
-			hyb_page_opaque(BufferGetPage(old))->link != InvalidBlockNumber)
-			hyb_corrupted(ix->rel, old_block,
-						  "This is not the last delta page of its lane.");
-		if ((hyb_page_opaque(BufferGetPage(old))->flags & HYB_DELTA_CLOSED) == 0 &&
-			has_room(BufferGetPage(old), append))
-		{
-			/* somebody else has added a page before us */
-			s->hint_generation = generation;
-			memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
-			UnlockReleaseBuffer(metabuf);
-			append_to_tail(ix, s, generation, lane, old, append);
-			return false;
-		}
-	}
-
-	/* that page is locked already */
-	if (BufferIsValid(old) && meta->freelist == old_block)
-		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
-					  "The free list begins at a page of the delta log.");
-	if (BufferIsValid(old))
-		old_count = hyb_delta_count(BufferGetPage(old), ix->rel, old_block);
-	hyb_space_take(ix, metabuf, &take);
-	HYB_POINT("delta-page");
-	new_block = BufferGetBlockNumber(take.page);
-	(void) hyb_slot_find(s);
-	hyb_wal_begin(&set, ix->rel);
-
-	START_CRIT_SECTION();
-	hyb_page_init(BufferGetPage(take.page), ix, HYB_PAGE_DELTA, 0, generation);
-	lower = put_entry(BufferGetPage(take.page), append);
-	hyb_wal_image(&set, take.page);
-	if (BufferIsValid(old))
-	{
-		HybPageOpaque *opaque = hyb_page_opaque(BufferGetPage(old));
-
-		opaque->link = new_block;
-		opaque->count = old_count;
-		hyb_wal_opaque(&set, old);
-		meta->active.nentries += old_count;
-	}
-	else
-		meta->active.head[lane] = new_block;
-	meta->active.tail[lane] = new_block;
-	meta->active.npages++;
-	hyb_wal_meta_field(&set, metabuf, active);
-	hyb_space_take_apply(&set, metabuf, &take);
-	hyb_wal_commit(&set);
-	END_CRIT_SECTION();
-
-	hyb_slot_publish(s, generation, lane, hyb_lane_end(new_block, lower));
-	s->hint_generation = generation;
-	memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
-	if (!BufferIsValid(old) && s->is_temp)
-		s->version_valid = false;	/* it lacks the new lane's head */
-
-	hyb_space_take_release(&take);
-	if (BufferIsValid(old))
-		UnlockReleaseBuffer(old);
-	UnlockReleaseBuffer(metabuf);
-	return BufferIsValid(old);
-}
-
-/*
- * Lock the tail of some lane, as far as the hints know.  Returns InvalidBuffer
- * if *lane should get a page first.
- */
-static Buffer
-lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
-{
-	int			unopened = -1;
-	bool		busy = false;
-	Buffer		buf;
-
-	for (int i = 0; i < HYB_LANES; i++)
-	{
-		*lane = (s->lane + i) % HYB_LANES;
-		if (!BlockNumberIsValid(s->hint_tail[*lane]))
-		{
-			if (unopened < 0 || *lane < unopened)
-				unopened = *lane;
+		if ((entry.flags & HYB_DELTA_DEAD) != 0)
 			continue;
-		}
-		buf = hyb_page_read_recent(ix, s->hint_tail[*lane], HYB_METAPAGE_BLKNO,
-								   s->hint_buffer);
-		if (ConditionalLockBuffer(buf))
+		if (watermark != NULL && !HYB_POS_MIN(watermark))
 		{
-			s->hint_buffer = buf;
-			return buf;
+			hyb_delta_key_length(ix, &entry);
+			if (hyb_pos_compare_key(ix->desc, entry.bytes, entry.keylen,
+									&entry.tid, watermark) <= 0)
+				continue;
 		}
-		ReleaseBuffer(buf);
-		busy = true;
+		n++;
 	}
+	return n;
+}
 
-	if (unopened >= 0)
-	{
-		*lane = busy ? unopened : 0;
-		return InvalidBuffer;
-	}
-	*lane = s->lane;
-	buf = hyb_page_read(ix, s->hint_tail[*lane], HYB_METAPAGE_BLKNO);
-	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
-	return buf;
+/* ---- the pages of a generation ---- */
+
+void
+hyb_delta_walk_start(HybDeltaWalk *walk, const HybIndex *ix,
+					 const HybGeneration *generation, bool whole)
+{
+	walk->ix = ix;
+	walk->generation = generation->number;
+	memcpy(walk->head, generation->head, sizeof(walk->head));
+	walk->whole = whole;
+	walk->limit = generation->npages;
+	walk->npages = 0;
+	walk->lane = generation->number != 0 ? -1 : HYB_LANES;
+	walk->block = InvalidBlockNumber;
+	walk->from = InvalidBlockNumber;
+	walk->link = InvalidBlockNumber;
+}
+
+void
+hyb_delta_walk_lane(HybDeltaWalk *walk, const HybIndex *ix,
+					const HybGeneration *generation, bool whole,
+					BlockNumber block, BlockNumber from)
+{
+	hyb_delta_walk_start(walk, ix, generation, whole);
+	walk->lane = HYB_LANES;
+	walk->block = from;
+	walk->link = block;
 }
 
 bool
-hyb_delta_append(HybIndex *ix, const uint8 *entry, uint32 len, uint32 keylen,
-				 const ItemPointerData *tid)
+hyb_delta_walk_next(HybDeltaWalk *walk)
 {
-	HybSlot    *s = hyb_slot_get(ix);
-	Append		append;
-
-	Assert(len > 0 && len <= HYB_MAX_ENTRY_SIZE);
-	append.entry = entry;
-	append.len = len;
-	append.keylen = keylen;
-	append.tid = *tid;
-
-	if (s->hint_generation == 0)
-		load_hints(ix, s);
-	for (;;)
+	while (!BlockNumberIsValid(walk->link))
 	{
-		int			lane;
-		Buffer		buf = lock_some_tail(ix, s, &lane);
-		HybPageOpaque *opaque;
+		if (walk->lane + 1 >= HYB_LANES)
+			return false;
+		walk->link = walk->head[++walk->lane];
+		walk->block = HYB_METAPAGE_BLKNO;
+	}
+	walk->from = walk->block;
+	walk->block = walk->link;
+	walk->link = InvalidBlockNumber;
+	return true;
+}
 
-		if (!BufferIsValid(buf))
-		{
-			s->lane = lane;
-			return append_to_new_page(ix, s, lane, &append);
-		}
+/*
+ * More pages than there were when the walk began.  The file is asked for its
+ * size only here, and only as often as it has grown.
+ */
+static void
+check_npages(HybDeltaWalk *walk)
+{
+	Relation	rel = walk->ix->rel;
 
-		if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, s->hint_generation) ||
-			(opaque = hyb_page_opaque(BufferGetPage(buf)))->link != InvalidBlockNumber)
-		{
-			/* the lane, or the index, has moved on */
-			BlockNumber block = BufferGetBlockNumber(buf);
-			uint64		generation = s->hint_generation;
+	if (walk->whole)
+		hyb_corrupted(rel, walk->from,
+					  "The delta log has more pages than the metapage counts.");
+	walk->limit = RelationGetNumberOfBlocks(rel);
+	if (walk->npages > walk->limit)
+		hyb_corrupted(rel, walk->from,
+					  "The links of the delta log go round in a circle.");
+}
 
-			UnlockReleaseBuffer(buf);
-			load_hints(ix, s);
+bool
+hyb_delta_walk_lock(HybDeltaWalk *walk, Buffer *buf)
+{
+	Page		page;
 
-			/*
-			 * Or the page is damaged: with the metapage locked, where lanes
-			 * do not move, that is told apart.
-			 */
-			if (s->hint_generation == generation && s->hint_tail[lane] == block)
-				return append_to_new_page(ix, s, lane, &append);
-			continue;
-		}
-		s->lane = lane;
-		if ((opaque->flags & HYB_DELTA_CLOSED) != 0 ||
-			!has_room(BufferGetPage(buf), &append))
-		{
-			UnlockReleaseBuffer(buf);
-			return append_to_new_page(ix, s, lane, &append);
-		}
-		append_to_tail(ix, s, s->hint_generation, lane, buf, &append);
+	if (++walk->npages > walk->limit)
+		check_npages(walk);
+	*buf = hyb_page_read(walk->ix, walk->block, walk->from);
+	page = BufferGetPage(*buf);
+	LockBuffer(*buf, BUFFER_LOCK_SHARE);
+
+	/* a page that is about to be used for something else may be all zeroes */
+	if (PageIsNew(page) ||
+		!hyb_page_check(walk->ix, *buf, HYB_PAGE_DELTA, walk->generation))
+	{
+		UnlockReleaseBuffer(*buf);
 		return false;
 	}
+	hyb_delta_walk_follow(walk, page);
+	return true;
+}
+
+bool
+hyb_delta_walk_copy(HybDeltaWalk *walk, char *copy)
+{
+	Buffer		buf;
+
+	CHECK_FOR_INTERRUPTS();
+	if (!hyb_delta_walk_lock(walk, &buf))
+		return false;
+	memcpy(copy, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+	return true;
 }

@@ -22,6 +22,7 @@
 #ifndef HYB_DYNAMIC_H
 #define HYB_DYNAMIC_H
 
+#include "dynamic/entry.h"
 #include "page/version.h"
 
 /* ---- version capture (capture.c) ---- */
@@ -76,16 +77,15 @@ extern void hyb_version_prepare(HybIndex *ix);
  */
 extern void hyb_version_changed(HybIndex *ix, const HybMetaPage *meta);
 
-/* ---- appending (delta.c) ---- */
+/* ---- appending (append.c) ---- */
 
 /*
- * Append one entry to the active generation.  `entry` is the whole encoding
- * (at most HYB_MAX_ENTRY_SIZE).  Returns true if the append filled a page
+ * Append one entry, whose place is yet to be found, to the active generation.
+ * It has at most HYB_MAX_ENTRY_SIZE bytes.  Returns true if the append filled a page
  * (callers then consider hyb_dynamic_apply and merge triggers).  No lock is
  * held on entry but, for unique indexes, the partition lock.
  */
-extern bool hyb_delta_append(HybIndex *ix, const uint8 *entry, uint32 len,
-							 uint32 keylen, const ItemPointerData *tid);
+extern bool hyb_delta_append(HybIndex *ix, const HybEntry *entry);
 
 /* ---- reading (fetch.c) ---- */
 
@@ -122,21 +122,26 @@ typedef struct HybDynBatch
 #define HYB_FETCH_ACTIVE	0x02
 #define HYB_FETCH_NOT_KILLED	0x04	/* leave out what has a killed hint */
 
+/* What to fetch. */
+typedef struct HybFetch
+{
+	int			which;			/* HYB_FETCH_* */
+	const HybPos *lo;			/* entries strictly between the two: with */
+	const HybPos *hi;			/* HYB_AT the entry itself is left out */
+	bool		backward;		/* from the high end, in descending order */
+	int			limit;			/* most items, of those nearest to lo;
+								 * backward, to hi */
+	uint64		point_hash;		/* if not 0, hyb_key_hash of the one key the
+								 * range asks for: Bloom filters are asked */
+} HybFetch;
+
 /*
- * Live entries e of the dynamic generations with lo < e < hi (HYB_AT bounds
- * are exclusive for lo and hi alike when tie is HYB_AT: pass e.g. the last
- * returned entry), in order; backward: from the high end, in descending
- * order.  Of the frozen generation only those above version's watermark.  At most
- * `limit` items (the nearest to lo; backward, to hi).  Catches the trees up
- * first.  Returns false if `version` is no longer current.
- *
- * point_hash: if not 0, hyb_key_hash of the one key the range asks for: the
- * Bloom filters are asked first.
+ * Live entries of the dynamic generations, in order; of the frozen one only
+ * those above version's watermark.  Catches the trees up first.  Returns false
+ * if `version` is no longer current.
  */
 extern bool hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
-							  int which, const HybPos *lo, const HybPos *hi,
-							  bool backward, int limit, uint64 point_hash,
-							  HybDynBatch *batch);
+							  const HybFetch *fetch, HybDynBatch *batch);
 extern void hyb_dyn_batch_free(HybDynBatch *batch);
 
 /*
@@ -157,9 +162,9 @@ extern HybPinResult hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 										const ItemPointerData *tid,
 										Buffer *pin);
 
-/* Set killed-tuple hints on entries of the trees, if that is cheap now. */
-extern void hyb_dynamic_kill(HybIndex *ix, const uint8 *key, uint32 keylen,
-							 const ItemPointerData *tid, uint64 generation);
+/* Set killed-tuple hints on an entry of the trees, if that is cheap now. */
+extern void hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
+							 const HybDynItem *item);
 
 /* ---- catch-up, vacuum, stats ---- */
 
@@ -169,17 +174,10 @@ extern void hyb_dynamic_apply(HybIndex *ix, const HybVersion *version);
 
 /*
  * Entries that VACUUM found dead on one delta page (flags already set and
- * logged there): mark them in the tree as well.
+ * logged there): mark them in the tree as well.  Keys and TIDs are looked at.
  */
-typedef struct HybDeadEntry
-{
-	const uint8 *key;
-	uint32		keylen;
-	ItemPointerData tid;
-} HybDeadEntry;
-
 extern void hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
-								  const HybDeadEntry *dead, int ndead);
+								  const HybEntry *dead, int ndead);
 
 /* Forget everything shared about this index (build, truncate). */
 extern void hyb_dynamic_forget(Relation rel);

@@ -54,19 +54,6 @@ hyb_dyn_batch_free(HybDynBatch *batch)
 
 /* ---- fetching ---- */
 
-typedef struct Fetch
-{
-	HybIndex   *ix;
-	const HybVersion *version;
-	const HybPos *lo;
-	const HybPos *hi;
-	bool		backward;
-	bool		skip_killed;
-	int			limit;
-	uint64		hash;			/* 0: do not ask the filters */
-	HybDynBatch *batch;
-} Fetch;
-
 /* Index order of two entries. */
 static int
 entry_order(const HybKeyDesc *desc, HybTreeEntry *a, HybTreeEntry *b)
@@ -78,13 +65,13 @@ entry_order(const HybKeyDesc *desc, HybTreeEntry *a, HybTreeEntry *b)
 }
 
 static inline HybTreeEntry *
-next_entry(const Fetch *fetch, HybTreeIter *iter)
+next_entry(const HybFetch *fetch, HybTreeIter *iter)
 {
 	HybTreeEntry *entry;
 
 	do
 		entry = hyb_tree_iter_next(iter);
-	while (entry != NULL && fetch->skip_killed &&
+	while (entry != NULL && (fetch->which & HYB_FETCH_NOT_KILLED) != 0 &&
 		   (entry->len_flags & HYB_ENTRY_KILLED) != 0);
 	return entry;
 }
@@ -93,17 +80,17 @@ next_entry(const Fetch *fetch, HybTreeIter *iter)
  * Start on one tree; returns its first entry, or NULL.
  */
 static HybTreeEntry *
-start_tree(Fetch *fetch, const HybStageAccess *access, int which,
-		   HybTreeIter *iter)
+start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
+		   const HybStageAccess *access, int which, HybTreeIter *iter)
 {
 	const HybTree *tree = &access->stage->trees[which];
 	const HybPos *lo = fetch->lo;
 
 	if (tree->nentries == 0)
 		return NULL;
-	if (fetch->hash != 0)
+	if (fetch->point_hash != 0 && ix->desc->exact)
 	{
-		if (!hyb_tree_maybe(tree, access->arena, fetch->hash))
+		if (!hyb_tree_maybe(tree, access->arena, fetch->point_hash))
 		{
 			access->s->bloom_misses++;
 			return NULL;
@@ -111,28 +98,27 @@ start_tree(Fetch *fetch, const HybStageAccess *access, int which,
 		access->s->bloom_hits++;
 	}
 	if (which == HYB_FROZEN &&
-		hyb_pos_compare(fetch->ix->desc, lo, &fetch->version->watermark) < 0)
-		lo = &fetch->version->watermark;
-	hyb_tree_iter_start(iter, tree, access->arena, fetch->ix->desc, lo,
-						fetch->hi, fetch->backward);
+		hyb_pos_compare(ix->desc, lo, &version->watermark) < 0)
+		lo = &version->watermark;
+	hyb_tree_iter_start(iter, tree, access->arena, ix->desc, lo, fetch->hi,
+						fetch->backward);
 	return next_entry(fetch, iter);
 }
 
 /* Copy what is asked for out of the trees, which are ready and locked. */
 static void
-collect(Fetch *fetch, const HybStageAccess *access, int want)
+collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
+		const HybStageAccess *access, int want, HybDynBatch *batch)
 {
-	const HybVersion *version = fetch->version;
-	HybDynBatch *batch = fetch->batch;
 	HybTreeIter frozen_iter;
 	HybTreeIter active_iter;
 	HybTreeEntry *frozen = NULL;
 	HybTreeEntry *active = NULL;
 
 	if (want & HYB_FETCH_FROZEN)
-		frozen = start_tree(fetch, access, HYB_FROZEN, &frozen_iter);
+		frozen = start_tree(ix, version, fetch, access, HYB_FROZEN, &frozen_iter);
 	if (want & HYB_FETCH_ACTIVE)
-		active = start_tree(fetch, access, HYB_ACTIVE, &active_iter);
+		active = start_tree(ix, version, fetch, access, HYB_ACTIVE, &active_iter);
 
 	while (frozen != NULL || active != NULL)
 	{
@@ -145,7 +131,7 @@ collect(Fetch *fetch, const HybStageAccess *access, int want)
 		}
 		if (frozen != NULL && active != NULL)
 		{
-			int			c = entry_order(fetch->ix->desc, frozen, active);
+			int			c = entry_order(ix->desc, frozen, active);
 
 			take_frozen = fetch->backward ? c > 0 : c < 0;
 		}
@@ -164,11 +150,12 @@ collect(Fetch *fetch, const HybStageAccess *access, int want)
 
 /* The same, for a private stage: an error has to say that it is not in use. */
 static void
-collect_private(Fetch *fetch, HybStageAccess *access, int want)
+collect_private(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
+				HybStageAccess *access, int want, HybDynBatch *batch)
 {
 	PG_TRY();
 	{
-		collect(fetch, access, want);
+		collect(ix, version, fetch, access, want, batch);
 	}
 	PG_CATCH();
 	{
@@ -272,17 +259,14 @@ active_is_empty(const HybSlot *s, const HybVersion *version)
 }
 
 bool
-hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version, int which,
-				  const HybPos *lo, const HybPos *hi, bool backward,
-				  int limit, uint64 point_hash, HybDynBatch *batch)
+hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
+				  const HybFetch *fetch, HybDynBatch *batch)
 {
 	HybSlot    *s = hyb_slot_get(ix);
 	HybStageAccess access;
-	Fetch		fetch;
+	int			which = fetch->which & ~HYB_FETCH_NOT_KILLED;
 
 	HYB_POINT("dynamic-fetch");
-	fetch.skip_killed = (which & HYB_FETCH_NOT_KILLED) != 0;
-	which &= ~HYB_FETCH_NOT_KILLED;
 	batch->nitems = 0;
 	batch->keys.len = 0;
 	batch->complete = true;
@@ -294,21 +278,12 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version, int which,
 	if (which == 0)
 		return hyb_version_is_current(ix, version);
 
-	fetch.ix = ix;
-	fetch.version = version;
-	fetch.lo = lo;
-	fetch.hi = hi;
-	fetch.backward = backward;
-	fetch.limit = limit;
-	fetch.hash = ix->desc->exact ? point_hash : 0;
-	fetch.batch = batch;
-
 	if (hyb_stage_open(ix, version, which, &access) != HYB_STAGE_READY)
 		return false;
 	if (access.shared != NULL)
-		collect(&fetch, &access, which);
+		collect(ix, version, fetch, &access, which, batch);
 	else
-		collect_private(&fetch, &access, which);
+		collect_private(ix, version, fetch, &access, which, batch);
 	if (uncounted(s) >= HYB_COUNTER_FLUSH)
 		flush_counters(s, access.stage);
 	hyb_stage_close(&access);
@@ -410,18 +385,20 @@ tree_of_generation(HybStage *stage, uint64 generation)
  * same time write the same, and nobody writes anything else then.
  */
 void
-hyb_dynamic_kill(HybIndex *ix, const uint8 *key, uint32 keylen,
-				 const ItemPointerData *tid, uint64 generation)
+hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
+				 const HybDynItem *item)
 {
 	HybSlot    *s = hyb_slot_get(ix);
+	HybEntry	entry = {.bytes = batch->keys.data + item->key_off,
+		.keylen = item->keylen, .tid = item->tid};
+	uint64		generation = item->ref.generation;
 	HybTree    *tree;
 
 	if (s->key.in_recovery)
 		return;
 	if (s->stage != NULL && s->busy == 0 &&
 		(tree = tree_of_generation(s->stage, generation)) != NULL)
-		(void) hyb_tree_flag(tree, s->arena, ix->desc, key, keylen, tid,
-							 HYB_ENTRY_KILLED);
+		(void) hyb_tree_flag(tree, s->arena, ix->desc, &entry, HYB_ENTRY_KILLED);
 
 	if (!hyb_slot_valid(s) || s->shared->tree_bytes == 0 ||
 		LWLockHeldByMe(&s->shared->lock) ||
@@ -429,8 +406,8 @@ hyb_dynamic_kill(HybIndex *ix, const uint8 *key, uint32 keylen,
 		return;
 	if (hyb_slot_valid(s) && hyb_arena_attached() &&
 		(tree = tree_of_generation(hyb_stage_of(s->shared), generation)) != NULL)
-		(void) hyb_tree_flag(tree, &hyb_shared_arena, ix->desc, key, keylen,
-							 tid, HYB_ENTRY_KILLED);
+		(void) hyb_tree_flag(tree, &hyb_shared_arena, ix->desc, &entry,
+							 HYB_ENTRY_KILLED);
 	LWLockRelease(&s->shared->lock);
 }
 
@@ -441,7 +418,7 @@ hyb_dynamic_kill(HybIndex *ix, const uint8 *key, uint32 keylen,
  */
 void
 hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
-					  const HybDeadEntry *dead, int ndead)
+					  const HybEntry *dead, int ndead)
 {
 	HybSlot    *s = hyb_slot_get(ix);
 	HybTree    *tree;
@@ -449,8 +426,8 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 	if (s->stage != NULL && s->busy == 0 &&
 		(tree = tree_of_generation(s->stage, generation)) != NULL)
 		for (int i = 0; i < ndead; i++)
-			(void) hyb_tree_flag(tree, s->arena, ix->desc, dead[i].key,
-								 dead[i].keylen, &dead[i].tid, HYB_ENTRY_DEAD);
+			(void) hyb_tree_flag(tree, s->arena, ix->desc, &dead[i],
+								 HYB_ENTRY_DEAD);
 
 	while (hyb_slot_find(s))
 	{
@@ -464,8 +441,7 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 			if (tree != NULL)
 				for (int i = 0; i < ndead; i++)
 					(void) hyb_tree_flag(tree, &hyb_shared_arena, ix->desc,
-										 dead[i].key, dead[i].keylen,
-										 &dead[i].tid, HYB_ENTRY_DEAD);
+										 &dead[i], HYB_ENTRY_DEAD);
 			LWLockRelease(&shared->lock);
 			break;
 		}

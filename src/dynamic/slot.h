@@ -39,7 +39,7 @@ typedef struct HybSlot
 
 	HybRootCache root;			/* static/inner.c */
 
-	/* delta.c: where to append, checked when the page is locked */
+	/* append.c: where to append, checked when the page is locked */
 	uint64		hint_generation;	/* 0: no hints */
 	BlockNumber hint_tail[HYB_LANES];
 	Buffer		hint_buffer;	/* where the page appended to last was */

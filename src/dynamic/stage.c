@@ -405,16 +405,13 @@ hyb_stage_follow(HybIndex *ix, uint64 generation, int lane, uint64 from,
 
 void
 hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
-				BlockNumber block, uint16 offset, const uint8 *entry,
-				uint32 len, uint32 keylen, const ItemPointerData *tid,
-				uint16 next)
+				const HybEntry *entry)
 {
 	HybStage   *stage = access->stage;
 
 	if (hyb_tree_insert(&stage->trees[HYB_ACTIVE], access->arena, ix->desc,
-						entry, len, keylen, tid, block, offset,
-						ix->desc->exact ? hyb_key_hash(entry, keylen) : 0))
-		stage->applied[HYB_ACTIVE][lane] = hyb_lane_end(block, next);
+						entry))
+		stage->applied[HYB_ACTIVE][lane] = hyb_lane_end(entry->block, entry->next);
 	access->shared->tree_bytes = hyb_stage_bytes(stage);
 	hyb_stage_close(access);
 }

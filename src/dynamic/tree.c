@@ -128,6 +128,17 @@ entry_compare(const HybArena *arena, const HybKeyDesc *desc, HybRef ref,
 							   &entry->tid, pos);
 }
 
+/* The position of an entry. */
+static inline void
+entry_pos(const HybKeyDesc *desc, const HybEntry *entry, HybPos *pos)
+{
+	pos->key = entry->bytes;
+	pos->len = entry->keylen;
+	pos->ncols = desc->nkeys;
+	pos->tie = HYB_AT;
+	pos->tid = entry->tid;
+}
+
 /* A position to search for, with its heads in the node at hand. */
 typedef struct Target
 {
@@ -199,14 +210,20 @@ node_search(const HybArena *arena, const HybKeyDesc *desc,
 	return lo;
 }
 
+/* Nodes, and indexes in them, from the root (level height - 1) down to a leaf. */
+typedef struct TreePath
+{
+	HybRef		node[HYB_TREE_MAX_HEIGHT];
+	int			index[HYB_TREE_MAX_HEIGHT];
+} TreePath;
+
 /*
  * Descend to the leaf that holds the first entry beyond the target, or would;
- * its index there may be the leaf's count.  path gets nodes and indexes from
- * the root (level height - 1) down.
+ * its index there may be the leaf's count.
  */
 static HybTreeLeaf *
 descend(const HybTree *tree, const HybArena *arena, const HybKeyDesc *desc,
-		Target *target, HybRef *path, int *index)
+		Target *target, TreePath *path)
 {
 	HybRef		ref = tree->root;
 	HybTreeLeaf *leaf;
@@ -219,15 +236,15 @@ descend(const HybTree *tree, const HybArena *arena, const HybKeyDesc *desc,
 		target_enter(target, arena, desc, inner->skip, inner->sep[1]);
 		i = node_search(arena, desc, inner->head, inner->sep, 1, inner->count,
 						target) - 1;
-		path[level] = ref;
-		index[level] = i;
+		path->node[level] = ref;
+		path->index[level] = i;
 		ref = inner->child[i];
 	}
 	leaf = hyb_tree_leaf_at(arena, ref);
 	target_enter(target, arena, desc, leaf->skip, leaf->entry[0]);
-	path[0] = ref;
-	index[0] = node_search(arena, desc, leaf->head, leaf->entry, 0,
-						   leaf->count, target);
+	path->node[0] = ref;
+	path->index[0] = node_search(arena, desc, leaf->head, leaf->entry, 0,
+								 leaf->count, target);
 	return leaf;
 }
 
@@ -311,19 +328,20 @@ inner_put(HybTreeInner *inner, int i, uint64 head, HybRef sep, HybRef child)
  * at the edges of the tree.
  */
 static void
-find_fences(const HybTree *tree, const HybArena *arena, const HybRef *path,
-			const int *index, int level, HybRef *low, HybRef *high)
+find_fences(const HybTree *tree, const HybArena *arena, const TreePath *path,
+			int level, HybRef *low, HybRef *high)
 {
 	*low = 0;
 	*high = 0;
 	while (++level < tree->height)
 	{
-		const HybTreeInner *inner = hyb_tree_inner_at(arena, path[level]);
+		const HybTreeInner *inner = hyb_tree_inner_at(arena, path->node[level]);
+		int			i = path->index[level];
 
-		if (*low == 0 && index[level] > 0)
-			*low = inner->sep[index[level]];
-		if (*high == 0 && index[level] + 1 < inner->count)
-			*high = inner->sep[index[level] + 1];
+		if (*low == 0 && i > 0)
+			*low = inner->sep[i];
+		if (*high == 0 && i + 1 < inner->count)
+			*high = inner->sep[i + 1];
 	}
 }
 
@@ -375,117 +393,145 @@ split_point(int i, int count, bool rightmost)
 }
 
 /*
- * Add to the leaf at path[0], where the entry has this head; if it is full
- * split it, and so on upwards.  Cannot fail: the memory is reserved.
+ * Halve a full leaf, the path's, and put the entry where it belongs.  Returns
+ * the leaf that has become its right neighbour.
  */
-static void
-insert_at(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
-		  const HybRef *path, const int *index, uint64 head, HybRef entry)
+static HybRef
+split_leaf(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
+		   const TreePath *path, uint64 head, HybRef entry)
 {
-	HybTreeLeaf *leaf = hyb_tree_leaf_at(arena, path[0]);
-	HybTreeLeaf *right;
-	HybRef		right_ref;
-	HybRef		sep;
-	HybRef		low;
-	HybRef		high;
-	bool		skips = skips_bytes(desc);
-	int			keep;
-	int			level;
+	HybRef		right_ref = allocate_node(tree, arena);
+	HybTreeLeaf *leaf = hyb_tree_leaf_at(arena, path->node[0]);
+	HybTreeLeaf *right = hyb_tree_leaf_at(arena, right_ref);
+	int			i = path->index[0];
+	int			keep = split_point(i, leaf->count, leaf->next == 0);
 
-	if (leaf->count < HYB_LEAF_FANOUT)
-	{
-		leaf_put(leaf, index[0], head, entry);
-		return;
-	}
-
-	right_ref = allocate_node(tree, arena);
-	right = hyb_tree_leaf_at(arena, right_ref);
-	keep = split_point(index[0], leaf->count, leaf->next == 0);
 	right->skip = leaf->skip;
 	right->count = leaf->count - keep;
 	memcpy(right->head, leaf->head + keep, right->count * sizeof(uint64));
 	memcpy(right->entry, leaf->entry + keep, right->count * sizeof(HybRef));
 	leaf->count = keep;
 	right->next = leaf->next;
-	right->prev = path[0];
+	right->prev = path->node[0];
 	if (leaf->next != 0)
 		hyb_tree_leaf_at(arena, leaf->next)->prev = right_ref;
 	leaf->next = right_ref;
-	if (index[0] < keep || (index[0] == keep && right->count > 0))
-		leaf_put(leaf, index[0], head, entry);
+	if (i < keep || (i == keep && right->count > 0))
+		leaf_put(leaf, i, head, entry);
 	else
-		leaf_put(right, index[0] - keep, head, entry);
-	sep = right->entry[0];
-	if (skips)
+		leaf_put(right, i - keep, head, entry);
+	if (skips_bytes(desc))
 	{
-		find_fences(tree, arena, path, index, 0, &low, &high);
+		HybRef		sep = right->entry[0];
+		HybRef		low;
+		HybRef		high;
+
+		find_fences(tree, arena, path, 0, &low, &high);
 		reset_heads(arena, desc, low, sep, &leaf->skip, leaf->head,
 					leaf->entry, 0, leaf->count);
 		reset_heads(arena, desc, sep, high, &right->skip, right->head,
 					right->entry, 0, right->count);
 	}
-
-	for (level = 1; level < tree->height; level++)
-	{
-		HybTreeInner *inner = hyb_tree_inner_at(arena, path[level]);
-		HybTreeInner *sibling;
-		HybRef		sibling_ref;
-		int			i = index[level] + 1;
-
-		head = hyb_tree_entry_head(arena, desc, sep, inner->skip);
-		if (inner->count < HYB_INNER_FANOUT)
-		{
-			inner_put(inner, i, head, sep, right_ref);
-			return;
-		}
-		sibling_ref = allocate_node(tree, arena);
-		sibling = hyb_tree_inner_at(arena, sibling_ref);
-		keep = split_point(i, inner->count, leaf->next == right_ref &&
-						   right->next == 0);
-		sibling->skip = inner->skip;
-		sibling->count = inner->count - keep;
-		memcpy(sibling->head, inner->head + keep, sibling->count * sizeof(uint64));
-		memcpy(sibling->sep, inner->sep + keep, sibling->count * sizeof(HybRef));
-		memcpy(sibling->child, inner->child + keep, sibling->count * sizeof(HybRef));
-		inner->count = keep;
-		if (i < keep || (i == keep && sibling->count > 0))
-			inner_put(inner, i, head, sep, right_ref);
-		else
-			inner_put(sibling, i - keep, head, sep, right_ref);
-		sep = sibling->sep[0];
-		right_ref = sibling_ref;
-		if (skips)
-		{
-			find_fences(tree, arena, path, index, level, &low, &high);
-			reset_heads(arena, desc, low, sep, &inner->skip, inner->head,
-						inner->sep, 1, inner->count);
-			reset_heads(arena, desc, sep, high, &sibling->skip, sibling->head,
-						sibling->sep, 1, sibling->count);
-		}
-	}
-
-	{
-		HybRef		root_ref = allocate_node(tree, arena);
-		HybTreeInner *root = hyb_tree_inner_at(arena, root_ref);
-
-		root->count = 2;
-		root->child[0] = tree->root;
-		root->head[1] = hyb_tree_entry_head(arena, desc, sep, 0);
-		root->sep[1] = sep;
-		root->child[1] = right_ref;
-		tree->root = root_ref;
-		tree->height++;
-	}
+	return right_ref;
 }
 
-/* Nodes that adding to the leaf at path[0] makes. */
-static int
-new_nodes(const HybTree *tree, const HybArena *arena, const HybRef *path)
+/*
+ * The same for the path's inner node of a level, which gets a child and its
+ * separator.  sep[0] of the node returned is what separates the two.
+ */
+static HybRef
+split_inner(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
+			const TreePath *path, int level, HybRef sep, HybRef child)
 {
-	if (hyb_tree_leaf_at(arena, path[0])->count < HYB_LEAF_FANOUT)
+	HybRef		right_ref = allocate_node(tree, arena);
+	HybTreeInner *inner = hyb_tree_inner_at(arena, path->node[level]);
+	HybTreeInner *right = hyb_tree_inner_at(arena, right_ref);
+	uint64		head = hyb_tree_entry_head(arena, desc, sep, inner->skip);
+	int			i = path->index[level] + 1;
+	const HybTreeLeaf *leaf = hyb_tree_leaf_at(arena, path->node[0]);
+	bool		rightmost = hyb_tree_leaf_at(arena, leaf->next)->next == 0;
+	int			keep = split_point(i, inner->count, rightmost);
+
+	right->skip = inner->skip;
+	right->count = inner->count - keep;
+	memcpy(right->head, inner->head + keep, right->count * sizeof(uint64));
+	memcpy(right->sep, inner->sep + keep, right->count * sizeof(HybRef));
+	memcpy(right->child, inner->child + keep, right->count * sizeof(HybRef));
+	inner->count = keep;
+	if (i < keep || (i == keep && right->count > 0))
+		inner_put(inner, i, head, sep, child);
+	else
+		inner_put(right, i - keep, head, sep, child);
+	if (skips_bytes(desc))
+	{
+		HybRef		low;
+		HybRef		high;
+
+		sep = right->sep[0];
+		find_fences(tree, arena, path, level, &low, &high);
+		reset_heads(arena, desc, low, sep, &inner->skip, inner->head,
+					inner->sep, 1, inner->count);
+		reset_heads(arena, desc, sep, high, &right->skip, right->head,
+					right->sep, 1, right->count);
+	}
+	return right_ref;
+}
+
+/*
+ * Add to the path's leaf, where the entry has this head; if it is full split
+ * it, and so on upwards.  Cannot fail: the memory is reserved.
+ */
+static void
+insert_at(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
+		  const TreePath *path, uint64 head, HybRef entry)
+{
+	HybTreeLeaf *leaf = hyb_tree_leaf_at(arena, path->node[0]);
+	HybTreeInner *root;
+	HybRef		root_ref;
+	HybRef		right;
+	HybRef		sep;
+
+	if (leaf->count < HYB_LEAF_FANOUT)
+	{
+		leaf_put(leaf, path->index[0], head, entry);
+		return;
+	}
+	right = split_leaf(tree, arena, desc, path, head, entry);
+	sep = hyb_tree_leaf_at(arena, right)->entry[0];
+	for (int level = 1; level < tree->height; level++)
+	{
+		HybTreeInner *inner = hyb_tree_inner_at(arena, path->node[level]);
+
+		if (inner->count < HYB_INNER_FANOUT)
+		{
+			inner_put(inner, path->index[level] + 1,
+					  hyb_tree_entry_head(arena, desc, sep, inner->skip),
+					  sep, right);
+			return;
+		}
+		right = split_inner(tree, arena, desc, path, level, sep, right);
+		sep = hyb_tree_inner_at(arena, right)->sep[0];
+	}
+
+	root_ref = allocate_node(tree, arena);
+	root = hyb_tree_inner_at(arena, root_ref);
+	root->count = 2;
+	root->child[0] = tree->root;
+	root->head[1] = hyb_tree_entry_head(arena, desc, sep, 0);
+	root->sep[1] = sep;
+	root->child[1] = right;
+	tree->root = root_ref;
+	tree->height++;
+}
+
+/* Nodes that adding to the path's leaf makes. */
+static int
+new_nodes(const HybTree *tree, const HybArena *arena, const TreePath *path)
+{
+	if (hyb_tree_leaf_at(arena, path->node[0])->count < HYB_LEAF_FANOUT)
 		return 0;
 	for (int level = 1; level < tree->height; level++)
-		if (hyb_tree_inner_at(arena, path[level])->count < HYB_INNER_FANOUT)
+		if (hyb_tree_inner_at(arena, path->node[level])->count < HYB_INNER_FANOUT)
 			return level;
 	return tree->height + 1;
 }
@@ -508,16 +554,13 @@ have_chunks(const HybTree *tree, const HybArena *arena, uint32 size, int nodes)
 
 bool
 hyb_tree_insert(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
-				const uint8 *bytes, uint32 len, uint32 keylen,
-				const ItemPointerData *tid, BlockNumber block, uint16 offset,
-				uint64 hash)
+				const HybEntry *entry)
 {
-	HybRef		path[HYB_MAX_HEIGHT];
-	int			index[HYB_MAX_HEIGHT];
-	uint32		size = entry_size(len);
+	TreePath	path;
+	uint32		size = entry_size(entry->len);
 	uint64		head;
 	HybRef		ref;
-	HybTreeEntry *entry;
+	HybTreeEntry *copy;
 
 	if (tree->root == 0)
 	{
@@ -525,44 +568,41 @@ hyb_tree_insert(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 
 		if (!have_chunks(tree, arena, size, 1))
 			return false;
-		hyb_tree_key_head(desc, bytes, keylen, 0, &head, &high);
+		hyb_tree_key_head(desc, entry->bytes, entry->keylen, 0, &head, &high);
 		tree->root = allocate_node(tree, arena);
 		tree->height = 1;
-		path[0] = tree->root;
-		index[0] = 0;
+		path.node[0] = tree->root;
+		path.index[0] = 0;
 	}
 	else
 	{
 		Target		target;
 		HybPos		pos;
 
-		pos.key = bytes;
-		pos.len = keylen;
-		pos.ncols = desc->nkeys;
-		pos.tie = HYB_AT;
-		pos.tid = *tid;
+		entry_pos(desc, entry, &pos);
 		target_init(&target, desc, &pos, true);
-		(void) descend(tree, arena, desc, &target, path, index);
+		(void) descend(tree, arena, desc, &target, &path);
 		head = target.low;
-		Assert(tree->height < HYB_MAX_HEIGHT);
+		Assert(tree->height < HYB_TREE_MAX_HEIGHT);
 		if (arena->npocket < HYB_TREE_RESERVE &&
-			!have_chunks(tree, arena, size, new_nodes(tree, arena, path)))
+			!have_chunks(tree, arena, size, new_nodes(tree, arena, &path)))
 			return false;
 	}
 
 	ref = allocate(tree, arena, &tree->entry_chunk, HYB_CHUNK_ENTRIES, size);
-	entry = hyb_tree_entry_at(arena, ref);
-	entry->tid = *tid;
-	entry->offset = offset;
-	entry->block = block;
-	entry->len_flags = len;
-	entry->keylen = keylen;
-	memcpy(entry->bytes, bytes, len);
+	copy = hyb_tree_entry_at(arena, ref);
+	copy->tid = entry->tid;
+	copy->offset = entry->offset;
+	copy->block = entry->block;
+	copy->len_flags = entry->len;
+	copy->keylen = entry->keylen;
+	memcpy(copy->bytes, entry->bytes, entry->len);
 
-	insert_at(tree, arena, desc, path, index, head, ref);
+	insert_at(tree, arena, desc, &path, head, ref);
 	tree->nentries++;
-	if (hash != 0 && tree->bloom.nchunks != 0)
-		hyb_bloom_add(&tree->bloom, arena, hash);
+	if (tree->bloom.nchunks != 0)
+		hyb_bloom_add(&tree->bloom, arena,
+					  hyb_key_hash(entry->bytes, entry->keylen));
 	return true;
 }
 
@@ -658,8 +698,7 @@ hyb_tree_iter_start(HybTreeIter *iter, const HybTree *tree,
 					const HybArena *arena, const HybKeyDesc *desc,
 					const HybPos *lo, const HybPos *hi, bool backward)
 {
-	HybRef		path[HYB_MAX_HEIGHT];
-	int			index[HYB_MAX_HEIGHT];
+	TreePath	path;
 	Target		target;
 
 	iter->arena = arena;
@@ -671,8 +710,8 @@ hyb_tree_iter_start(HybTreeIter *iter, const HybTree *tree,
 		return;
 	/* forward: first entry above lo; backward: the one before the first at hi */
 	target_init(&target, desc, backward ? hi : lo, !backward);
-	iter->leaf = descend(tree, arena, desc, &target, path, index);
-	iter->index = backward ? index[0] - 1 : index[0];
+	iter->leaf = descend(tree, arena, desc, &target, &path);
+	iter->index = backward ? path.index[0] - 1 : path.index[0];
 	iter_enter_leaf(iter);
 }
 
@@ -731,11 +770,9 @@ hyb_tree_iter_next(HybTreeIter *iter)
 
 int
 hyb_tree_flag(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
-			  const uint8 *key, uint32 keylen, const ItemPointerData *tid,
-			  uint16 flag)
+			  const HybEntry *entry, uint16 flag)
 {
-	HybRef		path[HYB_MAX_HEIGHT];
-	int			index[HYB_MAX_HEIGHT];
+	TreePath	path;
 	HybPos		pos;
 	Target		target;
 	HybTreeLeaf *leaf;
@@ -744,17 +781,13 @@ hyb_tree_flag(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 
 	if (tree->root == 0)
 		return 0;
-	pos.key = key;
-	pos.len = keylen;
-	pos.ncols = desc->nkeys;
-	pos.tie = HYB_AT;
-	pos.tid = *tid;
+	entry_pos(desc, entry, &pos);
 	target_init(&target, desc, &pos, false);
-	leaf = descend(tree, arena, desc, &target, path, index);
-	i = index[0];
+	leaf = descend(tree, arena, desc, &target, &path);
+	i = path.index[0];
 	for (;;)
 	{
-		HybTreeEntry *entry;
+		HybTreeEntry *found;
 
 		if (i >= leaf->count)
 		{
@@ -766,10 +799,10 @@ hyb_tree_flag(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 		}
 		if (entry_compare(arena, desc, leaf->entry[i], &pos) != 0)
 			break;
-		entry = hyb_tree_entry_at(arena, leaf->entry[i++]);
-		if ((entry->len_flags & HYB_ENTRY_DEAD) == 0)
+		found = hyb_tree_entry_at(arena, leaf->entry[i++]);
+		if ((found->len_flags & HYB_ENTRY_DEAD) == 0)
 		{
-			entry->len_flags |= flag;
+			found->len_flags |= flag;
 			n++;
 		}
 	}

@@ -14,8 +14,8 @@
 #define HYB_TREE_H
 
 #include "dynamic/bloom.h"
+#include "dynamic/entry.h"
 #include "key/key.h"
-#include "storage/block.h"
 
 #define HYB_ENTRY_LEN_MASK	0x0FFF
 #define HYB_ENTRY_DEAD		0x8000
@@ -49,22 +49,22 @@ typedef struct HybTree
 } HybTree;
 
 /*
- * Insert an entry; its hash is 0 if the tree is to have no filter.  Takes
- * chunks from the arena's pocket, HYB_TREE_RESERVE at most.  Returns false,
- * having done nothing, if it needs more than are there.
+ * Insert an entry, with its place in the log.  Takes chunks from the arena's
+ * pocket, HYB_TREE_RESERVE at most.  Returns false, having done nothing, if it
+ * needs more than are there.
  */
 #define HYB_TREE_RESERVE	2
 
 extern bool hyb_tree_insert(HybTree *tree, HybArena *arena,
-							const HybKeyDesc *desc,
-							const uint8 *entry, uint32 len, uint32 keylen,
-							const ItemPointerData *tid, BlockNumber block,
-							uint16 offset, uint64 hash);
+							const HybKeyDesc *desc, const HybEntry *entry);
 
 /* Chunks that should be reserved for a larger filter; 0 if it is all right. */
 extern uint32 hyb_tree_bloom_wanted(const HybTree *tree);
 
-/* Build that filter anew, if the chunks are in the pocket. */
+/*
+ * Build that filter anew, if the chunks are in the pocket.  Only for indexes
+ * whose keys have hashes (HybKeyDesc.exact): no other tree has a filter.
+ */
 extern void hyb_tree_bloom_grow(HybTree *tree, HybArena *arena);
 
 /* Can the key with this hash be in the tree? */
@@ -80,10 +80,9 @@ hyb_tree_maybe(const HybTree *tree, const HybArena *arena, uint64 hash)
 /* Give everything to the pocket; the tree is empty and of no generation. */
 extern void hyb_tree_free(HybTree *tree, HybArena *arena);
 
-/* Flag the live entries with this key and TID; returns how many. */
+/* Flag the live entries with this entry's key and TID; returns how many. */
 extern int	hyb_tree_flag(HybTree *tree, HybArena *arena,
-						  const HybKeyDesc *desc, const uint8 *key,
-						  uint32 keylen, const ItemPointerData *tid,
+						  const HybKeyDesc *desc, const HybEntry *entry,
 						  uint16 flag);
 
 /* The live entries strictly between two positions, in either direction. */

@@ -24,7 +24,7 @@
 #define HYB_NODE_SIZE		512
 #define HYB_LEAF_FANOUT		41
 #define HYB_INNER_FANOUT	31
-#define HYB_MAX_HEIGHT		16
+#define HYB_TREE_MAX_HEIGHT	16
 
 typedef struct HybTreeLeaf
 {

@@ -66,7 +66,7 @@ close_lane(HybIndex *ix, BlockNumber block, uint64 generation)
 	if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, generation))
 		hyb_corrupted(ix->rel, block, "This is not the delta page that the log points to.");
 	opaque = hyb_page_opaque(BufferGetPage(buf));
-	count = hyb_delta_count(BufferGetPage(buf), ix->rel, block);
+	count = hyb_delta_count(ix->rel, BufferGetPage(buf), block);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
 	opaque->count = count;

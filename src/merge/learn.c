@@ -194,47 +194,30 @@ read_generation(const HybIndex *ix, LearnInput *input,
 {
 	char	   *page = palloc(BLCKSZ);
 	HybValue   *vals = palloc(ix->desc->natts * sizeof(HybValue));
+	HybDeltaWalk walk;
 
-	for (int lane = 0; lane < HYB_LANES && generation->number != 0; lane++)
+	hyb_delta_walk_start(&walk, ix, generation, false);
+	while (!input->too_large && hyb_delta_walk_next(&walk))
 	{
-		BlockNumber from = HYB_METAPAGE_BLKNO;
-		BlockNumber block = generation->head[lane];
+		HybEntry	entry = {.block = walk.block};
 
-		while (BlockNumberIsValid(block) && !input->too_large)
+		if (!hyb_delta_walk_copy(&walk, page))
+			hyb_corrupted(ix->rel, walk.block,
+						  "This is not the delta page that the log points to.");
+		while (hyb_delta_next(ix->rel, (Page) page, &entry))
 		{
-			Buffer		buf = hyb_page_read(ix, block, from);
-			uint16		next = 0;
-			uint16		offset;
-			HybDeltaEntry header;
-			const uint8 *entry;
-
-			CHECK_FOR_INTERRUPTS();
-			LockBuffer(buf, BUFFER_LOCK_SHARE);
-			if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, generation->number))
-				hyb_corrupted(ix->rel, block,
-							  "This is not the delta page that the log points to.");
-			memcpy(page, BufferGetPage(buf), BLCKSZ);
-			UnlockReleaseBuffer(buf);
-			while (hyb_delta_next((Page) page, ix->rel, block, &next, &offset,
-								  &header, &entry))
-			{
-				uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
-				uint32		keylen = hyb_key_length(ix->desc, entry, len);
-
-				if (keylen == 0 ||
-					hyb_key_split(ix->desc, entry, len, ix->desc->natts, vals) != len)
-					hyb_corrupted(ix->rel, block,
-								  "An entry of a delta page is malformed.");
-				if ((header.len_flags & HYB_DELTA_DEAD) != 0)
-					continue;
-				hyb_buf_append(&input->bytes, entry, len);
-				add_entry(input, input->bytes.len - len, len, keylen,
-						  &header.tid);
-			}
-			input->too_large |= input->bytes.len > HYB_LEARN_MAX_BYTES;
-			from = block;
-			block = hyb_page_opaque((Page) page)->link;
+			hyb_delta_key_length(ix, &entry);
+			if (hyb_key_split(ix->desc, entry.bytes, entry.len,
+							  ix->desc->natts, vals) != entry.len)
+				hyb_corrupted(ix->rel, walk.block,
+							  "An entry of a delta page is malformed.");
+			if ((entry.flags & HYB_DELTA_DEAD) != 0)
+				continue;
+			hyb_buf_append(&input->bytes, entry.bytes, entry.len);
+			add_entry(input, input->bytes.len - entry.len, entry.len,
+					  entry.keylen, &entry.tid);
 		}
+		input->too_large |= input->bytes.len > HYB_LEARN_MAX_BYTES;
 	}
 	pfree(page);
 	pfree(vals);

@@ -19,6 +19,7 @@
  */
 #include "compat.h"
 
+#include "dynamic/delta.h"
 #include "merge/merge.h"
 #include "merge/step.h"
 #include "miscadmin.h"
@@ -187,33 +188,25 @@ free_retiring(HybIndex *ix)
 	BlockNumber blocks[HYB_MAX_PENDING];
 	int			n = 0;
 	bool		more = false;
+	HybDeltaWalk walk;
 	HybWalSet	set;
 
 	UnlockReleaseBuffer(metabuf);
 
-	for (int lane = 0; lane < HYB_LANES; lane++)
+	/* links that go round would put a block on the free list twice */
+	hyb_delta_walk_start(&walk, ix, &retiring, true);
+	while (n < room && hyb_delta_walk_next(&walk))
 	{
-		BlockNumber from = HYB_METAPAGE_BLKNO;
+		Buffer		buf;
 
-		while (BlockNumberIsValid(retiring.head[lane]) && n < room)
-		{
-			BlockNumber block = retiring.head[lane];
-			Buffer		buf = hyb_page_read(ix, block, from);
-
-			/* links that go round would put a block on the free list twice */
-			if ((uint64) n >= retiring.npages)
-				hyb_corrupted(ix->rel, from,
-							  "The delta log has more pages than the metapage counts.");
-			LockBuffer(buf, BUFFER_LOCK_SHARE);
-			if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, retiring.number))
-				hyb_corrupted(ix->rel, block, "This is not the delta page that the log points to.");
-			retiring.head[lane] = hyb_page_opaque(BufferGetPage(buf))->link;
-			UnlockReleaseBuffer(buf);
-			blocks[n++] = block;
-			from = block;
-		}
-		more |= BlockNumberIsValid(retiring.head[lane]);
+		if (!hyb_delta_walk_lock(&walk, &buf))
+			hyb_corrupted(ix->rel, walk.block, "This is not the delta page that the log points to.");
+		UnlockReleaseBuffer(buf);
+		retiring.head[walk.lane] = walk.link;
+		blocks[n++] = walk.block;
 	}
+	for (int lane = 0; lane < HYB_LANES; lane++)
+		more |= BlockNumberIsValid(retiring.head[lane]);
 
 	HYB_POINT("retire");
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
@@ -270,6 +263,8 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 	HybPath    *path = palloc(sizeof(HybPath));
 	HybPos		start;
 	HybPos		end = {.tie = HYB_AFTER};
+	HybFetch	fetch = {.which = HYB_FETCH_FROZEN,
+		.lo = &step->version.watermark, .hi = &end};
 	HybPos		watermark;
 	HybPos		fence;
 	uint64		bytes = 0;
@@ -290,10 +285,8 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 	{
 		CHECK_FOR_INTERRUPTS();
 		hyb_version_capture(ix, &step->version);
-	} while (!hyb_dynamic_fetch(ix, &step->version, HYB_FETCH_FROZEN,
-								&step->version.watermark, &end, false,
-								step_entries(step, leaf_pages), 0,
-								&step->batch));
+		fetch.limit = step_entries(step, leaf_pages);
+	} while (!hyb_dynamic_fetch(ix, &step->version, &fetch, &step->batch));
 
 	if (step->batch.nitems == 0 && !compact)
 		return false;

@@ -164,24 +164,19 @@ read_inner(const HybKeyDesc *desc, Page page)
 static void
 read_delta(const HybKeyDesc *desc, Page page)
 {
-	HybDeltaEntry header;
-	const uint8 *entry;
+	HybEntry	entry = {.block = 1};
 	const uint8 *last = NULL;
 	uint32		lastlen = 0;
-	uint16		next = 0;
-	uint16		offset;
 
-	while (hyb_delta_next(page, hyb_fuzz_relation(), 1, &next, &offset, &header,
-						  &entry))
+	while (hyb_delta_next(hyb_fuzz_relation(), page, &entry))
 	{
 		HybValue	vals[2];
-		uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
-		uint32		keylen = hyb_key_length(desc, entry, len);
+		uint32		keylen = hyb_key_length(desc, entry.bytes, entry.len);
 
-		(void) hyb_key_split(desc, entry, len, desc->natts, vals);
+		(void) hyb_key_split(desc, entry.bytes, entry.len, desc->natts, vals);
 		if (last != NULL && keylen > 0)
-			(void) hyb_key_compare(desc, last, lastlen, entry, keylen);
-		last = entry;
+			(void) hyb_key_compare(desc, last, lastlen, entry.bytes, keylen);
+		last = entry.bytes;
 		lastlen = keylen;
 	}
 }

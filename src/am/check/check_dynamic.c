@@ -116,25 +116,20 @@ static void
 check_page_entries(HybCheck *check, const HybLogPage *log_page, Page page)
 {
 	BlockNumber block = log_page->block;
-	HybDeltaEntry header;
-	const uint8 *entry;
-	uint16		next = 0;
-	uint16		offset;
+	HybEntry	entry = {.block = block};
 	uint32		n = 0;
 
-	while (hyb_delta_next(page, check->ix->rel, block, &next, &offset, &header,
-						  &entry))
+	while (hyb_delta_next(check->ix->rel, page, &entry))
 	{
-		uint32		len = header.len_flags & HYB_DELTA_LEN_MASK;
-
-		(void) hyb_check_entry(check, block, offset, entry, len, &header.tid);
+		(void) hyb_check_entry(check, block, entry.offset, entry.bytes,
+							   entry.len, &entry.tid);
 		n++;
-		if ((header.len_flags & ~(HYB_DELTA_LEN_MASK | HYB_DELTA_DEAD)) != 0)
+		if ((entry.flags & ~HYB_DELTA_DEAD) != 0)
 			hyb_check_fail(check, block, "The entry at offset %u has flags 0x%04X.",
-						   offset, header.len_flags);
-		if ((header.len_flags & HYB_DELTA_DEAD) == 0)
-			add_log_entry(check, log_page, offset,
-						  hash_entry(entry, len, &header.tid));
+						   entry.offset, entry.flags | entry.len);
+		if ((entry.flags & HYB_DELTA_DEAD) == 0)
+			add_log_entry(check, log_page, entry.offset,
+						  hash_entry(entry.bytes, entry.len, &entry.tid));
 	}
 	check_count(check, block, page, n);
 }
@@ -146,6 +141,57 @@ typedef enum HybGenerationState
 	GENERATION_RETIRING
 } HybGenerationState;
 
+/* What the chains of a generation hold. */
+typedef struct Chains
+{
+	const HybGeneration *generation;
+	HybGenerationState state;
+	uint64		nentries;		/* on pages with a successor */
+	uint64		in_tails;		/* on the last ones */
+} Chains;
+
+/* One page of a chain, copied. */
+static void
+check_chain_page(HybCheck *check, Chains *chains, const HybDeltaWalk *walk,
+				 Page page)
+{
+	const HybPageOpaque *opaque = hyb_page_opaque(page);
+	BlockNumber block = walk->block;
+	uint64		number = chains->generation->number;
+	BlockNumber tail = chains->generation->tail[walk->lane];
+	uint32		n;
+
+	if ((opaque->flags & ~HYB_DELTA_CLOSED) != 0)
+		hyb_check_fail(check, block, "A delta page has flags 0x%04X.",
+					   opaque->flags);
+	if (block == tail && chains->state != GENERATION_ACTIVE)
+	{
+		if ((opaque->flags & HYB_DELTA_CLOSED) == 0)
+			hyb_check_fail(check, block,
+						   "The last page of lane %d of frozen generation " UINT64_FORMAT " is not closed.",
+						   walk->lane, number);
+		if (BlockNumberIsValid(opaque->link))
+			hyb_check_fail(check, block,
+						   "The last page of lane %d of generation " UINT64_FORMAT " has a link to block %u.",
+						   walk->lane, number, opaque->link);
+	}
+	if (block != tail && !BlockNumberIsValid(opaque->link))
+		hyb_check_fail(check, block,
+					   "The chain of lane %d of generation " UINT64_FORMAT " ends here, not at its tail, block %u.",
+					   walk->lane, number, tail);
+
+	/* entries of a retiring generation are of no interest any more */
+	if (chains->state == GENERATION_RETIRING)
+		return;
+	add_log_page(check, block, number);
+	n = hyb_delta_count(check->ix->rel, page, block);
+	check_count(check, block, page, n);
+	if (block == tail)
+		chains->in_tails += n;
+	else
+		chains->nentries += n;
+}
+
 /*
  * The chains of one generation, from the survey's heads to its tails.  Pages
  * appended behind the tails of the active generation since are not looked at;
@@ -155,73 +201,31 @@ static void
 check_generation(HybCheck *check, const HybGeneration *generation,
 				 HybGenerationState state)
 {
+	Chains		chains = {.generation = generation, .state = state};
 	PGAlignedBlock copy;
+	HybDeltaWalk walk;
 	uint64		npages = 0;
-	uint64		nentries = 0;
-	uint64		in_tails = 0;
 
 	if (generation->number == 0)
 		return;
+	for (int lane = 0; lane < HYB_LANES && state != GENERATION_RETIRING; lane++)
+		if (!BlockNumberIsValid(generation->head[lane]) &&
+			BlockNumberIsValid(generation->tail[lane]))
+			hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+						   "Lane %d of generation " UINT64_FORMAT " has a tail, but no head.",
+						   lane, generation->number);
 
-	for (int lane = 0; lane < HYB_LANES; lane++)
+	/* to claim a block finds links that go round, and names both pages */
+	hyb_delta_walk_start(&walk, check->ix, generation, false);
+	while (hyb_delta_walk_next(&walk))
 	{
-		BlockNumber block = generation->head[lane];
-		BlockNumber from = HYB_METAPAGE_BLKNO;
-
-		if (!BlockNumberIsValid(block))
-		{
-			if (BlockNumberIsValid(generation->tail[lane]) &&
-				state != GENERATION_RETIRING)
-				hyb_check_fail(check, HYB_METAPAGE_BLKNO,
-							   "Lane %d of generation " UINT64_FORMAT " has a tail, but no head.",
-							   lane, generation->number);
-			continue;
-		}
-		while (BlockNumberIsValid(block))
-		{
-			HybPageOpaque *opaque;
-			bool		is_tail = block == generation->tail[lane];
-			uint32		n;
-
-			hyb_check_claim(check, block, HYB_USE_DELTA, from);
-			hyb_check_copy(check, block, HYB_PAGE_DELTA, generation->number, 0,
-						   from, copy.data);
-			opaque = hyb_page_opaque((Page) copy.data);
-			if ((opaque->flags & ~HYB_DELTA_CLOSED) != 0)
-				hyb_check_fail(check, block, "A delta page has flags 0x%04X.",
-							   opaque->flags);
-			if (is_tail && state != GENERATION_ACTIVE &&
-				(opaque->flags & HYB_DELTA_CLOSED) == 0)
-				hyb_check_fail(check, block,
-							   "The last page of lane %d of frozen generation " UINT64_FORMAT " is not closed.",
-							   lane, generation->number);
-			if (is_tail && state != GENERATION_ACTIVE &&
-				BlockNumberIsValid(opaque->link))
-				hyb_check_fail(check, block,
-							   "The last page of lane %d of generation " UINT64_FORMAT " has a link to block %u.",
-							   lane, generation->number, opaque->link);
-			if (!is_tail && !BlockNumberIsValid(opaque->link))
-				hyb_check_fail(check, block,
-							   "The chain of lane %d of generation " UINT64_FORMAT " ends here, not at its tail, block %u.",
-							   lane, generation->number, generation->tail[lane]);
-			npages++;
-
-			/* entries of a retiring generation are of no interest any more */
-			if (state != GENERATION_RETIRING)
-			{
-				add_log_page(check, block, generation->number);
-				n = hyb_delta_count((Page) copy.data, check->ix->rel, block);
-				check_count(check, block, (Page) copy.data, n);
-				if (is_tail)
-					in_tails += n;
-				else
-					nentries += n;
-			}
-			if (is_tail)
-				break;
-			from = block;
-			block = opaque->link;
-		}
+		hyb_check_claim(check, walk.block, HYB_USE_DELTA, walk.from);
+		hyb_check_copy(check, walk.block, HYB_PAGE_DELTA, generation->number, 0,
+					   walk.from, copy.data);
+		check_chain_page(check, &chains, &walk, (Page) copy.data);
+		npages++;
+		if (walk.block != generation->tail[walk.lane])
+			hyb_delta_walk_follow(&walk, (Page) copy.data);
 	}
 
 	if (npages != generation->npages)
@@ -231,13 +235,13 @@ check_generation(HybCheck *check, const HybGeneration *generation,
 
 	/* a full tail of the active generation may be counted or not yet */
 	if (state == GENERATION_FROZEN ?
-		generation->nentries != nentries + in_tails :
+		generation->nentries != chains.nentries + chains.in_tails :
 		state == GENERATION_ACTIVE &&
-		(generation->nentries < nentries ||
-		 generation->nentries > nentries + in_tails))
+		(generation->nentries < chains.nentries ||
+		 generation->nentries > chains.nentries + chains.in_tails))
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
 					   "Generation " UINT64_FORMAT " has " UINT64_FORMAT " entries and " UINT64_FORMAT " on its last pages, but the metapage counts " UINT64_FORMAT ".",
-					   generation->number, nentries, in_tails,
+					   generation->number, chains.nentries, chains.in_tails,
 					   generation->nentries);
 }
 
@@ -307,22 +311,17 @@ static bool
 read_entry(HybCheck *check, const HybDeltaRef *ref, uint32 *hash, bool *dead)
 {
 	PGAlignedBlock copy;
-	HybDeltaEntry header;
-	const uint8 *entry;
-	uint16		next = 0;
-	uint16		offset;
+	HybEntry	entry = {.block = ref->block};
 
 	if (!copy_log_page(check, ref->block, ref->generation, copy.data))
 		return false;
-	while (hyb_delta_next((Page) copy.data, check->ix->rel, ref->block, &next,
-						  &offset, &header, &entry))
+	while (hyb_delta_next(check->ix->rel, (Page) copy.data, &entry))
 	{
-		if (offset < ref->offset)
+		if (entry.offset < ref->offset)
 			continue;
-		*hash = hash_entry(entry, header.len_flags & HYB_DELTA_LEN_MASK,
-						   &header.tid);
-		*dead = (header.len_flags & HYB_DELTA_DEAD) != 0;
-		return offset == ref->offset;
+		*hash = hash_entry(entry.bytes, entry.len, &entry.tid);
+		*dead = (entry.flags & HYB_DELTA_DEAD) != 0;
+		return entry.offset == ref->offset;
 	}
 	return false;
 }
@@ -388,6 +387,8 @@ fetch_more(HybCheck *check)
 {
 	HybPos		low = {.tie = HYB_BEFORE};
 	HybPos		high = {.tie = HYB_AFTER};
+	HybFetch	fetch = {.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+		.lo = &low, .hi = &high, .limit = FETCH_LIMIT};
 	int			tries = 0;
 
 	if (check->batch_last.len > 0)
@@ -403,10 +404,7 @@ fetch_more(HybCheck *check)
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (hyb_dynamic_fetch(check->ix, check->version,
-							  HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-							  &low, &high, false, FETCH_LIMIT, 0,
-							  &check->batch))
+		if (hyb_dynamic_fetch(check->ix, check->version, &fetch, &check->batch))
 			break;
 
 		/* within a unit only a standby's replay can change the generations */
@@ -487,22 +485,22 @@ hyb_check_dynamic_next(HybCheck *check)
  * it out because its line pointer is dead, or the row's insertion was aborted.
  */
 static void
-check_unseen(HybCheck *check, const HybLogEntry *log, const uint8 *entry,
-			 uint32 len, const ItemPointerData *tid)
+check_unseen(HybCheck *check, const HybLogEntry *log, const HybEntry *entry)
 {
-	ItemPointerData heap_tid = *tid;
+	ItemPointerData heap_tid = entry->tid;
 	HybPos		pos = {0};
 
-	pos.key = entry;
-	pos.len = hyb_key_length(check->ix->desc, entry, len);
+	pos.key = entry->bytes;
+	pos.len = hyb_key_length(check->ix->desc, entry->bytes, entry->len);
 	pos.ncols = check->ix->desc->nkeys;
 	pos.tie = HYB_AT;
-	pos.tid = *tid;
+	pos.tid = entry->tid;
 	if (log->generation == check->version->frozen.number)
 	{
 		MemoryContext old_context = MemoryContextSwitchTo(check->page_context);
 		int			c = hyb_pos_compare_key(check->ix->desc, pos.key, pos.len,
-											tid, &check->version->watermark);
+											&entry->tid,
+											&check->version->watermark);
 
 		MemoryContextSwitchTo(old_context);
 		if (c <= 0)
@@ -528,10 +526,7 @@ check_unseen_page(HybCheck *check, Size from, Size to)
 {
 	const HybLogEntry *first = &check->log[from];
 	PGAlignedBlock copy;
-	HybDeltaEntry header;
-	const uint8 *entry;
-	uint16		next = 0;
-	uint16		offset;
+	HybEntry	entry = {.block = first->block};
 
 	/* of a generation that has been merged nothing is left to compare */
 	if (!is_current_generation(check, first->generation))
@@ -541,18 +536,16 @@ check_unseen_page(HybCheck *check, Size from, Size to)
 					   "It was a delta page of generation " UINT64_FORMAT ", and is one no more.",
 					   first->generation);
 	while (from < to &&
-		   hyb_delta_next((Page) copy.data, check->ix->rel, first->block, &next,
-						  &offset, &header, &entry))
+		   hyb_delta_next(check->ix->rel, (Page) copy.data, &entry))
 	{
 		const HybLogEntry *log = &check->log[from];
 
-		if (offset < log->offset)
+		if (entry.offset < log->offset)
 			continue;
-		if (offset > log->offset)
+		if (entry.offset > log->offset)
 			break;
-		if (!log->seen && (header.len_flags & HYB_DELTA_DEAD) == 0)
-			check_unseen(check, log, entry,
-						 header.len_flags & HYB_DELTA_LEN_MASK, &header.tid);
+		if (!log->seen && (entry.flags & HYB_DELTA_DEAD) == 0)
+			check_unseen(check, log, &entry);
 		from++;
 	}
 	if (from < to)

@@ -163,8 +163,7 @@ set_dynamic_hints(HybScan *so, HybScanBatch *batch)
 		if (hyb_delta_pin_entry(so->ix, &entry->ref, &entry->tid,
 								&buf) != HYB_PIN_HOLDS)
 			continue;
-		hyb_dynamic_kill(so->ix, batch->dyn.keys.data + entry->key_off,
-						 entry->keylen, &entry->tid, entry->ref.generation);
+		hyb_dynamic_kill(so->ix, &batch->dyn, entry);
 		ReleaseBuffer(buf);
 	}
 }
@@ -731,8 +730,7 @@ hyb_batch_load(HybScan *so, bool forward)
 
 	for (;;)
 	{
-		const HybPos *lo;
-		const HybPos *hi;
+		HybFetch	fetch;
 		HybPos		below;
 
 		CHECK_FOR_INTERRUPTS();
@@ -747,22 +745,23 @@ hyb_batch_load(HybScan *so, bool forward)
 			!load_static(so, &version, batch, pos, forward, far))
 			continue;
 
-		lo = forward ? pos : edge_pos(so, far);
-		hi = forward ? edge_pos(so, far) : pos;
-		if (lo->tie == HYB_AT)
+		fetch.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE;
+		if (so->scan->ignore_killed_tuples)
+			fetch.which |= HYB_FETCH_NOT_KILLED;
+		fetch.lo = forward ? pos : edge_pos(so, far);
+		fetch.hi = forward ? edge_pos(so, far) : pos;
+		fetch.backward = !forward;
+		fetch.limit = so->dyn_limit;
+		fetch.point_hash = so->point_hash;
+		if (fetch.lo->tie == HYB_AT)
 		{
 			/* fetch leaves its lower bound out, a cut does not */
-			below = *lo;
+			below = *fetch.lo;
 			ItemPointerDec(&below.tid);
-			lo = &below;
+			fetch.lo = &below;
 		}
 		batch->dyn_backward = !forward;
-		if (hyb_dynamic_fetch(so->ix, &version,
-							  HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE |
-							  (so->scan->ignore_killed_tuples ?
-							   HYB_FETCH_NOT_KILLED : 0),
-							  lo, hi, !forward, so->dyn_limit,
-							  so->point_hash, &batch->dyn))
+		if (hyb_dynamic_fetch(so->ix, &version, &fetch, &batch->dyn))
 			break;
 	}
 	/* the fetch has found the version current, after the leaf was pinned */

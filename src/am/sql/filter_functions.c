@@ -226,9 +226,10 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 		found = static_may_contain(ix, version, &low, &high, &valid);
 		if (valid && !found)
 		{
-			valid = hyb_dynamic_fetch(ix, version,
-									  HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-									  &low, &high, false, 1, hash, &batch);
+			HybFetch	fetch = {.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+				.lo = &low, .hi = &high, .limit = 1, .point_hash = hash};
+
+			valid = hyb_dynamic_fetch(ix, version, &fetch, &batch);
 			found = batch.nitems > 0;
 		}
 	} while (!valid);
@@ -358,6 +359,8 @@ count_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
 								version->frozen.nentries);
 	HybDynBatch batch;
 	HybPos		from = *low;
+	HybFetch	fetch = {.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+		.lo = &from, .hi = high, .limit = COUNT_BATCH};
 	HybBuf		last = {0};
 	bool		valid;
 
@@ -366,9 +369,7 @@ count_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		valid = hyb_dynamic_fetch(ix, version,
-								  HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-								  &from, high, false, COUNT_BATCH, 0, &batch);
+		valid = hyb_dynamic_fetch(ix, version, &fetch, &batch);
 		if (!valid)
 			break;
 		*count += batch.nitems;

@@ -214,42 +214,6 @@ hybrid_merge(PG_FUNCTION_ARGS)
 }
 
 /*
- * Live entries of one delta page, of the frozen generation only those above
- * the watermark.  Keys are compared on the copy, with no lock held.
- */
-static uint64
-count_page(HybIndex *ix, Page page, BlockNumber blkno,
-		   const HybPos *watermark)
-{
-	HybDeltaEntry header;
-	const uint8 *entry;
-	uint16		next = 0;
-	uint16		offset;
-	uint64		n = 0;
-
-	while (hyb_delta_next(page, ix->rel, blkno, &next, &offset, &header,
-						  &entry))
-	{
-		uint32		keylen;
-
-		if (header.len_flags & HYB_DELTA_DEAD)
-			continue;
-		if (watermark != NULL && !HYB_POS_MIN(watermark))
-		{
-			keylen = hyb_key_length(ix->desc, entry,
-									header.len_flags & HYB_DELTA_LEN_MASK);
-			if (keylen == 0)
-				hyb_corrupted(ix->rel, blkno, "An entry of a delta page is malformed.");
-			if (hyb_pos_compare_key(ix->desc, entry, keylen, &header.tid,
-									watermark) <= 0)
-				continue;
-		}
-		n++;
-	}
-	return n;
-}
-
-/*
  * Add the live entries of a generation to *n.  Returns false if a page was
  * not the one expected, because the generation was merged and its pages were
  * used again meanwhile.
@@ -258,37 +222,14 @@ static bool
 count_generation(HybIndex *ix, const HybGeneration *generation,
 				 const HybPos *watermark, char *copy, uint64 *n)
 {
-	BlockNumber npages = 0;
+	HybDeltaWalk walk;
 
-	if (generation->number == 0)
-		return true;
-	for (int lane = 0; lane < HYB_LANES; lane++)
+	hyb_delta_walk_start(&walk, ix, generation, watermark != NULL);
+	while (hyb_delta_walk_next(&walk))
 	{
-		BlockNumber blkno = generation->head[lane];
-		BlockNumber from = HYB_METAPAGE_BLKNO;
-
-		while (BlockNumberIsValid(blkno))
-		{
-			Buffer		buf;
-
-			CHECK_FOR_INTERRUPTS();
-			buf = hyb_page_read(ix, blkno, from);
-			LockBuffer(buf, BUFFER_LOCK_SHARE);
-			if (PageIsNew(BufferGetPage(buf)) ||
-				!hyb_page_check(ix, buf, HYB_PAGE_DELTA, generation->number))
-			{
-				UnlockReleaseBuffer(buf);
-				return false;
-			}
-			memcpy(copy, BufferGetPage(buf), BLCKSZ);
-			UnlockReleaseBuffer(buf);
-			*n += count_page(ix, (Page) copy, blkno, watermark);
-			if (++npages > RelationGetNumberOfBlocks(ix->rel))
-				hyb_corrupted(ix->rel, blkno,
-							  "The links of the delta log go round in a circle.");
-			from = blkno;
-			blkno = hyb_page_opaque((Page) copy)->link;
-		}
+		if (!hyb_delta_walk_copy(&walk, copy))
+			return false;
+		*n += hyb_delta_count_live(ix, (Page) copy, walk.block, watermark);
 	}
 	return true;
 }

@@ -1,0 +1,284 @@
+/*
+ * append.c
+ *		Appending entries to the delta log.
+ *
+ * Each lane of the active generation is a chain of pages, of which only the
+ * last, the tail, takes entries.  A page is its lane's tail exactly if it has
+ * no successor (link) and is not closed.  Both are checked with the page
+ * locked exclusively, together with kind and generation number, so it does
+ * not matter that the place where a backend looks first is only a hint: a
+ * page with this generation's number that is neither linked nor closed is
+ * what entries must go to, since freezing a generation closes all its tails
+ * before the next one begins.
+ *
+ * Backends start with the lane that they used last, at first lane 0, and go
+ * to the next one when its tail is locked by another.  Another lane is opened
+ * only when all open ones are busy, so without contention the log is one run
+ * in order of insertion.
+ *
+ * When a tail is full, the metapage is locked, and one record changes it, the
+ * old tail's link, the new page and the free list.  That is the only time
+ * that an insert touches the metapage.
+ */
+#include "compat.h"
+
+#include "dynamic/catchup.h"
+#include "dynamic/delta.h"
+#include "miscadmin.h"
+#include "page/meta.h"
+#include "page/space.h"
+#include "utils/rel.h"
+
+static void
+load_hints(HybIndex *ix, HybSlot *s)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+
+	s->hint_generation = meta->active.number;
+	memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
+	UnlockReleaseBuffer(metabuf);
+}
+
+static inline bool
+has_room(Page page, const HybEntry *entry)
+{
+	return ((PageHeader) page)->pd_lower + HYB_DELTA_HEADER + entry->len <=
+		((PageHeader) page)->pd_upper;
+}
+
+/* Write the entry behind the others; returns the new pd_lower. */
+static inline uint16
+put_entry(Page page, const HybEntry *entry)
+{
+	PageHeader	ph = (PageHeader) page;
+	HybDeltaEntry header;
+
+	header.len_flags = entry->len;
+	header.tid = entry->tid;
+	memcpy((char *) page + ph->pd_lower, &header, HYB_DELTA_HEADER);
+	memcpy((char *) page + ph->pd_lower + HYB_DELTA_HEADER, entry->bytes,
+		   entry->len);
+	ph->pd_lower += HYB_DELTA_HEADER + entry->len;
+	return ph->pd_lower;
+}
+
+/*
+ * Append to a tail page with room, locked exclusively, and let go of it.
+ *
+ * The shared slot is looked for before the change, with the page locked, and
+ * told of it before the page is unlocked; nothing in between can fail, as
+ * nothing may after the WAL record.
+ */
+static void
+append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
+			   Buffer buf, const HybEntry *entry)
+{
+	Page		page = BufferGetPage(buf);
+	uint16		from = ((PageHeader) page)->pd_lower;
+	BlockNumber block = BufferGetBlockNumber(buf);
+	uint16		lower;
+	HybWalSet	set;
+	HybStageAccess access;
+	bool		follow;
+
+	(void) hyb_slot_find(s);
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	lower = put_entry(page, entry);
+	hyb_wal_lower(&set, buf);
+	hyb_wal_range(&set, buf, from, lower - from);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	hyb_slot_publish(s, generation, lane, hyb_lane_end(block, lower));
+	follow = hyb_stage_follow(ix, generation, lane, hyb_lane_end(block, from),
+							  &access);
+	UnlockReleaseBuffer(buf);
+	if (follow)
+	{
+		HybEntry	placed = *entry;
+
+		placed.block = block;
+		placed.offset = from;
+		placed.next = lower;
+		hyb_stage_enter(ix, &access, lane, &placed);
+	}
+}
+
+/*
+ * Append with the metapage locked: the lane has no page yet, or its tail is
+ * full or closed (a freeze that a crash cut short).  Returns true if a page
+ * was filled.
+ */
+static bool
+append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const HybEntry *entry)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	uint64		generation = meta->active.number;
+	BlockNumber old_block = meta->active.tail[lane];
+	BlockNumber new_block;
+	Buffer		old = InvalidBuffer;
+	uint16		lower;
+	uint32		old_count = 0;
+	HybSpaceTake take;
+	HybWalSet	set;
+
+	if (BlockNumberIsValid(old_block))
+	{
+		old = hyb_page_read(ix, old_block, HYB_METAPAGE_BLKNO);
+		LockBuffer(old, BUFFER_LOCK_EXCLUSIVE);
+		if (!hyb_page_check(ix, old, HYB_PAGE_DELTA, generation) ||
+			hyb_page_opaque(BufferGetPage(old))->link != InvalidBlockNumber)
+			hyb_corrupted(ix->rel, old_block,
+						  "This is not the last delta page of its lane.");
+		if ((hyb_page_opaque(BufferGetPage(old))->flags & HYB_DELTA_CLOSED) == 0 &&
+			has_room(BufferGetPage(old), entry))
+		{
+			/* somebody else has added a page before us */
+			s->hint_generation = generation;
+			memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
+			UnlockReleaseBuffer(metabuf);
+			append_to_tail(ix, s, generation, lane, old, entry);
+			return false;
+		}
+	}
+
+	/* that page is locked already */
+	if (BufferIsValid(old) && meta->freelist == old_block)
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+					  "The free list begins at a page of the delta log.");
+	if (BufferIsValid(old))
+		old_count = hyb_delta_count(ix->rel, BufferGetPage(old), old_block);
+	hyb_space_take(ix, metabuf, &take);
+	HYB_POINT("delta-page");
+	new_block = BufferGetBlockNumber(take.page);
+	(void) hyb_slot_find(s);
+	hyb_wal_begin(&set, ix->rel);
+
+	START_CRIT_SECTION();
+	hyb_page_init(BufferGetPage(take.page), ix, HYB_PAGE_DELTA, 0, generation);
+	lower = put_entry(BufferGetPage(take.page), entry);
+	hyb_wal_image(&set, take.page);
+	if (BufferIsValid(old))
+	{
+		HybPageOpaque *opaque = hyb_page_opaque(BufferGetPage(old));
+
+		opaque->link = new_block;
+		opaque->count = old_count;
+		hyb_wal_opaque(&set, old);
+		meta->active.nentries += old_count;
+	}
+	else
+		meta->active.head[lane] = new_block;
+	meta->active.tail[lane] = new_block;
+	meta->active.npages++;
+	hyb_wal_meta_field(&set, metabuf, active);
+	hyb_space_take_apply(&set, metabuf, &take);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+
+	hyb_slot_publish(s, generation, lane, hyb_lane_end(new_block, lower));
+	s->hint_generation = generation;
+	memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
+	if (!BufferIsValid(old) && s->is_temp)
+		s->version_valid = false;	/* it lacks the new lane's head */
+
+	hyb_space_take_release(&take);
+	if (BufferIsValid(old))
+		UnlockReleaseBuffer(old);
+	UnlockReleaseBuffer(metabuf);
+	return BufferIsValid(old);
+}
+
+/*
+ * Lock the tail of some lane, as far as the hints know.  Returns InvalidBuffer
+ * if *lane should get a page first.
+ */
+static Buffer
+lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
+{
+	int			unopened = -1;
+	bool		busy = false;
+	Buffer		buf;
+
+	for (int i = 0; i < HYB_LANES; i++)
+	{
+		*lane = (s->lane + i) % HYB_LANES;
+		if (!BlockNumberIsValid(s->hint_tail[*lane]))
+		{
+			if (unopened < 0 || *lane < unopened)
+				unopened = *lane;
+			continue;
+		}
+		buf = hyb_page_read_recent(ix, s->hint_tail[*lane], HYB_METAPAGE_BLKNO,
+								   s->hint_buffer);
+		if (ConditionalLockBuffer(buf))
+		{
+			s->hint_buffer = buf;
+			return buf;
+		}
+		ReleaseBuffer(buf);
+		busy = true;
+	}
+
+	if (unopened >= 0)
+	{
+		*lane = busy ? unopened : 0;
+		return InvalidBuffer;
+	}
+	*lane = s->lane;
+	buf = hyb_page_read(ix, s->hint_tail[*lane], HYB_METAPAGE_BLKNO);
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	return buf;
+}
+
+bool
+hyb_delta_append(HybIndex *ix, const HybEntry *entry)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+
+	Assert(entry->len > 0 && entry->len <= HYB_MAX_ENTRY_SIZE);
+	if (s->hint_generation == 0)
+		load_hints(ix, s);
+	for (;;)
+	{
+		int			lane;
+		Buffer		buf = lock_some_tail(ix, s, &lane);
+		HybPageOpaque *opaque;
+
+		if (!BufferIsValid(buf))
+		{
+			s->lane = lane;
+			return append_to_new_page(ix, s, lane, entry);
+		}
+
+		if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, s->hint_generation) ||
+			(opaque = hyb_page_opaque(BufferGetPage(buf)))->link != InvalidBlockNumber)
+		{
+			/* the lane, or the index, has moved on */
+			BlockNumber block = BufferGetBlockNumber(buf);
+			uint64		generation = s->hint_generation;
+
+			UnlockReleaseBuffer(buf);
+			load_hints(ix, s);
+
+			/*
+			 * Or the page is damaged: with the metapage locked, where lanes
+			 * do not move, that is told apart.
+			 */
+			if (s->hint_generation == generation && s->hint_tail[lane] == block)
+				return append_to_new_page(ix, s, lane, entry);
+			continue;
+		}
+		s->lane = lane;
+		if ((opaque->flags & HYB_DELTA_CLOSED) != 0 ||
+			!has_room(BufferGetPage(buf), entry))
+		{
+			UnlockReleaseBuffer(buf);
+			return append_to_new_page(ix, s, lane, entry);
+		}
+		append_to_tail(ix, s, s->hint_generation, lane, buf, entry);
+		return false;
+	}
+}
