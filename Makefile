@@ -21,15 +21,16 @@ ISOLATION_OPTS = --load-extension=hybridindex
 
 PG_CPPFLAGS = -I$(srcdir)/src
 PG_CFLAGS = -std=gnu99 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
-	-Wno-missing-field-initializers
-EXTRA_CLEAN = tmp_check
+	-Wno-missing-field-initializers -MMD -MP
+EXTRA_CLEAN = tmp_check $(OBJS:.o=.d)
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-# any header may matter to any object; a build takes seconds
-$(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/src/*/*/*.h)
+# which headers an object needs, the compiler says
+$(OBJS): $(srcdir)/Makefile
+-include $(OBJS:.o=.d)
 ifdef VPATH
 $(shell mkdir -p $(sort $(dir $(OBJS))))
 endif

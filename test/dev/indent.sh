@@ -54,10 +54,10 @@ run_pgindent() {
 	)
 }
 
-# The files of src/ that it would change.
+# check_indent TREE WORK: the files of src/ that it would change.
 check_indent() {
 	rc=0
-	run_pgindent src "$1" --check --diff >"$1/indent.diff" || rc=$?
-	sed -n "s|^--- $PWD/\([^ 	]*\).*|\1|p" "$1/indent.diff"
+	run_pgindent "$1/src" "$2" --check --diff >"$2/indent.diff" || rc=$?
+	sed -n 's|^--- .*/\(src/[^	]*\)	.*|\1|p' "$2/indent.diff"
 	return "$rc"
 }

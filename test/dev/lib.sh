@@ -117,33 +117,13 @@ cleanup() {
 	exit "$status"
 }
 
-# This directory without what builds and tests leave in it.
-copy_tree() {
-	tar -cf - --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' \
-		--exclude=./results --exclude=./tmp_check --exclude=./output_iso --exclude=./build . |
-		tar -xf - -C "$1"
-}
-
 # A copy of the tree in $work/tree, compiled, and installed into the private
 # server.  The copy keeps this directory free of objects of another server
 # version, and user postgres can write to it.
 build() {
 	say "building for $("$PG_CONFIG" --version)"
-	mkdir -m 755 "$work/tree"
-	copy_tree "$work/tree"
-	jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-	run make -s -C "$work/tree" -j"$jobs" with_llvm=no PG_CONFIG="$PG_CONFIG" \
-		>"$work/make.log" 2>&1 ||
-		{
-			cat "$work/make.log"
-			die "the build failed"
-		}
-	! grep -i warning "$work/make.log" || :
-	make -s -C "$work/tree" with_llvm=no PG_CONFIG="$PG_CONFIG" install >"$work/install.log" 2>&1 ||
-		{
-			cat "$work/install.log"
-			die "the installation failed"
-		}
+	compiled_tree "$original" "$work/tree"
+	install_tree "$work/tree" "$PG_CONFIG"
 	own "$work/tree"
 }
 

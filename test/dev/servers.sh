@@ -111,7 +111,7 @@ build_server() {
 }
 
 # copy_server PG_CONFIG DIRECTORY: copy a server into a directory; the copy's
-# pg_config is $copied.  What is installed into the copy for a test needs no
+# pg_config is $copied, and $original the server's own.  What is installed into the copy for a test needs no
 # root, overwrites nothing that the server has, and goes with the directory.
 #
 # A server and its tools find their files relative to the program, by where each
@@ -201,14 +201,8 @@ prepare_upgrade_targets() {
 	for version in "$@"; do
 		[ "$version" -gt "$(major_version "$PG_CONFIG")" ] || continue
 		copy_server "$(cached_pg_config "$version")" "$work/server$version"
-		mkdir -m 755 "$work/tree$version"
-		copy_tree "$work/tree$version"
-		run make -s -C "$work/tree$version" -j2 with_llvm=no \
-			PG_CONFIG="$copied" install >"$work/make.log" 2>&1 ||
-			{
-				cat "$work/make.log"
-				die "the build for PostgreSQL $version failed"
-			}
+		compiled_tree "$original" "$work/tree$version"
+		install_tree "$work/tree$version" "$copied"
 		upgrade_targets="$upgrade_targets $(dirname "$copied")"
 	done
 }

@@ -73,6 +73,66 @@ installcheck() {
 		"$(count '^(test .*\.\.\. +FAILED|not ok )' "$work/check.log")"
 }
 
+# The tests of a suite, by name.
+tests_of() {
+	case $1 in
+		unit) ls test/unit/test_*.c ;;
+		regress) ls sql/*.sql ;;
+		isolation) ls specs/*.spec ;;
+		tap) ls t/*.pl ;;
+	esac | sed 's|.*/||; s|\.[a-z]*$||; s|^test_||'
+}
+
+# find_test SUITE WORD: the test that is meant, in $test: by name, as a file of the
+# tree, and of TAP tests by number or by what follows that.
+find_test() {
+	test=${2##*/}
+	test=${test%.*}
+	test=${test#test_}
+	for candidate in $(tests_of "$1"); do
+		case $1:$candidate in
+			"$1:$test") ;;
+			tap:"$test"_* | tap:0"$test"_* | tap:00"$test"_* | tap:[0-9][0-9][0-9]_"$test") ;;
+			*) continue ;;
+		esac
+		test=$candidate
+		return 0
+	done
+	die "no $1 test is called \"$2\"; there are:
+$(tests_of "$1" | fmt -w 76)"
+}
+
+# choose_tests WORD...: suites, each with those of its tests that are wanted if
+# not all are; the suites in $want.
+choose_tests() {
+	want='' suite='' unit_tests='' regress_tests='' isolation_tests='' tap_tests=''
+	for word in "${@:-all}"; do
+		case $word in
+			all) word='unit regress isolation tap' suite='' ;;
+			unit | regress | isolation | tap) suite=$word ;;
+			*)
+				[ -n "$suite" ] ||
+					die "unknown suite \"$word\": unit, regress, isolation, tap or all"
+				find_test "$suite" "$word"
+				case $suite in
+					unit) unit_tests="$unit_tests $test" ;;
+					regress) regress_tests="$regress_tests $test" ;;
+					isolation) isolation_tests="$isolation_tests $test" ;;
+					tap) tap_tests="$tap_tests t/$test.pl" ;;
+				esac
+				continue
+				;;
+		esac
+		want="$want $word"
+	done
+	UNIT=${unit_tests:-${UNIT:-}}
+	REGRESS=${regress_tests:-${REGRESS:-}}
+	ISOLATION=${isolation_tests:-${ISOLATION:-}}
+	PROVE_TESTS=${tap_tests:-${PROVE_TESTS:-}}
+	# for the runs on other servers
+	export UNIT REGRESS ISOLATION PROVE_TESTS
+}
+
 suite_regress() {
 	installcheck ISOLATION= ${REGRESS:+REGRESS="$REGRESS"}
 }
@@ -136,24 +196,57 @@ report_skipped_tap() {
 	done <"$work/skipped"
 }
 
+# What needs no server: the programs of test/unit and, with one of the servers'
+# headers, the fuzz targets for a second each; how the sources look.
 suite_unit() {
-	[ -f "$work/tree/test/unit/Makefile" ] || return 0
-	rc=0
-	run_suite make -s -C "$work/tree/test/unit" PG_CONFIG="$PG_CONFIG" check >"$work/unit.log" 2>&1 || rc=$?
-	cat "$work/unit.log"
-	report_time_limit "$rc"
+	unit_make unit check ${UNIT:+TESTS="$UNIT"}
 	# a line for each program: NAME: N passed, N failed
 	tally "$rc" "$(count '^[^ ]+: [0-9]+ passed, 0 failed' "$work/unit.log")" \
 		"$(count '^[^ ]+: [0-9]+ passed, [1-9][0-9]* failed' "$work/unit.log")"
-
-	# the fuzz targets for a second each, with one of the servers' headers
+	[ -z "${UNIT:-}" ] || return 0
+	unit_layout
+	unit_structure
 	[ -z "${HYBRID_SERVER:-}" ] || return 0
-	rc=0
-	run_suite make -s -j2 -C "$work/tree/test/fuzz" PG_CONFIG="$PG_CONFIG" run SECONDS=1 \
-		>"$work/fuzz.log" 2>&1 || rc=$?
-	cat "$work/fuzz.log"
-	report_time_limit "$rc"
+	unit_make fuzz -j2 run SECONDS=1
 	tally "$rc" "$(count '^fuzz_[a-z]+: [0-9]+ executions' "$work/fuzz.log")" 0
+}
+
+# unit_make DIRECTORY ARGUMENT...: make in a directory of test/, with status $rc.
+unit_make() {
+	directory=$1
+	shift
+	rc=0
+	run_suite make -s -C "$work/tree/test/$directory" PG_CONFIG="$PG_CONFIG" BUILD="$work/$directory" "$@" \
+		>"$work/$directory.log" 2>&1 || rc=$?
+	cat "$work/$directory.log"
+	report_time_limit "$rc"
+}
+
+# Does ./dev indent leave the sources as they are?
+unit_layout() {
+	if ! has_indent; then
+		skip "layout of src/: ./dev indent --check fetches what it needs"
+		return 0
+	fi
+	rc=0
+	check_indent "$work/tree" "$work" >"$work/layout.log" || rc=$?
+	if [ "$rc" -eq 0 ]; then
+		echo "layout: 1 passed, 0 failed"
+		tally 0 1 0
+	else
+		sed 's/^/layout: ..dev indent changes /' "$work/layout.log"
+		echo "layout: 0 passed, 1 failed"
+		tally 1 0 1
+	fi
+}
+
+# Have the sources the shape that they should?
+unit_structure() {
+	rc=0
+	perl test/dev/structure "$work/tree" >"$work/structure.log" || rc=$?
+	cat "$work/structure.log"
+	tally "$rc" "$(count '^structure: 1 passed, 0 failed' "$work/structure.log")" \
+		"$(count '^structure: 0 passed, 1 failed' "$work/structure.log")"
 }
 
 # Regression tests with every server process under valgrind.  What it reports
