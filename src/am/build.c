@@ -19,6 +19,7 @@
 #include "page/meta.h"
 #include "pgstat.h"
 #include "static/filter.h"
+#include "static/layouts.h"
 #include "static/leaf.h"
 #include "static/update.h"
 #include "utils/memutils.h"
@@ -496,7 +497,9 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	state.filter = hyb_filter_builder_create(state.ix);
 	state.space = palloc(sizeof(HybStepSpace));
 	hyb_bulk_space_init(state.space, state.ix, 1, state.filter != NULL);
-	state.builder = hyb_leaf_builder_create(state.ix, 1, emit_leaf, &state);
+	state.builder = hyb_leaf_builder_create(state.ix,
+											hyb_leaf_layout_for(state.ix), 1,
+											emit_leaf, &state);
 	if (state.filter != NULL)
 	{
 		state.filter_page = palloc(sizeof(HybFilterPage));

@@ -33,6 +33,7 @@
 #include "page/dictionary.h"
 #include "page/meta.h"
 #include "static/filter.h"
+#include "static/layouts.h"
 #include "static/leaf.h"
 #include "static/update.h"
 #include "storage/lmgr.h"
@@ -388,6 +389,7 @@ build_leaves(Learn *learn, const LearnInput *input)
 {
 	const HybKeyDesc *desc = learn->coded.desc;
 	HybLeafBuilder *builder = hyb_leaf_builder_create(&learn->coded,
+													  hyb_leaf_layout_for(&learn->coded),
 													  learn->stamp, emit_leaf,
 													  learn);
 	HybValue   *vals = palloc(desc->natts * sizeof(HybValue));

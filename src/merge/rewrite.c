@@ -16,6 +16,7 @@
 #include "merge/balance.h"
 #include "merge/step.h"
 #include "miscadmin.h"
+#include "static/layouts.h"
 #include "utils/rel.h"
 
 /*
@@ -95,8 +96,9 @@ static void
 begin_run(MergeStep *step, const HybPos *low, int items, double content)
 {
 	Assert(step->builder == NULL);
-	step->builder = hyb_leaf_builder_create(step->ix, step->stamp, emit_leaf,
-											step);
+	step->builder = hyb_leaf_builder_create(step->ix,
+											hyb_leaf_layout_for(step->ix),
+											step->stamp, emit_leaf, step);
 	step->run_low = *low;
 	step->run_shares = items > 0;
 	step->run_items = items;

@@ -18,6 +18,9 @@ int			hyb_merge_step_pages = 32;
 bool		hyb_background_merge = true;
 int			hyb_max_merge_workers = 2;
 int			hyb_log_merge_ms = -1;
+#ifdef HYB_TEST_LAYOUT
+bool		hyb_test_layout = false;
+#endif
 
 static relopt_kind hyb_relopt_kind;
 
@@ -120,6 +123,15 @@ define_settings(void)
 							-1, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+#ifdef HYB_TEST_LAYOUT
+	DefineCustomBoolVariable("hybridindex.test_layout",
+							 "Leaves that are built have the layout for tests.",
+							 NULL,
+							 &hyb_test_layout,
+							 false,
+							 PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+#endif
 	MarkGUCPrefixReserved("hybridindex");
 }
 

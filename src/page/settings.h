@@ -9,6 +9,11 @@
 
 #include "utils/rel.h"
 
+/* With assertions there is a second layout of leaves, for tests. */
+#if defined(USE_ASSERT_CHECKING) && !defined(HYB_TEST_LAYOUT)
+#define HYB_TEST_LAYOUT
+#endif
+
 /* max_merge_workers at most */
 #define HYB_MAX_WORKERS		32
 
@@ -24,6 +29,10 @@ extern bool hyb_background_merge;	/* start workers */
 extern int	hyb_max_merge_workers;	/* of the server, at a time */
 extern int	hyb_log_merge_ms;	/* log merges of workers that take as long;
 								 * -1: none */
+
+#ifdef HYB_TEST_LAYOUT
+extern bool hyb_test_layout;	/* build leaves of the layout for tests */
+#endif
 
 /* Storage parameters (WITH); first field as reloptions.c wants it */
 typedef enum HybFilterOption

@@ -1,6 +1,6 @@
 /*
  * leaf.h
- *		Static leaves: columnar, compressed, searched in place.
+ *		Static leaves, searched in place, whatever their layout.
  *
  * A leaf holds rows in (key, TID) order.  A row is one distinct combination
  * of all columns with a posting list of one or more TIDs; neighbouring rows
@@ -16,30 +16,17 @@
 #ifndef HYB_LEAF_H
 #define HYB_LEAF_H
 
-#include "algo/frontcode.h"
-#include "algo/intseq.h"
-#include "page/page.h"
-
-#define HYB_LEAF_MAX_ITEMS	8192
+#include "static/leaf_layout.h"
 
 /* ---- building ---- */
 
-typedef struct HybLeafBuilder HybLeafBuilder;
-struct HybLeaf;
-
 /*
- * A finished leaf image, handed to the callback: `page` is a complete page
- * image but for stamp and incarnation, which hyb_page_init's caller sets (the
- * builder calls hyb_page_init itself with the given handle and stamp).
- * `low` is the separator between the entry before it and its first entry:
- * -infinity for the first leaf of a builder.  Key memory belongs to the
- * builder and lives until the callback returns.
+ * In CurrentMemoryContext; one builder for a run of neighbouring leaves.  The
+ * layout is hyb_leaf_layout_for's (static/layouts.h), unless a test wants
+ * another.
  */
-typedef void (*HybLeafEmit) (void *arg, Page page, const HybPos *low,
-							 int nitems);
-
-/* In CurrentMemoryContext; one builder for a run of neighbouring leaves. */
 extern HybLeafBuilder *hyb_leaf_builder_create(const HybIndex *ix,
+											   const HybLeafLayout *layout,
 											   uint64 stamp,
 											   HybLeafEmit emit, void *arg);
 
@@ -53,10 +40,10 @@ extern void hyb_leaf_builder_add(HybLeafBuilder *builder,
 
 /*
  * The same for items [from, to) of an opened leaf without tombstones, much
- * faster: what lies in arrays there is decoded into arrays here.
+ * faster where it has the builder's layout.
  */
-extern void hyb_leaf_builder_add_leaf(HybLeafBuilder *builder,
-									  struct HybLeaf *leaf, int from, int to);
+extern void hyb_leaf_builder_add_leaf(HybLeafBuilder *builder, HybLeaf *leaf,
+									  int from, int to);
 
 /*
  * Leaves finished from here on are full at this part of a page, and none is
@@ -74,57 +61,6 @@ extern void hyb_leaf_builder_free(HybLeafBuilder *builder);
 
 /* ---- reading ---- */
 
-/* One stored column, as static/leaf_format.h describes it. */
-typedef struct HybLeafColumn
-{
-	uint8		encoding;		/* HybLeafEncoding */
-	uint8		null_mode;		/* HybLeafNulls, integer columns */
-	uint64		min;			/* least value, where nulls have a code */
-	uint64		null_code;
-	const uint8 *nulls;			/* bitmap, or NULL */
-	HybSeq		seq;			/* integers; heads of split strings */
-	HybSeqCursor seq_cursor;
-	const uint8 *prefix;		/* common to all strings */
-	uint32		prefix_len;
-	uint32		rest_len;		/* split strings: bytes after the prefix */
-	const uint8 *tails;			/* split strings */
-	HybFront	front;
-	HybFrontCursor cursor;		/* current string; buffers outlive the page */
-} HybLeafColumn;
-
-/*
- * A leaf opened for reading; points into the page, which the caller keeps
- * share-locked or owns a copy of.  Opening checks all bounds, so that later
- * calls cannot run off the page whatever its bytes are.
- */
-typedef struct HybLeaf
-{
-	const HybKeyDesc *desc;
-	const char *page;
-	Relation	rel;			/* for error messages */
-	BlockNumber blkno;
-	int			nrows;
-	int			nitems;
-	bool		unique_rows;	/* every row has one TID: item == row */
-	const uint8 *tombstones;	/* bitmap, or NULL */
-	uint32		content_len;	/* bytes of the page's content that are used */
-	HybLeafColumn *cols;		/* natts columns; allocated once per HybLeaf
-								 * and reused */
-	int			ncols_alloc;
-	MemoryContext context;		/* of the first open; all memory is there */
-	bool		spare_strings;	/* strings are decoded into spare buffers of
-								 * the backend, given back with the context */
-	HybSeq		row_starts;		/* unless unique_rows */
-	uint32		tid_factor;		/* see leaf_format.h */
-	uint64		tid_origin;
-	uint64		tid_span;
-	HybSeq		tids;			/* unless tid_ends is set */
-	const uint8 *tid_ends;		/* ends of the TID blocks, or NULL */
-	const uint8 *tid_data;		/* first TID block */
-	int			scratch_row;	/* row that scratch_vals holds, or -1 */
-	HybValue   *scratch_vals;
-} HybLeaf;
-
 /* Zero the struct first; reopening another page reuses its memory.  rel and
  * blkno name the page in corruption errors. */
 extern void hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc,
@@ -132,13 +68,11 @@ extern void hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc,
 extern void hyb_leaf_close(HybLeaf *leaf);
 
 /*
- * Instead of zeroing it: give the leaf its columns' memory, hyb_leaf_space()
- * bytes, MAXALIGNed.  What more it needs goes with the context: the leaf is
- * opened with this description only, and not closed.
+ * Instead of zeroing it: give the leaf memory, hyb_leaf_space() bytes,
+ * MAXALIGNed.  What more it needs goes with the context: the leaf is opened
+ * with this description only, and not closed.
  */
-#define hyb_leaf_space(natts) \
-	((natts) * (sizeof(HybLeafColumn) + sizeof(HybValue)))
-
+extern Size hyb_leaf_space(int natts);
 extern void hyb_leaf_init(HybLeaf *leaf, const HybKeyDesc *desc, void *space,
 						  MemoryContext context);
 
@@ -180,7 +114,8 @@ hyb_leaf_is_tombstone(const HybLeaf *leaf, int item)
 /*
  * How full a leaf is, of a page that is locked or a copy: content (without
  * tombstones) and the room for hints as a part of what fits a page, or its
- * TIDs as a part of the most that a leaf takes, if that is more.
+ * TIDs as a part of the most that a leaf takes, if that is more.  In all
+ * layouts: that is what the builder goes by.
  */
 extern double hyb_leaf_fill(Page page);
 

@@ -5,7 +5,7 @@
 #include "compat.h"
 
 #include "key/bytes.h"
-#include "static/leaf_format.h"
+#include "static/leaf.h"
 #include "storage/bufmgr.h"
 
 /* ---- hints and tombstones ---- */

@@ -11,6 +11,7 @@
 
 #include "miscadmin.h"
 #include "static/filter_place.h"
+#include "static/grow.h"
 #include "static/update.h"
 #include "utils/rel.h"
 
@@ -32,11 +33,8 @@ hyb_child_list_add(HybChildList *list, const HybChild *child)
 	if (list->n == list->alloc)
 	{
 		list->alloc = Max(64, list->alloc * 2);
-		if (list->children == NULL)
-			list->children = palloc(list->alloc * sizeof(HybChild));
-		else
-			list->children = repalloc(list->children,
-									  list->alloc * sizeof(HybChild));
+		list->children = hyb_grow(CurrentMemoryContext, list->children,
+								  list->alloc, sizeof(HybChild));
 	}
 	copy = &list->children[list->n++];
 	*copy = *child;

@@ -1,6 +1,6 @@
 /*
- * leaf_search.c
- *		Finding a position in a static leaf.
+ * columnar_search.c
+ *		Finding rows in a columnar leaf.
  *
  * Whole columns are searched one after the other, each among the rows that
  * agree in the columns before it, and as far as possible in their packed
@@ -9,14 +9,7 @@
 #include "compat.h"
 
 #include "key/bytes.h"
-#include "static/leaf_format.h"
-
-/* Rows [lo, hi). */
-typedef struct RowRange
-{
-	int			lo;
-	int			hi;
-} RowRange;
+#include "static/columnar.h"
 
 /* Codes [lo, hi) of an integer column; *_end: above all codes. */
 typedef struct CodeRange
@@ -29,7 +22,7 @@ typedef struct CodeRange
 
 /* Shrinks the range by asking the column's order for each row tried. */
 static void
-narrow_by_values(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
+narrow_by_values(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 {
 	const HybColumn *att = &leaf->desc->cols[i];
 	int			lo = range->lo;
@@ -37,15 +30,13 @@ narrow_by_values(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
 	int			upper_lo;
 	int			upper_hi = hi;
 
-	/* moves the column's string buffer away from that row */
-	leaf->scratch_row = -1;
 	while (lo < hi)
 	{
 		int			mid = (lo + hi) / 2;
 		HybValue	v;
 		int			c;
 
-		hyb_leaf_value(leaf, i, mid, &v);
+		hyb_columnar_value(leaf, i, mid, &v);
 		c = hyb_value_compare(att, &v, val);
 		if (c < 0)
 			lo = mid + 1;
@@ -65,7 +56,7 @@ narrow_by_values(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
 		int			mid = (upper_lo + upper_hi) / 2;
 		HybValue	v;
 
-		hyb_leaf_value(leaf, i, mid, &v);
+		hyb_columnar_value(leaf, i, mid, &v);
 		if (hyb_value_compare(att, &v, val) <= 0)
 			upper_lo = mid + 1;
 		else
@@ -148,10 +139,10 @@ code_range(const HybLeafColumn *col, const HybColumn *att,
 
 /* An integer column whose codes ascend with its order. */
 static void
-narrow_ints(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
+narrow_ints(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 {
 	const HybColumn *att = &leaf->desc->cols[i];
-	const HybLeafColumn *col = &leaf->cols[i];
+	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
 	const HybSeq *seq = &col->seq;
 	CodeRange	r;
 	uint32		lo;
@@ -175,6 +166,15 @@ narrow_ints(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
 		range->hi = hyb_seq_lower_bound(seq, lo + 1, range->hi, r.hi);
 }
 
+/* A string that is searched for, flag byte included. */
+typedef struct Target
+{
+	const HybValue *val;
+	const uint8 *bytes;
+	uint32		len;
+	bool		end_high;		/* the end of a string sorts above any byte */
+} Target;
+
 /* Order of two whole strings of a column ordered by memcmp. */
 static inline int
 compare_bytes(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen,
@@ -192,17 +192,18 @@ compare_bytes(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen,
  * as integers, then the tails of rows with the same head.
  */
 static void
-narrow_split(HybLeaf *leaf, int i, const HybValue *val,
-			 const uint8 *target, uint32 len, bool end_high, RowRange *range)
+narrow_split(HybLeaf *leaf, int i, const Target *target, HybRowRange *range)
 {
-	const HybLeafColumn *col = &leaf->cols[i];
+	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
 	uint32		head = Min(col->rest_len, HYB_LEAF_SPLIT_HEAD);
-	int			c = memcmp(col->prefix, target, Min(col->prefix_len, len));
+	const uint8 *rest = target->bytes + col->prefix_len;
+	int			c = memcmp(col->prefix, target->bytes,
+						   Min(col->prefix_len, target->len));
 	uint64		v = 0;
 
-	if (c == 0 && len < col->prefix_len + head)
+	if (c == 0 && target->len < col->prefix_len + head)
 	{
-		narrow_by_values(leaf, i, val, range);
+		narrow_by_values(leaf, i, target->val, range);
 		return;
 	}
 	if (c != 0)
@@ -210,9 +211,8 @@ narrow_split(HybLeaf *leaf, int i, const HybValue *val,
 		range->lo = range->hi = (c < 0 ? range->hi : range->lo);
 		return;
 	}
-	target += col->prefix_len;
 	for (uint32 j = 0; j < head; j++)
-		v = (v << 8) | target[j];
+		v = (v << 8) | rest[j];
 	range->lo = hyb_seq_lower_bound(&col->seq, range->lo, range->hi, v);
 	if (range->lo == range->hi)
 		return;
@@ -227,14 +227,14 @@ narrow_split(HybLeaf *leaf, int i, const HybValue *val,
 											range->hi, v + 1);
 	}
 	if (range->lo + 1 < range->hi)
-		narrow_by_values(leaf, i, val, range);
+		narrow_by_values(leaf, i, target->val, range);
 	else if (range->lo < range->hi)
 	{
 		uint32		tail = col->rest_len - head;
 
 		c = compare_bytes(col->tails + (Size) range->lo * tail, tail,
-						  target + head, len - col->prefix_len - head,
-						  end_high);
+						  rest + head, target->len - col->prefix_len - head,
+						  target->end_high);
 		if (c < 0)
 			range->lo = range->hi;
 		else if (c > 0)
@@ -244,14 +244,12 @@ narrow_split(HybLeaf *leaf, int i, const HybValue *val,
 
 /* A string column ordered by memcmp. */
 static void
-narrow_strings(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
+narrow_strings(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 {
 	const HybColumn *att = &leaf->desc->cols[i];
-	const HybLeafColumn *col = &leaf->cols[i];
+	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
 	uint8		null_flag = hyb_null_flag(att);
-	bool		end_high = hyb_inverted(att);
-	const uint8 *target;
-	uint32		len;
+	Target		target = {.val = val, .end_high = hyb_inverted(att)};
 	int			lo;
 	bool		equal;
 	int			c;
@@ -261,24 +259,25 @@ narrow_strings(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
 	 * value in the key that the value points into.
 	 */
 	Assert(!hyb_has_length_word(att));
-	target = val->isnull ? &null_flag : val->ptr - 1;
-	len = val->isnull ? 1 : val->len + 1;
+	target.bytes = val->isnull ? &null_flag : val->ptr - 1;
+	target.len = val->isnull ? 1 : val->len + 1;
 
 	if (col->encoding == HYB_LEAF_CONST)
 	{
-		c = compare_bytes(col->prefix, col->prefix_len, target, len, end_high);
+		c = compare_bytes(col->prefix, col->prefix_len, target.bytes, target.len,
+						  target.end_high);
 		if (c != 0)
 			range->lo = range->hi = (c < 0 ? range->hi : range->lo);
 		return;
 	}
 	if (col->encoding == HYB_LEAF_SPLIT)
 	{
-		narrow_split(leaf, i, val, target, len, end_high, range);
+		narrow_split(leaf, i, &target, range);
 		return;
 	}
 
-	lo = hyb_front_search(&col->front, range->lo, range->hi, target, len,
-						  end_high, false, &equal);
+	lo = hyb_front_search(&col->front, range->lo, range->hi, target.bytes,
+						  target.len, target.end_high, false, &equal);
 	if (lo >= 0)
 	{
 		range->lo = lo;
@@ -287,8 +286,9 @@ narrow_strings(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
 		else if (leaf->desc->natts == 1)
 			range->hi = lo + 1;
 		else
-			range->hi = hyb_front_search(&col->front, lo, range->hi, target,
-										 len, end_high, true, &equal);
+			range->hi = hyb_front_search(&col->front, lo, range->hi, target.bytes,
+										 target.len, target.end_high, true,
+										 &equal);
 	}
 	if (lo < 0 || range->hi < 0)
 		hyb_corrupted(leaf->rel, leaf->blkno,
@@ -297,10 +297,10 @@ narrow_strings(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
 
 /* Shrinks the range to the rows whose column i equals val. */
 static void
-narrow(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
+narrow(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 {
 	const HybColumn *att = &leaf->desc->cols[i];
-	const HybLeafColumn *col = &leaf->cols[i];
+	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
 
 	if (att->compare == HYB_COMPARE_PROC)
 		narrow_by_values(leaf, i, val, range);
@@ -314,96 +314,12 @@ narrow(HybLeaf *leaf, int i, const HybValue *val, RowRange *range)
 		narrow_by_values(leaf, i, val, range);
 }
 
-/*
- * First row above a position of raw bytes, taken as BEFORE or AFTER.  Such
- * positions are separators, mostly this leaf's own fences: the first and the
- * last row are tried first.
- */
-static int
-raw_bound(HybLeaf *leaf, const HybPos *pos, HybTie tie)
+void
+hyb_columnar_search(HybLeaf *leaf, const HybValue *vals, int ncols,
+					HybRowRange *rows)
 {
-	HybPos		bound = *pos;
-	int			lo = 0;
-	int			hi = leaf->nrows;
-
-	bound.tie = tie;
-	for (int probe = 0; lo < hi; probe++)
-	{
-		int			row = probe == 0 ? 0 : probe == 1 ? hi - 1 : (lo + hi) / 2;
-
-		if (hyb_pos_compare_values(leaf->desc, hyb_leaf_row(leaf, row), NULL,
-								   &bound, NULL) < 0)
-			lo = row + 1;
-		else
-			hi = row;
-	}
-	return lo;
-}
-
-/*
- * Shrinks the range to the rows that start with the columns of pos.  Returns
- * false if pos is not made of whole columns.
- */
-static bool
-narrow_columns(HybLeaf *leaf, const HybPos *pos, RowRange *range)
-{
-	HybValue	vals[INDEX_MAX_KEYS];
-
-	if (pos->ncols == 0 ||
-		hyb_key_split(leaf->desc, pos->key, pos->len, pos->ncols, vals) != pos->len)
-		return false;
-	for (int i = 0; i < pos->ncols && range->lo < range->hi; i++)
-		narrow(leaf, i, &vals[i], range);
-	return true;
-}
-
-int
-hyb_leaf_search_equal(HybLeaf *leaf, const HybPos *pos, int *row, int *end_row)
-{
-	RowRange	range = {0, leaf->nrows};
-
-	if (!narrow_columns(leaf, pos, &range))
-		hyb_corrupted(leaf->rel, leaf->blkno,
-					  "It was searched for a malformed key.");
-	*row = range.lo;
-	*end_row = range.hi;
-	return hyb_leaf_row_start(leaf, range.lo);
-}
-
-int
-hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row)
-{
-	const HybKeyDesc *desc = leaf->desc;
-	RowRange	range = {0, leaf->nrows};
-	int			item;
-	int			end;
-
-	if (pos->len == 0)
-	{
-		*row = pos->tie == HYB_AFTER ? leaf->nrows : 0;
-		return pos->tie == HYB_AFTER ? leaf->nitems : 0;
-	}
-
-	if (!narrow_columns(leaf, pos, &range))
-	{
-		if (!desc->all_mem)
-			hyb_corrupted(leaf->rel, leaf->blkno,
-						  "It was searched for a malformed key.");
-		range.lo = raw_bound(leaf, pos, pos->tie == HYB_AFTER ? HYB_AFTER : HYB_BEFORE);
-		range.hi = range.lo;
-		if (pos->tie == HYB_AT)
-			range.hi = raw_bound(leaf, pos, HYB_AFTER);
-	}
-
-	if (pos->tie != HYB_AT || range.lo == range.hi)
-	{
-		*row = pos->tie == HYB_AFTER ? range.hi : range.lo;
-		return hyb_leaf_row_start(leaf, *row);
-	}
-
-	end = hyb_leaf_row_start(leaf, range.hi);
-	item = hyb_leaf_search_tid(leaf, hyb_leaf_row_start(leaf, range.lo), end,
-							   &pos->tid);
-	*row = item == end ? range.hi : hyb_leaf_row_of_item(leaf, item);
-	return item;
+	rows->lo = 0;
+	rows->hi = leaf->nrows;
+	for (int i = 0; i < ncols && rows->lo < rows->hi; i++)
+		narrow(leaf, i, &vals[i], rows);
 }

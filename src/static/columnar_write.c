@@ -1,13 +1,13 @@
 /*
- * leaf_write.c
- *		Writing a planned leaf to a page.
+ * columnar_write.c
+ *		Writing a planned columnar leaf.
  */
 #include "compat.h"
 
-#include "static/leaf_format.h"
+#include "static/columnar.h"
 
 static uint8 *
-write_ints(HybLeafBuilder *b, const HybBuildColumn *col,
+write_ints(HybColumnarBuilder *b, const HybBuildColumn *col,
 		   const HybPlanColumn *plan, int nrows, uint8 *out)
 {
 	const uint64 *codes = col->ints;
@@ -16,7 +16,7 @@ write_ints(HybLeafBuilder *b, const HybBuildColumn *col,
 	if (plan->encoding == HYB_LEAF_NULLS)
 		return out;
 	if (plan->null_mode != HYB_NULLS_NONE)
-		codes = hyb_leaf_null_codes(b, col, plan, nrows);
+		codes = hyb_columnar_null_codes(b, col, plan, nrows);
 	if (plan->null_mode == HYB_NULLS_BITMAP)
 	{
 		for (int i = 0; i < nrows; i++)
@@ -40,7 +40,7 @@ write_ints(HybLeafBuilder *b, const HybBuildColumn *col,
 }
 
 static uint8 *
-write_strings(HybLeafBuilder *b, const HybBuildColumn *col,
+write_strings(HybColumnarBuilder *b, const HybBuildColumn *col,
 			  const HybPlanColumn *plan, int nrows, uint8 *out)
 {
 	HybFrontInput in = {col->arena.data, col->off, col->len, col->lcp};
@@ -57,7 +57,7 @@ write_strings(HybLeafBuilder *b, const HybBuildColumn *col,
 		uint32		tail = plan->rest_len - head;
 
 		out = hyb_varint_write(out, plan->rest_len);
-		out = hyb_seq_write(&plan->seq, hyb_leaf_heads(b, col, plan, nrows),
+		out = hyb_seq_write(&plan->seq, hyb_columnar_heads(b, col, plan, nrows),
 							nrows, out);
 		for (int i = 0; i < nrows; i++, out += tail)
 			memcpy(out, col->arena.data + col->off[i] + plan->prefix_len + head,
@@ -67,7 +67,7 @@ write_strings(HybLeafBuilder *b, const HybBuildColumn *col,
 }
 
 static uint8 *
-write_tids(HybLeafBuilder *b, const HybLeafPlan *plan, uint8 *out)
+write_tids(HybColumnarBuilder *b, const HybColumnarPlan *plan, uint8 *out)
 {
 	int			n = plan->nitems;
 
@@ -90,49 +90,34 @@ write_tids(HybLeafBuilder *b, const HybLeafPlan *plan, uint8 *out)
 		{
 			HybSeqPlan	seq;
 			int			count;
-			const uint64 *v = hyb_leaf_plan_tid_block(b, plan, k, &seq, &count);
+			const uint64 *v = hyb_columnar_plan_tid_block(b, plan, k, &seq, &count);
 
 			out = hyb_seq_write(&seq, v, count, out);
 			hyb_store16(ends + 2 * k, (uint32) (out - data));
 		}
 		return out;
 	}
-	hyb_leaf_tid_numbers(b, plan, 0, n, plan->tid_span);
+	hyb_columnar_tid_numbers(b, plan, 0, n, plan->tid_span);
 	return hyb_seq_write(&plan->tids, b->values2, n, out);
 }
 
-void
-hyb_leaf_write(HybLeafBuilder *b, const HybLeafPlan *plan)
+uint8 *
+hyb_columnar_write(HybLeafBuilder *base, int slot, uint8 *out)
 {
-	Page		page = (Page) b->page.data;
-	uint8	   *start;
-	uint8	   *out;
+	HybColumnarBuilder *b = hyb_columnar_builder(base);
+	const HybColumnarPlan *plan = &b->plans[slot];
 
-	/* leaves the content zero, as packing wants it */
-	hyb_page_init(page, b->ix, HYB_PAGE_LEAF, 0, b->stamp);
-
-	start = out = (uint8 *) PageGetContents(page);
-	hyb_store16(out, plan->nrows);
-	hyb_store16(out + 2, plan->nitems);
-	out[4] = (uint8) b->desc->natts;
-	out[5] = (uint8) plan->flags;
-	out += HYB_LEAF_HEADER;
-	for (int i = 0; i < b->desc->natts; i++)
+	*out++ = (uint8) plan->flags;
+	for (int i = 0; i < base->desc->natts; i++)
 	{
 		if (b->cols[i].is_int)
 			out = write_ints(b, &b->cols[i], &plan->cols[i], plan->nrows, out);
 		else
 			out = write_strings(b, &b->cols[i], &plan->cols[i], plan->nrows, out);
 	}
-	if ((plan->flags & HYB_LEAF_UNIQUE_ROWS) == 0)
+	if (plan->nrows < plan->nitems)
 		out = hyb_seq_write(&plan->row_starts,
-							hyb_leaf_row_starts(b, plan->nrows),
+							hyb_columnar_row_starts(b, plan->nrows),
 							plan->nrows, out);
-	out = write_tids(b, plan, out);
-
-	if (out - start != plan->size)
-		elog(ERROR, "hybrid leaf has %d bytes instead of %u",
-			 (int) (out - start), plan->size);
-	((PageHeader) page)->pd_lower = (LocationIndex) ((char *) out - (char *) page);
-	hyb_page_opaque(page)->count = plan->nitems;
+	return write_tids(b, plan, out);
 }

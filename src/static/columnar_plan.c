@@ -1,19 +1,19 @@
 /*
- * leaf_plan.c
- *		Choosing the encodings of a leaf, and with that its exact size.
+ * columnar_plan.c
+ *		Choosing the encodings of a columnar leaf, and with that its exact size.
  *
  * A plan is made several times per leaf, for different numbers of items, so
  * it costs a few passes over the columns and no encoding.
  */
 #include "compat.h"
 
-#include "static/leaf_format.h"
+#include "static/columnar.h"
 
 /* Items from which on TIDs in blocks are considered. */
 #define MIN_BLOCKED_ITEMS	(2 * HYB_LEAF_TID_BLOCK)
 
 static void
-plan_ints(HybLeafBuilder *b, const HybBuildColumn *col, bool nulls_first,
+plan_ints(HybColumnarBuilder *b, const HybBuildColumn *col, bool nulls_first,
 		  int nrows, HybPlanColumn *plan)
 {
 	uint64		min = PG_UINT64_MAX;
@@ -66,7 +66,7 @@ plan_ints(HybLeafBuilder *b, const HybBuildColumn *col, bool nulls_first,
 		plan->null_code = max - min + 1;
 		plan->size = 1 + 16;
 	}
-	hyb_seq_plan(hyb_leaf_null_codes(b, col, plan, nrows), nrows, &plan->seq);
+	hyb_seq_plan(hyb_columnar_null_codes(b, col, plan, nrows), nrows, &plan->seq);
 	plan->size += plan->seq.size;
 }
 
@@ -79,7 +79,7 @@ front_input(const HybBuildColumn *col)
 }
 
 static void
-plan_strings(HybLeafBuilder *b, const HybBuildColumn *col, int nrows,
+plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 			 HybPlanColumn *plan)
 {
 	HybFrontInput in = front_input(col);
@@ -108,7 +108,7 @@ plan_strings(HybLeafBuilder *b, const HybBuildColumn *col, int nrows,
 		uint32		size;
 
 		plan->rest_len = col->len[0] - prefix;
-		hyb_seq_plan(hyb_leaf_heads(b, col, plan, nrows), nrows, &plan->seq);
+		hyb_seq_plan(hyb_columnar_heads(b, col, plan, nrows), nrows, &plan->seq);
 		size = head_size + hyb_varint_size(plan->rest_len) + plan->seq.size;
 		if (plan->rest_len > HYB_LEAF_SPLIT_HEAD)
 			size += nrows * (plan->rest_len - HYB_LEAF_SPLIT_HEAD);
@@ -128,7 +128,7 @@ plan_strings(HybLeafBuilder *b, const HybBuildColumn *col, int nrows,
  * the two differ.
  */
 bool
-hyb_leaf_tid_numbers(HybLeafBuilder *b, const HybLeafPlan *plan, int from,
+hyb_columnar_tid_numbers(HybColumnarBuilder *b, const HybColumnarPlan *plan, int from,
 					 int to, uint64 span)
 {
 	int			lo = 0;
@@ -148,7 +148,7 @@ hyb_leaf_tid_numbers(HybLeafBuilder *b, const HybLeafPlan *plan, int from,
 			hi = mid;
 	}
 	row = lo;
-	row_end = row + 1 < b->nrows ? (int) b->row_start[row + 1] : b->nitems;
+	row_end = row + 1 < b->nrows ? (int) b->row_start[row + 1] : b->base.nitems;
 
 	for (int i = from; i < to; i++)
 	{
@@ -158,7 +158,7 @@ hyb_leaf_tid_numbers(HybLeafBuilder *b, const HybLeafPlan *plan, int from,
 		if (i == row_end)
 		{
 			row++;
-			row_end = row + 1 < b->nrows ? (int) b->row_start[row + 1] : b->nitems;
+			row_end = row + 1 < b->nrows ? (int) b->row_start[row + 1] : b->base.nitems;
 			add += span;
 		}
 		b->values[i - from] = v;
@@ -172,7 +172,7 @@ hyb_leaf_tid_numbers(HybLeafBuilder *b, const HybLeafPlan *plan, int from,
  * the plan is for.
  */
 const uint64 *
-hyb_leaf_plan_tid_block(HybLeafBuilder *b, const HybLeafPlan *plan, int block,
+hyb_columnar_plan_tid_block(HybColumnarBuilder *b, const HybColumnarPlan *plan, int block,
 						HybSeqPlan *seq, int *n)
 {
 	int			from = block * HYB_LEAF_TID_BLOCK;
@@ -180,7 +180,7 @@ hyb_leaf_plan_tid_block(HybLeafBuilder *b, const HybLeafPlan *plan, int block,
 	HybSeqPlan	by_rows;
 
 	*n = to - from;
-	if (!hyb_leaf_tid_numbers(b, plan, from, to, plan->tid_span))
+	if (!hyb_columnar_tid_numbers(b, plan, from, to, plan->tid_span))
 	{
 		hyb_seq_plan(b->values, *n, seq);
 		return b->values;
@@ -194,7 +194,7 @@ hyb_leaf_plan_tid_block(HybLeafBuilder *b, const HybLeafPlan *plan, int block,
 }
 
 static void
-plan_tids(HybLeafBuilder *b, HybLeafPlan *plan)
+plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 {
 	int			n = plan->nitems;
 	uint32		factor = 1;
@@ -227,7 +227,7 @@ plan_tids(HybLeafBuilder *b, HybLeafPlan *plan)
 
 		plan->tid_origin = min;
 		plan->tid_span = max - min + 1;
-		hyb_leaf_tid_numbers(b, plan, 0, n, plan->tid_span);
+		hyb_columnar_tid_numbers(b, plan, 0, n, plan->tid_span);
 		hyb_seq_plan(b->values2, n, &by_rows);
 		if (by_rows.size + 16 < plan->tids.size)
 		{
@@ -251,7 +251,7 @@ plan_tids(HybLeafBuilder *b, HybLeafPlan *plan)
 			HybSeqPlan	seq;
 			int			count;
 
-			hyb_leaf_plan_tid_block(b, plan, k, &seq, &count);
+			hyb_columnar_plan_tid_block(b, plan, k, &seq, &count);
 			size += seq.size;
 		}
 		if (size < plan->tid_size)
@@ -269,10 +269,13 @@ plan_tids(HybLeafBuilder *b, HybLeafPlan *plan)
 
 /* ---- whole leaves ---- */
 
-void
-hyb_leaf_prepare(HybLeafBuilder *b)
+/* Look at all waiting strings; plans may then be made for parts of them. */
+static void
+prepare(HybColumnarBuilder *b)
 {
-	for (int i = 0; i < b->desc->natts; i++)
+	if (b->prepared == b->base.nitems)
+		return;
+	for (int i = 0; i < b->base.desc->natts; i++)
 	{
 		HybBuildColumn *col = &b->cols[i];
 
@@ -281,19 +284,24 @@ hyb_leaf_prepare(HybLeafBuilder *b)
 			HybFrontInput in = front_input(col);
 
 			/* bytes of a fixed-width type have no letters to count */
-			hyb_front_prepare(&in, b->nrows, b->desc->cols[i].width == 0,
+			hyb_front_prepare(&in, b->nrows, b->base.desc->cols[i].width == 0,
 							  &col->code);
 		}
 	}
+	b->prepared = b->base.nitems;
 }
 
 void
-hyb_leaf_plan(HybLeafBuilder *b, int nitems, HybLeafPlan *plan)
+hyb_columnar_plan(HybLeafBuilder *base, int slot)
 {
+	HybColumnarBuilder *b = hyb_columnar_builder(base);
+	HybColumnarPlan *plan = &b->plans[slot];
+	int			nitems = base->plans[slot].nitems;
+	uint32		size = 1;
 	int			lo = 0;
 	int			hi = b->nrows;
 
-	Assert(nitems > 0 && nitems <= Min(b->nitems, HYB_LEAF_MAX_ITEMS));
+	prepare(b);
 
 	/* rows that begin before item nitems */
 	while (lo < hi)
@@ -308,25 +316,23 @@ hyb_leaf_plan(HybLeafBuilder *b, int nitems, HybLeafPlan *plan)
 	plan->nitems = nitems;
 	plan->nrows = lo;
 	plan->flags = 0;
-	plan->size = HYB_LEAF_HEADER;
 
-	for (int i = 0; i < b->desc->natts; i++)
+	for (int i = 0; i < base->desc->natts; i++)
 	{
 		if (b->cols[i].is_int)
-			plan_ints(b, &b->cols[i], b->desc->cols[i].nulls_first,
+			plan_ints(b, &b->cols[i], base->desc->cols[i].nulls_first,
 					  plan->nrows, &plan->cols[i]);
 		else
 			plan_strings(b, &b->cols[i], plan->nrows, &plan->cols[i]);
-		plan->size += plan->cols[i].size;
+		size += plan->cols[i].size;
 	}
-	if (plan->nrows == nitems)
-		plan->flags |= HYB_LEAF_UNIQUE_ROWS;
-	else
+	if (plan->nrows < nitems)
 	{
-		hyb_seq_plan(hyb_leaf_row_starts(b, plan->nrows), plan->nrows,
+		hyb_seq_plan(hyb_columnar_row_starts(b, plan->nrows), plan->nrows,
 					 &plan->row_starts);
-		plan->size += plan->row_starts.size;
+		size += plan->row_starts.size;
 	}
 	plan_tids(b, plan);
-	plan->size += plan->tid_size;
+	base->plans[slot].nrows = plan->nrows;
+	base->plans[slot].size = size + plan->tid_size;
 }

@@ -1,18 +1,17 @@
 /*
- * leaf_format.h
- *		Bytes of a static leaf; private to the leaf's builder and reader.
+ * columnar.h
+ *		The columnar layout of leaves: compressed, searched in place.
  *
- * Content, from PageGetContents() on, nothing aligned, integers
+ * Behind the common header (static/leaf_layout.h), nothing aligned, integers
  * little-endian:
  *
- *		uint16	rows
- *		uint16	items (TIDs)
- *		uint8	columns
- *		uint8	HYB_LEAF_* flags
+ *		uint8	HYB_LEAF_TID_* flags
  *		columns, in order of the key description
  *		row starts, a sequence (algo/intseq.h) of the first item of each row;
- *				absent with HYB_LEAF_UNIQUE_ROWS: every row has one item
+ *				absent where every row has one item
  *		TIDs
+ *
+ * Private to columnar*.c but for the table.
  *
  * A column begins with a byte: encoding | null mode << 4.
  *
@@ -50,17 +49,18 @@
  * The special space follows the content, so the 8-byte loads of algo/bits.h
  * that start within the content end within the page.
  */
-#ifndef HYB_LEAF_FORMAT_H
-#define HYB_LEAF_FORMAT_H
+#ifndef HYB_COLUMNAR_H
+#define HYB_COLUMNAR_H
 
-#include "static/leaf.h"
+#include "algo/frontcode.h"
+#include "algo/intseq.h"
+#include "static/leaf_layout.h"
 
-#define HYB_LEAF_HEADER			6
+extern const HybLeafLayout hyb_columnar_layout;
 
-#define HYB_LEAF_UNIQUE_ROWS	0x01
-#define HYB_LEAF_TID_ROWS		0x02
-#define HYB_LEAF_TID_BLOCKS		0x04
-#define HYB_LEAF_FLAGS			0x07
+#define HYB_LEAF_TID_ROWS		0x01
+#define HYB_LEAF_TID_BLOCKS		0x02
+#define HYB_LEAF_FLAGS			0x03
 
 #define HYB_LEAF_TID_BLOCK		128
 
@@ -88,31 +88,71 @@ typedef enum HybLeafNulls
 	HYB_NULLS_BITMAP = 3		/* the range leaves no code free */
 } HybLeafNulls;
 
-/* leaf.c */
+/* ---- reading ---- */
+
+/* One stored column. */
+typedef struct HybLeafColumn
+{
+	uint8		encoding;		/* HybLeafEncoding */
+	uint8		null_mode;		/* HybLeafNulls, integer columns */
+	uint64		min;			/* least value, where nulls have a code */
+	uint64		null_code;
+	const uint8 *nulls;			/* bitmap, or NULL */
+	HybSeq		seq;			/* integers; heads of split strings */
+	HybSeqCursor seq_cursor;
+	const uint8 *prefix;		/* common to all strings */
+	uint32		prefix_len;
+	uint32		rest_len;		/* split strings: bytes after the prefix */
+	const uint8 *tails;			/* split strings */
+	HybFront	front;
+	HybFrontCursor cursor;		/* current string; buffers outlive the page */
+} HybLeafColumn;
+
+/* What the layout keeps of an opened leaf. */
+typedef struct HybColumnar
+{
+	HybSeq		row_starts;		/* unless unique_rows */
+	uint32		tid_factor;
+	uint64		tid_origin;
+	uint64		tid_span;
+	HybSeq		tids;			/* unless tid_ends is set */
+	const uint8 *tid_ends;		/* ends of the TID blocks, or NULL */
+	const uint8 *tid_data;		/* first TID block */
+	HybLeafColumn cols[FLEXIBLE_ARRAY_MEMBER];
+} HybColumnar;
+
+static inline HybColumnar *
+hyb_columnar(const HybLeaf *leaf)
+{
+	return leaf->own[HYB_LAYOUT_COLUMNAR - 1];
+}
+
+/* columnar.c */
 
 /* One column of a row; the value holds until the column's next one. */
-extern void hyb_leaf_value(HybLeaf *leaf, int col, int row, HybValue *val);
+extern void hyb_columnar_value(HybLeaf *leaf, int col, int row, HybValue *val);
 
 /* An integer column of n rows; nulls are 0. */
-extern void hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n,
-						  uint64 *ints, uint8 *isnull);
+extern void hyb_columnar_ints(HybLeaf *leaf, int col, int row, int n,
+							  uint64 *ints, uint8 *isnull);
 
-/* leaf_tids.c */
+/* columnar_tids.c */
 
 /* Opens the TIDs at p; returns the byte after them, or NULL. */
-extern const uint8 *hyb_leaf_open_tids(HybLeaf *leaf, int flags,
-									   const uint8 *p, const uint8 *end);
+extern const uint8 *hyb_columnar_open_tids(HybLeaf *leaf, int flags,
+										   const uint8 *p, const uint8 *end);
+extern void hyb_columnar_tids(const HybLeaf *leaf, int item, int n,
+							  ItemPointerData *tids);
 
 /* TIDs of items [item, item + n) as block << 16 | offset. */
-extern void hyb_leaf_tid_words(const HybLeaf *leaf, int item, int n,
-							   uint64 *words);
+extern void hyb_columnar_tid_words(const HybLeaf *leaf, int item, int n,
+								   uint64 *words);
+extern int	hyb_columnar_search_tid(const HybLeaf *leaf, int lo, int hi,
+									const ItemPointerData *tid);
 
-/*
- * First item of [lo, hi), whose TIDs ascend, with a TID at or above tid; hi if
- * there is none.
- */
-extern int	hyb_leaf_search_tid(const HybLeaf *leaf, int lo, int hi,
-								const ItemPointerData *tid);
+/* columnar_search.c */
+extern void hyb_columnar_search(HybLeaf *leaf, const HybValue *vals, int ncols,
+								HybRowRange *rows);
 
 /* ---- building ---- */
 
@@ -146,12 +186,11 @@ typedef struct HybPlanColumn
 } HybPlanColumn;
 
 /* How the first nitems waiting items are going to be stored. */
-typedef struct HybLeafPlan
+typedef struct HybColumnarPlan
 {
 	int			nitems;
 	int			nrows;
 	int			flags;
-	uint32		size;			/* content */
 	HybPlanColumn *cols;
 	HybSeqPlan	row_starts;
 	uint32		tid_factor;
@@ -159,68 +198,61 @@ typedef struct HybLeafPlan
 	uint64		tid_origin;
 	uint64		tid_span;
 	HybSeqPlan	tids;
-} HybLeafPlan;
+} HybColumnarPlan;
 
-struct HybLeafBuilder
+typedef struct HybColumnarBuilder
 {
-	const HybIndex *ix;
-	const HybKeyDesc *desc;
-	uint64		stamp;
-	HybLeafEmit emit;
-	void	   *arg;
-	MemoryContext context;
+	HybLeafBuilder base;
 
 	/* entries not yet in a leaf */
-	int			nitems;
 	int			nrows;
 	int			items_alloc;
 	int			rows_alloc;
 	uint64	   *tids;			/* block << 16 | offset */
 	uint32	   *row_start;		/* first item of each row */
 	HybBuildColumn *cols;
+	int			prepared;		/* items that plans may be made for parts of */
 
-	/* sizes are computed when this many items wait */
-	int			next_check;
-	int			last_nitems;	/* items of the leaf before, 0 if none */
-
-	/* what hyb_leaf_builder_aim asked for; whole pages without it */
-	uint32		capacity;		/* bytes at which a leaf is full */
-	int			max_items;		/* items at which it is */
-	int			hold;			/* no leaf is full before more items wait */
-	bool		share;			/* the last leaves share what is left */
-
-	HybLeafPlan plans[2];
+	HybColumnarPlan plans[2];
 	uint64	   *values;			/* HYB_LEAF_MAX_ITEMS each */
 	uint64	   *values2;
+} HybColumnarBuilder;
 
-	HybPos		low;			/* of the next leaf */
-	HybBuf		low_key;
-	HybBuf		left_key;
-	HybBuf		right_key;
-	int			nleaves;
-	PGAlignedBlock page;
-};
+static inline HybColumnarBuilder *
+hyb_columnar_builder(HybLeafBuilder *base)
+{
+	return (HybColumnarBuilder *) base;
+}
 
-/* leaf_plan.c */
+/* columnar_build.c */
+extern HybLeafBuilder *hyb_columnar_create(const HybKeyDesc *desc);
+extern void hyb_columnar_free(HybLeafBuilder *base);
+extern void hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
+							 const ItemPointerData *tid);
+extern int	hyb_columnar_add_items(HybLeafBuilder *base, HybLeaf *leaf,
+								   int row, int item, int n);
+extern void hyb_columnar_waiting(const HybLeafBuilder *base, int item,
+								 HybBuf *key, ItemPointer tid);
+extern void hyb_columnar_drop(HybLeafBuilder *base, int nitems);
 
-/* Looks at all waiting strings; plans may then be made for parts of them. */
-extern void hyb_leaf_prepare(HybLeafBuilder *b);
-extern void hyb_leaf_plan(HybLeafBuilder *b, int nitems, HybLeafPlan *plan);
-extern bool hyb_leaf_tid_numbers(HybLeafBuilder *b, const HybLeafPlan *plan,
-								 int from, int to, uint64 span);
-extern const uint64 *hyb_leaf_plan_tid_block(HybLeafBuilder *b,
-											 const HybLeafPlan *plan,
-											 int block, HybSeqPlan *seq,
-											 int *n);
+/* columnar_plan.c */
+extern void hyb_columnar_plan(HybLeafBuilder *base, int slot);
+extern bool hyb_columnar_tid_numbers(HybColumnarBuilder *b,
+									 const HybColumnarPlan *plan, int from,
+									 int to, uint64 span);
+extern const uint64 *hyb_columnar_plan_tid_block(HybColumnarBuilder *b,
+												 const HybColumnarPlan *plan,
+												 int block, HybSeqPlan *seq,
+												 int *n);
 
-/* leaf_write.c: fills the builder's page */
-extern void hyb_leaf_write(HybLeafBuilder *b, const HybLeafPlan *plan);
+/* columnar_write.c */
+extern uint8 *hyb_columnar_write(HybLeafBuilder *base, int slot, uint8 *out);
 
 /* Arrays of numbers that both of them need, built in the builder's memory. */
 
 /* Codes of an integer column with nulls. */
 static inline uint64 *
-hyb_leaf_null_codes(HybLeafBuilder *b, const HybBuildColumn *col,
+hyb_columnar_null_codes(HybColumnarBuilder *b, const HybBuildColumn *col,
 					const HybPlanColumn *plan, int nrows)
 {
 	uint64		prev = plan->min;
@@ -241,7 +273,7 @@ hyb_leaf_null_codes(HybLeafBuilder *b, const HybBuildColumn *col,
 
 /* Heads of strings that are going to be split. */
 static inline uint64 *
-hyb_leaf_heads(HybLeafBuilder *b, const HybBuildColumn *col,
+hyb_columnar_heads(HybColumnarBuilder *b, const HybBuildColumn *col,
 			   const HybPlanColumn *plan, int nrows)
 {
 	uint32		n = Min(plan->rest_len, HYB_LEAF_SPLIT_HEAD);
@@ -259,11 +291,11 @@ hyb_leaf_heads(HybLeafBuilder *b, const HybBuildColumn *col,
 }
 
 static inline uint64 *
-hyb_leaf_row_starts(HybLeafBuilder *b, int nrows)
+hyb_columnar_row_starts(HybColumnarBuilder *b, int nrows)
 {
 	for (int i = 0; i < nrows; i++)
 		b->values[i] = b->row_start[i];
 	return b->values;
 }
 
-#endif							/* HYB_LEAF_FORMAT_H */
+#endif							/* HYB_COLUMNAR_H */

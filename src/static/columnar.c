@@ -1,0 +1,417 @@
+/*
+ * columnar.c
+ *		Opening a columnar leaf and reading its rows.
+ */
+#include "compat.h"
+
+#include "static/columnar.h"
+#include "utils/memutils.h"
+
+/* Holds any string of an entry, flag byte included. */
+#define STRING_BUFFER	(HYB_MAX_ENTRY_SIZE + 16)
+
+/*
+ * Buffers of a string column that nobody uses.  They are large, and a scan of
+ * one key would otherwise allocate and free them for each statement.
+ */
+typedef struct SpareStrings
+{
+	struct SpareStrings *next;
+	MemoryContextCallback callback;
+	uint8		buf[STRING_BUFFER];
+	uint16		table[HYB_HUFF_TABLE];
+} SpareStrings;
+
+#define MAX_SPARE_STRINGS	8
+
+static SpareStrings *spare_strings = NULL;
+static int	nspare_strings = 0;
+
+/* The context of a leaf that used them goes. */
+static void
+give_back_strings(void *arg)
+{
+	SpareStrings *strings = arg;
+
+	if (nspare_strings >= MAX_SPARE_STRINGS)
+	{
+		pfree(strings);
+		return;
+	}
+	strings->next = spare_strings;
+	spare_strings = strings;
+	nspare_strings++;
+}
+
+static void
+take_strings(const HybLeaf *leaf, HybLeafColumn *col)
+{
+	SpareStrings *strings = spare_strings;
+
+	if (strings != NULL)
+	{
+		spare_strings = strings->next;
+		nspare_strings--;
+	}
+	else
+		strings = MemoryContextAlloc(TopMemoryContext, sizeof(SpareStrings));
+	strings->callback.func = give_back_strings;
+	strings->callback.arg = strings;
+	MemoryContextRegisterResetCallback(leaf->context, &strings->callback);
+	col->cursor.buf = strings->buf;
+	col->cursor.cap = STRING_BUFFER;
+	col->cursor.table = strings->table;
+}
+
+/* Buffers of a string column; they are kept for the next page. */
+static inline void
+need_buffer(const HybLeaf *leaf, HybLeafColumn *col, bool table)
+{
+	if (unlikely(col->cursor.buf == NULL))
+	{
+		if (leaf->spare_buffers)
+		{
+			take_strings(leaf, col);
+			return;
+		}
+		col->cursor.buf = MemoryContextAlloc(leaf->context, STRING_BUFFER);
+		col->cursor.cap = STRING_BUFFER;
+	}
+	if (unlikely(table && col->cursor.table == NULL))
+		col->cursor.table = MemoryContextAlloc(leaf->context,
+											   sizeof(uint16) * HYB_HUFF_TABLE);
+}
+
+static const uint8 *
+open_int(HybLeafColumn *col, int nrows, const uint8 *p, const uint8 *end)
+{
+	Size		extra = 0;
+
+	switch (col->null_mode)
+	{
+		case HYB_NULLS_NONE:
+			break;
+		case HYB_NULLS_LOW:
+			extra = 8;
+			break;
+		case HYB_NULLS_HIGH:
+			extra = 16;
+			break;
+		case HYB_NULLS_BITMAP:
+			extra = (nrows + 7) / 8;
+			break;
+		default:
+			return NULL;
+	}
+	if (extra > 0)
+	{
+		if (end - p < extra)
+			return NULL;
+		if (col->null_mode == HYB_NULLS_BITMAP)
+			col->nulls = p;
+		else
+		{
+			col->min = hyb_load64le(p);
+			col->null_code = extra == 16 ? hyb_load64le(p + 8) : 0;
+		}
+		p += extra;
+	}
+	return hyb_seq_open(&col->seq, nrows, p, end);
+}
+
+static const uint8 *
+open_string(const HybLeaf *leaf, HybLeafColumn *col, const uint8 *p,
+			const uint8 *end)
+{
+	int			nrows = leaf->nrows;
+
+	p = hyb_varint_read(p, end, &col->prefix_len);
+	if (p == NULL || end - p < col->prefix_len ||
+		col->prefix_len > STRING_BUFFER)
+		return NULL;
+	col->prefix = p;
+	p += col->prefix_len;
+
+	if (col->encoding == HYB_LEAF_CONST)
+		return p;
+
+	if (col->encoding == HYB_LEAF_FRONT)
+	{
+		col->front.prefix = col->prefix;
+		col->front.prefix_len = col->prefix_len;
+		p = hyb_front_open(&col->front, nrows, p, end);
+		if (p == NULL)
+			return NULL;
+		need_buffer(leaf, col, col->front.coded);
+		hyb_front_cursor_reset(&col->front, &col->cursor);
+		return p;
+	}
+
+	p = hyb_varint_read(p, end, &col->rest_len);
+	if (p == NULL || col->rest_len == 0 ||
+		col->rest_len > STRING_BUFFER - col->prefix_len)
+		return NULL;
+	p = hyb_seq_open(&col->seq, nrows, p, end);
+	if (p == NULL)
+		return NULL;
+	col->tails = p;
+	if (col->rest_len > HYB_LEAF_SPLIT_HEAD)
+	{
+		Size		len = (Size) nrows * (col->rest_len - HYB_LEAF_SPLIT_HEAD);
+
+		if (end - p < len)
+			return NULL;
+		p += len;
+	}
+	need_buffer(leaf, col, false);
+	memcpy(col->cursor.buf, col->prefix, col->prefix_len);
+	return p;
+}
+
+static const uint8 *
+open_column(const HybLeaf *leaf, int i, const uint8 *p, const uint8 *end)
+{
+	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	bool		is_int = leaf->desc->cols[i].store == HYB_STORE_INT;
+
+	if (p >= end)
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A leaf column lies outside of the content.");
+	col->encoding = *p & 0x0F;
+	col->null_mode = *p >> 4;
+	col->nulls = NULL;
+	col->seq_cursor.next = 0;
+	p++;
+	if (is_int && col->encoding == HYB_LEAF_INT)
+		p = open_int(col, leaf->nrows, p, end);
+	else if (is_int ? col->encoding != HYB_LEAF_NULLS :
+			 (col->encoding < HYB_LEAF_CONST ||
+			  col->encoding > HYB_LEAF_SPLIT))
+		p = NULL;
+	else if (!is_int)
+		p = open_string(leaf, col, p, end);
+	if (p == NULL)
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A leaf column is malformed or too long.");
+	return p;
+}
+
+static const uint8 *
+open_columnar(HybLeaf *leaf, const uint8 *p, const uint8 *end)
+{
+	int			flags;
+
+	if (p == end || (*p & ~HYB_LEAF_FLAGS) != 0)
+		hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's header is wrong.");
+	flags = *p++;
+	for (int i = 0; i < leaf->desc->natts; i++)
+		p = open_column(leaf, i, p, end);
+	if (!leaf->unique_rows)
+	{
+		p = hyb_seq_open(&hyb_columnar(leaf)->row_starts, leaf->nrows, p, end);
+		if (p == NULL)
+			hyb_corrupted(leaf->rel, leaf->blkno,
+						  "The leaf's row starts are malformed.");
+	}
+	p = hyb_columnar_open_tids(leaf, flags, p, end);
+	if (p == NULL)
+		hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's TIDs are malformed.");
+	return p;
+}
+
+static void
+close_columnar(HybLeaf *leaf)
+{
+	for (int i = 0; i < leaf->ncols_alloc; i++)
+	{
+		HybFrontCursor *cursor = &hyb_columnar(leaf)->cols[i].cursor;
+
+		if (cursor->buf != NULL)
+			pfree(cursor->buf);
+		if (cursor->table != NULL)
+			pfree(cursor->table);
+	}
+}
+
+/* ---- values ---- */
+
+static inline void
+int_value(HybLeafColumn *col, int row, HybValue *val)
+{
+	uint64		code;
+
+	val->isnull = true;
+	val->ival = 0;
+	if (col->encoding == HYB_LEAF_NULLS)
+		return;
+	if (col->null_mode == HYB_NULLS_BITMAP &&
+		(col->nulls[row >> 3] & (1 << (row & 7))) != 0)
+		return;
+
+	code = hyb_seq_get_next(&col->seq, &col->seq_cursor, row);
+	if (col->null_mode == HYB_NULLS_LOW || col->null_mode == HYB_NULLS_HIGH)
+	{
+		if (code == col->null_code)
+			return;
+		code += col->min - (col->null_mode == HYB_NULLS_LOW);
+	}
+	val->isnull = false;
+	val->ival = code;
+}
+
+void
+hyb_columnar_ints(HybLeaf *leaf, int i, int row, int n, uint64 *ints,
+			  uint8 *isnull)
+{
+	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	uint64		base;
+
+	if (col->encoding == HYB_LEAF_NULLS)
+	{
+		memset(ints, 0, n * sizeof(uint64));
+		memset(isnull, 1, n);
+		return;
+	}
+	hyb_seq_decode(&col->seq, row, n, ints);
+	memset(isnull, 0, n);
+	if (col->null_mode == HYB_NULLS_NONE)
+		return;
+
+	base = col->min - (col->null_mode == HYB_NULLS_LOW);
+	for (int r = 0; r < n; r++)
+	{
+		if (col->null_mode == HYB_NULLS_BITMAP ?
+			(col->nulls[(row + r) >> 3] & (1 << ((row + r) & 7))) != 0 :
+			ints[r] == col->null_code)
+		{
+			isnull[r] = 1;
+			ints[r] = 0;
+		}
+		else if (col->null_mode != HYB_NULLS_BITMAP)
+			ints[r] += base;
+	}
+}
+
+/* The string of a row, flag byte first. */
+static const uint8 *
+string_bytes(HybLeaf *leaf, HybLeafColumn *col, int row, uint32 *len)
+{
+	uint8	   *rest;
+	uint32		head;
+	uint64		v;
+
+	switch (col->encoding)
+	{
+		case HYB_LEAF_CONST:
+			*len = col->prefix_len;
+			return col->prefix;
+
+		case HYB_LEAF_FRONT:
+			if (!hyb_front_read(&col->front, &col->cursor, row))
+				hyb_corrupted(leaf->rel, leaf->blkno,
+							  "A front-coded string of the leaf is malformed.");
+			*len = col->cursor.len;
+			return col->cursor.buf;
+
+		default:
+			head = Min(col->rest_len, HYB_LEAF_SPLIT_HEAD);
+			rest = col->cursor.buf + col->prefix_len;
+			v = hyb_seq_get_next(&col->seq, &col->seq_cursor, row);
+			for (int i = head; i-- > 0; v >>= 8)
+				rest[i] = (uint8) v;
+			memcpy(rest + head,
+				   col->tails + (Size) row * (col->rest_len - head),
+				   col->rest_len - head);
+			*len = col->prefix_len + col->rest_len;
+			return col->cursor.buf;
+	}
+}
+
+void
+hyb_columnar_value(HybLeaf *leaf, int i, int row, HybValue *val)
+{
+	const HybColumn *att = &leaf->desc->cols[i];
+	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	const uint8 *s;
+	uint32		len;
+
+	if (att->store == HYB_STORE_INT)
+	{
+		int_value(col, row, val);
+		val->ptr = NULL;
+		val->len = 0;
+		return;
+	}
+
+	s = string_bytes(leaf, col, row, &len);
+	val->ival = 0;
+	if (len > 0 && s[0] == HYB_FLAG_VALUE &&
+		(att->width == 0 || len == 1 + (uint32) att->width))
+	{
+		val->isnull = false;
+		val->ptr = s + 1;
+		val->len = len - 1;
+	}
+	else if (len == 1 && s[0] == (att->nulls_first ? HYB_FLAG_NULL_FIRST :
+								  HYB_FLAG_NULL_LAST))
+	{
+		val->isnull = true;
+		val->ptr = NULL;
+		val->len = 0;
+	}
+	else
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A string of the leaf has a wrong length or flag.");
+}
+
+static void
+columnar_row(HybLeaf *leaf, int row, HybValue *vals)
+{
+	for (int i = 0; i < leaf->desc->natts; i++)
+		hyb_columnar_value(leaf, i, row, &vals[i]);
+}
+
+/* ---- rows and items ---- */
+
+static int
+columnar_row_start(const HybLeaf *leaf, int row)
+{
+	uint64		start = hyb_seq_get(&hyb_columnar(leaf)->row_starts, row);
+
+	if (unlikely(start >= leaf->nitems))
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A row of the leaf starts after the last item.");
+	return (int) start;
+}
+
+static int
+columnar_row_of_item(const HybLeaf *leaf, int item)
+{
+	uint32		row = hyb_seq_lower_bound(&hyb_columnar(leaf)->row_starts, 0,
+										  leaf->nrows, (uint64) item + 1);
+
+	return row > 0 ? (int) row - 1 : 0;
+}
+
+const HybLeafLayout hyb_columnar_layout = {
+	.number = HYB_LAYOUT_COLUMNAR,
+	.keeps_keys = true,
+	.size = offsetof(HybColumnar, cols),
+	.column_size = sizeof(HybLeafColumn),
+	.open = open_columnar,
+	.close = close_columnar,
+	.search = hyb_columnar_search,
+	.search_tid = hyb_columnar_search_tid,
+	.row = columnar_row,
+	.row_start = columnar_row_start,
+	.row_of_item = columnar_row_of_item,
+	.tids = hyb_columnar_tids,
+	.create = hyb_columnar_create,
+	.free = hyb_columnar_free,
+	.add = hyb_columnar_add,
+	.add_items = hyb_columnar_add_items,
+	.plan = hyb_columnar_plan,
+	.write = hyb_columnar_write,
+	.waiting = hyb_columnar_waiting,
+	.drop = hyb_columnar_drop
+};

@@ -1,0 +1,29 @@
+/*
+ * layouts.c
+ *		The layouts that there are, and which one an index gets.
+ */
+#include "compat.h"
+
+#include "page/settings.h"
+#include "static/columnar.h"
+#include "static/layouts.h"
+#ifdef HYB_TEST_LAYOUT
+#include "static/plain.h"
+#endif
+
+const HybLeafLayout *const hyb_leaf_layouts[HYB_LAYOUTS] = {
+	&hyb_columnar_layout,
+#ifdef HYB_TEST_LAYOUT
+	&hyb_plain_layout,
+#endif
+};
+
+const HybLeafLayout *
+hyb_leaf_layout_for(const HybIndex *ix)
+{
+#ifdef HYB_TEST_LAYOUT
+	if (hyb_test_layout)
+		return &hyb_plain_layout;
+#endif
+	return &hyb_columnar_layout;
+}

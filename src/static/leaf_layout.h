@@ -1,0 +1,223 @@
+/*
+ * leaf_layout.h
+ *		What a layout of leaves has to do, for those who write one.
+ *
+ * A leaf's content begins with the same bytes in all layouts, nothing
+ * aligned, integers little-endian:
+ *
+ *		uint16	rows
+ *		uint16	items (TIDs)
+ *		uint8	layout, HybLeafLayoutNumber
+ *		uint8	columns
+ *
+ * What follows is the layout's, up to the tombstone bitmap or pd_lower.  The
+ * bitmap of tombstones or hints, when a leaf is full, and the cuts between
+ * leaves are the same for all of them: leaf.c, leaf_build.c.  The leaves of
+ * one index may have different layouts; a merge writes those that it rewrites
+ * in the one that static/layouts.c chooses.
+ */
+#ifndef HYB_LEAF_LAYOUT_H
+#define HYB_LEAF_LAYOUT_H
+
+#include "page/page.h"
+#include "page/settings.h"
+
+#define HYB_LEAF_HEADER		6
+#define HYB_LEAF_MAX_ITEMS	8192
+
+typedef enum HybLeafLayoutNumber
+{
+	HYB_LAYOUT_COLUMNAR = 1,
+	HYB_LAYOUT_PLAIN = 2		/* builds for tests only */
+} HybLeafLayoutNumber;
+
+/* The greatest number of a layout that this build has. */
+#ifdef HYB_TEST_LAYOUT
+#define HYB_LAYOUTS			2
+#else
+#define HYB_LAYOUTS			1
+#endif
+
+typedef struct HybLeafLayout HybLeafLayout;
+
+/*
+ * A leaf opened for reading; points into the page, which the caller keeps
+ * share-locked or owns a copy of.  Opening checks all bounds, so that later
+ * calls cannot run off the page whatever its bytes are.
+ */
+typedef struct HybLeaf
+{
+	const HybLeafLayout *layout;	/* of the page */
+	void	   *own[HYB_LAYOUTS];	/* what each layout keeps, by number - 1 */
+	const HybKeyDesc *desc;
+	const char *page;
+	Relation	rel;			/* for error messages */
+	BlockNumber blkno;
+	int			nrows;
+	int			nitems;
+	bool		unique_rows;	/* every row has one TID: item == row */
+	const uint8 *tombstones;	/* bitmap, or NULL */
+	uint32		content_len;	/* bytes of the page's content that are used */
+	int			ncols_alloc;	/* columns that there is memory for */
+	MemoryContext context;		/* of the first open; all memory is there */
+	bool		spare_buffers;	/* large buffers are spare ones of the backend,
+								 * given back with the context */
+	int			scratch_row;	/* row that scratch_vals holds, or -1 */
+	HybValue   *scratch_vals;
+} HybLeaf;
+
+/* Rows [lo, hi). */
+typedef struct HybRowRange
+{
+	int			lo;
+	int			hi;
+} HybRowRange;
+
+/*
+ * A finished leaf image, handed to the callback: `page` is a complete page
+ * image.  `low` is the separator between the entry before it and its first
+ * entry: -infinity for the first leaf of a builder.  Key memory belongs to
+ * the builder and lives until the callback returns.
+ */
+typedef void (*HybLeafEmit) (void *arg, Page page, const HybPos *low,
+							 int nitems);
+
+/* What the first nitems waiting items are going to take. */
+typedef struct HybLeafPlan
+{
+	int			nitems;
+	int			nrows;
+	uint32		size;			/* bytes behind the common header */
+} HybLeafPlan;
+
+/*
+ * Entries wait in a builder until they surely exceed a page.  Layouts put this
+ * in front of what they keep; they read what comes first, down to `context`.
+ */
+typedef struct HybLeafBuilder
+{
+	const HybLeafLayout *layout;
+	const HybKeyDesc *desc;
+	MemoryContext context;
+	int			nitems;			/* entries not yet in a leaf */
+	HybLeafPlan plans[2];		/* filled by the layout's plan() */
+
+	const HybIndex *ix;
+	uint64		stamp;
+	HybLeafEmit emit;
+	void	   *arg;
+
+	/* sizes are computed when this many items wait */
+	int			next_check;
+	int			last_nitems;	/* items of the leaf before, 0 if none */
+
+	/* what hyb_leaf_builder_aim asked for; whole pages without it */
+	uint32		capacity;		/* bytes at which a leaf is full */
+	int			max_items;		/* items at which it is */
+	int			hold;			/* no leaf is full before more items wait */
+	bool		share;			/* the last leaves share what is left */
+
+	HybPos		low;			/* of the next leaf */
+	HybBuf		low_key;
+	HybBuf		left_key;
+	HybBuf		right_key;
+	int			nleaves;
+	PGAlignedBlock page;
+} HybLeafBuilder;
+
+/*
+ * The table.  Functions raise ERRCODE_INDEX_CORRUPTED, by hyb_corrupted with
+ * leaf->rel and leaf->blkno, for bytes that they cannot make sense of.
+ */
+struct HybLeafLayout
+{
+	HybLeafLayoutNumber number;
+	bool		keeps_keys;		/* a row gives back the very values that were
+								 * stored */
+
+	/* ---- reading ---- */
+
+	/*
+	 * Bytes of leaf->own, which are zero at first, and more of them for each
+	 * column.
+	 */
+	Size		size;
+	Size		column_size;
+
+	/*
+	 * The content from p, behind the common header, to end.  Returns the byte
+	 * after what it uses.
+	 */
+	const uint8 *(*open) (HybLeaf *leaf, const uint8 *p, const uint8 *end);
+
+	/* Frees what lies in leaf->own, if anything was allocated. */
+	void		(*close) (HybLeaf *leaf);
+
+	/*
+	 * The rows whose first columns equal vals, which point into a key, behind
+	 * their flag bytes.  If there are none both ends are the first row above.
+	 */
+	void		(*search) (HybLeaf *leaf, const HybValue *vals, int ncols,
+						   HybRowRange *rows);
+
+	/*
+	 * First item of [lo, hi), whose TIDs ascend, with a TID at or above tid;
+	 * hi if there is none.
+	 */
+	int			(*search_tid) (const HybLeaf *leaf, int lo, int hi,
+							   const ItemPointerData *tid);
+
+	/* All columns of a row. */
+	void		(*row) (HybLeaf *leaf, int row, HybValue *vals);
+
+	/*
+	 * First item of a row below nrows, and row of an item below nitems, of a
+	 * leaf without unique_rows.
+	 */
+	int			(*row_start) (const HybLeaf *leaf, int row);
+	int			(*row_of_item) (const HybLeaf *leaf, int item);
+
+	/* TIDs of items [item, item + n). */
+	void		(*tids) (const HybLeaf *leaf, int item, int n,
+						 ItemPointerData *tids);
+
+	/*
+	 * What is wrong with an opened leaf's rows and TIDs, palloc'd, or NULL.
+	 * hyb_leaf_verify does it where this is NULL: for layouts that keep keys.
+	 */
+	char	   *(*verify) (HybLeaf *leaf);
+
+	/* ---- building ---- */
+
+	/* A builder in the current context, zero but for what is the layout's. */
+	HybLeafBuilder *(*create) (const HybKeyDesc *desc);
+	void		(*free) (HybLeafBuilder *b);
+
+	/* Another entry that waits; the caller counts it. */
+	void		(*add) (HybLeafBuilder *b, const HybValue *vals,
+						const ItemPointerData *tid);
+
+	/*
+	 * The same for n items of a leaf of this layout, from `item` on, which
+	 * does not belong to the row of the item that waits last; those that
+	 * begin rows are of `row` and the rows after it.  Returns how many rows
+	 * begin.  NULL: items are added one by one.
+	 */
+	int			(*add_items) (HybLeafBuilder *b, HybLeaf *leaf, int row,
+							  int item, int n);
+
+	/* Fill b->plans[slot] for its nitems. */
+	void		(*plan) (HybLeafBuilder *b, int slot);
+
+	/* Write what was planned to zeroed memory; returns the byte after it. */
+	uint8	   *(*write) (HybLeafBuilder *b, int slot, uint8 *out);
+
+	/* Append the key columns of a waiting item. */
+	void		(*waiting) (const HybLeafBuilder *b, int item, HybBuf *key,
+							ItemPointer tid);
+
+	/* Forget the first nitems items; their last row stays if it has more. */
+	void		(*drop) (HybLeafBuilder *b, int nitems);
+};
+
+#endif							/* HYB_LEAF_LAYOUT_H */
