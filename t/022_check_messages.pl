@@ -192,6 +192,7 @@ my @damage = (
 	[ 'plain', qr/A leaf has a link to block 3/, sub { set32($_[0], leaf($_[0], 1), $trailer + 20, 3) } ],
 	[ 'plain', qr/A leaf has flags 0x0040/, sub { in_trailer($_[0], leaf($_[0], 0), 28, 0x40) } ],
 	[ 'plain', qr/The leaf's header is wrong/, sub { set32($_[0], leaf($_[0], 0), $trailer + 24, 1 + get32($_[0], leaf($_[0], 0), $trailer + 24)) } ],
+	[ 'plain', qr/The leaf has layout 77, which is not known/, sub { set8($_[0], leaf($_[0], 0), 24 + 4, 77) } ],
 	[ 'plain', qr/content has \d+ bytes, \d+ of them used/, sub { set16($_[0], leaf($_[0], 0), 12, 8 + lower($_[0], leaf($_[0], 0))) } ],
 	[ 'plain', qr/The leaves hold \d+ heap TIDs, but the metapage counts/, sub { bump($_[0], 'static_tids') } ],
 	[ 'plain', qr/The leaves hold \d+ tombstones, but the metapage counts/, sub { bump($_[0], 'static_tombstones') } ],

@@ -6,7 +6,7 @@
  * The first byte tells what the page is taken for, and which columns the index
  * has; the rest is the page.  Whatever it holds, the readers return something
  * or report damage, and read nothing but the page.  Seeds are pages that the
- * real writers made of regular entries.
+ * real writers made of regular entries, leaves in all layouts.
  */
 #include "server.h"
 
@@ -15,6 +15,7 @@
 #include "dynamic/delta.h"
 #include "static/filter.h"
 #include "static/inner.h"
+#include "static/layouts.h"
 #include "static/leaf.h"
 
 #define NDESCS	4
@@ -336,18 +337,21 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 	Seed		seed = {(int) (i / 4 % NDESCS), (int) (i % 4)};
 	const HybIndex *ix = index_of(seed.desc);
 	const HybKeyDesc *desc = ix->desc;
-	int			style = (int) (i / (4 * NDESCS));
+	int			style = (int) (i / (4 * NDESCS)) % 3;
+	int			layout = (int) (i / (4 * NDESCS)) / 3;
 	PGAlignedBlock page;
 	HybFstBuilder *fst = NULL;
 
-	if (style > 2)
+	if (layout >= HYB_LAYOUTS)
 		return 0;
 	if (setjmp(hyb_fuzz_error) != 0)
 		abort();
 
 	if (seed.wanted < 2)
 	{
-		HybLeafBuilder *builder = hyb_leaf_builder_create(ix, 5, emit, &seed);
+		HybLeafBuilder *builder = hyb_leaf_builder_create(ix,
+														  hyb_leaf_layouts[layout],
+														  5, emit, &seed);
 
 		for (unsigned e = 0; e < 6000; e++)
 		{
