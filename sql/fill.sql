@@ -158,6 +158,18 @@ SELECT inner_pages FROM hybrid_index_stats('fn_k');
 SELECT hyb_same('SELECT i FROM fn WHERE k > ''002610'' AND k < ''002700''');
 SELECT hyb_check('fn');
 
+-- The same with many entries, which make leaves of their own.
+TRUNCATE fn;
+INSERT INTO fn SELECT * FROM fn_rows ORDER BY i;
+REINDEX INDEX fn_k;
+DELETE FROM fn WHERE i BETWEEN 2500 AND 2900;
+VACUUM fn;
+SELECT hybrid_merge('fn_k');
+INSERT INTO fn SELECT * FROM fn_rows WHERE i BETWEEN 2500 AND 2900;
+SELECT hybrid_merge('fn_k');
+SELECT hyb_same('SELECT i FROM fn WHERE k > ''002410'' AND k < ''003000''');
+SELECT hyb_check('fn');
+
 -- nodes with few leaves left join others
 TRUNCATE fn;
 INSERT INTO fn SELECT i + 4800 * n, n || k FROM fn_rows, generate_series(1, 2) n;

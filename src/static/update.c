@@ -121,6 +121,7 @@ void
 hyb_path_load(const HybIndex *ix, const HybVersion *version,
 			  const HybPos *pos, HybPath *path)
 {
+	HybPos		low = {.tie = HYB_BEFORE};
 	HybChild	at;
 
 	memset(path, 0, sizeof(*path));
@@ -152,7 +153,15 @@ hyb_path_load(const HybIndex *ix, const HybVersion *version,
 		load_node(ix, at.block, at.stamp, level,
 				  level == path->height - 1 ? HYB_METAPAGE_BLKNO : path->nodes[level].block,
 				  node);
+
+		/*
+		 * A node that lost its first children has a lower fence below the
+		 * separator of its first one.  What lies between belongs to that
+		 * child, and may be cut into several.
+		 */
+		list->children[0].low = low;
 		node->index = search_node(ix->desc, list, pos);
+		low = list->children[node->index].low;
 		if (level > 1 && node->index + 1 < list->n)
 			path->high = list->children[node->index + 1].low;
 		at = list->children[node->index];
