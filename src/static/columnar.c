@@ -261,7 +261,7 @@ int_value(HybLeafColumn *col, int row, HybValue *val)
 
 void
 hyb_columnar_ints(HybLeaf *leaf, int i, int row, int n, uint64 *ints,
-			  uint8 *isnull)
+				  uint8 *isnull)
 {
 	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
 	uint64		base;

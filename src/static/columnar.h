@@ -253,7 +253,7 @@ extern uint8 *hyb_columnar_write(HybLeafBuilder *base, int slot, uint8 *out);
 /* Codes of an integer column with nulls. */
 static inline uint64 *
 hyb_columnar_null_codes(HybColumnarBuilder *b, const HybBuildColumn *col,
-					const HybPlanColumn *plan, int nrows)
+						const HybPlanColumn *plan, int nrows)
 {
 	uint64		prev = plan->min;
 
@@ -274,7 +274,7 @@ hyb_columnar_null_codes(HybColumnarBuilder *b, const HybBuildColumn *col,
 /* Heads of strings that are going to be split. */
 static inline uint64 *
 hyb_columnar_heads(HybColumnarBuilder *b, const HybBuildColumn *col,
-			   const HybPlanColumn *plan, int nrows)
+				   const HybPlanColumn *plan, int nrows)
 {
 	uint32		n = Min(plan->rest_len, HYB_LEAF_SPLIT_HEAD);
 

@@ -128,8 +128,8 @@ plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
  * the two differ.
  */
 bool
-hyb_columnar_tid_numbers(HybColumnarBuilder *b, const HybColumnarPlan *plan, int from,
-					 int to, uint64 span)
+hyb_columnar_tid_numbers(HybColumnarBuilder *b, const HybColumnarPlan *plan,
+						 int from, int to, uint64 span)
 {
 	int			lo = 0;
 	int			hi = b->nrows;
@@ -172,8 +172,9 @@ hyb_columnar_tid_numbers(HybColumnarBuilder *b, const HybColumnarPlan *plan, int
  * the plan is for.
  */
 const uint64 *
-hyb_columnar_plan_tid_block(HybColumnarBuilder *b, const HybColumnarPlan *plan, int block,
-						HybSeqPlan *seq, int *n)
+hyb_columnar_plan_tid_block(HybColumnarBuilder *b,
+							const HybColumnarPlan *plan, int block,
+							HybSeqPlan *seq, int *n)
 {
 	int			from = block * HYB_LEAF_TID_BLOCK;
 	int			to = Min(from + HYB_LEAF_TID_BLOCK, plan->nitems);

@@ -249,7 +249,7 @@ narrow_strings(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 	const HybColumn *att = &leaf->desc->cols[i];
 	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
 	uint8		null_flag = hyb_null_flag(att);
-	Target		target = {.val = val, .end_high = hyb_inverted(att)};
+	Target		target;
 	int			lo;
 	bool		equal;
 	int			c;
@@ -259,6 +259,8 @@ narrow_strings(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 	 * value in the key that the value points into.
 	 */
 	Assert(!hyb_has_length_word(att));
+	target.val = val;
+	target.end_high = hyb_inverted(att);
 	target.bytes = val->isnull ? &null_flag : val->ptr - 1;
 	target.len = val->isnull ? 1 : val->len + 1;
 

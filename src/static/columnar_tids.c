@@ -8,7 +8,7 @@
 
 const uint8 *
 hyb_columnar_open_tids(HybLeaf *leaf, int flags, const uint8 *p,
-				   const uint8 *end)
+					   const uint8 *end)
 {
 	HybColumnar *c = hyb_columnar(leaf);
 
@@ -179,7 +179,7 @@ hyb_columnar_tid_words(const HybLeaf *leaf, int item, int n, uint64 *words)
 
 int
 hyb_columnar_search_tid(const HybLeaf *leaf, int lo, int hi,
-					const ItemPointerData *tid)
+						const ItemPointerData *tid)
 {
 	const HybColumnar *c = hyb_columnar(leaf);
 	uint64		wanted;

@@ -60,8 +60,8 @@ typedef struct HybLeaf
 	uint32		content_len;	/* bytes of the page's content that are used */
 	int			ncols_alloc;	/* columns that there is memory for */
 	MemoryContext context;		/* of the first open; all memory is there */
-	bool		spare_buffers;	/* large buffers are spare ones of the backend,
-								 * given back with the context */
+	bool		spare_buffers;	/* large buffers are spare ones of the
+								 * backend, given back with the context */
 	int			scratch_row;	/* row that scratch_vals holds, or -1 */
 	HybValue   *scratch_vals;
 } HybLeaf;
