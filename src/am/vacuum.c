@@ -59,6 +59,7 @@
 #include "commands/progress.h"
 #include "commands/vacuum.h"
 #include "dynamic/delta.h"
+#include "merge/facts.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "page/dictionary.h"
@@ -76,11 +77,6 @@
 
 StaticAssertDecl(HYB_LEAF_MAX_ITEMS <= LEAF_TOMBSTONES_MASK,
 				 "tombstone counts must fit leaf_state");
-
-/* Tombstones (in per cent of all TIDs) and wholly dead leaves (in per cent of
- * all leaves) that ask the next merge to visit every leaf. */
-#define COMPACT_TOMBSTONES	20
-#define COMPACT_LEAVES		1
 
 /* Leaves that pass 2 treats while the merge lock is held once */
 #define UNIT_TREATED		32
@@ -455,10 +451,10 @@ finish_recheck(HybVacuum *v)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	HybMergeFacts facts;
 
-	if (meta->static_tombstones > 0 &&
-		(meta->static_tombstones * 100 > meta->static_tids * COMPACT_TOMBSTONES ||
-		 v->dead_leaves * 100 > v->leaves * COMPACT_LEAVES))
+	hyb_merge_facts_of_meta(v->ix, meta, &facts);
+	if (hyb_merge_policy->compact(&facts, v->leaves, v->dead_leaves))
 	{
 		HybWalSet	set;
 

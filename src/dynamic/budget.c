@@ -6,7 +6,6 @@
 #include "compat.h"
 
 #include "dynamic/catchup.h"
-#include "page/meta.h"
 #include "utils/rel.h"
 
 uint64
@@ -15,39 +14,27 @@ hyb_dynamic_budget(void)
 	return hyb_arena_budget();
 }
 
-/* A log of so many pages that there is no memory for is worth a merge. */
-#define HYB_PRESSURE_PAGES	16
-
-/* Have backends given up keeping this generation's tree in shared memory? */
-static bool
-does_not_fit(HybSlot *s, uint64 generation)
+uint64
+hyb_dynamic_used(void)
 {
+	return hyb_arena_used();
+}
+
+bool
+hyb_dynamic_does_not_fit(HybIndex *ix, uint64 generation)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+
 	return hyb_slot_find(s) &&
 		hyb_stage_of(s->shared)->nofit_generation == generation;
 }
 
-/*
- * The soft bound: three quarters of the budget are used, and this index uses
- * most; or its log alone would fill half of it; or it got no memory at all.
- */
 bool
-hyb_dynamic_pressure(HybIndex *ix)
+hyb_dynamic_is_largest(HybIndex *ix)
 {
 	HybSlot    *s = hyb_slot_get(ix);
-	uint64		budget = hyb_arena_budget();
-	HybMetaPage *meta;
-	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	uint64		npages = meta->active.npages;
-	uint64		generation = meta->active.number;
 
-	UnlockReleaseBuffer(metabuf);
-	if (npages * BLCKSZ > budget / 2)
-		return true;
-	if (npages >= HYB_PRESSURE_PAGES && does_not_fit(s, generation))
-		return true;
-	if (hyb_arena_used() < budget / 4 * 3 || !hyb_slot_find(s))
-		return false;
-	return s->shared->tree_bytes > 0 &&
+	return hyb_slot_find(s) && s->shared->tree_bytes > 0 &&
 		s->shared->tree_bytes >= hyb_slots_largest();
 }
 

@@ -221,6 +221,9 @@ extern void hyb_dynamic_stats(HybIndex *ix, bool nowait,
 /* Bytes that all trees in shared memory may have, at most dynamic_memory. */
 extern uint64 hyb_dynamic_budget(void);
 
+/* Bytes that they have, with what backends have in hand for them. */
+extern uint64 hyb_dynamic_used(void);
+
 /* Memory of the dynamic stages of all hybrid indexes of the server, in bytes. */
 typedef struct HybMemoryStats
 {
@@ -238,7 +241,10 @@ typedef struct HybMemoryStats
 
 extern void hyb_memory_stats(HybMemoryStats *stats);
 
-/* Does the memory budget ask for a merge of this index (soft bound)? */
-extern bool hyb_dynamic_pressure(HybIndex *ix);
+/* Have backends given up keeping this generation's tree in shared memory? */
+extern bool hyb_dynamic_does_not_fit(HybIndex *ix, uint64 generation);
+
+/* Does no index have more in shared memory than this one?  Hints both. */
+extern bool hyb_dynamic_is_largest(HybIndex *ix);
 
 #endif							/* HYB_DYNAMIC_H */

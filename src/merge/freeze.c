@@ -1,7 +1,6 @@
 /*
  * freeze.c
- *		The merge lock; closing the active generation; asking for leaves to be
- *		joined.
+ *		The merge lock; closing the active generation.
  */
 #include "compat.h"
 
@@ -12,7 +11,6 @@
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "page/meta.h"
-#include "static/fill.h"
 #include "storage/lock.h"
 #include "utils/rel.h"
 
@@ -125,36 +123,4 @@ hyb_merge_freeze(HybIndex *ix)
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(metabuf);
 	return true;
-}
-
-/*
- * Contract in merge.h.
- */
-void
-hyb_merge_request_joins(HybIndex *ix)
-{
-	HybMetaPage *meta;
-	Buffer		metabuf;
-	HybWalSet	set;
-	double		fill;
-
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	if (meta->leaf_pages < HYB_FILL_MIN_LEAVES ||
-		(meta->flags & (HYB_META_COMPACT | HYB_META_COMPACTING)) != 0)
-	{
-		UnlockReleaseBuffer(metabuf);
-		return;
-	}
-	UnlockReleaseBuffer(metabuf);
-	if (!hyb_static_fill(ix, &fill) || fill >= HYB_FILL_POOR)
-		return;
-
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-	hyb_wal_begin(&set, ix->rel);
-	START_CRIT_SECTION();
-	meta->flags |= HYB_META_COMPACT;
-	hyb_wal_meta(&set, metabuf);
-	hyb_wal_commit(&set);
-	END_CRIT_SECTION();
-	UnlockReleaseBuffer(metabuf);
 }

@@ -7,12 +7,6 @@
 
 #include "merge/merge.h"
 
-/* How long those wait for the index's lock who may let others wait, in ms. */
-#define HYB_LEARN_WAIT_MS	100
-
-/* Log pages that a merge is wanted at, so that it can learn in one step. */
-#define HYB_LEARN_PAGES		96
-
 /* Is this an index that a merge may give dictionaries? */
 extern bool hyb_merge_learnable(const HybMetaPage *meta);
 

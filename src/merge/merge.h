@@ -29,12 +29,6 @@ extern void hyb_merge_unlock(Relation index);
 extern bool hyb_merge_freeze(HybIndex *ix);
 
 /*
- * Have the next merge visit every leaf if they are so empty that joining them
- * is worth it (static/fill.h).  No lock is held on entry or return.
- */
-extern void hyb_merge_request_joins(HybIndex *ix);
-
-/*
  * One step: settles what a crash left, moves the next key range of the frozen
  * generation, or, when there is none left, retires and frees its pages.
  * Rewrites at most hybridindex.merge_step_pages leaves that entries fall into,
@@ -52,9 +46,6 @@ extern uint64 hyb_merge_all(HybIndex *ix);
 
 /* When the library is loaded: merge indexes that lose their shared slots. */
 extern void hyb_merge_init(void);
-
-/* Is a merge wanted, by ratio, floor or memory budget? */
-extern bool hyb_merge_wanted(HybIndex *ix);
 
 /*
  * Called by inserters and VACUUM now and then, with no lock held: starts a

@@ -6,6 +6,7 @@
 #include "compat.h"
 
 #include "dynamic/progress.h"
+#include "merge/facts.h"
 #include "merge/learn.h"
 #include "merge/run.h"
 #include "miscadmin.h"
@@ -89,7 +90,7 @@ hyb_merge_run_step(HybIndex *ix, HybMergeRun *run, bool wait,
 	before = merge_state(ix);
 	more = hyb_merge_step(ix);
 	if (!more && wanted(ix, arg))
-		more = hyb_merge_learn(ix, HYB_LEARN_WAIT_MS) || hyb_merge_freeze(ix);
+		more = hyb_merge_learn(ix, hyb_merge_policy->learn_wait_ms) || hyb_merge_freeze(ix);
 	after = merge_state(ix);
 	hyb_merge_unlock(ix->rel);
 	HYB_POINT("merge-between");

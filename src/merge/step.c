@@ -20,6 +20,7 @@
 #include "compat.h"
 
 #include "dynamic/delta.h"
+#include "merge/facts.h"
 #include "merge/merge.h"
 #include "merge/step.h"
 #include "miscadmin.h"
@@ -27,27 +28,6 @@
 #include "page/meta.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-
-/* Most leaves a step reads, whatever merge_step_pages says (HYB_MAX_PENDING). */
-#define HYB_STEP_MAX_LEAVES		64
-
-/* Of a small index a step reads one in so many leaves, but some. */
-#define HYB_STEP_FRACTION		16
-#define HYB_STEP_MIN_LEAVES		4
-
-/*
- * Frozen entries that a step fetches: twice what its share of the leaves would
- * get if they fell evenly, within these bounds.
- */
-#define HYB_STEP_MIN_ENTRIES	8192
-#define HYB_STEP_MAX_PER_LEAF	512
-
-/*
- * Bytes of entries that a step takes, whatever few leaves it may read: those
- * above all leaves read none, and each step rewrites the leaf that the one
- * before it left partly filled.
- */
-#define HYB_STEP_MIN_BYTES		(16 * BLCKSZ)
 
 /*
  * Write the new leaves and internal nodes, and switch the metapage.
@@ -228,43 +208,18 @@ free_retiring(HybIndex *ix)
 }
 
 /*
- * Leaves that a step may read.  A step's old and new leaves exist side by
- * side, so small indexes take small steps, lest the file grow by a good part
- * of the index.
- */
-static int
-step_leaves(uint64 leaf_pages)
-{
-	int			most = Min(hyb_merge_step_pages, HYB_STEP_MAX_LEAVES);
-
-	return (int) Min((uint64) most,
-					 Max(leaf_pages / HYB_STEP_FRACTION, HYB_STEP_MIN_LEAVES));
-}
-
-static int
-step_entries(const MergeStep *step, uint64 leaf_pages)
-{
-	uint64		even = step->version.frozen.nentries * step->max_leaves /
-		Max(leaf_pages, 1);
-
-	return (int) Max(HYB_STEP_MIN_ENTRIES,
-					 Min(even * 2,
-						 (uint64) step->max_leaves * HYB_STEP_MAX_PER_LEAF));
-}
-
-/*
  * Merge the next range.  Returns false if there was none: the generation is
  * done.
  */
 static bool
-merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
+merge_range(HybIndex *ix, uint64 stamp, bool compact, HybStepSize size)
 {
 	MergeStep  *step = palloc0(sizeof(MergeStep));
 	HybPath    *path = palloc(sizeof(HybPath));
 	HybPos		start;
 	HybPos		end = {.tie = HYB_AFTER};
 	HybFetch	fetch = {.which = HYB_FETCH_FROZEN,
-		.lo = &step->version.watermark, .hi = &end};
+	.lo = &step->version.watermark,.hi = &end,.limit = size.entries};
 	HybPos		watermark;
 	HybPos		fence;
 	uint64		bytes = 0;
@@ -274,7 +229,7 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 	step->ix = ix;
 	step->stamp = stamp;
 	step->compact = compact;
-	step->max_leaves = step_leaves(leaf_pages);
+	step->max_leaves = size.leaves;
 	step->leaf_page = palloc(BLCKSZ);
 	step->vals = palloc(ix->desc->natts * sizeof(HybValue));
 	step->retired = palloc(HYB_MAX_PENDING * sizeof(BlockNumber));
@@ -285,7 +240,6 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 	{
 		CHECK_FOR_INTERRUPTS();
 		hyb_version_capture(ix, &step->version);
-		fetch.limit = step_entries(step, leaf_pages);
 	} while (!hyb_dynamic_fetch(ix, &step->version, &fetch, &step->batch));
 
 	if (step->batch.nitems == 0 && !compact)
@@ -294,8 +248,7 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, uint64 leaf_pages)
 		return false;
 
 	/* bound the new leaves by the bytes that go in */
-	while (step->last_entry < step->batch.nitems &&
-		   bytes < Max((uint64) step->max_leaves * BLCKSZ, HYB_STEP_MIN_BYTES))
+	while (step->last_entry < step->batch.nitems && bytes < size.bytes)
 		bytes += step->batch.items[step->last_entry++].len;
 
 	if (compact || step->batch.nitems == 0)
@@ -374,10 +327,10 @@ hyb_merge_step(HybIndex *ix)
 	bool		frozen;
 	bool		compact;
 	uint64		stamp;
-	uint64		leaf_pages;
+	HybMergeFacts facts;
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	leaf_pages = meta->leaf_pages;
+	hyb_merge_facts_of_meta(ix, meta, &facts);
 	settle = meta->npending > 0;
 	retiring = meta->retiring.number != 0;
 	frozen = meta->frozen.number != 0;
@@ -399,7 +352,7 @@ hyb_merge_step(HybIndex *ix)
 									"hybrid merge step",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	if (!merge_range(ix, stamp, compact, leaf_pages))
+	if (!merge_range(ix, stamp, compact, hyb_merge_policy->step(&facts)))
 	{
 		HYB_POINT("merge-finish");
 		finish_generation(ix);

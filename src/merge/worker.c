@@ -24,7 +24,7 @@
 #include "commands/defrem.h"
 #include "dynamic/slot.h"
 #include "dynamic/workers.h"
-#include "merge/learn.h"
+#include "merge/facts.h"
 #include "merge/run.h"
 #include "merge/try_open.h"
 #include "merge/worker.h"

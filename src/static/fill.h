@@ -7,12 +7,6 @@
 
 #include "page/page.h"
 
-/* An index is worth the visit of all leaves if they are emptier than that. */
-#define HYB_FILL_POOR		0.75
-
-/* ... and if it has so many. */
-#define HYB_FILL_MIN_LEAVES	8
-
 /*
  * The average of hyb_leaf_fill over the leaves of the current version: exact
  * for a small index, of a sample of them for others.  Returns false if there

@@ -1,0 +1,95 @@
+/*
+ * facts.c
+ *		What the merge policy is asked about an index.
+ */
+#include "compat.h"
+
+#include "dynamic/dynamic.h"
+#include "merge/facts.h"
+#include "merge/learn.h"
+#include "page/settings.h"
+#include "static/fill.h"
+#include "utils/rel.h"
+
+/* Most leaves a step reads, whatever merge_step_pages says (HYB_MAX_PENDING). */
+#define HYB_STEP_MAX_LEAVES		64
+
+const HybMergePolicy *const hyb_merge_policy = &hyb_policy_ratio;
+
+void
+hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
+						HybMergeFacts *facts)
+{
+	memset(facts, 0, sizeof(*facts));
+	facts->active_entries = meta->active.nentries;
+	facts->active_pages = meta->active.npages;
+	facts->frozen_entries = meta->frozen.nentries;
+	facts->merged_entries = meta->merged_entries;
+	facts->unfinished = meta->frozen.number != 0 || meta->retiring.number != 0;
+	facts->static_tids = meta->static_tids;
+	facts->tombstones = meta->static_tombstones;
+	facts->rewritten_tids = meta->rewritten_tids;
+	facts->leaves = meta->leaf_pages;
+	facts->visit_asked = (meta->flags & HYB_META_COMPACT) != 0;
+	facts->learnable = hyb_merge_learnable(meta);
+	facts->page_bytes = BLCKSZ;
+	facts->ratio = hyb_merge_ratio(ix->rel);
+	facts->floor = hyb_merge_floor;
+	facts->step_leaves = Min(hyb_merge_step_pages, HYB_STEP_MAX_LEAVES);
+}
+
+HybMergeNeed
+hyb_merge_need(HybIndex *ix, HybMergeFacts *facts)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	uint64		generation = meta->active.number;
+
+	hyb_merge_facts_of_meta(ix, meta, facts);
+	UnlockReleaseBuffer(metabuf);
+
+	facts->memory_budget = hyb_dynamic_budget();
+	facts->memory_used = hyb_dynamic_used();
+	facts->does_not_fit = hyb_dynamic_does_not_fit(ix, generation);
+	/* that looks at all slots */
+	if (hyb_memory_is_short(facts))
+		facts->largest_tree = hyb_dynamic_is_largest(ix);
+	return hyb_merge_policy->need(facts);
+}
+
+bool
+hyb_merge_wanted(HybIndex *ix)
+{
+	HybMergeFacts facts;
+	HybMergeNeed need = hyb_merge_need(ix, &facts);
+
+	return need.finish || need.freeze;
+}
+
+void
+hyb_merge_request_joins(HybIndex *ix)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	HybWalSet	set;
+	HybMergeFacts facts;
+	bool		asked;
+	double		fill;
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	hyb_merge_facts_of_meta(ix, meta, &facts);
+	asked = (meta->flags & (HYB_META_COMPACT | HYB_META_COMPACTING)) != 0;
+	UnlockReleaseBuffer(metabuf);
+	if (asked || !hyb_merge_policy->join(&facts, 0) ||
+		!hyb_static_fill(ix, &fill) || !hyb_merge_policy->join(&facts, fill))
+		return;
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	meta->flags |= HYB_META_COMPACT;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+}

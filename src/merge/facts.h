@@ -1,0 +1,34 @@
+/*
+ * facts.h
+ *		What the merge policy is asked about an index.
+ */
+#ifndef HYB_FACTS_H
+#define HYB_FACTS_H
+
+#include "merge/policy.h"
+#include "page/handle.h"
+#include "page/meta.h"
+
+/* The policy in force. */
+extern const HybMergePolicy *const hyb_merge_policy;
+
+/*
+ * The facts that the metapage has; those about memory are 0.  The caller holds
+ * it locked.
+ */
+extern void hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
+									HybMergeFacts *facts);
+
+/* What is to be done, and the facts.  Locks the metapage for a moment. */
+extern HybMergeNeed hyb_merge_need(HybIndex *ix, HybMergeFacts *facts);
+
+/* Is there anything to merge, by the policy? */
+extern bool hyb_merge_wanted(HybIndex *ix);
+
+/*
+ * Have the next merge visit every leaf if they are so empty that joining them
+ * is worth it.  No lock is held on entry or return.
+ */
+extern void hyb_merge_request_joins(HybIndex *ix);
+
+#endif							/* HYB_FACTS_H */

@@ -1,0 +1,106 @@
+/*
+ * policy.h
+ *		When to merge, which run, and how far: a table of functions.
+ *
+ * A policy is a pure function of facts about an index.  It knows two runs that
+ * can move into the static stage: the frozen generation, whose merge goes on
+ * from its watermark, and the active one, which has to be frozen first.  A
+ * merge that visits every leaf covers the whole key range, any other one the
+ * ranges that entries fall into.
+ *
+ * Plain C without the server, for unit tests; facts.h has the facts of a real
+ * index.  A new policy is a file of its own and a line in facts.c.
+ */
+#ifndef HYB_POLICY_H
+#define HYB_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct HybMergeFacts
+{
+	/* the log */
+	uint64_t	active_entries; /* on pages that are full or closed */
+	uint64_t	active_pages;
+	uint64_t	frozen_entries; /* 0: no generation is frozen */
+	uint64_t	merged_entries; /* since the index was built */
+	bool		unfinished;		/* a generation is frozen or being freed */
+
+	/* the static stage */
+	uint64_t	static_tids;	/* tombstones included */
+	uint64_t	tombstones;
+	uint64_t	rewritten_tids; /* TIDs of the leaves that the last whole
+								 * merge rewrote; UINT64_MAX: there was none */
+	uint64_t	leaves;
+	bool		visit_asked;	/* the next merge is to visit every leaf */
+	bool		learnable;		/* a merge may learn dictionaries */
+
+	/* memory */
+	uint64_t	page_bytes;		/* of a page */
+	uint64_t	memory_budget;	/* bytes that all trees in shared memory may
+								 * have */
+	uint64_t	memory_used;	/* bytes that they have */
+	bool		largest_tree;	/* no index has more of it; known only where
+								 * memory is short */
+	bool		does_not_fit;	/* backends have given up keeping the active
+								 * generation's tree in shared memory */
+
+	/* settings */
+	uint64_t	ratio;			/* merge_ratio */
+	uint64_t	floor;			/* merge_floor */
+	uint64_t	step_leaves;	/* most leaves that a step may read */
+} HybMergeFacts;
+
+/* What an inserter that filled a page, VACUUM or a worker is told. */
+typedef struct HybMergeNeed
+{
+	bool		finish;			/* go on with the generation frozen or freed */
+	bool		freeze;			/* then merge the active one */
+	uint64_t	help;			/* entries that the inserter has to merge now,
+								 * worker or not; 0: none */
+} HybMergeNeed;
+
+/* How far a step goes: whichever bound it meets first ends it. */
+typedef struct HybStepSize
+{
+	int			leaves;			/* to be read and rewritten, without
+								 * neighbours */
+	int			entries;		/* frozen ones to be fetched */
+	uint64_t	bytes;			/* of entries to be merged */
+} HybStepSize;
+
+typedef struct HybMergePolicy
+{
+	const char *name;
+
+	/* How long a worker that is to learn waits for the index to be its own. */
+	int			learn_wait_ms;
+
+	HybMergeNeed (*need) (const HybMergeFacts *facts);
+
+	HybStepSize (*step) (const HybMergeFacts *facts);
+
+	/*
+	 * Is the next merge to visit every leaf, for the room that tombstones
+	 * take?  VACUUM has met `visited` leaves, `dead` of them wholly dead.
+	 */
+	bool		(*compact) (const HybMergeFacts *facts, uint64_t visited,
+							uint64_t dead);
+
+	/*
+	 * The same, to join leaves that are as full as this on average.
+	 * Monotone: where it is false for 0, nobody needs to find out.
+	 */
+	bool		(*join) (const HybMergeFacts *facts, double fill);
+} HybMergePolicy;
+
+/* Three quarters of the budget are used: the largest trees should go. */
+static inline bool
+hyb_memory_is_short(const HybMergeFacts *facts)
+{
+	return facts->memory_used >= facts->memory_budget / 4 * 3;
+}
+
+extern const HybMergePolicy hyb_policy_ratio;
+
+#endif							/* HYB_POLICY_H */

@@ -1,0 +1,194 @@
+/*
+ * policy_ratio.c
+ *		Merge by ratio: everything, when there is enough of it.
+ *
+ * The ratio trigger is that of the Hybrid Index (Zhang et al., SIGMOD 2016,
+ * section 5): merge when the dynamic stage has 1/merge_ratio of the static
+ * stage's entries, so the share of work that a merge repeats is constant.
+ *
+ * But a merge here repeats work only for leaves that it rewrites, and a
+ * workload that inserts at one end of the key range, or into a part of it,
+ * leaves most of them alone.  So of the static stage only what the merge
+ * before this one rewrote is counted: with random keys that is all of it, with
+ * ascending keys next to nothing, and the log stays short.
+ *
+ * Steps of inserters are paced by what they insert: where the active
+ * generation has outgrown its bound of HARD_FACTOR times the trigger, whoever
+ * fills a page of the log merges PACE times as many entries.  So while a
+ * frozen generation of F entries is merged, the active one grows by F / PACE
+ * at most beyond the bound, however small the steps, and F stays below
+ * HARD_FACTOR / (1 - 1 / PACE) triggers.
+ */
+#include "merge/policy.h"
+
+/*
+ * Inserters do steps themselves when the active generation is this many times
+ * what triggers a merge: the worker does not keep up.
+ */
+#define HARD_FACTOR			2
+
+/* Entries that an inserter merges then for each one that was inserted. */
+#define PACE				4
+
+/*
+ * The smaller an index, the more often an entry of it has been merged by the
+ * time that it is large: merges of size n, n + n/r, ... repeat r entries' work
+ * for each new one all along.  While it is small, and merges rewrite most of
+ * it, a dynamic stage of so many times the share costs few bytes; it stays at
+ * so many entries until the share has reached that.
+ */
+#define SMALL_FACTOR		2.5
+#define SMALL_ENTRIES		65536
+
+/*
+ * A log of so many pages that there is no memory for is worth a merge: readers
+ * build a tree of their own from it again and again.
+ */
+#define PRESSURE_PAGES		16
+
+/*
+ * Pages of the log that make an index learn its dictionaries: more keys than a
+ * sample takes, and few enough for the one step that learning is.
+ */
+#define LEARN_PAGES			96
+
+/*
+ * Others wait behind a lock that is waited for, so it is not for long: about
+ * what a slice of a merge takes (worker.c).
+ */
+#define LEARN_WAIT_MS		100
+
+/*
+ * Tombstones in per cent of all TIDs, and wholly dead leaves in per cent of
+ * all leaves, that are worth the visit of all leaves.  A scan meets dead
+ * leaves for nothing, so fewer of them are.
+ */
+#define COMPACT_TOMBSTONES	20
+#define COMPACT_LEAVES		1
+
+/*
+ * Leaves emptier than that on average are worth a visit of all, and joined
+ * they are well above it, or merges would visit them for ever; and there have
+ * to be so many that joining them makes a difference.
+ */
+#define JOIN_FILL			0.75
+#define JOIN_MIN_LEAVES		8
+
+/*
+ * Old and new leaves of a step exist side by side, so of a small index it
+ * reads one in so many leaves, lest the file grow by a good part of the index,
+ * but some.
+ */
+#define STEP_FRACTION		16
+#define STEP_MIN_LEAVES		4
+
+/*
+ * Frozen entries that a step fetches: twice what its share of the leaves would
+ * get if they fell evenly, within these bounds.
+ */
+#define STEP_MIN_ENTRIES	8192
+#define STEP_MAX_PER_LEAF	512
+
+/*
+ * Pages of entries that a step takes, whatever few leaves it may read: those
+ * above all leaves read none, and each step rewrites the leaf that the one
+ * before it left partly filled.
+ */
+#define STEP_MIN_PAGES		16
+
+static uint64_t
+min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t
+max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Entries of the active generation that trigger a merge. */
+static uint64_t
+trigger(const HybMergeFacts *facts)
+{
+	uint64_t	repeated = min64(facts->static_tids, facts->rewritten_tids);
+	uint64_t	share = (repeated + facts->frozen_entries) / facts->ratio;
+
+	if (repeated > facts->static_tids / 2 && share < SMALL_ENTRIES)
+		share = min64((uint64_t) ((double) share * SMALL_FACTOR), SMALL_ENTRIES);
+	return max64(share, facts->floor);
+}
+
+/*
+ * Does memory ask for a merge?  The log alone would fill a quarter of the
+ * budget as a tree; or it got no memory at all; or memory is short and this
+ * index has most.
+ */
+static bool
+presses(const HybMergeFacts *facts)
+{
+	return facts->active_pages * facts->page_bytes >= facts->memory_budget / 4 ||
+		(facts->active_pages >= PRESSURE_PAGES && facts->does_not_fit) ||
+		(hyb_memory_is_short(facts) && facts->largest_tree);
+}
+
+static HybMergeNeed
+ratio_need(const HybMergeFacts *facts)
+{
+	uint64_t	enough = trigger(facts);
+	uint64_t	bytes = facts->active_pages * facts->page_bytes;
+	HybMergeNeed need = {0};
+
+	need.finish = facts->unfinished;
+	need.freeze = facts->visit_asked ||
+		(facts->learnable && facts->active_pages >= LEARN_PAGES);
+	if (facts->active_entries > 0)
+	{
+		need.freeze |= facts->active_entries >= enough || presses(facts);
+		if (facts->active_entries >= enough * HARD_FACTOR ||
+			bytes >= facts->memory_budget / 2)
+			need.help = PACE *
+				(facts->active_entries / max64(facts->active_pages, 1) + 1);
+	}
+	return need;
+}
+
+static HybStepSize
+ratio_step(const HybMergeFacts *facts)
+{
+	uint64_t	leaves = min64(facts->step_leaves,
+							   max64(facts->leaves / STEP_FRACTION,
+									 STEP_MIN_LEAVES));
+	uint64_t	even = facts->frozen_entries * leaves / max64(facts->leaves, 1);
+	HybStepSize size;
+
+	size.leaves = (int) leaves;
+	size.entries = (int) max64(STEP_MIN_ENTRIES,
+							   min64(even * 2, leaves * STEP_MAX_PER_LEAF));
+	size.bytes = max64(leaves, STEP_MIN_PAGES) * facts->page_bytes;
+	return size;
+}
+
+static bool
+ratio_compact(const HybMergeFacts *facts, uint64_t visited, uint64_t dead)
+{
+	return facts->tombstones > 0 &&
+		(facts->tombstones * 100 > facts->static_tids * COMPACT_TOMBSTONES ||
+		 dead * 100 > visited * COMPACT_LEAVES);
+}
+
+static bool
+ratio_join(const HybMergeFacts *facts, double fill)
+{
+	return facts->leaves >= JOIN_MIN_LEAVES && fill < JOIN_FILL;
+}
+
+const HybMergePolicy hyb_policy_ratio = {
+	.name = "ratio",
+	.learn_wait_ms = LEARN_WAIT_MS,
+	.need = ratio_need,
+	.step = ratio_step,
+	.compact = ratio_compact,
+	.join = ratio_join,
+};

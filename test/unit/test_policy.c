@@ -1,0 +1,395 @@
+/*
+ * test_policy.c
+ *		Merge policies: a table of facts and what follows from them, properties
+ *		that hold for any facts, and runs of a simulated index.
+ *
+ * Properties and runs are those of any policy: a second one, which merges
+ * whatever there is, goes through the same table of functions.
+ */
+#include "merge/policy.h"
+#include "unit.h"
+
+#define MB	(UINT64_C(1) << 20)
+
+/* ---- another policy ---- */
+
+static HybMergeNeed
+eager_need(const HybMergeFacts *facts)
+{
+	HybMergeNeed need = {.finish = facts->unfinished};
+
+	need.freeze = facts->active_entries > 0 || facts->visit_asked;
+	need.help = facts->active_entries;
+	return need;
+}
+
+static HybStepSize
+eager_step(const HybMergeFacts *facts)
+{
+	return (HybStepSize) {1, 100, facts->page_bytes};
+}
+
+static bool
+eager_compact(const HybMergeFacts *facts, uint64_t visited, uint64_t dead)
+{
+	return facts->tombstones > 0 && dead <= visited;
+}
+
+static bool
+eager_join(const HybMergeFacts *facts, double fill)
+{
+	return facts->leaves > 1 && fill < 0.5;
+}
+
+static const HybMergePolicy eager = {
+	"eager", 0, eager_need, eager_step, eager_compact, eager_join
+};
+
+static const HybMergePolicy *const policies[] = {&hyb_policy_ratio, &eager};
+
+/* ---- facts ---- */
+
+/* An index of so many entries with default settings, and nothing to do. */
+static HybMergeFacts
+index_of(uint64_t tids)
+{
+	HybMergeFacts facts = {0};
+
+	facts.static_tids = tids;
+	facts.rewritten_tids = tids;
+	facts.leaves = tids / 800 + (tids > 0);
+	facts.page_bytes = 8192;
+	facts.memory_budget = 64 * MB;
+	facts.ratio = 10;
+	facts.floor = 8192;
+	facts.step_leaves = 32;
+	return facts;
+}
+
+static void
+set_active(HybMergeFacts *facts, uint64_t entries, uint64_t per_page)
+{
+	facts->active_entries = entries;
+	facts->active_pages = (entries + per_page - 1) / per_page;
+}
+
+static HybMergeFacts
+random_facts(void)
+{
+	HybMergeFacts facts = index_of(unit_random() >> (unit_below(40) + 24));
+
+	set_active(&facts, unit_random() >> (unit_below(40) + 24), 1 + unit_below(400));
+	facts.frozen_entries = unit_below(3) == 0 ? unit_below(1000000) : 0;
+	facts.unfinished = facts.frozen_entries > 0 || unit_below(4) == 0;
+	facts.tombstones = unit_below(2) == 0 ? 0 :
+		unit_random() % (facts.static_tids + 1);
+	if (unit_below(2) == 0)
+		facts.rewritten_tids = unit_below(2) == 0 ? UINT64_MAX : unit_below(100000);
+	facts.visit_asked = unit_below(10) == 0;
+	facts.learnable = unit_below(10) == 0;
+	facts.memory_budget = (64 + unit_below(65536)) * UINT64_C(1024);
+	facts.memory_used = unit_random() % (facts.memory_budget + 1);
+	facts.largest_tree = unit_below(2) == 0;
+	facts.does_not_fit = unit_below(8) == 0;
+	facts.ratio = 1 + unit_below(1000);
+	facts.floor = unit_below(3) == 0 ? 0 : unit_below(100000);
+	facts.step_leaves = 1 + unit_below(64);
+	return facts;
+}
+
+/* ---- the ratio policy's decisions ---- */
+
+/* Is so much in the log merged, and not yet with an entry less? */
+static void
+check_trigger(HybMergeFacts facts, uint64_t trigger, const char *what)
+{
+	HybMergeNeed need;
+
+	set_active(&facts, trigger - 1, 300);
+	need = hyb_policy_ratio.need(&facts);
+	CHECK(!need.freeze && need.help == 0, "%s", what);
+	set_active(&facts, trigger, 300);
+	need = hyb_policy_ratio.need(&facts);
+	CHECK(need.freeze && need.help == 0, "%s", what);
+	set_active(&facts, 2 * trigger - 1, 300);
+	need = hyb_policy_ratio.need(&facts);
+	CHECK(need.freeze && need.help == 0, "%s", what);
+	set_active(&facts, 2 * trigger, 300);
+	need = hyb_policy_ratio.need(&facts);
+	CHECK(need.freeze && need.help > 0, "%s", what);
+}
+
+static void
+test_triggers(void)
+{
+	HybMergeFacts facts = index_of(0);
+
+	facts.memory_budget = 1024 * MB;
+	check_trigger(facts, 8192, "floor of an empty index");
+	facts.floor = 100;
+	check_trigger(facts, 100, "another floor");
+	facts = index_of(100000);
+	facts.memory_budget = 1024 * MB;
+	check_trigger(facts, 25000, "two and a half times the share of a small index");
+	facts.ratio = 5;
+	check_trigger(facts, 50000, "another ratio");
+	facts.ratio = 10;
+	facts.frozen_entries = 10000;
+	check_trigger(facts, 27500, "what is frozen counts");
+	facts.frozen_entries = 0;
+	facts.rewritten_tids = 40000;
+	check_trigger(facts, 8192, "a merge that rewrites less than half");
+	facts.rewritten_tids = UINT64_MAX;
+	check_trigger(facts, 25000, "no merge yet");
+	facts = index_of(500000);
+	facts.memory_budget = 1024 * MB;
+	check_trigger(facts, 65536, "where the small index ends");
+	facts = index_of(1000000);
+	facts.memory_budget = 1024 * MB;
+	check_trigger(facts, 100000, "the share of a large index");
+}
+
+static void
+test_memory(void)
+{
+	HybMergeFacts facts = index_of(10000000);
+	HybMergeNeed need;
+
+	set_active(&facts, 2047 * 4, 4);
+	CHECK(!hyb_policy_ratio.need(&facts).freeze, "less than a quarter of the budget");
+	set_active(&facts, 2048 * 4, 4);
+	need = hyb_policy_ratio.need(&facts);
+	CHECK(need.freeze && need.help == 0, "a quarter of the budget");
+	set_active(&facts, 4096 * 4, 4);
+	need = hyb_policy_ratio.need(&facts);
+	CHECK(need.freeze && need.help == 4 * 5, "half of the budget: %d",
+		  (int) need.help);
+
+	set_active(&facts, 15, 1);
+	facts.does_not_fit = true;
+	CHECK(!hyb_policy_ratio.need(&facts).freeze, "no room, but few pages");
+	set_active(&facts, 16, 1);
+	CHECK(hyb_policy_ratio.need(&facts).freeze, "no room");
+	facts.does_not_fit = false;
+
+	facts.memory_used = 48 * MB - 1;
+	facts.largest_tree = true;
+	CHECK(!hyb_policy_ratio.need(&facts).freeze, "memory is not short");
+	facts.memory_used = 48 * MB;
+	CHECK(hyb_policy_ratio.need(&facts).freeze, "memory is short");
+	facts.largest_tree = false;
+	CHECK(!hyb_policy_ratio.need(&facts).freeze, "others have more");
+}
+
+static void
+test_others(void)
+{
+	HybMergeFacts facts = index_of(100000);
+	HybStepSize size;
+
+	CHECK(!hyb_policy_ratio.need(&facts).finish, "nothing unfinished");
+	facts.unfinished = true;
+	CHECK(hyb_policy_ratio.need(&facts).finish, "unfinished");
+	CHECK(!hyb_policy_ratio.need(&facts).freeze, "unfinished");
+	facts.visit_asked = true;
+	CHECK(hyb_policy_ratio.need(&facts).freeze, "a visit of all leaves");
+	facts = index_of(0);
+	facts.learnable = true;
+	set_active(&facts, 95 * 20, 20);
+	CHECK(!hyb_policy_ratio.need(&facts).freeze, "too few keys to learn from");
+	set_active(&facts, 96 * 20, 20);
+	CHECK(hyb_policy_ratio.need(&facts).freeze, "enough keys to learn from");
+
+	facts = index_of(1000000);
+	facts.tombstones = 200000;
+	CHECK(!hyb_policy_ratio.compact(&facts, 1000, 10), "tombstones and dead leaves");
+	CHECK(hyb_policy_ratio.compact(&facts, 1000, 11), "dead leaves");
+	facts.tombstones++;
+	CHECK(hyb_policy_ratio.compact(&facts, 1000, 0), "tombstones");
+	facts.tombstones = 0;
+	CHECK(!hyb_policy_ratio.compact(&facts, 1000, 1000), "no tombstones");
+
+	CHECK(hyb_policy_ratio.join(&facts, 0.74), "empty leaves");
+	CHECK(!hyb_policy_ratio.join(&facts, 0.75), "full leaves");
+	facts.leaves = 7;
+	CHECK(!hyb_policy_ratio.join(&facts, 0), "few leaves");
+
+	facts = index_of(0);
+	facts.frozen_entries = 1000000;
+	size = hyb_policy_ratio.step(&facts);
+	CHECK(size.leaves == 4 && size.entries == 8192 && size.bytes == 16 * 8192,
+		  "no leaves: %d %d", size.leaves, size.entries);
+	facts.leaves = 160;
+	size = hyb_policy_ratio.step(&facts);
+	CHECK(size.leaves == 10 && size.entries == 8192, "a sixteenth: %d", size.leaves);
+	facts.leaves = 100000;
+	size = hyb_policy_ratio.step(&facts);
+	CHECK(size.leaves == 32 && size.bytes == 32 * 8192, "the setting: %d", size.leaves);
+	facts.frozen_entries = 20000000;
+	size = hyb_policy_ratio.step(&facts);
+	CHECK(size.entries == 12800, "twice the even share: %d", size.entries);
+	facts.frozen_entries = 1000000000;
+	size = hyb_policy_ratio.step(&facts);
+	CHECK(size.entries == 32 * 512, "the most: %d", size.entries);
+}
+
+/* ---- properties ---- */
+
+static void
+test_properties(const HybMergePolicy *policy)
+{
+	for (int round = 0; round < 20000; round++)
+	{
+		HybMergeFacts facts = random_facts();
+		HybMergeNeed need = policy->need(&facts);
+		HybStepSize size = policy->step(&facts);
+		HybMergeFacts more = facts;
+		HybMergeFacts nothing = facts;
+
+		CHECK(need.finish == facts.unfinished, "%s", policy->name);
+		CHECK(need.help == 0 || need.freeze, "%s: help without a merge",
+			  policy->name);
+
+		/* an empty log is merged only to visit the leaves */
+		set_active(&nothing, 0, 1);
+		nothing.visit_asked = false;
+		CHECK(!policy->need(&nothing).freeze && policy->need(&nothing).help == 0,
+			  "%s: a merge of nothing", policy->name);
+
+		/* what is wanted is wanted of a longer log too */
+		set_active(&more, facts.active_entries + 1 + unit_below(100000), 1);
+		more.active_pages = facts.active_pages + unit_below(1000);
+		CHECK(!need.freeze || policy->need(&more).freeze,
+			  "%s: not monotone", policy->name);
+		CHECK(need.help == 0 || policy->need(&more).help > 0,
+			  "%s: help not monotone", policy->name);
+
+		CHECK(size.leaves >= 1 && (uint64_t) size.leaves <= facts.step_leaves,
+			  "%s: %d leaves", policy->name, size.leaves);
+		CHECK(size.entries >= 1 && size.bytes >= 1, "%s: %d entries",
+			  policy->name, size.entries);
+
+		for (double fill = 0; fill < 1; fill += 0.125)
+			CHECK(policy->join(&facts, fill) || !policy->join(&facts, fill + 0.125),
+				  "%s: joins not monotone", policy->name);
+		facts.tombstones = 0;
+		CHECK(!policy->compact(&facts, 10, 10), "%s: compacts for nothing",
+			  policy->name);
+	}
+}
+
+/* ---- a simulated index ---- */
+
+typedef struct Simulation
+{
+	const HybMergePolicy *policy;
+	HybMergeFacts facts;
+	uint64_t	frozen_left;
+	uint64_t	part;			/* a merge rewrites one leaf in so many */
+	uint64_t	entry_bytes;	/* the more, the less is done in a step */
+} Simulation;
+
+/* As hyb_merge_step and hyb_merge_freeze after it; false: nothing to do. */
+static bool
+simulate_step(Simulation *s, bool may_freeze)
+{
+	HybMergeFacts *facts = &s->facts;
+	HybStepSize size = s->policy->step(facts);
+	uint64_t	n;
+
+	if (!facts->unfinished)
+	{
+		if (!may_freeze || facts->active_pages == 0)
+			return false;
+		facts->frozen_entries = facts->active_entries;
+		s->frozen_left = facts->active_entries;
+		set_active(facts, 0, 1);
+		facts->unfinished = true;
+	}
+
+	/* entries of some leaves: what falls into them, at least one */
+	n = s->frozen_left;
+	if (n > (uint64_t) size.entries)
+		n = (uint64_t) size.entries;
+	if (n > 1 + size.bytes / s->entry_bytes)
+		n = 1 + size.bytes / s->entry_bytes;
+	s->frozen_left -= n;
+	facts->merged_entries += n;
+	facts->static_tids += n;
+	facts->leaves = facts->static_tids / 800 + 1;
+	if (s->frozen_left == 0)
+	{
+		facts->frozen_entries = 0;
+		facts->unfinished = false;
+		facts->rewritten_tids = facts->static_tids / s->part;
+	}
+	return true;
+}
+
+/*
+ * Load an index that nobody else merges: the inserter does what the policy has
+ * it do (trigger.c), and no more.  The log stays within `bound` times what
+ * triggers a merge.
+ */
+static void
+simulate_load(const HybMergePolicy *policy, uint64_t part,
+			  uint64_t entry_bytes, double bound)
+{
+	Simulation	s = {policy, index_of(0), 0, part, entry_bytes};
+	uint64_t	inserted = 0;
+
+	s.facts.memory_budget = 16384 * MB;
+	for (int page = 0; page < 20000; page++)
+	{
+		uint64_t	entries = 200 + unit_below(150);
+		uint64_t	trigger = 65536;
+		HybMergeNeed need;
+
+		inserted += entries;
+		s.facts.active_entries += entries;
+		s.facts.active_pages++;
+		need = policy->need(&s.facts);
+		if (need.help > 0)
+		{
+			uint64_t	target = s.facts.merged_entries + need.help;
+
+			do
+			{
+				if (!simulate_step(&s, need.freeze))
+					break;
+				need = policy->need(&s.facts);
+			} while (need.help > 0 && s.facts.merged_entries < target);
+		}
+		if (inserted / s.facts.ratio > trigger)
+			trigger = inserted / s.facts.ratio;
+		if ((double) s.facts.active_entries > bound * (double) trigger ||
+			s.facts.static_tids + s.frozen_left + s.facts.active_entries != inserted)
+		{
+			CHECK(false, "%s: %d entries in the log of %d inserted, %d merged",
+				  policy->name, (int) s.facts.active_entries, (int) inserted,
+				  (int) s.facts.static_tids);
+			return;
+		}
+	}
+	while (simulate_step(&s, true))
+		;
+	CHECK(s.facts.static_tids == inserted, "%s: all is merged", policy->name);
+}
+
+int
+main(void)
+{
+	test_triggers();
+	test_memory();
+	test_others();
+	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
+	{
+		test_properties(policies[i]);
+		/* of steps that are large, and small, beside what they have to do */
+		simulate_load(policies[i], 1, 24, 2.7);
+		simulate_load(policies[i], 100, 24, 2.7);
+		simulate_load(policies[i], 1, 5000, 2.7);
+		simulate_load(policies[i], 100, 5000, 2.7);
+	}
+	return unit_report("test_policy");
+}
