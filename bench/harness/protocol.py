@@ -3,6 +3,7 @@ statement is prepared once and then bound, described and executed."""
 import os
 import socket
 import struct
+import time
 
 from .server import BenchError
 
@@ -30,6 +31,15 @@ class Connection:
             message(b"B", b"\0" + text(name) + struct.pack("!hh", 0, len(values)) + bound + b"\0\0") +
             message(b"D", b"P\0") + message(b"E", b"\0" + struct.pack("!i", 0)) + message(b"S"))
         return self.finish()
+
+    def wait(self):
+        """Until the backend waits for us: what it finds sent already takes it
+        fewer instructions."""
+        while True:
+            with open("/proc/%d/stat" % self.backend) as stat:
+                if stat.read().rsplit(")", 1)[1].split()[0] == "S":
+                    return
+            time.sleep(0.0002)
 
     def query(self, sql):
         self.socket.sendall(message(b"Q", text(sql)))
