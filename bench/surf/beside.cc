@@ -23,7 +23,7 @@
 
 extern "C"
 {
-#include "algo/fst_private.h"
+#include "algo/fst_search.h"
 #include "algo/surf.h"
 }
 
@@ -109,7 +109,7 @@ report(const char *variant, HybSurfSuffix suffix, surf::SuffixType their_suffix,
 		size_t		size;
 
 		for (auto &k : stored)
-			hyb_fst_builder_add(b, bytes(k), (uint32_t) k.size(), 0);
+			hyb_fst_builder_add(b, bytes(k), (uint32_t) k.size());
 		size = hyb_fst_builder_finish(b);
 		image = resize(image, size);
 		hyb_fst_builder_write(b, image);
@@ -154,7 +154,7 @@ report(const char *variant, HybSurfSuffix suffix, surf::SuffixType their_suffix,
 		theirs.point_fp = theirs.range_fp = theirs.lost = 0;
 		t = now();
 		for (auto &k : asked)
-			ours.point_fp += hyb_fst_lookup(&fst, bytes(k), (uint32_t) k.size(), NULL) == HYB_FST_YES;
+			ours.point_fp += hyb_fst_lookup(&fst, bytes(k), (uint32_t) k.size()) == HYB_FST_YES;
 		ours.point = std::min(ours.point, (now() - t) / (double) n);
 		t = now();
 		for (auto &k : asked)
@@ -163,8 +163,9 @@ report(const char *variant, HybSurfSuffix suffix, surf::SuffixType their_suffix,
 		t = now();
 		for (size_t i = 0; i < n; i++)
 		{
-			bool		yes = hyb_surf_range(&fst, bytes(low[i]), (uint32_t) low[i].size(), true,
-											 bytes(high[i]), (uint32_t) high[i].size(), true) == HYB_FST_YES;
+			HybCut		from = {bytes(low[i]), (uint32_t) low[i].size(), HYB_CUT_BEFORE};
+			HybCut		to = {bytes(high[i]), (uint32_t) high[i].size(), HYB_CUT_SELF};
+			bool		yes = hyb_fst_range(&fst, &from, &to) == HYB_FST_YES;
 
 			ours.range_fp += yes && empty[i];
 			ours.lost += !yes && !empty[i];
@@ -182,7 +183,7 @@ report(const char *variant, HybSurfSuffix suffix, surf::SuffixType their_suffix,
 	}
 	for (auto &k : stored)
 	{
-		ours.lost += hyb_fst_lookup(&fst, bytes(k), (uint32_t) k.size(), NULL) != HYB_FST_YES;
+		ours.lost += hyb_fst_lookup(&fst, bytes(k), (uint32_t) k.size()) != HYB_FST_YES;
 		theirs.lost += !other->lookupKey(k);
 	}
 	ours.print("this", variant, n, nempty);

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "algo/fst_private.h"
+#include "algo/fst_search.h"
 #include "algo/surf.h"
 
 typedef struct Key
@@ -184,7 +184,7 @@ report(const char *name, HybSurfSuffix suffix, unsigned bits, bool ints,
 	uint8_t    *bounds;
 
 	for (size_t i = 0; i < nstored; i++)
-		(void) hyb_fst_builder_add(b, stored[i].data, stored[i].len, 0);
+		(void) hyb_fst_builder_add(b, stored[i].data, stored[i].len);
 	size = hyb_fst_builder_finish(b);
 	image = resize(NULL, size);
 	hyb_fst_builder_write(b, image);
@@ -237,13 +237,14 @@ report(const char *name, HybSurfSuffix suffix, unsigned bits, bool ints,
 
 	t = now();
 	for (size_t i = 0; i < nasked; i++)
-		point_fp += hyb_fst_lookup(&fst, asked[i].data, asked[i].len, NULL);
+		point_fp += hyb_fst_lookup(&fst, asked[i].data, asked[i].len);
 	point = (now() - t) / (double) nasked;
 	t = now();
 	for (size_t i = 0; i < nasked; i++)
 	{
-		HybFstAnswer answer = hyb_surf_range(&fst, lower[i].data, lower[i].len, true,
-											 upper[i].data, upper[i].len, true);
+		HybCut		low = {lower[i].data, lower[i].len, HYB_CUT_BEFORE};
+		HybCut		high = {upper[i].data, upper[i].len, HYB_CUT_SELF};
+		HybFstAnswer answer = hyb_fst_range(&fst, &low, &high);
 
 		range_fp += answer == HYB_FST_YES && empty[i];
 		lost += answer == HYB_FST_NO && !empty[i];
@@ -261,9 +262,11 @@ report(const char *name, HybSurfSuffix suffix, unsigned bits, bool ints,
 	count_time = (now() - t) / (double) nasked;
 	for (size_t i = 0; i < nstored; i++)
 	{
-		lost += hyb_fst_lookup(&fst, stored[i].data, stored[i].len, NULL) != HYB_FST_YES;
-		lost += hyb_surf_range(&fst, stored[i].data, stored[i].len, true,
-							   stored[i].data, stored[i].len, true) != HYB_FST_YES;
+		HybCut		low = {stored[i].data, stored[i].len, HYB_CUT_BEFORE};
+		HybCut		high = {stored[i].data, stored[i].len, HYB_CUT_SELF};
+
+		lost += hyb_fst_lookup(&fst, stored[i].data, stored[i].len) != HYB_FST_YES;
+		lost += hyb_fst_range(&fst, &low, &high) != HYB_FST_YES;
 	}
 	printf("| %s%u | %.2f | %.2f %% | %.2f %% | %.0f | %.0f | %.0f | %.0f | %zu |\n", name, bits,
 		   (double) size * 8 / (double) nstored, 100.0 * (double) point_fp / (double) nasked,

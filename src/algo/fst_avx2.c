@@ -2,7 +2,7 @@
  * fst_avx2.c
  *		The trie's searches for x86-64 processors with AVX2 and POPCNT.
  */
-#include "algo/fst_private.h"
+#include "algo/fst_search.h"
 
 #ifdef HYB_FST_X86
 #define FST_FN(name)	hyb_fst_avx2_##name

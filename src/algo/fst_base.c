@@ -2,7 +2,7 @@
  * fst_base.c
  *		The trie's searches for any processor; SSE2 is part of x86-64.
  */
-#include "algo/fst_private.h"
+#include "algo/fst_search.h"
 
 #define FST_FN(name)	hyb_fst_base_##name
 #define FST_TARGET

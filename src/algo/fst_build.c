@@ -7,7 +7,6 @@
  * it ends in the trie and where its path begins to be its own.  Every level
  * is a sequence that only grows at its end.
  */
-#include "algo/bits.h"
 #include "algo/fst.h"
 
 /* Keys longer than that do not come into an image (prefix_len, height). */
@@ -21,21 +20,20 @@ typedef struct Level
 	uint8_t    *labels;
 	uint64_t   *children;		/* bitmaps */
 	uint64_t   *first;
-	uint8_t    *payload;
+	uint8_t    *suffixes;
 	uint32_t	npos;
 	uint32_t	nnodes;
 	uint32_t	nleaves;
 	uint32_t	alloc;			/* positions */
-	size_t		payload_alloc;
+	size_t		suffixes_alloc;
 } Level;
 
 struct HybFstBuilder
 {
 	HybFstResize resize;
-	bool		exact;
 	unsigned	hash_bits;
 	unsigned	real_bits;
-	unsigned	payload_bits;
+	unsigned	suffix_bits;
 	unsigned	ratio;
 	Level	   *levels;
 	uint32_t	nlevels;		/* in use */
@@ -44,7 +42,6 @@ struct HybFstBuilder
 	uint32_t	len;
 	uint32_t	key_alloc;
 	uint32_t	lcp;			/* that it shares with the one before it */
-	uint64_t	payload;
 	uint64_t	nkeys;			/* keys given */
 	uint64_t	npositions;
 	bool		failed;
@@ -57,22 +54,21 @@ struct HybFstBuilder
 	size_t		labels_off;
 	size_t		blocks_off;
 	size_t		words_off;
-	size_t		payload_off;
+	size_t		suffixes_off;
 };
 
 HybFstBuilder *
-hyb_fst_builder_create(HybFstResize resize, bool exact, unsigned hash_bits,
-					   unsigned real_bits)
+hyb_fst_builder_create(HybFstResize resize, unsigned hash_bits,
+					   unsigned real_bits, unsigned ratio)
 {
 	HybFstBuilder *b = resize(NULL, sizeof(HybFstBuilder));
 
 	memset(b, 0, sizeof(*b));
 	b->resize = resize;
-	b->exact = exact;
-	b->hash_bits = exact ? 0 : hash_bits > 32 ? 32 : hash_bits;
-	b->real_bits = exact ? 0 : real_bits > 32 ? 32 : real_bits;
-	b->payload_bits = b->hash_bits + b->real_bits;
-	b->ratio = HYB_FST_RATIO;
+	b->hash_bits = hash_bits > 32 ? 32 : hash_bits;
+	b->real_bits = real_bits > 32 ? 32 : real_bits;
+	b->suffix_bits = b->hash_bits + b->real_bits;
+	b->ratio = ratio;
 	return b;
 }
 
@@ -91,8 +87,8 @@ hyb_fst_builder_free(HybFstBuilder *b)
 			resize(level->children, 0);
 			resize(level->first, 0);
 		}
-		if (level->payload != NULL)
-			resize(level->payload, 0);
+		if (level->suffixes != NULL)
+			resize(level->suffixes, 0);
 	}
 	if (b->levels != NULL)
 		resize(b->levels, 0);
@@ -116,44 +112,6 @@ hyb_fst_builder_reset(HybFstBuilder *b)
 	b->nkeys = 0;
 	b->npositions = 0;
 	b->failed = false;
-}
-
-void
-hyb_fst_builder_payload(HybFstBuilder *b, unsigned bits)
-{
-	if (b->exact)
-		b->payload_bits = bits > 64 ? 64 : bits;
-}
-
-void
-hyb_fst_builder_ratio(HybFstBuilder *b, unsigned ratio)
-{
-	b->ratio = ratio;
-}
-
-/* A multiply-and-fold hash over 8 bytes at a time. */
-uint64_t
-hyb_fst_hash(const uint8_t *key, uint32_t len)
-{
-	uint64_t	h = UINT64_C(0x9E3779B97F4A7C15) ^ len;
-	uint32_t	i = 0;
-
-	for (; i + 8 <= len; i += 8)
-	{
-		h = (h ^ hyb_load64le(key + i)) * UINT64_C(0xFF51AFD7ED558CCD);
-		h ^= h >> 32;
-	}
-	if (i < len)
-	{
-		uint64_t	rest = 0;
-
-		for (unsigned sh = 0; i < len; i++, sh += 8)
-			rest |= (uint64_t) key[i] << sh;
-		h = (h ^ rest) * UINT64_C(0xFF51AFD7ED558CCD);
-		h ^= h >> 32;
-	}
-	h *= UINT64_C(0xC4CEB9FE1A85EC53);
-	return h ^ (h >> 29);
 }
 
 /* ---- levels ---- */
@@ -219,30 +177,30 @@ level_add(HybFstBuilder *b, Level *level, uint8_t label, bool child,
 }
 
 static inline void
-level_add_payload(HybFstBuilder *b, Level *level, uint64_t payload)
+level_add_suffix(HybFstBuilder *b, Level *level, uint64_t suffix)
 {
-	uint64_t	bit = (uint64_t) level->nleaves++ * b->payload_bits;
+	uint64_t	bit = (uint64_t) level->nleaves++ * b->suffix_bits;
 	size_t		need = (size_t) (bit / 8) + 24;
 
-	if (b->payload_bits == 0)
+	if (b->suffix_bits == 0)
 		return;
-	if (need > level->payload_alloc)
+	if (need > level->suffixes_alloc)
 	{
-		size_t		alloc = level->payload_alloc == 0 ? 64 : level->payload_alloc * 2;
+		size_t		alloc = level->suffixes_alloc == 0 ? 64 : level->suffixes_alloc * 2;
 
-		level->payload = b->resize(level->payload, alloc);
-		level->payload_alloc = alloc;
+		level->suffixes = b->resize(level->suffixes, alloc);
+		level->suffixes_alloc = alloc;
 	}
 	if (bit == 0)
-		memset(level->payload, 0, level->payload_alloc);
+		memset(level->suffixes, 0, level->suffixes_alloc);
 	else
 	{
 		/* bytes after the last one in use may be of an earlier trie */
 		size_t		used = (size_t) ((bit + 7) / 8);
 
-		memset(level->payload + used, 0, 16);
+		memset(level->suffixes + used, 0, 16);
 	}
-	hyb_bits_put(level->payload, bit, b->payload_bits, payload);
+	hyb_bits_put(level->suffixes, bit, b->suffix_bits, suffix);
 }
 
 /* The n bits after the first `depth` bytes of a key, zeroes after its end. */
@@ -258,12 +216,10 @@ real_suffix(const uint8_t *key, uint32_t len, uint32_t depth, unsigned n)
 }
 
 static uint64_t
-leaf_payload(const HybFstBuilder *b, uint32_t depth)
+leaf_suffix(const HybFstBuilder *b, uint32_t depth)
 {
 	uint64_t	v = 0;
 
-	if (b->exact)
-		return b->payload;
 	if (b->hash_bits > 0)
 		v = hyb_fst_hash(b->key, b->len) >> (64 - b->hash_bits);
 	if (b->real_bits > 0)
@@ -285,7 +241,7 @@ insert_pending(HybFstBuilder *b, uint32_t next)
 	Level	   *level = NULL;
 	bool		terminator = next == b->len;
 
-	if (!terminator && !b->exact)
+	if (!terminator)
 		end = (shared > next ? shared : next) + 1;
 	for (uint32_t i = shared; i < end; i++)
 	{
@@ -298,15 +254,14 @@ insert_pending(HybFstBuilder *b, uint32_t next)
 		level = level_use(b, end);
 		level_add(b, level, 0xFF, false, true);
 	}
-	level_add_payload(b, level, b->payload_bits == 0 ? 0 :
-					  leaf_payload(b, end));
+	level_add_suffix(b, level, b->suffix_bits == 0 ? 0 :
+					 leaf_suffix(b, end));
 	if (b->npositions > MAX_POSITIONS)
 		b->failed = true;
 }
 
 bool
-hyb_fst_builder_add(HybFstBuilder *b, const uint8_t *key, uint32_t len,
-					uint64_t payload)
+hyb_fst_builder_add(HybFstBuilder *b, const uint8_t *key, uint32_t len)
 {
 	uint32_t	next = 0;
 
@@ -338,7 +293,6 @@ hyb_fst_builder_add(HybFstBuilder *b, const uint8_t *key, uint32_t len,
 		memcpy(b->key + next, key + next, len - next);
 	b->len = len;
 	b->lcp = next;
-	b->payload = payload;
 	b->nkeys++;
 	return true;
 }
@@ -359,61 +313,64 @@ sparse_bits(const Level *level)
 	return (uint64_t) level->npos * 10 + level->npos / 4;
 }
 
-size_t
-hyb_fst_builder_finish(HybFstBuilder *b)
+/*
+ * The first sparse level: one after levels that together are small beside the
+ * others, or smaller than they would be as sparse ones.
+ */
+static uint32_t
+first_sparse(const HybFstBuilder *b)
 {
-	HybFstHeader *h = &b->header;
 	uint64_t	sparse = 0;
 	uint64_t	sparse_above = 0;
 	uint64_t	dense = 0;
-	uint32_t	npos = 0;
-	uint32_t	nwords;
-	uint64_t	payload;
+	uint32_t	cut = b->prefix_len;
 
-	if (b->nkeys == 0 || b->failed)
-		return 0;
+	for (uint32_t i = b->prefix_len; i < b->nlevels; i++)
+		sparse += sparse_bits(&b->levels[i]);
+	for (uint32_t i = b->prefix_len; i < b->nlevels; i++)
+	{
+		dense += (uint64_t) b->levels[i].nnodes * sizeof(HybFstDense) * 8;
+		sparse -= sparse_bits(&b->levels[i]);
+		sparse_above += sparse_bits(&b->levels[i]);
+		if (dense * b->ratio <= sparse || dense <= sparse_above)
+			cut = i + 1;
+	}
+	return cut;
+}
 
-	memset(h, 0, sizeof(*h));
-	h->magic = HYB_FST_MAGIC;
-	h->flags = b->exact ? HYB_FST_EXACT : 0;
-	h->hash_bits = b->hash_bits;
-	h->real_bits = b->real_bits;
-	h->payload_bits = b->payload_bits;
-	h->nkeys = (uint32_t) b->nkeys;
+/* Insert the last key, and see which levels are prefix, dense and sparse. */
+static bool
+finish_levels(HybFstBuilder *b)
+{
+	b->prefix_len = b->cut = 0;
 	if (b->nkeys == 1 && b->len == 0)
 	{
-		h->flags |= HYB_FST_EMPTY_KEY;
+		b->header.flags |= HYB_FST_EMPTY_KEY;
 		b->lcp = 0;
-		b->prefix_len = b->cut = 0;
 		level_use(b, 0);
-		level_add_payload(b, &b->levels[0], leaf_payload(b, 0));
+		level_add_suffix(b, &b->levels[0], leaf_suffix(b, 0));
 		b->nlevels = 0;
+		return true;
 	}
-	else
-	{
-		/* an only key of a truncated trie ends after its first byte */
-		insert_pending(b, b->nkeys == 1 ? 0 : b->lcp);
-		if (b->failed)
-			return 0;
 
-		/* leading levels of one label with a child are the common prefix */
-		b->prefix_len = 0;
-		while (b->levels[b->prefix_len].npos == 1 &&
-			   level_bit(b->levels[b->prefix_len].children, 0))
-			b->prefix_len++;
+	/* an only key ends after its first byte */
+	insert_pending(b, b->nkeys == 1 ? 0 : b->lcp);
+	if (b->failed)
+		return false;
 
-		for (uint32_t i = b->prefix_len; i < b->nlevels; i++)
-			sparse += sparse_bits(&b->levels[i]);
-		b->cut = b->prefix_len;
-		for (uint32_t i = b->prefix_len; i < b->nlevels; i++)
-		{
-			dense += (uint64_t) b->levels[i].nnodes * sizeof(HybFstDense) * 8;
-			sparse -= sparse_bits(&b->levels[i]);
-			sparse_above += sparse_bits(&b->levels[i]);
-			if (dense * b->ratio <= sparse || dense <= sparse_above)
-				b->cut = i + 1;
-		}
-	}
+	/* leading levels of one label with a child are the common prefix */
+	while (b->levels[b->prefix_len].npos == 1 &&
+		   level_bit(b->levels[b->prefix_len].children, 0))
+		b->prefix_len++;
+	b->cut = first_sparse(b);
+	return true;
+}
+
+/* Count what the image holds. */
+static void
+count_nodes(HybFstBuilder *b)
+{
+	HybFstHeader *h = &b->header;
 
 	h->height = (uint16_t) (b->nlevels == 0 ? 0 : b->nlevels - b->prefix_len);
 	h->prefix_len = (uint16_t) b->prefix_len;
@@ -429,25 +386,44 @@ hyb_fst_builder_finish(HybFstBuilder *b)
 		}
 		else
 		{
-			npos += level->npos;
+			h->npos += level->npos;
 			h->nnodes += level->nnodes;
 		}
 	}
-	h->npos = npos;
-	nwords = (npos + 63) / 64;
-	payload = (uint64_t) b->nkeys * b->payload_bits;
+}
 
+size_t
+hyb_fst_builder_finish(HybFstBuilder *b)
+{
+	HybFstHeader *h = &b->header;
+	uint32_t	nwords;
+	uint64_t	suffixes = b->nkeys * b->suffix_bits;
+	uint64_t	size;
+
+	if (b->nkeys == 0 || b->failed)
+		return 0;
+
+	memset(h, 0, sizeof(*h));
+	h->magic = HYB_FST_MAGIC;
+	h->hash_bits = b->hash_bits;
+	h->real_bits = b->real_bits;
+	h->suffix_bits = b->suffix_bits;
+	h->nkeys = (uint32_t) b->nkeys;
+	if (!finish_levels(b))
+		return 0;
+	count_nodes(b);
+
+	nwords = (h->npos + 63) / 64;
 	b->dense_off = ALIGN8(sizeof(HybFstHeader) + b->prefix_len);
 	b->labels_off = b->dense_off + (size_t) h->ndense * sizeof(HybFstDense);
-	b->blocks_off = ALIGN8(b->labels_off + npos);
+	b->blocks_off = ALIGN8(b->labels_off + h->npos);
 	b->words_off = b->blocks_off +
 		(size_t) ((nwords + 7) / 8) * sizeof(HybFstBlock);
-	b->payload_off = b->words_off + (size_t) nwords * 16;
-	payload = b->payload_off + (payload > 0 ? (payload + 7) / 8 + 8 : 0);
-	payload = ALIGN8(payload);
-	if (payload > UINT32_MAX)
+	b->suffixes_off = b->words_off + (size_t) nwords * 16;
+	size = ALIGN8(b->suffixes_off + (suffixes > 0 ? (suffixes + 7) / 8 + 8 : 0));
+	if (size > UINT32_MAX)
 		return 0;
-	h->size = (uint32_t) payload;
+	h->size = (uint32_t) size;
 	return h->size;
 }
 
@@ -593,25 +569,25 @@ write_blocks(HybFstBlock *blocks, NodeCursor *sparse)
 }
 
 static void
-write_payload(const HybFstBuilder *b, uint8_t *out)
+write_suffixes(const HybFstBuilder *b, uint8_t *out)
 {
 	uint64_t	bit = 0;
 
-	if (b->payload_bits == 0)
+	if (b->suffix_bits == 0)
 		return;
 	if (b->nlevels == 0)
-		hyb_bits_put(out, 0, b->payload_bits,
-					 hyb_bits_get(b->levels[0].payload, 0, b->payload_bits));
+		hyb_bits_put(out, 0, b->suffix_bits,
+					 hyb_bits_get(b->levels[0].suffixes, 0, b->suffix_bits));
 	for (uint32_t l = b->prefix_len; l < b->nlevels; l++)
 	{
 		const Level *level = &b->levels[l];
-		uint64_t	n = (uint64_t) level->nleaves * b->payload_bits;
+		uint64_t	n = (uint64_t) level->nleaves * b->suffix_bits;
 
 		for (uint64_t i = 0; i < n; i += 56)
 		{
 			unsigned	take = n - i < 56 ? (unsigned) (n - i) : 56;
 
-			hyb_bits_put(out, bit, take, hyb_bits_get(level->payload, i, take));
+			hyb_bits_put(out, bit, take, hyb_bits_get(level->suffixes, i, take));
 			bit += take;
 		}
 	}
@@ -640,5 +616,5 @@ hyb_fst_builder_write(const HybFstBuilder *b, void *image)
 		write_dense(b, (HybFstDense *) (out + b->dense_off), &sparse);
 		write_blocks((HybFstBlock *) (out + b->blocks_off), &sparse);
 	}
-	write_payload(b, out + b->payload_off);
+	write_suffixes(b, out + b->suffixes_off);
 }

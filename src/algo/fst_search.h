@@ -1,11 +1,12 @@
 /*
- * fst_private.h
- *		What the files of the Fast Succinct Trie share.
+ * fst_search.h
+ *		The searches of a Fast Succinct Trie, one table of functions for each
+ *		instruction set; algo/fst.h calls those that fit the processor.
  */
-#ifndef HYB_FST_PRIVATE_H
-#define HYB_FST_PRIVATE_H
+#ifndef HYB_FST_SEARCH_H
+#define HYB_FST_SEARCH_H
 
-#include "algo/fst.h"
+#include "algo/fst_image.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define HYB_FST_X86
@@ -16,7 +17,7 @@
 typedef struct HybFstKernel
 {
 	HybFstAnswer (*lookup) (const HybFst *fst, const uint8_t *key,
-							uint32_t len, uint32_t *leaf);
+							uint32_t len);
 	HybFstAnswer (*range) (const HybFst *fst, const HybCut *low,
 						   const HybCut *high);
 	HybFstAnswer (*count) (const HybFst *fst, const HybCut *low,
@@ -31,4 +32,4 @@ extern const HybFstKernel hyb_fst_avx2_kernel;
 /* For tests: the kernel in use, or NULL for the processor's best. */
 extern void hyb_fst_use_kernel(const HybFstKernel *kernel);
 
-#endif							/* HYB_FST_PRIVATE_H */
+#endif							/* HYB_FST_SEARCH_H */

@@ -34,19 +34,7 @@ hyb_surf_builder_create(HybFstResize resize, HybSurfSuffix suffix,
 	unsigned	hash = suffix == HYB_SURF_HASH ? bits :
 		suffix == HYB_SURF_MIXED ? bits / 2 : 0;
 
-	return hyb_fst_builder_create(resize, false, hash, bits - hash);
-}
-
-/* lower <= key <= upper, bounds inclusive or not */
-static inline HybFstAnswer
-hyb_surf_range(const HybFst *surf, const uint8_t *low, uint32_t low_len,
-			   bool low_inclusive, const uint8_t *high, uint32_t high_len,
-			   bool high_inclusive)
-{
-	HybCut		from = {low, low_len, low_inclusive ? HYB_CUT_BEFORE : HYB_CUT_SELF};
-	HybCut		to = {high, high_len, high_inclusive ? HYB_CUT_SELF : HYB_CUT_BEFORE};
-
-	return hyb_fst_range(surf, &from, &to);
+	return hyb_fst_builder_create(resize, hash, bits - hash, HYB_FST_RATIO);
 }
 
 #endif							/* HYB_SURF_H */

@@ -79,7 +79,7 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 		builder->key.len = 0;
 		hyb_key_join(desc, hyb_leaf_row(leaf, row), desc->nkeys, &builder->key);
 		if (!hyb_fst_builder_add(builder->fst, builder->key.data,
-								 builder->key.len, 0))
+								 builder->key.len))
 			ereport(ERROR,
 					(errcode(ERRCODE_INDEX_CORRUPTED),
 					 errmsg("entries for index \"%s\" do not ascend",
@@ -238,7 +238,7 @@ hyb_filter_probe(const HybIndex *ix, const HybChild *child,
 		(low->key == high->key || memcmp(low->key, high->key, low->len) == 0))
 	{
 		/* one key: hash suffixes know about points only */
-		answer = hyb_fst_lookup(&fst, low->key, low->len, NULL);
+		answer = hyb_fst_lookup(&fst, low->key, low->len);
 	}
 	else
 	{

@@ -165,7 +165,7 @@ hyb_check_filter_key(HybCheck *check, const uint8 *key, uint32 keylen,
 
 	if (!check->filter_open)
 		return;
-	if (hyb_fst_lookup(&check->filter_fst, key, keylen, NULL) != HYB_FST_YES ||
+	if (hyb_fst_lookup(&check->filter_fst, key, keylen) != HYB_FST_YES ||
 		hyb_fst_range(&check->filter_fst, &low, &high) != HYB_FST_YES)
 		hyb_check_fail(check, check->filter_child->filter_block,
 					   "The filter at position %d denies the key at position %d of leaf %u.",
