@@ -316,6 +316,29 @@ restart_offset(const HybFront *front, uint32_t block)
 	return block == 0 ? 0 : hyb_load16(front->restarts + 2 * (block - 1));
 }
 
+/* The first bytes of an entry's rest, at most max; returns their number. */
+static inline uint32_t
+read_rest(const HybFront *front, HybFrontCursor *cursor, const Entry *e,
+		  uint8_t *out, uint32_t max)
+{
+	if (!front->coded)
+	{
+		uint32_t	len = e->rest_len < max ? e->rest_len : max;
+
+		memcpy(out, e->rest, len);
+		return len;
+	}
+	if (!cursor->table_filled && cursor->table != NULL &&
+		++cursor->rows_decoded > HYB_FRONT_TABLE_ROWS)
+	{
+		hyb_huff_fill_table(&front->huff, cursor->table);
+		cursor->table_filled = true;
+	}
+	return hyb_huff_decode(&front->huff,
+						   cursor->table_filled ? cursor->table : NULL,
+						   e->rest, e->rest_len, out, max);
+}
+
 /*
  * Only the bytes that survive into the wanted string are decoded: entries
  * whose bytes a later entry overwrites are dropped from the stack, and the
@@ -373,27 +396,9 @@ hyb_front_read(const HybFront *front, HybFrontCursor *cursor, uint32_t row)
 
 		if (max > cap - pos)
 			return false;
-		if (front->coded)
-		{
-			if (!cursor->table_filled && cursor->table != NULL &&
-				++cursor->rows_decoded > HYB_FRONT_TABLE_ROWS)
-			{
-				hyb_huff_fill_table(&front->huff, cursor->table);
-				cursor->table_filled = true;
-			}
-			got = hyb_huff_decode(&front->huff,
-								  cursor->table_filled ? cursor->table : NULL,
-								  stack[k].rest, stack[k].rest_len,
-								  buf + pos, max);
-		}
-		else
-		{
-			got = stack[k].rest_len;
-			if (last && got > max)
-				return false;
-			got = got < max ? got : max;
-			memcpy(buf + pos, stack[k].rest, got);
-		}
+		if (!front->coded && last && stack[k].rest_len > max)
+			return false;
+		got = read_rest(front, cursor, &stack[k], buf + pos, max);
 		if (!last && got < max)
 			return false;
 		pos += got;

@@ -125,6 +125,9 @@ extern bool hyb_front_read(const HybFront *front, HybFrontCursor *cursor,
  * none, -1 if the data is damaged.  The strings of [lo, hi) ascend; end_high
  * says that a string sorts above its extensions, not below.  *equal says
  * whether the string found equals the target.
+ *
+ * So many parameters because a struct of them would be filled for each call,
+ * and read once.
  */
 extern int	hyb_front_search(const HybFront *front, uint32_t lo, uint32_t hi,
 							 const uint8_t *target, uint32_t target_len,

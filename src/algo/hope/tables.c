@@ -1,5 +1,5 @@
 /*
- * hope.c
+ * tables.c
  *		Building a dictionary, its tables, and its stored form.
  *
  * Stored form: scheme (1 byte), number of intervals (4 bytes, low byte
