@@ -71,8 +71,7 @@ enter_build_cache() {
 	build_cache=$caches/${PWD##*/}-$(major_version "$1")-$(
 		{
 			pwd -P
-			ls -lL "$("$1" --bindir)/postgres"
-			"$1"
+			server_identity "$1"
 			echo "${COPT:-} ${PROFILE:-}"
 		} | cksum | tr ' ' -
 	)
@@ -87,6 +86,12 @@ enter_build_cache() {
 	touch "$build_cache"
 }
 
+# What changes when a server is built again, or another one takes its place.
+server_identity() {
+	ls -lL "$("$1" --bindir)/postgres"
+	"$1"
+}
+
 leave_build_cache() {
 	rm -f "$build_cache/unfinished"
 	exec 9>&-
@@ -95,7 +100,9 @@ leave_build_cache() {
 # update_tree FROM TO: make the sources in a directory those of another, and touch
 # only those that differ, whatever their times say.
 update_tree() {
-	(cd "$1" && LC_ALL=C diff -rq -x '*.o' -x '*.d' -x '*.so' . "$2" || :) | while read -r line; do
+	(cd "$1" && LC_ALL=C diff -rq -x '*.o' -x '*.d' -x '*.so' . "$2") >"$work/changes" ||
+		[ $? -eq 1 ] || die "cannot compare $1 with $2"
+	while read -r line; do
 		case $line in
 			"Files "*)
 				file=${line#Files ./}
@@ -115,5 +122,5 @@ update_tree() {
 				rm -rf "$file" "${file%.c}.o" "${file%.c}.d" "$2/hybridindex.so"
 				;;
 		esac
-	done
+	done <"$work/changes"
 }

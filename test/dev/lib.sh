@@ -68,21 +68,36 @@ workspace() {
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
 	private_server
+	use_server
+	find_owner
+	own_directories socket data tmp
+}
+
+# Programs are those of the server that PG_CONFIG names.
+use_server() {
 	bindir=$("$PG_CONFIG" --bindir)
 	PATH=$bindir:$PATH
 	export PATH PG_CONFIG
-	if am_root; then
-		id postgres >/dev/null 2>&1 ||
-			die "the server refuses to run as root, and there is no user postgres"
-		owner=postgres
-		chmod 711 "$work"
-		(cd / && as_owner test -x "$work") ||
-			die "user postgres cannot enter $work, where its servers would be (set TMPDIR)"
-	else
-		owner=$(id -un)
-	fi
-	mkdir -m 700 "$work/socket" "$work/data" "$work/tmp"
-	own "$work/socket" "$work/data" "$work/tmp"
+}
+
+# The user that owns servers in $work.
+find_owner() {
+	owner=$(id -un)
+	am_root || return 0
+	id postgres >/dev/null 2>&1 ||
+		die "the server refuses to run as root, and there is no user postgres"
+	owner=postgres
+	chmod 711 "$work"
+	(cd / && as_owner test -x "$work") ||
+		die "user postgres cannot enter $work, where its servers would be (set TMPDIR)"
+}
+
+# Make directories in $work that are the owner's.
+own_directories() {
+	for directory in "$@"; do
+		mkdir -m 700 "$work/$directory"
+		own "$work/$directory"
+	done
 }
 
 own() { ! am_root || chown -R "$owner" "$@"; }
@@ -134,6 +149,13 @@ cluster_running=
 server_program=
 cluster_start() {
 	[ -z "$cluster_running" ] || return 0
+	cluster_create
+	cluster_up
+	cluster_running=yes
+	cluster_is_default
+}
+
+cluster_create() {
 	locale=C
 	! locale -a 2>/dev/null | grep -qi '^C\.utf-\?8$' || locale=C.UTF-8
 	(cd / && as_owner "$bindir/initdb" -D "$work/data" -U postgres -A trust -E UTF8 \
@@ -155,13 +177,19 @@ cluster_start() {
 		max_worker_processes = 16
 		log_line_prefix = '%m [%p] %q%a '
 	EOF
+}
+
+cluster_up() {
 	(cd / && as_owner "$bindir/pg_ctl" -D "$work/data" -l "$work/data/server.log" \
 		-w -t 300 ${server_program:+-p "$server_program"} start) >"$work/start.log" 2>&1 ||
 		{
 			cat "$work/start.log" "$work/data/server.log"
 			die "the server did not start"
 		}
-	cluster_running=yes
+}
+
+# Programs connect to it if they are not told otherwise.
+cluster_is_default() {
 	PGHOST=$work/socket PGPORT=65432 PGUSER=postgres PGDATABASE=postgres
 	export PGHOST PGPORT PGUSER PGDATABASE
 	unset PGOPTIONS PGSERVICE PGSERVICEFILE PGHOSTADDR PGPASSWORD PGPASSFILE 2>/dev/null || :

@@ -180,11 +180,13 @@ link_directory() {
 
 # Let PG_CONFIG name a private copy of the server to work on.
 private_server() {
-	if [ -n "${HYBRID_SERVER:-}" ]; then
-		PG_CONFIG=$(cached_pg_config "$HYBRID_SERVER")
-	fi
+	choose_server
 	copy_server "$PG_CONFIG" "$work/server"
 	PG_CONFIG=$copied
+}
+
+choose_server() {
+	[ -z "${HYBRID_SERVER:-}" ] || PG_CONFIG=$(cached_pg_config "$HYBRID_SERVER")
 }
 
 cached_pg_config() {

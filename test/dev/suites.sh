@@ -160,7 +160,7 @@ suite_tap() {
 	own "$work/tree"
 	at_once=2
 	[ "$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)" -ge 2 ] || at_once=1
-	# shellcheck disable=SC2086
+	# shellcheck disable=SC2046,SC2086
 	run_suite sh -c 'cd / && "$@"' sh $(am_root && echo runuser -u "$owner" --) \
 		env -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE PATH="$PATH" HOME="$work/tree" TMPDIR="$work/tmp" \
 		PROVE_FLAGS="-j$at_once" \
