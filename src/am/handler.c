@@ -7,13 +7,17 @@
 #include "access/stratnum.h"
 #include "am/am.h"
 #include "am/hooks.h"
+#include "am/unique.h"
 #include "catalog/pg_type_d.h"
 #include "commands/vacuum.h"
+#include "dynamic/dynamic.h"
 #include "dynamic/shared.h"
 #include "fmgr.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "page/settings.h"
+#include "static/filter_use.h"
+#include "static/inner.h"
 #include "storage/ipc.h"
 #ifdef HYB_HAVE_COMPARE_TYPES
 #include "access/cmptype.h"
@@ -60,6 +64,10 @@ _PG_init(void)
 		shmem_startup_hook = shmem_startup;
 	}
 	hyb_settings_init();
+	hyb_dynamic_init();
+	hyb_static_init();
+	hyb_filter_use_init();
+	hyb_unique_init();
 	hyb_merge_init();
 	hyb_hooks_init();
 	hyb_explain_init();

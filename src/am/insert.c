@@ -112,7 +112,7 @@ after_full_page(HybIndex *ix)
 	HybVersion	version;
 
 	hyb_version_capture(ix, &version);
-	hyb_dynamic_apply(ix, &version);
+	hyb_dynamic_catch_up(ix, &version);
 	hyb_merge_consider(ix);
 }
 

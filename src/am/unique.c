@@ -28,6 +28,7 @@
 #include "dynamic/dynamic.h"
 #include "dynamic/slot.h"
 #include "miscadmin.h"
+#include "static/filter_use.h"
 #include "static/inner.h"
 #include "static/leaf.h"
 #include "storage/lmgr.h"
@@ -228,12 +229,34 @@ search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 	return result;
 }
 
+/* The greatest key of a version's static stage. */
+typedef struct Top
+{
+	uint64		version;		/* that version; 0: not known */
+	HybBuf		key;			/* in TopMemoryContext */
+} Top;
+
+static void
+release_top(void *piece)
+{
+	if (((Top *) piece)->key.data != NULL)
+		pfree(((Top *) piece)->key.data);
+}
+
+static HybSlotPiece top_piece = {.size = sizeof(Top),.release = release_top};
+
+void
+hyb_unique_init(void)
+{
+	hyb_slot_add_piece(&top_piece);
+}
+
 /*
- * The greatest key of the version's static stage, remembered for as long as
- * the version lasts.  Returns false if the version is no longer current.
+ * Find it; it is remembered for as long as the version lasts.  Returns false
+ * if the version is no longer current.
  */
 static bool
-load_top(UniqueSearch *search, const HybVersion *version, HybSlot *s)
+load_top(UniqueSearch *search, const HybVersion *version, Top *top)
 {
 	HybIndex   *ix = search->ix;
 	HybDescent *descent = &search->buffers->descent;
@@ -247,14 +270,14 @@ load_top(UniqueSearch *search, const HybVersion *version, HybSlot *s)
 	if (!hyb_static_descend(ix, version, &end, true, descent))
 		return false;
 	old = MemoryContextSwitchTo(TopMemoryContext);
-	s->top_version = 0;
-	s->top_key.len = 0;
-	hyb_buf_reserve(&s->top_key, HYB_MAX_ENTRY_SIZE);
+	top->version = 0;
+	top->key.len = 0;
+	hyb_buf_reserve(&top->key, HYB_MAX_ENTRY_SIZE);
 	MemoryContextSwitchTo(old);
 	open_leaf(search);
 	hyb_key_join(ix->desc, hyb_leaf_row(leaf, leaf->nrows - 1),
-				 ix->desc->nkeys, &s->top_key);
-	s->top_version = version->version;
+				 ix->desc->nkeys, &top->key);
+	top->version = version->version;
 	UnlockReleaseBuffer(descent->buf);
 	return true;
 }
@@ -266,18 +289,18 @@ load_top(UniqueSearch *search, const HybVersion *version, HybSlot *s)
 static bool
 above_static(UniqueSearch *search, const HybVersion *version, bool *above)
 {
-	HybSlot    *s = hyb_slot_get(search->ix);
+	Top		   *top = hyb_slot_piece(search->ix, &top_piece);
 	int			c;
 
 	*above = false;
 	if (!search->ix->desc->all_mem)
 		return true;
-	if (s->top_version != version->version && !load_top(search, version, s))
+	if (top->version != version->version && !load_top(search, version, top))
 		return false;
 
 	/* no key is another's prefix */
-	c = memcmp(search->low.key, s->top_key.data,
-			   Min(search->low.len, s->top_key.len));
+	c = memcmp(search->low.key, top->key.data,
+			   Min(search->low.len, top->key.len));
 	*above = c > 0;
 	return true;
 }
@@ -371,8 +394,8 @@ search_dynamic(UniqueSearch *search, const HybVersion *version)
 	HybBuf		lowbuf = {0};
 	HybFetch	fetch = {.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE |
 		HYB_FETCH_NOT_KILLED,
-		.lo = &low, .hi = &search->high, .limit = HYB_UNIQUE_BATCH,
-		.point_hash = search->hash};
+		.lo = &low,.hi = &search->high,.limit = HYB_UNIQUE_BATCH,
+	.point_hash = search->hash};
 
 	for (;;)
 	{

@@ -25,6 +25,9 @@ typedef struct HybUniqueBuffers
 	HybDynBatch batch;
 } HybUniqueBuffers;
 
+/* When the library is loaded. */
+extern void hyb_unique_init(void);
+
 extern void hyb_unique_buffers_init(HybUniqueBuffers *buffers,
 									MemoryContext context);
 

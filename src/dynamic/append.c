@@ -22,8 +22,8 @@
  */
 #include "compat.h"
 
-#include "dynamic/catchup.h"
 #include "dynamic/delta.h"
+#include "dynamic/open_stage.h"
 #include "miscadmin.h"
 #include "page/meta.h"
 #include "page/space.h"
@@ -80,7 +80,7 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 	uint16		lower;
 	HybWalSet	set;
 	HybStageAccess access;
-	bool		follow;
+	bool		enter;
 
 	(void) hyb_slot_find(s);
 	hyb_wal_begin(&set, ix->rel);
@@ -91,10 +91,10 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
 	hyb_slot_publish(s, generation, lane, hyb_lane_end(block, lower));
-	follow = hyb_stage_follow(ix, generation, lane, hyb_lane_end(block, from),
-							  &access);
+	enter = hyb_stage_try_enter(ix, generation, lane, hyb_lane_end(block, from),
+								&access);
 	UnlockReleaseBuffer(buf);
-	if (follow)
+	if (enter)
 	{
 		HybEntry	placed = *entry;
 

@@ -1,131 +1,50 @@
 /*
  * arena.c
  *		Memory of the trees: chunks of one size, shared or backend-local.
- *
- * The shared arena is a table of dynamic shared memory segments, cut into
- * chunks.  The numbers of a segment's chunks follow from its place in the
- * table, and so does its size: eight of 256 kB, eight of twice that, and so
- * on, so the memory grows by an eighth to a sixteenth at a time.  Chunks are
- * taken from the segments that come first, so the last ones run empty.
- *
- * Giving back.  A segment without a chunk in use is taken out of the table,
- * unpinned and unmapped at the end of a transaction (or of the process) that
- * finds it, unless little else is free.  No tree can be in it, and every tree
- * is read and changed with its slot locked, so nobody has an address in it;
- * others find that its serial number is gone from the table, and unmap it, when
- * their transaction ends or before they look at the arena again.  Sessions that
- * are idle do neither for as long as they like, so whoever takes a segment out
- * also has the operating system free its pages (MADV_REMOVE, where there is
- * that): what idle sessions go on mapping costs addresses, no memory.  The place
- * in the table is free at once, for another segment with another serial number.
- *
- * What is reserved never exceeds the budget, and what is in use is what is
- * reserved less what is free, so there is nothing that could be counted wrong
- * for ever.  A pocket that an error or an exit has left behind goes back at the
- * end of the (sub)transaction or the process.
- *
- * If most of a large arena is free but its segments are not, because small
- * trees lie in all of them, trees that nobody has read for a second are
- * dropped: the next reader builds them anew, in the segments that come first.
- * So are trees that nobody has read for minutes.
- *
- * Why not the server's DSA?  It would do all of this but for two things.  It
- * creates segments with its locks held, so when the operating system has no
- * memory, the error cannot be caught without letting go of every LWLock, that
- * of a search up the stack among them, whose comparison function uses another
- * index; here a segment is created with no lock held that the creation takes
- * part in, and failure is an answer.  And segments that it gives back keep
- * their memory until the last idle session has gone.
  */
 #include "compat.h"
 
-#include <sys/mman.h>
-#ifdef __linux__
-#include <sys/statvfs.h>
-#endif
-
-#include "access/xact.h"
 #include "dynamic/arena.h"
-#include "dynamic/shared.h"
-#include "dynamic/slot.h"
-#include "miscadmin.h"
-#include "page/settings.h"
-#include "port/pg_bitutils.h"
-#include "storage/dsm_impl.h"
-#include "storage/ipc.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
-#include "utils/timestamp.h"
 
-/* Segments of one size; chunks of those of the first size. */
-#define HYB_SEGMENT_CLASS	8
-#define HYB_SEGMENT_MIN		16
+/* Bytes of this backend's own trees. */
+static uint64 private_bytes = 0;
 
-/* A segment that only fills up the budget has this many chunks at least. */
-#define HYB_SEGMENT_LEAST	4
+void		(*hyb_arena_private_changed) (void) = NULL;
 
-/*
- * So many free chunks, and one for eight in use, are kept, unless the segment
- * that they are in is four times as large as one that could be made instead.
- */
-#define HYB_SPARE_CHUNKS	8
-#define HYB_SPARE_SHARE		8
-
-/* Idle trees are dropped if the arena is larger than this. */
-#define HYB_SMALL_CHUNKS	64
-
-/* It is sparse if less than one chunk of so many is in use. */
-#define HYB_SPARSE_SHARE	4
-
-/*
- * Idle is what nobody has read for so long; how often idle trees are looked
- * for; both in ms, of a sparse arena and of another.
- */
-#define HYB_SPARSE_IDLE_MS	1000
-#define HYB_SPARSE_CHECK_MS	1000
-#define HYB_IDLE_MS			300000
-#define HYB_IDLE_CHECK_MS	60000
-
-/* Chunks taken under one hold of the spinlock. */
-#define HYB_TAKE_CHUNKS		32
-
-/* After a failure to get shared memory, do not try again for so long. */
-#define HYB_RETRY_MS		1000
-
-/* Where the operating system keeps POSIX shared memory. */
-#define HYB_SHM_PATH		"/dev/shm"
-
-/* First chunks of a segment that are not handed out: chunk 0 is none. */
-#define fixed_chunks(n) ((n) == 0 ? (uint32) 1 : 0)
-
-StaticAssertDecl(HYB_CHUNK_SIZE / 4 == 1 << HYB_REF_OFFSET_BITS,
-				 "references name places in a chunk by fours");
-StaticAssertDecl(HYB_SEGMENT_CLASS * HYB_SEGMENT_MIN *
-				 (((uint64) 1 << (HYB_MAX_SEGMENTS / HYB_SEGMENT_CLASS)) - 1) <= HYB_MAX_CHUNKS,
-				 "references must name the chunks of all segments");
-
-HybArena	hyb_shared_arena = {.shared = true};
-
-/* A segment as this backend has mapped it. */
-typedef struct MappedSegment
+uint64
+hyb_arena_private(void)
 {
-	uint64		serial;			/* 0: not mapped */
-	uint32		nchunks;
-	dsm_segment *seg;
-} MappedSegment;
+	return private_bytes;
+}
 
-static MappedSegment mapped[HYB_MAX_SEGMENTS];
+static void
+count_private(int64 nchunks)
+{
+	private_bytes += nchunks * HYB_CHUNK_SIZE;
+	if (hyb_arena_private_changed != NULL)
+		hyb_arena_private_changed();
+}
 
-/* control->segments_made and segments_gone when `mapped` was brought up to date. */
-static uint64 seen_made = 0;
-static uint64 seen_gone = 0;
+static bool
+reserve_private(HybArena *arena, uint32 n)
+{
+	uint32		limit = HYB_POINT_ATTACHED("few-chunks") ? 8 : HYB_MAX_CHUNKS;
 
-/* Bytes of this backend's own trees; and of those, what others know of. */
-static int64 private_bytes = 0;
-static int64 private_published = 0;
+	while (arena->npocket < n)
+	{
+		uint32		chunk = arena->nchunks + 1;
 
-static void register_callbacks(void);
-static void count_private(int64 nchunks);
+		if (chunk >= limit)
+			return false;
+		hyb_arena_enlarge(arena, chunk + 1);
+		arena->addr[chunk] = MemoryContextAlloc(arena->context, HYB_CHUNK_SIZE);
+		arena->nchunks = chunk;
+		count_private(1);
+		hyb_arena_put(arena, chunk);
+	}
+	return true;
+}
 
 HybArena *
 hyb_arena_create(MemoryContext parent)
@@ -135,6 +54,7 @@ hyb_arena_create(MemoryContext parent)
 	HybArena   *arena = MemoryContextAllocZero(context, sizeof(HybArena));
 
 	arena->context = context;
+	arena->reserve = reserve_private;
 	return arena;
 }
 
@@ -145,25 +65,19 @@ hyb_arena_drop(HybArena *arena)
 	MemoryContextDelete(arena->context);
 }
 
-uint64
-hyb_arena_private(void)
-{
-	return private_bytes;
-}
-
-/* Room for chunk numbers below n in arena->addr. */
-static void
-enlarge_addr(HybArena *arena, uint32 n)
+void
+hyb_arena_enlarge(HybArena *arena, uint32 n)
 {
 	uint32		naddr = Max(arena->naddr, 16);
-	MemoryContext context = arena->shared ? TopMemoryContext : arena->context;
 
 	if (n <= arena->naddr)
 		return;
 	while (naddr < n)
 		naddr *= 2;
 	if (arena->addr == NULL)
-		arena->addr = MemoryContextAllocZero(context, naddr * sizeof(char *));
+		arena->addr = MemoryContextAllocZero(arena->context != NULL ?
+											 arena->context : TopMemoryContext,
+											 naddr * sizeof(char *));
 	else
 	{
 		arena->addr = repalloc_huge(arena->addr, naddr * sizeof(char *));
@@ -171,666 +85,6 @@ enlarge_addr(HybArena *arena, uint32 n)
 			   (naddr - arena->naddr) * sizeof(char *));
 	}
 	arena->naddr = naddr;
-}
-
-/* ---- the table of segments ---- */
-
-/* Most chunks that segment n may have, and the number of its first one. */
-static inline uint32
-segment_size(uint32 n)
-{
-	return HYB_SEGMENT_MIN << (n / HYB_SEGMENT_CLASS);
-}
-
-static inline uint32
-segment_first(uint32 n)
-{
-	uint32		class = n / HYB_SEGMENT_CLASS;
-
-	return HYB_SEGMENT_CLASS * HYB_SEGMENT_MIN * (((uint32) 1 << class) - 1) +
-		n % HYB_SEGMENT_CLASS * segment_size(n);
-}
-
-static inline uint32
-segment_of(uint32 chunk)
-{
-	uint32		all = HYB_SEGMENT_CLASS * HYB_SEGMENT_MIN;
-	uint32		class = pg_leftmost_one_pos32(chunk / all + 1);
-
-	return class * HYB_SEGMENT_CLASS +
-		(chunk - all * (((uint32) 1 << class) - 1)) / (HYB_SEGMENT_MIN << class);
-}
-
-/* All that is ever free of it. */
-static inline uint32
-segment_capacity(uint32 n)
-{
-	return hyb_control->segments[n].nchunks - fixed_chunks(n);
-}
-
-/*
- * File systems for shared memory may be small, that of a container by
- * default has 64 MB, and parallel queries need some of it too: half is theirs.
- */
-static uint64
-shm_limit(void)
-{
-	static uint64 limit = 0;
-
-	if (limit == 0)
-	{
-		limit = PG_UINT64_MAX;
-#ifdef __linux__
-		if (dynamic_shared_memory_type == DSM_IMPL_POSIX)
-		{
-			struct statvfs fs;
-
-			if (statvfs(HYB_SHM_PATH, &fs) == 0 && fs.f_blocks > 0)
-				limit = (uint64) fs.f_blocks * fs.f_frsize / 2 +
-					(uint64) min_dynamic_shared_memory * 1024 * 1024;
-		}
-#endif
-	}
-	return limit;
-}
-
-/* And so is half of what is left. */
-static bool
-shm_has_room(uint64 bytes)
-{
-#ifdef __linux__
-	struct statvfs fs;
-
-	if (dynamic_shared_memory_type == DSM_IMPL_POSIX &&
-		min_dynamic_shared_memory == 0 &&
-		statvfs(HYB_SHM_PATH, &fs) == 0 && fs.f_blocks > 0)
-		return bytes <= (uint64) fs.f_bavail * fs.f_frsize / 2;
-#endif
-	return true;
-}
-
-uint64
-hyb_arena_budget(void)
-{
-	return Min((uint64) hyb_dynamic_memory_kb * 1024, shm_limit());
-}
-
-static inline uint32
-budget_chunks(void)
-{
-	return Min(hyb_arena_budget() / HYB_CHUNK_SIZE, HYB_MAX_CHUNKS);
-}
-
-static inline uint32
-used_chunks(void)
-{
-	return hyb_control->nreserved - hyb_control->nfree;
-}
-
-uint64
-hyb_arena_used(void)
-{
-	uint32		used = 0;
-
-	if (hyb_control != NULL)
-	{
-		SpinLockAcquire(&hyb_control->chunk_mutex);
-		used = used_chunks();
-		SpinLockRelease(&hyb_control->chunk_mutex);
-	}
-	return (uint64) used * HYB_CHUNK_SIZE;
-}
-
-uint64
-hyb_arena_reserved(uint32 *nsegments)
-{
-	uint64		bytes = 0;
-
-	*nsegments = 0;
-	SpinLockAcquire(&hyb_control->chunk_mutex);
-	for (uint32 n = 0; n < HYB_MAX_SEGMENTS; n++)
-	{
-		if (hyb_control->segments[n].serial == 0)
-			continue;
-		bytes += (uint64) hyb_control->segments[n].nchunks * HYB_CHUNK_SIZE;
-		(*nsegments)++;
-	}
-	SpinLockRelease(&hyb_control->chunk_mutex);
-	return bytes;
-}
-
-/* ---- mapping ---- */
-
-bool
-hyb_arena_attached(void)
-{
-	return seen_made == pg_atomic_read_u64(&hyb_control->segments_made);
-}
-
-/* Enter a segment's chunks into the table of addresses, which has room. */
-static void
-enter_segment(uint32 n, uint64 serial, uint32 nchunks, dsm_segment *seg)
-{
-	char	   *base = dsm_segment_address(seg);
-
-	Assert(mapped[n].serial == 0);
-	for (uint32 i = 0; i < nchunks; i++)
-		hyb_shared_arena.addr[segment_first(n) + i] =
-			base + (Size) i * HYB_CHUNK_SIZE;
-	mapped[n].serial = serial;
-	mapped[n].nchunks = nchunks;
-	mapped[n].seg = seg;
-}
-
-static void
-unmap_segment(uint32 n)
-{
-	dsm_segment *seg = mapped[n].seg;
-
-	memset(&hyb_shared_arena.addr[segment_first(n)], 0,
-		   mapped[n].nchunks * sizeof(char *));
-	memset(&mapped[n], 0, sizeof(mapped[n]));
-	dsm_detach(seg);
-}
-
-/*
- * Map a segment until it is given back.  The resource owner has it only until
- * it is mapped, to clean up after an error.  False if it has just been given
- * back.
- */
-static bool
-map_segment(uint32 n, const HybSegment *segment)
-{
-	dsm_segment *seg;
-
-	enlarge_addr(&hyb_shared_arena, segment_first(n) + segment->nchunks);
-	seg = dsm_attach(segment->handle);
-	if (seg == NULL)
-	{
-		SpinLockAcquire(&hyb_control->chunk_mutex);
-		if (hyb_control->segments[n].serial != segment->serial)
-		{
-			SpinLockRelease(&hyb_control->chunk_mutex);
-			return false;
-		}
-		SpinLockRelease(&hyb_control->chunk_mutex);
-		elog(ERROR, "shared memory of hybridindex has vanished");
-	}
-	dsm_pin_mapping(seg);
-	enter_segment(n, segment->serial, segment->nchunks, seg);
-	return true;
-}
-
-/* Let go of segments that were given back.  Never fails. */
-static void
-unmap_gone(void)
-{
-	bool		gone[HYB_MAX_SEGMENTS];
-
-	SpinLockAcquire(&hyb_control->chunk_mutex);
-	seen_gone = pg_atomic_read_u64(&hyb_control->segments_gone);
-	for (uint32 n = 0; n < HYB_MAX_SEGMENTS; n++)
-		gone[n] = mapped[n].serial != 0 &&
-			mapped[n].serial != hyb_control->segments[n].serial;
-	SpinLockRelease(&hyb_control->chunk_mutex);
-	for (uint32 n = 0; n < HYB_MAX_SEGMENTS; n++)
-		if (gone[n])
-			unmap_segment(n);
-}
-
-void
-hyb_arena_attach(void)
-{
-	if (hyb_arena_attached())
-		return;
-	register_callbacks();
-	while (!hyb_arena_attached())
-	{
-		HybSegment	segments[HYB_MAX_SEGMENTS];
-		uint64		made;
-		bool		all = true;
-
-		unmap_gone();
-		SpinLockAcquire(&hyb_control->chunk_mutex);
-		made = pg_atomic_read_u64(&hyb_control->segments_made);
-		memcpy(segments, hyb_control->segments, sizeof(segments));
-		SpinLockRelease(&hyb_control->chunk_mutex);
-
-		for (uint32 n = 0; n < HYB_MAX_SEGMENTS && all; n++)
-			if (segments[n].serial != 0 && mapped[n].serial == 0)
-				all = map_segment(n, &segments[n]);
-			else if (segments[n].serial != mapped[n].serial)
-				all = false;
-		if (all)
-			seen_made = made;
-	}
-}
-
-/* ---- making segments ---- */
-
-/*
- * dsm_create, but NULL where that raises an error for want of resources.
- *
- * Catching the error without aborting anything is safe: dsm_create holds no
- * lock when it asks the operating system for memory (and asks to be told,
- * rather than raise an error, when the server's table of segments is full),
- * and with no resource owner nothing else remembers the attempt but a small
- * descriptor in backend memory.  elog.c sets the holdoff counts to zero when
- * it raises an error; locks of callers (of a search whose comparison function
- * uses another index) are still held, so they are put back.
- */
-dsm_segment *
-hyb_create_segment(Size size)
-{
-	static TimestampTz retry_at = 0;
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	uint32		holdoff = InterruptHoldoffCount;
-	uint32		cancel_holdoff = QueryCancelHoldoffCount;
-	dsm_segment *volatile seg = NULL;
-
-	if (retry_at != 0 && GetCurrentTimestamp() < retry_at)
-		return NULL;
-
-	CurrentResourceOwner = NULL;
-	PG_TRY();
-	{
-		seg = dsm_create(size, DSM_CREATE_NULL_IF_MAXSEGMENTS);
-	}
-	PG_CATCH();
-	{
-		int			code = geterrcode();
-
-		CurrentResourceOwner = owner;
-		if (code == ERRCODE_QUERY_CANCELED || code == ERRCODE_ADMIN_SHUTDOWN ||
-			code == ERRCODE_CRASH_SHUTDOWN)
-			PG_RE_THROW();
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-		InterruptHoldoffCount = holdoff;
-		QueryCancelHoldoffCount = cancel_holdoff;
-	}
-	PG_END_TRY();
-	CurrentResourceOwner = owner;
-
-	retry_at = seg != NULL ? 0 :
-		GetCurrentTimestamp() + HYB_RETRY_MS * INT64CONST(1000);
-	return seg;
-}
-
-/*
- * Chunks that segment n would have within the budget, 0 if that is too few.
- * The first segment, without which there are no trees, is always allowed.
- */
-static uint32
-affordable_size(uint32 n, uint32 budget)
-{
-	uint32		reserved = hyb_control->nreserved + fixed_chunks(0);
-	uint32		size = segment_size(n);
-
-	if (n == 0)
-		return size;
-	size = Min(size, budget > reserved ? budget - reserved : 0);
-	return size >= HYB_SEGMENT_LEAST ? size : 0;
-}
-
-/*
- * Add a segment to the shared arena, in the first free place.  False if that
- * cannot be; true also if somebody else was quicker.
- */
-static bool
-add_segment(void)
-{
-	HybControl *control = hyb_control;
-	HybSegment *segment;
-	uint32		budget = budget_chunks();
-	uint32		n = 0;
-	uint32		size;
-	dsm_segment *seg;
-	bool		made = false;
-
-	/* a stand-alone backend cannot attach, and has nobody to share with */
-	if (!IsUnderPostmaster)
-		return false;
-	register_callbacks();
-	SpinLockAcquire(&control->chunk_mutex);
-	while (n < HYB_MAX_SEGMENTS && control->segments[n].serial != 0)
-		n++;
-	size = n < HYB_MAX_SEGMENTS ? affordable_size(n, budget) : 0;
-	SpinLockRelease(&control->chunk_mutex);
-	if (size == 0 || !shm_has_room((uint64) size * HYB_CHUNK_SIZE))
-		return false;
-	if (mapped[n].serial != 0)
-		unmap_gone();
-	enlarge_addr(&hyb_shared_arena, segment_first(n) + size);
-	seg = hyb_create_segment((Size) size * HYB_CHUNK_SIZE);
-	if (seg == NULL)
-		return false;
-
-	HOLD_INTERRUPTS();
-	dsm_pin_segment(seg);
-	enter_segment(n, PG_UINT64_MAX, size, seg);
-	segment = &control->segments[n];
-	SpinLockAcquire(&control->chunk_mutex);
-	if (segment->serial == 0 && affordable_size(n, budget) >= size)
-	{
-		uint64		serial = pg_atomic_read_u64(&control->segments_made) + 1;
-
-		segment->serial = serial;
-		segment->handle = dsm_segment_handle(seg);
-		segment->nchunks = size;
-		segment->unused = fixed_chunks(n);
-		segment->free_chunks = 0;
-		segment->nfree = segment_capacity(n);
-		control->nreserved += segment->nfree;
-		control->nfree += segment->nfree;
-		control->nempty++;
-		mapped[n].serial = serial;
-		if (seen_made + 1 == serial)
-			seen_made = serial;
-		pg_atomic_write_u64(&control->segments_made, serial);
-		made = true;
-	}
-	SpinLockRelease(&control->chunk_mutex);
-	if (!made)
-	{
-		dsm_unpin_segment(dsm_segment_handle(seg));
-		unmap_segment(n);
-	}
-	RESUME_INTERRUPTS();
-	return true;
-}
-
-bool
-hyb_arena_available(void)
-{
-	if (pg_atomic_read_u64(&hyb_control->segments_made) == 0 && !add_segment())
-		return false;
-	hyb_arena_attach();
-	return true;
-}
-
-/* ---- giving segments back ---- */
-
-/*
- * The last segment that this backend has mapped and that can go, or 0: the
- * first one stays.  What this finds without chunk_mutex is only a hint.
- */
-static uint32
-spare_segment(void)
-{
-	HybControl *control = hyb_control;
-	uint32		keep = Max(HYB_SPARE_CHUNKS, used_chunks() / HYB_SPARE_SHARE);
-	uint32		vacant = 0;
-
-	if (control->nempty == 0 || control->nfree <= keep)
-		return 0;
-	while (vacant < HYB_MAX_SEGMENTS && control->segments[vacant].serial != 0)
-		vacant++;
-	for (uint32 n = HYB_MAX_SEGMENTS - 1; n > 0; n--)
-	{
-		const HybSegment *segment = &control->segments[n];
-
-		if (segment->serial != 0 && segment->serial == mapped[n].serial &&
-			segment->nfree == segment->nchunks &&
-			(control->nfree - segment->nfree >= keep ||
-			 vacant + 2 * HYB_SEGMENT_CLASS <= n))
-			return n;
-	}
-	return 0;
-}
-
-/*
- * Free the pages of a segment that nobody will look at any more, though some
- * may have it mapped.  Pages of the server's main segment are not touched.
- */
-static void
-free_pages(dsm_segment *seg)
-{
-#ifdef MADV_REMOVE
-	if (min_dynamic_shared_memory == 0)
-		(void) madvise(dsm_segment_address(seg), dsm_segment_map_length(seg),
-					   MADV_REMOVE);
-#endif
-}
-
-static bool
-retire_segment(void)
-{
-	HybControl *control = hyb_control;
-	HybSegment *segment;
-	dsm_handle	handle;
-	uint32		n;
-
-	if (spare_segment() == 0)
-		return false;
-	SpinLockAcquire(&control->chunk_mutex);
-	n = spare_segment();
-	if (n == 0)
-	{
-		SpinLockRelease(&control->chunk_mutex);
-		return false;
-	}
-	segment = &control->segments[n];
-	handle = segment->handle;
-	control->nreserved -= segment->nchunks;
-	control->nfree -= segment->nchunks;
-	control->nempty--;
-	memset(segment, 0, sizeof(*segment));
-	pg_atomic_fetch_add_u64(&control->segments_gone, 1);
-	SpinLockRelease(&control->chunk_mutex);
-
-	HOLD_INTERRUPTS();
-	free_pages(mapped[n].seg);
-	dsm_unpin_segment(handle);
-	unmap_segment(n);
-	RESUME_INTERRUPTS();
-	return true;
-}
-
-/*
- * Drop trees that nobody has read for long, those of indexes that were dropped
- * among them, or, where the arena is mostly free, for a moment.
- */
-static void
-evict_idle(void)
-{
-	HybControl *control = hyb_control;
-	uint32		reserved = control->nreserved;
-	bool		sparse;
-	uint64		last;
-	TimestampTz now;
-
-	if (reserved <= HYB_SMALL_CHUNKS)
-		return;
-	now = GetCurrentTimestamp();
-	last = pg_atomic_read_u64(&control->idle_check);
-	sparse = reserved - Min(control->nfree, reserved) < reserved / HYB_SPARSE_SHARE ||
-		HYB_POINT_ATTACHED("idle-trees");
-	if (now >= (TimestampTz) last +
-		(sparse ? HYB_SPARSE_CHECK_MS : HYB_IDLE_CHECK_MS) * INT64CONST(1000) &&
-		hyb_arena_attached() &&
-		pg_atomic_compare_exchange_u64(&control->idle_check, &last, now))
-		(void) hyb_slots_evict(PG_UINT64_MAX,
-							   sparse ? HYB_SPARSE_IDLE_MS : HYB_IDLE_MS);
-}
-
-/* ---- the ends of transactions and processes ---- */
-
-/* Nothing is locked.  Never fails. */
-static void
-settle(void)
-{
-	if (hyb_control == NULL)
-		return;
-	hyb_arena_trim(&hyb_shared_arena);
-	if (seen_gone != pg_atomic_read_u64(&hyb_control->segments_gone))
-		unmap_gone();
-	evict_idle();
-	while (retire_segment())
-		 /* another */ ;
-}
-
-static void
-transaction_ends(XactEvent event, void *arg)
-{
-	switch (event)
-	{
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PARALLEL_ABORT:
-		case XACT_EVENT_PREPARE:
-			settle();
-			break;
-		default:
-			break;
-	}
-}
-
-static void
-subtransaction_ends(SubXactEvent event, SubTransactionId mine,
-					SubTransactionId parent, void *arg)
-{
-	if (event == SUBXACT_EVENT_ABORT_SUB && hyb_control != NULL)
-		hyb_arena_trim(&hyb_shared_arena);
-}
-
-static void
-process_ends(int code, Datum arg)
-{
-	settle();
-	if (hyb_control != NULL)
-		pg_atomic_fetch_sub_u64(&hyb_control->private_bytes, private_published);
-	private_published = 0;
-}
-
-static void
-register_callbacks(void)
-{
-	static bool registered = false;
-
-	if (registered)
-		return;
-	before_shmem_exit(process_ends, (Datum) 0);
-	RegisterXactCallback(transaction_ends, NULL);
-	RegisterSubXactCallback(subtransaction_ends, NULL);
-	registered = true;
-}
-
-/* This backend's own trees have grown, or shrunk, by so many chunks. */
-static void
-count_private(int64 nchunks)
-{
-	register_callbacks();
-	private_bytes += nchunks * HYB_CHUNK_SIZE;
-	if (hyb_control == NULL)
-		return;
-	pg_atomic_fetch_add_u64(&hyb_control->private_bytes,
-							private_bytes - private_published);
-	private_published = private_bytes;
-}
-
-/* ---- chunks of the shared arena ---- */
-
-/* The next free chunk of a segment that has one and is mapped. */
-static uint32
-pop_chunk(uint32 n)
-{
-	HybSegment *segment = &hyb_control->segments[n];
-	uint32		chunk = segment->free_chunks;
-
-	if (chunk != 0)
-		segment->free_chunks = hyb_chunk(&hyb_shared_arena, chunk)->next;
-	else
-		chunk = segment_first(n) + segment->unused++;
-	segment->nfree--;
-	return chunk;
-}
-
-/*
- * Move chunks from the first segments that have any to the pocket, until there
- * are n, as far as the budget allows.  Not many at a time, since this may be
- * the first look at their pages.  False if there were none.
- */
-static bool
-take_free(HybArena *arena, uint32 n, uint32 budget)
-{
-	HybControl *control = hyb_control;
-	uint32		had = arena->npocket;
-	uint32		used;
-
-	SpinLockAcquire(&control->chunk_mutex);
-	used = used_chunks();
-	n = Min(Min(n, had + HYB_TAKE_CHUNKS),
-			had + (budget > used ? budget - used : 0));
-	for (uint32 i = 0; i < HYB_MAX_SEGMENTS && control->nfree > 0 &&
-		 arena->npocket < n; i++)
-	{
-		HybSegment *segment = &control->segments[i];
-
-		if (segment->nfree == 0 || segment->serial != mapped[i].serial)
-			continue;
-		if (segment->nfree == segment_capacity(i))
-			control->nempty--;
-		while (segment->nfree > 0 && arena->npocket < n)
-		{
-			hyb_arena_put(arena, pop_chunk(i));
-			control->nfree--;
-		}
-	}
-	SpinLockRelease(&control->chunk_mutex);
-	return arena->npocket > had;
-}
-
-static bool
-reserve_shared(HybArena *arena, uint32 n)
-{
-	while (arena->npocket < n)
-	{
-		uint32		budget = budget_chunks();
-		uint64		missing;
-
-		hyb_arena_attach();
-		while (take_free(arena, n, budget))
-			 /* more */ ;
-		if (arena->npocket >= n)
-			break;
-		if (!hyb_arena_attached())
-			continue;
-		missing = n - arena->npocket;
-		if (hyb_arena_used() / HYB_CHUNK_SIZE + missing <= budget && add_segment())
-			continue;
-		if (!hyb_slots_evict(missing * HYB_CHUNK_SIZE, HYB_UNUSED_MS))
-			return false;
-	}
-	return true;
-}
-
-/* ---- both kinds ---- */
-
-bool
-hyb_arena_reserve(HybArena *arena, uint32 n)
-{
-	uint32		limit;
-
-	if (arena->shared)
-		return reserve_shared(arena, n);
-
-	limit = HYB_POINT_ATTACHED("few-chunks") ? 8 : HYB_MAX_CHUNKS;
-	while (arena->npocket < n)
-	{
-		uint32		chunk = arena->nchunks + 1;
-
-		if (chunk >= limit)
-			return false;
-		enlarge_addr(arena, chunk + 1);
-		arena->addr[chunk] = MemoryContextAlloc(arena->context, HYB_CHUNK_SIZE);
-		arena->nchunks = chunk;
-		count_private(1);
-		hyb_arena_put(arena, chunk);
-	}
-	return true;
 }
 
 uint32
@@ -867,44 +121,5 @@ hyb_arena_put_chain(HybArena *arena, uint32 first)
 
 		hyb_arena_put(arena, first);
 		first = next;
-	}
-}
-
-/*
- * Chunks of a tree come in runs of one segment, each of which goes back at
- * once.
- */
-void
-hyb_arena_trim(HybArena *arena)
-{
-	HybControl *control = hyb_control;
-
-	if (!arena->shared)
-		return;
-	while (arena->npocket > 0)
-	{
-		uint32		first = arena->pocket;
-		uint32		n = segment_of(first);
-		HybSegment *segment = &control->segments[n];
-		HybChunk   *last = hyb_chunk(arena, first);
-		uint32		count = 1;
-
-		while (count < arena->npocket && segment_of(last->next) == n)
-		{
-			last = hyb_chunk(arena, last->next);
-			count++;
-		}
-		arena->pocket = last->next;
-		arena->npocket -= count;
-
-		SpinLockAcquire(&control->chunk_mutex);
-		last->next = segment->free_chunks;
-		segment->free_chunks = first;
-		segment->nfree += count;
-		control->nfree += count;
-		Assert(segment->nfree <= segment_capacity(n));
-		if (segment->nfree == segment_capacity(n))
-			control->nempty++;
-		SpinLockRelease(&control->chunk_mutex);
 	}
 }

@@ -18,7 +18,6 @@
 
 #include "compat.h"
 
-#include "storage/dsm.h"
 
 #define HYB_CHUNK_SIZE		16384
 #define HYB_CHUNK_HEADER	64	/* keeps objects on cache lines */
@@ -28,9 +27,6 @@
 
 /* Numbers of chunks that references can name: 16 GB. */
 #define HYB_MAX_CHUNKS		((uint32) 1 << (32 - HYB_REF_OFFSET_BITS))
-
-/* Shared segments, all of whose chunks have such numbers (arena.c). */
-#define HYB_MAX_SEGMENTS	104
 
 typedef uint32 HybRef;
 
@@ -46,11 +42,12 @@ typedef struct HybArena
 {
 	char	  **addr;			/* of each chunk; NULL: not mapped */
 	uint32		naddr;
-	bool		shared;
+	uint32		nchunks;		/* backend-local: chunks allocated */
 	MemoryContext context;		/* backend-local: all memory is in here */
 	uint32		pocket;			/* chain of chunks reserved */
 	uint32		npocket;
-	uint32		nchunks;		/* backend-local: chunks allocated */
+	bool		(*reserve) (struct HybArena *arena, uint32 n);
+	void		(*trim) (struct HybArena *arena);	/* NULL: keep the pocket */
 } HybArena;
 
 static inline HybChunk *
@@ -72,45 +69,29 @@ hyb_make_ref(uint32 chunk, uint32 offset)
 	return chunk << HYB_REF_OFFSET_BITS | offset >> 2;
 }
 
-/* The shared arena as this backend sees it. */
-extern HybArena hyb_shared_arena;
-
 /* Make an empty backend-local arena in (a child of) parent. */
 extern HybArena *hyb_arena_create(MemoryContext parent);
 extern void hyb_arena_drop(HybArena *arena);
 
-/* Bytes of all backend-local arenas of this backend. */
+/*
+ * Bytes of all backend-local arenas of this backend; called, if set, when they
+ * have changed.
+ */
 extern uint64 hyb_arena_private(void);
+extern void (*hyb_arena_private_changed) (void);
 
-/*
- * Map the shared segments that other backends have made, and let go of those
- * that were given back; errors if that fails.  Not while holding a lock on a
- * slot, or control->lock.
- */
-extern void hyb_arena_attach(void);
-
-/*
- * Is everything mapped?  True after hyb_arena_attach until somebody makes
- * another segment.  Chunks of a tree were made before the tree was unlocked,
- * so asking with the slot locked is enough to read its tree.
- */
-extern bool hyb_arena_attached(void);
-
-/* Make sure that the shared arena exists at all; false if that cannot be. */
-extern bool hyb_arena_available(void);
-
-/*
- * A segment of shared memory, or NULL where that cannot be had; not tried
- * again for a second after a failure.  As dsm_create leaves it, without a
- * resource owner.
- */
-extern dsm_segment *hyb_create_segment(Size size);
+/* Have room for chunk numbers below n in arena->addr. */
+extern void hyb_arena_enlarge(HybArena *arena, uint32 n);
 
 /*
  * Have at least n chunks in the pocket.  Returns false if there is no memory;
  * for a backend-local arena, if it has as many chunks as can be named.
  */
-extern bool hyb_arena_reserve(HybArena *arena, uint32 n);
+static inline bool
+hyb_arena_reserve(HybArena *arena, uint32 n)
+{
+	return arena->reserve(arena, n);
+}
 
 /* A chunk from the pocket, which must not be empty; header initialised. */
 extern uint32 hyb_arena_take(HybArena *arena, uint32 kind);
@@ -120,18 +101,11 @@ extern void hyb_arena_put(HybArena *arena, uint32 chunk);
 extern void hyb_arena_put_chain(HybArena *arena, uint32 first);
 
 /* Give the pocket back (backend-local: keep it).  Never fails. */
-extern void hyb_arena_trim(HybArena *arena);
-
-/*
- * Bytes that all segments together may have: hybridindex.dynamic_memory, or
- * less where the operating system has little shared memory.
- */
-extern uint64 hyb_arena_budget(void);
-
-/* Bytes that trees and pockets have of the shared arena. */
-extern uint64 hyb_arena_used(void);
-
-/* Bytes of all segments, and how many these are. */
-extern uint64 hyb_arena_reserved(uint32 *nsegments);
+static inline void
+hyb_arena_trim(HybArena *arena)
+{
+	if (arena->trim != NULL)
+		arena->trim(arena);
+}
 
 #endif							/* HYB_ARENA_H */

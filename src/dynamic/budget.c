@@ -5,7 +5,7 @@
  */
 #include "compat.h"
 
-#include "dynamic/catchup.h"
+#include "dynamic/slot.h"
 #include "utils/rel.h"
 
 uint64
@@ -48,7 +48,7 @@ hyb_memory_stats(HybMemoryStats *stats)
 	stats->reserved = hyb_arena_reserved(&stats->segments);
 	stats->used = hyb_arena_used();
 	stats->trees = hyb_slots_total(&stats->slots, &stats->slot_bytes);
-	stats->private_trees = pg_atomic_read_u64(&hyb_control->private_bytes);
+	stats->private_trees = hyb_arena_all_private();
 	stats->control = hyb_shared_size();
 }
 

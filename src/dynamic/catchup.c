@@ -47,36 +47,6 @@
 #include "page/meta.h"
 #include "utils/rel.h"
 
-HybStage *
-hyb_stage_of(const HybSharedSlot *shared)
-{
-	return (HybStage *) ((char *) shared + shared->stage_offset);
-}
-
-static void
-reset_tree(HybStage *stage, HybArena *arena, int which, uint64 generation)
-{
-	hyb_tree_free(&stage->trees[which], arena);
-	stage->trees[which].generation = generation;
-	memset(stage->applied[which], 0, sizeof(stage->applied[which]));
-	stage->synced[which] = false;
-	stage->npages[which] = 0;
-}
-
-void
-hyb_stage_clear(HybStage *stage, HybArena *arena)
-{
-	reset_tree(stage, arena, HYB_FROZEN, 0);
-	reset_tree(stage, arena, HYB_ACTIVE, 0);
-}
-
-uint64
-hyb_stage_bytes(const HybStage *stage)
-{
-	return (uint64) (stage->trees[HYB_FROZEN].nchunks +
-					 stage->trees[HYB_ACTIVE].nchunks) * HYB_CHUNK_SIZE;
-}
-
 /* ---- is there anything to do? ---- */
 
 /* Does the slot tell where the lanes of the active generation end? */
@@ -122,13 +92,9 @@ tails_unchanged(HybIndex *ix, HybStageAccess *access,
 	return true;
 }
 
-/*
- * Are the wanted trees there, and up to date?  The stage is locked, at least
- * shared.
- */
 bool
-hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
-					   int want)
+hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access,
+					   const HybVersion *version, int want)
 {
 	const HybStage *stage = access->stage;
 
@@ -185,20 +151,11 @@ turn_generations(HybStageAccess *access, const HybVersion *version)
 	{
 		if (active->generation != 0 &&
 			active->generation == version->frozen.number)
-		{
-			/* its entries stay where they are; what is missing follows */
-			hyb_tree_free(frozen, arena);
-			*frozen = *active;
-			memcpy(stage->applied[HYB_FROZEN], stage->applied[HYB_ACTIVE],
-				   sizeof(stage->applied[HYB_FROZEN]));
-			stage->synced[HYB_FROZEN] = false;
-			stage->npages[HYB_FROZEN] = stage->npages[HYB_ACTIVE];
-			memset(active, 0, sizeof(*active));
-		}
-		reset_tree(stage, arena, HYB_ACTIVE, version->active.number);
+			hyb_stage_freeze(stage, arena);
+		hyb_stage_reset(stage, arena, HYB_ACTIVE, version->active.number);
 	}
 	if (frozen->generation != version->frozen.number)
-		reset_tree(stage, arena, HYB_FROZEN, version->frozen.number);
+		hyb_stage_reset(stage, arena, HYB_FROZEN, version->frozen.number);
 	return true;
 }
 
@@ -358,7 +315,7 @@ catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 {
 	HybStage   *stage = access->stage;
 	HybStageResult result = HYB_STAGE_READY;
-	CatchUp		c = {.ix = ix, .access = access, .stale = InvalidBlockNumber};
+	CatchUp		c = {.ix = ix,.access = access,.stale = InvalidBlockNumber};
 
 	if (!turn_generations(access, version))
 		return HYB_STAGE_STALE;

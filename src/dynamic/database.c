@@ -39,14 +39,45 @@
  */
 #include "compat.h"
 
-#include "dynamic/arena.h"
+#include "dynamic/database.h"
 #include "dynamic/directory.h"
 #include "miscadmin.h"
 #include "page/meta.h"
 #include "storage/ipc.h"
+#include "storage/shmem.h"
 
-static HybDatabase *my_database = NULL;
+/*
+ * A database whose indexes are in use, or were.  Protected by the directory's lock.
+ */
+typedef struct Database
+{
+	Oid			db;				/* InvalidOid: free */
+	Oid			space;			/* its tablespace */
+	TransactionId xmin;			/* of its row in pg_database when a process
+								 * entered last */
+	uint32		nprocesses;		/* connected to it that know its slots */
+	uint64		life;			/* never repeats */
+} Database;
+
+typedef struct DatabaseTable
+{
+	uint64		lives;			/* given out so far */
+	Database	entries[FLEXIBLE_ARRAY_MEMBER]; /* MaxBackends */
+} DatabaseTable;
+
+static DatabaseTable *table = NULL;
+static Database *my_database = NULL;
 static uint64 my_life = 0;
+
+static Size
+entries_size(void)
+{
+	return mul_size(MaxBackends, sizeof(Database));
+}
+
+const HybSharedPart hyb_database_part = {
+	.address = (void **) &table,.size = sizeof(DatabaseTable),.more = entries_size
+};
 
 /* before_shmem_exit callback: no index is used after this. */
 static void
@@ -54,26 +85,25 @@ leave_database(int code, Datum arg)
 {
 	if (my_database == NULL)
 		return;
-	LWLockAcquire(&hyb_control->lock.lock, LW_EXCLUSIVE);
+	LWLockAcquire(&hyb_directory->lock.lock, LW_EXCLUSIVE);
 	Assert(my_database->db == MyDatabaseId && my_database->nprocesses > 0);
 	my_database->nprocesses--;
 	my_database = NULL;
-	LWLockRelease(&hyb_control->lock.lock);
+	LWLockRelease(&hyb_directory->lock.lock);
 }
 
 /*
  * The entry of this process's database, or else one to use for it: a free one,
- * or one that nobody is in.  control->lock is held exclusively.
+ * or one that nobody is in.  The directory is locked exclusively.
  */
-static HybDatabase *
+static Database *
 find_entry(void)
 {
-	HybDatabase *databases = hyb_databases();
-	HybDatabase *spare = NULL;
+	Database   *spare = NULL;
 
-	for (uint32 i = 0; i < hyb_control->ndatabases; i++)
+	for (int i = 0; i < MaxBackends; i++)
 	{
-		HybDatabase *database = &databases[i];
+		Database   *database = &table->entries[i];
 
 		if (database->db == MyDatabaseId &&
 			database->space == MyDatabaseTableSpace)
@@ -89,7 +119,7 @@ static void
 enter_database(void)
 {
 	static bool registered = false;
-	HybDatabase *database;
+	Database   *database;
 
 	Assert(OidIsValid(MyDatabaseId));
 	Assert(TransactionIdIsValid(hyb_database_xmin));
@@ -109,7 +139,7 @@ enter_database(void)
 	{
 		database->db = MyDatabaseId;
 		database->space = MyDatabaseTableSpace;
-		database->life = ++hyb_control->lives;
+		database->life = ++table->lives;
 		hyb_directory_end_lives(MyDatabaseId, database->life);
 	}
 	database->xmin = hyb_database_xmin;

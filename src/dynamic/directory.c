@@ -12,10 +12,11 @@
 #include "compat.h"
 
 #include "common/hashfn.h"
-#include "dynamic/catchup.h"
 #include "dynamic/directory.h"
+#include "dynamic/segment.h"
 #include "page/settings.h"
 #include "port/pg_bitutils.h"
+#include "utils/timestamp.h"
 
 /* Blocks after the first take this part of the memory for trees, at most. */
 #define HYB_SLOTS_SHARE		4
@@ -27,9 +28,16 @@
 /* Slots count as scarce for so long after one went. */
 #define HYB_SCARCE_MS		60000
 
+/* Slots of the first block; each has twice as many as the one before it. */
+#define HYB_FIRST_SLOTS		64
+
+HybDirectory *hyb_directory = NULL;
+
 /* Blocks as this process has them mapped. */
 static HybSharedSlot *blocks[HYB_SLOT_BLOCKS];
 static uint32 nattached = 0;
+
+static bool evict_idle(uint64 bytes, int idle_ms);
 
 static inline uint32
 block_slots(int block)
@@ -59,8 +67,9 @@ slots_attached(void)
 	return slots_below(nattached);
 }
 
-Size
-hyb_directory_block_size(int block)
+/* Bytes of a block: its slots, then their stages. */
+static Size
+block_size(int block)
 {
 	return (Size) block_slots(block) *
 		(MAXALIGN(sizeof(HybSharedSlot)) + MAXALIGN(sizeof(HybStage)));
@@ -68,7 +77,7 @@ hyb_directory_block_size(int block)
 
 /* Make the slots of a new block; its memory is zero. */
 static void
-init_block(HybControl *control, int block, HybSharedSlot *slots)
+init_block(HybDirectory *directory, int block, HybSharedSlot *slots)
 {
 	uint32		n = block_slots(block);
 	char	   *stages = (char *) (slots + n);
@@ -77,7 +86,7 @@ init_block(HybControl *control, int block, HybSharedSlot *slots)
 	{
 		HybSharedSlot *slot = &slots[i];
 
-		LWLockInitialize(&slot->lock, control->tree_tranche);
+		LWLockInitialize(&slot->lock, directory->tree_tranche);
 		SpinLockInit(&slot->mutex);
 		slot->number = slots_below(block) + i;
 		slot->next = i + 1 < n ? slot->number + 1 : -1;
@@ -90,23 +99,46 @@ init_block(HybControl *control, int block, HybSharedSlot *slots)
 	}
 }
 
-void
-hyb_directory_init(HybControl *control, char *block)
+#define FIRST_BLOCK_OFFSET	CACHELINEALIGN(sizeof(HybDirectory))
+
+static Size
+first_block_size(void)
 {
-	init_block(control, 0, (HybSharedSlot *) block);
-	control->free_slots = 0;
-	for (int i = 0; i < HYB_SLOT_BUCKETS; i++)
-		control->buckets[i] = -1;
-	pg_atomic_init_u32(&control->nblocks, 1);
-	pg_atomic_init_u64(&control->evicted_at, 0);
+	return block_size(0);
 }
 
-void
-hyb_directory_attach_first(char *block)
+static void
+init_directory(void *memory)
 {
-	blocks[0] = (HybSharedSlot *) block;
-	nattached = Max(nattached, 1);
+	HybDirectory *directory = memory;
+
+	directory->lock_tranche = LWLockNewTrancheId();
+	directory->tree_tranche = LWLockNewTrancheId();
+	LWLockInitialize(&directory->lock.lock, directory->lock_tranche);
+	pg_atomic_init_u64(&directory->creations, 1);
+	pg_atomic_init_u32(&directory->nblocks, 1);
+	pg_atomic_init_u64(&directory->evicted_at, 0);
+	init_block(directory, 0,
+			   (HybSharedSlot *) ((char *) memory + FIRST_BLOCK_OFFSET));
+	directory->free_slots = 0;
+	for (int i = 0; i < HYB_SLOT_BUCKETS; i++)
+		directory->buckets[i] = -1;
 }
+
+static void
+directory_attached(void)
+{
+	blocks[0] = (HybSharedSlot *) ((char *) hyb_directory + FIRST_BLOCK_OFFSET);
+	nattached = Max(nattached, 1);
+	hyb_arena_evict = evict_idle;
+	LWLockRegisterTranche(hyb_directory->lock_tranche, "hybrid_control");
+	LWLockRegisterTranche(hyb_directory->tree_tranche, "hybrid_tree");
+}
+
+const HybSharedPart hyb_directory_part = {
+	.address = (void **) &hyb_directory,.size = FIRST_BLOCK_OFFSET,
+	.more = first_block_size,.init = init_directory,.attached = directory_attached
+};
 
 /*
  * Map the blocks that other processes have made, for the life of this one.
@@ -114,12 +146,12 @@ hyb_directory_attach_first(char *block)
 static void
 attach_blocks(void)
 {
-	uint32		n = pg_atomic_read_u32(&hyb_control->nblocks);
+	uint32		n = pg_atomic_read_u32(&hyb_directory->nblocks);
 
 	pg_read_barrier();
 	for (; nattached < n; nattached++)
 	{
-		dsm_segment *seg = dsm_attach(hyb_control->blocks[nattached]);
+		dsm_segment *seg = dsm_attach(hyb_directory->blocks[nattached]);
 
 		if (seg == NULL)
 			elog(ERROR, "shared memory of hybridindex has vanished");
@@ -136,18 +168,18 @@ hyb_directory_lock(LWLockMode mode, bool trees)
 		attach_blocks();
 		if (trees)
 			hyb_arena_attach();
-		LWLockAcquire(&hyb_control->lock.lock, mode);
-		if (nattached == pg_atomic_read_u32(&hyb_control->nblocks) &&
+		LWLockAcquire(&hyb_directory->lock.lock, mode);
+		if (nattached == pg_atomic_read_u32(&hyb_directory->nblocks) &&
 			(!trees || hyb_arena_attached()))
 			break;
-		LWLockRelease(&hyb_control->lock.lock);
+		LWLockRelease(&hyb_directory->lock.lock);
 	}
 }
 
 void
 hyb_directory_unlock(void)
 {
-	LWLockRelease(&hyb_control->lock.lock);
+	LWLockRelease(&hyb_directory->lock.lock);
 }
 
 /* All slots of a file are in one bucket. */
@@ -157,7 +189,7 @@ bucket_of(const HybSlotKey *key)
 	uint32		file[3] = {key->space, key->db, key->file};
 	uint32		hash = hash_bytes((const unsigned char *) file, sizeof(file));
 
-	return &hyb_control->buckets[hash % HYB_SLOT_BUCKETS];
+	return &hyb_directory->buckets[hash % HYB_SLOT_BUCKETS];
 }
 
 HybSharedSlot *
@@ -165,7 +197,7 @@ hyb_directory_lookup(const HybSlotKey *key)
 {
 	HybSharedSlot *slot;
 
-	Assert(LWLockHeldByMe(&hyb_control->lock.lock));
+	Assert(LWLockHeldByMe(&hyb_directory->lock.lock));
 	for (int32 i = *bucket_of(key); i >= 0; i = slot->next)
 	{
 		slot = slot_at(i);
@@ -178,27 +210,26 @@ hyb_directory_lookup(const HybSlotKey *key)
 void
 hyb_directory_grow(void)
 {
-	HybControl *control = hyb_control;
-	uint32		n = pg_atomic_read_u32(&control->nblocks);
+	uint32		n = pg_atomic_read_u32(&hyb_directory->nblocks);
 	Size		size;
 	Size		total = 0;
 	dsm_segment *seg;
 	HybSharedSlot *slots;
 
-	if (*(volatile int32 *) &control->free_slots >= 0 || n >= HYB_SLOT_BLOCKS)
+	if (*(volatile int32 *) &hyb_directory->free_slots >= 0 || n >= HYB_SLOT_BLOCKS)
 		return;
 	for (uint32 block = 1; block <= n; block++)
-		total += hyb_directory_block_size(block);
+		total += block_size(block);
 	if (total > (Size) hyb_dynamic_memory_kb * 1024 / HYB_SLOTS_SHARE)
 		return;
 
-	size = hyb_directory_block_size(n);
+	size = block_size(n);
 	seg = hyb_create_segment(size);
 	if (seg == NULL)
 		return;
 	slots = dsm_segment_address(seg);
 	memset(slots, 0, size);
-	init_block(control, n, slots);
+	init_block(hyb_directory, n, slots);
 
 	PG_TRY();
 	{
@@ -210,7 +241,7 @@ hyb_directory_grow(void)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	if (pg_atomic_read_u32(&control->nblocks) != n)
+	if (pg_atomic_read_u32(&hyb_directory->nblocks) != n)
 	{
 		hyb_directory_unlock();
 		dsm_detach(seg);		/* somebody else was faster */
@@ -220,16 +251,16 @@ hyb_directory_grow(void)
 	dsm_pin_mapping(seg);
 	blocks[n] = slots;
 	nattached = n + 1;
-	slots[block_slots(n) - 1].next = control->free_slots;
-	control->free_slots = slots_below(n);
-	control->blocks[n] = dsm_segment_handle(seg);
+	slots[block_slots(n) - 1].next = hyb_directory->free_slots;
+	hyb_directory->free_slots = slots_below(n);
+	hyb_directory->blocks[n] = dsm_segment_handle(seg);
 	/* the table entry is complete before others look at it */
 	pg_write_barrier();
-	pg_atomic_write_u32(&control->nblocks, n + 1);
+	pg_atomic_write_u32(&hyb_directory->nblocks, n + 1);
 	hyb_directory_unlock();
 }
 
-/* ---- slots change hands: control->lock is held exclusively ---- */
+/* ---- slots change hands: hyb_directory->lock is held exclusively ---- */
 
 /*
  * Make a slot nobody's.  It is locked exclusively, the arena is attached.
@@ -252,12 +283,12 @@ release_slot(HybSharedSlot *slot)
 	memset(&slot->key, 0, sizeof(slot->key));
 	pg_atomic_write_u64(&slot->serial, pg_atomic_read_u64(&slot->serial) + 1);
 	SpinLockRelease(&slot->mutex);
-	slot->next = hyb_control->free_slots;
-	hyb_control->free_slots = slot->number;
+	slot->next = hyb_directory->free_slots;
+	hyb_directory->free_slots = slot->number;
 }
 
 /*
- * The same if nobody has it locked (slot locks come before control->lock), and
+ * The same if nobody has it locked (slot locks come before the directory's), and
  * if its trees are not in a segment that was made since the directory was
  * locked.
  */
@@ -300,7 +331,7 @@ evict_slot(HybEvicted *evicted)
 
 		for (int i = 0; i < HYB_EVICT_SAMPLE; i++)
 		{
-			HybSharedSlot *slot = slot_at(hyb_control->hand++ % n);
+			HybSharedSlot *slot = slot_at(hyb_directory->hand++ % n);
 			bool		entries = has_entries(slot);
 
 			if (slot->used &&
@@ -321,7 +352,7 @@ evict_slot(HybEvicted *evicted)
 			if (worst_has_entries)
 			{
 				*evicted = index;
-				pg_atomic_write_u64(&hyb_control->evicted_at,
+				pg_atomic_write_u64(&hyb_directory->evicted_at,
 									GetCurrentTimestamp());
 			}
 			return true;
@@ -336,7 +367,7 @@ take_free(void)
 {
 	HybSharedSlot *slot;
 
-	for (int32 *link = &hyb_control->free_slots; *link >= 0; link = &slot->next)
+	for (int32 *link = &hyb_directory->free_slots; *link >= 0; link = &slot->next)
 	{
 		slot = slot_at(*link);
 
@@ -356,7 +387,7 @@ hyb_directory_add(const HybSlotKey *key, Oid relid, HybEvicted *evicted)
 	HybSharedSlot *slot = take_free();
 	int32	   *bucket = bucket_of(key);
 
-	Assert(LWLockHeldByMeInMode(&hyb_control->lock.lock, LW_EXCLUSIVE));
+	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
 	evicted->db = InvalidOid;
 	if (slot == NULL && evict_slot(evicted))
 		slot = take_free();
@@ -414,9 +445,9 @@ hyb_slots_forget(const HybSlotKey *key)
 bool
 hyb_slots_scarce(void)
 {
-	return hyb_control != NULL &&
+	return hyb_directory != NULL &&
 		GetCurrentTimestamp() - HYB_SCARCE_MS * INT64CONST(1000) <
-		(TimestampTz) pg_atomic_read_u64(&hyb_control->evicted_at);
+		(TimestampTz) pg_atomic_read_u64(&hyb_directory->evicted_at);
 }
 
 /* ---- trees of all slots; no lock is held ---- */
@@ -440,12 +471,13 @@ evict_trees(HybSharedSlot *slot)
 	return freed;
 }
 
-bool
-hyb_slots_evict(uint64 bytes, int idle_ms)
+/* What hyb_arena_evict calls. */
+static bool
+evict_idle(uint64 bytes, int idle_ms)
 {
 	TimestampTz before = GetCurrentTimestamp() - idle_ms * INT64CONST(1000);
 	uint32		n = slots_attached();
-	uint32		start = hyb_control->hand;
+	uint32		start = hyb_directory->hand;
 	uint64		freed = 0;
 
 	/* the oldest of a sample first, and samples in turn */
@@ -511,7 +543,7 @@ hyb_slots_total(uint32 *nslots, uint64 *slot_bytes)
 		(*nslots)++;
 	}
 	for (uint32 block = 1; block < nattached; block++)
-		*slot_bytes += hyb_directory_block_size(block);
+		*slot_bytes += block_size(block);
 	return bytes;
 }
 

@@ -14,8 +14,8 @@
  *		3. slot->lock (LWLock): tree and applied positions
  *		4. the metapage's content lock
  *		5. content locks of delta pages, leaves, inner and free-list pages
- *		6. control->lock (LWLock): directory of slots
- *		7. spinlocks: slot->mutex, control->chunk_mutex and others
+ *		6. the directory's lock (LWLock, dynamic/directory.h)
+ *		7. spinlocks: slot->mutex and others
  *
  * Locks above the one at hand may be asked for without waiting.
  */
@@ -24,6 +24,9 @@
 
 #include "dynamic/entry.h"
 #include "page/version.h"
+
+/* When the library is loaded (setup.c). */
+extern void hyb_dynamic_init(void);
 
 /* ---- version capture (capture.c) ---- */
 
@@ -82,7 +85,7 @@ extern void hyb_version_changed(HybIndex *ix, const HybMetaPage *meta);
 /*
  * Append one entry, whose place is yet to be found, to the active generation.
  * It has at most HYB_MAX_ENTRY_SIZE bytes.  Returns true if the append filled a page
- * (callers then consider hyb_dynamic_apply and merge triggers).  No lock is
+ * (callers then consider hyb_dynamic_catch_up and merge triggers).  No lock is
  * held on entry but, for unique indexes, the partition lock.
  */
 extern bool hyb_delta_append(HybIndex *ix, const HybEntry *entry);
@@ -168,9 +171,12 @@ extern void hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 
 /* ---- catch-up, vacuum, stats ---- */
 
-/* Bring the active tree up to date if its backlog is worth it; never fails
- * for lack of memory, holds nothing on return. */
-extern void hyb_dynamic_apply(HybIndex *ix, const HybVersion *version);
+/*
+ * Catch the active tree up if there is one in shared memory that is being
+ * read, and nobody else is at it.  Never fails for lack of memory; holds
+ * nothing on return.
+ */
+extern void hyb_dynamic_catch_up(HybIndex *ix, const HybVersion *version);
 
 /*
  * Entries that VACUUM found dead on one delta page (flags already set and
@@ -182,24 +188,11 @@ extern void hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 /* Forget everything shared about this index (build, truncate). */
 extern void hyb_dynamic_forget(Relation rel);
 
-/* What came of asking a leaf's filter. */
-typedef enum HybFilterOutcome
-{
-	HYB_FILTER_HIT,				/* "maybe", and there was something */
-	HYB_FILTER_NEGATIVE,		/* "no": the leaf was not read */
-	HYB_FILTER_FALSE_POSITIVE	/* "maybe", but there was nothing */
-} HybFilterOutcome;
-
-#define HYB_FILTER_OUTCOMES		3
-
 /*
- * Are filters worth asking?  Where nearly every question finds something, a
- * backend asks one time in sixteen only.
+ * Counters of upper layers that are kept with those of the trees
+ * (hyb_slot_count): what they count is known there.
  */
-extern bool hyb_filter_try(HybIndex *ix);
-
-/* Count an outcome.  Kept with the counters of the dynamic stage. */
-extern void hyb_filter_note(HybIndex *ix, HybFilterOutcome outcome);
+#define HYB_STAGE_COUNTERS		3
 
 typedef struct HybDynamicStats
 {
@@ -211,7 +204,7 @@ typedef struct HybDynamicStats
 	uint64		bloom_hits;		/* asked and "maybe" */
 	uint64		bloom_misses;	/* asked and "no" */
 	uint64		rebuilds;		/* trees built from the log anew */
-	uint64		filter_counts[HYB_FILTER_OUTCOMES];
+	uint64		counters[HYB_STAGE_COUNTERS];
 } HybDynamicStats;
 
 /* With nowait a tree that is locked by others is not waited for. */

@@ -4,8 +4,8 @@
  */
 #include "compat.h"
 
-#include "dynamic/catchup.h"
 #include "dynamic/delta.h"
+#include "dynamic/open_stage.h"
 #include "miscadmin.h"
 #include "utils/rel.h"
 
@@ -100,8 +100,10 @@ start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 	if (which == HYB_FROZEN &&
 		hyb_pos_compare(ix->desc, lo, &version->watermark) < 0)
 		lo = &version->watermark;
-	hyb_tree_iter_start(iter, tree, access->arena, ix->desc, lo, fetch->hi,
-						fetch->backward);
+	iter->arena = access->arena;
+	iter->desc = ix->desc;
+	iter->backward = fetch->backward;
+	hyb_tree_iter_start(iter, tree, lo, fetch->hi);
 	return next_entry(fetch, iter);
 }
 
@@ -174,63 +176,22 @@ flush_counters(HybSlot *s, HybStage *stage)
 		pg_atomic_fetch_add_u64(&stage->bloom_misses, s->bloom_misses);
 	s->bloom_hits = 0;
 	s->bloom_misses = 0;
-	for (int i = 0; i < HYB_FILTER_OUTCOMES; i++)
+	for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
 	{
-		if (s->filter_counts[i] > 0)
-			pg_atomic_fetch_add_u64(&stage->filter_counts[i], s->filter_counts[i]);
-		s->filter_counts[i] = 0;
+		if (s->counters[i] > 0)
+			pg_atomic_fetch_add_u64(&stage->counters[i], s->counters[i]);
+		s->counters[i] = 0;
 	}
-}
-
-/* A filter pays if one question in so many is answered "no". */
-#define FILTER_PAYS		8
-
-/* What is remembered of earlier answers, either way. */
-#define FILTER_MEMORY	64
-
-/*
- * Where filters do not pay, a question is asked from time to time only: more
- * and more seldom, until one is answered "no".
- */
-#define FILTER_MIN_INTERVAL	16
-#define FILTER_MAX_INTERVAL	1024
-
-bool
-hyb_filter_try(HybIndex *ix)
-{
-	HybSlot    *s = hyb_slot_get(ix);
-
-	if (s->filter_debt < FILTER_MEMORY / 2)
-		return true;
-	if (++s->filter_turn < s->filter_interval)
-		return false;
-	s->filter_turn = 0;
-	s->filter_interval = Min(Max(s->filter_interval, FILTER_MIN_INTERVAL / 2) * 2,
-							 FILTER_MAX_INTERVAL);
-	return true;
-}
-
-void
-hyb_filter_note(HybIndex *ix, HybFilterOutcome outcome)
-{
-	HybSlot    *s = hyb_slot_get(ix);
-
-	s->filter_counts[outcome]++;
-	if (outcome == HYB_FILTER_NEGATIVE)
-	{
-		s->filter_debt = Max(s->filter_debt - FILTER_PAYS, -FILTER_MEMORY);
-		s->filter_interval = FILTER_MIN_INTERVAL;
-	}
-	else
-		s->filter_debt = Min(s->filter_debt + 1, FILTER_MEMORY);
 }
 
 static inline uint32
 uncounted(const HybSlot *s)
 {
-	return s->bloom_hits + s->bloom_misses + s->filter_counts[HYB_FILTER_HIT] +
-		s->filter_counts[HYB_FILTER_NEGATIVE] +
-		s->filter_counts[HYB_FILTER_FALSE_POSITIVE];
+	uint32		n = s->bloom_hits + s->bloom_misses;
+
+	for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
+		n += s->counters[i];
+	return n;
 }
 
 /*
@@ -371,15 +332,6 @@ hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 
 /* ---- marks ---- */
 
-static HybTree *
-tree_of_generation(HybStage *stage, uint64 generation)
-{
-	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
-		if (generation != 0 && stage->trees[which].generation == generation)
-			return &stage->trees[which];
-	return NULL;
-}
-
 /*
  * The hint is one bit, set under the shared lock: others who set it at the
  * same time write the same, and nobody writes anything else then.
@@ -390,14 +342,14 @@ hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 {
 	HybSlot    *s = hyb_slot_get(ix);
 	HybEntry	entry = {.bytes = batch->keys.data + item->key_off,
-		.keylen = item->keylen, .tid = item->tid};
+	.keylen = item->keylen,.tid = item->tid};
 	uint64		generation = item->ref.generation;
 	HybTree    *tree;
 
 	if (s->key.in_recovery)
 		return;
 	if (s->stage != NULL && s->busy == 0 &&
-		(tree = tree_of_generation(s->stage, generation)) != NULL)
+		(tree = hyb_stage_tree(s->stage, generation)) != NULL)
 		(void) hyb_tree_flag(tree, s->arena, ix->desc, &entry, HYB_ENTRY_KILLED);
 
 	if (!hyb_slot_valid(s) || s->shared->tree_bytes == 0 ||
@@ -405,7 +357,7 @@ hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 		!LWLockConditionalAcquire(&s->shared->lock, LW_SHARED))
 		return;
 	if (hyb_slot_valid(s) && hyb_arena_attached() &&
-		(tree = tree_of_generation(hyb_stage_of(s->shared), generation)) != NULL)
+		(tree = hyb_stage_tree(hyb_stage_of(s->shared), generation)) != NULL)
 		(void) hyb_tree_flag(tree, &hyb_shared_arena, ix->desc, &entry,
 							 HYB_ENTRY_KILLED);
 	LWLockRelease(&s->shared->lock);
@@ -424,7 +376,7 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 	HybTree    *tree;
 
 	if (s->stage != NULL && s->busy == 0 &&
-		(tree = tree_of_generation(s->stage, generation)) != NULL)
+		(tree = hyb_stage_tree(s->stage, generation)) != NULL)
 		for (int i = 0; i < ndead; i++)
 			(void) hyb_tree_flag(tree, s->arena, ix->desc, &dead[i],
 								 HYB_ENTRY_DEAD);
@@ -437,7 +389,7 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 		hyb_stage_lock(ix, shared, LW_EXCLUSIVE);
 		if (hyb_slot_valid(s) && hyb_arena_attached())
 		{
-			tree = tree_of_generation(hyb_stage_of(shared), generation);
+			tree = hyb_stage_tree(hyb_stage_of(shared), generation);
 			if (tree != NULL)
 				for (int i = 0; i < ndead; i++)
 					(void) hyb_tree_flag(tree, &hyb_shared_arena, ix->desc,
@@ -447,12 +399,6 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 		}
 		LWLockRelease(&shared->lock);
 	}
-}
-
-void
-hyb_dynamic_apply(HybIndex *ix, const HybVersion *version)
-{
-	hyb_stage_apply(ix, version);
 }
 
 void
@@ -485,8 +431,8 @@ hyb_dynamic_stats(HybIndex *ix, bool nowait, HybDynamicStats *stats)
 	if (stage == NULL)
 	{
 		/* no entry was ever inserted: this backend's are all that is known */
-		for (int i = 0; i < HYB_FILTER_OUTCOMES; i++)
-			stats->filter_counts[i] = s->filter_counts[i];
+		for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
+			stats->counters[i] = s->counters[i];
 		return;
 	}
 
@@ -497,8 +443,8 @@ hyb_dynamic_stats(HybIndex *ix, bool nowait, HybDynamicStats *stats)
 	stats->bloom_hits = pg_atomic_read_u64(&stage->bloom_hits);
 	stats->bloom_misses = pg_atomic_read_u64(&stage->bloom_misses);
 	stats->rebuilds = stage->rebuilds;
-	for (int i = 0; i < HYB_FILTER_OUTCOMES; i++)
-		stats->filter_counts[i] = pg_atomic_read_u64(&stage->filter_counts[i]);
+	for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
+		stats->counters[i] = pg_atomic_read_u64(&stage->counters[i]);
 	if (stats->shared)
 		LWLockRelease(&s->shared->lock);
 }

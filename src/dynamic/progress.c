@@ -8,8 +8,27 @@
 #include "dynamic/progress.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
+#include "storage/spin.h"
+#include "utils/timestamp.h"
 
+typedef struct ProgressTable
+{
+	slock_t		mutex;			/* protects the entries */
+	HybProgress entries[HYB_PROGRESS_ENTRIES];
+} ProgressTable;
+
+static ProgressTable *table = NULL;
 static int	my_entry = -1;
+
+static void
+init_table(void *memory)
+{
+	SpinLockInit(&((ProgressTable *) memory)->mutex);
+}
+
+const HybSharedPart hyb_progress_part = {
+	.address = (void **) &table,.size = sizeof(ProgressTable),.init = init_table
+};
 
 /* A merge of a worker goes on over its commits, but not over an abort. */
 static void
@@ -43,12 +62,12 @@ hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total)
 
 	for (int i = 0; i < HYB_PROGRESS_ENTRIES; i++)
 	{
-		HybProgress *progress = &hyb_control->progress[i];
+		HybProgress *progress = &table->entries[i];
 		int			pid = *(volatile int *) &progress->pid;
 
 		if (pid != 0 && !is_stale(pid))
 			continue;
-		SpinLockAcquire(&hyb_control->progress_mutex);
+		SpinLockAcquire(&table->mutex);
 		if (progress->pid == pid)
 		{
 			progress->dbid = dbid;
@@ -60,7 +79,7 @@ hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total)
 			progress->started = now;
 			my_entry = i;
 		}
-		SpinLockRelease(&hyb_control->progress_mutex);
+		SpinLockRelease(&table->mutex);
 		if (my_entry == i)
 			return i;
 	}
@@ -75,15 +94,15 @@ hyb_progress_update(int entry, uint64 entries_total, uint64 entries_done,
 
 	if (entry < 0)
 		return;
-	progress = &hyb_control->progress[entry];
-	SpinLockAcquire(&hyb_control->progress_mutex);
+	progress = &table->entries[entry];
+	SpinLockAcquire(&table->mutex);
 	if (progress->pid == MyProcPid)
 	{
 		progress->entries_total = entries_total;
 		progress->entries_done = entries_done;
 		progress->steps = steps;
 	}
-	SpinLockRelease(&hyb_control->progress_mutex);
+	SpinLockRelease(&table->mutex);
 }
 
 void
@@ -93,11 +112,11 @@ hyb_progress_end(int entry)
 
 	if (entry < 0)
 		return;
-	progress = &hyb_control->progress[entry];
-	SpinLockAcquire(&hyb_control->progress_mutex);
+	progress = &table->entries[entry];
+	SpinLockAcquire(&table->mutex);
 	if (progress->pid == MyProcPid)
 		progress->pid = 0;
-	SpinLockRelease(&hyb_control->progress_mutex);
+	SpinLockRelease(&table->mutex);
 	if (entry == my_entry)
 		my_entry = -1;
 }
@@ -107,8 +126,8 @@ hyb_progress_read(int entry, HybProgress *progress)
 {
 	if (!hyb_shared_init())
 		return false;
-	SpinLockAcquire(&hyb_control->progress_mutex);
-	*progress = hyb_control->progress[entry];
-	SpinLockRelease(&hyb_control->progress_mutex);
+	SpinLockAcquire(&table->mutex);
+	*progress = table->entries[entry];
+	SpinLockRelease(&table->mutex);
 	return progress->pid != 0 && BackendPidGetProc(progress->pid) != NULL;
 }

@@ -8,7 +8,24 @@
 #ifndef HYB_PROGRESS_H
 #define HYB_PROGRESS_H
 
+#include "datatype/timestamp.h"
 #include "dynamic/shared.h"
+
+#define HYB_PROGRESS_ENTRIES	16
+
+/* A running merge; the entry is free if pid is 0. */
+typedef struct HybProgress
+{
+	Oid			dbid;
+	Oid			relid;
+	int			pid;
+	uint64		entries_total;	/* of the frozen generation */
+	uint64		entries_done;
+	uint64		steps;
+	TimestampTz started;
+} HybProgress;
+
+extern const HybSharedPart hyb_progress_part;
 
 /* Returns the entry's number for the other calls, -1 if the table is full. */
 extern int	hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total);

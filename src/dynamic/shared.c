@@ -4,87 +4,85 @@
  */
 #include "compat.h"
 
-#include "dynamic/directory.h"
-#include "dynamic/unique_lock.h"
+#include "dynamic/shared.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
+#include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#define HYB_CONTROL_NAME "hybridindex 2"
+#define HYB_CONTROL_NAME "hybridindex 3"
 
-HybControl *hyb_control = NULL;
+static const HybSharedPart *const *parts = NULL;
+static int	nparts = 0;
+static char *control = NULL;
 
-/* Where the partitions of uniqueness checks lie, behind the structure. */
-#define PARTITIONS_OFFSET	CACHELINEALIGN(sizeof(HybControl))
-
-static HybUniquePartitions *
-partitions_of(HybControl *control)
+void
+hyb_shared_define(const HybSharedPart *const *all_parts, int nall)
 {
-	return (HybUniquePartitions *) ((char *) control + PARTITIONS_OFFSET);
+	parts = all_parts;
+	nparts = nall;
 }
 
 static Size
-databases_offset(void)
+part_size(int i)
 {
-	return PARTITIONS_OFFSET + hyb_unique_shared_size();
+	Size		more = parts[i]->more != NULL ? parts[i]->more() : 0;
+
+	return CACHELINEALIGN(add_size(parts[i]->size, more));
 }
 
 Size
 hyb_shared_size(void)
 {
-	return databases_offset() +
-		MAXALIGN(mul_size(MaxBackends, sizeof(HybDatabase))) +
-		hyb_directory_block_size(0);
-}
+	Size		size = 0;
 
-HybDatabase *
-hyb_databases(void)
-{
-	return (HybDatabase *) ((char *) hyb_control + databases_offset());
+	for (int i = 0; i < nparts; i++)
+		size = add_size(size, part_size(i));
+	return size;
 }
 
 static void
-init_control(HybControl *control)
+init_control(char *memory)
 {
-	char	   *block;
+	memset(memory, 0, hyb_shared_size());
+	for (int i = 0; i < nparts; i++)
+	{
+		if (parts[i]->init != NULL)
+			parts[i]->init(memory);
+		memory += part_size(i);
+	}
+}
 
-	memset(control, 0, hyb_shared_size());
-	control->control_tranche = LWLockNewTrancheId();
-	control->tree_tranche = LWLockNewTrancheId();
-	LWLockInitialize(&control->lock.lock, control->control_tranche);
-	pg_atomic_init_u64(&control->creations, 1);
-	pg_atomic_init_u64(&control->segments_made, 0);
-	pg_atomic_init_u64(&control->segments_gone, 0);
-	pg_atomic_init_u64(&control->private_bytes, 0);
-	pg_atomic_init_u64(&control->idle_check, 0);
-	SpinLockInit(&control->chunk_mutex);
-	hyb_workers_init(&control->workers);
-	SpinLockInit(&control->progress_mutex);
-	control->ndatabases = MaxBackends;
-	block = (char *) control + databases_offset() +
-		MAXALIGN(mul_size(MaxBackends, sizeof(HybDatabase)));
-	hyb_directory_init(control, block);
-	hyb_unique_shared_init(partitions_of(control));
+static void
+attach_control(char *memory)
+{
+	control = memory;
+	for (int i = 0; i < nparts; i++)
+	{
+		*parts[i]->address = memory;
+		memory += part_size(i);
+	}
+	for (int i = 0; i < nparts; i++)
+		if (parts[i]->attached != NULL)
+			parts[i]->attached();
 }
 
 /*
  * ShmemInitStruct after start-up takes from the slack of main shared memory,
  * as contrib/pg_prewarm does.  It raises an error if that is used up.
  */
-static HybControl *
+static char *
 find_or_make_control(void)
 {
-	HybControl *control;
+	char	   *memory;
 	bool		found;
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	control = ShmemInitStruct(HYB_CONTROL_NAME, hyb_shared_size(), &found);
+	memory = ShmemInitStruct(HYB_CONTROL_NAME, hyb_shared_size(), &found);
 	if (!found)
-		init_control(control);
+		init_control(memory);
 	LWLockRelease(AddinShmemInitLock);
-	hyb_directory_attach_first((char *) control + hyb_shared_size() -
-							   hyb_directory_block_size(0));
-	return control;
+	return memory;
 }
 
 /*
@@ -95,17 +93,17 @@ find_or_make_control(void)
  * holdoff counts to zero when it raises an error; locks, this one and those
  * of callers, are still held, so they are put back.
  */
-static HybControl *
+static char *
 try_control(void)
 {
 	MemoryContext context = CurrentMemoryContext;
 	uint32		holdoff = InterruptHoldoffCount;
 	uint32		cancel_holdoff = QueryCancelHoldoffCount;
-	HybControl *volatile control = NULL;
+	char	   *volatile memory = NULL;
 
 	PG_TRY();
 	{
-		control = find_or_make_control();
+		memory = find_or_make_control();
 	}
 	PG_CATCH();
 	{
@@ -118,22 +116,13 @@ try_control(void)
 		LWLockRelease(AddinShmemInitLock);
 	}
 	PG_END_TRY();
-	return control;
-}
-
-static void
-name_tranches(void)
-{
-	LWLockRegisterTranche(hyb_control->control_tranche, "hybrid_control");
-	LWLockRegisterTranche(hyb_control->tree_tranche, "hybrid_tree");
-	LWLockRegisterTranche(hyb_unique_partitions()->tranche, "hybrid_unique");
+	return memory;
 }
 
 void
 hyb_shared_startup(void)
 {
-	hyb_control = find_or_make_control();
-	name_tranches();
+	attach_control(find_or_make_control());
 }
 
 /*
@@ -147,15 +136,16 @@ bool
 hyb_shared_init(void)
 {
 	static bool tried = false;
+	char	   *memory;
 
-	if (likely(hyb_control != NULL))
+	if (likely(control != NULL))
 		return true;
 	if (tried)
 		return false;
 	Assert(CritSectionCount == 0);
-	hyb_control = try_control();
+	memory = try_control();
 	tried = true;
-	if (hyb_control == NULL)
+	if (memory == NULL)
 	{
 		ereport(LOG,
 				(errmsg("hybridindex works without shared memory, and so more slowly"),
@@ -164,12 +154,6 @@ hyb_shared_init(void)
 				 errhint("Add \"hybridindex\" to \"shared_preload_libraries\" and restart the server.")));
 		return false;
 	}
-	name_tranches();
+	attach_control(memory);
 	return true;
-}
-
-struct HybUniquePartitions *
-hyb_unique_partitions(void)
-{
-	return partitions_of(hyb_control);
 }

@@ -7,18 +7,20 @@
  * content lock of the page that they change held, the makers before they lock
  * that page to read it.  So either the appender finds the slot, and tells it
  * what it did, or the maker, who comes to the page later, reads what was
- * done.  control->creations makes looking cheap: it counts up with every
- * slot made, before the maker lets go of control->lock.
+ * done.  The directory's creations make looking cheap: they count up with
+ * every slot made, before the maker lets go of the directory.
  */
 #include "compat.h"
 
 #include "access/xact.h"
-#include "dynamic/catchup.h"
-#include "dynamic/directory.h"
+#include "dynamic/database.h"
+#include "dynamic/slot.h"
 #include "miscadmin.h"
+#include "page/settings.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 
 /* Local slots kept; beyond that those not used lately go. */
 #define HYB_LOCAL_SLOTS		1024
@@ -29,7 +31,12 @@
 /* Of how many uses one reads the clock; others take the statement's start. */
 #define HYB_TOUCH_CLOCK		64
 
+/* Indexes that a backend has trees of its own for, at most. */
+#define HYB_PRIVATE_MAX		64
+
 static HTAB *local_slots = NULL;
+static Size local_slot_size = MAXALIGN(sizeof(HybSlot));
+static HybSlotPiece *pieces = NULL;
 static uint64 local_clock = 0;
 static uint64 local_serials = 0;
 
@@ -45,7 +52,78 @@ hyb_slot_key(const HybIndex *ix, HybSlotKey *key)
 	key->life = hyb_database_life();
 }
 
+/* ---- trees in backend memory ---- */
+
+static HybSlot *private_slots[HYB_PRIVATE_MAX];
+static int	nprivate = 0;
+
+void
+hyb_slot_drop_private(HybSlot *s)
+{
+	if (s->arena == NULL)
+		return;
+	Assert(s->busy == 0);
+	hyb_arena_drop(s->arena);
+	s->arena = NULL;
+	s->stage = NULL;
+	for (int i = 0; i < nprivate; i++)
+	{
+		if (private_slots[i] != s)
+			continue;
+		nprivate--;
+		memmove(&private_slots[i], &private_slots[i + 1],
+				(nprivate - i) * sizeof(HybSlot *));
+	}
+}
+
+/*
+ * Keep the memory of other indexes' private trees below what is allowed for
+ * shared ones, and their number small.  The newest come last.
+ */
+static void
+limit_private(HybSlot *except)
+{
+	uint64		budget = (uint64) hyb_dynamic_memory_kb * 1024;
+
+	for (int i = 0; i < nprivate &&
+		 (hyb_arena_private() > budget || nprivate == HYB_PRIVATE_MAX);)
+	{
+		if (private_slots[i] != except && private_slots[i]->busy == 0)
+			hyb_slot_drop_private(private_slots[i]);
+		else
+			i++;
+	}
+}
+
+void
+hyb_slot_make_private(HybSlot *s)
+{
+	HybArena   *arena;
+
+	limit_private(s);
+	if (s->arena != NULL)
+		return;
+	if (nprivate == HYB_PRIVATE_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("comparison functions use too many hybrid indexes at a time")));
+	arena = hyb_arena_create(TopMemoryContext);
+	s->stage = MemoryContextAllocZero(arena->context, sizeof(HybStage));
+	s->arena = arena;
+	private_slots[nprivate++] = s;
+}
+
 /* ---- backend-local ---- */
+
+void
+hyb_slot_add_piece(HybSlotPiece *piece)
+{
+	Assert(local_slots == NULL);
+	piece->offset = local_slot_size;
+	piece->next = pieces;
+	pieces = piece;
+	local_slot_size += MAXALIGN(piece->size);
+}
 
 static void
 discard_old_slots(void)
@@ -58,13 +136,12 @@ discard_old_slots(void)
 	{
 		if (s->busy > 0 || s->last_use + HYB_LOCAL_SLOTS / 2 > local_clock)
 			continue;
-		hyb_stage_drop_private(s);
+		hyb_slot_drop_private(s);
 		if (s->version != NULL)
 			pfree(s->version);
-		if (s->root.page != NULL)
-			pfree(s->root.page);
-		if (s->top_key.data != NULL)
-			pfree(s->top_key.data);
+		for (HybSlotPiece *piece = pieces; piece != NULL; piece = piece->next)
+			if (piece->release != NULL)
+				piece->release((char *) s + piece->offset);
 		s->local_serial = 0;
 		hash_search(local_slots, &s->key, HASH_REMOVE, NULL);
 	}
@@ -86,7 +163,7 @@ hyb_slot_open(HybIndex *ix)
 		HASHCTL		ctl;
 
 		ctl.keysize = sizeof(HybSlotKey);
-		ctl.entrysize = sizeof(HybSlot);
+		ctl.entrysize = local_slot_size;
 		ctl.hcxt = TopMemoryContext;
 		local_slots = hash_create("hybrid index slots", 64, &ctl,
 								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
@@ -99,7 +176,7 @@ hyb_slot_open(HybIndex *ix)
 	if (!found)
 	{
 		memset((char *) s + sizeof(HybSlotKey), 0,
-			   sizeof(HybSlot) - sizeof(HybSlotKey));
+			   local_slot_size - sizeof(HybSlotKey));
 		s->local_serial = ++local_serials;
 		s->relid = RelationGetRelid(ix->rel);
 		s->is_temp = ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP;
@@ -107,7 +184,6 @@ hyb_slot_open(HybIndex *ix)
 	s->last_use = ++local_clock;
 	ix->slot = s;
 	ix->slot_serial = s->local_serial;
-	ix->root = &s->root;
 	hyb_index_remember_slot(ix);
 	return s;
 }
@@ -140,12 +216,12 @@ hyb_slot_find(HybSlot *s)
 		refer(s, NULL);
 		s->seen_creations = 0;
 	}
-	if (s->is_temp || hyb_control == NULL ||
-		s->seen_creations == pg_atomic_read_u64(&hyb_control->creations))
+	if (s->is_temp || hyb_directory == NULL ||
+		s->seen_creations == pg_atomic_read_u64(&hyb_directory->creations))
 		return false;
 
 	hyb_directory_lock(LW_SHARED, false);
-	s->seen_creations = pg_atomic_read_u64(&hyb_control->creations);
+	s->seen_creations = pg_atomic_read_u64(&hyb_directory->creations);
 	shared = hyb_directory_lookup(&s->key);
 	if (shared != NULL)
 		refer(s, shared);
@@ -163,7 +239,7 @@ hyb_slot_create(HybSlot *s)
 
 	if (hyb_slot_find(s))
 		return true;
-	if (s->is_temp || hyb_control == NULL || !IsUnderPostmaster)
+	if (s->is_temp || hyb_directory == NULL || !IsUnderPostmaster)
 		return false;
 
 	hyb_directory_grow();
@@ -173,11 +249,11 @@ hyb_slot_create(HybSlot *s)
 	{
 		shared = hyb_directory_add(&s->key, s->relid, &evicted);
 		if (shared != NULL)
-			pg_atomic_fetch_add_u64(&hyb_control->creations, 1);
+			pg_atomic_fetch_add_u64(&hyb_directory->creations, 1);
 	}
 	if (shared != NULL)
 		refer(s, shared);
-	s->seen_creations = pg_atomic_read_u64(&hyb_control->creations);
+	s->seen_creations = pg_atomic_read_u64(&hyb_directory->creations);
 	hyb_directory_unlock();
 	hyb_arena_trim(&hyb_shared_arena);
 	if (OidIsValid(evicted.db) && hyb_slot_evicted != NULL)
@@ -200,10 +276,8 @@ set_generation(HybSharedSlot *shared, uint64 generation)
 }
 
 /*
- * Record where a lane ends.  The caller holds the content lock of the lane's
- * tail page: exclusively, having appended to it, or shared, having found that
- * it has no successor.  Either way nobody else can move the end meanwhile, so
- * the record is exact and never goes backwards.
+ * With that lock nobody else can move the end meanwhile, so the record is
+ * exact and never goes backwards.
  *
  * The slot was looked up with that lock held.  If it has since become another
  * index's there is nothing to do: a slot made for this index since then will

@@ -5,17 +5,14 @@
  * A HybSlot is backend-local and found by the index's identity; it refers to
  * the shared slot of the index, if there is one, and holds what the backend
  * has cached: the version, tail pages to append to, and, where there is no
- * shared memory to be had, trees of its own.
+ * shared memory to be had, trees of its own.  Upper layers keep pieces of
+ * their own there, of which nothing is known here.
  */
 #ifndef HYB_SLOT_H
 #define HYB_SLOT_H
 
 #include "access/xlog.h"
-#include "dynamic/dynamic.h"
-#include "dynamic/shared.h"
-
-struct HybStage;
-struct HybArena;
+#include "dynamic/directory.h"
 
 typedef struct HybSlot
 {
@@ -30,14 +27,12 @@ typedef struct HybSlot
 
 	HybSharedSlot *shared;		/* NULL: none known */
 	uint64		shared_serial;	/* shared->serial when it was looked up */
-	uint64		seen_creations; /* control->creations then */
+	uint64		seen_creations; /* the directory's creations then */
 
 	/* capture.c; version_seq is of the shared slot with shared_serial */
 	HybVersion *version;
 	bool		version_valid;
 	uint64		version_seq;
-
-	HybRootCache root;			/* static/inner.c */
 
 	/* append.c: where to append, checked when the page is locked */
 	uint64		hint_generation;	/* 0: no hints */
@@ -45,43 +40,67 @@ typedef struct HybSlot
 	Buffer		hint_buffer;	/* where the page appended to last was */
 	int			lane;			/* preferred */
 
-	/* catchup.c: trees in backend memory */
-	struct HybStage *stage;
-	struct HybArena *arena;
+	/* open_stage.c: trees in backend memory */
+	HybStage   *stage;
+	HybArena   *arena;
 	uint64		private_generation; /* shared memory is not tried while this
 									 * is the active generation, until */
 	TimestampTz private_until;
 
-	/* am/unique.c: the greatest key of a version's static stage */
-	uint64		top_version;	/* that version; 0: not known */
-	HybBuf		top_key;		/* in TopMemoryContext */
-
 	/* fetch.c: not yet added to the shared counters */
 	uint32		bloom_hits;
 	uint32		bloom_misses;
-	uint32		filter_counts[HYB_FILTER_OUTCOMES];
-	int			filter_debt;	/* above 0: filters are of little use lately */
-	int			filter_turn;	/* questions not asked since the last one */
-	int			filter_interval;	/* of them between two that are asked */
+	uint32		counters[HYB_STAGE_COUNTERS];
+
+	/* what upper layers keep: HybSlotPiece */
 } HybSlot;
 
 extern HybSlot *hyb_slot_open(HybIndex *ix);
 
 /*
- * The slot of an open index.  Remembered in the handle; slots are reused, so
- * the serial tells whether it still is the one.
+ * The slot of an open index.  Remembered in the handle, which is no change
+ * that anybody sees; slots are reused, so the serial tells whether it still is
+ * the one.
  */
 static inline HybSlot *
-hyb_slot_get(HybIndex *ix)
+hyb_slot_get(const HybIndex *ix)
 {
 	HybSlot    *s = ix->slot;
 
 	if (unlikely(s == NULL || s->local_serial != ix->slot_serial ||
 				 s->key.incarnation != ix->incarnation ||
 				 (s->key.in_recovery && !RecoveryInProgress())))
-		return hyb_slot_open(ix);
-	ix->root = &s->root;
+		return hyb_slot_open(unconstify(HybIndex *, ix));
 	return s;
+}
+
+/*
+ * A piece of fixed size that an upper layer keeps of each index, for as long
+ * as the backend has a slot for it; zero in a new slot.
+ */
+typedef struct HybSlotPiece
+{
+	Size		size;
+	void		(*release) (void *piece);	/* the slot goes; may be NULL */
+	Size		offset;			/* in the slot; hyb_slot_add_piece sets it */
+	struct HybSlotPiece *next;	/* the same */
+} HybSlotPiece;
+
+/* Once for each piece, when the library is loaded. */
+extern void hyb_slot_add_piece(HybSlotPiece *piece);
+
+/* The piece in an index's slot, until another slot is opened. */
+static inline void *
+hyb_slot_piece(const HybIndex *ix, const HybSlotPiece *piece)
+{
+	return (char *) hyb_slot_get(ix) + piece->offset;
+}
+
+/* Add one to a counter of an upper layer; hyb_dynamic_stats has its sum. */
+static inline void
+hyb_slot_count(const HybIndex *ix, int counter)
+{
+	hyb_slot_get(ix)->counters[counter]++;
 }
 
 /* Is the shared slot that s refers to still that of the index? */
@@ -94,7 +113,7 @@ hyb_slot_valid(const HybSlot *s)
 
 /*
  * Look the shared slot up, if there can be one that s does not know of.
- * Returns whether there is one.  Locks control->lock for a moment, and maps
+ * Returns whether there is one.  Locks the directory for a moment, and maps
  * blocks of slots that others have made, which may raise an error: not in a
  * critical section.
  */
@@ -114,53 +133,23 @@ extern bool hyb_slot_create(HybSlot *s);
  */
 extern void (*hyb_slot_evicted) (Oid dbid, Oid relid);
 
-/* Has that happened lately? */
-extern bool hyb_slots_scarce(void);
-
 /*
- * Where a lane ends, as the shared slot records it.
+ * Record where a lane ends.  The caller holds the content lock of the lane's
+ * tail page: exclusively, having appended to it, or shared, having found that
+ * it has no successor.  Raises no error.
  */
-#define hyb_lane_end(block, lower) ((uint64) (block) << 16 | (lower))
-#define hyb_lane_end_block(end) ((BlockNumber) ((end) >> 16))
-#define hyb_lane_end_offset(end) ((uint16) (end))
-
 extern void hyb_slot_publish(HybSlot *s, uint64 generation, int lane,
 							 uint64 end);
-
-/* Where the shared slot says that a lane ends; 0: it has heard of nothing. */
-static inline uint64
-hyb_slot_appended(HybSharedSlot *shared, uint64 generation, int lane)
-{
-	if (pg_atomic_read_u64(&shared->appended_gen) != generation)
-		return 0;
-	pg_read_barrier();
-	return pg_atomic_read_u64(&shared->appended[lane]);
-}
 
 /* Note that the trees are in use. */
 extern void hyb_slot_touch(HybSlot *s);
 
-/* Trees unused for so long may be evicted for others. */
-#define HYB_UNUSED_MS	1000
-
 /*
- * Free trees of slots that have not been used for idle_ms, the oldest first,
- * until `bytes` are free.  Called with no slot locked, at the ends of
- * transactions too, so it raises no error.
+ * Trees in backend memory: make them, unless there are some, and drop others
+ * if they take too much; drop them.
  */
-extern bool hyb_slots_evict(uint64 bytes, int idle_ms);
-
-/* Bytes that this could free, as far as one can tell. */
-extern uint64 hyb_slots_evictable(void);
-
-/*
- * Bytes of all trees in shared memory, as far as one can tell; slots in use,
- * and bytes of segments that hold slots.
- */
-extern uint64 hyb_slots_total(uint32 *nslots, uint64 *slot_bytes);
-
-/* Bytes of the largest tree in shared memory, as far as one can tell. */
-extern uint64 hyb_slots_largest(void);
+extern void hyb_slot_make_private(HybSlot *s);
+extern void hyb_slot_drop_private(HybSlot *s);
 
 extern void hyb_slot_key(const HybIndex *ix, HybSlotKey *key);
 
@@ -171,10 +160,5 @@ extern void hyb_slot_key(const HybIndex *ix, HybSlotKey *key);
  * a slot for the index later reads the metapage later, too.
  */
 extern void hyb_slot_version_changed(HybSlot *s, const HybMetaPage *meta);
-
-/*
- * Release the slots of every index that had the relation file of this key.
- */
-extern void hyb_slots_forget(const HybSlotKey *key);
 
 #endif							/* HYB_SLOT_H */

@@ -8,8 +8,7 @@
 #include "compat.h"
 
 #include "algo/bits.h"
-#include "dynamic/tree_node.h"
-#include "port/pg_bswap.h"
+#include "dynamic/tree.h"
 #include "storage/itemptr.h"
 
 /*
@@ -32,91 +31,6 @@
 #define HYB_BLOOM_MIN_ENTRIES	64
 
 /* ---- order ---- */
-
-/*
- * A float's encoding as an integer, equal for -0 and +0, whose encodings are
- * neighbours, the former odd.
- */
-static uint64
-float_prefix(const HybColumn *col, const uint8 *bytes)
-{
-	uint64		value = 0;
-
-	for (int i = 0; i < col->width; i++)
-		value = value << 8 | bytes[i];
-	value = value / 2 + (value & 1);
-	return col->desc ? ~value : value;
-}
-
-/*
- * The bytes at `key` that belong to the first column, if that is fewer than
- * len: what follows is not ordered by its bytes.
- */
-static uint32
-first_column_bytes(const HybColumn *col, const uint8 *key, uint32 len)
-{
-	const uint8 *end;
-
-	if (col->width > 0)
-		return Min(len, col->width);
-	end = memchr(key, col->desc ? 0xFF : 0x00, Min(len, sizeof(uint64)));
-	return end != NULL ? end - key + 1 : len;
-}
-
-void
-hyb_tree_key_head(const HybKeyDesc *desc, const uint8 *key, uint32 len,
-				  uint32 skip, uint64 *low, uint64 *high)
-{
-	const HybColumn *col = &desc->cols[0];
-	uint64		head = 0;
-	uint32		n;
-
-	*low = 0;
-	*high = PG_UINT64_MAX;
-	if (skip > 0)
-	{
-		Assert(desc->all_mem && len >= skip);
-		key += skip - 1;
-		len -= skip - 1;
-	}
-	else if (len == 0 || col->compare == HYB_COMPARE_PROC ||
-			 (col->width == 0 && !col->terminated))
-		return;
-	else if (key[0] != HYB_FLAG_VALUE)
-	{
-		*low = *high = key[0] == HYB_FLAG_NULL_FIRST ? 0 : PG_UINT64_MAX;
-		return;
-	}
-	key++;
-	len--;
-	if (col->compare == HYB_COMPARE_FLOAT)
-	{
-		*low = *high = float_prefix(col, key);
-		return;
-	}
-
-	if (likely(len >= sizeof(uint64) && desc->all_mem))
-	{
-		memcpy(&head, key, sizeof(head));
-		*low = *high = pg_ntoh64(head);
-		return;
-	}
-	if (!desc->all_mem)
-		len = first_column_bytes(col, key, len);
-	n = Min(len, sizeof(uint64));
-	if (n > 0)
-	{
-		for (uint32 i = 0; i < n; i++)
-			head = head << 8 | key[i];
-		head <<= 8 * (sizeof(uint64) - n);
-	}
-
-	/* a position of an all_mem index may end inside a column */
-	*low = head;
-	*high = head;
-	if (desc->all_mem && n < sizeof(uint64))
-		*high |= PG_UINT64_MAX >> (8 * n);
-}
 
 static inline int
 entry_compare(const HybArena *arena, const HybKeyDesc *desc, HybRef ref,
@@ -142,6 +56,8 @@ entry_pos(const HybKeyDesc *desc, const HybEntry *entry, HybPos *pos)
 /* A position to search for, with its heads in the node at hand. */
 typedef struct Target
 {
+	const HybArena *arena;
+	const HybKeyDesc *desc;
 	const HybPos *pos;
 	bool		above;			/* look for entries above pos, not at it */
 	uint32		skip;
@@ -150,9 +66,11 @@ typedef struct Target
 } Target;
 
 static inline void
-target_init(Target *target, const HybKeyDesc *desc, const HybPos *pos,
-			bool above)
+target_init(Target *target, const HybArena *arena, const HybKeyDesc *desc,
+			const HybPos *pos, bool above)
 {
+	target->arena = arena;
+	target->desc = desc;
 	target->pos = pos;
 	target->above = above;
 	target->skip = 0;
@@ -161,16 +79,15 @@ target_init(Target *target, const HybKeyDesc *desc, const HybPos *pos,
 
 /* Go on to a node that skips so many bytes, which `ref` in it begins with. */
 static inline void
-target_enter(Target *target, const HybArena *arena, const HybKeyDesc *desc,
-			 uint32 skip, HybRef ref)
+target_enter(Target *target, uint32 skip, HybRef ref)
 {
 	Assert(skip == 0 ||
 		   (target->pos->len >= skip &&
-			memcmp(target->pos->key, hyb_tree_entry_at(arena, ref)->bytes, skip) == 0));
+			memcmp(target->pos->key, hyb_tree_entry_at(target->arena, ref)->bytes, skip) == 0));
 	if (skip == target->skip)
 		return;
 	target->skip = skip;
-	hyb_tree_key_head(desc, target->pos->key, target->pos->len, skip,
+	hyb_tree_key_head(target->desc, target->pos->key, target->pos->len, skip,
 					  &target->low, &target->high);
 }
 
@@ -179,9 +96,8 @@ target_enter(Target *target, const HybArena *arena, const HybKeyDesc *desc,
  * (or at it, unless target->above); n if none does.
  */
 static int
-node_search(const HybArena *arena, const HybKeyDesc *desc,
-			const uint64 *head, const HybRef *ref, int first, int n,
-			const Target *target)
+node_search(const Target *target, const uint64 *head, const HybRef *ref,
+			int first, int n)
 {
 	int			lo = first;
 	int			hi = n;
@@ -202,7 +118,7 @@ node_search(const HybArena *arena, const HybKeyDesc *desc,
 		int			mid = (lo + hi) / 2;
 
 		if (head[mid] > target->high ||
-			entry_compare(arena, desc, ref[mid], target->pos) >= (target->above ? 1 : 0))
+			entry_compare(target->arena, target->desc, ref[mid], target->pos) >= (target->above ? 1 : 0))
 			hi = mid;
 		else
 			lo = mid + 1;
@@ -222,9 +138,9 @@ typedef struct TreePath
  * its index there may be the leaf's count.
  */
 static HybTreeLeaf *
-descend(const HybTree *tree, const HybArena *arena, const HybKeyDesc *desc,
-		Target *target, TreePath *path)
+descend(const HybTree *tree, Target *target, TreePath *path)
 {
+	const HybArena *arena = target->arena;
 	HybRef		ref = tree->root;
 	HybTreeLeaf *leaf;
 
@@ -233,18 +149,16 @@ descend(const HybTree *tree, const HybArena *arena, const HybKeyDesc *desc,
 		const HybTreeInner *inner = hyb_tree_inner_at(arena, ref);
 		int			i;
 
-		target_enter(target, arena, desc, inner->skip, inner->sep[1]);
-		i = node_search(arena, desc, inner->head, inner->sep, 1, inner->count,
-						target) - 1;
+		target_enter(target, inner->skip, inner->sep[1]);
+		i = node_search(target, inner->head, inner->sep, 1, inner->count) - 1;
 		path->node[level] = ref;
 		path->index[level] = i;
 		ref = inner->child[i];
 	}
 	leaf = hyb_tree_leaf_at(arena, ref);
-	target_enter(target, arena, desc, leaf->skip, leaf->entry[0]);
+	target_enter(target, leaf->skip, leaf->entry[0]);
 	path->node[0] = ref;
-	path->index[0] = node_search(arena, desc, leaf->head, leaf->entry, 0,
-								 leaf->count, target);
+	path->index[0] = node_search(target, leaf->head, leaf->entry, 0, leaf->count);
 	return leaf;
 }
 
@@ -367,19 +281,32 @@ skips_bytes(const HybKeyDesc *desc)
 		(desc->nkeys > 1 || desc->cols[0].store != HYB_STORE_INT);
 }
 
-/* New heads for `n` items of a node that has got closer fences. */
+/* New heads for the entries of a leaf that has got closer fences. */
 static void
-reset_heads(const HybArena *arena, const HybKeyDesc *desc, HybRef low,
-			HybRef high, uint16 *skip, uint64 *head, const HybRef *ref,
-			int first, int n)
+reset_leaf(const HybArena *arena, const HybKeyDesc *desc, HybRef low,
+		   HybRef high, HybTreeLeaf *leaf)
 {
-	uint32		bytes = fences_skip(arena, low, high);
+	uint32		skip = fences_skip(arena, low, high);
 
-	if (bytes == *skip)
+	if (skip == leaf->skip)
 		return;
-	*skip = bytes;
-	for (int i = first; i < n; i++)
-		head[i] = hyb_tree_entry_head(arena, desc, ref[i], bytes);
+	leaf->skip = skip;
+	for (int i = 0; i < leaf->count; i++)
+		leaf->head[i] = hyb_tree_entry_head(arena, desc, leaf->entry[i], skip);
+}
+
+/* And for the separators of an inner node. */
+static void
+reset_inner(const HybArena *arena, const HybKeyDesc *desc, HybRef low,
+			HybRef high, HybTreeInner *inner)
+{
+	uint32		skip = fences_skip(arena, low, high);
+
+	if (skip == inner->skip)
+		return;
+	inner->skip = skip;
+	for (int i = 1; i < inner->count; i++)
+		inner->head[i] = hyb_tree_entry_head(arena, desc, inner->sep[i], skip);
 }
 
 /*
@@ -390,6 +317,14 @@ static inline int
 split_point(int i, int count, bool rightmost)
 {
 	return rightmost && i == count ? count : (count + 1) / 2;
+}
+
+/* What separates a node that a split has made from its left neighbour. */
+static inline HybRef
+separator(const HybArena *arena, HybRef node, int level)
+{
+	return level == 0 ? hyb_tree_leaf_at(arena, node)->entry[0] :
+		hyb_tree_inner_at(arena, node)->sep[0];
 }
 
 /*
@@ -427,25 +362,23 @@ split_leaf(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 		HybRef		high;
 
 		find_fences(tree, arena, path, 0, &low, &high);
-		reset_heads(arena, desc, low, sep, &leaf->skip, leaf->head,
-					leaf->entry, 0, leaf->count);
-		reset_heads(arena, desc, sep, high, &right->skip, right->head,
-					right->entry, 0, right->count);
+		reset_leaf(arena, desc, low, sep, leaf);
+		reset_leaf(arena, desc, sep, high, right);
 	}
 	return right_ref;
 }
 
 /*
- * The same for the path's inner node of a level, which gets a child and its
- * separator.  sep[0] of the node returned is what separates the two.
+ * The same for the path's inner node of a level, which gets another child.
  */
 static HybRef
 split_inner(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
-			const TreePath *path, int level, HybRef sep, HybRef child)
+			const TreePath *path, int level, HybRef child)
 {
 	HybRef		right_ref = allocate_node(tree, arena);
 	HybTreeInner *inner = hyb_tree_inner_at(arena, path->node[level]);
 	HybTreeInner *right = hyb_tree_inner_at(arena, right_ref);
+	HybRef		sep = separator(arena, child, level - 1);
 	uint64		head = hyb_tree_entry_head(arena, desc, sep, inner->skip);
 	int			i = path->index[level] + 1;
 	const HybTreeLeaf *leaf = hyb_tree_leaf_at(arena, path->node[0]);
@@ -469,10 +402,8 @@ split_inner(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 
 		sep = right->sep[0];
 		find_fences(tree, arena, path, level, &low, &high);
-		reset_heads(arena, desc, low, sep, &inner->skip, inner->head,
-					inner->sep, 1, inner->count);
-		reset_heads(arena, desc, sep, high, &right->skip, right->head,
-					right->sep, 1, right->count);
+		reset_inner(arena, desc, low, sep, inner);
+		reset_inner(arena, desc, sep, high, right);
 	}
 	return right_ref;
 }
@@ -497,7 +428,7 @@ insert_at(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 		return;
 	}
 	right = split_leaf(tree, arena, desc, path, head, entry);
-	sep = hyb_tree_leaf_at(arena, right)->entry[0];
+	sep = separator(arena, right, 0);
 	for (int level = 1; level < tree->height; level++)
 	{
 		HybTreeInner *inner = hyb_tree_inner_at(arena, path->node[level]);
@@ -509,8 +440,8 @@ insert_at(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 					  sep, right);
 			return;
 		}
-		right = split_inner(tree, arena, desc, path, level, sep, right);
-		sep = hyb_tree_inner_at(arena, right)->sep[0];
+		right = split_inner(tree, arena, desc, path, level, right);
+		sep = separator(arena, right, level);
 	}
 
 	root_ref = allocate_node(tree, arena);
@@ -580,8 +511,8 @@ hyb_tree_insert(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 		HybPos		pos;
 
 		entry_pos(desc, entry, &pos);
-		target_init(&target, desc, &pos, true);
-		(void) descend(tree, arena, desc, &target, &path);
+		target_init(&target, arena, desc, &pos, true);
+		(void) descend(tree, &target, &path);
 		head = target.low;
 		Assert(tree->height < HYB_TREE_MAX_HEIGHT);
 		if (arena->npocket < HYB_TREE_RESERVE &&
@@ -694,23 +625,20 @@ iter_enter_leaf(HybTreeIter *iter)
 }
 
 void
-hyb_tree_iter_start(HybTreeIter *iter, const HybTree *tree,
-					const HybArena *arena, const HybKeyDesc *desc,
-					const HybPos *lo, const HybPos *hi, bool backward)
+hyb_tree_iter_start(HybTreeIter *iter, const HybTree *tree, const HybPos *lo,
+					const HybPos *hi)
 {
 	TreePath	path;
 	Target		target;
+	bool		backward = iter->backward;
 
-	iter->arena = arena;
-	iter->desc = desc;
-	iter->backward = backward;
 	iter->stop = backward ? lo : hi;
 	iter->leaf = NULL;
 	if (tree->root == 0)
 		return;
 	/* forward: first entry above lo; backward: the one before the first at hi */
-	target_init(&target, desc, backward ? hi : lo, !backward);
-	iter->leaf = descend(tree, arena, desc, &target, &path);
+	target_init(&target, iter->arena, iter->desc, backward ? hi : lo, !backward);
+	iter->leaf = descend(tree, &target, &path);
 	iter->index = backward ? path.index[0] - 1 : path.index[0];
 	iter_enter_leaf(iter);
 }
@@ -782,8 +710,8 @@ hyb_tree_flag(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 	if (tree->root == 0)
 		return 0;
 	entry_pos(desc, entry, &pos);
-	target_init(&target, desc, &pos, false);
-	leaf = descend(tree, arena, desc, &target, &path);
+	target_init(&target, arena, desc, &pos, false);
+	leaf = descend(tree, &target, &path);
 	i = path.index[0];
 	for (;;)
 	{

@@ -15,24 +15,7 @@
 
 #include "dynamic/bloom.h"
 #include "dynamic/entry.h"
-#include "key/key.h"
-
-#define HYB_ENTRY_LEN_MASK	0x0FFF
-#define HYB_ENTRY_DEAD		0x8000
-#define HYB_ENTRY_KILLED	0x4000	/* a hint; set under a shared lock too */
-
-/* Aligned to 4 bytes. */
-typedef struct HybTreeEntry
-{
-	ItemPointerData tid;
-	uint16		offset;			/* where the entry lies in the log */
-	BlockNumber block;
-	uint16		len_flags;
-	uint16		keylen;
-	uint8		bytes[FLEXIBLE_ARRAY_MEMBER];
-} HybTreeEntry;
-
-#define hyb_entry_len(entry) ((entry)->len_flags & HYB_ENTRY_LEN_MASK)
+#include "dynamic/tree_node.h"
 
 /* All zero: an empty tree. */
 typedef struct HybTree
@@ -85,24 +68,25 @@ extern int	hyb_tree_flag(HybTree *tree, HybArena *arena,
 						  const HybKeyDesc *desc, const HybEntry *entry,
 						  uint16 flag);
 
-/* The live entries strictly between two positions, in either direction. */
+/*
+ * The live entries strictly between two positions, in either direction.  The
+ * caller sets the first three.
+ */
 typedef struct HybTreeIter
 {
 	const HybArena *arena;
 	const HybKeyDesc *desc;
+	bool		backward;
 	const HybPos *stop;
 	uint64		stop_low;		/* heads in the leaf outside [low, high] need */
 	uint64		stop_high;		/* no comparison with stop */
 	bool		stop_outside;	/* no entry of the leaf is beyond stop */
-	bool		backward;
-	struct HybTreeLeaf *leaf;	/* NULL: at the end */
+	HybTreeLeaf *leaf;			/* NULL: at the end */
 	int			index;
 } HybTreeIter;
 
 extern void hyb_tree_iter_start(HybTreeIter *iter, const HybTree *tree,
-								const HybArena *arena, const HybKeyDesc *desc,
-								const HybPos *lo, const HybPos *hi,
-								bool backward);
+								const HybPos *lo, const HybPos *hi);
 extern HybTreeEntry *hyb_tree_iter_next(HybTreeIter *iter);
 
 /* Check all invariants (tree_check.c); NULL, or what is wrong. */

@@ -4,7 +4,7 @@
  */
 #include "compat.h"
 
-#include "dynamic/tree_node.h"
+#include "dynamic/tree.h"
 #include "storage/itemptr.h"
 
 typedef struct Verify

@@ -1,6 +1,7 @@
 /*
  * tree_node.h
- *		Nodes of the B+tree, for the files that implement it.
+ *		Entries and nodes of the B+tree; nodes are for the files that implement
+ *		it.
  *
  * Leaves hold references to entries, inner nodes references to the entries
  * that separate their children; both hold heads of the keys beside them.  A
@@ -19,12 +20,31 @@
 #ifndef HYB_TREE_NODE_H
 #define HYB_TREE_NODE_H
 
-#include "dynamic/tree.h"
+#include "dynamic/arena.h"
+#include "key/key.h"
+#include "storage/itemptr.h"
 
 #define HYB_NODE_SIZE		512
 #define HYB_LEAF_FANOUT		41
 #define HYB_INNER_FANOUT	31
 #define HYB_TREE_MAX_HEIGHT	16
+
+#define HYB_ENTRY_LEN_MASK	0x0FFF
+#define HYB_ENTRY_DEAD		0x8000
+#define HYB_ENTRY_KILLED	0x4000	/* a hint; set under a shared lock too */
+
+/* Aligned to 4 bytes. */
+typedef struct HybTreeEntry
+{
+	ItemPointerData tid;
+	uint16		offset;			/* where the entry lies in the log */
+	BlockNumber block;
+	uint16		len_flags;
+	uint16		keylen;
+	uint8		bytes[FLEXIBLE_ARRAY_MEMBER];
+} HybTreeEntry;
+
+#define hyb_entry_len(entry) ((entry)->len_flags & HYB_ENTRY_LEN_MASK)
 
 typedef struct HybTreeLeaf
 {

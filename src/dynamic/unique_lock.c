@@ -16,7 +16,6 @@
 
 #include "catalog/pg_class.h"
 #include "common/hashfn.h"
-#include "dynamic/shared.h"
 #include "dynamic/unique_lock.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
@@ -37,6 +36,16 @@
  */
 #define TURN_LOCK				0x4855
 
+typedef struct Partitions
+{
+	int			tranche;
+	uint32		n;				/* a power of two */
+	char		unused[PG_CACHE_LINE_SIZE - 2 * sizeof(int)];	/* aligns what follows */
+	HybUniquePartition partitions[FLEXIBLE_ARRAY_MEMBER];
+} Partitions;
+
+static Partitions *shared = NULL;
+
 static uint32
 partitions_wanted(void)
 {
@@ -46,32 +55,40 @@ partitions_wanted(void)
 	return pg_nextpower2_32(n);
 }
 
-Size
-hyb_unique_shared_size(void)
+static Size
+partitions_size(void)
 {
-	return MAXALIGN(offsetof(HybUniquePartitions, partitions) +
-					partitions_wanted() * sizeof(HybUniquePartition));
+	return partitions_wanted() * sizeof(HybUniquePartition);
 }
 
-void
-hyb_unique_shared_init(HybUniquePartitions *shared)
+static void
+init_partitions(void *memory)
 {
-	shared->tranche = LWLockNewTrancheId();
-	shared->n = partitions_wanted();
-	for (uint32 i = 0; i < shared->n; i++)
-	{
-		HybUniquePartition *partition = &shared->partitions[i];
+	Partitions *new = memory;
 
-		memset(partition, 0, sizeof(*partition));
-		LWLockInitialize(&partition->lock, shared->tranche);
-		pg_atomic_init_u64(&partition->appends, 0);
+	new->tranche = LWLockNewTrancheId();
+	new->n = partitions_wanted();
+	for (uint32 i = 0; i < new->n; i++)
+	{
+		LWLockInitialize(&new->partitions[i].lock, new->tranche);
+		pg_atomic_init_u64(&new->partitions[i].appends, 0);
 	}
 }
+
+static void
+name_tranche(void)
+{
+	LWLockRegisterTranche(shared->tranche, "hybrid_unique");
+}
+
+const HybSharedPart hyb_unique_part = {
+	.address = (void **) &shared,.size = offsetof(Partitions, partitions),
+	.more = partitions_size,.init = init_partitions,.attached = name_tranche
+};
 
 void
 hyb_unique_begin(HybIndex *ix, uint64 hash, HybUniqueTicket *ticket)
 {
-	HybUniquePartitions *shared;
 	uint64		file;
 
 	memset(ticket, 0, sizeof(*ticket));
@@ -80,7 +97,6 @@ hyb_unique_begin(HybIndex *ix, uint64 hash, HybUniqueTicket *ticket)
 	ticket->ix = ix;
 	if (!hyb_shared_init())
 		return;
-	shared = hyb_unique_partitions();
 	file = (uint64) HYB_RELATION_DB(ix->rel) << 32 |
 		HYB_RELATION_FILENUMBER(ix->rel);
 	hash = hash_combine64(hash, hash_bytes_uint32_extended((uint32) file,

@@ -24,6 +24,7 @@
 #ifndef HYB_UNIQUE_LOCK_H
 #define HYB_UNIQUE_LOCK_H
 
+#include "dynamic/shared.h"
 #include "page/page.h"
 #include "port/atomics.h"
 #include "storage/lwlock.h"
@@ -41,19 +42,8 @@ typedef struct HybUniquePartition
 											 * place n modulo their number */
 } HybUniquePartition;
 
-typedef struct HybUniquePartitions
-{
-	int			tranche;
-	uint32		n;				/* a power of two */
-	char		unused[PG_CACHE_LINE_SIZE - 2 * sizeof(int)];	/* aligns what follows */
-	HybUniquePartition partitions[FLEXIBLE_ARRAY_MEMBER];
-} HybUniquePartitions;
-
-/* Bytes in shared memory, as many as `max_connections` and the like ask for. */
-extern Size hyb_unique_shared_size(void);
-
-/* Fill them.  Whoever makes the control structure calls this once. */
-extern void hyb_unique_shared_init(HybUniquePartitions *shared);
+/* As many partitions as `max_connections` and the like ask for. */
+extern const HybSharedPart hyb_unique_part;
 
 /* One insertion; lives on the stack of the insert function. */
 typedef struct HybUniqueTicket

@@ -6,32 +6,86 @@
  */
 #include "compat.h"
 
-#include "dynamic/shared.h"
 #include "dynamic/workers.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
+#include "storage/spin.h"
 #include "utils/timestamp.h"
 
-void
-hyb_workers_init(HybWorkers *workers)
+/* Indexes that can wait at a time. */
+#define HYB_MERGE_REQUESTS		128
+
+/* Indexes whose merges have failed that are remembered. */
+#define HYB_MERGE_FAILURES		32
+
+typedef enum WorkerState
 {
-	memset(workers, 0, sizeof(*workers));
-	SpinLockInit(&workers->mutex);
+	HYB_WORKER_FREE = 0,
+	HYB_WORKER_STARTING,
+	HYB_WORKER_BUSY,
+	HYB_WORKER_IDLE
+} WorkerState;
+
+typedef struct Worker
+{
+	WorkerState state;
+	uint32		serial;			/* of this use of the entry */
+	Oid			dbid;
+	Oid			relid;			/* busy: what it merges, or InvalidOid */
+	TimestampTz started;		/* when it was started */
+	Latch	   *latch;			/* idle: of its PGPROC, which outlives it */
+} Worker;
+
+/* An index that waits for a worker. */
+typedef struct Request
+{
+	Oid			dbid;			/* InvalidOid: free */
+	Oid			relid;
+	TimestampTz since;
+} Request;
+
+/* An index whose merge has failed, and not succeeded since. */
+typedef struct Failure
+{
+	Oid			dbid;			/* InvalidOid: free */
+	Oid			relid;
+	int			wait_ms;		/* how long it is left alone */
+	TimestampTz until;			/* and until when */
+} Failure;
+
+/* All of it is protected by the mutex. */
+typedef struct Workers
+{
+	slock_t		mutex;
+	uint32		serials;		/* given so far */
+	Worker		workers[HYB_MAX_WORKERS];
+	Request		requests[HYB_MERGE_REQUESTS];
+	Failure		failures[HYB_MERGE_FAILURES];
+} Workers;
+
+static Workers *all_workers = NULL;
+
+static void
+init_workers(void *memory)
+{
+	SpinLockInit(&((Workers *) memory)->mutex);
 }
 
+const HybSharedPart hyb_workers_part = {
+	.address = (void **) &all_workers,.size = sizeof(Workers),.init = init_workers
+};
+
 /* Callers have seen to it that there is a control structure. */
-static HybWorkers *
+static Workers *
 lock_workers(void)
 {
-	HybWorkers *workers = &hyb_control->workers;
-
-	SpinLockAcquire(&workers->mutex);
-	return workers;
+	SpinLockAcquire(&all_workers->mutex);
+	return all_workers;
 }
 
 static bool
-in_use(const HybWorker *worker, TimestampTz now)
+in_use(const Worker *worker, TimestampTz now)
 {
 	return worker->state != HYB_WORKER_FREE &&
 		(worker->state != HYB_WORKER_STARTING ||
@@ -39,7 +93,7 @@ in_use(const HybWorker *worker, TimestampTz now)
 }
 
 static int
-count_workers(const HybWorkers *workers, TimestampTz now)
+count_workers(const Workers *workers, TimestampTz now)
 {
 	int			n = 0;
 
@@ -50,11 +104,11 @@ count_workers(const HybWorkers *workers, TimestampTz now)
 
 /* Will a worker of this database look for what waits? */
 static bool
-somebody_comes(const HybWorkers *workers, Oid dbid, TimestampTz now)
+somebody_comes(const Workers *workers, Oid dbid, TimestampTz now)
 {
 	for (int i = 0; i < HYB_MAX_WORKERS; i++)
 	{
-		const HybWorker *worker = &workers->workers[i];
+		const Worker *worker = &workers->workers[i];
 
 		if (in_use(worker, now) && worker->dbid == dbid &&
 			(worker->state == HYB_WORKER_STARTING ||
@@ -65,19 +119,19 @@ somebody_comes(const HybWorkers *workers, Oid dbid, TimestampTz now)
 }
 
 /* The entry of a worker that runs, or NULL. */
-static HybWorker *
-find_worker(HybWorkers *workers, const HybWorkerRef *ref)
+static Worker *
+find_worker(Workers *workers, const HybWorkerRef *ref)
 {
-	HybWorker  *worker = &workers->workers[ref->number];
+	Worker	   *worker = &workers->workers[ref->number];
 
 	return worker->serial == ref->serial ? worker : NULL;
 }
 
 static void
-make_starting(HybWorkers *workers, int number, Oid dbid, TimestampTz now,
+make_starting(Workers *workers, int number, Oid dbid, TimestampTz now,
 			  HybWorkerRef *ref)
 {
-	HybWorker  *worker = &workers->workers[number];
+	Worker	   *worker = &workers->workers[number];
 
 	worker->state = HYB_WORKER_STARTING;
 	worker->serial = ++workers->serials;
@@ -91,13 +145,13 @@ make_starting(HybWorkers *workers, int number, Oid dbid, TimestampTz now,
 
 /* False if there is no room. */
 static bool
-add_request(HybWorkers *workers, Oid dbid, Oid relid, TimestampTz now)
+add_request(Workers *workers, Oid dbid, Oid relid, TimestampTz now)
 {
-	HybMergeRequest *room = NULL;
+	Request    *room = NULL;
 
 	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
 	{
-		HybMergeRequest *request = &workers->requests[i];
+		Request    *request = &workers->requests[i];
 
 		if (!OidIsValid(request->dbid))
 			room = request;
@@ -113,11 +167,11 @@ add_request(HybWorkers *workers, Oid dbid, Oid relid, TimestampTz now)
 }
 
 static void
-remove_request(HybWorkers *workers, Oid dbid, Oid relid)
+remove_request(Workers *workers, Oid dbid, Oid relid)
 {
 	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
 	{
-		HybMergeRequest *request = &workers->requests[i];
+		Request    *request = &workers->requests[i];
 
 		if (request->dbid == dbid && request->relid == relid)
 			request->dbid = InvalidOid;
@@ -126,12 +180,12 @@ remove_request(HybWorkers *workers, Oid dbid, Oid relid)
 
 /* ---- indexes that fail ---- */
 
-static HybMergeFailure *
-find_failure(HybWorkers *workers, Oid dbid, Oid relid)
+static Failure *
+find_failure(Workers *workers, Oid dbid, Oid relid)
 {
 	for (int i = 0; i < HYB_MERGE_FAILURES; i++)
 	{
-		HybMergeFailure *failure = &workers->failures[i];
+		Failure    *failure = &workers->failures[i];
 
 		if (failure->dbid == dbid && failure->relid == relid)
 			return failure;
@@ -140,14 +194,14 @@ find_failure(HybWorkers *workers, Oid dbid, Oid relid)
 }
 
 /* The entry that is missed least: a free one, or one whose time ends first. */
-static HybMergeFailure *
-add_failure(HybWorkers *workers, Oid dbid, Oid relid)
+static Failure *
+add_failure(Workers *workers, Oid dbid, Oid relid)
 {
-	HybMergeFailure *room = &workers->failures[0];
+	Failure    *room = &workers->failures[0];
 
 	for (int i = 0; i < HYB_MERGE_FAILURES && OidIsValid(room->dbid); i++)
 	{
-		HybMergeFailure *failure = &workers->failures[i];
+		Failure    *failure = &workers->failures[i];
 
 		if (!OidIsValid(failure->dbid) || failure->until < room->until)
 			room = failure;
@@ -162,12 +216,12 @@ void
 hyb_worker_failed(const HybWorkerRef *ref)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	HybWorkers *workers = lock_workers();
-	HybWorker  *worker = find_worker(workers, ref);
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
 
 	if (worker != NULL && OidIsValid(worker->relid))
 	{
-		HybMergeFailure *failure = find_failure(workers, worker->dbid, worker->relid);
+		Failure    *failure = find_failure(workers, worker->dbid, worker->relid);
 
 		if (failure == NULL)
 			failure = add_failure(workers, worker->dbid, worker->relid);
@@ -188,8 +242,8 @@ hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
 	struct Latch *latch = NULL;
 	struct Latch *other = NULL;
 	int			room = -1;
-	const HybMergeFailure *failure;
-	HybWorkers *workers;
+	const Failure *failure;
+	Workers    *workers;
 
 	if (!hyb_shared_init())
 		return HYB_REQUEST_REFUSED;
@@ -202,7 +256,7 @@ hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
 	}
 	for (int i = 0; i < HYB_MAX_WORKERS; i++)
 	{
-		HybWorker  *worker = &workers->workers[i];
+		Worker	   *worker = &workers->workers[i];
 
 		if (!in_use(worker, now))
 			room = i;
@@ -214,7 +268,7 @@ hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
 	}
 	for (int i = 0; i < HYB_MAX_WORKERS && latch == NULL; i++)
 	{
-		HybWorker  *worker = &workers->workers[i];
+		Worker	   *worker = &workers->workers[i];
 
 		if (worker->state != HYB_WORKER_IDLE)
 			continue;
@@ -250,8 +304,8 @@ hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
 void
 hyb_worker_not_started(const HybWorkerRef *ref, Oid dbid, Oid relid)
 {
-	HybWorkers *workers = lock_workers();
-	HybWorker  *worker = find_worker(workers, ref);
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
 
 	if (worker != NULL)
 		worker->state = HYB_WORKER_FREE;
@@ -262,8 +316,8 @@ hyb_worker_not_started(const HybWorkerRef *ref, Oid dbid, Oid relid)
 bool
 hyb_worker_confirm(const HybWorkerRef *ref)
 {
-	HybWorkers *workers;
-	HybWorker  *worker;
+	Workers    *workers;
+	Worker	   *worker;
 	bool		confirmed;
 
 	if (!hyb_shared_init())
@@ -281,9 +335,9 @@ HybWork
 hyb_worker_next(HybWorkerRef *ref, Oid *id)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	HybWorkers *workers = lock_workers();
-	HybWorker  *worker = find_worker(workers, ref);
-	HybMergeRequest *next = NULL;
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
+	Request    *next = NULL;
 	HybWork		work;
 
 	Assert(worker != NULL);
@@ -295,7 +349,7 @@ hyb_worker_next(HybWorkerRef *ref, Oid *id)
 	}
 	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
 	{
-		HybMergeRequest *request = &workers->requests[i];
+		Request    *request = &workers->requests[i];
 
 		if (OidIsValid(request->dbid) &&
 			(next == NULL || request->since < next->since) &&
@@ -331,7 +385,7 @@ bool
 hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms, int most)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	HybWorkers *workers = lock_workers();
+	Workers    *workers = lock_workers();
 	int			before = 0;
 	bool		yield;
 
@@ -344,7 +398,7 @@ hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms, int most)
 	yield = before >= most;
 	for (int i = 0; i < HYB_MERGE_REQUESTS && !yield; i++)
 	{
-		const HybMergeRequest *request = &workers->requests[i];
+		const Request *request = &workers->requests[i];
 
 		yield = OidIsValid(request->dbid) &&
 			now >= TimestampTzPlusMilliseconds(request->since, wait_ms) &&
@@ -358,13 +412,13 @@ void
 hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	HybWorkers *workers = lock_workers();
-	HybWorker  *worker = find_worker(workers, ref);
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
 
 	Assert(worker != NULL && OidIsValid(worker->relid));
 	if (result == HYB_WORK_DONE)
 	{
-		HybMergeFailure *failure = find_failure(workers, worker->dbid, worker->relid);
+		Failure    *failure = find_failure(workers, worker->dbid, worker->relid);
 
 		if (failure != NULL)
 			failure->dbid = InvalidOid;
@@ -378,8 +432,8 @@ hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result)
 bool
 hyb_worker_leave(const HybWorkerRef *ref)
 {
-	HybWorkers *workers = lock_workers();
-	HybWorker  *worker = find_worker(workers, ref);
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
 	bool		leave = worker == NULL || worker->state == HYB_WORKER_IDLE;
 
 	if (leave && worker != NULL)
@@ -392,8 +446,8 @@ void
 hyb_worker_release(const HybWorkerRef *ref)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	HybWorkers *workers = lock_workers();
-	HybWorker  *worker = find_worker(workers, ref);
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
 
 	if (worker != NULL)
 	{
@@ -408,7 +462,7 @@ hyb_worker_release(const HybWorkerRef *ref)
 void
 hyb_workers_forget(Oid dbid)
 {
-	HybWorkers *workers = lock_workers();
+	Workers    *workers = lock_workers();
 
 	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
 		if (workers->requests[i].dbid == dbid)

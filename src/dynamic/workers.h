@@ -17,11 +17,8 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
+#include "dynamic/shared.h"
 #include "page/settings.h"
-#include "storage/spin.h"
-
-/* Indexes that can wait at a time. */
-#define HYB_MERGE_REQUESTS		128
 
 /* A process that was started is expected to be there within so many ms. */
 #define HYB_WORKER_START_MS		10000
@@ -32,56 +29,6 @@
  */
 #define HYB_FAILED_MS_MIN		1000
 #define HYB_FAILED_MS_MAX		60000
-
-/* Indexes whose merges have failed that are remembered. */
-#define HYB_MERGE_FAILURES		32
-
-struct Latch;
-
-typedef enum HybWorkerState
-{
-	HYB_WORKER_FREE = 0,
-	HYB_WORKER_STARTING,
-	HYB_WORKER_BUSY,
-	HYB_WORKER_IDLE
-} HybWorkerState;
-
-typedef struct HybWorker
-{
-	HybWorkerState state;
-	uint32		serial;			/* of this use of the entry */
-	Oid			dbid;
-	Oid			relid;			/* busy: what it merges, or InvalidOid */
-	TimestampTz started;		/* when it was started */
-	struct Latch *latch;		/* idle: of its PGPROC, which outlives it */
-} HybWorker;
-
-/* An index that waits for a worker. */
-typedef struct HybMergeRequest
-{
-	Oid			dbid;			/* InvalidOid: free */
-	Oid			relid;
-	TimestampTz since;
-} HybMergeRequest;
-
-/* An index whose merge has failed, and not succeeded since. */
-typedef struct HybMergeFailure
-{
-	Oid			dbid;			/* InvalidOid: free */
-	Oid			relid;
-	int			wait_ms;		/* how long it is left alone */
-	TimestampTz until;			/* and until when */
-} HybMergeFailure;
-
-/* In the control structure; all of it is protected by the mutex. */
-typedef struct HybWorkers
-{
-	slock_t		mutex;
-	uint32		serials;		/* given so far */
-	HybWorker	workers[HYB_MAX_WORKERS];
-	HybMergeRequest requests[HYB_MERGE_REQUESTS];
-	HybMergeFailure failures[HYB_MERGE_FAILURES];
-} HybWorkers;
 
 /* A worker's entry, in one use of it. */
 typedef struct HybWorkerRef
@@ -98,7 +45,7 @@ typedef enum HybRequestOutcome
 	HYB_REQUEST_REFUSED			/* too many wait already, or none may run */
 } HybRequestOutcome;
 
-extern void hyb_workers_init(HybWorkers *workers);
+extern const HybSharedPart hyb_workers_part;
 
 /*
  * Ask for a worker to merge an index; at most `most` run at a time.  With

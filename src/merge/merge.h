@@ -54,18 +54,4 @@ extern void hyb_merge_init(void);
  */
 extern void hyb_merge_consider(HybIndex *ix);
 
-/* For hybrid_merge_progress: shared state of running merges. */
-typedef struct HybMergeProgress
-{
-	Oid			dbid;
-	Oid			relid;
-	int			pid;
-	uint64		entries_total;	/* of the frozen generation */
-	uint64		entries_done;
-	uint64		steps;
-	TimestampTz started;
-} HybMergeProgress;
-
-extern int	hyb_merge_progress_list(HybMergeProgress **list);
-
 #endif							/* HYB_MERGE_H */

@@ -148,7 +148,6 @@ hyb_index_create_handle(Relation rel)
 	ix->incarnation = cache->incarnation;
 	ix->slot = cache->slot;
 	ix->slot_serial = cache->slot_serial;
-	ix->root = NULL;
 	ix->context = CurrentMemoryContext;
 	ix->dictionaries = NULL;
 	memcpy(ix->desc, &cache->desc, size);

@@ -12,19 +12,6 @@ struct HybSlot;
 struct HybDictionaries;
 
 /*
- * A backend's copy of the static stage's root, if that is an internal node.
- * A node never changes, so the copy is good for as long as versions have this
- * root.  Made when a root is met for the second time.
- */
-typedef struct HybRootCache
-{
-	BlockNumber block;			/* root met last */
-	uint64		stamp;			/* its stamp, 0: none was met */
-	bool		valid;			/* `page` is a copy of it */
-	char	   *page;			/* BLCKSZ bytes in TopMemoryContext, or NULL */
-} HybRootCache;
-
-/*
  * A backend's handle on an open index; lives in the memory context of the
  * scan, statement or call that uses it.
  */
@@ -37,7 +24,6 @@ typedef struct HybIndex
 								 * state; NULL until first needed; see
 								 * hyb_index_remember_slot */
 	uint64		slot_serial;	/* tells whether `slot` still is what it was */
-	HybRootCache *root;			/* in `slot`; NULL without one */
 	MemoryContext context;		/* that the handle lives in */
 	const struct HybDictionaries *dictionaries; /* NULL without encoded
 												 * columns, and while they are

@@ -11,6 +11,7 @@
  */
 #include "compat.h"
 
+#include "dynamic/slot.h"
 #include "page/meta.h"
 #include "port/pg_bswap.h"
 #include "static/filter.h"
@@ -247,17 +248,43 @@ check_stale(const HybIndex *ix, const HybVersion *version, BlockNumber block)
 }
 
 /*
- * The backend's copy of a root, if there is one; NULL if the page has to be
- * read.  Comparison functions may open other indexes, for which the copy may
- * have to go, so only indexes ordered by memcmp have one.
+ * A backend's copy of an index's root, if that is an internal node.  A node
+ * never changes, so the copy is good for as long as versions have this root.
+ * Made when a root is met for the second time.
+ *
+ * Comparison functions may open other indexes, for which the copy may have to
+ * go, so only indexes ordered by memcmp have one.
  */
-static inline Page
-cached_root(const HybIndex *ix, BlockNumber block, uint64 stamp, int level)
+typedef struct RootCache
 {
-	const HybRootCache *root = ix->root;
+	BlockNumber block;			/* root met last */
+	uint64		stamp;			/* its stamp, 0: none was met */
+	bool		valid;			/* `page` is a copy of it */
+	char	   *page;			/* BLCKSZ bytes in TopMemoryContext, or NULL */
+} RootCache;
 
-	if (level > 0 && ix->desc->all_mem && root != NULL && root->valid &&
-		root->block == block && root->stamp == stamp)
+static void
+release_root(void *piece)
+{
+	if (((RootCache *) piece)->page != NULL)
+		pfree(((RootCache *) piece)->page);
+}
+
+static HybSlotPiece root_piece = {.size = sizeof(RootCache),.release = release_root};
+
+void
+hyb_static_init(void)
+{
+	hyb_slot_add_piece(&root_piece);
+}
+
+/* The copy, or NULL if the page has to be read. */
+static inline Page
+cached_root(const HybIndex *ix, BlockNumber block, uint64 stamp)
+{
+	const RootCache *root = hyb_slot_piece(ix, &root_piece);
+
+	if (root->valid && root->block == block && root->stamp == stamp)
 		return (Page) root->page;
 	return NULL;
 }
@@ -266,10 +293,8 @@ cached_root(const HybIndex *ix, BlockNumber block, uint64 stamp, int level)
 static void
 note_root(const HybIndex *ix, BlockNumber block, uint64 stamp, Page page)
 {
-	HybRootCache *root = ix->root;
+	RootCache  *root = hyb_slot_piece(ix, &root_piece);
 
-	if (!ix->desc->all_mem || root == NULL)
-		return;
 	if (root->block == block && root->stamp == stamp)
 	{
 		if (root->page == NULL)
@@ -297,7 +322,7 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 
 	descent->probed = false;
 	descent->skipped = false;
-	page = cached_root(ix, block, stamp, level);
+	page = level > 0 && ix->desc->all_mem ? cached_root(ix, block, stamp) : NULL;
 	for (;;)
 	{
 		Buffer		buf = InvalidBuffer;
@@ -325,7 +350,7 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 			page = BufferGetPage(buf);
 			if (hyb_page_opaque(page)->level != level)
 				hyb_corrupted(ix->rel, block, "An internal node has the wrong level.");
-			if (from == HYB_METAPAGE_BLKNO)
+			if (from == HYB_METAPAGE_BLKNO && ix->desc->all_mem)
 				note_root(ix, block, stamp, page);
 		}
 

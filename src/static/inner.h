@@ -82,6 +82,9 @@ typedef struct HybDescent
 	bool		skipped;
 } HybDescent;
 
+/* When the library is loaded. */
+extern void hyb_static_init(void);
+
 /*
  * Descend from version's root.  Returns false if a stamp did not match (the
  * version is no longer current: recapture and retry); no buffer is held

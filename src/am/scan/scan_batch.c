@@ -25,6 +25,7 @@
 
 #include "am/scan/scan.h"
 #include "miscadmin.h"
+#include "static/filter_use.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"

@@ -16,6 +16,7 @@
 #include "page/meta.h"
 #include "parser/parse_coerce.h"
 #include "static/filter.h"
+#include "static/filter_use.h"
 #include "static/update.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
@@ -227,7 +228,7 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 		if (valid && !found)
 		{
 			HybFetch	fetch = {.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-				.lo = &low, .hi = &high, .limit = 1, .point_hash = hash};
+			.lo = &low,.hi = &high,.limit = 1,.point_hash = hash};
 
 			valid = hyb_dynamic_fetch(ix, version, &fetch, &batch);
 			found = batch.nitems > 0;
@@ -360,7 +361,7 @@ count_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
 	HybDynBatch batch;
 	HybPos		from = *low;
 	HybFetch	fetch = {.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-		.lo = &from, .hi = high, .limit = COUNT_BATCH};
+	.lo = &from,.hi = high,.limit = COUNT_BATCH};
 	HybBuf		last = {0};
 	bool		valid;
 

@@ -13,6 +13,7 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "dynamic/delta.h"
+#include "dynamic/progress.h"
 #include "funcapi.h"
 #include "merge/merge.h"
 #include "merge/try_open.h"
@@ -20,6 +21,7 @@
 #include "page/settings.h"
 #include "page/meta.h"
 #include "static/fill.h"
+#include "static/filter_use.h"
 #include "storage/bufmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -360,13 +362,13 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	values[i++] = Int64GetDatum((int64) meta->filter_pages);
 	values[i++] = Int64GetDatum((int64) meta->filter_pages * BLCKSZ);
 	nulls[i] = dynamic.busy;
-	values[i++] = Int64GetDatum((int64) (dynamic.filter_counts[HYB_FILTER_HIT] +
-										 dynamic.filter_counts[HYB_FILTER_NEGATIVE] +
-										 dynamic.filter_counts[HYB_FILTER_FALSE_POSITIVE]));
+	values[i++] = Int64GetDatum((int64) (dynamic.counters[HYB_FILTER_HIT] +
+										 dynamic.counters[HYB_FILTER_NEGATIVE] +
+										 dynamic.counters[HYB_FILTER_FALSE_POSITIVE]));
 	nulls[i] = dynamic.busy;
-	values[i++] = Int64GetDatum((int64) dynamic.filter_counts[HYB_FILTER_NEGATIVE]);
+	values[i++] = Int64GetDatum((int64) dynamic.counters[HYB_FILTER_NEGATIVE]);
 	nulls[i] = dynamic.busy;
-	values[i++] = Int64GetDatum((int64) dynamic.filter_counts[HYB_FILTER_FALSE_POSITIVE]);
+	values[i++] = Int64GetDatum((int64) dynamic.counters[HYB_FILTER_FALSE_POSITIVE]);
 	nulls[i] = !hyb_static_fill(ix, &fill);
 	values[i++] = Float8GetDatum(fill);
 	Assert(i == lengthof(values));
@@ -383,23 +385,23 @@ Datum
 hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	HybMergeProgress *list = NULL;
-	int			n;
 
 	InitMaterializedSRF(fcinfo, 0);
-	n = hyb_merge_progress_list(&list);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < HYB_PROGRESS_ENTRIES; i++)
 	{
+		HybProgress merge;
 		Datum		values[7];
 		bool		nulls[7] = {0};
 
-		values[0] = ObjectIdGetDatum(list[i].dbid);
-		values[1] = ObjectIdGetDatum(list[i].relid);
-		values[2] = Int32GetDatum(list[i].pid);
-		values[3] = Int64GetDatum((int64) list[i].entries_total);
-		values[4] = Int64GetDatum((int64) list[i].entries_done);
-		values[5] = Int64GetDatum((int64) list[i].steps);
-		values[6] = TimestampTzGetDatum(list[i].started);
+		if (!hyb_progress_read(i, &merge))
+			continue;
+		values[0] = ObjectIdGetDatum(merge.dbid);
+		values[1] = ObjectIdGetDatum(merge.relid);
+		values[2] = Int32GetDatum(merge.pid);
+		values[3] = Int64GetDatum((int64) merge.entries_total);
+		values[4] = Int64GetDatum((int64) merge.entries_done);
+		values[5] = Int64GetDatum((int64) merge.steps);
+		values[6] = TimestampTzGetDatum(merge.started);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
