@@ -1,0 +1,330 @@
+/*
+ * test_tree.c
+ *		The dynamic stage's tree, in an arena of its own: whatever is inserted,
+ *		in whatever order, comes back in order from any place in both
+ *		directions, with a sorted array to compare with.
+ */
+#include "fuzz/server.h"
+
+#include "dynamic/tree.h"
+#include "unit.h"
+
+#define MAXN		20000
+#define MAXBYTES	24
+
+typedef struct TestItem
+{
+	uint8		bytes[MAXBYTES];
+	HybEntry	entry;
+	bool		dead;
+} TestItem;
+
+static TestItem items[MAXN];
+static TestItem *sorted[MAXN];
+static HybKeyDesc *desc;
+
+static void
+set_column(HybColumn *col, HybStore store, int width, bool descending)
+{
+	col->store = store;
+	col->compare = HYB_COMPARE_MEM;
+	col->width = width;
+	col->terminated = width == 0;
+	col->is_key = true;
+	col->desc = descending;
+}
+
+/* One integer; or a string, and an integer the other way round. */
+static void
+make_desc(bool strings)
+{
+	desc = calloc(1, offsetof(HybKeyDesc, cols) + 2 * sizeof(HybColumn));
+	desc->all_mem = desc->exact = true;
+	desc->natts = desc->nkeys = strings ? 2 : 1;
+	if (strings)
+		set_column(&desc->cols[0], HYB_STORE_BYTES, 0, false);
+	set_column(&desc->cols[strings ? 1 : 0], HYB_STORE_INT, 4, strings);
+}
+
+/* What distinguishes keys comes early, late, or nowhere, by `style`. */
+static void
+make_item(int i, uint32 value, int style)
+{
+	TestItem	   *item = &items[i];
+	uint8	   *p = item->bytes;
+
+	memset(item, 0, sizeof(*item));
+	if (desc->nkeys == 2)
+	{
+		*p++ = HYB_FLAG_VALUE;
+		if (style == 1)
+			p += sprintf((char *) p, "prefix/%u", value / 16 % 64);
+		else
+			for (uint32 rest = value / 8; rest > 0; rest /= 4)
+				*p++ = 'a' + rest % 4;
+		*p++ = 0;
+	}
+	*p++ = HYB_FLAG_VALUE;
+	for (int shift = 24; shift >= 0; shift -= 8)
+		*p++ = (uint8) ((desc->nkeys == 2 ? ~value : value) >> shift);
+	item->entry.bytes = item->bytes;
+	item->entry.len = item->entry.keylen = p - item->bytes;
+	ItemPointerSet(&item->entry.tid, 1 + i / 100, 1 + i % 100);
+	item->entry.block = i;
+	item->entry.offset = i % 8000;
+}
+
+static int
+compare_items(const void *a, const void *b)
+{
+	TestItem   *x = *(TestItem *const *) a;
+	TestItem   *y = *(TestItem *const *) b;
+	int			c = memcmp(x->bytes, y->bytes, Min(x->entry.len, y->entry.len));
+
+	return c != 0 ? c : ItemPointerCompare(&x->entry.tid, &y->entry.tid);
+}
+
+static HybPos
+position_of(const TestItem *item, HybTie tie)
+{
+	HybPos		pos = {.key = item->bytes, .len = item->entry.keylen,
+	.ncols = desc->nkeys, .tie = tie};
+
+	pos.tid = item->entry.tid;
+	return pos;
+}
+
+/* The index in sorted[] of the first item above a position. */
+static int
+first_above(const HybPos *pos, int n)
+{
+	int			i = 0;
+
+	while (i < n && hyb_pos_compare_key(desc, sorted[i]->bytes,
+										sorted[i]->entry.keylen,
+										&sorted[i]->entry.tid, pos) <= 0)
+		i++;
+	return i;
+}
+
+/* Everything live between two positions, in one direction. */
+static bool
+range_agrees(const HybTree *tree, const HybArena *arena, int n,
+			 const HybPos *lo, const HybPos *hi, bool backward)
+{
+	HybTreeIter iter = {.arena = arena, .desc = desc, .backward = backward};
+	int			first = first_above(lo, n);
+	int			last = first_above(hi, n);
+	int			step = backward ? -1 : 1;
+	HybTreeEntry *entry;
+
+	/* what lies at hi is left out */
+	while (last > first &&
+		   hyb_pos_compare_key(desc, sorted[last - 1]->bytes,
+							   sorted[last - 1]->entry.keylen,
+							   &sorted[last - 1]->entry.tid, hi) >= 0)
+		last--;
+	hyb_tree_iter_start(&iter, tree, lo, hi);
+	for (int i = backward ? last - 1 : first; i >= first && i < last; i += step)
+	{
+		const TestItem *item = sorted[i];
+
+		if (item->dead)
+			continue;
+		entry = hyb_tree_iter_next(&iter);
+		if (entry == NULL || entry->block != item->entry.block ||
+			entry->offset != item->entry.offset ||
+			hyb_entry_len(entry) != item->entry.len ||
+			memcmp(entry->bytes, item->bytes, item->entry.len) != 0)
+			return false;
+	}
+	return hyb_tree_iter_next(&iter) == NULL;
+}
+
+static void
+check_tree(const HybTree *tree, const HybArena *arena, int n, const char *what)
+{
+	const char *error = hyb_tree_verify(tree, arena, desc);
+	HybPos		start = {.tie = HYB_BEFORE};
+	HybPos		end = {.tie = HYB_AFTER};
+
+	CHECK(error == NULL, "%s of %d: %s", what, n, error);
+	CHECK(tree->nentries == n, "%s: %d entries", what, n);
+	CHECK(range_agrees(tree, arena, n, &start, &end, false), "%s, all", what);
+	CHECK(range_agrees(tree, arena, n, &start, &end, true),
+		  "%s, all backward", what);
+	for (int i = 0; i < 50 && n > 0; i++)
+	{
+		int			at = unit_below(n);
+		int			ahead = unit_below(300);
+		int			to = Min(n - 1, at + ahead);
+		HybPos		lo = position_of(sorted[at], (HybTie) unit_below(3) - 1);
+		HybPos		hi = position_of(sorted[to], (HybTie) unit_below(3) - 1);
+
+		CHECK(range_agrees(tree, arena, n, &lo, &hi, i % 2 != 0),
+			  "%s, %d to %d", what, at, to);
+	}
+	for (int i = 0; i < n; i += 97)
+		CHECK(hyb_tree_maybe(tree, arena,
+							 hyb_key_hash(items[i].bytes, items[i].entry.keylen)),
+			  "%s: the filter denies %d", what, i);
+}
+
+/* Insert the items in order of their numbers, with the least memory at hand. */
+static void
+fill(HybTree *tree, HybArena *arena, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		bool		done = hyb_tree_insert(tree, arena, desc, &items[i].entry);
+
+		if (!done)
+		{
+			CHECK(tree->nentries == i, "a failed insertion changed the tree");
+			CHECK(hyb_arena_reserve(arena, HYB_TREE_RESERVE), "no memory");
+			done = hyb_tree_insert(tree, arena, desc, &items[i].entry);
+		}
+		if (!done)
+			CHECK(done, "item %d", i);
+		sorted[i] = &items[i];
+	}
+	qsort(sorted, n, sizeof(TestItem *), compare_items);
+}
+
+/* Flags count live entries only, and take them out of ranges. */
+static void
+check_flags(HybTree *tree, HybArena *arena, int n)
+{
+	HybEntry	missing = items[0].entry;
+
+	for (int i = 0; i < n; i += 3)
+	{
+		uint16		flag = i % 2 == 0 ? HYB_ENTRY_DEAD : HYB_ENTRY_KILLED;
+		int			found = hyb_tree_flag(tree, arena, desc, &items[i].entry, flag);
+
+		CHECK(found == 1, "item %d was flagged %d times", i, found);
+		items[i].dead = flag == HYB_ENTRY_DEAD;
+		found = hyb_tree_flag(tree, arena, desc, &items[i].entry, flag);
+		CHECK(found == (items[i].dead ? 0 : 1), "item %d again: %d", i, found);
+	}
+	ItemPointerSet(&missing.tid, 60000, 1);
+	CHECK(hyb_tree_flag(tree, arena, desc, &missing, HYB_ENTRY_DEAD) == 0,
+		  "an entry that is not there");
+}
+
+typedef enum Order
+{
+	RANDOM, ASCENDING, DESCENDING, DUPLICATES, ORDERS
+} Order;
+
+static uint32
+value_of(Order order, int i)
+{
+	switch (order)
+	{
+		case ASCENDING:
+			return i;
+		case DESCENDING:
+			return MAXN - i;
+		case DUPLICATES:
+			return unit_below(7);
+		default:
+			return unit_below(1 << 30);
+	}
+}
+
+static void
+test_order(Order order, bool strings, int n)
+{
+	HybArena   *arena = hyb_arena_create(NULL);
+	HybTree		tree = {0};
+	uint32		wanted;
+	uint32		had;
+	char		what[64];
+
+	snprintf(what, sizeof(what), "order %d, %s", order, strings ? "strings" : "integers");
+	for (int i = 0; i < n; i++)
+		make_item(i, value_of(order, i), n % 2);
+	fill(&tree, arena, n);
+	check_tree(&tree, arena, n, what);
+
+	wanted = hyb_tree_bloom_wanted(&tree);
+	CHECK((wanted > 0) == (n >= 64), "%s: a filter of %u chunks", what, wanted);
+	CHECK(hyb_arena_reserve(arena, wanted), "no memory");
+	hyb_tree_bloom_grow(&tree, arena);
+	CHECK(wanted == 0 || tree.bloom.nchunks > 0, "%s: no filter", what);
+	check_tree(&tree, arena, n, what);
+	check_flags(&tree, arena, n);
+	check_tree(&tree, arena, n, what);
+
+	/* all of it comes back, and serves again */
+	had = tree.nchunks + arena->npocket;
+	hyb_tree_free(&tree, arena);
+	CHECK(arena->npocket == had && had == arena->nchunks && tree.root == 0,
+		  "%s: %u of %u chunks are back", what, arena->npocket, arena->nchunks);
+	for (int i = 0; i < n; i++)
+		items[i].dead = false;
+	fill(&tree, arena, n);
+	CHECK(arena->nchunks == had, "%s: %u chunks, %u before", what,
+		  arena->nchunks, had);
+	check_tree(&tree, arena, n, what);
+	hyb_tree_free(&tree, arena);
+	hyb_arena_drop(arena);
+	CHECK(hyb_arena_private() == 0, "%s: memory is counted yet", what);
+	hyb_fuzz_reset();
+}
+
+static void
+test_arena(void)
+{
+	HybArena   *arena = hyb_arena_create(NULL);
+	uint32		chain = 0;
+
+	CHECK(hyb_arena_reserve(arena, 100) && arena->npocket == 100, "reserve");
+	CHECK(hyb_arena_reserve(arena, 50) && arena->npocket == 100, "reserve less");
+	for (int i = 0; i < 100; i++)
+	{
+		uint32		chunk = hyb_arena_take(arena, i);
+		HybChunk   *header = hyb_chunk(arena, chunk);
+		HybRef		ref = hyb_make_ref(chunk, HYB_CHUNK_SIZE - 4);
+
+		CHECK(chunk != 0 && header->kind == i && header->used == HYB_CHUNK_HEADER &&
+			  header->next == 0, "chunk %u", chunk);
+		CHECK((char *) hyb_ref_ptr(arena, ref) == (char *) header + HYB_CHUNK_SIZE - 4,
+			  "reference into chunk %u", chunk);
+		memset((char *) header + HYB_CHUNK_HEADER, i, HYB_CHUNK_SPACE);
+		header->next = chain;
+		chain = chunk;
+	}
+	CHECK(arena->npocket == 0, "%u left", arena->npocket);
+	hyb_arena_put_chain(arena, chain);
+	hyb_arena_trim(arena);
+	CHECK(arena->npocket == 100, "%u are back", arena->npocket);
+	CHECK(hyb_arena_private() == 100 * HYB_CHUNK_SIZE, "bytes");
+	hyb_arena_drop(arena);
+	hyb_fuzz_reset();
+}
+
+int
+main(void)
+{
+	if (setjmp(hyb_fuzz_error) != 0)
+		CHECK(false, "an error was raised");
+	else
+	{
+		test_arena();
+		for (int strings = 0; strings < 2; strings++)
+		{
+			make_desc(strings);
+			for (Order order = RANDOM; order < ORDERS; order++)
+			{
+				static const int sizes[] = {0, 1, 41, 42, 999, 1000, 6001};
+
+				for (int i = 0; i < lengthof(sizes); i++)
+					test_order(order, strings, sizes[i]);
+			}
+			free(desc);
+		}
+	}
+	return unit_report("tree");
+}
