@@ -1,6 +1,6 @@
 /*
  * bytes.h
- *		Column encodings, byte by byte: what key.c and position.c share.
+ *		Column encodings, byte by byte: what columns.c and position.c share.
  */
 #ifndef HYB_BYTES_H
 #define HYB_BYTES_H

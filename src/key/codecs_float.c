@@ -67,17 +67,14 @@ float8_from_int(uint64 value)
 
 /* Operators of both types compare as float8, so float8 lies between float4s. */
 static bool
-float4_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
-			   bool *exact, bool *below_all, bool *above_all)
+float4_convert(Oid subtype, Datum value, HybConverted *out)
 {
 	float8		wide;
 	float4		v;
 
-	*exact = true;
-	*below_all = *above_all = false;
 	if (subtype == FLOAT4OID)
 	{
-		*lo = *hi = value;
+		out->lo = out->hi = value;
 		return true;
 	}
 	if (subtype != FLOAT8OID)
@@ -86,35 +83,32 @@ float4_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
 	wide = DatumGetFloat8(value);
 	if (isnan(wide))
 	{
-		*lo = *hi = Float4GetDatum(get_float4_nan());
+		out->lo = out->hi = Float4GetDatum(get_float4_nan());
 		return true;
 	}
 
 	v = (float4) wide;
-	*lo = *hi = Float4GetDatum(v);
+	out->lo = out->hi = Float4GetDatum(v);
 	if ((float8) v < wide)
 	{
-		*exact = false;
-		*hi = Float4GetDatum(nextafterf(v, get_float4_infinity()));
+		out->exact = false;
+		out->hi = Float4GetDatum(nextafterf(v, get_float4_infinity()));
 	}
 	else if ((float8) v > wide)
 	{
-		*exact = false;
-		*lo = Float4GetDatum(nextafterf(v, -get_float4_infinity()));
+		out->exact = false;
+		out->lo = Float4GetDatum(nextafterf(v, -get_float4_infinity()));
 	}
 	return true;
 }
 
 static bool
-float8_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
-			   bool *exact, bool *below_all, bool *above_all)
+float8_convert(Oid subtype, Datum value, HybConverted *out)
 {
-	*exact = true;
-	*below_all = *above_all = false;
 	if (subtype == FLOAT8OID)
-		*lo = *hi = value;
+		out->lo = out->hi = value;
 	else if (subtype == FLOAT4OID)
-		*lo = *hi = Float8GetDatum((float8) DatumGetFloat4(value));
+		out->lo = out->hi = Float8GetDatum((float8) DatumGetFloat4(value));
 	else
 		return false;
 	return true;

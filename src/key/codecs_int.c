@@ -111,7 +111,7 @@ int8_from_int(uint64 value)
  */
 static bool
 integer_convert(Oid subtype, Datum value, int64 min, int64 max,
-				int64 *result, bool *exact, bool *below_all, bool *above_all)
+				int64 *result, HybConverted *out)
 {
 	switch (subtype)
 	{
@@ -127,48 +127,45 @@ integer_convert(Oid subtype, Datum value, int64 min, int64 max,
 		default:
 			return false;
 	}
-	*below_all = *result < min;
-	*above_all = *result > max;
-	*exact = !*below_all && !*above_all;
+	out->below_all = *result < min;
+	out->above_all = *result > max;
+	out->exact = !out->below_all && !out->above_all;
 	return true;
 }
 
 static bool
-int2_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
-			 bool *exact, bool *below_all, bool *above_all)
+int2_convert(Oid subtype, Datum value, HybConverted *out)
 {
 	int64		v;
 
 	if (!integer_convert(subtype, value, PG_INT16_MIN, PG_INT16_MAX, &v,
-						 exact, below_all, above_all))
+						 out))
 		return false;
-	*lo = *hi = Int16GetDatum((int16) v);
+	out->lo = out->hi = Int16GetDatum((int16) v);
 	return true;
 }
 
 static bool
-int4_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
-			 bool *exact, bool *below_all, bool *above_all)
+int4_convert(Oid subtype, Datum value, HybConverted *out)
 {
 	int64		v;
 
 	if (!integer_convert(subtype, value, PG_INT32_MIN, PG_INT32_MAX, &v,
-						 exact, below_all, above_all))
+						 out))
 		return false;
-	*lo = *hi = Int32GetDatum((int32) v);
+	out->lo = out->hi = Int32GetDatum((int32) v);
 	return true;
 }
 
 static bool
-int8_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
-			 bool *exact, bool *below_all, bool *above_all)
+int8_convert(Oid subtype, Datum value, HybConverted *out)
 {
 	int64		v;
 
 	if (!integer_convert(subtype, value, PG_INT64_MIN, PG_INT64_MAX, &v,
-						 exact, below_all, above_all))
+						 out))
 		return false;
-	*lo = *hi = Int64GetDatum(v);
+	out->lo = out->hi = Int64GetDatum(v);
 	return true;
 }
 

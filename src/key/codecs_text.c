@@ -32,15 +32,12 @@ text_from_bytes(const uint8 *data, uint32 len)
 }
 
 static bool
-text_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
-			 bool *exact, bool *below_all, bool *above_all)
+text_convert(Oid subtype, Datum value, HybConverted *out)
 {
-	*exact = true;
-	*below_all = *above_all = false;
 	if (subtype == TEXTOID)
-		*lo = *hi = value;
+		out->lo = out->hi = value;
 	else if (subtype == NAMEOID)
-		*lo = *hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
+		out->lo = out->hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
 	else
 		return false;
 	return true;
@@ -127,20 +124,17 @@ name_from_bytes(const uint8 *data, uint32 len)
  * beginning.
  */
 static bool
-name_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
-			 bool *exact, bool *below_all, bool *above_all)
+name_convert(Oid subtype, Datum value, HybConverted *out)
 {
-	*exact = true;
-	*below_all = *above_all = false;
 	if (subtype == NAMEOID)
-		*lo = *hi = value;
+		out->lo = out->hi = value;
 	else if (subtype == TEXTOID)
 	{
 		text	   *t = DatumGetTextPP(value);
 		uint32		len = VARSIZE_ANY_EXHDR(t);
 
-		*lo = *hi = name_from_bytes((const uint8 *) VARDATA_ANY(t), len);
-		*exact = len < NAMEDATALEN;
+		out->lo = out->hi = name_from_bytes((const uint8 *) VARDATA_ANY(t), len);
+		out->exact = len < NAMEDATALEN;
 	}
 	else
 		return false;

@@ -67,13 +67,12 @@ timestamp_from_int(uint64 value)
  * gave, or beside all finite ones if it did not fit.
  */
 static void
-timestamp_position(Timestamp ts, int overflow, Datum *lo, Datum *hi,
-				   bool *exact)
+timestamp_position(Timestamp ts, int overflow, HybConverted *out)
 {
 	Timestamp	below = ts;
 	Timestamp	above = ts;
 
-	*exact = overflow == 0;
+	out->exact = overflow == 0;
 	if (overflow > 0)
 	{
 		/* above all finite timestamps, below infinity */
@@ -85,8 +84,8 @@ timestamp_position(Timestamp ts, int overflow, Datum *lo, Datum *hi,
 		TIMESTAMP_NOBEGIN(below);
 		above = MIN_TIMESTAMP;
 	}
-	*lo = TimestampGetDatum(below);
-	*hi = TimestampGetDatum(above);
+	out->lo = TimestampGetDatum(below);
+	out->hi = TimestampGetDatum(above);
 }
 
 /*
@@ -190,8 +189,7 @@ timestamp_day(Timestamp ts, bool *midnight)
 
 /* A date column: dates stand for their midnight. */
 static bool
-date_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
-			 bool *exact, bool *below_all, bool *above_all)
+date_convert(Oid subtype, Datum value, HybConverted *out)
 {
 	Timestamp	ts;
 	DateADT		day;
@@ -200,11 +198,9 @@ date_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
 	int			overflow = 0;
 	bool		known = true;
 
-	*exact = true;
-	*below_all = *above_all = false;
 	if (subtype == DATEOID)
 	{
-		*lo = *hi = value;
+		out->lo = out->hi = value;
 		return true;
 	}
 	if (subtype != TIMESTAMPOID && subtype != TIMESTAMPTZOID)
@@ -217,39 +213,39 @@ date_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
 			DATE_NOBEGIN(day);
 		else
 			DATE_NOEND(day);
-		*lo = *hi = DateADTGetDatum(day);
+		out->lo = out->hi = DateADTGetDatum(day);
 		return true;
 	}
 
 	if (subtype == TIMESTAMPTZOID)
 		known = timestamptz_local(ts, &ts, &overflow);
-	day = timestamp_day(ts, exact);
+	day = timestamp_day(ts, &out->exact);
 	if (!known)
 	{
-		*exact = false;
+		out->exact = false;
 		below = day + HYB_ZONE_MARGIN_DAYS;
 		above = day - HYB_ZONE_MARGIN_DAYS;
 	}
 	else if (overflow > 0)
 	{
 		/* Dates too late for a timestamp lie above every finite one */
-		*exact = false;
+		out->exact = false;
 		below = TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE - 1;
 		above = below + 1;
 	}
 	else if (overflow < 0)
 	{
-		*exact = false;
+		out->exact = false;
 		DATE_NOBEGIN(below);
 		above = DATETIME_MIN_JULIAN - POSTGRES_EPOCH_JDATE;
 	}
 	else
 	{
 		below = day;
-		above = *exact ? day : day + 1;
+		above = out->exact ? day : day + 1;
 	}
-	*lo = DateADTGetDatum(below);
-	*hi = DateADTGetDatum(above);
+	out->lo = DateADTGetDatum(below);
+	out->hi = DateADTGetDatum(above);
 	return true;
 }
 
@@ -276,13 +272,11 @@ date_equals(Oid subtype, Datum value, Datum *equal)
 }
 
 static bool
-timestamp_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
-				  bool *exact, bool *below_all, bool *above_all)
+timestamp_convert(Oid subtype, Datum value, HybConverted *out)
 {
 	Timestamp	ts;
 	int			overflow = 0;
 
-	*below_all = *above_all = false;
 	switch (subtype)
 	{
 		case TIMESTAMPOID:
@@ -297,14 +291,14 @@ timestamp_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
 			if (TIMESTAMP_NOT_FINITE(ts) ||
 				timestamptz_local(ts, &ts, &overflow))
 				break;
-			*exact = false;
-			*lo = TimestampGetDatum(ts + HYB_ZONE_MARGIN_DAYS * USECS_PER_DAY);
-			*hi = TimestampGetDatum(ts - HYB_ZONE_MARGIN_DAYS * USECS_PER_DAY);
+			out->exact = false;
+			out->lo = TimestampGetDatum(ts + HYB_ZONE_MARGIN_DAYS * USECS_PER_DAY);
+			out->hi = TimestampGetDatum(ts - HYB_ZONE_MARGIN_DAYS * USECS_PER_DAY);
 			return true;
 		default:
 			return false;
 	}
-	timestamp_position(ts, overflow, lo, hi, exact);
+	timestamp_position(ts, overflow, out);
 	return true;
 }
 
@@ -324,13 +318,11 @@ timestamp_equals(Oid subtype, Datum value, Datum *equal)
 }
 
 static bool
-timestamptz_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
-					bool *exact, bool *below_all, bool *above_all)
+timestamptz_convert(Oid subtype, Datum value, HybConverted *out)
 {
 	TimestampTz ts;
 	int			overflow = 0;
 
-	*below_all = *above_all = false;
 	switch (subtype)
 	{
 		case TIMESTAMPTZOID:
@@ -347,7 +339,7 @@ timestamptz_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
 		default:
 			return false;
 	}
-	timestamp_position(ts, overflow, lo, hi, exact);
+	timestamp_position(ts, overflow, out);
 	return true;
 }
 

@@ -216,12 +216,9 @@ decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 }
 
 static bool
-hope_text_convert(Oid subtype, Datum value, Datum *lo, Datum *hi,
-				  bool *exact, bool *below_all, bool *above_all)
+hope_text_convert(Oid subtype, Datum value, HybConverted *out)
 {
-	*exact = true;
-	*below_all = *above_all = false;
-	*lo = *hi = value;
+	out->lo = out->hi = value;
 	return subtype == TEXTOID;
 }
 

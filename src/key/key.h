@@ -113,6 +113,22 @@ hyb_buf_append(HybBuf *buf, const void *data, uint32 len)
 	buf->len += len;
 }
 
+/*
+ * The place of a value of another type among a type's values: every value that
+ * sorts below (above) it is at most `lo` (at least `hi`), and values equal to
+ * it lie in [hi, lo].  Where the place is known only roughly lo lies above hi:
+ * the caller asks the operator about each entry between.
+ */
+typedef struct HybConverted
+{
+	Datum		lo;
+	Datum		hi;
+	bool		exact;			/* it is lo, which is hi */
+	bool		below_all;		/* below all that the type can hold: lo and hi
+								 * are not set */
+	bool		above_all;		/* above all that */
+} HybConverted;
+
 struct HybColumn;
 
 /*
@@ -154,17 +170,10 @@ typedef struct HybCodec
 
 	/*
 	 * A value of another type of the operator family (subtype) as a position
-	 * among this type's values.  Returns false if it cannot be told.
-	 * Otherwise *lo and *hi are values of this type such that every value
-	 * that sorts below (above) `value` is at most *lo (at least *hi), values
-	 * equal to it lie in [*hi, *lo], and *exact says that *lo = *hi = value.
-	 * Where the place is known only roughly *lo lies above *hi: the caller
-	 * asks the operator about each entry between.  *below_all / *above_all:
-	 * value lies below / above everything the type can hold (*lo and *hi are
-	 * not set).  NULL if the type has no cross-type members.
+	 * among this type's values; *out is as for an exact one.  Returns false
+	 * if it cannot be told.  NULL if the type has no cross-type members.
 	 */
-	bool		(*convert) (Oid subtype, Datum value, Datum *lo, Datum *hi,
-							bool *exact, bool *below_all, bool *above_all);
+	bool		(*convert) (Oid subtype, Datum value, HybConverted *out);
 
 	/*
 	 * The values of this type that equal such a value, whose place convert

@@ -48,9 +48,7 @@ static HybConversion
 convert_constant(const HybColumn *col, Oid subtype, Datum value,
 				 Datum *lo, Datum *hi)
 {
-	bool		exact = false;
-	bool		below = false;
-	bool		above = false;
+	HybConverted converted = {.exact = true};
 
 	if (subtype == InvalidOid || subtype == col->opcintype)
 	{
@@ -81,13 +79,15 @@ convert_constant(const HybColumn *col, Oid subtype, Datum value,
 		return HYB_CONVERT_UNKNOWN;
 	}
 	if (col->codec->convert == NULL ||
-		!col->codec->convert(subtype, value, lo, hi, &exact, &below, &above))
+		!col->codec->convert(subtype, value, &converted))
 		return HYB_CONVERT_UNKNOWN;
-	if (below)
+	if (converted.below_all)
 		return HYB_CONVERT_BELOW;
-	if (above)
+	if (converted.above_all)
 		return HYB_CONVERT_ABOVE;
-	if (exact)
+	*lo = converted.lo;
+	*hi = converted.hi;
+	if (converted.exact)
 		return HYB_CONVERT_EXACT;
 
 	/* Where lo and hi do not overlap the constant lies in the gap. */

@@ -1,5 +1,5 @@
 /*
- * key.c
+ * columns.c
  *		Encoding, splitting, decoding and comparing index keys.
  *
  * The form of an entry is described in key.h.  Comparing two keys of an
