@@ -243,7 +243,10 @@ release_top(void *piece)
 		pfree(((Top *) piece)->key.data);
 }
 
-static HybSlotPiece top_piece = {.size = sizeof(Top),.release = release_top};
+static HybSlotPiece top_piece = {
+	.size = sizeof(Top),
+	.release = release_top
+};
 
 void
 hyb_unique_init(void)
@@ -392,10 +395,13 @@ search_dynamic(UniqueSearch *search, const HybVersion *version)
 {
 	HybPos		low = search->low;
 	HybBuf		lowbuf = {0};
-	HybFetch	fetch = {.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE |
-		HYB_FETCH_NOT_KILLED,
-		.lo = &low,.hi = &search->high,.limit = HYB_UNIQUE_BATCH,
-	.point_hash = search->hash};
+	HybFetch	fetch = {
+		.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE | HYB_FETCH_NOT_KILLED,
+		.lo = &low,
+		.hi = &search->high,
+		.limit = HYB_UNIQUE_BATCH,
+		.point_hash = search->hash
+	};
 
 	for (;;)
 	{

@@ -244,8 +244,10 @@ static HybStageResult
 enter_page(const CatchUp *c, HybTree *tree, Page copy, uint64 *applied)
 {
 	const HybKeyDesc *desc = c->ix->desc;
-	HybEntry	entry = {.block = hyb_lane_end_block(*applied),
-	.next = hyb_lane_end_offset(*applied)};
+	HybEntry	entry = {
+		.block = hyb_lane_end_block(*applied),
+		.next = hyb_lane_end_offset(*applied)
+	};
 
 	while (hyb_delta_next(c->ix->rel, copy, &entry))
 	{
@@ -315,7 +317,11 @@ catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 {
 	HybStage   *stage = access->stage;
 	HybStageResult result = HYB_STAGE_READY;
-	CatchUp		c = {.ix = ix,.access = access,.stale = InvalidBlockNumber};
+	CatchUp		c = {
+		.ix = ix,
+		.access = access,
+		.stale = InvalidBlockNumber
+	};
 
 	if (!turn_generations(access, version))
 		return HYB_STAGE_STALE;

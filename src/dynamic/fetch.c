@@ -341,8 +341,11 @@ hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 				 const HybDynItem *item)
 {
 	HybSlot    *s = hyb_slot_get(ix);
-	HybEntry	entry = {.bytes = batch->keys.data + item->key_off,
-	.keylen = item->keylen,.tid = item->tid};
+	HybEntry	entry = {
+		.bytes = batch->keys.data + item->key_off,
+		.keylen = item->keylen,
+		.tid = item->tid
+	};
 	uint64		generation = item->ref.generation;
 	HybTree    *tree;
 

@@ -95,7 +95,10 @@ StaticAssertDecl(HYB_SEGMENT_CLASS * HYB_SEGMENT_MIN *
 static bool reserve_shared(HybArena *arena, uint32 n);
 static void trim_shared(HybArena *arena);
 
-HybArena	hyb_shared_arena = {.reserve = reserve_shared,.trim = trim_shared};
+HybArena	hyb_shared_arena = {
+	.reserve = reserve_shared,
+	.trim = trim_shared
+};
 bool		(*hyb_arena_evict) (uint64 bytes, int idle_ms) = NULL;
 
 /*

@@ -218,8 +218,12 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, HybStepSize size)
 	HybPath    *path = palloc(sizeof(HybPath));
 	HybPos		start;
 	HybPos		end = {.tie = HYB_AFTER};
-	HybFetch	fetch = {.which = HYB_FETCH_FROZEN,
-	.lo = &step->version.watermark,.hi = &end,.limit = size.entries};
+	HybFetch	fetch = {
+		.which = HYB_FETCH_FROZEN,
+		.lo = &step->version.watermark,
+		.hi = &end,
+		.limit = size.entries
+	};
 	HybPos		watermark;
 	HybPos		fence;
 	uint64		bytes = 0;

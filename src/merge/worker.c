@@ -94,7 +94,10 @@ static bool
 start_worker(Oid dbid, const HybWorkerRef *ref)
 {
 	BackgroundWorker worker;
-	WorkerArgs	extra = {.dbid = dbid,.ref = *ref};
+	WorkerArgs	extra = {
+		.dbid = dbid,
+		.ref = *ref
+	};
 
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;

@@ -270,7 +270,10 @@ release_root(void *piece)
 		pfree(((RootCache *) piece)->page);
 }
 
-static HybSlotPiece root_piece = {.size = sizeof(RootCache),.release = release_root};
+static HybSlotPiece root_piece = {
+	.size = sizeof(RootCache),
+	.release = release_root
+};
 
 void
 hyb_static_init(void)

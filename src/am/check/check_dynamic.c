@@ -201,7 +201,10 @@ static void
 check_generation(HybCheck *check, const HybGeneration *generation,
 				 HybGenerationState state)
 {
-	Chains		chains = {.generation = generation,.state = state};
+	Chains		chains = {
+		.generation = generation,
+		.state = state
+	};
 	PGAlignedBlock copy;
 	HybDeltaWalk walk;
 	uint64		npages = 0;
@@ -387,8 +390,12 @@ fetch_more(HybCheck *check)
 {
 	HybPos		low = {.tie = HYB_BEFORE};
 	HybPos		high = {.tie = HYB_AFTER};
-	HybFetch	fetch = {.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-	.lo = &low,.hi = &high,.limit = FETCH_LIMIT};
+	HybFetch	fetch = {
+		.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+		.lo = &low,
+		.hi = &high,
+		.limit = FETCH_LIMIT
+	};
 	int			tries = 0;
 
 	if (check->batch_last.len > 0)

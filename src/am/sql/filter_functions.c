@@ -227,8 +227,13 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 		found = static_may_contain(ix, version, &low, &high, &valid);
 		if (valid && !found)
 		{
-			HybFetch	fetch = {.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-			.lo = &low,.hi = &high,.limit = 1,.point_hash = hash};
+			HybFetch	fetch = {
+				.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+				.lo = &low,
+				.hi = &high,
+				.limit = 1,
+				.point_hash = hash
+			};
 
 			valid = hyb_dynamic_fetch(ix, version, &fetch, &batch);
 			found = batch.nitems > 0;
@@ -360,8 +365,12 @@ count_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
 								version->frozen.nentries);
 	HybDynBatch batch;
 	HybPos		from = *low;
-	HybFetch	fetch = {.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-	.lo = &from,.hi = high,.limit = COUNT_BATCH};
+	HybFetch	fetch = {
+		.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+		.lo = &from,
+		.hi = high,
+		.limit = COUNT_BATCH
+	};
 	HybBuf		last = {0};
 	bool		valid;
 
