@@ -161,9 +161,9 @@ hyb_path_load(const HybIndex *ix, const HybVersion *version,
 		 */
 		list->children[0].low = low;
 		node->index = search_node(ix->desc, list, pos);
-		low = list->children[node->index].low;
 		if (level > 1 && node->index + 1 < list->n)
 			path->high = list->children[node->index + 1].low;
+		low = list->children[node->index].low;
 		at = list->children[node->index];
 	}
 }
