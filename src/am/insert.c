@@ -7,25 +7,21 @@
 #include "am/am.h"
 #include "am/build.h"
 #include "am/unique.h"
+#include "page/spare.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 /* Bytes of an entry that there is room for from the start. */
 #define FIRST_ENTRY		256
 
-/* States kept for later statements, at most. */
-#define MAX_SPARE		8
-
 /*
  * Kept in ii_AmCache for the statement.  Most statements insert one row, so the
- * buffers are not made anew each time: they go to the statement's memory
- * context and, with a callback of that, come back.
+ * buffers are not made anew each time.
  */
 typedef struct InsertState
 {
-	struct InsertState *next;	/* spare states */
+	HybSpare	spare;
 	MemoryContext context;		/* of the state and its buffers */
-	MemoryContextCallback callback;
 	HybIndex   *ix;				/* in the statement's context */
 	HybBuf		entry;
 	bool		has_unique;		/* `unique` is initialised */
@@ -33,38 +29,22 @@ typedef struct InsertState
 	uint8		space[FIRST_ENTRY];
 } InsertState;
 
-static InsertState *spare_states = NULL;
-static int	nspare_states = 0;
-
-/* The statement's memory goes. */
 static void
-give_back_state(void *arg)
+free_state(void *state)
 {
-	InsertState *state = arg;
-
-	if (nspare_states >= MAX_SPARE)
-	{
-		MemoryContextDelete(state->context);
-		return;
-	}
-	state->ix = NULL;
-	state->next = spare_states;
-	spare_states = state;
-	nspare_states++;
+	MemoryContextDelete(((InsertState *) state)->context);
 }
+
+static HybSpareList spare_states = {free_state};
 
 static InsertState *
 take_state(void)
 {
-	InsertState *state = spare_states;
+	InsertState *state = hyb_spare_take(&spare_states);
 	MemoryContext context;
 
 	if (state != NULL)
-	{
-		spare_states = state->next;
-		nspare_states--;
 		return state;
-	}
 	context = AllocSetContextCreate(TopMemoryContext, "hybrid insert",
 									ALLOCSET_SMALL_SIZES);
 	state = MemoryContextAlloc(context, sizeof(InsertState));
@@ -89,9 +69,7 @@ insert_state(Relation index, struct IndexInfo *info)
 	MemoryContextSwitchTo(old);
 
 	state = take_state();
-	state->callback.func = give_back_state;
-	state->callback.arg = state;
-	MemoryContextRegisterResetCallback(info->ii_Context, &state->callback);
+	hyb_spare_lend(&spare_states, &state->spare, info->ii_Context);
 	state->ix = ix;
 	if (index->rd_index->indisunique && !state->has_unique)
 	{

@@ -4,6 +4,7 @@
  */
 #include "compat.h"
 
+#include "page/spare.h"
 #include "static/columnar.h"
 #include "utils/memutils.h"
 
@@ -11,59 +12,32 @@
 #define STRING_BUFFER	(HYB_MAX_ENTRY_SIZE + 16)
 
 /*
- * Buffers of a string column that nobody uses.  They are large, and a scan of
- * one key would otherwise allocate and free them for each statement.
+ * Buffers of a string column.  They are large, and a scan of one key would
+ * otherwise allocate and free them for each statement.
  */
-typedef struct SpareStrings
+typedef struct StringBuffers
 {
-	struct SpareStrings *next;
-	MemoryContextCallback callback;
+	HybSpare	spare;
 	uint8		buf[STRING_BUFFER];
 	uint16		table[HYB_HUFF_TABLE];
-} SpareStrings;
+} StringBuffers;
 
-#define MAX_SPARE_STRINGS	8
-
-static SpareStrings *spare_strings = NULL;
-static int	nspare_strings = 0;
-
-/* The context of a leaf that used them goes. */
-static void
-give_back_strings(void *arg)
-{
-	SpareStrings *strings = arg;
-
-	if (nspare_strings >= MAX_SPARE_STRINGS)
-	{
-		pfree(strings);
-		return;
-	}
-	strings->next = spare_strings;
-	spare_strings = strings;
-	nspare_strings++;
-}
+static HybSpareList spare_strings = {pfree};
 
 static void
 take_strings(const HybLeaf *leaf, HybLeafColumn *col)
 {
-	SpareStrings *strings = spare_strings;
+	StringBuffers *strings = hyb_spare_take(&spare_strings);
 
-	if (strings != NULL)
-	{
-		spare_strings = strings->next;
-		nspare_strings--;
-	}
-	else
-		strings = MemoryContextAlloc(TopMemoryContext, sizeof(SpareStrings));
-	strings->callback.func = give_back_strings;
-	strings->callback.arg = strings;
-	MemoryContextRegisterResetCallback(leaf->context, &strings->callback);
+	if (strings == NULL)
+		strings = MemoryContextAlloc(TopMemoryContext, sizeof(StringBuffers));
+	hyb_spare_lend(&spare_strings, &strings->spare, leaf->context);
 	col->cursor.buf = strings->buf;
 	col->cursor.cap = STRING_BUFFER;
 	col->cursor.table = strings->table;
 }
 
-/* Buffers of a string column; they are kept for the next page. */
+/* The buffers are kept for the next page. */
 static inline void
 need_buffer(const HybLeaf *leaf, HybLeafColumn *col, bool table)
 {

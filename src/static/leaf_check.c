@@ -156,95 +156,123 @@ check_value(const HybColumn *att, const HybValue *val)
 	return NULL;
 }
 
+/* What a row is compared with: the one before it. */
+typedef struct VerifyState
+{
+	HybLeaf    *leaf;
+	HybBuf		prev;			/* its bytes, and its columns in them */
+	HybValue	prev_vals[INDEX_MAX_KEYS];
+	HybBuf		entry;			/* the row's bytes */
+	ItemPointerData prev_tid;	/* of the item before */
+	ItemPointerData *tids;
+} VerifyState;
+
+/*
+ * Puts the row's bytes into state->entry.  Returns what is wrong with its
+ * values.
+ */
+static char *
+verify_values(VerifyState *state, int row)
+{
+	const HybKeyDesc *desc = state->leaf->desc;
+	const HybValue *vals = hyb_leaf_row(state->leaf, row);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const char *wrong = check_value(&desc->cols[i], &vals[i]);
+
+		if (wrong != NULL)
+			return psprintf("row %d, column %d: %s", row, i + 1, wrong);
+	}
+	state->entry.len = 0;
+	hyb_key_join(desc, vals, desc->natts, &state->entry);
+	if (state->entry.len > HYB_MAX_ENTRY_SIZE)
+		return psprintf("row %d has %u bytes", row, state->entry.len);
+	return NULL;
+}
+
+/*
+ * The row against the one before it: *same_key says whether their TIDs have to
+ * ascend.
+ */
+static char *
+verify_order(VerifyState *state, int row, bool *same_key)
+{
+	const HybKeyDesc *desc = state->leaf->desc;
+	const HybValue *vals = hyb_leaf_row(state->leaf, row);
+	int			c = 0;
+
+	for (int i = 0; i < desc->nkeys && c == 0; i++)
+		c = hyb_value_compare(&desc->cols[i], &state->prev_vals[i], &vals[i]);
+	*same_key = c == 0;
+	if (c > 0)
+		return psprintf("row %d sorts above row %d", row - 1, row);
+	if (state->prev.len == state->entry.len &&
+		memcmp(state->prev.data, state->entry.data, state->entry.len) == 0)
+		return psprintf("rows %d and %d are the same", row - 1, row);
+	return NULL;
+}
+
+static char *
+verify_row(VerifyState *state, int row)
+{
+	HybLeaf    *leaf = state->leaf;
+	int			start = hyb_leaf_row_start(leaf, row);
+	int			n = hyb_leaf_row_start(leaf, row + 1) - start;
+	bool		same_key = false;
+	HybBuf		swap;
+	char	   *wrong;
+
+	if (n <= 0)
+		return psprintf("row %d has no items", row);
+	if ((wrong = verify_values(state, row)) != NULL ||
+		(row > 0 && (wrong = verify_order(state, row, &same_key)) != NULL))
+		return wrong;
+
+	hyb_leaf_tids(leaf, start, n, state->tids);
+	for (int i = 0; i < n; i++)
+	{
+		if ((i > 0 || same_key) &&
+			ItemPointerCompare(&state->prev_tid, &state->tids[i]) >= 0)
+			return psprintf("TIDs of items %d and %d do not ascend",
+							start + i - 1, start + i);
+		state->prev_tid = state->tids[i];
+	}
+
+	swap = state->prev;
+	state->prev = state->entry;
+	state->entry = swap;
+	if (hyb_key_split(leaf->desc, state->prev.data, state->prev.len,
+					  leaf->desc->natts, state->prev_vals) != state->prev.len)
+		return psprintf("row %d is malformed", row);
+	return NULL;
+}
+
 char *
 hyb_leaf_verify(HybLeaf *leaf)
 {
-	const HybKeyDesc *desc = leaf->desc;
+	VerifyState state = {.leaf = leaf};
 	uint32		content = ((PageHeader) leaf->page)->pd_lower -
 		MAXALIGN(SizeOfPageHeaderData);
-	HybBuf		prev = {0};
-	HybBuf		entry = {0};
-	HybValue	prev_vals[INDEX_MAX_KEYS];
-	ItemPointerData *tids = palloc(sizeof(ItemPointerData) * leaf->nitems);
-	ItemPointerData prev_tid;
-	char	   *result = NULL;
+	char	   *wrong = NULL;
 
 	if (leaf->tombstones != NULL)
 		content -= hyb_leaf_hint_bytes(leaf->nitems);
 	if (leaf->content_len != content)
 		return psprintf("content has %u bytes, %u of them used",
 						content, leaf->content_len);
+	if (leaf->layout->verify != NULL)
+		return leaf->layout->verify(leaf);
 	if (hyb_leaf_row_start(leaf, 0) != 0)
 		return pstrdup("first row does not start at the first item");
 
-	ItemPointerSetInvalid(&prev_tid);
-	for (int row = 0; row < leaf->nrows && result == NULL; row++)
-	{
-		const HybValue *vals = hyb_leaf_row(leaf, row);
-		int			start = hyb_leaf_row_start(leaf, row);
-		int			end = hyb_leaf_row_start(leaf, row + 1);
-		int			c = -1;
-		HybBuf		swap;
-
-		if (end <= start)
-		{
-			result = psprintf("row %d has no items", row);
-			break;
-		}
-		for (int i = 0; i < desc->natts && result == NULL; i++)
-		{
-			const char *wrong = check_value(&desc->cols[i], &vals[i]);
-
-			if (wrong != NULL)
-				result = psprintf("row %d, column %d: %s", row, i + 1, wrong);
-		}
-		if (result != NULL)
-			break;
-		entry.len = 0;
-		hyb_key_join(desc, vals, desc->natts, &entry);
-		if (entry.len > HYB_MAX_ENTRY_SIZE)
-		{
-			result = psprintf("row %d has %u bytes", row, entry.len);
-			break;
-		}
-
-		if (row > 0)
-		{
-			c = 0;
-			for (int i = 0; i < desc->nkeys && c == 0; i++)
-				c = hyb_value_compare(&desc->cols[i], &prev_vals[i], &vals[i]);
-			if (c > 0)
-				result = psprintf("row %d sorts above row %d", row - 1, row);
-			else if (prev.len == entry.len &&
-					 memcmp(prev.data, entry.data, entry.len) == 0)
-				result = psprintf("rows %d and %d are the same", row - 1, row);
-		}
-
-		hyb_leaf_tids(leaf, start, end - start, tids);
-		for (int i = 0; i < end - start && result == NULL; i++)
-		{
-			if (i > 0 || c == 0)
-			{
-				if (ItemPointerCompare(&prev_tid, &tids[i]) >= 0)
-					result = psprintf("TIDs of items %d and %d do not ascend",
-									  start + i - 1, start + i);
-			}
-			prev_tid = tids[i];
-		}
-
-		swap = prev;
-		prev = entry;
-		entry = swap;
-		if (result == NULL &&
-			hyb_key_split(desc, prev.data, prev.len, desc->natts,
-						  prev_vals) != prev.len)
-			result = psprintf("row %d is malformed", row);
-	}
-
-	if (prev.data != NULL)
-		pfree(prev.data);
-	if (entry.data != NULL)
-		pfree(entry.data);
-	pfree(tids);
-	return result;
+	state.tids = palloc(sizeof(ItemPointerData) * leaf->nitems);
+	for (int row = 0; row < leaf->nrows && wrong == NULL; row++)
+		wrong = verify_row(&state, row);
+	if (state.prev.data != NULL)
+		pfree(state.prev.data);
+	if (state.entry.data != NULL)
+		pfree(state.entry.data);
+	pfree(state.tids);
+	return wrong;
 }
