@@ -235,7 +235,7 @@ write_filters(BuildState *state)
 }
 
 /*
- * Build the filter of the leaf that is added to the list next.  Filter pages
+ * Build the filter of the leaf that was added to the list last.  Filter pages
  * end where level-1 nodes do, which are packed full here (static/update.c).
  */
 static void
@@ -258,7 +258,7 @@ add_filter(BuildState *state, const HybChild *leaf, const char *page)
 		return;
 	if (!hyb_filter_page_fits(filters, &child))
 		write_filters(state);
-	state->filtered[filters->n] = state->leaves.n;
+	state->filtered[filters->n] = state->leaves.n - 1;
 	state->filter_children[filters->n] = child;
 	hyb_filter_page_add(filters, &state->filter_children[filters->n]);
 }
@@ -267,17 +267,11 @@ static void
 emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
 {
 	BuildState *state = arg;
-	HybChild	child;
+	HybChild   *child = hyb_child_list_add_leaf(&state->leaves, page, low);
 
-	memset(&child, 0, sizeof(child));
-	child.block = hyb_step_write(state->space, (const char *) page);
-	child.stamp = state->space->stamp;
-	child.low = *low;
-	child.tids = nitems;
-	child.filter_block = InvalidBlockNumber;
+	child->block = hyb_step_write(state->space, (const char *) page);
 	if (state->filter != NULL)
-		add_filter(state, &child, (const char *) page);
-	hyb_child_list_add(&state->leaves, &child);
+		add_filter(state, child, (const char *) page);
 }
 
 static void

@@ -379,8 +379,7 @@ emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
 {
 	Learn	   *learn = arg;
 
-	hyb_child_list_add_leaf(&learn->children, page, learn->stamp, low, nitems,
-							learn->filter);
+	hyb_child_list_add_image(&learn->children, page, low, learn->filter);
 }
 
 /* Images of the new leaves, from sorted entries. */

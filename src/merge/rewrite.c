@@ -77,9 +77,9 @@ emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
 {
 	MergeStep  *step = arg;
 
-	hyb_child_list_add_leaf(&step->children, page, step->stamp,
-							HYB_POS_MIN(low) ? &step->run_low : low, nitems,
-							step->filter);
+	hyb_child_list_add_image(&step->children, page,
+							 HYB_POS_MIN(low) ? &step->run_low : low,
+							 step->filter);
 	step->nimages++;
 	step->new_tids += nitems;
 	step->run_emitted += nitems;

@@ -49,25 +49,32 @@ hyb_child_list_add(HybChildList *list, const HybChild *child)
 		copy->low.key = NULL;
 }
 
-void
-hyb_child_list_add_leaf(HybChildList *list, Page page, uint64 stamp,
-						const HybPos *low, int nitems,
-						HybFilterBuilder *filter)
+HybChild *
+hyb_child_list_add_leaf(HybChildList *list, Page page, const HybPos *low)
 {
 	HybChild	child;
 
 	memset(&child, 0, sizeof(child));
 	child.block = InvalidBlockNumber;
 	child.filter_block = InvalidBlockNumber;
-	child.stamp = stamp;
-	child.tids = nitems;
+	child.stamp = hyb_page_opaque(page)->stamp;
+	child.tids = hyb_page_opaque(page)->count;
 	child.low = *low;
-	child.image = palloc(BLCKSZ);
-	memcpy(child.image, page, BLCKSZ);
-	if (filter != NULL)
-		child.filter_image = hyb_filter_build(filter, child.image,
-											  &child.filter_size);
 	hyb_child_list_add(list, &child);
+	return &list->children[list->n - 1];
+}
+
+void
+hyb_child_list_add_image(HybChildList *list, Page page, const HybPos *low,
+						 HybFilterBuilder *filter)
+{
+	HybChild   *child = hyb_child_list_add_leaf(list, page, low);
+
+	child->image = palloc(BLCKSZ);
+	memcpy(child->image, page, BLCKSZ);
+	if (filter != NULL)
+		child->filter_image = hyb_filter_build(filter, child->image,
+											   &child->filter_size);
 }
 
 static void

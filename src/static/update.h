@@ -26,12 +26,19 @@ typedef struct HybChildList
 extern void hyb_child_list_add(HybChildList *list, const HybChild *child);
 
 /*
- * Add a new leaf that hyb_leaf_builder_* has finished: its image is copied,
- * and its filter built unless `filter` is NULL.
+ * Add a new leaf that hyb_leaf_builder_* has finished; returns the child, which
+ * has neither block, image nor filter yet.
  */
-extern void hyb_child_list_add_leaf(HybChildList *list, Page page, uint64 stamp,
-									const HybPos *low, int nitems,
-									HybFilterBuilder *filter);
+extern HybChild *hyb_child_list_add_leaf(HybChildList *list, Page page,
+										 const HybPos *low);
+
+/*
+ * The same of a leaf that hyb_step_write_leaves is going to write: its image is
+ * copied, and its filter built unless `filter` is NULL.
+ */
+extern void hyb_child_list_add_image(HybChildList *list, Page page,
+									 const HybPos *low,
+									 HybFilterBuilder *filter);
 
 /* An internal node on the way to a leaf, copied. */
 typedef struct HybPathNode
