@@ -98,7 +98,7 @@ hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc, const char *page,
 	leaf->unique_rows = leaf->nrows == leaf->nitems;
 	if (leaf->nrows < 1 || leaf->nrows > leaf->nitems ||
 		leaf->nitems > HYB_LEAF_MAX_ITEMS ||
-		leaf->nitems != opaque->count || content[5] != desc->natts)
+		leaf->nitems != opaque->count)
 		hyb_corrupted(rel, blkno, "The leaf's header is wrong.");
 	if (content[4] < 1 || content[4] > HYB_LAYOUTS)
 		hyb_corrupted(rel, blkno, psprintf("The leaf has layout %d, which is not known.",

@@ -88,7 +88,6 @@ write_leaf(HybLeafBuilder *b, int slot)
 	hyb_store16(out, plan->nrows);
 	hyb_store16(out + 2, plan->nitems);
 	out[4] = (uint8) b->layout->number;
-	out[5] = (uint8) b->desc->natts;
 	out = b->layout->write(b, slot, out + HYB_LEAF_HEADER);
 	if (out - start != HYB_LEAF_HEADER + plan->size)
 		elog(ERROR, "hybrid leaf has %d bytes instead of %u",

@@ -8,7 +8,6 @@
  *		uint16	rows
  *		uint16	items (TIDs)
  *		uint8	layout, HybLeafLayoutNumber
- *		uint8	columns
  *
  * What follows is the layout's, up to the tombstone bitmap or pd_lower.  The
  * bitmap of tombstones or hints, when a leaf is full, and the cuts between
@@ -22,7 +21,7 @@
 #include "page/page.h"
 #include "page/settings.h"
 
-#define HYB_LEAF_HEADER		6
+#define HYB_LEAF_HEADER		5
 #define HYB_LEAF_MAX_ITEMS	8192
 
 typedef enum HybLeafLayoutNumber
