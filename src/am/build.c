@@ -510,7 +510,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_FINISH);
 	path = palloc0(sizeof(HybPath));
 	path->high.tie = HYB_AFTER;
-	hyb_tree_replace(state.space, path, &state.leaves, &root, &height);
+	hyb_static_replace(state.space, path, &state.leaves, &root, &height);
 	inner = state.space->new_inner;
 
 	HYB_POINT("build-written");

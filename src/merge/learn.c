@@ -442,7 +442,7 @@ install(Learn *learn, const LearnInput *input)
 	for (int i = 0; i < input->nblocks; i++)
 		hyb_step_retire(space, input->blocks[i]);
 	path->high.tie = HYB_AFTER;
-	hyb_tree_replace(space, path, &learn->children, &root, &height);
+	hyb_static_replace(space, path, &learn->children, &root, &height);
 	HYB_POINT("learn-written");
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);

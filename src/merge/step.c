@@ -58,7 +58,7 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 		hyb_step_write_leaves(space, &step->children);
 		for (int i = 0; i < step->nretired; i++)
 			hyb_step_retire(space, step->retired[i]);
-		hyb_tree_replace(space, path, &step->children, &root, &height);
+		hyb_static_replace(space, path, &step->children, &root, &height);
 		HYB_POINT("step-written");
 	}
 

@@ -425,8 +425,8 @@ join_neighbour(HybStepSpace *space, HybFilterPlace *place, HybPath *path,
 }
 
 void
-hyb_tree_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
-				 HybChild *root, uint32 *height)
+hyb_static_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
+				   HybChild *root, uint32 *height)
 {
 	HybPos		minus_infinity = {.tie = HYB_BEFORE};
 	HybChildList current = *list;

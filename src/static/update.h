@@ -116,8 +116,8 @@ extern int	hyb_step_give_back(const HybStepSpace *space, BlockNumber *pending,
  * new root, which is returned in *root (block, stamp) with *height.  An empty
  * tree has InvalidBlockNumber and height 0.
  */
-extern void hyb_tree_replace(HybStepSpace *space, HybPath *path,
-							 HybChildList *list, HybChild *root,
-							 uint32 *height);
+extern void hyb_static_replace(HybStepSpace *space, HybPath *path,
+							   HybChildList *list, HybChild *root,
+							   uint32 *height);
 
 #endif							/* HYB_UPDATE_H */
