@@ -47,7 +47,8 @@
 #include "storage/shmem.h"
 
 /*
- * A database whose indexes are in use, or were.  Protected by the directory's lock.
+ * A database whose indexes are in use, or were.  Protected by the directory's
+ * lock.
  */
 typedef struct Database
 {
