@@ -163,6 +163,14 @@ push @chosen,
 	}
   ],
   [
+	'a filter of an unknown kind', 5,
+	sub {
+		my ($content) = @_;
+		my $block = filter_page($content);
+		substr($$content, $block * $block_size + get16($content, $block, 24 + 4), 1) = "\xFE";
+	}
+  ],
+  [
 	'a byte of the dictionary', 4,
 	sub {
 		my ($content) = @_;

@@ -18,7 +18,7 @@
 #include "page/settings.h"
 #include "page/meta.h"
 #include "pgstat.h"
-#include "static/filter.h"
+#include "static/filter_place.h"
 #include "static/layouts.h"
 #include "static/leaf.h"
 #include "static/update.h"
@@ -52,10 +52,7 @@ typedef struct BuildState
 	HybLeafBuilder *builder;
 	HybChildList leaves;
 	HybFilterBuilder *filter;	/* or NULL: no filters */
-	HybFilterPage *filter_page; /* being filled, with images of the last
-								 * leaves */
-	HybChild   *filter_children;	/* those leaves, as the page wants them */
-	int		   *filtered;		/* and their places in the list */
+	HybFilterPacker *filters;	/* of the last leaves */
 	Size		node_size;		/* of the level-1 node that the last leaf is
 								 * in */
 	HybValue   *vals;
@@ -209,58 +206,26 @@ check_unique(BuildState *state, const uint8 *entry, uint32 len, uint32 keylen,
 }
 
 /*
- * Write the filter page at hand; its images are of leaves already emitted.
- */
-static void
-write_filters(BuildState *state)
-{
-	HybFilterPage *page = state->filter_page;
-	int			n = page->n;
-	BlockNumber block;
-
-	if (n == 0)
-		return;
-	hyb_filter_page_finish(page);
-	block = hyb_step_write(state->space, page->image.data);
-	state->space->new_filter++;
-	for (int i = 0; i < n; i++)
-	{
-		HybChild   *leaf = &state->leaves.children[state->filtered[i]];
-
-		leaf->filter_block = block;
-		leaf->filter_slot = (uint16) i;
-		pfree(unconstify(void *, page->images[i]));
-	}
-	hyb_filter_page_written(page, block);
-}
-
-/*
  * Build the filter of the leaf that was added to the list last.  Filter pages
  * end where level-1 nodes do, which are packed full here (static/update.c).
  */
 static void
-add_filter(BuildState *state, const HybChild *leaf, const char *page)
+add_filter(BuildState *state, const char *page)
 {
-	HybFilterPage *filters = state->filter_page;
-	HybChild	child = *leaf;
+	int			last = state->leaves.n - 1;
+	HybChild   *leaf = &state->leaves.children[last];
 	Size		size = hyb_inner_child_size(leaf, true);
 
 	if (state->node_size + size > HYB_PAGE_CAPACITY)
 	{
-		write_filters(state);
+		hyb_filter_pack_write(state->filters);
 		state->node_size = 0;
 	}
 	state->node_size += size;
-
-	child.filter_image = hyb_filter_build(state->filter, page,
-										  &child.filter_size);
-	if (child.filter_image == NULL)
-		return;
-	if (!hyb_filter_page_fits(filters, &child))
-		write_filters(state);
-	state->filtered[filters->n] = state->leaves.n - 1;
-	state->filter_children[filters->n] = child;
-	hyb_filter_page_add(filters, &state->filter_children[filters->n]);
+	leaf->filter_image = hyb_filter_build(state->filter, page,
+										  &leaf->filter_size);
+	if (leaf->filter_image != NULL)
+		hyb_filter_pack(state->filters, last);
 }
 
 static void
@@ -271,7 +236,7 @@ emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
 
 	child->block = hyb_step_write(state->space, (const char *) page);
 	if (state->filter != NULL)
-		add_filter(state, child, (const char *) page);
+		add_filter(state, (const char *) page);
 }
 
 static void
@@ -357,7 +322,7 @@ write_leaves(BuildState *state)
 	hyb_leaf_builder_finish(state->builder);
 	/* a leaf that is the root has no parent to point to its filter */
 	if (state->filter != NULL && state->leaves.n > 1)
-		write_filters(state);
+		hyb_filter_pack_write(state->filters);
 }
 
 /*
@@ -414,7 +379,7 @@ new_handle(Relation index)
 static void
 warn_without_filter(const HybIndex *ix)
 {
-	if (hyb_filter_option(ix->rel) != HYB_FILTER_SURF || ix->desc->all_mem ||
+	if (hyb_filter_option(ix->rel) == HYB_FILTER_NONE || ix->desc->all_mem ||
 		ReindexIsProcessingIndex(RelationGetRelid(ix->rel)))
 		return;
 	for (int i = 0; i < ix->desc->nkeys; i++)
@@ -496,10 +461,8 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 											emit_leaf, &state);
 	if (state.filter != NULL)
 	{
-		state.filter_page = palloc(sizeof(HybFilterPage));
-		hyb_filter_page_init(state.filter_page, state.ix, 1);
-		state.filter_children = palloc(lengthof(state.filter_page->children) * sizeof(HybChild));
-		state.filtered = palloc(lengthof(state.filter_page->children) * sizeof(int));
+		state.filters = palloc(sizeof(HybFilterPacker));
+		hyb_filter_packer_init(state.filters, state.space, &state.leaves);
 	}
 	write_leaves(&state);
 	if (state.byte_sort != NULL)

@@ -88,8 +88,8 @@ typedef struct HybMergePolicy
 							uint64_t dead);
 
 	/*
-	 * The same, to join leaves that are as full as this on average.
-	 * Monotone: where it is false for 0, nobody needs to find out.
+	 * The same, to join leaves that are as full as this on average. Monotone:
+	 * where it is false for 0, nobody needs to find out.
 	 */
 	bool		(*join) (const HybMergeFacts *facts, double fill);
 } HybMergePolicy;

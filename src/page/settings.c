@@ -21,6 +21,9 @@ int			hyb_log_merge_ms = -1;
 #ifdef HYB_TEST_LAYOUT
 bool		hyb_test_layout = false;
 #endif
+#ifdef USE_ASSERT_CHECKING
+bool		hyb_test_filter = false;
+#endif
 
 static relopt_kind hyb_relopt_kind;
 
@@ -130,6 +133,16 @@ define_settings(void)
 							 &hyb_test_layout,
 							 false,
 							 PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+#endif
+#ifdef USE_ASSERT_CHECKING
+	DefineCustomBoolVariable("hybridindex.test_filter",
+							 "Gives leaves filters of a kind that is only for tests.",
+							 NULL,
+							 &hyb_test_filter,
+							 false,
+							 PGC_USERSET,
+							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
 							 NULL, NULL, NULL);
 #endif
 	MarkGUCPrefixReserved("hybridindex");

@@ -34,19 +34,26 @@ extern int	hyb_log_merge_ms;	/* log merges of workers that take as long;
 extern bool hyb_test_layout;	/* build leaves of the layout for tests */
 #endif
 
-/* Storage parameters (WITH); first field as reloptions.c wants it */
-typedef enum HybFilterOption
+#ifdef USE_ASSERT_CHECKING
+extern bool hyb_test_filter;	/* test_filter: where an index wants a filter,
+								 * use HYB_FILTER_ZONE */
+#endif
+
+/* What a filter is: on disk (static/filter_kind.h), and the parameter */
+typedef enum HybFilterKind
 {
 	HYB_FILTER_NONE,
-	HYB_FILTER_SURF
-} HybFilterOption;
+	HYB_FILTER_SURF,
+	HYB_FILTER_ZONE				/* for tests, no value of the parameter */
+} HybFilterKind;
 
+/* Storage parameters (WITH); first field as reloptions.c wants it */
 typedef struct HybOptions
 {
 	int32		vl_len_;		/* varlena header (do not touch directly!) */
 	int			merge_ratio;	/* static : dynamic entries that triggers a
 								 * merge */
-	int			filter;			/* HybFilterOption */
+	int			filter;			/* HybFilterKind */
 	int			filter_suffix;	/* HybSurfSuffix */
 	int			filter_suffix_bits;
 	int			fillfactor;		/* btree's, without effect */
@@ -66,7 +73,7 @@ typedef struct HybOptions
 
 #define hyb_filter_option(rel) \
 	((rel)->rd_options ? \
-	 (HybFilterOption) ((HybOptions *) (rel)->rd_options)->filter : \
+	 (HybFilterKind) ((HybOptions *) (rel)->rd_options)->filter : \
 	 HYB_DEFAULT_FILTER)
 
 #define hyb_filter_suffix(rel) \

@@ -1,11 +1,9 @@
 /*
  * filter.c
- *		Range filters of static leaves: building, filter pages, questions.
+ *		Filters of static leaves: kinds, building, questions.
  */
 #include "compat.h"
 
-#include "algo/surf.h"
-#include "page/settings.h"
 #include "static/filter.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -13,49 +11,68 @@
 struct HybFilterBuilder
 {
 	const HybIndex *ix;
-	HybFstBuilder *fst;
+	HybFilterKind kind;
+	const HybFilterRoutine *routine;
+	void	   *state;			/* the routine's builder */
 	HybLeaf		leaf;
 	HybBuf		key;
 };
 
+static const HybFilterRoutine *const routines[] = {
+	[HYB_FILTER_SURF] = &hyb_filter_surf,
+#ifdef USE_ASSERT_CHECKING
+	[HYB_FILTER_ZONE] = &hyb_filter_zone,
+#endif
+};
+
+const HybFilterRoutine *
+hyb_filter_routine(uint8 kind)
+{
+	return kind < lengthof(routines) ? routines[kind] : NULL;
+}
+
+/* The kind that leaves of the index get; HYB_FILTER_NONE: no filters. */
+static HybFilterKind
+wanted_kind(const HybIndex *ix)
+{
+	HybFilterKind kind = ix->desc->all_mem ? hyb_filter_option(ix->rel) :
+		HYB_FILTER_NONE;
+
+#ifdef USE_ASSERT_CHECKING
+	if (kind != HYB_FILTER_NONE && hyb_test_filter)
+		kind = HYB_FILTER_ZONE;
+#endif
+	return kind;
+}
+
 bool
 hyb_filter_wanted(const HybIndex *ix)
 {
-	return ix->desc->all_mem && hyb_filter_option(ix->rel) == HYB_FILTER_SURF;
+	return wanted_kind(ix) != HYB_FILTER_NONE;
 }
 
 /* ---- building ---- */
 
-static void *
-filter_resize(void *old, size_t size)
-{
-	if (size == 0)
-	{
-		pfree(old);
-		return NULL;
-	}
-	return old == NULL ? palloc(size) : repalloc_huge(old, size);
-}
-
 HybFilterBuilder *
 hyb_filter_builder_create(const HybIndex *ix)
 {
+	HybFilterKind kind = wanted_kind(ix);
 	HybFilterBuilder *builder;
 
-	if (!hyb_filter_wanted(ix))
+	if (kind == HYB_FILTER_NONE)
 		return NULL;
 	builder = palloc0(sizeof(HybFilterBuilder));
 	builder->ix = ix;
-	builder->fst = hyb_surf_builder_create(filter_resize,
-										   (HybSurfSuffix) hyb_filter_suffix(ix->rel),
-										   hyb_filter_suffix_bits(ix->rel));
+	builder->kind = kind;
+	builder->routine = hyb_filter_routine(kind);
+	builder->state = builder->routine->builder_create(ix);
 	return builder;
 }
 
 void
 hyb_filter_builder_free(HybFilterBuilder *builder)
 {
-	hyb_fst_builder_free(builder->fst);
+	builder->routine->builder_free(builder->state);
 	hyb_leaf_close(&builder->leaf);
 	if (builder->key.data != NULL)
 		pfree(builder->key.data);
@@ -67,19 +84,19 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 				 uint32 *size)
 {
 	const HybKeyDesc *desc = builder->ix->desc;
+	const HybFilterRoutine *routine = builder->routine;
 	HybLeaf    *leaf = &builder->leaf;
-	void	   *image;
-	size_t		need;
+	HybFilterImage *image;
+	Size		need;
 
 	hyb_leaf_open(leaf, desc, leaf_page, builder->ix->rel, InvalidBlockNumber);
-	hyb_fst_builder_reset(builder->fst);
+	routine->begin(builder->state);
 	for (int row = 0; row < leaf->nrows; row++)
 	{
 		/* rows of one key (different INCLUDE columns) count once */
 		builder->key.len = 0;
 		hyb_key_join(desc, hyb_leaf_row(leaf, row), desc->nkeys, &builder->key);
-		if (!hyb_fst_builder_add(builder->fst, builder->key.data,
-								 builder->key.len))
+		if (!routine->add(builder->state, builder->key.data, builder->key.len))
 			ereport(ERROR,
 					(errcode(ERRCODE_INDEX_CORRUPTED),
 					 errmsg("entries for index \"%s\" do not ascend",
@@ -87,75 +104,15 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 					 errdetail("They come from a damaged leaf."),
 					 errhint("Please REINDEX it.")));
 	}
-	need = hyb_fst_builder_finish(builder->fst);
-	if (need == 0 || need > HYB_FILTER_MAX_IMAGE)
+	need = routine->finish(builder->state);
+	if (need == 0 || need + sizeof(HybFilterImage) > HYB_FILTER_MAX_IMAGE)
 		return NULL;
-	image = palloc(need);
-	hyb_fst_builder_write(builder->fst, image);
-	*size = (uint32) need;
+	*size = (uint32) (need + sizeof(HybFilterImage));
+	image = palloc(*size);
+	memset(image, 0, sizeof(HybFilterImage));
+	image->kind = (uint8) builder->kind;
+	routine->write(builder->state, image + 1);
 	return image;
-}
-
-void
-hyb_filter_page_init(HybFilterPage *page, const HybIndex *ix, uint64 stamp)
-{
-	page->ix = ix;
-	page->stamp = stamp;
-	page->n = 0;
-	page->size = 0;
-}
-
-bool
-hyb_filter_page_fits(const HybFilterPage *page, const HybChild *child)
-{
-	return (page->n + 1) * sizeof(HybFilterEntry) + page->size +
-		MAXALIGN(child->filter_size) <= HYB_PAGE_CAPACITY;
-}
-
-void
-hyb_filter_page_add(HybFilterPage *page, HybChild *child)
-{
-	Assert(hyb_filter_page_fits(page, child));
-	page->images[page->n] = child->filter_image;
-	page->children[page->n++] = child;
-	page->size += MAXALIGN(child->filter_size);
-}
-
-void
-hyb_filter_page_finish(HybFilterPage *page)
-{
-	Page		p = (Page) page->image.data;
-	HybFilterEntry *entries;
-	Size		off;
-
-	hyb_page_init(p, page->ix, HYB_PAGE_FILTER, 0, page->stamp);
-	entries = hyb_filter_entries(p);
-	off = SizeOfPageHeaderData + page->n * sizeof(HybFilterEntry);
-	for (int i = 0; i < page->n; i++)
-	{
-		const HybChild *child = page->children[i];
-
-		entries[i].block = child->block;
-		entries[i].stamp = child->stamp;
-		entries[i].offset = (uint16) off;
-		entries[i].len = (uint16) child->filter_size;
-		memcpy(p + off, page->images[i], child->filter_size);
-		off += MAXALIGN(child->filter_size);
-	}
-	hyb_page_opaque(p)->count = page->n;
-	((PageHeader) p)->pd_lower = (LocationIndex) off;
-}
-
-void
-hyb_filter_page_written(HybFilterPage *page, BlockNumber block)
-{
-	for (int i = 0; i < page->n; i++)
-	{
-		page->children[i]->filter_block = block;
-		page->children[i]->filter_slot = (uint16) i;
-		page->children[i]->filter_image = NULL;
-	}
-	hyb_filter_page_init(page, page->ix, page->stamp);
 }
 
 /* ---- reading ---- */
@@ -170,30 +127,41 @@ hyb_filter_entry_valid(Page page, int slot)
 		SizeOfPageHeaderData + (Size) (slot + 1) * sizeof(HybFilterEntry) <= lower &&
 		entry->offset % MAXIMUM_ALIGNOF == 0 &&
 		entry->offset >= SizeOfPageHeaderData &&
+		entry->len >= sizeof(HybFilterImage) &&
 		(Size) entry->offset + entry->len <= lower;
 }
 
+/* The filter of a child, on its page, share-locked. */
+typedef struct OpenFilter
+{
+	Buffer		buf;
+	const HybFilterRoutine *routine;
+	const void *image;			/* what follows the HybFilterImage */
+	Size		size;
+} OpenFilter;
+
 /*
- * Open the filter of a child; the buffer is share-locked then.
- * InvalidBuffer if it has none, or the page is no longer what it was.
+ * Open the filter of a child.  False if it has none, or the page is no longer
+ * what it was.
  */
-static Buffer
-open_filter(const HybIndex *ix, const HybChild *child, HybFst *fst)
+static bool
+open_filter(const HybIndex *ix, const HybChild *child, OpenFilter *filter)
 {
 	Buffer		buf;
 	Page		page;
 	const HybFilterEntry *entry;
+	const HybFilterImage *image;
 
 	if (!BlockNumberIsValid(child->filter_block))
-		return InvalidBuffer;
+		return false;
 	buf = hyb_page_read(ix, child->filter_block, InvalidBlockNumber);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buf);
 	if (!hyb_page_check(ix, buf, HYB_PAGE_FILTER, 0) ||
-		child->filter_slot >= hyb_page_opaque(page)->count)
+		child->filter_slot >= hyb_filter_count(page))
 	{
 		UnlockReleaseBuffer(buf);
-		return InvalidBuffer;
+		return false;
 	}
 	if (!hyb_filter_entry_valid(page, child->filter_slot))
 		hyb_corrupted(ix->rel, child->filter_block,
@@ -202,55 +170,45 @@ open_filter(const HybIndex *ix, const HybChild *child, HybFst *fst)
 	if (entry->block != child->block || entry->stamp != child->stamp)
 	{
 		UnlockReleaseBuffer(buf);
-		return InvalidBuffer;
+		return false;
 	}
-	if (!hyb_fst_open(fst, page + entry->offset, entry->len))
-		hyb_corrupted(ix->rel, child->filter_block, "The header of a filter is damaged.");
-	return buf;
+	image = hyb_filter_image(page, child->filter_slot);
+	filter->buf = buf;
+	filter->routine = hyb_filter_routine(image->kind);
+	if (filter->routine == NULL)
+		hyb_corrupted(ix->rel, child->filter_block, "A filter is of an unknown kind.");
+	filter->image = hyb_filter_body(image);
+	filter->size = hyb_filter_body_size(entry);
+	return true;
 }
 
-/* A position as a cut between keys; at a TID, on the generous side. */
-static inline HybCut
-cut_of(const HybPos *pos, bool upper)
+static void
+close_filter(const HybIndex *ix, const HybChild *child, OpenFilter *filter,
+			 HybFilterAnswer answer)
 {
-	HybCut		cut;
-
-	cut.key = pos->key;
-	cut.len = pos->len;
-	cut.side = pos->tie == HYB_AFTER || (upper && pos->tie == HYB_AT) ?
-		HYB_CUT_AFTER : HYB_CUT_BEFORE;
-	return cut;
+	UnlockReleaseBuffer(filter->buf);
+	if (answer == HYB_ANSWER_NO_HEADER)
+		hyb_corrupted(ix->rel, child->filter_block, "The header of a filter is damaged.");
+	if (answer == HYB_ANSWER_DAMAGED)
+		hyb_corrupted(ix->rel, child->filter_block, "A filter is damaged.");
 }
 
 bool
 hyb_filter_probe(const HybIndex *ix, const HybChild *child,
 				 const HybPos *low, const HybPos *high)
 {
-	HybFst		fst;
-	Buffer		buf = open_filter(ix, child, &fst);
-	HybFstAnswer answer;
-
-	if (!BufferIsValid(buf))
-		return true;
-	if (low->tie == HYB_BEFORE && high->tie == HYB_AFTER &&
+	OpenFilter	filter;
+	HybFilterAnswer answer;
+	bool		point = low->tie == HYB_BEFORE && high->tie == HYB_AFTER &&
 		low->ncols == ix->desc->nkeys && high->ncols == low->ncols &&
 		low->len == high->len &&
-		(low->key == high->key || memcmp(low->key, high->key, low->len) == 0))
-	{
-		/* one key: hash suffixes know about points only */
-		answer = hyb_fst_lookup(&fst, low->key, low->len);
-	}
-	else
-	{
-		HybCut		from = cut_of(low, false);
-		HybCut		to = cut_of(high, true);
+		(low->key == high->key || memcmp(low->key, high->key, low->len) == 0);
 
-		answer = hyb_fst_range(&fst, &from, &to);
-	}
-	UnlockReleaseBuffer(buf);
-	if (answer == HYB_FST_DAMAGED)
-		hyb_corrupted(ix->rel, child->filter_block, "A filter is damaged.");
-	return answer != HYB_FST_NO;
+	if (!open_filter(ix, child, &filter))
+		return true;
+	answer = filter.routine->probe(filter.image, filter.size, low, high, point);
+	close_filter(ix, child, &filter, answer);
+	return answer != HYB_ANSWER_NO;
 }
 
 bool
@@ -258,18 +216,13 @@ hyb_filter_count_keys(const HybIndex *ix, const HybChild *child,
 					  const HybPos *low, const HybPos *high,
 					  uint32 *count, uint32 *total)
 {
-	HybFst		fst;
-	Buffer		buf = open_filter(ix, child, &fst);
-	HybCut		from = cut_of(low, false);
-	HybCut		to = cut_of(high, true);
-	HybFstAnswer answer;
+	OpenFilter	filter;
+	HybFilterAnswer answer;
 
-	if (!BufferIsValid(buf))
+	if (!open_filter(ix, child, &filter))
 		return false;
-	answer = hyb_fst_count(&fst, &from, &to, count);
-	*total = fst.nkeys;
-	UnlockReleaseBuffer(buf);
-	if (answer == HYB_FST_DAMAGED)
-		hyb_corrupted(ix->rel, child->filter_block, "A filter is damaged.");
-	return true;
+	answer = filter.routine->count(filter.image, filter.size, low, high, count,
+								   total);
+	close_filter(ix, child, &filter, answer);
+	return answer == HYB_ANSWER_MAYBE;
 }

@@ -1,8 +1,8 @@
 /*
  * filter.h
- *		Range filters of static leaves.
+ *		Filters of static leaves.
  *
- * Each leaf may have a SuRF (algo/surf.h) of its keys.  The images of
+ * Each leaf may have a filter of its keys (filter_kind.h).  The images of
  * neighbouring leaves share filter pages; the leaf's entry in its level-1
  * node says where its image is.  A filter page belongs to one level-1 node
  * and, like everything in the static stage, is never changed: a merge step
@@ -15,6 +15,7 @@
 #ifndef HYB_FILTER_H
 #define HYB_FILTER_H
 
+#include "static/filter_kind.h"
 #include "static/inner.h"
 #include "static/leaf.h"
 
@@ -22,7 +23,8 @@
 typedef struct HybFilterEntry
 {
 	BlockNumber block;			/* of the leaf */
-	uint16		offset;			/* of the image, from the start of the page */
+	uint16		offset;			/* of the image (filter_kind.h), from the
+								 * start of the page */
 	uint16		len;
 	uint64		stamp;			/* of the leaf */
 } HybFilterEntry;
@@ -51,38 +53,18 @@ extern void hyb_filter_builder_free(HybFilterBuilder *builder);
 extern void *hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 							  uint32 *size);
 
-/* A filter page being put together. */
-typedef struct HybFilterPage
-{
-	PGAlignedBlock image;
-	const HybIndex *ix;
-	uint64		stamp;
-	int			n;
-	Size		size;			/* bytes of all its images, aligned */
-	const void *images[HYB_PAGE_CAPACITY / sizeof(HybFilterEntry)];
-	HybChild   *children[HYB_PAGE_CAPACITY / sizeof(HybFilterEntry)];
-} HybFilterPage;
-
-extern void hyb_filter_page_init(HybFilterPage *page, const HybIndex *ix,
-								 uint64 stamp);
-
-/* Would this child's image still fit? */
-extern bool hyb_filter_page_fits(const HybFilterPage *page,
-								 const HybChild *child);
-
-/*
- * Add the image of a child, whose block and stamp must be known.  The child
- * (and the image) must stay where it is until the page is finished.
- */
-extern void hyb_filter_page_add(HybFilterPage *page, HybChild *child);
-
-/* Lay the page out in page->image. */
-extern void hyb_filter_page_finish(HybFilterPage *page);
-
-/* Tell the children where their filters are, and start over. */
-extern void hyb_filter_page_written(HybFilterPage *page, BlockNumber block);
-
 /* ---- reading ---- */
+
+/* The image of an entry that is valid. */
+static inline const HybFilterImage *
+hyb_filter_image(Page page, int slot)
+{
+	return (const HybFilterImage *) (page + hyb_filter_entries(page)[slot].offset);
+}
+
+/* What follows the beginning of an image: what its kind reads. */
+#define hyb_filter_body(image) ((const void *) ((image) + 1))
+#define hyb_filter_body_size(entry) ((entry)->len - sizeof(HybFilterImage))
 
 /*
  * May the child's leaf hold an entry between two positions?  True also if
@@ -97,7 +79,10 @@ extern bool hyb_filter_count_keys(const HybIndex *ix, const HybChild *child,
 								  const HybPos *low, const HybPos *high,
 								  uint32 *count, uint32 *total);
 
-/* Does the entry lie within the page?  Its image is 8-byte aligned then. */
+/*
+ * Does the entry lie within the page, and is it one of an image?  That is
+ * 8-byte aligned then, and has its beginning.
+ */
 extern bool hyb_filter_entry_valid(Page page, int slot);
 
 #endif							/* HYB_FILTER_H */

@@ -1,6 +1,6 @@
 /*
  * filter_place.c
- *		Where the filters of a level-1 node's leaves go.
+ *		Where the filters of leaves go.
  *
  * A filter page belongs to one node.  When a node is written anew (or split,
  * or merged), a page whose images all belong to neighbouring leaves of the new
@@ -9,11 +9,79 @@
  */
 #include "compat.h"
 
-#include "algo/fst.h"
 #include "static/filter_place.h"
 
 /* A page that is emptier than that moves if its neighbours do. */
 #define SPARSE_FRACTION		0.5
+
+/* ---- packing ---- */
+
+void
+hyb_filter_packer_init(HybFilterPacker *packer, HybStepSpace *space,
+					   HybChildList *list)
+{
+	packer->space = space;
+	packer->list = list;
+	packer->n = 0;
+	packer->size = 0;
+}
+
+void
+hyb_filter_pack(HybFilterPacker *packer, int child)
+{
+	Size		size = MAXALIGN(packer->list->children[child].filter_size);
+
+	if ((packer->n + 1) * sizeof(HybFilterEntry) + packer->size + size >
+		HYB_PAGE_CAPACITY)
+		hyb_filter_pack_write(packer);
+	packer->children[packer->n++] = child;
+	packer->size += size;
+}
+
+void
+hyb_filter_pack_write(HybFilterPacker *packer)
+{
+	PGAlignedBlock image;
+	Page		page = (Page) image.data;
+	HybFilterEntry *entries;
+	BlockNumber block;
+	Size		off = SizeOfPageHeaderData + packer->n * sizeof(HybFilterEntry);
+
+	if (packer->n == 0)
+		return;
+	hyb_page_init(page, packer->space->ix, HYB_PAGE_FILTER, 0,
+				  packer->space->stamp);
+	entries = hyb_filter_entries(page);
+	for (int i = 0; i < packer->n; i++)
+	{
+		const HybChild *child = &packer->list->children[packer->children[i]];
+
+		entries[i].block = child->block;
+		entries[i].stamp = child->stamp;
+		entries[i].offset = (uint16) off;
+		entries[i].len = (uint16) child->filter_size;
+		memcpy(page + off, child->filter_image, child->filter_size);
+		off += MAXALIGN(child->filter_size);
+	}
+	hyb_page_opaque(page)->count = packer->n;
+	((PageHeader) page)->pd_lower = (LocationIndex) off;
+
+	block = hyb_step_write(packer->space, image.data);
+	packer->space->new_filter++;
+	for (int i = 0; i < packer->n; i++)
+	{
+		HybChild   *child = &packer->list->children[packer->children[i]];
+
+		pfree(unconstify(void *, child->filter_image));
+		child->filter_image = NULL;
+		child->filter_block = block;
+		child->filter_slot = (uint16) i;
+	}
+	packer->n = 0;
+	packer->size = 0;
+}
+
+/* ---- the filters of a node ---- */
 
 void
 hyb_filter_place_init(HybFilterPlace *place, HybStepSpace *space,
@@ -104,20 +172,13 @@ moves(const HybChild *children, int n, int i)
 	return i >= 0 && i < n && children[i].filter_image != NULL;
 }
 
-static void
-write_page(HybFilterPlace *place)
-{
-	if (place->page.n == 0)
-		return;
-	hyb_filter_page_finish(&place->page);
-	hyb_filter_page_written(&place->page,
-							hyb_step_write(place->space, place->page.image.data));
-	place->space->new_filter++;
-}
-
 void
-hyb_filter_place_node(HybFilterPlace *place, HybChild *children, int n)
+hyb_filter_place_node(HybFilterPlace *place, HybChildList *list, int from,
+					  int to)
 {
+	HybChild   *children = list->children + from;
+	int			n = to - from;
+	HybFilterPacker packer;
 	int			next;
 
 	/* which pages can stay? */
@@ -152,21 +213,18 @@ hyb_filter_place_node(HybFilterPlace *place, HybChild *children, int n)
 					place->kept[j] = true;
 	}
 
-	hyb_filter_page_init(&place->page, place->space->ix, place->space->stamp);
+	hyb_filter_packer_init(&packer, place->space, list);
 	for (int i = 0; i < n; i++)
 	{
-		if (!moves(children, n, i))
+		if (moves(children, n, i))
+			hyb_filter_pack(&packer, from + i);
+		else if (BlockNumberIsValid(children[i].filter_block))
 		{
 			/* a page that stays comes between: images are of neighbours */
-			if (BlockNumberIsValid(children[i].filter_block))
-				write_page(place);
-			continue;
+			hyb_filter_pack_write(&packer);
 		}
-		if (!hyb_filter_page_fits(&place->page, &children[i]))
-			write_page(place);
-		hyb_filter_page_add(&place->page, &children[i]);
 	}
-	write_page(place);
+	hyb_filter_pack_write(&packer);
 }
 
 void

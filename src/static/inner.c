@@ -15,12 +15,37 @@
 #include "page/meta.h"
 #include "port/pg_bswap.h"
 #include "static/filter.h"
+#include "static/grow.h"
 #include "static/inner.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 #define CHILD_FIXED_SIZE	(4 + 8 + 2 + 1 + 1)
 #define CHILD_FILTER_SIZE	(8 + 4 + 2)
+
+void
+hyb_child_list_add(HybChildList *list, const HybChild *child)
+{
+	HybChild   *copy;
+
+	if (list->n == list->alloc)
+	{
+		list->alloc = Max(64, list->alloc * 2);
+		list->children = hyb_grow(CurrentMemoryContext, list->children,
+								  list->alloc, sizeof(HybChild));
+	}
+	copy = &list->children[list->n++];
+	*copy = *child;
+	if (child->low.len > 0)
+	{
+		uint8	   *key = palloc(child->low.len);
+
+		memcpy(key, child->low.key, child->low.len);
+		copy->low.key = key;
+	}
+	else
+		copy->low.key = NULL;
+}
 
 static Size
 child_entry_size(const HybChild *child, bool filters)

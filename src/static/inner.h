@@ -29,6 +29,16 @@ typedef struct HybChild
 	const void *filter_image;
 } HybChild;
 
+/* A growable list of children; keys live in the current memory context. */
+typedef struct HybChildList
+{
+	HybChild   *children;
+	int			n;
+	int			alloc;
+} HybChildList;
+
+extern void hyb_child_list_add(HybChildList *list, const HybChild *child);
+
 /* Bytes that a child takes on a page, its slot included. */
 extern Size hyb_inner_child_size(const HybChild *child, bool filters);
 

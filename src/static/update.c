@@ -11,12 +11,8 @@
 
 #include "miscadmin.h"
 #include "static/filter_place.h"
-#include "static/grow.h"
 #include "static/update.h"
 #include "utils/rel.h"
-
-/* Blocks reserved beyond those that a step expects to need. */
-#define HYB_STEP_SPARE	4
 
 /*
  * A node that fills less of its page than the first joins a neighbour, if
@@ -24,30 +20,6 @@
  */
 #define HYB_NODE_SMALL	0.33
 #define HYB_NODE_JOINED	0.8
-
-void
-hyb_child_list_add(HybChildList *list, const HybChild *child)
-{
-	HybChild   *copy;
-
-	if (list->n == list->alloc)
-	{
-		list->alloc = Max(64, list->alloc * 2);
-		list->children = hyb_grow(CurrentMemoryContext, list->children,
-								  list->alloc, sizeof(HybChild));
-	}
-	copy = &list->children[list->n++];
-	*copy = *child;
-	if (child->low.len > 0)
-	{
-		uint8	   *key = palloc(child->low.len);
-
-		memcpy(key, child->low.key, child->low.len);
-		copy->low.key = key;
-	}
-	else
-		copy->low.key = NULL;
-}
 
 HybChild *
 hyb_child_list_add_leaf(HybChildList *list, Page page, const HybPos *low)
@@ -176,117 +148,11 @@ hyb_path_load(const HybIndex *ix, const HybVersion *version,
 }
 
 void
-hyb_step_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
-					bool filters, int expected)
-{
-	memset(space, 0, sizeof(*space));
-	space->ix = ix;
-	space->stamp = stamp;
-	space->filters = filters;
-	space->nreserved = hyb_space_reserve(ix, expected + HYB_STEP_SPARE,
-										 space->reserved);
-}
-
-void
-hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
-					bool filters)
-{
-	memset(space, 0, sizeof(*space));
-	space->ix = ix;
-	space->stamp = stamp;
-	space->filters = filters;
-	space->bulk = true;
-}
-
-/*
- * The index under construction is nobody else's, so no lock for extension is
- * needed; its pages are logged when all are there.
- */
-static BlockNumber
-bulk_write(HybStepSpace *space, const char *image)
-{
-	Buffer		buf = ReadBuffer(space->ix->rel, P_NEW);
-	BlockNumber block = BufferGetBlockNumber(buf);
-
-	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
-	memcpy(BufferGetPage(buf), image, BLCKSZ);
-	MarkBufferDirty(buf);
-	UnlockReleaseBuffer(buf);
-	return block;
-}
-
-BlockNumber
-hyb_step_write(HybStepSpace *space, const char *image)
-{
-	Buffer		buf = InvalidBuffer;
-	BlockNumber block = InvalidBlockNumber;
-	HybWalSet	set;
-
-	if (space->bulk)
-		return bulk_write(space, image);
-
-	while (!BufferIsValid(buf))
-	{
-		if (space->next == space->nreserved)
-		{
-			int			more = hyb_space_reserve(space->ix, HYB_STEP_SPARE,
-												 space->reserved + space->nreserved);
-
-			if (more == 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_OBJECT_IN_USE),
-						 errmsg("could not find enough unpinned free blocks for a merge step of index \"%s\"",
-								RelationGetRelationName(space->ix->rel)),
-						 errhint("Retry when long-running index-only scans on the index have ended.")));
-			space->nreserved += more;
-		}
-		block = space->reserved[space->next++];
-		buf = hyb_space_open(space->ix, block, InvalidBlockNumber);
-	}
-
-	hyb_wal_begin(&set, space->ix->rel);
-	START_CRIT_SECTION();
-	memcpy(BufferGetPage(buf), image, BLCKSZ);
-	hyb_wal_image(&set, buf);
-	hyb_wal_commit(&set);
-	END_CRIT_SECTION();
-	UnlockReleaseBuffer(buf);
-
-	space->used[space->nused++] = block;
-	return block;
-}
-
-void
-hyb_step_retire(HybStepSpace *space, BlockNumber block)
-{
-	if (space->nretired >= HYB_MAX_PENDING)
-		elog(ERROR, "merge step retires too many blocks");
-	space->retired[space->nretired++] = block;
-}
-
-void
 hyb_step_write_leaves(HybStepSpace *space, HybChildList *list)
 {
 	for (int i = 0; i < list->n; i++)
 		if (list->children[i].image != NULL)
 			list->children[i].block = hyb_step_write(space, list->children[i].image);
-}
-
-int
-hyb_step_give_back(const HybStepSpace *space, BlockNumber *pending, int n)
-{
-	memcpy(pending + n, space->retired, space->nretired * sizeof(BlockNumber));
-	n += space->nretired;
-	for (int i = 0; i < space->nreserved; i++)
-	{
-		bool		used = false;
-
-		for (int j = 0; j < space->nused && !used; j++)
-			used = space->used[j] == space->reserved[i];
-		if (!used)
-			pending[n++] = space->reserved[i];
-	}
-	return n;
 }
 
 /* TIDs below a node, 0 if not known. */
@@ -349,7 +215,7 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, HybChildList *list,
 			end++;
 		}
 		if (level == 1 && !space->bulk)
-			hyb_filter_place_node(place, list->children + start, end - start);
+			hyb_filter_place_node(place, list, start, end);
 		hyb_page_init(image.data, space->ix, HYB_PAGE_INNER, level, space->stamp);
 		hyb_inner_fill(image.data, list->children + start, end - start,
 					   space->filters);

@@ -9,21 +9,11 @@
 #ifndef HYB_UPDATE_H
 #define HYB_UPDATE_H
 
-#include "page/space.h"
+#include "page/version.h"
 #include "static/filter.h"
-#include "static/inner.h"
+#include "static/step_space.h"
 
 #define HYB_MAX_HEIGHT	32
-
-/* A growable list of children; keys live in the current memory context. */
-typedef struct HybChildList
-{
-	HybChild   *children;
-	int			n;
-	int			alloc;
-} HybChildList;
-
-extern void hyb_child_list_add(HybChildList *list, const HybChild *child);
 
 /*
  * Add a new leaf that hyb_leaf_builder_* has finished; returns the child, which
@@ -63,53 +53,8 @@ typedef struct HybPath
 extern void hyb_path_load(const HybIndex *ix, const HybVersion *version,
 						  const HybPos *pos, HybPath *path);
 
-/* Blocks that a step writes to, and those it replaces. */
-typedef struct HybStepSpace
-{
-	const HybIndex *ix;
-	bool		filters;		/* internal nodes have filters and TID counts */
-	bool		bulk;			/* CREATE INDEX: write by extending the
-								 * relation, log nothing, keep no lists */
-	uint64		stamp;			/* of every page the step builds */
-	BlockNumber reserved[HYB_MAX_PENDING];
-	int			nreserved;
-	int			next;			/* first one not tried yet */
-	BlockNumber used[HYB_MAX_PENDING];
-	int			nused;
-	BlockNumber retired[HYB_MAX_PENDING];
-	int			nretired;
-	int			new_inner;		/* internal nodes written */
-	int			old_inner;		/* internal nodes retired */
-	int			new_filter;		/* filter pages written */
-	int			old_filter;		/* filter pages retired */
-} HybStepSpace;
-
-/*
- * `filters`: whether the caller builds filters for the leaves.  Who has decided
- * that says it again here: the option may change meanwhile, since ALTER INDEX
- * conflicts with no insertion, no merge, and no CREATE INDEX CONCURRENTLY.
- */
-extern void hyb_step_space_init(HybStepSpace *space, const HybIndex *ix,
-								uint64 stamp, bool filters, int expected);
-
-extern void hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix,
-								uint64 stamp, bool filters);
-
-/* Write a page image to one of the reserved blocks (more are reserved when
- * they run out), log it, and return its block. */
-extern BlockNumber hyb_step_write(HybStepSpace *space, const char *image);
-extern void hyb_step_retire(HybStepSpace *space, BlockNumber block);
-
 /* Write the new leaves of a list: those with an image. */
 extern void hyb_step_write_leaves(HybStepSpace *space, HybChildList *list);
-
-/*
- * Add the blocks that a step has retired, and those it reserved without using
- * them, to pending[n] and on; returns the new n.  The caller has made sure
- * that they fit.
- */
-extern int	hyb_step_give_back(const HybStepSpace *space, BlockNumber *pending,
-							   int n);
 
 /*
  * Replace all children of path->nodes[0] by `list` and copy the path up to a

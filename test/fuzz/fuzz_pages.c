@@ -10,7 +10,6 @@
  */
 #include "server.h"
 
-#include "algo/fst.h"
 #include "algo/surf.h"
 #include "dynamic/delta.h"
 #include "static/filter.h"
@@ -187,24 +186,31 @@ read_filters(Page page)
 {
 	for (int i = 0; i < hyb_filter_count(page) && i < 600; i++)
 	{
-		HybFst		fst;
-		const HybFilterEntry *filter;
+		const HybFilterImage *image;
+		const HybFilterRoutine *routine;
+		const void *body;
+		Size		size;
 
 		if (!hyb_filter_entry_valid(page, i))
 			continue;
-		filter = &hyb_filter_entries(page)[i];
-		if (!hyb_fst_open(&fst, page + filter->offset, filter->len))
+		image = hyb_filter_image(page, i);
+		routine = hyb_filter_routine(image->kind);
+		if (routine == NULL)
 			continue;
-		(void) hyb_fst_verify(&fst);
+		body = hyb_filter_body(image);
+		size = hyb_filter_body_size(&hyb_filter_entries(page)[i]);
+		(void) routine->verify(body, size);
 		for (int at = 24; at < 6000; at += 997)
 		{
-			HybCut		low = {(uint8 *) page + at, 4, HYB_CUT_BEFORE};
-			HybCut		high = {(uint8 *) page + at + 50, 7, HYB_CUT_AFTER};
+			HybPos		low = {.key = (uint8 *) page + at,.len = 4,.tie = HYB_BEFORE};
+			HybPos		high = {.key = (uint8 *) page + at + 50,.len = 7,.tie = HYB_AFTER};
+			HybPos		point = {.key = (uint8 *) page + at,.len = 12,.tie = HYB_BEFORE};
 			uint32		count;
+			uint32		total;
 
-			(void) hyb_fst_lookup(&fst, (uint8 *) page + at, 12, NULL);
-			(void) hyb_fst_range(&fst, &low, &high);
-			(void) hyb_fst_count(&fst, &low, &high, &count);
+			(void) routine->probe(body, size, &point, &point, true);
+			(void) routine->probe(body, size, &low, &high, false);
+			(void) routine->count(body, size, &low, &high, &count, &total);
 		}
 	}
 }
@@ -398,14 +404,15 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 	}
 	else
 	{
-		HybFilterPage *filters = palloc(sizeof(HybFilterPage));
-		HybChild   *children = palloc0(3 * sizeof(HybChild));
+		Page		filters = (Page) page.data;
+		Size		off = SizeOfPageHeaderData + 3 * sizeof(HybFilterEntry);
 
-		hyb_filter_page_init(filters, ix, 5);
+		hyb_page_init(filters, ix, HYB_PAGE_FILTER, 0, 5);
 		for (int f = 0; f < 3; f++)
 		{
 			HybBuf		entry = {0};
-			void	   *image;
+			HybFilterEntry *place = &hyb_filter_entries(filters)[f];
+			Size		size;
 
 			fst = hyb_surf_builder_create(resize, (HybSurfSuffix) style, 8);
 			for (unsigned e = 0; e < 200; e++)
@@ -416,19 +423,26 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 					make_value(&desc->cols[c], e + f * 200, 0, space[c], &vals[c]);
 				entry.len = 0;
 				hyb_key_join(desc, vals, desc->nkeys, &entry);
-				(void) hyb_fst_builder_add(fst, entry.data, entry.len, 0);
+				(void) hyb_fst_builder_add(fst, entry.data, entry.len);
 			}
-			children[f].block = (BlockNumber) f + 1;
-			children[f].filter_size = (uint32) hyb_fst_builder_finish(fst);
-			image = palloc(children[f].filter_size);
-			hyb_fst_builder_write(fst, image);
-			children[f].filter_image = image;
+			size = sizeof(HybFilterImage) + hyb_fst_builder_finish(fst);
+			if (off + size > BLCKSZ - sizeof(HybPageOpaque))
+			{
+				hyb_fst_builder_free(fst);
+				break;
+			}
+			place->block = (BlockNumber) f + 1;
+			place->offset = (uint16) off;
+			place->len = (uint16) size;
+			place->stamp = 0;
+			memset(filters + off, 0, sizeof(HybFilterImage));
+			filters[off] = HYB_FILTER_SURF;
+			hyb_fst_builder_write(fst, filters + off + sizeof(HybFilterImage));
 			hyb_fst_builder_free(fst);
-			if (hyb_filter_page_fits(filters, &children[f]))
-				hyb_filter_page_add(filters, &children[f]);
+			off += MAXALIGN(size);
+			hyb_page_opaque(filters)->count = f + 1;
+			((PageHeader) filters)->pd_lower = (LocationIndex) off;
 		}
-		hyb_filter_page_finish(filters);
-		memcpy(page.data, filters->image.data, BLCKSZ);
 	}
 	hyb_fuzz_reset();
 	data[0] = (uint8_t) (seed.wanted | seed.desc << 2);

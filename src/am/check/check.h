@@ -5,7 +5,6 @@
 #ifndef HYB_CHECK_H
 #define HYB_CHECK_H
 
-#include "algo/fst.h"
 #include "am/survey.h"
 #include "dynamic/delta.h"
 #include "dynamic/dynamic.h"
@@ -85,7 +84,8 @@ typedef struct HybCheck
 	uint64		filter_pages;
 	const HybChild *filter_child;	/* leaf at hand */
 	bool		filter_open;	/* it has a filter: */
-	HybFst		filter_fst;
+	const HybFilterImage *filter_image;
+	Size		filter_size;	/* of what follows it */
 	char	   *filter_copy;	/* its page */
 	BlockNumber filter_copy_block;
 

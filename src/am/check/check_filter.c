@@ -7,7 +7,6 @@
  */
 #include "compat.h"
 
-#include "algo/fst.h"
 #include "am/check/check.h"
 #include "storage/bufmgr.h"
 
@@ -88,7 +87,8 @@ hyb_check_filter_pages(HybCheck *check, BlockNumber node, uint64 stamp,
 		for (int j = i, slot = -1; j < next; j++)
 		{
 			const HybFilterEntry *entry;
-			HybFst		fst;
+			const HybFilterImage *image;
+			const HybFilterRoutine *routine;
 			const char *wrong;
 
 			if (children[j].filter_block != block)
@@ -105,10 +105,17 @@ hyb_check_filter_pages(HybCheck *check, BlockNumber node, uint64 stamp,
 				hyb_check_fail(check, block,
 							   "The filter at position %d is of leaf %u, not %u.",
 							   slot, entry->block, children[j].block);
-			if (!hyb_fst_open(&fst, page + entry->offset, entry->len))
+			image = hyb_filter_image(page, slot);
+			routine = hyb_filter_routine(image->kind);
+			if (routine == NULL)
 				hyb_check_fail(check, block,
-							   "The header of the filter at position %d is damaged.", slot);
-			wrong = hyb_fst_verify(&fst);
+							   "The filter at position %d is of an unknown kind.", slot);
+			for (int k = 0; k < lengthof(image->reserved); k++)
+				if (image->reserved[k] != 0)
+					hyb_check_fail(check, block,
+								   "The header of the filter at position %d is damaged.", slot);
+			wrong = routine->verify(hyb_filter_body(image),
+									hyb_filter_body_size(entry));
 			if (wrong != NULL)
 				hyb_check_fail(check, block,
 							   "The filter at position %d is damaged: %s.", slot, wrong);
@@ -141,12 +148,10 @@ hyb_check_filter_open(HybCheck *check, const HybChild *child)
 	}
 	if (hyb_filter_entry_valid((Page) check->filter_copy, child->filter_slot))
 	{
-		const HybFilterEntry *entry =
-			&hyb_filter_entries((Page) check->filter_copy)[child->filter_slot];
-
-		check->filter_open = hyb_fst_open(&check->filter_fst,
-										  check->filter_copy + entry->offset,
-										  entry->len);
+		check->filter_image = hyb_filter_image((Page) check->filter_copy,
+											   child->filter_slot);
+		check->filter_size = hyb_filter_body_size(&hyb_filter_entries((Page) check->filter_copy)[child->filter_slot]);
+		check->filter_open = hyb_filter_routine(check->filter_image->kind) != NULL;
 	}
 	if (!check->filter_open)
 		hyb_check_fail(check, child->filter_block,
@@ -160,13 +165,18 @@ void
 hyb_check_filter_key(HybCheck *check, const uint8 *key, uint32 keylen,
 					 int position)
 {
-	HybCut		low = {key, keylen, HYB_CUT_BEFORE};
-	HybCut		high = {key, keylen, HYB_CUT_AFTER};
+	HybPos		low = {.key = key,.len = (uint16) keylen,.tie = HYB_BEFORE};
+	HybPos		high = {.key = key,.len = (uint16) keylen,.tie = HYB_AFTER};
+	const HybFilterRoutine *routine;
+	const void *body;
 
 	if (!check->filter_open)
 		return;
-	if (hyb_fst_lookup(&check->filter_fst, key, keylen) != HYB_FST_YES ||
-		hyb_fst_range(&check->filter_fst, &low, &high) != HYB_FST_YES)
+	routine = hyb_filter_routine(check->filter_image->kind);
+	body = hyb_filter_body(check->filter_image);
+	low.ncols = high.ncols = (uint8) check->ix->desc->nkeys;
+	if (routine->probe(body, check->filter_size, &low, &high, true) != HYB_ANSWER_MAYBE ||
+		routine->probe(body, check->filter_size, &low, &high, false) != HYB_ANSWER_MAYBE)
 		hyb_check_fail(check, check->filter_child->filter_block,
 					   "The filter at position %d denies the key at position %d of leaf %u.",
 					   check->filter_child->filter_slot, position,

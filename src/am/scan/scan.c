@@ -297,7 +297,7 @@ start_scan(HybScan *so, bool forward)
 
 	hyb_scan_preprocess(so);
 	so->started = true;
-	so->need_values = scan->xs_want_itup || so->nfilters > 0;
+	so->need_values = scan->xs_want_itup || so->nquals > 0;
 
 	/* Recovery may have let VACUUM's changes in whatever a pin said. */
 	so->check_heap = scan->xs_want_itup && scan->xactStartedInRecovery;
@@ -307,10 +307,10 @@ start_scan(HybScan *so, bool forward)
 		return false;
 
 	/* contexts that not every scan needs */
-	if (so->nfilters > 0 && so->filter_context == NULL)
-		so->filter_context = AllocSetContextCreate(so->context,
-												   "hybrid scan filters",
-												   ALLOCSET_SMALL_SIZES);
+	if (so->nquals > 0 && so->qual_context == NULL)
+		so->qual_context = AllocSetContextCreate(so->context,
+												 "hybrid scan qualifiers",
+												 ALLOCSET_SMALL_SIZES);
 	if (scan->xs_want_itup && so->tuple_context == NULL)
 		init_tuple(so);
 

@@ -4,7 +4,7 @@
  *		and scan_batch.c.
  *
  * The scan keys become a range [start, end) of the index, or several when
- * equality arrays are among them, and filters for what the range does not
+ * equality arrays are among them, and qualifiers for what the range does not
  * guarantee.  The range is read in batches (see scan_batch.c); a batch covers
  * [low edge, high edge) of it, and its items lie in index order whatever the
  * direction of the scan.
@@ -73,29 +73,29 @@ typedef struct HybScanColumn
 	Datum		equal;
 } HybScanColumn;
 
-typedef enum HybFilterKind
+typedef enum HybScanQualKind
 {
-	HYB_FILTER_NULL,			/* IS NULL */
-	HYB_FILTER_NOT_NULL,
-	HYB_FILTER_LOWER,			/* at or above `val` in index order */
-	HYB_FILTER_LOWER_STRICT,
-	HYB_FILTER_UPPER,
-	HYB_FILTER_UPPER_STRICT,
-	HYB_FILTER_ARRAY,			/* equal to one of the elements */
-	HYB_FILTER_FUNCTION,		/* the key's operator, on decoded values */
-	HYB_FILTER_FUNCTION_ARRAY	/* the same, true for any of the elements */
-} HybFilterKind;
+	HYB_QUAL_NULL,				/* IS NULL */
+	HYB_QUAL_NOT_NULL,
+	HYB_QUAL_LOWER,				/* at or above `val` in index order */
+	HYB_QUAL_LOWER_STRICT,
+	HYB_QUAL_UPPER,
+	HYB_QUAL_UPPER_STRICT,
+	HYB_QUAL_ARRAY,				/* equal to one of the elements */
+	HYB_QUAL_FUNCTION,			/* the key's operator, on decoded values */
+	HYB_QUAL_FUNCTION_ARRAY		/* the same, true for any of the elements */
+} HybScanQualKind;
 
-typedef struct HybFilter
+typedef struct HybScanQual
 {
-	HybFilterKind kind;
+	HybScanQualKind kind;
 	int			column;			/* from 0 */
 	HybValue	val;
 	const HybScanArray *array;
 	ScanKey		key;
-	Datum	   *elems;			/* HYB_FILTER_FUNCTION_ARRAY */
+	Datum	   *elems;			/* HYB_QUAL_FUNCTION_ARRAY */
 	int			nelems;
-} HybFilter;
+} HybScanQual;
 
 /* A column of the equality prefix. */
 typedef struct HybScanPrefix
@@ -212,7 +212,7 @@ typedef struct HybScan
 	MemoryContext context;		/* of the whole scan */
 	MemoryContext key_context;	/* reset when keys are processed; NULL if they
 								 * need no memory */
-	MemoryContext filter_context;	/* if filters: reset for each batch */
+	MemoryContext qual_context; /* if qualifiers: reset for each batch */
 	MemoryContext tuple_context;	/* index-only scans: the returned tuple */
 
 	/* what the keys were made into, scan_keys.c */
@@ -222,9 +222,9 @@ typedef struct HybScan
 	HybScanPrefix *prefix;		/* nprefix columns with equality */
 	int			nprefix;
 	int			narrays;		/* prefix columns that are arrays */
-	HybFilter  *filters;
-	int			nfilters;
-	int			filters_alloc;
+	HybScanQual *quals;
+	int			nquals;
+	int			quals_alloc;
 	bool		has_range;		/* a range on column nprefix */
 	HybBuf		prefix_key;
 	HybBuf		start_key;
@@ -236,7 +236,7 @@ typedef struct HybScan
 
 	/* progress, scan.c and scan_batch.c */
 	bool		started;		/* keys processed, first batch loaded */
-	bool		need_values;	/* filters, or an index-only scan */
+	bool		need_values;	/* qualifiers, or an index-only scan */
 	bool		need_pins;		/* interlock with VACUUM needed */
 	bool		check_heap;		/* index-only scan on a standby */
 	bool		whole_leaves;	/* a bitmap scan, which reads all of a range */
@@ -281,7 +281,7 @@ extern void hyb_scan_arrays_first(HybScan *so, bool forward);
 extern bool hyb_scan_arrays_next(HybScan *so, bool forward);
 extern void hyb_scan_arrays_save(const HybScan *so, int *elems);
 extern void hyb_scan_arrays_restore(HybScan *so, const int *elems);
-extern bool hyb_scan_filter(HybScan *so, const HybValue *vals);
+extern bool hyb_scan_qualifies(HybScan *so, const HybValue *vals);
 
 /* scan_batch.c */
 extern HybScanBatch *hyb_batch_create(HybScan *so);

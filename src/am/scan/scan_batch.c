@@ -562,7 +562,10 @@ static_row_end(const HybScanBatch *batch, int row)
 	return row + 1 < batch->nrows ? batch->rows[row + 1].first_item : batch->last;
 }
 
-/* Static items [from, to) to the batch, but for dead and filtered ones. */
+/*
+ * Static items [from, to) to the batch, but for dead ones and those that do
+ * not qualify.
+ */
 static void
 add_static(HybScan *so, HybScanBatch *batch, int from, int to)
 {
@@ -587,13 +590,13 @@ add_static(HybScan *so, HybScanBatch *batch, int from, int to)
 		bool		pass = true;
 
 		end = Min(end, to);
-		if (so->nfilters > 0)
+		if (so->nquals > 0)
 		{
 			HybScanItem probe;
 
 			probe.source = from;
 			probe.row = row;
-			pass = hyb_scan_filter(so, hyb_batch_values(so, batch, &probe));
+			pass = hyb_scan_qualifies(so, hyb_batch_values(so, batch, &probe));
 		}
 		if (pass)
 		{
@@ -607,7 +610,7 @@ add_static(HybScan *so, HybScanBatch *batch, int from, int to)
 	}
 }
 
-/* Entry n of the batch's dynamic part to the batch, unless filtered. */
+/* Entry n of the batch's dynamic part to the batch, if it qualifies. */
 static void
 add_dynamic(HybScan *so, HybScanBatch *batch, int n)
 {
@@ -615,8 +618,8 @@ add_dynamic(HybScan *so, HybScanBatch *batch, int n)
 	HybScanItem item;
 
 	item.source = -1 - n;
-	if (so->nfilters > 0 &&
-		!hyb_scan_filter(so, hyb_batch_values(so, batch, &item)))
+	if (so->nquals > 0 &&
+		!hyb_scan_qualifies(so, hyb_batch_values(so, batch, &item)))
 		return;
 	add_item(batch, &entry->tid, item.source, 0);
 }
@@ -736,8 +739,8 @@ hyb_batch_load(HybScan *so, bool forward)
 
 		CHECK_FOR_INTERRUPTS();
 		hyb_batch_finish(so, batch);
-		if (so->nfilters > 0)
-			MemoryContextReset(so->filter_context);
+		if (so->nquals > 0)
+			MemoryContextReset(so->qual_context);
 		hyb_version_capture(so->ix, &version);
 
 		batch->first = batch->last = 0;

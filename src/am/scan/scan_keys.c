@@ -1,6 +1,6 @@
 /*
  * scan_keys.c
- *		From scan keys to what bounds a range of the index, and filters.
+ *		From scan keys to what bounds a range of the index, and qualifiers.
  *
  * The keys on each column are first reduced to one HybScanColumn.  Leading
  * columns with equality (a constant, IS NULL, or an array) make the prefix of
@@ -14,7 +14,7 @@
  * the column's type where the codec can (HybCodec.convert); where it cannot,
  * or not exactly, the key's own operator decides.
  *
- * All memory but the growable buffers and the filters comes from key_context,
+ * All memory but the growable buffers and the qualifiers comes from key_context,
  * which is reset at each rescan.
  */
 #include "compat.h"
@@ -29,8 +29,8 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Filters that there is room for once there is one. */
-#define FIRST_FILTERS	4
+/* Qualifiers that there is room for once there is one. */
+#define FIRST_QUALS	4
 
 /* How a constant of some type lies among the values of the column's type */
 typedef enum HybConversion
@@ -158,26 +158,26 @@ compare_constants(const HybScan *so, int column, const HybScanConst *a,
 	return hyb_value_compare(&so->ix->desc->cols[column], &va, &vb);
 }
 
-static HybFilter *
-add_filter(HybScan *so, HybFilterKind kind, int column)
+static HybScanQual *
+add_qual(HybScan *so, HybScanQualKind kind, int column)
 {
-	HybFilter  *filter;
+	HybScanQual *qual;
 
-	if (so->nfilters >= so->filters_alloc)
+	if (so->nquals >= so->quals_alloc)
 	{
-		so->filters_alloc = Max(so->filters_alloc * 2, FIRST_FILTERS);
-		if (so->filters == NULL)
-			so->filters = MemoryContextAlloc(so->context,
-											 so->filters_alloc * sizeof(HybFilter));
+		so->quals_alloc = Max(so->quals_alloc * 2, FIRST_QUALS);
+		if (so->quals == NULL)
+			so->quals = MemoryContextAlloc(so->context,
+										   so->quals_alloc * sizeof(HybScanQual));
 		else
-			so->filters = repalloc(so->filters,
-								   so->filters_alloc * sizeof(HybFilter));
+			so->quals = repalloc(so->quals,
+								 so->quals_alloc * sizeof(HybScanQual));
 	}
-	filter = &so->filters[so->nfilters++];
-	memset(filter, 0, sizeof(HybFilter));
-	filter->kind = kind;
-	filter->column = column;
-	return filter;
+	qual = &so->quals[so->nquals++];
+	memset(qual, 0, sizeof(HybScanQual));
+	qual->kind = kind;
+	qual->column = column;
+	return qual;
 }
 
 /* The column is at or above (strict: above) a constant, in index order. */
@@ -285,7 +285,7 @@ process_scalar(HybScan *so, ScanKey key, int column)
 				col->compare != HYB_COMPARE_PROC)
 				so->empty = true;	/* equal values would have equal length */
 			else
-				add_filter(so, HYB_FILTER_FUNCTION, column)->key = key;
+				add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
 			break;
 		case HYB_CONVERT_BESIDE:
 			if (!less && !greater)
@@ -314,7 +314,7 @@ process_scalar(HybScan *so, ScanKey key, int column)
 			if (!less)
 				(void) add_comparison(so, column, BTGreaterEqualStrategyNumber,
 									  hi);
-			add_filter(so, HYB_FILTER_FUNCTION, column)->key = key;
+			add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
 			break;
 		case HYB_CONVERT_BELOW:
 			if (!greater)
@@ -325,7 +325,7 @@ process_scalar(HybScan *so, ScanKey key, int column)
 				so->empty = true;
 			break;
 		case HYB_CONVERT_UNKNOWN:
-			add_filter(so, HYB_FILTER_FUNCTION, column)->key = key;
+			add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
 			break;
 	}
 }
@@ -531,13 +531,13 @@ process_array(HybScan *so, ScanKey key, int column)
 	array = make_array(col, key->sk_subtype, key->sk_strategy, elems, n);
 	if (array == NULL)
 	{
-		HybFilter  *filter;
+		HybScanQual *qual;
 
 		bound_array(so, key, column, elems, n);
-		filter = add_filter(so, HYB_FILTER_FUNCTION_ARRAY, column);
-		filter->key = key;
-		filter->elems = elems;
-		filter->nelems = n;
+		qual = add_qual(so, HYB_QUAL_FUNCTION_ARRAY, column);
+		qual->key = key;
+		qual->elems = elems;
+		qual->nelems = n;
 	}
 	else if (array->nelems == 0)
 		so->empty = true;
@@ -654,30 +654,30 @@ is_equality(const HybScan *so, int column)
 		 compare_constants(so, column, &sc->lower, &sc->upper) == 0);
 }
 
-/* Filters for a column that the range does not cover. */
+/* Qualifiers for a column that the range does not cover. */
 static void
-filter_column(HybScan *so, int column)
+qualify_column(HybScan *so, int column)
 {
 	const HybScanColumn *sc = &so->columns[column];
 
 	if (sc->isnull)
-		add_filter(so, HYB_FILTER_NULL, column);
+		add_qual(so, HYB_QUAL_NULL, column);
 	else if (sc->array != NULL)
-		add_filter(so, HYB_FILTER_ARRAY, column)->array = sc->array;
+		add_qual(so, HYB_QUAL_ARRAY, column)->array = sc->array;
 	else
 	{
 		if (sc->has_lower)
 			constant_value(so, column, &sc->lower,
-						   &add_filter(so, sc->lower_strict ?
-									   HYB_FILTER_LOWER_STRICT :
-									   HYB_FILTER_LOWER, column)->val);
+						   &add_qual(so, sc->lower_strict ?
+									 HYB_QUAL_LOWER_STRICT :
+									 HYB_QUAL_LOWER, column)->val);
 		if (sc->has_upper)
 			constant_value(so, column, &sc->upper,
-						   &add_filter(so, sc->upper_strict ?
-									   HYB_FILTER_UPPER_STRICT :
-									   HYB_FILTER_UPPER, column)->val);
+						   &add_qual(so, sc->upper_strict ?
+									 HYB_QUAL_UPPER_STRICT :
+									 HYB_QUAL_UPPER, column)->val);
 		if (!sc->has_lower && !sc->has_upper)
-			add_filter(so, HYB_FILTER_NOT_NULL, column);
+			add_qual(so, HYB_QUAL_NOT_NULL, column);
 	}
 }
 
@@ -721,7 +721,7 @@ hyb_scan_preprocess(HybScan *so)
 	int			column;
 
 	so->empty = false;
-	so->nfilters = 0;
+	so->nquals = 0;
 	so->nprefix = 0;
 	so->narrays = 0;
 	so->has_range = false;
@@ -779,7 +779,7 @@ hyb_scan_preprocess(HybScan *so)
 	for (; column < nkeys; column++)
 	{
 		if (so->columns[column].used)
-			filter_column(so, column);
+			qualify_column(so, column);
 	}
 	MemoryContextSwitchTo(old);
 }

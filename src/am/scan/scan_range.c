@@ -1,6 +1,6 @@
 /*
  * scan_range.c
- *		The ranges that a scan reads, one after the other; and its filters.
+ *		The ranges that a scan reads, one after the other; and its qualifiers.
  *
  * An array with equality is an odometer wheel: its elements are visited in
  * index order, the last column's fastest, and each setting is a range of its
@@ -171,7 +171,7 @@ hyb_scan_arrays_restore(HybScan *so, const int *elems)
 		build_range(so);
 }
 
-/* ---- filters ---- */
+/* ---- qualifiers ---- */
 
 static bool
 array_contains(const HybColumn *col, const HybScanArray *array,
@@ -196,68 +196,68 @@ array_contains(const HybColumn *col, const HybScanArray *array,
 }
 
 static bool
-function_filter(HybScan *so, const HybColumn *col, const HybFilter *filter,
-				const HybValue *val)
+function_qual(HybScan *so, const HybColumn *col, const HybScanQual *qual,
+			  const HybValue *val)
 {
-	ScanKey		key = filter->key;
-	MemoryContext old = MemoryContextSwitchTo(so->filter_context);
+	ScanKey		key = qual->key;
+	MemoryContext old = MemoryContextSwitchTo(so->qual_context);
 	Datum		value = hyb_value_decode(col, val);
 	bool		pass = false;
 
-	if (filter->kind == HYB_FILTER_FUNCTION)
+	if (qual->kind == HYB_QUAL_FUNCTION)
 		pass = DatumGetBool(FunctionCall2Coll(&key->sk_func,
 											  key->sk_collation,
 											  value, key->sk_argument));
-	for (int i = 0; i < filter->nelems && !pass; i++)
+	for (int i = 0; i < qual->nelems && !pass; i++)
 		pass = DatumGetBool(FunctionCall2Coll(&key->sk_func,
 											  key->sk_collation,
-											  value, filter->elems[i]));
+											  value, qual->elems[i]));
 	MemoryContextSwitchTo(old);
 	return pass;
 }
 
 /* Does a row within the range satisfy the keys? */
 bool
-hyb_scan_filter(HybScan *so, const HybValue *vals)
+hyb_scan_qualifies(HybScan *so, const HybValue *vals)
 {
-	for (int i = 0; i < so->nfilters; i++)
+	for (int i = 0; i < so->nquals; i++)
 	{
-		const HybFilter *filter = &so->filters[i];
-		const HybColumn *col = &so->ix->desc->cols[filter->column];
-		const HybValue *val = &vals[filter->column];
+		const HybScanQual *qual = &so->quals[i];
+		const HybColumn *col = &so->ix->desc->cols[qual->column];
+		const HybValue *val = &vals[qual->column];
 		bool		pass = false;
 
-		if (val->isnull || filter->kind == HYB_FILTER_NULL)
+		if (val->isnull || qual->kind == HYB_QUAL_NULL)
 		{
-			if (val->isnull && filter->kind == HYB_FILTER_NULL)
+			if (val->isnull && qual->kind == HYB_QUAL_NULL)
 				continue;
 			return false;
 		}
-		switch (filter->kind)
+		switch (qual->kind)
 		{
-			case HYB_FILTER_NULL:
+			case HYB_QUAL_NULL:
 				break;
-			case HYB_FILTER_NOT_NULL:
+			case HYB_QUAL_NOT_NULL:
 				pass = true;
 				break;
-			case HYB_FILTER_LOWER:
-				pass = hyb_value_compare(col, val, &filter->val) >= 0;
+			case HYB_QUAL_LOWER:
+				pass = hyb_value_compare(col, val, &qual->val) >= 0;
 				break;
-			case HYB_FILTER_LOWER_STRICT:
-				pass = hyb_value_compare(col, val, &filter->val) > 0;
+			case HYB_QUAL_LOWER_STRICT:
+				pass = hyb_value_compare(col, val, &qual->val) > 0;
 				break;
-			case HYB_FILTER_UPPER:
-				pass = hyb_value_compare(col, val, &filter->val) <= 0;
+			case HYB_QUAL_UPPER:
+				pass = hyb_value_compare(col, val, &qual->val) <= 0;
 				break;
-			case HYB_FILTER_UPPER_STRICT:
-				pass = hyb_value_compare(col, val, &filter->val) < 0;
+			case HYB_QUAL_UPPER_STRICT:
+				pass = hyb_value_compare(col, val, &qual->val) < 0;
 				break;
-			case HYB_FILTER_ARRAY:
-				pass = array_contains(col, filter->array, val);
+			case HYB_QUAL_ARRAY:
+				pass = array_contains(col, qual->array, val);
 				break;
-			case HYB_FILTER_FUNCTION:
-			case HYB_FILTER_FUNCTION_ARRAY:
-				pass = function_filter(so, col, filter, val);
+			case HYB_QUAL_FUNCTION:
+			case HYB_QUAL_FUNCTION_ARRAY:
+				pass = function_qual(so, col, qual, val);
 				break;
 		}
 		if (!pass)

@@ -1,0 +1,84 @@
+/*
+ * filter_kind.h
+ *		What a leaf's filter image is: a table of functions for each kind.
+ *
+ * An image begins with a HybFilterImage, which names the kind; what follows
+ * belongs to the kind.  A filter holds the keys of a leaf and says of two
+ * positions that nothing lies between them, or that something may.  A new kind
+ * is a file of its own, a line in filter.c, and a value of the storage
+ * parameter (page/settings.c).
+ *
+ * Images may be damaged: whatever their bytes are, no function reads outside
+ * of them or runs for ever.
+ */
+#ifndef HYB_FILTER_KIND_H
+#define HYB_FILTER_KIND_H
+
+#include "page/handle.h"
+#include "page/settings.h"
+
+/* The beginning of an image, which is 8-byte aligned. */
+typedef struct HybFilterImage
+{
+	uint8		kind;			/* HybFilterKind */
+	uint8		reserved[7];	/* 0 */
+} HybFilterImage;
+
+typedef enum HybFilterAnswer
+{
+	HYB_ANSWER_NO_HEADER = -2,	/* the image does not even begin as one */
+	HYB_ANSWER_DAMAGED = -1,
+	HYB_ANSWER_NO = 0,
+	HYB_ANSWER_MAYBE = 1
+} HybFilterAnswer;
+
+/* `image` and `size` are what follows the HybFilterImage. */
+typedef struct HybFilterRoutine
+{
+	const char *name;
+
+	/* In CurrentMemoryContext; for many images, one after the other. */
+	void	   *(*builder_create) (const HybIndex *ix);
+	void		(*builder_free) (void *builder);
+
+	/* Start over with an empty image. */
+	void		(*begin) (void *builder);
+
+	/*
+	 * Keys ascend, and one may come twice.  False if they do not, or are more
+	 * than an image takes.
+	 */
+	bool		(*add) (void *builder, const uint8 *key, uint32 len);
+
+	/* Bytes of the image; 0: there is none. */
+	Size		(*finish) (void *builder);
+	void		(*write) (const void *builder, void *image);
+
+	/*
+	 * May a key lie between two positions?  `point`: they enclose a single
+	 * key, and nothing that it is a prefix of.
+	 */
+	HybFilterAnswer (*probe) (const void *image, Size size, const HybPos *low,
+							  const HybPos *high, bool point);
+
+	/*
+	 * Keys between two positions, about, and in all: HYB_ANSWER_MAYBE if it
+	 * knows, HYB_ANSWER_NO if not.
+	 */
+	HybFilterAnswer (*count) (const void *image, Size size, const HybPos *low,
+							  const HybPos *high, uint32 *count, uint32 *total);
+
+	/* Does everything in the image agree?  NULL, or what is wrong. */
+	const char *(*verify) (const void *image, Size size);
+} HybFilterRoutine;
+
+extern const HybFilterRoutine hyb_filter_surf;
+
+#ifdef USE_ASSERT_CHECKING
+extern const HybFilterRoutine hyb_filter_zone;
+#endif
+
+/* NULL: there is no such kind. */
+extern const HybFilterRoutine *hyb_filter_routine(uint8 kind);
+
+#endif							/* HYB_FILTER_KIND_H */

@@ -1,0 +1,56 @@
+/*
+ * step_space.h
+ *		Blocks that a step writes to, and those it replaces.
+ *
+ * The merge lock is held, or the index is under construction.
+ */
+#ifndef HYB_STEP_SPACE_H
+#define HYB_STEP_SPACE_H
+
+#include "page/space.h"
+
+typedef struct HybStepSpace
+{
+	const HybIndex *ix;
+	bool		filters;		/* internal nodes have filters and TID counts */
+	bool		bulk;			/* CREATE INDEX: write by extending the
+								 * relation, log nothing, keep no lists */
+	uint64		stamp;			/* of every page the step builds */
+	BlockNumber reserved[HYB_MAX_PENDING];
+	int			nreserved;
+	int			next;			/* first one not tried yet */
+	BlockNumber used[HYB_MAX_PENDING];
+	int			nused;
+	BlockNumber retired[HYB_MAX_PENDING];
+	int			nretired;
+	int			new_inner;		/* internal nodes written */
+	int			old_inner;		/* internal nodes retired */
+	int			new_filter;		/* filter pages written */
+	int			old_filter;		/* filter pages retired */
+} HybStepSpace;
+
+/*
+ * `filters`: whether the caller builds filters for the leaves.  Who has decided
+ * that says it again here: the option may change meanwhile, since ALTER INDEX
+ * conflicts with no insertion, no merge, and no CREATE INDEX CONCURRENTLY.
+ */
+extern void hyb_step_space_init(HybStepSpace *space, const HybIndex *ix,
+								uint64 stamp, bool filters, int expected);
+
+extern void hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix,
+								uint64 stamp, bool filters);
+
+/* Write a page image to one of the reserved blocks (more are reserved when
+ * they run out), log it, and return its block. */
+extern BlockNumber hyb_step_write(HybStepSpace *space, const char *image);
+extern void hyb_step_retire(HybStepSpace *space, BlockNumber block);
+
+/*
+ * Add the blocks that a step has retired, and those it reserved without using
+ * them, to pending[n] and on; returns the new n.  The caller has made sure
+ * that they fit.
+ */
+extern int	hyb_step_give_back(const HybStepSpace *space, BlockNumber *pending,
+							   int n);
+
+#endif							/* HYB_STEP_SPACE_H */
