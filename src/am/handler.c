@@ -17,7 +17,7 @@
 #include "miscadmin.h"
 #include "page/settings.h"
 #include "static/filter_use.h"
-#include "static/inner.h"
+#include "static/descend.h"
 #include "storage/ipc.h"
 #ifdef HYB_HAVE_COMPARE_TYPES
 #include "access/cmptype.h"

@@ -29,7 +29,6 @@
 #include "dynamic/slot.h"
 #include "miscadmin.h"
 #include "static/filter_use.h"
-#include "static/inner.h"
 #include "static/leaf.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
@@ -154,7 +153,7 @@ hyb_unique_buffers_init(HybUniqueBuffers *buffers, MemoryContext context)
 
 	memset(buffers, 0, sizeof(*buffers));
 	buffers->context = context;
-	hyb_buf_reserve(&buffers->descent.highbuf, HYB_UNIQUE_BYTES);
+	hyb_buf_reserve(&buffers->descent.fence_key, HYB_UNIQUE_BYTES);
 	hyb_buf_reserve(&buffers->batch.keys, HYB_UNIQUE_BYTES);
 	buffers->batch.items_alloc = HYB_UNIQUE_ITEMS;
 	buffers->batch.items = palloc(HYB_UNIQUE_ITEMS * sizeof(HybDynItem));
@@ -265,12 +264,13 @@ load_top(UniqueSearch *search, const HybVersion *version, Top *top)
 	HybDescent *descent = &search->buffers->descent;
 	HybLeaf    *leaf = &search->buffers->leaf;
 	HybPos		end = {.tie = HYB_AFTER};
+	HybSought	sought = {
+		.pos = &end,
+		.backward = true
+	};
 	MemoryContext old;
 
-	descent->want_low = false;
-	descent->want_high = false;
-	descent->bound = NULL;
-	if (!hyb_static_descend(ix, version, &end, true, descent))
+	if (!hyb_static_descend(ix, version, &sought, descent))
 		return false;
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	top->version = 0;
@@ -316,6 +316,10 @@ search_static(UniqueSearch *search, const HybVersion *version)
 	HybLeaf    *leaf = &search->buffers->leaf;
 	HybPos		pos = search->low;
 	HybBuf		posbuf = {0};
+	HybSought	sought = {
+		.pos = &pos,
+		.want_fence = true
+	};
 	bool		above;
 
 	if (!BlockNumberIsValid(version->root))
@@ -324,9 +328,8 @@ search_static(UniqueSearch *search, const HybVersion *version)
 		return SEARCH_AGAIN;
 	if (above)
 		return SEARCH_UNIQUE;
-	descent->want_low = false;
-	descent->want_high = true;
-	descent->bound = hyb_filter_try(ix) ? &search->high : NULL;
+	if (hyb_filter_try(ix))
+		sought.bound = &search->high;
 
 	for (;;)
 	{
@@ -337,19 +340,19 @@ search_static(UniqueSearch *search, const HybVersion *version)
 		bool		last;
 		SearchResult result = SEARCH_UNIQUE;
 
-		if (!hyb_static_descend(ix, version, &pos, false, descent))
+		if (!hyb_static_descend(ix, version, &sought, descent))
 			return SEARCH_AGAIN;
 		if (descent->skipped)
 		{
 			hyb_filter_note(ix, HYB_FILTER_NEGATIVE);
-			last = hyb_pos_compare(ix->desc, &descent->high, &search->high) >= 0;
+			last = hyb_pos_compare(ix->desc, &descent->fence, &search->high) >= 0;
 			goto next_leaf;
 		}
 		open_leaf(search);
 		item = hyb_leaf_search_equal(leaf, &search->low, &row, &end_row);
 		end = row < end_row ? hyb_leaf_row_start(leaf, end_row) : item;
 		last = end < leaf->nitems ||
-			hyb_pos_compare(ix->desc, &descent->high, &search->high) >= 0;
+			hyb_pos_compare(ix->desc, &descent->fence, &search->high) >= 0;
 		if (descent->probed)
 			hyb_filter_note(ix, item < end ? HYB_FILTER_HIT :
 							HYB_FILTER_FALSE_POSITIVE);
@@ -365,7 +368,7 @@ next_leaf:
 		}
 
 		/* a posting list that goes on in the next leaf */
-		hyb_pos_copy(&pos, &posbuf, &descent->high);
+		hyb_pos_copy(&pos, &posbuf, &descent->fence);
 	}
 }
 

@@ -9,7 +9,7 @@
 
 #include "dynamic/dynamic.h"
 #include "dynamic/unique_lock.h"
-#include "static/inner.h"
+#include "static/descend.h"
 #include "static/leaf.h"
 
 /*

@@ -1,11 +1,11 @@
 /*
  * inner.h
- *		Internal nodes of the static stage, and descent through them.
+ *		Internal nodes of the static stage.
  */
 #ifndef HYB_INNER_H
 #define HYB_INNER_H
 
-#include "page/version.h"
+#include "page/page.h"
 
 /*
  * One child.  The first child of the leftmost node of a level has the
@@ -62,46 +62,5 @@ extern void hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 extern int	hyb_inner_search(const HybKeyDesc *desc, Page page,
 							 const HybPos *pos, bool backward, Relation rel,
 							 BlockNumber blkno);
-
-/*
- * Where a descent arrived.  `low` and `high` are the leaf's fences; their
- * keys are copied to lowbuf and highbuf.
- */
-typedef struct HybDescent
-{
-	Buffer		buf;			/* pinned, share-locked leaf */
-	BlockNumber block;
-	uint64		stamp;
-	HybPos		low;
-	HybPos		high;
-	HybBuf		lowbuf;
-	HybBuf		highbuf;
-	bool		want_low;		/* set by the caller: which fences to copy */
-	bool		want_high;
-
-	/*
-	 * Set by the caller: the other end of what is sought, or NULL.  The
-	 * leaf's filter is asked whether anything lies between it and the
-	 * position; if not, `skipped` is set, and `buf` is InvalidBuffer.
-	 */
-	const HybPos *bound;
-	bool		stop_at_filter; /* set by the caller: if the filter says
-								 * "maybe", return without the leaf, buf
-								 * InvalidBuffer */
-	bool		probed;			/* a filter was asked */
-	bool		skipped;
-} HybDescent;
-
-/* When the library is loaded. */
-extern void hyb_static_init(void);
-
-/*
- * Descend from version's root.  Returns false if a stamp did not match (the
- * version is no longer current: recapture and retry); no buffer is held
- * then.  version->root must be valid.
- */
-extern bool hyb_static_descend(const HybIndex *ix, const HybVersion *version,
-							   const HybPos *pos, bool backward,
-							   HybDescent *descent);
 
 #endif							/* HYB_INNER_H */

@@ -11,7 +11,7 @@
 #include "access/htup_details.h"
 #include "am/check/check.h"
 #include "miscadmin.h"
-#include "static/inner.h"
+#include "static/descend.h"
 #include "static/update.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
@@ -449,6 +449,7 @@ hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
 {
 	HybIndex   *ix = check->ix;
 	PGAlignedBlock copy;
+	HybSought	sought = {.pos = pos};
 	HybDescent	descent;
 	MemoryContext old_context;
 	ItemPointerData tid;
@@ -461,7 +462,7 @@ hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
 
 	memset(&descent, 0, sizeof(descent));
 	old_context = MemoryContextSwitchTo(check->page_context);
-	if (!hyb_static_descend(ix, check->version, pos, false, &descent))
+	if (!hyb_static_descend(ix, check->version, &sought, &descent))
 		hyb_check_fail(check, blkno, "The static stage cannot be searched.");
 	memcpy(copy.data, BufferGetPage(descent.buf), BLCKSZ);
 	UnlockReleaseBuffer(descent.buf);

@@ -19,7 +19,7 @@
 #include "access/skey.h"
 
 #include "am/am.h"
-#include "static/inner.h"
+#include "static/descend.h"
 #include "static/leaf.h"
 
 /* ---- scan keys ---- */

@@ -356,21 +356,24 @@ load_static(HybScan *so, const HybVersion *version, HybScanBatch *batch,
 	HybDescent *descent = &so->descent;
 	HybLeaf    *leaf = &batch->leaf;
 	const HybPos *bound = forward ? &so->end : &so->start;
+	HybSought	sought = {
+		.pos = pos,
+		.backward = !forward,
+		.want_fence = true
+	};
 	Page		page;
 	int			row;
 	int			end_row;
 	bool		to_fence;
 	bool		equal;
 
-	descent->want_low = !forward;
-	descent->want_high = forward;
-
 	/*
 	 * Once one leaf had something, the next one, which the range goes on
 	 * into, will have too.
 	 */
-	descent->bound = so->probe ? bound : NULL;
-	if (!hyb_static_descend(so->ix, version, pos, !forward, descent))
+	if (so->probe)
+		sought.bound = bound;
+	if (!hyb_static_descend(so->ix, version, &sought, descent))
 		return false;
 	so->filter_checks += descent->probed;
 	so->filter_negatives += descent->skipped;
@@ -379,9 +382,9 @@ load_static(HybScan *so, const HybVersion *version, HybScanBatch *batch,
 		hyb_filter_note(so->ix, HYB_FILTER_NEGATIVE);
 		batch->mode = HYB_STATIC_NONE;
 		batch->first = batch->last = 0;
-		if (forward ? hyb_pos_compare(desc, &descent->high, bound) < 0 :
-			hyb_pos_compare(desc, &descent->low, bound) > 0)
-			hyb_edge_set_pos(far, forward ? &descent->high : &descent->low);
+		if (forward ? hyb_pos_compare(desc, &descent->fence, bound) < 0 :
+			hyb_pos_compare(desc, &descent->fence, bound) > 0)
+			hyb_edge_set_pos(far, &descent->fence);
 		return true;
 	}
 
@@ -390,7 +393,7 @@ load_static(HybScan *so, const HybVersion *version, HybScanBatch *batch,
 	hyb_leaf_open(leaf, desc, page, so->ix->rel, descent->block);
 	if (forward)
 	{
-		to_fence = hyb_pos_compare(desc, &descent->high, bound) < 0;
+		to_fence = hyb_pos_compare(desc, &descent->fence, bound) < 0;
 		equal = is_prefix_range(pos, bound);
 		if (equal)
 			batch->first = hyb_leaf_search_equal(leaf, pos, &row, &end_row);
@@ -413,7 +416,7 @@ load_static(HybScan *so, const HybVersion *version, HybScanBatch *batch,
 	}
 	else
 	{
-		to_fence = hyb_pos_compare(desc, &descent->low, bound) > 0;
+		to_fence = hyb_pos_compare(desc, &descent->fence, bound) > 0;
 		batch->last = hyb_leaf_search(leaf, pos, &end_row);
 		if (to_fence || HYB_POS_MIN(bound))
 		{
@@ -429,7 +432,7 @@ load_static(HybScan *so, const HybVersion *version, HybScanBatch *batch,
 		end_row++;
 
 	if (to_fence)
-		hyb_edge_set_pos(far, forward ? &descent->high : &descent->low);
+		hyb_edge_set_pos(far, &descent->fence);
 	if (!so->point && batch->last - batch->first > so->static_limit)
 		limit_static(so, batch, forward, &row, &end_row, far);
 

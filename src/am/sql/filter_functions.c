@@ -15,6 +15,7 @@
 #include "optimizer/optimizer.h"
 #include "page/meta.h"
 #include "parser/parse_coerce.h"
+#include "static/descend.h"
 #include "static/filter.h"
 #include "static/filter_use.h"
 #include "static/update.h"
@@ -109,6 +110,12 @@ static_may_contain(HybIndex *ix, const HybVersion *version, const HybPos *low,
 	HybDescent	descent;
 	HybLeaf		leaf;
 	HybPos		pos = *low;
+	HybSought	sought = {
+		.pos = &pos,
+		.want_fence = true,
+		.bound = high,
+		.stop_at_filter = true
+	};
 	bool		found = false;
 
 	*valid = true;
@@ -116,13 +123,10 @@ static_may_contain(HybIndex *ix, const HybVersion *version, const HybPos *low,
 		return false;
 	memset(&descent, 0, sizeof(descent));
 	memset(&leaf, 0, sizeof(leaf));
-	descent.want_high = true;
-	descent.bound = high;
-	descent.stop_at_filter = true;
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!hyb_static_descend(ix, version, &pos, false, &descent))
+		if (!hyb_static_descend(ix, version, &sought, &descent))
 		{
 			*valid = false;
 			break;
@@ -150,11 +154,11 @@ static_may_contain(HybIndex *ix, const HybVersion *version, const HybPos *low,
 			UnlockReleaseBuffer(descent.buf);
 			found = first < last;
 		}
-		if (found || hyb_pos_compare(ix->desc, &descent.high, high) >= 0)
+		if (found || hyb_pos_compare(ix->desc, &descent.fence, high) >= 0)
 			break;
 
 		/* on to the next leaf; the fence's memory is used again */
-		pos = descent.high;
+		pos = descent.fence;
 		pos.key = memcpy(palloc(pos.len + 1), pos.key, pos.len);
 	}
 	hyb_leaf_close(&leaf);

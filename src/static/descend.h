@@ -1,0 +1,59 @@
+/*
+ * descend.h
+ *		Descent from the root of the static stage to a leaf.
+ */
+#ifndef HYB_DESCEND_H
+#define HYB_DESCEND_H
+
+#include "page/version.h"
+
+/* What is sought. */
+typedef struct HybSought
+{
+	/*
+	 * Forward, the leaf that holds the first entry above the position;
+	 * backward, the one that holds the last entry below it.
+	 */
+	const HybPos *pos;
+	bool		backward;
+	bool		want_fence;		/* where does the next leaf begin? */
+
+	/*
+	 * The other end of what is sought, or NULL.  The leaf's filter is asked
+	 * whether anything lies between it and the position; if not, the leaf is
+	 * skipped.
+	 */
+	const HybPos *bound;
+	bool		stop_at_filter; /* nor is it read if the filter says "maybe" */
+} HybSought;
+
+/* Where a descent arrived. */
+typedef struct HybDescent
+{
+	Buffer		buf;			/* the leaf, pinned and share-locked;
+								 * InvalidBuffer if it is not read */
+	BlockNumber block;
+	uint64		stamp;
+	bool		probed;			/* a filter was asked */
+	bool		skipped;		/* it said "no" */
+
+	/*
+	 * With want_fence: the leaf's fence on the side that the search goes on
+	 * at, the upper one forward, the lower one backward; else infinity.
+	 */
+	HybPos		fence;
+	HybBuf		fence_key;		/* memory for its key, used again and again */
+} HybDescent;
+
+/* When the library is loaded. */
+extern void hyb_static_init(void);
+
+/*
+ * Descend from version's root, which must be valid.  Returns false if a stamp
+ * did not match (the version is no longer current: recapture and retry); no
+ * buffer is held then.  No lock is held on entry.
+ */
+extern bool hyb_static_descend(const HybIndex *ix, const HybVersion *version,
+							   const HybSought *sought, HybDescent *descent);
+
+#endif							/* HYB_DESCEND_H */
