@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node wait_for_restart same_answers start_psql finish_psql no_crash test_root);
+our @EXPORT = qw(new_node wait_for_restart same_answers start_psql finish_psql no_crash run_regress test_root);
 
 # A test that hangs fails; the servers stop as after any other failure.  Once
 # more later, in case that the first time was inside somebody's eval.
@@ -124,6 +124,36 @@ sub no_crash
 	  split /\n/, slurp_file($node->logfile);
 	is(join("\n", @lines), '', $what);
 	return;
+}
+
+# Run regression tests (names in sql/) on a node, whose settings are to make no
+# difference to what they print.  Returns the names of those that failed; the
+# differences go to the log.
+sub run_regress
+{
+	my ($node, @tests) = @_;
+	my $out = $PostgreSQL::Test::Utils::tmp_check . '/regress_' . $node->name;
+	my $log = '';
+
+	# tests may have programs write to pipes that nobody reads to the end
+	local $SIG{PIPE} = 'DEFAULT';
+	mkdir $out;
+	IPC::Run::run(
+		[
+			$ENV{PG_REGRESS}, '--bindir=', "--inputdir=$root", "--outputdir=$out",
+			'--host=' . $node->host, '--port=' . $node->port, '--user=' . ($ENV{PGUSER} // getpwuid($<)),
+			'--dbname=regress_' . $node->name, @tests
+		],
+		'>', \$log, '2>&1');
+	my @failed = $log =~ /^(?:not ok \d+ +- |test )(\w+)\s+(?:\.\.\. FAILED|\d+ ms)/mg;
+	my $ran = () = $log =~ /^(?:ok \d+ +- |not ok \d+ +- |test )\w+/mg;
+	push @failed, "only $ran of " . @tests . ' tests ran' if $ran != @tests;
+	if (@failed)
+	{
+		note $log;
+		diag slurp_file("$out/regression.diffs") if -e "$out/regression.diffs";
+	}
+	return @failed;
 }
 
 1;

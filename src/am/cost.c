@@ -66,10 +66,12 @@ read_sizes(const IndexOptInfo *index, HybSizes *sizes)
 		LockBuffer(buf, BUFFER_LOCK_SHARE);
 		if (!PageIsNew(BufferGetPage(buf)) && meta->magic == HYB_META_MAGIC)
 		{
-			sizes->leaf_pages = meta->leaf_pages;
-			sizes->filter_pages = meta->filter_pages;
-			sizes->static_entries = meta->static_tids;
-			sizes->height = meta->height;
+			HybLevel	total = hyb_meta_static(meta);
+
+			sizes->leaf_pages = total.leaf_pages;
+			sizes->filter_pages = total.filter_pages;
+			sizes->static_entries = total.tids;
+			sizes->height = total.height;
 			add_generation(sizes, &meta->active);
 			add_generation(sizes, &meta->frozen);
 		}

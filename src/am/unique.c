@@ -253,6 +253,13 @@ hyb_unique_init(void)
 	hyb_slot_add_piece(&top_piece);
 }
 
+/* Order of keys of an all_mem index, of which none is another's prefix. */
+static inline int
+key_order(const uint8 *key, uint32 len, const HybBuf *other)
+{
+	return memcmp(key, other->data, Min(len, other->len));
+}
+
 /*
  * Find it; it is remembered for as long as the version lasts.  Returns false
  * if the version is no longer current.
@@ -263,6 +270,7 @@ load_top(UniqueSearch *search, const HybVersion *version, Top *top)
 	HybIndex   *ix = search->ix;
 	HybDescent *descent = &search->buffers->descent;
 	HybLeaf    *leaf = &search->buffers->leaf;
+	HybBuf		key = {0};
 	HybPos		end = {.tie = HYB_AFTER};
 	HybSought	sought = {
 		.pos = &end,
@@ -270,18 +278,33 @@ load_top(UniqueSearch *search, const HybVersion *version, Top *top)
 	};
 	MemoryContext old;
 
-	if (!hyb_static_descend(ix, version, &sought, descent))
-		return false;
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	top->version = 0;
 	top->key.len = 0;
 	hyb_buf_reserve(&top->key, HYB_MAX_ENTRY_SIZE);
 	MemoryContextSwitchTo(old);
-	open_leaf(search);
-	hyb_key_join(ix->desc, hyb_leaf_row(leaf, leaf->nrows - 1),
-				 ix->desc->nkeys, &top->key);
+	for (int i = 0; i < version->nlevels; i++)
+	{
+		if (version->levels[i].height == 0)
+			continue;
+		sought.level = i;
+		if (!hyb_static_descend(ix, version, &sought, descent))
+			return false;
+		open_leaf(search);
+		key.len = 0;
+		hyb_key_join(ix->desc, hyb_leaf_row(leaf, leaf->nrows - 1),
+					 ix->desc->nkeys, &key);
+		UnlockReleaseBuffer(descent->buf);
+		if (top->key.len == 0 ||
+			key_order(key.data, key.len, &top->key) > 0)
+		{
+			top->key.len = 0;
+			hyb_buf_append(&top->key, key.data, key.len);
+		}
+	}
+	if (key.data != NULL)
+		pfree(key.data);
 	top->version = version->version;
-	UnlockReleaseBuffer(descent->buf);
 	return true;
 }
 
@@ -293,7 +316,6 @@ static bool
 above_static(UniqueSearch *search, const HybVersion *version, bool *above)
 {
 	Top		   *top = hyb_slot_piece(search->ix, &top_piece);
-	int			c;
 
 	*above = false;
 	if (!search->ix->desc->all_mem)
@@ -301,15 +323,13 @@ above_static(UniqueSearch *search, const HybVersion *version, bool *above)
 	if (top->version != version->version && !load_top(search, version, top))
 		return false;
 
-	/* no key is another's prefix */
-	c = memcmp(search->low.key, top->key.data,
-			   Min(search->low.len, top->key.len));
-	*above = c > 0;
+	*above = top->key.len == 0 ||
+		key_order(search->low.key, search->low.len, &top->key) > 0;
 	return true;
 }
 
 static SearchResult
-search_static(UniqueSearch *search, const HybVersion *version)
+search_level(UniqueSearch *search, const HybVersion *version, int level)
 {
 	HybIndex   *ix = search->ix;
 	HybDescent *descent = &search->buffers->descent;
@@ -317,16 +337,12 @@ search_static(UniqueSearch *search, const HybVersion *version)
 	HybPos		pos = search->low;
 	HybBuf		posbuf = {0};
 	HybSought	sought = {
+		.level = level,
 		.pos = &pos,
 		.want_fence = true
 	};
-	bool		above;
 
-	if (!BlockNumberIsValid(version->root))
-		return SEARCH_UNIQUE;
-	if (!above_static(search, version, &above))
-		return SEARCH_AGAIN;
-	if (above)
+	if (version->levels[level].height == 0)
 		return SEARCH_UNIQUE;
 	if (hyb_filter_try(ix))
 		sought.bound = &search->high;
@@ -370,6 +386,19 @@ next_leaf:
 		/* a posting list that goes on in the next leaf */
 		hyb_pos_copy(&pos, &posbuf, &descent->fence);
 	}
+}
+
+static SearchResult
+search_static(UniqueSearch *search, const HybVersion *version)
+{
+	SearchResult result = SEARCH_UNIQUE;
+	bool		above;
+
+	if (!above_static(search, version, &above))
+		return SEARCH_AGAIN;
+	for (int i = version->nlevels; i-- > 0 && !above && result == SEARCH_UNIQUE;)
+		result = search_level(search, version, i);
+	return result;
 }
 
 static SearchResult

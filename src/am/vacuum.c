@@ -11,7 +11,8 @@
  * page that is or was a leaf or a delta page.  Dead entries of leaves get
  * tombstones, those of delta pages a dead flag.
  *
- * Pass 2 walks the key range through the internal nodes, in units.  In each it
+ * Pass 2 walks the key range through the internal nodes, in units, of one
+ * static level after the other, from the newest to the oldest.  In each it
  * holds the merge lock, so that entries stand still, takes up the version that
  * is current then where the unit before has ended, treats the leaves that were
  * built since the survey at the beginning (children with a stamp that is not
@@ -33,23 +34,24 @@
  * stamp not older than the survey's.
  *
  * Steps keep entries in their places in the order of keys, and between units
- * of pass 2 they may carry an entry to a new leaf.  If its place has not been
- * reached yet, a later unit finds it there.  Nor can one appear where pass 2
- * has been: leaves there hold no dead entry without a tombstone; and from the
- * dynamic stage none is moved any more, because pass 1 has flagged them all,
- * in the log and in the shared trees, and trees of single backends, which may
- * not know of it, are dropped: for that the vacuum counter goes up before the
- * first unit lets go of the merge lock.  So after pass 2 no current page holds
- * the entry without its mark, and no later step can carry it on.
+ * of pass 2 they may carry an entry to a new leaf, of the same level or of an
+ * older one.  If its place there has not been reached yet, a later unit finds
+ * it there.  Nor can one appear where pass 2 has been: leaves there hold no
+ * dead entry without a tombstone; and from the dynamic stage none is moved any
+ * more, because pass 1 has flagged them all, in the log and in the shared
+ * trees, and trees of single backends, which may not know of it, are dropped:
+ * for that the vacuum counter goes up before the first unit lets go of the
+ * merge lock.  So after pass 2 no current page holds the entry without its
+ * mark, and no later step can carry it on.
  *
  * Why that waits for every index-only scan (and non-MVCC scan) that holds a
  * dead TID: such a scan has the page that it took the entry from pinned, and
  * pinned pages are never reused, so the page is still what it was, be it
  * retired or not.  Pages that existed at the time of the survey are waited for
- * in pass 1, leaves built later, up to the end of pass 2, in pass 3.  Waiting under the merge lock is no
- * option: the scan's own backend may want the merge lock for an insertion, and
- * nothing would see that deadlock.  After a page was treated, a scan takes no
- * dead entry from it any more.
+ * in pass 1, leaves built later, up to the end of pass 2, in pass 3.  Waiting
+ * under the merge lock is no option: the scan's own backend may want the merge
+ * lock for an insertion, and nothing would see that deadlock.  After a page
+ * was treated, a scan takes no dead entry from it any more.
  */
 #include "compat.h"
 
@@ -98,7 +100,8 @@ typedef struct HybVacuum
 	uint16	   *leaf_state;		/* by block */
 
 	/* pass 2 */
-	HybPos		at;				/* where the next unit begins */
+	int			level;			/* pass 2: level at hand, -1: none yet */
+	HybPos		at;				/* where the next unit begins in it */
 	HybBuf		at_key;			/* its key */
 	uint64		end_stamp;		/* of the step that follows pass 2 */
 	bool		moved;			/* there was a step since the survey */
@@ -408,9 +411,10 @@ begin_recheck(HybVacuum *v)
 	hyb_wal_begin(&set, v->ix->rel);
 	START_CRIT_SECTION();
 	meta->vacuum_counter++;
-	meta->static_tombstones = 0;
+	for (int i = 0; i < meta->nlevels; i++)
+		meta->levels[i].tombstones = 0;
 	hyb_wal_meta_field(&set, metabuf, vacuum_counter);
-	hyb_wal_meta_field(&set, metabuf, static_tombstones);
+	hyb_wal_meta_field(&set, metabuf, levels);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
 	hyb_version_changed(v->ix, meta);
@@ -418,8 +422,8 @@ begin_recheck(HybVacuum *v)
 }
 
 /*
- * Count the tombstones of a unit.  The metapage's number of them is that of
- * the units done, less what merge steps have dropped since, wherever that was:
+ * Count the tombstones of a unit.  The metapage's number of them in a level is
+ * that of the units done, less what merge steps have dropped since, wherever that was:
  * never more than there are.
  */
 static void
@@ -434,8 +438,8 @@ count_tombstones(HybVacuum *v)
 	metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	hyb_wal_begin(&set, v->ix->rel);
 	START_CRIT_SECTION();
-	meta->static_tombstones += v->tombstones;
-	hyb_wal_meta_field(&set, metabuf, static_tombstones);
+	meta->levels[v->level].tombstones += v->tombstones;
+	hyb_wal_meta_field(&set, metabuf, levels[v->level].tombstones);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(metabuf);
@@ -452,6 +456,7 @@ finish_recheck(HybVacuum *v)
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	HybMergeFacts facts;
+	HybLevel	total = hyb_meta_static(meta);
 
 	hyb_merge_facts_of_meta(v->ix, meta, &facts);
 	if (hyb_merge_policy->compact(&facts, v->leaves, v->dead_leaves))
@@ -467,8 +472,8 @@ finish_recheck(HybVacuum *v)
 	}
 	v->end_stamp = meta->next_stamp;
 	v->moved = meta->version != v->version->version;
-	v->stats->num_index_tuples = (double) meta->static_tids -
-		(double) meta->static_tombstones + (double) v->dynamic_live;
+	v->stats->num_index_tuples = (double) total.tids -
+		(double) total.tombstones + (double) v->dynamic_live;
 	/* entries that moved meanwhile were counted twice */
 	if (v->moved)
 		v->stats->estimated_count = true;
@@ -480,7 +485,7 @@ finish_recheck(HybVacuum *v)
 /*
  * One unit of pass 2, under the merge lock: leaves below one level-1 node from
  * the one at v->at on.  Under the lock the tree stands still, so a stamp that
- * does not match is damage.  Returns false after the last leaf.
+ * does not match is damage.  Returns false after the last leaf of the level.
  */
 static bool
 recheck_unit(HybVacuum *v)
@@ -494,7 +499,9 @@ recheck_unit(HybVacuum *v)
 	int			i;
 
 	hyb_version_capture(v->ix, version);
-	hyb_path_load(v->ix, version, &v->at, path);
+	if (v->level < 0)
+		v->level = version->nlevels - 1;
+	hyb_path_load(v->ix, &version->levels[v->level], &v->at, path);
 	MemoryContextSwitchTo(old_context);
 	if (path->height == 0)
 		return false;
@@ -508,7 +515,9 @@ recheck_unit(HybVacuum *v)
 }
 
 /*
- * Pass 2.
+ * Pass 2, from the newest level to the oldest one, as entries move: one that a
+ * step carries on between two units has not been passed by.  A level that is
+ * added meanwhile gets its entries from the dynamic stage.
  */
 static void
 vacuum_recheck(HybVacuum *v)
@@ -519,6 +528,7 @@ vacuum_recheck(HybVacuum *v)
 
 	hyb_buf_reserve(&v->at_key, HYB_MAX_ENTRY_SIZE);
 	hyb_pos_copy(&v->at, &v->at_key, &start);
+	v->level = -1;
 	while (more)
 	{
 		HYB_POINT("vacuum-recheck");
@@ -530,6 +540,12 @@ vacuum_recheck(HybVacuum *v)
 		more = recheck_unit(v);
 		MemoryContextReset(v->page_context);
 		count_tombstones(v);
+		if (!more && v->level > 0)
+		{
+			v->level--;
+			hyb_pos_copy(&v->at, &v->at_key, &start);
+			more = true;
+		}
 		if (!more)
 			finish_recheck(v);
 		hyb_merge_unlock(v->ix->rel);
@@ -642,8 +658,9 @@ all_blocks_known(HybIndex *ix)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	uint64		known = 1 + meta->leaf_pages + meta->inner_pages +
-		meta->filter_pages + meta->active.npages + meta->frozen.npages +
+	HybLevel	total = hyb_meta_static(meta);
+	uint64		known = 1 + total.leaf_pages + total.inner_pages +
+		total.filter_pages + meta->active.npages + meta->frozen.npages +
 		meta->retiring.npages + meta->free_blocks + meta->npending +
 		hyb_dictionary_pages(ix);
 	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
@@ -743,10 +760,12 @@ hyb_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	if (stats == NULL)
 	{
+		HybLevel	total = hyb_meta_static(meta);
+
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 		stats->estimated_count = true;
-		stats->num_index_tuples = (double) meta->static_tids -
-			(double) meta->static_tombstones +
+		stats->num_index_tuples = (double) total.tids -
+			(double) total.tombstones +
 			(double) meta->active.nentries + (double) meta->frozen.nentries;
 	}
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);

@@ -20,16 +20,18 @@ void
 hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 						HybMergeFacts *facts)
 {
+	HybLevel	total = hyb_meta_static(meta);
+
 	memset(facts, 0, sizeof(*facts));
 	facts->active_entries = meta->active.nentries;
 	facts->active_pages = meta->active.npages;
 	facts->frozen_entries = meta->frozen.nentries;
 	facts->merged_entries = meta->merged_entries;
 	facts->unfinished = meta->frozen.number != 0 || meta->retiring.number != 0;
-	facts->static_tids = meta->static_tids;
-	facts->tombstones = meta->static_tombstones;
+	facts->static_tids = total.tids;
+	facts->tombstones = total.tombstones;
 	facts->rewritten_tids = meta->rewritten_tids;
-	facts->leaves = meta->leaf_pages;
+	facts->leaves = meta->levels[meta->nlevels - 1].leaf_pages;
 	facts->visit_asked = (meta->flags & HYB_META_COMPACT) != 0;
 	facts->learnable = hyb_merge_learnable(meta);
 	facts->page_bytes = BLCKSZ;

@@ -231,9 +231,11 @@ read_index(const HybIndex *ix, const HybMetaPage *meta,
 {
 	LearnInput *input = palloc0(sizeof(LearnInput));
 
-	if (BlockNumberIsValid(meta->root))
-		read_tree(ix, input, meta->root, meta->root_stamp,
-				  (int) meta->height - 1, HYB_METAPAGE_BLKNO);
+	for (int i = 0; i < meta->nlevels; i++)
+		if (meta->levels[i].height > 0)
+			read_tree(ix, input, meta->levels[i].root,
+					  meta->levels[i].root_stamp,
+					  (int) meta->levels[i].height - 1, HYB_METAPAGE_BLKNO);
 	read_generation(ix, input, generation);
 	return input;
 }
@@ -421,6 +423,7 @@ install(Learn *learn, const LearnInput *input)
 	uint32		height;
 	Buffer		metabuf;
 	HybMetaPage *meta;
+	HybLevel   *level;
 	HybWalSet	set;
 	int			npending;
 
@@ -461,19 +464,22 @@ install(Learn *learn, const LearnInput *input)
 	meta->version++;
 	meta->dictionary = learn->dictionary;
 	meta->flags &= ~(HYB_META_PLAIN | HYB_META_COMPACT | HYB_META_COMPACTING);
-	meta->root = root.block;
-	meta->root_stamp = root.stamp;
-	meta->height = height;
+	meta->rewritten_tids = hyb_meta_static(meta).tids;
+	meta->rewriting_tids = 0;
+	for (int i = 0; i < meta->nlevels; i++)
+		hyb_level_init(&meta->levels[i]);
+	meta->nlevels = 1;
+	level = &meta->levels[0];
+	level->root = root.block;
+	level->root_stamp = root.stamp;
+	level->height = height;
+	level->tids = input->n;
+	level->leaf_pages = learn->children.n;
+	level->inner_pages = space->new_inner;
+	level->filter_pages = space->new_filter;
 	meta->next_stamp = learn->stamp + 1;
 	meta->merges++;
 	meta->merged_entries += meta->frozen.nentries;
-	meta->rewritten_tids = meta->static_tids;
-	meta->rewriting_tids = 0;
-	meta->static_tids = input->n;
-	meta->static_tombstones = 0;
-	meta->leaf_pages = learn->children.n;
-	meta->inner_pages = space->new_inner;
-	meta->filter_pages = space->new_filter;
 	meta->retiring = meta->frozen;
 	hyb_generation_init(&meta->frozen, 0);
 	hyb_meta_set_watermark(meta, NULL, &set, metabuf);
@@ -609,8 +615,10 @@ do_nothing(Learn *learn)
 bool
 hyb_merge_learnable(const HybMetaPage *meta)
 {
+	HybLevel	total = hyb_meta_static(meta);
+
 	return (meta->flags & HYB_META_PLAIN) != 0 &&
-		meta->leaf_pages + meta->inner_pages + meta->filter_pages <=
+		total.leaf_pages + total.inner_pages + total.filter_pages <=
 		HYB_LEARN_MAX_OLD;
 }
 

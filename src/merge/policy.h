@@ -31,7 +31,7 @@ typedef struct HybMergeFacts
 	uint64_t	tombstones;
 	uint64_t	rewritten_tids; /* TIDs of the leaves that the last whole
 								 * merge rewrote; UINT64_MAX: there was none */
-	uint64_t	leaves;
+	uint64_t	leaves;			/* of the level that merges go to */
 	bool		visit_asked;	/* the next merge is to visit every leaf */
 	bool		learnable;		/* a merge may learn dictionaries */
 

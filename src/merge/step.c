@@ -37,6 +37,7 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 {
 	HybIndex   *ix = step->ix;
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
+	const HybRoot *old = &step->version.levels[step->level];
 	HybChild	root;
 	uint32		height;
 	Buffer		metabuf;
@@ -46,9 +47,9 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	bool		rewritten = step->nimages > 0 || step->nretired > 0;
 
 	memset(&root, 0, sizeof(root));
-	root.block = step->version.root;
-	root.stamp = step->version.root_stamp;
-	height = step->version.height;
+	root.block = old->block;
+	root.stamp = old->stamp;
+	height = old->height;
 	if (rewritten)
 	{
 		hyb_step_space_init(space, ix, step->stamp, step->filter != NULL,
@@ -84,21 +85,22 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	meta->version++;
 	if (rewritten)
 	{
-		meta->root = root.block;
-		meta->root_stamp = root.stamp;
-		meta->height = height;
+		HybLevel   *level = &meta->levels[step->level];
+
+		level->root = root.block;
+		level->root_stamp = root.stamp;
+		level->height = height;
+		level->tids += step->new_tids;
+		level->tids -= step->old_tids;
+		level->tombstones -= Min(step->old_tombstones, level->tombstones);
+		level->leaf_pages += step->nimages;
+		level->leaf_pages -= step->nretired;
+		level->inner_pages += space->new_inner;
+		level->inner_pages -= space->old_inner;
+		level->filter_pages += space->new_filter;
+		level->filter_pages -= space->old_filter;
 		meta->next_stamp = step->stamp + 1;
 		meta->rewriting_tids += step->old_tids;
-		meta->static_tids += step->new_tids;
-		meta->static_tids -= step->old_tids;
-		meta->static_tombstones -= Min(step->old_tombstones, meta->static_tombstones);
-		meta->leaf_pages += step->nimages;
-		meta->leaf_pages -= step->nretired;
-		meta->inner_pages += space->new_inner;
-		meta->inner_pages -= space->old_inner;
-		meta->filter_pages += space->new_filter;
-		meta->filter_pages -= space->old_filter;
-
 		meta->npending = hyb_step_give_back(space, meta->pending, npending);
 	}
 	meta->merged_entries += step->merged;
@@ -246,6 +248,7 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, HybStepSize size)
 		hyb_version_capture(ix, &step->version);
 	} while (!hyb_dynamic_fetch(ix, &step->version, &fetch, &step->batch));
 
+	step->level = step->version.nlevels - 1;
 	if (step->batch.nitems == 0 && !compact)
 		return false;
 	if (HYB_POS_MAX(&step->version.watermark))
@@ -272,7 +275,7 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, HybStepSize size)
 		start.tie = HYB_AT;
 		start.tid = first->tid;
 	}
-	hyb_path_load(ix, &step->version, &start, path);
+	hyb_path_load(ix, &step->version.levels[step->level], &start, path);
 	hyb_dead_begin(&step->dead, ix->rel);
 	node_done = hyb_step_rewrite(step, path, &fence);
 	hyb_dead_end(&step->dead);

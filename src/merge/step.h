@@ -15,6 +15,7 @@ typedef struct MergeStep
 {
 	HybIndex   *ix;
 	HybVersion	version;
+	int			level;			/* that the entries go to: the newest */
 	uint64		stamp;
 	bool		compact;		/* visit every leaf: HYB_META_COMPACTING */
 	int			max_leaves;

@@ -25,7 +25,7 @@
 #include "dynamic/slot.h"
 #include "dynamic/workers.h"
 #include "merge/facts.h"
-#include "merge/run.h"
+#include "merge/job.h"
 #include "merge/try_open.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
@@ -201,7 +201,7 @@ merge_wanted(HybIndex *ix, void *arg)
  * for itself (learn.c), so that one is not waited for with the index locked.
  */
 static SliceOutcome
-merge_steps(Relation index, HybMergeRun *run, bool *all)
+merge_steps(Relation index, HybMergeJob *job, bool *all)
 {
 	HybIndex   *ix = hyb_index_create_handle(index);
 	TimestampTz began = GetCurrentTimestamp();
@@ -209,7 +209,7 @@ merge_steps(Relation index, HybMergeRun *run, bool *all)
 
 	do
 	{
-		outcome = hyb_merge_run_step(ix, run, false, merge_wanted, all);
+		outcome = hyb_merge_job_step(ix, job, false, merge_wanted, all);
 		if (outcome == HYB_MERGE_BUSY)
 			return SLICE_BUSY;
 	} while (outcome == HYB_MERGE_MORE &&
@@ -224,7 +224,7 @@ merge_steps(Relation index, HybMergeRun *run, bool *all)
  * if it was NULL.
  */
 static SliceOutcome
-merge_slice(Oid relid, HybMergeRun *run, bool *all, char **name)
+merge_slice(Oid relid, HybMergeJob *job, bool *all, char **name)
 {
 	Relation	heap = NULL;
 	Relation	index = NULL;
@@ -267,7 +267,7 @@ merge_slice(Oid relid, HybMergeRun *run, bool *all, char **name)
 							   save_sec_context | SECURITY_RESTRICTED_OPERATION);
 		save_nestlevel = NewGUCNestLevel();
 		HYB_RESTRICT_SEARCH_PATH();
-		outcome = merge_steps(index, run, all);
+		outcome = merge_steps(index, job, all);
 		AtEOXact_GUC(false, save_nestlevel);
 		SetUserIdAndSecContext(save_userid, save_sec_context);
 	}
@@ -283,17 +283,17 @@ merge_slice(Oid relid, HybMergeRun *run, bool *all, char **name)
 }
 
 static void
-log_merge(const HybMergeRun *run, const char *name, TimestampTz began)
+log_merge(const HybMergeJob *job, const char *name, TimestampTz began)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
-	if (hyb_log_merge_ms < 0 || run->steps == 0 ||
+	if (hyb_log_merge_ms < 0 || job->steps == 0 ||
 		!TimestampDifferenceExceeds(began, now, hyb_log_merge_ms))
 		return;
 	StartTransactionCommand();
 	ereport(LOG,
 			(errmsg("merge of hybrid index \"%s.%s\": " UINT64_FORMAT " entries moved in " UINT64_FORMAT " steps, elapsed: %ld ms",
-					get_database_name(MyDatabaseId), name, run->moved, run->steps,
+					get_database_name(MyDatabaseId), name, job->moved, job->steps,
 					TimestampDifferenceMilliseconds(began, now))));
 	CommitTransactionCommand();
 }
@@ -305,7 +305,7 @@ log_merge(const HybMergeRun *run, const char *name, TimestampTz began)
 static bool
 merge_index(Oid relid)
 {
-	HybMergeRun run;
+	HybMergeJob job;
 	TimestampTz began = GetCurrentTimestamp();
 	char	   *name = NULL;
 	bool		all = hyb_slots_scarce();	/* its log may have to be read
@@ -315,10 +315,10 @@ merge_index(Oid relid)
 	bool		again = false;
 	SliceOutcome outcome;
 
-	hyb_merge_run_begin(&run);
+	hyb_merge_job_begin(&job);
 	do
 	{
-		outcome = merge_slice(relid, &run, &all, &name);
+		outcome = merge_slice(relid, &job, &all, &name);
 		if (database_is_wanted())
 			stay = false;
 		else if (outcome == SLICE_DONE)
@@ -333,7 +333,7 @@ merge_index(Oid relid)
 		again = hyb_worker_should_yield(&args.ref, HYB_WORKER_TURN_MS,
 										hyb_max_merge_workers);
 	} while (stay && !again);
-	hyb_merge_run_end(&run);
+	hyb_merge_job_end(&job);
 	if (outcome == SLICE_DONE)
 		hyb_worker_done(&args.ref, HYB_WORK_DONE);
 	else
@@ -341,7 +341,7 @@ merge_index(Oid relid)
 
 	if (name != NULL)
 	{
-		log_merge(&run, name, began);
+		log_merge(&job, name, began);
 		pfree(name);
 	}
 	return stay;

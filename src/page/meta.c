@@ -33,6 +33,7 @@ check_meta(Relation rel, Page page)
 						HYB_FORMAT_VERSION),
 				 errhint("Please REINDEX it.")));
 	if (meta->npending > HYB_MAX_PENDING ||
+		meta->nlevels < 1 || meta->nlevels > HYB_MAX_LEVELS ||
 		meta->wm_len > HYB_MAX_ENTRY_SIZE ||
 		meta->wm_ncols > IndexRelationGetNumberOfKeyAttributes(rel))
 		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
@@ -64,6 +65,33 @@ hyb_generation_init(HybGeneration *generation, uint64 number)
 	}
 }
 
+void
+hyb_level_init(HybLevel *level)
+{
+	memset(level, 0, sizeof(*level));
+	level->root = InvalidBlockNumber;
+}
+
+HybLevel
+hyb_meta_static(const HybMetaPage *meta)
+{
+	HybLevel	sum;
+
+	hyb_level_init(&sum);
+	for (int i = 0; i < meta->nlevels; i++)
+	{
+		const HybLevel *level = &meta->levels[i];
+
+		sum.height = Max(sum.height, level->height);
+		sum.tids += level->tids;
+		sum.tombstones += level->tombstones;
+		sum.leaf_pages += level->leaf_pages;
+		sum.inner_pages += level->inner_pages;
+		sum.filter_pages += level->filter_pages;
+	}
+	return sum;
+}
+
 /*
  * Stamps and generation numbers start at 1: 0 means "any" or "none".
  */
@@ -83,13 +111,14 @@ hyb_meta_init(Page page, const HybIndex *ix)
 	meta->next_stamp = 1;
 	meta->rewritten_tids = HYB_REWRITTEN_UNKNOWN;
 	meta->next_generation = 2;
-	meta->root = InvalidBlockNumber;
+	meta->nlevels = 1;
+	for (int i = 0; i < HYB_MAX_LEVELS; i++)
+		hyb_level_init(&meta->levels[i]);
 	hyb_generation_init(&meta->active, 1);
 	hyb_generation_init(&meta->frozen, 0);
 	hyb_generation_init(&meta->retiring, 0);
 	meta->freelist = InvalidBlockNumber;
 	meta->dictionary = InvalidBlockNumber;
-	meta->filter_pages = 0;
 	meta->wm_tie = HYB_BEFORE;
 	ItemPointerSetInvalid(&meta->wm_tid);
 	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + sizeof(HybMetaPage);

@@ -8,6 +8,7 @@
 #define HYB_META_H
 
 #include "key/encoded.h"
+#include "page/settings.h"
 #include "page/wal.h"
 
 #define HYB_META_MAGIC		0x48594249	/* "HYBI" */
@@ -29,6 +30,19 @@ typedef struct HybGeneration
 /* Blocks a merge step may hold; bounds the size of a step. */
 #define HYB_MAX_PENDING		320
 
+/* A static level: a tree of leaves. */
+typedef struct HybLevel
+{
+	uint64		root_stamp;		/* stamp of root */
+	BlockNumber root;			/* InvalidBlockNumber: empty */
+	uint32		height;			/* 0: empty, 1: root is a leaf */
+	uint64		tids;			/* TIDs in leaves, tombstones included */
+	uint64		tombstones;		/* TIDs of them that are tombstones */
+	uint64		leaf_pages;
+	uint64		inner_pages;
+	uint64		filter_pages;
+} HybLevel;
+
 /*
  * Metapage content, at PageGetContents().  A change is WAL-logged as one
  * record, so a reader or a recovered server sees all of it or nothing.
@@ -45,14 +59,14 @@ typedef struct HybMetaPage
 	uint64		next_stamp;		/* of the next merge step */
 	uint64		next_generation;	/* number of the next active generation */
 
-	/* static stage */
-	uint64		root_stamp;		/* stamp of root */
-	BlockNumber root;			/* InvalidBlockNumber: empty */
-	uint32		height;			/* 0: empty, 1: root is a leaf */
-	uint64		static_tids;	/* TIDs in leaves, tombstones included */
-	uint64		static_tombstones;	/* TIDs of them that are tombstones */
-	uint64		leaf_pages;
-	uint64		inner_pages;
+	/*
+	 * Static stage: nlevels levels, one at least.  levels[0] is the oldest
+	 * one; merges of the dynamic stage go to the newest one, levels[nlevels -
+	 * 1]. So a level keeps its number when a newer one is added.
+	 */
+	uint32		nlevels;
+	uint32		unused;			/* 0 */
+	HybLevel	levels[HYB_MAX_LEVELS];
 
 	/* dynamic stage */
 	HybGeneration active;
@@ -73,7 +87,6 @@ typedef struct HybMetaPage
 	uint32		npending;		/* blocks in pending[] */
 	uint32		flags;			/* HYB_META_COMPACT and others */
 	BlockNumber dictionary;		/* first dictionary page, or invalid */
-	uint32		filter_pages;
 
 	/*
 	 * Blocks on their way into or out of the tree.  A merge step puts every
@@ -137,5 +150,16 @@ extern void hyb_meta_set_watermark(HybMetaPage *meta, const HybPos *watermark,
 				  sizeof(((HybMetaPage *) 0)->field))
 
 extern void hyb_generation_init(HybGeneration *generation, uint64 number);
+extern void hyb_level_init(HybLevel *level);
+
+/* All levels together: sums, the greatest height, and no root. */
+extern HybLevel hyb_meta_static(const HybMetaPage *meta);
+
+/* The level that merges of the dynamic stage go to. */
+static inline HybLevel *
+hyb_meta_newest(HybMetaPage *meta)
+{
+	return &meta->levels[meta->nlevels - 1];
+}
 
 #endif							/* HYB_META_H */

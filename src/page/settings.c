@@ -24,6 +24,7 @@ bool		hyb_test_layout = false;
 #ifdef USE_ASSERT_CHECKING
 bool		hyb_test_filter = false;
 #endif
+int			hyb_test_levels = 1;
 
 static relopt_kind hyb_relopt_kind;
 
@@ -144,6 +145,14 @@ define_settings(void)
 							 PGC_USERSET,
 							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
 							 NULL, NULL, NULL);
+	DefineCustomIntVariable("hybridindex.test_levels",
+							"Has merges begin new static levels, up to this number, for tests.",
+							NULL,
+							&hyb_test_levels,
+							1, 1, HYB_MAX_LEVELS,
+							PGC_USERSET,
+							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
+							NULL, NULL, NULL);
 #endif
 	MarkGUCPrefixReserved("hybridindex");
 }

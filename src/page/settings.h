@@ -17,6 +17,9 @@
 /* max_merge_workers at most */
 #define HYB_MAX_WORKERS		32
 
+/* static levels at most (meta.h) */
+#define HYB_MAX_LEVELS		4
+
 /* dynamic_memory at most: what references to trees can name (arena.h) */
 #define HYB_MAX_DYNAMIC_KB	(16 * 1024 * 1024)
 
@@ -38,6 +41,12 @@ extern bool hyb_test_layout;	/* build leaves of the layout for tests */
 extern bool hyb_test_filter;	/* test_filter: where an index wants a filter,
 								 * use HYB_FILTER_ZONE */
 #endif
+
+/*
+ * test_levels, which servers without assertions do not have: merges begin a new
+ * static level until there are as many.
+ */
+extern int	hyb_test_levels;
 
 /* What a filter is: on disk (static/filter_kind.h), and the parameter */
 typedef enum HybFilterKind

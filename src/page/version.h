@@ -7,17 +7,28 @@
 
 #include "page/meta.h"
 
+/* The tree of a static level. */
+typedef struct HybRoot
+{
+	uint64		stamp;
+	BlockNumber block;			/* InvalidBlockNumber: empty */
+	uint32		height;			/* 0: empty, 1: a leaf */
+} HybRoot;
+
 /*
  * What a batch of a scan, or a merge step, works on: a consistent copy of the
- * metapage's fields.
+ * metapage's fields.  It names the runs of the index: from the newest to the
+ * oldest one these are the active generation, the frozen one, of which only
+ * what lies above the watermark counts, and the static levels from the last to
+ * the first.  Each live entry is in exactly one of them.
  */
 typedef struct HybVersion
 {
 	uint64		version;
 	uint64		vacuum_counter;
-	uint64		root_stamp;
-	BlockNumber root;
-	uint32		height;
+	int			nlevels;
+	HybRoot		levels[HYB_MAX_LEVELS]; /* from the oldest one, as in the
+										 * metapage */
 	HybGeneration active;
 	HybGeneration frozen;
 	HybPos		watermark;		/* points to wm_key */

@@ -1,6 +1,6 @@
 /*
  * descend.c
- *		Descent from the root of the static stage to a leaf.
+ *		Descent from the root of a static level to a leaf.
  */
 #include "compat.h"
 
@@ -30,7 +30,7 @@ check_stale(const HybIndex *ix, const HybVersion *version, BlockNumber block)
 }
 
 /*
- * A backend's copy of an index's root, if that is an internal node.  A node
+ * A backend's copy of a level's root, if that is an internal node.  A node
  * never changes, so the copy is good for as long as versions have this root.
  * Made when a root is met for the second time.
  *
@@ -45,16 +45,23 @@ typedef struct RootCache
 	char	   *page;			/* BLCKSZ bytes in TopMemoryContext, or NULL */
 } RootCache;
 
-static void
-release_root(void *piece)
+/* Of each level. */
+typedef struct RootCaches
 {
-	if (((RootCache *) piece)->page != NULL)
-		pfree(((RootCache *) piece)->page);
+	RootCache	levels[HYB_MAX_LEVELS];
+} RootCaches;
+
+static void
+release_roots(void *piece)
+{
+	for (int i = 0; i < HYB_MAX_LEVELS; i++)
+		if (((RootCaches *) piece)->levels[i].page != NULL)
+			pfree(((RootCaches *) piece)->levels[i].page);
 }
 
 static HybSlotPiece root_piece = {
-	.size = sizeof(RootCache),
-	.release = release_root
+	.size = sizeof(RootCaches),
+	.release = release_roots
 };
 
 void
@@ -63,61 +70,69 @@ hyb_static_init(void)
 	hyb_slot_add_piece(&root_piece);
 }
 
+static inline RootCache *
+root_cache(const HybIndex *ix, int level)
+{
+	return &((RootCaches *) hyb_slot_piece(ix, &root_piece))->levels[level];
+}
+
 /* The copy, or NULL if the page has to be read. */
 static inline Page
-cached_root(const HybIndex *ix, BlockNumber block, uint64 stamp)
+cached_root(const HybIndex *ix, int level, const HybRoot *root)
 {
-	const RootCache *root = hyb_slot_piece(ix, &root_piece);
+	const RootCache *cache;
 
-	if (root->valid && root->block == block && root->stamp == stamp)
-		return (Page) root->page;
+	if (root->height <= 1 || !ix->desc->all_mem)
+		return NULL;
+	cache = root_cache(ix, level);
+	if (cache->valid && cache->block == root->block &&
+		cache->stamp == root->stamp)
+		return (Page) cache->page;
 	return NULL;
 }
 
 /* A root was read, and checked. */
 static void
-note_root(const HybIndex *ix, BlockNumber block, uint64 stamp, Page page)
+note_root(const HybIndex *ix, int level, const HybChild *root, Page page)
 {
-	RootCache  *root = hyb_slot_piece(ix, &root_piece);
+	RootCache  *cache = root_cache(ix, level);
 
-	if (root->block == block && root->stamp == stamp)
+	if (cache->block == root->block && cache->stamp == root->stamp)
 	{
-		if (root->page == NULL)
-			root->page = MemoryContextAlloc(TopMemoryContext, BLCKSZ);
-		memcpy(root->page, page, BLCKSZ);
-		root->valid = true;
+		if (cache->page == NULL)
+			cache->page = MemoryContextAlloc(TopMemoryContext, BLCKSZ);
+		memcpy(cache->page, page, BLCKSZ);
+		cache->valid = true;
 		return;
 	}
-	root->block = block;
-	root->stamp = stamp;
-	root->valid = false;
+	cache->block = root->block;
+	cache->stamp = root->stamp;
+	cache->valid = false;
 }
 
 /*
- * Read and lock the page of a level.  Returns false if it is not what the
- * pointer to it said.
+ * Read and lock a page so high above the leaves.  Returns false if it is not
+ * what the pointer to it said.
  */
 static inline bool
 read_page(const HybIndex *ix, const HybVersion *version, const HybChild *at,
-		  int level, BlockNumber from, Buffer *buf)
+		  int height, BlockNumber from, Buffer *buf)
 {
 	*buf = hyb_page_read(ix, at->block, from);
 	LockBuffer(*buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(ix, *buf, level == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER,
+	if (!hyb_page_check(ix, *buf, height == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER,
 						at->stamp))
 	{
 		UnlockReleaseBuffer(*buf);
 		check_stale(ix, version, at->block);
 		return false;
 	}
-	if (level > 0)
+	if (height > 0)
 	{
 		Page		page = BufferGetPage(*buf);
 
-		if (hyb_page_opaque(page)->level != level)
+		if (hyb_page_opaque(page)->level != height)
 			hyb_corrupted(ix->rel, at->block, "An internal node has the wrong level.");
-		if (from == HYB_METAPAGE_BLKNO && ix->desc->all_mem)
-			note_root(ix, at->block, at->stamp, page);
 	}
 	return true;
 }
@@ -171,32 +186,34 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 {
 	HybChild	at;
 	BlockNumber from = HYB_METAPAGE_BLKNO;
-	int			level = (int) version->height - 1;
+	const HybRoot *root = &version->levels[sought->level];
+	int			height = (int) root->height - 1;	/* of the page at hand */
 	Page		page;
 
-	at.block = version->root;
-	at.stamp = version->root_stamp;
+	at.block = root->block;
+	at.stamp = root->stamp;
 	descent->buf = InvalidBuffer;
 	descent->probed = false;
 	descent->skipped = false;
 	memset(&descent->fence, 0, sizeof(HybPos));
 	descent->fence.tie = sought->backward ? HYB_BEFORE : HYB_AFTER;
-	page = level > 0 && ix->desc->all_mem ?
-		cached_root(ix, at.block, at.stamp) : NULL;
+	page = cached_root(ix, sought->level, root);
 	for (;;)
 	{
 		Buffer		buf = InvalidBuffer;
 
 		if (page == NULL)
 		{
-			if (!read_page(ix, version, &at, level, from, &buf))
+			if (!read_page(ix, version, &at, height, from, &buf))
 				return false;
-			if (level == 0)
+			if (height == 0)
 			{
 				descent->buf = buf;
 				break;
 			}
 			page = BufferGetPage(buf);
+			if (from == HYB_METAPAGE_BLKNO && ix->desc->all_mem)
+				note_root(ix, sought->level, &at, page);
 		}
 		from = at.block;
 		follow_child(ix, page, sought, &at, descent);
@@ -204,8 +221,8 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 			UnlockReleaseBuffer(buf);
 		page = NULL;
 		HYB_POINT("descend");
-		level--;
-		if (level == 0 && sought->bound != NULL &&
+		height--;
+		if (height == 0 && sought->bound != NULL &&
 			BlockNumberIsValid(at.filter_block))
 		{
 			/*

@@ -1,6 +1,6 @@
 /*
  * descend.h
- *		Descent from the root of the static stage to a leaf.
+ *		Descent from the root of a static level to a leaf.
  */
 #ifndef HYB_DESCEND_H
 #define HYB_DESCEND_H
@@ -10,6 +10,8 @@
 /* What is sought. */
 typedef struct HybSought
 {
+	int			level;			/* static level, 0 is the oldest one */
+
 	/*
 	 * Forward, the leaf that holds the first entry above the position;
 	 * backward, the one that holds the last entry below it.
@@ -49,9 +51,9 @@ typedef struct HybDescent
 extern void hyb_static_init(void);
 
 /*
- * Descend from version's root, which must be valid.  Returns false if a stamp
- * did not match (the version is no longer current: recapture and retry); no
- * buffer is held then.  No lock is held on entry.
+ * Descend from the root of a level of the version, which must not be empty.
+ * Returns false if a stamp did not match (the version is no longer current:
+ * recapture and retry); no buffer is held then.  No lock is held on entry.
  */
 extern bool hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 							   const HybSought *sought, HybDescent *descent);

@@ -81,6 +81,26 @@ sample_subtree(FillSample *sample, BlockNumber block, uint64 stamp, int level,
 	return current;
 }
 
+/*
+ * A level of an index of so many leaves, which gets its share of the sample.
+ * False if the version is no longer current.
+ */
+static bool
+sample_level(FillSample *sample, const HybLevel *level, uint64 leaves)
+{
+	uint64		most = leaves <= SMALL_LEAVES ? level->leaf_pages :
+		(SAMPLE_LEAVES * level->leaf_pages + leaves - 1) / leaves;
+
+	if (level->height == 0)
+		return true;
+	if (level->height > HYB_MAX_HEIGHT)
+		hyb_corrupted(sample->ix->rel, HYB_METAPAGE_BLKNO,
+					  "The tree's height is out of range.");
+	return sample_subtree(sample, level->root, level->root_stamp,
+						  (int) level->height - 1, most,
+						  (double) level->leaf_pages);
+}
+
 bool
 hyb_static_fill(const HybIndex *ix, double *fill)
 {
@@ -89,20 +109,18 @@ hyb_static_fill(const HybIndex *ix, double *fill)
 		FillSample	sample = {.ix = ix};
 		HybMetaPage *meta;
 		Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-		BlockNumber root = meta->root;
-		uint64		root_stamp = meta->root_stamp;
-		uint32		height = meta->height;
-		uint64		leaves = meta->leaf_pages;
+		HybLevel	levels[HYB_MAX_LEVELS];
+		int			nlevels = (int) meta->nlevels;
+		uint64		leaves = hyb_meta_static(meta).leaf_pages;
+		bool		current = true;
 
+		memcpy(levels, meta->levels, sizeof(levels));
 		UnlockReleaseBuffer(metabuf);
-		if (height == 0)
+		if (leaves == 0)
 			return false;
-		if (height > HYB_MAX_HEIGHT)
-			hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
-						  "The tree's height is out of range.");
-		if (sample_subtree(&sample, root, root_stamp, (int) height - 1,
-						   leaves <= SMALL_LEAVES ? PG_UINT32_MAX : SAMPLE_LEAVES,
-						   1))
+		for (int i = 0; i < nlevels && current; i++)
+			current = sample_level(&sample, &levels[i], leaves);
+		if (current)
 		{
 			*fill = sample.filled / sample.weight;
 			return true;

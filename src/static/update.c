@@ -97,14 +97,14 @@ search_node(const HybKeyDesc *desc, const HybChildList *list,
 }
 
 void
-hyb_path_load(const HybIndex *ix, const HybVersion *version,
-			  const HybPos *pos, HybPath *path)
+hyb_path_load(const HybIndex *ix, const HybRoot *root, const HybPos *pos,
+			  HybPath *path)
 {
 	HybPos		low = {.tie = HYB_BEFORE};
 	HybChild	at;
 
 	memset(path, 0, sizeof(*path));
-	path->height = (int) version->height;
+	path->height = (int) root->height;
 	path->high.tie = HYB_AFTER;
 	if (path->height == 0)
 		return;
@@ -112,8 +112,8 @@ hyb_path_load(const HybIndex *ix, const HybVersion *version,
 		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO, "The tree's height is out of range.");
 
 	memset(&at, 0, sizeof(at));
-	at.block = version->root;
-	at.stamp = version->root_stamp;
+	at.block = root->block;
+	at.stamp = root->stamp;
 	at.low.tie = HYB_BEFORE;
 	at.filter_block = InvalidBlockNumber;
 	if (path->height == 1)

@@ -39,7 +39,7 @@ typedef struct HybPathNode
 } HybPathNode;
 
 /*
- * Path from the root to the level-1 node above the leaf that holds the first
+ * Path from the root of a level to the level-1 node above the leaf that holds the first
  * entry above pos.  nodes[level - 1] is the node of that level; with height 1
  * nodes[0] is made up: a node whose only child is the root leaf.
  */
@@ -50,7 +50,7 @@ typedef struct HybPath
 	HybPos		high;			/* upper fence of nodes[0] */
 } HybPath;
 
-extern void hyb_path_load(const HybIndex *ix, const HybVersion *version,
+extern void hyb_path_load(const HybIndex *ix, const HybRoot *root,
 						  const HybPos *pos, HybPath *path);
 
 /* Write the new leaves of a list: those with an image. */

@@ -13,7 +13,7 @@
  *   If a page is not what it was, its generation has been merged.
  * - Then units of some leaves each walk the key range, as a scan does: each
  *   takes up the version that is current then at the position that the one
- *   before has reached, and compares leaves and the dynamic entries up to
+ *   before has reached, and compares leaves and the entries of newer runs up to
  *   their fences.  An entry that lives all the time is met exactly once, since
  *   at each moment it is in one place, and both places of a position are
  *   looked at in one unit.
@@ -244,6 +244,21 @@ hyb_check_heap_dead(HybCheck *check, ItemPointer tid)
 	return dead;
 }
 
+/* What is wrong with a level, as the metapage has it; or NULL. */
+static const char *
+wrong_level(const HybMetaPage *meta, const HybLevel *level)
+{
+	if ((level->height == 0) != (level->root == InvalidBlockNumber))
+		return "height and root contradict each other";
+	if (level->height > 0 && level->root_stamp >= meta->next_stamp)
+		return "the root's stamp lies in the future";
+	if (level->height == 0 && level->tids != 0)
+		return "there are static entries without a tree";
+	if (level->tombstones > level->tids)
+		return "there are more tombstones than entries";
+	return NULL;
+}
+
 /*
  * Fields of the metapage that can be judged by themselves.
  */
@@ -253,18 +268,10 @@ check_meta(HybCheck *check)
 	const HybMetaPage *meta = check->survey.meta;
 	const char *wrong = NULL;
 
-	if ((meta->height == 0) != (meta->root == InvalidBlockNumber))
-		wrong = "height and root contradict each other";
-	else if (meta->height > 0 && meta->root_stamp >= meta->next_stamp)
-		wrong = "the root's stamp lies in the future";
-	else if (meta->height == 0 && meta->static_tids != 0)
-		wrong = "there are static entries without a tree";
-	else if (meta->static_tombstones > meta->static_tids)
-		wrong = "there are more tombstones than entries";
-	else if (meta->active.number == 0 ||
-			 meta->active.number >= meta->next_generation ||
-			 meta->frozen.number >= meta->active.number ||
-			 meta->retiring.number >= meta->active.number)
+	if (meta->active.number == 0 ||
+		meta->active.number >= meta->next_generation ||
+		meta->frozen.number >= meta->active.number ||
+		meta->retiring.number >= meta->active.number)
 		wrong = "the generation numbers are out of order";
 	else if (meta->frozen.number != 0 && meta->retiring.number != 0 &&
 			 meta->retiring.number >= meta->frozen.number)
@@ -276,6 +283,8 @@ check_meta(HybCheck *check)
 	else if (meta->frozen.number == 0 &&
 			 (meta->flags & HYB_META_COMPACTING) != 0)
 		wrong = "there is a visit of all leaves without a frozen generation";
+	for (int i = 0; i < meta->nlevels && wrong == NULL; i++)
+		wrong = wrong_level(meta, &meta->levels[i]);
 	if (wrong != NULL)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "In the metapage, %s.", wrong);
 
@@ -427,10 +436,11 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	hyb_buf_reserve(&check->probe, HYB_MAX_ENTRY_SIZE + sizeof(ItemPointerData));
 	hyb_buf_reserve(&check->entry, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->last_key, HYB_MAX_ENTRY_SIZE);
-	hyb_buf_reserve(&check->batch_last, HYB_MAX_ENTRY_SIZE);
+	for (int i = 0; i < HYB_CHECK_SOURCES; i++)
+		hyb_buf_reserve(&check->sources[i].last_key, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->at_key, HYB_MAX_ENTRY_SIZE);
 	if (heapallindexed)
-		hyb_check_heap_begin(check, Max((double) meta->static_tids + 8192,
+		hyb_check_heap_begin(check, Max((double) hyb_meta_static(meta).tids + 8192,
 										heap->rd_rel->reltuples));
 
 	check->use = MemoryContextAllocExtended(check->context,
@@ -459,7 +469,8 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 		hyb_check_heap(check, snapshot);
 		UnregisterSnapshot(snapshot);
 	}
-	hyb_dyn_batch_free(&check->batch);
+	for (int i = 0; i < HYB_CHECK_SOURCES; i++)
+		hyb_dyn_batch_free(&check->sources[i].batch);
 	hyb_leaf_close(&check->leaf);
 	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(check->context);

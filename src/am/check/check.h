@@ -47,6 +47,19 @@ typedef struct HybLogEntry
 	uint32		hash;			/* of its bytes and TID */
 } HybLogEntry;
 
+/* What newer runs hold is read in order: the dynamic stage, or one level. */
+typedef struct HybCheckSource
+{
+	int			run;			/* run/run.h */
+	HybDynBatch batch;
+	uint64		version;		/* that it was fetched with; 0: no batch */
+	int			next;			/* item of the batch */
+	HybBuf		last_key;		/* of the last one that was consumed */
+	ItemPointerData last_tid;
+} HybCheckSource;
+
+#define HYB_CHECK_SOURCES	HYB_MAX_LEVELS
+
 typedef struct HybCheck
 {
 	HybIndex   *ix;
@@ -62,16 +75,15 @@ typedef struct HybCheck
 	Tuplesortstate *leads;		/* TIDs of all live entries, with hashes */
 
 	/* static stage (check_static.c) */
+	int			level;			/* at hand */
 	HybPos		at;				/* where the next unit begins */
 	HybBuf		at_key;			/* its key */
-	bool		changed;		/* the tree is not that of the survey any more */
-	uint64		node_tids;		/* as the survey's nodes have them; 0: they do
-								 * not */
-	uint64		tids;
+	bool		changed;		/* a tree is not that of the survey any more */
+	HybLevel	found[HYB_MAX_LEVELS];	/* what the survey's nodes have; tids
+										 * is 0 if they do not say */
+	uint64		tids;			/* of the leaves of the level */
 	uint64		tombstones;
-	uint64		leaves;
-	double		filled;			/* sum of hyb_leaf_fill over them */
-	uint64		inner_nodes;
+	double		filled;			/* sum of hyb_leaf_fill over all leaves */
 	HybLeaf		leaf;
 	ItemPointerData *leaf_tids;
 	HybBuf		entry;			/* of the row at hand */
@@ -81,7 +93,6 @@ typedef struct HybCheck
 
 	/* filters (check_filter.c) */
 	uint64		filters;
-	uint64		filter_pages;
 	const HybChild *filter_child;	/* leaf at hand */
 	bool		filter_open;	/* it has a filter: */
 	const HybFilterImage *filter_image;
@@ -96,11 +107,11 @@ typedef struct HybCheck
 	HybLogEntry *log;			/* sorted by (block, offset) */
 	Size		nlog;
 	Size		log_alloc;
-	HybDynBatch batch;			/* entries of the trees, in order */
-	uint64		batch_version;	/* that it was fetched with; 0: no batch */
-	int			batch_next;
-	HybBuf		batch_last;		/* key of the last one that was consumed */
-	ItemPointerData batch_last_tid;
+
+	/* entries of runs newer than the oldest level (check_fresh.c) */
+	HybCheckSource sources[HYB_CHECK_SOURCES];	/* the dynamic stage, and
+												 * levels from the second on */
+	HybCheckSource *fresh;		/* that has the next entry; NULL: not known */
 
 	MemoryContext context;		/* of all of the above */
 	MemoryContext unit_context; /* reset for each unit */
@@ -191,14 +202,20 @@ extern void hyb_check_log(HybCheck *check);
  */
 extern void hyb_check_log_done(HybCheck *check);
 
-/*
- * The next entry of the dynamic stage in (key, TID) order, not consumed; NULL
- * at the end.  Within a unit.
- */
-extern const HybDynItem *hyb_check_dynamic_peek(HybCheck *check);
-extern void hyb_check_dynamic_next(HybCheck *check);
+/* The tree has returned this entry: the log must know it. */
+extern void hyb_check_against_log(HybCheck *check, const HybDynItem *item);
 
-#define hyb_check_dynamic_bytes(check, item) \
-	((check)->batch.keys.data + (item)->key_off)
+/*
+ * check_fresh.c: the next entry of the runs that are newer than the oldest
+ * level, in (key, TID) order, not consumed; NULL at the end.  Within a unit,
+ * in which all units but the first go on where the one before has stopped.
+ */
+extern const HybDynItem *hyb_check_fresh_peek(HybCheck *check);
+
+/* Consume it: its order, and where it comes from. */
+extern void hyb_check_fresh_next(HybCheck *check);
+
+#define hyb_check_fresh_bytes(check, item) \
+	((check)->fresh->batch.keys.data + (item)->key_off)
 
 #endif							/* HYB_CHECK_H */

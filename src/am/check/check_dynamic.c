@@ -12,12 +12,6 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Entries that are fetched from the trees at a time. */
-#define FETCH_LIMIT		1000
-
-/* How often a fetch is tried with the version that is current then. */
-#define FETCH_TRIES		100
-
 static void *
 grow(HybCheck *check, void *array, Size *alloc, Size needed, Size element)
 {
@@ -332,15 +326,15 @@ read_entry(HybCheck *check, const HybDeltaRef *ref, uint32 *hash, bool *dead)
 /*
  * An entry that the trees returned: is it what the log says?
  */
-static void
-check_against_log(HybCheck *check, const HybDynItem *item)
+void
+hyb_check_against_log(HybCheck *check, const HybDynItem *item)
 {
 	HybLogEntry key = {
 		.block = item->ref.block,
 		.offset = item->ref.offset
 	};
 	HybLogEntry *found = NULL;
-	uint32		hash = hash_entry(hyb_check_dynamic_bytes(check, item),
+	uint32		hash = hash_entry(hyb_check_fresh_bytes(check, item),
 								  item->len, &item->tid);
 
 	if (check->nlog > 0)
@@ -379,109 +373,6 @@ check_against_log(HybCheck *check, const HybDynItem *item)
 				   item->ref.offset,
 				   ItemPointerGetBlockNumberNoCheck(&item->tid),
 				   ItemPointerGetOffsetNumberNoCheck(&item->tid));
-}
-
-/*
- * Get the next batch of the trees' entries: those above the last one that was
- * consumed.
- */
-static void
-fetch_more(HybCheck *check)
-{
-	HybPos		low = {.tie = HYB_BEFORE};
-	HybPos		high = {.tie = HYB_AFTER};
-	HybFetch	fetch = {
-		.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-		.lo = &low,
-		.hi = &high,
-		.limit = FETCH_LIMIT
-	};
-	int			tries = 0;
-
-	if (check->batch_last.len > 0)
-	{
-		low.key = check->batch_last.data;
-		low.len = check->batch_last.len;
-		low.ncols = check->ix->desc->nkeys;
-		low.tie = HYB_AT;
-		low.tid = check->batch_last_tid;
-	}
-	check->batch_version = check->version->version;
-	check->batch_next = 0;
-	for (;;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (hyb_dynamic_fetch(check->ix, check->version, &fetch, &check->batch))
-			break;
-
-		/* within a unit only a standby's replay can change the generations */
-		if (++tries > FETCH_TRIES ||
-			!hyb_version_is_current(check->ix, check->version))
-			hyb_check_fail(check, HYB_METAPAGE_BLKNO,
-						   "The dynamic stage does not answer for version " UINT64_FORMAT ".",
-						   check->version->version);
-	}
-	if (check->batch.nitems == 0 && !check->batch.complete)
-		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
-					   "The dynamic stage returned nothing, and not everything.");
-}
-
-const HybDynItem *
-hyb_check_dynamic_peek(HybCheck *check)
-{
-	/* in another version entries may have moved to the static stage */
-	if (check->batch_version != check->version->version ||
-		check->batch_next >= check->batch.nitems)
-	{
-		MemoryContext old_context;
-
-		if (check->batch_version == check->version->version &&
-			check->batch.complete)
-			return NULL;
-		old_context = MemoryContextSwitchTo(check->context);
-		fetch_more(check);
-		MemoryContextSwitchTo(old_context);
-		if (check->batch.nitems == 0)
-			return NULL;
-	}
-	return &check->batch.items[check->batch_next];
-}
-
-/*
- * Consume the entry that peek returned: check its order and where it comes
- * from.
- */
-void
-hyb_check_dynamic_next(HybCheck *check)
-{
-	const HybDynItem *item = &check->batch.items[check->batch_next];
-	const uint8 *entry = hyb_check_dynamic_bytes(check, item);
-	ItemPointerData tid = item->tid;
-
-	if (check->batch_last.len > 0)
-	{
-		int			c = hyb_key_compare(check->ix->desc, check->batch_last.data,
-										check->batch_last.len,
-										entry, item->keylen);
-
-		if (c > 0)
-			hyb_check_fail(check, item->ref.block,
-						   "The entry at offset %u is out of order in the dynamic stage's tree.",
-						   item->ref.offset);
-		if (c == 0 && ItemPointerCompare(&check->batch_last_tid, &tid) >= 0)
-			hyb_check_fail(check, item->ref.block,
-						   "The entry at offset %u has the key and heap TID (%u,%u) of another one.",
-						   item->ref.offset,
-						   ItemPointerGetBlockNumberNoCheck(&tid),
-						   ItemPointerGetOffsetNumberNoCheck(&tid));
-	}
-	check_against_log(check, item);
-	hyb_check_live(check, entry, item->len, &tid);
-
-	check->batch_last.len = 0;
-	hyb_buf_append(&check->batch_last, entry, item->keylen);
-	check->batch_last_tid = tid;
-	check->batch_next++;
 }
 
 /*

@@ -42,7 +42,7 @@ hyb_check_filter_claim(HybCheck *check, BlockNumber node,
 		{
 			hyb_check_claim(check, children[i].filter_block, HYB_USE_FILTER,
 							node);
-			check->filter_pages++;
+			check->found[check->level].filter_pages++;
 		}
 }
 

@@ -1,10 +1,13 @@
 /*
  * check_static.c
  *		hybrid_index_check: internal nodes and leaves, and that no entry is in
- *		both stages.
+ *		two runs.
  *
  * Internal nodes, and where leaves and filter pages are, belong to the survey;
- * leaves are read in units of UNIT_LEAVES (see check.c).
+ * leaves are read in units of UNIT_LEAVES (see check.c), a level after the
+ * other.  The last one is the oldest level: with it the entries of all newer
+ * runs are taken along, so that at each position all runs are looked at in one
+ * unit.
  */
 #include "compat.h"
 
@@ -21,20 +24,20 @@
 #define UNIT_LEAVES		16
 
 /*
- * The static row at hand is live in items [first, last); consume the dynamic
+ * The static row at hand is live in items [first, last); consume the newer
  * entries up to it.  None of them may be one of its TIDs under its key.
  */
 static void
-check_against_dynamic(HybCheck *check, BlockNumber blkno, uint32 keylen,
-					  int first, int last)
+check_against_fresh(HybCheck *check, BlockNumber blkno, uint32 keylen,
+					int first, int last)
 {
 	const HybDynItem *item;
 	int			i = first;
 
-	while ((item = hyb_check_dynamic_peek(check)) != NULL)
+	while ((item = hyb_check_fresh_peek(check)) != NULL)
 	{
 		int			c = hyb_key_compare(check->ix->desc,
-										hyb_check_dynamic_bytes(check, item),
+										hyb_check_fresh_bytes(check, item),
 										item->keylen,
 										check->entry.data, keylen);
 
@@ -54,12 +57,14 @@ check_against_dynamic(HybCheck *check, BlockNumber blkno, uint32 keylen,
 				ItemPointerEquals(&check->leaf_tids[i], &tid) &&
 				!hyb_leaf_is_tombstone(&check->leaf, i))
 				hyb_check_fail(check, blkno,
-							   "The entry at position %d, for heap TID (%u,%u), is in the dynamic stage as well, at offset %u of block %u.",
+							   "The entry at position %d, for heap TID (%u,%u), is in %s as well, at offset %u of block %u.",
 							   i, ItemPointerGetBlockNumber(&tid),
 							   ItemPointerGetOffsetNumber(&tid),
+							   item->ref.generation != 0 ?
+							   "the dynamic stage" : "a newer level",
 							   item->ref.offset, item->ref.block);
 		}
-		hyb_check_dynamic_next(check);
+		hyb_check_fresh_next(check);
 	}
 }
 
@@ -121,7 +126,8 @@ check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
 					   "The entry at position %d does not lie below the leaf's upper fence.",
 					   last - 1);
 
-	check_against_dynamic(check, blkno, keylen, first, last);
+	if (check->level == 0)
+		check_against_fresh(check, blkno, keylen, first, last);
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(check->page_context);
 
@@ -129,7 +135,7 @@ check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
 	{
 		if (hyb_leaf_is_tombstone(&check->leaf, i))
 			check->tombstones++;
-		else
+		else if (check->level == 0)
 			hyb_check_live(check, check->entry.data, check->entry.len, &tids[i]);
 	}
 
@@ -206,10 +212,11 @@ check_children(HybCheck *check, BlockNumber block, uint64 stamp,
  * they do not.
  */
 static uint64
-check_node(HybCheck *check, BlockNumber block, uint64 stamp, int level,
+check_node(HybCheck *check, BlockNumber block, uint64 stamp, int height,
 		   const HybPos *low, const HybPos *high, BlockNumber from)
 {
 	Relation	rel = check->ix->rel;
+	HybLevel   *found = &check->found[check->level];
 	char	   *copy;
 	HybChild   *children;
 	HybPageOpaque *opaque;
@@ -217,16 +224,16 @@ check_node(HybCheck *check, BlockNumber block, uint64 stamp, int level,
 	bool		known = true;
 	int			n;
 
-	if (level == 0)
+	if (height == 0)
 	{
 		hyb_check_claim(check, block, HYB_USE_LEAF, from);
-		check->leaves++;
+		found->leaf_pages++;
 		return 0;
 	}
 
 	hyb_check_claim(check, block, HYB_USE_INNER, from);
 	copy = palloc(BLCKSZ);
-	hyb_check_copy(check, block, HYB_PAGE_INNER, stamp, level, from, copy);
+	hyb_check_copy(check, block, HYB_PAGE_INNER, stamp, height, from, copy);
 	opaque = hyb_page_opaque((Page) copy);
 	if (opaque->link != InvalidBlockNumber ||
 		(opaque->flags & ~HYB_INNER_FILTERS) != 0)
@@ -240,7 +247,7 @@ check_node(HybCheck *check, BlockNumber block, uint64 stamp, int level,
 	for (int i = 0; i < n; i++)
 		hyb_inner_get((Page) copy, i, &children[i], rel, block);
 	check_children(check, block, stamp, children, n, low, high);
-	if (level == 1)
+	if (height == 1)
 		hyb_check_filter_claim(check, block, children, n);
 
 	/* the lower fence of the first child is the node's own */
@@ -248,72 +255,81 @@ check_node(HybCheck *check, BlockNumber block, uint64 stamp, int level,
 	{
 		uint64		tids;
 
-		if (level > 1 && BlockNumberIsValid(children[i].filter_block))
+		if (height > 1 && BlockNumberIsValid(children[i].filter_block))
 			hyb_check_fail(check, block, "The child at position %d has a filter, but is no leaf.", i);
-		tids = check_node(check, children[i].block, children[i].stamp, level - 1,
+		tids = check_node(check, children[i].block, children[i].stamp, height - 1,
 						  i == 0 ? low : &children[i].low,
 						  i + 1 < n ? &children[i + 1].low : high, block);
 		if (children[i].tids != 0 && tids != 0 && children[i].tids != tids)
 			hyb_check_fail(check, block,
 						   "The child at position %d has " UINT64_FORMAT " heap TIDs, not " UINT64_FORMAT ".",
 						   i, tids, children[i].tids);
-		if (level == 1)
+		if (height == 1)
 			tids = children[i].tids;
 		known &= tids != 0;
 		sum += tids;
 	}
 
-	check->inner_nodes++;
+	found->inner_pages++;
 	pfree(children);
 	pfree(copy);
 	return known ? sum : 0;
 }
 
-void
-hyb_check_nodes(HybCheck *check)
+/* The nodes of a level. */
+static void
+check_level_nodes(HybCheck *check)
 {
-	const HybMetaPage *meta = check->survey.meta;
+	const HybLevel *level = &check->survey.meta->levels[check->level];
+	HybLevel   *found = &check->found[check->level];
 	HybPos		low = {.tie = HYB_BEFORE};
 	HybPos		high = {.tie = HYB_AFTER};
 
-	if (meta->height > HYB_MAX_HEIGHT)
-		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The height is %u.", meta->height);
-	if (meta->height > 0)
-		check->node_tids = check_node(check, meta->root, meta->root_stamp,
-									  meta->height - 1, &low, &high,
-									  HYB_METAPAGE_BLKNO);
-	if (check->leaves != meta->leaf_pages ||
-		check->inner_nodes != meta->inner_pages)
+	if (level->height > HYB_MAX_HEIGHT)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The height is %u.", level->height);
+	if (level->height > 0)
+		found->tids = check_node(check, level->root, level->root_stamp,
+								 level->height - 1, &low, &high,
+								 HYB_METAPAGE_BLKNO);
+	if (found->leaf_pages != level->leaf_pages ||
+		found->inner_pages != level->inner_pages)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
 					   "There are " UINT64_FORMAT " leaves and " UINT64_FORMAT " internal nodes, but the metapage counts " UINT64_FORMAT " and " UINT64_FORMAT ".",
-					   check->leaves, check->inner_nodes,
-					   meta->leaf_pages, meta->inner_pages);
-	if (check->filter_pages != meta->filter_pages)
+					   found->leaf_pages, found->inner_pages,
+					   level->leaf_pages, level->inner_pages);
+	if (found->filter_pages != level->filter_pages)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
-					   "There are " UINT64_FORMAT " filter pages, but the metapage counts %u.",
-					   check->filter_pages, meta->filter_pages);
+					   "There are " UINT64_FORMAT " filter pages, but the metapage counts " UINT64_FORMAT ".",
+					   found->filter_pages, level->filter_pages);
 }
 
-/* Consume the dynamic entries below a fence. */
+void
+hyb_check_nodes(HybCheck *check)
+{
+	for (check->level = 0; check->level < check->survey.meta->nlevels; check->level++)
+		check_level_nodes(check);
+}
+
+/* Consume the newer entries below a fence, with the oldest level. */
 static void
-consume_dynamic(HybCheck *check, const HybPos *fence)
+consume_fresh(HybCheck *check, const HybPos *fence)
 {
 	const HybDynItem *item;
 
-	while ((item = hyb_check_dynamic_peek(check)) != NULL)
+	while (check->level == 0 && (item = hyb_check_fresh_peek(check)) != NULL)
 	{
 		if (!HYB_POS_MAX(fence))
 		{
 			MemoryContext old_context = MemoryContextSwitchTo(check->page_context);
 			int			c = hyb_pos_compare_key(check->ix->desc,
-												hyb_check_dynamic_bytes(check, item),
+												hyb_check_fresh_bytes(check, item),
 												item->keylen, &item->tid, fence);
 
 			MemoryContextSwitchTo(old_context);
 			if (c >= 0)
 				break;
 		}
-		hyb_check_dynamic_next(check);
+		hyb_check_fresh_next(check);
 	}
 	MemoryContextReset(check->page_context);
 }
@@ -335,13 +351,16 @@ lower_fence(const HybPath *path)
 }
 
 /*
- * Some leaves from the one at check->at on, with what the dynamic stage has up
- * to their fences.  Returns false after the last one.
+ * Some leaves of the level from the one at check->at on, and with the oldest
+ * level what newer runs have up to their fences.  Returns false after the last
+ * one.
  */
 static bool
 check_unit(HybCheck *check)
 {
 	MemoryContext old_context = MemoryContextSwitchTo(check->unit_context);
+	const HybRoot *root = &check->version->levels[check->level];
+	const HybLevel *surveyed = &check->survey.meta->levels[check->level];
 	HybPath    *path = palloc(sizeof(HybPath));
 	const HybPathNode *node = &path->nodes[0];
 	const HybChild *children;
@@ -352,19 +371,19 @@ check_unit(HybCheck *check)
 	int			end;
 	int			n;
 
-	if (check->version->root_stamp != check->survey.meta->root_stamp ||
-		check->version->height != check->survey.meta->height)
+	if (root->stamp != surveyed->root_stamp ||
+		root->height != surveyed->height)
 		check->changed = true;
 
 	/* cached pages and the order of entries are of the version before */
 	check->filter_copy_block = InvalidBlockNumber;
 	check->have_last = false;
 
-	hyb_path_load(check->ix, check->version, &check->at, path);
+	hyb_path_load(check->ix, root, &check->at, path);
 	MemoryContextSwitchTo(old_context);
 	if (path->height == 0)
 	{
-		consume_dynamic(check, &path->high);
+		consume_fresh(check, &path->high);
 		return false;
 	}
 	children = node->children.children;
@@ -376,7 +395,7 @@ check_unit(HybCheck *check)
 	if (path->height > 1)
 	{
 		/* nodes of a later version are not in the survey */
-		uint64		stamp = path->height == 2 ? check->version->root_stamp :
+		uint64		stamp = path->height == 2 ? root->stamp :
 			path->nodes[1].children.children[path->nodes[1].index].stamp;
 
 		check_children(check, from, stamp, children, n, &node_low, &path->high);
@@ -396,19 +415,23 @@ check_unit(HybCheck *check)
 			hyb_check_fail(check, from,
 						   "The child at position %d has " UINT64_FORMAT " heap TIDs, not " UINT64_FORMAT ".",
 						   i, tids, children[i].tids);
-		consume_dynamic(check, &high);
+		consume_fresh(check, &high);
 	}
 	hyb_pos_copy(&check->at, &check->at_key, &high);
 	return !HYB_POS_MAX(&high);
 }
 
-void
-hyb_check_leaves(HybCheck *check)
+/* All leaves of the level. */
+static void
+check_level_leaves(HybCheck *check)
 {
-	const HybMetaPage *meta = check->survey.meta;
+	const HybLevel *level = &check->survey.meta->levels[check->level];
+	const HybLevel *found = &check->found[check->level];
 	HybPos		start = {.tie = HYB_BEFORE};
 	bool		more;
 
+	check->tids = 0;
+	check->tombstones = 0;
 	hyb_pos_copy(&check->at, &check->at_key, &start);
 	do
 	{
@@ -418,38 +441,49 @@ hyb_check_leaves(HybCheck *check)
 		hyb_check_unlock(check);
 		HYB_POINT("check-unit");
 	} while (more);
-	if (check->node_tids != 0 && check->node_tids != meta->static_tids)
+	if (found->tids != 0 && found->tids != level->tids)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
 					   "The leaves hold " UINT64_FORMAT " heap TIDs, but the metapage counts " UINT64_FORMAT ".",
-					   check->node_tids, meta->static_tids);
+					   found->tids, level->tids);
 	if (check->changed)
 		return;
-
-	if (check->leaves > 0)
-		ereport(DEBUG1,
-				(errmsg_internal("leaves of index \"%s\": " UINT64_FORMAT ", %.4f full",
-								 RelationGetRelationName(check->ix->rel), check->leaves,
-								 check->filled / check->leaves)));
-	if (check->tids != meta->static_tids)
+	if (check->tids != level->tids)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
 					   "The leaves hold " UINT64_FORMAT " heap TIDs, but the metapage counts " UINT64_FORMAT ".",
-					   check->tids, meta->static_tids);
+					   check->tids, level->tids);
 
 	/* a VACUUM that runs, or was cancelled, has not counted its tombstones */
-	if (check->tombstones < meta->static_tombstones)
+	if (check->tombstones < level->tombstones)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
 					   "The leaves hold " UINT64_FORMAT " tombstones, but the metapage counts " UINT64_FORMAT ".",
-					   check->tombstones, meta->static_tombstones);
+					   check->tombstones, level->tombstones);
 }
 
-/* The entry, or its tombstone. */
-bool
-hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
-					   const HybPos *pos)
+void
+hyb_check_leaves(HybCheck *check)
+{
+	uint64		leaves = hyb_meta_static(check->survey.meta).leaf_pages;
+
+	for (check->level = (int) check->survey.meta->nlevels - 1; check->level >= 0; check->level--)
+		check_level_leaves(check);
+	if (leaves > 0 && !check->changed)
+		ereport(DEBUG1,
+				(errmsg_internal("leaves of index \"%s\": " UINT64_FORMAT ", %.4f full, in %u levels",
+								 RelationGetRelationName(check->ix->rel), leaves,
+								 check->filled / leaves,
+								 check->survey.meta->nlevels)));
+}
+
+/* The entry, or its tombstone, in a level. */
+static bool
+level_holds(HybCheck *check, int level, BlockNumber blkno, const HybPos *pos)
 {
 	HybIndex   *ix = check->ix;
 	PGAlignedBlock copy;
-	HybSought	sought = {.pos = pos};
+	HybSought	sought = {
+		.level = level,
+		.pos = pos
+	};
 	HybDescent	descent;
 	MemoryContext old_context;
 	ItemPointerData tid;
@@ -457,7 +491,7 @@ hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
 	int			row;
 	int			item;
 
-	if (check->version->height == 0)
+	if (check->version->levels[level].height == 0)
 		return false;
 
 	memset(&descent, 0, sizeof(descent));
@@ -483,4 +517,14 @@ hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(check->page_context);
 	return found;
+}
+
+bool
+hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
+					   const HybPos *pos)
+{
+	for (int i = 0; i < check->version->nlevels; i++)
+		if (level_holds(check, i, blkno, pos))
+			return true;
+	return false;
 }

@@ -52,13 +52,11 @@ create_scan(HybIndex *ix)
 	Size		columns = desc->nkeys * sizeof(HybScanColumn);
 	Size		prefix = desc->nkeys * sizeof(HybScanPrefix);
 	Size		vals = desc->natts * sizeof(HybValue);
-	Size		tids = MAXALIGN(HYB_SCAN_FIRST_ITEMS * sizeof(ItemPointerData));
-	Size		dead = MAXALIGN(HYB_SCAN_FIRST_ITEMS * sizeof(bool));
 	Size		zeroed = MAXALIGN(sizeof(HybScan)) + columns + prefix + vals;
 	HybScan    *so;
 	char	   *p;
 
-	so = palloc(zeroed + tids + dead + 5 * SHORT_KEY);
+	so = palloc(zeroed + 5 * SHORT_KEY);
 	memset(so, 0, zeroed);
 	so->ix = ix;
 	so->context = ix->context;
@@ -66,10 +64,7 @@ create_scan(HybIndex *ix)
 	so->columns = (HybScanColumn *) p;
 	so->prefix = (HybScanPrefix *) (p += columns);
 	so->vals = (HybValue *) (p += prefix);
-	so->tids = (ItemPointerData *) (p += vals);
-	so->dead = (bool *) (p += tids);
-	so->tids_alloc = HYB_SCAN_FIRST_ITEMS;
-	p += dead;
+	p += vals;
 	hyb_buf_init(&so->constants, p, SHORT_KEY, so->context);
 	hyb_buf_init(&so->prefix_key, p + SHORT_KEY, SHORT_KEY, so->context);
 	hyb_buf_init(&so->start_key, p + 2 * SHORT_KEY, SHORT_KEY, so->context);
@@ -259,7 +254,7 @@ begin_range(HybScan *so)
 	pgstat_count_index_scan(so->ix->rel);
 	HYB_COUNT_SEARCH(so->scan);
 	so->dyn_limit = HYB_SCAN_DYN_LIMIT;
-	so->probe = hyb_filter_try(so->ix);
+	memset(so->probe, hyb_filter_try(so->ix), sizeof(so->probe));
 	so->static_limit = so->whole_leaves ? HYB_LEAF_MAX_ITEMS :
 		HYB_SCAN_STATIC_LIMIT;
 }
@@ -405,7 +400,8 @@ return_item(HybScan *so)
 		else
 		{
 			release_delta_pin(so);
-			Assert(so->batch->proven && BufferIsValid(so->batch->pin));
+			Assert(so->batch->proven &&
+				   BufferIsValid(so->batch->parts[item->part]->pin));
 		}
 	}
 	else if (so->check_heap)

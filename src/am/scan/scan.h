@@ -148,11 +148,39 @@ typedef struct HybScanRow
 typedef struct HybScanItem
 {
 	ItemPointerData tid;
+	uint16		part;			/* static items: level that it is of */
 	int32		source;			/* ordinal of the item in the leaf, or -1 - n
 								 * for item n of `dyn` */
 	int32		row;			/* static items of scans that look at values:
 								 * row of the leaf, or index in `rows` */
 } HybScanItem;
+
+/*
+ * What a batch has of one static level: items [first, last) of one leaf.  All
+ * memory is of the scan's context, and used again for the next leaf.
+ */
+typedef struct HybScanPart
+{
+	HybStaticMode mode;
+	BlockNumber block;
+	uint64		stamp;
+	uint16		pd_lower;
+	Buffer		pin;			/* pin on the leaf, if the scan needs it */
+	int			first;
+	int			last;
+	int			next;			/* first one that is not in the batch's
+								 * `items` */
+	HybLeaf		leaf;			/* valid for HYB_STATIC_PAGE */
+	char	   *page;			/* the copy */
+	HybScanRow *rows;			/* HYB_STATIC_ROWS */
+	int			nrows;
+	HybBuf		rowbytes;
+	ItemPointerData *tids;		/* of the items, from tids_base on */
+	bool	   *dead;			/* which of them are dead, if has_dead */
+	int			tids_base;
+	int			tids_alloc;
+	bool		has_dead;
+} HybScanPart;
 
 typedef struct HybScanBatch
 {
@@ -165,28 +193,20 @@ typedef struct HybScanBatch
 	HybScanEdge high;
 	int		   *elems;			/* element of each prefix array it belongs to */
 
-	HybStaticMode mode;
-	BlockNumber block;
-	uint64		stamp;
-	uint16		pd_lower;
-	Buffer		pin;			/* pin on the leaf, if the scan needs it */
-	bool		proven;			/* the version was current after the leaf was
-								 * pinned */
-	int			first;			/* static items [first, last) were read */
-	int			last;
-	HybLeaf		leaf;			/* valid for HYB_STATIC_PAGE */
-	char	   *page;			/* the copy */
-	HybScanRow *rows;			/* HYB_STATIC_ROWS */
-	int			nrows;
-	HybBuf		rowbytes;
+	int			nparts;			/* levels of the version */
+	HybScanPart *parts[HYB_MAX_LEVELS]; /* the first one is always there */
+	bool		proven;			/* the version was current after the leaves
+								 * were pinned */
 
 	HybDynBatch dyn;
 	bool		dyn_backward;	/* dyn.items are in descending order */
 
-	/* what is not in `items` yet: in index order */
-	int			next_static;	/* static items [next_static, last) */
-	int			next_dyn;		/* dynamic ones from this one on */
-	int			dyn_place;		/* static item that follows it, or -1 */
+	/* what is not in `items` yet, but for parts' own */
+	int			next_dyn;		/* dynamic entries from this one on */
+	bool		fresh_known;	/* the next two are: */
+	int			fresh;			/* part that has the next entry of those above
+								 * the oldest level, HYB_FRESH_DYN or _NONE */
+	int			fresh_place;	/* item of the oldest level that follows it */
 
 	int		   *killed;			/* indexes of items found dead */
 	int			nkilled;
@@ -198,6 +218,10 @@ typedef struct HybScanBatch
  * single keys need no more.
  */
 #define HYB_SCAN_FIRST_ITEMS	8
+
+/* HybScanBatch.fresh */
+#define HYB_FRESH_NONE			0
+#define HYB_FRESH_DYN			(-1)
 
 /* Items of a batch that are put together at a time. */
 #define HYB_SCAN_MERGE_CHUNK	32
@@ -241,7 +265,8 @@ typedef struct HybScan
 	bool		check_heap;		/* index-only scan on a standby */
 	bool		whole_leaves;	/* a bitmap scan, which reads all of a range */
 	int			dyn_limit;		/* dynamic entries the next batch asks for */
-	bool		probe;			/* ask the leaf's filter before reading it */
+	bool		probe[HYB_MAX_LEVELS];	/* ask a leaf's filter before reading
+										 * it */
 	int			static_limit;	/* static items it takes, unless `point` */
 	HybBuf		cut_key;		/* scratch: where a limit ends a batch */
 	HybScanBatch *batch;
@@ -252,11 +277,7 @@ typedef struct HybScan
 	Buffer		delta_pin;		/* page of the dynamic item last returned */
 
 	/* scratch for loading */
-	ItemPointerData *tids;		/* of the static items, from tids_base on */
-	bool	   *dead;			/* which of them are dead, if has_dead */
-	int			tids_base;
-	int			tids_alloc;
-	bool		has_dead;
+	HybBuf		fresh_key[2];	/* of entries of newer levels */
 	HybValue   *vals;			/* a row split into columns */
 
 	/* forming index tuples */
@@ -283,6 +304,38 @@ extern void hyb_scan_arrays_save(const HybScan *so, int *elems);
 extern void hyb_scan_arrays_restore(HybScan *so, const int *elems);
 extern bool hyb_scan_qualifies(HybScan *so, const HybValue *vals);
 
+/* scan_part.c */
+extern HybScanPart *hyb_part_create(HybScan *so, char *space);
+
+/* Bytes that hyb_part_create takes from `space`, if that is not NULL. */
+extern Size hyb_part_space(const HybScan *so);
+
+/*
+ * Read the items of a level between pos and the far end of the batch or the
+ * leaf's fence, whichever comes first, or as many as static_limit allows; `far`
+ * becomes that edge.  Returns false if the version is no longer current.
+ */
+extern bool hyb_part_load(HybScan *so, const HybVersion *version, int level,
+						  const HybPos *pos, bool forward, HybScanEdge *far);
+
+/* Let go of its leaf and its items. */
+extern void hyb_part_finish(HybScanPart *part);
+
+/* First item from `from` on at or above a cut that lies in the batch. */
+extern int	hyb_part_place(HybScan *so, HybScanPart *part, const HybPos *pos,
+						   int from);
+
+/* The cut just below an item; its key is copied to keybuf. */
+extern void hyb_part_pos(HybScan *so, HybScanPart *part, int item,
+						 HybPos *pos, HybBuf *keybuf);
+
+/* Items [next, to) to the batch, but for dead and filtered ones. */
+extern void hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to);
+
+/* All columns of a row, as items count it; holds until the next call. */
+extern const HybValue *hyb_part_values(HybScan *so, HybScanPart *part,
+									   int row);
+
 /* scan_batch.c */
 extern HybScanBatch *hyb_batch_create(HybScan *so);
 extern void hyb_batch_finish(HybScan *so, HybScanBatch *batch);
@@ -291,6 +344,7 @@ extern bool hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted);
 extern void hyb_edge_set(HybScanEdge *edge, HybEdgeKind kind);
 extern void hyb_edge_copy(HybScanEdge *edge, const HybScanEdge *source);
 extern void hyb_edge_set_pos(HybScanEdge *edge, const HybPos *pos);
+extern const HybPos *hyb_edge_pos(const HybScan *so, const HybScanEdge *edge);
 extern HybDynItem *hyb_batch_dyn_item(HybScanBatch *batch,
 									  const HybScanItem *item);
 extern const HybValue *hyb_batch_values(HybScan *so, HybScanBatch *batch,

@@ -2,30 +2,27 @@
  * scan_batch.c
  *		Loading one batch of a scan.
  *
- * A batch is what one static leaf and the dynamic stage hold between the
- * scan's position and the leaf's fence, as of one version:
+ * A batch is what the runs of one version hold between the scan's position
+ * and the nearest fence:
  *
- *	1. capture the version and descend to the leaf with the position;
- *	2. under the leaf's share lock, find the items in question and copy what
- *	   the scan will look at: TIDs only where all keys are equal, a few rows,
- *	   or the page;
- *	3. fetch the dynamic entries of the same key range, which fails if the
- *	   version is no longer current; then everything is done again.
+ *	1. capture the version;
+ *	2. descend in each static level to the leaf with the position, and take
+ *	   what it has in question, up to the nearest fence so far (scan_part.c);
+ *	3. fetch the entries of both generations in the same key range, which fails
+ *	   if the version is no longer current; then everything is done again.
  *
  * A leaf of the current version never changes but for tombstones, and an
- * entry that moves from the dynamic to the static stage changes the version.
- * So the two parts, read one after the other, hold each entry once.  No lock
- * is held between batches; a pin on the leaf is kept if the scan needs the
- * interlock with VACUUM (need_pins).
+ * entry that moves to another run changes the version.  So the parts, read one
+ * after the other, hold each entry once.  No lock is held between batches; pins
+ * on leaves are kept if the scan needs the interlock with VACUUM (need_pins).
  *
- * If there are more static or dynamic entries than the batch is to take, the
- * last one taken ends the batch in place of the fence.
+ * If a run has more entries than the batch is to take, the last one taken ends
+ * the batch in place of the fence.
  */
 #include "compat.h"
 
 #include "am/scan/scan.h"
 #include "miscadmin.h"
-#include "static/filter_use.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -64,8 +61,8 @@ hyb_edge_copy(HybScanEdge *edge, const HybScanEdge *source)
 		edge->kind = source->kind;
 }
 
-static const HybPos *
-edge_pos(const HybScan *so, const HybScanEdge *edge)
+const HybPos *
+hyb_edge_pos(const HybScan *so, const HybScanEdge *edge)
 {
 	switch (edge->kind)
 	{
@@ -101,43 +98,46 @@ hyb_batch_create(HybScan *so)
 	HybKeyDesc *desc = so->ix->desc;
 	Size		items = HYB_SCAN_FIRST_ITEMS * sizeof(HybScanItem);
 	Size		elems = MAXALIGN(desc->nkeys * sizeof(int));
-	Size		leaf = hyb_leaf_space(desc->natts);
+	Size		part = hyb_part_space(so);
 	HybScanBatch *batch;
 	char	   *p;
 
 	batch = MemoryContextAlloc(so->context, MAXALIGN(sizeof(HybScanBatch)) +
-							   elems + leaf + items);
+							   elems + part + items);
 	memset(batch, 0, MAXALIGN(sizeof(HybScanBatch)) + elems);
 	p = (char *) batch + MAXALIGN(sizeof(HybScanBatch));
 	batch->elems = (int *) p;
 	p += elems;
-	hyb_leaf_init(&batch->leaf, desc, p, so->context);
-	batch->items = (HybScanItem *) (p + leaf);
+	batch->parts[0] = hyb_part_create(so, p);
+	batch->items = (HybScanItem *) (p + part);
 	batch->items_alloc = HYB_SCAN_FIRST_ITEMS;
-	batch->pin = InvalidBuffer;
 	return batch;
 }
 
-/* Set killed-tuple hints on the leaf, which need not be pinned any more. */
+/* Set killed-tuple hints on a leaf, which need not be pinned any more. */
 static void
-set_leaf_hints(HybScan *so, HybScanBatch *batch)
+set_leaf_hints(HybScan *so, HybScanBatch *batch, int level)
 {
-	Buffer		buf = batch->pin;
+	HybScanPart *part = batch->parts[level];
+	Buffer		buf = part->pin;
 	int		   *items = palloc(batch->nkilled * sizeof(int));
 	int			n = 0;
 
 	for (int i = 0; i < batch->nkilled; i++)
 	{
-		int			item = batch->items[batch->killed[i]].source;
+		const HybScanItem *item = &batch->items[batch->killed[i]];
 
-		if (item >= 0)
-			items[n++] = item;
+		if (item->source >= 0 && item->part == level)
+			items[n++] = item->source;
 	}
-	if (!BufferIsValid(buf))
-		buf = ReadBuffer(so->ix->rel, batch->block);
-	hyb_leaf_set_hints(so->ix, buf, batch->stamp, batch->pd_lower, items, n);
-	if (!BufferIsValid(batch->pin))
-		ReleaseBuffer(buf);
+	if (n > 0)
+	{
+		if (!BufferIsValid(buf))
+			buf = ReadBuffer(so->ix->rel, part->block);
+		hyb_leaf_set_hints(so->ix, buf, part->stamp, part->pd_lower, items, n);
+		if (!BufferIsValid(part->pin))
+			ReleaseBuffer(buf);
+	}
 	pfree(items);
 }
 
@@ -170,7 +170,7 @@ set_dynamic_hints(HybScan *so, HybScanBatch *batch)
 }
 
 /*
- * Leave a batch: set hints, drop the pin.  Its items are gone then.  All
+ * Leave a batch: set hints, drop the pins.  Its items are gone then.  All
  * memory stays, for the next one, until the scan's context goes.
  */
 void
@@ -178,440 +178,20 @@ hyb_batch_finish(HybScan *so, HybScanBatch *batch)
 {
 	if (batch->nkilled > 0)
 	{
-		bool		leaf = false;
-		bool		dynamic = false;
-
-		for (int i = 0; i < batch->nkilled; i++)
-		{
-			if (batch->items[batch->killed[i]].source >= 0)
-				leaf = true;
-			else
-				dynamic = true;
-		}
-		if (leaf)
-			set_leaf_hints(so, batch);
-		if (dynamic)
-			set_dynamic_hints(so, batch);
+		for (int i = 0; i < batch->nparts; i++)
+			set_leaf_hints(so, batch, i);
+		set_dynamic_hints(so, batch);
 		batch->nkilled = 0;
 	}
-	if (BufferIsValid(batch->pin))
-	{
-		ReleaseBuffer(batch->pin);
-		batch->pin = InvalidBuffer;
-	}
+	for (int i = 0; i < batch->nparts; i++)
+		hyb_part_finish(batch->parts[i]);
 	batch->proven = false;
 	batch->nitems = 0;
-	batch->next_static = batch->last;
 	batch->next_dyn = batch->dyn.nitems;
-	batch->mode = HYB_STATIC_NONE;
-}
-
-/* ---- the static part ---- */
-
-/* TIDs of the static items, and which of them are not to be returned. */
-static void
-read_tids(HybScan *so, HybScanBatch *batch, Page page)
-{
-	HybLeaf    *leaf = &batch->leaf;
-	int			n = batch->last - batch->first;
-	const uint8 *hints = NULL;
-
-	if (n > so->tids_alloc)
-	{
-		if (so->tids_alloc > HYB_SCAN_FIRST_ITEMS)
-		{
-			pfree(so->tids);
-			pfree(so->dead);
-		}
-		so->tids_alloc = Max(n, 64);
-		so->tids = MemoryContextAlloc(so->context,
-									  so->tids_alloc * sizeof(ItemPointerData));
-		so->dead = MemoryContextAlloc(so->context,
-									  so->tids_alloc * sizeof(bool));
-	}
-	so->tids_base = batch->first;
-	hyb_leaf_tids(leaf, batch->first, n, so->tids);
-
-	if (leaf->tombstones == NULL && so->scan->ignore_killed_tuples)
-		hints = hyb_leaf_hints(page);
-	else
-		hints = leaf->tombstones;
-	so->has_dead = false;
-	if (hints == NULL)
-		return;
-	for (int i = batch->first >> 3; i <= (batch->last - 1) >> 3; i++)
-		so->has_dead |= hints[i] != 0;
-	if (!so->has_dead)
-		return;
-	for (int i = 0; i < n; i++)
-	{
-		int			item = batch->first + i;
-
-		so->dead[i] = (hints[item >> 3] & (1 << (item & 7))) != 0;
-	}
-}
-
-/* Copy rows [row, end_row) of the open leaf one by one. */
-static void
-copy_rows(HybScan *so, HybScanBatch *batch, int row, int end_row)
-{
-	HybKeyDesc *desc = so->ix->desc;
-
-	if (batch->rows == NULL)
-		batch->rows = MemoryContextAlloc(so->context,
-										 HYB_SCAN_FEW_ROWS * sizeof(HybScanRow));
-	batch->nrows = 0;
-	batch->rowbytes.len = 0;
-	for (; row < end_row; row++)
-	{
-		HybScanRow *dst = &batch->rows[batch->nrows++];
-		const HybValue *vals;
-
-		dst->off = batch->rowbytes.len;
-		dst->first_item = hyb_leaf_row_start(&batch->leaf, row);
-		if (so->point && desc->exact && desc->natts == desc->nkeys)
-		{
-			/* the row is what was asked for */
-			hyb_buf_append(&batch->rowbytes, so->start.key, so->start.len);
-			dst->keylen = dst->len = so->start.len;
-			continue;
-		}
-		vals = hyb_leaf_row(&batch->leaf, row);
-		hyb_key_join(desc, vals, desc->nkeys, &batch->rowbytes);
-		dst->keylen = batch->rowbytes.len - dst->off;
-		if (desc->natts > desc->nkeys)
-		{
-			/* INCLUDE columns follow: write all columns again */
-			batch->rowbytes.len = dst->off;
-			hyb_key_join(desc, vals, desc->natts, &batch->rowbytes);
-		}
-		dst->len = batch->rowbytes.len - dst->off;
-	}
-}
-
-/*
- * Leave out what is more than static_limit items, at the far end of rows
- * [*row, *end_row); `far` becomes the cut there.
- */
-static void
-limit_static(HybScan *so, HybScanBatch *batch, bool forward, int *row,
-			 int *end_row, HybScanEdge *far)
-{
-	HybKeyDesc *desc = so->ix->desc;
-	HybLeaf    *leaf = &batch->leaf;
-	HybPos		cut;
-	int			item;
-	int			item_row;
-
-	if (forward)
-	{
-		batch->last = batch->first + so->static_limit;
-		item = batch->last - 1;
-	}
-	else
-	{
-		batch->first = batch->last - so->static_limit;
-		item = batch->first;
-	}
-	item_row = hyb_leaf_row_of_item(leaf, item);
-	if (forward)
-		*end_row = item_row + 1;
-	else
-		*row = item_row;
-
-	so->cut_key.len = 0;
-	hyb_key_join(desc, hyb_leaf_row(leaf, item_row), desc->nkeys, &so->cut_key);
-	cut.key = so->cut_key.data;
-	cut.len = so->cut_key.len;
-	cut.ncols = desc->nkeys;
-	cut.tie = HYB_AT;
-	hyb_leaf_tids(leaf, item, 1, &cut.tid);
-	if (forward)
-		ItemPointerInc(&cut.tid);
-	hyb_edge_set_pos(far, &cut);
-}
-
-/*
- * Do two positions enclose just what starts with certain columns?  Both ends
- * are then found in one search.
- */
-static inline bool
-is_prefix_range(const HybPos *lo, const HybPos *hi)
-{
-	return lo->tie == HYB_BEFORE && hi->tie == HYB_AFTER && lo->ncols > 0 &&
-		lo->ncols == hi->ncols && lo->len == hi->len &&
-		memcmp(lo->key, hi->key, lo->len) == 0;
-}
-
-/*
- * Read the static items between pos and the far end of the range or the
- * leaf's fence, whichever comes first, or as many as static_limit allows;
- * `far` becomes that edge.  Returns false if the version is no longer current.
- */
-static bool
-load_static(HybScan *so, const HybVersion *version, HybScanBatch *batch,
-			const HybPos *pos, bool forward, HybScanEdge *far)
-{
-	HybKeyDesc *desc = so->ix->desc;
-	HybDescent *descent = &so->descent;
-	HybLeaf    *leaf = &batch->leaf;
-	const HybPos *bound = forward ? &so->end : &so->start;
-	HybSought	sought = {
-		.pos = pos,
-		.backward = !forward,
-		.want_fence = true
-	};
-	Page		page;
-	int			row;
-	int			end_row;
-	bool		to_fence;
-	bool		equal;
-
-	/*
-	 * Once one leaf had something, the next one, which the range goes on
-	 * into, will have too.
-	 */
-	if (so->probe)
-		sought.bound = bound;
-	if (!hyb_static_descend(so->ix, version, &sought, descent))
-		return false;
-	so->filter_checks += descent->probed;
-	so->filter_negatives += descent->skipped;
-	if (descent->skipped)
-	{
-		hyb_filter_note(so->ix, HYB_FILTER_NEGATIVE);
-		batch->mode = HYB_STATIC_NONE;
-		batch->first = batch->last = 0;
-		if (forward ? hyb_pos_compare(desc, &descent->fence, bound) < 0 :
-			hyb_pos_compare(desc, &descent->fence, bound) > 0)
-			hyb_edge_set_pos(far, &descent->fence);
-		return true;
-	}
-
-	page = BufferGetPage(descent->buf);
-	HYB_TEST_FOR_OLD_SNAPSHOT(so->scan->xs_snapshot, so->ix->rel, page);
-	hyb_leaf_open(leaf, desc, page, so->ix->rel, descent->block);
-	if (forward)
-	{
-		to_fence = hyb_pos_compare(desc, &descent->fence, bound) < 0;
-		equal = is_prefix_range(pos, bound);
-		if (equal)
-			batch->first = hyb_leaf_search_equal(leaf, pos, &row, &end_row);
-		else
-			batch->first = hyb_leaf_search(leaf, pos, &row);
-		if (to_fence)
-		{
-			batch->last = leaf->nitems;
-			end_row = leaf->nrows;
-		}
-		else if (equal)
-			batch->last = hyb_leaf_row_start(leaf, end_row);
-		else if (HYB_POS_MAX(bound))
-		{
-			batch->last = leaf->nitems;
-			end_row = leaf->nrows;
-		}
-		else
-			batch->last = hyb_leaf_search(leaf, bound, &end_row);
-	}
-	else
-	{
-		to_fence = hyb_pos_compare(desc, &descent->fence, bound) > 0;
-		batch->last = hyb_leaf_search(leaf, pos, &end_row);
-		if (to_fence || HYB_POS_MIN(bound))
-		{
-			batch->first = 0;
-			row = 0;
-		}
-		else
-			batch->first = hyb_leaf_search(leaf, bound, &row);
-	}
-	/* The end may lie within the posting list of a row: that row is in. */
-	if (end_row < leaf->nrows &&
-		hyb_leaf_row_start(leaf, end_row) < batch->last)
-		end_row++;
-
-	if (to_fence)
-		hyb_edge_set_pos(far, &descent->fence);
-	if (!so->point && batch->last - batch->first > so->static_limit)
-		limit_static(so, batch, forward, &row, &end_row, far);
-
-	batch->block = descent->block;
-	batch->stamp = descent->stamp;
-	batch->pd_lower = ((PageHeader) page)->pd_lower;
-	if (descent->probed)
-		hyb_filter_note(so->ix, batch->first < batch->last ?
-						HYB_FILTER_HIT : HYB_FILTER_FALSE_POSITIVE);
-	if (batch->first >= batch->last)
-	{
-		batch->mode = HYB_STATIC_NONE;
-		batch->first = batch->last = 0;
-		UnlockReleaseBuffer(descent->buf);
-	}
-	else
-	{
-		so->probe = false;
-		if (so->point && !so->need_values)
-		{
-			batch->mode = HYB_STATIC_TIDS;
-			read_tids(so, batch, page);
-		}
-		else if (end_row - row <= HYB_SCAN_FEW_ROWS)
-		{
-			batch->mode = HYB_STATIC_ROWS;
-			read_tids(so, batch, page);
-			copy_rows(so, batch, row, end_row);
-		}
-		else
-		{
-			batch->mode = HYB_STATIC_PAGE;
-			if (batch->page == NULL)
-				batch->page = MemoryContextAlloc(so->context, BLCKSZ);
-			memcpy(batch->page, page, BLCKSZ);
-		}
-		if (so->need_pins)
-		{
-			LockBuffer(descent->buf, BUFFER_LOCK_UNLOCK);
-			batch->pin = descent->buf;
-		}
-		else
-			UnlockReleaseBuffer(descent->buf);
-
-		if (batch->mode == HYB_STATIC_PAGE)
-		{
-			hyb_leaf_open(leaf, desc, batch->page, so->ix->rel, batch->block);
-			read_tids(so, batch, batch->page);
-		}
-	}
-	return true;
+	batch->fresh_known = false;
 }
 
 /* ---- putting items together ---- */
-
-/* First static item at or above a cut made from a dynamic entry. */
-static int
-static_place(HybScan *so, HybScanBatch *batch, const HybPos *pos, int from)
-{
-	int			item;
-	int			row;
-
-	switch (batch->mode)
-	{
-		case HYB_STATIC_NONE:
-			return batch->last;
-		case HYB_STATIC_TIDS:
-			/* equal keys all: the TID decides */
-			for (item = from; item < batch->last; item++)
-			{
-				if (ItemPointerCompare(&so->tids[item - so->tids_base],
-									   unconstify(ItemPointerData *, &pos->tid)) >= 0)
-					break;
-			}
-			return item;
-		case HYB_STATIC_ROWS:
-			row = 0;
-			for (item = from; item < batch->last; item++)
-			{
-				const HybScanRow *r;
-
-				while (row + 1 < batch->nrows &&
-					   batch->rows[row + 1].first_item <= item)
-					row++;
-				r = &batch->rows[row];
-				if (hyb_pos_compare_key(so->ix->desc,
-										batch->rowbytes.data + r->off, r->keylen,
-										&so->tids[item - so->tids_base], pos) >= 0)
-					break;
-			}
-			return item;
-		case HYB_STATIC_PAGE:
-			break;
-	}
-	item = hyb_leaf_search(&batch->leaf, pos, &row);
-	return Min(Max(item, from), batch->last);
-}
-
-static inline HybScanItem *
-add_item(HybScanBatch *batch, const ItemPointerData *tid, int source, int row)
-{
-	HybScanItem *item = &batch->items[batch->nitems++];
-
-	item->tid = *tid;
-	item->source = source;
-	item->row = row;
-	return item;
-}
-
-/* Row of a static item, as HybScanItem counts it. */
-static int
-static_row(const HybScanBatch *batch, int item)
-{
-	int			row = 0;
-
-	if (batch->mode == HYB_STATIC_PAGE)
-		return hyb_leaf_row_of_item(&batch->leaf, item);
-	Assert(batch->mode == HYB_STATIC_ROWS);
-	while (row + 1 < batch->nrows && batch->rows[row + 1].first_item <= item)
-		row++;
-	return row;
-}
-
-/* The item after a row's last one. */
-static inline int
-static_row_end(const HybScanBatch *batch, int row)
-{
-	if (batch->mode == HYB_STATIC_PAGE)
-		return hyb_leaf_row_start(&batch->leaf, row + 1);
-	return row + 1 < batch->nrows ? batch->rows[row + 1].first_item : batch->last;
-}
-
-/*
- * Static items [from, to) to the batch, but for dead ones and those that do
- * not qualify.
- */
-static void
-add_static(HybScan *so, HybScanBatch *batch, int from, int to)
-{
-	const ItemPointerData *tids = so->tids;
-	int			first = so->tids_base;
-
-	if (!so->need_values)
-	{
-		for (int i = from; i < to; i++)
-		{
-			if (!so->has_dead || !so->dead[i - first])
-				add_item(batch, &tids[i - first], i, 0);
-		}
-		return;
-	}
-	if (from >= to)
-		return;
-
-	for (int row = static_row(batch, from); from < to; row++)
-	{
-		int			end = static_row_end(batch, row);
-		bool		pass = true;
-
-		end = Min(end, to);
-		if (so->nquals > 0)
-		{
-			HybScanItem probe;
-
-			probe.source = from;
-			probe.row = row;
-			pass = hyb_scan_qualifies(so, hyb_batch_values(so, batch, &probe));
-		}
-		if (pass)
-		{
-			for (int i = from; i < end; i++)
-			{
-				if (!so->has_dead || !so->dead[i - first])
-					add_item(batch, &tids[i - first], i, row);
-			}
-		}
-		from = end;
-	}
-}
 
 /* Entry n of the batch's dynamic part to the batch, if it qualifies. */
 static void
@@ -624,15 +204,25 @@ add_dynamic(HybScan *so, HybScanBatch *batch, int n)
 	if (so->nquals > 0 &&
 		!hyb_scan_qualifies(so, hyb_batch_values(so, batch, &item)))
 		return;
-	add_item(batch, &entry->tid, item.source, 0);
+	item.tid = entry->tid;
+	item.part = 0;
+	item.row = 0;
+	batch->items[batch->nitems++] = item;
 }
 
 /* Make room for all items of a batch that has been read. */
 static void
 begin_merge(HybScan *so, HybScanBatch *batch)
 {
-	int			n = batch->last - batch->first + batch->dyn.nitems;
+	int			n = batch->dyn.nitems;
 
+	for (int i = 0; i < batch->nparts; i++)
+	{
+		HybScanPart *part = batch->parts[i];
+
+		n += part->last - part->first;
+		part->next = part->first;
+	}
 	if (n > batch->items_alloc)
 	{
 		if (batch->items_alloc > HYB_SCAN_FIRST_ITEMS)
@@ -642,61 +232,95 @@ begin_merge(HybScan *so, HybScanBatch *batch)
 										  batch->items_alloc * sizeof(HybScanItem));
 	}
 	batch->nitems = 0;
-	batch->next_static = batch->first;
 	batch->next_dyn = 0;
-	batch->dyn_place = -1;
+	batch->fresh_known = false;
+}
+
+/* The next dynamic entry in index order. */
+static inline int
+next_dyn_item(const HybScanBatch *batch)
+{
+	return batch->dyn_backward ? batch->dyn.nitems - 1 - batch->next_dyn :
+		batch->next_dyn;
 }
 
 /*
- * Merge static items and dynamic entries until batch->items has as many as
- * wanted, or all.  Scans often end within a batch, and finding the place of a
- * dynamic entry is a search of the leaf, so this is done as they go on.
- * Returns false if there was nothing more.  Called in so->context.
+ * Which run above the oldest level has the next entry, and before which item
+ * of that level does it belong?
+ */
+static void
+find_fresh(HybScan *so, HybScanBatch *batch)
+{
+	HybScanPart *oldest = batch->parts[0];
+	HybPos		least;
+	HybPos		pos;
+
+	batch->fresh_known = true;
+	batch->fresh = HYB_FRESH_NONE;
+	batch->fresh_place = oldest->last;
+	if (batch->next_dyn < batch->dyn.nitems)
+	{
+		batch->fresh = HYB_FRESH_DYN;
+		dyn_item_pos(so, &batch->dyn, &batch->dyn.items[next_dyn_item(batch)],
+					 false, &least);
+	}
+	for (int i = 1; i < batch->nparts; i++)
+	{
+		HybScanPart *part = batch->parts[i];
+		HybBuf	   *keybuf = &so->fresh_key[i & 1];
+
+		if (part->next == part->last)
+			continue;
+		/* the other buffer may hold the least key */
+		if (batch->fresh > 0 && least.key == keybuf->data)
+			keybuf = &so->fresh_key[(i & 1) ^ 1];
+		hyb_part_pos(so, part, part->next, &pos, keybuf);
+		if (batch->fresh == HYB_FRESH_NONE ||
+			hyb_pos_compare(so->ix->desc, &pos, &least) < 0)
+		{
+			batch->fresh = i;
+			least = pos;
+		}
+	}
+	if (batch->fresh != HYB_FRESH_NONE && oldest->next < oldest->last)
+		batch->fresh_place = hyb_part_place(so, oldest, &least, oldest->next);
+}
+
+/*
+ * Merge entries of all runs until batch->items has as many as wanted, or all.
+ * Most entries are in the oldest level, and go to the batch many at a time;
+ * each one of a newer run has its place among them.  Scans often end within a
+ * batch, and finding such a place is a search of the leaf, so this is done as
+ * they go on.  Returns false if there was nothing more.  Called in so->context.
  */
 bool
 hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted)
 {
-	HybDynBatch *dyn = &batch->dyn;
+	HybScanPart *oldest = batch->parts[0];
 	int			before = batch->nitems;
 
-	while (batch->nitems < wanted &&
-		   (batch->next_static < batch->last || batch->next_dyn < dyn->nitems))
+	while (batch->nitems < wanted)
 	{
-		int			place = batch->last;
-		int			n = 0;
-
-		if (batch->next_dyn < dyn->nitems)
+		if (!batch->fresh_known)
+			find_fresh(so, batch);
+		if (oldest->next < batch->fresh_place)
 		{
-			n = batch->dyn_backward ? dyn->nitems - 1 - batch->next_dyn :
-				batch->next_dyn;
-			if (batch->dyn_place < 0)
-			{
-				HybPos		pos;
-
-				batch->dyn_place = batch->last;
-				if (batch->next_static < batch->last)
-				{
-					dyn_item_pos(so, dyn, &dyn->items[n], false, &pos);
-					batch->dyn_place = static_place(so, batch, &pos,
-													batch->next_static);
-				}
-			}
-			place = batch->dyn_place;
+			hyb_part_add(so, batch, 0,
+						 Min(batch->fresh_place,
+							 oldest->next + HYB_SCAN_MERGE_CHUNK));
+			continue;
 		}
-		if (batch->next_static < place)
+		if (batch->fresh == HYB_FRESH_NONE)
+			break;
+		if (batch->fresh == HYB_FRESH_DYN)
 		{
-			int			end = Min(place,
-								  batch->next_static + HYB_SCAN_MERGE_CHUNK);
-
-			add_static(so, batch, batch->next_static, end);
-			batch->next_static = end;
+			add_dynamic(so, batch, next_dyn_item(batch));
+			batch->next_dyn++;
 		}
 		else
-		{
-			add_dynamic(so, batch, n);
-			batch->next_dyn++;
-			batch->dyn_place = -1;
-		}
+			hyb_part_add(so, batch, batch->fresh,
+						 batch->parts[batch->fresh]->next + 1);
+		batch->fresh_known = false;
 	}
 	return batch->nitems > before;
 }
@@ -716,6 +340,45 @@ check_old_snapshot(HybScan *so)
 	UnlockReleaseBuffer(buf);
 }
 
+/* Leave out a part's items beyond a cut at the far end. */
+static void
+cut_part(HybScan *so, HybScanPart *part, const HybPos *cut, bool forward)
+{
+	int			place = hyb_part_place(so, part, cut, part->first);
+
+	if (forward)
+		part->last = place;
+	else
+		part->first = place;
+}
+
+/*
+ * Read all static levels up to the nearest fence, which `far` becomes.  False
+ * if the version is no longer current.
+ */
+static bool
+load_parts(HybScan *so, const HybVersion *version, const HybPos *pos,
+		   bool forward, HybScanEdge *far)
+{
+	HybScanBatch *batch = so->batch;
+
+	batch->nparts = version->nlevels;
+	for (int i = 1; i < batch->nparts; i++)
+	{
+		if (batch->parts[i] == NULL)
+			batch->parts[i] = hyb_part_create(so, NULL);
+		batch->parts[i]->mode = HYB_STATIC_NONE;
+	}
+	for (int i = 0; i < batch->nparts; i++)
+		if (!hyb_part_load(so, version, i, pos, forward, far))
+			return false;
+	/* what a later one has cut short the earlier ones have taken too far */
+	if (far->kind == HYB_EDGE_KEY)
+		for (int i = 0; i < batch->nparts - 1; i++)
+			cut_part(so, batch->parts[i], &far->pos, forward);
+	return true;
+}
+
 /*
  * Load so->batch with the entries that come next, in scan direction, after
  * so->from.  The batch may turn out empty though the range is not exhausted.
@@ -731,9 +394,9 @@ hyb_batch_load(HybScan *so, bool forward)
 	HybVersion	version;
 
 	Assert(CurrentMemoryContext == so->context);
-	Assert(batch->nkilled == 0 && !BufferIsValid(batch->pin));
+	Assert(batch->nkilled == 0 && !batch->proven);
 	hyb_edge_copy(near, &so->from);
-	pos = edge_pos(so, near);
+	pos = hyb_edge_pos(so, near);
 
 	for (;;)
 	{
@@ -746,17 +409,15 @@ hyb_batch_load(HybScan *so, bool forward)
 			MemoryContextReset(so->qual_context);
 		hyb_version_capture(so->ix, &version);
 
-		batch->first = batch->last = 0;
 		hyb_edge_set(far, forward ? HYB_EDGE_END : HYB_EDGE_START);
-		if (BlockNumberIsValid(version.root) &&
-			!load_static(so, &version, batch, pos, forward, far))
+		if (!load_parts(so, &version, pos, forward, far))
 			continue;
 
 		fetch.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE;
 		if (so->scan->ignore_killed_tuples)
 			fetch.which |= HYB_FETCH_NOT_KILLED;
-		fetch.lo = forward ? pos : edge_pos(so, far);
-		fetch.hi = forward ? edge_pos(so, far) : pos;
+		fetch.lo = forward ? pos : hyb_edge_pos(so, far);
+		fetch.hi = forward ? hyb_edge_pos(so, far) : pos;
 		fetch.backward = !forward;
 		fetch.limit = so->dyn_limit;
 		fetch.point_hash = so->point_hash;
@@ -781,15 +442,11 @@ hyb_batch_load(HybScan *so, bool forward)
 	if (!batch->dyn.complete && batch->dyn.nitems > 0)
 	{
 		HybPos		cut;
-		int			place;
 
 		dyn_item_pos(so, &batch->dyn,
 					 &batch->dyn.items[batch->dyn.nitems - 1], forward, &cut);
-		place = static_place(so, batch, &cut, batch->first);
-		if (forward)
-			batch->last = place;
-		else
-			batch->first = place;
+		for (int i = 0; i < batch->nparts; i++)
+			cut_part(so, batch->parts[i], &cut, forward);
 		hyb_edge_set_pos(far, &cut);
 	}
 	begin_merge(so, batch);
@@ -813,26 +470,16 @@ const HybValue *
 hyb_batch_values(HybScan *so, HybScanBatch *batch, const HybScanItem *item)
 {
 	HybKeyDesc *desc = so->ix->desc;
-	const uint8 *bytes;
-	uint32		len;
 
 	if (item->source < 0)
 	{
 		const HybDynItem *entry = hyb_batch_dyn_item(batch, item);
 
-		bytes = batch->dyn.keys.data + entry->key_off;
-		len = entry->len;
-		if (hyb_key_split(desc, bytes, len, desc->natts, so->vals) == 0)
+		if (hyb_key_split(desc, batch->dyn.keys.data + entry->key_off,
+						  entry->len, desc->natts, so->vals) == 0)
 			hyb_corrupted(so->ix->rel, entry->ref.block,
 						  "An entry of the delta log is not well formed.");
 		return so->vals;
 	}
-	if (batch->mode == HYB_STATIC_PAGE)
-		return hyb_leaf_row(&batch->leaf, item->row);
-	bytes = batch->rowbytes.data + batch->rows[item->row].off;
-	len = batch->rows[item->row].len;
-	if (hyb_key_split(desc, bytes, len, desc->natts, so->vals) == 0)
-		hyb_corrupted(so->ix->rel, batch->block,
-					  "A row of a leaf is not well formed.");
-	return so->vals;
+	return hyb_part_values(so, batch->parts[item->part], item->row);
 }

@@ -100,17 +100,18 @@ set_pos(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
 }
 
 /*
- * May the static stage of this version hold something between two positions?
+ * May a static level of this version hold something between two positions?
  * False in *valid if the version is no longer current.
  */
 static bool
-static_may_contain(HybIndex *ix, const HybVersion *version, const HybPos *low,
-				   const HybPos *high, bool *valid)
+level_may_contain(HybIndex *ix, const HybVersion *version, int level,
+				  const HybPos *low, const HybPos *high, bool *valid)
 {
 	HybDescent	descent;
 	HybLeaf		leaf;
 	HybPos		pos = *low;
 	HybSought	sought = {
+		.level = level,
 		.pos = &pos,
 		.want_fence = true,
 		.bound = high,
@@ -119,7 +120,7 @@ static_may_contain(HybIndex *ix, const HybVersion *version, const HybPos *low,
 	bool		found = false;
 
 	*valid = true;
-	if (!BlockNumberIsValid(version->root))
+	if (version->levels[level].height == 0)
 		return false;
 	memset(&descent, 0, sizeof(descent));
 	memset(&leaf, 0, sizeof(leaf));
@@ -228,7 +229,10 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	{
 		CHECK_FOR_INTERRUPTS();
 		hyb_version_capture(ix, version);
-		found = static_may_contain(ix, version, &low, &high, &valid);
+		found = false;
+		valid = true;
+		for (int i = version->nlevels; i-- > 0 && valid && !found;)
+			found = level_may_contain(ix, version, i, &low, &high, &valid);
 		if (valid && !found)
 		{
 			HybFetch	fetch = {
@@ -356,6 +360,25 @@ count_below(CountState *state, const HybChild *child, int level,
 	return true;
 }
 
+/* Entries of all levels.  False if the version is no longer current. */
+static bool
+count_static(CountState *state, const HybVersion *version)
+{
+	state->count = 0;
+	state->leaves_read = 0;
+	for (int i = 0; i < version->nlevels; i++)
+	{
+		const HybRoot *root = &version->levels[i];
+		HybChild	child = {.block = root->block,.stamp = root->stamp,
+		.filter_block = InvalidBlockNumber};
+
+		if (root->height > 0 &&
+			!count_below(state, &child, (int) root->height - 1, true, true))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Dynamic entries between two positions; those above the first so many are
  * taken to be spread as the static entries are, of which the range has this
@@ -426,6 +449,7 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 	HybBuf		keys[2] = {{0}, {0}};
 	HybPos		pos[2];
 	CountState	state;
+	HybLevel	total;
 	double		static_tids;
 	double		result;
 
@@ -458,8 +482,9 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 	state.ix = ix;
 	state.low = &pos[0];
 	state.high = &pos[1];
-	static_tids = (double) meta->static_tids;
-	state.leaf_tids = meta->leaf_pages > 0 ? static_tids / meta->leaf_pages : 0;
+	total = hyb_meta_static(meta);
+	static_tids = (double) total.tids;
+	state.leaf_tids = total.leaf_pages > 0 ? static_tids / total.leaf_pages : 0;
 	UnlockReleaseBuffer(metabuf);
 
 	if (hyb_pos_compare(ix->desc, &pos[0], &pos[1]) >= 0)
@@ -467,21 +492,12 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 	else
 		for (;;)
 		{
-			HybChild	root;
 			double		dynamic;
 
 			CHECK_FOR_INTERRUPTS();
 			hyb_version_capture(ix, version);
-			memset(&root, 0, sizeof(root));
-			root.block = version->root;
-			root.stamp = version->root_stamp;
-			root.filter_block = InvalidBlockNumber;
-			state.count = 0;
-			state.leaves_read = 0;
-			if (version->height > 0 &&
-				!count_below(&state, &root, (int) version->height - 1, true, true))
-				continue;
-			if (!count_dynamic(ix, version, &pos[0], &pos[1],
+			if (!count_static(&state, version) ||
+				!count_dynamic(ix, version, &pos[0], &pos[1],
 							   static_tids > 0 ? state.count / static_tids : 1,
 							   &dynamic))
 				continue;

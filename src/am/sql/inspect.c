@@ -305,6 +305,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	Datum		values[27];
 	bool		nulls[27] = {0};
+	HybLevel	total;
 	double		fill = 0;
 	uint64		dynamic_entries;
 	uint64		delta_pages;
@@ -329,16 +330,17 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	memset(&dynamic, 0, sizeof(dynamic));
 	hyb_dynamic_stats(ix, nowait, &dynamic);
 
+	total = hyb_meta_static(meta);
 	delta_pages = meta->active.npages + meta->frozen.npages +
 		meta->retiring.npages;
-	live = meta->static_tids - meta->static_tombstones + dynamic_entries;
+	live = total.tids - total.tombstones + dynamic_entries;
 
-	values[i++] = Int64GetDatum((int64) meta->static_tids);
-	values[i++] = Int64GetDatum((int64) meta->static_tombstones);
-	values[i++] = Int64GetDatum((int64) meta->leaf_pages);
-	values[i++] = Int64GetDatum((int64) meta->inner_pages);
-	values[i++] = Int64GetDatum((int64) (meta->leaf_pages + meta->inner_pages) * BLCKSZ);
-	values[i++] = Int32GetDatum((int32) meta->height);
+	values[i++] = Int64GetDatum((int64) total.tids);
+	values[i++] = Int64GetDatum((int64) total.tombstones);
+	values[i++] = Int64GetDatum((int64) total.leaf_pages);
+	values[i++] = Int64GetDatum((int64) total.inner_pages);
+	values[i++] = Int64GetDatum((int64) (total.leaf_pages + total.inner_pages) * BLCKSZ);
+	values[i++] = Int32GetDatum((int32) total.height);
 	values[i++] = Int64GetDatum((int64) dynamic_entries);
 	values[i++] = Int64GetDatum((int64) delta_pages);
 	values[i++] = Int64GetDatum((int64) delta_pages * BLCKSZ);
@@ -359,8 +361,8 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	nulls[i] = dynamic.busy;
 	values[i++] = Int64GetDatum((int64) dynamic.rebuilds);
 	values[i++] = BoolGetDatum(dynamic.shared);
-	values[i++] = Int64GetDatum((int64) meta->filter_pages);
-	values[i++] = Int64GetDatum((int64) meta->filter_pages * BLCKSZ);
+	values[i++] = Int64GetDatum((int64) total.filter_pages);
+	values[i++] = Int64GetDatum((int64) total.filter_pages * BLCKSZ);
 	nulls[i] = dynamic.busy;
 	values[i++] = Int64GetDatum((int64) (dynamic.counters[HYB_FILTER_HIT] +
 										 dynamic.counters[HYB_FILTER_NEGATIVE] +

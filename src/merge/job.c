@@ -1,5 +1,5 @@
 /*
- * run.c
+ * job.c
  *		Merges as sequences of steps, each under a merge lock of its own, whose
  *		progress others can see; merging everything now.
  */
@@ -8,7 +8,7 @@
 #include "dynamic/progress.h"
 #include "merge/facts.h"
 #include "merge/learn.h"
-#include "merge/run.h"
+#include "merge/job.h"
 #include "miscadmin.h"
 #include "page/meta.h"
 #include "utils/rel.h"
@@ -40,17 +40,17 @@ merge_state(HybIndex *ix)
 }
 
 void
-hyb_merge_run_begin(HybMergeRun *run)
+hyb_merge_job_begin(HybMergeJob *job)
 {
-	memset(run, 0, sizeof(*run));
-	run->entry = -1;
+	memset(job, 0, sizeof(*job));
+	job->entry = -1;
 }
 
 void
-hyb_merge_run_end(HybMergeRun *run)
+hyb_merge_job_end(HybMergeJob *job)
 {
-	hyb_progress_end(run->entry);
-	run->entry = -1;
+	hyb_progress_end(job->entry);
+	job->entry = -1;
 }
 
 /*
@@ -58,26 +58,26 @@ hyb_merge_run_end(HybMergeRun *run)
  * generation that is being merged.
  */
 static void
-report(HybIndex *ix, HybMergeRun *run, const MergeState *state)
+report(HybIndex *ix, HybMergeJob *job, const MergeState *state)
 {
-	if (state->frozen != 0 && state->frozen != run->generation)
+	if (state->frozen != 0 && state->frozen != job->generation)
 	{
-		run->generation = state->frozen;
-		run->total = state->frozen_entries;
-		run->start = state->merged;
+		job->generation = state->frozen;
+		job->total = state->frozen_entries;
+		job->start = state->merged;
 	}
-	else if (run->generation == 0)
-		run->start = state->merged;
-	if (run->entry < 0)
-		run->entry = hyb_progress_begin(MyDatabaseId, RelationGetRelid(ix->rel),
-										run->total);
-	hyb_progress_update(run->entry, run->total,
-						Min(state->merged - run->start, run->total),
-						++run->steps);
+	else if (job->generation == 0)
+		job->start = state->merged;
+	if (job->entry < 0)
+		job->entry = hyb_progress_begin(MyDatabaseId, RelationGetRelid(ix->rel),
+										job->total);
+	hyb_progress_update(job->entry, job->total,
+						Min(state->merged - job->start, job->total),
+						++job->steps);
 }
 
 HybMergeOutcome
-hyb_merge_run_step(HybIndex *ix, HybMergeRun *run, bool wait,
+hyb_merge_job_step(HybIndex *ix, HybMergeJob *job, bool wait,
 				   HybMergeWanted wanted, void *arg)
 {
 	MergeState	before;
@@ -95,9 +95,9 @@ hyb_merge_run_step(HybIndex *ix, HybMergeRun *run, bool wait,
 	hyb_merge_unlock(ix->rel);
 	HYB_POINT("merge-between");
 
-	run->moved += after.merged - before.merged;
+	job->moved += after.merged - before.merged;
 	if (more)
-		report(ix, run, &after);
+		report(ix, job, &after);
 	return more ? HYB_MERGE_MORE : HYB_MERGE_DONE;
 }
 
@@ -127,21 +127,21 @@ goal_is_reached(HybIndex *ix, uint64 goal)
 uint64
 hyb_merge_all(HybIndex *ix)
 {
-	HybMergeRun run;
+	HybMergeJob job;
 	uint64		goal = merge_state(ix).active;
 
-	hyb_merge_run_begin(&run);
+	hyb_merge_job_begin(&job);
 	PG_TRY();
 	{
 		/* whoever merges beside this one has the same end in view */
-		while (hyb_merge_run_step(ix, &run, true, goal_is_active, &goal) == HYB_MERGE_MORE &&
+		while (hyb_merge_job_step(ix, &job, true, goal_is_active, &goal) == HYB_MERGE_MORE &&
 			   !goal_is_reached(ix, goal))
 			;
 	}
 	PG_FINALLY();
 	{
-		hyb_merge_run_end(&run);
+		hyb_merge_job_end(&job);
 	}
 	PG_END_TRY();
-	return run.moved;
+	return job.moved;
 }

@@ -1,9 +1,9 @@
 /*
- * run.h
+ * job.h
  *		Merges as sequences of steps.
  */
-#ifndef HYB_RUN_H
-#define HYB_RUN_H
+#ifndef HYB_MERGE_JOB_H
+#define HYB_MERGE_JOB_H
 
 #include "merge/merge.h"
 
@@ -11,15 +11,15 @@
  * The part of a backend in a merge, for hybrid_merge_progress and reports.
  * Progress is of the generation that is being merged, whoever does the steps.
  */
-typedef struct HybMergeRun
+typedef struct HybMergeJob
 {
 	int			entry;			/* in the progress table; -1: none */
 	uint64		generation;		/* being merged; 0: not known yet */
 	uint64		total;			/* its entries */
 	uint64		start;			/* of all merged ones, those before it */
-	uint64		steps;			/* done by this run */
+	uint64		steps;			/* done by this job */
 	uint64		moved;			/* entries that they moved */
-} HybMergeRun;
+} HybMergeJob;
 
 typedef enum HybMergeOutcome
 {
@@ -31,17 +31,17 @@ typedef enum HybMergeOutcome
 /* Asked where nothing frozen is left: is the active generation to be merged? */
 typedef bool (*HybMergeWanted) (HybIndex *ix, void *arg);
 
-extern void hyb_merge_run_begin(HybMergeRun *run);
+extern void hyb_merge_job_begin(HybMergeJob *job);
 
 /* Takes its progress off the list; after an error, too. */
-extern void hyb_merge_run_end(HybMergeRun *run);
+extern void hyb_merge_job_end(HybMergeJob *job);
 
 /*
  * One step, or freezing the active generation, under the merge lock, which is
  * waited for or not, and released.  No lock is held on entry.
  */
-extern HybMergeOutcome hyb_merge_run_step(HybIndex *ix, HybMergeRun *run,
+extern HybMergeOutcome hyb_merge_job_step(HybIndex *ix, HybMergeJob *job,
 										  bool wait, HybMergeWanted wanted,
 										  void *arg);
 
-#endif							/* HYB_RUN_H */
+#endif							/* HYB_MERGE_JOB_H */

@@ -1,0 +1,505 @@
+/*
+ * scan_part.c
+ *		What a batch of a scan reads of one static level.
+ *
+ * Under a leaf's share lock the items in question are found, and what the scan
+ * will look at is copied: TIDs only where all keys are equal, a few rows, or
+ * the page.
+ */
+#include "compat.h"
+
+#include "am/scan/scan.h"
+#include "static/filter_use.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* ---- life ---- */
+
+#define FIRST_TIDS	MAXALIGN(HYB_SCAN_FIRST_ITEMS * sizeof(ItemPointerData))
+#define FIRST_DEAD	MAXALIGN(HYB_SCAN_FIRST_ITEMS * sizeof(bool))
+
+Size
+hyb_part_space(const HybScan *so)
+{
+	return MAXALIGN(sizeof(HybScanPart)) +
+		MAXALIGN(hyb_leaf_space(so->ix->desc->natts)) + FIRST_TIDS + FIRST_DEAD;
+}
+
+HybScanPart *
+hyb_part_create(HybScan *so, char *space)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	char	   *p = space != NULL ? space :
+		MemoryContextAlloc(so->context, hyb_part_space(so));
+	HybScanPart *part = (HybScanPart *) p;
+
+	memset(part, 0, sizeof(HybScanPart));
+	p += MAXALIGN(sizeof(HybScanPart));
+	hyb_leaf_init(&part->leaf, desc, p, so->context);
+	p += MAXALIGN(hyb_leaf_space(desc->natts));
+	part->tids = (ItemPointerData *) p;
+	part->dead = (bool *) (p + FIRST_TIDS);
+	part->tids_alloc = HYB_SCAN_FIRST_ITEMS;
+	part->pin = InvalidBuffer;
+	return part;
+}
+
+void
+hyb_part_finish(HybScanPart *part)
+{
+	if (BufferIsValid(part->pin))
+	{
+		ReleaseBuffer(part->pin);
+		part->pin = InvalidBuffer;
+	}
+	part->next = part->last;
+	part->mode = HYB_STATIC_NONE;
+}
+
+/* ---- reading a leaf ---- */
+
+/* TIDs of the items, and which of them are not to be returned. */
+static void
+read_tids(HybScan *so, HybScanPart *part, Page page)
+{
+	HybLeaf    *leaf = &part->leaf;
+	int			n = part->last - part->first;
+	const uint8 *hints = NULL;
+
+	if (n > part->tids_alloc)
+	{
+		if (part->tids_alloc > HYB_SCAN_FIRST_ITEMS)
+		{
+			pfree(part->tids);
+			pfree(part->dead);
+		}
+		part->tids_alloc = Max(n, 64);
+		part->tids = MemoryContextAlloc(so->context,
+										part->tids_alloc * sizeof(ItemPointerData));
+		part->dead = MemoryContextAlloc(so->context,
+										part->tids_alloc * sizeof(bool));
+	}
+	part->tids_base = part->first;
+	hyb_leaf_tids(leaf, part->first, n, part->tids);
+
+	if (leaf->tombstones == NULL && so->scan->ignore_killed_tuples)
+		hints = hyb_leaf_hints(page);
+	else
+		hints = leaf->tombstones;
+	part->has_dead = false;
+	if (hints == NULL)
+		return;
+	for (int i = part->first >> 3; i <= (part->last - 1) >> 3; i++)
+		part->has_dead |= hints[i] != 0;
+	if (!part->has_dead)
+		return;
+	for (int i = 0; i < n; i++)
+	{
+		int			item = part->first + i;
+
+		part->dead[i] = (hints[item >> 3] & (1 << (item & 7))) != 0;
+	}
+}
+
+/* Copy rows [row, end_row) of the open leaf one by one. */
+static void
+copy_rows(HybScan *so, HybScanPart *part, int row, int end_row)
+{
+	HybKeyDesc *desc = so->ix->desc;
+
+	if (part->rows == NULL)
+		part->rows = MemoryContextAlloc(so->context,
+										HYB_SCAN_FEW_ROWS * sizeof(HybScanRow));
+	part->nrows = 0;
+	part->rowbytes.len = 0;
+	for (; row < end_row; row++)
+	{
+		HybScanRow *dst = &part->rows[part->nrows++];
+		const HybValue *vals;
+
+		dst->off = part->rowbytes.len;
+		dst->first_item = hyb_leaf_row_start(&part->leaf, row);
+		if (so->point && desc->exact && desc->natts == desc->nkeys)
+		{
+			/* the row is what was asked for */
+			hyb_buf_append(&part->rowbytes, so->start.key, so->start.len);
+			dst->keylen = dst->len = so->start.len;
+			continue;
+		}
+		vals = hyb_leaf_row(&part->leaf, row);
+		hyb_key_join(desc, vals, desc->nkeys, &part->rowbytes);
+		dst->keylen = part->rowbytes.len - dst->off;
+		if (desc->natts > desc->nkeys)
+		{
+			/* INCLUDE columns follow: write all columns again */
+			part->rowbytes.len = dst->off;
+			hyb_key_join(desc, vals, desc->natts, &part->rowbytes);
+		}
+		dst->len = part->rowbytes.len - dst->off;
+	}
+}
+
+/*
+ * Leave out what is more than static_limit items, at the far end of rows
+ * [*row, *end_row); `far` becomes the cut there.
+ */
+static void
+limit_items(HybScan *so, HybScanPart *part, bool forward, int *row,
+			int *end_row, HybScanEdge *far)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	HybLeaf    *leaf = &part->leaf;
+	HybPos		cut;
+	int			item;
+	int			item_row;
+
+	if (forward)
+	{
+		part->last = part->first + so->static_limit;
+		item = part->last - 1;
+	}
+	else
+	{
+		part->first = part->last - so->static_limit;
+		item = part->first;
+	}
+	item_row = hyb_leaf_row_of_item(leaf, item);
+	if (forward)
+		*end_row = item_row + 1;
+	else
+		*row = item_row;
+
+	so->cut_key.len = 0;
+	hyb_key_join(desc, hyb_leaf_row(leaf, item_row), desc->nkeys, &so->cut_key);
+	cut.key = so->cut_key.data;
+	cut.len = so->cut_key.len;
+	cut.ncols = desc->nkeys;
+	cut.tie = HYB_AT;
+	hyb_leaf_tids(leaf, item, 1, &cut.tid);
+	if (forward)
+		ItemPointerInc(&cut.tid);
+	hyb_edge_set_pos(far, &cut);
+}
+
+/*
+ * Do two positions enclose just what starts with certain columns?  Both ends
+ * are then found in one search.
+ */
+static inline bool
+is_prefix_range(const HybPos *lo, const HybPos *hi)
+{
+	return lo->tie == HYB_BEFORE && hi->tie == HYB_AFTER && lo->ncols > 0 &&
+		lo->ncols == hi->ncols && lo->len == hi->len &&
+		memcmp(lo->key, hi->key, lo->len) == 0;
+}
+
+/*
+ * Items [first, last) and rows [*row, *end_row) of the open leaf between pos
+ * and the far end of the batch, or the leaf's if the batch goes on to its fence
+ * or beyond.
+ */
+static void
+find_items(HybScan *so, HybScanPart *part, const HybPos *pos,
+		   const HybPos *bound, bool forward, bool to_fence, int *row,
+		   int *end_row)
+{
+	HybLeaf    *leaf = &part->leaf;
+
+	if (!forward)
+	{
+		part->last = hyb_leaf_search(leaf, pos, end_row);
+		part->first = *row = 0;
+		if (!to_fence && !HYB_POS_MIN(bound))
+			part->first = hyb_leaf_search(leaf, bound, row);
+	}
+	else if (is_prefix_range(pos, bound))
+	{
+		part->first = hyb_leaf_search_equal(leaf, pos, row, end_row);
+		part->last = to_fence ? leaf->nitems : hyb_leaf_row_start(leaf, *end_row);
+		if (to_fence)
+			*end_row = leaf->nrows;
+	}
+	else
+	{
+		part->first = hyb_leaf_search(leaf, pos, row);
+		part->last = leaf->nitems;
+		*end_row = leaf->nrows;
+		if (!to_fence && !HYB_POS_MAX(bound))
+			part->last = hyb_leaf_search(leaf, bound, end_row);
+	}
+	/* The end may lie within the posting list of a row: that row is in. */
+	if (*end_row < leaf->nrows &&
+		hyb_leaf_row_start(leaf, *end_row) < part->last)
+		(*end_row)++;
+}
+
+/*
+ * Copy what the scan will look at of the items found, and let go of the leaf
+ * but for a pin if the scan needs one.
+ */
+static void
+take_items(HybScan *so, HybScanPart *part, Buffer buf, int row, int end_row)
+{
+	Page		page = BufferGetPage(buf);
+
+	if (so->point && !so->need_values)
+	{
+		part->mode = HYB_STATIC_TIDS;
+		read_tids(so, part, page);
+	}
+	else if (end_row - row <= HYB_SCAN_FEW_ROWS)
+	{
+		part->mode = HYB_STATIC_ROWS;
+		read_tids(so, part, page);
+		copy_rows(so, part, row, end_row);
+	}
+	else
+	{
+		part->mode = HYB_STATIC_PAGE;
+		if (part->page == NULL)
+			part->page = MemoryContextAlloc(so->context, BLCKSZ);
+		memcpy(part->page, page, BLCKSZ);
+	}
+	if (so->need_pins)
+	{
+		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+		part->pin = buf;
+	}
+	else
+		UnlockReleaseBuffer(buf);
+
+	if (part->mode == HYB_STATIC_PAGE)
+	{
+		hyb_leaf_open(&part->leaf, so->ix->desc, part->page, so->ix->rel,
+					  part->block);
+		read_tids(so, part, part->page);
+	}
+}
+
+bool
+hyb_part_load(HybScan *so, const HybVersion *version, int level,
+			  const HybPos *pos, bool forward, HybScanEdge *far)
+{
+	HybScanPart *part = so->batch->parts[level];
+	HybKeyDesc *desc = so->ix->desc;
+	HybDescent *descent = &so->descent;
+	const HybPos *bound = hyb_edge_pos(so, far);
+	const HybPos *fence = &descent->fence;
+	HybSought	sought = {
+		.level = level,
+		.pos = pos,
+		.backward = !forward,
+		.want_fence = true
+	};
+	Page		page;
+	int			row;
+	int			end_row;
+	bool		to_fence;
+
+	part->mode = HYB_STATIC_NONE;
+	part->first = part->last = part->next = 0;
+	if (version->levels[level].height == 0)
+		return true;
+
+	/*
+	 * Once one leaf had something, the next one, which the range goes on
+	 * into, will have too.
+	 */
+	if (so->probe[level])
+		sought.bound = bound;
+	if (!hyb_static_descend(so->ix, version, &sought, descent))
+		return false;
+	so->filter_checks += descent->probed;
+	so->filter_negatives += descent->skipped;
+	to_fence = forward ? hyb_pos_compare(desc, fence, bound) < 0 :
+		hyb_pos_compare(desc, fence, bound) > 0;
+	if (descent->skipped)
+	{
+		hyb_filter_note(so->ix, HYB_FILTER_NEGATIVE);
+		if (to_fence)
+			hyb_edge_set_pos(far, fence);
+		return true;
+	}
+
+	page = BufferGetPage(descent->buf);
+	HYB_TEST_FOR_OLD_SNAPSHOT(so->scan->xs_snapshot, so->ix->rel, page);
+	hyb_leaf_open(&part->leaf, desc, page, so->ix->rel, descent->block);
+	find_items(so, part, pos, bound, forward, to_fence, &row, &end_row);
+	if (to_fence)
+		hyb_edge_set_pos(far, fence);
+	if (!so->point && part->last - part->first > so->static_limit)
+		limit_items(so, part, forward, &row, &end_row, far);
+
+	part->block = descent->block;
+	part->stamp = descent->stamp;
+	part->pd_lower = ((PageHeader) page)->pd_lower;
+	if (descent->probed)
+		hyb_filter_note(so->ix, part->first < part->last ?
+						HYB_FILTER_HIT : HYB_FILTER_FALSE_POSITIVE);
+	if (part->first >= part->last)
+	{
+		part->first = part->last = 0;
+		UnlockReleaseBuffer(descent->buf);
+	}
+	else
+	{
+		so->probe[level] = false;
+		take_items(so, part, descent->buf, row, end_row);
+	}
+	part->next = part->first;
+	return true;
+}
+
+/* ---- items in order ---- */
+
+/* Row of an item, as HybScanItem counts it. */
+static int
+row_of_item(const HybScanPart *part, int item)
+{
+	int			row = 0;
+
+	if (part->mode == HYB_STATIC_PAGE)
+		return hyb_leaf_row_of_item(&part->leaf, item);
+	Assert(part->mode == HYB_STATIC_ROWS);
+	while (row + 1 < part->nrows && part->rows[row + 1].first_item <= item)
+		row++;
+	return row;
+}
+
+/* The item after a row's last one. */
+static inline int
+row_end(const HybScanPart *part, int row)
+{
+	if (part->mode == HYB_STATIC_PAGE)
+		return hyb_leaf_row_start(&part->leaf, row + 1);
+	return row + 1 < part->nrows ? part->rows[row + 1].first_item : part->last;
+}
+
+int
+hyb_part_place(HybScan *so, HybScanPart *part, const HybPos *pos, int from)
+{
+	int			item;
+	int			row;
+
+	switch (part->mode)
+	{
+		case HYB_STATIC_NONE:
+			return part->last;
+		case HYB_STATIC_TIDS:
+			/* equal keys all: the TID decides */
+			for (item = from; item < part->last; item++)
+			{
+				if (ItemPointerCompare(&part->tids[item - part->tids_base],
+									   unconstify(ItemPointerData *, &pos->tid)) >= 0)
+					break;
+			}
+			return item;
+		case HYB_STATIC_ROWS:
+			row = 0;
+			for (item = from; item < part->last; item++)
+			{
+				const HybScanRow *r;
+
+				while (row + 1 < part->nrows &&
+					   part->rows[row + 1].first_item <= item)
+					row++;
+				r = &part->rows[row];
+				if (hyb_pos_compare_key(so->ix->desc,
+										part->rowbytes.data + r->off, r->keylen,
+										&part->tids[item - part->tids_base], pos) >= 0)
+					break;
+			}
+			return item;
+		case HYB_STATIC_PAGE:
+			break;
+	}
+	item = hyb_leaf_search(&part->leaf, pos, &row);
+	return Min(Max(item, from), part->last);
+}
+
+void
+hyb_part_pos(HybScan *so, HybScanPart *part, int item, HybPos *pos,
+			 HybBuf *keybuf)
+{
+	HybKeyDesc *desc = so->ix->desc;
+
+	keybuf->len = 0;
+	if (part->mode == HYB_STATIC_TIDS)
+		hyb_buf_append(keybuf, so->start.key, so->start.len);
+	else if (part->mode == HYB_STATIC_ROWS)
+	{
+		const HybScanRow *row = &part->rows[row_of_item(part, item)];
+
+		hyb_buf_append(keybuf, part->rowbytes.data + row->off, row->keylen);
+	}
+	else
+		hyb_key_join(desc,
+					 hyb_leaf_row(&part->leaf, row_of_item(part, item)),
+					 desc->nkeys, keybuf);
+	pos->key = keybuf->data;
+	pos->len = keybuf->len;
+	pos->ncols = desc->nkeys;
+	pos->tie = HYB_AT;
+	pos->tid = part->tids[item - part->tids_base];
+}
+
+/* Items [from, to) of one row, or of any where nobody looks at values. */
+static inline void
+add_items(HybScanBatch *batch, int level, int from, int to, int row)
+{
+	const HybScanPart *part = batch->parts[level];
+	int			base = part->tids_base;
+
+	for (int i = from; i < to; i++)
+	{
+		HybScanItem *item;
+
+		if (part->has_dead && part->dead[i - base])
+			continue;
+		item = &batch->items[batch->nitems++];
+		item->tid = part->tids[i - base];
+		item->part = level;
+		item->source = i;
+		item->row = row;
+	}
+}
+
+void
+hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to)
+{
+	HybScanPart *part = batch->parts[level];
+	int			from = part->next;
+
+	Assert(to <= part->last);
+	part->next = to;
+	if (!so->need_values || from >= to)
+	{
+		add_items(batch, level, from, to, 0);
+		return;
+	}
+	for (int row = row_of_item(part, from); from < to; row++)
+	{
+		int			end = Min(row_end(part, row), to);
+
+		if (so->nquals == 0 ||
+			hyb_scan_qualifies(so, hyb_part_values(so, part, row)))
+			add_items(batch, level, from, end, row);
+		from = end;
+	}
+}
+
+const HybValue *
+hyb_part_values(HybScan *so, HybScanPart *part, int row)
+{
+	const HybScanRow *r;
+
+	if (part->mode == HYB_STATIC_PAGE)
+		return hyb_leaf_row(&part->leaf, row);
+	r = &part->rows[row];
+	if (hyb_key_split(so->ix->desc, part->rowbytes.data + r->off, r->len,
+					  so->ix->desc->natts, so->vals) == 0)
+		hyb_corrupted(so->ix->rel, part->block,
+					  "A row of a leaf is not well formed.");
+	return so->vals;
+}

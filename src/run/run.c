@@ -1,0 +1,148 @@
+/*
+ * run.c
+ *		The runs of a version, whatever they are stored in.
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "run/run.h"
+#include "static/descend.h"
+#include "static/leaf.h"
+#include "utils/rel.h"
+
+#define FIRST_ITEMS		64
+
+typedef struct LevelFetch
+{
+	HybIndex   *ix;
+	int			limit;
+	HybDynBatch *batch;
+	HybDescent	descent;
+	HybLeaf		leaf;
+} LevelFetch;
+
+/* An item of the open leaf; its entry is in batch->keys from `off` on. */
+static void
+add_item(LevelFetch *fetch, int item, const ItemPointerData *tid, uint32 off,
+		 uint32 keylen)
+{
+	HybDynBatch *batch = fetch->batch;
+	HybDynItem *dst;
+
+	if (batch->nitems >= batch->items_alloc)
+	{
+		batch->items_alloc = Max(FIRST_ITEMS, batch->items_alloc * 2);
+		batch->items = batch->items == NULL ?
+			palloc(batch->items_alloc * sizeof(HybDynItem)) :
+			repalloc_huge(batch->items, batch->items_alloc * sizeof(HybDynItem));
+	}
+	dst = &batch->items[batch->nitems++];
+	memset(dst, 0, sizeof(*dst));
+	dst->tid = *tid;
+	dst->key_off = off;
+	dst->len = batch->keys.len - off;
+	dst->keylen = keylen;
+	dst->ref.block = fetch->descent.block;
+	dst->ref.offset = item;
+}
+
+/*
+ * Items [from, to) of the open leaf, but for tombstones.  False where the limit
+ * ends that.
+ */
+static bool
+add_items(LevelFetch *fetch, int from, int to)
+{
+	const HybKeyDesc *desc = fetch->ix->desc;
+	HybDynBatch *batch = fetch->batch;
+	HybLeaf    *leaf = &fetch->leaf;
+	int			row = from < to ? hyb_leaf_row_of_item(leaf, from) : 0;
+
+	for (; from < to; row++)
+	{
+		int			end = Min(hyb_leaf_row_start(leaf, row + 1), to);
+		uint32		off = batch->keys.len;
+		uint32		keylen;
+
+		hyb_key_join(desc, hyb_leaf_row(leaf, row), desc->natts, &batch->keys);
+		keylen = hyb_key_length(desc, batch->keys.data + off,
+								batch->keys.len - off);
+		for (; from < end; from++)
+		{
+			ItemPointerData tid;
+
+			if (hyb_leaf_is_tombstone(leaf, from))
+				continue;
+			if (batch->nitems >= fetch->limit)
+				return false;
+			hyb_leaf_tids(leaf, from, 1, &tid);
+			add_item(fetch, from, &tid, off, keylen);
+		}
+	}
+	return true;
+}
+
+/* The entries of a level; lo is a cut, as for hyb_leaf_search. */
+static bool
+fetch_level(LevelFetch *fetch, const HybVersion *version, int level,
+			const HybPos *lo, const HybPos *hi)
+{
+	HybIndex   *ix = fetch->ix;
+	HybDescent *descent = &fetch->descent;
+	HybBuf		keybuf = {0};
+	HybPos		at = *lo;
+	HybSought	sought = {
+		.level = level,
+		.pos = &at,
+		.want_fence = true
+	};
+
+	while (hyb_static_descend(ix, version, &sought, descent))
+	{
+		int			row;
+		int			from;
+		int			to;
+		bool		last = hyb_pos_compare(ix->desc, &descent->fence, hi) >= 0;
+
+		CHECK_FOR_INTERRUPTS();
+		hyb_leaf_open(&fetch->leaf, ix->desc, BufferGetPage(descent->buf),
+					  ix->rel, descent->block);
+		from = hyb_leaf_search(&fetch->leaf, &at, &row);
+		to = last && !HYB_POS_MAX(hi) ?
+			hyb_leaf_search(&fetch->leaf, hi, &row) : fetch->leaf.nitems;
+		fetch->batch->complete = add_items(fetch, from, to);
+		UnlockReleaseBuffer(descent->buf);
+		if (last || !fetch->batch->complete)
+			return true;
+		hyb_pos_copy(&at, &keybuf, &descent->fence);
+	}
+	return false;
+}
+
+bool
+hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
+			  const HybFetch *fetch, HybDynBatch *batch)
+{
+	LevelFetch	level = {.ix = ix,.limit = fetch->limit,.batch = batch};
+	HybPos		above = *fetch->lo;
+	bool		current = true;
+
+	Assert(!fetch->backward && fetch->point_hash == 0);
+	if (run >= HYB_MAX_LEVELS)
+	{
+		HybFetch	dynamic = *fetch;
+
+		dynamic.which = (run != HYB_RUN_ACTIVE ? HYB_FETCH_FROZEN : 0) |
+			(run != HYB_RUN_FROZEN ? HYB_FETCH_ACTIVE : 0);
+		return hyb_dynamic_fetch(ix, version, &dynamic, batch);
+	}
+	batch->nitems = 0;
+	batch->keys.len = 0;
+	batch->complete = true;
+	if (above.tie == HYB_AT)
+		ItemPointerInc(&above.tid);
+	if (run < version->nlevels && version->levels[run].height > 0)
+		current = fetch_level(&level, version, run, &above, fetch->hi);
+	hyb_leaf_close(&level.leaf);
+	return current && hyb_version_is_current(ix, version);
+}
