@@ -15,6 +15,7 @@
 #include "catalog/pg_am.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
+#include "page/open.h"
 #include "page/settings.h"
 #include "page/meta.h"
 #include "pgstat.h"

@@ -18,4 +18,11 @@ struct IndexInfo;
 extern BlockNumber hyb_build_dictionary(HybIndex *ix, Relation heap,
 										struct IndexInfo *info);
 
+/* How much shorter keys became: their bytes by those of their codes. */
+static inline double
+hyb_dictionary_rate(uint64 plain, uint64 stored)
+{
+	return stored > 0 ? (double) plain / (double) stored : 1.0;
+}
+
 #endif							/* HYB_BUILD_DICTIONARY_H */

@@ -7,6 +7,7 @@
 #include "am/am.h"
 #include "am/build.h"
 #include "am/unique.h"
+#include "page/open.h"
 #include "page/spare.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

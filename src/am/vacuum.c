@@ -66,6 +66,7 @@
 #include "miscadmin.h"
 #include "page/dictionary.h"
 #include "page/meta.h"
+#include "page/open.h"
 #include "page/space.h"
 #include "pgstat.h"
 #include "static/leaf.h"

@@ -43,6 +43,7 @@
 #include "dynamic/directory.h"
 #include "miscadmin.h"
 #include "page/meta.h"
+#include "page/open.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 

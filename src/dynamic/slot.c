@@ -16,6 +16,7 @@
 #include "dynamic/database.h"
 #include "dynamic/slot.h"
 #include "miscadmin.h"
+#include "page/open.h"
 #include "page/settings.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"

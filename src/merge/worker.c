@@ -29,6 +29,7 @@
 #include "merge/try_open.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
+#include "page/open.h"
 #include "page/settings.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"

@@ -30,28 +30,4 @@ typedef struct HybIndex
 												 * plain */
 } HybIndex;
 
-/* Opens a handle, one chunk, in the current memory context. */
-extern HybIndex *hyb_index_create_handle(Relation rel);
-
-/*
- * Have handles that are made from now on begin with the slot of this one.
- * Whoever uses it has to find out whether it still is the index's, which
- * slot_serial is for.
- */
-extern void hyb_index_remember_slot(const HybIndex *ix);
-
-/*
- * Draw the incarnation of a new index into its handle.  May fail, so it comes
- * before the critical section.
- */
-extern void hyb_index_draw_incarnation(HybIndex *ix);
-
-/*
- * The transaction that wrote the row of this process's database in pg_database.
- * Read when the first handle is made, or by hyb_note_database, since those who
- * need it (dynamic/database.c) may hold locks.
- */
-extern TransactionId hyb_database_xmin;
-extern void hyb_note_database(void);
-
 #endif							/* HYB_HANDLE_H */

@@ -52,6 +52,7 @@
 #include "miscadmin.h"
 #include "page/dictionary.h"
 #include "page/meta.h"
+#include "page/open.h"
 #include "page/space.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"

@@ -28,6 +28,7 @@
 #include "am/scan/scan.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
+#include "page/open.h"
 #include "pgstat.h"
 #include "static/filter_use.h"
 #include "utils/memutils.h"

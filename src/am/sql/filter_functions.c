@@ -14,6 +14,7 @@
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
 #include "page/meta.h"
+#include "page/open.h"
 #include "parser/parse_coerce.h"
 #include "static/descend.h"
 #include "static/filter.h"

@@ -18,6 +18,7 @@
 #include "merge/merge.h"
 #include "merge/try_open.h"
 #include "miscadmin.h"
+#include "page/open.h"
 #include "page/settings.h"
 #include "page/meta.h"
 #include "static/fill.h"

@@ -1,5 +1,5 @@
 /*
- * handle.c
+ * open.c
  *		Opening a handle on an index.
  */
 #include "compat.h"
@@ -8,6 +8,7 @@
 #include "miscadmin.h"
 #include "page/dictionary.h"
 #include "page/meta.h"
+#include "page/open.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
