@@ -246,6 +246,15 @@ def table(results, methods):
         yield "| %s | %s | %.2f %% |" % (statement.label, " | ".join(cells), 100 * max(s for _, s in counts))
 
 
+def write_csv(results, path):
+    """After each statement: what was counted is kept if a later one fails."""
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["statement", "method", "instructions", "spread"])
+        for (statement, method), (instructions, spread) in results.items():
+            writer.writerow([statement.name, method, "%.1f" % instructions, "%.5f" % spread])
+
+
 def arguments():
     names = [statement.name for statement in statements()]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -290,14 +299,10 @@ def main():
             first, second = measure(statement, parameters[statement, method], method, options.directory)
             results[statement, method.name] = ((first + second) / 2, abs(first - second) / first)
         print(".", end="", file=sys.stderr, flush=True)
+        if options.csv:
+            write_csv(results, options.csv)
     print(file=sys.stderr)
     print("\n".join(table(results, [method.name for method in methods])))
-    if options.csv:
-        with open(options.csv, "w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["statement", "method", "instructions", "spread"])
-            for (statement, method), (instructions, spread) in results.items():
-                writer.writerow([statement.name, method, "%.1f" % instructions, "%.5f" % spread])
     if options.compare:
         lines = list(compare(results, options.compare))
         print("\n".join(lines))
