@@ -6,18 +6,7 @@
  * read, and page by page while the log grows, so nothing can fail after the
  * WAL record and an insert calls no comparison function.
  *
- * Lock order (a lock may be taken only while holding locks above it):
- *
- *		1. the merge lock of the index (heavyweight, merge/merge.h), or its turn
- *		   (heavyweight, dynamic/unique_lock.h)
- *		2. the unique partition lock (dynamic/unique_lock.h)
- *		3. slot->lock (LWLock): tree and applied positions
- *		4. the metapage's content lock
- *		5. content locks of delta pages, leaves, inner and free-list pages
- *		6. the directory's lock (LWLock, dynamic/directory.h)
- *		7. spinlocks: slot->mutex and others
- *
- * Locks above the one at hand may be asked for without waiting.
+ * The lock order is in docs/source-map.md.
  */
 #ifndef HYB_DYNAMIC_H
 #define HYB_DYNAMIC_H
