@@ -282,6 +282,7 @@ filter_savings(PlannerInfo *root, const IndexOptInfo *index,
 	return saved * pages * costs->spc_random_page_cost;
 }
 
+/* So many parameters because the server calls it with them. */
 void
 hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 				   Cost *startup_cost, Cost *total_cost,

@@ -95,6 +95,7 @@ after_full_page(HybIndex *ix)
 	hyb_merge_consider(ix);
 }
 
+/* So many parameters because the server calls it with them. */
 bool
 hyb_aminsert(Relation index, Datum *values, bool *isnull,
 			 ItemPointer heap_tid, Relation heap,

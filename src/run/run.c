@@ -18,6 +18,7 @@ typedef struct LevelFetch
 	int			limit;
 	HybDynBatch *batch;
 	HybDescent	descent;
+	HybBuf		at_key;			/* of the fence that the fetch goes on at */
 	HybLeaf		leaf;
 } LevelFetch;
 
@@ -89,7 +90,6 @@ fetch_level(LevelFetch *fetch, const HybVersion *version, int level,
 {
 	HybIndex   *ix = fetch->ix;
 	HybDescent *descent = &fetch->descent;
-	HybBuf		keybuf = {0};
 	HybPos		at = *lo;
 	HybSought	sought = {
 		.level = level,
@@ -104,7 +104,6 @@ fetch_level(LevelFetch *fetch, const HybVersion *version, int level,
 		int			to;
 		bool		last = hyb_pos_compare(ix->desc, &descent->fence, hi) >= 0;
 
-		CHECK_FOR_INTERRUPTS();
 		hyb_leaf_open(&fetch->leaf, ix->desc, BufferGetPage(descent->buf),
 					  ix->rel, descent->block);
 		from = hyb_leaf_search(&fetch->leaf, &at, &row);
@@ -114,7 +113,8 @@ fetch_level(LevelFetch *fetch, const HybVersion *version, int level,
 		UnlockReleaseBuffer(descent->buf);
 		if (last || !fetch->batch->complete)
 			return true;
-		hyb_pos_copy(&at, &keybuf, &descent->fence);
+		hyb_pos_copy(&at, &fetch->at_key, &descent->fence);
+		CHECK_FOR_INTERRUPTS();
 	}
 	return false;
 }
@@ -144,5 +144,9 @@ hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
 	if (run < version->nlevels && version->levels[run].height > 0)
 		current = fetch_level(&level, version, run, &above, fetch->hi);
 	hyb_leaf_close(&level.leaf);
+	if (level.descent.fence_key.data != NULL)
+		pfree(level.descent.fence_key.data);
+	if (level.at_key.data != NULL)
+		pfree(level.at_key.data);
 	return current && hyb_version_is_current(ix, version);
 }
