@@ -37,7 +37,7 @@ sub index_file
 sub free_blocks
 {
 	my ($content) = @_;
-	my $trunk = get32($content, 0, 24 + 296);
+	my $trunk = get32($content, 0, $meta{freelist});
 
 	return map { get32($content, $trunk, 24 + 4 * $_) } 0 .. get32($content, $trunk, $trailer + 24) - 1;
 }

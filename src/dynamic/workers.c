@@ -459,6 +459,32 @@ hyb_worker_release(const HybWorkerRef *ref)
 	SpinLockRelease(&workers->mutex);
 }
 
+bool
+hyb_worker_for_waiting(Oid *dbid, HybWorkerRef *ref)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+	Request    *next = NULL;
+
+	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (OidIsValid(request->dbid) &&
+			(next == NULL || request->since < next->since))
+			next = request;
+	}
+	if (count_workers(workers, now) > 0)
+		next = NULL;
+	if (next != NULL)
+	{
+		*dbid = next->dbid;
+		make_starting(workers, 0, next->dbid, now, ref);
+	}
+	SpinLockRelease(&workers->mutex);
+	return next != NULL;
+}
+
 void
 hyb_workers_forget(Oid dbid)
 {

@@ -107,6 +107,12 @@ extern bool hyb_worker_leave(const HybWorkerRef *ref);
  */
 extern void hyb_worker_release(const HybWorkerRef *ref);
 
+/*
+ * Does something wait, and is there no worker that will come to it?  Then *ref
+ * is the entry of a process for the caller to start in *dbid.
+ */
+extern bool hyb_worker_for_waiting(Oid *dbid, HybWorkerRef *ref);
+
 /* Nothing of this database waits any more. */
 extern void hyb_workers_forget(Oid dbid);
 

@@ -133,12 +133,25 @@ hyb_worker_ask(Oid dbid, Oid relid)
 	return false;
 }
 
+/* A worker for what waits, if there is none. */
+static void
+start_for_waiting(void)
+{
+	Oid			dbid;
+	HybWorkerRef ref;
+
+	if (hyb_worker_for_waiting(&dbid, &ref) && !start_worker(dbid, &ref))
+		hyb_worker_release(&ref);
+}
+
 /* ---- the worker ---- */
 
 /*
  * The process ends.  What cannot be connected to (a database that allows no
  * connections) must not wait for a worker any more: it would be the first in
- * the list for ever, and each worker would give its place up for it.
+ * the list for ever, and each worker would give its place up for it.  What
+ * else waits must not be left to nobody for that: the worker that gave its
+ * place up is gone.
  */
 static void
 release_entry(int code, Datum arg)
@@ -146,6 +159,8 @@ release_entry(int code, Datum arg)
 	if (!connected)
 		hyb_workers_forget(args.dbid);
 	hyb_worker_release(&args.ref);
+	if (!connected && hyb_max_merge_workers > 0)
+		start_for_waiting();
 }
 
 static void
@@ -361,8 +376,11 @@ start_elsewhere(Oid dbid, const HybWorkerRef *ref)
 	CommitTransactionCommand();
 	if (!exists)
 		hyb_workers_forget(dbid);
-	if (!exists || !start_worker(dbid, ref))
-		hyb_worker_release(ref);
+	if (exists && start_worker(dbid, ref))
+		return;
+	hyb_worker_release(ref);
+	if (!exists)
+		start_for_waiting();
 }
 
 /*

@@ -140,13 +140,23 @@ copy_rows(HybScan *so, HybScanPart *part, int row, int end_row)
 	}
 }
 
+/* What is sought in a leaf, and the rows that were found. */
+typedef struct LeafRange
+{
+	const HybPos *pos;			/* where the batch begins */
+	const HybPos *bound;		/* its far end */
+	bool		forward;
+	bool		to_fence;		/* it goes on to the leaf's fence or beyond */
+	int			row;			/* rows [row, end_row) */
+	int			end_row;
+} LeafRange;
+
 /*
- * Leave out what is more than static_limit items, at the far end of rows
- * [*row, *end_row); `far` becomes the cut there.
+ * Leave out what is more than static_limit items, at the far end of the rows
+ * found; `far` becomes the cut there.
  */
 static void
-limit_items(HybScan *so, HybScanPart *part, bool forward, int *row,
-			int *end_row, HybScanEdge *far)
+limit_items(HybScan *so, HybScanPart *part, LeafRange *range, HybScanEdge *far)
 {
 	HybKeyDesc *desc = so->ix->desc;
 	HybLeaf    *leaf = &part->leaf;
@@ -154,7 +164,7 @@ limit_items(HybScan *so, HybScanPart *part, bool forward, int *row,
 	int			item;
 	int			item_row;
 
-	if (forward)
+	if (range->forward)
 	{
 		part->last = part->first + so->static_limit;
 		item = part->last - 1;
@@ -165,10 +175,10 @@ limit_items(HybScan *so, HybScanPart *part, bool forward, int *row,
 		item = part->first;
 	}
 	item_row = hyb_leaf_row_of_item(leaf, item);
-	if (forward)
-		*end_row = item_row + 1;
+	if (range->forward)
+		range->end_row = item_row + 1;
 	else
-		*row = item_row;
+		range->row = item_row;
 
 	so->cut_key.len = 0;
 	hyb_key_join(desc, hyb_leaf_row(leaf, item_row), desc->nkeys, &so->cut_key);
@@ -177,7 +187,7 @@ limit_items(HybScan *so, HybScanPart *part, bool forward, int *row,
 	cut.ncols = desc->nkeys;
 	cut.tie = HYB_AT;
 	hyb_leaf_tids(leaf, item, 1, &cut.tid);
-	if (forward)
+	if (range->forward)
 		ItemPointerInc(&cut.tid);
 	hyb_edge_set_pos(far, &cut);
 }
@@ -194,44 +204,40 @@ is_prefix_range(const HybPos *lo, const HybPos *hi)
 		memcmp(lo->key, hi->key, lo->len) == 0;
 }
 
-/*
- * Items [first, last) and rows [*row, *end_row) of the open leaf between pos
- * and the far end of the batch, or the leaf's if the batch goes on to its fence
- * or beyond.
- */
+/* Find the items [first, last) of the open leaf, and their rows. */
 static void
-find_items(HybScan *so, HybScanPart *part, const HybPos *pos,
-		   const HybPos *bound, bool forward, bool to_fence, int *row,
-		   int *end_row)
+find_items(HybScanPart *part, LeafRange *range)
 {
 	HybLeaf    *leaf = &part->leaf;
+	const HybPos *bound = range->bound;
 
-	if (!forward)
+	if (!range->forward)
 	{
-		part->last = hyb_leaf_search(leaf, pos, end_row);
-		part->first = *row = 0;
-		if (!to_fence && !HYB_POS_MIN(bound))
-			part->first = hyb_leaf_search(leaf, bound, row);
+		part->last = hyb_leaf_search(leaf, range->pos, &range->end_row);
+		part->first = range->row = 0;
+		if (!range->to_fence && !HYB_POS_MIN(bound))
+			part->first = hyb_leaf_search(leaf, bound, &range->row);
 	}
-	else if (is_prefix_range(pos, bound))
+	else if (is_prefix_range(range->pos, bound))
 	{
-		part->first = hyb_leaf_search_equal(leaf, pos, row, end_row);
-		part->last = to_fence ? leaf->nitems : hyb_leaf_row_start(leaf, *end_row);
-		if (to_fence)
-			*end_row = leaf->nrows;
+		part->first = hyb_leaf_search_equal(leaf, range->pos, &range->row,
+											&range->end_row);
+		if (range->to_fence)
+			range->end_row = leaf->nrows;
+		part->last = hyb_leaf_row_start(leaf, range->end_row);
 	}
 	else
 	{
-		part->first = hyb_leaf_search(leaf, pos, row);
+		part->first = hyb_leaf_search(leaf, range->pos, &range->row);
 		part->last = leaf->nitems;
-		*end_row = leaf->nrows;
-		if (!to_fence && !HYB_POS_MAX(bound))
-			part->last = hyb_leaf_search(leaf, bound, end_row);
+		range->end_row = leaf->nrows;
+		if (!range->to_fence && !HYB_POS_MAX(bound))
+			part->last = hyb_leaf_search(leaf, bound, &range->end_row);
 	}
 	/* The end may lie within the posting list of a row: that row is in. */
-	if (*end_row < leaf->nrows &&
-		hyb_leaf_row_start(leaf, *end_row) < part->last)
-		(*end_row)++;
+	if (range->end_row < leaf->nrows &&
+		hyb_leaf_row_start(leaf, range->end_row) < part->last)
+		range->end_row++;
 }
 
 /*
@@ -239,7 +245,7 @@ find_items(HybScan *so, HybScanPart *part, const HybPos *pos,
  * but for a pin if the scan needs one.
  */
 static void
-take_items(HybScan *so, HybScanPart *part, Buffer buf, int row, int end_row)
+take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
 {
 	Page		page = BufferGetPage(buf);
 
@@ -248,11 +254,11 @@ take_items(HybScan *so, HybScanPart *part, Buffer buf, int row, int end_row)
 		part->mode = HYB_STATIC_TIDS;
 		read_tids(so, part, page);
 	}
-	else if (end_row - row <= HYB_SCAN_FEW_ROWS)
+	else if (range->end_row - range->row <= HYB_SCAN_FEW_ROWS)
 	{
 		part->mode = HYB_STATIC_ROWS;
 		read_tids(so, part, page);
-		copy_rows(so, part, row, end_row);
+		copy_rows(so, part, range->row, range->end_row);
 	}
 	else
 	{
@@ -292,10 +298,12 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 		.backward = !forward,
 		.want_fence = true
 	};
+	LeafRange	range = {
+		.pos = pos,
+		.bound = bound,
+		.forward = forward
+	};
 	Page		page;
-	int			row;
-	int			end_row;
-	bool		to_fence;
 
 	part->mode = HYB_STATIC_NONE;
 	part->first = part->last = part->next = 0;
@@ -312,12 +320,12 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 		return false;
 	so->filter_checks += descent->probed;
 	so->filter_negatives += descent->skipped;
-	to_fence = forward ? hyb_pos_compare(desc, fence, bound) < 0 :
+	range.to_fence = forward ? hyb_pos_compare(desc, fence, bound) < 0 :
 		hyb_pos_compare(desc, fence, bound) > 0;
 	if (descent->skipped)
 	{
 		hyb_filter_note(so->ix, HYB_FILTER_NEGATIVE);
-		if (to_fence)
+		if (range.to_fence)
 			hyb_edge_set_pos(far, fence);
 		return true;
 	}
@@ -325,11 +333,11 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	page = BufferGetPage(descent->buf);
 	HYB_TEST_FOR_OLD_SNAPSHOT(so->scan->xs_snapshot, so->ix->rel, page);
 	hyb_leaf_open(&part->leaf, desc, page, so->ix->rel, descent->block);
-	find_items(so, part, pos, bound, forward, to_fence, &row, &end_row);
-	if (to_fence)
+	find_items(part, &range);
+	if (range.to_fence)
 		hyb_edge_set_pos(far, fence);
 	if (!so->point && part->last - part->first > so->static_limit)
-		limit_items(so, part, forward, &row, &end_row, far);
+		limit_items(so, part, &range, far);
 
 	part->block = descent->block;
 	part->stamp = descent->stamp;
@@ -345,7 +353,7 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	else
 	{
 		so->probe[level] = false;
-		take_items(so, part, descent->buf, row, end_row);
+		take_items(so, part, descent->buf, &range);
 	}
 	part->next = part->first;
 	return true;
