@@ -8,23 +8,16 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use HybridPages;
 use HybridTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $block_size = 8192;
-my $trailer = $block_size - 32;
 my $node = new_node('free_list', <<EOF, extra => ['--data-checksums']);
 hybridindex.background_merge = off
 hybridindex.merge_floor = 1000000
 restart_after_crash = on
 EOF
-
-sub get32
-{
-	my ($content, $block, $at) = @_;
-	return unpack('L', substr($$content, $block * $block_size + $at, 4));
-}
 
 sub index_file
 {
@@ -32,8 +25,7 @@ sub index_file
 	return $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$index')");
 }
 
-# The blocks that the first free-list page names; offsets are those of
-# HybMetaPage and HybPageOpaque (src/page/page.h).
+# The blocks that the first free-list page names.
 sub free_blocks
 {
 	my ($content) = @_;

@@ -266,6 +266,16 @@ verify_sparse(Walk *walk)
 	return NULL;
 }
 
+/* What fills up to the next aligned place. */
+static bool
+all_zero(const uint8_t *from, const uint8_t *to)
+{
+	while (from < to)
+		if (*from++ != 0)
+			return false;
+	return true;
+}
+
 const char *
 hyb_fst_verify(const HybFst *f)
 {
@@ -275,6 +285,10 @@ hyb_fst_verify(const HybFst *f)
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
 		return NULL;
+	if (!all_zero(f->prefix + f->prefix_len, (const uint8_t *) f->dense))
+		return "there are bytes after the prefix";
+	if (!all_zero(f->labels + f->npos, (const uint8_t *) f->blocks))
+		return "there are labels after the last position";
 	if (f->ndense == 0 && f->npos > 0)
 		walk.child = node_after(f, 0, 1);
 	for (uint32_t n = 0; n < f->ndense + f->nnodes; n++)

@@ -436,6 +436,9 @@ hyb_worker_leave(const HybWorkerRef *ref)
 	Worker	   *worker = find_worker(workers, ref);
 	bool		leave = worker == NULL || worker->state == HYB_WORKER_IDLE;
 
+	/* what was asked for just now was left to this one */
+	for (int i = 0; i < HYB_MERGE_REQUESTS && leave; i++)
+		leave = worker == NULL || !OidIsValid(workers->requests[i].dbid);
 	if (leave && worker != NULL)
 		worker->state = HYB_WORKER_FREE;
 	SpinLockRelease(&workers->mutex);
