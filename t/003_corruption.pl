@@ -159,7 +159,7 @@ push @chosen,
 	sub {
 		my ($content) = @_;
 		my $block = filter_page($content);
-		substr($$content, $block * $block_size + get16($content, $block, 24 + 4), 32) = "\xFF" x 32;
+		substr($$content, $block * $block_size + get16($content, $block, 24 + 4) + 8, 32) = "\xFF" x 32;
 	}
   ],
   [

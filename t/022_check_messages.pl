@@ -225,7 +225,7 @@ my @damage = (
 	[ 'surf', qr/The filters are not in the order of their leaves/, sub { set16($_[0], root($_[0]), child($_[0], 0) + 28, 1) } ],
 	[ 'surf', qr/The filter at position 0 lies outside the content of its page/, sub { set16($_[0], filter_page($_[0]), 24 + 4, 8000) } ],
 	[ 'surf', qr/The filter at position 0 is of leaf \d+, not/, sub { set32($_[0], filter_page($_[0]), 24, 77) } ],
-	[ 'surf', qr/The filter at position 0 is damaged: the header/, sub { my $p = filter_page($_[0]); substr(${ $_[0] }, $p * $block_size + get16($_[0], $p, 28), 32) = "\xFF" x 32 } ],
+	[ 'surf', qr/The filter at position 0 is damaged: the header/, sub { my $p = filter_page($_[0]); substr(${ $_[0] }, $p * $block_size + get16($_[0], $p, 28) + 8, 32) = "\xFF" x 32 } ],
 	[ 'surf', qr/A filter page has bytes that are not in use/, sub { set16($_[0], filter_page($_[0]), 12, 8 + lower($_[0], filter_page($_[0]))) } ]);
 
 # Bytes of filters, of which some make it unsound and others deny keys, and bytes
