@@ -123,10 +123,12 @@ DROP TABLE mc_edge;
 CREATE TABLE mc_void (a int, b int, c int);
 INSERT INTO mc_void SELECT i * 3, NULL, NULL FROM generate_series(1, 20000) i;
 CREATE INDEX mc_void_abc ON mc_void USING hybrid (a, b DESC, c);
+SET hybridindex.merge_floor = 1000000;
 INSERT INTO mc_void SELECT i * 3 + 1, NULL, NULL FROM generate_series(1, 15000) i;
 SELECT hybrid_merge('mc_void_abc') > 0, hyb_check('mc_void');
 SELECT hyb_same('SELECT a, b, c FROM mc_void WHERE a < 1000 ORDER BY a', 'only order_only');
 DROP TABLE mc_void;
+RESET hybridindex.merge_floor;
 
 DROP TABLE mc, mc_queries, mc_indexes, mc_ends, wide;
 DROP FUNCTION mc_fill, mc_check;
