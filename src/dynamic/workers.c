@@ -33,6 +33,8 @@ typedef struct Worker
 	uint32		serial;			/* of this use of the entry */
 	Oid			dbid;
 	Oid			relid;			/* busy: what it merges, or InvalidOid */
+	bool		asked_again;	/* that was asked for since it took it: what
+								 * it finds done may not be */
 	TimestampTz started;		/* when it was started */
 	Latch	   *latch;			/* idle: of its PGPROC, which outlives it */
 } Worker;
@@ -262,6 +264,7 @@ hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
 			room = i;
 		else if (worker->dbid == dbid && worker->relid == relid)
 		{
+			worker->asked_again = true;
 			SpinLockRelease(&workers->mutex);
 			return HYB_REQUEST_NOTED;
 		}
@@ -277,6 +280,7 @@ hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
 		{
 			worker->state = HYB_WORKER_BUSY;
 			worker->relid = relid;
+			worker->asked_again = false;
 			latch = worker->latch;
 			remove_request(workers, dbid, relid);
 			outcome = HYB_REQUEST_NOTED;
@@ -367,6 +371,7 @@ hyb_worker_next(HybWorkerRef *ref, Oid *id)
 	{
 		worker->state = HYB_WORKER_BUSY;
 		worker->relid = next->relid;
+		worker->asked_again = false;
 		*id = next->relid;
 		next->dbid = InvalidOid;
 		work = HYB_WORK_INDEX;
@@ -423,7 +428,7 @@ hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result)
 		if (failure != NULL)
 			failure->dbid = InvalidOid;
 	}
-	else if (result == HYB_WORK_AGAIN)
+	if (result == HYB_WORK_AGAIN || worker->asked_again)
 		(void) add_request(workers, worker->dbid, worker->relid, now);
 	worker->relid = InvalidOid;
 	SpinLockRelease(&workers->mutex);
