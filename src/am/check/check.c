@@ -127,32 +127,32 @@ hyb_check_claim(HybCheck *check, BlockNumber block, HybBlockUse use,
 }
 
 void
-hyb_check_copy(HybCheck *check, BlockNumber block, HybPageKind kind,
-			   uint64 stamp, int level, BlockNumber from, char *copy)
+hyb_check_copy(HybCheck *check, const HybCheckPage *to, HybPageKind kind,
+			   char *copy)
 {
 	Buffer		buf;
 	HybPageOpaque *opaque;
 
 	CHECK_FOR_INTERRUPTS();
-	buf = ReadBuffer(check->ix->rel, block);
+	buf = ReadBuffer(check->ix->rel, to->block);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	(void) hyb_page_check(check->ix, buf, kind, stamp);
+	(void) hyb_page_check(check->ix, buf, kind, to->stamp);
 	memcpy(copy, BufferGetPage(buf), BLCKSZ);
 	UnlockReleaseBuffer(buf);
 
 	opaque = hyb_page_opaque((Page) copy);
 	if (opaque->kind != kind)
-		hyb_check_fail(check, block,
+		hyb_check_fail(check, to->block,
 					   "Block %u points to it as a page of kind %d, but it is of kind %d.",
-					   from, kind, opaque->kind);
-	if (opaque->stamp != stamp)
-		hyb_check_fail(check, block,
+					   to->from, kind, opaque->kind);
+	if (opaque->stamp != to->stamp)
+		hyb_check_fail(check, to->block,
 					   "Block %u expects stamp " UINT64_FORMAT ", but it has stamp " UINT64_FORMAT ".",
-					   from, stamp, opaque->stamp);
-	if (opaque->level != level)
-		hyb_check_fail(check, block,
+					   to->from, to->stamp, opaque->stamp);
+	if (opaque->level != to->level)
+		hyb_check_fail(check, to->block,
 					   "Block %u expects level %d, but it has level %d.",
-					   from, level, opaque->level);
+					   to->from, to->level, opaque->level);
 }
 
 uint32
@@ -301,22 +301,25 @@ static void
 check_dictionary(HybCheck *check)
 {
 	const HybMetaPage *meta = check->survey.meta;
-	BlockNumber block = meta->dictionary;
-	BlockNumber from = HYB_METAPAGE_BLKNO;
+	HybCheckPage at = {
+		.block = meta->dictionary,
+		.from = HYB_METAPAGE_BLKNO,
+		.stamp = 1
+	};
 	char	   *copy;
 
 	if ((check->ix->desc->has_encoded && (meta->flags & HYB_META_PLAIN) == 0) !=
-		BlockNumberIsValid(block))
-		hyb_check_fail(check, from,
+		BlockNumberIsValid(at.block))
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
 					   "In the metapage, the link to the dictionary does not fit the columns.");
 	copy = palloc(BLCKSZ);
-	while (BlockNumberIsValid(block))
+	while (BlockNumberIsValid(at.block))
 	{
-		hyb_check_claim(check, block, HYB_USE_DICTIONARY, from);
-		hyb_check_copy(check, block, HYB_PAGE_DICTIONARY, 1, 0, from, copy);
-		hyb_dictionary_check_page(check->ix->rel, block, (Page) copy);
-		from = block;
-		block = hyb_page_opaque((Page) copy)->link;
+		hyb_check_claim(check, at.block, HYB_USE_DICTIONARY, at.from);
+		hyb_check_copy(check, &at, HYB_PAGE_DICTIONARY, copy);
+		hyb_dictionary_check_page(check->ix->rel, at.block, (Page) copy);
+		at.from = at.block;
+		at.block = hyb_page_opaque((Page) copy)->link;
 	}
 	pfree(copy);
 }

@@ -47,6 +47,19 @@ typedef struct HybLogEntry
 	uint32		hash;			/* of its bytes and TID */
 } HybLogEntry;
 
+/* A page, as what points to it has it. */
+typedef struct HybCheckPage
+{
+	BlockNumber block;
+	BlockNumber from;			/* the page that points to it */
+	uint64		stamp;
+	int			level;
+	const HybPos *low;			/* fences of a node or leaf */
+	const HybPos *high;
+	const HybChild *children;	/* of a node, once it was read */
+	int			n;
+} HybCheckPage;
+
 /* What newer runs hold is read in order: the dynamic stage, or one level. */
 typedef struct HybCheckSource
 {
@@ -134,10 +147,9 @@ HYB_NORETURN extern void hyb_check_fail(HybCheck *check, BlockNumber blkno,
 extern void hyb_check_claim(HybCheck *check, BlockNumber block,
 							HybBlockUse use, BlockNumber from);
 
-/* Copy a page that `from` says is of this kind and stamp. */
-extern void hyb_check_copy(HybCheck *check, BlockNumber block,
-						   HybPageKind kind, uint64 stamp, int level,
-						   BlockNumber from, char *copy);
+/* Copy a page of this kind. */
+extern void hyb_check_copy(HybCheck *check, const HybCheckPage *to,
+						   HybPageKind kind, char *copy);
 
 /* Whole columns, consumed exactly?  Returns the key columns' length. */
 extern uint32 hyb_check_entry(HybCheck *check, BlockNumber blkno,
@@ -180,11 +192,9 @@ extern bool hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
  * to are claimed with the lock of the survey; those whose first leaf is among
  * children[from, to) are checked with that unit.
  */
-extern void hyb_check_filter_claim(HybCheck *check, BlockNumber node,
-								   const HybChild *children, int n);
-extern void hyb_check_filter_pages(HybCheck *check, BlockNumber node,
-								   uint64 stamp, const HybChild *children,
-								   int n, int from, int to);
+extern void hyb_check_filter_claim(HybCheck *check, const HybCheckPage *node);
+extern void hyb_check_filter_pages(HybCheck *check, const HybCheckPage *node,
+								   int from, int to);
 extern void hyb_check_filter_open(HybCheck *check, const HybChild *child);
 extern void hyb_check_filter_key(HybCheck *check, const uint8 *key,
 								 uint32 keylen, int position);

@@ -199,6 +199,7 @@ check_generation(HybCheck *check, const HybGeneration *generation,
 		.generation = generation,
 		.state = state
 	};
+	HybCheckPage page = {.stamp = generation->number};
 	PGAlignedBlock copy;
 	HybDeltaWalk walk;
 	uint64		npages = 0;
@@ -217,8 +218,9 @@ check_generation(HybCheck *check, const HybGeneration *generation,
 	while (hyb_delta_walk_next(&walk))
 	{
 		hyb_check_claim(check, walk.block, HYB_USE_DELTA, walk.from);
-		hyb_check_copy(check, walk.block, HYB_PAGE_DELTA, generation->number, 0,
-					   walk.from, copy.data);
+		page.block = walk.block;
+		page.from = walk.from;
+		hyb_check_copy(check, &page, HYB_PAGE_DELTA, copy.data);
 		check_chain_page(check, &chains, &walk, (Page) copy.data);
 		npages++;
 		if (walk.block != generation->tail[walk.lane])

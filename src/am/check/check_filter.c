@@ -15,13 +15,14 @@
  * filter may lie between those that do.  *used is the number of those.
  */
 static int
-end_of_page(const HybChild *children, int n, int i, int *used)
+end_of_page(const HybCheckPage *node, int i, int *used)
 {
+	const HybChild *children = node->children;
 	BlockNumber block = children[i].filter_block;
 	int			next = i + 1;
 
 	*used = 1;
-	for (; BlockNumberIsValid(block) && next < n; next++)
+	for (; BlockNumberIsValid(block) && next < node->n; next++)
 	{
 		if (children[next].filter_block == block)
 			(*used)++;
@@ -32,24 +33,24 @@ end_of_page(const HybChild *children, int n, int i, int *used)
 }
 
 void
-hyb_check_filter_claim(HybCheck *check, BlockNumber node,
-					   const HybChild *children, int n)
+hyb_check_filter_claim(HybCheck *check, const HybCheckPage *node)
 {
 	int			used;
 
-	for (int i = 0; i < n; i = end_of_page(children, n, i, &used))
-		if (BlockNumberIsValid(children[i].filter_block))
+	for (int i = 0; i < node->n; i = end_of_page(node, i, &used))
+		if (BlockNumberIsValid(node->children[i].filter_block))
 		{
-			hyb_check_claim(check, children[i].filter_block, HYB_USE_FILTER,
-							node);
+			hyb_check_claim(check, node->children[i].filter_block,
+							HYB_USE_FILTER, node->block);
 			check->found[check->level].filter_pages++;
 		}
 }
 
 void
-hyb_check_filter_pages(HybCheck *check, BlockNumber node, uint64 stamp,
-					   const HybChild *children, int n, int from, int to)
+hyb_check_filter_pages(HybCheck *check, const HybCheckPage *node, int from,
+					   int to)
 {
+	const HybChild *children = node->children;
 	PGAlignedBlock copy;
 	Page		page = (Page) copy.data;
 	int			next;
@@ -62,27 +63,27 @@ hyb_check_filter_pages(HybCheck *check, BlockNumber node, uint64 stamp,
 		Size		end;
 		int			used;
 
-		next = end_of_page(children, n, i, &used);
+		next = end_of_page(node, i, &used);
 		if (!BlockNumberIsValid(block) || i < from)
 			continue;
-		hyb_page_check_pointer(check->ix, block, node);
+		hyb_page_check_pointer(check->ix, block, node->block);
 		buf = ReadBuffer(check->ix->rel, block);
 		LockBuffer(buf, BUFFER_LOCK_SHARE);
 		if (!hyb_page_check(check->ix, buf, HYB_PAGE_FILTER, 0))
 			hyb_check_fail(check, block,
 						   "Block %u points to it as a filter page, but it is of kind %d.",
-						   node, hyb_page_opaque(BufferGetPage(buf))->kind);
+						   node->block, hyb_page_opaque(BufferGetPage(buf))->kind);
 		memcpy(copy.data, BufferGetPage(buf), BLCKSZ);
 		UnlockReleaseBuffer(buf);
 
 		opaque = hyb_page_opaque(page);
 		if (opaque->level != 0 || opaque->flags != 0 ||
-			opaque->link != InvalidBlockNumber || opaque->stamp > stamp)
+			opaque->link != InvalidBlockNumber || opaque->stamp > node->stamp)
 			hyb_check_fail(check, block, "The trailer of a filter page is damaged.");
 		if (opaque->count != used)
 			hyb_check_fail(check, block,
 						   "A filter page has %u filters, but %d leaves of block %u use it.",
-						   opaque->count, used, node);
+						   opaque->count, used, node->block);
 		end = SizeOfPageHeaderData + opaque->count * sizeof(HybFilterEntry);
 		for (int j = i, slot = -1; j < next; j++)
 		{

@@ -145,15 +145,46 @@ check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
 	check->have_last = true;
 }
 
-static void
-check_leaf(HybCheck *check, BlockNumber block, uint64 stamp,
-		   const HybPos *low, const HybPos *high, BlockNumber from)
+/*
+ * Child i of a node: the lower fence of the first one is the node's own.
+ */
+static HybCheckPage
+child_page(const HybCheckPage *node, int i)
 {
+	const HybChild *child = &node->children[i];
+	HybCheckPage page = {
+		.block = child->block,
+		.from = node->block,
+		.stamp = child->stamp,
+		.level = node->level - 1,
+		.low = i == 0 ? node->low : &child->low,
+		.high = i + 1 < node->n ? &child[1].low : node->high
+	};
+
+	return page;
+}
+
+/* A node need not know the heap TIDs below a child, nor nodes below that. */
+static void
+check_child_tids(HybCheck *check, const HybCheckPage *node, int i, uint64 tids)
+{
+	uint64		expected = node->children[i].tids;
+
+	if (expected != 0 && tids != 0 && expected != tids)
+		hyb_check_fail(check, node->block,
+					   "The child at position %d has " UINT64_FORMAT " heap TIDs, not " UINT64_FORMAT ".",
+					   i, tids, expected);
+}
+
+static void
+check_leaf(HybCheck *check, const HybCheckPage *page)
+{
+	BlockNumber block = page->block;
 	PGAlignedBlock copy;
 	HybPageOpaque *opaque;
 	char	   *wrong;
 
-	hyb_check_copy(check, block, HYB_PAGE_LEAF, stamp, 0, from, copy.data);
+	hyb_check_copy(check, page, HYB_PAGE_LEAF, copy.data);
 	opaque = hyb_page_opaque((Page) copy.data);
 	if (opaque->link != InvalidBlockNumber)
 		hyb_check_fail(check, block, "A leaf has a link to block %u.", opaque->link);
@@ -172,7 +203,7 @@ check_leaf(HybCheck *check, BlockNumber block, uint64 stamp,
 	hyb_leaf_tids(&check->leaf, 0, check->leaf.nitems, check->leaf_tids);
 
 	for (int row = 0; row < check->leaf.nrows; row++)
-		check_row(check, block, row, low, high);
+		check_row(check, block, row, page->low, page->high);
 
 	check->tids += check->leaf.nitems;
 	check->filled += hyb_leaf_fill((Page) copy.data);
@@ -180,28 +211,28 @@ check_leaf(HybCheck *check, BlockNumber block, uint64 stamp,
 
 /* The children of a node: separators, stamps. */
 static void
-check_children(HybCheck *check, BlockNumber block, uint64 stamp,
-			   const HybChild *children, int n, const HybPos *low,
-			   const HybPos *high)
+check_children(HybCheck *check, const HybCheckPage *node)
 {
 	const HybKeyDesc *desc = check->ix->desc;
+	const HybChild *children = node->children;
+	BlockNumber block = node->block;
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < node->n; i++)
 	{
 		hyb_check_position(check, block, i, &children[i].low);
 		if (i > 0 &&
 			(hyb_pos_compare(desc, &children[i - 1].low, &children[i].low) >= 0 ||
-			 hyb_pos_compare(desc, low, &children[i].low) >= 0))
+			 hyb_pos_compare(desc, node->low, &children[i].low) >= 0))
 			hyb_check_fail(check, block,
 						   "The separator at position %d is not above the one before it.", i);
-		if (hyb_pos_compare(desc, &children[i].low, high) >= 0)
+		if (hyb_pos_compare(desc, &children[i].low, node->high) >= 0)
 			hyb_check_fail(check, block,
 						   "The separator at position %d is not below the node's upper fence.", i);
-		if (children[i].stamp > stamp)
+		if (children[i].stamp > node->stamp)
 			hyb_check_fail(check, block,
 						   "The child at position %d is younger than its parent.", i);
 	}
-	if (HYB_POS_MIN(low) && !HYB_POS_MIN(&children[0].low))
+	if (HYB_POS_MIN(node->low) && !HYB_POS_MIN(&children[0].low))
 		hyb_check_fail(check, block,
 					   "The separator at position 0 of a leftmost node is not the lowest of all.");
 }
@@ -212,59 +243,52 @@ check_children(HybCheck *check, BlockNumber block, uint64 stamp,
  * they do not.
  */
 static uint64
-check_node(HybCheck *check, BlockNumber block, uint64 stamp, int height,
-		   const HybPos *low, const HybPos *high, BlockNumber from)
+check_node(HybCheck *check, HybCheckPage *node)
 {
-	Relation	rel = check->ix->rel;
+	BlockNumber block = node->block;
 	HybLevel   *found = &check->found[check->level];
 	char	   *copy;
 	HybChild   *children;
 	HybPageOpaque *opaque;
 	uint64		sum = 0;
 	bool		known = true;
-	int			n;
 
-	if (height == 0)
+	if (node->level == 0)
 	{
-		hyb_check_claim(check, block, HYB_USE_LEAF, from);
+		hyb_check_claim(check, block, HYB_USE_LEAF, node->from);
 		found->leaf_pages++;
 		return 0;
 	}
 
-	hyb_check_claim(check, block, HYB_USE_INNER, from);
+	hyb_check_claim(check, block, HYB_USE_INNER, node->from);
 	copy = palloc(BLCKSZ);
-	hyb_check_copy(check, block, HYB_PAGE_INNER, stamp, height, from, copy);
+	hyb_check_copy(check, node, HYB_PAGE_INNER, copy);
 	opaque = hyb_page_opaque((Page) copy);
 	if (opaque->link != InvalidBlockNumber ||
 		(opaque->flags & ~HYB_INNER_FILTERS) != 0)
 		hyb_check_fail(check, block, "An internal node has a link to block %u and flags 0x%04X.",
 					   opaque->link, opaque->flags);
-	n = hyb_inner_count((Page) copy);
-	if (n <= 0 || n > HYB_PAGE_CAPACITY)
-		hyb_check_fail(check, block, "An internal node has %d children.", n);
+	node->n = hyb_inner_count((Page) copy);
+	if (node->n <= 0 || node->n > HYB_PAGE_CAPACITY)
+		hyb_check_fail(check, block, "An internal node has %d children.", node->n);
 
-	children = palloc(n * sizeof(HybChild));
-	for (int i = 0; i < n; i++)
-		hyb_inner_get((Page) copy, i, &children[i], rel, block);
-	check_children(check, block, stamp, children, n, low, high);
-	if (height == 1)
-		hyb_check_filter_claim(check, block, children, n);
+	node->children = children = palloc(node->n * sizeof(HybChild));
+	for (int i = 0; i < node->n; i++)
+		hyb_inner_get((Page) copy, i, &children[i], check->ix->rel, block);
+	check_children(check, node);
+	if (node->level == 1)
+		hyb_check_filter_claim(check, node);
 
-	/* the lower fence of the first child is the node's own */
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < node->n; i++)
 	{
+		HybCheckPage child = child_page(node, i);
 		uint64		tids;
 
-		if (height > 1 && BlockNumberIsValid(children[i].filter_block))
+		if (node->level > 1 && BlockNumberIsValid(children[i].filter_block))
 			hyb_check_fail(check, block, "The child at position %d has a filter, but is no leaf.", i);
-		tids = check_node(check, children[i].block, children[i].stamp, height - 1,
-						  i == 0 ? low : &children[i].low,
-						  i + 1 < n ? &children[i + 1].low : high, block);
-		if (children[i].tids != 0 && tids != 0 && children[i].tids != tids)
-			hyb_check_fail(check, block,
-						   "The child at position %d has " UINT64_FORMAT " heap TIDs, not " UINT64_FORMAT ".",
-						   i, tids, children[i].tids);
-		if (height == 1)
+		tids = check_node(check, &child);
+		check_child_tids(check, node, i, tids);
+		if (node->level == 1)
 			tids = children[i].tids;
 		known &= tids != 0;
 		sum += tids;
@@ -288,9 +312,18 @@ check_level_nodes(HybCheck *check)
 	if (level->height > HYB_MAX_HEIGHT)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The height is %u.", level->height);
 	if (level->height > 0)
-		found->tids = check_node(check, level->root, level->root_stamp,
-								 level->height - 1, &low, &high,
-								 HYB_METAPAGE_BLKNO);
+	{
+		HybCheckPage root = {
+			.block = level->root,
+			.from = HYB_METAPAGE_BLKNO,
+			.stamp = level->root_stamp,
+			.level = level->height - 1,
+			.low = &low,
+			.high = &high
+		};
+
+		found->tids = check_node(check, &root);
+	}
 	if (found->leaf_pages != level->leaf_pages ||
 		found->inner_pages != level->inner_pages)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
@@ -362,14 +395,16 @@ check_unit(HybCheck *check)
 	const HybRoot *root = &check->version->levels[check->level];
 	const HybLevel *surveyed = &check->survey.meta->levels[check->level];
 	HybPath    *path = palloc(sizeof(HybPath));
-	const HybPathNode *node = &path->nodes[0];
-	const HybChild *children;
-	BlockNumber from;
-	HybPos		node_low;
-	HybPos		high;
+	HybPos		low;
+	HybCheckPage node = {
+		.block = HYB_METAPAGE_BLKNO,
+		.level = 1,
+		.low = &low,
+		.high = &path->high
+	};
+	HybCheckPage leaf;
 	int			first;
 	int			end;
-	int			n;
 
 	if (root->stamp != surveyed->root_stamp ||
 		root->height != surveyed->height)
@@ -386,39 +421,33 @@ check_unit(HybCheck *check)
 		consume_fresh(check, &path->high);
 		return false;
 	}
-	children = node->children.children;
-	n = node->children.n;
-	first = node->index;
-	end = Min(first + UNIT_LEAVES, n);
-	node_low = lower_fence(path);
-	from = path->height == 1 ? HYB_METAPAGE_BLKNO : node->block;
+	low = lower_fence(path);
+	node.children = path->nodes[0].children.children;
+	node.n = path->nodes[0].children.n;
+	first = path->nodes[0].index;
+	end = Min(first + UNIT_LEAVES, node.n);
 	if (path->height > 1)
 	{
 		/* nodes of a later version are not in the survey */
-		uint64		stamp = path->height == 2 ? root->stamp :
+		node.block = path->nodes[0].block;
+		node.stamp = path->height == 2 ? root->stamp :
 			path->nodes[1].children.children[path->nodes[1].index].stamp;
-
-		check_children(check, from, stamp, children, n, &node_low, &path->high);
-		hyb_check_filter_pages(check, from, stamp, children, n, first, end);
+		check_children(check, &node);
+		hyb_check_filter_pages(check, &node, first, end);
 	}
 
 	for (int i = first; i < end; i++)
 	{
 		uint64		tids = check->tids;
 
-		high = i + 1 < n ? children[i + 1].low : path->high;
-		hyb_check_filter_open(check, &children[i]);
-		check_leaf(check, children[i].block, children[i].stamp,
-				   i == 0 ? &node_low : &children[i].low, &high, from);
-		tids = check->tids - tids;
-		if (children[i].tids != 0 && children[i].tids != tids)
-			hyb_check_fail(check, from,
-						   "The child at position %d has " UINT64_FORMAT " heap TIDs, not " UINT64_FORMAT ".",
-						   i, tids, children[i].tids);
-		consume_fresh(check, &high);
+		leaf = child_page(&node, i);
+		hyb_check_filter_open(check, &node.children[i]);
+		check_leaf(check, &leaf);
+		check_child_tids(check, &node, i, check->tids - tids);
+		consume_fresh(check, leaf.high);
 	}
-	hyb_pos_copy(&check->at, &check->at_key, &high);
-	return !HYB_POS_MAX(&high);
+	hyb_pos_copy(&check->at, &check->at_key, leaf.high);
+	return !HYB_POS_MAX(leaf.high);
 }
 
 /* All leaves of the level. */
