@@ -453,11 +453,8 @@ search_dynamic(UniqueSearch *search, const HybVersion *version)
 
 			lowbuf.len = 0;
 			hyb_buf_append(&lowbuf, batch->keys.data + item->key_off, item->keylen);
-			low.key = lowbuf.data;
-			low.len = item->keylen;
-			low.ncols = search->ix->desc->nkeys;
-			low.tie = HYB_AT;
-			low.tid = item->tid;
+			low = hyb_pos_at(search->ix->desc, lowbuf.data, item->keylen,
+							 item->tid);
 		}
 	}
 }

@@ -136,6 +136,9 @@ extern bool hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 							  const HybFetch *fetch, HybDynBatch *batch);
 extern void hyb_dyn_batch_free(HybDynBatch *batch);
 
+/* One more item, which the caller fills. */
+extern HybDynItem *hyb_dyn_batch_add(HybDynBatch *batch);
+
 /*
  * Check the structure of the trees, which are caught up first: NULL, or what
  * is wrong.  Nothing is found if `version` is no longer current.  Inserters

@@ -16,11 +16,9 @@
 
 /* ---- batches ---- */
 
-static void
-add_item(HybDynBatch *batch, const HybTreeEntry *entry, uint64 generation)
+HybDynItem *
+hyb_dyn_batch_add(HybDynBatch *batch)
 {
-	HybDynItem *item;
-
 	if (batch->nitems >= batch->items_alloc)
 	{
 		batch->items_alloc = Max(HYB_BATCH_ITEMS, batch->items_alloc * 2);
@@ -30,7 +28,14 @@ add_item(HybDynBatch *batch, const HybTreeEntry *entry, uint64 generation)
 			batch->items = repalloc_huge(batch->items,
 										 batch->items_alloc * sizeof(HybDynItem));
 	}
-	item = &batch->items[batch->nitems++];
+	return &batch->items[batch->nitems++];
+}
+
+static void
+add_item(HybDynBatch *batch, const HybTreeEntry *entry, uint64 generation)
+{
+	HybDynItem *item = hyb_dyn_batch_add(batch);
+
 	item->tid = entry->tid;
 	item->killed = (entry->len_flags & HYB_ENTRY_KILLED) != 0;
 	item->key_off = batch->keys.len;

@@ -46,11 +46,7 @@ entry_compare(const HybArena *arena, const HybKeyDesc *desc, HybRef ref,
 static inline void
 entry_pos(const HybKeyDesc *desc, const HybEntry *entry, HybPos *pos)
 {
-	pos->key = entry->bytes;
-	pos->len = entry->keylen;
-	pos->ncols = desc->nkeys;
-	pos->tie = HYB_AT;
-	pos->tid = entry->tid;
+	*pos = hyb_pos_at(desc, entry->bytes, entry->keylen, entry->tid);
 }
 
 /* A position to search for, with its heads in the node at hand. */

@@ -180,6 +180,38 @@ remove_request(Workers *workers, Oid dbid, Oid relid)
 	}
 }
 
+/*
+ * What has waited longest, or NULL.  If it is for a worker of a database, what
+ * a worker of another one will look for is left to that.
+ */
+static Request *
+oldest_request(Workers *workers, Oid for_dbid, TimestampTz now)
+{
+	Request    *oldest = NULL;
+
+	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (OidIsValid(request->dbid) &&
+			(oldest == NULL || request->since < oldest->since) &&
+			(!OidIsValid(for_dbid) || request->dbid == for_dbid ||
+			 !somebody_comes(workers, request->dbid, now)))
+			oldest = request;
+	}
+	return oldest;
+}
+
+/* The worker merges this index of its database, and nobody else has to. */
+static void
+take_index(Workers *workers, Worker *worker, Oid relid)
+{
+	worker->state = HYB_WORKER_BUSY;
+	worker->relid = relid;
+	worker->asked_again = false;
+	remove_request(workers, worker->dbid, relid);
+}
+
 /* ---- indexes that fail ---- */
 
 static Failure *
@@ -278,11 +310,8 @@ hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
 		other = worker->latch;
 		if (worker->dbid == dbid)
 		{
-			worker->state = HYB_WORKER_BUSY;
-			worker->relid = relid;
-			worker->asked_again = false;
+			take_index(workers, worker, relid);
 			latch = worker->latch;
-			remove_request(workers, dbid, relid);
 			outcome = HYB_REQUEST_NOTED;
 		}
 	}
@@ -341,7 +370,7 @@ hyb_worker_next(HybWorkerRef *ref, Oid *id)
 	TimestampTz now = GetCurrentTimestamp();
 	Workers    *workers = lock_workers();
 	Worker	   *worker = find_worker(workers, ref);
-	Request    *next = NULL;
+	Request    *next;
 	HybWork		work;
 
 	Assert(worker != NULL);
@@ -351,16 +380,7 @@ hyb_worker_next(HybWorkerRef *ref, Oid *id)
 		SpinLockRelease(&workers->mutex);
 		return HYB_WORK_INDEX;
 	}
-	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
-	{
-		Request    *request = &workers->requests[i];
-
-		if (OidIsValid(request->dbid) &&
-			(next == NULL || request->since < next->since) &&
-			(request->dbid == worker->dbid ||
-			 !somebody_comes(workers, request->dbid, now)))
-			next = request;
-	}
+	next = oldest_request(workers, worker->dbid, now);
 	if (next == NULL)
 	{
 		worker->state = HYB_WORKER_IDLE;
@@ -369,11 +389,8 @@ hyb_worker_next(HybWorkerRef *ref, Oid *id)
 	}
 	else if (next->dbid == worker->dbid)
 	{
-		worker->state = HYB_WORKER_BUSY;
-		worker->relid = next->relid;
-		worker->asked_again = false;
 		*id = next->relid;
-		next->dbid = InvalidOid;
+		take_index(workers, worker, *id);
 		work = HYB_WORK_INDEX;
 	}
 	else
@@ -439,11 +456,12 @@ hyb_worker_leave(const HybWorkerRef *ref)
 {
 	Workers    *workers = lock_workers();
 	Worker	   *worker = find_worker(workers, ref);
-	bool		leave = worker == NULL || worker->state == HYB_WORKER_IDLE;
+	bool		leave = true;
 
 	/* what was asked for just now was left to this one */
-	for (int i = 0; i < HYB_MERGE_REQUESTS && leave; i++)
-		leave = worker == NULL || !OidIsValid(workers->requests[i].dbid);
+	if (worker != NULL)
+		leave = worker->state == HYB_WORKER_IDLE &&
+			oldest_request(workers, InvalidOid, 0) == NULL;
 	if (leave && worker != NULL)
 		worker->state = HYB_WORKER_FREE;
 	SpinLockRelease(&workers->mutex);
@@ -474,16 +492,8 @@ hyb_worker_for_waiting(Oid *dbid, HybWorkerRef *ref)
 	Workers    *workers = lock_workers();
 	Request    *next = NULL;
 
-	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
-	{
-		Request    *request = &workers->requests[i];
-
-		if (OidIsValid(request->dbid) &&
-			(next == NULL || request->since < next->since))
-			next = request;
-	}
-	if (count_workers(workers, now) > 0)
-		next = NULL;
+	if (count_workers(workers, now) == 0)
+		next = oldest_request(workers, InvalidOid, now);
 	if (next != NULL)
 	{
 		*dbid = next->dbid;

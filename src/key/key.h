@@ -282,6 +282,18 @@ typedef struct HybPos
 	ItemPointerData tid;		/* HYB_AT only */
 } HybPos;
 
+/* At an entry with this key, which the position points to, and TID. */
+static inline HybPos
+hyb_pos_at(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
+		   ItemPointerData tid)
+{
+	return (HybPos)
+	{
+		.key = key,.len = (uint16) keylen,
+			.ncols = (uint8) desc->nkeys,.tie = HYB_AT,.tid = tid
+	};
+}
+
 #define HYB_POS_MIN(pos)	((pos)->len == 0 && (pos)->tie == HYB_BEFORE)
 #define HYB_POS_MAX(pos)	((pos)->len == 0 && (pos)->tie == HYB_AFTER)
 

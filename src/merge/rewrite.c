@@ -232,15 +232,11 @@ merge_leaf(MergeStep *step, int end)
 		/* entries ascend: behind the leaf's last item no place is sought */
 		if (done < step->leaf.nitems)
 		{
-			HybPos		pos;
+			HybPos		pos = hyb_pos_at(step->ix->desc, hyb_step_entry(step, item),
+										 item->keylen, item->tid);
 			int			row;
 			int			at;
 
-			pos.key = hyb_step_entry(step, item);
-			pos.len = item->keylen;
-			pos.ncols = step->ix->desc->nkeys;
-			pos.tie = HYB_AT;
-			pos.tid = item->tid;
 			at = hyb_leaf_search(&step->leaf, &pos, &row);
 			add_leaf_items(step, done, at);
 			done = Max(done, at);

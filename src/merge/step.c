@@ -269,11 +269,8 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, HybStepSize size)
 	{
 		const HybDynItem *first = &step->batch.items[0];
 
-		start.key = hyb_step_entry(step, first);
-		start.len = first->keylen;
-		start.ncols = ix->desc->nkeys;
-		start.tie = HYB_AT;
-		start.tid = first->tid;
+		start = hyb_pos_at(ix->desc, hyb_step_entry(step, first),
+						   first->keylen, first->tid);
 	}
 	hyb_path_load(ix, &step->version.levels[step->level], &start, path);
 	hyb_dead_begin(&step->dead, ix->rel);
@@ -293,11 +290,8 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, HybStepSize size)
 		/* stopped inside a leaf's range, or just at its end */
 		const HybDynItem *last = &step->batch.items[step->last_entry - 1];
 
-		watermark.key = hyb_step_entry(step, last);
-		watermark.len = last->keylen;
-		watermark.ncols = ix->desc->nkeys;
-		watermark.tie = HYB_AT;
-		watermark.tid = last->tid;
+		watermark = hyb_pos_at(ix->desc, hyb_step_entry(step, last),
+							   last->keylen, last->tid);
 	}
 	else
 	{

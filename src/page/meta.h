@@ -8,7 +8,6 @@
 #define HYB_META_H
 
 #include "key/encoded.h"
-#include "page/settings.h"
 #include "page/wal.h"
 
 #define HYB_META_MAGIC		0x48594249	/* "HYBI" */
@@ -29,6 +28,9 @@ typedef struct HybGeneration
 
 /* Blocks a merge step may hold; bounds the size of a step. */
 #define HYB_MAX_PENDING		320
+
+/* Static levels that an index can have. */
+#define HYB_MAX_LEVELS		4
 
 /* A static level: a tree of leaves. */
 typedef struct HybLevel

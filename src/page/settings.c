@@ -9,6 +9,7 @@
 #include "access/nbtree.h"
 #include "access/reloptions.h"
 #include "algo/surf.h"
+#include "page/meta.h"
 #include "page/settings.h"
 #include "utils/guc.h"
 

@@ -18,7 +18,6 @@
 #define HYB_MAX_WORKERS		32
 
 /* static levels at most (meta.h) */
-#define HYB_MAX_LEVELS		4
 
 /* dynamic_memory at most: what references to trees can name (arena.h) */
 #define HYB_MAX_DYNAMIC_KB	(16 * 1024 * 1024)

@@ -10,8 +10,6 @@
 #include "static/leaf.h"
 #include "utils/rel.h"
 
-#define FIRST_ITEMS		64
-
 typedef struct LevelFetch
 {
 	HybIndex   *ix;
@@ -28,23 +26,16 @@ add_item(LevelFetch *fetch, int item, const ItemPointerData *tid, uint32 off,
 		 uint32 keylen)
 {
 	HybDynBatch *batch = fetch->batch;
-	HybDynItem *dst;
 
-	if (batch->nitems >= batch->items_alloc)
+	*hyb_dyn_batch_add(batch) = (HybDynItem)
 	{
-		batch->items_alloc = Max(FIRST_ITEMS, batch->items_alloc * 2);
-		batch->items = batch->items == NULL ?
-			palloc(batch->items_alloc * sizeof(HybDynItem)) :
-			repalloc_huge(batch->items, batch->items_alloc * sizeof(HybDynItem));
-	}
-	dst = &batch->items[batch->nitems++];
-	memset(dst, 0, sizeof(*dst));
-	dst->tid = *tid;
-	dst->key_off = off;
-	dst->len = batch->keys.len - off;
-	dst->keylen = keylen;
-	dst->ref.block = fetch->descent.block;
-	dst->ref.offset = item;
+		.tid = *tid,.key_off = off,.len = batch->keys.len - off,
+			.keylen = keylen,
+			.ref =
+		{
+			.block = fetch->descent.block,.offset = item
+		}
+	};
 }
 
 /*

@@ -388,13 +388,11 @@ static void
 check_unseen(HybCheck *check, const HybLogEntry *log, const HybEntry *entry)
 {
 	ItemPointerData heap_tid = entry->tid;
-	HybPos		pos = {0};
+	const HybKeyDesc *desc = check->ix->desc;
+	HybPos		pos = hyb_pos_at(desc, entry->bytes,
+								 hyb_key_length(desc, entry->bytes, entry->len),
+								 entry->tid);
 
-	pos.key = entry->bytes;
-	pos.len = hyb_key_length(check->ix->desc, entry->bytes, entry->len);
-	pos.ncols = check->ix->desc->nkeys;
-	pos.tie = HYB_AT;
-	pos.tid = entry->tid;
 	if (log->generation == check->version->frozen.number)
 	{
 		MemoryContext old_context = MemoryContextSwitchTo(check->page_context);

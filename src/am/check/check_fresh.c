@@ -43,13 +43,8 @@ fetch_more(HybCheck *check, HybCheckSource *source)
 	int			tries = 0;
 
 	if (source->last_key.len > 0)
-	{
-		low.key = source->last_key.data;
-		low.len = source->last_key.len;
-		low.ncols = check->ix->desc->nkeys;
-		low.tie = HYB_AT;
-		low.tid = source->last_tid;
-	}
+		low = hyb_pos_at(check->ix->desc, source->last_key.data,
+						 source->last_key.len, source->last_tid);
 	source->version = check->version->version;
 	source->next = 0;
 	for (;;)

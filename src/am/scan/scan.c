@@ -357,11 +357,8 @@ reload_at_item(HybScan *so, bool forward)
 	HybPos		pos;
 
 	entry = hyb_batch_dyn_item(batch, &batch->items[batch->current]);
-	pos.key = batch->dyn.keys.data + entry->key_off;
-	pos.len = entry->keylen;
-	pos.ncols = so->ix->desc->nkeys;
-	pos.tie = HYB_AT;
-	pos.tid = entry->tid;
+	pos = hyb_pos_at(so->ix->desc, batch->dyn.keys.data + entry->key_off,
+					 entry->keylen, entry->tid);
 	if (!forward)
 		ItemPointerInc(&pos.tid);
 	hyb_edge_set_pos(&so->from, &pos);

@@ -81,11 +81,8 @@ static void
 dyn_item_pos(const HybScan *so, const HybDynBatch *dyn, const HybDynItem *item,
 			 bool above, HybPos *pos)
 {
-	pos->key = dyn->keys.data + item->key_off;
-	pos->len = item->keylen;
-	pos->ncols = so->ix->desc->nkeys;
-	pos->tie = HYB_AT;
-	pos->tid = item->tid;
+	*pos = hyb_pos_at(so->ix->desc, dyn->keys.data + item->key_off,
+					  item->keylen, item->tid);
 	if (above)
 		ItemPointerInc(&pos->tid);
 }

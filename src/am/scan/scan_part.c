@@ -160,6 +160,7 @@ limit_items(HybScan *so, HybScanPart *part, LeafRange *range, HybScanEdge *far)
 {
 	HybKeyDesc *desc = so->ix->desc;
 	HybLeaf    *leaf = &part->leaf;
+	ItemPointerData tid;
 	HybPos		cut;
 	int			item;
 	int			item_row;
@@ -182,11 +183,8 @@ limit_items(HybScan *so, HybScanPart *part, LeafRange *range, HybScanEdge *far)
 
 	so->cut_key.len = 0;
 	hyb_key_join(desc, hyb_leaf_row(leaf, item_row), desc->nkeys, &so->cut_key);
-	cut.key = so->cut_key.data;
-	cut.len = so->cut_key.len;
-	cut.ncols = desc->nkeys;
-	cut.tie = HYB_AT;
-	hyb_leaf_tids(leaf, item, 1, &cut.tid);
+	hyb_leaf_tids(leaf, item, 1, &tid);
+	cut = hyb_pos_at(desc, so->cut_key.data, so->cut_key.len, tid);
 	if (range->forward)
 		ItemPointerInc(&cut.tid);
 	hyb_edge_set_pos(far, &cut);
@@ -445,11 +443,8 @@ hyb_part_pos(HybScan *so, HybScanPart *part, int item, HybPos *pos,
 		hyb_key_join(desc,
 					 hyb_leaf_row(&part->leaf, row_of_item(part, item)),
 					 desc->nkeys, keybuf);
-	pos->key = keybuf->data;
-	pos->len = keybuf->len;
-	pos->ncols = desc->nkeys;
-	pos->tie = HYB_AT;
-	pos->tid = part->tids[item - part->tids_base];
+	*pos = hyb_pos_at(desc, keybuf->data, keybuf->len,
+					  part->tids[item - part->tids_base]);
 }
 
 /* Items [from, to) of one row, or of any where nobody looks at values. */

@@ -111,6 +111,7 @@ level_may_contain(HybIndex *ix, const HybVersion *version, int level,
 	HybDescent	descent;
 	HybLeaf		leaf;
 	HybPos		pos = *low;
+	HybBuf		pos_key = {0};
 	HybSought	sought = {
 		.level = level,
 		.pos = &pos,
@@ -160,8 +161,7 @@ level_may_contain(HybIndex *ix, const HybVersion *version, int level,
 			break;
 
 		/* on to the next leaf; the fence's memory is used again */
-		pos = descent.fence;
-		pos.key = memcpy(palloc(pos.len + 1), pos.key, pos.len);
+		hyb_pos_copy(&pos, &pos_key, &descent.fence);
 	}
 	hyb_leaf_close(&leaf);
 	return found;
@@ -418,11 +418,7 @@ count_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
 			last.len = 0;
 			hyb_buf_append(&last, batch.keys.data + item->key_off,
 						   item->keylen);
-			from.key = last.data;
-			from.len = (uint16) item->keylen;
-			from.ncols = (uint8) ix->desc->nkeys;
-			from.tie = HYB_AT;
-			from.tid = item->tid;
+			from = hyb_pos_at(ix->desc, last.data, item->keylen, item->tid);
 		}
 	} while (!batch.complete && batch.nitems > 0 && *count < COUNT_DYNAMIC);
 	if (valid && !batch.complete)
