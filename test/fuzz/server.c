@@ -219,6 +219,15 @@ ExceptionalCondition(const char *condition,
 
 /* ---- others ---- */
 
+/* What the includes declare, in servers that have injection points. */
+bool		IsInjectionPointAttached(const char *name);
+
+bool
+IsInjectionPointAttached(const char *name)
+{
+	return false;
+}
+
 /* Only comparator columns call functions; the targets have none. */
 Datum
 FunctionCall2Coll(FmgrInfo *flinfo, Oid collation, Datum arg1, Datum arg2)
