@@ -116,9 +116,17 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	hyb_check_entry_size(index, heap, state->entry.len, heap_tid);
 
 	if (check_unique != UNIQUE_CHECK_NO)
-		is_unique = hyb_unique_check(ix, heap, values, isnull,
-									 entry.bytes, entry.keylen, heap_tid,
-									 check_unique, &state->unique, &ticket);
+	{
+		HybUniqueRow row = {
+			.heap = heap,
+			.values = values,
+			.isnull = isnull,
+			.entry = &entry,
+			.check = check_unique
+		};
+
+		is_unique = hyb_unique_check(ix, &row, &state->unique, &ticket);
+	}
 	if (check_unique == UNIQUE_CHECK_EXISTING)
 		return is_unique;
 

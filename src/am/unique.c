@@ -55,11 +55,7 @@ typedef enum SearchResult
 typedef struct UniqueSearch
 {
 	HybIndex   *ix;
-	Relation	heap;
-	Datum	   *values;
-	bool	   *isnull;
-	ItemPointer tid;
-	IndexUniqueCheck check;
+	const HybUniqueRow *row;
 	HybPos		low;			/* just below the key, and just above it */
 	HybPos		high;
 	uint64		hash;			/* of the key, 0 if equal keys may differ in
@@ -79,13 +75,15 @@ report_duplicate(UniqueSearch *search)
 	char	   *key_desc;
 
 	HYB_ASSERT_NO_LWLOCK();
-	key_desc = BuildIndexValueDescription(index, search->values, search->isnull);
+	CheckForSerializableConflictIn(index, NULL, InvalidBlockNumber);
+	key_desc = BuildIndexValueDescription(index, search->row->values,
+										  search->row->isnull);
 	ereport(ERROR,
 			(errcode(ERRCODE_UNIQUE_VIOLATION),
 			 errmsg("duplicate key value violates unique constraint \"%s\"",
 					RelationGetRelationName(index)),
 			 key_desc ? errdetail("Key %s already exists.", key_desc) : 0,
-			 errtableconstraint(search->heap, RelationGetRelationName(index))));
+			 errtableconstraint(search->row->heap, RelationGetRelationName(index))));
 }
 
 /*
@@ -101,14 +99,14 @@ candidate_exists(UniqueSearch *search, const ItemPointerData *candidate,
 	HYB_POINT("unique-candidate");
 	HYB_ASSERT_NO_LWLOCK();
 	*dead = false;
-	if (search->check == UNIQUE_CHECK_EXISTING &&
-		ItemPointerEquals(&htid, search->tid))
+	if (search->row->check == UNIQUE_CHECK_EXISTING &&
+		ItemPointerEquals(&htid, &search->row->entry->tid))
 	{
 		search->found_self = true;
 		return false;
 	}
-	return table_index_fetch_tuple_check(search->heap, &htid, &search->dirty,
-										 dead);
+	return table_index_fetch_tuple_check(search->row->heap, &htid,
+										 &search->dirty, dead);
 }
 
 /*
@@ -128,7 +126,7 @@ judge_candidate(UniqueSearch *search, HybPinResult pin)
 		case HYB_PIN_HOLDS:
 			break;
 	}
-	if (search->check == UNIQUE_CHECK_PARTIAL)
+	if (search->row->check == UNIQUE_CHECK_PARTIAL)
 		return SEARCH_MAYBE;
 
 	search->xwait = TransactionIdIsValid(search->dirty.xmin) ?
@@ -140,8 +138,9 @@ judge_candidate(UniqueSearch *search, HybPinResult pin)
 	 * A definite conflict, unless our own tuple was deleted meanwhile (by
 	 * ourselves: the row was inserted and updated in one command, say).
 	 */
-	htid = *search->tid;
-	if (!table_index_fetch_tuple_check(search->heap, &htid, SnapshotSelf, NULL))
+	htid = search->row->entry->tid;
+	if (!table_index_fetch_tuple_check(search->row->heap, &htid, SnapshotSelf,
+									   NULL))
 		return SEARCH_UNIQUE;
 	return SEARCH_DUPLICATE;
 }
@@ -469,41 +468,37 @@ wait_for_other(UniqueSearch *search)
 	if (search->dirty.speculativeToken)
 		SpeculativeInsertionWait(search->xwait, search->dirty.speculativeToken);
 	else
-		XactLockTableWait(search->xwait, search->heap, search->tid,
-						  XLTW_InsertIndex);
+		XactLockTableWait(search->xwait, search->row->heap,
+						  &search->row->entry->tid, XLTW_InsertIndex);
 }
 
 bool
-hyb_unique_check(HybIndex *ix, Relation heap, Datum *values, bool *isnull,
-				 const uint8 *key, uint32 keylen, ItemPointer tid,
-				 IndexUniqueCheck check, HybUniqueBuffers *buffers,
-				 HybUniqueTicket *ticket)
+hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
+				 HybUniqueBuffers *buffers, HybUniqueTicket *ticket)
 {
 	const HybKeyDesc *desc = ix->desc;
+	const HybEntry *entry = row->entry;
+	bool		existing = row->check == UNIQUE_CHECK_EXISTING;
 	UniqueSearch search;
 	SearchResult result;
 
 	if (!ix->rel->rd_index->indnullsnotdistinct)
 		for (int i = 0; i < desc->nkeys; i++)
-			if (isnull[i])
+			if (row->isnull[i])
 				return true;
 
 	search.buffers = buffers;
 	search.found_self = false;
 	search.xwait = InvalidTransactionId;
 	search.ix = ix;
-	search.heap = heap;
-	search.values = values;
-	search.isnull = isnull;
-	search.tid = tid;
-	search.check = check;
-	search.low.key = key;
-	search.low.len = keylen;
+	search.row = row;
+	search.low.key = entry->bytes;
+	search.low.len = entry->keylen;
 	search.low.ncols = desc->nkeys;
 	search.low.tie = HYB_BEFORE;
 	search.high = search.low;
 	search.high.tie = HYB_AFTER;
-	search.hash = desc->exact ? hyb_key_hash(key, keylen) : 0;
+	search.hash = desc->exact ? hyb_key_hash(entry->bytes, entry->keylen) : 0;
 	InitDirtySnapshot(search.dirty);
 
 	/*
@@ -511,7 +506,7 @@ hyb_unique_check(HybIndex *ix, Relation heap, Datum *values, bool *isnull,
 	 * such an index all keys do.  A check of an entry that is in the index
 	 * already appends nothing: of two such checks each meets the other's.
 	 */
-	if (check != UNIQUE_CHECK_EXISTING)
+	if (!existing)
 		hyb_unique_begin(ix, search.hash, ticket);
 
 	for (;;)
@@ -527,7 +522,7 @@ hyb_unique_check(HybIndex *ix, Relation heap, Datum *values, bool *isnull,
 
 		if (result == SEARCH_UNIQUE || result == SEARCH_MAYBE)
 		{
-			if (check == UNIQUE_CHECK_EXISTING)
+			if (existing)
 				break;
 
 			/* what may be a conflict may be one whatever others append */
@@ -541,19 +536,16 @@ hyb_unique_check(HybIndex *ix, Relation heap, Datum *values, bool *isnull,
 			if (result == SEARCH_WAIT)
 				wait_for_other(&search);
 			else
-			{
-				CheckForSerializableConflictIn(ix->rel, NULL, InvalidBlockNumber);
 				report_duplicate(&search);
-			}
 		}
 	}
 
-	if (check == UNIQUE_CHECK_EXISTING && !search.found_self)
+	if (existing && !search.found_self)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("failed to re-find tuple within index \"%s\"",
 						RelationGetRelationName(ix->rel)),
 				 errhint("This may be because of a non-immutable index expression."),
-				 errtableconstraint(heap, RelationGetRelationName(ix->rel))));
+				 errtableconstraint(row->heap, RelationGetRelationName(ix->rel))));
 	return result == SEARCH_UNIQUE;
 }

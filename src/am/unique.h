@@ -31,6 +31,16 @@ extern void hyb_unique_init(void);
 extern void hyb_unique_buffers_init(HybUniqueBuffers *buffers,
 									MemoryContext context);
 
+/* What is inserted. */
+typedef struct HybUniqueRow
+{
+	Relation	heap;
+	Datum	   *values;
+	bool	   *isnull;
+	HybEntry   *entry;			/* of them and the TID */
+	IndexUniqueCheck check;
+} HybUniqueRow;
+
 /*
  * Look for a conflicting entry, as _bt_check_unique (nbtinsert.c) does: wait
  * for transactions in progress, raise ERRCODE_UNIQUE_VIOLATION for a live
@@ -42,9 +52,7 @@ extern void hyb_unique_buffers_init(HybUniqueBuffers *buffers,
  * from appending the key: the caller appends its entry and calls
  * hyb_unique_leave.
  */
-extern bool hyb_unique_check(HybIndex *ix, Relation heap, Datum *values,
-							 bool *isnull, const uint8 *key, uint32 keylen,
-							 ItemPointer tid, IndexUniqueCheck check,
+extern bool hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 							 HybUniqueBuffers *buffers,
 							 HybUniqueTicket *ticket);
 
