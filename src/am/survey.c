@@ -35,6 +35,9 @@
 /* How often the free list is gone over without keeping it as it is. */
 #define SURVEY_TRIES	8
 
+/* Above all that pages have: they cannot change. */
+#define ANY_LSN			PG_UINT64_MAX
+
 /*
  * Note a free block.  `from` is the block that names it.
  */
@@ -54,44 +57,44 @@ survey_add(const HybIndex *ix, HybSurvey *survey, BlockNumber from,
 }
 
 /*
- * One page of the free list, the next one of which is returned in *next.
- * Returns false if the page has changed since `lsn`.
+ * A page of the free list; *block becomes the next one.  Returns false if the
+ * page has changed since `lsn`.
  *
  * It may have been taken off the list, written out, and be about to become
  * something else: hyb_space_open does not read it, and leaves an empty page
  * without an LSN to whoever looks before it is overwritten.
  */
 static bool
-survey_page(const HybIndex *ix, HybSurvey *survey, BlockNumber block,
-			XLogRecPtr lsn, bool hold, BlockNumber *next, uint32 *nfree)
+survey_page(const HybIndex *ix, HybSurvey *survey, XLogRecPtr lsn,
+			BlockNumber *block, uint32 *nfree)
 {
-	Buffer		buf = ReadBuffer(ix->rel, block);
+	Buffer		buf = ReadBuffer(ix->rel, *block);
 	Page		page;
 	HybPageOpaque *opaque;
 
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buf);
 	if (PageGetLSN(page) > lsn ||
-		(XLogRecPtrIsInvalid(PageGetLSN(page)) && !hold))
+		(XLogRecPtrIsInvalid(PageGetLSN(page)) && lsn != ANY_LSN))
 	{
 		UnlockReleaseBuffer(buf);
 		return false;
 	}
 	if (!hyb_page_check(ix, buf, HYB_PAGE_FREELIST, 0))
-		hyb_corrupted(ix->rel, block,
-					  psprintf("Block %u of the free list is not a free-list page.", block));
+		hyb_corrupted(ix->rel, *block,
+					  psprintf("Block %u of the free list is not a free-list page.", *block));
 	opaque = hyb_page_opaque(page);
 	if (opaque->count > HYB_FREELIST_CAPACITY ||
 		(opaque->count > 0 &&
 		 ((PageHeader) page)->pd_lower <
 		 SizeOfPageHeaderData + opaque->count * sizeof(BlockNumber)))
-		hyb_corrupted(ix->rel, block,
+		hyb_corrupted(ix->rel, *block,
 					  psprintf("A free-list page claims to hold %u blocks.",
 							   opaque->count));
 	for (uint32 i = 0; i < opaque->count; i++)
-		survey_add(ix, survey, block, i, hyb_freelist_blocks(page)[i]);
+		survey_add(ix, survey, *block, i, hyb_freelist_blocks(page)[i]);
 	*nfree += opaque->count + 1;
-	*next = opaque->link;
+	*block = opaque->link;
 	UnlockReleaseBuffer(buf);
 	return true;
 }
@@ -114,7 +117,7 @@ try_survey(const HybIndex *ix, HybSurvey *survey, bool hold)
 	survey->meta = palloc(sizeof(HybMetaPage));
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	memcpy(survey->meta, meta, sizeof(HybMetaPage));
-	lsn = hold ? PG_UINT64_MAX : PageGetLSN(BufferGetPage(metabuf));
+	lsn = hold ? ANY_LSN : PageGetLSN(BufferGetPage(metabuf));
 	meta = survey->meta;
 	if (RecoveryInProgress())
 	{
@@ -132,13 +135,10 @@ try_survey(const HybIndex *ix, HybSurvey *survey, bool hold)
 	block = meta->freelist;
 	while (same && block != InvalidBlockNumber)
 	{
-		BlockNumber next = InvalidBlockNumber;
-
 		/* finds cycles, too */
 		survey_add(ix, survey, from, -1, block);
-		same = survey_page(ix, survey, block, lsn, hold, &next, &nfree);
 		from = block;
-		block = next;
+		same = survey_page(ix, survey, lsn, &block, &nfree);
 		if (!hold && BufferIsValid(metabuf))
 		{
 			UnlockReleaseBuffer(metabuf);
