@@ -287,9 +287,59 @@ hyb_space_open(const HybIndex *ix, BlockNumber block, BlockNumber from)
 }
 
 /*
- * Push pending blocks on the first free-list page.  If there is none, or it
- * is full, one of them becomes the first page.  That page is overwritten, so
- * it must not be pinned; if all of them are, they stay in pending[] until the
+ * A free-list page with room, locked exclusively, as the metapage is: the first
+ * one of the list or, if there is none or it is full, a block that is to become
+ * the first, and that goes to pending[0] first of all.  Such a block is
+ * overwritten, so it must not be pinned: InvalidBuffer if all of them are.
+ */
+static Buffer
+trunk_with_room(const HybIndex *ix, HybMetaPage *meta)
+{
+	if (meta->freelist != InvalidBlockNumber)
+	{
+		Buffer		trunk = lock_trunk(ix, meta->freelist);
+
+		if (hyb_page_opaque(BufferGetPage(trunk))->count < HYB_FREELIST_CAPACITY)
+			return trunk;
+		UnlockReleaseBuffer(trunk);
+	}
+	for (int i = 0; i < meta->npending; i++)
+	{
+		BlockNumber block = meta->pending[i];
+		Buffer		trunk = hyb_space_open(ix, block, HYB_METAPAGE_BLKNO);
+
+		if (BufferIsValid(trunk))
+		{
+			/* the caller logs all of pending[] */
+			meta->pending[i] = meta->pending[0];
+			meta->pending[0] = block;
+			return trunk;
+		}
+	}
+	return InvalidBuffer;
+}
+
+/*
+ * Inside the critical section: pending[0] becomes the first free-list page.
+ */
+static void
+push_trunk(const HybIndex *ix, HybMetaPage *meta, Page trunk)
+{
+	hyb_page_init(trunk, ix, HYB_PAGE_FREELIST, 0, 0);
+	hyb_page_opaque(trunk)->link = meta->freelist;
+	meta->freelist = meta->pending[0];
+	meta->pending[0] = meta->pending[--meta->npending];
+	meta->free_blocks++;
+
+	/* the whole array is content: it is logged and never a hole */
+	((PageHeader) trunk)->pd_lower =
+		SizeOfPageHeaderData + HYB_FREELIST_CAPACITY * sizeof(BlockNumber);
+	memset(hyb_freelist_blocks(trunk), 0,
+		   HYB_FREELIST_CAPACITY * sizeof(BlockNumber));
+}
+
+/*
+ * Blocks that cannot be had a free-list page for stay in pending[] until the
  * next call.
  */
 void
@@ -300,72 +350,36 @@ hyb_space_settle(const HybIndex *ix)
 		HybMetaPage *meta;
 		Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 		Buffer		trunk = InvalidBuffer;
+		Page		page;
 		HybPageOpaque *opaque;
 		HybWalSet	set;
-		bool		fresh = false;
+		bool		fresh;
 		int			before = meta->npending;
 		int			n;
 
-		if (meta->npending == 0)
+		if (meta->npending > 0)
+		{
+			HYB_POINT("space-settle");
+			trunk = trunk_with_room(ix, meta);
+		}
+		if (!BufferIsValid(trunk))
 		{
 			UnlockReleaseBuffer(metabuf);
 			return;
 		}
-		HYB_POINT("space-settle");
-
-		if (meta->freelist != InvalidBlockNumber)
-		{
-			trunk = lock_trunk(ix, meta->freelist);
-			if (hyb_page_opaque(BufferGetPage(trunk))->count >= HYB_FREELIST_CAPACITY)
-			{
-				UnlockReleaseBuffer(trunk);
-				trunk = InvalidBuffer;
-			}
-		}
-		if (!BufferIsValid(trunk))
-		{
-			for (int i = 0; i < meta->npending && !BufferIsValid(trunk); i++)
-			{
-				trunk = hyb_space_open(ix, meta->pending[i], HYB_METAPAGE_BLKNO);
-				if (BufferIsValid(trunk))
-				{
-					BlockNumber first = meta->pending[0];
-
-					/* logged below, with all of pending[] */
-					meta->pending[0] = meta->pending[i];
-					meta->pending[i] = first;
-				}
-			}
-			if (!BufferIsValid(trunk))
-			{
-				UnlockReleaseBuffer(metabuf);
-				return;
-			}
-			fresh = true;
-		}
+		page = BufferGetPage(trunk);
+		fresh = BufferGetBlockNumber(trunk) != meta->freelist;
 
 		hyb_wal_begin(&set, ix->rel);
 		START_CRIT_SECTION();
 		if (fresh)
-		{
-			hyb_page_init(BufferGetPage(trunk), ix, HYB_PAGE_FREELIST, 0, 0);
-			opaque = hyb_page_opaque(BufferGetPage(trunk));
-			opaque->link = meta->freelist;
-			meta->freelist = meta->pending[0];
-			meta->pending[0] = meta->pending[--meta->npending];
-			meta->free_blocks++;
-			/* the whole array is content: it is logged and never a hole */
-			((PageHeader) BufferGetPage(trunk))->pd_lower =
-				SizeOfPageHeaderData + HYB_FREELIST_CAPACITY * sizeof(BlockNumber);
-			memset(hyb_freelist_blocks(BufferGetPage(trunk)), 0,
-				   HYB_FREELIST_CAPACITY * sizeof(BlockNumber));
-		}
-		opaque = hyb_page_opaque(BufferGetPage(trunk));
+			push_trunk(ix, meta, page);
+		opaque = hyb_page_opaque(page);
 		n = Min((int) meta->npending,
 				(int) (HYB_FREELIST_CAPACITY - opaque->count));
 		if (n > 0)
 		{
-			memcpy(hyb_freelist_blocks(BufferGetPage(trunk)) + opaque->count,
+			memcpy(hyb_freelist_blocks(page) + opaque->count,
 				   meta->pending + meta->npending - n,
 				   n * sizeof(BlockNumber));
 			if (!fresh)
