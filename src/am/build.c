@@ -40,7 +40,6 @@ typedef struct BuildState
 	HybBuf		entry;
 	HybBuf		sort_key;
 	MemoryContext tuple_context;	/* reset for each entry */
-	double		heap_tuples;
 	uint64		entries;
 
 	/* TIDs of recently dead tuples: exempt from the uniqueness check */
@@ -54,6 +53,7 @@ typedef struct BuildState
 	HybChildList leaves;
 	HybFilterBuilder *filter;	/* or NULL: no filters */
 	HybFilterPacker *filters;	/* of the last leaves */
+	uint64		done;			/* entries written */
 	Size		node_size;		/* of the level-1 node that the last leaf is
 								 * in */
 	HybValue   *vals;
@@ -251,6 +251,11 @@ add_sorted(BuildState *state, const uint8 *entry, uint32 len, uint32 keylen,
 	if (hyb_key_split(desc, entry, len, desc->natts, state->vals) != len)
 		elog(ERROR, "malformed entry in index build");
 	hyb_leaf_builder_add(state->builder, state->vals, tid);
+	if ((++state->done & 0x3FFF) == 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, state->done);
+	}
 }
 
 /*
@@ -260,7 +265,6 @@ static void
 write_leaves(BuildState *state)
 {
 	const HybKeyDesc *desc = state->ix->desc;
-	uint64		done = 0;
 	MemoryContext old = CurrentMemoryContext;
 
 	if (desc->all_mem)
@@ -287,11 +291,6 @@ write_leaves(BuildState *state)
 				entry = state->entry.data;
 			}
 			add_sorted(state, entry, len - 6, keylen, &tid);
-			if ((++done & 0x3FFF) == 0)
-			{
-				CHECK_FOR_INTERRUPTS();
-				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
-			}
 		}
 	}
 	else
@@ -312,14 +311,9 @@ write_leaves(BuildState *state)
 			add_sorted(state, state->entry.data, state->entry.len, keylen,
 					   &itup->t_tid);
 			MemoryContextReset(state->tuple_context);
-			if ((++done & 0x3FFF) == 0)
-			{
-				CHECK_FOR_INTERRUPTS();
-				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
-			}
 		}
 	}
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, state->done);
 	hyb_leaf_builder_finish(state->builder);
 	/* a leaf that is the root has no parent to point to its filter */
 	if (state->filter != NULL && state->leaves.n > 1)
@@ -395,55 +389,108 @@ warn_without_filter(const HybIndex *ix)
 		}
 }
 
+static void
+init_state(BuildState *state, Relation heap, Relation index,
+		   const struct IndexInfo *info)
+{
+	memset(state, 0, sizeof(*state));
+	state->heap = heap;
+	state->index = index;
+	state->ix = new_handle(index);
+	state->unique = info->ii_Unique;
+	state->nulls_not_distinct = info->ii_NullsNotDistinct;
+	state->vals = palloc(state->ix->desc->natts * sizeof(HybValue));
+	state->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
+												 "hybrid build tuple",
+												 ALLOCSET_DEFAULT_SIZES);
+
+	/* buffers that outlive tuple_context */
+	hyb_buf_reserve(&state->entry, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&state->sort_key, HYB_MAX_ENTRY_SIZE);
+}
+
+static void
+begin_sort(BuildState *state)
+{
+	if (state->ix->desc->all_mem)
+		state->byte_sort = hyb_sort_create(maintenance_work_mem);
+	else
+	{
+		state->sort_index = comparator_sort_relation(state->index);
+		state->sort = tuplesort_begin_index_btree(state->heap,
+												  state->sort_index, false,
+												  false, maintenance_work_mem,
+												  NULL, TUPLESORT_NONE);
+	}
+}
+
+static void
+begin_leaves(BuildState *state)
+{
+	state->filter = hyb_filter_builder_create(state->ix);
+	state->space = palloc(sizeof(HybStepSpace));
+	hyb_bulk_space_init(state->space, state->ix, 1, state->filter != NULL);
+	state->builder = hyb_leaf_builder_create(state->ix,
+											 hyb_leaf_layout_for(state->ix), 1,
+											 emit_leaf, state);
+	if (state->filter != NULL)
+	{
+		state->filters = palloc(sizeof(HybFilterPacker));
+		hyb_filter_packer_init(state->filters, state->space, &state->leaves);
+	}
+}
+
+/*
+ * Write internal nodes, and the tree's place into the metapage.
+ */
+static void
+install(BuildState *state)
+{
+	HybPath    *path = palloc0(sizeof(HybPath));
+	HybMetaPage *meta;
+	HybLevel   *level;
+	Buffer		metabuf;
+	HybRoot		root;
+
+	path->high.tie = HYB_AFTER;
+	hyb_static_replace(state->space, path, &state->leaves, &root);
+
+	HYB_POINT("build-written");
+	metabuf = hyb_meta_lock(state->ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	START_CRIT_SECTION();
+	level = &meta->levels[0];
+	level->root = root;
+	level->tids = state->entries;
+	level->leaf_pages = state->leaves.n;
+	level->inner_pages = state->space->new_inner;
+	level->filter_pages = state->space->new_filter;
+	meta->next_stamp = 2;
+	MarkBufferDirty(metabuf);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+}
+
 IndexBuildResult *
 hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 {
 	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
 	BuildState	state;
-	HybMetaPage *meta;
-	HybLevel   *level;
-	Buffer		metabuf;
-	HybChild	root;
-	HybPath    *path;
-	uint32		height;
-	uint64		inner;
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data",
 			 RelationGetRelationName(index));
 	hyb_check_column_classes(index, ERROR);
-
-	memset(&state, 0, sizeof(state));
-	state.heap = heap;
-	state.index = index;
-	state.ix = new_handle(index);
-	state.unique = info->ii_Unique;
-	state.nulls_not_distinct = info->ii_NullsNotDistinct;
-	state.vals = palloc(state.ix->desc->natts * sizeof(HybValue));
-	state.tuple_context = AllocSetContextCreate(CurrentMemoryContext,
-												"hybrid build tuple",
-												ALLOCSET_DEFAULT_SIZES);
+	init_state(&state, heap, index, info);
 	warn_without_filter(state.ix);
-
-	/* buffers that outlive tuple_context */
-	hyb_buf_reserve(&state.entry, HYB_MAX_ENTRY_SIZE);
-	hyb_buf_reserve(&state.sort_key, HYB_MAX_ENTRY_SIZE);
 
 	hyb_dynamic_forget(index);
 	create_metapage(state.ix, MAIN_FORKNUM, heap, info);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_SCAN);
-	if (state.ix->desc->all_mem)
-		state.byte_sort = hyb_sort_create(maintenance_work_mem);
-	else
-	{
-		state.sort_index = comparator_sort_relation(index);
-		state.sort = tuplesort_begin_index_btree(heap, state.sort_index, false,
-												 false, maintenance_work_mem,
-												 NULL, TUPLESORT_NONE);
-	}
-	state.heap_tuples = table_index_build_scan(heap, index, info, true, true,
-											   build_callback, &state, NULL);
+	begin_sort(&state);
+	result->heap_tuples = table_index_build_scan(heap, index, info, true, true,
+												 build_callback, &state, NULL);
+	result->index_tuples = state.entries;
 	if (state.ndead > 0)
 		qsort(state.dead, state.ndead, sizeof(ItemPointerData), compare_tids);
 
@@ -455,17 +502,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 		tuplesort_performsort(state.sort);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_WRITE);
-	state.filter = hyb_filter_builder_create(state.ix);
-	state.space = palloc(sizeof(HybStepSpace));
-	hyb_bulk_space_init(state.space, state.ix, 1, state.filter != NULL);
-	state.builder = hyb_leaf_builder_create(state.ix,
-											hyb_leaf_layout_for(state.ix), 1,
-											emit_leaf, &state);
-	if (state.filter != NULL)
-	{
-		state.filters = palloc(sizeof(HybFilterPacker));
-		hyb_filter_packer_init(state.filters, state.space, &state.leaves);
-	}
+	begin_leaves(&state);
 	write_leaves(&state);
 	if (state.byte_sort != NULL)
 		hyb_sort_end(state.byte_sort);
@@ -473,34 +510,12 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 		tuplesort_end(state.sort);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_FINISH);
-	path = palloc0(sizeof(HybPath));
-	path->high.tie = HYB_AFTER;
-	hyb_static_replace(state.space, path, &state.leaves, &root, &height);
-	inner = state.space->new_inner;
-
-	HYB_POINT("build-written");
-	metabuf = hyb_meta_lock(state.ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-	START_CRIT_SECTION();
-	level = &meta->levels[0];
-	level->root = root.block;
-	level->root_stamp = root.stamp;
-	level->height = height;
-	level->tids = state.entries;
-	level->leaf_pages = state.leaves.n;
-	level->inner_pages = inner;
-	level->filter_pages = state.space->new_filter;
-	meta->next_stamp = 2;
-	MarkBufferDirty(metabuf);
-	END_CRIT_SECTION();
-	UnlockReleaseBuffer(metabuf);
-
+	install(&state);
 	if (RelationNeedsWAL(index))
 		log_newpage_range(index, MAIN_FORKNUM, 0,
 						  RelationGetNumberOfBlocks(index), true);
 
 	MemoryContextDelete(state.tuple_context);
-	result->heap_tuples = state.heap_tuples;
-	result->index_tuples = state.entries;
 	return result;
 }
 

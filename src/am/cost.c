@@ -71,7 +71,7 @@ read_sizes(const IndexOptInfo *index, HybSizes *sizes)
 			sizes->leaf_pages = total.leaf_pages;
 			sizes->filter_pages = total.filter_pages;
 			sizes->static_entries = total.tids;
-			sizes->height = total.height;
+			sizes->height = total.root.height;
 			add_generation(sizes, &meta->active);
 			add_generation(sizes, &meta->frozen);
 		}

@@ -232,25 +232,15 @@ read_index(const HybIndex *ix, const HybMetaPage *meta,
 	LearnInput *input = palloc0(sizeof(LearnInput));
 
 	for (int i = 0; i < meta->nlevels; i++)
-		if (meta->levels[i].height > 0)
-			read_tree(ix, input, meta->levels[i].root,
-					  meta->levels[i].root_stamp,
-					  (int) meta->levels[i].height - 1, HYB_METAPAGE_BLKNO);
+	{
+		const HybRoot *root = &meta->levels[i].root;
+
+		if (root->height > 0)
+			read_tree(ix, input, root->block, root->stamp,
+					  (int) root->height - 1, HYB_METAPAGE_BLKNO);
+	}
 	read_generation(ix, input, generation);
 	return input;
-}
-
-/* The metapage's fields, copied. */
-static HybMetaPage *
-copy_meta(const HybIndex *ix)
-{
-	HybMetaPage *copy = palloc(sizeof(HybMetaPage));
-	HybMetaPage *meta;
-	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-
-	memcpy(copy, meta, sizeof(HybMetaPage));
-	UnlockReleaseBuffer(metabuf);
-	return copy;
 }
 
 /* ---- learning ---- */
@@ -260,7 +250,7 @@ static bool
 learn_dictionaries(Learn *learn)
 {
 	const HybKeyDesc *desc = learn->ix->desc;
-	const HybMetaPage *meta = copy_meta(learn->ix);
+	const HybMetaPage *meta = hyb_meta_copy(learn->ix);
 	LearnInput *input = read_index(learn->ix, meta, &meta->active);
 	HybEncodedKeys *keys = palloc0(desc->nkeys * sizeof(HybEncodedKeys));
 	HybValue   *vals = palloc(desc->natts * sizeof(HybValue));
@@ -419,13 +409,11 @@ install(Learn *learn, const LearnInput *input)
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
 	HybPath    *path = palloc0(sizeof(HybPath));
 	int			ndictionary = hyb_dictionary_npages(learn->stored.len);
-	HybChild	root;
-	uint32		height;
+	HybRoot		root;
 	Buffer		metabuf;
 	HybMetaPage *meta;
 	HybLevel   *level;
 	HybWalSet	set;
-	int			npending;
 
 	hyb_step_space_init(space, &learn->coded, learn->stamp,
 						learn->filter != NULL,
@@ -445,17 +433,11 @@ install(Learn *learn, const LearnInput *input)
 	for (int i = 0; i < input->nblocks; i++)
 		hyb_step_retire(space, input->blocks[i]);
 	path->high.tie = HYB_AFTER;
-	hyb_static_replace(space, path, &learn->children, &root, &height);
+	hyb_static_replace(space, path, &learn->children, &root);
 	HYB_POINT("learn-written");
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-	npending = (int) meta->npending - space->nreserved;
-	if (npending < 0 ||
-		npending + space->nretired + space->nreserved - space->nused > HYB_MAX_PENDING)
-	{
-		UnlockReleaseBuffer(metabuf);
-		elog(ERROR, "merge step replaces too many blocks");
-	}
+	hyb_step_check_room(space, meta);
 	Assert(meta->active.npages == 0 && !BlockNumberIsValid(meta->dictionary) &&
 		   (meta->flags & HYB_META_PLAIN) != 0 && meta->retiring.number == 0);
 	hyb_version_prepare(ix);
@@ -470,9 +452,7 @@ install(Learn *learn, const LearnInput *input)
 		hyb_level_init(&meta->levels[i]);
 	meta->nlevels = 1;
 	level = &meta->levels[0];
-	level->root = root.block;
-	level->root_stamp = root.stamp;
-	level->height = height;
+	level->root = root;
 	level->tids = input->n;
 	level->leaf_pages = learn->children.n;
 	level->inner_pages = space->new_inner;
@@ -483,7 +463,7 @@ install(Learn *learn, const LearnInput *input)
 	meta->retiring = meta->frozen;
 	hyb_generation_init(&meta->frozen, 0);
 	hyb_meta_set_watermark(meta, NULL, &set, metabuf);
-	meta->npending = hyb_step_give_back(space, meta->pending, npending);
+	hyb_step_give_back(space, meta);
 	hyb_wal_meta(&set, metabuf);
 	hyb_wal_meta_pending(&set, metabuf);
 	hyb_wal_commit(&set);
@@ -508,7 +488,7 @@ encode_index(Learn *learn)
 
 	learn->progress = hyb_merge_freeze(ix);
 	HYB_POINT("learn-frozen");
-	meta = copy_meta(ix);
+	meta = hyb_meta_copy(ix);
 	input = read_index(ix, meta, &meta->frozen);
 	if (input->too_large)
 		return false;

@@ -232,8 +232,7 @@ merge_leaf(MergeStep *step, int end)
 		/* entries ascend: behind the leaf's last item no place is sought */
 		if (done < step->leaf.nitems)
 		{
-			HybPos		pos = hyb_pos_at(step->ix->desc, hyb_step_entry(step, item),
-										 item->keylen, item->tid);
+			HybPos		pos = hyb_step_pos(step, item);
 			int			row;
 			int			at;
 

@@ -30,95 +30,97 @@
 #include "utils/rel.h"
 
 /*
- * Write the new leaves and internal nodes, and switch the metapage.
+ * Write the new leaves and internal nodes; *root is the new tree.
+ */
+static HybStepSpace *
+write_tree(MergeStep *step, HybPath *path, HybRoot *root)
+{
+	HybStepSpace *space = palloc(sizeof(HybStepSpace));
+
+	hyb_step_space_init(space, step->ix, step->stamp, step->filter != NULL,
+						step->nimages + path->height +
+						(step->filter != NULL ? step->nimages / 3 + 4 : 0));
+	HYB_POINT("step-reserved");
+	hyb_step_write_leaves(space, &step->children);
+	for (int i = 0; i < step->nretired; i++)
+		hyb_step_retire(space, step->retired[i]);
+	hyb_static_replace(space, path, &step->children, root);
+	HYB_POINT("step-written");
+	return space;
+}
+
+/* Count what the leaves and nodes that the step wrote hold. */
+static void
+count_level(HybLevel *level, const MergeStep *step, const HybStepSpace *space)
+{
+	level->tids += step->new_tids;
+	level->tids -= step->old_tids;
+	level->tombstones -= Min(step->old_tombstones, level->tombstones);
+	level->leaf_pages += step->nimages;
+	level->leaf_pages -= step->nretired;
+	level->inner_pages += space->new_inner;
+	level->inner_pages -= space->old_inner;
+	level->filter_pages += space->new_filter;
+	level->filter_pages -= space->old_filter;
+}
+
+/* Add how well entries compress to what other steps of this merge have seen. */
+static void
+count_recent(HybMetaPage *meta, const MergeStep *step, HybWalSet *set,
+			 Buffer metabuf)
+{
+	int			nkeys = step->ix->desc->nkeys;
+
+	if (HYB_POS_MIN(&step->version.watermark))
+		memset(meta->recent, 0, sizeof(meta->recent));
+	for (int i = 0; i < nkeys; i++)
+	{
+		meta->recent[i].keys += step->recent[i].keys;
+		meta->recent[i].plain += step->recent[i].plain;
+		meta->recent[i].stored += step->recent[i].stored;
+	}
+	hyb_wal_range(set, metabuf,
+				  SizeOfPageHeaderData + offsetof(HybMetaPage, recent),
+				  nkeys * sizeof(HybRecent));
+}
+
+/*
+ * Write what the step has made, and switch the metapage.
  */
 static void
 install(MergeStep *step, HybPath *path, const HybPos *watermark)
 {
 	HybIndex   *ix = step->ix;
-	HybStepSpace *space = palloc(sizeof(HybStepSpace));
-	const HybRoot *old = &step->version.levels[step->level];
-	HybChild	root;
-	uint32		height;
+	HybStepSpace *space = NULL; /* nothing is written */
+	HybRoot		root;
 	Buffer		metabuf;
 	HybMetaPage *meta;
 	HybWalSet	set;
-	int			npending = 0;
-	bool		rewritten = step->nimages > 0 || step->nretired > 0;
 
-	memset(&root, 0, sizeof(root));
-	root.block = old->block;
-	root.stamp = old->stamp;
-	height = old->height;
-	if (rewritten)
-	{
-		hyb_step_space_init(space, ix, step->stamp, step->filter != NULL,
-							step->nimages + path->height +
-							(step->filter != NULL ? step->nimages / 3 + 4 : 0));
-		HYB_POINT("step-reserved");
-		hyb_step_write_leaves(space, &step->children);
-		for (int i = 0; i < step->nretired; i++)
-			hyb_step_retire(space, step->retired[i]);
-		hyb_static_replace(space, path, &step->children, &root, &height);
-		HYB_POINT("step-written");
-	}
-
+	if (step->nimages > 0 || step->nretired > 0)
+		space = write_tree(step, path, &root);
 	Assert(step->new_tids + step->old_tombstones + step->dropped ==
 		   step->old_tids + step->merged);
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	hyb_version_prepare(ix);
 	hyb_wal_begin(&set, ix->rel);
-	if (rewritten)
-	{
-		/* the reserved blocks follow those that could not be settled */
-		npending = (int) meta->npending - space->nreserved;
-		if (npending < 0 ||
-			npending + space->nretired + space->nreserved - space->nused > HYB_MAX_PENDING)
-		{
-			UnlockReleaseBuffer(metabuf);
-			elog(ERROR, "merge step replaces too many blocks");
-		}
-	}
+	if (space != NULL)
+		hyb_step_check_room(space, meta);
 
 	START_CRIT_SECTION();
 	meta->version++;
-	if (rewritten)
+	if (space != NULL)
 	{
-		HybLevel   *level = &meta->levels[step->level];
-
-		level->root = root.block;
-		level->root_stamp = root.stamp;
-		level->height = height;
-		level->tids += step->new_tids;
-		level->tids -= step->old_tids;
-		level->tombstones -= Min(step->old_tombstones, level->tombstones);
-		level->leaf_pages += step->nimages;
-		level->leaf_pages -= step->nretired;
-		level->inner_pages += space->new_inner;
-		level->inner_pages -= space->old_inner;
-		level->filter_pages += space->new_filter;
-		level->filter_pages -= space->old_filter;
+		meta->levels[step->level].root = root;
+		count_level(&meta->levels[step->level], step, space);
 		meta->next_stamp = step->stamp + 1;
 		meta->rewriting_tids += step->old_tids;
-		meta->npending = hyb_step_give_back(space, meta->pending, npending);
+		hyb_step_give_back(space, meta);
 	}
 	meta->merged_entries += step->merged;
 	if (ix->dictionaries != NULL)
-	{
-		/* of this merge only */
-		if (HYB_POS_MIN(&step->version.watermark))
-			memset(meta->recent, 0, sizeof(meta->recent));
-		for (int i = 0; i < ix->desc->nkeys; i++)
-		{
-			meta->recent[i].keys += step->recent[i].keys;
-			meta->recent[i].plain += step->recent[i].plain;
-			meta->recent[i].stored += step->recent[i].stored;
-		}
-		hyb_wal_range(&set, metabuf,
-					  SizeOfPageHeaderData + offsetof(HybMetaPage, recent),
-					  ix->desc->nkeys * sizeof(HybRecent));
-	}
+		count_recent(meta, step, &set, metabuf);
 	hyb_meta_set_watermark(meta, watermark, &set, metabuf);
 	hyb_wal_meta(&set, metabuf);
 	hyb_wal_meta_pending(&set, metabuf);
@@ -210,6 +212,86 @@ free_retiring(HybIndex *ix)
 }
 
 /*
+ * Take the entries that the step may merge.  False if there are none, and no
+ * leaves left to visit: the generation is done.
+ */
+static bool
+fetch_entries(MergeStep *step, const HybStepSize *size)
+{
+	const HybPos *watermark = &step->version.watermark;
+	HybPos		end = {.tie = HYB_AFTER};
+	HybFetch	fetch = {
+		.which = HYB_FETCH_FROZEN,
+		.lo = watermark,
+		.hi = &end,
+		.limit = size->entries
+	};
+	uint64		bytes = 0;
+
+	/* nobody else switches versions, so the fetch cannot fail for good */
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		hyb_version_capture(step->ix, &step->version);
+	} while (!hyb_dynamic_fetch(step->ix, &step->version, &fetch, &step->batch));
+
+	/* bound the new leaves by the bytes that go in */
+	while (step->last_entry < step->batch.nitems && bytes < size->bytes)
+		bytes += step->batch.items[step->last_entry++].len;
+	return (step->batch.nitems > 0 || step->compact) && !HYB_POS_MAX(watermark);
+}
+
+/* Where the step begins. */
+static HybPos
+first_place(const MergeStep *step)
+{
+	HybPos		start = step->version.watermark;
+
+	if (!step->compact)
+		return hyb_step_pos(step, &step->batch.items[0]);
+
+	/* what is at the watermark is done: begin just above it */
+	if (start.tie == HYB_AT)
+		ItemPointerInc(&start.tid);
+	return start;
+}
+
+/*
+ * The watermark of a step that has rewritten leaves up to a fence; node_done:
+ * to the end of its level-1 node.
+ */
+static HybPos
+next_watermark(const MergeStep *step, HybPos fence, bool node_done)
+{
+	bool		entries_left = step->next_entry < step->batch.nitems ||
+		!step->batch.complete;
+
+	if (!entries_left &&
+		(!step->compact || (node_done && HYB_POS_MAX(&fence))))
+	{
+		/* the end: nothing of the generation is above this */
+		return (HybPos)
+		{
+			.tie = HYB_AFTER
+		};
+	}
+	if (step->next_entry == step->last_entry && entries_left &&
+		step->last_entry > 0)
+	{
+		/* stopped inside a leaf's range, or just at its end */
+		return hyb_step_pos(step, &step->batch.items[step->last_entry - 1]);
+	}
+
+	/*
+	 * Entries at the watermark count as merged, but an entry at the fence
+	 * belongs to the next leaf.
+	 */
+	if (fence.tie == HYB_AT)
+		ItemPointerDec(&fence.tid);
+	return fence;
+}
+
+/*
  * Merge the next range.  Returns false if there was none: the generation is
  * done.
  */
@@ -219,18 +301,9 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, HybStepSize size)
 	MergeStep  *step = palloc0(sizeof(MergeStep));
 	HybPath    *path = palloc(sizeof(HybPath));
 	HybPos		start;
-	HybPos		end = {.tie = HYB_AFTER};
-	HybFetch	fetch = {
-		.which = HYB_FETCH_FROZEN,
-		.lo = &step->version.watermark,
-		.hi = &end,
-		.limit = size.entries
-	};
-	HybPos		watermark;
 	HybPos		fence;
-	uint64		bytes = 0;
+	HybPos		watermark;
 	bool		node_done;
-	bool		entries_left;
 
 	step->ix = ix;
 	step->stamp = stamp;
@@ -240,71 +313,18 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, HybStepSize size)
 	step->vals = palloc(ix->desc->natts * sizeof(HybValue));
 	step->retired = palloc(HYB_MAX_PENDING * sizeof(BlockNumber));
 	step->filter = hyb_filter_builder_create(ix);
-
-	/* nobody else switches versions, so the fetch cannot fail for good */
-	do
-	{
-		CHECK_FOR_INTERRUPTS();
-		hyb_version_capture(ix, &step->version);
-	} while (!hyb_dynamic_fetch(ix, &step->version, &fetch, &step->batch));
+	if (!fetch_entries(step, &size))
+		return false;
 
 	step->level = step->version.nlevels - 1;
-	if (step->batch.nitems == 0 && !compact)
-		return false;
-	if (HYB_POS_MAX(&step->version.watermark))
-		return false;
-
-	/* bound the new leaves by the bytes that go in */
-	while (step->last_entry < step->batch.nitems && bytes < size.bytes)
-		bytes += step->batch.items[step->last_entry++].len;
-
-	if (compact || step->batch.nitems == 0)
-	{
-		/* what is at the watermark is done: begin just above it */
-		start = step->version.watermark;
-		if (start.tie == HYB_AT)
-			ItemPointerInc(&start.tid);
-	}
-	else
-	{
-		const HybDynItem *first = &step->batch.items[0];
-
-		start = hyb_pos_at(ix->desc, hyb_step_entry(step, first),
-						   first->keylen, first->tid);
-	}
+	start = first_place(step);
 	hyb_path_load(ix, &step->version.levels[step->level], &start, path);
 	hyb_dead_begin(&step->dead, ix->rel);
 	node_done = hyb_step_rewrite(step, path, &fence);
 	hyb_dead_end(&step->dead);
 
-	entries_left = step->next_entry < step->batch.nitems || !step->batch.complete;
-	if (!entries_left && (!compact || (node_done && HYB_POS_MAX(&fence))))
-	{
-		/* the end: nothing of the generation is above this */
-		memset(&watermark, 0, sizeof(watermark));
-		watermark.tie = HYB_AFTER;
-	}
-	else if (step->next_entry == step->last_entry && entries_left &&
-			 step->last_entry > 0)
-	{
-		/* stopped inside a leaf's range, or just at its end */
-		const HybDynItem *last = &step->batch.items[step->last_entry - 1];
-
-		watermark = hyb_pos_at(ix->desc, hyb_step_entry(step, last),
-							   last->keylen, last->tid);
-	}
-	else
-	{
-		/*
-		 * Entries at the watermark count as merged, but an entry at the fence
-		 * belongs to the next leaf.
-		 */
-		watermark = fence;
-		if (watermark.tie == HYB_AT)
-			ItemPointerDec(&watermark.tid);
-	}
-
 	/* damaged separators could have steps go round for ever */
+	watermark = next_watermark(step, fence, node_done);
 	if (hyb_pos_compare(ix->desc, &watermark, &step->version.watermark) <= 0)
 		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
 					  "A merge step would not advance the watermark.");

@@ -60,6 +60,13 @@ hyb_step_entry(const MergeStep *step, const HybDynItem *item)
 	return step->batch.keys.data + item->key_off;
 }
 
+static inline HybPos
+hyb_step_pos(const MergeStep *step, const HybDynItem *item)
+{
+	return hyb_pos_at(step->ix->desc, hyb_step_entry(step, item), item->keylen,
+					  item->tid);
+}
+
 /*
  * Rewrite leaves of the path's level-1 node with the entries that the step may
  * merge: step->children are the new children of the node then.  Returns true

@@ -53,6 +53,18 @@ hyb_meta_lock(const HybIndex *ix, int mode, HybMetaPage **meta)
 	return buf;
 }
 
+HybMetaPage *
+hyb_meta_copy(const HybIndex *ix)
+{
+	HybMetaPage *copy = palloc(sizeof(HybMetaPage));
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+
+	memcpy(copy, meta, sizeof(HybMetaPage));
+	UnlockReleaseBuffer(metabuf);
+	return copy;
+}
+
 void
 hyb_generation_init(HybGeneration *generation, uint64 number)
 {
@@ -69,7 +81,7 @@ void
 hyb_level_init(HybLevel *level)
 {
 	memset(level, 0, sizeof(*level));
-	level->root = InvalidBlockNumber;
+	level->root.block = InvalidBlockNumber;
 }
 
 HybLevel
@@ -82,7 +94,7 @@ hyb_meta_static(const HybMetaPage *meta)
 	{
 		const HybLevel *level = &meta->levels[i];
 
-		sum.height = Max(sum.height, level->height);
+		sum.root.height = Max(sum.root.height, level->root.height);
 		sum.tids += level->tids;
 		sum.tombstones += level->tombstones;
 		sum.leaf_pages += level->leaf_pages;

@@ -32,12 +32,18 @@ typedef struct HybGeneration
 /* Static levels that an index can have. */
 #define HYB_MAX_LEVELS		4
 
-/* A static level: a tree of leaves. */
+/* A tree of leaves. */
+typedef struct HybRoot
+{
+	uint64		stamp;
+	BlockNumber block;			/* InvalidBlockNumber: empty */
+	uint32		height;			/* 0: empty, 1: a leaf */
+} HybRoot;
+
+/* A static level. */
 typedef struct HybLevel
 {
-	uint64		root_stamp;		/* stamp of root */
-	BlockNumber root;			/* InvalidBlockNumber: empty */
-	uint32		height;			/* 0: empty, 1: root is a leaf */
+	HybRoot		root;
 	uint64		tids;			/* TIDs in leaves, tombstones included */
 	uint64		tombstones;		/* TIDs of them that are tombstones */
 	uint64		leaf_pages;
@@ -131,6 +137,9 @@ typedef struct HybMetaPage
  * The metapage, pinned and locked (BUFFER_LOCK_SHARE or _EXCLUSIVE); checked.
  */
 extern Buffer hyb_meta_lock(const HybIndex *ix, int mode, HybMetaPage **meta);
+
+/* A copy of its fields, in the current memory context. */
+extern HybMetaPage *hyb_meta_copy(const HybIndex *ix);
 
 /* Fill an empty page as the metapage of a new, empty index.  Cannot fail. */
 extern void hyb_meta_init(Page page, const HybIndex *ix);

@@ -13,11 +13,7 @@ hyb_version_from_meta(const HybMetaPage *meta, HybVersion *version)
 	version->vacuum_counter = meta->vacuum_counter;
 	version->nlevels = (int) meta->nlevels;
 	for (int i = 0; i < version->nlevels; i++)
-	{
-		version->levels[i].stamp = meta->levels[i].root_stamp;
-		version->levels[i].block = meta->levels[i].root;
-		version->levels[i].height = meta->levels[i].height;
-	}
+		version->levels[i] = meta->levels[i].root;
 	version->active = meta->active;
 	version->frozen = meta->frozen;
 	version->watermark.key = version->wm_key;

@@ -7,14 +7,6 @@
 
 #include "page/meta.h"
 
-/* The tree of a static level. */
-typedef struct HybRoot
-{
-	uint64		stamp;
-	BlockNumber block;			/* InvalidBlockNumber: empty */
-	uint32		height;			/* 0: empty, 1: a leaf */
-} HybRoot;
-
 /*
  * What a batch of a scan, or a merge step, works on: a consistent copy of the
  * metapage's fields.  It names the runs of the index: from the newest to the

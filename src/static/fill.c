@@ -91,13 +91,13 @@ sample_level(FillSample *sample, const HybLevel *level, uint64 leaves)
 	uint64		most = leaves <= SMALL_LEAVES ? level->leaf_pages :
 		(SAMPLE_LEAVES * level->leaf_pages + leaves - 1) / leaves;
 
-	if (level->height == 0)
+	if (level->root.height == 0)
 		return true;
-	if (level->height > HYB_MAX_HEIGHT)
+	if (level->root.height > HYB_MAX_HEIGHT)
 		hyb_corrupted(sample->ix->rel, HYB_METAPAGE_BLKNO,
 					  "The tree's height is out of range.");
-	return sample_subtree(sample, level->root, level->root_stamp,
-						  (int) level->height - 1, most,
+	return sample_subtree(sample, level->root.block, level->root.stamp,
+						  (int) level->root.height - 1, most,
 						  (double) level->leaf_pages);
 }
 

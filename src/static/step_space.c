@@ -99,10 +99,30 @@ hyb_step_retire(HybStepSpace *space, BlockNumber block)
 	space->retired[space->nretired++] = block;
 }
 
-int
-hyb_step_give_back(const HybStepSpace *space, BlockNumber *pending, int n)
+/* The reserved blocks follow those that could not be settled. */
+static int
+kept_pending(const HybStepSpace *space, const HybMetaPage *meta)
 {
-	memcpy(pending + n, space->retired, space->nretired * sizeof(BlockNumber));
+	return (int) meta->npending - space->nreserved;
+}
+
+void
+hyb_step_check_room(const HybStepSpace *space, const HybMetaPage *meta)
+{
+	int			n = kept_pending(space, meta);
+
+	if (n < 0 ||
+		n + space->nretired + space->nreserved - space->nused > HYB_MAX_PENDING)
+		elog(ERROR, "merge step replaces too many blocks");
+}
+
+void
+hyb_step_give_back(const HybStepSpace *space, HybMetaPage *meta)
+{
+	int			n = kept_pending(space, meta);
+
+	memcpy(meta->pending + n, space->retired,
+		   space->nretired * sizeof(BlockNumber));
 	n += space->nretired;
 	for (int i = 0; i < space->nreserved; i++)
 	{
@@ -111,7 +131,7 @@ hyb_step_give_back(const HybStepSpace *space, BlockNumber *pending, int n)
 		for (int j = 0; j < space->nused && !used; j++)
 			used = space->used[j] == space->reserved[i];
 		if (!used)
-			pending[n++] = space->reserved[i];
+			meta->pending[n++] = space->reserved[i];
 	}
-	return n;
+	meta->npending = n;
 }

@@ -7,6 +7,7 @@
 #ifndef HYB_STEP_SPACE_H
 #define HYB_STEP_SPACE_H
 
+#include "page/meta.h"
 #include "page/space.h"
 
 typedef struct HybStepSpace
@@ -46,11 +47,12 @@ extern BlockNumber hyb_step_write(HybStepSpace *space, const char *image);
 extern void hyb_step_retire(HybStepSpace *space, BlockNumber block);
 
 /*
- * Add the blocks that a step has retired, and those it reserved without using
- * them, to pending[n] and on; returns the new n.  The caller has made sure
- * that they fit.
+ * The blocks that a step has retired, and those it reserved without using them,
+ * take the place of all it reserved in pending[].  An error is raised if they
+ * do not fit, before the metapage is changed.
  */
-extern int	hyb_step_give_back(const HybStepSpace *space, BlockNumber *pending,
-							   int n);
+extern void hyb_step_check_room(const HybStepSpace *space,
+								const HybMetaPage *meta);
+extern void hyb_step_give_back(const HybStepSpace *space, HybMetaPage *meta);
 
 #endif							/* HYB_STEP_SPACE_H */

@@ -180,15 +180,38 @@ list_size(const HybStepSpace *space, const HybChildList *list)
 	return total;
 }
 
+/* Are all nodes of a path from this level on the first child of their parent? */
+static bool
+at_left_edge(const HybPath *path, int level)
+{
+	bool		edge = true;
+
+	for (int l = level; l < path->height - 1; l++)
+		edge &= path->nodes[l].index == 0;
+	return edge;
+}
+
+/* The last one? */
+static bool
+at_right_edge(const HybPath *path, int level)
+{
+	bool		edge = true;
+
+	for (int l = level; l < path->height - 1; l++)
+		edge &= path->nodes[l].index == path->nodes[l].children.n - 1;
+	return edge;
+}
+
 /*
- * Pack a list of children into nodes of the given level; *nodes gets one
+ * Pack what the path's node of a level becomes into nodes; *nodes gets one
  * child for each.  A run at the right edge of the tree is packed full, as
  * ascending keys will not come back to it; elsewhere the nodes share evenly.
  */
 static void
-pack_level(HybStepSpace *space, HybFilterPlace *place, HybChildList *list,
-		   int level, bool right_edge, const HybPos *low, HybChildList *nodes)
+pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
+		   int level, HybChildList *list, HybChildList *nodes)
 {
+	HybPos		low = {.tie = HYB_BEFORE};
 	Size		total = list_size(space, list);
 	Size		target;
 	int			npages;
@@ -196,7 +219,10 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, HybChildList *list,
 	PGAlignedBlock image;
 
 	npages = (int) ((total + HYB_PAGE_CAPACITY - 1) / HYB_PAGE_CAPACITY);
-	target = right_edge || npages <= 1 ? HYB_PAGE_CAPACITY : total / npages;
+	target = npages <= 1 || at_right_edge(path, level) ?
+		HYB_PAGE_CAPACITY : total / npages;
+	if (level < path->height - 1)
+		low = path->nodes[level].children.children[path->nodes[level].index].low;
 
 	while (start < list->n)
 	{
@@ -225,7 +251,7 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, HybChildList *list,
 		node.tids = sum_tids(list->children + start, end - start);
 		node.block = hyb_step_write(space, image.data);
 		node.stamp = space->stamp;
-		node.low = start == 0 ? *low : list->children[start].low;
+		node.low = start == 0 ? low : list->children[start].low;
 		hyb_child_list_add(nodes, &node);
 		space->new_inner++;
 		start = end;
@@ -290,85 +316,65 @@ join_neighbour(HybStepSpace *space, HybFilterPlace *place, HybPath *path,
 	siblings->n--;
 }
 
+/* The children of a node, with others in the place of the path's. */
+static HybChildList
+replace_child(const HybPathNode *node, const HybChildList *nodes)
+{
+	HybChildList replaced = {0};
+
+	for (int i = 0; i < node->children.n; i++)
+	{
+		if (i != node->index)
+			hyb_child_list_add(&replaced, &node->children.children[i]);
+		else
+			for (int j = 0; j < nodes->n; j++)
+				hyb_child_list_add(&replaced, &nodes->children[j]);
+	}
+	return replaced;
+}
+
 void
 hyb_static_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
-				   HybChild *root, uint32 *height)
+				   HybRoot *root)
 {
 	HybPos		minus_infinity = {.tie = HYB_BEFORE};
 	HybChildList current = *list;
 	HybFilterPlace *place = palloc(sizeof(HybFilterPlace));
-	int			level = 1;
-	bool		left_edge = true;
-
-	for (int l = 1; l < path->height - 1; l++)
-		left_edge &= path->nodes[l].index == 0;
+	int			level;
 
 	hyb_filter_place_init(place, space, path->height > 1 ?
 						  &path->nodes[0].children : NULL);
-	for (;;)
+	for (level = 1;; level++)
 	{
 		HybChildList nodes = {0};
-		bool		existing = level <= path->height - 1;
 		bool		has_parent = level < path->height - 1;
-		bool		right_edge = true;
-		HybPos		low = minus_infinity;
+		bool		left_edge = at_left_edge(path, level);
 
-		if (existing)
+		if (level <= path->height - 1)
 		{
 			hyb_step_retire(space, path->nodes[level - 1].block);
 			space->old_inner++;
 		}
+		/* the root itself, or what is left of it */
 		if (!has_parent && current.n <= 1)
-		{
-			/* the root itself, or what is left of it */
-			if (current.n == 0)
-			{
-				memset(root, 0, sizeof(*root));
-				root->block = InvalidBlockNumber;
-				*height = 0;
-			}
-			else
-			{
-				*root = current.children[0];
-				*height = level;
-			}
-			hyb_filter_place_finish(place);
-			pfree(place);
-			return;
-		}
+			break;
 
 		if (has_parent)
 			join_neighbour(space, place, path, level, left_edge, &current);
 		if (current.n > 0 && left_edge)
 			current.children[0].low = minus_infinity;
-		for (int l = level; l < path->height - 1; l++)
-			right_edge &= path->nodes[l].index == path->nodes[l].children.n - 1;
-		if (has_parent)
-			low = path->nodes[level].children.children[path->nodes[level].index].low;
-		pack_level(space, place, &current, level, right_edge, &low, &nodes);
+		pack_level(space, place, path, level, &current, &nodes);
+		current = has_parent ? replace_child(&path->nodes[level], &nodes) : nodes;
+	}
+	hyb_filter_place_finish(place);
+	pfree(place);
 
-		if (has_parent)
-		{
-			HybPathNode *parent = &path->nodes[level];
-			HybChildList merged = {0};
-
-			for (int i = 0; i < parent->children.n; i++)
-			{
-				if (i != parent->index)
-					hyb_child_list_add(&merged, &parent->children.children[i]);
-				else
-					for (int j = 0; j < nodes.n; j++)
-						hyb_child_list_add(&merged, &nodes.children[j]);
-			}
-			current = merged;
-
-			/* left_edge speaks of the ancestors above the level at hand */
-			left_edge = true;
-			for (int l = level + 1; l < path->height - 1; l++)
-				left_edge &= path->nodes[l].index == 0;
-		}
-		else
-			current = nodes;
-		level++;
+	memset(root, 0, sizeof(*root));
+	root->block = InvalidBlockNumber;
+	if (current.n > 0)
+	{
+		root->block = current.children[0].block;
+		root->stamp = current.children[0].stamp;
+		root->height = level;
 	}
 }

@@ -58,11 +58,9 @@ extern void hyb_step_write_leaves(HybStepSpace *space, HybChildList *list);
 
 /*
  * Replace all children of path->nodes[0] by `list` and copy the path up to a
- * new root, which is returned in *root (block, stamp) with *height.  An empty
- * tree has InvalidBlockNumber and height 0.
+ * new root, which is returned in *root.
  */
 extern void hyb_static_replace(HybStepSpace *space, HybPath *path,
-							   HybChildList *list, HybChild *root,
-							   uint32 *height);
+							   HybChildList *list, HybRoot *root);
 
 #endif							/* HYB_UPDATE_H */

@@ -249,11 +249,13 @@ hyb_check_heap_dead(HybCheck *check, ItemPointer tid)
 static const char *
 wrong_level(const HybMetaPage *meta, const HybLevel *level)
 {
-	if ((level->height == 0) != (level->root == InvalidBlockNumber))
+	const HybRoot *root = &level->root;
+
+	if ((root->height == 0) != (root->block == InvalidBlockNumber))
 		return "height and root contradict each other";
-	if (level->height > 0 && level->root_stamp >= meta->next_stamp)
+	if (root->height > 0 && root->stamp >= meta->next_stamp)
 		return "the root's stamp lies in the future";
-	if (level->height == 0 && level->tids != 0)
+	if (root->height == 0 && level->tids != 0)
 		return "there are static entries without a tree";
 	if (level->tombstones > level->tids)
 		return "there are more tombstones than entries";

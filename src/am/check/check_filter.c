@@ -46,6 +46,44 @@ hyb_check_filter_claim(HybCheck *check, const HybCheckPage *node)
 		}
 }
 
+/* The filter of a leaf, at the slot of a page that comes next. */
+static void
+check_filter(HybCheck *check, const HybChild *leaf, Page page, int slot,
+			 Size offset)
+{
+	BlockNumber block = leaf->filter_block;
+	const HybFilterEntry *entry = &hyb_filter_entries(page)[slot];
+	const HybFilterImage *image;
+	const HybFilterRoutine *routine;
+	const char *wrong;
+
+	if (leaf->filter_slot != slot)
+		hyb_check_fail(check, block,
+					   "The filters are not in the order of their leaves.");
+	if (!hyb_filter_entry_valid(page, slot) || entry->offset != offset)
+		hyb_check_fail(check, block,
+					   "The filter at position %d lies outside the content of its page.", slot);
+	if (entry->block != leaf->block || entry->stamp != leaf->stamp)
+		hyb_check_fail(check, block,
+					   "The filter at position %d is of leaf %u, not %u.",
+					   slot, entry->block, leaf->block);
+	image = hyb_filter_image(page, slot);
+	routine = hyb_filter_routine(image->kind);
+	if (routine == NULL)
+		hyb_check_fail(check, block,
+					   "The filter at position %d is of an unknown kind.", slot);
+	for (int i = 0; i < lengthof(image->reserved); i++)
+		if (image->reserved[i] != 0)
+			hyb_check_fail(check, block,
+						   "The header of the filter at position %d is damaged.", slot);
+	wrong = routine->verify(hyb_filter_body(image),
+							hyb_filter_body_size(entry));
+	if (wrong != NULL)
+		hyb_check_fail(check, block,
+					   "The filter at position %d is damaged: %s.", slot, wrong);
+	check->filters++;
+}
+
 void
 hyb_check_filter_pages(HybCheck *check, const HybCheckPage *node, int from,
 					   int to)
@@ -87,41 +125,10 @@ hyb_check_filter_pages(HybCheck *check, const HybCheckPage *node, int from,
 		end = SizeOfPageHeaderData + opaque->count * sizeof(HybFilterEntry);
 		for (int j = i, slot = -1; j < next; j++)
 		{
-			const HybFilterEntry *entry;
-			const HybFilterImage *image;
-			const HybFilterRoutine *routine;
-			const char *wrong;
-
 			if (children[j].filter_block != block)
 				continue;
-			entry = &hyb_filter_entries(page)[++slot];
-			if (children[j].filter_slot != slot)
-				hyb_check_fail(check, block,
-							   "The filters are not in the order of their leaves.");
-			if (!hyb_filter_entry_valid(page, slot) || entry->offset != end)
-				hyb_check_fail(check, block,
-							   "The filter at position %d lies outside the content of its page.", slot);
-			if (entry->block != children[j].block ||
-				entry->stamp != children[j].stamp)
-				hyb_check_fail(check, block,
-							   "The filter at position %d is of leaf %u, not %u.",
-							   slot, entry->block, children[j].block);
-			image = hyb_filter_image(page, slot);
-			routine = hyb_filter_routine(image->kind);
-			if (routine == NULL)
-				hyb_check_fail(check, block,
-							   "The filter at position %d is of an unknown kind.", slot);
-			for (int k = 0; k < lengthof(image->reserved); k++)
-				if (image->reserved[k] != 0)
-					hyb_check_fail(check, block,
-								   "The header of the filter at position %d is damaged.", slot);
-			wrong = routine->verify(hyb_filter_body(image),
-									hyb_filter_body_size(entry));
-			if (wrong != NULL)
-				hyb_check_fail(check, block,
-							   "The filter at position %d is damaged: %s.", slot, wrong);
-			end += MAXALIGN(entry->len);
-			check->filters++;
+			check_filter(check, &children[j], page, ++slot, end);
+			end += MAXALIGN(hyb_filter_entries(page)[slot].len);
 		}
 		if (end != ((PageHeader) page)->pd_lower)
 			hyb_check_fail(check, block, "A filter page has bytes that are not in use.");

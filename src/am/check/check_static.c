@@ -309,15 +309,15 @@ check_level_nodes(HybCheck *check)
 	HybPos		low = {.tie = HYB_BEFORE};
 	HybPos		high = {.tie = HYB_AFTER};
 
-	if (level->height > HYB_MAX_HEIGHT)
-		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The height is %u.", level->height);
-	if (level->height > 0)
+	if (level->root.height > HYB_MAX_HEIGHT)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The height is %u.", level->root.height);
+	if (level->root.height > 0)
 	{
 		HybCheckPage root = {
-			.block = level->root,
+			.block = level->root.block,
 			.from = HYB_METAPAGE_BLKNO,
-			.stamp = level->root_stamp,
-			.level = level->height - 1,
+			.stamp = level->root.stamp,
+			.level = level->root.height - 1,
 			.low = &low,
 			.high = &high
 		};
@@ -393,7 +393,7 @@ check_unit(HybCheck *check)
 {
 	MemoryContext old_context = MemoryContextSwitchTo(check->unit_context);
 	const HybRoot *root = &check->version->levels[check->level];
-	const HybLevel *surveyed = &check->survey.meta->levels[check->level];
+	const HybRoot *surveyed = &check->survey.meta->levels[check->level].root;
 	HybPath    *path = palloc(sizeof(HybPath));
 	HybPos		low;
 	HybCheckPage node = {
@@ -406,7 +406,7 @@ check_unit(HybCheck *check)
 	int			first;
 	int			end;
 
-	if (root->stamp != surveyed->root_stamp ||
+	if (root->stamp != surveyed->stamp ||
 		root->height != surveyed->height)
 		check->changed = true;
 

@@ -288,6 +288,27 @@ count_dynamic(HybIndex *ix)
 	return n;
 }
 
+/* A row of hybrid_index_stats, column by column. */
+typedef struct StatsRow
+{
+	Datum		values[27];
+	bool		nulls[27];
+	int			n;
+} StatsRow;
+
+static void
+put(StatsRow *row, bool known, Datum value)
+{
+	row->nulls[row->n] = !known;
+	row->values[row->n++] = value;
+}
+
+static void
+put_count(StatsRow *row, bool known, uint64 count)
+{
+	put(row, known, Int64GetDatum((int64) count));
+}
+
 /*
  * hybrid_index_stats(index regclass, nowait boolean, OUT ...): NULLs if nowait
  * and the index is locked, or there is none
@@ -299,22 +320,21 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	bool		nowait = PG_GETARG_BOOL(1);
 	HybInspected inspected;
 	HybIndex   *ix;
-	HybMetaPage *meta = palloc(sizeof(HybMetaPage));
-	HybMetaPage *page_meta;
+	HybMetaPage *meta;
 	HybDynamicStats dynamic;
-	Buffer		metabuf;
+	const uint64 *counters = dynamic.counters;
 	TupleDesc	tupdesc;
-	Datum		values[27];
-	bool		nulls[27] = {0};
+	StatsRow	row = {.n = 0};
 	HybLevel	total;
 	double		fill = 0;
+	bool		filled;
+	bool		idle;
 	uint64		dynamic_entries;
 	uint64		delta_pages;
 	uint64		live;
 	BlockNumber nblocks;
-	int			i = 0;
 
-	tupdesc = result_columns(fcinfo, lengthof(values));
+	tupdesc = result_columns(fcinfo, lengthof(row.values));
 
 	if (!nowait)
 		hyb_inspect_open(indexoid, AccessShareLock, HYB_ACCESS_READ, &inspected);
@@ -324,61 +344,53 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	ix = hyb_index_create_handle(inspected.index);
 
 	dynamic_entries = count_dynamic(ix);
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &page_meta);
-	memcpy(meta, page_meta, sizeof(HybMetaPage));
-	UnlockReleaseBuffer(metabuf);
+	meta = hyb_meta_copy(ix);
 	nblocks = RelationGetNumberOfBlocks(ix->rel);
 	memset(&dynamic, 0, sizeof(dynamic));
 	hyb_dynamic_stats(ix, nowait, &dynamic);
+	idle = !dynamic.busy;
 
 	total = hyb_meta_static(meta);
 	delta_pages = meta->active.npages + meta->frozen.npages +
 		meta->retiring.npages;
 	live = total.tids - total.tombstones + dynamic_entries;
 
-	values[i++] = Int64GetDatum((int64) total.tids);
-	values[i++] = Int64GetDatum((int64) total.tombstones);
-	values[i++] = Int64GetDatum((int64) total.leaf_pages);
-	values[i++] = Int64GetDatum((int64) total.inner_pages);
-	values[i++] = Int64GetDatum((int64) (total.leaf_pages + total.inner_pages) * BLCKSZ);
-	values[i++] = Int32GetDatum((int32) total.height);
-	values[i++] = Int64GetDatum((int64) dynamic_entries);
-	values[i++] = Int64GetDatum((int64) delta_pages);
-	values[i++] = Int64GetDatum((int64) delta_pages * BLCKSZ);
-	values[i++] = Int64GetDatum((int64) meta->free_blocks + meta->npending);
-	values[i++] = Int64GetDatum((int64) nblocks);
-	values[i++] = Int64GetDatum((int64) nblocks * BLCKSZ);
-	nulls[i] = live == 0;
-	values[i++] = Float8GetDatum(live == 0 ? 0.0 :
-								 (double) nblocks * BLCKSZ / (double) live);
-	values[i++] = Int64GetDatum((int64) meta->merges);
-	values[i++] = Int64GetDatum((int64) meta->merged_entries);
-	values[i++] = BoolGetDatum(meta->frozen.number != 0);
-	nulls[i] = dynamic.busy;
-	values[i++] = Int64GetDatum((int64) dynamic.bloom_hits);
-	nulls[i] = dynamic.busy;
-	values[i++] = Int64GetDatum((int64) dynamic.bloom_misses);
-	values[i++] = Int64GetDatum((int64) dynamic.tree_bytes);
-	nulls[i] = dynamic.busy;
-	values[i++] = Int64GetDatum((int64) dynamic.rebuilds);
-	values[i++] = BoolGetDatum(dynamic.shared);
-	values[i++] = Int64GetDatum((int64) total.filter_pages);
-	values[i++] = Int64GetDatum((int64) total.filter_pages * BLCKSZ);
-	nulls[i] = dynamic.busy;
-	values[i++] = Int64GetDatum((int64) (dynamic.counters[HYB_FILTER_HIT] +
-										 dynamic.counters[HYB_FILTER_NEGATIVE] +
-										 dynamic.counters[HYB_FILTER_FALSE_POSITIVE]));
-	nulls[i] = dynamic.busy;
-	values[i++] = Int64GetDatum((int64) dynamic.counters[HYB_FILTER_NEGATIVE]);
-	nulls[i] = dynamic.busy;
-	values[i++] = Int64GetDatum((int64) dynamic.counters[HYB_FILTER_FALSE_POSITIVE]);
-	nulls[i] = !hyb_static_fill(ix, &fill);
-	values[i++] = Float8GetDatum(fill);
-	Assert(i == lengthof(values));
+	put_count(&row, true, total.tids);
+	put_count(&row, true, total.tombstones);
+	put_count(&row, true, total.leaf_pages);
+	put_count(&row, true, total.inner_pages);
+	put_count(&row, true, (total.leaf_pages + total.inner_pages) * BLCKSZ);
+	put(&row, true, Int32GetDatum((int32) total.root.height));
+	put_count(&row, true, dynamic_entries);
+	put_count(&row, true, delta_pages);
+	put_count(&row, true, delta_pages * BLCKSZ);
+	put_count(&row, true, (uint64) meta->free_blocks + meta->npending);
+	put_count(&row, true, nblocks);
+	put_count(&row, true, (uint64) nblocks * BLCKSZ);
+	put(&row, live != 0, Float8GetDatum(live == 0 ? 0.0 :
+										(double) nblocks * BLCKSZ / (double) live));
+	put_count(&row, true, meta->merges);
+	put_count(&row, true, meta->merged_entries);
+	put(&row, true, BoolGetDatum(meta->frozen.number != 0));
+	put_count(&row, idle, dynamic.bloom_hits);
+	put_count(&row, idle, dynamic.bloom_misses);
+	put_count(&row, true, dynamic.tree_bytes);
+	put_count(&row, idle, dynamic.rebuilds);
+	put(&row, true, BoolGetDatum(dynamic.shared));
+	put_count(&row, true, total.filter_pages);
+	put_count(&row, true, total.filter_pages * BLCKSZ);
+	put_count(&row, idle, counters[HYB_FILTER_HIT] +
+			  counters[HYB_FILTER_NEGATIVE] +
+			  counters[HYB_FILTER_FALSE_POSITIVE]);
+	put_count(&row, idle, counters[HYB_FILTER_NEGATIVE]);
+	put_count(&row, idle, counters[HYB_FILTER_FALSE_POSITIVE]);
+	filled = hyb_static_fill(ix, &fill);
+	put(&row, filled, Float8GetDatum(fill));
+	Assert(row.n == lengthof(row.values));
 
 	hyb_inspect_close(&inspected);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, nulls)));
+													  row.values, row.nulls)));
 }
 
 /*
