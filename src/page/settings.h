@@ -17,8 +17,6 @@
 /* max_merge_workers at most */
 #define HYB_MAX_WORKERS		32
 
-/* static levels at most (meta.h) */
-
 /* dynamic_memory at most: what references to trees can name (arena.h) */
 #define HYB_MAX_DYNAMIC_KB	(16 * 1024 * 1024)
 

@@ -56,8 +56,6 @@
 #include "algo/intseq.h"
 #include "static/leaf_layout.h"
 
-extern const HybLeafLayout hyb_columnar_layout;
-
 #define HYB_LEAF_TID_ROWS		0x01
 #define HYB_LEAF_TID_BLOCKS		0x02
 #define HYB_LEAF_FLAGS			0x03

@@ -5,11 +5,7 @@
 #include "compat.h"
 
 #include "page/settings.h"
-#include "static/columnar.h"
 #include "static/layouts.h"
-#ifdef HYB_TEST_LAYOUT
-#include "static/plain.h"
-#endif
 
 const HybLeafLayout *const hyb_leaf_layouts[HYB_LAYOUTS] = {
 	&hyb_columnar_layout,

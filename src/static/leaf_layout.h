@@ -27,15 +27,13 @@
 typedef enum HybLeafLayoutNumber
 {
 	HYB_LAYOUT_COLUMNAR = 1,
-	HYB_LAYOUT_PLAIN = 2		/* builds for tests only */
+#ifdef HYB_TEST_LAYOUT
+	HYB_LAYOUT_PLAIN = 2,
+#endif
+	HYB_LAYOUT_END				/* behind the last one */
 } HybLeafLayoutNumber;
 
-/* The greatest number of a layout that this build has. */
-#ifdef HYB_TEST_LAYOUT
-#define HYB_LAYOUTS			2
-#else
-#define HYB_LAYOUTS			1
-#endif
+#define HYB_LAYOUTS			(HYB_LAYOUT_END - 1)
 
 typedef struct HybLeafLayout HybLeafLayout;
 
@@ -218,5 +216,8 @@ struct HybLeafLayout
 	/* Forget the first nitems items; their last row stays if it has more. */
 	void		(*drop) (HybLeafBuilder *b, int nitems);
 };
+
+extern const HybLeafLayout hyb_columnar_layout;
+extern const HybLeafLayout hyb_plain_layout;	/* for tests */
 
 #endif							/* HYB_LEAF_LAYOUT_H */
