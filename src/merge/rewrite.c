@@ -80,8 +80,8 @@ emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
 	hyb_child_list_add_image(&step->children, page,
 							 HYB_POS_MIN(low) ? &step->run_low : low,
 							 step->filter);
-	step->nimages++;
-	step->new_tids += nitems;
+	step->done.nimages++;
+	step->done.new_tids += nitems;
 	step->run_emitted += nitems;
 	step->run_filled += hyb_leaf_fill(page);
 	aim_run(step);
@@ -120,12 +120,12 @@ end_run(MergeStep *step)
 static void
 add_frozen(MergeStep *step)
 {
-	const HybDynItem *item = &step->batch.items[step->next_entry++];
+	const HybDynItem *item = &step->batch.items[step->done.next_entry++];
 
-	step->merged++;
+	step->done.merged++;
 	if (item->killed && hyb_dead_tid(&step->dead, &item->tid))
 	{
-		step->dropped++;
+		step->done.dropped++;
 		return;
 	}
 	if (hyb_key_split(step->ix->desc, hyb_step_entry(step, item), item->len,
@@ -133,8 +133,8 @@ add_frozen(MergeStep *step)
 		hyb_corrupted(step->ix->rel, item->ref.block,
 					  "An entry of the delta log is malformed.");
 	hyb_leaf_builder_add(step->builder, step->vals, &item->tid);
-	if (step->ix->dictionaries != NULL && step->merged % HYB_RECENT_SAMPLE == 1)
-		hyb_recent_add(step->ix->desc, step->vals, step->recent);
+	if (step->ix->dictionaries != NULL && step->done.merged % HYB_RECENT_SAMPLE == 1)
+		hyb_recent_add(step->ix->desc, step->vals, step->done.recent);
 }
 
 static bool
@@ -201,11 +201,11 @@ add_leaf_items(MergeStep *step, int from, int to)
 				int			item = from + i;
 
 				if (hyb_leaf_is_tombstone(leaf, item))
-					step->old_tombstones++;
+					step->done.old_tombstones++;
 				else if (hints != NULL &&
 						 (hints[item >> 3] & (1 << (item & 7))) != 0 &&
 						 hyb_dead_tid(&step->dead, &tids[i]))
-					step->dropped++;
+					step->done.dropped++;
 				else
 					hyb_leaf_builder_add(step->builder, vals, &tids[i]);
 			}
@@ -225,9 +225,9 @@ merge_leaf(MergeStep *step, int end)
 	int			done = 0;
 
 	CHECK_FOR_INTERRUPTS();
-	while (step->next_entry < end)
+	while (step->done.next_entry < end)
 	{
-		const HybDynItem *item = &step->batch.items[step->next_entry];
+		const HybDynItem *item = &step->batch.items[step->done.next_entry];
 
 		/* entries ascend: behind the leaf's last item no place is sought */
 		if (done < step->leaf.nitems)
@@ -243,7 +243,7 @@ merge_leaf(MergeStep *step, int end)
 		add_frozen(step);
 	}
 	add_leaf_items(step, done, step->leaf.nitems);
-	step->old_tids += step->leaf.nitems;
+	step->done.old_tids += step->leaf.nitems;
 }
 
 /* Upper fence of a child of the path's level-1 node. */
@@ -267,13 +267,14 @@ entry_below(MergeStep *step, int entry, const HybPos *fence)
 
 /*
  * Find the leaves that the step has to rewrite, from `from` on, of which
- * those below `first` are no progress by themselves.  Returns one past the
+ * those below the path's are no progress by themselves.  Returns one past the
  * last leaf whose range the step does.
  */
 static int
 touch_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
-			 int from, int first)
+			 int from)
 {
+	int			first = path->nodes[0].index;
 	int			n = path->nodes[0].children.n;
 	int			end = 0;
 	int			read = 0;
@@ -322,8 +323,9 @@ touch_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
  */
 static bool
 choose_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
-			  int from, int first, int *last)
+			  int from, int *last)
 {
+	int			first = path->nodes[0].index;
 	int			stop = *last;
 	int			n = path->nodes[0].children.n;
 	int			next = balance->leaves[stop - 1].end;
@@ -385,77 +387,32 @@ choose_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
 	return goes_on;
 }
 
-/* What a run of leaves changes in the step but for its memory. */
-typedef struct RunStart
-{
-	int			next_entry;
-	int			nchildren;
-	int			nimages;
-	int			nretired;
-	uint64		dropped;
-	uint64		old_tids;
-	uint64		old_tombstones;
-	uint64		new_tids;
-	uint64		merged;
-	HybRecent	recent[INDEX_MAX_KEYS];
-} RunStart;
-
-static void
-remember_start(const MergeStep *step, RunStart *start)
-{
-	start->next_entry = step->next_entry;
-	start->nchildren = step->children.n;
-	start->nimages = step->nimages;
-	start->nretired = step->nretired;
-	start->dropped = step->dropped;
-	start->old_tids = step->old_tids;
-	start->old_tombstones = step->old_tombstones;
-	start->new_tids = step->new_tids;
-	start->merged = step->merged;
-	memcpy(start->recent, step->recent, sizeof(start->recent));
-}
-
-static void
-back_to_start(MergeStep *step, const RunStart *start)
-{
-	step->next_entry = start->next_entry;
-	step->children.n = start->nchildren;
-	step->nimages = start->nimages;
-	step->nretired = start->nretired;
-	step->dropped = start->dropped;
-	step->old_tids = start->old_tids;
-	step->old_tombstones = start->old_tombstones;
-	step->new_tids = start->new_tids;
-	step->merged = start->merged;
-	memcpy(step->recent, start->recent, sizeof(step->recent));
-}
-
 static inline bool
 enough_images(const MergeStep *step)
 {
-	return step->nimages >= (step->filter != NULL ? HYB_STEP_MAX_FILTERED :
-							 HYB_STEP_MAX_IMAGES);
+	return step->done.nimages >= (step->filter != NULL ? HYB_STEP_MAX_FILTERED :
+								  HYB_STEP_MAX_IMAGES);
 }
 
 /*
  * Rewrite leaves [from, to) with the entries that go to them; `packed` is as
  * `goes_on` above.  Returns one past the last leaf done: less than `to` if
- * there are enough new leaves for a step, of which those below `first` are no
- * progress.  If neighbours were taken along and nothing was won, the step is
+ * there are enough new leaves for a step, of which those below the path's are
+ * no progress.  If neighbours were taken along and nothing was won, the step is
  * as it was before, the neighbours are not to be rewritten any more, and
  * `from` is returned.
  */
 static int
 rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
-			int to, int first, bool packed)
+			int to, bool packed)
 {
 	HybChildList *old = &path->nodes[0].children;
 	HybStepLeaf *leaves = balance->leaves;
 	bool		extended = false;
 	int			items = 0;
-	RunStart	start;
+	HybStepDone start = step->done;
+	int			nchildren = step->children.n;
 
-	remember_start(step, &start);
 	for (int i = from; i < to; i++)
 	{
 		extended |= !leaves[i].touched;
@@ -467,9 +424,9 @@ rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
 	for (int i = from; i < to; i++)
 	{
 		copy_leaf(step, &old->children[i]);
-		step->retired[step->nretired++] = old->children[i].block;
+		step->retired[step->done.nretired++] = old->children[i].block;
 		merge_leaf(step, leaves[i].end);
-		if (enough_images(step) && i >= first)
+		if (enough_images(step) && i >= path->nodes[0].index)
 		{
 			end_run(step);
 			return i + 1;
@@ -478,9 +435,10 @@ rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
 	end_run(step);
 
 	if (extended && !packed &&
-		step->nimages - start.nimages >= hyb_balance_without(balance, from, to))
+		step->done.nimages - start.nimages >= hyb_balance_without(balance, from, to))
 	{
-		back_to_start(step, &start);
+		step->done = start;
+		step->children.n = nchildren;
 		for (int i = from; i < to; i++)
 			leaves[i].rewrite = leaves[i].touched;
 		return from;
@@ -506,7 +464,7 @@ hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence)
 
 		/* the first leaves of the index */
 		begin_run(step, &minus_infinity, 0, 0);
-		while (step->next_entry < step->last_entry)
+		while (step->done.next_entry < step->last_entry)
 			add_frozen(step);
 		end_run(step);
 		*fence = path->high;
@@ -524,8 +482,8 @@ hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence)
 		hyb_balance_look(&balance, first - 1)->fill < HYB_REFILL_FRACTION)
 		from = first - 1;
 
-	stop = touch_leaves(step, path, &balance, from, first);
-	goes_on = choose_leaves(step, path, &balance, from, first, &stop);
+	stop = touch_leaves(step, path, &balance, from);
+	goes_on = choose_leaves(step, path, &balance, from, &stop);
 	while (i < old->n)
 	{
 		int			to = i;
@@ -538,7 +496,7 @@ hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence)
 			hyb_child_list_add(&step->children, &old->children[i++]);
 			continue;
 		}
-		done = rewrite_run(step, path, &balance, i, to, first,
+		done = rewrite_run(step, path, &balance, i, to,
 						   (to == stop && goes_on) ||
 						   (to == old->n && HYB_POS_MAX(&path->high)));
 		if (done > Max(i, first) && enough_images(step))

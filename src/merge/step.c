@@ -38,11 +38,11 @@ write_tree(MergeStep *step, HybPath *path, HybRoot *root)
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
 
 	hyb_step_space_init(space, step->ix, step->stamp, step->filter != NULL,
-						step->nimages + path->height +
-						(step->filter != NULL ? step->nimages / 3 + 4 : 0));
+						step->done.nimages + path->height +
+						(step->filter != NULL ? step->done.nimages / 3 + 4 : 0));
 	HYB_POINT("step-reserved");
 	hyb_step_write_leaves(space, &step->children);
-	for (int i = 0; i < step->nretired; i++)
+	for (int i = 0; i < step->done.nretired; i++)
 		hyb_step_retire(space, step->retired[i]);
 	hyb_static_replace(space, path, &step->children, root);
 	HYB_POINT("step-written");
@@ -53,11 +53,11 @@ write_tree(MergeStep *step, HybPath *path, HybRoot *root)
 static void
 count_level(HybLevel *level, const MergeStep *step, const HybStepSpace *space)
 {
-	level->tids += step->new_tids;
-	level->tids -= step->old_tids;
-	level->tombstones -= Min(step->old_tombstones, level->tombstones);
-	level->leaf_pages += step->nimages;
-	level->leaf_pages -= step->nretired;
+	level->tids += step->done.new_tids;
+	level->tids -= step->done.old_tids;
+	level->tombstones -= Min(step->done.old_tombstones, level->tombstones);
+	level->leaf_pages += step->done.nimages;
+	level->leaf_pages -= step->done.nretired;
 	level->inner_pages += space->new_inner;
 	level->inner_pages -= space->old_inner;
 	level->filter_pages += space->new_filter;
@@ -75,9 +75,9 @@ count_recent(HybMetaPage *meta, const MergeStep *step, HybWalSet *set,
 		memset(meta->recent, 0, sizeof(meta->recent));
 	for (int i = 0; i < nkeys; i++)
 	{
-		meta->recent[i].keys += step->recent[i].keys;
-		meta->recent[i].plain += step->recent[i].plain;
-		meta->recent[i].stored += step->recent[i].stored;
+		meta->recent[i].keys += step->done.recent[i].keys;
+		meta->recent[i].plain += step->done.recent[i].plain;
+		meta->recent[i].stored += step->done.recent[i].stored;
 	}
 	hyb_wal_range(set, metabuf,
 				  SizeOfPageHeaderData + offsetof(HybMetaPage, recent),
@@ -97,10 +97,10 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	HybMetaPage *meta;
 	HybWalSet	set;
 
-	if (step->nimages > 0 || step->nretired > 0)
+	if (step->done.nimages > 0 || step->done.nretired > 0)
 		space = write_tree(step, path, &root);
-	Assert(step->new_tids + step->old_tombstones + step->dropped ==
-		   step->old_tids + step->merged);
+	Assert(step->done.new_tids + step->done.old_tombstones + step->done.dropped ==
+		   step->done.old_tids + step->done.merged);
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	hyb_version_prepare(ix);
@@ -115,10 +115,10 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 		meta->levels[step->level].root = root;
 		count_level(&meta->levels[step->level], step, space);
 		meta->next_stamp = step->stamp + 1;
-		meta->rewriting_tids += step->old_tids;
+		meta->rewriting_tids += step->done.old_tids;
 		hyb_step_give_back(space, meta);
 	}
-	meta->merged_entries += step->merged;
+	meta->merged_entries += step->done.merged;
 	if (ix->dictionaries != NULL)
 		count_recent(meta, step, &set, metabuf);
 	hyb_meta_set_watermark(meta, watermark, &set, metabuf);
@@ -263,7 +263,7 @@ first_place(const MergeStep *step)
 static HybPos
 next_watermark(const MergeStep *step, HybPos fence, bool node_done)
 {
-	bool		entries_left = step->next_entry < step->batch.nitems ||
+	bool		entries_left = step->done.next_entry < step->batch.nitems ||
 		!step->batch.complete;
 
 	if (!entries_left &&
@@ -275,7 +275,7 @@ next_watermark(const MergeStep *step, HybPos fence, bool node_done)
 			.tie = HYB_AFTER
 		};
 	}
-	if (step->next_entry == step->last_entry && entries_left &&
+	if (step->done.next_entry == step->last_entry && entries_left &&
 		step->last_entry > 0)
 	{
 		/* stopped inside a leaf's range, or just at its end */

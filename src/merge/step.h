@@ -11,6 +11,20 @@
 #include "static/leaf.h"
 #include "static/update.h"
 
+/* What a step has done so far.  A run of leaves may be taken back. */
+typedef struct HybStepDone
+{
+	int			next_entry;		/* first frozen one not merged yet */
+	int			nimages;		/* new leaves */
+	int			nretired;		/* old leaves that were rewritten */
+	uint64		dropped;		/* entries left out for dead line pointers */
+	uint64		old_tids;
+	uint64		old_tombstones;
+	uint64		new_tids;
+	uint64		merged;			/* frozen entries merged */
+	HybRecent	recent[INDEX_MAX_KEYS]; /* some of them */
+} HybStepDone;
+
 typedef struct MergeStep
 {
 	HybIndex   *ix;
@@ -22,7 +36,6 @@ typedef struct MergeStep
 
 	/* input */
 	HybDynBatch batch;
-	int			next_entry;		/* first one not merged yet */
 	int			last_entry;		/* one past those that this step may merge */
 	HybLeaf		leaf;
 	char	   *leaf_page;		/* private copy of the leaf being merged */
@@ -39,19 +52,9 @@ typedef struct MergeStep
 	int			run_emitted;	/* TIDs in its finished leaves */
 	double		run_filled;		/* what they fill */
 	HybChildList children;
-	int			nimages;		/* new ones */
-
-	/* old leaves that were rewritten */
-	BlockNumber *retired;
-	int			nretired;
-
+	BlockNumber *retired;		/* the old leaves */
 	HybDeadCheck dead;
-	uint64		dropped;		/* entries left out for dead line pointers */
-	uint64		old_tids;
-	uint64		old_tombstones;
-	uint64		new_tids;
-	uint64		merged;			/* frozen entries merged */
-	HybRecent	recent[INDEX_MAX_KEYS]; /* some of them */
+	HybStepDone done;
 } MergeStep;
 
 static inline const uint8 *
