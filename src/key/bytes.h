@@ -150,13 +150,11 @@ hyb_parse_column(const HybColumn *col, const uint8 *p, const uint8 *end,
 extern HYB_NORETURN void hyb_key_malformed(const HybColumn *col);
 
 /*
- * Order of two comparator or mixed keys' first ncols columns; *differ gets
- * the first column that differs (ncols if none), *bend the place after it in
- * b, both if not NULL.
+ * Order of two comparator or mixed keys' first ncols columns.  If not 0 the
+ * number says, too, how many of these columns tell the keys apart.
  */
 extern int	hyb_columns_compare(const HybKeyDesc *desc, int ncols,
 								const uint8 *a, uint32 alen,
-								const uint8 *b, uint32 blen,
-								int *differ, uint32 *bend);
+								const uint8 *b, uint32 blen);
 
 #endif							/* HYB_BYTES_H */

@@ -427,31 +427,27 @@ hyb_value_compare_full(const HybColumn *col, const HybValue *a,
 int
 hyb_columns_compare(const HybKeyDesc *desc, int ncols,
 					const uint8 *a, uint32 alen,
-					const uint8 *b, uint32 blen,
-					int *differ, uint32 *bend)
+					const uint8 *b, uint32 blen)
 {
-	const uint8 *pa = a;
-	const uint8 *pb = b;
-	int			c = 0;
-	int			i;
+	const uint8 *aend = a + alen;
+	const uint8 *bend = b + blen;
 
-	for (i = 0; i < ncols && c == 0; i++)
+	for (int i = 0; i < ncols; i++)
 	{
 		const HybColumn *col = &desc->cols[i];
 		HybValue	va;
 		HybValue	vb;
+		int			c;
 
-		pa = hyb_parse_column(col, pa, a + alen, &va);
-		pb = hyb_parse_column(col, pb, b + blen, &vb);
-		if (unlikely(pa == NULL || pb == NULL))
+		a = hyb_parse_column(col, a, aend, &va);
+		b = hyb_parse_column(col, b, bend, &vb);
+		if (unlikely(a == NULL || b == NULL))
 			hyb_key_malformed(col);
 		c = hyb_value_compare(col, &va, &vb);
+		if (c != 0)
+			return c < 0 ? -(i + 1) : i + 1;
 	}
-	if (differ != NULL)
-		*differ = c == 0 ? ncols : i - 1;
-	if (bend != NULL)
-		*bend = pb - b;
-	return c;
+	return 0;
 }
 
 int
@@ -466,6 +462,5 @@ hyb_key_compare(const HybKeyDesc *desc, const uint8 *a, uint32 alen,
 			return c;
 		return (alen > blen) - (alen < blen);
 	}
-	return hyb_columns_compare(desc, desc->nkeys, a, alen, b, blen,
-							   NULL, NULL);
+	return hyb_columns_compare(desc, desc->nkeys, a, alen, b, blen);
 }

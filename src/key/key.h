@@ -409,17 +409,13 @@ extern int	hyb_pos_compare(const HybKeyDesc *desc, const HybPos *a,
 							const HybPos *b);
 
 /*
- * The shortest position that separates two neighbouring entries, left <
- * right: left < sep <= right.  The result's key points into right.  False if
+ * The shortest position that separates two neighbouring entries, at which left
+ * and right are, left < right: left < sep <= right.  The result's key points into right.  False if
  * they do not ascend, as entries of a damaged leaf may not; then sep is not
  * one.
  */
-extern bool hyb_separator(const HybKeyDesc *desc,
-						  const uint8 *left, uint32 leftlen,
-						  const ItemPointerData *left_tid,
-						  const uint8 *right, uint32 rightlen,
-						  const ItemPointerData *right_tid,
-						  HybPos *sep);
+extern bool hyb_separator(const HybKeyDesc *desc, const HybPos *left,
+						  const HybPos *right, HybPos *sep);
 
 /* Hash of a key part, for the Bloom filter and lock partitions. */
 extern uint64 hyb_key_hash(const uint8 *key, uint32 keylen);

@@ -62,7 +62,7 @@ hyb_pos_compare_key(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
 		(pos->len > keylen || memcmp(key, pos->key, pos->len) != 0))
 	{
 		int			c = hyb_columns_compare(desc, pos->ncols, key, keylen,
-											pos->key, pos->len, NULL, NULL);
+											pos->key, pos->len);
 
 		if (c != 0)
 			return c;
@@ -185,7 +185,7 @@ hyb_pos_compare(const HybKeyDesc *desc, const HybPos *a, const HybPos *b)
 		if (ncols > 0)
 		{
 			int			c = hyb_columns_compare(desc, ncols, a->key, a->len,
-												b->key, b->len, NULL, NULL);
+												b->key, b->len);
 
 			if (c != 0)
 				return c;
@@ -209,60 +209,52 @@ hyb_pos_compare(const HybKeyDesc *desc, const HybPos *a, const HybPos *b)
 }
 
 bool
-hyb_separator(const HybKeyDesc *desc,
-			  const uint8 *left, uint32 leftlen,
-			  const ItemPointerData *left_tid,
-			  const uint8 *right, uint32 rightlen,
-			  const ItemPointerData *right_tid,
+hyb_separator(const HybKeyDesc *desc, const HybPos *left, const HybPos *right,
 			  HybPos *sep)
 {
-	sep->key = right;
-	sep->len = rightlen;
-	sep->ncols = desc->nkeys;
+	*sep = *right;
 	sep->tie = HYB_BEFORE;
 	ItemPointerSetInvalid(&sep->tid);
 
 	if (desc->all_mem)
 	{
-		uint32		n = Min(leftlen, rightlen);
+		uint32		n = Min(left->len, right->len);
 		uint32		common = 0;
 
-		while (common < n && left[common] == right[common])
+		while (common < n && left->key[common] == right->key[common])
 			common++;
-		if (common < rightlen)
+		if (common < right->len)
 		{
-			if (common < leftlen && left[common] > right[common])
+			if (common < left->len && left->key[common] > right->key[common])
 				return false;
 			sep->len = common + 1;
-			if (sep->len < rightlen)
+			if (sep->len < right->len)
 				sep->ncols = 0;
 			return true;
 		}
-		if (common < leftlen)
+		if (common < left->len)
 			return false;
 	}
 	else
 	{
-		int			differ;
-		uint32		end;
-		int			c = hyb_columns_compare(desc, desc->nkeys, left, leftlen,
-											right, rightlen, &differ, &end);
+		HybValue	vals[INDEX_MAX_KEYS];
+		int			c = hyb_columns_compare(desc, desc->nkeys, left->key,
+											left->len, right->key, right->len);
 
 		/* The first column that differs is the last one needed. */
 		if (c < 0)
 		{
-			sep->len = end;
-			sep->ncols = differ + 1;
+			sep->ncols = -c;
+			sep->len = hyb_key_split(desc, right->key, right->len, -c, vals);
 			return true;
 		}
 		if (c > 0)
 			return false;
 	}
 
-	sep->tie = HYB_AT;
-	sep->tid = *right_tid;
-	return ItemPointerCompare(unconstify(ItemPointerData *, left_tid),
-							  unconstify(ItemPointerData *, right_tid)) < 0;
+	*sep = *right;
+	return ItemPointerCompare(unconstify(ItemPointerData *, &left->tid),
+							  unconstify(ItemPointerData *, &right->tid)) < 0;
 }
 
 uint64

@@ -110,13 +110,16 @@ emit_leaf(HybLeafBuilder *b, int slot)
 	{
 		ItemPointerData left_tid;
 		ItemPointerData right_tid;
+		HybPos		left;
+		HybPos		right;
 
 		b->left_key.len = 0;
 		b->right_key.len = 0;
 		b->layout->waiting(b, nitems - 1, &b->left_key, &left_tid);
 		b->layout->waiting(b, nitems, &b->right_key, &right_tid);
-		if (!hyb_separator(b->desc, b->left_key.data, b->left_key.len, &left_tid,
-						   b->right_key.data, b->right_key.len, &right_tid, &next))
+		left = hyb_pos_at(b->desc, b->left_key.data, b->left_key.len, left_tid);
+		right = hyb_pos_at(b->desc, b->right_key.data, b->right_key.len, right_tid);
+		if (!hyb_separator(b->desc, &left, &right, &next))
 			ereport(ERROR,
 					(errcode(ERRCODE_INDEX_CORRUPTED),
 					 errmsg("entries for index \"%s\" do not ascend",

@@ -485,14 +485,13 @@ check_separator(const Columns *cols, const Row *left, const Row *right,
 {
 	const HybKeyDesc *desc = cols->desc;
 	HybPos		sep;
-	HybPos		other = {right->entry.data, (uint16) right->keylen, (uint8) desc->nkeys,
-	HYB_AT, right->tid};
+	HybPos		before = hyb_pos_at(desc, left->entry.data, left->keylen, left->tid);
+	HybPos		other = hyb_pos_at(desc, right->entry.data, right->keylen, right->tid);
 	int			c = order_rows(cols, desc->nkeys, left, right);
 	bool		ascend = c != 0 ? c < 0 :
 		ItemPointerCompare((ItemPointer) &left->tid, &other.tid) < 0;
 
-	require(hyb_separator(desc, left->entry.data, left->keylen, &left->tid,
-						  right->entry.data, right->keylen, &right->tid, &sep) == ascend);
+	require(hyb_separator(desc, &before, &other, &sep) == ascend);
 	if (!ascend)
 		return;
 	require(hyb_pos_compare(desc, &sep, &other) <= 0);
