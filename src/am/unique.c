@@ -359,7 +359,7 @@ search_level(UniqueSearch *search, const HybVersion *version, int level)
 			return SEARCH_AGAIN;
 		if (descent->skipped)
 		{
-			hyb_filter_note(ix, HYB_FILTER_NEGATIVE);
+			hyb_filter_note(ix, HYB_PROBE_NEGATIVE);
 			last = hyb_pos_compare(ix->desc, &descent->fence, &search->high) >= 0;
 			goto next_leaf;
 		}
@@ -369,8 +369,8 @@ search_level(UniqueSearch *search, const HybVersion *version, int level)
 		last = end < leaf->nitems ||
 			hyb_pos_compare(ix->desc, &descent->fence, &search->high) >= 0;
 		if (descent->probed)
-			hyb_filter_note(ix, item < end ? HYB_FILTER_HIT :
-							HYB_FILTER_FALSE_POSITIVE);
+			hyb_filter_note(ix, item < end ? HYB_PROBE_HIT :
+							HYB_PROBE_FALSE_POSITIVE);
 		result = search_leaf(search, version, item, end);
 		ReleaseBuffer(descent->buf);
 

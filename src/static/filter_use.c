@@ -7,7 +7,7 @@
 #include "dynamic/slot.h"
 #include "static/filter_use.h"
 
-StaticAssertDecl(HYB_FILTER_OUTCOMES <= HYB_STAGE_COUNTERS,
+StaticAssertDecl(HYB_PROBE_OUTCOMES <= HYB_STAGE_COUNTERS,
 				 "outcomes are counted with the dynamic stage's counters");
 
 /* A filter pays if one question in so many is answered "no". */
@@ -55,12 +55,12 @@ hyb_filter_try(const HybIndex *ix)
 }
 
 void
-hyb_filter_note(const HybIndex *ix, HybFilterOutcome outcome)
+hyb_filter_note(const HybIndex *ix, HybProbeOutcome outcome)
 {
 	Habit	   *habit = hyb_slot_piece(ix, &habit_piece);
 
 	hyb_slot_count(ix, outcome);
-	if (outcome == HYB_FILTER_NEGATIVE)
+	if (outcome == HYB_PROBE_NEGATIVE)
 	{
 		habit->debt = Max(habit->debt - FILTER_PAYS, -FILTER_MEMORY);
 		habit->interval = FILTER_MIN_INTERVAL;

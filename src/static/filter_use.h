@@ -8,14 +8,14 @@
 #include "page/handle.h"
 
 /* What came of asking a leaf's filter. */
-typedef enum HybFilterOutcome
+typedef enum HybProbeOutcome
 {
-	HYB_FILTER_HIT,				/* "maybe", and there was something */
-	HYB_FILTER_NEGATIVE,		/* "no": the leaf was not read */
-	HYB_FILTER_FALSE_POSITIVE	/* "maybe", but there was nothing */
-} HybFilterOutcome;
+	HYB_PROBE_HIT,				/* "maybe", and there was something */
+	HYB_PROBE_NEGATIVE,			/* "no": the leaf was not read */
+	HYB_PROBE_FALSE_POSITIVE	/* "maybe", but there was nothing */
+} HybProbeOutcome;
 
-#define HYB_FILTER_OUTCOMES		3
+#define HYB_PROBE_OUTCOMES			3
 
 /* When the library is loaded. */
 extern void hyb_filter_use_init(void);
@@ -27,6 +27,6 @@ extern void hyb_filter_use_init(void);
 extern bool hyb_filter_try(const HybIndex *ix);
 
 /* Count an outcome.  The sums are HybDynamicStats.counters. */
-extern void hyb_filter_note(const HybIndex *ix, HybFilterOutcome outcome);
+extern void hyb_filter_note(const HybIndex *ix, HybProbeOutcome outcome);
 
 #endif							/* HYB_FILTER_USE_H */

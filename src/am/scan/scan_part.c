@@ -322,7 +322,7 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 		hyb_pos_compare(desc, fence, bound) > 0;
 	if (descent->skipped)
 	{
-		hyb_filter_note(so->ix, HYB_FILTER_NEGATIVE);
+		hyb_filter_note(so->ix, HYB_PROBE_NEGATIVE);
 		if (range.to_fence)
 			hyb_edge_set_pos(far, fence);
 		return true;
@@ -342,7 +342,7 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	part->pd_lower = ((PageHeader) page)->pd_lower;
 	if (descent->probed)
 		hyb_filter_note(so->ix, part->first < part->last ?
-						HYB_FILTER_HIT : HYB_FILTER_FALSE_POSITIVE);
+						HYB_PROBE_HIT : HYB_PROBE_FALSE_POSITIVE);
 	if (part->first >= part->last)
 	{
 		part->first = part->last = 0;

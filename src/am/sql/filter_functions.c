@@ -135,10 +135,10 @@ level_may_contain(HybIndex *ix, const HybVersion *version, int level,
 			break;
 		}
 		if (descent.skipped)
-			hyb_filter_note(ix, HYB_FILTER_NEGATIVE);
+			hyb_filter_note(ix, HYB_PROBE_NEGATIVE);
 		else if (!BufferIsValid(descent.buf))
 		{
-			hyb_filter_note(ix, HYB_FILTER_HIT);
+			hyb_filter_note(ix, HYB_PROBE_HIT);
 			found = true;
 			break;
 		}

@@ -379,11 +379,11 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	put(&row, true, BoolGetDatum(dynamic.shared));
 	put_count(&row, true, total.filter_pages);
 	put_count(&row, true, total.filter_pages * BLCKSZ);
-	put_count(&row, idle, counters[HYB_FILTER_HIT] +
-			  counters[HYB_FILTER_NEGATIVE] +
-			  counters[HYB_FILTER_FALSE_POSITIVE]);
-	put_count(&row, idle, counters[HYB_FILTER_NEGATIVE]);
-	put_count(&row, idle, counters[HYB_FILTER_FALSE_POSITIVE]);
+	put_count(&row, idle, counters[HYB_PROBE_HIT] +
+			  counters[HYB_PROBE_NEGATIVE] +
+			  counters[HYB_PROBE_FALSE_POSITIVE]);
+	put_count(&row, idle, counters[HYB_PROBE_NEGATIVE]);
+	put_count(&row, idle, counters[HYB_PROBE_FALSE_POSITIVE]);
 	filled = hyb_static_fill(ix, &fill);
 	put(&row, filled, Float8GetDatum(fill));
 	Assert(row.n == lengthof(row.values));
