@@ -126,9 +126,9 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const HybEntry *entry)
 
 	if (BlockNumberIsValid(old_block))
 	{
-		old = hyb_page_read(ix, old_block, HYB_METAPAGE_BLKNO);
-		LockBuffer(old, BUFFER_LOCK_EXCLUSIVE);
-		if (!hyb_page_check(ix, old, HYB_PAGE_DELTA, generation) ||
+		old = hyb_page_lock(ix, old_block, HYB_METAPAGE_BLKNO,
+							BUFFER_LOCK_EXCLUSIVE, HYB_PAGE_DELTA, generation);
+		if (!BufferIsValid(old) ||
 			hyb_page_opaque(BufferGetPage(old))->link != InvalidBlockNumber)
 			hyb_corrupted(ix->rel, old_block,
 						  "This is not the last delta page of its lane.");

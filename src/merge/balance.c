@@ -54,14 +54,14 @@ hyb_balance_look(HybBalance *balance, int i)
 
 	if (leaf->known)
 		return leaf;
-	buf = hyb_page_read(balance->ix, child->block, InvalidBlockNumber);
-	page = BufferGetPage(buf);
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
 
 	/* stamps cannot mismatch (merge lock) */
-	if (!hyb_page_check(balance->ix, buf, HYB_PAGE_LEAF, child->stamp))
+	buf = hyb_page_lock(balance->ix, child->block, InvalidBlockNumber,
+						BUFFER_LOCK_SHARE, HYB_PAGE_LEAF, child->stamp);
+	if (!BufferIsValid(buf))
 		hyb_corrupted(balance->ix->rel, child->block,
 					  "This is not the leaf that its parent points to.");
+	page = BufferGetPage(buf);
 	if (hyb_page_opaque(page)->count > HYB_LEAF_MAX_ITEMS)
 		hyb_corrupted(balance->ix->rel, child->block,
 					  "A leaf claims more entries than leaves take.");

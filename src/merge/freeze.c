@@ -56,13 +56,14 @@ hyb_merge_unlock(Relation index)
 static uint32
 close_lane(HybIndex *ix, BlockNumber block, uint64 generation)
 {
-	Buffer		buf = hyb_page_read(ix, block, HYB_METAPAGE_BLKNO);
+	Buffer		buf = hyb_page_lock(ix, block, HYB_METAPAGE_BLKNO,
+									BUFFER_LOCK_EXCLUSIVE, HYB_PAGE_DELTA,
+									generation);
 	HybPageOpaque *opaque;
 	HybWalSet	set;
 	uint32		count;
 
-	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
-	if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, generation))
+	if (!BufferIsValid(buf))
 		hyb_corrupted(ix->rel, block, "This is not the delta page that the log points to.");
 	opaque = hyb_page_opaque(BufferGetPage(buf));
 	count = hyb_delta_count(ix->rel, BufferGetPage(buf), block);

@@ -152,7 +152,6 @@ read_tree(const HybIndex *ix, LearnInput *input, BlockNumber block,
 {
 	char	   *page = palloc(BLCKSZ);
 	BlockNumber filter = InvalidBlockNumber;
-	Buffer		buf;
 
 	CHECK_FOR_INTERRUPTS();
 	check_stack_depth();
@@ -162,13 +161,10 @@ read_tree(const HybIndex *ix, LearnInput *input, BlockNumber block,
 		input->too_large = true;
 		return;
 	}
-	buf = hyb_page_read(ix, block, from);
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(ix, buf, level > 0 ? HYB_PAGE_INNER : HYB_PAGE_LEAF, stamp) ||
-		hyb_page_opaque(BufferGetPage(buf))->level != level)
+	if (!hyb_page_copy(ix, block, from, level > 0 ? HYB_PAGE_INNER : HYB_PAGE_LEAF,
+					   stamp, page) ||
+		hyb_page_opaque((Page) page)->level != level)
 		hyb_corrupted(ix->rel, block, "This is not the page that its parent points to.");
-	memcpy(page, BufferGetPage(buf), BLCKSZ);
-	UnlockReleaseBuffer(buf);
 	input->blocks[input->nblocks++] = block;
 
 	if (level == 0)

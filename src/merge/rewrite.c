@@ -153,14 +153,10 @@ has_hints(const MergeStep *step)
 static void
 copy_leaf(MergeStep *step, const HybChild *child)
 {
-	Buffer		buf = hyb_page_read(step->ix, child->block, InvalidBlockNumber);
-
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(step->ix, buf, HYB_PAGE_LEAF, child->stamp))
+	if (!hyb_page_copy(step->ix, child->block, InvalidBlockNumber,
+					   HYB_PAGE_LEAF, child->stamp, step->leaf_page))
 		hyb_corrupted(step->ix->rel, child->block,
 					  "This is not the leaf that its parent points to.");
-	memcpy(step->leaf_page, BufferGetPage(buf), BLCKSZ);
-	UnlockReleaseBuffer(buf);
 	hyb_leaf_open(&step->leaf, step->ix->desc, step->leaf_page,
 				  step->ix->rel, child->block);
 	step->leaf_plain = step->leaf.tombstones == NULL && !has_hints(step);

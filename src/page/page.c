@@ -117,3 +117,30 @@ hyb_page_check(const HybIndex *ix, Buffer buf, HybPageKind kind, uint64 stamp)
 
 	return opaque->kind == kind && (stamp == 0 || opaque->stamp == stamp);
 }
+
+Buffer
+hyb_page_lock(const HybIndex *ix, BlockNumber block, BlockNumber from,
+			  int mode, HybPageKind kind, uint64 stamp)
+{
+	Buffer		buf = hyb_page_read(ix, block, from);
+
+	LockBuffer(buf, mode);
+	if (hyb_page_check(ix, buf, kind, stamp))
+		return buf;
+	UnlockReleaseBuffer(buf);
+	return InvalidBuffer;
+}
+
+bool
+hyb_page_copy(const HybIndex *ix, BlockNumber block, BlockNumber from,
+			  HybPageKind kind, uint64 stamp, char *copy)
+{
+	Buffer		buf = hyb_page_read(ix, block, from);
+	bool		same;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	same = hyb_page_check(ix, buf, kind, stamp);
+	memcpy(copy, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+	return same;
+}

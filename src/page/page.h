@@ -89,7 +89,21 @@ extern Buffer hyb_page_read(const HybIndex *ix, BlockNumber block,
 extern Buffer hyb_page_read_recent(const HybIndex *ix, BlockNumber block,
 								   BlockNumber from, Buffer recent);
 
-/* The test alone. */
+/*
+ * hyb_page_read, the lock (BUFFER_LOCK_SHARE or _EXCLUSIVE), and
+ * hyb_page_check; InvalidBuffer, with nothing locked or pinned, where that says
+ * that it is another page.
+ */
+extern Buffer hyb_page_lock(const HybIndex *ix, BlockNumber block,
+							BlockNumber from, int mode, HybPageKind kind,
+							uint64 stamp);
+
+/* Copy a page under a share lock; true if hyb_page_check says so of it. */
+extern bool hyb_page_copy(const HybIndex *ix, BlockNumber block,
+						  BlockNumber from, HybPageKind kind, uint64 stamp,
+						  char *copy);
+
+/* The test of hyb_page_read alone. */
 extern void hyb_page_check_pointer(const HybIndex *ix, BlockNumber block,
 								   BlockNumber from);
 extern HYB_NORETURN void hyb_corrupted(Relation rel, BlockNumber blkno,

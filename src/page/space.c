@@ -82,13 +82,11 @@ extend_logged(const HybIndex *ix)
 static Buffer
 lock_trunk(const HybIndex *ix, BlockNumber block)
 {
-	Buffer		buf = hyb_page_read(ix, block, HYB_METAPAGE_BLKNO);
-	Page		page;
+	Buffer		buf = hyb_page_lock(ix, block, HYB_METAPAGE_BLKNO,
+									BUFFER_LOCK_EXCLUSIVE, HYB_PAGE_FREELIST, 0);
 
-	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(buf);
-	if (!hyb_page_check(ix, buf, HYB_PAGE_FREELIST, 0) ||
-		hyb_page_opaque(page)->count > HYB_FREELIST_CAPACITY)
+	if (!BufferIsValid(buf) ||
+		hyb_page_opaque(BufferGetPage(buf))->count > HYB_FREELIST_CAPACITY)
 		hyb_corrupted(ix->rel, block, "The free list points to this block, which is not a free-list page.");
 	return buf;
 }

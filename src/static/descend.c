@@ -118,22 +118,15 @@ static inline bool
 read_page(const HybIndex *ix, const HybVersion *version, const HybChild *at,
 		  int height, BlockNumber from, Buffer *buf)
 {
-	*buf = hyb_page_read(ix, at->block, from);
-	LockBuffer(*buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(ix, *buf, height == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER,
-						at->stamp))
+	*buf = hyb_page_lock(ix, at->block, from, BUFFER_LOCK_SHARE,
+						 height == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER, at->stamp);
+	if (!BufferIsValid(*buf))
 	{
-		UnlockReleaseBuffer(*buf);
 		check_stale(ix, version, at->block);
 		return false;
 	}
-	if (height > 0)
-	{
-		Page		page = BufferGetPage(*buf);
-
-		if (hyb_page_opaque(page)->level != height)
-			hyb_corrupted(ix->rel, at->block, "An internal node has the wrong level.");
-	}
+	if (height > 0 && hyb_page_opaque(BufferGetPage(*buf))->level != height)
+		hyb_corrupted(ix->rel, at->block, "An internal node has the wrong level.");
 	return true;
 }
 

@@ -39,31 +39,28 @@ sample_subtree(FillSample *sample, BlockNumber block, uint64 stamp, int level,
 			   uint64 most, double weight)
 {
 	const HybIndex *ix = sample->ix;
-	Buffer		buf = hyb_page_read(ix, block, InvalidBlockNumber);
-	Page		page = BufferGetPage(buf);
 	char	   *copy;
 	uint64		n;
 	uint64		chosen;
 	bool		current = true;
 
 	CHECK_FOR_INTERRUPTS();
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(ix, buf, level == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER,
-						stamp))
-	{
-		UnlockReleaseBuffer(buf);
-		return false;
-	}
 	if (level == 0)
 	{
+		Buffer		buf = hyb_page_lock(ix, block, InvalidBlockNumber,
+										BUFFER_LOCK_SHARE, HYB_PAGE_LEAF, stamp);
+
+		if (!BufferIsValid(buf))
+			return false;
 		sample->weight += weight;
-		sample->filled += weight * hyb_leaf_fill(page);
+		sample->filled += weight * hyb_leaf_fill(BufferGetPage(buf));
 		UnlockReleaseBuffer(buf);
 		return true;
 	}
 	copy = palloc(BLCKSZ);
-	memcpy(copy, page, BLCKSZ);
-	UnlockReleaseBuffer(buf);
+	if (!hyb_page_copy(ix, block, InvalidBlockNumber, HYB_PAGE_INNER, stamp,
+					   copy))
+		return false;
 
 	n = hyb_inner_count((Page) copy);
 	chosen = Min(n, Max(most, 1));

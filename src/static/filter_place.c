@@ -124,13 +124,14 @@ read_page(HybFilterPlace *place, BlockNumber block, HybChild *children, int n,
 		  double *fill)
 {
 	const HybIndex *ix = place->space->ix;
-	Buffer		buf = hyb_page_read(ix, block, InvalidBlockNumber);
-	Page		page = BufferGetPage(buf);
+	Buffer		buf = hyb_page_lock(ix, block, InvalidBlockNumber,
+									BUFFER_LOCK_SHARE, HYB_PAGE_FILTER, 0);
+	Page		page;
 	int			count;
 
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(ix, buf, HYB_PAGE_FILTER, 0))
+	if (!BufferIsValid(buf))
 		hyb_corrupted(ix->rel, block, "This is not the filter page that an internal node points to.");
+	page = BufferGetPage(buf);
 	count = hyb_filter_count(page);
 	*fill = (double) (((PageHeader) page)->pd_lower - SizeOfPageHeaderData) / HYB_PAGE_CAPACITY;
 	for (int i = 0; i < n; i++)

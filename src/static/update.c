@@ -53,14 +53,15 @@ static void
 load_node(const HybIndex *ix, BlockNumber block, uint64 stamp, int level,
 		  BlockNumber from, HybPathNode *node)
 {
-	Buffer		buf = hyb_page_read(ix, block, from);
-	Page		page = BufferGetPage(buf);
+	Buffer		buf = hyb_page_lock(ix, block, from, BUFFER_LOCK_SHARE,
+									HYB_PAGE_INNER, stamp);
+	Page		page;
 	int			n;
 
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(ix, buf, HYB_PAGE_INNER, stamp) ||
-		hyb_page_opaque(page)->level != level)
+	if (!BufferIsValid(buf) ||
+		hyb_page_opaque(BufferGetPage(buf))->level != level)
 		hyb_corrupted(ix->rel, block, "This is not the internal node that its parent points to.");
+	page = BufferGetPage(buf);
 	node->block = block;
 	memset(&node->children, 0, sizeof(HybChildList));
 	n = hyb_inner_count(page);

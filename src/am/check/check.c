@@ -130,16 +130,10 @@ void
 hyb_check_copy(HybCheck *check, const HybCheckPage *to, HybPageKind kind,
 			   char *copy)
 {
-	Buffer		buf;
 	HybPageOpaque *opaque;
 
 	CHECK_FOR_INTERRUPTS();
-	buf = ReadBuffer(check->ix->rel, to->block);
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	(void) hyb_page_check(check->ix, buf, kind, to->stamp);
-	memcpy(copy, BufferGetPage(buf), BLCKSZ);
-	UnlockReleaseBuffer(buf);
-
+	(void) hyb_page_copy(check->ix, to->block, to->from, kind, to->stamp, copy);
 	opaque = hyb_page_opaque((Page) copy);
 	if (opaque->kind != kind)
 		hyb_check_fail(check, to->block,

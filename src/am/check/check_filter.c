@@ -97,23 +97,16 @@ hyb_check_filter_pages(HybCheck *check, const HybCheckPage *node, int from,
 	{
 		BlockNumber block = children[i].filter_block;
 		HybPageOpaque *opaque;
-		Buffer		buf;
 		Size		end;
 		int			used;
 
 		next = end_of_page(node, i, &used);
 		if (!BlockNumberIsValid(block) || i < from)
 			continue;
-		hyb_page_check_pointer(check->ix, block, node->block);
-		buf = ReadBuffer(check->ix->rel, block);
-		LockBuffer(buf, BUFFER_LOCK_SHARE);
-		if (!hyb_page_check(check->ix, buf, HYB_PAGE_FILTER, 0))
+		if (!hyb_page_copy(check->ix, block, node->block, HYB_PAGE_FILTER, 0, copy.data))
 			hyb_check_fail(check, block,
 						   "Block %u points to it as a filter page, but it is of kind %d.",
-						   node->block, hyb_page_opaque(BufferGetPage(buf))->kind);
-		memcpy(copy.data, BufferGetPage(buf), BLCKSZ);
-		UnlockReleaseBuffer(buf);
-
+						   node->block, hyb_page_opaque(page)->kind);
 		opaque = hyb_page_opaque(page);
 		if (opaque->level != 0 || opaque->flags != 0 ||
 			opaque->link != InvalidBlockNumber || opaque->stamp > node->stamp)
@@ -147,11 +140,8 @@ hyb_check_filter_open(HybCheck *check, const HybChild *child)
 		return;
 	if (check->filter_copy_block != child->filter_block)
 	{
-		Buffer		buf = ReadBuffer(check->ix->rel, child->filter_block);
-
-		LockBuffer(buf, BUFFER_LOCK_SHARE);
-		memcpy(check->filter_copy, BufferGetPage(buf), BLCKSZ);
-		UnlockReleaseBuffer(buf);
+		(void) hyb_page_copy(check->ix, child->filter_block, InvalidBlockNumber,
+							 HYB_PAGE_FILTER, 0, check->filter_copy);
 		check->filter_copy_block = child->filter_block;
 	}
 	if (hyb_filter_entry_valid((Page) check->filter_copy, child->filter_slot))

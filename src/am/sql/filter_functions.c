@@ -286,13 +286,10 @@ count_leaf(CountState *state, const HybChild *child)
 		state->count += count;
 		return true;
 	}
-	buf = hyb_page_read(ix, child->block, InvalidBlockNumber);
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(ix, buf, HYB_PAGE_LEAF, child->stamp))
-	{
-		UnlockReleaseBuffer(buf);
+	buf = hyb_page_lock(ix, child->block, InvalidBlockNumber,
+						BUFFER_LOCK_SHARE, HYB_PAGE_LEAF, child->stamp);
+	if (!BufferIsValid(buf))
 		return false;
-	}
 	hyb_leaf_open(&state->leaf, ix->desc, BufferGetPage(buf), ix->rel,
 				  child->block);
 	first = hyb_leaf_search(&state->leaf, state->low, &row);
@@ -312,7 +309,6 @@ count_below(CountState *state, const HybChild *child, int level,
 			bool low_end, bool high_end)
 {
 	HybIndex   *ix = state->ix;
-	Buffer		buf;
 	char	   *page;
 	int			first = 0;
 	int			last;
@@ -332,15 +328,9 @@ count_below(CountState *state, const HybChild *child, int level,
 	}
 
 	page = palloc(BLCKSZ);
-	buf = hyb_page_read(ix, child->block, InvalidBlockNumber);
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (!hyb_page_check(ix, buf, HYB_PAGE_INNER, child->stamp))
-	{
-		UnlockReleaseBuffer(buf);
+	if (!hyb_page_copy(ix, child->block, InvalidBlockNumber, HYB_PAGE_INNER,
+					   child->stamp, page))
 		return false;
-	}
-	memcpy(page, BufferGetPage(buf), BLCKSZ);
-	UnlockReleaseBuffer(buf);
 	last = hyb_inner_count((Page) page) - 1;
 	if (low_end)
 		first = hyb_inner_search(ix->desc, (Page) page, state->low, false,
