@@ -9,15 +9,32 @@
 
 #include "key/key.h"
 
-/* The SQL function of a codec that does not look at the request. */
-#define HYB_CODEC_FUNCTION(function, codec) \
-	PG_FUNCTION_INFO_V1(function); \
-	Datum \
-	function(PG_FUNCTION_ARGS) \
-	{ \
-		PG_RETURN_POINTER(&(codec)); \
-	} \
-	extern Datum function(PG_FUNCTION_ARGS)
+/* Which of them a column gets: codecs.c */
+extern const HybCodec hyb_codec_bool;
+extern const HybCodec hyb_codec_char;
+extern const HybCodec hyb_codec_oid;
+extern const HybCodec hyb_codec_int2;
+extern const HybCodec hyb_codec_int4;
+extern const HybCodec hyb_codec_int8;
+extern const HybCodec hyb_codec_money;
+extern const HybCodec hyb_codec_pg_lsn;
+extern const HybCodec hyb_codec_xid8;
+extern const HybCodec hyb_codec_tid;
+extern const HybCodec hyb_codec_macaddr;
+extern const HybCodec hyb_codec_macaddr8;
+extern const HybCodec hyb_codec_float4;
+extern const HybCodec hyb_codec_float8;
+extern const HybCodec hyb_codec_date;
+extern const HybCodec hyb_codec_time;
+extern const HybCodec hyb_codec_timestamp;
+extern const HybCodec hyb_codec_timestamptz;
+extern const HybCodec hyb_codec_text;
+extern const HybCodec hyb_codec_name;
+extern const HybCodec hyb_codec_bytea;
+extern const HybCodec hyb_codec_uuid;
+extern const HybCodec hyb_codec_text_hope;
+extern const HybCodec hyb_codec_bpchar_hope;
+extern const HybCodec hyb_codec_bytea_hope;
 
 /* A codec of the HYB_STORE_INT form */
 #define HYB_INT_CODEC(name_, width_, compare_, to_, from_, ...) \

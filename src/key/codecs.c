@@ -6,82 +6,118 @@
 #include "key/codec.h"
 
 #include "catalog/pg_type.h"
+#include "utils/lsyscache.h"
+#include "utils/pg_locale.h"
 
 typedef struct TypeCodec
 {
 	Oid			typid;			/* operator class input type */
-	PGFunction	codec;
+	const HybCodec *codec;		/* or NULL: it has none */
+
+	/*
+	 * Is the codec for a column like this one?  NULL: it is for all.  Raises
+	 * an error if the operator class is not.
+	 */
+	bool		(*check) (const HybCodecRequest *request, const char *opclass);
+	const char *opclass;		/* for that error */
 } TypeCodec;
 
-#define CODEC_OF(function) extern Datum function(PG_FUNCTION_ARGS)
+/* Under other collations the order of text is not that of its bytes. */
+static bool
+collation_is_c(const HybCodecRequest *request, const char *opclass)
+{
+	return HYB_COLLATE_IS_C(request->collation);
+}
 
-CODEC_OF(hybrid_codec_bool);
-CODEC_OF(hybrid_codec_char);
-CODEC_OF(hybrid_codec_oid);
-CODEC_OF(hybrid_codec_int2);
-CODEC_OF(hybrid_codec_int4);
-CODEC_OF(hybrid_codec_int8);
-CODEC_OF(hybrid_codec_money);
-CODEC_OF(hybrid_codec_pg_lsn);
-CODEC_OF(hybrid_codec_xid8);
-CODEC_OF(hybrid_codec_tid);
-CODEC_OF(hybrid_codec_macaddr);
-CODEC_OF(hybrid_codec_macaddr8);
-CODEC_OF(hybrid_codec_float4);
-CODEC_OF(hybrid_codec_float8);
-CODEC_OF(hybrid_codec_date);
-CODEC_OF(hybrid_codec_time);
-CODEC_OF(hybrid_codec_timestamp);
-CODEC_OF(hybrid_codec_timestamptz);
-CODEC_OF(hybrid_codec_text);
-CODEC_OF(hybrid_codec_name);
-CODEC_OF(hybrid_codec_bytea);
-CODEC_OF(hybrid_codec_uuid);
-CODEC_OF(hybrid_codec_text_pattern);
-CODEC_OF(hybrid_codec_bpchar_pattern);
-CODEC_OF(hybrid_codec_text_hope);
-CODEC_OF(hybrid_codec_bpchar_hope);
-CODEC_OF(hybrid_codec_bytea_hope);
-CODEC_OF(hybrid_codec_text_pattern_hope);
+/*
+ * The pattern operator classes order by bytes, but their equality operator is
+ * the collation's: like index_create for btree, refuse collations whose
+ * equality is not that of bytes.
+ */
+static bool
+check_pattern(const HybCodecRequest *request, const char *opclass)
+{
+	if (OidIsValid(request->collation) &&
+		!get_collation_isdeterministic(request->collation))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
+						opclass)));
+	return true;
+}
+
+static bool
+check_hope(const HybCodecRequest *request, const char *opclass)
+{
+	if (!HYB_COLLATE_IS_C(request->collation))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("operator class \"%s\" does not support collation \"%s\"",
+						opclass, get_collation_name(request->collation)),
+				 errdetail("Encoded strings are ordered by their bytes."),
+				 errhint("Add COLLATE \"C\" to the index column%s.",
+						 request->typid == TEXTOID &&
+						 get_collation_isdeterministic(request->collation) ?
+						 ", or use operator class \"text_pattern_hope_ops\"" : "")));
+	return true;
+}
+
+/*
+ * Without a length values may differ in their blanks only, which are not
+ * stored.
+ */
+static bool
+check_bpchar_hope(const HybCodecRequest *request, const char *opclass)
+{
+	(void) check_hope(request, opclass);
+	if (request->typmod < (int32) VARHDRSZ)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("operator class \"%s\" needs a column of type character(n)",
+						opclass),
+				 errhint("Use operator class \"bpchar_ops\".")));
+	return true;
+}
 
 static const TypeCodec codecs[] = {
-	{BOOLOID, hybrid_codec_bool},
-	{CHAROID, hybrid_codec_char},
-	{OIDOID, hybrid_codec_oid},
-	{INT2OID, hybrid_codec_int2},
-	{INT4OID, hybrid_codec_int4},
-	{INT8OID, hybrid_codec_int8},
-	{MONEYOID, hybrid_codec_money},
-	{PG_LSNOID, hybrid_codec_pg_lsn},
-	{XID8OID, hybrid_codec_xid8},
-	{TIDOID, hybrid_codec_tid},
-	{MACADDROID, hybrid_codec_macaddr},
-	{MACADDR8OID, hybrid_codec_macaddr8},
-	{FLOAT4OID, hybrid_codec_float4},
-	{FLOAT8OID, hybrid_codec_float8},
-	{DATEOID, hybrid_codec_date},
-	{TIMEOID, hybrid_codec_time},
-	{TIMESTAMPOID, hybrid_codec_timestamp},
-	{TIMESTAMPTZOID, hybrid_codec_timestamptz},
-	{TEXTOID, hybrid_codec_text},
-	{NAMEOID, hybrid_codec_name},
-	{BYTEAOID, hybrid_codec_bytea},
-	{UUIDOID, hybrid_codec_uuid}
+	{BOOLOID, &hyb_codec_bool},
+	{CHAROID, &hyb_codec_char},
+	{OIDOID, &hyb_codec_oid},
+	{INT2OID, &hyb_codec_int2},
+	{INT4OID, &hyb_codec_int4},
+	{INT8OID, &hyb_codec_int8},
+	{MONEYOID, &hyb_codec_money},
+	{PG_LSNOID, &hyb_codec_pg_lsn},
+	{XID8OID, &hyb_codec_xid8},
+	{TIDOID, &hyb_codec_tid},
+	{MACADDROID, &hyb_codec_macaddr},
+	{MACADDR8OID, &hyb_codec_macaddr8},
+	{FLOAT4OID, &hyb_codec_float4},
+	{FLOAT8OID, &hyb_codec_float8},
+	{DATEOID, &hyb_codec_date},
+	{TIMEOID, &hyb_codec_time},
+	{TIMESTAMPOID, &hyb_codec_timestamp},
+	{TIMESTAMPTZOID, &hyb_codec_timestamptz},
+	{TEXTOID, &hyb_codec_text, collation_is_c},
+	{NAMEOID, &hyb_codec_name, collation_is_c},
+	{BYTEAOID, &hyb_codec_bytea},
+	{UUIDOID, &hyb_codec_uuid}
 };
 
+/* Blanks at the end do not count in bpchar's order: it has no codec. */
 static const TypeCodec pattern_codecs[] = {
-	{TEXTOID, hybrid_codec_text_pattern},
-	{BPCHAROID, hybrid_codec_bpchar_pattern}
+	{TEXTOID, &hyb_codec_text, check_pattern, "text_pattern_ops"},
+	{BPCHAROID, NULL, check_pattern, "bpchar_pattern_ops"}
 };
 
 static const TypeCodec hope_codecs[] = {
-	{TEXTOID, hybrid_codec_text_hope},
-	{BPCHAROID, hybrid_codec_bpchar_hope},
-	{BYTEAOID, hybrid_codec_bytea_hope}
+	{TEXTOID, &hyb_codec_text_hope, check_hope, "text_hope_ops"},
+	{BPCHAROID, &hyb_codec_bpchar_hope, check_bpchar_hope, "bpchar_hope_ops"},
+	{BYTEAOID, &hyb_codec_bytea_hope}
 };
 
 static const TypeCodec pattern_hope_codecs[] = {
-	{TEXTOID, hybrid_codec_text_pattern_hope}
+	{TEXTOID, &hyb_codec_text_hope, check_pattern, "text_pattern_hope_ops"}
 };
 
 /* The codec for what is requested, NULL if the type has none of this kind. */
@@ -91,8 +127,9 @@ find_codec(FunctionCallInfo fcinfo, const TypeCodec *list, int n)
 	const HybCodecRequest *request = (const HybCodecRequest *) PG_GETARG_POINTER(0);
 
 	for (int i = 0; i < n; i++)
-		if (list[i].typid == request->typid)
-			return list[i].codec(fcinfo);
+		if (list[i].typid == request->typid &&
+			(list[i].check == NULL || list[i].check(request, list[i].opclass)))
+			PG_RETURN_POINTER(list[i].codec);
 	PG_RETURN_POINTER(NULL);
 }
 

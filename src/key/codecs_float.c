@@ -114,13 +114,10 @@ float8_convert(Oid subtype, Datum value, HybConverted *out)
 	return true;
 }
 
-static const HybCodec float4_codec =
+const HybCodec hyb_codec_float4 =
 HYB_INT_CODEC("float4", 4, HYB_COMPARE_FLOAT, float4_to_int, float4_from_int,
 			  float4_convert);
 
-static const HybCodec float8_codec =
+const HybCodec hyb_codec_float8 =
 HYB_INT_CODEC("float8", 8, HYB_COMPARE_FLOAT, float8_to_int, float8_from_int,
 			  float8_convert);
-
-HYB_CODEC_FUNCTION(hybrid_codec_float4, float4_codec);
-HYB_CODEC_FUNCTION(hybrid_codec_float8, float8_codec);

@@ -7,7 +7,6 @@
 
 #include "access/transam.h"
 #include "catalog/pg_type.h"
-#include "utils/cash.h"
 #include "utils/inet.h"
 #include "utils/pg_lsn.h"
 #include "utils/xid8.h"
@@ -26,10 +25,8 @@ bool_from_int(uint64 value)
 	return BoolGetDatum(value != 0);
 }
 
-static const HybCodec bool_codec =
+const HybCodec hyb_codec_bool =
 HYB_INT_CODEC("bool", 1, HYB_COMPARE_MEM, bool_to_int, bool_from_int, NULL);
-
-HYB_CODEC_FUNCTION(hybrid_codec_bool, bool_codec);
 
 /* btcharcmp compares as unsigned, whatever the platform's char is */
 static uint64
@@ -44,10 +41,8 @@ char_from_int(uint64 value)
 	return CharGetDatum((char) value);
 }
 
-static const HybCodec char_codec =
+const HybCodec hyb_codec_char =
 HYB_INT_CODEC("char", 1, HYB_COMPARE_MEM, char_to_int, char_from_int, NULL);
-
-HYB_CODEC_FUNCTION(hybrid_codec_char, char_codec);
 
 static uint64
 oid_to_int(Datum value)
@@ -62,10 +57,8 @@ oid_from_int(uint64 value)
 	return Int32GetDatum((int32) value);
 }
 
-static const HybCodec oid_codec =
+const HybCodec hyb_codec_oid =
 HYB_INT_CODEC("oid", 4, HYB_COMPARE_MEM, oid_to_int, oid_from_int, NULL);
-
-HYB_CODEC_FUNCTION(hybrid_codec_oid, oid_codec);
 
 /* ---- int2, int4, int8 ---- */
 
@@ -169,40 +162,23 @@ int8_convert(Oid subtype, Datum value, HybConverted *out)
 	return true;
 }
 
-static const HybCodec int2_codec =
+const HybCodec hyb_codec_int2 =
 HYB_INT_CODEC("int2", 2, HYB_COMPARE_MEM, int2_to_int, int2_from_int,
 			  int2_convert);
 
-static const HybCodec int4_codec =
+const HybCodec hyb_codec_int4 =
 HYB_INT_CODEC("int4", 4, HYB_COMPARE_MEM, int4_to_int, int4_from_int,
 			  int4_convert);
 
-static const HybCodec int8_codec =
+const HybCodec hyb_codec_int8 =
 HYB_INT_CODEC("int8", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int,
 			  int8_convert);
 
-HYB_CODEC_FUNCTION(hybrid_codec_int2, int2_codec);
-HYB_CODEC_FUNCTION(hybrid_codec_int4, int4_codec);
-HYB_CODEC_FUNCTION(hybrid_codec_int8, int8_codec);
-
 /* ---- money, pg_lsn, xid8, tid ---- */
 
-static uint64
-money_to_int(Datum value)
-{
-	return hyb_order_int64(DatumGetCash(value));
-}
-
-static Datum
-money_from_int(uint64 value)
-{
-	return CashGetDatum(hyb_unorder_int64(value));
-}
-
-static const HybCodec money_codec =
-HYB_INT_CODEC("money", 8, HYB_COMPARE_MEM, money_to_int, money_from_int, NULL);
-
-HYB_CODEC_FUNCTION(hybrid_codec_money, money_codec);
+/* Cash is an int64 */
+const HybCodec hyb_codec_money =
+HYB_INT_CODEC("money", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int, NULL);
 
 static uint64
 pg_lsn_to_int(Datum value)
@@ -216,11 +192,9 @@ pg_lsn_from_int(uint64 value)
 	return LSNGetDatum(value);
 }
 
-static const HybCodec pg_lsn_codec =
+const HybCodec hyb_codec_pg_lsn =
 HYB_INT_CODEC("pg_lsn", 8, HYB_COMPARE_MEM, pg_lsn_to_int, pg_lsn_from_int,
 			  NULL);
-
-HYB_CODEC_FUNCTION(hybrid_codec_pg_lsn, pg_lsn_codec);
 
 static uint64
 xid8_to_int(Datum value)
@@ -234,10 +208,8 @@ xid8_from_int(uint64 value)
 	return FullTransactionIdGetDatum(FullTransactionIdFromU64(value));
 }
 
-static const HybCodec xid8_codec =
+const HybCodec hyb_codec_xid8 =
 HYB_INT_CODEC("xid8", 8, HYB_COMPARE_MEM, xid8_to_int, xid8_from_int, NULL);
-
-HYB_CODEC_FUNCTION(hybrid_codec_xid8, xid8_codec);
 
 /* Invalid TIDs are values of the type like others, hence "NoCheck". */
 static uint64
@@ -259,10 +231,8 @@ tid_from_int(uint64 value)
 	return PointerGetDatum(tid);
 }
 
-static const HybCodec tid_codec =
+const HybCodec hyb_codec_tid =
 HYB_INT_CODEC("tid", 6, HYB_COMPARE_MEM, tid_to_int, tid_from_int, NULL);
-
-HYB_CODEC_FUNCTION(hybrid_codec_tid, tid_codec);
 
 /* ---- macaddr, macaddr8 ---- */
 
@@ -314,13 +284,10 @@ macaddr8_from_int(uint64 value)
 	return mac_from_int(value, sizeof(macaddr8));
 }
 
-static const HybCodec macaddr_codec =
+const HybCodec hyb_codec_macaddr =
 HYB_INT_CODEC("macaddr", sizeof(macaddr), HYB_COMPARE_MEM, macaddr_to_int,
 			  macaddr_from_int, NULL);
 
-static const HybCodec macaddr8_codec =
+const HybCodec hyb_codec_macaddr8 =
 HYB_INT_CODEC("macaddr8", sizeof(macaddr8), HYB_COMPARE_MEM, macaddr8_to_int,
 			  macaddr8_from_int, NULL);
-
-HYB_CODEC_FUNCTION(hybrid_codec_macaddr, macaddr_codec);
-HYB_CODEC_FUNCTION(hybrid_codec_macaddr8, macaddr8_codec);

@@ -9,8 +9,6 @@
 
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
-#include "utils/pg_locale.h"
 #include "utils/uuid.h"
 
 /* ---- text ---- */
@@ -43,7 +41,7 @@ text_convert(Oid subtype, Datum value, HybConverted *out)
 	return true;
 }
 
-static const HybCodec text_codec = {
+const HybCodec hyb_codec_text = {
 	.name = "text",
 	.store = HYB_STORE_BYTES,
 	.terminated = true,
@@ -52,53 +50,6 @@ static const HybCodec text_codec = {
 	.from_bytes = text_from_bytes,
 	.convert = text_convert
 };
-
-PG_FUNCTION_INFO_V1(hybrid_codec_text);
-Datum
-hybrid_codec_text(PG_FUNCTION_ARGS)
-{
-	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
-
-	if (!HYB_COLLATE_IS_C(request->collation))
-		PG_RETURN_POINTER(NULL);
-	PG_RETURN_POINTER(&text_codec);
-}
-
-/*
- * The pattern operator classes order by bytes, but their equality operator is
- * the collation's: like index_create for btree, refuse collations whose
- * equality is not that of bytes.
- */
-static void
-check_pattern_collation(Oid collation, const char *opclass)
-{
-	if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
-						opclass)));
-}
-
-PG_FUNCTION_INFO_V1(hybrid_codec_text_pattern);
-Datum
-hybrid_codec_text_pattern(PG_FUNCTION_ARGS)
-{
-	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
-
-	check_pattern_collation(request->collation, "text_pattern_ops");
-	PG_RETURN_POINTER(&text_codec);
-}
-
-/* Blanks at the end do not count in bpchar's order: it has no codec. */
-PG_FUNCTION_INFO_V1(hybrid_codec_bpchar_pattern);
-Datum
-hybrid_codec_bpchar_pattern(PG_FUNCTION_ARGS)
-{
-	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
-
-	check_pattern_collation(request->collation, "bpchar_pattern_ops");
-	PG_RETURN_POINTER(NULL);
-}
 
 /* ---- name ---- */
 
@@ -141,7 +92,7 @@ name_convert(Oid subtype, Datum value, HybConverted *out)
 	return true;
 }
 
-static const HybCodec name_codec = {
+const HybCodec hyb_codec_name = {
 	.name = "name",
 	.store = HYB_STORE_BYTES,
 	.terminated = true,
@@ -150,17 +101,6 @@ static const HybCodec name_codec = {
 	.from_bytes = name_from_bytes,
 	.convert = name_convert
 };
-
-PG_FUNCTION_INFO_V1(hybrid_codec_name);
-Datum
-hybrid_codec_name(PG_FUNCTION_ARGS)
-{
-	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
-
-	if (!HYB_COLLATE_IS_C(request->collation))
-		PG_RETURN_POINTER(NULL);
-	PG_RETURN_POINTER(&name_codec);
-}
 
 /* ---- bytea: 0x00 becomes 01 01, and 0x01 becomes 01 02 ---- */
 
@@ -214,7 +154,7 @@ bytea_from_bytes(const uint8 *data, uint32 len)
 	return PointerGetDatum(b);
 }
 
-static const HybCodec bytea_codec = {
+const HybCodec hyb_codec_bytea = {
 	.name = "bytea",
 	.store = HYB_STORE_BYTES,
 	.terminated = true,
@@ -222,8 +162,6 @@ static const HybCodec bytea_codec = {
 	.to_bytes = bytea_to_bytes,
 	.from_bytes = bytea_from_bytes
 };
-
-HYB_CODEC_FUNCTION(hybrid_codec_bytea, bytea_codec);
 
 /* ---- uuid ---- */
 
@@ -243,7 +181,7 @@ uuid_from_bytes(const uint8 *data, uint32 len)
 	return UUIDPGetDatum(uuid);
 }
 
-static const HybCodec uuid_codec = {
+const HybCodec hyb_codec_uuid = {
 	.name = "uuid",
 	.store = HYB_STORE_BYTES,
 	.width = UUID_LEN,
@@ -251,5 +189,3 @@ static const HybCodec uuid_codec = {
 	.to_bytes = uuid_to_bytes,
 	.from_bytes = uuid_from_bytes
 };
-
-HYB_CODEC_FUNCTION(hybrid_codec_uuid, uuid_codec);

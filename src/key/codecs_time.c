@@ -38,28 +38,17 @@ date_from_int(uint64 value)
 	return DateADTGetDatum(hyb_unorder_int32(value));
 }
 
+/* TimeADT, Timestamp and TimestampTz are int64 */
 static uint64
 time_to_int(Datum value)
 {
-	return hyb_order_int64(DatumGetTimeADT(value));
+	return hyb_order_int64(DatumGetInt64(value));
 }
 
 static Datum
 time_from_int(uint64 value)
 {
-	return TimeADTGetDatum(hyb_unorder_int64(value));
-}
-
-static uint64
-timestamp_to_int(Datum value)
-{
-	return hyb_order_int64(DatumGetTimestamp(value));
-}
-
-static Datum
-timestamp_from_int(uint64 value)
-{
-	return TimestampGetDatum(hyb_unorder_int64(value));
+	return Int64GetDatum(hyb_unorder_int64(value));
 }
 
 /*
@@ -343,24 +332,19 @@ timestamptz_convert(Oid subtype, Datum value, HybConverted *out)
 	return true;
 }
 
-static const HybCodec date_codec =
+const HybCodec hyb_codec_date =
 HYB_INT_CODEC("date", 4, HYB_COMPARE_MEM, date_to_int, date_from_int,
 			  date_convert,
 			  .equals = date_equals);
 
-static const HybCodec time_codec =
+const HybCodec hyb_codec_time =
 HYB_INT_CODEC("time", 8, HYB_COMPARE_MEM, time_to_int, time_from_int, NULL);
 
-static const HybCodec timestamp_codec =
-HYB_INT_CODEC("timestamp", 8, HYB_COMPARE_MEM, timestamp_to_int,
-			  timestamp_from_int, timestamp_convert,
+const HybCodec hyb_codec_timestamp =
+HYB_INT_CODEC("timestamp", 8, HYB_COMPARE_MEM, time_to_int, time_from_int,
+			  timestamp_convert,
 			  .equals = timestamp_equals);
 
-static const HybCodec timestamptz_codec =
-HYB_INT_CODEC("timestamptz", 8, HYB_COMPARE_MEM, timestamp_to_int,
-			  timestamp_from_int, timestamptz_convert);
-
-HYB_CODEC_FUNCTION(hybrid_codec_date, date_codec);
-HYB_CODEC_FUNCTION(hybrid_codec_time, time_codec);
-HYB_CODEC_FUNCTION(hybrid_codec_timestamp, timestamp_codec);
-HYB_CODEC_FUNCTION(hybrid_codec_timestamptz, timestamptz_codec);
+const HybCodec hyb_codec_timestamptz =
+HYB_INT_CODEC("timestamptz", 8, HYB_COMPARE_MEM, time_to_int, time_from_int,
+			  timestamptz_convert);

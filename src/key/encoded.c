@@ -10,9 +10,7 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/pg_locale.h"
 
 /* Codes and values up to about this size are made on the stack. */
 #define STACK_BYTES		1024
@@ -224,7 +222,7 @@ hope_text_convert(Oid subtype, Datum value, HybConverted *out)
 
 /* ---- codecs ---- */
 
-static const HybCodec text_codec = {
+const HybCodec hyb_codec_text_hope = {
 	.name = "text, encoded",
 	.store = HYB_STORE_BYTES,
 	.terminated = true,
@@ -234,7 +232,7 @@ static const HybCodec text_codec = {
 	.convert = hope_text_convert
 };
 
-static const HybCodec bytea_codec = {
+const HybCodec hyb_codec_bytea_hope = {
 	.name = "bytea, encoded",
 	.store = HYB_STORE_BYTES,
 	.terminated = true,
@@ -243,7 +241,7 @@ static const HybCodec bytea_codec = {
 	.decode = decode_value
 };
 
-static const HybCodec bpchar_codec = {
+const HybCodec hyb_codec_bpchar_hope = {
 	.name = "bpchar, encoded",
 	.store = HYB_STORE_BYTES,
 	.terminated = true,
@@ -252,68 +250,6 @@ static const HybCodec bpchar_codec = {
 	.decode = decode_value,
 	.blank_padded = true
 };
-
-static void
-check_collation(const HybCodecRequest *request, const char *opclass)
-{
-	if (!HYB_COLLATE_IS_C(request->collation))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("operator class \"%s\" does not support collation \"%s\"",
-						opclass, get_collation_name(request->collation)),
-				 errdetail("Encoded strings are ordered by their bytes."),
-				 errhint("Add COLLATE \"C\" to the index column%s.",
-						 request->typid == TEXTOID &&
-						 get_collation_isdeterministic(request->collation) ?
-						 ", or use operator class \"text_pattern_hope_ops\"" : "")));
-}
-
-PG_FUNCTION_INFO_V1(hybrid_codec_text_hope);
-Datum
-hybrid_codec_text_hope(PG_FUNCTION_ARGS)
-{
-	check_collation((HybCodecRequest *) PG_GETARG_POINTER(0), "text_hope_ops");
-	PG_RETURN_POINTER(&text_codec);
-}
-
-PG_FUNCTION_INFO_V1(hybrid_codec_text_pattern_hope);
-Datum
-hybrid_codec_text_pattern_hope(PG_FUNCTION_ARGS)
-{
-	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
-
-	/* as text_pattern_ops, and for its reason */
-	if (OidIsValid(request->collation) &&
-		!get_collation_isdeterministic(request->collation))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
-						"text_pattern_hope_ops")));
-	PG_RETURN_POINTER(&text_codec);
-}
-
-PG_FUNCTION_INFO_V1(hybrid_codec_bpchar_hope);
-Datum
-hybrid_codec_bpchar_hope(PG_FUNCTION_ARGS)
-{
-	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
-
-	check_collation(request, "bpchar_hope_ops");
-
-	/*
-	 * Without a length values may differ in their blanks only, which are not
-	 * stored.
-	 */
-	if (request->typmod < (int32) VARHDRSZ)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("operator class \"%s\" needs a column of type character(n)",
-						"bpchar_hope_ops"),
-				 errhint("Use operator class \"bpchar_ops\".")));
-	PG_RETURN_POINTER(&bpchar_codec);
-}
-
-HYB_CODEC_FUNCTION(hybrid_codec_bytea_hope, bytea_codec);
 
 /* ---- options ---- */
 

@@ -18,8 +18,8 @@
 
 #include <math.h>
 
-#include "catalog/pg_collation.h"
 #include "key/bytes.h"
+#include "key/codec.h"
 #include "key/encoded.h"
 #include "page/dictionary.h"
 #include "port/pg_crc32c.h"
@@ -55,13 +55,10 @@ typedef enum Kind
 	CODEC(uuid, KIND_UUID) CODEC(text_hope, KIND_TEXT) \
 	CODEC(bytea_hope, KIND_BYTEA) CODEC(bpchar_hope, KIND_BPCHAR)
 
-#define CODEC(name, kind) extern Datum hybrid_codec_##name(PG_FUNCTION_ARGS);
-CODECS
-#undef CODEC
-#define CODEC(name, kind) {hybrid_codec_##name, kind},
+#define CODEC(name, kind) {&hyb_codec_##name, kind},
 static const struct
 {
-	PGFunction	function;
+	const HybCodec *codec;
 	Kind		kind;
 }			types[] = {CODECS};
 
@@ -154,19 +151,14 @@ set_column(Columns *cols, int i, Input *in)
 	HybColumn  *col = &cols->desc->cols[i];
 	int			type = next(in) % lengthof(types);
 	uint8		flags = next(in);
-	LOCAL_FCINFO(fcinfo, 1);
-	HybCodecRequest request = {.collation = C_COLLATION_OID, .typmod = VARHDRSZ + BPCHAR_LEN};
 
-	InitFunctionCallInfoData(*fcinfo, NULL, 1, InvalidOid, NULL, NULL);
-	fcinfo->args[0].value = PointerGetDatum(&request);
-	fcinfo->args[0].isnull = false;
-	col->codec = (const HybCodec *) DatumGetPointer(types[type].function(fcinfo));
+	col->codec = types[type].codec;
 	cols->kinds[i] = types[type].kind;
 	col->store = col->codec->store;
 	col->width = col->codec->width;
 	col->terminated = col->codec->terminated;
 	col->compare = col->codec->compare;
-	col->typmod = request.typmod;
+	col->typmod = VARHDRSZ + BPCHAR_LEN;
 	col->is_key = true;
 	col->desc = flags & 1;
 	col->nulls_first = flags & 2;
