@@ -14,6 +14,7 @@
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "commands/progress.h"
+#include "key/grow.h"
 #include "miscadmin.h"
 #include "page/open.h"
 #include "page/settings.h"
@@ -141,10 +142,8 @@ build_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		if (state->ndead == state->dead_alloc)
 		{
 			state->dead_alloc = Max(64, state->dead_alloc * 2);
-			state->dead = state->dead == NULL ?
-				palloc(state->dead_alloc * sizeof(ItemPointerData)) :
-				repalloc_huge(state->dead,
-							  state->dead_alloc * sizeof(ItemPointerData));
+			state->dead = hyb_grow(CurrentMemoryContext, state->dead,
+								   state->dead_alloc, sizeof(ItemPointerData));
 		}
 		state->dead[state->ndead++] = *tid;
 	}

@@ -6,6 +6,7 @@
 
 #include "dynamic/delta.h"
 #include "dynamic/open_stage.h"
+#include "key/grow.h"
 #include "miscadmin.h"
 #include "utils/rel.h"
 
@@ -22,11 +23,8 @@ hyb_dyn_batch_add(HybDynBatch *batch)
 	if (batch->nitems >= batch->items_alloc)
 	{
 		batch->items_alloc = Max(HYB_BATCH_ITEMS, batch->items_alloc * 2);
-		if (batch->items == NULL)
-			batch->items = palloc(batch->items_alloc * sizeof(HybDynItem));
-		else
-			batch->items = repalloc_huge(batch->items,
-										 batch->items_alloc * sizeof(HybDynItem));
+		batch->items = hyb_grow(CurrentMemoryContext, batch->items,
+								batch->items_alloc, sizeof(HybDynItem));
 	}
 	return &batch->items[batch->nitems++];
 }

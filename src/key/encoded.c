@@ -7,6 +7,7 @@
 #include "access/reloptions.h"
 #include "catalog/pg_type.h"
 #include "key/encoded.h"
+#include "key/grow.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -315,15 +316,14 @@ add_bytes(HybEncodedKeys *keys, const uint8 *bytes, uint32 len)
 	if (keys->n + 2 > keys->off_alloc)
 	{
 		keys->off_alloc = Max(1024, keys->off_alloc * 2);
-		keys->off = keys->off == NULL ?
-			palloc(keys->off_alloc * sizeof(uint32)) :
-			repalloc_huge(keys->off, keys->off_alloc * sizeof(uint32));
+		keys->off = hyb_grow(CurrentMemoryContext, keys->off, keys->off_alloc,
+							 sizeof(uint32));
 	}
 	if (len > keys->bytes_alloc - used)
 	{
 		keys->bytes_alloc = Max(keys->bytes_alloc * 2, used + len + 8192);
-		keys->bytes = keys->bytes == NULL ? palloc(keys->bytes_alloc) :
-			repalloc_huge(keys->bytes, keys->bytes_alloc);
+		keys->bytes = hyb_grow(CurrentMemoryContext, keys->bytes,
+							   keys->bytes_alloc, 1);
 	}
 	keys->off[keys->n] = used;
 	memcpy(keys->bytes + used, bytes, len);

@@ -28,6 +28,7 @@
 
 #include "access/xact.h"
 #include "dynamic/delta.h"
+#include "key/grow.h"
 #include "merge/learn.h"
 #include "miscadmin.h"
 #include "page/dictionary.h"
@@ -101,9 +102,8 @@ add_entry(LearnInput *input, uint32 off, uint32 len, uint32 keylen,
 	if (input->n == input->alloc)
 	{
 		input->alloc = Max(1024, input->alloc * 2);
-		input->entries = input->entries == NULL ?
-			palloc(input->alloc * sizeof(LearnEntry)) :
-			repalloc_huge(input->entries, input->alloc * sizeof(LearnEntry));
+		input->entries = hyb_grow(CurrentMemoryContext, input->entries,
+								  input->alloc, sizeof(LearnEntry));
 	}
 	entry = &input->entries[input->n++];
 	entry->off = off;

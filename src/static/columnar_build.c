@@ -5,7 +5,7 @@
 #include "compat.h"
 
 #include "static/columnar.h"
-#include "static/grow.h"
+#include "key/grow.h"
 #include "utils/memutils.h"
 
 HybLeafBuilder *

@@ -12,7 +12,7 @@
 #include "compat.h"
 
 #include "port/pg_bswap.h"
-#include "static/grow.h"
+#include "key/grow.h"
 #include "static/inner.h"
 #include "utils/rel.h"
 

@@ -20,7 +20,7 @@
 #ifdef HYB_TEST_LAYOUT
 
 #include "algo/bits.h"
-#include "static/grow.h"
+#include "key/grow.h"
 
 /* ---- reading ---- */
 

@@ -7,9 +7,9 @@
 
 #include "am/check/check.h"
 #include "common/hashfn.h"
+#include "key/grow.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
 
 static void *
@@ -18,9 +18,7 @@ grow(HybCheck *check, void *array, Size *alloc, Size needed, Size element)
 	if (needed <= *alloc)
 		return array;
 	*alloc = Max(needed, Max(1024, *alloc * 2));
-	if (array == NULL)
-		return MemoryContextAllocHuge(check->context, *alloc * element);
-	return repalloc_huge(array, *alloc * element);
+	return hyb_grow(check->context, array, *alloc, element);
 }
 
 static uint32

@@ -26,6 +26,7 @@
 #include "access/tableam.h"
 #include "access/tupmacs.h"
 #include "am/scan/scan.h"
+#include "key/grow.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "page/open.h"
@@ -433,11 +434,8 @@ kill_current(HybScan *so)
 		if (batch->nkilled >= batch->nitems)
 			return;
 		batch->killed_alloc = Max(batch->killed_alloc * 2, 32);
-		if (batch->killed == NULL)
-			batch->killed = palloc(batch->killed_alloc * sizeof(int));
-		else
-			batch->killed = repalloc(batch->killed,
-									 batch->killed_alloc * sizeof(int));
+		batch->killed = hyb_grow(CurrentMemoryContext, batch->killed,
+								 batch->killed_alloc, sizeof(int));
 	}
 	batch->killed[batch->nkilled++] = batch->current;
 }

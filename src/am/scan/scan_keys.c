@@ -23,6 +23,7 @@
 #include "am/scan/scan.h"
 #include "catalog/pg_type.h"
 #include "key/bytes.h"
+#include "key/grow.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -166,12 +167,8 @@ add_qual(HybScan *so, HybScanQualKind kind, int column)
 	if (so->nquals >= so->quals_alloc)
 	{
 		so->quals_alloc = Max(so->quals_alloc * 2, FIRST_QUALS);
-		if (so->quals == NULL)
-			so->quals = MemoryContextAlloc(so->context,
-										   so->quals_alloc * sizeof(HybScanQual));
-		else
-			so->quals = repalloc(so->quals,
-								 so->quals_alloc * sizeof(HybScanQual));
+		so->quals = hyb_grow(so->context, so->quals, so->quals_alloc,
+							 sizeof(HybScanQual));
 	}
 	qual = &so->quals[so->nquals++];
 	memset(qual, 0, sizeof(HybScanQual));

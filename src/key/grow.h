@@ -5,18 +5,18 @@
 #ifndef HYB_GROW_H
 #define HYB_GROW_H
 
-#include "utils/palloc.h"
+#include "utils/memutils.h"
 
 /*
  * An array, NULL at first, with room for n elements of this size; it is
  * allocated in `context`, and what it holds is kept.
  */
 static inline void *
-hyb_grow(MemoryContext context, void *array, int n, Size size)
+hyb_grow(MemoryContext context, void *array, Size n, Size size)
 {
 	if (array == NULL)
-		return MemoryContextAlloc(context, n * size);
-	return repalloc(array, n * size);
+		return MemoryContextAllocHuge(context, n * size);
+	return repalloc_huge(array, n * size);
 }
 
 #endif							/* HYB_GROW_H */
