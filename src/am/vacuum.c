@@ -749,8 +749,7 @@ IndexBulkDeleteResult *
 hyb_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
 	HybIndex   *ix;
-	HybMetaPage *meta;
-	Buffer		metabuf;
+	HybMetaPage meta;
 
 	if (info->analyze_only)
 		return stats;
@@ -758,21 +757,20 @@ hyb_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	ix = hyb_index_create_handle(info->index);
 	adopt_lost_blocks(ix);
 
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	hyb_meta_copy(ix, &meta);
 	if (stats == NULL)
 	{
-		HybLevel	total = hyb_meta_static(meta);
+		HybLevel	total = hyb_meta_static(&meta);
 
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 		stats->estimated_count = true;
 		stats->num_index_tuples = (double) total.tids -
 			(double) total.tombstones +
-			(double) meta->active.nentries + (double) meta->frozen.nentries;
+			(double) meta.active.nentries + (double) meta.frozen.nentries;
 	}
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
-	stats->pages_free = meta->free_blocks;
-	stats->pages_deleted = meta->free_blocks;
-	UnlockReleaseBuffer(metabuf);
+	stats->pages_free = meta.free_blocks;
+	stats->pages_deleted = meta.free_blocks;
 
 	/* as btvacuumcleanup does: the heap's count is the better one */
 	if (!info->estimated_count &&

@@ -71,18 +71,17 @@ hyb_merge_wanted(HybIndex *ix)
 void
 hyb_merge_request_joins(HybIndex *ix)
 {
+	HybMetaPage copy;
 	HybMetaPage *meta;
 	Buffer		metabuf;
 	HybWalSet	set;
 	HybMergeFacts facts;
-	bool		asked;
 	double		fill;
 
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	hyb_merge_facts_of_meta(ix, meta, &facts);
-	asked = (meta->flags & (HYB_META_COMPACT | HYB_META_COMPACTING)) != 0;
-	UnlockReleaseBuffer(metabuf);
-	if (asked || !hyb_merge_policy->join(&facts, 0) ||
+	hyb_meta_copy(ix, &copy);
+	hyb_merge_facts_of_meta(ix, &copy, &facts);
+	if ((copy.flags & (HYB_META_COMPACT | HYB_META_COMPACTING)) != 0 ||
+		!hyb_merge_policy->join(&facts, 0) ||
 		!hyb_static_fill(ix, &fill) || !hyb_merge_policy->join(&facts, fill))
 		return;
 

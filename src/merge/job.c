@@ -13,32 +13,6 @@
 #include "page/meta.h"
 #include "utils/rel.h"
 
-/* What of the metapage tells how far merges have come. */
-typedef struct MergeState
-{
-	uint64		active;			/* numbers of generations, 0: there is none */
-	uint64		frozen;
-	uint64		retiring;
-	uint64		frozen_entries;
-	uint64		merged;			/* entries that merges have moved */
-} MergeState;
-
-static MergeState
-merge_state(HybIndex *ix)
-{
-	HybMetaPage *meta;
-	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	MergeState	state;
-
-	state.active = meta->active.number;
-	state.frozen = meta->frozen.number;
-	state.retiring = meta->retiring.number;
-	state.frozen_entries = meta->frozen.nentries;
-	state.merged = meta->merged_entries;
-	UnlockReleaseBuffer(metabuf);
-	return state;
-}
-
 void
 hyb_merge_job_begin(HybMergeJob *job)
 {
@@ -58,21 +32,21 @@ hyb_merge_job_end(HybMergeJob *job)
  * generation that is being merged.
  */
 static void
-report(HybIndex *ix, HybMergeJob *job, const MergeState *state)
+report(HybIndex *ix, HybMergeJob *job, const HybMetaPage *meta)
 {
-	if (state->frozen != 0 && state->frozen != job->generation)
+	if (meta->frozen.number != 0 && meta->frozen.number != job->generation)
 	{
-		job->generation = state->frozen;
-		job->total = state->frozen_entries;
-		job->start = state->merged;
+		job->generation = meta->frozen.number;
+		job->total = meta->frozen.nentries;
+		job->start = meta->merged_entries;
 	}
 	else if (job->generation == 0)
-		job->start = state->merged;
+		job->start = meta->merged_entries;
 	if (job->entry < 0)
 		job->entry = hyb_progress_begin(MyDatabaseId, RelationGetRelid(ix->rel),
 										job->total);
 	hyb_progress_update(job->entry, job->total,
-						Min(state->merged - job->start, job->total),
+						Min(meta->merged_entries - job->start, job->total),
 						++job->steps);
 }
 
@@ -80,24 +54,25 @@ HybMergeOutcome
 hyb_merge_job_step(HybIndex *ix, HybMergeJob *job, bool wait,
 				   HybMergeWanted wanted, void *arg)
 {
-	MergeState	before;
-	MergeState	after;
+	HybMetaPage meta;
+	uint64		merged;
 	bool		more;
 
 	CHECK_FOR_INTERRUPTS();
 	if (!hyb_merge_lock(ix->rel, wait))
 		return HYB_MERGE_BUSY;
-	before = merge_state(ix);
+	hyb_meta_copy(ix, &meta);
+	merged = meta.merged_entries;
 	more = hyb_merge_step(ix);
 	if (!more && wanted(ix, arg))
 		more = hyb_merge_learn(ix, hyb_merge_policy->learn_wait_ms) || hyb_merge_freeze(ix);
-	after = merge_state(ix);
+	hyb_meta_copy(ix, &meta);
 	hyb_merge_unlock(ix->rel);
 	HYB_POINT("merge-between");
 
-	job->moved += after.merged - before.merged;
+	job->moved += meta.merged_entries - merged;
 	if (more)
-		report(ix, job, &after);
+		report(ix, job, &meta);
 	return more ? HYB_MERGE_MORE : HYB_MERGE_DONE;
 }
 
@@ -108,7 +83,10 @@ hyb_merge_job_step(HybIndex *ix, HybMergeJob *job, bool wait,
 static bool
 goal_is_active(HybIndex *ix, void *arg)
 {
-	if (merge_state(ix).active > *(uint64 *) arg)
+	HybMetaPage meta;
+
+	hyb_meta_copy(ix, &meta);
+	if (meta.active.number > *(uint64 *) arg)
 		return false;
 	hyb_merge_request_joins(ix);
 	return true;
@@ -117,19 +95,23 @@ goal_is_active(HybIndex *ix, void *arg)
 static bool
 goal_is_reached(HybIndex *ix, uint64 goal)
 {
-	MergeState	state = merge_state(ix);
+	HybMetaPage meta;
 
-	return state.active > goal &&
-		(state.frozen == 0 || state.frozen > goal) &&
-		(state.retiring == 0 || state.retiring > goal);
+	hyb_meta_copy(ix, &meta);
+	return meta.active.number > goal &&
+		(meta.frozen.number == 0 || meta.frozen.number > goal) &&
+		(meta.retiring.number == 0 || meta.retiring.number > goal);
 }
 
 uint64
 hyb_merge_all(HybIndex *ix)
 {
 	HybMergeJob job;
-	uint64		goal = merge_state(ix).active;
+	HybMetaPage meta;
+	uint64		goal;
 
+	hyb_meta_copy(ix, &meta);
+	goal = meta.active.number;
 	hyb_merge_job_begin(&job);
 	PG_TRY();
 	{

@@ -246,13 +246,16 @@ static bool
 learn_dictionaries(Learn *learn)
 {
 	const HybKeyDesc *desc = learn->ix->desc;
-	const HybMetaPage *meta = hyb_meta_copy(learn->ix);
-	LearnInput *input = read_index(learn->ix, meta, &meta->active);
+	HybMetaPage meta;
+	LearnInput *input;
 	HybEncodedKeys *keys = palloc0(desc->nkeys * sizeof(HybEncodedKeys));
 	HybValue   *vals = palloc(desc->natts * sizeof(HybValue));
-	uint32		n = Min(input->n, HYB_ENCODED_SAMPLE_KEYS);
+	uint32		n;
 	uint64		bytes = 0;
 
+	hyb_meta_copy(learn->ix, &meta);
+	input = read_index(learn->ix, &meta, &meta.active);
+	n = Min(input->n, HYB_ENCODED_SAMPLE_KEYS);
 	if (input->too_large || input->n < HYB_ENCODED_ENOUGH_KEYS)
 		return false;
 	for (uint32 i = 0; i < n && bytes < HYB_ENCODED_SAMPLE_BYTES; i++)
@@ -477,15 +480,15 @@ encode_index(Learn *learn)
 {
 	HybIndex   *ix = learn->ix;
 	HybDictionaries *dictionaries;
-	HybMetaPage *meta;
+	HybMetaPage meta;
 	LearnInput *input;
 	SortState	state;
 	int			npages;
 
 	learn->progress = hyb_merge_freeze(ix);
 	HYB_POINT("learn-frozen");
-	meta = hyb_meta_copy(ix);
-	input = read_index(ix, meta, &meta->frozen);
+	hyb_meta_copy(ix, &meta);
+	input = read_index(ix, &meta, &meta.frozen);
 	if (input->too_large)
 		return false;
 
@@ -503,7 +506,7 @@ encode_index(Learn *learn)
 	qsort_arg(input->entries, input->n, sizeof(LearnEntry), compare_entries,
 			  &state);
 
-	learn->stamp = meta->next_stamp;
+	learn->stamp = meta.next_stamp;
 	learn->filter = hyb_filter_builder_create(&learn->coded);
 	build_leaves(learn, input);
 
@@ -608,9 +611,7 @@ hyb_merge_learnable(const HybMetaPage *meta)
 bool
 hyb_merge_learn(HybIndex *ix, int wait_ms)
 {
-	HybMetaPage *meta;
-	Buffer		metabuf;
-	bool		possible;
+	HybMetaPage meta;
 	Learn		learn = {0};
 	MemoryContext old;
 
@@ -618,11 +619,9 @@ hyb_merge_learn(HybIndex *ix, int wait_ms)
 		ix->rel->rd_refcnt != 1 || IsInParallelMode() ||
 		(MyProc->statusFlags & PROC_IN_VACUUM) != 0)
 		return false;
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	possible = hyb_merge_learnable(meta) && meta->frozen.number == 0 &&
-		meta->retiring.number == 0 && meta->npending == 0;
-	UnlockReleaseBuffer(metabuf);
-	if (!possible)
+	hyb_meta_copy(ix, &meta);
+	if (!hyb_merge_learnable(&meta) || meta.frozen.number != 0 ||
+		meta.retiring.number != 0 || meta.npending > 0)
 		return false;
 
 	learn.ix = ix;

@@ -341,39 +341,28 @@ hyb_merge_step(HybIndex *ix)
 {
 	MemoryContext context;
 	MemoryContext old;
-	HybMetaPage *meta;
-	Buffer		metabuf;
-	bool		settle;
-	bool		retiring;
-	bool		frozen;
-	bool		compact;
-	uint64		stamp;
+	HybMetaPage meta;
 	HybMergeFacts facts;
 
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	hyb_merge_facts_of_meta(ix, meta, &facts);
-	settle = meta->npending > 0;
-	retiring = meta->retiring.number != 0;
-	frozen = meta->frozen.number != 0;
-	compact = (meta->flags & HYB_META_COMPACTING) != 0;
-	stamp = meta->next_stamp;
-	UnlockReleaseBuffer(metabuf);
-
-	if (settle)
+	hyb_meta_copy(ix, &meta);
+	hyb_merge_facts_of_meta(ix, &meta, &facts);
+	if (meta.npending > 0)
 		hyb_space_settle(ix);
-	if (retiring)
+	if (meta.retiring.number != 0)
 	{
 		free_retiring(ix);
 		return true;
 	}
-	if (!frozen)
+	if (meta.frozen.number == 0)
 		return false;
 
 	context = AllocSetContextCreate(CurrentMemoryContext,
 									"hybrid merge step",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	if (!merge_range(ix, stamp, compact, hyb_merge_policy->step(&facts)))
+	if (!merge_range(ix, meta.next_stamp,
+					 (meta.flags & HYB_META_COMPACTING) != 0,
+					 hyb_merge_policy->step(&facts)))
 	{
 		HYB_POINT("merge-finish");
 		finish_generation(ix);

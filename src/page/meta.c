@@ -53,16 +53,14 @@ hyb_meta_lock(const HybIndex *ix, int mode, HybMetaPage **meta)
 	return buf;
 }
 
-HybMetaPage *
-hyb_meta_copy(const HybIndex *ix)
+void
+hyb_meta_copy(const HybIndex *ix, HybMetaPage *copy)
 {
-	HybMetaPage *copy = palloc(sizeof(HybMetaPage));
 	HybMetaPage *meta;
-	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	Buffer		buf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 
 	memcpy(copy, meta, sizeof(HybMetaPage));
-	UnlockReleaseBuffer(metabuf);
-	return copy;
+	UnlockReleaseBuffer(buf);
 }
 
 void

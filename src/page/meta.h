@@ -138,8 +138,8 @@ typedef struct HybMetaPage
  */
 extern Buffer hyb_meta_lock(const HybIndex *ix, int mode, HybMetaPage **meta);
 
-/* A copy of its fields, in the current memory context. */
-extern HybMetaPage *hyb_meta_copy(const HybIndex *ix);
+/* Copy its content. */
+extern void hyb_meta_copy(const HybIndex *ix, HybMetaPage *copy);
 
 /* Fill an empty page as the metapage of a new, empty index.  Cannot fail. */
 extern void hyb_meta_init(Page page, const HybIndex *ix);

@@ -104,19 +104,16 @@ hyb_static_fill(const HybIndex *ix, double *fill)
 	for (int try = 0; try < SAMPLE_TRIES; try++)
 	{
 		FillSample	sample = {.ix = ix};
-		HybMetaPage *meta;
-		Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-		HybLevel	levels[HYB_MAX_LEVELS];
-		int			nlevels = (int) meta->nlevels;
-		uint64		leaves = hyb_meta_static(meta).leaf_pages;
+		HybMetaPage meta;
+		uint64		leaves;
 		bool		current = true;
 
-		memcpy(levels, meta->levels, sizeof(levels));
-		UnlockReleaseBuffer(metabuf);
+		hyb_meta_copy(ix, &meta);
+		leaves = hyb_meta_static(&meta).leaf_pages;
 		if (leaves == 0)
 			return false;
-		for (int i = 0; i < nlevels && current; i++)
-			current = sample_level(&sample, &levels[i], leaves);
+		for (int i = 0; i < meta.nlevels && current; i++)
+			current = sample_level(&sample, &meta.levels[i], leaves);
 		if (current)
 		{
 			*fill = sample.filled / sample.weight;

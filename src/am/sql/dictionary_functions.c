@@ -46,21 +46,18 @@ count_recent_page(HybIndex *ix, Page page, BlockNumber block,
 static void
 count_recent(HybIndex *ix, HybRecent *recent)
 {
-	HybVersion *version = palloc(sizeof(HybVersion));
 	char	   *copy = palloc(BLCKSZ);
-	HybMetaPage *meta;
-	Buffer		buf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	HybMetaPage meta;
 	uint64		entries = 0;
 
-	hyb_version_from_meta(meta, version);
-	memcpy(recent, meta->recent, sizeof(meta->recent));
-	UnlockReleaseBuffer(buf);
+	hyb_meta_copy(ix, &meta);
+	memcpy(recent, meta.recent, sizeof(meta.recent));
 	for (int which = 0; which < 2; which++)
 	{
 		HybDeltaWalk walk;
 
-		hyb_delta_walk_start(&walk, ix, which == 0 ? &version->active :
-							 &version->frozen, which != 0);
+		hyb_delta_walk_start(&walk, ix, which == 0 ? &meta.active :
+							 &meta.frozen, which != 0);
 		while (entries < RECENT_ENTRIES && hyb_delta_walk_next(&walk) &&
 			   hyb_delta_walk_copy(&walk, copy))
 		{
@@ -69,7 +66,6 @@ count_recent(HybIndex *ix, HybRecent *recent)
 		}
 	}
 	pfree(copy);
-	pfree(version);
 }
 
 /*

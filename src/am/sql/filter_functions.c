@@ -430,8 +430,7 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 	HybInspected inspected;
 	HybIndex   *ix;
 	HybVersion *version = palloc(sizeof(HybVersion));
-	HybMetaPage *meta;
-	Buffer		metabuf;
+	HybMetaPage meta;
 	const HybColumn *col;
 	HybBuf		keys[2] = {{0}, {0}};
 	HybPos		pos[2];
@@ -464,15 +463,14 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 			set_pos(&pos[i], &keys[i], 1, i == 0 ? HYB_BEFORE : HYB_AFTER);
 	}
 
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	hyb_meta_copy(ix, &meta);
 	memset(&state, 0, sizeof(state));
 	state.ix = ix;
 	state.low = &pos[0];
 	state.high = &pos[1];
-	total = hyb_meta_static(meta);
+	total = hyb_meta_static(&meta);
 	static_tids = (double) total.tids;
 	state.leaf_tids = total.leaf_pages > 0 ? static_tids / total.leaf_pages : 0;
-	UnlockReleaseBuffer(metabuf);
 
 	if (hyb_pos_compare(ix->desc, &pos[0], &pos[1]) >= 0)
 		result = 0;

@@ -263,28 +263,25 @@ result_columns(FunctionCallInfo fcinfo, int ncolumns)
 static uint64
 count_dynamic(HybIndex *ix)
 {
-	HybVersion *version = palloc(sizeof(HybVersion));
 	char	   *copy = palloc(BLCKSZ);
 	uint64		n = 0;
 	int			try = 0;
 
 	do
 	{
-		HybMetaPage *meta;
-		Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+		HybMetaPage meta;
+		HybVersion	version;
 
-		hyb_version_from_meta(meta, version);
-		UnlockReleaseBuffer(metabuf);
+		hyb_meta_copy(ix, &meta);
+		hyb_version_from_meta(&meta, &version);
 		n = 0;
-		if (count_generation(ix, &version->active, NULL, copy, &n) &&
-			count_generation(ix, &version->frozen, &version->watermark,
-							 copy, &n))
+		if (count_generation(ix, &version.active, NULL, copy, &n) &&
+			count_generation(ix, &version.frozen, &version.watermark, copy, &n))
 			break;
-		n = version->active.nentries + version->frozen.nentries;
+		n = version.active.nentries + version.frozen.nentries;
 	} while (++try < COUNT_TRIES);
 
 	pfree(copy);
-	pfree(version);
 	return n;
 }
 
@@ -320,7 +317,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	bool		nowait = PG_GETARG_BOOL(1);
 	HybInspected inspected;
 	HybIndex   *ix;
-	HybMetaPage *meta;
+	HybMetaPage meta;
 	HybDynamicStats dynamic;
 	const uint64 *counters = dynamic.counters;
 	TupleDesc	tupdesc;
@@ -344,15 +341,15 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	ix = hyb_index_create_handle(inspected.index);
 
 	dynamic_entries = count_dynamic(ix);
-	meta = hyb_meta_copy(ix);
+	hyb_meta_copy(ix, &meta);
 	nblocks = RelationGetNumberOfBlocks(ix->rel);
 	memset(&dynamic, 0, sizeof(dynamic));
 	hyb_dynamic_stats(ix, nowait, &dynamic);
 	idle = !dynamic.busy;
 
-	total = hyb_meta_static(meta);
-	delta_pages = meta->active.npages + meta->frozen.npages +
-		meta->retiring.npages;
+	total = hyb_meta_static(&meta);
+	delta_pages = meta.active.npages + meta.frozen.npages +
+		meta.retiring.npages;
 	live = total.tids - total.tombstones + dynamic_entries;
 
 	put_count(&row, true, total.tids);
@@ -364,14 +361,14 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	put_count(&row, true, dynamic_entries);
 	put_count(&row, true, delta_pages);
 	put_count(&row, true, delta_pages * BLCKSZ);
-	put_count(&row, true, (uint64) meta->free_blocks + meta->npending);
+	put_count(&row, true, (uint64) meta.free_blocks + meta.npending);
 	put_count(&row, true, nblocks);
 	put_count(&row, true, (uint64) nblocks * BLCKSZ);
 	put(&row, live != 0, Float8GetDatum(live == 0 ? 0.0 :
 										(double) nblocks * BLCKSZ / (double) live));
-	put_count(&row, true, meta->merges);
-	put_count(&row, true, meta->merged_entries);
-	put(&row, true, BoolGetDatum(meta->frozen.number != 0));
+	put_count(&row, true, meta.merges);
+	put_count(&row, true, meta.merged_entries);
+	put(&row, true, BoolGetDatum(meta.frozen.number != 0));
 	put_count(&row, idle, dynamic.bloom_hits);
 	put_count(&row, idle, dynamic.bloom_misses);
 	put_count(&row, true, dynamic.tree_bytes);
