@@ -252,7 +252,6 @@ hyb_huff_open(HybHuffDecoder *dec, const uint8_t *p, const uint8_t *end)
 	if (index == 0 || index > 256 || (size_t) (end - p) < index)
 		return NULL;
 	dec->symbols = p;
-	dec->nsymbols = index;
 	fill_table(dec, dec->quick, HYB_HUFF_SHORT);
 	return p + index;
 }

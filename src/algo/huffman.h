@@ -38,7 +38,6 @@ typedef struct HybHuffDecoder
 	/* index of the first symbol of length l, minus its first code */
 	int16_t		offset[HYB_HUFF_MAXLEN + 1];
 	const uint8_t *symbols;
-	unsigned	nsymbols;
 	/* by the next HYB_HUFF_SHORT bits: length << 8 | byte, 0: longer code */
 	uint16_t	quick[1 << HYB_HUFF_SHORT];
 } HybHuffDecoder;

@@ -10,7 +10,6 @@
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "page/dictionary.h"
-#include "page/meta.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

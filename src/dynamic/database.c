@@ -42,7 +42,6 @@
 #include "dynamic/database.h"
 #include "dynamic/directory.h"
 #include "miscadmin.h"
-#include "page/meta.h"
 #include "page/open.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"

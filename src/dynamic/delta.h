@@ -116,7 +116,4 @@ extern bool hyb_delta_walk_copy(HybDeltaWalk *walk, char *copy);
 #define hyb_delta_walk_follow(walk, page) \
 	((walk)->link = hyb_page_opaque(page)->link)
 
-/* This is the last page of its lane that is of interest. */
-#define hyb_delta_walk_end_lane(walk) ((walk)->link = InvalidBlockNumber)
-
 #endif							/* HYB_DELTA_H */

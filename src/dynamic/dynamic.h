@@ -191,7 +191,6 @@ typedef struct HybDynamicStats
 	bool		busy;			/* others have the trees locked: nothing is
 								 * known but the next one and tree_bytes */
 	bool		shared;			/* trees in shared memory */
-	uint64		tree_entries;
 	uint64		tree_bytes;		/* memory of this index's trees and filters */
 	uint64		bloom_hits;		/* asked and "maybe" */
 	uint64		bloom_misses;	/* asked and "no" */

@@ -443,8 +443,6 @@ hyb_dynamic_stats(HybIndex *ix, bool nowait, HybDynamicStats *stats)
 	}
 
 	flush_counters(s, stage);
-	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
-		stats->tree_entries += stage->trees[which].nentries;
 	stats->tree_bytes = hyb_stage_bytes(stage);
 	stats->bloom_hits = pg_atomic_read_u64(&stage->bloom_hits);
 	stats->bloom_misses = pg_atomic_read_u64(&stage->bloom_misses);

@@ -12,7 +12,6 @@
 #include "access/xact.h"
 #include "dynamic/open_stage.h"
 #include "miscadmin.h"
-#include "page/settings.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"

@@ -41,8 +41,8 @@ static HybSlotPiece *pieces = NULL;
 static uint64 local_clock = 0;
 static uint64 local_serials = 0;
 
-void
-hyb_slot_key(const HybIndex *ix, HybSlotKey *key)
+static void
+slot_key(const HybIndex *ix, HybSlotKey *key)
 {
 	memset(key, 0, sizeof(*key));
 	key->space = HYB_RELATION_SPACE(ix->rel);
@@ -172,7 +172,7 @@ hyb_slot_open(HybIndex *ix)
 	else if (hash_get_num_entries(local_slots) >= HYB_LOCAL_SLOTS)
 		discard_old_slots();
 
-	hyb_slot_key(ix, &key);
+	slot_key(ix, &key);
 	s = hash_search(local_slots, &key, HASH_ENTER, &found);
 	if (!found)
 	{

@@ -151,8 +151,6 @@ extern void hyb_slot_touch(HybSlot *s);
 extern void hyb_slot_make_private(HybSlot *s);
 extern void hyb_slot_drop_private(HybSlot *s);
 
-extern void hyb_slot_key(const HybIndex *ix, HybSlotKey *key);
-
 /*
  * Bump the version sequence of the shared slot that s refers to, if any, and
  * free what is no longer needed.  The metapage is locked exclusively, since

@@ -146,9 +146,6 @@ hyb_parse_column(const HybColumn *col, const uint8 *p, const uint8 *end,
 	return p + val->len;
 }
 
-/* Raises ERRCODE_INDEX_CORRUPTED, of the column's index. */
-extern HYB_NORETURN void hyb_key_malformed(const HybColumn *col);
-
 /*
  * Order of two comparator or mixed keys' first ncols columns.  If not 0 the
  * number says, too, how many of these columns tell the keys apart.

@@ -58,8 +58,9 @@ hyb_buf_enlarge(HybBuf *buf, uint32 extra)
 	buf->cap = cap;
 }
 
-void
-hyb_key_malformed(const HybColumn *col)
+/* Names the column's index. */
+static HYB_NORETURN void
+malformed(const HybColumn *col)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
@@ -269,7 +270,7 @@ hyb_build_byref(const HybColumn *col, const HybValue *val, char *space)
 	if (col->attlen > 0)
 	{
 		if (unlikely(val->len != col->attlen))
-			hyb_key_malformed(col);
+			malformed(col);
 		memcpy(space, val->ptr, val->len);
 	}
 	else
@@ -442,7 +443,7 @@ hyb_columns_compare(const HybKeyDesc *desc, int ncols,
 		a = hyb_parse_column(col, a, aend, &va);
 		b = hyb_parse_column(col, b, bend, &vb);
 		if (unlikely(a == NULL || b == NULL))
-			hyb_key_malformed(col);
+			malformed(col);
 		c = hyb_value_compare(col, &va, &vb);
 		if (c != 0)
 			return c < 0 ? -(i + 1) : i + 1;

@@ -116,7 +116,6 @@ hyb_key_desc_create(Relation index)
 		if (i >= desc->nkeys)
 			continue;
 
-		col->is_key = true;
 		col->desc = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
 		col->nulls_first =
 			(index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;

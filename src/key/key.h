@@ -200,7 +200,6 @@ typedef struct HybColumn
 	HybCompare	compare;		/* undefined for INCLUDE columns */
 	uint8		width;
 	bool		terminated;
-	bool		is_key;
 	bool		desc;
 	bool		nulls_first;
 	int16		attlen;

@@ -24,7 +24,6 @@
 #include "merge/merge.h"
 #include "merge/step.h"
 #include "miscadmin.h"
-#include "page/settings.h"
 #include "page/meta.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

@@ -118,8 +118,8 @@ attach_dictionaries(HybIndex *ix)
 
 TransactionId hyb_database_xmin = InvalidTransactionId;
 
-void
-hyb_note_database(void)
+static void
+note_database(void)
 {
 	HeapTuple	tuple;
 
@@ -139,7 +139,7 @@ hyb_index_create_handle(Relation rel)
 	HybIndex   *ix;
 	Size		size;
 
-	hyb_note_database();
+	note_database();
 	if (cache == NULL)
 		cache = make_cache(rel);
 	size = hyb_key_desc_size(cache->desc.natts);

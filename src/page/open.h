@@ -25,10 +25,9 @@ extern void hyb_index_draw_incarnation(HybIndex *ix);
 
 /*
  * The transaction that wrote the row of this process's database in pg_database.
- * Read when the first handle is made, or by hyb_note_database, since those who
- * need it (dynamic/database.c) may hold locks.
+ * Read when the first handle is made, since those who need it
+ * (dynamic/database.c) may hold locks.
  */
 extern TransactionId hyb_database_xmin;
-extern void hyb_note_database(void);
 
 #endif							/* HYB_OPEN_H */

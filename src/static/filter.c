@@ -69,16 +69,6 @@ hyb_filter_builder_create(const HybIndex *ix)
 	return builder;
 }
 
-void
-hyb_filter_builder_free(HybFilterBuilder *builder)
-{
-	builder->routine->builder_free(builder->state);
-	hyb_leaf_close(&builder->leaf);
-	if (builder->key.data != NULL)
-		pfree(builder->key.data);
-	pfree(builder);
-}
-
 void *
 hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 				 uint32 *size)

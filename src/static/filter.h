@@ -44,7 +44,6 @@ typedef struct HybFilterBuilder HybFilterBuilder;
 
 /* In CurrentMemoryContext.  NULL if the index wants no filters. */
 extern HybFilterBuilder *hyb_filter_builder_create(const HybIndex *ix);
-extern void hyb_filter_builder_free(HybFilterBuilder *builder);
 
 /*
  * The filter of a leaf image, palloc'd, for child->filter_image and _size;

@@ -39,7 +39,6 @@ typedef struct HybFilterRoutine
 
 	/* In CurrentMemoryContext; for many images, one after the other. */
 	void	   *(*builder_create) (const HybIndex *ix);
-	void		(*builder_free) (void *builder);
 
 	/* Start over with an empty image. */
 	void		(*begin) (void *builder);

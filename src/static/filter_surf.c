@@ -7,14 +7,10 @@
 #include "algo/surf.h"
 #include "static/filter_kind.h"
 
+/* Never frees: builders live as long as their memory context. */
 static void *
 surf_resize(void *old, size_t size)
 {
-	if (size == 0)
-	{
-		pfree(old);
-		return NULL;
-	}
 	return old == NULL ? palloc(size) : repalloc_huge(old, size);
 }
 
@@ -24,12 +20,6 @@ surf_builder_create(const HybIndex *ix)
 	return hyb_surf_builder_create(surf_resize,
 								   (HybSurfSuffix) hyb_filter_suffix(ix->rel),
 								   hyb_filter_suffix_bits(ix->rel));
-}
-
-static void
-surf_builder_free(void *builder)
-{
-	hyb_fst_builder_free(builder);
 }
 
 static void
@@ -122,7 +112,6 @@ surf_verify(const void *image, Size size)
 const HybFilterRoutine hyb_filter_surf = {
 	.name = "surf",
 	.builder_create = surf_builder_create,
-	.builder_free = surf_builder_free,
 	.begin = surf_begin,
 	.add = surf_add,
 	.finish = surf_finish,

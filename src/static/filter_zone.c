@@ -38,18 +38,6 @@ zone_builder_create(const HybIndex *ix)
 }
 
 static void
-zone_builder_free(void *arg)
-{
-	ZoneBuilder *builder = arg;
-
-	if (builder->low.data != NULL)
-		pfree(builder->low.data);
-	if (builder->high.data != NULL)
-		pfree(builder->high.data);
-	pfree(builder);
-}
-
-static void
 zone_begin(void *arg)
 {
 	ZoneBuilder *builder = arg;
@@ -184,7 +172,6 @@ zone_verify(const void *image, Size size)
 const HybFilterRoutine hyb_filter_zone = {
 	.name = "zone",
 	.builder_create = zone_builder_create,
-	.builder_free = zone_builder_free,
 	.begin = zone_begin,
 	.add = zone_add,
 	.finish = zone_finish,

@@ -159,7 +159,6 @@ set_column(Columns *cols, int i, Input *in)
 	col->terminated = col->codec->terminated;
 	col->compare = col->codec->compare;
 	col->typmod = VARHDRSZ + BPCHAR_LEN;
-	col->is_key = true;
 	col->desc = flags & 1;
 	col->nulls_first = flags & 2;
 	if (col->codec->encode != NULL && (flags & 4))

@@ -31,7 +31,6 @@ set_column(HybColumn *col, HybStore store, int width, bool terminated, bool desc
 	col->compare = HYB_COMPARE_MEM;
 	col->width = (uint8) width;
 	col->terminated = terminated;
-	col->is_key = true;
 	col->desc = desc;
 	col->nulls_first = desc;
 }
@@ -57,7 +56,6 @@ desc_of(int i)
 	{
 		set_column(&desc->cols[0], HYB_STORE_BYTES, 0, true, i == 3);
 		set_column(&desc->cols[1], HYB_STORE_INT, i == 1 ? 8 : 4, false, false);
-		desc->cols[1].is_key = i == 1;
 	}
 	return descs[i] = desc;
 }

@@ -30,7 +30,6 @@ set_column(HybColumn *col, HybStore store, int width, bool descending)
 	col->compare = HYB_COMPARE_MEM;
 	col->width = width;
 	col->terminated = width == 0;
-	col->is_key = true;
 	col->desc = descending;
 }
 

@@ -234,12 +234,6 @@ struct HybHope
 	uint32_t   *aligned;		/* codes, left-aligned to 32 bits */
 };
 
-/*
- * Complete a dictionary whose scheme, entries, lengths and intervals are set.
- * False if they do not fit each other.
- */
-extern bool hyb_hope_complete(HybHope *hope);
-
 static inline bool
 hyb_hope_is_fixed(HybHopeScheme scheme)
 {

@@ -222,8 +222,12 @@ make_decode_table(HybHope *hope)
 	}
 }
 
-bool
-hyb_hope_complete(HybHope *hope)
+/*
+ * Complete a dictionary whose scheme, entries, lengths and intervals are set.
+ * False if they do not fit each other.
+ */
+static bool
+complete(HybHope *hope)
 {
 	const HybHopeMemory *memory = &hope->memory;
 	uint32_t	n = hope->entries;
@@ -314,7 +318,7 @@ hyb_hope_build(HybHopeScheme scheme, uint32_t entries,
 	memory->release(memory->context, weights);
 	t2 = now ? now() : 0;
 
-	(void) hyb_hope_complete(hope);
+	(void) complete(hope);
 	if (times != NULL)
 	{
 		times->select = t1 - t0;
@@ -540,7 +544,7 @@ hyb_hope_load(const uint8_t *bytes, size_t len, const HybHopeMemory *memory)
 	}
 	if (p != NULL && !hyb_hope_is_fixed(scheme))
 		p = load_bounds(hope, p, end);
-	if (p != end || !hyb_hope_complete(hope))
+	if (p != end || !complete(hope))
 	{
 		hyb_hope_free(hope);
 		return NULL;

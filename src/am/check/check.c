@@ -53,7 +53,6 @@
 #include "page/dictionary.h"
 #include "page/meta.h"
 #include "page/open.h"
-#include "page/space.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"

@@ -8,9 +8,7 @@
 #include "am/sql/inspect.h"
 #include "dynamic/delta.h"
 #include "funcapi.h"
-#include "page/dictionary.h"
 #include "page/open.h"
-#include "page/version.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
 

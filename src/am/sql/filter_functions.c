@@ -19,7 +19,6 @@
 #include "static/descend.h"
 #include "static/filter.h"
 #include "static/filter_use.h"
-#include "static/update.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"

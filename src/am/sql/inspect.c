@@ -140,9 +140,14 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 				 errdetail("It is being built, or building it failed.")));
 }
 
-bool
-hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
-					 HybInspected *inspected)
+/*
+ * The same, but false, with nothing locked, if a lock would have to be waited
+ * for, or if there is nothing to be seen: the index is gone, is not ready, or
+ * not for the caller or this session to look into.
+ */
+static bool
+inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
+				 HybInspected *inspected)
 {
 	Oid			heapoid = IndexGetRelation(indexoid, true);
 
@@ -335,8 +340,8 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 
 	if (!nowait)
 		hyb_inspect_open(indexoid, AccessShareLock, HYB_ACCESS_READ, &inspected);
-	else if (!hyb_inspect_try_open(indexoid, AccessShareLock, HYB_ACCESS_READ,
-								   &inspected))
+	else if (!inspect_try_open(indexoid, AccessShareLock, HYB_ACCESS_READ,
+							   &inspected))
 		PG_RETURN_NULL();
 	ix = hyb_index_create_handle(inspected.index);
 

@@ -36,14 +36,6 @@ extern void hyb_inspect_open(Oid indexoid, LOCKMODE lockmode,
 							 HybAccess access, HybInspected *inspected);
 extern void hyb_inspect_close(HybInspected *inspected);
 
-/*
- * The same, but false, with nothing locked, if a lock would have to be waited
- * for, or if there is nothing to be seen: the index is gone, is not ready, or
- * not for the caller or this session to look into.
- */
-extern bool hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode,
-								 HybAccess access, HybInspected *inspected);
-
 /* Code that the caller chose runs between these, as the caller. */
 extern void hyb_inspect_as_caller(const HybInspected *inspected);
 extern void hyb_inspect_as_owner(const HybInspected *inspected);
