@@ -372,44 +372,40 @@ hyb_seq_ef_select(const HybSeq *seq, uint32_t i)
 	}
 }
 
-/* First one at or after pos; high_bits if there is none. */
-static inline uint32_t
-ef_next_one(const HybSeq *seq, uint32_t pos)
+/*
+ * First one at or after pos, where `flip` is all ones the first zero; high_bits
+ * or, of zeroes, something above it if there is none.
+ */
+HYB_ALWAYS_INLINE uint32_t
+ef_next(const HybSeq *seq, uint32_t pos, uint64_t flip)
 {
 	uint32_t	w = pos >> 6;
 	uint64_t	word;
 
 	if (pos >= seq->high_bits)
 		return seq->high_bits;
-	word = hyb_load64le(seq->high + 8 * w) & (~UINT64_C(0) << (pos & 63));
+	word = (hyb_load64le(seq->high + 8 * w) ^ flip) & (~UINT64_C(0) << (pos & 63));
 	while (word == 0)
 	{
 		w++;
 		if ((w << 6) >= seq->high_bits)
 			return seq->high_bits;
-		word = hyb_load64le(seq->high + 8 * w);
+		word = hyb_load64le(seq->high + 8 * w) ^ flip;
 	}
 	return (w << 6) + (uint32_t) __builtin_ctzll(word);
 }
 
-/* First zero at or after pos; at most high_bits. */
+static inline uint32_t
+ef_next_one(const HybSeq *seq, uint32_t pos)
+{
+	return ef_next(seq, pos, 0);
+}
+
+/* At most high_bits. */
 static inline uint32_t
 ef_next_zero(const HybSeq *seq, uint32_t pos)
 {
-	uint32_t	w = pos >> 6;
-	uint64_t	word;
-
-	if (pos >= seq->high_bits)
-		return seq->high_bits;
-	word = ~hyb_load64le(seq->high + 8 * w) & (~UINT64_C(0) << (pos & 63));
-	while (word == 0)
-	{
-		w++;
-		if ((w << 6) >= seq->high_bits)
-			return seq->high_bits;
-		word = ~hyb_load64le(seq->high + 8 * w);
-	}
-	pos = (w << 6) + (uint32_t) __builtin_ctzll(word);
+	pos = ef_next(seq, pos, ~UINT64_C(0));
 	return pos < seq->high_bits ? pos : seq->high_bits;
 }
 

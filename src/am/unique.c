@@ -237,8 +237,7 @@ typedef struct Top
 static void
 release_top(void *piece)
 {
-	if (((Top *) piece)->key.data != NULL)
-		pfree(((Top *) piece)->key.data);
+	hyb_buf_free(&((Top *) piece)->key);
 }
 
 static HybSlotPiece top_piece = {
@@ -301,8 +300,7 @@ load_top(UniqueSearch *search, const HybVersion *version, Top *top)
 			hyb_buf_append(&top->key, key.data, key.len);
 		}
 	}
-	if (key.data != NULL)
-		pfree(key.data);
+	hyb_buf_free(&key);
 	top->version = version->version;
 	return true;
 }
@@ -377,8 +375,7 @@ search_level(UniqueSearch *search, const HybVersion *version, int level)
 next_leaf:
 		if (result != SEARCH_UNIQUE || last)
 		{
-			if (posbuf.data != NULL)
-				pfree(posbuf.data);
+			hyb_buf_free(&posbuf);
 			return result;
 		}
 

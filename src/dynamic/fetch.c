@@ -50,8 +50,7 @@ hyb_dyn_batch_free(HybDynBatch *batch)
 {
 	if (batch->items != NULL)
 		pfree(batch->items);
-	if (batch->keys.data != NULL)
-		pfree(batch->keys.data);
+	hyb_buf_free(&batch->keys);
 	memset(batch, 0, sizeof(*batch));
 }
 

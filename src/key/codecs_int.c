@@ -99,67 +99,53 @@ int8_from_int(uint64 value)
 }
 
 /*
- * An integer of any width as a position in a type of range [min, max]; false
- * if subtype is no integer.  *result is set if it lies in the range.
+ * An integer of any width as a position in the type whose greatest value is
+ * max; false if subtype is no integer.
  */
 static bool
-integer_convert(Oid subtype, Datum value, int64 min, int64 max,
-				int64 *result, HybConverted *out)
+integer_convert(Oid subtype, Datum value, int64 max, HybConverted *out)
 {
+	int64		v;
+
 	switch (subtype)
 	{
 		case INT2OID:
-			*result = DatumGetInt16(value);
+			v = DatumGetInt16(value);
 			break;
 		case INT4OID:
-			*result = DatumGetInt32(value);
+			v = DatumGetInt32(value);
 			break;
 		case INT8OID:
-			*result = DatumGetInt64(value);
+			v = DatumGetInt64(value);
 			break;
 		default:
 			return false;
 	}
-	out->below_all = *result < min;
-	out->above_all = *result > max;
+	out->below_all = v < -max - 1;
+	out->above_all = v > max;
 	out->exact = !out->below_all && !out->above_all;
+	/* Datums of int2 and int4 are the same */
+	out->lo = out->hi = max == PG_INT64_MAX ? Int64GetDatum(v) :
+		Int32GetDatum((int32) v);
 	return true;
 }
 
 static bool
 int2_convert(Oid subtype, Datum value, HybConverted *out)
 {
-	int64		v;
-
-	if (!integer_convert(subtype, value, PG_INT16_MIN, PG_INT16_MAX, &v,
-						 out))
-		return false;
-	out->lo = out->hi = Int16GetDatum((int16) v);
-	return true;
+	return integer_convert(subtype, value, PG_INT16_MAX, out);
 }
 
 static bool
 int4_convert(Oid subtype, Datum value, HybConverted *out)
 {
-	int64		v;
-
-	if (!integer_convert(subtype, value, PG_INT32_MIN, PG_INT32_MAX, &v,
-						 out))
-		return false;
-	out->lo = out->hi = Int32GetDatum((int32) v);
-	return true;
+	return integer_convert(subtype, value, PG_INT32_MAX, out);
 }
 
 static bool
 int8_convert(Oid subtype, Datum value, HybConverted *out)
 {
-	int64		v;
-
-	if (!integer_convert(subtype, value, PG_INT64_MIN, PG_INT64_MAX, &v,
-						 out))
-		return false;
-	out->lo = out->hi = Int64GetDatum(v);
-	return true;
+	return integer_convert(subtype, value, PG_INT64_MAX, out);
 }
 
 const HybCodec hyb_codec_int2 =

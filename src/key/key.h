@@ -113,6 +113,14 @@ hyb_buf_append(HybBuf *buf, const void *data, uint32 len)
 	buf->len += len;
 }
 
+/* The buffer is not used any more. */
+static inline void
+hyb_buf_free(HybBuf *buf)
+{
+	if (buf->data != NULL && buf->context == NULL)
+		pfree(buf->data);
+}
+
 /*
  * The place of a value of another type among a type's values: every value that
  * sorts below (above) it is at most `lo` (at least `hi`), and values equal to

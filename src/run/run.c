@@ -135,9 +135,7 @@ hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
 	if (run < version->nlevels && version->levels[run].height > 0)
 		current = fetch_level(&level, version, run, &above, fetch->hi);
 	hyb_leaf_close(&level.leaf);
-	if (level.descent.fence_key.data != NULL)
-		pfree(level.descent.fence_key.data);
-	if (level.at_key.data != NULL)
-		pfree(level.at_key.data);
+	hyb_buf_free(&level.descent.fence_key);
+	hyb_buf_free(&level.at_key);
 	return current && hyb_version_is_current(ix, version);
 }

@@ -45,8 +45,7 @@ hyb_columnar_free(HybLeafBuilder *base)
 			pfree(col->lcp);
 			pfree(col->code.rest);
 		}
-		if (col->arena.data != NULL)
-			pfree(col->arena.data);
+		hyb_buf_free(&col->arena);
 	}
 	if (b->tids != NULL)
 		pfree(b->tids);

@@ -45,12 +45,9 @@ hyb_leaf_builder_create(const HybIndex *ix, const HybLeafLayout *layout,
 void
 hyb_leaf_builder_free(HybLeafBuilder *b)
 {
-	if (b->low_key.data != NULL)
-		pfree(b->low_key.data);
-	if (b->left_key.data != NULL)
-		pfree(b->left_key.data);
-	if (b->right_key.data != NULL)
-		pfree(b->right_key.data);
+	hyb_buf_free(&b->low_key);
+	hyb_buf_free(&b->left_key);
+	hyb_buf_free(&b->right_key);
 	b->layout->free(b);
 }
 

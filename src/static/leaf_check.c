@@ -269,10 +269,8 @@ hyb_leaf_verify(HybLeaf *leaf)
 	state.tids = palloc(sizeof(ItemPointerData) * leaf->nitems);
 	for (int row = 0; row < leaf->nrows && wrong == NULL; row++)
 		wrong = verify_row(&state, row);
-	if (state.prev.data != NULL)
-		pfree(state.prev.data);
-	if (state.entry.data != NULL)
-		pfree(state.entry.data);
+	hyb_buf_free(&state.prev);
+	hyb_buf_free(&state.entry);
 	pfree(state.tids);
 	return wrong;
 }
