@@ -71,6 +71,15 @@ function_fits(Oid function, int number, Oid lefttype, Oid righttype,
 	}
 }
 
+/* Tell what is wrong, and note that something is. */
+#define INVALID(valid, ...) \
+	do { \
+		ereport(INFO, \
+				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION), \
+				 errmsg(__VA_ARGS__))); \
+		(valid) = false; \
+	} while (0)
+
 /* Numbers and signatures of the family's support functions. */
 static bool
 validate_functions(const char *opfamilyname, CatCList *proclist)
@@ -85,27 +94,17 @@ validate_functions(const char *opfamilyname, CatCList *proclist)
 		if (!function_fits(procform->amproc, procform->amprocnum,
 						   procform->amproclefttype,
 						   procform->amprocrighttype, true))
-		{
-			ereport(INFO,
-					(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-					 errmsg("operator family \"%s\" of access method %s contains function %s with wrong signature for support number %d",
-							opfamilyname, HYB_AM_NAME,
-							format_procedure(procform->amproc),
-							procform->amprocnum)));
-			result = false;
-		}
+			INVALID(result, "operator family \"%s\" of access method %s contains function %s with wrong signature for support number %d",
+					opfamilyname, HYB_AM_NAME,
+					format_procedure(procform->amproc),
+					procform->amprocnum);
 
 		/* A codec serves a column, so it is of one type. */
 		if (procform->amprocnum == HYB_CODEC_PROC &&
 			procform->amproclefttype != procform->amprocrighttype)
-		{
-			ereport(INFO,
-					(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-					 errmsg("operator family \"%s\" of access method %s contains support function %s with different left and right input types",
-							opfamilyname, HYB_AM_NAME,
-							format_procedure(procform->amproc))));
-			result = false;
-		}
+			INVALID(result, "operator family \"%s\" of access method %s contains support function %s with different left and right input types",
+					opfamilyname, HYB_AM_NAME,
+					format_procedure(procform->amproc));
 	}
 	return result;
 }
@@ -123,38 +122,23 @@ validate_operators(const char *opfamilyname, CatCList *oprlist)
 
 		if (oprform->amopstrategy < 1 ||
 			oprform->amopstrategy > BTMaxStrategyNumber)
-		{
-			ereport(INFO,
-					(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-					 errmsg("operator family \"%s\" of access method %s contains operator %s with invalid strategy number %d",
-							opfamilyname, HYB_AM_NAME,
-							format_operator(oprform->amopopr),
-							oprform->amopstrategy)));
-			result = false;
-		}
+			INVALID(result, "operator family \"%s\" of access method %s contains operator %s with invalid strategy number %d",
+					opfamilyname, HYB_AM_NAME,
+					format_operator(oprform->amopopr),
+					oprform->amopstrategy);
 
 		if (oprform->amoppurpose != AMOP_SEARCH ||
 			OidIsValid(oprform->amopsortfamily))
-		{
-			ereport(INFO,
-					(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-					 errmsg("operator family \"%s\" of access method %s contains invalid ORDER BY specification for operator %s",
-							opfamilyname, HYB_AM_NAME,
-							format_operator(oprform->amopopr))));
-			result = false;
-		}
+			INVALID(result, "operator family \"%s\" of access method %s contains invalid ORDER BY specification for operator %s",
+					opfamilyname, HYB_AM_NAME,
+					format_operator(oprform->amopopr));
 
 		if (!check_amop_signature(oprform->amopopr, BOOLOID,
 								  oprform->amoplefttype,
 								  oprform->amoprighttype))
-		{
-			ereport(INFO,
-					(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-					 errmsg("operator family \"%s\" of access method %s contains operator %s with wrong signature",
-							opfamilyname, HYB_AM_NAME,
-							format_operator(oprform->amopopr))));
-			result = false;
-		}
+			INVALID(result, "operator family \"%s\" of access method %s contains operator %s with wrong signature",
+					opfamilyname, HYB_AM_NAME,
+					format_operator(oprform->amopopr));
 	}
 	return result;
 }
@@ -190,25 +174,15 @@ validate_groups(const char *opfamilyname, List *grouplist, Oid opcintype,
 		familytypes = list_append_unique_oid(familytypes, group->righttype);
 
 		if (group->operatorset != HYB_ALL_STRATEGIES)
-		{
-			ereport(INFO,
-					(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-					 errmsg("operator family \"%s\" of access method %s is missing operator(s) for types %s and %s",
-							opfamilyname, HYB_AM_NAME,
-							format_type_be(group->lefttype),
-							format_type_be(group->righttype))));
-			result = false;
-		}
+			INVALID(result, "operator family \"%s\" of access method %s is missing operator(s) for types %s and %s",
+					opfamilyname, HYB_AM_NAME,
+					format_type_be(group->lefttype),
+					format_type_be(group->righttype));
 		if ((group->functionset & (1 << HYB_ORDER_PROC)) == 0)
-		{
-			ereport(INFO,
-					(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-					 errmsg("operator family \"%s\" of access method %s is missing support function for types %s and %s",
-							opfamilyname, HYB_AM_NAME,
-							format_type_be(group->lefttype),
-							format_type_be(group->righttype))));
-			result = false;
-		}
+			INVALID(result, "operator family \"%s\" of access method %s is missing support function for types %s and %s",
+					opfamilyname, HYB_AM_NAME,
+					format_type_be(group->lefttype),
+					format_type_be(group->righttype));
 	}
 
 	/*
@@ -216,13 +190,8 @@ validate_groups(const char *opfamilyname, List *grouplist, Oid opcintype,
 	 * equivalence classes: as strict as btree here.
 	 */
 	if (ngroups != list_length(familytypes) * list_length(familytypes))
-	{
-		ereport(INFO,
-				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-				 errmsg("operator family \"%s\" of access method %s is missing cross-type operator(s)",
-						opfamilyname, HYB_AM_NAME)));
-		result = false;
-	}
+		INVALID(result, "operator family \"%s\" of access method %s is missing cross-type operator(s)",
+				opfamilyname, HYB_AM_NAME);
 	return result;
 }
 
@@ -264,13 +233,8 @@ hyb_amvalidate(Oid opclassoid)
 						 classform->opcintype, &has_opclass))
 		result = false;
 	if (!has_opclass)
-	{
-		ereport(INFO,
-				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-				 errmsg("operator class \"%s\" of access method %s is missing operator(s)",
-						NameStr(classform->opcname), HYB_AM_NAME)));
-		result = false;
-	}
+		INVALID(result, "operator class \"%s\" of access method %s is missing operator(s)",
+				NameStr(classform->opcname), HYB_AM_NAME);
 
 	ReleaseCatCacheList(proclist);
 	ReleaseCatCacheList(oprlist);

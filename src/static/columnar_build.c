@@ -196,6 +196,20 @@ hyb_columnar_drop(HybLeafBuilder *base, int nitems)
 
 /* ---- adding ---- */
 
+/* The end of a column's arena, with room for so many bytes. */
+static inline uint8 *
+arena_room(HybColumnarBuilder *b, HybBuildColumn *col, uint32 len)
+{
+	if (unlikely(col->arena.cap - col->arena.len < len))
+	{
+		MemoryContext old = MemoryContextSwitchTo(b->base.context);
+
+		hyb_buf_reserve(&col->arena, len);
+		MemoryContextSwitchTo(old);
+	}
+	return col->arena.data + col->arena.len;
+}
+
 /*
  * Append a string to the arena, not yet to the rows, and set its common
  * prefix with the last row.  Returns whether it equals that row's.
@@ -206,16 +220,8 @@ add_string(HybColumnarBuilder *b, HybBuildColumn *col, const HybColumn *att,
 {
 	uint32		len = val->isnull ? 1 : val->len + 1;
 	uint32		last = b->nrows - 1;
-	uint8	   *s;
+	uint8	   *s = arena_room(b, col, len);
 
-	if (unlikely(col->arena.cap - col->arena.len < len))
-	{
-		MemoryContext old = MemoryContextSwitchTo(b->base.context);
-
-		hyb_buf_reserve(&col->arena, len);
-		MemoryContextSwitchTo(old);
-	}
-	s = col->arena.data + col->arena.len;
 	if (val->isnull)
 		s[0] = att->nulls_first ? HYB_FLAG_NULL_FIRST : HYB_FLAG_NULL_LAST;
 	else
@@ -303,14 +309,7 @@ add_leaf_strings(HybColumnarBuilder *b, HybLeaf *leaf, int i, int row, int n)
 
 		hyb_columnar_value(leaf, i, row + r, &val);
 		len = val.isnull ? 1 : val.len + 1;
-		if (unlikely(col->arena.cap - col->arena.len < len))
-		{
-			MemoryContext old = MemoryContextSwitchTo(b->base.context);
-
-			hyb_buf_reserve(&col->arena, len);
-			MemoryContextSwitchTo(old);
-		}
-		s = col->arena.data + col->arena.len;
+		s = arena_room(b, col, len);
 		s[0] = !val.isnull ? HYB_FLAG_VALUE :
 			b->base.desc->cols[i].nulls_first ? HYB_FLAG_NULL_FIRST : HYB_FLAG_NULL_LAST;
 		if (len > 1)
