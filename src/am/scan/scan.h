@@ -48,6 +48,13 @@ typedef struct HybScanConst
 	uint32		len;
 } HybScanConst;
 
+typedef struct HybScanBound
+{
+	bool		set;			/* there is one */
+	bool		strict;			/* the value itself lies outside */
+	HybScanConst value;
+} HybScanBound;
+
 /*
  * What the keys on one index column say, in index order: `lower` is the end
  * that comes first in the index, whichever way the column is sorted.
@@ -57,12 +64,8 @@ typedef struct HybScanColumn
 	bool		used;			/* any condition */
 	bool		isnull;			/* IS NULL */
 	bool		notnull;		/* no NULL satisfies the conditions */
-	bool		has_lower;
-	bool		lower_strict;
-	bool		has_upper;
-	bool		upper_strict;
-	HybScanConst lower;
-	HybScanConst upper;
+	HybScanBound lower;
+	HybScanBound upper;
 	HybScanArray *array;		/* equality array, or NULL */
 
 	/*

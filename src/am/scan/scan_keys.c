@@ -177,39 +177,23 @@ add_qual(HybScan *so, HybScanQualKind kind, int column)
 	return qual;
 }
 
-/* The column is at or above (strict: above) a constant, in index order. */
+/* The column is at or above a constant, or below it, in index order. */
 static void
-tighten_lower(HybScan *so, int column, HybScanConst c, bool strict)
+tighten(HybScan *so, int column, bool upper, HybScanConst c, bool strict)
 {
 	HybScanColumn *sc = &so->columns[column];
+	HybScanBound *bound = upper ? &sc->upper : &sc->lower;
 
-	if (sc->has_lower)
+	if (bound->set)
 	{
-		int			cmp = compare_constants(so, column, &c, &sc->lower);
+		int			cmp = compare_constants(so, column, &c, &bound->value);
 
-		if (cmp < 0 || (cmp == 0 && !strict))
+		if ((upper ? cmp > 0 : cmp < 0) || (cmp == 0 && !strict))
 			return;
 	}
-	sc->has_lower = true;
-	sc->lower = c;
-	sc->lower_strict = strict;
-}
-
-static void
-tighten_upper(HybScan *so, int column, HybScanConst c, bool strict)
-{
-	HybScanColumn *sc = &so->columns[column];
-
-	if (sc->has_upper)
-	{
-		int			cmp = compare_constants(so, column, &c, &sc->upper);
-
-		if (cmp > 0 || (cmp == 0 && !strict))
-			return;
-	}
-	sc->has_upper = true;
-	sc->upper = c;
-	sc->upper_strict = strict;
+	bound->set = true;
+	bound->strict = strict;
+	bound->value = c;
 }
 
 /*
@@ -220,7 +204,7 @@ static bool
 add_comparison(HybScan *so, int column, StrategyNumber strategy, Datum value)
 {
 	const HybColumn *col = &so->ix->desc->cols[column];
-	bool		desc = col->desc;
+	bool		strict = false;
 	HybScanConst c = encode_constant(so, column, value, false);
 
 	if (unlikely(c.len > MAX_CONSTANT_SIZE))
@@ -229,29 +213,23 @@ add_comparison(HybScan *so, int column, StrategyNumber strategy, Datum value)
 	switch (strategy)
 	{
 		case BTLessStrategyNumber:
+		case BTGreaterStrategyNumber:
+			strict = true;
+			/* FALLTHROUGH */
 		case BTLessEqualStrategyNumber:
-			if (desc)
-				tighten_lower(so, column, c, strategy == BTLessStrategyNumber);
-			else
-				tighten_upper(so, column, c, strategy == BTLessStrategyNumber);
+		case BTGreaterEqualStrategyNumber:
+			tighten(so, column,
+					(strategy <= BTLessEqualStrategyNumber) != col->desc, c,
+					strict);
 			break;
 		case BTEqualStrategyNumber:
-			tighten_lower(so, column, c, false);
-			tighten_upper(so, column, c, false);
+			tighten(so, column, false, c, false);
+			tighten(so, column, true, c, false);
 			if (hyb_column_is_encoded(col) && !col->codec->blank_padded)
 			{
 				so->columns[column].has_equal = true;
 				so->columns[column].equal = value;
 			}
-			break;
-		case BTGreaterEqualStrategyNumber:
-		case BTGreaterStrategyNumber:
-			if (desc)
-				tighten_upper(so, column, c,
-							  strategy == BTGreaterStrategyNumber);
-			else
-				tighten_lower(so, column, c,
-							  strategy == BTGreaterStrategyNumber);
 			break;
 		default:
 			elog(ERROR, "unrecognized strategy number: %d", strategy);
@@ -600,11 +578,11 @@ settle_column(HybScan *so, int column)
 	if (sc->isnull)
 		return !sc->notnull;
 
-	if (sc->has_lower && sc->has_upper)
+	if (sc->lower.set && sc->upper.set)
 	{
-		int			cmp = compare_constants(so, column, &sc->lower, &sc->upper);
+		int			cmp = compare_constants(so, column, &sc->lower.value, &sc->upper.value);
 
-		if (cmp > 0 || (cmp == 0 && (sc->lower_strict || sc->upper_strict)))
+		if (cmp > 0 || (cmp == 0 && (sc->lower.strict || sc->upper.strict)))
 			return false;
 	}
 	if (sc->array != NULL)
@@ -614,25 +592,25 @@ settle_column(HybScan *so, int column)
 		HybValue	upper;
 		int			kept = 0;
 
-		if (sc->has_lower)
-			constant_value(so, column, &sc->lower, &lower);
-		if (sc->has_upper)
-			constant_value(so, column, &sc->upper, &upper);
+		if (sc->lower.set)
+			constant_value(so, column, &sc->lower.value, &lower);
+		if (sc->upper.set)
+			constant_value(so, column, &sc->upper.value, &upper);
 		for (int i = 0; i < array->nelems; i++)
 		{
 			const HybValue *val = &array->elems[i].val;
 
-			if (sc->has_lower &&
-				hyb_value_compare(col, val, &lower) < (sc->lower_strict ? 1 : 0))
+			if (sc->lower.set &&
+				hyb_value_compare(col, val, &lower) < (sc->lower.strict ? 1 : 0))
 				continue;
-			if (sc->has_upper &&
-				hyb_value_compare(col, val, &upper) > (sc->upper_strict ? -1 : 0))
+			if (sc->upper.set &&
+				hyb_value_compare(col, val, &upper) > (sc->upper.strict ? -1 : 0))
 				continue;
 			array->elems[kept++] = array->elems[i];
 		}
 		array->nelems = kept;
-		sc->has_lower = false;
-		sc->has_upper = false;
+		sc->lower.set = false;
+		sc->upper.set = false;
 		return kept > 0;
 	}
 	return true;
@@ -646,9 +624,9 @@ is_equality(const HybScan *so, int column)
 
 	if (sc->isnull || sc->array != NULL)
 		return true;
-	return sc->has_lower && sc->has_upper &&
-		(sc->lower.off == sc->upper.off ||
-		 compare_constants(so, column, &sc->lower, &sc->upper) == 0);
+	return sc->lower.set && sc->upper.set &&
+		(sc->lower.value.off == sc->upper.value.off ||
+		 compare_constants(so, column, &sc->lower.value, &sc->upper.value) == 0);
 }
 
 /* Qualifiers for a column that the range does not cover. */
@@ -663,17 +641,17 @@ qualify_column(HybScan *so, int column)
 		add_qual(so, HYB_QUAL_ARRAY, column)->array = sc->array;
 	else
 	{
-		if (sc->has_lower)
-			constant_value(so, column, &sc->lower,
-						   &add_qual(so, sc->lower_strict ?
+		if (sc->lower.set)
+			constant_value(so, column, &sc->lower.value,
+						   &add_qual(so, sc->lower.strict ?
 									 HYB_QUAL_LOWER_STRICT :
 									 HYB_QUAL_LOWER, column)->val);
-		if (sc->has_upper)
-			constant_value(so, column, &sc->upper,
-						   &add_qual(so, sc->upper_strict ?
+		if (sc->upper.set)
+			constant_value(so, column, &sc->upper.value,
+						   &add_qual(so, sc->upper.strict ?
 									 HYB_QUAL_UPPER_STRICT :
 									 HYB_QUAL_UPPER, column)->val);
-		if (!sc->has_lower && !sc->has_upper)
+		if (!sc->lower.set && !sc->upper.set)
 			add_qual(so, HYB_QUAL_NOT_NULL, column);
 	}
 }
@@ -755,13 +733,13 @@ hyb_scan_preprocess(HybScan *so)
 		if (!sc->used || !is_equality(so, column))
 			break;
 		if (sc->array == NULL && sc->isnull)
-			sc->lower = encode_constant(so, column, (Datum) 0, true);
-		size += sc->array ? sc->array->maxlen : sc->lower.len;
+			sc->lower.value = encode_constant(so, column, (Datum) 0, true);
+		size += sc->array ? sc->array->maxlen : sc->lower.value.len;
 		if (size > MAX_BOUND_SIZE)
 			break;
 		prefix->array = sc->array;
 		prefix->elem = 0;
-		prefix->value = sc->lower;
+		prefix->value = sc->lower.value;
 		if (sc->array != NULL)
 			so->narrays++;
 		so->nprefix++;

@@ -22,6 +22,24 @@ set_pos(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
 	ItemPointerSetInvalid(&pos->tid);
 }
 
+/* An end of the range at a bound of the range column, or beside its NULLs. */
+static void
+set_bound(const HybScan *so, const HybScanBound *bound, bool upper,
+		  HybPos *pos, HybBuf *key)
+{
+	int			n = so->nprefix;
+	bool		inside = bound->set && !bound->strict;
+
+	key->len = 0;
+	hyb_buf_append(key, so->prefix_key.data, so->prefix_key.len);
+	if (bound->set)
+		hyb_buf_append(key, so->constants.data + bound->value.off,
+					   bound->value.len);
+	else
+		hyb_key_encode_column(&so->ix->desc->cols[n], (Datum) 0, true, key);
+	set_pos(pos, key, n + 1, inside == upper ? HYB_AFTER : HYB_BEFORE);
+}
+
 /*
  * Set start and end from the prefix columns, at the arrays' current elements,
  * and from the range column.
@@ -57,32 +75,10 @@ build_range(HybScan *so)
 		const HybColumn *col = &desc->cols[n];
 		const HybScanColumn *sc = &so->columns[n];
 
-		if (sc->has_lower || col->nulls_first)
-		{
-			so->start_key.len = 0;
-			hyb_buf_append(&so->start_key, key->data, key->len);
-			if (sc->has_lower)
-				hyb_buf_append(&so->start_key,
-							   so->constants.data + sc->lower.off,
-							   sc->lower.len);
-			else
-				hyb_key_encode_column(col, (Datum) 0, true, &so->start_key);
-			set_pos(&so->start, &so->start_key, n + 1,
-					sc->has_lower && !sc->lower_strict ? HYB_BEFORE : HYB_AFTER);
-		}
-		if (sc->has_upper || !col->nulls_first)
-		{
-			so->end_key.len = 0;
-			hyb_buf_append(&so->end_key, key->data, key->len);
-			if (sc->has_upper)
-				hyb_buf_append(&so->end_key,
-							   so->constants.data + sc->upper.off,
-							   sc->upper.len);
-			else
-				hyb_key_encode_column(col, (Datum) 0, true, &so->end_key);
-			set_pos(&so->end, &so->end_key, n + 1,
-					sc->has_upper && !sc->upper_strict ? HYB_AFTER : HYB_BEFORE);
-		}
+		if (sc->lower.set || col->nulls_first)
+			set_bound(so, &sc->lower, false, &so->start, &so->start_key);
+		if (sc->upper.set || !col->nulls_first)
+			set_bound(so, &sc->upper, true, &so->end, &so->end_key);
 	}
 
 	so->point_hash = so->point && desc->exact ?
