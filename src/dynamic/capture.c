@@ -14,6 +14,7 @@
 #include "compat.h"
 
 #include "dynamic/slot.h"
+#include "miscadmin.h"
 #include "page/meta.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -137,4 +138,27 @@ hyb_version_changed(HybIndex *ix, const HybMetaPage *meta)
 	s->changing = false;
 	s->version_valid = false;
 	hyb_slot_version_changed(s, meta);
+}
+
+void
+hyb_version_switch_begin(HybIndex *ix, HybMetaPage *meta, HybWalSet *set)
+{
+	hyb_version_prepare(ix);
+	hyb_wal_begin(set, ix->rel);
+	START_CRIT_SECTION();
+	meta->version++;
+}
+
+void
+hyb_version_switch_end(HybIndex *ix, Buffer metabuf, HybWalSet *set,
+					   const HybPos *watermark)
+{
+	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
+
+	hyb_meta_set_watermark(meta, watermark, set, metabuf);
+	hyb_wal_meta(set, metabuf);
+	hyb_wal_commit(set);
+	hyb_version_changed(ix, meta);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
 }

@@ -69,6 +69,17 @@ extern void hyb_version_prepare(HybIndex *ix);
  */
 extern void hyb_version_changed(HybIndex *ix, const HybMetaPage *meta);
 
+/*
+ * Switch the metapage, which is exclusively locked, to a new version.  Between
+ * the two calls the caller, in a critical section, changes its fields; the
+ * second one sets the watermark as well, logs all of them but pending[],
+ * does what hyb_version_changed does, and lets go of the metapage.
+ */
+extern void hyb_version_switch_begin(HybIndex *ix, HybMetaPage *meta,
+									 HybWalSet *set);
+extern void hyb_version_switch_end(HybIndex *ix, Buffer metabuf,
+								   HybWalSet *set, const HybPos *watermark);
+
 /* ---- appending (append.c) ---- */
 
 /*

@@ -109,10 +109,7 @@ hyb_merge_freeze(HybIndex *ix)
 								  meta->active.number);
 	HYB_POINT("freeze-closed");
 
-	hyb_version_prepare(ix);
-	hyb_wal_begin(&set, ix->rel);
-	START_CRIT_SECTION();
-	meta->version++;
+	hyb_version_switch_begin(ix, meta, &set);
 	meta->frozen = meta->active;
 	meta->frozen.nentries = entries;
 	hyb_generation_init(&meta->active, meta->next_generation++);
@@ -120,11 +117,6 @@ hyb_merge_freeze(HybIndex *ix)
 		hyb_level_init(&meta->levels[meta->nlevels++]);
 	if ((meta->flags & HYB_META_COMPACT) != 0)
 		meta->flags = (meta->flags & ~HYB_META_COMPACT) | HYB_META_COMPACTING;
-	hyb_meta_set_watermark(meta, NULL, &set, metabuf);
-	hyb_wal_meta(&set, metabuf);
-	hyb_wal_commit(&set);
-	hyb_version_changed(ix, meta);
-	END_CRIT_SECTION();
-	UnlockReleaseBuffer(metabuf);
+	hyb_version_switch_end(ix, metabuf, &set, NULL);
 	return true;
 }

@@ -439,10 +439,7 @@ install(Learn *learn, const LearnInput *input)
 	hyb_step_check_room(space, meta);
 	Assert(meta->active.npages == 0 && !BlockNumberIsValid(meta->dictionary) &&
 		   (meta->flags & HYB_META_PLAIN) != 0 && meta->retiring.number == 0);
-	hyb_version_prepare(ix);
-	hyb_wal_begin(&set, ix->rel);
-	START_CRIT_SECTION();
-	meta->version++;
+	hyb_version_switch_begin(ix, meta, &set);
 	meta->dictionary = learn->dictionary;
 	meta->flags &= ~(HYB_META_PLAIN | HYB_META_COMPACT | HYB_META_COMPACTING);
 	meta->rewritten_tids = hyb_meta_static(meta).tids;
@@ -461,14 +458,9 @@ install(Learn *learn, const LearnInput *input)
 	meta->merged_entries += meta->frozen.nentries;
 	meta->retiring = meta->frozen;
 	hyb_generation_init(&meta->frozen, 0);
-	hyb_meta_set_watermark(meta, NULL, &set, metabuf);
 	hyb_step_give_back(space, meta);
-	hyb_wal_meta(&set, metabuf);
 	hyb_wal_meta_pending(&set, metabuf);
-	hyb_wal_commit(&set);
-	hyb_version_changed(ix, meta);
-	END_CRIT_SECTION();
-	UnlockReleaseBuffer(metabuf);
+	hyb_version_switch_end(ix, metabuf, &set, NULL);
 }
 
 /*

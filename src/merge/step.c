@@ -102,13 +102,9 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 		   step->done.old_tids + step->done.merged);
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-	hyb_version_prepare(ix);
-	hyb_wal_begin(&set, ix->rel);
 	if (space != NULL)
 		hyb_step_check_room(space, meta);
-
-	START_CRIT_SECTION();
-	meta->version++;
+	hyb_version_switch_begin(ix, meta, &set);
 	if (space != NULL)
 	{
 		meta->levels[step->level].root = root;
@@ -120,13 +116,8 @@ install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	meta->merged_entries += step->done.merged;
 	if (ix->dictionaries != NULL)
 		count_recent(meta, step, &set, metabuf);
-	hyb_meta_set_watermark(meta, watermark, &set, metabuf);
-	hyb_wal_meta(&set, metabuf);
 	hyb_wal_meta_pending(&set, metabuf);
-	hyb_wal_commit(&set);
-	hyb_version_changed(ix, meta);
-	END_CRIT_SECTION();
-	UnlockReleaseBuffer(metabuf);
+	hyb_version_switch_end(ix, metabuf, &set, watermark);
 }
 
 /*
@@ -140,22 +131,14 @@ finish_generation(HybIndex *ix)
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	HybWalSet	set;
 
-	hyb_version_prepare(ix);
-	hyb_wal_begin(&set, ix->rel);
-	START_CRIT_SECTION();
-	meta->version++;
+	hyb_version_switch_begin(ix, meta, &set);
 	meta->retiring = meta->frozen;
 	hyb_generation_init(&meta->frozen, 0);
-	hyb_meta_set_watermark(meta, NULL, &set, metabuf);
 	meta->merges++;
 	meta->rewritten_tids = meta->rewriting_tids;
 	meta->rewriting_tids = 0;
 	meta->flags &= ~HYB_META_COMPACTING;
-	hyb_wal_meta(&set, metabuf);
-	hyb_wal_commit(&set);
-	hyb_version_changed(ix, meta);
-	END_CRIT_SECTION();
-	UnlockReleaseBuffer(metabuf);
+	hyb_version_switch_end(ix, metabuf, &set, NULL);
 }
 
 /*
