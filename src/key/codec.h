@@ -44,6 +44,13 @@ extern const HybCodec hyb_codec_bytea_hope;
 		.convert = __VA_ARGS__ \
 	}
 
+/*
+ * Bytes as others that have no 00: that becomes 01 01, and 01 becomes 01 02.
+ * And back to `out`, which has room for len bytes; returns how many they are.
+ */
+extern void hyb_escape(const uint8 *src, uint32 len, HybBuf *out);
+extern uint32 hyb_unescape(const uint8 *data, uint32 len, uint8 *out);
+
 /* A signed integer of 32 or 64 bits as an unsigned one, in the same order. */
 static inline uint64
 hyb_order_int32(int32 v)

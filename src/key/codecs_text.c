@@ -102,14 +102,11 @@ const HybCodec hyb_codec_name = {
 	.convert = name_convert
 };
 
-/* ---- bytea: 0x00 becomes 01 01, and 0x01 becomes 01 02 ---- */
+/* ---- bytea ---- */
 
-static void
-bytea_to_bytes(Datum value, HybBuf *out)
+void
+hyb_escape(const uint8 *src, uint32 len, HybBuf *out)
 {
-	bytea	   *b = DatumGetByteaPP(value);
-	const uint8 *src = (const uint8 *) VARDATA_ANY(b);
-	uint32		len = VARSIZE_ANY_EXHDR(b);
 	uint32		escapes = 0;
 	uint8	   *dst;
 
@@ -133,15 +130,12 @@ bytea_to_bytes(Datum value, HybBuf *out)
 		}
 	}
 	out->len += len + escapes;
-	if ((Pointer) b != DatumGetPointer(value))
-		pfree(b);
 }
 
-static Datum
-bytea_from_bytes(const uint8 *data, uint32 len)
+uint32
+hyb_unescape(const uint8 *data, uint32 len, uint8 *out)
 {
-	bytea	   *b = palloc((Size) len + VARHDRSZ);
-	uint8	   *dst = (uint8 *) VARDATA(b);
+	uint8	   *dst = out;
 
 	for (uint32 i = 0; i < len; i++)
 	{
@@ -150,7 +144,26 @@ bytea_from_bytes(const uint8 *data, uint32 len)
 		else
 			*dst++ = data[i];
 	}
-	SET_VARSIZE(b, (char *) dst - (char *) b);
+	return (uint32) (dst - out);
+}
+
+static void
+bytea_to_bytes(Datum value, HybBuf *out)
+{
+	bytea	   *b = DatumGetByteaPP(value);
+
+	hyb_escape((const uint8 *) VARDATA_ANY(b), VARSIZE_ANY_EXHDR(b), out);
+	if ((Pointer) b != DatumGetPointer(value))
+		pfree(b);
+}
+
+static Datum
+bytea_from_bytes(const uint8 *data, uint32 len)
+{
+	bytea	   *b = palloc((Size) len + VARHDRSZ);
+	uint32		n = hyb_unescape(data, len, (uint8 *) VARDATA(b));
+
+	SET_VARSIZE(b, n + VARHDRSZ);
 	return PointerGetDatum(b);
 }
 

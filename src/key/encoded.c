@@ -76,49 +76,6 @@ encode_bytes(const HybHope *hope, const uint8 *bytes, uint32 len, HybBuf *out)
 	return stuffed;
 }
 
-/*
- * Without a dictionary: 00 becomes 01 01, and 01 becomes 01 02.
- */
-static void
-put_plain(const uint8 *bytes, uint32 len, HybBuf *out)
-{
-	uint8	   *dst;
-
-	if (len > MaxAllocSize / 4)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("index key is too large")));
-	hyb_buf_reserve(out, len * 2);
-	dst = out->data + out->len;
-	for (uint32 i = 0; i < len; i++)
-	{
-		if (bytes[i] <= 0x01)
-		{
-			*dst++ = 0x01;
-			*dst++ = bytes[i] + 1;
-		}
-		else
-			*dst++ = bytes[i];
-	}
-	out->len = dst - out->data;
-}
-
-/* Back; `text` has room for len bytes.  Returns the length. */
-static uint32
-get_plain(const uint8 *data, uint32 len, char *text)
-{
-	char	   *dst = text;
-
-	for (uint32 i = 0; i < len; i++)
-	{
-		if (data[i] == 0x01 && i + 1 < len)
-			*dst++ = data[++i] - 1;
-		else
-			*dst++ = data[i];
-	}
-	return dst - text;
-}
-
 static void
 encode_value(const HybColumn *col, Datum value, HybBuf *out)
 {
@@ -129,7 +86,7 @@ encode_value(const HybColumn *col, Datum value, HybBuf *out)
 	if (col->dictionary != NULL)
 		(void) encode_bytes(col->dictionary->hope, bytes, len, out);
 	else
-		put_plain(bytes, len, out);
+		hyb_escape(bytes, len, out);
 	if (allocated)
 		pfree(allocated);
 }
@@ -191,7 +148,7 @@ decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 	else
 	{
 		plain = len <= sizeof(plain_space) ? plain_space : palloc(len);
-		plainlen = get_plain(data, len, plain);
+		plainlen = hyb_unescape(data, len, (uint8 *) plain);
 	}
 
 	/* A char(n) is as long as its column says. */
