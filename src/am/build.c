@@ -229,7 +229,7 @@ add_filter(BuildState *state, const char *page)
 }
 
 static void
-emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
+emit_leaf(void *arg, Page page, const HybPos *low)
 {
 	BuildState *state = arg;
 	HybChild   *child = hyb_child_list_add_leaf(&state->leaves, page, low);

@@ -366,7 +366,7 @@ compare_entries(const void *a, const void *b, void *arg)
 }
 
 static void
-emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
+emit_leaf(void *arg, Page page, const HybPos *low)
 {
 	Learn	   *learn = arg;
 

@@ -73,9 +73,10 @@ aim_run(MergeStep *step)
 }
 
 static void
-emit_leaf(void *arg, Page page, const HybPos *low, int nitems)
+emit_leaf(void *arg, Page page, const HybPos *low)
 {
 	MergeStep  *step = arg;
+	int			nitems = (int) hyb_page_opaque(page)->count;
 
 	hyb_child_list_add_image(&step->children, page,
 							 HYB_POS_MIN(low) ? &step->run_low : low,

@@ -55,8 +55,8 @@ extern void hyb_leaf_builder_add_leaf(HybLeafBuilder *builder, HybLeaf *leaf,
 extern void hyb_leaf_builder_aim(HybLeafBuilder *builder, double part,
 								 int hold);
 
-/* Emit what is left.  Returns leaves emitted in all. */
-extern int	hyb_leaf_builder_finish(HybLeafBuilder *builder);
+/* Emit what is left. */
+extern void hyb_leaf_builder_finish(HybLeafBuilder *builder);
 extern void hyb_leaf_builder_free(HybLeafBuilder *builder);
 
 /* ---- reading ---- */

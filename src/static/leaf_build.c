@@ -125,8 +125,7 @@ emit_leaf(HybLeafBuilder *b, int slot)
 					 errhint("Please REINDEX it.")));
 	}
 
-	b->nleaves++;
-	b->emit(b->arg, (Page) b->page.data, &b->low, nitems);
+	b->emit(b->arg, (Page) b->page.data, &b->low);
 
 	/* the separator's key points into right_key: swap the buffers */
 	key = b->low_key;
@@ -255,7 +254,7 @@ emit_half(HybLeafBuilder *b)
 	return true;
 }
 
-int
+void
 hyb_leaf_builder_finish(HybLeafBuilder *b)
 {
 	while (b->nitems > 0)
@@ -277,7 +276,6 @@ hyb_leaf_builder_finish(HybLeafBuilder *b)
 		emit_full_leaf(b, Min(b->nitems, b->max_items + 1),
 					   b->nitems <= b->max_items ? size : 0);
 	}
-	return b->nleaves;
 }
 
 /* ---- adding ---- */

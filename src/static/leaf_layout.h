@@ -76,8 +76,7 @@ typedef struct HybRowRange
  * entry: -infinity for the first leaf of a builder.  Key memory belongs to
  * the builder and lives until the callback returns.
  */
-typedef void (*HybLeafEmit) (void *arg, Page page, const HybPos *low,
-							 int nitems);
+typedef void (*HybLeafEmit) (void *arg, Page page, const HybPos *low);
 
 /* What the first nitems waiting items are going to take. */
 typedef struct HybLeafPlan
@@ -118,7 +117,6 @@ typedef struct HybLeafBuilder
 	HybBuf		low_key;
 	HybBuf		left_key;
 	HybBuf		right_key;
-	int			nleaves;
 	PGAlignedBlock page;
 } HybLeafBuilder;
 

@@ -267,7 +267,7 @@ typedef struct Seed
 } Seed;
 
 static void
-emit(void *arg, Page page, const HybPos *low, int nitems)
+emit(void *arg, Page page, const HybPos *low)
 {
 	Seed	   *seed = arg;
 	HybChild   *child;
@@ -280,7 +280,7 @@ emit(void *arg, Page page, const HybPos *low, int nitems)
 	memset(child, 0, sizeof(HybChild));
 	child->block = (BlockNumber) seed->n;
 	child->stamp = 5;
-	child->tids = (uint64) nitems;
+	child->tids = hyb_page_opaque(page)->count;
 	child->filter_block = InvalidBlockNumber;
 	child->low = *low;
 	if (low->len > 0)
