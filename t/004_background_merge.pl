@@ -146,14 +146,12 @@ EOF
 	my $merged = "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('%s${round}_k')";
 	my $worker = "SELECT pid, state_change FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'";
 	$node->poll_query_until('postgres', sprintf($merged, 'a')) or last;
-	my $first = $node->safe_psql('postgres', $worker);
+	my %first = $node->safe_psql('postgres', $worker) =~ /^(\d+)\|(.+)$/mg;
 	$node->safe_psql('postgres', "INSERT INTO b$round SELECT hashint8(g) FROM generate_series(1, 3000) g");
 	$node->poll_query_until('postgres', sprintf($merged, 'b')) or last;
-	my $second = $node->safe_psql('postgres', $worker);
+	my %second = $node->safe_psql('postgres', $worker) =~ /^(\d+)\|(.+)$/mg;
 	# the same process, which was at work meanwhile
-	$first =~ /^(\d+)\|(.*)$/ or next;
-	my ($pid, $idle_since) = ($1, $2);
-	$handed_over = $second =~ /^(\d+)\|(.*)$/ && $1 == $pid && $2 ne $idle_since and last;
+	$handed_over = grep { defined $second{$_} && $second{$_} ne $first{$_} } keys %first and last;
 }
 ok($handed_over, 'a worker merges one index after the other');
 ok( $node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
