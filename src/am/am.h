@@ -23,7 +23,7 @@ extern bool hyb_aminsert(Relation index, Datum *values, bool *isnull,
 						 IndexUniqueCheck check_unique, bool index_unchanged,
 						 struct IndexInfo *info);
 
-/* scan.c */
+/* scan/scan.c */
 extern IndexScanDesc hyb_ambeginscan(Relation index, int nkeys, int norderbys);
 extern void hyb_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 						 ScanKey orderbys, int norderbys);

@@ -2,11 +2,11 @@
  * cost.c
  *		Cost estimates for the planner.
  *
- * Modelled on btcostestimate (utils/adt/selfuncs.c), with the sizes of the
- * two stages from the metapage in place of one tree: leaf pages are what a
- * scan reads, each search descends the static stage's levels, and searches
- * the dynamic stage, which is in memory, as well.  Range filters make ranges
- * cheaper that are expected to be empty.
+ * Modelled on btcostestimate (utils/adt/selfuncs.c), with the sizes of the two
+ * stages from the metapage in place of one tree: leaf pages are what a scan
+ * reads, each search descends one tree of the static stage, the highest, and
+ * searches the dynamic stage, which is in memory, as well.  Range filters make
+ * ranges cheaper that are expected to be empty.
  */
 #include "compat.h"
 
@@ -37,7 +37,7 @@ typedef struct HybSizes
 	double		delta_pages;
 	double		static_entries;
 	double		dynamic_entries;
-	int			height;			/* levels of the static stage */
+	int			height;			/* of the highest static level */
 } HybSizes;
 
 static void

@@ -424,8 +424,8 @@ begin_recheck(HybVacuum *v)
 
 /*
  * Count the tombstones of a unit.  The metapage's number of them in a level is
- * that of the units done, less what merge steps have dropped since, wherever that was:
- * never more than there are.
+ * that of the units done, less what merge steps have dropped since, wherever
+ * that was: never more than there are.
  */
 static void
 count_tombstones(HybVacuum *v)

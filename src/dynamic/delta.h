@@ -104,8 +104,8 @@ extern bool hyb_delta_walk_next(HybDeltaWalk *walk);
 
 /*
  * The page at hand, pinned and share-locked.  False, with nothing held, if it
- * is no delta page of the generation.  Where a caller may stand in the lock
- * order: dynamic/dynamic.h, 5.
+ * is no delta page of the generation.  The lock is one of a delta page in the
+ * lock order of docs/source-map.md.
  */
 extern bool hyb_delta_walk_lock(HybDeltaWalk *walk, Buffer *buf);
 

@@ -288,8 +288,8 @@ release_slot(HybSharedSlot *slot)
 }
 
 /*
- * The same if nobody has it locked (slot locks come before the directory's), and
- * if its trees are not in a segment that was made since the directory was
+ * The same if nobody has it locked (slot locks come before the directory's),
+ * and if its trees are not in a segment that was made since the directory was
  * locked.
  */
 static bool

@@ -3,9 +3,9 @@
  *		The shared directory of slots.
  *
  * Slots lie in blocks, each twice as large as the one before it: the first
- * behind the directory in the control structure, the others in dynamic shared memory segments,
- * which are never given back.  A hash table of chains, whose links are slot
- * numbers, finds the slot of an index.
+ * behind the directory in the control structure, the others in dynamic shared
+ * memory segments, which are never given back.  A hash table of chains, whose
+ * links are slot numbers, finds the slot of an index.
  */
 #ifndef HYB_DIRECTORY_H
 #define HYB_DIRECTORY_H
@@ -37,13 +37,14 @@ typedef struct HybSlotKey
  * The shared state of one index; its trees are in a HybStage of the same
  * block.
  *
- * Identity (key, serial) changes only with the directory's lock, `lock` and `mutex`
- * all held exclusively, so whoever holds any of them may rely on it.  serial
- * never repeats.
+ * Identity (key, serial) changes only with the directory's lock, `lock` and
+ * `mutex` all held exclusively, so whoever holds any of them may rely on it.
+ * serial never repeats.
  *
  * appended[] is where each lane of the generation appended_gen ends
- * (hyb_lane_end), 0 if nothing was appended that this slot has heard of.  It is written under the content lock of the lane's tail page (and mutex),
- * which makes it exact; see hyb_slot_publish.
+ * (hyb_lane_end), 0 if nothing was appended that this slot has heard of.  It
+ * is written under the content lock of the lane's tail page (and mutex), which
+ * makes it exact; see hyb_slot_publish.
  */
 typedef struct HybSharedSlot
 {

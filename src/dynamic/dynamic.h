@@ -52,7 +52,7 @@ typedef enum HybPinResult
  * was pinned by a descent in `version` and read after that, and
  * hyb_delta_pin_entry.  Both prove, after the pin was taken, that the page is
  * part of the current version: a retired page keeps its content, and VACUUM
- * does not treat it.  No lock is held on entry, which may read the metapage.
+ * does not treat it.  No lock is held on entry; the metapage may be read.
  */
 extern HybPinResult hyb_leaf_pin_check(HybIndex *ix, const HybVersion *version);
 
@@ -84,9 +84,9 @@ extern void hyb_version_switch_end(HybIndex *ix, Buffer metabuf,
 
 /*
  * Append one entry, whose place is yet to be found, to the active generation.
- * It has at most HYB_MAX_ENTRY_SIZE bytes.  Returns true if the append filled a page
- * (callers then consider hyb_dynamic_catch_up and merge triggers).  No lock is
- * held on entry but, for unique indexes, the partition lock.
+ * It has at most HYB_MAX_ENTRY_SIZE bytes.  Returns true if the append filled
+ * a page (callers then consider hyb_dynamic_catch_up and merge triggers).  No
+ * lock is held on entry but, for unique indexes, the partition lock.
  */
 extern bool hyb_delta_append(HybIndex *ix, const HybEntry *entry);
 

@@ -8,9 +8,9 @@
  * as long as the server runs (shared.c), and backends do without.
  *
  * It consists of parts, each of which belongs to one file, which alone knows
- * what is in it: the table of memory segments that hold the trees (arena.c),
- * the directory of slots, one for each index in use (directory.c), and so on;
- * setup.c lists them.
+ * what is in it: the table of memory segments that hold the trees
+ * (shared_arena.c), the directory of slots, one for each index in use
+ * (directory.c), and so on; setup.c lists them.
  */
 #ifndef HYB_SHARED_H
 #define HYB_SHARED_H

@@ -12,12 +12,13 @@
  * unpinned and unmapped at the end of a transaction (or of the process) that
  * finds it, unless little else is free.  No tree can be in it, and every tree
  * is read and changed with its slot locked, so nobody has an address in it;
- * others find that its serial number is gone from the table, and unmap it, when
- * their transaction ends or before they look at the arena again.  Sessions that
- * are idle do neither for as long as they like, so whoever takes a segment out
- * also has the operating system free its pages (MADV_REMOVE, where there is
- * that): what idle sessions go on mapping costs addresses, no memory.  The place
- * in the table is free at once, for another segment with another serial number.
+ * others find that its serial number is gone from the table, and unmap it,
+ * when their transaction ends or before they look at the arena again.
+ * Sessions that are idle do neither for as long as they like, so whoever takes
+ * a segment out also has the operating system free its pages (MADV_REMOVE,
+ * where there is that): what idle sessions go on mapping costs addresses, no
+ * memory.  The place in the table is free at once, for another segment with
+ * another serial number.
  *
  * What is reserved never exceeds the budget, and what is in use is what is
  * reserved less what is free, so there is nothing that could be counted wrong

@@ -98,7 +98,9 @@ extern void hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result);
 /* The same, with an error: no worker takes the index for some time. */
 extern void hyb_worker_failed(const HybWorkerRef *ref);
 
-/* An idle worker wants to end; false: it has been given an index, or one waits. */
+/*
+ * An idle worker wants to end; false: it has been given an index, or one waits.
+ */
 extern bool hyb_worker_leave(const HybWorkerRef *ref);
 
 /*

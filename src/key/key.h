@@ -417,9 +417,9 @@ extern int	hyb_pos_compare(const HybKeyDesc *desc, const HybPos *a,
 
 /*
  * The shortest position that separates two neighbouring entries, at which left
- * and right are, left < right: left < sep <= right.  The result's key points into right.  False if
- * they do not ascend, as entries of a damaged leaf may not; then sep is not
- * one.
+ * and right are, left < right: left < sep <= right.  The result's key points
+ * into right.  False if they do not ascend, as entries of a damaged leaf may
+ * not; then sep is not one.
  */
 extern bool hyb_separator(const HybKeyDesc *desc, const HybPos *left,
 						  const HybPos *right, HybPos *sep);

@@ -13,8 +13,8 @@
 extern const HybMergePolicy *const hyb_merge_policy;
 
 /*
- * The facts that the metapage has; those about memory are 0.  The caller holds
- * it locked.
+ * The facts that the metapage has, which is locked, or a copy of it; those
+ * about memory are 0.
  */
 extern void hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 									HybMergeFacts *facts);

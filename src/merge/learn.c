@@ -3,9 +3,9 @@
  *		The merge that gives an index its dictionaries.
  *
  * An index that was created on a table with too few rows to learn from stores
- * the values of its encoded columns as they are (key/encoded.h).  The first merge
- * that has enough of them learns dictionaries, and writes everything anew:
- * static leaves and the generation that it freezes, in one step.
+ * the values of its encoded columns as they are (key/encoded.h).  The first
+ * merge that has enough of them learns dictionaries, and writes everything
+ * anew: static leaves and the generation that it freezes, in one step.
  *
  * Positions, trees, hashes of unique keys and what scans have copied are all
  * made of encoded keys, so nobody may be using the index meanwhile: the step

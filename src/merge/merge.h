@@ -23,16 +23,18 @@ extern void hyb_merge_unlock(Relation index);
 
 /*
  * Close the active generation and start a new one.  Caller holds the merge
- * lock; there must be no frozen generation.  Returns false if the active
- * generation was empty (nothing changed).
+ * lock; there must be neither a frozen generation nor a retiring one.  Returns
+ * false, nothing changed, if the active generation is empty, unless the next
+ * merge is to visit every leaf.
  */
 extern bool hyb_merge_freeze(HybIndex *ix);
 
 /*
  * One step: settles what a crash left, moves the next key range of the frozen
  * generation, or, when there is none left, retires and frees its pages.
- * Rewrites at most hybridindex.merge_step_pages leaves that entries fall into,
- * and some of their neighbours (balance.h).  Caller holds the merge lock.
+ * Rewrites as many leaves that entries fall into as the policy allows, at most
+ * hybridindex.merge_step_pages, and some of their neighbours (balance.h).
+ * Caller holds the merge lock.
  * Returns false when there is nothing left to do.
  */
 extern bool hyb_merge_step(HybIndex *ix);

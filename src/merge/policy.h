@@ -4,9 +4,10 @@
  *
  * A policy is a pure function of facts about an index.  It knows two runs that
  * can move into the static stage: the frozen generation, whose merge goes on
- * from its watermark, and the active one, which has to be frozen first.  A
- * merge that visits every leaf covers the whole key range, any other one the
- * ranges that entries fall into.
+ * from its watermark, and the active one, which has to be frozen first.  Both
+ * go to the newest static level; it cannot ask for a level to be merged.  A
+ * merge that visits every leaf of that level covers the whole key range, any
+ * other one the ranges that entries fall into.
  *
  * Plain C without the server, for unit tests; facts.h has the facts of a real
  * index.  A new policy is a file of its own and a line in facts.c.
@@ -26,7 +27,7 @@ typedef struct HybMergeFacts
 	uint64_t	merged_entries; /* since the index was built */
 	bool		unfinished;		/* a generation is frozen or being freed */
 
-	/* the static stage */
+	/* the static stage, all levels together but for `leaves` */
 	uint64_t	static_tids;	/* tombstones included */
 	uint64_t	tombstones;
 	uint64_t	rewritten_tids; /* TIDs of the leaves that the last whole

@@ -14,10 +14,10 @@
 #include "utils/rel.h"
 
 /*
- * One unit of foreground work; false if there was nothing to do.  If somebody
- * else is merging, wait for the end of that step only where the dynamic stage
- * must not grow on: whoever holds the merge lock lets go of it after each
- * step.
+ * One unit of foreground work; false if there was nothing to do, or if somebody
+ * else is merging.  The end of that one's step is waited for only where the
+ * dynamic stage must not grow on: whoever holds the merge lock lets go of it
+ * after each step.
  */
 static bool
 foreground_step(HybIndex *ix, bool may_freeze, bool wait)

@@ -2,9 +2,10 @@
  * dictionary.c
  *		Writing and reading dictionary pages; the dictionaries of a backend.
  *
- * A backend keeps the dictionaries it uses, by the incarnation of their
- * index: it gets dictionaries once, and never other ones.  Each handle counts as a user until its
- * memory context is reset; of those without any the latest few are kept.
+ * A backend keeps the dictionaries it uses, by the incarnation of their index:
+ * it gets dictionaries once, and never other ones.  Each handle counts as a
+ * user until its memory context is reset; of those without any the latest few
+ * are kept.
  */
 #include "compat.h"
 

@@ -3,10 +3,10 @@
  *		Dictionary pages: what encoded columns are encoded with.
  *
  * A chain of pages from the metapage's `dictionary` on holds one byte string
- * (key/encoded.h), written when the index is created, or by the merge that first
- * has enough keys to learn from, and never changed.  Each page has a checksum
- * of its own, whether the cluster has any or not: a wrong bit here would make
- * all keys wrong.
+ * (key/encoded.h), written when the index is created, or by the merge that
+ * first has enough keys to learn from, and never changed.  Each page has a
+ * checksum of its own, whether the cluster has any or not: a wrong bit here
+ * would make all keys wrong.
  */
 #ifndef HYB_DICTIONARY_H
 #define HYB_DICTIONARY_H

@@ -60,10 +60,11 @@ typedef struct HybMetaPage
 	uint32		magic;			/* HYB_META_MAGIC */
 	uint32		format;			/* HYB_FORMAT_VERSION */
 	uint64		incarnation;	/* random, of this build of the index */
-	uint64		version;		/* + 1 whenever root, watermark or a
-								 * generation changes */
-	uint64		vacuum_counter; /* + 1 at the end of each VACUUM that removed
-								 * entries */
+	uint64		version;		/* + 1 whenever a root, the watermark, or
+								 * which generation is active or frozen
+								 * changes */
+	uint64		vacuum_counter; /* + 1 in each bulk deletion of VACUUM, once
+								 * all dead entries of the log are flagged */
 	uint64		next_stamp;		/* of the next merge step */
 	uint64		next_generation;	/* number of the next active generation */
 
@@ -123,13 +124,14 @@ typedef struct HybMetaPage
 
 #define HYB_REWRITTEN_UNKNOWN	PG_UINT64_MAX
 
-#define HYB_META_COMPACT	0x0001	/* next merge visits every leaf, to drop
-									 * tombstones and join small leaves */
+#define HYB_META_COMPACT	0x0001	/* next merge visits every leaf of its
+									 * level, to drop tombstones and join
+									 * small leaves */
 #define HYB_META_PLAIN		0x0002	/* columns to be encoded with a dictionary
 									 * are stored as they are, until a merge
 									 * learns one */
 #define HYB_META_COMPACTING	0x0004	/* the merge of the frozen generation
-									 * visits every leaf */
+									 * visits every leaf of its level */
 
 #define hyb_page_meta(page) ((HybMetaPage *) PageGetContents(page))
 
@@ -144,7 +146,7 @@ extern void hyb_meta_copy(const HybIndex *ix, HybMetaPage *copy);
 /* Fill an empty page as the metapage of a new, empty index.  Cannot fail. */
 extern void hyb_meta_init(Page page, const HybIndex *ix);
 
-/* Add the metapage's fields before pending[], or from pending[] on, to set. */
+/* Add the metapage's fields before pending[], or what pending[] holds, to set. */
 extern void hyb_wal_meta(HybWalSet *set, Buffer metabuf);
 extern void hyb_wal_meta_pending(HybWalSet *set, Buffer metabuf);
 

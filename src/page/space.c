@@ -9,7 +9,7 @@
  * as a block.
  *
  * Blocks on their way between the tree and the list stand in the metapage's
- * pending[] (page/page.h), so each block is at every moment in exactly one
+ * pending[] (page/meta.h), so each block is at every moment in exactly one
  * place that survives a crash.  The exception are blocks by which the
  * relation was just extended: they are all zeroes until they are logged, and
  * hyb_space_adopt takes care of those.

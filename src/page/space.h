@@ -28,9 +28,9 @@ extern Buffer hyb_space_open(const HybIndex *ix, BlockNumber block,
 							 BlockNumber from);
 
 /*
- * Put all-zero blocks at `blocks`, which a crash left behind a relation
- * extension, into pending[].  Caller holds the merge lock; pending[] must be
- * empty and n at most HYB_MAX_PENDING.
+ * Put the blocks that a crash left behind a relation extension, all zeroes or
+ * empty free-list pages that no list knows, into pending[].  Caller holds the
+ * merge lock; pending[] must be empty and n at most HYB_MAX_PENDING.
  */
 extern void hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks,
 							int n);

@@ -27,7 +27,7 @@ typedef struct HybVersion
 	uint8		wm_key[HYB_MAX_ENTRY_SIZE];
 } HybVersion;
 
-/* Copies a version out of a share-locked metapage. */
+/* Copies a version out of the metapage, which is locked, or a copy of it. */
 extern void hyb_version_from_meta(const HybMetaPage *meta, HybVersion *version);
 
 #endif							/* HYB_VERSION_H */

@@ -4,15 +4,15 @@
  *
  * A change set collects up to four exclusively locked buffers and, for each,
  * the byte ranges that the caller changes in place, inside one critical
- * section (FACTS: GenericXLogStart/Finish copies and compares whole pages,
- * which costs ten times as much).
+ * section.  (GenericXLogStart and GenericXLogFinish copy and compare whole
+ * pages, which costs ten times as much.)
  *
  *		hyb_wal_begin(&set, rel);
  *		... everything that can fail ...
  *		START_CRIT_SECTION();
  *		memcpy(page + off, ...);
- *		hyb_wal_range(&set, buf, off, len);		(any number per buffer, total
- *												below HYB_WAL_MAX_RANGES)
+ *		hyb_wal_range(&set, buf, off, len);		(HYB_WAL_MAX_RANGES of a buffer
+ *												at most)
  *		hyb_wal_image(&set, buf);				(log the whole page instead)
  *		hyb_wal_commit(&set);					(marks dirty, logs, sets LSNs)
  *		END_CRIT_SECTION();

@@ -49,8 +49,8 @@ hyb_columnar_open_tids(HybLeaf *leaf, int flags, const uint8 *p,
 }
 
 /*
- * Opens a block of TIDs.  hyb_columnar_open_tids has checked the end of the last
- * block only, so the others are held against it.
+ * Opens a block of TIDs.  hyb_columnar_open_tids has checked the end of the
+ * last block only, so the others are held against it.
  */
 static void
 open_block(const HybLeaf *leaf, int block, HybSeq *seq)

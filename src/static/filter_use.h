@@ -22,7 +22,8 @@ extern void hyb_filter_use_init(void);
 
 /*
  * Are filters worth asking?  Where nearly every question finds something, a
- * backend asks one time in sixteen only.
+ * backend asks from time to time only: one time in 16, and more and more
+ * seldom, down to one in 1024, until an answer is "no".
  */
 extern bool hyb_filter_try(const HybIndex *ix);
 

@@ -88,7 +88,7 @@ typedef struct HybLeafPlan
 
 /*
  * Entries wait in a builder until they surely exceed a page.  Layouts put this
- * in front of what they keep; they read what comes first, down to `context`.
+ * in front of what they keep; they use what comes first, down to `plans`.
  */
 typedef struct HybLeafBuilder
 {
@@ -128,7 +128,8 @@ struct HybLeafLayout
 {
 	HybLeafLayoutNumber number;
 	bool		keeps_keys;		/* a row gives back the very values that were
-								 * stored */
+								 * stored: whoever calls hyb_leaf_row expects
+								 * that of every leaf */
 
 	/* ---- reading ---- */
 

@@ -39,9 +39,9 @@ typedef struct HybPathNode
 } HybPathNode;
 
 /*
- * Path from the root of a level to the level-1 node above the leaf that holds the first
- * entry above pos.  nodes[level - 1] is the node of that level; with height 1
- * nodes[0] is made up: a node whose only child is the root leaf.
+ * Path from the root of a level to the level-1 node above the leaf that holds
+ * the first entry above pos.  nodes[level - 1] is the node of that level; with
+ * height 1 nodes[0] is made up: a node whose only child is the root leaf.
  */
 typedef struct HybPath
 {
@@ -58,7 +58,9 @@ extern void hyb_step_write_leaves(HybStepSpace *space, HybChildList *list);
 
 /*
  * Replace all children of path->nodes[0] by `list` and copy the path up to a
- * new root, which is returned in *root.
+ * new root, which is returned in *root.  With height 0 the list becomes a tree
+ * by itself.  Neither list nor path is as it was afterwards: children of the
+ * list get the places of their filters, nodes of the path lose joined ones.
  */
 extern void hyb_static_replace(HybStepSpace *space, HybPath *path,
 							   HybChildList *list, HybRoot *root);

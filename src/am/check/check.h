@@ -180,7 +180,7 @@ extern void hyb_check_heap(HybCheck *check, Snapshot snapshot);
 /* check_static.c: internal nodes, with the lock of the survey */
 extern void hyb_check_nodes(HybCheck *check);
 
-/* Leaves, and the dynamic entries beside them; locks a unit at a time. */
+/* Leaves, and the entries of newer runs beside them; locks a unit at a time. */
 extern void hyb_check_leaves(HybCheck *check);
 
 /* Does the static stage hold this entry?  Within a unit. */

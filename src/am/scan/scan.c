@@ -3,9 +3,9 @@
  *		The index scan functions of the access method.
  *
  * A scan is a sequence of ranges (scan_keys.c, scan_range.c), each read in
- * batches (scan_batch.c).  The current batch is an array of items with an index; a
- * step off either end starts a batch at that edge, in the direction of the
- * step, so that turning round in the middle needs nothing else.
+ * batches (scan_batch.c).  The current batch is an array of items with an
+ * index; a step off either end starts a batch at that edge, in the direction
+ * of the step, so that turning round in the middle needs nothing else.
  *
  * Interlock with VACUUM.  An index-only scan, or a scan with a non-MVCC
  * snapshot, may return an entry only while a pin on the entry's page keeps

@@ -1,11 +1,11 @@
 /*
  * scan.h
- *		State of an index scan, private to scan.c, scan_keys.c, scan_range.c
- *		and scan_batch.c.
+ *		State of an index scan, private to the files beside this one.
  *
  * The scan keys become a range [start, end) of the index, or several when
  * equality arrays are among them, and qualifiers for what the range does not
- * guarantee.  The range is read in batches (see scan_batch.c); a batch covers
+ * guarantee.  The range is read in batches (scan_batch.c), each of parts that
+ * are of one static level (scan_part.c) and dynamic entries; a batch covers
  * [low edge, high edge) of it, and its items lie in index order whatever the
  * direction of the scan.
  *

@@ -14,8 +14,8 @@
  * the column's type where the codec can (HybCodec.convert); where it cannot,
  * or not exactly, the key's own operator decides.
  *
- * All memory but the growable buffers and the qualifiers comes from key_context,
- * which is reset at each rescan.
+ * All memory but the growable buffers and the qualifiers comes from
+ * key_context, which is reset at each rescan.
  */
 #include "compat.h"
 
