@@ -37,6 +37,8 @@ my @definitions = (
 	[ "(k, s) WITH (filter = 'surf')", 'k, s' ],
 	[ '(n, k)', 'n, k' ]);
 
+my %types = (k => 'int', s => 'text COLLATE "C"', n => 'numeric');
+
 # ---- damage in chosen places ----
 
 # Each: what, number of the definition, how to damage the content.  With
@@ -116,6 +118,15 @@ foreach my $wrong_number (@wrong_numbers)
 }
 push @chosen,
   [ 'root: none', 0, sub { set32($_[0], 0, $meta{root}, 0xFFFFFFFF) } ],
+  [ 'more levels than there can be', 0, sub { set32($_[0], 0, $meta{nlevels}, 0x7FFFFFFF) } ],
+  [
+	'a leaf that is not the one its parent points to', 1,
+	sub {
+		my ($content) = @_;
+		my $block = get32($content, root($content), child_entry($content, root($content), 0));
+		set64($content, $block, $trailer + 8, get64($content, $block, $trailer + 8) + 1);
+	}
+  ],
   [
 	'child of an internal node: none', 1,
 	sub {
@@ -388,6 +399,7 @@ foreach my $i (1 .. $copies)
 		"INSERT INTO t$i SELECT g, md5(g::text), g FROM generate_series(1, 1200) g",
 		"DELETE FROM t$i WHERE k % 10 = 4", "VACUUM t$i",
 		"SELECT count(*) FROM hybrid_dictionary_info('i$i')",
+		sprintf("SELECT hybrid_approx_count('i$i', NULL::%s, NULL)", $types{substr(definition($i)->[0], 1, 1)}),
 		"SELECT hybrid_merge('i$i')", "SELECT hybrid_index_stats('i$i')",
 		"SELECT hybrid_index_check('i$i')")
 	{

@@ -255,6 +255,25 @@ EOF
 	ok($node->poll_query_until('postgres', all_merged(53, 54)), 'but the next one does');
 }
 
+# What a worker was at when it is terminated, and what waited for it, is merged
+# though nobody asks again.
+SKIP:
+{
+	skip 'NOT TESTED: a worker that is terminated while others wait, since this server has no injection points', 3
+	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	make_indexes('postgres', 56, 57, 10);
+	make_indexes('other', 56, 57, 10);
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-merge-between', 'wait')");
+	$node->safe_psql('postgres', 'INSERT INTO w56 SELECT hashint8(-g) FROM generate_series(1, 5000) g');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'"),
+		'the only worker is held after a step');
+	$node->safe_psql('other', 'INSERT INTO w56 SELECT hashint8(-g) FROM generate_series(1, 1500) g');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between')");
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'");
+	ok($node->poll_query_until($_, all_merged(56, 56)), "the index of $_ is merged by the next worker")
+	  foreach 'postgres', 'other';
+}
+
 # ---- settings for clients ----
 
 my @timeouts = ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout',

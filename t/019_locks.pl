@@ -151,6 +151,30 @@ foreach my $index ('u_k', 'u_s')
 }
 same_answers($node, 'answers after checks', \%u_queries, ['u']);
 
+# A row whose insertion is undone after the check has read the log, and before
+# it asks for entries; its heap TID goes to another row between two units.
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE again (s text COLLATE "C", pad text STORAGE PLAIN) WITH (autovacuum_enabled = off);
+INSERT INTO again SELECT md5(g::text), 'x' FROM generate_series(1, 20000) g;
+CREATE INDEX again_s ON again USING hybrid (s);
+INSERT INTO again VALUES ('yyy', 'x');
+SELECT injection_points_attach('hybrid-dynamic-fetch', 'wait');
+EOF
+my $check = start_psql($node, "SELECT hybrid_index_check('again_s')");
+ok(held_at('dynamic-fetch', $check), 'a check is held that has read the log');
+my $tid = $node->safe_psql('postgres', "BEGIN; INSERT INTO again VALUES ('zzz', repeat('p', 5000)) RETURNING ctid; ROLLBACK");
+$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-dynamic-fetch'); SELECT injection_points_attach('hybrid-check-unit', 'wait'); SELECT injection_points_wakeup('hybrid-dynamic-fetch')");
+ok(held_at('check-unit', $check), 'and then, between units');
+$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on, TRUNCATE off) again');
+my $other = '';
+for (my $n = 0; $n < 20 && $other ne $tid; $n++)
+{
+	$other = $node->safe_psql('postgres', "INSERT INTO again VALUES ('www', repeat('q', 4800)) RETURNING ctid");
+}
+is($other, $tid, 'the heap TID is used again');
+$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-check-unit'); SELECT injection_points_wakeup('hybrid-check-unit')");
+ok(finish_psql($check), 'the check finds nothing wrong') or diag $check->{err};
+
 # every row is found in the index, wherever its entry was at the time
 is(beside('check-unit', "SELECT hybrid_index_check('u_k', true)", 4,
 	sub { "SELECT fill(2000), hybrid_merge('u_k')" }), 4, 'a check of the table, too, was held between units');

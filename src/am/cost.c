@@ -64,7 +64,7 @@ read_sizes(const IndexOptInfo *index, HybSizes *sizes)
 		const HybMetaPage *meta = hyb_page_meta(BufferGetPage(buf));
 
 		LockBuffer(buf, BUFFER_LOCK_SHARE);
-		if (!PageIsNew(BufferGetPage(buf)) && meta->magic == HYB_META_MAGIC)
+		if (hyb_meta_is_readable(BufferGetPage(buf)))
 		{
 			HybLevel	total = hyb_meta_static(meta);
 

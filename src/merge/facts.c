@@ -21,6 +21,7 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 						HybMergeFacts *facts)
 {
 	HybLevel	total = hyb_meta_static(meta);
+	const HybLevel *newest = &meta->levels[meta->nlevels - 1];
 
 	memset(facts, 0, sizeof(*facts));
 	facts->active_entries = meta->active.nentries;
@@ -29,9 +30,10 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->merged_entries = meta->merged_entries;
 	facts->unfinished = meta->frozen.number != 0 || meta->retiring.number != 0;
 	facts->static_tids = total.tids;
-	facts->tombstones = total.tombstones;
+	facts->tombstones = newest->tombstones;
+	facts->level_tids = newest->tids;
 	facts->rewritten_tids = meta->rewritten_tids;
-	facts->leaves = meta->levels[meta->nlevels - 1].leaf_pages;
+	facts->leaves = newest->leaf_pages;
 	facts->visit_asked = (meta->flags & HYB_META_COMPACT) != 0;
 	facts->learnable = hyb_merge_learnable(meta);
 	facts->page_bytes = BLCKSZ;
@@ -82,7 +84,7 @@ hyb_merge_request_joins(HybIndex *ix)
 	hyb_merge_facts_of_meta(ix, &copy, &facts);
 	if ((copy.flags & (HYB_META_COMPACT | HYB_META_COMPACTING)) != 0 ||
 		!hyb_merge_policy->join(&facts, 0) ||
-		!hyb_static_fill(ix, &fill) || !hyb_merge_policy->join(&facts, fill))
+		!hyb_static_fill(ix, true, &fill) || !hyb_merge_policy->join(&facts, fill))
 		return;
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);

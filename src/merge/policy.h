@@ -29,10 +29,14 @@ typedef struct HybMergeFacts
 
 	/* the static stage, all levels together but for `leaves` */
 	uint64_t	static_tids;	/* tombstones included */
-	uint64_t	tombstones;
 	uint64_t	rewritten_tids; /* TIDs of the leaves that the last whole
 								 * merge rewrote; UINT64_MAX: there was none */
-	uint64_t	leaves;			/* of the level that merges go to */
+
+	/* of it, the level that merges go to, which is all that they visit */
+	uint64_t	level_tids;		/* tombstones included */
+	uint64_t	tombstones;
+	uint64_t	leaves;
+
 	bool		visit_asked;	/* the next merge is to visit every leaf */
 	bool		learnable;		/* a merge may learn dictionaries */
 

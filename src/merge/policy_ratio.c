@@ -174,7 +174,7 @@ static bool
 ratio_compact(const HybMergeFacts *facts, uint64_t visited, uint64_t dead)
 {
 	return facts->tombstones > 0 &&
-		(facts->tombstones * 100 > facts->static_tids * COMPACT_TOMBSTONES ||
+		(facts->tombstones * 100 > facts->level_tids * COMPACT_TOMBSTONES ||
 		 dead * 100 > visited * COMPACT_LEAVES);
 }
 

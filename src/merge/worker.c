@@ -147,11 +147,13 @@ start_for_waiting(void)
 /* ---- the worker ---- */
 
 /*
- * The process ends.  What cannot be connected to (a database that allows no
- * connections) must not wait for a worker any more: it would be the first in
- * the list for ever, and each worker would give its place up for it.  What
- * else waits must not be left to nobody for that: the worker that gave its
- * place up is gone.
+ * The process ends, for whatever reason.  What cannot be connected to (a
+ * database that allows no connections) must not wait for a worker any more: it
+ * would be the first in the list for ever, and each worker would give its
+ * place up for it.  What else waits must not be left to nobody, as who asked
+ * for it may not ask again: the next worker gets it.  Only where the server has
+ * no process to spare, which this one still counts as, it waits until somebody
+ * asks for a merge.
  */
 static void
 release_entry(int code, Datum arg)
@@ -159,7 +161,7 @@ release_entry(int code, Datum arg)
 	if (!connected)
 		hyb_workers_forget(args.dbid);
 	hyb_worker_release(&args.ref);
-	if (!connected && hyb_max_merge_workers > 0)
+	if (hyb_max_merge_workers > 0)
 		start_for_waiting();
 }
 

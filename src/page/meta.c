@@ -10,13 +10,37 @@
 StaticAssertDecl(sizeof(HybMetaPage) <= HYB_PAGE_CAPACITY,
 				 "the metapage's content must fit one page");
 
+static bool
+has_special_space(Page page)
+{
+	return ((PageHeader) page)->pd_special ==
+		BLCKSZ - MAXALIGN(sizeof(HybPageOpaque));
+}
+
+static bool
+counters_in_range(const HybMetaPage *meta)
+{
+	return meta->npending <= HYB_MAX_PENDING &&
+		meta->nlevels >= 1 && meta->nlevels <= HYB_MAX_LEVELS &&
+		meta->wm_len <= HYB_MAX_ENTRY_SIZE;
+}
+
+bool
+hyb_meta_is_readable(Page page)
+{
+	const HybMetaPage *meta = hyb_page_meta(page);
+
+	return has_special_space(page) && meta->magic == HYB_META_MAGIC &&
+		meta->format == HYB_FORMAT_VERSION && counters_in_range(meta);
+}
+
 static void
 check_meta(Relation rel, Page page)
 {
 	HybMetaPage *meta = hyb_page_meta(page);
 	HybPageOpaque *opaque;
 
-	if (((PageHeader) page)->pd_special != BLCKSZ - MAXALIGN(sizeof(HybPageOpaque)))
+	if (!has_special_space(page))
 		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
 					  "The metapage header is not that of a hybrid index.");
 	opaque = hyb_page_opaque(page);
@@ -32,9 +56,7 @@ check_meta(Relation rel, Page page)
 						RelationGetRelationName(rel), meta->format,
 						HYB_FORMAT_VERSION),
 				 errhint("Please REINDEX it.")));
-	if (meta->npending > HYB_MAX_PENDING ||
-		meta->nlevels < 1 || meta->nlevels > HYB_MAX_LEVELS ||
-		meta->wm_len > HYB_MAX_ENTRY_SIZE ||
+	if (!counters_in_range(meta) ||
 		meta->wm_ncols > IndexRelationGetNumberOfKeyAttributes(rel))
 		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
 					  "A counter of the metapage is out of range.");

@@ -143,6 +143,12 @@ extern Buffer hyb_meta_lock(const HybIndex *ix, int mode, HybMetaPage **meta);
 /* Copy its content. */
 extern void hyb_meta_copy(const HybIndex *ix, HybMetaPage *copy);
 
+/*
+ * Is the page, share-locked, a metapage that this build can read?  For who
+ * would rather know nothing than raise an error.
+ */
+extern bool hyb_meta_is_readable(Page page);
+
 /* Fill an empty page as the metapage of a new, empty index.  Cannot fail. */
 extern void hyb_meta_init(Page page, const HybIndex *ix);
 

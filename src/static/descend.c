@@ -11,13 +11,8 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/*
- * A page was not what a pointer to it said.  That happens when the version is
- * no longer current; if it is, the page is damaged, and starting over would
- * come here for ever.
- */
-static void
-check_stale(const HybIndex *ix, const HybVersion *version, BlockNumber block)
+void
+hyb_check_stale(const HybIndex *ix, const HybVersion *version, BlockNumber block)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
@@ -122,7 +117,7 @@ read_page(const HybIndex *ix, const HybVersion *version, const HybChild *at,
 						 height == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER, at->stamp);
 	if (!BufferIsValid(*buf))
 	{
-		check_stale(ix, version, at->block);
+		hyb_check_stale(ix, version, at->block);
 		return false;
 	}
 	if (height > 0 && hyb_page_opaque(BufferGetPage(*buf))->level != height)

@@ -58,4 +58,12 @@ extern void hyb_static_init(void);
 extern bool hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 							   const HybSought *sought, HybDescent *descent);
 
+/*
+ * A page was not what a pointer to it said.  That happens when the version is
+ * no longer current; if it is, the page is damaged, and starting over would
+ * come here for ever: an error.
+ */
+extern void hyb_check_stale(const HybIndex *ix, const HybVersion *version,
+							BlockNumber block);
+
 #endif							/* HYB_DESCEND_H */

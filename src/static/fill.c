@@ -99,20 +99,23 @@ sample_level(FillSample *sample, const HybLevel *level, uint64 leaves)
 }
 
 bool
-hyb_static_fill(const HybIndex *ix, double *fill)
+hyb_static_fill(const HybIndex *ix, bool newest, double *fill)
 {
 	for (int try = 0; try < SAMPLE_TRIES; try++)
 	{
 		FillSample	sample = {.ix = ix};
 		HybMetaPage meta;
 		uint64		leaves;
+		int			first;
 		bool		current = true;
 
 		hyb_meta_copy(ix, &meta);
-		leaves = hyb_meta_static(&meta).leaf_pages;
+		first = newest ? meta.nlevels - 1 : 0;
+		leaves = newest ? meta.levels[first].leaf_pages :
+			hyb_meta_static(&meta).leaf_pages;
 		if (leaves == 0)
 			return false;
-		for (int i = 0; i < meta.nlevels && current; i++)
+		for (int i = first; i < meta.nlevels && current; i++)
 			current = sample_level(&sample, &meta.levels[i], leaves);
 		if (current)
 		{

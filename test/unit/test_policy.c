@@ -55,7 +55,7 @@ index_of(uint64_t tids)
 {
 	HybMergeFacts facts = {0};
 
-	facts.static_tids = tids;
+	facts.static_tids = facts.level_tids = tids;
 	facts.rewritten_tids = tids;
 	facts.leaves = tids / 800 + (tids > 0);
 	facts.page_bytes = 8192;

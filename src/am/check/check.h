@@ -216,10 +216,15 @@ extern void hyb_check_log_done(HybCheck *check);
 extern void hyb_check_against_log(HybCheck *check, const HybDynItem *item);
 
 /*
- * check_fresh.c: the next entry of the runs that are newer than the oldest
- * level, in (key, TID) order, not consumed; NULL at the end.  Within a unit,
- * in which all units but the first go on where the one before has stopped.
+ * check_fresh.c: entries of the runs that are newer than the oldest level.
+ *
+ * A unit begins, which goes on behind the last entry consumed.  What was
+ * fetched before it is forgotten: VACUUM may have come to its end since, and
+ * heap TIDs may be those of other rows.
  */
+extern void hyb_check_fresh_begin_unit(HybCheck *check);
+
+/* The next entry, in (key, TID) order, not consumed; NULL at the end. */
 extern const HybDynItem *hyb_check_fresh_peek(HybCheck *check);
 
 /* Consume it: its order, and where it comes from. */

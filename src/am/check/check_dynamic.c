@@ -355,8 +355,8 @@ hyb_check_against_log(HybCheck *check, const HybDynItem *item)
 		/*
 		 * It was appended since the log was read; or VACUUM has flagged it on
 		 * the page but not yet, or being cancelled not at all, in the tree.
-		 * Its heap TID cannot have been used again then: VACUUM does not
-		 * finish within a unit.
+		 * Its heap TID cannot have been used again then: the entry was
+		 * fetched in this unit, and VACUUM does not finish within one.
 		 */
 		ItemPointerData tid = item->tid;
 		uint32		page_hash;

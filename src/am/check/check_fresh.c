@@ -113,6 +113,14 @@ compare_sources(HybCheck *check, const HybCheckSource *a,
 	return c;
 }
 
+void
+hyb_check_fresh_begin_unit(HybCheck *check)
+{
+	for (int i = 0; i < HYB_CHECK_SOURCES; i++)
+		check->sources[i].version = 0;
+	check->fresh = NULL;
+}
+
 const HybDynItem *
 hyb_check_fresh_peek(HybCheck *check)
 {

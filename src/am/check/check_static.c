@@ -410,6 +410,8 @@ check_unit(HybCheck *check)
 		root->height != surveyed->height)
 		check->changed = true;
 
+	hyb_check_fresh_begin_unit(check);
+
 	/* cached pages and the order of entries are of the version before */
 	check->filter_copy_block = InvalidBlockNumber;
 	check->have_last = false;

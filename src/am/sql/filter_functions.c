@@ -260,6 +260,7 @@ typedef struct CountState
 	double		leaf_tids;		/* of an average leaf */
 	int			leaves_read;	/* in the middle of the range */
 	double		count;
+	BlockNumber stale;			/* that was not what points to it said */
 	HybLeaf		leaf;
 } CountState;
 
@@ -287,6 +288,7 @@ count_leaf(CountState *state, const HybChild *child)
 	}
 	buf = hyb_page_lock(ix, child->block, InvalidBlockNumber,
 						BUFFER_LOCK_SHARE, HYB_PAGE_LEAF, child->stamp);
+	state->stale = child->block;
 	if (!BufferIsValid(buf))
 		return false;
 	hyb_leaf_open(&state->leaf, ix->desc, BufferGetPage(buf), ix->rel,
@@ -327,6 +329,7 @@ count_below(CountState *state, const HybChild *child, int level,
 	}
 
 	page = palloc(BLCKSZ);
+	state->stale = child->block;
 	if (!hyb_page_copy(ix, child->block, InvalidBlockNumber, HYB_PAGE_INNER,
 					   child->stamp, page))
 		return false;
@@ -480,8 +483,12 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 
 			CHECK_FOR_INTERRUPTS();
 			hyb_version_capture(ix, version);
-			if (!count_static(&state, version) ||
-				!count_dynamic(ix, version, &pos[0], &pos[1],
+			if (!count_static(&state, version))
+			{
+				hyb_check_stale(ix, version, state.stale);
+				continue;
+			}
+			if (!count_dynamic(ix, version, &pos[0], &pos[1],
 							   static_tids > 0 ? state.count / static_tids : 1,
 							   &dynamic))
 				continue;

@@ -386,7 +386,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 			  counters[HYB_PROBE_FALSE_POSITIVE]);
 	put_count(&row, idle, counters[HYB_PROBE_NEGATIVE]);
 	put_count(&row, idle, counters[HYB_PROBE_FALSE_POSITIVE]);
-	filled = hyb_static_fill(ix, &fill);
+	filled = hyb_static_fill(ix, false, &fill);
 	put(&row, filled, Float8GetDatum(fill));
 	Assert(row.n == lengthof(row.values));
 
