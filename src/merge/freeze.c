@@ -113,7 +113,9 @@ hyb_merge_freeze(HybIndex *ix)
 	meta->frozen = meta->active;
 	meta->frozen.nentries = entries;
 	hyb_generation_init(&meta->active, meta->next_generation++);
-	if (meta->nlevels < hyb_test_levels && hyb_meta_newest(meta)->root.height > 0)
+	/* a visit of all leaves is for the level that was the newest one */
+	if (meta->nlevels < hyb_test_levels && hyb_meta_newest(meta)->root.height > 0 &&
+		(meta->flags & HYB_META_COMPACT) == 0)
 		hyb_level_init(&meta->levels[meta->nlevels++]);
 	if ((meta->flags & HYB_META_COMPACT) != 0)
 		meta->flags = (meta->flags & ~HYB_META_COMPACT) | HYB_META_COMPACTING;

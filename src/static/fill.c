@@ -60,7 +60,10 @@ sample_subtree(FillSample *sample, BlockNumber block, uint64 stamp, int level,
 	copy = palloc(BLCKSZ);
 	if (!hyb_page_copy(ix, block, InvalidBlockNumber, HYB_PAGE_INNER, stamp,
 					   copy))
+	{
+		pfree(copy);
 		return false;
+	}
 
 	n = hyb_inner_count((Page) copy);
 	chosen = Min(n, Max(most, 1));

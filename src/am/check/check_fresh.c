@@ -156,8 +156,10 @@ hyb_check_fresh_next(HybCheck *check)
 
 		if (c > 0)
 			hyb_check_fail(check, item->ref.block,
-						   "The entry at offset %u is out of order in the dynamic stage's tree.",
-						   item->ref.offset);
+						   "The entry at offset %u is out of order in %s.",
+						   item->ref.offset,
+						   source->run == HYB_RUN_DYNAMIC ?
+						   "the dynamic stage's tree" : "its level");
 		if (c == 0 && ItemPointerCompare(&source->last_tid, &tid) >= 0)
 			hyb_check_fail(check, item->ref.block,
 						   "The entry at offset %u has the key and heap TID (%u,%u) of another one.",
