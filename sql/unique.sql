@@ -255,10 +255,10 @@ COMMIT;
 SELECT hyb_error('INSERT INTO uq_dead VALUES (50)'), hyb_check('uq_dead');
 DROP TABLE uq_dead;
 
--- ON CONFLICT over a unique hybrid index works from 18 on; before, the server
--- knows only btree, and the error is not an internal one
-SELECT current_setting('server_version_num')::int >= 180000 OR e NOT LIKE 'XX000%' AS clear_error
-FROM hyb_error('INSERT INTO uq_ch VALUES (7) ON CONFLICT DO NOTHING') e;
+-- ON CONFLICT
+INSERT INTO uq_ch VALUES (7), (2000) ON CONFLICT DO NOTHING RETURNING a;
+INSERT INTO uq_ch VALUES (7), (2001) ON CONFLICT (a) DO UPDATE SET a = -excluded.a RETURNING a;
+SELECT hyb_error('INSERT INTO uq_ch VALUES (8), (8) ON CONFLICT (a) DO UPDATE SET a = 8');
 
 DROP TABLE uq_h, uq_b, uq_nh, uq_nb, uq_dh, uq_db, uq_ch, uq_x, uq_def;
 DROP FUNCTION uq_twin;

@@ -137,6 +137,12 @@ typedef Oid HybFileNumber;
 #define HYB_TEST_FOR_OLD_SNAPSHOT(snapshot, rel, page) ((void) 0)
 #endif
 
+/* SysCacheGetAttr without a flag for NULL, since 16; needs utils/syscache.h */
+#if PG_VERSION_NUM < 160000
+#define SysCacheGetAttrNotNull(cache, tuple, attribute) \
+	SysCacheGetAttr((cache), (tuple), (attribute), &(bool) {false})
+#endif
+
 /* the executor's speculative insertion knows only btree unique indexes */
 #if PG_VERSION_NUM < 180000
 #define HYB_ON_CONFLICT_NEEDS_BTREE

@@ -1,6 +1,6 @@
 
-# What the server can do with an index that is not a btree: from PostgreSQL 18
-# on ON CONFLICT, foreign keys, unique indexes of partitioned tables and replica
+# What the server can do with an index that is not a btree: ON CONFLICT; from
+# PostgreSQL 18 on foreign keys, unique indexes of partitioned tables and replica
 # identity; before that, errors that say so.
 
 use strict;
@@ -40,21 +40,22 @@ EOF
 
 if ($version < 18)
 {
-	like(error_of('INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING'),
-		qr/INSERT \.\.\. ON CONFLICT is not supported on table "counter", which has unique index "counter_k" of access method "hybrid".*DETAIL:.*HINT:/s,
-		'ON CONFLICT: a clear error');
-	like(error_of('INSERT INTO counter VALUES (1) ON CONFLICT (k) DO UPDATE SET n = 1'),
-		qr/ON CONFLICT is not supported/, 'ON CONFLICT DO UPDATE: a clear error');
-	like(error_of('WITH x AS (INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING RETURNING *) SELECT * FROM x'),
-		qr/ON CONFLICT is not supported/, 'ON CONFLICT in WITH: a clear error');
-	# in sessions that have not loaded the library before
-	my $refusal = qr/ON CONFLICT is not supported on a? ?table/;
-	like(error_of("DO \$\$ BEGIN INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING; END \$\$"),
-		$refusal, 'ON CONFLICT in a function: a clear error');
-	like(error_of('EXPLAIN ANALYZE INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING'),
-		$refusal, 'EXPLAIN ANALYZE: a clear error');
-	like(error_of('PREPARE p AS INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING; EXECUTE p'),
-		$refusal, 'EXECUTE: a clear error');
+	# sessions that have not loaded the library before
+	my $refusal = qr/the library "hybridindex", which INSERT \.\.\. ON CONFLICT needs for a unique hybrid index, was loaded too late.*DETAIL:.*HINT:  Try it again, or add/s;
+	like(error_of($_), $refusal, "first use: $_")
+	  foreach 'INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING',
+	  'WITH x AS (INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING RETURNING *) SELECT * FROM x',
+	  "DO \$\$ BEGIN INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING; END \$\$",
+	  'EXPLAIN ANALYZE INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING',
+	  'PREPARE p AS INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING; EXECUTE p';
+	is($node->safe_psql('postgres', <<EOF), '1', 'which loads it for what follows');
+\\set ON_ERROR_STOP off
+INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING;
+INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING;
+SELECT count(*) FROM counter WHERE k = 1;
+EOF
+	is($node->safe_psql('postgres', 'INSERT INTO counter VALUES (1) ON CONFLICT (k) DO NOTHING RETURNING k'), '',
+		'a clause that names the index loads it in time');
 	is(error_of($_), '', "nothing is executed: $_")
 	  foreach 'EXPLAIN INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING',
 	  'LOAD \'hybridindex\'; EXPLAIN INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING',
@@ -66,27 +67,19 @@ if ($version < 18)
 		'unique index of a partitioned table: an error');
 	is(error_of('CREATE INDEX parted_k ON parted USING hybrid (k); INSERT INTO parted SELECT i, i FROM generate_series(0, 1999) i'),
 		'', 'an index that is not unique works there');
-	is(error_of('INSERT INTO parted VALUES (1, 1) ON CONFLICT DO NOTHING'), '',
+	is(error_of('INSERT INTO parted VALUES (1, 0) ON CONFLICT DO NOTHING'), '',
 		'ON CONFLICT works where no unique index is hybrid');
+	$node->safe_psql('postgres', 'CREATE UNIQUE INDEX parted1_k ON parted1 USING hybrid (v, k)');
+	like(error_of("LOAD 'hybridindex'; INSERT INTO parted VALUES (1, 1) ON CONFLICT DO NOTHING"),
+		qr/INSERT \.\.\. ON CONFLICT is not supported on partitioned table "parted", whose partition "parted1" has unique index "parted1_k" of access method "hybrid".*DETAIL:.*HINT:/s,
+		'ON CONFLICT on a partitioned table: a clear error');
+	is(error_of("INSERT INTO parted1 VALUES (1, '1') ON CONFLICT (v, k) DO NOTHING"), '', 'but not on the partition');
+	$node->safe_psql('postgres', 'DROP INDEX parted1_k');
 	same_answers($node, 'partitions', { 'SELECT * FROM parted1 WHERE k BETWEEN 5 AND 600' => 'index bitmap' },
 		[ 'parted1', 'parted2' ]);
 }
 else
 {
-	# ON CONFLICT
-	is($node->safe_psql('postgres', 'INSERT INTO counter VALUES (1, \'x\', 7), (101, \'y\', 0) ON CONFLICT DO NOTHING RETURNING k'),
-		'101', 'ON CONFLICT DO NOTHING');
-	is($node->safe_psql('postgres', 'INSERT INTO counter VALUES (1, \'x\', 7) ON CONFLICT (k) DO UPDATE SET n = counter.n + excluded.n RETURNING k, s, n'),
-		'1|s1|7', 'ON CONFLICT DO UPDATE');
-	is($node->safe_psql('postgres', 'INSERT INTO counter VALUES (1) ON CONFLICT (k) DO UPDATE SET n = 0 WHERE false RETURNING k'),
-		'', 'ON CONFLICT DO UPDATE WHERE');
-	like(error_of('INSERT INTO counter VALUES (7), (7) ON CONFLICT (k) DO UPDATE SET n = 1'),
-		qr/cannot affect row a second time/, 'one row twice');
-	like(error_of('INSERT INTO counter VALUES (1) ON CONFLICT (s) DO NOTHING'),
-		qr/no unique or exclusion constraint matching/, 'no matching index');
-	is($node->safe_psql('postgres', 'MERGE INTO counter c USING (VALUES (2), (202)) v(k) ON c.k = v.k WHEN MATCHED THEN UPDATE SET n = 1 WHEN NOT MATCHED THEN INSERT VALUES (v.k, NULL, 0); SELECT count(*), sum(n) FROM counter WHERE k IN (2, 202)'),
-		'2|1', 'MERGE');
-
 	# range filters in EXPLAIN (ANALYZE)
 	$node->safe_psql('postgres', <<EOF);
 CREATE TABLE filtered AS SELECT hashint8extended(i, 0) AS k, i FROM generate_series(1, 20000) i;
@@ -108,31 +101,6 @@ EOF
 		qr/Range Filter/, 'EXPLAIN: no filter, no word of it');
 	unlike($node->safe_psql('postgres', 'EXPLAIN SELECT i FROM filtered WHERE k = 1'),
 		qr/Range Filter/, 'EXPLAIN without ANALYZE');
-
-	# upserts that race, with merges
-	$node->safe_psql('postgres', 'TRUNCATE counter; CREATE TABLE done (k int)');
-	$node->pgbench('-n -c 6 -j 2 -t 250', 0, [qr/processed: 1500/], [qr/^(?!.*aborted)/s],
-		'racing upserts', {
-			'upsert@4' => <<'EOF',
-\set k random(1, 40)
-BEGIN;
-INSERT INTO counter VALUES (:k, 'u', 1) ON CONFLICT (k) DO UPDATE SET n = counter.n + 1;
-INSERT INTO done VALUES (:k);
-COMMIT;
-EOF
-			'nothing@1' => <<'EOF',
-\set k random(1000, 1040)
-INSERT INTO counter VALUES (:k, 'n', 0) ON CONFLICT DO NOTHING;
-EOF
-			'delete@1' => <<'EOF',
-\set k random(1000, 1040)
-DELETE FROM counter WHERE k = :k;
-EOF
-		});
-	is($node->safe_psql('postgres', 'SELECT sum(n) - (SELECT count(*) FROM done) FROM counter'), '0', 'no upsert was lost');
-	is($node->safe_psql('postgres', 'SET enable_seqscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; SELECT count(*) - count(DISTINCT k) FROM counter'),
-		'0', 'no duplicate');
-	same_answers($node, 'counters', { 'SELECT k, n FROM counter WHERE k < 1020' => 'index bitmap' }, ['counter']);
 
 	# foreign keys
 	$node->safe_psql('postgres', <<EOF);
@@ -166,55 +134,98 @@ EOF
 		'', 'ON CONFLICT DO NOTHING on it');
 	like(error_of('UPDATE parted SET k = 1500 WHERE k = 3'), qr/duplicate key value/, 'a row moved to another partition is checked there');
 
-	# which index decides: partial, by expression, of several
-	$node->safe_psql('postgres', <<EOF);
+	like(error_of('CREATE UNIQUE INDEX ON parted USING hybrid (v)'),
+		qr/unique constraint on partitioned table must include all partitioning columns/, 'it must include the partition key');
+	same_answers($node, 'partitions', { 'SELECT * FROM parted2 WHERE k BETWEEN 5 AND 1600' => 'index bitmap' },
+		[ 'parted1', 'parted2' ]);
+}
+
+# ---- ON CONFLICT, on every version ----
+
+my $load = "LOAD 'hybridindex'; ";
+is($node->safe_psql('postgres', $load . 'INSERT INTO counter VALUES (1, \'x\', 7), (101, \'y\', 0) ON CONFLICT DO NOTHING RETURNING k'),
+	'101', 'ON CONFLICT DO NOTHING');
+is($node->safe_psql('postgres', 'INSERT INTO counter VALUES (1, \'x\', 7) ON CONFLICT (k) DO UPDATE SET n = counter.n + excluded.n RETURNING k, s, n'),
+	'1|s1|7', 'ON CONFLICT DO UPDATE');
+is($node->safe_psql('postgres', 'INSERT INTO counter VALUES (1) ON CONFLICT (k) DO UPDATE SET n = 0 WHERE false RETURNING k'),
+	'', 'ON CONFLICT DO UPDATE WHERE');
+like(error_of('INSERT INTO counter VALUES (7), (7) ON CONFLICT (k) DO UPDATE SET n = 1'),
+	qr/cannot affect row a second time/, 'one row twice');
+like(error_of('INSERT INTO counter VALUES (1) ON CONFLICT (s) DO NOTHING'),
+	qr/no unique or exclusion constraint matching/, 'no matching index');
+is($node->safe_psql('postgres', 'MERGE INTO counter c USING (VALUES (2), (202)) v(k) ON c.k = v.k WHEN MATCHED THEN UPDATE SET n = 1 WHEN NOT MATCHED THEN INSERT VALUES (v.k, NULL, 0); SELECT count(*), sum(n) FROM counter WHERE k IN (2, 202)'),
+	'2|1', 'MERGE');
+
+# upserts that race, with merges
+$node->safe_psql('postgres', 'DROP TABLE IF EXISTS child; TRUNCATE counter; CREATE TABLE done (k int)');
+{
+	local $ENV{PGOPTIONS} = '-c session_preload_libraries=hybridindex';
+	$node->pgbench('-n -c 6 -j 2 -t 250', 0, [qr/processed: 1500/], [qr/^(?!.*aborted)/s],
+		'racing upserts', {
+			'upsert@4' => <<'EOF',
+\set k random(1, 40)
+BEGIN;
+INSERT INTO counter VALUES (:k, 'u', 1) ON CONFLICT (k) DO UPDATE SET n = counter.n + 1;
+INSERT INTO done VALUES (:k);
+COMMIT;
+EOF
+			'nothing@1' => <<'EOF',
+\set k random(1000, 1040)
+INSERT INTO counter VALUES (:k, 'n', 0) ON CONFLICT DO NOTHING;
+EOF
+			'delete@1' => <<'EOF',
+\set k random(1000, 1040)
+DELETE FROM counter WHERE k = :k;
+EOF
+		});
+}
+is($node->safe_psql('postgres', 'SELECT sum(n) - (SELECT count(*) FROM done) FROM counter'), '0', 'no upsert was lost');
+is($node->safe_psql('postgres', 'SET enable_seqscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; SELECT count(*) - count(DISTINCT k) FROM counter'),
+	'0', 'no duplicate');
+same_answers($node, 'counters', { 'SELECT k, n FROM counter WHERE k < 1020' => 'index bitmap' }, ['counter']);
+
+# which index decides: partial, by expression, of several
+$node->safe_psql('postgres', <<EOF);
 CREATE TABLE infer (a int, s text COLLATE "C", n int DEFAULT 0);
 CREATE UNIQUE INDEX infer_part ON infer USING hybrid (a) WHERE s = 'live';
 CREATE UNIQUE INDEX infer_expr ON infer USING hybrid (lower(s), a) NULLS NOT DISTINCT;
 INSERT INTO infer SELECT i, 'live' FROM generate_series(1, 300) i;
 SELECT hybrid_merge('infer_part'), hybrid_merge('infer_expr');
 EOF
-	is($node->safe_psql('postgres', "INSERT INTO infer VALUES (7, 'live', 5) ON CONFLICT (a) WHERE s = 'live' DO UPDATE SET n = excluded.n RETURNING n"),
-		'5', 'ON CONFLICT by a partial index');
-	is($node->safe_psql('postgres', "INSERT INTO infer VALUES (8, 'LIVE', 6) ON CONFLICT (lower(s), a) DO UPDATE SET n = excluded.n RETURNING a, s, n"),
-		'8|live|6', 'ON CONFLICT by an index on an expression');
-	is($node->safe_psql('postgres', "INSERT INTO infer VALUES (NULL, NULL), (NULL, NULL), (9, 'dead') ON CONFLICT DO NOTHING RETURNING a, s"),
-		"|\n9|dead", 'NULLs that are not distinct conflict');
+is($node->safe_psql('postgres', "INSERT INTO infer VALUES (7, 'live', 5) ON CONFLICT (a) WHERE s = 'live' DO UPDATE SET n = excluded.n RETURNING n"),
+	'5', 'ON CONFLICT by a partial index');
+is($node->safe_psql('postgres', "INSERT INTO infer VALUES (8, 'LIVE', 6) ON CONFLICT (lower(s), a) DO UPDATE SET n = excluded.n RETURNING a, s, n"),
+	'8|live|6', 'ON CONFLICT by an index on an expression');
+is($node->safe_psql('postgres', "$load INSERT INTO infer VALUES (NULL, NULL), (NULL, NULL), (9, 'dead') ON CONFLICT DO NOTHING RETURNING a, s"),
+	"|\n9|dead", 'NULLs that are not distinct conflict');
 
-	# operator classes, which the parser takes for btree's
-	$node->safe_psql('postgres', <<EOF);
+# operator classes, which the parser takes for btree's
+$node->safe_psql('postgres', <<EOF);
 CREATE TABLE classes (s text, t text, n int DEFAULT 0);
 CREATE UNIQUE INDEX classes_s ON classes USING hybrid (s text_pattern_ops);
 CREATE UNIQUE INDEX classes_ts ON classes USING hybrid (lower(t) text_pattern_hope_ops, s) INCLUDE (n);
 CREATE UNIQUE INDEX classes_b ON classes USING btree (t text_pattern_ops);
 INSERT INTO classes VALUES ('a', 'A'), ('b', 'B');
 EOF
-	like(error_of("INSERT INTO classes VALUES ('a', 'x') ON CONFLICT (s text_pattern_ops) DO NOTHING"),
-		qr/no unique or exclusion constraint matching.*HINT:.*session_preload_libraries/s,
-		'operator class of ON CONFLICT before the library is loaded: a hint');
-	my $load = "LOAD 'hybridindex'; ";
-	is($node->safe_psql('postgres', "$load INSERT INTO classes VALUES ('a', 'x') ON CONFLICT (s text_pattern_ops) DO UPDATE SET n = 1 RETURNING t, n"),
-		'A|1', 'ON CONFLICT with an operator class');
-	is($node->safe_psql('postgres', "$load INSERT INTO classes VALUES ('b', 'b') ON CONFLICT (lower(t) text_pattern_ops, s text_ops) DO UPDATE SET n = 2 RETURNING t, n"),
-		'B|2', 'ON CONFLICT with operator classes, on an expression');
-	is($node->safe_psql('postgres', "$load WITH x AS (INSERT INTO classes VALUES ('a', 'y') ON CONFLICT (s varchar_pattern_ops) DO UPDATE SET n = 3 RETURNING *) SELECT t, n FROM x"),
-		'A|3', 'ON CONFLICT with an operator class in WITH');
-	is($node->safe_psql('postgres', "$load INSERT INTO classes VALUES ('c', 'A') ON CONFLICT (t text_pattern_ops) DO UPDATE SET n = 4 RETURNING s, n"),
-		'a|4', 'ON CONFLICT with an operator class of a btree index');
-	like(error_of("$load INSERT INTO classes VALUES ('a') ON CONFLICT (s text_ops) DO NOTHING"),
-		qr/no unique or exclusion constraint matching/, 'another operator class');
-	same_answers($node, 'classes', { "SELECT n FROM classes WHERE s ~<~ 'b'" => 'index bitmap' }, ['classes']);
+like(error_of("INSERT INTO classes VALUES ('a', 'x') ON CONFLICT (s text_pattern_ops) DO NOTHING"),
+	qr/no unique or exclusion constraint matching.*HINT:.*session_preload_libraries/s,
+	'operator class of ON CONFLICT before the library is loaded: a hint');
+is($node->safe_psql('postgres', "$load INSERT INTO classes VALUES ('a', 'x') ON CONFLICT (s text_pattern_ops) DO UPDATE SET n = 1 RETURNING t, n"),
+	'A|1', 'ON CONFLICT with an operator class');
+is($node->safe_psql('postgres', "$load INSERT INTO classes VALUES ('b', 'b') ON CONFLICT (lower(t) text_pattern_ops, s text_ops) DO UPDATE SET n = 2 RETURNING t, n"),
+	'B|2', 'ON CONFLICT with operator classes, on an expression');
+is($node->safe_psql('postgres', "$load WITH x AS (INSERT INTO classes VALUES ('a', 'y') ON CONFLICT (s varchar_pattern_ops) DO UPDATE SET n = 3 RETURNING *) SELECT t, n FROM x"),
+	'A|3', 'ON CONFLICT with an operator class in WITH');
+is($node->safe_psql('postgres', "$load INSERT INTO classes VALUES ('c', 'A') ON CONFLICT (t text_pattern_ops) DO UPDATE SET n = 4 RETURNING s, n"),
+	'a|4', 'ON CONFLICT with an operator class of a btree index');
+like(error_of("$load INSERT INTO classes VALUES ('a') ON CONFLICT (s text_ops) DO NOTHING"),
+	qr/no unique or exclusion constraint matching/, 'another operator class');
+same_answers($node, 'classes', { "SELECT n FROM classes WHERE s ~<~ 'b'" => 'index bitmap' }, ['classes']);
 
-	like(error_of("INSERT INTO infer VALUES (10, 'LIVE'), (9, 'dead') ON CONFLICT (a) WHERE s = 'live' DO NOTHING"),
-		qr/duplicate key value violates unique constraint "infer_expr"/, 'another index raises an error');
-	same_answers($node, 'after conflicts', { "SELECT a FROM infer WHERE a < 100 AND s = 'live'" => 'index bitmap',
-			"SELECT n FROM infer WHERE lower(s) = 'live' AND a > 200" => 'index bitmap' }, ['infer']);
-
-	like(error_of('CREATE UNIQUE INDEX ON parted USING hybrid (v)'),
-		qr/unique constraint on partitioned table must include all partitioning columns/, 'it must include the partition key');
-	same_answers($node, 'partitions', { 'SELECT * FROM parted2 WHERE k BETWEEN 5 AND 1600' => 'index bitmap' },
-		[ 'parted1', 'parted2' ]);
-}
+like(error_of("INSERT INTO infer VALUES (10, 'LIVE'), (9, 'dead') ON CONFLICT (a) WHERE s = 'live' DO NOTHING"),
+	qr/duplicate key value violates unique constraint "infer_expr"/, 'another index raises an error');
+same_answers($node, 'after conflicts', { "SELECT a FROM infer WHERE a < 100 AND s = 'live'" => 'index bitmap',
+		"SELECT n FROM infer WHERE lower(s) = 'live' AND a > 200" => 'index bitmap' }, ['infer']);
 
 like(error_of('CREATE TABLE pk (k int NOT NULL); CREATE UNIQUE INDEX pk_k ON pk USING hybrid (k); ALTER TABLE pk ADD PRIMARY KEY USING INDEX pk_k'),
 	qr/index "pk_k" is not a btree/, 'a constraint cannot take over the index: the server says why');

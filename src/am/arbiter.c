@@ -9,13 +9,10 @@
  */
 #include "compat.h"
 
-#include "am/hooks.h"
-
-#ifndef HYB_ON_CONFLICT_NEEDS_BTREE
-
 #include "access/genam.h"
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "am/hooks.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
 #include "commands/defrem.h"
@@ -140,12 +137,3 @@ hyb_arbiter_init(void)
 	previous_planner = planner_hook;
 	planner_hook = planner_with_classes;
 }
-
-#else
-
-void
-hyb_arbiter_init(void)
-{
-}
-
-#endif							/* HYB_ON_CONFLICT_NEEDS_BTREE */

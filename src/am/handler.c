@@ -73,6 +73,7 @@ _PG_init(void)
 	hyb_explain_init();
 	hyb_identity_init();
 	hyb_arbiter_init();
+	hyb_conflict_init();
 }
 
 #ifdef HYB_HAVE_COMPARE_TYPES

@@ -1,0 +1,228 @@
+/*
+ * conflict.c
+ *		Lets INSERT ... ON CONFLICT look into our unique indexes before
+ *		PostgreSQL 18.
+ *
+ * Until then the executor, opening the indexes of such a table, looks up by
+ * itself how to find equal keys (BuildSpeculativeIndexInfo in
+ * catalog/index.c), and takes every unique index for a btree.  But it opens
+ * indexes only where nobody has: so they are opened here, between the start of
+ * the executor and its first row, and equality is looked up in the index's own
+ * operator families.
+ *
+ * Partitions that rows are routed to are opened by the executor alone, when the
+ * first row comes (ExecInitPartitionInfo), so there the statement is refused.
+ *
+ * The planner has opened an index that an ON CONFLICT clause names, and so has
+ * loaded this library.  See hooks.c for the clause that names none.
+ */
+#include "compat.h"
+
+#include "am/hooks.h"
+
+#ifdef HYB_ON_CONFLICT_NEEDS_BTREE
+
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "catalog/index.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_inherits.h"
+#include "commands/defrem.h"
+#include "executor/executor.h"
+#include "nodes/execnodes.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+static ExecutorStart_hook_type previous_executor_start = NULL;
+
+static bool
+is_unique_hybrid(Oid index, Oid hybrid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = ((Form_pg_class) GETSTRUCT(tuple))->relam == hybrid;
+	ReleaseSysCache(tuple);
+	if (!result)
+		return false;
+
+	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = ((Form_pg_index) GETSTRUCT(tuple))->indisunique;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* A unique index of ours, or InvalidOid.  None is opened. */
+static Oid
+find_unique_hybrid(Relation table, Oid hybrid)
+{
+	List	   *indexes;
+	ListCell   *lc;
+	Oid			found = InvalidOid;
+
+	if (!table->rd_rel->relhasindex)
+		return InvalidOid;
+	indexes = RelationGetIndexList(table);
+	foreach(lc, indexes)
+	{
+		if (is_unique_hybrid(lfirst_oid(lc), hybrid))
+		{
+			found = lfirst_oid(lc);
+			break;
+		}
+	}
+	list_free(indexes);
+	return found;
+}
+
+/* What BuildSpeculativeIndexInfo does for a btree. */
+static void
+look_up_equality(Relation index, IndexInfo *info)
+{
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+
+	info->ii_UniqueOps = palloc(sizeof(Oid) * nkeys);
+	info->ii_UniqueProcs = palloc(sizeof(Oid) * nkeys);
+	info->ii_UniqueStrats = palloc(sizeof(uint16) * nkeys);
+	for (int i = 0; i < nkeys; i++)
+	{
+		Oid			type = index->rd_opcintype[i];
+		Oid			equal = get_opfamily_member(index->rd_opfamily[i], type,
+												type, BTEqualStrategyNumber);
+
+		if (!OidIsValid(equal))
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("operator family of index \"%s\" has no equality operator for type %s",
+							RelationGetRelationName(index),
+							format_type_be(type))));
+		info->ii_UniqueStrats[i] = BTEqualStrategyNumber;
+		info->ii_UniqueOps[i] = equal;
+		info->ii_UniqueProcs[i] = get_opcode(equal);
+	}
+}
+
+/*
+ * What the executor would do with the first row.  It closes the indexes with
+ * the table.
+ */
+static void
+open_indexes(ResultRelInfo *result, Oid hybrid)
+{
+	ExecOpenIndices(result, false);
+	for (int i = 0; i < result->ri_NumIndices; i++)
+	{
+		Relation	index = result->ri_IndexRelationDescs[i];
+		IndexInfo  *info = result->ri_IndexRelationInfo[i];
+
+		if (!info->ii_Unique)
+			continue;
+		if (index->rd_rel->relam == hybrid)
+			look_up_equality(index, info);
+		else
+			BuildSpeculativeIndexInfo(index, info);
+	}
+}
+
+/* Rows may be routed to any partition. */
+static void
+check_partitions(Relation table, Oid hybrid)
+{
+	ListCell   *lc;
+
+	foreach(lc, find_all_inheritors(RelationGetRelid(table), NoLock, NULL))
+	{
+		Relation	partition;
+		Oid			index;
+
+		if (get_rel_relkind(lfirst_oid(lc)) != RELKIND_RELATION)
+			continue;
+		partition = table_open(lfirst_oid(lc), AccessShareLock);
+		index = find_unique_hybrid(partition, hybrid);
+		if (OidIsValid(index))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("INSERT ... ON CONFLICT is not supported on partitioned table \"%s\", whose partition \"%s\" has unique index \"%s\" of access method \"hybrid\"",
+							RelationGetRelationName(table),
+							RelationGetRelationName(partition),
+							get_rel_name(index)),
+					 errdetail("Before PostgreSQL 18, the partitions that rows are routed to can have btree unique indexes only."),
+					 errhint("Insert into the partition itself, or use a btree index for this unique index.")));
+		table_close(partition, AccessShareLock);
+	}
+}
+
+static void
+prepare(PlanState *state)
+{
+	ModifyTableState *modify;
+	Oid			hybrid;
+
+	if (state == NULL || !IsA(state, ModifyTableState))
+		return;
+	modify = (ModifyTableState *) state;
+	if (((ModifyTable *) state->plan)->onConflictAction == ONCONFLICT_NONE)
+		return;
+	hybrid = get_index_am_oid("hybrid", true);
+	if (!OidIsValid(hybrid))
+		return;
+	for (int i = 0; i < modify->mt_nrels; i++)
+	{
+		ResultRelInfo *result = &modify->resultRelInfo[i];
+		Relation	table = result->ri_RelationDesc;
+
+		if (table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+			check_partitions(table, hybrid);
+		else if (table->rd_rel->relkind == RELKIND_RELATION &&
+				 result->ri_IndexRelationDescs == NULL &&
+				 OidIsValid(find_unique_hybrid(table, hybrid)))
+			open_indexes(result, hybrid);
+	}
+}
+
+/* EXPLAIN alone executes nothing, and needs nothing. */
+static void
+executor_start(QueryDesc *query, int eflags)
+{
+	EState	   *estate;
+
+	if (previous_executor_start)
+		previous_executor_start(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+
+	estate = query->estate;
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
+		(query->operation == CMD_INSERT || query->plannedstmt->hasModifyingCTE))
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(estate->es_query_cxt);
+		ListCell   *lc;
+
+		prepare(query->planstate);
+		foreach(lc, estate->es_subplanstates)
+			prepare(lfirst(lc));
+		MemoryContextSwitchTo(old_context);
+	}
+}
+
+void
+hyb_conflict_init(void)
+{
+	previous_executor_start = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start;
+}
+
+#else
+
+void
+hyb_conflict_init(void)
+{
+}
+
+#endif							/* HYB_ON_CONFLICT_NEEDS_BTREE */
