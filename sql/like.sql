@@ -1,7 +1,7 @@
 --
 -- LIKE and starts-with: prefixes become index conditions on C-collated
--- columns; the pattern operator classes with their own operators.  (To take
--- LIKE over the latter the server would have to know their families.)
+-- columns; the pattern operator classes with their own operators.  (LIKE over
+-- these is in planner.sql.)
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR
