@@ -52,7 +52,7 @@ has_all_members(Oid ours, Oid btree)
 {
 	CatCList   *members = SearchSysCacheList1(AMOPSTRATEGY,
 											  ObjectIdGetDatum(btree));
-	bool		all = true;
+	bool		all = members->n_members > 0;
 
 	for (int i = 0; i < members->n_members && all; i++)
 	{
