@@ -31,11 +31,20 @@
 #include "executor/executor.h"
 #include "nodes/execnodes.h"
 #include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
 static ExecutorStart_hook_type previous_executor_start = NULL;
+
+/*
+ * Partitioned tables without unique indexes of ours, so that the partitions are
+ * not looked at for each statement; forgotten whenever a relation changes.
+ */
+static HTAB *plain_tables = NULL;
+static bool plain_tables_stale = false;
 
 static bool
 is_unique_hybrid(Oid index, Oid hybrid)
@@ -130,13 +139,46 @@ open_indexes(ResultRelInfo *result, Oid hybrid)
 	}
 }
 
+static void
+relation_has_changed(Datum arg, Oid relid)
+{
+	plain_tables_stale = true;
+}
+
+static bool
+is_known_plain(Oid relid)
+{
+	if (plain_tables == NULL)
+	{
+		HASHCTL		control = {.keysize = sizeof(Oid),.entrysize = sizeof(Oid)};
+
+		plain_tables = hash_create("tables without unique hybrid indexes", 16,
+								   &control, HASH_ELEM | HASH_BLOBS);
+		CacheRegisterRelcacheCallback(relation_has_changed, (Datum) 0);
+	}
+	if (plain_tables_stale)
+	{
+		HASH_SEQ_STATUS status;
+		Oid		   *entry;
+
+		plain_tables_stale = false;
+		hash_seq_init(&status, plain_tables);
+		while ((entry = hash_seq_search(&status)) != NULL)
+			hash_search(plain_tables, entry, HASH_REMOVE, NULL);
+	}
+	return hash_search(plain_tables, &relid, HASH_FIND, NULL) != NULL;
+}
+
 /* Rows may be routed to any partition. */
 static void
 check_partitions(Relation table, Oid hybrid)
 {
+	Oid			relid = RelationGetRelid(table);
 	ListCell   *lc;
 
-	foreach(lc, find_all_inheritors(RelationGetRelid(table), NoLock, NULL))
+	if (is_known_plain(relid))
+		return;
+	foreach(lc, find_all_inheritors(relid, NoLock, NULL))
 	{
 		Relation	partition;
 		Oid			index;
@@ -156,6 +198,10 @@ check_partitions(Relation table, Oid hybrid)
 					 errhint("Insert into the partition itself, or use a btree index for this unique index.")));
 		table_close(partition, AccessShareLock);
 	}
+
+	/* if nothing has changed meanwhile */
+	if (!plain_tables_stale)
+		(void) hash_search(plain_tables, &relid, HASH_ENTER, NULL);
 }
 
 static void
