@@ -172,5 +172,54 @@ SELECT q, b < all_of_it / 3 AS few FROM (SELECT ar_blocks($q$SELECT i FROM ar_wi
 		$q$t < ANY ('{2000-03-26 00:30Z,2000-03-01 12:00Z}'::timestamptz[])$q$]) q, ar_blocks('SELECT i FROM ar_wide WHERE ' || q) b;
 RESET timezone;
 
-DROP TABLE ar, ar_small, ar_two, ar_zone, ar_wide;
-DROP FUNCTION ar_fill, ar_queries, ar_blocks, ar_instants, ar_changes;
+-- arrays of whose combinations few exist: the ranges between are not read
+CREATE TABLE ar_jump (a int, b int8, c numeric);
+INSERT INTO ar_jump SELECT nullif(i * 37 % 5003, 37), i * 91 % 499, i % 30 / 2.0 FROM generate_series(1, 3000) i;
+CREATE INDEX ar_jump_ab ON ar_jump USING hybrid (a, b);
+CREATE INDEX ar_jump_bca ON ar_jump USING hybrid (b DESC, c, a DESC NULLS LAST);
+INSERT INTO ar_jump SELECT i * 41 % 5003, i * 97 % 499, i % 20 / 2.0 FROM generate_series(1, 500) i;
+VACUUM ANALYZE ar_jump;
+CREATE FUNCTION ar_some(last int, step int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+	SELECT quote_literal(array_agg(i)) FROM generate_series(-20, last, step) i
+$$;
+CREATE FUNCTION ar_jumps() RETURNS TABLE (rows bigint, ok boolean) LANGUAGE plpgsql AS $$
+DECLARE
+	q		text;
+	o		text;
+BEGIN
+	FOREACH q IN ARRAY array[
+		'a = ANY (' || ar_some(6000, 7) || ') AND b = ANY (' || ar_some(600, 3) || ')',
+		'a = ANY (' || ar_some(6000, 11) || ') AND b BETWEEN 100 AND 110',
+		'a = ANY (' || ar_some(40, 1) || ') AND b > 490',
+		'a = 74 AND b = ANY (' || ar_some(600, 2) || ')',
+		'a IS NULL AND b = ANY (' || ar_some(600, 1) || ')',
+		'b = ANY (' || ar_some(300, 9) || ') AND c = ANY (' || ar_some(20, 1) || ') AND a = ANY (' || ar_some(6000, 2) || ')',
+		'b = ANY (' || ar_some(600, 13) || ') AND c = 3.5 AND a = ANY (' || ar_some(6000, 1) || ')',
+		'b = ANY (' || ar_some(600, 5) || ') AND c = ANY (''{0.5,1.5,100}'') AND a IS NULL']
+	LOOP
+		EXECUTE 'SELECT count(*) FROM ar_jump WHERE ' || q INTO rows;
+		ok := hyb_same('SELECT * FROM ar_jump WHERE ' || q);
+		FOREACH o IN ARRAY CASE WHEN q LIKE 'a%' THEN array['a, b', 'a DESC, b DESC'] ELSE array['b DESC, c, a DESC NULLS LAST', 'b, c DESC, a NULLS FIRST'] END
+		LOOP
+			ok := ok AND hyb_same(format('SELECT * FROM ar_jump WHERE %s ORDER BY %s', q, o), 'order');
+		END LOOP;
+		RETURN NEXT;
+	END LOOP;
+END $$;
+SELECT * FROM ar_jumps();
+SELECT ar_blocks('SELECT * FROM ar_jump WHERE a = ANY (' || ar_some(6000, 7) || ') AND b = ANY (' || ar_some(600, 3) || ')') < 3500 AS few;
+SELECT hybrid_merge('ar_jump_ab') > 0, hybrid_merge('ar_jump_bca') > 0;
+SELECT * FROM ar_jumps();
+
+-- a cursor that turns round
+BEGIN;
+DECLARE ar_c SCROLL CURSOR FOR SELECT a, b FROM ar_jump WHERE a = ANY (array(SELECT generate_series(-20, 6000, 7))) AND b = ANY (array(SELECT generate_series(-20, 600, 3))) ORDER BY a, b;
+FETCH 3 FROM ar_c;
+FETCH BACKWARD 2 FROM ar_c;
+MOVE FORWARD ALL IN ar_c;
+FETCH BACKWARD 2 FROM ar_c;
+FETCH 2 FROM ar_c;
+COMMIT;
+
+DROP TABLE ar, ar_small, ar_two, ar_zone, ar_wide, ar_jump;
+DROP FUNCTION ar_fill, ar_queries, ar_blocks, ar_instants, ar_changes, ar_some, ar_jumps;

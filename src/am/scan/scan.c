@@ -312,6 +312,7 @@ start_scan(HybScan *so, bool forward)
 		init_tuple(so);
 
 	hyb_scan_arrays_first(so, forward);
+	so->empty_ranges = 0;
 	begin_range(so);
 	hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
 	hyb_batch_load(so, forward);
@@ -328,12 +329,15 @@ next_batch(HybScan *so, bool forward)
 {
 	HybScanBatch *batch = so->batch;
 	HybEdgeKind last = forward ? HYB_EDGE_END : HYB_EDGE_START;
+	const int  *elems = batch->elems;
+	bool		empty = batch->nitems == 0 &&
+		batch->low.kind == HYB_EDGE_START && batch->high.kind == HYB_EDGE_END;
 
 	hyb_edge_copy(&so->from, forward ? &batch->high : &batch->low);
 	leave_batch(so);
 	if (so->from.kind == last)
 	{
-		if (!hyb_scan_arrays_next(so, forward))
+		if (!hyb_scan_next_range(so, forward, empty, elems))
 		{
 			batch = so->batch;
 			hyb_edge_set(&batch->low, last);

@@ -249,6 +249,8 @@ typedef struct HybScan
 	HybScanPrefix *prefix;		/* nprefix columns with equality */
 	int			nprefix;
 	int			narrays;		/* prefix columns that are arrays */
+	int			empty_ranges;	/* of them, one after the other; negative: so
+								 * many are to come before they count */
 	HybScanQual *quals;
 	int			nquals;
 	int			quals_alloc;
@@ -303,9 +305,23 @@ extern void hyb_scan_preprocess(HybScan *so);
 /* scan_range.c */
 extern void hyb_scan_arrays_first(HybScan *so, bool forward);
 extern bool hyb_scan_arrays_next(HybScan *so, bool forward);
+
+/*
+ * Set them to the first setting at or above the prefix columns of a key.
+ * Returns false if there is none; the setting is then any.
+ */
+extern bool hyb_scan_arrays_seek(HybScan *so, const HybValue *vals);
 extern void hyb_scan_arrays_save(const HybScan *so, int *elems);
 extern void hyb_scan_arrays_restore(HybScan *so, const int *elems);
 extern bool hyb_scan_qualifies(HybScan *so, const HybValue *vals);
+
+/*
+ * scan_jump.c: on to another range, behind one with this setting of the arrays,
+ * which may have been found empty as a whole.  Returns false, the setting being
+ * that one, if there is none.
+ */
+extern bool hyb_scan_next_range(HybScan *so, bool forward, bool empty,
+								const int *elems);
 
 /* scan_part.c */
 extern HybScanPart *hyb_part_create(HybScan *so, char *space);

@@ -9,6 +9,7 @@
 #include "compat.h"
 
 #include "am/scan/scan.h"
+#include "key/bytes.h"
 #include "utils/memutils.h"
 
 static void
@@ -137,6 +138,70 @@ hyb_scan_arrays_next(HybScan *so, bool forward)
 		if (prefix->array != NULL)
 			prefix->elem = forward ? 0 : prefix->array->nelems - 1;
 	}
+	build_range(so);
+	return true;
+}
+
+bool
+hyb_scan_arrays_seek(HybScan *so, const HybValue *vals)
+{
+	int			i;
+	int			cmp = 0;		/* of the setting's column i with the key's */
+
+	for (i = 0; i < so->nprefix && cmp == 0; i++)
+	{
+		const HybColumn *col = &so->ix->desc->cols[i];
+		HybScanPrefix *prefix = &so->prefix[i];
+
+		if (prefix->array != NULL)
+		{
+			const HybScanArray *array = prefix->array;
+			int			low = 0;
+			int			high = array->nelems;
+
+			while (low < high)
+			{
+				int			mid = low + (high - low) / 2;
+
+				if (hyb_value_compare(col, &array->elems[mid].val, &vals[i]) < 0)
+					low = mid + 1;
+				else
+					high = mid;
+			}
+			prefix->elem = low;
+			cmp = low == array->nelems ? -1 :
+				hyb_value_compare(col, &array->elems[low].val, &vals[i]);
+		}
+		else
+		{
+			const uint8 *p = so->constants.data + prefix->value.off;
+			HybValue	constant;
+
+			if (hyb_parse_column(col, p, p + prefix->value.len, &constant) == NULL)
+				elog(ERROR, "scan key of hybrid index is malformed");
+			cmp = hyb_value_compare(col, &constant, &vals[i]);
+		}
+	}
+
+	/* all settings with these elements lie below: move the array before */
+	if (cmp < 0)
+	{
+		for (i -= 2; i >= 0; i--)
+		{
+			HybScanPrefix *prefix = &so->prefix[i];
+
+			if (prefix->array != NULL && prefix->elem + 1 < prefix->array->nelems)
+			{
+				prefix->elem++;
+				break;
+			}
+		}
+		if (i < 0)
+			return false;
+		i++;
+	}
+	for (; i < so->nprefix; i++)
+		so->prefix[i].elem = 0;
 	build_range(so);
 	return true;
 }

@@ -1,0 +1,140 @@
+/*
+ * scan_jump.c
+ *		From an empty range to the next one that may have entries.
+ *
+ * A scan with arrays reads a range for each setting of them.  Where few of the
+ * settings exist that is a search each for nothing.  So after some empty ranges
+ * in a row the scan asks all runs for the first key above the range at hand,
+ * and goes on with the first setting at or above that key: nothing lies in the
+ * ranges between.
+ *
+ * Forward scans only.  A backward one that meets settings which a forward one
+ * has left out reads their ranges.
+ */
+#include "compat.h"
+
+#include "am/scan/scan.h"
+#include "miscadmin.h"
+#include "run/run.h"
+
+/* Empty ranges in a row, before a jump is tried. */
+#define JUMP_AFTER			4
+
+/*
+ * A jump that leaves out fewer settings of the last array is not worth its
+ * search; then so many empty ranges are read before the next one.
+ */
+#define JUMP_WORTH			4
+#define JUMP_PAUSE			64
+
+/* The least key above the range at hand; false if there is none. */
+static bool
+first_key_above(HybScan *so, HybBuf *key)
+{
+	HybIndex   *ix = so->ix;
+	HybPos		max = {.tie = HYB_AFTER};
+	HybFetch	fetch = {.lo = &so->end,.hi = &max,.limit = 1};
+	HybDynBatch batch = {0};
+	HybVersion	version;
+	bool		found;
+	bool		current;
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		hyb_version_capture(ix, &version);
+		found = false;
+		current = true;
+		for (int i = 0; i <= version.nlevels && current; i++)
+		{
+			const HybDynItem *item;
+			const uint8 *bytes;
+
+			current = hyb_run_fetch(ix, &version,
+									i < version.nlevels ? i : HYB_RUN_DYNAMIC,
+									&fetch, &batch);
+			if (batch.nitems == 0)
+				continue;
+			item = &batch.items[0];
+			bytes = batch.keys.data + item->key_off;
+			if (found && hyb_key_compare(ix->desc, key->data, key->len, bytes,
+										 item->keylen) <= 0)
+				continue;
+			found = true;
+			key->len = 0;
+			hyb_buf_append(key, bytes, item->keylen);
+		}
+	} while (!current);
+	hyb_dyn_batch_free(&batch);
+	return found;
+}
+
+/*
+ * Is the setting further on than `elems`?  *near says that only the last array
+ * has moved, and not by much.
+ */
+static bool
+is_further(const HybScan *so, const int *elems, bool *near)
+{
+	int			last = so->nprefix - 1;
+
+	while (so->prefix[last].array == NULL)
+		last--;
+	for (int i = 0; i <= last; i++)
+	{
+		int			moved = so->prefix[i].elem - elems[i];
+
+		if (moved == 0)
+			continue;
+		*near = i == last && moved < JUMP_WORTH;
+		return moved > 0;
+	}
+	return false;
+}
+
+static bool
+jump(HybScan *so, const int *elems)
+{
+	HybBuf		key = {0};
+	bool		more = first_key_above(so, &key);
+	bool		near = false;
+
+	if (more)
+	{
+		if (hyb_key_split(so->ix->desc, key.data, key.len, so->nprefix,
+						  so->vals) == 0)
+			hyb_corrupted(so->ix->rel, HYB_METAPAGE_BLKNO,
+						  "An entry is not well formed.");
+		more = hyb_scan_arrays_seek(so, so->vals);
+	}
+	if (key.data != NULL)
+		pfree(key.data);
+	if (!more)
+	{
+		hyb_scan_arrays_restore(so, elems);
+		return false;
+	}
+
+	/* what comes next may have this very prefix, beyond the range's end */
+	if (!is_further(so, elems, &near))
+	{
+		hyb_scan_arrays_restore(so, elems);
+		near = true;
+		more = hyb_scan_arrays_next(so, true);
+	}
+	so->empty_ranges = near ? -JUMP_PAUSE : 0;
+	return more;
+}
+
+bool
+hyb_scan_next_range(HybScan *so, bool forward, bool empty, const int *elems)
+{
+	if (so->narrays == 0)
+		return false;
+	if (empty)
+		so->empty_ranges++;
+	else
+		so->empty_ranges = Min(so->empty_ranges, 0);
+	return forward && so->empty_ranges >= JUMP_AFTER ? jump(so, elems) :
+		hyb_scan_arrays_next(so, forward);
+}
