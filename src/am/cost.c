@@ -303,6 +303,13 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 	read_sizes(index, &sizes);
 	quals = bounding_quals(root, path, &num_sa_scans, &all_equal);
+	entries = sizes.static_entries + sizes.dynamic_entries;
+
+	/*
+	 * Of all settings of several arrays only those are searched for that have
+	 * entries, or lie before one (scan_jump.c).
+	 */
+	num_sa_scans = Min(num_sa_scans, Max(1.0, 2 * entries));
 
 	MemSet(&costs, 0, sizeof(costs));
 	if (index->unique && all_equal)
@@ -326,7 +333,6 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	 * leaves is charged for its log, which it has to read at least once.
 	 */
 	sized_index = *index;
-	entries = sizes.static_entries + sizes.dynamic_entries;
 	if (sizes.leaf_pages > 0 && sizes.leaf_pages < index->pages)
 		sized_index.pages = (BlockNumber) sizes.leaf_pages;
 	else if (sizes.leaf_pages == 0)

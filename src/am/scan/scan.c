@@ -313,6 +313,8 @@ start_scan(HybScan *so, bool forward)
 
 	hyb_scan_arrays_first(so, forward);
 	so->empty_ranges = 0;
+	so->jump_pause = 0;
+	so->jumping = false;
 	begin_range(so);
 	hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
 	hyb_batch_load(so, forward);

@@ -249,8 +249,13 @@ typedef struct HybScan
 	HybScanPrefix *prefix;		/* nprefix columns with equality */
 	int			nprefix;
 	int			narrays;		/* prefix columns that are arrays */
-	int			empty_ranges;	/* of them, one after the other; negative: so
-								 * many are to come before they count */
+
+	/* jumps over empty ranges, scan_jump.c */
+	int			empty_ranges;	/* one after the other; negative: so many are
+								 * to come before they count */
+	int			jump_pause;		/* how many after the last jump */
+	bool		jumping;		/* the last jump was worth it */
+
 	HybScanQual *quals;
 	int			nquals;
 	int			quals_alloc;

@@ -6,7 +6,7 @@
  * settings exist that is a search each for nothing.  So after some empty ranges
  * in a row the scan asks all runs for the first key above the range at hand,
  * and goes on with the first setting at or above that key: nothing lies in the
- * ranges between.
+ * ranges between.  From there it jumps on, until it is not worth it.
  *
  * Forward scans only.  A backward one that meets settings which a forward one
  * has left out reads their ranges.
@@ -21,11 +21,11 @@
 #define JUMP_AFTER			4
 
 /*
- * A jump that leaves out fewer settings of the last array is not worth its
- * search; then so many empty ranges are read before the next one.
+ * A jump to the very next setting was not worth its search.  Then more empty
+ * ranges are read before the next one, twice as many each time.
  */
-#define JUMP_WORTH			4
-#define JUMP_PAUSE			64
+#define JUMP_PAUSE			4
+#define JUMP_PAUSE_MAX		64
 
 /* The least key above the range at hand; false if there is none. */
 static bool
@@ -71,7 +71,7 @@ first_key_above(HybScan *so, HybBuf *key)
 
 /*
  * Is the setting further on than `elems`?  *near says that only the last array
- * has moved, and not by much.
+ * has moved, by one.
  */
 static bool
 is_further(const HybScan *so, const int *elems, bool *near)
@@ -86,7 +86,7 @@ is_further(const HybScan *so, const int *elems, bool *near)
 
 		if (moved == 0)
 			continue;
-		*near = i == last && moved < JUMP_WORTH;
+		*near = i == last && moved == 1;
 		return moved > 0;
 	}
 	return false;
@@ -122,7 +122,10 @@ jump(HybScan *so, const int *elems)
 		near = true;
 		more = hyb_scan_arrays_next(so, true);
 	}
-	so->empty_ranges = near ? -JUMP_PAUSE : 0;
+	so->jumping = !near;
+	so->jump_pause = near ?
+		Min(Max(so->jump_pause * 2, JUMP_PAUSE), JUMP_PAUSE_MAX) : 0;
+	so->empty_ranges = -so->jump_pause;
 	return more;
 }
 
@@ -135,6 +138,7 @@ hyb_scan_next_range(HybScan *so, bool forward, bool empty, const int *elems)
 		so->empty_ranges++;
 	else
 		so->empty_ranges = Min(so->empty_ranges, 0);
-	return forward && so->empty_ranges >= JUMP_AFTER ? jump(so, elems) :
-		hyb_scan_arrays_next(so, forward);
+	if (forward && (so->jumping || so->empty_ranges >= JUMP_AFTER))
+		return jump(so, elems);
+	return hyb_scan_arrays_next(so, forward);
 }
