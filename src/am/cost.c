@@ -100,8 +100,8 @@ search_comparisons(double n)
  * column after them.  *all_equal: every key column has '='.
  */
 static List *
-bounding_quals(PlannerInfo *root, IndexPath *path, double *num_sa_scans,
-			   bool *all_equal)
+bounding_quals(PlannerInfo *root, IndexPath *path, const HybSizes *sizes,
+			   double *num_sa_scans, bool *all_equal)
 {
 	IndexOptInfo *index = path->indexinfo;
 	List	   *quals = NIL;
@@ -166,6 +166,14 @@ bounding_quals(PlannerInfo *root, IndexPath *path, double *num_sa_scans,
 			quals = lappend(quals, rinfo);
 		}
 	}
+
+	/*
+	 * Of all settings of several arrays only those are searched for that have
+	 * entries, or lie before one (scan_jump.c).
+	 */
+	*num_sa_scans = Min(*num_sa_scans,
+						Max(1.0, 2 * (sizes->static_entries +
+									  sizes->dynamic_entries)));
 	*all_equal = equality && plain && column == index->nkeycolumns - 1;
 	return quals;
 }
@@ -302,15 +310,8 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	Cost		search_cost;
 
 	read_sizes(index, &sizes);
-	quals = bounding_quals(root, path, &num_sa_scans, &all_equal);
+	quals = bounding_quals(root, path, &sizes, &num_sa_scans, &all_equal);
 	entries = sizes.static_entries + sizes.dynamic_entries;
-
-	/*
-	 * Of all settings of several arrays only those are searched for that have
-	 * entries, or lie before one (scan_jump.c).
-	 */
-	num_sa_scans = Min(num_sa_scans, Max(1.0, 2 * entries));
-
 	MemSet(&costs, 0, sizeof(costs));
 	if (index->unique && all_equal)
 		costs.numIndexTuples = 1.0;
