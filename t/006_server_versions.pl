@@ -48,6 +48,8 @@ if ($version < 18)
 	  "DO \$\$ BEGIN INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING; END \$\$",
 	  'EXPLAIN ANALYZE INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING',
 	  'PREPARE p AS INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING; EXECUTE p';
+	my ($ret, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nSET log_min_messages = panic; INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING");
+	like($err, qr/ERROR:  55000: the library/, 'it is not an internal error, whatever is logged');
 	is($node->safe_psql('postgres', <<EOF), '1', 'which loads it for what follows');
 \\set ON_ERROR_STOP off
 INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING;

@@ -24,20 +24,25 @@
 
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "executor/executor.h"
 #include "nodes/execnodes.h"
+#include "parser/parsetree.h"
+#include "tcop/pquery.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/portal.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
 static ExecutorStart_hook_type previous_executor_start = NULL;
+static bool hook_was_called = false;
 
 /*
  * Partitioned tables without unique indexes of ours, so that the partitions are
@@ -238,6 +243,7 @@ executor_start(QueryDesc *query, int eflags)
 {
 	EState	   *estate;
 
+	hook_was_called = true;
 	if (previous_executor_start)
 		previous_executor_start(query, eflags);
 	else
@@ -257,6 +263,58 @@ executor_start(QueryDesc *query, int eflags)
 	}
 }
 
+static void
+check_loaded(Plan *plan, List *rtable, Oid hybrid)
+{
+	ListCell   *lc;
+
+	if (plan == NULL || !IsA(plan, ModifyTable) ||
+		((ModifyTable *) plan)->onConflictAction == ONCONFLICT_NONE)
+		return;
+	foreach(lc, ((ModifyTable *) plan)->resultRelations)
+	{
+		Relation	table = table_open(rt_fetch(lfirst_int(lc), rtable)->relid,
+									   AccessShareLock);
+
+		if (table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+			check_partitions(table, hybrid);
+		else if (OidIsValid(find_unique_hybrid(table, hybrid)))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg(HYB_LOADED_LATE),
+					 errdetail(HYB_LOADED_LATE_DETAIL),
+					 errhint(HYB_LOADED_LATE_HINT)));
+		table_close(table, AccessShareLock);
+	}
+}
+
+/*
+ * The executor is opening an index of the table.  Indexes are not opened here,
+ * since one of them may be on its way into the relation cache.
+ */
+void
+hyb_conflict_loaded(void)
+{
+	Oid			hybrid;
+	ListCell   *lc;
+
+	if (hook_was_called || ActivePortal == NULL || !IsTransactionState())
+		return;
+	hybrid = get_index_am_oid("hybrid", true);
+	foreach(lc, ActivePortal->stmts)
+	{
+		PlannedStmt *stmt = lfirst_node(PlannedStmt, lc);
+		ListCell   *subplan;
+
+		if (!OidIsValid(hybrid) ||
+			(stmt->commandType != CMD_INSERT && !stmt->hasModifyingCTE))
+			continue;
+		check_loaded(stmt->planTree, stmt->rtable, hybrid);
+		foreach(subplan, stmt->subplans)
+			check_loaded(lfirst(subplan), stmt->rtable, hybrid);
+	}
+}
+
 void
 hyb_conflict_init(void)
 {
@@ -265,6 +323,11 @@ hyb_conflict_init(void)
 }
 
 #else
+
+void
+hyb_conflict_loaded(void)
+{
+}
 
 void
 hyb_conflict_init(void)

@@ -8,8 +8,11 @@
  * has begun to open the indexes of a table with ON CONFLICT DO NOTHING without
  * a target, which nothing looks at before (conflict.c).
  *
- * The server's error is put in plain words when it is reported, to the log and
- * the client.  A function that catches it sees what the server said.
+ * The second case is an error of ours where the handler's first call can tell
+ * it by the portal that is being run, which statements within functions, EXECUTE
+ * and EXPLAIN ANALYZE do not have.  Else the server's error is put in plain
+ * words when it is reported, to the log and the client; a function that catches
+ * it sees what the server said.
  */
 #include "compat.h"
 
@@ -37,11 +40,11 @@ explain_error(ErrorData *error)
 	{
 		error->sqlerrcode = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 		error->message = MemoryContextStrdup(error->assoc_context,
-											 _("the library \"hybridindex\", which INSERT ... ON CONFLICT needs for a unique hybrid index, was loaded too late"));
+											 _(HYB_LOADED_LATE));
 		error->detail = MemoryContextStrdup(error->assoc_context,
-											_("Before PostgreSQL 18 it has to be there when such a statement starts, and this one was the first of its session to use a hybrid index."));
+											_(HYB_LOADED_LATE_DETAIL));
 		error->hint = MemoryContextStrdup(error->assoc_context,
-										  _("Try it again, or add \"hybridindex\" to \"session_preload_libraries\"."));
+										  _(HYB_LOADED_LATE_HINT));
 	}
 #endif
 }
@@ -76,4 +79,5 @@ hyb_hooks_handler_called(void)
 		return;
 	called = true;
 	first_use = GetCurrentStatementStartTimestamp();
+	hyb_conflict_loaded();
 }

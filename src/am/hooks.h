@@ -18,6 +18,17 @@ extern void hyb_arbiter_init(void);
 
 extern void hyb_conflict_init(void);
 
+/* The library is being loaded: an error if that is too late for ON CONFLICT. */
+extern void hyb_conflict_loaded(void);
+
+/* The texts of that error. */
+#define HYB_LOADED_LATE \
+	"the library \"hybridindex\", which INSERT ... ON CONFLICT needs for a unique hybrid index, was loaded too late"
+#define HYB_LOADED_LATE_DETAIL \
+	"Before PostgreSQL 18 it has to be there when such a statement starts, and this one was the first of its session to use a hybrid index."
+#define HYB_LOADED_LATE_HINT \
+	"Try it again, or add \"hybridindex\" to \"session_preload_libraries\"."
+
 extern void hyb_family_init(void);
 
 /* To be called by the handler function. */
