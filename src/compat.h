@@ -137,6 +137,34 @@ typedef Oid HybFileNumber;
 #define HYB_TEST_FOR_OLD_SNAPSHOT(snapshot, rel, page) ((void) 0)
 #endif
 
+/* an index's definition, and the index; needs catalog/index.h, nodes/makefuncs.h */
+#if PG_VERSION_NUM >= 180000
+#define HYB_MAKE_INDEX_INFO(natts, nkeys, am, exprs, pred, unique, nulls_not_distinct, ready, concurrent) \
+	makeIndexInfo((natts), (nkeys), (am), (exprs), (pred), (unique), \
+				  (nulls_not_distinct), (ready), (concurrent), false, false)
+#elif PG_VERSION_NUM >= 160000
+#define HYB_MAKE_INDEX_INFO(natts, nkeys, am, exprs, pred, unique, nulls_not_distinct, ready, concurrent) \
+	makeIndexInfo((natts), (nkeys), (am), (exprs), (pred), (unique), \
+				  (nulls_not_distinct), (ready), (concurrent), false)
+#else
+#define HYB_MAKE_INDEX_INFO(natts, nkeys, am, exprs, pred, unique, nulls_not_distinct, ready, concurrent) \
+	makeIndexInfo((natts), (nkeys), (am), (exprs), (pred), (unique), \
+				  (nulls_not_distinct), (ready), (concurrent))
+#endif
+#if PG_VERSION_NUM >= 170000
+#define HYB_INDEX_CREATE(table, name, info, columns, am, space, collations, classes, class_options, order, targets, options, flags) \
+	index_create((table), (name), InvalidOid, InvalidOid, InvalidOid, \
+				 InvalidOid, (info), (columns), (am), (space), (collations), \
+				 (classes), (class_options), (order), (targets), (options), \
+				 (flags), 0, true, false, NULL)
+#else
+#define HYB_INDEX_CREATE(table, name, info, columns, am, space, collations, classes, class_options, order, targets, options, flags) \
+	((info)->ii_OpclassOptions = (class_options), (void) (targets), \
+	 index_create((table), (name), InvalidOid, InvalidOid, InvalidOid, \
+				  InvalidOid, (info), (columns), (am), (space), (collations), \
+				  (classes), (order), (options), (flags), 0, true, false, NULL))
+#endif
+
 /* SysCacheGetAttr without a flag for NULL, since 16; needs utils/syscache.h */
 #if PG_VERSION_NUM < 160000
 #define SysCacheGetAttrNotNull(cache, tuple, attribute) \
