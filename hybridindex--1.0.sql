@@ -522,6 +522,30 @@ DEFAULT FOR TYPE tsquery USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 tsquery_cmp(tsquery, tsquery);
 
+--
+-- What btree's families have on this server beyond the above: support for
+-- sorting ranges since 18.
+--
+CREATE FUNCTION hybrid_complete_operator_families() RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+SELECT hybrid_complete_operator_families();
+
+DROP FUNCTION hybrid_complete_operator_families();
+
+-- Operator classes for types of other extensions, and users' own
+
+CREATE FUNCTION hybrid_make_operator_classes(type regtype DEFAULT NULL,
+	OUT operator_class text,
+	OUT input_type regtype,
+	OUT is_default boolean)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hybrid_make_operator_classes'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION hybrid_make_operator_classes(regtype) IS
+'make hybrid operator classes of the btree operator classes that have no counterpart yet, of one type or of all; returns them';
+
 -- Inspection and maintenance functions
 
 CREATE FUNCTION hybrid_merge(index regclass)

@@ -36,6 +36,15 @@ UNION ALL
 (SELECT 'extra', * FROM family_members('hybrid') EXCEPT SELECT 'extra', * FROM family_members('btree'))
 ORDER BY 1, 2, 3, 4;
 
+-- and so are functions that make something faster; support for ranges is there
+-- since 18
+SELECT f.opfname, p.amproc::regprocedure
+FROM pg_amproc p JOIN pg_opfamily f ON f.oid = p.amprocfamily JOIN pg_am a ON a.oid = f.opfmethod
+WHERE a.amname = 'btree' AND p.amprocnum IN (2, 3) AND f.oid < 16384
+	AND NOT EXISTS (SELECT FROM pg_amproc q JOIN pg_opfamily g ON g.oid = q.amprocfamily JOIN pg_am b ON b.oid = g.opfmethod
+		WHERE b.amname = 'hybrid' AND g.opfname = f.opfname AND q.amproclefttype = p.amproclefttype
+			AND q.amprocrighttype = p.amprocrighttype AND q.amprocnum = p.amprocnum AND q.amproc = p.amproc);
+
 -- properties the planner and tools ask for
 SELECT p, pg_indexam_has_property(a.oid, p) FROM pg_am a,
 	unnest('{can_order,can_unique,can_multi_col,can_exclude,can_include}'::text[]) p

@@ -13,6 +13,9 @@
  * and EXPLAIN ANALYZE do not have.  Else the server's error is put in plain
  * words when it is reported, to the log and the client; a function that catches
  * it sees what the server said.
+ *
+ * So does who asks for an index of a type that has no operator class of ours
+ * get a hint that says how to make one.
  */
 #include "compat.h"
 
@@ -49,16 +52,34 @@ explain_error(ErrorData *error)
 #endif
 }
 
+/* btree may have a class for a type that has none of ours. */
+static void
+explain_missing_class(ErrorData *error)
+{
+	static const char end[] = "access method \"hybrid\"";
+	size_t		len = strlen(error->message);
+
+	if (strcmp(error->message_id,
+			   "data type %s has no default operator class for access method \"%s\"") == 0 &&
+		len >= strlen(end) &&
+		strcmp(error->message + len - strlen(end), end) == 0)
+		error->hint = MemoryContextStrdup(error->assoc_context,
+										  _("SELECT hybrid_make_operator_classes() makes operator classes of all that access method \"btree\" has."));
+}
+
 /*
  * Called for what goes to the log, before it does, and to the client: no
  * catalogs, nothing that could fail for other reasons than memory.
  */
 static void
-explain_first_use(ErrorData *error)
+explain_reported(ErrorData *error)
 {
-	if (error->elevel == ERROR && error->message_id != NULL &&
-		first_use != 0 && GetCurrentStatementStartTimestamp() == first_use)
-		explain_error(error);
+	if (error->elevel == ERROR && error->message_id != NULL)
+	{
+		if (first_use != 0 && GetCurrentStatementStartTimestamp() == first_use)
+			explain_error(error);
+		explain_missing_class(error);
+	}
 	if (previous_emit_log)
 		previous_emit_log(error);
 }
@@ -67,7 +88,7 @@ void
 hyb_hooks_init(void)
 {
 	previous_emit_log = emit_log_hook;
-	emit_log_hook = explain_first_use;
+	emit_log_hook = explain_reported;
 }
 
 void

@@ -349,8 +349,10 @@ hyb_check_column_classes(Relation index, int elevel)
 						   format_type_be(opcintype), opclass_name(opclass),
 						   opclass_name(GetDefaultOpClass(typid, BTREE_AM_OID))),
 				 IsPolymorphicType(opcintype) ?
-				 errhint("Use access method \"btree\".") :
-				 errhint("Use access method \"btree\", or index an expression that casts the column to type %s.",
+				 errhint("Make one with SELECT hybrid_make_operator_classes(%s), then create the index again.",
+						 quote_literal_cstr(format_type_be_qualified(typid))) :
+				 errhint("Make one with SELECT hybrid_make_operator_classes(%s), then create the index again, or index an expression that casts the column to type %s.",
+						 quote_literal_cstr(format_type_be_qualified(typid)),
 						 format_type_be(opcintype))));
 	}
 }

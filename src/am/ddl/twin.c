@@ -165,8 +165,12 @@ hyb_twin_possible(Relation index, Oid access_method, HybTwinReason *reason)
 		reason->detail = psprintf(_("Access method \"%s\" has no operator class for type %s that orders as class %s of column %d does."),
 								  get_am_name(access_method), type,
 								  class_name(opclass), i + 1);
-		reason->hint = psprintf(_("Create an operator class of access method \"%s\" for type %s with the operators of that class."),
-								get_am_name(access_method), type);
+		if (access_method != BTREE_AM_OID)
+			reason->hint = psprintf(_("Make one with SELECT hybrid_make_operator_classes(%s)."),
+									quote_literal_cstr(type));
+		else
+			reason->hint = psprintf(_("Create an operator class of access method \"%s\" for type %s with the operators of that class."),
+									get_am_name(access_method), type);
 		return false;
 	}
 	return true;
