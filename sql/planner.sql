@@ -1,6 +1,7 @@
 --
--- What the planner reserves for btree's operator families: bare booleans, LIKE
--- over pattern classes, joins to unique keys that nobody asks for.
+-- What the planner reserves for btree and its operator families: bare booleans,
+-- LIKE over pattern classes, joins to unique keys that nobody asks for, values
+-- beyond what ANALYZE has seen.  Row comparisons are in row_compare.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR
@@ -35,12 +36,47 @@ EXPLAIN (COSTS off) SELECT i FROM pl WHERE b ORDER BY i LIMIT 3;
 EXPLAIN (COSTS off) SELECT a.i FROM pl a LEFT JOIN pl b ON b.i = a.i WHERE a.i = 7;
 EXPLAIN (COSTS off) SELECT a.i FROM pl a LEFT JOIN pl b ON b.p = a.p WHERE a.i = 7;
 
+-- beyond what ANALYZE has seen the index is asked: the same rows are expected as
+-- of a btree
+CREATE TABLE pl_end (i int8, d date);
+CREATE FUNCTION pl_rows(condition text) RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE
+	p	json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) SELECT * FROM pl_end WHERE ' || condition INTO p;
+	RETURN (p -> 0 -> 'Plan' ->> 'Plan Rows')::numeric;
+END $$;
+CREATE FUNCTION pl_estimates() RETURNS numeric[] LANGUAGE sql AS $$
+	SELECT array_agg(pl_rows(c) ORDER BY o) FROM unnest(array['i > 40000', 'i > 12000 AND i < 13000', 'i < -100', 'i >= 59000', 'd > ''2030-01-01''', 'd <= ''1999-01-01''']) WITH ORDINALITY x(c, o)
+$$;
+INSERT INTO pl_end SELECT i, date '2000-01-01' + (i / 10)::int FROM generate_series(1, 10000) i;
+VACUUM ANALYZE pl_end;
+INSERT INTO pl_end SELECT i, date '2000-01-01' + (i / 10)::int FROM generate_series(-10000, 60000) i WHERE i NOT BETWEEN 1 AND 10000;
+CREATE INDEX pl_end_i ON pl_end USING btree (i);
+CREATE INDEX pl_end_d ON pl_end USING btree (d DESC);
+CREATE TABLE pl_expected AS SELECT pl_estimates() AS e;
+DROP INDEX pl_end_i, pl_end_d;
+CREATE INDEX pl_end_i ON pl_end USING hybrid (i);
+CREATE INDEX pl_end_d ON pl_end USING hybrid (d DESC);
+SELECT pl_estimates() = e AS same, e[1] > 100 AS more FROM pl_expected;
+DROP TABLE pl_end, pl_expected;
+DROP FUNCTION pl_estimates, pl_rows;
+
 -- a family that has not all of the operators is not taken for btree's
 CREATE OPERATOR CLASS pl_ops FOR TYPE int USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int);
 DROP INDEX pl_i, pl_b;
 CREATE INDEX pl_i ON pl USING hybrid (i pl_ops);
 SELECT c, p.* FROM unnest(array['i = 70', 'i > 10 AND i = 70::int8']) c, pl_cond(c) p;
+
+-- and an index with one is none: it serves joins, and no row comparisons
+CREATE INDEX pl_ip ON pl USING hybrid (i pl_ops, p);
+DROP INDEX pl_i;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_seqscan = off;
+EXPLAIN (COSTS off) SELECT count(*) FROM (VALUES (1), (2)) v (x) JOIN pl ON i = x;
+EXPLAIN (COSTS off) SELECT i, p FROM pl WHERE (i, p) > (4990, 'x') ORDER BY i, p;
 DROP TABLE pl;
 DROP OPERATOR FAMILY pl_ops USING hybrid;
 DROP FUNCTION pl_cond;

@@ -176,6 +176,11 @@ typedef Oid HybFileNumber;
 #define HYB_ON_CONFLICT_NEEDS_BTREE
 #endif
 
+/* the executor makes scan keys of row comparisons for btree only */
+#if PG_VERSION_NUM < 180000
+#define HYB_ROW_COMPARE_NEEDS_BTREE
+#endif
+
 /* logical replication's apply knows only btree and hash in 16 and 17 */
 #if PG_VERSION_NUM >= 160000 && PG_VERSION_NUM < 180000
 #define HYB_NO_REPLICA_IDENTITY

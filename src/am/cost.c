@@ -14,6 +14,7 @@
 
 #include "access/stratnum.h"
 #include "am/am.h"
+#include "am/hooks.h"
 #include "catalog/pg_statistic.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -134,6 +135,8 @@ bounding_quals(PlannerInfo *root, IndexPath *path, const HybSizes *sizes,
 
 			if (IsA(clause, OpExpr))
 				clause_op = ((OpExpr *) clause)->opno;
+			else if (IsA(clause, RowCompareExpr))
+				hyb_row_compare_planned();
 			else if (IsA(clause, ScalarArrayOpExpr))
 			{
 				ScalarArrayOpExpr *saop = (ScalarArrayOpExpr *) clause;

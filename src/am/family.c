@@ -1,6 +1,6 @@
 /*
  * family.c
- *		Shows the planner our operator families as btree's.
+ *		Shows the planner our indexes and operator families as btree's.
  *
  * The planner knows some of btree's operator families by name: it takes a bare
  * boolean, LIKE over the pattern operator classes, or a join to a unique key
@@ -9,11 +9,18 @@
  * family in place of ours, where that has all of its members.  The executor
  * goes by the index itself: what the planner finds in btree's family it finds
  * in ours.
+ *
+ * An index all of whose families are shown so is shown as a btree: then it can
+ * have row comparisons as conditions (scan_row.c, rowcompare.c), and be asked
+ * for the least and greatest value there is, where a histogram ends before.  Of
+ * a btree the planner expects that its families are those of equivalence
+ * classes, so one family that is not shown as btree's keeps the index ours.
  */
 #include "compat.h"
 
 #include "access/transam.h"
 #include "am/hooks.h"
+#include "catalog/pg_am_d.h"
 #include "catalog/pg_amop.h"
 #include "commands/defrem.h"
 #include "optimizer/plancat.h"
@@ -98,7 +105,23 @@ covers(Oid ours, Oid btree)
 }
 
 static void
-show_families(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+show_as_btree(IndexOptInfo *index)
+{
+	bool		all = true;
+
+	for (int i = 0; i < index->nkeycolumns; i++)
+	{
+		if (covers(index->opfamily[i], index->sortopfamily[i]))
+			index->opfamily[i] = index->sortopfamily[i];
+		else
+			all = false;
+	}
+	if (all)
+		index->relam = BTREE_AM_OID;
+}
+
+static void
+show_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 {
 	Oid			hybrid = InvalidOid;
 	ListCell   *lc;
@@ -113,11 +136,8 @@ show_families(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 			continue;
 		if (!OidIsValid(hybrid))
 			hybrid = get_index_am_oid("hybrid", true);
-		if (index->relam != hybrid)
-			continue;
-		for (int i = 0; i < index->nkeycolumns; i++)
-			if (covers(index->opfamily[i], index->sortopfamily[i]))
-				index->opfamily[i] = index->sortopfamily[i];
+		if (index->relam == hybrid)
+			show_as_btree(index);
 	}
 }
 
@@ -125,5 +145,5 @@ void
 hyb_family_init(void)
 {
 	previous_relation_info = get_relation_info_hook;
-	get_relation_info_hook = show_families;
+	get_relation_info_hook = show_indexes;
 }

@@ -75,6 +75,7 @@ _PG_init(void)
 	hyb_arbiter_init();
 	hyb_conflict_init();
 	hyb_family_init();
+	hyb_rowcompare_init();
 }
 
 #ifdef HYB_HAVE_COMPARE_TYPES

@@ -2,8 +2,8 @@
  * hooks.h
  *		Hooks of the server: errors in plain words where it gives an internal
  *		one (hooks.c), EXPLAIN (explain.c), replica identity (identity.c), ON
- *		CONFLICT (conflict.c) and its operator classes (arbiter.c), operator
- *		families in the planner (family.c).
+ *		CONFLICT (conflict.c) and its operator classes (arbiter.c), what the
+ *		planner is shown (family.c), row comparisons (rowcompare.c).
  */
 #ifndef HYB_HOOKS_H
 #define HYB_HOOKS_H
@@ -30,6 +30,11 @@ extern void hyb_conflict_loaded(void);
 	"Try it again, or add \"hybridindex\" to \"session_preload_libraries\"."
 
 extern void hyb_family_init(void);
+
+extern void hyb_rowcompare_init(void);
+
+/* The planner considers a row comparison as condition of one of our indexes. */
+extern void hyb_row_compare_planned(void);
 
 /* To be called by the handler function. */
 extern void hyb_hooks_handler_called(void);

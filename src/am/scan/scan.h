@@ -24,6 +24,26 @@
 
 /* ---- scan keys ---- */
 
+/* How a constant of some type lies among the values of the column's type */
+typedef enum HybConversion
+{
+	HYB_CONVERT_EXACT,			/* it is `lo` */
+	HYB_CONVERT_BETWEEN,		/* what is below it is at most `lo`, what is
+								 * above it at least `hi` */
+	HYB_CONVERT_BESIDE,			/* the same, and nothing equals it */
+	HYB_CONVERT_BELOW,			/* below everything */
+	HYB_CONVERT_ABOVE,			/* above everything */
+	HYB_CONVERT_UNKNOWN
+} HybConversion;
+
+/*
+ * Constants longer than any entry are no bounds: only their operator is
+ * asked.  The whole key of a bound is kept below HYB_MAX_BOUND_SIZE, far below
+ * what HybPos can hold.
+ */
+#define HYB_MAX_CONSTANT_SIZE	HYB_MAX_ENTRY_SIZE
+#define HYB_MAX_BOUND_SIZE		32000
+
 /* An element of an array key, encoded as a value of the index column. */
 typedef struct HybScanElement
 {
@@ -52,6 +72,8 @@ typedef struct HybScanBound
 {
 	bool		set;			/* there is one */
 	bool		strict;			/* the value itself lies outside */
+	int			more;			/* so many values of the columns that follow
+								 * belong to it, of a row comparison */
 	HybScanConst value;
 } HybScanBound;
 
@@ -76,6 +98,28 @@ typedef struct HybScanColumn
 	Datum		equal;
 } HybScanColumn;
 
+/* A column of a row comparison, and what it is compared with. */
+typedef struct HybRowMember
+{
+	int			column;			/* from 0 */
+	bool		exact;			/* it is compared with `value`; otherwise with
+								 * the key's argument, by `order` */
+	HybScanConst value;
+	HybValue	val;			/* the same, where there is a qualifier */
+	ScanKey		key;
+	FmgrInfo	order;
+} HybRowMember;
+
+/* (column, ...) < (value, ...): the first pair that is not equal decides. */
+typedef struct HybRowComparison
+{
+	bool		less;			/* `<` or `<=` */
+	bool		strict;			/* equal rows do not match */
+	int			first;			/* members before are known to be equal */
+	int			nmembers;
+	HybRowMember *members;
+} HybRowComparison;
+
 typedef enum HybScanQualKind
 {
 	HYB_QUAL_NULL,				/* IS NULL */
@@ -85,6 +129,7 @@ typedef enum HybScanQualKind
 	HYB_QUAL_UPPER,
 	HYB_QUAL_UPPER_STRICT,
 	HYB_QUAL_ARRAY,				/* equal to one of the elements */
+	HYB_QUAL_ROW,				/* a row comparison */
 	HYB_QUAL_FUNCTION,			/* the key's operator, on decoded values */
 	HYB_QUAL_FUNCTION_ARRAY		/* the same, true for any of the elements */
 } HybScanQualKind;
@@ -95,6 +140,7 @@ typedef struct HybScanQual
 	int			column;			/* from 0 */
 	HybValue	val;
 	const HybScanArray *array;
+	HybRowComparison *row;
 	ScanKey		key;
 	Datum	   *elems;			/* HYB_QUAL_FUNCTION_ARRAY */
 	int			nelems;
@@ -245,6 +291,8 @@ typedef struct HybScan
 	/* what the keys were made into, scan_keys.c */
 	bool		empty;			/* the keys contradict each other */
 	HybScanColumn *columns;		/* one per key column */
+	HybRowComparison *rows;		/* row comparisons that columns do not say */
+	int			nrows;
 	HybBuf		constants;
 	HybScanPrefix *prefix;		/* nprefix columns with equality */
 	int			nprefix;
@@ -306,6 +354,45 @@ typedef struct HybScan
 
 /* scan_keys.c */
 extern void hyb_scan_preprocess(HybScan *so);
+extern HybConversion hyb_convert_constant(const HybColumn *col, Oid subtype,
+										  Datum value, Datum *lo, Datum *hi);
+
+/* Encode a value of a column to the constants. */
+extern HybScanConst hyb_encode_constant(HybScan *so, int column, Datum value,
+										bool isnull);
+extern void hyb_constant_value(const HybScan *so, int column,
+							   const HybScanConst *c, HybValue *val);
+extern int	hyb_compare_constants(const HybScan *so, int column,
+								  const HybScanConst *a,
+								  const HybScanConst *b);
+
+/* The column is at or above a constant, or below it, in index order. */
+extern void hyb_tighten(HybScan *so, int column, bool upper, HybScanConst c,
+						bool strict);
+extern HybScanQual *hyb_add_qual(HybScan *so, HybScanQualKind kind,
+								 int column);
+
+/* scan_row.c */
+
+/* How many keys, from this one on, are a row comparison; mostly none. */
+extern int	hyb_row_keys(const ScanKeyData *keys, int n);
+
+/* They are processed: their first column is bounded. */
+extern void hyb_row_process(HybScan *so, ScanKey keys);
+
+/*
+ * Row comparisons that begin with a column that has one value are about what
+ * follows.  Returns false if nothing satisfies them.
+ */
+extern bool hyb_rows_reduce(HybScan *so, int column);
+
+/*
+ * Make them ends of the range, whose prefix takes `size` bytes, or qualifiers,
+ * or both.
+ */
+extern void hyb_rows_settle(HybScan *so, uint32 size);
+extern bool hyb_row_qualifies(HybScan *so, const HybRowComparison *row,
+							  const HybValue *vals);
 
 /* scan_range.c */
 extern void hyb_scan_arrays_first(HybScan *so, bool forward);

@@ -33,21 +33,9 @@
 /* Qualifiers that there is room for once there is one. */
 #define FIRST_QUALS	4
 
-/* How a constant of some type lies among the values of the column's type */
-typedef enum HybConversion
-{
-	HYB_CONVERT_EXACT,			/* it is `lo` */
-	HYB_CONVERT_BETWEEN,		/* what is below it is at most `lo`, what is
-								 * above it at least `hi` */
-	HYB_CONVERT_BESIDE,			/* the same, and nothing equals it */
-	HYB_CONVERT_BELOW,			/* below everything */
-	HYB_CONVERT_ABOVE,			/* above everything */
-	HYB_CONVERT_UNKNOWN
-} HybConversion;
-
-static HybConversion
-convert_constant(const HybColumn *col, Oid subtype, Datum value,
-				 Datum *lo, Datum *hi)
+HybConversion
+hyb_convert_constant(const HybColumn *col, Oid subtype, Datum value,
+					 Datum *lo, Datum *hi)
 {
 	HybConverted converted = {.exact = true};
 
@@ -108,17 +96,9 @@ equal_constants(const HybColumn *col, Oid subtype, Datum value, Datum *equal)
 		col->codec->equals(subtype, value, equal) : -1;
 }
 
-/*
- * Constants longer than any entry are no bounds: only their operator is
- * asked.  The whole key of a bound is kept below MAX_BOUND_SIZE, far below
- * what HybPos can hold.
- */
-#define MAX_CONSTANT_SIZE	HYB_MAX_ENTRY_SIZE
-#define MAX_BOUND_SIZE		32000
-
 /* Encode a value of a column to the constants. */
-static HybScanConst
-encode_constant(HybScan *so, int column, Datum value, bool isnull)
+HybScanConst
+hyb_encode_constant(HybScan *so, int column, Datum value, bool isnull)
 {
 	HybScanConst c;
 
@@ -133,9 +113,9 @@ encode_constant(HybScan *so, int column, Datum value, bool isnull)
  * A column encoding as a value.  Points into the buffer of constants, so it
  * holds only until the next constant is added.
  */
-static void
-constant_value(const HybScan *so, int column, const HybScanConst *c,
-			   HybValue *val)
+void
+hyb_constant_value(const HybScan *so, int column, const HybScanConst *c,
+				   HybValue *val)
 {
 	const uint8 *p = so->constants.data + c->off;
 
@@ -144,9 +124,9 @@ constant_value(const HybScan *so, int column, const HybScanConst *c,
 		elog(ERROR, "malformed scan key constant");
 }
 
-static int
-compare_constants(const HybScan *so, int column, const HybScanConst *a,
-				  const HybScanConst *b)
+int
+hyb_compare_constants(const HybScan *so, int column, const HybScanConst *a,
+					  const HybScanConst *b)
 {
 	HybValue	va;
 	HybValue	vb;
@@ -154,13 +134,13 @@ compare_constants(const HybScan *so, int column, const HybScanConst *a,
 	/* both ends of an equality are one constant */
 	if (a->off == b->off)
 		return 0;
-	constant_value(so, column, a, &va);
-	constant_value(so, column, b, &vb);
+	hyb_constant_value(so, column, a, &va);
+	hyb_constant_value(so, column, b, &vb);
 	return hyb_value_compare(&so->ix->desc->cols[column], &va, &vb);
 }
 
-static HybScanQual *
-add_qual(HybScan *so, HybScanQualKind kind, int column)
+HybScanQual *
+hyb_add_qual(HybScan *so, HybScanQualKind kind, int column)
 {
 	HybScanQual *qual;
 
@@ -178,15 +158,15 @@ add_qual(HybScan *so, HybScanQualKind kind, int column)
 }
 
 /* The column is at or above a constant, or below it, in index order. */
-static void
-tighten(HybScan *so, int column, bool upper, HybScanConst c, bool strict)
+void
+hyb_tighten(HybScan *so, int column, bool upper, HybScanConst c, bool strict)
 {
 	HybScanColumn *sc = &so->columns[column];
 	HybScanBound *bound = upper ? &sc->upper : &sc->lower;
 
 	if (bound->set)
 	{
-		int			cmp = compare_constants(so, column, &c, &bound->value);
+		int			cmp = hyb_compare_constants(so, column, &c, &bound->value);
 
 		if ((upper ? cmp > 0 : cmp < 0) || (cmp == 0 && !strict))
 			return;
@@ -205,9 +185,9 @@ add_comparison(HybScan *so, int column, StrategyNumber strategy, Datum value)
 {
 	const HybColumn *col = &so->ix->desc->cols[column];
 	bool		strict = false;
-	HybScanConst c = encode_constant(so, column, value, false);
+	HybScanConst c = hyb_encode_constant(so, column, value, false);
 
-	if (unlikely(c.len > MAX_CONSTANT_SIZE))
+	if (unlikely(c.len > HYB_MAX_CONSTANT_SIZE))
 		return false;
 
 	switch (strategy)
@@ -218,13 +198,13 @@ add_comparison(HybScan *so, int column, StrategyNumber strategy, Datum value)
 			/* FALLTHROUGH */
 		case BTLessEqualStrategyNumber:
 		case BTGreaterEqualStrategyNumber:
-			tighten(so, column,
-					(strategy <= BTLessEqualStrategyNumber) != col->desc, c,
-					strict);
+			hyb_tighten(so, column,
+						(strategy <= BTLessEqualStrategyNumber) != col->desc, c,
+						strict);
 			break;
 		case BTEqualStrategyNumber:
-			tighten(so, column, false, c, false);
-			tighten(so, column, true, c, false);
+			hyb_tighten(so, column, false, c, false);
+			hyb_tighten(so, column, true, c, false);
 			if (hyb_column_is_encoded(col) && !col->codec->blank_padded)
 			{
 				so->columns[column].has_equal = true;
@@ -250,8 +230,8 @@ process_scalar(HybScan *so, ScanKey key, int column)
 	Datum		lo;
 	Datum		hi;
 
-	switch (convert_constant(col, key->sk_subtype, key->sk_argument,
-							 &lo, &hi))
+	switch (hyb_convert_constant(col, key->sk_subtype, key->sk_argument,
+								 &lo, &hi))
 	{
 		case HYB_CONVERT_EXACT:
 			if (add_comparison(so, column, strategy, lo))
@@ -260,7 +240,7 @@ process_scalar(HybScan *so, ScanKey key, int column)
 				col->compare != HYB_COMPARE_PROC)
 				so->empty = true;	/* equal values would have equal length */
 			else
-				add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
+				hyb_add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
 			break;
 		case HYB_CONVERT_BESIDE:
 			if (!less && !greater)
@@ -289,7 +269,7 @@ process_scalar(HybScan *so, ScanKey key, int column)
 			if (!less)
 				(void) add_comparison(so, column, BTGreaterEqualStrategyNumber,
 									  hi);
-			add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
+			hyb_add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
 			break;
 		case HYB_CONVERT_BELOW:
 			if (!greater)
@@ -300,7 +280,7 @@ process_scalar(HybScan *so, ScanKey key, int column)
 				so->empty = true;
 			break;
 		case HYB_CONVERT_UNKNOWN:
-			add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
+			hyb_add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
 			break;
 	}
 }
@@ -330,7 +310,7 @@ add_element(HybScanArray *array, int *alloc, const HybColumn *col, Datum value)
 	hyb_key_encode_column(col, value, false, &array->bytes);
 	elem->len = array->bytes.len - elem->off;
 	array->maxlen = Max(array->maxlen, elem->len);
-	return elem->len <= MAX_CONSTANT_SIZE;
+	return elem->len <= HYB_MAX_CONSTANT_SIZE;
 }
 
 /*
@@ -354,8 +334,8 @@ make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
 		Datum		lo;
 		Datum		hi;
 		Datum		equal[HYB_MAX_EQUALS];
-		HybConversion conversion = convert_constant(col, subtype, elems[i],
-													&lo, &hi);
+		HybConversion conversion = hyb_convert_constant(col, subtype, elems[i],
+														&lo, &hi);
 
 		if (conversion == HYB_CONVERT_EXACT)
 		{
@@ -423,7 +403,7 @@ bound_array(HybScan *so, ScanKey key, int column, const Datum *elems,
 		Datum		lo;
 		Datum		hi;
 
-		switch (convert_constant(col, key->sk_subtype, elems[i], &lo, &hi))
+		switch (hyb_convert_constant(col, key->sk_subtype, elems[i], &lo, &hi))
 		{
 			case HYB_CONVERT_EXACT:
 			case HYB_CONVERT_BETWEEN:
@@ -509,7 +489,7 @@ process_array(HybScan *so, ScanKey key, int column)
 		HybScanQual *qual;
 
 		bound_array(so, key, column, elems, n);
-		qual = add_qual(so, HYB_QUAL_FUNCTION_ARRAY, column);
+		qual = hyb_add_qual(so, HYB_QUAL_FUNCTION_ARRAY, column);
 		qual->key = key;
 		qual->elems = elems;
 		qual->nelems = n;
@@ -544,7 +524,6 @@ process_key(HybScan *so, ScanKey key)
 	if (column < 0 || column >= so->ix->desc->nkeys)
 		elog(ERROR, "scan key on attribute %d of index \"%s\"",
 			 key->sk_attno, RelationGetRelationName(so->ix->rel));
-	Assert(!(key->sk_flags & SK_ROW_HEADER));
 
 	sc = &so->columns[column];
 	sc->used = true;
@@ -580,7 +559,7 @@ settle_column(HybScan *so, int column)
 
 	if (sc->lower.set && sc->upper.set)
 	{
-		int			cmp = compare_constants(so, column, &sc->lower.value, &sc->upper.value);
+		int			cmp = hyb_compare_constants(so, column, &sc->lower.value, &sc->upper.value);
 
 		if (cmp > 0 || (cmp == 0 && (sc->lower.strict || sc->upper.strict)))
 			return false;
@@ -593,9 +572,9 @@ settle_column(HybScan *so, int column)
 		int			kept = 0;
 
 		if (sc->lower.set)
-			constant_value(so, column, &sc->lower.value, &lower);
+			hyb_constant_value(so, column, &sc->lower.value, &lower);
 		if (sc->upper.set)
-			constant_value(so, column, &sc->upper.value, &upper);
+			hyb_constant_value(so, column, &sc->upper.value, &upper);
 		for (int i = 0; i < array->nelems; i++)
 		{
 			const HybValue *val = &array->elems[i].val;
@@ -626,7 +605,17 @@ is_equality(const HybScan *so, int column)
 		return true;
 	return sc->lower.set && sc->upper.set &&
 		(sc->lower.value.off == sc->upper.value.off ||
-		 compare_constants(so, column, &sc->lower.value, &sc->upper.value) == 0);
+		 hyb_compare_constants(so, column, &sc->lower.value, &sc->upper.value) == 0);
+}
+
+/* Is it, and neither NULL nor an array? */
+static bool
+has_one_value(const HybScan *so, int column)
+{
+	const HybScanColumn *sc = &so->columns[column];
+
+	return sc->used && !sc->isnull && sc->array == NULL &&
+		is_equality(so, column);
 }
 
 /* Qualifiers for a column that the range does not cover. */
@@ -636,23 +625,23 @@ qualify_column(HybScan *so, int column)
 	const HybScanColumn *sc = &so->columns[column];
 
 	if (sc->isnull)
-		add_qual(so, HYB_QUAL_NULL, column);
+		hyb_add_qual(so, HYB_QUAL_NULL, column);
 	else if (sc->array != NULL)
-		add_qual(so, HYB_QUAL_ARRAY, column)->array = sc->array;
+		hyb_add_qual(so, HYB_QUAL_ARRAY, column)->array = sc->array;
 	else
 	{
 		if (sc->lower.set)
-			constant_value(so, column, &sc->lower.value,
-						   &add_qual(so, sc->lower.strict ?
-									 HYB_QUAL_LOWER_STRICT :
-									 HYB_QUAL_LOWER, column)->val);
+			hyb_constant_value(so, column, &sc->lower.value,
+							   &hyb_add_qual(so, sc->lower.strict ?
+											 HYB_QUAL_LOWER_STRICT :
+											 HYB_QUAL_LOWER, column)->val);
 		if (sc->upper.set)
-			constant_value(so, column, &sc->upper.value,
-						   &add_qual(so, sc->upper.strict ?
-									 HYB_QUAL_UPPER_STRICT :
-									 HYB_QUAL_UPPER, column)->val);
+			hyb_constant_value(so, column, &sc->upper.value,
+							   &hyb_add_qual(so, sc->upper.strict ?
+											 HYB_QUAL_UPPER_STRICT :
+											 HYB_QUAL_UPPER, column)->val);
 		if (!sc->lower.set && !sc->upper.set)
-			add_qual(so, HYB_QUAL_NOT_NULL, column);
+			hyb_add_qual(so, HYB_QUAL_NOT_NULL, column);
 	}
 }
 
@@ -673,6 +662,8 @@ keys_take_memory(const HybScan *so)
 
 		if (key->sk_attno < 1 || key->sk_attno > desc->nkeys)
 			return true;		/* process_key complains */
+		if (hyb_row_keys(key, 1) > 0)
+			return true;
 		col = &desc->cols[key->sk_attno - 1];
 		if ((key->sk_flags & SK_SEARCHARRAY) || col->codec == NULL ||
 			!col->attbyval ||
@@ -680,6 +671,31 @@ keys_take_memory(const HybScan *so)
 			return true;
 	}
 	return false;
+}
+
+/* What the keys say about each column; so->empty if nothing satisfies them. */
+static void
+process_keys(HybScan *so)
+{
+	for (int i = 0; i < so->scan->numberOfKeys && !so->empty;)
+	{
+		ScanKey		key = &so->scan->keyData[i];
+		int			n = hyb_row_keys(key, so->scan->numberOfKeys - i);
+
+		if (n > 0)
+			hyb_row_process(so, key);
+		else
+			process_key(so, key);
+		i += Max(n, 1);
+	}
+	for (int i = 0; i < so->ix->desc->nkeys && !so->empty; i++)
+	{
+		if (so->columns[i].used && !settle_column(so, i))
+			so->empty = true;
+		else if (so->nrows > 0 && has_one_value(so, i) &&
+				 !hyb_rows_reduce(so, i))
+			so->empty = true;
+	}
 }
 
 /*
@@ -697,6 +713,7 @@ hyb_scan_preprocess(HybScan *so)
 
 	so->empty = false;
 	so->nquals = 0;
+	so->nrows = 0;
 	so->nprefix = 0;
 	so->narrays = 0;
 	so->has_range = false;
@@ -712,13 +729,7 @@ hyb_scan_preprocess(HybScan *so)
 	old = MemoryContextSwitchTo(so->key_context != NULL ? so->key_context :
 								so->context);
 
-	for (int i = 0; i < scan->numberOfKeys && !so->empty; i++)
-		process_key(so, &scan->keyData[i]);
-	for (int i = 0; i < nkeys && !so->empty; i++)
-	{
-		if (so->columns[i].used && !settle_column(so, i))
-			so->empty = true;
-	}
+	process_keys(so);
 	if (so->empty)
 	{
 		MemoryContextSwitchTo(old);
@@ -733,9 +744,9 @@ hyb_scan_preprocess(HybScan *so)
 		if (!sc->used || !is_equality(so, column))
 			break;
 		if (sc->array == NULL && sc->isnull)
-			sc->lower.value = encode_constant(so, column, (Datum) 0, true);
+			sc->lower.value = hyb_encode_constant(so, column, (Datum) 0, true);
 		size += sc->array ? sc->array->maxlen : sc->lower.value.len;
-		if (size > MAX_BOUND_SIZE)
+		if (size > HYB_MAX_BOUND_SIZE)
 			break;
 		prefix->array = sc->array;
 		prefix->elem = 0;
@@ -746,7 +757,7 @@ hyb_scan_preprocess(HybScan *so)
 	}
 	so->point = (so->nprefix == nkeys);
 	if (column < nkeys && so->columns[column].used &&
-		size <= MAX_BOUND_SIZE - MAX_CONSTANT_SIZE)
+		size <= HYB_MAX_BOUND_SIZE - HYB_MAX_CONSTANT_SIZE)
 	{
 		so->has_range = true;
 		column++;
@@ -756,5 +767,7 @@ hyb_scan_preprocess(HybScan *so)
 		if (so->columns[column].used)
 			qualify_column(so, column);
 	}
+	if (so->nrows > 0)
+		hyb_rows_settle(so, size);
 	MemoryContextSwitchTo(old);
 }

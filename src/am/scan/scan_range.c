@@ -38,7 +38,8 @@ set_bound(const HybScan *so, const HybScanBound *bound, bool upper,
 					   bound->value.len);
 	else
 		hyb_key_encode_column(&so->ix->desc->cols[n], (Datum) 0, true, key);
-	set_pos(pos, key, n + 1, inside == upper ? HYB_AFTER : HYB_BEFORE);
+	set_pos(pos, key, n + 1 + bound->more,
+			inside == upper ? HYB_AFTER : HYB_BEFORE);
 }
 
 /*
@@ -315,6 +316,9 @@ hyb_scan_qualifies(HybScan *so, const HybValue *vals)
 				break;
 			case HYB_QUAL_ARRAY:
 				pass = array_contains(col, qual->array, val);
+				break;
+			case HYB_QUAL_ROW:
+				pass = hyb_row_qualifies(so, qual->row, vals);
 				break;
 			case HYB_QUAL_FUNCTION:
 			case HYB_QUAL_FUNCTION_ARRAY:
