@@ -705,7 +705,6 @@ process_keys(HybScan *so)
 void
 hyb_scan_preprocess(HybScan *so)
 {
-	IndexScanDesc scan = so->scan;
 	int			nkeys = so->ix->desc->nkeys;
 	MemoryContext old;
 	uint32		size = 0;
