@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my @regress = qw(types unique merge multicolumn include vacuum arrays order_scan
+my @regress = qw(types unique merge multicolumn include vacuum arrays skip_scan order_scan
   partial_expression regressions comparison check_heap collations temp_unlogged);
 
 my $node = new_node('layouts', <<EOF);

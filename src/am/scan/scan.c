@@ -257,8 +257,16 @@ begin_range(HybScan *so)
 	HYB_COUNT_SEARCH(so->scan);
 	so->dyn_limit = HYB_SCAN_DYN_LIMIT;
 	memset(so->probe, hyb_filter_try(so->ix), sizeof(so->probe));
-	so->static_limit = so->whole_leaves ? HYB_LEAF_MAX_ITEMS :
-		HYB_SCAN_STATIC_LIMIT;
+	so->static_limit = so->whole_leaves || so->hop_last >= 0 ?
+		HYB_LEAF_MAX_ITEMS : HYB_SCAN_STATIC_LIMIT;
+}
+
+/* Over what the keys exclude, to where the next batch is to start. */
+static inline void
+hop(HybScan *so, bool forward)
+{
+	if (so->hop_last >= 0 && hyb_hop_edge(so, &so->from, forward))
+		HYB_COUNT_SEARCH(so->scan);
 }
 
 /*
@@ -315,8 +323,10 @@ start_scan(HybScan *so, bool forward)
 	so->empty_ranges = 0;
 	so->jump_pause = 0;
 	so->jumping = false;
+	so->hop_pause = so->hop_wait = 0;
 	begin_range(so);
 	hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
+	hop(so, forward);
 	hyb_batch_load(so, forward);
 	return true;
 }
@@ -337,6 +347,8 @@ next_batch(HybScan *so, bool forward)
 
 	hyb_edge_copy(&so->from, forward ? &batch->high : &batch->low);
 	leave_batch(so);
+	if (so->from.kind != last)
+		hop(so, forward);
 	if (so->from.kind == last)
 	{
 		if (!hyb_scan_next_range(so, forward, empty, elems))
@@ -350,6 +362,7 @@ next_batch(HybScan *so, bool forward)
 		}
 		begin_range(so);
 		hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
+		hop(so, forward);
 	}
 	hyb_batch_load(so, forward);
 	return true;

@@ -224,9 +224,10 @@ typedef struct HybScanPart
 	HybScanRow *rows;			/* HYB_STATIC_ROWS */
 	int			nrows;
 	HybBuf		rowbytes;
-	ItemPointerData *tids;		/* of the items, from tids_base on */
-	bool	   *dead;			/* which of them are dead, if has_dead */
+	ItemPointerData *tids;		/* of items [tids_base, tids_end), */
+	bool	   *dead;			/* and which of them are dead, if has_dead */
 	int			tids_base;
+	int			tids_end;
 	int			tids_alloc;
 	bool		has_dead;
 } HybScanPart;
@@ -303,6 +304,13 @@ typedef struct HybScan
 								 * to come before they count */
 	int			jump_pause;		/* how many after the last jump */
 	bool		jumping;		/* the last jump was worth it */
+
+	/* hops over excluded entries, scan_hop.c */
+	int			hop_last;		/* last column with a condition that ranges do
+								 * not guarantee, -1: none */
+	HybBuf		hop_key;		/* of the place to go to */
+	int			hop_wait;		/* rows of a leaf to look at before a hop */
+	int			hop_pause;		/* how many after the last one */
 
 	HybScanQual *quals;
 	int			nquals;
@@ -407,6 +415,11 @@ extern void hyb_scan_arrays_save(const HybScan *so, int *elems);
 extern void hyb_scan_arrays_restore(HybScan *so, const int *elems);
 extern bool hyb_scan_qualifies(HybScan *so, const HybValue *vals);
 
+/* The first element of an array at or above a value; *equal: at it. */
+extern int	hyb_scan_array_search(const HybColumn *col,
+								  const HybScanArray *array,
+								  const HybValue *val, bool *equal);
+
 /*
  * scan_jump.c: on to another range, behind one with this setting of the arrays,
  * which may have been found empty as a whole.  Returns false, the setting being
@@ -414,6 +427,19 @@ extern bool hyb_scan_qualifies(HybScan *so, const HybValue *vals);
  */
 extern bool hyb_scan_next_range(HybScan *so, bool forward, bool empty,
 								const int *elems);
+
+/*
+ * scan_hop.c, where hop_last is not negative.  An edge that a batch is to start
+ * at goes on to the first place where entries may qualify; where there is none
+ * to the end of the range, unless it is at the start of it.  False if it stays.
+ */
+extern bool hyb_hop_edge(HybScan *so, HybScanEdge *edge, bool forward);
+
+/*
+ * From a row of the part's leaf that does not qualify to the next one that may:
+ * it goes to *row, its first item is returned (the part's last, if none).
+ */
+extern int	hyb_hop_rows(HybScan *so, HybScanPart *part, int *row);
 
 /* scan_part.c */
 extern HybScanPart *hyb_part_create(HybScan *so, char *space);
@@ -440,7 +466,10 @@ extern int	hyb_part_place(HybScan *so, HybScanPart *part, const HybPos *pos,
 extern void hyb_part_pos(HybScan *so, HybScanPart *part, int item,
 						 HybPos *pos, HybBuf *keybuf);
 
-/* Items [next, to) to the batch, but for dead and filtered ones. */
+/*
+ * Items [next, to) to the batch, but for dead and filtered ones; and on over
+ * what follows if none of it qualifies.
+ */
 extern void hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to);
 
 /* All columns of a row, as items count it; holds until the next call. */

@@ -716,6 +716,7 @@ hyb_scan_preprocess(HybScan *so)
 	so->nprefix = 0;
 	so->narrays = 0;
 	so->has_range = false;
+	so->hop_last = -1;
 	so->constants.len = 0;
 	memset(so->columns, 0, nkeys * sizeof(HybScanColumn));
 
@@ -764,7 +765,10 @@ hyb_scan_preprocess(HybScan *so)
 	for (; column < nkeys; column++)
 	{
 		if (so->columns[column].used)
+		{
 			qualify_column(so, column);
+			so->hop_last = column;
+		}
 	}
 	if (so->nrows > 0)
 		hyb_rows_settle(so, size);

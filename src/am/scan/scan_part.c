@@ -14,6 +14,13 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+/*
+ * TIDs that are read at a time, where not all of them are: the more the longer
+ * they follow each other.
+ */
+#define TIDS_AHEAD	16
+#define TIDS_AHEAD_MAX	512
+
 /* ---- life ---- */
 
 #define FIRST_TIDS	MAXALIGN(HYB_SCAN_FIRST_ITEMS * sizeof(ItemPointerData))
@@ -59,12 +66,12 @@ hyb_part_finish(HybScanPart *part)
 
 /* ---- reading a leaf ---- */
 
-/* TIDs of the items, and which of them are not to be returned. */
+/* TIDs of items [from, to), and which of them are not to be returned. */
 static void
-read_tids(HybScan *so, HybScanPart *part, Page page)
+read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to)
 {
 	HybLeaf    *leaf = &part->leaf;
-	int			n = part->last - part->first;
+	int			n = to - from;
 	const uint8 *hints = NULL;
 
 	if (n > part->tids_alloc)
@@ -80,8 +87,9 @@ read_tids(HybScan *so, HybScanPart *part, Page page)
 		part->dead = MemoryContextAlloc(so->context,
 										part->tids_alloc * sizeof(bool));
 	}
-	part->tids_base = part->first;
-	hyb_leaf_tids(leaf, part->first, n, part->tids);
+	part->tids_base = from;
+	part->tids_end = to;
+	hyb_leaf_tids(leaf, from, n, part->tids);
 
 	if (leaf->tombstones == NULL && so->scan->ignore_killed_tuples)
 		hints = hyb_leaf_hints(page);
@@ -90,16 +98,36 @@ read_tids(HybScan *so, HybScanPart *part, Page page)
 	part->has_dead = false;
 	if (hints == NULL)
 		return;
-	for (int i = part->first >> 3; i <= (part->last - 1) >> 3; i++)
+	for (int i = from >> 3; i <= (to - 1) >> 3; i++)
 		part->has_dead |= hints[i] != 0;
 	if (!part->has_dead)
 		return;
 	for (int i = 0; i < n; i++)
 	{
-		int			item = part->first + i;
+		int			item = from + i;
 
 		part->dead[i] = (hints[item >> 3] & (1 << (item & 7))) != 0;
 	}
+}
+
+/*
+ * Before TIDs of items [from, to) are looked at.  A scan with hops reads them
+ * as it gets there, since it may not get to most of them.
+ */
+static inline void
+need_tids(HybScan *so, HybScanPart *part, int from, int to)
+{
+	if (so->hop_last >= 0 && part->mode == HYB_STATIC_PAGE &&
+		(from < part->tids_base || to > part->tids_end))
+	{
+		int			n = TIDS_AHEAD;
+
+		if (from == part->tids_end)
+			n = Min(2 * (part->tids_end - part->tids_base), TIDS_AHEAD_MAX);
+		read_tids(so, part, part->page, from,
+				  Min(Max(to, from + n), part->last));
+	}
+	Assert(from >= part->tids_base && to <= part->tids_end);
 }
 
 /* Copy rows [row, end_row) of the open leaf one by one. */
@@ -250,12 +278,12 @@ take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
 	if (so->point && !so->need_values)
 	{
 		part->mode = HYB_STATIC_TIDS;
-		read_tids(so, part, page);
+		read_tids(so, part, page, part->first, part->last);
 	}
 	else if (range->end_row - range->row <= HYB_SCAN_FEW_ROWS)
 	{
 		part->mode = HYB_STATIC_ROWS;
-		read_tids(so, part, page);
+		read_tids(so, part, page, part->first, part->last);
 		copy_rows(so, part, range->row, range->end_row);
 	}
 	else
@@ -277,7 +305,9 @@ take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
 	{
 		hyb_leaf_open(&part->leaf, so->ix->desc, part->page, so->ix->rel,
 					  part->block);
-		read_tids(so, part, part->page);
+		part->tids_base = part->tids_end = 0;
+		if (so->hop_last < 0)
+			read_tids(so, part, part->page, part->first, part->last);
 	}
 }
 
@@ -443,17 +473,21 @@ hyb_part_pos(HybScan *so, HybScanPart *part, int item, HybPos *pos,
 		hyb_key_join(desc,
 					 hyb_leaf_row(&part->leaf, row_of_item(part, item)),
 					 desc->nkeys, keybuf);
+	need_tids(so, part, item, item + 1);
 	*pos = hyb_pos_at(desc, keybuf->data, keybuf->len,
 					  part->tids[item - part->tids_base]);
 }
 
 /* Items [from, to) of one row, or of any where nobody looks at values. */
 static inline void
-add_items(HybScanBatch *batch, int level, int from, int to, int row)
+add_items(HybScan *so, HybScanBatch *batch, int level, int from, int to,
+		  int row)
 {
-	const HybScanPart *part = batch->parts[level];
-	int			base = part->tids_base;
+	HybScanPart *part = batch->parts[level];
+	int			base;
 
+	need_tids(so, part, from, to);
+	base = part->tids_base;
 	for (int i = from; i < to; i++)
 	{
 		HybScanItem *item;
@@ -474,22 +508,35 @@ hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to)
 	HybScanPart *part = batch->parts[level];
 	int			from = part->next;
 
+	int			row;
+
 	Assert(to <= part->last);
 	part->next = to;
-	if (!so->need_values || from >= to)
+	if (from >= to)
+		return;
+	if (!so->need_values)
 	{
-		add_items(batch, level, from, to, 0);
+		add_items(so, batch, level, from, to, 0);
 		return;
 	}
-	for (int row = row_of_item(part, from); from < to; row++)
+	row = row_of_item(part, from);
+	while (from < to)
 	{
 		int			end = Min(row_end(part, row), to);
 
 		if (so->nquals == 0 ||
 			hyb_scan_qualifies(so, hyb_part_values(so, part, row)))
-			add_items(batch, level, from, end, row);
+			add_items(so, batch, level, from, end, row);
+		else if (so->hop_last >= 0 && part->mode == HYB_STATIC_PAGE &&
+				 --so->hop_wait < 0)
+		{
+			from = hyb_hop_rows(so, part, &row);
+			continue;
+		}
 		from = end;
+		row++;
 	}
+	part->next = from;
 }
 
 const HybValue *

@@ -143,6 +143,30 @@ hyb_scan_arrays_next(HybScan *so, bool forward)
 	return true;
 }
 
+int
+hyb_scan_array_search(const HybColumn *col, const HybScanArray *array,
+					  const HybValue *val, bool *equal)
+{
+	int			low = 0;
+	int			high = array->nelems;
+
+	*equal = false;
+	while (low < high)
+	{
+		int			mid = low + (high - low) / 2;
+		int			cmp = hyb_value_compare(col, &array->elems[mid].val, val);
+
+		if (cmp < 0)
+			low = mid + 1;
+		else
+		{
+			high = mid;
+			*equal |= cmp == 0;
+		}
+	}
+	return low;
+}
+
 bool
 hyb_scan_arrays_seek(HybScan *so, const HybValue *vals)
 {
@@ -156,22 +180,11 @@ hyb_scan_arrays_seek(HybScan *so, const HybValue *vals)
 
 		if (prefix->array != NULL)
 		{
-			const HybScanArray *array = prefix->array;
-			int			low = 0;
-			int			high = array->nelems;
+			bool		equal;
 
-			while (low < high)
-			{
-				int			mid = low + (high - low) / 2;
-
-				if (hyb_value_compare(col, &array->elems[mid].val, &vals[i]) < 0)
-					low = mid + 1;
-				else
-					high = mid;
-			}
-			prefix->elem = low;
-			cmp = low == array->nelems ? -1 :
-				hyb_value_compare(col, &array->elems[low].val, &vals[i]);
+			prefix->elem = hyb_scan_array_search(col, prefix->array, &vals[i],
+												 &equal);
+			cmp = equal ? 0 : prefix->elem < prefix->array->nelems ? 1 : -1;
 		}
 		else
 		{
@@ -236,28 +249,6 @@ hyb_scan_arrays_restore(HybScan *so, const int *elems)
 /* ---- qualifiers ---- */
 
 static bool
-array_contains(const HybColumn *col, const HybScanArray *array,
-			   const HybValue *val)
-{
-	int			low = 0;
-	int			high = array->nelems - 1;
-
-	while (low <= high)
-	{
-		int			mid = low + (high - low) / 2;
-		int			cmp = hyb_value_compare(col, val, &array->elems[mid].val);
-
-		if (cmp == 0)
-			return true;
-		if (cmp < 0)
-			high = mid - 1;
-		else
-			low = mid + 1;
-	}
-	return false;
-}
-
-static bool
 function_qual(HybScan *so, const HybColumn *col, const HybScanQual *qual,
 			  const HybValue *val)
 {
@@ -315,7 +306,7 @@ hyb_scan_qualifies(HybScan *so, const HybValue *vals)
 				pass = hyb_value_compare(col, val, &qual->val) < 0;
 				break;
 			case HYB_QUAL_ARRAY:
-				pass = array_contains(col, qual->array, val);
+				(void) hyb_scan_array_search(col, qual->array, val, &pass);
 				break;
 			case HYB_QUAL_ROW:
 				pass = hyb_row_qualifies(so, qual->row, vals);
