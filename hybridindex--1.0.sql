@@ -706,3 +706,20 @@ COMMENT ON VIEW hybrid_indexes IS
 'all hybrid indexes of the database that the caller may look into, with their hybrid_index_stats, NULL where these would have to wait';
 
 GRANT SELECT ON hybrid_merge_progress, hybrid_memory, hybrid_indexes TO PUBLIC;
+
+-- Statements of sessions that have not loaded the library: it is loaded by
+-- these, and takes part in the statement.  They fire in every state of
+-- session_replication_role, as the hook does that stands for them later.
+CREATE FUNCTION hybrid_ddl_command()
+RETURNS event_trigger
+AS 'MODULE_PATHNAME', 'hybrid_ddl_command'
+LANGUAGE C;
+
+CREATE EVENT TRIGGER hybridindex_ddl_start ON ddl_command_start
+EXECUTE FUNCTION hybrid_ddl_command();
+
+CREATE EVENT TRIGGER hybridindex_ddl_end ON ddl_command_end
+EXECUTE FUNCTION hybrid_ddl_command();
+
+ALTER EVENT TRIGGER hybridindex_ddl_start ENABLE ALWAYS;
+ALTER EVENT TRIGGER hybridindex_ddl_end ENABLE ALWAYS;

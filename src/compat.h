@@ -32,6 +32,15 @@ typedef Oid HybFileNumber;
 #define HYB_RELATION_NEW_SUBID(rel) ((rel)->rd_newRelfilenodeSubid)
 #endif
 
+/* the file number that pg_upgrade has chosen; needs catalog/binary_upgrade.h */
+#if PG_VERSION_NUM >= 160000
+#define HYB_NEXT_UPGRADE_FILENUMBER \
+	binary_upgrade_next_index_pg_class_relfilenumber
+#else
+#define HYB_NEXT_UPGRADE_FILENUMBER \
+	binary_upgrade_next_index_pg_class_relfilenode
+#endif
+
 /* needs storage/buf_internals.h */
 #if PG_VERSION_NUM >= 160000
 #define HYB_INIT_BUFFER_TAG(tag, locator, fork, block) \
@@ -179,6 +188,38 @@ typedef Oid HybFileNumber;
 /* the executor makes scan keys of row comparisons for btree only */
 #if PG_VERSION_NUM < 180000
 #define HYB_ROW_COMPARE_NEEDS_BTREE
+#endif
+
+/*
+ * Foreign keys, unique indexes of partitioned tables and REFRESH MATERIALIZED
+ * VIEW CONCURRENTLY want btree.
+ */
+#if PG_VERSION_NUM < 180000
+#define HYB_CONSTRAINTS_NEED_BTREE true
+#else
+#define HYB_CONSTRAINTS_NEED_BTREE false
+#endif
+
+/* a generated column's expression can be changed since 17 */
+#if PG_VERSION_NUM >= 170000
+#define HYB_CHANGES_COLUMN(type) \
+	((type) == AT_AlterColumnType || (type) == AT_SetExpression)
+#else
+#define HYB_CHANGES_COLUMN(type) ((type) == AT_AlterColumnType)
+#endif
+
+/* PRIMARY KEY (..., x WITHOUT OVERLAPS) is an exclusion constraint (18) */
+#if PG_VERSION_NUM >= 180000
+#define HYB_WITHOUT_OVERLAPS(constraint) ((constraint)->without_overlaps)
+#else
+#define HYB_WITHOUT_OVERLAPS(constraint) false
+#endif
+
+/* who may refresh a materialized view; needs commands/tablecmds.h */
+#if PG_VERSION_NUM >= 170000
+#define HYB_MAY_REFRESH RangeVarCallbackMaintainsTable
+#else
+#define HYB_MAY_REFRESH RangeVarCallbackOwnsTable
 #endif
 
 /* logical replication's apply knows only btree and hash in 16 and 17 */

@@ -76,6 +76,7 @@ _PG_init(void)
 	hyb_conflict_init();
 	hyb_family_init();
 	hyb_rowcompare_init();
+	hyb_utility_init();
 }
 
 #ifdef HYB_HAVE_COMPARE_TYPES

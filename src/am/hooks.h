@@ -4,6 +4,8 @@
  *		one (hooks.c), EXPLAIN (explain.c), replica identity (identity.c), ON
  *		CONFLICT (conflict.c) and its operator classes (arbiter.c), what the
  *		planner is shown (family.c), row comparisons (rowcompare.c).
+ *		CONFLICT (conflict.c) and its operator classes (arbiter.c), operator
+ *		families in the planner (family.c), utility statements (ddl/utility.c).
  */
 #ifndef HYB_HOOKS_H
 #define HYB_HOOKS_H
@@ -35,6 +37,7 @@ extern void hyb_rowcompare_init(void);
 
 /* The planner considers a row comparison as condition of one of our indexes. */
 extern void hyb_row_compare_planned(void);
+extern void hyb_utility_init(void);
 
 /* To be called by the handler function. */
 extern void hyb_hooks_handler_called(void);

@@ -19,6 +19,7 @@ int			hyb_merge_step_pages = 32;
 bool		hyb_background_merge = true;
 int			hyb_max_merge_workers = 2;
 int			hyb_log_merge_ms = -1;
+bool		hyb_replace_btree = false;
 #ifdef HYB_TEST_LAYOUT
 bool		hyb_test_layout = false;
 #endif
@@ -44,6 +45,21 @@ static relopt_enum_elt_def filter_suffix_values[] = {
 	{NULL}
 };
 
+/*
+ * The value changes nothing: the parameter says in definitions that have no
+ * other place for it what the access method is.
+ */
+static void
+check_access_method(const char *value)
+{
+	if (value == NULL || pg_strcasecmp(value, "hybrid") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for storage parameter \"%s\": \"%s\"",
+						HYB_ACCESS_METHOD_PARAMETER, value ? value : ""),
+				 errdetail("The only value is \"hybrid\".")));
+}
+
 static void
 define_storage_parameters(void)
 {
@@ -67,6 +83,10 @@ define_storage_parameters(void)
 					  HYB_DEFAULT_FILTER_SUFFIX_BITS, 0,
 					  HYB_SURF_MAX_SUFFIX, ShareUpdateExclusiveLock);
 
+	add_string_reloption(hyb_relopt_kind, HYB_ACCESS_METHOD_PARAMETER,
+						 "Says that the index of a constraint is of this access method.",
+						 "hybrid", check_access_method, AccessExclusiveLock);
+
 	/* btree's, so that its DDL is good for us: checked as there, no effect */
 	add_int_reloption(hyb_relopt_kind, "fillfactor",
 					  "Accepted for compatibility with btree; has no effect.",
@@ -75,6 +95,39 @@ define_storage_parameters(void)
 	add_bool_reloption(hyb_relopt_kind, "deduplicate_items",
 					   "Accepted for compatibility with btree; has no effect.",
 					   true, ShareUpdateExclusiveLock);
+}
+
+/* Hidden ones. */
+static void
+define_test_settings(void)
+{
+#ifdef HYB_TEST_LAYOUT
+	DefineCustomBoolVariable("hybridindex.test_layout",
+							 "Leaves that are built have the layout for tests.",
+							 NULL,
+							 &hyb_test_layout,
+							 false,
+							 PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+#endif
+#ifdef USE_ASSERT_CHECKING
+	DefineCustomBoolVariable("hybridindex.test_filter",
+							 "Gives leaves filters of a kind that is only for tests.",
+							 NULL,
+							 &hyb_test_filter,
+							 false,
+							 PGC_USERSET,
+							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("hybridindex.test_levels",
+							"Has merges begin new static levels, up to this number, for tests.",
+							NULL,
+							&hyb_test_levels,
+							1, 1, HYB_MAX_LEVELS,
+							PGC_USERSET,
+							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
+							NULL, NULL, NULL);
+#endif
 }
 
 /*
@@ -128,33 +181,14 @@ define_settings(void)
 							-1, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
-#ifdef HYB_TEST_LAYOUT
-	DefineCustomBoolVariable("hybridindex.test_layout",
-							 "Leaves that are built have the layout for tests.",
-							 NULL,
-							 &hyb_test_layout,
+	DefineCustomBoolVariable("hybridindex.replace_btree",
+							 "Makes hybrid indexes where btree ones would be made by default.",
+							 "This holds for indexes without USING, and for primary keys and other constraints.",
+							 &hyb_replace_btree,
 							 false,
-							 PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+							 PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
 							 NULL, NULL, NULL);
-#endif
-#ifdef USE_ASSERT_CHECKING
-	DefineCustomBoolVariable("hybridindex.test_filter",
-							 "Gives leaves filters of a kind that is only for tests.",
-							 NULL,
-							 &hyb_test_filter,
-							 false,
-							 PGC_USERSET,
-							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
-							 NULL, NULL, NULL);
-	DefineCustomIntVariable("hybridindex.test_levels",
-							"Has merges begin new static levels, up to this number, for tests.",
-							NULL,
-							&hyb_test_levels,
-							1, 1, HYB_MAX_LEVELS,
-							PGC_USERSET,
-							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
-							NULL, NULL, NULL);
-#endif
+	define_test_settings();
 	MarkGUCPrefixReserved("hybridindex");
 }
 
@@ -173,6 +207,7 @@ hyb_amoptions(Datum reloptions, bool validate)
 		{"filter", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter)},
 		{"filter_suffix", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter_suffix)},
 		{"filter_suffix_bits", RELOPT_TYPE_INT, offsetof(HybOptions, filter_suffix_bits)},
+		{HYB_ACCESS_METHOD_PARAMETER, RELOPT_TYPE_STRING, offsetof(HybOptions, access_method)},
 		{"fillfactor", RELOPT_TYPE_INT, offsetof(HybOptions, fillfactor)},
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(HybOptions, deduplicate_items)}
 	};

@@ -29,6 +29,8 @@ extern bool hyb_background_merge;	/* start workers */
 extern int	hyb_max_merge_workers;	/* of the server, at a time */
 extern int	hyb_log_merge_ms;	/* log merges of workers that take as long;
 								 * -1: none */
+extern bool hyb_replace_btree;	/* make hybrid indexes where btree is the
+								 * default */
 
 #ifdef HYB_TEST_LAYOUT
 extern bool hyb_test_layout;	/* build leaves of the layout for tests */
@@ -62,9 +64,16 @@ typedef struct HybOptions
 	int			filter;			/* HybFilterKind */
 	int			filter_suffix;	/* HybSurfSuffix */
 	int			filter_suffix_bits;
+	int			access_method;	/* offset of a string, which says "hybrid" */
 	int			fillfactor;		/* btree's, without effect */
 	bool		deduplicate_items;	/* the same */
 } HybOptions;
+
+/*
+ * The storage parameter that indexes of PRIMARY KEY and UNIQUE constraints
+ * have (am/ddl/marker.h).
+ */
+#define HYB_ACCESS_METHOD_PARAMETER "access_method"
 
 #define HYB_DEFAULT_FILTER HYB_FILTER_NONE
 #define HYB_DEFAULT_FILTER_SUFFIX_BITS 4

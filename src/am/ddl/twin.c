@@ -14,6 +14,7 @@
 #include "access/reloptions.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "am/ddl/marker.h"
 #include "am/ddl/twin.h"
 #include "catalog/dependency.h"
 #include "catalog/index.h"
@@ -30,10 +31,6 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
-
-/* What a constraint's hybrid index has, so that a dump says what it is. */
-#define MARKER			"access_method"
-#define MARKER_VALUE	"hybrid"
 
 /* Encoded classes have this in place of "_ops". */
 #define ENCODED_SUFFIX	"_hope_ops"
@@ -194,43 +191,50 @@ is_key_constraint(Relation index)
 		!index->rd_index->indisexclusion;
 }
 
-/* Storage parameters of the twin. */
+/* May a btree index have it? */
+static bool
+is_btree_option(const DefElem *option)
+{
+	return strcmp(option->defname, "fillfactor") == 0 ||
+		strcmp(option->defname, "deduplicate_items") == 0;
+}
+
+Datum
+hyb_twin_btree_options(Datum reloptions)
+{
+	List	   *kept = NIL;
+	ListCell   *lc;
+
+	if (reloptions == (Datum) 0)
+		return reloptions;
+	foreach(lc, untransformRelOptions(reloptions))
+		if (is_btree_option(lfirst(lc)))
+		kept = lappend(kept, lfirst(lc));
+	return transformRelOptions((Datum) 0, kept, NULL, NULL, false, false);
+}
+
+/* Storage parameters of the twin; what is not kept is told. */
 static Datum
 twin_options(Relation index, Oid access_method)
 {
-	bool		to_btree = access_method == BTREE_AM_OID;
-	HeapTuple	tuple = SearchSysCache1(RELOID,
-										ObjectIdGetDatum(RelationGetRelid(index)));
-	List	   *kept = NIL;
+	Datum		options = hyb_index_options(RelationGetRelid(index));
 	ListCell   *lc;
-	Datum		options;
-	bool		isnull;
 
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u",
-			 RelationGetRelid(index));
-	options = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_reloptions, &isnull);
-	foreach(lc, isnull ? NIL : untransformRelOptions(options))
+	if (access_method != BTREE_AM_OID)
+		return is_key_constraint(index) ? hyb_marker_set(options, true) : options;
+	if (options == (Datum) 0)
+		return options;
+	foreach(lc, untransformRelOptions(hyb_marker_set(options, false)))
 	{
 		DefElem    *option = lfirst_node(DefElem, lc);
 
-		if (strcmp(option->defname, MARKER) == 0)
-			continue;
-		if (!to_btree || strcmp(option->defname, "fillfactor") == 0 ||
-			strcmp(option->defname, "deduplicate_items") == 0)
-			kept = lappend(kept, option);
-		else
+		if (!is_btree_option(option))
 			ereport(NOTICE,
 					(errmsg("storage parameter \"%s\" of index \"%s\" is not kept",
 							option->defname, RelationGetRelationName(index)),
 					 errdetail("Access method \"btree\" has no such parameter.")));
 	}
-	if (!to_btree && is_key_constraint(index))
-		kept = lappend(kept, makeDefElem(MARKER,
-										 (Node *) makeString(MARKER_VALUE), -1));
-	options = transformRelOptions((Datum) 0, kept, NULL, NULL, false, false);
-	ReleaseSysCache(tuple);
-	return options;
+	return hyb_twin_btree_options(options);
 }
 
 /* What the twin's columns have apart from their definition. */
@@ -351,6 +355,18 @@ hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
 				const char *name, bits16 flags)
 {
 	Relation	index = index_open(indexoid, AccessShareLock);
+	Datum		options = twin_options(index, access_method);
+
+	index_close(index, NoLock);
+	return hyb_twin_create_with(table, indexoid, access_method, name, flags,
+								options);
+}
+
+Oid
+hyb_twin_create_with(Relation table, Oid indexoid, Oid access_method,
+					 const char *name, bits16 flags, Datum reloptions)
+{
+	Relation	index = index_open(indexoid, AccessShareLock);
 	bool		deferrable = !index->rd_index->indimmediate;
 	IndexInfo  *info;
 	TwinColumns columns;
@@ -373,8 +389,7 @@ hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
 							index->rd_rel->reltablespace,
 							index->rd_indcollation, columns.classes,
 							columns.class_options, order->values,
-							columns.targets,
-							twin_options(index, access_method), flags);
+							columns.targets, reloptions, flags);
 	if (deferrable)
 		set_deferrable(twin);
 	index_close(index, NoLock);
@@ -390,13 +405,18 @@ fix_dependencies(Oid indexoid, Oid other_oid)
 	oidvector  *own = operator_classes(index);
 	oidvector  *foreign = operator_classes(other);
 	ObjectAddresses *classes = new_object_addresses();
+	List	   *gone = NIL;
+	ListCell   *lc;
 	ObjectAddress depender;
 
+	/* each once, for a row is not to be deleted twice by one command */
 	for (int i = 0; i < foreign->dim1; i++)
+		gone = list_append_unique_oid(gone, foreign->values[i]);
+	foreach(lc, gone)
 		deleteDependencyRecordsForSpecific(RelationRelationId, indexoid,
 										   DEPENDENCY_NORMAL,
 										   OperatorClassRelationId,
-										   foreign->values[i]);
+										   lfirst_oid(lc));
 	for (int i = 0; i < own->dim1; i++)
 	{
 		ObjectAddress class;

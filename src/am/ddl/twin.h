@@ -37,6 +37,14 @@ extern bool hyb_twin_possible(Relation index, Oid access_method,
 extern Oid	hyb_twin_create(Relation table, Oid index, Oid access_method,
 							const char *name, bits16 flags);
 
+/* The same, with storage parameters that are the caller's business. */
+extern Oid	hyb_twin_create_with(Relation table, Oid index, Oid access_method,
+								 const char *name, bits16 flags,
+								 Datum reloptions);
+
+/* Those of the parameters that a btree index may have. */
+extern Datum hyb_twin_btree_options(Datum reloptions);
+
 /*
  * To be called after index_concurrently_swap, which makes the twin depend on
  * the operator classes of the index that it replaces: puts that right for both.

@@ -1,0 +1,180 @@
+-- Primary keys and other constraints with hybrid indexes: made by the setting
+-- hybridindex.replace_btree or by the storage parameter access_method, kept by
+-- ALTER TABLE, referenced by foreign keys.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS hybridindex;
+RESET client_min_messages;
+\c -
+CREATE SCHEMA con;
+SET search_path = con, public;
+
+CREATE VIEW kinds AS
+SELECT t.relname AS tablename, c.relname, am.amname,
+	(SELECT string_agg(o, ' ' ORDER BY o) FROM unnest(c.reloptions) o) AS options, i.indisprimary AS pk,
+	i.indisvalid AND i.indisready AS ok
+FROM pg_class c JOIN pg_am am ON am.oid = c.relam
+	JOIN pg_index i ON i.indexrelid = c.oid
+	JOIN pg_class t ON t.oid = i.indrelid
+WHERE c.relnamespace = 'con'::regnamespace
+ORDER BY 1, 2;
+
+-- without the setting: the parameter says what is hybrid
+CREATE TABLE acc (id int PRIMARY KEY WITH (access_method = hybrid),
+	email text, region int, UNIQUE (email) WITH (access_method = 'hybrid'),
+	plain int UNIQUE);
+SELECT * FROM kinds;
+INSERT INTO acc SELECT i, 'user' || i, i % 7, i FROM generate_series(1, 3000) i;
+INSERT INTO acc VALUES (17, 'x');
+INSERT INTO acc VALUES (5000, 'user17');
+INSERT INTO acc VALUES (NULL, 'x');
+CREATE TABLE bad (id int PRIMARY KEY WITH (access_method = btree));
+CREATE TABLE bad (id int PRIMARY KEY WITH (access_method = gist));
+CREATE INDEX ON acc USING hybrid (region) WITH (access_method = btree);
+CREATE TABLE bad (b box, UNIQUE (b) WITH (access_method = hybrid));
+ALTER TABLE acc ADD CONSTRAINT acc_region UNIQUE (region, id)
+	WITH (access_method = hybrid, merge_ratio = 5);
+SELECT * FROM kinds WHERE tablename = 'acc';
+-- what says it cannot be lost
+ALTER INDEX acc_pkey RESET (access_method);
+ALTER INDEX acc_region RESET (merge_ratio);
+ALTER INDEX acc_region SET (merge_ratio = 6, filter = surf);
+ALTER INDEX acc_pkey SET (access_method = btree);
+
+-- foreign keys, made after and with the table
+CREATE TABLE item (id int PRIMARY KEY WITH (access_method = hybrid),
+	acc int REFERENCES acc ON DELETE CASCADE,
+	email text REFERENCES acc (email) ON UPDATE CASCADE,
+	parent int REFERENCES item);
+ALTER TABLE item ADD CONSTRAINT item_pair FOREIGN KEY (parent, acc)
+	REFERENCES acc (id, region);
+ALTER TABLE item ADD CONSTRAINT item_pair FOREIGN KEY (parent, acc)
+	REFERENCES acc (region, id) DEFERRABLE INITIALLY DEFERRED NOT VALID;
+SELECT conname, conindid::regclass, convalidated FROM pg_constraint
+WHERE connamespace = 'con'::regnamespace AND contype = 'f' ORDER BY 1;
+INSERT INTO item SELECT i, i, 'user' || i FROM generate_series(1, 1000) i;
+INSERT INTO item VALUES (1001, 5000, NULL);
+INSERT INTO item VALUES (1001, 1, 'nobody');
+UPDATE acc SET email = 'renamed' WHERE id = 5;
+DELETE FROM acc WHERE id = 6;
+SELECT count(*), max(email) FROM item WHERE id IN (5, 6);
+ALTER TABLE item DROP CONSTRAINT item_pair;
+-- refused as by the server
+ALTER TABLE item ADD FOREIGN KEY (acc) REFERENCES acc (region);
+\set VERBOSITY terse
+ALTER TABLE item ADD FOREIGN KEY (email) REFERENCES acc (id);
+\set VERBOSITY default
+ALTER TABLE acc ADD COLUMN late int UNIQUE
+	WITH (access_method = hybrid) DEFERRABLE;
+ALTER TABLE item ADD FOREIGN KEY (id) REFERENCES acc (late);
+SELECT * FROM kinds WHERE NOT ok;
+-- a foreign key that is rolled back leaves nothing
+BEGIN;
+ALTER TABLE item ADD CONSTRAINT again FOREIGN KEY (acc) REFERENCES acc;
+SELECT count(*) FROM acc WHERE id < 10;
+INSERT INTO item VALUES (2001, 2999, NULL);
+ROLLBACK;
+SELECT * FROM kinds WHERE tablename IN ('acc', 'item');
+
+-- types change, and everything that depends on them
+ALTER TABLE acc ALTER id TYPE bigint;
+ALTER TABLE item ALTER acc TYPE bigint;
+ALTER TABLE item ALTER id TYPE numeric, ALTER parent TYPE numeric;
+ALTER TABLE acc ALTER email TYPE varchar(20), ADD COLUMN extra int;
+SELECT * FROM kinds WHERE tablename IN ('acc', 'item');
+SELECT conname, conindid::regclass, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE connamespace = 'con'::regnamespace AND contype = 'f' ORDER BY 1;
+INSERT INTO acc VALUES (17, 'x');
+INSERT INTO item VALUES (1001, 5000, NULL);
+ALTER TABLE acc ALTER region TYPE bigint;
+SELECT * FROM kinds WHERE relname = 'acc_region';
+ALTER TABLE acc DROP CONSTRAINT acc_region, ALTER region TYPE int;
+SELECT count(*) FROM acc WHERE id BETWEEN 100 AND 199;
+
+-- ADD CONSTRAINT ... USING INDEX
+CREATE TABLE using_index (a int, b text, c text COLLATE "C");
+INSERT INTO using_index SELECT i, i, i FROM generate_series(1, 100) i;
+CREATE UNIQUE INDEX ui_a ON using_index USING hybrid (a);
+CREATE UNIQUE INDEX ui_b ON using_index USING hybrid (b) WITH (filter = surf);
+CREATE UNIQUE INDEX ui_desc ON using_index USING hybrid (a DESC);
+CREATE UNIQUE INDEX ui_partial ON using_index USING hybrid (a) WHERE a > 0;
+CREATE UNIQUE INDEX ui_expr ON using_index USING hybrid ((a + 1));
+CREATE UNIQUE INDEX ui_hope ON using_index USING hybrid (c text_hope_ops);
+CREATE INDEX ui_plain ON using_index USING hybrid (a);
+COMMENT ON INDEX ui_a IS 'kept';
+ALTER TABLE using_index ADD PRIMARY KEY USING INDEX ui_a;
+ALTER TABLE using_index ADD CONSTRAINT b_key UNIQUE USING INDEX ui_b
+	DEFERRABLE INITIALLY DEFERRED;
+ALTER TABLE using_index ADD UNIQUE USING INDEX ui_desc;
+ALTER TABLE using_index ADD UNIQUE USING INDEX ui_partial;
+ALTER TABLE using_index ADD UNIQUE USING INDEX ui_expr;
+ALTER TABLE using_index ADD UNIQUE USING INDEX ui_hope;
+ALTER TABLE using_index ADD UNIQUE USING INDEX ui_plain;
+ALTER TABLE using_index ADD UNIQUE USING INDEX ui_a;
+SELECT * FROM kinds WHERE tablename = 'using_index';
+SELECT obj_description('ui_a'::regclass);
+BEGIN;
+INSERT INTO using_index VALUES (101, '1');
+COMMIT;
+INSERT INTO using_index VALUES (1, 'x');
+
+-- everything by the setting
+SET hybridindex.replace_btree = on;
+CREATE TABLE every (id serial PRIMARY KEY, t text UNIQUE, v varchar, p point,
+	EXCLUDE (v WITH =), EXCLUDE USING btree (id WITH =), r int4range,
+	EXCLUDE USING gist (r WITH &&));
+CREATE INDEX ON every (t text_pattern_ops, id DESC NULLS LAST) INCLUDE (p);
+CREATE INDEX ON every (lower(t)) WHERE id > 0;
+CREATE INDEX ON every USING btree (t);
+CREATE INDEX /* USING btree ( */ "USING" ON ONLY every (t);
+CREATE INDEX CONCURRENTLY ON every (v);
+CREATE INDEX ON every USING hash (t);
+CREATE INDEX ON every (p);
+ALTER TABLE every ADD COLUMN more uuid UNIQUE, ADD UNIQUE (more, id),
+	ADD EXCLUDE (more WITH =);
+CREATE TABLE copied (LIKE every INCLUDING ALL);
+CREATE TABLE null_key (a int UNIQUE NULLS NOT DISTINCT);
+INSERT INTO null_key VALUES (NULL);
+INSERT INTO null_key VALUES (NULL);
+SELECT * FROM kinds WHERE tablename IN ('every', 'copied', 'null_key');
+-- types that it does not serve stay btree
+CREATE DOMAIN positive AS int CHECK (VALUE > 0);
+CREATE TYPE pair AS (a int, b int);
+CREATE TABLE served (a positive PRIMARY KEY, b pair UNIQUE, c int[] UNIQUE);
+CREATE OPERATOR FAMILY odd_ops USING btree;
+CREATE OPERATOR CLASS odd_ops FOR TYPE int4 USING btree FAMILY odd_ops AS
+	OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <,
+	FUNCTION 1 btint4cmp(int4, int4);
+CREATE INDEX odd ON served (a odd_ops);
+SELECT * FROM kinds WHERE tablename = 'served';
+RESET hybridindex.replace_btree;
+
+-- once hybrid, always hybrid
+ALTER TABLE every ALTER id TYPE bigint, ALTER t TYPE varchar;
+TRUNCATE every;
+VACUUM FULL every;
+REINDEX TABLE every;
+ALTER TABLE every RENAME CONSTRAINT every_pkey TO every_pk;
+ALTER TABLE every SET UNLOGGED;
+SELECT * FROM kinds WHERE tablename = 'every';
+CREATE TABLE copied_again (LIKE acc INCLUDING ALL);
+SELECT * FROM kinds WHERE tablename = 'copied_again';
+SELECT pg_get_indexdef('acc_pkey'::regclass);
+
+-- a materialized view that is refreshed by a hybrid index
+CREATE MATERIALIZED VIEW mv AS SELECT id, email FROM acc;
+CREATE UNIQUE INDEX mv_id ON mv USING hybrid (id);
+INSERT INTO acc VALUES (7001, 'x'), (7002, 'y');
+DELETE FROM acc WHERE id = 9;
+REFRESH MATERIALIZED VIEW CONCURRENTLY mv;
+SELECT count(*), max(id), count(*) FILTER (WHERE id = 9) FROM mv;
+CREATE MATERIALIZED VIEW mv_bad AS SELECT region FROM acc WHERE id < 3;
+CREATE UNIQUE INDEX mv_region ON mv_bad USING hybrid (region);
+UPDATE acc SET region = 1 WHERE id < 3;
+REFRESH MATERIALIZED VIEW CONCURRENTLY mv_bad;
+SELECT * FROM kinds WHERE tablename LIKE 'mv%';
+
+SELECT tablename, relname, hybrid_index_check(relname::regclass, true)
+FROM kinds WHERE amname = 'hybrid' AND tablename IN ('acc', 'item', 'mv', 'using_index');
+
+SET client_min_messages = warning;
+DROP SCHEMA con CASCADE;

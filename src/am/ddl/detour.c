@@ -1,0 +1,496 @@
+/*
+ * detour.c
+ *		Statements that the server carries out for btree indexes only, or that
+ *		would make one out of a hybrid one.
+ *
+ * A stand-in (stand_in.c) takes the place of a hybrid index that a foreign key
+ * is to reference, that is to become a constraint, or that a materialized view
+ * is refreshed by.  It serves foreign keys that ALTER TABLE makes again, too,
+ * as it does when the type of their columns changes.
+ *
+ * When the type of a constraint's own columns changes, ALTER TABLE drops the
+ * index and makes it again from the constraint's definition, without any hook:
+ * a btree one (ATPostAlterTypeParse, commands/tablecmds.c).  The marker, which
+ * btree would refuse, is taken off before, and the new index becomes hybrid
+ * afterwards.
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "am/ddl/detour.h"
+#include "am/ddl/marker.h"
+#include "am/ddl/stand_in.h"
+#include "am/ddl/twin.h"
+#include "catalog/dependency.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_inherits.h"
+#include "commands/defrem.h"
+#include "commands/tablecmds.h"
+#include "page/settings.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+/* A constraint whose index may have been made again. */
+typedef struct HybRebuilt
+{
+	Oid			relid;			/* its table */
+	char	   *name;
+	Oid			index;			/* before the statement */
+	Datum		options;		/* storage parameters that it is to have */
+} HybRebuilt;
+
+static bool
+is_of(Oid index, Oid access_method)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = ((Form_pg_class) GETSTRUCT(tuple))->relam == access_method;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* Do the index's key columns include one of these, or are they just these? */
+static bool
+has_columns(Relation index, List *attnums, bool all)
+{
+	Form_pg_index form = index->rd_index;
+	int			found = 0;
+
+	for (int i = 0; i < (all ? form->indnkeyatts : form->indnatts); i++)
+		if (list_member_int(attnums, form->indkey.values[i]))
+			found++;
+	return all ? found == form->indnkeyatts &&
+		found == list_length(attnums) : found > 0;
+}
+
+/* A unique index that stands for all rows and for columns. */
+static bool
+is_plain_unique(Relation index)
+{
+	return index->rd_index->indisunique && index->rd_index->indisvalid &&
+		RelationGetIndexExpressions(index) == NIL &&
+		RelationGetIndexPredicate(index) == NIL;
+}
+
+/* Column numbers of names (String); unknown ones are for the server. */
+static List *
+column_numbers(Oid relid, List *names)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, names)
+		result = list_append_unique_int(result,
+										get_attnum(relid, strVal(lfirst(lc))));
+	return result;
+}
+
+/* It has a stand-in, or is going to be a btree index for the moment. */
+static bool
+is_provided_for(const HybDetour *detour, Oid index)
+{
+	ListCell   *lc;
+
+	foreach(lc, detour->stand_ins)
+		if (((HybStandIn *) lfirst(lc))->index == index)
+		return true;
+	foreach(lc, detour->constraints)
+		if (((HybRebuilt *) lfirst(lc))->index == index)
+		return true;
+	return false;
+}
+
+static void
+add_stand_in(HybDetour *detour, Relation table, Oid index, bool keep_name)
+{
+	if (!is_provided_for(detour, index))
+		detour->stand_ins = lappend(detour->stand_ins,
+									hyb_stand_in_make(table, index, keep_name));
+}
+
+/* ALTER TABLE ... ADD FOREIGN KEY: the index that it is going to look for. */
+static void
+before_foreign_key(HybDetour *detour, const Constraint *constraint, Oid hybrid)
+{
+	Oid			relid;
+	Relation	table;
+	List	   *attnums;
+	ListCell   *lc;
+
+	if (constraint->pktable == NULL)
+		return;
+	relid = RangeVarGetRelid(constraint->pktable, ShareRowExclusiveLock, true);
+	if (!OidIsValid(relid))
+		return;
+	table = relation_open(relid, NoLock);
+	attnums = column_numbers(relid, constraint->pk_attrs);
+	foreach(lc, RelationGetIndexList(table))
+	{
+		Relation	index;
+		bool		wanted;
+
+		if (!is_of(lfirst_oid(lc), hybrid))
+			continue;
+		index = index_open(lfirst_oid(lc), AccessShareLock);
+		wanted = is_plain_unique(index) &&
+			(attnums == NIL ? index->rd_index->indisprimary :
+			 has_columns(index, attnums, true));
+		index_close(index, NoLock);
+		if (wanted)
+			add_stand_in(detour, table, lfirst_oid(lc), false);
+	}
+	relation_close(table, NoLock);
+}
+
+/*
+ * What the server would say of a btree index: a dump could not tell such a
+ * column from one with the default operator class.
+ */
+static void
+check_default_classes(Relation table, Relation index, Oid hybrid)
+{
+	oidvector  *classes = (oidvector *)
+		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID,
+											   index->rd_indextuple,
+											   Anum_pg_index_indclass));
+
+	for (int i = 0; i < classes->dim1; i++)
+	{
+		AttrNumber	attnum = index->rd_index->indkey.values[i];
+
+		if (attnum > 0 &&
+			classes->values[i] != GetDefaultOpClass(TupleDescAttr(RelationGetDescr(table), attnum - 1)->atttypid,
+													hybrid))
+			ereport(ERROR,
+					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+					 errmsg("index \"%s\" column number %d does not have default sorting behavior",
+							RelationGetRelationName(index), i + 1),
+					 errdetail("Cannot create a primary key or unique constraint using such an index.")));
+	}
+}
+
+/* ALTER TABLE ... ADD CONSTRAINT ... USING INDEX */
+static void
+before_using_index(HybDetour *detour, Oid relid, const Constraint *constraint,
+				   Oid hybrid)
+{
+	Oid			indexoid = get_relname_relid(constraint->indexname,
+											 get_rel_namespace(relid));
+	Relation	table;
+	Relation	index;
+
+	if (!OidIsValid(indexoid) || !is_of(indexoid, hybrid) ||
+		OidIsValid(get_index_constraint(indexoid)) ||
+		get_rel_relkind(indexoid) != RELKIND_INDEX)
+		return;
+	table = relation_open(relid, NoLock);
+	index = index_open(indexoid, AccessShareLock);
+	if (index->rd_index->indrelid == relid && is_plain_unique(index))
+	{
+		check_default_classes(table, index, hybrid);
+		add_stand_in(detour, table, indexoid, false);
+	}
+	index_close(index, NoLock);
+	relation_close(table, NoLock);
+}
+
+/* ALTER INDEX ... RESET (access_method) */
+static void
+check_reset(Oid relid, List *options)
+{
+	if (hyb_marker_in(options) && get_rel_relkind(relid) != RELKIND_RELATION &&
+		is_of(relid, get_index_am_oid("hybrid", true)) &&
+		OidIsValid(get_index_constraint(relid)))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot reset storage parameter \"%s\" of index \"%s\"",
+						HYB_ACCESS_METHOD_PARAMETER, get_rel_name(relid)),
+				 errdetail("A dump says by it that the index of the constraint is of access method \"hybrid\"."),
+				 errhint("Use hybrid_revert() to make it a btree index.")));
+}
+
+/*
+ * Constraints that ALTER TABLE makes again since the type of one of their
+ * columns changes.  Those of partitions are made again with their parents'.
+ */
+static void
+before_new_index(HybDetour *detour, Relation table, List *attnums, Oid hybrid)
+{
+	ListCell   *lc;
+
+	foreach(lc, RelationGetIndexList(table))
+	{
+		Oid			constraint = get_index_constraint(lfirst_oid(lc));
+		Relation	index;
+		HybRebuilt *rebuilt;
+
+		if (!OidIsValid(constraint))
+			continue;
+		index = index_open(lfirst_oid(lc), AccessShareLock);
+		if (!index->rd_index->indisexclusion &&
+			has_columns(index, attnums, false) &&
+			(index->rd_rel->relam == hybrid ||
+			 (index->rd_rel->relam == BTREE_AM_OID && hyb_replace_btree)))
+		{
+			Datum		options = hyb_index_options(lfirst_oid(lc));
+
+			if (index->rd_rel->relam == hybrid)
+				hyb_index_set_options(lfirst_oid(lc),
+									  hyb_twin_btree_options(options));
+			if (!index->rd_rel->relispartition)
+			{
+				rebuilt = palloc(sizeof(HybRebuilt));
+				rebuilt->relid = RelationGetRelid(table);
+				rebuilt->name = get_constraint_name(constraint);
+				rebuilt->index = lfirst_oid(lc);
+				rebuilt->options = hyb_marker_set(options, true);
+				detour->constraints = lappend(detour->constraints, rebuilt);
+			}
+		}
+		index_close(index, NoLock);
+	}
+}
+
+/* The index that a foreign key references. */
+static Oid
+referenced_index(Oid constraint)
+{
+	HeapTuple	tuple = SearchSysCache1(CONSTROID,
+										ObjectIdGetDatum(constraint));
+	Oid			result;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	result = ((Form_pg_constraint) GETSTRUCT(tuple))->conindid;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* Foreign keys that ALTER TABLE makes again for the same reason. */
+static void
+before_new_foreign_key(HybDetour *detour, Relation table, List *attnums,
+					   Oid hybrid)
+{
+	List	   *indexes = NIL;
+	ListCell   *lc;
+
+	foreach(lc, RelationGetFKeyList(table))
+	{
+		ForeignKeyCacheInfo *key = lfirst_node(ForeignKeyCacheInfo, lc);
+
+		for (int i = 0; i < key->nkeys; i++)
+			if (list_member_int(attnums, key->conkey[i]))
+			{
+				indexes = list_append_unique_oid(indexes,
+												 referenced_index(key->conoid));
+				break;
+			}
+	}
+	foreach(lc, indexes)
+	{
+		Oid			relid = OidIsValid(lfirst_oid(lc)) ?
+			IndexGetRelation(lfirst_oid(lc), true) : InvalidOid;
+		Relation	referenced;
+
+		if (!OidIsValid(relid) || !is_of(lfirst_oid(lc), hybrid))
+			continue;
+
+		/* as the triggers of the old foreign key are going to be dropped */
+		referenced = table_open(relid, AccessExclusiveLock);
+		add_stand_in(detour, referenced, lfirst_oid(lc), false);
+		table_close(referenced, NoLock);
+	}
+}
+
+static void
+before_type_change(HybDetour *detour, Oid relid, List *names, Oid hybrid)
+{
+	List	   *relids = find_all_inheritors(relid, AccessExclusiveLock, NULL);
+	ListCell   *lc;
+
+	foreach(lc, relids)
+	{
+		Relation	table = relation_open(lfirst_oid(lc), NoLock);
+
+		if (table->rd_rel->relkind == RELKIND_RELATION ||
+			table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+			before_new_index(detour, table,
+							 column_numbers(lfirst_oid(lc), names), hybrid);
+		relation_close(table, NoLock);
+	}
+	if (!HYB_CONSTRAINTS_NEED_BTREE)
+		return;
+	foreach(lc, relids)
+	{
+		Relation	table = relation_open(lfirst_oid(lc), NoLock);
+
+		before_new_foreign_key(detour, table,
+							   column_numbers(lfirst_oid(lc), names), hybrid);
+		relation_close(table, NoLock);
+	}
+}
+
+/* A constraint of ALTER TABLE, by itself or of a new column. */
+static void
+before_constraint(HybDetour *detour, Oid relid, const Constraint *constraint,
+				  Oid hybrid)
+{
+	if (constraint->contype == CONSTR_FOREIGN && HYB_CONSTRAINTS_NEED_BTREE)
+		before_foreign_key(detour, constraint, hybrid);
+	else if (constraint->indexname != NULL)
+		before_using_index(detour, relid, constraint, hybrid);
+}
+
+Oid
+hyb_detour_alter_table(HybDetour *detour, const AlterTableStmt *stmt)
+{
+	Oid			hybrid = get_index_am_oid("hybrid", true);
+	List	   *changed = NIL;
+	Oid			relid;
+	ListCell   *lc;
+
+	if (!OidIsValid(hybrid))
+		return InvalidOid;
+	relid = AlterTableLookupRelation((AlterTableStmt *) stmt,
+									 AlterTableGetLockLevel(stmt->cmds));
+	if (!OidIsValid(relid))
+		return InvalidOid;
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+
+		if (HYB_CHANGES_COLUMN(cmd->subtype))
+			changed = lappend(changed, makeString(cmd->name));
+		else if (cmd->subtype == AT_ResetRelOptions)
+			check_reset(relid, castNode(List, cmd->def));
+	}
+	if (changed != NIL)
+		before_type_change(detour, relid, changed, hybrid);
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+		ListCell   *of_column;
+
+		if (cmd->subtype == AT_AddConstraint)
+			before_constraint(detour, relid, castNode(Constraint, cmd->def),
+							  hybrid);
+		else if (cmd->subtype == AT_AddColumn)
+			foreach(of_column, castNode(ColumnDef, cmd->def)->constraints)
+				before_constraint(detour, relid,
+								  lfirst_node(Constraint, of_column), hybrid);
+	}
+	return relid;
+}
+
+/* A btree index that the refresh can go by, or else a hybrid one. */
+void
+hyb_detour_refresh(HybDetour *detour, const RefreshMatViewStmt *stmt)
+{
+	Oid			hybrid = get_index_am_oid("hybrid", true);
+	Oid			found = InvalidOid;
+	Oid			relid;
+	Relation	view;
+	ListCell   *lc;
+
+	if (!HYB_CONSTRAINTS_NEED_BTREE || !stmt->concurrent ||
+		!OidIsValid(hybrid))
+		return;
+	relid = RangeVarGetRelidExtended(stmt->relation, ExclusiveLock, 0,
+									 HYB_MAY_REFRESH, NULL);
+	view = relation_open(relid, NoLock);
+	foreach(lc, RelationGetIndexList(view))
+	{
+		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+		Oid			access_method = index->rd_rel->relam;
+		bool		usable = is_plain_unique(index) &&
+			index->rd_index->indimmediate;
+
+		index_close(index, NoLock);
+		if (usable && access_method == BTREE_AM_OID)
+		{
+			found = InvalidOid;
+			break;
+		}
+		if (usable && access_method == hybrid && !OidIsValid(found))
+			found = lfirst_oid(lc);
+	}
+	if (OidIsValid(found) && view->rd_rel->relkind == RELKIND_MATVIEW)
+		add_stand_in(detour, view, found, true);
+	relation_close(view, NoLock);
+}
+
+static void
+make_hybrid(Oid index, Oid hybrid, Datum options)
+{
+	Relation	table = table_open(IndexGetRelation(index, false), NoLock);
+	Oid			schema = RelationGetNamespace(table);
+	char	   *name = get_rel_name(index);
+	char	   *twin_name = ChooseRelationName(name, NULL, "hybrid", schema,
+											   false);
+	Oid			twin = hyb_twin_create_with(table, index, hybrid, twin_name, 0,
+											options);
+	ObjectAddress object;
+
+	CommandCounterIncrement();
+	index_concurrently_swap(twin, index,
+							ChooseRelationName(name, NULL, "btree", schema,
+											   false));
+	hyb_twin_swapped(twin, index);
+	ObjectAddressSet(object, RelationRelationId, index);
+	performDeletion(&object, DROP_RESTRICT, PERFORM_DELETION_INTERNAL);
+	CommandCounterIncrement();
+	table_close(table, NoLock);
+}
+
+/* The index of the constraint is hybrid again, with its storage parameters. */
+static void
+restore_constraint(const HybRebuilt *rebuilt)
+{
+	Oid			constraint = get_relation_constraint_oid(rebuilt->relid,
+														 rebuilt->name, true);
+	Oid			hybrid = get_index_am_oid("hybrid", false);
+	Oid			index;
+
+	if (!OidIsValid(constraint))
+		return;
+	index = get_constraint_index(constraint);
+	if (is_of(index, BTREE_AM_OID))
+		make_hybrid(index, hybrid, rebuilt->options);
+	else if (is_of(index, hybrid))
+		hyb_index_set_options(index, rebuilt->options);
+}
+
+void
+hyb_detour_end(HybDetour *detour)
+{
+	ListCell   *lc;
+
+	if (detour->stand_ins == NIL && detour->constraints == NIL)
+		return;
+	CommandCounterIncrement();
+	foreach(lc, detour->stand_ins)
+	{
+		HybStandIn *stand_in = lfirst(lc);
+
+		if (hyb_stand_in_end(stand_in) &&
+			OidIsValid(get_index_constraint(stand_in->index)))
+			hyb_index_set_options(stand_in->index,
+								  hyb_marker_set(hyb_index_options(stand_in->index),
+												 true));
+	}
+	foreach(lc, detour->constraints)
+		restore_constraint(lfirst(lc));
+}

@@ -1,0 +1,35 @@
+/*
+ * detour.h
+ *		Statements that the server carries out for btree indexes only, or that
+ *		would make one out of a hybrid one: what is done before and after them.
+ *
+ * An error in between takes everything back with the transaction.
+ */
+#ifndef HYB_DETOUR_H
+#define HYB_DETOUR_H
+
+#include "postgres.h"
+
+#include "am/ddl/replace.h"
+
+/* What is to be done after the statement; none of it is visible before. */
+typedef struct HybDetour
+{
+	List	   *stand_ins;		/* HybStandIn, to be ended */
+	List	   *constraints;	/* HybRebuilt: indexes to be hybrid again */
+} HybDetour;
+
+/*
+ * Before ALTER TABLE and REFRESH MATERIALIZED VIEW: takes the locks that the
+ * statement takes.  For ALTER TABLE returns the table, InvalidOid if there is
+ * none.
+ */
+extern Oid	hyb_detour_alter_table(HybDetour *detour,
+								   const AlterTableStmt *stmt);
+extern void hyb_detour_refresh(HybDetour *detour,
+							   const RefreshMatViewStmt *stmt);
+
+/* After the statement. */
+extern void hyb_detour_end(HybDetour *detour);
+
+#endif							/* HYB_DETOUR_H */

@@ -1,0 +1,391 @@
+/*
+ * replace.c
+ *		Makes hybrid indexes where a statement means an index of the default
+ *		access method.
+ *
+ * The access method of a constraint is a field of its parse tree that the
+ * grammar never fills, but that the server goes by: transformIndexConstraint
+ * (parser/parse_utilcmd.c).  The indexes of CREATE TABLE are statements of
+ * their own by the time that they are made, and the table is there then, so
+ * what types its columns have is known.
+ */
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "am/ddl/marker.h"
+#include "am/ddl/replace.h"
+#include "am/ddl/twin.h"
+#include "am/ddl/using_clause.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_opclass.h"
+#include "catalog/pg_type.h"
+#include "commands/defrem.h"
+#include "commands/tablecmds.h"
+#include "nodes/nodeFuncs.h"
+#include "page/settings.h"
+#include "parser/parse_type.h"
+#include "parser/parse_utilcmd.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+/* Why an index stays btree. */
+typedef struct Refusal
+{
+	char	   *detail;
+	char	   *hint;
+} Refusal;
+
+static List *
+qualified_name(Oid opclass)
+{
+	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Form_pg_opclass class;
+	List	   *result;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for operator class %u", opclass);
+	class = (Form_pg_opclass) GETSTRUCT(tuple);
+	result = list_make2(makeString(get_namespace_name(class->opcnamespace)),
+						makeString(pstrdup(NameStr(class->opcname))));
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * The operator class of ours for a column: the one that is named, or the one
+ * that stands for btree's of that name, or for btree's default.  Ours are found
+ * whatever the search path is.  InvalidOid if there is none.
+ */
+static Oid
+find_class(Oid type, List *name, Oid hybrid)
+{
+	Oid			class;
+
+	if (name == NIL)
+		class = GetDefaultOpClass(type, BTREE_AM_OID);
+	else
+	{
+		class = get_opclass_oid(hybrid, name, true);
+		if (!OidIsValid(class))
+			class = get_opclass_oid(BTREE_AM_OID, name, true);
+	}
+	return OidIsValid(class) ? hyb_twin_class(class, hybrid) : InvalidOid;
+}
+
+/*
+ * Can a column be one of a hybrid index?  Then `element`, if there is one, gets
+ * the name of the operator class, where it is not found without.
+ */
+static bool
+serves(Oid type, IndexElem *element, Oid hybrid, Refusal *refusal)
+{
+	List	   *name = element == NULL ? NIL : element->opclass;
+	Oid			class = find_class(type, name, hybrid);
+
+	if (OidIsValid(class) &&
+		class == (name == NIL ? GetDefaultOpClass(type, hybrid) :
+				  get_opclass_oid(hybrid, name, true)))
+		return true;
+	if (OidIsValid(class) && element != NULL)
+	{
+		element->opclass = qualified_name(class);
+		return true;
+	}
+	refusal->detail = name == NIL ?
+		psprintf(_("Data type %s has no default operator class for access method \"hybrid\"."),
+				 format_type_be(type)) :
+		psprintf(_("Access method \"hybrid\" has no operator class like \"%s\"."),
+				 NameListToString(name));
+	refusal->hint = NULL;
+	return false;
+}
+
+/* Are there operator classes to look for? */
+static bool
+names_classes(const IndexStmt *stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, stmt->indexParams)
+		if (lfirst_node(IndexElem, lc)->opclass != NIL)
+		return true;
+	return false;
+}
+
+static void
+tell(const char *table, const char *index, const Refusal *refusal)
+{
+	ereport(NOTICE,
+			(index != NULL ?
+			 errmsg("index \"%s\" of table \"%s\" will be of access method \"btree\"",
+					index, table) :
+			 errmsg("an index of table \"%s\" will be of access method \"btree\"",
+					table),
+			 errdetail_internal("%s", refusal->detail),
+			 refusal->hint ? errhint("%s", refusal->hint) : 0));
+}
+
+/* InvalidOid if there is no such column, which is for the server to say. */
+static Oid
+column_type(Oid relid, const char *name)
+{
+	HeapTuple	tuple = SearchSysCacheAttName(relid, name);
+	Oid			type;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	type = ((Form_pg_attribute) GETSTRUCT(tuple))->atttypid;
+	ReleaseSysCache(tuple);
+	return type;
+}
+
+static bool
+table_serves(Oid relid, bool unique, Refusal *refusal)
+{
+	if (HYB_CONSTRAINTS_NEED_BTREE && unique &&
+		get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE)
+	{
+		refusal->detail = _("Before PostgreSQL 18, unique indexes of partitioned tables can be of access method \"btree\" only.");
+		refusal->hint = NULL;
+		return false;
+	}
+	return true;
+}
+
+/* Expressions are analyzed as they will be, for their types. */
+static bool
+index_serves(IndexStmt *stmt, Oid relid, const char *source, Oid hybrid,
+			 Refusal *refusal)
+{
+	IndexStmt  *analyzed = stmt;
+	ListCell   *lc;
+	ListCell   *of_analyzed;
+
+	if (!table_serves(relid, stmt->unique, refusal))
+		return false;
+	foreach(lc, stmt->indexParams)
+		if (lfirst_node(IndexElem, lc)->expr != NULL && !stmt->transformed)
+		analyzed = NULL;
+	if (analyzed == NULL)
+		analyzed = transformIndexStmt(relid, copyObject(stmt),
+									  source ? source : "");
+	forboth(lc, stmt->indexParams, of_analyzed, analyzed->indexParams)
+	{
+		IndexElem  *element = lfirst_node(IndexElem, lc);
+		Oid			type = element->name ?
+			column_type(relid, element->name) :
+			exprType(lfirst_node(IndexElem, of_analyzed)->expr);
+
+		if (OidIsValid(type) && !serves(type, element, hybrid, refusal))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The access method is written, as far as can be told.  An exclusion constraint
+ * without USING has become ours when its table was created; what LIKE makes is
+ * analyzed already, and none of it is written.
+ */
+static bool
+is_explicit(const HybStatement *statement, const IndexStmt *stmt)
+{
+	if (stmt->transformed)
+		return false;
+	if (stmt->isconstraint || statement->source == NULL)
+		return stmt->excludeOpNames != NIL;
+	return hyb_using_in_create_index(statement->source,
+									 statement->part ? -1 :
+									 statement->location);
+}
+
+void
+hyb_replace_in_index(const HybStatement *statement)
+{
+	IndexStmt  *stmt = castNode(IndexStmt, statement->tree);
+	bool		marked = hyb_marker_in(stmt->options);
+	bool		is_btree = strcmp(stmt->accessMethod, DEFAULT_INDEX_TYPE) == 0;
+	bool		is_hybrid = strcmp(stmt->accessMethod, "hybrid") == 0;
+	Oid			hybrid;
+	Oid			relid;
+	Refusal		refusal;
+
+	if ((!is_hybrid && !is_btree) ||
+		(is_btree && !marked && (!hyb_replace_btree ||
+								 is_explicit(statement, stmt))))
+		return;
+	hybrid = get_index_am_oid("hybrid", true);
+	if (!OidIsValid(hybrid))
+		return;
+	if (is_hybrid && stmt->isconstraint && stmt->excludeOpNames == NIL)
+		stmt->options = hyb_marker_added(stmt->options);
+	if (is_hybrid && stmt->excludeOpNames == NIL && !names_classes(stmt))
+		return;
+
+	relid = RangeVarGetRelidExtended(stmt->relation,
+									 stmt->concurrent ? ShareUpdateExclusiveLock : ShareLock,
+									 0, RangeVarCallbackOwnsRelation, NULL);
+	if (index_serves(stmt, relid, statement->source, hybrid, &refusal))
+		stmt->accessMethod = "hybrid";
+	else if (hyb_replace_btree && !marked &&
+			 (is_btree || stmt->excludeOpNames != NIL))
+	{
+		tell(stmt->relation->relname, stmt->idxname, &refusal);
+		stmt->accessMethod = DEFAULT_INDEX_TYPE;
+		return;
+	}
+	else
+		stmt->accessMethod = "hybrid";	/* and the server will say why not */
+	if (stmt->isconstraint && stmt->excludeOpNames == NIL)
+		stmt->options = hyb_marker_added(stmt->options);
+}
+
+void
+hyb_replace_in_create_table(const HybStatement *statement)
+{
+	CreateStmt *stmt = castNode(CreateStmt, statement->tree);
+	ListCell   *lc;
+
+	if (!hyb_replace_btree || !OidIsValid(get_index_am_oid("hybrid", true)))
+		return;
+	foreach(lc, stmt->tableElts)
+	{
+		Constraint *constraint = lfirst(lc);
+
+		if (IsA(constraint, Constraint) &&
+			constraint->contype == CONSTR_EXCLUSION &&
+			strcmp(constraint->access_method, DEFAULT_INDEX_TYPE) == 0 &&
+			statement->source != NULL &&
+			!hyb_using_in_exclude(statement->source, constraint->location))
+			constraint->access_method = "hybrid";
+	}
+}
+
+/*
+ * The type that a column will have.  InvalidOid for what is none (serial), or
+ * not there: the server knows.
+ */
+static Oid
+future_column_type(const AlterTableStmt *stmt, Oid relid, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+		ColumnDef  *column = (ColumnDef *) cmd->def;
+		Type		type;
+		Oid			result;
+
+		if (!(cmd->subtype == AT_AddColumn &&
+			  strcmp(column->colname, name) == 0) &&
+			!(cmd->subtype == AT_AlterColumnType &&
+			  strcmp(cmd->name, name) == 0))
+			continue;
+		type = LookupTypeName(NULL, column->typeName, NULL, true);
+		if (type == NULL)
+			return InvalidOid;
+		result = typeTypeId(type);
+		ReleaseSysCache(type);
+		return result;
+	}
+	return column_type(relid, name);
+}
+
+/* The columns of a constraint of ALTER TABLE; `column` if it is one of that. */
+static bool
+constraint_serves(const AlterTableStmt *stmt, Oid relid,
+				  Constraint *constraint, const ColumnDef *column, Oid hybrid,
+				  Refusal *refusal)
+{
+	List	   *names = constraint->keys;
+	ListCell   *lc;
+
+	if (!table_serves(relid, constraint->contype != CONSTR_EXCLUSION, refusal))
+		return false;
+	if (column != NULL)
+		names = list_make1(makeString(column->colname));
+	foreach(lc, names)
+	{
+		Oid			type = future_column_type(stmt, relid, strVal(lfirst(lc)));
+
+		if (OidIsValid(type) && !serves(type, NULL, hybrid, refusal))
+			return false;
+	}
+	foreach(lc, constraint->exclusions)
+	{
+		IndexElem  *element = linitial_node(IndexElem, lfirst_node(List, lc));
+		Oid			type;
+
+		if (element->name == NULL)
+		{
+			refusal->detail = _("It has an expression; CREATE TABLE or an explicit USING makes such a constraint's index hybrid.");
+			refusal->hint = NULL;
+			return false;
+		}
+		type = future_column_type(stmt, relid, element->name);
+		if (OidIsValid(type) && !serves(type, element, hybrid, refusal))
+			return false;
+	}
+	return true;
+}
+
+static void
+replace_in_constraint(const HybStatement *statement, Oid relid,
+					  Constraint *constraint, const ColumnDef *column)
+{
+	AlterTableStmt *stmt = castNode(AlterTableStmt, statement->tree);
+	bool		marked = hyb_marker_in(constraint->options);
+	bool		exclusion = constraint->contype == CONSTR_EXCLUSION;
+	Oid			hybrid = get_index_am_oid("hybrid", true);
+	Refusal		refusal;
+
+	if ((!marked && !hyb_replace_btree) || !OidIsValid(hybrid) ||
+		constraint->indexname != NULL ||
+		(exclusion ? strcmp(constraint->access_method, DEFAULT_INDEX_TYPE) != 0 ||
+		 (statement->source != NULL &&
+		  hyb_using_in_exclude(statement->source, constraint->location)) :
+		 (constraint->contype != CONSTR_PRIMARY &&
+		  constraint->contype != CONSTR_UNIQUE) ||
+		 HYB_WITHOUT_OVERLAPS(constraint)))
+		return;
+	if (!constraint_serves(stmt, relid, constraint, column, hybrid,
+						   &refusal) && !marked)
+	{
+		tell(stmt->relation->relname, constraint->conname, &refusal);
+		return;
+	}
+	constraint->access_method = "hybrid";
+	if (!exclusion)
+		constraint->options = hyb_marker_added(constraint->options);
+}
+
+void
+hyb_replace_in_alter_table(const HybStatement *statement, Oid relid)
+{
+	AlterTableStmt *stmt = castNode(AlterTableStmt, statement->tree);
+	ListCell   *lc;
+
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+
+		if (cmd->subtype == AT_AddConstraint)
+			replace_in_constraint(statement, relid,
+								  castNode(Constraint, cmd->def), NULL);
+		else if (cmd->subtype == AT_AddColumn)
+		{
+			ColumnDef  *column = castNode(ColumnDef, cmd->def);
+			ListCell   *of_column;
+
+			foreach(of_column, column->constraints)
+				replace_in_constraint(statement, relid,
+									  lfirst_node(Constraint, of_column),
+									  column);
+		}
+	}
+}

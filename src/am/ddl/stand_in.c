@@ -1,0 +1,191 @@
+/*
+ * stand_in.c
+ *		A btree index without content that takes the place of a hybrid one while
+ *		the server asks for a btree index.
+ *
+ * Some statements look at the operator classes or the access method of an index
+ * only to refuse everything but btree: foreign keys and REFRESH MATERIALIZED
+ * VIEW CONCURRENTLY before PostgreSQL 18, ADD CONSTRAINT ... USING INDEX on all
+ * versions.  None of them reads the index.
+ *
+ * The stand-in takes the place by index_concurrently_swap (catalog/index.c),
+ * which moves the constraint and the foreign keys that point at it, and gives
+ * it back in the same way.  It is created as by CREATE INDEX CONCURRENTLY and
+ * never becomes ready, so that nothing is inserted into it, while the hybrid
+ * index, which the swap marks invalid only, is still inserted into and still
+ * unique.  Its file is a metapage, which the planner reads of each valid btree
+ * index before a hook can hide it.
+ */
+#include "compat.h"
+
+#include "access/nbtree.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "access/xloginsert.h"
+#include "am/ddl/stand_in.h"
+#include "am/ddl/twin.h"
+#include "catalog/binary_upgrade.h"
+#include "catalog/dependency.h"
+#include "catalog/heap.h"
+#include "catalog/index.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "commands/defrem.h"
+#include "commands/tablecmds.h"
+#include "miscadmin.h"
+#include "optimizer/plancat.h"
+#include "storage/bufmgr.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+/* Those of the statements that are being executed, in TopTransactionContext. */
+static List *stand_ins = NIL;
+
+static get_relation_info_hook_type previous_relation_info = NULL;
+
+/*
+ * In pg_upgrade every new relation has a number that was chosen beforehand;
+ * ours is gone before anybody else could want it.
+ */
+static void
+choose_number(void)
+{
+	Oid			number = PG_UINT32_MAX;
+
+	if (!IsBinaryUpgrade)
+		return;
+	while (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(number)))
+		number--;
+	binary_upgrade_next_index_pg_class_oid = number;
+	HYB_NEXT_UPGRADE_FILENUMBER = number;
+}
+
+static void
+write_metapage(Oid stand_in)
+{
+	Relation	index = index_open(stand_in, AccessExclusiveLock);
+	Buffer		buffer = ReadBuffer(index, P_NEW);
+
+	Assert(BufferGetBlockNumber(buffer) == BTREE_METAPAGE);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	START_CRIT_SECTION();
+	_bt_initmetapage(BufferGetPage(buffer), P_NONE, 0, false);
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(index))
+		log_newpage_buffer(buffer, true);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+	index_close(index, NoLock);
+}
+
+/* A name that no relation in the schema of `index` has. */
+static char *
+free_name(Oid index)
+{
+	return ChooseRelationName(get_rel_name(index), NULL, "hybrid",
+							  get_rel_namespace(index), false);
+}
+
+/* `to` gets the name and the constraint of `from`. */
+static void
+move_place(Oid from, Oid to)
+{
+	RemoveStatistics(to, 0);
+	index_concurrently_swap(to, from, free_name(from));
+	hyb_twin_swapped(to, from);
+	CommandCounterIncrement();
+}
+
+/* Neither is the index of a constraint, which would get the name too. */
+static void
+exchange_names(Oid a, Oid b)
+{
+	char	   *name_a = get_rel_name(a);
+	char	   *name_b = get_rel_name(b);
+
+	RenameRelationInternal(a, free_name(a), true, true);
+	CommandCounterIncrement();
+	RenameRelationInternal(b, name_a, true, true);
+	CommandCounterIncrement();
+	RenameRelationInternal(a, name_b, true, true);
+	CommandCounterIncrement();
+}
+
+HybStandIn *
+hyb_stand_in_make(Relation table, Oid index, bool keep_name)
+{
+	HybStandIn *result = palloc(sizeof(HybStandIn));
+	MemoryContext old_context;
+
+	choose_number();
+	result->index = index;
+	result->keep_name = keep_name;
+	result->oid = hyb_twin_create_with(table, index, BTREE_AM_OID,
+									   free_name(index),
+									   INDEX_CREATE_SKIP_BUILD |
+									   INDEX_CREATE_CONCURRENT, (Datum) 0);
+	CommandCounterIncrement();
+	write_metapage(result->oid);
+	move_place(index, result->oid);
+	if (keep_name)
+		exchange_names(index, result->oid);
+
+	old_context = MemoryContextSwitchTo(TopTransactionContext);
+	stand_ins = lappend_oid(stand_ins, result->oid);
+	MemoryContextSwitchTo(old_context);
+	return result;
+}
+
+bool
+hyb_stand_in_end(const HybStandIn *stand_in)
+{
+	ObjectAddress object;
+	bool		there;
+
+	CommandCounterIncrement();
+	stand_ins = list_delete_oid(stand_ins, stand_in->oid);
+	there = SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stand_in->oid));
+	if (there)
+	{
+		if (stand_in->keep_name)
+			exchange_names(stand_in->oid, stand_in->index);
+		move_place(stand_in->oid, stand_in->index);
+	}
+	ObjectAddressSet(object, RelationRelationId,
+					 there ? stand_in->oid : stand_in->index);
+	performDeletion(&object, DROP_RESTRICT, PERFORM_DELETION_INTERNAL);
+	CommandCounterIncrement();
+	return there;
+}
+
+static void
+hide_stand_ins(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	if (previous_relation_info)
+		previous_relation_info(root, relid, inhparent, rel);
+	if (stand_ins == NIL)
+		return;
+	foreach(lc, rel->indexlist)
+		if (list_member_oid(stand_ins,
+							lfirst_node(IndexOptInfo, lc)->indexoid))
+		rel->indexlist = foreach_delete_current(rel->indexlist, lc);
+}
+
+/* Those of a subtransaction that was rolled back are only OIDs of nothing. */
+static void
+forget_stand_ins(XactEvent event, void *arg)
+{
+	stand_ins = NIL;
+}
+
+void
+hyb_stand_in_init(void)
+{
+	previous_relation_info = get_relation_info_hook;
+	get_relation_info_hook = hide_stand_ins;
+	RegisterXactCallback(forget_stand_ins, NULL);
+}

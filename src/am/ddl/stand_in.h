@@ -1,0 +1,42 @@
+/*
+ * stand_in.h
+ *		A btree index without content that takes the place of a hybrid one while
+ *		the server asks for a btree index.
+ *
+ * Within one statement: hyb_stand_in_make, the statement, hyb_stand_in_end.  An
+ * error anywhere takes everything back with the transaction.
+ */
+#ifndef HYB_STAND_IN_H
+#define HYB_STAND_IN_H
+
+#include "postgres.h"
+
+#include "utils/relcache.h"
+
+typedef struct HybStandIn
+{
+	Oid			oid;
+	Oid			index;			/* the one that it stands for */
+	bool		keep_name;		/* `index` keeps its name meanwhile */
+} HybStandIn;
+
+/*
+ * Makes one for an index of the table, in the current memory context.  The
+ * stand-in gets the index's name, unless `keep_name`, which is for indexes that
+ * belong to no constraint.  The table is locked against changes of its
+ * definition.  The index goes on to be kept up to date, and to find duplicates;
+ * plans do not use it meanwhile.
+ */
+extern HybStandIn *hyb_stand_in_make(Relation table, Oid index, bool keep_name);
+
+/*
+ * Gives the index its place back, with the name and the constraint that the
+ * stand-in has now, and drops the stand-in.  If the statement has dropped that,
+ * with its constraint, the index is dropped: false.
+ */
+extern bool hyb_stand_in_end(const HybStandIn *stand_in);
+
+/* Called once, when the library is loaded. */
+extern void hyb_stand_in_init(void);
+
+#endif							/* HYB_STAND_IN_H */

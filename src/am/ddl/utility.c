@@ -1,0 +1,199 @@
+/*
+ * utility.c
+ *		Takes part in utility statements: constraints whose indexes are hybrid,
+ *		the setting hybridindex.replace_btree, and what the server carries out
+ *		for btree only.
+ *
+ * A ProcessUtility hook sees all statements of sessions that have loaded this
+ * library, also those that other statements are made of (the indexes of CREATE
+ * TABLE).  A session that has not loaded it does so when its first DDL fires the
+ * extension's event triggers: these stand for the hook in that one statement.
+ * pg_upgrade restores event triggers last of all, but has loaded the library
+ * when it restored the access method's handler.
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "am/ddl/detour.h"
+#include "am/ddl/replace.h"
+#include "am/ddl/stand_in.h"
+#include "am/hooks.h"
+#include "commands/event_trigger.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "nodes/nodes.h"
+#include "parser/parser.h"
+#include "tcop/tcopprot.h"
+#include "tcop/utility.h"
+#include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(hybrid_ddl_command);
+
+static ProcessUtility_hook_type previous_process_utility = NULL;
+
+/*
+ * The statement that the hook has been called for, so that the event triggers
+ * have nothing to do.  After an error it is of no statement any more.
+ */
+static Node *current_tree = NULL;
+
+/* Of the statement that has loaded the library, in TopTransactionContext. */
+static Node *first_tree = NULL;
+static HybDetour first_detour;
+
+/* Statements that are looked at at all. */
+static bool
+concerns_us(const Node *tree)
+{
+	return IsA(tree, IndexStmt) || IsA(tree, CreateStmt) ||
+		IsA(tree, AlterTableStmt) || IsA(tree, RefreshMatViewStmt);
+}
+
+/* The statement is allowed here, as far as it is for standard_ProcessUtility. */
+static void
+before_statement(const HybStatement *statement, HybDetour *detour)
+{
+	switch (nodeTag(statement->tree))
+	{
+		case T_IndexStmt:
+			hyb_replace_in_index(statement);
+			break;
+		case T_CreateStmt:
+			hyb_replace_in_create_table(statement);
+			break;
+		case T_AlterTableStmt:
+			{
+				Oid			relid = hyb_detour_alter_table(detour,
+														   (AlterTableStmt *) statement->tree);
+
+				if (OidIsValid(relid))
+					hyb_replace_in_alter_table(statement, relid);
+				break;
+			}
+		case T_RefreshMatViewStmt:
+			hyb_detour_refresh(detour, (RefreshMatViewStmt *) statement->tree);
+			break;
+		default:
+			break;
+	}
+}
+
+/*
+ * So many parameters because it is a hook.
+ */
+static void
+process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
+				ProcessUtilityContext context, ParamListInfo params,
+				QueryEnvironment *environment, DestReceiver *dest,
+				QueryCompletion *completion)
+{
+	Node	   *outer_tree = current_tree;
+	HybDetour	detour = {NIL, NIL};
+	bool		concerned = concerns_us(pstmt->utilityStmt) &&
+		!XactReadOnly && !RecoveryInProgress() && !IsInParallelMode();
+
+	if (concerned)
+	{
+		HybStatement statement;
+
+		if (read_only_tree)
+			pstmt = copyObject(pstmt);
+		read_only_tree = false;
+		statement.tree = pstmt->utilityStmt;
+		statement.source = source;
+		statement.location = pstmt->stmt_location;
+		statement.part = context == PROCESS_UTILITY_SUBCOMMAND;
+		before_statement(&statement, &detour);
+	}
+
+	current_tree = pstmt->utilityStmt;
+	if (previous_process_utility)
+		previous_process_utility(pstmt, source, read_only_tree, context, params,
+								 environment, dest, completion);
+	else
+		standard_ProcessUtility(pstmt, source, read_only_tree, context, params,
+								environment, dest, completion);
+	current_tree = outer_tree;
+	hyb_detour_end(&detour);
+}
+
+/*
+ * Where the text of a statement that an event trigger fires for begins in the
+ * query string: event triggers are not told.  It is found by its parse tree,
+ * unless it is in a function.
+ */
+static void
+find_source(HybStatement *statement)
+{
+	ListCell   *lc;
+
+	statement->source = NULL;
+	statement->location = -1;
+	if (debug_query_string == NULL)
+		return;
+	foreach(lc, raw_parser(debug_query_string, RAW_PARSE_DEFAULT))
+	{
+		RawStmt    *raw = lfirst_node(RawStmt, lc);
+
+		if (equal(raw->stmt, statement->tree))
+		{
+			statement->source = debug_query_string;
+			statement->location = raw->stmt_location;
+			return;
+		}
+	}
+}
+
+/* Event trigger of the extension, on ddl_command_start and ddl_command_end. */
+Datum
+hybrid_ddl_command(PG_FUNCTION_ARGS)
+{
+	EventTriggerData *data = (EventTriggerData *) fcinfo->context;
+	MemoryContext old_context;
+
+	if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("function \"%s\" was not called by event trigger manager",
+						"hybrid_ddl_command")));
+	if (data->parsetree == current_tree)
+		PG_RETURN_NULL();
+
+	old_context = MemoryContextSwitchTo(TopTransactionContext);
+	if (strcmp(data->event, "ddl_command_start") == 0)
+	{
+		HybStatement statement = {.tree = data->parsetree};
+
+		if (first_tree == NULL && concerns_us(data->parsetree))
+		{
+			first_tree = data->parsetree;
+			find_source(&statement);
+			before_statement(&statement, &first_detour);
+		}
+	}
+	else if (first_tree == data->parsetree)
+	{
+		hyb_detour_end(&first_detour);
+		first_tree = NULL;
+		memset(&first_detour, 0, sizeof(first_detour));
+	}
+	MemoryContextSwitchTo(old_context);
+	PG_RETURN_NULL();
+}
+
+static void
+forget_first(XactEvent event, void *arg)
+{
+	first_tree = NULL;
+	memset(&first_detour, 0, sizeof(first_detour));
+}
+
+void
+hyb_utility_init(void)
+{
+	previous_process_utility = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
+	RegisterXactCallback(forget_first, NULL);
+	hyb_stand_in_init();
+}
