@@ -678,6 +678,58 @@ SELECT * FROM hybrid_memory_info();
 COMMENT ON VIEW hybrid_memory IS
 'memory of the dynamic stages of all hybrid indexes of the server';
 
+--
+-- Conversion: btree indexes become hybrid ones, and the other way round
+--
+
+CREATE FUNCTION hybrid_convert(index regclass) RETURNS regclass
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+COMMENT ON FUNCTION hybrid_convert(regclass) IS
+'make a btree index a hybrid one, with its table locked';
+
+CREATE FUNCTION hybrid_revert(index regclass) RETURNS regclass
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+COMMENT ON FUNCTION hybrid_revert(regclass) IS
+'make a hybrid index a btree one, with its table locked';
+
+CREATE PROCEDURE hybrid_convert_concurrently(index regclass)
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
+COMMENT ON PROCEDURE hybrid_convert_concurrently(regclass) IS
+'make a btree index a hybrid one, while its table is read and written';
+
+CREATE PROCEDURE hybrid_revert_concurrently(index regclass)
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
+COMMENT ON PROCEDURE hybrid_revert_concurrently(regclass) IS
+'make a hybrid index a btree one, while its table is read and written';
+
+CREATE PROCEDURE hybrid_convert_table(relation regclass)
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
+COMMENT ON PROCEDURE hybrid_convert_table(regclass) IS
+'hybrid_convert_concurrently for all btree indexes of a table';
+
+CREATE PROCEDURE hybrid_revert_table(relation regclass)
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
+COMMENT ON PROCEDURE hybrid_revert_table(regclass) IS
+'hybrid_revert_concurrently for all hybrid indexes of a table';
+
+CREATE PROCEDURE hybrid_convert_schema(schema regnamespace)
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
+COMMENT ON PROCEDURE hybrid_convert_schema(regnamespace) IS
+'hybrid_convert_concurrently for all btree indexes of a schema';
+
+CREATE PROCEDURE hybrid_revert_schema(schema regnamespace)
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
+COMMENT ON PROCEDURE hybrid_revert_schema(regnamespace) IS
+'hybrid_revert_concurrently for all hybrid indexes of a schema';
+
 -- Indexes that the caller may not look into or that are being built,
 -- temporary ones of other sessions, and unlogged ones on a standby are left
 -- out.  Nothing is waited for: of an index that is locked, or dropped

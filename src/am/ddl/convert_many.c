@@ -1,0 +1,189 @@
+/*
+ * convert_many.c
+ *		Converts the indexes of a table or schema, one after the other.
+ *
+ * An index that cannot be converted is skipped.  An error ends all, as in
+ * REINDEX SCHEMA: a full disk or a cancelled statement would meet the next
+ * index as well, and what an error leaves is for the user to see.  What has
+ * been converted stays so, and the next call goes on.
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "am/ddl/convert.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/fmgroids.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+typedef struct Candidate
+{
+	Oid			index;
+	uint64		blocks;
+} Candidate;
+
+static uint64
+blocks_of_one(Oid indexoid)
+{
+	Relation	index = try_relation_open(indexoid, AccessShareLock);
+	uint64		blocks = 0;
+
+	if (index == NULL)
+		return 0;
+	if (index->rd_rel->relkind == RELKIND_INDEX)
+		blocks = RelationGetNumberOfBlocks(index);
+	relation_close(index, AccessShareLock);
+	return blocks;
+}
+
+static uint64
+blocks_with_partitions(Oid index)
+{
+	uint64		blocks = 0;
+	ListCell   *lc;
+
+	foreach(lc, find_all_inheritors(index, NoLock, NULL))
+		blocks += blocks_of_one(lfirst_oid(lc));
+	return blocks;
+}
+
+static int
+larger_first(const ListCell *a, const ListCell *b)
+{
+	const Candidate *first = lfirst(a);
+	const Candidate *second = lfirst(b);
+
+	if (first->blocks != second->blocks)
+		return first->blocks > second->blocks ? -1 : 1;
+	return first->index < second->index ? -1 : 1;
+}
+
+static List *
+add_candidate(List *candidates, Oid access_method, Form_pg_class form)
+{
+	Candidate  *candidate;
+
+	if ((form->relkind != RELKIND_INDEX &&
+		 form->relkind != RELKIND_PARTITIONED_INDEX) ||
+		form->relam != access_method || form->relispartition ||
+		isOtherTempNamespace(form->relnamespace))
+		return candidates;
+	candidate = palloc(sizeof(Candidate));
+	candidate->index = form->oid;
+	candidate->blocks = blocks_with_partitions(form->oid);
+	return lappend(candidates, candidate);
+}
+
+static List *
+sorted_indexes(List *candidates)
+{
+	List	   *indexes = NIL;
+	ListCell   *lc;
+
+	list_sort(candidates, larger_first);
+	foreach(lc, candidates)
+		indexes = lappend_oid(indexes, ((Candidate *) lfirst(lc))->index);
+	return indexes;
+}
+
+static void
+check_table(Relation table)
+{
+	char		relkind = table->rd_rel->relkind;
+
+	if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE &&
+		relkind != RELKIND_MATVIEW)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a table or materialized view",
+						RelationGetRelationName(table))));
+	if (!HYB_OWNS_RELATION(RelationGetRelid(table), GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE,
+					   RelationGetRelationName(table));
+}
+
+/* Only partitions belong to a table; other children are tables of their own. */
+static List *
+with_partitions(Oid table)
+{
+	return get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE ?
+		find_all_inheritors(table, AccessShareLock, NULL) : list_make1_oid(table);
+}
+
+List *
+hyb_table_indexes(Oid tableoid, Oid access_method)
+{
+	List	   *candidates = NIL;
+	Relation	table = relation_open(tableoid, AccessShareLock);
+	ListCell   *lc;
+
+	check_table(table);
+	relation_close(table, NoLock);
+	foreach(lc, with_partitions(tableoid))
+	{
+		ListCell   *index;
+
+		table = table_open(lfirst_oid(lc), AccessShareLock);
+		foreach(index, RelationGetIndexList(table))
+		{
+			HeapTuple	tuple = SearchSysCache1(RELOID,
+												ObjectIdGetDatum(lfirst_oid(index)));
+
+			if (!HeapTupleIsValid(tuple))
+				continue;
+			candidates = add_candidate(candidates, access_method,
+									   (Form_pg_class) GETSTRUCT(tuple));
+			ReleaseSysCache(tuple);
+		}
+		table_close(table, NoLock);
+	}
+	return sorted_indexes(candidates);
+}
+
+List *
+hyb_schema_indexes(Oid schema, Oid access_method)
+{
+	List	   *candidates = NIL;
+	Relation	rel = table_open(RelationRelationId, AccessShareLock);
+	ScanKeyData key;
+	TableScanDesc scan;
+	HeapTuple	tuple;
+
+	if (get_namespace_name(schema) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_SCHEMA),
+				 errmsg("schema with OID %u does not exist", schema)));
+	ScanKeyInit(&key, Anum_pg_class_relnamespace, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(schema));
+	scan = table_beginscan_catalog(rel, 1, &key);
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+		candidates = add_candidate(candidates, access_method,
+								   (Form_pg_class) GETSTRUCT(tuple));
+	table_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return sorted_indexes(candidates);
+}
+
+void
+hyb_convert_many(Oid object, List *(*candidates) (Oid object, Oid access_method),
+				 bool to_hybrid)
+{
+	Oid			target = hyb_convert_target(to_hybrid);
+	List	   *indexes = candidates(object, hyb_convert_target(!to_hybrid));
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+		hyb_convert_concurrently(lfirst_oid(lc), target, true);
+}
