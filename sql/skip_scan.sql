@@ -165,6 +165,33 @@ INSERT INTO sk_wide SELECT g % 10, 'v' || g % 5, g % 4, md5((g / 10)::text) FROM
 SELECT hyb_same('SELECT a, u FROM sk_wide WHERE u IN (md5(''77''), md5(''3001''))', 'index bitmap'),
 	hyb_same('SELECT t, b, u FROM sk_wide WHERE u > ''f8'' AND t >= ''v2'' ORDER BY t DESC, b DESC, u DESC', 'order');
 
+-- The planner knows: such scans are chosen where they pay, and cost what the
+-- searches take.
+CREATE TABLE sk_plan AS SELECT g % 8 AS x, g % 5000 AS a, g AS id, g % 3 AS y, 'w' || g % 20 AS t FROM generate_series(1, 60000) g;
+CREATE INDEX ON sk_plan USING hybrid (x, a, id);
+CREATE INDEX ON sk_plan USING hybrid (id, y);
+CREATE INDEX ON sk_plan USING hybrid (lower(t), (a + 1));
+VACUUM ANALYZE sk_plan;
+CREATE FUNCTION sk_cost(query text, OUT node text, OUT cost float8) LANGUAGE plpgsql AS $$
+DECLARE
+	p		json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO p;
+	node := p -> 0 -> 'Plan' ->> 'Node Type';
+	cost := p -> 0 -> 'Plan' ->> 'Total Cost';
+END $$;
+SELECT q, node, cost BETWEEN least AND most AS right FROM (VALUES
+	('SELECT x FROM sk_plan WHERE a = 500', 15, 60),
+	('SELECT x FROM sk_plan WHERE a IN (500, 600, 700)', 30, 160),
+	('SELECT x FROM sk_plan WHERE x BETWEEN 2 AND 4 AND a = 500', 8, 30),
+	('SELECT x FROM sk_plan WHERE x > 2 AND a BETWEEN 500 AND 502 AND id < 30000', 10, 100),
+	('SELECT x, a FROM sk_plan WHERE a = 500 ORDER BY x DESC, a DESC LIMIT 1', 1, 20),
+	('SELECT id FROM sk_plan WHERE y = 2 AND id BETWEEN 100 AND 300', 5, 15),
+	('SELECT id FROM sk_plan WHERE y = 2 ORDER BY id', 350, 1500),
+	('SELECT sum(id) FROM sk_plan WHERE lower(t) > ''w5'' AND a + 1 = 77', 5, 500)) v(q, least, most), sk_cost(q);
+-- the whole index would be read
+SELECT node FROM sk_cost('SELECT id, t FROM sk_plan WHERE y >= 0');
+
 -- A cursor turns round, and goes on while merges come between.
 CREATE TABLE sk_turn (a int, t text COLLATE "C", b int) WITH (autovacuum_enabled = off);
 INSERT INTO sk_turn SELECT g % 9, md5((g % 8)::text), g % 300 FROM generate_series(1, 20000) g;
@@ -209,5 +236,5 @@ SELECT sk_fetches('SELECT a, t, b FROM sk_turn WHERE a BETWEEN 2 AND 7 AND b IN 
 SELECT sk_fetches('SELECT a, t, b FROM sk_turn WHERE t > ''c'' AND b > 290 ORDER BY a, t, b', 3, 1000);
 SELECT hyb_check('sk_turn'), hyb_check('sk_wide');
 
-DROP TABLE sk_shape, sk_ints, sk_mixed, sk_texts, sk_procs, sk_floats, sk_unique, sk_part, sk_four, sk_wide, sk_turn;
-DROP FUNCTION sk_hash, sk_rows, sk_fill, sk_value, sk_condition, sk_reverse, sk_queries, sk_blocks, sk_few, sk_fetches;
+DROP TABLE sk_shape, sk_ints, sk_mixed, sk_texts, sk_procs, sk_floats, sk_unique, sk_part, sk_four, sk_wide, sk_turn, sk_plan;
+DROP FUNCTION sk_hash, sk_rows, sk_fill, sk_value, sk_condition, sk_reverse, sk_queries, sk_blocks, sk_few, sk_cost, sk_fetches;

@@ -14,32 +14,20 @@
 
 #include "access/stratnum.h"
 #include "am/am.h"
-#include "am/hooks.h"
+#include "am/cost.h"
 #include "catalog/pg_statistic.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/selfuncs.h"
-#include "utils/syscache.h"
+#include "utils/spccache.h"
 
 /* CPU cost of visiting one page in a descent, in cpu_operator_cost */
 #define PAGE_CPU_MULTIPLIER		50.0
 
 /* Children of an inner page, where there is no metapage to read */
 #define ASSUMED_FANOUT			256.0
-
-/* What the metapage says */
-typedef struct HybSizes
-{
-	double		leaf_pages;
-	double		filter_pages;
-	double		delta_pages;
-	double		static_entries;
-	double		dynamic_entries;
-	int			height;			/* of the highest static level */
-} HybSizes;
 
 static void
 add_generation(HybSizes *sizes, const HybGeneration *gen)
@@ -96,134 +84,6 @@ search_comparisons(double n)
 	return n > 1 ? ceil(log(n) / log(2.0)) : 0;
 }
 
-/*
- * The quals that bound the ranges read: leading '=' quals, and those of the
- * column after them.  *all_equal: every key column has '='.
- */
-static List *
-bounding_quals(PlannerInfo *root, IndexPath *path, const HybSizes *sizes,
-			   double *num_sa_scans, bool *all_equal)
-{
-	IndexOptInfo *index = path->indexinfo;
-	List	   *quals = NIL;
-	int			column = 0;
-	bool		equality = false;
-	bool		plain = true;
-	ListCell   *lc;
-
-	*num_sa_scans = 1;
-	foreach(lc, path->indexclauses)
-	{
-		IndexClause *iclause = lfirst_node(IndexClause, lc);
-		ListCell   *lc2;
-
-		if (column != iclause->indexcol)
-		{
-			if (!equality)
-				break;
-			equality = false;
-			column++;
-			if (column != iclause->indexcol)
-				break;
-		}
-
-		foreach(lc2, iclause->indexquals)
-		{
-			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc2);
-			Expr	   *clause = rinfo->clause;
-			Oid			clause_op = InvalidOid;
-
-			if (IsA(clause, OpExpr))
-				clause_op = ((OpExpr *) clause)->opno;
-			else if (IsA(clause, RowCompareExpr))
-				hyb_row_compare_planned();
-			else if (IsA(clause, ScalarArrayOpExpr))
-			{
-				ScalarArrayOpExpr *saop = (ScalarArrayOpExpr *) clause;
-				double		length = HYB_ARRAY_LENGTH(root,
-													  (Node *) lsecond(saop->args));
-
-				clause_op = saop->opno;
-				plain = false;
-				if (length > 1 &&
-					get_op_opfamily_strategy(clause_op,
-											 index->opfamily[column]) == BTEqualStrategyNumber)
-					*num_sa_scans *= length;
-			}
-			else if (IsA(clause, NullTest))
-			{
-				if (((NullTest *) clause)->nulltesttype == IS_NULL)
-				{
-					equality = true;
-					plain = false;
-				}
-			}
-			else
-				elog(ERROR, "unsupported indexqual type: %d",
-					 (int) nodeTag(clause));
-
-			if (OidIsValid(clause_op) &&
-				get_op_opfamily_strategy(clause_op,
-										 index->opfamily[column]) == BTEqualStrategyNumber)
-				equality = true;
-			quals = lappend(quals, rinfo);
-		}
-	}
-
-	/*
-	 * Of all settings of several arrays only those are searched for that have
-	 * entries, or lie before one (scan_jump.c).
-	 */
-	*num_sa_scans = Min(*num_sa_scans,
-						Max(1.0, 2 * (sizes->static_entries +
-									  sizes->dynamic_entries)));
-	*all_equal = equality && plain && column == index->nkeycolumns - 1;
-	return quals;
-}
-
-/* Statistics of the first index column, as btcostestimate finds them. */
-static void
-first_column_stats(PlannerInfo *root, IndexOptInfo *index,
-				   VariableStatData *vardata)
-{
-	bool		hooked;
-	Oid			relid;
-	AttrNumber	colnum;
-	bool		inh = false;
-
-	memset(vardata, 0, sizeof(VariableStatData));
-	if (index->indexkeys[0] != 0)
-	{
-		RangeTblEntry *rte = planner_rt_fetch(index->rel->relid, root);
-
-		Assert(rte->rtekind == RTE_RELATION);
-		relid = rte->relid;
-		colnum = index->indexkeys[0];
-		inh = rte->inh;
-		hooked = get_relation_stats_hook != NULL &&
-			get_relation_stats_hook(root, rte, colnum, vardata);
-	}
-	else
-	{
-		/* an expression: there may be statistics of the index itself */
-		relid = index->indexoid;
-		colnum = 1;
-		hooked = get_index_stats_hook != NULL &&
-			get_index_stats_hook(root, relid, colnum, vardata);
-	}
-
-	if (!hooked)
-	{
-		vardata->statsTuple = SearchSysCache3(STATRELATTINH,
-											  ObjectIdGetDatum(relid),
-											  Int16GetDatum(colnum),
-											  BoolGetDatum(inh));
-		vardata->freefunc = ReleaseSysCache;
-	}
-	else if (HeapTupleIsValid(vardata->statsTuple) && !vardata->freefunc)
-		elog(ERROR, "no function provided to release variable stats with");
-}
-
 /* Correlation of index order with heap order. */
 static double
 index_correlation(PlannerInfo *root, IndexOptInfo *index)
@@ -231,7 +91,7 @@ index_correlation(PlannerInfo *root, IndexOptInfo *index)
 	VariableStatData vardata;
 	double		result = 0.0;
 
-	first_column_stats(root, index, &vardata);
+	hyb_column_stats(root, index, 0, &vardata);
 	if (HeapTupleIsValid(vardata.statsTuple))
 	{
 		Oid			sortop;
@@ -262,6 +122,39 @@ index_correlation(PlannerInfo *root, IndexOptInfo *index)
 }
 
 /*
+ * What genericcostestimate charges (utils/adt/selfuncs.c), for this work: before
+ * version 17 it cannot be told of any other searches than those for elements of
+ * arrays.
+ */
+static void
+charge_work(PlannerInfo *root, IndexPath *path, IndexOptInfo *index,
+			const HybWork *work, double loop_count, GenericCosts *costs)
+{
+	List	   *quals = get_quals_from_indexclauses(path->indexclauses);
+	double		scans = work->searches * loop_count;
+	double		fetched = work->pages;
+	Cost		arguments = index_other_operands_eval_cost(root, quals);
+
+	memset(costs, 0, sizeof(GenericCosts));
+	costs->num_sa_scans = work->searches;
+	costs->numIndexPages = work->pages;
+	costs->numIndexTuples = Min(Max(1.0, rint(work->entries)),
+								Max(1.0, index->tuples));
+	costs->indexSelectivity =
+		clauselist_selectivity(root, add_predicate_to_index_quals(index, quals),
+							   index->rel->relid, JOIN_INNER, NULL);
+	get_tablespace_page_costs(index->reltablespace,
+							  &costs->spc_random_page_cost, NULL);
+	if (scans > 1)
+		fetched = index_pages_fetched(work->pages * scans, index->pages,
+									  (double) index->pages, root) / loop_count;
+	costs->indexStartupCost = arguments;
+	costs->indexTotalCost = arguments + fetched * costs->spc_random_page_cost +
+		costs->num_sa_scans * costs->numIndexTuples *
+		(cpu_index_tuple_cost + cpu_operator_cost * list_length(quals));
+}
+
+/*
  * What range filters save: leaves of ranges that turn out to be empty.
  *
  * With n entries expected in a range, taken to be spread at random, it is
@@ -286,7 +179,7 @@ filter_savings(PlannerInfo *root, const IndexOptInfo *index,
 	if (saved <= 0)
 		return 0;
 
-	/* the pages that genericcostestimate charges for */
+	/* the pages that charge_work charges for */
 	if (scans > 1)
 		pages = index_pages_fetched(pages * scans, index->pages,
 									(double) index->pages, root) / loop_count;
@@ -302,39 +195,21 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 {
 	IndexOptInfo *index = path->indexinfo;
 	IndexOptInfo sized_index;
-	IndexPath	sized_path;
 	HybSizes	sizes;
 	GenericCosts costs;
-	List	   *quals;
-	double		num_sa_scans;
-	bool		all_equal;
+	HybWork		work;
 	double		entries;
-	double		range_entries = 1.0;
 	Cost		search_cost;
 
 	read_sizes(index, &sizes);
-	quals = bounding_quals(root, path, &sizes, &num_sa_scans, &all_equal);
 	entries = sizes.static_entries + sizes.dynamic_entries;
-	MemSet(&costs, 0, sizeof(costs));
-	if (index->unique && all_equal)
-		costs.numIndexTuples = 1.0;
-	else
-	{
-		List	   *sel_quals = add_predicate_to_index_quals(index, quals);
-		Selectivity sel = clauselist_selectivity(root, sel_quals,
-												 index->rel->relid,
-												 JOIN_INNER, NULL);
-
-		range_entries = sel * index->rel->tuples / num_sa_scans;
-		costs.numIndexTuples = rint(range_entries);
-	}
-	costs.num_sa_scans = num_sa_scans;
 
 	/*
-	 * genericcostestimate charges for the share of index->pages that the
-	 * tuples are of all.  What a scan reads are leaves, neither delta log nor
-	 * free pages: show it an index of that size.  Only an index without
-	 * leaves is charged for its log, which it has to read at least once.
+	 * A scan reads the share of the pages that the entries which it looks at
+	 * are of all.  What it reads are leaves, neither delta log nor free
+	 * pages: have the shares be of an index of that size.  Only an index
+	 * without leaves is charged for its log, which it has to read at least
+	 * once.
 	 */
 	sized_index = *index;
 	if (sizes.leaf_pages > 0 && sizes.leaf_pages < index->pages)
@@ -343,12 +218,11 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		sized_index.pages = Max((BlockNumber) 1,
 								Min(index->pages,
 									(BlockNumber) sizes.delta_pages));
-	sized_path = *path;
-	sized_path.indexinfo = &sized_index;
-	genericcostestimate(root, &sized_path, loop_count, &costs);
-	if (!all_equal)
+	hyb_estimate_work(root, path, &sized_index, &sizes, &work);
+	charge_work(root, path, &sized_index, &work, loop_count, &costs);
+	if (!work.all_equal && !work.skips)
 		costs.indexTotalCost -= filter_savings(root, &sized_index, &costs,
-											   &sizes, range_entries,
+											   &sizes, work.entries,
 											   loop_count);
 
 	/*

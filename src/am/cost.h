@@ -1,0 +1,45 @@
+/*
+ * cost.h
+ *		What the parts of cost estimates share.
+ */
+#ifndef HYB_COST_H
+#define HYB_COST_H
+
+#include "nodes/pathnodes.h"
+#include "utils/selfuncs.h"
+
+/* What the metapage says */
+typedef struct HybSizes
+{
+	double		leaf_pages;
+	double		filter_pages;
+	double		delta_pages;
+	double		static_entries;
+	double		dynamic_entries;
+	int			height;			/* of the highest static level */
+} HybSizes;
+
+/* What a scan does */
+typedef struct HybWork
+{
+	double		searches;		/* descents that lead to somewhere else than
+								 * the next leaf */
+	double		pages;			/* leaves that it reads, behind each */
+	double		entries;		/* entries that it looks at there */
+	bool		all_equal;		/* every key column has '=' */
+	bool		skips;			/* searches are skips within ranges */
+} HybWork;
+
+/*
+ * cost_work.c: of an index that has as many pages as `index` says.  A row
+ * comparison among the conditions is noted.
+ */
+extern void hyb_estimate_work(PlannerInfo *root, const IndexPath *path,
+							  const IndexOptInfo *index,
+							  const HybSizes *sizes, HybWork *work);
+
+/* Statistics of an index column, as btcostestimate finds them. */
+extern void hyb_column_stats(PlannerInfo *root, const IndexOptInfo *index,
+							 int column, VariableStatData *vardata);
+
+#endif							/* HYB_COST_H */
