@@ -21,11 +21,11 @@
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "am/ddl/convert.h"
 #include "am/ddl/detour.h"
 #include "am/ddl/marker.h"
 #include "am/ddl/stand_in.h"
 #include "am/ddl/twin.h"
-#include "catalog/dependency.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
@@ -46,6 +46,7 @@ typedef struct HybRebuilt
 	Oid			relid;			/* its table */
 	char	   *name;
 	Oid			index;			/* before the statement */
+	bool		attached;		/* made again with the index above it */
 	Datum		options;		/* storage parameters that it is to have */
 } HybRebuilt;
 
@@ -194,8 +195,13 @@ before_using_index(HybDetour *detour, Oid relid, const Constraint *constraint,
 
 	if (!OidIsValid(indexoid) || !is_of(indexoid, hybrid) ||
 		OidIsValid(get_index_constraint(indexoid)) ||
-		get_rel_relkind(indexoid) != RELKIND_INDEX)
+		(get_rel_relkind(indexoid) != RELKIND_INDEX &&
+		 get_rel_relkind(indexoid) != RELKIND_PARTITIONED_INDEX))
 		return;
+	if (get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("ALTER TABLE / ADD CONSTRAINT USING INDEX is not supported on partitioned tables")));
 	table = relation_open(relid, NoLock);
 	index = index_open(indexoid, AccessShareLock);
 	if (index->rd_index->indrelid == relid && is_plain_unique(index))
@@ -224,7 +230,7 @@ check_reset(Oid relid, List *options)
 
 /*
  * Constraints that ALTER TABLE makes again since the type of one of their
- * columns changes.  Those of partitions are made again with their parents'.
+ * columns changes.
  */
 static void
 before_new_index(HybDetour *detour, Relation table, List *attnums, Oid hybrid)
@@ -250,15 +256,13 @@ before_new_index(HybDetour *detour, Relation table, List *attnums, Oid hybrid)
 			if (index->rd_rel->relam == hybrid)
 				hyb_index_set_options(lfirst_oid(lc),
 									  hyb_twin_btree_options(options));
-			if (!index->rd_rel->relispartition)
-			{
-				rebuilt = palloc(sizeof(HybRebuilt));
-				rebuilt->relid = RelationGetRelid(table);
-				rebuilt->name = get_constraint_name(constraint);
-				rebuilt->index = lfirst_oid(lc);
-				rebuilt->options = hyb_marker_set(options, true);
-				detour->constraints = lappend(detour->constraints, rebuilt);
-			}
+			rebuilt = palloc(sizeof(HybRebuilt));
+			rebuilt->relid = RelationGetRelid(table);
+			rebuilt->name = get_constraint_name(constraint);
+			rebuilt->index = lfirst_oid(lc);
+			rebuilt->attached = index->rd_rel->relispartition;
+			rebuilt->options = hyb_marker_set(options, true);
+			detour->constraints = lappend(detour->constraints, rebuilt);
 		}
 		index_close(index, NoLock);
 	}
@@ -432,45 +436,45 @@ hyb_detour_refresh(HybDetour *detour, const RefreshMatViewStmt *stmt)
 	relation_close(view, NoLock);
 }
 
+/*
+ * A btree index that was made in place of a hybrid one becomes hybrid, with the
+ * indexes attached below it, and all have the storage parameters.
+ */
 static void
 make_hybrid(Oid index, Oid hybrid, Datum options)
 {
-	Relation	table = table_open(IndexGetRelation(index, false), NoLock);
-	Oid			schema = RelationGetNamespace(table);
-	char	   *name = get_rel_name(index);
-	char	   *twin_name = ChooseRelationName(name, NULL, "hybrid", schema,
-											   false);
-	Oid			twin = hyb_twin_create_with(table, index, hybrid, twin_name, 0,
-											options);
-	ObjectAddress object;
+	HybConversion conversion;
+	ListCell   *lc;
 
-	CommandCounterIncrement();
-	index_concurrently_swap(twin, index,
-							ChooseRelationName(name, NULL, "btree", schema,
-											   false));
-	hyb_twin_swapped(twin, index);
-	ObjectAddressSet(object, RelationRelationId, index);
-	performDeletion(&object, DROP_RESTRICT, PERFORM_DELETION_INTERNAL);
-	CommandCounterIncrement();
-	table_close(table, NoLock);
+	if (hyb_conversion_open(&conversion, index, hybrid, false) != HYB_CONVERT_READY)
+	{
+		hyb_conversion_skip(&conversion);
+		return;
+	}
+	/* btree does not know them, and never looks at them */
+	foreach(lc, find_all_inheritors(index, NoLock, NULL))
+		hyb_index_set_options(lfirst_oid(lc), options);
+	hyb_convert_now(index, hybrid);
 }
 
-/* The index of the constraint is hybrid again, with its storage parameters. */
+/* The index of a constraint is hybrid again, with its storage parameters. */
 static void
 restore_constraint(const HybRebuilt *rebuilt)
 {
-	Oid			constraint = get_relation_constraint_oid(rebuilt->relid,
-														 rebuilt->name, true);
 	Oid			hybrid = get_index_am_oid("hybrid", false);
-	Oid			index;
+	Oid			constraint;
 
-	if (!OidIsValid(constraint))
-		return;
-	index = get_constraint_index(constraint);
-	if (is_of(index, BTREE_AM_OID))
-		make_hybrid(index, hybrid, rebuilt->options);
-	else if (is_of(index, hybrid))
-		hyb_index_set_options(index, rebuilt->options);
+	if (is_of(rebuilt->index, hybrid))
+		hyb_index_set_options(rebuilt->index, rebuilt->options);
+	else if (!rebuilt->attached)
+	{
+		constraint = get_relation_constraint_oid(rebuilt->relid, rebuilt->name,
+												 true);
+		if (OidIsValid(constraint) &&
+			is_of(get_constraint_index(constraint), BTREE_AM_OID))
+			make_hybrid(get_constraint_index(constraint), hybrid,
+						rebuilt->options);
+	}
 }
 
 void

@@ -14,6 +14,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
 #include "page/settings.h"
+#include "storage/lmgr.h"
 #include "utils/datum.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -78,12 +79,14 @@ void
 hyb_index_set_options(Oid index, Datum reloptions)
 {
 	Relation	pg_class = table_open(RelationRelationId, RowExclusiveLock);
-	HeapTuple	old = SearchSysCacheCopy1(RELOID, ObjectIdGetDatum(index));
+	HeapTuple	old;
 	HeapTuple	new;
 	Datum		values[Natts_pg_class] = {0};
 	bool		nulls[Natts_pg_class] = {false};
 	bool		replaces[Natts_pg_class] = {false};
 
+	LockRelationOid(index, ShareUpdateExclusiveLock);
+	old = SearchSysCacheCopy1(RELOID, ObjectIdGetDatum(index));
 	if (!HeapTupleIsValid(old))
 		elog(ERROR, "cache lookup failed for relation %u", index);
 	values[Anum_pg_class_reloptions - 1] = reloptions;

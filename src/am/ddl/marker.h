@@ -28,7 +28,7 @@ extern Datum hyb_marker_set(Datum reloptions, bool marked);
 /* Those of an index, copied, or (Datum) 0. */
 extern Datum hyb_index_options(Oid index);
 
-/* Changes those of an index that the caller keeps others from changing. */
+/* Changes those of an index, and locks it as ALTER INDEX ... SET does. */
 extern void hyb_index_set_options(Oid index, Datum reloptions);
 
 #endif							/* HYB_MARKER_H */

@@ -1,0 +1,59 @@
+-- Primary keys of partitioned tables: hybrid from PostgreSQL 18 on (the other
+-- expected file is that of older ones), and kept by ALTER TABLE.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS hybridindex;
+RESET client_min_messages;
+\c -
+CREATE SCHEMA conp;
+SET search_path = conp, public;
+CREATE VIEW kinds AS
+SELECT c.relname, c.relkind, am.amname, c.reloptions, i.indisvalid AS valid
+FROM pg_class c JOIN pg_am am ON am.oid = c.relam
+	JOIN pg_index i ON i.indexrelid = c.oid
+WHERE c.relnamespace = 'conp'::regnamespace
+ORDER BY 1;
+
+SET hybridindex.replace_btree = on;
+CREATE TABLE pt (a int, b int, c text, PRIMARY KEY (a, b), UNIQUE (b, a))
+	PARTITION BY RANGE (b);
+CREATE TABLE pt1 PARTITION OF pt FOR VALUES FROM (0) TO (100);
+CREATE TABLE pt2 PARTITION OF pt FOR VALUES FROM (100) TO (200)
+	PARTITION BY LIST (b);
+CREATE TABLE pt21 PARTITION OF pt2 DEFAULT;
+CREATE TABLE pt3 (a int NOT NULL, b int NOT NULL, c text);
+ALTER TABLE pt ATTACH PARTITION pt3 FOR VALUES FROM (200) TO (300);
+CREATE INDEX ON pt (c);
+RESET hybridindex.replace_btree;
+INSERT INTO pt SELECT i, i % 300 FROM generate_series(1, 3000) i;
+SELECT * FROM kinds;
+ALTER TABLE pt ALTER a TYPE bigint;
+ALTER TABLE pt ALTER c TYPE varchar;
+CREATE TABLE pt4 PARTITION OF pt FOR VALUES FROM (300) TO (400);
+SELECT * FROM kinds;
+INSERT INTO pt VALUES (1, 1);
+
+-- a foreign key to it, and from it
+CREATE TABLE ref (a bigint, b int, FOREIGN KEY (a, b) REFERENCES pt);
+INSERT INTO ref VALUES (1, 1), (2999, 299);
+\set VERBOSITY terse
+INSERT INTO ref VALUES (1, 2);
+\set VERBOSITY default
+ALTER TABLE ref ALTER a TYPE int;
+CREATE TABLE target (id int PRIMARY KEY WITH (access_method = hybrid));
+INSERT INTO target SELECT generate_series(0, 400);
+ALTER TABLE pt ADD CONSTRAINT to_target FOREIGN KEY (b) REFERENCES target;
+CREATE TABLE pt5 PARTITION OF pt FOR VALUES FROM (400) TO (500);
+\set VERBOSITY terse
+INSERT INTO pt VALUES (1, 401);
+\set VERBOSITY default
+ALTER TABLE target ALTER id TYPE bigint;
+SELECT conrelid::regclass, conindid::regclass FROM pg_constraint
+WHERE confrelid = 'target'::regclass AND contype = 'f' ORDER BY 1;
+CREATE UNIQUE INDEX u ON pt (a, b);
+ALTER TABLE pt ADD CONSTRAINT more UNIQUE USING INDEX u;
+-- a partition's own
+ALTER TABLE pt1 ADD CONSTRAINT own UNIQUE (c) WITH (access_method = hybrid);
+SELECT * FROM kinds WHERE relname IN ('own', 'target_pkey');
+
+SET client_min_messages = warning;
+DROP SCHEMA conp CASCADE;
