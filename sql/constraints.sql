@@ -117,6 +117,18 @@ INSERT INTO using_index VALUES (101, '1');
 COMMIT;
 INSERT INTO using_index VALUES (1, 'x');
 
+-- with a type that changes, so that both indexes are made anew
+CREATE TABLE both_new (a int, b int);
+CREATE UNIQUE INDEX both_a ON both_new USING hybrid (a);
+CREATE UNIQUE INDEX both_b ON both_new USING hybrid (b);
+INSERT INTO both_new SELECT i, -i FROM generate_series(1, 100) i;
+ALTER TABLE both_new ADD PRIMARY KEY USING INDEX both_a,
+	ADD CONSTRAINT b_unique UNIQUE USING INDEX both_b,
+	ALTER a TYPE bigint, ALTER b TYPE numeric;
+SELECT * FROM kinds WHERE tablename = 'both_new';
+INSERT INTO both_new VALUES (7, 1);
+INSERT INTO both_new VALUES (0, -7);
+
 -- everything by the setting
 SET hybridindex.replace_btree = on;
 CREATE TABLE every (id serial PRIMARY KEY, t text UNIQUE, v varchar, p point,
@@ -131,6 +143,7 @@ CREATE INDEX ON every USING hash (t);
 CREATE INDEX ON every (p);
 ALTER TABLE every ADD COLUMN more uuid UNIQUE, ADD UNIQUE (more, id),
 	ADD EXCLUDE (more WITH =);
+ALTER TABLE every ADD EXCLUDE (lower(t) WITH =, id WITH =);
 CREATE TABLE copied (LIKE every INCLUDING ALL);
 CREATE TABLE null_key (a int UNIQUE NULLS NOT DISTINCT);
 INSERT INTO null_key VALUES (NULL);

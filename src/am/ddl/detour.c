@@ -114,12 +114,16 @@ is_provided_for(const HybDetour *detour, Oid index)
 	return false;
 }
 
-static void
+static HybStandIn *
 add_stand_in(HybDetour *detour, Relation table, Oid index, bool keep_name)
 {
-	if (!is_provided_for(detour, index))
-		detour->stand_ins = lappend(detour->stand_ins,
-									hyb_stand_in_make(table, index, keep_name));
+	HybStandIn *stand_in;
+
+	if (is_provided_for(detour, index))
+		return NULL;
+	stand_in = hyb_stand_in_make(table, index, keep_name);
+	detour->stand_ins = lappend(detour->stand_ins, stand_in);
+	return stand_in;
 }
 
 /* ALTER TABLE ... ADD FOREIGN KEY: the index that it is going to look for. */
@@ -206,8 +210,12 @@ before_using_index(HybDetour *detour, Oid relid, const Constraint *constraint,
 	index = index_open(indexoid, AccessShareLock);
 	if (index->rd_index->indrelid == relid && is_plain_unique(index))
 	{
+		HybStandIn *stand_in;
+
 		check_default_classes(table, index, hybrid);
-		add_stand_in(detour, table, indexoid, false);
+		stand_in = add_stand_in(detour, table, indexoid, false);
+		if (stand_in != NULL && constraint->conname != NULL)
+			stand_in->name = constraint->conname;
 	}
 	index_close(index, NoLock);
 	relation_close(table, NoLock);
@@ -487,13 +495,11 @@ hyb_detour_end(HybDetour *detour)
 	CommandCounterIncrement();
 	foreach(lc, detour->stand_ins)
 	{
-		HybStandIn *stand_in = lfirst(lc);
+		Oid			index = hyb_stand_in_end(lfirst(lc));
 
-		if (hyb_stand_in_end(stand_in) &&
-			OidIsValid(get_index_constraint(stand_in->index)))
-			hyb_index_set_options(stand_in->index,
-								  hyb_marker_set(hyb_index_options(stand_in->index),
-												 true));
+		if (OidIsValid(index) && OidIsValid(get_index_constraint(index)))
+			hyb_index_set_options(index,
+								  hyb_marker_set(hyb_index_options(index), true));
 	}
 	foreach(lc, detour->constraints)
 		restore_constraint(lfirst(lc));

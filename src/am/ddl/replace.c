@@ -296,6 +296,41 @@ future_column_type(const AlterTableStmt *stmt, Oid relid, const char *name)
 	return column_type(relid, name);
 }
 
+/*
+ * The elements of an exclusion constraint of ALTER TABLE.  Expressions are
+ * analyzed for their types, which is not possible while their columns change.
+ */
+static bool
+exclusion_serves(const AlterTableStmt *stmt, Oid relid, Constraint *constraint,
+				 Oid hybrid, Refusal *refusal)
+{
+	IndexStmt  *index = makeNode(IndexStmt);
+	ListCell   *lc;
+
+	foreach(lc, constraint->exclusions)
+	{
+		IndexElem  *element = linitial_node(IndexElem, lfirst_node(List, lc));
+		Oid			type;
+
+		index->indexParams = lappend(index->indexParams, element);
+		if (element->name != NULL)
+		{
+			type = future_column_type(stmt, relid, element->name);
+			if (OidIsValid(type) && !serves(type, element, hybrid, refusal))
+				return false;
+		}
+		else if (list_length(stmt->cmds) > 1)
+		{
+			refusal->detail = _("It has an expression, whose columns may change in the same command.");
+			refusal->hint = NULL;
+			return false;
+		}
+	}
+	index->relation = stmt->relation;
+	index->accessMethod = DEFAULT_INDEX_TYPE;
+	return index_serves(index, relid, NULL, hybrid, refusal);
+}
+
 /* The columns of a constraint of ALTER TABLE; `column` if it is one of that. */
 static bool
 constraint_serves(const AlterTableStmt *stmt, Oid relid,
@@ -316,22 +351,8 @@ constraint_serves(const AlterTableStmt *stmt, Oid relid,
 		if (OidIsValid(type) && !serves(type, NULL, hybrid, refusal))
 			return false;
 	}
-	foreach(lc, constraint->exclusions)
-	{
-		IndexElem  *element = linitial_node(IndexElem, lfirst_node(List, lc));
-		Oid			type;
-
-		if (element->name == NULL)
-		{
-			refusal->detail = _("It has an expression; CREATE TABLE or an explicit USING makes such a constraint's index hybrid.");
-			refusal->hint = NULL;
-			return false;
-		}
-		type = future_column_type(stmt, relid, element->name);
-		if (OidIsValid(type) && !serves(type, element, hybrid, refusal))
-			return false;
-	}
-	return true;
+	return constraint->exclusions == NIL ||
+		exclusion_serves(stmt, relid, constraint, hybrid, refusal);
 }
 
 static void

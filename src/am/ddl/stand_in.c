@@ -131,6 +131,9 @@ hyb_stand_in_make(Relation table, Oid index, bool keep_name)
 	move_place(index, result->oid);
 	if (keep_name)
 		exchange_names(index, result->oid);
+	result->schema = get_rel_namespace(index);
+	result->name = get_rel_name(result->oid);
+	result->index_name = get_rel_name(index);
 
 	old_context = MemoryContextSwitchTo(TopTransactionContext);
 	stand_ins = lappend_oid(stand_ins, result->oid);
@@ -138,26 +141,37 @@ hyb_stand_in_make(Relation table, Oid index, bool keep_name)
 	return result;
 }
 
-bool
+/* An index, or what has been made in its place, which has its name. */
+static Oid
+now(Oid index, const HybStandIn *stand_in, const char *name)
+{
+	return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index)) ? index :
+		get_relname_relid(name, stand_in->schema);
+}
+
+Oid
 hyb_stand_in_end(const HybStandIn *stand_in)
 {
 	ObjectAddress object;
-	bool		there;
+	Oid			oid;
+	Oid			index;
 
 	CommandCounterIncrement();
 	stand_ins = list_delete_oid(stand_ins, stand_in->oid);
-	there = SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stand_in->oid));
-	if (there)
+	oid = now(stand_in->oid, stand_in, stand_in->name);
+	index = now(stand_in->index, stand_in, stand_in->index_name);
+	if (!OidIsValid(index))
+		return InvalidOid;
+	if (OidIsValid(oid))
 	{
 		if (stand_in->keep_name)
-			exchange_names(stand_in->oid, stand_in->index);
-		move_place(stand_in->oid, stand_in->index);
+			exchange_names(oid, index);
+		move_place(oid, index);
 	}
-	ObjectAddressSet(object, RelationRelationId,
-					 there ? stand_in->oid : stand_in->index);
+	ObjectAddressSet(object, RelationRelationId, OidIsValid(oid) ? oid : index);
 	performDeletion(&object, DROP_RESTRICT, PERFORM_DELETION_INTERNAL);
 	CommandCounterIncrement();
-	return there;
+	return OidIsValid(oid) ? index : InvalidOid;
 }
 
 static void

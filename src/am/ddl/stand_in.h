@@ -18,6 +18,11 @@ typedef struct HybStandIn
 	Oid			oid;
 	Oid			index;			/* the one that it stands for */
 	bool		keep_name;		/* `index` keeps its name meanwhile */
+
+	/* to find them by, if ALTER COLUMN TYPE has made them anew */
+	Oid			schema;
+	char	   *name;			/* what the stand-in is called after it */
+	char	   *index_name;
 } HybStandIn;
 
 /*
@@ -32,9 +37,9 @@ extern HybStandIn *hyb_stand_in_make(Relation table, Oid index, bool keep_name);
 /*
  * Gives the index its place back, with the name and the constraint that the
  * stand-in has now, and drops the stand-in.  If the statement has dropped that,
- * with its constraint, the index is dropped: false.
+ * with its constraint, the index is dropped.  Returns the index that is there.
  */
-extern bool hyb_stand_in_end(const HybStandIn *stand_in);
+extern Oid	hyb_stand_in_end(const HybStandIn *stand_in);
 
 /* Called once, when the library is loaded. */
 extern void hyb_stand_in_init(void);
