@@ -4,9 +4,9 @@
  *
  * Modelled on btcostestimate (utils/adt/selfuncs.c), with the sizes of the two
  * stages from the metapage in place of one tree: leaf pages are what a scan
- * reads, each search descends one tree of the static stage, the highest, and
- * searches the dynamic stage, which is in memory, as well.  Range filters make
- * ranges cheaper that are expected to be empty.
+ * reads, each search descends the trees of the static stage, and searches the
+ * dynamic stage, which is in memory, as well.  Range filters make ranges cheaper
+ * that are expected to be empty.
  */
 #include "compat.h"
 
@@ -60,7 +60,11 @@ read_sizes(const IndexOptInfo *index, HybSizes *sizes)
 			sizes->leaf_pages = total.leaf_pages;
 			sizes->filter_pages = total.filter_pages;
 			sizes->static_entries = total.tids;
-			sizes->height = total.root.height;
+			for (int i = 0; i < meta->nlevels; i++)
+			{
+				sizes->nlevels += meta->levels[i].root.height > 0;
+				sizes->height += meta->levels[i].root.height;
+			}
 			add_generation(sizes, &meta->active);
 			add_generation(sizes, &meta->frozen);
 		}
@@ -186,6 +190,20 @@ filter_savings(PlannerInfo *root, const IndexOptInfo *index,
 	return saved * pages * costs->spc_random_page_cost;
 }
 
+/* A search reads a leaf in each level. */
+static Cost
+levels_cost(PlannerInfo *root, const IndexOptInfo *index,
+			const GenericCosts *costs, const HybSizes *sizes, double loop_count)
+{
+	double		pages;
+
+	if (sizes->nlevels <= 1)
+		return 0;
+	pages = costs->num_sa_scans * (sizes->nlevels - 1) * loop_count;
+	return index_pages_fetched(pages, index->pages, (double) index->pages,
+							   root) / loop_count * costs->spc_random_page_cost;
+}
+
 /* So many parameters because the server calls it with them. */
 void
 hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
@@ -198,11 +216,9 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	HybSizes	sizes;
 	GenericCosts costs;
 	HybWork		work;
-	double		entries;
 	Cost		search_cost;
 
 	read_sizes(index, &sizes);
-	entries = sizes.static_entries + sizes.dynamic_entries;
 
 	/*
 	 * A scan reads the share of the pages that the entries which it looks at
@@ -234,16 +250,15 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 				   Max(sizes.height, 1) * PAGE_CPU_MULTIPLIER) *
 		cpu_operator_cost;
 	costs.indexStartupCost += search_cost;
-	costs.indexTotalCost += costs.num_sa_scans * search_cost;
-
-	/* Merging entries of the dynamic stage in */
-	if (entries > 0)
-		costs.indexTotalCost += costs.num_sa_scans * costs.numIndexTuples *
-			(sizes.dynamic_entries / entries) * cpu_operator_cost;
+	costs.indexTotalCost += costs.num_sa_scans * search_cost +
+		levels_cost(root, &sized_index, &costs, &sizes, loop_count) +
+		hyb_reading_cost(root, path, &costs, &sizes);
 
 	*startup_cost = costs.indexStartupCost;
 	*total_cost = costs.indexTotalCost;
 	*selectivity = costs.indexSelectivity;
-	*correlation = index_correlation(root, index);
+
+	/* What conditions on later columns leave is scattered over the table. */
+	*correlation = index_correlation(root, index) * work.share;
 	*pages = costs.numIndexPages;
 }

@@ -16,7 +16,9 @@ typedef struct HybSizes
 	double		delta_pages;
 	double		static_entries;
 	double		dynamic_entries;
-	int			height;			/* of the highest static level */
+	int			nlevels;		/* static levels that have leaves, */
+	int			height;			/* and inner and leaf pages on the way down
+								 * all of them */
 } HybSizes;
 
 /* What a scan does */
@@ -26,6 +28,8 @@ typedef struct HybWork
 								 * the next leaf */
 	double		pages;			/* leaves that it reads, behind each */
 	double		entries;		/* entries that it looks at there */
+	double		share;			/* of the entries in the ranges, those that
+								 * satisfy conditions on later columns */
 	bool		all_equal;		/* every key column has '=' */
 	bool		skips;			/* searches are skips within ranges */
 } HybWork;
@@ -41,5 +45,10 @@ extern void hyb_estimate_work(PlannerInfo *root, const IndexPath *path,
 /* Statistics of an index column, as btcostestimate finds them. */
 extern void hyb_column_stats(PlannerInfo *root, const IndexOptInfo *index,
 							 int column, VariableStatData *vardata);
+
+/* cost_read.c: what reading entries takes beyond cpu_index_tuple_cost */
+extern Cost hyb_reading_cost(PlannerInfo *root, const IndexPath *path,
+							 const GenericCosts *costs,
+							 const HybSizes *sizes);
 
 #endif							/* HYB_COST_H */

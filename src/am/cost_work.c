@@ -226,6 +226,7 @@ hyb_estimate_work(PlannerInfo *root, const IndexPath *path,
 	bool		plain = true;
 	double		entries;
 	double		pages;
+	double		found = 0;
 	double		skips = 0;
 	int			column;
 
@@ -244,6 +245,7 @@ hyb_estimate_work(PlannerInfo *root, const IndexPath *path,
 				   Max(1.0, 2 * (sizes->static_entries +
 								 sizes->dynamic_entries)));
 	work->searches = settings;
+	work->share = 1;
 	work->skips = false;
 	work->all_equal = plain && column == index->nkeycolumns;
 	if (index->unique && work->all_equal)
@@ -257,16 +259,17 @@ hyb_estimate_work(PlannerInfo *root, const IndexPath *path,
 	entries = matching_entries(root, index, quals) / settings;
 	pages = pages_of(index, entries);
 	if (column < last)
-		skips = count_skips(root, index, cols, column, last);
-	if (skips > 0)
 	{
-		double		found;
-		double		leaves;
-
+		skips = count_skips(root, index, cols, column, last);
 		for (int i = column + 1; i <= last; i++)
 			quals = list_concat(quals, cols[i].quals);
 		found = matching_entries(root, index, quals) / settings;
-		leaves = Min(pages, skips * pages_of(index, found / skips));
+		work->share = found < entries ? found / entries : 1;
+	}
+	if (skips > 0)
+	{
+		double		leaves = Min(pages, skips * pages_of(index, found / skips));
+
 		work->skips = true;
 		work->searches = settings * Min(skips, pages);
 		entries = Min(entries, found + SKIP_ROWS * skips) * settings /
