@@ -55,5 +55,27 @@ ALTER TABLE pt ADD CONSTRAINT more UNIQUE USING INDEX u;
 ALTER TABLE pt1 ADD CONSTRAINT own UNIQUE (c) WITH (access_method = hybrid);
 SELECT * FROM kinds WHERE relname IN ('own', 'target_pkey');
 
+-- what is attached becomes what the partitioned table has
+SET hybridindex.replace_btree = on;
+INSERT INTO target VALUES (500);
+CREATE TABLE to_attach (a int, b int, c text, PRIMARY KEY (a, b), UNIQUE (c));
+CREATE UNIQUE INDEX ON to_attach (b, a);
+INSERT INTO to_attach SELECT i, 500, i FROM generate_series(1, 100) i;
+ALTER TABLE to_attach ALTER a TYPE bigint, ALTER c TYPE varchar;
+ALTER TABLE pt ATTACH PARTITION to_attach FOR VALUES FROM (500) TO (501);
+SELECT * FROM kinds WHERE relname LIKE 'to_attach%';
+CREATE INDEX above ON ONLY pt USING btree (a);
+CREATE INDEX below ON pt1 (a);
+ALTER INDEX above ATTACH PARTITION below;
+SELECT * FROM kinds WHERE relname IN ('above', 'below');
+CREATE TABLE itself (id int, up int);
+ALTER TABLE itself ADD PRIMARY KEY (id), ADD FOREIGN KEY (up) REFERENCES itself,
+	ADD COLUMN other int REFERENCES itself;
+INSERT INTO itself VALUES (1, 1, 1);
+INSERT INTO itself VALUES (2, 3, 1);
+SELECT conname, conindid::regclass, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE conrelid = 'itself'::regclass AND contype = 'f' ORDER BY 1;
+RESET hybridindex.replace_btree;
+
 SET client_min_messages = warning;
 DROP SCHEMA conp CASCADE;

@@ -35,6 +35,8 @@
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
 #include "page/settings.h"
+#include "tcop/dest.h"
+#include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -77,13 +79,18 @@ has_columns(Relation index, List *attnums, bool all)
 		found == list_length(attnums) : found > 0;
 }
 
-/* A unique index that stands for all rows and for columns. */
+/*
+ * A unique index that stands for all rows and for columns.  Expressions are not
+ * looked at: simplifying them would run their owner's functions as this user.
+ */
 static bool
 is_plain_unique(Relation index)
 {
+	HeapTuple	tuple = index->rd_indextuple;
+
 	return index->rd_index->indisunique && index->rd_index->indisvalid &&
-		RelationGetIndexExpressions(index) == NIL &&
-		RelationGetIndexPredicate(index) == NIL;
+		heap_attisnull(tuple, Anum_pg_index_indexprs, NULL) &&
+		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
 }
 
 /* Column numbers of names (String); unknown ones are for the server. */
@@ -366,6 +373,98 @@ before_constraint(HybDetour *detour, Oid relid, const Constraint *constraint,
 		before_using_index(detour, relid, constraint, hybrid);
 }
 
+/* Have both indexes the same key columns, by name? */
+static bool
+same_columns(Relation a, Relation b)
+{
+	int			n = a->rd_index->indnkeyatts;
+
+	if (b->rd_index->indnkeyatts != n)
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		char	   *name_a = get_attname(a->rd_index->indrelid,
+										 a->rd_index->indkey.values[i], true);
+		char	   *name_b = get_attname(b->rd_index->indrelid,
+										 b->rd_index->indkey.values[i], true);
+
+		if (name_a == NULL || name_b == NULL || strcmp(name_a, name_b) != 0)
+			return false;
+	}
+	return true;
+}
+
+static void
+revert_to_attach(Oid index)
+{
+	ereport(NOTICE,
+			(errmsg("index \"%s\" becomes one of access method \"btree\"",
+					get_rel_name(index)),
+			 errdetail("It is attached to an index of that access method.")));
+	hyb_convert_now(index, BTREE_AM_OID);
+}
+
+/*
+ * ALTER TABLE ... ATTACH PARTITION: unique indexes of the partition that have a
+ * counterpart in the partitioned table, which is btree there.
+ */
+static void
+before_attach_table(Oid relid, const RangeVar *name, Oid hybrid)
+{
+	Oid			partition = RangeVarGetRelid(name, AccessExclusiveLock, true);
+	Relation	parent;
+	Relation	table;
+	List	   *found = NIL;
+	ListCell   *of_table;
+	ListCell   *of_parent;
+
+	if (!OidIsValid(partition))
+		return;
+	parent = relation_open(relid, NoLock);
+	table = relation_open(partition, NoLock);
+	foreach(of_table, RelationGetIndexList(table))
+	{
+		Relation	index;
+
+		if (!is_of(lfirst_oid(of_table), hybrid))
+			continue;
+		index = index_open(lfirst_oid(of_table), AccessShareLock);
+		foreach(of_parent, RelationGetIndexList(parent))
+		{
+			Relation	above = index_open(lfirst_oid(of_parent),
+										   AccessShareLock);
+
+			if (above->rd_rel->relam == BTREE_AM_OID &&
+				above->rd_index->indisunique && is_plain_unique(index) &&
+				same_columns(above, index))
+				found = list_append_unique_oid(found, lfirst_oid(of_table));
+			index_close(above, NoLock);
+		}
+		index_close(index, NoLock);
+	}
+	relation_close(table, NoLock);
+	relation_close(parent, NoLock);
+	foreach(of_table, found)
+		revert_to_attach(lfirst_oid(of_table));
+}
+
+static void
+before_attach(Oid relid, const RangeVar *name, Oid hybrid)
+{
+	char		kind = get_rel_relkind(relid);
+
+	if (kind == RELKIND_PARTITIONED_TABLE && HYB_CONSTRAINTS_NEED_BTREE)
+		before_attach_table(relid, name, hybrid);
+	else if (kind == RELKIND_PARTITIONED_INDEX && is_of(relid, BTREE_AM_OID))
+	{
+		Oid			index = RangeVarGetRelid(name, AccessShareLock, true);
+
+		if (OidIsValid(index) && get_rel_relkind(index) == RELKIND_INDEX &&
+			is_of(index, hybrid))
+			revert_to_attach(index);
+	}
+}
+
 Oid
 hyb_detour_alter_table(HybDetour *detour, const AlterTableStmt *stmt)
 {
@@ -388,6 +487,9 @@ hyb_detour_alter_table(HybDetour *detour, const AlterTableStmt *stmt)
 			changed = lappend(changed, makeString(cmd->name));
 		else if (cmd->subtype == AT_ResetRelOptions)
 			check_reset(relid, castNode(List, cmd->def));
+		else if (cmd->subtype == AT_AttachPartition)
+			before_attach(relid, castNode(PartitionCmd, cmd->def)->name,
+						  hybrid);
 	}
 	if (changed != NIL)
 		before_type_change(detour, relid, changed, hybrid);
@@ -405,6 +507,104 @@ hyb_detour_alter_table(HybDetour *detour, const AlterTableStmt *stmt)
 								  lfirst_node(Constraint, of_column), hybrid);
 	}
 	return relid;
+}
+
+static bool
+is_hybrid_constraint(const Node *node)
+{
+	const Constraint *constraint = (const Constraint *) node;
+
+	return (constraint->contype == CONSTR_PRIMARY ||
+			constraint->contype == CONSTR_UNIQUE) &&
+		constraint->access_method != NULL &&
+		strcmp(constraint->access_method, "hybrid") == 0;
+}
+
+/* Is it a foreign key of the table to itself? */
+static bool
+references_itself(const Node *node, Oid relid)
+{
+	const Constraint *constraint = (const Constraint *) node;
+
+	return constraint->contype == CONSTR_FOREIGN && constraint->pktable != NULL &&
+		RangeVarGetRelid(constraint->pktable, NoLock, true) == relid;
+}
+
+static AlterTableCmd *
+add_constraint(Constraint *constraint)
+{
+	AlterTableCmd *cmd = makeNode(AlterTableCmd);
+
+	cmd->subtype = AT_AddConstraint;
+	cmd->def = (Node *) constraint;
+	return cmd;
+}
+
+/* A column's foreign keys, as ones of the table (see transformColumnDefinition). */
+static List *
+take_from_column(ColumnDef *column, Oid relid)
+{
+	List	   *taken = NIL;
+	ListCell   *lc;
+
+	foreach(lc, column->constraints)
+	{
+		Constraint *constraint = lfirst_node(Constraint, lc);
+
+		if (!references_itself(lfirst(lc), relid))
+			continue;
+		constraint->fk_attrs = list_make1(makeString(column->colname));
+		taken = lappend(taken, add_constraint(constraint));
+		column->constraints = foreach_delete_current(column->constraints, lc);
+	}
+	return taken;
+}
+
+void
+hyb_detour_postpone(HybDetour *detour, AlterTableStmt *stmt, Oid relid)
+{
+	List	   *taken = NIL;
+	bool		hybrid = false;
+	ListCell   *lc;
+
+	if (!HYB_CONSTRAINTS_NEED_BTREE)
+		return;
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+
+		if (cmd->subtype == AT_AddConstraint)
+			hybrid |= is_hybrid_constraint(cmd->def);
+		else if (cmd->subtype == AT_AddColumn)
+		{
+			ListCell   *of_column;
+
+			foreach(of_column, castNode(ColumnDef, cmd->def)->constraints)
+				hybrid |= is_hybrid_constraint(lfirst(of_column));
+		}
+	}
+	if (!hybrid)
+		return;
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+
+		if (cmd->subtype == AT_AddColumn)
+			taken = list_concat(taken,
+								take_from_column(castNode(ColumnDef, cmd->def),
+												 relid));
+		else if (cmd->subtype == AT_AddConstraint &&
+				 references_itself(cmd->def, relid))
+		{
+			taken = lappend(taken, cmd);
+			stmt->cmds = foreach_delete_current(stmt->cmds, lc);
+		}
+	}
+	if (taken != NIL)
+	{
+		detour->later = copyObject(stmt);
+		detour->later->cmds = taken;
+	}
 }
 
 /* A btree index that the refresh can go by, or else a hybrid one. */
@@ -490,7 +690,8 @@ hyb_detour_end(HybDetour *detour)
 {
 	ListCell   *lc;
 
-	if (detour->stand_ins == NIL && detour->constraints == NIL)
+	if (detour->stand_ins == NIL && detour->constraints == NIL &&
+		detour->later == NULL)
 		return;
 	CommandCounterIncrement();
 	foreach(lc, detour->stand_ins)
@@ -503,4 +704,14 @@ hyb_detour_end(HybDetour *detour)
 	}
 	foreach(lc, detour->constraints)
 		restore_constraint(lfirst(lc));
+	if (detour->later != NULL)
+	{
+		PlannedStmt *wrapper = makeNode(PlannedStmt);
+
+		wrapper->commandType = CMD_UTILITY;
+		wrapper->utilityStmt = (Node *) detour->later;
+		wrapper->stmt_location = -1;
+		ProcessUtility(wrapper, "", false, PROCESS_UTILITY_SUBCOMMAND, NULL,
+					   NULL, None_Receiver, NULL);
+	}
 }

@@ -17,6 +17,7 @@ typedef struct HybDetour
 {
 	List	   *stand_ins;		/* HybStandIn, to be ended */
 	List	   *constraints;	/* HybRebuilt: indexes to be hybrid again */
+	AlterTableStmt *later;		/* a part that comes after the rest, or NULL */
 } HybDetour;
 
 /*
@@ -28,6 +29,13 @@ extern Oid	hyb_detour_alter_table(HybDetour *detour,
 								   const AlterTableStmt *stmt);
 extern void hyb_detour_refresh(HybDetour *detour,
 							   const RefreshMatViewStmt *stmt);
+
+/*
+ * Once it is known which constraints will be hybrid: takes foreign keys to them
+ * out of the statement that makes them.
+ */
+extern void hyb_detour_postpone(HybDetour *detour, AlterTableStmt *stmt,
+								Oid relid);
 
 /* After the statement. */
 extern void hyb_detour_end(HybDetour *detour);

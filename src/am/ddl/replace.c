@@ -146,14 +146,15 @@ column_type(Oid relid, const char *name)
 static bool
 table_serves(Oid relid, bool unique, Refusal *refusal)
 {
-	if (HYB_CONSTRAINTS_NEED_BTREE && unique &&
-		get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE)
-	{
-		refusal->detail = _("Before PostgreSQL 18, unique indexes of partitioned tables can be of access method \"btree\" only.");
-		refusal->hint = NULL;
-		return false;
-	}
-	return true;
+	if (!HYB_CONSTRAINTS_NEED_BTREE || !unique ||
+		(get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE &&
+		 !get_rel_relispartition(relid)))
+		return true;
+	refusal->detail = get_rel_relispartition(relid) ?
+		_("Before PostgreSQL 18, INSERT ... ON CONFLICT into the partitioned table wants \"btree\" for unique indexes of partitions.") :
+		_("Before PostgreSQL 18, unique indexes of partitioned tables can be of access method \"btree\" only.");
+	refusal->hint = NULL;
+	return false;
 }
 
 /* Expressions are analyzed as they will be, for their types. */

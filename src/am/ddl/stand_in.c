@@ -155,23 +155,25 @@ hyb_stand_in_end(const HybStandIn *stand_in)
 	ObjectAddress object;
 	Oid			oid;
 	Oid			index;
+	bool		both;
 
 	CommandCounterIncrement();
 	stand_ins = list_delete_oid(stand_ins, stand_in->oid);
 	oid = now(stand_in->oid, stand_in, stand_in->name);
 	index = now(stand_in->index, stand_in, stand_in->index_name);
-	if (!OidIsValid(index))
-		return InvalidOid;
-	if (OidIsValid(oid))
+	both = OidIsValid(oid) && OidIsValid(index);
+	if (both)
 	{
 		if (stand_in->keep_name)
 			exchange_names(oid, index);
 		move_place(oid, index);
 	}
+	if (!OidIsValid(oid) && !OidIsValid(index))
+		return InvalidOid;
 	ObjectAddressSet(object, RelationRelationId, OidIsValid(oid) ? oid : index);
 	performDeletion(&object, DROP_RESTRICT, PERFORM_DELETION_INTERNAL);
 	CommandCounterIncrement();
-	return OidIsValid(oid) ? index : InvalidOid;
+	return both ? index : InvalidOid;
 }
 
 static void

@@ -36,8 +36,8 @@ extern HybStandIn *hyb_stand_in_make(Relation table, Oid index, bool keep_name);
 
 /*
  * Gives the index its place back, with the name and the constraint that the
- * stand-in has now, and drops the stand-in.  If the statement has dropped that,
- * with its constraint, the index is dropped.  Returns the index that is there.
+ * stand-in has now, and drops the stand-in.  If the statement has dropped one of
+ * them, the other one is dropped too.  Returns the index, or InvalidOid.
  */
 extern Oid	hyb_stand_in_end(const HybStandIn *stand_in);
 

@@ -68,7 +68,12 @@ before_statement(const HybStatement *statement, HybDetour *detour)
 														   (AlterTableStmt *) statement->tree);
 
 				if (OidIsValid(relid))
+				{
 					hyb_replace_in_alter_table(statement, relid);
+					hyb_detour_postpone(detour,
+										(AlterTableStmt *) statement->tree,
+										relid);
+				}
 				break;
 			}
 		case T_RefreshMatViewStmt:
@@ -89,7 +94,7 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 				QueryCompletion *completion)
 {
 	Node	   *outer_tree = current_tree;
-	HybDetour	detour = {NIL, NIL};
+	HybDetour	detour = {NIL, NIL, NULL};
 	bool		concerned = concerns_us(pstmt->utilityStmt) &&
 		!XactReadOnly && !RecoveryInProgress() && !IsInParallelMode();
 
