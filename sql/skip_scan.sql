@@ -165,6 +165,17 @@ INSERT INTO sk_wide SELECT g % 10, 'v' || g % 5, g % 4, md5((g / 10)::text) FROM
 SELECT hyb_same('SELECT a, u FROM sk_wide WHERE u IN (md5(''77''), md5(''3001''))', 'index bitmap'),
 	hyb_same('SELECT t, b, u FROM sk_wide WHERE u > ''f8'' AND t >= ''v2'' ORDER BY t DESC, b DESC, u DESC', 'order');
 
+-- Arrays of which few elements exist are jumped through backward, too.
+CREATE TABLE sk_jump AS SELECT g * 100 AS a, g % 7 AS b, (g * 100)::text COLLATE "C" AS t FROM generate_series(1, 60) g;
+CREATE INDEX ON sk_jump USING hybrid (a, b);
+CREATE INDEX ON sk_jump USING hybrid (t DESC, b);
+INSERT INTO sk_jump SELECT g * 100 + 50, g % 7, (g * 100 + 50)::text FROM generate_series(1, 60) g;
+VACUUM ANALYZE sk_jump;
+SELECT q, sk_blocks(q, 'Index Only Scan') < 900 AS few, hyb_same(q, 'order_only') FROM (VALUES
+	('SELECT a, b FROM sk_jump WHERE a = ANY (array(SELECT generate_series(-3000, 9000))) AND b > 2 ORDER BY a DESC'),
+	('SELECT a, b FROM sk_jump WHERE a = ANY (array(SELECT generate_series(-3000, 9000))) AND b > 2 ORDER BY a'),
+	('SELECT t FROM sk_jump WHERE t = ANY (array(SELECT g::text FROM generate_series(-3000, 9000) g)) ORDER BY t')) v(q);
+
 -- The planner knows: such scans are chosen where they pay, and cost what the
 -- searches take.
 CREATE TABLE sk_plan AS SELECT g % 8 AS x, g % 5000 AS a, g AS id, g % 3 AS y, 'w' || g % 20 AS t FROM generate_series(1, 60000) g;
@@ -236,5 +247,5 @@ SELECT sk_fetches('SELECT a, t, b FROM sk_turn WHERE a BETWEEN 2 AND 7 AND b IN 
 SELECT sk_fetches('SELECT a, t, b FROM sk_turn WHERE t > ''c'' AND b > 290 ORDER BY a, t, b', 3, 1000);
 SELECT hyb_check('sk_turn'), hyb_check('sk_wide');
 
-DROP TABLE sk_shape, sk_ints, sk_mixed, sk_texts, sk_procs, sk_floats, sk_unique, sk_part, sk_four, sk_wide, sk_turn, sk_plan;
+DROP TABLE sk_shape, sk_ints, sk_mixed, sk_texts, sk_procs, sk_floats, sk_unique, sk_part, sk_four, sk_wide, sk_turn, sk_jump, sk_plan;
 DROP FUNCTION sk_hash, sk_rows, sk_fill, sk_value, sk_condition, sk_reverse, sk_queries, sk_blocks, sk_few, sk_cost, sk_fetches;

@@ -14,6 +14,7 @@ typedef struct LevelFetch
 {
 	HybIndex   *ix;
 	int			limit;
+	bool		backward;
 	HybDynBatch *batch;
 	HybDescent	descent;
 	HybBuf		at_key;			/* of the fence that the fetch goes on at */
@@ -74,33 +75,54 @@ add_items(LevelFetch *fetch, int from, int to)
 	return true;
 }
 
-/* The entries of a level; lo is a cut, as for hyb_leaf_search. */
+/* The same from the last one on, in descending order. */
+static bool
+add_items_backward(LevelFetch *fetch, int from, int to)
+{
+	while (to > from)
+	{
+		if (hyb_leaf_is_tombstone(&fetch->leaf, --to))
+			continue;
+		if (!add_items(fetch, to, to + 1))
+			return false;
+	}
+	return true;
+}
+
+/* The entries of a level; lo and hi are cuts, as for hyb_leaf_search. */
 static bool
 fetch_level(LevelFetch *fetch, const HybVersion *version, int level,
 			const HybPos *lo, const HybPos *hi)
 {
 	HybIndex   *ix = fetch->ix;
+	bool		backward = fetch->backward;
 	HybDescent *descent = &fetch->descent;
-	HybPos		at = *lo;
+	HybPos		at = backward ? *hi : *lo;
 	HybSought	sought = {
 		.level = level,
 		.pos = &at,
+		.backward = backward,
 		.want_fence = true
 	};
 
 	while (hyb_static_descend(ix, version, &sought, descent))
 	{
 		int			row;
-		int			from;
+		int			from = 0;
 		int			to;
-		bool		last = hyb_pos_compare(ix->desc, &descent->fence, hi) >= 0;
+		bool		last = backward ?
+			hyb_pos_compare(ix->desc, &descent->fence, lo) <= 0 :
+			hyb_pos_compare(ix->desc, &descent->fence, hi) >= 0;
 
 		hyb_leaf_open(&fetch->leaf, ix->desc, BufferGetPage(descent->buf),
 					  ix->rel, descent->block);
-		from = hyb_leaf_search(&fetch->leaf, &at, &row);
-		to = last && !HYB_POS_MAX(hi) ?
-			hyb_leaf_search(&fetch->leaf, hi, &row) : fetch->leaf.nitems;
-		fetch->batch->complete = add_items(fetch, from, to);
+		if (!backward || (last && !HYB_POS_MIN(lo)))
+			from = hyb_leaf_search(&fetch->leaf, backward ? lo : &at, &row);
+		to = fetch->leaf.nitems;
+		if (backward || (last && !HYB_POS_MAX(hi)))
+			to = hyb_leaf_search(&fetch->leaf, backward ? &at : hi, &row);
+		fetch->batch->complete = backward ?
+			add_items_backward(fetch, from, to) : add_items(fetch, from, to);
 		UnlockReleaseBuffer(descent->buf);
 		if (last || !fetch->batch->complete)
 			return true;
@@ -114,11 +136,16 @@ bool
 hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
 			  const HybFetch *fetch, HybDynBatch *batch)
 {
-	LevelFetch	level = {.ix = ix,.limit = fetch->limit,.batch = batch};
+	LevelFetch	level = {
+		.ix = ix,
+		.limit = fetch->limit,
+		.backward = fetch->backward,
+		.batch = batch
+	};
 	HybPos		above = *fetch->lo;
 	bool		current = true;
 
-	Assert(!fetch->backward && fetch->point_hash == 0);
+	Assert(fetch->point_hash == 0);
 	if (run >= HYB_MAX_LEVELS)
 	{
 		HybFetch	dynamic = *fetch;

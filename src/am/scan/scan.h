@@ -44,19 +44,15 @@ typedef enum HybConversion
 #define HYB_MAX_CONSTANT_SIZE	HYB_MAX_ENTRY_SIZE
 #define HYB_MAX_BOUND_SIZE		32000
 
-/* An element of an array key, encoded as a value of the index column. */
-typedef struct HybScanElement
-{
-	HybValue	val;
-	uint32		off;			/* column encoding, in HybScanArray.bytes */
-	uint32		len;
-} HybScanElement;
+typedef struct HybScanElement HybScanElement;
 
-/* Elements of an array, sorted in index order, without duplicates. */
+/* Elements of an array key, sorted in index order, without duplicates. */
 typedef struct HybScanArray
 {
 	int			nelems;
-	HybScanElement *elems;
+	int			alloc;
+	uint64	   *ints;			/* of an integer column, as HybValue.ival */
+	HybScanElement *elems;		/* of others, in `bytes` */
 	HybBuf		bytes;
 	uint32		maxlen;			/* of an element's encoding */
 } HybScanArray;
@@ -402,23 +398,48 @@ extern void hyb_rows_settle(HybScan *so, uint32 size);
 extern bool hyb_row_qualifies(HybScan *so, const HybRowComparison *row,
 							  const HybValue *vals);
 
+/*
+ * scan_array.c: one is created with room for so many elements, and filled.  An
+ * addition returns false if the element is too long for a bound.
+ */
+extern HybScanArray *hyb_array_create(const HybColumn *col, int nelems);
+extern bool hyb_array_add(const HybColumn *col, HybScanArray *array,
+						  Datum value);
+extern void hyb_array_sort(const HybColumn *col, HybScanArray *array);
+
+/* Keep the elements that another one has too; or elements [from, to). */
+extern void hyb_array_intersect(const HybColumn *col, HybScanArray *array,
+								const HybScanArray *other);
+extern void hyb_array_keep(HybScanArray *array, int from, int to);
+
+/*
+ * Element i, which holds as long as the array, and its encoding, which may be
+ * put into `space`, of 9 bytes.
+ */
+extern void hyb_array_value(const HybColumn *col, const HybScanArray *array,
+							int i, HybValue *val);
+extern const uint8 *hyb_array_encoding(const HybColumn *col,
+									   const HybScanArray *array, int i,
+									   uint8 *space, uint32 *len);
+
+/* The first element at or above a value; *equal: at it. */
+extern int	hyb_array_search(const HybColumn *col, const HybScanArray *array,
+							 const HybValue *val, bool *equal);
+
 /* scan_range.c */
 extern void hyb_scan_arrays_first(HybScan *so, bool forward);
 extern bool hyb_scan_arrays_next(HybScan *so, bool forward);
 
 /*
- * Set them to the first setting at or above the prefix columns of a key.
- * Returns false if there is none; the setting is then any.
+ * Set them to the first setting at or above the prefix columns of a key
+ * (backward: to the last one at or below them).  Returns false if there is
+ * none; the setting is then any.
  */
-extern bool hyb_scan_arrays_seek(HybScan *so, const HybValue *vals);
+extern bool hyb_scan_arrays_seek(HybScan *so, const HybValue *vals,
+								 bool forward);
 extern void hyb_scan_arrays_save(const HybScan *so, int *elems);
 extern void hyb_scan_arrays_restore(HybScan *so, const int *elems);
 extern bool hyb_scan_qualifies(HybScan *so, const HybValue *vals);
-
-/* The first element of an array at or above a value; *equal: at it. */
-extern int	hyb_scan_array_search(const HybColumn *col,
-								  const HybScanArray *array,
-								  const HybValue *val, bool *equal);
 
 /*
  * scan_jump.c: on to another range, behind one with this setting of the arrays,

@@ -47,6 +47,7 @@ typedef struct HopTarget
 	const uint8 *bytes;
 	uint32		len;
 	bool		past;			/* it goes on behind all its entries */
+	uint8		space[1 + sizeof(uint64)];	/* for `bytes` */
 } HopTarget;
 
 /* A place that is being put together in so->hop_key. */
@@ -112,10 +113,11 @@ null_target(const HybColumn *col, HopTarget *target)
 }
 
 static inline void
-element_target(const HybScanArray *array, int i, HopTarget *target)
+element_target(const HybColumn *col, const HybScanArray *array, int i,
+			   HopTarget *target)
 {
-	target->bytes = array->bytes.data + array->elems[i].off;
-	target->len = array->elems[i].len;
+	target->bytes = hyb_array_encoding(col, array, i, target->space,
+									   &target->len);
 	target->past = false;
 }
 
@@ -137,7 +139,7 @@ step_in_array(const HybColumn *col, const HybScanArray *array,
 			  const HybValue *val, bool strict, bool forward, HopTarget *target)
 {
 	bool		equal;
-	int			i = hyb_scan_array_search(col, array, val, &equal);
+	int			i = hyb_array_search(col, array, val, &equal);
 
 	/* i is the first element at or above the value */
 	if (equal && !strict)
@@ -148,7 +150,7 @@ step_in_array(const HybColumn *col, const HybScanArray *array,
 		i++;
 	if (i < 0 || i >= array->nelems)
 		return HOP_NONE;
-	element_target(array, i, target);
+	element_target(col, array, i, target);
 	return HOP_TO;
 }
 
@@ -247,7 +249,7 @@ append_first_values(HopPlace *place)
 		if (sc->isnull)
 			null_target(&so->ix->desc->cols[place->ncols], &target);
 		else if (sc->array != NULL)
-			element_target(sc->array,
+			element_target(&so->ix->desc->cols[place->ncols], sc->array,
 						   place->forward ? 0 : sc->array->nelems - 1, &target);
 		else if (near->set)
 			bound_target(so, place->ncols, near, &target);
@@ -374,8 +376,8 @@ find_place_between(HybScan *so, const HybPos *from, int ncols, bool forward,
 		HopTarget	target;
 
 		if (sc->array != NULL)
-			element_target(sc->array, forward ? sc->array->nelems - 1 : 0,
-						   &target);
+			element_target(&desc->cols[ncols], sc->array,
+						   forward ? sc->array->nelems - 1 : 0, &target);
 		else
 			bound_target(so, ncols, far, &target);
 		target.past = !target.past;

@@ -4,12 +4,10 @@
  *
  * A scan with arrays reads a range for each setting of them.  Where few of the
  * settings exist that is a search each for nothing.  So after some empty ranges
- * in a row the scan asks all runs for the first key above the range at hand,
- * and goes on with the first setting at or above that key: nothing lies in the
- * ranges between.  From there it jumps on, until it is not worth it.
- *
- * Forward scans only.  A backward one that meets settings which a forward one
- * has left out reads their ranges.
+ * in a row the scan asks all runs for the first key behind the range at hand,
+ * above it or, backward, below it, and goes on with the first setting at that
+ * key or behind it: nothing lies in the ranges between.  From there it jumps on,
+ * until it is not worth it.
  */
 #include "compat.h"
 
@@ -27,13 +25,19 @@
 #define JUMP_PAUSE			4
 #define JUMP_PAUSE_MAX		64
 
-/* The least key above the range at hand; false if there is none. */
+/* The first key behind the range at hand; false if there is none. */
 static bool
-first_key_above(HybScan *so, HybBuf *key)
+first_key_behind(HybScan *so, bool forward, HybBuf *key)
 {
 	HybIndex   *ix = so->ix;
 	HybPos		max = {.tie = HYB_AFTER};
-	HybFetch	fetch = {.lo = &so->end,.hi = &max,.limit = 1};
+	HybPos		min = {.tie = HYB_BEFORE};
+	HybFetch	fetch = {
+		.lo = forward ? &so->end : &min,
+		.hi = forward ? &max : &so->start,
+		.backward = !forward,
+		.limit = 1
+	};
 	HybDynBatch batch = {0};
 	HybVersion	version;
 	bool		found;
@@ -49,6 +53,7 @@ first_key_above(HybScan *so, HybBuf *key)
 		{
 			const HybDynItem *item;
 			const uint8 *bytes;
+			int			cmp;
 
 			current = hyb_run_fetch(ix, &version,
 									i < version.nlevels ? i : HYB_RUN_DYNAMIC,
@@ -57,8 +62,9 @@ first_key_above(HybScan *so, HybBuf *key)
 				continue;
 			item = &batch.items[0];
 			bytes = batch.keys.data + item->key_off;
-			if (found && hyb_key_compare(ix->desc, key->data, key->len, bytes,
-										 item->keylen) <= 0)
+			cmp = found ? hyb_key_compare(ix->desc, bytes, item->keylen,
+										  key->data, key->len) : 0;
+			if (found && (forward ? cmp >= 0 : cmp <= 0))
 				continue;
 			found = true;
 			key->len = 0;
@@ -74,7 +80,7 @@ first_key_above(HybScan *so, HybBuf *key)
  * has moved, by one.
  */
 static bool
-is_further(const HybScan *so, const int *elems, bool *near)
+is_further(const HybScan *so, const int *elems, bool forward, bool *near)
 {
 	int			last = so->nprefix - 1;
 
@@ -86,6 +92,8 @@ is_further(const HybScan *so, const int *elems, bool *near)
 
 		if (moved == 0)
 			continue;
+		if (!forward)
+			moved = -moved;
 		*near = i == last && moved == 1;
 		return moved > 0;
 	}
@@ -93,10 +101,10 @@ is_further(const HybScan *so, const int *elems, bool *near)
 }
 
 static bool
-jump(HybScan *so, const int *elems)
+jump(HybScan *so, bool forward, const int *elems)
 {
 	HybBuf		key = {0};
-	bool		more = first_key_above(so, &key);
+	bool		more = first_key_behind(so, forward, &key);
 	bool		near = false;
 
 	if (more)
@@ -105,7 +113,7 @@ jump(HybScan *so, const int *elems)
 						  so->vals) == 0)
 			hyb_corrupted(so->ix->rel, HYB_METAPAGE_BLKNO,
 						  "An entry is not well formed.");
-		more = hyb_scan_arrays_seek(so, so->vals);
+		more = hyb_scan_arrays_seek(so, so->vals, forward);
 	}
 	if (key.data != NULL)
 		pfree(key.data);
@@ -115,12 +123,12 @@ jump(HybScan *so, const int *elems)
 		return false;
 	}
 
-	/* what comes next may have this very prefix, beyond the range's end */
-	if (!is_further(so, elems, &near))
+	/* what comes next may have this very prefix, outside of the range */
+	if (!is_further(so, elems, forward, &near))
 	{
 		hyb_scan_arrays_restore(so, elems);
 		near = true;
-		more = hyb_scan_arrays_next(so, true);
+		more = hyb_scan_arrays_next(so, forward);
 	}
 	so->jumping = !near;
 	so->jump_pause = near ?
@@ -138,7 +146,7 @@ hyb_scan_next_range(HybScan *so, bool forward, bool empty, const int *elems)
 		so->empty_ranges++;
 	else
 		so->empty_ranges = Min(so->empty_ranges, 0);
-	if (forward && (so->jumping || so->empty_ranges >= JUMP_AFTER))
-		return jump(so, elems);
+	if (so->jumping || so->empty_ranges >= JUMP_AFTER)
+		return jump(so, forward, elems);
 	return hyb_scan_arrays_next(so, forward);
 }

@@ -285,34 +285,6 @@ process_scalar(HybScan *so, ScanKey key, int column)
 	}
 }
 
-static int
-compare_elements(const void *a, const void *b, void *arg)
-{
-	return hyb_value_compare((const HybColumn *) arg,
-							 &((const HybScanElement *) a)->val,
-							 &((const HybScanElement *) b)->val);
-}
-
-/* Add an element; false if it is too long. */
-static bool
-add_element(HybScanArray *array, int *alloc, const HybColumn *col, Datum value)
-{
-	HybScanElement *elem;
-
-	if (array->nelems == *alloc)
-	{
-		*alloc *= 2;
-		array->elems = repalloc_huge(array->elems,
-									 *alloc * sizeof(HybScanElement));
-	}
-	elem = &array->elems[array->nelems++];
-	elem->off = array->bytes.len;
-	hyb_key_encode_column(col, value, false, &array->bytes);
-	elem->len = array->bytes.len - elem->off;
-	array->maxlen = Max(array->maxlen, elem->len);
-	return elem->len <= HYB_MAX_CONSTANT_SIZE;
-}
-
 /*
  * Sort the elements of an array key, as values of the column.  With equality,
  * an element becomes the values that equal it, none or several.  The result is
@@ -323,12 +295,8 @@ static HybScanArray *
 make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
 		   const Datum *elems, int nelems)
 {
-	HybScanArray *array = palloc0(sizeof(HybScanArray));
-	int			alloc = Max(nelems, 1);
-	int			n;
+	HybScanArray *array = hyb_array_create(col, nelems);
 
-	array->elems = MemoryContextAllocHuge(CurrentMemoryContext,
-										  alloc * sizeof(HybScanElement));
 	for (int i = 0; i < nelems; i++)
 	{
 		Datum		lo;
@@ -339,7 +307,7 @@ make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
 
 		if (conversion == HYB_CONVERT_EXACT)
 		{
-			if (!add_element(array, &alloc, col, lo))
+			if (!hyb_array_add(col, array, lo))
 				return NULL;
 			continue;
 		}
@@ -348,39 +316,16 @@ make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
 			return NULL;
 		if (conversion == HYB_CONVERT_BETWEEN)
 		{
-			n = equal_constants(col, subtype, elems[i], equal);
+			int			n = equal_constants(col, subtype, elems[i], equal);
+
 			if (n < 0)
 				return NULL;
 			for (int j = 0; j < n; j++)
-				if (!add_element(array, &alloc, col, equal[j]))
+				if (!hyb_array_add(col, array, equal[j]))
 					return NULL;
 		}
 	}
-	n = array->nelems;
-	for (int i = 0; i < n; i++)
-	{
-		const uint8 *p = array->bytes.data + array->elems[i].off;
-
-		if (hyb_parse_column(col, p, p + array->elems[i].len,
-							 &array->elems[i].val) == NULL)
-			elog(ERROR, "malformed scan key constant");
-	}
-
-	if (n > 1)
-	{
-		int			kept = 1;
-
-		qsort_arg(array->elems, n, sizeof(HybScanElement), compare_elements,
-				  unconstify(HybColumn *, col));
-		for (int i = 1; i < n; i++)
-		{
-			if (hyb_value_compare(col, &array->elems[kept - 1].val,
-								  &array->elems[i].val) != 0)
-				array->elems[kept++] = array->elems[i];
-		}
-		n = kept;
-	}
-	array->nelems = n;
+	hyb_array_sort(col, array);
 	return array;
 }
 
@@ -427,32 +372,6 @@ bound_array(HybScan *so, ScanKey key, int column, const Datum *elems,
 		(void) add_comparison(so, column, BTGreaterEqualStrategyNumber, least);
 }
 
-/* Keep the elements of `array` that `other` has too. */
-static void
-intersect_arrays(const HybColumn *col, HybScanArray *array,
-				 const HybScanArray *other)
-{
-	int			kept = 0;
-	int			j = 0;
-
-	for (int i = 0; i < array->nelems && j < other->nelems;)
-	{
-		int			cmp = hyb_value_compare(col, &array->elems[i].val,
-											&other->elems[j].val);
-
-		if (cmp == 0)
-		{
-			array->elems[kept++] = array->elems[i++];
-			j++;
-		}
-		else if (cmp < 0)
-			i++;
-		else
-			j++;
-	}
-	array->nelems = kept;
-}
-
 /* A key with an array that is not NULL: column op ANY (array). */
 static void
 process_array(HybScan *so, ScanKey key, int column)
@@ -483,6 +402,7 @@ process_array(HybScan *so, ScanKey key, int column)
 		return;
 	}
 
+	pfree(nulls);
 	array = make_array(col, key->sk_subtype, key->sk_strategy, elems, n);
 	if (array == NULL)
 	{
@@ -493,15 +413,21 @@ process_array(HybScan *so, ScanKey key, int column)
 		qual->key = key;
 		qual->elems = elems;
 		qual->nelems = n;
+		return;
 	}
-	else if (array->nelems == 0)
+
+	/* the elements point into the argument; the array has its own */
+	pfree(elems);
+	if ((Pointer) arg != DatumGetPointer(key->sk_argument))
+		pfree(arg);
+	if (array->nelems == 0)
 		so->empty = true;
 	else if (key->sk_strategy == BTEqualStrategyNumber)
 	{
 		if (sc->array == NULL)
 			sc->array = array;
 		else
-			intersect_arrays(col, sc->array, array);
+			hyb_array_intersect(col, sc->array, array);
 	}
 	else
 	{
@@ -509,9 +435,11 @@ process_array(HybScan *so, ScanKey key, int column)
 		bool		greatest = (key->sk_strategy == BTLessStrategyNumber ||
 								key->sk_strategy == BTLessEqualStrategyNumber);
 		int			i = (greatest != col->desc) ? array->nelems - 1 : 0;
+		HybValue	val;
 
+		hyb_array_value(col, array, i, &val);
 		(void) add_comparison(so, column, key->sk_strategy,
-							  hyb_value_decode(col, &array->elems[i].val));
+							  hyb_value_decode(col, &val));
 	}
 }
 
@@ -567,30 +495,29 @@ settle_column(HybScan *so, int column)
 	if (sc->array != NULL)
 	{
 		HybScanArray *array = sc->array;
-		HybValue	lower;
-		HybValue	upper;
-		int			kept = 0;
+		int			from = 0;
+		int			to = array->nelems;
+		HybValue	bound;
+		bool		equal;
 
 		if (sc->lower.set)
-			hyb_constant_value(so, column, &sc->lower.value, &lower);
-		if (sc->upper.set)
-			hyb_constant_value(so, column, &sc->upper.value, &upper);
-		for (int i = 0; i < array->nelems; i++)
 		{
-			const HybValue *val = &array->elems[i].val;
-
-			if (sc->lower.set &&
-				hyb_value_compare(col, val, &lower) < (sc->lower.strict ? 1 : 0))
-				continue;
-			if (sc->upper.set &&
-				hyb_value_compare(col, val, &upper) > (sc->upper.strict ? -1 : 0))
-				continue;
-			array->elems[kept++] = array->elems[i];
+			hyb_constant_value(so, column, &sc->lower.value, &bound);
+			from = hyb_array_search(col, array, &bound, &equal);
+			if (equal && sc->lower.strict)
+				from++;
 		}
-		array->nelems = kept;
+		if (sc->upper.set)
+		{
+			hyb_constant_value(so, column, &sc->upper.value, &bound);
+			to = hyb_array_search(col, array, &bound, &equal);
+			if (equal && !sc->upper.strict)
+				to++;
+		}
+		hyb_array_keep(array, from, to);
 		sc->lower.set = false;
 		sc->upper.set = false;
-		return kept > 0;
+		return array->nelems > 0;
 	}
 	return true;
 }

@@ -60,10 +60,13 @@ build_range(HybScan *so)
 
 		if (prefix->array != NULL)
 		{
-			const HybScanElement *elem = &prefix->array->elems[prefix->elem];
+			uint8		space[1 + sizeof(uint64)];
+			uint32		len;
+			const uint8 *bytes = hyb_array_encoding(&desc->cols[i],
+													prefix->array,
+													prefix->elem, space, &len);
 
-			hyb_buf_append(key, prefix->array->bytes.data + elem->off,
-						   elem->len);
+			hyb_buf_append(key, bytes, len);
 		}
 		else
 			hyb_buf_append(key, so->constants.data + prefix->value.off,
@@ -89,20 +92,37 @@ build_range(HybScan *so)
 
 /* ---- arrays ---- */
 
+/* Go on to the next element of an array; false if there is none. */
+static inline bool
+next_element(HybScanPrefix *prefix, bool forward)
+{
+	if (prefix->array == NULL ||
+		(forward ? prefix->elem + 1 >= prefix->array->nelems :
+		 prefix->elem <= 0))
+		return false;
+	prefix->elem += forward ? 1 : -1;
+	return true;
+}
+
+/* Start with the first elements from this column on. */
+static inline void
+first_elements(HybScan *so, int column, bool forward)
+{
+	for (int i = column; i < so->nprefix; i++)
+	{
+		HybScanPrefix *prefix = &so->prefix[i];
+
+		if (prefix->array != NULL)
+			prefix->elem = forward ? 0 : prefix->array->nelems - 1;
+	}
+}
+
 /* Start with the first setting of the arrays (backward: the last). */
 void
 hyb_scan_arrays_first(HybScan *so, bool forward)
 {
 	if (so->narrays > 0)
-	{
-		for (int i = 0; i < so->nprefix; i++)
-		{
-			HybScanPrefix *prefix = &so->prefix[i];
-
-			if (prefix->array != NULL)
-				prefix->elem = forward ? 0 : prefix->array->nelems - 1;
-		}
-	}
+		first_elements(so, 0, forward);
 	build_range(so);
 }
 
@@ -113,109 +133,66 @@ hyb_scan_arrays_first(HybScan *so, bool forward)
 bool
 hyb_scan_arrays_next(HybScan *so, bool forward)
 {
-	int			i;
+	int			i = so->nprefix - 1;
 
 	if (so->narrays == 0)
 		return false;
-	for (i = so->nprefix - 1; i >= 0; i--)
-	{
-		HybScanPrefix *prefix = &so->prefix[i];
-
-		if (prefix->array == NULL)
-			continue;
-		if (forward ? prefix->elem + 1 < prefix->array->nelems :
-			prefix->elem > 0)
-		{
-			prefix->elem += forward ? 1 : -1;
-			break;
-		}
-	}
+	while (i >= 0 && !next_element(&so->prefix[i], forward))
+		i--;
 	if (i < 0)
 		return false;
-	for (i++; i < so->nprefix; i++)
-	{
-		HybScanPrefix *prefix = &so->prefix[i];
-
-		if (prefix->array != NULL)
-			prefix->elem = forward ? 0 : prefix->array->nelems - 1;
-	}
+	first_elements(so, i + 1, forward);
 	build_range(so);
 	return true;
 }
 
-int
-hyb_scan_array_search(const HybColumn *col, const HybScanArray *array,
-					  const HybValue *val, bool *equal)
+/*
+ * Move a prefix column to its first value, in scan direction, at this one or
+ * behind it.  Returns 0 if it is this one, > 0 if it comes behind, < 0 if there
+ * is none.
+ */
+static int
+seek_column(HybScan *so, int column, const HybValue *val, bool forward)
 {
-	int			low = 0;
-	int			high = array->nelems;
+	const HybColumn *col = &so->ix->desc->cols[column];
+	HybScanPrefix *prefix = &so->prefix[column];
+	HybValue	constant;
+	bool		equal;
+	int			cmp;
 
-	*equal = false;
-	while (low < high)
+	if (prefix->array == NULL)
 	{
-		int			mid = low + (high - low) / 2;
-		int			cmp = hyb_value_compare(col, &array->elems[mid].val, val);
-
-		if (cmp < 0)
-			low = mid + 1;
-		else
-		{
-			high = mid;
-			*equal |= cmp == 0;
-		}
+		hyb_constant_value(so, column, &prefix->value, &constant);
+		cmp = hyb_value_compare(col, &constant, val);
+		return forward ? cmp : -cmp;
 	}
-	return low;
+	prefix->elem = hyb_array_search(col, prefix->array, val, &equal);
+	if (equal)
+		return 0;
+	if (!forward)
+		prefix->elem--;
+	return prefix->elem >= 0 && prefix->elem < prefix->array->nelems ? 1 : -1;
 }
 
 bool
-hyb_scan_arrays_seek(HybScan *so, const HybValue *vals)
+hyb_scan_arrays_seek(HybScan *so, const HybValue *vals, bool forward)
 {
 	int			i;
-	int			cmp = 0;		/* of the setting's column i with the key's */
+	int			cmp = 0;
 
 	for (i = 0; i < so->nprefix && cmp == 0; i++)
-	{
-		const HybColumn *col = &so->ix->desc->cols[i];
-		HybScanPrefix *prefix = &so->prefix[i];
+		cmp = seek_column(so, i, &vals[i], forward);
 
-		if (prefix->array != NULL)
-		{
-			bool		equal;
-
-			prefix->elem = hyb_scan_array_search(col, prefix->array, &vals[i],
-												 &equal);
-			cmp = equal ? 0 : prefix->elem < prefix->array->nelems ? 1 : -1;
-		}
-		else
-		{
-			const uint8 *p = so->constants.data + prefix->value.off;
-			HybValue	constant;
-
-			if (hyb_parse_column(col, p, p + prefix->value.len, &constant) == NULL)
-				elog(ERROR, "scan key of hybrid index is malformed");
-			cmp = hyb_value_compare(col, &constant, &vals[i]);
-		}
-	}
-
-	/* all settings with these elements lie below: move the array before */
+	/* no settings with these elements are left: move the array before */
 	if (cmp < 0)
 	{
-		for (i -= 2; i >= 0; i--)
-		{
-			HybScanPrefix *prefix = &so->prefix[i];
-
-			if (prefix->array != NULL && prefix->elem + 1 < prefix->array->nelems)
-			{
-				prefix->elem++;
-				break;
-			}
-		}
+		for (i -= 2; i >= 0 && !next_element(&so->prefix[i], forward);)
+			i--;
 		if (i < 0)
 			return false;
 		i++;
 	}
-	for (; i < so->nprefix; i++)
-		so->prefix[i].elem = 0;
+	first_elements(so, i, forward);
 	build_range(so);
 	return true;
 }
@@ -306,7 +283,7 @@ hyb_scan_qualifies(HybScan *so, const HybValue *vals)
 				pass = hyb_value_compare(col, val, &qual->val) < 0;
 				break;
 			case HYB_QUAL_ARRAY:
-				(void) hyb_scan_array_search(col, qual->array, val, &pass);
+				(void) hyb_array_search(col, qual->array, val, &pass);
 				break;
 			case HYB_QUAL_ROW:
 				pass = hyb_row_qualifies(so, qual->row, vals);
