@@ -415,6 +415,23 @@ CREATE OPERATOR CLASS varchar_hope_ops
 FOR TYPE text USING hybrid FAMILY text_hope_ops AS
 	STORAGE text;
 
+-- as text_ops has them: the planner takes only such a family for btree's
+ALTER OPERATOR FAMILY text_hope_ops USING hybrid ADD
+	OPERATOR 1 < (name, name), OPERATOR 2 <= (name, name),
+	OPERATOR 3 = (name, name),
+	OPERATOR 4 >= (name, name), OPERATOR 5 > (name, name),
+	FUNCTION 1 (name, name) btnamecmp(name, name),
+
+	OPERATOR 1 < (text, name), OPERATOR 2 <= (text, name),
+	OPERATOR 3 = (text, name),
+	OPERATOR 4 >= (text, name), OPERATOR 5 > (text, name),
+	FUNCTION 1 (text, name) bttextnamecmp(text, name),
+
+	OPERATOR 1 < (name, text), OPERATOR 2 <= (name, text),
+	OPERATOR 3 = (name, text),
+	OPERATOR 4 >= (name, text), OPERATOR 5 > (name, text),
+	FUNCTION 1 (name, text) btnametextcmp(name, text);
+
 CREATE OPERATOR CLASS bpchar_hope_ops
 FOR TYPE bpchar USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,

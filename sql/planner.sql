@@ -36,6 +36,17 @@ EXPLAIN (COSTS off) SELECT i FROM pl WHERE b ORDER BY i LIMIT 3;
 EXPLAIN (COSTS off) SELECT a.i FROM pl a LEFT JOIN pl b ON b.i = a.i WHERE a.i = 7;
 EXPLAIN (COSTS off) SELECT a.i FROM pl a LEFT JOIN pl b ON b.p = a.p WHERE a.i = 7;
 
+-- of strings that are stored encoded, too
+ALTER TABLE pl ADD hp text COLLATE "C", ADD hv varchar COLLATE "C";
+UPDATE pl SET hp = p, hv = p;
+CREATE INDEX pl_hv ON pl USING hybrid (hv varchar_hope_ops, i);
+CREATE INDEX pl_hp ON pl USING hybrid (hp text_hope_ops);
+VACUUM ANALYZE pl;
+SELECT c, p.* FROM unnest(array[
+	'hv = ''c81e728d9d4c2f636f067f89cc14862c''', 'hv = ''c81e728d9d4c2f636f067f89cc14862c''::name', 'hv >= ''fff''::name',
+	'hp = ANY (''{c81e728d9d4c2f636f067f89cc14862c,x}''::name[])', 'hp > ''ffe''::name AND hp < ''fff''', '(hv, i) > (''fff''::text, 3)']) WITH ORDINALITY AS q(c, o), pl_cond(c) p ORDER BY o;
+DROP INDEX pl_hv, pl_hp;
+
 -- beyond what ANALYZE has seen the index is asked: the same rows are expected as
 -- of a btree
 CREATE TABLE pl_end (i int8, d date);

@@ -174,8 +174,13 @@ decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 static bool
 hope_text_convert(Oid subtype, Datum value, HybConverted *out)
 {
-	out->lo = out->hi = value;
-	return subtype == TEXTOID;
+	if (subtype == TEXTOID)
+		out->lo = out->hi = value;
+	else if (subtype == NAMEOID)
+		out->lo = out->hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
+	else
+		return false;
+	return true;
 }
 
 /* ---- codecs ---- */
