@@ -34,10 +34,12 @@
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
+#include "miscadmin.h"
 #include "page/settings.h"
 #include "tcop/dest.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -371,6 +373,9 @@ before_constraint(HybDetour *detour, Oid relid, const Constraint *constraint,
 		before_foreign_key(detour, constraint, hybrid);
 	else if (constraint->indexname != NULL)
 		before_using_index(detour, relid, constraint, hybrid);
+	else if (constraint->contype == CONSTR_PRIMARY ||
+			 constraint->contype == CONSTR_UNIQUE)
+		hyb_detour_unique_above(relid, constraint->keys);
 }
 
 /* Have both indexes the same key columns, by name? */
@@ -446,6 +451,59 @@ before_attach_table(Oid relid, const RangeVar *name, Oid hybrid)
 	relation_close(parent, NoLock);
 	foreach(of_table, found)
 		revert_to_attach(lfirst_oid(of_table));
+}
+
+/* Are these the key columns of the index? */
+static bool
+is_on_columns(Relation index, List *names)
+{
+	ListCell   *lc;
+	int			i = 0;
+
+	if (index->rd_index->indnkeyatts != list_length(names))
+		return false;
+	foreach(lc, names)
+	{
+		char	   *name = get_attname(index->rd_index->indrelid,
+									   index->rd_index->indkey.values[i++],
+									   true);
+
+		if (name == NULL || strcmp(name, strVal(lfirst(lc))) != 0)
+			return false;
+	}
+	return true;
+}
+
+void
+hyb_detour_unique_above(Oid relid, List *columns)
+{
+	Oid			hybrid = get_index_am_oid("hybrid", true);
+	List	   *found = NIL;
+	ListCell   *lc;
+
+	if (!HYB_CONSTRAINTS_NEED_BTREE || !OidIsValid(hybrid) ||
+		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
+		return;
+	foreach(lc, find_all_inheritors(relid, ShareLock, NULL))
+	{
+		Relation	table = relation_open(lfirst_oid(lc), NoLock);
+		ListCell   *of_table;
+
+		foreach(of_table, RelationGetIndexList(table))
+		{
+			Relation	index;
+
+			if (!is_of(lfirst_oid(of_table), hybrid))
+				continue;
+			index = index_open(lfirst_oid(of_table), AccessShareLock);
+			if (is_plain_unique(index) && is_on_columns(index, columns))
+				found = lappend_oid(found, lfirst_oid(of_table));
+			index_close(index, NoLock);
+		}
+		relation_close(table, NoLock);
+	}
+	foreach(lc, found)
+		revert_to_attach(lfirst_oid(lc));
 }
 
 static void
@@ -607,15 +665,45 @@ hyb_detour_postpone(HybDetour *detour, AlterTableStmt *stmt, Oid relid)
 	}
 }
 
-/* A btree index that the refresh can go by, or else a hybrid one. */
+/*
+ * The index that a refresh of the view can go by: InvalidOid if that is a btree
+ * one already.  As ExecRefreshMatView (commands/matview.c) looks for it, since
+ * a predicate that is always true is none: functions in it run as their owner.
+ */
+static Oid
+find_refresh_index(Relation view, Oid hybrid)
+{
+	Oid			found = InvalidOid;
+	ListCell   *lc;
+
+	foreach(lc, RelationGetIndexList(view))
+	{
+		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+		Oid			access_method = index->rd_rel->relam;
+		bool		usable = index->rd_index->indisunique &&
+			index->rd_index->indisvalid && index->rd_index->indimmediate &&
+			RelationGetIndexExpressions(index) == NIL &&
+			RelationGetIndexPredicate(index) == NIL;
+
+		index_close(index, NoLock);
+		if (usable && access_method == BTREE_AM_OID)
+			return InvalidOid;
+		if (usable && access_method == hybrid && !OidIsValid(found))
+			found = lfirst_oid(lc);
+	}
+	return found;
+}
+
 void
 hyb_detour_refresh(HybDetour *detour, const RefreshMatViewStmt *stmt)
 {
 	Oid			hybrid = get_index_am_oid("hybrid", true);
-	Oid			found = InvalidOid;
 	Oid			relid;
+	Oid			user;
+	int			security;
+	int			nest_level;
+	Oid			index;
 	Relation	view;
-	ListCell   *lc;
 
 	if (!HYB_CONSTRAINTS_NEED_BTREE || !stmt->concurrent ||
 		!OidIsValid(hybrid))
@@ -623,24 +711,19 @@ hyb_detour_refresh(HybDetour *detour, const RefreshMatViewStmt *stmt)
 	relid = RangeVarGetRelidExtended(stmt->relation, ExclusiveLock, 0,
 									 HYB_MAY_REFRESH, NULL);
 	view = relation_open(relid, NoLock);
-	foreach(lc, RelationGetIndexList(view))
+	if (view->rd_rel->relkind == RELKIND_MATVIEW)
 	{
-		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
-		Oid			access_method = index->rd_rel->relam;
-		bool		usable = is_plain_unique(index) &&
-			index->rd_index->indimmediate;
-
-		index_close(index, NoLock);
-		if (usable && access_method == BTREE_AM_OID)
-		{
-			found = InvalidOid;
-			break;
-		}
-		if (usable && access_method == hybrid && !OidIsValid(found))
-			found = lfirst_oid(lc);
+		GetUserIdAndSecContext(&user, &security);
+		SetUserIdAndSecContext(view->rd_rel->relowner,
+							   security | SECURITY_RESTRICTED_OPERATION);
+		nest_level = NewGUCNestLevel();
+		HYB_RESTRICT_SEARCH_PATH();
+		index = find_refresh_index(view, hybrid);
+		if (OidIsValid(index))
+			add_stand_in(detour, view, index, true);
+		AtEOXact_GUC(false, nest_level);
+		SetUserIdAndSecContext(user, security);
 	}
-	if (OidIsValid(found) && view->rd_rel->relkind == RELKIND_MATVIEW)
-		add_stand_in(detour, view, found, true);
 	relation_close(view, NoLock);
 }
 

@@ -19,13 +19,17 @@
 #include "am/ddl/replace.h"
 #include "am/ddl/stand_in.h"
 #include "am/hooks.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "commands/event_trigger.h"
+#include "commands/tablecmds.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/nodes.h"
 #include "parser/parser.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(hybrid_ddl_command);
@@ -50,6 +54,32 @@ concerns_us(const Node *tree)
 		IsA(tree, AlterTableStmt) || IsA(tree, RefreshMatViewStmt);
 }
 
+static void
+before_unique_index(const IndexStmt *stmt)
+{
+	List	   *columns = NIL;
+	Oid			relid;
+	ListCell   *lc;
+
+	if (!HYB_CONSTRAINTS_NEED_BTREE || !stmt->unique || !stmt->relation->inh)
+		return;
+	relid = RangeVarGetRelid(stmt->relation, NoLock, true);
+	if (!OidIsValid(relid) ||
+		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
+		return;
+	foreach(lc, stmt->indexParams)
+	{
+		char	   *name = lfirst_node(IndexElem, lc)->name;
+
+		if (name == NULL)
+			return;
+		columns = lappend(columns, makeString(name));
+	}
+	relid = RangeVarGetRelidExtended(stmt->relation, ShareLock, 0,
+									 RangeVarCallbackOwnsRelation, NULL);
+	hyb_detour_unique_above(relid, columns);
+}
+
 /* The statement is allowed here, as far as it is for standard_ProcessUtility. */
 static void
 before_statement(const HybStatement *statement, HybDetour *detour)
@@ -58,6 +88,7 @@ before_statement(const HybStatement *statement, HybDetour *detour)
 	{
 		case T_IndexStmt:
 			hyb_replace_in_index(statement);
+			before_unique_index((IndexStmt *) statement->tree);
 			break;
 		case T_CreateStmt:
 			hyb_replace_in_create_table(statement);
