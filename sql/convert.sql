@@ -8,6 +8,7 @@
 \set ECHO all
 SET client_min_messages = notice;
 \set SHOW_CONTEXT never
+SET session_preload_libraries = 'hybridindex';
 
 -- What is known about the indexes of a schema: the statements that make them,
 -- and what else hangs on them.

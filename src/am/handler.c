@@ -74,6 +74,7 @@ _PG_init(void)
 	hyb_identity_init();
 	hyb_arbiter_init();
 	hyb_conflict_init();
+	hyb_convert_arbiter_init();
 	hyb_family_init();
 	hyb_rowcompare_init();
 	hyb_utility_init();

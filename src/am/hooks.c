@@ -21,11 +21,14 @@
 
 #include "access/xact.h"
 #include "am/hooks.h"
+#include "miscadmin.h"
 #include "utils/elog.h"
 #include "utils/memutils.h"
 
 /* When the statement began that called the handler first. */
 static TimestampTz first_use = 0;
+
+bool		hyb_preloaded = false;
 
 static emit_log_hook_type previous_emit_log = NULL;
 
@@ -87,6 +90,7 @@ explain_reported(ErrorData *error)
 void
 hyb_hooks_init(void)
 {
+	hyb_preloaded = process_shared_preload_libraries_in_progress;
 	previous_emit_log = emit_log_hook;
 	emit_log_hook = explain_reported;
 }

@@ -3,9 +3,9 @@
  *		Hooks of the server: errors in plain words where it gives an internal
  *		one (hooks.c), EXPLAIN (explain.c), replica identity (identity.c), ON
  *		CONFLICT (conflict.c) and its operator classes (arbiter.c), what the
- *		planner is shown (family.c), row comparisons (rowcompare.c).
- *		CONFLICT (conflict.c) and its operator classes (arbiter.c), operator
- *		families in the planner (family.c), utility statements (ddl/utility.c).
+ *		planner is shown (family.c), row comparisons (rowcompare.c), utility
+ *		statements (ddl/utility.c), ON CONFLICT during a conversion
+ *		(ddl/convert_arbiter.c).
  */
 #ifndef HYB_HOOKS_H
 #define HYB_HOOKS_H
@@ -19,6 +19,9 @@ extern void hyb_identity_init(void);
 extern void hyb_arbiter_init(void);
 
 extern void hyb_conflict_init(void);
+
+/* Has the server loaded the library at its start? */
+extern bool hyb_preloaded;
 
 /* The library is being loaded: an error if that is too late for ON CONFLICT. */
 extern void hyb_conflict_loaded(void);
@@ -37,7 +40,10 @@ extern void hyb_rowcompare_init(void);
 
 /* The planner considers a row comparison as condition of one of our indexes. */
 extern void hyb_row_compare_planned(void);
+
 extern void hyb_utility_init(void);
+
+extern void hyb_convert_arbiter_init(void);
 
 /* To be called by the handler function. */
 extern void hyb_hooks_handler_called(void);

@@ -102,13 +102,13 @@ hyb_convert_now(Oid index, Oid access_method)
 			break;
 		case HYB_CONVERT_ALREADY:
 			hyb_conversion_already(&conversion);
-			hyb_conversion_tell_leftovers(&conversion);
+			hyb_conversion_tell(&conversion);
 			return index;
 		case HYB_CONVERT_READY:
 			break;
 	}
 	check_not_in_use(&conversion, to_hybrid ? "convert index of" : "revert index of");
-	hyb_conversion_tell_leftovers(&conversion);
+	hyb_conversion_tell(&conversion);
 	hyb_conversion_create(&conversion);
 	foreach(lc, conversion.parts)
 	{

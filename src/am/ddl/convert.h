@@ -41,6 +41,7 @@ typedef struct HybConversion
 	char	   *name;
 	List	   *tables;			/* OIDs, locked; partitions after their parent */
 	List	   *parts;			/* likewise */
+	bool		unique;
 	HybConvertState state;
 
 	/* why it cannot be done, if `message` is set */
@@ -78,9 +79,10 @@ extern void hyb_conversion_already(const HybConversion *conversion);
 
 /*
  * Tell about invalid indexes of the table that an interrupted conversion, or
- * REINDEX CONCURRENTLY, of this index has left.
+ * REINDEX CONCURRENTLY, of this index has left, and what other sessions may
+ * meet.
  */
-extern void hyb_conversion_tell_leftovers(const HybConversion *conversion);
+extern void hyb_conversion_tell(const HybConversion *conversion);
 
 /* Steps, each in a transaction that holds the locks, with a snapshot. */
 extern void hyb_conversion_create(HybConversion *conversion);

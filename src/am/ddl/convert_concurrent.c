@@ -360,12 +360,12 @@ hyb_convert_concurrently(Oid index, Oid access_method, bool one_of_many)
 			return;
 		case HYB_CONVERT_ALREADY:
 			hyb_conversion_already(&conversion);
-			hyb_conversion_tell_leftovers(&conversion);
+			hyb_conversion_tell(&conversion);
 			return;
 		case HYB_CONVERT_READY:
 			break;
 	}
-	hyb_conversion_tell_leftovers(&conversion);
+	hyb_conversion_tell(&conversion);
 	if (get_rel_persistence(index) == RELPERSISTENCE_TEMP)
 		convert_temporary(&conversion);
 	else

@@ -11,6 +11,7 @@
 #include "access/table.h"
 #include "am/ddl/convert.h"
 #include "am/ddl/twin.h"
+#include "am/hooks.h"
 #include "catalog/catalog.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
@@ -24,8 +25,11 @@
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 /* For messages.  A false that says why. */
@@ -233,6 +237,7 @@ add_part(HybConversion *conversion, Relation index)
 	part->table = index->rd_index->indrelid;
 	part->index = RelationGetRelid(index);
 	part->stored = index->rd_rel->relkind == RELKIND_INDEX;
+	conversion->unique |= index->rd_index->indisunique;
 	part->safe = RelationGetIndexExpressions(index) == NIL &&
 		RelationGetIndexPredicate(index) == NIL;
 	part->schema = get_namespace_name(index->rd_rel->relnamespace);
@@ -266,6 +271,40 @@ add_parts(HybConversion *conversion)
 	return HYB_CONVERT_READY;
 }
 
+/*
+ * Whoever has the lock may be waiting for all snapshots that are older than a
+ * moment: the one that catalogs have been read with is let go of.
+ */
+static void
+lock_without_snapshot(Oid relid, LOCKMODE lockmode)
+{
+	InvalidateCatalogSnapshot();
+	LockRelationOid(relid, lockmode);
+}
+
+/*
+ * The table, which is locked, and its partitions, after their parents.  What is
+ * attached to a table that is locked does not change any more.
+ */
+static List *
+lock_tables(Oid table, LOCKMODE lockmode)
+{
+	List	   *locked = list_make1_oid(table);
+
+	for (;;)
+	{
+		List	   *tables = find_all_inheritors(table, NoLock, NULL);
+		List	   *added = list_difference_oid(tables, locked);
+		ListCell   *lc;
+
+		if (added == NIL)
+			return tables;
+		foreach(lc, added)
+			lock_without_snapshot(lfirst_oid(lc), lockmode);
+		locked = list_concat(locked, added);
+	}
+}
+
 HybConvertStatus
 hyb_conversion_open(HybConversion *conversion, Oid index, Oid access_method,
 					bool concurrently)
@@ -284,12 +323,12 @@ hyb_conversion_open(HybConversion *conversion, Oid index, Oid access_method,
 
 	/* the table first, as everybody does */
 	table = IndexGetRelation(index, true);
-	LockRelationOid(table, lockmode);
+	lock_without_snapshot(table, lockmode);
 	if (!check_identity(conversion, index, &exists))
 		return !exists && was_converted(conversion, table) ?
 			HYB_CONVERT_ALREADY : HYB_CONVERT_REFUSED;
-	conversion->tables = find_all_inheritors(table, lockmode, NULL);
-	LockRelationOid(index, ShareUpdateExclusiveLock);
+	conversion->tables = lock_tables(table, lockmode);
+	lock_without_snapshot(index, ShareUpdateExclusiveLock);
 	if (!check_alone(conversion, index))
 		return HYB_CONVERT_REFUSED;
 	return add_parts(conversion);
@@ -311,30 +350,84 @@ is_leftover_of(const char *candidate, const char *name)
 		(name[length] == '\0' || strlen(candidate) >= NAMEDATALEN - 4);
 }
 
+static void
+tell_leftovers_of(const HybConversion *conversion, Oid table)
+{
+	Relation	pg_index = table_open(IndexRelationId, AccessShareLock);
+	char	   *schema = get_namespace_name(get_rel_namespace(table));
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	/* the table's list of indexes lacks those that are dead */
+	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(pg_index, IndexIndrelidIndexId, true, NULL, 1,
+							  &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
+		char	   *name = get_rel_name(form->indexrelid);
+
+		if (form->indisvalid || name == NULL ||
+			!is_leftover_of(name, conversion->name))
+			continue;
+		ereport(NOTICE,
+				(errmsg("invalid index \"%s\" has been left by an operation on index \"%s\" that was interrupted",
+						name, conversion->name),
+				 errhint("Use DROP INDEX %s.",
+						 quote_qualified_identifier(schema, name))));
+	}
+	systable_endscan(scan);
+	table_close(pg_index, AccessShareLock);
+}
+
+#ifdef HYB_ON_CONFLICT_NEEDS_BTREE
+
+/* Does each new session load this library, as far as we can tell? */
+static bool
+is_preloaded(void)
+{
+	const char *libraries = GetConfigOption("session_preload_libraries", true,
+											false);
+
+	return hyb_preloaded ||
+		(libraries != NULL && strstr(libraries, "hybridindex") != NULL);
+}
+
+/*
+ * Sessions may come upon the index by a statement that has to have this library
+ * when it starts (am/hooks.c).
+ */
+static void
+warn_of_late_loading(const HybConversion *conversion)
+{
+	if (conversion->access_method == BTREE_AM_OID ||
+		!conversion->unique || is_preloaded())
+		return;
+	ereport(WARNING,
+			(errmsg("sessions that have not loaded the library \"hybridindex\" may fail once in INSERT ... ON CONFLICT"),
+			 errdetail("Before PostgreSQL 18 this concerns ON CONFLICT DO NOTHING, and ON CONSTRAINT while index \"%s\" is being converted.",
+					   conversion->name),
+			 errhint("Add \"hybridindex\" to \"session_preload_libraries\" before, and have applications connect again.")));
+}
+
+#else
+
+static void
+warn_of_late_loading(const HybConversion *conversion)
+{
+}
+
+#endif							/* HYB_ON_CONFLICT_NEEDS_BTREE */
+
 void
-hyb_conversion_tell_leftovers(const HybConversion *conversion)
+hyb_conversion_tell(const HybConversion *conversion)
 {
 	ListCell   *lc;
 
 	foreach(lc, conversion->tables)
-	{
-		Relation	table = table_open(lfirst_oid(lc), NoLock);
-		ListCell   *index;
-
-		foreach(index, RelationGetIndexList(table))
-		{
-			char	   *name = get_rel_name(lfirst_oid(index));
-
-			if (name == NULL || get_index_isvalid(lfirst_oid(index)) ||
-				!is_leftover_of(name, conversion->name))
-				continue;
-			ereport(NOTICE,
-					(errmsg("invalid index \"%s\" has been left by an operation on index \"%s\" that was interrupted",
-							name, conversion->name),
-					 errhint("Use DROP INDEX %s.",
-							 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(table)),
-														name))));
-		}
-		table_close(table, NoLock);
-	}
+		tell_leftovers_of(conversion, lfirst_oid(lc));
+	if (conversion->parts != NIL)
+		warn_of_late_loading(conversion);
 }

@@ -1,0 +1,187 @@
+/*
+ * convert_arbiter.c
+ *		INSERT ... ON CONFLICT while a unique index and its twin are there both.
+ *
+ * From the moment that the twin is ready until the old index is dead each row
+ * goes to both, but the planner takes for arbiters only those that are valid,
+ * which is one of them.  Two sessions that insert the same new key at once then
+ * may see a duplicate in the other one, which is an error where the statement
+ * asks for another action.  So what is an arbiter by way of an index is one by
+ * way of its twin as well: an arbiter that is not ready is passed over by the
+ * executor, and whatever it lacks the other one has.
+ *
+ * The planner opens all indexes of a table when it looks for arbiters, also
+ * those that are not valid: by then this library is loaded.  A table whose rows
+ * are routed to partitions has its arbiters found by the executor alone, when
+ * the first row comes; there REINDEX CONCURRENTLY has the same gap.
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "am/hooks.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "commands/defrem.h"
+#include "executor/executor.h"
+#include "nodes/execnodes.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+static ExecutorStart_hook_type previous_executor_start = NULL;
+
+/* Is it a unique index, and valid? */
+static bool
+is_unique(Oid index, bool *valid)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	Form_pg_index form;
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	result = form->indisunique && form->indislive;
+	*valid = form->indisvalid;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* Do both refuse the same rows? */
+static bool
+same_uniqueness(Relation a, Relation b)
+{
+	Form_pg_index form_a = a->rd_index;
+	Form_pg_index form_b = b->rd_index;
+
+	if (form_a->indnkeyatts != form_b->indnkeyatts ||
+		form_a->indnullsnotdistinct != form_b->indnullsnotdistinct)
+		return false;
+	for (int i = 0; i < form_a->indnkeyatts; i++)
+	{
+		if (form_a->indkey.values[i] != form_b->indkey.values[i] ||
+			a->rd_indcollation[i] != b->rd_indcollation[i] ||
+			get_opfamily_member(a->rd_opfamily[i], a->rd_opcintype[i],
+								a->rd_opcintype[i], BTEqualStrategyNumber) !=
+			get_opfamily_member(b->rd_opfamily[i], b->rd_opcintype[i],
+								b->rd_opcintype[i], BTEqualStrategyNumber))
+			return false;
+	}
+	return equal(RelationGetIndexExpressions(a),
+				 RelationGetIndexExpressions(b)) &&
+		equal(RelationGetIndexPredicate(a), RelationGetIndexPredicate(b));
+}
+
+static bool
+is_twin(Oid index, Oid arbiter, Oid hybrid)
+{
+	Relation	a = index_open(index, RowExclusiveLock);
+	Relation	b = index_open(arbiter, RowExclusiveLock);
+	bool		result;
+
+	result = (a->rd_rel->relam == hybrid || b->rd_rel->relam == hybrid) &&
+		same_uniqueness(a, b);
+	index_close(b, NoLock);
+	index_close(a, NoLock);
+	return result;
+}
+
+/*
+ * The table is locked for insertions, so the twins that are here are all that
+ * can become ready before the statement ends.
+ */
+static void
+add_twins(ResultRelInfo *result)
+{
+	List	   *arbiters = result->ri_onConflictArbiterIndexes;
+	List	   *twins = NIL;
+	Oid			hybrid = InvalidOid;
+	List	   *indexes = RelationGetIndexList(result->ri_RelationDesc);
+	ListCell   *lc;
+	ListCell   *arbiter;
+	bool		all_valid = true;
+
+	foreach(lc, indexes)
+	{
+		bool		valid;
+
+		if (is_unique(lfirst_oid(lc), &valid) && !valid)
+			all_valid = false;
+	}
+	foreach(lc, all_valid ? NIL : indexes)
+	{
+		bool		valid;
+		bool		arbiter_valid;
+
+		if (list_member_oid(arbiters, lfirst_oid(lc)) ||
+			!is_unique(lfirst_oid(lc), &valid))
+			continue;
+		if (!OidIsValid(hybrid))
+			hybrid = get_index_am_oid("hybrid", true);
+		foreach(arbiter, arbiters)
+			if (is_unique(lfirst_oid(arbiter), &arbiter_valid) &&
+				(!valid || !arbiter_valid) &&
+				is_twin(lfirst_oid(lc), lfirst_oid(arbiter), hybrid))
+		{
+			twins = lappend_oid(twins, lfirst_oid(lc));
+			break;
+		}
+	}
+
+	/* the plan's list is not ours to change */
+	if (twins != NIL)
+		result->ri_onConflictArbiterIndexes =
+			list_concat(list_copy(arbiters), twins);
+	list_free(indexes);
+}
+
+static void
+prepare(PlanState *state)
+{
+	ModifyTableState *modify;
+
+	if (state == NULL || !IsA(state, ModifyTableState))
+		return;
+	modify = (ModifyTableState *) state;
+	for (int i = 0; i < modify->mt_nrels; i++)
+	{
+		ResultRelInfo *result = &modify->resultRelInfo[i];
+
+		if (result->ri_onConflictArbiterIndexes != NIL &&
+			result->ri_RelationDesc->rd_rel->relkind == RELKIND_RELATION)
+			add_twins(result);
+	}
+}
+
+static void
+executor_start(QueryDesc *query, int eflags)
+{
+	EState	   *estate;
+
+	if (previous_executor_start)
+		previous_executor_start(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+
+	estate = query->estate;
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
+		(query->operation == CMD_INSERT || query->plannedstmt->hasModifyingCTE))
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(estate->es_query_cxt);
+		ListCell   *lc;
+
+		prepare(query->planstate);
+		foreach(lc, estate->es_subplanstates)
+			prepare(lfirst(lc));
+		MemoryContextSwitchTo(old_context);
+	}
+}
+
+void
+hyb_convert_arbiter_init(void)
+{
+	previous_executor_start = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start;
+}

@@ -1,0 +1,322 @@
+
+# A concurrent conversion is stopped between any two of its phases: others go on
+# meanwhile, and when it is killed, terminated or fails there, the constraint
+# holds, what is left is told, and the next conversion succeeds.  Needs a server
+# with injection points (./dev pg 18).
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('convert', <<EOF);
+restart_after_crash = on
+wal_consistency_checking = 'generic'
+max_connections = 40
+EOF
+if ($node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0')
+{
+	$node->stop;
+	plan skip_all => 'this server has no injection points';
+}
+if ($node->pg_version < 18)
+{
+	$node->append_conf('postgresql.conf', "session_preload_libraries = 'hybridindex'");
+	$node->reload;
+}
+my $amcheck = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck'");
+
+$node->safe_psql('postgres', <<EOF);
+CREATE EXTENSION injection_points;
+CREATE TABLE p (id int, n int DEFAULT 0, CONSTRAINT p_pkey PRIMARY KEY (id));
+CREATE TABLE f (id int REFERENCES p);
+INSERT INTO p SELECT generate_series(1, 5000);
+INSERT INTO f SELECT generate_series(1, 1000);
+CREATE TABLE d (k int, CONSTRAINT d_k UNIQUE (k) DEFERRABLE INITIALLY DEFERRED);
+INSERT INTO d SELECT generate_series(1, 200);
+CREATE SEQUENCE ids START 10000;
+EOF
+$node->safe_psql('postgres', 'CREATE EXTENSION amcheck') if $amcheck;
+
+sub query
+{
+	my ($sql) = @_;
+	return $node->safe_psql('postgres', $sql);
+}
+
+sub access_method
+{
+	my ($index) = @_;
+	return query("SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.oid = '$index'::regclass");
+}
+
+# Indexes of a table that are not valid.
+sub leftovers
+{
+	my ($table) = @_;
+	return query("SELECT string_agg(indexrelid::regclass::text, ',' ORDER BY indexrelid) FROM pg_index WHERE indrelid = '$table'::regclass AND NOT indisvalid");
+}
+
+# Wait until a session waits at the point; its pid.
+sub held_at
+{
+	my ($point, $session) = @_;
+	foreach (1 .. 300)
+	{
+		my $pid = query("SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'InjectionPoint' AND wait_event = 'hybrid-$point'");
+		return $pid if $pid ne '';
+		last unless $session->{handle}->pumpable;
+		select(undef, undef, undef, 0.05);
+	}
+	return;
+}
+
+sub hold
+{
+	my ($point) = @_;
+	query("SELECT injection_points_attach('hybrid-$point', 'wait')");
+	return;
+}
+
+sub let_go
+{
+	my ($point, $gone) = @_;
+	query("SELECT injection_points_detach('hybrid-$point')");
+	query("SELECT injection_points_wakeup('hybrid-$point')") unless $gone;
+	return;
+}
+
+# What p promises, and that nobody waits.
+sub constraint_holds
+{
+	my ($what) = @_;
+	my ($ret, $out, $err) = $node->psql('postgres', <<'EOF');
+SET statement_timeout = '5s';
+DO $$
+BEGIN
+	BEGIN
+		INSERT INTO p VALUES (7);
+		RAISE 'a duplicate was let in';
+	EXCEPTION WHEN unique_violation THEN NULL;
+	END;
+	BEGIN
+		INSERT INTO f VALUES (-1);
+		RAISE 'a foreign key was not checked';
+	EXCEPTION WHEN foreign_key_violation THEN NULL;
+	END;
+	BEGIN
+		DELETE FROM p WHERE id = 8;
+		RAISE 'a referenced row was deleted';
+	EXCEPTION WHEN foreign_key_violation THEN NULL;
+	END;
+END $$;
+INSERT INTO p SELECT nextval('ids') FROM generate_series(1, 20);
+INSERT INTO p VALUES (7) ON CONFLICT (id) DO UPDATE SET n = p.n + 1;
+INSERT INTO p VALUES (8) ON CONFLICT DO NOTHING;
+INSERT INTO f SELECT max(id) FROM p;
+UPDATE p SET n = n + 1 WHERE id BETWEEN 100 AND 200;
+DELETE FROM p WHERE id = (SELECT max(id) - 1 FROM p);
+SELECT count(*) - count(DISTINCT id) FROM p;
+EOF
+	is("$ret$out$err", '00', $what);
+	return;
+}
+
+sub check_index
+{
+	my ($index, $what) = @_;
+	my $am = access_method($index);
+	my $check = $am eq 'hybrid' ? "hybrid_index_check('$index', true)" : $amcheck ? "bt_index_check('$index', true)" : "''";
+	my ($ret, $out, $err) = $node->psql('postgres', "SELECT $check");
+	is($err, '', $what);
+	return $am;
+}
+
+sub finish_and_read
+{
+	my ($session) = @_;
+	finish_psql($session);
+	return $session->{err};
+}
+
+sub opposite
+{
+	my ($verb) = @_;
+	return $verb eq 'convert' ? 'revert' : 'convert';
+}
+
+# Points, the index that is left, and whether the conversion is done then
+my @points = (
+	[ 'convert-created', 'p_pkey_ccnew', 0 ], [ 'convert-built', 'p_pkey_ccnew', 0 ],
+	[ 'convert-validated', 'p_pkey_ccnew', 0 ], [ 'convert-swapped', 'p_pkey_ccold', 1 ],
+	[ 'convert-dead', 'p_pkey_ccold', 1 ]);
+
+foreach my $direction ([ 'convert', 'btree', 'hybrid' ], [ 'revert', 'hybrid', 'btree' ])
+{
+	my ($verb, @ams) = @$direction;
+	my $call = "CALL hybrid_${verb}_concurrently('p_pkey');";
+
+	foreach my $item (@points)
+	{
+		my ($point, $left, $is_done) = @$item;
+
+		foreach my $way ($verb eq 'convert' ? ('kill', 'terminate', 'error') : ('kill', 'cancel'))
+		{
+			my $what = "$verb, $way at $point";
+			my ($from, $messages) = (-s $node->logfile);
+
+			if ($way eq 'error')
+			{
+				query("SELECT injection_points_attach('hybrid-$point', 'error')");
+				(undef, undef, $messages) = $node->psql('postgres', $call);
+				query("SELECT injection_points_detach('hybrid-$point')");
+			}
+			else
+			{
+				hold($point);
+				my $session = start_psql($node, $call);
+				my $pid = held_at($point, $session);
+				ok($pid, "$what: held") or diag $session->{err};
+				constraint_holds("$what: others go on");
+				is(query("SELECT command FROM pg_stat_progress_create_index WHERE pid = $pid"), 'REINDEX CONCURRENTLY', "$what: progress");
+				if ($way eq 'kill')
+				{
+					kill 'KILL', $pid;
+					finish_psql($session);
+					wait_for_restart($node, $from);
+				}
+				else
+				{
+					query($way eq 'cancel' ? "SELECT pg_cancel_backend($pid)" : "SELECT pg_terminate_backend($pid)");
+					$messages = finish_and_read($session);
+					let_go($point, 1);
+				}
+			}
+			my $log = substr(slurp_file($node->logfile), $from);
+			like($messages, qr/HINT:  Use DROP INDEX public\.$left\./, "$what: hint") if $way eq 'error' || $way eq 'cancel';
+			like($log, qr/CONTEXT: .*conversion of index "p_pkey".*: DROP INDEX public\.$left\n/, "$what: log") if $way ne 'kill';
+
+			is(leftovers('p'), $left, "$what: left");
+			constraint_holds("$what: the constraint holds");
+			is(check_index('p_pkey', "$what: check"), $ams[$is_done], "$what: access method");
+
+			# the next one tells, and succeeds
+			(undef, undef, $messages) = $node->psql('postgres', $call);
+			like($messages, qr/NOTICE:  invalid index "$left" has been left/, "$what: told");
+			is(leftovers('p'), $left, "$what: not touched");
+			query("DROP INDEX $left");
+			constraint_holds("$what: without it");
+			is(check_index('p_pkey', "$what: check again"), $ams[1], "$what: done");
+			query("CALL hybrid_" . opposite($verb) . "_concurrently('p_pkey')");
+		}
+	}
+	query($call);
+}
+
+# Many sessions that insert the same keys at once, while both indexes are there.
+sub run_clients
+{
+	my ($what, %scripts) = @_;
+	my @args = ('pgbench', '-n', '-c', 12, '-T', 2, '-d', $node->connstr('postgres'), '--max-tries=1');
+	my ($out, $err) = ('', '');
+
+	foreach my $name (sort keys %scripts)
+	{
+		my $file = PostgreSQL::Test::Utils::tempdir() . "/$name.sql";
+		append_to_file($file, $scripts{$name});
+		push @args, '-f', $file;
+	}
+	my $ok = IPC::Run::run(\@args, '>', \$out, '2>', \$err);
+	ok($ok && $err !~ /ERROR/, $what) or diag $err;
+	return;
+}
+
+my %upserts = (
+	upsert => "\\set k random(1, 30)\nINSERT INTO r VALUES (:k) ON CONFLICT (k) DO UPDATE SET n = r.n + 1;\nDELETE FROM r WHERE k = :k;\n",
+	constraint => "\\set k random(1, 30)\nINSERT INTO r VALUES (:k) ON CONFLICT ON CONSTRAINT r_pkey DO NOTHING;\n",
+	nothing => "\\set k random(1, 30)\nINSERT INTO r VALUES (:k) ON CONFLICT DO NOTHING;\nDELETE FROM r WHERE k = :k;\n");
+query("CALL hybrid_revert_concurrently('p_pkey'); CREATE TABLE r (k int PRIMARY KEY, n int DEFAULT 0)");
+foreach my $verb ('convert', 'revert')
+{
+	foreach my $point (map { $_->[0] } @points)
+	{
+		hold($point);
+		my $session = start_psql($node, "CALL hybrid_${verb}_concurrently('r_pkey');");
+		ok(held_at($point, $session), "$verb is held at $point");
+		run_clients("$verb, $point: upserts", %upserts);
+		let_go($point);
+		ok(finish_psql($session), "$verb goes on") or diag $session->{err};
+
+		hold($point);
+		$session = start_psql($node, "CALL hybrid_${verb}_concurrently('d_k');");
+		ok(held_at($point, $session), "$verb of a deferrable constraint is held at $point");
+		my ($ret, undef, $err) = $node->psql('postgres', 'SET statement_timeout = 5000; UPDATE d SET k = k + 1; UPDATE d SET k = k - 1');
+		is("$ret$err", '0', "$verb, $point: duplicates for the moment");
+		($ret, undef, $err) = $node->psql('postgres', 'UPDATE d SET k = 5 WHERE k = 6');
+		like($err, qr/duplicate key value violates unique constraint "d_k"/, "$verb, $point: not for longer");
+		let_go($point);
+		ok(finish_psql($session), "$verb goes on") or diag $session->{err};
+
+		foreach my $index ('r_pkey', 'd_k')
+		{
+			is(check_index($index, 'check'), $verb eq 'convert' ? 'hybrid' : 'btree', "$index after $verb");
+			query("CALL hybrid_" . opposite($verb) . "_concurrently('$index')");
+		}
+	}
+	query("CALL hybrid_${verb}_concurrently('$_')") foreach ('r_pkey', 'd_k');
+}
+
+# Twice at the same time: the second one waits without a snapshot that the first
+# would wait for, and finds nothing to do.
+hold('convert-built');
+my $first = start_psql($node, "CALL hybrid_convert_concurrently('p_pkey');");
+ok(held_at('convert-built', $first), 'the first of two');
+my ($ret, $out, $err) = $node->psql('postgres', "SET lock_timeout = '100ms'; CALL hybrid_convert_concurrently('p_pkey')");
+like($err, qr/canceling statement due to lock timeout/, 'the second one waits no longer than lock_timeout');
+unlike($err, qr/HINT/, 'and leaves nothing');
+my $second = start_psql($node, "CALL hybrid_convert_concurrently('p_pkey');");
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND relation = 'p'::regclass");
+let_go('convert-built');
+ok(finish_psql($first), 'the first one succeeds') or diag $first->{err};
+ok(finish_psql($second), 'and the second') or diag $second->{err};
+like($second->{err}, qr/NOTICE:  index "p_pkey" is of access method "hybrid" already/, 'which finds it done');
+is(leftovers('p'), '', 'nothing is left');
+
+# A transaction that was there before is waited for, whatever lock_timeout says,
+# and nobody else waits.
+foreach my $isolation ('READ COMMITTED', 'REPEATABLE READ')
+{
+	my $old = $node->background_psql('postgres');
+	$old->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT count(*) FROM p");
+	my $session = start_psql($node, "SET lock_timeout = '50ms'; SET deadlock_timeout = '50ms'; CALL hybrid_revert_concurrently('p_pkey');");
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_progress_create_index WHERE phase ~ '^waiting'");
+	select(undef, undef, undef, 0.3);
+	constraint_holds("others go on beside a conversion that waits ($isolation)");
+	$old->query_safe('SELECT count(*) FROM p; COMMIT');
+	$old->quit;
+	ok(finish_psql($session), 'then it ends') or diag $session->{err};
+	is(check_index('p_pkey', 'check'), 'btree', 'the index is a btree one');
+	query("CALL hybrid_convert_concurrently('p_pkey')");
+}
+
+# Nor does the new index lack what an older snapshot sees, though nobody who has
+# one may have looked at the table yet.
+my $old = $node->background_psql('postgres');
+$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+my $rows = query('SELECT count(*) FROM p WHERE id BETWEEN 2000 AND 3000');
+query('DELETE FROM p WHERE id BETWEEN 2000 AND 3000');
+my $session = start_psql($node, "CALL hybrid_revert_concurrently('p_pkey');");
+$node->poll_query_until('postgres', "SELECT count(*) = 0 OR bool_or(phase ~ '^waiting for old snapshots') FROM pg_stat_progress_create_index");
+select(undef, undef, undef, 0.3);
+is($old->query_safe('SET enable_seqscan = off; SELECT count(*) FROM p WHERE id BETWEEN 2000 AND 3000'), $rows, 'an older snapshot sees all of its rows');
+$old->query_safe('COMMIT');
+$old->quit;
+ok(finish_psql($session), 'the conversion ends') or diag $session->{err};
+
+no_crash($node, 'nothing crashed by itself');
+$node->stop;
+done_testing();
