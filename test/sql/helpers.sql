@@ -29,7 +29,7 @@ SET enable_seqscan = on SET enable_indexscan = off
 SET enable_indexonlyscan = off SET enable_bitmapscan = off
 SET enable_sort = on SET enable_incremental_sort = off
 SET enable_hashjoin = on SET enable_mergejoin = on SET enable_nestloop = on
-SET enable_material = on SET enable_hashagg = on
+SET enable_material = on SET enable_hashagg = on SET cpu_operator_cost = 0.0025
 SET max_parallel_workers_per_gather = 0 SET jit = off
 AS $$
 DECLARE
@@ -43,7 +43,9 @@ BEGIN
 			PERFORM set_config('enable_indexscan', 'on', true);
 		END IF;
 		IF path IN ('only', 'order_only') THEN
-			PERFORM set_config('enable_indexonlyscan', 'on', true);
+			-- wherever one is possible, though making values takes longer
+			PERFORM set_config('enable_indexonlyscan', 'on', true),
+				set_config('cpu_operator_cost', '0', true);
 		END IF;
 		IF path IN ('order', 'order_only', 'merge') THEN
 			PERFORM set_config('enable_sort', 'off', true);
