@@ -237,6 +237,8 @@ MICRO = (
     ("point look-ups", "SELECT count(*) FROM probe_order JOIN target USING (k)"),
     ("100-row ranges", "SELECT sum(n) FROM (SELECT k FROM probe_order LIMIT %(rows)d / 50) p, LATERAL "
      "(SELECT count(*) AS n FROM (SELECT k FROM target WHERE k >= p.k ORDER BY k LIMIT 100) z) y"),
+    ("skip scan", "SELECT sum(n) FROM generate_series(1, 100) p, LATERAL "
+     "(SELECT count(*) AS n FROM (SELECT a, b FROM skips WHERE b = 7 * p) z) y"),
     ("whole index in order", "SELECT count(*) FROM (SELECT k FROM target ORDER BY k OFFSET 0) z"),
     ("build int8", "CREATE INDEX built ON probe USING %(am)s (k) %(with)s"),
     ("build uuid", "CREATE INDEX built ON uuids USING %(am)s (k) %(with)s"),

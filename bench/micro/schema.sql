@@ -8,6 +8,8 @@ CREATE TABLE emails AS SELECT k FROM public.raw WHERE kind = 'email';
 CREATE TABLE target (k bigint);
 INSERT INTO target SELECT k FROM probe;
 CREATE INDEX target_k ON target USING :am (k) :with;
+CREATE TABLE skips AS SELECT i % 100 AS a, i / 100 AS b FROM generate_series(1, :rows) i;
+CREATE INDEX skips_ab ON skips USING :am (a, b) :with;
 VACUUM ANALYZE;
 ALTER FUNCTION micro_time(text) SET enable_hashjoin = off;
 ALTER FUNCTION micro_time(text) SET enable_mergejoin = off;
