@@ -95,7 +95,7 @@ BEGIN
 	RETURN (plan -> 0 -> 'Plan' ->> 'Total Cost')::float8;
 END $$;
 SELECT n, ar_cost(format('SELECT h FROM ar_cost WHERE h = ANY (%L)', list)) /
-	ar_cost(format('SELECT b FROM ar_cost WHERE b = ANY (%L)', list)) BETWEEN 0.3 AND 1.3 AS like_btree
+	ar_cost(format('SELECT b FROM ar_cost WHERE b = ANY (%L)', list)) BETWEEN 0.3 AND 1.5 AS like_btree
 FROM unnest('{1,5,50}'::int[]) n, LATERAL (SELECT array(SELECT generate_series(1, n))) x(list);
 DROP TABLE ar_l, ar_r, ar_cost;
 DROP FUNCTION ar_cost;

@@ -36,7 +36,7 @@
 
 /* Merging in an entry of the log; pinning its page for an index-only scan */
 #define MERGE_OPERATORS			1.0
-#define LOG_PIN_OPERATORS		20.0
+#define LOG_PIN_OPERATORS		40.0
 
 /* Bytes of a column of variable length, on average. */
 static double

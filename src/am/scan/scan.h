@@ -21,6 +21,7 @@
 #include "am/am.h"
 #include "static/descend.h"
 #include "static/leaf.h"
+#include "utils/fmgroids.h"
 
 /* ---- scan keys ---- */
 
@@ -378,7 +379,14 @@ extern HybScanQual *hyb_add_qual(HybScan *so, HybScanQualKind kind,
 
 /* scan_row.c */
 
-/* How many keys, from this one on, are a row comparison; mostly none. */
+static inline bool
+hyb_is_row_key(const ScanKeyData *key)
+{
+	return (key->sk_flags & SK_ROW_HEADER) != 0 ||
+		key->sk_func.fn_oid == F_BTRECORDCMP;
+}
+
+/* How many keys, from such a one on, are a row comparison. */
 extern int	hyb_row_keys(const ScanKeyData *keys, int n);
 
 /* They are processed: their first column is bounded. */

@@ -589,7 +589,7 @@ keys_take_memory(const HybScan *so)
 
 		if (key->sk_attno < 1 || key->sk_attno > desc->nkeys)
 			return true;		/* process_key complains */
-		if (hyb_row_keys(key, 1) > 0)
+		if (hyb_is_row_key(key))
 			return true;
 		col = &desc->cols[key->sk_attno - 1];
 		if ((key->sk_flags & SK_SEARCHARRAY) || col->codec == NULL ||
@@ -604,16 +604,17 @@ keys_take_memory(const HybScan *so)
 static void
 process_keys(HybScan *so)
 {
-	for (int i = 0; i < so->scan->numberOfKeys && !so->empty;)
+	for (int i = 0; i < so->scan->numberOfKeys && !so->empty; i++)
 	{
 		ScanKey		key = &so->scan->keyData[i];
-		int			n = hyb_row_keys(key, so->scan->numberOfKeys - i);
 
-		if (n > 0)
+		if (unlikely(hyb_is_row_key(key)))
+		{
 			hyb_row_process(so, key);
+			i += hyb_row_keys(key, so->scan->numberOfKeys - i) - 1;
+		}
 		else
 			process_key(so, key);
-		i += Max(n, 1);
 	}
 	for (int i = 0; i < so->ix->desc->nkeys && !so->empty; i++)
 	{

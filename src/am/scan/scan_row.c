@@ -25,7 +25,6 @@
 #include "access/nbtree.h"
 #include "access/stratnum.h"
 #include "am/scan/scan.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -34,8 +33,6 @@ hyb_row_keys(const ScanKeyData *keys, int n)
 {
 	if (keys->sk_flags & SK_ROW_HEADER)
 		return 1;
-	if (likely(keys->sk_func.fn_oid != F_BTRECORDCMP))
-		return 0;
 	for (int i = 1; i < n; i++)
 	{
 		if (keys[i].sk_func.fn_oid == F_BTRECORDIMAGECMP)
