@@ -4,7 +4,11 @@
  */
 #include "compat.h"
 
+#include "access/detoast.h"
+#include "access/heaptoast.h"
 #include "access/tableam.h"
+#include "access/toast_compression.h"
+#include "access/toast_internals.h"
 #include "access/xloginsert.h"
 #include "am/am.h"
 #include "am/build.h"
@@ -13,6 +17,7 @@
 #include "am/build_progress.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_type.h"
 #include "commands/progress.h"
 #include "key/grow.h"
 #include "miscadmin.h"
@@ -27,6 +32,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/tuplesort.h"
+#include "utils/typcache.h"
 
 typedef struct BuildState
 {
@@ -100,6 +106,33 @@ comparator_sort_relation(Relation index)
 	return copy;
 }
 
+/*
+ * The tuples that are sorted have at most 8191 bytes, so the server compresses
+ * long values in them as in btree's, where their column's storage allows it.
+ * What an entry has room for must be sorted whatever that is: these values are
+ * compressed here.
+ */
+static void
+compress_for_sort(const HybKeyDesc *desc, const bool *isnull, Datum *values)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		char		storage = TupleDescAttr(desc->tupdesc, i)->attstorage;
+		Oid			typid = desc->cols[i].typid;
+		Datum		shorter;
+
+		if (desc->cols[i].attlen != -1 || isnull[i] ||
+			storage == TYPSTORAGE_EXTENDED || storage == TYPSTORAGE_MAIN ||
+			toast_raw_datum_size(values[i]) <= TOAST_INDEX_TARGET ||
+			lookup_type_cache(typid, 0)->typstorage == TYPSTORAGE_PLAIN)
+			continue;
+		values[i] = PointerGetDatum(PG_DETOAST_DATUM(values[i]));
+		shorter = toast_compress_datum(values[i], TOAST_PGLZ_COMPRESSION);
+		if (DatumGetPointer(shorter) != NULL)
+			values[i] = shorter;
+	}
+}
+
 static void
 build_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 			   bool alive, void *arg)
@@ -132,8 +165,11 @@ build_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		hyb_sort_put(state->byte_sort, buf->data, buf->len);
 	}
 	else
+	{
+		compress_for_sort(ix->desc, isnull, values);
 		tuplesort_putindextuplevalues(state->sort, state->sort_index, tid,
 									  values, isnull);
+	}
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(state->tuple_context);
 

@@ -67,6 +67,16 @@ hyb_null_flag(const HybColumn *col)
 	return col->nulls_first ? HYB_FLAG_NULL_FIRST : HYB_FLAG_NULL_LAST;
 }
 
+/* The flag byte of a value. */
+static inline uint8
+hyb_value_flag(const HybColumn *col, const HybValue *val)
+{
+	if (val->isnull)
+		return hyb_null_flag(col);
+	return col->store == HYB_STORE_BYTES && val->ival != 0 ?
+		HYB_FLAG_PACKED : HYB_FLAG_VALUE;
+}
+
 /* Are the column's bytes, flag excepted, stored inverted? */
 static inline bool
 hyb_inverted(const HybColumn *col)
@@ -100,7 +110,8 @@ hyb_parse_column(const HybColumn *col, const uint8 *p, const uint8 *end,
 	if (unlikely(p >= end))
 		return NULL;
 	flag = *p++;
-	if (unlikely(flag != HYB_FLAG_VALUE))
+	if (unlikely(flag != HYB_FLAG_VALUE) &&
+		(flag != HYB_FLAG_PACKED || !hyb_has_length_word(col)))
 	{
 		val->isnull = true;
 		val->ival = 0;
@@ -120,7 +131,7 @@ hyb_parse_column(const HybColumn *col, const uint8 *p, const uint8 *end,
 		return p + col->width;
 	}
 
-	val->ival = 0;
+	val->ival = flag == HYB_FLAG_PACKED;
 	if (col->terminated)
 	{
 		const uint8 *term = memchr(p, hyb_terminator(col), end - p);

@@ -10,6 +10,7 @@
 
 #include "access/tupmacs.h"
 #include "key/bytes.h"
+#include "key/long_values.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -124,6 +125,8 @@ hyb_encode_bytes(const HybColumn *col, Datum value, HybBuf *out)
 
 			memcpy(out->data + start - sizeof(len), &len, sizeof(len));
 		}
+		else if (unlikely(hyb_is_long(col, out->len - start)))
+			hyb_long_shorten(col, out, start);
 		if (hyb_inverted(col))
 		{
 			for (uint32 i = start; i < out->len; i++)
@@ -146,8 +149,11 @@ hyb_encode_bytes(const HybColumn *col, Datum value, HybBuf *out)
 		struct varlena *plain = PG_DETOAST_DATUM_PACKED(value);
 		uint32		len = VARSIZE_ANY_EXHDR(plain);
 
-		hyb_append_length_word(out, len);
-		hyb_buf_append(out, VARDATA_ANY(plain), len);
+		if (likely(!hyb_is_long(col, len)) || !hyb_long_pack(plain, out))
+		{
+			hyb_append_length_word(out, len);
+			hyb_buf_append(out, VARDATA_ANY(plain), len);
+		}
 		if ((Pointer) plain != DatumGetPointer(value))
 			pfree(plain);
 	}
@@ -238,12 +244,9 @@ hyb_key_join(const HybKeyDesc *desc, const HybValue *vals, int ncols,
 		const HybValue *val = &vals[i];
 
 		hyb_buf_reserve(out, 1 + sizeof(uint64));
+		out->data[out->len++] = hyb_value_flag(col, val);
 		if (val->isnull)
-		{
-			out->data[out->len++] = hyb_null_flag(col);
 			continue;
-		}
-		out->data[out->len++] = HYB_FLAG_VALUE;
 		if (col->store == HYB_STORE_INT)
 		{
 			hyb_store_int(out->data + out->len, val->ival, col->width);
@@ -281,12 +284,38 @@ hyb_build_byref(const HybColumn *col, const HybValue *val, char *space)
 	return PointerGetDatum(space);
 }
 
+/* A packed value */
+static pg_noinline Datum
+hyb_unpack(const HybColumn *col, const HybValue *val)
+{
+	struct varlena *result = hyb_long_unpack(val);
+
+	if (result == NULL)
+		malformed(col);
+	return PointerGetDatum(result);
+}
+
 static inline Datum
 hyb_bytes_decode(const HybColumn *col, const uint8 *data, uint32 len)
 {
 	if (col->codec->decode != NULL)
 		return col->codec->decode(col, data, len);
 	return col->codec->from_bytes(data, len);
+}
+
+/* The same of a long value */
+static pg_noinline Datum
+hyb_long_decode(const HybColumn *col, const uint8 *data, uint32 len)
+{
+	uint32		whole;
+	uint8	   *bytes = hyb_long_restore(col, data, len, &whole);
+	Datum		result;
+
+	if (bytes == NULL)
+		malformed(col);
+	result = hyb_bytes_decode(col, bytes, whole);
+	pfree(bytes);
+	return result;
 }
 
 Datum
@@ -307,15 +336,21 @@ hyb_value_decode(const HybColumn *col, const HybValue *val)
 			v = ~v & hyb_width_mask(col->width);
 		return col->codec ? col->codec->from_int(v) : hyb_raw_datum(col, v);
 	}
+	if (col->codec == NULL && unlikely(val->ival != 0))
+		return hyb_unpack(col, val);
 	if (col->codec == NULL)
 		return hyb_build_byref(col, val, palloc((Size) val->len + VARHDRSZ));
 	if (!hyb_inverted(col))
-		return hyb_bytes_decode(col, val->ptr, val->len);
+		return unlikely(hyb_is_long(col, val->len)) ?
+			hyb_long_decode(col, val->ptr, val->len) :
+			hyb_bytes_decode(col, val->ptr, val->len);
 
 	copy = val->len <= sizeof(plain) ? plain : palloc(val->len);
 	for (uint32 i = 0; i < val->len; i++)
 		copy[i] = ~val->ptr[i];
-	result = hyb_bytes_decode(col, copy, val->len);
+	result = unlikely(hyb_is_long(col, val->len)) ?
+		hyb_long_decode(col, copy, val->len) :
+		hyb_bytes_decode(col, copy, val->len);
 	if (copy != plain)
 		pfree(copy);
 	return result;
@@ -328,6 +363,11 @@ hyb_scratch_build(const HybColumn *col, const HybValue *val,
 	scratch->allocated = NULL;
 	if (col->store == HYB_STORE_INT)
 		scratch->datum = hyb_raw_datum(col, val->ival);
+	else if (unlikely(val->ival != 0))
+	{
+		scratch->datum = hyb_unpack(col, val);
+		scratch->allocated = DatumGetPointer(scratch->datum);
+	}
 	else if (val->len <= HYB_STACK_VALUE)
 		scratch->datum = hyb_build_byref(col, val, scratch->space.data);
 	else
@@ -359,8 +399,9 @@ hyb_proc_compare(const HybColumn *col, const HybValue *a, const HybValue *b)
 	int			result;
 
 	/* Equal images are equal values: any operator class promises that. */
-	if (col->store == HYB_STORE_INT ? a->ival == b->ival :
-		(a->len == b->len && memcmp(a->ptr, b->ptr, a->len) == 0))
+	if (a->ival == b->ival &&
+		(col->store == HYB_STORE_INT ||
+		 (a->len == b->len && memcmp(a->ptr, b->ptr, a->len) == 0)))
 		return 0;
 
 	hyb_scratch_build(col, a, &sa);

@@ -6,7 +6,9 @@
 
 #include "access/genam.h"
 #include "catalog/pg_index.h"
-#include "key/key.h"
+#include "catalog/pg_type.h"
+#include "key/bytes.h"
+#include "key/long_values.h"
 #include "miscadmin.h"
 #include "utils/rel.h"
 
@@ -86,6 +88,35 @@ hyb_column_set_codec(HybColumn *col, const HybCodec *codec)
 	col->compare = codec->compare;
 }
 
+/*
+ * How long values may be that are stored as they are: all of them together, as
+ * long as those are, leave enough room for the rest of longer ones.  This is
+ * part of the format, so nothing that ALTER could change goes in.  The two types
+ * are those of the server whose functions expect values that are not
+ * compressed, as a sort has them.
+ */
+static void
+hyb_limit_plain_values(HybKeyDesc *desc)
+{
+	int			n = 0;
+
+	for (int i = 0; i < desc->natts; i++)
+		n += desc->cols[i].store == HYB_STORE_BYTES && desc->cols[i].width == 0;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		HybColumn  *col = &desc->cols[i];
+
+		if (col->terminated)
+		{
+			col->plain = HYB_PLAIN_IN_ORDER / n;
+			col->sortable = desc->all_mem ? 0 : HYB_SORTABLE_BYTES / n;
+		}
+		else if (hyb_has_length_word(col) && col->attlen == -1 &&
+				 col->typid != OIDVECTOROID && col->typid != INT2VECTOROID)
+			col->plain = Max(HYB_PLAIN_BYTES / n, HYB_PLAIN_LEAST);
+	}
+}
+
 HybKeyDesc *
 hyb_key_desc_create(Relation index)
 {
@@ -136,5 +167,6 @@ hyb_key_desc_create(Relation index)
 			 !hyb_column_equalimage(index, i + 1)))
 			desc->exact = false;
 	}
+	hyb_limit_plain_values(desc);
 	return desc;
 }

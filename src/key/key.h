@@ -8,6 +8,7 @@
  *		0x00	NULL, NULLS FIRST column
  *		0x01	a value follows
  *		0x02	NULL, NULLS LAST column (and every non-key column)
+ *		0x03	a long value of a column with a length word: it is packed
  *
  * followed, unless NULL, by the value in one of these forms:
  *
@@ -22,6 +23,10 @@
  * with memcmp gives the column's order.  For such a column declared DESC
  * every byte after the flag byte, the terminator included, is inverted.
  * Columns compared otherwise are never inverted.
+ *
+ * Long values are shorter than that (key/long_values.h): of terminated bytes
+ * what follows the first ones is encoded, in order; bytes with a length word
+ * are compressed.
  *
  * Every encoding is prefix free, so two entries agree on their first n
  * columns exactly if one starts with the first n column encodings of the
@@ -59,6 +64,7 @@
 #define HYB_FLAG_NULL_FIRST	0x00
 #define HYB_FLAG_VALUE		0x01
 #define HYB_FLAG_NULL_LAST	0x02
+#define HYB_FLAG_PACKED		0x03
 
 typedef enum HybStore
 {
@@ -208,6 +214,10 @@ typedef struct HybColumn
 	HybCompare	compare;		/* undefined for INCLUDE columns */
 	uint8		width;
 	bool		terminated;
+	uint16		plain;			/* longer values are stored shorter, as are
+								 * terminated ones in part; 0: none is */
+	uint16		sortable;		/* a longer terminated value must be so short
+								 * when it is compressed by pglz; 0: need not */
 	bool		desc;
 	bool		nulls_first;
 	int16		attlen;
@@ -254,7 +264,7 @@ typedef struct HybKeyDesc
 typedef struct HybValue
 {
 	bool		isnull;
-	uint64		ival;			/* HYB_STORE_INT */
+	uint64		ival;			/* HYB_STORE_INT; of bytes: are they packed? */
 	const uint8 *ptr;			/* HYB_STORE_BYTES */
 	uint32		len;
 } HybValue;

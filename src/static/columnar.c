@@ -5,6 +5,7 @@
 #include "compat.h"
 
 #include "page/spare.h"
+#include "key/bytes.h"
 #include "static/columnar.h"
 #include "utils/memutils.h"
 
@@ -318,8 +319,9 @@ hyb_columnar_value(HybLeaf *leaf, int i, int row, HybValue *val)
 	}
 
 	s = string_bytes(leaf, col, row, &len);
-	val->ival = 0;
-	if (len > 0 && s[0] == HYB_FLAG_VALUE &&
+	val->ival = len > 0 && s[0] == HYB_FLAG_PACKED;
+	if (len > 0 && (s[0] == HYB_FLAG_VALUE ||
+					(val->ival && hyb_has_length_word(att))) &&
 		(att->width == 0 || len == 1 + (uint32) att->width))
 	{
 		val->isnull = false;

@@ -4,6 +4,7 @@
  */
 #include "compat.h"
 
+#include "key/bytes.h"
 #include "static/columnar.h"
 #include "key/grow.h"
 #include "utils/memutils.h"
@@ -113,7 +114,10 @@ waiting_row(const HybColumnarBuilder *b, int row, HybValue *vals)
 		}
 		else
 		{
-			vals[i].isnull = col->arena.data[col->off[row]] != HYB_FLAG_VALUE;
+			uint8		flag = col->arena.data[col->off[row]];
+
+			vals[i].ival = flag == HYB_FLAG_PACKED;
+			vals[i].isnull = flag != HYB_FLAG_VALUE && !vals[i].ival;
 			vals[i].ptr = col->arena.data + col->off[row] + 1;
 			vals[i].len = col->len[row] - 1;
 		}
@@ -222,14 +226,9 @@ add_string(HybColumnarBuilder *b, HybBuildColumn *col, const HybColumn *att,
 	uint32		last = b->nrows - 1;
 	uint8	   *s = arena_room(b, col, len);
 
-	if (val->isnull)
-		s[0] = att->nulls_first ? HYB_FLAG_NULL_FIRST : HYB_FLAG_NULL_LAST;
-	else
-	{
-		s[0] = HYB_FLAG_VALUE;
-		if (val->len > 0)
-			memcpy(s + 1, val->ptr, val->len);
-	}
+	s[0] = hyb_value_flag(att, val);
+	if (len > 1)
+		memcpy(s + 1, val->ptr, val->len);
 	col->new_lcp = 0;
 	if (b->nrows == 0)
 		return false;
@@ -310,8 +309,7 @@ add_leaf_strings(HybColumnarBuilder *b, HybLeaf *leaf, int i, int row, int n)
 		hyb_columnar_value(leaf, i, row + r, &val);
 		len = val.isnull ? 1 : val.len + 1;
 		s = arena_room(b, col, len);
-		s[0] = !val.isnull ? HYB_FLAG_VALUE :
-			b->base.desc->cols[i].nulls_first ? HYB_FLAG_NULL_FIRST : HYB_FLAG_NULL_LAST;
+		s[0] = hyb_value_flag(&b->base.desc->cols[i], &val);
 		if (len > 1)
 			memcpy(s + 1, val.ptr, len - 1);
 		col->off[at] = col->arena.len;

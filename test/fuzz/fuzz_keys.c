@@ -163,6 +163,8 @@ set_column(Columns *cols, int i, Input *in)
 	col->nulls_first = flags & 2;
 	if (col->codec->encode != NULL && (flags & 4))
 		col->dictionary = dictionary();
+	if (col->terminated && (flags & 8))
+		col->plain = 1 + (flags >> 4);
 	if (col->compare != HYB_COMPARE_MEM)
 		cols->desc->all_mem = cols->desc->exact = false;
 }
@@ -189,6 +191,7 @@ set_columns(Columns *cols, Input *in)
 	included->attlen = how & 8 ? 4 : -1;
 	included->store = how & 8 ? HYB_STORE_INT : HYB_STORE_BYTES;
 	included->width = how & 8 ? 4 : 0;
+	included->plain = how & 16 ? MAXBYTES / 2 : 0;
 	cols->kinds[desc->nkeys] = how & 8 ? KIND_INT4 : KIND_BYTEA;
 }
 

@@ -27,6 +27,7 @@
 #include "access/tupmacs.h"
 #include "am/scan/scan.h"
 #include "key/grow.h"
+#include "key/long_values.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "page/open.h"
@@ -102,6 +103,7 @@ hyb_ambeginscan(Relation index, int nkeys, int norderbys)
 	MemoryContextSwitchTo(old);
 
 	scan->xs_itupdesc = RelationGetDescr(index);
+	scan->xs_hitupdesc = RelationGetDescr(index);
 	scan->opaque = so;
 	return scan;
 }
@@ -192,6 +194,23 @@ init_tuple(HybScan *so)
 }
 
 /*
+ * An index tuple has no room for long values: a heap tuple, in the current
+ * memory context, which is what the executor looks at first.  What wants an
+ * index tuple (the planner, for a column's extreme values) gets an empty one,
+ * and leaves it alone because of the recheck that it asks for.
+ */
+static void
+form_long_tuple(HybScan *so)
+{
+	static const IndexTupleData empty = {.t_info = sizeof(IndexTupleData)};
+
+	so->scan->xs_hitup = heap_form_tuple(so->scan->xs_hitupdesc,
+										 so->tuple_values, so->tuple_isnull);
+	so->scan->xs_itup = unconstify(IndexTupleData *, &empty);
+	so->scan->xs_recheck = true;
+}
+
+/*
  * Form the index tuple of the current item.  It lives until the next one is
  * formed.
  */
@@ -201,8 +220,10 @@ form_tuple(HybScan *so, const HybScanItem *item)
 	HybKeyDesc *desc = so->ix->desc;
 	const HybValue *vals = hyb_batch_values(so, so->batch, item);
 	IndexTuple	fixed = so->fixed_tuple;
+	bool		is_long = false;
 	MemoryContext old;
 
+	so->scan->xs_hitup = NULL;
 	/* values passed by value take no memory */
 	if (!so->tuple_byval)
 		MemoryContextReset(so->tuple_context);
@@ -219,6 +240,9 @@ form_tuple(HybScan *so, const HybScanItem *item)
 			so->tuple_values[i] = so->columns[i].equal;
 		else
 			so->tuple_values[i] = hyb_value_decode(&desc->cols[i], &vals[i]);
+		if (desc->cols[i].attlen == -1 &&
+			(vals[i].ival != 0 || hyb_is_long(&desc->cols[i], vals[i].len)))
+			is_long = true;
 	}
 
 	if (fixed != NULL)
@@ -237,6 +261,8 @@ form_tuple(HybScan *so, const HybScanItem *item)
 		}
 		so->scan->xs_itup = fixed;
 	}
+	else if (unlikely(is_long))
+		form_long_tuple(so);
 	else
 	{
 		if (so->tuple_byval)
