@@ -49,6 +49,16 @@ CREATE UNLOGGED TABLE ul (k int);
 CREATE INDEX ul_k ON ul USING hybrid (k);
 CREATE TABLE none (k int);
 CREATE INDEX none_k ON none USING hybrid (k);
+CREATE TABLE parent (id int PRIMARY KEY WITH (access_method = hybrid), s text, n int);
+ALTER TABLE parent ADD CONSTRAINT parent_s UNIQUE (s, n) WITH (access_method = hybrid, merge_ratio = 4);
+CREATE UNIQUE INDEX parent_later ON parent USING hybrid (n);
+ALTER TABLE parent ADD CONSTRAINT parent_n UNIQUE USING INDEX parent_later DEFERRABLE;
+CREATE TABLE apart.child (id uuid DEFAULT gen_random_uuid() PRIMARY KEY WITH (access_method = hybrid),
+	parent int REFERENCES parent, s text, n int, FOREIGN KEY (s, n) REFERENCES parent (s, n), up uuid REFERENCES apart.child,
+	EXCLUDE USING hybrid (id WITH =));
+ALTER TABLE apart.child CLUSTER ON child_pkey;
+INSERT INTO parent SELECT i, 'k' || i, i FROM generate_series(1, 3000) i;
+INSERT INTO apart.child (parent, s, n) SELECT i, 'k' || i, i FROM generate_series(1, 1000) i;
 SELECT fill(1, 3000);
 CREATE INDEX t_hope ON t USING hybrid (s text_hope_ops, k);
 CREATE INDEX t_alm ON t USING hybrid (s text_hope_ops (scheme = 'alm'));
@@ -64,7 +74,7 @@ EOF
 $node->safe_psql('postgres', 'VACUUM t');
 $node->safe_psql('postgres', 'SELECT fill(6001, 6100)');
 
-my @tables = qw(t part1 apart.part2 ul none);
+my @tables = qw(t part1 apart.part2 ul none parent apart.child);
 my %queries = (
 	'SELECT c FROM t WHERE id BETWEEN 100 AND 900' => 'index bitmap',
 	'SELECT k, id, s FROM t WHERE k BETWEEN -100000000 AND 300000000' => 'index bitmap',
@@ -84,6 +94,11 @@ my $definitions = <<'EOF';
 SELECT pg_get_indexdef(c.oid), coalesce(array_to_string(c.reloptions, ','), ''),
 	coalesce((SELECT string_agg(attoptions::text, ',') FROM pg_attribute WHERE attrelid = c.oid), '')
 FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'hybrid' ORDER BY 1
+EOF
+my $constraints = <<'EOF';
+SELECT conname, conrelid::regclass, conindid::regclass, pg_get_constraintdef(c.oid), a.amname, i.reloptions
+FROM pg_constraint c JOIN pg_class i ON i.oid = c.conindid JOIN pg_am a ON a.oid = i.relam
+WHERE conrelid::regclass::text ~ '(parent|child)' ORDER BY 1, 2::text
 EOF
 my $indexes = <<'EOF';
 SELECT index, static_entries - static_tombstones, dynamic_entries, height, total_pages, merges
@@ -107,7 +122,28 @@ sub go_on
 
 same_answers($node, 'the origin', \%queries, \@tables);
 my $defined = $node->safe_psql('postgres', $definitions);
-is(scalar(split /\n/, $defined), 16, 'indexes are listed');
+is(scalar(split /\n/, $defined), 21, 'indexes are listed');
+my $constrained = $node->safe_psql('postgres', $constraints);
+is(scalar(grep { /hybrid/ } split /\n/, $constrained), 8, 'constraints are listed');
+
+# What the constraints refuse.
+sub constraints_hold
+{
+	my ($on, $db, $what) = @_;
+	is($on->safe_psql($db, $constraints), $constrained, "$what: constraints are the same");
+	my %refused = (
+		"INSERT INTO parent VALUES (77)" => qr/duplicate key value violates unique constraint "parent_pkey"/,
+		"INSERT INTO parent VALUES (-1, 'k5', 5)" => qr/duplicate key value violates unique constraint "parent_(s|n)"/,
+		"INSERT INTO apart.child (parent) VALUES (0)" => qr/violates foreign key constraint "child_parent_fkey"/,
+		"INSERT INTO apart.child (s, n) VALUES ('k1', 2)" => qr/violates foreign key constraint "child_s_n_fkey"/,
+		"DELETE FROM parent WHERE id = 9" => qr/violates foreign key constraint "child_/);
+	foreach my $statement (sort keys %refused)
+	{
+		like(($on->psql($db, $statement))[2], $refused{$statement}, "$what: $statement");
+	}
+	return;
+}
+constraints_hold($node, 'postgres', 'the origin');
 my $held = $node->safe_psql('postgres', $contents);
 
 # ---- what checks every btree leaves other indexes alone ----
@@ -149,6 +185,7 @@ foreach my $query (sort keys %queries)
 	push @wrong, "$query: $o $e" if $r != 0 || $o ne 't';
 }
 is("@wrong", '', 'answers of the restored indexes');
+constraints_hold($node, 'restored', 'restored in parallel');
 is($node->safe_psql('restored', "SELECT bool_and(hyb_check(i)) FROM unnest('{t,part1,apart.part2,ul}'::regclass[]) i"),
 	't', 'the restored indexes pass the check');
 $node->safe_psql('postgres', 'DROP DATABASE restored');
@@ -158,6 +195,30 @@ command_ok([ 'pg_dump', '-f', $plain, '-d', $node->connstr('postgres') ], 'pg_du
 $node->safe_psql('postgres', 'CREATE DATABASE restored');
 command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $plain, '-d', $node->connstr('restored') ], 'read by psql');
 is($node->safe_psql('restored', $definitions), $defined, 'definitions are the same');
+constraints_hold($node, 'restored', 'restored from text');
+$node->safe_psql('postgres', 'DROP DATABASE restored');
+
+my $sections = $node->basedir . '/sections';
+command_ok([ 'pg_dump', '-Fc', '-f', $sections, '-d', $node->connstr('postgres') ], 'pg_dump in custom format');
+$node->safe_psql('postgres', 'CREATE DATABASE restored; ALTER DATABASE restored SET hybridindex.replace_btree = on');
+command_ok([ 'pg_restore', "--section=$_", '-d', $node->connstr('restored'), $sections ], "section $_")
+  foreach qw(pre-data data post-data);
+constraints_hold($node, 'restored', 'restored in sections');
+is($node->safe_psql('restored', "SELECT count(*) FROM pg_class WHERE relam = 403 AND relkind = 'i' AND relnamespace = 'public'::regnamespace"),
+	'0', 'the setting made no other one');
+$node->safe_psql('postgres', 'DROP DATABASE restored');
+
+# one table, into a database with the extension, and without
+command_ok([ 'pg_dump', '-f', $plain, '-t', 'parent', '-d', $node->connstr('postgres') ], 'pg_dump of a table');
+$node->safe_psql('postgres', 'CREATE DATABASE restored');
+command_fails_like([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $plain, '-d', $node->connstr('restored') ],
+	qr/unrecognized parameter "access_method"/, 'without the extension it is no btree index quietly');
+is($node->safe_psql('restored', "SELECT count(*) FROM pg_class WHERE relkind = 'i' AND relnamespace = 'public'::regnamespace"),
+	'0', 'there is no index');
+$node->safe_psql('restored', 'DROP TABLE parent; CREATE SCHEMA elsewhere; CREATE EXTENSION hybridindex SCHEMA elsewhere');
+command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $plain, '-d', $node->connstr('restored') ], 'with it');
+is($node->safe_psql('restored', "SELECT string_agg(amname, ' ') FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname LIKE 'parent_%'"),
+	'hybrid hybrid hybrid', 'they are hybrid');
 $node->safe_psql('postgres', 'DROP DATABASE restored');
 
 # ---- pg_upgrade, one server after the other ----
@@ -217,6 +278,7 @@ foreach my $bin (@later)
 	is($new->safe_psql('postgres', $indexes), $before, "$to: the indexes are what they were");
 	is($new->safe_psql('postgres', $contents), $held, "$to: so are rows");
 	same_answers($new, "$to: answers", \%queries, \@tables);
+	constraints_hold($new, 'postgres', "upgraded to $to");
 	go_on($new, "upgraded to $to", 10000 * $to);
 	$new->restart;
 	same_answers($new, "$to: answers after a restart", \%queries, \@tables);

@@ -153,7 +153,7 @@ suite_tap() {
 	case ${PROVE_TESTS:-t/009_upgrade.pl} in
 		*009*)
 			# shellcheck disable=SC2086
-			prepare_upgrade_targets ${others:-}
+			prepare_upgrade_targets ${upgradable:-}
 			[ -n "$upgrade_targets${HYBRID_SERVER:-}" ] || skip "t/009_upgrade.pl: pg_upgrade (no later server to go to)"
 			;;
 	esac

@@ -47,17 +47,19 @@ static get_relation_info_hook_type previous_relation_info = NULL;
 
 /*
  * In pg_upgrade every new relation has a number that was chosen beforehand;
- * ours is gone before anybody else could want it.
+ * ours is gone before anybody else could want it.  None is used again, since a
+ * transaction remembers what it has dropped.
  */
 static void
 choose_number(void)
 {
-	Oid			number = PG_UINT32_MAX;
+	static Oid	number = PG_UINT32_MAX;
 
 	if (!IsBinaryUpgrade)
 		return;
-	while (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(number)))
+	do
 		number--;
+	while (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(number)));
 	binary_upgrade_next_index_pg_class_oid = number;
 	HYB_NEXT_UPGRADE_FILENUMBER = number;
 }

@@ -1,0 +1,110 @@
+
+# The first statement of a session that concerns constraints with hybrid indexes
+# loads the library, in time: each of these is run by a session of its own.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('first', '');
+$node->safe_psql('postgres', <<'EOF');
+ALTER DATABASE postgres SET hybridindex.replace_btree = on;
+CREATE VIEW kinds AS
+SELECT c.relname, a.amname, i.indisvalid AND i.indisready AS ok FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+	JOIN pg_index i ON i.indexrelid = c.oid
+WHERE c.relnamespace = 'public'::regnamespace;
+EOF
+
+# One statement, in a session that has not loaded the library, and the indexes
+# that are there afterwards.
+sub first_statement
+{
+	my ($statement, $expected, $what) = @_;
+	my ($ret, $out, $err) = $node->psql('postgres', $statement);
+	is($err, '', "$what: no message");
+	is($node->safe_psql('postgres', "SELECT string_agg(relname || ' ' || amname, ', ' ORDER BY relname) FROM kinds"),
+		$expected, $what);
+	is($node->safe_psql('postgres', "SELECT count(*) FROM kinds WHERE NOT ok"), '0', "$what: all are valid");
+	return;
+}
+
+is($node->safe_psql('postgres', "SHOW hybridindex.replace_btree"), 'on', 'the setting is known before the library');
+
+first_statement('CREATE TABLE a (id int PRIMARY KEY, n int, s text)', 'a_pkey hybrid', 'CREATE TABLE');
+first_statement('ALTER TABLE a ADD CONSTRAINT a_n UNIQUE (n)', 'a_n hybrid, a_pkey hybrid', 'ADD CONSTRAINT');
+first_statement('CREATE INDEX a_s ON a (s)', 'a_n hybrid, a_pkey hybrid, a_s hybrid', 'CREATE INDEX');
+first_statement('CREATE INDEX CONCURRENTLY a_ss ON a (s)',
+	'a_n hybrid, a_pkey hybrid, a_s hybrid, a_ss hybrid', 'CREATE INDEX CONCURRENTLY');
+first_statement('CREATE INDEX a_b ON a USING btree (s)',
+	'a_b btree, a_n hybrid, a_pkey hybrid, a_s hybrid, a_ss hybrid', 'USING btree');
+$node->safe_psql('postgres', 'DROP INDEX a_s, a_ss, a_b');
+first_statement('ALTER TABLE a ALTER id TYPE bigint', 'a_n hybrid, a_pkey hybrid', 'ALTER COLUMN TYPE');
+first_statement('CREATE TABLE b (id int REFERENCES a, up int REFERENCES a (n))', 'a_n hybrid, a_pkey hybrid', 'REFERENCES');
+first_statement('ALTER TABLE b ADD FOREIGN KEY (up) REFERENCES a', 'a_n hybrid, a_pkey hybrid', 'ADD FOREIGN KEY');
+first_statement('ALTER TABLE b ALTER up TYPE bigint', 'a_n hybrid, a_pkey hybrid', 'the type of a referencing column');
+first_statement('ALTER TABLE b ADD PRIMARY KEY (id), ADD COLUMN x int REFERENCES b',
+	'a_n hybrid, a_pkey hybrid, b_pkey hybrid', 'a foreign key to the new primary key');
+$node->safe_psql('postgres', 'DROP TABLE b; CREATE UNIQUE INDEX a_s ON a (s)');
+my ($ret, $out, $err) = $node->psql('postgres', 'ALTER TABLE a ADD CONSTRAINT a_key UNIQUE USING INDEX a_s DEFERRABLE');
+like($err, qr/^(psql:\S+ )?NOTICE:  ALTER TABLE \/ ADD CONSTRAINT USING INDEX will rename/, 'USING INDEX');
+is($node->safe_psql('postgres', "SELECT amname FROM kinds WHERE relname = 'a_key'"), 'hybrid', 'which stays hybrid');
+$node->safe_psql('postgres', <<'EOF');
+CREATE MATERIALIZED VIEW mv AS SELECT 1 AS one;
+CREATE UNIQUE INDEX mv_one ON mv (one);
+EOF
+first_statement('REFRESH MATERIALIZED VIEW CONCURRENTLY mv',
+	'a_key hybrid, a_n hybrid, a_pkey hybrid, mv_one hybrid', 'REFRESH CONCURRENTLY');
+$node->safe_psql('postgres', 'DROP MATERIALIZED VIEW mv; DROP TABLE a');
+
+# in functions, schemas, transactions, and statements that fail
+first_statement("DO 'BEGIN CREATE TABLE c (id int PRIMARY KEY); CREATE INDEX c_i ON c (id); END'",
+	'c_i hybrid, c_pkey hybrid', 'in a DO block');
+first_statement('CREATE SCHEMA s CREATE TABLE d (id int PRIMARY KEY REFERENCES d)', 'c_i hybrid, c_pkey hybrid', 'CREATE SCHEMA');
+is($node->safe_psql('postgres', "SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'd_pkey'"),
+	'hybrid', 'its table has a hybrid index');
+isnt($node->psql('postgres', 'CREATE TABLE e (id int REFERENCES c, x int REFERENCES nowhere)'), 0, 'a statement that fails');
+first_statement('BEGIN; SAVEPOINT x; CREATE TABLE f (id int REFERENCES c); ROLLBACK TO x; CREATE TABLE f (id int PRIMARY KEY); COMMIT',
+	'c_i hybrid, c_pkey hybrid, f_pkey hybrid', 'after a savepoint');
+
+# without event triggers the library is there when it is preloaded
+$node->safe_psql('postgres', 'ALTER EVENT TRIGGER hybridindex_ddl_start DISABLE; ALTER EVENT TRIGGER hybridindex_ddl_end DISABLE');
+first_statement("SELECT hybrid_merge('c_pkey'); CREATE TABLE g (id int REFERENCES c PRIMARY KEY)",
+	'c_i hybrid, c_pkey hybrid, f_pkey hybrid, g_pkey hybrid', 'a loaded library needs no event trigger');
+$node->append_conf('postgresql.conf', "session_preload_libraries = 'hybridindex'\n");
+$node->reload;
+first_statement('CREATE TABLE h (id int PRIMARY KEY REFERENCES c)',
+	'c_i hybrid, c_pkey hybrid, f_pkey hybrid, g_pkey hybrid, h_pkey hybrid', 'nor a preloaded one');
+
+# who is no superuser
+$node->safe_psql('postgres', 'ALTER EVENT TRIGGER hybridindex_ddl_start ENABLE ALWAYS; ALTER EVENT TRIGGER hybridindex_ddl_end ENABLE ALWAYS');
+$node->append_conf('postgresql.conf', "session_preload_libraries = ''\n");
+$node->reload;
+$node->safe_psql('postgres', <<'EOF');
+CREATE ROLE owner LOGIN; CREATE ROLE guest LOGIN; CREATE SCHEMA own AUTHORIZATION owner; GRANT USAGE ON SCHEMA own TO guest;
+EOF
+sub as_role
+{
+	my ($role, $statement) = @_;
+	return ($node->psql('postgres', $statement, extra_params => [ '-U', $role ]))[2];
+}
+is(as_role('owner', 'CREATE TABLE own.t (id int PRIMARY KEY, s text); GRANT REFERENCES ON own.t TO guest'), '', 'a role with a table');
+is(as_role('guest', 'CREATE TEMP TABLE x (id int PRIMARY KEY)'), '', 'a temporary table');
+is(as_role('owner', 'CREATE TABLE own.u (id int REFERENCES own.t)'), '', 'a reference of its owner');
+like(as_role('guest', 'CREATE INDEX ON own.t (s)'), qr/must be owner of table t/, 'no index by somebody else');
+like(as_role('guest', 'ALTER TABLE own.t ALTER id TYPE bigint'), qr/must be owner of table t/, 'nor another type');
+like(as_role('guest', 'ALTER TABLE own.u ADD FOREIGN KEY (id) REFERENCES own.t'), qr/must be owner of table u/, 'nor a foreign key');
+like(as_role('guest', 'CREATE TABLE own.v (id int REFERENCES own.t)'), qr/permission denied for schema own/, 'nor a table');
+$node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA own TO guest; CREATE TABLE own.w (id int PRIMARY KEY)');
+is(as_role('guest', 'CREATE TABLE own.v (id int REFERENCES own.t)'), '', 'a reference by who may');
+like(as_role('guest', 'CREATE TABLE own.y (id int REFERENCES own.w)'), qr/permission denied for table w/, 'and by who may not');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index WHERE NOT indisvalid"), '0', 'nothing is left behind');
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
