@@ -7,6 +7,7 @@
 #include <ctype.h>
 
 #include "access/genam.h"
+#include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "am/ddl/convert.h"
@@ -20,6 +21,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_subscription_rel.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -141,6 +143,74 @@ was_converted(const HybConversion *conversion, Oid table)
 	return result;
 }
 
+#ifdef HYB_NO_REPLICA_IDENTITY
+
+/* Does a subscription put rows into the table, or a partitioned one above? */
+static bool
+has_subscription(Oid table)
+{
+	List	   *tables = list_make1_oid(table);
+	Relation	rel = table_open(SubscriptionRelRelationId, AccessShareLock);
+	TableScanDesc scan = table_beginscan_catalog(rel, 0, NULL);
+	HeapTuple	tuple;
+	bool		found = false;
+
+	if (get_rel_relispartition(table))
+		tables = list_concat(tables, get_partition_ancestors(table));
+	while (!found &&
+		   (tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+		found = list_member_oid(tables,
+								((Form_pg_subscription_rel) GETSTRUCT(tuple))->srrelid);
+	table_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
+/* The primary key is what rows are found by, if there is no replica identity. */
+static bool
+check_replication(HybConversion *conversion, Relation index)
+{
+	Form_pg_index form = index->rd_index;
+	Relation	table;
+	bool		identity_is_key;
+
+	if (form->indisreplident)
+	{
+		refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
+			   psprintf(_("cannot convert index \"%s\", which is the replica identity of its table"),
+						RelationGetRelationName(index)));
+		conversion->detail = _("A subscriber of this version of PostgreSQL cannot find rows through a hybrid index.");
+		conversion->hint = _("Use another index as replica identity, or REPLICA IDENTITY FULL.");
+		return false;
+	}
+	if (!form->indisprimary)
+		return true;
+	table = table_open(form->indrelid, NoLock);
+	identity_is_key = !OidIsValid(RelationGetReplicaIndex(table)) ||
+		RelationGetReplicaIndex(table) == RelationGetRelid(index);
+	table_close(table, NoLock);
+	if (identity_is_key && has_subscription(form->indrelid))
+	{
+		refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
+			   psprintf(_("cannot convert index \"%s\" of a table with a subscription"),
+						RelationGetRelationName(index)));
+		conversion->detail = _("A subscriber of this version of PostgreSQL cannot find rows through a hybrid index.");
+		conversion->hint = _("Have another index be the replica identity of the table here.");
+		return false;
+	}
+	return true;
+}
+
+#else
+
+static bool
+check_replication(HybConversion *conversion, Relation index)
+{
+	return true;
+}
+
+#endif							/* HYB_NO_REPLICA_IDENTITY */
+
 /* What holds for one index alone. */
 static bool
 check_part(HybConversion *conversion, Relation index)
@@ -188,17 +258,8 @@ check_part(HybConversion *conversion, Relation index)
 		conversion->hint = _("Unique indexes of partitions that are attached to no index of the partitioned table can be hybrid ones.");
 		return false;
 	}
-#ifdef HYB_NO_REPLICA_IDENTITY
-	if (!to_btree && form->indisreplident)
-	{
-		refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
-			   psprintf(_("cannot convert index \"%s\", which is the replica identity of its table"),
-						name));
-		conversion->detail = _("A subscriber of this version of PostgreSQL cannot find rows through a hybrid index.");
-		conversion->hint = _("Use another index as replica identity, or REPLICA IDENTITY FULL.");
+	if (!to_btree && !check_replication(conversion, index))
 		return false;
-	}
-#endif
 	if (!hyb_twin_possible(index, conversion->access_method, &reason))
 	{
 		refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
