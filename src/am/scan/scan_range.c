@@ -42,6 +42,18 @@ set_bound(const HybScan *so, const HybScanBound *bound, bool upper,
 			inside == upper ? HYB_AFTER : HYB_BEFORE);
 }
 
+/* The element that a prefix column is at.  Most ranges have none. */
+static pg_noinline void
+append_element(const HybColumn *col, const HybScanPrefix *prefix, HybBuf *key)
+{
+	uint8		space[1 + sizeof(uint64)];
+	uint32		len;
+	const uint8 *bytes = hyb_array_encoding(col, prefix->array, prefix->elem,
+											space, &len);
+
+	hyb_buf_append(key, bytes, len);
+}
+
 /*
  * Set start and end from the prefix columns, at the arrays' current elements,
  * and from the range column.
@@ -59,15 +71,7 @@ build_range(HybScan *so)
 		const HybScanPrefix *prefix = &so->prefix[i];
 
 		if (prefix->array != NULL)
-		{
-			uint8		space[1 + sizeof(uint64)];
-			uint32		len;
-			const uint8 *bytes = hyb_array_encoding(&desc->cols[i],
-													prefix->array,
-													prefix->elem, space, &len);
-
-			hyb_buf_append(key, bytes, len);
-		}
+			append_element(&desc->cols[i], prefix, key);
 		else
 			hyb_buf_append(key, so->constants.data + prefix->value.off,
 						   prefix->value.len);
