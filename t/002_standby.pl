@@ -137,6 +137,14 @@ $cursor->query_safe('COMMIT');
 $cursor->quit;
 check('after the cursor');
 
+# the planner asks the index for values beyond what ANALYZE has seen
+$primary->safe_psql('postgres', 'ANALYZE t');
+$primary->safe_psql('postgres', 'SELECT fill(90001, 93000)');
+$primary->wait_for_catchup($standby);
+my ($expected, $estimated) = map { $_->safe_psql('postgres', 'EXPLAIN SELECT FROM t WHERE id > 60000') =~ /rows=(\d+)/ ? $1 : 0 } $primary, $standby;
+cmp_ok($estimated, '>', 1, 'standby: rows beyond what ANALYZE has seen are expected');
+is($estimated, $expected, 'as on the primary');
+
 # Rows that only a snapshot of the standby sees, whose entries a scan of the
 # primary has found dead: a merge keeps them, as nothing has told the standby.
 $primary->safe_psql('postgres', 'CREATE TABLE h (k int); CREATE INDEX h_k ON h USING hybrid (k); INSERT INTO h SELECT generate_series(1, 100)');
