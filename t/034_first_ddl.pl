@@ -105,6 +105,27 @@ is(as_role('guest', 'CREATE TABLE own.v (id int REFERENCES own.t)'), '', 'a refe
 like(as_role('guest', 'CREATE TABLE own.y (id int REFERENCES own.w)'), qr/permission denied for table w/, 'and by who may not');
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index WHERE NOT indisvalid"), '0', 'nothing is left behind');
 
+# what an index has of its owner's functions runs as its owner
+is(as_role('owner', <<'EOF'), '', 'an index with a function of its owner');
+CREATE TABLE own.calls (who name);
+CREATE FUNCTION own.tell() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN INSERT INTO own.calls VALUES (current_user); RETURN true; END $$;
+CREATE MATERIALIZED VIEW own.mv AS SELECT 1 AS one;
+CREATE UNIQUE INDEX ON own.mv (one) WHERE own.tell();
+EOF
+$node->safe_psql('postgres', 'REFRESH MATERIALIZED VIEW CONCURRENTLY own.mv');
+is($node->safe_psql('postgres', 'SELECT DISTINCT who FROM own.calls'), 'owner', 'also when others refresh the view');
+
+# nothing is found through an index that stands in for another one
+is(($node->psql('postgres', <<'EOF'))[2], '', 'a foreign key that is validated by index scans');
+SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_sort = off;
+CREATE TABLE big (id int PRIMARY KEY);
+INSERT INTO big SELECT generate_series(1, 1000);
+CREATE TABLE refers (id int);
+INSERT INTO refers SELECT generate_series(1, 1000);
+ALTER TABLE refers ADD FOREIGN KEY (id) REFERENCES big;
+EOF
+
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();
