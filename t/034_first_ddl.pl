@@ -107,14 +107,15 @@ is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index WHERE NOT indisva
 
 # what an index has of its owner's functions runs as its owner
 is(as_role('owner', <<'EOF'), '', 'an index with a function of its owner');
-CREATE TABLE own.calls (who name);
 CREATE FUNCTION own.tell() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN INSERT INTO own.calls VALUES (current_user); RETURN true; END $$;
+BEGIN
+	IF current_user <> 'owner' THEN RAISE 'runs as %', current_user; END IF;
+	RETURN true;
+END $$;
 CREATE MATERIALIZED VIEW own.mv AS SELECT 1 AS one;
 CREATE UNIQUE INDEX ON own.mv (one) WHERE own.tell();
 EOF
-$node->safe_psql('postgres', 'REFRESH MATERIALIZED VIEW CONCURRENTLY own.mv');
-is($node->safe_psql('postgres', 'SELECT DISTINCT who FROM own.calls'), 'owner', 'also when others refresh the view');
+is(($node->psql('postgres', 'REFRESH MATERIALIZED VIEW CONCURRENTLY own.mv'))[2], '', 'also when others refresh the view');
 
 # nothing is found through an index that stands in for another one
 is(($node->psql('postgres', <<'EOF'))[2], '', 'a foreign key that is validated by index scans');

@@ -89,11 +89,32 @@ lock_for_swap(const HybConversion *conversion)
 }
 
 Oid
+hyb_conversion_now(HybConversion *conversion)
+{
+	bool		to_hybrid = conversion->access_method != BTREE_AM_OID;
+	ListCell   *lc;
+
+	check_not_in_use(conversion, to_hybrid ? "convert index of" : "revert index of");
+	hyb_conversion_create(conversion);
+	foreach(lc, conversion->parts)
+	{
+		HybConvertPart *part = lfirst(lc);
+
+		hyb_conversion_progress(conversion, part, PROGRESS_CREATEIDX_PHASE_BUILD);
+		if (part->stored)
+			build(part);
+	}
+	lock_for_swap(conversion);
+	hyb_conversion_swap(conversion);
+	hyb_conversion_drop(conversion);
+	pgstat_progress_end_command();
+	return ((HybConvertPart *) linitial(conversion->parts))->twin;
+}
+
+Oid
 hyb_convert_now(Oid index, Oid access_method)
 {
-	bool		to_hybrid = access_method != BTREE_AM_OID;
 	HybConversion conversion;
-	ListCell   *lc;
 
 	switch (hyb_conversion_open(&conversion, index, access_method, false))
 	{
@@ -107,22 +128,8 @@ hyb_convert_now(Oid index, Oid access_method)
 		case HYB_CONVERT_READY:
 			break;
 	}
-	check_not_in_use(&conversion, to_hybrid ? "convert index of" : "revert index of");
 	hyb_conversion_tell(&conversion);
-	hyb_conversion_create(&conversion);
-	foreach(lc, conversion.parts)
-	{
-		HybConvertPart *part = lfirst(lc);
-
-		hyb_conversion_progress(&conversion, part, PROGRESS_CREATEIDX_PHASE_BUILD);
-		if (part->stored)
-			build(part);
-	}
-	lock_for_swap(&conversion);
-	hyb_conversion_swap(&conversion);
-	hyb_conversion_drop(&conversion);
-	pgstat_progress_end_command();
-	return ((HybConvertPart *) linitial(conversion.parts))->twin;
+	return hyb_conversion_now(&conversion);
 }
 
 static Datum

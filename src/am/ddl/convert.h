@@ -118,7 +118,10 @@ extern void hyb_convert_many(Oid object,
 							 List *(*candidates) (Oid object, Oid access_method),
 							 bool to_hybrid);
 
-/* Convert it within the transaction at hand. */
+/* Carry it out within the transaction at hand; returns the new index. */
+extern Oid	hyb_conversion_now(HybConversion *conversion);
+
+/* Open it, tell what is to be told, and carry it out. */
 extern Oid	hyb_convert_now(Oid index, Oid access_method);
 
 /* The access method's OID; it is an error if there is none. */

@@ -745,7 +745,7 @@ make_hybrid(Oid index, Oid hybrid, Datum options)
 	/* btree does not know them, and never looks at them */
 	foreach(lc, find_all_inheritors(index, NoLock, NULL))
 		hyb_index_set_options(lfirst_oid(lc), options);
-	hyb_convert_now(index, hybrid);
+	hyb_conversion_now(&conversion);
 }
 
 /* The index of a constraint is hybrid again, with its storage parameters. */
