@@ -287,12 +287,19 @@ begin_range(HybScan *so)
 		HYB_LEAF_MAX_ITEMS : HYB_SCAN_STATIC_LIMIT;
 }
 
-/* Over what the keys exclude, to where the next batch is to start. */
+/*
+ * Over what the keys exclude, to where the next batch is to start.  If that is
+ * beyond where the last one, `cut` short, could have got to, no more dynamic
+ * entries are to be read for the next one than for the first.
+ */
 static inline void
-hop(HybScan *so, bool forward)
+hop(HybScan *so, bool forward, bool cut)
 {
-	if (so->hop_last >= 0 && hyb_hop_edge(so, &so->from, forward))
-		HYB_COUNT_SEARCH(so->scan);
+	if (so->hop_last < 0 || !hyb_hop_edge(so, &so->from, forward))
+		return;
+	HYB_COUNT_SEARCH(so->scan);
+	if (cut)
+		so->dyn_limit = HYB_SCAN_DYN_LIMIT;
 }
 
 /*
@@ -352,7 +359,7 @@ start_scan(HybScan *so, bool forward)
 	so->hop_pause = so->hop_wait = 0;
 	begin_range(so);
 	hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
-	hop(so, forward);
+	hop(so, forward, false);
 	hyb_batch_load(so, forward);
 	return true;
 }
@@ -368,13 +375,14 @@ next_batch(HybScan *so, bool forward)
 	HybScanBatch *batch = so->batch;
 	HybEdgeKind last = forward ? HYB_EDGE_END : HYB_EDGE_START;
 	const int  *elems = batch->elems;
+	bool		cut = !batch->dyn.complete;
 	bool		empty = batch->nitems == 0 &&
 		batch->low.kind == HYB_EDGE_START && batch->high.kind == HYB_EDGE_END;
 
 	hyb_edge_copy(&so->from, forward ? &batch->high : &batch->low);
 	leave_batch(so);
 	if (so->from.kind != last)
-		hop(so, forward);
+		hop(so, forward, cut);
 	if (so->from.kind == last)
 	{
 		if (!hyb_scan_next_range(so, forward, empty, elems))
@@ -388,7 +396,7 @@ next_batch(HybScan *so, bool forward)
 		}
 		begin_range(so);
 		hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
-		hop(so, forward);
+		hop(so, forward, false);
 	}
 	hyb_batch_load(so, forward);
 	return true;

@@ -30,7 +30,7 @@
  */
 #define HOP_NEAR			16
 #define HOP_PAUSE			8
-#define HOP_PAUSE_MAX		64
+#define HOP_PAUSE_MAX		256
 
 /* Where a column has to go from a value. */
 typedef enum HopStep
