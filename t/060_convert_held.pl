@@ -97,11 +97,17 @@ sub constraint_holds
 	my ($ret, $out, $err) = $node->psql('postgres', <<'EOF');
 SET statement_timeout = '5s';
 DO $$
+DECLARE
+	name text;
 BEGIN
 	BEGIN
 		INSERT INTO p VALUES (7);
 		RAISE 'a duplicate was let in';
-	EXCEPTION WHEN unique_violation THEN NULL;
+	EXCEPTION WHEN unique_violation THEN
+		GET STACKED DIAGNOSTICS name = CONSTRAINT_NAME;
+		IF name <> 'p_pkey' THEN
+			RAISE 'a duplicate was reported for %', name;
+		END IF;
 	END;
 	BEGIN
 		INSERT INTO f VALUES (-1);

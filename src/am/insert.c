@@ -72,13 +72,23 @@ insert_state(Relation index, struct IndexInfo *info)
 	state = take_state();
 	hyb_spare_lend(&spare_states, &state->spare, info->ii_Context);
 	state->ix = ix;
-	if (index->rd_index->indisunique && !state->has_unique)
+	info->ii_AmCache = state;
+	return state;
+}
+
+/*
+ * Asked for by whoever inserts: the index may have ceased to be unique since
+ * the statement began (am/ddl/convert_steps.c).
+ */
+static HybUniqueBuffers *
+unique_buffers(InsertState *state)
+{
+	if (!state->has_unique)
 	{
 		hyb_unique_buffers_init(&state->unique, state->context);
 		state->has_unique = true;
 	}
-	info->ii_AmCache = state;
-	return state;
+	return &state->unique;
 }
 
 /*
@@ -125,7 +135,7 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 			.check = check_unique
 		};
 
-		is_unique = hyb_unique_check(ix, &row, &state->unique, &ticket);
+		is_unique = hyb_unique_check(ix, &row, unique_buffers(state), &ticket);
 	}
 	if (check_unique == UNIQUE_CHECK_EXISTING)
 		return is_unique;

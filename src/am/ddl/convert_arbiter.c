@@ -2,13 +2,15 @@
  * convert_arbiter.c
  *		INSERT ... ON CONFLICT while a unique index and its twin are there both.
  *
- * From the moment that the twin is ready until the old index is dead each row
- * goes to both, but the planner takes for arbiters only those that are valid,
- * which is one of them.  Two sessions that insert the same new key at once then
- * may see a duplicate in the other one, which is an error where the statement
- * asks for another action.  So what is an arbiter by way of an index is one by
- * way of its twin as well: an arbiter that is not ready is passed over by the
- * executor, and whatever it lacks the other one has.
+ * From the moment that the twin is ready until it takes the place of the old
+ * index each finds duplicates, but the planner takes for arbiters only those
+ * that are valid, which the twin is not.  Two sessions that insert the same new
+ * key at once then may see a duplicate in the twin, which is an error where the
+ * statement asks for another action.  So what is an arbiter by way of an index
+ * is one by way of its twin as well: an arbiter that is not ready is passed over
+ * by the executor, and whatever it lacks the other one has.  A plan from before
+ * the swap has the old index for an arbiter, which finds none from then on; the
+ * twin does.
  *
  * The planner opens all indexes of a table when it looks for arbiters, also
  * those that are not valid: by then this library is loaded.  A table whose rows
@@ -32,24 +34,22 @@
 
 static ExecutorStart_hook_type previous_executor_start = NULL;
 
-/* Is it a unique index, and valid? */
 static bool
-is_unique(Oid index, bool *valid)
+get_flags(Oid index, bool *unique, bool *valid)
 {
 	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
 	Form_pg_index form;
-	bool		result;
 
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	form = (Form_pg_index) GETSTRUCT(tuple);
-	result = form->indisunique && form->indislive;
+	*unique = form->indisunique;
 	*valid = form->indisvalid;
 	ReleaseSysCache(tuple);
-	return result;
+	return true;
 }
 
-/* Do both refuse the same rows? */
+/* Do both refuse the same rows, as far as they refuse any? */
 static bool
 same_uniqueness(Relation a, Relation b)
 {
@@ -88,6 +88,31 @@ is_twin(Oid index, Oid arbiter, Oid hybrid)
 	return result;
 }
 
+/* Is an index that is no arbiter the twin of one that is? */
+static bool
+is_missing(Oid index, List *arbiters)
+{
+	Oid			hybrid;
+	bool		unique;
+	bool		valid;
+	ListCell   *lc;
+
+	if (!get_flags(index, &unique, &valid) || !unique)
+		return false;
+	hybrid = get_index_am_oid("hybrid", true);
+	foreach(lc, arbiters)
+	{
+		bool		arbiter_unique;
+		bool		arbiter_valid;
+
+		if (get_flags(lfirst_oid(lc), &arbiter_unique, &arbiter_valid) &&
+			(!valid || !arbiter_valid) &&
+			is_twin(index, lfirst_oid(lc), hybrid))
+			return true;
+	}
+	return false;
+}
+
 /*
  * The table is locked for insertions, so the twins that are here are all that
  * can become ready before the statement ends.
@@ -97,38 +122,22 @@ add_twins(ResultRelInfo *result)
 {
 	List	   *arbiters = result->ri_onConflictArbiterIndexes;
 	List	   *twins = NIL;
-	Oid			hybrid = InvalidOid;
 	List	   *indexes = RelationGetIndexList(result->ri_RelationDesc);
 	ListCell   *lc;
-	ListCell   *arbiter;
 	bool		all_valid = true;
 
 	foreach(lc, indexes)
 	{
+		bool		unique;
 		bool		valid;
 
-		if (is_unique(lfirst_oid(lc), &valid) && !valid)
+		if (get_flags(lfirst_oid(lc), &unique, &valid) && !valid)
 			all_valid = false;
 	}
 	foreach(lc, all_valid ? NIL : indexes)
-	{
-		bool		valid;
-		bool		arbiter_valid;
-
-		if (list_member_oid(arbiters, lfirst_oid(lc)) ||
-			!is_unique(lfirst_oid(lc), &valid))
-			continue;
-		if (!OidIsValid(hybrid))
-			hybrid = get_index_am_oid("hybrid", true);
-		foreach(arbiter, arbiters)
-			if (is_unique(lfirst_oid(arbiter), &arbiter_valid) &&
-				(!valid || !arbiter_valid) &&
-				is_twin(lfirst_oid(lc), lfirst_oid(arbiter), hybrid))
-		{
-			twins = lappend_oid(twins, lfirst_oid(lc));
-			break;
-		}
-	}
+		if (!list_member_oid(arbiters, lfirst_oid(lc)) &&
+			is_missing(lfirst_oid(lc), arbiters))
+		twins = lappend_oid(twins, lfirst_oid(lc));
 
 	/* the plan's list is not ours to change */
 	if (twins != NIL)

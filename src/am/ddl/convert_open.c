@@ -10,6 +10,7 @@
 #include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "am/ddl/convert.h"
 #include "am/ddl/twin.h"
 #include "am/hooks.h"
@@ -463,9 +464,14 @@ is_preloaded(void)
 static void
 warn_of_late_loading(const HybConversion *conversion)
 {
+	static TimestampTz told = 0;
+
+	/* once a statement, which may convert many */
 	if (conversion->access_method == BTREE_AM_OID ||
-		!conversion->unique || is_preloaded())
+		!conversion->unique || is_preloaded() ||
+		told == GetCurrentStatementStartTimestamp())
 		return;
+	told = GetCurrentStatementStartTimestamp();
 	ereport(WARNING,
 			(errmsg("sessions that have not loaded the library \"hybridindex\" may fail once in INSERT ... ON CONFLICT"),
 			 errdetail("Before PostgreSQL 18 this concerns ON CONFLICT DO NOTHING, and ON CONSTRAINT while index \"%s\" is being converted.",

@@ -6,13 +6,16 @@
 #include "compat.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "am/ddl/convert.h"
 #include "am/ddl/twin.h"
 #include "catalog/dependency.h"
 #include "catalog/index.h"
+#include "catalog/indexing.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "commands/progress.h"
@@ -24,6 +27,7 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 void
 hyb_conversion_progress(const HybConversion *conversion,
@@ -120,6 +124,29 @@ adopt_children(Oid twin, Oid index)
 	}
 }
 
+/*
+ * From the swap on the twin finds the duplicates, for all who insert: those who
+ * do not know of the swap yet ask both.  The old index, which is maintained
+ * still, would find them before, report them under a name that nobody knows,
+ * be in the way of ON CONFLICT, which asks valid indexes only, and be too early
+ * for a deferrable constraint.  The server has no function for this.
+ */
+static void
+stop_checking(Oid index)
+{
+	Relation	pg_index = table_open(IndexRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCacheCopy1(INDEXRELID,
+											ObjectIdGetDatum(index));
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for index %u", index);
+	((Form_pg_index) GETSTRUCT(tuple))->indisunique = false;
+	CatalogTupleUpdate(pg_index, &tuple->t_self, tuple);
+	heap_freetuple(tuple);
+	table_close(pg_index, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
 /* What is attached comes before what it is attached to. */
 void
 hyb_conversion_swap(HybConversion *conversion)
@@ -134,6 +161,8 @@ hyb_conversion_swap(HybConversion *conversion)
 		part->old_name = choose_name(part->index, "ccold");
 		index_concurrently_swap(part->twin, part->index, part->old_name);
 		hyb_twin_swapped(part->twin, part->index);
+		if (conversion->concurrently)
+			stop_checking(part->index);
 		if (!part->stored)
 			adopt_children(part->twin, part->index);
 

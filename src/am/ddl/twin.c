@@ -289,17 +289,13 @@ twin_columns(Relation index, Oid access_method, TwinColumns *columns)
 	}
 }
 
-/* Where the server has no such flag, it has no function for this either. */
-#ifdef INDEX_CREATE_DEFERRABLE
-#define CREATED_DEFERRABLE true
-#else
-#define CREATED_DEFERRABLE false
+#ifndef INDEX_CREATE_DEFERRABLE
 #define INDEX_CREATE_DEFERRABLE 0
-#endif
 
 /*
  * A unique index that is checked at once would refuse what a deferrable
- * constraint lets pass for the moment.
+ * constraint lets pass for the moment.  Servers without the flag have no
+ * function for this.
  */
 static void
 set_deferrable(Oid index)
@@ -316,6 +312,9 @@ set_deferrable(Oid index)
 	table_close(rel, RowExclusiveLock);
 	CommandCounterIncrement();
 }
+#else
+#define set_deferrable(index) ((void) 0)
+#endif
 
 /* The twin's definition, for the server to make it of. */
 static IndexInfo *
@@ -391,7 +390,7 @@ hyb_twin_create_with(Relation table, Oid indexoid, Oid access_method,
 							index->rd_indcollation, columns.classes,
 							columns.class_options, order->values,
 							columns.targets, reloptions, flags);
-	if (deferrable && !CREATED_DEFERRABLE)
+	if (deferrable)
 		set_deferrable(twin);
 	index_close(index, NoLock);
 	return twin;
@@ -432,16 +431,6 @@ fix_dependencies(Oid indexoid, Oid other_oid)
 	index_close(index, NoLock);
 }
 
-static bool
-is_deferrable(Oid indexoid)
-{
-	Relation	index = index_open(indexoid, AccessShareLock);
-	bool		result = !index->rd_index->indimmediate;
-
-	index_close(index, NoLock);
-	return result;
-}
-
 void
 hyb_twin_swapped(Oid twin, Oid index)
 {
@@ -449,8 +438,4 @@ hyb_twin_swapped(Oid twin, Oid index)
 	fix_dependencies(twin, index);
 	fix_dependencies(index, twin);
 	CommandCounterIncrement();
-
-	/* the swap has it check at once what goes into both */
-	if (is_deferrable(twin))
-		set_deferrable(index);
 }

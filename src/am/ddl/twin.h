@@ -48,7 +48,6 @@ extern Datum hyb_twin_btree_options(Datum reloptions);
 /*
  * To be called after index_concurrently_swap, which makes the twin depend on
  * the operator classes of the index that it replaces: puts that right for both.
- * If the constraint is deferrable, so that index stays, while it is there.
  */
 extern void hyb_twin_swapped(Oid twin, Oid index);
 
