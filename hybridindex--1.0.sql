@@ -776,6 +776,96 @@ COMMENT ON VIEW hybrid_indexes IS
 
 GRANT SELECT ON hybrid_merge_progress, hybrid_memory, hybrid_indexes TO PUBLIC;
 
+--
+-- What conversion would save
+--
+
+CREATE FUNCTION hybrid_estimate(index regclass,
+	nowait boolean DEFAULT false,
+	OUT entries bigint,
+	OUT duplicates double precision,
+	OUT hybrid_bytes bigint,
+	OUT pages_read bigint,
+	OUT obstacle text)
+RETURNS record
+AS 'MODULE_PATHNAME', 'hybrid_estimate'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hybrid_estimate(regclass, boolean) IS
+'size of a btree index as a hybrid one, estimated from a sample of its entries; with nowait NULLs if it is locked or gone';
+
+-- Which indexes are there, and that nothing is waited for, is as in the view
+-- hybrid_indexes.
+CREATE VIEW hybrid_advice AS
+WITH readable AS MATERIALIZED (
+	SELECT c.oid, i.indrelid, i.indisunique, i.indisreplident, i.indisvalid,
+		i.indisexclusion, c.relispartition, pg_catalog.pg_relation_size(c.oid) AS size,
+		pg_catalog.pg_stat_get_tuples_inserted(i.indrelid)
+			+ pg_catalog.pg_stat_get_tuples_updated(i.indrelid)
+			- pg_catalog.pg_stat_get_tuples_hot_updated(i.indrelid) AS writes,
+		pg_catalog.pg_stat_get_numscans(c.oid) AS scans
+	FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid AND i.indisready
+		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+	WHERE c.relkind = 'i' AND c.relam = 403 AND c.oid >= 16384
+		AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')
+		AND n.nspname NOT LIKE 'pg\_toast\_temp\_%'
+		AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
+		AND (c.relpersistence = 'p' OR NOT pg_catalog.pg_is_in_recovery())
+		AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')
+			OR pg_catalog.has_table_privilege(t.oid,
+				CASE WHEN pg_catalog.current_setting('server_version_num')::integer >= 170000
+					THEN 'SELECT, MAINTAIN' ELSE 'SELECT' END)
+			OR pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE'))),
+estimated AS (
+	SELECT r.*, e.*,
+		CASE WHEN NOT r.indisvalid THEN 'It is not valid.'
+			WHEN r.indisreplident
+				AND pg_catalog.current_setting('server_version_num')::integer BETWEEN 160000 AND 179999
+				THEN 'It is the replica identity, which has to be a btree index on PostgreSQL 16 and 17.'
+			ELSE e.obstacle END AS why_not
+	FROM readable r, LATERAL hybrid_estimate(r.oid, true) e)
+SELECT e.oid::regclass AS index,
+	e.indrelid::regclass AS "table",
+	e.size,
+	e.hybrid_bytes AS hybrid_size,
+	e.size - e.hybrid_bytes AS saved,
+	e.entries,
+	pg_catalog.round(e.duplicates::numeric, 3) AS duplicates,
+	e.indisunique AS is_unique,
+	e.scans,
+	e.writes,
+	pg_catalog.round((e.writes / nullif(extract(epoch FROM pg_catalog.now() - d.stats_reset), 0))::numeric, 3) AS writes_per_second,
+	CASE WHEN e.why_not IS NOT NULL THEN e.why_not
+		WHEN e.hybrid_bytes IS NULL THEN 'It is locked.'
+		WHEN e.hybrid_bytes > 0.8 * e.size THEN 'There is little to gain.'
+		WHEN e.size < 1048576 THEN 'It is small as it is.' END AS remark,
+	CASE WHEN e.why_not IS NULL THEN
+		pg_catalog.format('CALL hybrid_convert_concurrently(%L)',
+			CASE WHEN e.relispartition
+				THEN pg_catalog.pg_partition_root(e.oid::regclass)
+				ELSE e.oid::regclass END) END AS command
+FROM estimated e
+	LEFT JOIN pg_catalog.pg_stat_database d ON d.datname = pg_catalog.current_database();
+
+COMMENT ON VIEW hybrid_advice IS
+'all btree indexes of the database that the caller may look into: their size as hybrid indexes, estimated from samples, and the command to convert them';
+
+CREATE FUNCTION hybrid_advise(index regclass DEFAULT NULL)
+RETURNS SETOF hybrid_advice
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+BEGIN ATOMIC
+	SELECT * FROM hybrid_advice a
+	WHERE hybrid_advise.index IS NULL OR a.index = hybrid_advise.index
+	ORDER BY a.saved DESC NULLS LAST, a.index::text;
+END;
+
+COMMENT ON FUNCTION hybrid_advise(regclass) IS
+'the view hybrid_advice, or its row about one index, largest savings first';
+
+GRANT SELECT ON hybrid_advice TO PUBLIC;
+
 -- Statements of sessions that have not loaded the library: it is loaded by
 -- these, and takes part in the statement.  They fire in every state of
 -- session_replication_role, as the hook does that stands for them later.

@@ -67,7 +67,7 @@ $node->stop('immediate');
 $node->start;
 same($node, 'merged, after a crash');
 check($node);
-$node->wait_for_replay_catchup($standby);
+$node->wait_for_catchup($standby);
 same($standby, 'standby');
 $node->safe_psql('postgres', 'REINDEX TABLE CONCURRENTLY l');
 same($node, 'rebuilt');

@@ -10,6 +10,7 @@
 #include "am/am.h"
 #include "am/sql/inspect.h"
 #include "catalog/index.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "dynamic/delta.h"
@@ -50,7 +51,7 @@ access_granted(HybAccess access, Oid indexoid, Oid heapoid, Oid userid)
 	if (HYB_OWNS_RELATION(indexoid, userid) ||
 		HYB_MAY_MAINTAIN(heapoid, userid))
 		return true;
-	return access == HYB_ACCESS_READ &&
+	return access != HYB_ACCESS_MAINTAIN &&
 		(pg_class_aclcheck(heapoid, userid, ACL_SELECT) == ACLCHECK_OK ||
 		 has_privs_of_role(userid, ROLE_PG_STAT_SCAN_TABLES));
 }
@@ -66,9 +67,9 @@ become_owner(HybInspected *inspected)
 	HYB_RESTRICT_SEARCH_PATH();
 }
 
-/* An error unless this is an index of ours, with its table. */
+/* An error unless this is an index of ours, or a btree, with its table. */
 static void
-check_kind(const HybInspected *inspected, Oid heapoid)
+check_kind(const HybInspected *inspected, Oid heapoid, HybAccess access)
 {
 	Relation	index = inspected->index;
 
@@ -83,7 +84,16 @@ check_kind(const HybInspected *inspected, Oid heapoid)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not an index",
 						RelationGetRelationName(index))));
-	if (index->rd_indam == NULL || index->rd_indam->ambuild != hyb_ambuild)
+	if (access == HYB_ACCESS_READ_BTREE)
+	{
+		if (index->rd_rel->relam != BTREE_AM_OID)
+			ereport(ERROR,
+					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+					 errmsg("\"%s\" is not a btree index",
+							RelationGetRelationName(index))));
+	}
+	else if (index->rd_indam == NULL ||
+			 index->rd_indam->ambuild != hyb_ambuild)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a hybrid index",
@@ -120,7 +130,7 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("relation with OID %u does not exist", indexoid)));
-	check_kind(inspected, heapoid);
+	check_kind(inspected, heapoid, access);
 	if (!access_granted(access, indexoid, heapoid, inspected->save_userid))
 		aclcheck_error(access == HYB_ACCESS_MAINTAIN ? ACLCHECK_NOT_OWNER : ACLCHECK_NO_PRIV,
 					   OBJECT_INDEX, RelationGetRelationName(index));
@@ -140,14 +150,9 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 				 errdetail("It is being built, or building it failed.")));
 }
 
-/*
- * The same, but false, with nothing locked, if a lock would have to be waited
- * for, or if there is nothing to be seen: the index is gone, is not ready, or
- * not for the caller or this session to look into.
- */
-static bool
-inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
-				 HybInspected *inspected)
+bool
+hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
+					 HybInspected *inspected)
 {
 	Oid			heapoid = IndexGetRelation(indexoid, true);
 
@@ -163,7 +168,7 @@ inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 		return false;
 	}
 	become_owner(inspected);
-	check_kind(inspected, heapoid);
+	check_kind(inspected, heapoid, access);
 	if (access_granted(access, indexoid, heapoid, inspected->save_userid) &&
 		!RELATION_IS_OTHER_TEMP(inspected->index) &&
 		(!RecoveryInProgress() || RelationIsPermanent(inspected->index)) &&
@@ -340,8 +345,8 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 
 	if (!nowait)
 		hyb_inspect_open(indexoid, AccessShareLock, HYB_ACCESS_READ, &inspected);
-	else if (!inspect_try_open(indexoid, AccessShareLock, HYB_ACCESS_READ,
-							   &inspected))
+	else if (!hyb_inspect_try_open(indexoid, AccessShareLock, HYB_ACCESS_READ,
+								   &inspected))
 		PG_RETURN_NULL();
 	ix = hyb_index_create_handle(inspected.index);
 
