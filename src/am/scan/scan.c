@@ -24,10 +24,14 @@
 
 #include "access/relscan.h"
 #include "access/tableam.h"
+#include "access/toast_compression.h"
+#include "access/toast_internals.h"
 #include "access/tupmacs.h"
 #include "am/scan/scan.h"
+#include "catalog/pg_type.h"
 #include "key/grow.h"
 #include "key/long_values.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "page/open.h"
@@ -193,21 +197,57 @@ init_tuple(HybScan *so)
 	so->fixed_tuple->t_info = off;
 }
 
+/* Bytes of a long value that are enough to estimate with */
+#define ENOUGH_TO_ESTIMATE	2000
+
+/*
+ * The planner's question for a column's extreme values: an index tuple of the
+ * first column only, compressed, or cut if that is not enough.
+ */
+static IndexTuple
+form_first_value(HybScan *so)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	Datum		values[INDEX_MAX_KEYS] = {0};
+	bool		isnull[INDEX_MAX_KEYS];
+
+	memset(isnull, true, sizeof(isnull));
+	isnull[0] = so->tuple_isnull[0];
+	values[0] = so->tuple_values[0];
+	if (!isnull[0] && desc->cols[0].attlen == -1)
+	{
+		struct varlena *plain = PG_DETOAST_DATUM_COPY(values[0]);
+		Datum		shorter = toast_compress_datum(PointerGetDatum(plain),
+												   TOAST_PGLZ_COMPRESSION);
+
+		values[0] = PointerGetDatum(plain);
+		if (DatumGetPointer(shorter) != NULL)
+			values[0] = shorter;
+		if (VARSIZE(DatumGetPointer(values[0])) > 2 * ENOUGH_TO_ESTIMATE)
+		{
+			int			len = desc->cols[0].opcintype == BYTEAOID ?
+				ENOUGH_TO_ESTIMATE :
+				pg_mbcliplen(VARDATA(plain), VARSIZE(plain) - VARHDRSZ,
+							 ENOUGH_TO_ESTIMATE);
+
+			SET_VARSIZE(plain, VARHDRSZ + len);
+			values[0] = PointerGetDatum(plain);
+		}
+	}
+	return index_form_tuple(so->scan->xs_itupdesc, values, isnull);
+}
+
 /*
  * An index tuple has no room for long values: a heap tuple, in the current
- * memory context, which is what the executor looks at first.  What wants an
- * index tuple (the planner, for a column's extreme values) gets an empty one,
- * and leaves it alone because of the recheck that it asks for.
+ * memory context, which is what the executor looks at first.
  */
 static void
 form_long_tuple(HybScan *so)
 {
-	static const IndexTupleData empty = {.t_info = sizeof(IndexTupleData)};
-
 	so->scan->xs_hitup = heap_form_tuple(so->scan->xs_hitupdesc,
 										 so->tuple_values, so->tuple_isnull);
-	so->scan->xs_itup = unconstify(IndexTupleData *, &empty);
-	so->scan->xs_recheck = true;
+	so->scan->xs_itup = IsMVCCSnapshot(so->scan->xs_snapshot) ? NULL :
+		form_first_value(so);
 }
 
 /*
