@@ -276,6 +276,36 @@ foreach my $verb ('convert', 'revert')
 	query("CALL hybrid_${verb}_concurrently('$_')") foreach ('r_pkey', 'd_k');
 }
 
+# A partitioned table: all that is left is named.
+query(<<EOF);
+CREATE TABLE pt (a int, b int) PARTITION BY RANGE (a);
+CREATE TABLE pt_1 PARTITION OF pt FOR VALUES FROM (0) TO (100);
+CREATE TABLE pt_2 PARTITION OF pt FOR VALUES FROM (100) TO (200);
+CREATE INDEX pt_b ON pt (b);
+INSERT INTO pt SELECT i % 200, i FROM generate_series(1, 1000) i;
+EOF
+my $invalid = "SELECT string_agg(c.relname, ',' ORDER BY c.relname) FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE indrelid::regclass::text ~ '^pt' AND NOT indisvalid";
+foreach my $item ([ 'convert-built', 'btree', 'pt_1_b_idx_ccnew,pt_2_b_idx_ccnew' ],
+	[ 'convert-swapped', 'hybrid', 'pt_1_b_idx_ccold,pt_2_b_idx_ccold,pt_b_ccold' ])
+{
+	my ($point, $am, $left) = @$item;
+
+	query("SELECT injection_points_attach('hybrid-$point', 'error')");
+	my (undef, undef, $err) = $node->psql('postgres', "CALL hybrid_convert_concurrently('pt_b')");
+	query("SELECT injection_points_detach('hybrid-$point')");
+	my ($command) = $err =~ /^HINT:  Use (DROP INDEX .*)\.$/m;
+	is(query($invalid), $left, "partitions, an error at $point: left");
+	is(join(',', sort(($command // '') =~ /public\.(\w+)/g)), $left, 'named in the hint');
+	is(access_method('pt_b') . ' ' . access_method('pt_2_b_idx'), "$am $am", 'the access method');
+	(undef, undef, $err) = $node->psql('postgres', "CALL hybrid_convert_concurrently('pt_b')");
+	is(join(',', sort($err =~ /NOTICE:  invalid index "(\w+)" has been left/g)), $left, 'told by the next one');
+	query($command);
+	is(query($invalid), '', 'and dropped');
+	is(access_method('pt_b') . ' ' . access_method('pt_2_b_idx'), 'hybrid hybrid', 'converted');
+	is(query("SELECT hyb_check('pt_1'), hyb_check('pt_2')"), 't|t', 'and right');
+	query("CALL hybrid_revert_concurrently('pt_b')");
+}
+
 # Twice at the same time: the second one waits without a snapshot that the first
 # would wait for, and finds nothing to do.
 hold('convert-built');

@@ -413,7 +413,7 @@ is_leftover_of(const char *candidate, const char *name)
 }
 
 static void
-tell_leftovers_of(const HybConversion *conversion, Oid table)
+tell_leftovers_of(const char *index, Oid table)
 {
 	Relation	pg_index = table_open(IndexRelationId, AccessShareLock);
 	char	   *schema = get_namespace_name(get_rel_namespace(table));
@@ -432,11 +432,11 @@ tell_leftovers_of(const HybConversion *conversion, Oid table)
 		char	   *name = get_rel_name(form->indexrelid);
 
 		if (form->indisvalid || name == NULL ||
-			!is_leftover_of(name, conversion->name))
+			!is_leftover_of(name, index))
 			continue;
 		ereport(NOTICE,
 				(errmsg("invalid index \"%s\" has been left by an operation on index \"%s\" that was interrupted",
-						name, conversion->name),
+						name, index),
 				 errhint("Use DROP INDEX %s.",
 						 quote_qualified_identifier(schema, name))));
 	}
@@ -493,8 +493,12 @@ hyb_conversion_tell(const HybConversion *conversion)
 {
 	ListCell   *lc;
 
-	foreach(lc, conversion->tables)
-		tell_leftovers_of(conversion, lfirst_oid(lc));
+	/* it may have been replaced while we waited for the lock */
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(conversion->index)))
+		return;
+	foreach(lc, find_all_inheritors(conversion->index, NoLock, NULL))
+		tell_leftovers_of(get_rel_name(lfirst_oid(lc)),
+						  IndexGetRelation(lfirst_oid(lc), false));
 	if (conversion->parts != NIL)
 		warn_of_late_loading(conversion);
 }
