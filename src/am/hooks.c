@@ -21,6 +21,7 @@
 
 #include "access/xact.h"
 #include "am/hooks.h"
+#include "replication/logicalworker.h"
 #include "miscadmin.h"
 #include "utils/elog.h"
 #include "utils/memutils.h"
@@ -70,6 +71,20 @@ explain_missing_class(ErrorData *error)
 										  _("SELECT hybrid_make_operator_classes() makes operator classes of all that access method \"btree\" has."));
 }
 
+#ifdef HYB_NO_REPLICA_IDENTITY
+/* Rows to be changed are looked for through the primary key. */
+static void
+explain_subscriber(ErrorData *error)
+{
+	if (IsLogicalWorker() && error->hint == NULL &&
+		strncmp(error->message_id, "missing operator ", 17) == 0)
+		error->hint = MemoryContextStrdup(error->assoc_context,
+										  _("Subscribers of this version of PostgreSQL cannot find rows through a hybrid index: hybrid_revert() the primary key here, or have a btree index be the replica identity of the table here."));
+}
+#else
+#define explain_subscriber(error) ((void) 0)
+#endif
+
 /*
  * Called for what goes to the log, before it does, and to the client: no
  * catalogs, nothing that could fail for other reasons than memory.
@@ -82,6 +97,7 @@ explain_reported(ErrorData *error)
 		if (first_use != 0 && GetCurrentStatementStartTimestamp() == first_use)
 			explain_error(error);
 		explain_missing_class(error);
+		explain_subscriber(error);
 	}
 	if (previous_emit_log)
 		previous_emit_log(error);
