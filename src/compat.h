@@ -225,6 +225,9 @@ typedef Oid HybFileNumber;
 /* logical replication's apply knows only btree and hash in 16 and 17 */
 #if PG_VERSION_NUM >= 160000 && PG_VERSION_NUM < 180000
 #define HYB_NO_REPLICA_IDENTITY
+#define HYB_SUBSCRIBER_NEEDS_BTREE true
+#else
+#define HYB_SUBSCRIBER_NEEDS_BTREE false
 #endif
 
 /* extensions name their wait events since 17; needs utils/wait_event.h */

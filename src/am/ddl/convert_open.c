@@ -12,6 +12,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "am/ddl/convert.h"
+#include "am/ddl/subscription.h"
 #include "am/ddl/twin.h"
 #include "am/hooks.h"
 #include "catalog/catalog.h"
@@ -22,7 +23,6 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
-#include "catalog/pg_subscription_rel.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -146,27 +146,6 @@ was_converted(const HybConversion *conversion, Oid table)
 
 #ifdef HYB_NO_REPLICA_IDENTITY
 
-/* Does a subscription put rows into the table, or a partitioned one above? */
-static bool
-has_subscription(Oid table)
-{
-	List	   *tables = list_make1_oid(table);
-	Relation	rel = table_open(SubscriptionRelRelationId, AccessShareLock);
-	TableScanDesc scan = table_beginscan_catalog(rel, 0, NULL);
-	HeapTuple	tuple;
-	bool		found = false;
-
-	if (get_rel_relispartition(table))
-		tables = list_concat(tables, get_partition_ancestors(table));
-	while (!found &&
-		   (tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
-		found = list_member_oid(tables,
-								((Form_pg_subscription_rel) GETSTRUCT(tuple))->srrelid);
-	table_endscan(scan);
-	table_close(rel, AccessShareLock);
-	return found;
-}
-
 /* The primary key is what rows are found by, if there is no replica identity. */
 static bool
 check_replication(HybConversion *conversion, Relation index)
@@ -190,7 +169,7 @@ check_replication(HybConversion *conversion, Relation index)
 	identity_is_key = !OidIsValid(RelationGetReplicaIndex(table)) ||
 		RelationGetReplicaIndex(table) == RelationGetRelid(index);
 	table_close(table, NoLock);
-	if (identity_is_key && has_subscription(form->indrelid))
+	if (identity_is_key && hyb_has_subscription(form->indrelid))
 	{
 		refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
 			   psprintf(_("cannot convert index \"%s\" of a table with a subscription"),

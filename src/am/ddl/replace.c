@@ -14,6 +14,7 @@
 #include "access/htup_details.h"
 #include "am/ddl/marker.h"
 #include "am/ddl/replace.h"
+#include "am/ddl/subscription.h"
 #include "am/ddl/twin.h"
 #include "am/ddl/using_clause.h"
 #include "catalog/index.h"
@@ -144,8 +145,14 @@ column_type(Oid relid, const char *name)
 }
 
 static bool
-table_serves(Oid relid, bool unique, Refusal *refusal)
+table_serves(Oid relid, bool unique, bool primary, Refusal *refusal)
 {
+	refusal->hint = NULL;
+	if (HYB_SUBSCRIBER_NEEDS_BTREE && primary && hyb_has_subscription(relid))
+	{
+		refusal->detail = _("Subscribers of this version of PostgreSQL cannot find the rows to change through a hybrid primary key.");
+		return false;
+	}
 	if (!HYB_CONSTRAINTS_NEED_BTREE || !unique ||
 		(get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE &&
 		 !get_rel_relispartition(relid)))
@@ -153,7 +160,6 @@ table_serves(Oid relid, bool unique, Refusal *refusal)
 	refusal->detail = get_rel_relispartition(relid) ?
 		_("Before PostgreSQL 18, INSERT ... ON CONFLICT into the partitioned table wants \"btree\" for unique indexes of partitions.") :
 		_("Before PostgreSQL 18, unique indexes of partitioned tables can be of access method \"btree\" only.");
-	refusal->hint = NULL;
 	return false;
 }
 
@@ -166,7 +172,7 @@ index_serves(IndexStmt *stmt, Oid relid, const char *source, Oid hybrid,
 	ListCell   *lc;
 	ListCell   *of_analyzed;
 
-	if (!table_serves(relid, stmt->unique, refusal))
+	if (!table_serves(relid, stmt->unique, stmt->primary, refusal))
 		return false;
 	foreach(lc, stmt->indexParams)
 		if (lfirst_node(IndexElem, lc)->expr != NULL && !stmt->transformed)
@@ -341,7 +347,8 @@ constraint_serves(const AlterTableStmt *stmt, Oid relid,
 	List	   *names = constraint->keys;
 	ListCell   *lc;
 
-	if (!table_serves(relid, constraint->contype != CONSTR_EXCLUSION, refusal))
+	if (!table_serves(relid, constraint->contype != CONSTR_EXCLUSION,
+					  constraint->contype == CONSTR_PRIMARY, refusal))
 		return false;
 	if (column != NULL)
 		names = list_make1(makeString(column->colname));
