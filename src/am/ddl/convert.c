@@ -54,7 +54,7 @@ build(const HybConvertPart *part)
 	Relation	twin = index_open(part->twin, AccessExclusiveLock);
 	bool		as_reindex = !old_index->rd_index->indcheckxmin;
 
-	index_build(table, twin, BuildIndexInfo(twin), as_reindex, false);
+	index_build(table, twin, BuildIndexInfo(twin), as_reindex, true);
 	index_close(twin, NoLock);
 	index_close(old_index, NoLock);
 	table_close(table, NoLock);
