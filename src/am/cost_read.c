@@ -26,13 +26,13 @@
  *		int8, ascending					78		83		84
  *		int4, int4						79		104		94
  *		uuid							79		120		121
- *		text of 33 bytes, random		92		286		320
+ *		text of 33 bytes, random		92		286		304
  */
 #define ENTRY_OPERATORS			1.0
 #define BYVAL_OPERATORS			1.0
 #define FIXED_OPERATORS			2.0
-#define STRING_OPERATORS		10.0
-#define STRING_BYTE_OPERATORS	0.4
+#define STRING_OPERATORS		5.0
+#define STRING_BYTE_OPERATORS	0.5
 
 /* Merging in an entry of the log; pinning its page for an index-only scan */
 #define MERGE_OPERATORS			1.0
