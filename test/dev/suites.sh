@@ -165,6 +165,7 @@ suite_tap() {
 		env -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE PATH="$PATH" HOME="$work/tree" TMPDIR="$work/tmp" \
 		PROVE_FLAGS="-j$at_once" \
 		HYBRID_UPGRADE="${upgrade_targets# }" HYBRID_TEST_LIMIT="$file_limit" \
+		HYBRID_PYTHON="$(applications_python)" \
 		make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no \
 		${PROVE_TESTS:+PROVE_TESTS="$PROVE_TESTS"} prove_installcheck \
 		>"$work/tap.log" 2>&1 || rc=$?
@@ -189,7 +190,7 @@ report_skipped_tap() {
 	sed -n 's|^\(t/[^ ]*\).* skipped: \(.*\)|\1: \2|p' "$work/tap.log" >"$work/skipped"
 	for log in "$work"/tree/tmp_check/log/regress_log_*; do
 		[ -f "$log" ] || continue
-		sed -n "s|^ok [0-9]* # skip \(.*\)|t/${log##*regress_log_}.pl: \1|p" "$log" | sort -u >>"$work/skipped"
+		sed -n "s|^\(\[.*s) \)\{0,1\}ok [0-9]* # skip \(.*\)|t/${log##*regress_log_}.pl: \2|p" "$log" | sort -u >>"$work/skipped"
 	done
 	while read -r line; do
 		skip "$line"
