@@ -318,9 +318,17 @@ BEGIN
 	RETURN $1;
 END $$;
 INSERT INTO theirs VALUES (1);
-CREATE INDEX theirs_f ON theirs (as_owner(a));
+CREATE INDEX theirs_f ON theirs ((as_owner(a) + as_owner(1)))
+	WHERE a > as_owner(0);
+\c -
+SET search_path = cv, public;
 CALL hybrid_convert_concurrently('theirs_f');
+\c -
+SET search_path = cv, public;
 SELECT hybrid_revert('theirs_f');
+\c -
+SET search_path = cv, public;
+SELECT hybrid_convert('theirs_f');
 
 RESET search_path;
 SET client_min_messages = warning;

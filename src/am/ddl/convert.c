@@ -25,6 +25,7 @@
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/rel.h"
 
 PG_FUNCTION_INFO_V1(hybrid_convert);
@@ -44,7 +45,8 @@ hyb_convert_target(bool to_hybrid)
 
 /*
  * As REINDEX builds an index: rows that the old index was right to leave out
- * are no reason to keep older snapshots from using the twin.
+ * are no reason to keep older snapshots from using the twin.  BuildIndexInfo,
+ * too, runs functions of expressions and predicates: as the table's owner.
  */
 static void
 build(const HybConvertPart *part)
@@ -53,8 +55,20 @@ build(const HybConvertPart *part)
 	Relation	old_index = index_open(part->index, NoLock);
 	Relation	twin = index_open(part->twin, AccessExclusiveLock);
 	bool		as_reindex = !old_index->rd_index->indcheckxmin;
+	Oid			save_userid;
+	int			save_sec_context;
+	int			save_nestlevel;
+
+	GetUserIdAndSecContext(&save_userid, &save_sec_context);
+	SetUserIdAndSecContext(table->rd_rel->relowner,
+						   save_sec_context | SECURITY_RESTRICTED_OPERATION);
+	save_nestlevel = NewGUCNestLevel();
+	HYB_RESTRICT_SEARCH_PATH();
 
 	index_build(table, twin, BuildIndexInfo(twin), as_reindex, true);
+
+	AtEOXact_GUC(false, save_nestlevel);
+	SetUserIdAndSecContext(save_userid, save_sec_context);
 	index_close(twin, NoLock);
 	index_close(old_index, NoLock);
 	table_close(table, NoLock);
