@@ -129,6 +129,19 @@ SELECT * FROM kinds WHERE tablename = 'both_new';
 INSERT INTO both_new VALUES (7, 1);
 INSERT INTO both_new VALUES (0, -7);
 
+-- with the type of an attribute of the type that a table is of
+CREATE TYPE attributes AS (a int, b text);
+CREATE TABLE of_pair OF attributes (PRIMARY KEY (a) WITH (access_method = hybrid),
+	b WITH OPTIONS UNIQUE WITH (access_method = hybrid));
+CREATE TABLE to_pair (a int REFERENCES of_pair, b text REFERENCES of_pair (b));
+INSERT INTO of_pair SELECT i, i FROM generate_series(1, 100) i;
+ALTER TYPE attributes ALTER ATTRIBUTE a TYPE bigint;
+ALTER TYPE attributes ALTER ATTRIBUTE a TYPE bigint CASCADE,
+	ALTER ATTRIBUTE b TYPE varchar(9) CASCADE;
+SELECT * FROM kinds WHERE tablename = 'of_pair';
+INSERT INTO of_pair VALUES (7, 'x');
+INSERT INTO to_pair VALUES (7, '8'), (101, '8');
+
 -- everything by the setting
 SET hybridindex.replace_btree = on;
 CREATE TABLE every (id serial PRIMARY KEY, t text UNIQUE, v varchar, p point,

@@ -21,6 +21,7 @@
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "am/ddl/changed.h"
 #include "am/ddl/convert.h"
 #include "am/ddl/detour.h"
 #include "am/ddl/marker.h"
@@ -29,7 +30,6 @@
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
@@ -339,7 +339,7 @@ before_new_foreign_key(HybDetour *detour, Relation table, List *attnums,
 static void
 before_type_change(HybDetour *detour, Oid relid, List *names, Oid hybrid)
 {
-	List	   *relids = find_all_inheritors(relid, AccessExclusiveLock, NULL);
+	List	   *relids = hyb_changed_tables(relid);
 	ListCell   *lc;
 
 	foreach(lc, relids)

@@ -1,1 +1,1 @@
-"""What the migrations lead to."""
+"""The models are those of the migrations, at each of them."""

@@ -1,0 +1,66 @@
+/*
+ * changed.c
+ *		The tables whose columns a statement changes.
+ */
+#include "compat.h"
+
+#include "access/heapam.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "am/ddl/changed.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+/*
+ * The tables of a composite type, which ALTER TYPE changes with it: as the
+ * server's find_typed_table_dependencies.  Those of others it will refuse.
+ */
+static List *
+typed_tables(Oid relid)
+{
+	Relation	catalog = table_open(RelationRelationId, AccessShareLock);
+	List	   *found = NIL;
+	List	   *relids = NIL;
+	ScanKeyData key;
+	TableScanDesc scan;
+	HeapTuple	tuple;
+	ListCell   *lc;
+
+	ScanKeyInit(&key, Anum_pg_class_reloftype, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(get_rel_type_id(relid)));
+	scan = table_beginscan_catalog(catalog, 1, &key);
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+		found = lappend_oid(found, ((Form_pg_class) GETSTRUCT(tuple))->oid);
+	table_endscan(scan);
+	table_close(catalog, AccessShareLock);
+
+	foreach(lc, found)
+	{
+		Relation	table;
+
+		if (!HYB_OWNS_RELATION(lfirst_oid(lc), GetUserId()))
+			continue;
+		table = try_relation_open(lfirst_oid(lc), AccessExclusiveLock);
+		if (table == NULL)
+			continue;
+		relids = list_concat_unique_oid(relids,
+										find_all_inheritors(lfirst_oid(lc),
+															AccessExclusiveLock,
+															NULL));
+		relation_close(table, NoLock);
+	}
+	return relids;
+}
+
+List *
+hyb_changed_tables(Oid relid)
+{
+	if (get_rel_relkind(relid) == RELKIND_COMPOSITE_TYPE)
+		return typed_tables(relid);
+	return find_all_inheritors(relid, AccessExclusiveLock, NULL);
+}
