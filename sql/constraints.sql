@@ -186,6 +186,29 @@ CREATE TABLE copied_again (LIKE acc INCLUDING ALL);
 SELECT * FROM kinds WHERE tablename = 'copied_again';
 SELECT pg_get_indexdef('acc_pkey'::regclass);
 
+-- USING is read where several indexes are in one statement
+SET hybridindex.replace_btree = on;
+CREATE SCHEMA con_parts CREATE TABLE part (a int, b int)
+	CREATE INDEX part_a ON part USING btree (a)
+	CREATE INDEX part_b ON part (b);
+SELECT relname, amname FROM pg_class c JOIN pg_am am ON am.oid = relam
+WHERE relname IN ('part_a', 'part_b') ORDER BY 1;
+RESET hybridindex.replace_btree;
+DROP SCHEMA con_parts CASCADE;
+
+-- an event trigger whose own DDL fails, between the hook and the extension's
+CREATE FUNCTION con.failing_ddl() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+	CREATE TABLE con.missing_type (a con.no_type);
+EXCEPTION WHEN undefined_object THEN NULL;
+END $$;
+CREATE EVENT TRIGGER a_failing ON ddl_command_start WHEN TAG IN ('ALTER TABLE')
+EXECUTE FUNCTION con.failing_ddl();
+CREATE TABLE kept (id int PRIMARY KEY WITH (access_method = hybrid, fillfactor = 60));
+ALTER TABLE kept ALTER id TYPE bigint;
+SELECT * FROM kinds WHERE tablename = 'kept';
+DROP EVENT TRIGGER a_failing;
+
 -- a materialized view that is refreshed by a hybrid index
 CREATE MATERIALIZED VIEW mv AS SELECT id, email FROM acc;
 CREATE UNIQUE INDEX mv_id ON mv USING hybrid (id);

@@ -206,8 +206,8 @@ is_explicit(const HybStatement *statement, const IndexStmt *stmt)
 	if (stmt->isconstraint || statement->source == NULL)
 		return stmt->excludeOpNames != NIL;
 	return hyb_using_in_create_index(statement->source,
-									 statement->part ? -1 :
-									 statement->location);
+									 Max(stmt->relation->location,
+										 statement->location));
 }
 
 void

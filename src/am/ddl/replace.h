@@ -16,7 +16,6 @@ typedef struct HybStatement
 	Node	   *tree;
 	const char *source;			/* text of the query string, NULL if unknown */
 	int			location;		/* where the statement begins in it, or -1 */
-	bool		part;			/* not by itself, but made of another one */
 } HybStatement;
 
 /*

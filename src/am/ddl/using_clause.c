@@ -53,14 +53,21 @@ scan(const char *source, bool exclude)
 	return found;
 }
 
+/* A tree that was made by hand may have places of another text. */
+static const char *
+text_from(const char *source, int location)
+{
+	return location <= 0 ? source : source + Min(location, strlen(source));
+}
+
 bool
 hyb_using_in_create_index(const char *source, int location)
 {
-	return scan(source + Max(location, 0), false);
+	return scan(text_from(source, location), false);
 }
 
 bool
 hyb_using_in_exclude(const char *source, int location)
 {
-	return scan(source + Max(location, 0), true);
+	return scan(text_from(source, location), true);
 }

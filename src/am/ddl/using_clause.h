@@ -8,8 +8,9 @@
 #include "postgres.h"
 
 /*
- * Does the text of a CREATE INDEX statement have USING?  It begins at byte
- * `location` of `source`, at its begin if that is negative.
+ * Does the text of a CREATE INDEX statement have USING?  It, or the name of the
+ * table in it, begins at byte `location` of `source`, at its begin if that is
+ * negative.
  */
 extern bool hyb_using_in_create_index(const char *source, int location);
 

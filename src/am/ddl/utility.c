@@ -38,12 +38,13 @@ static ProcessUtility_hook_type previous_process_utility = NULL;
 
 /*
  * The statement that the hook has been called for, so that the event triggers
- * have nothing to do.  After an error it is of no statement any more.
+ * have nothing to do.
  */
 static Node *current_tree = NULL;
 
 /* Of the statement that has loaded the library, in TopTransactionContext. */
 static Node *first_tree = NULL;
+static SubTransactionId first_subtransaction;
 static HybDetour first_detour;
 
 /* Statements that are looked at at all. */
@@ -128,29 +129,35 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	HybDetour	detour = {NIL, NIL, NULL};
 	bool		concerned = concerns_us(pstmt->utilityStmt) &&
 		!XactReadOnly && !RecoveryInProgress() && !IsInParallelMode();
+	PlannedStmt *stmt = concerned && read_only_tree ? copyObject(pstmt) : pstmt;
 
 	if (concerned)
 	{
 		HybStatement statement;
 
-		if (read_only_tree)
-			pstmt = copyObject(pstmt);
-		read_only_tree = false;
-		statement.tree = pstmt->utilityStmt;
+		statement.tree = stmt->utilityStmt;
 		statement.source = source;
-		statement.location = pstmt->stmt_location;
-		statement.part = context == PROCESS_UTILITY_SUBCOMMAND;
+		statement.location = stmt->stmt_location;
 		before_statement(&statement, &detour);
 	}
 
-	current_tree = pstmt->utilityStmt;
-	if (previous_process_utility)
-		previous_process_utility(pstmt, source, read_only_tree, context, params,
-								 environment, dest, completion);
-	else
-		standard_ProcessUtility(pstmt, source, read_only_tree, context, params,
-								environment, dest, completion);
-	current_tree = outer_tree;
+	current_tree = stmt->utilityStmt;
+	PG_TRY();
+	{
+		if (previous_process_utility)
+			previous_process_utility(stmt, source,
+									 read_only_tree && !concerned, context,
+									 params, environment, dest, completion);
+		else
+			standard_ProcessUtility(stmt, source,
+									read_only_tree && !concerned, context,
+									params, environment, dest, completion);
+	}
+	PG_FINALLY();
+	{
+		current_tree = outer_tree;
+	}
+	PG_END_TRY();
 	hyb_detour_end(&detour);
 }
 
@@ -204,6 +211,7 @@ hybrid_ddl_command(PG_FUNCTION_ARGS)
 		if (first_tree == NULL && concerns_us(data->parsetree))
 		{
 			first_tree = data->parsetree;
+			first_subtransaction = GetCurrentSubTransactionId();
 			find_source(&statement);
 			before_statement(&statement, &first_detour);
 		}
@@ -225,11 +233,22 @@ forget_first(XactEvent event, void *arg)
 	memset(&first_detour, 0, sizeof(first_detour));
 }
 
+/* It fails with the subtransaction that it is in, or one around that. */
+static void
+forget_first_of(SubXactEvent event, SubTransactionId subtransaction,
+				SubTransactionId parent, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB && first_tree != NULL &&
+		subtransaction <= first_subtransaction)
+		forget_first(XACT_EVENT_ABORT, NULL);
+}
+
 void
 hyb_utility_init(void)
 {
 	previous_process_utility = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;
 	RegisterXactCallback(forget_first, NULL);
+	RegisterSubXactCallback(forget_first_of, NULL);
 	hyb_stand_in_init();
 }
