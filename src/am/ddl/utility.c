@@ -129,7 +129,8 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	HybDetour	detour = {NIL, NIL, NULL};
 	bool		concerned = concerns_us(pstmt->utilityStmt) &&
 		!XactReadOnly && !RecoveryInProgress() && !IsInParallelMode();
-	PlannedStmt *stmt = concerned && read_only_tree ? copyObject(pstmt) : pstmt;
+	PlannedStmt *volatile stmt = concerned && read_only_tree ?
+		copyObject(pstmt) : pstmt;
 
 	if (concerned)
 	{
