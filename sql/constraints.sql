@@ -172,6 +172,12 @@ CREATE OPERATOR CLASS odd_ops FOR TYPE int4 USING btree FAMILY odd_ops AS
 	FUNCTION 1 btint4cmp(int4, int4);
 CREATE INDEX odd ON served (a odd_ops);
 SELECT * FROM kinds WHERE tablename = 'served';
+-- an index of a system catalog stays btree
+BEGIN;
+SET LOCAL allow_system_table_mods = on;
+CREATE INDEX of_catalog ON pg_class (relname);
+SELECT amname FROM pg_class c JOIN pg_am am ON am.oid = relam WHERE relname = 'of_catalog';
+ROLLBACK;
 RESET hybridindex.replace_btree;
 
 -- once hybrid, always hybrid

@@ -72,6 +72,10 @@ isnt($node->psql('postgres', 'CREATE TABLE e (id int REFERENCES c, x int REFEREN
 first_statement('BEGIN; SAVEPOINT x; CREATE TABLE f (id int REFERENCES c); ROLLBACK TO x; CREATE TABLE f (id int PRIMARY KEY); COMMIT',
 	'c_i hybrid, c_pkey hybrid, f_pkey hybrid', 'after a savepoint');
 
+($ret, $out, $err) = $node->psql('postgres',
+	"SET standard_conforming_strings = off; CREATE TABLE warned (a text DEFAULT 'x\\n'); DROP TABLE warned");
+is(() = $err =~ /WARNING/g, 1, 'one warning of a text that is read twice');
+
 # without event triggers the library is there when it is preloaded
 $node->safe_psql('postgres', 'ALTER EVENT TRIGGER hybridindex_ddl_start DISABLE; ALTER EVENT TRIGGER hybridindex_ddl_end DISABLE');
 first_statement("SELECT hybrid_merge('c_pkey'); CREATE TABLE g (id int REFERENCES c PRIMARY KEY)",

@@ -17,6 +17,7 @@
 #include "am/ddl/subscription.h"
 #include "am/ddl/twin.h"
 #include "am/ddl/using_clause.h"
+#include "catalog/catalog.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
@@ -148,6 +149,11 @@ static bool
 table_serves(Oid relid, bool unique, bool primary, Refusal *refusal)
 {
 	refusal->hint = NULL;
+	if (IsCatalogRelationOid(relid))
+	{
+		refusal->detail = _("It is an index of a system catalog.");
+		return false;
+	}
 	if (HYB_SUBSCRIBER_NEEDS_BTREE && primary && hyb_has_subscription(relid))
 	{
 		refusal->detail = _("Subscribers of this version of PostgreSQL cannot find the rows to change through a hybrid primary key.");

@@ -170,13 +170,27 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 static void
 find_source(HybStatement *statement)
 {
+	bool		warns = escape_string_warning;
+	List	   *trees = NIL;
 	ListCell   *lc;
 
 	statement->source = NULL;
 	statement->location = -1;
 	if (debug_query_string == NULL)
 		return;
-	foreach(lc, raw_parser(debug_query_string, RAW_PARSE_DEFAULT))
+
+	/* the server has read it, and warned, already */
+	escape_string_warning = false;
+	PG_TRY();
+	{
+		trees = raw_parser(debug_query_string, RAW_PARSE_DEFAULT);
+	}
+	PG_FINALLY();
+	{
+		escape_string_warning = warns;
+	}
+	PG_END_TRY();
+	foreach(lc, trees)
 	{
 		RawStmt    *raw = lfirst_node(RawStmt, lc);
 
