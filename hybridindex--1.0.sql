@@ -867,7 +867,8 @@ COMMENT ON FUNCTION hybrid_advise(regclass) IS
 GRANT SELECT ON hybrid_advice TO PUBLIC;
 
 -- Statements of sessions that have not loaded the library: it is loaded by
--- these, and takes part in the statement.  They fire in every state of
+-- these, and takes part in the statement.  Others, and so DROP EXTENSION, can do
+-- without a library that is not there.  They fire in every state of
 -- session_replication_role, as the hook does that stands for them later.
 CREATE FUNCTION hybrid_ddl_command()
 RETURNS event_trigger
@@ -875,9 +876,13 @@ AS 'MODULE_PATHNAME', 'hybrid_ddl_command'
 LANGUAGE C;
 
 CREATE EVENT TRIGGER hybridindex_ddl_start ON ddl_command_start
+WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE INDEX', 'ALTER INDEX',
+	'CREATE SCHEMA', 'ALTER TYPE', 'REFRESH MATERIALIZED VIEW')
 EXECUTE FUNCTION hybrid_ddl_command();
 
 CREATE EVENT TRIGGER hybridindex_ddl_end ON ddl_command_end
+WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE INDEX', 'ALTER INDEX',
+	'CREATE SCHEMA', 'ALTER TYPE', 'REFRESH MATERIALIZED VIEW')
 EXECUTE FUNCTION hybrid_ddl_command();
 
 ALTER EVENT TRIGGER hybridindex_ddl_start ENABLE ALWAYS;

@@ -18,13 +18,25 @@ $node->safe_psql('postgres', 'CREATE DATABASE newcomer');
 
 my @blocks = $readme =~ /^```sql\n(.*?)^```/msg;
 ok(@blocks > 0, 'there is SQL in README.md');
+my $switches = 0;
 foreach my $block (@blocks)
 {
-	foreach my $statement (grep { /\S/ } split /;\n/, $block)
+	# switching is about a database of that name, and may tell things
+	my $switch = $block =~ /\bshop\b|hybrid_revert/;
+	if ($switch && !$switches++)
 	{
-		my ($ret, undef, $err) = $node->psql('newcomer', $statement, on_error_stop => 1);
+		$node->safe_psql('postgres', 'CREATE DATABASE shop');
+		$node->safe_psql('shop', 'CREATE TABLE goods (id int PRIMARY KEY, name text UNIQUE)');
+	}
+	foreach my $statement (grep { /\S/ } split /;[^\n]*\n/, $block)
+	{
+		my ($ret, undef, $err) = $node->psql($switch ? 'shop' : 'newcomer', $statement, on_error_stop => 1);
+		$err =~ s/^psql:\S+ (NOTICE|DETAIL):.*\n?//mg if $switch;
 		is("$ret $err", '0 ', "runs: $statement");
 	}
+	next if !$switch;
+	my $kinds = "SELECT string_agg(DISTINCT amname, ' ') FROM pg_index i JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam WHERE c.relnamespace = 'public'::regnamespace";
+	is($node->safe_psql('shop', $kinds), $block =~ /revert/ ? 'btree' : 'hybrid', 'indexes are what they were made');
 }
 
 # on a table so small that the planner has to be told
