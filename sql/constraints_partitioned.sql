@@ -82,5 +82,25 @@ SELECT conname, conindid::regclass, pg_get_constraintdef(oid) FROM pg_constraint
 WHERE conrelid = 'itself'::regclass AND contype = 'f' ORDER BY 1;
 RESET hybridindex.replace_btree;
 
+-- a partition that is attached gets the unique indexes of the partitioned table
+CREATE TABLE of_btree (id int PRIMARY KEY, u int, UNIQUE (id, u))
+	PARTITION BY RANGE (id);
+SET hybridindex.replace_btree = on;
+CREATE TABLE of_btree_1 (LIKE of_btree INCLUDING ALL);
+INSERT INTO of_btree_1 VALUES (1, 1);
+CREATE TABLE of_hybrid (id int PRIMARY KEY, u int, UNIQUE (id, u))
+	PARTITION BY RANGE (id);
+RESET hybridindex.replace_btree;
+CREATE TABLE of_hybrid_1 (LIKE of_btree INCLUDING ALL);
+INSERT INTO of_hybrid_1 VALUES (1, 1);
+ALTER TABLE of_btree ATTACH PARTITION of_btree_1 FOR VALUES FROM (0) TO (10);
+ALTER TABLE of_hybrid ATTACH PARTITION of_hybrid_1 FOR VALUES FROM (0) TO (10);
+SELECT c.relname, am.amname, c.relispartition FROM pg_class c
+	JOIN pg_am am ON am.oid = c.relam
+WHERE c.relname LIKE 'of\_%' AND c.relkind IN ('i', 'I') ORDER BY 1;
+INSERT INTO of_btree VALUES (1, 2);
+INSERT INTO of_hybrid VALUES (1, 2);
+DROP TABLE of_btree, of_hybrid;
+
 SET client_min_messages = warning;
 DROP SCHEMA conp CASCADE;

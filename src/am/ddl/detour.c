@@ -383,35 +383,33 @@ static bool
 same_columns(Relation a, Relation b)
 {
 	int			n = a->rd_index->indnkeyatts;
+	bool		same = b->rd_index->indnkeyatts == n;
 
-	if (b->rd_index->indnkeyatts != n)
-		return false;
-	for (int i = 0; i < n; i++)
+	for (int i = 0; same && i < n; i++)
 	{
 		char	   *name_a = get_attname(a->rd_index->indrelid,
 										 a->rd_index->indkey.values[i], true);
 		char	   *name_b = get_attname(b->rd_index->indrelid,
 										 b->rd_index->indkey.values[i], true);
 
-		if (name_a == NULL || name_b == NULL || strcmp(name_a, name_b) != 0)
-			return false;
+		same = name_a != NULL && name_b != NULL && strcmp(name_a, name_b) == 0;
 	}
-	return true;
+	return same;
 }
 
 static void
-revert_to_attach(Oid index)
+convert_to_attach(Oid index, Oid access_method)
 {
 	ereport(NOTICE,
-			(errmsg("index \"%s\" becomes one of access method \"btree\"",
-					get_rel_name(index)),
+			(errmsg("index \"%s\" becomes one of access method \"%s\"",
+					get_rel_name(index), get_am_name(access_method)),
 			 errdetail("It is attached to an index of that access method.")));
-	hyb_convert_now(index, BTREE_AM_OID);
+	hyb_convert_now(index, access_method);
 }
 
 /*
  * ALTER TABLE ... ATTACH PARTITION: unique indexes of the partition that have a
- * counterpart in the partitioned table, which is btree there.
+ * counterpart of the other access method only become like that.
  */
 static void
 before_attach_table(Oid relid, const RangeVar *name, Oid hybrid)
@@ -429,49 +427,49 @@ before_attach_table(Oid relid, const RangeVar *name, Oid hybrid)
 	table = relation_open(partition, NoLock);
 	foreach(of_table, RelationGetIndexList(table))
 	{
-		Relation	index;
+		Relation	index = index_open(lfirst_oid(of_table), AccessShareLock);
+		Oid			other = index->rd_rel->relam == hybrid ? BTREE_AM_OID :
+			index->rd_rel->relam == BTREE_AM_OID ? hybrid : InvalidOid;
+		bool		wanted = false;
+		bool		fits = !is_plain_unique(index);
 
-		if (!is_of(lfirst_oid(of_table), hybrid))
-			continue;
-		index = index_open(lfirst_oid(of_table), AccessShareLock);
 		foreach(of_parent, RelationGetIndexList(parent))
 		{
 			Relation	above = index_open(lfirst_oid(of_parent),
 										   AccessShareLock);
 
-			if (above->rd_rel->relam == BTREE_AM_OID &&
-				above->rd_index->indisunique && is_plain_unique(index) &&
-				same_columns(above, index))
-				found = list_append_unique_oid(found, lfirst_oid(of_table));
+			if (above->rd_index->indisunique && same_columns(above, index))
+			{
+				wanted |= above->rd_rel->relam == other;
+				fits |= above->rd_rel->relam == index->rd_rel->relam;
+			}
 			index_close(above, NoLock);
 		}
+		if (wanted && !fits)
+			found = lappend_oid(found, lfirst_oid(of_table));
 		index_close(index, NoLock);
 	}
 	relation_close(table, NoLock);
 	relation_close(parent, NoLock);
 	foreach(of_table, found)
-		revert_to_attach(lfirst_oid(of_table));
+		convert_to_attach(lfirst_oid(of_table),
+						  is_of(lfirst_oid(of_table), hybrid) ? BTREE_AM_OID : hybrid);
 }
 
 /* Are these the key columns of the index? */
 static bool
 is_on_columns(Relation index, List *names)
 {
-	ListCell   *lc;
-	int			i = 0;
+	bool		same = index->rd_index->indnkeyatts == list_length(names);
 
-	if (index->rd_index->indnkeyatts != list_length(names))
-		return false;
-	foreach(lc, names)
+	for (int i = 0; same && i < list_length(names); i++)
 	{
 		char	   *name = get_attname(index->rd_index->indrelid,
-									   index->rd_index->indkey.values[i++],
-									   true);
+									   index->rd_index->indkey.values[i], true);
 
-		if (name == NULL || strcmp(name, strVal(lfirst(lc))) != 0)
-			return false;
+		same = name != NULL && strcmp(name, strVal(list_nth(names, i))) == 0;
 	}
-	return true;
+	return same;
 }
 
 void
@@ -503,7 +501,7 @@ hyb_detour_unique_above(Oid relid, List *columns)
 		relation_close(table, NoLock);
 	}
 	foreach(lc, found)
-		revert_to_attach(lfirst_oid(lc));
+		convert_to_attach(lfirst_oid(lc), BTREE_AM_OID);
 }
 
 static void
@@ -511,7 +509,7 @@ before_attach(Oid relid, const RangeVar *name, Oid hybrid)
 {
 	char		kind = get_rel_relkind(relid);
 
-	if (kind == RELKIND_PARTITIONED_TABLE && HYB_CONSTRAINTS_NEED_BTREE)
+	if (kind == RELKIND_PARTITIONED_TABLE)
 		before_attach_table(relid, name, hybrid);
 	else if (kind == RELKIND_PARTITIONED_INDEX && is_of(relid, BTREE_AM_OID))
 	{
@@ -519,7 +517,7 @@ before_attach(Oid relid, const RangeVar *name, Oid hybrid)
 
 		if (OidIsValid(index) && get_rel_relkind(index) == RELKIND_INDEX &&
 			is_of(index, hybrid))
-			revert_to_attach(index);
+			convert_to_attach(index, BTREE_AM_OID);
 	}
 }
 
