@@ -73,6 +73,18 @@ CREATE TABLE below (a int, b int, PRIMARY KEY (b, a));
 ALTER TABLE above ATTACH PARTITION below DEFAULT;
 ALTER TABLE above ADD PRIMARY KEY (b, a);
 SELECT * FROM kinds WHERE relname ~ '^(above|below)_';
+-- a key that comes later, with the access method that partitions do not have
+RESET hybridindex.replace_btree;
+CREATE TABLE later (id int, u int) PARTITION BY RANGE (id);
+CREATE TABLE later1 PARTITION OF later FOR VALUES FROM (0) TO (10);
+CREATE TABLE later2 PARTITION OF later FOR VALUES FROM (10) TO (20);
+INSERT INTO later SELECT i, i FROM generate_series(0, 19) i;
+ALTER TABLE later1 ADD PRIMARY KEY (id) WITH (access_method = hybrid);
+ALTER TABLE later2 ADD PRIMARY KEY (id);
+ALTER TABLE later ADD PRIMARY KEY (id);
+SELECT relname, amname FROM kinds WHERE relname LIKE 'later%';
+INSERT INTO later VALUES (7);
+SET hybridindex.replace_btree = on;
 CREATE TABLE itself (id int, up int);
 ALTER TABLE itself ADD PRIMARY KEY (id), ADD FOREIGN KEY (up) REFERENCES itself,
 	ADD COLUMN other int REFERENCES itself;

@@ -22,6 +22,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "am/ddl/changed.h"
+#include "am/ddl/attach.h"
 #include "am/ddl/convert.h"
 #include "am/ddl/detour.h"
 #include "am/ddl/marker.h"
@@ -54,19 +55,6 @@ typedef struct HybRebuilt
 	Datum		options;		/* storage parameters that it is to have */
 } HybRebuilt;
 
-static bool
-is_of(Oid index, Oid access_method)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	result = ((Form_pg_class) GETSTRUCT(tuple))->relam == access_method;
-	ReleaseSysCache(tuple);
-	return result;
-}
-
 /* Do the index's key columns include one of these, or are they just these? */
 static bool
 has_columns(Relation index, List *attnums, bool all)
@@ -79,20 +67,6 @@ has_columns(Relation index, List *attnums, bool all)
 			found++;
 	return all ? found == form->indnkeyatts &&
 		found == list_length(attnums) : found > 0;
-}
-
-/*
- * A unique index that stands for all rows and for columns.  Expressions are not
- * looked at: simplifying them would run their owner's functions as this user.
- */
-static bool
-is_plain_unique(Relation index)
-{
-	HeapTuple	tuple = index->rd_indextuple;
-
-	return index->rd_index->indisunique && index->rd_index->indisvalid &&
-		heap_attisnull(tuple, Anum_pg_index_indexprs, NULL) &&
-		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
 }
 
 /* Column numbers of names (String); unknown ones are for the server. */
@@ -156,10 +130,10 @@ before_foreign_key(HybDetour *detour, const Constraint *constraint, Oid hybrid)
 		Relation	index;
 		bool		wanted;
 
-		if (!is_of(lfirst_oid(lc), hybrid))
+		if (!hyb_index_is_of(lfirst_oid(lc), hybrid))
 			continue;
 		index = index_open(lfirst_oid(lc), AccessShareLock);
-		wanted = is_plain_unique(index) &&
+		wanted = hyb_index_is_plain_unique(index) &&
 			(attnums == NIL ? index->rd_index->indisprimary :
 			 has_columns(index, attnums, true));
 		index_close(index, NoLock);
@@ -206,7 +180,7 @@ before_using_index(HybDetour *detour, Oid relid, const Constraint *constraint,
 	Relation	table;
 	Relation	index;
 
-	if (!OidIsValid(indexoid) || !is_of(indexoid, hybrid) ||
+	if (!OidIsValid(indexoid) || !hyb_index_is_of(indexoid, hybrid) ||
 		OidIsValid(get_index_constraint(indexoid)) ||
 		(get_rel_relkind(indexoid) != RELKIND_INDEX &&
 		 get_rel_relkind(indexoid) != RELKIND_PARTITIONED_INDEX))
@@ -217,7 +191,7 @@ before_using_index(HybDetour *detour, Oid relid, const Constraint *constraint,
 				 errmsg("ALTER TABLE / ADD CONSTRAINT USING INDEX is not supported on partitioned tables")));
 	table = relation_open(relid, NoLock);
 	index = index_open(indexoid, AccessShareLock);
-	if (index->rd_index->indrelid == relid && is_plain_unique(index))
+	if (index->rd_index->indrelid == relid && hyb_index_is_plain_unique(index))
 	{
 		HybStandIn *stand_in;
 
@@ -235,7 +209,7 @@ static void
 check_reset(Oid relid, List *options)
 {
 	if (hyb_marker_in(options) && get_rel_relkind(relid) != RELKIND_RELATION &&
-		is_of(relid, get_index_am_oid("hybrid", true)) &&
+		hyb_index_is_of(relid, get_index_am_oid("hybrid", true)) &&
 		OidIsValid(get_index_constraint(relid)))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -326,7 +300,7 @@ before_new_foreign_key(HybDetour *detour, Relation table, List *attnums,
 			IndexGetRelation(lfirst_oid(lc), true) : InvalidOid;
 		Relation	referenced;
 
-		if (!OidIsValid(relid) || !is_of(lfirst_oid(lc), hybrid))
+		if (!OidIsValid(relid) || !hyb_index_is_of(lfirst_oid(lc), hybrid))
 			continue;
 
 		/* as the triggers of the old foreign key are going to be dropped */
@@ -373,152 +347,6 @@ before_constraint(HybDetour *detour, Oid relid, const Constraint *constraint,
 		before_foreign_key(detour, constraint, hybrid);
 	else if (constraint->indexname != NULL)
 		before_using_index(detour, relid, constraint, hybrid);
-	else if (constraint->contype == CONSTR_PRIMARY ||
-			 constraint->contype == CONSTR_UNIQUE)
-		hyb_detour_unique_above(relid, constraint->keys);
-}
-
-/* Have both indexes the same key columns, by name? */
-static bool
-same_columns(Relation a, Relation b)
-{
-	int			n = a->rd_index->indnkeyatts;
-	bool		same = b->rd_index->indnkeyatts == n;
-
-	for (int i = 0; same && i < n; i++)
-	{
-		char	   *name_a = get_attname(a->rd_index->indrelid,
-										 a->rd_index->indkey.values[i], true);
-		char	   *name_b = get_attname(b->rd_index->indrelid,
-										 b->rd_index->indkey.values[i], true);
-
-		same = name_a != NULL && name_b != NULL && strcmp(name_a, name_b) == 0;
-	}
-	return same;
-}
-
-static void
-convert_to_attach(Oid index, Oid access_method)
-{
-	ereport(NOTICE,
-			(errmsg("index \"%s\" becomes one of access method \"%s\"",
-					get_rel_name(index), get_am_name(access_method)),
-			 errdetail("It is attached to an index of that access method.")));
-	hyb_convert_now(index, access_method);
-}
-
-/*
- * ALTER TABLE ... ATTACH PARTITION: unique indexes of the partition that have a
- * counterpart of the other access method only become like that.
- */
-static void
-before_attach_table(Oid relid, const RangeVar *name, Oid hybrid)
-{
-	Oid			partition = RangeVarGetRelid(name, AccessExclusiveLock, true);
-	Relation	parent;
-	Relation	table;
-	List	   *found = NIL;
-	ListCell   *of_table;
-	ListCell   *of_parent;
-
-	if (!OidIsValid(partition))
-		return;
-	parent = relation_open(relid, NoLock);
-	table = relation_open(partition, NoLock);
-	foreach(of_table, RelationGetIndexList(table))
-	{
-		Relation	index = index_open(lfirst_oid(of_table), AccessShareLock);
-		Oid			other = index->rd_rel->relam == hybrid ? BTREE_AM_OID :
-			index->rd_rel->relam == BTREE_AM_OID ? hybrid : InvalidOid;
-		bool		wanted = false;
-		bool		fits = !is_plain_unique(index);
-
-		foreach(of_parent, RelationGetIndexList(parent))
-		{
-			Relation	above = index_open(lfirst_oid(of_parent),
-										   AccessShareLock);
-
-			if (above->rd_index->indisunique && same_columns(above, index))
-			{
-				wanted |= above->rd_rel->relam == other;
-				fits |= above->rd_rel->relam == index->rd_rel->relam;
-			}
-			index_close(above, NoLock);
-		}
-		if (wanted && !fits)
-			found = lappend_oid(found, lfirst_oid(of_table));
-		index_close(index, NoLock);
-	}
-	relation_close(table, NoLock);
-	relation_close(parent, NoLock);
-	foreach(of_table, found)
-		convert_to_attach(lfirst_oid(of_table),
-						  is_of(lfirst_oid(of_table), hybrid) ? BTREE_AM_OID : hybrid);
-}
-
-/* Are these the key columns of the index? */
-static bool
-is_on_columns(Relation index, List *names)
-{
-	bool		same = index->rd_index->indnkeyatts == list_length(names);
-
-	for (int i = 0; same && i < list_length(names); i++)
-	{
-		char	   *name = get_attname(index->rd_index->indrelid,
-									   index->rd_index->indkey.values[i], true);
-
-		same = name != NULL && strcmp(name, strVal(list_nth(names, i))) == 0;
-	}
-	return same;
-}
-
-void
-hyb_detour_unique_above(Oid relid, List *columns)
-{
-	Oid			hybrid = get_index_am_oid("hybrid", true);
-	List	   *found = NIL;
-	ListCell   *lc;
-
-	if (!HYB_CONSTRAINTS_NEED_BTREE || !OidIsValid(hybrid) ||
-		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
-		return;
-	foreach(lc, find_all_inheritors(relid, ShareLock, NULL))
-	{
-		Relation	table = relation_open(lfirst_oid(lc), NoLock);
-		ListCell   *of_table;
-
-		foreach(of_table, RelationGetIndexList(table))
-		{
-			Relation	index;
-
-			if (!is_of(lfirst_oid(of_table), hybrid))
-				continue;
-			index = index_open(lfirst_oid(of_table), AccessShareLock);
-			if (is_plain_unique(index) && is_on_columns(index, columns))
-				found = lappend_oid(found, lfirst_oid(of_table));
-			index_close(index, NoLock);
-		}
-		relation_close(table, NoLock);
-	}
-	foreach(lc, found)
-		convert_to_attach(lfirst_oid(lc), BTREE_AM_OID);
-}
-
-static void
-before_attach(Oid relid, const RangeVar *name, Oid hybrid)
-{
-	char		kind = get_rel_relkind(relid);
-
-	if (kind == RELKIND_PARTITIONED_TABLE)
-		before_attach_table(relid, name, hybrid);
-	else if (kind == RELKIND_PARTITIONED_INDEX && is_of(relid, BTREE_AM_OID))
-	{
-		Oid			index = RangeVarGetRelid(name, AccessShareLock, true);
-
-		if (OidIsValid(index) && get_rel_relkind(index) == RELKIND_INDEX &&
-			is_of(index, hybrid))
-			convert_to_attach(index, BTREE_AM_OID);
-	}
 }
 
 Oid
@@ -544,8 +372,8 @@ hyb_detour_alter_table(HybDetour *detour, const AlterTableStmt *stmt)
 		else if (cmd->subtype == AT_ResetRelOptions)
 			check_reset(relid, castNode(List, cmd->def));
 		else if (cmd->subtype == AT_AttachPartition)
-			before_attach(relid, castNode(PartitionCmd, cmd->def)->name,
-						  hybrid);
+			hyb_attach_before(relid, castNode(PartitionCmd, cmd->def)->name,
+							  hybrid);
 	}
 	if (changed != NIL)
 		before_type_change(detour, relid, changed, hybrid);
@@ -753,14 +581,14 @@ restore_constraint(const HybRebuilt *rebuilt)
 	Oid			hybrid = get_index_am_oid("hybrid", false);
 	Oid			constraint;
 
-	if (is_of(rebuilt->index, hybrid))
+	if (hyb_index_is_of(rebuilt->index, hybrid))
 		hyb_index_set_options(rebuilt->index, rebuilt->options);
 	else if (!rebuilt->attached)
 	{
 		constraint = get_relation_constraint_oid(rebuilt->relid, rebuilt->name,
 												 true);
 		if (OidIsValid(constraint) &&
-			is_of(get_constraint_index(constraint), BTREE_AM_OID))
+			hyb_index_is_of(get_constraint_index(constraint), BTREE_AM_OID))
 			make_hybrid(get_constraint_index(constraint), hybrid,
 						rebuilt->options);
 	}

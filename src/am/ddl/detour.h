@@ -31,13 +31,6 @@ extern void hyb_detour_refresh(HybDetour *detour,
 							   const RefreshMatViewStmt *stmt);
 
 /*
- * Before a unique index of a partitioned table is made, which is btree where
- * unique indexes of partitions have to be what it is: those of partitions with
- * these key columns (String) become btree.
- */
-extern void hyb_detour_unique_above(Oid relid, List *columns);
-
-/*
  * Once it is known which constraints will be hybrid: takes foreign keys to them
  * out of the statement that makes them.
  */

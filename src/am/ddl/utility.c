@@ -15,6 +15,7 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "am/ddl/attach.h"
 #include "am/ddl/detour.h"
 #include "am/ddl/replace.h"
 #include "am/ddl/stand_in.h"
@@ -62,7 +63,7 @@ before_unique_index(const IndexStmt *stmt)
 	Oid			relid;
 	ListCell   *lc;
 
-	if (!HYB_CONSTRAINTS_NEED_BTREE || !stmt->unique || !stmt->relation->inh)
+	if (!stmt->unique || !stmt->relation->inh || stmt->whereClause != NULL)
 		return;
 	relid = RangeVarGetRelid(stmt->relation, NoLock, true);
 	if (!OidIsValid(relid) ||
@@ -78,7 +79,8 @@ before_unique_index(const IndexStmt *stmt)
 	}
 	relid = RangeVarGetRelidExtended(stmt->relation, ShareLock, 0,
 									 RangeVarCallbackOwnsRelation, NULL);
-	hyb_detour_unique_above(relid, columns);
+	hyb_attach_unique_above(relid, columns,
+							strcmp(stmt->accessMethod, "hybrid") == 0);
 }
 
 /* The statement is allowed here, as far as it is for standard_ProcessUtility. */
@@ -102,6 +104,8 @@ before_statement(const HybStatement *statement, HybDetour *detour)
 				if (OidIsValid(relid))
 				{
 					hyb_replace_in_alter_table(statement, relid);
+					hyb_attach_constraints_above((AlterTableStmt *) statement->tree,
+												 relid);
 					hyb_detour_postpone(detour,
 										(AlterTableStmt *) statement->tree,
 										relid);

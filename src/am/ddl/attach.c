@@ -1,0 +1,219 @@
+/*
+ * attach.c
+ *		Unique indexes of partitions that are to be attached to one of the
+ *		partitioned table get the access method of that.
+ *
+ * The server attaches only indexes of the same access method
+ * (CompareIndexInfo, catalog/index.c), and makes new ones where there are none:
+ * but a table has one primary key only, and before PostgreSQL 18 partitioned
+ * tables have btree ones.
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "am/ddl/attach.h"
+#include "am/ddl/convert.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "commands/defrem.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+bool
+hyb_index_is_of(Oid index, Oid access_method)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = ((Form_pg_class) GETSTRUCT(tuple))->relam == access_method;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * A unique index that stands for all rows and for columns.  Expressions are not
+ * looked at: simplifying them would run their owner's functions as this user.
+ */
+bool
+hyb_index_is_plain_unique(Relation index)
+{
+	HeapTuple	tuple = index->rd_indextuple;
+
+	return index->rd_index->indisunique && index->rd_index->indisvalid &&
+		heap_attisnull(tuple, Anum_pg_index_indexprs, NULL) &&
+		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
+}
+
+/* Have both indexes the same key columns, by name? */
+static bool
+same_columns(Relation a, Relation b)
+{
+	int			n = a->rd_index->indnkeyatts;
+	bool		same = b->rd_index->indnkeyatts == n;
+
+	for (int i = 0; same && i < n; i++)
+	{
+		char	   *name_a = get_attname(a->rd_index->indrelid,
+										 a->rd_index->indkey.values[i], true);
+		char	   *name_b = get_attname(b->rd_index->indrelid,
+										 b->rd_index->indkey.values[i], true);
+
+		same = name_a != NULL && name_b != NULL && strcmp(name_a, name_b) == 0;
+	}
+	return same;
+}
+
+static void
+convert_to_attach(Oid index, Oid access_method)
+{
+	ereport(NOTICE,
+			(errmsg("index \"%s\" becomes one of access method \"%s\"",
+					get_rel_name(index), get_am_name(access_method)),
+			 errdetail("It is attached to an index of that access method.")));
+	hyb_convert_now(index, access_method);
+}
+
+/*
+ * ALTER TABLE ... ATTACH PARTITION: unique indexes of the partition that have a
+ * counterpart of the other access method only become like that.
+ */
+static void
+before_attach_table(Oid relid, const RangeVar *name, Oid hybrid)
+{
+	Oid			partition = RangeVarGetRelid(name, AccessExclusiveLock, true);
+	Relation	parent;
+	Relation	table;
+	List	   *found = NIL;
+	ListCell   *of_table;
+	ListCell   *of_parent;
+
+	if (!OidIsValid(partition))
+		return;
+	parent = relation_open(relid, NoLock);
+	table = relation_open(partition, NoLock);
+	foreach(of_table, RelationGetIndexList(table))
+	{
+		Relation	index = index_open(lfirst_oid(of_table), AccessShareLock);
+		Oid			other = index->rd_rel->relam == hybrid ? BTREE_AM_OID :
+			index->rd_rel->relam == BTREE_AM_OID ? hybrid : InvalidOid;
+		bool		wanted = false;
+		bool		fits = !hyb_index_is_plain_unique(index);
+
+		foreach(of_parent, RelationGetIndexList(parent))
+		{
+			Relation	above = index_open(lfirst_oid(of_parent),
+										   AccessShareLock);
+
+			if (above->rd_index->indisunique && same_columns(above, index))
+			{
+				wanted |= above->rd_rel->relam == other;
+				fits |= above->rd_rel->relam == index->rd_rel->relam;
+			}
+			index_close(above, NoLock);
+		}
+		if (wanted && !fits)
+			found = lappend_oid(found, lfirst_oid(of_table));
+		index_close(index, NoLock);
+	}
+	relation_close(table, NoLock);
+	relation_close(parent, NoLock);
+	foreach(of_table, found)
+		convert_to_attach(lfirst_oid(of_table),
+						  hyb_index_is_of(lfirst_oid(of_table), hybrid) ? BTREE_AM_OID : hybrid);
+}
+
+/* Are these the key columns of the index? */
+static bool
+is_on_columns(Relation index, List *names)
+{
+	bool		same = index->rd_index->indnkeyatts == list_length(names);
+
+	for (int i = 0; same && i < list_length(names); i++)
+	{
+		char	   *name = get_attname(index->rd_index->indrelid,
+									   index->rd_index->indkey.values[i], true);
+
+		same = name != NULL && strcmp(name, strVal(list_nth(names, i))) == 0;
+	}
+	return same;
+}
+
+void
+hyb_attach_unique_above(Oid relid, List *columns, bool is_hybrid)
+{
+	Oid			hybrid = get_index_am_oid("hybrid", true);
+	Oid			other = is_hybrid ? BTREE_AM_OID : hybrid;
+	List	   *found = NIL;
+	ListCell   *lc;
+
+	if (!OidIsValid(hybrid) ||
+		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
+		return;
+	foreach(lc, find_all_inheritors(relid, ShareLock, NULL))
+	{
+		Relation	table = relation_open(lfirst_oid(lc), NoLock);
+		ListCell   *of_table;
+
+		foreach(of_table, RelationGetIndexList(table))
+		{
+			Relation	index;
+
+			if (!hyb_index_is_of(lfirst_oid(of_table), other))
+				continue;
+			index = index_open(lfirst_oid(of_table), AccessShareLock);
+			if (lfirst_oid(lc) != relid && !index->rd_rel->relispartition &&
+				hyb_index_is_plain_unique(index) && is_on_columns(index, columns))
+				found = lappend_oid(found, lfirst_oid(of_table));
+			index_close(index, NoLock);
+		}
+		relation_close(table, NoLock);
+	}
+	foreach(lc, found)
+		convert_to_attach(lfirst_oid(lc), is_hybrid ? hybrid : BTREE_AM_OID);
+}
+
+void
+hyb_attach_constraints_above(const AlterTableStmt *stmt, Oid relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+		Constraint *constraint;
+
+		if (cmd->subtype != AT_AddConstraint || !stmt->relation->inh)
+			continue;
+		constraint = castNode(Constraint, cmd->def);
+		if ((constraint->contype == CONSTR_PRIMARY ||
+			 constraint->contype == CONSTR_UNIQUE) &&
+			constraint->indexname == NULL && !HYB_WITHOUT_OVERLAPS(constraint))
+			hyb_attach_unique_above(relid, constraint->keys,
+									constraint->access_method != NULL &&
+									strcmp(constraint->access_method, "hybrid") == 0);
+	}
+}
+
+void
+hyb_attach_before(Oid relid, const RangeVar *name, Oid hybrid)
+{
+	char		kind = get_rel_relkind(relid);
+
+	if (kind == RELKIND_PARTITIONED_TABLE)
+		before_attach_table(relid, name, hybrid);
+	else if (kind == RELKIND_PARTITIONED_INDEX && hyb_index_is_of(relid, BTREE_AM_OID))
+	{
+		Oid			index = RangeVarGetRelid(name, AccessShareLock, true);
+
+		if (OidIsValid(index) && get_rel_relkind(index) == RELKIND_INDEX &&
+			hyb_index_is_of(index, hybrid))
+			convert_to_attach(index, BTREE_AM_OID);
+	}
+}
