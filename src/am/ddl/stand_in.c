@@ -173,7 +173,10 @@ hyb_stand_in_end(const HybStandIn *stand_in)
 	if (!OidIsValid(oid) && !OidIsValid(index))
 		return InvalidOid;
 	ObjectAddressSet(object, RelationRelationId, OidIsValid(oid) ? oid : index);
-	performDeletion(&object, DROP_RESTRICT, PERFORM_DELETION_INTERNAL);
+
+	/* nobody else has ever seen the stand-in */
+	performDeletion(&object, DROP_RESTRICT, PERFORM_DELETION_INTERNAL |
+					(OidIsValid(oid) ? PERFORM_DELETION_CONCURRENT_LOCK : 0));
 	CommandCounterIncrement();
 	return both ? index : InvalidOid;
 }
