@@ -13,6 +13,7 @@
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "am/hooks.h"
+#include "am/index_method.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
 #include "commands/defrem.h"
@@ -30,16 +31,10 @@ static bool
 same_operators(Oid opclass_a, Oid opclass_b)
 {
 	Oid			type = get_opclass_input_type(opclass_a);
-	Oid			family_a = get_opclass_family(opclass_a);
-	Oid			family_b = get_opclass_family(opclass_b);
 
-	if (get_opclass_input_type(opclass_b) != type)
-		return false;
-	for (int strategy = 1; strategy <= BTMaxStrategyNumber; strategy++)
-		if (get_opfamily_member(family_a, type, type, strategy) !=
-			get_opfamily_member(family_b, type, type, strategy))
-			return false;
-	return true;
+	return get_opclass_input_type(opclass_b) == type &&
+		hyb_same_operators(get_opclass_family(opclass_a),
+						   get_opclass_family(opclass_b), type);
 }
 
 /*

@@ -19,6 +19,7 @@
 #include "compat.h"
 
 #include "am/hooks.h"
+#include "am/index_method.h"
 
 #ifdef HYB_ON_CONFLICT_NEEDS_BTREE
 
@@ -54,16 +55,11 @@ static bool plain_tables_stale = false;
 static bool
 is_unique_hybrid(Oid index, Oid hybrid)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	HeapTuple	tuple;
 	bool		result;
 
-	if (!HeapTupleIsValid(tuple))
+	if (!hyb_index_is_of(index, hybrid))
 		return false;
-	result = ((Form_pg_class) GETSTRUCT(tuple))->relam == hybrid;
-	ReleaseSysCache(tuple);
-	if (!result)
-		return false;
-
 	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
 	if (!HeapTupleIsValid(tuple))
 		return false;

@@ -11,6 +11,7 @@
 #include "compat.h"
 
 #include "am/hooks.h"
+#include "am/index_method.h"
 
 #ifdef HYB_NO_REPLICA_IDENTITY
 
@@ -50,21 +51,6 @@ is_identity(Oid index, Snapshot snapshot)
 	return result;
 }
 
-/* Of our access method? */
-static bool
-is_hybrid(Oid index)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	result = ((Form_pg_class) GETSTRUCT(tuple))->relam ==
-		get_index_am_oid("hybrid", true);
-	ReleaseSysCache(tuple);
-	return result;
-}
-
 /*
  * A pg_index row has been changed, by the command at hand: what it was before
  * is what the catalog snapshot still sees.
@@ -77,7 +63,7 @@ object_access(ObjectAccessType access, Oid classid, Oid objectid, int subid,
 		previous_object_access(access, classid, objectid, subid, arg);
 
 	if (access == OAT_POST_ALTER && classid == IndexRelationId &&
-		is_hybrid(objectid) && is_identity(objectid, SnapshotSelf) &&
+		hyb_index_is_of(objectid, get_index_am_oid("hybrid", true)) && is_identity(objectid, SnapshotSelf) &&
 		!is_identity(objectid, NULL))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -20,6 +20,7 @@
 #include "compat.h"
 
 #include "am/hooks.h"
+#include "am/index_method.h"
 
 #ifdef HYB_ROW_COMPARE_NEEDS_BTREE
 
@@ -113,20 +114,6 @@ exchange(Exchanges *exchanges, const Plan *plan, List **place)
 	*place = conditions;
 }
 
-static bool
-is_hybrid(Oid index)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	result = ((Form_pg_class) GETSTRUCT(tuple))->relam ==
-		get_index_am_oid("hybrid", true);
-	ReleaseSysCache(tuple);
-	return result;
-}
-
 static void
 look_at_scan(Exchanges *exchanges, const Plan *plan, Oid index, List **place)
 {
@@ -136,7 +123,7 @@ look_at_scan(Exchanges *exchanges, const Plan *plan, Oid index, List **place)
 	{
 		if (IsA(lfirst(lc), RowCompareExpr))
 		{
-			if (is_hybrid(index))
+			if (hyb_index_is_of(index, get_index_am_oid("hybrid", true)))
 				exchange(exchanges, plan, place);
 			return;
 		}

@@ -15,6 +15,7 @@
 #include "access/relation.h"
 #include "am/ddl/attach.h"
 #include "am/ddl/convert.h"
+#include "am/index_method.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
@@ -22,20 +23,6 @@
 #include "commands/defrem.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
-
-bool
-hyb_index_is_of(Oid index, Oid access_method)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	result = ((Form_pg_class) GETSTRUCT(tuple))->relam == access_method;
-	ReleaseSysCache(tuple);
-	return result;
-}
 
 /*
  * A unique index that stands for all rows and for columns.  Expressions are not

@@ -11,8 +11,6 @@
 #include "nodes/parsenodes.h"
 #include "utils/relcache.h"
 
-extern bool hyb_index_is_of(Oid index, Oid access_method);
-
 /* A unique index that stands for all rows and for columns. */
 extern bool hyb_index_is_plain_unique(Relation index);
 

@@ -13,6 +13,7 @@
 #include "access/xact.h"
 #include "am/ddl/convert.h"
 #include "am/ddl/subscription.h"
+#include "am/index_method.h"
 #include "am/ddl/twin.h"
 #include "am/hooks.h"
 #include "catalog/catalog.h"
@@ -129,19 +130,10 @@ was_converted(const HybConversion *conversion, Oid table)
 	Oid			schema = get_namespace_oid(conversion->schema, true);
 	Oid			successor = OidIsValid(schema) ?
 		get_relname_relid(conversion->name, schema) : InvalidOid;
-	HeapTuple	tuple;
-	bool		result;
 
-	if (!OidIsValid(successor) ||
-		IndexGetRelation(successor, true) != table)
-		return false;
-	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(successor));
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	result = ((Form_pg_class) GETSTRUCT(tuple))->relam ==
-		conversion->access_method;
-	ReleaseSysCache(tuple);
-	return result;
+	return OidIsValid(successor) &&
+		IndexGetRelation(successor, true) == table &&
+		hyb_index_is_of(successor, conversion->access_method);
 }
 
 #ifdef HYB_NO_REPLICA_IDENTITY

@@ -28,6 +28,7 @@
 #include "am/ddl/marker.h"
 #include "am/ddl/stand_in.h"
 #include "am/ddl/twin.h"
+#include "am/index_method.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"

@@ -16,6 +16,7 @@
 #include "access/xact.h"
 #include "am/ddl/marker.h"
 #include "am/ddl/twin.h"
+#include "am/index_method.h"
 #include "catalog/dependency.h"
 #include "catalog/index.h"
 #include "catalog/indexing.h"
@@ -34,16 +35,6 @@
 
 /* Encoded classes have this in place of "_ops". */
 #define ENCODED_SUFFIX	"_hope_ops"
-
-static bool
-same_operators(Oid family_a, Oid family_b, Oid type)
-{
-	for (int strategy = 1; strategy <= BTMaxStrategyNumber; strategy++)
-		if (get_opfamily_member(family_a, type, type, strategy) !=
-			get_opfamily_member(family_b, type, type, strategy))
-			return false;
-	return true;
-}
 
 /* The name that the class has without an encoding. */
 static void
@@ -104,8 +95,8 @@ hyb_twin_class(Oid opclass, Oid access_method)
 		int			score;
 
 		if (candidate->opcintype != class->opcintype ||
-			!same_operators(class->opcfamily, candidate->opcfamily,
-							class->opcintype))
+			!hyb_same_operators(class->opcfamily, candidate->opcfamily,
+								class->opcintype))
 			continue;
 		score = likeness(class, candidate);
 		if (score > best_score ||
