@@ -180,10 +180,10 @@ my @work = (
 	[ 'scan', 'SET enable_seqscan = off; SELECT count(s) FROM t WHERE s > \'1\'; SELECT sum(k) FROM t WHERE k > 0;' ]);
 my (%interrupted, %unexpected);
 my $until = time + $seconds;
-while (time < $until)
+while (time < $until || (keys %interrupted < 3 && time < $until + 60))
 {
 	my ($name, $script) = @{ $work[rand @work] };
-	my $ms = 1 + int(rand(60)**1.3);
+	my $ms = int(exp(rand(log(200))));
 	my ($ret, $out, $err) = $node->psql('postgres', (rand() < 0.7 ? "SET statement_timeout = '${ms}ms'; " : '') . $script);
 	$interrupted{$name}++ if $err =~ /statement timeout/;
 	$unexpected{$1}++ while $err =~ /^.*?((?:ERROR|FATAL): (?!.*(?:statement timeout|already exists)).*)$/mg;

@@ -276,6 +276,31 @@ foreach my $verb ('convert', 'revert')
 	query("CALL hybrid_${verb}_concurrently('$_')") foreach ('r_pkey', 'd_k');
 }
 
+# A statement is being planned at the moment of the swap: it knows the table and
+# the constraint as they were.
+foreach my $verb ('convert', 'revert')
+{
+	hold('convert-validated');
+	my $converter = start_psql($node, "CALL hybrid_${verb}_concurrently('r_pkey');");
+	ok(held_at('convert-validated', $converter), "$verb before the swap");
+
+	hold('plan-constraint');
+	my $insertion = 'r VALUES (1) ON CONFLICT ON CONSTRAINT r_pkey DO UPDATE SET n = r.n + 1;';
+	my $planner = start_psql($node, "LOAD 'hybridindex';\nINSERT INTO $insertion\nINSERT /* again */ INTO $insertion\n");
+	ok(held_at('plan-constraint', $planner), 'a first one fills the caches');
+	query("SELECT injection_points_wakeup('hybrid-plan-constraint')");
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-plan-constraint' AND query ~ 'again'")
+	  or die 'the second one is not held';
+
+	let_go('convert-validated');
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_progress_create_index WHERE phase = 'waiting for readers before marking dead'")
+	  or die 'no swap';
+	let_go('plan-constraint');
+	ok(finish_psql($planner), "$verb, planned during the swap: ON CONFLICT ON CONSTRAINT") or diag $planner->{err};
+	ok(finish_psql($converter), "$verb goes on") or diag $converter->{err};
+	is(check_index('r_pkey', 'check'), $verb eq 'convert' ? 'hybrid' : 'btree', "r_pkey after $verb");
+}
+
 # A partitioned table: all that is left is named.
 query(<<EOF);
 CREATE TABLE pt (a int, b int) PARTITION BY RANGE (a);

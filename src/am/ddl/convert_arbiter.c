@@ -16,23 +16,33 @@
  * those that are not valid: by then this library is loaded.  A table whose rows
  * are routed to partitions has its arbiters found by the executor alone, when
  * the first row comes; there REINDEX CONCURRENTLY has the same gap.
+ *
+ * For ON CONFLICT ON CONSTRAINT the planner (infer_arbiter_indexes in plancat.c)
+ * first asks which index the constraint has and then opens the table's indexes,
+ * which is when a session learns of a swap: an index that is not valid any more
+ * was looked for, and none is found.  So they are locked a moment before; a lock
+ * that is held already brings no news of what others did.
  */
 #include "compat.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/stratnum.h"
+#include "access/table.h"
 #include "am/hooks.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "commands/defrem.h"
 #include "executor/executor.h"
 #include "nodes/execnodes.h"
+#include "optimizer/planner.h"
+#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
 static ExecutorStart_hook_type previous_executor_start = NULL;
+static create_upper_paths_hook_type previous_create_upper_paths = NULL;
 
 static bool
 get_flags(Oid index, bool *unique, bool *valid)
@@ -188,9 +198,56 @@ executor_start(QueryDesc *query, int eflags)
 	}
 }
 
+/*
+ * Locks the indexes of the table, which is locked, in the mode that the planner
+ * will ask for, until the constraint's index is the same before and after.
+ */
+static void
+lock_indexes(Oid relid, Oid constraint, LOCKMODE lockmode)
+{
+	Relation	table = table_open(relid, NoLock);
+	Oid			index;
+
+	do
+	{
+		List	   *indexes;
+		ListCell   *lc;
+
+		index = get_constraint_index(constraint);
+		indexes = RelationGetIndexList(table);
+		foreach(lc, indexes)
+			index_close(index_open(lfirst_oid(lc), lockmode), NoLock);
+		list_free(indexes);
+	} while (index != get_constraint_index(constraint));
+	table_close(table, NoLock);
+}
+
+/* The last thing that can be done before the plan is made of the path. */
+static void
+create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
+				   RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
+{
+	const Query *query = root->parse;
+
+	if (previous_create_upper_paths)
+		previous_create_upper_paths(root, stage, input_rel, output_rel, extra);
+	if (stage == UPPERREL_FINAL && query->onConflict != NULL &&
+		OidIsValid(query->onConflict->constraint))
+	{
+		const RangeTblEntry *table = rt_fetch(query->resultRelation,
+											  query->rtable);
+
+		lock_indexes(table->relid, query->onConflict->constraint,
+					 table->rellockmode);
+		HYB_POINT("plan-constraint");
+	}
+}
+
 void
 hyb_convert_arbiter_init(void)
 {
+	previous_create_upper_paths = create_upper_paths_hook;
+	create_upper_paths_hook = create_upper_paths;
 	previous_executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
 }
