@@ -231,7 +231,7 @@ CALL hybrid_convert_concurrently(NULL);
 CALL hybrid_convert_table(NULL);
 CALL hybrid_convert_table('parent_pkey');
 CALL hybrid_convert_table('grouped');
-CALL hybrid_convert_table('pg_class');
+CALL hybrid_convert_table('pg_sequence');
 CALL hybrid_convert_schema(0);
 SELECT hybrid_convert('pg_catalog.pg_class_oid_index');
 CALL hybrid_convert_concurrently('pg_catalog.pg_class_oid_index');

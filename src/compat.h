@@ -80,6 +80,9 @@ typedef Oid HybFileNumber;
 #define HYB_RESTRICT_SEARCH_PATH() ((void) 0)
 #endif
 
+/* Does REINDEX DATABASE build the indexes of system catalogs, too? */
+#define HYB_REINDEX_DATABASE_HAS_CATALOGS (PG_VERSION_NUM < 160000)
+
 /* Does the collation compare as memcmp does?  Needs utils/pg_locale.h. */
 #if PG_VERSION_NUM >= 180000
 #define HYB_COLLATE_IS_C(collid) \

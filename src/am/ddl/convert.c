@@ -196,10 +196,14 @@ static Datum
 convert_one(FunctionCallInfo fcinfo, bool to_hybrid)
 {
 	Oid			index = named_object(fcinfo, "index");
+	HybConversion conversion;
 
 	begin_transactions(fcinfo, to_hybrid ? "hybrid_convert_concurrently" :
 					   "hybrid_revert_concurrently");
-	hyb_convert_concurrently(index, hyb_convert_target(to_hybrid), false);
+	if (hyb_convert_concurrently(&conversion, index,
+								 hyb_convert_target(to_hybrid)) ==
+		HYB_CONVERT_REFUSED)
+		hyb_conversion_refuse(&conversion);
 	SPI_finish();
 	PG_RETURN_VOID();
 }

@@ -77,6 +77,9 @@ extern void hyb_conversion_skip(const HybConversion *conversion);
 /* Tell that there is nothing to do. */
 extern void hyb_conversion_already(const HybConversion *conversion);
 
+/* Tell that it has been done, where that was not all that was asked for. */
+extern void hyb_conversion_done(const HybConversion *conversion);
+
 /*
  * Tell about invalid indexes of the table that an interrupted conversion, or
  * REINDEX CONCURRENTLY, of this index has left, and what other sessions may
@@ -100,18 +103,21 @@ extern void hyb_conversion_progress(const HybConversion *conversion,
 extern void hyb_convert_next_transaction(void);
 
 /*
- * Convert one index in transactions of its own, likewise.  If it is one of many
- * that are converted, what cannot be done is told in a NOTICE.
+ * Convert one index in transactions of its own, likewise.  What the caller is to
+ * tell if it is refused is in `conversion`, which lasts as long as the memory
+ * context of the call.
  */
-extern void hyb_convert_concurrently(Oid index, Oid access_method,
-									 bool one_of_many);
+extern HybConvertStatus hyb_convert_concurrently(HybConversion *conversion,
+												 Oid index, Oid access_method);
 
 /*
- * Indexes of an access method in a table with its partitions, or in a schema:
- * those that are not attached to others, the largest ones first.
+ * Indexes of an access method in a table with its partitions, in a schema, or in
+ * all schemas but those of the server: those that are not attached to others,
+ * the largest ones first.
  */
 extern List *hyb_table_indexes(Oid table, Oid access_method);
 extern List *hyb_schema_indexes(Oid schema, Oid access_method);
+extern List *hyb_database_indexes(Oid access_method);
 
 /* Convert those that one of these finds, one after the other. */
 extern void hyb_convert_many(Oid object,

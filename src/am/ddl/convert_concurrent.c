@@ -343,35 +343,25 @@ convert_temporary(const HybConversion *conversion)
 	hyb_convert_next_transaction();
 }
 
-void
-hyb_convert_concurrently(Oid index, Oid access_method, bool one_of_many)
+HybConvertStatus
+hyb_convert_concurrently(HybConversion *conversion, Oid index,
+						 Oid access_method)
 {
-	HybConversion conversion;
+	HybConvertStatus status;
 
 	/* nobody shall wait for our snapshot while we wait for a lock */
 	hyb_convert_next_transaction();
-	switch (hyb_conversion_open(&conversion, index, access_method, true))
-	{
-		case HYB_CONVERT_REFUSED:
-			if (!one_of_many)
-				hyb_conversion_refuse(&conversion);
-			if (conversion.name != NULL)
-				hyb_conversion_skip(&conversion);
-			return;
-		case HYB_CONVERT_ALREADY:
-			hyb_conversion_already(&conversion);
-			hyb_conversion_tell(&conversion);
-			return;
-		case HYB_CONVERT_READY:
-			break;
-	}
-	hyb_conversion_tell(&conversion);
+	status = hyb_conversion_open(conversion, index, access_method, true);
+	if (status == HYB_CONVERT_REFUSED)
+		return status;
+	if (status == HYB_CONVERT_ALREADY)
+		hyb_conversion_already(conversion);
+	hyb_conversion_tell(conversion);
+	if (status == HYB_CONVERT_ALREADY)
+		return status;
 	if (get_rel_persistence(index) == RELPERSISTENCE_TEMP)
-		convert_temporary(&conversion);
+		convert_temporary(conversion);
 	else
-		run_phases(&conversion);
-	if (one_of_many)
-		ereport(NOTICE,
-				(errmsg("index \"%s\" is of access method \"%s\" now",
-						conversion.name, get_am_name(access_method))));
+		run_phases(conversion);
+	return status;
 }

@@ -16,6 +16,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "am/ddl/convert.h"
+#include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
@@ -152,8 +153,9 @@ hyb_table_indexes(Oid tableoid, Oid access_method)
 	return sorted_indexes(candidates);
 }
 
-List *
-hyb_schema_indexes(Oid schema, Oid access_method)
+/* Of all schemas but those of the server, if `schema` is InvalidOid. */
+static List *
+indexes_of_schema(Oid schema, Oid access_method)
 {
 	List	   *candidates = NIL;
 	Relation	rel = table_open(RelationRelationId, AccessShareLock);
@@ -161,19 +163,36 @@ hyb_schema_indexes(Oid schema, Oid access_method)
 	TableScanDesc scan;
 	HeapTuple	tuple;
 
+	ScanKeyInit(&key, Anum_pg_class_relnamespace, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(schema));
+	scan = table_beginscan_catalog(rel, OidIsValid(schema) ? 1 : 0, &key);
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+
+		if (OidIsValid(schema) || !(IsCatalogNamespace(form->relnamespace) ||
+									IsToastNamespace(form->relnamespace)))
+			candidates = add_candidate(candidates, access_method, form);
+	}
+	table_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return sorted_indexes(candidates);
+}
+
+List *
+hyb_schema_indexes(Oid schema, Oid access_method)
+{
 	if (get_namespace_name(schema) == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_SCHEMA),
 				 errmsg("schema with OID %u does not exist", schema)));
-	ScanKeyInit(&key, Anum_pg_class_relnamespace, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(schema));
-	scan = table_beginscan_catalog(rel, 1, &key);
-	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
-		candidates = add_candidate(candidates, access_method,
-								   (Form_pg_class) GETSTRUCT(tuple));
-	table_endscan(scan);
-	table_close(rel, AccessShareLock);
-	return sorted_indexes(candidates);
+	return indexes_of_schema(schema, access_method);
+}
+
+List *
+hyb_database_indexes(Oid access_method)
+{
+	return indexes_of_schema(InvalidOid, access_method);
 }
 
 void
@@ -185,5 +204,21 @@ hyb_convert_many(Oid object, List *(*candidates) (Oid object, Oid access_method)
 	ListCell   *lc;
 
 	foreach(lc, indexes)
-		hyb_convert_concurrently(lfirst_oid(lc), target, true);
+	{
+		HybConversion conversion;
+
+		switch (hyb_convert_concurrently(&conversion, lfirst_oid(lc), target))
+		{
+			case HYB_CONVERT_REFUSED:
+				/* no name: somebody has dropped it */
+				if (conversion.name != NULL)
+					hyb_conversion_skip(&conversion);
+				break;
+			case HYB_CONVERT_ALREADY:
+				break;
+			case HYB_CONVERT_READY:
+				hyb_conversion_done(&conversion);
+				break;
+		}
+	}
 }

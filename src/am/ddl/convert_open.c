@@ -78,6 +78,15 @@ hyb_conversion_already(const HybConversion *conversion)
 					get_am_name(conversion->access_method))));
 }
 
+void
+hyb_conversion_done(const HybConversion *conversion)
+{
+	ereport(NOTICE,
+			(errmsg("index \"%s\" is of access method \"%s\" now",
+					conversion->name,
+					get_am_name(conversion->access_method))));
+}
+
 /*
  * Is it an index that the caller may convert?  Without a lock on it, all of
  * this may change.

@@ -17,8 +17,10 @@
 #include "access/xlog.h"
 #include "am/ddl/attach.h"
 #include "am/ddl/detour.h"
+#include "am/ddl/reindex.h"
 #include "am/ddl/replace.h"
 #include "am/ddl/stand_in.h"
+#include "am/ddl/utility_call.h"
 #include "am/hooks.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
@@ -120,6 +122,41 @@ before_statement(const HybStatement *statement, HybDetour *detour)
 	}
 }
 
+static void
+process(HybUtilityCall *call)
+{
+	Node	   *outer_tree = current_tree;
+	HybDetour	detour = {NIL, NIL, NULL};
+
+	if (IsA(call->stmt->utilityStmt, ReindexStmt) && hyb_reindex(call))
+		return;
+	if (concerns_us(call->stmt->utilityStmt) &&
+		!XactReadOnly && !RecoveryInProgress() && !IsInParallelMode())
+	{
+		HybStatement statement;
+
+		if (call->read_only_tree)
+			call->stmt = copyObject(call->stmt);
+		call->read_only_tree = false;
+		statement.tree = call->stmt->utilityStmt;
+		statement.source = call->source;
+		statement.location = call->stmt->stmt_location;
+		before_statement(&statement, &detour);
+	}
+
+	current_tree = call->stmt->utilityStmt;
+	PG_TRY();
+	{
+		hyb_utility_next(call);
+	}
+	PG_FINALLY();
+	{
+		current_tree = outer_tree;
+	}
+	PG_END_TRY();
+	hyb_detour_end(&detour);
+}
+
 /*
  * So many parameters because it is a hook.
  */
@@ -129,41 +166,20 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 				QueryEnvironment *environment, DestReceiver *dest,
 				QueryCompletion *completion)
 {
-	Node	   *outer_tree = current_tree;
-	HybDetour	detour = {NIL, NIL, NULL};
-	bool		concerned = concerns_us(pstmt->utilityStmt) &&
-		!XactReadOnly && !RecoveryInProgress() && !IsInParallelMode();
-	PlannedStmt *volatile stmt = concerned && read_only_tree ?
-		copyObject(pstmt) : pstmt;
+	HybUtilityCall call = {
+		.stmt = pstmt,
+		.source = source,
+		.read_only_tree = read_only_tree,
+		.context = context,
+		.params = params,
+		.environment = environment,
+		.dest = dest,
+		.completion = completion,
+		.next = previous_process_utility ? previous_process_utility :
+		standard_ProcessUtility
+	};
 
-	if (concerned)
-	{
-		HybStatement statement;
-
-		statement.tree = stmt->utilityStmt;
-		statement.source = source;
-		statement.location = stmt->stmt_location;
-		before_statement(&statement, &detour);
-	}
-
-	current_tree = stmt->utilityStmt;
-	PG_TRY();
-	{
-		if (previous_process_utility)
-			previous_process_utility(stmt, source,
-									 read_only_tree && !concerned, context,
-									 params, environment, dest, completion);
-		else
-			standard_ProcessUtility(stmt, source,
-									read_only_tree && !concerned, context,
-									params, environment, dest, completion);
-	}
-	PG_FINALLY();
-	{
-		current_tree = outer_tree;
-	}
-	PG_END_TRY();
-	hyb_detour_end(&detour);
+	process(&call);
 }
 
 /*
