@@ -112,6 +112,9 @@ ALTER TABLE using_index ADD UNIQUE USING INDEX ui_plain;
 ALTER TABLE using_index ADD UNIQUE USING INDEX ui_a;
 SELECT * FROM kinds WHERE tablename = 'using_index';
 SELECT obj_description('ui_a'::regclass);
+-- a predicate that is always true is none
+CREATE UNIQUE INDEX ui_true ON using_index USING hybrid (b, a) WHERE 1 = 1;
+ALTER TABLE using_index ADD UNIQUE USING INDEX ui_true;
 BEGIN;
 INSERT INTO using_index VALUES (101, '1');
 COMMIT;
@@ -128,6 +131,41 @@ ALTER TABLE both_new ADD PRIMARY KEY USING INDEX both_a,
 SELECT * FROM kinds WHERE tablename = 'both_new';
 INSERT INTO both_new VALUES (7, 1);
 INSERT INTO both_new VALUES (0, -7);
+
+-- indexes of no constraint, referenced by foreign keys, among them its own
+CREATE TABLE referenced (id int, up int, c text COLLATE "C", d text, n int NOT NULL);
+CREATE UNIQUE INDEX r_id ON referenced USING hybrid (id) INCLUDE (d) WITH (merge_ratio = 7);
+CREATE UNIQUE INDEX r_cd ON referenced USING hybrid (c DESC, d COLLATE "C");
+CREATE UNIQUE INDEX r_n ON referenced USING hybrid (n);
+COMMENT ON INDEX r_cd IS 'kept';
+CLUSTER referenced USING r_n;
+INSERT INTO referenced SELECT i, i, i, i, i FROM generate_series(1, 100) i;
+ALTER TABLE referenced ADD FOREIGN KEY (up) REFERENCES referenced (id);
+CREATE TABLE refers (n int REFERENCES referenced (n), c text, d text,
+	FOREIGN KEY (d, c) REFERENCES referenced (d, c));
+INSERT INTO refers VALUES (7, '7', '7');
+ALTER TABLE referenced ALTER id TYPE bigint, ALTER c TYPE varchar(9) COLLATE "POSIX",
+	ALTER d TYPE varchar(9), ALTER n TYPE numeric, ALTER up TYPE bigint;
+ALTER TABLE referenced ALTER up TYPE int;
+SELECT * FROM kinds WHERE tablename = 'referenced';
+SELECT indexrelid::regclass, indisclustered AS clustered, obj_description(indexrelid),
+	pg_get_indexdef(indexrelid) FROM pg_index
+WHERE indrelid = 'referenced'::regclass ORDER BY 3, 4;
+SELECT conrelid::regclass, conindid::regclass, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE confrelid = 'referenced'::regclass ORDER BY 1, 3;
+\set VERBOSITY terse
+INSERT INTO referenced VALUES (1, 1, 'x', 'x', 1000);
+INSERT INTO referenced VALUES (1000, 1, '1', '1', 1000);
+INSERT INTO referenced VALUES (1000, 1001, 'x', 'x', 1000);
+DELETE FROM referenced WHERE n = 7;
+\set VERBOSITY default
+BEGIN;
+DECLARE open_cursor CURSOR FOR SELECT FROM referenced;
+FETCH open_cursor;
+ALTER TABLE referenced ALTER id TYPE int;
+ROLLBACK;
+ALTER TABLE referenced DROP COLUMN c CASCADE, ALTER d TYPE text;
+SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'referenced'::regclass ORDER BY 1;
 
 -- with the type of an attribute of the type that a table is of
 CREATE TYPE attributes AS (a int, b text);
@@ -162,6 +200,14 @@ CREATE TABLE null_key (a int UNIQUE NULLS NOT DISTINCT);
 INSERT INTO null_key VALUES (NULL);
 INSERT INTO null_key VALUES (NULL);
 SELECT * FROM kinds WHERE tablename IN ('every', 'copied', 'null_key');
+-- what btree does not serve either is for the server to say
+\set VERBOSITY terse
+CREATE INDEX ON every (t no_ops);
+CREATE INDEX ON every ((id + 1) no_schema.int4_ops);
+ALTER TABLE every ADD EXCLUDE (t no_ops WITH =);
+ALTER TABLE every ADD UNIQUE (p);
+CREATE TABLE of_points (p point, EXCLUDE (p WITH ~=));
+\set VERBOSITY default
 -- types that it does not serve stay btree
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 CREATE TYPE pair AS (a int, b int);
@@ -229,7 +275,7 @@ REFRESH MATERIALIZED VIEW CONCURRENTLY mv_bad;
 SELECT * FROM kinds WHERE tablename LIKE 'mv%';
 
 SELECT tablename, relname, hybrid_index_check(relname::regclass, true)
-FROM kinds WHERE amname = 'hybrid' AND tablename IN ('acc', 'item', 'mv', 'using_index');
+FROM kinds WHERE amname = 'hybrid' AND tablename IN ('acc', 'item', 'mv', 'using_index', 'referenced');
 
 SET client_min_messages = warning;
 DROP SCHEMA con CASCADE;

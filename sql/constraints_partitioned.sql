@@ -94,6 +94,54 @@ SELECT conname, conindid::regclass, pg_get_constraintdef(oid) FROM pg_constraint
 WHERE conrelid = 'itself'::regclass AND contype = 'f' ORDER BY 1;
 RESET hybridindex.replace_btree;
 
+-- btree keys of partitioned tables stay so before PostgreSQL 18, without a word
+CREATE TABLE was_btree (id int, u int, PRIMARY KEY (id, u)) PARTITION BY RANGE (id);
+CREATE TABLE was_btree_1 PARTITION OF was_btree FOR VALUES FROM (0) TO (10);
+ALTER TABLE was_btree_1 ADD UNIQUE (u);
+SET hybridindex.replace_btree = on;
+ALTER TABLE was_btree ALTER u TYPE bigint;
+RESET hybridindex.replace_btree;
+SELECT * FROM kinds WHERE relname LIKE 'was_btree%';
+
+-- partitions may belong to others
+SET client_min_messages = warning;
+CREATE ROLE conp_above;
+CREATE ROLE conp_below;
+RESET client_min_messages;
+GRANT ALL ON SCHEMA conp TO conp_above, conp_below;
+CREATE TABLE parts (a int NOT NULL, b int NOT NULL) PARTITION BY RANGE (a);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (20);
+CREATE TABLE parts_3 (a int NOT NULL, b int NOT NULL);
+CREATE UNIQUE INDEX one_a ON parts_1 USING hybrid (a);
+CREATE UNIQUE INDEX two_a ON parts_2 USING btree (a);
+CREATE UNIQUE INDEX one_ab ON parts_1 USING hybrid (a, b);
+CREATE UNIQUE INDEX two_ab ON parts_2 USING btree (a, b);
+CREATE UNIQUE INDEX three_a ON parts_3 USING hybrid (a);
+CREATE UNIQUE INDEX one_ba ON parts_1 USING hybrid (b, a);
+ALTER TABLE parts_1 ADD CONSTRAINT one_ba_key UNIQUE (b, a) WITH (access_method = hybrid);
+CREATE INDEX one_b ON parts_1 USING hybrid (b);
+INSERT INTO parts VALUES (1, 1), (11, 11);
+ALTER TABLE parts OWNER TO conp_above;
+ALTER TABLE parts_1 OWNER TO conp_below;
+ALTER TABLE parts_2 OWNER TO conp_below;
+ALTER TABLE parts_3 OWNER TO conp_below;
+SET ROLE conp_above;
+CREATE UNIQUE INDEX above_a_key ON parts USING btree (a);
+CREATE UNIQUE INDEX above_ab_key ON parts USING btree (a, b);
+ALTER TABLE parts ADD CONSTRAINT above_ba UNIQUE (b, a);
+CREATE INDEX above_b ON ONLY parts (b);
+ALTER INDEX above_b ATTACH PARTITION one_b;
+ALTER TABLE parts ATTACH PARTITION parts_3 FOR VALUES FROM (20) TO (30);
+SELECT hybrid_convert('one_b');
+RESET ROLE;
+SELECT c.relname, am.amname, pg_get_userbyid(c.relowner), c.relispartition
+FROM pg_class c JOIN pg_am am ON am.oid = c.relam
+WHERE c.relname ~ '^(one|two|three)_' AND c.relkind = 'i' ORDER BY 1;
+DROP TABLE parts, parts_3;
+DROP OWNED BY conp_above, conp_below;
+DROP ROLE conp_above, conp_below;
+
 -- a partition that is attached gets the unique indexes of the partitioned table
 CREATE TABLE of_btree (id int PRIMARY KEY, u int, UNIQUE (id, u))
 	PARTITION BY RANGE (id);

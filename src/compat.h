@@ -203,6 +203,17 @@ typedef Oid HybFileNumber;
 #define HYB_CONSTRAINTS_NEED_BTREE false
 #endif
 
+/* an index of ALTER TABLE; needs commands/defrem.h */
+#if PG_VERSION_NUM >= 160000
+#define HYB_DEFINE_INDEX(table, stmt) \
+	DefineIndex((table), (stmt), InvalidOid, InvalidOid, InvalidOid, -1, \
+				true, false, false, false, true)
+#else
+#define HYB_DEFINE_INDEX(table, stmt) \
+	DefineIndex((table), (stmt), InvalidOid, InvalidOid, InvalidOid, \
+				true, false, false, false, true)
+#endif
+
 /* a generated column's expression can be changed since 17 */
 #if PG_VERSION_NUM >= 170000
 #define HYB_CHANGES_COLUMN(type) \

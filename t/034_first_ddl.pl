@@ -76,6 +76,18 @@ first_statement('BEGIN; SAVEPOINT x; CREATE TABLE f (id int REFERENCES c); ROLLB
 	"SET standard_conforming_strings = off; CREATE TABLE warned (a text DEFAULT 'x\\n'); DROP TABLE warned");
 is(() = $err =~ /WARNING/g, 1, 'one warning of a text that is read twice');
 
+# what strings are has changed since the server has read the text
+first_statement("CREATE TABLE f2 (s text)\\; SET standard_conforming_strings = off\\; "
+	. "CREATE INDEX f2_s ON f2 USING btree (s) WHERE s <> 'a\\'; DROP TABLE f2; CREATE TABLE f2 (s text)",
+	'c_i hybrid, c_pkey hybrid, f_pkey hybrid', 'a text that is no other one');
+first_statement("SET standard_conforming_strings = off\\; CREATE INDEX f2_s ON f2 USING btree (s) WHERE s <> 'a\\'",
+	'c_i hybrid, c_pkey hybrid, f2_s btree, f_pkey hybrid', 'strings that are read otherwise by now');
+first_statement("DROP INDEX f2_s\\; SET standard_conforming_strings = off\\; CREATE INDEX f2_s ON f2 USING btree (s) WHERE s <> 'a\\\\b'",
+	'c_i hybrid, c_pkey hybrid, f2_s btree, f_pkey hybrid', 'in either way');
+first_statement("SET backslash_quote = off\\; DROP INDEX f2_s\\; CREATE INDEX f2_s ON f2 USING btree (s) WHERE s <> E'a\\'b'",
+	'c_i hybrid, c_pkey hybrid, f2_s btree, f_pkey hybrid', 'as far as they may be');
+$node->safe_psql('postgres', 'DROP TABLE f2');
+
 # without event triggers the library is there when it is preloaded
 $node->safe_psql('postgres', 'ALTER EVENT TRIGGER hybridindex_ddl_start DISABLE; ALTER EVENT TRIGGER hybridindex_ddl_end DISABLE');
 first_statement("SELECT hybrid_merge('c_pkey'); CREATE TABLE g (id int REFERENCES c PRIMARY KEY)",

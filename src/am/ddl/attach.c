@@ -15,12 +15,18 @@
 #include "access/relation.h"
 #include "am/ddl/attach.h"
 #include "am/ddl/convert.h"
+#include "am/ddl/owner.h"
 #include "am/index_method.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/dependency.h"
 #include "commands/defrem.h"
+#include "commands/tablecmds.h"
+#include "nodes/value.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -38,33 +44,53 @@ hyb_index_is_plain_unique(Relation index)
 		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
 }
 
-/* Have both indexes the same key columns, by name? */
-static bool
-same_columns(Relation a, Relation b)
+/* The names (String) of the key columns of an index; NIL if one is none. */
+static List *
+column_names(Relation index)
 {
-	int			n = a->rd_index->indnkeyatts;
-	bool		same = b->rd_index->indnkeyatts == n;
+	List	   *names = NIL;
 
-	for (int i = 0; same && i < n; i++)
+	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
 	{
-		char	   *name_a = get_attname(a->rd_index->indrelid,
-										 a->rd_index->indkey.values[i], true);
-		char	   *name_b = get_attname(b->rd_index->indrelid,
-										 b->rd_index->indkey.values[i], true);
+		char	   *name = get_attname(index->rd_index->indrelid,
+									   index->rd_index->indkey.values[i], true);
 
-		same = name_a != NULL && name_b != NULL && strcmp(name_a, name_b) == 0;
+		if (name == NULL)
+			return NIL;
+		names = lappend(names, makeString(name));
 	}
-	return same;
+	return names;
 }
 
+/*
+ * Has the index, which is of a partition, these key columns, and does it belong
+ * to a constraint, if only such can be attached?
+ */
+static bool
+can_attach(Relation index, List *names, bool to_constraint)
+{
+	return hyb_index_is_plain_unique(index) &&
+		(!to_constraint ||
+		 OidIsValid(get_index_constraint(RelationGetRelid(index)))) &&
+		names != NIL && equal(column_names(index), names);
+}
+
+/*
+ * Whoever makes an index of a partitioned table makes those of partitions, to
+ * whomever they belong.
+ */
 static void
 convert_to_attach(Oid index, Oid access_method)
 {
+	HybCaller	caller;
+
 	ereport(NOTICE,
 			(errmsg("index \"%s\" becomes one of access method \"%s\"",
 					get_rel_name(index), get_am_name(access_method)),
 			 errdetail("It is attached to an index of that access method.")));
+	hyb_become_owner(&caller, hyb_owner_of(index));
 	hyb_convert_now(index, access_method);
+	hyb_become_caller(&caller);
 }
 
 /*
@@ -81,8 +107,8 @@ before_attach_table(Oid relid, const RangeVar *name, Oid hybrid)
 	ListCell   *of_table;
 	ListCell   *of_parent;
 
-	if (!OidIsValid(partition))
-		return;
+	if (!OidIsValid(partition) || !HYB_OWNS_RELATION(partition, GetUserId()))
+		return;					/* the server will say so */
 	parent = relation_open(relid, NoLock);
 	table = relation_open(partition, NoLock);
 	foreach(of_table, RelationGetIndexList(table))
@@ -98,7 +124,9 @@ before_attach_table(Oid relid, const RangeVar *name, Oid hybrid)
 			Relation	above = index_open(lfirst_oid(of_parent),
 										   AccessShareLock);
 
-			if (above->rd_index->indisunique && same_columns(above, index))
+			if (above->rd_index->indisunique &&
+				can_attach(index, column_names(above),
+						   OidIsValid(get_index_constraint(RelationGetRelid(above)))))
 			{
 				wanted |= above->rd_rel->relam == other;
 				fits |= above->rd_rel->relam == index->rd_rel->relam;
@@ -116,24 +144,10 @@ before_attach_table(Oid relid, const RangeVar *name, Oid hybrid)
 						  hyb_index_is_of(lfirst_oid(of_table), hybrid) ? BTREE_AM_OID : hybrid);
 }
 
-/* Are these the key columns of the index? */
-static bool
-is_on_columns(Relation index, List *names)
-{
-	bool		same = index->rd_index->indnkeyatts == list_length(names);
-
-	for (int i = 0; same && i < list_length(names); i++)
-	{
-		char	   *name = get_attname(index->rd_index->indrelid,
-									   index->rd_index->indkey.values[i], true);
-
-		same = name != NULL && strcmp(name, strVal(list_nth(names, i))) == 0;
-	}
-	return same;
-}
-
-void
-hyb_attach_unique_above(Oid relid, List *columns, bool is_hybrid)
+/* `to_constraint`: the new index is that of a constraint. */
+static void
+attach_unique_above(Oid relid, List *columns, bool is_hybrid,
+					bool to_constraint)
 {
 	Oid			hybrid = get_index_am_oid("hybrid", true);
 	Oid			other = is_hybrid ? BTREE_AM_OID : hybrid;
@@ -156,7 +170,7 @@ hyb_attach_unique_above(Oid relid, List *columns, bool is_hybrid)
 				continue;
 			index = index_open(lfirst_oid(of_table), AccessShareLock);
 			if (lfirst_oid(lc) != relid && !index->rd_rel->relispartition &&
-				hyb_index_is_plain_unique(index) && is_on_columns(index, columns))
+				can_attach(index, columns, to_constraint))
 				found = lappend_oid(found, lfirst_oid(of_table));
 			index_close(index, NoLock);
 		}
@@ -164,6 +178,34 @@ hyb_attach_unique_above(Oid relid, List *columns, bool is_hybrid)
 	}
 	foreach(lc, found)
 		convert_to_attach(lfirst_oid(lc), is_hybrid ? hybrid : BTREE_AM_OID);
+}
+
+void
+hyb_attach_index_above(const IndexStmt *stmt)
+{
+	List	   *columns = NIL;
+	Oid			relid;
+	ListCell   *lc;
+
+	if (!stmt->unique || !stmt->relation->inh || stmt->whereClause != NULL)
+		return;
+	relid = RangeVarGetRelid(stmt->relation, NoLock, true);
+	if (!OidIsValid(relid) ||
+		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
+		return;
+	foreach(lc, stmt->indexParams)
+	{
+		char	   *name = lfirst_node(IndexElem, lc)->name;
+
+		if (name == NULL)
+			return;
+		columns = lappend(columns, makeString(name));
+	}
+	relid = RangeVarGetRelidExtended(stmt->relation, ShareLock, 0,
+									 RangeVarCallbackOwnsRelation, NULL);
+	attach_unique_above(relid, columns,
+						strcmp(stmt->accessMethod, "hybrid") == 0,
+						stmt->isconstraint);
 }
 
 void
@@ -182,9 +224,10 @@ hyb_attach_constraints_above(const AlterTableStmt *stmt, Oid relid)
 		if ((constraint->contype == CONSTR_PRIMARY ||
 			 constraint->contype == CONSTR_UNIQUE) &&
 			constraint->indexname == NULL && !HYB_WITHOUT_OVERLAPS(constraint))
-			hyb_attach_unique_above(relid, constraint->keys,
-									constraint->access_method != NULL &&
-									strcmp(constraint->access_method, "hybrid") == 0);
+			attach_unique_above(relid, constraint->keys,
+								constraint->access_method != NULL &&
+								strcmp(constraint->access_method, "hybrid") == 0,
+								true);
 	}
 }
 

@@ -22,10 +22,10 @@ extern void hyb_attach_before(Oid relid, const RangeVar *name, Oid hybrid);
 
 /*
  * Before a unique index of a partitioned table is made: those of partitions
- * with these key columns (String) get its access method, hybrid or btree, so
- * that they can be attached.  The same for the constraints of ALTER TABLE.
+ * with these key columns get its access method, hybrid or btree, so that they
+ * can be attached.  The same for the constraints of ALTER TABLE.
  */
-extern void hyb_attach_unique_above(Oid relid, List *columns, bool is_hybrid);
+extern void hyb_attach_index_above(const IndexStmt *stmt);
 extern void hyb_attach_constraints_above(const AlterTableStmt *stmt, Oid relid);
 
 #endif							/* HYB_ATTACH_H */

@@ -12,6 +12,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "am/ddl/convert.h"
+#include "am/ddl/owner.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "commands/defrem.h"
@@ -25,7 +26,6 @@
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/rel.h"
 
 PG_FUNCTION_INFO_V1(hybrid_convert);
@@ -55,20 +55,11 @@ build(const HybConvertPart *part)
 	Relation	old_index = index_open(part->index, NoLock);
 	Relation	twin = index_open(part->twin, AccessExclusiveLock);
 	bool		as_reindex = !old_index->rd_index->indcheckxmin;
-	Oid			save_userid;
-	int			save_sec_context;
-	int			save_nestlevel;
+	HybCaller	caller;
 
-	GetUserIdAndSecContext(&save_userid, &save_sec_context);
-	SetUserIdAndSecContext(table->rd_rel->relowner,
-						   save_sec_context | SECURITY_RESTRICTED_OPERATION);
-	save_nestlevel = NewGUCNestLevel();
-	HYB_RESTRICT_SEARCH_PATH();
-
+	hyb_become_owner(&caller, table->rd_rel->relowner);
 	index_build(table, twin, BuildIndexInfo(twin), as_reindex, true);
-
-	AtEOXact_GUC(false, save_nestlevel);
-	SetUserIdAndSecContext(save_userid, save_sec_context);
+	hyb_become_caller(&caller);
 	index_close(twin, NoLock);
 	index_close(old_index, NoLock);
 	table_close(table, NoLock);

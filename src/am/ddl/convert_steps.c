@@ -10,6 +10,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "am/ddl/convert.h"
+#include "am/ddl/owner.h"
 #include "am/ddl/twin.h"
 #include "catalog/dependency.h"
 #include "catalog/index.h"
@@ -23,7 +24,6 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -65,22 +65,13 @@ create_twin(const HybConversion *conversion, HybConvertPart *part, bits16 flags)
 {
 	Relation	table = table_open(part->table, NoLock);
 	char	   *name = choose_name(part->index, "ccnew");
-	Oid			save_userid;
-	int			save_sec_context;
-	int			save_nestlevel;
+	HybCaller	caller;
 
-	GetUserIdAndSecContext(&save_userid, &save_sec_context);
-	SetUserIdAndSecContext(table->rd_rel->relowner,
-						   save_sec_context | SECURITY_RESTRICTED_OPERATION);
-	save_nestlevel = NewGUCNestLevel();
-	HYB_RESTRICT_SEARCH_PATH();
-
+	hyb_become_owner(&caller, table->rd_rel->relowner);
 	part->twin = hyb_twin_create(table, part->index, conversion->access_method,
 								 name, flags);
+	hyb_become_caller(&caller);
 	part->twin_name = name;
-
-	AtEOXact_GUC(false, save_nestlevel);
-	SetUserIdAndSecContext(save_userid, save_sec_context);
 	table_close(table, NoLock);
 	CommandCounterIncrement();
 }

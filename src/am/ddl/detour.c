@@ -26,9 +26,11 @@
 #include "am/ddl/convert.h"
 #include "am/ddl/detour.h"
 #include "am/ddl/marker.h"
+#include "am/ddl/owner.h"
 #include "am/ddl/stand_in.h"
 #include "am/ddl/twin.h"
 #include "am/index_method.h"
+#include "catalog/dependency.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
@@ -41,7 +43,6 @@
 #include "tcop/dest.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -171,6 +172,28 @@ check_default_classes(Relation table, Relation index, Oid hybrid)
 	}
 }
 
+/*
+ * May the server make a constraint of it?  It takes a predicate that is always
+ * true for none: functions in it run as their owner.
+ */
+static bool
+is_whole_unique(Relation index)
+{
+	HeapTuple	tuple = index->rd_indextuple;
+	HybCaller	caller;
+	bool		whole;
+
+	if (hyb_index_is_plain_unique(index))
+		return true;
+	if (!index->rd_index->indisunique || !index->rd_index->indisvalid ||
+		!heap_attisnull(tuple, Anum_pg_index_indexprs, NULL))
+		return false;
+	hyb_become_owner(&caller, index->rd_rel->relowner);
+	whole = RelationGetIndexPredicate(index) == NIL;
+	hyb_become_caller(&caller);
+	return whole;
+}
+
 /* ALTER TABLE ... ADD CONSTRAINT ... USING INDEX */
 static void
 before_using_index(HybDetour *detour, Oid relid, const Constraint *constraint,
@@ -192,7 +215,7 @@ before_using_index(HybDetour *detour, Oid relid, const Constraint *constraint,
 				 errmsg("ALTER TABLE / ADD CONSTRAINT USING INDEX is not supported on partitioned tables")));
 	table = relation_open(relid, NoLock);
 	index = index_open(indexoid, AccessShareLock);
-	if (index->rd_index->indrelid == relid && hyb_index_is_plain_unique(index))
+	if (index->rd_index->indrelid == relid && is_whole_unique(index))
 	{
 		HybStandIn *stand_in;
 
@@ -241,7 +264,9 @@ before_new_index(HybDetour *detour, Relation table, List *attnums, Oid hybrid)
 		if (!index->rd_index->indisexclusion &&
 			has_columns(index, attnums, false) &&
 			(index->rd_rel->relam == hybrid ||
-			 (index->rd_rel->relam == BTREE_AM_OID && hyb_replace_btree)))
+			 (index->rd_rel->relam == BTREE_AM_OID && hyb_replace_btree &&
+			  hyb_replace_serves(RelationGetRelid(table),
+								 index->rd_index->indisprimary))))
 		{
 			Datum		options = hyb_index_options(lfirst_oid(lc));
 
@@ -257,6 +282,35 @@ before_new_index(HybDetour *detour, Relation table, List *attnums, Oid hybrid)
 			detour->constraints = lappend(detour->constraints, rebuilt);
 		}
 		index_close(index, NoLock);
+	}
+}
+
+/*
+ * Unique indexes that are made again, belong to no constraint, but are
+ * referenced by foreign keys.
+ */
+static void
+before_new_referenced(HybDetour *detour, Relation table, List *attnums,
+					  Oid hybrid)
+{
+	ListCell   *lc;
+
+	foreach(lc, RelationGetIndexList(table))
+	{
+		Relation	index;
+		bool		referenced;
+
+		if (!hyb_index_is_of(lfirst_oid(lc), hybrid) ||
+			OidIsValid(get_index_constraint(lfirst_oid(lc))))
+			continue;
+		index = index_open(lfirst_oid(lc), AccessShareLock);
+		referenced = hyb_index_is_plain_unique(index) &&
+			has_columns(index, attnums, false) &&
+			get_index_ref_constraints(lfirst_oid(lc)) != NIL;
+		index_close(index, NoLock);
+		if (referenced && !is_provided_for(detour, lfirst_oid(lc)))
+			detour->stand_ins = lappend(detour->stand_ins,
+										hyb_stand_in_make_alone(table, lfirst_oid(lc)));
 	}
 }
 
@@ -332,9 +386,10 @@ before_type_change(HybDetour *detour, Oid relid, List *names, Oid hybrid)
 	foreach(lc, relids)
 	{
 		Relation	table = relation_open(lfirst_oid(lc), NoLock);
+		List	   *attnums = column_numbers(lfirst_oid(lc), names);
 
-		before_new_foreign_key(detour, table,
-							   column_numbers(lfirst_oid(lc), names), hybrid);
+		before_new_referenced(detour, table, attnums, hybrid);
+		before_new_foreign_key(detour, table, attnums, hybrid);
 		relation_close(table, NoLock);
 	}
 }
@@ -526,9 +581,7 @@ hyb_detour_refresh(HybDetour *detour, const RefreshMatViewStmt *stmt)
 {
 	Oid			hybrid = get_index_am_oid("hybrid", true);
 	Oid			relid;
-	Oid			user;
-	int			security;
-	int			nest_level;
+	HybCaller	caller;
 	Oid			index;
 	Relation	view;
 
@@ -540,16 +593,11 @@ hyb_detour_refresh(HybDetour *detour, const RefreshMatViewStmt *stmt)
 	view = relation_open(relid, NoLock);
 	if (view->rd_rel->relkind == RELKIND_MATVIEW)
 	{
-		GetUserIdAndSecContext(&user, &security);
-		SetUserIdAndSecContext(view->rd_rel->relowner,
-							   security | SECURITY_RESTRICTED_OPERATION);
-		nest_level = NewGUCNestLevel();
-		HYB_RESTRICT_SEARCH_PATH();
+		hyb_become_owner(&caller, view->rd_rel->relowner);
 		index = find_refresh_index(view, hybrid);
 		if (OidIsValid(index))
 			add_stand_in(detour, view, index, true);
-		AtEOXact_GUC(false, nest_level);
-		SetUserIdAndSecContext(user, security);
+		hyb_become_caller(&caller);
 	}
 	relation_close(view, NoLock);
 }

@@ -37,7 +37,7 @@
 /* Why an index stays btree. */
 typedef struct Refusal
 {
-	char	   *detail;
+	char	   *detail;			/* NULL if the server will refuse it, too */
 	char	   *hint;
 } Refusal;
 
@@ -97,11 +97,15 @@ serves(Oid type, IndexElem *element, Oid hybrid, Refusal *refusal)
 		element->opclass = qualified_name(class);
 		return true;
 	}
-	refusal->detail = name == NIL ?
-		psprintf(_("Data type %s has no default operator class for access method \"hybrid\"."),
-				 format_type_be(type)) :
-		psprintf(_("Access method \"hybrid\" has no operator class like \"%s\"."),
-				 NameListToString(name));
+	if (!OidIsValid(name == NIL ? GetDefaultOpClass(type, BTREE_AM_OID) :
+					get_opclass_oid(BTREE_AM_OID, name, true)))
+		refusal->detail = NULL;
+	else
+		refusal->detail = name == NIL ?
+			psprintf(_("Data type %s has no default operator class for access method \"hybrid\"."),
+					 format_type_be(type)) :
+			psprintf(_("Access method \"hybrid\" has no operator class like \"%s\"."),
+					 NameListToString(name));
 	refusal->hint = NULL;
 	return false;
 }
@@ -121,6 +125,8 @@ names_classes(const IndexStmt *stmt)
 static void
 tell(const char *table, const char *index, const Refusal *refusal)
 {
+	if (refusal->detail == NULL)
+		return;
 	ereport(NOTICE,
 			(index != NULL ?
 			 errmsg("index \"%s\" of table \"%s\" will be of access method \"btree\"",
@@ -167,6 +173,14 @@ table_serves(Oid relid, bool unique, bool primary, Refusal *refusal)
 		_("Before PostgreSQL 18, INSERT ... ON CONFLICT into the partitioned table wants \"btree\" for unique indexes of partitions.") :
 		_("Before PostgreSQL 18, unique indexes of partitioned tables can be of access method \"btree\" only.");
 	return false;
+}
+
+bool
+hyb_replace_serves(Oid relid, bool primary)
+{
+	Refusal		refusal;
+
+	return table_serves(relid, true, primary, &refusal);
 }
 
 /* Expressions are analyzed as they will be, for their types. */

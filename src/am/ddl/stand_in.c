@@ -34,6 +34,7 @@
 #include "commands/tablecmds.h"
 #include "miscadmin.h"
 #include "optimizer/plancat.h"
+#include "parser/parse_utilcmd.h"
 #include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -118,7 +119,7 @@ exchange_names(Oid a, Oid b)
 HybStandIn *
 hyb_stand_in_make(Relation table, Oid index, bool keep_name)
 {
-	HybStandIn *result = palloc(sizeof(HybStandIn));
+	HybStandIn *result = palloc0(sizeof(HybStandIn));
 	MemoryContext old_context;
 
 	choose_number();
@@ -143,6 +144,54 @@ hyb_stand_in_make(Relation table, Oid index, bool keep_name)
 	return result;
 }
 
+/* Nobody else sees that it is gone for the moment. */
+static void
+drop_index(Oid index, int flags)
+{
+	ObjectAddress object;
+
+	ObjectAddressSet(object, RelationRelationId, index);
+	performDeletion(&object, DROP_RESTRICT, PERFORM_DELETION_INTERNAL | flags);
+	CommandCounterIncrement();
+}
+
+/*
+ * What ALTER TABLE would make the index by: a collation that is the column's
+ * goes with that.
+ */
+static IndexStmt *
+definition(Relation table, Oid indexoid)
+{
+	Relation	index = index_open(indexoid, AccessExclusiveLock);
+	IndexStmt  *stmt = generateClonedIndexStmt(NULL, index, NULL, NULL);
+
+	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+	{
+		AttrNumber	attnum = index->rd_index->indkey.values[i];
+
+		if (index->rd_indcollation[i] ==
+			TupleDescAttr(RelationGetDescr(table), attnum - 1)->attcollation)
+			list_nth_node(IndexElem, stmt->indexParams, i)->collation = NIL;
+	}
+	stmt->idxname = pstrdup(RelationGetRelationName(index));
+	stmt->reset_default_tblspc = true;
+	index_close(index, NoLock);
+	return stmt;
+}
+
+HybStandIn *
+hyb_stand_in_make_alone(Relation table, Oid index)
+{
+	HybStandIn *result;
+
+	CheckTableNotInUse(table, "ALTER TABLE");
+	result = hyb_stand_in_make(table, index, false);
+	result->table = RelationGetRelid(table);
+	result->definition = definition(table, index);
+	drop_index(index, 0);
+	return result;
+}
+
 /* An index, or what has been made in its place, which has its name. */
 static Oid
 now(Oid index, const HybStandIn *stand_in, const char *name)
@@ -154,7 +203,6 @@ now(Oid index, const HybStandIn *stand_in, const char *name)
 Oid
 hyb_stand_in_end(const HybStandIn *stand_in)
 {
-	ObjectAddress object;
 	Oid			oid;
 	Oid			index;
 	bool		both;
@@ -162,6 +210,11 @@ hyb_stand_in_end(const HybStandIn *stand_in)
 	CommandCounterIncrement();
 	stand_ins = list_delete_oid(stand_ins, stand_in->oid);
 	oid = now(stand_in->oid, stand_in, stand_in->name);
+	if (OidIsValid(oid) && stand_in->definition != NULL)
+	{
+		HYB_DEFINE_INDEX(stand_in->table, stand_in->definition);
+		CommandCounterIncrement();
+	}
 	index = now(stand_in->index, stand_in, stand_in->index_name);
 	both = OidIsValid(oid) && OidIsValid(index);
 	if (both)
@@ -172,12 +225,12 @@ hyb_stand_in_end(const HybStandIn *stand_in)
 	}
 	if (!OidIsValid(oid) && !OidIsValid(index))
 		return InvalidOid;
-	ObjectAddressSet(object, RelationRelationId, OidIsValid(oid) ? oid : index);
 
 	/* nobody else has ever seen the stand-in */
-	performDeletion(&object, DROP_RESTRICT, PERFORM_DELETION_INTERNAL |
-					(OidIsValid(oid) ? PERFORM_DELETION_CONCURRENT_LOCK : 0));
-	CommandCounterIncrement();
+	if (OidIsValid(oid))
+		drop_index(oid, PERFORM_DELETION_CONCURRENT_LOCK);
+	else
+		drop_index(index, 0);
 	return both ? index : InvalidOid;
 }
 

@@ -11,6 +11,7 @@
 
 #include "postgres.h"
 
+#include "nodes/parsenodes.h"
 #include "utils/relcache.h"
 
 typedef struct HybStandIn
@@ -23,6 +24,10 @@ typedef struct HybStandIn
 	Oid			schema;
 	char	   *name;			/* what the stand-in is called after it */
 	char	   *index_name;
+
+	/* the index's definition, if it is made after the statement only, or NULL */
+	Oid			table;
+	IndexStmt  *definition;
 } HybStandIn;
 
 /*
@@ -33,6 +38,14 @@ typedef struct HybStandIn
  * plans do not use it meanwhile.
  */
 extern HybStandIn *hyb_stand_in_make(Relation table, Oid index, bool keep_name);
+
+/*
+ * The same for an index of columns whose types the statement changes, and that
+ * a foreign key references.  ALTER TABLE makes both indexes again, and would
+ * look for the foreign key's in any order: so the index itself is dropped, and
+ * made when all is over.
+ */
+extern HybStandIn *hyb_stand_in_make_alone(Relation table, Oid index);
 
 /*
  * Gives the index its place back, with the name and the constraint that the

@@ -22,17 +22,13 @@
 #include "am/ddl/stand_in.h"
 #include "am/ddl/utility_call.h"
 #include "am/hooks.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_class.h"
 #include "commands/event_trigger.h"
-#include "commands/tablecmds.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/nodes.h"
 #include "parser/parser.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(hybrid_ddl_command);
@@ -58,33 +54,6 @@ concerns_us(const Node *tree)
 		IsA(tree, AlterTableStmt) || IsA(tree, RefreshMatViewStmt);
 }
 
-static void
-before_unique_index(const IndexStmt *stmt)
-{
-	List	   *columns = NIL;
-	Oid			relid;
-	ListCell   *lc;
-
-	if (!stmt->unique || !stmt->relation->inh || stmt->whereClause != NULL)
-		return;
-	relid = RangeVarGetRelid(stmt->relation, NoLock, true);
-	if (!OidIsValid(relid) ||
-		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
-		return;
-	foreach(lc, stmt->indexParams)
-	{
-		char	   *name = lfirst_node(IndexElem, lc)->name;
-
-		if (name == NULL)
-			return;
-		columns = lappend(columns, makeString(name));
-	}
-	relid = RangeVarGetRelidExtended(stmt->relation, ShareLock, 0,
-									 RangeVarCallbackOwnsRelation, NULL);
-	hyb_attach_unique_above(relid, columns,
-							strcmp(stmt->accessMethod, "hybrid") == 0);
-}
-
 /* The statement is allowed here, as far as it is for standard_ProcessUtility. */
 static void
 before_statement(const HybStatement *statement, HybDetour *detour)
@@ -93,7 +62,7 @@ before_statement(const HybStatement *statement, HybDetour *detour)
 	{
 		case T_IndexStmt:
 			hyb_replace_in_index(statement);
-			before_unique_index((IndexStmt *) statement->tree);
+			hyb_attach_index_above((IndexStmt *) statement->tree);
 			break;
 		case T_CreateStmt:
 			hyb_replace_in_create_table(statement);
@@ -183,39 +152,62 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 }
 
 /*
- * Where the text of a statement that an event trigger fires for begins in the
- * query string: event triggers are not told.  It is found by its parse tree,
- * unless it is in a function.
+ * The parse trees of the query string, if it is one with this value of
+ * standard_conforming_strings.  The server has read it already, so there are no
+ * warnings, and no errors but that of another value.
  */
-static void
-find_source(HybStatement *statement)
+static List *
+read_again(bool conforming)
 {
+	MemoryContext context = CurrentMemoryContext;
+	bool		conforms = standard_conforming_strings;
 	bool		warns = escape_string_warning;
-	List	   *trees = NIL;
-	ListCell   *lc;
+	int			backslash = backslash_quote;
+	List	   *volatile trees = NIL;
 
-	statement->source = NULL;
-	statement->location = -1;
-	if (debug_query_string == NULL)
-		return;
-
-	/* the server has read it, and warned, already */
+	standard_conforming_strings = conforming;
 	escape_string_warning = false;
+	backslash_quote = BACKSLASH_QUOTE_ON;
 	PG_TRY();
 	{
 		trees = raw_parser(debug_query_string, RAW_PARSE_DEFAULT);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
-		escape_string_warning = warns;
+		/* it holds nothing but memory */
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
 	}
 	PG_END_TRY();
-	foreach(lc, trees)
-	{
-		RawStmt    *raw = lfirst_node(RawStmt, lc);
+	standard_conforming_strings = conforms;
+	escape_string_warning = warns;
+	backslash_quote = backslash;
+	return trees;
+}
 
-		if (equal(raw->stmt, statement->tree))
+/*
+ * Where the text of a statement that an event trigger fires for begins in the
+ * query string: event triggers are not told.  It is found by its parse tree,
+ * unless it is in a function.  Statements before it may have changed how
+ * strings are read.
+ */
+static void
+find_source(HybStatement *statement)
+{
+	statement->source = NULL;
+	statement->location = -1;
+	if (debug_query_string == NULL)
+		return;
+	for (int i = 0; i < 2; i++)
+	{
+		ListCell   *lc;
+
+		foreach(lc, read_again(standard_conforming_strings == (i == 0)))
 		{
+			RawStmt    *raw = lfirst_node(RawStmt, lc);
+
+			if (!equal(raw->stmt, statement->tree))
+				continue;
 			statement->source = debug_query_string;
 			statement->location = raw->stmt_location;
 			return;
