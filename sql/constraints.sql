@@ -120,6 +120,20 @@ INSERT INTO using_index VALUES (101, '1');
 COMMIT;
 INSERT INTO using_index VALUES (1, 'x');
 
+-- temporary tables
+CREATE TEMP TABLE tmp_acc (id int PRIMARY KEY WITH (access_method = hybrid), other int);
+CREATE TEMP TABLE tmp_item (acc int REFERENCES tmp_acc);
+CREATE UNIQUE INDEX tmp_other ON tmp_acc USING hybrid (other);
+ALTER TABLE tmp_acc ADD UNIQUE USING INDEX tmp_other;
+INSERT INTO tmp_acc SELECT i, -i FROM generate_series(1, 100) i;
+INSERT INTO tmp_acc VALUES (0, -7);
+INSERT INTO tmp_item VALUES (5);
+INSERT INTO tmp_item VALUES (0);
+SELECT conname, amname FROM pg_constraint o JOIN pg_class c ON c.oid = conindid
+	JOIN pg_am am ON am.oid = relam
+WHERE conrelid IN ('tmp_acc'::regclass, 'tmp_item'::regclass) ORDER BY 1;
+DROP TABLE tmp_item, tmp_acc;
+
 -- with a type that changes, so that both indexes are made anew
 CREATE TABLE both_new (a int, b int);
 CREATE UNIQUE INDEX both_a ON both_new USING hybrid (a);

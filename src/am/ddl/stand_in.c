@@ -226,11 +226,16 @@ hyb_stand_in_end(const HybStandIn *stand_in)
 	if (!OidIsValid(oid) && !OidIsValid(index))
 		return InvalidOid;
 
-	/* nobody else has ever seen the stand-in */
-	if (OidIsValid(oid))
-		drop_index(oid, PERFORM_DELETION_CONCURRENT_LOCK);
-	else
+	/*
+	 * Nobody else has ever seen the stand-in.  The server does not take the
+	 * weak lock on temporary tables, whose locks nobody else meets.
+	 */
+	if (!OidIsValid(oid))
 		drop_index(index, 0);
+	else if (get_rel_persistence(oid) == RELPERSISTENCE_TEMP)
+		drop_index(oid, 0);
+	else
+		drop_index(oid, PERFORM_DELETION_CONCURRENT_LOCK);
 	return both ? index : InvalidOid;
 }
 
