@@ -150,9 +150,9 @@ SELECT coll_hint('hyb_num', 'text_hope_ops', 'Add COLLATE "C" to the index colum
 	coll_hint('hyb_ci', 'text_pattern_hope_ops', '') AS ci_pattern,
 	coll_hint('hyb_ci', 'text_pattern_ops', '') AS ci_plain_pattern,
 	coll_hint('hyb_ci', 'COLLATE "C" text_hope_ops', 'accepted') AS ci_c;
-RESET client_min_messages;
 
 DROP TABLE coll_words;
 DROP FUNCTION coll_create, coll_check, coll_unique, coll_names, coll_hint;
 DROP COLLATION IF EXISTS hyb_ci;
 DROP COLLATION IF EXISTS hyb_num;
+RESET client_min_messages;

@@ -1,6 +1,6 @@
 /*
  * compat.h
- *		Every difference between supported server versions (15, 17, 18).
+ *		Every difference between supported server versions (15 to 18).
  *
  * No other file of the project tests PG_VERSION_NUM.
  */

