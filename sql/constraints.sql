@@ -134,6 +134,16 @@ SELECT conname, amname FROM pg_constraint o JOIN pg_class c ON c.oid = conindid
 WHERE conrelid IN ('tmp_acc'::regclass, 'tmp_item'::regclass) ORDER BY 1;
 DROP TABLE tmp_item, tmp_acc;
 
+-- operator classes are found where search_path does not lead to them
+CREATE TABLE elsewhere (a text);
+SET search_path = con;
+CREATE INDEX elsewhere_a ON elsewhere USING hybrid (a text_pattern_ops);
+ALTER TABLE elsewhere ADD EXCLUDE USING hybrid (a varchar_ops WITH =);
+ALTER TABLE elsewhere ADD EXCLUDE USING hybrid (a no_ops WITH =);
+SET search_path = con, public;
+\d elsewhere
+DROP TABLE elsewhere;
+
 -- with a type that changes, so that both indexes are made anew
 CREATE TABLE both_new (a int, b int);
 CREATE UNIQUE INDEX both_a ON both_new USING hybrid (a);

@@ -122,6 +122,18 @@ names_classes(const IndexStmt *stmt)
 	return false;
 }
 
+/* The same of an exclusion constraint. */
+static bool
+excludes_by_classes(const Constraint *constraint)
+{
+	ListCell   *lc;
+
+	foreach(lc, constraint->exclusions)
+		if (linitial_node(IndexElem, lfirst_node(List, lc))->opclass != NIL)
+		return true;
+	return false;
+}
+
 static void
 tell(const char *table, const char *index, const Refusal *refusal)
 {
@@ -393,6 +405,10 @@ replace_in_constraint(const HybStatement *statement, Oid relid,
 	Oid			hybrid = get_index_am_oid("hybrid", true);
 	Refusal		refusal;
 
+	/* where a class is not found, the server will say so */
+	if (exclusion && OidIsValid(hybrid) && excludes_by_classes(constraint) &&
+		strcmp(constraint->access_method, "hybrid") == 0)
+		(void) exclusion_serves(stmt, relid, constraint, hybrid, &refusal);
 	if ((!marked && !hyb_replace_btree) || !OidIsValid(hybrid) ||
 		constraint->indexname != NULL ||
 		(exclusion ? strcmp(constraint->access_method, DEFAULT_INDEX_TYPE) != 0 ||
