@@ -236,8 +236,8 @@ typedef Oid HybFileNumber;
 #define HYB_MAY_REFRESH RangeVarCallbackOwnsTable
 #endif
 
-/* logical replication's apply knows only btree and hash in 16 and 17 */
-#if PG_VERSION_NUM >= 160000 && PG_VERSION_NUM < 180000
+/* logical replication's apply knows only btree and hash in 17 */
+#if PG_VERSION_NUM >= 170000 && PG_VERSION_NUM < 180000
 #define HYB_NO_REPLICA_IDENTITY
 #define HYB_SUBSCRIBER_NEEDS_BTREE true
 #else

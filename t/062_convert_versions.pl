@@ -104,7 +104,7 @@ my $identity = "SELECT t.relreplident, indexrelid::regclass, amname FROM pg_clas
 foreach my $statement ("SELECT hybrid_convert('r_k')", "CALL hybrid_convert_concurrently('r_k')")
 {
 	my $error = error_of($statement);
-	if ($version == 16 || $version == 17)
+	if ($version == 17)
 	{
 		like($error, qr/ERROR:  cannot convert index "r_k", which is the replica identity of its table\n.*DETAIL:  .*\n.*HINT:  .*REPLICA IDENTITY FULL/, "refused: $statement");
 		is(query($identity), 'i|r_k|btree', 'nothing has changed');
@@ -126,7 +126,7 @@ $subscriber->safe_psql('postgres', 'CREATE TABLE s (k int PRIMARY KEY, v int)');
 $subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION sub CONNECTION \$c\$$connstr\$c\$ PUBLICATION pub");
 $subscriber->wait_for_subscription_sync($node, 'sub');
 my @errors = map { error_of($_, $subscriber) } ("SELECT hybrid_convert('s_pkey')", "CALL hybrid_convert_concurrently('s_pkey')");
-if ($version == 16 || $version == 17)
+if ($version == 17)
 {
 	like($_, qr/ERROR:  cannot convert index "s_pkey" of a table with a subscription\n.*DETAIL:  .*\n.*HINT:  /, 'refused on a subscriber') foreach @errors;
 }

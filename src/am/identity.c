@@ -2,8 +2,8 @@
  * identity.c
  *		Refuses a replica identity that the server cannot use.
  *
- * Servers 16 and 17 look for the rows that logical replication changes through
- * btree and hash indexes only, but let any unique index become the replica
+ * Server 17 looks for the rows that logical replication changes through btree
+ * and hash indexes only, but lets any unique index become the replica
  * identity: the apply worker of a subscriber then fails with an internal
  * error, however often it is started again.  The server opens the index before
  * it changes the catalog, so this library and its hook are in place in time.
