@@ -98,9 +98,11 @@ SET hybridindex.replace_btree = on;
 REINDEX INDEX p_1_b_idx;
 REINDEX TABLE p_1;
 SELECT * FROM kinds() WHERE index ~ '^p';
+\set SHOW_CONTEXT errors
 BEGIN;
 REINDEX INDEX p_b;
 ROLLBACK;
+\set SHOW_CONTEXT never
 REINDEX INDEX p_b;
 SELECT hybrid_revert('p_b');
 REINDEX INDEX CONCURRENTLY p_b;

@@ -378,21 +378,21 @@ build_others(const Reindex *reindex)
 	}
 }
 
-static void
-prevent_in_block(const Reindex *reindex)
+/*
+ * May it end transactions?  Where it may not, the server is to say so in its
+ * own words.
+ */
+static bool
+may_run(const Reindex *reindex)
 {
-	const char *const names[] = {
-		[REINDEX_OBJECT_INDEX] = "REINDEX INDEX",
-		[REINDEX_OBJECT_TABLE] = "REINDEX TABLE",
-		[REINDEX_OBJECT_SCHEMA] = "REINDEX SCHEMA",
-		[REINDEX_OBJECT_DATABASE] = "REINDEX DATABASE"
-	};
+	bool		top = reindex->call->context == PROCESS_UTILITY_TOPLEVEL;
 
-	if (reindex->in_transactions)
-		PreventInTransactionBlock(reindex->call->context == PROCESS_UTILITY_TOPLEVEL,
-								  reindex->concurrently ?
-								  "REINDEX CONCURRENTLY" :
-								  names[reindex->stmt->kind]);
+	if (!reindex->in_transactions)
+		return true;
+	if (IsInTransactionBlock(top))
+		return false;
+	PreventInTransactionBlock(top, "REINDEX");
+	return true;
 }
 
 bool
@@ -407,9 +407,8 @@ hyb_reindex(const HybUtilityCall *call)
 	reindex.stmt = castNode(ReindexStmt, call->stmt->utilityStmt);
 	if (!hyb_replace_btree || !OidIsValid(hybrid) || XactReadOnly ||
 		RecoveryInProgress() || !read_options(&reindex) ||
-		!find_object(&reindex))
+		!find_object(&reindex) || !may_run(&reindex))
 		return false;
-	prevent_in_block(&reindex);
 
 	reindex.context = AllocSetContextCreate(PortalContext, "REINDEX",
 											ALLOCSET_SMALL_SIZES);
