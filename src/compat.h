@@ -188,6 +188,16 @@ typedef Oid HybFileNumber;
 #define HYB_ON_CONFLICT_NEEDS_BTREE
 #endif
 
+/* columns of partitions; needs access/attmap.h, executor/executor.h */
+#if PG_VERSION_NUM >= 160000
+#define HYB_ATTRMAP_BY_NAME(to, from) build_attrmap_by_name((to), (from), false)
+#define HYB_ROOT_TO_PARTITION(result, estate) \
+	ExecGetRootToChildMap((result), (estate))
+#else
+#define HYB_ATTRMAP_BY_NAME(to, from) build_attrmap_by_name((to), (from))
+#define HYB_ROOT_TO_PARTITION(result, estate) ((result)->ri_RootToPartitionMap)
+#endif
+
 /* the executor makes scan keys of row comparisons for btree only */
 #if PG_VERSION_NUM < 180000
 #define HYB_ROW_COMPARE_NEEDS_BTREE

@@ -10,23 +10,22 @@
  * the executor and its first row, and equality is looked up in the index's own
  * operator families.
  *
- * Partitions that rows are routed to are opened by the executor alone, when the
- * first row comes (ExecInitPartitionInfo), so there the statement is refused.
+ * Partitions that rows are routed to are opened when the first row of each comes
+ * (conflict_route.c).
  *
  * The planner has opened an index that an ON CONFLICT clause names, and so has
  * loaded this library.  See hooks.c for the clause that names none.
  */
 #include "compat.h"
 
+#include "am/conflict_route.h"
 #include "am/hooks.h"
 #include "am/index_method.h"
 
 #ifdef HYB_ON_CONFLICT_NEEDS_BTREE
 
-#include "access/stratnum.h"
 #include "access/table.h"
 #include "access/xact.h"
-#include "catalog/index.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
@@ -34,7 +33,6 @@
 #include "nodes/execnodes.h"
 #include "parser/parsetree.h"
 #include "tcop/pquery.h"
-#include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -91,33 +89,6 @@ find_unique_hybrid(Relation table, Oid hybrid)
 	return found;
 }
 
-/* What BuildSpeculativeIndexInfo does for a btree. */
-static void
-look_up_equality(Relation index, IndexInfo *info)
-{
-	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
-
-	info->ii_UniqueOps = palloc(sizeof(Oid) * nkeys);
-	info->ii_UniqueProcs = palloc(sizeof(Oid) * nkeys);
-	info->ii_UniqueStrats = palloc(sizeof(uint16) * nkeys);
-	for (int i = 0; i < nkeys; i++)
-	{
-		Oid			type = index->rd_opcintype[i];
-		Oid			equal = get_opfamily_member(index->rd_opfamily[i], type,
-												type, BTEqualStrategyNumber);
-
-		if (!OidIsValid(equal))
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_OBJECT),
-					 errmsg("operator family of index \"%s\" has no equality operator for type %s",
-							RelationGetRelationName(index),
-							format_type_be(type))));
-		info->ii_UniqueStrats[i] = BTEqualStrategyNumber;
-		info->ii_UniqueOps[i] = equal;
-		info->ii_UniqueProcs[i] = get_opcode(equal);
-	}
-}
-
 /*
  * What the executor would do with the first row.  It closes the indexes with
  * the table.
@@ -126,18 +97,7 @@ static void
 open_indexes(ResultRelInfo *result, Oid hybrid)
 {
 	ExecOpenIndices(result, false);
-	for (int i = 0; i < result->ri_NumIndices; i++)
-	{
-		Relation	index = result->ri_IndexRelationDescs[i];
-		IndexInfo  *info = result->ri_IndexRelationInfo[i];
-
-		if (!info->ii_Unique)
-			continue;
-		if (index->rd_rel->relam == hybrid)
-			look_up_equality(index, info);
-		else
-			BuildSpeculativeIndexInfo(index, info);
-	}
+	hyb_conflict_look_up(result, hybrid);
 }
 
 static void
@@ -171,38 +131,32 @@ is_known_plain(Oid relid)
 }
 
 /* Rows may be routed to any partition. */
-static void
-check_partitions(Relation table, Oid hybrid)
+static bool
+has_unique_hybrid_below(Relation table, Oid hybrid)
 {
 	Oid			relid = RelationGetRelid(table);
 	ListCell   *lc;
 
 	if (is_known_plain(relid))
-		return;
+		return false;
 	foreach(lc, find_all_inheritors(relid, NoLock, NULL))
 	{
 		Relation	partition;
-		Oid			index;
+		bool		found;
 
 		if (get_rel_relkind(lfirst_oid(lc)) != RELKIND_RELATION)
 			continue;
 		partition = table_open(lfirst_oid(lc), AccessShareLock);
-		index = find_unique_hybrid(partition, hybrid);
-		if (OidIsValid(index))
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("INSERT ... ON CONFLICT is not supported on partitioned table \"%s\", whose partition \"%s\" has unique index \"%s\" of access method \"hybrid\"",
-							RelationGetRelationName(table),
-							RelationGetRelationName(partition),
-							get_rel_name(index)),
-					 errdetail("Before PostgreSQL 18, the partitions that rows are routed to can have btree unique indexes only."),
-					 errhint("Insert into the partition itself, or use a btree index for this unique index.")));
+		found = OidIsValid(find_unique_hybrid(partition, hybrid));
 		table_close(partition, AccessShareLock);
+		if (found)
+			return true;
 	}
 
 	/* if nothing has changed meanwhile */
 	if (!plain_tables_stale)
 		(void) hash_search(plain_tables, &relid, HASH_ENTER, NULL);
+	return false;
 }
 
 static void
@@ -225,7 +179,10 @@ prepare(PlanState *state)
 		Relation	table = result->ri_RelationDesc;
 
 		if (table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
-			check_partitions(table, hybrid);
+		{
+			if (has_unique_hybrid_below(table, hybrid))
+				hyb_conflict_route(modify, hybrid);
+		}
 		else if (table->rd_rel->relkind == RELKIND_RELATION &&
 				 result->ri_IndexRelationDescs == NULL &&
 				 OidIsValid(find_unique_hybrid(table, hybrid)))
@@ -272,9 +229,9 @@ check_loaded(Plan *plan, List *rtable, Oid hybrid)
 		Relation	table = table_open(rt_fetch(lfirst_int(lc), rtable)->relid,
 									   AccessShareLock);
 
-		if (table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
-			check_partitions(table, hybrid);
-		else if (OidIsValid(find_unique_hybrid(table, hybrid)))
+		if (table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ?
+			has_unique_hybrid_below(table, hybrid) :
+			OidIsValid(find_unique_hybrid(table, hybrid)))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg(HYB_LOADED_LATE),

@@ -182,7 +182,7 @@ table_serves(Oid relid, bool unique, bool primary, Refusal *refusal)
 		 !get_rel_relispartition(relid)))
 		return true;
 	refusal->detail = get_rel_relispartition(relid) ?
-		_("Before PostgreSQL 18, INSERT ... ON CONFLICT into the partitioned table wants \"btree\" for unique indexes of partitions.") :
+		_("Before PostgreSQL 18, unique indexes of the partitioned table, to which it may be attached, can be of access method \"btree\" only.") :
 		_("Before PostgreSQL 18, unique indexes of partitioned tables can be of access method \"btree\" only.");
 	return false;
 }
