@@ -86,6 +86,28 @@ SELECT hyb_check('t');
 CREATE FUNCTION reindex_schema() RETURNS void LANGUAGE plpgsql AS 'BEGIN REINDEX SCHEMA rx; END';
 SELECT reindex_schema();
 
+-- triggers that are still to be fired, and a cursor: then it stays
+CREATE TABLE later (id int REFERENCES t DEFERRABLE INITIALLY DEFERRED);
+SET hybridindex.replace_btree = off;
+CREATE INDEX later_id ON later (id);
+SET hybridindex.replace_btree = on;
+BEGIN;
+INSERT INTO later VALUES (1);
+REINDEX TABLE later;
+COMMIT;
+BEGIN;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+DECLARE c CURSOR FOR SELECT id FROM later WHERE id > 0;
+FETCH c;
+SAVEPOINT s;
+REINDEX INDEX later_id;
+ROLLBACK TO s;
+FETCH c;
+COMMIT;
+SELECT * FROM kinds() WHERE index ~ '^later';
+DROP TABLE later;
+
 -- partitions: with the index that theirs is attached to, alone they stay
 CREATE TABLE p (a int, b text) PARTITION BY RANGE (a);
 CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (100);

@@ -33,6 +33,7 @@
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "commands/tablespace.h"
+#include "commands/trigger.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -143,17 +144,44 @@ find_candidates(const Reindex *reindex)
 	}
 }
 
+/*
+ * Is this transaction still reading a table, or has it triggers to fire there?
+ * Building an index does not mind, replacing it would (CheckTableNotInUse).
+ */
+static bool
+is_in_use(const HybConversion *conversion)
+{
+	ListCell   *lc;
+
+	foreach(lc, conversion->tables)
+	{
+		Relation	table = table_open(lfirst_oid(lc), NoLock);
+		bool		in_use = table->rd_refcnt != 1 ||
+			AfterTriggerPendingOnRel(RelationGetRelid(table));
+
+		table_close(table, NoLock);
+		if (in_use)
+			return true;
+	}
+	return false;
+}
+
 static HybConvertStatus
 convert_now(HybConversion *conversion, Oid index, Oid hybrid)
 {
 	HybConvertStatus status = hyb_conversion_open(conversion, index, hybrid,
 												  false);
 
-	if (status == HYB_CONVERT_READY)
+	if (status != HYB_CONVERT_READY)
+		return status;
+	if (is_in_use(conversion))
 	{
-		hyb_conversion_tell(conversion);
-		(void) hyb_conversion_now(conversion);
+		conversion->code = ERRCODE_OBJECT_IN_USE;
+		conversion->message = _("its table is being used by active queries in this session, or has pending trigger events");
+		return HYB_CONVERT_REFUSED;
 	}
+	hyb_conversion_tell(conversion);
+	(void) hyb_conversion_now(conversion);
 	return status;
 }
 
