@@ -869,7 +869,9 @@ GRANT SELECT ON hybrid_advice TO PUBLIC;
 -- Statements of sessions that have not loaded the library: it is loaded by
 -- these, and takes part in the statement.  Others, and so DROP EXTENSION, can do
 -- without a library that is not there.  They fire in every state of
--- session_replication_role, as the hook does that stands for them later.
+-- session_replication_role, as the hook does that stands for them later.  Event
+-- triggers fire in the order of their names: others are to see what the last one
+-- leaves.
 CREATE FUNCTION hybrid_ddl_command()
 RETURNS event_trigger
 AS 'MODULE_PATHNAME', 'hybrid_ddl_command'
@@ -880,10 +882,10 @@ WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE INDEX', 'ALTER INDEX',
 	'CREATE SCHEMA', 'ALTER TYPE', 'REFRESH MATERIALIZED VIEW')
 EXECUTE FUNCTION hybrid_ddl_command();
 
-CREATE EVENT TRIGGER hybridindex_ddl_end ON ddl_command_end
+CREATE EVENT TRIGGER _hybridindex_ddl_end ON ddl_command_end
 WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE INDEX', 'ALTER INDEX',
 	'CREATE SCHEMA', 'ALTER TYPE', 'REFRESH MATERIALIZED VIEW')
 EXECUTE FUNCTION hybrid_ddl_command();
 
 ALTER EVENT TRIGGER hybridindex_ddl_start ENABLE ALWAYS;
-ALTER EVENT TRIGGER hybridindex_ddl_end ENABLE ALWAYS;
+ALTER EVENT TRIGGER _hybridindex_ddl_end ENABLE ALWAYS;

@@ -285,6 +285,22 @@ ALTER TABLE kept ALTER id TYPE bigint;
 SELECT * FROM kinds WHERE tablename = 'kept';
 DROP EVENT TRIGGER a_failing;
 
+-- event triggers of others see what the statement leaves
+CREATE FUNCTION con.show_kinds() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE NOTICE '%: %', tg_tag, (SELECT string_agg(relname || ' ' || amname || ' ' || ok, ', ')
+		FROM con.kinds WHERE tablename LIKE 'seen%');
+END $$;
+CREATE TABLE seen (id int PRIMARY KEY WITH (access_method = hybrid), n int);
+CREATE UNIQUE INDEX seen_n ON seen USING hybrid (n);
+CREATE EVENT TRIGGER a_showing ON ddl_command_end WHEN TAG IN ('ALTER TABLE')
+EXECUTE FUNCTION con.show_kinds();
+CREATE TABLE seen_ref (id int, n int);
+ALTER TABLE seen_ref ADD FOREIGN KEY (id) REFERENCES seen;
+ALTER TABLE seen ALTER id TYPE bigint;
+ALTER TABLE seen ADD UNIQUE USING INDEX seen_n;
+DROP EVENT TRIGGER a_showing;
+
 -- a materialized view that is refreshed by a hybrid index
 CREATE MATERIALIZED VIEW mv AS SELECT id, email FROM acc;
 CREATE UNIQUE INDEX mv_id ON mv USING hybrid (id);

@@ -89,7 +89,7 @@ first_statement("SET backslash_quote = off\\; DROP INDEX f2_s\\; CREATE INDEX f2
 $node->safe_psql('postgres', 'DROP TABLE f2');
 
 # without event triggers the library is there when it is preloaded
-$node->safe_psql('postgres', 'ALTER EVENT TRIGGER hybridindex_ddl_start DISABLE; ALTER EVENT TRIGGER hybridindex_ddl_end DISABLE');
+$node->safe_psql('postgres', 'ALTER EVENT TRIGGER hybridindex_ddl_start DISABLE; ALTER EVENT TRIGGER _hybridindex_ddl_end DISABLE');
 first_statement("SELECT hybrid_merge('c_pkey'); CREATE TABLE g (id int REFERENCES c PRIMARY KEY)",
 	'c_i hybrid, c_pkey hybrid, f_pkey hybrid, g_pkey hybrid', 'a loaded library needs no event trigger');
 $node->append_conf('postgresql.conf', "session_preload_libraries = 'hybridindex'\n");
@@ -98,7 +98,7 @@ first_statement('CREATE TABLE h (id int PRIMARY KEY REFERENCES c)',
 	'c_i hybrid, c_pkey hybrid, f_pkey hybrid, g_pkey hybrid, h_pkey hybrid', 'nor a preloaded one');
 
 # who is no superuser
-$node->safe_psql('postgres', 'ALTER EVENT TRIGGER hybridindex_ddl_start ENABLE ALWAYS; ALTER EVENT TRIGGER hybridindex_ddl_end ENABLE ALWAYS');
+$node->safe_psql('postgres', 'ALTER EVENT TRIGGER hybridindex_ddl_start ENABLE ALWAYS; ALTER EVENT TRIGGER _hybridindex_ddl_end ENABLE ALWAYS');
 $node->append_conf('postgresql.conf', "session_preload_libraries = ''\n");
 $node->reload;
 $node->safe_psql('postgres', <<'EOF');

@@ -41,6 +41,9 @@ static ProcessUtility_hook_type previous_process_utility = NULL;
  */
 static Node *current_tree = NULL;
 
+/* What is to be done after it: by the first event trigger, or by the hook. */
+static HybDetour *current_detour = NULL;
+
 /* Of the statement that has loaded the library, in TopTransactionContext. */
 static Node *first_tree = NULL;
 static SubTransactionId first_subtransaction;
@@ -92,9 +95,19 @@ before_statement(const HybStatement *statement, HybDetour *detour)
 }
 
 static void
+end_once(HybDetour *detour)
+{
+	HybDetour	ended = *detour;
+
+	memset(detour, 0, sizeof(*detour));
+	hyb_detour_end(&ended);
+}
+
+static void
 process(HybUtilityCall *call)
 {
 	Node	   *outer_tree = current_tree;
+	HybDetour  *outer_detour = current_detour;
 	HybDetour	detour = {NIL, NIL, NULL};
 
 	if (IsA(call->stmt->utilityStmt, ReindexStmt) && hyb_reindex(call))
@@ -114,6 +127,7 @@ process(HybUtilityCall *call)
 	}
 
 	current_tree = call->stmt->utilityStmt;
+	current_detour = &detour;
 	PG_TRY();
 	{
 		hyb_utility_next(call);
@@ -121,9 +135,10 @@ process(HybUtilityCall *call)
 	PG_FINALLY();
 	{
 		current_tree = outer_tree;
+		current_detour = outer_detour;
 	}
 	PG_END_TRY();
-	hyb_detour_end(&detour);
+	end_once(&detour);
 }
 
 /*
@@ -228,7 +243,12 @@ hybrid_ddl_command(PG_FUNCTION_ARGS)
 				 errmsg("function \"%s\" was not called by event trigger manager",
 						"hybrid_ddl_command")));
 	if (data->parsetree == current_tree)
+	{
+		/* so that other event triggers see the result */
+		if (strcmp(data->event, "ddl_command_end") == 0)
+			end_once(current_detour);
 		PG_RETURN_NULL();
+	}
 
 	old_context = MemoryContextSwitchTo(TopTransactionContext);
 	if (strcmp(data->event, "ddl_command_start") == 0)
@@ -245,9 +265,8 @@ hybrid_ddl_command(PG_FUNCTION_ARGS)
 	}
 	else if (first_tree == data->parsetree)
 	{
-		hyb_detour_end(&first_detour);
+		end_once(&first_detour);
 		first_tree = NULL;
-		memset(&first_detour, 0, sizeof(first_detour));
 	}
 	MemoryContextSwitchTo(old_context);
 	PG_RETURN_NULL();
