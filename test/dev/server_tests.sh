@@ -1,0 +1,99 @@
+#
+# Functions of ./dev: the server's own regression tests, twice on the same
+# server: with btree indexes, and with hybridindex.replace_btree on.
+# test/server/compare says what differs.
+#
+
+server_tests_cache=$server_cache/server-tests
+
+# The version whose tests a server is given: its own, or those of an earlier one
+# where Debian has none.  What that expects does not matter here.
+version_of_tests() {
+	case $1 in
+		16) echo 15 ;;
+		*) echo "$1" ;;
+	esac
+}
+
+# Have the tests of a version in the cache, with the C sources that they load.
+provide_server_tests() {
+	[ ! -d "$server_tests_cache/$1" ] || return 0
+	missing=
+	find_missing_to_fetch
+	[ -z "$missing" ] || install_missing
+	fetch_source "$1" "$work/source"
+	mkdir -p "$server_tests_cache" "$work/tests"
+	cp -R "$source/src/test/regress/." "$source/contrib/spi/refint.c" "$source/contrib/spi/autoinc.c" "$work/tests"
+	mv "$work/tests" "$server_tests_cache/$1"
+	rm -rf "$work/source"
+}
+
+# The tests in $work/regress, with their libraries compiled for the server, whose
+# headers include less than those of an earlier version.
+compile_server_tests() {
+	cp -R "$server_tests_cache/$1" "$work/regress"
+	for library in regress refint autoinc; do
+		# shellcheck disable=SC2046
+		gcc -w -fPIC -shared $("$PG_CONFIG" --cflags) $("$PG_CONFIG" --cppflags) \
+			-include postgres.h -include utils/array.h \
+			-I"$("$PG_CONFIG" --includedir-server)" -o "$work/regress/$library.so" "$work/regress/$library.c" ||
+			die "$library.c of the server's tests does not compile for $("$PG_CONFIG" --version)"
+	done
+	# what pg_regress of 16 does not know any more
+	sed -i '/^ignore:/d' "$work/regress/parallel_schedule"
+	chmod -R go+rX "$work/regress"
+}
+
+# run_server_tests NAME SETTING: with replace_btree on or off, in a cluster of
+# their own; results are in $work/NAME/results.
+run_server_tests() {
+	say "the server's tests, replace_btree = $2"
+	own_directories "$1"
+	cluster_create
+	echo "session_preload_libraries = 'hybridindex'" | as_owner tee -a "$work/data/postgresql.conf" >/dev/null
+	cluster_up
+	cluster_is_default
+	psql -X -q -v ON_ERROR_STOP=1 -f - <<-EOF || die "cannot create the database"
+		CREATE DATABASE regression TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C';
+		ALTER DATABASE regression SET lc_messages = 'C';
+		ALTER DATABASE regression SET lc_monetary = 'C';
+		ALTER DATABASE regression SET lc_numeric = 'C';
+		ALTER DATABASE regression SET lc_time = 'C';
+		ALTER DATABASE regression SET bytea_output = 'hex';
+		ALTER DATABASE regression SET timezone_abbreviations = 'Default';
+		ALTER DATABASE regression SET hybridindex.replace_btree = $2;
+		\c regression
+		CREATE SCHEMA hyb;
+		CREATE EXTENSION hybridindex SCHEMA hyb;
+	EOF
+	pgxs=$("$PG_CONFIG" --pgxs)
+	# shellcheck disable=SC2046
+	run timeout --kill-after=20 "$suite_limit" sh -c 'cd / && exec "$@"' sh \
+		$(am_root && echo runuser -u "$owner" --) env PATH="$PATH" \
+		"${pgxs%/makefiles/pgxs.mk}/test/regress/pg_regress" --bindir="$bindir" --user=postgres \
+		--inputdir="$work/regress" --outputdir="$work/$1" --dlpath="$work/regress" \
+		--schedule="$work/regress/parallel_schedule" --max-concurrent-tests=20 --max-connections=6 \
+		--use-existing --dbname=regression >"$work/$1.log" 2>&1 || :
+	tail -n 3 "$work/$1.log"
+	cp "$work/data/server.log" "$work/$1/server.log"
+	(cd / && as_owner "$bindir/pg_ctl" -D "$work/data" -m fast -w -t 300 stop) >/dev/null
+	find "$work/data" -mindepth 1 -delete
+}
+
+# Compare the two runs on the server at hand.  What differs, and the server's
+# logs, go to build/server-tests/VERSION.
+compare_server_tests() {
+	version=$(major_version "$PG_CONFIG")
+	provide_server_tests "$(version_of_tests "$version")"
+	compile_server_tests "$(version_of_tests "$version")"
+	run_server_tests off off
+	run_server_tests on on
+	differences=$PWD/build/server-tests/$version
+	rm -rf "$differences"
+	mkdir -p "$differences"
+	cp "$work/off/server.log" "$differences/off.log"
+	cp "$work/on/server.log" "$differences/on.log"
+	say "what differs"
+	perl test/server/compare --version "$version" --schedule "$work/regress/parallel_schedule" \
+		--expected test/server/differences --directory "$differences" "$work/off" "$work/on"
+}
