@@ -57,6 +57,30 @@ CREATE DOMAIN co_dmail AS co_mail;
 ALTER TABLE co_t ADD d co_dmail COLLATE "C";
 SELECT hyb_error('CREATE INDEX ON co_t USING hybrid (d)');
 
+-- an index whose column gets such a type becomes a btree one, as which it tells
+-- what is equal; its rows stay where they are, so nothing would be built
+CREATE TABLE co_change (a text COLLATE "C", b text COLLATE "C", id int);
+CREATE UNIQUE INDEX co_a ON co_change USING hybrid (a);
+CREATE INDEX co_b ON co_change USING hybrid (id, b text_pattern_ops);
+CREATE INDEX co_id ON co_change USING hybrid (id) INCLUDE (a);
+INSERT INTO co_change VALUES ('x', 'x', 1);
+ALTER TABLE co_change ALTER a TYPE co_mail COLLATE "C",
+	ALTER b TYPE co_mail COLLATE "C", ALTER id TYPE int8;
+INSERT INTO co_change VALUES ('X', 'y', 2);
+SELECT indexdef FROM pg_indexes WHERE tablename = 'co_change' ORDER BY 1;
+DROP TABLE co_change;
+
+-- what stays btree keeps its operator classes
+CREATE SCHEMA co_path;
+CREATE TABLE co_path.co_stays (a text, m public.co_mail);
+SET search_path = co_path;
+SET hybridindex.replace_btree = on;
+CREATE INDEX co_stay ON co_stays (a text_pattern_ops, m);
+RESET hybridindex.replace_btree;
+RESET search_path;
+SELECT indexdef FROM pg_indexes WHERE tablename = 'co_stays' ORDER BY 1;
+DROP SCHEMA co_path CASCADE;
+
 -- what the hint says; and a payload is not compared
 UPDATE co_t SET d = mail;
 CREATE UNIQUE INDEX co_text ON co_t USING hybrid ((mail::text));

@@ -365,12 +365,73 @@ before_new_foreign_key(HybDetour *detour, Relation table, List *attnums,
 	}
 }
 
+/*
+ * Has the index, which is of no constraint, a key column whose new type no
+ * operator class of ours serves?  The server would find one that the type can
+ * be coerced to and that orders otherwise (text's for citext), and where rows
+ * stay as they are it would go on using the index without building it anew.
+ */
+static bool
+loses_class(Relation table, Oid indexoid, const AlterTableStmt *stmt,
+			List *attnums)
+{
+	Relation	index = index_open(indexoid, AccessShareLock);
+	Form_pg_index form = index->rd_index;
+	bool		loses = false;
+
+	for (int i = 0; !loses && i < form->indnkeyatts; i++)
+		if (list_member_int(attnums, form->indkey.values[i]))
+		{
+			Form_pg_attribute column = TupleDescAttr(RelationGetDescr(table),
+													 form->indkey.values[i] - 1);
+
+			loses = !hyb_replace_serves_column(stmt, RelationGetRelid(table),
+											   NameStr(column->attname));
+		}
+	loses = loses && form->indisvalid && !index->rd_rel->relispartition;
+	index_close(index, NoLock);
+	return loses;
+}
+
+/* Such indexes become btree ones before. */
 static void
-before_type_change(HybDetour *detour, Oid relid, List *names, Oid hybrid)
+revert_unserved(const AlterTableStmt *stmt, List *relids, List *names,
+				Oid hybrid)
+{
+	List	   *found = NIL;
+	ListCell   *lc;
+
+	foreach(lc, relids)
+	{
+		Relation	table = relation_open(lfirst_oid(lc), NoLock);
+		List	   *attnums = column_numbers(lfirst_oid(lc), names);
+		ListCell   *of_table;
+
+		foreach(of_table, RelationGetIndexList(table))
+			if (hyb_index_is_of(lfirst_oid(of_table), hybrid) &&
+				!OidIsValid(get_index_constraint(lfirst_oid(of_table))) &&
+				loses_class(table, lfirst_oid(of_table), stmt, attnums))
+			found = lappend_oid(found, lfirst_oid(of_table));
+		relation_close(table, NoLock);
+	}
+	foreach(lc, found)
+	{
+		ereport(NOTICE,
+				(errmsg("index \"%s\" becomes one of access method \"%s\"",
+						get_rel_name(lfirst_oid(lc)), DEFAULT_INDEX_TYPE),
+				 errdetail("Access method \"hybrid\" has no operator class for the new type of a column.")));
+		hyb_convert_now(lfirst_oid(lc), BTREE_AM_OID);
+	}
+}
+
+static void
+before_type_change(HybDetour *detour, const AlterTableStmt *stmt, Oid relid,
+				   List *names, Oid hybrid)
 {
 	List	   *relids = hyb_changed_tables(relid);
 	ListCell   *lc;
 
+	revert_unserved(stmt, relids, names, hybrid);
 	foreach(lc, relids)
 	{
 		Relation	table = relation_open(lfirst_oid(lc), NoLock);
@@ -432,7 +493,7 @@ hyb_detour_alter_table(HybDetour *detour, const AlterTableStmt *stmt)
 							  hybrid);
 	}
 	if (changed != NIL)
-		before_type_change(detour, relid, changed, hybrid);
+		before_type_change(detour, stmt, relid, changed, hybrid);
 	foreach(lc, stmt->cmds)
 	{
 		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);

@@ -79,22 +79,22 @@ find_class(Oid type, List *name, Oid hybrid)
 }
 
 /*
- * Can a column be one of a hybrid index?  Then `element`, if there is one, gets
- * the name of the operator class, where it is not found without.
+ * Can a column be one of a hybrid index?  Then `class_name`, if it may have one,
+ * becomes the name of its operator class, where that is not found as it is.
  */
 static bool
-serves(Oid type, IndexElem *element, Oid hybrid, Refusal *refusal)
+serves(Oid type, List **class_name, Oid hybrid, Refusal *refusal)
 {
-	List	   *name = element == NULL ? NIL : element->opclass;
+	List	   *name = class_name == NULL ? NIL : *class_name;
 	Oid			class = find_class(type, name, hybrid);
 
 	if (OidIsValid(class) &&
 		class == (name == NIL ? GetDefaultOpClass(type, hybrid) :
 				  get_opclass_oid(hybrid, name, true)))
 		return true;
-	if (OidIsValid(class) && element != NULL)
+	if (OidIsValid(class) && class_name != NULL)
 	{
-		element->opclass = qualified_name(class);
+		*class_name = qualified_name(class);
 		return true;
 	}
 	if (!OidIsValid(name == NIL ? GetDefaultOpClass(type, BTREE_AM_OID) :
@@ -195,12 +195,23 @@ hyb_replace_serves(Oid relid, bool primary)
 	return table_serves(relid, true, primary, &refusal);
 }
 
+static void
+set_classes(List *elements, List *names)
+{
+	ListCell   *lc;
+	ListCell   *name;
+
+	forboth(lc, elements, name, names)
+		lfirst_node(IndexElem, lc)->opclass = lfirst(name);
+}
+
 /* Expressions are analyzed as they will be, for their types. */
 static bool
 index_serves(IndexStmt *stmt, Oid relid, const char *source, Oid hybrid,
 			 Refusal *refusal)
 {
 	IndexStmt  *analyzed = stmt;
+	List	   *names = NIL;
 	ListCell   *lc;
 	ListCell   *of_analyzed;
 
@@ -218,10 +229,15 @@ index_serves(IndexStmt *stmt, Oid relid, const char *source, Oid hybrid,
 		Oid			type = element->name ?
 			column_type(relid, element->name) :
 			exprType(lfirst_node(IndexElem, of_analyzed)->expr);
+		List	   *name = element->opclass;
 
-		if (OidIsValid(type) && !serves(type, element, hybrid, refusal))
+		if (OidIsValid(type) && !serves(type, &name, hybrid, refusal))
 			return false;
+		names = lappend(names, name);
 	}
+
+	/* only now, for otherwise btree is to find its own */
+	set_classes(stmt->indexParams, names);
 	return true;
 }
 
@@ -335,6 +351,18 @@ future_column_type(const AlterTableStmt *stmt, Oid relid, const char *name)
 	return column_type(relid, name);
 }
 
+bool
+hyb_replace_serves_column(const AlterTableStmt *stmt, Oid relid,
+						  const char *name)
+{
+	Oid			type = future_column_type(stmt, relid, name);
+	Refusal		refusal;
+
+	return !OidIsValid(type) ||
+		!OidIsValid(GetDefaultOpClass(type, BTREE_AM_OID)) ||
+		serves(type, NULL, get_index_am_oid("hybrid", true), &refusal);
+}
+
 /*
  * The elements of an exclusion constraint of ALTER TABLE.  Expressions are
  * analyzed for their types, which is not possible while their columns change.
@@ -344,18 +372,21 @@ exclusion_serves(const AlterTableStmt *stmt, Oid relid, Constraint *constraint,
 				 Oid hybrid, Refusal *refusal)
 {
 	IndexStmt  *index = makeNode(IndexStmt);
+	List	   *names = NIL;
 	ListCell   *lc;
+	ListCell   *of_names;
 
 	foreach(lc, constraint->exclusions)
 	{
 		IndexElem  *element = linitial_node(IndexElem, lfirst_node(List, lc));
+		List	   *name = element->opclass;
 		Oid			type;
 
 		index->indexParams = lappend(index->indexParams, element);
 		if (element->name != NULL)
 		{
 			type = future_column_type(stmt, relid, element->name);
-			if (OidIsValid(type) && !serves(type, element, hybrid, refusal))
+			if (OidIsValid(type) && !serves(type, &name, hybrid, refusal))
 				return false;
 		}
 		else if (list_length(stmt->cmds) > 1)
@@ -364,10 +395,22 @@ exclusion_serves(const AlterTableStmt *stmt, Oid relid, Constraint *constraint,
 			refusal->hint = NULL;
 			return false;
 		}
+		names = lappend(names, name);
 	}
 	index->relation = stmt->relation;
 	index->accessMethod = DEFAULT_INDEX_TYPE;
-	return index_serves(index, relid, NULL, hybrid, refusal);
+	if (!index_serves(index, relid, NULL, hybrid, refusal))
+		return false;
+
+	/* those of columns that are new or change, which the index is not told of */
+	forboth(lc, index->indexParams, of_names, names)
+	{
+		IndexElem  *element = lfirst_node(IndexElem, lc);
+
+		if (element->name != NULL)
+			element->opclass = lfirst(of_names);
+	}
+	return true;
 }
 
 /* The columns of a constraint of ALTER TABLE; `column` if it is one of that. */

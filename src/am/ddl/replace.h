@@ -31,6 +31,13 @@ extern void hyb_replace_in_alter_table(const HybStatement *statement,
 									   Oid relid);
 
 /*
+ * Does the default operator class of ours do what btree's does for the type
+ * that ALTER TABLE gives to a column?  True if btree has none either.
+ */
+extern bool hyb_replace_serves_column(const AlterTableStmt *stmt, Oid relid,
+									  const char *name);
+
+/*
  * The same for the exclusion constraints of CREATE TABLE; the other indexes
  * that it makes come to hyb_replace_in_index, once the table is there.
  */
