@@ -21,6 +21,7 @@
 #include "am/conflict_route.h"
 #include "am/hooks.h"
 #include "am/index_method.h"
+#include "am/started.h"
 
 #ifdef HYB_ON_CONFLICT_NEEDS_BTREE
 
@@ -160,17 +161,10 @@ has_unique_hybrid_below(Relation table, Oid hybrid)
 }
 
 static void
-prepare(PlanState *state)
+prepare(ModifyTableState *modify)
 {
-	ModifyTableState *modify;
-	Oid			hybrid;
+	Oid			hybrid = get_index_am_oid("hybrid", true);
 
-	if (state == NULL || !IsA(state, ModifyTableState))
-		return;
-	modify = (ModifyTableState *) state;
-	if (((ModifyTable *) state->plan)->onConflictAction == ONCONFLICT_NONE)
-		return;
-	hybrid = get_index_am_oid("hybrid", true);
 	if (!OidIsValid(hybrid))
 		return;
 	for (int i = 0; i < modify->mt_nrels; i++)
@@ -190,30 +184,15 @@ prepare(PlanState *state)
 	}
 }
 
-/* EXPLAIN alone executes nothing, and needs nothing. */
 static void
 executor_start(QueryDesc *query, int eflags)
 {
-	EState	   *estate;
-
 	hook_was_called = true;
 	if (previous_executor_start)
 		previous_executor_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-
-	estate = query->estate;
-	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
-		(query->operation == CMD_INSERT || query->plannedstmt->hasModifyingCTE))
-	{
-		MemoryContext old_context = MemoryContextSwitchTo(estate->es_query_cxt);
-		ListCell   *lc;
-
-		prepare(query->planstate);
-		foreach(lc, estate->es_subplanstates)
-			prepare(lfirst(lc));
-		MemoryContextSwitchTo(old_context);
-	}
+	hyb_started_on_conflict(query, eflags, prepare);
 }
 
 static void

@@ -30,6 +30,7 @@
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "am/hooks.h"
+#include "am/started.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "commands/defrem.h"
@@ -157,13 +158,8 @@ add_twins(ResultRelInfo *result)
 }
 
 static void
-prepare(PlanState *state)
+prepare(ModifyTableState *modify)
 {
-	ModifyTableState *modify;
-
-	if (state == NULL || !IsA(state, ModifyTableState))
-		return;
-	modify = (ModifyTableState *) state;
 	for (int i = 0; i < modify->mt_nrels; i++)
 	{
 		ResultRelInfo *result = &modify->resultRelInfo[i];
@@ -177,25 +173,11 @@ prepare(PlanState *state)
 static void
 executor_start(QueryDesc *query, int eflags)
 {
-	EState	   *estate;
-
 	if (previous_executor_start)
 		previous_executor_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-
-	estate = query->estate;
-	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
-		(query->operation == CMD_INSERT || query->plannedstmt->hasModifyingCTE))
-	{
-		MemoryContext old_context = MemoryContextSwitchTo(estate->es_query_cxt);
-		ListCell   *lc;
-
-		prepare(query->planstate);
-		foreach(lc, estate->es_subplanstates)
-			prepare(lfirst(lc));
-		MemoryContextSwitchTo(old_context);
-	}
+	hyb_started_on_conflict(query, eflags, prepare);
 }
 
 /*
