@@ -140,6 +140,10 @@ fetch_server16() {
 	cp -p "$scratch/package/$package.libs"/* "$installed/lib"
 	grep -rlF "/../../$package.libs" "$installed" | LIBRARIES=$package.libs xargs perl -0777 -pi -e '
 		s{/\.\./\.\./\Q$ENV{LIBRARIES}\E\0}{ my $path = "/lib"; $path . "\0" x (length($&) - length($path)) }ge'
+	# those for programs do not fit position-independent ones
+	for library in libpgcommon libpgport; do
+		cp -p "$installed/lib/${library}_shlib.a" "$installed/lib/$library.a"
+	done
 	pgxs=$installed/lib/postgresql/pgxs
 	sed -i 's/^enable_tap_tests\([[:space:]]*\)= no$/enable_tap_tests\1= yes/; s/^PROVE =[[:space:]]*$/PROVE = prove/' \
 		"$pgxs/src/Makefile.global"
