@@ -161,6 +161,31 @@ REINDEX (TABLESPACE pg_default) INDEX t_s;
 REINDEX (TABLESPACE pg_default, CONCURRENTLY) TABLE m;
 REINDEX INDEX pg_am_oid_index;
 SELECT relname, amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname IN ('t_s', 'm_id', 'pg_am_oid_index') ORDER BY 1;
+
+-- who owns neither the schema nor the database, and may not use pg_toast
+CREATE ROLE regress_rx;
+GRANT USAGE, CREATE ON SCHEMA rx TO regress_rx;
+CREATE SCHEMA rx_own AUTHORIZATION regress_rx;
+SELECT current_database() AS database \gset
+SET hybridindex.replace_btree = off;
+SET ROLE regress_rx;
+CREATE TABLE rx.theirs (id int PRIMARY KEY, s text);
+CREATE INDEX theirs_s ON rx.theirs USING hash (s);
+CREATE TABLE rx_own.theirs (id int PRIMARY KEY, s text);
+SET hybridindex.replace_btree = on;
+REINDEX SCHEMA rx;
+\set VERBOSITY sqlstate
+REINDEX DATABASE :"database";
+\set VERBOSITY default
+SELECT * FROM kinds() WHERE index ~ '^theirs';
+REINDEX TABLE rx.theirs;
+SELECT hybrid_revert('rx.theirs_pkey') IS NULL AS reverted;
+REINDEX TABLE CONCURRENTLY rx.theirs;
+SELECT * FROM kinds() WHERE index ~ '^theirs';
+REINDEX SCHEMA rx_own;
+SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE c.oid = 'rx_own.theirs_pkey'::regclass;
+RESET ROLE;
 RESET hybridindex.replace_btree;
 SET client_min_messages = warning;
-DROP SCHEMA rx CASCADE;
+DROP SCHEMA rx, rx_own CASCADE;
+DROP ROLE regress_rx;

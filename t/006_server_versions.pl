@@ -352,6 +352,26 @@ EOF
 	$subscriber->stop;
 }
 
+# rows that are routed to a partition with a unique index of ours, and to a
+# foreign table, which is to skip duplicates as well
+SKIP:
+{
+	skip 'no postgres_fdw', 2 if error_of('CREATE EXTENSION postgres_fdw') ne '';
+	my ($host, $port) = ($node->host, $node->port);
+	$node->safe_psql('postgres', <<EOF);
+CREATE SERVER self FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '$host', port '$port', dbname 'postgres');
+CREATE USER MAPPING FOR CURRENT_USER SERVER self;
+CREATE TABLE remote (a int UNIQUE, b int);
+CREATE TABLE mixed (a int, b int) PARTITION BY LIST (b);
+CREATE TABLE mixed1 PARTITION OF mixed FOR VALUES IN (1);
+CREATE UNIQUE INDEX mixed1_a ON mixed1 USING hybrid (a);
+CREATE FOREIGN TABLE mixed2 PARTITION OF mixed FOR VALUES IN (2) SERVER self OPTIONS (table_name 'remote');
+EOF
+	my $insert = 'INSERT INTO mixed SELECT a, b FROM generate_series(1, 3) a, generate_series(1, 2) b ON CONFLICT DO NOTHING';
+	is(error_of("LOAD 'hybridindex'; $insert; $insert"), '', 'duplicates in a partition and in a foreign table');
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM mixed'), '6', 'are skipped');
+}
+
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();

@@ -25,6 +25,8 @@
 
 #ifdef HYB_ON_CONFLICT_NEEDS_BTREE
 
+#include "access/genam.h"
+#include "access/stratnum.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_index.h"
@@ -34,6 +36,7 @@
 #include "nodes/execnodes.h"
 #include "parser/parsetree.h"
 #include "tcop/pquery.h"
+#include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -131,6 +134,35 @@ is_known_plain(Oid relid)
 	return hash_search(plain_tables, &relid, HASH_FIND, NULL) != NULL;
 }
 
+/*
+ * The same of a table that is not locked, and shall not be: the statement may
+ * have nothing to do with it, and would wait for whoever locks or drops it.
+ */
+static bool
+catalog_has_unique_hybrid(Oid table, Oid hybrid)
+{
+	Relation	pg_index = table_open(IndexRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(pg_index, IndexIndrelidIndexId, true, NULL, 1,
+							  &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
+
+		found = form->indisunique && form->indislive &&
+			hyb_index_is_of(form->indexrelid, hybrid);
+	}
+	systable_endscan(scan);
+	table_close(pg_index, AccessShareLock);
+	return found;
+}
+
 /* Rows may be routed to any partition. */
 static bool
 has_unique_hybrid_below(Relation table, Oid hybrid)
@@ -142,15 +174,8 @@ has_unique_hybrid_below(Relation table, Oid hybrid)
 		return false;
 	foreach(lc, find_all_inheritors(relid, NoLock, NULL))
 	{
-		Relation	partition;
-		bool		found;
-
-		if (get_rel_relkind(lfirst_oid(lc)) != RELKIND_RELATION)
-			continue;
-		partition = table_open(lfirst_oid(lc), AccessShareLock);
-		found = OidIsValid(find_unique_hybrid(partition, hybrid));
-		table_close(partition, AccessShareLock);
-		if (found)
+		if (get_rel_relkind(lfirst_oid(lc)) == RELKIND_RELATION &&
+			catalog_has_unique_hybrid(lfirst_oid(lc), hybrid))
 			return true;
 	}
 

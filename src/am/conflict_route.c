@@ -23,6 +23,7 @@
 #include "catalog/partition.h"
 #include "executor/execPartition.h"
 #include "executor/executor.h"
+#include "foreign/fdwapi.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -39,6 +40,7 @@ typedef struct RoutedInsert
 	ModifyTable without;		/* the plan, without ON CONFLICT */
 	TupleTableSlot *row;		/* of the partitioned table */
 	ResultRelInfo *last;		/* the partition of the row before, or NULL */
+	List	   *foreign;		/* those that are foreign tables */
 	Oid			hybrid;
 	MemoryContextCallback forget;
 } RoutedInsert;
@@ -199,6 +201,29 @@ prepare_partition(const RoutedInsert *insert, ResultRelInfo *partition)
 	MemoryContextSwitchTo(old_context);
 }
 
+/*
+ * A foreign table reads in the plan that it is to do nothing about duplicates,
+ * when it is opened: so once more, with the plan as it is.
+ */
+static void
+prepare_foreign(RoutedInsert *insert, ResultRelInfo *partition)
+{
+	EState	   *estate = insert->modify->ps.state;
+	const FdwRoutine *routine = partition->ri_FdwRoutine;
+	MemoryContext old_context;
+
+	if (routine->BeginForeignInsert == NULL ||
+		list_member_ptr(insert->foreign, partition))
+		return;
+	old_context = MemoryContextSwitchTo(estate->es_query_cxt);
+	insert->foreign = lappend(insert->foreign, partition);
+	if (routine->EndForeignInsert != NULL)
+		routine->EndForeignInsert(estate, partition);
+	partition->ri_FdwState = NULL;
+	routine->BeginForeignInsert(insert->modify, partition);
+	MemoryContextSwitchTo(old_context);
+}
+
 static ResultRelInfo *
 find_partition(RoutedInsert *insert, TupleTableSlot *row)
 {
@@ -235,7 +260,9 @@ fetch_and_prepare(PlanState *source)
 	{
 		ResultRelInfo *partition = find_partition(insert, row);
 
-		if (partition != insert->last && lacks_look_up(partition))
+		if (partition != insert->last && partition->ri_FdwRoutine != NULL)
+			prepare_foreign(insert, partition);
+		else if (partition != insert->last && lacks_look_up(partition))
 			prepare_partition(insert, partition);
 		insert->last = partition;
 	}

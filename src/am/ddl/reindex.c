@@ -28,8 +28,11 @@
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_namespace.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "commands/tablespace.h"
@@ -92,7 +95,10 @@ is_of_server(Oid namespace)
 	return IsCatalogNamespace(namespace) || IsToastNamespace(namespace);
 }
 
-/* The object that the statement names.  False if none can be converted in it. */
+/*
+ * The object that the statement names.  False if none can be converted in it, or
+ * if the server will refuse it, before anything is done.
+ */
 static bool
 find_object(Reindex *reindex)
 {
@@ -117,11 +123,16 @@ find_object(Reindex *reindex)
 		case REINDEX_OBJECT_SCHEMA:
 			reindex->in_transactions = true;
 			reindex->object = get_namespace_oid(stmt->name, true);
-			return OidIsValid(reindex->object) && !is_of_server(reindex->object);
+			return OidIsValid(reindex->object) &&
+				!is_of_server(reindex->object) &&
+				(HYB_OWNS_SCHEMA(reindex->object, GetUserId()) ||
+				 HYB_MAINTAINS_ALL(GetUserId()));
 		case REINDEX_OBJECT_DATABASE:
 			reindex->in_transactions = true;
-			return stmt->name == NULL ||
-				strcmp(stmt->name, get_database_name(MyDatabaseId)) == 0;
+			return (stmt->name == NULL ||
+					strcmp(stmt->name, get_database_name(MyDatabaseId)) == 0) &&
+				(HYB_OWNS_DATABASE(MyDatabaseId, GetUserId()) ||
+				 HYB_MAINTAINS_ALL(GetUserId()));
 		default:
 			return false;
 	}
@@ -372,6 +383,25 @@ find_tables(const Reindex *reindex, List **tables)
 }
 
 /*
+ * Indexes are built by name.  Who owns a table may not be allowed to use the
+ * schema of its TOAST table, or of a partition.
+ */
+static bool
+may_name(const List *indexes)
+{
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Oid			schema = get_rel_namespace(lfirst_oid(lc));
+
+		if (OidIsValid(schema) && !HYB_MAY_USE_SCHEMA(schema, GetUserId()))
+			return false;
+	}
+	return true;
+}
+
+/*
  * What has not been converted.  Where that cannot be done index by index, the
  * statement is carried out as it stands.
  */
@@ -393,6 +423,11 @@ build_others(const Reindex *reindex)
 	}
 	foreach(lc, tables)
 		others = others_of_table(reindex, lfirst_oid(lc), others);
+	if (!may_name(others))
+	{
+		run(reindex, reindex->stmt);
+		return;
+	}
 	foreach(lc, others)
 		if (get_rel_relkind(lfirst_oid(lc)) == RELKIND_INDEX)
 		build_index(reindex, lfirst_oid(lc));
