@@ -115,8 +115,7 @@ jump(HybScan *so, bool forward, const int *elems)
 						  "An entry is not well formed.");
 		more = hyb_scan_arrays_seek(so, so->vals, forward);
 	}
-	if (key.data != NULL)
-		pfree(key.data);
+	hyb_buf_free(&key);
 	if (!more)
 	{
 		hyb_scan_arrays_restore(so, elems);
