@@ -359,7 +359,10 @@ is_table_of(const Reindex *reindex, Form_pg_class form)
 		!isOtherTempNamespace(form->relnamespace);
 }
 
-/* Tables of the schema or database.  False if they are not all the user's. */
+/*
+ * Tables of the schema or database, in the order of their creation.  False if
+ * they are not all the user's.
+ */
 static bool
 find_tables(const Reindex *reindex, List **tables)
 {
@@ -379,6 +382,7 @@ find_tables(const Reindex *reindex, List **tables)
 	}
 	table_endscan(scan);
 	table_close(rel, AccessShareLock);
+	list_sort(*tables, list_oid_cmp);
 	return all_owned;
 }
 
