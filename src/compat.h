@@ -95,6 +95,13 @@ typedef Oid HybFileNumber;
 /* Does REINDEX DATABASE build the indexes of system catalogs, too? */
 #define HYB_REINDEX_DATABASE_HAS_CATALOGS (PG_VERSION_NUM < 160000)
 
+/* Event triggers fire for it since 17.  Needs commands/event_trigger.h. */
+#if PG_VERSION_NUM >= 170000
+#define HYB_REINDEX_STARTS(tree) EventTriggerDDLCommandStart(tree)
+#else
+#define HYB_REINDEX_STARTS(tree) ((void) 0)
+#endif
+
 /* Does the collation compare as memcmp does?  Needs utils/pg_locale.h. */
 #if PG_VERSION_NUM >= 180000
 #define HYB_COLLATE_IS_C(collid) \

@@ -189,6 +189,21 @@ foreach my $options ('', '(CONCURRENTLY)')
 $node->command_ok([ 'reindexdb', '-d', $node->connstr('whole'), '-t', 'a' ], 'reindexdb');
 is($node->safe_psql('whole', "SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'a_pkey'"), 'hybrid', 'likewise');
 
+# Since 17 an event trigger can forbid REINDEX, also where that would convert.
+if ($version >= 17)
+{
+	$node->safe_psql('whole', <<'EOF');
+CREATE FUNCTION forbid() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now: %', tg_tag; END $$;
+CREATE EVENT TRIGGER forbid ON ddl_command_start WHEN TAG IN ('REINDEX') EXECUTE FUNCTION forbid();
+EOF
+	foreach my $statement ('REINDEX INDEX b_pkey', 'REINDEX SCHEMA CONCURRENTLY public')
+	{
+		my ($ret, $out, $err) = $node->psql('whole', $statement);
+		like($err, qr/ERROR:  not now: REINDEX/, "$statement, forbidden");
+	}
+	is($node->safe_psql('whole', "SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'b_pkey'"), 'btree', 'nothing was converted');
+}
+
 no_crash($_, 'nothing crashed') foreach $node, $subscriber;
 $subscriber->stop;
 $node->stop;

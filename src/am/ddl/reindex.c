@@ -11,7 +11,12 @@
  * Transactions are as with ExecReindex (commands/indexcmds.c): one index or one
  * table is a part of the transaction at hand; concurrently, and for partitioned
  * ones, schemas and databases, each index has transactions of its own, and the
- * statement cannot be in a transaction block.
+ * statement cannot be in a transaction block.  Indexes of partitions are
+ * converted together with the one that they are attached to, in one transaction
+ * if not concurrently, where the server takes one of them after the other.
+ *
+ * Where event triggers fire for REINDEX, those on ddl_command_start do so before
+ * the first conversion: they may be there to forbid it.
  */
 #include "compat.h"
 
@@ -35,6 +40,7 @@
 #include "catalog/pg_namespace.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
+#include "commands/event_trigger.h"
 #include "commands/tablespace.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
@@ -405,6 +411,23 @@ may_name(const List *indexes)
 	return true;
 }
 
+/* As a part of REINDEX DATABASE. */
+static void
+build_catalogs(const Reindex *reindex)
+{
+	ReindexStmt *stmt = copyObject(reindex->stmt);
+
+	if (reindex->concurrently)
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot reindex system catalogs concurrently, skipping all")));
+		return;
+	}
+	stmt->kind = REINDEX_OBJECT_SYSTEM;
+	run(reindex, stmt);
+}
+
 /*
  * What has not been converted.  Where that cannot be done index by index, the
  * statement is carried out as it stands.
@@ -436,13 +459,8 @@ build_others(const Reindex *reindex)
 		if (get_rel_relkind(lfirst_oid(lc)) == RELKIND_INDEX)
 		build_index(reindex, lfirst_oid(lc));
 	if (reindex->stmt->kind == REINDEX_OBJECT_DATABASE &&
-		HYB_REINDEX_DATABASE_HAS_CATALOGS && !reindex->concurrently)
-	{
-		ReindexStmt *stmt = copyObject(reindex->stmt);
-
-		stmt->kind = REINDEX_OBJECT_SYSTEM;
-		run(reindex, stmt);
-	}
+		HYB_REINDEX_DATABASE_HAS_CATALOGS)
+		build_catalogs(reindex);
 }
 
 /*
@@ -481,6 +499,8 @@ hyb_reindex(const HybUtilityCall *call)
 											ALLOCSET_SMALL_SIZES);
 	old_context = MemoryContextSwitchTo(reindex.context);
 	candidates = find_candidates(&reindex);
+	if (candidates != NIL && call->context != PROCESS_UTILITY_SUBCOMMAND)
+		HYB_REINDEX_STARTS(call->stmt->utilityStmt);
 	foreach(lc, candidates)
 		convert(&reindex, lfirst_oid(lc), hybrid);
 
