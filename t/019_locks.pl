@@ -240,12 +240,12 @@ foreach my $to ('none', 'surf')
 
 foreach my $persistence ('', 'UNLOGGED')
 {
-	# more blocks than one free-list page names
+	# more blocks than one free-list page names, of values that are not compressed
 	$node->safe_psql('postgres', <<EOF);
 DROP TABLE IF EXISTS f;
 CREATE $persistence TABLE f (k int, s text COLLATE "C");
 CREATE INDEX f_s ON f USING hybrid (s);
-INSERT INTO f SELECT g, rpad(md5(g::text), 2600, md5((g + 7)::text)) FROM generate_series(1, 8000) g;
+INSERT INTO f SELECT g, rpad(md5(g::text), 600, md5((g + 7)::text)) FROM generate_series(1, 35000) g;
 SELECT hybrid_merge('f_s');
 EOF
 	cmp_ok($node->safe_psql('postgres', "SELECT free_pages FROM hybrid_index_stats('f_s')"), '>', 2300, "a long free list $persistence");
@@ -254,12 +254,12 @@ EOF
 	cmp_ok(beside('survey-page', 'VACUUM f', 3, sub {
 		# takes all that the first page names; gives as many back
 		return ++$takes % 2 == 1 ?
-		  "INSERT INTO f SELECT g, rpad(md5(g::text), 2600, md5((g + 7)::text)) FROM generate_series(20001, 22400) g" :
+		  "INSERT INTO f SELECT g, rpad(md5(g::text), 600, md5((g + 7)::text)) FROM generate_series(100001, 110500) g" :
 		  "SELECT hybrid_merge('f_s')";
 	}), '>=', 2, 'a survey was held in the free list');
 	same_answers($node, 'answers', { "SELECT s FROM f WHERE s > 'c'" => 'index bitmap' }, ['f']);
 	cmp_ok(beside('survey-page', "SELECT hybrid_index_check('f_s')", 2,
-		sub { "INSERT INTO f SELECT g, rpad(md5(g::text), 2600, md5((g + 7)::text)) FROM generate_series(30001, 32400) g" }),
+		sub { "INSERT INTO f SELECT g, rpad(md5(g::text), 600, md5((g + 7)::text)) FROM generate_series(200001, 210500) g" }),
 		'>=', 1, 'so was that of a check');
 }
 
