@@ -10,7 +10,6 @@
 #include "compat.h"
 
 #include "access/genam.h"
-#include "access/stratnum.h"
 #include "access/table.h"
 #include "am/hooks.h"
 #include "am/index_method.h"

@@ -26,7 +26,6 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
 static object_access_hook_type previous_object_access = NULL;
 

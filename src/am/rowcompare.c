@@ -34,7 +34,6 @@
 #include "nodes/plannodes.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
-#include "utils/syscache.h"
 
 /* A plan node's list of conditions, and what was in its place */
 typedef struct Exchange

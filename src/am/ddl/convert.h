@@ -119,6 +119,15 @@ extern List *hyb_table_indexes(Oid table, Oid access_method);
 extern List *hyb_schema_indexes(Oid schema, Oid access_method);
 extern List *hyb_database_indexes(Oid access_method);
 
+/*
+ * The table and its partitions, locked if a mode is given.  Only partitions
+ * belong to a table; other children are tables of their own.
+ */
+extern List *hyb_with_partitions(Oid table, LOCKMODE lockmode);
+
+/* Are the tables of the schema the server's: catalogs, or TOAST tables? */
+extern bool hyb_is_schema_of_server(Oid schema);
+
 /* Convert those that one of these finds, one after the other. */
 extern void hyb_convert_many(Oid object,
 							 List *(*candidates) (Oid object, Oid access_method),

@@ -357,11 +357,12 @@ hyb_convert_concurrently(HybConversion *conversion, Oid index,
 	if (status == HYB_CONVERT_ALREADY)
 		hyb_conversion_already(conversion);
 	hyb_conversion_tell(conversion);
-	if (status == HYB_CONVERT_ALREADY)
-		return status;
-	if (get_rel_persistence(index) == RELPERSISTENCE_TEMP)
-		convert_temporary(conversion);
-	else
-		run_phases(conversion);
+	if (status == HYB_CONVERT_READY)
+	{
+		if (get_rel_persistence(index) == RELPERSISTENCE_TEMP)
+			convert_temporary(conversion);
+		else
+			run_phases(conversion);
+	}
 	return status;
 }

@@ -115,12 +115,17 @@ check_table(Relation table)
 					   RelationGetRelationName(table));
 }
 
-/* Only partitions belong to a table; other children are tables of their own. */
-static List *
-with_partitions(Oid table)
+List *
+hyb_with_partitions(Oid table, LOCKMODE lockmode)
 {
 	return get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE ?
-		find_all_inheritors(table, AccessShareLock, NULL) : list_make1_oid(table);
+		find_all_inheritors(table, lockmode, NULL) : list_make1_oid(table);
+}
+
+bool
+hyb_is_schema_of_server(Oid schema)
+{
+	return IsCatalogNamespace(schema) || IsToastNamespace(schema);
 }
 
 List *
@@ -132,7 +137,7 @@ hyb_table_indexes(Oid tableoid, Oid access_method)
 
 	check_table(table);
 	relation_close(table, NoLock);
-	foreach(lc, with_partitions(tableoid))
+	foreach(lc, hyb_with_partitions(tableoid, AccessShareLock))
 	{
 		ListCell   *index;
 
@@ -170,8 +175,7 @@ indexes_of_schema(Oid schema, Oid access_method)
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
 
-		if (OidIsValid(schema) || !(IsCatalogNamespace(form->relnamespace) ||
-									IsToastNamespace(form->relnamespace)))
+		if (OidIsValid(schema) || !hyb_is_schema_of_server(form->relnamespace))
 			candidates = add_candidate(candidates, access_method, form);
 	}
 	table_endscan(scan);

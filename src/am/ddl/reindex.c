@@ -30,13 +30,11 @@
 #include "am/ddl/convert.h"
 #include "am/ddl/reindex.h"
 #include "am/index_method.h"
-#include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
-#include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
@@ -53,7 +51,6 @@
 #include "utils/portal.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
 /* A statement at work. */
 typedef struct Reindex
@@ -95,12 +92,6 @@ read_options(Reindex *reindex)
 	return true;
 }
 
-static bool
-is_of_server(Oid namespace)
-{
-	return IsCatalogNamespace(namespace) || IsToastNamespace(namespace);
-}
-
 /*
  * The object that the statement names.  False if none can be converted in it, or
  * if the server will refuse it, before anything is done.
@@ -125,12 +116,12 @@ find_object(Reindex *reindex)
 			reindex->in_transactions = reindex->concurrently ||
 				RELKIND_HAS_PARTITIONS(relkind);
 			return HYB_OWNS_RELATION(reindex->object, GetUserId()) &&
-				!is_of_server(get_rel_namespace(reindex->object));
+				!hyb_is_schema_of_server(get_rel_namespace(reindex->object));
 		case REINDEX_OBJECT_SCHEMA:
 			reindex->in_transactions = true;
 			reindex->object = get_namespace_oid(stmt->name, true);
 			return OidIsValid(reindex->object) &&
-				!is_of_server(reindex->object) &&
+				!hyb_is_schema_of_server(reindex->object) &&
 				(HYB_OWNS_SCHEMA(reindex->object, GetUserId()) ||
 				 HYB_MAINTAINS_ALL(GetUserId()));
 		case REINDEX_OBJECT_DATABASE:
@@ -360,7 +351,7 @@ is_table_of(const Reindex *reindex, Form_pg_class form)
 	return (form->relkind == RELKIND_RELATION ||
 			form->relkind == RELKIND_MATVIEW) &&
 		(reindex->stmt->kind == REINDEX_OBJECT_DATABASE ?
-		 !is_of_server(form->relnamespace) :
+		 !hyb_is_schema_of_server(form->relnamespace) :
 		 form->relnamespace == reindex->object) &&
 		!isOtherTempNamespace(form->relnamespace);
 }
@@ -440,9 +431,7 @@ build_others(const Reindex *reindex)
 	ListCell   *lc;
 
 	if (reindex->stmt->kind == REINDEX_OBJECT_TABLE)
-		tables = get_rel_relkind(reindex->object) == RELKIND_PARTITIONED_TABLE ?
-			find_all_inheritors(reindex->object, NoLock, NULL) :
-			list_make1_oid(reindex->object);
+		tables = hyb_with_partitions(reindex->object, NoLock);
 	else if (!find_tables(reindex, &tables))
 	{
 		run(reindex, reindex->stmt);
@@ -488,6 +477,7 @@ hyb_reindex(const HybUtilityCall *call)
 	MemoryContext old_context;
 	List	   *candidates;
 	ListCell   *lc;
+	bool		done;
 
 	reindex.stmt = castNode(ReindexStmt, call->stmt->utilityStmt);
 	if (!hyb_replace_btree || !OidIsValid(hybrid) || XactReadOnly ||
@@ -504,17 +494,16 @@ hyb_reindex(const HybUtilityCall *call)
 	foreach(lc, candidates)
 		convert(&reindex, lfirst_oid(lc), hybrid);
 
-	/* nothing may have been done, but transactions have been ended */
-	if (reindex.moves || reindex.converted == NIL)
-	{
-		if (reindex.in_transactions && candidates != NIL)
-			run(&reindex, reindex.stmt);
-		else
-			candidates = NIL;
-	}
-	else if (reindex.stmt->kind != REINDEX_OBJECT_INDEX)
+	done = reindex.converted != NIL && !reindex.moves;
+	if (done && reindex.stmt->kind != REINDEX_OBJECT_INDEX)
 		build_others(&reindex);
+	if (!done && candidates != NIL && reindex.in_transactions)
+	{
+		/* the transaction that the caller began is over */
+		run(&reindex, reindex.stmt);
+		done = true;
+	}
 	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(reindex.context);
-	return candidates != NIL;
+	return done;
 }

@@ -37,13 +37,13 @@ extern void hyb_replace_in_alter_table(const HybStatement *statement,
 extern bool hyb_replace_serves_column(const AlterTableStmt *stmt, Oid relid,
 									  const char *name);
 
-/*
- * The same for the exclusion constraints of CREATE TABLE; the other indexes
- * that it makes come to hyb_replace_in_index, once the table is there.
- */
 /* May a unique or primary key index of the table be hybrid? */
 extern bool hyb_replace_serves(Oid relid, bool primary);
 
+/*
+ * As hyb_replace_in_index, for the exclusion constraints of CREATE TABLE; the
+ * other indexes that it makes come to that, once the table is there.
+ */
 extern void hyb_replace_in_create_table(const HybStatement *statement);
 
 #endif							/* HYB_REPLACE_H */
