@@ -145,6 +145,11 @@ typedef Oid HybFileNumber;
 	tuplesort_getdatum((state), true, (val), (isnull), NULL)
 #endif
 
+/* whoever has inserted into an index says so (aminsertcleanup) since 17 */
+#if PG_VERSION_NUM >= 170000
+#define HYB_HAVE_INSERT_CLEANUP
+#endif
+
 /* strategies and comparison types are translated by the AM since 18 */
 #if PG_VERSION_NUM >= 180000
 #define HYB_HAVE_COMPARE_TYPES

@@ -22,6 +22,7 @@ extern bool hyb_aminsert(Relation index, Datum *values, bool *isnull,
 						 ItemPointer heap_tid, Relation heap,
 						 IndexUniqueCheck check_unique, bool index_unchanged,
 						 struct IndexInfo *info);
+extern void hyb_aminsertcleanup(Relation index, struct IndexInfo *info);
 
 /* scan/scan.c */
 extern IndexScanDesc hyb_ambeginscan(Relation index, int nkeys, int norderbys);

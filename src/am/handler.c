@@ -6,7 +6,9 @@
 
 #include "access/stratnum.h"
 #include "am/am.h"
+#include "am/gather.h"
 #include "am/hooks.h"
+#include "am/statement_end.h"
 #include "am/unique.h"
 #include "catalog/pg_type_d.h"
 #include "commands/vacuum.h"
@@ -68,6 +70,8 @@ _PG_init(void)
 	hyb_static_init();
 	hyb_filter_use_init();
 	hyb_unique_init();
+	hyb_gather_init();
+	hyb_statement_end_init();
 	hyb_merge_init();
 	hyb_hooks_init();
 	hyb_explain_init();
@@ -158,6 +162,9 @@ hybridhandler(PG_FUNCTION_ARGS)
 	am->ambuild = hyb_ambuild;
 	am->ambuildempty = hyb_ambuildempty;
 	am->aminsert = hyb_aminsert;
+#ifdef HYB_HAVE_INSERT_CLEANUP
+	am->aminsertcleanup = hyb_aminsertcleanup;
+#endif
 	am->ambulkdelete = hyb_ambulkdelete;
 	am->amvacuumcleanup = hyb_amvacuumcleanup;
 	am->amcanreturn = hyb_amcanreturn;

@@ -1,11 +1,13 @@
 /*
  * insert.c
- *		INSERT: append the entry to the delta log.
+ *		INSERT: append the entry to the delta log, at once or with others.
  */
 #include "compat.h"
 
 #include "am/am.h"
 #include "am/build.h"
+#include "am/gather.h"
+#include "am/statement_end.h"
 #include "am/unique.h"
 #include "page/open.h"
 #include "page/spare.h"
@@ -25,6 +27,9 @@ typedef struct InsertState
 	MemoryContext context;		/* of the state and its buffers */
 	HybIndex   *ix;				/* in the statement's context */
 	HybBuf		entry;
+	bool		several;		/* this is not the statement's first entry */
+	bool		end_noticed;	/* hyb_statement_end_noticed */
+	HybGatherer gatherer;
 	bool		has_unique;		/* `unique` is initialised */
 	HybUniqueBuffers unique;
 	uint8		space[FIRST_ENTRY];
@@ -72,6 +77,10 @@ insert_state(Relation index, struct IndexInfo *info)
 	state = take_state();
 	hyb_spare_lend(&spare_states, &state->spare, info->ii_Context);
 	state->ix = ix;
+	state->several = false;
+	memset(&state->gatherer, 0, sizeof(HybGatherer));
+	state->gatherer.ix = ix;
+	state->gatherer.context = info->ii_Context;
 	info->ii_AmCache = state;
 	return state;
 }
@@ -92,17 +101,20 @@ unique_buffers(InsertState *state)
 }
 
 /*
- * A page of the log is full: bring the tree along, and see whether a merge is
- * due.
+ * Gather the entry, if that is possible.  A statement that inserts one row, as
+ * most do, pays nothing for it.
  */
-static void
-after_full_page(HybIndex *ix)
+static inline bool
+gather(InsertState *state, Relation heap, const HybEntry *entry)
 {
-	HybVersion	version;
-
-	hyb_version_capture(ix, &version);
-	hyb_dynamic_catch_up(ix, &version);
-	hyb_merge_consider(ix);
+	if (!state->several)
+	{
+		state->several = true;
+		state->end_noticed = hyb_statement_end_noticed(state->gatherer.context);
+		return false;
+	}
+	return state->end_noticed && hyb_gather_possible(state->ix, heap) &&
+		hyb_gather_add(&state->gatherer, heap, entry);
 }
 
 /* So many parameters because the server calls it with them. */
@@ -140,9 +152,23 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	if (check_unique == UNIQUE_CHECK_EXISTING)
 		return is_unique;
 
+	if (check_unique == UNIQUE_CHECK_NO && gather(state, heap, &entry))
+		return true;
 	full = hyb_delta_append(ix, &entry);
 	hyb_unique_leave(&ticket);
 	if (full)
-		after_full_page(ix);
+		hyb_after_full_page(ix);
 	return is_unique;
+}
+
+void
+hyb_aminsertcleanup(Relation index, struct IndexInfo *info)
+{
+	InsertState *state = info->ii_AmCache;
+
+	/* as if whoever inserts did not call this */
+	if (HYB_POINT_ATTACHED("insert-unfinished"))
+		return;
+	if (state != NULL)
+		hyb_gather_end(&state->gatherer);
 }

@@ -19,6 +19,10 @@
  * When a tail is full, the metapage is locked, and one record changes it, the
  * old tail's link, the new page and the free list.  That is the only time
  * that an insert touches the metapage.
+ *
+ * Entries come as an image, the bytes that they have on a page one after the
+ * other.  As many of them as a page takes are one change: one lock, one critical
+ * section, one record with one range of bytes, one announcement.
  */
 #include "compat.h"
 
@@ -40,27 +44,90 @@ load_hints(HybIndex *ix, HybSlot *s)
 	UnlockReleaseBuffer(metabuf);
 }
 
-static inline bool
-has_room(Page page, const HybEntry *entry)
-{
-	return ((PageHeader) page)->pd_lower + HYB_DELTA_HEADER + entry->len <=
-		((PageHeader) page)->pd_upper;
-}
+/* Bytes of several entries that the appender enters into a tree itself. */
+#define ENTER_MAX		1024
 
-/* Write the entry behind the others; returns the new pd_lower. */
-static inline uint16
-put_entry(Page page, const HybEntry *entry)
+/* What is to be appended: some entries, of which as many go as a page takes. */
+typedef struct Appending
 {
-	PageHeader	ph = (PageHeader) page;
+	const uint8 *image;			/* as they are on a page */
+	uint32		len;			/* of all of them */
+	uint32		keylen;			/* if there is one only: of its key columns */
+	uint32		done;			/* bytes that were appended */
+} Appending;
+
+uint32
+hyb_delta_image(const HybEntry *entry, uint8 *image)
+{
 	HybDeltaEntry header;
 
 	header.len_flags = entry->len;
 	header.tid = entry->tid;
-	memcpy((char *) page + ph->pd_lower, &header, HYB_DELTA_HEADER);
-	memcpy((char *) page + ph->pd_lower + HYB_DELTA_HEADER, entry->bytes,
-		   entry->len);
-	ph->pd_lower += HYB_DELTA_HEADER + entry->len;
+	memcpy(image, &header, HYB_DELTA_HEADER);
+	memcpy(image + HYB_DELTA_HEADER, entry->bytes, entry->len);
+	return HYB_DELTA_HEADER + entry->len;
+}
+
+/* Bytes of the entries, from the first one on, that the page has room for. */
+static inline uint32
+fitting(Page page, const Appending *appending)
+{
+	uint32		room = ((PageHeader) page)->pd_upper - ((PageHeader) page)->pd_lower;
+	uint32		end = 0;
+
+	if (appending->len <= room)
+		return appending->len;
+	for (;;)
+	{
+		uint16		len_flags;
+		uint32		next;
+
+		memcpy(&len_flags, appending->image + end, sizeof(len_flags));
+		next = end + HYB_DELTA_HEADER + (len_flags & HYB_DELTA_LEN_MASK);
+		if (next > room)
+			return end;
+		end = next;
+	}
+}
+
+/* Write those behind the others; returns the new pd_lower. */
+static inline uint16
+put_entries(Page page, Appending *appending)
+{
+	PageHeader	ph = (PageHeader) page;
+
+	appending->done = fitting(page, appending);
+	memcpy((char *) page + ph->pd_lower, appending->image, appending->done);
+	ph->pd_lower += appending->done;
 	return ph->pd_lower;
+}
+
+/*
+ * Enter what was appended into the tree; from is where it begins on its page.
+ */
+static void
+enter_appended(HybIndex *ix, HybStageAccess *access, int lane,
+			   const Appending *appending, uint64 from)
+{
+	HybEntry	entry = {.block = hyb_lane_end_block(from)};
+	uint32		at = 0;
+	HybDeltaEntry header;
+
+	while (at < appending->done)
+	{
+		memcpy(&header, appending->image + at, HYB_DELTA_HEADER);
+		entry.bytes = appending->image + at + HYB_DELTA_HEADER;
+		entry.len = header.len_flags & HYB_DELTA_LEN_MASK;
+		entry.keylen = appending->keylen != 0 ? appending->keylen :
+			hyb_key_length(ix->desc, entry.bytes, entry.len);
+		entry.tid = header.tid;
+		entry.offset = hyb_lane_end_offset(from) + at;
+		at += HYB_DELTA_HEADER + entry.len;
+		entry.next = hyb_lane_end_offset(from) + at;
+		if (!hyb_stage_enter(ix, access, lane, &entry))
+			break;
+	}
+	hyb_stage_entered(access);
 }
 
 /*
@@ -68,15 +135,16 @@ put_entry(Page page, const HybEntry *entry)
  *
  * The shared slot is looked for before the change, with the page locked, and
  * told of it before the page is unlocked; nothing in between can fail, as
- * nothing may after the WAL record.
+ * nothing may after the WAL record.  A few entries go to the tree at once, if
+ * somebody reads it.
  */
 static void
 append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
-			   Buffer buf, const HybEntry *entry)
+			   Buffer buf, Appending *appending)
 {
 	Page		page = BufferGetPage(buf);
 	uint16		from = ((PageHeader) page)->pd_lower;
-	BlockNumber block = BufferGetBlockNumber(buf);
+	uint64		begin = hyb_lane_end(BufferGetBlockNumber(buf), from);
 	uint16		lower;
 	HybWalSet	set;
 	HybStageAccess access;
@@ -85,24 +153,17 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 	(void) hyb_slot_find(s);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
-	lower = put_entry(page, entry);
+	lower = put_entries(page, appending);
 	hyb_wal_lower(&set, buf);
 	hyb_wal_range(&set, buf, from, lower - from);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
-	hyb_slot_publish(s, generation, lane, hyb_lane_end(block, lower));
-	enter = hyb_stage_try_enter(ix, generation, lane, hyb_lane_end(block, from),
-								&access);
+	hyb_slot_publish(s, generation, lane, begin - from + lower);
+	enter = (appending->done <= ENTER_MAX || appending->keylen != 0) &&
+		hyb_stage_try_enter(ix, generation, lane, begin, &access);
 	UnlockReleaseBuffer(buf);
 	if (enter)
-	{
-		HybEntry	placed = *entry;
-
-		placed.block = block;
-		placed.offset = from;
-		placed.next = lower;
-		hyb_stage_enter(ix, &access, lane, &placed);
-	}
+		enter_appended(ix, &access, lane, appending, begin);
 }
 
 /*
@@ -111,7 +172,7 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
  * was filled.
  */
 static bool
-append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const HybEntry *entry)
+append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
@@ -133,13 +194,13 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const HybEntry *entry)
 			hyb_corrupted(ix->rel, old_block,
 						  "This is not the last delta page of its lane.");
 		if ((hyb_page_opaque(BufferGetPage(old))->flags & HYB_DELTA_CLOSED) == 0 &&
-			has_room(BufferGetPage(old), entry))
+			fitting(BufferGetPage(old), appending) > 0)
 		{
 			/* somebody else has added a page before us */
 			s->hint_generation = generation;
 			memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
 			UnlockReleaseBuffer(metabuf);
-			append_to_tail(ix, s, generation, lane, old, entry);
+			append_to_tail(ix, s, generation, lane, old, appending);
 			return false;
 		}
 	}
@@ -158,7 +219,7 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, const HybEntry *entry)
 
 	START_CRIT_SECTION();
 	hyb_page_init(BufferGetPage(take.page), ix, HYB_PAGE_DELTA, 0, generation);
-	lower = put_entry(BufferGetPage(take.page), entry);
+	lower = put_entries(BufferGetPage(take.page), appending);
 	hyb_wal_image(&set, take.page);
 	if (BufferIsValid(old))
 	{
@@ -233,12 +294,12 @@ lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
 	return buf;
 }
 
-bool
-hyb_delta_append(HybIndex *ix, const HybEntry *entry)
+/* Append some of the entries, one at least; true if that filled a page. */
+static bool
+append(HybIndex *ix, Appending *appending)
 {
 	HybSlot    *s = hyb_slot_get(ix);
 
-	Assert(entry->len > 0 && entry->len <= HYB_MAX_ENTRY_SIZE);
 	if (s->hint_generation == 0)
 		load_hints(ix, s);
 	for (;;)
@@ -250,7 +311,7 @@ hyb_delta_append(HybIndex *ix, const HybEntry *entry)
 		if (!BufferIsValid(buf))
 		{
 			s->lane = lane;
-			return append_to_new_page(ix, s, lane, entry);
+			return append_to_new_page(ix, s, lane, appending);
 		}
 
 		if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, s->hint_generation) ||
@@ -268,17 +329,40 @@ hyb_delta_append(HybIndex *ix, const HybEntry *entry)
 			 * do not move, that is told apart.
 			 */
 			if (s->hint_generation == generation && s->hint_tail[lane] == block)
-				return append_to_new_page(ix, s, lane, entry);
+				return append_to_new_page(ix, s, lane, appending);
 			continue;
 		}
 		s->lane = lane;
 		if ((opaque->flags & HYB_DELTA_CLOSED) != 0 ||
-			!has_room(BufferGetPage(buf), entry))
+			fitting(BufferGetPage(buf), appending) == 0)
 		{
 			UnlockReleaseBuffer(buf);
-			return append_to_new_page(ix, s, lane, entry);
+			return append_to_new_page(ix, s, lane, appending);
 		}
-		append_to_tail(ix, s, s->hint_generation, lane, buf, entry);
+		append_to_tail(ix, s, s->hint_generation, lane, buf, appending);
 		return false;
 	}
+}
+
+bool
+hyb_delta_append(HybIndex *ix, const HybEntry *entry)
+{
+	uint8		image[HYB_DELTA_HEADER + HYB_MAX_ENTRY_SIZE];
+	Appending	appending = {.image = image,.keylen = entry->keylen};
+
+	Assert(entry->len > 0 && entry->len <= HYB_MAX_ENTRY_SIZE);
+	appending.len = hyb_delta_image(entry, image);
+	return append(ix, &appending);
+}
+
+uint32
+hyb_delta_append_some(HybIndex *ix, const uint8 *image, uint32 len, bool *full)
+{
+	Appending	appending = {.image = image,.len = len};
+
+	Assert(len > HYB_DELTA_HEADER);
+	if (append(ix, &appending))
+		*full = true;
+	Assert(appending.done > 0);
+	return appending.done;
 }

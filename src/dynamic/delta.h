@@ -24,6 +24,9 @@ typedef struct HybDeltaEntry
 
 #define HYB_DELTA_HEADER	8
 
+/* Write what an entry is on a page; returns its length.  Its place is unused. */
+extern uint32 hyb_delta_image(const HybEntry *entry, uint8 *image);
+
 /* Where the first entry of a page lies. */
 #define HYB_DELTA_FIRST		MAXALIGN(SizeOfPageHeaderData)
 

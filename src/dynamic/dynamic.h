@@ -90,6 +90,15 @@ extern void hyb_version_switch_end(HybIndex *ix, Buffer metabuf,
  */
 extern bool hyb_delta_append(HybIndex *ix, const HybEntry *entry);
 
+/*
+ * The same for several, given as the bytes that they have on a page
+ * (hyb_delta_image): appends, as one change, as many as go to one page, one at
+ * least.  Returns how many bytes that were; sets *full if a page was filled.
+ * Raises an error only if nothing was appended.
+ */
+extern uint32 hyb_delta_append_some(HybIndex *ix, const uint8 *image,
+									uint32 len, bool *full);
+
 /* ---- reading (fetch.c) ---- */
 
 /* Where an entry lies in the log. */

@@ -346,16 +346,23 @@ hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane, uint64 from,
 	return false;
 }
 
-void
+bool
 hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
 				const HybEntry *entry)
 {
 	HybStage   *stage = access->stage;
 
-	if (hyb_tree_insert(&stage->trees[HYB_ACTIVE], access->arena, ix->desc,
-						entry))
-		stage->applied[HYB_ACTIVE][lane] = hyb_lane_end(entry->block, entry->next);
-	access->shared->tree_bytes = hyb_stage_bytes(stage);
+	if (!hyb_tree_insert(&stage->trees[HYB_ACTIVE], access->arena, ix->desc,
+						 entry))
+		return false;
+	stage->applied[HYB_ACTIVE][lane] = hyb_lane_end(entry->block, entry->next);
+	return true;
+}
+
+void
+hyb_stage_entered(HybStageAccess *access)
+{
+	access->shared->tree_bytes = hyb_stage_bytes(access->stage);
 	hyb_stage_close(access);
 }
 

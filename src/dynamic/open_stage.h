@@ -17,20 +17,22 @@ extern HybStageResult hyb_stage_open(HybIndex *ix, const HybVersion *version,
 extern void hyb_stage_close(HybStageAccess *access);
 
 /*
- * An appender's own entry may go straight to the shared tree, if the tree had
- * everything before it (the lane's end was `from`) and nobody else is at it.
+ * An appender's own entries may go straight to the shared tree, if the tree had
+ * everything before them (the lane's end was `from`) and nobody else is at it.
  * hyb_stage_try_enter locks the stage; it is called with the tail page still
  * locked exclusively, which makes this the reading of that page under the
  * stage's lock that VACUUM relies on (catchup.c).  hyb_stage_enter, called
- * after the page was unlocked, enters the entry and closes the stage.  If
- * memory is lacking the tree stays behind, and the next reader catches it up.
+ * after the page was unlocked, enters one entry after the other, and
+ * hyb_stage_entered closes the stage.  If memory is lacking hyb_stage_enter
+ * returns false: the tree stays behind, and the next reader catches it up.
  * For all_mem indexes only: nothing here calls a comparison function, so
  * nothing fails.
  */
 extern bool hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane,
 								uint64 from, HybStageAccess *access);
-extern void hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
+extern bool hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
 							const HybEntry *entry);
+extern void hyb_stage_entered(HybStageAccess *access);
 
 /*
  * Lock a slot; an error if the caller holds the lock, which only a comparison

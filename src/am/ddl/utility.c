@@ -21,6 +21,7 @@
 #include "am/ddl/replace.h"
 #include "am/ddl/stand_in.h"
 #include "am/ddl/utility_call.h"
+#include "am/gather.h"
 #include "am/hooks.h"
 #include "commands/event_trigger.h"
 #include "fmgr.h"
@@ -110,6 +111,7 @@ process(HybUtilityCall *call)
 	HybDetour  *outer_detour = current_detour;
 	HybDetour	detour = {NIL, NIL, NULL};
 
+	hyb_gather_before_read(InvalidOid);
 	if (IsA(call->stmt->utilityStmt, ReindexStmt) && hyb_reindex(call))
 		return;
 	if (concerns_us(call->stmt->utilityStmt) &&

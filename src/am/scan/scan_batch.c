@@ -21,6 +21,7 @@
  */
 #include "compat.h"
 
+#include "am/gather.h"
 #include "am/scan/scan.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -392,6 +393,7 @@ hyb_batch_load(HybScan *so, bool forward)
 
 	Assert(CurrentMemoryContext == so->context);
 	Assert(batch->nkilled == 0 && !batch->proven);
+	hyb_gather_before_read(RelationGetRelid(so->ix->rel));
 	hyb_edge_copy(near, &so->from);
 	pos = hyb_edge_pos(so, near);
 

@@ -8,6 +8,7 @@
 #include "access/table.h"
 #include "access/xlog.h"
 #include "am/am.h"
+#include "am/gather.h"
 #include "am/sql/inspect.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
@@ -116,6 +117,7 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 	Oid			heapoid = IndexGetRelation(indexoid, true);
 	Relation	index;
 
+	hyb_gather_before_read(indexoid);
 	memset(inspected, 0, sizeof(*inspected));
 	inspected->lockmode = lockmode;
 
