@@ -8,6 +8,7 @@
  * is a sequence that only grows at its end.
  */
 #include "algo/fst.h"
+#include "algo/hash.h"
 
 /* Keys longer than that do not come into an image (prefix_len, height). */
 #define MAX_KEY		60000
@@ -221,7 +222,7 @@ leaf_suffix(const HybFstBuilder *b, uint32_t depth)
 	uint64_t	v = 0;
 
 	if (b->hash_bits > 0)
-		v = hyb_fst_hash(b->key, b->len) >> (64 - b->hash_bits);
+		v = hyb_byte_hash(b->key, b->len) >> (64 - b->hash_bits);
 	if (b->real_bits > 0)
 		v = (v << b->real_bits) |
 			real_suffix(b->key, b->len, depth, b->real_bits);

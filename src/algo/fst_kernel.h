@@ -10,6 +10,7 @@
  *		FST_BMI			defined if there are the instructions of BMI2
  */
 #include "algo/fst_nodes.h"
+#include "algo/hash.h"
 
 /* ---- leaves against keys ---- */
 
@@ -201,7 +202,7 @@ FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len)
 		FST_FN(suffix) (key, len, depth, f->real_bits, 0))
 		return HYB_FST_NO;
 	if (f->hash_bits > 0 &&
-		have >> f->real_bits != hyb_fst_hash(key, len) >> (64 - f->hash_bits))
+		have >> f->real_bits != hyb_byte_hash(key, len) >> (64 - f->hash_bits))
 		return HYB_FST_NO;
 	return HYB_FST_YES;
 }

@@ -11,7 +11,7 @@
 
 #ifdef USE_ASSERT_CHECKING
 
-#include "algo/fst.h"
+#include "algo/hash.h"
 #include "static/filter_kind.h"
 
 #define ZONE_BITS	2048
@@ -56,7 +56,7 @@ compare_keys(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen)
 static uint32
 bit_of(const uint8 *key, uint32 len)
 {
-	return (uint32) (hyb_fst_hash(key, len) % ZONE_BITS);
+	return (uint32) (hyb_byte_hash(key, len) % ZONE_BITS);
 }
 
 static bool

@@ -1,0 +1,245 @@
+/*
+ * ribbon.c
+ *		Ribbon filters.
+ */
+#include "algo/ribbon.h"
+
+/* Hash functions that are tried before there are more slots. */
+#define FUNCTIONS_PER_SIZE	8
+#define MAX_FUNCTIONS		256
+
+/* What a key's hash says. */
+typedef struct Equation
+{
+	uint32_t	start;			/* first of its slots */
+	uint64_t	row;			/* which of them; bit 0 is set */
+	uint8_t		fingerprint;
+} Equation;
+
+static inline uint64_t
+mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= UINT64_C(0xFF51AFD7ED558CCD);
+	x ^= x >> 33;
+	x *= UINT64_C(0xC4CEB9FE1A85EC53);
+	return x ^ (x >> 33);
+}
+
+/*
+ * The first and the last slot have fewer keys beside them than others.  So of
+ * keys that would begin outside, up to half a ribbon, as many begin there as
+ * to make up for it.
+ */
+static inline Equation
+equation_of(uint64_t hash, uint32_t nslots, unsigned function)
+{
+	const uint32_t outside = HYB_RIBBON_WIDTH / 2 - 1;
+	const uint32_t last = nslots - HYB_RIBBON_WIDTH;
+	uint64_t	h = mix(hash + (function + 1) * UINT64_C(0x9E3779B97F4A7C15));
+	uint32_t	at = (uint32_t) (((h >> 32) * (last + 1 + 2 * outside)) >> 32);
+	Equation	e;
+
+	e.start = at < outside ? 0 : at - outside > last ? last : at - outside;
+	e.fingerprint = (uint8_t) (h & ((1 << HYB_RIBBON_BITS) - 1));
+	e.row = mix(h + UINT64_C(0x9E3779B97F4A7C15)) | 1;
+	return e;
+}
+
+static inline uint32_t
+round_up(uint32_t nslots)
+{
+	if (nslots < HYB_RIBBON_WIDTH)
+		nslots = HYB_RIBBON_WIDTH;
+	return (nslots + 7) & ~7u;
+}
+
+/* With so many slots every other function or so works, up to 1500 keys. */
+static inline uint32_t
+least_slots(uint32_t nkeys)
+{
+	return round_up(nkeys + 4 + nkeys / 128);
+}
+
+static inline size_t
+image_size(uint32_t nslots)
+{
+	return HYB_RIBBON_HEADER + (size_t) nslots / 8 * HYB_RIBBON_BITS;
+}
+
+size_t
+hyb_ribbon_least_size(uint32_t nkeys)
+{
+	return image_size(least_slots(nkeys));
+}
+
+/* ---- building ---- */
+
+/*
+ * Gaussian elimination, an equation at a time: each ends up at the first slot
+ * that no other begins at.  False if they contradict each other.
+ */
+static bool
+eliminate(HybRibbonBuilder *builder, const uint64_t *hashes, uint32_t nkeys)
+{
+	uint32_t	nslots = builder->nslots;
+	uint64_t   *rows = builder->rows;
+	uint8_t    *fingerprints = builder->fingerprints;
+
+	memset(rows, 0, nslots * sizeof(uint64_t));
+	memset(fingerprints, 0, nslots);
+	for (uint32_t i = 0; i < nkeys; i++)
+	{
+		Equation	e = equation_of(hashes[i], nslots, builder->function);
+
+		while (rows[e.start] != 0)
+		{
+			unsigned	zeroes;
+
+			e.row ^= rows[e.start];
+			e.fingerprint ^= fingerprints[e.start];
+			if (e.row == 0)
+				break;
+			zeroes = (unsigned) __builtin_ctzll(e.row);
+			e.row >>= zeroes;
+			e.start += zeroes;
+		}
+		if (e.row != 0)
+		{
+			rows[e.start] = e.row;
+			fingerprints[e.start] = e.fingerprint;
+		}
+		else if (e.fingerprint != 0)
+			return false;
+	}
+	return true;
+}
+
+size_t
+hyb_ribbon_build(HybRibbonBuilder *builder, const uint64_t *hashes,
+				 uint32_t nkeys)
+{
+	if (nkeys == 0 || nkeys > HYB_RIBBON_MAX_KEYS)
+		return 0;
+	builder->nslots = least_slots(nkeys);
+	for (unsigned function = 0; function < MAX_FUNCTIONS; function++)
+	{
+		if (function > 0 && function % FUNCTIONS_PER_SIZE == 0)
+			builder->nslots = round_up(builder->nslots + 1 + nkeys / 128);
+		if (builder->nslots > HYB_RIBBON_MAX_SLOTS)
+			break;
+		builder->function = (uint8_t) function;
+		if (eliminate(builder, hashes, nkeys))
+			return image_size(builder->nslots);
+	}
+	return 0;
+}
+
+/*
+ * Back substitution, from the last slot to the first: a window slides over the
+ * solution, a word for each bit of a slot.  Slots that no equation begins at
+ * may have any content.
+ */
+void
+hyb_ribbon_write(const HybRibbonBuilder *builder, uint8_t *image)
+{
+	uint64_t	window[HYB_RIBBON_BITS] = {0};
+	uint32_t	nslots = builder->nslots;
+	uint8_t    *slots = image + HYB_RIBBON_HEADER;
+
+	hyb_store16(image, nslots);
+	image[2] = HYB_RIBBON_BITS;
+	image[3] = builder->function;
+	for (uint32_t slot = nslots; slot-- > 0;)
+	{
+		/* bit 0 of the row is the slot that is wanted */
+		uint64_t	others = builder->rows[slot] >> 1;
+		unsigned	fingerprint = builder->fingerprints[slot];
+
+		for (int b = 0; b < HYB_RIBBON_BITS; b++)
+			window[b] = window[b] << 1 |
+				((uint64_t) __builtin_parityll(window[b] & others) ^
+				 (fingerprint >> b & 1));
+		if (slot % HYB_RIBBON_WIDTH == 0)
+		{
+			uint32_t	left = nslots - slot;
+			size_t		bytes = left < HYB_RIBBON_WIDTH ? left / 8 : 8;
+			uint8_t    *p = slots + (size_t) slot / 8 * HYB_RIBBON_BITS;
+
+			for (int b = 0; b < HYB_RIBBON_BITS; b++)
+			{
+				uint64_t	word = HYB_LE64(window[b]);
+
+				memcpy(p + b * bytes, &word, bytes);
+			}
+		}
+	}
+}
+
+/* ---- asking ---- */
+
+static inline bool
+is_image(const uint8_t *image, size_t size)
+{
+	uint32_t	nslots;
+
+	if (size < HYB_RIBBON_HEADER)
+		return false;
+	nslots = hyb_load16(image);
+	return image[2] == HYB_RIBBON_BITS && nslots % 8 == 0 &&
+		nslots >= HYB_RIBBON_WIDTH && size == image_size(nslots);
+}
+
+/* The first `bytes` bytes of a word; the others are 0. */
+static inline uint64_t
+load_word(const uint8_t *p, size_t bytes)
+{
+	uint64_t	word = 0;
+
+	if (bytes == 8)
+		return hyb_load64le(p);
+	memcpy(&word, p, bytes);
+	return HYB_LE64(word);
+}
+
+HybRibbonAnswer
+hyb_ribbon_ask(const uint8_t *image, size_t size, uint64_t hash)
+{
+	uint32_t	nslots;
+	uint32_t	first;			/* slot of the first words */
+	uint32_t	left;			/* slots that are in the second ones */
+	unsigned	shift;
+	size_t		bytes;
+	uint64_t	low;
+	uint64_t	high;
+	const uint8_t *p;
+	Equation	e;
+
+	if (!is_image(image, size))
+		return HYB_RIBBON_DAMAGED;
+	nslots = hyb_load16(image);
+	e = equation_of(hash, nslots, image[3]);
+	shift = e.start % HYB_RIBBON_WIDTH;
+	first = e.start - shift;
+	p = image + HYB_RIBBON_HEADER + (size_t) first / 8 * HYB_RIBBON_BITS;
+	low = e.row << shift;
+	high = shift == 0 ? 0 : e.row >> (HYB_RIBBON_WIDTH - shift);
+	left = nslots - first - HYB_RIBBON_WIDTH;
+	bytes = left < HYB_RIBBON_WIDTH ? left / 8 : 8;
+	for (int b = 0; b < HYB_RIBBON_BITS; b++)
+	{
+		uint64_t	sum = low & hyb_load64le(p + b * 8);
+
+		if (high != 0)
+			sum ^= high & load_word(p + HYB_RIBBON_BITS * 8 + b * bytes, bytes);
+		if ((unsigned) __builtin_parityll(sum) != (e.fingerprint >> b & 1u))
+			return HYB_RIBBON_NO;
+	}
+	return HYB_RIBBON_MAYBE;
+}
+
+const char *
+hyb_ribbon_verify(const uint8_t *image, size_t size)
+{
+	return is_image(image, size) ? NULL : "the header";
+}

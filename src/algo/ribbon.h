@@ -1,0 +1,76 @@
+/*
+ * ribbon.h
+ *		Ribbon filters: is a key in a set?  "No" is always right, a "maybe" of a
+ *		key that is not in it comes once in 2^HYB_RIBBON_BITS.
+ *
+ * Dillinger, Hübschle-Schneider, Sanders, Walzer: Fast Succinct Retrieval and
+ * Approximate Membership using Ribbon, SEA 2022 (standard ribbon, ribbons of
+ * 64 bits, with their "smash").  There are slots of a few bits each.  A key's
+ * hash names 64 neighbouring slots, a subset of these, and a fingerprint; the
+ * slots' contents are such that for every key of the set the subset's XOR is
+ * the fingerprint.  That is a system of linear equations over bits, a band of
+ * 64 wide.  For sets of a leaf's size it has a solution with hardly more slots
+ * than keys: for each number of slots some hash functions are tried.
+ *
+ * An image, all of it little-endian, at any address:
+ *
+ *		slots, a multiple of 8 and at least 64 (2); bits of a slot (1), which is
+ *		HYB_RIBBON_BITS; number of the hash function (1)
+ *		for each 64 slots HYB_RIBBON_BITS words of 8 bytes: bit 0 of each of
+ *		these slots, bit 1 of each, and so on.  If fewer slots are left in the
+ *		end, words have a byte for each 8 of them.
+ *
+ * Plain C, no PostgreSQL calls.  An image may be damaged: nothing outside of it
+ * is read.
+ */
+#ifndef HYB_RIBBON_H
+#define HYB_RIBBON_H
+
+#include "algo/hash.h"
+
+#define HYB_RIBBON_BITS		7
+#define HYB_RIBBON_WIDTH	64
+#define HYB_RIBBON_HEADER	4
+
+#define HYB_RIBBON_MAX_KEYS		8192
+#define HYB_RIBBON_MAX_SLOTS	(HYB_RIBBON_MAX_KEYS + 4096)
+
+/* Memory for building: whatever it holds. */
+typedef struct HybRibbonBuilder
+{
+	uint32_t	nslots;
+	uint8_t		function;		/* hash function */
+	uint64_t	rows[HYB_RIBBON_MAX_SLOTS]; /* equation that begins at a slot:
+											 * which slots, that one is bit 0;
+											 * 0: none does */
+	uint8_t		fingerprints[HYB_RIBBON_MAX_SLOTS];
+} HybRibbonBuilder;
+
+typedef enum HybRibbonAnswer
+{
+	HYB_RIBBON_DAMAGED = -1,
+	HYB_RIBBON_NO = 0,
+	HYB_RIBBON_MAYBE = 1
+} HybRibbonAnswer;
+
+/* Bytes that an image of so many keys has at least. */
+extern size_t hyb_ribbon_least_size(uint32_t nkeys);
+
+/*
+ * Solve the equations of keys with these hashes (hyb_byte_hash), of which some
+ * may be the same.  Returns the bytes of the image; 0: it cannot be built,
+ * which does not happen but for too many keys.
+ */
+extern size_t hyb_ribbon_build(HybRibbonBuilder *builder,
+							   const uint64_t *hashes, uint32_t nkeys);
+
+/* Write the image of what was built last. */
+extern void hyb_ribbon_write(const HybRibbonBuilder *builder, uint8_t *image);
+
+extern HybRibbonAnswer hyb_ribbon_ask(const uint8_t *image, size_t size,
+									  uint64_t hash);
+
+/* NULL, or what is wrong. */
+extern const char *hyb_ribbon_verify(const uint8_t *image, size_t size);
+
+#endif							/* HYB_RIBBON_H */
