@@ -29,13 +29,13 @@ restart_after_crash = on
 EOF
 
 # Columns of the indexes, and the order of a query that they serve.  The fifth and the sixth
-# have filter pages, and the fifth a dictionary; the last one is for a chosen
+# have filter pages, and the fifth a dictionary; the last two are for a chosen
 # damage only.
 my @definitions = (
 	[ '(k)', 'k, s' ], [ '(s, k)', 's, k' ], [ '(k, s)', 'k, s' ], [ '(s)', 's, k' ],
 	[ "(s text_hope_ops, k) WITH (filter = 'surf')", 's, k' ],
 	[ "(k, s) WITH (filter = 'surf')", 'k, s' ],
-	[ '(n, k)', 'n, k' ]);
+	[ '(n, k)', 'n, k' ], [ '(k, s) WITH (filter = points)', 'k, s' ]);
 
 my %types = (k => 'int', s => 'text COLLATE "C"', n => 'numeric');
 
@@ -171,6 +171,14 @@ push @chosen,
 		my ($content) = @_;
 		my $block = filter_page($content);
 		substr($$content, $block * $block_size + get16($content, $block, 24 + 4) + 8, 32) = "\xFF" x 32;
+	}
+  ],
+  [
+	'a filter for points without a header', 7,
+	sub {
+		my ($content) = @_;
+		my $block = filter_page($content);
+		set8($content, $block, get16($content, $block, 24 + 4) + 8 + 2, 0);
 	}
   ],
   [

@@ -108,6 +108,15 @@ EOF
 	unlike($node->safe_psql('postgres', 'EXPLAIN SELECT i FROM filtered WHERE k = 1'),
 		qr/Range Filter/, 'EXPLAIN without ANALYZE');
 
+	# filters for points
+	$node->safe_psql('postgres', 'ALTER INDEX filtered_k SET (filter = points); REINDEX INDEX filtered_k');
+	like($node->safe_psql('postgres', "$explain) SELECT (SELECT i FROM filtered WHERE k = 2 * g + 1) FROM generate_series(1, 3) g"),
+		qr/Index Scan using filtered_k .*Point Filter Checks: 3\n *Leaves Skipped by Point Filter: 3$/s,
+		'EXPLAIN: absent keys');
+	like($node->safe_psql('postgres', "$explain) SELECT i FROM filtered WHERE k BETWEEN 1 AND 5"),
+		qr/Index Scan using filtered_k .*Point Filter Checks: 0\n *Leaves Skipped by Point Filter: 0$/s,
+		'EXPLAIN: a range');
+
 	# foreign keys
 	$node->safe_psql('postgres', <<EOF);
 TRUNCATE counter; INSERT INTO counter SELECT i, 's' || i, 0 FROM generate_series(1, 100) i;

@@ -35,9 +35,10 @@ my $node = new_node('messages', $conf);
 
 # plain: several leaves under one internal node, some with tombstones, a log of
 # two pages, free blocks; frozen: the same, in the middle of a merge; surf: with
-# filters; text: leaves of strings.
+# range filters; points: with filters for points; text: leaves of strings.
 my $fill = 'SELECT hashint4(g), md5(g::text) FROM generate_series';
-my %columns = (plain => '(k)', frozen => '(k)', surf => "(k, s) WITH (filter = 'surf')", text => '(s)');
+my %columns = (plain => '(k)', frozen => '(k)', surf => "(k, s) WITH (filter = 'surf')",
+	points => '(k) WITH (filter = points)', text => '(s)');
 foreach my $name (sort keys %columns)
 {
 	$node->safe_psql('postgres', <<EOF);
@@ -226,6 +227,9 @@ my @damage = (
 	[ 'surf', qr/The filter at position 0 lies outside the content of its page/, sub { set16($_[0], filter_page($_[0]), 24 + 4, 8000) } ],
 	[ 'surf', qr/The filter at position 0 is of leaf \d+, not/, sub { set32($_[0], filter_page($_[0]), 24, 77) } ],
 	[ 'surf', qr/The filter at position 0 is damaged: the header/, sub { my $p = filter_page($_[0]); substr(${ $_[0] }, $p * $block_size + get16($_[0], $p, 28) + 8, 32) = "\xFF" x 32 } ],
+	[ 'points', qr/The filter at position 0 is damaged: the header/, sub { my $p = filter_page($_[0]); set8($_[0], $p, get16($_[0], $p, 28) + 8 + 2, 8) } ],
+	[ 'points', qr/The filter at position 0 is damaged: the header/, sub { my $p = filter_page($_[0]); my $at = get16($_[0], $p, 28) + 8; set16($_[0], $p, $at, get16($_[0], $p, $at) + 8) } ],
+	[ 'points', qr/The filter at position 0 denies the key at position 0 of leaf/, sub { my $p = filter_page($_[0]); my $at = get16($_[0], $p, 28) + 8 + 3; set8($_[0], $p, $at, get8($_[0], $p, $at) ^ 0x11) } ],
 	[ 'surf', qr/A filter page has bytes that are not in use/, sub { set16($_[0], filter_page($_[0]), 12, 8 + lower($_[0], filter_page($_[0]))) } ]);
 
 # Bytes of filters, of which some make it unsound and others deny keys, and bytes
@@ -233,13 +237,13 @@ my @damage = (
 my @flips;
 foreach my $i (0 .. 29)
 {
-	push @flips, [ 'surf', sub {
+	push @flips, map { [ $_, sub {
 		my ($content) = @_;
 		my $page = filter_page($content);
 		my $first = get16($content, $page, 28);
 		my $at = $first + int(get16($content, $page, 30) * ($i + 1) / 31);
 		set8($content, $page, $at, get8($content, $page, $at) ^ 0x24);
-	} ];
+	} ] } qw(surf points);
 	push @flips, [ 'text', sub {
 		my ($content) = @_;
 		my $leaf = leaf($content, 1);
@@ -282,7 +286,7 @@ $node->start;
 
 # All in one session; the answers in order.
 my ($ret, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n" . join('',
-	map { "\\warn == $_\nSELECT hybrid_index_check('$_');\n" } (map { "d${_}_i" } 0 .. $#indexes), 'frozen_i', 'plain_i', 'surf_i', 'text_i'),
+	map { "\\warn == $_\nSELECT hybrid_index_check('$_');\n" } (map { "d${_}_i" } 0 .. $#indexes), 'frozen_i', 'plain_i', 'surf_i', 'points_i', 'text_i'),
 	on_error_stop => 0);
 my %said = map { /^(\S+)\n?(.*)/s ? ($1 => $2) : () } split /^== /m, $err;
 foreach my $i (0 .. $#damage)
@@ -293,12 +297,12 @@ foreach my $i (0 .. $#damage)
 	like($what, qr/XX002/, 'with its SQLSTATE') if $what !~ /XX002/;
 }
 like($said{frozen_i}, qr/The frozen entry at offset \d+ lies below the watermark, but is not in the static stage/, 'entries that a merge has lost');
-is($said{"${_}_i"}, '', "template $_ is sound") foreach qw(plain surf text);
+is($said{"${_}_i"}, '', "template $_ is sound") foreach qw(plain surf points text);
 my $flipped = join('', map { $said{"d${_}_i"} } $#damage + 1 .. $#indexes);
 like($flipped, $_, "flipped bytes: $_")
   foreach (qr/The filter at position \d+ is damaged: /, qr/The filter at position \d+ denies the key at position \d+ of leaf/,
 	qr/DETAIL:  row \d+ sorts above row \d+|DETAIL:  .*(string|column|malformed)/);
-is(join(' ', grep { $indexes[$_][0] eq 'surf' && $said{"d${_}_i"} eq '' } $#damage + 1 .. $#indexes), '', 'each flipped byte of a filter is noticed');
+is(join(' ', grep { $indexes[$_][0] ne 'text' && $said{"d${_}_i"} eq '' } $#damage + 1 .. $#indexes), '', 'each flipped byte of a filter is noticed');
 no_crash($node, 'nothing crashed');
 $node->stop;
 

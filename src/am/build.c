@@ -25,6 +25,7 @@
 #include "page/settings.h"
 #include "page/meta.h"
 #include "pgstat.h"
+#include "static/filter_choice.h"
 #include "static/filter_place.h"
 #include "static/layouts.h"
 #include "static/leaf.h"
@@ -409,10 +410,17 @@ new_handle(Relation index)
 static void
 warn_without_filter(const HybIndex *ix)
 {
-	if (hyb_filter_option(ix->rel) == HYB_FILTER_NONE || ix->desc->all_mem ||
+	bool		surf = hyb_filter_option(ix->rel) == HYB_FILTER_SURF;
+
+	if (!hyb_filter_impossible(ix) ||
 		ReindexIsProcessingIndex(RelationGetRelid(ix->rel)))
 		return;
-	for (int i = 0; i < ix->desc->nkeys; i++)
+	if (!surf)
+		ereport(NOTICE,
+				(errmsg("storage parameter \"filter\" has no effect on index \"%s\"",
+						RelationGetRelationName(ix->rel)),
+				 errdetail("Equal keys may differ in their bytes.")));
+	for (int i = 0; i < ix->desc->nkeys && surf; i++)
 		if (ix->desc->cols[i].compare != HYB_COMPARE_MEM)
 		{
 			ereport(NOTICE,
@@ -462,7 +470,8 @@ begin_sort(BuildState *state)
 static void
 begin_leaves(BuildState *state)
 {
-	state->filter = hyb_filter_builder_create(state->ix);
+	state->filter = hyb_filter_builder_create(state->ix,
+											  hyb_filter_kind_of_level(state->ix, 0, 1));
 	state->space = palloc(sizeof(HybStepSpace));
 	hyb_bulk_space_init(state->space, state->ix, 1, state->filter != NULL);
 	state->builder = hyb_leaf_builder_create(state->ix,

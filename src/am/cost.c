@@ -18,6 +18,7 @@
 #include "catalog/pg_statistic.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "page/settings.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/selfuncs.h"
@@ -58,12 +59,19 @@ read_sizes(const IndexOptInfo *index, HybSizes *sizes)
 			HybLevel	total = hyb_meta_static(meta);
 
 			sizes->leaf_pages = total.leaf_pages;
-			sizes->filter_pages = total.filter_pages;
+			if (hyb_filter_option(rel) == HYB_FILTER_SURF)
+				sizes->filter_pages = total.filter_pages;
 			sizes->static_entries = total.tids;
 			for (int i = 0; i < meta->nlevels; i++)
 			{
-				sizes->nlevels += meta->levels[i].root.height > 0;
-				sizes->height += meta->levels[i].root.height;
+				const HybLevel *level = &meta->levels[i];
+
+				sizes->height += level->root.height;
+				if (level->root.height == 0)
+					continue;
+				if (sizes->nlevels++ > 0)
+					sizes->newer_points += level->filter_pages == 0 ? 1.0 :
+						Min(1.0, (double) level->filter_pages / level->leaf_pages);
 			}
 			add_generation(sizes, &meta->active);
 			add_generation(sizes, &meta->frozen);
@@ -190,16 +198,21 @@ filter_savings(PlannerInfo *root, const IndexOptInfo *index,
 	return saved * pages * costs->spc_random_page_cost;
 }
 
-/* A search reads a leaf in each level. */
+/*
+ * A search reads a leaf in each level; in a newer one mostly its filter if a
+ * single key is sought, as above.
+ */
 static Cost
 levels_cost(PlannerInfo *root, const IndexOptInfo *index,
-			const GenericCosts *costs, const HybSizes *sizes, double loop_count)
+			const GenericCosts *costs, const HybSizes *sizes, bool point,
+			double loop_count)
 {
 	double		pages;
 
 	if (sizes->nlevels <= 1)
 		return 0;
-	pages = costs->num_sa_scans * (sizes->nlevels - 1) * loop_count;
+	pages = costs->num_sa_scans * loop_count *
+		(point ? sizes->newer_points : sizes->nlevels - 1);
 	return index_pages_fetched(pages, index->pages, (double) index->pages,
 							   root) / loop_count * costs->spc_random_page_cost;
 }
@@ -251,7 +264,8 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		cpu_operator_cost;
 	costs.indexStartupCost += search_cost;
 	costs.indexTotalCost += costs.num_sa_scans * search_cost +
-		levels_cost(root, &sized_index, &costs, &sizes, loop_count) +
+		levels_cost(root, &sized_index, &costs, &sizes, work.all_equal,
+					loop_count) +
 		hyb_reading_cost(root, path, &costs, &sizes);
 
 	*startup_cost = costs.indexStartupCost;

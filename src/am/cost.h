@@ -12,11 +12,13 @@
 typedef struct HybSizes
 {
 	double		leaf_pages;
-	double		filter_pages;
+	double		filter_pages;	/* of filters that know of ranges */
 	double		delta_pages;
 	double		static_entries;
 	double		dynamic_entries;
 	int			nlevels;		/* static levels that have leaves, */
+	double		newer_points;	/* pages of all but the oldest of them that a
+								 * search for one key reads */
 	int			height;			/* and inner and leaf pages on the way down
 								 * all of them */
 } HybSizes;

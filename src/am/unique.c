@@ -341,7 +341,7 @@ search_level(UniqueSearch *search, const HybVersion *version, int level)
 
 	if (version->levels[level].height == 0)
 		return SEARCH_UNIQUE;
-	if (hyb_filter_try(ix))
+	if (hyb_filter_try_level(hyb_filter_try(ix, HYB_ASK_UNIQUE), level))
 		sought.bound = &search->high;
 
 	for (;;)
@@ -357,7 +357,7 @@ search_level(UniqueSearch *search, const HybVersion *version, int level)
 			return SEARCH_AGAIN;
 		if (descent->skipped)
 		{
-			hyb_filter_note(ix, HYB_PROBE_NEGATIVE);
+			hyb_filter_note(ix, HYB_ASK_UNIQUE, level, HYB_PROBE_NEGATIVE);
 			last = hyb_pos_compare(ix->desc, &descent->fence, &search->high) >= 0;
 			goto next_leaf;
 		}
@@ -367,7 +367,8 @@ search_level(UniqueSearch *search, const HybVersion *version, int level)
 		last = end < leaf->nitems ||
 			hyb_pos_compare(ix->desc, &descent->fence, &search->high) >= 0;
 		if (descent->probed)
-			hyb_filter_note(ix, item < end ? HYB_PROBE_HIT :
+			hyb_filter_note(ix, HYB_ASK_UNIQUE, level,
+							item < end ? HYB_PROBE_HIT :
 							HYB_PROBE_FALSE_POSITIVE);
 		result = search_leaf(search, version, item, end);
 		ReleaseBuffer(descent->buf);

@@ -33,6 +33,7 @@
 #include "miscadmin.h"
 #include "page/dictionary.h"
 #include "page/meta.h"
+#include "static/filter_choice.h"
 #include "static/filter.h"
 #include "static/layouts.h"
 #include "static/leaf.h"
@@ -499,7 +500,8 @@ encode_index(Learn *learn)
 			  &state);
 
 	learn->stamp = meta.next_stamp;
-	learn->filter = hyb_filter_builder_create(&learn->coded);
+	learn->filter = hyb_filter_builder_create(&learn->coded,
+											  hyb_filter_kind_of_level(&learn->coded, 0, 1));
 	build_leaves(learn, input);
 
 	/* at least two leaves share a filter page */

@@ -25,6 +25,7 @@
 #include "merge/step.h"
 #include "miscadmin.h"
 #include "page/meta.h"
+#include "static/filter_choice.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -294,11 +295,13 @@ merge_range(HybIndex *ix, uint64 stamp, bool compact, HybStepSize size)
 	step->leaf_page = palloc(BLCKSZ);
 	step->vals = palloc(ix->desc->natts * sizeof(HybValue));
 	step->retired = palloc(HYB_MAX_PENDING * sizeof(BlockNumber));
-	step->filter = hyb_filter_builder_create(ix);
 	if (!fetch_entries(step, &size))
 		return false;
 
 	step->level = step->version.nlevels - 1;
+	step->filter = hyb_filter_builder_create(ix,
+											 hyb_filter_kind_of_level(ix, step->level,
+																	  step->version.nlevels));
 	start = first_place(step);
 	hyb_path_load(ix, &step->version.levels[step->level], &start, path);
 	hyb_dead_begin(&step->dead, ix->rel);

@@ -52,7 +52,8 @@ typedef enum HybFilterKind
 {
 	HYB_FILTER_NONE,
 	HYB_FILTER_SURF,
-	HYB_FILTER_ZONE				/* for tests, no value of the parameter */
+	HYB_FILTER_ZONE,			/* for tests, no value of the parameter */
+	HYB_FILTER_POINTS
 } HybFilterKind;
 
 /* Storage parameters (WITH); first field as reloptions.c wants it */

@@ -217,12 +217,14 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 			 * Whether the version is still current is for the caller to find
 			 * out, after a leaf as after a filter.
 			 */
-			descent->probed = true;
-			descent->skipped =
-				!hyb_filter_probe(ix, &at,
-								  sought->backward ? sought->bound : sought->pos,
-								  sought->backward ? sought->pos : sought->bound);
-			if (descent->skipped || sought->stop_at_filter)
+			HybFilterAnswer answer =
+				hyb_filter_probe(ix, &at,
+								 sought->backward ? sought->bound : sought->pos,
+								 sought->backward ? sought->pos : sought->bound);
+
+			descent->probed = answer != HYB_ANSWER_UNKNOWN;
+			descent->skipped = answer == HYB_ANSWER_NO;
+			if (descent->skipped || (descent->probed && sought->stop_at_filter))
 				break;
 		}
 	}

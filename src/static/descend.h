@@ -36,7 +36,7 @@ typedef struct HybDescent
 								 * InvalidBuffer if it is not read */
 	BlockNumber block;
 	uint64		stamp;
-	bool		probed;			/* a filter was asked */
+	bool		probed;			/* a filter was asked, and answered */
 	bool		skipped;		/* it said "no" */
 
 	/*

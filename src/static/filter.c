@@ -20,6 +20,7 @@ struct HybFilterBuilder
 
 static const HybFilterRoutine *const routines[] = {
 	[HYB_FILTER_SURF] = &hyb_filter_surf,
+	[HYB_FILTER_POINTS] = &hyb_filter_points,
 #ifdef USE_ASSERT_CHECKING
 	[HYB_FILTER_ZONE] = &hyb_filter_zone,
 #endif
@@ -31,32 +32,11 @@ hyb_filter_routine(uint8 kind)
 	return kind < lengthof(routines) ? routines[kind] : NULL;
 }
 
-/* The kind that leaves of the index get; HYB_FILTER_NONE: no filters. */
-static HybFilterKind
-wanted_kind(const HybIndex *ix)
-{
-	HybFilterKind kind = ix->desc->all_mem ? hyb_filter_option(ix->rel) :
-		HYB_FILTER_NONE;
-
-#ifdef USE_ASSERT_CHECKING
-	if (kind != HYB_FILTER_NONE && hyb_test_filter)
-		kind = HYB_FILTER_ZONE;
-#endif
-	return kind;
-}
-
-bool
-hyb_filter_wanted(const HybIndex *ix)
-{
-	return wanted_kind(ix) != HYB_FILTER_NONE;
-}
-
 /* ---- building ---- */
 
 HybFilterBuilder *
-hyb_filter_builder_create(const HybIndex *ix)
+hyb_filter_builder_create(const HybIndex *ix, HybFilterKind kind)
 {
-	HybFilterKind kind = wanted_kind(ix);
 	HybFilterBuilder *builder;
 
 	if (kind == HYB_FILTER_NONE)
@@ -80,6 +60,10 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 	Size		need;
 
 	hyb_leaf_open(leaf, desc, leaf_page, builder->ix->rel, InvalidBlockNumber);
+	/* without INCLUDE columns each row has a key of its own */
+	if (routine->max_keys > 0 && leaf->nrows > routine->max_keys &&
+		desc->natts == desc->nkeys)
+		return NULL;
 	routine->begin(builder->state);
 	for (int row = 0; row < leaf->nrows; row++)
 	{
@@ -183,7 +167,7 @@ close_filter(const HybIndex *ix, const HybChild *child, OpenFilter *filter,
 		hyb_corrupted(ix->rel, child->filter_block, "A filter is damaged.");
 }
 
-bool
+HybFilterAnswer
 hyb_filter_probe(const HybIndex *ix, const HybChild *child,
 				 const HybPos *low, const HybPos *high)
 {
@@ -195,10 +179,10 @@ hyb_filter_probe(const HybIndex *ix, const HybChild *child,
 		(low->key == high->key || memcmp(low->key, high->key, low->len) == 0);
 
 	if (!open_filter(ix, child, &filter))
-		return true;
+		return HYB_ANSWER_UNKNOWN;
 	answer = filter.routine->probe(filter.image, filter.size, low, high, point);
 	close_filter(ix, child, &filter, answer);
-	return answer != HYB_ANSWER_NO;
+	return answer;
 }
 
 bool

@@ -35,15 +35,16 @@ typedef struct HybFilterEntry
 /* A leaf whose filter would take more than that has none. */
 #define HYB_FILTER_MAX_IMAGE	((HYB_PAGE_CAPACITY / 2 & ~7) - sizeof(HybFilterEntry))
 
-/* Does the index want filters?  Only keys ordered by memcmp can have them. */
-extern bool hyb_filter_wanted(const HybIndex *ix);
-
 /* ---- building ---- */
 
 typedef struct HybFilterBuilder HybFilterBuilder;
 
-/* In CurrentMemoryContext.  NULL if the index wants no filters. */
-extern HybFilterBuilder *hyb_filter_builder_create(const HybIndex *ix);
+/*
+ * In CurrentMemoryContext.  The kind is what hyb_filter_kind_of_level
+ * (static/filter_choice.h) says; NULL if that is HYB_FILTER_NONE.
+ */
+extern HybFilterBuilder *hyb_filter_builder_create(const HybIndex *ix,
+												   HybFilterKind kind);
 
 /*
  * The filter of a leaf image, palloc'd, for child->filter_image and _size;
@@ -66,11 +67,13 @@ hyb_filter_image(Page page, int slot)
 #define hyb_filter_body_size(entry) ((entry)->len - sizeof(HybFilterImage))
 
 /*
- * May the child's leaf hold an entry between two positions?  True also if
- * there is no filter (any more).  No lock is held on entry or return.
+ * May the child's leaf hold an entry between two positions?  NO, MAYBE, or
+ * UNKNOWN, also if there is no filter (any more).  No lock is held on entry or
+ * return.
  */
-extern bool hyb_filter_probe(const HybIndex *ix, const HybChild *child,
-							 const HybPos *low, const HybPos *high);
+extern HybFilterAnswer hyb_filter_probe(const HybIndex *ix,
+										const HybChild *child,
+										const HybPos *low, const HybPos *high);
 
 /* Entries of the leaf between two positions, about: keys, not TIDs.  False if
  * there is no filter. */

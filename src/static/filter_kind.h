@@ -29,7 +29,8 @@ typedef enum HybFilterAnswer
 	HYB_ANSWER_NO_HEADER = -2,	/* the image does not even begin as one */
 	HYB_ANSWER_DAMAGED = -1,
 	HYB_ANSWER_NO = 0,
-	HYB_ANSWER_MAYBE = 1
+	HYB_ANSWER_MAYBE = 1,
+	HYB_ANSWER_UNKNOWN = 2		/* it says nothing about such questions */
 } HybFilterAnswer;
 
 /* `image` and `size` are what follows the HybFilterImage. */
@@ -43,9 +44,12 @@ typedef struct HybFilterRoutine
 	/* Start over with an empty image. */
 	void		(*begin) (void *builder);
 
+	/* An image takes so many keys; 0: they may be any number */
+	uint32		max_keys;
+
 	/*
-	 * Keys ascend, and one may come twice.  False if they do not, or are more
-	 * than an image takes.
+	 * Keys ascend, and one may come twice.  False if they are seen not to, or
+	 * are more than an image takes.
 	 */
 	bool		(*add) (void *builder, const uint8 *key, uint32 len);
 
@@ -55,7 +59,8 @@ typedef struct HybFilterRoutine
 
 	/*
 	 * May a key lie between two positions?  `point`: they enclose a single
-	 * key, and nothing that it is a prefix of.
+	 * key, and nothing that it is a prefix of.  HYB_ANSWER_UNKNOWN only where
+	 * that is false.
 	 */
 	HybFilterAnswer (*probe) (const void *image, Size size, const HybPos *low,
 							  const HybPos *high, bool point);
@@ -72,6 +77,7 @@ typedef struct HybFilterRoutine
 } HybFilterRoutine;
 
 extern const HybFilterRoutine hyb_filter_surf;
+extern const HybFilterRoutine hyb_filter_points;
 
 #ifdef USE_ASSERT_CHECKING
 extern const HybFilterRoutine hyb_filter_zone;

@@ -5,6 +5,7 @@
 #include "compat.h"
 
 #include "dynamic/slot.h"
+#include "page/settings.h"
 #include "static/filter_use.h"
 
 StaticAssertDecl(HYB_PROBE_OUTCOMES <= HYB_STAGE_COUNTERS,
@@ -23,15 +24,27 @@ StaticAssertDecl(HYB_PROBE_OUTCOMES <= HYB_STAGE_COUNTERS,
 #define FILTER_MIN_INTERVAL	16
 #define FILTER_MAX_INTERVAL	1024
 
-/* What a backend has found out about an index's filters. */
+/* What a backend has found out about an index's filters, */
 typedef struct Habit
 {
-	int			debt;			/* above 0: filters are of little use lately */
-	int			turn;			/* questions not asked since the last one */
-	int			interval;		/* of them between two that are asked */
+	int16		debt;			/* above 0: filters are of little use lately */
+	int16		turn;			/* questions not asked since the last one */
+	int16		interval;		/* of them between two that are asked */
 } Habit;
 
-static HybSlotPiece habit_piece = {.size = sizeof(Habit)};
+/* of each level, and for each asker. */
+typedef struct Habits
+{
+	uint8		seldom[HYB_FILTER_ASKERS];	/* levels that are asked from time
+											 * to time only */
+	Habit		levels[HYB_FILTER_ASKERS][HYB_MAX_LEVELS];
+} Habits;
+
+StaticAssertDecl(HYB_MAX_LEVELS <= 8, "a byte has a bit for each level");
+
+#define ALL_LEVELS	((uint8) ((1 << HYB_MAX_LEVELS) - 1))
+
+static HybSlotPiece habit_piece = {.size = sizeof(Habits)};
 
 void
 hyb_filter_use_init(void)
@@ -39,25 +52,36 @@ hyb_filter_use_init(void)
 	hyb_slot_add_piece(&habit_piece);
 }
 
-bool
-hyb_filter_try(const HybIndex *ix)
+uint8
+hyb_filter_try(const HybIndex *ix, HybFilterAsker asker)
 {
-	Habit	   *habit = hyb_slot_piece(ix, &habit_piece);
+	Habits	   *habits = hyb_slot_piece(ix, &habit_piece);
+	uint8		levels = ALL_LEVELS & ~habits->seldom[asker];
 
-	if (habit->debt < FILTER_MEMORY / 2)
-		return true;
-	if (++habit->turn < habit->interval)
-		return false;
-	habit->turn = 0;
-	habit->interval = Min(Max(habit->interval, FILTER_MIN_INTERVAL / 2) * 2,
-						  FILTER_MAX_INTERVAL);
-	return true;
+	if (asker == HYB_ASK_RANGE && hyb_filter_option(ix->rel) != HYB_FILTER_SURF)
+		return 0;
+	if (likely(levels == ALL_LEVELS))
+		return levels;
+	for (int i = 0; i < HYB_MAX_LEVELS; i++)
+	{
+		Habit	   *habit = &habits->levels[asker][i];
+
+		if ((levels >> i & 1) != 0 || ++habit->turn < habit->interval)
+			continue;
+		habit->turn = 0;
+		habit->interval = Min(Max(habit->interval, FILTER_MIN_INTERVAL / 2) * 2,
+							  FILTER_MAX_INTERVAL);
+		levels |= 1 << i;
+	}
+	return levels;
 }
 
 void
-hyb_filter_note(const HybIndex *ix, HybProbeOutcome outcome)
+hyb_filter_note(const HybIndex *ix, HybFilterAsker asker, int level,
+				HybProbeOutcome outcome)
 {
-	Habit	   *habit = hyb_slot_piece(ix, &habit_piece);
+	Habits	   *habits = hyb_slot_piece(ix, &habit_piece);
+	Habit	   *habit = &habits->levels[asker][level];
 
 	hyb_slot_count(ix, outcome);
 	if (outcome == HYB_PROBE_NEGATIVE)
@@ -67,4 +91,8 @@ hyb_filter_note(const HybIndex *ix, HybProbeOutcome outcome)
 	}
 	else
 		habit->debt = Min(habit->debt + 1, FILTER_MEMORY);
+	if (habit->debt < FILTER_MEMORY / 2)
+		habits->seldom[asker] &= ~(1 << level);
+	else
+		habits->seldom[asker] |= 1 << level;
 }

@@ -7,6 +7,16 @@
 
 #include "page/handle.h"
 
+/* Who asks: for each of them it is known by itself how often that is worth it. */
+typedef enum HybFilterAsker
+{
+	HYB_ASK_POINT,				/* scans that look for a single key */
+	HYB_ASK_RANGE,				/* others; of use only if filters are SuRFs */
+	HYB_ASK_UNIQUE				/* uniqueness checks */
+} HybFilterAsker;
+
+#define HYB_FILTER_ASKERS			3
+
 /* What came of asking a leaf's filter. */
 typedef enum HybProbeOutcome
 {
@@ -21,13 +31,17 @@ typedef enum HybProbeOutcome
 extern void hyb_filter_use_init(void);
 
 /*
- * Are filters worth asking?  Where nearly every question finds something, a
- * backend asks from time to time only: one time in 16, and more and more
- * seldom, down to one in 1024, until an answer is "no".
+ * Of which levels are filters worth asking?  A bit for each.  Where nearly
+ * every question finds something, a backend asks from time to time only: one
+ * time in 16, and more and more seldom, down to one in 1024, until an answer
+ * is "no".
  */
-extern bool hyb_filter_try(const HybIndex *ix);
+extern uint8 hyb_filter_try(const HybIndex *ix, HybFilterAsker asker);
+
+#define hyb_filter_try_level(levels, level) (((levels) >> (level) & 1) != 0)
 
 /* Count an outcome.  The sums are HybDynamicStats.counters. */
-extern void hyb_filter_note(const HybIndex *ix, HybProbeOutcome outcome);
+extern void hyb_filter_note(const HybIndex *ix, HybFilterAsker asker, int level,
+							HybProbeOutcome outcome);
 
 #endif							/* HYB_FILTER_USE_H */

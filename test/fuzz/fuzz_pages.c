@@ -10,6 +10,7 @@
  */
 #include "server.h"
 
+#include "algo/ribbon.h"
 #include "algo/surf.h"
 #include "dynamic/delta.h"
 #include "static/filter.h"
@@ -410,6 +411,9 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 		{
 			HybBuf		entry = {0};
 			HybFilterEntry *place = &hyb_filter_entries(filters)[f];
+			static HybRibbonBuilder ribbon;
+			static uint64_t hashes[200];
+			bool		points = f == 1;
 			Size		size;
 
 			fst = hyb_surf_builder_create(resize, (HybSurfSuffix) style, 8);
@@ -422,8 +426,10 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 				entry.len = 0;
 				hyb_key_join(desc, vals, desc->nkeys, &entry);
 				(void) hyb_fst_builder_add(fst, entry.data, entry.len);
+				hashes[e] = hyb_byte_hash(entry.data, entry.len);
 			}
-			size = sizeof(HybFilterImage) + hyb_fst_builder_finish(fst);
+			size = sizeof(HybFilterImage) +
+				(points ? hyb_ribbon_build(&ribbon, hashes, 200) : hyb_fst_builder_finish(fst));
 			if (off + size > BLCKSZ - sizeof(HybPageOpaque))
 			{
 				hyb_fst_builder_free(fst);
@@ -434,8 +440,11 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 			place->len = (uint16) size;
 			place->stamp = 0;
 			memset(filters + off, 0, sizeof(HybFilterImage));
-			filters[off] = HYB_FILTER_SURF;
-			hyb_fst_builder_write(fst, filters + off + sizeof(HybFilterImage));
+			filters[off] = points ? HYB_FILTER_POINTS : HYB_FILTER_SURF;
+			if (points)
+				hyb_ribbon_write(&ribbon, (uint8_t *) filters + off + sizeof(HybFilterImage));
+			else
+				hyb_fst_builder_write(fst, filters + off + sizeof(HybFilterImage));
 			hyb_fst_builder_free(fst);
 			off += MAXALIGN(size);
 			hyb_page_opaque(filters)->count = f + 1;

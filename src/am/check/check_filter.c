@@ -174,7 +174,7 @@ hyb_check_filter_key(HybCheck *check, const uint8 *key, uint32 keylen,
 	body = hyb_filter_body(check->filter_image);
 	low.ncols = high.ncols = (uint8) check->ix->desc->nkeys;
 	if (routine->probe(body, check->filter_size, &low, &high, true) != HYB_ANSWER_MAYBE ||
-		routine->probe(body, check->filter_size, &low, &high, false) != HYB_ANSWER_MAYBE)
+		routine->probe(body, check->filter_size, &low, &high, false) < HYB_ANSWER_MAYBE)
 		hyb_check_fail(check, check->filter_child->filter_block,
 					   "The filter at position %d denies the key at position %d of leaf %u.",
 					   check->filter_child->filter_slot, position,

@@ -1,6 +1,6 @@
 /*
  * explain.c
- *		What EXPLAIN (ANALYZE) says of range filters.
+ *		What EXPLAIN (ANALYZE) says of filters.
  *
  * PostgreSQL 18 calls a hook for each node of a plan.  A node that scans a
  * hybrid index has its scan still open then, and in it the counts of all its
@@ -17,7 +17,7 @@
 #include "commands/explain.h"
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
-#include "static/filter.h"
+#include "static/filter_choice.h"
 #include "utils/rel.h"
 
 static explain_per_node_hook_type previous_explain_node = NULL;
@@ -40,6 +40,14 @@ node_scan(PlanState *state)
 }
 
 static void
+explain_filter(const HybScan *so, const char *checks, const char *skipped,
+			   ExplainState *es)
+{
+	ExplainPropertyUInteger(checks, NULL, so->filter_checks, es);
+	ExplainPropertyUInteger(skipped, NULL, so->filter_negatives, es);
+}
+
+static void
 explain_node(PlanState *state, List *ancestors, const char *relationship,
 			 const char *plan_name, ExplainState *es)
 {
@@ -52,13 +60,14 @@ explain_node(PlanState *state, List *ancestors, const char *relationship,
 		{
 			const HybScan *so = scan->opaque;
 
-			if (hyb_filter_wanted(so->ix))
-			{
-				ExplainPropertyUInteger("Range Filter Checks", NULL,
-										so->filter_checks, es);
-				ExplainPropertyUInteger("Leaves Skipped by Range Filter", NULL,
-										so->filter_negatives, es);
-			}
+			HybFilterKind kind = hyb_filter_kind_of_level(so->ix, 0, 1);
+
+			if (kind == HYB_FILTER_SURF || kind == HYB_FILTER_ZONE)
+				explain_filter(so, "Range Filter Checks",
+							   "Leaves Skipped by Range Filter", es);
+			else if (kind == HYB_FILTER_POINTS || so->filter_checks > 0)
+				explain_filter(so, "Point Filter Checks",
+							   "Leaves Skipped by Point Filter", es);
 		}
 	}
 	if (previous_explain_node != NULL)

@@ -322,7 +322,7 @@ begin_range(HybScan *so)
 	pgstat_count_index_scan(so->ix->rel);
 	HYB_COUNT_SEARCH(so->scan);
 	so->dyn_limit = HYB_SCAN_DYN_LIMIT;
-	memset(so->probe, hyb_filter_try(so->ix), sizeof(so->probe));
+	so->probe = hyb_filter_try(so->ix, hyb_scan_asker(so));
 	so->static_limit = so->whole_leaves || so->hop_last >= 0 ?
 		HYB_LEAF_MAX_ITEMS : HYB_SCAN_STATIC_LIMIT;
 }

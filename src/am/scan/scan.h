@@ -20,6 +20,7 @@
 
 #include "am/am.h"
 #include "static/descend.h"
+#include "static/filter_use.h"
 #include "static/leaf.h"
 #include "utils/fmgroids.h"
 
@@ -328,8 +329,8 @@ typedef struct HybScan
 	bool		check_heap;		/* index-only scan on a standby */
 	bool		whole_leaves;	/* a bitmap scan, which reads all of a range */
 	int			dyn_limit;		/* dynamic entries the next batch asks for */
-	bool		probe[HYB_MAX_LEVELS];	/* ask a leaf's filter before reading
-										 * it */
+	uint8		probe;			/* levels where a leaf's filter is asked
+								 * before it is read */
 	int			static_limit;	/* static items it takes, unless `point` */
 	HybBuf		cut_key;		/* scratch: where a limit ends a batch */
 	HybScanBatch *batch;
@@ -376,6 +377,13 @@ extern void hyb_tighten(HybScan *so, int column, bool upper, HybScanConst c,
 						bool strict);
 extern HybScanQual *hyb_add_qual(HybScan *so, HybScanQualKind kind,
 								 int column);
+
+/* Who it is that asks filters for this scan. */
+static inline HybFilterAsker
+hyb_scan_asker(const HybScan *so)
+{
+	return so->point ? HYB_ASK_POINT : HYB_ASK_RANGE;
+}
 
 /* scan_row.c */
 

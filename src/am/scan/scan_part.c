@@ -342,7 +342,7 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	 * Once one leaf had something, the next one, which the range goes on
 	 * into, will have too.
 	 */
-	if (so->probe[level])
+	if (hyb_filter_try_level(so->probe, level))
 		sought.bound = bound;
 	if (!hyb_static_descend(so->ix, version, &sought, descent))
 		return false;
@@ -352,7 +352,7 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 		hyb_pos_compare(desc, fence, bound) > 0;
 	if (descent->skipped)
 	{
-		hyb_filter_note(so->ix, HYB_PROBE_NEGATIVE);
+		hyb_filter_note(so->ix, hyb_scan_asker(so), level, HYB_PROBE_NEGATIVE);
 		if (range.to_fence)
 			hyb_edge_set_pos(far, fence);
 		return true;
@@ -371,8 +371,9 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	part->stamp = descent->stamp;
 	part->pd_lower = ((PageHeader) page)->pd_lower;
 	if (descent->probed)
-		hyb_filter_note(so->ix, part->first < part->last ?
-						HYB_PROBE_HIT : HYB_PROBE_FALSE_POSITIVE);
+		hyb_filter_note(so->ix, hyb_scan_asker(so), level,
+						part->first < part->last ? HYB_PROBE_HIT :
+						HYB_PROBE_FALSE_POSITIVE);
 	if (part->first >= part->last)
 	{
 		part->first = part->last = 0;
@@ -380,7 +381,7 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	}
 	else
 	{
-		so->probe[level] = false;
+		so->probe &= ~(1 << level);
 		take_items(so, part, descent->buf, &range);
 	}
 	part->next = part->first;

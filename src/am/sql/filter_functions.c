@@ -118,6 +118,8 @@ level_may_contain(HybIndex *ix, const HybVersion *version, int level,
 		.bound = high,
 		.stop_at_filter = true
 	};
+	HybFilterAsker asker = low->ncols == ix->desc->nkeys ? HYB_ASK_POINT :
+		HYB_ASK_RANGE;
 	bool		found = false;
 
 	*valid = true;
@@ -134,10 +136,10 @@ level_may_contain(HybIndex *ix, const HybVersion *version, int level,
 			break;
 		}
 		if (descent.skipped)
-			hyb_filter_note(ix, HYB_PROBE_NEGATIVE);
+			hyb_filter_note(ix, asker, level, HYB_PROBE_NEGATIVE);
 		else if (!BufferIsValid(descent.buf))
 		{
-			hyb_filter_note(ix, HYB_PROBE_HIT);
+			hyb_filter_note(ix, asker, level, HYB_PROBE_HIT);
 			found = true;
 			break;
 		}
