@@ -610,7 +610,13 @@ CREATE FUNCTION hybrid_index_stats(index regclass,
 	OUT filter_checks bigint,
 	OUT filter_negatives bigint,
 	OUT filter_false_positives bigint,
-	OUT fill double precision)
+	OUT fill double precision,
+	OUT levels integer,
+	OUT upper_entries bigint,
+	OUT upper_bytes bigint,
+	OUT moved_entries bigint,
+	OUT written_bytes bigint,
+	OUT write_amplification double precision)
 RETURNS record
 AS 'MODULE_PATHNAME', 'hybrid_index_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;

@@ -114,7 +114,7 @@ SET hybridindex.merge_step_pages = 1;
 SET hybridindex.merge_floor = 1000000;
 CREATE TABLE vm (k int) WITH (autovacuum_enabled = off);
 INSERT INTO vm SELECT i FROM generate_series(1, 100000) i;
-CREATE INDEX vm_k ON vm USING hybrid (k) WITH (merge_ratio = 1000);
+CREATE INDEX vm_k ON vm USING hybrid (k) WITH (merge_ratio = 1000, levels = 1);
 INSERT INTO vm SELECT i * 50 FROM generate_series(1, 2000) i;
 SET hybridindex.merge_floor = 1500;
 INSERT INTO vm SELECT 1000000 + i FROM generate_series(1, 700) i;

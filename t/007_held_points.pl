@@ -61,21 +61,6 @@ sub prepare
 	return;
 }
 
-# Wait until a session waits at the point; its pid.
-sub held_at
-{
-	my ($point, $session) = @_;
-	foreach (1 .. 300)
-	{
-		my $pid = $node->safe_psql('postgres',
-			"SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'InjectionPoint' AND wait_event = 'hybrid-$point'");
-		return $pid if $pid ne '';
-		last unless $session->{handle}->pumpable;
-		select(undef, undef, undef, 0.05);
-	}
-	return;
-}
-
 foreach my $item (@points)
 {
 	my ($point, $script, $before) = @$item;
@@ -84,7 +69,7 @@ foreach my $item (@points)
 	prepare($before);
 	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-$point', 'wait')");
 	my $session = start_psql($node, $script);
-	my $pid = held_at($point, $session);
+	my $pid = held_at($node, $point, $session);
 	ok($pid, "a session was held at $point") or diag $session->{err};
 	if ($pid)
 	{
@@ -114,7 +99,7 @@ foreach my $item (@points)
 prepare();
 $node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-step-installed', 'wait')");
 my $session = start_psql($node, $merge);
-ok(held_at('step-installed', $session), 'a merge is held after a step');
+ok(held_at($node, 'step-installed', $session), 'a merge is held after a step');
 $node->safe_psql('postgres', "SET statement_timeout = '20s'; SELECT fill(300); DELETE FROM t WHERE id % 17 = 3");
 same_answers($node, 'readers and writers do not wait for a held merge', \%queries, []);
 $node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-step-installed'); SELECT injection_points_wakeup('hybrid-step-installed')");

@@ -88,21 +88,6 @@ my %u_queries = (
 	'SELECT k FROM u ORDER BY k' => 'order_only',
 	"SELECT s FROM u WHERE s > '3'" => 'index bitmap');
 
-# Wait until a session waits at the point; false if it has ended.
-sub held_at
-{
-	my ($point, $session) = @_;
-	foreach (1 .. 400)
-	{
-		return 1 if $node->safe_psql('postgres',
-			"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'InjectionPoint' AND wait_event = 'hybrid-$point'") eq '1';
-		eval { $session->{handle}->pump_nb };
-		return 0 unless $session->{handle}->pumpable;
-		select(undef, undef, undef, 0.05);
-	}
-	return 0;
-}
-
 # Run a script, and at each stop at the point something else, at most $stops
 # times; returns the number of stops.
 sub beside
@@ -113,7 +98,7 @@ sub beside
 	# of the one session only
 	my $session = start_psql($node,
 		"SELECT injection_points_set_local(), injection_points_attach('hybrid-$point', 'wait');\n", "$script;\n");
-	while ($n < $stops && held_at($point, $session))
+	while ($n < $stops && held_at($node, $point, $session))
 	{
 		my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '60s'; " . $else->($n++));
 		is($ret, 0, "$point, stop $n: others do their work") or diag $err;
@@ -161,10 +146,10 @@ INSERT INTO again VALUES ('yyy', 'x');
 SELECT injection_points_attach('hybrid-dynamic-fetch', 'wait');
 EOF
 my $check = start_psql($node, "SELECT hybrid_index_check('again_s')");
-ok(held_at('dynamic-fetch', $check), 'a check is held that has read the log');
+ok(held_at($node, 'dynamic-fetch', $check), 'a check is held that has read the log');
 my $tid = $node->safe_psql('postgres', "BEGIN; INSERT INTO again VALUES ('zzz', repeat('p', 5000)) RETURNING ctid; ROLLBACK");
 $node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-dynamic-fetch'); SELECT injection_points_attach('hybrid-check-unit', 'wait'); SELECT injection_points_wakeup('hybrid-dynamic-fetch')");
-ok(held_at('check-unit', $check), 'and then, between units');
+ok(held_at($node, 'check-unit', $check), 'and then, between units');
 $node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on, TRUNCATE off) again');
 my $other = '';
 for (my $n = 0; $n < 20 && $other ne $tid; $n++)
@@ -197,7 +182,7 @@ is($node->safe_psql('postgres', "SELECT dynamic_entries FROM hybrid_index_stats(
 # within a step the lock is there, with a name
 $node->safe_psql('postgres', "SELECT fill(2000); SELECT injection_points_attach('hybrid-step-installed', 'wait')");
 my $merge = start_psql($node, "SELECT hybrid_merge('u_k')");
-ok(held_at('step-installed', $merge), 'a merge is held in a step');
+ok(held_at($node, 'step-installed', $merge), 'a merge is held in a step');
 is($node->safe_psql('postgres',
 		"SELECT locktype, classid::regclass, objid::regclass, objsubid, mode, granted FROM pg_locks WHERE objid = 'u_k'::regclass"),
 	'object|pg_class|u_k|18521|ExclusiveLock|t', 'pg_locks shows the merge lock');

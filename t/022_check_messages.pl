@@ -156,6 +156,10 @@ my @damage = (
 	[ 'frozen', qr/In the metapage, the generation numbers are out of order/, sub { set64($_[0], 0, $meta{retiring_number}, get64($_[0], 0, $meta{frozen_number})) } ],
 	[ 'plain', qr/In the metapage, the watermark has columns but no key/, sub { set8($_[0], 0, $meta{wm_ncols}, 1) } ],
 	[ 'plain', qr/In the metapage, there is a watermark without a frozen generation/, sub { set16($_[0], 0, $meta{wm_len}, 5) } ],
+	[ 'plain', qr/A counter of the metapage is out of range/, sub { set16($_[0], 0, $meta{pass_level}, 1) } ],
+	[ 'plain', qr/A counter of the metapage is out of range/, sub { set16($_[0], 0, $meta{pass_level} + 2, 2) } ],
+	[ 'frozen', qr/In the metapage, there is a pass over levels beside a frozen generation/, sub { set32($_[0], 0, $meta{nlevels}, 2); set16($_[0], 0, $meta{pass_level}, 1) } ],
+	[ 'surf', qr/The child at position 0 has rent, but is no leaf of a newer level/, sub { set16($_[0], root($_[0]), child($_[0], 0) + 16 + 6, 1) } ],
 	[ 'frozen', qr/The separator at position 0 is malformed/, sub { set8($_[0], 0, $meta{wm_tie}, 7) } ],
 	[ 'plain', qr/In the metapage, the link to the dictionary does not fit the columns/, sub { set32($_[0], 0, $meta{dictionary}, 1) } ],
 

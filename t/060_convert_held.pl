@@ -61,20 +61,6 @@ sub leftovers
 	return query("SELECT string_agg(indexrelid::regclass::text, ',' ORDER BY indexrelid) FROM pg_index WHERE indrelid = '$table'::regclass AND NOT indisvalid");
 }
 
-# Wait until a session waits at the point; its pid.
-sub held_at
-{
-	my ($point, $session) = @_;
-	foreach (1 .. 300)
-	{
-		my $pid = query("SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'InjectionPoint' AND wait_event = 'hybrid-$point'");
-		return $pid if $pid ne '';
-		last unless $session->{handle}->pumpable;
-		select(undef, undef, undef, 0.05);
-	}
-	return;
-}
-
 sub hold
 {
 	my ($point) = @_;
@@ -185,7 +171,7 @@ foreach my $direction ([ 'convert', 'btree', 'hybrid' ], [ 'revert', 'hybrid', '
 			{
 				hold($point);
 				my $session = start_psql($node, $call);
-				my $pid = held_at($point, $session);
+				my $pid = held_at($node, $point, $session);
 				ok($pid, "$what: held") or diag $session->{err};
 				constraint_holds("$what: others go on");
 				is(query("SELECT command FROM pg_stat_progress_create_index WHERE pid = $pid"), 'REINDEX CONCURRENTLY', "$what: progress");
@@ -252,14 +238,14 @@ foreach my $verb ('convert', 'revert')
 	{
 		hold($point);
 		my $session = start_psql($node, "CALL hybrid_${verb}_concurrently('r_pkey');");
-		ok(held_at($point, $session), "$verb is held at $point");
+		ok(held_at($node, $point, $session), "$verb is held at $point");
 		run_clients("$verb, $point: upserts", %upserts);
 		let_go($point);
 		ok(finish_psql($session), "$verb goes on") or diag $session->{err};
 
 		hold($point);
 		$session = start_psql($node, "CALL hybrid_${verb}_concurrently('d_k');");
-		ok(held_at($point, $session), "$verb of a deferrable constraint is held at $point");
+		ok(held_at($node, $point, $session), "$verb of a deferrable constraint is held at $point");
 		my ($ret, undef, $err) = $node->psql('postgres', 'SET statement_timeout = 5000; UPDATE d SET k = k + 1; UPDATE d SET k = k - 1');
 		is("$ret$err", '0', "$verb, $point: duplicates for the moment");
 		($ret, undef, $err) = $node->psql('postgres', 'UPDATE d SET k = 5 WHERE k = 6');
@@ -282,12 +268,12 @@ foreach my $verb ('convert', 'revert')
 {
 	hold('convert-validated');
 	my $converter = start_psql($node, "CALL hybrid_${verb}_concurrently('r_pkey');");
-	ok(held_at('convert-validated', $converter), "$verb before the swap");
+	ok(held_at($node, 'convert-validated', $converter), "$verb before the swap");
 
 	hold('plan-constraint');
 	my $insertion = 'r VALUES (1) ON CONFLICT ON CONSTRAINT r_pkey DO UPDATE SET n = r.n + 1;';
 	my $planner = start_psql($node, "LOAD 'hybridindex';\nINSERT INTO $insertion\nINSERT /* again */ INTO $insertion\n");
-	ok(held_at('plan-constraint', $planner), 'a first one fills the caches');
+	ok(held_at($node, 'plan-constraint', $planner), 'a first one fills the caches');
 	query("SELECT injection_points_wakeup('hybrid-plan-constraint')");
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-plan-constraint' AND query ~ 'again'")
 	  or die 'the second one is not held';
@@ -335,7 +321,7 @@ foreach my $item ([ 'convert-built', 'btree', 'pt_1_b_idx_ccnew,pt_2_b_idx_ccnew
 # would wait for, and finds nothing to do.
 hold('convert-built');
 my $first = start_psql($node, "CALL hybrid_convert_concurrently('p_pkey');");
-ok(held_at('convert-built', $first), 'the first of two');
+ok(held_at($node, 'convert-built', $first), 'the first of two');
 my ($ret, $out, $err) = $node->psql('postgres', "SET lock_timeout = '100ms'; CALL hybrid_convert_concurrently('p_pkey')");
 like($err, qr/canceling statement due to lock timeout/, 'the second one waits no longer than lock_timeout');
 unlike($err, qr/HINT/, 'and leaves nothing');

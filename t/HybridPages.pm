@@ -18,16 +18,16 @@ our $trailer = $block_size - 32;
 # Offsets in the metapage: page header, then HybMetaPage (src/page/meta.h); of
 # the static levels those of the oldest one.
 our %meta = (
-	magic => 24, format => 24 + 4, next_stamp => 24 + 32, nlevels => 24 + 48,
+	magic => 24, format => 24 + 4, next_stamp => 24 + 32, nlevels => 24 + 48, pass_level => 24 + 52,
 	root_stamp => 24 + 56, root => 24 + 64, height => 24 + 68, static_tids => 24 + 72,
 	static_tombstones => 24 + 80, leaf_pages => 24 + 88, inner_pages => 24 + 96, filter_pages => 24 + 104,
 	active_number => 24 + 280, active_head => 24 + 288, active_tail => 24 + 304,
 	active_npages => 24 + 320, active_nentries => 24 + 328,
 	frozen_number => 24 + 336, frozen_head => 24 + 344, frozen_tail => 24 + 360,
 	frozen_npages => 24 + 376, frozen_nentries => 24 + 384, retiring_number => 24 + 392,
-	freelist => 24 + 480, free_blocks => 24 + 484, npending => 24 + 488,
-	dictionary => 24 + 496, pending => 24 + 500,
-	wm_len => 24 + 1780, wm_ncols => 24 + 1782, wm_tie => 24 + 1783);
+	freelist => 24 + 504, free_blocks => 24 + 508, npending => 24 + 512,
+	dictionary => 24 + 520, pending => 24 + 524,
+	wm_len => 24 + 1804, wm_ncols => 24 + 1806, wm_tie => 24 + 1807);
 
 # Read and write integers of 8, 16, 32 and 64 bits.
 sub get

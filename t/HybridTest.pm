@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node wait_for_restart same_answers start_psql finish_psql no_crash run_regress test_root);
+our @EXPORT = qw(new_node held_at wait_for_restart same_answers start_psql finish_psql no_crash run_regress test_root);
 
 # A test that hangs fails; the servers stop as after any other failure.  Once
 # more later, in case that the first time was inside somebody's eval.
@@ -59,7 +59,12 @@ sub wait_for_restart
 	{
 		if (substr(slurp_file($node->logfile), $from) =~ /all server processes terminated; reinitializing/)
 		{
-			return $node->poll_query_until('postgres', 'SELECT true');
+			# psql that cannot connect may be gone before it gets the query
+			foreach (1 .. 100)
+			{
+				my $up = eval { $node->poll_query_until('postgres', 'SELECT true') };
+				return $up if defined $up;
+			}
 		}
 		select(undef, undef, undef, 0.1);
 	}
@@ -88,6 +93,23 @@ sub same_answers
 	}
 	is(join("\n", @bad), '', $what);
 	return @bad == 0;
+}
+
+# Wait until a session waits at a point; its pid, or nothing if it has ended.
+sub held_at
+{
+	my ($node, $point, $session) = @_;
+
+	foreach (1 .. 400)
+	{
+		my $pid = $node->safe_psql('postgres',
+			"SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'InjectionPoint' AND wait_event = 'hybrid-$point'");
+		return $pid if $pid ne '';
+		eval { $session->{handle}->pump_nb };
+		last unless $session->{handle}->pumpable;
+		select(undef, undef, undef, 0.05);
+	}
+	return;
 }
 
 # A session in the background that runs a script, which may come in pieces; its

@@ -502,8 +502,10 @@ recheck_unit(HybVacuum *v)
 	hyb_version_capture(v->ix, version);
 	if (v->level < 0)
 		v->level = version->nlevels - 1;
-	Assert(v->level < version->nlevels);
-	hyb_path_load(v->ix, &version->levels[v->level], &v->at, path);
+	path->height = 0;
+	/* what was in levels that are no more has moved on to the one before */
+	if (v->level < version->nlevels)
+		hyb_path_load(v->ix, &version->levels[v->level], &v->at, path);
 	MemoryContextSwitchTo(old_context);
 	if (path->height == 0)
 		return false;

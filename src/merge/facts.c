@@ -27,14 +27,21 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->active_entries = meta->active.nentries;
 	facts->active_pages = meta->active.npages;
 	facts->frozen_entries = meta->frozen.nentries;
-	facts->merged_entries = meta->merged_entries;
-	facts->unfinished = meta->frozen.number != 0 || meta->retiring.number != 0;
+	facts->merged_entries = meta->merged_entries + meta->moved_entries;
+	facts->unfinished = meta->frozen.number != 0 ||
+		meta->retiring.number != 0 || meta->pass_level != 0;
 	facts->static_tids = total.tids;
-	facts->tombstones = newest->tombstones;
+	facts->tombstones = total.tombstones;
 	facts->level_tids = newest->tids;
-	facts->rewritten_tids = meta->rewritten_tids;
+	/* with several levels merges are to be as large as memory allows */
+	facts->rewritten_tids = meta->nlevels > 1 ? total.tids : meta->rewritten_tids;
+	facts->nlevels = meta->nlevels;
+	facts->max_levels = HYB_MAX_LEVELS;
+	if (hyb_levels_option(ix->rel) != HYB_LEVELS_AUTO)
+		facts->max_levels = hyb_levels_option(ix->rel);
+	facts->freeze_entries = meta->freeze_entries;
 	facts->leaves = newest->leaf_pages;
-	facts->visit_asked = (meta->flags & HYB_META_COMPACT) != 0;
+	facts->visit_asked = (meta->flags & (HYB_META_COMPACT | HYB_META_COLLAPSE)) != 0;
 	facts->learnable = hyb_merge_learnable(meta);
 	facts->page_bytes = BLCKSZ;
 	facts->ratio = hyb_merge_ratio(ix->rel);
@@ -70,13 +77,26 @@ hyb_merge_wanted(HybIndex *ix)
 	return need.finish || need.freeze;
 }
 
+static void
+set_flag(HybIndex *ix, uint32 flag)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	HybWalSet	set;
+
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	meta->flags |= flag;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+}
+
 void
 hyb_merge_request_joins(HybIndex *ix)
 {
 	HybMetaPage copy;
-	HybMetaPage *meta;
-	Buffer		metabuf;
-	HybWalSet	set;
 	HybMergeFacts facts;
 	double		fill;
 
@@ -84,15 +104,18 @@ hyb_merge_request_joins(HybIndex *ix)
 	hyb_merge_facts_of_meta(ix, &copy, &facts);
 	if ((copy.flags & (HYB_META_COMPACT | HYB_META_COMPACTING)) != 0 ||
 		!hyb_merge_policy->join(&facts, 0) ||
-		!hyb_static_fill(ix, true, &fill) || !hyb_merge_policy->join(&facts, fill))
+		!hyb_static_fill(ix, &fill) || !hyb_merge_policy->join(&facts, fill))
 		return;
 
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-	hyb_wal_begin(&set, ix->rel);
-	START_CRIT_SECTION();
-	meta->flags |= HYB_META_COMPACT;
-	hyb_wal_meta(&set, metabuf);
-	hyb_wal_commit(&set);
-	END_CRIT_SECTION();
-	UnlockReleaseBuffer(metabuf);
+	set_flag(ix, HYB_META_COMPACT);
+}
+
+void
+hyb_merge_request_collapse(HybIndex *ix)
+{
+	HybMetaPage copy;
+
+	hyb_meta_copy(ix, &copy);
+	if (copy.nlevels > 1 || copy.active.npages > 0)
+		set_flag(ix, HYB_META_COLLAPSE);
 }

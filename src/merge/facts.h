@@ -31,4 +31,10 @@ extern bool hyb_merge_wanted(HybIndex *ix);
  */
 extern void hyb_merge_request_joins(HybIndex *ix);
 
+/*
+ * Have the next merge make one level of all, if there is anything to merge.
+ * The merge lock is held, and the active generation is frozen next.
+ */
+extern void hyb_merge_request_collapse(HybIndex *ix);
+
 #endif							/* HYB_FACTS_H */

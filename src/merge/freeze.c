@@ -8,6 +8,7 @@
 #include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "dynamic/delta.h"
+#include "merge/facts.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "page/meta.h"
@@ -79,6 +80,39 @@ close_lane(HybIndex *ix, BlockNumber block, uint64 generation)
 }
 
 /*
+ * Entries of a generation that is frozen join the average, and tell how many
+ * levels there should be.  In a critical section.
+ */
+static void
+set_levels(HybIndex *ix, HybMetaPage *meta, uint64 entries)
+{
+	HybMergeFacts facts;
+
+	if ((meta->flags & (HYB_META_COMPACT | HYB_META_COLLAPSE)) == 0)
+		meta->freeze_entries = meta->freeze_entries == 0 ? entries :
+			(meta->freeze_entries * 3 + entries) / 4;
+	hyb_merge_facts_of_meta(ix, meta, &facts);
+	if (hyb_test_levels > 1)
+		meta->wanted_levels = Min(meta->nlevels + 1, hyb_test_levels);
+	else if ((meta->flags & (HYB_META_COMPACT | HYB_META_COLLAPSE)) != 0)
+	{
+		/* what merges into the newest level rewrite says nothing of the rest */
+		meta->wanted_levels = 1;
+		if (meta->nlevels > 1)
+			meta->rewriting_tids = HYB_REWRITTEN_UNKNOWN;
+	}
+	else
+		meta->wanted_levels = hyb_merge_policy->levels(&facts);
+
+	/* a visit of all leaves is for the level that was the newest one */
+	if (meta->nlevels < meta->wanted_levels &&
+		hyb_meta_newest(meta)->root.height > 0 &&
+		(meta->flags & HYB_META_COMPACT) == 0)
+		hyb_level_init(&meta->levels[meta->nlevels++]);
+	meta->wanted_levels = Min(meta->wanted_levels, meta->nlevels);
+}
+
+/*
  * Contract in merge.h.
  *
  * Each lane's tail is closed under its page lock before the metapage changes,
@@ -96,9 +130,10 @@ hyb_merge_freeze(HybIndex *ix)
 	uint64		entries = meta->active.nentries;
 
 	Assert(meta->frozen.number == 0 && meta->retiring.number == 0 &&
-		   (meta->flags & HYB_META_COMPACTING) == 0);
+		   meta->pass_level == 0 && (meta->flags & HYB_META_COMPACTING) == 0);
 
-	if (meta->active.npages == 0 && (meta->flags & HYB_META_COMPACT) == 0)
+	if (meta->active.npages == 0 && (meta->flags & HYB_META_COMPACT) == 0 &&
+		((meta->flags & HYB_META_COLLAPSE) == 0 || meta->nlevels == 1))
 	{
 		UnlockReleaseBuffer(metabuf);
 		return false;
@@ -113,12 +148,10 @@ hyb_merge_freeze(HybIndex *ix)
 	meta->frozen = meta->active;
 	meta->frozen.nentries = entries;
 	hyb_generation_init(&meta->active, meta->next_generation++);
-	/* a visit of all leaves is for the level that was the newest one */
-	if (meta->nlevels < hyb_test_levels && hyb_meta_newest(meta)->root.height > 0 &&
-		(meta->flags & HYB_META_COMPACT) == 0)
-		hyb_level_init(&meta->levels[meta->nlevels++]);
+	set_levels(ix, meta, entries);
 	if ((meta->flags & HYB_META_COMPACT) != 0)
-		meta->flags = (meta->flags & ~HYB_META_COMPACT) | HYB_META_COMPACTING;
+		meta->flags |= HYB_META_COMPACTING;
+	meta->flags &= ~(HYB_META_COMPACT | HYB_META_COLLAPSE);
 	hyb_version_switch_end(ix, metabuf, &set, NULL);
 	return true;
 }

@@ -89,6 +89,7 @@ goal_is_active(HybIndex *ix, void *arg)
 	if (meta.active.number > *(uint64 *) arg)
 		return false;
 	hyb_merge_request_joins(ix);
+	hyb_merge_request_collapse(ix);
 	return true;
 }
 
@@ -100,7 +101,8 @@ goal_is_reached(HybIndex *ix, uint64 goal)
 	hyb_meta_copy(ix, &meta);
 	return meta.active.number > goal &&
 		(meta.frozen.number == 0 || meta.frozen.number > goal) &&
-		(meta.retiring.number == 0 || meta.retiring.number > goal);
+		(meta.retiring.number == 0 || meta.retiring.number > goal) &&
+		(meta.pass_level == 0 || meta.active.number > goal + 1);
 }
 
 uint64

@@ -442,12 +442,14 @@ install(Learn *learn, const LearnInput *input)
 		   (meta->flags & HYB_META_PLAIN) != 0 && meta->retiring.number == 0);
 	hyb_version_switch_begin(ix, meta, &set);
 	meta->dictionary = learn->dictionary;
-	meta->flags &= ~(HYB_META_PLAIN | HYB_META_COMPACT | HYB_META_COMPACTING);
+	meta->flags &= ~(HYB_META_PLAIN | HYB_META_COMPACT | HYB_META_COMPACTING |
+					 HYB_META_COLLAPSE);
 	meta->rewritten_tids = hyb_meta_static(meta).tids;
 	meta->rewriting_tids = 0;
 	for (int i = 0; i < meta->nlevels; i++)
 		hyb_level_init(&meta->levels[i]);
 	meta->nlevels = 1;
+	meta->wanted_levels = 1;
 	level = &meta->levels[0];
 	level->root = root;
 	level->tids = input->n;

@@ -2,12 +2,10 @@
  * policy.h
  *		When to merge, which run, and how far: a table of functions.
  *
- * A policy is a pure function of facts about an index.  It knows two runs that
- * can move into the static stage: the frozen generation, whose merge goes on
- * from its watermark, and the active one, which has to be frozen first.  Both
- * go to the newest static level; it cannot ask for a level to be merged.  A
- * merge that visits every leaf of that level covers the whole key range, any
- * other one the ranges that entries fall into.
+ * A policy is a pure function of facts about an index.  It says when the active
+ * generation is frozen, to be merged into the newest static level, how many of
+ * these there are to be, and which key ranges move on from one level to the one
+ * before it.  A merge that visits every leaf makes one level of all.
  *
  * Plain C without the server, for unit tests; facts.h has the facts of a real
  * index.  A new policy is a file of its own and a line in facts.c.
@@ -24,18 +22,24 @@ typedef struct HybMergeFacts
 	uint64_t	active_entries; /* on pages that are full or closed */
 	uint64_t	active_pages;
 	uint64_t	frozen_entries; /* 0: no generation is frozen */
-	uint64_t	merged_entries; /* since the index was built */
-	bool		unfinished;		/* a generation is frozen or being freed */
+	uint64_t	merged_entries; /* since the index was built; those that moved
+								 * from level to level again for each */
+	bool		unfinished;		/* a generation is frozen or being freed, or
+								 * entries are moved from level to level */
 
-	/* the static stage, all levels together but for `leaves` */
+	/* the static stage, all levels together */
 	uint64_t	static_tids;	/* tombstones included */
+	uint64_t	tombstones;
 	uint64_t	rewritten_tids; /* TIDs of the leaves that the last whole
 								 * merge rewrote; UINT64_MAX: there was none */
 
-	/* of it, the level that merges go to, which is all that they visit */
+	/* of it, the level that the merge goes to */
 	uint64_t	level_tids;		/* tombstones included */
-	uint64_t	tombstones;
 	uint64_t	leaves;
+
+	uint64_t	nlevels;
+	uint64_t	max_levels;		/* that the index may have */
+	uint64_t	freeze_entries; /* of a frozen generation, on average */
 
 	bool		visit_asked;	/* the next merge is to visit every leaf */
 	bool		learnable;		/* a merge may learn dictionaries */
@@ -74,6 +78,19 @@ typedef struct HybStepSize
 	uint64_t	bytes;			/* of entries to be merged */
 } HybStepSize;
 
+/*
+ * A range of a level that may move to the one before it: below one level-1
+ * node of that.  In pages.
+ */
+typedef struct HybUnitFacts
+{
+	double		content;		/* of the entries that would move */
+	double		rent;			/* what merges rewrote of them since they came
+								 * to the level */
+	int			price;			/* leaves that they would go to */
+	int			path;			/* what else a move would write, about */
+} HybUnitFacts;
+
 typedef struct HybMergePolicy
 {
 	const char *name;
@@ -84,6 +101,15 @@ typedef struct HybMergePolicy
 	HybMergeNeed (*need) (const HybMergeFacts *facts);
 
 	HybStepSize (*step) (const HybMergeFacts *facts);
+
+	/*
+	 * How many static levels is the index to have, now that a generation is
+	 * frozen?
+	 */
+	int			(*levels) (const HybMergeFacts *facts);
+
+	/* Is the unit to move now?  Monotone in content and rent. */
+	bool		(*move) (const HybUnitFacts *unit);
 
 	/*
 	 * Is the next merge to visit every leaf, for the room that tombstones

@@ -96,6 +96,18 @@
  */
 #define STEP_MIN_PAGES		16
 
+/* Freezes that are in an index which has more levels than one, than two. */
+#define TWO_LEVELS			16
+#define THREE_LEVELS		400
+
+/* A level more, or less, is worth it only beyond that part of the bound. */
+#define MORE_LEVELS			1.25
+#define LESS_LEVELS			0.6
+
+#ifndef lengthof
+#define lengthof(array) (sizeof(array) / sizeof((array)[0]))
+#endif
+
 static uint64_t
 min64(uint64_t a, uint64_t b)
 {
@@ -170,11 +182,54 @@ ratio_step(const HybMergeFacts *facts)
 	return size;
 }
 
+/*
+ * The model: with q freezes in the index, B bytes an entry, one level costs B q
+ * bytes an insertion, two 1.4 B sqrt(q), three 1.9 B cbrt(q), and a read one
+ * page for each.  What counts are leaves that merges rewrite: where keys
+ * ascend, one level is enough at any size.
+ *
+ * Where the newest level has less than a quarter of a freeze, the entries of
+ * each went on at once.
+ */
+static int
+ratio_levels(const HybMergeFacts *facts)
+{
+	static const double bounds[] = {TWO_LEVELS, THREE_LEVELS};
+	int			n = (int) min64(facts->nlevels, lengthof(bounds) + 1);
+	double		q = (double) facts->static_tids;
+
+	if (n == 1)
+		q = (double) min64(facts->static_tids, facts->rewritten_tids);
+	q /= (double) max64(facts->freeze_entries, 1);
+	if (n > 1 && facts->level_tids < facts->freeze_entries / 4)
+		n--;
+	else
+	{
+		while (n <= (int) lengthof(bounds) && q > bounds[n - 1] * MORE_LEVELS)
+			n++;
+		while (n > 1 && q < bounds[n - 2] * LESS_LEVELS)
+			n--;
+	}
+	return (int) min64(n, facts->max_levels);
+}
+
+/*
+ * Ski rental: what is moved when it has cost as much to keep it as moving it
+ * costs has cost no more than twice what was possible.
+ */
+static bool
+ratio_move(const HybUnitFacts *unit)
+{
+	double		price = unit->price + unit->path;
+
+	return unit->rent >= price || unit->content >= price;
+}
+
 static bool
 ratio_compact(const HybMergeFacts *facts, uint64_t visited, uint64_t dead)
 {
 	return facts->tombstones > 0 &&
-		(facts->tombstones * 100 > facts->level_tids * COMPACT_TOMBSTONES ||
+		(facts->tombstones * 100 > facts->static_tids * COMPACT_TOMBSTONES ||
 		 dead * 100 > visited * COMPACT_LEAVES);
 }
 
@@ -189,6 +244,8 @@ const HybMergePolicy hyb_policy_ratio = {
 	.learn_wait_ms = LEARN_WAIT_MS,
 	.need = ratio_need,
 	.step = ratio_step,
+	.levels = ratio_levels,
+	.move = ratio_move,
 	.compact = ratio_compact,
 	.join = ratio_join,
 };

@@ -105,16 +105,27 @@ begin_run(MergeStep *step, const HybPos *low, int items, double content)
 	step->run_items = items;
 	step->run_content = content;
 	step->run_emitted = 0;
+	step->run_rent = 0;
 	step->run_filled = 0;
 	aim_run(step);
 }
 
+/*
+ * The rent of the leaves that the run replaces is that of the new ones,
+ * children from `first` on.
+ */
 static void
-end_run(MergeStep *step)
+end_run(MergeStep *step, int first)
 {
+	int			n;
+
 	hyb_leaf_builder_finish(step->builder);
 	hyb_leaf_builder_free(step->builder);
 	step->builder = NULL;
+	n = step->children.n - first;
+	for (int i = first; i < step->children.n && step->level > 0; i++)
+		step->children.children[i].rent =
+			(uint16) Min(step->run_rent * HYB_RENT_UNIT / n, PG_UINT16_MAX);
 }
 
 /* Give the frozen entry at next_entry to the builder. */
@@ -421,15 +432,17 @@ rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
 	for (int i = from; i < to; i++)
 	{
 		copy_leaf(step, &old->children[i]);
+		step->run_rent += hyb_leaf_fill(step->leaf_page) +
+			(double) old->children[i].rent / HYB_RENT_UNIT;
 		step->retired[step->done.nretired++] = old->children[i].block;
 		merge_leaf(step, leaves[i].end);
 		if (enough_images(step) && i >= path->nodes[0].index)
 		{
-			end_run(step);
+			end_run(step, nchildren);
 			return i + 1;
 		}
 	}
-	end_run(step);
+	end_run(step, nchildren);
 
 	if (extended && !packed &&
 		step->done.nimages - start.nimages >= hyb_balance_without(balance, from, to))
@@ -463,7 +476,7 @@ hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence)
 		begin_run(step, &minus_infinity, 0, 0);
 		while (step->done.next_entry < step->last_entry)
 			add_frozen(step);
-		end_run(step);
+		end_run(step, 0);
 		*fence = path->high;
 		return true;
 	}

@@ -1,9 +1,10 @@
 /*
  * step.c
- *		One step of a merge: the next key range of the frozen generation.
+ *		One step of a merge: the next key range of a run.
  *
- * A step works below one level-1 node of the static stage.  It reads frozen
- * entries above the watermark, writes the leaves that they fall into anew
+ * A step works below one level-1 node of a static level.  It takes entries
+ * above the watermark, of the frozen generation or of the next newer level,
+ * writes the leaves that they fall into anew
  * (leaves that nothing touches stay as they are), copies the path to a new
  * root, and switches the metapage to it in one WAL record: root, watermark
  * and counters, with the replaced blocks in pending[].  Until that record
@@ -25,105 +26,15 @@
 #include "merge/step.h"
 #include "miscadmin.h"
 #include "page/meta.h"
+#include "run/run.h"
 #include "static/filter_choice.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 /*
- * Write the new leaves and internal nodes; *root is the new tree.
- */
-static HybStepSpace *
-write_tree(MergeStep *step, HybPath *path, HybRoot *root)
-{
-	HybStepSpace *space = palloc(sizeof(HybStepSpace));
-
-	hyb_step_space_init(space, step->ix, step->stamp, step->filter != NULL,
-						step->done.nimages + path->height +
-						(step->filter != NULL ? step->done.nimages / 3 + 4 : 0));
-	HYB_POINT("step-reserved");
-	hyb_step_write_leaves(space, &step->children);
-	for (int i = 0; i < step->done.nretired; i++)
-		hyb_step_retire(space, step->retired[i]);
-	hyb_static_replace(space, path, &step->children, root);
-	HYB_POINT("step-written");
-	return space;
-}
-
-/* Count what the leaves and nodes that the step wrote hold. */
-static void
-count_level(HybLevel *level, const MergeStep *step, const HybStepSpace *space)
-{
-	level->tids += step->done.new_tids;
-	level->tids -= step->done.old_tids;
-	level->tombstones -= Min(step->done.old_tombstones, level->tombstones);
-	level->leaf_pages += step->done.nimages;
-	level->leaf_pages -= step->done.nretired;
-	level->inner_pages += space->new_inner;
-	level->inner_pages -= space->old_inner;
-	level->filter_pages += space->new_filter;
-	level->filter_pages -= space->old_filter;
-}
-
-/* Add how well entries compress to what other steps of this merge have seen. */
-static void
-count_recent(HybMetaPage *meta, const MergeStep *step, HybWalSet *set,
-			 Buffer metabuf)
-{
-	int			nkeys = step->ix->desc->nkeys;
-
-	if (HYB_POS_MIN(&step->version.watermark))
-		memset(meta->recent, 0, sizeof(meta->recent));
-	for (int i = 0; i < nkeys; i++)
-	{
-		meta->recent[i].keys += step->done.recent[i].keys;
-		meta->recent[i].plain += step->done.recent[i].plain;
-		meta->recent[i].stored += step->done.recent[i].stored;
-	}
-	hyb_wal_range(set, metabuf,
-				  SizeOfPageHeaderData + offsetof(HybMetaPage, recent),
-				  nkeys * sizeof(HybRecent));
-}
-
-/*
- * Write what the step has made, and switch the metapage.
- */
-static void
-install(MergeStep *step, HybPath *path, const HybPos *watermark)
-{
-	HybIndex   *ix = step->ix;
-	HybStepSpace *space = NULL; /* nothing is written */
-	HybRoot		root;
-	Buffer		metabuf;
-	HybMetaPage *meta;
-	HybWalSet	set;
-
-	if (step->done.nimages > 0 || step->done.nretired > 0)
-		space = write_tree(step, path, &root);
-	Assert(step->done.new_tids + step->done.old_tombstones + step->done.dropped ==
-		   step->done.old_tids + step->done.merged);
-
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-	if (space != NULL)
-		hyb_step_check_room(space, meta);
-	hyb_version_switch_begin(ix, meta, &set);
-	if (space != NULL)
-	{
-		meta->levels[step->level].root = root;
-		count_level(&meta->levels[step->level], step, space);
-		meta->next_stamp = step->stamp + 1;
-		meta->rewriting_tids += step->done.old_tids;
-		hyb_step_give_back(space, meta);
-	}
-	meta->merged_entries += step->done.merged;
-	if (ix->dictionaries != NULL)
-		count_recent(meta, step, &set, metabuf);
-	hyb_wal_meta_pending(&set, metabuf);
-	hyb_version_switch_end(ix, metabuf, &set, watermark);
-}
-
-/*
  * All frozen entries are in the static stage: the generation becomes the
- * retiring one, whose pages are freed by later steps.
+ * retiring one, whose pages are freed by later steps, and where there are
+ * levels for it a pass over them begins.
  */
 static void
 finish_generation(HybIndex *ix)
@@ -138,7 +49,10 @@ finish_generation(HybIndex *ix)
 	meta->merges++;
 	meta->rewritten_tids = meta->rewriting_tids;
 	meta->rewriting_tids = 0;
-	meta->flags &= ~HYB_META_COMPACTING;
+	if (meta->nlevels > 1)
+		meta->pass_level = meta->nlevels - 1;
+	else
+		meta->flags &= ~HYB_META_COMPACTING;
 	hyb_version_switch_end(ix, metabuf, &set, NULL);
 }
 
@@ -194,49 +108,45 @@ free_retiring(HybIndex *ix)
 	hyb_space_settle(ix);
 }
 
-/*
- * Take the entries that the step may merge.  False if there are none, and no
- * leaves left to visit: the generation is done.
- */
-static bool
-fetch_entries(MergeStep *step, const HybStepSize *size)
+bool
+hyb_step_fetch(MergeStep *step, const HybStepSize *size)
 {
-	const HybPos *watermark = &step->version.watermark;
-	HybPos		end = {.tie = HYB_AFTER};
 	HybFetch	fetch = {
-		.which = HYB_FETCH_FROZEN,
-		.lo = watermark,
-		.hi = &end,
+		.lo = &step->from,
+		.hi = &step->end,
 		.limit = size->entries
 	};
 	uint64		bytes = 0;
+	bool		current;
 
 	/* nobody else switches versions, so the fetch cannot fail for good */
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
 		hyb_version_capture(step->ix, &step->version);
-	} while (!hyb_dynamic_fetch(step->ix, &step->version, &fetch, &step->batch));
+		if (step->source == HYB_SOURCE_LOG)
+			step->from = step->version.watermark;
+		current = hyb_run_fetch(step->ix, &step->version,
+								step->source == HYB_SOURCE_LOG ? HYB_RUN_FROZEN : step->source,
+								&fetch, &step->batch);
+	} while (!current);
 
 	/* bound the new leaves by the bytes that go in */
+	step->max_leaves = size->leaves;
 	while (step->last_entry < step->batch.nitems && bytes < size->bytes)
 		bytes += step->batch.items[step->last_entry++].len;
-	return (step->batch.nitems > 0 || step->compact) && !HYB_POS_MAX(watermark);
+	return (step->batch.nitems > 0 || step->compact) && !HYB_POS_MAX(&step->from);
 }
 
 /* Where the step begins. */
 static HybPos
 first_place(const MergeStep *step)
 {
-	HybPos		start = step->version.watermark;
-
 	if (!step->compact)
 		return hyb_step_pos(step, &step->batch.items[0]);
 
 	/* what is at the watermark is done: begin just above it */
-	if (start.tie == HYB_AT)
-		ItemPointerInc(&start.tid);
-	return start;
+	return hyb_step_above(&step->from);
 }
 
 /*
@@ -252,72 +162,88 @@ next_watermark(const MergeStep *step, HybPos fence, bool node_done)
 	if (!entries_left &&
 		(!step->compact || (node_done && HYB_POS_MAX(&fence))))
 	{
-		/* the end: nothing of the generation is above this */
-		return (HybPos)
-		{
-			.tie = HYB_AFTER
-		};
+		/* nothing of the range is above this */
+		fence = step->end;
 	}
-	if (step->done.next_entry == step->last_entry && entries_left &&
-		step->last_entry > 0)
+	else if (step->done.next_entry == step->last_entry && entries_left &&
+			 step->last_entry > 0)
 	{
 		/* stopped inside a leaf's range, or just at its end */
 		return hyb_step_pos(step, &step->batch.items[step->last_entry - 1]);
 	}
+	else if (hyb_pos_compare(step->ix->desc, &step->end, &fence) < 0)
+		fence = step->end;
 
 	/*
 	 * Entries at the watermark count as merged, but an entry at the fence
 	 * belongs to the next leaf.
 	 */
-	if (fence.tie == HYB_AT)
-		ItemPointerDec(&fence.tid);
-	return fence;
+	return hyb_step_below(&fence);
 }
 
-/*
- * Merge the next range.  Returns false if there was none: the generation is
- * done.
- */
-static bool
-merge_range(HybIndex *ix, uint64 stamp, bool compact, HybStepSize size)
+MergeStep *
+hyb_step_create(HybIndex *ix, const HybMetaPage *meta)
 {
 	MergeStep  *step = palloc0(sizeof(MergeStep));
-	HybPath    *path = palloc(sizeof(HybPath));
-	HybPos		start;
-	HybPos		fence;
-	HybPos		watermark;
-	bool		node_done;
 
 	step->ix = ix;
-	step->stamp = stamp;
-	step->compact = compact;
-	step->max_leaves = size.leaves;
+	step->source = HYB_SOURCE_LOG;
+	step->level = (int) meta->nlevels - 1;
+	step->end.tie = HYB_AFTER;
+	step->stamp = meta->next_stamp;
+	step->compact = (meta->flags & HYB_META_COMPACTING) != 0;
 	step->leaf_page = palloc(BLCKSZ);
 	step->vals = palloc(ix->desc->natts * sizeof(HybValue));
 	step->retired = palloc(HYB_MAX_PENDING * sizeof(BlockNumber));
-	if (!fetch_entries(step, &size))
-		return false;
+	return step;
+}
 
-	step->level = step->version.nlevels - 1;
+void
+hyb_step_run(MergeStep *step, HybPos *watermark)
+{
+	HybIndex   *ix = step->ix;
+	HybPath    *path = palloc(sizeof(HybPath));
+	HybPos		start = first_place(step);
+	HybPos		fence;
+	bool		node_done;
+
 	step->filter = hyb_filter_builder_create(ix,
 											 hyb_filter_kind_of_level(ix, step->level,
 																	  step->version.nlevels));
-	start = first_place(step);
 	hyb_path_load(ix, &step->version.levels[step->level], &start, path);
 	hyb_dead_begin(&step->dead, ix->rel);
 	node_done = hyb_step_rewrite(step, path, &fence);
 	hyb_dead_end(&step->dead);
 
 	/* damaged separators could have steps go round for ever */
-	watermark = next_watermark(step, fence, node_done);
-	if (hyb_pos_compare(ix->desc, &watermark, &step->version.watermark) <= 0)
+	*watermark = next_watermark(step, fence, node_done);
+	if (hyb_pos_compare(ix->desc, watermark, &step->from) <= 0)
 		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
 					  "A merge step would not advance the watermark.");
-
-	install(step, path, &watermark);
+	if (step->source != HYB_SOURCE_LOG)
+		hyb_step_cut(step, watermark, step->done.merged);
+	hyb_step_install(step, path, watermark);
 	HYB_POINT("step-installed");
 	hyb_leaf_close(&step->leaf);
 	hyb_space_settle(ix);
+}
+
+/*
+ * Merge the next range of the frozen generation.  Returns false if there was
+ * none: the generation is done.
+ */
+static bool
+merge_range(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts)
+{
+	MergeStep  *step = hyb_step_create(ix, meta);
+	HybStepSize size = hyb_merge_policy->step(facts);
+	HybPos		watermark;
+
+	/* where levels are to become one, it is the passes that visit all leaves */
+	step->compact &= meta->nlevels == meta->wanted_levels;
+	if (!hyb_step_fetch(step, &size))
+		return false;
+	hyb_step_run(step, &watermark);
 	return !HYB_POS_MAX(&watermark);
 }
 
@@ -338,16 +264,16 @@ hyb_merge_step(HybIndex *ix)
 		free_retiring(ix);
 		return true;
 	}
-	if (meta.frozen.number == 0)
+	if (meta.frozen.number == 0 && meta.pass_level == 0)
 		return false;
 
 	context = AllocSetContextCreate(CurrentMemoryContext,
 									"hybrid merge step",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	if (!merge_range(ix, meta.next_stamp,
-					 (meta.flags & HYB_META_COMPACTING) != 0,
-					 hyb_merge_policy->step(&facts)))
+	if (meta.frozen.number == 0)
+		hyb_pass_step(ix, &meta, &facts);
+	else if (!merge_range(ix, &meta, &facts))
 	{
 		HYB_POINT("merge-finish");
 		finish_generation(ix);

@@ -1,12 +1,18 @@
 /*
  * step.h
- *		State of one merge step: private to step.c and rewrite.c.
+ *		State of one merge step: private to the files that make it up.
+ *
+ * A step moves a key range of a run into a static level: of the frozen
+ * generation into the newest level (step.c), or of a level into the one before
+ * it (pass.c).  rewrite.c writes the leaves that it falls into, cut.c takes it
+ * out of the level that it comes from, and install.c switches the metapage.
  */
 #ifndef HYB_STEP_H
 #define HYB_STEP_H
 
 #include "dynamic/dynamic.h"
 #include "merge/dead.h"
+#include "merge/policy.h"
 #include "static/filter.h"
 #include "static/leaf.h"
 #include "static/update.h"
@@ -25,11 +31,32 @@ typedef struct HybStepDone
 	HybRecent	recent[INDEX_MAX_KEYS]; /* some of them */
 } HybStepDone;
 
+#define HYB_SOURCE_LOG	(-1)
+
+/* What is left of the leaves of a level that a range is taken out of. */
+typedef struct HybCut
+{
+	HybPath    *path;			/* to the level-1 node of all of them */
+	HybChildList children;		/* its new children */
+	BlockNumber *retired;		/* the leaves */
+	int			nretired;
+	int			nimages;		/* new ones */
+	uint64		old_tids;		/* in the leaves */
+	uint64		old_tombstones;
+	uint64		new_tids;
+} HybCut;
+
 typedef struct MergeStep
 {
 	HybIndex   *ix;
 	HybVersion	version;
-	int			level;			/* that the entries go to: the newest */
+	int			source;			/* level that the entries come from;
+								 * HYB_SOURCE_LOG: the frozen generation */
+	int			level;			/* that they go to */
+	HybPos		from;			/* it takes up what lies above this; for the
+								 * frozen generation, the watermark */
+	HybPos		end;			/* and goes no further than this */
+	HybPos		unit_high;		/* of the unit that is moved: its upper fence */
 	uint64		stamp;
 	bool		compact;		/* visit every leaf: HYB_META_COMPACTING */
 	int			max_leaves;
@@ -37,6 +64,7 @@ typedef struct MergeStep
 	/* input */
 	HybDynBatch batch;
 	int			last_entry;		/* one past those that this step may merge */
+	HybCut	   *cut;			/* NULL with HYB_SOURCE_LOG */
 	HybLeaf		leaf;
 	char	   *leaf_page;		/* private copy of the leaf being merged */
 	bool		leaf_plain;		/* it has neither tombstones nor hints */
@@ -50,6 +78,7 @@ typedef struct MergeStep
 	int			run_items;		/* TIDs that are to go into it, about */
 	double		run_content;	/* the leaves that they fill, about */
 	int			run_emitted;	/* TIDs in its finished leaves */
+	double		run_rent;		/* of the leaves that it replaces, in pages */
 	double		run_filled;		/* what they fill */
 	HybChildList children;
 	BlockNumber *retired;		/* the old leaves */
@@ -71,6 +100,22 @@ hyb_step_pos(const MergeStep *step, const HybDynItem *item)
 }
 
 /*
+ * Take the entries of a step.  False if there are none above the watermark and
+ * below the end of the range, and no leaves left to visit.
+ */
+extern bool hyb_step_fetch(MergeStep *step, const HybStepSize *size);
+
+/* Memory and what the metapage, as the merge lock protects it, says. */
+extern MergeStep *hyb_step_create(HybIndex *ix, const HybMetaPage *meta);
+
+/*
+ * Move what was fetched, and what of the level's leaves has to be visited.  The
+ * watermark that the step reaches is installed, and returned in *watermark,
+ * which lives as long as the step.
+ */
+extern void hyb_step_run(MergeStep *step, HybPos *watermark);
+
+/*
  * Rewrite leaves of the path's level-1 node with the entries that the step may
  * merge: step->children are the new children of the node then.  Returns true
  * if the whole range of that node is done; *fence is the upper fence of what
@@ -78,5 +123,48 @@ hyb_step_pos(const MergeStep *step, const HybDynItem *item)
  * other lock.
  */
 extern bool hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence);
+
+/*
+ * Take the range above the version's watermark, up to another position, out of
+ * the source level, below the level-1 node that holds the first entry of it,
+ * which must hold all.  Fills step->cut; `moved` entries, and tombstones, are
+ * what has to be there.
+ */
+extern void hyb_step_cut(MergeStep *step, const HybPos *to, uint64 moved);
+
+/*
+ * Write what the step has made, switch the metapage, and set the watermark.
+ */
+extern void hyb_step_install(MergeStep *step, HybPath *path,
+							 const HybPos *watermark);
+
+/*
+ * The pass that moves entries from one static level to the one before: a step
+ * of it.  The metapage's pass_level is not 0, and the merge lock is held.
+ */
+extern void hyb_pass_step(HybIndex *ix, const HybMetaPage *meta,
+						  const HybMergeFacts *facts);
+
+/* The cut just above a position: what is at it lies below. */
+static inline HybPos
+hyb_step_above(const HybPos *pos)
+{
+	HybPos		above = *pos;
+
+	if (above.tie == HYB_AT)
+		ItemPointerInc(&above.tid);
+	return above;
+}
+
+/* The greatest position of entries below a fence. */
+static inline HybPos
+hyb_step_below(const HybPos *fence)
+{
+	HybPos		below = *fence;
+
+	if (below.tie == HYB_AT)
+		ItemPointerDec(&below.tid);
+	return below;
+}
 
 #endif							/* HYB_STEP_H */

@@ -22,6 +22,8 @@ counters_in_range(const HybMetaPage *meta)
 {
 	return meta->npending <= HYB_MAX_PENDING &&
 		meta->nlevels >= 1 && meta->nlevels <= HYB_MAX_LEVELS &&
+		meta->pass_level < meta->nlevels &&
+		meta->wanted_levels >= 1 && meta->wanted_levels <= meta->nlevels &&
 		meta->wm_len <= HYB_MAX_ENTRY_SIZE;
 }
 
@@ -144,6 +146,7 @@ hyb_meta_init(Page page, const HybIndex *ix)
 	meta->rewritten_tids = HYB_REWRITTEN_UNKNOWN;
 	meta->next_generation = 2;
 	meta->nlevels = 1;
+	meta->wanted_levels = 1;
 	for (int i = 0; i < HYB_MAX_LEVELS; i++)
 		hyb_level_init(&meta->levels[i]);
 	hyb_generation_init(&meta->active, 1);

@@ -11,7 +11,7 @@
 #include "page/wal.h"
 
 #define HYB_META_MAGIC		0x48594249	/* "HYBI" */
-#define HYB_FORMAT_VERSION	3
+#define HYB_FORMAT_VERSION	4
 
 /* Tail pages of the active generation that backends can append to. */
 #define HYB_LANES			4
@@ -74,7 +74,9 @@ typedef struct HybMetaPage
 	 * 1]. So a level keeps its number when a newer one is added.
 	 */
 	uint32		nlevels;
-	uint32		unused;			/* 0 */
+	uint16		pass_level;		/* a pass moves ranges of this level to the
+								 * one before it; 0: there is none */
+	uint16		wanted_levels;	/* passes empty newer levels than these */
 	HybLevel	levels[HYB_MAX_LEVELS];
 
 	/* dynamic stage */
@@ -88,7 +90,12 @@ typedef struct HybMetaPage
 	uint64		rewritten_tids; /* TIDs of the leaves that the last whole
 								 * merge rewrote; HYB_REWRITTEN_UNKNOWN: there
 								 * was none yet */
-	uint64		rewriting_tids; /* the same of the merge at hand, so far */
+	uint64		rewriting_tids; /* the same of the merge at hand, so far;
+								 * HYB_REWRITTEN_UNKNOWN: it will not be known */
+	uint64		freeze_entries; /* of generations that were frozen: a moving
+								 * average; 0: none was */
+	uint64		moved_entries;	/* moved from one static level to another */
+	uint64		written_pages;	/* by steps, of the static stage */
 
 	/* space */
 	BlockNumber freelist;		/* first free-list page */
@@ -107,7 +114,8 @@ typedef struct HybMetaPage
 
 	/*
 	 * Watermark, a HybPos: frozen entries at or below it are in the static
-	 * stage.  Length 0: -infinity, or with HYB_AFTER +infinity.
+	 * stage.  Length 0: -infinity, or with HYB_AFTER +infinity.  While there
+	 * is a pass, and so no frozen generation: the pass is done up to here.
 	 */
 	uint16		wm_len;			/* bytes of wm_key used */
 	uint8		wm_ncols;		/* HybPos.ncols */
@@ -132,6 +140,10 @@ typedef struct HybMetaPage
 									 * learns one */
 #define HYB_META_COMPACTING	0x0004	/* the merge of the frozen generation
 									 * visits every leaf of its level */
+
+#define HYB_META_COLLAPSE	0x0008	/* the next merge makes one level of all */
+#define HYB_META_MOVING		0x0010	/* the unit that the pass is at is being
+									 * moved */
 
 #define hyb_page_meta(page) ((HybMetaPage *) PageGetContents(page))
 

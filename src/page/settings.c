@@ -37,6 +37,14 @@ static relopt_enum_elt_def filter_values[] = {
 	{NULL}
 };
 
+static relopt_enum_elt_def levels_values[] = {
+	{"auto", HYB_LEVELS_AUTO},
+	{"1", 1},
+	{"2", 2},
+	{"3", 3},
+	{NULL}
+};
+
 /* `real` without quotes is a type name to the grammar, with this spelling */
 static relopt_enum_elt_def filter_suffix_values[] = {
 	{"real", HYB_SURF_REAL},
@@ -69,6 +77,11 @@ define_storage_parameters(void)
 					  "Merges start when the static stage holds at most this many times the entries of the dynamic stage.",
 					  HYB_DEFAULT_MERGE_RATIO, HYB_MIN_MERGE_RATIO,
 					  HYB_MAX_MERGE_RATIO, ShareUpdateExclusiveLock);
+	add_enum_reloption(hyb_relopt_kind, "levels",
+					   "Static levels at most; auto has as many as save writing.",
+					   levels_values, HYB_LEVELS_AUTO,
+					   "Valid values are \"auto\", \"1\", \"2\" and \"3\".",
+					   ShareUpdateExclusiveLock);
 	add_enum_reloption(hyb_relopt_kind, "filter",
 					   "Filters that tell that a key or range is not there without reading a leaf.",
 					   filter_values, HYB_DEFAULT_FILTER,
@@ -205,6 +218,7 @@ hyb_amoptions(Datum reloptions, bool validate)
 {
 	static const relopt_parse_elt tab[] = {
 		{"merge_ratio", RELOPT_TYPE_INT, offsetof(HybOptions, merge_ratio)},
+		{"levels", RELOPT_TYPE_ENUM, offsetof(HybOptions, levels)},
 		{"filter", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter)},
 		{"filter_suffix", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter_suffix)},
 		{"filter_suffix_bits", RELOPT_TYPE_INT, offsetof(HybOptions, filter_suffix_bits)},

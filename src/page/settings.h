@@ -62,6 +62,8 @@ typedef struct HybOptions
 	int32		vl_len_;		/* varlena header (do not touch directly!) */
 	int			merge_ratio;	/* static : dynamic entries that triggers a
 								 * merge */
+	int			levels;			/* static levels at most; HYB_LEVELS_AUTO: as
+								 * many as pay */
 	int			filter;			/* HybFilterKind */
 	int			filter_suffix;	/* HybSurfSuffix */
 	int			filter_suffix_bits;
@@ -86,6 +88,12 @@ typedef struct HybOptions
 #define hyb_merge_ratio(rel) \
 	((rel)->rd_options ? ((HybOptions *) (rel)->rd_options)->merge_ratio : \
 	 HYB_DEFAULT_MERGE_RATIO)
+
+#define HYB_LEVELS_AUTO 0
+
+#define hyb_levels_option(rel) \
+	((rel)->rd_options ? ((HybOptions *) (rel)->rd_options)->levels : \
+	 HYB_LEVELS_AUTO)
 
 #define hyb_filter_option(rel) \
 	((rel)->rd_options ? \

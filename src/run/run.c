@@ -21,6 +21,15 @@ typedef struct LevelFetch
 	HybLeaf		leaf;
 } LevelFetch;
 
+/* Does the open leaf have a hint that the row is dead? */
+static bool
+is_killed(const LevelFetch *fetch, int item)
+{
+	const uint8 *hints = hyb_leaf_hints(BufferGetPage(fetch->descent.buf));
+
+	return hints != NULL && (hints[item >> 3] & (1 << (item & 7))) != 0;
+}
+
 /* An item of the open leaf; its entry is in batch->keys from `off` on. */
 static void
 add_item(LevelFetch *fetch, int item, const ItemPointerData *tid, uint32 off,
@@ -30,8 +39,8 @@ add_item(LevelFetch *fetch, int item, const ItemPointerData *tid, uint32 off,
 
 	*hyb_dyn_batch_add(batch) = (HybDynItem)
 	{
-		.tid = *tid,.key_off = off,.len = batch->keys.len - off,
-			.keylen = keylen,
+		.tid = *tid,.killed = is_killed(fetch, item),.key_off = off,
+			.len = batch->keys.len - off,.keylen = keylen,
 			.ref =
 		{
 			.block = fetch->descent.block,.offset = item

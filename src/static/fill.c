@@ -102,23 +102,20 @@ sample_level(FillSample *sample, const HybLevel *level, uint64 leaves)
 }
 
 bool
-hyb_static_fill(const HybIndex *ix, bool newest, double *fill)
+hyb_static_fill(const HybIndex *ix, double *fill)
 {
 	for (int try = 0; try < SAMPLE_TRIES; try++)
 	{
 		FillSample	sample = {.ix = ix};
 		HybMetaPage meta;
 		uint64		leaves;
-		int			first;
 		bool		current = true;
 
 		hyb_meta_copy(ix, &meta);
-		first = newest ? meta.nlevels - 1 : 0;
-		leaves = newest ? meta.levels[first].leaf_pages :
-			hyb_meta_static(&meta).leaf_pages;
+		leaves = hyb_meta_static(&meta).leaf_pages;
 		if (leaves == 0)
 			return false;
-		for (int i = first; i < meta.nlevels && current; i++)
+		for (int i = 0; i < meta.nlevels && current; i++)
 			current = sample_level(&sample, &meta.levels[i], leaves);
 		if (current)
 		{

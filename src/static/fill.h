@@ -8,12 +8,11 @@
 #include "page/page.h"
 
 /*
- * The average of hyb_leaf_fill over the leaves of the current version, or of
- * its newest level, which is the one that merges go to: exact
+ * The average of hyb_leaf_fill over the leaves of the current version: exact
  * for a small index, of a sample of them for others.  Returns false if there
  * are none, or if merges never let a version be current for long enough.  No
  * lock is held on entry or return.
  */
-extern bool hyb_static_fill(const HybIndex *ix, bool newest, double *fill);
+extern bool hyb_static_fill(const HybIndex *ix, double *fill);
 
 #endif							/* HYB_FILL_H */

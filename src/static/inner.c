@@ -5,7 +5,7 @@
  * A node is an array of uint16 offsets to child entries, followed by the
  * entries: block (4), stamp (8), key length (2), whole columns (1), tie (1),
  * TID (6, only if tie is HYB_AT), key.  With HYB_INNER_FILTERS there follow
- * after the tie: TIDs below the child (8), filter page (4), image (2).
+ * after the tie: TIDs below the child (6), rent (2), filter page (4), image (2).
  * Separators are truncated to what tells two leaves apart (hyb_separator), so
  * a node holds some hundreds.
  */
@@ -18,6 +18,8 @@
 
 #define CHILD_FIXED_SIZE	(4 + 8 + 2 + 1 + 1)
 #define CHILD_FILTER_SIZE	(8 + 4 + 2)
+
+#define MAX_CHILD_TIDS		((UINT64CONST(1) << 48) - 1)
 
 void
 hyb_child_list_add(HybChildList *list, const HybChild *child)
@@ -77,7 +79,10 @@ hyb_inner_fill(Page page, const HybChild *children, int n, bool filters)
 		p += CHILD_FIXED_SIZE;
 		if (filters)
 		{
-			memcpy(p, &child->tids, 8);
+			uint64		tids = Min(child->tids, MAX_CHILD_TIDS) |
+				(uint64) child->rent << 48;
+
+			memcpy(p, &tids, 8);
 			memcpy(p + 8, &child->filter_block, 4);
 			memcpy(p + 12, &child->filter_slot, 2);
 			p += CHILD_FILTER_SIZE;
@@ -129,6 +134,7 @@ hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 	child->low.tie = (int8) p[15];
 	p += CHILD_FIXED_SIZE;
 	child->tids = 0;
+	child->rent = 0;
 	child->filter_block = InvalidBlockNumber;
 	child->filter_slot = 0;
 	child->image = NULL;
@@ -137,6 +143,8 @@ hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 	if (filters)
 	{
 		memcpy(&child->tids, p, 8);
+		child->rent = (uint16) (child->tids >> 48);
+		child->tids &= MAX_CHILD_TIDS;
 		memcpy(&child->filter_block, p + 8, 4);
 		memcpy(&child->filter_slot, p + 12, 2);
 		p += CHILD_FILTER_SIZE;

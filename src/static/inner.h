@@ -7,6 +7,9 @@
 
 #include "page/page.h"
 
+/* Rent is counted in eighths of a page. */
+#define HYB_RENT_UNIT	8
+
 /*
  * One child.  The first child of the leftmost node of a level has the
  * separator -infinity.  Entry e belongs to the child with the greatest
@@ -20,6 +23,9 @@ typedef struct HybChild
 
 	/* with HYB_INNER_FILTERS; else InvalidBlockNumber and 0 */
 	uint64		tids;			/* below this child; 0: not known */
+	uint16		rent;			/* level 1, but for the oldest level's: what
+								 * merges rewrote of the leaf's entries since
+								 * they came there, in HYB_RENT_UNIT */
 	BlockNumber filter_block;	/* level 1: filter page, static/filter.h */
 	uint16		filter_slot;	/* image on that page */
 

@@ -29,6 +29,18 @@ eager_step(const HybMergeFacts *facts)
 	return (HybStepSize) {1, 100, facts->page_bytes};
 }
 
+static int
+eager_levels(const HybMergeFacts *facts)
+{
+	return (int) facts->max_levels;
+}
+
+static bool
+eager_move(const HybUnitFacts *unit)
+{
+	return unit->content > 0;
+}
+
 static bool
 eager_compact(const HybMergeFacts *facts, uint64_t visited, uint64_t dead)
 {
@@ -42,7 +54,8 @@ eager_join(const HybMergeFacts *facts, double fill)
 }
 
 static const HybMergePolicy eager = {
-	"eager", 0, eager_need, eager_step, eager_compact, eager_join
+	"eager", 0, eager_need, eager_step, eager_levels, eager_move,
+	eager_compact, eager_join
 };
 
 static const HybMergePolicy *const policies[] = {&hyb_policy_ratio, &eager};
@@ -63,6 +76,8 @@ index_of(uint64_t tids)
 	facts.ratio = 10;
 	facts.floor = 8192;
 	facts.step_leaves = 32;
+	facts.nlevels = 1;
+	facts.max_levels = 4;
 	return facts;
 }
 
@@ -94,6 +109,9 @@ random_facts(void)
 	facts.ratio = 1 + unit_below(1000);
 	facts.floor = unit_below(3) == 0 ? 0 : unit_below(100000);
 	facts.step_leaves = 1 + unit_below(64);
+	facts.nlevels = 1 + unit_below(4);
+	facts.max_levels = 1 + unit_below(4);
+	facts.freeze_entries = unit_random() >> (unit_below(40) + 24);
 	return facts;
 }
 
@@ -233,6 +251,56 @@ test_others(void)
 	CHECK(size.entries == 32 * 512, "the most: %d", size.entries);
 }
 
+/* Levels of an index of so many freezes that has n of them. */
+static int
+levels_at(int n, uint64_t freezes)
+{
+	HybMergeFacts facts = index_of(freezes * 10000);
+
+	facts.nlevels = n;
+	facts.freeze_entries = 10000;
+	return hyb_policy_ratio.levels(&facts);
+}
+
+static void
+test_levels(void)
+{
+	HybMergeFacts facts = index_of(10000000);
+	HybUnitFacts unit = {.content = 1,.price = 50,.path = 5};
+
+	CHECK(levels_at(1, 20) == 1, "one level is enough");
+	CHECK(levels_at(1, 21) == 2, "a second level");
+	CHECK(levels_at(2, 10) == 2, "the second level stays");
+	CHECK(levels_at(2, 9) == 1, "and goes");
+	CHECK(levels_at(2, 500) == 2, "two are enough");
+	CHECK(levels_at(1, 501) == 3, "two more at once");
+	CHECK(levels_at(3, 240) == 3, "the third stays");
+	CHECK(levels_at(3, 239) == 2, "and goes");
+	CHECK(levels_at(3, 1000000) == 3, "never more than three");
+
+	facts.freeze_entries = 10000;
+	facts.max_levels = 2;
+	CHECK(hyb_policy_ratio.levels(&facts) == 2, "the setting");
+	facts.rewritten_tids = 100000;
+	CHECK(hyb_policy_ratio.levels(&facts) == 1, "merges that rewrite little");
+	facts.rewritten_tids = UINT64_MAX;
+	CHECK(hyb_policy_ratio.levels(&facts) == 2, "no merge yet");
+	facts.nlevels = 2;
+	facts.level_tids = 2499;
+	CHECK(hyb_policy_ratio.levels(&facts) == 1, "a level that stays empty");
+	facts.level_tids = 2500;
+	CHECK(hyb_policy_ratio.levels(&facts) == 2, "one that does not");
+
+	CHECK(!hyb_policy_ratio.move(&unit), "no rent");
+	unit.rent = 54.9;
+	CHECK(!hyb_policy_ratio.move(&unit), "less rent than it costs");
+	unit.rent = 55;
+	CHECK(hyb_policy_ratio.move(&unit), "as much");
+	unit.rent = 0;
+	unit.content = 55;
+	CHECK(hyb_policy_ratio.move(&unit), "entries that are worth it");
+}
+
 /* ---- properties ---- */
 
 static void
@@ -249,6 +317,9 @@ test_properties(const HybMergePolicy *policy)
 		CHECK(need.finish == facts.unfinished, "%s", policy->name);
 		CHECK(need.help == 0 || need.freeze, "%s: help without a merge",
 			  policy->name);
+		CHECK(policy->levels(&facts) >= 1 &&
+			  policy->levels(&facts) <= (int) facts.max_levels,
+			  "%s: %d levels", policy->name, policy->levels(&facts));
 
 		/* an empty log is merged only to visit the leaves */
 		set_active(&nothing, 0, 1);
@@ -381,6 +452,7 @@ main(void)
 {
 	test_triggers();
 	test_memory();
+	test_levels();
 	test_others();
 	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
 	{

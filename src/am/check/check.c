@@ -274,9 +274,12 @@ check_meta(HybCheck *check)
 		wrong = "the generation numbers are out of order";
 	else if (meta->wm_len == 0 && meta->wm_ncols != 0)
 		wrong = "the watermark has columns but no key";
-	else if (meta->frozen.number == 0 && meta->wm_len != 0)
+	else if (meta->frozen.number == 0 && meta->pass_level == 0 &&
+			 meta->wm_len != 0)
 		wrong = "there is a watermark without a frozen generation";
-	else if (meta->frozen.number == 0 &&
+	else if (meta->pass_level != 0 && meta->frozen.number != 0)
+		wrong = "there is a pass over levels beside a frozen generation";
+	else if (meta->frozen.number == 0 && meta->pass_level == 0 &&
 			 (meta->flags & HYB_META_COMPACTING) != 0)
 		wrong = "there is a visit of all leaves without a frozen generation";
 	for (int i = 0; i < meta->nlevels && wrong == NULL; i++)
@@ -284,7 +287,7 @@ check_meta(HybCheck *check)
 	if (wrong != NULL)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "In the metapage, %s.", wrong);
 
-	if (meta->frozen.number != 0)
+	if (meta->frozen.number != 0 || meta->pass_level != 0)
 		hyb_check_position(check, HYB_METAPAGE_BLKNO, 0,
 						   &check->version->watermark);
 }

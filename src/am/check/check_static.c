@@ -231,6 +231,9 @@ check_children(HybCheck *check, const HybCheckPage *node)
 		if (children[i].stamp > node->stamp)
 			hyb_check_fail(check, block,
 						   "The child at position %d is younger than its parent.", i);
+		if (children[i].rent != 0 && (check->level == 0 || node->level != 1))
+			hyb_check_fail(check, block,
+						   "The child at position %d has rent, but is no leaf of a newer level.", i);
 	}
 	if (HYB_POS_MIN(node->low) && !HYB_POS_MIN(&children[0].low))
 		hyb_check_fail(check, block,
@@ -392,7 +395,9 @@ static bool
 check_unit(HybCheck *check)
 {
 	MemoryContext old_context = MemoryContextSwitchTo(check->unit_context);
-	const HybRoot *root = &check->version->levels[check->level];
+	HybRoot		gone = {.block = InvalidBlockNumber};
+	const HybRoot *root = check->level < check->version->nlevels ?
+		&check->version->levels[check->level] : &gone;
 	const HybRoot *surveyed = &check->survey.meta->levels[check->level].root;
 	HybPath    *path = palloc(sizeof(HybPath));
 	HybPos		low;

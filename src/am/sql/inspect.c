@@ -300,8 +300,8 @@ count_dynamic(HybIndex *ix)
 /* A row of hybrid_index_stats, column by column. */
 typedef struct StatsRow
 {
-	Datum		values[27];
-	bool		nulls[27];
+	Datum		values[33];
+	bool		nulls[33];
 	int			n;
 } StatsRow;
 
@@ -316,6 +316,33 @@ static void
 put_count(StatsRow *row, bool known, uint64 count)
 {
 	put(row, known, Int64GetDatum((int64) count));
+}
+
+/* Pages of a level's tree. */
+static uint64
+tree_pages(const HybLevel *level)
+{
+	return level->leaf_pages + level->inner_pages;
+}
+
+/*
+ * Static levels, what waits in newer ones than the oldest, and what merges have
+ * written for what they merged.
+ */
+static void
+put_levels(StatsRow *row, const HybMetaPage *meta, const HybLevel *total)
+{
+	const HybLevel *oldest = &meta->levels[0];
+	double		merged = 0;
+
+	if (total->tids > 0)
+		merged = (double) meta->merged_entries * tree_pages(total) / total->tids;
+	put(row, true, Int32GetDatum((int32) meta->nlevels));
+	put_count(row, true, total->tids - oldest->tids);
+	put_count(row, true, (tree_pages(total) - tree_pages(oldest)) * BLCKSZ);
+	put_count(row, true, meta->moved_entries);
+	put_count(row, true, meta->written_pages * BLCKSZ);
+	put(row, merged > 0, Float8GetDatum(merged > 0 ? meta->written_pages / merged : 0));
 }
 
 /*
@@ -393,8 +420,9 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 			  counters[HYB_PROBE_FALSE_POSITIVE]);
 	put_count(&row, idle, counters[HYB_PROBE_NEGATIVE]);
 	put_count(&row, idle, counters[HYB_PROBE_FALSE_POSITIVE]);
-	filled = hyb_static_fill(ix, false, &fill);
+	filled = hyb_static_fill(ix, &fill);
 	put(&row, filled, Float8GetDatum(fill));
+	put_levels(&row, &meta, &total);
 	Assert(row.n == lengthof(row.values));
 
 	hyb_inspect_close(&inspected);

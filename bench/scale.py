@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""What an insertion writes as the index outgrows the memory of its dynamic
+stage: WAL by random insertions into a btree and a hybrid index of the same
+table, at several ratios of the hybrid index to hybridindex.dynamic_memory, and
+beside them what the model of docs/levels.md says.
+
+    bench/scale.py [--ratios 1,4,16,64,256] [--memory 4MB] [--keys int8|uuid|points]
+                   [--unique] [--inserts N] [--checkpoint N]
+
+Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser of a
+server of its own, since checkpoints are made and settings changed, with
+pg_walinspect.  A ratio's table is loaded, its indexes are built and given as
+many insertions as change an eighth of it (--warm) before what is measured,
+so that levels are what they are in the long run.
+"""
+import argparse
+import subprocess
+import sys
+
+KEYS = {
+    # type, key of number i in a table of n rows, bytes an entry of the leaves
+    "int8": ("int8", "hashint8extended({i}, 0)", 8.3),
+    "uuid": ("uuid", "md5(({i})::text)::uuid", 15.2),
+    "points": ("int8", "CASE WHEN {i} < {n} THEN hashint8extended({i}, 0) ELSE "
+                       "((hashint8extended({i} % 500, 1) >> 24) << 24) + ({i} - {n}) / 500 END", 8.3),
+}
+
+
+def psql(sql):
+    done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"], input=sql,
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr.strip())
+    return done.stdout.strip()
+
+
+def number(sql):
+    return float(psql(sql) or 0)
+
+
+def wal_of(begin, end):
+    """Bytes by resource manager, full page images included."""
+    rows = psql("SELECT \"resource_manager/record_type\", combined_size FROM pg_get_wal_stats('%s', '%s')" % (begin, end))
+    return {line.split("|")[0]: int(line.split("|")[1]) for line in rows.splitlines()}
+
+
+def insert(keys, table, first, count, batch, checkpoint, already):
+    """Insert numbers [first, first + count); a checkpoint every so many of all."""
+    done = 0
+    expression = KEYS[keys][1]
+    while done < count:
+        n = min(batch, count - done)
+        psql("INSERT INTO %s SELECT %s FROM generate_series(%d::bigint, %d) i" %
+             (table, expression.format(i="i", n=table_rows[table]), first + done, first + done + n - 1))
+        if (already + done) // checkpoint != (already + done + n) // checkpoint:
+            psql("CHECKPOINT")
+        done += n
+
+
+table_rows = {}
+
+
+def megabytes(text):
+    for unit, factor in (("kB", 1 / 1024), ("MB", 1), ("GB", 1024)):
+        if text.endswith(unit):
+            return float(text[:-2]) * factor
+    sys.exit("memory with a unit, please: 4MB")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ratios", default="1,4,16,64,256")
+    parser.add_argument("--memory", default="4MB")
+    parser.add_argument("--keys", choices=KEYS, default="int8")
+    parser.add_argument("--unique", action="store_true")
+    parser.add_argument("--inserts", type=int, default=1000000)
+    parser.add_argument("--warm", type=float, default=0.125)
+    parser.add_argument("--batch", type=int, default=1000)
+    parser.add_argument("--checkpoint", type=int, default=1000000)
+    parser.add_argument("--options", default="", help="storage parameters of the hybrid index")
+    parser.add_argument("--no-btree", action="store_true")
+    options = parser.parse_args()
+    memory = megabytes(options.memory)
+    kind, expression, entry = KEYS[options.keys]
+
+    psql("CREATE EXTENSION IF NOT EXISTS hybridindex; CREATE EXTENSION IF NOT EXISTS pg_walinspect;"
+         "ALTER SYSTEM SET hybridindex.dynamic_memory = '%s'; SELECT pg_reload_conf()" % options.memory)
+    print("ratio rows_M levels upper% fill | WAL/insert: hybrid (log, steps) btree ratio | written/moved", flush=True)
+    for ratio in (float(r) for r in options.ratios.split(",")):
+        rows = int(ratio * memory * 2 ** 20 / entry)
+        table = "scale_t"
+        table_rows[table] = rows
+        unique = "UNIQUE" if options.unique else ""
+        psql("DROP TABLE IF EXISTS scale_t; CREATE TABLE scale_t (k %s); "
+             "INSERT INTO scale_t SELECT %s FROM generate_series(1, %d) i; VACUUM ANALYZE scale_t;"
+             "SET maintenance_work_mem = '1GB';"
+             "CREATE %s INDEX scale_h ON scale_t USING hybrid (k) %s; %s" %
+             (kind, expression.format(i="i", n=rows + 1), rows, unique, options.options,
+              "" if options.no_btree else "CREATE %s INDEX scale_b ON scale_t USING btree (k);" % unique))
+        warm = int(max(rows * options.warm, 0))
+        insert(options.keys, table, rows + 1, warm, options.batch, options.checkpoint, 0)
+        psql("CHECKPOINT")
+        stats = "SELECT static_entries, merged_entries, moved_entries, written_bytes / 8192, merges, leaf_pages FROM hybrid_index_stats('scale_h')"
+        before = [int(float(x)) for x in psql(stats).split("|")]
+        begin = psql("SELECT pg_current_wal_lsn()")
+        insert(options.keys, table, rows + 1 + warm, options.inserts, options.batch, options.checkpoint, 1)
+        end = psql("SELECT pg_current_wal_lsn()")
+        after = [int(float(x)) for x in psql(stats).split("|")]
+        wal = wal_of(begin, end)
+        per = {name: size / options.inserts for name, size in wal.items()}
+        levels = psql("SELECT levels, upper_entries, fill FROM hybrid_index_stats('scale_h')").split("|")
+        merged = max(after[1] - before[1], 1)
+        print("%5g %6.2f %s %5.1f %s | %7.0f %7.0f %.3f | pages/kinsert %.1f moved/merged %.2f entries a merge %d, e %.2f" %
+              (ratio, rows / 1e6, levels[0], 100 * float(levels[1]) / after[0], levels[2][:5], per.get("Generic", 0), per.get("Btree", 0),
+               per.get("Generic", 0) / max(per.get("Btree", 0), 1),
+               1000 * (after[3] - before[3]) / merged, (after[2] - before[2]) / merged, merged / max(after[4] - before[4], 1), merged / max(after[4] - before[4], 1) / after[5]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+/*
+ * install.c
+ *		The end of a merge step: its pages are written, and the metapage is
+ *		switched to them.
+ *
+ * Where entries move from one level to another, both levels' new roots are in
+ * one record, so each entry is in exactly one of them in every version.
+ */
+#include "compat.h"
+
+#include "merge/step.h"
+#include "page/meta.h"
+#include "utils/rel.h"
+
+/* A level's new tree. */
+typedef struct NewTree
+{
+	HybRoot		root;
+	int64		inner_pages;	/* more than before */
+	int64		filter_pages;
+} NewTree;
+
+/*
+ * Write the new leaves of a list, and the internal nodes above them.  Nodes of
+ * newer levels have room for rent and filters in any case.
+ */
+static void
+write_tree(MergeStep *step, HybStepSpace *space, HybPath *path,
+		   HybChildList *children, int level, NewTree *tree)
+{
+	int			inner = space->new_inner - space->old_inner;
+	int			filter = space->new_filter - space->old_filter;
+
+	space->filters = step->filter != NULL || level > 0;
+	hyb_step_write_leaves(space, children);
+	hyb_static_replace(space, path, children, &tree->root);
+	tree->inner_pages = space->new_inner - space->old_inner - inner;
+	tree->filter_pages = space->new_filter - space->old_filter - filter;
+}
+
+static HybStepSpace *
+write_trees(MergeStep *step, HybPath *path, NewTree *to, NewTree *from)
+{
+	HybStepSpace *space = palloc(sizeof(HybStepSpace));
+	HybCut	   *cut = step->cut;
+	int			leaves = step->done.nimages;
+	int			pages = path->height;
+
+	if (cut != NULL)
+	{
+		leaves += cut->nimages;
+		pages += cut->path->height;
+	}
+	hyb_step_space_init(space, step->ix, step->stamp, step->filter != NULL,
+						leaves + pages +
+						(step->filter != NULL ? leaves / 3 + 4 : 0));
+	HYB_POINT("step-reserved");
+	for (int i = 0; i < step->done.nretired; i++)
+		hyb_step_retire(space, step->retired[i]);
+	write_tree(step, space, path, &step->children, step->level, to);
+	if (cut != NULL)
+	{
+		HYB_POINT("step-cut");
+		for (int i = 0; i < cut->nretired; i++)
+			hyb_step_retire(space, cut->retired[i]);
+		write_tree(step, space, cut->path, &cut->children, step->source, from);
+	}
+	HYB_POINT("step-written");
+	return space;
+}
+
+/* Count what the leaves and nodes that the step wrote hold. */
+static void
+count_level(HybLevel *level, const MergeStep *step, const NewTree *tree)
+{
+	level->root = tree->root;
+	level->tids += step->done.new_tids;
+	level->tids -= step->done.old_tids;
+	level->tombstones -= Min(step->done.old_tombstones, level->tombstones);
+	level->leaf_pages += step->done.nimages;
+	level->leaf_pages -= step->done.nretired;
+	level->inner_pages += tree->inner_pages;
+	level->filter_pages += tree->filter_pages;
+}
+
+static void
+count_source(HybLevel *level, const HybCut *cut, const NewTree *tree)
+{
+	level->root = tree->root;
+	level->tids += cut->new_tids;
+	level->tids -= cut->old_tids;
+	level->tombstones -= Min(cut->old_tombstones, level->tombstones);
+	level->leaf_pages += cut->nimages;
+	level->leaf_pages -= cut->nretired;
+	level->inner_pages += tree->inner_pages;
+	level->filter_pages += tree->filter_pages;
+}
+
+/* Add how well entries compress to what other steps of this merge have seen. */
+static void
+count_recent(HybMetaPage *meta, const MergeStep *step, HybWalSet *set,
+			 Buffer metabuf)
+{
+	int			nkeys = step->ix->desc->nkeys;
+
+	if (HYB_POS_MIN(&step->version.watermark))
+		memset(meta->recent, 0, sizeof(meta->recent));
+	for (int i = 0; i < nkeys; i++)
+	{
+		meta->recent[i].keys += step->done.recent[i].keys;
+		meta->recent[i].plain += step->done.recent[i].plain;
+		meta->recent[i].stored += step->done.recent[i].stored;
+	}
+	hyb_wal_range(set, metabuf,
+				  SizeOfPageHeaderData + offsetof(HybMetaPage, recent),
+				  nkeys * sizeof(HybRecent));
+}
+
+void
+hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
+{
+	HybIndex   *ix = step->ix;
+	HybStepSpace *space = NULL; /* nothing is written */
+	NewTree		to;
+	NewTree		from;
+	Buffer		metabuf;
+	HybMetaPage *meta;
+	HybWalSet	set;
+
+	if (step->done.nimages > 0 || step->done.nretired > 0 || step->cut != NULL)
+		space = write_trees(step, path, &to, &from);
+	Assert(step->done.new_tids + step->done.old_tombstones + step->done.dropped ==
+		   step->done.old_tids + step->done.merged);
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	if (space != NULL)
+		hyb_step_check_room(space, meta);
+	hyb_version_switch_begin(ix, meta, &set);
+	if (space != NULL)
+	{
+		count_level(&meta->levels[step->level], step, &to);
+		if (step->cut != NULL)
+			count_source(&meta->levels[step->source], step->cut, &from);
+		meta->next_stamp = step->stamp + 1;
+		meta->written_pages += space->nused;
+		hyb_step_give_back(space, meta);
+	}
+	if (step->source == HYB_SOURCE_LOG)
+	{
+		if (meta->rewriting_tids != HYB_REWRITTEN_UNKNOWN)
+			meta->rewriting_tids += step->done.old_tids;
+		meta->merged_entries += step->done.merged;
+		if (ix->dictionaries != NULL)
+			count_recent(meta, step, &set, metabuf);
+	}
+	else
+	{
+		HybPos		above = hyb_step_above(watermark);
+
+		meta->moved_entries += step->done.merged;
+		if (hyb_pos_compare(ix->desc, &above, &step->unit_high) < 0)
+			meta->flags |= HYB_META_MOVING;
+		else
+			meta->flags &= ~HYB_META_MOVING;
+	}
+	hyb_wal_meta_pending(&set, metabuf);
+	hyb_version_switch_end(ix, metabuf, &set, watermark);
+}

@@ -1,0 +1,166 @@
+
+# Static levels come and go by themselves, ranges move from one to the one
+# before it, and whatever is stopped where, the index is right.  Held points
+# need a server with injection points (./dev pg 18).
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('moves', <<EOF);
+hybridindex.background_merge = off
+hybridindex.dynamic_memory = 64kB
+hybridindex.merge_floor = 100
+wal_consistency_checking = 'generic'
+restart_after_crash = on
+EOF
+
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE t (k int8, s text COLLATE "C", n numeric, v int) WITH (autovacuum_enabled = off);
+CREATE FUNCTION fill(n int) RETURNS void LANGUAGE sql AS \$\$
+	INSERT INTO t SELECT hashint8extended(r, 0), md5(r::text), (random() * 100000)::numeric(8, 2), r % 100
+	FROM (SELECT (random() * 1e15)::int8 AS r FROM generate_series(1, n)) x
+	ON CONFLICT DO NOTHING
+\$\$;
+INSERT INTO t SELECT hashint8extended(g, 0), md5(g::text), g % 10000 / 7.0, g % 100 FROM generate_series(1, 60000) g;
+CREATE UNIQUE INDEX t_k ON t USING hybrid (k);
+CREATE INDEX t_s ON t USING hybrid (s) INCLUDE (v) WITH (filter = surf);
+CREATE INDEX t_n ON t USING hybrid (n, v);
+CREATE INDEX t_one ON t USING hybrid (s, k) WITH (levels = 1);
+EOF
+my @indexes = ('t_k', 't_s', 't_n', 't_one');
+my %queries = (
+	'SELECT k FROM t WHERE k > 0 ORDER BY k' => '{order,order_only}',
+	'SELECT k FROM t WHERE k < 300 ORDER BY k DESC' => '{order,order_only}',
+	'SELECT s, v FROM t WHERE s >= $$9$$ ORDER BY s' => '{order,order_only}',
+	'SELECT n, v FROM t WHERE n BETWEEN 100 AND 900' => '{index,only,bitmap}',
+	'SELECT n, v FROM t WHERE n > 1000 ORDER BY n DESC, v DESC' => '{order,order_only}',
+	'SELECT s FROM t WHERE s IN (md5($$1$$), md5($$59999$$), $$nothing$$)' => '{index,only,bitmap}');
+
+sub stats
+{
+	my ($index, $what) = @_;
+	return $node->safe_psql('postgres', "SELECT $what FROM hybrid_index_stats('$index')");
+}
+
+sub checked
+{
+	my ($what) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is($node->safe_psql('postgres', 'SELECT count(hybrid_index_check(i, true)) FROM unnest($${' . join(',', @indexes) . '}$$::regclass[]) i'),
+		scalar(@indexes), "$what: sound");
+}
+
+# ---- by themselves ----
+
+my %seen;
+foreach my $round (1 .. 24)
+{
+	$node->safe_psql('postgres', 'SELECT fill(700)');
+	$seen{$_}{ stats($_, 'levels') } = 1 foreach @indexes;
+	if ($round % 6 == 0)
+	{
+		checked("round $round");
+		$node->safe_psql('postgres', "DELETE FROM t WHERE v % 7 = $round / 6; VACUUM t");
+		checked("round $round, after VACUUM");
+	}
+}
+foreach my $index ('t_k', 't_s', 't_n')
+{
+	ok($seen{$index}{2} || $seen{$index}{3}, "$index has several levels");
+	cmp_ok(stats($index, 'moved_entries'), '>', 1000, 'and entries have moved between them');
+	cmp_ok(stats($index, 'write_amplification'), '>', 1, 'which is counted');
+}
+is(join(',', keys %{ $seen{t_one} }), '1', 'one level where one is asked for');
+is(stats('t_one', 'upper_entries || $$ $$ || upper_bytes'), '0 0', 'with nothing above it');
+same_answers($node, 'all paths', \%queries, ['t']);
+
+# hybrid_merge makes one level
+$node->safe_psql('postgres', 'SELECT fill(700)');
+$node->safe_psql('postgres', "SELECT hybrid_merge('$_')") foreach @indexes;
+is(stats($_, 'levels || $$ $$ || upper_entries || $$ $$ || dynamic_entries || $$ $$ || merge_running'), '1 0 0 false', "$_ is one level")
+  foreach @indexes;
+checked('after hybrid_merge');
+
+# and so does the storage parameter, at a merge
+$node->safe_psql('postgres', 'SELECT fill(700)') foreach 1 .. 4;
+cmp_ok(stats('t_k', 'levels'), '>', 1, 'levels come back');
+my ($ret, $out, $err) = $node->psql('postgres', 'ALTER INDEX t_k SET (levels = 4)');
+like($err, qr/invalid value for enum option "levels": 4.*\n.*Valid values are "auto", "1", "2" and "3"/, 'a number that is none');
+$node->safe_psql('postgres', 'ALTER INDEX t_k SET (levels = 1)');
+foreach (1 .. 20)
+{
+	$node->safe_psql('postgres', 'SELECT fill(700)');
+	last if stats('t_k', 'levels') == 1;
+}
+is(stats('t_k', 'levels'), 1, 'one level after the parameter was set');
+checked('after the parameter was set');
+$node->safe_psql('postgres', 'ALTER INDEX t_k RESET (levels)');
+
+# ascending keys need no second level
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE a (k int8) WITH (autovacuum_enabled = off);
+INSERT INTO a SELECT g FROM generate_series(1, 60000) g;
+CREATE INDEX a_k ON a USING hybrid (k);
+EOF
+$node->safe_psql('postgres', "INSERT INTO a SELECT 60000 + $_ * 5000 + g FROM generate_series(1, 5000) g") foreach 0 .. 7;
+is(stats('a_k', 'levels'), 1, 'ascending keys: one level');
+cmp_ok(stats('a_k', 'upper_entries'), '<', 1000, 'and next to nothing above it');
+
+# ---- crashes ----
+
+foreach my $round (1 .. 3)
+{
+	my $session = start_psql($node, 'SELECT fill(700);' x 20);
+	select(undef, undef, undef, 0.2 * $round);
+	$node->stop('immediate');
+	finish_psql($session);
+	$node->start;
+	checked("crash $round");
+}
+same_answers($node, 'after crashes', \%queries, ['t']);
+
+# ---- held ----
+
+SKIP:
+{
+	skip 'this server has no injection points', 1
+	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points; ALTER SYSTEM SET hybridindex.merge_step_pages = 4; SELECT pg_reload_conf()');
+
+	foreach my $point ('step-reserved', 'step-cut', 'step-written', 'step-installed', 'pass-advance', 'merge-finish')
+	{
+		$node->safe_psql('postgres', 'SELECT fill(700)') foreach 1 .. 3;
+		cmp_ok(stats('t_k', 'levels'), '>', 1, "there are levels before $point");
+		$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-$point', 'wait')");
+		my $session = start_psql($node, "SELECT hybrid_merge('t_k');");
+		my $pid = held_at($node, $point, $session);
+		ok($pid, "a session was held at $point") or diag $session->{err};
+		if ($pid)
+		{
+			my $from = -s $node->logfile;
+			$node->safe_psql('postgres', 'SELECT txid_current()');
+			kill 'KILL', $pid;
+			finish_psql($session);
+			wait_for_restart($node, $from);
+		}
+		checked("killed at $point");
+
+		$node->safe_psql('postgres', 'SELECT fill(700)') foreach 1 .. 3;
+		$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-$point', 'error')");
+		($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_merge('t_k')");
+		like($err, qr/error triggered for injection point hybrid-$point/, "an error at $point");
+		$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-$point')");
+		checked("after an error at $point");
+		same_answers($node, "around $point", \%queries, ['t']);
+	}
+}
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
