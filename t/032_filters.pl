@@ -62,6 +62,60 @@ EOF
 	$node->reload;
 }
 
+# ---- filter = auto ----
+
+# Filter pages of an index, by the default.
+sub filters { return $node->safe_psql('postgres', "SELECT filter_pages > 0 FROM hybrid_index_stats('$_[0]') WHERE hybrid_index_check('$_[0]', true) IS NOT NULL"); }
+sub restart_with { $node->append_conf('postgresql.conf', "shared_buffers = $_[0]"); $node->restart; return; }
+
+$node->append_conf('postgresql.conf', "hybridindex.background_merge = off\nhybridindex.merge_floor = 1000000\nautovacuum = off\nmax_connections = 10");
+restart_with('1MB');
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE random (k int8);
+INSERT INTO random SELECT hashint8extended(g, 0) FROM generate_series(1, 200000) g;
+CREATE TABLE ascending (k int8);
+INSERT INTO ascending SELECT g * 1099511627776 + hashint8(g) FROM generate_series(1, 200000) g;
+CREATE TABLE inexact (k numeric);
+INSERT INTO inexact SELECT k FROM random;
+CREATE UNIQUE INDEX auto_i ON random USING hybrid (k);
+CREATE UNIQUE INDEX none_i ON random USING hybrid (k) WITH (filter = none);
+CREATE INDEX not_unique_i ON random USING hybrid (k) WITH (filter = auto);
+CREATE UNIQUE INDEX small_i ON random USING hybrid (k) WHERE k BETWEEN 0 AND 500000000000000000;
+CREATE UNIQUE INDEX ascending_i ON ascending USING hybrid (k);
+CREATE UNIQUE INDEX inexact_i ON inexact USING hybrid (k);
+EOF
+is(filters('auto_i'), 't', 'built: a unique index larger than shared_buffers');
+is(filters($_), 'f', "built: $_") foreach qw(none_i not_unique_i small_i ascending_i inexact_i);
+
+# merges: filters of all or of none of the leaves, since all of them are rewritten
+$node->safe_psql('postgres', <<EOF);
+DROP INDEX none_i, not_unique_i, small_i;
+CREATE TABLE grown (k int8, v int);
+CREATE UNIQUE INDEX grown_i ON grown USING hybrid (k);
+CREATE INDEX grown_v ON grown (v);
+INSERT INTO grown SELECT k FROM random;
+SELECT hybrid_merge('grown_i');
+INSERT INTO ascending SELECT g * 1099511627776 + hashint8(g) FROM generate_series(200001, 300000) g;
+SELECT hybrid_merge('ascending_i');
+EOF
+is(filters('grown_i'), 'f', 'merged: nothing was known');
+is(filters('ascending_i'), 'f', 'merged: keys that ascend');
+$node->safe_psql('postgres', "INSERT INTO grown SELECT hashint8extended(g, 0) FROM generate_series(300001, 400000) g; SELECT hybrid_merge('grown_i')");
+is(filters('grown_i'), 't', 'merged: keys that are not there');
+$node->restart;
+$node->safe_psql('postgres', "INSERT INTO grown SELECT hashint8extended(g, 0) FROM generate_series(400001, 400900) g; SELECT hybrid_merge('grown_i')");
+my $few = $node->safe_psql('postgres', "SELECT filter_pages::float8 / leaf_pages FROM hybrid_index_stats('grown_i')");
+is(filters('grown_i'), 't', 'a small merge, after a restart, keeps filters');
+$node->safe_psql('postgres', 'UPDATE grown SET v = 1 WHERE ctid < $$(300,1)$$');
+$node->safe_psql('postgres', "INSERT INTO grown SELECT hashint8extended(g, 0) FROM generate_series(500001, 500090) g; SELECT hybrid_merge('grown_i')");
+cmp_ok($node->safe_psql('postgres', "SELECT filter_pages::float8 / leaf_pages FROM hybrid_index_stats('grown_i')"),
+	'<', $few / 2, 'merged: keys that are there');
+restart_with('32MB');
+$node->safe_psql('postgres', "INSERT INTO random SELECT hashint8extended(g, 0) FROM generate_series(300001, 400000) g; SELECT hybrid_merge('auto_i')");
+is(filters('auto_i'), 'f', 'merged: fits shared_buffers');
+$node->safe_psql('postgres', "INSERT INTO random SELECT hashint8extended(g, 0) FROM generate_series(600001, 700000) g; SELECT hybrid_merge('auto_i')");
+is(filters('auto_i'), 'f', 'merged again');
+
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();

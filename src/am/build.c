@@ -35,6 +35,9 @@
 #include "utils/tuplesort.h"
 #include "utils/typcache.h"
 
+/* Leaves that say how many there will be. */
+#define FIRST_CHOICE	16
+
 typedef struct BuildState
 {
 	HybIndex   *ix;
@@ -61,6 +64,10 @@ typedef struct BuildState
 	HybChildList leaves;
 	HybFilterBuilder *filter;	/* or NULL: no filters */
 	HybFilterPacker *filters;	/* of the last leaves */
+	bool		choose;			/* whether there are any depends on: */
+	uint64		ascending;		/* entries whose row is behind that of the
+								 * entry before */
+	ItemPointerData last_tid;
 	uint64		done;			/* entries written */
 	Size		node_size;		/* of the level-1 node that the last leaf is
 								 * in */
@@ -242,6 +249,39 @@ check_unique(BuildState *state, const uint8 *entry, uint32 len, uint32 keylen,
 								RelationGetRelationName(state->index))));
 }
 
+/* From now on leaves get filters; the builder is NULL if they do not. */
+static void
+begin_filters(BuildState *state, HybFilterKind kind)
+{
+	state->filter = hyb_filter_builder_create(state->ix, kind);
+	if (state->filter == NULL)
+		return;
+	state->space->filters = true;
+	state->filters = palloc(sizeof(HybFilterPacker));
+	hyb_filter_packer_init(state->filters, state->space, &state->leaves);
+}
+
+/*
+ * Whether filters pay is looked at again whenever there are twice as many
+ * leaves, as it depends on how many there will be.  The leaves before have
+ * none then.
+ */
+static void
+choose_filters(BuildState *state)
+{
+	MemoryContext old;
+	int			n = state->leaves.n;
+
+	if (n < FIRST_CHOICE || (n & (n - 1)) != 0)
+		return;
+	old = MemoryContextSwitchTo(GetMemoryChunkContext(state->space));
+	begin_filters(state,
+				  hyb_filter_kind_for_build(state->ix,
+											(double) n / state->done * state->entries,
+											(double) state->ascending / state->done));
+	MemoryContextSwitchTo(old);
+}
+
 /*
  * Build the filter of the leaf that was added to the list last.  Filter pages
  * end where level-1 nodes do, which are packed full here (static/update.c).
@@ -255,10 +295,13 @@ add_filter(BuildState *state, const char *page)
 
 	if (state->node_size + size > HYB_PAGE_CAPACITY)
 	{
-		hyb_filter_pack_write(state->filters);
+		if (state->filter != NULL)
+			hyb_filter_pack_write(state->filters);
 		state->node_size = 0;
 	}
 	state->node_size += size;
+	if (state->filter == NULL)
+		return;
 	leaf->filter_image = hyb_filter_build(state->filter, page,
 										  &leaf->filter_size);
 	if (leaf->filter_image != NULL)
@@ -272,7 +315,9 @@ emit_leaf(void *arg, Page page, const HybPos *low)
 	HybChild   *child = hyb_child_list_add_leaf(&state->leaves, page, low);
 
 	child->block = hyb_step_write(state->space, (const char *) page);
-	if (state->filter != NULL)
+	if (state->filter == NULL && state->choose)
+		choose_filters(state);
+	if (state->filter != NULL || state->choose)
 		add_filter(state, (const char *) page);
 }
 
@@ -286,6 +331,11 @@ add_sorted(BuildState *state, const uint8 *entry, uint32 len, uint32 keylen,
 		check_unique(state, entry, len, keylen, tid);
 	if (hyb_key_split(desc, entry, len, desc->natts, state->vals) != len)
 		elog(ERROR, "malformed entry in index build");
+	if (state->choose)
+	{
+		state->ascending += ItemPointerCompare(tid, &state->last_tid) > 0;
+		state->last_tid = *tid;
+	}
 	hyb_leaf_builder_add(state->builder, state->vals, tid);
 	if ((++state->done & 0x3FFF) == 0)
 	{
@@ -470,18 +520,15 @@ begin_sort(BuildState *state)
 static void
 begin_leaves(BuildState *state)
 {
-	state->filter = hyb_filter_builder_create(state->ix,
-											  hyb_filter_kind_of_level(state->ix, 0, 1));
 	state->space = palloc(sizeof(HybStepSpace));
-	hyb_bulk_space_init(state->space, state->ix, 1, state->filter != NULL);
+	hyb_bulk_space_init(state->space, state->ix, 1, false);
 	state->builder = hyb_leaf_builder_create(state->ix,
 											 hyb_leaf_layout_for(state->ix), 1,
 											 emit_leaf, state);
-	if (state->filter != NULL)
-	{
-		state->filters = palloc(sizeof(HybFilterPacker));
-		hyb_filter_packer_init(state->filters, state->space, &state->leaves);
-	}
+	state->choose = hyb_filter_is_chosen(state->ix);
+	ItemPointerSet(&state->last_tid, 0, FirstOffsetNumber);
+	if (!state->choose)
+		begin_filters(state, hyb_filter_kind_of_level(state->ix, 0, 1));
 }
 
 /*

@@ -61,6 +61,7 @@ typedef struct UniqueSearch
 	uint64		hash;			/* of the key, 0 if equal keys may differ in
 								 * their bytes */
 	bool		found_self;		/* UNIQUE_CHECK_EXISTING: met our own entry */
+	bool		in_static;		/* entries of the key are in the static stage */
 	SnapshotData dirty;
 	TransactionId xwait;
 
@@ -322,6 +323,8 @@ above_static(UniqueSearch *search, const HybVersion *version, bool *above)
 
 	*above = top->key.len == 0 ||
 		key_order(search->low.key, search->low.len, &top->key) > 0;
+	if (*above)
+		hyb_slot_count(search->ix, HYB_UNIQUE_ABOVE);
 	return true;
 }
 
@@ -370,6 +373,7 @@ search_level(UniqueSearch *search, const HybVersion *version, int level)
 			hyb_filter_note(ix, HYB_ASK_UNIQUE, level,
 							item < end ? HYB_PROBE_HIT :
 							HYB_PROBE_FALSE_POSITIVE);
+		search->in_static |= item < end;
 		result = search_leaf(search, version, item, end);
 		ReleaseBuffer(descent->buf);
 
@@ -391,10 +395,14 @@ search_static(UniqueSearch *search, const HybVersion *version)
 	SearchResult result = SEARCH_UNIQUE;
 	bool		above;
 
+	search->in_static = false;
 	if (!above_static(search, version, &above))
 		return SEARCH_AGAIN;
 	for (int i = version->nlevels; i-- > 0 && !above && result == SEARCH_UNIQUE;)
 		result = search_level(search, version, i);
+	if (!above && result != SEARCH_AGAIN)
+		hyb_slot_count(search->ix, search->in_static ? HYB_UNIQUE_PRESENT :
+					   HYB_UNIQUE_ABSENT);
 	return result;
 }
 

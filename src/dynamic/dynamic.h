@@ -204,7 +204,7 @@ extern void hyb_dynamic_forget(Relation rel);
  * Counters of upper layers that are kept with those of the trees
  * (hyb_slot_count): what they count is known there.
  */
-#define HYB_STAGE_COUNTERS		3
+#define HYB_STAGE_COUNTERS		6
 
 typedef struct HybDynamicStats
 {
@@ -217,6 +217,9 @@ typedef struct HybDynamicStats
 	uint64		rebuilds;		/* trees built from the log anew */
 	uint64		counters[HYB_STAGE_COUNTERS];
 } HybDynamicStats;
+
+/* Halve the shared counters from the first of n on, unless others are at it. */
+extern void hyb_dynamic_age_counters(HybIndex *ix, int first, int n);
 
 /* With nowait a tree that is locked by others is not waited for. */
 extern void hyb_dynamic_stats(HybIndex *ix, bool nowait,

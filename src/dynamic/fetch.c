@@ -451,3 +451,22 @@ hyb_dynamic_stats(HybIndex *ix, bool nowait, HybDynamicStats *stats)
 	if (stats->shared)
 		LWLockRelease(&s->shared->lock);
 }
+
+void
+hyb_dynamic_age_counters(HybIndex *ix, int first, int n)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+
+	if (!hyb_slot_find(s) ||
+		!LWLockConditionalAcquire(&s->shared->lock, LW_EXCLUSIVE))
+		return;
+	if (hyb_slot_valid(s))
+	{
+		HybStage   *stage = hyb_stage_of(s->shared);
+
+		for (int i = first; i < first + n; i++)
+			pg_atomic_write_u64(&stage->counters[i],
+								pg_atomic_read_u64(&stage->counters[i]) / 2);
+	}
+	LWLockRelease(&s->shared->lock);
+}

@@ -31,6 +31,7 @@ int			hyb_test_levels = 1;
 static relopt_kind hyb_relopt_kind;
 
 static relopt_enum_elt_def filter_values[] = {
+	{"auto", HYB_FILTER_AUTO},
 	{"none", HYB_FILTER_NONE},
 	{"points", HYB_FILTER_POINTS},
 	{"surf", HYB_FILTER_SURF},
@@ -85,7 +86,7 @@ define_storage_parameters(void)
 	add_enum_reloption(hyb_relopt_kind, "filter",
 					   "Filters that tell that a key or range is not there without reading a leaf.",
 					   filter_values, HYB_DEFAULT_FILTER,
-					   "Valid values are \"none\", \"points\" and \"surf\".",
+					   "Valid values are \"auto\", \"none\", \"points\" and \"surf\".",
 					   ShareUpdateExclusiveLock);
 	add_enum_reloption(hyb_relopt_kind, "filter_suffix",
 					   "Kind of the suffix that filters keep of each key.",

@@ -53,7 +53,9 @@ typedef enum HybFilterKind
 	HYB_FILTER_NONE,
 	HYB_FILTER_SURF,
 	HYB_FILTER_ZONE,			/* for tests, no value of the parameter */
-	HYB_FILTER_POINTS
+	HYB_FILTER_POINTS,
+	HYB_FILTER_AUTO				/* a value of the parameter only: points, or
+								 * none (static/filter_choice.h) */
 } HybFilterKind;
 
 /* Storage parameters (WITH); first field as reloptions.c wants it */
@@ -78,7 +80,7 @@ typedef struct HybOptions
  */
 #define HYB_ACCESS_METHOD_PARAMETER "access_method"
 
-#define HYB_DEFAULT_FILTER HYB_FILTER_NONE
+#define HYB_DEFAULT_FILTER HYB_FILTER_AUTO
 #define HYB_DEFAULT_FILTER_SUFFIX_BITS 4
 
 #define HYB_DEFAULT_MERGE_RATIO 10

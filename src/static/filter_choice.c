@@ -6,10 +6,48 @@
  * parameter says.  A search goes through newer levels before it gets there,
  * mostly in vain: these have filters for points, or those that the index asks
  * for.
+ *
+ * With filter = auto the oldest level of a unique index has filters for points
+ * while they pay: they take the place of leaves that uniqueness checks would
+ * read, for nothing and from disk.  So the leaves do not fit shared_buffers,
+ * checks do get to the static stage, and find nothing there (they do not where
+ * keys ascend, or rows are updated); and a merge rewrites leaves, and filters
+ * with them, for more than a few entries each.  What is on stays on a little
+ * longer, so that no filters come and go.
  */
 #include "compat.h"
 
+#include "dynamic/dynamic.h"
+#include "page/meta.h"
 #include "static/filter_choice.h"
+#include "static/filter_use.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+/* Leaves in shared_buffers' worth: more than that on, less than that off */
+#define SIZE_ON		1.0
+#define SIZE_OFF	0.75
+
+/*
+ * Where there is one level: entries that a merge brings each leaf.  With fewer
+ * than 8, filters add an eighth or more to what is logged.  A merge of less
+ * than an eighth of the memory for logs is one that somebody asked for, and
+ * says nothing about that.
+ */
+#define ENTRIES_ON	8.0
+#define ENTRIES_OFF	4.0
+#define SMALL_MERGE	8
+
+/* Share of uniqueness checks that look for a leaf in vain. */
+#define ABSENT_ON	0.25
+#define ABSENT_OFF	0.0625
+
+/* It is known once so many were counted, and halved beyond so many. */
+#define CHECKS_KNOWN	1000
+#define CHECKS_OLD		(1 << 21)
+
+/* Of a table that is loaded in the order of keys; by chance it is a half. */
+#define ASCENDING		0.9
 
 /* SuRFs are of keys in the order of memcmp; points go by equal bytes. */
 static bool
@@ -18,14 +56,83 @@ is_possible(const HybKeyDesc *desc, HybFilterKind kind)
 	return kind == HYB_FILTER_SURF ? desc->all_mem : desc->exact;
 }
 
+bool
+hyb_filter_is_chosen(const HybIndex *ix)
+{
+	return hyb_filter_option(ix->rel) == HYB_FILTER_AUTO &&
+		ix->rel->rd_index->indisunique &&
+		is_possible(ix->desc, HYB_FILTER_POINTS);
+}
+
+HybFilterKind
+hyb_filter_kind_for_build(const HybIndex *ix, double leaves, double ascending)
+{
+	return hyb_filter_is_chosen(ix) && leaves > SIZE_ON * NBuffers &&
+		ascending < ASCENDING ? HYB_FILTER_POINTS : HYB_FILTER_NONE;
+}
+
+/*
+ * Do uniqueness checks look for leaves in vain?  `has`: what is assumed where
+ * that is not known, since nothing was inserted after the server's start, say.
+ */
+static bool
+checks_find_nothing(const HybIndex *ix, bool has)
+{
+	HybDynamicStats stats;
+	uint64		absent;
+	uint64		all;
+
+	hyb_dynamic_stats(unconstify(HybIndex *, ix), true, &stats);
+	absent = stats.counters[HYB_UNIQUE_ABSENT];
+	all = absent + stats.counters[HYB_UNIQUE_ABOVE] +
+		stats.counters[HYB_UNIQUE_PRESENT];
+	if (all < CHECKS_KNOWN)
+		return has;
+	if (all > CHECKS_OLD)
+		hyb_dynamic_age_counters(unconstify(HybIndex *, ix), HYB_PROBE_OUTCOMES,
+								 HYB_UNIQUE_OUTCOMES);
+	return absent > (has ? ABSENT_OFF : ABSENT_ON) * all;
+}
+
+/* The choice for the oldest level, at a merge. */
+static bool
+points_pay(const HybIndex *ix, int nlevels)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	double		leaves;
+	double		entries;
+	uint64		log_bytes;
+	bool		has;
+
+	if (!hyb_filter_is_chosen(ix))
+		return false;
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	leaves = (double) meta->levels[0].leaf_pages;
+	has = meta->levels[0].filter_pages > 0;
+	entries = (double) meta->frozen.nentries;
+	log_bytes = (uint64) meta->frozen.npages * BLCKSZ;
+	UnlockReleaseBuffer(metabuf);
+
+	return leaves > (has ? SIZE_OFF : SIZE_ON) * NBuffers &&
+		(nlevels > 1 ||
+		 entries > (has ? ENTRIES_OFF : ENTRIES_ON) * leaves ||
+		 (has && log_bytes < hyb_dynamic_budget() / SMALL_MERGE)) &&
+		checks_find_nothing(ix, has);
+}
+
 HybFilterKind
 hyb_filter_kind_of_level(const HybIndex *ix, int level, int nlevels)
 {
 	HybFilterKind kind = hyb_filter_option(ix->rel);
+	bool		newer = level > 0 && nlevels > 1;
 
+	if (kind == HYB_FILTER_AUTO)
+		kind = !newer && points_pay(ix, nlevels) ? HYB_FILTER_POINTS :
+			HYB_FILTER_NONE;
 	if (kind != HYB_FILTER_NONE && !is_possible(ix->desc, kind))
 		kind = HYB_FILTER_NONE;
-	if (kind == HYB_FILTER_NONE && level > 0 && nlevels > 1 &&
+	if (kind == HYB_FILTER_NONE && newer &&
 		is_possible(ix->desc, HYB_FILTER_POINTS))
 		kind = HYB_FILTER_POINTS;
 #ifdef USE_ASSERT_CHECKING
@@ -40,5 +147,6 @@ hyb_filter_impossible(const HybIndex *ix)
 {
 	HybFilterKind kind = hyb_filter_option(ix->rel);
 
-	return kind != HYB_FILTER_NONE && !is_possible(ix->desc, kind);
+	return kind != HYB_FILTER_NONE && kind != HYB_FILTER_AUTO &&
+		!is_possible(ix->desc, kind);
 }

@@ -8,7 +8,7 @@
 #include "page/settings.h"
 #include "static/filter_use.h"
 
-StaticAssertDecl(HYB_PROBE_OUTCOMES <= HYB_STAGE_COUNTERS,
+StaticAssertDecl(HYB_PROBE_OUTCOMES + HYB_UNIQUE_OUTCOMES <= HYB_STAGE_COUNTERS,
 				 "outcomes are counted with the dynamic stage's counters");
 
 /* A filter pays if one question in so many is answered "no". */

@@ -27,6 +27,20 @@ typedef enum HybProbeOutcome
 
 #define HYB_PROBE_OUTCOMES			3
 
+/*
+ * What a uniqueness check met in the static stage.  Counted behind the
+ * outcomes of questions, for the choice of filters (static/filter_choice.h).
+ */
+typedef enum HybUniqueOutcome
+{
+	HYB_UNIQUE_ABOVE = HYB_PROBE_OUTCOMES,	/* nothing: the key lies above all
+											 * of it, no leaf was sought */
+	HYB_UNIQUE_ABSENT,			/* nothing */
+	HYB_UNIQUE_PRESENT			/* entries of the key, dead or alive */
+} HybUniqueOutcome;
+
+#define HYB_UNIQUE_OUTCOMES			3
+
 /* When the library is loaded. */
 extern void hyb_filter_use_init(void);
 

@@ -60,7 +60,10 @@ explain_node(PlanState *state, List *ancestors, const char *relationship,
 		{
 			const HybScan *so = scan->opaque;
 
-			HybFilterKind kind = hyb_filter_kind_of_level(so->ix, 0, 1);
+			/* what is chosen by the size of things is not told beforehand */
+			HybFilterKind kind =
+				hyb_filter_option(so->ix->rel) == HYB_FILTER_AUTO ?
+				HYB_FILTER_NONE : hyb_filter_kind_of_level(so->ix, 0, 1);
 
 			if (kind == HYB_FILTER_SURF || kind == HYB_FILTER_ZONE)
 				explain_filter(so, "Range Filter Checks",
