@@ -127,8 +127,8 @@ extern bool hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence);
 /*
  * Take the range above the version's watermark, up to another position, out of
  * the source level, below the level-1 node that holds the first entry of it,
- * which must hold all.  Fills step->cut; `moved` entries, and tombstones, are
- * what has to be there.
+ * which must hold all.  Fills step->cut; `moved` is how many entries have been
+ * fetched from there, which VACUUM may have made tombstones since.
  */
 extern void hyb_step_cut(MergeStep *step, const HybPos *to, uint64 moved);
 
