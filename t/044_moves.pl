@@ -133,6 +133,23 @@ SKIP:
 	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
 	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points; ALTER SYSTEM SET hybridindex.merge_step_pages = 4; SELECT pg_reload_conf()');
 
+	# VACUUM finds entries dead that a step has fetched, and treats them where
+	# the step has brought them
+	$node->safe_psql('postgres', 'SELECT fill(700)') foreach 1 .. 3;
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-pass-fetched', 'wait')");
+	my $merge = start_psql($node, "SELECT hybrid_merge('t_k');");
+	ok(held_at($node, 'pass-fetched', $merge), 'a move is held') or diag $merge->{err};
+	$node->safe_psql('postgres', 'DELETE FROM t WHERE v % 3 = 0');
+	my $vacuum = start_psql($node, 'VACUUM t;');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND objsubid = 18521"),
+		'VACUUM has found what is dead');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-pass-fetched'); SELECT injection_points_wakeup('hybrid-pass-fetched')");
+	ok(finish_psql($merge), 'the merge goes on') or diag $merge->{err};
+	ok(finish_psql($vacuum), 'and so does VACUUM') or diag $vacuum->{err};
+	$node->safe_psql('postgres', 'SELECT fill(2000)');
+	checked('VACUUM beside a move');
+	same_answers($node, 'VACUUM beside a move', \%queries, ['t']);
+
 	foreach my $point ('step-reserved', 'step-cut', 'step-written', 'step-installed', 'pass-advance', 'merge-finish')
 	{
 		$node->safe_psql('postgres', 'SELECT fill(700)') foreach 1 .. 3;

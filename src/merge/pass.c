@@ -245,7 +245,10 @@ hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts)
 	size = hyb_merge_policy->step(&at_level);
 	step->from = pass.at;
 	if (hyb_step_fetch(step, &size))
+	{
+		HYB_POINT("pass-fetched");
 		hyb_step_run(step, &watermark);
+	}
 	else
 	{
 		HybPos		below = hyb_step_below(&step->end);
