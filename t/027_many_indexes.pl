@@ -1,7 +1,8 @@
 
 # A thousand indexes with something in their logs, in two databases: each of
 # them is read and inserted into as cheaply as when there are ten.  With less
-# memory than they need some lose their slots, and every answer is still right.
+# memory than they need short logs are read in place, longer ones lose their
+# slots, and every answer is still right.
 
 use strict;
 use warnings;
@@ -83,8 +84,31 @@ foreach my $db (@databases)
 }
 is($node->safe_psql('many1', "SELECT count(*) FROM hybrid_indexes WHERE tree_memory = 0"), 0, 'each index has its trees in shared memory');
 
-# ---- less memory than they need ----
+# ---- less memory than they need, and short logs ----
 $node->append_conf('postgresql.conf', "hybridindex.dynamic_memory = 1MB\nhybridindex.background_merge = on");
+$node->restart;
+my $key = 3001;
+foreach my $db (@databases, @databases)
+{
+	my $read = $node->safe_psql($db, "$settings SELECT most_read(25) < 0; SELECT most_read(25)");
+	my $inserted = $node->safe_psql($db, "$settings SELECT most_inserted(25, $key) < 0; SELECT most_inserted(25, $key + 1)");
+	$key += 2;
+	s/^f\n// foreach $read, $inserted;
+	cmp_ok($read, '<=', $read_few + 1, "$db: a point query reads $read buffers with little memory");
+	cmp_ok($inserted, '<=', $inserted_few + 20, "$db: a row inserted reads one more of each index at most ($inserted)");
+	is($node->safe_psql($db, 'SELECT sum(merges) FROM hybrid_indexes'), 0, "$db: nothing had to be merged");
+}
+cmp_ok($node->safe_psql('postgres', "CREATE EXTENSION IF NOT EXISTS hybridindex; SELECT indexes FROM hybrid_memory"), '<', 100, 'few indexes have slots');
+
+# ---- and longer ones ----
+$node->append_conf('postgresql.conf', 'hybridindex.dynamic_memory = 64MB');
+$node->restart;
+foreach my $db (@databases)
+{
+	$node->safe_psql($db, join(';', map
+		{ "INSERT INTO m$_ SELECT " . join(', ', ('g') x 20) . ' FROM generate_series(10001, 10700) g' } 1 .. 25));
+}
+$node->append_conf('postgresql.conf', 'hybridindex.dynamic_memory = 1MB');
 $node->restart;
 foreach my $round (1 .. 2)
 {
@@ -119,6 +143,39 @@ foreach my $db (@databases)
 cmp_ok($merged, '>=', 5, "indexes that lost their slots were merged ($merged)");
 my ($ret, $out, $err) = $node->psql('many2', 'INSERT INTO m20 (c1) VALUES (7)');
 like($err, qr/duplicate key value violates unique constraint/, 'and uniqueness');
+# ---- trees that are lost again and again, with slots for all ----
+$node->safe_psql('many1', <<'EOF');
+SET hybridindex.background_merge = off;
+DO $$
+BEGIN
+	FOR t IN 1 .. 100 LOOP
+		EXECUTE format('CREATE TABLE q%s (k int)', t);
+		EXECUTE format('CREATE INDEX q%s_k ON q%s USING hybrid (k)', t, t);
+		EXECUTE format('INSERT INTO q%s SELECT g FROM generate_series(1, 1000) g', t);
+	END LOOP;
+END $$;
+EOF
+$node->restart;
+$merged = 0;
+foreach my $round (1 .. 12)
+{
+	is($node->safe_psql('many1', <<'EOF'), '100000', "lost trees, $round: right answers");
+SET enable_seqscan = off; SET enable_bitmapscan = off;
+CREATE FUNCTION pg_temp.count_rows(t int) RETURNS int8 LANGUAGE plpgsql AS $$
+DECLARE n int8;
+BEGIN
+	EXECUTE format('SELECT count(*) FROM q%s WHERE k > 0', t) INTO n;
+	RETURN n;
+END $$;
+SELECT sum(pg_temp.count_rows(t)) FROM generate_series(1, 100) t;
+EOF
+	$merged = $node->safe_psql('many1', "SELECT count(*) FROM hybrid_indexes WHERE indexname LIKE 'q%' AND merges > 0");
+	last if $merged > 50;
+	# trees that were read within a second are not lost to others
+	sleep 1;
+}
+cmp_ok($merged, '>', 50, "indexes that lost their trees again and again were merged ($merged)");
+
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();

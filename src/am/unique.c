@@ -228,17 +228,23 @@ search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 	return result;
 }
 
+/* So many bytes of the greatest key are kept. */
+#define TOP_BYTES	64
+
 /* The greatest key of a version's static stage. */
 typedef struct Top
 {
 	uint64		version;		/* that version; 0: not known */
-	HybBuf		key;			/* in TopMemoryContext */
+	uint8	   *key;			/* its first bytes, in TopMemoryContext */
+	uint8		len;			/* 0: there are no keys */
+	uint8		room;			/* of `key` */
 } Top;
 
 static void
 release_top(void *piece)
 {
-	hyb_buf_free(&((Top *) piece)->key);
+	if (((Top *) piece)->key != NULL)
+		pfree(((Top *) piece)->key);
 }
 
 static HybSlotPiece top_piece = {
@@ -259,6 +265,27 @@ key_order(const uint8 *key, uint32 len, const HybBuf *other)
 	return memcmp(key, other->data, Min(len, other->len));
 }
 
+static void
+set_top(Top *top, uint64 version, const HybBuf *key)
+{
+	uint8		len = Min(key->len, TOP_BYTES);
+
+	top->version = 0;
+	if (len > top->room)
+	{
+		if (top->key != NULL)
+			pfree(top->key);
+		top->room = 0;
+		top->key = NULL;
+		top->key = MemoryContextAlloc(TopMemoryContext, len);
+		top->room = len;
+	}
+	if (len > 0)
+		memcpy(top->key, key->data, len);
+	top->len = len;
+	top->version = version;
+}
+
 /*
  * Find it; it is remembered for as long as the version lasts.  Returns false
  * if the version is no longer current.
@@ -270,18 +297,13 @@ load_top(UniqueSearch *search, const HybVersion *version, Top *top)
 	HybDescent *descent = &search->buffers->descent;
 	HybLeaf    *leaf = &search->buffers->leaf;
 	HybBuf		key = {0};
+	HybBuf		greatest = {0};
 	HybPos		end = {.tie = HYB_AFTER};
 	HybSought	sought = {
 		.pos = &end,
 		.backward = true
 	};
-	MemoryContext old;
 
-	old = MemoryContextSwitchTo(TopMemoryContext);
-	top->version = 0;
-	top->key.len = 0;
-	hyb_buf_reserve(&top->key, HYB_MAX_ENTRY_SIZE);
-	MemoryContextSwitchTo(old);
 	for (int i = 0; i < version->nlevels; i++)
 	{
 		if (version->levels[i].height == 0)
@@ -294,15 +316,16 @@ load_top(UniqueSearch *search, const HybVersion *version, Top *top)
 		hyb_key_join(ix->desc, hyb_leaf_row(leaf, leaf->nrows - 1),
 					 ix->desc->nkeys, &key);
 		UnlockReleaseBuffer(descent->buf);
-		if (top->key.len == 0 ||
-			key_order(key.data, key.len, &top->key) > 0)
+		if (greatest.len == 0 ||
+			key_order(key.data, key.len, &greatest) > 0)
 		{
-			top->key.len = 0;
-			hyb_buf_append(&top->key, key.data, key.len);
+			greatest.len = 0;
+			hyb_buf_append(&greatest, key.data, key.len);
 		}
 	}
+	set_top(top, version->version, &greatest);
+	hyb_buf_free(&greatest);
 	hyb_buf_free(&key);
-	top->version = version->version;
 	return true;
 }
 
@@ -321,8 +344,9 @@ above_static(UniqueSearch *search, const HybVersion *version, bool *above)
 	if (top->version != version->version && !load_top(search, version, top))
 		return false;
 
-	*above = top->key.len == 0 ||
-		key_order(search->low.key, search->low.len, &top->key) > 0;
+	/* a key that begins like the greatest one may be below it */
+	*above = top->len == 0 ||
+		memcmp(search->low.key, top->key, Min(search->low.len, top->len)) > 0;
 	if (*above)
 		hyb_slot_count(search->ix, HYB_UNIQUE_ABOVE);
 	return true;

@@ -33,14 +33,20 @@
 #include "page/space.h"
 #include "utils/rel.h"
 
+static inline void
+set_hints(HybSlot *s, const HybGeneration *active)
+{
+	s->hint_generation = active->number;
+	memcpy(s->hint_tail, active->tail, sizeof(s->hint_tail));
+}
+
 static void
 load_hints(HybIndex *ix, HybSlot *s)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 
-	s->hint_generation = meta->active.number;
-	memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
+	set_hints(s, &meta->active);
 	UnlockReleaseBuffer(metabuf);
 }
 
@@ -197,8 +203,7 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 			fitting(BufferGetPage(old), appending) > 0)
 		{
 			/* somebody else has added a page before us */
-			s->hint_generation = generation;
-			memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
+			set_hints(s, &meta->active);
 			UnlockReleaseBuffer(metabuf);
 			append_to_tail(ix, s, generation, lane, old, appending);
 			return false;
@@ -239,11 +244,10 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
 
+	if (!BufferIsValid(old))
+		hyb_slot_changed(s);	/* versions lack the new lane's head */
 	hyb_slot_publish(s, generation, lane, hyb_lane_end(new_block, lower));
-	s->hint_generation = generation;
-	memcpy(s->hint_tail, meta->active.tail, sizeof(s->hint_tail));
-	if (!BufferIsValid(old) && s->is_temp)
-		s->version_valid = false;	/* it lacks the new lane's head */
+	set_hints(s, &meta->active);
 
 	hyb_space_take_release(&take);
 	if (BufferIsValid(old))
@@ -300,7 +304,9 @@ append(HybIndex *ix, Appending *appending)
 {
 	HybSlot    *s = hyb_slot_get(ix);
 
-	if (s->hint_generation == 0)
+	if (s->hint_generation == 0 && hyb_slot_version_is_current(s))
+		set_hints(s, &s->version->active);
+	else if (s->hint_generation == 0)
 		load_hints(ix, s);
 	for (;;)
 	{

@@ -2,14 +2,19 @@
  * capture.c
  *		Capturing the current version.
  *
- * A backend keeps the last version that it read, with the shared slot's
- * version_seq as it was before that.  Who changes the version bumps the
- * sequence while the metapage is still locked, after changing it.  So if the
- * sequence is what it was then the metapage has not changed since it was
- * read, but for tail pages and counters of the active generation, which no
- * sequence follows.
+ * A backend keeps the last version that it read, with the index's counter of
+ * changes as it was before that.  Who changes the version, or gives a lane of
+ * the active generation its first page, counts that while the metapage is still
+ * locked, after changing it.  So if the counter is what it was then the metapage
+ * has not changed since it was read, but for tail pages and counters of the
+ * active generation, which nothing follows.  Above all, a generation without
+ * pages still has none.
  *
- * In recovery nobody bumps anything, and the metapage is read every time.
+ * The counter is shared with other indexes, whose changes have the metapage
+ * read once more than need be.  It is there for every index of every database,
+ * always: nobody has to announce that he reads, and nothing is evicted.
+ *
+ * In recovery nobody counts anything, and the metapage is read every time.
  */
 #include "compat.h"
 
@@ -19,7 +24,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-static void
+static inline void
 copy_version(HybVersion *to, const HybVersion *from)
 {
 	memcpy(to, from, offsetof(HybVersion, wm_key));
@@ -27,16 +32,28 @@ copy_version(HybVersion *to, const HybVersion *from)
 	to->watermark.key = to->wm_key;
 }
 
-/* Is the version that s keeps the current one, for all that can be told? */
-static inline bool
-cache_is_current(const HybSlot *s)
+/*
+ * Keep a version that was read when the counter was at `changes`.  There is
+ * room for the key of its watermark, if it has one.
+ */
+static void
+keep_version(HybSlot *s, const HybVersion *version, uint64 changes)
 {
-	if (!s->version_valid || s->key.in_recovery)
-		return false;
-	if (s->is_temp)
-		return true;			/* see hyb_version_changed */
-	return hyb_slot_valid(s) &&
-		pg_atomic_read_u64(&s->shared->version_seq) == s->version_seq;
+	uint16		room = version->watermark.len;
+
+	if (s->version == NULL || room > s->version_room ||
+		(room == 0 && s->version_room > 0))
+	{
+		if (s->version != NULL)
+			pfree(s->version);
+		s->version = NULL;
+		s->version = MemoryContextAlloc(TopMemoryContext,
+										offsetof(HybVersion, wm_key) + room);
+		s->version_room = room;
+	}
+	copy_version(s->version, version);
+	s->version_changes = changes;
+	s->version_valid = true;
 }
 
 void
@@ -45,38 +62,24 @@ hyb_version_capture(HybIndex *ix, HybVersion *version)
 	HybSlot    *s = hyb_slot_get(ix);
 	HybMetaPage *meta;
 	Buffer		metabuf;
-	uint64		seq = 0;
-	bool		keep = false;
+	uint64		changes = 0;
 
-	if (cache_is_current(s))
+	if (likely(hyb_slot_version_is_current(s)))
 	{
 		copy_version(version, s->version);
 		return;
 	}
 
-	if (s->is_temp)
-		keep = true;
-	else if (!s->key.in_recovery && hyb_slot_create(s))
-	{
-		/* the sequence before the page; and see slot.c on the order */
-		seq = pg_atomic_read_u64(&s->shared->version_seq);
-		pg_read_barrier();
-		keep = hyb_slot_valid(s);
-	}
-	if (keep && s->version == NULL)
-		s->version = MemoryContextAlloc(TopMemoryContext, sizeof(HybVersion));
-
+	/* the counter before the page */
 	s->version_valid = false;
+	if (s->changes != NULL)
+		changes = pg_atomic_read_u64(s->changes);
+	pg_read_barrier();
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	hyb_version_from_meta(meta, version);
 	UnlockReleaseBuffer(metabuf);
-
-	if (keep)
-	{
-		copy_version(s->version, version);
-		s->version_seq = seq;
-		s->version_valid = true;
-	}
+	if (s->changes != NULL)
+		keep_version(s, version, changes);
 }
 
 bool
@@ -87,7 +90,8 @@ hyb_version_is_current(HybIndex *ix, const HybVersion *version)
 	Buffer		metabuf;
 	bool		current;
 
-	if (cache_is_current(s) && s->version->version == version->version)
+	if (hyb_slot_version_is_current(s) &&
+		s->version->version == version->version)
 		return true;
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
@@ -103,7 +107,7 @@ hyb_version_has_generation(HybIndex *ix, uint64 generation)
 	HybVersion	version;
 
 	Assert(generation != 0);
-	if (cache_is_current(s))
+	if (hyb_slot_version_is_current(s))
 		return generation == s->version->active.number ||
 			generation == s->version->frozen.number;
 	hyb_version_capture(ix, &version);
@@ -126,9 +130,6 @@ hyb_version_prepare(HybIndex *ix)
 	s->changing = true;
 }
 
-/*
- * A temporary index has one user, whose cached version is dropped here.
- */
 void
 hyb_version_changed(HybIndex *ix, const HybMetaPage *meta)
 {
@@ -136,7 +137,6 @@ hyb_version_changed(HybIndex *ix, const HybMetaPage *meta)
 
 	Assert(s != NULL && s->local_serial == ix->slot_serial && s->changing);
 	s->changing = false;
-	s->version_valid = false;
 	hyb_slot_version_changed(s, meta);
 }
 

@@ -29,7 +29,7 @@
 #define HYB_SCARCE_MS		60000
 
 /* Slots of the first block; each has twice as many as the one before it. */
-#define HYB_FIRST_SLOTS		64
+#define HYB_FIRST_SLOTS		32
 
 HybDirectory *hyb_directory = NULL;
 
@@ -92,7 +92,6 @@ init_block(HybDirectory *directory, int block, HybSharedSlot *slots)
 		slot->next = i + 1 < n ? slot->number + 1 : -1;
 		slot->stage_offset = stages + i * MAXALIGN(sizeof(HybStage)) - (char *) slot;
 		pg_atomic_init_u64(&slot->serial, 1);
-		pg_atomic_init_u64(&slot->version_seq, 1);
 		pg_atomic_init_u64(&slot->appended_gen, 0);
 		for (int lane = 0; lane < HYB_LANES; lane++)
 			pg_atomic_init_u64(&slot->appended[lane], 0);
@@ -123,6 +122,8 @@ init_directory(void *memory)
 	directory->free_slots = 0;
 	for (int i = 0; i < HYB_SLOT_BUCKETS; i++)
 		directory->buckets[i] = -1;
+	for (int i = 0; i < HYB_CHANGE_COUNTERS; i++)
+		pg_atomic_init_u64(&directory->changes[i], 0);
 }
 
 static void
@@ -182,14 +183,25 @@ hyb_directory_unlock(void)
 	LWLockRelease(&hyb_directory->lock.lock);
 }
 
+static inline uint32
+hash_file(const HybSlotKey *key)
+{
+	uint32		file[3] = {key->space, key->db, key->file};
+
+	return hash_bytes((const unsigned char *) file, sizeof(file));
+}
+
+pg_atomic_uint64 *
+hyb_directory_changes(const HybSlotKey *key)
+{
+	return &hyb_directory->changes[hash_file(key) % HYB_CHANGE_COUNTERS];
+}
+
 /* All slots of a file are in one bucket. */
 static inline int32 *
 bucket_of(const HybSlotKey *key)
 {
-	uint32		file[3] = {key->space, key->db, key->file};
-	uint32		hash = hash_bytes((const unsigned char *) file, sizeof(file));
-
-	return &hyb_directory->buckets[hash % HYB_SLOT_BUCKETS];
+	return &hyb_directory->buckets[hash_file(key) % HYB_SLOT_BUCKETS];
 }
 
 HybSharedSlot *
@@ -352,8 +364,7 @@ evict_slot(HybEvicted *evicted)
 			if (worst_has_entries)
 			{
 				*evicted = index;
-				pg_atomic_write_u64(&hyb_directory->evicted_at,
-									GetCurrentTimestamp());
+				hyb_slots_set_scarce();
 			}
 			return true;
 		}
@@ -400,8 +411,6 @@ hyb_directory_add(const HybSlotKey *key, Oid relid, HybEvicted *evicted)
 	slot->relid = relid;
 	slot->next = *bucket;
 	pg_atomic_write_u64(&slot->serial, pg_atomic_read_u64(&slot->serial) + 1);
-	pg_atomic_write_u64(&slot->version_seq,
-						pg_atomic_read_u64(&slot->version_seq) + 1);
 	pg_atomic_write_u64(&slot->appended_gen, 0);
 	for (int lane = 0; lane < HYB_LANES; lane++)
 		pg_atomic_write_u64(&slot->appended[lane], 0);
@@ -442,6 +451,12 @@ hyb_slots_forget(const HybSlotKey *key)
 	hyb_arena_trim(&hyb_shared_arena);
 }
 
+void
+hyb_slots_set_scarce(void)
+{
+	pg_atomic_write_u64(&hyb_directory->evicted_at, GetCurrentTimestamp());
+}
+
 bool
 hyb_slots_scarce(void)
 {
@@ -462,8 +477,12 @@ evict_trees(HybSharedSlot *slot)
 		return 0;
 	if (hyb_arena_attached())
 	{
+		HybStage   *stage = hyb_stage_of(slot);
+
 		freed = slot->tree_bytes;
-		hyb_stage_clear(hyb_stage_of(slot), &hyb_shared_arena);
+		if (stage->trees[HYB_ACTIVE].nentries > 0)
+			hyb_stage_note_loss(stage, stage->trees[HYB_ACTIVE].generation);
+		hyb_stage_clear(stage, &hyb_shared_arena);
 		slot->tree_bytes = 0;
 	}
 	LWLockRelease(&slot->lock);

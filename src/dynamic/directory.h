@@ -6,6 +6,9 @@
  * behind the directory in the control structure, the others in dynamic shared
  * memory segments, which are never given back.  A hash table of chains, whose
  * links are slot numbers, finds the slot of an index.
+ *
+ * What every index has, slot or not, is a counter of changes, which it shares
+ * with others of the same hash.
  */
 #ifndef HYB_DIRECTORY_H
 #define HYB_DIRECTORY_H
@@ -15,8 +18,9 @@
 #include "storage/lwlock.h"
 #include "storage/spin.h"
 
-#define HYB_SLOT_BLOCKS			12
+#define HYB_SLOT_BLOCKS			13
 #define HYB_SLOT_BUCKETS		1024
+#define HYB_CHANGE_COUNTERS		1024
 
 /*
  * Which index, and which bytes: what is cached in recovery follows other
@@ -59,7 +63,6 @@ typedef struct HybSharedSlot
 	TimestampTz last_use;		/* roughly; for eviction */
 	uint64		tree_bytes;		/* of the stage; a hint unless locked */
 	pg_atomic_uint64 serial;
-	pg_atomic_uint64 version_seq;	/* + 1 when the metapage's version changes */
 	pg_atomic_uint64 appended_gen;
 	pg_atomic_uint64 appended[HYB_LANES];
 } HybSharedSlot;
@@ -94,6 +97,12 @@ typedef struct HybDirectory
 	int32		free_slots;		/* chain of free slots, -1 ends it */
 	uint32		hand;			/* where to look for slots to evict */
 	int32		buckets[HYB_SLOT_BUCKETS];	/* chains of slots */
+
+	/*
+	 * By hash of the relation file: + 1 when the metapage's version changes,
+	 * or a lane of the active generation gets its first page (capture.c).
+	 */
+	pg_atomic_uint64 changes[HYB_CHANGE_COUNTERS];
 } HybDirectory;
 
 /* NULL until hyb_shared_init has found or made a control structure. */
@@ -113,6 +122,9 @@ hyb_stage_of(const HybSharedSlot *shared)
  */
 extern void hyb_directory_lock(LWLockMode mode, bool trees);
 extern void hyb_directory_unlock(void);
+
+/* The counter of changes of an index with this key; nothing is locked. */
+extern pg_atomic_uint64 *hyb_directory_changes(const HybSlotKey *key);
 
 /* The slot with this key, or NULL.  Locked. */
 extern HybSharedSlot *hyb_directory_lookup(const HybSlotKey *key);
@@ -151,8 +163,12 @@ extern void hyb_directory_end_lives(Oid db, uint64 except);
  */
 extern void hyb_slots_forget(const HybSlotKey *key);
 
-/* Has a slot gone lately whose index had something in its log? */
+/*
+ * Has a slot gone lately whose index had something in its log, or a tree once
+ * too often?  It has.
+ */
 extern bool hyb_slots_scarce(void);
+extern void hyb_slots_set_scarce(void);
 
 /* Bytes of trees that could be evicted, as far as one can tell. */
 extern uint64 hyb_slots_evictable(void);

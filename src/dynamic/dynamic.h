@@ -20,8 +20,8 @@ extern void hyb_dynamic_init(void);
 /* ---- version capture (capture.c) ---- */
 
 /*
- * The current version: from the slot's cached copy if the shared sequence says
- * that it is current, else from the metapage.  Takes and releases the
+ * The current version: from the slot's cached copy if the counter of changes
+ * says that it is current, else from the metapage.  Takes and releases the
  * metapage's share lock; no lock is held on return.  Head and tail pages and
  * counters of the active generation may be older than the call; read the
  * metapage for those.

@@ -6,6 +6,7 @@
 
 #include "dynamic/delta.h"
 #include "dynamic/open_stage.h"
+#include "dynamic/short_log.h"
 #include "key/grow.h"
 #include "miscadmin.h"
 #include "utils/rel.h"
@@ -199,26 +200,32 @@ uncounted(const HybSlot *s)
 /*
  * Is the active generation known to be empty, without locking anything?
  *
- * The version has no head pages; then none was there when the metapage was
- * read, and a lane opened since has been announced to the slot, which existed
- * before (the version would not be in the cache otherwise).
+ * Of the same version the one that is kept may have been read later, when
+ * there were more lanes: so that one is looked at.
  */
 static inline bool
 active_is_empty(const HybSlot *s, const HybVersion *version)
 {
-	for (int lane = 0; lane < HYB_LANES; lane++)
-		if (BlockNumberIsValid(version->active.head[lane]))
+	const HybVersion *known = version;
+
+	if (hyb_slot_version_is_current(s))
+	{
+		known = s->version;
+		if (known->version != version->version)
 			return false;
-	if (s->is_temp || s->key.in_recovery)
-		return true;
-	if (!s->version_valid || s->version->version != version->version ||
-		!hyb_slot_valid(s))
+	}
+	else if (!s->key.in_recovery)
 		return false;
 	for (int lane = 0; lane < HYB_LANES; lane++)
-		if (hyb_slot_appended(s->shared, version->active.number, lane) != 0)
+		if (BlockNumberIsValid(known->active.head[lane]))
 			return false;
-	pg_read_barrier();
-	return hyb_slot_valid(s);
+	return true;
+}
+
+static inline bool
+has_shared_trees(const HybSlot *s)
+{
+	return hyb_slot_valid(s) && s->shared->tree_bytes > 0;
 }
 
 bool
@@ -238,7 +245,9 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 		which &= ~HYB_FETCH_FROZEN;
 	if ((which & HYB_FETCH_ACTIVE) && active_is_empty(s, version))
 		which &= ~HYB_FETCH_ACTIVE;
-	if (which == 0)
+	if (which == 0 ||
+		(!has_shared_trees(s) &&
+		 hyb_short_log_fetch(ix, version, fetch, which, batch)))
 		return hyb_version_is_current(ix, version);
 
 	if (hyb_stage_open(ix, version, which, &access) != HYB_STAGE_READY)
@@ -357,8 +366,12 @@ hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 		(tree = hyb_stage_tree(s->stage, generation)) != NULL)
 		(void) hyb_tree_flag(tree, s->arena, ix->desc, &entry, HYB_ENTRY_KILLED);
 
-	if (!hyb_slot_valid(s) || s->shared->tree_bytes == 0 ||
-		LWLockHeldByMe(&s->shared->lock) ||
+	if (!has_shared_trees(s))
+	{
+		hyb_short_log_killed(s, generation);
+		return;
+	}
+	if (LWLockHeldByMe(&s->shared->lock) ||
 		!LWLockConditionalAcquire(&s->shared->lock, LW_SHARED))
 		return;
 	if (hyb_slot_valid(s) && hyb_arena_attached() &&

@@ -132,6 +132,9 @@ note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation, bool again)
 		stage->nofit_until = GetCurrentTimestamp() +
 			HYB_NOFIT_MS_MIN * INT64CONST(1000);
 	}
+	hyb_stage_note_loss(stage, generation);
+	if (hyb_stage_lost_often(stage, generation))
+		access->s->merge_wanted = true;
 	stage->nofit_generation = generation;
 	stage->nofit_bytes = hyb_stage_bytes(stage);
 	hyb_stage_clear(stage, access->arena);
@@ -183,6 +186,8 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		{
 			/* read under the exclusive lock: nothing can come between */
 			access->stage->nofit_generation = 0;
+			if (hyb_stage_lost_often(access->stage, version->active.number))
+				s->merge_wanted = true;
 			hyb_arena_trim(access->arena);
 			return HYB_STAGE_READY;
 		}
@@ -298,6 +303,15 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want,
 	return open_private(ix, version, want, access);
 }
 
+static void
+ask_for_merge(HybSlot *s)
+{
+	s->merge_wanted = false;
+	hyb_slots_set_scarce();
+	if (hyb_slot_evicted != NULL)
+		hyb_slot_evicted(s->key.db, s->relid);
+}
+
 void
 hyb_stage_close(HybStageAccess *access)
 {
@@ -305,6 +319,8 @@ hyb_stage_close(HybStageAccess *access)
 		LWLockRelease(&access->shared->lock);
 	else
 		access->s->busy--;
+	if (unlikely(access->s->merge_wanted))
+		ask_for_merge(access->s);
 }
 
 /* Is the shared tree, if there is one, read now and then? */

@@ -2,8 +2,8 @@
  * slot.c
  *		Backend-local slots, and how they refer to shared ones.
  *
- * Readers make a shared slot before they read the log; appenders and those
- * who change the version only look whether there is one.  They do so with the
+ * Who builds trees makes a shared slot before he reads the log; appenders and
+ * those who change the generations only look whether there is one.  They do so with the
  * content lock of the page that they change held, the makers before they lock
  * that page to read it.  So either the appender finds the slot, and tells it
  * what it did, or the maker, who comes to the page later, reads what was
@@ -23,9 +23,6 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-/* Local slots kept; beyond that those not used lately go. */
-#define HYB_LOCAL_SLOTS		1024
-
 /* last_use is not written more often than this. */
 #define HYB_TOUCH_MS		100
 
@@ -38,8 +35,10 @@
 static HTAB *local_slots = NULL;
 static Size local_slot_size = MAXALIGN(sizeof(HybSlot));
 static HybSlotPiece *pieces = NULL;
-static uint64 local_clock = 0;
 static uint64 local_serials = 0;
+
+/* The counter of changes of temporary indexes, which nobody else changes. */
+static pg_atomic_uint64 no_changes;
 
 static void
 slot_key(const HybIndex *ix, HybSlotKey *key)
@@ -57,6 +56,8 @@ slot_key(const HybIndex *ix, HybSlotKey *key)
 
 static HybSlot *private_slots[HYB_PRIVATE_MAX];
 static int	nprivate = 0;
+
+static void discard(HybSlot *s);
 
 void
 hyb_slot_drop_private(HybSlot *s)
@@ -89,10 +90,14 @@ limit_private(HybSlot *except)
 	for (int i = 0; i < nprivate &&
 		 (hyb_arena_private() > budget || nprivate == HYB_PRIVATE_MAX);)
 	{
-		if (private_slots[i] != except && private_slots[i]->busy == 0)
-			hyb_slot_drop_private(private_slots[i]);
-		else
+		HybSlot    *s = private_slots[i];
+
+		if (s == except || s->busy > 0)
 			i++;
+		else if (s->tied)
+			hyb_slot_drop_private(s);
+		else
+			discard(s);
 	}
 }
 
@@ -126,26 +131,58 @@ hyb_slot_add_piece(HybSlotPiece *piece)
 	local_slot_size += MAXALIGN(piece->size);
 }
 
+/*
+ * Nobody uses the slot; a handle that still refers to it finds another serial.
+ */
 static void
-discard_old_slots(void)
+discard(HybSlot *s)
 {
-	HASH_SEQ_STATUS status;
-	HybSlot    *s;
+	hyb_slot_drop_private(s);
+	if (s->version != NULL)
+		pfree(s->version);
+	for (HybSlotPiece *piece = pieces; piece != NULL; piece = piece->next)
+		if (piece->release != NULL)
+			piece->release((char *) s + piece->offset);
+	s->local_serial = 0;
+	hash_search(local_slots, &s->key, HASH_REMOVE, NULL);
+}
 
-	hash_seq_init(&status, local_slots);
-	while ((s = hash_seq_search(&status)) != NULL)
-	{
-		if (s->busy > 0 || s->last_use + HYB_LOCAL_SLOTS / 2 > local_clock)
-			continue;
-		hyb_slot_drop_private(s);
-		if (s->version != NULL)
-			pfree(s->version);
-		for (HybSlotPiece *piece = pieces; piece != NULL; piece = piece->next)
-			if (piece->release != NULL)
-				piece->release((char *) s + piece->offset);
-		s->local_serial = 0;
-		hash_search(local_slots, &s->key, HASH_REMOVE, NULL);
-	}
+/*
+ * The relation cache drops its entry: callback of the memory context.  The
+ * index is not open then.  Any change of the catalog's rows about the index has
+ * the entry dropped, ANALYZE for one; so a slot with trees of its own stays, of
+ * which there are few, until it is used again or they have to go.
+ */
+static void
+relation_gone(void *arg)
+{
+	HybSlot    *s = arg;
+
+	s->tied = false;
+	if (s->arena == NULL)
+		discard(s);
+}
+
+static void
+tie_to_relation(HybSlot *s, Relation rel)
+{
+	s->gone.func = relation_gone;
+	s->gone.arg = s;
+	MemoryContextRegisterResetCallback(rel->rd_indexcxt, &s->gone);
+	s->tied = true;
+}
+
+static void
+make_local_slots(void)
+{
+	HASHCTL		ctl;
+
+	pg_atomic_init_u64(&no_changes, 0);
+	ctl.keysize = sizeof(HybSlotKey);
+	ctl.entrysize = local_slot_size;
+	ctl.hcxt = TopMemoryContext;
+	local_slots = hash_create("hybrid index slots", 64, &ctl,
+							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
 /*
@@ -160,18 +197,7 @@ hyb_slot_open(HybIndex *ix)
 	bool		found;
 
 	if (local_slots == NULL)
-	{
-		HASHCTL		ctl;
-
-		ctl.keysize = sizeof(HybSlotKey);
-		ctl.entrysize = local_slot_size;
-		ctl.hcxt = TopMemoryContext;
-		local_slots = hash_create("hybrid index slots", 64, &ctl,
-								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	}
-	else if (hash_get_num_entries(local_slots) >= HYB_LOCAL_SLOTS)
-		discard_old_slots();
-
+		make_local_slots();
 	slot_key(ix, &key);
 	s = hash_search(local_slots, &key, HASH_ENTER, &found);
 	if (!found)
@@ -181,8 +207,13 @@ hyb_slot_open(HybIndex *ix)
 		s->local_serial = ++local_serials;
 		s->relid = RelationGetRelid(ix->rel);
 		s->is_temp = ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP;
+		if (s->is_temp)
+			s->changes = &no_changes;
+		else if (hyb_directory != NULL && !key.in_recovery)
+			s->changes = hyb_directory_changes(&key);
 	}
-	s->last_use = ++local_clock;
+	if (!s->tied)
+		tie_to_relation(s, ix->rel);
 	ix->slot = s;
 	ix->slot_serial = s->local_serial;
 	hyb_index_remember_slot(ix);
@@ -192,15 +223,14 @@ hyb_slot_open(HybIndex *ix)
 /* ---- shared slots ---- */
 
 /*
- * Refer to another shared slot, or to none.  What the old one said of new
- * versions and appends the new one has not heard of.
+ * Refer to another shared slot, or to none.  What the old one said of appends
+ * the new one has not heard of.
  */
 static void
 refer(HybSlot *s, HybSharedSlot *shared)
 {
 	s->shared = shared;
 	s->shared_serial = shared != NULL ? pg_atomic_read_u64(&shared->serial) : 0;
-	s->version_valid = false;
 	if (s->stage != NULL)
 		s->stage->synced[HYB_ACTIVE] = false;
 }
@@ -343,11 +373,16 @@ free_merged_tree(HybSlot *s, const HybMetaPage *meta)
 	hyb_arena_trim(&hyb_shared_arena);
 }
 
+void
+hyb_slot_changed(HybSlot *s)
+{
+	s->version_valid = false;
+	if (s->changes != NULL && !s->is_temp)
+		pg_atomic_fetch_add_u64(s->changes, 1);
+}
+
 /*
- * The slot may have become another index's: then that one's users read their
- * metapage once more than they had to.
- *
- * The sequence comes first.  Who finds that the slot speaks of the new
+ * The counter comes first.  Who finds that the slot speaks of the new
  * generation takes the old one for empty, and asks after that whether its
  * version is the current one: the answer must be no by then.
  */
@@ -356,9 +391,9 @@ hyb_slot_version_changed(HybSlot *s, const HybMetaPage *meta)
 {
 	HybSharedSlot *shared = s->shared;
 
+	hyb_slot_changed(s);
 	if (shared == NULL)
 		return;
-	pg_atomic_fetch_add_u64(&shared->version_seq, 1);
 	SpinLockAcquire(&shared->mutex);
 	if (pg_atomic_read_u64(&shared->serial) == s->shared_serial &&
 		pg_atomic_read_u64(&shared->appended_gen) < meta->active.number &&

@@ -7,6 +7,9 @@
  * has cached: the version, tail pages to append to, and, where there is no
  * shared memory to be had, trees of its own.  Upper layers keep pieces of
  * their own there, of which nothing is known here.
+ *
+ * It lives as long as the relation cache's entry of the index, so there are as
+ * many as indexes that the backend has used: it is to be small.
  */
 #ifndef HYB_SLOT_H
 #define HYB_SLOT_H
@@ -18,9 +21,10 @@ typedef struct HybSlot
 {
 	HybSlotKey	key;			/* hash key, first */
 	uint64		local_serial;	/* of this use of the object */
-	uint64		last_use;		/* backend-local clock */
+	MemoryContextCallback gone; /* of the relation cache's entry */
 	Oid			relid;
 	bool		is_temp;
+	bool		tied;			/* `gone` is registered */
 	bool		changing;		/* see hyb_version_prepare */
 	int			busy;			/* in use by functions up the stack */
 	uint32		touches;
@@ -29,10 +33,16 @@ typedef struct HybSlot
 	uint64		shared_serial;	/* shared->serial when it was looked up */
 	uint64		seen_creations; /* the directory's creations then */
 
-	/* capture.c; version_seq is of the shared slot with shared_serial */
+	/*
+	 * capture.c: a version, with room for so many bytes of watermark key, and
+	 * what *changes was before it was read.
+	 */
 	HybVersion *version;
+	uint16		version_room;
 	bool		version_valid;
-	uint64		version_seq;
+	uint64		version_changes;
+	pg_atomic_uint64 *changes;	/* of the directory, or a constant; NULL:
+								 * none, so versions are not kept */
 
 	/* append.c: where to append, checked when the page is locked */
 	uint64		hint_generation;	/* 0: no hints */
@@ -46,6 +56,13 @@ typedef struct HybSlot
 	uint64		private_generation; /* shared memory is not tried while this
 									 * is the active generation, until */
 	TimestampTz private_until;
+	bool		merge_wanted;	/* the tree was lost too often */
+
+	/* short_log.c */
+	uint64		tree_generation;	/* while this is the active one its log is
+									 * not read in place */
+	TimestampTz short_since;	/* so many reads in place since then */
+	uint32		short_reads;
 
 	/* fetch.c: not yet added to the shared counters */
 	uint32		bloom_hits;
@@ -56,6 +73,17 @@ typedef struct HybSlot
 } HybSlot;
 
 extern HybSlot *hyb_slot_open(HybIndex *ix);
+
+/*
+ * Is the version that s keeps the current one, for all that can be told?  Its
+ * active generation has these first pages then, and no others.
+ */
+static inline bool
+hyb_slot_version_is_current(const HybSlot *s)
+{
+	return s->version_valid &&
+		pg_atomic_read_u64(s->changes) == s->version_changes;
+}
 
 /*
  * The slot of an open index.  Remembered in the handle, which is no change
@@ -128,7 +156,8 @@ extern bool hyb_slot_create(HybSlot *s);
 /*
  * Called, if set, when a slot went to another index while there was something
  * in the log of its own one, which should be merged: its tree is lost, and
- * somebody will have to read the log.  The caller of hyb_slot_create may hold
+ * somebody will have to read the log.  Also when a tree was lost and built
+ * again too often.  The caller of hyb_slot_create, or hyb_stage_close, may hold
  * locks.
  */
 extern void (*hyb_slot_evicted) (Oid dbid, Oid relid);
@@ -152,10 +181,16 @@ extern void hyb_slot_make_private(HybSlot *s);
 extern void hyb_slot_drop_private(HybSlot *s);
 
 /*
- * Bump the version sequence of the shared slot that s refers to, if any, and
- * free what is no longer needed.  The metapage is locked exclusively, since
- * before s looked the slot up; this may be a critical section.  Whoever makes
- * a slot for the index later reads the metapage later, too.
+ * Have all backends read the metapage again that keep a version: it has been
+ * changed, and is still locked exclusively.  This may be a critical section.
+ */
+extern void hyb_slot_changed(HybSlot *s);
+
+/*
+ * The same, and tell the shared slot that s refers to, if any, of another
+ * generation, and free what is no longer needed.  The metapage is locked
+ * exclusively since before s looked the slot up.  Whoever makes a slot for the
+ * index later reads the metapage later, too.
  */
 extern void hyb_slot_version_changed(HybSlot *s, const HybMetaPage *meta);
 

@@ -6,6 +6,12 @@
 
 #include "dynamic/stage.h"
 
+/*
+ * A tree that was built so often has cost about what a merge of its entries
+ * does.
+ */
+#define HYB_STAGE_LOSSES	4
+
 void
 hyb_stage_reset(HybStage *stage, HybArena *arena, int which, uint64 generation)
 {
@@ -36,6 +42,24 @@ hyb_stage_freeze(HybStage *stage, HybArena *arena)
 	stage->synced[HYB_FROZEN] = false;
 	stage->npages[HYB_FROZEN] = stage->npages[HYB_ACTIVE];
 	memset(active, 0, sizeof(*active));
+}
+
+void
+hyb_stage_note_loss(HybStage *stage, uint64 generation)
+{
+	if (generation != stage->lost_generation)
+		stage->losses = 0;
+	stage->lost_generation = generation;
+	stage->losses++;
+}
+
+bool
+hyb_stage_lost_often(HybStage *stage, uint64 generation)
+{
+	if (stage->losses < HYB_STAGE_LOSSES || generation != stage->lost_generation)
+		return false;
+	stage->losses = 0;
+	return true;
 }
 
 HybTree *

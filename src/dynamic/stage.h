@@ -52,6 +52,10 @@ typedef struct HybStage
 	TimestampTz nofit_until;
 	uint32		nofit_ms;		/* to wait after the next failure */
 
+	/* How often this active generation's tree has gone for want of memory. */
+	uint32		losses;
+	uint64		lost_generation;
+
 	/*
 	 * For trees that VACUUM does not know of (in recovery, and backend-local
 	 * ones): the metapage's vacuum counter when they were begun.
@@ -78,6 +82,14 @@ extern void hyb_stage_clear(HybStage *stage, HybArena *arena);
 
 /* Have the active tree be the frozen one, as far as it is. */
 extern void hyb_stage_freeze(HybStage *stage, HybArena *arena);
+
+/*
+ * The active generation's tree goes for want of memory: count that.  And has
+ * that happened so often that the index should rather be merged?  True once,
+ * then the count begins anew.
+ */
+extern void hyb_stage_note_loss(HybStage *stage, uint64 generation);
+extern bool hyb_stage_lost_often(HybStage *stage, uint64 generation);
 
 /* The tree of a generation, or NULL.  Locked shared. */
 extern HybTree *hyb_stage_tree(HybStage *stage, uint64 generation);

@@ -27,6 +27,7 @@ bool		hyb_test_layout = false;
 bool		hyb_test_filter = false;
 #endif
 int			hyb_test_levels = 1;
+bool		hyb_test_short_logs = false;
 
 static relopt_kind hyb_relopt_kind;
 
@@ -142,6 +143,14 @@ define_test_settings(void)
 							PGC_USERSET,
 							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("hybridindex.test_short_logs",
+							 "Has short logs read in place as if memory was short, for tests.",
+							 NULL,
+							 &hyb_test_short_logs,
+							 false,
+							 PGC_USERSET,
+							 GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
+							 NULL, NULL, NULL);
 #endif
 }
 

@@ -34,10 +34,9 @@ hyb_check_stale(const HybIndex *ix, const HybVersion *version, BlockNumber block
  */
 typedef struct RootCache
 {
-	BlockNumber block;			/* root met last */
-	uint64		stamp;			/* its stamp, 0: none was met */
-	bool		valid;			/* `page` is a copy of it */
-	char	   *page;			/* BLCKSZ bytes in TopMemoryContext, or NULL */
+	uint64		stamp;			/* of the root met last, 0: none was met */
+	BlockNumber block;			/* that root */
+	int16		copy;			/* 0, or 1 + the number of its copy */
 } RootCache;
 
 /* Of each level. */
@@ -46,12 +45,62 @@ typedef struct RootCaches
 	RootCache	levels[HYB_MAX_LEVELS];
 } RootCaches;
 
+/*
+ * Copies that a backend has, of all indexes together.  Beyond that a copy goes
+ * that was not used while the hand went round: each use counts, up to a few,
+ * and each look at it takes one away.  A root that finds none to take the place
+ * of goes without.  So if more indexes are used in turn than there are copies,
+ * most of those stay what they are.
+ */
+#define ROOT_COPIES		128
+#define ROOT_USES		3
+
+typedef struct RootCopy
+{
+	RootCache  *owner;			/* NULL: nobody's */
+	int			uses;
+	char	   *page;			/* BLCKSZ bytes in TopMemoryContext, or NULL */
+} RootCopy;
+
+static RootCopy root_copies[ROOT_COPIES];
+static int	root_hand = 0;
+
+static void
+drop_copy(RootCache *cache)
+{
+	if (cache->copy != 0)
+		root_copies[cache->copy - 1].owner = NULL;
+	cache->copy = 0;
+}
+
 static void
 release_roots(void *piece)
 {
 	for (int i = 0; i < HYB_MAX_LEVELS; i++)
-		if (((RootCaches *) piece)->levels[i].page != NULL)
-			pfree(((RootCaches *) piece)->levels[i].page);
+		drop_copy(&((RootCaches *) piece)->levels[i]);
+}
+
+/* Copy the root that was met. */
+static void
+make_copy(RootCache *cache, Page page)
+{
+	RootCopy   *copy = &root_copies[root_hand];
+
+	if (cache->copy != 0)
+		return;
+	root_hand = (root_hand + 1) % ROOT_COPIES;
+	if (copy->owner != NULL)
+	{
+		if (copy->uses-- > 0)
+			return;
+		drop_copy(copy->owner);
+	}
+	if (copy->page == NULL)
+		copy->page = MemoryContextAlloc(TopMemoryContext, BLCKSZ);
+	memcpy(copy->page, page, BLCKSZ);
+	copy->uses = 1;
+	copy->owner = cache;
+	cache->copy = copy - root_copies + 1;
 }
 
 static HybSlotPiece root_piece = {
@@ -76,14 +125,17 @@ static inline Page
 cached_root(const HybIndex *ix, int level, const HybRoot *root)
 {
 	const RootCache *cache;
+	RootCopy   *copy;
 
 	if (root->height <= 1 || !ix->desc->all_mem)
 		return NULL;
 	cache = root_cache(ix, level);
-	if (cache->valid && cache->block == root->block &&
-		cache->stamp == root->stamp)
-		return (Page) cache->page;
-	return NULL;
+	if (cache->copy == 0 || cache->block != root->block ||
+		cache->stamp != root->stamp)
+		return NULL;
+	copy = &root_copies[cache->copy - 1];
+	copy->uses = ROOT_USES;
+	return (Page) copy->page;
 }
 
 /* A root was read, and checked. */
@@ -94,15 +146,12 @@ note_root(const HybIndex *ix, int level, const HybChild *root, Page page)
 
 	if (cache->block == root->block && cache->stamp == root->stamp)
 	{
-		if (cache->page == NULL)
-			cache->page = MemoryContextAlloc(TopMemoryContext, BLCKSZ);
-		memcpy(cache->page, page, BLCKSZ);
-		cache->valid = true;
+		make_copy(cache, page);
 		return;
 	}
+	drop_copy(cache);
 	cache->block = root->block;
 	cache->stamp = root->stamp;
-	cache->valid = false;
 }
 
 /*
