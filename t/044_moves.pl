@@ -136,10 +136,10 @@ SKIP:
 	# VACUUM finds entries dead that a step has fetched, and treats them where
 	# the step has brought them
 	$node->safe_psql('postgres', 'SELECT fill(700)') foreach 1 .. 3;
+	$node->safe_psql('postgres', 'DELETE FROM t WHERE v % 3 = 0');
 	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-pass-fetched', 'wait')");
 	my $merge = start_psql($node, "SELECT hybrid_merge('t_k');");
 	ok(held_at($node, 'pass-fetched', $merge), 'a move is held') or diag $merge->{err};
-	$node->safe_psql('postgres', 'DELETE FROM t WHERE v % 3 = 0');
 	my $vacuum = start_psql($node, 'VACUUM t;');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND objsubid = 18521"),
 		'VACUUM has found what is dead');
