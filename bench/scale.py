@@ -44,14 +44,18 @@ def wal_of(begin, end):
     return {line.split("|")[0]: int(line.split("|")[1]) for line in rows.splitlines()}
 
 
-def insert(keys, table, first, count, batch, checkpoint, already):
+def insert(keys, table, first, count, batch, checkpoint, already, rows_each):
     """Insert numbers [first, first + count); a checkpoint every so many of all."""
     done = 0
     expression = KEYS[keys][1]
     while done < count:
         n = min(batch, count - done)
-        psql("INSERT INTO %s SELECT %s FROM generate_series(%d::bigint, %d) i" %
-             (table, expression.format(i="i", n=table_rows[table]), first + done, first + done + n - 1))
+        if rows_each:
+            psql("DO $$ BEGIN FOR i IN %d::bigint .. %d LOOP INSERT INTO %s VALUES (%s); END LOOP; END $$" %
+                 (first + done, first + done + n - 1, table, expression.format(i="i", n=table_rows[table])))
+        else:
+            psql("INSERT INTO %s SELECT %s FROM generate_series(%d::bigint, %d) i" %
+                 (table, expression.format(i="i", n=table_rows[table]), first + done, first + done + n - 1))
         if (already + done) // checkpoint != (already + done + n) // checkpoint:
             psql("CHECKPOINT")
         done += n
@@ -78,6 +82,7 @@ def main():
     parser.add_argument("--batch", type=int, default=1000)
     parser.add_argument("--checkpoint", type=int, default=1000000)
     parser.add_argument("--options", default="", help="storage parameters of the hybrid index")
+    parser.add_argument("--many", action="store_true", help="statements of --batch rows instead of single ones")
     parser.add_argument("--no-btree", action="store_true")
     options = parser.parse_args()
     memory = megabytes(options.memory)
@@ -98,12 +103,12 @@ def main():
              (kind, expression.format(i="i", n=rows + 1), rows, unique, options.options,
               "" if options.no_btree else "CREATE %s INDEX scale_b ON scale_t USING btree (k);" % unique))
         warm = int(max(rows * options.warm, 0))
-        insert(options.keys, table, rows + 1, warm, options.batch, options.checkpoint, 0)
+        insert(options.keys, table, rows + 1, warm, options.batch, options.checkpoint, 0, False)
         psql("CHECKPOINT")
         stats = "SELECT static_entries, merged_entries, moved_entries, written_bytes / 8192, merges, leaf_pages FROM hybrid_index_stats('scale_h')"
         before = [int(float(x)) for x in psql(stats).split("|")]
         begin = psql("SELECT pg_current_wal_lsn()")
-        insert(options.keys, table, rows + 1 + warm, options.inserts, options.batch, options.checkpoint, 1)
+        insert(options.keys, table, rows + 1 + warm, options.inserts, options.batch, options.checkpoint, 1, not options.many)
         end = psql("SELECT pg_current_wal_lsn()")
         after = [int(float(x)) for x in psql(stats).split("|")]
         wal = wal_of(begin, end)
