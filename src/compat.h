@@ -64,6 +64,17 @@ typedef Oid HybFileNumber;
 #define HYB_VACUUM_DELAY_POINT() vacuum_delay_point()
 #endif
 
+/* What a table says of VACUUM and the end of files; a setting too, since 18.
+ * Needs commands/vacuum.h and utils/rel.h. */
+#if PG_VERSION_NUM >= 180000
+#define HYB_VACUUM_TRUNCATES(rel) \
+	((rel)->rd_options != NULL && ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate_set ? \
+	 ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate : vacuum_truncate)
+#else
+#define HYB_VACUUM_TRUNCATES(rel) \
+	((rel)->rd_options == NULL || ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate)
+#endif
+
 /* who owns a relation; who may maintain a table (a privilege since 17) */
 #if PG_VERSION_NUM >= 160000
 #define HYB_OWNS_RELATION(relid, role) \

@@ -164,6 +164,16 @@ my @damage = (
 	[ 'plain', qr/In the metapage, the link to the dictionary does not fit the columns/, sub { set32($_[0], 0, $meta{dictionary}, 1) } ],
 
 	# free list
+	[ 'plain', qr/In the metapage, the end that is to be cut off does not begin anywhere/, sub { set32($_[0], 0, $meta{cut_end}, 5) } ],
+	[ 'plain', qr/In the metapage, the end that is to be cut off is not what it was/, sub { set32($_[0], 0, $meta{$_}, 5) foreach 'cut', 'cut_end' } ],
+	[ 'plain', qr/Free block \d+ at position -1 lies before block 2147483632, from where on the file is to be cut off/, sub {
+		my ($content) = @_;
+		set32($content, 0, $meta{cut_list}, get32($content, 0, $meta{freelist}));
+		set32($content, 0, $meta{cut_blocks}, get32($content, 0, $meta{free_blocks}));
+		set32($content, 0, $meta{freelist}, 0xFFFFFFFF);
+		set32($content, 0, $meta{free_blocks}, 0);
+		set32($content, 0, $meta{cut}, 0x7FFFFFF0);
+	} ],
 	[ 'plain', qr/Free block \d+ at position \d+ lies outside the index/, sub { set32($_[0], get32($_[0], 0, $meta{freelist}), 24, 0x7FFFFFF0) } ],
 	[ 'plain', qr/Free block \d+ at position \d+ is listed twice/, sub { set32($_[0], get32($_[0], 0, $meta{freelist}), 28, get32($_[0], get32($_[0], 0, $meta{freelist}), 24)) } ],
 	[ 'plain', qr/Block \d+ of the free list is not a free-list page/, sub { set32($_[0], 0, $meta{freelist}, leaf($_[0], 0)) } ],

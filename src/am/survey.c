@@ -49,6 +49,10 @@ survey_add(const HybIndex *ix, HybSurvey *survey, BlockNumber from,
 		hyb_corrupted(ix->rel, from,
 					  psprintf("Free block %u at position %d lies outside the index of %u blocks.",
 							   block, position, survey->nblocks));
+	if (survey->cut && block < survey->meta->cut)
+		hyb_corrupted(ix->rel, from,
+					  psprintf("Free block %u at position %d lies before block %u, from where on the file is to be cut off.",
+							   block, position, survey->meta->cut));
 	if (hyb_survey_is_free(survey, block))
 		hyb_corrupted(ix->rel, from,
 					  psprintf("Free block %u at position %d is listed twice.",
@@ -100,6 +104,42 @@ survey_page(const HybIndex *ix, HybSurvey *survey, XLogRecPtr lsn,
 }
 
 /*
+ * The blocks of one of the lists; false if it changed since `lsn`.  The
+ * metapage, if it is locked, is let go of after the first page, but with
+ * ANY_LSN.
+ */
+static bool
+survey_list(const HybIndex *ix, HybSurvey *survey, XLogRecPtr lsn,
+			BlockNumber block, Buffer *metabuf)
+{
+	uint32		expected = survey->cut ? survey->meta->cut_blocks :
+		survey->meta->free_blocks;
+	BlockNumber from = HYB_METAPAGE_BLKNO;
+	uint32		nfree = 0;
+	bool		same = true;
+
+	while (same && block != InvalidBlockNumber)
+	{
+		/* finds cycles, too */
+		survey_add(ix, survey, from, -1, block);
+		from = block;
+		same = survey_page(ix, survey, lsn, &block, &nfree);
+		if (lsn == ANY_LSN)
+			continue;
+		if (BufferIsValid(*metabuf))
+			UnlockReleaseBuffer(*metabuf);
+		*metabuf = InvalidBuffer;
+		HYB_POINT("survey-page");
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (same && nfree != expected)
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+					  psprintf("The free list holds %u blocks, but the metapage counts %u.",
+							   nfree, expected));
+	return same;
+}
+
+/*
  * Try to take a survey; false if the free list changed meanwhile.  With `hold`
  * the metapage stays locked, and nothing can change.
  */
@@ -109,12 +149,10 @@ try_survey(const HybIndex *ix, HybSurvey *survey, bool hold)
 	HybMetaPage *meta;
 	Buffer		metabuf;
 	XLogRecPtr	lsn;
-	BlockNumber block;
-	BlockNumber from = HYB_METAPAGE_BLKNO;
-	uint32		nfree = 0;
-	bool		same = true;
+	bool		same;
 
 	survey->meta = palloc(sizeof(HybMetaPage));
+	survey->cut = false;
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	memcpy(survey->meta, meta, sizeof(HybMetaPage));
 	lsn = hold ? ANY_LSN : PageGetLSN(BufferGetPage(metabuf));
@@ -132,37 +170,19 @@ try_survey(const HybIndex *ix, HybSurvey *survey, bool hold)
 	for (int i = 0; i < meta->npending; i++)
 		survey_add(ix, survey, HYB_METAPAGE_BLKNO, i, meta->pending[i]);
 
-	block = meta->freelist;
-	while (same && block != InvalidBlockNumber)
-	{
-		/* finds cycles, too */
-		survey_add(ix, survey, from, -1, block);
-		from = block;
-		same = survey_page(ix, survey, lsn, &block, &nfree);
-		if (!hold && BufferIsValid(metabuf))
-		{
-			UnlockReleaseBuffer(metabuf);
-			metabuf = InvalidBuffer;
-		}
-		if (!hold)
-		{
-			HYB_POINT("survey-page");
-			CHECK_FOR_INTERRUPTS();
-		}
-	}
+	for (int i = 0; i < hyb_meta_given_up(meta, survey->nblocks); i++)
+		survey_add(ix, survey, HYB_METAPAGE_BLKNO, i, meta->cut + i);
+
+	survey->cut = false;
+	same = survey_list(ix, survey, lsn, meta->freelist, &metabuf);
+	survey->cut = true;
+	if (same)
+		same = survey_list(ix, survey, lsn, meta->cut_list, &metabuf);
 	if (BufferIsValid(metabuf))
 		UnlockReleaseBuffer(metabuf);
 	if (!same)
-	{
 		hyb_survey_free(survey);
-		return false;
-	}
-
-	if (nfree != meta->free_blocks)
-		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
-					  psprintf("The free list holds %u blocks, but the metapage counts %u.",
-							   nfree, meta->free_blocks));
-	return true;
+	return same;
 }
 
 void

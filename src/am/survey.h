@@ -12,8 +12,10 @@ typedef struct HybSurvey
 {
 	HybMetaPage *meta;			/* copy of the metapage's content */
 	BlockNumber nblocks;		/* length of the relation */
-	uint8	   *free;			/* bitmap: on the free list, one of its pages,
-								 * or pending */
+	uint8	   *free;			/* bitmap: on a free list, one of its pages,
+								 * pending, or given up (page/file_end.h) */
+	bool		cut;			/* while it is taken: the list at hand is that
+								 * of the file's end */
 } HybSurvey;
 
 #define hyb_survey_is_free(survey, block) \

@@ -57,6 +57,7 @@
 
 #include "access/genam.h"
 #include "am/am.h"
+#include "am/shrink.h"
 #include "am/survey.h"
 #include "commands/progress.h"
 #include "commands/vacuum.h"
@@ -478,8 +479,8 @@ finish_recheck(HybVacuum *v)
 	/* entries that moved meanwhile were counted twice */
 	if (v->moved)
 		v->stats->estimated_count = true;
-	v->stats->pages_free = meta->free_blocks;
-	v->stats->pages_deleted = meta->free_blocks;
+	v->stats->pages_free = meta->free_blocks + meta->cut_blocks;
+	v->stats->pages_deleted = v->stats->pages_free;
 	UnlockReleaseBuffer(metabuf);
 }
 
@@ -663,11 +664,11 @@ all_blocks_known(HybIndex *ix)
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	HybLevel	total = hyb_meta_static(meta);
+	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
 	uint64		known = 1 + total.leaf_pages + total.inner_pages +
 		total.filter_pages + meta->active.npages + meta->frozen.npages +
-		meta->retiring.npages + meta->free_blocks + meta->npending +
+		meta->retiring.npages + hyb_meta_free(meta, nblocks) +
 		hyb_dictionary_pages(ix);
-	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
 
 	UnlockReleaseBuffer(metabuf);
 	return known >= nblocks;
@@ -760,20 +761,23 @@ hyb_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	ix = hyb_index_create_handle(info->index);
 	adopt_lost_blocks(ix);
 
-	hyb_meta_copy(ix, &meta);
 	if (stats == NULL)
 	{
-		HybLevel	total = hyb_meta_static(&meta);
+		HybLevel	total;
 
+		hyb_meta_copy(ix, &meta);
+		total = hyb_meta_static(&meta);
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 		stats->estimated_count = true;
 		stats->num_index_tuples = (double) total.tids -
 			(double) total.tombstones +
 			(double) meta.active.nentries + (double) meta.frozen.nentries;
 	}
+	hyb_vacuum_shrink(ix, info, stats->num_index_tuples);
+	hyb_meta_copy(ix, &meta);
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
-	stats->pages_free = meta.free_blocks;
-	stats->pages_deleted = meta.free_blocks;
+	stats->pages_free = meta.free_blocks + meta.cut_blocks;
+	stats->pages_deleted = stats->pages_free;
 
 	/* as btvacuumcleanup does: the heap's count is the better one */
 	if (!info->estimated_count &&

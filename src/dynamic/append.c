@@ -270,6 +270,11 @@ lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
 	for (int i = 0; i < HYB_LANES; i++)
 	{
 		*lane = (s->lane + i) % HYB_LANES;
+
+		/* VACUUM may have cut the file since, but not its tails */
+		if (BlockNumberIsValid(s->hint_tail[*lane]) &&
+			!hyb_page_exists(ix, s->hint_tail[*lane]))
+			load_hints(ix, s);
 		if (!BlockNumberIsValid(s->hint_tail[*lane]))
 		{
 			if (unopened < 0 || *lane < unopened)
@@ -320,7 +325,9 @@ append(HybIndex *ix, Appending *appending)
 			return append_to_new_page(ix, s, lane, appending);
 		}
 
-		if (!hyb_page_check(ix, buf, HYB_PAGE_DELTA, s->hint_generation) ||
+		/* where the file was cut it may be extended just now */
+		if (PageIsNew(BufferGetPage(buf)) ||
+			!hyb_page_check(ix, buf, HYB_PAGE_DELTA, s->hint_generation) ||
 			(opaque = hyb_page_opaque(BufferGetPage(buf)))->link != InvalidBlockNumber)
 		{
 			/* the lane, or the index, has moved on */

@@ -5,6 +5,7 @@
  */
 #include "compat.h"
 
+#include "commands/vacuum.h"
 #include "dynamic/progress.h"
 #include "merge/facts.h"
 #include "merge/learn.h"
@@ -120,7 +121,7 @@ hyb_merge_all(HybIndex *ix)
 		/* whoever merges beside this one has the same end in view */
 		while (hyb_merge_job_step(ix, &job, true, goal_is_active, &goal) == HYB_MERGE_MORE &&
 			   !goal_is_reached(ix, goal))
-			;
+			HYB_VACUUM_DELAY_POINT();
 	}
 	PG_FINALLY();
 	{

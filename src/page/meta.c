@@ -154,6 +154,8 @@ hyb_meta_init(Page page, const HybIndex *ix)
 	hyb_generation_init(&meta->retiring, 0);
 	meta->freelist = InvalidBlockNumber;
 	meta->dictionary = InvalidBlockNumber;
+	meta->cut = InvalidBlockNumber;
+	meta->cut_list = InvalidBlockNumber;
 	meta->wm_tie = HYB_BEFORE;
 	ItemPointerSetInvalid(&meta->wm_tid);
 	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + sizeof(HybMetaPage);

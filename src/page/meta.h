@@ -105,6 +105,16 @@ typedef struct HybMetaPage
 	BlockNumber dictionary;		/* first dictionary page, or invalid */
 
 	/*
+	 * The end of the file that VACUUM is about to cut off: page/file_end.h.
+	 */
+	BlockNumber cut;			/* its first block; InvalidBlockNumber: none */
+	BlockNumber cut_list;		/* first page of the list of its free blocks */
+	uint32		cut_blocks;		/* blocks on that, its pages included */
+	BlockNumber cut_end;		/* if not 0: the blocks from cut up to this
+								 * one belong to nothing, and the file may
+								 * have been cut already */
+
+	/*
 	 * Blocks on their way into or out of the tree.  A merge step puts every
 	 * block here before it writes to it, and the switch of version puts the
 	 * replaced blocks here; whoever finds blocks here while holding the merge
@@ -182,6 +192,44 @@ extern void hyb_meta_set_watermark(HybMetaPage *meta, const HybPos *watermark,
 
 extern void hyb_generation_init(HybGeneration *generation, uint64 number);
 extern void hyb_level_init(HybLevel *level);
+
+/* Does the block belong to the end of the file that is about to be cut off? */
+static inline bool
+hyb_meta_cuts(const HybMetaPage *meta, BlockNumber block)
+{
+	return BlockNumberIsValid(meta->cut) && meta->cut_end == 0 &&
+		block >= meta->cut;
+}
+
+/*
+ * Blocks at the end of a file of so many that a cut has taken off all lists,
+ * and that are still there; the first of them is meta->cut.
+ */
+static inline uint32
+hyb_meta_given_up(const HybMetaPage *meta, BlockNumber nblocks)
+{
+	BlockNumber end = Min(nblocks, meta->cut_end);
+
+	return meta->cut_end != 0 && end > meta->cut ? end - meta->cut : 0;
+}
+
+/* Blocks of such a file that hold nothing and that some list or field names. */
+static inline uint64
+hyb_meta_free(const HybMetaPage *meta, BlockNumber nblocks)
+{
+	return (uint64) meta->free_blocks + meta->cut_blocks + meta->npending +
+		hyb_meta_given_up(meta, nblocks);
+}
+
+/* The file ends where it did, or where it was cut; in a critical section. */
+static inline void
+hyb_meta_end_cut(HybMetaPage *meta)
+{
+	meta->cut = InvalidBlockNumber;
+	meta->cut_list = InvalidBlockNumber;
+	meta->cut_blocks = 0;
+	meta->cut_end = 0;
+}
 
 /* All levels together: sums, the greatest height, and no root. */
 extern HybLevel hyb_meta_static(const HybMetaPage *meta);

@@ -45,21 +45,31 @@ hyb_corrupted(Relation rel, BlockNumber blkno, const char *detail)
 }
 
 /*
- * Indexes do not shrink, so a size seen before is a lower bound; the server
- * keeps the last one in smgr_cached_nblocks.
+ * A size seen before is a lower bound; the server keeps the last one in
+ * smgr_cached_nblocks.  A file is cut only with the index locked against
+ * everybody, and whoever locks it again has the server forget the size.
  */
-void
-hyb_page_check_pointer(const HybIndex *ix, BlockNumber block,
-					   BlockNumber from)
+bool
+hyb_page_exists(const HybIndex *ix, BlockNumber block)
 {
 	BlockNumber nblocks = RelationGetSmgr(ix->rel)->smgr_cached_nblocks[MAIN_FORKNUM];
 
 	if (likely(nblocks != InvalidBlockNumber && block < nblocks &&
 			   block != HYB_METAPAGE_BLKNO))
+		return true;
+	return block < RelationGetNumberOfBlocks(ix->rel) &&
+		block != HYB_METAPAGE_BLKNO;
+}
+
+void
+hyb_page_check_pointer(const HybIndex *ix, BlockNumber block,
+					   BlockNumber from)
+{
+	BlockNumber nblocks;
+
+	if (likely(hyb_page_exists(ix, block)))
 		return;
 	nblocks = RelationGetNumberOfBlocks(ix->rel);
-	if (block < nblocks && block != HYB_METAPAGE_BLKNO)
-		return;
 	if (BlockNumberIsValid(from))
 		hyb_corrupted(ix->rel, from,
 					  psprintf("It points to block %u, but the index has blocks 1 to %u.",

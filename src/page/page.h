@@ -103,7 +103,8 @@ extern bool hyb_page_copy(const HybIndex *ix, BlockNumber block,
 						  BlockNumber from, HybPageKind kind, uint64 stamp,
 						  char *copy);
 
-/* The test of hyb_page_read alone. */
+/* The test of hyb_page_read alone; and as a question. */
+extern bool hyb_page_exists(const HybIndex *ix, BlockNumber block);
 extern void hyb_page_check_pointer(const HybIndex *ix, BlockNumber block,
 								   BlockNumber from);
 extern HYB_NORETURN void hyb_corrupted(Relation rel, BlockNumber blkno,

@@ -76,19 +76,60 @@ extend_logged(const HybIndex *ix)
 	return block;
 }
 
-/*
- * The first free-list page, locked exclusively; the metapage is locked.
- */
-static Buffer
-lock_trunk(const HybIndex *ix, BlockNumber block)
+Buffer
+hyb_freelist_lock(const HybIndex *ix, BlockNumber block, BlockNumber from)
 {
-	Buffer		buf = hyb_page_lock(ix, block, HYB_METAPAGE_BLKNO,
-									BUFFER_LOCK_EXCLUSIVE, HYB_PAGE_FREELIST, 0);
+	Buffer		buf = hyb_page_lock(ix, block, from, BUFFER_LOCK_EXCLUSIVE,
+									HYB_PAGE_FREELIST, 0);
 
 	if (!BufferIsValid(buf) ||
 		hyb_page_opaque(BufferGetPage(buf))->count > HYB_FREELIST_CAPACITY)
 		hyb_corrupted(ix->rel, block, "The free list points to this block, which is not a free-list page.");
 	return buf;
+}
+
+void
+hyb_freelist_init(const HybIndex *ix, Page page, BlockNumber next)
+{
+	hyb_page_init(page, ix, HYB_PAGE_FREELIST, 0, 0);
+	hyb_page_opaque(page)->link = next;
+
+	/* the whole array is content: it is logged and never a hole */
+	((PageHeader) page)->pd_lower =
+		SizeOfPageHeaderData + HYB_FREELIST_CAPACITY * sizeof(BlockNumber);
+	memset(hyb_freelist_blocks(page), 0,
+		   HYB_FREELIST_CAPACITY * sizeof(BlockNumber));
+}
+
+/*
+ * The free list is empty, or the file is to be extended, and the metapage is
+ * locked exclusively: what VACUUM was about to cut off is free as well, if there
+ * is nothing else, and where a cut was made, but a crash came before that was
+ * noted, it is noted now.  So if VACUUM has taken the end of the file off all
+ * lists, that is still there exactly if the file is longer than up to where it
+ * begins.
+ */
+static void
+call_off_cut(const HybIndex *ix, Buffer metabuf)
+{
+	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
+	HybWalSet	set;
+
+	if (!BlockNumberIsValid(meta->cut) ||
+		hyb_meta_given_up(meta, RelationGetNumberOfBlocks(ix->rel)) > 0 ||
+		(meta->cut_end == 0 && BlockNumberIsValid(meta->freelist)))
+		return;
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	if (meta->cut_end == 0)
+	{
+		meta->freelist = meta->cut_list;
+		meta->free_blocks = meta->cut_blocks;
+	}
+	hyb_meta_end_cut(meta);
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
 }
 
 /*
@@ -107,11 +148,13 @@ reserve_from_freelist(const HybIndex *ix, int wanted, BlockNumber *blocks)
 	int			n = 0;
 
 	if (meta->freelist == InvalidBlockNumber)
+		call_off_cut(ix, metabuf);
+	if (meta->freelist == InvalidBlockNumber)
 	{
 		UnlockReleaseBuffer(metabuf);
 		return 0;
 	}
-	trunk = lock_trunk(ix, meta->freelist);
+	trunk = hyb_freelist_lock(ix, meta->freelist, HYB_METAPAGE_BLKNO);
 	opaque = hyb_page_opaque(BufferGetPage(trunk));
 	list = hyb_freelist_blocks(BufferGetPage(trunk));
 	wanted = Min(wanted, HYB_MAX_PENDING - (int) meta->npending);
@@ -186,6 +229,14 @@ hyb_space_reserve(const HybIndex *ix, int wanted, BlockNumber *blocks)
 	 * no list knows; they look like empty free-list pages with stamp 0, and
 	 * VACUUM adopts them (am/vacuum.c).
 	 */
+	if (n < wanted)
+	{
+		HybMetaPage *meta;
+		Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+
+		call_off_cut(ix, metabuf);
+		UnlockReleaseBuffer(metabuf);
+	}
 	for (extended = 0; n + extended < wanted; extended++)
 		fresh[extended] = extend_logged(ix);
 	if (extended > 0)
@@ -285,32 +336,55 @@ hyb_space_open(const HybIndex *ix, BlockNumber block, BlockNumber from)
 }
 
 /*
- * A free-list page with room, locked exclusively, as the metapage is: the first
- * one of the list or, if there is none or it is full, a block that is to become
- * the first, and that goes to pending[0] first of all.  Such a block is
- * overwritten, so it must not be pinned: InvalidBuffer if all of them are.
+ * Copy pending[], with the blocks that go to one of the two lists at the end;
+ * returns how many they are.
+ */
+static int
+pending_for(const HybMetaPage *meta, bool cut, BlockNumber *pending)
+{
+	int			end = meta->npending;
+
+	memcpy(pending, meta->pending, end * sizeof(BlockNumber));
+	for (int i = end - 1; i >= 0; i--)
+	{
+		BlockNumber block = pending[i];
+
+		if (hyb_meta_cuts(meta, block) != cut)
+			continue;
+		pending[i] = pending[--end];
+		pending[end] = block;
+	}
+	return meta->npending - end;
+}
+
+/*
+ * A page with room of the list that begins at `first`, locked exclusively, as
+ * the metapage is: that page or, if there is none or it is full, one of n
+ * blocks, which is to become the first page of the list, and changes places
+ * with the last one.  Such a block is overwritten, so it must not be pinned:
+ * InvalidBuffer if all of them are.
  */
 static Buffer
-trunk_with_room(const HybIndex *ix, HybMetaPage *meta)
+trunk_with_room(const HybIndex *ix, BlockNumber first, BlockNumber *blocks,
+				int n)
 {
-	if (meta->freelist != InvalidBlockNumber)
+	if (first != InvalidBlockNumber)
 	{
-		Buffer		trunk = lock_trunk(ix, meta->freelist);
+		Buffer		trunk = hyb_freelist_lock(ix, first, HYB_METAPAGE_BLKNO);
 
 		if (hyb_page_opaque(BufferGetPage(trunk))->count < HYB_FREELIST_CAPACITY)
 			return trunk;
 		UnlockReleaseBuffer(trunk);
 	}
-	for (int i = 0; i < meta->npending; i++)
+	for (int i = n - 1; i >= 0; i--)
 	{
-		BlockNumber block = meta->pending[i];
+		BlockNumber block = blocks[i];
 		Buffer		trunk = hyb_space_open(ix, block, HYB_METAPAGE_BLKNO);
 
 		if (BufferIsValid(trunk))
 		{
-			/* the caller logs all of pending[] */
-			meta->pending[i] = meta->pending[0];
-			meta->pending[0] = block;
+			blocks[i] = blocks[n - 1];
+			blocks[n - 1] = block;
 			return trunk;
 		}
 	}
@@ -318,22 +392,77 @@ trunk_with_room(const HybIndex *ix, HybMetaPage *meta)
 }
 
 /*
- * Inside the critical section: pending[0] becomes the first free-list page.
+ * Move pending blocks to one of the lists, as many as a page of it takes.
+ * Returns false if there are none, or no page can be had; *others: are there
+ * some for the other list?
  */
-static void
-push_trunk(const HybIndex *ix, HybMetaPage *meta, Page trunk)
+static bool
+settle_some(const HybIndex *ix, bool cut, bool *others)
 {
-	hyb_page_init(trunk, ix, HYB_PAGE_FREELIST, 0, 0);
-	hyb_page_opaque(trunk)->link = meta->freelist;
-	meta->freelist = meta->pending[0];
-	meta->pending[0] = meta->pending[--meta->npending];
-	meta->free_blocks++;
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	BlockNumber *first = cut ? &meta->cut_list : &meta->freelist;
+	uint32	   *blocks = cut ? &meta->cut_blocks : &meta->free_blocks;
+	Buffer		trunk = InvalidBuffer;
+	Page		page;
+	HybPageOpaque *opaque;
+	HybWalSet	set;
+	bool		fresh;
+	BlockNumber pending[HYB_MAX_PENDING];
+	int			before = meta->npending;
+	int			n = pending_for(meta, cut, pending);
 
-	/* the whole array is content: it is logged and never a hole */
-	((PageHeader) trunk)->pd_lower =
-		SizeOfPageHeaderData + HYB_FREELIST_CAPACITY * sizeof(BlockNumber);
-	memset(hyb_freelist_blocks(trunk), 0,
-		   HYB_FREELIST_CAPACITY * sizeof(BlockNumber));
+	*others = n < before;
+	if (n > 0)
+	{
+		HYB_POINT("space-settle");
+		trunk = trunk_with_room(ix, *first, pending + before - n, n);
+	}
+	if (!BufferIsValid(trunk))
+	{
+		UnlockReleaseBuffer(metabuf);
+		return false;
+	}
+	page = BufferGetPage(trunk);
+	opaque = hyb_page_opaque(page);
+	fresh = BufferGetBlockNumber(trunk) != *first;
+
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	memcpy(meta->pending, pending, before * sizeof(BlockNumber));
+	if (fresh)
+	{
+		hyb_freelist_init(ix, page, *first);
+		*first = meta->pending[--meta->npending];
+		(*blocks)++;
+		n--;
+	}
+	n = Min(n, (int) (HYB_FREELIST_CAPACITY - opaque->count));
+	if (n > 0)
+	{
+		memcpy(hyb_freelist_blocks(page) + opaque->count,
+			   meta->pending + meta->npending - n, n * sizeof(BlockNumber));
+		if (!fresh)
+			hyb_wal_range(&set, trunk,
+						  SizeOfPageHeaderData + opaque->count * sizeof(BlockNumber),
+						  n * sizeof(BlockNumber));
+		opaque->count += n;
+		meta->npending -= n;
+		*blocks += n;
+	}
+	if (fresh)
+		hyb_wal_image(&set, trunk);
+	else
+		hyb_wal_opaque(&set, trunk);
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_range(&set, metabuf,
+				  SizeOfPageHeaderData + offsetof(HybMetaPage, pending),
+				  before * sizeof(BlockNumber));
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(trunk);
+	UnlockReleaseBuffer(metabuf);
+	return true;
 }
 
 /*
@@ -343,64 +472,12 @@ push_trunk(const HybIndex *ix, HybMetaPage *meta, Page trunk)
 void
 hyb_space_settle(const HybIndex *ix)
 {
-	for (;;)
-	{
-		HybMetaPage *meta;
-		Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-		Buffer		trunk = InvalidBuffer;
-		Page		page;
-		HybPageOpaque *opaque;
-		HybWalSet	set;
-		bool		fresh;
-		int			before = meta->npending;
-		int			n;
+	bool		others;
 
-		if (meta->npending > 0)
-		{
-			HYB_POINT("space-settle");
-			trunk = trunk_with_room(ix, meta);
-		}
-		if (!BufferIsValid(trunk))
-		{
-			UnlockReleaseBuffer(metabuf);
-			return;
-		}
-		page = BufferGetPage(trunk);
-		fresh = BufferGetBlockNumber(trunk) != meta->freelist;
-
-		hyb_wal_begin(&set, ix->rel);
-		START_CRIT_SECTION();
-		if (fresh)
-			push_trunk(ix, meta, page);
-		opaque = hyb_page_opaque(page);
-		n = Min((int) meta->npending,
-				(int) (HYB_FREELIST_CAPACITY - opaque->count));
-		if (n > 0)
-		{
-			memcpy(hyb_freelist_blocks(page) + opaque->count,
-				   meta->pending + meta->npending - n,
-				   n * sizeof(BlockNumber));
-			if (!fresh)
-				hyb_wal_range(&set, trunk,
-							  SizeOfPageHeaderData + opaque->count * sizeof(BlockNumber),
-							  n * sizeof(BlockNumber));
-			opaque->count += n;
-			meta->npending -= n;
-			meta->free_blocks += n;
-		}
-		if (fresh)
-			hyb_wal_image(&set, trunk);
-		else
-			hyb_wal_opaque(&set, trunk);
-		hyb_wal_meta(&set, metabuf);
-		hyb_wal_range(&set, metabuf,
-					  SizeOfPageHeaderData + offsetof(HybMetaPage, pending),
-					  before * sizeof(BlockNumber));
-		hyb_wal_commit(&set);
-		END_CRIT_SECTION();
-		UnlockReleaseBuffer(trunk);
-		UnlockReleaseBuffer(metabuf);
-	}
+	while (settle_some(ix, false, &others))
+		;
+	while (others && settle_some(ix, true, &others))
+		others = true;
 }
 
 /*
@@ -417,9 +494,12 @@ hyb_space_take(const HybIndex *ix, Buffer metabuf, HybSpaceTake *take)
 	take->from_freelist = false;
 	take->trunk_emptied = false;
 
+	if (meta->freelist == InvalidBlockNumber)
+		call_off_cut(ix, metabuf);
 	if (meta->freelist != InvalidBlockNumber)
 	{
-		Buffer		trunk = lock_trunk(ix, meta->freelist);
+		Buffer		trunk = hyb_freelist_lock(ix, meta->freelist,
+											  HYB_METAPAGE_BLKNO);
 		HybPageOpaque *opaque = hyb_page_opaque(BufferGetPage(trunk));
 		BlockNumber *list = hyb_freelist_blocks(BufferGetPage(trunk));
 
@@ -451,6 +531,7 @@ hyb_space_take(const HybIndex *ix, Buffer metabuf, HybSpaceTake *take)
 			}
 		}
 		UnlockReleaseBuffer(trunk);
+		call_off_cut(ix, metabuf);
 	}
 
 	take->page = extend_relation(ix);

@@ -8,7 +8,8 @@
 #include "page/meta.h"
 
 /*
- * Take blocks for a merge step: from the free list first, then by extending
+ * Take blocks for a merge step: from the free list first, then from what was
+ * about to be cut off, which is not any more then (file_end.h), then by extending
  * the relation, at most until the metapage's pending[] is full.  The blocks
  * are in pending[] (logged) on return, so that a crash cannot lose them.
  * Caller holds the merge lock and no buffer lock.
@@ -40,8 +41,19 @@ extern void hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks,
 #define hyb_freelist_blocks(page) ((BlockNumber *) PageGetContents(page))
 
 /*
- * Move everything in pending[] to the free list.  Caller holds the merge lock
- * and no buffer lock.
+ * A page of a free list, which `from` names, locked exclusively; the metapage
+ * is, too.
+ */
+extern Buffer hyb_freelist_lock(const HybIndex *ix, BlockNumber block,
+								BlockNumber from);
+
+/* Make a block an empty page of a free list, before the page `next` of it. */
+extern void hyb_freelist_init(const HybIndex *ix, Page page, BlockNumber next);
+
+/*
+ * Move everything in pending[] to the free list, or to that of the end of the
+ * file that is about to be cut off.  Caller holds the merge lock and no buffer
+ * lock.
  */
 extern void hyb_space_settle(const HybIndex *ix);
 

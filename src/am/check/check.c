@@ -282,6 +282,12 @@ check_meta(HybCheck *check)
 	else if (meta->frozen.number == 0 && meta->pass_level == 0 &&
 			 (meta->flags & HYB_META_COMPACTING) != 0)
 		wrong = "there is a visit of all leaves without a frozen generation";
+	else if (BlockNumberIsValid(meta->cut) ? meta->cut == HYB_METAPAGE_BLKNO :
+			 meta->cut_end != 0 || meta->cut_blocks != 0)
+		wrong = "the end that is to be cut off does not begin anywhere";
+	else if (meta->cut_end != 0 &&
+			 (meta->cut_end <= meta->cut || meta->cut_blocks != 0))
+		wrong = "the end that is to be cut off is not what it was";
 	for (int i = 0; i < meta->nlevels && wrong == NULL; i++)
 		wrong = wrong_level(meta, &meta->levels[i]);
 	if (wrong != NULL)

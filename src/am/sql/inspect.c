@@ -400,7 +400,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	put_count(&row, true, dynamic_entries);
 	put_count(&row, true, delta_pages);
 	put_count(&row, true, delta_pages * BLCKSZ);
-	put_count(&row, true, (uint64) meta.free_blocks + meta.npending);
+	put_count(&row, true, hyb_meta_free(&meta, nblocks));
 	put_count(&row, true, nblocks);
 	put_count(&row, true, (uint64) nblocks * BLCKSZ);
 	put(&row, live != 0, Float8GetDatum(live == 0 ? 0.0 :
