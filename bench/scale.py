@@ -107,9 +107,9 @@ def main():
         psql("CHECKPOINT")
         stats = "SELECT static_entries, merged_entries, moved_entries, written_bytes / 8192, merges, leaf_pages FROM hybrid_index_stats('scale_h')"
         before = [int(float(x)) for x in psql(stats).split("|")]
-        begin = psql("SELECT pg_current_wal_lsn()")
+        begin = psql("SELECT pg_current_wal_flush_lsn()")
         insert(options.keys, table, rows + 1 + warm, options.inserts, options.batch, options.checkpoint, 1, not options.many)
-        end = psql("SELECT pg_current_wal_lsn()")
+        end = psql("SELECT pg_current_wal_flush_lsn()")
         after = [int(float(x)) for x in psql(stats).split("|")]
         wal = wal_of(begin, end)
         per = {name: size / options.inserts for name, size in wal.items()}
