@@ -665,6 +665,8 @@ CREATE FUNCTION hybrid_merge_progress_list(
 	OUT pid integer,
 	OUT entries_total bigint,
 	OUT entries_done bigint,
+	OUT entries_moved bigint,
+	OUT pass_level integer,
 	OUT steps bigint,
 	OUT started timestamptz)
 RETURNS SETOF record
@@ -672,8 +674,8 @@ AS 'MODULE_PATHNAME', 'hybrid_merge_progress_list'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE VIEW hybrid_merge_progress AS
-SELECT d.datname, p.relid, p.pid, p.entries_total, p.entries_done, p.steps,
-	p.started
+SELECT d.datname, p.relid, p.pid, p.entries_total, p.entries_done,
+	p.entries_moved, p.pass_level, p.steps, p.started
 FROM hybrid_merge_progress_list() p
 	LEFT JOIN pg_catalog.pg_database d ON d.oid = p.dbid;
 

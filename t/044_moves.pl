@@ -140,6 +140,8 @@ SKIP:
 	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-pass-fetched', 'wait')");
 	my $merge = start_psql($node, "SELECT hybrid_merge('t_k');");
 	ok(held_at($node, 'pass-fetched', $merge), 'a move is held') or diag $merge->{err};
+	like($node->safe_psql('postgres', 'SELECT relid::regclass, entries_total > 0, entries_done = entries_total, pass_level FROM hybrid_merge_progress'),
+		qr/^t_k\|t\|t\|[12]$/, 'the view of merges tells how far it is');
 	my $vacuum = start_psql($node, 'VACUUM t;');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND objsubid = 18521"),
 		'VACUUM has found what is dead');

@@ -75,6 +75,8 @@ hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total)
 			progress->pid = MyProcPid;
 			progress->entries_total = entries_total;
 			progress->entries_done = 0;
+			progress->entries_moved = 0;
+			progress->pass_level = 0;
 			progress->steps = 0;
 			progress->started = now;
 			my_entry = i;
@@ -87,8 +89,7 @@ hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total)
 }
 
 void
-hyb_progress_update(int entry, uint64 entries_total, uint64 entries_done,
-					uint64 steps)
+hyb_progress_update(int entry, const HybProgress *now)
 {
 	HybProgress *progress;
 
@@ -98,9 +99,11 @@ hyb_progress_update(int entry, uint64 entries_total, uint64 entries_done,
 	SpinLockAcquire(&table->mutex);
 	if (progress->pid == MyProcPid)
 	{
-		progress->entries_total = entries_total;
-		progress->entries_done = entries_done;
-		progress->steps = steps;
+		progress->entries_total = now->entries_total;
+		progress->entries_done = now->entries_done;
+		progress->entries_moved = now->entries_moved;
+		progress->pass_level = now->pass_level;
+		progress->steps = now->steps;
 	}
 	SpinLockRelease(&table->mutex);
 }

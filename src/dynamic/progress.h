@@ -21,6 +21,9 @@ typedef struct HybProgress
 	int			pid;
 	uint64		entries_total;	/* of the frozen generation */
 	uint64		entries_done;
+	uint64		entries_moved;	/* from one static level to another, after
+								 * that */
+	int			pass_level;		/* which they are moved from; 0: none */
 	uint64		steps;
 	TimestampTz started;
 } HybProgress;
@@ -30,9 +33,8 @@ extern const HybSharedPart hyb_progress_part;
 /* Returns the entry's number for the other calls, -1 if the table is full. */
 extern int	hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total);
 
-/* Entry -1 is allowed, and ignored. */
-extern void hyb_progress_update(int entry, uint64 entries_total,
-								uint64 entries_done, uint64 steps);
+/* Numbers of entries and steps.  Entry -1 is allowed, and ignored. */
+extern void hyb_progress_update(int entry, const HybProgress *now);
 extern void hyb_progress_end(int entry);
 
 /* Entry number `entry` of HYB_PROGRESS_ENTRIES; false if it is free. */

@@ -35,20 +35,29 @@ hyb_merge_job_end(HybMergeJob *job)
 static void
 report(HybIndex *ix, HybMergeJob *job, const HybMetaPage *meta)
 {
+	HybProgress now = {0};
+
 	if (meta->frozen.number != 0 && meta->frozen.number != job->generation)
 	{
 		job->generation = meta->frozen.number;
 		job->total = meta->frozen.nentries;
 		job->start = meta->merged_entries;
+		job->moved_start = meta->moved_entries;
 	}
-	else if (job->generation == 0)
+	else if (job->generation == 0 && job->entry < 0)
+	{
 		job->start = meta->merged_entries;
+		job->moved_start = meta->moved_entries;
+	}
 	if (job->entry < 0)
 		job->entry = hyb_progress_begin(MyDatabaseId, RelationGetRelid(ix->rel),
 										job->total);
-	hyb_progress_update(job->entry, job->total,
-						Min(meta->merged_entries - job->start, job->total),
-						++job->steps);
+	now.entries_total = job->total;
+	now.entries_done = Min(meta->merged_entries - job->start, job->total);
+	now.entries_moved = meta->moved_entries - job->moved_start;
+	now.pass_level = meta->pass_level;
+	now.steps = ++job->steps;
+	hyb_progress_update(job->entry, &now);
 }
 
 HybMergeOutcome

@@ -17,6 +17,7 @@ typedef struct HybMergeJob
 	uint64		generation;		/* being merged; 0: not known yet */
 	uint64		total;			/* its entries */
 	uint64		start;			/* of all merged ones, those before it */
+	uint64		moved_start;	/* the same of those moved between levels */
 	uint64		steps;			/* done by this job */
 	uint64		moved;			/* entries that they moved */
 } HybMergeJob;

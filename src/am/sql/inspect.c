@@ -442,8 +442,8 @@ hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 	for (int i = 0; i < HYB_PROGRESS_ENTRIES; i++)
 	{
 		HybProgress merge;
-		Datum		values[7];
-		bool		nulls[7] = {0};
+		Datum		values[9];
+		bool		nulls[9] = {0};
 
 		if (!hyb_progress_read(i, &merge))
 			continue;
@@ -452,8 +452,11 @@ hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 		values[2] = Int32GetDatum(merge.pid);
 		values[3] = Int64GetDatum((int64) merge.entries_total);
 		values[4] = Int64GetDatum((int64) merge.entries_done);
-		values[5] = Int64GetDatum((int64) merge.steps);
-		values[6] = TimestampTzGetDatum(merge.started);
+		values[5] = Int64GetDatum((int64) merge.entries_moved);
+		values[6] = Int32GetDatum(merge.pass_level);
+		nulls[6] = merge.pass_level == 0;
+		values[7] = Int64GetDatum((int64) merge.steps);
+		values[8] = TimestampTzGetDatum(merge.started);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
