@@ -250,12 +250,12 @@ EOF
 	$node->safe_psql('postgres', $sql);
 }
 
-# The rows of the last one in reverse.
+# The rows of the last one in reverse, in leaves that are full: a merge cannot but
+# cut them in two, which is where it notices.
 $node->safe_psql('postgres', <<EOF);
 CREATE TABLE reverse (k int, s text COLLATE "C", n numeric);
-CREATE INDEX reverse_i ON reverse USING hybrid (n DESC, k DESC);
 INSERT INTO reverse SELECT k, s, n FROM t$copies;
-SELECT hybrid_merge('reverse_i');
+CREATE INDEX reverse_i ON reverse USING hybrid (n DESC, k DESC);
 EOF
 
 my %file;

@@ -282,7 +282,7 @@ bool
 hyb_gather_add(HybGatherer *gatherer, Relation heap, const HybEntry *entry)
 {
 	SubTransactionId subtransaction = GetCurrentSubTransactionId();
-	uint32		len = HYB_DELTA_HEADER + entry->len;
+	uint32		len = hyb_delta_size(entry->len);
 	HybGather  *gather;
 
 	if (len > HYB_PAGE_CAPACITY / 4 || !row_stays(heap, &entry->tid) ||

@@ -86,7 +86,7 @@ StaticAssertDecl(HYB_LEAF_MAX_ITEMS <= LEAF_TOMBSTONES_MASK,
 #define UNIT_TREATED		32
 
 /* Entries that fit a delta page */
-#define MAX_DELTA_ENTRIES	(HYB_PAGE_CAPACITY / HYB_DELTA_HEADER)
+#define MAX_DELTA_ENTRIES	(HYB_PAGE_CAPACITY / HYB_DELTA_MIN_ENTRY)
 
 typedef struct HybVacuum
 {
@@ -229,19 +229,13 @@ flag_dead(HybVacuum *v, Buffer buf)
 	hyb_wal_begin(&set, v->ix->rel);
 	START_CRIT_SECTION();
 	for (int i = 0; i < nflags; i++)
-	{
-		uint16		len_flags;
-
-		memcpy(&len_flags, (char *) page + v->offsets[i], sizeof(uint16));
-		len_flags |= HYB_DELTA_DEAD;
-		memcpy((char *) page + v->offsets[i], &len_flags, sizeof(uint16));
-	}
+		((uint8 *) page)[v->offsets[i]] |= HYB_DELTA_DEAD;
 	for (int i = 0; i < nflags; i += per_range)
 	{
 		int			last = Min(i + per_range, nflags) - 1;
 
 		hyb_wal_range(&set, buf, v->offsets[i],
-					  v->offsets[last] - v->offsets[i] + sizeof(uint16));
+					  v->offsets[last] - v->offsets[i] + 1);
 	}
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();

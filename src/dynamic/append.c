@@ -59,53 +59,79 @@ typedef struct Appending
 	const uint8 *image;			/* as they are on a page */
 	uint32		len;			/* of all of them */
 	uint32		keylen;			/* if there is one only: of its key columns */
+	uint16		from;			/* where the page's entries end */
 	uint32		done;			/* bytes that were appended */
 } Appending;
 
-uint32
-hyb_delta_image(const HybEntry *entry, uint8 *image)
+/* Find out where the entries of a tail page end. */
+static void
+find_end(HybIndex *ix, HybSlot *s, int lane, Buffer buf, Appending *appending)
 {
-	HybDeltaEntry header;
+	Page		page = BufferGetPage(buf);
+	BlockNumber block = BufferGetBlockNumber(buf);
+	uint64		generation = hyb_page_opaque(page)->stamp;
+	uint16		from = HYB_DELTA_FIRST;
 
-	header.len_flags = entry->len;
-	header.tid = entry->tid;
-	memcpy(image, &header, HYB_DELTA_HEADER);
-	memcpy(image + HYB_DELTA_HEADER, entry->bytes, entry->len);
-	return HYB_DELTA_HEADER + entry->len;
+	if (s->hint_end_generation == generation &&
+		hyb_lane_end_block(s->hint_end) == block)
+		from = hyb_lane_end_offset(s->hint_end);
+	if (!hyb_delta_is_end(page, from) && hyb_slot_find(s))
+	{
+		/* others have appended, or it is the first time here */
+		uint64		end = hyb_slot_appended(s->shared, generation, lane);
+
+		pg_read_barrier();
+		if (hyb_slot_valid(s) && hyb_lane_end_block(end) == block)
+			from = Max(from, hyb_lane_end_offset(end));
+	}
+	appending->from = hyb_delta_end(ix->rel, page, block, from);
+}
+
+/* Remember it for the next time. */
+static inline void
+note_end(HybSlot *s, uint64 generation, uint64 end)
+{
+	s->hint_end_generation = generation;
+	s->hint_end = end;
 }
 
 /* Bytes of the entries, from the first one on, that the page has room for. */
 static inline uint32
 fitting(Page page, const Appending *appending)
 {
-	uint32		room = ((PageHeader) page)->pd_upper - ((PageHeader) page)->pd_lower;
+	uint32		room = ((PageHeader) page)->pd_upper - appending->from;
 	uint32		end = 0;
 
 	if (appending->len <= room)
 		return appending->len;
 	for (;;)
 	{
-		uint16		len_flags;
-		uint32		next;
+		HybDeltaHeader header = hyb_delta_header(appending->image + end);
+		uint32		next = end + header.size + header.len;
 
-		memcpy(&len_flags, appending->image + end, sizeof(len_flags));
-		next = end + HYB_DELTA_HEADER + (len_flags & HYB_DELTA_LEN_MASK);
 		if (next > room)
 			return end;
 		end = next;
 	}
 }
 
-/* Write those behind the others; returns the new pd_lower. */
+/*
+ * Write those behind the others; returns where they end.  *lower: pd_lower has
+ * grown.
+ */
 static inline uint16
-put_entries(Page page, Appending *appending)
+put_entries(Page page, Appending *appending, bool *lower)
 {
 	PageHeader	ph = (PageHeader) page;
+	uint32		end;
 
 	appending->done = fitting(page, appending);
-	memcpy((char *) page + ph->pd_lower, appending->image, appending->done);
-	ph->pd_lower += appending->done;
-	return ph->pd_lower;
+	memcpy((char *) page + appending->from, appending->image, appending->done);
+	end = appending->from + appending->done;
+	*lower = end > ph->pd_lower;
+	if (*lower)
+		ph->pd_lower = Min(TYPEALIGN(HYB_DELTA_STEP, end), ph->pd_upper);
+	return end;
 }
 
 /*
@@ -117,18 +143,18 @@ enter_appended(HybIndex *ix, HybStageAccess *access, int lane,
 {
 	HybEntry	entry = {.block = hyb_lane_end_block(from)};
 	uint32		at = 0;
-	HybDeltaEntry header;
 
 	while (at < appending->done)
 	{
-		memcpy(&header, appending->image + at, HYB_DELTA_HEADER);
-		entry.bytes = appending->image + at + HYB_DELTA_HEADER;
-		entry.len = header.len_flags & HYB_DELTA_LEN_MASK;
+		HybDeltaHeader header = hyb_delta_header(appending->image + at);
+
+		entry.bytes = appending->image + at + header.size;
+		entry.len = header.len;
 		entry.keylen = appending->keylen != 0 ? appending->keylen :
 			hyb_key_length(ix->desc, entry.bytes, entry.len);
 		entry.tid = header.tid;
 		entry.offset = hyb_lane_end_offset(from) + at;
-		at += HYB_DELTA_HEADER + entry.len;
+		at += header.size + header.len;
 		entry.next = hyb_lane_end_offset(from) + at;
 		if (!hyb_stage_enter(ix, access, lane, &entry))
 			break;
@@ -149,9 +175,10 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 			   Buffer buf, Appending *appending)
 {
 	Page		page = BufferGetPage(buf);
-	uint16		from = ((PageHeader) page)->pd_lower;
+	uint16		from = appending->from;
 	uint64		begin = hyb_lane_end(BufferGetBlockNumber(buf), from);
-	uint16		lower;
+	uint64		end;
+	bool		lower;
 	HybWalSet	set;
 	HybStageAccess access;
 	bool		enter;
@@ -159,17 +186,34 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 	(void) hyb_slot_find(s);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
-	lower = put_entries(page, appending);
-	hyb_wal_lower(&set, buf);
-	hyb_wal_range(&set, buf, from, lower - from);
+	end = begin - from + put_entries(page, appending, &lower);
+	if (lower)
+		hyb_wal_lower(&set, buf);
+	hyb_wal_range(&set, buf, from, appending->done);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
-	hyb_slot_publish(s, generation, lane, begin - from + lower);
+	hyb_slot_publish(s, generation, lane, end);
+	note_end(s, generation, end);
 	enter = (appending->done <= ENTER_MAX || appending->keylen != 0) &&
 		hyb_stage_try_enter(ix, generation, lane, begin, &access);
 	UnlockReleaseBuffer(buf);
 	if (enter)
 		enter_appended(ix, &access, lane, appending, begin);
+}
+
+/* The tail of a lane, while the metapage is locked. */
+static Buffer
+lock_tail(HybIndex *ix, BlockNumber block, uint64 generation)
+{
+	Buffer		buf = hyb_page_lock(ix, block, HYB_METAPAGE_BLKNO,
+									BUFFER_LOCK_EXCLUSIVE, HYB_PAGE_DELTA,
+									generation);
+
+	if (!BufferIsValid(buf) ||
+		hyb_page_opaque(BufferGetPage(buf))->link != InvalidBlockNumber)
+		hyb_corrupted(ix->rel, block,
+					  "This is not the last delta page of its lane.");
+	return buf;
 }
 
 /*
@@ -186,19 +230,16 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 	BlockNumber old_block = meta->active.tail[lane];
 	BlockNumber new_block;
 	Buffer		old = InvalidBuffer;
-	uint16		lower;
+	bool		lower;
+	uint64		end;
 	uint32		old_count = 0;
 	HybSpaceTake take;
 	HybWalSet	set;
 
 	if (BlockNumberIsValid(old_block))
 	{
-		old = hyb_page_lock(ix, old_block, HYB_METAPAGE_BLKNO,
-							BUFFER_LOCK_EXCLUSIVE, HYB_PAGE_DELTA, generation);
-		if (!BufferIsValid(old) ||
-			hyb_page_opaque(BufferGetPage(old))->link != InvalidBlockNumber)
-			hyb_corrupted(ix->rel, old_block,
-						  "This is not the last delta page of its lane.");
+		old = lock_tail(ix, old_block, generation);
+		find_end(ix, s, lane, old, appending);
 		if ((hyb_page_opaque(BufferGetPage(old))->flags & HYB_DELTA_CLOSED) == 0 &&
 			fitting(BufferGetPage(old), appending) > 0)
 		{
@@ -224,7 +265,8 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 
 	START_CRIT_SECTION();
 	hyb_page_init(BufferGetPage(take.page), ix, HYB_PAGE_DELTA, 0, generation);
-	lower = put_entries(BufferGetPage(take.page), appending);
+	appending->from = HYB_DELTA_FIRST;
+	end = hyb_lane_end(new_block, put_entries(BufferGetPage(take.page), appending, &lower));
 	hyb_wal_image(&set, take.page);
 	if (BufferIsValid(old))
 	{
@@ -246,7 +288,8 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 
 	if (!BufferIsValid(old))
 		hyb_slot_changed(s);	/* versions lack the new lane's head */
-	hyb_slot_publish(s, generation, lane, hyb_lane_end(new_block, lower));
+	hyb_slot_publish(s, generation, lane, end);
+	note_end(s, generation, end);
 	set_hints(s, &meta->active);
 
 	hyb_space_take_release(&take);
@@ -346,6 +389,7 @@ append(HybIndex *ix, Appending *appending)
 			continue;
 		}
 		s->lane = lane;
+		find_end(ix, s, lane, buf, appending);
 		if ((opaque->flags & HYB_DELTA_CLOSED) != 0 ||
 			fitting(BufferGetPage(buf), appending) == 0)
 		{
@@ -373,7 +417,7 @@ hyb_delta_append_some(HybIndex *ix, const uint8 *image, uint32 len, bool *full)
 {
 	Appending	appending = {.image = image,.len = len};
 
-	Assert(len > HYB_DELTA_HEADER);
+	Assert(len >= HYB_DELTA_MIN_ENTRY);
 	if (append(ix, &appending))
 		*full = true;
 	Assert(appending.done > 0);

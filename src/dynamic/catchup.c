@@ -84,7 +84,7 @@ tails_unchanged(HybIndex *ix, HybStageAccess *access,
 		LockBuffer(buf, BUFFER_LOCK_SHARE);
 		same = hyb_page_check(ix, buf, HYB_PAGE_DELTA, version->active.number) &&
 			hyb_page_opaque(BufferGetPage(buf))->link == InvalidBlockNumber &&
-			((PageHeader) BufferGetPage(buf))->pd_lower == hyb_lane_end_offset(applied);
+			hyb_delta_is_end(BufferGetPage(buf), hyb_lane_end_offset(applied));
 		UnlockReleaseBuffer(buf);
 		if (!same)
 			return false;
@@ -234,7 +234,9 @@ copy_page(const CatchUp *c, HybDeltaWalk *walk, int lane, uint16 from,
 	if (c->which == HYB_ACTIVE && announced(c->access) &&
 		!BlockNumberIsValid(walk->link))
 		hyb_slot_publish(c->access->s, walk->generation, lane,
-						 hyb_lane_end(walk->block, lower));
+						 hyb_lane_end(walk->block,
+									  hyb_delta_end(c->ix->rel, page,
+													walk->block, from)));
 	UnlockReleaseBuffer(buf);
 	return true;
 }
@@ -253,10 +255,7 @@ enter_page(const CatchUp *c, HybTree *tree, Page copy, uint64 *applied)
 	{
 		if ((entry.flags & HYB_DELTA_DEAD) == 0)
 		{
-			if (desc->natts > desc->nkeys)
-				hyb_delta_key_length(c->ix, &entry);
-			else
-				entry.keylen = entry.len;
+			hyb_delta_key_length(c->ix, &entry);
 			if (!hyb_tree_insert(tree, c->access->arena, desc, &entry))
 				return HYB_STAGE_MEMORY;
 		}

@@ -10,39 +10,85 @@
 
 /* ---- the entries of a page ---- */
 
+/* Behind the last entry there is little, and nothing but zeroes. */
+static void
+check_end(Relation rel, Page page, BlockNumber block, uint16 off)
+{
+	uint16		lower = ((PageHeader) page)->pd_lower;
+	bool		zero = lower - off < HYB_DELTA_STEP;
+
+	for (int i = off; i < lower && zero; i++)
+		zero = ((uint8 *) page)[i] == 0;
+	if (!zero)
+		hyb_corrupted(rel, block, "The entries of a delta page do not end where the page does.");
+}
+
 bool
 hyb_delta_next(Relation rel, Page page, HybEntry *entry)
 {
 	uint16		lower = ((PageHeader) page)->pd_lower;
 	uint16		off = entry->next == 0 ? HYB_DELTA_FIRST : entry->next;
-	HybDeltaEntry header;
-	uint32		len;
+	HybDeltaHeader header;
 
 	entry->next = off;
 	if (off >= lower)
 		return false;
 	if (lower > BLCKSZ - MAXALIGN(sizeof(HybPageOpaque)) ||
-		off < HYB_DELTA_FIRST || off + HYB_DELTA_HEADER > lower)
+		off < HYB_DELTA_FIRST)
 		hyb_corrupted(rel, entry->block, "The entries of a delta page do not end where the page does.");
-	memcpy(&header, (char *) page + off, HYB_DELTA_HEADER);
-	len = header.len_flags & HYB_DELTA_LEN_MASK;
-	if (len == 0 || len > HYB_MAX_ENTRY_SIZE ||
-		off + HYB_DELTA_HEADER + len > lower)
+	if (((uint8 *) page)[off] == 0)
+	{
+		check_end(rel, page, entry->block, off);
+		return false;
+	}
+	header = hyb_delta_header((uint8 *) page + off);
+	if (header.len == 0 || header.len > HYB_MAX_ENTRY_SIZE ||
+		off + header.size + header.len > lower)
 		hyb_corrupted(rel, entry->block, "An entry of a delta page has a wrong length.");
-	entry->bytes = (const uint8 *) page + off + HYB_DELTA_HEADER;
-	entry->len = len;
+	entry->bytes = (const uint8 *) page + off + header.size;
+	entry->len = header.len;
 	entry->tid = header.tid;
-	entry->flags = header.len_flags & ~HYB_DELTA_LEN_MASK;
+	entry->flags = header.flags;
 	entry->offset = off;
-	entry->next = off + HYB_DELTA_HEADER + len;
+	entry->next = off + header.size + header.len;
 	return true;
+}
+
+uint16
+hyb_delta_end(Relation rel, Page page, BlockNumber block, uint16 from)
+{
+	HybEntry	entry = {.block = block,.next = from};
+
+	while (!hyb_delta_is_end(page, entry.next))
+		if (!hyb_delta_next(rel, page, &entry))
+			break;
+	return entry.next;
+}
+
+uint32
+hyb_delta_image(const HybEntry *entry, uint8 *image)
+{
+	uint8	   *p = image;
+
+	if (entry->len > HYB_DELTA_LEN_MASK)
+	{
+		*p++ = HYB_DELTA_LONG | entry->len >> 8;
+		*p++ = (uint8) entry->len;
+	}
+	else
+		*p++ = (uint8) entry->len;
+	memcpy(p, &entry->tid, sizeof(ItemPointerData));
+	p += sizeof(ItemPointerData);
+	memcpy(p, entry->bytes, entry->len);
+	return p + entry->len - image;
 }
 
 void
 hyb_delta_key_length(const HybIndex *ix, HybEntry *entry)
 {
 	entry->keylen = hyb_key_length(ix->desc, entry->bytes, entry->len);
-	if (entry->keylen == 0)
+	if (entry->keylen == 0 ||
+		(entry->keylen != entry->len && ix->desc->natts == ix->desc->nkeys))
 		hyb_corrupted(ix->rel, entry->block, "An entry of a delta page is malformed.");
 }
 

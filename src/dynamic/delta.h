@@ -4,8 +4,12 @@
  *		them.
  *
  * A generation has up to HYB_LANES chains of pages.  Entries lie one after
- * the other from PageGetContents() to pd_lower, each a HybDeltaEntry header
- * followed by the entry's bytes, without alignment.
+ * the other from PageGetContents() on, without alignment: a byte or two with
+ * length and flag, the heap TID, the entry's bytes.
+ *
+ * They end where a length of 0 follows, or at pd_lower, which is ahead of them
+ * by less than HYB_DELTA_STEP; what lies between is all zeroes.  So most
+ * appends need not log pd_lower.
  */
 #ifndef HYB_DELTA_H
 #define HYB_DELTA_H
@@ -13,16 +17,49 @@
 #include "dynamic/entry.h"
 #include "page/meta.h"
 
-#define HYB_DELTA_DEAD		0x8000	/* in len_flags: VACUUM removed it */
-#define HYB_DELTA_LEN_MASK	0x0FFF
+/* The first byte: flags, and the length or the high bits of it. */
+#define HYB_DELTA_DEAD		0x80	/* VACUUM removed it */
+#define HYB_DELTA_LONG		0x40	/* the low bits are in a second byte */
+#define HYB_DELTA_LEN_MASK	0x3F
 
-typedef struct HybDeltaEntry
+/* Bytes ahead of an entry: at most, and with those of the shortest one. */
+#define HYB_DELTA_HEADER		8
+#define HYB_DELTA_MIN_ENTRY		8
+
+/* By so much pd_lower grows. */
+#define HYB_DELTA_STEP		256
+
+/* What is ahead of an entry. */
+typedef struct HybDeltaHeader
 {
-	uint16		len_flags;		/* bytes of the entry, and flags */
-	ItemPointerData tid;		/* heap TID */
-} HybDeltaEntry;				/* 8 bytes; read and written with memcpy */
+	uint16		size;			/* of the header itself */
+	uint16		len;			/* of the entry; 0: there is none */
+	uint16		flags;			/* HYB_DELTA_DEAD */
+	ItemPointerData tid;
+} HybDeltaHeader;
 
-#define HYB_DELTA_HEADER	8
+/* Reads up to HYB_DELTA_HEADER bytes, though the header may be shorter. */
+static inline HybDeltaHeader
+hyb_delta_header(const uint8 *p)
+{
+	HybDeltaHeader header;
+
+	header.flags = p[0] & HYB_DELTA_DEAD;
+	header.len = p[0] & HYB_DELTA_LEN_MASK;
+	header.size = 1;
+	if ((p[0] & HYB_DELTA_LONG) != 0)
+		header.len = header.len << 8 | p[header.size++];
+	memcpy(&header.tid, p + header.size, sizeof(ItemPointerData));
+	header.size += sizeof(ItemPointerData);
+	return header;
+}
+
+/* Bytes that an entry of this length takes. */
+static inline uint32
+hyb_delta_size(uint32 len)
+{
+	return len + sizeof(ItemPointerData) + (len > HYB_DELTA_LEN_MASK ? 2 : 1);
+}
 
 /* Write what an entry is on a page; returns its length.  Its place is unused. */
 extern uint32 hyb_delta_image(const HybEntry *entry, uint8 *image);
@@ -45,6 +82,20 @@ extern bool hyb_delta_next(Relation rel, Page page, HybEntry *entry);
  * ERRCODE_INDEX_CORRUPTED.
  */
 extern void hyb_delta_key_length(const HybIndex *ix, HybEntry *entry);
+
+/*
+ * Where the entries of a page end; from is where one of them does, or the first
+ * one begins.
+ */
+extern uint16 hyb_delta_end(Relation rel, Page page, BlockNumber block,
+							uint16 from);
+
+/* Is that where one ends the end of all? */
+static inline bool
+hyb_delta_is_end(Page page, uint16 from)
+{
+	return from >= ((PageHeader) page)->pd_lower || ((uint8 *) page)[from] == 0;
+}
 
 /* Entries on a page, dead ones included. */
 extern uint32 hyb_delta_count(Relation rel, Page page, BlockNumber block);

@@ -19,7 +19,7 @@ typedef struct HybEntry
 	BlockNumber block;
 	uint16		offset;			/* on that page */
 	uint16		next;			/* where the next entry begins */
-	uint16		flags;			/* HYB_DELTA_DEAD, and what damage has set */
+	uint16		flags;			/* HYB_DELTA_DEAD */
 } HybEntry;
 
 #endif							/* HYB_ENTRY_H */

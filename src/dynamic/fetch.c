@@ -306,7 +306,7 @@ hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 	Buffer		prev = *pin;
 	Buffer		buf;
 	Page		page;
-	HybDeltaEntry header;
+	HybDeltaHeader header;
 	bool		found = false;
 	HybPinResult result = HYB_PIN_MOVED;
 
@@ -319,16 +319,16 @@ hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 		page = BufferGetPage(buf);
 		LockBuffer(buf, BUFFER_LOCK_SHARE);
 		if (hyb_page_check(ix, buf, HYB_PAGE_DELTA, ref->generation) &&
-			ref->offset + HYB_DELTA_HEADER <= ((PageHeader) page)->pd_lower)
+			!hyb_delta_is_end(page, ref->offset))
 		{
-			memcpy(&header, (char *) page + ref->offset, HYB_DELTA_HEADER);
+			header = hyb_delta_header((uint8 *) page + ref->offset);
 			found = ItemPointerEquals(&header.tid,
 									  unconstify(ItemPointerData *, tid));
 		}
 		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 
 		if (found)
-			result = (header.len_flags & HYB_DELTA_DEAD) != 0 ?
+			result = (header.flags & HYB_DELTA_DEAD) != 0 ?
 				HYB_PIN_DEAD : HYB_PIN_HOLDS;
 		else if (hyb_version_has_generation(ix, ref->generation))
 			hyb_corrupted(ix->rel, ref->block,

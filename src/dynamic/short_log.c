@@ -142,10 +142,7 @@ add_page(const Reading *r, BlockNumber block, Page copy)
 	{
 		if ((entry.flags & HYB_DELTA_DEAD) != 0)
 			continue;
-		if (desc->natts > desc->nkeys)
-			hyb_delta_key_length(r->ix, &entry);
-		else
-			entry.keylen = entry.len;
+		hyb_delta_key_length(r->ix, &entry);
 		if (hyb_pos_compare_key(desc, entry.bytes, entry.keylen, &entry.tid,
 								r->lo) > 0 &&
 			hyb_pos_compare_key(desc, entry.bytes, entry.keylen, &entry.tid,

@@ -48,6 +48,9 @@ typedef struct HybSlot
 	uint64		hint_generation;	/* 0: no hints */
 	BlockNumber hint_tail[HYB_LANES];
 	Buffer		hint_buffer;	/* where the page appended to last was */
+	uint64		hint_end_generation;
+	uint64		hint_end;		/* where this backend's last append to it
+								 * ended: hyb_lane_end */
 	int			lane;			/* preferred */
 
 	/* open_stage.c: trees in backend memory */

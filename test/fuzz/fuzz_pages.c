@@ -387,17 +387,16 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 		for (unsigned e = 0; header->pd_lower < 7900; e++)
 		{
 			HybValue	vals[2];
-			HybDeltaEntry delta;
+			HybEntry	delta;
 
 			for (int c = 0; c < desc->natts; c++)
 				make_value(&desc->cols[c], e, style, space[c], &vals[c]);
 			entry.len = 0;
 			hyb_key_join(desc, vals, desc->natts, &entry);
-			delta.len_flags = (uint16) entry.len;
+			delta.bytes = entry.data;
+			delta.len = entry.len;
 			ItemPointerSet(&delta.tid, e, 1);
-			memcpy(page.data + header->pd_lower, &delta, HYB_DELTA_HEADER);
-			memcpy(page.data + header->pd_lower + HYB_DELTA_HEADER, entry.data, entry.len);
-			header->pd_lower += HYB_DELTA_HEADER + entry.len;
+			header->pd_lower += hyb_delta_image(&delta, (uint8 *) page.data + header->pd_lower);
 			hyb_page_opaque((Page) page.data)->count++;
 		}
 	}

@@ -116,9 +116,6 @@ check_page_entries(HybCheck *check, const HybLogPage *log_page, Page page)
 		(void) hyb_check_entry(check, block, entry.offset, entry.bytes,
 							   entry.len, &entry.tid);
 		n++;
-		if ((entry.flags & ~HYB_DELTA_DEAD) != 0)
-			hyb_check_fail(check, block, "The entry at offset %u has flags 0x%04X.",
-						   entry.offset, entry.flags | entry.len);
 		if ((entry.flags & HYB_DELTA_DEAD) == 0)
 			add_log_entry(check, log_page, entry.offset,
 						  hash_entry(entry.bytes, entry.len, &entry.tid));
