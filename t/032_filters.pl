@@ -74,7 +74,7 @@ $node->append_conf('postgresql.conf', "hybridindex.background_merge = off\nhybri
 restart_with('1MB');
 $node->safe_psql('postgres', <<EOF);
 CREATE TABLE random (k int8);
-INSERT INTO random SELECT hashint8extended(g, 0) FROM generate_series(1, 200000) g;
+INSERT INTO random SELECT hashint8extended(g, 0) FROM generate_series(1, 300000) g;
 CREATE TABLE ascending (k int8);
 INSERT INTO ascending SELECT g * 1099511627776 + hashint8(g) FROM generate_series(1, 200000) g;
 CREATE TABLE inexact (k numeric);
