@@ -64,6 +64,11 @@ def insert(keys, table, first, count, batch, checkpoint, already, rows_each):
 table_rows = {}
 
 
+def model(levels, freezes, entry, log):
+    """Bytes an insertion: docs/levels.md, "Why"."""
+    return log + entry * {1: freezes, 2: 1.4 * freezes ** (1 / 2), 3: 1.9 * freezes ** (1 / 3)}[levels]
+
+
 def megabytes(text):
     for unit, factor in (("kB", 1 / 1024), ("MB", 1), ("GB", 1024)):
         if text.endswith(unit):
@@ -90,7 +95,8 @@ def main():
 
     psql("CREATE EXTENSION IF NOT EXISTS hybridindex; CREATE EXTENSION IF NOT EXISTS pg_walinspect;"
          "ALTER SYSTEM SET hybridindex.dynamic_memory = '%s'; SELECT pg_reload_conf()" % options.memory)
-    print("ratio rows_M levels upper% fill | WAL/insert: hybrid (log, steps) btree ratio | written/moved", flush=True)
+    print("ratio  rows_M levels upper%  fill | bytes of WAL an insertion: hybrid (model)   btree  ratio | "
+          "pages written per 1000, moved/merged, entries a merge, entries a leaf", flush=True)
     for ratio in (float(r) for r in options.ratios.split(",")):
         rows = int(ratio * memory * 2 ** 20 / entry)
         table = "scale_t"
@@ -108,17 +114,21 @@ def main():
         stats = "SELECT static_entries, merged_entries, moved_entries, written_bytes / 8192, merges, leaf_pages FROM hybrid_index_stats('scale_h')"
         before = [int(float(x)) for x in psql(stats).split("|")]
         begin = psql("SELECT pg_current_wal_flush_lsn()")
-        insert(options.keys, table, rows + 1 + warm, options.inserts, options.batch, options.checkpoint, 1, not options.many)
+        inserts = min(options.inserts, rows // 2)
+        insert(options.keys, table, rows + 1 + warm, inserts, options.batch, options.checkpoint, 1, not options.many)
         end = psql("SELECT pg_current_wal_flush_lsn()")
         after = [int(float(x)) for x in psql(stats).split("|")]
         wal = wal_of(begin, end)
-        per = {name: size / options.inserts for name, size in wal.items()}
+        per = {name: size / inserts for name, size in wal.items()}
         levels = psql("SELECT levels, upper_entries, fill FROM hybrid_index_stats('scale_h')").split("|")
         merged = max(after[1] - before[1], 1)
-        print("%5g %6.2f %s %5.1f %s | %7.0f %7.0f %.3f | pages/kinsert %.1f moved/merged %.2f entries a merge %d, e %.2f" %
-              (ratio, rows / 1e6, levels[0], 100 * float(levels[1]) / after[0], levels[2][:5], per.get("Generic", 0), per.get("Btree", 0),
-               per.get("Generic", 0) / max(per.get("Btree", 0), 1),
-               1000 * (after[3] - before[3]) / merged, (after[2] - before[2]) / merged, merged / max(after[4] - before[4], 1), merged / max(after[4] - before[4], 1) / after[5]), flush=True)
+        freeze = merged / max(after[4] - before[4], 1)
+        hybrid, btree = per.get("Generic", 0), per.get("Btree", 0)
+        print("%5g %7.2f %6s %6.1f %5s | %34.0f (%5.0f) %7.0f %6.3f | %.1f, %.2f, %d, %.2f" %
+              (ratio, rows / 1e6, levels[0], 100 * float(levels[1]) / after[0], levels[2][:5], hybrid,
+               model(int(levels[0]), after[0] / freeze, entry, 20 if options.many else 75), btree,
+               hybrid / btree if btree else 0, 1000 * (after[3] - before[3]) / merged,
+               (after[2] - before[2]) / merged, freeze, freeze / after[5]), flush=True)
 
 
 if __name__ == "__main__":
