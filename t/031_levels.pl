@@ -65,7 +65,7 @@ $node->stop('immediate');
 $node->start;
 same_answers($node, 'after a crash', \%queries, ['l']);
 
-# ---- the regression tests, but for those that show steps of merges and numbers of leaves ----
+# ---- the regression tests, but for those that show steps of merges, numbers of leaves and sizes ----
 
 $node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 8192');
 $node->reload;

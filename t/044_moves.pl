@@ -18,6 +18,7 @@ hybridindex.dynamic_memory = 64kB
 hybridindex.merge_floor = 100
 wal_consistency_checking = 'generic'
 restart_after_crash = on
+session_preload_libraries = 'hybridindex'
 EOF
 
 $node->safe_psql('postgres', <<EOF);
