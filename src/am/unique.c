@@ -347,7 +347,9 @@ above_static(UniqueSearch *search, const HybVersion *version, bool *above)
 	/* a key that begins like the greatest one may be below it */
 	*above = top->len == 0 ||
 		memcmp(search->low.key, top->key, Min(search->low.len, top->len)) > 0;
-	if (*above)
+
+	/* while nothing was merged all keys do, and that says nothing of them */
+	if (*above && top->len > 0)
 		hyb_slot_count(search->ix, HYB_UNIQUE_ABOVE);
 	return true;
 }
