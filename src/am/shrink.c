@@ -42,7 +42,7 @@
 #define SHRINK_MIN_BLOCKS	64
 
 /* Blocks that are left free: what insertions meanwhile and steps take. */
-#define SHRINK_SPARE(used)	((used) / 16 + 16)
+#define SHRINK_SPARE(used)	((used) / 16 + 8)
 
 /*
  * How often the lock is asked for, and at what intervals: as VACUUM does for

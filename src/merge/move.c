@@ -25,7 +25,7 @@
 #define MOVE_MAX_LEAVES		64
 
 /* Free blocks that a step needs beside those of leaves and nodes. */
-#define MOVE_SPARE			8
+#define MOVE_SPARE			4
 
 typedef struct MoveStep
 {
