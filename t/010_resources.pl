@@ -125,7 +125,8 @@ SKIP:
 	# segments of up to 1 MB can be had, 14 MB of them: long keys need more
 	my $fill = sub { my ($n) = @_; return "INSERT INTO t SELECT nextval('ids'), floor((random() - 0.5) * 1e18)::int8, (SELECT string_agg(md5((random() + i + j)::text), '') FROM generate_series(1, 22) j) FROM generate_series(1, $n) i;" };
 	$node->safe_psql('postgres', "$no_merges " . $fill->(16000) . "$merge DELETE FROM t");
-	$node->safe_psql('postgres', "VACUUM (TRUNCATE off) t; $merge");
+	$node->safe_psql('postgres', 'ALTER TABLE t SET (vacuum_truncate = off)');
+	$node->safe_psql('postgres', "VACUUM t; $merge");
 	$node->restart;
 	limit_files(1024 * 1024);
 	my $filled = 0;

@@ -57,6 +57,19 @@ sub checked
 		scalar(@indexes), "$what: sound");
 }
 
+# Insert until t_k has several levels.
+sub several_levels
+{
+	my ($what) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	foreach (1 .. 30)
+	{
+		$node->safe_psql('postgres', 'SELECT fill(700)');
+		last if stats('t_k', 'levels') > 1;
+	}
+	cmp_ok(stats('t_k', 'levels'), '>', 1, "there are levels $what");
+}
+
 # ---- by themselves ----
 
 my %seen;
@@ -89,8 +102,7 @@ is(stats($_, 'levels || $$ $$ || upper_entries || $$ $$ || dynamic_entries || $$
 checked('after hybrid_merge');
 
 # and so does the storage parameter, at a merge
-$node->safe_psql('postgres', 'SELECT fill(700)') foreach 1 .. 4;
-cmp_ok(stats('t_k', 'levels'), '>', 1, 'levels come back');
+several_levels('again');
 my ($ret, $out, $err) = $node->psql('postgres', 'ALTER INDEX t_k SET (levels = 4)');
 like($err, qr/invalid value for enum option "levels": 4.*\n.*Valid values are "auto", "1", "2" and "3"/, 'a number that is none');
 $node->safe_psql('postgres', 'ALTER INDEX t_k SET (levels = 1)');
@@ -102,6 +114,24 @@ foreach (1 .. 20)
 is(stats('t_k', 'levels'), 1, 'one level after the parameter was set');
 checked('after the parameter was set');
 $node->safe_psql('postgres', 'ALTER INDEX t_k RESET (levels)');
+
+# a level of nothing but tombstones goes as well
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE d (k int8, g int) WITH (autovacuum_enabled = off);
+INSERT INTO d SELECT hashint8extended(g, 0), 0 FROM generate_series(1, 60000) g;
+CREATE INDEX d_k ON d USING hybrid (k);
+EOF
+foreach my $batch (0 .. 30)
+{
+	$node->safe_psql('postgres', "INSERT INTO d SELECT hashint8extended(100000 + $batch * 100 + g, 0), 1 FROM generate_series(1, 100) g");
+	last if stats('d_k', 'upper_entries > 0 AND NOT merge_running') eq 't';
+}
+cmp_ok(stats('d_k', 'upper_entries'), '>', 0, 'entries wait in a newer level');
+$node->safe_psql('postgres', 'DELETE FROM d WHERE g = 1');
+$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) d');
+$node->safe_psql('postgres', "SELECT hybrid_merge('d_k')");
+is(stats('d_k', 'levels || $$ $$ || upper_entries || $$ $$ || static_entries'), '1 0 60000', 'of which nothing is left when they are dead');
+is($node->safe_psql('postgres', "SELECT count(hybrid_index_check('d_k', true))"), 1, 'sound');
 
 # ascending keys need no second level
 $node->safe_psql('postgres', <<EOF);
@@ -136,13 +166,11 @@ SKIP:
 
 	# VACUUM finds entries dead that a step has fetched, and treats them where
 	# the step has brought them
-	$node->safe_psql('postgres', 'SELECT fill(700)') foreach 1 .. 3;
+	several_levels('before VACUUM beside a move');
 	$node->safe_psql('postgres', 'DELETE FROM t WHERE v % 3 = 0');
 	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-pass-fetched', 'wait')");
 	my $merge = start_psql($node, "SELECT hybrid_merge('t_k');");
 	ok(held_at($node, 'pass-fetched', $merge), 'a move is held') or diag $merge->{err};
-	like($node->safe_psql('postgres', 'SELECT relid::regclass, entries_total > 0, entries_done = entries_total, pass_level FROM hybrid_merge_progress'),
-		qr/^t_k\|t\|t\|[12]$/, 'the view of merges tells how far it is');
 	my $vacuum = start_psql($node, 'VACUUM t;');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND objsubid = 18521"),
 		'VACUUM has found what is dead');
@@ -153,10 +181,58 @@ SKIP:
 	checked('VACUUM beside a move');
 	same_answers($node, 'VACUUM beside a move', \%queries, ['t']);
 
+	# hybrid_merge makes one level, too, if others freeze what it is about
+	foreach (1 .. 200)
+	{
+		$node->safe_psql('postgres', 'SELECT fill(100)');
+		last if stats('t_k', 'levels > 1 AND merge_running') eq 't';
+	}
+	is(stats('t_k', 'levels > 1 AND merge_running'), 't', 'a merge is unfinished');
+	my $merges = stats('t_k', 'merges + 1');
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-merge-between', 'wait')");
+	$merge = start_psql($node, "SELECT hybrid_merge('t_k');");
+	ok(held_at($node, 'merge-between', $merge), 'hybrid_merge is held after a step') or diag $merge->{err};
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between')");
+	foreach (1 .. 200)
+	{
+		$node->safe_psql('postgres', 'SELECT fill(100)');
+		last if stats('t_k', "merges = $merges AND merge_running") eq 't';
+	}
+	is(stats('t_k', "merges = $merges AND merge_running"), 't', 'others have frozen what was active');
+	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-merge-between')");
+	ok(finish_psql($merge), 'it goes on') or diag $merge->{err};
+	is(stats('t_k', 'levels'), 1, 'and there is one level');
+	checked('merges beside hybrid_merge');
+
+	# dictionaries are not learned while a pass is under way
+	$node->safe_psql('postgres', <<EOF);
+CREATE TABLE h (s text COLLATE "C") WITH (autovacuum_enabled = off);
+CREATE INDEX h_s ON h USING hybrid (s text_hope_ops);
+EOF
+	my $settings = "SET hybridindex.test_levels = 2; SET hybridindex.merge_floor = 100;";
+	my $reader = start_psql($node, "BEGIN; SET enable_seqscan = off; SELECT count(*) FROM h WHERE s = 'x'; SELECT pg_sleep(3);");
+	$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_locks WHERE relation = 'h_s'::regclass");
+	$node->safe_psql('postgres', "$settings INSERT INTO h SELECT md5(g::text) FROM generate_series(1, 6000) g");
+	$node->safe_psql('postgres', "$settings INSERT INTO h SELECT md5(g::text) FROM generate_series(6001, 7500) g");
+	finish_psql($reader);
+	my $learner = start_psql($node, "$settings SELECT injection_points_set_local(); SELECT injection_points_attach('hybrid-learn-lock', 'wait'); INSERT INTO h SELECT md5((100000 + g)::text) FROM generate_series(1, 1500) g;");
+	ok(held_at($node, 'learn-lock', $learner), 'an inserter is about to learn') or diag $learner->{err};
+	($ret, $out, $err) = $node->psql('postgres', <<EOF);
+$settings
+SELECT injection_points_set_local();
+SELECT injection_points_attach('hybrid-pass-advance', 'error');
+INSERT INTO h SELECT md5((300000 + g)::text) FROM generate_series(1, 600) g;
+INSERT INTO h SELECT md5((400000 + g)::text) FROM generate_series(1, 600) g;
+INSERT INTO h SELECT md5((500000 + g)::text) FROM generate_series(1, 600) g;
+EOF
+	like($err, qr/error triggered for injection point hybrid-pass-advance/, 'another one leaves a pass unfinished');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-learn-lock'); SELECT injection_points_wakeup('hybrid-learn-lock')");
+	ok(finish_psql($learner), 'the first one goes on') or diag $learner->{err};
+	is($node->safe_psql('postgres', "SELECT count(hybrid_index_check('h_s', true))"), 1, 'sound');
+
 	foreach my $point ('step-reserved', 'step-cut', 'step-written', 'step-installed', 'pass-advance', 'merge-finish')
 	{
-		$node->safe_psql('postgres', 'SELECT fill(700)') foreach 1 .. 3;
-		cmp_ok(stats('t_k', 'levels'), '>', 1, "there are levels before $point");
+		several_levels("before $point");
 		$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-$point', 'wait')");
 		my $session = start_psql($node, "SELECT hybrid_merge('t_k');");
 		my $pid = held_at($node, $point, $session);
@@ -171,7 +247,7 @@ SKIP:
 		}
 		checked("killed at $point");
 
-		$node->safe_psql('postgres', 'SELECT fill(700)') foreach 1 .. 3;
+		several_levels("again before $point");
 		$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-$point', 'error')");
 		($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_merge('t_k')");
 		like($err, qr/error triggered for injection point hybrid-$point/, "an error at $point");

@@ -382,10 +382,13 @@ recheck_leaf(HybVacuum *v, BlockNumber blkno, uint64 stamp)
 	else
 		state = v->leaf_state[blkno];
 
-	v->leaves++;
 	v->tombstones += state & LEAF_TOMBSTONES_MASK;
-	if (state & LEAF_ALL_DEAD)
-		v->dead_leaves++;
+	/* leaves of newer levels are rewritten before long anyway */
+	if (v->level == 0)
+	{
+		v->leaves++;
+		v->dead_leaves += (state & LEAF_ALL_DEAD) != 0;
+	}
 	return treat;
 }
 

@@ -102,6 +102,7 @@ hyb_merge_request_joins(HybIndex *ix)
 
 	hyb_meta_copy(ix, &copy);
 	hyb_merge_facts_of_meta(ix, &copy, &facts);
+	facts.leaves = hyb_meta_static(&copy).leaf_pages;
 	if ((copy.flags & (HYB_META_COMPACT | HYB_META_COMPACTING)) != 0 ||
 		!hyb_merge_policy->join(&facts, 0) ||
 		!hyb_static_fill(ix, &fill) || !hyb_merge_policy->join(&facts, fill))

@@ -33,7 +33,7 @@ extern void hyb_merge_request_joins(HybIndex *ix);
 
 /*
  * Have the next merge make one level of all, if there is anything to merge.
- * The merge lock is held, and the active generation is frozen next.
+ * The merge lock is held.
  */
 extern void hyb_merge_request_collapse(HybIndex *ix);
 

@@ -38,14 +38,23 @@ write_tree(MergeStep *step, HybStepSpace *space, HybPath *path,
 	tree->filter_pages = space->new_filter - space->old_filter - filter;
 }
 
+/* Has the step rewritten anything in the level that entries go to? */
+static inline bool
+has_written(const MergeStep *step)
+{
+	return step->done.nimages > 0 || step->done.nretired > 0;
+}
+
 static HybStepSpace *
 write_trees(MergeStep *step, HybPath *path, NewTree *to, NewTree *from)
 {
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
 	HybCut	   *cut = step->cut;
 	int			leaves = step->done.nimages;
-	int			pages = path->height;
+	int			pages = 0;
 
+	if (has_written(step))
+		pages += path->height;
 	if (cut != NULL)
 	{
 		leaves += cut->nimages;
@@ -57,7 +66,8 @@ write_trees(MergeStep *step, HybPath *path, NewTree *to, NewTree *from)
 	HYB_POINT("step-reserved");
 	for (int i = 0; i < step->done.nretired; i++)
 		hyb_step_retire(space, step->retired[i]);
-	write_tree(step, space, path, &step->children, step->level, to);
+	if (has_written(step))
+		write_tree(step, space, path, &step->children, step->level, to);
 	if (cut != NULL)
 	{
 		HYB_POINT("step-cut");
@@ -127,7 +137,7 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	HybMetaPage *meta;
 	HybWalSet	set;
 
-	if (step->done.nimages > 0 || step->done.nretired > 0 || step->cut != NULL)
+	if (has_written(step) || step->cut != NULL)
 		space = write_trees(step, path, &to, &from);
 	Assert(step->done.new_tids + step->done.old_tombstones + step->done.dropped ==
 		   step->done.old_tids + step->done.merged);
@@ -138,7 +148,8 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	hyb_version_switch_begin(ix, meta, &set);
 	if (space != NULL)
 	{
-		count_level(&meta->levels[step->level], step, &to);
+		if (has_written(step))
+			count_level(&meta->levels[step->level], step, &to);
 		if (step->cut != NULL)
 			count_source(&meta->levels[step->source], step->cut, &from);
 		meta->next_stamp = step->stamp + 1;

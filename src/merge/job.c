@@ -99,7 +99,6 @@ goal_is_active(HybIndex *ix, void *arg)
 	if (meta.active.number > *(uint64 *) arg)
 		return false;
 	hyb_merge_request_joins(ix);
-	hyb_merge_request_collapse(ix);
 	return true;
 }
 
@@ -122,7 +121,11 @@ hyb_merge_all(HybIndex *ix)
 	HybMetaPage meta;
 	uint64		goal;
 
+	/* whoever freezes the generation that is active now, it makes one level */
+	(void) hyb_merge_lock(ix->rel, true);
+	hyb_merge_request_collapse(ix);
 	hyb_meta_copy(ix, &meta);
+	hyb_merge_unlock(ix->rel);
 	goal = meta.active.number;
 	hyb_merge_job_begin(&job);
 	PG_TRY();

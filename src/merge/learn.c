@@ -439,7 +439,8 @@ install(Learn *learn, const LearnInput *input)
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	hyb_step_check_room(space, meta);
 	Assert(meta->active.npages == 0 && !BlockNumberIsValid(meta->dictionary) &&
-		   (meta->flags & HYB_META_PLAIN) != 0 && meta->retiring.number == 0);
+		   (meta->flags & HYB_META_PLAIN) != 0 && meta->retiring.number == 0 &&
+		   meta->pass_level == 0);
 	hyb_version_switch_begin(ix, meta, &set);
 	meta->dictionary = learn->dictionary;
 	meta->flags &= ~(HYB_META_PLAIN | HYB_META_COMPACT | HYB_META_COMPACTING |
@@ -617,7 +618,7 @@ hyb_merge_learn(HybIndex *ix, int wait_ms)
 		return false;
 	hyb_meta_copy(ix, &meta);
 	if (!hyb_merge_learnable(&meta) || meta.frozen.number != 0 ||
-		meta.retiring.number != 0 || meta.npending > 0)
+		meta.retiring.number != 0 || meta.pass_level != 0 || meta.npending > 0)
 		return false;
 
 	learn.ix = ix;

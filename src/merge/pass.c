@@ -80,6 +80,7 @@ survey_unit(Pass *pass, HybUnitFacts *facts)
 	HybLeaf		leaf = {0};
 	HybPos		above = hyb_step_above(&pass->at);
 	HybPath    *path = palloc(sizeof(HybPath));
+	double		most = pass->unit->nodes[0].children.n + 2 * HYB_MAX_HEIGHT;
 	int			last = -1;
 	bool		more = true;
 
@@ -114,6 +115,13 @@ survey_unit(Pass *pass, HybUnitFacts *facts)
 										from, to, &last);
 			above = high;
 			more = hyb_pos_compare(desc, &high, &pass->unit->high) < 0;
+
+			/* whatever the price turns out to be */
+			if (facts->rent >= most || facts->content >= most)
+			{
+				facts->price = pass->unit->nodes[0].children.n;
+				more = false;
+			}
 		}
 	}
 	hyb_leaf_close(&leaf);
@@ -186,32 +194,60 @@ step_end(Pass *pass)
 }
 
 /*
- * Nothing was moved, but the pass has gone on: to its end, where the next one
- * begins, if there is a next one.
+ * Nothing was moved, but the pass has gone on; `unit_done`: beyond the unit that
+ * was being moved.  Behind its end the next pass begins, if there is one.
  */
 static void
-advance(HybIndex *ix, const HybPos *at)
+advance(HybIndex *ix, const HybPos *at, bool unit_done)
 {
 	HybPos		minus_infinity = {.tie = HYB_BEFORE};
 	HybMetaPage *meta;
-	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	Buffer		metabuf;
 	HybWalSet	set;
 
 	HYB_POINT("pass-advance");
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	hyb_version_switch_begin(ix, meta, &set);
-	meta->flags &= ~HYB_META_MOVING;
+	if (unit_done)
+		meta->flags &= ~HYB_META_MOVING;
 	if (HYB_POS_MAX(at))
 	{
+		HybLevel   *newest = hyb_meta_newest(meta);
+
 		if (meta->pass_level + 1 == meta->nlevels &&
-			meta->nlevels > meta->wanted_levels &&
-			hyb_meta_newest(meta)->root.height == 0)
+			meta->nlevels > meta->wanted_levels && newest->root.height == 0)
+		{
+			Assert(newest->tids == 0 && newest->leaf_pages == 0 &&
+				   newest->inner_pages == 0 && newest->filter_pages == 0);
 			meta->nlevels--;
+		}
 		meta->pass_level--;
 		if (meta->pass_level == 0)
 			meta->flags &= ~HYB_META_COMPACTING;
 		at = &minus_infinity;
 	}
 	hyb_version_switch_end(ix, metabuf, &set, at);
+}
+
+/*
+ * There is nothing live in the range of a step.  Tombstones go, so that a level
+ * of which everything is to move becomes empty.
+ */
+static void
+pass_by(MergeStep *step)
+{
+	HybPos		below = hyb_step_below(&step->end);
+
+	hyb_step_cut(step, &below, 0);
+	if (step->cut != NULL)
+	{
+		hyb_step_install(step, NULL, &below);
+		hyb_leaf_close(&step->leaf);
+		hyb_space_settle(step->ix);
+	}
+	else
+		advance(step->ix, &below,
+				hyb_pos_compare(step->ix->desc, &step->end, &step->unit_high) >= 0);
 }
 
 void
@@ -234,7 +270,7 @@ hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts)
 										 "hybrid pass", ALLOCSET_DEFAULT_SIZES);
 	if (!next_unit(&pass, meta))
 	{
-		advance(ix, &pass.at);
+		advance(ix, &pass.at, true);
 		return;
 	}
 
@@ -250,9 +286,5 @@ hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts)
 		hyb_step_run(step, &watermark);
 	}
 	else
-	{
-		HybPos		below = hyb_step_below(&step->end);
-
-		advance(ix, &below);
-	}
+		pass_by(step);
 }

@@ -119,8 +119,9 @@ typedef struct HybMergePolicy
 							uint64_t dead);
 
 	/*
-	 * The same, to join leaves that are as full as this on average. Monotone:
-	 * where it is false for 0, nobody needs to find out.
+	 * The same, to join leaves, `leaves` in all levels together, that are as
+	 * full as this on average. Monotone: where it is false for 0, nobody
+	 * needs to find out.
 	 */
 	bool		(*join) (const HybMergeFacts *facts, double fill);
 } HybMergePolicy;

@@ -134,6 +134,7 @@ extern void hyb_step_cut(MergeStep *step, const HybPos *to, uint64 moved);
 
 /*
  * Write what the step has made, switch the metapage, and set the watermark.
+ * `path` is not looked at if no leaf has been rewritten.
  */
 extern void hyb_step_install(MergeStep *step, HybPath *path,
 							 const HybPos *watermark);

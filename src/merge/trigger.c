@@ -13,6 +13,9 @@
 #include "page/settings.h"
 #include "utils/rel.h"
 
+/* Steps that an inserter does at most for a page of entries: some move none. */
+#define HELP_STEPS	8
+
 /*
  * One unit of foreground work; false if there was nothing to do, or if somebody
  * else is merging.  The end of that one's step is waited for only where the
@@ -43,6 +46,7 @@ learn_in_foreground(HybIndex *ix)
 {
 	bool		learned;
 
+	HYB_POINT("learn-lock");
 	if (!hyb_merge_lock(ix->rel, false))
 		return false;
 	learned = hyb_merge_learn(ix, 0);
@@ -57,6 +61,7 @@ static void
 help_merging(HybIndex *ix, HybMergeFacts *facts, HybMergeNeed need)
 {
 	uint64		target = facts->merged_entries + need.help;
+	int			steps = 0;
 
 	do
 	{
@@ -64,7 +69,8 @@ help_merging(HybIndex *ix, HybMergeFacts *facts, HybMergeNeed need)
 		if (!foreground_step(ix, need.freeze, true))
 			break;
 		need = hyb_merge_need(ix, facts);
-	} while (need.help > 0 && facts->merged_entries < target);
+	} while (need.help > 0 && facts->merged_entries < target &&
+			 ++steps < HELP_STEPS);
 }
 
 /*
