@@ -32,9 +32,11 @@ INSERT INTO t SELECT hashint8extended(g, 0), md5(g::text), g % 10000 / 7.0, g % 
 CREATE UNIQUE INDEX t_k ON t USING hybrid (k);
 CREATE INDEX t_s ON t USING hybrid (s) INCLUDE (v) WITH (filter = surf);
 CREATE INDEX t_n ON t USING hybrid (n, v);
+-- long separators: many level-1 nodes, and so many units
+CREATE INDEX t_p ON t USING hybrid ((repeat('x', 500) || s));
 CREATE INDEX t_one ON t USING hybrid (s, k) WITH (levels = 1);
 EOF
-my @indexes = ('t_k', 't_s', 't_n', 't_one');
+my @indexes = ('t_k', 't_s', 't_n', 't_p', 't_one');
 my %queries = (
 	'SELECT k FROM t WHERE k > 0 ORDER BY k' => '{order,order_only}',
 	'SELECT k FROM t WHERE k < 300 ORDER BY k DESC' => '{order,order_only}',
@@ -84,7 +86,7 @@ foreach my $round (1 .. 24)
 		checked("round $round, after VACUUM");
 	}
 }
-foreach my $index ('t_k', 't_s', 't_n')
+foreach my $index ('t_k', 't_s', 't_n', 't_p')
 {
 	ok($seen{$index}{2} || $seen{$index}{3}, "$index has several levels");
 	cmp_ok(stats($index, 'moved_entries'), '>', 1000, 'and entries have moved between them');

@@ -275,7 +275,7 @@ check_meta(HybCheck *check)
 	else if (meta->wm_len == 0 && meta->wm_ncols != 0)
 		wrong = "the watermark has columns but no key";
 	else if (meta->frozen.number == 0 && meta->pass_level == 0 &&
-			 meta->wm_len != 0)
+			 (meta->wm_len != 0 || meta->wm_tie != HYB_BEFORE))
 		wrong = "there is a watermark without a frozen generation";
 	else if (meta->pass_level != 0 && meta->frozen.number != 0)
 		wrong = "there is a pass over levels beside a frozen generation";
