@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "algo/hash.h"
 #include "algo/ribbon.h"
 
 #define MAXKEYS		4600
@@ -77,16 +78,6 @@ next_random(void)
 	return seed * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-static inline uint64_t
-mix(uint64_t x)
-{
-	x ^= x >> 33;
-	x *= UINT64_C(0xFF51AFD7ED558CCD);
-	x ^= x >> 33;
-	x *= UINT64_C(0xC4CEB9FE1A85EC53);
-	return x ^ (x >> 33);
-}
-
 static inline void
 touch(size_t byte)
 {
@@ -111,10 +102,10 @@ now(void)
 static inline uint8_t
 fuse_slots(const Filter *f, uint64_t hash, uint32_t *at)
 {
-	uint64_t	h = mix(hash + (f->function + 1) * UINT64_C(0x9E3779B97F4A7C15));
+	uint64_t	h = hyb_hash_mix(hash + (f->function + 1) * UINT64_C(0x9E3779B97F4A7C15));
 	uint32_t	first = f->nslots - (f->arity - 1) * f->segment;
 	uint32_t	base = (uint32_t) (((h >> 32) * first) >> 32);
-	uint64_t	g = mix(h + 1);
+	uint64_t	g = hyb_hash_mix(h + 1);
 
 	at[0] = base;
 	for (int i = 1; i < f->arity; i++)
@@ -240,11 +231,11 @@ ribbon_row(const Filter *f, uint64_t hash, uint64_t *row, uint8_t *fingerprint)
 {
 	uint32_t	outside = f->width / 2 - 1;
 	uint32_t	last = f->nslots - f->width;
-	uint64_t	h = mix(hash + (f->function + 1) * UINT64_C(0x9E3779B97F4A7C15));
+	uint64_t	h = hyb_hash_mix(hash + (f->function + 1) * UINT64_C(0x9E3779B97F4A7C15));
 	uint32_t	at = (uint32_t) (((h >> 32) * (last + 1 + 2 * outside)) >> 32);
 
 	*fingerprint = (uint8_t) h;
-	*row = mix(h + 1) >> (64 - f->width) | 1;
+	*row = hyb_hash_mix(h + 1) >> (64 - f->width) | 1;
 	return at < outside ? 0 : at - outside > last ? last : at - outside;
 }
 
@@ -389,7 +380,7 @@ bloom_build(Filter *f, const uint64_t *keys, uint32_t n, double size)
 	for (uint32_t i = 0; i < n; i++)
 		for (int j = 0; j < f->arity; j++)
 		{
-			uint32_t	bit = BLOOM_BIT(mix(keys[i]), j);
+			uint32_t	bit = BLOOM_BIT(hyb_hash_mix(keys[i]), j);
 
 			bloom_block(f, keys[i])[bit / 64] |= UINT64_C(1) << bit % 64;
 		}
@@ -400,7 +391,7 @@ static bool
 bloom_ask(const Filter *f, uint64_t hash)
 {
 	const uint64_t *block = bloom_block(f, hash);
-	uint64_t	g = mix(hash);
+	uint64_t	g = hyb_hash_mix(hash);
 
 	for (int j = 0; j < f->arity; j++)
 		if ((block[BLOOM_BIT(g, j) / 64] >> BLOOM_BIT(g, j) % 64 & 1) == 0)

@@ -33,4 +33,15 @@ hyb_byte_hash(const uint8_t *key, uint32_t len)
 	return h ^ (h >> 29);
 }
 
+/* Another hash of a hash: MurmurHash3's last step. */
+static inline uint64_t
+hyb_hash_mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= UINT64_C(0xFF51AFD7ED558CCD);
+	x ^= x >> 33;
+	x *= UINT64_C(0xC4CEB9FE1A85EC53);
+	return x ^ (x >> 33);
+}
+
 #endif							/* HYB_HASH_H */

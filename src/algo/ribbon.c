@@ -2,6 +2,7 @@
  * ribbon.c
  *		Ribbon filters.
  */
+#include "algo/hash.h"
 #include "algo/ribbon.h"
 
 /* Hash functions that are tried before there are more slots. */
@@ -16,16 +17,6 @@ typedef struct Equation
 	uint8_t		fingerprint;
 } Equation;
 
-static inline uint64_t
-mix(uint64_t x)
-{
-	x ^= x >> 33;
-	x *= UINT64_C(0xFF51AFD7ED558CCD);
-	x ^= x >> 33;
-	x *= UINT64_C(0xC4CEB9FE1A85EC53);
-	return x ^ (x >> 33);
-}
-
 /*
  * The first and the last slot have fewer keys beside them than others.  So of
  * keys that would begin outside, up to half a ribbon, as many begin there as
@@ -36,13 +27,13 @@ equation_of(uint64_t hash, uint32_t nslots, unsigned function)
 {
 	const uint32_t outside = HYB_RIBBON_WIDTH / 2 - 1;
 	const uint32_t last = nslots - HYB_RIBBON_WIDTH;
-	uint64_t	h = mix(hash + (function + 1) * UINT64_C(0x9E3779B97F4A7C15));
+	uint64_t	h = hyb_hash_mix(hash + (function + 1) * UINT64_C(0x9E3779B97F4A7C15));
 	uint32_t	at = (uint32_t) (((h >> 32) * (last + 1 + 2 * outside)) >> 32);
 	Equation	e;
 
 	e.start = at < outside ? 0 : at - outside > last ? last : at - outside;
 	e.fingerprint = (uint8_t) (h & ((1 << HYB_RIBBON_BITS) - 1));
-	e.row = mix(h + UINT64_C(0x9E3779B97F4A7C15)) | 1;
+	e.row = hyb_hash_mix(h + UINT64_C(0x9E3779B97F4A7C15)) | 1;
 	return e;
 }
 

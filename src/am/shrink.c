@@ -18,7 +18,7 @@
 #include "catalog/index.h"
 #include "commands/vacuum.h"
 #include "dynamic/delta.h"
-#include "merge/job.h"
+#include "merge/merge.h"
 #include "merge/move.h"
 #include "miscadmin.h"
 #include "page/file_end.h"
@@ -200,50 +200,6 @@ log_in_end(HybIndex *ix, BlockNumber cut)
 	return found;
 }
 
-static bool
-goal_is_active(HybIndex *ix, void *arg)
-{
-	HybMetaPage meta;
-
-	hyb_meta_copy(ix, &meta);
-	return meta.active.number <= *(uint64 *) arg;
-}
-
-static bool
-goal_is_reached(HybIndex *ix, uint64 goal)
-{
-	HybMetaPage meta;
-
-	hyb_meta_copy(ix, &meta);
-	return meta.active.number > goal &&
-		(meta.frozen.number == 0 || meta.frozen.number > goal) &&
-		(meta.retiring.number == 0 || meta.retiring.number > goal);
-}
-
-/* Merge the log, as far as it goes now, to the newest level. */
-static void
-merge_log(HybIndex *ix)
-{
-	HybMergeJob job;
-	HybMetaPage meta;
-	uint64		goal;
-
-	hyb_meta_copy(ix, &meta);
-	goal = meta.active.number;
-	hyb_merge_job_begin(&job);
-	PG_TRY();
-	{
-		while (hyb_merge_job_step(ix, &job, true, goal_is_active, &goal) == HYB_MERGE_MORE &&
-			   !goal_is_reached(ix, goal))
-			HYB_VACUUM_DELAY_POINT();
-	}
-	PG_FINALLY();
-	{
-		hyb_merge_job_end(&job);
-	}
-	PG_END_TRY();
-}
-
 /* Move what lies in the end of the file; returns how many leaves. */
 static uint64
 move_pages(HybIndex *ix, BlockNumber cut)
@@ -404,7 +360,7 @@ hyb_vacuum_shrink(HybIndex *ix, IndexVacuumInfo *info, double live)
 	if (!BlockNumberIsValid(cut) || !sift(ix))
 		return;
 	if (log_in_end(ix, cut))
-		merge_log(ix);
+		hyb_merge_log(ix);
 	moved = move_pages(ix, cut);
 	if (IsInParallelMode())
 		postpone(ix);

@@ -459,16 +459,7 @@ finish_recheck(HybVacuum *v)
 
 	hyb_merge_facts_of_meta(v->ix, meta, &facts);
 	if (hyb_merge_policy->compact(&facts, v->leaves, v->dead_leaves))
-	{
-		HybWalSet	set;
-
-		hyb_wal_begin(&set, v->ix->rel);
-		START_CRIT_SECTION();
-		meta->flags |= HYB_META_COMPACT;
-		hyb_wal_meta_field(&set, metabuf, flags);
-		hyb_wal_commit(&set);
-		END_CRIT_SECTION();
-	}
+		hyb_meta_change_flags(v->ix, metabuf, HYB_META_COMPACT, 0);
 	v->end_stamp = meta->next_stamp;
 	v->moved = meta->version != v->version->version;
 	v->stats->num_index_tuples = (double) total.tids -

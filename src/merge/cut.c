@@ -36,8 +36,8 @@ emit_leaf(void *arg, Page page, const HybPos *low)
 	hyb_child_list_add_image(&state->cut->children, page,
 							 HYB_POS_MIN(low) ? &state->run_low : low,
 							 state->filter);
-	state->cut->nimages++;
-	state->cut->new_tids += hyb_page_opaque(page)->count;
+	state->cut->leaves.nimages++;
+	state->cut->leaves.new_tids += hyb_page_opaque(page)->count;
 }
 
 /* Keep items [from, to) of the step's open leaf, but for tombstones. */
@@ -86,10 +86,7 @@ cut_leaf(CutState *state, const HybChild *child, const HybPos *above,
 	int			to;
 
 	CHECK_FOR_INTERRUPTS();
-	if (!hyb_page_copy(step->ix, child->block, InvalidBlockNumber,
-					   HYB_PAGE_LEAF, child->stamp, step->leaf_page))
-		hyb_corrupted(step->ix->rel, child->block,
-					  "This is not the leaf that its parent points to.");
+	hyb_child_copy_leaf(step->ix, child, step->leaf_page);
 	hyb_leaf_open(leaf, step->ix->desc, step->leaf_page, step->ix->rel,
 				  child->block);
 	from = hyb_leaf_search(leaf, above, &row);
@@ -100,9 +97,9 @@ cut_leaf(CutState *state, const HybChild *child, const HybPos *above,
 	state->all += Max(to - from, 0);
 	keep_items(state, child, to, leaf->nitems);
 	state->cuts |= from < to;
-	state->cut->old_tids += leaf->nitems;
-	state->cut->old_tombstones += hyb_leaf_count_tombstones(step->leaf_page);
-	state->cut->retired[state->cut->nretired++] = child->block;
+	state->cut->leaves.old_tids += leaf->nitems;
+	state->cut->leaves.old_tombstones += hyb_leaf_count_tombstones(step->leaf_page);
+	state->cut->retired[state->cut->leaves.nretired++] = child->block;
 }
 
 void
@@ -117,16 +114,14 @@ hyb_step_cut(MergeStep *step, const HybPos *to, uint64 moved)
 	int			i = 0;
 	int			nbefore;
 
-	if (step->version.levels[step->source].height == 0)
+	if (step->source_path->height == 0)
 		return;
 	step->cut = cut;
 	state.filter = hyb_filter_builder_create(step->ix,
 											 hyb_filter_kind_of_level(step->ix, step->source,
 																	  step->version.nlevels));
-	cut->path = palloc(sizeof(HybPath));
+	cut->path = step->source_path;
 	cut->retired = palloc(HYB_MAX_PENDING * sizeof(BlockNumber));
-	hyb_path_load(step->ix, &step->version.levels[step->source], &above,
-				  cut->path);
 	old = &cut->path->nodes[0].children;
 	while (i < cut->path->nodes[0].index)
 		hyb_child_list_add(&cut->children, &old->children[i++]);

@@ -82,14 +82,8 @@ set_flag(HybIndex *ix, uint32 flag)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-	HybWalSet	set;
 
-	hyb_wal_begin(&set, ix->rel);
-	START_CRIT_SECTION();
-	meta->flags |= flag;
-	hyb_wal_meta(&set, metabuf);
-	hyb_wal_commit(&set);
-	END_CRIT_SECTION();
+	hyb_meta_change_flags(ix, metabuf, flag, 0);
 	UnlockReleaseBuffer(metabuf);
 }
 

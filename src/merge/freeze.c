@@ -79,20 +79,6 @@ close_lane(HybIndex *ix, BlockNumber block, uint64 generation)
 	return count;
 }
 
-/* A merge was to make one level of all, but there is one, and nothing to merge. */
-static void
-forget_collapse(HybIndex *ix, Buffer metabuf)
-{
-	HybWalSet	set;
-
-	hyb_wal_begin(&set, ix->rel);
-	START_CRIT_SECTION();
-	hyb_page_meta(BufferGetPage(metabuf))->flags &= ~HYB_META_COLLAPSE;
-	hyb_wal_meta_field(&set, metabuf, flags);
-	hyb_wal_commit(&set);
-	END_CRIT_SECTION();
-}
-
 /*
  * Entries of a generation that is frozen join the average, and tell how many
  * levels there should be.  In a critical section.
@@ -149,8 +135,9 @@ hyb_merge_freeze(HybIndex *ix)
 	if (meta->active.npages == 0 && (meta->flags & HYB_META_COMPACT) == 0 &&
 		((meta->flags & HYB_META_COLLAPSE) == 0 || meta->nlevels == 1))
 	{
+		/* there is one level, and nothing to merge: nobody asks for it again */
 		if ((meta->flags & HYB_META_COLLAPSE) != 0)
-			forget_collapse(ix, metabuf);
+			hyb_meta_change_flags(ix, metabuf, 0, HYB_META_COLLAPSE);
 		UnlockReleaseBuffer(metabuf);
 		return false;
 	}

@@ -42,7 +42,7 @@ write_tree(MergeStep *step, HybStepSpace *space, HybPath *path,
 static inline bool
 has_written(const MergeStep *step)
 {
-	return step->done.nimages > 0 || step->done.nretired > 0;
+	return step->done.leaves.nimages > 0 || step->done.leaves.nretired > 0;
 }
 
 static HybStepSpace *
@@ -50,28 +50,28 @@ write_trees(MergeStep *step, HybPath *path, NewTree *to, NewTree *from)
 {
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
 	HybCut	   *cut = step->cut;
-	int			leaves = step->done.nimages;
+	int			leaves = step->done.leaves.nimages;
 	int			pages = 0;
 
 	if (has_written(step))
 		pages += path->height;
 	if (cut != NULL)
 	{
-		leaves += cut->nimages;
+		leaves += cut->leaves.nimages;
 		pages += cut->path->height;
 	}
 	hyb_step_space_init(space, step->ix, step->stamp, step->filter != NULL,
 						leaves + pages +
 						(step->filter != NULL ? leaves / 3 + 4 : 0));
 	HYB_POINT("step-reserved");
-	for (int i = 0; i < step->done.nretired; i++)
+	for (int i = 0; i < step->done.leaves.nretired; i++)
 		hyb_step_retire(space, step->retired[i]);
 	if (has_written(step))
 		write_tree(step, space, path, &step->children, step->level, to);
 	if (cut != NULL)
 	{
 		HYB_POINT("step-cut");
-		for (int i = 0; i < cut->nretired; i++)
+		for (int i = 0; i < cut->leaves.nretired; i++)
 			hyb_step_retire(space, cut->retired[i]);
 		write_tree(step, space, cut->path, &cut->children, step->source, from);
 	}
@@ -79,29 +79,16 @@ write_trees(MergeStep *step, HybPath *path, NewTree *to, NewTree *from)
 	return space;
 }
 
-/* Count what the leaves and nodes that the step wrote hold. */
+/* Count what the leaves and nodes that were written hold. */
 static void
-count_level(HybLevel *level, const MergeStep *step, const NewTree *tree)
+count_level(HybLevel *level, const HybLeafChange *leaves, const NewTree *tree)
 {
 	level->root = tree->root;
-	level->tids += step->done.new_tids;
-	level->tids -= step->done.old_tids;
-	level->tombstones -= Min(step->done.old_tombstones, level->tombstones);
-	level->leaf_pages += step->done.nimages;
-	level->leaf_pages -= step->done.nretired;
-	level->inner_pages += tree->inner_pages;
-	level->filter_pages += tree->filter_pages;
-}
-
-static void
-count_source(HybLevel *level, const HybCut *cut, const NewTree *tree)
-{
-	level->root = tree->root;
-	level->tids += cut->new_tids;
-	level->tids -= cut->old_tids;
-	level->tombstones -= Min(cut->old_tombstones, level->tombstones);
-	level->leaf_pages += cut->nimages;
-	level->leaf_pages -= cut->nretired;
+	level->tids += leaves->new_tids;
+	level->tids -= leaves->old_tids;
+	level->tombstones -= Min(leaves->old_tombstones, level->tombstones);
+	level->leaf_pages += leaves->nimages;
+	level->leaf_pages -= leaves->nretired;
 	level->inner_pages += tree->inner_pages;
 	level->filter_pages += tree->filter_pages;
 }
@@ -139,8 +126,8 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 
 	if (has_written(step) || step->cut != NULL)
 		space = write_trees(step, path, &to, &from);
-	Assert(step->done.new_tids + step->done.old_tombstones + step->done.dropped ==
-		   step->done.old_tids + step->done.merged);
+	Assert(step->done.leaves.new_tids + step->done.leaves.old_tombstones + step->done.dropped ==
+		   step->done.leaves.old_tids + step->done.merged);
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	if (space != NULL)
@@ -149,9 +136,9 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	if (space != NULL)
 	{
 		if (has_written(step))
-			count_level(&meta->levels[step->level], step, &to);
+			count_level(&meta->levels[step->level], &step->done.leaves, &to);
 		if (step->cut != NULL)
-			count_source(&meta->levels[step->source], step->cut, &from);
+			count_level(&meta->levels[step->source], &step->cut->leaves, &from);
 		meta->next_stamp = step->stamp + 1;
 		meta->written_pages += space->nused;
 		hyb_step_give_back(space, meta);
@@ -159,7 +146,7 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	if (step->source == HYB_SOURCE_LOG)
 	{
 		if (meta->rewriting_tids != HYB_REWRITTEN_UNKNOWN)
-			meta->rewriting_tids += step->done.old_tids;
+			meta->rewriting_tids += step->done.leaves.old_tids;
 		meta->merged_entries += step->done.merged;
 		if (ix->dictionaries != NULL)
 			count_recent(meta, step, &set, metabuf);

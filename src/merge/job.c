@@ -86,52 +86,52 @@ hyb_merge_job_step(HybIndex *ix, HybMergeJob *job, bool wait,
 	return more ? HYB_MERGE_MORE : HYB_MERGE_DONE;
 }
 
-/*
- * Is the generation that was active when hyb_merge_all began still to be
- * frozen?
- */
+/* What merges are done for: that nothing is left of a generation. */
+typedef struct Goal
+{
+	uint64		generation;		/* active when they began */
+	bool		one_level;		/* nor of newer static levels */
+} Goal;
+
+/* Is the goal's generation still to be frozen? */
 static bool
 goal_is_active(HybIndex *ix, void *arg)
 {
+	const Goal *goal = arg;
 	HybMetaPage meta;
 
 	hyb_meta_copy(ix, &meta);
-	if (meta.active.number > *(uint64 *) arg)
+	if (meta.active.number > goal->generation)
 		return false;
-	hyb_merge_request_joins(ix);
+	if (goal->one_level)
+		hyb_merge_request_joins(ix);
 	return true;
 }
 
 static bool
-goal_is_reached(HybIndex *ix, uint64 goal)
+goal_is_reached(HybIndex *ix, const Goal *goal)
 {
 	HybMetaPage meta;
 
 	hyb_meta_copy(ix, &meta);
-	return meta.active.number > goal &&
-		(meta.frozen.number == 0 || meta.frozen.number > goal) &&
-		(meta.retiring.number == 0 || meta.retiring.number > goal) &&
-		(meta.pass_level == 0 || meta.active.number > goal + 1);
+	return meta.active.number > goal->generation &&
+		(meta.frozen.number == 0 || meta.frozen.number > goal->generation) &&
+		(meta.retiring.number == 0 || meta.retiring.number > goal->generation) &&
+		(!goal->one_level || meta.pass_level == 0 ||
+		 meta.active.number > goal->generation + 1);
 }
 
-uint64
-hyb_merge_all(HybIndex *ix)
+/* Steps until the goal is reached; returns the entries that they moved. */
+static uint64
+merge_to(HybIndex *ix, Goal *goal)
 {
 	HybMergeJob job;
-	HybMetaPage meta;
-	uint64		goal;
 
-	/* whoever freezes the generation that is active now, it makes one level */
-	(void) hyb_merge_lock(ix->rel, true);
-	hyb_merge_request_collapse(ix);
-	hyb_meta_copy(ix, &meta);
-	hyb_merge_unlock(ix->rel);
-	goal = meta.active.number;
 	hyb_merge_job_begin(&job);
 	PG_TRY();
 	{
 		/* whoever merges beside this one has the same end in view */
-		while (hyb_merge_job_step(ix, &job, true, goal_is_active, &goal) == HYB_MERGE_MORE &&
+		while (hyb_merge_job_step(ix, &job, true, goal_is_active, goal) == HYB_MERGE_MORE &&
 			   !goal_is_reached(ix, goal))
 			HYB_VACUUM_DELAY_POINT();
 	}
@@ -141,4 +141,30 @@ hyb_merge_all(HybIndex *ix)
 	}
 	PG_END_TRY();
 	return job.moved;
+}
+
+uint64
+hyb_merge_all(HybIndex *ix)
+{
+	HybMetaPage meta;
+	Goal		goal = {.one_level = true};
+
+	/* whoever freezes the generation that is active now, it makes one level */
+	(void) hyb_merge_lock(ix->rel, true);
+	hyb_merge_request_collapse(ix);
+	hyb_meta_copy(ix, &meta);
+	hyb_merge_unlock(ix->rel);
+	goal.generation = meta.active.number;
+	return merge_to(ix, &goal);
+}
+
+void
+hyb_merge_log(HybIndex *ix)
+{
+	HybMetaPage meta;
+	Goal		goal = {0};
+
+	hyb_meta_copy(ix, &meta);
+	goal.generation = meta.active.number;
+	(void) merge_to(ix, &goal);
 }

@@ -46,6 +46,12 @@ extern bool hyb_merge_step(HybIndex *ix);
  */
 extern uint64 hyb_merge_all(HybIndex *ix);
 
+/*
+ * The same of the log only: what is in it now goes to the newest static level,
+ * and its pages are free.
+ */
+extern void hyb_merge_log(HybIndex *ix);
+
 /* When the library is loaded: merge indexes that lose their shared slots. */
 extern void hyb_merge_init(void);
 

@@ -47,20 +47,10 @@ in_end(const MoveStep *step, BlockNumber block)
 	return BlockNumberIsValid(block) && block >= step->cut;
 }
 
-/* Copy a leaf into step->page; stamps cannot mismatch (merge lock). */
-static void
-copy_leaf(MoveStep *step, const HybChild *child)
-{
-	if (!hyb_page_copy(step->ix, child->block, InvalidBlockNumber,
-					   HYB_PAGE_LEAF, child->stamp, step->page))
-		hyb_corrupted(step->ix->rel, child->block,
-					  "This is not the leaf that its parent points to.");
-}
-
 static void
 move_leaf(MoveStep *step, const HybChild *child)
 {
-	copy_leaf(step, child);
+	hyb_child_copy_leaf(step->ix, child, step->page);
 	hyb_page_opaque((Page) step->page)->stamp = step->stamp;
 	hyb_child_list_add_image(&step->children, (Page) step->page, &child->low,
 							 step->filter);
@@ -77,7 +67,7 @@ move_filter(MoveStep *step, const HybChild *old)
 {
 	HybChild	child = *old;
 
-	copy_leaf(step, &child);
+	hyb_child_copy_leaf(step->ix, &child, step->page);
 	child.filter_block = InvalidBlockNumber;
 	child.filter_image = hyb_filter_build(step->filter, step->page,
 										  &child.filter_size);

@@ -100,10 +100,7 @@ survey_unit(Pass *pass, HybUnitFacts *facts)
 			int			to;
 
 			CHECK_FOR_INTERRUPTS();
-			if (!hyb_page_copy(step->ix, child->block, InvalidBlockNumber,
-							   HYB_PAGE_LEAF, child->stamp, step->leaf_page))
-				hyb_corrupted(step->ix->rel, child->block,
-							  "This is not the leaf that its parent points to.");
+			hyb_child_copy_leaf(step->ix, child, step->leaf_page);
 			hyb_leaf_open(&leaf, desc, step->leaf_page, step->ix->rel, child->block);
 			pass->looked++;
 			from = hyb_leaf_search(&leaf, &above, &row);
@@ -171,8 +168,9 @@ next_unit(Pass *pass, const HybMetaPage *meta)
 }
 
 /*
- * Where the step ends: at the end of the unit, or where it would go beyond what
- * one level-1 node of the newer level has, or some of its leaves.
+ * Load the path to what moves, and say where the step ends: at the end of the
+ * unit, or where it would go beyond what one level-1 node of the newer level
+ * has, or some of its leaves.
  */
 static HybPos
 step_end(Pass *pass)
@@ -180,7 +178,7 @@ step_end(Pass *pass)
 	MergeStep  *step = pass->step;
 	HybPos		end = pass->unit->high;
 	HybPos		above = hyb_step_above(&pass->at);
-	HybPath    *path = palloc(sizeof(HybPath));
+	HybPath    *path = step->source_path = palloc(sizeof(HybPath));
 	HybPos		source_end;
 	int			i;
 

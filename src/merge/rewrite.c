@@ -81,8 +81,8 @@ emit_leaf(void *arg, Page page, const HybPos *low)
 	hyb_child_list_add_image(&step->children, page,
 							 HYB_POS_MIN(low) ? &step->run_low : low,
 							 step->filter);
-	step->done.nimages++;
-	step->done.new_tids += nitems;
+	step->done.leaves.nimages++;
+	step->done.leaves.new_tids += nitems;
 	step->run_emitted += nitems;
 	step->run_filled += hyb_leaf_fill(page);
 	aim_run(step);
@@ -161,14 +161,11 @@ has_hints(const MergeStep *step)
 	return false;
 }
 
-/* Copy a leaf into step->leaf_page; stamps cannot mismatch (merge lock). */
+/* Copy a leaf into step->leaf_page, and open it. */
 static void
 copy_leaf(MergeStep *step, const HybChild *child)
 {
-	if (!hyb_page_copy(step->ix, child->block, InvalidBlockNumber,
-					   HYB_PAGE_LEAF, child->stamp, step->leaf_page))
-		hyb_corrupted(step->ix->rel, child->block,
-					  "This is not the leaf that its parent points to.");
+	hyb_child_copy_leaf(step->ix, child, step->leaf_page);
 	hyb_leaf_open(&step->leaf, step->ix->desc, step->leaf_page,
 				  step->ix->rel, child->block);
 	step->leaf_plain = step->leaf.tombstones == NULL && !has_hints(step);
@@ -209,7 +206,7 @@ add_leaf_items(MergeStep *step, int from, int to)
 				int			item = from + i;
 
 				if (hyb_leaf_is_tombstone(leaf, item))
-					step->done.old_tombstones++;
+					step->done.leaves.old_tombstones++;
 				else if (hints != NULL &&
 						 (hints[item >> 3] & (1 << (item & 7))) != 0 &&
 						 hyb_dead_tid(&step->dead, &tids[i]))
@@ -251,7 +248,7 @@ merge_leaf(MergeStep *step, int end)
 		add_frozen(step);
 	}
 	add_leaf_items(step, done, step->leaf.nitems);
-	step->done.old_tids += step->leaf.nitems;
+	step->done.leaves.old_tids += step->leaf.nitems;
 }
 
 /* Upper fence of a child of the path's level-1 node. */
@@ -398,8 +395,8 @@ choose_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
 static inline bool
 enough_images(const MergeStep *step)
 {
-	return step->done.nimages >= (step->filter != NULL ? HYB_STEP_MAX_FILTERED :
-								  HYB_STEP_MAX_IMAGES);
+	return step->done.leaves.nimages >= (step->filter != NULL ? HYB_STEP_MAX_FILTERED :
+										 HYB_STEP_MAX_IMAGES);
 }
 
 /*
@@ -434,7 +431,7 @@ rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
 		copy_leaf(step, &old->children[i]);
 		step->run_rent += hyb_leaf_fill(step->leaf_page) +
 			(double) old->children[i].rent / HYB_RENT_UNIT;
-		step->retired[step->done.nretired++] = old->children[i].block;
+		step->retired[step->done.leaves.nretired++] = old->children[i].block;
 		merge_leaf(step, leaves[i].end);
 		if (enough_images(step) && i >= path->nodes[0].index)
 		{
@@ -445,7 +442,7 @@ rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
 	end_run(step, nchildren);
 
 	if (extended && !packed &&
-		step->done.nimages - start.nimages >= hyb_balance_without(balance, from, to))
+		step->done.leaves.nimages - start.leaves.nimages >= hyb_balance_without(balance, from, to))
 	{
 		step->done = start;
 		step->children.n = nchildren;

@@ -17,16 +17,22 @@
 #include "static/leaf.h"
 #include "static/update.h"
 
+/* Leaves of a level that a step replaces, and what takes their place. */
+typedef struct HybLeafChange
+{
+	int			nimages;		/* new leaves */
+	int			nretired;		/* old ones */
+	uint64		old_tids;		/* tombstones included */
+	uint64		old_tombstones;
+	uint64		new_tids;
+} HybLeafChange;
+
 /* What a step has done so far.  A run of leaves may be taken back. */
 typedef struct HybStepDone
 {
 	int			next_entry;		/* first frozen one not merged yet */
-	int			nimages;		/* new leaves */
-	int			nretired;		/* old leaves that were rewritten */
+	HybLeafChange leaves;		/* of the level that entries go to */
 	uint64		dropped;		/* entries left out for dead line pointers */
-	uint64		old_tids;
-	uint64		old_tombstones;
-	uint64		new_tids;
 	uint64		merged;			/* frozen entries merged */
 	HybRecent	recent[INDEX_MAX_KEYS]; /* some of them */
 } HybStepDone;
@@ -39,11 +45,7 @@ typedef struct HybCut
 	HybPath    *path;			/* to the level-1 node of all of them */
 	HybChildList children;		/* its new children */
 	BlockNumber *retired;		/* the leaves */
-	int			nretired;
-	int			nimages;		/* new ones */
-	uint64		old_tids;		/* in the leaves */
-	uint64		old_tombstones;
-	uint64		new_tids;
+	HybLeafChange leaves;
 } HybCut;
 
 typedef struct MergeStep
@@ -64,7 +66,9 @@ typedef struct MergeStep
 	/* input */
 	HybDynBatch batch;
 	int			last_entry;		/* one past those that this step may merge */
-	HybCut	   *cut;			/* NULL with HYB_SOURCE_LOG */
+	HybPath    *source_path;	/* of the source level, to what lies above
+								 * `from`; NULL with HYB_SOURCE_LOG */
+	HybCut	   *cut;			/* the same; or nothing to be taken out */
 	HybLeaf		leaf;
 	char	   *leaf_page;		/* private copy of the leaf being merged */
 	bool		leaf_plain;		/* it has neither tombstones nor hints */
@@ -125,9 +129,9 @@ extern void hyb_step_run(MergeStep *step, HybPos *watermark);
 extern bool hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence);
 
 /*
- * Take the range above the version's watermark, up to another position, out of
- * the source level, below the level-1 node that holds the first entry of it,
- * which must hold all.  Fills step->cut; `moved` is how many entries have been
+ * Take the range above step->from, up to another position, out of the source
+ * level, below the level-1 node that step->source_path leads to, which must hold
+ * all.  Fills step->cut; `moved` is how many entries have been
  * fetched from there, which VACUUM may have made tombstones since.
  */
 extern void hyb_step_cut(MergeStep *step, const HybPos *to, uint64 moved);

@@ -199,3 +199,18 @@ hyb_meta_set_watermark(HybMetaPage *meta, const HybPos *watermark,
 				  offsetof(HybMetaPage, wm_key) - offsetof(HybMetaPage, wm_len) +
 				  watermark->len);
 }
+
+void
+hyb_meta_change_flags(const HybIndex *ix, Buffer metabuf, uint32 set_flags,
+					  uint32 clear_flags)
+{
+	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
+	HybWalSet	set;
+
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	meta->flags = (meta->flags & ~clear_flags) | set_flags;
+	hyb_wal_meta_field(&set, metabuf, flags);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+}

@@ -185,6 +185,13 @@ extern void hyb_wal_meta_pending(HybWalSet *set, Buffer metabuf);
 extern void hyb_meta_set_watermark(HybMetaPage *meta, const HybPos *watermark,
 								   HybWalSet *set, Buffer metabuf);
 
+/*
+ * Set and clear flags of the metapage, which is locked exclusively, by a record
+ * of its own.
+ */
+extern void hyb_meta_change_flags(const HybIndex *ix, Buffer metabuf,
+								  uint32 set_flags, uint32 clear_flags);
+
 #define hyb_wal_meta_field(set, metabuf, field) \
 	hyb_wal_range(set, metabuf, \
 				  SizeOfPageHeaderData + offsetof(HybMetaPage, field), \

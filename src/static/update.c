@@ -49,6 +49,15 @@ hyb_child_list_add_image(HybChildList *list, Page page, const HybPos *low,
 											   &child->filter_size);
 }
 
+void
+hyb_child_copy_leaf(const HybIndex *ix, const HybChild *child, char *page)
+{
+	if (!hyb_page_copy(ix, child->block, InvalidBlockNumber, HYB_PAGE_LEAF,
+					   child->stamp, page))
+		hyb_corrupted(ix->rel, child->block,
+					  "This is not the leaf that its parent points to.");
+}
+
 static void
 load_node(const HybIndex *ix, BlockNumber block, uint64 stamp, int level,
 		  BlockNumber from, HybPathNode *node)

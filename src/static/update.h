@@ -30,6 +30,13 @@ extern void hyb_child_list_add_image(HybChildList *list, Page page,
 									 const HybPos *low,
 									 HybFilterBuilder *filter);
 
+/*
+ * Copy a leaf to a private page.  Stamps cannot mismatch, so what is not the
+ * leaf is damage: an error.
+ */
+extern void hyb_child_copy_leaf(const HybIndex *ix, const HybChild *child,
+								char *page);
+
 /* An internal node on the way to a leaf, copied. */
 typedef struct HybPathNode
 {
