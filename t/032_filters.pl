@@ -101,6 +101,8 @@ INSERT INTO ascending SELECT g * 1099511627776 + hashint8(g) FROM generate_serie
 SELECT hybrid_merge('ascending_i');
 EOF
 is(filters('grown_i'), 'f', 'merged: nothing was known');
+is($node->safe_psql('postgres', "SELECT unique_above > 50000, unique_absent, unique_present FROM hybrid_index_stats('ascending_i')"),
+	't|0|0', 'what uniqueness checks met is counted');
 is(filters('ascending_i'), 'f', 'merged: keys that ascend');
 $node->safe_psql('postgres', "INSERT INTO grown SELECT hashint8extended(g, 0) FROM generate_series(300001, 400000) g; SELECT hybrid_merge('grown_i')");
 is(filters('grown_i'), 't', 'merged: keys that are not there');

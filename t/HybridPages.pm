@@ -25,6 +25,7 @@ our %meta = (
 	active_npages => 24 + 320, active_nentries => 24 + 328,
 	frozen_number => 24 + 336, frozen_head => 24 + 344, frozen_tail => 24 + 360,
 	frozen_npages => 24 + 376, frozen_nentries => 24 + 384, retiring_number => 24 + 392,
+	rewritten_tids => 24 + 464,
 	freelist => 24 + 504, free_blocks => 24 + 508, npending => 24 + 512,
 	dictionary => 24 + 520, cut => 24 + 524, cut_list => 24 + 528, cut_blocks => 24 + 532, cut_end => 24 + 536,
 	pending => 24 + 540,

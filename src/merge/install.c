@@ -113,7 +113,7 @@ count_recent(HybMetaPage *meta, const MergeStep *step, HybWalSet *set,
 				  nkeys * sizeof(HybRecent));
 }
 
-void
+bool
 hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 {
 	HybIndex   *ix = step->ix;
@@ -130,8 +130,11 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 		   step->done.leaves.old_tids + step->done.merged);
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-	if (space != NULL)
-		hyb_step_check_room(space, meta);
+	if (space != NULL && !hyb_step_fits(space, meta))
+	{
+		UnlockReleaseBuffer(metabuf);
+		return false;
+	}
 	hyb_version_switch_begin(ix, meta, &set);
 	if (space != NULL)
 	{
@@ -143,10 +146,11 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 		meta->written_pages += space->nused;
 		hyb_step_give_back(space, meta);
 	}
+	if (meta->rewriting_tids != HYB_REWRITTEN_UNKNOWN &&
+		(step->source == HYB_SOURCE_LOG || step->source == meta->wanted_levels))
+		meta->rewriting_tids += step->done.leaves.old_tids;
 	if (step->source == HYB_SOURCE_LOG)
 	{
-		if (meta->rewriting_tids != HYB_REWRITTEN_UNKNOWN)
-			meta->rewriting_tids += step->done.leaves.old_tids;
 		meta->merged_entries += step->done.merged;
 		if (ix->dictionaries != NULL)
 			count_recent(meta, step, &set, metabuf);
@@ -163,4 +167,5 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	}
 	hyb_wal_meta_pending(&set, metabuf);
 	hyb_version_switch_end(ix, metabuf, &set, watermark);
+	return true;
 }

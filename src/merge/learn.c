@@ -437,7 +437,8 @@ install(Learn *learn, const LearnInput *input)
 	HYB_POINT("learn-written");
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-	hyb_step_check_room(space, meta);
+	if (!hyb_step_fits(space, meta))
+		hyb_step_no_room(ix);
 	Assert(meta->active.npages == 0 && !BlockNumberIsValid(meta->dictionary) &&
 		   (meta->flags & HYB_META_PLAIN) != 0 && meta->retiring.number == 0 &&
 		   meta->pass_level == 0);

@@ -152,7 +152,8 @@ install(MoveStep *step, HybPath *path, int level, const HybPos *watermark)
 	HYB_POINT("move-written");
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-	hyb_step_check_room(space, meta);
+	if (!hyb_step_fits(space, meta))
+		hyb_step_no_room(ix);
 	hyb_version_switch_begin(ix, meta, &set);
 	meta->levels[level].root = root;
 	meta->levels[level].inner_pages += space->new_inner;

@@ -25,19 +25,124 @@
 /* Leaves of the newer level that a step looks at, at most, to find a unit. */
 #define PASS_MAX_LOOKED		256
 
-/* Leaves of the newer level that a step empties at most (HYB_MAX_PENDING). */
+/* Leaves of the newer level that a step empties at most. */
 #define PASS_MAX_SOURCE		48
+
+/* The next entry that is to move or to stay: an item of a leaf of the newer level. */
+typedef struct Source
+{
+	HybPath    *path;
+	int			child;			/* of its level-1 node: the leaf */
+	HybPos		high;			/* the leaf's upper fence */
+	HybLeaf		leaf;
+	int			item;
+	bool		ended;			/* there is no entry any more */
+	HybBuf		key;			/* of the position that it was sought at */
+	MemoryContext context;		/* of the path */
+} Source;
 
 typedef struct Pass
 {
 	MergeStep  *step;
 	HybPos		at;				/* entries up to here are done with */
 	HybBuf		at_key;
+	Source		source;
 	HybPath    *unit;			/* path to the node of the older level that
 								 * the next unit lies below */
 	int			looked;			/* leaves of the newer level */
-	MemoryContext context;		/* reset for each unit */
+	MemoryContext context;		/* of the unit */
 } Pass;
+
+/* Open the leaf that the source is at. */
+static void
+open_leaf(Pass *pass)
+{
+	MergeStep  *step = pass->step;
+	Source	   *source = &pass->source;
+	const HybChildList *list = &source->path->nodes[0].children;
+	const HybChild *child = &list->children[source->child];
+
+	CHECK_FOR_INTERRUPTS();
+	hyb_child_copy_leaf(step->ix, child, step->leaf_page);
+	hyb_leaf_open(&source->leaf, step->ix->desc, step->leaf_page, step->ix->rel,
+				  child->block);
+	source->high = source->child + 1 < list->n ?
+		list->children[source->child + 1].low : source->path->high;
+	source->item = 0;
+	pass->looked++;
+}
+
+/* Go to the leaf that holds what is just above a position. */
+static void
+load_leaf(Pass *pass, const HybPos *above)
+{
+	Source	   *source = &pass->source;
+	HybPos		at;
+	MemoryContext old;
+
+	hyb_pos_copy(&at, &source->key, above);
+	MemoryContextReset(source->context);
+	old = MemoryContextSwitchTo(source->context);
+	source->path = palloc(sizeof(HybPath));
+	hyb_path_load(pass->step->ix, &pass->step->version.levels[pass->step->source],
+				  &at, source->path);
+	MemoryContextSwitchTo(old);
+	source->child = source->path->nodes[0].index;
+	open_leaf(pass);
+}
+
+/* At the end of a leaf the next entry is one of the next leaf that has any. */
+static void
+leave_empty(Pass *pass)
+{
+	Source	   *source = &pass->source;
+
+	while (source->item >= source->leaf.nitems && !source->ended)
+	{
+		if (HYB_POS_MAX(&source->high))
+			source->ended = true;
+		else if (source->child + 1 < source->path->nodes[0].children.n)
+		{
+			source->child++;
+			open_leaf(pass);
+		}
+		else
+			load_leaf(pass, &source->high);
+	}
+}
+
+static void
+seek_entry(Pass *pass, const HybPos *above)
+{
+	int			row;
+
+	load_leaf(pass, above);
+	pass->source.item = hyb_leaf_search(&pass->source.leaf, above, &row);
+	leave_empty(pass);
+}
+
+/* All up to the next entry is done with: to the end, if there is none. */
+static void
+go_to_entry(Pass *pass)
+{
+	const HybKeyDesc *desc = pass->step->ix->desc;
+	Source	   *source = &pass->source;
+	ItemPointerData tid;
+	HybPos		pos = {.tie = HYB_AFTER};
+
+	if (!source->ended)
+	{
+		int			row = hyb_leaf_row_of_item(&source->leaf, source->item);
+
+		source->key.len = 0;
+		hyb_key_join(desc, hyb_leaf_row(&source->leaf, row), desc->nkeys,
+					 &source->key);
+		hyb_leaf_tids(&source->leaf, source->item, 1, &tid);
+		pos = hyb_pos_at(desc, source->key.data, source->key.len, tid);
+		pos = hyb_step_below(&pos);
+	}
+	hyb_pos_copy(&pass->at, &pass->at_key, &pos);
+}
 
 /*
  * What of a leaf lies in a unit: items [from, to).  Those leaves
@@ -70,100 +175,101 @@ count_price(HybLeaf *leaf, const HybChildList *leaves, int from, int to,
 }
 
 /*
- * Look at the entries above pass->at in the unit.
+ * Look at the entries in the unit, from the source's on; that is the first one
+ * behind the unit then.
  */
 static void
 survey_unit(Pass *pass, HybUnitFacts *facts)
 {
-	MergeStep  *step = pass->step;
-	const HybKeyDesc *desc = step->ix->desc;
-	HybLeaf		leaf = {0};
-	HybPos		above = hyb_step_above(&pass->at);
-	HybPath    *path = palloc(sizeof(HybPath));
-	double		most = pass->unit->nodes[0].children.n + 2 * HYB_MAX_HEIGHT;
+	Source	   *source = &pass->source;
+	const HybPathNode *node = &pass->unit->nodes[0];
+	double		most = node->children.n + 2 * HYB_MAX_HEIGHT;
 	int			last = -1;
 	bool		more = true;
 
 	memset(facts, 0, sizeof(*facts));
-	while (more)
+	facts->path = pass->unit->height + source->path->height;
+	while (more && !source->ended)
 	{
-		const HybChildList *list = &path->nodes[0].children;
+		HybLeaf    *leaf = &source->leaf;
+		const HybChild *child = &source->path->nodes[0].children.children[source->child];
+		int			row;
+		int			to = hyb_leaf_search(leaf, &pass->unit->high, &row);
+		double		part = (double) Max(to - source->item, 0) / Max(leaf->nitems, 1);
 
-		hyb_path_load(step->ix, &step->version.levels[step->source], &above, path);
-		for (int i = path->nodes[0].index; i < list->n && more; i++)
+		facts->content += part * hyb_leaf_fill(pass->step->leaf_page);
+		facts->rent += part * child->rent / HYB_RENT_UNIT;
+		if (last < 0 && to <= source->item)
+			hyb_corrupted(pass->step->ix->rel, child->block,
+						  "An entry of a leaf does not lie where it is sought.");
+		facts->price += count_price(leaf, &node->children, source->item, to, &last);
+		source->item = Max(source->item, to);
+		more = source->item == leaf->nitems;
+
+		/* whatever the price turns out to be */
+		if (facts->rent >= most || facts->content >= most)
 		{
-			const HybChild *child = &list->children[i];
-			HybPos		high = i + 1 < list->n ? list->children[i + 1].low : path->high;
-			double		part;
-			int			row;
-			int			from;
-			int			to;
-
-			CHECK_FOR_INTERRUPTS();
-			hyb_child_copy_leaf(step->ix, child, step->leaf_page);
-			hyb_leaf_open(&leaf, desc, step->leaf_page, step->ix->rel, child->block);
-			pass->looked++;
-			from = hyb_leaf_search(&leaf, &above, &row);
-			to = hyb_leaf_search(&leaf, &pass->unit->high, &row);
-			part = (double) Max(to - from, 0) / Max(leaf.nitems, 1);
-			facts->content += part * hyb_leaf_fill(step->leaf_page);
-			facts->rent += part * child->rent / HYB_RENT_UNIT;
-			facts->price += count_price(&leaf, &pass->unit->nodes[0].children,
-										from, to, &last);
-			above = high;
-			more = hyb_pos_compare(desc, &high, &pass->unit->high) < 0;
-
-			/* whatever the price turns out to be */
-			if (facts->rent >= most || facts->content >= most)
-			{
-				facts->price = pass->unit->nodes[0].children.n;
-				more = false;
-			}
+			facts->price = node->children.n;
+			seek_entry(pass, &pass->unit->high);
+			more = false;
 		}
+		leave_empty(pass);
 	}
-	hyb_leaf_close(&leaf);
-	facts->path = pass->unit->height + path->height;
+}
+
+/*
+ * Load the unit above pass->at.  Is it to be moved?
+ */
+static bool
+load_unit(Pass *pass, bool ask)
+{
+	MemoryContext old;
+	HybPos		above = hyb_step_above(&pass->at);
+	HybUnitFacts facts;
+	bool		chosen = true;
+
+	MemoryContextReset(pass->context);
+	old = MemoryContextSwitchTo(pass->context);
+	pass->unit = palloc(sizeof(HybPath));
+	hyb_path_load(pass->step->ix, &pass->step->version.levels[pass->step->level],
+				  &above, pass->unit);
+	MemoryContextSwitchTo(old);
+	if (ask)
+	{
+		survey_unit(pass, &facts);
+		chosen = hyb_merge_policy->move(&facts);
+	}
+	return chosen;
 }
 
 /*
  * Find the next unit to move above pass->at, and load it.  False if there is
- * none, or if enough was looked at: pass->at is where to go on then.
+ * none, or if enough was looked at: pass->at is where to go on then.  Units
+ * without entries in the newer level are not looked at, but by a visit of all
+ * leaves.
  */
 static bool
 next_unit(Pass *pass, const HybMetaPage *meta)
 {
 	MergeStep  *step = pass->step;
-	const HybVersion *version = &step->version;
-	bool		chosen = step->compact || meta->pass_level >= meta->wanted_levels ||
-		(meta->flags & HYB_META_MOVING) != 0;
+	bool		all = meta->pass_level >= meta->wanted_levels;
+	HybPos		above = hyb_step_above(&pass->at);
 
-	while (pass->looked < PASS_MAX_LOOKED && !HYB_POS_MAX(&pass->at) &&
-		   (step->compact || version->levels[step->source].height > 0))
+	pass->source.ended = step->version.levels[step->source].height == 0 ||
+		HYB_POS_MAX(&pass->at);
+	if (step->compact ? !HYB_POS_MAX(&pass->at) :
+		(meta->flags & HYB_META_MOVING) != 0 && !pass->source.ended)
+		return load_unit(pass, false);
+
+	if (!pass->source.ended)
+		seek_entry(pass, &above);
+	go_to_entry(pass);
+	while (pass->looked < PASS_MAX_LOOKED && !pass->source.ended)
 	{
-		MemoryContext old = MemoryContextSwitchTo(pass->context);
-		HybPos		above = hyb_step_above(&pass->at);
-		HybPos		below;
-		HybUnitFacts facts;
-
-		MemoryContextReset(pass->context);
-		pass->unit = palloc(sizeof(HybPath));
-		hyb_path_load(step->ix, &version->levels[step->level], &above, pass->unit);
-		if (!chosen)
-		{
-			survey_unit(pass, &facts);
-			chosen = facts.content > 0 && hyb_merge_policy->move(&facts);
-		}
-		MemoryContextSwitchTo(old);
-		if (chosen)
+		if (load_unit(pass, !all))
 			return true;
-		below = hyb_step_below(&pass->unit->high);
-		hyb_pos_copy(&pass->at, &pass->at_key, &below);
+		go_to_entry(pass);
 	}
-	if (version->levels[step->source].height == 0)
-		pass->at = (HybPos)
-	{
-		.tie = HYB_AFTER
-	};
 	return false;
 }
 
@@ -185,7 +291,7 @@ step_end(Pass *pass)
 	hyb_path_load(step->ix, &step->version.levels[step->source], &above, path);
 	if (path->height == 0)
 		return end;
-	i = path->nodes[0].index + PASS_MAX_SOURCE;
+	i = path->nodes[0].index + Max(PASS_MAX_SOURCE >> step->halvings, 1);
 	source_end = i < path->nodes[0].children.n ?
 		path->nodes[0].children.children[i].low : path->high;
 	return hyb_pos_compare(step->ix->desc, &source_end, &end) < 0 ? source_end : end;
@@ -218,10 +324,15 @@ advance(HybIndex *ix, const HybPos *at, bool unit_done)
 			Assert(newest->tids == 0 && newest->leaf_pages == 0 &&
 				   newest->inner_pages == 0 && newest->filter_pages == 0);
 			meta->nlevels--;
+			/* the leaves that merges go to are those of another level now */
+			meta->rewritten_tids = meta->rewriting_tids;
 		}
 		meta->pass_level--;
 		if (meta->pass_level == 0)
+		{
 			meta->flags &= ~HYB_META_COMPACTING;
+			meta->rewriting_tids = 0;
+		}
 		at = &minus_infinity;
 	}
 	hyb_version_switch_end(ix, metabuf, &set, at);
@@ -231,31 +342,33 @@ advance(HybIndex *ix, const HybPos *at, bool unit_done)
  * There is nothing live in the range of a step.  Tombstones go, so that a level
  * of which everything is to move becomes empty.
  */
-static void
+static bool
 pass_by(MergeStep *step)
 {
 	HybPos		below = hyb_step_below(&step->end);
+	bool		fits = true;
 
 	hyb_step_cut(step, &below, 0);
 	if (step->cut != NULL)
-	{
-		hyb_step_install(step, NULL, &below);
-		hyb_leaf_close(&step->leaf);
-		hyb_space_settle(step->ix);
-	}
+		fits = hyb_step_install(step, NULL, &below);
 	else
 		advance(step->ix, &below,
 				hyb_pos_compare(step->ix->desc, &step->end, &step->unit_high) >= 0);
+	hyb_leaf_close(&step->leaf);
+	hyb_space_settle(step->ix);
+	return fits;
 }
 
-void
-hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts)
+bool
+hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts,
+			  int halvings)
 {
 	Pass		pass = {0};
-	MergeStep  *step = hyb_step_create(ix, meta);
+	MergeStep  *step = hyb_step_create(ix, meta, halvings);
 	HybMergeFacts at_level = *facts;
 	HybStepSize size;
 	HybPos		watermark;
+	bool		found;
 
 	step->source = meta->pass_level;
 	step->level = meta->pass_level - 1;
@@ -266,10 +379,14 @@ hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts)
 	hyb_buf_reserve(&pass.at_key, HYB_MAX_ENTRY_SIZE);
 	pass.context = AllocSetContextCreate(CurrentMemoryContext,
 										 "hybrid pass", ALLOCSET_DEFAULT_SIZES);
-	if (!next_unit(&pass, meta))
+	pass.source.context = AllocSetContextCreate(CurrentMemoryContext,
+												"hybrid pass source", ALLOCSET_DEFAULT_SIZES);
+	found = next_unit(&pass, meta);
+	hyb_leaf_close(&pass.source.leaf);
+	if (!found)
 	{
 		advance(ix, &pass.at, true);
-		return;
+		return true;
 	}
 
 	step->unit_high = pass.unit->high;
@@ -281,8 +398,7 @@ hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts)
 	if (hyb_step_fetch(step, &size))
 	{
 		HYB_POINT("pass-fetched");
-		hyb_step_run(step, &watermark);
+		return hyb_step_run(step, &watermark);
 	}
-	else
-		pass_by(step);
+	return pass_by(step);
 }

@@ -31,6 +31,9 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+/* A step takes 2^-15 of what it might: an entry, surely. */
+#define MAX_HALVINGS	15
+
 /*
  * All frozen entries are in the static stage: the generation becomes the
  * retiring one, whose pages are freed by later steps, and where there are
@@ -48,7 +51,8 @@ finish_generation(HybIndex *ix)
 	hyb_generation_init(&meta->frozen, 0);
 	meta->merges++;
 	meta->rewritten_tids = meta->rewriting_tids;
-	meta->rewriting_tids = 0;
+	if (meta->rewriting_tids != HYB_REWRITTEN_UNKNOWN || meta->nlevels == 1)
+		meta->rewriting_tids = 0;
 	if (meta->nlevels > 1)
 		meta->pass_level = meta->nlevels - 1;
 	else
@@ -114,7 +118,7 @@ hyb_step_fetch(MergeStep *step, const HybStepSize *size)
 	HybFetch	fetch = {
 		.lo = &step->from,
 		.hi = &step->end,
-		.limit = size->entries
+		.limit = Max(size->entries >> step->halvings, 1)
 	};
 	uint64		bytes = 0;
 	bool		current;
@@ -132,8 +136,9 @@ hyb_step_fetch(MergeStep *step, const HybStepSize *size)
 	} while (!current);
 
 	/* bound the new leaves by the bytes that go in */
-	step->max_leaves = size->leaves;
-	while (step->last_entry < step->batch.nitems && bytes < size->bytes)
+	step->max_leaves = Max(size->leaves >> step->halvings, 1);
+	while (step->last_entry < step->batch.nitems &&
+		   bytes < Max(size->bytes >> step->halvings, 1))
 		bytes += step->batch.items[step->last_entry++].len;
 	return (step->batch.nitems > 0 || step->compact) && !HYB_POS_MAX(&step->from);
 }
@@ -182,7 +187,7 @@ next_watermark(const MergeStep *step, HybPos fence, bool node_done)
 }
 
 MergeStep *
-hyb_step_create(HybIndex *ix, const HybMetaPage *meta)
+hyb_step_create(HybIndex *ix, const HybMetaPage *meta, int halvings)
 {
 	MergeStep  *step = palloc0(sizeof(MergeStep));
 
@@ -191,6 +196,7 @@ hyb_step_create(HybIndex *ix, const HybMetaPage *meta)
 	step->level = (int) meta->nlevels - 1;
 	step->end.tie = HYB_AFTER;
 	step->stamp = meta->next_stamp;
+	step->halvings = halvings;
 	step->compact = (meta->flags & HYB_META_COMPACTING) != 0;
 	step->leaf_page = palloc(BLCKSZ);
 	step->vals = palloc(ix->desc->natts * sizeof(HybValue));
@@ -198,7 +204,7 @@ hyb_step_create(HybIndex *ix, const HybMetaPage *meta)
 	return step;
 }
 
-void
+bool
 hyb_step_run(MergeStep *step, HybPos *watermark)
 {
 	HybIndex   *ix = step->ix;
@@ -206,6 +212,7 @@ hyb_step_run(MergeStep *step, HybPos *watermark)
 	HybPos		start = first_place(step);
 	HybPos		fence;
 	bool		node_done;
+	bool		fits;
 
 	step->filter = hyb_filter_builder_create(ix,
 											 hyb_filter_kind_of_level(ix, step->level,
@@ -222,36 +229,80 @@ hyb_step_run(MergeStep *step, HybPos *watermark)
 					  "A merge step would not advance the watermark.");
 	if (step->source != HYB_SOURCE_LOG)
 		hyb_step_cut(step, watermark, step->done.merged);
-	hyb_step_install(step, path, watermark);
-	HYB_POINT("step-installed");
+	fits = hyb_step_install(step, path, watermark);
+	if (fits)
+		HYB_POINT("step-installed");
 	hyb_leaf_close(&step->leaf);
 	hyb_space_settle(ix);
+	return fits;
 }
 
 /*
- * Merge the next range of the frozen generation.  Returns false if there was
- * none: the generation is done.
+ * Merge the next range of the frozen generation.  *done: there is none left.
+ * False as for hyb_step_run.
  */
 static bool
-merge_range(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts)
+merge_range(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts,
+			int halvings, bool *done)
 {
-	MergeStep  *step = hyb_step_create(ix, meta);
+	MergeStep  *step = hyb_step_create(ix, meta, halvings);
 	HybStepSize size = hyb_merge_policy->step(facts);
 	HybPos		watermark;
 
+	*done = false;
 	/* where levels are to become one, it is the passes that visit all leaves */
 	step->compact &= meta->nlevels == meta->wanted_levels;
 	if (!hyb_step_fetch(step, &size))
+		*done = true;
+	else if (!hyb_step_run(step, &watermark))
 		return false;
-	hyb_step_run(step, &watermark);
-	return !HYB_POS_MAX(&watermark);
+	else
+		*done = HYB_POS_MAX(&watermark);
+	return true;
+}
+
+/*
+ * Move the next range, or do what comes at the end of a generation.  The blocks
+ * of a step have to fit pending[]: those that it replaces, and those that it
+ * reserves.  How many those are depends on how leaves, filters and nodes
+ * share pages; in all but strange trees they fit.  Where they do not, nothing
+ * has changed but free blocks, and the same is done with half as much, until it
+ * fits.  A step that takes one entry to one leaf replaces, in each of two levels,
+ * a few leaves, a filter page for each and two nodes of each height at most.
+ */
+static void
+move_range(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts)
+{
+	bool		fits = false;
+	bool		done = false;
+
+	for (int halvings = 0; !fits; halvings++)
+	{
+		MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+													  "hybrid merge step",
+													  ALLOCSET_DEFAULT_SIZES);
+		MemoryContext old = MemoryContextSwitchTo(context);
+
+		CHECK_FOR_INTERRUPTS();
+		if (halvings > MAX_HALVINGS)
+			hyb_step_no_room(ix);
+		if (meta->frozen.number == 0)
+			fits = hyb_pass_step(ix, meta, facts, halvings);
+		else
+			fits = merge_range(ix, meta, facts, halvings, &done);
+		MemoryContextSwitchTo(old);
+		MemoryContextDelete(context);
+	}
+	if (done)
+	{
+		HYB_POINT("merge-finish");
+		finish_generation(ix);
+	}
 }
 
 bool
 hyb_merge_step(HybIndex *ix)
 {
-	MemoryContext context;
-	MemoryContext old;
 	HybMetaPage meta;
 	HybMergeFacts facts;
 
@@ -266,19 +317,6 @@ hyb_merge_step(HybIndex *ix)
 	}
 	if (meta.frozen.number == 0 && meta.pass_level == 0)
 		return false;
-
-	context = AllocSetContextCreate(CurrentMemoryContext,
-									"hybrid merge step",
-									ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(context);
-	if (meta.frozen.number == 0)
-		hyb_pass_step(ix, &meta, &facts);
-	else if (!merge_range(ix, &meta, &facts))
-	{
-		HYB_POINT("merge-finish");
-		finish_generation(ix);
-	}
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
+	move_range(ix, &meta, &facts);
 	return true;
 }

@@ -62,6 +62,7 @@ typedef struct MergeStep
 	uint64		stamp;
 	bool		compact;		/* visit every leaf: HYB_META_COMPACTING */
 	int			max_leaves;
+	int			halvings;		/* of what it is to take: see hyb_merge_step */
 
 	/* input */
 	HybDynBatch batch;
@@ -110,14 +111,16 @@ hyb_step_pos(const MergeStep *step, const HybDynItem *item)
 extern bool hyb_step_fetch(MergeStep *step, const HybStepSize *size);
 
 /* Memory and what the metapage, as the merge lock protects it, says. */
-extern MergeStep *hyb_step_create(HybIndex *ix, const HybMetaPage *meta);
+extern MergeStep *hyb_step_create(HybIndex *ix, const HybMetaPage *meta,
+								  int halvings);
 
 /*
  * Move what was fetched, and what of the level's leaves has to be visited.  The
  * watermark that the step reaches is installed, and returned in *watermark,
- * which lives as long as the step.
+ * which lives as long as the step.  False, nothing changed: see
+ * hyb_step_install.
  */
-extern void hyb_step_run(MergeStep *step, HybPos *watermark);
+extern bool hyb_step_run(MergeStep *step, HybPos *watermark);
 
 /*
  * Rewrite leaves of the path's level-1 node with the entries that the step may
@@ -138,17 +141,20 @@ extern void hyb_step_cut(MergeStep *step, const HybPos *to, uint64 moved);
 
 /*
  * Write what the step has made, switch the metapage, and set the watermark.
- * `path` is not looked at if no leaf has been rewritten.
+ * `path` is not looked at if no leaf has been rewritten.  False, nothing changed,
+ * if there is no room for its blocks in pending[]: it has to be done in smaller
+ * ones.
  */
-extern void hyb_step_install(MergeStep *step, HybPath *path,
+extern bool hyb_step_install(MergeStep *step, HybPath *path,
 							 const HybPos *watermark);
 
 /*
  * The pass that moves entries from one static level to the one before: a step
- * of it.  The metapage's pass_level is not 0, and the merge lock is held.
+ * of it.  The metapage's pass_level is not 0, and the merge lock is held.  False
+ * as for hyb_step_run.
  */
-extern void hyb_pass_step(HybIndex *ix, const HybMetaPage *meta,
-						  const HybMergeFacts *facts);
+extern bool hyb_pass_step(HybIndex *ix, const HybMetaPage *meta,
+						  const HybMergeFacts *facts, int halvings);
 
 /* The cut just above a position: what is at it lies below. */
 static inline HybPos

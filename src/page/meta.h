@@ -90,7 +90,9 @@ typedef struct HybMetaPage
 	uint64		rewritten_tids; /* TIDs of the leaves that the last whole
 								 * merge rewrote; HYB_REWRITTEN_UNKNOWN: there
 								 * was none yet */
-	uint64		rewriting_tids; /* the same of the merge at hand, so far;
+	uint64		rewriting_tids; /* the same of the merge at hand, so far, or
+								 * of the pass that takes its entries to the
+								 * level that is to be the newest one;
 								 * HYB_REWRITTEN_UNKNOWN: it will not be known */
 	uint64		freeze_entries; /* of generations that were frozen: a moving
 								 * average; 0: none was */

@@ -64,15 +64,16 @@ hyb_step_write(HybStepSpace *space, const char *image)
 	{
 		if (space->next == space->nreserved)
 		{
-			int			more = hyb_space_reserve(space->ix, HYB_STEP_SPARE,
-												 space->reserved + space->nreserved);
+			int			more = 0;
 
+			if (!space->full)
+				more = hyb_space_reserve(space->ix, HYB_STEP_SPARE,
+										 space->reserved + space->nreserved);
 			if (more == 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_OBJECT_IN_USE),
-						 errmsg("could not find enough unpinned free blocks for a merge step of index \"%s\"",
-								RelationGetRelationName(space->ix->rel)),
-						 errhint("Retry when long-running index-only scans on the index have ended.")));
+			{
+				space->full = true;
+				return InvalidBlockNumber;
+			}
 			space->nreserved += more;
 		}
 		block = space->reserved[space->next++];
@@ -94,9 +95,10 @@ hyb_step_write(HybStepSpace *space, const char *image)
 void
 hyb_step_retire(HybStepSpace *space, BlockNumber block)
 {
-	if (space->nretired >= HYB_MAX_PENDING)
-		elog(ERROR, "merge step retires too many blocks");
-	space->retired[space->nretired++] = block;
+	if (space->nretired < HYB_MAX_PENDING)
+		space->retired[space->nretired++] = block;
+	else
+		space->full = true;
 }
 
 /* The reserved blocks follow those that could not be settled. */
@@ -106,14 +108,24 @@ kept_pending(const HybStepSpace *space, const HybMetaPage *meta)
 	return (int) meta->npending - space->nreserved;
 }
 
-void
-hyb_step_check_room(const HybStepSpace *space, const HybMetaPage *meta)
+bool
+hyb_step_fits(const HybStepSpace *space, const HybMetaPage *meta)
 {
 	int			n = kept_pending(space, meta);
+	int			most = HYB_POINT_ATTACHED("few-blocks") ? 20 : HYB_MAX_PENDING;
 
-	if (n < 0 ||
-		n + space->nretired + space->nreserved - space->nused > HYB_MAX_PENDING)
-		elog(ERROR, "merge step replaces too many blocks");
+	return !space->full && n >= 0 &&
+		n + space->nretired + space->nreserved - space->nused <= most;
+}
+
+void
+hyb_step_no_room(const HybIndex *ix)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("could not find enough unpinned free blocks for a merge step of index \"%s\"",
+					RelationGetRelationName(ix->rel)),
+			 errhint("Retry when long-running index-only scans on the index have ended.")));
 }
 
 void

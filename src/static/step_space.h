@@ -24,6 +24,8 @@ typedef struct HybStepSpace
 	int			nused;
 	BlockNumber retired[HYB_MAX_PENDING];
 	int			nretired;
+	bool		full;			/* pending[] has no room for more: what was
+								 * built is good for nothing */
 	int			new_inner;		/* internal nodes written */
 	int			old_inner;		/* internal nodes retired */
 	int			new_filter;		/* filter pages written */
@@ -41,18 +43,23 @@ extern void hyb_step_space_init(HybStepSpace *space, const HybIndex *ix,
 extern void hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix,
 								uint64 stamp, bool filters);
 
-/* Write a page image to one of the reserved blocks (more are reserved when
- * they run out), log it, and return its block. */
+/*
+ * Write a page image to one of the reserved blocks (more are reserved when they
+ * run out), log it, and return its block; any block number if there is no room.
+ */
 extern BlockNumber hyb_step_write(HybStepSpace *space, const char *image);
 extern void hyb_step_retire(HybStepSpace *space, BlockNumber block);
 
 /*
  * The blocks that a step has retired, and those it reserved without using them,
- * take the place of all it reserved in pending[].  An error is raised if they
- * do not fit, before the metapage is changed.
+ * take the place of all it reserved in pending[]: do they fit?  Asked before the
+ * metapage is changed.
  */
-extern void hyb_step_check_room(const HybStepSpace *space,
-								const HybMetaPage *meta);
+extern bool hyb_step_fits(const HybStepSpace *space, const HybMetaPage *meta);
+
+/* The error of who cannot do with less. */
+HYB_NORETURN extern void hyb_step_no_room(const HybIndex *ix);
+
 extern void hyb_step_give_back(const HybStepSpace *space, HybMetaPage *meta);
 
 #endif							/* HYB_STEP_SPACE_H */

@@ -444,8 +444,7 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	hyb_buf_reserve(&check->probe, HYB_MAX_ENTRY_SIZE + sizeof(ItemPointerData));
 	hyb_buf_reserve(&check->entry, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->last_key, HYB_MAX_ENTRY_SIZE);
-	for (int i = 0; i < HYB_CHECK_SOURCES; i++)
-		hyb_buf_reserve(&check->sources[i].last_key, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&check->fresh_key, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->at_key, HYB_MAX_ENTRY_SIZE);
 	if (heapallindexed)
 		hyb_check_heap_begin(check, Max((double) hyb_meta_static(meta).tids + 8192,

@@ -67,8 +67,6 @@ typedef struct HybCheckSource
 	HybDynBatch batch;
 	uint64		version;		/* that it was fetched with; 0: no batch */
 	int			next;			/* item of the batch */
-	HybBuf		last_key;		/* of the last one that was consumed */
-	ItemPointerData last_tid;
 } HybCheckSource;
 
 #define HYB_CHECK_SOURCES	HYB_MAX_LEVELS
@@ -125,6 +123,8 @@ typedef struct HybCheck
 	HybCheckSource sources[HYB_CHECK_SOURCES];	/* the dynamic stage, and
 												 * levels from the second on */
 	HybCheckSource *fresh;		/* that has the next entry; NULL: not known */
+	HybBuf		fresh_key;		/* of the last one that was consumed */
+	ItemPointerData fresh_tid;
 
 	MemoryContext context;		/* of all of the above */
 	MemoryContext unit_context; /* reset for each unit */

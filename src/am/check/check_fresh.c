@@ -32,7 +32,8 @@ source_bytes(const HybCheckSource *source)
 }
 
 /*
- * Get the next batch of entries: those above the last one that was consumed.
+ * Get the next batch of entries: those above the last one that was consumed,
+ * in whichever run that was, since it may have moved to this one.
  */
 static void
 fetch_more(HybCheck *check, HybCheckSource *source)
@@ -42,9 +43,9 @@ fetch_more(HybCheck *check, HybCheckSource *source)
 	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = FETCH_LIMIT};
 	int			tries = 0;
 
-	if (source->last_key.len > 0)
-		low = hyb_pos_at(check->ix->desc, source->last_key.data,
-						 source->last_key.len, source->last_tid);
+	if (check->fresh_key.len > 0)
+		low = hyb_pos_at(check->ix->desc, check->fresh_key.data,
+						 check->fresh_key.len, check->fresh_tid);
 	source->version = check->version->version;
 	source->next = 0;
 	for (;;)
@@ -148,10 +149,10 @@ hyb_check_fresh_next(HybCheck *check)
 	const uint8 *entry = source_bytes(source);
 	ItemPointerData tid = item->tid;
 
-	if (source->last_key.len > 0)
+	if (check->fresh_key.len > 0)
 	{
-		int			c = hyb_key_compare(check->ix->desc, source->last_key.data,
-										source->last_key.len,
+		int			c = hyb_key_compare(check->ix->desc, check->fresh_key.data,
+										check->fresh_key.len,
 										entry, item->keylen);
 
 		if (c > 0)
@@ -160,7 +161,7 @@ hyb_check_fresh_next(HybCheck *check)
 						   item->ref.offset,
 						   source->run == HYB_RUN_DYNAMIC ?
 						   "the dynamic stage's tree" : "its level");
-		if (c == 0 && ItemPointerCompare(&source->last_tid, &tid) >= 0)
+		if (c == 0 && ItemPointerCompare(&check->fresh_tid, &tid) >= 0)
 			hyb_check_fail(check, item->ref.block,
 						   "The entry at offset %u has the key and heap TID (%u,%u) of another one.",
 						   item->ref.offset,
@@ -171,9 +172,9 @@ hyb_check_fresh_next(HybCheck *check)
 		hyb_check_against_log(check, item);
 	hyb_check_live(check, entry, item->len, &tid);
 
-	source->last_key.len = 0;
-	hyb_buf_append(&source->last_key, entry, item->keylen);
-	source->last_tid = tid;
+	check->fresh_key.len = 0;
+	hyb_buf_append(&check->fresh_key, entry, item->keylen);
+	check->fresh_tid = tid;
 	source->next++;
 	check->fresh = NULL;
 }

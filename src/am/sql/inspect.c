@@ -300,8 +300,8 @@ count_dynamic(HybIndex *ix)
 /* A row of hybrid_index_stats, column by column. */
 typedef struct StatsRow
 {
-	Datum		values[33];
-	bool		nulls[33];
+	Datum		values[36];
+	bool		nulls[36];
 	int			n;
 } StatsRow;
 
@@ -316,6 +316,20 @@ static void
 put_count(StatsRow *row, bool known, uint64 count)
 {
 	put(row, known, Int64GetDatum((int64) count));
+}
+
+/* What came of questions to filters, and what uniqueness checks met. */
+static void
+put_counters(StatsRow *row, bool known, const uint64 *counters)
+{
+	put_count(row, known, counters[HYB_PROBE_HIT] +
+			  counters[HYB_PROBE_NEGATIVE] +
+			  counters[HYB_PROBE_FALSE_POSITIVE]);
+	put_count(row, known, counters[HYB_PROBE_NEGATIVE]);
+	put_count(row, known, counters[HYB_PROBE_FALSE_POSITIVE]);
+	put_count(row, known, counters[HYB_UNIQUE_ABOVE]);
+	put_count(row, known, counters[HYB_UNIQUE_ABSENT]);
+	put_count(row, known, counters[HYB_UNIQUE_PRESENT]);
 }
 
 /* Pages of a level's tree. */
@@ -358,7 +372,6 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	HybIndex   *ix;
 	HybMetaPage meta;
 	HybDynamicStats dynamic;
-	const uint64 *counters = dynamic.counters;
 	TupleDesc	tupdesc;
 	StatsRow	row = {.n = 0};
 	HybLevel	total;
@@ -415,11 +428,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	put(&row, true, BoolGetDatum(dynamic.shared));
 	put_count(&row, true, total.filter_pages);
 	put_count(&row, true, total.filter_pages * BLCKSZ);
-	put_count(&row, idle, counters[HYB_PROBE_HIT] +
-			  counters[HYB_PROBE_NEGATIVE] +
-			  counters[HYB_PROBE_FALSE_POSITIVE]);
-	put_count(&row, idle, counters[HYB_PROBE_NEGATIVE]);
-	put_count(&row, idle, counters[HYB_PROBE_FALSE_POSITIVE]);
+	put_counters(&row, idle, dynamic.counters);
 	filled = hyb_static_fill(ix, &fill);
 	put(&row, filled, Float8GetDatum(fill));
 	put_levels(&row, &meta, &total);

@@ -1,0 +1,150 @@
+
+# Passes over static levels: what one reads, how it goes on where a step does
+# not fit the metapage, what is shown of it, and what is known after it.  Held
+# points need a server with injection points (./dev pg 18).
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridPages;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('passes', <<CONF);
+hybridindex.background_merge = off
+hybridindex.dynamic_memory = 64kB
+hybridindex.merge_floor = 100
+CONF
+
+sub stats
+{
+	my ($index, $what) = @_;
+	return $node->safe_psql('postgres', "SELECT $what FROM hybrid_index_stats('$index')");
+}
+
+sub sound
+{
+	my ($index, $what) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is($node->safe_psql('postgres', "SELECT count(hybrid_index_check('$index', true))"), 1, "$what: sound");
+}
+
+# ---- a pass costs what the range of the newer level costs ----
+
+# long separators: many level-1 nodes, and so many units
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE w (s text COLLATE "C") WITH (autovacuum_enabled = off);
+INSERT INTO w SELECT md5(g::text) FROM generate_series(1, 60000) g;
+CREATE INDEX w_s ON w USING hybrid ((repeat('x', 1200) || s));
+SQL
+cmp_ok(stats('w_s', 'inner_pages'), '>=', 20, 'there are many units');
+my ($alone, $most) = (0, 0);
+foreach my $n (1 .. 16)
+{
+	my $merges = stats('w_s', 'merges');
+	my $plan = $node->safe_psql('postgres',
+		"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) INSERT INTO w SELECT '5a' || md5(($n * 1000 + g)::text) FROM generate_series(1, 20) g");
+	my ($hit) = $plan =~ /Buffers: shared hit=(\d+)/;
+
+	if (stats('w_s', 'merges') == $merges) { $alone = $hit; }
+	elsif ($n > 8) { $most = $hit if $most < $hit; }
+}
+cmp_ok(stats('w_s', 'levels'), '>', 1, 'entries of a narrow range gather in newer levels');
+cmp_ok($most - $alone, '<', 45, 'a merge, and passes that move nothing, look at a few pages');
+sound('w_s', 'a narrow range');
+
+# ---- leaves that merges rewrite, when a level has gone ----
+
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t (k int8, s text COLLATE "C") WITH (autovacuum_enabled = off);
+CREATE FUNCTION fill(n int) RETURNS void LANGUAGE sql AS \$\$
+	INSERT INTO t SELECT hashint8extended(r, 0), md5(r::text)
+	FROM (SELECT (random() * 1e15)::int8 AS r FROM generate_series(1, n)) x
+\$\$;
+INSERT INTO t SELECT hashint8extended(g, 0), md5(g::text) FROM generate_series(1, 60000) g;
+CREATE INDEX t_k ON t USING hybrid (k);
+SQL
+
+# Insert until an index has one level, or several.
+sub fill_until
+{
+	my ($index, $what) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	foreach (1 .. 40)
+	{
+		$node->safe_psql('postgres', 'SELECT fill(700)');
+		last if stats($index, $what) eq 't';
+	}
+	is(stats($index, $what), 't', "$index: $what");
+}
+
+fill_until('t_k', 'levels > 1');
+$node->safe_psql('postgres', 'ALTER INDEX t_k SET (levels = 1)');
+fill_until('t_k', 'levels = 1');
+$node->safe_psql('postgres', 'CHECKPOINT');
+my $file = $node->data_dir . '/' . $node->safe_psql('postgres', q(SELECT pg_relation_filepath('t_k')));
+my $content = slurp_file($file);
+cmp_ok(get64(\$content, 0, $meta{rewritten_tids}), '>', 30000, 'rewritten were leaves of the level that is left');
+$node->safe_psql('postgres', 'ALTER INDEX t_k RESET (levels)');
+
+# ---- held ----
+
+SKIP:
+{
+	skip 'this server has no injection points', 1
+	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points; CREATE INDEX t_s ON t USING hybrid (s) WITH (filter = surf)');
+
+	# what the view shows: nothing was moved at first, then something
+	fill_until('t_k', 'levels > 1');
+	$node->safe_psql('postgres', "ALTER SYSTEM SET hybridindex.merge_step_pages = 4; SELECT pg_reload_conf()");
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-pass-fetched', 'wait')");
+	my $merge = start_psql($node, "SELECT hybrid_merge('t_k');");
+	my $progress = "SELECT pass_level, entries_moved > 0, entries_done = entries_total FROM hybrid_merge_progress WHERE relid = 't_k'::regclass";
+	ok(held_at($node, 'pass-fetched', $merge), 'a pass is held') or diag $merge->{err};
+	my $level = stats('t_k', 'levels') - 1;
+	is($node->safe_psql('postgres', $progress), "$level|f|t", 'the view shows its level');
+	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-pass-fetched')");
+	ok($node->poll_query_until('postgres', "SELECT entries_moved > 0 FROM hybrid_merge_progress WHERE relid = 't_k'::regclass"),
+		'and what it has moved');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-pass-fetched')");
+	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-pass-fetched')");
+	ok(finish_psql($merge), 'it goes on') or diag $merge->{err};
+	$node->safe_psql('postgres', "ALTER SYSTEM RESET hybridindex.merge_step_pages; SELECT pg_reload_conf()");
+
+	# 18 and later tell whether a point is attached: steps that do not fit are
+	# done with less
+	skip 'steps always fit', 1
+	  if $node->safe_psql('postgres', 'SHOW server_version_num') < 180000;
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-few-blocks', 'notice')");
+	foreach (1 .. 4)
+	{
+		$node->safe_psql('postgres', 'SELECT fill(1500); DELETE FROM t WHERE k % 9 = 0');
+		$node->safe_psql('postgres', 'VACUUM t');
+	}
+	fill_until($_, 'levels > 1') foreach 't_k', 't_s';
+	foreach my $index ('t_k', 't_s')
+	{
+		my ($ret, $out, $err) = $node->psql('postgres', <<SQL);
+SELECT injection_points_set_local();
+SELECT injection_points_attach('hybrid-step-written', 'notice');
+SELECT injection_points_attach('hybrid-step-installed', 'notice');
+SELECT hybrid_merge('$index');
+SQL
+		is($ret, 0, "$index is merged");
+		cmp_ok(scalar(() = $err =~ /step-written/g), '>', scalar(() = $err =~ /step-installed/g), 'some steps do not fit')
+		  if $index eq 't_s';
+	}
+	is(stats($_, 'levels || $$ $$ || dynamic_entries'), '1 0', "$_: all steps were done") foreach 't_k', 't_s';
+	sound($_, "$_, in steps that fit") foreach 't_k', 't_s';
+	same_answers($node, 'steps that fit', {
+		'SELECT k FROM t WHERE k > 0 ORDER BY k' => '{order,order_only}',
+		'SELECT s FROM t WHERE s >= $$9$$ ORDER BY s' => '{order,order_only}' }, ['t']);
+}
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
