@@ -330,6 +330,24 @@ foreach my $case ([ 'descend', 1 ], [ 'dynamic-fetch', 1 ], [ 'dynamic-fetch', 0
 	check_reuse('and does not update the row that got the line pointer');
 }
 
+# A bitmap scan has found a row dead, and is to leave a hint.
+{
+	statements(
+		'DROP TABLE IF EXISTS bh', 'CREATE TABLE bh (k int, v int, pad char(400)) WITH (autovacuum_enabled = off)',
+		'CREATE INDEX bh_k ON bh USING hybrid (k)',
+		"INSERT INTO bh SELECT i, 0, '' FROM generate_series(1, 120) i",
+		"SELECT count(*) FROM bh WHERE pad = ''");
+	my $where = 'SET enable_seqscan = off; SET enable_indexscan = off; SELECT v, ctid FROM bh WHERE k = 50';
+	my $tid = $node->safe_psql('postgres', $where) =~ s/^0\|//r;
+	statements('DELETE FROM bh WHERE k = 50', "SELECT count(*) FROM bh WHERE pad = ''");
+	my $session = start_held('delta-pin',
+		"SET enable_seqscan = off; SET enable_indexscan = off; SELECT count(v) FROM bh WHERE k BETWEEN 49 AND 51;\n");
+	statements('VACUUM (INDEX_CLEANUP on, TRUNCATE false) bh', "INSERT INTO bh VALUES (50, 1, '')");
+	ok(let_go($session), 'a bitmap scan is held before it leaves a hint') or diag $session->{err};
+	like($session->{out}, qr/^2$/m, 'it has seen what its snapshot shows');
+	is($node->safe_psql('postgres', $where), "1|$tid", 'and the row that got the line pointer has no hint');
+}
+
 # Of two with one key the second finds the first, wherever that is by then.
 foreach my $between ('', "SELECT hybrid_merge('u_k')")
 {

@@ -35,6 +35,9 @@ extern void hyb_ammarkpos(IndexScanDesc scan);
 extern void hyb_amrestrpos(IndexScanDesc scan);
 extern bool hyb_amcanreturn(Relation index, int attno);
 
+/* scan/scan_dead.c, when the library is loaded */
+extern void hyb_scan_dead_init(void);
+
 /* vacuum.c */
 extern IndexBulkDeleteResult *hyb_ambulkdelete(IndexVacuumInfo *info,
 											   IndexBulkDeleteResult *stats,

@@ -29,7 +29,6 @@
 #include "access/tupmacs.h"
 #include "am/scan/scan.h"
 #include "catalog/pg_type.h"
-#include "key/grow.h"
 #include "key/long_values.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -519,18 +518,8 @@ kill_current(HybScan *so)
 {
 	HybScanBatch *batch = so->batch;
 
-	if (batch->current < 0 || batch->current >= batch->nitems)
-		return;
-	if (batch->nkilled >= batch->killed_alloc)
-	{
-		/* A scan that turns round often may name an item again and again. */
-		if (batch->nkilled >= batch->nitems)
-			return;
-		batch->killed_alloc = Max(batch->killed_alloc * 2, 32);
-		batch->killed = hyb_grow(CurrentMemoryContext, batch->killed,
-								 batch->killed_alloc, sizeof(int));
-	}
-	batch->killed[batch->nkilled++] = batch->current;
+	if (batch->current >= 0 && batch->current < batch->nitems)
+		hyb_batch_kill(batch, batch->current);
 }
 
 bool
@@ -574,12 +563,41 @@ hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 	return found;
 }
 
+/* The TIDs of a batch, but for those found dead; returns how many. */
+static int
+add_to_bitmap(const HybScanBatch *batch, TIDBitmap *tbm)
+{
+	ItemPointerData tids[BITMAP_CHUNK];
+	int			killed = 0;
+	int			n = 0;
+
+	for (int i = 0; i < batch->nitems; i++)
+	{
+		if (killed < batch->nkilled && batch->killed[killed] == i)
+		{
+			killed++;
+			continue;
+		}
+		tids[n++] = batch->items[i].tid;
+		if (n == BITMAP_CHUNK)
+		{
+			tbm_add_tuples(tbm, tids, n, false);
+			n = 0;
+		}
+	}
+	if (n > 0)
+		tbm_add_tuples(tbm, tids, n, false);
+	return batch->nitems - killed;
+}
+
 int64
 hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
 	HybScan    *so = (HybScan *) scan->opaque;
 	MemoryContext old = MemoryContextSwitchTo(so->context);
-	ItemPointerData tids[BITMAP_CHUNK];
+	HybScanLook look;
+	bool		looks = hyb_scan_looks(so, &look);
+	bool		looking = looks;
 	int64		total = 0;
 	bool		found;
 
@@ -592,20 +610,14 @@ hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	while (found)
 	{
 		HybScanBatch *batch = so->batch;
-		int			n = 0;
 
-		for (int i = 0; i < batch->nitems; i++)
-		{
-			tids[n++] = batch->items[i].tid;
-			if (n == BITMAP_CHUNK || i == batch->nitems - 1)
-			{
-				tbm_add_tuples(tbm, tids, n, false);
-				n = 0;
-			}
-		}
-		total += batch->nitems;
+		if (looking && batch->nitems > 0)
+			looking = hyb_scan_find_dead(so, &look);
+		total += add_to_bitmap(batch, tbm);
 		found = next_batch(so, true);
 	}
+	if (looks)
+		hyb_scan_looked(so, &look);
 
 	MemoryContextSwitchTo(old);
 	return total;

@@ -513,10 +513,32 @@ extern void hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to);
 extern const HybValue *hyb_part_values(HybScan *so, HybScanPart *part,
 									   int row);
 
+/*
+ * scan_dead.c: what a bitmap scan that looks for dead entries has found.
+ */
+typedef struct HybScanLook
+{
+	int64		looked;			/* entries looked at, */
+	int64		dead;			/* and those of them that are dead */
+	int			skip;			/* passed over after the last ones */
+	int			pass;			/* yet to be passed over, in the next batch */
+} HybScanLook;
+
+/*
+ * Does this scan look?  Then for the dead ones in each batch, until that says
+ * no; and at the end it notes whether it was worth it.
+ */
+extern bool hyb_scan_looks(const HybScan *so, HybScanLook *look);
+extern bool hyb_scan_find_dead(HybScan *so, HybScanLook *look);
+extern void hyb_scan_looked(const HybScan *so, const HybScanLook *look);
+
 /* scan_batch.c */
 extern HybScanBatch *hyb_batch_create(HybScan *so);
 extern void hyb_batch_finish(HybScan *so, HybScanBatch *batch);
 extern void hyb_batch_load(HybScan *so, bool forward);
+
+/* Remember that an item is dead to everybody: it gets a hint in the end. */
+extern void hyb_batch_kill(HybScanBatch *batch, int item);
 extern bool hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted);
 extern void hyb_edge_set(HybScanEdge *edge, HybEdgeKind kind);
 extern void hyb_edge_copy(HybScanEdge *edge, const HybScanEdge *source);

@@ -23,6 +23,7 @@
 
 #include "am/gather.h"
 #include "am/scan/scan.h"
+#include "key/grow.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -110,6 +111,21 @@ hyb_batch_create(HybScan *so)
 	batch->items = (HybScanItem *) (p + part);
 	batch->items_alloc = HYB_SCAN_FIRST_ITEMS;
 	return batch;
+}
+
+void
+hyb_batch_kill(HybScanBatch *batch, int item)
+{
+	if (batch->nkilled >= batch->killed_alloc)
+	{
+		/* A scan that turns round often may name an item again and again. */
+		if (batch->nkilled >= batch->nitems)
+			return;
+		batch->killed_alloc = Max(batch->killed_alloc * 2, 32);
+		batch->killed = hyb_grow(CurrentMemoryContext, batch->killed,
+								 batch->killed_alloc, sizeof(int));
+	}
+	batch->killed[batch->nkilled++] = item;
 }
 
 /* Set killed-tuple hints on a leaf, which need not be pinned any more. */
