@@ -55,6 +55,11 @@ foreach my $n (1 .. 16)
 cmp_ok(stats('w_s', 'levels'), '>', 1, 'entries of a narrow range gather in newer levels');
 cmp_ok($most - $alone, '<', 45, 'a merge, and passes that move nothing, look at a few pages');
 sound('w_s', 'a narrow range');
+$node->safe_psql('postgres', 'INSERT INTO w SELECT md5((-g)::text) FROM generate_series(1, 4000) g');
+cmp_ok(stats('w_s', 'upper_entries'), '>', 1000, 'entries of all ranges');
+$node->safe_psql('postgres', "SELECT hybrid_merge('w_s')");
+is(stats('w_s', 'levels || $$ $$ || upper_entries'), '1 0', 'which make one level');
+sound('w_s', 'all ranges');
 
 # ---- leaves that merges rewrite, when a level has gone ----
 

@@ -26,10 +26,10 @@ our %meta = (
 	frozen_number => 24 + 336, frozen_head => 24 + 344, frozen_tail => 24 + 360,
 	frozen_npages => 24 + 376, frozen_nentries => 24 + 384, retiring_number => 24 + 392,
 	rewritten_tids => 24 + 464,
-	freelist => 24 + 504, free_blocks => 24 + 508, npending => 24 + 512,
-	dictionary => 24 + 520, cut => 24 + 524, cut_list => 24 + 528, cut_blocks => 24 + 532, cut_end => 24 + 536,
-	pending => 24 + 540,
-	wm_len => 24 + 1820, wm_ncols => 24 + 1822, wm_tie => 24 + 1823);
+	freelist => 24 + 512, free_blocks => 24 + 516, npending => 24 + 520,
+	dictionary => 24 + 528, cut => 24 + 532, cut_list => 24 + 536, cut_blocks => 24 + 540, cut_end => 24 + 544,
+	pending => 24 + 548,
+	wm_len => 24 + 1828, wm_ncols => 24 + 1830, wm_tie => 24 + 1831);
 
 # Read and write integers of 8, 16, 32 and 64 bits.
 sub get

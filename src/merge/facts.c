@@ -35,6 +35,10 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->level_tids = newest->tids;
 	/* with several levels merges are to be as large as memory allows */
 	facts->rewritten_tids = meta->nlevels > 1 ? total.tids : meta->rewritten_tids;
+	facts->newer_tids = total.tids - meta->levels[0].tids;
+	facts->newer_leaves = total.leaf_pages - meta->levels[0].leaf_pages;
+	facts->oldest_leaves = meta->levels[0].leaf_pages;
+	facts->earned_pages = meta->earned_pages;
 	facts->nlevels = meta->nlevels;
 	facts->max_levels = HYB_MAX_LEVELS;
 	if (hyb_levels_option(ix->rel) != HYB_LEVELS_AUTO)
@@ -78,12 +82,12 @@ hyb_merge_wanted(HybIndex *ix)
 }
 
 static void
-set_flag(HybIndex *ix, uint32 flag)
+change_flags(HybIndex *ix, uint32 set_flags, uint32 clear_flags)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 
-	hyb_meta_change_flags(ix, metabuf, flag, 0);
+	hyb_meta_change_flags(ix, metabuf, set_flags, clear_flags);
 	UnlockReleaseBuffer(metabuf);
 }
 
@@ -102,7 +106,7 @@ hyb_merge_request_joins(HybIndex *ix)
 		!hyb_static_fill(ix, &fill) || !hyb_merge_policy->join(&facts, fill))
 		return;
 
-	set_flag(ix, HYB_META_COMPACT);
+	change_flags(ix, HYB_META_COMPACT, 0);
 }
 
 void
@@ -112,5 +116,21 @@ hyb_merge_request_collapse(HybIndex *ix)
 
 	hyb_meta_copy(ix, &copy);
 	if (copy.nlevels > 1 || copy.active.npages > 0)
-		set_flag(ix, HYB_META_COLLAPSE);
+		change_flags(ix, HYB_META_COLLAPSE, HYB_META_QUIET);
+}
+
+bool
+hyb_merge_request_quiet(HybIndex *ix)
+{
+	HybMetaPage copy;
+	HybMergeFacts facts;
+	bool		quiet;
+
+	hyb_meta_copy(ix, &copy);
+	hyb_merge_facts_of_meta(ix, &copy, &facts);
+	quiet = !facts.unfinished && !facts.visit_asked &&
+		hyb_merge_policy->quiet(&facts);
+	if (quiet)
+		change_flags(ix, HYB_META_COLLAPSE | HYB_META_QUIET, 0);
+	return quiet;
 }

@@ -37,4 +37,10 @@ extern void hyb_merge_request_joins(HybIndex *ix);
  */
 extern void hyb_merge_request_collapse(HybIndex *ix);
 
+/*
+ * The same for an index that is quiet, if that is worth it; false: it is not.
+ * The merge lock is held.
+ */
+extern bool hyb_merge_request_quiet(HybIndex *ix);
+
 #endif							/* HYB_FACTS_H */

@@ -137,7 +137,7 @@ hyb_merge_freeze(HybIndex *ix)
 	{
 		/* there is one level, and nothing to merge: nobody asks for it again */
 		if ((meta->flags & HYB_META_COLLAPSE) != 0)
-			hyb_meta_change_flags(ix, metabuf, 0, HYB_META_COLLAPSE);
+			hyb_meta_change_flags(ix, metabuf, 0, HYB_META_COLLAPSE | HYB_META_QUIET);
 		UnlockReleaseBuffer(metabuf);
 		return false;
 	}
@@ -155,6 +155,8 @@ hyb_merge_freeze(HybIndex *ix)
 	if ((meta->flags & HYB_META_COMPACT) != 0)
 		meta->flags |= HYB_META_COMPACTING;
 	meta->flags &= ~(HYB_META_COMPACT | HYB_META_COLLAPSE);
+	if ((meta->flags & HYB_META_QUIET) != 0)
+		meta->earned_pages = 0;
 	hyb_version_switch_end(ix, metabuf, &set, NULL);
 	return true;
 }

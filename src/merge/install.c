@@ -144,6 +144,8 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 			count_level(&meta->levels[step->source], &step->cut->leaves, &from);
 		meta->next_stamp = step->stamp + 1;
 		meta->written_pages += space->nused;
+		if ((meta->flags & HYB_META_QUIET) == 0)
+			meta->earned_pages += space->nused;
 		hyb_step_give_back(space, meta);
 	}
 	if (meta->rewriting_tids != HYB_REWRITTEN_UNKNOWN &&

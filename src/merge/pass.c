@@ -330,8 +330,10 @@ advance(HybIndex *ix, const HybPos *at, bool unit_done)
 		meta->pass_level--;
 		if (meta->pass_level == 0)
 		{
-			meta->flags &= ~HYB_META_COMPACTING;
+			meta->flags &= ~(HYB_META_COMPACTING | HYB_META_QUIET);
 			meta->rewriting_tids = 0;
+			if (meta->nlevels == 1)
+				meta->earned_pages = 0;
 		}
 		at = &minus_infinity;
 	}

@@ -41,6 +41,13 @@ typedef struct HybMergeFacts
 	uint64_t	max_levels;		/* that the index may have */
 	uint64_t	freeze_entries; /* of a frozen generation, on average */
 
+	/* levels newer than the oldest one, together */
+	uint64_t	newer_tids;
+	uint64_t	newer_leaves;
+	uint64_t	oldest_leaves;	/* of the oldest one */
+	uint64_t	earned_pages;	/* written since there was one level, but for
+								 * what was written because the index is quiet */
+
 	bool		visit_asked;	/* the next merge is to visit every leaf */
 	bool		learnable;		/* a merge may learn dictionaries */
 
@@ -124,6 +131,12 @@ typedef struct HybMergePolicy
 	 * needs to find out.
 	 */
 	bool		(*join) (const HybMergeFacts *facts, double fill);
+
+	/*
+	 * Is the index, if nobody inserts into it for some time, to have one
+	 * level?
+	 */
+	bool		(*quiet) (const HybMergeFacts *facts);
 } HybMergePolicy;
 
 /* Three quarters of the budget are used: the largest trees should go. */

@@ -239,6 +239,21 @@ ratio_join(const HybMergeFacts *facts, double fill)
 	return facts->leaves >= JOIN_MIN_LEAVES && fill < JOIN_FILL;
 }
 
+/*
+ * Ski rental again: each entry of a newer level falls into a leaf of its own of
+ * the oldest one, or all leaves are rewritten.  What is earned is spent by a
+ * quiet merge, finished or not, so however often an application pauses, quiet
+ * merges write no more than others do.
+ */
+static bool
+ratio_quiet(const HybMergeFacts *facts)
+{
+	uint64_t	price = min64(facts->oldest_leaves, facts->newer_tids) +
+		facts->newer_leaves;
+
+	return facts->nlevels > 1 && facts->earned_pages >= price;
+}
+
 const HybMergePolicy hyb_policy_ratio = {
 	.name = "ratio",
 	.learn_wait_ms = LEARN_WAIT_MS,
@@ -248,4 +263,5 @@ const HybMergePolicy hyb_policy_ratio = {
 	.move = ratio_move,
 	.compact = ratio_compact,
 	.join = ratio_join,
+	.quiet = ratio_quiet,
 };

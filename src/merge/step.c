@@ -56,8 +56,35 @@ finish_generation(HybIndex *ix)
 	if (meta->nlevels > 1)
 		meta->pass_level = meta->nlevels - 1;
 	else
-		meta->flags &= ~HYB_META_COMPACTING;
+		meta->flags &= ~(HYB_META_COMPACTING | HYB_META_QUIET);
 	hyb_version_switch_end(ix, metabuf, &set, NULL);
+}
+
+/*
+ * A quiet merge, and its passes, are to be out of the way of insertions: once
+ * these have filled a page, they go on as those of any other merge, and levels
+ * stay.
+ */
+static void
+give_way(HybIndex *ix, HybMetaPage *copy)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	HybWalSet	set;
+
+	if ((copy->flags & HYB_META_QUIET) == 0 || copy->active.nentries == 0 ||
+		(copy->frozen.number == 0 && copy->pass_level == 0))
+		return;
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	meta->flags &= ~(HYB_META_QUIET | HYB_META_MOVING);
+	meta->wanted_levels = meta->nlevels;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	*copy = *meta;
+	UnlockReleaseBuffer(metabuf);
 }
 
 /*
@@ -307,6 +334,7 @@ hyb_merge_step(HybIndex *ix)
 	HybMergeFacts facts;
 
 	hyb_meta_copy(ix, &meta);
+	give_way(ix, &meta);
 	hyb_merge_facts_of_meta(ix, &meta, &facts);
 	if (meta.npending > 0)
 		hyb_space_settle(ix);

@@ -26,6 +26,7 @@
 #include "dynamic/workers.h"
 #include "merge/facts.h"
 #include "merge/job.h"
+#include "merge/quiet.h"
 #include "merge/try_open.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
@@ -82,6 +83,16 @@ typedef enum SliceOutcome
 	SLICE_BUSY,					/* somebody else is merging */
 	SLICE_LOCKED				/* somebody has locked the table or the index */
 } SliceOutcome;
+
+/* What is done with an index in a transaction. */
+typedef SliceOutcome (*SliceWork) (HybIndex *ix, void *arg);
+
+typedef struct MergeArgs
+{
+	HybMergeJob job;
+	bool		all;			/* merge the active generation once, however
+								 * small it is */
+} MergeArgs;
 
 /* Of this worker. */
 static WorkerArgs args;
@@ -219,22 +230,32 @@ merge_wanted(HybIndex *ix, void *arg)
  * for itself (learn.c), so that one is not waited for with the index locked.
  */
 static SliceOutcome
-merge_steps(Relation index, HybMergeJob *job, bool *all)
+merge_steps(HybIndex *ix, void *arg)
 {
-	HybIndex   *ix = hyb_index_create_handle(index);
+	MergeArgs  *merge = arg;
 	TimestampTz began = GetCurrentTimestamp();
 	HybMergeOutcome outcome;
 
 	do
 	{
-		outcome = hyb_merge_job_step(ix, job, false, merge_wanted, all);
+		outcome = hyb_merge_job_step(ix, &merge->job, false, merge_wanted,
+									 &merge->all);
 		if (outcome == HYB_MERGE_BUSY)
 			return SLICE_BUSY;
 	} while (outcome == HYB_MERGE_MORE &&
 			 !TimestampDifferenceExceeds(began, GetCurrentTimestamp(),
 										 HYB_WORKER_SLICE_MS));
-	return outcome == HYB_MERGE_MORE || hyb_merge_wanted(ix) ?
-		SLICE_MORE : SLICE_DONE;
+	if (outcome == HYB_MERGE_MORE || hyb_merge_wanted(ix))
+		return SLICE_MORE;
+	hyb_quiet_remember(ix);
+	return SLICE_DONE;
+}
+
+/* It may be quiet, and a merge worth it: SLICE_MORE. */
+static SliceOutcome
+look_whether_quiet(HybIndex *ix, void *arg)
+{
+	return hyb_quiet_look(ix) ? SLICE_MORE : SLICE_DONE;
 }
 
 /*
@@ -242,7 +263,7 @@ merge_steps(Relation index, HybMergeJob *job, bool *all)
  * if it was NULL.
  */
 static SliceOutcome
-merge_slice(Oid relid, HybMergeJob *job, bool *all, char **name)
+work_on_index(Oid relid, SliceWork work, void *arg, char **name)
 {
 	Relation	heap = NULL;
 	Relation	index = NULL;
@@ -285,7 +306,7 @@ merge_slice(Oid relid, HybMergeJob *job, bool *all, char **name)
 							   save_sec_context | SECURITY_RESTRICTED_OPERATION);
 		save_nestlevel = NewGUCNestLevel();
 		HYB_RESTRICT_SEARCH_PATH();
-		outcome = merge_steps(index, job, all);
+		outcome = work(hyb_index_create_handle(index), arg);
 		AtEOXact_GUC(false, save_nestlevel);
 		SetUserIdAndSecContext(save_userid, save_sec_context);
 	}
@@ -323,20 +344,21 @@ log_merge(const HybMergeJob *job, const char *name, TimestampTz began)
 static bool
 merge_index(Oid relid)
 {
-	HybMergeJob job;
 	TimestampTz began = GetCurrentTimestamp();
 	char	   *name = NULL;
-	bool		all = hyb_slots_scarce();	/* its log may have to be read
-											 * again and again */
+	MergeArgs	merge = {
+		/* its log may have to be read again and again */
+		.all = hyb_slots_scarce()
+	};
 	int			tries = 0;
 	bool		stay = true;
 	bool		again = false;
 	SliceOutcome outcome;
 
-	hyb_merge_job_begin(&job);
+	hyb_merge_job_begin(&merge.job);
 	do
 	{
-		outcome = merge_slice(relid, &job, &all, &name);
+		outcome = work_on_index(relid, merge_steps, &merge, &name);
 		if (database_is_wanted())
 			stay = false;
 		else if (outcome == SLICE_DONE)
@@ -351,7 +373,7 @@ merge_index(Oid relid)
 		again = hyb_worker_should_yield(&args.ref, HYB_WORKER_TURN_MS,
 										hyb_max_merge_workers);
 	} while (stay && !again);
-	hyb_merge_job_end(&job);
+	hyb_merge_job_end(&merge.job);
 	if (outcome == SLICE_DONE)
 		hyb_worker_done(&args.ref, HYB_WORK_DONE);
 	else
@@ -359,7 +381,7 @@ merge_index(Oid relid)
 
 	if (name != NULL)
 	{
-		log_merge(&job, name, began);
+		log_merge(&merge.job, name, began);
 		pfree(name);
 	}
 	return stay;
@@ -386,6 +408,21 @@ start_elsewhere(Oid dbid, const HybWorkerRef *ref)
 }
 
 /*
+ * Look at an index that may be quiet: what it is to be merged for is done as if
+ * somebody had asked for it.
+ */
+static void
+look_at(Oid relid)
+{
+	char	   *name = NULL;
+
+	if (work_on_index(relid, look_whether_quiet, NULL, &name) == SLICE_MORE)
+		(void) hyb_worker_ask(MyDatabaseId, relid);
+	if (name != NULL)
+		pfree(name);
+}
+
+/*
  * The next index to merge.  Returns false if the worker is to end: nothing has
  * come for some time, or another database has waited longest.
  */
@@ -395,6 +432,7 @@ next_index(Oid *relid)
 	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 												  HYB_WORKER_IDLE_MS);
 	HybWorkerRef ref = args.ref;
+	Oid			quiet;
 
 	for (;;)
 	{
@@ -413,7 +451,13 @@ next_index(Oid *relid)
 			case HYB_WORK_NONE:
 				break;
 		}
-		if ((GetCurrentTimestamp() >= end || database_is_wanted()) &&
+		if (hyb_quiet_due(&quiet))
+		{
+			look_at(quiet);
+			continue;
+		}
+		if (((GetCurrentTimestamp() >= end && !hyb_quiet_waits()) ||
+			 database_is_wanted()) &&
 			hyb_worker_leave(&args.ref))
 			return false;
 		pgstat_report_stat(true);

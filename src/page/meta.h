@@ -11,7 +11,7 @@
 #include "page/wal.h"
 
 #define HYB_META_MAGIC		0x48594249	/* "HYBI" */
-#define HYB_FORMAT_VERSION	4
+#define HYB_FORMAT_VERSION	5
 
 /* Tail pages of the active generation that backends can append to. */
 #define HYB_LANES			4
@@ -98,6 +98,8 @@ typedef struct HybMetaPage
 								 * average; 0: none was */
 	uint64		moved_entries;	/* moved from one static level to another */
 	uint64		written_pages;	/* by steps, of the static stage */
+	uint64		earned_pages;	/* the same, but for quiet merges, since there
+								 * was one level or a quiet merge began */
 
 	/* space */
 	BlockNumber freelist;		/* first free-list page */
@@ -156,6 +158,11 @@ typedef struct HybMetaPage
 #define HYB_META_COLLAPSE	0x0008	/* the next merge makes one level of all */
 #define HYB_META_MOVING		0x0010	/* the unit that the pass is at is being
 									 * moved */
+
+#define HYB_META_QUIET		0x0020	/* the merge at hand, or with COLLAPSE the
+									 * next one, was asked for because the
+									 * index is quiet: it gives way to
+									 * insertions */
 
 #define hyb_page_meta(page) ((HybMetaPage *) PageGetContents(page))
 

@@ -27,6 +27,7 @@ bool		hyb_test_layout = false;
 bool		hyb_test_filter = false;
 #endif
 int			hyb_test_levels = 1;
+int			hyb_test_quiet_ms = 5000;
 bool		hyb_test_short_logs = false;
 
 static relopt_kind hyb_relopt_kind;
@@ -142,6 +143,14 @@ define_test_settings(void)
 							1, 1, HYB_MAX_LEVELS,
 							PGC_USERSET,
 							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("hybridindex.test_quiet_ms",
+							"Sets the time without insertions after which an index is quiet, for tests.",
+							NULL,
+							&hyb_test_quiet_ms,
+							5000, 1, INT_MAX,
+							PGC_SIGHUP,
+							GUC_UNIT_MS | GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("hybridindex.test_short_logs",
 							 "Has short logs read in place as if memory was short, for tests.",

@@ -47,6 +47,9 @@ extern bool hyb_test_filter;	/* test_filter: where an index wants a filter,
  */
 extern int	hyb_test_levels;
 
+/* test_quiet_ms, the same: merge/quiet.h */
+extern int	hyb_test_quiet_ms;
+
 /* test_short_logs, the same: dynamic/short_log.c takes memory for short */
 extern bool hyb_test_short_logs;
 

@@ -53,9 +53,15 @@ eager_join(const HybMergeFacts *facts, double fill)
 	return facts->leaves > 1 && fill < 0.5;
 }
 
+static bool
+eager_quiet(const HybMergeFacts *facts)
+{
+	return facts->nlevels > 1;
+}
+
 static const HybMergePolicy eager = {
 	"eager", 0, eager_need, eager_step, eager_levels, eager_move,
-	eager_compact, eager_join
+	eager_compact, eager_join, eager_quiet
 };
 
 static const HybMergePolicy *const policies[] = {&hyb_policy_ratio, &eager};
@@ -299,6 +305,19 @@ test_levels(void)
 	unit.rent = 0;
 	unit.content = 55;
 	CHECK(hyb_policy_ratio.move(&unit), "entries that are worth it");
+
+	facts.oldest_leaves = 1000;
+	facts.newer_leaves = 30;
+	facts.newer_tids = 25000;
+	facts.earned_pages = 1029;
+	CHECK(!hyb_policy_ratio.quiet(&facts), "too little was written");
+	facts.earned_pages = 1030;
+	CHECK(hyb_policy_ratio.quiet(&facts), "as much as one level costs");
+	facts.newer_tids = 900;
+	facts.earned_pages = 930;
+	CHECK(hyb_policy_ratio.quiet(&facts), "few entries fall into few leaves");
+	facts.nlevels = 1;
+	CHECK(!hyb_policy_ratio.quiet(&facts), "one level, quiet or not");
 }
 
 /* ---- properties ---- */

@@ -1,0 +1,127 @@
+
+# Indexes that nobody inserts into come to one level by themselves, where that
+# is worth it and in nobody's way.  The times are shorter than by default, which
+# servers with assertions can do.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('quiet', <<CONF);
+hybridindex.dynamic_memory = 64kB
+hybridindex.merge_floor = 100
+CONF
+plan skip_all => 'this server has no settings for tests'
+  if $node->safe_psql('postgres', 'SHOW debug_assertions') ne 'on';
+$node->append_conf('postgresql.conf', 'hybridindex.test_quiet_ms = 1500');
+$node->reload;
+
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t (k int8) WITH (autovacuum_enabled = off);
+CREATE FUNCTION fill(n int) RETURNS void LANGUAGE sql AS \$\$
+	INSERT INTO t SELECT hashint8extended((random() * 1e15)::int8, 0) FROM generate_series(1, n) x
+\$\$;
+INSERT INTO t SELECT hashint8extended(g, 0) FROM generate_series(1, 60000) g;
+CREATE INDEX t_k ON t USING hybrid (k);
+SQL
+
+sub stats
+{
+	my ($what) = @_;
+	return $node->safe_psql('postgres', "SELECT $what FROM hybrid_index_stats('t_k')");
+}
+
+sub workers
+{
+	return $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'");
+}
+
+# Merges have written what it takes to make one level, but have not done that:
+# this comes not long before they would.
+sub busy
+{
+	my ($what) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my ($since, $moved) = (0, -1);
+	foreach (1 .. 300)
+	{
+		$node->safe_psql('postgres', 'SELECT fill(300)');
+		my @now = split /\|/, stats('written_bytes, moved_entries, static_bytes, levels');
+		($since, $moved) = @now[ 0, 1 ] if $now[1] != $moved;
+		last if $now[3] > 1 && $now[0] - $since > 1.15 * $now[2];
+	}
+	cmp_ok(stats('levels'), '>', 1, "$what: there are levels");
+}
+
+sub one_level
+{
+	my ($what) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($node->poll_query_until('postgres', q(SELECT levels = 1 AND upper_entries = 0 AND NOT merge_running FROM hybrid_index_stats('t_k'))),
+		"$what: one level");
+	is(stats('dynamic_entries'), 0, "$what: what was in the log is there as well");
+	is($node->safe_psql('postgres', q(SELECT count(hybrid_index_check('t_k', true)))), 1, "$what: sound");
+}
+
+# one row now and then is enough
+busy('trickle');
+foreach (1 .. 30)
+{
+	$node->safe_psql('postgres', 'SELECT fill(1)');
+	select(undef, undef, undef, 0.2);
+}
+cmp_ok(stats('levels'), '>', 1, 'not quiet');
+
+busy('busy');
+one_level('quiet');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
+	'the worker leaves');
+
+# an application that pauses: levels stay until merges have written as much again
+foreach (1 .. 40)
+{
+	last if stats('levels > 1') eq 't';
+	$node->safe_psql('postgres', 'SELECT fill(500)');
+}
+cmp_ok(stats('levels'), '>', 1, 'a new level');
+my $written = stats('written_bytes');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
+	'nobody waits for the index to be quiet');
+cmp_ok(stats('levels'), '>', 1, 'which it is too soon');
+cmp_ok(stats('written_bytes') - $written, '<', stats('static_bytes / 2'), 'and too little was written for that');
+
+# ---- held ----
+
+SKIP:
+{
+	skip 'this server has no injection points', 1
+	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
+
+	# insertions come while a quiet index's entries are moved
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-quiet-asked', 'wait')");
+	busy('busy again');
+	$node->safe_psql('postgres', 'ALTER SYSTEM SET hybridindex.merge_step_pages = 2; SELECT pg_reload_conf()');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-quiet-asked'"),
+		'the index is quiet');
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-pass-fetched', 'wait')");
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-quiet-asked'); SELECT injection_points_wakeup('hybrid-quiet-asked')");
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-pass-fetched'"),
+		'its entries are moved');
+	$node->safe_psql('postgres', "INSERT INTO t SELECT hashint8extended(g, 5) FROM generate_series(1, 700) g");
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-pass-fetched'); SELECT injection_points_wakeup('hybrid-pass-fetched')");
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
+		'the worker leaves again');
+	cmp_ok(stats('levels'), '>', 1, 'insertions end that');
+	cmp_ok(stats('upper_entries'), '>', 3000, 'and what was not moved stays');
+	is($node->safe_psql('postgres', q(SELECT count(hybrid_index_check('t_k', true)))), 1, 'sound');
+}
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
