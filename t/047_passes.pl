@@ -25,6 +25,14 @@ sub stats
 	return $node->safe_psql('postgres', "SELECT $what FROM hybrid_index_stats('$index')");
 }
 
+# Pages that were looked at, in buffers or not.
+sub fetched
+{
+	my ($index) = @_;
+	$node->safe_psql('postgres', 'SELECT pg_stat_force_next_flush()');
+	return $node->safe_psql('postgres', "SELECT pg_stat_get_blocks_fetched('$index'::regclass)");
+}
+
 sub sound
 {
 	my ($index, $what) = @_;
@@ -60,6 +68,28 @@ cmp_ok(stats('w_s', 'upper_entries'), '>', 1000, 'entries of all ranges');
 $node->safe_psql('postgres', "SELECT hybrid_merge('w_s')");
 is(stats('w_s', 'levels || $$ $$ || upper_entries'), '1 0', 'which make one level');
 sound('w_s', 'all ranges');
+
+# ---- and of that no more than has changed since the pass before ----
+
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE u (s text COLLATE "C") WITH (autovacuum_enabled = off);
+INSERT INTO u SELECT md5(g::text) FROM generate_series(1, 40000) g;
+CREATE INDEX u_s ON u USING hybrid ((repeat('x', 1200) || s));
+DO \$\$ BEGIN FOR i IN 1 .. 60 LOOP
+	INSERT INTO u SELECT md5((i * 1000 + g)::text || 'x') FROM generate_series(1, 100) g;
+END LOOP; END \$\$;
+SQL
+is(stats('u_s', 'levels >= 3 AND upper_bytes / 8192 > 20'), 't', 'newer levels have many leaves');
+cmp_ok(stats('u_s', 'moved_entries'), '>', 3000, 'leaves that have changed are looked at, and moved');
+my ($merges, $fetched) = (stats('u_s', 'merges'), fetched('u_s'));
+$node->safe_psql('postgres', <<SQL);
+DO \$\$ BEGIN FOR i IN 1 .. 30 LOOP
+	INSERT INTO u SELECT '5a' || md5((i * 1000 + g)::text) FROM generate_series(1, 20) g;
+END LOOP; END \$\$;
+SQL
+$merges = stats('u_s', 'merges') - $merges;
+cmp_ok($merges, '>', 8, 'there are merges of a narrow range');
+cmp_ok((fetched('u_s') - $fetched) / $merges, '<', 140, 'passes leave alone what they have looked at before');
 
 # ---- leaves that merges rewrite, when a level has gone ----
 
@@ -139,7 +169,7 @@ SELECT injection_points_attach('hybrid-step-written', 'notice');
 SELECT injection_points_attach('hybrid-step-installed', 'notice');
 SELECT hybrid_merge('$index');
 SQL
-		is($ret, 0, "$index is merged");
+		is($ret, 0, "$index is merged") or diag $err;
 		cmp_ok(scalar(() = $err =~ /step-written/g), '>', scalar(() = $err =~ /step-installed/g), 'some steps do not fit')
 		  if $index eq 't_s';
 	}

@@ -50,6 +50,8 @@ typedef struct Pass
 	HybPath    *unit;			/* path to the node of the older level that
 								 * the next unit lies below */
 	int			looked;			/* leaves of the newer level */
+	uint64		known;			/* leaves with lower stamps were looked at by
+								 * a pass before */
 	MemoryContext context;		/* of the unit */
 } Pass;
 
@@ -72,9 +74,9 @@ open_leaf(Pass *pass)
 	pass->looked++;
 }
 
-/* Go to the leaf that holds what is just above a position. */
+/* Go to the leaf that holds what is just above a position, but do not read it. */
 static void
-load_leaf(Pass *pass, const HybPos *above)
+load_source(Pass *pass, const HybPos *above)
 {
 	Source	   *source = &pass->source;
 	HybPos		at;
@@ -88,6 +90,12 @@ load_leaf(Pass *pass, const HybPos *above)
 				  &at, source->path);
 	MemoryContextSwitchTo(old);
 	source->child = source->path->nodes[0].index;
+}
+
+static void
+load_leaf(Pass *pass, const HybPos *above)
+{
+	load_source(pass, above);
 	open_leaf(pass);
 }
 
@@ -142,6 +150,86 @@ go_to_entry(Pass *pass)
 		pos = hyb_step_below(&pos);
 	}
 	hyb_pos_copy(&pass->at, &pass->at_key, &pos);
+}
+
+/*
+ * Was the leaf that the source is at looked at by a whole pass?  Then its rent
+ * is what it was, and so is what the policy says of a unit that has only such
+ * leaves.
+ */
+static inline bool
+leaf_is_known(const Pass *pass)
+{
+	const Source *source = &pass->source;
+
+	return source->path->nodes[0].children.children[source->child].stamp < pass->known;
+}
+
+/* The lower fence of a path's level-1 node. */
+static HybPos
+low_fence(const HybPath *path)
+{
+	HybPos		low = {.tie = HYB_BEFORE};
+
+	for (int i = 1; i < path->height - 1; i++)
+		if (path->nodes[i].index > 0)
+			return path->nodes[i].children.children[path->nodes[i].index].low;
+	return low;
+}
+
+/*
+ * Go on with the unit of the next leaf that is not known.  Pages read are
+ * internal nodes; if they are too many for a step, pass->at is where to go on.
+ */
+static void
+skip_known(Pass *pass)
+{
+	const HybKeyDesc *desc = pass->step->ix->desc;
+	Source	   *source = &pass->source;
+	HybPos		above = hyb_step_above(&pass->at);
+	HybPos		low;
+	MemoryContext old;
+
+	do
+	{
+		const HybChildList *list = &source->path->nodes[0].children;
+
+		CHECK_FOR_INTERRUPTS();
+		if (source->child + 1 < list->n)
+			low = list->children[++source->child].low;
+		else if (HYB_POS_MAX(&source->path->high))
+		{
+			source->ended = true;
+			go_to_entry(pass);
+			return;
+		}
+		else
+		{
+			low = source->path->high;
+			if (++pass->looked >= PASS_MAX_LOOKED)
+			{
+				low = hyb_step_below(&low);
+				hyb_pos_copy(&pass->at, &pass->at_key, &low);
+				return;
+			}
+			load_source(pass, &low);
+		}
+	} while (leaf_is_known(pass));
+
+	/* what is known of the unit counts as well */
+	if (source->child > 0)
+		low = source->path->nodes[0].children.children[source->child].low;
+	else
+		low = low_fence(source->path);
+	MemoryContextReset(pass->context);
+	old = MemoryContextSwitchTo(pass->context);
+	pass->unit = palloc(sizeof(HybPath));
+	hyb_path_load(pass->step->ix, &pass->step->version.levels[pass->step->level],
+				  &low, pass->unit);
+	MemoryContextSwitchTo(old);
+	low = low_fence(pass->unit);
+	seek_entry(pass, hyb_pos_compare(desc, &low, &above) > 0 ? &low : &above);
+	go_to_entry(pass);
 }
 
 /*
@@ -255,6 +343,8 @@ next_unit(Pass *pass, const HybMetaPage *meta)
 	bool		all = meta->pass_level >= meta->wanted_levels;
 	HybPos		above = hyb_step_above(&pass->at);
 
+	pass->known = meta->surveyed[meta->pass_level];
+
 	pass->source.ended = step->version.levels[step->source].height == 0 ||
 		HYB_POS_MAX(&pass->at);
 	if (step->compact ? !HYB_POS_MAX(&pass->at) :
@@ -266,6 +356,12 @@ next_unit(Pass *pass, const HybMetaPage *meta)
 	go_to_entry(pass);
 	while (pass->looked < PASS_MAX_LOOKED && !pass->source.ended)
 	{
+		if (!all && leaf_is_known(pass))
+		{
+			skip_known(pass);
+			if (pass->looked >= PASS_MAX_LOOKED || pass->source.ended)
+				break;
+		}
 		if (load_unit(pass, !all))
 			return true;
 		go_to_entry(pass);
@@ -327,6 +423,10 @@ advance(HybIndex *ix, const HybPos *at, bool unit_done)
 			/* the leaves that merges go to are those of another level now */
 			meta->rewritten_tids = meta->rewriting_tids;
 		}
+		meta->surveyed[meta->pass_level] = meta->pass_stamp;
+		meta->pass_stamp = meta->next_stamp;
+		hyb_wal_meta_field(&set, metabuf, pass_stamp);
+		hyb_wal_meta_field(&set, metabuf, surveyed);
 		meta->pass_level--;
 		if (meta->pass_level == 0)
 		{

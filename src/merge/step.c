@@ -54,7 +54,11 @@ finish_generation(HybIndex *ix)
 	if (meta->rewriting_tids != HYB_REWRITTEN_UNKNOWN || meta->nlevels == 1)
 		meta->rewriting_tids = 0;
 	if (meta->nlevels > 1)
+	{
 		meta->pass_level = meta->nlevels - 1;
+		meta->pass_stamp = meta->next_stamp;
+		hyb_wal_meta_field(&set, metabuf, pass_stamp);
+	}
 	else
 		meta->flags &= ~(HYB_META_COMPACTING | HYB_META_QUIET);
 	hyb_version_switch_end(ix, metabuf, &set, NULL);

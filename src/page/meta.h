@@ -11,7 +11,7 @@
 #include "page/wal.h"
 
 #define HYB_META_MAGIC		0x48594249	/* "HYBI" */
-#define HYB_FORMAT_VERSION	5
+#define HYB_FORMAT_VERSION	6
 
 /* Tail pages of the active generation that backends can append to. */
 #define HYB_LANES			4
@@ -142,6 +142,12 @@ typedef struct HybMetaPage
 	 * merge moved
 	 */
 	HybRecent	recent[INDEX_MAX_KEYS];
+
+	/* passes over levels (merge/pass.c): stamps */
+	uint64		pass_stamp;		/* of the first step since the pass began */
+	uint64		surveyed[HYB_MAX_LEVELS];	/* leaves of the level with lower
+											 * ones were looked at by a whole
+											 * pass */
 } HybMetaPage;
 
 #define HYB_REWRITTEN_UNKNOWN	PG_UINT64_MAX
