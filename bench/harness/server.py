@@ -131,6 +131,18 @@ class Server:
             looks.append(self.cpu_ticks())
         return max(looks) / os.sysconf("SC_CLK_TCK")
 
+    def read_bytes(self):
+        """Bytes that all server processes, past and present, had from disk."""
+        if self.postmaster is None:
+            return None
+        total = 0
+        for pid in [self.postmaster] + [pid for pid, _ in self.children()]:
+            try:
+                total += int(re.search(r"^read_bytes: (\d+)", Path("/proc/%d/io" % pid).read_text(), re.M).group(1))
+            except (OSError, AttributeError):       # gone, or not ours to read
+                pass
+        return total
+
     def children(self):
         """[process id, ticks] of the postmaster's children."""
         for path in glob.glob("/proc/[0-9]*/stat"):

@@ -117,6 +117,19 @@ def script(*files):
 
 # ---- TPC-C, Voter, Articles ----
 
+TPCC_MIX = (("new_order", 45), ("payment", 43), ("order_status", 4), ("delivery", 4), ("stock_level", 4))
+
+
+def tpcc_mix():
+    return [(script("tpcc/%s.sql" % name), weight) for name, weight in TPCC_MIX]
+
+
+def tpcc_check(run):
+    for method in run.methods:
+        for condition, violations in run.server.psql(file="tpcc/check.sql", schema=method.schema):
+            run.recorder.check("%s: consistency condition %s" % (method.name, condition), violations == "0")
+
+
 def tpcc(run):
     config = run.config
     variables = {"warehouses": config.warehouses, "items": 20_000 if config.quick else 100_000,
@@ -124,13 +137,42 @@ def tpcc(run):
     run.recorder.begin("tpcc", "%(warehouses)d warehouses of %(items)d items and 10 x %(customers)d customers"
                        % variables)
     run.setup("tpcc/schema.sql", "tpcc/load.sql", **variables)
-    mix = [(script("tpcc/%s.sql" % name), weight) for name, weight in
-           (("new_order", 45), ("payment", 43), ("order_status", 4), ("delivery", 4), ("stock_level", 4))]
-    run.pgbench("mix", mix, **variables)
-    for method in run.methods:
-        for condition, violations in run.server.psql(file="tpcc/check.sql", schema=method.schema):
-            run.recorder.check("%s: consistency condition %s" % (method.name, condition), violations == "0")
+    run.pgbench("mix", tpcc_mix(), **variables)
+    tpcc_check(run)
     run.finish()
+
+
+def tpcc_memory(run):
+    """TPC-C's mix, and its order lines alone, on a server that has memory for
+    about a sixth of a method's tables and indexes; order lines have an index by
+    item as well."""
+    server, config = run.server, run.config
+    variables = {"warehouses": config.warehouses, "items": 100_000, "customers": 3000}
+    megabytes = 64 + 8 * config.warehouses      # the server itself takes some 40
+    limit = try_limit(megabytes) if server.restart_command else None
+    if limit is None:
+        run.recorder.skip("tpcc-memory", "memory cannot be limited here")
+        return
+    run.recorder.begin("tpcc-memory", "%d warehouses, server limited to %d MB, page cache included" %
+                       (config.warehouses, megabytes))
+    try:
+        run.setup("tpcc/schema.sql", "tpcc/load.sql", **variables)
+        for method in run.methods:
+            server.psql(file="tpcc/beyond.sql", schema=method.schema, variables=method.variables())
+            server.psql("VACUUM ANALYZE", schema=method.schema)
+        server.limit = limit
+        server.restart(shared_buffers="%dMB" % (megabytes // 3),
+                       **{"hybridindex.dynamic_memory": "%dMB" % max(1, megabytes // 16)})
+        for method in run.methods:
+            drop_cached(run, method, "ri")
+        run.pgbench("mix", tpcc_mix(), **variables)
+        tpcc_check(run)
+        run.pgbench("order lines", [(script("tpcc/lines.sql"), 1)], **variables)
+        run.finish()
+    finally:
+        server.limit = None
+        limit.remove()
+        server.restart(shared_buffers=None, **{"hybridindex.dynamic_memory": None})
 
 
 def voter(run):
@@ -294,12 +336,13 @@ def wal(run):
 
 # ---- larger than memory ----
 
-def drop_cached(run, method):
-    """Lets the operating system forget the index's files, where we may."""
+def drop_cached(run, method, kinds="i"):
+    """Lets the operating system forget the files of indexes, or of relations of
+    other kinds, where we may."""
     run.server.psql("CHECKPOINT")
     paths = run.server.psql("""
         SELECT current_setting('data_directory') || '/' || pg_relation_filepath(oid) FROM pg_class
-        WHERE relkind = 'i' AND relnamespace = '%s'::regnamespace""" % method.schema)
+        WHERE relkind = ANY ('{%s}') AND relnamespace = '%s'::regnamespace""" % (",".join(kinds), method.schema))
     for (path,) in paths:
         for part in [path] + ["%s.%d" % (path, i) for i in range(1, 100)]:
             try:
@@ -415,7 +458,7 @@ def bloat(run):
     run.finish()
 
 
-WORKLOADS = {"micro": micro, "tpcc": tpcc, "voter": voter, "articles": articles, "ycsb": ycsb,
+WORKLOADS = {"micro": micro, "tpcc": tpcc, "tpcc-memory": tpcc_memory, "voter": voter, "articles": articles, "ycsb": ycsb,
              "wal": wal, "memory": memory, "bloat": bloat}
 QUICK = ("micro", "tpcc", "ycsb")
 
