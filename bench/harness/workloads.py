@@ -1,5 +1,6 @@
 """The workloads.  Each loads one schema for each method and measures phases in
 rounds, in which the methods take turns."""
+import contextlib
 import gzip
 import os
 import time
@@ -142,6 +143,24 @@ def tpcc(run):
     run.finish()
 
 
+@contextlib.contextmanager
+def in_little_memory(run, megabytes):
+    """The server restarted in a control group, and nothing of its tables and
+    indexes in the operating system's cache."""
+    server = run.server
+    server.limit = try_limit(megabytes)
+    try:
+        server.restart(shared_buffers="%dMB" % (megabytes // 3),
+                       **{"hybridindex.dynamic_memory": "%dMB" % max(1, megabytes // 16)})
+        for method in run.methods:
+            drop_cached(run, method, "ri")
+        yield
+    finally:
+        server.limit.remove()
+        server.limit = None
+        server.restart(shared_buffers=None, **{"hybridindex.dynamic_memory": None})
+
+
 def tpcc_memory(run):
     """TPC-C's mix, and its order lines alone, on a server that has memory for
     about a sixth of a method's tables and indexes; order lines have an index by
@@ -153,26 +172,19 @@ def tpcc_memory(run):
     if limit is None:
         run.recorder.skip("tpcc-memory", "memory cannot be limited here")
         return
+    limit.remove()
     run.recorder.begin("tpcc-memory", "%d warehouses, server limited to %d MB, page cache included" %
                        (config.warehouses, megabytes))
-    try:
-        run.setup("tpcc/schema.sql", "tpcc/load.sql", **variables)
-        for method in run.methods:
-            server.psql(file="tpcc/beyond.sql", schema=method.schema, variables=method.variables())
-            server.psql("VACUUM ANALYZE", schema=method.schema)
-        server.limit = limit
-        server.restart(shared_buffers="%dMB" % (megabytes // 3),
-                       **{"hybridindex.dynamic_memory": "%dMB" % max(1, megabytes // 16)})
-        for method in run.methods:
-            drop_cached(run, method, "ri")
+    run.setup("tpcc/schema.sql", "tpcc/load.sql", **variables)
+    for method in run.methods:
+        server.psql(file="tpcc/beyond.sql", schema=method.schema, variables=method.variables())
+        server.psql("VACUUM ANALYZE", schema=method.schema)
+    with in_little_memory(run, megabytes):
         run.pgbench("mix", tpcc_mix(), **variables)
-        tpcc_check(run)
+    tpcc_check(run)
+    with in_little_memory(run, megabytes):
         run.pgbench("order lines", [(script("tpcc/lines.sql"), 1)], **variables)
-        run.finish()
-    finally:
-        server.limit = None
-        limit.remove()
-        server.restart(shared_buffers=None, **{"hybridindex.dynamic_memory": None})
+    run.finish()
 
 
 def voter(run):
