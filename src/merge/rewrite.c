@@ -128,6 +128,14 @@ end_run(MergeStep *step, int first)
 			(uint16) Min(step->run_rent * HYB_RENT_UNIT / n, PG_UINT16_MAX);
 }
 
+/* An entry of the run is left out. */
+static inline void
+drop(MergeStep *step)
+{
+	step->done.dropped++;
+	step->run_items--;
+}
+
 /* Give the frozen entry at next_entry to the builder. */
 static void
 add_frozen(MergeStep *step)
@@ -137,7 +145,7 @@ add_frozen(MergeStep *step)
 	step->done.merged++;
 	if (item->killed && hyb_dead_tid(&step->dead, &item->tid))
 	{
-		step->done.dropped++;
+		drop(step);
 		return;
 	}
 	if (hyb_key_split(step->ix->desc, hyb_step_entry(step, item), item->len,
@@ -149,16 +157,21 @@ add_frozen(MergeStep *step)
 		hyb_recent_add(step->ix->desc, step->vals, step->done.recent);
 }
 
+/* Take the opened leaf's hints; are there any? */
 static bool
-has_hints(const MergeStep *step)
+take_hints(MergeStep *step)
 {
 	const uint8 *hints = hyb_leaf_hints(step->leaf_page);
+	int			n = hyb_leaf_hint_bytes(step->leaf.nitems);
+	bool		any = false;
 
-	if (hints != NULL)
-		for (int i = 0; i < hyb_leaf_hint_bytes(step->leaf.nitems); i++)
-			if (hints[i] != 0)
-				return true;
-	return false;
+	if (hints == NULL)
+		memset(step->leaf_hints, 0, n);
+	else
+		memcpy(step->leaf_hints, hints, n);
+	for (int i = 0; i < n; i++)
+		any |= step->leaf_hints[i] != 0;
+	return any;
 }
 
 /* Copy a leaf into step->leaf_page, and open it. */
@@ -168,7 +181,7 @@ copy_leaf(MergeStep *step, const HybChild *child)
 	hyb_child_copy_leaf(step->ix, child, step->leaf_page);
 	hyb_leaf_open(&step->leaf, step->ix->desc, step->leaf_page,
 				  step->ix->rel, child->block);
-	step->leaf_plain = step->leaf.tombstones == NULL && !has_hints(step);
+	step->leaf_plain = !take_hints(step) && step->leaf.tombstones == NULL;
 }
 
 /*
@@ -179,7 +192,7 @@ static void
 add_leaf_items(MergeStep *step, int from, int to)
 {
 	HybLeaf    *leaf = &step->leaf;
-	const uint8 *hints = hyb_leaf_hints(step->leaf_page);
+	const uint8 *hints = step->leaf_hints;
 	ItemPointerData tids[64];
 	int			row;
 
@@ -207,10 +220,9 @@ add_leaf_items(MergeStep *step, int from, int to)
 
 				if (hyb_leaf_is_tombstone(leaf, item))
 					step->done.leaves.old_tombstones++;
-				else if (hints != NULL &&
-						 (hints[item >> 3] & (1 << (item & 7))) != 0 &&
+				else if ((hints[item >> 3] & (1 << (item & 7))) != 0 &&
 						 hyb_dead_tid(&step->dead, &tids[i]))
-					step->done.dropped++;
+					drop(step);
 				else
 					hyb_leaf_builder_add(step->builder, vals, &tids[i]);
 			}
@@ -230,6 +242,7 @@ merge_leaf(MergeStep *step, int end)
 	int			done = 0;
 
 	CHECK_FOR_INTERRUPTS();
+	hyb_step_look(step, true, end);
 	while (step->done.next_entry < end)
 	{
 		const HybDynItem *item = &step->batch.items[step->done.next_entry];
@@ -471,6 +484,7 @@ hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence)
 
 		/* the first leaves of the index */
 		begin_run(step, &minus_infinity, 0, 0);
+		hyb_step_look(step, false, step->last_entry);
 		while (step->done.next_entry < step->last_entry)
 			add_frozen(step);
 		end_run(step, 0);

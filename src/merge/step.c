@@ -230,6 +230,7 @@ hyb_step_create(HybIndex *ix, const HybMetaPage *meta, int halvings)
 	step->halvings = halvings;
 	step->compact = (meta->flags & HYB_META_COMPACTING) != 0;
 	step->leaf_page = palloc(BLCKSZ);
+	step->leaf_hints = palloc(hyb_leaf_hint_bytes(HYB_LEAF_MAX_ITEMS));
 	step->vals = palloc(ix->desc->natts * sizeof(HybValue));
 	step->retired = palloc(HYB_MAX_PENDING * sizeof(BlockNumber));
 	return step;

@@ -37,6 +37,16 @@ typedef struct HybStepDone
 	HybRecent	recent[INDEX_MAX_KEYS]; /* some of them */
 } HybStepDone;
 
+/* How a step looks for versions left behind (versions.c). */
+typedef struct HybVersionLook
+{
+	int			looked;			/* entries, since the last decision to go on */
+	int			dead;			/* of those */
+	int			skip;			/* passed over after that decision */
+	int			pass;			/* yet to be passed over */
+	bool		over;			/* it does not look any more */
+} HybVersionLook;
+
 #define HYB_SOURCE_LOG	(-1)
 
 /* What is left of the leaves of a level that a range is taken out of. */
@@ -72,6 +82,8 @@ typedef struct MergeStep
 	HybCut	   *cut;			/* the same; or nothing to be taken out */
 	HybLeaf		leaf;
 	char	   *leaf_page;		/* private copy of the leaf being merged */
+	uint8	   *leaf_hints;		/* its killed-tuple hints, and what was found
+								 * dead: a bit for each item */
 	bool		leaf_plain;		/* it has neither tombstones nor hints */
 	HybValue   *vals;
 
@@ -88,6 +100,7 @@ typedef struct MergeStep
 	HybChildList children;
 	BlockNumber *retired;		/* the old leaves */
 	HybDeadCheck dead;
+	HybVersionLook look;
 	HybStepDone done;
 } MergeStep;
 
@@ -130,6 +143,13 @@ extern bool hyb_step_run(MergeStep *step, HybPos *watermark);
  * other lock.
  */
 extern bool hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence);
+
+/*
+ * Look for versions of rows that updates have left behind, among the entries
+ * [next_entry, end) and those of the same keys in the opened leaf, if there is
+ * one: what is dead gets a mark or a hint, in memory only.
+ */
+extern void hyb_step_look(MergeStep *step, bool leaf, int end);
 
 /*
  * Take the range above step->from, up to another position, out of the source
