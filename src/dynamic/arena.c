@@ -7,6 +7,14 @@
 #include "dynamic/arena.h"
 #include "utils/memutils.h"
 
+/* Parts of the budget in eighths: from one on there is high pressure, below the
+ * other one none. */
+#define HIGH_PRESSURE		4
+#define NO_PRESSURE			3
+
+/* Chunks of a backend's own arena are plentiful up to this number. */
+#define PRIVATE_CHUNKS		512
+
 /* Bytes of this backend's own trees. */
 static uint64 private_bytes = 0;
 
@@ -46,6 +54,20 @@ reserve_private(HybArena *arena, uint32 n)
 	return true;
 }
 
+HybPressure
+hyb_pressure_of(uint64 used, uint64 budget)
+{
+	if (used * 8 >= budget * HIGH_PRESSURE)
+		return HYB_PRESSURE_HIGH;
+	return used * 8 < budget * NO_PRESSURE ? HYB_PRESSURE_NONE : HYB_PRESSURE_SOME;
+}
+
+static HybPressure
+private_pressure(const HybArena *arena)
+{
+	return hyb_pressure_of(arena->nchunks - arena->npocket, PRIVATE_CHUNKS);
+}
+
 HybArena *
 hyb_arena_create(MemoryContext parent)
 {
@@ -55,6 +77,7 @@ hyb_arena_create(MemoryContext parent)
 
 	arena->context = context;
 	arena->reserve = reserve_private;
+	arena->pressure = private_pressure;
 	return arena;
 }
 

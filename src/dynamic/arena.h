@@ -38,6 +38,14 @@ typedef struct HybChunk
 	uint32		kind;			/* the tree's */
 } HybChunk;
 
+/* How much of its budget an arena has taken; a hint. */
+typedef enum HybPressure
+{
+	HYB_PRESSURE_NONE,			/* little: what is compact may grow */
+	HYB_PRESSURE_SOME,
+	HYB_PRESSURE_HIGH			/* more than half: trees become compact */
+} HybPressure;
+
 typedef struct HybArena
 {
 	char	  **addr;			/* of each chunk; NULL: not mapped */
@@ -47,6 +55,7 @@ typedef struct HybArena
 	uint32		pocket;			/* chain of chunks reserved */
 	uint32		npocket;
 	bool		(*reserve) (struct HybArena *arena, uint32 n);
+	HybPressure (*pressure) (const struct HybArena *arena);
 	void		(*trim) (struct HybArena *arena);	/* NULL: keep the pocket */
 } HybArena;
 
@@ -92,6 +101,21 @@ hyb_arena_reserve(HybArena *arena, uint32 n)
 {
 	return arena->reserve(arena, n);
 }
+
+static inline HybPressure
+hyb_arena_pressure(const HybArena *arena)
+{
+	return arena->pressure(arena);
+}
+
+/* Of so many chunks of a budget. */
+extern HybPressure hyb_pressure_of(uint64 used, uint64 budget);
+
+#if defined(__GNUC__)
+#define hyb_prefetch(addr) __builtin_prefetch(addr)
+#else
+#define hyb_prefetch(addr) ((void) 0)
+#endif
 
 /* A chunk from the pocket, which must not be empty; header initialised. */
 extern uint32 hyb_arena_take(HybArena *arena, uint32 kind);

@@ -16,6 +16,17 @@ hyb_bloom_size(uint64 nkeys)
 	return nchunks;
 }
 
+/* The largest power of two that is not above two thirds of what there is. */
+uint32
+hyb_bloom_next_size(const HybBloom *bloom)
+{
+	uint32		nchunks = HYB_BLOOM_SMALL / 2;
+
+	while (nchunks < HYB_BLOOM_MAX_CHUNKS && nchunks * 3 <= bloom->nchunks)
+		nchunks *= 2;
+	return nchunks;
+}
+
 static uint32
 create_chunk(HybArena *arena)
 {
@@ -27,34 +38,51 @@ create_chunk(HybArena *arena)
 }
 
 static inline uint32 *
-bloom_directory(const HybBloom *bloom, const HybArena *arena)
+part_directory(const HybBloomPart *part, const HybArena *arena)
 {
-	return (uint32 *) ((char *) hyb_chunk(arena, bloom->chunk) +
+	return (uint32 *) ((char *) hyb_chunk(arena, part->chunk) +
 					   HYB_CHUNK_HEADER);
 }
 
-void
-hyb_bloom_create(HybBloom *bloom, HybArena *arena, uint32 nchunks)
+uint32
+hyb_bloom_chunks(const HybBloom *bloom)
 {
+	uint32		n = 0;
+
+	for (int i = 0; i < bloom->nparts; i++)
+		n += hyb_bloom_cost(bloom->part[i].nchunks);
+	return n;
+}
+
+void
+hyb_bloom_extend(HybBloom *bloom, HybArena *arena, uint32 nchunks)
+{
+	HybBloomPart *part = &bloom->part[bloom->nparts];
+
+	Assert(bloom->nparts < HYB_BLOOM_MAX_PARTS);
 	Assert(arena->npocket >= hyb_bloom_cost(nchunks));
-	bloom->nchunks = nchunks;
-	bloom->chunk = create_chunk(arena);
+	part->nchunks = nchunks;
+	part->chunk = create_chunk(arena);
 	if (nchunks > 1)
 		for (uint32 i = 0; i < nchunks; i++)
-			bloom_directory(bloom, arena)[i] = create_chunk(arena);
+			part_directory(part, arena)[i] = create_chunk(arena);
+	bloom->nchunks += nchunks;
+	bloom->nparts++;
 }
 
 void
 hyb_bloom_free(HybBloom *bloom, HybArena *arena)
 {
-	if (bloom->nchunks == 0)
-		return;
-	if (bloom->nchunks > 1)
-		for (uint32 i = 0; i < bloom->nchunks; i++)
-			hyb_arena_put(arena, bloom_directory(bloom, arena)[i]);
-	hyb_arena_put(arena, bloom->chunk);
-	bloom->nchunks = 0;
-	bloom->chunk = 0;
+	for (int i = 0; i < bloom->nparts; i++)
+	{
+		const HybBloomPart *part = &bloom->part[i];
+
+		if (part->nchunks > 1)
+			for (uint32 j = 0; j < part->nchunks; j++)
+				hyb_arena_put(arena, part_directory(part, arena)[j]);
+		hyb_arena_put(arena, part->chunk);
+	}
+	memset(bloom, 0, sizeof(*bloom));
 }
 
 /*
@@ -62,14 +90,14 @@ hyb_bloom_free(HybBloom *bloom, HybArena *arena)
  * by the golden ratio to mix it once more, the bits within.
  */
 static inline uint64 *
-bloom_block(const HybBloom *bloom, const HybArena *arena, uint64 hash)
+part_block(const HybBloomPart *part, const HybArena *arena, uint64 hash)
 {
-	uint64		nblocks = (uint64) bloom->nchunks * HYB_BLOOM_BLOCKS;
+	uint64		nblocks = (uint64) part->nchunks * HYB_BLOOM_BLOCKS;
 	uint32		block = (uint32) (((hash >> 32) * nblocks) >> 32);
-	uint32		chunk = bloom->chunk;
+	uint32		chunk = part->chunk;
 
-	if (bloom->nchunks > 1)
-		chunk = bloom_directory(bloom, arena)[block / HYB_BLOOM_BLOCKS];
+	if (part->nchunks > 1)
+		chunk = part_directory(part, arena)[block / HYB_BLOOM_BLOCKS];
 	return (uint64 *) ((char *) hyb_chunk(arena, chunk) + HYB_CHUNK_HEADER +
 					   (block % HYB_BLOOM_BLOCKS) * 64);
 }
@@ -80,22 +108,36 @@ bloom_block(const HybBloom *bloom, const HybArena *arena, uint64 hash)
 void
 hyb_bloom_add(const HybBloom *bloom, const HybArena *arena, uint64 hash)
 {
-	uint64	   *block = bloom_block(bloom, arena, hash);
+	uint64	   *block = part_block(&bloom->part[bloom->nparts - 1], arena, hash);
 	uint64		mixed = BLOOM_MIX(hash);
 
 	for (int i = 0; i < HYB_BLOOM_BITS; i++)
 		block[BLOOM_BIT(mixed, i) >> 6] |= UINT64CONST(1) << (BLOOM_BIT(mixed, i) & 63);
 }
 
-bool
-hyb_bloom_maybe(const HybBloom *bloom, const HybArena *arena, uint64 hash)
+static inline bool
+block_maybe(const uint64 *block, uint64 mixed)
 {
-	const uint64 *block = bloom_block(bloom, arena, hash);
-	uint64		mixed = BLOOM_MIX(hash);
-
 	for (int i = 0; i < HYB_BLOOM_BITS; i++)
 		if ((block[BLOOM_BIT(mixed, i) >> 6] &
 			 UINT64CONST(1) << (BLOOM_BIT(mixed, i) & 63)) == 0)
 			return false;
 	return true;
+}
+
+bool
+hyb_bloom_maybe(const HybBloom *bloom, const HybArena *arena, uint64 hash)
+{
+	const uint64 *block[HYB_BLOOM_MAX_PARTS];
+	uint64		mixed = BLOOM_MIX(hash);
+
+	for (int i = 0; i < bloom->nparts; i++)
+	{
+		block[i] = part_block(&bloom->part[i], arena, hash);
+		hyb_prefetch(block[i]);
+	}
+	for (int i = 0; i < bloom->nparts; i++)
+		if (block_maybe(block[i], mixed))
+			return true;
+	return false;
 }

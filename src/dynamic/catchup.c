@@ -38,13 +38,16 @@
  *
  * Memory: trees take chunks from the backend's pocket.  When that is empty
  * the slot is unlocked, more is reserved, and work goes on from the applied
- * places; that also bounds how long the lock is held.
+ * places.  Where memory is short trees become compact as they take chunks
+ * (docs/elastic.md).
  */
 #include "compat.h"
 
 #include "dynamic/catchup.h"
 #include "dynamic/delta.h"
+#include "dynamic/log_reader.h"
 #include "page/meta.h"
+#include "page/settings.h"
 #include "utils/rel.h"
 
 /* ---- is there anything to do? ---- */
@@ -159,6 +162,21 @@ turn_generations(HybStageAccess *access, const HybVersion *version)
 	return true;
 }
 
+/*
+ * Chunks that a tree gives up for one that it takes where memory is short: so
+ * its copies of entries become fewer with every entry that comes.
+ */
+#define COMPACT_CHUNKS	2
+
+/*
+ * After so many entries the lock is let go of for a moment: readers of what is
+ * there wait some milliseconds at most.
+ */
+#define ENTER_ENTRIES	4096
+
+/* What is left of them goes back when there are so many. */
+#define COMPACT_POCKET	8
+
 /* Catching one tree up with its generation. */
 typedef struct CatchUp
 {
@@ -168,6 +186,7 @@ typedef struct CatchUp
 	int			which;
 	BlockNumber head[HYB_LANES];	/* first pages of the lanes */
 	BlockNumber stale;			/* found to be no page of the generation */
+	uint32		nentered;		/* since the stage was locked */
 } CatchUp;
 
 /*
@@ -241,26 +260,85 @@ copy_page(const CatchUp *c, HybDeltaWalk *walk, int lane, uint16 from,
 	return true;
 }
 
+/* Have a tree give up some of its oldest copies; false if it has none. */
+static bool
+compact_some(const HybTreeUse *use, bool all)
+{
+	int			n = 0;
+
+	while (n < COMPACT_CHUNKS &&
+		   (all || use->tree->oldest != use->tree->newest) &&
+		   hyb_tree_compact(use))
+		n++;
+	if (use->arena->npocket > COMPACT_POCKET)
+		hyb_arena_trim(use->arena);
+	return n > 0;
+}
+
+/* Memory is short: the tree at hand gives some, or the one before it. */
+static void
+make_room(const CatchUp *c, const HybTreeUse *use)
+{
+	HybTree    *frozen = &c->access->stage->trees[HYB_FROZEN];
+
+	if (!compact_some(use, false) && use->tree != frozen && frozen->oldest != 0)
+	{
+		HybTreeUse	frozen_use;
+		HybLogReader reader;
+
+		hyb_tree_use(&frozen_use, c->ix, frozen, use->arena, &reader);
+		(void) compact_some(&frozen_use, true);
+		hyb_log_reader_end(&reader);
+	}
+}
+
+/* Insert; a tree that takes a chunk where memory is short becomes compact. */
+static HybTreeResult
+insert_entry(const CatchUp *c, const HybTreeUse *use, const HybEntry *entry)
+{
+	uint32		newest = use->tree->newest;
+	HybTreeResult result = hyb_tree_insert(use, entry);
+
+	if (unlikely((result == HYB_TREE_MEMORY || use->tree->newest != newest) &&
+				 hyb_arena_pressure(use->arena) == HYB_PRESSURE_HIGH))
+	{
+		make_room(c, use);
+		if (result == HYB_TREE_MEMORY && !use->log->stale)
+			result = hyb_tree_insert(use, entry);
+	}
+	return result;
+}
+
 /* Enter the entries of a page's copy; *applied goes along. */
 static HybStageResult
-enter_page(const CatchUp *c, HybTree *tree, Page copy, uint64 *applied)
+enter_page(CatchUp *c, const HybTreeUse *use, Page copy, uint64 *applied)
 {
-	const HybKeyDesc *desc = c->ix->desc;
 	HybEntry	entry = {
 		.block = hyb_lane_end_block(*applied),
 		.next = hyb_lane_end_offset(*applied)
 	};
 
+	if (c->ix->desc->exact)
+		hyb_tree_bloom_grow(use->tree, use->arena);
 	while (hyb_delta_next(c->ix->rel, copy, &entry))
 	{
 		if ((entry.flags & HYB_DELTA_DEAD) == 0)
 		{
+			HybTreeResult result;
+
 			hyb_delta_key_length(c->ix, &entry);
-			if (!hyb_tree_insert(tree, c->access->arena, desc, &entry))
-				return HYB_STAGE_MEMORY;
+			result = insert_entry(c, use, &entry);
+			if (result != HYB_TREE_DONE)
+				return result == HYB_TREE_MEMORY ? HYB_STAGE_MEMORY : HYB_STAGE_STALE;
 		}
 		*applied = hyb_lane_end(entry.block, entry.next);
+		if (++c->nentered >= ENTER_ENTRIES)
+			return HYB_STAGE_MORE;
 	}
+	while (unlikely(hyb_test_pressure != 0) &&
+		   hyb_arena_pressure(use->arena) == HYB_PRESSURE_HIGH &&
+		   hyb_tree_compact(use))
+		 /* more */ ;
 	return HYB_STAGE_READY;
 }
 
@@ -276,6 +354,8 @@ catch_up_lane(CatchUp *c, int lane)
 	uint16		from = HYB_DELTA_FIRST;
 	HybDeltaWalk walk;
 	PGAlignedBlock copy;
+	HybTreeUse	use;
+	HybLogReader reader;
 	HybStageResult result = HYB_STAGE_READY;
 
 	if (anew && !BlockNumberIsValid(c->head[lane]))
@@ -290,12 +370,14 @@ catch_up_lane(CatchUp *c, int lane)
 		walk.npages--;			/* this page was counted */
 	}
 
+	hyb_tree_use(&use, c->ix, &stage->trees[c->which], c->access->arena, &reader);
 	while (result == HYB_STAGE_READY && hyb_delta_walk_next(&walk))
 	{
 		if (!copy_page(c, &walk, lane, from, copy.data))
 		{
 			c->stale = walk.block;
-			return HYB_STAGE_STALE;
+			result = HYB_STAGE_STALE;
+			break;
 		}
 		stage->npages[c->which] = walk.npages;
 		*applied = hyb_lane_end(walk.block, from);
@@ -303,9 +385,11 @@ catch_up_lane(CatchUp *c, int lane)
 			stage->rebuilds++;
 		anew = false;
 		from = HYB_DELTA_FIRST;
-		result = enter_page(c, &stage->trees[c->which], (Page) copy.data,
-							applied);
+		result = enter_page(c, &use, (Page) copy.data, applied);
+		if (reader.log.stale)
+			c->stale = reader.lost;
 	}
+	hyb_log_reader_end(&reader);
 	return result;
 }
 

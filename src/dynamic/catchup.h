@@ -29,6 +29,8 @@ typedef enum HybStageResult
 {
 	HYB_STAGE_READY,			/* caught up */
 	HYB_STAGE_STALE,			/* the version is no longer current */
+	HYB_STAGE_MORE,				/* there is more to do; others may want the
+								 * lock; hyb_stage_open does not return this */
 	HYB_STAGE_MEMORY			/* no memory; more chunks must be reserved;
 								 * hyb_stage_open does not return this */
 } HybStageResult;

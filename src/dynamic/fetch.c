@@ -5,6 +5,7 @@
 #include "compat.h"
 
 #include "dynamic/delta.h"
+#include "dynamic/log_reader.h"
 #include "dynamic/open_stage.h"
 #include "dynamic/short_log.h"
 #include "key/grow.h"
@@ -31,14 +32,14 @@ hyb_dyn_batch_add(HybDynBatch *batch)
 }
 
 static void
-add_item(HybDynBatch *batch, const HybTreeEntry *entry, uint64 generation)
+add_item(HybDynBatch *batch, const HybEntry *entry, uint64 generation)
 {
 	HybDynItem *item = hyb_dyn_batch_add(batch);
 
 	item->tid = entry->tid;
-	item->killed = (entry->len_flags & HYB_ENTRY_KILLED) != 0;
+	item->killed = (entry->flags & HYB_ENTRY_KILLED) != 0;
 	item->key_off = batch->keys.len;
-	item->len = hyb_entry_len(entry);
+	item->len = entry->len;
 	item->keylen = entry->keylen;
 	item->ref.generation = generation;
 	item->ref.block = entry->block;
@@ -57,110 +58,125 @@ hyb_dyn_batch_free(HybDynBatch *batch)
 
 /* ---- fetching ---- */
 
+/* One generation's entries of what is fetched. */
+typedef struct Source
+{
+	HybTreeIter iter;
+	HybLogReader reader;
+	const HybEntry *entry;		/* the next one; NULL: there is none */
+} Source;
+
 /* Index order of two entries. */
 static int
-entry_order(const HybKeyDesc *desc, HybTreeEntry *a, HybTreeEntry *b)
+entry_order(const HybKeyDesc *desc, const HybEntry *a, const HybEntry *b)
 {
 	int			c = hyb_key_compare(desc, a->bytes, a->keylen,
 									b->bytes, b->keylen);
 
-	return c != 0 ? c : ItemPointerCompare(&a->tid, &b->tid);
+	return c != 0 ? c :
+		ItemPointerCompare(unconstify(ItemPointerData *, &a->tid),
+						   unconstify(ItemPointerData *, &b->tid));
 }
 
-static inline HybTreeEntry *
-next_entry(const HybFetch *fetch, HybTreeIter *iter)
+static inline void
+next_entry(const HybFetch *fetch, Source *source)
 {
-	HybTreeEntry *entry;
-
 	do
-		entry = hyb_tree_iter_next(iter);
-	while (entry != NULL && (fetch->which & HYB_FETCH_NOT_KILLED) != 0 &&
-		   (entry->len_flags & HYB_ENTRY_KILLED) != 0);
-	return entry;
+		source->entry = hyb_tree_iter_next(&source->iter);
+	while (source->entry != NULL &&
+		   (fetch->which & HYB_FETCH_NOT_KILLED) != 0 &&
+		   (source->entry->flags & HYB_ENTRY_KILLED) != 0);
 }
 
-/*
- * Start on one tree; returns its first entry, or NULL.
- */
-static HybTreeEntry *
+/* Start on one tree, and have its first entry. */
+static void
 start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
-		   const HybStageAccess *access, int which, HybTreeIter *iter)
+		   const HybStageAccess *access, int which, Source *source)
 {
-	const HybTree *tree = &access->stage->trees[which];
+	HybTree    *tree = &access->stage->trees[which];
 	const HybPos *lo = fetch->lo;
 
 	if (tree->nentries == 0)
-		return NULL;
+		return;
 	if (fetch->point_hash != 0 && ix->desc->exact)
 	{
 		if (!hyb_tree_maybe(tree, access->arena, fetch->point_hash))
 		{
 			access->s->bloom_misses++;
-			return NULL;
+			return;
 		}
 		access->s->bloom_hits++;
 	}
 	if (which == HYB_FROZEN &&
 		hyb_pos_compare(ix->desc, lo, &version->watermark) < 0)
 		lo = &version->watermark;
-	iter->arena = access->arena;
-	iter->desc = ix->desc;
-	iter->backward = fetch->backward;
-	hyb_tree_iter_start(iter, tree, lo, fetch->hi);
-	return next_entry(fetch, iter);
+	hyb_tree_use(&source->iter.use, ix, tree, access->arena, &source->reader);
+	source->iter.backward = fetch->backward;
+	hyb_tree_iter_start(&source->iter, lo, fetch->hi);
+	next_entry(fetch, source);
 }
 
-/* Copy what is asked for out of the trees, which are ready and locked. */
-static void
+/*
+ * Copy what is asked for out of the trees, which are ready and locked.  Returns
+ * a block that is no longer of a generation, if there is one.
+ */
+static BlockNumber
 collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 		const HybStageAccess *access, int want, HybDynBatch *batch)
 {
-	HybTreeIter frozen_iter;
-	HybTreeIter active_iter;
-	HybTreeEntry *frozen = NULL;
-	HybTreeEntry *active = NULL;
+	Source		frozen;
+	Source		active;
 
+	frozen.entry = active.entry = NULL;
+	frozen.reader.buf = active.reader.buf = InvalidBuffer;
+	frozen.reader.lost = active.reader.lost = InvalidBlockNumber;
 	if (want & HYB_FETCH_FROZEN)
-		frozen = start_tree(ix, version, fetch, access, HYB_FROZEN, &frozen_iter);
+		start_tree(ix, version, fetch, access, HYB_FROZEN, &frozen);
 	if (want & HYB_FETCH_ACTIVE)
-		active = start_tree(ix, version, fetch, access, HYB_ACTIVE, &active_iter);
+		start_tree(ix, version, fetch, access, HYB_ACTIVE, &active);
 
-	while (frozen != NULL || active != NULL)
+	while (frozen.entry != NULL || active.entry != NULL)
 	{
-		bool		take_frozen = active == NULL;
+		bool		take_frozen = active.entry == NULL;
 
 		if (batch->nitems >= fetch->limit)
 		{
 			batch->complete = false;
 			break;
 		}
-		if (frozen != NULL && active != NULL)
+		if (frozen.entry != NULL && active.entry != NULL)
 		{
-			int			c = entry_order(ix->desc, frozen, active);
+			int			c = entry_order(ix->desc, frozen.entry, active.entry);
 
 			take_frozen = fetch->backward ? c > 0 : c < 0;
 		}
 		if (take_frozen)
 		{
-			add_item(batch, frozen, version->frozen.number);
-			frozen = next_entry(fetch, &frozen_iter);
+			add_item(batch, frozen.entry, version->frozen.number);
+			next_entry(fetch, &frozen);
 		}
 		else
 		{
-			add_item(batch, active, version->active.number);
-			active = next_entry(fetch, &active_iter);
+			add_item(batch, active.entry, version->active.number);
+			next_entry(fetch, &active);
 		}
 	}
+	hyb_log_reader_end(&frozen.reader);
+	hyb_log_reader_end(&active.reader);
+	return BlockNumberIsValid(frozen.reader.lost) ?
+		frozen.reader.lost : active.reader.lost;
 }
 
 /* The same, for a private stage: an error has to say that it is not in use. */
-static void
+static BlockNumber
 collect_private(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 				HybStageAccess *access, int want, HybDynBatch *batch)
 {
+	BlockNumber volatile lost = InvalidBlockNumber;
+
 	PG_TRY();
 	{
-		collect(ix, version, fetch, access, want, batch);
+		lost = collect(ix, version, fetch, access, want, batch);
 	}
 	PG_CATCH();
 	{
@@ -168,6 +184,7 @@ collect_private(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	return lost;
 }
 
 static void
@@ -235,6 +252,7 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 	HybSlot    *s = hyb_slot_get(ix);
 	HybStageAccess access;
 	int			which = fetch->which & ~HYB_FETCH_NOT_KILLED;
+	BlockNumber lost;
 
 	HYB_POINT("dynamic-fetch");
 	batch->nitems = 0;
@@ -253,13 +271,18 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 	if (hyb_stage_open(ix, version, which, &access) != HYB_STAGE_READY)
 		return false;
 	if (access.shared != NULL)
-		collect(ix, version, fetch, &access, which, batch);
+		lost = collect(ix, version, fetch, &access, which, batch);
 	else
-		collect_private(ix, version, fetch, &access, which, batch);
+		lost = collect_private(ix, version, fetch, &access, which, batch);
 	if (uncounted(s) >= HYB_COUNTER_FLUSH)
 		flush_counters(s, access.stage);
 	hyb_stage_close(&access);
-	return hyb_version_is_current(ix, version);
+	if (!hyb_version_is_current(ix, version))
+		return false;
+	if (BlockNumberIsValid(lost))
+		hyb_corrupted(ix->rel, lost,
+					  "An entry of the delta log is not where it was appended.");
+	return true;
 }
 
 const char *
@@ -274,8 +297,15 @@ hyb_dynamic_verify(HybIndex *ix, const HybVersion *version)
 	PG_TRY();
 	{
 		for (int which = HYB_FROZEN; which <= HYB_ACTIVE && error == NULL; which++)
-			error = hyb_tree_verify(&access.stage->trees[which], access.arena,
-									ix->desc);
+		{
+			HybTreeUse	use;
+			HybLogReader reader;
+
+			hyb_tree_use(&use, ix, &access.stage->trees[which], access.arena,
+						 &reader);
+			error = hyb_tree_verify(&use);
+			hyb_log_reader_end(&reader);
+		}
 	}
 	PG_CATCH();
 	{
@@ -343,6 +373,18 @@ hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 
 /* ---- marks ---- */
 
+static void
+flag_entry(HybIndex *ix, HybTree *tree, HybArena *arena, const HybEntry *entry,
+		   uint16 flag)
+{
+	HybTreeUse	use;
+	HybLogReader reader;
+
+	hyb_tree_use(&use, ix, tree, arena, &reader);
+	(void) hyb_tree_flag(&use, entry, flag);
+	hyb_log_reader_end(&reader);
+}
+
 /*
  * The hint is one bit, set under the shared lock: others who set it at the
  * same time write the same, and nobody writes anything else then.
@@ -364,7 +406,7 @@ hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 		return;
 	if (s->stage != NULL && s->busy == 0 &&
 		(tree = hyb_stage_tree(s->stage, generation)) != NULL)
-		(void) hyb_tree_flag(tree, s->arena, ix->desc, &entry, HYB_ENTRY_KILLED);
+		flag_entry(ix, tree, s->arena, &entry, HYB_ENTRY_KILLED);
 
 	if (!has_shared_trees(s))
 	{
@@ -376,8 +418,7 @@ hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 		return;
 	if (hyb_slot_valid(s) && hyb_arena_attached() &&
 		(tree = hyb_stage_tree(hyb_stage_of(s->shared), generation)) != NULL)
-		(void) hyb_tree_flag(tree, &hyb_shared_arena, ix->desc, &entry,
-							 HYB_ENTRY_KILLED);
+		flag_entry(ix, tree, &hyb_shared_arena, &entry, HYB_ENTRY_KILLED);
 	LWLockRelease(&s->shared->lock);
 }
 
@@ -396,8 +437,7 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 	if (s->stage != NULL && s->busy == 0 &&
 		(tree = hyb_stage_tree(s->stage, generation)) != NULL)
 		for (int i = 0; i < ndead; i++)
-			(void) hyb_tree_flag(tree, s->arena, ix->desc, &dead[i],
-								 HYB_ENTRY_DEAD);
+			flag_entry(ix, tree, s->arena, &dead[i], HYB_ENTRY_DEAD);
 
 	while (hyb_slot_find(s))
 	{
@@ -410,8 +450,8 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 			tree = hyb_stage_tree(hyb_stage_of(shared), generation);
 			if (tree != NULL)
 				for (int i = 0; i < ndead; i++)
-					(void) hyb_tree_flag(tree, &hyb_shared_arena, ix->desc,
-										 &dead[i], HYB_ENTRY_DEAD);
+					flag_entry(ix, tree, &hyb_shared_arena, &dead[i],
+							   HYB_ENTRY_DEAD);
 			LWLockRelease(&shared->lock);
 			break;
 		}
@@ -456,6 +496,11 @@ hyb_dynamic_stats(HybIndex *ix, bool nowait, HybDynamicStats *stats)
 
 	flush_counters(s, stage);
 	stats->tree_bytes = hyb_stage_bytes(stage);
+	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
+	{
+		stats->tree_entries += stage->trees[which].nentries;
+		stats->compact_entries += stage->trees[which].nlog;
+	}
 	stats->bloom_hits = pg_atomic_read_u64(&stage->bloom_hits);
 	stats->bloom_misses = pg_atomic_read_u64(&stage->bloom_misses);
 	stats->rebuilds = stage->rebuilds;

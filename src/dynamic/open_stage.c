@@ -10,6 +10,7 @@
 #include "compat.h"
 
 #include "access/xact.h"
+#include "dynamic/log_reader.h"
 #include "dynamic/open_stage.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -63,6 +64,8 @@ reserve_more(HybIndex *ix, HybStageAccess *access, uint32 *wanted)
 			bloom += hyb_tree_bloom_wanted(&access->stage->trees[which]);
 	if (bloom > 0 && hyb_arena_reserve(access->arena, *wanted + bloom))
 		return true;
+	if (hyb_arena_pressure(access->arena) == HYB_PRESSURE_HIGH)
+		*wanted = HYB_RESERVE_MIN;
 	if (hyb_arena_reserve(access->arena, *wanted))
 	{
 		*wanted = Min(*wanted * 2, HYB_RESERVE_MAX);
@@ -200,7 +203,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		LWLockRelease(&access->shared->lock);
 		CHECK_FOR_INTERRUPTS();
 		access->shared->last_use = GetCurrentTimestamp();
-		if (!reserve_more(ix, access, &wanted))
+		if (result == HYB_STAGE_MEMORY && !reserve_more(ix, access, &wanted))
 		{
 			note_nofit(ix, access, version->active.number, again);
 			hyb_arena_trim(&hyb_shared_arena);
@@ -235,7 +238,7 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 	{
 		if (hyb_stage_is_caught_up(ix, access, version, want))
 			result = HYB_STAGE_READY;
-		while (result == HYB_STAGE_MEMORY)
+		while (result == HYB_STAGE_MEMORY || result == HYB_STAGE_MORE)
 		{
 			CHECK_FOR_INTERRUPTS();
 			result = hyb_stage_catch_up(ix, access, version, want);
@@ -348,7 +351,7 @@ hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane, uint64 from,
 		HybStage   *stage = hyb_stage_of(shared);
 
 		if (stage->trees[HYB_ACTIVE].generation == generation &&
-			stage->synced[HYB_ACTIVE] &&
+			stage->synced[HYB_ACTIVE] && stage->trees[HYB_ACTIVE].nlog == 0 &&
 			stage->applied[HYB_ACTIVE][lane] == from)
 		{
 			access->s = s;
@@ -367,9 +370,14 @@ hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
 				const HybEntry *entry)
 {
 	HybStage   *stage = access->stage;
+	HybTreeUse	use;
+	HybLogReader reader;
+	HybTreeResult result;
 
-	if (!hyb_tree_insert(&stage->trees[HYB_ACTIVE], access->arena, ix->desc,
-						 entry))
+	hyb_tree_use(&use, ix, &stage->trees[HYB_ACTIVE], access->arena, &reader);
+	result = hyb_tree_insert(&use, entry);
+	hyb_log_reader_end(&reader);
+	if (result != HYB_TREE_DONE)
 		return false;
 	stage->applied[HYB_ACTIVE][lane] = hyb_lane_end(entry->block, entry->next);
 	return true;
@@ -411,8 +419,8 @@ hyb_dynamic_catch_up(HybIndex *ix, const HybVersion *version)
 				result = hyb_stage_catch_up(ix, &access, version, HYB_FETCH_ACTIVE);
 		}
 		LWLockRelease(&access.shared->lock);
-		if (result != HYB_STAGE_MEMORY ||
-			!reserve_more(ix, &access, &wanted))
+		if (result != HYB_STAGE_MORE &&
+			(result != HYB_STAGE_MEMORY || !reserve_more(ix, &access, &wanted)))
 			break;
 	}
 	hyb_arena_trim(&hyb_shared_arena);

@@ -25,8 +25,8 @@ extern void hyb_stage_close(HybStageAccess *access);
  * after the page was unlocked, enters one entry after the other, and
  * hyb_stage_entered closes the stage.  If memory is lacking hyb_stage_enter
  * returns false: the tree stays behind, and the next reader catches it up.
- * For all_mem indexes only: nothing here calls a comparison function, so
- * nothing fails.
+ * For all_mem indexes only, whose trees have all of their entries in memory:
+ * nothing here calls a comparison function or reads a page, so nothing fails.
  */
 extern bool hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane,
 								uint64 from, HybStageAccess *access);

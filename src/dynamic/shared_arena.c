@@ -95,10 +95,12 @@ StaticAssertDecl(HYB_SEGMENT_CLASS * HYB_SEGMENT_MIN *
 
 static bool reserve_shared(HybArena *arena, uint32 n);
 static void trim_shared(HybArena *arena);
+static HybPressure shared_pressure(const HybArena *arena);
 
 HybArena	hyb_shared_arena = {
 	.reserve = reserve_shared,
-	.trim = trim_shared
+	.trim = trim_shared,
+	.pressure = shared_pressure
 };
 bool		(*hyb_arena_evict) (uint64 bytes, int idle_ms) = NULL;
 
@@ -207,6 +209,17 @@ static inline uint32
 used_chunks(void)
 {
 	return table->nreserved - table->nfree;
+}
+
+/* Chunks in pockets count; read without the mutex. */
+static HybPressure
+shared_pressure(const HybArena *arena)
+{
+	uint32		reserved = table->nreserved;
+
+	if (unlikely(hyb_test_pressure != 0))
+		return (HybPressure) (hyb_test_pressure - 1);
+	return hyb_pressure_of(reserved - Min(reserved, table->nfree), budget_chunks());
 }
 
 uint64

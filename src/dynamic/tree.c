@@ -9,217 +9,113 @@
 
 #include "algo/bits.h"
 #include "dynamic/tree.h"
+#include "dynamic/tree_internal.h"
 #include "storage/itemptr.h"
 
 /*
  * Entries lie in memory in order of insertion, so reading them in key order
  * misses the cache each time: fetch some entries ahead.
  */
-#define HYB_PREFETCH		6
-
-#if defined(__GNUC__)
-#define hyb_prefetch(addr) __builtin_prefetch(addr)
-#else
-#define hyb_prefetch(addr) ((void) 0)
-#endif
-
-/* HybChunk.kind */
-#define HYB_CHUNK_NODES		1
-#define HYB_CHUNK_ENTRIES	2
+#define PREFETCH_ENTRIES	6
 
 /* A filter does not pay for fewer entries. */
 #define HYB_BLOOM_MIN_ENTRIES	64
 
-/* ---- order ---- */
+/* ---- searching ---- */
 
-static inline int
-entry_compare(const HybArena *arena, const HybKeyDesc *desc, HybRef ref,
-			  const HybPos *pos)
+void
+hyb_tree_target(HybTreeTarget *target, const HybTreeUse *use, const HybPos *pos,
+				bool above)
 {
-	const HybTreeEntry *entry = hyb_tree_entry_at(arena, ref);
-
-	return hyb_pos_compare_key(desc, entry->bytes, entry->keylen,
-							   &entry->tid, pos);
-}
-
-/* The position of an entry. */
-static inline void
-entry_pos(const HybKeyDesc *desc, const HybEntry *entry, HybPos *pos)
-{
-	*pos = hyb_pos_at(desc, entry->bytes, entry->keylen, entry->tid);
-}
-
-/* A position to search for, with its heads in the node at hand. */
-typedef struct Target
-{
-	const HybArena *arena;
-	const HybKeyDesc *desc;
-	const HybPos *pos;
-	bool		above;			/* look for entries above pos, not at it */
-	uint32		skip;
-	uint64		low;
-	uint64		high;
-} Target;
-
-static inline void
-target_init(Target *target, const HybArena *arena, const HybKeyDesc *desc,
-			const HybPos *pos, bool above)
-{
-	target->arena = arena;
-	target->desc = desc;
+	target->use = use;
 	target->pos = pos;
 	target->above = above;
 	target->skip = 0;
-	hyb_tree_key_head(desc, pos->key, pos->len, 0, &target->low, &target->high);
+	hyb_tree_key_head(use->desc, pos->key, pos->len, 0, &target->low, &target->high);
 }
 
-/* Go on to a node that skips so many bytes, which `ref` in it begins with. */
-static inline void
-target_enter(Target *target, uint32 skip, HybRef ref)
-{
-	Assert(skip == 0 ||
-		   (target->pos->len >= skip &&
-			memcmp(target->pos->key, hyb_tree_entry_at(target->arena, ref)->bytes, skip) == 0));
-	if (skip == target->skip)
-		return;
-	target->skip = skip;
-	hyb_tree_key_head(target->desc, target->pos->key, target->pos->len, skip,
-					  &target->low, &target->high);
-}
-
-/*
- * First of items [first, n) of a node that lies above the target's position
- * (or at it, unless target->above); n if none does.
- */
+/* The last child of an inner node that begins at the target or below it. */
 static int
-node_search(const Target *target, const uint64 *head, const HybRef *ref,
-			int first, int n)
+inner_search(const HybTreeTarget *target, const HybTreeInner *inner)
 {
-	int			lo = first;
-	int			hi = n;
+	const HybTreeUse *use = target->use;
+	int			lo = 1;
+	int			hi = inner->count;
 
 	/* pass over those whose head says that they lie below */
 	while (lo < hi)
 	{
 		int			mid = (lo + hi) / 2;
 
-		if (head[mid] < target->low)
+		if (inner->head[mid] < target->low)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	hi = n;
+	hi = inner->count;
 	while (lo < hi)
 	{
 		int			mid = (lo + hi) / 2;
+		const HybTreeEntry *sep = hyb_tree_entry_at(use->arena, inner->sep[mid]);
 
-		if (head[mid] > target->high ||
-			entry_compare(target->arena, target->desc, ref[mid], target->pos) >= (target->above ? 1 : 0))
+		if (inner->head[mid] > target->high ||
+			hyb_pos_compare_key(use->desc, sep->bytes, sep->keylen, &sep->tid,
+								target->pos) >= (target->above ? 1 : 0))
 			hi = mid;
 		else
 			lo = mid + 1;
 	}
-	return lo;
+	return lo - 1;
 }
 
-/* Nodes, and indexes in them, from the root (level height - 1) down to a leaf. */
-typedef struct TreePath
+HybTreeLeaf *
+hyb_tree_descend(HybTreeTarget *target, HybTreePath *path)
 {
-	HybRef		node[HYB_TREE_MAX_HEIGHT];
-	int			index[HYB_TREE_MAX_HEIGHT];
-} TreePath;
-
-/*
- * Descend to the leaf that holds the first entry beyond the target, or would;
- * its index there may be the leaf's count.
- */
-static HybTreeLeaf *
-descend(const HybTree *tree, Target *target, TreePath *path)
-{
-	const HybArena *arena = target->arena;
-	HybRef		ref = tree->root;
+	const HybTreeUse *use = target->use;
+	HybRef		ref = use->tree->root;
 	HybTreeLeaf *leaf;
 
-	for (int level = tree->height - 1; level > 0; level--)
+	for (int level = use->tree->height - 1; level > 0; level--)
 	{
-		const HybTreeInner *inner = hyb_tree_inner_at(arena, ref);
+		const HybTreeInner *inner = hyb_tree_inner_at(use->arena, ref);
 		int			i;
 
-		target_enter(target, inner->skip, inner->sep[1]);
-		i = node_search(target, inner->head, inner->sep, 1, inner->count) - 1;
+		hyb_tree_target_enter(target, inner->skip);
+		i = inner_search(target, inner);
 		path->node[level] = ref;
 		path->index[level] = i;
 		ref = inner->child[i];
 	}
-	leaf = hyb_tree_leaf_at(arena, ref);
-	target_enter(target, leaf->skip, leaf->entry[0]);
+	leaf = hyb_tree_leaf_at(use->arena, ref);
+	hyb_tree_target_enter(target, leaf->skip);
 	path->node[0] = ref;
-	path->index[0] = node_search(target, leaf->head, leaf->entry, 0, leaf->count);
+	path->index[0] = hyb_tree_leaf_search(target, leaf);
 	return leaf;
 }
 
-/* ---- allocation ---- */
-
-static bool
-has_room(const HybArena *arena, uint32 chunk, uint32 bytes)
+void
+hyb_tree_fences(const HybTreeUse *use, const HybTreePath *path, int level,
+				HybRef *low, HybRef *high)
 {
-	return chunk != 0 &&
-		hyb_chunk(arena, chunk)->used + bytes <= HYB_CHUNK_SIZE;
-}
-
-static HybRef
-allocate(HybTree *tree, HybArena *arena, uint32 *current, uint32 kind,
-		 uint32 bytes)
-{
-	HybChunk   *header;
-	HybRef		ref;
-
-	if (!has_room(arena, *current, bytes))
+	*low = 0;
+	*high = 0;
+	while (++level < use->tree->height)
 	{
-		uint32		chunk = hyb_arena_take(arena, kind);
+		const HybTreeInner *inner = hyb_tree_inner_at(use->arena, path->node[level]);
+		int			i = path->index[level];
 
-		hyb_chunk(arena, chunk)->next = tree->chunks;
-		tree->chunks = chunk;
-		tree->nchunks++;
-		*current = chunk;
+		if (*low == 0 && i > 0)
+			*low = inner->sep[i];
+		if (*high == 0 && i + 1 < inner->count)
+			*high = inner->sep[i + 1];
 	}
-	header = hyb_chunk(arena, *current);
-	ref = hyb_make_ref(*current, header->used);
-	header->used += bytes;
-	return ref;
-}
-
-static HybRef
-allocate_node(HybTree *tree, HybArena *arena)
-{
-	HybRef		ref = allocate(tree, arena, &tree->node_chunk,
-							   HYB_CHUNK_NODES, HYB_NODE_SIZE);
-
-	memset(hyb_ref_ptr(arena, ref), 0, HYB_NODE_SIZE);
-	return ref;
-}
-
-static inline uint32
-entry_size(uint32 len)
-{
-	return TYPEALIGN(4, offsetof(HybTreeEntry, bytes) + len);
 }
 
 /* ---- insertion ---- */
 
-/* Open a place in two arrays of a node. */
+/* Open a place in an array of a node. */
 #define OPEN_PLACE(array, i, n) \
 	memmove(&(array)[(i) + 1], &(array)[i], ((n) - (i)) * sizeof((array)[0]))
-
-static void
-leaf_put(HybTreeLeaf *leaf, int i, uint64 head, HybRef entry)
-{
-	OPEN_PLACE(leaf->head, i, leaf->count);
-	OPEN_PLACE(leaf->entry, i, leaf->count);
-	leaf->head[i] = head;
-	leaf->entry[i] = entry;
-	leaf->count++;
-}
 
 static void
 inner_put(HybTreeInner *inner, int i, uint64 head, HybRef sep, HybRef child)
@@ -233,153 +129,45 @@ inner_put(HybTreeInner *inner, int i, uint64 head, HybRef sep, HybRef child)
 	inner->count++;
 }
 
-/*
- * The fences of the path's node of a level: separators of nodes above it, or 0
- * at the edges of the tree.
- */
+/* New heads for the separators of an inner node that has got these fences. */
 static void
-find_fences(const HybTree *tree, const HybArena *arena, const TreePath *path,
-			int level, HybRef *low, HybRef *high)
+reset_inner(const HybTreeUse *use, HybRef low, HybRef high, HybTreeInner *inner)
 {
-	*low = 0;
-	*high = 0;
-	while (++level < tree->height)
+	uint32		skip = 0;
+
+	if (low != 0 && high != 0)
 	{
-		const HybTreeInner *inner = hyb_tree_inner_at(arena, path->node[level]);
-		int			i = path->index[level];
+		const HybTreeEntry *a = hyb_tree_entry_at(use->arena, low);
+		const HybTreeEntry *b = hyb_tree_entry_at(use->arena, high);
 
-		if (*low == 0 && i > 0)
-			*low = inner->sep[i];
-		if (*high == 0 && i + 1 < inner->count)
-			*high = inner->sep[i + 1];
+		skip = hyb_common_prefix(a->bytes, b->bytes, Min(a->keylen, b->keylen));
 	}
-}
-
-/* Bytes that all keys between two fences begin with. */
-static uint32
-fences_skip(const HybArena *arena, HybRef low, HybRef high)
-{
-	const HybTreeEntry *a;
-	const HybTreeEntry *b;
-
-	if (low == 0 || high == 0)
-		return 0;
-	a = hyb_tree_entry_at(arena, low);
-	b = hyb_tree_entry_at(arena, high);
-	return hyb_common_prefix(a->bytes, b->bytes, Min(a->keylen, b->keylen));
-}
-
-/* Does skipping bytes help, and is it possible? */
-static inline bool
-skips_bytes(const HybKeyDesc *desc)
-{
-	return desc->all_mem &&
-		(desc->nkeys > 1 || desc->cols[0].store != HYB_STORE_INT);
-}
-
-/* New heads for the entries of a leaf that has got closer fences. */
-static void
-reset_leaf(const HybArena *arena, const HybKeyDesc *desc, HybRef low,
-		   HybRef high, HybTreeLeaf *leaf)
-{
-	uint32		skip = fences_skip(arena, low, high);
-
-	if (skip == leaf->skip)
-		return;
-	leaf->skip = skip;
-	for (int i = 0; i < leaf->count; i++)
-		leaf->head[i] = hyb_tree_entry_head(arena, desc, leaf->entry[i], skip);
-}
-
-/* And for the separators of an inner node. */
-static void
-reset_inner(const HybArena *arena, const HybKeyDesc *desc, HybRef low,
-			HybRef high, HybTreeInner *inner)
-{
-	uint32		skip = fences_skip(arena, low, high);
-
 	if (skip == inner->skip)
 		return;
 	inner->skip = skip;
 	for (int i = 1; i < inner->count; i++)
-		inner->head[i] = hyb_tree_entry_head(arena, desc, inner->sep[i], skip);
+		inner->head[i] = hyb_tree_entry_head(use->arena, use->desc,
+											 inner->sep[i], skip);
 }
 
 /*
- * Items that stay on the left when a full node splits to take one at index i.
- * At the right end of the tree, where ascending keys arrive, all do.
- */
-static inline int
-split_point(int i, int count, bool rightmost)
-{
-	return rightmost && i == count ? count : (count + 1) / 2;
-}
-
-/* What separates a node that a split has made from its left neighbour. */
-static inline HybRef
-separator(const HybArena *arena, HybRef node, int level)
-{
-	return level == 0 ? hyb_tree_leaf_at(arena, node)->entry[0] :
-		hyb_tree_inner_at(arena, node)->sep[0];
-}
-
-/*
- * Halve a full leaf, the path's, and put the entry where it belongs.  Returns
- * the leaf that has become its right neighbour.
+ * Halve a full inner node, the path's of a level, which gets another child.
+ * Returns the right half; *sep separates the child, then the halves.
  */
 static HybRef
-split_leaf(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
-		   const TreePath *path, uint64 head, HybRef entry)
+split_inner(const HybTreeUse *use, const HybTreePath *path, int level,
+			HybRef child, HybRef *sep)
 {
-	HybRef		right_ref = allocate_node(tree, arena);
-	HybTreeLeaf *leaf = hyb_tree_leaf_at(arena, path->node[0]);
-	HybTreeLeaf *right = hyb_tree_leaf_at(arena, right_ref);
-	int			i = path->index[0];
-	int			keep = split_point(i, leaf->count, leaf->next == 0);
-
-	right->skip = leaf->skip;
-	right->count = leaf->count - keep;
-	memcpy(right->head, leaf->head + keep, right->count * sizeof(uint64));
-	memcpy(right->entry, leaf->entry + keep, right->count * sizeof(HybRef));
-	leaf->count = keep;
-	right->next = leaf->next;
-	right->prev = path->node[0];
-	if (leaf->next != 0)
-		hyb_tree_leaf_at(arena, leaf->next)->prev = right_ref;
-	leaf->next = right_ref;
-	if (i < keep || (i == keep && right->count > 0))
-		leaf_put(leaf, i, head, entry);
-	else
-		leaf_put(right, i - keep, head, entry);
-	if (skips_bytes(desc))
-	{
-		HybRef		sep = right->entry[0];
-		HybRef		low;
-		HybRef		high;
-
-		find_fences(tree, arena, path, 0, &low, &high);
-		reset_leaf(arena, desc, low, sep, leaf);
-		reset_leaf(arena, desc, sep, high, right);
-	}
-	return right_ref;
-}
-
-/*
- * The same for the path's inner node of a level, which gets another child.
- */
-static HybRef
-split_inner(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
-			const TreePath *path, int level, HybRef child)
-{
-	HybRef		right_ref = allocate_node(tree, arena);
+	HybArena   *arena = use->arena;
+	HybRef		right_ref = hyb_tree_new_node(use->tree, arena);
 	HybTreeInner *inner = hyb_tree_inner_at(arena, path->node[level]);
 	HybTreeInner *right = hyb_tree_inner_at(arena, right_ref);
-	HybRef		sep = separator(arena, child, level - 1);
-	uint64		head = hyb_tree_entry_head(arena, desc, sep, inner->skip);
+	uint64		head = hyb_tree_entry_head(arena, use->desc, *sep, inner->skip);
 	int			i = path->index[level] + 1;
 	const HybTreeLeaf *leaf = hyb_tree_leaf_at(arena, path->node[0]);
 	bool		rightmost = hyb_tree_leaf_at(arena, leaf->next)->next == 0;
-	int			keep = split_point(i, inner->count, rightmost);
+	int			keep = rightmost && i == inner->count ? inner->count :
+		(inner->count + 1) / 2;
 
 	right->skip = inner->skip;
 	right->count = inner->count - keep;
@@ -388,43 +176,37 @@ split_inner(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 	memcpy(right->child, inner->child + keep, right->count * sizeof(HybRef));
 	inner->count = keep;
 	if (i < keep || (i == keep && right->count > 0))
-		inner_put(inner, i, head, sep, child);
+		inner_put(inner, i, head, *sep, child);
 	else
-		inner_put(right, i - keep, head, sep, child);
-	if (skips_bytes(desc))
+		inner_put(right, i - keep, head, *sep, child);
+	*sep = right->sep[0];
+	if (hyb_tree_skips_bytes(use->desc))
 	{
 		HybRef		low;
 		HybRef		high;
 
-		sep = right->sep[0];
-		find_fences(tree, arena, path, level, &low, &high);
-		reset_inner(arena, desc, low, sep, inner);
-		reset_inner(arena, desc, sep, high, right);
+		hyb_tree_fences(use, path, level, &low, &high);
+		reset_inner(use, low, *sep, inner);
+		reset_inner(use, *sep, high, right);
 	}
 	return right_ref;
 }
 
 /*
- * Add to the path's leaf, where the entry has this head; if it is full split
- * it, and so on upwards.  Cannot fail: the memory is reserved.
+ * Split the path's leaf, which is full, to take an entry, and so on upwards.
+ * Cannot fail: the memory is there.
  */
 static void
-insert_at(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
-		  const TreePath *path, uint64 head, HybRef entry)
+insert_split(const HybTreeUse *use, const HybTreePath *path,
+			 const HybTreeSplit *split, HybRef copy)
 {
-	HybTreeLeaf *leaf = hyb_tree_leaf_at(arena, path->node[0]);
+	HybTree    *tree = use->tree;
+	HybArena   *arena = use->arena;
 	HybTreeInner *root;
 	HybRef		root_ref;
-	HybRef		right;
 	HybRef		sep;
+	HybRef		right = hyb_tree_leaf_split(use, path, split, copy, &sep);
 
-	if (leaf->count < HYB_LEAF_FANOUT)
-	{
-		leaf_put(leaf, path->index[0], head, entry);
-		return;
-	}
-	right = split_leaf(tree, arena, desc, path, head, entry);
-	sep = separator(arena, right, 0);
 	for (int level = 1; level < tree->height; level++)
 	{
 		HybTreeInner *inner = hyb_tree_inner_at(arena, path->node[level]);
@@ -432,144 +214,170 @@ insert_at(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
 		if (inner->count < HYB_INNER_FANOUT)
 		{
 			inner_put(inner, path->index[level] + 1,
-					  hyb_tree_entry_head(arena, desc, sep, inner->skip),
+					  hyb_tree_entry_head(arena, use->desc, sep, inner->skip),
 					  sep, right);
 			return;
 		}
-		right = split_inner(tree, arena, desc, path, level, right);
-		sep = separator(arena, right, level);
+		right = split_inner(use, path, level, right, &sep);
 	}
 
-	root_ref = allocate_node(tree, arena);
+	root_ref = hyb_tree_new_node(tree, arena);
 	root = hyb_tree_inner_at(arena, root_ref);
 	root->count = 2;
 	root->child[0] = tree->root;
-	root->head[1] = hyb_tree_entry_head(arena, desc, sep, 0);
+	root->head[1] = hyb_tree_entry_head(arena, use->desc, sep, 0);
 	root->sep[1] = sep;
 	root->child[1] = right;
 	tree->root = root_ref;
 	tree->height++;
 }
 
-/* Nodes that adding to the path's leaf makes. */
+/* Nodes that splitting the path's leaf makes, the separator's among them. */
 static int
-new_nodes(const HybTree *tree, const HybArena *arena, const TreePath *path)
+split_nodes(const HybTreeUse *use, const HybTreePath *path,
+			const HybTreeSplit *split)
 {
-	if (hyb_tree_leaf_at(arena, path->node[0])->count < HYB_LEAF_FANOUT)
-		return 0;
-	for (int level = 1; level < tree->height; level++)
-		if (hyb_tree_inner_at(arena, path->node[level])->count < HYB_INNER_FANOUT)
-			return level;
-	return tree->height + 1;
+	int			nodes = hyb_tree_elastic(use->desc) ?
+		hyb_separator_nodes(split->sep_len) : 0;
+
+	for (int level = 1; level < use->tree->height; level++)
+		if (hyb_tree_inner_at(use->arena, path->node[level])->count < HYB_INNER_FANOUT)
+			return nodes + level;
+	return nodes + use->tree->height + 1;
 }
 
 /*
- * Are there chunks for an entry of this size and so many nodes?  A chunk has
- * room for more nodes than one insertion makes.
+ * Breathing: where memory is short a full leaf becomes compact rather than
+ * being split, where there is plenty a compact one becomes plain if entries of
+ * the size at hand are not too large for that.  The path stays right.
  */
-static bool
-have_chunks(const HybTree *tree, const HybArena *arena, uint32 size, int nodes)
+static void
+breathe(const HybTreeUse *use, const HybTreePath *path, HybTreeLeaf *leaf,
+		uint32 size)
 {
-	uint32		needed = 0;
+	if (leaf->compact)
+	{
+		if (leaf->count < HYB_LEAF_FANOUT &&
+			hyb_arena_pressure(use->arena) == HYB_PRESSURE_NONE)
+			hyb_tree_leaf_make_plain(use, leaf, size);
+	}
+	else if (leaf->count == HYB_LEAF_FANOUT && use->tree->nlog > 0 &&
+			 hyb_arena_pressure(use->arena) == HYB_PRESSURE_HIGH)
+	{
+		HybRef		low;
+		HybRef		high;
 
-	if (!has_room(arena, tree->entry_chunk, size))
-		needed++;
-	if (nodes > 0 && !has_room(arena, tree->node_chunk, nodes * HYB_NODE_SIZE))
-		needed++;
-	return needed <= arena->npocket;
+		hyb_tree_fences(use, path, 0, &low, &high);
+		hyb_tree_leaf_make_compact(use, leaf, low, high);
+	}
 }
 
-bool
-hyb_tree_insert(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
-				const HybEntry *entry)
+/* The path to where an entry goes. */
+static HybTreeLeaf *
+find_place(const HybTreeUse *use, const HybEntry *entry, HybTreePath *path)
 {
-	TreePath	path;
-	uint32		size = entry_size(entry->len);
-	uint64		head;
-	HybRef		ref;
-	HybTreeEntry *copy;
+	HybPos		pos = hyb_pos_at(use->desc, entry->bytes, entry->keylen, entry->tid);
+	HybTreeTarget target;
+	HybTreeLeaf *leaf;
+
+	hyb_tree_target(&target, use, &pos, true);
+	leaf = hyb_tree_descend(&target, path);
+	Assert(use->tree->height < HYB_TREE_MAX_HEIGHT);
+	if (hyb_tree_elastic(use->desc) && !use->log->stale)
+		breathe(use, path, leaf, hyb_entry_size(entry->len));
+	return leaf;
+}
+
+/* The tree is empty: its first leaf. */
+static HybTreeLeaf *
+make_root(const HybTreeUse *use, HybTreePath *path)
+{
+	HybTree    *tree = use->tree;
+
+	tree->root = hyb_tree_new_node(tree, use->arena);
+	tree->height = 1;
+	path->node[0] = tree->root;
+	path->index[0] = 0;
+	return hyb_tree_leaf_at(use->arena, tree->root);
+}
+
+HybTreeResult
+hyb_tree_insert(const HybTreeUse *use, const HybEntry *entry)
+{
+	HybTree    *tree = use->tree;
+	HybArena   *arena = use->arena;
+	uint32		size = hyb_entry_size(entry->len);
+	HybTreePath path;
+	HybTreeLeaf *leaf;
+	HybTreeSplit split;
+	bool		full;
+	HybRef		copy;
 
 	if (tree->root == 0)
 	{
-		uint64		high;
-
-		if (!have_chunks(tree, arena, size, 1))
-			return false;
-		hyb_tree_key_head(desc, entry->bytes, entry->keylen, 0, &head, &high);
-		tree->root = allocate_node(tree, arena);
-		tree->height = 1;
-		path.node[0] = tree->root;
-		path.index[0] = 0;
+		if (!hyb_tree_has_memory(tree, arena, size, 1))
+			return HYB_TREE_MEMORY;
+		leaf = make_root(use, &path);
 	}
 	else
-	{
-		Target		target;
-		HybPos		pos;
+		leaf = find_place(use, entry, &path);
+	full = leaf->count == hyb_tree_leaf_fanout(leaf);
+	if (use->log->stale || (full && !hyb_tree_leaf_split_plan(use, &path, entry, &split)))
+		return HYB_TREE_STALE;
+	if (arena->npocket < HYB_TREE_RESERVE &&
+		!hyb_tree_has_memory(tree, arena, size,
+							 full ? split_nodes(use, &path, &split) : 0))
+		return HYB_TREE_MEMORY;
 
-		entry_pos(desc, entry, &pos);
-		target_init(&target, arena, desc, &pos, true);
-		(void) descend(tree, &target, &path);
-		head = target.low;
-		Assert(tree->height < HYB_TREE_MAX_HEIGHT);
-		if (arena->npocket < HYB_TREE_RESERVE &&
-			!have_chunks(tree, arena, size, new_nodes(tree, arena, &path)))
-			return false;
-	}
-
-	ref = allocate(tree, arena, &tree->entry_chunk, HYB_CHUNK_ENTRIES, size);
-	copy = hyb_tree_entry_at(arena, ref);
-	copy->tid = entry->tid;
-	copy->offset = entry->offset;
-	copy->block = entry->block;
-	copy->len_flags = entry->len;
-	copy->keylen = entry->keylen;
-	memcpy(copy->bytes, entry->bytes, entry->len);
-
-	insert_at(tree, arena, desc, &path, head, ref);
+	copy = hyb_tree_new_entry(tree, arena, entry);
+	if (full)
+		insert_split(use, &path, &split, copy);
+	else
+		hyb_tree_leaf_put(leaf, path.index[0],
+						  hyb_tree_entry_head(arena, use->desc, copy, leaf->skip), copy);
 	tree->nentries++;
-	if (tree->bloom.nchunks != 0)
+	if (tree->bloom.nparts != 0)
 		hyb_bloom_add(&tree->bloom, arena,
 					  hyb_key_hash(entry->bytes, entry->keylen));
-	return true;
+	return HYB_TREE_DONE;
 }
 
 /* ---- filter ---- */
 
+/* Chunks of the filter's next part, or of a first one built anew. */
+static uint32
+bloom_part(const HybTree *tree)
+{
+	const HybBloom *bloom = &tree->bloom;
+
+	if (tree->nentries < HYB_BLOOM_MIN_ENTRIES ||
+		tree->nentries <= bloom->nchunks * HYB_BLOOM_KEYS ||
+		bloom->nparts == HYB_BLOOM_MAX_PARTS)
+		return 0;
+	if (bloom->nparts == 0 ||
+		(bloom->nchunks < HYB_BLOOM_SMALL && tree->nlog == 0))
+		return tree->nlog == 0 ? hyb_bloom_size(tree->nentries) : 0;
+	return hyb_bloom_next_size(bloom);
+}
+
 uint32
 hyb_tree_bloom_wanted(const HybTree *tree)
 {
-	uint32		size;
-
-	if (tree->nentries < HYB_BLOOM_MIN_ENTRIES)
-		return 0;
-	size = hyb_bloom_size(tree->nentries);
-	return size > tree->bloom.nchunks ? hyb_bloom_cost(size) : 0;
+	return hyb_bloom_cost(bloom_part(tree));
 }
 
 /*
- * Entries lie one after the other in their chunks, so this reads memory in
- * order.  Growing by 4 at a time, the filter is rebuilt for a third of the
- * entries, in the long run.
+ * Copies lie one after the other in their chunks, so this reads memory in
+ * order.
  */
-void
-hyb_tree_bloom_grow(HybTree *tree, HybArena *arena)
+static void
+bloom_rebuild(HybTree *tree, HybArena *arena)
 {
-	uint32		wanted = hyb_tree_bloom_wanted(tree);
-
-	if (wanted == 0 || arena->npocket < wanted)
-		return;
-	tree->nchunks -= hyb_bloom_cost(tree->bloom.nchunks);
-	hyb_bloom_free(&tree->bloom, arena);
-	hyb_bloom_create(&tree->bloom, arena, hyb_bloom_size(tree->nentries));
-	tree->nchunks += hyb_bloom_cost(tree->bloom.nchunks);
-
-	for (uint32 chunk = tree->chunks; chunk != 0;
+	for (uint32 chunk = tree->oldest; chunk != 0;
 		 chunk = hyb_chunk(arena, chunk)->next)
 	{
 		const HybChunk *header = hyb_chunk(arena, chunk);
 
-		if (header->kind != HYB_CHUNK_ENTRIES)
-			continue;
 		for (uint32 off = HYB_CHUNK_HEADER; off < header->used;)
 		{
 			const HybTreeEntry *entry = (const HybTreeEntry *) ((const char *) header + off);
@@ -577,98 +385,170 @@ hyb_tree_bloom_grow(HybTree *tree, HybArena *arena)
 			if ((entry->len_flags & HYB_ENTRY_DEAD) == 0)
 				hyb_bloom_add(&tree->bloom, arena,
 							  hyb_key_hash(entry->bytes, entry->keylen));
-			off += entry_size(hyb_entry_len(entry));
+			off += hyb_entry_size(hyb_entry_len(entry));
 		}
 	}
+}
+
+void
+hyb_tree_bloom_grow(HybTree *tree, HybArena *arena)
+{
+	uint32		part = bloom_part(tree);
+	bool		anew = tree->nlog == 0 && tree->bloom.nchunks < HYB_BLOOM_SMALL;
+
+	if (part == 0 || arena->npocket < hyb_bloom_cost(part))
+		return;
+	if (anew)
+	{
+		tree->nchunks -= hyb_bloom_chunks(&tree->bloom);
+		hyb_bloom_free(&tree->bloom, arena);
+	}
+	hyb_bloom_extend(&tree->bloom, arena, part);
+	tree->nchunks += hyb_bloom_cost(part);
+	if (anew)
+		bloom_rebuild(tree, arena);
 }
 
 void
 hyb_tree_free(HybTree *tree, HybArena *arena)
 {
 	hyb_bloom_free(&tree->bloom, arena);
-	hyb_arena_put_chain(arena, tree->chunks);
+	hyb_arena_put_chain(arena, tree->nodes);
+	hyb_arena_put_chain(arena, tree->oldest);
 	memset(tree, 0, sizeof(*tree));
 }
 
 /* ---- reading ---- */
 
 /*
+ * The stop's heads in a compact leaf, whose first entry has this head: the bits
+ * that all heads there begin with may lie below the stop's, or above.
+ */
+static void
+enter_compact(HybTreeIter *iter, uint64 head)
+{
+	int			shift = hyb_compact_leaf(iter->leaf)->shift;
+	uint64		common = shift > 0 ? head >> (64 - shift) : 0;
+	uint64		low = shift > 0 ? iter->stop_low >> (64 - shift) : 0;
+	uint64		high = shift > 0 ? iter->stop_high >> (64 - shift) : 0;
+
+	if (high < common || low > common)
+	{
+		iter->beyond = (high < common) != iter->backward ?
+			HYB_BEYOND_ALL : HYB_BEYOND_NONE;
+		return;
+	}
+	iter->stop_low = low < common ? 0 : hyb_short_head(iter->stop_low, shift);
+	iter->stop_high = high > common ? PG_UINT16_MAX :
+		hyb_short_head(iter->stop_high, shift);
+}
+
+/*
  * The stop's heads in the iterator's leaf.  Unlike what was searched for, the
- * stop may differ in the bytes that the leaf skips: then either no entry is
- * beyond it, or all are, which the first comparison tells.
+ * stop may differ in the bytes that the leaf skips, or end among them: then
+ * either no entry is beyond it, or all are.
  */
 static void
 iter_enter_leaf(HybTreeIter *iter)
 {
 	const HybTreeLeaf *leaf = iter->leaf;
 	const HybPos *stop = iter->stop;
+	HybEntry	first;
 	int			c = 0;
 
 	iter->stop_low = 0;
-	iter->stop_high = PG_UINT64_MAX;
-	iter->stop_outside = iter->backward ? HYB_POS_MIN(stop) : HYB_POS_MAX(stop);
+	iter->stop_high = leaf->compact ? PG_UINT16_MAX : PG_UINT64_MAX;
+	iter->beyond = HYB_BEYOND_SOME;
 	if (stop->len == 0)
+	{
+		if (iter->backward ? HYB_POS_MIN(stop) : HYB_POS_MAX(stop))
+			iter->beyond = HYB_BEYOND_NONE;
+		return;
+	}
+	if ((leaf->skip > 0 || leaf->compact) &&
+		!hyb_tree_leaf_entry(&iter->use, leaf, 0, &first))
 		return;
 	if (leaf->skip > 0)
 	{
-		c = memcmp(stop->key, hyb_tree_entry_at(iter->arena, leaf->entry[0])->bytes,
-				   Min(stop->len, leaf->skip));
-		iter->stop_outside = iter->backward ? c < 0 : c > 0;
+		c = memcmp(stop->key, first.bytes, Min(stop->len, leaf->skip));
+		if (c == 0 && stop->len < leaf->skip)
+			c = stop->tie;
+		if (c != 0)
+		{
+			iter->beyond = (c > 0) == iter->backward ?
+				HYB_BEYOND_ALL : HYB_BEYOND_NONE;
+			return;
+		}
 	}
-	if (c == 0 && stop->len >= leaf->skip)
-		hyb_tree_key_head(iter->desc, stop->key, stop->len, leaf->skip,
-						  &iter->stop_low, &iter->stop_high);
+	hyb_tree_key_head(iter->use.desc, stop->key, stop->len, leaf->skip,
+					  &iter->stop_low, &iter->stop_high);
+	if (leaf->compact)
+		enter_compact(iter, hyb_tree_bytes_head(iter->use.desc, first.bytes,
+												first.keylen, leaf->skip));
 }
 
 void
-hyb_tree_iter_start(HybTreeIter *iter, const HybTree *tree, const HybPos *lo,
-					const HybPos *hi)
+hyb_tree_iter_start(HybTreeIter *iter, const HybPos *lo, const HybPos *hi)
 {
-	TreePath	path;
-	Target		target;
+	HybTreePath path;
+	HybTreeTarget target;
 	bool		backward = iter->backward;
 
 	iter->stop = backward ? lo : hi;
 	iter->leaf = NULL;
-	if (tree->root == 0)
+	if (iter->use.tree->root == 0)
 		return;
 	/* forward: first entry above lo; backward: the one before the first at hi */
-	target_init(&target, iter->arena, iter->desc, backward ? hi : lo, !backward);
-	iter->leaf = descend(tree, &target, &path);
+	hyb_tree_target(&target, &iter->use, backward ? hi : lo, !backward);
+	iter->leaf = hyb_tree_descend(&target, &path);
 	iter->index = backward ? path.index[0] - 1 : path.index[0];
 	iter_enter_leaf(iter);
 }
 
-/* Is an entry beyond the iterator's stop? */
+/* Is entry i of the iterator's leaf beyond its stop? */
 static inline bool
-iter_beyond(const HybTreeIter *iter, uint64 head, HybRef ref)
+iter_beyond(const HybTreeIter *iter, int i)
 {
-	if (iter->stop_outside)
-		return false;
+	const HybTreeLeaf *leaf = iter->leaf;
+	uint64		head;
+
+	if (iter->beyond != HYB_BEYOND_SOME)
+		return iter->beyond == HYB_BEYOND_ALL;
+	head = leaf->compact ? hyb_compact_leaf(leaf)->head[i] :
+		hyb_plain_leaf(leaf)->head[i];
 	if (iter->backward)
 		return head < iter->stop_low ||
 			(head <= iter->stop_high &&
-			 entry_compare(iter->arena, iter->desc, ref, iter->stop) <= 0);
+			 hyb_tree_leaf_compare(&iter->use, leaf, i, iter->stop) <= 0);
 	return head > iter->stop_high ||
 		(head >= iter->stop_low &&
-		 entry_compare(iter->arena, iter->desc, ref, iter->stop) >= 0);
+		 hyb_tree_leaf_compare(&iter->use, leaf, i, iter->stop) >= 0);
 }
 
-HybTreeEntry *
+/* Have an entry to come fetched into the cache. */
+static inline void
+prefetch_entry(const HybTreeIter *iter, int i)
+{
+	const HybTreeLeaf *leaf = iter->leaf;
+
+	if (i >= 0 && i < leaf->count && !hyb_tree_leaf_in_log(leaf, i))
+		hyb_prefetch(hyb_tree_entry_at(iter->use.arena, hyb_tree_leaf_copy(leaf, i)));
+}
+
+const HybEntry *
 hyb_tree_iter_next(HybTreeIter *iter)
 {
 	while (iter->leaf != NULL)
 	{
 		HybTreeLeaf *leaf = iter->leaf;
-		HybTreeEntry *entry;
+		int			step = iter->backward ? -1 : 1;
 		int			i = iter->index;
-		int			ahead;
 
 		if (i < 0 || i >= leaf->count)
 		{
 			HybRef		ref = iter->backward ? leaf->prev : leaf->next;
 
-			iter->leaf = ref != 0 ? hyb_tree_leaf_at(iter->arena, ref) : NULL;
+			iter->leaf = ref != 0 ? hyb_tree_leaf_at(iter->use.arena, ref) : NULL;
 			if (iter->leaf != NULL)
 			{
 				iter->index = iter->backward ? iter->leaf->count - 1 : 0;
@@ -676,59 +556,64 @@ hyb_tree_iter_next(HybTreeIter *iter)
 			}
 			continue;
 		}
-		if (iter_beyond(iter, leaf->head[i], leaf->entry[i]))
-		{
-			iter->leaf = NULL;
+		if (iter_beyond(iter, i))
 			break;
-		}
-		iter->index += iter->backward ? -1 : 1;
-		ahead = i + (iter->backward ? -HYB_PREFETCH : HYB_PREFETCH);
-		if (ahead >= 0 && ahead < leaf->count)
-			hyb_prefetch(hyb_tree_entry_at(iter->arena, leaf->entry[ahead]));
-		entry = hyb_tree_entry_at(iter->arena, leaf->entry[i]);
-		if ((entry->len_flags & HYB_ENTRY_DEAD) == 0)
-			return entry;
+		iter->index += step;
+		prefetch_entry(iter, i + step * PREFETCH_ENTRIES);
+		if (!hyb_tree_leaf_entry(&iter->use, leaf, i, &iter->entry))
+			break;
+		if ((iter->entry.flags & HYB_ENTRY_DEAD) == 0)
+			return &iter->entry;
 	}
+	iter->leaf = NULL;
 	return NULL;
 }
 
-int
-hyb_tree_flag(HybTree *tree, HybArena *arena, const HybKeyDesc *desc,
-			  const HybEntry *entry, uint16 flag)
+/* Flag entry i of a leaf, unless it is dead. */
+static bool
+flag_entry(const HybTreeUse *use, HybTreeLeaf *leaf, int i, uint16 flag)
 {
-	TreePath	path;
-	HybPos		pos;
-	Target		target;
+	HybEntry	entry;
+
+	if (!hyb_tree_leaf_entry(use, leaf, i, &entry) ||
+		(entry.flags & HYB_ENTRY_DEAD) != 0)
+		return false;
+	if (!hyb_tree_leaf_in_log(leaf, i))
+		hyb_tree_entry_at(use->arena, hyb_tree_leaf_copy(leaf, i))->len_flags |= flag;
+	else if (flag == HYB_ENTRY_KILLED)
+		hyb_set_bit(hyb_compact_leaf(leaf)->killed, i, true);
+	return true;
+}
+
+int
+hyb_tree_flag(const HybTreeUse *use, const HybEntry *entry, uint16 flag)
+{
+	HybPos		pos = hyb_pos_at(use->desc, entry->bytes, entry->keylen, entry->tid);
+	HybTreePath path;
+	HybTreeTarget target;
 	HybTreeLeaf *leaf;
 	int			i;
 	int			n = 0;
 
-	if (tree->root == 0)
+	if (use->tree->root == 0)
 		return 0;
-	entry_pos(desc, entry, &pos);
-	target_init(&target, arena, desc, &pos, false);
-	leaf = descend(tree, &target, &path);
+	hyb_tree_target(&target, use, &pos, false);
+	leaf = hyb_tree_descend(&target, &path);
 	i = path.index[0];
-	for (;;)
+	while (!use->log->stale)
 	{
-		HybTreeEntry *found;
-
 		if (i >= leaf->count)
 		{
 			if (leaf->next == 0)
 				break;
-			leaf = hyb_tree_leaf_at(arena, leaf->next);
+			leaf = hyb_tree_leaf_at(use->arena, leaf->next);
 			i = 0;
 			continue;
 		}
-		if (entry_compare(arena, desc, leaf->entry[i], &pos) != 0)
+		if (hyb_tree_leaf_compare(use, leaf, i, &pos) != 0)
 			break;
-		found = hyb_tree_entry_at(arena, leaf->entry[i++]);
-		if ((found->len_flags & HYB_ENTRY_DEAD) == 0)
-		{
-			found->len_flags |= flag;
+		if (flag_entry(use, leaf, i++, flag))
 			n++;
-		}
 	}
 	return n;
 }

@@ -5,6 +5,7 @@
 #include "compat.h"
 
 #include "dynamic/dynamic.h"
+#include "dynamic/tree.h"
 #include "merge/facts.h"
 #include "merge/learn.h"
 #include "page/settings.h"
@@ -65,6 +66,7 @@ hyb_merge_need(HybIndex *ix, HybMergeFacts *facts)
 
 	facts->memory_budget = hyb_dynamic_budget();
 	facts->memory_used = hyb_dynamic_used();
+	facts->elastic = hyb_tree_elastic(ix->desc);
 	facts->does_not_fit = hyb_dynamic_does_not_fit(ix, generation);
 	/* that looks at all slots */
 	if (hyb_memory_is_short(facts))

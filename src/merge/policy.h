@@ -58,6 +58,8 @@ typedef struct HybMergeFacts
 	uint64_t	memory_used;	/* bytes that they have */
 	bool		largest_tree;	/* no index has more of it; known only where
 								 * memory is short */
+	bool		elastic;		/* trees can be compact: they take much the
+								 * same for each entry */
 	bool		does_not_fit;	/* backends have given up keeping the active
 								 * generation's tree in shared memory */
 
@@ -139,11 +141,11 @@ typedef struct HybMergePolicy
 	bool		(*quiet) (const HybMergeFacts *facts);
 } HybMergePolicy;
 
-/* Three quarters of the budget are used: the largest trees should go. */
+/* Seven eighths of the budget are used: the largest trees should go. */
 static inline bool
 hyb_memory_is_short(const HybMergeFacts *facts)
 {
-	return facts->memory_used >= facts->memory_budget / 4 * 3;
+	return facts->memory_used >= facts->memory_budget / 8 * 7;
 }
 
 extern const HybMergePolicy hyb_policy_ratio;

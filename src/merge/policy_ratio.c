@@ -41,6 +41,20 @@
 #define SMALL_ENTRIES		65536
 
 /*
+ * The active generation's part of the memory, in twentieths, at which a merge
+ * begins, and at which inserters help: the frozen one has its memory to the end
+ * of the merge.
+ */
+#define PRESS_SHARE			7
+#define HELP_SHARE			11
+
+/* Bytes that an entry takes in a compact tree. */
+#define COMPACT_BYTES		12
+
+/* The log of a compact tree may have so many times the tree's share. */
+#define LOG_SHARE			6
+
+/*
  * A log of so many pages that there is no memory for is worth a merge: readers
  * build a tree of their own from it again and again.
  */
@@ -133,14 +147,32 @@ trigger(const HybMergeFacts *facts)
 }
 
 /*
- * Does memory ask for a merge?  The log alone would fill a quarter of the
- * budget as a tree; or it got no memory at all; or memory is short and this
- * index has most.
+ * Has the active generation so many twentieths of the budget?  Of a tree that
+ * can be compact the entries count; large ones make the log long before they
+ * make the tree large.  Where it cannot be the log counts: a quarter of the
+ * budget at the first share, as ever.
+ */
+static bool
+fills(const HybMergeFacts *facts, uint64_t twentieths)
+{
+	uint64_t	share = facts->memory_budget / 20 * twentieths;
+	uint64_t	log_bytes = facts->active_pages * facts->page_bytes;
+
+	if (!facts->elastic)
+		return log_bytes >= share / 7 * 5;
+	return facts->active_entries * COMPACT_BYTES >= share ||
+		log_bytes >= share * LOG_SHARE;
+}
+
+/*
+ * Does memory ask for a merge?  The active generation would fill a third of the
+ * budget; or it got no memory at all; or memory is short and this index
+ * has most.
  */
 static bool
 presses(const HybMergeFacts *facts)
 {
-	return facts->active_pages * facts->page_bytes >= facts->memory_budget / 4 ||
+	return fills(facts, PRESS_SHARE) ||
 		(facts->active_pages >= PRESSURE_PAGES && facts->does_not_fit) ||
 		(hyb_memory_is_short(facts) && facts->largest_tree);
 }
@@ -149,7 +181,6 @@ static HybMergeNeed
 ratio_need(const HybMergeFacts *facts)
 {
 	uint64_t	enough = trigger(facts);
-	uint64_t	bytes = facts->active_pages * facts->page_bytes;
 	HybMergeNeed need = {0};
 
 	need.finish = facts->unfinished;
@@ -159,7 +190,7 @@ ratio_need(const HybMergeFacts *facts)
 	{
 		need.freeze |= facts->active_entries >= enough || presses(facts);
 		if (facts->active_entries >= enough * HARD_FACTOR ||
-			bytes >= facts->memory_budget / 2)
+			fills(facts, HELP_SHARE))
 			need.help = PACE *
 				(facts->active_entries / max64(facts->active_pages, 1) + 1);
 	}

@@ -28,6 +28,7 @@ bool		hyb_test_filter = false;
 #endif
 int			hyb_test_levels = 1;
 int			hyb_test_quiet_ms = 5000;
+int			hyb_test_pressure = 0;
 bool		hyb_test_short_logs = false;
 
 static relopt_kind hyb_relopt_kind;
@@ -151,6 +152,14 @@ define_test_settings(void)
 							5000, 1, INT_MAX,
 							PGC_SIGHUP,
 							GUC_UNIT_MS | GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("hybridindex.test_pressure",
+							"Has trees be as if memory was plentiful (1) up to scarce (3), for tests.",
+							NULL,
+							&hyb_test_pressure,
+							0, 0, 3,
+							PGC_USERSET,
+							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("hybridindex.test_short_logs",
 							 "Has short logs read in place as if memory was short, for tests.",

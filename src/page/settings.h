@@ -50,6 +50,12 @@ extern int	hyb_test_levels;
 /* test_quiet_ms, the same: merge/quiet.h */
 extern int	hyb_test_quiet_ms;
 
+/*
+ * test_pressure, the same: shared trees take this, less one, for the HybPressure
+ * (dynamic/arena.h), and become compact without need if that is high.
+ */
+extern int	hyb_test_pressure;
+
 /* test_short_logs, the same: dynamic/short_log.c takes memory for short */
 extern bool hyb_test_short_logs;
 

@@ -110,6 +110,7 @@ random_facts(void)
 	facts.learnable = unit_below(10) == 0;
 	facts.memory_budget = (64 + unit_below(65536)) * UINT64_C(1024);
 	facts.memory_used = unit_random() % (facts.memory_budget + 1);
+	facts.elastic = unit_below(2) == 0;
 	facts.largest_tree = unit_below(2) == 0;
 	facts.does_not_fit = unit_below(8) == 0;
 	facts.ratio = 1 + unit_below(1000);
@@ -189,6 +190,23 @@ test_memory(void)
 	CHECK(need.freeze && need.help == 4 * 5, "half of the budget: %d",
 		  (int) need.help);
 
+	/* 12 bytes an entry, 35 % of 64 MB; or 210 % of them as log */
+	facts.elastic = true;
+	facts.ratio = 1;
+	set_active(&facts, 1957000, 500);
+	CHECK(!hyb_policy_ratio.need(&facts).freeze, "compact, less than its share");
+	set_active(&facts, 1958000, 500);
+	need = hyb_policy_ratio.need(&facts);
+	CHECK(need.freeze && need.help == 0, "compact, its share");
+	set_active(&facts, 3077000, 500);
+	CHECK(hyb_policy_ratio.need(&facts).help > 0, "compact, more than half");
+	set_active(&facts, 17200 * 40, 40);
+	CHECK(!hyb_policy_ratio.need(&facts).freeze, "compact, large entries");
+	set_active(&facts, 17205 * 40, 40);
+	CHECK(hyb_policy_ratio.need(&facts).freeze, "compact, a log of 210 %%");
+	facts.elastic = false;
+	facts.ratio = 10;
+
 	set_active(&facts, 15, 1);
 	facts.does_not_fit = true;
 	CHECK(!hyb_policy_ratio.need(&facts).freeze, "no room, but few pages");
@@ -196,10 +214,10 @@ test_memory(void)
 	CHECK(hyb_policy_ratio.need(&facts).freeze, "no room");
 	facts.does_not_fit = false;
 
-	facts.memory_used = 48 * MB - 1;
+	facts.memory_used = 56 * MB - 1;
 	facts.largest_tree = true;
 	CHECK(!hyb_policy_ratio.need(&facts).freeze, "memory is not short");
-	facts.memory_used = 48 * MB;
+	facts.memory_used = 56 * MB;
 	CHECK(hyb_policy_ratio.need(&facts).freeze, "memory is short");
 	facts.largest_tree = false;
 	CHECK(!hyb_policy_ratio.need(&facts).freeze, "others have more");

@@ -17,11 +17,48 @@ typedef struct TestItem
 	uint8		bytes[MAXBYTES];
 	HybEntry	entry;
 	bool		dead;
+	bool		killed;
 } TestItem;
 
 static TestItem items[MAXN];
 static TestItem *sorted[MAXN];
 static HybKeyDesc *desc;
+static HybPressure pressure;
+
+/* A log that has all items; block numbers are those of items. */
+static bool
+load_item(HybEntryLog *log, HybLogPage *page, uint16 offset, HybEntry *entry)
+{
+	BlockNumber block = page->block;
+
+	if (block >= MAXN || items[block].entry.offset != offset)
+	{
+		log->stale = true;
+		return false;
+	}
+	*entry = items[block].entry;
+	entry->flags = items[block].dead ? 0x80 : 0;
+	return true;
+}
+
+static HybEntryLog the_log = {.load = load_item};
+
+static HybPressure
+test_pressure(const HybArena *arena)
+{
+	(void) arena;
+	return pressure;
+}
+
+static HybTreeUse
+use_of(HybTree *tree, HybArena *arena)
+{
+	arena->pressure = test_pressure;
+	return (HybTreeUse)
+	{
+		.tree = tree,.arena = arena,.desc = desc,.log = &the_log
+	};
+}
 
 static void
 set_column(HybColumn *col, HybStore store, int width, bool descending)
@@ -108,14 +145,14 @@ first_above(const HybPos *pos, int n)
 
 /* Everything live between two positions, in one direction. */
 static bool
-range_agrees(const HybTree *tree, const HybArena *arena, int n,
+range_agrees(HybTree *tree, HybArena *arena, int n,
 			 const HybPos *lo, const HybPos *hi, bool backward)
 {
-	HybTreeIter iter = {.arena = arena, .desc = desc, .backward = backward};
+	HybTreeIter iter = {.use = use_of(tree, arena), .backward = backward};
 	int			first = first_above(lo, n);
 	int			last = first_above(hi, n);
 	int			step = backward ? -1 : 1;
-	HybTreeEntry *entry;
+	const HybEntry *entry;
 
 	/* what lies at hi is left out */
 	while (last > first &&
@@ -123,7 +160,7 @@ range_agrees(const HybTree *tree, const HybArena *arena, int n,
 							   sorted[last - 1]->entry.keylen,
 							   &sorted[last - 1]->entry.tid, hi) >= 0)
 		last--;
-	hyb_tree_iter_start(&iter, tree, lo, hi);
+	hyb_tree_iter_start(&iter, lo, hi);
 	for (int i = backward ? last - 1 : first; i >= first && i < last; i += step)
 	{
 		const TestItem *item = sorted[i];
@@ -133,7 +170,8 @@ range_agrees(const HybTree *tree, const HybArena *arena, int n,
 		entry = hyb_tree_iter_next(&iter);
 		if (entry == NULL || entry->block != item->entry.block ||
 			entry->offset != item->entry.offset ||
-			hyb_entry_len(entry) != item->entry.len ||
+			entry->len != item->entry.len ||
+			(entry->flags & HYB_ENTRY_KILLED) != (item->killed ? HYB_ENTRY_KILLED : 0) ||
 			memcmp(entry->bytes, item->bytes, item->entry.len) != 0)
 			return false;
 	}
@@ -141,9 +179,10 @@ range_agrees(const HybTree *tree, const HybArena *arena, int n,
 }
 
 static void
-check_tree(const HybTree *tree, const HybArena *arena, int n, const char *what)
+check_tree(HybTree *tree, HybArena *arena, int n, const char *what)
 {
-	const char *error = hyb_tree_verify(tree, arena, desc);
+	HybTreeUse	use = use_of(tree, arena);
+	const char *error = hyb_tree_verify(&use);
 	HybPos		start = {.tie = HYB_BEFORE};
 	HybPos		end = {.tie = HYB_AFTER};
 
@@ -160,6 +199,15 @@ check_tree(const HybTree *tree, const HybArena *arena, int n, const char *what)
 		HybPos		lo = position_of(sorted[at], (HybTie) unit_below(3) - 1);
 		HybPos		hi = position_of(sorted[to], (HybTie) unit_below(3) - 1);
 
+		/* parts of keys, too */
+		for (int j = 0; i % 3 == 0 && j < 2; j++)
+		{
+			HybPos	   *pos = j == 0 ? &lo : &hi;
+
+			pos->len = 1 + unit_below(pos->len);
+			pos->ncols = 0;
+			pos->tie = unit_below(2) == 0 ? HYB_BEFORE : HYB_AFTER;
+		}
 		CHECK(range_agrees(tree, arena, n, &lo, &hi, i % 2 != 0),
 			  "%s, %d to %d", what, at, to);
 	}
@@ -169,45 +217,69 @@ check_tree(const HybTree *tree, const HybArena *arena, int n, const char *what)
 			  "%s: the filter denies %d", what, i);
 }
 
-/* Insert the items in order of their numbers, with the least memory at hand. */
-static void
-fill(HybTree *tree, HybArena *arena, int n)
+static HybTreeResult
+insert(HybTree *tree, HybArena *arena, const HybEntry *entry)
 {
-	for (int i = 0; i < n; i++)
-	{
-		bool		done = hyb_tree_insert(tree, arena, desc, &items[i].entry);
+	HybTreeUse	use = use_of(tree, arena);
 
-		if (!done)
+	return hyb_tree_insert(&use, entry);
+}
+
+/*
+ * Insert items in order of their numbers, with the least memory at hand.  Where
+ * memory is short copies are given up now and then.
+ */
+static void
+fill_from(HybTree *tree, HybArena *arena, int from, int n)
+{
+	HybTreeUse	use = use_of(tree, arena);
+
+	for (int i = from; i < n; i++)
+	{
+		HybTreeResult result = insert(tree, arena, &items[i].entry);
+
+		if (result == HYB_TREE_MEMORY)
 		{
 			CHECK(tree->nentries == i, "a failed insertion changed the tree");
 			CHECK(hyb_arena_reserve(arena, HYB_TREE_RESERVE), "no memory");
-			done = hyb_tree_insert(tree, arena, desc, &items[i].entry);
+			result = insert(tree, arena, &items[i].entry);
 		}
-		if (!done)
-			CHECK(done, "item %d", i);
+		if (result != HYB_TREE_DONE)
+			CHECK(result == HYB_TREE_DONE, "item %d", i);
 		sorted[i] = &items[i];
+		if (pressure == HYB_PRESSURE_HIGH && i % 500 == 0)
+			while (hyb_tree_compact(&use))
+				 /* more */ ;
 	}
 	qsort(sorted, n, sizeof(TestItem *), compare_items);
+}
+
+static void
+fill(HybTree *tree, HybArena *arena, int n)
+{
+	fill_from(tree, arena, 0, n);
 }
 
 /* Flags count live entries only, and take them out of ranges. */
 static void
 check_flags(HybTree *tree, HybArena *arena, int n)
 {
+	HybTreeUse	use = use_of(tree, arena);
 	HybEntry	missing = items[0].entry;
 
 	for (int i = 0; i < n; i += 3)
 	{
 		uint16		flag = i % 2 == 0 ? HYB_ENTRY_DEAD : HYB_ENTRY_KILLED;
-		int			found = hyb_tree_flag(tree, arena, desc, &items[i].entry, flag);
+		int			found = hyb_tree_flag(&use, &items[i].entry, flag);
 
 		CHECK(found == 1, "item %d was flagged %d times", i, found);
 		items[i].dead = flag == HYB_ENTRY_DEAD;
-		found = hyb_tree_flag(tree, arena, desc, &items[i].entry, flag);
+		items[i].killed = flag == HYB_ENTRY_KILLED;
+		found = hyb_tree_flag(&use, &items[i].entry, flag);
 		CHECK(found == (items[i].dead ? 0 : 1), "item %d again: %d", i, found);
 	}
 	ItemPointerSet(&missing.tid, 60000, 1);
-	CHECK(hyb_tree_flag(tree, arena, desc, &missing, HYB_ENTRY_DEAD) == 0,
+	CHECK(hyb_tree_flag(&use, &missing, HYB_ENTRY_DEAD) == 0,
 		  "an entry that is not there");
 }
 
@@ -251,7 +323,7 @@ test_order(Order order, bool strings, int n)
 	CHECK((wanted > 0) == (n >= 64), "%s: a filter of %u chunks", what, wanted);
 	CHECK(hyb_arena_reserve(arena, wanted), "no memory");
 	hyb_tree_bloom_grow(&tree, arena);
-	CHECK(wanted == 0 || tree.bloom.nchunks > 0, "%s: no filter", what);
+	CHECK(wanted == 0 || tree.bloom.nparts > 0, "%s: no filter", what);
 	check_tree(&tree, arena, n, what);
 	check_flags(&tree, arena, n);
 	check_tree(&tree, arena, n, what);
@@ -262,7 +334,7 @@ test_order(Order order, bool strings, int n)
 	CHECK(arena->npocket == had && had == arena->nchunks && tree.root == 0,
 		  "%s: %u of %u chunks are back", what, arena->npocket, arena->nchunks);
 	for (int i = 0; i < n; i++)
-		items[i].dead = false;
+		items[i].dead = items[i].killed = false;
 	fill(&tree, arena, n);
 	CHECK(arena->nchunks == had, "%s: %u chunks, %u before", what,
 		  arena->nchunks, had);
@@ -270,6 +342,80 @@ test_order(Order order, bool strings, int n)
 	hyb_tree_free(&tree, arena);
 	hyb_arena_drop(arena);
 	CHECK(hyb_arena_private() == 0, "%s: memory is counted yet", what);
+	hyb_fuzz_reset();
+}
+
+/* Bytes of a tree's memory, the filter's left out. */
+static uint64
+tree_bytes(const HybTree *tree)
+{
+	return (uint64) (tree->nchunks - hyb_bloom_chunks(&tree->bloom)) * HYB_CHUNK_SIZE;
+}
+
+/*
+ * A tree that becomes compact while it grows, grows on as such, breathes out
+ * again, and answers the same all along.
+ */
+static void
+test_elastic(Order order, bool strings, int n)
+{
+	HybArena   *arena = hyb_arena_create(NULL);
+	HybTree		tree = {0};
+	HybTreeUse	use = use_of(&tree, arena);
+	HybTree		before;
+	uint64		plain;
+	char		what[64];
+
+	snprintf(what, sizeof(what), "elastic, order %d, %s", order, strings ? "strings" : "integers");
+	for (int i = 0; i < n; i++)
+		make_item(i, value_of(order, i), n % 2);
+	pressure = HYB_PRESSURE_NONE;
+	fill(&tree, arena, n / 2);
+	plain = tree_bytes(&tree);
+
+	/* not without a filter, if keys have hashes */
+	CHECK(!hyb_tree_compact(&use), "%s: compact without a filter", what);
+	CHECK(hyb_arena_reserve(arena, hyb_tree_bloom_wanted(&tree) + 1), "no memory");
+	hyb_tree_bloom_grow(&tree, arena);
+	for (int i = 1; i < n / 2; i += 11)
+	{
+		hyb_tree_flag(&use, &items[i].entry, HYB_ENTRY_KILLED);
+		items[i].killed = true;
+	}
+	pressure = HYB_PRESSURE_HIGH;
+	while (hyb_tree_compact(&use))
+		 /* more */ ;
+	CHECK(tree.nlog == n / 2 && tree.oldest == 0 && tree.newest == 0,
+		  "%s: %u of %d in the log", what, (uint32) tree.nlog, n / 2);
+	CHECK(n < 10000 || tree_bytes(&tree) < plain * 3 / 4,
+		  "%s: %u bytes, %u before", what, (uint32) tree_bytes(&tree), (uint32) plain);
+	check_tree(&tree, arena, n / 2, what);
+	check_flags(&tree, arena, n / 2);
+	check_tree(&tree, arena, n / 2, what);
+
+	fill_from(&tree, arena, n / 2, n * 3 / 4);
+	check_tree(&tree, arena, n * 3 / 4, what);
+	CHECK(hyb_arena_reserve(arena, hyb_tree_bloom_wanted(&tree)), "no memory");
+	hyb_tree_bloom_grow(&tree, arena);
+	pressure = HYB_PRESSURE_SOME;
+	fill_from(&tree, arena, n * 3 / 4, n * 7 / 8);
+	check_tree(&tree, arena, n * 7 / 8, what);
+	plain = tree.nlog;
+	pressure = HYB_PRESSURE_NONE;
+	fill_from(&tree, arena, n * 7 / 8, n);
+	check_tree(&tree, arena, n, what);
+	CHECK(order != RANDOM || tree.nlog < plain, "%s: nothing became plain", what);
+
+	/* nothing is done by a tree whose log has gone */
+	the_log.stale = true;
+	before = tree;
+	CHECK(insert(&tree, arena, &items[0].entry) == HYB_TREE_STALE &&
+		  memcmp(&tree, &before, sizeof(tree)) == 0, "%s: stale", what);
+	the_log.stale = false;
+	hyb_tree_free(&tree, arena);
+	CHECK(arena->npocket == arena->nchunks, "%s: %u of %u chunks are back", what,
+		  arena->npocket, arena->nchunks);
+	hyb_arena_drop(arena);
 	hyb_fuzz_reset();
 }
 
@@ -320,7 +466,12 @@ main(void)
 				static const int sizes[] = {0, 1, 41, 42, 999, 1000, 6001};
 
 				for (int i = 0; i < lengthof(sizes); i++)
+				{
+					pressure = HYB_PRESSURE_NONE;
 					test_order(order, strings, sizes[i]);
+				}
+				test_elastic(order, strings, 4000);
+				test_elastic(order, strings, 19999);
 			}
 			free(desc);
 		}

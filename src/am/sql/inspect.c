@@ -300,8 +300,8 @@ count_dynamic(HybIndex *ix)
 /* A row of hybrid_index_stats, column by column. */
 typedef struct StatsRow
 {
-	Datum		values[36];
-	bool		nulls[36];
+	Datum		values[38];
+	bool		nulls[38];
 	int			n;
 } StatsRow;
 
@@ -330,6 +330,21 @@ put_counters(StatsRow *row, bool known, const uint64 *counters)
 	put_count(row, known, counters[HYB_UNIQUE_ABOVE]);
 	put_count(row, known, counters[HYB_UNIQUE_ABSENT]);
 	put_count(row, known, counters[HYB_UNIQUE_PRESENT]);
+}
+
+/* The dynamic stage's trees. */
+static void
+put_trees(StatsRow *row, const HybDynamicStats *dynamic)
+{
+	bool		idle = !dynamic->busy;
+
+	put_count(row, idle, dynamic->bloom_hits);
+	put_count(row, idle, dynamic->bloom_misses);
+	put_count(row, true, dynamic->tree_bytes);
+	put_count(row, idle, dynamic->tree_entries);
+	put_count(row, idle, dynamic->compact_entries);
+	put_count(row, idle, dynamic->rebuilds);
+	put(row, true, BoolGetDatum(dynamic->shared));
 }
 
 /* Pages of a level's tree. */
@@ -421,11 +436,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	put_count(&row, true, meta.merges);
 	put_count(&row, true, meta.merged_entries);
 	put(&row, true, BoolGetDatum(meta.frozen.number != 0));
-	put_count(&row, idle, dynamic.bloom_hits);
-	put_count(&row, idle, dynamic.bloom_misses);
-	put_count(&row, true, dynamic.tree_bytes);
-	put_count(&row, idle, dynamic.rebuilds);
-	put(&row, true, BoolGetDatum(dynamic.shared));
+	put_trees(&row, &dynamic);
 	put_count(&row, true, total.filter_pages);
 	put_count(&row, true, total.filter_pages * BLCKSZ);
 	put_counters(&row, idle, dynamic.counters);
