@@ -11,13 +11,15 @@ it grows (elastic).  Then look-ups and short ranges are timed within the server,
 and a part is inserted once more.  In the end the other index is dropped, and
 with memory plentiful again the table grows on (shrink: of what is compact).
 
-Reported are entries a megabyte, rates, and the statements' latencies as a
-client sees them while the tree grows and shrinks.  Nothing is merged meanwhile.
+Reported are entries a megabyte, rates (a second of the backend's CPU, as a
+multiple of plain), and the statements' latencies as a client sees them while the
+tree grows and shrinks.  Nothing is merged meanwhile.
 
 Uses libpq's variables (PGHOST, PGPORT, PGUSER, PGDATABASE); a superuser.
 hybridindex.dynamic_memory is set and reset.
 """
 import argparse
+import os
 import statistics
 import sys
 import time
@@ -52,7 +54,7 @@ class Arm:
                          (self.table, self.type, self.table, self.table,
                           "btree" if name == "btree" else "hybrid"), schema=SCHEMA)
         self.connection = Connection("-c search_path=%s,public" % SCHEMA)
-        for setting in ("enable_seqscan = off", "enable_bitmapscan = off", "plan_cache_mode = force_generic_plan",
+        for setting in ("enable_seqscan = off", "enable_bitmapscan = off", "plan_cache_mode = force_generic_plan", "jit = off",
                         "synchronous_commit = off"):
             self.connection.query("SET " + setting)
         self.connection.prepare("i", "INSERT INTO %s SELECT %s FROM generate_series($1::int8, $1::int8 + %d) g" %
@@ -62,20 +64,26 @@ class Arm:
     def value(self, number, seed=1):
         return self.key % (number, seed)
 
+    def cpu(self):
+        """Seconds that the backend has had a processor."""
+        with open("/proc/%d/stat" % self.connection.backend) as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def grow(self, first, last):
-        """Inserts rows; returns seconds, and appends latencies."""
-        started = time.perf_counter()
+        """Inserts rows; returns seconds of CPU, and appends latencies."""
+        started = self.cpu()
         for i in range(first, last, BATCH):
             for name, values in (("i", [str(i)]), ("s", [str(i // 2)])):
                 begin = time.perf_counter()
                 self.connection.execute(name, values)
                 self.latencies.append(time.perf_counter() - begin)
-        return time.perf_counter() - started
+        return self.cpu() - started
 
     def timed(self, sql):
-        begin = time.perf_counter()
-        self.server.psql("SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off; " + sql, schema=SCHEMA)
-        return time.perf_counter() - begin
+        begin = self.cpu()
+        self.connection.query(sql)
+        return self.cpu() - begin
 
     def lookups(self, count, seed):
         return count / self.timed(

@@ -296,10 +296,10 @@ make_room(const CatchUp *c, const HybTreeUse *use)
 static HybTreeResult
 insert_entry(const CatchUp *c, const HybTreeUse *use, const HybEntry *entry)
 {
-	uint32		newest = use->tree->newest;
+	uint32		nchunks = use->tree->nchunks;
 	HybTreeResult result = hyb_tree_insert(use, entry);
 
-	if (unlikely((result == HYB_TREE_MEMORY || use->tree->newest != newest) &&
+	if (unlikely((result == HYB_TREE_MEMORY || use->tree->nchunks != nchunks) &&
 				 hyb_arena_pressure(use->arena) == HYB_PRESSURE_HIGH))
 	{
 		make_room(c, use);

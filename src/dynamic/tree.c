@@ -198,14 +198,14 @@ split_inner(const HybTreeUse *use, const HybTreePath *path, int level,
  */
 static void
 insert_split(const HybTreeUse *use, const HybTreePath *path,
-			 const HybTreeSplit *split, HybRef copy)
+			 const HybTreeSplit *split, HybTreeItem item)
 {
 	HybTree    *tree = use->tree;
 	HybArena   *arena = use->arena;
 	HybTreeInner *root;
 	HybRef		root_ref;
 	HybRef		sep;
-	HybRef		right = hyb_tree_leaf_split(use, path, split, copy, &sep);
+	HybRef		right = hyb_tree_leaf_split(use, path, split, item, &sep);
 
 	for (int level = 1; level < tree->height; level++)
 	{
@@ -301,17 +301,35 @@ make_root(const HybTreeUse *use, HybTreePath *path)
 	return hyb_tree_leaf_at(use->arena, tree->root);
 }
 
+/*
+ * Where memory is short an entry that goes to a compact leaf is not copied: the
+ * log has it.  Otherwise *item is left alone.
+ */
+static void
+refer_to_log(const HybTreeUse *use, const HybEntry *entry, HybTreeItem *item)
+{
+	uint32		page = hyb_tree_page_number(use->tree, use->arena, entry->block);
+
+	if (page < HYB_LOG_MAX_PAGES)
+	{
+		item->ref = hyb_log_ref(page, entry->offset);
+		item->in_log = true;
+		use->tree->nlog++;
+	}
+}
+
 HybTreeResult
 hyb_tree_insert(const HybTreeUse *use, const HybEntry *entry)
 {
 	HybTree    *tree = use->tree;
 	HybArena   *arena = use->arena;
 	uint32		size = hyb_entry_size(entry->len);
+	HybTreeItem item = {0};
 	HybTreePath path;
 	HybTreeLeaf *leaf;
 	HybTreeSplit split;
 	bool		full;
-	HybRef		copy;
+	bool		refer;
 
 	if (tree->root == 0)
 	{
@@ -324,17 +342,23 @@ hyb_tree_insert(const HybTreeUse *use, const HybEntry *entry)
 	full = leaf->count == hyb_tree_leaf_fanout(leaf);
 	if (use->log->stale || (full && !hyb_tree_leaf_split_plan(use, &path, entry, &split)))
 		return HYB_TREE_STALE;
+	refer = leaf->compact && hyb_arena_pressure(arena) == HYB_PRESSURE_HIGH;
 	if (arena->npocket < HYB_TREE_RESERVE &&
 		!hyb_tree_has_memory(tree, arena, size,
-							 full ? split_nodes(use, &path, &split) : 0))
+							 (refer ? HYB_PAGE_NODES : 0) +
+							 (full ? split_nodes(use, &path, &split) : 0)))
 		return HYB_TREE_MEMORY;
 
-	copy = hyb_tree_new_entry(tree, arena, entry);
+	if (refer)
+		refer_to_log(use, entry, &item);
+	if (!item.in_log)
+		item.ref = hyb_tree_new_entry(tree, arena, entry);
 	if (full)
-		insert_split(use, &path, &split, copy);
+		insert_split(use, &path, &split, item);
 	else
 		hyb_tree_leaf_put(leaf, path.index[0],
-						  hyb_tree_entry_head(arena, use->desc, copy, leaf->skip), copy);
+						  hyb_tree_bytes_head(use->desc, entry->bytes,
+											  entry->keylen, leaf->skip), item);
 	tree->nentries++;
 	if (tree->bloom.nparts != 0)
 		hyb_bloom_add(&tree->bloom, arena,

@@ -11,9 +11,6 @@
 #include "dynamic/tree.h"
 #include "dynamic/tree_internal.h"
 
-/* Nodes that a page more in the list takes at most. */
-#define PAGE_NODES	(HYB_PAGES_HEIGHT + 1)
-
 /* Replace the reference to a copy, if there is one in the tree. */
 static bool
 give_up_copy(const HybTreeUse *use, HybRef ref, HybLogRef log_ref)
@@ -83,7 +80,7 @@ hyb_tree_compact(const HybTreeUse *use)
 		const HybTreeEntry *copy = hyb_tree_entry_at(use->arena, ref);
 		uint32		page;
 
-		if (!hyb_tree_has_memory(tree, use->arena, 0, PAGE_NODES))
+		if (!hyb_tree_has_memory(tree, use->arena, 0, HYB_PAGE_NODES))
 			return false;
 		page = (copy->offset & HYB_OFFSET_LISTED) != 0 ? copy->block :
 			hyb_tree_page_number(tree, use->arena, copy->block);

@@ -40,10 +40,12 @@ extern HybRef hyb_tree_new_separator(HybTree *tree, HybArena *arena,
 extern HybLogPage *hyb_tree_page(const HybTree *tree, const HybArena *arena,
 								 uint32 page);
 
+/* Nodes that a page more in the list takes at most. */
+#define HYB_PAGE_NODES	(HYB_PAGES_HEIGHT + 1)
+
 /*
  * The number of a block that is among the last ones of the list; it is added if
- * it is not.  Takes HYB_PAGES_HEIGHT nodes at most, one more for the root.
- * HYB_LOG_MAX_PAGES if the list is full.
+ * it is not.  HYB_LOG_MAX_PAGES if the list is full.
  */
 extern uint32 hyb_tree_page_number(HybTree *tree, HybArena *arena,
 								   BlockNumber block);
@@ -141,8 +143,16 @@ extern int	hyb_tree_leaf_search(const HybTreeTarget *target, const HybTreeLeaf *
 extern int	hyb_tree_leaf_compare(const HybTreeUse *use, const HybTreeLeaf *leaf,
 								  int i, const HybPos *pos);
 
-/* Put a copied entry at index i of a leaf that is not full. */
-extern void hyb_tree_leaf_put(HybTreeLeaf *leaf, int i, uint64 head, HybRef copy);
+/* Where an entry is that goes into a leaf. */
+typedef struct HybTreeItem
+{
+	uint32		ref;			/* HybRef of a copy, or HybLogRef */
+	bool		in_log;			/* goes to compact leaves only */
+} HybTreeItem;
+
+/* Put an entry at index i of a leaf that is not full. */
+extern void hyb_tree_leaf_put(HybTreeLeaf *leaf, int i, uint64 head,
+							  HybTreeItem item);
 
 /* Make a plain leaf between these fences (0: none) compact. */
 extern void hyb_tree_leaf_make_compact(const HybTreeUse *use, HybTreeLeaf *leaf,
@@ -157,8 +167,8 @@ extern void hyb_tree_leaf_make_plain(const HybTreeUse *use, HybTreeLeaf *leaf,
 									 uint32 size);
 
 /*
- * Halve a full leaf, the path's, to put a copy of `entry` at the path's index.
- * First what that takes is made out, then it is done.
+ * Halve a full leaf, the path's, to put an entry at the path's index.  First
+ * what that takes is made out, then it is done.
  */
 typedef struct HybTreeSplit
 {
@@ -171,6 +181,7 @@ typedef struct HybTreeSplit
 	uint8		shift[2];
 	bool		rehead[2];		/* heads of a compact one are computed anew */
 	uint16		head[HYB_COMPACT_FANOUT];	/* to these */
+	uint64		new_head;		/* of the entry to come, where it goes */
 } HybTreeSplit;
 
 /* False if the log is stale. */
@@ -180,8 +191,9 @@ extern bool hyb_tree_leaf_split_plan(const HybTreeUse *use, const HybTreePath *p
 /*
  * Returns the leaf that has become the right neighbour; *sep separates them.
  */
-extern HybRef hyb_tree_leaf_split(const HybTreeUse *use, const HybTreePath *path,
-								  const HybTreeSplit *split, HybRef copy,
-								  HybRef *sep);
+extern HybRef hyb_tree_leaf_split(const HybTreeUse *use,
+								  const HybTreePath *path,
+								  const HybTreeSplit *split,
+								  HybTreeItem item, HybRef *sep);
 
 #endif							/* HYB_TREE_INTERNAL_H */

@@ -151,7 +151,7 @@ open_bit(uint8 *bitmap, int i, int n)
 }
 
 void
-hyb_tree_leaf_put(HybTreeLeaf *leaf, int i, uint64 head, HybRef copy)
+hyb_tree_leaf_put(HybTreeLeaf *leaf, int i, uint64 head, HybTreeItem item)
 {
 	int			n = leaf->count;
 
@@ -165,16 +165,18 @@ hyb_tree_leaf_put(HybTreeLeaf *leaf, int i, uint64 head, HybRef copy)
 		open_bit(compact->in_log, i, n);
 		open_bit(compact->killed, i, n);
 		compact->head[i] = hyb_short_head(head, compact->shift);
-		compact->ref[i] = copy;
+		compact->ref[i] = item.ref;
+		hyb_set_bit(compact->in_log, i, item.in_log);
 	}
 	else
 	{
 		HybPlainLeaf *plain = hyb_plain_leaf(leaf);
 
+		Assert(!item.in_log);
 		OPEN_PLACE(plain->head, i, n);
 		OPEN_PLACE(plain->entry, i, n);
 		plain->head[i] = head;
-		plain->entry[i] = copy;
+		plain->entry[i] = item.ref;
 	}
 	leaf->count++;
 }
@@ -358,6 +360,7 @@ hyb_tree_leaf_split_plan(const HybTreeUse *use, const HybTreePath *path,
 	split->keep = split_point(i, n, leaf->next == 0);
 	split->to_left = i < split->keep || (i == split->keep && split->keep < n);
 	split->sep_len = 0;
+	split->new_head = hyb_tree_bytes_head(use->desc, entry->bytes, entry->keylen, 0);
 	if (!hyb_tree_elastic(use->desc))
 		return true;
 
@@ -381,6 +384,8 @@ hyb_tree_leaf_split_plan(const HybTreeUse *use, const HybTreePath *path,
 	hyb_tree_fences(use, path, 0, &low, &high);
 	plan_half(use, leaf, 0, fence_at(use, low), split);
 	plan_half(use, leaf, 1, fence_at(use, high), split);
+	split->new_head = hyb_tree_bytes_head(use->desc, entry->bytes, entry->keylen,
+										  split->skip[split->to_left ? 0 : 1]);
 	for (int j = 0; j < n && leaf->compact; j++)
 	{
 		int			half = j < split->keep ? 0 : 1;
@@ -459,7 +464,8 @@ split_plain(const HybTreeUse *use, HybPlainLeaf *leaf, HybPlainLeaf *right,
 
 HybRef
 hyb_tree_leaf_split(const HybTreeUse *use, const HybTreePath *path,
-					const HybTreeSplit *split, HybRef copy, HybRef *sep)
+					const HybTreeSplit *split, HybTreeItem item,
+					HybRef *sep)
 {
 	HybArena   *arena = use->arena;
 	HybRef		right_ref = hyb_tree_new_node(use->tree, arena);
@@ -483,7 +489,7 @@ hyb_tree_leaf_split(const HybTreeUse *use, const HybTreePath *path,
 		hyb_tree_leaf_at(arena, leaf->next)->prev = right_ref;
 	leaf->next = right_ref;
 	hyb_tree_leaf_put(target, split->to_left ? i : i - split->keep,
-					  hyb_tree_entry_head(arena, use->desc, copy, target->skip), copy);
+					  split->new_head, item);
 
 	if (hyb_tree_elastic(use->desc))
 		*sep = hyb_tree_new_separator(use->tree, arena, split->sep,

@@ -393,7 +393,10 @@ test_elastic(Order order, bool strings, int n)
 	check_flags(&tree, arena, n / 2);
 	check_tree(&tree, arena, n / 2, what);
 
+	/* from now on nothing is copied, but where a leaf is plain */
 	fill_from(&tree, arena, n / 2, n * 3 / 4);
+	CHECK(tree.nlog == n * 3 / 4 && tree.oldest == 0, "%s: %u copies", what,
+		  n * 3 / 4 - (uint32) tree.nlog);
 	check_tree(&tree, arena, n * 3 / 4, what);
 	CHECK(hyb_arena_reserve(arena, hyb_tree_bloom_wanted(&tree)), "no memory");
 	hyb_tree_bloom_grow(&tree, arena);
