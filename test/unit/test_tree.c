@@ -10,14 +10,14 @@
 #include "unit.h"
 
 #define MAXN		20000
-#define MAXBYTES	24
+#define MAXBYTES	2704
 
 typedef struct TestItem
 {
-	uint8		bytes[MAXBYTES];
 	HybEntry	entry;
 	bool		dead;
 	bool		killed;
+	uint8		bytes[MAXBYTES];
 } TestItem;
 
 static TestItem items[MAXN];
@@ -89,11 +89,19 @@ make_item(int i, uint32 value, int style)
 	TestItem	   *item = &items[i];
 	uint8	   *p = item->bytes;
 
-	memset(item, 0, sizeof(*item));
+	memset(item, 0, offsetof(TestItem, bytes));
 	if (desc->nkeys == 2)
 	{
 		*p++ = HYB_FLAG_VALUE;
-		if (style == 1)
+		if (style == 2)
+		{
+			/* short and long ones among each other */
+			for (int j = 4; j < 20; j += 2)
+				*p++ = 'a' + (value >> j) % 4;
+			for (int j = value % 4 == 0 ? 0 : 500 + value % 2000; j > 0; j--)
+				*p++ = 'x';
+		}
+		else if (style == 1)
 			p += sprintf((char *) p, "prefix/%u", value / 16 % 64);
 		else
 			for (uint32 rest = value / 8; rest > 0; rest /= 4)
@@ -352,6 +360,33 @@ tree_bytes(const HybTree *tree)
 	return (uint64) (tree->nchunks - hyb_bloom_chunks(&tree->bloom)) * HYB_CHUNK_SIZE;
 }
 
+/* What memory holds are entries' copies, each once. */
+static void
+check_copies(const HybTree *tree, const HybArena *arena, const char *what)
+{
+	uint64		copies = 0;
+
+	for (uint32 chunk = tree->oldest; chunk != 0; chunk = hyb_chunk(arena, chunk)->next)
+		for (uint32 off = HYB_CHUNK_HEADER; off < hyb_chunk(arena, chunk)->used; copies++)
+			off += hyb_entry_size(hyb_entry_len(hyb_tree_entry_at(arena,
+																  hyb_make_ref(chunk, off))));
+	CHECK(copies == tree->nentries - tree->nlog, "%s: %u copies of %u entries",
+		  what, (uint32) copies, (uint32) (tree->nentries - tree->nlog));
+}
+
+/* To a chain: what is inserted then has the least memory at hand. */
+static void
+empty_pocket(HybArena *arena, uint32 *chain)
+{
+	while (arena->npocket > 0)
+	{
+		uint32		chunk = hyb_arena_take(arena, 0);
+
+		hyb_chunk(arena, chunk)->next = *chain;
+		*chain = chunk;
+	}
+}
+
 /*
  * A tree that becomes compact while it grows, grows on as such, breathes out
  * again, and answers the same all along.
@@ -364,6 +399,7 @@ test_elastic(Order order, bool strings, int n)
 	HybTreeUse	use = use_of(&tree, arena);
 	HybTree		before;
 	uint64		plain;
+	uint32		spare = 0;
 	char		what[64];
 
 	snprintf(what, sizeof(what), "elastic, order %d, %s", order, strings ? "strings" : "integers");
@@ -405,8 +441,11 @@ test_elastic(Order order, bool strings, int n)
 	check_tree(&tree, arena, n * 7 / 8, what);
 	plain = tree.nlog;
 	pressure = HYB_PRESSURE_NONE;
+	empty_pocket(arena, &spare);
 	fill_from(&tree, arena, n * 7 / 8, n);
+	hyb_arena_put_chain(arena, spare);
 	check_tree(&tree, arena, n, what);
+	check_copies(&tree, arena, what);
 	CHECK(order != RANDOM || tree.nlog < plain, "%s: nothing became plain", what);
 
 	/* nothing is done by a tree whose log has gone */
@@ -418,6 +457,47 @@ test_elastic(Order order, bool strings, int n)
 	hyb_tree_free(&tree, arena);
 	CHECK(arena->npocket == arena->nchunks, "%s: %u of %u chunks are back", what,
 		  arena->npocket, arena->nchunks);
+	hyb_arena_drop(arena);
+	hyb_fuzz_reset();
+}
+
+/*
+ * Long keys, whose separators take several nodes, become compact and plain
+ * again while short ones come to the same leaves, with the least memory.
+ */
+static void
+test_long(void)
+{
+	HybArena   *arena = hyb_arena_create(NULL);
+	HybTree		tree = {0};
+	HybTreeUse	use = use_of(&tree, arena);
+	int			n = 3000;
+	uint32		spare = 0;
+
+	for (int i = 0; i < n; i++)
+		make_item(i, unit_below(1 << 20) * (i < n / 2 ? 1 : 4), 2);
+	pressure = HYB_PRESSURE_NONE;
+	fill(&tree, arena, n / 3);
+	CHECK(hyb_arena_reserve(arena, hyb_tree_bloom_wanted(&tree) + 1), "no memory");
+	hyb_tree_bloom_grow(&tree, arena);
+	for (int round = 0; round < 4; round++)
+	{
+		int			from = n / 3 + n / 6 * round;
+
+		pressure = round % 2 == 0 ? HYB_PRESSURE_HIGH : HYB_PRESSURE_NONE;
+		while (pressure == HYB_PRESSURE_HIGH && hyb_tree_compact(&use))
+			 /* more */ ;
+		check_tree(&tree, arena, from, "long keys");
+		empty_pocket(arena, &spare);
+		fill_from(&tree, arena, from, from + n / 6);
+		check_tree(&tree, arena, from + n / 6, "long keys");
+		check_copies(&tree, arena, "long keys");
+	}
+	hyb_arena_put_chain(arena, spare);
+	check_flags(&tree, arena, n);
+	check_tree(&tree, arena, n, "long keys, flags");
+	hyb_tree_free(&tree, arena);
+	CHECK(arena->npocket == arena->nchunks, "long keys: chunks are lost");
 	hyb_arena_drop(arena);
 	hyb_fuzz_reset();
 }
@@ -476,6 +556,8 @@ main(void)
 				test_elastic(order, strings, 4000);
 				test_elastic(order, strings, 19999);
 			}
+			if (strings)
+				test_long();
 			free(desc);
 		}
 	}
