@@ -129,12 +129,8 @@ hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access,
 
 /* ---- doing it ---- */
 
-/*
- * Make the stage's trees those of the version's generations, emptied where
- * need be.  Returns false if the version is older than the stage.
- */
-static bool
-turn_generations(HybStageAccess *access, const HybVersion *version)
+bool
+hyb_stage_turn(HybStageAccess *access, const HybVersion *version)
 {
 	HybStage   *stage = access->stage;
 	HybArena   *arena = access->arena;
@@ -406,7 +402,7 @@ catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 		.stale = InvalidBlockNumber
 	};
 
-	if (!turn_generations(access, version))
+	if (!hyb_stage_turn(access, version))
 		return HYB_STAGE_STALE;
 
 	for (c.which = HYB_FROZEN; c.which <= HYB_ACTIVE; c.which++)

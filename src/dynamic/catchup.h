@@ -43,6 +43,13 @@ extern bool hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access,
 								   const HybVersion *version, int want);
 
 /*
+ * Make the stage's trees those of the version's generations, emptied where
+ * need be.  Returns false if the version is older than the stage.  The stage is
+ * locked exclusively.
+ */
+extern bool hyb_stage_turn(HybStageAccess *access, const HybVersion *version);
+
+/*
  * Bring the wanted trees up to date, as far as the pocket reaches.  The stage
  * is locked exclusively.
  */

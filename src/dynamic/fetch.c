@@ -447,6 +447,7 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 		hyb_stage_lock(ix, shared, LW_EXCLUSIVE);
 		if (hyb_slot_valid(s) && hyb_arena_attached())
 		{
+			hyb_stage_of(shared)->marks++;
 			tree = hyb_stage_tree(hyb_stage_of(shared), generation);
 			if (tree != NULL)
 				for (int i = 0; i < ndead; i++)

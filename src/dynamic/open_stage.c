@@ -10,6 +10,7 @@
 #include "compat.h"
 
 #include "access/xact.h"
+#include "dynamic/bulk.h"
 #include "dynamic/log_reader.h"
 #include "dynamic/open_stage.h"
 #include "miscadmin.h"
@@ -146,6 +147,24 @@ note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation, bool again)
 }
 
 /*
+ * Try to have a long log sorted, rather than entered as it comes; the stage is
+ * unlocked then.
+ */
+static bool
+build_sorted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
+			 int want)
+{
+	int			which = hyb_bulk_wanted(ix, access, version, want);
+	uint64		marks = hyb_bulk_marks(access->stage);
+
+	if (which < 0)
+		return false;
+	LWLockRelease(&access->shared->lock);
+	hyb_bulk_build(ix, access->s, version, which, marks);
+	return true;
+}
+
+/*
  * MEMORY: there is not enough shared memory, the trees should be built in the
  * backend.
  */
@@ -157,6 +176,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 	LWLockMode	mode = LW_SHARED;
 	uint32		wanted = HYB_RESERVE_MIN;
 	bool		again = false;
+	bool		sorted = false;
 
 	for (;;)
 	{
@@ -183,8 +203,13 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		}
 
 		/* do not turn generations for somebody who is late */
-		result = hyb_version_is_current(ix, version) ?
-			hyb_stage_catch_up(ix, access, version, want) : HYB_STAGE_STALE;
+		result = HYB_STAGE_STALE;
+		if (hyb_version_is_current(ix, version))
+		{
+			if (!sorted && (sorted = build_sorted(ix, access, version, want)))
+				continue;
+			result = hyb_stage_catch_up(ix, access, version, want);
+		}
 		if (result == HYB_STAGE_READY)
 		{
 			/* read under the exclusive lock: nothing can come between */

@@ -62,6 +62,9 @@ typedef struct HybStage
 	 */
 	uint64		vacuum_counter;
 
+	/* How often VACUUM has flagged entries of its trees, if there were any. */
+	uint64		marks;
+
 	uint64		rebuilds;
 	pg_atomic_uint64 bloom_hits;
 	pg_atomic_uint64 bloom_misses;

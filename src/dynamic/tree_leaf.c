@@ -142,12 +142,16 @@ hyb_tree_leaf_search(const HybTreeTarget *target, const HybTreeLeaf *leaf)
 #define OPEN_PLACE(array, i, n) \
 	memmove(&(array)[(i) + 1], &(array)[i], ((n) - (i)) * sizeof((array)[0]))
 
-static void
+/* The same in a bitmap of n bits, for a zero. */
+static inline void
 open_bit(uint8 *bitmap, int i, int n)
 {
-	for (int j = n; j > i; j--)
-		hyb_set_bit(bitmap, j, hyb_bit(bitmap, j - 1));
-	hyb_set_bit(bitmap, i, false);
+	int			at = i >> 3;
+	uint8		below = (1 << (i & 7)) - 1;
+
+	for (int j = n >> 3; j > at; j--)
+		bitmap[j] = (uint8) (bitmap[j] << 1 | bitmap[j - 1] >> 7);
+	bitmap[at] = (bitmap[at] & below) | (uint8) ((bitmap[at] & ~below) << 1);
 }
 
 void

@@ -1,0 +1,102 @@
+
+# The tree of a long log that nobody has read is built at once, sorted; others
+# append, remove entries, freeze and merge meanwhile.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('bulk', <<EOF);
+hybridindex.background_merge = off
+hybridindex.merge_floor = 10000000
+autovacuum = off
+EOF
+
+sub run
+{
+	$node->safe_psql('postgres', $_) foreach @_;
+	return;
+}
+
+my %queries = (
+	'SELECT k FROM b WHERE k < -9000000000000000000 ORDER BY k' => '{order,order_only}',
+	'SELECT k FROM b WHERE k > 9000000000000000000 ORDER BY k DESC' => '{order,order_only}',
+	'SELECT s, n FROM b WHERE s < $$customer 01$$ ORDER BY s, n' => '{order,order_only}',
+	'SELECT s, n FROM b WHERE s = $$customer $$ || md5($$17$$)' => '{index,only,bitmap}',
+	'SELECT k FROM b WHERE k = hashint8extended(77, 1)' => '{index,only,bitmap}');
+
+# A table whose indexes' logs nobody has read.
+sub fill
+{
+	run('DROP TABLE IF EXISTS b', <<EOF);
+CREATE TABLE b (k int8, s text COLLATE "C", n int);
+CREATE INDEX b_k ON b USING hybrid (k);
+CREATE INDEX b_s ON b USING hybrid (s, n DESC) INCLUDE (k);
+INSERT INTO b SELECT hashint8extended(g, 1), 'customer ' || md5((g % 20000)::text), g % 7 FROM generate_series(1, 150000) g
+EOF
+	$node->restart;
+	return;
+}
+
+fill();
+is($node->safe_psql('postgres', <<EOF), '150000|t|t', 'a sorted tree');
+SET enable_seqscan = off; SET enable_bitmapscan = off;
+SELECT FROM b WHERE k = 5;
+SELECT FROM b WHERE s = 'x';
+SELECT tree_entries, tree_memory / tree_entries < 46, (SELECT tree_memory / tree_entries < 110 FROM hybrid_index_stats('b_s')) FROM hybrid_index_stats('b_k');
+EOF
+same_answers($node, 'all paths over it', \%queries, ['b']);
+run("INSERT INTO b SELECT hashint8extended(g, 2), 'customer ' || md5((g % 20000)::text), g % 7 FROM generate_series(1, 20000) g",
+	'DELETE FROM b WHERE n = 3', 'VACUUM b',
+	"INSERT INTO b SELECT hashint8extended(g, 3), 'customer ' || md5((g % 20000)::text), g % 7 FROM generate_series(1, 20000) g");
+same_answers($node, 'changed since', \%queries, ['b']);
+run("SELECT hybrid_merge(i) FROM unnest(array['b_k', 'b_s']::regclass[]) i");
+same_answers($node, 'merged', \%queries, ['b']);
+
+# too little memory to sort, and for the tree
+foreach my $setting ('maintenance_work_mem = 1024', 'hybridindex.dynamic_memory = 2048')
+{
+	fill();
+	$node->append_conf('postgresql.conf', $setting);
+	$node->reload;
+	same_answers($node, $setting, \%queries, ['b']);
+	$node->append_conf('postgresql.conf', "maintenance_work_mem = '64MB'\nhybridindex.dynamic_memory = '64MB'");
+	$node->reload;
+}
+
+# ---- meanwhile ----
+
+my $points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") > 0
+  && $node->psql('postgres', 'CREATE EXTENSION injection_points') == 0;
+my %meanwhile = (
+	'insertions' => ["INSERT INTO b SELECT hashint8extended(g, 4), 'new', g FROM generate_series(1, 5000) g"],
+	'a merge' => ["SELECT hybrid_merge('b_k')"],
+	'an insertion, a merge' => [ 'INSERT INTO b VALUES (7, NULL, 7)', "SELECT hybrid_merge('b_k')", 'INSERT INTO b VALUES (8, NULL, 8)' ],
+	'VACUUM and reuse' => [
+		'VACUUM (INDEX_CLEANUP on, TRUNCATE off) b',
+		"INSERT INTO b SELECT hashint8extended(g, 5), 'again', g FROM generate_series(1, 15000) g" ]);
+foreach my $what ($points ? sort keys %meanwhile : ())
+{
+	fill();
+	run('DELETE FROM b WHERE n = 5');
+	my $session = start_psql($node, <<EOF);
+SET enable_seqscan = off; SET enable_bitmapscan = off;
+SELECT injection_points_set_local();
+SELECT injection_points_attach('hybrid-bulk-read', 'wait');
+SELECT count(*) FROM b WHERE k BETWEEN 0 AND 1000000000000000;
+EOF
+	ok(held_at($node, 'bulk-read', $session), "$what while a log is sorted");
+	run(@{ $meanwhile{$what} });
+	$node->psql('postgres', "SELECT injection_points_detach('hybrid-bulk-read'); SELECT injection_points_wakeup('hybrid-bulk-read')");
+	ok(finish_psql($session), "$what: done");
+	same_answers($node, "$what: the same answers", \%queries, ['b']);
+}
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
