@@ -197,7 +197,7 @@ is($node->safe_psql('postgres', $read_fussy), '3001', 'others can build it');
 
 # ---- trees that did not fit, and then do ----
 my $shared = "SELECT tree_shared AND tree_memory > 100000 FROM hybrid_index_stats('n_1')";
-$node->safe_psql('postgres', on_all('n', 'hybrid_merge') . fill('n', 2000));
+$node->safe_psql('postgres', on_all('n', 'hybrid_merge') . fill('n', 20000));
 $node->append_conf('postgresql.conf', 'hybridindex.dynamic_memory = 128kB');
 $node->restart;
 my $patient = start_psql($node,

@@ -72,7 +72,7 @@ foreach my $round (1 .. 12)
 	$node->safe_psql('postgres', <<EOF);
 CREATE TABLE r$round (k int);
 CREATE INDEX r${round}_k ON r$round USING hybrid (k);
-INSERT INTO r$round SELECT hashint4(i) FROM generate_series(1, 8000) i;
+INSERT INTO r$round SELECT hashint4(i) FROM generate_series(1, 24000) i;
 SET enable_seqscan = off;
 SELECT count(*) FROM r$round WHERE k > 0;
 EOF
@@ -85,10 +85,10 @@ SET enable_seqscan = off;
 DO \$\$ BEGIN PERFORM count(*) FROM r$round WHERE k > 0; END \$\$;
 SELECT tree_memory FROM hybrid_index_stats('r${round}_k') WHERE tree_shared;
 EOF
-		last if ($memory || 0) > 300_000;
+		last if ($memory || 0) > 250_000;
 		select(undef, undef, undef, 0.1);
 	}
-	cmp_ok($memory || 0, '>', 300_000, "round $round: the tree is in shared memory");
+	cmp_ok($memory || 0, '>', 250_000, "round $round: the tree is in shared memory");
 	$node->safe_psql('postgres',
 		$round % 2 ? "SELECT hybrid_merge('r${round}_k')" : "DROP TABLE r$round");
 }
