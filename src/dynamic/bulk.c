@@ -63,12 +63,6 @@ typedef struct Bulk
 
 /* ---- reading ---- */
 
-static const HybGeneration *
-generation_of(const HybVersion *version, int which)
-{
-	return which == HYB_FROZEN ? &version->frozen : &version->active;
-}
-
 /* The tree of a generation, if nothing was ever entered. */
 static HybTree *
 untouched_tree(HybStage *stage, uint64 generation)
@@ -91,7 +85,7 @@ hyb_bulk_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 		return -1;
 	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
 	{
-		uint64		npages = generation_of(version, which)->npages;
+		uint64		npages = hyb_version_generation(version, which)->npages;
 		uint64		bytes = npages * BLCKSZ;
 
 		/* the items take less than the pages, a tree three times as much */
@@ -99,7 +93,7 @@ hyb_bulk_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 			bytes * 2 <= (uint64) maintenance_work_mem * 1024 &&
 			(hyb_arena_used() + bytes * 3) * 2 < hyb_arena_budget() &&
 			hyb_stage_turn(access, version) &&
-			untouched_tree(access->stage, generation_of(version, which)->number) != NULL)
+			untouched_tree(access->stage, hyb_version_generation(version, which)->number) != NULL)
 			return which;
 	}
 	return -1;
@@ -338,7 +332,7 @@ void
 hyb_bulk_build(HybIndex *ix, HybSlot *s, const HybVersion *version, int which,
 			   uint64 marks)
 {
-	const HybGeneration *generation = generation_of(version, which);
+	const HybGeneration *generation = hyb_version_generation(version, which);
 	HybArena   *arena = &hyb_shared_arena;
 	Bulk		bulk;
 	bool		done = true;

@@ -407,7 +407,7 @@ catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 
 	for (c.which = HYB_FROZEN; c.which <= HYB_ACTIVE; c.which++)
 	{
-		c.generation = c.which == HYB_ACTIVE ? &version->active : &version->frozen;
+		c.generation = hyb_version_generation(version, c.which);
 		if ((want & (1 << c.which)) == 0 || c.generation->number == 0 ||
 			(c.which == HYB_FROZEN && stage->synced[c.which]))
 			continue;

@@ -25,6 +25,13 @@ typedef struct HybStageAccess
 	HybSharedSlot *shared;		/* locked; NULL: a backend-local stage */
 } HybStageAccess;
 
+/* The generation of HYB_FROZEN or HYB_ACTIVE. */
+static inline const HybGeneration *
+hyb_version_generation(const HybVersion *version, int which)
+{
+	return which == HYB_FROZEN ? &version->frozen : &version->active;
+}
+
 typedef enum HybStageResult
 {
 	HYB_STAGE_READY,			/* caught up */

@@ -113,16 +113,12 @@ hyb_tree_fences(const HybTreeUse *use, const HybTreePath *path, int level,
 
 /* ---- insertion ---- */
 
-/* Open a place in an array of a node. */
-#define OPEN_PLACE(array, i, n) \
-	memmove(&(array)[(i) + 1], &(array)[i], ((n) - (i)) * sizeof((array)[0]))
-
 static void
 inner_put(HybTreeInner *inner, int i, uint64 head, HybRef sep, HybRef child)
 {
-	OPEN_PLACE(inner->head, i, inner->count);
-	OPEN_PLACE(inner->sep, i, inner->count);
-	OPEN_PLACE(inner->child, i, inner->count);
+	HYB_OPEN_PLACE(inner->head, i, inner->count);
+	HYB_OPEN_PLACE(inner->sep, i, inner->count);
+	HYB_OPEN_PLACE(inner->child, i, inner->count);
 	inner->head[i] = head;
 	inner->sep[i] = sep;
 	inner->child[i] = child;

@@ -50,6 +50,10 @@ extern HybLogPage *hyb_tree_page(const HybTree *tree, const HybArena *arena,
 extern uint32 hyb_tree_page_number(HybTree *tree, HybArena *arena,
 								   BlockNumber block);
 
+/* Open a place in an array of a node. */
+#define HYB_OPEN_PLACE(array, i, n) \
+	memmove(&(array)[(i) + 1], &(array)[i], ((n) - (i)) * sizeof((array)[0]))
+
 /* ---- searching ---- */
 
 /* A position to search for, with its heads in the node at hand. */

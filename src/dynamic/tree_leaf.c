@@ -138,10 +138,6 @@ hyb_tree_leaf_search(const HybTreeTarget *target, const HybTreeLeaf *leaf)
 
 /* ---- changing ---- */
 
-/* Open a place in an array of a node. */
-#define OPEN_PLACE(array, i, n) \
-	memmove(&(array)[(i) + 1], &(array)[i], ((n) - (i)) * sizeof((array)[0]))
-
 /* The same in a bitmap of n bits, for a zero. */
 static inline void
 open_bit(uint8 *bitmap, int i, int n)
@@ -164,8 +160,8 @@ hyb_tree_leaf_put(HybTreeLeaf *leaf, int i, uint64 head, HybTreeItem item)
 	{
 		HybCompactLeaf *compact = hyb_compact_leaf(leaf);
 
-		OPEN_PLACE(compact->head, i, n);
-		OPEN_PLACE(compact->ref, i, n);
+		HYB_OPEN_PLACE(compact->head, i, n);
+		HYB_OPEN_PLACE(compact->ref, i, n);
 		open_bit(compact->in_log, i, n);
 		open_bit(compact->killed, i, n);
 		compact->head[i] = hyb_short_head(head, compact->shift);
@@ -177,33 +173,37 @@ hyb_tree_leaf_put(HybTreeLeaf *leaf, int i, uint64 head, HybTreeItem item)
 		HybPlainLeaf *plain = hyb_plain_leaf(leaf);
 
 		Assert(!item.in_log);
-		OPEN_PLACE(plain->head, i, n);
-		OPEN_PLACE(plain->entry, i, n);
+		HYB_OPEN_PLACE(plain->head, i, n);
+		HYB_OPEN_PLACE(plain->entry, i, n);
 		plain->head[i] = head;
 		plain->entry[i] = item.ref;
 	}
 	leaf->count++;
 }
 
-/* Leading bits that two heads have in common, of which this is the xor. */
-static inline int
-shift_of(uint64 differ)
+/* Leading bits that the heads of all keys between two fences have in common. */
+static int
+fences_shift(const HybTreeUse *use, const HybEntry *low, const HybEntry *high,
+			 uint32 skip)
 {
+	uint64		differ =
+		hyb_tree_bytes_head(use->desc, low->bytes, low->keylen, skip) ^
+		hyb_tree_bytes_head(use->desc, high->bytes, high->keylen, skip);
+
 	return differ == 0 ? MAX_SHIFT :
 		Min(63 - pg_leftmost_one_pos64(differ), MAX_SHIFT);
 }
 
-/* Bits that the heads of all keys between two fences have in common. */
-static int
-fences_shift(const HybTreeUse *use, HybRef low, HybRef high, uint32 skip)
+/* A fence: a separator. */
+static inline HybEntry
+fence_at(const HybTreeUse *use, HybRef ref)
 {
-	uint64		differ;
+	const HybTreeEntry *sep = hyb_tree_entry_at(use->arena, ref);
 
-	if (low == 0 || high == 0)
-		return 0;
-	differ = hyb_tree_entry_head(use->arena, use->desc, low, skip) ^
-		hyb_tree_entry_head(use->arena, use->desc, high, skip);
-	return shift_of(differ);
+	return (HybEntry)
+	{
+		.bytes = sep->bytes,.keylen = sep->keylen
+	};
 }
 
 void
@@ -212,9 +212,16 @@ hyb_tree_leaf_make_compact(const HybTreeUse *use, HybTreeLeaf *leaf, HybRef low,
 {
 	HybPlainLeaf old = *hyb_plain_leaf(leaf);
 	HybCompactLeaf *compact = hyb_compact_leaf(leaf);
-	int			shift = fences_shift(use, low, high, leaf->skip);
+	int			shift = 0;
 
 	Assert(!leaf->compact && hyb_tree_elastic(use->desc));
+	if (low != 0 && high != 0)
+	{
+		HybEntry	a = fence_at(use, low);
+		HybEntry	b = fence_at(use, high);
+
+		shift = fences_shift(use, &a, &b, leaf->skip);
+	}
 	memset((char *) compact + sizeof(HybTreeLeaf), 0,
 		   sizeof(HybCompactLeaf) - sizeof(HybTreeLeaf));
 	leaf->compact = true;
@@ -320,13 +327,6 @@ cut_separator(const HybEntry *left, HybTreeSplit *split)
 	}
 }
 
-/* A fence: a separator, or NULL. */
-static inline const HybTreeEntry *
-fence_at(const HybTreeUse *use, HybRef ref)
-{
-	return ref != 0 ? hyb_tree_entry_at(use->arena, ref) : NULL;
-}
-
 /* Bits of a key that its place between fences tells: skipped ones, shifted ones. */
 static inline int
 known_bits(uint32 skip, int shift)
@@ -334,24 +334,23 @@ known_bits(uint32 skip, int shift)
 	return (int) Max(skip, 1) * 8 + shift;
 }
 
-/* Skip and shift of one half, which lies between these two, if there are two. */
+/* Skip and shift of one half, between the separator and a fence (0: none). */
 static void
 plan_half(const HybTreeUse *use, const HybTreeLeaf *leaf, int half,
-		  const HybTreeEntry *fence, HybTreeSplit *split)
+		  HybRef ref, HybTreeSplit *split)
 {
 	uint32		skip = 0;
 	int			shift = 0;
 
-	if (fence != NULL)
+	if (ref != 0)
 	{
-		uint64		differ;
+		HybEntry	fence = fence_at(use, ref);
+		HybEntry	sep = {.bytes = split->sep,.keylen = split->sep_len};
 
 		if (hyb_tree_skips_bytes(use->desc))
-			skip = hyb_common_prefix(fence->bytes, split->sep,
-									 Min(fence->keylen, split->sep_len));
-		differ = hyb_tree_bytes_head(use->desc, fence->bytes, fence->keylen, skip) ^
-			hyb_tree_bytes_head(use->desc, split->sep, split->sep_len, skip);
-		shift = shift_of(differ);
+			skip = hyb_common_prefix(fence.bytes, sep.bytes,
+									 Min(fence.keylen, sep.keylen));
+		shift = fences_shift(use, &fence, &sep, skip);
 	}
 	split->skip[half] = skip;
 	split->shift[half] = shift;
@@ -403,8 +402,8 @@ hyb_tree_leaf_split_plan(const HybTreeUse *use, const HybTreePath *path,
 	}
 
 	hyb_tree_fences(use, path, 0, &low, &high);
-	plan_half(use, leaf, 0, fence_at(use, low), split);
-	plan_half(use, leaf, 1, fence_at(use, high), split);
+	plan_half(use, leaf, 0, low, split);
+	plan_half(use, leaf, 1, high, split);
 	split->new_head = hyb_tree_bytes_head(use->desc, entry->bytes, entry->keylen,
 										  split->skip[split->to_left ? 0 : 1]);
 	for (int j = 0; j < n && leaf->compact; j++)

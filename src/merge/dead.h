@@ -36,4 +36,17 @@ extern bool hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid);
 
 extern void hyb_dead_end(HybDeadCheck *check);
 
+/*
+ * Looking for dead entries, so many together, is worth it if one in
+ * HYB_DEAD_WORTH_IT is.  If it was not, so many entries are passed over then:
+ * more each time, so of many entries without dead ones few are looked at.
+ */
+#define HYB_DEAD_WORTH_IT	8
+
+static inline int
+hyb_dead_skip(int dead, int looked, int together, int skip)
+{
+	return dead * HYB_DEAD_WORTH_IT >= looked ? 0 : Max(skip * 2, together);
+}
+
 #endif							/* HYB_DEAD_H */

@@ -22,12 +22,8 @@
 #include "miscadmin.h"
 #include "utils/rel.h"
 
-/*
- * Entries that are looked at together: if fewer than one in WORTH_IT of them
- * is dead, as many are passed over, and the next time twice as many.
- */
+/* Entries that are looked at together. */
 #define TOGETHER		32
-#define WORTH_IT		8
 
 /* TIDs of a leaf that are decoded at a time. */
 #define TIDS_AT_A_TIME	64
@@ -40,8 +36,7 @@ count(HybVersionLook *look, bool dead)
 	look->dead += dead;
 	if (look->looked < TOGETHER)
 		return;
-	look->skip = look->dead * WORTH_IT >= look->looked ? 0 :
-		Max(look->skip * 2, TOGETHER);
+	look->skip = hyb_dead_skip(look->dead, look->looked, TOGETHER, look->skip);
 	look->pass = look->skip;
 	look->looked = look->dead = 0;
 }

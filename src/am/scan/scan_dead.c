@@ -27,18 +27,13 @@
 #include "miscadmin.h"
 #include "utils/rel.h"
 
-/*
- * Entries that are looked at together.  If too few of them are dead, as many
- * are passed over then, twice as many the next time, and so on: so of many
- * entries without dead ones few are looked at, and all of many dead ones.
- */
+/* Entries that are looked at together. */
 #define TOGETHER		128
 
 /*
- * Looking is worth it if one entry in so many is dead.  Where it is, a backend
- * looks in each scan of the index; where it is not, more and more seldom.
+ * Where looking is worth it, a backend looks in each scan of the index; where it
+ * is not, more and more seldom.
  */
-#define WORTH_IT		8
 #define MAX_INTERVAL	32
 
 /* What a backend has found out about an index. */
@@ -113,10 +108,7 @@ hyb_scan_find_dead(HybScan *so, HybScanLook *look)
 			/* a scan of several indexes may need few of these pages */
 			cached = pgBufferUsage.shared_blks_read == read;
 		}
-		if ((batch->nkilled - before) * WORTH_IT >= n)
-			look->skip = 0;
-		else
-			look->skip = Max(look->skip * 2, TOGETHER);
+		look->skip = hyb_dead_skip(batch->nkilled - before, n, TOGETHER, look->skip);
 		i += look->skip;
 	}
 	hyb_dead_end(&check);
@@ -132,7 +124,7 @@ hyb_scan_looked(const HybScan *so, const HybScanLook *look)
 
 	if (look->looked == 0)
 		return;
-	if (look->dead * WORTH_IT >= look->looked)
+	if (look->dead * HYB_DEAD_WORTH_IT >= look->looked)
 		habit->interval /= 4;
 	else
 		habit->interval = Min(Max(habit->interval, 1) * 2, MAX_INTERVAL);
