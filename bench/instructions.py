@@ -132,6 +132,9 @@ def statements():
     yield Statement("tpcc-insert", "TPC-C, insert of an order line", "tpcc",
                     "INSERT INTO order_line VALUES ($1, $2, $3, $4, 1, 1, NULL, 5, 10, 'abcdefghijklmnopqrstuvwx')",
                     row % ("1, 1 + i / 10 %% 10", "4000 + i / 100, 1 + i %% 10"), True)
+    yield Statement("vote", "Voter, a vote", "voter", "SELECT vote($1, $2, 2)",
+                    row % ("(200 + (%s) %%%% 300) * 10000000 + (%s) %%%% 10000000" % (key % 1, key % 2),
+                           "1 + i %% 6"), True, "SELECT count(*) FROM votes")
     for keys in ("random", "ascending"):
         yield Load("load-" + keys, "load in one statement, merges included, a row, " + keys, "load_" + keys)
 
@@ -146,6 +149,9 @@ def load(server, method, table):
         variables.update(warehouses=1, items=1000, customers=3000)
         server.psql(file="tpcc/schema.sql", schema=schema, variables=variables)
         server.psql(file="tpcc/load.sql", schema=schema, variables=variables)
+    elif table == "voter":
+        server.psql(file="voter/schema.sql", schema=schema, variables=variables)
+        server.psql(file="voter/load.sql", schema=schema, variables={"rows": ROWS})
     else:
         keys = table.replace("load_", "")
         variables.update(keys=keys, type=KEY_TYPES[keys], unique="UNIQUE", per_key=1)
