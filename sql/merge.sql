@@ -139,7 +139,7 @@ CREATE TABLE mg_sizes (round int, size int8);
 SELECT format('DELETE FROM mg_churn WHERE k %% 5 = %s', r % 5),
 	'INSERT INTO mg_churn SELECT hashint4(i) - i % 3, md5(i::text) FROM generate_series(1, 4000) i',
 	'VACUUM mg_churn',
-	format('INSERT INTO mg_sizes SELECT %s, pg_relation_size(''mg_churn_i'') WHERE hybrid_merge(''mg_churn_i'') > 0', r)
+	format('INSERT INTO mg_sizes SELECT %s, pg_relation_size(''mg_churn_i'') WHERE hybrid_merge(''mg_churn_i'') >= 0', r)
 FROM generate_series(1, 15) r \gexec
 SELECT count(*) FROM mg_sizes;
 SELECT max(size) FILTER (WHERE round > 10) <= 1.2 * max(size) FILTER (WHERE round <= 5) AS bounded FROM mg_sizes;

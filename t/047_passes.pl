@@ -170,6 +170,8 @@ SELECT injection_points_set_local();
 SELECT injection_points_attach('hybrid-step-written', 'notice');
 SELECT injection_points_attach('hybrid-step-installed', 'notice');
 SELECT hybrid_merge('$index');
+SELECT injection_points_detach('hybrid-step-written');
+SELECT injection_points_detach('hybrid-step-installed');
 SQL
 		is($ret, 0, "$index is merged") or diag $err;
 		cmp_ok(scalar(() = $err =~ /step-written/g), '>', scalar(() = $err =~ /step-installed/g), 'some steps do not fit')
