@@ -621,7 +621,8 @@ CREATE FUNCTION hybrid_index_stats(index regclass,
 	OUT upper_bytes bigint,
 	OUT moved_entries bigint,
 	OUT written_bytes bigint,
-	OUT write_amplification double precision)
+	OUT write_amplification double precision,
+	OUT heap_prefetches bigint)
 RETURNS record
 AS 'MODULE_PATHNAME', 'hybrid_index_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;

@@ -69,6 +69,7 @@ _PG_init(void)
 	hyb_dynamic_init();
 	hyb_static_init();
 	hyb_filter_use_init();
+	hyb_scan_ahead_init();
 	hyb_scan_dead_init();
 	hyb_unique_init();
 	hyb_gather_init();

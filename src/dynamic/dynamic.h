@@ -204,7 +204,7 @@ extern void hyb_dynamic_forget(Relation rel);
  * Counters of upper layers that are kept with those of the trees
  * (hyb_slot_count): what they count is known there.
  */
-#define HYB_STAGE_COUNTERS		6
+#define HYB_STAGE_COUNTERS		7
 
 typedef struct HybDynamicStats
 {

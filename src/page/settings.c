@@ -20,6 +20,7 @@ bool		hyb_background_merge = true;
 int			hyb_max_merge_workers = 2;
 int			hyb_log_merge_ms = -1;
 bool		hyb_replace_btree = false;
+bool		hyb_prefetch = true;
 #ifdef HYB_TEST_LAYOUT
 bool		hyb_test_layout = false;
 #endif
@@ -223,6 +224,13 @@ define_settings(void)
 							-1, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("hybridindex.prefetch",
+							 "Lets index scans ask for pages before they get to them.",
+							 "How many is said by effective_io_concurrency.",
+							 &hyb_prefetch,
+							 true,
+							 PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
+							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("hybridindex.replace_btree",
 							 "Makes hybrid indexes where btree ones would be made by default.",
 							 "This holds for indexes without USING, and for primary keys and other constraints.",

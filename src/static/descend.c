@@ -8,6 +8,7 @@
 #include "page/meta.h"
 #include "static/descend.h"
 #include "static/filter.h"
+#include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -176,9 +177,10 @@ read_page(const HybIndex *ix, const HybVersion *version, const HybChild *at,
 
 /*
  * From a node, whose block `at` is, to the child that the position leads to,
- * with the fence that it has there, if it has one in this node.
+ * with the fence that it has there, if it has one in this node.  Returns the
+ * child's number.
  */
-static inline void
+static inline int
 follow_child(const HybIndex *ix, Page page, const HybSought *sought,
 			 HybChild *at, HybDescent *descent)
 {
@@ -196,6 +198,45 @@ follow_child(const HybIndex *ix, Page page, const HybSought *sought,
 	hyb_inner_get(page, i, at, ix->rel, block);
 	if (fence && sought->backward)
 		hyb_pos_copy(&descent->fence, &descent->fence_key, &at->low);
+	return i;
+}
+
+/*
+ * Which leaves are to be asked for, as the scan has come to child number i, at,
+ * of a level-1 node?
+ */
+static void
+find_leaves_ahead(const HybIndex *ix, Page page, const HybSought *sought,
+				  int i, const HybChild *at, BlockNumber node)
+{
+	HybLeavesAhead *ahead = sought->ahead;
+	int			step = sought->backward ? -1 : 1;
+	int			before = ahead->distance;
+	HybChild	child = *at;
+
+	ahead->n = 0;
+	if (ahead->last == at->block)
+		return;
+	if (BlockNumberIsValid(ahead->last))
+		ahead->distance = Min(Max(before * 2, 1), ahead->max);
+	ahead->last = at->block;
+	/* what follows the first one of a node was not known before */
+	if (i == (sought->backward ? hyb_inner_count(page) - 1 : 0))
+		before = 0;
+	for (int j = 1; j <= ahead->distance; j++)
+	{
+		int			k = i + j * step;
+
+		if (k < 0 || k >= hyb_inner_count(page))
+			break;
+		if (sought->backward && hyb_pos_compare(ix->desc, &child.low, ahead->bound) <= 0)
+			break;
+		hyb_inner_get(page, k, &child, ix->rel, node);
+		if (!sought->backward && hyb_pos_compare(ix->desc, &child.low, ahead->bound) >= 0)
+			break;
+		if (j >= before)
+			ahead->blocks[ahead->n++] = child.block;
+	}
 }
 
 /*
@@ -238,6 +279,7 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 	for (;;)
 	{
 		Buffer		buf = InvalidBuffer;
+		int			child;
 
 		if (page == NULL)
 		{
@@ -253,9 +295,16 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 				note_root(ix, sought->level, &at, page);
 		}
 		from = at.block;
-		follow_child(ix, page, sought, &at, descent);
+		child = follow_child(ix, page, sought, &at, descent);
+		if (height == 1 && sought->ahead != NULL)
+			find_leaves_ahead(ix, page, sought, child, &at, from);
 		if (BufferIsValid(buf))
 			UnlockReleaseBuffer(buf);
+		if (height == 1 && sought->ahead != NULL)
+			for (int i = 0; i < sought->ahead->n; i++)
+				if (hyb_page_exists(ix, sought->ahead->blocks[i]))
+					(void) PrefetchBuffer(ix->rel, MAIN_FORKNUM,
+										  sought->ahead->blocks[i]);
 		page = NULL;
 		HYB_POINT("descend");
 		height--;

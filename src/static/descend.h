@@ -7,6 +7,24 @@
 
 #include "page/version.h"
 
+/* Leaves that a scan may be ahead. */
+#define HYB_LEAVES_AHEAD	16
+
+/*
+ * A scan from leaf to leaf: those that follow are asked for before it gets to
+ * them.  None with the first leaf, then one, two, four.  All zero but for max,
+ * and last, InvalidBlockNumber, when a scan begins.
+ */
+typedef struct HybLeavesAhead
+{
+	BlockNumber last;			/* the leaf that the scan came to last */
+	int			distance;		/* leaves beyond it that were asked for */
+	int			max;			/* up to HYB_LEAVES_AHEAD; 0: none */
+	const HybPos *bound;		/* where the scan ends */
+	int			n;				/* to be asked for now */
+	BlockNumber blocks[HYB_LEAVES_AHEAD];
+} HybLeavesAhead;
+
 /* What is sought. */
 typedef struct HybSought
 {
@@ -27,6 +45,7 @@ typedef struct HybSought
 	 */
 	const HybPos *bound;
 	bool		stop_at_filter; /* nor is it read if the filter says "maybe" */
+	HybLeavesAhead *ahead;		/* or NULL */
 } HybSought;
 
 /* Where a descent arrived. */

@@ -103,6 +103,7 @@ hyb_ambeginscan(Relation index, int nkeys, int norderbys)
 	so->scan = scan;
 	so->batch = hyb_batch_create(so);
 	so->delta_pin = InvalidBuffer;
+	hyb_ahead_init(so);
 	MemoryContextSwitchTo(old);
 
 	scan->xs_itupdesc = RelationGetDescr(index);
@@ -138,6 +139,7 @@ hyb_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	HybScan    *so = (HybScan *) scan->opaque;
 
 	release_delta_pin(so);
+	hyb_ahead_end(so);
 	hyb_batch_finish(so, so->batch);
 	drop_mark(so);
 	so->started = false;
@@ -152,6 +154,7 @@ hyb_amendscan(IndexScanDesc scan)
 	HybScan    *so = (HybScan *) scan->opaque;
 
 	release_delta_pin(so);
+	hyb_ahead_end(so);
 	drop_mark(so);
 	hyb_batch_finish(so, so->batch);
 	MemoryContextDelete(so->context);
@@ -349,6 +352,7 @@ static void
 leave_batch(HybScan *so)
 {
 	release_delta_pin(so);
+	hyb_ahead_new_batch(so);
 	if (so->marked && so->mark_in_batch)
 	{
 		HybScanBatch *spare = so->mark_batch;
@@ -391,6 +395,7 @@ start_scan(HybScan *so, bool forward)
 	if (scan->xs_want_itup && so->tuple_context == NULL)
 		init_tuple(so);
 
+	hyb_ahead_begin(so, forward);
 	hyb_scan_arrays_first(so, forward);
 	so->empty_ranges = 0;
 	so->jump_pause = 0;
@@ -552,6 +557,7 @@ hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 			continue;
 		}
 		batch->current = next;
+		hyb_ahead(so, forward);
 		result = return_item(so);
 		if (result == HYB_RETURN_ITEM)
 			break;
@@ -651,6 +657,7 @@ hyb_amrestrpos(IndexScanDesc scan)
 		HybScanBatch *batch = so->batch;
 
 		hyb_batch_finish(so, batch);
+		hyb_ahead_new_batch(so);
 		so->batch = so->mark_batch;
 		so->mark_batch = batch;
 		so->mark_in_batch = true;

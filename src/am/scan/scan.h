@@ -277,6 +277,51 @@ typedef struct HybScanBatch
 /* Rows that are copied one by one rather than with their page. */
 #define HYB_SCAN_FEW_ROWS	8
 
+/* ---- reading ahead ---- */
+
+/* Pages that a scan may be ahead, whatever effective_io_concurrency says. */
+#define HYB_AHEAD_MAX			256
+
+/* HybScanAhead.next: nothing of the batch was looked at. */
+#define HYB_AHEAD_NOTHING		PG_INT32_MIN
+
+/* What a scan remembers of pages that it has lately looked at; a power of 2. */
+#define HYB_AHEAD_RECENT		64
+
+typedef struct HybScanAhead
+{
+	int			wait;			/* items to be returned before it looks ahead
+								 * again */
+	int			max;			/* pages to be ahead at most; 0: none, -1: not
+								 * known yet */
+	int			distance;		/* pages to be ahead now */
+	int			start;			/* items that the scan before this one came
+								 * to, if it asked for any pages; else 0 */
+	int			returned;		/* items, since the scan began */
+	bool		forward;
+	bool		skip_visible;	/* pages that are all-visible are not read */
+	Buffer		visibility;		/* page of the visibility map, pinned */
+
+	int			next;			/* item of the batch to look at next, or
+								 * HYB_AHEAD_NOTHING */
+
+	/*
+	 * Items of the batch whose pages were asked for, and which the scan has
+	 * not come to: a ring of `waiting` places from `oldest` on.
+	 */
+	int			oldest;
+	int			waiting;
+	int		   *items;			/* HYB_AHEAD_MAX; NULL: none was yet */
+	BlockNumber *recent;		/* HYB_AHEAD_RECENT, by the low bits of their
+								 * numbers */
+	uint64		asked;			/* pages asked for that were not in memory */
+
+	int			leaves_max;		/* as max, of leaves */
+	HybLeavesAhead leaves[HYB_MAX_LEVELS];
+} HybScanAhead;
+
+/* ---- scans ---- */
+
 typedef struct HybScan
 {
 	IndexScanDesc scan;
@@ -339,6 +384,7 @@ typedef struct HybScan
 	uint64		filter_checks;	/* filters asked, */
 	uint64		filter_negatives;	/* and leaves not read therefore */
 	Buffer		delta_pin;		/* page of the dynamic item last returned */
+	HybScanAhead ahead;			/* heap pages, scan_ahead.c */
 
 	/* scratch for loading */
 	HybBuf		fresh_key[2];	/* of entries of newer levels */
@@ -531,6 +577,40 @@ typedef struct HybScanLook
 extern bool hyb_scan_looks(const HybScan *so, HybScanLook *look);
 extern bool hyb_scan_find_dead(HybScan *so, HybScanLook *look);
 extern void hyb_scan_looked(const HybScan *so, const HybScanLook *look);
+
+/*
+ * scan_ahead.c: a scan is made; it begins, before its first batch is loaded; it
+ * ends, or begins anew.
+ */
+extern void hyb_ahead_init(HybScan *so);
+extern void hyb_ahead_begin(HybScan *so, bool forward);
+extern void hyb_ahead_end(HybScan *so);
+
+/* The batch is another one. */
+static inline void
+hyb_ahead_new_batch(HybScan *so)
+{
+	so->ahead.next = HYB_AHEAD_NOTHING;
+	so->ahead.waiting = 0;
+}
+
+/*
+ * What is to be asked for when a leaf of that level is sought, `far` being where
+ * the range ends; NULL: nothing.
+ */
+extern HybLeavesAhead *hyb_ahead_leaves(HybScan *so, int level,
+										const HybPos *far);
+
+/* The scan has come to the batch's current item: ask for what follows. */
+extern void hyb_ahead_look(HybScan *so, bool forward);
+
+static inline void
+hyb_ahead(HybScan *so, bool forward)
+{
+	so->ahead.returned++;
+	if (unlikely(so->ahead.wait-- <= 0))
+		hyb_ahead_look(so, forward);
+}
 
 /* scan_batch.c */
 extern HybScanBatch *hyb_batch_create(HybScan *so);

@@ -344,6 +344,8 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	 */
 	if (hyb_filter_try_level(so->probe, level))
 		sought.bound = bound;
+	else if (!so->point)
+		sought.ahead = hyb_ahead_leaves(so, level, forward ? &so->end : &so->start);
 	if (!hyb_static_descend(so->ix, version, &sought, descent))
 		return false;
 	so->filter_checks += descent->probed;

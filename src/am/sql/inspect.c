@@ -300,8 +300,8 @@ count_dynamic(HybIndex *ix)
 /* A row of hybrid_index_stats, column by column. */
 typedef struct StatsRow
 {
-	Datum		values[38];
-	bool		nulls[38];
+	Datum		values[39];
+	bool		nulls[39];
 	int			n;
 } StatsRow;
 
@@ -443,6 +443,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	filled = hyb_static_fill(ix, &fill);
 	put(&row, filled, Float8GetDatum(fill));
 	put_levels(&row, &meta, &total);
+	put_count(&row, idle, dynamic.counters[HYB_HEAP_PREFETCHES]);
 	Assert(row.n == lengthof(row.values));
 
 	hyb_inspect_close(&inspected);
