@@ -332,4 +332,18 @@ typedef Oid HybFileNumber;
 #define HYB_POINT_ATTACHED(name) false
 #endif
 
+/*
+ * Workers for CREATE INDEX.  Before 17 the server plans them for btree only;
+ * it does not for TRUNCATE, where the table is empty.  Needs
+ * optimizer/optimizer.h, storage/bufmgr.h and miscadmin.h.
+ */
+#if PG_VERSION_NUM >= 170000
+#define HYB_HAVE_PARALLEL_BUILD
+#define HYB_BUILD_WORKERS(heap, index, info) ((info)->ii_ParallelWorkers)
+#else
+#define HYB_BUILD_WORKERS(heap, index, info) \
+	(IsNormalProcessingMode() && RelationGetNumberOfBlocks(heap) > 0 ? \
+	 plan_create_index_workers(RelationGetRelid(heap), RelationGetRelid(index)) : 0)
+#endif
+
 #endif							/* HYB_COMPAT_H */

@@ -5,21 +5,20 @@
  * The server's tuplesort keeps 8 bytes of abbreviated key beside a pointer to
  * each datum, and touches all datums again, in random order, when it returns
  * them.  Here the first 16 bytes lie in the array that is sorted: that is the
- * whole entry for an integer key with its TID, so the entries themselves are
- * never looked at, and for other keys mostly enough to tell two apart.
+ * whole entry for an integer key with its TID, so there is nothing but the
+ * array then, and for other keys mostly enough to tell two apart.
  *
- * What does not fit the memory goes to tuplesort, which sorts in files.
+ * What does not fit the memory goes to files, as sorted runs that are merged
+ * (am/build_runs.h).
  */
 #include "compat.h"
 
 #include "algo/bits.h"
+#include "am/build_runs.h"
 #include "am/build_sort.h"
-#include "catalog/pg_operator_d.h"
-#include "catalog/pg_type_d.h"
 #include "key/key.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
-#include "utils/tuplesort.h"
 
 #define CHUNK_SIZE		(1024 * 1024)
 #define FIRST_ITEMS		1024
@@ -27,11 +26,17 @@
 /* How far ahead the entries to be returned next are fetched. */
 #define PREFETCH		8
 
-/* Length word and bytes of an entry lie in a chunk. */
+#define HEAD_BYTES		16
+
+/*
+ * The place of an entry is that of its length word, which its bytes follow, in
+ * a chunk: an even number.  Of an entry that the head holds it is an odd one,
+ * twice the length plus one.
+ */
 typedef struct SortItem
 {
 	uint64		head[2];		/* the first 16 bytes, 0 after the end */
-	const uint8 *entry;
+	uintptr_t	place;
 } SortItem;
 
 typedef struct SortChunk
@@ -46,27 +51,38 @@ struct HybSort
 {
 	MemoryContext context;
 	int			kilobytes;
-	Size		used;			/* memory of chunks */
+	SharedFileSet *files;
+	int			participant;
+	Size		chunk_memory;
 	SortItem   *items;
 	uint64		nitems;
 	uint64		items_alloc;
 	uint64		next;			/* item to be returned next */
 	SortChunk  *first;
-	SortChunk  *last;
+	SortChunk  *current;		/* those behind it are empty */
+	uint8		returned[HEAD_BYTES];
 
 	/* once the memory is used up */
-	Tuplesortstate *external;
-	HybBuf		datum;
-	void	   *returned;		/* the datum returned last, if it is ours */
+	HybRunWriter *runs;
+	HybRunMerge *merge;
 };
 
 static inline uint32
-entry_len(const uint8 *entry)
+entry_len(const SortItem *item)
 {
 	uint16		len;
 
-	memcpy(&len, entry, sizeof(len));
+	if (item->place & 1)
+		return (uint32) (item->place >> 1);
+	memcpy(&len, (const uint8 *) item->place, sizeof(len));
 	return len;
+}
+
+/* The bytes behind the head, of an entry that has any. */
+static inline const uint8 *
+entry_rest(const SortItem *item)
+{
+	return (const uint8 *) item->place + sizeof(uint16) + HEAD_BYTES;
 }
 
 static inline int
@@ -80,11 +96,10 @@ compare_items(const SortItem *a, const SortItem *b)
 		return a->head[0] < b->head[0] ? -1 : 1;
 	if (a->head[1] != b->head[1])
 		return a->head[1] < b->head[1] ? -1 : 1;
-	alen = entry_len(a->entry);
-	blen = entry_len(b->entry);
-	if (alen > 16 && blen > 16)
-		c = memcmp(a->entry + sizeof(uint16) + 16, b->entry + sizeof(uint16) + 16,
-				   Min(alen, blen) - 16);
+	alen = entry_len(a);
+	blen = entry_len(b);
+	if (alen > HEAD_BYTES && blen > HEAD_BYTES)
+		c = memcmp(entry_rest(a), entry_rest(b), Min(alen, blen) - HEAD_BYTES);
 	return c != 0 ? c : (alen > blen) - (alen < blen);
 }
 
@@ -98,60 +113,97 @@ compare_items(const SortItem *a, const SortItem *b)
 #include "lib/sort_template.h"
 
 HybSort *
-hyb_sort_create(int kilobytes)
+hyb_sort_create(int kilobytes, SharedFileSet *files, int participant)
 {
 	HybSort    *sort = palloc0(sizeof(HybSort));
 
 	sort->context = AllocSetContextCreate(CurrentMemoryContext, "hybrid sort",
 										  ALLOCSET_DEFAULT_SIZES);
 	sort->kilobytes = kilobytes;
+	sort->files = files;
+	sort->participant = participant;
 	sort->items_alloc = FIRST_ITEMS;
 	sort->items = MemoryContextAlloc(sort->context,
 									 FIRST_ITEMS * sizeof(SortItem));
 	return sort;
 }
 
-/* ---- files ---- */
-
-static void
-put_external(HybSort *sort, const uint8 *bytes, uint32 len)
+static inline Size
+memory_limit(const HybSort *sort)
 {
-	sort->datum.len = VARHDRSZ;
-	hyb_buf_append(&sort->datum, bytes, len);
-	SET_VARSIZE(sort->datum.data, sort->datum.len);
-	tuplesort_putdatum(sort->external, PointerGetDatum(sort->datum.data), false);
+	return (Size) sort->kilobytes * 1024;
 }
 
-/* Hand all entries on, letting go of our memory while doing so. */
-static void
-go_external(HybSort *sort)
+/* The bytes of an item; they hold until the next call. */
+static inline void
+item_bytes(HybSort *sort, const SortItem *item, const uint8 **bytes,
+		   uint32 *len)
 {
-	SortChunk  *chunk = sort->first;
-	MemoryContext old = MemoryContextSwitchTo(sort->context);
+	*len = entry_len(item);
+	if (item->place & 1)
+	{
+		hyb_store64be(sort->returned, item->head[0]);
+		hyb_store64be(sort->returned + 8, item->head[1]);
+		*bytes = sort->returned;
+	}
+	else
+		*bytes = (const uint8 *) item->place + sizeof(uint16);
+}
 
+static inline void
+prefetch(const HybSort *sort, uint64 at)
+{
+#if defined(__GNUC__)
+	if (at + PREFETCH < sort->nitems &&
+		(sort->items[at + PREFETCH].place & 1) == 0)
+		__builtin_prefetch((const void *) sort->items[at + PREFETCH].place);
+#endif
+}
+
+/* ---- files ---- */
+
+/* Sort what is in memory to a run, and forget it. */
+static void
+write_run(HybSort *sort)
+{
+	if (sort->runs == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(sort->context);
+
+		sort->runs = hyb_runs_create(sort->files, sort->participant);
+		MemoryContextSwitchTo(old);
+	}
+	sort_items(sort->items, sort->nitems);
+	hyb_runs_begin(sort->runs);
+	for (uint64 i = 0; i < sort->nitems; i++)
+	{
+		const uint8 *bytes;
+		uint32		len;
+
+		prefetch(sort, i);
+		item_bytes(sort, &sort->items[i], &bytes, &len);
+		hyb_runs_add(sort->runs, bytes, len);
+	}
+	hyb_runs_end_run(sort->runs);
+	sort->nitems = 0;
+	for (SortChunk *chunk = sort->first; chunk != NULL; chunk = chunk->next)
+		chunk->used = 0;
+	sort->current = sort->first;
+}
+
+static void
+free_memory(HybSort *sort)
+{
+	while (sort->first != NULL)
+	{
+		SortChunk  *next = sort->first->next;
+
+		pfree(sort->first);
+		sort->first = next;
+	}
 	pfree(sort->items);
 	sort->items = NULL;
-	sort->external = tuplesort_begin_datum(BYTEAOID, ByteaLessOperator,
-										   InvalidOid, false, sort->kilobytes,
-										   NULL, TUPLESORT_NONE);
-	hyb_buf_reserve(&sort->datum, VARHDRSZ + PG_UINT16_MAX);
-	while (chunk != NULL)
-	{
-		SortChunk  *next = chunk->next;
-
-		for (Size off = 0; off < chunk->used;)
-		{
-			uint32		len = entry_len(chunk->data + off);
-
-			put_external(sort, chunk->data + off + sizeof(uint16), len);
-			off += sizeof(uint16) + len;
-		}
-		CHECK_FOR_INTERRUPTS();
-		pfree(chunk);
-		chunk = next;
-	}
-	sort->first = sort->last = NULL;
-	MemoryContextSwitchTo(old);
+	sort->current = NULL;
 }
 
 /* ---- memory ---- */
@@ -163,8 +215,8 @@ go_external(HybSort *sort)
 static bool
 grow_items(HybSort *sort)
 {
-	Size		limit = (Size) sort->kilobytes * 1024;
-	Size		used = sort->used + sort->nitems * sizeof(SortItem);
+	Size		limit = memory_limit(sort);
+	Size		used = sort->chunk_memory + sort->nitems * sizeof(SortItem);
 	double		fit = (double) sort->nitems * limit / Max(used, 1);
 	uint64		n = sort->items_alloc * 2;
 
@@ -178,112 +230,133 @@ grow_items(HybSort *sort)
 }
 
 static bool
-add_chunk(HybSort *sort, Size need)
+next_chunk(HybSort *sort, Size need)
 {
 	Size		size = Max(CHUNK_SIZE, need);
 	SortChunk  *chunk;
 
-	if (sort->last != NULL &&
-		sort->used + size + sort->items_alloc * sizeof(SortItem) >
-		(Size) sort->kilobytes * 1024)
+	if (sort->current != NULL && sort->current->next != NULL &&
+		sort->current->next->size >= need)
+	{
+		sort->current = sort->current->next;
+		return true;
+	}
+	if (sort->current != NULL &&
+		(sort->current->next != NULL ||
+		 sort->chunk_memory + size + sort->items_alloc * sizeof(SortItem) >
+		 memory_limit(sort)))
 		return false;
 	chunk = MemoryContextAlloc(sort->context, offsetof(SortChunk, data) + size);
 	chunk->next = NULL;
 	chunk->size = size;
 	chunk->used = 0;
-	if (sort->last != NULL)
-		sort->last->next = chunk;
+	if (sort->current != NULL)
+		sort->current->next = chunk;
 	else
 		sort->first = chunk;
-	sort->last = chunk;
-	sort->used += size;
+	sort->current = chunk;
+	sort->chunk_memory += size;
 	return true;
+}
+
+/* Is there room for an entry that takes so many bytes of a chunk, or none? */
+static inline bool
+has_room(HybSort *sort, Size need)
+{
+	return (sort->nitems < sort->items_alloc || grow_items(sort)) &&
+		(need == 0 ||
+		 (sort->current != NULL &&
+		  sort->current->size - sort->current->used >= need) ||
+		 next_chunk(sort, need));
 }
 
 void
 hyb_sort_put(HybSort *sort, const uint8 *bytes, uint32 len)
 {
-	Size		need = sizeof(uint16) + len;
-	uint16		len16 = (uint16) len;
-	uint8		head[16] = {0};
+	Size		need = len <= HEAD_BYTES ? 0 :
+		TYPEALIGN(sizeof(uint16), sizeof(uint16) + len);
 	SortItem   *item;
-	uint8	   *entry;
 
 	Assert(len <= PG_UINT16_MAX);
-	if (sort->external == NULL &&
-		((sort->nitems == sort->items_alloc && !grow_items(sort)) ||
-		 ((sort->last == NULL || sort->last->size - sort->last->used < need) &&
-		  !add_chunk(sort, need))))
-		go_external(sort);
-	if (sort->external != NULL)
+	if (unlikely(!has_room(sort, need)))
 	{
-		put_external(sort, bytes, len);
-		return;
+		write_run(sort);
+		if (!has_room(sort, need))
+			elog(ERROR, "no memory for an entry of an index build");
 	}
 
-	entry = sort->last->data + sort->last->used;
-	sort->last->used += need;
-	memcpy(entry, &len16, sizeof(uint16));
-	memcpy(entry + sizeof(uint16), bytes, len);
-	memcpy(head, bytes, Min(len, sizeof(head)));
 	item = &sort->items[sort->nitems++];
-	item->head[0] = hyb_load64be(head);
-	item->head[1] = hyb_load64be(head + 8);
-	item->entry = entry;
+	if (need == 0)
+	{
+		uint8		head[HEAD_BYTES] = {0};
+
+		memcpy(head, bytes, len);
+		item->head[0] = hyb_load64be(head);
+		item->head[1] = hyb_load64be(head + 8);
+		item->place = ((uintptr_t) len << 1) | 1;
+	}
+	else
+	{
+		uint8	   *entry = sort->current->data + sort->current->used;
+		uint16		len16 = (uint16) len;
+
+		sort->current->used += need;
+		memcpy(entry, &len16, sizeof(uint16));
+		memcpy(entry + sizeof(uint16), bytes, len);
+		item->head[0] = hyb_load64be(bytes);
+		item->head[1] = hyb_load64be(bytes + 8);
+		item->place = (uintptr_t) entry;
+	}
 }
 
 void
 hyb_sort_perform(HybSort *sort)
 {
-	if (sort->external != NULL)
-		tuplesort_performsort(sort->external);
-	else
+	MemoryContext old;
+
+	if (sort->runs == NULL)
+	{
 		sort_items(sort->items, sort->nitems);
+		return;
+	}
+	write_run(sort);
+	free_memory(sort);
+	hyb_runs_reduce(sort->runs, hyb_runs_fan_in(memory_limit(sort)),
+					memory_limit(sort));
+	old = MemoryContextSwitchTo(sort->context);
+	sort->merge = hyb_merge_begin(hyb_runs_written(sort->runs), NULL, NULL,
+								  memory_limit(sort));
+	MemoryContextSwitchTo(old);
+}
+
+void
+hyb_sort_share(HybSort *sort, int most_runs)
+{
+	write_run(sort);
+	free_memory(sort);
+	hyb_runs_reduce(sort->runs, most_runs, memory_limit(sort));
+	hyb_runs_share(sort->runs);
 }
 
 bool
 hyb_sort_get(HybSort *sort, const uint8 **bytes, uint32 *len)
 {
-	const uint8 *entry;
-
-	if (sort->external != NULL)
-	{
-		Datum		datum;
-		bool		null;
-
-		if (sort->returned != NULL)
-			pfree(sort->returned);
-		sort->returned = NULL;
-		if (!HYB_TUPLESORT_GETDATUM(sort->external, &datum, &null))
-			return false;
-		if (!HYB_GETDATUM_BORROWS)
-			sort->returned = DatumGetPointer(datum);
-		*bytes = (const uint8 *) VARDATA_ANY(DatumGetPointer(datum));
-		*len = VARSIZE_ANY_EXHDR(DatumGetPointer(datum));
-		return true;
-	}
-
+	if (sort->merge != NULL)
+		return hyb_merge_get(sort->merge, bytes, len);
 	if (sort->next == sort->nitems)
 		return false;
-#if defined(__GNUC__)
-	if (sort->next + PREFETCH < sort->nitems)
-		__builtin_prefetch(sort->items[sort->next + PREFETCH].entry);
-#endif
-	entry = sort->items[sort->next++].entry;
-	*len = entry_len(entry);
-	*bytes = entry + sizeof(uint16);
+	prefetch(sort, sort->next);
+	item_bytes(sort, &sort->items[sort->next++], bytes, len);
 	return true;
 }
 
 void
 hyb_sort_end(HybSort *sort)
 {
-	if (sort->external != NULL)
-	{
-		if (sort->returned != NULL)
-			pfree(sort->returned);
-		tuplesort_end(sort->external);
-	}
+	if (sort->merge != NULL)
+		hyb_merge_end(sort->merge);
+	if (sort->runs != NULL)
+		hyb_runs_close(sort->runs);
 	MemoryContextDelete(sort->context);
 	pfree(sort);
 }

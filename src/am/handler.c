@@ -150,6 +150,9 @@ hybridhandler(PG_FUNCTION_ARGS)
 	am->amclusterable = true;
 	am->ampredlocks = false;
 	am->amcanparallel = false;
+#ifdef HYB_HAVE_PARALLEL_BUILD
+	am->amcanbuildparallel = true;
+#endif
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = false;
 	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;

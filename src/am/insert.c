@@ -5,7 +5,7 @@
 #include "compat.h"
 
 #include "am/am.h"
-#include "am/build.h"
+#include "am/entry_size.h"
 #include "am/gather.h"
 #include "am/statement_end.h"
 #include "am/unique.h"

@@ -55,6 +55,9 @@ extern void hyb_leaf_builder_add_leaf(HybLeafBuilder *builder, HybLeaf *leaf,
 extern void hyb_leaf_builder_aim(HybLeafBuilder *builder, double part,
 								 int hold);
 
+/* The first leaf, instead of beginning the level, has this separator. */
+extern void hyb_leaf_builder_start(HybLeafBuilder *builder, const HybPos *low);
+
 /* Emit what is left. */
 extern void hyb_leaf_builder_finish(HybLeafBuilder *builder);
 extern void hyb_leaf_builder_free(HybLeafBuilder *builder);

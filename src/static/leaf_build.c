@@ -235,6 +235,13 @@ hyb_leaf_builder_aim(HybLeafBuilder *b, double part, int hold)
 	b->next_check = Max(FIRST_CHECK, hold + 1);
 }
 
+void
+hyb_leaf_builder_start(HybLeafBuilder *b, const HybPos *low)
+{
+	Assert(b->nitems == 0);
+	hyb_pos_copy(&b->low, &b->low_key, low);
+}
+
 /*
  * Emit the first half of what waits, if that fits a page.  The halves are of
  * items: of entries that differ much in size the second may not fit one page

@@ -5,10 +5,14 @@
 #include "compat.h"
 
 #include "static/step_space.h"
+#include "storage/lmgr.h"
 #include "utils/rel.h"
 
 /* Blocks reserved beyond those that a step expects to need. */
 #define HYB_STEP_SPARE	4
+
+/* Blocks that one of several processes takes at once, at most. */
+#define HYB_BULK_BLOCKS	32
 
 void
 hyb_step_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
@@ -33,17 +37,63 @@ hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
 	space->bulk = true;
 }
 
+void
+hyb_bulk_space_share(HybStepSpace *space, bool shared)
+{
+	Assert(space->bulk);
+	space->shared = shared;
+}
+
+/* Take more blocks: few at first, so that a small index has no large gaps. */
+static void
+take_blocks(HybStepSpace *space)
+{
+	Relation	rel = space->ix->rel;
+	int			n = Min(Max(space->taken / 8, 1), HYB_BULK_BLOCKS);
+
+	LockRelationForExtension(rel, ExclusiveLock);
+	for (int i = 0; i < n; i++)
+	{
+		Buffer		buf = ReadBuffer(rel, P_NEW);
+
+		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+		hyb_page_init(BufferGetPage(buf), space->ix, HYB_PAGE_FREELIST, 0, 0);
+		MarkBufferDirty(buf);
+		if (i == 0)
+			space->own = BufferGetBlockNumber(buf);
+		Assert(BufferGetBlockNumber(buf) == space->own + i);
+		UnlockReleaseBuffer(buf);
+	}
+	UnlockRelationForExtension(rel, ExclusiveLock);
+	space->nown = n;
+	space->taken += n;
+}
+
 /*
- * The index under construction is nobody else's, so no lock for extension is
- * needed; its pages are logged when all are there.
+ * The index under construction is only this process's, or that of a group of
+ * processes.  Its pages are logged when all are there.
  */
 static BlockNumber
 bulk_write(HybStepSpace *space, const char *image)
 {
-	Buffer		buf = ReadBuffer(space->ix->rel, P_NEW);
-	BlockNumber block = BufferGetBlockNumber(buf);
+	Buffer		buf;
+	BlockNumber block;
 
-	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	if (space->shared && space->nown == 0)
+		take_blocks(space);
+	if (space->nown > 0)
+	{
+		buf = ReadBufferExtended(space->ix->rel, MAIN_FORKNUM, space->own,
+								 RBM_ZERO_AND_LOCK, NULL);
+		space->own++;
+		space->nown--;
+	}
+	else
+	{
+		buf = ReadBuffer(space->ix->rel, P_NEW);
+		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	}
+	block = BufferGetBlockNumber(buf);
 	memcpy(BufferGetPage(buf), image, BLCKSZ);
 	MarkBufferDirty(buf);
 	UnlockReleaseBuffer(buf);

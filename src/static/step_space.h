@@ -16,6 +16,10 @@ typedef struct HybStepSpace
 	bool		filters;		/* internal nodes have filters and TID counts */
 	bool		bulk;			/* CREATE INDEX: write by extending the
 								 * relation, log nothing, keep no lists */
+	bool		shared;			/* bulk: other processes extend it too */
+	BlockNumber own;			/* shared: the next of nown blocks that are */
+	int			nown;			/* for this process to write */
+	int			taken;			/* shared: blocks taken so far */
 	uint64		stamp;			/* of every page the step builds */
 	BlockNumber reserved[HYB_MAX_PENDING];
 	int			nreserved;
@@ -42,6 +46,14 @@ extern void hyb_step_space_init(HybStepSpace *space, const HybIndex *ix,
 
 extern void hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix,
 								uint64 stamp, bool filters);
+
+/*
+ * Other processes write to the relation too, from now on or no more.  Each
+ * takes neighbouring blocks by the dozen, so that leaves that follow each other
+ * mostly do so in the file.  Blocks it has not written in the end are empty
+ * free-list pages.
+ */
+extern void hyb_bulk_space_share(HybStepSpace *space, bool shared);
 
 /*
  * Write a page image to one of the reserved blocks (more are reserved when they

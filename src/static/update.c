@@ -343,6 +343,50 @@ replace_child(const HybPathNode *node, const HybChildList *nodes)
 	return replaced;
 }
 
+static void
+set_root(HybRoot *root, const HybChildList *list, int height)
+{
+	memset(root, 0, sizeof(*root));
+	root->block = InvalidBlockNumber;
+	if (list->n > 0)
+	{
+		root->block = list->children[0].block;
+		root->stamp = list->children[0].stamp;
+		root->height = height;
+	}
+}
+
+void
+hyb_static_pack(HybStepSpace *space, HybChildList *leaves, HybChildList *nodes)
+{
+	HybPath    *path = palloc0(sizeof(HybPath));
+
+	Assert(space->bulk);
+	pack_level(space, NULL, path, 1, leaves, nodes);
+	if (nodes->n > 0)
+		nodes->children[0].low = leaves->children[0].low;
+	pfree(path);
+}
+
+void
+hyb_static_build(HybStepSpace *space, const HybChildList *list, int level,
+				 HybRoot *root)
+{
+	HybPath    *path = palloc0(sizeof(HybPath));
+	HybChildList current = *list;
+
+	Assert(space->bulk);
+	for (; current.n > 1; level++)
+	{
+		HybChildList nodes = {0};
+
+		pack_level(space, NULL, path, level, &current, &nodes);
+		current = nodes;
+	}
+	set_root(root, &current, level);
+	pfree(path);
+}
+
 void
 hyb_static_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
 				   HybRoot *root)
@@ -379,12 +423,5 @@ hyb_static_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
 	hyb_filter_place_finish(place);
 	pfree(place);
 
-	memset(root, 0, sizeof(*root));
-	root->block = InvalidBlockNumber;
-	if (current.n > 0)
-	{
-		root->block = current.children[0].block;
-		root->stamp = current.children[0].stamp;
-		root->height = level;
-	}
+	set_root(root, &current, level);
 }

@@ -72,4 +72,20 @@ extern void hyb_step_write_leaves(HybStepSpace *space, HybChildList *list);
 extern void hyb_static_replace(HybStepSpace *space, HybPath *path,
 							   HybChildList *list, HybRoot *root);
 
+/* ---- CREATE INDEX ---- */
+
+/*
+ * The level-1 nodes of new leaves that another process writes the neighbours
+ * of.  The first node's separator is that of its first leaf.
+ */
+extern void hyb_static_pack(HybStepSpace *space, HybChildList *leaves,
+							HybChildList *nodes);
+
+/*
+ * A tree of new children of nodes of this level, all there are, which are
+ * leaves for level 1.
+ */
+extern void hyb_static_build(HybStepSpace *space, const HybChildList *list,
+							 int level, HybRoot *root);
+
 #endif							/* HYB_UPDATE_H */

@@ -1,9 +1,9 @@
 /*
- * build.h
- *		What CREATE INDEX and INSERT share.
+ * entry_size.h
+ *		The longest entries that an index takes.
  */
-#ifndef HYB_BUILD_H
-#define HYB_BUILD_H
+#ifndef HYB_ENTRY_SIZE_H
+#define HYB_ENTRY_SIZE_H
 
 #include "page/page.h"
 
@@ -11,4 +11,4 @@
 extern void hyb_check_entry_size(Relation index, Relation heap, uint32 len,
 								 ItemPointer tid);
 
-#endif							/* HYB_BUILD_H */
+#endif							/* HYB_ENTRY_SIZE_H */
