@@ -362,8 +362,11 @@ static inline Datum
 hyb_call_function(FmgrInfo *function, Oid collation, Datum a, Datum b)
 {
 	uint32		held = InterruptHoldoffCount;
-	Datum		result = FunctionCall2Coll(function, collation, a, b);
+	Datum		result;
 
+	/* an error there would take the server down */
+	Assert(CritSectionCount == 0);
+	result = FunctionCall2Coll(function, collation, a, b);
 	if (unlikely(InterruptHoldoffCount != held))
 		hyb_locks_lost(function->fn_oid);
 	return result;

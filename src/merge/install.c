@@ -113,6 +113,18 @@ count_recent(HybMetaPage *meta, const MergeStep *step, HybWalSet *set,
 				  nkeys * sizeof(HybRecent));
 }
 
+/* Does a step of a pass stop within a unit?  Compares keys. */
+static bool
+is_moving(const MergeStep *step, const HybPos *watermark)
+{
+	HybPos		above;
+
+	if (step->source == HYB_SOURCE_LOG)
+		return false;
+	above = hyb_step_above(watermark);
+	return hyb_pos_compare(step->ix->desc, &above, &step->unit_high) < 0;
+}
+
 bool
 hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 {
@@ -120,6 +132,7 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	HybStepSpace *space = NULL; /* nothing is written */
 	NewTree		to;
 	NewTree		from;
+	bool		moving = is_moving(step, watermark);
 	Buffer		metabuf;
 	HybMetaPage *meta;
 	HybWalSet	set;
@@ -159,10 +172,8 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	}
 	else
 	{
-		HybPos		above = hyb_step_above(watermark);
-
 		meta->moved_entries += step->done.merged;
-		if (hyb_pos_compare(ix->desc, &above, &step->unit_high) < 0)
+		if (moving)
 			meta->flags |= HYB_META_MOVING;
 		else
 			meta->flags &= ~HYB_META_MOVING;
