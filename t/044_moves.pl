@@ -35,9 +35,11 @@ CREATE INDEX t_s ON t USING hybrid (s) INCLUDE (v) WITH (filter = surf, merge_ra
 CREATE INDEX t_n ON t USING hybrid (n, v) WITH (merge_ratio = 300);
 -- long separators: many level-1 nodes, and so many units
 CREATE INDEX t_p ON t USING hybrid ((repeat('x', 500) || s)) WITH (merge_ratio = 300);
+-- the same, compared by a function
+CREATE INDEX t_j ON t USING hybrid ((ARRAY[repeat('x', 500) || s])) WITH (merge_ratio = 300);
 CREATE INDEX t_one ON t USING hybrid (s, k) WITH (levels = 1, merge_ratio = 300);
 EOF
-my @indexes = ('t_k', 't_s', 't_n', 't_p', 't_one');
+my @indexes = ('t_k', 't_s', 't_n', 't_p', 't_j', 't_one');
 my %queries = (
 	'SELECT k FROM t WHERE k > 0 ORDER BY k' => '{order,order_only}',
 	'SELECT k FROM t WHERE k < 300 ORDER BY k DESC' => '{order,order_only}',
@@ -90,7 +92,7 @@ foreach my $round (1 .. 24)
 		checked("round $round, after VACUUM");
 	}
 }
-foreach my $index ('t_k', 't_s', 't_n', 't_p')
+foreach my $index ('t_k', 't_s', 't_n', 't_p', 't_j')
 {
 	ok($seen{$index}{2} || $seen{$index}{3}, "$index has several levels");
 	cmp_ok(stats($index, 'moved_entries'), '>', 1000, 'and entries have moved between them');
