@@ -367,6 +367,7 @@ hyb_call_function(FmgrInfo *function, Oid collation, Datum a, Datum b)
 	/* an error there would take the server down */
 	Assert(CritSectionCount == 0);
 	result = FunctionCall2Coll(function, collation, a, b);
+
 	if (unlikely(InterruptHoldoffCount != held))
 		hyb_locks_lost(function->fn_oid);
 	return result;
