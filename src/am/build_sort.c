@@ -18,6 +18,7 @@
 #include "am/build_sort.h"
 #include "key/key.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 
 #define CHUNK_SIZE		(1024 * 1024)
@@ -27,6 +28,9 @@
 #define PREFETCH		8
 
 #define HEAD_BYTES		16
+
+/* Fewer than that are compared rather than spread by a byte. */
+#define FEW_ITEMS		256
 
 /*
  * The place of an entry is that of its length word, which its bytes follow, in
@@ -112,6 +116,113 @@ compare_items(const SortItem *a, const SortItem *b)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
+/* The first byte of the heads in which not all items agree; 16 if they do. */
+static int
+first_difference(const SortItem *items, uint64 n)
+{
+	uint64		differs[2] = {0, 0};
+
+	for (uint64 i = 1; i < n; i++)
+	{
+		differs[0] |= items[i].head[0] ^ items[0].head[0];
+		differs[1] |= items[i].head[1] ^ items[0].head[1];
+	}
+	if (differs[0] != 0)
+		return (63 - pg_leftmost_one_pos64(differs[0])) / 8;
+	if (differs[1] != 0)
+		return 8 + (63 - pg_leftmost_one_pos64(differs[1])) / 8;
+	return HEAD_BYTES;
+}
+
+static inline uint8
+byte_of(const SortItem *item, int byte)
+{
+	return (uint8) (item->head[byte >> 3] >> (56 - 8 * (byte & 7)));
+}
+
+/*
+ * Move the items to where the value of a byte belongs; bucket v is then
+ * [ends[v - 1], ends[v]).
+ */
+static void
+distribute(SortItem *items, uint64 n, int byte, uint64 ends[256])
+{
+	uint64		next[256] = {0};
+	uint64		sum = 0;
+
+	for (uint64 i = 0; i < n; i++)
+		next[byte_of(&items[i], byte)]++;
+	for (int v = 0; v < 256; v++)
+	{
+		uint64		count = next[v];
+
+		next[v] = sum;
+		sum += count;
+		ends[v] = sum;
+	}
+	for (int v = 0; v < 256; v++)
+		while (next[v] < ends[v])
+		{
+			SortItem	item = items[next[v]];
+			uint8		to;
+
+			/* put the item in its place, take what was there, and so on */
+			while ((to = byte_of(&item, byte)) != v)
+			{
+				SortItem	other = items[next[to]];
+
+				items[next[to]++] = item;
+				item = other;
+			}
+			items[next[v]++] = item;
+		}
+}
+
+/*
+ * Keys that are many are spread by the first byte in which they differ, byte
+ * by byte, until comparing them costs less: a third of the time of comparing
+ * them all, which mispredicts every other branch.
+ */
+static void
+spread(SortItem *items, uint64 n)
+{
+	uint64		ends[256];
+	uint64		from = 0;
+	int			byte;
+
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	if (n < FEW_ITEMS || (byte = first_difference(items, n)) == HEAD_BYTES)
+	{
+		sort_items(items, n);
+		return;
+	}
+	distribute(items, n, byte, ends);
+	for (int v = 0; v < 256; v++)
+	{
+		if (ends[v] - from > 1)
+			spread(items + from, ends[v] - from);
+		from = ends[v];
+	}
+}
+
+/* Rows often come in the order of their keys. */
+static bool
+is_sorted(const SortItem *items, uint64 n)
+{
+	for (uint64 i = 1; i < n; i++)
+		if (compare_items(&items[i - 1], &items[i]) > 0)
+			return false;
+	return true;
+}
+
+static void
+sort_all(HybSort *sort)
+{
+	if (!is_sorted(sort->items, sort->nitems))
+		spread(sort->items, sort->nitems);
+}
+
 HybSort *
 hyb_sort_create(int kilobytes, SharedFileSet *files, int participant)
 {
@@ -173,7 +284,7 @@ write_run(HybSort *sort)
 		sort->runs = hyb_runs_create(sort->files, sort->participant);
 		MemoryContextSwitchTo(old);
 	}
-	sort_items(sort->items, sort->nitems);
+	sort_all(sort);
 	hyb_runs_begin(sort->runs);
 	for (uint64 i = 0; i < sort->nitems; i++)
 	{
@@ -316,7 +427,7 @@ hyb_sort_perform(HybSort *sort)
 
 	if (sort->runs == NULL)
 	{
-		sort_items(sort->items, sort->nitems);
+		sort_all(sort);
 		return;
 	}
 	write_run(sort);
