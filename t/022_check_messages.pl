@@ -1,7 +1,7 @@
 
 # hybrid_index_check finds each kind of damage, and says which: an index file is
 # damaged in a chosen place for each of its messages.  The files are copies of
-# three templates, put in the place of those of empty tables.
+# some templates, put in the place of those of empty tables.
 #
 # Messages for which no damage of a file is known, because another check, of
 # which they are a second line, comes first: an entry's length, a malformed key
@@ -35,10 +35,12 @@ my $node = new_node('messages', $conf);
 
 # plain: several leaves under one internal node, some with tombstones, a log of
 # two pages, free blocks; frozen: the same, in the middle of a merge; surf: with
-# range filters; points: with filters for points; text: leaves of strings.
+# range filters; points: with filters for points; text: leaves of strings;
+# levels: two levels, the newer one with filters for points, in the middle of a
+# pass.
 my $fill = 'SELECT hashint4(g), md5(g::text) FROM generate_series';
 my %columns = (plain => '(k)', frozen => '(k)', surf => "(k, s) WITH (filter = 'surf')",
-	points => '(k) WITH (filter = points)', text => '(s)');
+	points => '(k) WITH (filter = points)', text => '(s)', levels => '(k, s)');
 foreach my $name (sort keys %columns)
 {
 	$node->safe_psql('postgres', <<EOF);
@@ -53,6 +55,11 @@ VACUUM (INDEX_CLEANUP on) $name;
 INSERT INTO $name $fill(20001, 21000) g;
 EOF
 }
+$node->safe_psql('postgres',
+	pass_begun('levels_i', 'INSERT INTO levels SELECT hashint4(g * 200 + i), md5(i::text) FROM generate_series(100000, 100199) i'));
+
+$node->safe_psql('postgres', "DELETE FROM text WHERE s = md5('20001')");
+
 # one step after a freeze; the next one comes when a page of the log is full
 $node->safe_psql('postgres', <<EOF);
 SET hybridindex.merge_floor = 1;
@@ -71,6 +78,11 @@ is($node->safe_psql('postgres', "SELECT merge_running FROM hybrid_index_stats('f
 
 sub child { return child_entry($_[0], root($_[0]), $_[1]); }
 sub leaf { return get32($_[0], root($_[0]), child($_[0], $_[1])); }
+
+# The same of the newer level, and the filter page of its first leaf.
+sub newer_root { return root($_[0], newer('root')); }
+sub newer_child { return child_entry($_[0], newer_root($_[0]), $_[1]); }
+sub newer_filters { return get32($_[0], newer_root($_[0]), newer_child($_[0], 0) + 16 + 8); }
 
 # Where the key of a child's separator begins; it has no TID.
 sub separator
@@ -145,6 +157,7 @@ my @damage = (
 
 	# metapage
 	[ 'plain', qr/The metapage header is not that of a hybrid index/, sub { set16($_[0], 0, $_, 8144) foreach 14, 16 } ],
+	[ 'plain', qr/The metapage header is not that of a hybrid index/, sub { set16($_[0], 0, 12, 3000) } ],
 	[ 'plain', qr/The metapage is not that of a hybrid index/, sub { set32($_[0], 0, $meta{magic}, 1) } ],
 	[ 'plain', qr/has format version 99, but this hybridindex reads version/, sub { set32($_[0], 0, $meta{format}, 99) } ],
 	[ 'plain', qr/A counter of the metapage is out of range/, sub { set32($_[0], 0, $meta{npending}, 400) } ],
@@ -161,6 +174,39 @@ my @damage = (
 	[ 'frozen', qr/In the metapage, there is a pass over levels beside a frozen generation/, sub { set32($_[0], 0, $meta{nlevels}, 2); set16($_[0], 0, $meta{pass_level}, 1) } ],
 	[ 'surf', qr/The child at position 0 has rent, but is no leaf of a newer level/, sub { set16($_[0], root($_[0]), child($_[0], 0) + 16 + 6, 1) } ],
 	[ 'frozen', qr/The separator at position 0 is malformed/, sub { set8($_[0], 0, $meta{wm_tie}, 7) } ],
+	[ 'plain', qr/In the metapage, there are flags without a meaning/, sub { set32($_[0], 0, $meta{flags}, 0x40) } ],
+	[ 'plain', qr/In the metapage, there is a visit of all leaves without a frozen generation/, sub { set32($_[0], 0, $meta{flags}, 0x4) } ],
+	[ 'plain', qr/In the metapage, a unit is being moved without a pass over levels/, sub { set32($_[0], 0, $meta{flags}, 0x10) } ],
+	[ 'plain', qr/In the metapage, there is a quiet merge without a frozen generation/, sub { set32($_[0], 0, $meta{flags}, 0x20) } ],
+	[ 'plain', qr/In the metapage, fewer pages were written than earned/, sub { bump($_[0], 'earned_pages', 1000000) } ],
+
+	# levels, and a pass over them
+	[ 'levels', qr/In the metapage, there is a watermark without a frozen generation/, sub { set16($_[0], 0, $meta{pass_level}, 0) } ],
+	[ 'levels', qr/The separator at position 0 is malformed/, sub { set8($_[0], 0, $meta{wm_tie}, 7) } ],
+	[ 'levels', qr/The separator at position 0 is malformed/, sub { set8($_[0], 0, $meta{wm_ncols}, 2); set8($_[0], 0, $meta{wm_key}, 0x77) } ],
+	[ 'levels', qr/In the metapage, the stamp of the pass lies in the future/, sub { set64($_[0], 0, $meta{pass_stamp}, 1 + get64($_[0], 0, $meta{next_stamp})) } ],
+	[ 'levels', qr/In the metapage, the stamp of a whole pass lies in the future/, sub { set64($_[0], 0, $meta{surveyed} + 8, 1 + get64($_[0], 0, $meta{next_stamp})) } ],
+	[ 'levels', qr/It is of kind \d, but nothing points to it/, sub {
+		set32($_[0], 0, $meta{nlevels}, 1);
+		set16($_[0], 0, $meta{pass_level}, 0);
+		set16($_[0], 0, $meta{wanted_levels}, 1);
+		set16($_[0], 0, $meta{wm_len}, 0);
+		set8($_[0], 0, $meta{wm_ncols}, 0);
+		set8($_[0], 0, $meta{wm_tie}, 0xFF);
+		set32($_[0], 0, $meta{flags}, 0);
+	} ],
+	[ 'levels', qr/points to block \d+ as an internal node, outside the index of/, sub { set32($_[0], 0, newer('root'), 0x7FFFFFF0) } ],
+	[ 'levels', qr/points to block \d+ as an internal node, but that is an internal node already/, sub { set32($_[0], 0, newer('root'), root($_[0])) } ],
+	[ 'levels', qr/In the metapage, the root's stamp lies in the future/, sub { set64($_[0], 0, newer('root_stamp'), get64($_[0], 0, $meta{next_stamp})) } ],
+	[ 'levels', qr/In the metapage, there are more tombstones than entries/, sub { set64($_[0], 0, newer('static_tombstones'), 1000000) } ],
+	[ 'levels', qr/The leaves hold \d+ heap TIDs, but the metapage counts/, sub { set64($_[0], 0, newer('static_tids'), 1) } ],
+	[ 'levels', qr/There are \d+ leaves and \d+ internal nodes, but the metapage counts/, sub { set64($_[0], 0, newer('leaf_pages'), 1) } ],
+	[ 'levels', qr/There are \d+ leaves and \d+ internal nodes, but the metapage counts/, sub { set64($_[0], 0, newer('inner_pages'), 77) } ],
+	[ 'levels', qr/There are \d+ filter pages, but the metapage counts/, sub { set64($_[0], 0, newer('filter_pages'), 77) } ],
+	[ 'levels', qr/The child at position 0 has \d+ heap TIDs, not 1\./, sub { set32($_[0], newer_root($_[0]), newer_child($_[0], 0) + 16, 1) } ],
+	[ 'levels', qr/The filter at position 0 is damaged: the header/, sub { my $p = newer_filters($_[0]); set8($_[0], $p, get16($_[0], $p, 28) + 8 + 2, 8) } ],
+	[ 'levels', qr/The filter at position 0 is of leaf \d+, not/, sub { set32($_[0], newer_filters($_[0]), 24, 77) } ],
+	[ 'levels', qr/The filters are not in the order of their leaves/, sub { set16($_[0], newer_root($_[0]), newer_child($_[0], 0) + 28, 1) } ],
 	[ 'plain', qr/In the metapage, the link to the dictionary does not fit the columns/, sub { set32($_[0], 0, $meta{dictionary}, 1) } ],
 
 	# free list
@@ -177,12 +223,14 @@ my @damage = (
 	[ 'plain', qr/Free block \d+ at position \d+ lies outside the index/, sub { set32($_[0], get32($_[0], 0, $meta{freelist}), 24, 0x7FFFFFF0) } ],
 	[ 'plain', qr/Free block \d+ at position \d+ is listed twice/, sub { set32($_[0], get32($_[0], 0, $meta{freelist}), 28, get32($_[0], get32($_[0], 0, $meta{freelist}), 24)) } ],
 	[ 'plain', qr/Block \d+ of the free list is not a free-list page/, sub { set32($_[0], 0, $meta{freelist}, leaf($_[0], 0)) } ],
+	[ 'plain', qr/A free-list page claims to hold \d+ blocks/, sub { set16($_[0], get32($_[0], 0, $meta{freelist}), 12, 2000) } ],
 	[ 'plain', qr/A free-list page claims to hold 60000 blocks/, sub { set32($_[0], get32($_[0], 0, $meta{freelist}), $trailer + 24, 60000) } ],
 	[ 'plain', qr/The free list holds \d+ blocks, but the metapage counts/, sub { set32($_[0], 0, $meta{free_blocks}, 1 + get32($_[0], 0, $meta{free_blocks})) } ],
 
 	# internal nodes
 	[ 'plain', qr/An internal node has a link to block 3 and flags/, sub { set32($_[0], root($_[0]), $trailer + 20, 3) } ],
 	[ 'plain', qr/An internal node has a link to block \d+ and flags 0x0080/, sub { in_trailer($_[0], root($_[0]), 28, 0x80) } ],
+	[ 'plain', qr/An internal node has \d+ children/, sub { set32($_[0], root($_[0]), $trailer + 24, 0x80000001) } ],
 	[ 'plain', qr/An internal node has 0 children/, sub { set32($_[0], root($_[0]), $trailer + 24, 0) } ],
 	[ 'plain', qr/An internal node has more children than fit its content/, sub { set16($_[0], root($_[0]), 12, 25) } ],
 	[ 'plain', qr/A child entry lies outside the content of its internal node/, sub { set16($_[0], root($_[0]), 26, 8000) } ],
@@ -295,11 +343,21 @@ foreach my $i (0 .. $#indexes)
 	set8(\$content, 0, $meta{wm_tie}, 1);
 	write_file($node->data_dir . '/' . $path{frozen_i}, $content);
 }
+# The first entry of the log, of a row that is deleted, leads to no block of its
+# table.
+{
+	my $content = $template{text};
+	my $block = log_page(\$content);
+	my $long = get8(\$content, $block, 24) & 0x40 ? 1 : 0;
+
+	set16(\$content, $block, 24 + 1 + $long, 0x77);
+	write_file($node->data_dir . '/' . $path{text_i}, $content);
+}
 $node->start;
 
 # All in one session; the answers in order.
 my ($ret, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n" . join('',
-	map { "\\warn == $_\nSELECT hybrid_index_check('$_');\n" } (map { "d${_}_i" } 0 .. $#indexes), 'frozen_i', 'plain_i', 'surf_i', 'points_i', 'text_i'),
+	map { "\\warn == $_\nSELECT hybrid_index_check('$_');\n" } (map { "d${_}_i" } 0 .. $#indexes), 'frozen_i', 'plain_i', 'surf_i', 'points_i', 'text_i', 'levels_i'),
 	on_error_stop => 0);
 my %said = map { /^(\S+)\n?(.*)/s ? ($1 => $2) : () } split /^== /m, $err;
 foreach my $i (0 .. $#damage)
@@ -310,7 +368,10 @@ foreach my $i (0 .. $#damage)
 	like($what, qr/XX002/, 'with its SQLSTATE') if $what !~ /XX002/;
 }
 like($said{frozen_i}, qr/The frozen entry at offset \d+ lies below the watermark, but is not in the static stage/, 'entries that a merge has lost');
-is($said{"${_}_i"}, '', "template $_ is sound") foreach qw(plain surf points text);
+is($said{"${_}_i"}, '', "template $_ is sound") foreach qw(plain surf points text levels);
+($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_index_check('text_i', true)");
+like($err, qr/index "text_i" has an entry that leads to heap tuple \(77987\d\d,\d+\) of table "text" but is not that tuple's.*The table has no such block/s,
+	'an entry that leads beyond the table');
 my $flipped = join('', map { $said{"d${_}_i"} } $#damage + 1 .. $#indexes);
 like($flipped, $_, "flipped bytes: $_")
   foreach (qr/The filter at position \d+ is damaged: /, qr/The filter at position \d+ denies the key at position \d+ of leaf/,

@@ -101,14 +101,15 @@ after_dictionary(const HybIndex *ix, const HybMetaPage *meta)
 	BlockNumber after = HYB_METAPAGE_BLKNO + 1;
 	BlockNumber block = meta->dictionary;
 	BlockNumber from = HYB_METAPAGE_BLKNO;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
 
-	while (BlockNumberIsValid(block))
+	for (BlockNumber n = 0; BlockNumberIsValid(block); n++)
 	{
 		Buffer		buf = hyb_page_lock(ix, block, from, BUFFER_LOCK_SHARE,
 										HYB_PAGE_DICTIONARY, 1);
 
 		CHECK_FOR_INTERRUPTS();
-		if (!BufferIsValid(buf))
+		if (!BufferIsValid(buf) || n == nblocks)
 			hyb_corrupted(ix->rel, block, "This is not the dictionary page that the index expects.");
 		after = Max(after, block + 1);
 		from = block;

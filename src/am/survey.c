@@ -91,7 +91,7 @@ survey_page(const HybIndex *ix, HybSurvey *survey, XLogRecPtr lsn,
 	if (opaque->count > HYB_FREELIST_CAPACITY ||
 		(opaque->count > 0 &&
 		 ((PageHeader) page)->pd_lower <
-		 SizeOfPageHeaderData + opaque->count * sizeof(BlockNumber)))
+		 SizeOfPageHeaderData + HYB_FREELIST_CAPACITY * sizeof(BlockNumber)))
 		hyb_corrupted(ix->rel, *block,
 					  psprintf("A free-list page claims to hold %u blocks.",
 							   opaque->count));

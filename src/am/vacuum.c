@@ -503,7 +503,9 @@ recheck_unit(HybVacuum *v)
 		treated += recheck_leaf(v, list->children[i].block,
 								list->children[i].stamp);
 	high = i < list->n ? list->children[i].low : path->high;
-	hyb_pos_copy(&v->at, &v->at_key, &high);
+	old_context = MemoryContextSwitchTo(v->page_context);
+	hyb_path_go_on(v->ix, path, &high, &v->at, &v->at_key);
+	MemoryContextSwitchTo(old_context);
 	return !HYB_POS_MAX(&high);
 }
 

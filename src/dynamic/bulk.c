@@ -81,17 +81,19 @@ int
 hyb_bulk_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 				int want)
 {
+	/* pages and items together take less than twice what the pages do */
+	uint64		most = (uint64) maintenance_work_mem * 1024 / (2 * BLCKSZ);
+
 	if (!hyb_tree_elastic(ix->desc))
 		return -1;
 	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
 	{
 		uint64		npages = hyb_version_generation(version, which)->npages;
-		uint64		bytes = npages * BLCKSZ;
 
-		/* the items take less than the pages, a tree three times as much */
+		/* a tree takes three times as much as the pages */
 		if ((want & (1 << which)) != 0 && npages >= BULK_PAGES &&
-			bytes * 2 <= (uint64) maintenance_work_mem * 1024 &&
-			(hyb_arena_used() + bytes * 3) * 2 < hyb_arena_budget() &&
+			npages <= most &&
+			(hyb_arena_used() + npages * BLCKSZ * 3) * 2 < hyb_arena_budget() &&
 			hyb_stage_turn(access, version) &&
 			untouched_tree(access->stage, hyb_version_generation(version, which)->number) != NULL)
 			return which;

@@ -130,7 +130,10 @@ hyb_merge_freeze(HybIndex *ix)
 	uint64		entries = meta->active.nentries;
 
 	Assert(meta->frozen.number == 0 && meta->retiring.number == 0 &&
-		   meta->pass_level == 0 && (meta->flags & HYB_META_COMPACTING) == 0);
+		   meta->pass_level == 0);
+	if ((meta->flags & (HYB_META_COMPACTING | HYB_META_MOVING)) != 0)
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+					  "There is no merge, but the metapage has flags of one.");
 
 	if (meta->active.npages == 0 && (meta->flags & HYB_META_COMPACT) == 0 &&
 		((meta->flags & HYB_META_COLLAPSE) == 0 || meta->nlevels == 1))

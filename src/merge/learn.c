@@ -322,7 +322,12 @@ encode_entries(Learn *learn, LearnInput *input)
 			CHECK_FOR_INTERRUPTS();
 		if (hyb_key_split(from, input->bytes.data + e->off, e->len, from->natts,
 						  vals) != e->len)
-			elog(ERROR, "malformed entry while encoding an index");
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("an entry of index \"%s\" is malformed",
+							RelationGetRelationName(learn->ix->rel)),
+					 errdetail("It comes from a damaged leaf."),
+					 errhint("Please REINDEX it.")));
 		old = MemoryContextSwitchTo(tuple_context);
 		for (int c = 0; c < from->natts; c++)
 		{

@@ -191,7 +191,7 @@ move_range(MoveStep *step, HybMove *move, const HybVersion *version)
 	stop = move_children(step, path);
 	high = stop < path->nodes[0].children.n ?
 		path->nodes[0].children.children[stop].low : path->high;
-	hyb_pos_copy(&move->at, &move->at_key, &high);
+	hyb_path_go_on(step->ix, path, &high, &move->at, &move->at_key);
 
 	if (step->nretired + step->nfilters > 0 || path_in_end(step, path))
 		install(step, path, move->level, &version->watermark);

@@ -393,6 +393,25 @@ step_end(Pass *pass)
 	return hyb_pos_compare(step->ix->desc, &source_end, &end) < 0 ? source_end : end;
 }
 
+/* Damaged separators could have the steps of a pass go round for ever. */
+static void
+check_progress(const MergeStep *step, const HybPos *from, const HybPos *to)
+{
+	if (!HYB_POS_MAX(to) && hyb_pos_compare(step->ix->desc, to, from) <= 0)
+		hyb_corrupted(step->ix->rel, HYB_METAPAGE_BLKNO,
+					  "A pass over levels would not advance the watermark.");
+}
+
+/* A level without a tree has nothing else either. */
+static void
+check_empty(const HybIndex *ix, const HybLevel *level)
+{
+	if (level->tids != 0 || level->leaf_pages != 0 ||
+		level->inner_pages != 0 || level->filter_pages != 0)
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+					  "The newest level is empty, but the metapage counts entries or pages of it.");
+}
+
 /*
  * Nothing was moved, but the pass has gone on; `unit_done`: beyond the unit that
  * was being moved.  Behind its end the next pass begins, if there is one.
@@ -404,21 +423,22 @@ advance(HybIndex *ix, const HybPos *at, bool unit_done)
 	HybMetaPage *meta;
 	Buffer		metabuf;
 	HybWalSet	set;
+	bool		drop;
 
 	HYB_POINT("pass-advance");
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	drop = HYB_POS_MAX(at) && meta->pass_level + 1 == meta->nlevels &&
+		meta->nlevels > meta->wanted_levels &&
+		hyb_meta_newest(meta)->root.height == 0;
+	if (drop)
+		check_empty(ix, hyb_meta_newest(meta));
 	hyb_version_switch_begin(ix, meta, &set);
 	if (unit_done)
 		meta->flags &= ~HYB_META_MOVING;
 	if (HYB_POS_MAX(at))
 	{
-		HybLevel   *newest = hyb_meta_newest(meta);
-
-		if (meta->pass_level + 1 == meta->nlevels &&
-			meta->nlevels > meta->wanted_levels && newest->root.height == 0)
+		if (drop)
 		{
-			Assert(newest->tids == 0 && newest->leaf_pages == 0 &&
-				   newest->inner_pages == 0 && newest->filter_pages == 0);
 			meta->nlevels--;
 			/* the leaves that merges go to are those of another level now */
 			meta->rewritten_tids = meta->rewriting_tids;
@@ -450,6 +470,7 @@ pass_by(MergeStep *step)
 	HybPos		below = hyb_step_below(&step->end);
 	bool		fits = true;
 
+	check_progress(step, &step->from, &below);
 	hyb_step_cut(step, &below, 0);
 	if (step->cut != NULL)
 		fits = hyb_step_install(step, NULL, &below);
@@ -487,6 +508,7 @@ hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts,
 	hyb_leaf_close(&pass.source.leaf);
 	if (!found)
 	{
+		check_progress(step, &step->version.watermark, &pass.at);
 		advance(ix, &pass.at, true);
 		return true;
 	}

@@ -96,6 +96,12 @@ lock_target(Sift *sift)
 {
 	const HybIndex *ix = sift->ix;
 
+	/* these pages are locked already */
+	if (sift->meta->cut_list == BufferGetBlockNumber(sift->trunk) ||
+		(BufferIsValid(sift->before) &&
+		 sift->meta->cut_list == BufferGetBlockNumber(sift->before)))
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+					  "A page of the free list is one of the end that is to be cut off, too.");
 	if (BlockNumberIsValid(sift->meta->cut_list))
 	{
 		Buffer		target = hyb_freelist_lock(ix, sift->meta->cut_list,
@@ -252,6 +258,9 @@ hyb_file_end_sift(const HybIndex *ix)
 						  "The free list is longer than the metapage says.");
 		if (BufferIsValid(sift.before))
 			UnlockReleaseBuffer(sift.before);
+		/* a page that is locked must not be locked again */
+		if (block == from && from != HYB_METAPAGE_BLKNO)
+			hyb_corrupted(ix->rel, from, "A free-list page has a link to itself.");
 		sift.before = sift.trunk;
 		sift.trunk = hyb_freelist_lock(ix, block, from);
 		sift.opaque = hyb_page_opaque(BufferGetPage(sift.trunk));

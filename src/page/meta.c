@@ -10,11 +10,17 @@
 StaticAssertDecl(sizeof(HybMetaPage) <= HYB_PAGE_CAPACITY,
 				 "the metapage's content must fit one page");
 
+/*
+ * What lies between pd_lower and pd_upper is not logged, and zeroed by replay.
+ */
 static bool
-has_special_space(Page page)
+has_bounds(Page page)
 {
-	return ((PageHeader) page)->pd_special ==
-		BLCKSZ - MAXALIGN(sizeof(HybPageOpaque));
+	PageHeader	header = (PageHeader) page;
+
+	return header->pd_special == BLCKSZ - MAXALIGN(sizeof(HybPageOpaque)) &&
+		header->pd_lower == SizeOfPageHeaderData + sizeof(HybMetaPage) &&
+		header->pd_upper == header->pd_special;
 }
 
 static bool
@@ -32,7 +38,7 @@ hyb_meta_is_readable(Page page)
 {
 	const HybMetaPage *meta = hyb_page_meta(page);
 
-	return has_special_space(page) && meta->magic == HYB_META_MAGIC &&
+	return has_bounds(page) && meta->magic == HYB_META_MAGIC &&
 		meta->format == HYB_FORMAT_VERSION && counters_in_range(meta);
 }
 
@@ -42,7 +48,7 @@ check_meta(Relation rel, Page page)
 	HybMetaPage *meta = hyb_page_meta(page);
 	HybPageOpaque *opaque;
 
-	if (!has_special_space(page))
+	if (!has_bounds(page))
 		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
 					  "The metapage header is not that of a hybrid index.");
 	opaque = hyb_page_opaque(page);

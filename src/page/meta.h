@@ -170,6 +170,8 @@ typedef struct HybMetaPage
 									 * index is quiet: it gives way to
 									 * insertions */
 
+#define HYB_META_ALL		0x003F
+
 #define hyb_page_meta(page) ((HybMetaPage *) PageGetContents(page))
 
 /*

@@ -83,7 +83,9 @@ hyb_freelist_lock(const HybIndex *ix, BlockNumber block, BlockNumber from)
 									HYB_PAGE_FREELIST, 0);
 
 	if (!BufferIsValid(buf) ||
-		hyb_page_opaque(BufferGetPage(buf))->count > HYB_FREELIST_CAPACITY)
+		hyb_page_opaque(BufferGetPage(buf))->count > HYB_FREELIST_CAPACITY ||
+		((PageHeader) BufferGetPage(buf))->pd_lower <
+		SizeOfPageHeaderData + HYB_FREELIST_CAPACITY * sizeof(BlockNumber))
 		hyb_corrupted(ix->rel, block, "The free list points to this block, which is not a free-list page.");
 	return buf;
 }

@@ -106,7 +106,8 @@ hyb_inner_fill(Page page, const HybChild *children, int n, bool filters)
 int
 hyb_inner_count(Page page)
 {
-	return hyb_page_opaque(page)->count;
+	/* what no int holds is more than any page does: hyb_inner_get will say */
+	return (int) Min(hyb_page_opaque(page)->count, PG_INT32_MAX);
 }
 
 void
@@ -154,6 +155,9 @@ hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 	end += child->low.len;
 	if (end > used)
 		hyb_corrupted(rel, blkno, "A separator lies outside the content of its internal node.");
+	if (child->low.len > HYB_MAX_ENTRY_SIZE ||
+		child->low.ncols > IndexRelationGetNumberOfKeyAttributes(rel))
+		hyb_corrupted(rel, blkno, "A separator is longer than any key, or has more columns.");
 	if (child->low.tie == HYB_AT)
 	{
 		memcpy(&child->low.tid, p, sizeof(ItemPointerData));

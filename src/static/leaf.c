@@ -235,7 +235,8 @@ hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row)
 
 	if (!search_columns(leaf, pos, &rows))
 	{
-		if (!leaf->desc->all_mem)
+		/* only raw bytes need not be whole columns */
+		if (!leaf->desc->all_mem || pos->ncols > 0)
 			hyb_corrupted(leaf->rel, leaf->blkno,
 						  "It was searched for a malformed key.");
 		rows.lo = raw_bound(leaf, pos, pos->tie == HYB_AFTER ? HYB_AFTER : HYB_BEFORE);

@@ -185,7 +185,12 @@ emit_full_leaf(HybLeafBuilder *b, int hi, uint32 hi_size)
 		/* one entry always fits: HYB_MAX_ENTRY_SIZE is a third of a page */
 		plan_items(b, best, 1);
 		if (leaf_size(b, best) > HYB_PAGE_CAPACITY)
-			elog(ERROR, "entry of a hybrid index does not fit a page");
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("an entry for index \"%s\" does not fit a page",
+							RelationGetRelationName(b->ix->rel)),
+					 errdetail("It comes from a damaged leaf."),
+					 errhint("Please REINDEX it.")));
 	}
 	emit_leaf(b, best);
 }

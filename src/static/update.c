@@ -212,6 +212,17 @@ at_right_edge(const HybPath *path, int level)
 	return edge;
 }
 
+void
+hyb_path_go_on(const HybIndex *ix, const HybPath *path, const HybPos *fence,
+			   HybPos *at, HybBuf *at_key)
+{
+	if (!HYB_POS_MAX(fence) && hyb_pos_compare(ix->desc, fence, at) <= 0)
+		hyb_corrupted(ix->rel, path->height > 1 ?
+					  path->nodes[0].block : HYB_METAPAGE_BLKNO,
+					  "The separators below this node do not ascend.");
+	hyb_pos_copy(at, at_key, fence);
+}
+
 /*
  * Pack what the path's node of a level becomes into nodes; *nodes gets one
  * child for each.  A run at the right edge of the tree is packed full, as

@@ -57,6 +57,14 @@ typedef struct HybPath
 	HybPos		high;			/* upper fence of nodes[0] */
 } HybPath;
 
+/*
+ * What a walk over the leaves of a level has done up to a fence of the path,
+ * which led from *at, is done with: *at, whose key at_key holds, becomes that
+ * fence.  Damaged separators could have the walk go round for ever.
+ */
+extern void hyb_path_go_on(const HybIndex *ix, const HybPath *path,
+						   const HybPos *fence, HybPos *at, HybBuf *at_key);
+
 extern void hyb_path_load(const HybIndex *ix, const HybRoot *root,
 						  const HybPos *pos, HybPath *path);
 

@@ -255,6 +255,57 @@ wrong_level(const HybMetaPage *meta, const HybLevel *level)
 	return NULL;
 }
 
+/* The same of generations and the watermark. */
+static const char *
+wrong_generations(const HybMetaPage *meta)
+{
+	bool		merging = meta->frozen.number != 0 || meta->pass_level != 0;
+
+	if (meta->active.number == 0 ||
+		meta->active.number >= meta->next_generation ||
+		meta->frozen.number >= meta->active.number ||
+		meta->retiring.number >= meta->active.number ||
+		(meta->frozen.number != 0 && meta->retiring.number != 0 &&
+		 meta->retiring.number >= meta->frozen.number))
+		return "the generation numbers are out of order";
+	if (meta->wm_len == 0 && meta->wm_ncols != 0)
+		return "the watermark has columns but no key";
+	if (!merging && (meta->wm_len != 0 || meta->wm_tie != HYB_BEFORE))
+		return "there is a watermark without a frozen generation";
+	if (meta->pass_level != 0 && meta->frozen.number != 0)
+		return "there is a pass over levels beside a frozen generation";
+	if (!merging && (meta->flags & HYB_META_COMPACTING) != 0)
+		return "there is a visit of all leaves without a frozen generation";
+	if (meta->pass_level == 0 && (meta->flags & HYB_META_MOVING) != 0)
+		return "a unit is being moved without a pass over levels";
+	if (!merging && (meta->flags & HYB_META_QUIET) != 0 &&
+		(meta->flags & HYB_META_COLLAPSE) == 0)
+		return "there is a quiet merge without a frozen generation";
+	return NULL;
+}
+
+/* The same of what merges count, and of the end of the file. */
+static const char *
+wrong_counters(const HybMetaPage *meta)
+{
+	if ((meta->flags & ~HYB_META_ALL) != 0)
+		return "there are flags without a meaning";
+	if (meta->earned_pages > meta->written_pages)
+		return "fewer pages were written than earned";
+	if (meta->pass_stamp > meta->next_stamp)
+		return "the stamp of the pass lies in the future";
+	for (int i = 0; i < HYB_MAX_LEVELS; i++)
+		if (meta->surveyed[i] > meta->next_stamp)
+			return "the stamp of a whole pass lies in the future";
+	if (BlockNumberIsValid(meta->cut) ? meta->cut == HYB_METAPAGE_BLKNO :
+		meta->cut_end != 0 || meta->cut_blocks != 0)
+		return "the end that is to be cut off does not begin anywhere";
+	if (meta->cut_end != 0 &&
+		(meta->cut_end <= meta->cut || meta->cut_blocks != 0))
+		return "the end that is to be cut off is not what it was";
+	return NULL;
+}
+
 /*
  * Fields of the metapage that can be judged by themselves.
  */
@@ -262,32 +313,10 @@ static void
 check_meta(HybCheck *check)
 {
 	const HybMetaPage *meta = check->survey.meta;
-	const char *wrong = NULL;
+	const char *wrong = wrong_generations(meta);
 
-	if (meta->active.number == 0 ||
-		meta->active.number >= meta->next_generation ||
-		meta->frozen.number >= meta->active.number ||
-		meta->retiring.number >= meta->active.number)
-		wrong = "the generation numbers are out of order";
-	else if (meta->frozen.number != 0 && meta->retiring.number != 0 &&
-			 meta->retiring.number >= meta->frozen.number)
-		wrong = "the generation numbers are out of order";
-	else if (meta->wm_len == 0 && meta->wm_ncols != 0)
-		wrong = "the watermark has columns but no key";
-	else if (meta->frozen.number == 0 && meta->pass_level == 0 &&
-			 (meta->wm_len != 0 || meta->wm_tie != HYB_BEFORE))
-		wrong = "there is a watermark without a frozen generation";
-	else if (meta->pass_level != 0 && meta->frozen.number != 0)
-		wrong = "there is a pass over levels beside a frozen generation";
-	else if (meta->frozen.number == 0 && meta->pass_level == 0 &&
-			 (meta->flags & HYB_META_COMPACTING) != 0)
-		wrong = "there is a visit of all leaves without a frozen generation";
-	else if (BlockNumberIsValid(meta->cut) ? meta->cut == HYB_METAPAGE_BLKNO :
-			 meta->cut_end != 0 || meta->cut_blocks != 0)
-		wrong = "the end that is to be cut off does not begin anywhere";
-	else if (meta->cut_end != 0 &&
-			 (meta->cut_end <= meta->cut || meta->cut_blocks != 0))
-		wrong = "the end that is to be cut off is not what it was";
+	if (wrong == NULL)
+		wrong = wrong_counters(meta);
 	for (int i = 0; i < meta->nlevels && wrong == NULL; i++)
 		wrong = wrong_level(meta, &meta->levels[i]);
 	if (wrong != NULL)

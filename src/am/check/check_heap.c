@@ -177,9 +177,16 @@ check_leads(HybCheck *check, Snapshot snapshot)
 		ItemPointerSet(&lead_tid, (BlockNumber) (lead >> 16),
 					   (OffsetNumber) (lead & 0xFFFF));
 
-		/* an entry of a row that VACUUM removed together with its block */
+		/*
+		 * The table is locked, so VACUUM cannot cut its file meanwhile, and
+		 * of rows in blocks that it has cut off before there are no entries.
+		 */
 		if (ItemPointerGetBlockNumber(&lead_tid) >= nblocks)
-			continue;
+		{
+			if (check->heap->rd_tableam != GetHeapamTableAmRoutine())
+				continue;
+			fail_lead(check, &lead_tid, "The table has no such block.");
+		}
 		/* comes back as the TID of the chain's member */
 		tid = lead_tid;
 		if (!table_index_fetch_tuple(fetch, &tid, snapshot, slot, &again, &dead))
