@@ -379,7 +379,8 @@ Relation
 hyb_fuzz_relation(void)
 {
 	static FormData_pg_class form;
-	static RelationData relation = {.rd_rel = &form};
+	static FormData_pg_index index = {.indnkeyatts = INDEX_MAX_KEYS};
+	static RelationData relation = {.rd_rel = &form,.rd_index = &index};
 
 	return &relation;
 }
