@@ -133,6 +133,22 @@ typedef Oid HybFileNumber;
 #define HYB_COUNT_SEARCH(scan) ((void) 0)
 #endif
 
+/* What a parallel scan's processes share; needs access/relscan.h. */
+#if PG_VERSION_NUM >= 180000
+#define HYB_PARALLEL_TARGET(scan) \
+	((void *) ((char *) (scan)->parallel_scan + (scan)->parallel_scan->ps_offset_am))
+#define HYB_ESTIMATE_PARALLEL_SCAN(name) \
+	name(Relation index, int nkeys, int norderbys)
+#else
+#define HYB_PARALLEL_TARGET(scan) \
+	((void *) ((char *) (scan)->parallel_scan + (scan)->parallel_scan->ps_offset))
+#if PG_VERSION_NUM >= 170000
+#define HYB_ESTIMATE_PARALLEL_SCAN(name) name(int nkeys, int norderbys)
+#else
+#define HYB_ESTIMATE_PARALLEL_SCAN(name) name(void)
+#endif
+#endif
+
 /* EXPLAIN has hooks since 18 */
 #if PG_VERSION_NUM >= 180000
 #define HYB_HAVE_EXPLAIN_HOOK

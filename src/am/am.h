@@ -26,6 +26,9 @@ extern void hyb_aminsertcleanup(Relation index, struct IndexInfo *info);
 
 /* scan/scan.c */
 extern IndexScanDesc hyb_ambeginscan(Relation index, int nkeys, int norderbys);
+extern Size HYB_ESTIMATE_PARALLEL_SCAN(hyb_amestimateparallelscan);
+extern void hyb_aminitparallelscan(void *target);
+extern void hyb_amparallelrescan(IndexScanDesc scan);
 extern void hyb_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 						 ScanKey orderbys, int norderbys);
 extern bool hyb_amgettuple(IndexScanDesc scan, ScanDirection dir);

@@ -149,7 +149,7 @@ hybridhandler(PG_FUNCTION_ARGS)
 	am->amstorage = false;
 	am->amclusterable = true;
 	am->ampredlocks = false;
-	am->amcanparallel = false;
+	am->amcanparallel = true;
 #ifdef HYB_HAVE_PARALLEL_BUILD
 	am->amcanbuildparallel = true;
 #endif
@@ -186,6 +186,9 @@ hybridhandler(PG_FUNCTION_ARGS)
 	am->amendscan = hyb_amendscan;
 	am->ammarkpos = hyb_ammarkpos;
 	am->amrestrpos = hyb_amrestrpos;
+	am->amestimateparallelscan = hyb_amestimateparallelscan;
+	am->aminitparallelscan = hyb_aminitparallelscan;
+	am->amparallelrescan = hyb_amparallelrescan;
 
 	PG_RETURN_POINTER(am);
 }

@@ -4,7 +4,7 @@
  *
  * PostgreSQL 18 calls a hook for each node of a plan.  A node that scans a
  * hybrid index has its scan still open then, and in it the counts of all its
- * loops; the access method does not do parallel scans, so these are all.
+ * loops; of a parallel scan those of the leader.  hybrid_index_stats has all.
  */
 #include "compat.h"
 

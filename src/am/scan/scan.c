@@ -367,9 +367,84 @@ leave_batch(HybScan *so)
 		hyb_batch_finish(so, so->batch);
 }
 
+/* Load the first batch of a range. */
+static void
+load_first(HybScan *so, bool forward)
+{
+	hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
+	hop(so, forward, false);
+	hyb_batch_load(so, forward);
+}
+
+/*
+ * Load the batch that follows the place where the current one ends, `cut`
+ * short, `empty` as a whole range.  Returns false if there is none.
+ */
+static bool
+load_next(HybScan *so, bool forward, bool cut, bool empty)
+{
+	HybScanBatch *batch = so->batch;
+	HybEdgeKind last = forward ? HYB_EDGE_END : HYB_EDGE_START;
+	const int  *elems = batch->elems;
+
+	hyb_edge_copy(&so->from, forward ? &batch->high : &batch->low);
+	leave_batch(so);
+	if (so->from.kind != last && hyb_parallel_end(so) == NULL)
+		hop(so, forward, cut);
+	if (so->from.kind != last)
+	{
+		hyb_batch_load(so, forward);
+		return true;
+	}
+	if (!hyb_scan_next_range(so, forward, empty, elems))
+		return false;
+	begin_range(so);
+	load_first(so, forward);
+	return true;
+}
+
+/* The scan has come to the end of its last range, and stays there. */
+static void
+stay_at_end(HybScan *so, bool forward)
+{
+	HybScanBatch *batch = so->batch;
+	HybEdgeKind last = forward ? HYB_EDGE_END : HYB_EDGE_START;
+
+	hyb_edge_set(&batch->low, last);
+	hyb_edge_set(&batch->high, last);
+	hyb_scan_arrays_save(so, batch->elems);
+	batch->current = forward ? -1 : 0;
+}
+
+/* Load the next batch of a parallel scan that nobody else has claimed. */
+static bool
+next_claimed_batch(HybScan *so, bool forward)
+{
+	bool		cut = false;
+	bool		empty = false;
+
+	leave_batch(so);
+	switch (hyb_parallel_claim(so, forward, &cut, &empty))
+	{
+		case HYB_CLAIM_FIRST:
+			load_first(so, forward);
+			break;
+		case HYB_CLAIM_NEXT:
+			if (load_next(so, forward, cut, empty))
+				break;
+			hyb_parallel_done(so);
+			/* FALLTHROUGH */
+		case HYB_CLAIM_NONE:
+			stay_at_end(so, forward);
+			return false;
+	}
+	hyb_parallel_leave(so, forward);
+	return true;
+}
+
 /*
  * Process the keys and load the first batch.  Returns false if the keys
- * contradict each other.
+ * contradict each other, or others have claimed all there is.
  */
 static bool
 start_scan(HybScan *so, bool forward)
@@ -402,9 +477,10 @@ start_scan(HybScan *so, bool forward)
 	so->jumping = false;
 	so->hop_pause = so->hop_wait = 0;
 	begin_range(so);
-	hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
-	hop(so, forward, false);
-	hyb_batch_load(so, forward);
+	hyb_parallel_begin(so);
+	if (so->share != NULL)
+		return next_claimed_batch(so, forward);
+	load_first(so, forward);
 	return true;
 }
 
@@ -417,33 +493,16 @@ static bool
 next_batch(HybScan *so, bool forward)
 {
 	HybScanBatch *batch = so->batch;
-	HybEdgeKind last = forward ? HYB_EDGE_END : HYB_EDGE_START;
-	const int  *elems = batch->elems;
 	bool		cut = !batch->dyn.complete;
 	bool		empty = batch->nitems == 0 &&
 		batch->low.kind == HYB_EDGE_START && batch->high.kind == HYB_EDGE_END;
 
-	hyb_edge_copy(&so->from, forward ? &batch->high : &batch->low);
-	leave_batch(so);
-	if (so->from.kind != last)
-		hop(so, forward, cut);
-	if (so->from.kind == last)
-	{
-		if (!hyb_scan_next_range(so, forward, empty, elems))
-		{
-			batch = so->batch;
-			hyb_edge_set(&batch->low, last);
-			hyb_edge_set(&batch->high, last);
-			hyb_scan_arrays_save(so, batch->elems);
-			batch->current = forward ? -1 : 0;
-			return false;
-		}
-		begin_range(so);
-		hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
-		hop(so, forward, false);
-	}
-	hyb_batch_load(so, forward);
-	return true;
+	if (so->share != NULL && hyb_parallel_is_at_end(so, forward))
+		return next_claimed_batch(so, forward);
+	if (load_next(so, forward, cut, empty))
+		return true;
+	stay_at_end(so, forward);
+	return false;
 }
 
 /* Load a batch that starts at the current item, which is a dynamic one. */
@@ -461,6 +520,7 @@ reload_at_item(HybScan *so, bool forward)
 		ItemPointerInc(&pos.tid);
 	hyb_edge_set_pos(&so->from, &pos);
 	leave_batch(so);
+	hyb_parallel_stay(so);
 	hyb_batch_load(so, forward);
 }
 

@@ -320,6 +320,11 @@ typedef struct HybScanAhead
 	HybLeavesAhead leaves[HYB_MAX_LEVELS];
 } HybScanAhead;
 
+/* ---- several processes ---- */
+
+/* What a process knows of a parallel scan, scan_parallel.c. */
+typedef struct HybScanShare HybScanShare;
+
 /* ---- scans ---- */
 
 typedef struct HybScan
@@ -385,6 +390,7 @@ typedef struct HybScan
 	uint64		filter_negatives;	/* and leaves not read therefore */
 	Buffer		delta_pin;		/* page of the dynamic item last returned */
 	HybScanAhead ahead;			/* heap pages, scan_ahead.c */
+	HybScanShare *share;		/* NULL: the scan is not a parallel one */
 
 	/* scratch for loading */
 	HybBuf		fresh_key[2];	/* of entries of newer levels */
@@ -612,7 +618,44 @@ hyb_ahead(HybScan *so, bool forward)
 		hyb_ahead_look(so, forward);
 }
 
+/*
+ * scan_parallel.c: a scan begins.  All others but hyb_parallel_end and _stay are
+ * for scans that are parallel (so->share).
+ */
+extern void hyb_parallel_begin(HybScan *so);
+
+typedef enum HybClaim
+{
+	HYB_CLAIM_FIRST,			/* the whole scan is to begin */
+	HYB_CLAIM_NEXT,				/* it goes on at the far edge that the batch
+								 * has now, of the range of its elems */
+	HYB_CLAIM_NONE				/* there is nothing more */
+} HybClaim;
+
+/*
+ * Claim what comes next; for hyb_scan_next_range and hops, *cut and *empty say
+ * of the batch before what they are to know.  But for HYB_CLAIM_NONE others wait
+ * until hyb_parallel_leave or hyb_parallel_done: nothing may be pinned that
+ * others could wait for.  Unlocked.
+ */
+extern HybClaim hyb_parallel_claim(HybScan *so, bool forward, bool *cut,
+								   bool *empty);
+
+/* The batch has been loaded: others go on where it ends; or nobody does. */
+extern void hyb_parallel_leave(HybScan *so, bool forward);
+extern void hyb_parallel_done(HybScan *so);
+
+/* The batch will be loaded anew: it is to end where what was claimed does. */
+extern void hyb_parallel_stay(HybScan *so);
+
+/* That end, if batches may not go on to the end of the range; else NULL. */
+extern const HybScanEdge *hyb_parallel_end(const HybScan *so);
+
+/* Does the batch end there? */
+extern bool hyb_parallel_is_at_end(const HybScan *so, bool forward);
+
 /* scan_batch.c */
+extern bool hyb_batch_is_empty(const HybScanBatch *batch);
 extern HybScanBatch *hyb_batch_create(HybScan *so);
 extern void hyb_batch_finish(HybScan *so, HybScanBatch *batch);
 extern void hyb_batch_load(HybScan *so, bool forward);

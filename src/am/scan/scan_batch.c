@@ -339,6 +339,17 @@ hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted)
 	return batch->nitems > before;
 }
 
+bool
+hyb_batch_is_empty(const HybScanBatch *batch)
+{
+	if (batch->nitems > 0 || batch->next_dyn < batch->dyn.nitems)
+		return false;
+	for (int i = 0; i < batch->nparts; i++)
+		if (batch->parts[i]->next < batch->parts[i]->last)
+			return false;
+	return true;
+}
+
 /*
  * With old_snapshot_threshold, VACUUM may have removed entries that the
  * scan's snapshot should see.  It changes the metapage when it has.
@@ -406,6 +417,7 @@ hyb_batch_load(HybScan *so, bool forward)
 	HybScanEdge *far = forward ? &batch->high : &batch->low;
 	const HybPos *pos;
 	HybVersion	version;
+	const HybScanEdge *end = hyb_parallel_end(so);
 
 	Assert(CurrentMemoryContext == so->context);
 	Assert(batch->nkilled == 0 && !batch->proven);
@@ -424,7 +436,10 @@ hyb_batch_load(HybScan *so, bool forward)
 			MemoryContextReset(so->qual_context);
 		hyb_version_capture(so->ix, &version);
 
-		hyb_edge_set(far, forward ? HYB_EDGE_END : HYB_EDGE_START);
+		if (end != NULL)
+			hyb_edge_copy(far, end);
+		else
+			hyb_edge_set(far, forward ? HYB_EDGE_END : HYB_EDGE_START);
 		if (!load_parts(so, &version, pos, forward, far))
 			continue;
 

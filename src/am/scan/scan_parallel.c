@@ -1,0 +1,227 @@
+/*
+ * scan_parallel.c
+ *		A scan by several processes: each claims one batch after the other.
+ *
+ * The processes share the place where the next batch begins: an edge, and the
+ * setting of the arrays that its range is of.  Whoever needs a batch claims that
+ * place, and is the only one to look at it or change it (HYB_PARALLEL_CLAIMED)
+ * until he has loaded his batch and left the place where that one ends.  He
+ * returns its items while others go on from there.  So batches, which are in
+ * order and do not overlap, are given out in order, and each process returns its
+ * items in order.  What a batch takes of the index is up to about a leaf of each
+ * level, some hundreds of rows, and loading it is short beside returning them.
+ *
+ * A batch may have to be loaded anew in the middle, by versions that are not the
+ * same, and end elsewhere then: it goes on up to the end of what was claimed
+ * (`within`), and nothing more is claimed before it has got there.
+ *
+ * This is how nbtree's parallel scans work (nbtree.c, _bt_parallel_seize), with
+ * a position in place of a page, since pages do not follow one another here.
+ */
+#include "compat.h"
+
+#include "access/relscan.h"
+#include "am/scan/scan.h"
+#include "miscadmin.h"
+#include "storage/condition_variable.h"
+#include "storage/spin.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/wait_event.h"
+
+typedef enum HybParallelState
+{
+	HYB_PARALLEL_NEW,			/* nobody has begun */
+	HYB_PARALLEL_CLAIMED,		/* somebody finds out where the next batch
+								 * begins */
+	HYB_PARALLEL_READY,			/* it begins at `edge` */
+	HYB_PARALLEL_DONE			/* there is none */
+} HybParallelState;
+
+typedef struct HybParallelScan
+{
+	slock_t		lock;			/* of `state` */
+	HybParallelState state;
+	ConditionVariable changed;	/* READY or DONE */
+
+	/* READY; written and read by whoever has claimed it */
+	HybEdgeKind kind;
+	HybPos		pos;			/* HYB_EDGE_KEY; its key is `key` */
+	bool		cut;			/* the last batch ended for its size, */
+	bool		empty;			/* or was a whole range, and had nothing */
+	int			elems[INDEX_MAX_KEYS];
+	uint8		key[HYB_MAX_ENTRY_SIZE];
+} HybParallelScan;
+
+/* What a process knows of it. */
+struct HybScanShare
+{
+	HybParallelScan *shared;
+	HybScanEdge end;			/* of what was claimed last */
+	bool		within;			/* the batch may end before that */
+};
+
+Size
+HYB_ESTIMATE_PARALLEL_SCAN(hyb_amestimateparallelscan)
+{
+	return sizeof(HybParallelScan);
+}
+
+void
+hyb_aminitparallelscan(void *target)
+{
+	HybParallelScan *shared = target;
+
+	SpinLockInit(&shared->lock);
+	shared->state = HYB_PARALLEL_NEW;
+	ConditionVariableInit(&shared->changed);
+}
+
+void
+hyb_amparallelrescan(IndexScanDesc scan)
+{
+	HybParallelScan *shared = HYB_PARALLEL_TARGET(scan);
+
+	SpinLockAcquire(&shared->lock);
+	shared->state = HYB_PARALLEL_NEW;
+	SpinLockRelease(&shared->lock);
+}
+
+void
+hyb_parallel_begin(HybScan *so)
+{
+	if (so->scan->parallel_scan == NULL)
+		return;
+	if (so->share == NULL)
+	{
+		so->share = MemoryContextAllocZero(so->context, sizeof(HybScanShare));
+		so->share->shared = HYB_PARALLEL_TARGET(so->scan);
+	}
+	so->share->within = false;
+}
+
+static void
+leave(HybParallelScan *shared, HybParallelState state)
+{
+	SpinLockAcquire(&shared->lock);
+	shared->state = state;
+	SpinLockRelease(&shared->lock);
+	if (state == HYB_PARALLEL_DONE)
+		ConditionVariableBroadcast(&shared->changed);
+	else
+		ConditionVariableSignal(&shared->changed);
+}
+
+/* Wait until nobody else has claimed the place, and claim it. */
+static HybParallelState
+claim(HybParallelScan *shared)
+{
+	static uint32 wait_batch = 0;
+	HybParallelState state;
+
+	if (wait_batch == 0)
+		wait_batch = HYB_WAIT_EVENT("HybridParallelScan");
+	for (;;)
+	{
+		SpinLockAcquire(&shared->lock);
+		state = shared->state;
+		if (state == HYB_PARALLEL_NEW || state == HYB_PARALLEL_READY)
+			shared->state = HYB_PARALLEL_CLAIMED;
+		SpinLockRelease(&shared->lock);
+		if (state != HYB_PARALLEL_CLAIMED)
+			break;
+		ConditionVariableSleep(&shared->changed, wait_batch);
+	}
+	ConditionVariableCancelSleep();
+	return state;
+}
+
+HybClaim
+hyb_parallel_claim(HybScan *so, bool forward, bool *cut, bool *empty)
+{
+	HybParallelScan *shared = so->share->shared;
+	HybScanBatch *batch = so->batch;
+	HybScanEdge *far = forward ? &batch->high : &batch->low;
+
+	HYB_ASSERT_NO_LWLOCK();
+	so->share->within = false;
+	switch (claim(shared))
+	{
+		case HYB_PARALLEL_NEW:
+			return HYB_CLAIM_FIRST;
+		case HYB_PARALLEL_DONE:
+			return HYB_CLAIM_NONE;
+		default:
+			break;
+	}
+	if (shared->kind == HYB_EDGE_KEY)
+	{
+		HybPos		pos = shared->pos;
+
+		pos.key = shared->key;
+		hyb_edge_set_pos(far, &pos);
+	}
+	else
+		hyb_edge_set(far, shared->kind);
+	*cut = shared->cut;
+	*empty = shared->empty;
+	memcpy(batch->elems, shared->elems, so->nprefix * sizeof(int));
+	hyb_scan_arrays_restore(so, batch->elems);
+	return HYB_CLAIM_NEXT;
+}
+
+void
+hyb_parallel_leave(HybScan *so, bool forward)
+{
+	HybParallelScan *shared = so->share->shared;
+	HybScanBatch *batch = so->batch;
+	const HybScanEdge *far = forward ? &batch->high : &batch->low;
+
+	shared->kind = far->kind;
+	if (far->kind == HYB_EDGE_KEY)
+	{
+		Assert(far->pos.len <= sizeof(shared->key));
+		shared->pos = far->pos;
+		memcpy(shared->key, far->pos.key, far->pos.len);
+	}
+	shared->cut = !batch->dyn.complete;
+	shared->empty = hyb_batch_is_empty(batch) &&
+		batch->low.kind == HYB_EDGE_START && batch->high.kind == HYB_EDGE_END;
+	memcpy(shared->elems, batch->elems, so->nprefix * sizeof(int));
+	hyb_edge_copy(&so->share->end, far);
+	so->share->within = false;
+	leave(shared, HYB_PARALLEL_READY);
+}
+
+void
+hyb_parallel_done(HybScan *so)
+{
+	leave(so->share->shared, HYB_PARALLEL_DONE);
+}
+
+const HybScanEdge *
+hyb_parallel_end(const HybScan *so)
+{
+	return so->share != NULL && so->share->within ? &so->share->end : NULL;
+}
+
+void
+hyb_parallel_stay(HybScan *so)
+{
+	if (so->share != NULL)
+		so->share->within = true;
+}
+
+bool
+hyb_parallel_is_at_end(const HybScan *so, bool forward)
+{
+	const HybScanEdge *end = &so->share->end;
+	const HybScanEdge *far = forward ? &so->batch->high : &so->batch->low;
+
+	if (!so->share->within)
+		return true;
+	if (far->kind != end->kind)
+		return false;
+	return far->kind != HYB_EDGE_KEY ||
+		hyb_pos_compare(so->ix->desc, &far->pos, &end->pos) == 0;
+}

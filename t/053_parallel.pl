@@ -1,0 +1,89 @@
+# Parallel scans beside insertions, deletions, VACUUM and merges: in one snapshot
+# they return what a sequential scan does, each row once.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('parallel', <<EOF);
+max_worker_processes = 16
+max_parallel_workers = 8
+max_parallel_workers_per_gather = 2
+parallel_setup_cost = 0
+parallel_tuple_cost = 0
+cpu_tuple_cost = 1
+min_parallel_table_scan_size = 0
+min_parallel_index_scan_size = 0
+enable_bitmapscan = off
+hybridindex.merge_floor = 500
+hybridindex.merge_step_pages = 2
+EOF
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE t (k int8, s text COLLATE "C") WITH (parallel_workers = 2);
+CREATE INDEX t_k ON t USING hybrid (k);
+CREATE INDEX t_s ON t USING hybrid (s, k DESC);
+INSERT INTO t SELECT hashint8extended(i, 0) % 1000000, md5((i % 700)::text) FROM generate_series(1, 15000) i;
+VACUUM ANALYZE t;
+EOF
+
+my $queries = join '', map { <<EOF } (
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SET LOCAL enable_seqscan = on;
+SET LOCAL max_parallel_workers_per_gather = 0;
+SET LOCAL enable_indexscan = off;
+SET LOCAL enable_indexonlyscan = off;
+SELECT $_->[0] AS want FROM t WHERE $_->[1] \\gset
+SET LOCAL enable_seqscan = off;
+SET LOCAL max_parallel_workers_per_gather = 2;
+SET LOCAL $_->[2] = on;
+SELECT $_->[0] AS got FROM t WHERE $_->[1] \\gset
+SELECT 1 / (CASE WHEN ':want' = ':got' THEN 1 ELSE 0 END);
+COMMIT;
+EOF
+	[ "count(*) || ' ' || coalesce(sum(k), 0)", 'k > -500000', 'enable_indexonlyscan' ],
+	[ "count(*) || ' ' || coalesce(sum(k), 0)", 's > $$3$$', 'enable_indexonlyscan' ],
+	[ "count(*) || ' ' || coalesce(sum(k + length(s)), 0)", 'k BETWEEN -700000 AND 700000', 'enable_indexscan' ]);
+my $write = <<'EOF';
+\set n random(1, 1000000000)
+INSERT INTO t SELECT hashint8extended(i, :n) % 1000000, md5((i % 700)::text) FROM generate_series(1, 200) i;
+DELETE FROM t WHERE k BETWEEN :n % 1000000 - 6000 AND :n % 1000000;
+EOF
+
+is( $node->safe_psql('postgres', <<EOF), 't', 'the plan is parallel');
+CREATE FUNCTION plan(query text) RETURNS json LANGUAGE plpgsql AS 'DECLARE p json; BEGIN EXECUTE ''EXPLAIN (FORMAT JSON) '' || query INTO p; RETURN p; END';
+SET enable_seqscan = off;
+SELECT plan('SELECT count(*) FROM t WHERE k > -500000')::text LIKE '%"Parallel Aware": true%';
+EOF
+
+my %clients;
+foreach my $part ([ 'reader', $queries, 2, '' ], [ 'writer', $write, 1, '' ],
+	[ 'vacuum', "VACUUM t;\n\\sleep 300 ms\n", 1, '' ], [ 'merge', "SELECT hybrid_merge('t_k'), hybrid_merge('t_s');\n\\sleep 200 ms\n", 1, '' ])
+{
+	my ($name, $script, $clients) = @$part;
+	my $file = PostgreSQL::Test::Utils::tempdir() . "/$name.sql";
+
+	append_to_file($file, $script);
+	my %client = (out => '', err => '');
+	$client{run} = IPC::Run::start([ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-T', 12, '-c', $clients, '-f', $file, 'postgres' ],
+		'>', \$client{out}, '2>', \$client{err});
+	$clients{$name} = \%client;
+}
+foreach my $name (sort keys %clients)
+{
+	my $client = $clients{$name};
+
+	ok($client->{run}->finish, "$name ends well") or diag $client->{err};
+	my ($n) = $client->{out} =~ /number of transactions actually processed: (\d+)/;
+	cmp_ok($n // 0, '>', 3, "$name did something");
+}
+my $sound = "SELECT hybrid_index_check('%s', true)";
+ok(defined $node->safe_psql('postgres', sprintf($sound, $_)), "$_ is sound") foreach 't_k', 't_s';
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
