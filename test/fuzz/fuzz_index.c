@@ -171,8 +171,6 @@ RecoveryInProgress(void)
 
 /* ---- what writes, of which nothing is called ---- */
 
-volatile uint32 CritSectionCount;
-
 void
 hyb_wal_begin(HybWalSet *set, Relation rel)
 {

@@ -237,6 +237,7 @@ FunctionCall2Coll(FmgrInfo *flinfo, Oid collation, Datum arg1, Datum arg2)
 
 volatile sig_atomic_t InterruptPending;
 volatile uint32 InterruptHoldoffCount;
+volatile uint32 CritSectionCount;
 
 void
 ProcessInterrupts(void)
