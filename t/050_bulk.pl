@@ -97,6 +97,36 @@ EOF
 	same_answers($node, "$what: the same answers", \%queries, ['b']);
 }
 
+if ($points)
+{
+	my $sort = qr/notice triggered for injection point hybrid-bulk-read/;
+	my $notice = <<EOF;
+SET enable_seqscan = off; SET enable_bitmapscan = off;
+SELECT injection_points_set_local();
+SELECT injection_points_attach('hybrid-bulk-read', 'notice');
+EOF
+
+	# a session that has inserted knows the version from when the log was short
+	my ($ret, $out, $err) = $node->psql('postgres', <<EOF);
+$notice
+CREATE TABLE own (k int8);
+CREATE INDEX own_k ON own USING hybrid (k);
+INSERT INTO own SELECT hashint8extended(g, 1) FROM generate_series(1, 200000) g;
+SELECT count(*) FROM own WHERE k = 5;
+EOF
+	like($err, $sort, 'who has inserted sorts the log as well');
+
+	# of those who come at the same time one sorts it
+	fill();
+	my $session = start_psql($node, $notice =~ s/'notice'/'wait'/r, 'SELECT count(*) FROM b WHERE k = 5');
+	ok(held_at($node, 'bulk-read', $session), 'a log is sorted');
+	($ret, $out, $err) = $node->psql('postgres', "$notice SELECT count(*) FROM b WHERE k = 5");
+	unlike($err, $sort, 'others do not, but wait for some time');
+	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-bulk-read')");
+	ok(finish_psql($session), 'done');
+	same_answers($node, 'the same answers', \%queries, ['b']);
+}
+
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();

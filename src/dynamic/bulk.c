@@ -27,12 +27,23 @@
 #include "dynamic/tree_internal.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
 /* Pages of a log that is worth it. */
 #define BULK_PAGES		256
 
-/* Room for items, at first. */
-#define BULK_ITEMS		65536
+/* So long others wait for it, at most, and for each page. */
+#define BULK_WAIT_US		200000
+#define BULK_WAIT_PAGE_US	1000
+
+/*
+ * What has been done to entries of the stage's generations, on a standby too;
+ * it only grows.
+ */
+#define bulk_marks(stage)	((stage)->marks + (stage)->vacuum_counter)
+
+/* While a log is read, it may grow by this part of what it was. */
+#define BULK_GROWTH		8
 
 typedef struct BulkItem
 {
@@ -77,28 +88,97 @@ untouched_tree(HybStage *stage, uint64 generation)
 	return tree;
 }
 
-int
-hyb_bulk_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
-				int want)
+/*
+ * A generation as it is: a version that is kept does not know how long the log
+ * has become.
+ */
+static bool
+load_generation(HybIndex *ix, uint64 number, HybGeneration *generation)
 {
-	/* pages and items together take less than twice what the pages do */
-	uint64		most = (uint64) maintenance_work_mem * 1024 / (2 * BLCKSZ);
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 
-	if (!hyb_tree_elastic(ix->desc))
-		return -1;
+	*generation = meta->active.number == number ? meta->active : meta->frozen;
+	UnlockReleaseBuffer(metabuf);
+	return generation->number == number;
+}
+
+/* Pages and items that there is to be room for. */
+static uint64
+page_room(const HybGeneration *generation)
+{
+	return generation->npages + generation->npages / BULK_GROWTH + HYB_LANES;
+}
+
+static uint64
+item_room(const HybGeneration *generation)
+{
+	return generation->nentries + generation->nentries / BULK_GROWTH +
+		HYB_LANES * (HYB_PAGE_CAPACITY / HYB_DELTA_MIN_ENTRY);
+}
+
+/* Is it long enough, and is there memory for it? */
+static bool
+is_worth_it(const HybGeneration *generation)
+{
+	uint64		memory = (uint64) maintenance_work_mem * 1024;
+
+	/* counters may be damaged */
+	if (generation->npages < BULK_PAGES ||
+		generation->npages > memory / BLCKSZ ||
+		generation->nentries > memory / sizeof(BulkItem))
+		return false;
+
+	/* a tree takes three times as much as the pages, as a rule */
+	return page_room(generation) * BLCKSZ +
+		item_room(generation) * sizeof(BulkItem) <= memory &&
+		(hyb_arena_used() + generation->npages * BLCKSZ * 3) * 2 < hyb_arena_budget();
+}
+
+/* A generation whose tree is to be built like that; 0: none. */
+static uint64
+find_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
+			int want, HybBulkTask *task)
+{
 	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
 	{
-		uint64		npages = hyb_version_generation(version, which)->npages;
+		uint64		number = hyb_version_generation(version, which)->number;
 
-		/* a tree takes three times as much as the pages */
-		if ((want & (1 << which)) != 0 && npages >= BULK_PAGES &&
-			npages <= most &&
-			(hyb_arena_used() + npages * BLCKSZ * 3) * 2 < hyb_arena_budget() &&
-			hyb_stage_turn(access, version) &&
-			untouched_tree(access->stage, hyb_version_generation(version, which)->number) != NULL)
-			return which;
+		task->whole = which == HYB_FROZEN;
+		if ((want & (1 << which)) != 0 &&
+			untouched_tree(access->stage, number) != NULL &&
+			load_generation(ix, number, &task->generation) &&
+			is_worth_it(&task->generation))
+			return number;
 	}
-	return -1;
+	return 0;
+}
+
+/*
+ * Many may come to a log at the same time, after the server's start say.  That
+ * each of them sorts it helps nobody, so all wait for one, for as long as that
+ * may take.  Once it was tried in vain it is not tried again.
+ */
+HybBulkPlan
+hyb_bulk_plan(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
+			  int want, HybBulkTask *task)
+{
+	HybStage   *stage = access->stage;
+	TimestampTz now;
+	uint64		number;
+
+	/* in a comparison function, another index's search has locks */
+	if (!hyb_tree_elastic(ix->desc) || InterruptHoldoffCount > 1 ||
+		!hyb_stage_turn(access, version) ||
+		(number = find_wanted(ix, access, version, want, task)) == 0)
+		return HYB_BULK_NONE;
+	now = GetCurrentTimestamp();
+	if (stage->bulk_generation == number)
+		return now < stage->bulk_until ? HYB_BULK_WAIT : HYB_BULK_NONE;
+	stage->bulk_generation = number;
+	stage->bulk_until = now + BULK_WAIT_US + task->generation.npages * BULK_WAIT_PAGE_US;
+	task->marks = bulk_marks(stage);
+	return HYB_BULK_BUILD;
 }
 
 static inline Page
@@ -121,7 +201,10 @@ item_entry(const Bulk *bulk, const BulkItem *item, HybEntry *entry)
 	entry->tid = header.tid;
 }
 
-/* The items of the page that was read last; returns where its entries end. */
+/*
+ * The items of the page that was read last; returns where its entries end, 0 if
+ * there is no room for them.
+ */
 static uint16
 add_items(Bulk *bulk)
 {
@@ -137,11 +220,7 @@ add_items(Bulk *bulk)
 			continue;
 		hyb_delta_key_length(ix, &entry);
 		if (bulk->nitems == bulk->max_items)
-		{
-			bulk->max_items += Max(bulk->max_items / 2, BULK_ITEMS);
-			bulk->items = repalloc_huge(bulk->items,
-										bulk->max_items * sizeof(BulkItem));
-		}
+			return 0;
 		if (bulk->nitems == 0)
 		{
 			bulk->first = entry;
@@ -170,12 +249,15 @@ read_lane(Bulk *bulk, const HybGeneration *generation, int lane)
 	walk.npages = bulk->npages;
 	while (hyb_delta_walk_next(&walk))
 	{
+		uint16		end;
+
 		if (bulk->npages == bulk->max_pages)
 			return false;
 		bulk->block[bulk->npages] = walk.block;
-		if (!hyb_delta_walk_copy(&walk, (char *) bulk_page(bulk, bulk->npages++)))
+		if (!hyb_delta_walk_copy(&walk, (char *) bulk_page(bulk, bulk->npages++)) ||
+			(end = add_items(bulk)) == 0)
 			return false;
-		bulk->end[lane] = hyb_lane_end(walk.block, add_items(bulk));
+		bulk->end[lane] = hyb_lane_end(walk.block, end);
 	}
 	return true;
 }
@@ -287,28 +369,36 @@ build_tree(Bulk *bulk, const HybTreeUse *use)
 	return true;
 }
 
-/* The tree becomes the stage's, if that has nothing to show for itself. */
+/*
+ * The tree becomes the stage's, if there is one, and the stage has nothing to
+ * show for itself.  Nobody waits any more.
+ */
 static void
-install_tree(Bulk *bulk, HybSlot *s, uint64 generation, uint64 marks)
+install_tree(HybSlot *s, const HybBulkTask *task, Bulk *bulk)
 {
 	HybSharedSlot *shared = s->shared;
 	HybStage   *stage;
 	HybTree    *tree;
 
+	if (shared == NULL)
+		return;
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	stage = hyb_stage_of(shared);
-	if (hyb_slot_valid(s) && hyb_bulk_marks(stage) == marks &&
-		(tree = untouched_tree(stage, generation)) != NULL)
+	if (hyb_slot_valid(s) && stage->bulk_generation == task->generation.number)
+		stage->bulk_until = 0;
+	if (hyb_slot_valid(s) && bulk != NULL && bulk_marks(stage) == task->marks &&
+		(tree = untouched_tree(stage, task->generation.number)) != NULL)
 	{
 		int			which = (int) (tree - stage->trees);
 
 		hyb_tree_free(tree, &hyb_shared_arena);
 		*tree = bulk->tree;
-		tree->generation = generation;
+		tree->generation = task->generation.number;
 		memset(&bulk->tree, 0, sizeof(HybTree));
 		memcpy(stage->applied[which], bulk->end, sizeof(bulk->end));
 		stage->npages[which] = bulk->npages;
 		stage->rebuilds++;
+		stage->bulk_generation = 0;
 		shared->tree_bytes = hyb_stage_bytes(stage);
 	}
 	LWLockRelease(&shared->lock);
@@ -322,46 +412,60 @@ begin_bulk(Bulk *bulk, HybIndex *ix, const HybGeneration *generation)
 	bulk->context = AllocSetContextCreate(CurrentMemoryContext,
 										  "hybrid bulk build",
 										  ALLOCSET_DEFAULT_SIZES);
-	bulk->max_pages = generation->npages + generation->npages / 8 + HYB_LANES;
-	bulk->max_items = BULK_ITEMS;
+	bulk->max_pages = (uint32) page_room(generation);
+	bulk->max_items = item_room(generation);
 	bulk->pages = MemoryContextAllocHuge(bulk->context, (Size) bulk->max_pages * BLCKSZ);
 	bulk->block = MemoryContextAllocHuge(bulk->context, bulk->max_pages * sizeof(BlockNumber));
 	bulk->number = MemoryContextAllocHuge(bulk->context, bulk->max_pages * sizeof(uint32));
 	bulk->items = MemoryContextAllocHuge(bulk->context, bulk->max_items * sizeof(BulkItem));
 }
 
-void
-hyb_bulk_build(HybIndex *ix, HybSlot *s, const HybVersion *version, int which,
-			   uint64 marks)
+/* Read the log, sort it, and reserve memory; false if there is no tree to build. */
+static bool
+prepare_tree(Bulk *bulk, const HybBulkTask *task)
 {
-	const HybGeneration *generation = hyb_version_generation(version, which);
+	for (int lane = 0; lane < HYB_LANES; lane++)
+		if (!read_lane(bulk, &task->generation, lane))
+			return false;
+	if (bulk->nitems == 0)
+		return false;
+	sort_bulk(bulk);
+	HYB_POINT("bulk-read");
+	return hyb_arena_reserve(&hyb_shared_arena, tree_chunks(bulk));
+}
+
+void
+hyb_bulk_build(HybIndex *ix, HybSlot *s, const HybBulkTask *task)
+{
 	HybArena   *arena = &hyb_shared_arena;
+	HybTreeUse	use;
+	HybLogReader reader;
 	Bulk		bulk;
-	bool		done = true;
+	bool		built = false;
 
 	HYB_ASSERT_NO_LWLOCK();
-	begin_bulk(&bulk, ix, generation);
-	bulk.whole = which == HYB_FROZEN;
-	for (int lane = 0; lane < HYB_LANES && done; lane++)
-		done = read_lane(&bulk, generation, lane);
-	if (done && bulk.nitems > 0)
+	PG_TRY();
 	{
-		sort_bulk(&bulk);
-		done = hyb_arena_reserve(arena, tree_chunks(&bulk));
+		begin_bulk(&bulk, ix, &task->generation);
+		bulk.whole = task->whole;
+		built = prepare_tree(&bulk, task);
 	}
-	HYB_POINT("bulk-read");
-	if (done && bulk.nitems > 0)
+	PG_CATCH();
 	{
-		HybTreeUse	use;
-		HybLogReader reader;
+		install_tree(s, task, NULL);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 
-		HOLD_INTERRUPTS();
+	HOLD_INTERRUPTS();
+	if (built)
+	{
 		hyb_tree_use(&use, ix, &bulk.tree, arena, &reader);
-		if (build_tree(&bulk, &use))
-			install_tree(&bulk, s, generation->number, marks);
-		hyb_tree_free(&bulk.tree, arena);
-		RESUME_INTERRUPTS();
+		built = build_tree(&bulk, &use);
 	}
+	install_tree(s, task, built ? &bulk : NULL);
+	hyb_tree_free(&bulk.tree, arena);
+	RESUME_INTERRUPTS();
 	hyb_arena_trim(arena);
 	MemoryContextDelete(bulk.context);
 }

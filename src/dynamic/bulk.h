@@ -7,27 +7,36 @@
 
 #include "dynamic/catchup.h"
 
-/*
- * Is one of the wanted trees (HYB_FETCH_*) yet to be built, of a log that is
- * worth sorting, and is there memory for all of it?  Says which, HYB_FROZEN or
- * HYB_ACTIVE, or -1.  The shared stage is locked exclusively, and the version is
- * current.
- */
-extern int	hyb_bulk_wanted(HybIndex *ix, HybStageAccess *access,
-							const HybVersion *version, int want);
+/* A tree that is to be built. */
+typedef struct HybBulkTask
+{
+	HybGeneration generation;	/* as the metapage has it */
+	bool		whole;			/* it is not appended to any more */
+	uint64		marks;			/* what had been done to its entries */
+} HybBulkTask;
+
+typedef enum HybBulkPlan
+{
+	HYB_BULK_NONE,				/* enter the entries as they come */
+	HYB_BULK_BUILD,				/* hyb_bulk_build */
+	HYB_BULK_WAIT				/* somebody is at it: ask again in a moment */
+} HybBulkPlan;
 
 /*
- * What has been done to entries of the stage's generations, on a standby too;
- * it only grows.
+ * Is one of the wanted trees (HYB_FETCH_*) yet to be built, of a log that is
+ * worth sorting, and is there memory for all of it?  The shared stage is locked
+ * exclusively, and the version is current.  After HYB_BULK_BUILD others wait
+ * for the caller.
  */
-#define hyb_bulk_marks(stage) ((stage)->marks + (stage)->vacuum_counter)
+extern HybBulkPlan hyb_bulk_plan(HybIndex *ix, HybStageAccess *access,
+								 const HybVersion *version, int want,
+								 HybBulkTask *task);
 
 /*
  * Build that tree and give it to the stage, unless that has one by now, or
- * entries were flagged since its hyb_bulk_marks.  The stage is not locked,
- * nor is anything else.  May raise errors.
+ * entries were flagged meanwhile.  The stage is not locked, nor is anything
+ * else.  May raise errors.
  */
-extern void hyb_bulk_build(HybIndex *ix, HybSlot *s, const HybVersion *version,
-						   int which, uint64 marks);
+extern void hyb_bulk_build(HybIndex *ix, HybSlot *s, const HybBulkTask *task);
 
 #endif							/* HYB_BULK_H */

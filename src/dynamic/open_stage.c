@@ -35,6 +35,9 @@
 #define HYB_NOFIT_MS_MIN	1000
 #define HYB_NOFIT_MS_MAX	64000
 
+/* So often somebody who waits for a tree looks whether it is there. */
+#define HYB_BULK_POLL_US	3000
+
 /* So often a backend that uses its own trees looks whether that may be done. */
 #define HYB_PRIVATE_MS		1000
 
@@ -147,20 +150,26 @@ note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation, bool again)
 }
 
 /*
- * Try to have a long log sorted, rather than entered as it comes; the stage is
- * unlocked then.
+ * Try to have a long log sorted, rather than entered as it comes, by this
+ * backend or another; the stage is unlocked then.
  */
 static bool
 build_sorted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 			 int want)
 {
-	int			which = hyb_bulk_wanted(ix, access, version, want);
-	uint64		marks = hyb_bulk_marks(access->stage);
+	HybBulkTask task;
+	HybBulkPlan plan = hyb_bulk_plan(ix, access, version, want, &task);
 
-	if (which < 0)
+	if (plan == HYB_BULK_NONE)
 		return false;
 	LWLockRelease(&access->shared->lock);
-	hyb_bulk_build(ix, access->s, version, which, marks);
+	if (plan == HYB_BULK_BUILD)
+		hyb_bulk_build(ix, access->s, &task);
+	else
+	{
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(HYB_BULK_POLL_US);
+	}
 	return true;
 }
 
@@ -176,7 +185,6 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 	LWLockMode	mode = LW_SHARED;
 	uint32		wanted = HYB_RESERVE_MIN;
 	bool		again = false;
-	bool		sorted = false;
 
 	for (;;)
 	{
@@ -206,7 +214,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		result = HYB_STAGE_STALE;
 		if (hyb_version_is_current(ix, version))
 		{
-			if (!sorted && (sorted = build_sorted(ix, access, version, want)))
+			if (build_sorted(ix, access, version, want))
 				continue;
 			result = hyb_stage_catch_up(ix, access, version, want);
 		}

@@ -62,6 +62,14 @@ typedef struct HybStage
 	 */
 	uint64		vacuum_counter;
 
+	/*
+	 * A generation whose tree somebody builds from the sorted log (bulk.c),
+	 * and until when others wait for that.  Once that has passed, or is 0,
+	 * nothing has come of it.
+	 */
+	uint64		bulk_generation;
+	TimestampTz bulk_until;
+
 	/* How often VACUUM has flagged entries of its trees, if there were any. */
 	uint64		marks;
 
