@@ -186,16 +186,25 @@ my $session;
 if ($primary->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'"))
 {
 	$primary->safe_psql('postgres', 'CREATE EXTENSION injection_points; ALTER SYSTEM SET hybridindex.merge_step_pages = 4; SELECT pg_reload_conf()');
-	$primary->safe_psql('postgres', "SELECT injection_points_attach('hybrid-step-installed', 'wait')");
-	$session = start_psql($primary, "SELECT hybrid_merge('t_p');");
 
-	# go on to a step that has moved entries between levels
-	my $before = stats($primary, 't_p', 'moved_entries');
-	while (held_at($primary, 'step-installed', $session))
+	# hold a step that has moved entries between levels, and is not the last one
+	foreach (1 .. 5)
 	{
-		last if stats($primary, 't_p', 'moved_entries') > $before;
-		$primary->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-step-installed')");
-		select(undef, undef, undef, 0.1);
+		my $moved_before = stats($primary, 't_p', 'moved_entries');
+		my $pid;
+
+		$primary->safe_psql('postgres', "SELECT injection_points_attach('hybrid-step-installed', 'wait')");
+		$session = start_psql($primary, "SELECT hybrid_merge('t_p');");
+		while ($pid = held_at($primary, 'step-installed', $session))
+		{
+			last if stats($primary, 't_p', "merge_running AND levels > 1 AND moved_entries > $moved_before") eq 't';
+			$primary->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-step-installed')");
+			select(undef, undef, undef, 0.1);
+		}
+		last if $pid;
+		finish_psql($session);
+		$primary->safe_psql('postgres', "SELECT injection_points_detach('hybrid-step-installed')");
+		several_levels('t_p');
 	}
 	$primary->wait_for_catchup($standby);
 	is(stats($standby, 't_p', 'levels > 1 AND merge_running'), 't', 'a pass is under way');
