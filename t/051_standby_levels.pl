@@ -74,11 +74,11 @@ sub both
 	return;
 }
 
-# Insert until the index has several levels with entries in the newer ones.
+# Insert until the index has several levels with so many entries in the newer ones.
 sub several_levels
 {
-	my $several = 'levels > 1 AND upper_entries > 0';
-	my ($index) = @_;
+	my ($index, $entries) = @_;
+	my $several = "levels > 1 AND upper_entries > $entries";
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	foreach (1 .. 60)
 	{
@@ -89,7 +89,7 @@ sub several_levels
 	return;
 }
 
-several_levels('t_k');
+several_levels('t_k', 0);
 both('several levels');
 
 # ---- queries while merges, passes and VACUUM are replayed ----
@@ -181,7 +181,7 @@ foreach my $mode ('fast', 'immediate')
 
 # ---- promotion in the middle ----
 
-several_levels('t_p');
+several_levels('t_p', 500);
 my $session;
 if ($primary->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'"))
 {
@@ -204,7 +204,7 @@ if ($primary->safe_psql('postgres', "SELECT count(*) FROM pg_available_extension
 		last if $pid;
 		finish_psql($session);
 		$primary->safe_psql('postgres', "SELECT injection_points_detach('hybrid-step-installed')");
-		several_levels('t_p');
+		several_levels('t_p', 500);
 	}
 	$primary->wait_for_catchup($standby);
 	is(stats($standby, 't_p', 'levels > 1 AND merge_running'), 't', 'a pass is under way');
