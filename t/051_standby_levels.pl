@@ -17,6 +17,7 @@ use Test::More;
 
 my $primary = new_node('primary', <<EOF, allows_streaming => 1);
 wal_consistency_checking = 'generic'
+session_preload_libraries = 'hybridindex'
 hybridindex.background_merge = off
 hybridindex.dynamic_memory = 64kB
 hybridindex.merge_floor = 100
