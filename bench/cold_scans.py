@@ -20,7 +20,6 @@ what does prefetching cost where there is nothing to be read?
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.
 """
 import argparse
-import os
 import statistics
 import sys
 import time
@@ -28,7 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.limit import try_limit                     # noqa: E402
+from harness.limit import forget_cluster, try_limit     # noqa: E402
 from harness.server import Server                       # noqa: E402
 
 SCHEMA = "bench_cold"
@@ -74,16 +73,6 @@ def load(server, rows):
     server.psql("CHECKPOINT")
 
 
-def forget(directory):
-    """The operating system's cache of a cluster's files."""
-    for path in Path(directory, "base").rglob("*"):
-        if path.is_file():
-            fd = os.open(path, os.O_RDONLY)
-            os.fsync(fd)
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(fd)
-
-
 def measure(server, args, scan, method):
     """Scans a second."""
     column = {"k": "kb", "g": "gb"} if method == "btree" else {"k": "kh", "g": "gh"}
@@ -119,7 +108,7 @@ def main():
             directory = server.value("SHOW data_directory")
             server.psql("CHECKPOINT")
             server.restart(shared_buffers="%dMB" % (args.memory // 4), **{"hybridindex.dynamic_memory": "4MB"})
-            forget(directory)
+            forget_cluster(directory)
         elif args.warm:
             for index in "t_kb", "t_gb", "t_kh", "t_gh", "t":
                 server.psql("CREATE EXTENSION IF NOT EXISTS pg_prewarm; SELECT pg_prewarm('%s')" % index, schema=SCHEMA)

@@ -24,14 +24,13 @@ operating system forgets them before.  --reuse takes those of a run before with
 --keep.
 """
 import argparse
-import os
 import sys
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.limit import try_limit                     # noqa: E402
+from harness.limit import forget_cluster, try_limit     # noqa: E402
 from harness.server import Server                       # noqa: E402
 
 SCHEMA = "bench_unique"
@@ -100,7 +99,7 @@ class Bench:
         directory = server.value("SHOW data_directory")
         server.restart(shared_buffers="%dMB" % (self.args.buffers or megabytes // 2),
                        **{"hybridindex.dynamic_memory": "%dMB" % (self.args.dynamic or megabytes // 16)})
-        forget(directory)
+        forget_cluster(directory)
 
     def counters(self, variant):
         server = self.server
@@ -166,16 +165,6 @@ class Bench:
                 row = self.measure(variant, one)
                 print("| %s | %d | %.0f | %.3f | %.0f | %.2f | %.0f | %.2f | %.2f | %.2f | %.1f |" %
                       ((variant, round + 1) + row + tuple(got[p] for p in ("p50", "p99", "p999", "max"))), flush=True)
-
-
-def forget(directory):
-    """The operating system's cache of a cluster's files."""
-    for path in Path(directory, "base").rglob("*"):
-        if path.is_file():
-            fd = os.open(path, os.O_RDONLY)
-            os.fsync(fd)
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(fd)
 
 
 def main():

@@ -20,14 +20,10 @@ my $primary = new_node('primary', <<EOF, allows_streaming => 1);
 wal_consistency_checking = 'all'
 hybridindex.merge_step_pages = 3
 EOF
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->append_conf('postgresql.conf', <<EOF);
+my $standby = new_standby($primary, 'standby', <<EOF);
 hot_standby_feedback = off
 max_standby_streaming_delay = 60s
 EOF
-$standby->start;
 
 $primary->safe_psql('postgres', <<EOF);
 CREATE TABLE t (id int, k int8, s text COLLATE "C", n numeric) WITH (fillfactor = 50);

@@ -79,11 +79,7 @@ sub cursor
 	return $session;
 }
 
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('hope_standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->append_conf('postgresql.conf', "max_standby_streaming_delay = 120s\nhot_standby_feedback = on\n");
-$standby->start;
+my $standby = new_standby($primary, 'hope_standby', "max_standby_streaming_delay = 120s\nhot_standby_feedback = on\n");
 
 sub check
 {

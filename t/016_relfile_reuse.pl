@@ -23,10 +23,7 @@ shared_buffers = 1MB
 hybridindex.background_merge = off
 hybridindex.merge_floor = 100000
 EOF
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->start;
+my $standby = new_standby($primary, 'standby');
 
 
 # A session that stays in a transaction of database postgres.

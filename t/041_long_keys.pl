@@ -23,10 +23,7 @@ INSERT INTO l SELECT i, long(i), array[long(i + 1)] FROM generate_series(1, 300)
 SELECT hybrid_merge('l_c'), hybrid_merge('l_a');
 INSERT INTO l SELECT i, long(i), array[long(i + 1)] FROM generate_series(301, 500) i;
 SQL
-$node->backup('b');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'b', has_streaming => 1);
-$standby->start;
+my $standby = new_standby($node, 'standby');
 
 my @queries = (
 	'SELECT count(*), sum(id), sum(hashtext(c)) FROM l WHERE c > long(77)',

@@ -14,10 +14,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = new_node('primary', "autovacuum = off\nmax_parallel_maintenance_workers = 0\nmaintenance_work_mem = 256MB\nmax_wal_size = 4GB\nshared_buffers = 256MB\n", allows_streaming => 1);
-$node->backup('b');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'b', has_streaming => 1);
-$standby->start;
+my $standby = new_standby($node, 'standby');
 
 my $data = abs_path("$FindBin::RealBin/../test/data");
 $node->safe_psql('postgres', <<"SQL");

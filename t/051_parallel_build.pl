@@ -184,10 +184,7 @@ is($workers, 2, 'two workers after that');
 
 # ---- a crash, a standby ----
 
-$node->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('parallelbuild_standby');
-$standby->init_from_backup($node, 'backup', has_streaming => 1);
-$standby->start;
+my $standby = new_standby($node, 'parallelbuild_standby');
 $node->safe_psql('postgres', 'CREATE UNIQUE INDEX i ON t USING hybrid (k, id); CREATE INDEX j ON t USING hybrid (v) INCLUDE (r)');
 $node->wait_for_catchup($standby);
 is($standby->safe_psql('postgres', "SELECT hyb_check('t')"), 't', 'the standby has what workers wrote');

@@ -22,14 +22,10 @@ hybridindex.background_merge = off
 hybridindex.dynamic_memory = 64kB
 hybridindex.merge_floor = 100
 EOF
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->append_conf('postgresql.conf', <<EOF);
+my $standby = new_standby($primary, 'standby', <<EOF);
 hot_standby_feedback = off
 max_standby_streaming_delay = 60s
 EOF
-$standby->start;
 
 $primary->safe_psql('postgres', <<EOF);
 CREATE TABLE t (k int8, s text COLLATE "C", n numeric, v int) WITH (autovacuum_enabled = off);

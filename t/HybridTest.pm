@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node held_at wait_for_restart same_answers start_psql finish_psql no_crash run_regress test_root);
+our @EXPORT = qw(new_node new_standby held_at wait_for_restart same_answers start_psql finish_psql no_crash run_regress test_root);
 
 # A test that hangs fails; the servers stop as after any other failure.  Once
 # more later, in case that the first time was inside somebody's eval.
@@ -46,6 +46,20 @@ EOF
 	$node->start;
 	$node->safe_psql('postgres', slurp_file("$root/test/sql/helpers.sql"));
 	return $node;
+}
+
+# A started standby that streams from the primary; extra lines for its
+# postgresql.conf, beside those of the primary.
+sub new_standby
+{
+	my ($primary, $name, $conf) = @_;
+	my $standby = PostgreSQL::Test::Cluster->new($name);
+
+	$primary->backup('base');
+	$standby->init_from_backup($primary, 'base', has_streaming => 1);
+	$standby->append_conf('postgresql.conf', $conf // '');
+	$standby->start;
+	return $standby;
 }
 
 # Wait until the postmaster has restarted everything after the death of a

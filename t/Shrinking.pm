@@ -32,11 +32,7 @@ hybridindex.merge_floor = 1000000
 wal_consistency_checking = 'generic'
 restart_after_crash = on
 EOF
-	$node->backup('base');
-	$standby = PostgreSQL::Test::Cluster->new('shrink_standby');
-	$standby->init_from_backup($node, 'base', has_streaming => 1);
-	$standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = -1');
-	$standby->start;
+	$standby = new_standby($node, 'shrink_standby', 'max_standby_streaming_delay = -1');
 
 	$points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0';
 	$node->safe_psql('postgres', <<EOF);

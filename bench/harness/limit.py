@@ -1,4 +1,5 @@
-"""A memory-limited control group around a server of our own, where we may."""
+"""A memory-limited control group around a server of our own, where we may, and
+files that the operating system is to forget."""
 import os
 import time
 from pathlib import Path
@@ -46,3 +47,20 @@ def try_limit(megabytes):
         return MemoryLimit(megabytes)
     except OSError:
         return None
+
+
+def forget(paths):
+    """Has the operating system drop what it keeps of files that can be read."""
+    for path in paths:
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except OSError:
+            continue
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+
+
+def forget_cluster(directory):
+    """The same of all relations of a data directory."""
+    forget(path for path in Path(directory, "base").rglob("*") if path.is_file())

@@ -1,11 +1,12 @@
 """The workloads.  Each loads one schema for each method and measures phases in
 rounds, in which the methods take turns."""
 import contextlib
+import glob
 import gzip
 import os
 import time
 
-from .limit import try_limit
+from .limit import forget, try_limit
 from .server import BENCH, BenchError
 
 DATA = BENCH.parent / "test" / "data"
@@ -356,13 +357,7 @@ def drop_cached(run, method, kinds="i"):
         SELECT current_setting('data_directory') || '/' || pg_relation_filepath(oid) FROM pg_class
         WHERE relkind = ANY ('{%s}') AND relnamespace = '%s'::regnamespace""" % (",".join(kinds), method.schema))
     for (path,) in paths:
-        for part in [path] + ["%s.%d" % (path, i) for i in range(1, 100)]:
-            try:
-                fd = os.open(part, os.O_RDONLY)
-            except OSError:
-                break
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(fd)
+        forget([path, *glob.glob(path + ".*")])
 
 
 def memory(run):

@@ -18,7 +18,6 @@ read from disk; without, the operating system has them all.
     bench/surf/timeseries.py --shared-buffers 14MB --memory 32 --restart-command "pg_ctl -D DIR -w restart"
 """
 import argparse
-import os
 import re
 import statistics
 import subprocess
@@ -28,7 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.limit import try_limit                     # noqa: E402
+from harness.limit import forget, try_limit             # noqa: E402
 from harness.server import BenchError, Server           # noqa: E402
 
 SCHEMA = "bench_timeseries"
@@ -108,14 +107,7 @@ def forget_cached(server):
     directory = Path(server.value("SHOW data_directory"))
     for (path,) in server.psql("SELECT pg_relation_filepath(oid) FROM pg_class WHERE relkind IN ('r', 'i') "
                                "AND relnamespace = '%s'::regnamespace" % SCHEMA):
-        for segment in [directory / path, *directory.glob(path + "[._]*")]:
-            try:
-                fd = os.open(segment, os.O_RDONLY)
-            except OSError:
-                continue
-            os.fsync(fd)
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(fd)
+        forget([directory / path, *directory.glob(path + "[._]*")])
 
 
 def restart(server, options):

@@ -38,11 +38,10 @@ extern void hyb_ammarkpos(IndexScanDesc scan);
 extern void hyb_amrestrpos(IndexScanDesc scan);
 extern bool hyb_amcanreturn(Relation index, int attno);
 
-/* scan/scan_dead.c, when the library is loaded */
-
 /* Heap pages that scans asked for ahead, not in memory: HybDynamicStats.counters. */
 #define HYB_HEAP_PREFETCHES		(HYB_PROBE_OUTCOMES + HYB_UNIQUE_OUTCOMES)
 
+/* scan/scan_ahead.c, scan/scan_dead.c, when the library is loaded */
 extern void hyb_scan_ahead_init(void);
 extern void hyb_scan_dead_init(void);
 

@@ -377,18 +377,15 @@ load_first(HybScan *so, bool forward)
 }
 
 /*
- * Load the batch that follows the place where the current one ends, `cut`
- * short, `empty` as a whole range.  Returns false if there is none.
+ * Load the batch that begins at so->from, where the one before it ended, `cut`
+ * short, or empty as a whole range, the one of elems.  Returns false if there
+ * is none.
  */
 static bool
-load_next(HybScan *so, bool forward, bool cut, bool empty)
+load_next(HybScan *so, bool forward, bool cut, bool empty, const int *elems)
 {
-	HybScanBatch *batch = so->batch;
 	HybEdgeKind last = forward ? HYB_EDGE_END : HYB_EDGE_START;
-	const int  *elems = batch->elems;
 
-	hyb_edge_copy(&so->from, forward ? &batch->high : &batch->low);
-	leave_batch(so);
 	if (so->from.kind != last && hyb_parallel_end(so) == NULL)
 		hop(so, forward, cut);
 	if (so->from.kind != last)
@@ -424,13 +421,13 @@ next_claimed_batch(HybScan *so, bool forward)
 	bool		empty = false;
 
 	leave_batch(so);
-	switch (hyb_parallel_claim(so, forward, &cut, &empty))
+	switch (hyb_parallel_claim(so, &cut, &empty))
 	{
 		case HYB_CLAIM_FIRST:
 			load_first(so, forward);
 			break;
 		case HYB_CLAIM_NEXT:
-			if (load_next(so, forward, cut, empty))
+			if (load_next(so, forward, cut, empty, so->batch->elems))
 				break;
 			hyb_parallel_done(so);
 			/* FALLTHROUGH */
@@ -494,12 +491,13 @@ next_batch(HybScan *so, bool forward)
 {
 	HybScanBatch *batch = so->batch;
 	bool		cut = !batch->dyn.complete;
-	bool		empty = batch->nitems == 0 &&
-		batch->low.kind == HYB_EDGE_START && batch->high.kind == HYB_EDGE_END;
+	bool		empty = hyb_batch_is_empty_range(batch);
 
 	if (so->share != NULL && hyb_parallel_is_at_end(so, forward))
 		return next_claimed_batch(so, forward);
-	if (load_next(so, forward, cut, empty))
+	hyb_edge_copy(&so->from, forward ? &batch->high : &batch->low);
+	leave_batch(so);
+	if (load_next(so, forward, cut, empty, batch->elems))
 		return true;
 	stay_at_end(so, forward);
 	return false;

@@ -294,7 +294,6 @@ typedef struct HybScanAhead
 								 * again */
 	int			max;			/* pages to be ahead at most; 0: none, -1: not
 								 * known yet */
-	int			distance;		/* pages to be ahead now */
 	int			start;			/* items that the scan before this one came
 								 * to, if it asked for any pages; else 0 */
 	int			returned;		/* items, since the scan began */
@@ -627,8 +626,8 @@ extern void hyb_parallel_begin(HybScan *so);
 typedef enum HybClaim
 {
 	HYB_CLAIM_FIRST,			/* the whole scan is to begin */
-	HYB_CLAIM_NEXT,				/* it goes on at the far edge that the batch
-								 * has now, of the range of its elems */
+	HYB_CLAIM_NEXT,				/* it goes on at so->from, of the range of the
+								 * batch's elems */
 	HYB_CLAIM_NONE				/* there is nothing more */
 } HybClaim;
 
@@ -638,8 +637,7 @@ typedef enum HybClaim
  * until hyb_parallel_leave or hyb_parallel_done: nothing may be pinned that
  * others could wait for.  Unlocked.
  */
-extern HybClaim hyb_parallel_claim(HybScan *so, bool forward, bool *cut,
-								   bool *empty);
+extern HybClaim hyb_parallel_claim(HybScan *so, bool *cut, bool *empty);
 
 /* The batch has been loaded: others go on where it ends; or nobody does. */
 extern void hyb_parallel_leave(HybScan *so, bool forward);
@@ -655,7 +653,8 @@ extern const HybScanEdge *hyb_parallel_end(const HybScan *so);
 extern bool hyb_parallel_is_at_end(const HybScan *so, bool forward);
 
 /* scan_batch.c */
-extern bool hyb_batch_is_empty(const HybScanBatch *batch);
+/* A whole range, of which nothing is left to be returned or was. */
+extern bool hyb_batch_is_empty_range(const HybScanBatch *batch);
 extern HybScanBatch *hyb_batch_create(HybScan *so);
 extern void hyb_batch_finish(HybScan *so, HybScanBatch *batch);
 extern void hyb_batch_load(HybScan *so, bool forward);

@@ -240,15 +240,15 @@ next_item(HybScan *so)
 	return item >= 0 && item < batch->nitems ? item : -1;
 }
 
-/* Look on until the scan is as far ahead as it is to be. */
+/* Look on until the scan is so many pages ahead. */
 static void
-look(HybScan *so, Habit *habit)
+look(HybScan *so, Habit *habit, int distance)
 {
 	HybScanAhead *ahead = &so->ahead;
 	int			n = is_calm(habit) ? 1 : LOOK_MAX;
 	int			item;
 
-	while (ahead->waiting < ahead->distance && n-- > 0 &&
+	while (ahead->waiting < distance && n-- > 0 &&
 		   (item = next_item(so)) >= 0)
 	{
 		bool		needless;
@@ -274,6 +274,7 @@ hyb_ahead_look(HybScan *so, bool forward)
 {
 	HybScanAhead *ahead = &so->ahead;
 	int			current = so->batch->current;
+	int			distance = 1;
 	Habit	   *habit;
 
 	if (ahead->max < 0)
@@ -301,12 +302,10 @@ hyb_ahead_look(HybScan *so, bool forward)
 	}
 
 	habit = hyb_slot_piece(so->ix, &habit_piece);
-	if (is_calm(habit))
-		ahead->distance = 1;
-	else
-		ahead->distance = Min(Max(ahead->start - ahead->returned,
-								  ahead->returned), ahead->max);
-	look(so, habit);
+	if (!is_calm(habit))
+		distance = Min(Max(ahead->start - ahead->returned, ahead->returned),
+					   ahead->max);
+	look(so, habit, distance);
 	ahead->wait = 0;
 	if (is_calm(habit))
 	{

@@ -340,9 +340,10 @@ hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted)
 }
 
 bool
-hyb_batch_is_empty(const HybScanBatch *batch)
+hyb_batch_is_empty_range(const HybScanBatch *batch)
 {
-	if (batch->nitems > 0 || batch->next_dyn < batch->dyn.nitems)
+	if (batch->low.kind != HYB_EDGE_START || batch->high.kind != HYB_EDGE_END ||
+		batch->nitems > 0 || batch->next_dyn < batch->dyn.nitems)
 		return false;
 	for (int i = 0; i < batch->nparts; i++)
 		if (batch->parts[i]->next < batch->parts[i]->last)

@@ -34,7 +34,7 @@ typedef enum HybParallelState
 	HYB_PARALLEL_NEW,			/* nobody has begun */
 	HYB_PARALLEL_CLAIMED,		/* somebody finds out where the next batch
 								 * begins */
-	HYB_PARALLEL_READY,			/* it begins at `edge` */
+	HYB_PARALLEL_READY,			/* it begins at `kind`, `pos` */
 	HYB_PARALLEL_DONE			/* there is none */
 } HybParallelState;
 
@@ -137,11 +137,10 @@ claim(HybParallelScan *shared)
 }
 
 HybClaim
-hyb_parallel_claim(HybScan *so, bool forward, bool *cut, bool *empty)
+hyb_parallel_claim(HybScan *so, bool *cut, bool *empty)
 {
 	HybParallelScan *shared = so->share->shared;
-	HybScanBatch *batch = so->batch;
-	HybScanEdge *far = forward ? &batch->high : &batch->low;
+	int		   *elems = so->batch->elems;
 
 	HYB_ASSERT_NO_LWLOCK();
 	so->share->within = false;
@@ -159,14 +158,14 @@ hyb_parallel_claim(HybScan *so, bool forward, bool *cut, bool *empty)
 		HybPos		pos = shared->pos;
 
 		pos.key = shared->key;
-		hyb_edge_set_pos(far, &pos);
+		hyb_edge_set_pos(&so->from, &pos);
 	}
 	else
-		hyb_edge_set(far, shared->kind);
+		hyb_edge_set(&so->from, shared->kind);
 	*cut = shared->cut;
 	*empty = shared->empty;
-	memcpy(batch->elems, shared->elems, so->nprefix * sizeof(int));
-	hyb_scan_arrays_restore(so, batch->elems);
+	memcpy(elems, shared->elems, so->nprefix * sizeof(int));
+	hyb_scan_arrays_restore(so, elems);
 	return HYB_CLAIM_NEXT;
 }
 
@@ -185,8 +184,7 @@ hyb_parallel_leave(HybScan *so, bool forward)
 		memcpy(shared->key, far->pos.key, far->pos.len);
 	}
 	shared->cut = !batch->dyn.complete;
-	shared->empty = hyb_batch_is_empty(batch) &&
-		batch->low.kind == HYB_EDGE_START && batch->high.kind == HYB_EDGE_END;
+	shared->empty = hyb_batch_is_empty_range(batch);
 	memcpy(shared->elems, batch->elems, so->nprefix * sizeof(int));
 	hyb_edge_copy(&so->share->end, far);
 	so->share->within = false;
