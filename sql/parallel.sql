@@ -16,7 +16,7 @@ $$;
 SELECT pl_fill(1, 15000);
 CREATE INDEX pl_k ON pl USING hybrid (k) INCLUDE (a);
 CREATE INDEX pl_ab ON pl USING hybrid (a, b DESC);
-CREATE INDEX pl_ac ON pl USING hybrid (a, c);
+CREATE INDEX pl_ac ON pl USING hybrid (a, c, k, b);
 CREATE INDEX pl_b ON pl USING hybrid (b text_hope_ops);
 ANALYZE pl;
 
@@ -36,6 +36,7 @@ INSERT INTO pl_queries SELECT row_number() OVER (), * FROM (VALUES
 	('SELECT a, b FROM pl WHERE a = ANY (''{3,5,11,99}'') AND b > ''8'' ORDER BY a DESC, b', 'Index Only Scan'),
 	('SELECT a, b FROM pl WHERE b >= ''f'' ORDER BY a, b DESC', 'Index Only Scan'),
 	('SELECT a, c FROM pl WHERE a > 2 AND c BETWEEN 100 AND 200', 'Index Only Scan'),
+	('SELECT a, c, k FROM pl WHERE a = ANY (''{3,5,11,14}'') AND c > 200 AND k > 50000', 'Index Only Scan'),
 	('SELECT a, count(*) FROM pl GROUP BY a ORDER BY a', 'Index Only Scan'),
 	('SELECT b, pad FROM pl WHERE b < ''3'' ORDER BY b', 'Index Scan'),
 	('SELECT min(b), max(b), count(DISTINCT b) FROM pl WHERE b > ''1''', 'Index Only Scan')) v(query, node);

@@ -88,7 +88,7 @@ ok(defined $node->safe_psql('postgres', sprintf($sound, $_)), "$_ is sound") for
 
 SKIP:
 {
-	skip 'this server has no injection points', 1
+	skip 'this server has no injection points', 6
 	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
 
 	# the only worker has claimed a small first batch; what it loads instead, when
@@ -113,6 +113,27 @@ EOF
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-delta-pin')");
 	ok(finish_psql($scan), 'it goes on') or diag $scan->{err};
 	is($scan->{out}, "8000|32004000\n", 'and returns each row once');
+
+	# what was claimed is no leaf any more when it is read
+	$node->safe_psql('postgres', <<EOF);
+CREATE TABLE leaves (k int8) WITH (parallel_workers = 2, autovacuum_enabled = off);
+INSERT INTO leaves SELECT hashint8extended(i, 0) % 1000000 FROM generate_series(1, 8000) i;
+CREATE INDEX leaves_k ON leaves USING hybrid (k);
+ANALYZE leaves;
+EOF
+	my $count = "SELECT count(*), sum(k) FROM leaves WHERE k > -900000";
+	my $want = $node->safe_psql('postgres', $count);
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-claim-left', 'wait')");
+	$scan = start_psql($node, "SET enable_seqscan = off;\nSET parallel_leader_participation = off;\n$count;\n");
+	my $waiting = "FROM pg_stat_activity WHERE wait_event = 'hybrid-claim-left'";
+	ok(held_at($node, 'claim-left', $scan) && $node->poll_query_until('postgres', "SELECT count(*) = 2 $waiting"),
+		'workers are held before they read what they have claimed') or diag $scan->{err};
+	$node->safe_psql('postgres', "INSERT INTO leaves SELECT hashint8extended(i, 1) % 1000000 FROM generate_series(1, 20000) i");
+	$node->safe_psql('postgres', "SELECT hybrid_merge('leaves_k')");
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-claim-left')");
+	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-claim-left') $waiting");
+	ok(finish_psql($scan), 'they go on') or diag $scan->{err};
+	is($scan->{out}, "$want\n", 'and returns the rows of its snapshot');
 }
 
 no_crash($node, 'nothing crashed');

@@ -308,6 +308,8 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 		page = NULL;
 		HYB_POINT("descend");
 		height--;
+		if (height == 0 && sought->only_fence)
+			break;
 		if (height == 0 && sought->bound != NULL &&
 			BlockNumberIsValid(at.filter_block))
 		{

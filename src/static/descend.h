@@ -46,6 +46,7 @@ typedef struct HybSought
 	const HybPos *bound;
 	bool		stop_at_filter; /* nor is it read if the filter says "maybe" */
 	HybLeavesAhead *ahead;		/* or NULL */
+	bool		only_fence;		/* the leaf is not read, nor its filter */
 } HybSought;
 
 /* Where a descent arrived. */

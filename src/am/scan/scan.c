@@ -367,36 +367,32 @@ leave_batch(HybScan *so)
 		hyb_batch_finish(so, so->batch);
 }
 
-/* Load the first batch of a range. */
+/* The first batch of a range begins at so->from. */
 static void
-load_first(HybScan *so, bool forward)
+first_place(HybScan *so, bool forward)
 {
 	hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
 	hop(so, forward, false);
-	hyb_batch_load(so, forward);
 }
 
 /*
- * Load the batch that begins at so->from, where the one before it ended, `cut`
- * short, or empty as a whole range, the one of elems.  Returns false if there
- * is none.
+ * From so->from, where a batch ended, `cut` short, or empty as a whole range,
+ * the one of elems, on to where the next one begins.  Returns false if there is
+ * none.
  */
 static bool
-load_next(HybScan *so, bool forward, bool cut, bool empty, const int *elems)
+next_place(HybScan *so, bool forward, bool cut, bool empty, const int *elems)
 {
 	HybEdgeKind last = forward ? HYB_EDGE_END : HYB_EDGE_START;
 
 	if (so->from.kind != last && hyb_parallel_end(so) == NULL)
 		hop(so, forward, cut);
 	if (so->from.kind != last)
-	{
-		hyb_batch_load(so, forward);
 		return true;
-	}
 	if (!hyb_scan_next_range(so, forward, empty, elems))
 		return false;
 	begin_range(so);
-	load_first(so, forward);
+	first_place(so, forward);
 	return true;
 }
 
@@ -424,10 +420,10 @@ next_claimed_batch(HybScan *so, bool forward)
 	switch (hyb_parallel_claim(so, &cut, &empty))
 	{
 		case HYB_CLAIM_FIRST:
-			load_first(so, forward);
+			first_place(so, forward);
 			break;
 		case HYB_CLAIM_NEXT:
-			if (load_next(so, forward, cut, empty, so->batch->elems))
+			if (next_place(so, forward, cut, empty, so->batch->elems))
 				break;
 			hyb_parallel_done(so);
 			/* FALLTHROUGH */
@@ -435,7 +431,13 @@ next_claimed_batch(HybScan *so, bool forward)
 			stay_at_end(so, forward);
 			return false;
 	}
-	hyb_parallel_leave(so, forward);
+	if (hyb_parallel_leave_early(so, forward))
+		hyb_batch_load(so, forward);
+	else
+	{
+		hyb_batch_load(so, forward);
+		hyb_parallel_leave(so, forward);
+	}
 	return true;
 }
 
@@ -477,7 +479,8 @@ start_scan(HybScan *so, bool forward)
 	hyb_parallel_begin(so);
 	if (so->share != NULL)
 		return next_claimed_batch(so, forward);
-	load_first(so, forward);
+	first_place(so, forward);
+	hyb_batch_load(so, forward);
 	return true;
 }
 
@@ -497,10 +500,13 @@ next_batch(HybScan *so, bool forward)
 		return next_claimed_batch(so, forward);
 	hyb_edge_copy(&so->from, forward ? &batch->high : &batch->low);
 	leave_batch(so);
-	if (load_next(so, forward, cut, empty, batch->elems))
-		return true;
-	stay_at_end(so, forward);
-	return false;
+	if (!next_place(so, forward, cut, empty, batch->elems))
+	{
+		stay_at_end(so, forward);
+		return false;
+	}
+	hyb_batch_load(so, forward);
+	return true;
 }
 
 /* Load a batch that starts at the current item, which is a dynamic one. */

@@ -639,6 +639,13 @@ typedef enum HybClaim
  */
 extern HybClaim hyb_parallel_claim(HybScan *so, bool *cut, bool *empty);
 
+/*
+ * Before the batch at so->from is loaded: others go on where the leaf there
+ * ends, and batches of this process up to that.  False if that is not known:
+ * hyb_parallel_leave is to follow.
+ */
+extern bool hyb_parallel_leave_early(HybScan *so, bool forward);
+
 /* The batch has been loaded: others go on where it ends; or nobody does. */
 extern void hyb_parallel_leave(HybScan *so, bool forward);
 extern void hyb_parallel_done(HybScan *so);

@@ -5,15 +5,22 @@
  * The processes share the place where the next batch begins: an edge, and the
  * setting of the arrays that its range is of.  Whoever needs a batch claims that
  * place, and is the only one to look at it or change it (HYB_PARALLEL_CLAIMED)
- * until he has loaded his batch and left the place where that one ends.  He
- * returns its items while others go on from there.  So batches, which are in
- * order and do not overlap, are given out in order, and each process returns its
- * items in order.  What a batch takes of the index is up to about a leaf of each
- * level, some hundreds of rows, and loading it is short beside returning them.
+ * until he has left the place where others go on.  What lies in between is his:
+ * he returns its items while others return what follows.  So claims, which are
+ * in order and do not overlap, are given out in order, and each process returns
+ * its items in order.
+ *
+ * Mostly a claim ends at the fence of the oldest level's leaf there.  A separator
+ * says where that is, so the place is left before the leaf is even read.  It is
+ * a position like any other: whatever merges do to that leaf meanwhile, what was
+ * claimed lies between two positions, and batches of it end there at the latest
+ * (`within`).  Where no separator lies ahead in the range, the batch is loaded
+ * first, and the claim ends where it does: the end of the range, or where it was
+ * cut short.
  *
  * A batch may have to be loaded anew in the middle, by versions that are not the
- * same, and end elsewhere then: it goes on up to the end of what was claimed
- * (`within`), and nothing more is claimed before it has got there.
+ * same, and end elsewhere then: it too goes on up to the end of what was claimed,
+ * and nothing more is claimed before it has got there.
  *
  * This is how nbtree's parallel scans work (nbtree.c, _bt_parallel_seize), with
  * a position in place of a page, since pages do not follow one another here.
@@ -58,7 +65,7 @@ struct HybScanShare
 {
 	HybParallelScan *shared;
 	HybScanEdge end;			/* of what was claimed last */
-	bool		within;			/* the batch may end before that */
+	bool		within;			/* batches may end before that */
 };
 
 Size
@@ -169,6 +176,50 @@ hyb_parallel_claim(HybScan *so, bool *cut, bool *empty)
 	return HYB_CLAIM_NEXT;
 }
 
+static void
+share_pos(HybParallelScan *shared, const HybPos *pos)
+{
+	Assert(pos->len <= sizeof(shared->key));
+	shared->pos = *pos;
+	memcpy(shared->key, pos->key, pos->len);
+}
+
+bool
+hyb_parallel_leave_early(HybScan *so, bool forward)
+{
+	HybParallelScan *shared = so->share->shared;
+	HybVersion	version;
+	HybPos	   *fence = &so->descent.fence;
+	HybSought	sought = {
+		.level = 0,
+		.pos = hyb_edge_pos(so, &so->from),
+		.backward = !forward,
+		.want_fence = true,
+		.only_fence = true
+	};
+
+	/* single keys, and the first batches of many ranges, are soon loaded */
+	if (so->point || (so->narrays > 0 && so->from.kind != HYB_EDGE_KEY))
+		return false;
+	hyb_version_capture(so->ix, &version);
+	if (version.levels[0].height <= 1 ||
+		!hyb_static_descend(so->ix, &version, &sought, &so->descent))
+		return false;
+	if (forward ? hyb_pos_compare(so->ix->desc, fence, &so->end) >= 0 :
+		hyb_pos_compare(so->ix->desc, fence, &so->start) <= 0)
+		return false;
+
+	shared->kind = HYB_EDGE_KEY;
+	share_pos(shared, fence);
+	shared->cut = shared->empty = false;
+	hyb_scan_arrays_save(so, shared->elems);
+	leave(shared, HYB_PARALLEL_READY);
+	hyb_edge_set_pos(&so->share->end, fence);
+	so->share->within = true;
+	HYB_POINT("claim-left");
+	return true;
+}
+
 void
 hyb_parallel_leave(HybScan *so, bool forward)
 {
@@ -178,11 +229,7 @@ hyb_parallel_leave(HybScan *so, bool forward)
 
 	shared->kind = far->kind;
 	if (far->kind == HYB_EDGE_KEY)
-	{
-		Assert(far->pos.len <= sizeof(shared->key));
-		shared->pos = far->pos;
-		memcpy(shared->key, far->pos.key, far->pos.len);
-	}
+		share_pos(shared, &far->pos);
 	shared->cut = !batch->dyn.complete;
 	shared->empty = hyb_batch_is_empty_range(batch);
 	memcpy(shared->elems, batch->elems, so->nprefix * sizeof(int));
