@@ -645,7 +645,7 @@ AS 'MODULE_PATHNAME', 'hybrid_approx_count'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION hybrid_approx_count(regclass, anycompatible, anycompatible) IS
-'about how many entries of a hybrid index lie between two values of its first key column; NULL is no bound';
+'about how many entries of a hybrid index lie between two values of its first key column, or two rows of its first columns; NULL is no bound';
 
 CREATE FUNCTION hybrid_dictionary_info(index regclass,
 	OUT column_name name,

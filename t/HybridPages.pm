@@ -142,7 +142,7 @@ sub child_entry
 sub filter_page
 {
 	my ($content) = @_;
-	return get32($content, root($content), child_entry($content, root($content), 0) + 16 + 8);
+	return get32($content, root($content), child_entry($content, root($content), 0) + 16 + 4);
 }
 
 sub write_file

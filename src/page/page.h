@@ -50,7 +50,7 @@ typedef struct HybPageOpaque
 #define HYB_PAGE_ID			0xFFB7
 #define HYB_DELTA_CLOSED	0x0001	/* takes no more entries */
 #define HYB_LEAF_TOMBSTONES	0x0002	/* a tombstone bitmap follows the content */
-#define HYB_INNER_FILTERS	0x0004	/* children have filters and TID counts */
+#define HYB_INNER_FILTERS	0x0004	/* level 1: children have rent and filters */
 
 #define hyb_page_opaque(page) ((HybPageOpaque *) PageGetSpecialPointer(page))
 

@@ -4,8 +4,9 @@
  *
  * A node is an array of uint16 offsets to child entries, followed by the
  * entries: block (4), stamp (8), key length (2), whole columns (1), tie (1),
- * TID (6, only if tie is HYB_AT), key.  With HYB_INNER_FILTERS there follow
- * after the tie: TIDs below the child (6), rent (2), filter page (4), image (2).
+ * TIDs below the child (level 1: 2, otherwise 6), TID (6, only if tie is
+ * HYB_AT), key.  With HYB_INNER_FILTERS, which only nodes of level 1 have, there
+ * follow after the number of TIDs: rent (2), filter page (4), image (2).
  * Separators are truncated to what tells two leaves apart (hyb_separator), so
  * a node holds some hundreds.
  */
@@ -17,9 +18,9 @@
 #include "utils/rel.h"
 
 #define CHILD_FIXED_SIZE	(4 + 8 + 2 + 1 + 1)
-#define CHILD_FILTER_SIZE	(8 + 4 + 2)
-
-#define MAX_CHILD_TIDS		((UINT64CONST(1) << 48) - 1)
+#define LEAF_TIDS_SIZE		2
+#define NODE_TIDS_SIZE		6
+#define CHILD_FILTER_SIZE	(2 + 4 + 2)
 
 void
 hyb_child_list_add(HybChildList *list, const HybChild *child)
@@ -45,23 +46,86 @@ hyb_child_list_add(HybChildList *list, const HybChild *child)
 		copy->low.key = NULL;
 }
 
-static Size
-child_entry_size(const HybChild *child, bool filters)
+/* A child entry up to its separator. */
+static inline Size
+fixed_size(int level, bool filters)
 {
-	return CHILD_FIXED_SIZE + (filters ? CHILD_FILTER_SIZE : 0) + child->low.len +
+	if (level > 1)
+		return CHILD_FIXED_SIZE + NODE_TIDS_SIZE;
+	return CHILD_FIXED_SIZE + LEAF_TIDS_SIZE + (filters ? CHILD_FILTER_SIZE : 0);
+}
+
+static inline bool
+has_filters(Page page)
+{
+	return (hyb_page_opaque(page)->flags & HYB_INNER_FILTERS) != 0;
+}
+
+static Size
+child_entry_size(const HybChild *child, int level, bool filters)
+{
+	return fixed_size(level, filters) + child->low.len +
 		(child->low.tie == HYB_AT ? sizeof(ItemPointerData) : 0);
 }
 
 Size
-hyb_inner_child_size(const HybChild *child, bool filters)
+hyb_inner_child_size(const HybChild *child, int level, bool filters)
 {
-	return child_entry_size(child, filters) + sizeof(uint16);
+	return child_entry_size(child, level, filters) + sizeof(uint16);
+}
+
+/* What follows the fixed fields of an entry.  Returns where the separator is. */
+static char *
+put_counts(char *p, const HybChild *child, int level, bool filters)
+{
+	uint16		words[3] = {
+		(uint16) child->tids, (uint16) (child->tids >> 16),
+		(uint16) (child->tids >> 32)
+	};
+
+	Assert(child->tids > 0);
+	if (level > 1)
+	{
+		memcpy(p, words, NODE_TIDS_SIZE);
+		return p + NODE_TIDS_SIZE;
+	}
+	Assert(child->tids <= PG_UINT16_MAX);
+	memcpy(p, words, LEAF_TIDS_SIZE);
+	p += LEAF_TIDS_SIZE;
+	if (!filters)
+		return p;
+	memcpy(p, &child->rent, 2);
+	memcpy(p + 2, &child->filter_block, 4);
+	memcpy(p + 6, &child->filter_slot, 2);
+	return p + CHILD_FILTER_SIZE;
+}
+
+static const char *
+get_counts(const char *p, HybChild *child, int level, bool filters)
+{
+	uint16		words[3] = {0};
+
+	child->rent = 0;
+	child->filter_block = InvalidBlockNumber;
+	child->filter_slot = 0;
+	memcpy(words, p, level > 1 ? NODE_TIDS_SIZE : LEAF_TIDS_SIZE);
+	child->tids = words[0] | (uint64) words[1] << 16 | (uint64) words[2] << 32;
+	if (level > 1)
+		return p + NODE_TIDS_SIZE;
+	p += LEAF_TIDS_SIZE;
+	if (!filters)
+		return p;
+	memcpy(&child->rent, p, 2);
+	memcpy(&child->filter_block, p + 2, 4);
+	memcpy(&child->filter_slot, p + 6, 2);
+	return p + CHILD_FILTER_SIZE;
 }
 
 void
 hyb_inner_fill(Page page, const HybChild *children, int n, bool filters)
 {
 	char	   *content = PageGetContents(page);
+	int			level = hyb_page_opaque(page)->level;
 	Size		off = n * sizeof(uint16);
 
 	for (int i = 0; i < n; i++)
@@ -76,17 +140,7 @@ hyb_inner_fill(Page page, const HybChild *children, int n, bool filters)
 		memcpy(p + 12, &child->low.len, 2);
 		p[14] = (char) child->low.ncols;
 		p[15] = (char) child->low.tie;
-		p += CHILD_FIXED_SIZE;
-		if (filters)
-		{
-			uint64		tids = Min(child->tids, MAX_CHILD_TIDS) |
-				(uint64) child->rent << 48;
-
-			memcpy(p, &tids, 8);
-			memcpy(p + 8, &child->filter_block, 4);
-			memcpy(p + 12, &child->filter_slot, 2);
-			p += CHILD_FILTER_SIZE;
-		}
+		p = put_counts(p + CHILD_FIXED_SIZE, child, level, filters);
 		if (child->low.tie == HYB_AT)
 		{
 			memcpy(p, &child->low.tid, sizeof(ItemPointerData));
@@ -94,11 +148,11 @@ hyb_inner_fill(Page page, const HybChild *children, int n, bool filters)
 		}
 		if (child->low.len > 0)
 			memcpy(p, child->low.key, child->low.len);
-		off += child_entry_size(child, filters);
+		off += child_entry_size(child, level, filters);
 		Assert(off <= HYB_PAGE_CAPACITY);
 	}
 	hyb_page_opaque(page)->count = n;
-	if (filters)
+	if (filters && level == 1)
 		hyb_page_opaque(page)->flags |= HYB_INNER_FILTERS;
 	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + off;
 }
@@ -119,12 +173,13 @@ hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 	uint16		slot;
 	const char *p;
 	Size		end;
-	bool		filters = (hyb_page_opaque(page)->flags & HYB_INNER_FILTERS) != 0;
+	int			level = hyb_page_opaque(page)->level;
+	bool		filters = has_filters(page);
 
 	if ((Size) (i + 1) * sizeof(uint16) > used)
 		hyb_corrupted(rel, blkno, "An internal node has more children than fit its content.");
 	memcpy(&slot, content + i * sizeof(uint16), sizeof(uint16));
-	end = (Size) slot + CHILD_FIXED_SIZE + (filters ? CHILD_FILTER_SIZE : 0);
+	end = (Size) slot + fixed_size(level, filters);
 	if (end > used)
 		hyb_corrupted(rel, blkno, "A child entry lies outside the content of its internal node.");
 	p = content + slot;
@@ -133,23 +188,10 @@ hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 	memcpy(&child->low.len, p + 12, 2);
 	child->low.ncols = (uint8) p[14];
 	child->low.tie = (int8) p[15];
-	p += CHILD_FIXED_SIZE;
-	child->tids = 0;
-	child->rent = 0;
-	child->filter_block = InvalidBlockNumber;
-	child->filter_slot = 0;
+	p = get_counts(p + CHILD_FIXED_SIZE, child, level, filters);
 	child->image = NULL;
 	child->filter_size = 0;
 	child->filter_image = NULL;
-	if (filters)
-	{
-		memcpy(&child->tids, p, 8);
-		child->rent = (uint16) (child->tids >> 48);
-		child->tids &= MAX_CHILD_TIDS;
-		memcpy(&child->filter_block, p + 8, 4);
-		memcpy(&child->filter_slot, p + 12, 2);
-		p += CHILD_FILTER_SIZE;
-	}
 	if (child->low.tie == HYB_AT)
 		end += sizeof(ItemPointerData);
 	end += child->low.len;
@@ -230,8 +272,7 @@ hyb_inner_search(const HybKeyDesc *desc, Page page, const HybPos *pos,
 	int			low = 0;
 	int			high = hyb_inner_count(page) - 1;
 	Size		used = ((PageHeader) page)->pd_lower - SizeOfPageHeaderData;
-	bool		filters = (hyb_page_opaque(page)->flags & HYB_INNER_FILTERS) != 0;
-	Size		fixed = CHILD_FIXED_SIZE + (filters ? CHILD_FILTER_SIZE : 0);
+	Size		fixed = fixed_size(hyb_page_opaque(page)->level, has_filters(page));
 	uint64		head = key_head(pos->key, pos->len);
 
 	StaticAssertStmt(sizeof(HybPageOpaque) >= sizeof(uint64),

@@ -21,8 +21,9 @@ typedef struct HybChild
 	uint64		stamp;
 	HybPos		low;
 
+	uint64		tids;			/* below this child; 0: not known, of a root */
+
 	/* with HYB_INNER_FILTERS; else InvalidBlockNumber and 0 */
-	uint64		tids;			/* below this child; 0: not known */
 	uint16		rent;			/* level 1, but for the oldest level's: what
 								 * merges rewrote of the leaf's entries since
 								 * they came there, in HYB_RENT_UNIT */
@@ -45,12 +46,12 @@ typedef struct HybChildList
 
 extern void hyb_child_list_add(HybChildList *list, const HybChild *child);
 
-/* Bytes that a child takes on a page, its slot included. */
-extern Size hyb_inner_child_size(const HybChild *child, bool filters);
+/* Bytes that a child takes on a page of a level, its slot included. */
+extern Size hyb_inner_child_size(const HybChild *child, int level, bool filters);
 
 /*
  * Fill an initialised HYB_PAGE_INNER page; children must fit.  With `filters`
- * their filters and TID counts are stored too.
+ * a node of level 1 stores their rent and filters too.
  */
 extern void hyb_inner_fill(Page page, const HybChild *children, int n,
 						   bool filters);

@@ -13,7 +13,7 @@
 typedef struct HybStepSpace
 {
 	const HybIndex *ix;
-	bool		filters;		/* internal nodes have filters and TID counts */
+	bool		filters;		/* nodes of level 1 have rent and filters */
 	bool		bulk;			/* CREATE INDEX: write by extending the
 								 * relation, log nothing, keep no lists */
 	bool		shared;			/* bulk: other processes extend it too */

@@ -165,28 +165,24 @@ hyb_step_write_leaves(HybStepSpace *space, HybChildList *list)
 			list->children[i].block = hyb_step_write(space, list->children[i].image);
 }
 
-/* TIDs below a node, 0 if not known. */
+/* TIDs below a node. */
 static uint64
 sum_tids(const HybChild *children, int n)
 {
 	uint64		sum = 0;
 
 	for (int i = 0; i < n; i++)
-	{
-		if (children[i].tids == 0)
-			return 0;
 		sum += children[i].tids;
-	}
 	return sum;
 }
 
 static Size
-list_size(const HybStepSpace *space, const HybChildList *list)
+list_size(const HybStepSpace *space, int level, const HybChildList *list)
 {
 	Size		total = 0;
 
 	for (int i = 0; i < list->n; i++)
-		total += hyb_inner_child_size(&list->children[i], space->filters);
+		total += hyb_inner_child_size(&list->children[i], level, space->filters);
 	return total;
 }
 
@@ -233,7 +229,7 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
 		   int level, HybChildList *list, HybChildList *nodes)
 {
 	HybPos		low = {.tie = HYB_BEFORE};
-	Size		total = list_size(space, list);
+	Size		total = list_size(space, level, list);
 	Size		target;
 	int			npages;
 	int			start = 0;
@@ -254,7 +250,7 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
 		while (end < list->n)
 		{
 			Size		add = hyb_inner_child_size(&list->children[end],
-												   space->filters);
+												   level, space->filters);
 
 			if (size + add > HYB_PAGE_CAPACITY || (end > start && size >= target))
 				break;
@@ -295,7 +291,7 @@ join_neighbour(HybStepSpace *space, HybFilterPlace *place, HybPath *path,
 	bool		must = list->n == 0 && left_edge;
 	bool		right = parent->index + 1 < siblings->n;
 	int			at = right ? parent->index + 1 : parent->index - 1;
-	Size		size = list_size(space, list);
+	Size		size = list_size(space, level, list);
 	HybPathNode neighbour;
 	HybChildList joined = {0};
 
@@ -304,7 +300,7 @@ join_neighbour(HybStepSpace *space, HybFilterPlace *place, HybPath *path,
 		return;
 	load_node(space->ix, siblings->children[at].block,
 			  siblings->children[at].stamp, level, parent->block, &neighbour);
-	if (!must && size + list_size(space, &neighbour.children) >
+	if (!must && size + list_size(space, level, &neighbour.children) >
 		HYB_PAGE_CAPACITY * HYB_NODE_JOINED)
 		return;
 

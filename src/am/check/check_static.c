@@ -164,13 +164,12 @@ child_page(const HybCheckPage *node, int i)
 	return page;
 }
 
-/* A node need not know the heap TIDs below a child, nor nodes below that. */
 static void
 check_child_tids(HybCheck *check, const HybCheckPage *node, int i, uint64 tids)
 {
 	uint64		expected = node->children[i].tids;
 
-	if (expected != 0 && tids != 0 && expected != tids)
+	if (expected != tids)
 		hyb_check_fail(check, node->block,
 					   "The child at position %d has " UINT64_FORMAT " heap TIDs, not " UINT64_FORMAT ".",
 					   i, tids, expected);
@@ -242,8 +241,7 @@ check_children(HybCheck *check, const HybCheckPage *node)
 
 /*
  * A node and those below it.  Of leaves only the number is of interest here.
- * Returns the heap TIDs below the node as nodes of level 1 have them, 0 if
- * they do not.
+ * Returns the heap TIDs below the node as nodes of level 1 have them.
  */
 static uint64
 check_node(HybCheck *check, HybCheckPage *node)
@@ -254,7 +252,6 @@ check_node(HybCheck *check, HybCheckPage *node)
 	HybChild   *children;
 	HybPageOpaque *opaque;
 	uint64		sum = 0;
-	bool		known = true;
 
 	if (node->level == 0)
 	{
@@ -268,7 +265,7 @@ check_node(HybCheck *check, HybCheckPage *node)
 	hyb_check_copy(check, node, HYB_PAGE_INNER, copy);
 	opaque = hyb_page_opaque((Page) copy);
 	if (opaque->link != InvalidBlockNumber ||
-		(opaque->flags & ~HYB_INNER_FILTERS) != 0)
+		(opaque->flags & (node->level == 1 ? ~HYB_INNER_FILTERS : ~0)) != 0)
 		hyb_check_fail(check, block, "An internal node has a link to block %u and flags 0x%04X.",
 					   opaque->link, opaque->flags);
 	node->n = hyb_inner_count((Page) copy);
@@ -285,22 +282,17 @@ check_node(HybCheck *check, HybCheckPage *node)
 	for (int i = 0; i < node->n; i++)
 	{
 		HybCheckPage child = child_page(node, i);
-		uint64		tids;
+		uint64		tids = check_node(check, &child);
 
-		if (node->level > 1 && BlockNumberIsValid(children[i].filter_block))
-			hyb_check_fail(check, block, "The child at position %d has a filter, but is no leaf.", i);
-		tids = check_node(check, &child);
-		check_child_tids(check, node, i, tids);
-		if (node->level == 1)
-			tids = children[i].tids;
-		known &= tids != 0;
-		sum += tids;
+		if (node->level > 1)
+			check_child_tids(check, node, i, tids);
+		sum += children[i].tids;
 	}
 
 	found->inner_pages++;
 	pfree(children);
 	pfree(copy);
-	return known ? sum : 0;
+	return sum;
 }
 
 /* The nodes of a level. */
@@ -450,7 +442,8 @@ check_unit(HybCheck *check)
 		leaf = child_page(&node, i);
 		hyb_check_filter_open(check, &node.children[i]);
 		check_leaf(check, &leaf);
-		check_child_tids(check, &node, i, check->tids - tids);
+		if (path->height > 1)
+			check_child_tids(check, &node, i, check->tids - tids);
 		consume_fresh(check, leaf.high);
 	}
 	hyb_pos_copy(&check->at, &check->at_key, leaf.high);

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "access/htup_details.h"
 #include "am/sql/inspect.h"
 #include "catalog/pg_type.h"
 #include "dynamic/dynamic.h"
@@ -23,18 +24,14 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/typcache.h"
 
 PG_FUNCTION_INFO_V1(hybrid_may_contain);
 PG_FUNCTION_INFO_V1(hybrid_approx_count);
 
-/*
- * What hybrid_approx_count counts one by one: dynamic entries, so many at a
- * time, and leaves between the ends of the range whose parents do not know
- * their TIDs.
- */
+/* Dynamic entries that hybrid_approx_count counts, so many at a time. */
 #define COUNT_BATCH		512
 #define COUNT_DYNAMIC	8192
-#define COUNT_LEAVES	16
 
 /*
  * The type that values of a key column are given in: the operator class's,
@@ -48,16 +45,14 @@ key_type(const HybColumn *col)
 }
 
 /*
- * An argument as a value of a key column's type, as the parser would make it
- * in an assignment without an explicit cast.  The cast may be the caller's own
- * code, so it runs as the caller.
+ * A value as one of a key column's type, as the parser would make it in an
+ * assignment without an explicit cast.  The cast may be the caller's own code,
+ * so it runs as the caller.
  */
 static Datum
-coerce_key(FunctionCallInfo fcinfo, int arg, const HybInspected *inspected,
-		   const HybColumn *col)
+coerce_value(Oid type, Datum value, const HybInspected *inspected,
+			 const HybColumn *col)
 {
-	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, arg);
-	Datum		value = PG_GETARG_DATUM(arg);
 	Oid			target = key_type(col);
 	int16		typlen;
 	bool		typbyval;
@@ -83,6 +78,28 @@ coerce_key(FunctionCallInfo fcinfo, int arg, const HybInspected *inspected,
 									  get_typcollation(target));
 	hyb_inspect_as_owner(inspected);
 	return castNode(Const, expr)->constvalue;
+}
+
+/* An argument of the function as such a value. */
+static Datum
+coerce_key(FunctionCallInfo fcinfo, int arg, const HybInspected *inspected,
+		   const HybColumn *col)
+{
+	return coerce_value(get_fn_expr_argtype(fcinfo->flinfo, arg),
+						PG_GETARG_DATUM(arg), inspected, col);
+}
+
+static void
+check_columns(const HybIndex *ix, int ncols)
+{
+	if (ncols > ix->desc->nkeys)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg_plural("index \"%s\" has only %d key column",
+							   "index \"%s\" has only %d key columns",
+							   ix->desc->nkeys,
+							   RelationGetRelationName(ix->rel),
+							   ix->desc->nkeys)));
 }
 
 static void
@@ -197,14 +214,7 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_KEYS,
 					 &inspected);
 	ix = hyb_index_create_handle(inspected.index);
-	if (ncols > ix->desc->nkeys)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg_plural("index \"%s\" has only %d key column",
-							   "index \"%s\" has only %d key columns",
-							   ix->desc->nkeys,
-							   RelationGetRelationName(ix->rel),
-							   ix->desc->nkeys)));
+	check_columns(ix, ncols);
 	for (int i = 0; i < ncols; i++)
 		hyb_key_encode_column(&ix->desc->cols[i],
 							  PG_ARGISNULL(i + 1) ? (Datum) 0 :
@@ -259,8 +269,6 @@ typedef struct CountState
 	HybIndex   *ix;
 	const HybPos *low;
 	const HybPos *high;
-	double		leaf_tids;		/* of an average leaf */
-	int			leaves_read;	/* in the middle of the range */
 	double		count;
 	BlockNumber stale;			/* that was not what points to it said */
 	HybLeaf		leaf;
@@ -317,18 +325,13 @@ count_below(CountState *state, const HybChild *child, int level,
 	int			last;
 
 	CHECK_FOR_INTERRUPTS();
-	if (!low_end && !high_end && child->tids > 0)
+	if (!low_end && !high_end)
 	{
 		state->count += (double) child->tids;
 		return true;
 	}
 	if (level == 0)
-	{
-		if (low_end || high_end || state->leaves_read++ < COUNT_LEAVES)
-			return count_leaf(state, child);
-		state->count += state->leaf_tids;
-		return true;
-	}
+		return count_leaf(state, child);
 
 	page = palloc(BLCKSZ);
 	state->stale = child->block;
@@ -360,7 +363,6 @@ static bool
 count_static(CountState *state, const HybVersion *version)
 {
 	state->count = 0;
-	state->leaves_read = 0;
 	for (int i = 0; i < version->nlevels; i++)
 	{
 		const HybRoot *root = &version->levels[i];
@@ -422,11 +424,77 @@ count_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
 }
 
 /*
+ * The values of a row, for as many key columns.  All have to be sorted the same
+ * way, or what lies between two rows is not one range.  Returns how many.
+ */
+static int
+encode_row(HeapTupleHeader row, const HybInspected *inspected, HybIndex *ix,
+		   HybBuf *key)
+{
+	TupleDesc	tupdesc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row),
+												 HeapTupleHeaderGetTypMod(row));
+	int			n = tupdesc->natts;
+	HeapTupleData tuple = {.t_data = row,.t_len = HeapTupleHeaderGetDatumLength(row)};
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	check_columns(ix, n);
+	heap_deform_tuple(&tuple, tupdesc, values, isnull);
+	for (int i = 0; i < n; i++)
+	{
+		const HybColumn *col = &ix->desc->cols[i];
+
+		if (isnull[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("a row that is a bound must not have NULLs")));
+		if (col->desc != ix->desc->cols[0].desc)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("the first %d columns of index \"%s\" are not sorted in the same direction",
+							n, RelationGetRelationName(ix->rel))));
+		hyb_key_encode_column(col, coerce_value(TupleDescAttr(tupdesc, i)->atttypid,
+												values[i], inspected, col),
+							  false, key);
+	}
+	ReleaseTupleDesc(tupdesc);
+	return n;
+}
+
+/*
+ * Where the range of hybrid_approx_count begins in the index (`end`: where it
+ * ends): at an argument, or where the first column's values do without NULLs.
+ */
+static void
+bound_pos(FunctionCallInfo fcinfo, const HybInspected *inspected, HybIndex *ix,
+		  bool end, HybPos *pos, HybBuf *key)
+{
+	const HybColumn *col = &ix->desc->cols[0];
+	int			arg = end == col->desc ? 1 : 2;
+	int			ncols = 1;
+
+	if (PG_ARGISNULL(arg))
+	{
+		if (end != col->nulls_first)
+			hyb_key_encode_column(col, (Datum) 0, true, key);
+		set_pos(pos, key, key->len > 0,
+				end == (key->len > 0) ? HYB_BEFORE : HYB_AFTER);
+		return;
+	}
+	if (get_fn_expr_argtype(fcinfo->flinfo, arg) == RECORDOID)
+		ncols = encode_row(PG_GETARG_HEAPTUPLEHEADER(arg), inspected, ix, key);
+	else
+		hyb_key_encode_column(col, coerce_key(fcinfo, arg, inspected, col),
+							  false, key);
+	set_pos(pos, key, ncols, end ? HYB_AFTER : HYB_BEFORE);
+}
+
+/*
  * hybrid_approx_count(index regclass, low anycompatible, high anycompatible)
  * RETURNS bigint
  *
- * Entries whose first key column lies between the two values, ends included;
- * NULL stands for no bound.
+ * Entries whose first key column lies between the two values, ends included, or
+ * whose first columns lie between two rows; NULL stands for no bound.
  */
 Datum
 hybrid_approx_count(PG_FUNCTION_ARGS)
@@ -435,11 +503,9 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 	HybIndex   *ix;
 	HybVersion *version = palloc(sizeof(HybVersion));
 	HybMetaPage meta;
-	const HybColumn *col;
 	HybBuf		keys[2] = {{0}, {0}};
 	HybPos		pos[2];
 	CountState	state;
-	HybLevel	total;
 	double		static_tids;
 	double		result;
 
@@ -448,33 +514,15 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_KEYS,
 					 &inspected);
 	ix = hyb_index_create_handle(inspected.index);
-	col = &ix->desc->cols[0];
-
-	/* where the column begins without NULLs, and where it ends */
 	for (int i = 0; i < 2; i++)
-	{
-		int			arg = (i == 0) == col->desc ? 2 : 1;
-
-		if (!PG_ARGISNULL(arg))
-			hyb_key_encode_column(col, coerce_key(fcinfo, arg, &inspected, col),
-								  false, &keys[i]);
-		else if ((i == 0) == col->nulls_first)
-			hyb_key_encode_column(col, (Datum) 0, true, &keys[i]);
-		if (PG_ARGISNULL(arg))
-			set_pos(&pos[i], &keys[i], keys[i].len > 0,
-					(i == 0) == (keys[i].len > 0) ? HYB_AFTER : HYB_BEFORE);
-		else
-			set_pos(&pos[i], &keys[i], 1, i == 0 ? HYB_BEFORE : HYB_AFTER);
-	}
+		bound_pos(fcinfo, &inspected, ix, i == 1, &pos[i], &keys[i]);
 
 	hyb_meta_copy(ix, &meta);
 	memset(&state, 0, sizeof(state));
 	state.ix = ix;
 	state.low = &pos[0];
 	state.high = &pos[1];
-	total = hyb_meta_static(&meta);
-	static_tids = (double) total.tids;
-	state.leaf_tids = total.leaf_pages > 0 ? static_tids / total.leaf_pages : 0;
+	static_tids = (double) hyb_meta_static(&meta).tids;
 
 	if (hyb_pos_compare(ix->desc, &pos[0], &pos[1]) >= 0)
 		result = 0;
