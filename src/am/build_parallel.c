@@ -75,6 +75,8 @@ typedef struct Shared
 	Oid			heap;
 	Oid			index;
 	bool		concurrent;
+	bool		unique;			/* duplicates are looked for, which CLUSTER
+								 * does not ask for in a unique index */
 	int			requested;		/* participants asked for, with the leader */
 	int64		query_id;
 	SharedFileSet files;
@@ -381,6 +383,7 @@ hyb_build_worker_main(dsm_segment *seg, shm_toc *toc)
 	p.ix = hyb_index_create_handle(index);
 	p.info = BuildIndexInfo(index);
 	p.info->ii_Concurrent = shared->concurrent;
+	p.info->ii_Unique = shared->unique;
 	p.shared = shared;
 	p.number = ParallelWorkerNumber + 1;
 	p.kilobytes = maintenance_work_mem / shared->requested;
@@ -452,6 +455,7 @@ make_shared(ParallelContext *context, const Participant *self,
 	shared->heap = RelationGetRelid(self->heap);
 	shared->index = RelationGetRelid(self->ix->rel);
 	shared->concurrent = self->info->ii_Concurrent;
+	shared->unique = self->info->ii_Unique;
 	shared->requested = context->nworkers + 1;
 	shared->query_id = pgstat_get_my_query_id();
 	ConditionVariableInit(&shared->changed);
