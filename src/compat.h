@@ -75,6 +75,18 @@ typedef Oid HybFileNumber;
 	((rel)->rd_options == NULL || ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate)
 #endif
 
+/* What pg_class says of an index's size.  Needs access/transam.h,
+ * access/multixact.h and commands/vacuum.h. */
+#if PG_VERSION_NUM >= 180000
+#define HYB_UPDATE_RELSTATS(index, pages, tuples) \
+	vac_update_relstats((index), (pages), (tuples), 0, 0, false, \
+						InvalidTransactionId, InvalidMultiXactId, NULL, NULL, false)
+#else
+#define HYB_UPDATE_RELSTATS(index, pages, tuples) \
+	vac_update_relstats((index), (pages), (tuples), 0, false, \
+						InvalidTransactionId, InvalidMultiXactId, NULL, NULL, false)
+#endif
+
 /* who owns a relation; who may maintain a table (a privilege since 17) */
 #if PG_VERSION_NUM >= 160000
 #define HYB_OWNS_RELATION(relid, role) \
@@ -360,6 +372,19 @@ typedef Oid HybFileNumber;
 #define HYB_BUILD_WORKERS(heap, index, info) \
 	(IsNormalProcessingMode() && RelationGetNumberOfBlocks(heap) > 0 ? \
 	 plan_create_index_workers(RelationGetRelid(heap), RelationGetRelid(index)) : 0)
+#endif
+
+/*
+ * Blocks read ahead by a callback, since 17; requests put together, since 18.
+ * Needs storage/read_stream.h.
+ */
+#if PG_VERSION_NUM >= 180000
+#define HYB_HAVE_READ_STREAM
+#define HYB_READ_STREAM_FLAGS \
+	(READ_STREAM_MAINTENANCE | READ_STREAM_FULL | READ_STREAM_USE_BATCHING)
+#elif PG_VERSION_NUM >= 170000
+#define HYB_HAVE_READ_STREAM
+#define HYB_READ_STREAM_FLAGS (READ_STREAM_MAINTENANCE | READ_STREAM_FULL)
 #endif
 
 #endif							/* HYB_COMPAT_H */

@@ -155,7 +155,7 @@ hybridhandler(PG_FUNCTION_ARGS)
 #endif
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = false;
-	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
+	am->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL;
 	am->amkeytype = InvalidOid;
 #ifdef HYB_HAVE_COMPARE_TYPES
 	am->amconsistentequality = true;

@@ -11,7 +11,9 @@
 #include "compat.h"
 
 #include "access/genam.h"
+#include "access/multixact.h"
 #include "access/table.h"
+#include "access/transam.h"
 #include "access/xact.h"
 #include "am/shrink.h"
 #include "am/survey.h"
@@ -30,6 +32,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/resowner.h"
+#include "utils/syscache.h"
 #include "utils/wait_event.h"
 
 /*
@@ -307,6 +310,35 @@ typedef struct Postponed
 /* in TopTransactionContext */
 static Postponed *postponed = NULL;
 
+/*
+ * Cut the end off.  VACUUM has noted how long the file was before, if it has
+ * noted that at all.
+ */
+static void
+cut_off_noted(Relation index)
+{
+	BlockNumber before = RelationGetNumberOfBlocks(index);
+	BlockNumber after;
+	HeapTuple	tuple;
+	Form_pg_class form;
+	float4		reltuples;
+	bool		noted;
+
+	cut_off(hyb_index_create_handle(index), POSTPONED_TRIES);
+	after = RelationGetNumberOfBlocks(index);
+	if (after == before)
+		return;
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(index)));
+	if (!HeapTupleIsValid(tuple))
+		return;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	noted = (BlockNumber) form->relpages == before;
+	reltuples = form->reltuples;
+	ReleaseSysCache(tuple);
+	if (noted)
+		HYB_UPDATE_RELSTATS(index, after, reltuples);
+}
+
 static void
 transaction_ends(XactEvent event, void *arg)
 {
@@ -321,7 +353,7 @@ transaction_ends(XactEvent event, void *arg)
 		Relation	index = index_open(list->index, RowExclusiveLock);
 
 		if (index->rd_refcnt == 1)
-			cut_off(hyb_index_create_handle(index), POSTPONED_TRIES);
+			cut_off_noted(index);
 		index_close(index, NoLock);
 	}
 }

@@ -56,6 +56,7 @@
 #include "compat.h"
 
 #include "access/genam.h"
+#include "am/adopt.h"
 #include "am/am.h"
 #include "am/shrink.h"
 #include "am/survey.h"
@@ -65,10 +66,9 @@
 #include "merge/facts.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
-#include "page/dictionary.h"
+#include "page/block_stream.h"
 #include "page/meta.h"
 #include "page/open.h"
-#include "page/space.h"
 #include "pgstat.h"
 #include "static/leaf.h"
 #include "static/update.h"
@@ -301,21 +301,29 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 }
 
 /*
- * Pass 1 for one block.
+ * A cleanup lock on a block of the stream.  Whoever has it pinned may keep it
+ * so for hours; nothing else is kept from being used again meanwhile.
  */
 static void
-vacuum_block(HybVacuum *v, BlockNumber blkno)
+lock_for_cleanup(HybBlockStream *stream, Buffer buf)
 {
-	Buffer		buf;
-	Page		page;
+	if (ConditionalLockBufferForCleanup(buf))
+		return;
+	hyb_block_stream_unpin(stream);
+	LockBufferForCleanup(buf);
+}
+
+/*
+ * Pass 1 for one block.  Takes over the pin.
+ */
+static void
+vacuum_block(HybVacuum *v, HybBlockStream *stream, Buffer buf)
+{
+	BlockNumber blkno = BufferGetBlockNumber(buf);
+	Page		page = BufferGetPage(buf);
 	uint16		kind;
 
-	HYB_VACUUM_DELAY_POINT();
-
-	buf = ReadBufferExtended(v->ix->rel, MAIN_FORKNUM, blkno, RBM_NORMAL,
-							 v->info->strategy);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buf);
 	if (PageIsNew(page))
 	{
 		UnlockReleaseBuffer(buf);
@@ -335,7 +343,7 @@ vacuum_block(HybVacuum *v, BlockNumber blkno)
 	 * happened before we had it locked again.
 	 */
 	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
-	LockBufferForCleanup(buf);
+	lock_for_cleanup(stream, buf);
 	if (PageIsNew(page))
 	{
 		UnlockReleaseBuffer(buf);
@@ -355,6 +363,37 @@ vacuum_block(HybVacuum *v, BlockNumber blkno)
 			v->leaf_state[blkno] = vacuum_leaf(v, buf);
 		UnlockReleaseBuffer(buf);
 	}
+}
+
+/*
+ * Pass 1, over the blocks that there were when the survey was taken.  Their
+ * order does not matter; this one is read fastest.
+ */
+static void
+vacuum_blocks(HybVacuum *v)
+{
+	HybBlockStream stream;
+	Buffer		buf;
+
+	if (v->info->report_progress)
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
+									 v->survey.nblocks);
+	hyb_block_stream_begin(&stream, v->ix->rel, 1, v->survey.nblocks, NULL,
+						   v->info->strategy);
+	for (;;)
+	{
+		BlockNumber blkno;
+
+		HYB_VACUUM_DELAY_POINT();
+		buf = hyb_block_stream_next(&stream);
+		if (!BufferIsValid(buf))
+			break;
+		blkno = BufferGetBlockNumber(buf);
+		vacuum_block(v, &stream, buf);
+		if (v->info->report_progress)
+			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, blkno);
+	}
+	hyb_block_stream_end(&stream);
 }
 
 /*
@@ -554,20 +593,23 @@ vacuum_recheck(HybVacuum *v)
 static void
 vacuum_wait_for_pins(HybVacuum *v)
 {
-	Relation	rel = v->ix->rel;
-	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	HybBlockStream stream;
+	Buffer		buf;
 
-	for (BlockNumber blkno = 1; blkno < nblocks; blkno++)
+	hyb_block_stream_begin(&stream, v->ix->rel, 1,
+						   RelationGetNumberOfBlocks(v->ix->rel), NULL,
+						   v->info->strategy);
+	for (;;)
 	{
-		Buffer		buf;
-		bool		wait = false;
 		Page		page;
+		bool		wait = false;
 
 		HYB_VACUUM_DELAY_POINT();
-		buf = ReadBufferExtended(rel, MAIN_FORKNUM, blkno, RBM_NORMAL,
-								 v->info->strategy);
-		LockBuffer(buf, BUFFER_LOCK_SHARE);
+		buf = hyb_block_stream_next(&stream);
+		if (!BufferIsValid(buf))
+			break;
 		page = BufferGetPage(buf);
+		LockBuffer(buf, BUFFER_LOCK_SHARE);
 		if (!PageIsNew(page) && hyb_page_check(v->ix, buf, HYB_PAGE_LEAF, 0))
 		{
 			uint64		stamp = hyb_page_opaque(page)->stamp;
@@ -577,11 +619,12 @@ vacuum_wait_for_pins(HybVacuum *v)
 		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 		if (wait)
 		{
-			LockBufferForCleanup(buf);
+			lock_for_cleanup(&stream, buf);
 			LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 		}
 		ReleaseBuffer(buf);
 	}
+	hyb_block_stream_end(&stream);
 }
 
 IndexBulkDeleteResult *
@@ -591,7 +634,6 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	HybVacuum	v = {0};
 	MemoryContext context;
 	MemoryContext old_context;
-	BlockNumber blkno;
 
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
@@ -623,16 +665,7 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	/* the stamp of a step in flight, too: next_stamp goes up at its end */
 	v.old_stamp = v.survey.meta->next_stamp;
 
-	if (info->report_progress)
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
-									 v.survey.nblocks);
-	for (blkno = 1; blkno < v.survey.nblocks; blkno++)
-	{
-		vacuum_block(&v, blkno);
-		if (info->report_progress)
-			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, blkno);
-	}
-
+	vacuum_blocks(&v);
 	vacuum_recheck(&v);
 	if (v.moved)
 		vacuum_wait_for_pins(&v);
@@ -642,101 +675,6 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(context);
 	return stats;
-}
-
-/*
- * Is every block known to some structure of the index?  The caller holds the
- * merge lock, so none is on its way into pending[].
- */
-static bool
-all_blocks_known(HybIndex *ix)
-{
-	HybMetaPage *meta;
-	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	HybLevel	total = hyb_meta_static(meta);
-	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
-	uint64		known = 1 + total.leaf_pages + total.inner_pages +
-		total.filter_pages + meta->active.npages + meta->frozen.npages +
-		meta->retiring.npages + hyb_meta_free(meta, nblocks) +
-		hyb_dictionary_pages(ix);
-
-	UnlockReleaseBuffer(metabuf);
-	return known >= nblocks;
-}
-
-/*
- * Does a block that is not free hold what nothing can point to?
- */
-static bool
-is_lost(HybIndex *ix, BlockNumber blkno)
-{
-	Buffer		buf = ReadBuffer(ix->rel, blkno);
-	bool		lost;
-
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	lost = PageIsNew(BufferGetPage(buf)) ||
-		hyb_page_check(ix, buf, HYB_PAGE_FREELIST, 0);
-	UnlockReleaseBuffer(buf);
-	return lost;
-}
-
-/*
- * Blocks that no structure of the index knows: a crash between extending the
- * relation and the WAL record that puts the block to use leaves them, all
- * zeroes or as an empty free-list page.  Gives up where somebody is merging.
- *
- * Counts tell whether there are any.  Which ones they are is looked for without
- * a lock, and looked at again under the merge lock.  Delta pages are extended
- * for and set up under the metapage's exclusive lock, so what lies below
- * nblocks and is not in use then was not about to be used at the time of the
- * survey; nor can it become used, because only free and new blocks do.
- */
-static void
-adopt_lost_blocks(HybIndex *ix)
-{
-	HybSurvey	survey;
-	BlockNumber candidates[HYB_MAX_PENDING];
-	BlockNumber lost[HYB_MAX_PENDING];
-	int			ncandidates = 0;
-	int			nlost = 0;
-	bool		known;
-
-	if (!hyb_merge_lock(ix->rel, false))
-		return;
-	hyb_space_settle(ix);
-	known = all_blocks_known(ix);
-	hyb_merge_unlock(ix->rel);
-	if (known)
-		return;
-
-	hyb_survey_take(ix, &survey);
-	for (BlockNumber blkno = 1;
-		 blkno < survey.nblocks && ncandidates < HYB_MAX_PENDING; blkno++)
-	{
-		if (hyb_survey_is_free(&survey, blkno))
-			continue;
-		HYB_VACUUM_DELAY_POINT();
-		if (is_lost(ix, blkno))
-			candidates[ncandidates++] = blkno;
-	}
-	hyb_survey_free(&survey);
-
-	if (ncandidates == 0 || !hyb_merge_lock(ix->rel, false))
-		return;
-	hyb_space_settle(ix);
-	hyb_survey_take(ix, &survey);
-	/* pending[] is not empty if all its blocks are pinned */
-	for (int i = 0; i < ncandidates && survey.meta->npending == 0; i++)
-		if (!hyb_survey_is_free(&survey, candidates[i]) &&
-			is_lost(ix, candidates[i]))
-			lost[nlost++] = candidates[i];
-	hyb_survey_free(&survey);
-	if (nlost > 0)
-	{
-		hyb_space_adopt(ix, lost, nlost);
-		hyb_space_settle(ix);
-	}
-	hyb_merge_unlock(ix->rel);
 }
 
 IndexBulkDeleteResult *
@@ -749,7 +687,7 @@ hyb_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		return stats;
 
 	ix = hyb_index_create_handle(info->index);
-	adopt_lost_blocks(ix);
+	hyb_adopt_lost_blocks(ix, info->strategy);
 
 	if (stats == NULL)
 	{

@@ -14,6 +14,7 @@
 #include "page/meta.h"
 #include "page/settings.h"
 #include "storage/lock.h"
+#include "storage/proc.h"
 #include "utils/rel.h"
 
 /*
@@ -35,8 +36,12 @@ hyb_merge_lock(Relation index, bool wait)
 	LOCKTAG		tag;
 
 	Assert(!RecoveryInProgress());
-	/* members of a lock group do not keep each other from an object */
-	Assert(!IsParallelWorker());
+
+	/*
+	 * Members of a lock group do not keep each other from an object. VACUUM's
+	 * have an index each.
+	 */
+	Assert(!IsParallelWorker() || (MyProc->statusFlags & PROC_IN_VACUUM) != 0);
 	merge_lock_tag(index, &tag);
 	return LockAcquire(&tag, ExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }

@@ -225,8 +225,8 @@ define_settings(void)
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("hybridindex.prefetch",
-							 "Lets index scans ask for pages before they get to them.",
-							 "How many is said by effective_io_concurrency.",
+							 "Lets index scans and VACUUM ask for pages before they get to them.",
+							 "How many is said by effective_io_concurrency, for VACUUM by maintenance_io_concurrency.",
 							 &hyb_prefetch,
 							 true,
 							 PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,

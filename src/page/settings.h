@@ -29,7 +29,7 @@ extern bool hyb_background_merge;	/* start workers */
 extern int	hyb_max_merge_workers;	/* of the server, at a time */
 extern int	hyb_log_merge_ms;	/* log merges of workers that take as long;
 								 * -1: none */
-extern bool hyb_prefetch;		/* index scans ask for pages ahead */
+extern bool hyb_prefetch;		/* ask for pages ahead */
 extern bool hyb_replace_btree;	/* make hybrid indexes where btree is the
 								 * default */
 
