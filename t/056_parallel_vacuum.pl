@@ -91,7 +91,8 @@ sub right
 }
 
 my $said = vacuum('id % 7 = 0 OR k BETWEEN 0 AND 1000000000000000000', 2, '');
-like($said, qr/launched 2 parallel vacuum workers for index vacuuming/, 'workers are launched');
+like($said, qr/launched 2 parallel vacuum workers for index vacuuming/, 'workers are launched')
+  or die 'what comes waits for workers';
 entries_right('all kinds');
 right('all kinds');
 $node->safe_psql('postgres', 'SELECT fill(40001, 45000)');
