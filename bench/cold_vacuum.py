@@ -2,14 +2,16 @@
 """VACUUM of indexes that are on disk.
 
     bench/cold_vacuum.py --restart-command CMD [--rows N] [--rounds N]
-                         [--concurrency N] [--keep] [--reuse]
+                         [--concurrency N] [--direct] [--keep] [--reuse]
+    bench/cold_vacuum.py --parallel [--rows N] [--rounds N] [--workers N]
 
 A table of random int8 with a btree index, and one with a hybrid index.  Rows
 are deleted, either of a narrow range of keys, so that a few pages of the index
 change, or spread over all of them, one in a hundred.  The server is restarted,
 the file of the index dropped from the operating system's cache, not those of the
 table, and VACUUM says how long it took over the index: btree, hybrid, and
-hybrid when hybridindex.prefetch is off.
+hybrid when hybridindex.prefetch is off.  With --direct (16 and later) the server
+reads past the operating system, which then does not read ahead either.
 
 With --parallel, VACUUM of a table with four equal indexes, everything cached,
 with a worker and without, instead.
@@ -109,7 +111,7 @@ def cold(server, args):
                 delete(server, table, spread == "spread", at[spread])
                 at[spread] += 1
                 server.psql("SELECT count(*) FROM %s" % table, schema=SCHEMA)
-                server.restart()
+                server.restart(**({"debug_io_direct": "data"} if args.direct else {}))
                 size[table] = forget(server, table + "_0")
                 settings = "SET maintenance_io_concurrency = %d; SET hybridindex.prefetch = %s" % (
                     args.concurrency, "off" if method == "without" else "on")
@@ -146,6 +148,7 @@ def main():
     parser.add_argument("--rows", type=int, default=10000000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--concurrency", type=int, default=64, help="maintenance_io_concurrency")
+    parser.add_argument("--direct", action="store_true")
     parser.add_argument("--parallel", action="store_true")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--restart-command")
@@ -156,6 +159,8 @@ def main():
     if not args.reuse:
         load(server, args.rows, 4 if args.parallel else 1)
     (parallel if args.parallel else cold)(server, args)
+    if args.direct:
+        server.restart(debug_io_direct=None)
     if not args.keep:
         server.psql("DROP SCHEMA %s CASCADE" % SCHEMA)
 
