@@ -28,6 +28,14 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
+# Functions call each other directly: up to 15 the server's flags would have
+# every call go through the linkage table, and none be inlined, as if another
+# library could put its own in their place.
+ifeq ($(PORTNAME), linux)
+CFLAGS += -fno-semantic-interposition
+SHLIB_LINK += -Wl,-Bsymbolic-functions
+endif
+
 # loops over the five estimates of each bit, as the server does for checksums
 src/algo/inorder.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS)
 

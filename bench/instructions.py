@@ -185,6 +185,8 @@ def counted(path):
                 names.setdefault(number, name)
             elif line.startswith(("summary:", "totals:")):
                 total = int(line.split()[1])
+                if os.environ.get("CALLGRIND_MORE"):
+                    import shutil; shutil.copy(path, "/tmp/lead/cg/"+os.path.basename(path))
     if total is None:
         raise BenchError("there is no sum in %s" % path)
     return total - left_out
@@ -207,6 +209,7 @@ def measure(statement, parameters, method, directory):
         marks += 1
         return counted("%s/%d.%d" % (directory, connection.backend, marks))
 
+    print(statement.name, method.am, connection.backend, flush=True)
     counts = []
     for values in parameters:
         if statement.before:
