@@ -502,6 +502,31 @@ bisect(const HybSeq *seq, uint32_t lo, uint32_t hi, uint64_t x)
 }
 
 /*
+ * First of the packed numbers [lo, hi) that is not below d; hi if there is
+ * none.  Half of the numbers are passed over by arithmetic, not by a branch:
+ * which half it is cannot be predicted.
+ */
+static inline uint32_t
+packed_lower_bound(const uint8_t *data, unsigned bits, uint32_t lo,
+				   uint32_t hi, uint64_t d)
+{
+	uint32_t	n = hi - lo;
+
+	if (n == 0)
+		return lo;
+	while (n > 1)
+	{
+		uint32_t	half = n / 2;
+		uint32_t	below = hyb_bits_get(data, (uint64_t) (lo + half - 1) * bits,
+										 bits) < d;
+
+		lo += half & -below;
+		n -= half;
+	}
+	return lo + (hyb_bits_get(data, (uint64_t) lo * bits, bits) < d);
+}
+
+/*
  * The elements with high part h = (x - base) >> bits are the run of ones after
  * the h-th zero; the samples tell which zero to start counting from.
  */
@@ -566,19 +591,7 @@ ef_lower_bound(const HybSeq *seq, uint64_t x)
 	if (end > seq->n || first > end)
 		return seq->n;			/* damaged */
 
-	while (end - first > 8)
-	{
-		uint32_t	mid = (first + end) / 2;
-
-		if (hyb_bits_get(seq->data, (uint64_t) mid * seq->bits, seq->bits) < low)
-			first = mid + 1;
-		else
-			end = mid;
-	}
-	while (first < end &&
-		   hyb_bits_get(seq->data, (uint64_t) first * seq->bits, seq->bits) < low)
-		first++;
-	return first;
+	return packed_lower_bound(seq->data, seq->bits, first, end, low);
 }
 
 uint32_t
@@ -592,24 +605,9 @@ hyb_seq_lower_bound(const HybSeq *seq, uint32_t lo, uint32_t hi, uint64_t x)
 			return seq->base >= x ? lo : hi;
 
 		case HYB_SEQ_FOR:
-			{
-				uint64_t	d;
-
-				if (x <= seq->base)
-					return lo;
-				d = x - seq->base;
-				while (lo < hi)
-				{
-					uint32_t	mid = (lo + hi) / 2;
-
-					if (hyb_bits_get(seq->data, (uint64_t) mid * seq->bits,
-									 seq->bits) < d)
-						lo = mid + 1;
-					else
-						hi = mid;
-				}
+			if (x <= seq->base)
 				return lo;
-			}
+			return packed_lower_bound(seq->data, seq->bits, lo, hi, x - seq->base);
 
 		case HYB_SEQ_LINEAR:
 			if (seq->slope > 0)

@@ -57,6 +57,14 @@ need_buffer(const HybLeaf *leaf, HybLeafColumn *col, bool table)
 											   sizeof(uint16) * HYB_HUFF_TABLE);
 }
 
+/* A scan is begun for every statement: all that is not set by open_columnar. */
+static void
+init_columnar(HybLeaf *leaf)
+{
+	for (int i = 0; i < leaf->ncols_alloc; i++)
+		memset(&hyb_columnar(leaf)->cols[i].cursor, 0, sizeof(HybFrontCursor));
+}
+
 static const uint8 *
 open_int(HybLeafColumn *col, int nrows, const uint8 *p, const uint8 *end)
 {
@@ -374,6 +382,7 @@ const HybLeafLayout hyb_columnar_layout = {
 	.keeps_keys = true,
 	.size = offsetof(HybColumnar, cols),
 	.column_size = sizeof(HybLeafColumn),
+	.init = init_columnar,
 	.open = open_columnar,
 	.close = close_columnar,
 	.search = hyb_columnar_search,

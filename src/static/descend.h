@@ -12,8 +12,8 @@
 
 /*
  * A scan from leaf to leaf: those that follow are asked for before it gets to
- * them.  None with the first leaf, then one, two, four.  All zero but for max,
- * and last, InvalidBlockNumber, when a scan begins.
+ * them.  None with the first leaf, then one, two, four.  When a scan begins, last
+ * is InvalidBlockNumber and distance 0.
  */
 typedef struct HybLeavesAhead
 {

@@ -222,13 +222,13 @@ key_head(const uint8 *key, uint32 len)
 }
 
 /*
- * Compare the separator of child i with pos by their first bytes, in an index
- * ordered by memcmp.  Returns 0 if those do not tell, or if the entry is not
- * where it should be: hyb_inner_get will say.
+ * Compare the separator of child i with pos by the bytes that both have, the
+ * first ones as integers, in an index ordered by memcmp.  Returns 0 if those do
+ * not tell, or if the entry is not where it should be: hyb_inner_get will say.
  */
 static inline int
-compare_heads(Page page, int i, Size used, Size fixed, uint64 pos_head,
-			  uint32 pos_len)
+compare_bytes(Page page, int i, Size used, Size fixed, uint64 pos_head,
+			  const HybPos *pos)
 {
 	const char *content = PageGetContents(page);
 	uint16		slot;
@@ -247,17 +247,25 @@ compare_heads(Page page, int i, Size used, Size fixed, uint64 pos_head,
 	p += fixed;
 	if (p + len > content + used)
 		return 0;
-	len = Min(Min(len, pos_len), sizeof(uint64));
+	len = Min(len, pos->len);
 	if (len == 0)
 		return 0;
 
 	/* the page's trailer follows the content, so 8 bytes can be read */
 	memcpy(&head, p, sizeof(uint64));
 	head = pg_ntoh64(head);
-	shift = 64 - 8 * len;
-	head >>= shift;
-	pos_head >>= shift;
-	return head < pos_head ? -1 : head > pos_head;
+	if (len < sizeof(uint64))
+	{
+		shift = 64 - 8 * len;
+		head >>= shift;
+		pos_head >>= shift;
+	}
+	if (head != pos_head)
+		return head < pos_head ? -1 : 1;
+	if (len <= sizeof(uint64))
+		return 0;
+	return memcmp(p + sizeof(uint64), pos->key + sizeof(uint64),
+				  len - sizeof(uint64));
 }
 
 /*
@@ -276,7 +284,7 @@ hyb_inner_search(const HybKeyDesc *desc, Page page, const HybPos *pos,
 	uint64		head = key_head(pos->key, pos->len);
 
 	StaticAssertStmt(sizeof(HybPageOpaque) >= sizeof(uint64),
-					 "compare_heads reads up to 8 bytes behind the content");
+					 "compare_bytes reads up to 8 bytes behind the content");
 	if (high < 0)
 		hyb_corrupted(rel, blkno, "An internal node has no children.");
 	if ((Size) (high + 1) * sizeof(uint16) > used)
@@ -287,7 +295,7 @@ hyb_inner_search(const HybKeyDesc *desc, Page page, const HybPos *pos,
 		int			cmp = 0;
 
 		if (desc->all_mem)
-			cmp = compare_heads(page, mid, used, fixed, head, pos->len);
+			cmp = compare_bytes(page, mid, used, fixed, head, pos);
 		if (cmp == 0)
 		{
 			HybChild	child;

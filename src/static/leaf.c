@@ -26,13 +26,14 @@ hyb_leaf_space(int natts)
 static void
 assign_space(HybLeaf *leaf, int natts, char *space)
 {
-	memset(space, 0, hyb_leaf_space(natts));
 	leaf->ncols_alloc = natts;
 	leaf->scratch_vals = (HybValue *) space;
 	space += MAXALIGN(natts * sizeof(HybValue));
 	for (int i = 0; i < HYB_LAYOUTS; i++)
 	{
 		leaf->own[i] = space;
+		if (hyb_leaf_layouts[i]->init != NULL)
+			hyb_leaf_layouts[i]->init(leaf);
 		space += MAXALIGN(hyb_leaf_layouts[i]->size +
 						  natts * hyb_leaf_layouts[i]->column_size);
 	}

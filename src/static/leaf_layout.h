@@ -133,12 +133,12 @@ struct HybLeafLayout
 
 	/* ---- reading ---- */
 
-	/*
-	 * Bytes of leaf->own, which are zero at first, and more of them for each
-	 * column.
-	 */
+	/* Bytes of leaf->own, and more of them for each column. */
 	Size		size;
 	Size		column_size;
+
+	/* Prepares leaf->own, which is not zeroed, before the first open. */
+	void		(*init) (HybLeaf *leaf);
 
 	/*
 	 * The content from p, behind the common header, to end.  Returns the byte

@@ -179,7 +179,8 @@ typedef struct HybScanEdge
 typedef enum HybStaticMode
 {
 	HYB_STATIC_NONE,
-	HYB_STATIC_TIDS,			/* TIDs only: all entries have equal keys */
+	HYB_STATIC_TIDS,			/* TIDs only: all entries have equal keys, or
+								 * nobody asks for them */
 	HYB_STATIC_ROWS,			/* few rows, encoded in `rowbytes` */
 	HYB_STATIC_PAGE				/* a copy of the leaf */
 } HybStaticMode;
@@ -316,7 +317,8 @@ typedef struct HybScanAhead
 	uint64		asked;			/* pages asked for that were not in memory */
 
 	int			leaves_max;		/* as max, of leaves */
-	HybLeavesAhead leaves[HYB_MAX_LEVELS];
+	uint8		leaves_begun;	/* levels of which some were sought */
+	HybLeavesAhead *leaves;		/* of each level; NULL: of none */
 } HybScanAhead;
 
 /* ---- several processes ---- */
@@ -376,6 +378,8 @@ typedef struct HybScan
 	bool		need_values;	/* qualifiers, or an index-only scan */
 	bool		need_pins;		/* interlock with VACUUM needed */
 	bool		check_heap;		/* index-only scan on a standby */
+	bool		keep_keys;		/* several levels: entries of one have to be
+								 * put among another's */
 	bool		whole_leaves;	/* a bitmap scan, which reads all of a range */
 	int			dyn_limit;		/* dynamic entries the next batch asks for */
 	uint8		probe;			/* levels where a leaf's filter is asked
@@ -542,6 +546,12 @@ extern Size hyb_part_space(const HybScan *so);
  */
 extern bool hyb_part_load(HybScan *so, const HybVersion *version, int level,
 						  const HybPos *pos, bool forward, HybScanEdge *far);
+
+/*
+ * After that: the keys of its items will be asked for.  Returns false if the
+ * leaf is no longer there to be read, so that the version is not current.
+ */
+extern bool hyb_part_keep(HybScan *so, HybScanPart *part);
 
 /* Let go of its leaf and its items. */
 extern void hyb_part_finish(HybScanPart *part);

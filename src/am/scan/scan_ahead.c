@@ -98,12 +98,22 @@ HybLeavesAhead *
 hyb_ahead_leaves(HybScan *so, int level, const HybPos *far)
 {
 	HybScanAhead *ahead = &so->ahead;
-	HybLeavesAhead *leaves = &ahead->leaves[level];
+	HybLeavesAhead *leaves;
 
 	if (ahead->leaves_max < 0)
 		ahead->leaves_max = Min(most_ahead(so->ix->rel), HYB_LEAVES_AHEAD);
 	if (ahead->leaves_max == 0)
 		return NULL;
+	if (ahead->leaves == NULL)
+		ahead->leaves = MemoryContextAlloc(so->context,
+										   HYB_MAX_LEVELS * sizeof(HybLeavesAhead));
+	leaves = &ahead->leaves[level];
+	if ((ahead->leaves_begun & (1 << level)) == 0)
+	{
+		ahead->leaves_begun |= 1 << level;
+		leaves->last = InvalidBlockNumber;
+		leaves->distance = 0;
+	}
 	leaves->max = ahead->leaves_max;
 	leaves->bound = far;
 	return leaves;
@@ -124,11 +134,7 @@ hyb_ahead_begin(HybScan *so, bool forward)
 	HybScanAhead *ahead = &so->ahead;
 	const Habit *habit;
 
-	for (int i = 0; i < HYB_MAX_LEVELS; i++)
-	{
-		ahead->leaves[i].last = InvalidBlockNumber;
-		ahead->leaves[i].distance = 0;
-	}
+	ahead->leaves_begun = 0;
 	ahead->forward = forward;
 	ahead->skip_visible = so->scan->xs_want_itup && !so->check_heap;
 	hyb_ahead_new_batch(so);

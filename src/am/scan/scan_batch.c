@@ -441,6 +441,7 @@ hyb_batch_load(HybScan *so, bool forward)
 			hyb_edge_copy(far, end);
 		else
 			hyb_edge_set(far, forward ? HYB_EDGE_END : HYB_EDGE_START);
+		so->keep_keys = version.nlevels > 1;
 		if (!load_parts(so, &version, pos, forward, far))
 			continue;
 
@@ -460,7 +461,8 @@ hyb_batch_load(HybScan *so, bool forward)
 			fetch.lo = &below;
 		}
 		batch->dyn_backward = !forward;
-		if (hyb_dynamic_fetch(so->ix, &version, &fetch, &batch->dyn))
+		if (hyb_dynamic_fetch(so->ix, &version, &fetch, &batch->dyn) &&
+			(batch->dyn.nitems == 0 || hyb_part_keep(so, batch->parts[0])))
 			break;
 	}
 	/* the fetch has found the version current, after the leaf was pinned */

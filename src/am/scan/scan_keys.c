@@ -176,6 +176,17 @@ hyb_tighten(HybScan *so, int column, bool upper, HybScanConst c, bool strict)
 	bound->value = c;
 }
 
+/* The column is equal to a value of its type. */
+static inline void
+note_equal(HybScanColumn *sc, const HybColumn *col, Datum value)
+{
+	if (hyb_column_is_encoded(col) && !col->codec->blank_padded)
+	{
+		sc->has_equal = true;
+		sc->equal = value;
+	}
+}
+
 /*
  * The column compares like `strategy` to the value, which is of the column's
  * type.  Returns false, nothing done, if the value is too long for a bound.
@@ -205,11 +216,7 @@ add_comparison(HybScan *so, int column, StrategyNumber strategy, Datum value)
 		case BTEqualStrategyNumber:
 			hyb_tighten(so, column, false, c, false);
 			hyb_tighten(so, column, true, c, false);
-			if (hyb_column_is_encoded(col) && !col->codec->blank_padded)
-			{
-				so->columns[column].has_equal = true;
-				so->columns[column].equal = value;
-			}
+			note_equal(&so->columns[column], col, value);
 			break;
 		default:
 			elog(ERROR, "unrecognized strategy number: %d", strategy);
@@ -627,6 +634,53 @@ process_keys(HybScan *so)
 }
 
 /*
+ * The keys of most scans: equalities on the first columns, one each in their
+ * order, with values of the columns' types that are passed by value.  Done is
+ * what all of the below would do.  Returns false, nothing done, if there are
+ * other keys.
+ */
+static bool
+process_equalities(HybScan *so)
+{
+	const HybKeyDesc *desc = so->ix->desc;
+	IndexScanDesc scan = so->scan;
+	int			n = scan->numberOfKeys;
+
+	if (n > desc->nkeys)
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		const ScanKeyData *key = &scan->keyData[i];
+		const HybColumn *col = &desc->cols[i];
+
+		if (key->sk_flags != 0 || key->sk_attno != i + 1 ||
+			key->sk_strategy != BTEqualStrategyNumber ||
+			col->codec == NULL || !col->attbyval ||
+			(OidIsValid(key->sk_subtype) && key->sk_subtype != col->opcintype))
+			return false;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		Datum		value = scan->keyData[i].sk_argument;
+		HybScanColumn *sc = &so->columns[i];
+		HybScanConst c = hyb_encode_constant(so, i, value, false);
+
+		sc->used = true;
+		sc->notnull = true;
+		sc->lower.set = true;
+		sc->lower.value = c;
+		sc->upper = sc->lower;
+		note_equal(sc, &desc->cols[i], value);
+		so->prefix[i].array = NULL;
+		so->prefix[i].elem = 0;
+		so->prefix[i].value = c;
+	}
+	so->nprefix = n;
+	so->point = n == desc->nkeys;
+	return true;
+}
+
+/*
  * Process the scan keys.  Leaves so->empty set if nothing can match; else the
  * range is built by hyb_scan_arrays_first.
  */
@@ -647,6 +701,8 @@ hyb_scan_preprocess(HybScan *so)
 	so->hop_last = -1;
 	so->constants.len = 0;
 	memset(so->columns, 0, nkeys * sizeof(HybScanColumn));
+	if (process_equalities(so))
+		return;
 
 	if (so->key_context != NULL)
 		MemoryContextReset(so->key_context);

@@ -3,8 +3,13 @@
  *		What a batch of a scan reads of one static level.
  *
  * Under a leaf's share lock the items in question are found, and what the scan
- * will look at is copied: TIDs only where all keys are equal, a few rows, or
+ * will look at is copied: TIDs only where nobody asks for keys, a few rows, or
  * the page.
+ *
+ * Keys are asked for by scans that return or compare values, and where entries
+ * of other runs have to be put among a leaf's.  Of the dynamic ones that is
+ * known only when the leaf has been read: then the page is copied after all
+ * (hyb_part_keep).
  */
 #include "compat.h"
 
@@ -237,20 +242,23 @@ find_items(HybScanPart *part, LeafRange *range)
 	HybLeaf    *leaf = &part->leaf;
 	const HybPos *bound = range->bound;
 
-	if (!range->forward)
+	if (is_prefix_range(range->forward ? range->pos : bound,
+						range->forward ? bound : range->pos))
+	{
+		part->first = hyb_leaf_search_equal(leaf, range->pos, &range->row,
+											&range->end_row);
+		if (range->to_fence && range->forward)
+			range->end_row = leaf->nrows;
+		else if (range->to_fence)
+			part->first = range->row = 0;
+		part->last = hyb_leaf_row_start(leaf, range->end_row);
+	}
+	else if (!range->forward)
 	{
 		part->last = hyb_leaf_search(leaf, range->pos, &range->end_row);
 		part->first = range->row = 0;
 		if (!range->to_fence && !HYB_POS_MIN(bound))
 			part->first = hyb_leaf_search(leaf, bound, &range->row);
-	}
-	else if (is_prefix_range(range->pos, bound))
-	{
-		part->first = hyb_leaf_search_equal(leaf, range->pos, &range->row,
-											&range->end_row);
-		if (range->to_fence)
-			range->end_row = leaf->nrows;
-		part->last = hyb_leaf_row_start(leaf, range->end_row);
 	}
 	else
 	{
@@ -275,7 +283,7 @@ take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
 {
 	Page		page = BufferGetPage(buf);
 
-	if (so->point && !so->need_values)
+	if (!so->need_values && (so->point || !so->keep_keys))
 	{
 		part->mode = HYB_STATIC_TIDS;
 		read_tids(so, part, page, part->first, part->last);
@@ -309,6 +317,22 @@ take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
 		if (so->hop_last < 0)
 			read_tids(so, part, part->page, part->first, part->last);
 	}
+}
+
+bool
+hyb_part_keep(HybScan *so, HybScanPart *part)
+{
+	if (part->mode != HYB_STATIC_TIDS || so->point)
+		return true;
+	if (part->page == NULL)
+		part->page = MemoryContextAlloc(so->context, BLCKSZ);
+	if (!hyb_page_copy(so->ix, part->block, part->block, HYB_PAGE_LEAF,
+					   part->stamp, part->page))
+		return false;
+	hyb_leaf_open(&part->leaf, so->ix->desc, part->page, so->ix->rel,
+				  part->block);
+	part->mode = HYB_STATIC_PAGE;
+	return true;
 }
 
 bool
@@ -427,6 +451,7 @@ hyb_part_place(HybScan *so, HybScanPart *part, const HybPos *pos, int from)
 			return part->last;
 		case HYB_STATIC_TIDS:
 			/* equal keys all: the TID decides */
+			Assert(so->point);
 			for (item = from; item < part->last; item++)
 			{
 				if (ItemPointerCompare(&part->tids[item - part->tids_base],
@@ -465,7 +490,10 @@ hyb_part_pos(HybScan *so, HybScanPart *part, int item, HybPos *pos,
 
 	keybuf->len = 0;
 	if (part->mode == HYB_STATIC_TIDS)
+	{
+		Assert(so->point);
 		hyb_buf_append(keybuf, so->start.key, so->start.len);
+	}
 	else if (part->mode == HYB_STATIC_ROWS)
 	{
 		const HybScanRow *row = &part->rows[row_of_item(part, item)];
