@@ -318,6 +318,22 @@ hyb_long_decode(const HybColumn *col, const uint8 *data, uint32 len)
 	return result;
 }
 
+/* Of an integer column */
+static inline Datum
+hyb_int_decode(const HybColumn *col, uint64 v)
+{
+	if (hyb_inverted(col))
+		v = ~v & hyb_width_mask(col->width);
+	return col->codec ? col->codec->from_int(v) : hyb_raw_datum(col, v);
+}
+
+void
+hyb_ints_decode(const HybColumn *col, const uint64 *ints, int n, Datum *values)
+{
+	for (int i = 0; i < n; i++)
+		values[i] = hyb_int_decode(col, ints[i]);
+}
+
 Datum
 hyb_value_decode(const HybColumn *col, const HybValue *val)
 {
@@ -329,13 +345,7 @@ hyb_value_decode(const HybColumn *col, const HybValue *val)
 		return (Datum) 0;
 
 	if (col->store == HYB_STORE_INT)
-	{
-		uint64		v = val->ival;
-
-		if (hyb_inverted(col))
-			v = ~v & hyb_width_mask(col->width);
-		return col->codec ? col->codec->from_int(v) : hyb_raw_datum(col, v);
-	}
+		return hyb_int_decode(col, val->ival);
 	if (col->codec == NULL && unlikely(val->ival != 0))
 		return hyb_unpack(col, val);
 	if (col->codec == NULL)

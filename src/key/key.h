@@ -348,6 +348,10 @@ extern uint32 hyb_key_length(const HybKeyDesc *desc, const uint8 *entry,
 /* A column back as a Datum; by-reference results are palloc'd. */
 extern Datum hyb_value_decode(const HybColumn *col, const HybValue *val);
 
+/* The same of n values of an integer column, none of them NULL. */
+extern void hyb_ints_decode(const HybColumn *col, const uint64 *ints, int n,
+							Datum *values);
+
 /* Raise the error of hyb_call_function. */
 HYB_NORETURN extern void hyb_locks_lost(Oid function);
 

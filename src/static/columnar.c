@@ -388,6 +388,7 @@ const HybLeafLayout hyb_columnar_layout = {
 	.search = hyb_columnar_search,
 	.search_tid = hyb_columnar_search_tid,
 	.row = columnar_row,
+	.ints = hyb_columnar_ints,
 	.row_start = columnar_row_start,
 	.row_of_item = columnar_row_of_item,
 	.tids = hyb_columnar_tids,

@@ -135,6 +135,26 @@ hyb_leaf_row(HybLeaf *leaf, int row)
 	return leaf->scratch_vals;
 }
 
+void
+hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n, uint64 *ints,
+			  uint8 *isnull)
+{
+	Assert(row >= 0 && n >= 0 && row + n <= leaf->nrows);
+	Assert(leaf->desc->cols[col].store == HYB_STORE_INT);
+	if (leaf->layout->ints != NULL)
+	{
+		leaf->layout->ints(leaf, col, row, n, ints, isnull);
+		return;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		const HybValue *val = &hyb_leaf_row(leaf, row + i)[col];
+
+		isnull[i] = val->isnull;
+		ints[i] = val->isnull ? 0 : val->ival;
+	}
+}
+
 int
 hyb_leaf_row_start(const HybLeaf *leaf, int row)
 {

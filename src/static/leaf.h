@@ -86,6 +86,10 @@ extern void hyb_leaf_init(HybLeaf *leaf, const HybKeyDesc *desc, void *space,
  */
 extern const HybValue *hyb_leaf_row(HybLeaf *leaf, int row);
 
+/* An integer column of rows [row, row + n), 0 where it is null. */
+extern void hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n, uint64 *ints,
+						  uint8 *isnull);
+
 /* First item of a row; hyb_leaf_row_start(leaf, nrows) == nitems. */
 extern int	hyb_leaf_row_start(const HybLeaf *leaf, int row);
 extern int	hyb_leaf_row_of_item(const HybLeaf *leaf, int item);

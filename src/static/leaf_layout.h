@@ -167,6 +167,13 @@ struct HybLeafLayout
 	void		(*row) (HybLeaf *leaf, int row, HybValue *vals);
 
 	/*
+	 * An integer column of rows [row, row + n), 0 where it is null.  NULL:
+	 * they are read one by one.
+	 */
+	void		(*ints) (HybLeaf *leaf, int col, int row, int n, uint64 *ints,
+						 uint8 *isnull);
+
+	/*
 	 * First item of a row below nrows, and row of an item below nitems, of a
 	 * leaf without unique_rows.
 	 */

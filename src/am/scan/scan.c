@@ -24,13 +24,7 @@
 
 #include "access/relscan.h"
 #include "access/tableam.h"
-#include "access/toast_compression.h"
-#include "access/toast_internals.h"
-#include "access/tupmacs.h"
 #include "am/scan/scan.h"
-#include "catalog/pg_type.h"
-#include "key/long_values.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "page/open.h"
@@ -159,161 +153,6 @@ hyb_amendscan(IndexScanDesc scan)
 	hyb_batch_finish(so, so->batch);
 	MemoryContextDelete(so->context);
 	scan->opaque = NULL;
-}
-
-/* ---- index tuples ---- */
-
-/*
- * Prepare for forming index tuples.  Where all columns have a fixed length,
- * rows without NULLs differ in their values only: the tuple is made once, and
- * then only filled in.
- */
-static void
-init_tuple(HybScan *so)
-{
-	HybKeyDesc *desc = so->ix->desc;
-	Size		off = 0;
-
-	so->tuple_context = AllocSetContextCreate(so->context,
-											  "hybrid scan tuple",
-											  ALLOCSET_SMALL_SIZES);
-	so->tuple_values = palloc(desc->natts * sizeof(Datum));
-	so->tuple_isnull = palloc(desc->natts * sizeof(bool));
-	so->tuple_offsets = palloc(desc->natts * sizeof(uint16));
-	so->tuple_byval = true;
-	for (int i = 0; i < desc->natts; i++)
-	{
-		const HybColumn *col = &desc->cols[i];
-
-		so->tuple_byval &= col->attbyval;
-		if (col->attlen <= 0)
-			return;
-		off = att_align_nominal(off, col->attalign);
-		so->tuple_offsets[i] = off;
-		off += col->attlen;
-	}
-	off = MAXALIGN(off + MAXALIGN(sizeof(IndexTupleData)));
-	if (off > INDEX_SIZE_MASK)
-		return;
-	so->fixed_tuple = palloc0(off);
-	so->fixed_tuple->t_info = off;
-}
-
-/* Bytes of a long value that are enough to estimate with */
-#define ENOUGH_TO_ESTIMATE	2000
-
-/*
- * The planner's question for a column's extreme values: an index tuple of the
- * first column only, compressed, or cut if that is not enough.
- */
-static IndexTuple
-form_first_value(HybScan *so)
-{
-	HybKeyDesc *desc = so->ix->desc;
-	Datum		values[INDEX_MAX_KEYS] = {0};
-	bool		isnull[INDEX_MAX_KEYS];
-
-	memset(isnull, true, sizeof(isnull));
-	isnull[0] = so->tuple_isnull[0];
-	values[0] = so->tuple_values[0];
-	if (!isnull[0] && desc->cols[0].attlen == -1)
-	{
-		struct varlena *plain = PG_DETOAST_DATUM_COPY(values[0]);
-		Datum		shorter = toast_compress_datum(PointerGetDatum(plain),
-												   TOAST_PGLZ_COMPRESSION);
-
-		values[0] = PointerGetDatum(plain);
-		if (DatumGetPointer(shorter) != NULL)
-			values[0] = shorter;
-		if (VARSIZE(DatumGetPointer(values[0])) > 2 * ENOUGH_TO_ESTIMATE)
-		{
-			int			len = desc->cols[0].opcintype == BYTEAOID ?
-				ENOUGH_TO_ESTIMATE :
-				pg_mbcliplen(VARDATA(plain), VARSIZE(plain) - VARHDRSZ,
-							 ENOUGH_TO_ESTIMATE);
-
-			SET_VARSIZE(plain, VARHDRSZ + len);
-			values[0] = PointerGetDatum(plain);
-		}
-	}
-	return index_form_tuple(so->scan->xs_itupdesc, values, isnull);
-}
-
-/*
- * An index tuple has no room for long values: a heap tuple, in the current
- * memory context, which is what the executor looks at first.
- */
-static void
-form_long_tuple(HybScan *so)
-{
-	so->scan->xs_hitup = heap_form_tuple(so->scan->xs_hitupdesc,
-										 so->tuple_values, so->tuple_isnull);
-	so->scan->xs_itup = IsMVCCSnapshot(so->scan->xs_snapshot) ? NULL :
-		form_first_value(so);
-}
-
-/*
- * Form the index tuple of the current item.  It lives until the next one is
- * formed.
- */
-static void
-form_tuple(HybScan *so, const HybScanItem *item)
-{
-	HybKeyDesc *desc = so->ix->desc;
-	const HybValue *vals = hyb_batch_values(so, so->batch, item);
-	IndexTuple	fixed = so->fixed_tuple;
-	bool		is_long = false;
-	MemoryContext old;
-
-	so->scan->xs_hitup = NULL;
-	/* values passed by value take no memory */
-	if (!so->tuple_byval)
-		MemoryContextReset(so->tuple_context);
-	old = MemoryContextSwitchTo(so->tuple_context);
-	for (int i = 0; i < desc->natts; i++)
-	{
-		so->tuple_isnull[i] = vals[i].isnull;
-		if (vals[i].isnull)
-		{
-			so->tuple_values[i] = (Datum) 0;
-			fixed = NULL;
-		}
-		else if (i < desc->nkeys && so->columns[i].has_equal)
-			so->tuple_values[i] = so->columns[i].equal;
-		else
-			so->tuple_values[i] = hyb_value_decode(&desc->cols[i], &vals[i]);
-		if (desc->cols[i].attlen == -1 &&
-			(vals[i].ival != 0 || hyb_is_long(&desc->cols[i], vals[i].len)))
-			is_long = true;
-	}
-
-	if (fixed != NULL)
-	{
-		char	   *data = (char *) fixed + MAXALIGN(sizeof(IndexTupleData));
-
-		for (int i = 0; i < desc->natts; i++)
-		{
-			const HybColumn *col = &desc->cols[i];
-			char	   *dst = data + so->tuple_offsets[i];
-
-			if (col->attbyval)
-				store_att_byval(dst, so->tuple_values[i], col->attlen);
-			else
-				memcpy(dst, DatumGetPointer(so->tuple_values[i]), col->attlen);
-		}
-		so->scan->xs_itup = fixed;
-	}
-	else if (unlikely(is_long))
-		form_long_tuple(so);
-	else
-	{
-		if (so->tuple_byval)
-			MemoryContextReset(so->tuple_context);
-		so->scan->xs_itup = index_form_tuple(so->scan->xs_itupdesc,
-											 so->tuple_values,
-											 so->tuple_isnull);
-	}
-	MemoryContextSwitchTo(old);
 }
 
 /* ---- moving from batch to batch ---- */
@@ -467,7 +306,9 @@ start_scan(HybScan *so, bool forward)
 												 "hybrid scan qualifiers",
 												 ALLOCSET_SMALL_SIZES);
 	if (scan->xs_want_itup && so->tuple_context == NULL)
-		init_tuple(so);
+		hyb_tuple_init(so);
+	so->window_rows = so->fixed_tuple != NULL && so->tuple_ints &&
+		so->nquals == 0 ? HYB_WINDOW_FIRST : 0;
 
 	hyb_ahead_begin(so, forward);
 	hyb_scan_arrays_first(so, forward);
@@ -577,7 +418,7 @@ return_item(HybScan *so)
 	scan->xs_heaptid = item->tid;
 	scan->xs_recheck = false;
 	if (scan->xs_want_itup)
-		form_tuple(so, item);
+		hyb_tuple_form(so, item);
 	return HYB_RETURN_ITEM;
 }
 

@@ -203,6 +203,18 @@ typedef struct HybScanItem
 								 * row of the leaf, or index in `rows` */
 } HybScanItem;
 
+/* Rows [row, row + n) of a leaf of integers as index tuples, scan_tuple.c. */
+#define HYB_WINDOW_ROWS		32
+#define HYB_WINDOW_FIRST	4	/* rows of the first one of a scan */
+
+typedef struct HybScanWindow
+{
+	int			row;
+	int			n;
+	uint8		isnull[HYB_WINDOW_ROWS];	/* a column is: no tuple */
+	char		tuples[FLEXIBLE_ARRAY_MEMBER];	/* each as long as fixed_tuple */
+} HybScanWindow;
+
 /*
  * What a batch has of one static level: items [first, last) of one leaf.  All
  * memory is of the scan's context, and used again for the next leaf.
@@ -220,6 +232,7 @@ typedef struct HybScanPart
 								 * `items` */
 	HybLeaf		leaf;			/* valid for HYB_STATIC_PAGE */
 	char	   *page;			/* the copy */
+	HybScanWindow *window;		/* of it, or NULL: none was needed yet */
 	HybScanRow *rows;			/* HYB_STATIC_ROWS */
 	int			nrows;
 	HybBuf		rowbytes;
@@ -404,7 +417,9 @@ typedef struct HybScan
 	bool	   *tuple_isnull;
 	uint16	   *tuple_offsets;	/* of columns in fixed_tuple's data */
 	IndexTuple	fixed_tuple;	/* NULL unless all columns have fixed length */
-	bool		tuple_byval;	/* all columns are passed by value */
+	bool		tuple_byval;	/* all columns are passed by value, */
+	bool		tuple_ints;		/* and integers as stored */
+	int			window_rows;	/* of the next window; 0: there are none */
 
 	/* mark */
 	bool		marked;
@@ -573,6 +588,13 @@ extern void hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to);
 /* All columns of a row, as items count it; holds until the next call. */
 extern const HybValue *hyb_part_values(HybScan *so, HybScanPart *part,
 									   int row);
+
+/*
+ * scan_tuple.c: prepare for forming index tuples; form that of the current item,
+ * which lives until the next one is formed.
+ */
+extern void hyb_tuple_init(HybScan *so);
+extern void hyb_tuple_form(HybScan *so, const HybScanItem *item);
 
 /*
  * scan_dead.c: what a bitmap scan that looks for dead entries has found.

@@ -359,6 +359,8 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 
 	part->mode = HYB_STATIC_NONE;
 	part->first = part->last = part->next = 0;
+	if (part->window != NULL)
+		part->window->n = 0;
 	if (version->levels[level].height == 0)
 		return true;
 
@@ -509,7 +511,12 @@ hyb_part_pos(HybScan *so, HybScanPart *part, int item, HybPos *pos,
 					  part->tids[item - part->tids_base]);
 }
 
-/* Items [from, to) of one row, or of any where nobody looks at values. */
+/*
+ * Items [from, to) of one row, or of any where nobody looks at values; or, if
+ * that is ROW_IS_ITEM, of a row each.
+ */
+#define ROW_IS_ITEM	(-1)
+
 static inline void
 add_items(HybScan *so, HybScanBatch *batch, int level, int from, int to,
 		  int row)
@@ -529,7 +536,7 @@ add_items(HybScan *so, HybScanBatch *batch, int level, int from, int to,
 		item->tid = part->tids[i - base];
 		item->part = level;
 		item->source = i;
-		item->row = row;
+		item->row = row == ROW_IS_ITEM ? i : row;
 	}
 }
 
@@ -545,9 +552,11 @@ hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to)
 	part->next = to;
 	if (from >= to)
 		return;
-	if (!so->need_values)
+	if (!so->need_values ||
+		(so->nquals == 0 && part->mode == HYB_STATIC_PAGE &&
+		 part->leaf.unique_rows))
 	{
-		add_items(so, batch, level, from, to, 0);
+		add_items(so, batch, level, from, to, ROW_IS_ITEM);
 		return;
 	}
 	row = row_of_item(part, from);

@@ -1,0 +1,277 @@
+/*
+ * scan_tuple.c
+ *		The index tuples that an index-only scan returns.
+ *
+ * Where all columns have a fixed length, rows without NULLs differ in their
+ * values only: the tuple is made once, and then only filled in.  Where all are
+ * integers as well, the tuples of some rows of a leaf are made at a time, column
+ * by column: a window.
+ */
+#include "compat.h"
+
+#include "access/relscan.h"
+#include "access/toast_compression.h"
+#include "access/toast_internals.h"
+#include "access/tupmacs.h"
+#include "am/scan/scan.h"
+#include "catalog/pg_type.h"
+#include "key/long_values.h"
+#include "mb/pg_wchar.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+void
+hyb_tuple_init(HybScan *so)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	Size		off = 0;
+
+	so->tuple_context = AllocSetContextCreate(so->context,
+											  "hybrid scan tuple",
+											  ALLOCSET_SMALL_SIZES);
+	so->tuple_values = palloc(desc->natts * sizeof(Datum));
+	so->tuple_isnull = palloc(desc->natts * sizeof(bool));
+	so->tuple_offsets = palloc(desc->natts * sizeof(uint16));
+	so->tuple_byval = true;
+	so->tuple_ints = true;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+
+		so->tuple_byval &= col->attbyval;
+		so->tuple_ints &= col->attbyval && col->store == HYB_STORE_INT;
+		if (col->attlen <= 0)
+			return;
+		off = att_align_nominal(off, col->attalign);
+		so->tuple_offsets[i] = off;
+		off += col->attlen;
+	}
+	off = MAXALIGN(off + MAXALIGN(sizeof(IndexTupleData)));
+	if (off > INDEX_SIZE_MASK)
+		return;
+	so->fixed_tuple = palloc0(off);
+	so->fixed_tuple->t_info = off;
+}
+
+/* Bytes of a long value that are enough to estimate with */
+#define ENOUGH_TO_ESTIMATE	2000
+
+/*
+ * The planner's question for a column's extreme values: an index tuple of the
+ * first column only, compressed, or cut if that is not enough.
+ */
+static IndexTuple
+form_first_value(HybScan *so)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	Datum		values[INDEX_MAX_KEYS] = {0};
+	bool		isnull[INDEX_MAX_KEYS];
+
+	memset(isnull, true, sizeof(isnull));
+	isnull[0] = so->tuple_isnull[0];
+	values[0] = so->tuple_values[0];
+	if (!isnull[0] && desc->cols[0].attlen == -1)
+	{
+		struct varlena *plain = PG_DETOAST_DATUM_COPY(values[0]);
+		Datum		shorter = toast_compress_datum(PointerGetDatum(plain),
+												   TOAST_PGLZ_COMPRESSION);
+
+		values[0] = PointerGetDatum(plain);
+		if (DatumGetPointer(shorter) != NULL)
+			values[0] = shorter;
+		if (VARSIZE(DatumGetPointer(values[0])) > 2 * ENOUGH_TO_ESTIMATE)
+		{
+			int			len = desc->cols[0].opcintype == BYTEAOID ?
+				ENOUGH_TO_ESTIMATE :
+				pg_mbcliplen(VARDATA(plain), VARSIZE(plain) - VARHDRSZ,
+							 ENOUGH_TO_ESTIMATE);
+
+			SET_VARSIZE(plain, VARHDRSZ + len);
+			values[0] = PointerGetDatum(plain);
+		}
+	}
+	return index_form_tuple(so->scan->xs_itupdesc, values, isnull);
+}
+
+/*
+ * An index tuple has no room for long values: a heap tuple, in the current
+ * memory context, which is what the executor looks at first.
+ */
+static void
+form_long_tuple(HybScan *so)
+{
+	so->scan->xs_hitup = heap_form_tuple(so->scan->xs_hitupdesc,
+										 so->tuple_values, so->tuple_isnull);
+	so->scan->xs_itup = IsMVCCSnapshot(so->scan->xs_snapshot) ? NULL :
+		form_first_value(so);
+}
+
+/* From the item's values one by one */
+static void
+form_one(HybScan *so, const HybScanItem *item)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	const HybValue *vals = hyb_batch_values(so, so->batch, item);
+	IndexTuple	fixed = so->fixed_tuple;
+	bool		is_long = false;
+	MemoryContext old;
+
+	so->scan->xs_hitup = NULL;
+	/* values passed by value take no memory */
+	if (!so->tuple_byval)
+		MemoryContextReset(so->tuple_context);
+	old = MemoryContextSwitchTo(so->tuple_context);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		so->tuple_isnull[i] = vals[i].isnull;
+		if (vals[i].isnull)
+		{
+			so->tuple_values[i] = (Datum) 0;
+			fixed = NULL;
+		}
+		else if (i < desc->nkeys && so->columns[i].has_equal)
+			so->tuple_values[i] = so->columns[i].equal;
+		else
+			so->tuple_values[i] = hyb_value_decode(&desc->cols[i], &vals[i]);
+		if (desc->cols[i].attlen == -1 &&
+			(vals[i].ival != 0 || hyb_is_long(&desc->cols[i], vals[i].len)))
+			is_long = true;
+	}
+
+	if (fixed != NULL)
+	{
+		char	   *data = (char *) fixed + MAXALIGN(sizeof(IndexTupleData));
+
+		for (int i = 0; i < desc->natts; i++)
+		{
+			const HybColumn *col = &desc->cols[i];
+			char	   *dst = data + so->tuple_offsets[i];
+
+			if (col->attbyval)
+				store_att_byval(dst, so->tuple_values[i], col->attlen);
+			else
+				memcpy(dst, DatumGetPointer(so->tuple_values[i]), col->attlen);
+		}
+		so->scan->xs_itup = fixed;
+	}
+	else if (unlikely(is_long))
+		form_long_tuple(so);
+	else
+	{
+		if (so->tuple_byval)
+			MemoryContextReset(so->tuple_context);
+		so->scan->xs_itup = index_form_tuple(so->scan->xs_itupdesc,
+											 so->tuple_values,
+											 so->tuple_isnull);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* Values of a column go to the same place of tuples, one behind the other. */
+static void
+store_column(char *dst, Size step, int attlen, const Datum *values, int n)
+{
+	switch (attlen)
+	{
+		case sizeof(char):
+			for (int i = 0; i < n; i++, dst += step)
+				*dst = DatumGetChar(values[i]);
+			break;
+		case sizeof(int16):
+			for (int i = 0; i < n; i++, dst += step)
+				*(int16 *) dst = DatumGetInt16(values[i]);
+			break;
+		case sizeof(int32):
+			for (int i = 0; i < n; i++, dst += step)
+				*(int32 *) dst = DatumGetInt32(values[i]);
+			break;
+		default:
+			Assert(attlen == sizeof(Datum));
+			for (int i = 0; i < n; i++, dst += step)
+				*(Datum *) dst = values[i];
+			break;
+	}
+}
+
+/*
+ * Form the tuples of some rows of the leaf that begin at a row, or, if that is
+ * where a scan backward comes to, end there.  Windows grow while the scan goes
+ * on, since it may need one row.
+ */
+static void
+load_window(HybScan *so, HybScanPart *part, int row)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	Size		size = IndexTupleSize(so->fixed_tuple);
+	HybScanWindow *w = part->window;
+	bool		back;
+	uint64		ints[HYB_WINDOW_ROWS];
+	uint8		isnull[HYB_WINDOW_ROWS];
+	Datum		values[HYB_WINDOW_ROWS];
+
+	if (w == NULL)
+	{
+		w = MemoryContextAlloc(so->context, offsetof(HybScanWindow, tuples) +
+							   HYB_WINDOW_ROWS * size);
+		for (int r = 0; r < HYB_WINDOW_ROWS; r++)
+			memcpy(w->tuples + r * size, so->fixed_tuple, size);
+		w->n = 0;
+		part->window = w;
+	}
+	back = w->n > 0 && row == w->row - 1;
+	w->n = Min(so->window_rows, back ? row + 1 : part->leaf.nrows - row);
+	w->row = back ? row + 1 - w->n : row;
+	so->window_rows = Min(2 * so->window_rows, HYB_WINDOW_ROWS);
+	memset(w->isnull, 0, w->n);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		hyb_leaf_ints(&part->leaf, i, w->row, w->n, ints, isnull);
+		for (int r = 0; r < w->n; r++)
+			w->isnull[r] |= isnull[r];
+		hyb_ints_decode(&desc->cols[i], ints, w->n, values);
+		store_column(w->tuples + MAXALIGN(sizeof(IndexTupleData)) +
+					 so->tuple_offsets[i], size, desc->cols[i].attlen, values,
+					 w->n);
+	}
+}
+
+/*
+ * The tuple of an item from the window of its leaf; NULL if there is none: few
+ * rows were asked for, the entry is a dynamic one, or a column is NULL.
+ */
+static inline IndexTuple
+window_tuple(HybScan *so, const HybScanItem *item)
+{
+	HybScanPart *part = so->batch->parts[item->part];
+	HybScanWindow *w = part->window;
+	int			r;
+
+	if (item->source < 0 || part->mode != HYB_STATIC_PAGE)
+		return NULL;
+	if (w == NULL || (uint32) (item->row - w->row) >= (uint32) w->n)
+	{
+		load_window(so, part, item->row);
+		w = part->window;
+	}
+	r = item->row - w->row;
+	if (w->isnull[r])
+		return NULL;
+	return (IndexTuple) (w->tuples + r * IndexTupleSize(so->fixed_tuple));
+}
+
+void
+hyb_tuple_form(HybScan *so, const HybScanItem *item)
+{
+	if (so->window_rows > 0)
+	{
+		IndexTuple	tuple = window_tuple(so, item);
+
+		if (tuple != NULL)
+		{
+			so->scan->xs_hitup = NULL;
+			so->scan->xs_itup = tuple;
+			return;
+		}
+	}
+	form_one(so, item);
+}
