@@ -187,5 +187,23 @@ SELECT op, length(v), hyb_same(format('SELECT trim_scale(n) FROM os_equal WHERE 
 	hyb_same(format('SELECT trim_scale(n) FROM os_equal WHERE n %s %s ORDER BY n DESC', op, v), 'order order_only') AS down
 FROM unnest('{<,<=,>=,>}'::text[]) op, unnest(array['1', '1.' || repeat('0', 70)]) v;
 
-DROP TABLE os, os_cursor, os_empty, os_move, os_equal;
-DROP FUNCTION os_fill, os_queries, os_scroll, os_scrolls, os_moved;
+-- all of what begins alike, in several leaves, in both directions; without and
+-- with entries of the log among them; index-only scans of integers form their
+-- tuples some rows at a time
+CREATE TABLE os_range (a int, b int, c smallint);
+INSERT INTO os_range SELECT i / 8000, CASE WHEN i % 11 > 0 THEN hashint4(i) & 1048575 END, i % 5 FROM generate_series(0, 23999) i;
+CREATE INDEX os_ab ON os_range USING hybrid (a, b DESC, c);
+VACUUM os_range;
+CREATE FUNCTION os_ranges() RETURNS TABLE (n bigint, ok boolean) LANGUAGE sql AS $$
+	SELECT count(*), bool_and(hyb_same(q, 'order order_only')) FROM unnest(array[
+		'SELECT b, c FROM os_range WHERE a = 1 ORDER BY b DESC, c', 'SELECT b, c FROM os_range WHERE a = 1 ORDER BY b, c DESC',
+		'SELECT b, c FROM os_range WHERE a = 2 AND b < 500000 ORDER BY b, c DESC LIMIT 3000', 'SELECT a, b, c FROM os_range ORDER BY a DESC, b, c DESC']) q
+$$;
+SELECT leaf_pages > 6 AS several, dynamic_entries FROM hybrid_index_stats('os_ab');
+SELECT * FROM os_ranges();
+INSERT INTO os_range SELECT i / 200, CASE WHEN i % 11 > 0 THEN hashint4(-i) & 1048575 END, i % 5 FROM generate_series(0, 599) i;
+SELECT dynamic_entries FROM hybrid_index_stats('os_ab');
+SELECT * FROM os_ranges();
+
+DROP TABLE os, os_cursor, os_empty, os_move, os_equal, os_range;
+DROP FUNCTION os_fill, os_queries, os_scroll, os_scrolls, os_moved, os_ranges;
