@@ -6,6 +6,7 @@ between two statements of its client, counted by callgrind.
     ./dev instructions ycsb-c --only hybrid             statements whose names begin so
     ./dev instructions --csv FILE                       and its numbers
     ./dev instructions --compare FILE                   ratios to those of an earlier run
+    ./dev instructions ycsb-c --misses                  and mispredicted branches, and cache misses
 
 Tables are loaded by a server as it is, merged and vacuumed; then the server
 runs under callgrind.  Each statement is prepared once, executed to warm up, and
@@ -15,6 +16,10 @@ counts: their spread is noise.  Merges are the session's own
 and jit are off: the same build gives the same numbers but for some hundredths
 of a per cent.  Left out are the insides of libc's allocator, whose work depends
 on what was allocated before.
+
+--misses has callgrind simulate first-level caches of 32 kB (instructions) and
+48 kB (data), a second-level one of 2 MB, and simple branch prediction; its
+numbers say where two methods differ, not what a processor would count.
 """
 import argparse
 import csv
@@ -166,9 +171,16 @@ def load(server, method, table):
 
 # ---- counting ----
 
+# --misses: which of callgrind's events are what, added up
+MISSES = {"mispredicted branches": ("Bcm", "Bim"), "misses, instructions": ("I1mr",),
+          "misses, data": ("D1mr", "D1mw"), "misses, second level": ("ILmr", "DLmr", "DLmw")}
+
+
 def counted(path):
-    """The instructions of one of callgrind's files, but for ALLOCATOR's own."""
+    """The instructions of one of callgrind's files, but for ALLOCATOR's own;
+    and what MISSES names, of all functions, 0 if it was not simulated."""
     names, function, call, total, left_out = {}, None, False, None, 0
+    events = []
     with open(path) as lines:
         for line in lines:
             if line[0] in "0123456789+-*":
@@ -183,17 +195,18 @@ def counted(path):
             elif line.startswith("cfn="):
                 number, _, name = line[4:].strip().partition(" ")
                 names.setdefault(number, name)
+            elif line.startswith("events:"):
+                events = line.split()[1:]
             elif line.startswith(("summary:", "totals:")):
-                total = int(line.split()[1])
-                if os.environ.get("CALLGRIND_MORE"):
-                    import shutil; shutil.copy(path, "/tmp/lead/cg/"+os.path.basename(path))
+                total = [int(n) for n in line.split()[1:]]
     if total is None:
         raise BenchError("there is no sum in %s" % path)
-    return total - left_out
+    sums = dict(zip(events, total))
+    return [sums["Ir"] - left_out] + [sum(sums.get(e, 0) for e in parts) for parts in MISSES.values()]
 
 
 def measure(statement, parameters, method, directory):
-    """Instructions a statement of both counts."""
+    """What counted() says, a statement, of both counts."""
     connection = Connection("-c search_path=%s,public %s" % (statement.table_schema(method), SESSION))
     connection.prepare("mark", MARK)
     connection.prepare("statement", statement.sql)
@@ -209,7 +222,6 @@ def measure(statement, parameters, method, directory):
         marks += 1
         return counted("%s/%d.%d" % (directory, connection.backend, marks))
 
-    print(statement.name, method.am, connection.backend, flush=True)
     counts = []
     for values in parameters:
         if statement.before:
@@ -218,8 +230,8 @@ def measure(statement, parameters, method, directory):
         for row in values:
             connection.wait()
             connection.execute("statement", row)
-        instructions = mark()
-        counts.append((instructions - mark()) / statement.units(values))
+        there = mark()
+        counts.append([(a - b) / statement.units(values) for a, b in zip(there, mark())])
     connection.close()
     return counts[1:]
 
@@ -255,6 +267,12 @@ def table(results, methods):
         yield "| %s | %s | %.2f %% |" % (statement.label, " | ".join(cells), 100 * max(s for _, s in counts))
 
 
+def misses_table(misses):
+    yield "\n| statement | method | %s |\n| --- | --- |%s" % (" | ".join(MISSES), " ---: |" * len(MISSES))
+    for (statement, method), counts in misses.items():
+        yield "| %s | %s | %s |" % (statement.label, method, " | ".join("{:,.0f}".format(n) for n in counts))
+
+
 def write_csv(results, path):
     """After each statement: what was counted is kept if a later one fails."""
     with open(path, "w", newline="") as file:
@@ -273,6 +291,7 @@ def arguments():
     parser.add_argument("--csv", metavar="FILE", help="write the numbers")
     parser.add_argument("--compare", metavar="FILE",
                         help="print the ratio to the numbers of FILE; above %.2f is a failure" % TOLERANCE)
+    parser.add_argument("--misses", action="store_true", help="simulate caches and branch prediction")
     parser.add_argument("--directory", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--restart-command", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -302,16 +321,19 @@ def main():
     parameters = {(s, m): s.parameters(server, m) for s in wanted for m in methods}
     subprocess.run(shlex.split(options.restart_command), check=True, cwd="/", stdout=subprocess.DEVNULL)
 
-    results = {}
+    results, misses = {}, {}
     for statement in wanted:
         for method in methods:
             first, second = measure(statement, parameters[statement, method], method, options.directory)
-            results[statement, method.name] = ((first + second) / 2, abs(first - second) / first)
+            results[statement, method.name] = ((first[0] + second[0]) / 2, abs(first[0] - second[0]) / first[0])
+            misses[statement, method.name] = [(a + b) / 2 for a, b in zip(first[1:], second[1:])]
         print(".", end="", file=sys.stderr, flush=True)
         if options.csv:
             write_csv(results, options.csv)
     print(file=sys.stderr)
     print("\n".join(table(results, [method.name for method in methods])))
+    if options.misses:
+        print("\n".join(misses_table(misses)))
     if options.compare:
         lines = list(compare(results, options.compare))
         print("\n".join(lines))
