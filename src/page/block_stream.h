@@ -4,9 +4,10 @@
  *
  * Servers without read streams leave reading ahead to the operating system.
  * With them blocks to come are pinned while the caller looks at the one at
- * hand: at most half of the ring of `strategy`, or what the server grants.  Nobody waits for these pins, since only VACUUM waits
- * for cleanup locks, but a pinned block is not used for something else: so a
- * caller that may wait for long lets go of them.
+ * hand: at most half of the ring of `strategy`, or what the server grants.
+ * Nobody waits for these pins, since only VACUUM waits for cleanup locks, but a
+ * pinned block is not used for something else: so a caller that may wait for
+ * long lets go of them.
  */
 #ifndef HYB_BLOCK_STREAM_H
 #define HYB_BLOCK_STREAM_H
