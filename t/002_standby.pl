@@ -246,7 +246,5 @@ same_answers($standby, 'work goes on after promotion', \%queries, ['t']);
 
 no_crash($primary, 'nothing crashed on the primary');
 no_crash($standby, 'nothing crashed on the standby, pages were consistent');
-is(scalar(grep { /inconsistent page/ } split /\n/, slurp_file($standby->logfile)),
-	0, 'no inconsistent page on the standby');
 $standby->stop;
 done_testing();

@@ -223,9 +223,7 @@ same_answers($standby, 'after promotion', \%queries, ['t']);
 
 foreach my $node ($primary, $standby)
 {
-	my @lines = grep { /TRAP: |PANIC: |was terminated by signal (?!9)|inconsistent page/ }
-	  split /\n/, slurp_file($node->logfile);
-	is(join("\n", @lines), '', 'nothing crashed by itself, replayed pages were consistent');
+	no_crash($node, 'nothing crashed by itself, replayed pages were consistent');
 }
 $standby->stop;
 done_testing();

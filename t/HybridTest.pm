@@ -152,11 +152,12 @@ sub finish_psql
 	return IPC::Run::finish($session->{handle});
 }
 
-# No process of this node died of a signal or an assertion.
+# No process of this node died of a signal or an assertion, and no page that was
+# replayed differed from the primary's (where wal_consistency_checking is on).
 sub no_crash
 {
 	my ($node, $what) = @_;
-	my @lines = grep { /TRAP: |PANIC: |was terminated by signal (?!9)/ }
+	my @lines = grep { /TRAP: |PANIC: |was terminated by signal (?!9)|inconsistent page/ }
 	  split /\n/, slurp_file($node->logfile);
 	is(join("\n", @lines), '', $what);
 	return;

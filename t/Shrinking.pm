@@ -91,8 +91,7 @@ sub end_all
 {
 	foreach my $server ($node, $standby)
 	{
-		my @lines = grep { /TRAP: |PANIC: |was terminated by signal (?!9)|inconsistent page/ } split /\n/, slurp_file($server->logfile);
-		is(join("\n", @lines), '', 'nothing crashed by itself, replayed pages were consistent');
+		no_crash($server, 'nothing crashed by itself, replayed pages were consistent');
 		$server->stop if -e $server->data_dir . '/postmaster.pid';
 	}
 	done_testing();

@@ -6,9 +6,7 @@
 
 #include "am/adopt.h"
 #include "am/survey.h"
-#include "commands/vacuum.h"
 #include "merge/merge.h"
-#include "miscadmin.h"
 #include "page/block_stream.h"
 #include "page/dictionary.h"
 #include "page/meta.h"
@@ -64,15 +62,11 @@ find_lost(HybIndex *ix, const HybSurvey *survey, BufferAccessStrategy strategy,
 
 	hyb_block_stream_begin(&stream, ix->rel, 1, survey->nblocks, survey->free,
 						   strategy);
-	while (n < HYB_MAX_PENDING)
+	while (n < HYB_MAX_PENDING &&
+		   BufferIsValid(buf = hyb_block_stream_next(&stream)))
 	{
-		BlockNumber blkno;
+		BlockNumber blkno = BufferGetBlockNumber(buf);
 
-		HYB_VACUUM_DELAY_POINT();
-		buf = hyb_block_stream_next(&stream);
-		if (!BufferIsValid(buf))
-			break;
-		blkno = BufferGetBlockNumber(buf);
 		if (is_lost(ix, buf))
 			blocks[n++] = blkno;
 	}

@@ -380,15 +380,10 @@ vacuum_blocks(HybVacuum *v)
 									 v->survey.nblocks);
 	hyb_block_stream_begin(&stream, v->ix->rel, 1, v->survey.nblocks, NULL,
 						   v->info->strategy);
-	for (;;)
+	while (BufferIsValid(buf = hyb_block_stream_next(&stream)))
 	{
-		BlockNumber blkno;
+		BlockNumber blkno = BufferGetBlockNumber(buf);
 
-		HYB_VACUUM_DELAY_POINT();
-		buf = hyb_block_stream_next(&stream);
-		if (!BufferIsValid(buf))
-			break;
-		blkno = BufferGetBlockNumber(buf);
 		vacuum_block(v, &stream, buf);
 		if (v->info->report_progress)
 			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, blkno);
@@ -599,16 +594,11 @@ vacuum_wait_for_pins(HybVacuum *v)
 	hyb_block_stream_begin(&stream, v->ix->rel, 1,
 						   RelationGetNumberOfBlocks(v->ix->rel), NULL,
 						   v->info->strategy);
-	for (;;)
+	while (BufferIsValid(buf = hyb_block_stream_next(&stream)))
 	{
-		Page		page;
+		Page		page = BufferGetPage(buf);
 		bool		wait = false;
 
-		HYB_VACUUM_DELAY_POINT();
-		buf = hyb_block_stream_next(&stream);
-		if (!BufferIsValid(buf))
-			break;
-		page = BufferGetPage(buf);
 		LockBuffer(buf, BUFFER_LOCK_SHARE);
 		if (!PageIsNew(page) && hyb_page_check(v->ix, buf, HYB_PAGE_LEAF, 0))
 		{

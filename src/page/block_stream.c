@@ -4,6 +4,7 @@
  */
 #include "compat.h"
 
+#include "commands/vacuum.h"
 #include "page/block_stream.h"
 #include "page/settings.h"
 #include "storage/bufmgr.h"
@@ -60,6 +61,7 @@ hyb_block_stream_next(HybBlockStream *stream)
 {
 	BlockNumber block;
 
+	HYB_VACUUM_DELAY_POINT();
 #ifdef HYB_HAVE_READ_STREAM
 	if (stream->reader != NULL)
 	{

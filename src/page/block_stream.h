@@ -36,7 +36,10 @@ extern void hyb_block_stream_begin(HybBlockStream *stream, Relation rel,
 								   const uint8 *skip,
 								   BufferAccessStrategy strategy);
 
-/* The next block, pinned; InvalidBuffer after the last one. */
+/*
+ * The next block, pinned, at the pace that VACUUM is to keep; InvalidBuffer
+ * after the last one.
+ */
 extern Buffer hyb_block_stream_next(HybBlockStream *stream);
 
 /* Let go of all blocks but those that were returned. */

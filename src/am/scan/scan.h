@@ -391,8 +391,6 @@ typedef struct HybScan
 	bool		need_values;	/* qualifiers, or an index-only scan */
 	bool		need_pins;		/* interlock with VACUUM needed */
 	bool		check_heap;		/* index-only scan on a standby */
-	bool		keep_keys;		/* several levels: entries of one have to be
-								 * put among another's */
 	bool		whole_leaves;	/* a bitmap scan, which reads all of a range */
 	int			dyn_limit;		/* dynamic entries the next batch asks for */
 	uint8		probe;			/* levels where a leaf's filter is asked

@@ -441,7 +441,6 @@ hyb_batch_load(HybScan *so, bool forward)
 			hyb_edge_copy(far, end);
 		else
 			hyb_edge_set(far, forward ? HYB_EDGE_END : HYB_EDGE_START);
-		so->keep_keys = version.nlevels > 1;
 		if (!load_parts(so, &version, pos, forward, far))
 			continue;
 

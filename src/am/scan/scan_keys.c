@@ -580,9 +580,17 @@ qualify_column(HybScan *so, int column)
 }
 
 /*
- * Can processing the keys allocate memory?  Single values that are passed by
- * value, and are of the column's type, take none but in the scan's buffers.
+ * Is a key's value of the column's type, and passed by value?  Then it is
+ * encoded as it is, without memory but the scan's buffers.
  */
+static inline bool
+is_plain_value(const HybColumn *col, const ScanKeyData *key)
+{
+	return col->codec != NULL && col->attbyval &&
+		(!OidIsValid(key->sk_subtype) || key->sk_subtype == col->opcintype);
+}
+
+/* Can processing the keys allocate memory? */
 static bool
 keys_take_memory(const HybScan *so)
 {
@@ -592,16 +600,13 @@ keys_take_memory(const HybScan *so)
 	for (int i = 0; i < scan->numberOfKeys; i++)
 	{
 		const ScanKeyData *key = &scan->keyData[i];
-		const HybColumn *col;
 
 		if (key->sk_attno < 1 || key->sk_attno > desc->nkeys)
 			return true;		/* process_key complains */
 		if (hyb_is_row_key(key))
 			return true;
-		col = &desc->cols[key->sk_attno - 1];
-		if ((key->sk_flags & SK_SEARCHARRAY) || col->codec == NULL ||
-			!col->attbyval ||
-			(OidIsValid(key->sk_subtype) && key->sk_subtype != col->opcintype))
+		if ((key->sk_flags & SK_SEARCHARRAY) ||
+			!is_plain_value(&desc->cols[key->sk_attno - 1], key))
 			return true;
 	}
 	return false;
@@ -651,12 +656,10 @@ process_equalities(HybScan *so)
 	for (int i = 0; i < n; i++)
 	{
 		const ScanKeyData *key = &scan->keyData[i];
-		const HybColumn *col = &desc->cols[i];
 
 		if (key->sk_flags != 0 || key->sk_attno != i + 1 ||
 			key->sk_strategy != BTEqualStrategyNumber ||
-			col->codec == NULL || !col->attbyval ||
-			(OidIsValid(key->sk_subtype) && key->sk_subtype != col->opcintype))
+			!is_plain_value(&desc->cols[i], key))
 			return false;
 	}
 	for (int i = 0; i < n; i++)

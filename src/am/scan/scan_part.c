@@ -283,7 +283,8 @@ take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
 {
 	Page		page = BufferGetPage(buf);
 
-	if (!so->need_values && (so->point || !so->keep_keys))
+	/* entries of several levels have to be put among each other */
+	if (!so->need_values && (so->point || so->batch->nparts == 1))
 	{
 		part->mode = HYB_STATIC_TIDS;
 		read_tids(so, part, page, part->first, part->last);

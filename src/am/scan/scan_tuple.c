@@ -167,32 +167,6 @@ form_one(HybScan *so, const HybScanItem *item)
 	MemoryContextSwitchTo(old);
 }
 
-/* Values of a column go to the same place of tuples, one behind the other. */
-static void
-store_column(char *dst, Size step, int attlen, const Datum *values, int n)
-{
-	switch (attlen)
-	{
-		case sizeof(char):
-			for (int i = 0; i < n; i++, dst += step)
-				*dst = DatumGetChar(values[i]);
-			break;
-		case sizeof(int16):
-			for (int i = 0; i < n; i++, dst += step)
-				*(int16 *) dst = DatumGetInt16(values[i]);
-			break;
-		case sizeof(int32):
-			for (int i = 0; i < n; i++, dst += step)
-				*(int32 *) dst = DatumGetInt32(values[i]);
-			break;
-		default:
-			Assert(attlen == sizeof(Datum));
-			for (int i = 0; i < n; i++, dst += step)
-				*(Datum *) dst = values[i];
-			break;
-	}
-}
-
 /*
  * Form the tuples of some rows of the leaf that begin at a row, or, if that is
  * where a scan backward comes to, end there.  Windows grow while the scan goes
@@ -225,13 +199,15 @@ load_window(HybScan *so, HybScanPart *part, int row)
 	memset(w->isnull, 0, w->n);
 	for (int i = 0; i < desc->natts; i++)
 	{
+		Size		data = MAXALIGN(sizeof(IndexTupleData)) + so->tuple_offsets[i];
+
 		hyb_leaf_ints(&part->leaf, i, w->row, w->n, ints, isnull);
 		for (int r = 0; r < w->n; r++)
 			w->isnull[r] |= isnull[r];
 		hyb_ints_decode(&desc->cols[i], ints, w->n, values);
-		store_column(w->tuples + MAXALIGN(sizeof(IndexTupleData)) +
-					 so->tuple_offsets[i], size, desc->cols[i].attlen, values,
-					 w->n);
+		for (int r = 0; r < w->n; r++)
+			store_att_byval(w->tuples + r * size + data, values[r],
+							desc->cols[i].attlen);
 	}
 }
 
