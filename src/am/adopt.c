@@ -63,7 +63,7 @@ find_lost(HybIndex *ix, const HybSurvey *survey, BufferAccessStrategy strategy,
 	hyb_block_stream_begin(&stream, ix->rel, 1, survey->nblocks, survey->free,
 						   strategy);
 	while (n < HYB_MAX_PENDING &&
-		   BufferIsValid(buf = hyb_block_stream_next(&stream)))
+		   (buf = hyb_block_stream_next(&stream)) != InvalidBuffer)
 	{
 		BlockNumber blkno = BufferGetBlockNumber(buf);
 

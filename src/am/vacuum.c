@@ -380,7 +380,7 @@ vacuum_blocks(HybVacuum *v)
 									 v->survey.nblocks);
 	hyb_block_stream_begin(&stream, v->ix->rel, 1, v->survey.nblocks, NULL,
 						   v->info->strategy);
-	while (BufferIsValid(buf = hyb_block_stream_next(&stream)))
+	while ((buf = hyb_block_stream_next(&stream)) != InvalidBuffer)
 	{
 		BlockNumber blkno = BufferGetBlockNumber(buf);
 
@@ -594,7 +594,7 @@ vacuum_wait_for_pins(HybVacuum *v)
 	hyb_block_stream_begin(&stream, v->ix->rel, 1,
 						   RelationGetNumberOfBlocks(v->ix->rel), NULL,
 						   v->info->strategy);
-	while (BufferIsValid(buf = hyb_block_stream_next(&stream)))
+	while ((buf = hyb_block_stream_next(&stream)) != InvalidBuffer)
 	{
 		Page		page = BufferGetPage(buf);
 		bool		wait = false;
