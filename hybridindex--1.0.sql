@@ -622,7 +622,9 @@ CREATE FUNCTION hybrid_index_stats(index regclass,
 	OUT moved_entries bigint,
 	OUT written_bytes bigint,
 	OUT write_amplification double precision,
-	OUT heap_prefetches bigint)
+	OUT heap_prefetches bigint,
+	OUT hot_lookups bigint,
+	OUT hot_hits bigint)
 RETURNS record
 AS 'MODULE_PATHNAME', 'hybrid_index_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
@@ -698,7 +700,9 @@ CREATE FUNCTION hybrid_memory_info(
 	OUT indexes integer,
 	OUT private_tree_bytes bigint,
 	OUT slot_bytes bigint,
-	OUT control_bytes bigint)
+	OUT control_bytes bigint,
+	OUT hot_bytes bigint,
+	OUT hot_used_bytes bigint)
 RETURNS record
 AS 'MODULE_PATHNAME', 'hybrid_memory_info'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
@@ -707,7 +711,7 @@ CREATE VIEW hybrid_memory AS
 SELECT * FROM hybrid_memory_info();
 
 COMMENT ON VIEW hybrid_memory IS
-'memory of the dynamic stages of all hybrid indexes of the server';
+'memory that all hybrid indexes of the server share';
 
 --
 -- Conversion: btree indexes become hybrid ones, and the other way round

@@ -63,6 +63,7 @@
 #include "commands/progress.h"
 #include "commands/vacuum.h"
 #include "dynamic/delta.h"
+#include "dynamic/hot.h"
 #include "merge/facts.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
@@ -659,6 +660,7 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	vacuum_recheck(&v);
 	if (v.moved)
 		vacuum_wait_for_pins(&v);
+	hyb_hot_vacuum(v.ix, callback, callback_state);
 
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	hyb_leaf_close(&v.leaf);

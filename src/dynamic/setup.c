@@ -6,6 +6,7 @@
 
 #include "dynamic/database.h"
 #include "dynamic/directory.h"
+#include "dynamic/hot_table.h"
 #include "dynamic/progress.h"
 #include "dynamic/unique_lock.h"
 #include "dynamic/workers.h"
@@ -15,8 +16,9 @@ hyb_dynamic_init(void)
 {
 	static const HybSharedPart *const parts[] = {
 		&hyb_directory_part, &hyb_arena_part, &hyb_database_part,
-		&hyb_unique_part, &hyb_workers_part, &hyb_progress_part
+		&hyb_unique_part, &hyb_workers_part, &hyb_progress_part, &hyb_hot_part
 	};
 
+	hyb_hot_init();
 	hyb_shared_define(parts, lengthof(parts));
 }

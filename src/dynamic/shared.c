@@ -10,7 +10,7 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#define HYB_CONTROL_NAME "hybridindex 3"
+#define HYB_CONTROL_NAME "hybridindex 4"
 
 static const HybSharedPart *const *parts = NULL;
 static int	nparts = 0;

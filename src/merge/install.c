@@ -8,6 +8,7 @@
  */
 #include "compat.h"
 
+#include "dynamic/hot.h"
 #include "merge/step.h"
 #include "page/meta.h"
 #include "utils/rel.h"
@@ -125,22 +126,33 @@ is_moving(const MergeStep *step, const HybPos *watermark)
 	return hyb_pos_compare(step->ix->desc, &above, &step->unit_high) < 0;
 }
 
-bool
-hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
+/* Clear the hot copies of the keys that the step has merged. */
+static void
+clear_hot(const MergeStep *step, const HybHotShut *shut)
+{
+	for (int i = 0; i < step->done.next_entry && shut->table != NULL; i++)
+	{
+		const HybDynItem *item = &step->batch.items[i];
+		HybHotKey	key = {
+			.bytes = hyb_step_entry(step, item),
+			.len = item->keylen
+		};
+
+		key.hash = hyb_key_hash(key.bytes, key.len);
+		hyb_hot_clear(shut, &key);
+	}
+}
+
+/* Write the record; space is NULL if no pages were written. */
+static bool
+switch_version(MergeStep *step, HybStepSpace *space, const NewTree *to,
+			   const NewTree *from, const HybPos *watermark)
 {
 	HybIndex   *ix = step->ix;
-	HybStepSpace *space = NULL; /* nothing is written */
-	NewTree		to;
-	NewTree		from;
 	bool		moving = is_moving(step, watermark);
 	Buffer		metabuf;
 	HybMetaPage *meta;
 	HybWalSet	set;
-
-	if (has_written(step) || step->cut != NULL)
-		space = write_trees(step, path, &to, &from);
-	Assert(step->done.leaves.new_tids + step->done.leaves.old_tombstones + step->done.dropped ==
-		   step->done.leaves.old_tids + step->done.merged);
 
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	if (space != NULL && !hyb_step_fits(space, meta))
@@ -152,9 +164,9 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	if (space != NULL)
 	{
 		if (has_written(step))
-			count_level(&meta->levels[step->level], &step->done.leaves, &to);
+			count_level(&meta->levels[step->level], &step->done.leaves, to);
 		if (step->cut != NULL)
-			count_level(&meta->levels[step->source], &step->cut->leaves, &from);
+			count_level(&meta->levels[step->source], &step->cut->leaves, from);
 		meta->next_stamp = step->stamp + 1;
 		meta->written_pages += space->nused;
 		if ((meta->flags & HYB_META_QUIET) == 0)
@@ -181,4 +193,48 @@ hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 	hyb_wal_meta_pending(&set, metabuf);
 	hyb_version_switch_end(ix, metabuf, &set, watermark);
 	return true;
+}
+
+/*
+ * The same with no hot copies left of the keys that come to the level, and none
+ * published until the version is another one.
+ */
+static bool
+switch_shut(MergeStep *step, HybStepSpace *space, const NewTree *to,
+			const NewTree *from, const HybPos *watermark)
+{
+	HybHotShut	shut;
+	volatile bool fits = false;
+
+	hyb_hot_shut(step->ix, &shut);
+	PG_TRY();
+	{
+		clear_hot(step, &shut);
+		HYB_POINT("hot-cleared");
+		fits = switch_version(step, space, to, from, watermark);
+	}
+	PG_FINALLY();
+	{
+		hyb_hot_open(&shut);
+	}
+	PG_END_TRY();
+	return fits;
+}
+
+bool
+hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
+{
+	HybStepSpace *space = NULL;
+	NewTree		to;
+	NewTree		from;
+
+	if (has_written(step) || step->cut != NULL)
+		space = write_trees(step, path, &to, &from);
+	Assert(step->done.leaves.new_tids + step->done.leaves.old_tombstones + step->done.dropped ==
+		   step->done.leaves.old_tids + step->done.merged);
+
+	/* what moves from level to level stays what the levels hold */
+	if (step->source == HYB_SOURCE_LOG)
+		return switch_shut(step, space, &to, &from, watermark);
+	return switch_version(step, space, &to, &from, watermark);
 }

@@ -28,6 +28,7 @@
 
 #include "access/xact.h"
 #include "dynamic/delta.h"
+#include "dynamic/hot.h"
 #include "key/grow.h"
 #include "merge/learn.h"
 #include "miscadmin.h"
@@ -441,6 +442,8 @@ install(Learn *learn, const LearnInput *input)
 	hyb_static_replace(space, path, &learn->children, &root);
 	HYB_POINT("learn-written");
 
+	/* their keys are of other bytes; nobody can publish any now */
+	hyb_hot_drop(ix);
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	if (!hyb_step_fits(space, meta))
 		hyb_step_no_room(ix);

@@ -12,6 +12,7 @@
 #include "page/meta.h"
 #include "page/settings.h"
 #include "utils/guc.h"
+#include "utils/timestamp.h"
 
 int			hyb_dynamic_memory_kb = 64 * 1024;
 int			hyb_merge_floor = 8192;
@@ -21,6 +22,9 @@ int			hyb_max_merge_workers = 2;
 int			hyb_log_merge_ms = -1;
 bool		hyb_replace_btree = false;
 bool		hyb_prefetch = true;
+int			hyb_hot_memory_kb = HYB_DEFAULT_HOT_KB;
+TimestampTz hyb_hot_memory_since = 0;
+bool		hyb_hot_memory_changed = true;
 #ifdef HYB_TEST_LAYOUT
 bool		hyb_test_layout = false;
 #endif
@@ -173,6 +177,13 @@ define_test_settings(void)
 #endif
 }
 
+static void
+assign_hot_memory(int kb, void *extra)
+{
+	hyb_hot_memory_since = GetCurrentTimestamp();
+	hyb_hot_memory_changed = true;
+}
+
 /*
  * All may be set in parallel mode: a session that set one before the library
  * was loaded, may load it there.
@@ -231,6 +242,14 @@ define_settings(void)
 							 true,
 							 PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
 							 NULL, NULL, NULL);
+	DefineCustomIntVariable("hybridindex.hot_memory",
+							"Sets the memory for hot copies: keys of hybrid indexes that are looked up often.",
+							"Look-ups of them read no page of the index. 0 has none.",
+							&hyb_hot_memory_kb,
+							HYB_DEFAULT_HOT_KB, 0, HYB_MAX_HOT_KB,
+							PGC_SIGHUP,
+							GUC_UNIT_KB | HYB_GUC_ALLOW_IN_PARALLEL,
+							NULL, assign_hot_memory, NULL);
 	DefineCustomBoolVariable("hybridindex.replace_btree",
 							 "Makes hybrid indexes where btree ones would be made by default.",
 							 "This holds for indexes without USING, and for primary keys and other constraints.",

@@ -7,6 +7,7 @@
 
 #include "postgres.h"
 
+#include "datatype/timestamp.h"
 #include "utils/rel.h"
 
 /* With assertions there is a second layout of leaves, for tests. */
@@ -20,6 +21,10 @@
 /* dynamic_memory at most: what references to trees can name (arena.h) */
 #define HYB_MAX_DYNAMIC_KB	(16 * 1024 * 1024)
 
+/* hot_memory unless set, and at most */
+#define HYB_DEFAULT_HOT_KB	(16 * 1024)
+#define HYB_MAX_HOT_KB		(64 * 1024 * 1024)
+
 /* GUCs, hybridindex.* */
 extern int	hyb_dynamic_memory_kb;	/* dynamic_memory, 64 MB */
 extern int	hyb_merge_floor;	/* merge_floor: entries below which the ratio
@@ -30,8 +35,16 @@ extern int	hyb_max_merge_workers;	/* of the server, at a time */
 extern int	hyb_log_merge_ms;	/* log merges of workers that take as long;
 								 * -1: none */
 extern bool hyb_prefetch;		/* ask for pages ahead */
+extern int	hyb_hot_memory_kb;	/* hot_memory: of hot copies, 0: none */
 extern bool hyb_replace_btree;	/* make hybrid indexes where btree is the
 								 * default */
+
+/*
+ * Since when this process has hot_memory as it is; and whether that is yet to be
+ * gone by (dynamic/hot_table.c).
+ */
+extern TimestampTz hyb_hot_memory_since;
+extern bool hyb_hot_memory_changed;
 
 #ifdef HYB_TEST_LAYOUT
 extern bool hyb_test_layout;	/* build leaves of the layout for tests */

@@ -499,6 +499,7 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	hyb_check_leaves(check);
 	hyb_check_log_done(check);
 	check_free_blocks(check);
+	hyb_check_hot(check);
 
 	if (heapallindexed)
 	{

@@ -233,4 +233,9 @@ extern void hyb_check_fresh_next(HybCheck *check);
 #define hyb_check_fresh_bytes(check, item) \
 	((check)->fresh->batch.keys.data + (item)->key_off)
 
+/*
+ * check_hot.c: hot copies name what the static levels hold.  No lock is held.
+ */
+extern void hyb_check_hot(HybCheck *check);
+
 #endif							/* HYB_CHECK_H */

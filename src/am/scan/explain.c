@@ -1,6 +1,7 @@
 /*
  * explain.c
- *		What EXPLAIN (ANALYZE) says of filters, and of pages asked for ahead.
+ *		What EXPLAIN (ANALYZE) says of filters, of hot copies, and of pages asked
+ *		for ahead.
  *
  * PostgreSQL 18 calls a hook for each node of a plan.  A node that scans a
  * hybrid index has its scan still open then, and in it the counts of all its
@@ -71,6 +72,8 @@ explain_node(PlanState *state, List *ancestors, const char *relationship,
 			else if (kind == HYB_FILTER_POINTS || so->filter_checks > 0)
 				explain_filter(so, "Point Filter Checks",
 							   "Leaves Skipped by Point Filter", es);
+			if (so->hot_hits > 0)
+				ExplainPropertyUInteger("Hot Copies", NULL, so->hot_hits, es);
 			if (so->ahead.asked > 0)
 				ExplainPropertyUInteger("Heap Prefetches", NULL,
 										so->ahead.asked, es);

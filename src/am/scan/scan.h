@@ -19,6 +19,7 @@
 #include "access/skey.h"
 
 #include "am/am.h"
+#include "dynamic/hot.h"
 #include "static/descend.h"
 #include "static/filter_use.h"
 #include "static/leaf.h"
@@ -259,6 +260,8 @@ typedef struct HybScanBatch
 	HybScanPart *parts[HYB_MAX_LEVELS]; /* the first one is always there */
 	bool		proven;			/* the version was current after the leaves
 								 * were pinned */
+	bool		hot;			/* no leaf was read: the first part is a hot
+								 * copy */
 
 	HybDynBatch dyn;
 	bool		dyn_backward;	/* dyn.items are in descending order */
@@ -400,6 +403,7 @@ typedef struct HybScan
 	HybScanBatch *batch;
 	HybScanEdge from;			/* where the batch being loaded starts */
 	HybDescent	descent;
+	uint64		hot_hits;		/* hot copies taken in place of leaves */
 	uint64		filter_checks;	/* filters asked, */
 	uint64		filter_negatives;	/* and leaves not read therefore */
 	Buffer		delta_pin;		/* page of the dynamic item last returned */
@@ -688,6 +692,18 @@ extern const HybScanEdge *hyb_parallel_end(const HybScan *so);
 
 /* Does the batch end there? */
 extern bool hyb_parallel_is_at_end(const HybScan *so, bool forward);
+
+/*
+ * scan_hot.c: may a batch that begins at `near` take a hot copy in place of its
+ * leaves?  Then, with the version captured, try to, and what the gate was before
+ * that is for publishing.  Once the version was proven current, publish the
+ * static items that were read; later, forget the copy.
+ */
+extern bool hyb_scan_may_be_hot(const HybScan *so, const HybScanEdge *near,
+								bool forward);
+extern HybHotAnswer hyb_scan_ask_hot(HybScan *so);
+extern void hyb_scan_publish_hot(HybScan *so, uint64 gate);
+extern void hyb_scan_forget_hot(const HybScan *so);
 
 /* scan_batch.c */
 /* A whole range, of which nothing is left to be returned or was. */

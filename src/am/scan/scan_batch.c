@@ -8,6 +8,8 @@
  *	1. capture the version;
  *	2. descend in each static level to the leaf with the position, and take
  *	   what it has in question, up to the nearest fence so far (scan_part.c);
+ *	   or, of a single key, take what a hot copy says of all of them
+ *	   (scan_hot.c);
  *	3. fetch the entries of both generations in the same key range, which fails
  *	   if the version is no longer current; then everything is done again.
  *
@@ -155,6 +157,15 @@ set_leaf_hints(HybScan *so, HybScanBatch *batch, int level)
 	pfree(items);
 }
 
+/* The same for a batch that has read no leaf. */
+static void
+forget_hot(HybScan *so, HybScanBatch *batch)
+{
+	for (int i = 0; i < batch->nkilled; i++)
+		if (batch->items[batch->killed[i]].source >= 0)
+			hyb_scan_forget_hot(so);
+}
+
 /*
  * Set killed-tuple hints on dynamic entries.  Unlike a static item, an entry
  * of the same key and TID may be a new one, if VACUUM came between.  A pin on
@@ -192,14 +203,17 @@ hyb_batch_finish(HybScan *so, HybScanBatch *batch)
 {
 	if (batch->nkilled > 0)
 	{
-		for (int i = 0; i < batch->nparts; i++)
-			set_leaf_hints(so, batch, i);
+		if (batch->hot)
+			forget_hot(so, batch);
+		else
+			for (int i = 0; i < batch->nparts; i++)
+				set_leaf_hints(so, batch, i);
 		set_dynamic_hints(so, batch);
 		batch->nkilled = 0;
 	}
 	for (int i = 0; i < batch->nparts; i++)
 		hyb_part_finish(batch->parts[i]);
-	batch->proven = false;
+	batch->proven = batch->hot = false;
 	batch->nitems = 0;
 	batch->next_dyn = batch->dyn.nitems;
 	batch->fresh_known = false;
@@ -406,6 +420,37 @@ load_parts(HybScan *so, const HybVersion *version, const HybPos *pos,
 }
 
 /*
+ * The dynamic entries between pos and the far end.  False if the version is no
+ * longer current.
+ */
+static bool
+fetch_dynamic(HybScan *so, const HybVersion *version, const HybPos *pos,
+			  const HybScanEdge *far, bool forward)
+{
+	HybScanBatch *batch = so->batch;
+	HybFetch	fetch;
+	HybPos		below;
+
+	fetch.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE;
+	if (so->scan->ignore_killed_tuples)
+		fetch.which |= HYB_FETCH_NOT_KILLED;
+	fetch.lo = forward ? pos : hyb_edge_pos(so, far);
+	fetch.hi = forward ? hyb_edge_pos(so, far) : pos;
+	fetch.backward = !forward;
+	fetch.limit = so->dyn_limit;
+	fetch.point_hash = so->point_hash;
+	if (fetch.lo->tie == HYB_AT)
+	{
+		/* fetch leaves its lower bound out, a cut does not */
+		below = *fetch.lo;
+		ItemPointerDec(&below.tid);
+		fetch.lo = &below;
+	}
+	batch->dyn_backward = !forward;
+	return hyb_dynamic_fetch(so->ix, version, &fetch, &batch->dyn);
+}
+
+/*
  * Load so->batch with the entries that come next, in scan direction, after
  * so->from.  The batch may turn out empty though the range is not exhausted.
  * Called in so->context, which the reusable buffers are allocated in.
@@ -419,53 +464,43 @@ hyb_batch_load(HybScan *so, bool forward)
 	const HybPos *pos;
 	HybVersion	version;
 	const HybScanEdge *end = hyb_parallel_end(so);
+	HybHotAnswer hot;
+	bool		may_be_hot;
+	uint64		gate = 0;
 
 	Assert(CurrentMemoryContext == so->context);
 	Assert(batch->nkilled == 0 && !batch->proven);
 	hyb_gather_before_read(RelationGetRelid(so->ix->rel));
 	hyb_edge_copy(near, &so->from);
 	pos = hyb_edge_pos(so, near);
+	may_be_hot = hyb_scan_may_be_hot(so, near, forward);
 
 	for (;;)
 	{
-		HybFetch	fetch;
-		HybPos		below;
-
 		CHECK_FOR_INTERRUPTS();
 		hyb_batch_finish(so, batch);
 		if (so->nquals > 0)
 			MemoryContextReset(so->qual_context);
+		if (may_be_hot)
+			gate = hyb_hot_gate(so->ix);
 		hyb_version_capture(so->ix, &version);
 
 		if (end != NULL)
 			hyb_edge_copy(far, end);
 		else
 			hyb_edge_set(far, forward ? HYB_EDGE_END : HYB_EDGE_START);
-		if (!load_parts(so, &version, pos, forward, far))
+		hot = may_be_hot ? hyb_scan_ask_hot(so) : HYB_HOT_NONE;
+		if (hot != HYB_HOT_HIT && !load_parts(so, &version, pos, forward, far))
 			continue;
 
-		fetch.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE;
-		if (so->scan->ignore_killed_tuples)
-			fetch.which |= HYB_FETCH_NOT_KILLED;
-		fetch.lo = forward ? pos : hyb_edge_pos(so, far);
-		fetch.hi = forward ? hyb_edge_pos(so, far) : pos;
-		fetch.backward = !forward;
-		fetch.limit = so->dyn_limit;
-		fetch.point_hash = so->point_hash;
-		if (fetch.lo->tie == HYB_AT)
-		{
-			/* fetch leaves its lower bound out, a cut does not */
-			below = *fetch.lo;
-			ItemPointerDec(&below.tid);
-			fetch.lo = &below;
-		}
-		batch->dyn_backward = !forward;
-		if (hyb_dynamic_fetch(so->ix, &version, &fetch, &batch->dyn) &&
+		if (fetch_dynamic(so, &version, pos, far, forward) &&
 			(batch->dyn.nitems == 0 || hyb_part_keep(so, batch->parts[0])))
 			break;
 	}
 	/* the fetch has found the version current, after the leaf was pinned */
 	batch->proven = true;
+	if (hot == HYB_HOT_PUBLISH)
+		hyb_scan_publish_hot(so, gate);
 	if (unlikely(HYB_SNAPSHOTS_EXPIRE()))
 		check_old_snapshot(so);
 	so->dyn_limit = Min(so->dyn_limit * BATCH_GROWTH, DYN_LIMIT_MAX);

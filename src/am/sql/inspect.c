@@ -15,6 +15,7 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "dynamic/delta.h"
+#include "dynamic/hot.h"
 #include "dynamic/progress.h"
 #include "funcapi.h"
 #include "merge/merge.h"
@@ -300,8 +301,8 @@ count_dynamic(HybIndex *ix)
 /* A row of hybrid_index_stats, column by column. */
 typedef struct StatsRow
 {
-	Datum		values[39];
-	bool		nulls[39];
+	Datum		values[41];
+	bool		nulls[41];
 	int			n;
 } StatsRow;
 
@@ -374,6 +375,18 @@ put_levels(StatsRow *row, const HybMetaPage *meta, const HybLevel *total)
 	put(row, merged > 0, Float8GetDatum(merged > 0 ? meta->written_pages / merged : 0));
 }
 
+/* Keys that were looked up in the table of hot copies, and found. */
+static void
+put_hot(StatsRow *row, const HybIndex *ix)
+{
+	uint64		lookups;
+	uint64		hits;
+
+	hyb_hot_counts(ix, &lookups, &hits);
+	put_count(row, true, lookups);
+	put_count(row, true, hits);
+}
+
 /*
  * hybrid_index_stats(index regclass, nowait boolean, OUT ...): NULLs if nowait
  * and the index is locked, or there is none
@@ -444,6 +457,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	put(&row, filled, Float8GetDatum(fill));
 	put_levels(&row, &meta, &total);
 	put_count(&row, idle, dynamic.counters[HYB_HEAP_PREFETCHES]);
+	put_hot(&row, ix);
 	Assert(row.n == lengthof(row.values));
 
 	hyb_inspect_close(&inspected);
@@ -484,19 +498,22 @@ hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 }
 
 /*
- * hybrid_memory_info(OUT ...): memory of all dynamic stages of the server
+ * hybrid_memory_info(OUT ...): what all hybrid indexes of the server share
  */
 Datum
 hybrid_memory_info(PG_FUNCTION_ARGS)
 {
 	HybMemoryStats stats;
 	TupleDesc	tupdesc;
-	Datum		values[10];
-	bool		nulls[10] = {0};
+	Datum		values[12];
+	bool		nulls[12] = {0};
+	uint64		hot;
+	uint64		hot_used;
 
 	tupdesc = result_columns(fcinfo, lengthof(values));
 
 	hyb_memory_stats(&stats);
+	hyb_hot_memory(&hot, &hot_used);
 	values[0] = Int64GetDatum((int64) hyb_dynamic_memory_kb * 1024);
 	values[1] = Int64GetDatum((int64) stats.budget);
 	values[2] = Int64GetDatum((int64) stats.reserved);
@@ -507,6 +524,8 @@ hybrid_memory_info(PG_FUNCTION_ARGS)
 	values[7] = Int64GetDatum((int64) stats.private_trees);
 	values[8] = Int64GetDatum((int64) stats.slot_bytes);
 	values[9] = Int64GetDatum((int64) stats.control);
+	values[10] = Int64GetDatum((int64) hot);
+	values[11] = Int64GetDatum((int64) hot_used);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
 }

@@ -1,0 +1,105 @@
+/*
+ * check_hot.c
+ *		hybrid_index_check: hot copies against the static levels.
+ *
+ * Under the merge lock levels do not change, but for marks.  What a copy does
+ * not name, of its key, has to be dead to everybody, and the table knows that
+ * best.  What it does name may be gone from the levels: a merge leaves out what
+ * is dead.
+ */
+#include "compat.h"
+
+#include "access/tableam.h"
+#include "am/check/check.h"
+#include "dynamic/hot.h"
+#include "miscadmin.h"
+#include "run/run.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* Copies that are looked at under one hold of the merge lock. */
+#define UNIT_COPIES		256
+
+/* Live entries of a key in a level that are looked at. */
+#define FETCH_LIMIT		1000
+
+/* Is a row, which nothing but an entry of the index leads to, dead to all? */
+static bool
+is_dead_to_all(HybCheck *check, const ItemPointerData *entry)
+{
+	ItemPointerData tid = *entry;
+	bool		all_dead = false;
+
+	return !table_index_fetch_tuple_check(check->heap, &tid,
+										  GetActiveSnapshot(), &all_dead) &&
+		all_dead;
+}
+
+/* An entry of the key of a copy, which is not the one that the copy names. */
+static void
+check_other(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid,
+			const HybDynItem *item)
+{
+	ItemPointerData other = item->tid;
+
+	if (is_dead_to_all(check, &other) || !hyb_hot_has(check->ix, key, tid))
+		return;
+	hyb_check_fail(check, item->ref.block,
+				   "A hot copy names heap TID (%u,%u) alone for a key that (%u,%u) has in a static level.",
+				   ItemPointerGetBlockNumberNoCheck(tid),
+				   ItemPointerGetOffsetNumberNoCheck(tid),
+				   ItemPointerGetBlockNumberNoCheck(&other),
+				   ItemPointerGetOffsetNumberNoCheck(&other));
+}
+
+static void
+check_copy(HybCheck *check, HybHotKey *key, const ItemPointerData *tid)
+{
+	HybPos		low = {.key = key->bytes,.len = key->len,.tie = HYB_BEFORE};
+	HybPos		high;
+	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = FETCH_LIMIT};
+	HybDynBatch batch = {0};
+
+	key->hash = hyb_key_hash(key->bytes, key->len);
+	low.ncols = check->ix->desc->nkeys;
+	high = low;
+	high.tie = HYB_AFTER;
+	for (int level = 0; level < check->version->nlevels; level++)
+	{
+		/* while the lock is held the version is the current one */
+		if (!hyb_run_fetch(check->ix, check->version, level, &fetch, &batch))
+			break;
+		for (int i = 0; i < batch.nitems; i++)
+		{
+			const HybDynItem *item = &batch.items[i];
+
+			if (!ItemPointerEquals(unconstify(ItemPointerData *, &item->tid),
+								   unconstify(ItemPointerData *, tid)))
+				check_other(check, key, tid, item);
+		}
+	}
+	hyb_dyn_batch_free(&batch);
+}
+
+void
+hyb_check_hot(HybCheck *check)
+{
+	uint8		bytes[HYB_HOT_MAX_KEY];
+	HybHotKey	key = {.bytes = bytes};
+	ItemPointerData tid;
+	uint64		next = 0;
+	bool		more = !RecoveryInProgress();
+
+	while (more)
+	{
+		CHECK_FOR_INTERRUPTS();
+		hyb_check_lock(check);
+		for (int i = 0; i < UNIT_COPIES && more; i++)
+		{
+			more = hyb_hot_next(check->ix, &next, bytes, &key.len, &tid);
+			if (more)
+				check_copy(check, &key, &tid);
+		}
+		hyb_check_unlock(check);
+	}
+}

@@ -1,0 +1,232 @@
+# Hot copies beside writers, merges and VACUUM that gives TIDs to other rows; at
+# held points, where a copy would become wrong if a rule of docs/hot.md was
+# missing; and hybridindex.hot_memory when it changes.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use IPC::Run;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seconds = $ENV{HYBRID_SECONDS} // 8;
+my $node = new_node('hot', <<EOF);
+hybridindex.background_merge = off
+hybridindex.merge_floor = 1000000
+autovacuum = off
+plan_cache_mode = force_generic_plan
+enable_seqscan = off
+enable_bitmapscan = off
+enable_indexonlyscan = off
+EOF
+my $has_points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'");
+
+# Rows (k, v) with v = 'v' || k; a btree index on n, so that no update is HOT
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE t (k int8, n int4, v text);
+INSERT INTO t SELECT i, 1, 'v' || i FROM generate_series(1, 2000) i;
+CREATE UNIQUE INDEX t_k ON t USING hybrid (k);
+CREATE INDEX t_n ON t USING btree (n);
+CREATE FUNCTION warm(first int, last int) RETURNS bigint LANGUAGE plpgsql AS \$\$
+DECLARE
+	bad bigint := 0;
+	x text;
+BEGIN
+	FOR round IN 1 .. 2 LOOP
+		FOR i IN first .. last LOOP
+			SELECT v INTO x FROM t WHERE k = i;
+			bad := bad + (x IS DISTINCT FROM 'v' || i)::int;
+		END LOOP;
+	END LOOP;
+	RETURN bad;
+END \$\$;
+EOF
+
+sub hits
+{
+	return $node->safe_psql('postgres', "SELECT hot_hits FROM hybrid_index_stats('t_k')");
+}
+
+sub sql
+{
+	return $node->safe_psql('postgres', join('; ', @_));
+}
+
+is(sql('SELECT warm(1, 2000)'), '0', 'rows are found');
+my $before = hits();
+is(sql('SELECT warm(1, 2000)'), '0', 'and found again');
+# what a session has not yet told is not counted
+cmp_ok(hits() - $before, '>=', 3700, 'without leaves');
+
+# ---- held points ----
+
+my $look = 'SELECT v FROM t WHERE k = 7';
+
+# A session that is to publish key 7 is held before it does, and goes on when
+# others have made what it has read untrue.
+sub publish_late
+{
+	my ($name, $first, $seen, $change, $expect) = @_;
+
+	sql('SELECT warm(50, 100)');
+	# a new version, without a copy
+	sql('UPDATE t SET n = n + 1 WHERE k = 7');
+	sql('VACUUM t');
+	sql("SELECT hybrid_merge('t_k')");
+	sql($first) if $first;
+	my $session = start_psql($node, 'SELECT warm(50, 100);',
+		"SELECT injection_points_set_local(), injection_points_attach('hybrid-hot-publish', 'wait');\n", "$look;\n");
+	my $pid = held_at($node, 'hot-publish', $session);
+	ok($pid, "$name: held") or diag $session->{err};
+	if ($pid)
+	{
+		sql($_) foreach @$change;
+		sql("SELECT injection_points_wakeup('hybrid-hot-publish')");
+	}
+	ok(finish_psql($session), "$name: finished") or diag $session->{err};
+	$session->{out} =~ s/^0\n\|\n//;
+	is($session->{out}, $seen, "$name: found what its snapshot sees");
+	is(sql($look), $expect, "$name: then what is there now") foreach 1 .. 2;
+	sql("SELECT hybrid_index_check('t_k', true)");
+	return;
+}
+
+SKIP:
+{
+	skip 'this server has no injection points', 1 if $has_points eq '0';
+	sql('CREATE EXTENSION injection_points');
+
+	publish_late('a merge of another version', '', "v7\n",
+		[ 'UPDATE t SET n = n + 1 WHERE k = 7', "SELECT hybrid_merge('t_k')" ], 'v7');
+	publish_late('VACUUM, and the TID used again', "DELETE FROM t WHERE v = 'v7'", '',
+		[ 'VACUUM t', "INSERT INTO t SELECT i, 1, 'other' FROM generate_series(3001, 3400) i" ], '');
+	sql("INSERT INTO t VALUES (7, 1, 'v7')");
+
+	# the TID of a copy used again
+	sql("SELECT hybrid_merge('t_k')");
+	sql('SELECT warm(1, 100)');
+	sql('DELETE FROM t WHERE k BETWEEN 1 AND 49');
+	sql('VACUUM t');
+	sql("INSERT INTO t SELECT i, 1, 'other' FROM generate_series(3501, 3600) i");
+	is(sql('SELECT count(v) FROM generate_series(1, 49) i, LATERAL (SELECT v FROM t WHERE k = i) x'), '0', 'VACUUM clears copies');
+	sql("INSERT INTO t SELECT i, 1, 'v' || i FROM generate_series(1, 49) i");
+
+	# while copies are cleared and the version is not switched yet, nothing may be
+	# published of the version that goes
+	sql("SELECT hybrid_merge('t_k')");
+	sql('SELECT warm(1, 100)');
+	sql('UPDATE t SET n = n + 1 WHERE k = 7');
+	sql("SELECT injection_points_attach('hybrid-hot-cleared', 'wait')");
+	my $session = start_psql($node, "SELECT hybrid_merge('t_k');");
+	my $pid = held_at($node, 'hot-cleared', $session);
+	ok($pid, 'a merge is held with copies cleared') or diag $session->{err};
+	is(sql('SELECT warm(1, 100)', 'SELECT warm(1, 100)'), "0\n0", 'look-ups beside it');
+	sql("SELECT injection_points_detach('hybrid-hot-cleared')", "SELECT injection_points_wakeup('hybrid-hot-cleared')");
+	ok(finish_psql($session), 'the merge has finished') or diag $session->{err};
+	is(sql('SELECT warm(1, 100)'), '0', 'look-ups after it');
+	is(sql($look), 'v7', 'and of the key that was moved');
+
+	# an error there: the gate is opened
+	sql('UPDATE t SET n = n + 1 WHERE k = 7');
+	sql("SELECT injection_points_attach('hybrid-hot-cleared', 'error')");
+	my ($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_merge('t_k')");
+	like($err, qr/hybrid-hot-cleared/, 'a merge fails with the gate shut');
+	sql("SELECT injection_points_detach('hybrid-hot-cleared')");
+	is(sql('SELECT warm(101, 200)'), '0', 'look-ups afterwards');
+	sql('UPDATE t SET n = n + 1 WHERE k BETWEEN 201 AND 300');
+	sql("SELECT hybrid_merge('t_k')");
+	is(sql('SELECT warm(201, 300)'), '0', 'and of keys that were moved');
+	$before = hits();
+	sql('SELECT sum(warm(201, 300)) FROM generate_series(1, 10)');
+	cmp_ok(hits() - $before, '>=', 1500, 'which are published again');
+	sql("SELECT hybrid_index_check('t_k', true)");
+}
+
+# ---- many at a time ----
+
+# Keys that are always there, under changing TIDs, and keys that come and go.
+$node->append_conf('postgresql.conf', <<EOF);
+hybridindex.background_merge = on
+hybridindex.merge_floor = 200
+hybridindex.merge_step_pages = 2
+hybridindex.hot_memory = 128kB
+EOF
+$node->restart;
+sql('DROP TABLE t', 'CREATE TABLE t (k int8, n int4, v text) WITH (autovacuum_enabled = off)',
+	"INSERT INTO t SELECT i, 1, 'v' || i FROM generate_series(1, 3000) i",
+	'CREATE UNIQUE INDEX t_k ON t USING hybrid (k)', 'CREATE INDEX t_n ON t USING btree (n)', 'CREATE TABLE wrong (what text)');
+my $reader = <<'EOF';
+\set k random_zipfian(1, 3000, 1.1)
+\set a random(3001, 6000)
+WITH q AS MATERIALIZED (SELECT count(*) n, min(v) v FROM t WHERE k = :k::int8)
+	INSERT INTO wrong SELECT format('key %s: %s rows, %s', :k::int8, n, v) FROM q WHERE n <> 1 OR v <> 'v' || :k::int8;
+WITH q AS MATERIALIZED (SELECT count(*) n, min(v) v FROM t WHERE k = :a::int8)
+	INSERT INTO wrong SELECT format('key %s: %s rows, %s', :a::int8, n, v) FROM q WHERE n > 1 OR v <> 'v' || :a::int8;
+EOF
+my $writer = <<'EOF';
+\set k random_zipfian(1, 3000, 1.1)
+\set a random(3001, 6000)
+UPDATE t SET n = n + 1 WHERE k = :k;
+DELETE FROM t WHERE k = :a;
+\set a random(3001, 6000)
+INSERT INTO t SELECT :a, 1, 'v' || :a::int8 WHERE NOT EXISTS (SELECT FROM t WHERE k = :a);
+EOF
+my $vacuum = "VACUUM (INDEX_CLEANUP on) t;\nSELECT hybrid_merge('t_k');\n\\sleep 20 ms\n";
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my @running;
+foreach my $client ([ 'reader', $reader, 3 ], [ 'writer', $writer, 1 ], [ 'vacuum', $vacuum, 1 ])
+{
+	my ($name, $script, $clients) = @$client;
+	my %run = (name => $name, out => '', err => '');
+	append_to_file("$dir/$name.sql", $script);
+	$run{handle} = IPC::Run::start(
+		[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-M', 'prepared', '-T', $seconds, '-c', $clients, '-f', "$dir/$name.sql", 'postgres' ],
+		'>', \$run{out}, '2>', \$run{err});
+	push @running, \%run;
+}
+foreach my $run (@running)
+{
+	ok(IPC::Run::finish($run->{handle}), "$run->{name}s") or diag $run->{err};
+}
+is(sql('SELECT * FROM wrong LIMIT 5'), '', 'nothing wrong was found');
+my ($lookups, $hits) = split /\|/, sql("SELECT hot_lookups, hot_hits FROM hybrid_index_stats('t_k')");
+note "$lookups look-ups, $hits hits";
+cmp_ok($hits, '>', 100, 'copies were used');
+sql("SELECT hybrid_index_check('t_k', true)");
+
+# ---- the setting ----
+
+sub memory
+{
+	return sql('SELECT hot_bytes FROM hybrid_memory');
+}
+
+# New sessions have the new value.
+sub set_memory
+{
+	my ($value) = @_;
+	sql("ALTER SYSTEM SET hybridindex.hot_memory = '$value'");
+	$node->reload;
+	$node->poll_query_until('postgres', "SELECT current_setting('hybridindex.hot_memory') = '$value'") or die;
+	return;
+}
+
+my $all = 'SELECT warm(1, 2000)';
+cmp_ok(memory(), '<=', 128 * 1024, 'no more memory than was set');
+my $session = $node->background_psql('postgres');
+is($session->query_safe($all), '0', 'look-ups');
+set_memory('2MB');
+is(sql($all, $all), "0\n0", 'look-ups after it was changed');
+cmp_ok(memory(), '>', 1024 * 1024, 'more memory');
+is($session->query_safe($all), '0', 'in a session that had the other table');
+cmp_ok(memory(), '>', 1024 * 1024, 'which stays gone');
+set_memory('0');
+is(sql($all, $all), "0\n0", 'look-ups without hot copies');
+is(memory(), '0', 'the memory was given back');
+is($session->query_safe($all), '0', 'in a session that had them');
+$session->quit;
+$node->stop;
+done_testing();
