@@ -149,6 +149,28 @@ CREATE INDEX hot_float_n ON hot_float USING hybrid (n);
 SELECT count(*) FROM generate_series(1, 40) i, LATERAL (SELECT FROM hot_float WHERE f = '0' AND i > 0) x;
 SELECT count(*) FROM generate_series(1, 40) i, LATERAL (SELECT FROM hot_float WHERE n = 0.0 AND i > 0) x;
 SELECT hot_lookups FROM hybrid_index_stats('hot_float_f') UNION ALL SELECT hot_lookups FROM hybrid_index_stats('hot_float_n');
+-- Keys of any length, of one to three places, and longer ones, which have no copies
+CREATE TABLE hot_long (s text COLLATE "C", v int4) WITH (autovacuum_enabled = off);
+INSERT INTO hot_long SELECT left(repeat(md5(i::text), 4), 3 + i % 110), i FROM generate_series(1, 2200) i;
+CREATE INDEX hot_long_s ON hot_long USING hybrid (s);
+CREATE FUNCTION hot_length() RETURNS TABLE (rows bigint, hits bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	before bigint := (SELECT hot_hits FROM hybrid_index_stats('hot_long_s'));
+	r record;
+BEGIN
+	rows := 0;
+	FOR r IN SELECT * FROM hot_long LOOP
+		rows := rows + (SELECT count(v) FROM hot_long WHERE s = r.s AND v = r.v);
+	END LOOP;
+	hits := (SELECT hot_hits FROM hybrid_index_stats('hot_long_s')) - before;
+	RETURN NEXT;
+END $$;
+SELECT rows FROM hot_length();
+SELECT rows, hits BETWEEN 1400 AND 1650 AS only_shorter_ones_hit FROM hot_length();
+UPDATE hot_long SET v = -v;
+SELECT hybrid_merge('hot_long_s');
+SELECT rows FROM hot_length();
+SELECT hybrid_index_check('hot_long_s');
 -- A dictionary that is learned gives keys other bytes
 CREATE TABLE hot_learn (s text COLLATE "C", v int4) WITH (autovacuum_enabled = off);
 CREATE UNIQUE INDEX hot_learn_s ON hot_learn USING hybrid (s text_hope_ops);
@@ -162,4 +184,4 @@ SELECT bool_or(learned) FROM hybrid_dictionary_info('hot_learn_s');
 SELECT hot_lookups FROM hybrid_index_stats('hot_learn_s');
 SELECT count(*), sum(x.v) FROM generate_series(1, 3) round, generate_series(1, 5000) i, LATERAL (SELECT v FROM hot_learn WHERE s = 'name' || i || '@example.org') x;
 SELECT hybrid_index_check('hot_learn_s', true);
-DROP TABLE hot, hot_before, hot_several, hot_float, hot_learn;
+DROP TABLE hot, hot_before, hot_several, hot_float, hot_long, hot_learn;
