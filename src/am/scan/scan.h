@@ -697,7 +697,8 @@ extern bool hyb_parallel_is_at_end(const HybScan *so, bool forward);
  * scan_hot.c: may a batch that begins at `near` take a hot copy in place of its
  * leaves?  Then, with the version captured, try to, and what the gate was before
  * that is for publishing.  Once the version was proven current, publish the
- * static items that were read; later, forget the copy.
+ * static items that were read, if they are all of the range; later, forget the
+ * copy.
  */
 extern bool hyb_scan_may_be_hot(const HybScan *so, const HybScanEdge *near,
 								bool forward);

@@ -499,7 +499,8 @@ hyb_batch_load(HybScan *so, bool forward)
 	}
 	/* the fetch has found the version current, after the leaf was pinned */
 	batch->proven = true;
-	if (hot == HYB_HOT_PUBLISH)
+	/* the entries of a key may lie in several leaves */
+	if (hot == HYB_HOT_PUBLISH && far->kind != HYB_EDGE_KEY)
 		hyb_scan_publish_hot(so, gate);
 	if (unlikely(HYB_SNAPSHOTS_EXPIRE()))
 		check_old_snapshot(so);
