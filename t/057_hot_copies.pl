@@ -123,11 +123,12 @@ SKIP:
 	my $session = start_psql($node, "SELECT hybrid_merge('t_k');");
 	my $pid = held_at($node, 'hot-cleared', $session);
 	ok($pid, 'a merge is held with copies cleared') or diag $session->{err};
-	is(sql('SELECT warm(1, 100)', 'SELECT warm(1, 100)'), "0\n0", 'look-ups beside it');
+	# one: a second one would find that the row is dead, and forget a wrong copy
+	is(sql($look), 'v7', 'a look-up beside it');
 	sql("SELECT injection_points_detach('hybrid-hot-cleared')", "SELECT injection_points_wakeup('hybrid-hot-cleared')");
 	ok(finish_psql($session), 'the merge has finished') or diag $session->{err};
-	is(sql('SELECT warm(1, 100)'), '0', 'look-ups after it');
-	is(sql($look), 'v7', 'and of the key that was moved');
+	is(sql($look), 'v7', 'and one after it');
+	is(sql('SELECT warm(1, 100)'), '0', 'and others');
 
 	# an error there: the gate is opened
 	sql('UPDATE t SET n = n + 1 WHERE k = 7');
