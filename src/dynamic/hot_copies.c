@@ -26,7 +26,7 @@
 #define FIRST_LOOKUPS	16
 
 /* Look-ups and hits of a process are added to the owner's so often. */
-#define COUNT_FLUSH		256
+#define COUNT_FLUSH		64
 
 /*
  * On or off is decided after at least so many look-ups, and more than the table
