@@ -10,6 +10,7 @@
 
 #include "dynamic/hot.h"
 #include "merge/step.h"
+#include "miscadmin.h"
 #include "page/meta.h"
 #include "utils/rel.h"
 
@@ -207,6 +208,8 @@ switch_shut(MergeStep *step, HybStepSpace *space, const NewTree *to,
 	volatile bool fits = false;
 
 	hyb_hot_shut(step->ix, &shut);
+	/* a process that ends would leave the gate shut */
+	HOLD_INTERRUPTS();
 	PG_TRY();
 	{
 		clear_hot(step, &shut);
@@ -218,6 +221,7 @@ switch_shut(MergeStep *step, HybStepSpace *space, const NewTree *to,
 		hyb_hot_open(&shut);
 	}
 	PG_END_TRY();
+	RESUME_INTERRUPTS();
 	return fits;
 }
 
