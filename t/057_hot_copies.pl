@@ -137,7 +137,19 @@ SKIP:
 	is(sql($look), 'v7', 'and one after it');
 	is(sql('SELECT warm(1, 100)'), '0', 'and others');
 
-	# an error there: the gate is opened
+	# the end of the process there, and an error: the gate is opened
+	sql('UPDATE t SET n = n + 1 WHERE k = 7');
+	sql("SELECT injection_points_attach('hybrid-hot-cleared', 'wait')");
+	$session = start_psql($node, "SELECT hybrid_merge('t_k');");
+	$pid = held_at($node, 'hot-cleared', $session);
+	sql("SELECT pg_terminate_backend($pid)") if $pid;
+	finish_psql($session);
+	like($session->{err}, qr/terminating connection/, 'a merge ends with the gate shut');
+	sql("SELECT injection_points_detach('hybrid-hot-cleared')");
+	sql('SELECT warm(601, 700)');
+	$before = hits();
+	sql('SELECT sum(warm(601, 700)) FROM generate_series(1, 10)');
+	cmp_ok(hits() - $before, '>=', 1500, 'and copies are made again');
 	sql('UPDATE t SET n = n + 1 WHERE k = 7');
 	sql("SELECT injection_points_attach('hybrid-hot-cleared', 'error')");
 	my ($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_merge('t_k')");

@@ -15,7 +15,6 @@
 #define HYB_HOT_H
 
 #include "page/handle.h"
-#include "port/atomics.h"
 #include "storage/itemptr.h"
 
 /* Bytes of a key at most. */
@@ -47,8 +46,8 @@ extern uint64 hyb_hot_gate(const HybIndex *ix);
 /*
  * Ask for a key.  What a hit says is true of the version that is current at
  * this moment: the caller has captured one before, and proves afterwards that
- * it still is current.  Takes no lock; raises no error but for want of address
- * space.
+ * it still is current.  Mostly takes no lock; raises no error but for want of
+ * address space.
  */
 extern HybHotAnswer hyb_hot_find(const HybIndex *ix, const HybHotKey *key,
 								 ItemPointer tid);
@@ -66,26 +65,28 @@ extern void hyb_hot_forget(const HybIndex *ix, const HybHotKey *key);
 
 /* ---- those who change the static levels ---- */
 
-/* Whoever shuts a gate; on the stack. */
+/* What there is to be cleared by who has shut a gate; on the stack. */
 typedef struct HybHotShut
 {
-	pg_atomic_uint64 *gate;		/* NULL: none is shut */
 	struct HybHotTable *table;	/* NULL: there is nothing to be cleared */
 	uint32		owner;			/* number of the index */
+	uint32		entries;		/* that it has, about */
 } HybHotShut;
 
 /*
  * Have nothing published about an index, until hyb_hot_open, and clear keys
  * meanwhile.  Shutting may raise an error, the other two do not.  The caller
- * has the merge lock, and sees to it that the gate is opened after an error.
+ * has the merge lock, and sees to it that the gate is opened after an error; at
+ * the end of the process it is anyhow.  One gate at a time.
  */
 extern void hyb_hot_shut(const HybIndex *ix, HybHotShut *shut);
 extern void hyb_hot_clear(const HybHotShut *shut, const HybHotKey *key);
-extern void hyb_hot_open(HybHotShut *shut);
+extern void hyb_hot_open(void);
 
 /*
  * Clear entries with TIDs that are dead, as the callback of a bulk deletion
- * says, when no leaf and no log has one that is not marked.
+ * says, when no leaf and no log has one that is not marked.  If an index has few
+ * entries, for the size of the table, all of them go instead.
  */
 typedef bool (*HybHotDead) (ItemPointer tid, void *state);
 
@@ -96,13 +97,16 @@ extern void hyb_hot_drop(const HybIndex *ix);
 
 /* ---- seeing them ---- */
 
+/* Places of the table; 0 if it has no entries of an index. */
+extern uint64 hyb_hot_places(const HybIndex *ix);
+
 /*
- * An entry of an index at or after place *next in the table, from 0 on, which
- * becomes the place behind it.  Copies the key to `bytes`, of HYB_HOT_MAX_KEY.
- * False if there is no other.
+ * An entry of an index at or after place *next of the table, which becomes the
+ * place behind it.  Copies the key to `bytes`, of HYB_HOT_MAX_KEY.  False if
+ * there is none before place `end`.
  */
-extern bool hyb_hot_next(const HybIndex *ix, uint64 *next, uint8 *bytes,
-						 uint32 *len, ItemPointer tid);
+extern bool hyb_hot_next(const HybIndex *ix, uint64 *next, uint64 end,
+						 uint8 *bytes, uint32 *len, ItemPointer tid);
 
 /* Is this entry still there? */
 extern bool hyb_hot_has(const HybIndex *ix, const HybHotKey *key,

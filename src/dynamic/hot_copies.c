@@ -17,6 +17,7 @@
 #include "dynamic/slot.h"
 #include "miscadmin.h"
 #include "page/settings.h"
+#include "storage/ipc.h"
 #include "utils/rel.h"
 
 /* Of so many look-ups that would drive something out one publishes. */
@@ -37,6 +38,9 @@
 #define LEAST_HITS		8
 #define OFF_TIMES		8
 
+/* Few entries for so many buckets: VACUUM need not look at all of these. */
+#define FEW_ENTRIES		64
+
 #define GATE_PASSED		(UINT64CONST(1) << 32)
 #define GATE_SHUT		UINT64CONST(1)
 #define GATE_SHUT_MASK	(GATE_PASSED - 1)
@@ -53,7 +57,9 @@ typedef struct Owned
 	uint32		passed_by;
 } Owned;
 
-static HybSlotPiece owned_piece = {.size = sizeof(Owned)};
+static void release_owned(void *piece);
+
+static HybSlotPiece owned_piece = {.size = sizeof(Owned),.release = release_owned};
 
 void
 hyb_hot_init(void)
@@ -148,6 +154,7 @@ join_owners(HybHotTable *table, const HybSlotKey *key)
 		owner = take_owner(table);
 		memcpy(&owner->key, key, sizeof(*key));
 		pg_atomic_write_u32(&owner->off, 0);
+		pg_atomic_write_u32(&owner->entries, 0);
 		pg_atomic_write_u64(&owner->lookups, 0);
 		pg_atomic_write_u64(&owner->hits, 0);
 		pg_atomic_write_u64(&owner->passed_by, 0);
@@ -215,8 +222,9 @@ review(HybHotOwner *owner, const HybHotTable *table)
 	pg_atomic_write_u32(&owner->off, off);
 }
 
+/* Add what a process has counted to the owner's. */
 static void
-flush_counts(Owned *owned, const HybHotTable *table)
+add_counts(Owned *owned)
 {
 	HybHotOwner *owner = owned->owner;
 
@@ -227,7 +235,24 @@ flush_counts(Owned *owned, const HybHotTable *table)
 	if (owned->passed_by > 0)
 		pg_atomic_fetch_add_u64(&owner->passed_by, owned->passed_by);
 	owned->lookups = owned->hits = owned->passed_by = 0;
-	review(owner, table);
+}
+
+static void
+flush_counts(Owned *owned, const HybHotTable *table)
+{
+	add_counts(owned);
+	review(owned->owner, table);
+}
+
+/* The slot goes: the relation cache has dropped its entry. */
+static void
+release_owned(void *piece)
+{
+	Owned	   *owned = piece;
+
+	if (owned->owner != NULL && hyb_hot_is_mapped(owned->generation) &&
+		pg_atomic_read_u32(&owned->owner->number) == owned->number)
+		add_counts(owned);
 }
 
 static inline void
@@ -312,6 +337,7 @@ hyb_hot_publish(const HybIndex *ix, const HybHotKey *key,
 	HybSlot    *s = hyb_slot_get(ix);
 	Owned	   *owned = hyb_slot_piece(ix, &owned_piece);
 	HybHotTable *table;
+	HybHotPut	put;
 	uint64		generation;
 
 	if ((gate & GATE_SHUT_MASK) != 0)
@@ -329,7 +355,11 @@ hyb_hot_publish(const HybIndex *ix, const HybHotKey *key,
 		owned->number = pg_atomic_read_u32(&owned->owner->number);
 	}
 	HYB_POINT("hot-publish");
-	hyb_hot_put(table, owned->number, key, tid, gate_of(s), gate);
+	put.owner = owned->owner;
+	put.number = owned->number;
+	put.gate = gate_of(s);
+	put.expected = gate;
+	hyb_hot_put(table, &put, key, tid);
 }
 
 /* The table, if the index has an owner in it. */
@@ -360,6 +390,24 @@ hyb_hot_forget(const HybIndex *ix, const HybHotKey *key)
 
 /* ---- those who change the static levels ---- */
 
+/* The gate that this process has shut, or NULL. */
+static pg_atomic_uint64 *shut_gate = NULL;
+
+static inline void
+open_shut_gate(void)
+{
+	if (shut_gate != NULL)
+		pg_atomic_fetch_sub_u64(shut_gate, GATE_SHUT);
+	shut_gate = NULL;
+}
+
+/* before_shmem_exit callback: a process that ends leaves no gate shut. */
+static void
+process_ends(int code, Datum arg)
+{
+	open_shut_gate();
+}
+
 /*
  * Whoever makes an owner, or a table, later than they are looked for here, has
  * asked the gate before it was changed, and does not publish, or after.
@@ -371,26 +419,31 @@ pass_gate(const HybIndex *ix, uint64 change, HybHotShut *shut)
 	HybHotOwner *owner;
 	uint64		generation;
 
-	shut->gate = NULL;
+	Assert(shut_gate == NULL);
 	shut->table = NULL;
 	if (!is_able(ix, s))
 		return;
 	for (;;)
 	{
 		shut->table = hyb_hot_table(&generation);
-		shut->gate = gate_of(s);
-		pg_atomic_fetch_add_u64(shut->gate, change);
+		pg_atomic_fetch_add_u64(gate_of(s), change);
+		if ((change & GATE_SHUT_MASK) != 0)
+			shut_gate = gate_of(s);
+		/* the gate before the table and its buckets */
+		pg_memory_barrier();
 		if (pg_atomic_read_u64(&hyb_hot->generation) == generation)
 			break;
-		if ((change & GATE_SHUT_MASK) != 0)
-			hyb_hot_open(shut);
+		open_shut_gate();
 	}
 	if (shut->table == NULL)
 		return;
 	LWLockAcquire(&hyb_hot->lock, LW_SHARED);
 	owner = lookup_owner(shut->table, &s->key);
 	if (owner != NULL)
+	{
 		shut->owner = pg_atomic_read_u32(&owner->number);
+		shut->entries = pg_atomic_read_u32(&owner->entries);
+	}
 	else
 		shut->table = NULL;
 	LWLockRelease(&hyb_hot->lock);
@@ -399,6 +452,11 @@ pass_gate(const HybIndex *ix, uint64 change, HybHotShut *shut)
 void
 hyb_hot_shut(const HybIndex *ix, HybHotShut *shut)
 {
+	static bool registered = false;
+
+	if (!registered)
+		before_shmem_exit(process_ends, (Datum) 0);
+	registered = true;
 	pass_gate(ix, GATE_PASSED + GATE_SHUT, shut);
 }
 
@@ -411,11 +469,9 @@ hyb_hot_clear(const HybHotShut *shut, const HybHotKey *key)
 }
 
 void
-hyb_hot_open(HybHotShut *shut)
+hyb_hot_open(void)
 {
-	if (shut->gate != NULL)
-		pg_atomic_fetch_sub_u64(shut->gate, GATE_SHUT);
-	shut->gate = NULL;
+	open_shut_gate();
 }
 
 /* Clear the entries of a bucket, as it was, that are dead. */
@@ -437,22 +493,42 @@ vacuum_bucket(const HybHotShut *passed, const HybHotBucket *bucket,
 	}
 }
 
+/* Forget an owner, if it is there. */
+static void
+drop_owner(HybHotTable *table, const HybSlotKey *key)
+{
+	HybHotOwner *owner;
+
+	LWLockAcquire(&hyb_hot->lock, LW_EXCLUSIVE);
+	owner = lookup_owner(table, key);
+	if (owner != NULL)
+		pg_atomic_write_u32(&owner->number, 0);
+	LWLockRelease(&hyb_hot->lock);
+}
+
 /* The callback is asked with no bucket locked, as nobody publishes a dead TID. */
 void
 hyb_hot_vacuum(const HybIndex *ix, HybHotDead dead, void *state)
 {
 	HybHotShut	passed;
+	HybHotTable *table;
 
 	HYB_POINT("hot-vacuum");
 	pass_gate(ix, GATE_PASSED, &passed);
-	if (passed.table == NULL)
+	table = passed.table;
+	if (table == NULL)
 		return;
-	for (uint32 i = 0; i < passed.table->nbuckets; i++)
+	if ((uint64) passed.entries * FEW_ENTRIES < table->nbuckets)
+	{
+		drop_owner(table, &hyb_slot_get(ix)->key);
+		return;
+	}
+	for (uint32 i = 0; i < table->nbuckets; i++)
 	{
 		HybHotBucket copy;
 
 		CHECK_FOR_INTERRUPTS();
-		hyb_hot_copy(hyb_hot_bucket(passed.table, i), &copy);
+		hyb_hot_copy(hyb_hot_bucket(table, i), &copy);
 		if (copy.starts != 0)
 			vacuum_bucket(&passed, &copy, dead, state);
 	}
@@ -463,30 +539,34 @@ hyb_hot_drop(const HybIndex *ix)
 {
 	HybSlot    *s = hyb_slot_get(ix);
 	HybHotTable *table;
-	HybHotOwner *owner;
 	uint64		generation;
 
-	if (!is_able(ix, s) || (table = hyb_hot_table(&generation)) == NULL)
-		return;
-	LWLockAcquire(&hyb_hot->lock, LW_EXCLUSIVE);
-	owner = lookup_owner(table, &s->key);
-	if (owner != NULL)
-		pg_atomic_write_u32(&owner->number, 0);
-	LWLockRelease(&hyb_hot->lock);
+	if (is_able(ix, s) && (table = hyb_hot_table(&generation)) != NULL)
+		drop_owner(table, &s->key);
 }
 
 /* ---- seeing them ---- */
 
+uint64
+hyb_hot_places(const HybIndex *ix)
+{
+	Owned	   *owned;
+	HybHotTable *table = owned_table(ix, &owned);
+
+	return table != NULL ? (uint64) table->nbuckets * HYB_HOT_PLACES : 0;
+}
+
 bool
-hyb_hot_next(const HybIndex *ix, uint64 *next, uint8 *bytes, uint32 *len,
-			 ItemPointer tid)
+hyb_hot_next(const HybIndex *ix, uint64 *next, uint64 end, uint8 *bytes,
+			 uint32 *len, ItemPointer tid)
 {
 	Owned	   *owned;
 	HybHotTable *table = owned_table(ix, &owned);
 
 	if (table == NULL)
 		return false;
-	while (*next / HYB_HOT_PLACES < table->nbuckets)
+	end = Min(end, (uint64) table->nbuckets * HYB_HOT_PLACES);
+	while (*next < end)
 	{
 		HybHotBucket copy;
 
@@ -502,7 +582,7 @@ hyb_hot_next(const HybIndex *ix, uint64 *next, uint8 *bytes, uint32 *len,
 			*len = place->keylen;
 			*tid = place->tid;
 			return true;
-		} while (*next % HYB_HOT_PLACES != 0);
+		} while (*next % HYB_HOT_PLACES != 0 && *next < end);
 	}
 	return false;
 }

@@ -41,6 +41,7 @@ init_control(void *memory)
 
 	control->tranche = LWLockNewTrancheId();
 	LWLockInitialize(&control->lock, control->tranche);
+	LWLockInitialize(&control->making, control->tranche);
 	pg_atomic_init_u64(&control->generation, 1);
 	for (int i = 0; i < HYB_HOT_GATES; i++)
 		pg_atomic_init_u64(&control->gates[i], 0);
@@ -98,6 +99,12 @@ hyb_hot_table(uint64 *generation)
 	}
 }
 
+bool
+hyb_hot_is_mapped(uint64 generation)
+{
+	return mapped != NULL && mapped_generation == generation;
+}
+
 /* What is the table now goes, and becomes this, or none.  Locked. */
 static void
 replace(dsm_segment *seg)
@@ -111,33 +118,46 @@ replace(dsm_segment *seg)
 	pg_atomic_fetch_add_u64(&hyb_hot->generation, 1);
 }
 
+/*
+ * As many as the setting says, or the operating system has room for: then a
+ * half, a quarter and so on.
+ */
 static uint32
 buckets_wanted(void)
 {
-	uint64		bytes = (uint64) hyb_hot_memory_kb * 1024;
 	uint64		owners = TYPEALIGN(256, sizeof(HybHotTable));
+	uint64		bytes = (uint64) hyb_hot_memory_kb * 1024;
 
 	bytes = Min(bytes, hyb_segment_limit());
+	while (bytes >= owners + LEAST_BUCKETS * sizeof(HybHotBucket) &&
+		   !hyb_segment_room(bytes))
+		bytes /= 2;
 	if (bytes < owners + LEAST_BUCKETS * sizeof(HybHotBucket))
-		return 0;
-	return Min((bytes - owners) / sizeof(HybHotBucket), PG_UINT32_MAX);
+		bytes = 0;
+	if (bytes < (uint64) hyb_hot_memory_kb * 1024)
+		ereport(LOG,
+				(errmsg("hot copies of hybrid indexes have " UINT64_FORMAT " kB of shared memory instead of %d kB",
+						bytes / 1024, hyb_hot_memory_kb),
+				 errhint("Reduce \"%s\".", "hybridindex.hot_memory")));
+	return bytes == 0 ? 0 :
+		Min((bytes - owners) / sizeof(HybHotBucket), PG_UINT32_MAX);
 }
 
+/* A segment of so many buckets, empty; NULL if there is no memory. */
 static dsm_segment *
 make_segment(uint32 nbuckets)
 {
 	Size		size = TYPEALIGN(256, sizeof(HybHotTable)) +
 		(Size) nbuckets * sizeof(HybHotBucket);
-	dsm_segment *seg;
+	dsm_segment *seg = hyb_create_segment(size);
 	HybHotTable *table;
 
-	if (!hyb_segment_room(size))
-		return NULL;
-	seg = hyb_create_segment(size);
 	if (seg == NULL)
 		return NULL;
 	table = dsm_segment_address(seg);
-	memset(table, 0, size);
+	/* what comes from the operating system is zero */
+	if (min_dynamic_shared_memory > 0)
+		memset(table, 0, size);
 	table->nbuckets = nbuckets;
 	pg_atomic_init_u64(&table->places, 0);
 	for (int i = 0; i < HYB_HOT_OWNERS; i++)
@@ -147,62 +167,63 @@ make_segment(uint32 nbuckets)
 
 /*
  * Is the table what this process's setting says, or of a later one?  Processes
- * learn of a changed setting one after the other: who has it longest, wins.
+ * learn of a changed setting one after the other, and new ones begin with it:
+ * who has learned later is right.
  */
-static inline bool
+static bool
 is_as_set(void)
 {
-	return hyb_hot->kb == hyb_hot_memory_kb ||
+	bool		as_set;
+
+	LWLockAcquire(&hyb_hot->lock, LW_SHARED);
+	as_set = hyb_hot->kb == hyb_hot_memory_kb ||
 		hyb_hot->config_time > hyb_hot_memory_since;
+	LWLockRelease(&hyb_hot->lock);
+	return as_set;
 }
 
-/*
- * Make a segment of the size that is set, if the table is to be another one.
- * False if there is no memory for it.
- */
+/* Have the table be what is set; false if there is no memory for it. */
 static bool
 make_as_set(void)
 {
 	uint32		nbuckets = buckets_wanted();
 	dsm_segment *seg = NULL;
 
-	if (nbuckets > 0 && (seg = make_segment(nbuckets)) == NULL)
-		return false;
-	LWLockAcquire(&hyb_hot->lock, LW_EXCLUSIVE);
-	if (!is_as_set())
+	if (nbuckets > 0)
 	{
-		if (seg != NULL)
-			dsm_pin_segment(seg);
-		replace(seg);
-		hyb_hot->kb = hyb_hot_memory_kb;
-		hyb_hot->config_time = hyb_hot_memory_since;
+		seg = make_segment(nbuckets);
+		if (seg == NULL)
+			return false;
+		dsm_pin_segment(seg);
 	}
+	LWLockAcquire(&hyb_hot->lock, LW_EXCLUSIVE);
+	replace(seg);
+	hyb_hot->kb = hyb_hot_memory_kb;
+	hyb_hot->config_time = hyb_hot_memory_since;
 	LWLockRelease(&hyb_hot->lock);
 	if (seg != NULL)
 		dsm_detach(seg);
 	return true;
 }
 
+/* One process makes it, others go on without meanwhile. */
 void
 hyb_hot_table_settle(void)
 {
 	static TimestampTz retry_at = 0;
-	bool		as_set;
 
-	LWLockAcquire(&hyb_hot->lock, LW_SHARED);
-	as_set = is_as_set();
-	LWLockRelease(&hyb_hot->lock);
-	if (!as_set)
+	if (retry_at != 0 && GetCurrentTimestamp() < retry_at)
+		return;
+	retry_at = 0;
+	if (!is_as_set())
 	{
-		if (GetCurrentTimestamp() < retry_at)
+		if (!LWLockConditionalAcquire(&hyb_hot->making, LW_EXCLUSIVE))
 			return;
-		if (!make_as_set())
-		{
+		if (!is_as_set() && !make_as_set())
 			retry_at = GetCurrentTimestamp() + RETRY_MS * INT64CONST(1000);
-			return;
-		}
+		LWLockRelease(&hyb_hot->making);
 	}
-	hyb_hot_memory_changed = false;
+	hyb_hot_memory_changed = retry_at != 0;
 }
 
 /* ---- buckets ---- */
@@ -300,7 +321,12 @@ hyb_hot_read(HybHotTable *table, uint32 owner, const HybHotKey *key,
 static void
 remove_at(HybHotTable *table, HybHotBucket *bucket, int i)
 {
-	int			n = places_for(bucket->places[i].keylen);
+	const HybHotPlace *place = &bucket->places[i];
+	HybHotOwner *owner = &table->owners[place->owner_index];
+	int			n = places_for(place->keylen);
+
+	if (pg_atomic_read_u32(&owner->number) == place->owner)
+		pg_atomic_fetch_sub_u32(&owner->entries, 1);
 
 	bucket->starts &= ~(1 << i);
 	bucket->taken &= ~places_mask(i, n);
@@ -356,33 +382,35 @@ make_room(HybHotTable *table, HybHotBucket *bucket, int n)
 }
 
 void
-hyb_hot_put(HybHotTable *table, uint32 owner, const HybHotKey *key,
-			const ItemPointerData *tid, pg_atomic_uint64 *gate,
-			uint64 expected)
+hyb_hot_put(HybHotTable *table, const HybHotPut *put, const HybHotKey *key,
+			const ItemPointerData *tid)
 {
 	uint16		tag;
-	HybHotBucket *bucket = hyb_hot_place_of(table, owner, key->hash, &tag);
+	HybHotBucket *bucket = hyb_hot_place_of(table, put->number, key->hash, &tag);
 	int			n = places_for(key->len);
 	HybHotPlace *place;
 	int			i;
 
 	Assert(key->len <= HYB_HOT_MAX_KEY);
 	lock_bucket(bucket);
-	/* the lock before the gate: compare-and-exchange is a barrier */
-	if (pg_atomic_read_u64(gate) == expected)
+	/* the lock before the gate */
+	pg_memory_barrier();
+	if (pg_atomic_read_u64(put->gate) == put->expected)
 	{
-		i = find_place(bucket, owner, key, tag);
+		i = find_place(bucket, put->number, key, tag);
 		if (i < 0)
 		{
 			i = make_room(table, bucket, n);
 			place = &bucket->places[i];
-			place->owner = owner;
+			place->owner = put->number;
+			place->owner_index = put->owner - table->owners;
 			place->keylen = key->len;
 			memcpy(place->key, key->bytes, key->len);
 			bucket->tags[i] = tag;
 			bucket->recent[i] = 0;
 			bucket->starts |= 1 << i;
 			bucket->taken |= places_mask(i, n);
+			pg_atomic_fetch_add_u32(&put->owner->entries, 1);
 			pg_atomic_fetch_add_u64(&table->places, n);
 		}
 		bucket->places[i].tid = *tid;

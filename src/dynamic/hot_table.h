@@ -17,10 +17,14 @@
 #define HYB_HOT_PLACES		7	/* of a bucket */
 #define HYB_HOT_PLACE		32	/* bytes */
 
+StaticAssertDecl(HYB_HOT_OWNERS - 1 <= PG_UINT8_MAX && HYB_HOT_MAX_KEY <= PG_UINT8_MAX,
+				 "places have a byte for each");
+
 /* In the control structure. */
 typedef struct HybHotControl
 {
 	LWLock		lock;			/* protects all but what is atomic */
+	LWLock		making;			/* held by who makes a table, before `lock` */
 	int			tranche;
 	dsm_handle	handle;			/* of the segment, if there is one */
 	bool		made;			/* there is */
@@ -44,6 +48,7 @@ typedef struct HybHotOwner
 	HybSlotKey	key;
 	pg_atomic_uint32 number;	/* 0: free */
 	pg_atomic_uint32 off;		/* it does not pay: nobody asks */
+	pg_atomic_uint32 entries;	/* in the table, about */
 	pg_atomic_uint64 lookups;	/* while it was on, */
 	pg_atomic_uint64 hits;		/* of these, */
 	pg_atomic_uint64 passed_by; /* and while it was off */
@@ -60,8 +65,9 @@ typedef struct HybHotOwner
  */
 typedef struct HybHotPlace
 {
-	uint32		owner;			/* its number */
-	uint16		keylen;
+	uint32		owner;			/* its number, */
+	uint8		owner_index;	/* and in the table's owners, then */
+	uint8		keylen;
 	ItemPointerData tid;
 	uint8		key[HYB_HOT_PLACE - 12];
 } HybHotPlace;
@@ -115,6 +121,9 @@ hyb_hot_bucket(const HybHotTable *table, uint32 i)
  */
 extern HybHotTable *hyb_hot_table(uint64 *generation);
 
+/* Does this process have the table of that generation mapped? */
+extern bool hyb_hot_is_mapped(uint64 generation);
+
 /*
  * Have the table be what hybridindex.hot_memory says, after that has changed;
  * or try to, if there is no memory for it.  hyb_hot->lock is not held.
@@ -139,13 +148,21 @@ hyb_hot_place_of(const HybHotTable *table, uint32 owner, uint64 hash,
 extern bool hyb_hot_read(HybHotTable *table, uint32 owner, const HybHotKey *key,
 						 ItemPointer tid, bool *room);
 
+/* Where something is put: by whom, and if the gate is what it was. */
+typedef struct HybHotPut
+{
+	HybHotOwner *owner;
+	uint32		number;			/* of the owner */
+	pg_atomic_uint64 *gate;
+	uint64		expected;		/* what it was */
+} HybHotPut;
+
 /*
  * Put an entry, in place of one of this key if there is one, if the gate is
  * what is said once the bucket is locked.
  */
-extern void hyb_hot_put(HybHotTable *table, uint32 owner, const HybHotKey *key,
-						const ItemPointerData *tid, pg_atomic_uint64 *gate,
-						uint64 expected);
+extern void hyb_hot_put(HybHotTable *table, const HybHotPut *put,
+						const HybHotKey *key, const ItemPointerData *tid);
 
 /* Take an entry out, if it is there; with a TID, only if it has that. */
 extern void hyb_hot_remove(HybHotTable *table, uint32 owner,

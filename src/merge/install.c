@@ -10,7 +10,6 @@
 
 #include "dynamic/hot.h"
 #include "merge/step.h"
-#include "miscadmin.h"
 #include "page/meta.h"
 #include "utils/rel.h"
 
@@ -208,8 +207,6 @@ switch_shut(MergeStep *step, HybStepSpace *space, const NewTree *to,
 	volatile bool fits = false;
 
 	hyb_hot_shut(step->ix, &shut);
-	/* a process that ends would leave the gate shut */
-	HOLD_INTERRUPTS();
 	PG_TRY();
 	{
 		clear_hot(step, &shut);
@@ -218,10 +215,9 @@ switch_shut(MergeStep *step, HybStepSpace *space, const NewTree *to,
 	}
 	PG_FINALLY();
 	{
-		hyb_hot_open(&shut);
+		hyb_hot_open();
 	}
 	PG_END_TRY();
-	RESUME_INTERRUPTS();
 	return fits;
 }
 

@@ -9,6 +9,7 @@
 #include "access/nbtree.h"
 #include "access/reloptions.h"
 #include "algo/surf.h"
+#include "miscadmin.h"
 #include "page/meta.h"
 #include "page/settings.h"
 #include "utils/guc.h"
@@ -177,10 +178,15 @@ define_test_settings(void)
 #endif
 }
 
+/*
+ * When the setting is defined, its value is one that the process may have had
+ * since it began.
+ */
 static void
 assign_hot_memory(int kb, void *extra)
 {
-	hyb_hot_memory_since = GetCurrentTimestamp();
+	hyb_hot_memory_since = hyb_hot_memory_since == 0 ? Max(MyStartTimestamp, 1) :
+		GetCurrentTimestamp();
 	hyb_hot_memory_changed = true;
 }
 

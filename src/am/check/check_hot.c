@@ -3,9 +3,11 @@
  *		hybrid_index_check: hot copies against the static levels.
  *
  * Under the merge lock levels do not change, but for marks.  What a copy does
- * not name, of its key, has to be dead to everybody, and the table knows that
- * best.  What it does name may be gone from the levels: a merge leaves out what
- * is dead.
+ * not name, of its key, was dead to everybody when it was published, so no
+ * snapshot sees it: above all not this one's.  (That it still is dead to
+ * everybody cannot be asked: a standby that begins to tell of its snapshots
+ * moves the horizon back.)  What a copy does name may be gone from the levels: a
+ * merge leaves out what is dead.
  */
 #include "compat.h"
 
@@ -17,22 +19,20 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* Copies that are looked at under one hold of the merge lock. */
-#define UNIT_COPIES		256
+/* Places of the table that are looked at under one hold of the merge lock. */
+#define UNIT_PLACES		4096
 
 /* Live entries of a key in a level that are looked at. */
 #define FETCH_LIMIT		1000
 
-/* Is a row, which nothing but an entry of the index leads to, dead to all? */
+/* Does this statement see the row that an entry leads to? */
 static bool
-is_dead_to_all(HybCheck *check, const ItemPointerData *entry)
+is_visible(HybCheck *check, const ItemPointerData *entry)
 {
 	ItemPointerData tid = *entry;
-	bool		all_dead = false;
 
-	return !table_index_fetch_tuple_check(check->heap, &tid,
-										  GetActiveSnapshot(), &all_dead) &&
-		all_dead;
+	return table_index_fetch_tuple_check(check->heap, &tid,
+										 GetActiveSnapshot(), NULL);
 }
 
 /* An entry of the key of a copy, which is not the one that the copy names. */
@@ -42,7 +42,7 @@ check_other(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid,
 {
 	ItemPointerData other = item->tid;
 
-	if (is_dead_to_all(check, &other) || !hyb_hot_has(check->ix, key, tid))
+	if (!is_visible(check, &other) || !hyb_hot_has(check->ix, key, tid))
 		return;
 	hyb_check_fail(check, item->ref.block,
 				   "A hot copy names heap TID (%u,%u) alone for a key that (%u,%u) has in a static level.",
@@ -87,19 +87,17 @@ hyb_check_hot(HybCheck *check)
 	uint8		bytes[HYB_HOT_MAX_KEY];
 	HybHotKey	key = {.bytes = bytes};
 	ItemPointerData tid;
-	uint64		next = 0;
-	bool		more = !RecoveryInProgress();
+	uint64		places = RecoveryInProgress() ? 0 : hyb_hot_places(check->ix);
 
-	while (more)
+	for (uint64 place = 0; place < places;)
 	{
+		uint64		end = Min(places, place + UNIT_PLACES);
+
 		CHECK_FOR_INTERRUPTS();
 		hyb_check_lock(check);
-		for (int i = 0; i < UNIT_COPIES && more; i++)
-		{
-			more = hyb_hot_next(check->ix, &next, bytes, &key.len, &tid);
-			if (more)
-				check_copy(check, &key, &tid);
-		}
+		while (hyb_hot_next(check->ix, &place, end, bytes, &key.len, &tid))
+			check_copy(check, &key, &tid);
 		hyb_check_unlock(check);
+		place = end;
 	}
 }
