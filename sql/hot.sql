@@ -128,6 +128,15 @@ SELECT rows FROM hot_count();
 SELECT hybrid_merge('hot_several_k');
 SELECT rows FROM hot_count();
 SELECT sum(v) FROM generate_series(0, 99) i, LATERAL (SELECT v FROM hot_several WHERE k = i) x;
+-- VACUUM, of an index that has few copies
+SELECT rows FROM hot_count();
+DELETE FROM hot_several WHERE k < 50;
+VACUUM hot_several;
+INSERT INTO hot_several SELECT 1000 + i, i FROM generate_series(1, 300) i;
+SELECT rows FROM hot_count();
+DELETE FROM hot_several WHERE k > 1000;
+INSERT INTO hot_several SELECT i, i FROM generate_series(0, 49) i;
+SELECT rows FROM hot_count();
 -- NULLs are keys too; a truncated table, a rebuilt index
 INSERT INTO hot_several VALUES (NULL, 1000);
 SELECT hybrid_merge('hot_several_k');
