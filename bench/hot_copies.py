@@ -32,8 +32,8 @@ from harness.limit import forget_cluster, try_limit     # noqa: E402
 from harness.server import Server                       # noqa: E402
 
 SCHEMA = "bench_hot"
-# the row that is looked up, counted back from the last one; u is random, t goes
-# from 0 to 1 while it is measured
+# The row that is looked up, counted back from the last one; u is random, done
+# goes from 0 to 1 while it is measured.
 PATTERNS = {
     "0.1 %": "u * 0.001 * n",
     "1 %": "u * 0.01 * n",
@@ -43,25 +43,25 @@ PATTERNS = {
     "zipf 0.7": "n * u ^ (1 / 0.3)",
     "zipf 0.9": "n * u ^ (1 / 0.1)",
     "zipf 0.99": "n ^ u",
-    "moving 1 %": "(0.99 * t + u * 0.01) * n",
+    "moving 1 %": "(0.99 * done + u * 0.01) * n",
     "all": "u * n",
 }
 RUN = """DROP PROCEDURE IF EXISTS run_%(name)s;
 CREATE PROCEDURE run_%(name)s(seconds float8, n float8, INOUT hits bigint) LANGUAGE plpgsql AS $$
 DECLARE
     begun timestamptz := clock_timestamp();
-    t float8 := 0;
+    done float8 := 0;
     u float8;
     r text;
 BEGIN
-    WHILE t < 1 LOOP
+    WHILE done < 1 LOOP
         FOR i IN 1 .. 20 LOOP
             u := random();
             SELECT pad INTO r FROM t WHERE %(column)s = md5((floor(n - (%(pattern)s))::bigint)::text)::uuid;
             hits := hits + (r IS NOT NULL)::int;
         END LOOP;
         COMMIT;
-        t := extract(epoch FROM clock_timestamp() - begun) / seconds;
+        done := extract(epoch FROM clock_timestamp() - begun) / seconds;
     END LOOP;
 END $$"""
 
