@@ -27,7 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.limit import forget_cluster, try_limit     # noqa: E402
+from harness.limit import begin_limit, end_limit         # noqa: E402
 from harness.server import Server                       # noqa: E402
 
 SCHEMA = "bench_cold"
@@ -102,13 +102,8 @@ def main():
         load(server, args.rows)
     try:
         if args.memory:
-            server.limit = try_limit(args.memory)
-            if server.limit is None:
-                sys.exit("no control group can be made here")
-            directory = server.value("SHOW data_directory")
-            server.psql("CHECKPOINT")
-            server.restart(shared_buffers="%dMB" % (args.memory // 4), **{"hybridindex.dynamic_memory": "4MB"})
-            forget_cluster(directory)
+            begin_limit(server, args.memory, shared_buffers="%dMB" % (args.memory // 4),
+                        **{"hybridindex.dynamic_memory": "4MB"})
         elif args.warm:
             for index in "t_kb", "t_gb", "t_kh", "t_gh", "t":
                 server.psql("CREATE EXTENSION IF NOT EXISTS pg_prewarm; SELECT pg_prewarm('%s')" % index, schema=SCHEMA)
@@ -127,10 +122,7 @@ def main():
                    statistics.median(ratios[0]), min(ratios[0]), max(ratios[0]), statistics.median(ratios[1])),
                   flush=True)
     finally:
-        if server.limit is not None:
-            server.limit.remove()
-            server.limit = None
-            server.restart(shared_buffers=None, **{"hybridindex.dynamic_memory": None})
+        end_limit(server, "shared_buffers", "hybridindex.dynamic_memory")
     if not args.keep:
         server.psql("DROP SCHEMA %s CASCADE" % SCHEMA)
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.limit import forget_cluster, try_limit     # noqa: E402
+from harness.limit import begin_limit, end_limit         # noqa: E402
 from harness.server import Server                       # noqa: E402
 
 SCHEMA = "bench_hot"
@@ -131,29 +131,17 @@ def main():
     print("%d rows; table %s, btree %s, hybrid %s; memory %d MB, shared_buffers %d MB, hot copies %d MB\n" %
           (rows, *[s[0] for s in sizes], args.memory, buffers, hot))
     results = {}
-    directory = server.value("SHOW data_directory")
     try:
         for round in range(args.rounds):
             for variant in args.variants.split(","):
-                if server.limit is not None:
-                    server.limit.remove()
-                    server.limit = None
-                server.psql("CHECKPOINT")
-                server.limit = try_limit(args.memory)
-                if server.limit is None:
-                    sys.exit("no control group can be made here")
-                server.restart(shared_buffers="%dMB" % (buffers - (hot if variant == "hybrid" else 0)),
-                               **{"hybridindex.dynamic_memory": "1MB",
-                                  "hybridindex.hot_memory": "%dMB" % (hot if variant == "hybrid" else 0)})
-                forget_cluster(directory)
+                copies = hot if variant == "hybrid" else 0
+                begin_limit(server, args.memory, shared_buffers="%dMB" % (buffers - copies),
+                            **{"hybridindex.dynamic_memory": "1MB", "hybridindex.hot_memory": "%dMB" % copies})
                 for pattern in patterns:
                     results.setdefault((variant, pattern), []).append(
                         measure(server, args, "btree" if variant == "btree" else "hybrid", pattern, rows))
     finally:
-        if server.limit is not None:
-            server.limit.remove()
-            server.limit = None
-            server.restart(shared_buffers=None, **{"hybridindex.dynamic_memory": None, "hybridindex.hot_memory": None})
+        end_limit(server, "shared_buffers", "hybridindex.dynamic_memory", "hybridindex.hot_memory")
 
     def rate(variant, pattern):
         return statistics.median(r[0] for r in results.get((variant, pattern), [(0, 0)]))

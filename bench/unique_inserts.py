@@ -30,7 +30,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.limit import forget_cluster, try_limit     # noqa: E402
+from harness.limit import begin_limit, end_limit         # noqa: E402
 from harness.server import Server                       # noqa: E402
 
 SCHEMA = "bench_unique"
@@ -91,15 +91,8 @@ class Bench:
                   variant), schema=SCHEMA)
 
     def limit(self, megabytes):
-        server = self.server
-        server.limit = try_limit(megabytes)
-        if server.limit is None:
-            sys.exit("no control group can be made here")
-        server.psql("CHECKPOINT")
-        directory = server.value("SHOW data_directory")
-        server.restart(shared_buffers="%dMB" % (self.args.buffers or megabytes // 2),
-                       **{"hybridindex.dynamic_memory": "%dMB" % (self.args.dynamic or megabytes // 16)})
-        forget_cluster(directory)
+        begin_limit(self.server, megabytes, shared_buffers="%dMB" % (self.args.buffers or megabytes // 2),
+                    **{"hybridindex.dynamic_memory": "%dMB" % (self.args.dynamic or megabytes // 16)})
 
     def counters(self, variant):
         server = self.server
@@ -193,8 +186,7 @@ def main():
             bench.limit(args.memory)
         (bench.latencies if args.clients else bench.rounds)(variants)
     finally:
-        if server.limit is not None:
-            server.limit.remove()
+        end_limit(server)
     if not args.keep:
         server.psql("DROP SCHEMA %s CASCADE" % SCHEMA)
 

@@ -1,6 +1,7 @@
 """A memory-limited control group around a server of our own, where we may, and
 files that the operating system is to forget."""
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -64,3 +65,27 @@ def forget(paths):
 def forget_cluster(directory):
     """The same of all relations of a data directory."""
     forget(path for path in Path(directory, "base").rglob("*") if path.is_file())
+
+
+def begin_limit(server, megabytes, **settings):
+    """Restarts a server with settings in a control group, after the one that it is
+    in, if any; the operating system has forgotten its files.  Exits where that
+    cannot be done."""
+    end_limit(server)
+    server.psql("CHECKPOINT")
+    directory = server.value("SHOW data_directory")
+    server.limit = try_limit(megabytes)
+    if server.limit is None:
+        sys.exit("no control group can be made here")
+    server.restart(**settings)
+    forget_cluster(directory)
+
+
+def end_limit(server, *settings):
+    """Lets it out, if it is in one; and restarts it without these settings."""
+    if server.limit is None:
+        return
+    server.limit.remove()
+    server.limit = None
+    if settings:
+        server.restart(**dict.fromkeys(settings))

@@ -11,7 +11,6 @@
  */
 #include "compat.h"
 
-#include "common/hashfn.h"
 #include "dynamic/directory.h"
 #include "dynamic/segment.h"
 #include "page/settings.h"
@@ -183,25 +182,17 @@ hyb_directory_unlock(void)
 	LWLockRelease(&hyb_directory->lock.lock);
 }
 
-static inline uint32
-hash_file(const HybSlotKey *key)
-{
-	uint32		file[3] = {key->space, key->db, key->file};
-
-	return hash_bytes((const unsigned char *) file, sizeof(file));
-}
-
 pg_atomic_uint64 *
 hyb_directory_changes(const HybSlotKey *key)
 {
-	return &hyb_directory->changes[hash_file(key) % HYB_CHANGE_COUNTERS];
+	return &hyb_directory->changes[hyb_slot_file_hash(key) % HYB_CHANGE_COUNTERS];
 }
 
 /* All slots of a file are in one bucket. */
 static inline int32 *
 bucket_of(const HybSlotKey *key)
 {
-	return &hyb_directory->buckets[hash_file(key) % HYB_SLOT_BUCKETS];
+	return &hyb_directory->buckets[hyb_slot_file_hash(key) % HYB_SLOT_BUCKETS];
 }
 
 HybSharedSlot *

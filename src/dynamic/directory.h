@@ -13,6 +13,7 @@
 #ifndef HYB_DIRECTORY_H
 #define HYB_DIRECTORY_H
 
+#include "common/hashfn.h"
 #include "dynamic/shared_arena.h"
 #include "dynamic/stage.h"
 #include "storage/lwlock.h"
@@ -75,6 +76,15 @@ hyb_slot_appended(HybSharedSlot *shared, uint64 generation, int lane)
 		return 0;
 	pg_read_barrier();
 	return pg_atomic_read_u64(&shared->appended[lane]);
+}
+
+/* Equal for all keys of a relation file. */
+static inline uint32
+hyb_slot_file_hash(const HybSlotKey *key)
+{
+	uint32		file[3] = {key->space, key->db, key->file};
+
+	return hash_bytes((const unsigned char *) file, sizeof(file));
 }
 
 /* In the control structure. */

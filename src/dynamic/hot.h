@@ -27,6 +27,18 @@ typedef struct HybHotKey
 	uint64		hash;
 } HybHotKey;
 
+static inline HybHotKey
+hyb_hot_key(const uint8 *bytes, uint32 len)
+{
+	HybHotKey	key = {
+		.bytes = bytes,
+		.len = len,
+		.hash = hyb_key_hash(bytes, len)
+	};
+
+	return key;
+}
+
 /* ---- look-ups ---- */
 
 /* What a look-up is to do with a key. */

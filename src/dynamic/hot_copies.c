@@ -11,7 +11,6 @@
  */
 #include "compat.h"
 
-#include "common/hashfn.h"
 #include "common/pg_prng.h"
 #include "dynamic/hot_table.h"
 #include "dynamic/slot.h"
@@ -78,11 +77,7 @@ is_able(const HybIndex *ix, const HybSlot *s)
 static inline pg_atomic_uint64 *
 gate_of(const HybSlot *s)
 {
-	const HybSlotKey *key = &s->key;
-	uint32		file[3] = {key->space, key->db, key->file};
-
-	return &hyb_hot->gates[hash_bytes((const unsigned char *) file, sizeof(file)) %
-						   HYB_HOT_GATES];
+	return &hyb_hot->gates[hyb_slot_file_hash(&s->key) % HYB_HOT_GATES];
 }
 
 /* ---- owners ---- */
@@ -167,15 +162,24 @@ join_owners(HybHotTable *table, const HybSlotKey *key)
 	return owner;
 }
 
+/* The owner of an index, and its number; or NULL, and 0. */
+static HybHotOwner *
+find_owner(HybHotTable *table, const HybSlot *s, uint32 *number)
+{
+	HybHotOwner *owner;
+
+	LWLockAcquire(&hyb_hot->lock, LW_SHARED);
+	owner = lookup_owner(table, &s->key);
+	*number = owner != NULL ? pg_atomic_read_u32(&owner->number) : 0;
+	LWLockRelease(&hyb_hot->lock);
+	return owner;
+}
+
 /* Have `owned` be of this table. */
 static void
-find_owner(Owned *owned, HybSlot *s, HybHotTable *table, uint64 generation)
+renew_owned(Owned *owned, HybSlot *s, HybHotTable *table, uint64 generation)
 {
-	LWLockAcquire(&hyb_hot->lock, LW_SHARED);
-	owned->owner = lookup_owner(table, &s->key);
-	owned->number = owned->owner != NULL ?
-		pg_atomic_read_u32(&owned->owner->number) : 0;
-	LWLockRelease(&hyb_hot->lock);
+	owned->owner = find_owner(table, s, &owned->number);
 	owned->generation = generation;
 	owned->first = 0;
 }
@@ -190,7 +194,7 @@ is_owner(Owned *owned, HybSlot *s, HybHotTable *table, uint64 generation)
 	if (unlikely(owned->generation != generation ||
 				 (owned->owner != NULL &&
 				  pg_atomic_read_u32(&owned->owner->number) != owned->number)))
-		find_owner(owned, s, table, generation);
+		renew_owned(owned, s, table, generation);
 	return owned->owner != NULL;
 }
 
@@ -374,7 +378,7 @@ owned_table(const HybIndex *ix, Owned **owned)
 		return NULL;
 	*owned = hyb_slot_piece(ix, &owned_piece);
 	if (!is_owner(*owned, s, table, generation))
-		find_owner(*owned, s, table, generation);
+		renew_owned(*owned, s, table, generation);
 	return (*owned)->owner != NULL ? table : NULL;
 }
 
@@ -393,8 +397,8 @@ hyb_hot_forget(const HybIndex *ix, const HybHotKey *key)
 /* The gate that this process has shut, or NULL. */
 static pg_atomic_uint64 *shut_gate = NULL;
 
-static inline void
-open_shut_gate(void)
+void
+hyb_hot_open(void)
 {
 	if (shut_gate != NULL)
 		pg_atomic_fetch_sub_u64(shut_gate, GATE_SHUT);
@@ -405,7 +409,7 @@ open_shut_gate(void)
 static void
 process_ends(int code, Datum arg)
 {
-	open_shut_gate();
+	hyb_hot_open();
 }
 
 /*
@@ -433,20 +437,15 @@ pass_gate(const HybIndex *ix, uint64 change, HybHotShut *shut)
 		pg_memory_barrier();
 		if (pg_atomic_read_u64(&hyb_hot->generation) == generation)
 			break;
-		open_shut_gate();
+		hyb_hot_open();
 	}
 	if (shut->table == NULL)
 		return;
-	LWLockAcquire(&hyb_hot->lock, LW_SHARED);
-	owner = lookup_owner(shut->table, &s->key);
+	owner = find_owner(shut->table, s, &shut->owner);
 	if (owner != NULL)
-	{
-		shut->owner = pg_atomic_read_u32(&owner->number);
 		shut->entries = pg_atomic_read_u32(&owner->entries);
-	}
 	else
 		shut->table = NULL;
-	LWLockRelease(&hyb_hot->lock);
 }
 
 void
@@ -468,12 +467,6 @@ hyb_hot_clear(const HybHotShut *shut, const HybHotKey *key)
 		hyb_hot_remove(shut->table, shut->owner, key, NULL);
 }
 
-void
-hyb_hot_open(void)
-{
-	open_shut_gate();
-}
-
 /* Clear the entries of a bucket, as it was, that are dead. */
 static void
 vacuum_bucket(const HybHotShut *passed, const HybHotBucket *bucket,
@@ -483,12 +476,12 @@ vacuum_bucket(const HybHotShut *passed, const HybHotBucket *bucket,
 	{
 		const HybHotPlace *place = &bucket->places[i];
 		ItemPointerData tid = place->tid;
-		HybHotKey	key = {.bytes = place->key,.len = place->keylen};
+		HybHotKey	key;
 
 		if ((bucket->starts & (1 << i)) == 0 || place->owner != passed->owner ||
 			!dead(&tid, state))
 			continue;
-		key.hash = hyb_key_hash(key.bytes, key.len);
+		key = hyb_hot_key(place->key, place->keylen);
 		hyb_hot_remove(passed->table, passed->owner, &key, &tid);
 	}
 }

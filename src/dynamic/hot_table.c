@@ -42,6 +42,7 @@ init_control(void *memory)
 	control->tranche = LWLockNewTrancheId();
 	LWLockInitialize(&control->lock, control->tranche);
 	LWLockInitialize(&control->making, control->tranche);
+	control->handle = DSM_HANDLE_INVALID;
 	pg_atomic_init_u64(&control->generation, 1);
 	for (int i = 0; i < HYB_HOT_GATES; i++)
 		pg_atomic_init_u64(&control->gates[i], 0);
@@ -76,7 +77,6 @@ hyb_hot_table(uint64 *generation)
 	for (;;)
 	{
 		dsm_handle	handle;
-		bool		made;
 
 		*generation = pg_atomic_read_u64(&hyb_hot->generation);
 		if (likely(*generation == mapped_generation))
@@ -86,9 +86,8 @@ hyb_hot_table(uint64 *generation)
 		LWLockAcquire(&hyb_hot->lock, LW_SHARED);
 		*generation = pg_atomic_read_u64(&hyb_hot->generation);
 		handle = hyb_hot->handle;
-		made = hyb_hot->made;
 		LWLockRelease(&hyb_hot->lock);
-		if (made)
+		if (handle != DSM_HANDLE_INVALID)
 		{
 			mapped = dsm_attach(handle);
 			if (mapped == NULL)
@@ -110,11 +109,9 @@ static void
 replace(dsm_segment *seg)
 {
 	Assert(LWLockHeldByMeInMode(&hyb_hot->lock, LW_EXCLUSIVE));
-	if (hyb_hot->made)
+	if (hyb_hot->handle != DSM_HANDLE_INVALID)
 		dsm_unpin_segment(hyb_hot->handle);
-	hyb_hot->made = seg != NULL;
-	if (seg != NULL)
-		hyb_hot->handle = dsm_segment_handle(seg);
+	hyb_hot->handle = seg != NULL ? dsm_segment_handle(seg) : DSM_HANDLE_INVALID;
 	pg_atomic_fetch_add_u64(&hyb_hot->generation, 1);
 }
 
@@ -125,14 +122,13 @@ replace(dsm_segment *seg)
 static uint32
 buckets_wanted(void)
 {
-	uint64		owners = TYPEALIGN(256, sizeof(HybHotTable));
+	uint64		least = HYB_HOT_HEAD + LEAST_BUCKETS * sizeof(HybHotBucket);
 	uint64		bytes = (uint64) hyb_hot_memory_kb * 1024;
 
 	bytes = Min(bytes, hyb_segment_limit());
-	while (bytes >= owners + LEAST_BUCKETS * sizeof(HybHotBucket) &&
-		   !hyb_segment_room(bytes))
+	while (bytes >= least && !hyb_segment_room(bytes))
 		bytes /= 2;
-	if (bytes < owners + LEAST_BUCKETS * sizeof(HybHotBucket))
+	if (bytes < least)
 		bytes = 0;
 	if (bytes < (uint64) hyb_hot_memory_kb * 1024)
 		ereport(LOG,
@@ -140,15 +136,14 @@ buckets_wanted(void)
 						bytes / 1024, hyb_hot_memory_kb),
 				 errhint("Reduce \"%s\".", "hybridindex.hot_memory")));
 	return bytes == 0 ? 0 :
-		Min((bytes - owners) / sizeof(HybHotBucket), PG_UINT32_MAX);
+		Min((bytes - HYB_HOT_HEAD) / sizeof(HybHotBucket), PG_UINT32_MAX);
 }
 
 /* A segment of so many buckets, empty; NULL if there is no memory. */
 static dsm_segment *
 make_segment(uint32 nbuckets)
 {
-	Size		size = TYPEALIGN(256, sizeof(HybHotTable)) +
-		(Size) nbuckets * sizeof(HybHotBucket);
+	Size		size = HYB_HOT_HEAD + (Size) nbuckets * sizeof(HybHotBucket);
 	dsm_segment *seg = hyb_create_segment(size);
 	HybHotTable *table;
 

@@ -26,8 +26,7 @@ typedef struct HybHotControl
 	LWLock		lock;			/* protects all but what is atomic */
 	LWLock		making;			/* held by who makes a table, before `lock` */
 	int			tranche;
-	dsm_handle	handle;			/* of the segment, if there is one */
-	bool		made;			/* there is */
+	dsm_handle	handle;			/* of the segment, or DSM_HANDLE_INVALID */
 	int			kb;				/* hybridindex.hot_memory that it was made for */
 	TimestampTz config_time;	/* and since when that was the setting */
 	pg_atomic_uint64 generation;	/* + 1 for each table, and when one goes */
@@ -105,13 +104,16 @@ typedef struct HybHotTable
 	HybHotOwner owners[HYB_HOT_OWNERS];
 } HybHotTable;
 
+/* Bytes of a table before its buckets. */
+#define HYB_HOT_HEAD	TYPEALIGN(sizeof(HybHotBucket), sizeof(HybHotTable))
+
 extern HybHotControl *hyb_hot;
 extern const HybSharedPart hyb_hot_part;
 
 static inline HybHotBucket *
 hyb_hot_bucket(const HybHotTable *table, uint32 i)
 {
-	return (HybHotBucket *) ((char *) table + TYPEALIGN(256, sizeof(HybHotTable))) + i;
+	return (HybHotBucket *) ((char *) table + HYB_HOT_HEAD) + i;
 }
 
 /*

@@ -130,15 +130,13 @@ is_moving(const MergeStep *step, const HybPos *watermark)
 static void
 clear_hot(const MergeStep *step, const HybHotShut *shut)
 {
-	for (int i = 0; i < step->done.next_entry && shut->table != NULL; i++)
+	if (shut->table == NULL)
+		return;
+	for (int i = 0; i < step->done.next_entry; i++)
 	{
 		const HybDynItem *item = &step->batch.items[i];
-		HybHotKey	key = {
-			.bytes = hyb_step_entry(step, item),
-			.len = item->keylen
-		};
+		HybHotKey	key = hyb_hot_key(hyb_step_entry(step, item), item->keylen);
 
-		key.hash = hyb_key_hash(key.bytes, key.len);
 		hyb_hot_clear(shut, &key);
 	}
 }

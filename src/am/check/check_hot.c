@@ -53,14 +53,13 @@ check_other(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid,
 }
 
 static void
-check_copy(HybCheck *check, HybHotKey *key, const ItemPointerData *tid)
+check_copy(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid)
 {
 	HybPos		low = {.key = key->bytes,.len = key->len,.tie = HYB_BEFORE};
 	HybPos		high;
 	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = FETCH_LIMIT};
 	HybDynBatch batch = {0};
 
-	key->hash = hyb_key_hash(key->bytes, key->len);
 	low.ncols = check->ix->desc->nkeys;
 	high = low;
 	high.tie = HYB_AFTER;
@@ -85,7 +84,7 @@ void
 hyb_check_hot(HybCheck *check)
 {
 	uint8		bytes[HYB_HOT_MAX_KEY];
-	HybHotKey	key = {.bytes = bytes};
+	uint32		len;
 	ItemPointerData tid;
 	uint64		places = RecoveryInProgress() ? 0 : hyb_hot_places(check->ix);
 
@@ -95,8 +94,12 @@ hyb_check_hot(HybCheck *check)
 
 		CHECK_FOR_INTERRUPTS();
 		hyb_check_lock(check);
-		while (hyb_hot_next(check->ix, &place, end, bytes, &key.len, &tid))
+		while (hyb_hot_next(check->ix, &place, end, bytes, &len, &tid))
+		{
+			HybHotKey	key = hyb_hot_key(bytes, len);
+
 			check_copy(check, &key, &tid);
+		}
 		hyb_check_unlock(check);
 		place = end;
 	}
