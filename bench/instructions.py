@@ -113,6 +113,9 @@ def statements():
         yield Statement("ycsb-c-" + keys, "YCSB C, " + label, keys, read, existing)
     for keys, label in (("random", "random"), ("email", "e-mails")):
         yield Statement("ycsb-e-" + keys, "YCSB E, 50 rows, " + label, keys, scan, existing)
+    yield Statement("ycsb-c-secondary", "YCSB C, random, ten rows a key", "secondary", read, existing)
+    yield Statement("ycsb-a-secondary", "YCSB A, update of ten rows a key", "secondary",
+                    "UPDATE usertable SET val = $2 WHERE k = $1", changed, True, warm)
     yield Statement("ycsb-a-random", "YCSB A, update, random", "random",
                     "UPDATE usertable SET val = $2 WHERE k = $1", changed, True, warm)
     for keys in ("random", "ascending"):
@@ -158,12 +161,14 @@ def load(server, method, table):
         server.psql(file="voter/schema.sql", schema=schema, variables=variables)
         server.psql(file="voter/load.sql", schema=schema, variables={"rows": ROWS})
     else:
-        keys = table.replace("load_", "")
-        variables.update(keys=keys, type=KEY_TYPES[keys], unique="UNIQUE", per_key=1)
+        secondary = table == "secondary"
+        keys = "random" if secondary else table.replace("load_", "")
+        variables.update(keys=keys, type=KEY_TYPES[keys], unique="" if secondary else "UNIQUE",
+                         per_key=10 if secondary else 1)
         if keys != "email":
             variables["textops"] = ""
         server.psql(file="ycsb/schema.sql", schema=schema, variables=variables)
-        if table == keys:
+        if not table.startswith("load_"):
             server.psql(file="ycsb/load.sql", schema=schema,
                         variables={"rows": ROWS, "payload": "repeat(md5(n::text), 3)"})
     server.psql(MERGE, schema=schema)

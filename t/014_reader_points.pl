@@ -244,6 +244,32 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 	same_answers($node, 'after a merge, too', { $range => 'index only bitmap' }, ['d']);
 }
 
+# VACUUM is held when it has flagged entries of the log's second page, and not
+# yet marked them in the tree, so that a cursor still takes them from there.  It has a leaf
+# pinned, which VACUUM comes to later, and waits for.
+{
+	statements(
+		'CREATE TABLE f (k int, v int)', 'CREATE INDEX f_k ON f USING hybrid (k)',
+		'INSERT INTO f SELECT i, 0 FROM generate_series(2, 2000, 2) i', "SELECT hybrid_merge('f_k')",
+		'INSERT INTO f SELECT i, 1 FROM generate_series(1, 1999, 2) i', 'VACUUM f',
+		'SET enable_seqscan = off; SELECT count(*) FROM f WHERE k > 0',
+		'DELETE FROM f WHERE k BETWEEN 1601 AND 1699 AND v = 1');
+	my $held = start_held('vacuum-flagged', "VACUUM (INDEX_CLEANUP on, TRUNCATE false) f;\n");
+	my $cursor = $node->background_psql('postgres');
+	$cursor->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; BEGIN');
+	$cursor->query_safe('DECLARE c NO SCROLL CURSOR FOR SELECT k FROM f WHERE k > 0 ORDER BY k');
+	my @keys = split /\n/, $cursor->query_safe('FETCH 1 FROM c');
+	$node->psql('postgres', "SELECT injection_points_detach('hybrid-vacuum-flagged'); SELECT injection_points_wakeup('hybrid-vacuum-flagged')");
+	wait_for('VACUUM waits for the pin on a leaf',
+		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND wait_event_type = 'BufferPin')");
+	push @keys, split /\n/, $cursor->query_safe('FETCH ALL FROM c');
+	$cursor->query_safe('COMMIT');
+	$cursor->quit;
+	ok(finish_psql($held), 'VACUUM ends') or diag $held->{err};
+	is(join(' ', @keys), join(' ', grep { $_ < 1600 || $_ % 2 == 0 || $_ > 1700 } 1 .. 2000),
+		'a cursor that took flagged entries from the tree returns none of them');
+}
+
 # ---- lanes of the log ----
 
 # While one session is held with the last page of the first lane locked, another

@@ -69,39 +69,53 @@ sub finished
 
 # ---- entries that a merge moves behind VACUUM's first pass ----
 
-# The leaf that the cursor pins is the first block, the log comes after it.
-$node->safe_psql('postgres', <<EOF);
-CREATE TABLE moved (k int, v int);
-INSERT INTO moved SELECT i, 0 FROM generate_series(1, 1000) i;
+# The cursor is at the first entry, on the first page of a log or the first leaf.
+# Those of the log move to leaves, or those of leaves to other leaves that are
+# written for entries among them.
+my %load = (
+	'the log' => <<EOF,
 CREATE INDEX moved_k ON moved USING hybrid (k);
+INSERT INTO moved SELECT i, 0 FROM generate_series(1, 1000) i;
 INSERT INTO moved SELECT i, 0 FROM generate_series(2001, 4000) i;
-DELETE FROM moved WHERE k BETWEEN 2500 AND 3000;
 EOF
-my $cursor = open_cursor('SELECT k FROM moved ORDER BY k');
-is(join(' ', fetch($cursor, 2)), '1 2', 'a cursor on a leaf');
-my $vacuum = held_vacuum('moved');
-is($node->safe_psql('postgres', "SELECT hybrid_merge('moved_k')"), 2000, 'a merge moves all entries');
-close_cursor($cursor);
-finished($vacuum, 'VACUUM of moved entries');
-$node->safe_psql('postgres', 'INSERT INTO moved SELECT i, 1 FROM generate_series(10001, 10501) i');
-is($node->safe_psql('postgres', "SELECT count(*) FROM moved WHERE v = 1 AND ctid < (SELECT ctid FROM moved WHERE k = 4000)"),
-	501, 'line pointers are used again');
-same_answers($node, 'dead entries that had moved are gone',
-	{ 'SELECT k FROM moved WHERE k BETWEEN 2400 AND 3100' => 'index only bitmap', 'SELECT k FROM moved ORDER BY k' => 'order order_only' }, ['moved']);
+	'leaves' => <<EOF);
+INSERT INTO moved SELECT i, 0 FROM generate_series(1, 1000) i;
+INSERT INTO moved SELECT i, 0 FROM generate_series(2001, 4000) i;
+CREATE INDEX moved_k ON moved USING hybrid (k) WITH (fillfactor = 10);
+INSERT INTO moved SELECT i, 2 FROM generate_series(2010, 4000, 10) i;
+EOF
+my $cursor;
+my $vacuum;
+foreach my $where (sort keys %load)
+{
+	$node->safe_psql('postgres', "DROP TABLE IF EXISTS moved; CREATE TABLE moved (k int, v int); $load{$where}");
+	$node->safe_psql('postgres', 'DELETE FROM moved WHERE k BETWEEN 2500 AND 3000 AND v = 0');
+	$cursor = open_cursor('SELECT k FROM moved ORDER BY k');
+	is(join(' ', fetch($cursor, 2)), '1 2', "a cursor on entries of $where");
+	$vacuum = held_vacuum('moved');
+	cmp_ok($node->safe_psql('postgres', "SELECT hybrid_merge('moved_k')"), '>=', 200, 'a merge moves entries');
+	close_cursor($cursor);
+	finished($vacuum, 'VACUUM of moved entries');
+	$node->safe_psql('postgres', 'INSERT INTO moved SELECT i, 1 FROM generate_series(10001, 10501) i');
+	is($node->safe_psql('postgres', "SELECT count(*) FROM moved WHERE v = 1 AND ctid < (SELECT ctid FROM moved WHERE k = 4000 AND v = 0)"),
+		501, 'line pointers are used again');
+	same_answers($node, 'dead entries that had moved are gone',
+		{ 'SELECT k FROM moved WHERE k BETWEEN 2400 AND 3100' => 'index only bitmap', 'SELECT k FROM moved ORDER BY k' => 'order order_only' }, ['moved']);
+}
 
 # The same with more new leaves than VACUUM treats under one merge lock, each
 # with dead entries.
 $node->safe_psql('postgres', <<EOF);
 CREATE TABLE units (k text COLLATE "C", v int);
-INSERT INTO units SELECT lpad(i::text, 8, '0'), 0 FROM generate_series(1, 500) i;
 CREATE INDEX units_k ON units USING hybrid (k);
+INSERT INTO units SELECT lpad(i::text, 8, '0'), 0 FROM generate_series(1, 500) i;
 INSERT INTO units SELECT 'k' || md5(i::text) || md5('b' || i) || md5('c' || i) || md5('d' || i), i FROM generate_series(1, 6000) i;
 DELETE FROM units WHERE v % 6 = 1;
 EOF
 $cursor = open_cursor('SELECT k FROM units ORDER BY k');
 fetch($cursor, 2);
 $vacuum = held_vacuum('units');
-is($node->safe_psql('postgres', "SELECT hybrid_merge('units_k')"), 6000, 'a merge moves all entries');
+is($node->safe_psql('postgres', "SELECT hybrid_merge('units_k')"), 6500, 'a merge moves all entries');
 cmp_ok($node->safe_psql('postgres', "SELECT leaf_pages FROM hybrid_index_stats('units_k')"), '>', 40, 'to many leaves');
 close_cursor($cursor);
 finished($vacuum, 'VACUUM of many new leaves');
@@ -135,12 +149,13 @@ is(join(' ', @keys), join(' ', 1 .. 1199, 1501 .. 1600), 'the scan does not retu
 
 # ---- a leaf that was built during the first pass is pinned ----
 
-# A cursor holds VACUUM at the first leaf; another one gets to a leaf that was
-# built meanwhile, and has read dead entries from it: VACUUM waits for it too.
+# A cursor holds VACUUM at the first page of the log; another one gets to a leaf
+# that was built meanwhile, and has read dead entries from it: VACUUM waits for
+# it too.
 $node->safe_psql('postgres', <<EOF);
 CREATE TABLE late (k int, v int);
-INSERT INTO late SELECT i, 0 FROM generate_series(1, 1000) i;
 CREATE INDEX late_k ON late USING hybrid (k);
+INSERT INTO late SELECT i, 0 FROM generate_series(1, 1000) i;
 INSERT INTO late SELECT i, 0 FROM generate_series(2001, 4000) i;
 EOF
 $node->safe_psql('postgres', 'VACUUM (DISABLE_PAGE_SKIPPING) late');
@@ -162,6 +177,33 @@ finished($vacuum, 'VACUUM of a new leaf');
 is(join(' ', @keys), join(' ', 2001 .. 2019, 2101 .. 4000), 'the second cursor does not return what VACUUM has removed');
 same_answers($node, 'after VACUUM of a new leaf',
 	{ 'SELECT k FROM late WHERE k BETWEEN 2000 AND 2200' => 'index only bitmap' }, ['late']);
+
+# ---- entries of the log that a leaf's pin holds ----
+
+# The cursor is on an entry of the log, with only a leaf pinned that lies beside
+# it in the order of keys, or, where the leaf has nothing between the bounds, has
+# no entry of the scan at all.
+foreach my $case ([ 'among those of a leaf', 'SELECT k FROM beside ORDER BY k' ],
+	[ 'without any of a leaf', 'SELECT k FROM beside WHERE k > 2000 ORDER BY k' ])
+{
+	my ($what, $query) = @$case;
+	$node->safe_psql('postgres', $_) foreach ('DROP TABLE IF EXISTS beside',
+		'CREATE TABLE beside (k int, v int)',
+		'INSERT INTO beside SELECT i, 0 FROM generate_series(2, 2000, 2) i',
+		'CREATE INDEX beside_k ON beside USING hybrid (k)',
+		'INSERT INTO beside SELECT i, 1 FROM generate_series(1, 3999, 2) i',
+		'VACUUM (DISABLE_PAGE_SKIPPING) beside',
+		'DELETE FROM beside WHERE v = 1 AND k % 20 = 11');
+	my $expected = join("\n", grep { $query !~ /WHERE/ || $_ > 2000 } grep { $_ % 20 != 11 && ($_ < 2000 || $_ % 2) || $_ == 2000 } 1 .. 3999);
+	$cursor = open_cursor($query);
+	@keys = fetch($cursor, 1);
+	$vacuum = held_vacuum('beside');
+	push @keys, fetch($cursor, 'ALL');
+	close_cursor($cursor);
+	finished($vacuum, "VACUUM finishes when the cursor on entries $what is at its end");
+	is(join("\n", @keys), $expected, "a cursor on entries $what does not return what VACUUM has removed");
+	same_answers($node, 'nor do scans that come later', { 'SELECT k FROM beside WHERE k > 10' => 'index only bitmap' }, ['beside']);
+}
 
 # ---- the free list while its last blocks are pinned ----
 

@@ -7,9 +7,10 @@
  * generation into a leaf, or from one leaf into another.  Bulk deletion is
  * three passes:
  *
- * Pass 1 goes over all blocks in physical order, with a cleanup lock on every
- * page that is or was a leaf or a delta page.  Dead entries of leaves get
- * tombstones, those of delta pages a dead flag.
+ * Pass 1 takes a cleanup lock on every page that is or was a leaf or a delta
+ * page.  Dead entries of leaves get tombstones, those of delta pages a dead
+ * flag.  It goes over the log first, one lane after the other, and then over
+ * all other blocks in physical order.
  *
  * Pass 2 walks the key range through the internal nodes, in units, of one
  * static level after the other, from the newest to the oldest.  In each it
@@ -45,10 +46,13 @@
  * mark, and no later step can carry it on.
  *
  * Why that waits for every index-only scan (and non-MVCC scan) that holds a
- * dead TID: such a scan has the page that it took the entry from pinned, and
+ * dead TID: such a scan has the page that it took the entry from pinned, or, if
+ * that is a delta page, a leaf instead, pinned before it looked at the log; and
  * pinned pages are never reused, so the page is still what it was, be it
  * retired or not.  Pages that existed at the time of the survey are waited for
- * in pass 1, leaves built later, up to the end of pass 2, in pass 3.  Waiting
+ * in pass 1, leaves built later, up to the end of pass 2, in pass 3.  (That the
+ * log comes before the leaves is for the scans that have a leaf pinned:
+ * docs/architecture.md.)  Waiting
  * under the merge lock is no option: the scan's own backend may want the merge
  * lock for an insertion, and nothing would see that deadlock.  After a page
  * was treated, a scan takes no dead entry from it any more.
@@ -101,6 +105,8 @@ typedef struct HybVacuum
 	uint64		old_stamp;		/* leaves with a smaller stamp were complete
 								 * when the survey was taken */
 	uint16	   *leaf_state;		/* by block */
+	uint8	   *done;			/* bitmap of the blocks that pass 1 has come
+								 * to in the log */
 
 	/* pass 2 */
 	int			level;			/* pass 2: level at hand, -1: none yet */
@@ -367,8 +373,55 @@ vacuum_block(HybVacuum *v, HybBlockStream *stream, Buffer buf)
 }
 
 /*
- * Pass 1, over the blocks that there were when the survey was taken.  Their
- * order does not matter; this one is read fastest.
+ * The part of pass 1 that goes over one lane of a generation, up to its last
+ * page when the survey was taken.  If the generation is merged away meanwhile
+ * then so are its entries, into leaves that pass 2 comes to.
+ */
+static void
+vacuum_lane(HybVacuum *v, const HybGeneration *generation, int lane)
+{
+	HybDeltaWalk walk;
+
+	if (!BlockNumberIsValid(generation->head[lane]))
+		return;
+	hyb_delta_walk_lane(&walk, v->ix, generation, false,
+						generation->head[lane], HYB_METAPAGE_BLKNO);
+	while (hyb_delta_walk_next(&walk))
+	{
+		Buffer		buf;
+
+		HYB_VACUUM_DELAY_POINT();
+		if (!hyb_delta_walk_lock(&walk, &buf))
+			break;
+		/* the pin keeps the page what it is */
+		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+		LockBufferForCleanup(buf);
+		vacuum_delta(v, buf);
+		if (walk.block < v->survey.nblocks)
+			v->done[walk.block >> 3] |= 1 << (walk.block & 7);
+		if (walk.block == generation->tail[lane])
+			break;
+	}
+}
+
+/* The part of pass 1 that goes over the log. */
+static void
+vacuum_log(HybVacuum *v)
+{
+	const HybGeneration *generations[] = {
+		&v->version->frozen, &v->version->active
+	};
+
+	for (int i = 0; i < lengthof(generations); i++)
+		if (generations[i]->number != 0)
+			for (int lane = 0; lane < HYB_LANES; lane++)
+				vacuum_lane(v, generations[i], lane);
+	HYB_POINT("vacuum-log");
+}
+
+/*
+ * The rest of pass 1, over the blocks that there were when the survey was
+ * taken.  Their order does not matter; this one is read fastest.
  */
 static void
 vacuum_blocks(HybVacuum *v)
@@ -379,7 +432,7 @@ vacuum_blocks(HybVacuum *v)
 	if (v->info->report_progress)
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
 									 v->survey.nblocks);
-	hyb_block_stream_begin(&stream, v->ix->rel, 1, v->survey.nblocks, NULL,
+	hyb_block_stream_begin(&stream, v->ix->rel, 1, v->survey.nblocks, v->done,
 						   v->info->strategy);
 	while ((buf = hyb_block_stream_next(&stream)) != InvalidBuffer)
 	{
@@ -653,9 +706,13 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 											  (Size) v.survey.nblocks * sizeof(uint16),
 											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
+	v.done = MemoryContextAllocExtended(context, v.survey.nblocks / 8 + 1,
+										MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+
 	/* the stamp of a step in flight, too: next_stamp goes up at its end */
 	v.old_stamp = v.survey.meta->next_stamp;
 
+	vacuum_log(&v);
 	vacuum_blocks(&v);
 	vacuum_recheck(&v);
 	if (v.moved)

@@ -128,6 +128,9 @@ typedef struct HybDynBatch
 	int			items_alloc;
 	HybBuf		keys;
 	bool		complete;		/* false: the limit cut the range short */
+	bool		knows_dead;		/* no entry is among them that VACUUM had
+								 * flagged, in the log and in shared trees,
+								 * when the fetch began */
 } HybDynBatch;
 
 #define HYB_FETCH_FROZEN	0x01

@@ -258,6 +258,7 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 	batch->nitems = 0;
 	batch->keys.len = 0;
 	batch->complete = true;
+	batch->knows_dead = true;
 
 	if (version->frozen.number == 0)
 		which &= ~HYB_FETCH_FROZEN;
@@ -270,6 +271,8 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 
 	if (hyb_stage_open(ix, version, which, &access) != HYB_STAGE_READY)
 		return false;
+	/* VACUUM marks entries in trees that it finds */
+	batch->knows_dead = access.shared != NULL && !s->key.in_recovery;
 	if (access.shared != NULL)
 		lost = collect(ix, version, fetch, &access, which, batch);
 	else

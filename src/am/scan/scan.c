@@ -387,7 +387,7 @@ return_item(HybScan *so)
 
 	if (so->need_pins)
 	{
-		if (item->source < 0)
+		if (item->source < 0 && !so->batch->dyn_held)
 		{
 			const HybDynItem *entry = hyb_batch_dyn_item(so->batch, item);
 			HybPinResult pin = hyb_delta_pin_entry(so->ix, &entry->ref,
@@ -402,7 +402,8 @@ return_item(HybScan *so)
 		{
 			release_delta_pin(so);
 			Assert(so->batch->proven &&
-				   BufferIsValid(so->batch->parts[item->part]->pin));
+				   (item->source < 0 ||
+					BufferIsValid(so->batch->parts[item->part]->pin)));
 		}
 	}
 	else if (so->check_heap)

@@ -265,6 +265,7 @@ typedef struct HybScanBatch
 
 	HybDynBatch dyn;
 	bool		dyn_backward;	/* dyn.items are in descending order */
+	bool		dyn_held;		/* a leaf's pin holds VACUUM up for them, too */
 
 	/* what is not in `items` yet, but for parts' own */
 	int			next_dyn;		/* dynamic entries from this one on */

@@ -451,6 +451,19 @@ fetch_dynamic(HybScan *so, const HybVersion *version, const HybPos *pos,
 }
 
 /*
+ * Is a leaf pinned?  It was before the dynamic entries were fetched, and VACUUM
+ * flags those before it comes to the leaves.
+ */
+static bool
+has_pin(const HybScanBatch *batch)
+{
+	for (int i = 0; i < batch->nparts; i++)
+		if (BufferIsValid(batch->parts[i]->pin))
+			return true;
+	return false;
+}
+
+/*
  * Load so->batch with the entries that come next, in scan direction, after
  * so->from.  The batch may turn out empty though the range is not exhausted.
  * Called in so->context, which the reusable buffers are allocated in.
@@ -499,6 +512,7 @@ hyb_batch_load(HybScan *so, bool forward)
 	}
 	/* the fetch has found the version current, after the leaf was pinned */
 	batch->proven = true;
+	batch->dyn_held = batch->dyn.knows_dead && has_pin(batch);
 	/* the entries of a key may lie in several leaves */
 	if (hot == HYB_HOT_PUBLISH && far->kind != HYB_EDGE_KEY)
 		hyb_scan_publish_hot(so, gate);

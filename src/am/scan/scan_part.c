@@ -275,8 +275,23 @@ find_items(HybScanPart *part, LeafRange *range)
 }
 
 /*
- * Copy what the scan will look at of the items found, and let go of the leaf
- * but for a pin if the scan needs one.
+ * Unlock a leaf, and keep it pinned if the scan needs that: for its items, or
+ * for dynamic entries that are returned with them.
+ */
+static inline void
+let_go(const HybScan *so, HybScanPart *part, Buffer buf)
+{
+	if (so->need_pins)
+	{
+		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+		part->pin = buf;
+	}
+	else
+		UnlockReleaseBuffer(buf);
+}
+
+/*
+ * Copy what the scan will look at of the items found, and let go of the leaf.
  */
 static void
 take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
@@ -302,13 +317,7 @@ take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
 			part->page = MemoryContextAlloc(so->context, BLCKSZ);
 		memcpy(part->page, page, BLCKSZ);
 	}
-	if (so->need_pins)
-	{
-		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
-		part->pin = buf;
-	}
-	else
-		UnlockReleaseBuffer(buf);
+	let_go(so, part, buf);
 
 	if (part->mode == HYB_STATIC_PAGE)
 	{
@@ -406,7 +415,7 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	if (part->first >= part->last)
 	{
 		part->first = part->last = 0;
-		UnlockReleaseBuffer(descent->buf);
+		let_go(so, part, descent->buf);
 	}
 	else
 	{
