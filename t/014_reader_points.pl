@@ -249,15 +249,15 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 # pinned, which VACUUM comes to later, and waits for.
 {
 	statements(
-		'CREATE TABLE f (k int, v int)', 'CREATE INDEX f_k ON f USING hybrid (k)',
-		'INSERT INTO f SELECT i, 0 FROM generate_series(2, 2000, 2) i', "SELECT hybrid_merge('f_k')",
-		'INSERT INTO f SELECT i, 1 FROM generate_series(1, 1999, 2) i', 'VACUUM f',
-		'SET enable_seqscan = off; SELECT count(*) FROM f WHERE k > 0',
-		'DELETE FROM f WHERE k BETWEEN 1601 AND 1699 AND v = 1');
-	my $held = start_held('vacuum-flagged', "VACUUM (INDEX_CLEANUP on, TRUNCATE false) f;\n");
+		'CREATE TABLE fl (k int, v int)', 'CREATE INDEX fl_k ON fl USING hybrid (k)',
+		'INSERT INTO fl SELECT i, 0 FROM generate_series(2, 2000, 2) i', "SELECT hybrid_merge('fl_k')",
+		'INSERT INTO fl SELECT i, 1 FROM generate_series(1, 1999, 2) i', 'VACUUM fl',
+		'SET enable_seqscan = off; SELECT count(*) FROM fl WHERE k > 0',
+		'DELETE FROM fl WHERE k BETWEEN 1601 AND 1699 AND v = 1');
+	my $held = start_held('vacuum-flagged', "VACUUM (INDEX_CLEANUP on, TRUNCATE false) fl;\n");
 	my $cursor = $node->background_psql('postgres');
 	$cursor->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; BEGIN');
-	$cursor->query_safe('DECLARE c NO SCROLL CURSOR FOR SELECT k FROM f WHERE k > 0 ORDER BY k');
+	$cursor->query_safe('DECLARE c NO SCROLL CURSOR FOR SELECT k FROM fl WHERE k > 0 ORDER BY k');
 	my @keys = split /\n/, $cursor->query_safe('FETCH 1 FROM c');
 	$node->psql('postgres', "SELECT injection_points_detach('hybrid-vacuum-flagged'); SELECT injection_points_wakeup('hybrid-vacuum-flagged')");
 	wait_for('VACUUM waits for the pin on a leaf',

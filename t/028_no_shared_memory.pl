@@ -131,8 +131,8 @@ foreach my $preloaded (0, 1)
 		skip 'this server has no injection points', 2 if !$points;
 		$node->safe_psql('postgres', $_) foreach ('DROP TABLE IF EXISTS w', 'CREATE TABLE w (s text COLLATE "C", v int)',
 			'INSERT INTO w SELECT md5(i::text), 0 FROM generate_series(1, 3000) i', 'CREATE INDEX w_s ON w USING hybrid (s)',
-			"INSERT INTO w SELECT repeat(md5('w' || i), 3), 1 FROM generate_series(1, 250) i",
-			'VACUUM w', 'DELETE FROM w WHERE v = 1 AND ctid::text LIKE \'%5)\'');
+			"INSERT INTO w SELECT '!' || repeat(md5('w' || i), 3), 1 FROM generate_series(1, 250) i",
+			'VACUUM w', 'DELETE FROM w WHERE v = 1 AND hashtext(s) % 2 = 0');
 		my $query = 'SELECT s FROM w ORDER BY s';
 		my $reader = start_psql($node, <<EOF);
 SET enable_seqscan = off; SET enable_sort = off;
