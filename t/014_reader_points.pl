@@ -249,8 +249,8 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 # pinned, which VACUUM comes to later, and waits for.
 {
 	statements(
-		'CREATE TABLE fl (k int, v int)', 'CREATE INDEX fl_k ON fl USING hybrid (k)',
-		'INSERT INTO fl SELECT i, 0 FROM generate_series(2, 2000, 2) i', "SELECT hybrid_merge('fl_k')",
+		'CREATE TABLE fl (k int, v int)', 'INSERT INTO fl SELECT i, 0 FROM generate_series(2, 2000, 2) i',
+		'CREATE INDEX fl_k ON fl USING hybrid (k)',
 		'INSERT INTO fl SELECT i, 1 FROM generate_series(1, 1999, 2) i', 'VACUUM fl',
 		'SET enable_seqscan = off; SELECT count(*) FROM fl WHERE k > 0',
 		'DELETE FROM fl WHERE k BETWEEN 1601 AND 1699 AND v = 1');

@@ -133,21 +133,22 @@ foreach my $preloaded (0, 1)
 			'INSERT INTO w SELECT md5(i::text), 0 FROM generate_series(1, 3000) i', 'CREATE INDEX w_s ON w USING hybrid (s)',
 			"INSERT INTO w SELECT '!' || repeat(md5('w' || i), 3), 1 FROM generate_series(1, 250) i",
 			'VACUUM w', 'DELETE FROM w WHERE v = 1 AND hashtext(s) % 2 = 0');
-		my $query = 'SELECT s FROM w ORDER BY s';
+		my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM w');
+
+		# planned before: the planner goes down the tree, too
 		my $reader = start_psql($node, <<EOF);
 SET enable_seqscan = off; SET enable_sort = off;
-SELECT count(*) FROM w WHERE s > '';
+PREPARE q AS SELECT count(*) FROM (SELECT s FROM w ORDER BY s OFFSET 0) x;
+EXECUTE q;
 SELECT injection_points_set_local();
 SELECT injection_points_attach('hybrid-descend', 'wait');
-BEGIN ISOLATION LEVEL REPEATABLE READ;
-SELECT hyb_same(\$q\$$query\$q\$, 'order_only');
-COMMIT;
+EXECUTE q;
 EOF
 		ok(held_at($node, 'descend', $reader), "$where: a reader is held on its way to a leaf");
 		works('VACUUM (INDEX_CLEANUP on, TRUNCATE false) w', "$where: VACUUM beside it");
 		$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-descend'); SELECT injection_points_wakeup('hybrid-descend')");
 		ok(finish_psql($reader), "$where: the reader ends") or diag $reader->{err};
-		like($reader->{out}, qr/^t$/m, "$where: and returns no row that VACUUM has removed");
+		is(join(' ', grep { $_ ne '' } split(/\n/, $reader->{out})), "$rows $rows", "$where: and returns no row that VACUUM has removed");
 	}
 }
 no_crash($node, 'nothing crashed');
