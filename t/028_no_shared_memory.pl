@@ -132,23 +132,34 @@ foreach my $preloaded (0, 1)
 		$node->safe_psql('postgres', $_) foreach ('DROP TABLE IF EXISTS w', 'CREATE TABLE w (s text COLLATE "C", v int)',
 			'INSERT INTO w SELECT md5(i::text), 0 FROM generate_series(1, 3000) i', 'CREATE INDEX w_s ON w USING hybrid (s)',
 			"INSERT INTO w SELECT '!' || repeat(md5('w' || i), 3), 1 FROM generate_series(1, 250) i",
-			'VACUUM w', 'DELETE FROM w WHERE v = 1 AND hashtext(s) % 2 = 0');
-		my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM w');
+			'VACUUM w');
 
-		# planned before: the planner goes down the tree, too
+		# It has its tree before rows die, so that it knows of none, and is planned
+		# before it is held, since the planner goes down to leaves, too.
+		my $dir = PostgreSQL::Test::Utils::tempdir();
 		my $reader = start_psql($node, <<EOF);
 SET enable_seqscan = off; SET enable_sort = off;
 PREPARE q AS SELECT count(*) FROM (SELECT s FROM w ORDER BY s OFFSET 0) x;
 EXECUTE q;
+\\! touch $dir/read
+\\! for i in \$(seq 600); do [ -e $dir/deleted ] && break; sleep 0.1; done
 SELECT injection_points_set_local();
 SELECT injection_points_attach('hybrid-descend', 'wait');
 EXECUTE q;
 EOF
+		foreach (1 .. 600)
+		{
+			last if -e "$dir/read";
+			select(undef, undef, undef, 0.05);
+		}
+		$node->safe_psql('postgres', 'DELETE FROM w WHERE v = 1 AND hashtext(s) % 2 = 0');
+		my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM w WHERE v >= 0');
+		append_to_file("$dir/deleted", '');
 		ok(held_at($node, 'descend', $reader), "$where: a reader is held on its way to a leaf");
 		works('VACUUM (INDEX_CLEANUP on, TRUNCATE false) w', "$where: VACUUM beside it");
 		$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-descend'); SELECT injection_points_wakeup('hybrid-descend')");
 		ok(finish_psql($reader), "$where: the reader ends") or diag $reader->{err};
-		is(join(' ', grep { $_ ne '' } split(/\n/, $reader->{out})), "$rows $rows", "$where: and returns no row that VACUUM has removed");
+		is(join(' ', grep { $_ ne '' } split(/\n/, $reader->{out})), "3250 $rows", "$where: and returns no row that VACUUM has removed");
 	}
 }
 no_crash($node, 'nothing crashed');
