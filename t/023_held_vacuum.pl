@@ -73,34 +73,34 @@ sub finished
 # Those of the log move to leaves, or those of leaves to other leaves that are
 # written for entries among them.
 my %load = (
-	'the log' => <<EOF,
+	'the log' => [ 2500, <<EOF ],
 CREATE INDEX moved_k ON moved USING hybrid (k);
 INSERT INTO moved SELECT i, 0 FROM generate_series(1, 1000) i;
 INSERT INTO moved SELECT i, 0 FROM generate_series(2001, 4000) i;
 EOF
-	'leaves' => <<EOF);
-INSERT INTO moved SELECT i, 0 FROM generate_series(1, 1000) i;
-INSERT INTO moved SELECT i, 0 FROM generate_series(2001, 4000) i;
-CREATE INDEX moved_k ON moved USING hybrid (k) WITH (fillfactor = 10);
-INSERT INTO moved SELECT i, 2 FROM generate_series(2010, 4000, 10) i;
+	'leaves' => [ 20000, <<EOF ]);
+INSERT INTO moved SELECT i, 0 FROM generate_series(1, 24000) i;
+CREATE INDEX moved_k ON moved USING hybrid (k);
+INSERT INTO moved SELECT i, 2 FROM generate_series(14010, 24000, 10) i;
 EOF
 my $cursor;
 my $vacuum;
 foreach my $where (sort keys %load)
 {
-	$node->safe_psql('postgres', "DROP TABLE IF EXISTS moved; CREATE TABLE moved (k int, v int); $load{$where}");
-	$node->safe_psql('postgres', 'DELETE FROM moved WHERE k BETWEEN 2500 AND 3000 AND v = 0');
+	my ($low, $load) = @{ $load{$where} };
+	$node->safe_psql('postgres', "DROP TABLE IF EXISTS moved; CREATE TABLE moved (k int, v int); $load");
+	$node->safe_psql('postgres', "DELETE FROM moved WHERE k BETWEEN $low AND $low + 500 AND v = 0");
 	$cursor = open_cursor('SELECT k FROM moved ORDER BY k');
 	is(join(' ', fetch($cursor, 2)), '1 2', "a cursor on entries of $where");
 	$vacuum = held_vacuum('moved');
 	cmp_ok($node->safe_psql('postgres', "SELECT hybrid_merge('moved_k')"), '>=', 200, 'a merge moves entries');
 	close_cursor($cursor);
 	finished($vacuum, 'VACUUM of moved entries');
-	$node->safe_psql('postgres', 'INSERT INTO moved SELECT i, 1 FROM generate_series(10001, 10501) i');
-	is($node->safe_psql('postgres', "SELECT count(*) FROM moved WHERE v = 1 AND ctid < (SELECT ctid FROM moved WHERE k = 4000 AND v = 0)"),
+	$node->safe_psql('postgres', 'INSERT INTO moved SELECT i, 1 FROM generate_series(30001, 30501) i');
+	is($node->safe_psql('postgres', "SELECT count(*) FROM moved WHERE v = 1 AND ctid < (SELECT max(ctid) FROM moved WHERE v = 0)"),
 		501, 'line pointers are used again');
 	same_answers($node, 'dead entries that had moved are gone',
-		{ 'SELECT k FROM moved WHERE k BETWEEN 2400 AND 3100' => 'index only bitmap', 'SELECT k FROM moved ORDER BY k' => 'order order_only' }, ['moved']);
+		{ "SELECT k FROM moved WHERE k BETWEEN $low - 100 AND $low + 600" => 'index only bitmap', 'SELECT k FROM moved ORDER BY k' => 'order order_only' }, ['moved']);
 }
 
 # The same with more new leaves than VACUUM treats under one merge lock, each
