@@ -50,12 +50,12 @@
  * that is a delta page, a leaf instead, pinned before it looked at the log; and
  * pinned pages are never reused, so the page is still what it was, be it
  * retired or not.  Pages that existed at the time of the survey are waited for
- * in pass 1, leaves built later, up to the end of pass 2, in pass 3.  (That the
- * log comes before the leaves is for the scans that have a leaf pinned:
- * docs/architecture.md.)  Waiting
+ * in pass 1, leaves built later, up to the end of pass 2, in pass 3.  Waiting
  * under the merge lock is no option: the scan's own backend may want the merge
  * lock for an insertion, and nothing would see that deadlock.  After a page
- * was treated, a scan takes no dead entry from it any more.
+ * was treated, a scan takes no dead entry from it any more.  The log has to come
+ * before the leaves, or a scan could pin a leaf that was treated, and then take
+ * an entry of the log that is yet to be flagged (docs/architecture.md).
  */
 #include "compat.h"
 
