@@ -34,17 +34,6 @@ sub wait_for
 	return fail("timed out waiting until $what");
 }
 
-sub wait_file
-{
-	my ($file) = @_;
-	foreach (1 .. 600)
-	{
-		return if -e $file;
-		select(undef, undef, undef, 0.05);
-	}
-	die "$file did not appear";
-}
-
 sub statements
 {
 	$node->safe_psql('postgres', $_) foreach @_;
@@ -134,11 +123,19 @@ EOF
 	return $session;
 }
 
+# It goes on.
+sub wake_up
+{
+	my ($session) = @_;
+	$node->psql('postgres', "SELECT injection_points_detach('hybrid-$session->{point}'); SELECT injection_points_wakeup('hybrid-$session->{point}')");
+	return;
+}
+
 # It goes on, to its end.
 sub let_go
 {
 	my ($session) = @_;
-	$node->psql('postgres', "SELECT injection_points_detach('hybrid-$session->{point}'); SELECT injection_points_wakeup('hybrid-$session->{point}')");
+	wake_up($session);
 	return finish_psql($session);
 }
 
@@ -245,8 +242,8 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 }
 
 # VACUUM is held when it has flagged entries of the log's second page, and not
-# yet marked them in the tree, so that a cursor still takes them from there.  It has a leaf
-# pinned, which VACUUM comes to later, and waits for.
+# yet marked them in the tree, so that a cursor still takes them from there.  The
+# cursor has a leaf pinned, which VACUUM comes to later, and waits for.
 {
 	statements(
 		'CREATE TABLE fl (k int, v int)', 'INSERT INTO fl SELECT i, 0 FROM generate_series(2, 2000, 2) i',
@@ -259,7 +256,7 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 	$cursor->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; BEGIN');
 	$cursor->query_safe('DECLARE c NO SCROLL CURSOR FOR SELECT k FROM fl WHERE k > 0 ORDER BY k');
 	my @keys = split /\n/, $cursor->query_safe('FETCH 1 FROM c');
-	$node->psql('postgres', "SELECT injection_points_detach('hybrid-vacuum-flagged'); SELECT injection_points_wakeup('hybrid-vacuum-flagged')");
+	wake_up($held);
 	wait_for('VACUUM waits for the pin on a leaf',
 		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND wait_event_type = 'BufferPin')");
 	push @keys, split /\n/, $cursor->query_safe('FETCH ALL FROM c');

@@ -128,7 +128,7 @@ foreach my $preloaded (0, 1)
 	# which knows nothing of the backend's own tree of the log.
   SKIP:
 	{
-		skip 'this server has no injection points', 2 if !$points;
+		skip 'this server has no injection points', 4 if !$points;
 		$node->safe_psql('postgres', $_) foreach ('DROP TABLE IF EXISTS w', 'CREATE TABLE w (s text COLLATE "C", v int)',
 			'INSERT INTO w SELECT md5(i::text), 0 FROM generate_series(1, 3000) i', 'CREATE INDEX w_s ON w USING hybrid (s)',
 			"INSERT INTO w SELECT '!' || repeat(md5('w' || i), 3), 1 FROM generate_series(1, 250) i",
@@ -147,11 +147,7 @@ SELECT injection_points_set_local();
 SELECT injection_points_attach('hybrid-descend', 'wait');
 EXECUTE q;
 EOF
-		foreach (1 .. 600)
-		{
-			last if -e "$dir/read";
-			select(undef, undef, undef, 0.05);
-		}
+		wait_file("$dir/read");
 		$node->safe_psql('postgres', 'DELETE FROM w WHERE v = 1 AND hashtext(s) % 2 = 0');
 		my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM w WHERE v >= 0');
 		append_to_file("$dir/deleted", '');

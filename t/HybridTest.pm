@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node new_standby held_at wait_for_restart same_answers start_psql finish_psql no_crash run_regress test_root);
+our @EXPORT = qw(new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql no_crash run_regress test_root);
 
 # A test that hangs fails; the servers stop as after any other failure.  Once
 # more later, in case that the first time was inside somebody's eval.
@@ -124,6 +124,18 @@ sub held_at
 		select(undef, undef, undef, 0.05);
 	}
 	return;
+}
+
+# Wait until a session's script has made a file.
+sub wait_file
+{
+	my ($file) = @_;
+	foreach (1 .. 600)
+	{
+		return if -e $file;
+		select(undef, undef, undef, 0.05);
+	}
+	die "$file did not appear";
 }
 
 # A session in the background that runs a script, which may come in pieces; its

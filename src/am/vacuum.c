@@ -373,50 +373,29 @@ vacuum_block(HybVacuum *v, HybBlockStream *stream, Buffer buf)
 }
 
 /*
- * The part of pass 1 that goes over one lane of a generation, up to its last
- * page when the survey was taken.  If the generation is merged away meanwhile
- * then so are its entries, into leaves that pass 2 comes to.
+ * The part of pass 1 that goes over the log: each lane of a generation up to its
+ * last page when the survey was taken.  If the generation is merged away
+ * meanwhile then so are its entries, into leaves that pass 2 comes to.
  */
 static void
-vacuum_lane(HybVacuum *v, const HybGeneration *generation, int lane)
+vacuum_log(HybVacuum *v, const HybGeneration *generation)
 {
 	HybDeltaWalk walk;
+	Buffer		buf;
 
-	if (!BlockNumberIsValid(generation->head[lane]))
-		return;
-	hyb_delta_walk_lane(&walk, v->ix, generation, false,
-						generation->head[lane], HYB_METAPAGE_BLKNO);
-	while (hyb_delta_walk_next(&walk))
+	hyb_delta_walk_start(&walk, v->ix, generation, false);
+	while (hyb_delta_walk_next(&walk) && hyb_delta_walk_lock(&walk, &buf))
 	{
-		Buffer		buf;
-
-		HYB_VACUUM_DELAY_POINT();
-		if (!hyb_delta_walk_lock(&walk, &buf))
-			break;
 		/* the pin keeps the page what it is */
 		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 		LockBufferForCleanup(buf);
 		vacuum_delta(v, buf);
 		if (walk.block < v->survey.nblocks)
 			v->done[walk.block >> 3] |= 1 << (walk.block & 7);
-		if (walk.block == generation->tail[lane])
-			break;
+		if (walk.block == generation->tail[walk.lane])
+			walk.link = InvalidBlockNumber;
+		HYB_VACUUM_DELAY_POINT();
 	}
-}
-
-/* The part of pass 1 that goes over the log. */
-static void
-vacuum_log(HybVacuum *v)
-{
-	const HybGeneration *generations[] = {
-		&v->version->frozen, &v->version->active
-	};
-
-	for (int i = 0; i < lengthof(generations); i++)
-		if (generations[i]->number != 0)
-			for (int lane = 0; lane < HYB_LANES; lane++)
-				vacuum_lane(v, generations[i], lane);
-	HYB_POINT("vacuum-log");
 }
 
 /*
@@ -712,7 +691,8 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	/* the stamp of a step in flight, too: next_stamp goes up at its end */
 	v.old_stamp = v.survey.meta->next_stamp;
 
-	vacuum_log(&v);
+	vacuum_log(&v, &v.version->frozen);
+	vacuum_log(&v, &v.version->active);
 	vacuum_blocks(&v);
 	vacuum_recheck(&v);
 	if (v.moved)
