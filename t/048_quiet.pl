@@ -18,7 +18,7 @@ hybridindex.merge_floor = 100
 CONF
 plan skip_all => 'this server has no settings for tests'
   if $node->safe_psql('postgres', 'SHOW debug_assertions') ne 'on';
-$node->append_conf('postgresql.conf', 'hybridindex.test_quiet_ms = 1500');
+$node->append_conf('postgresql.conf', 'hybridindex.quiet_time = 1500');
 $node->reload;
 
 $node->safe_psql('postgres', <<SQL);

@@ -42,6 +42,7 @@ max_worker_processes = 16
 wal_keep_size = 512MB
 log_line_prefix = '%m [%p] %q%a '
 hybridindex.merge_floor = 500
+hybridindex.quiet_time = -1
 EOF
 	$node->start;
 	$node->safe_psql('postgres', slurp_file("$root/test/sql/helpers.sql"));

@@ -5,7 +5,7 @@
 #include "compat.h"
 
 #include "am/adopt.h"
-#include "am/survey.h"
+#include "page/survey.h"
 #include "merge/merge.h"
 #include "page/block_stream.h"
 #include "page/dictionary.h"

@@ -62,8 +62,8 @@
 #include "access/genam.h"
 #include "am/adopt.h"
 #include "am/am.h"
-#include "am/shrink.h"
-#include "am/survey.h"
+#include "am/vacuum_shrink.h"
+#include "page/survey.h"
 #include "commands/progress.h"
 #include "commands/vacuum.h"
 #include "dynamic/delta.h"
@@ -743,5 +743,6 @@ hyb_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 
 	hyb_merge_request_joins(ix);
 	hyb_merge_consider(ix);
+	hyb_merge_consider_quiet(ix);
 	return stats;
 }

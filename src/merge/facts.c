@@ -121,18 +121,8 @@ hyb_merge_request_collapse(HybIndex *ix)
 		change_flags(ix, HYB_META_COLLAPSE, HYB_META_QUIET);
 }
 
-bool
+void
 hyb_merge_request_quiet(HybIndex *ix)
 {
-	HybMetaPage copy;
-	HybMergeFacts facts;
-	bool		quiet;
-
-	hyb_meta_copy(ix, &copy);
-	hyb_merge_facts_of_meta(ix, &copy, &facts);
-	quiet = !facts.unfinished && !facts.visit_asked &&
-		hyb_merge_policy->quiet(&facts);
-	if (quiet)
-		change_flags(ix, HYB_META_COLLAPSE | HYB_META_QUIET, 0);
-	return quiet;
+	change_flags(ix, HYB_META_COLLAPSE | HYB_META_QUIET, 0);
 }

@@ -38,9 +38,9 @@ extern void hyb_merge_request_joins(HybIndex *ix);
 extern void hyb_merge_request_collapse(HybIndex *ix);
 
 /*
- * The same for an index that is quiet, if that is worth it; false: it is not.
- * The merge lock is held.
+ * The same for an index that is quiet: it gives way to insertions.  The merge
+ * lock is held, and there is no merge under way.
  */
-extern bool hyb_merge_request_quiet(HybIndex *ix);
+extern void hyb_merge_request_quiet(HybIndex *ix);
 
 #endif							/* HYB_FACTS_H */

@@ -62,4 +62,10 @@ extern void hyb_merge_init(void);
  */
 extern void hyb_merge_consider(HybIndex *ix);
 
+/*
+ * VACUUM is done with the index: have a worker look whether it is quiet, if
+ * there would be anything to do.
+ */
+extern void hyb_merge_consider_quiet(HybIndex *ix);
+
 #endif							/* HYB_MERGE_H */

@@ -136,7 +136,7 @@ typedef struct HybMergePolicy
 
 	/*
 	 * Is the index, if nobody inserts into it for some time, to have one
-	 * level?
+	 * level and no log?
 	 */
 	bool		(*quiet) (const HybMergeFacts *facts);
 } HybMergePolicy;

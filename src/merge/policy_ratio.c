@@ -114,6 +114,13 @@
 #define TWO_LEVELS			16
 #define THREE_LEVELS		400
 
+/*
+ * A quiet index of one level is merged if its log has so many pages, and one
+ * for so many leaves.
+ */
+#define QUIET_MIN_PAGES		4
+#define QUIET_SHARE			32
+
 /* A level more, or less, is worth it only beyond that part of the bound. */
 #define MORE_LEVELS			1.25
 #define LESS_LEVELS			0.6
@@ -271,18 +278,31 @@ ratio_join(const HybMergeFacts *facts, double fill)
 }
 
 /*
- * Ski rental again: each entry of a newer level falls into a leaf of its own of
- * the oldest one, or all leaves are rewritten.  What is earned is spent by a
- * quiet merge, finished or not, so however often an application pauses, quiet
- * merges write no more than others do.
+ * Ski rental again: each entry of a newer level, or of the log, falls into a
+ * leaf of its own of the oldest one, or all leaves are rewritten.  What is
+ * earned is spent by a quiet merge, finished or not, so however often an
+ * application pauses, quiet merges write no more than others do and the log
+ * took.
+ *
+ * An index of one level is merged for its size: its log, and the leaves that
+ * the merge replaces, become free.  So it is worth it if the log is a fair
+ * share of the index.
  */
 static bool
 ratio_quiet(const HybMergeFacts *facts)
 {
-	uint64_t	price = min64(facts->oldest_leaves, facts->newer_tids) +
-		facts->newer_leaves;
+	uint64_t	moves = facts->newer_tids;
+	uint64_t	earned = facts->earned_pages;
 
-	return facts->nlevels > 1 && facts->earned_pages >= price;
+	if (facts->nlevels == 1)
+	{
+		if (facts->active_pages < QUIET_MIN_PAGES ||
+			facts->active_pages < facts->leaves / QUIET_SHARE)
+			return false;
+		moves = facts->active_entries;
+		earned += facts->active_pages;
+	}
+	return earned >= min64(facts->oldest_leaves, moves) + facts->newer_leaves;
 }
 
 const HybMergePolicy hyb_policy_ratio = {

@@ -1,6 +1,6 @@
 /*
  * quiet.c
- *		Indexes that a worker has merged, and that may be quiet soon.
+ *		Indexes that may be quiet soon.
  */
 #include "compat.h"
 
@@ -8,16 +8,37 @@
 #include "merge/facts.h"
 #include "merge/merge.h"
 #include "merge/quiet.h"
+#include "merge/shrink.h"
 #include "page/meta.h"
 #include "page/settings.h"
+#include "storage/lmgr.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
 /* Indexes that a worker remembers. */
 #define QUIET_INDEXES	16
 
-/* An index that gets something again and again is looked at so often. */
-#define QUIET_LOOKS		2
+/*
+ * An index that gets something again and again is looked at so often, each time
+ * after twice as long: five minutes altogether.
+ */
+#define QUIET_LOOKS		6
+
+/*
+ * The log and merges will take free blocks again, and for each that is returned
+ * one at most was moved: so it takes as much to be written as was, before there
+ * is as much to be moved.
+ */
+static const HybShrinkRule quiet_rule = {
+	.min_free = 16,
+	.free_fraction = 16,
+	.min_returned = 8,
+	.spare_fraction = 64,
+	.spare = 8
+};
+
+/* How often the lock for cutting the file is asked for. */
+#define CUT_TRIES		4
 
 typedef struct QuietIndex
 {
@@ -80,19 +101,42 @@ remember(const QuietIndex *index)
 	}
 	*room = *index;
 	room->due = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
-											(int64) hyb_test_quiet_ms << index->looks);
+											(int64) hyb_quiet_time << index->looks);
+}
+
+/* What is there to be done for an index of which this is a copy? */
+static HybQuietWork
+work_of(HybIndex *ix, const HybMetaPage *meta)
+{
+	HybMergeFacts facts;
+
+	hyb_merge_facts_of_meta(ix, meta, &facts);
+	if (facts.unfinished || facts.visit_asked)
+		return HYB_QUIET_NONE;
+	if (hyb_merge_policy->quiet(&facts))
+		return HYB_QUIET_MERGE;
+	if (hyb_shrink_pays(&quiet_rule, meta, RelationGetNumberOfBlocks(ix->rel)))
+		return HYB_QUIET_SHRINK;
+	return HYB_QUIET_NONE;
+}
+
+bool
+hyb_quiet_pays(HybIndex *ix)
+{
+	HybMetaPage meta;
+
+	if (hyb_quiet_time < 0)
+		return false;
+	hyb_meta_copy(ix, &meta);
+	return work_of(ix, &meta) != HYB_QUIET_NONE;
 }
 
 void
 hyb_quiet_remember(HybIndex *ix)
 {
-	HybMetaPage meta;
-	HybMergeFacts facts;
 	QuietIndex	index = {.relid = RelationGetRelid(ix->rel)};
 
-	hyb_meta_copy(ix, &meta);
-	hyb_merge_facts_of_meta(ix, &meta, &facts);
-	if (!hyb_merge_policy->quiet(&facts))
+	if (!hyb_quiet_pays(ix))
 		return;
 	count_log(ix, &index);
 	remember(&index);
@@ -126,11 +170,12 @@ hyb_quiet_due(Oid *relid)
 	return false;
 }
 
-bool
+HybQuietWork
 hyb_quiet_look(HybIndex *ix)
 {
 	QuietIndex	now = looked_at;
-	bool		asked;
+	HybMetaPage meta;
+	HybQuietWork work;
 
 	Assert(RelationGetRelid(ix->rel) == looked_at.relid);
 	count_log(ix, &now);
@@ -138,13 +183,56 @@ hyb_quiet_look(HybIndex *ix)
 	{
 		if (++now.looks < QUIET_LOOKS)
 			remember(&now);
-		return false;
+		return HYB_QUIET_NONE;
 	}
 	if (!hyb_merge_lock(ix->rel, false))
-		return false;
-	asked = hyb_merge_request_quiet(ix);
+		return HYB_QUIET_NONE;
+	hyb_meta_copy(ix, &meta);
+	work = work_of(ix, &meta);
+	if (work == HYB_QUIET_MERGE)
+		hyb_merge_request_quiet(ix);
 	hyb_merge_unlock(ix->rel);
-	if (asked)
+	if (work == HYB_QUIET_MERGE)
 		HYB_POINT("quiet-asked");
-	return asked;
+	return work;
+}
+
+/* What ends a shrinking early. */
+typedef struct Patience
+{
+	Relation	heap;
+	bool		(*go_on) (void *arg);
+	void	   *arg;
+} Patience;
+
+/* VACUUM and DDL wait for the lock on the table. */
+static bool
+is_patient(void *arg)
+{
+	const Patience *patience = arg;
+
+	CHECK_FOR_INTERRUPTS();
+	return !LockHasWaitersRelation(patience->heap, ShareUpdateExclusiveLock) &&
+		patience->go_on(patience->arg);
+}
+
+void
+hyb_quiet_shrink(HybIndex *ix, Relation heap, bool (*go_on) (void *arg), void *arg)
+{
+	Patience	patience = {.heap = heap,.go_on = go_on,.arg = arg};
+	HybShrink	shrink = {
+		.ix = ix,
+		.rule = &quiet_rule,
+		.go_on = is_patient,
+		.arg = &patience
+	};
+
+	Assert(RelationGetRelid(ix->rel) == looked_at.relid);
+	if (!hyb_shrink_allowed(ix) || !hyb_shrink_begin(&shrink) ||
+		hyb_shrink_log_in_end(&shrink) || !hyb_shrink_move(&shrink))
+		return;
+	HYB_POINT("quiet-moved");
+	if (hyb_shrink_cut(ix, CUT_TRIES) == HYB_CUT_LOCKED &&
+		++looked_at.looks < QUIET_LOOKS)
+		remember(&looked_at);
 }

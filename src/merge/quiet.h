@@ -1,18 +1,23 @@
 /*
  * quiet.h
- *		Indexes that a worker has merged, and that may be quiet soon.
+ *		Indexes that may be quiet soon.
  *
- * An index with newer levels that nobody inserts into is brought to one level
- * ahead of time, if the policy says that this is worth its writes
- * (HybMergePolicy.quiet): reads then go through one level, and the next merge
- * begins with empty newer ones.  A worker that has nothing else to do remembers
- * the indexes of its database that it has merged, looks at their logs again
- * after some time, and asks for the merge where nothing has come.
+ * An index that nobody inserts into is brought to one level without a log ahead
+ * of time, if the policy says that this is worth its writes
+ * (HybMergePolicy.quiet): reads then go through one level, the next merge
+ * begins with empty newer ones, and what the log took is free.  Then the file
+ * shrinks, if much of it is free.  A worker that has nothing else to do
+ * remembers the indexes of its database that it was asked for, looks at their
+ * logs again after hybridindex.quiet_time, and does that where nothing has
+ * come.
  */
 #ifndef HYB_QUIET_H
 #define HYB_QUIET_H
 
 #include "page/handle.h"
+
+/* Is there anything to be done with the index, if it is quiet? */
+extern bool hyb_quiet_pays(HybIndex *ix);
 
 /* Nothing is left to merge in an index: is it to be looked at later? */
 extern void hyb_quiet_remember(HybIndex *ix);
@@ -23,10 +28,26 @@ extern bool hyb_quiet_waits(void);
 /* One that is to be looked at now, which is forgotten. */
 extern bool hyb_quiet_due(Oid *relid);
 
+typedef enum HybQuietWork
+{
+	HYB_QUIET_NONE,
+	HYB_QUIET_MERGE,			/* a merge was asked for */
+	HYB_QUIET_SHRINK			/* the file is to shrink */
+} HybQuietWork;
+
 /*
- * Look at it: true if it is quiet and a merge was asked for, which the caller
- * sees to.  It is remembered again if something was inserted.
+ * Look at it: what is the caller to do, now that it is quiet?  It is remembered
+ * again if something was inserted.
  */
-extern bool hyb_quiet_look(HybIndex *ix);
+extern HybQuietWork hyb_quiet_look(HybIndex *ix);
+
+/*
+ * Shrink the file of the index that was looked at.  The caller has the table
+ * locked in ShareUpdateExclusiveLock; this ends early if somebody waits for
+ * that, or if go_on(arg), called before each step with no other lock held, is
+ * false.  The index is remembered again if somebody else had it open.
+ */
+extern void hyb_quiet_shrink(HybIndex *ix, Relation heap,
+							 bool (*go_on) (void *arg), void *arg);
 
 #endif							/* HYB_QUIET_H */

@@ -8,6 +8,8 @@
 #include "dynamic/slot.h"
 #include "merge/facts.h"
 #include "merge/learn.h"
+#include "merge/merge.h"
+#include "merge/quiet.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
 #include "page/settings.h"
@@ -91,6 +93,40 @@ hyb_merge_init(void)
 	hyb_slot_evicted = slot_evicted;
 }
 
+/*
+ * Ask for a worker; false if none can come.  A worker cannot see a relation
+ * that this transaction made.  Without shared memory backends could not agree
+ * on starting one.
+ */
+static bool
+ask_worker(HybIndex *ix)
+{
+	return hyb_background_merge && !RELATION_IS_LOCAL(ix->rel) &&
+		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId &&
+		hyb_worker_ask(MyDatabaseId, RelationGetRelid(ix->rel));
+}
+
+/*
+ * A worker remembers an index for as long as it is being filled, but not for
+ * ever (quiet.c): one is asked for whenever the log has grown to twice its
+ * length.
+ */
+static bool
+may_be_quiet_soon(const HybMergeFacts *facts)
+{
+	uint64_t	pages = facts->active_pages;
+
+	return hyb_quiet_time >= 0 && (pages & (pages - 1)) == 0 &&
+		hyb_merge_policy->quiet(facts);
+}
+
+void
+hyb_merge_consider_quiet(HybIndex *ix)
+{
+	if (!RecoveryInProgress() && hyb_quiet_pays(ix))
+		(void) ask_worker(ix);
+}
+
 void
 hyb_merge_consider(HybIndex *ix)
 {
@@ -103,17 +139,14 @@ hyb_merge_consider(HybIndex *ix)
 		return;
 	need = hyb_merge_need(ix, &facts);
 	if (!need.finish && !need.freeze)
+	{
+		if (may_be_quiet_soon(&facts))
+			(void) ask_worker(ix);
 		return;
+	}
 	if (!need.finish && facts.learnable && learn_in_foreground(ix))
 		return;
-
-	/*
-	 * A worker cannot see a relation that this transaction made.  Without
-	 * shared memory backends could not agree on starting one.
-	 */
-	background = hyb_background_merge && !RELATION_IS_LOCAL(ix->rel) &&
-		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId &&
-		hyb_worker_ask(MyDatabaseId, RelationGetRelid(ix->rel));
+	background = ask_worker(ix);
 	if (need.help > 0)
 		help_merging(ix, &facts, need);
 	else if (!background)

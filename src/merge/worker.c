@@ -84,8 +84,12 @@ typedef enum SliceOutcome
 	SLICE_LOCKED				/* somebody has locked the table or the index */
 } SliceOutcome;
 
-/* What is done with an index in a transaction. */
-typedef SliceOutcome (*SliceWork) (HybIndex *ix, void *arg);
+/* What is done with an index in a transaction, and the lock on its table. */
+typedef struct SliceWork
+{
+	SliceOutcome (*work) (HybIndex *ix, Relation heap, void *arg);
+	LOCKMODE	lockmode;
+} SliceWork;
 
 typedef struct MergeArgs
 {
@@ -230,7 +234,7 @@ merge_wanted(HybIndex *ix, void *arg)
  * for itself (learn.c), so that one is not waited for with the index locked.
  */
 static SliceOutcome
-merge_steps(HybIndex *ix, void *arg)
+merge_steps(HybIndex *ix, Relation heap, void *arg)
 {
 	MergeArgs  *merge = arg;
 	TimestampTz began = GetCurrentTimestamp();
@@ -251,19 +255,38 @@ merge_steps(HybIndex *ix, void *arg)
 	return SLICE_DONE;
 }
 
-/* It may be quiet, and a merge worth it: SLICE_MORE. */
 static SliceOutcome
-look_whether_quiet(HybIndex *ix, void *arg)
+look_whether_quiet(HybIndex *ix, Relation heap, void *arg)
 {
-	return hyb_quiet_look(ix) ? SLICE_MORE : SLICE_DONE;
+	*(HybQuietWork *) arg = hyb_quiet_look(ix);
+	return SLICE_DONE;
 }
+
+/* Shrinking can take some time: others do not wait for it. */
+static bool
+nobody_waits(void *arg)
+{
+	return !database_is_wanted() &&
+		!hyb_worker_should_yield(&args.ref, 0, hyb_max_merge_workers);
+}
+
+static SliceOutcome
+shrink_file(HybIndex *ix, Relation heap, void *arg)
+{
+	hyb_quiet_shrink(ix, heap, nobody_waits, NULL);
+	return SLICE_DONE;
+}
+
+static const SliceWork work_merge = {merge_steps, AccessShareLock};
+static const SliceWork work_look = {look_whether_quiet, AccessShareLock};
+static const SliceWork work_shrink = {shrink_file, ShareUpdateExclusiveLock};
 
 /*
  * One transaction.  *name is set to the index's, allocated in TopMemoryContext,
  * if it was NULL.
  */
 static SliceOutcome
-work_on_index(Oid relid, SliceWork work, void *arg, char **name)
+work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 {
 	Relation	heap = NULL;
 	Relation	index = NULL;
@@ -277,7 +300,7 @@ work_on_index(Oid relid, SliceWork work, void *arg, char **name)
 
 	/* table before index, as everywhere; either may be gone by now */
 	heapid = IndexGetRelation(relid, true);
-	heap = hyb_try_open(heapid, AccessShareLock, &locked);
+	heap = hyb_try_open(heapid, work->lockmode, &locked);
 	if (heap != NULL)
 		index = hyb_try_open(relid, RowExclusiveLock, &locked);
 	if (locked)
@@ -306,7 +329,7 @@ work_on_index(Oid relid, SliceWork work, void *arg, char **name)
 							   save_sec_context | SECURITY_RESTRICTED_OPERATION);
 		save_nestlevel = NewGUCNestLevel();
 		HYB_RESTRICT_SEARCH_PATH();
-		outcome = work(hyb_index_create_handle(index), arg);
+		outcome = work->work(hyb_index_create_handle(index), heap, arg);
 		AtEOXact_GUC(false, save_nestlevel);
 		SetUserIdAndSecContext(save_userid, save_sec_context);
 	}
@@ -314,7 +337,7 @@ work_on_index(Oid relid, SliceWork work, void *arg, char **name)
 	if (index != NULL)
 		relation_close(index, RowExclusiveLock);
 	if (heap != NULL)
-		relation_close(heap, AccessShareLock);
+		relation_close(heap, work->lockmode);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	pgstat_report_activity(STATE_IDLE, NULL);
@@ -358,7 +381,7 @@ merge_index(Oid relid)
 	hyb_merge_job_begin(&merge.job);
 	do
 	{
-		outcome = work_on_index(relid, merge_steps, &merge, &name);
+		outcome = work_on_index(relid, &work_merge, &merge, &name);
 		if (database_is_wanted())
 			stay = false;
 		else if (outcome == SLICE_DONE)
@@ -415,9 +438,13 @@ static void
 look_at(Oid relid)
 {
 	char	   *name = NULL;
+	HybQuietWork quiet = HYB_QUIET_NONE;
 
-	if (work_on_index(relid, look_whether_quiet, NULL, &name) == SLICE_MORE)
+	(void) work_on_index(relid, &work_look, &quiet, &name);
+	if (quiet == HYB_QUIET_MERGE)
 		(void) hyb_worker_ask(MyDatabaseId, relid);
+	else if (quiet == HYB_QUIET_SHRINK)
+		(void) work_on_index(relid, &work_shrink, NULL, &name);
 	if (name != NULL)
 		pfree(name);
 }

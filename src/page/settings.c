@@ -21,6 +21,7 @@ int			hyb_merge_step_pages = 32;
 bool		hyb_background_merge = true;
 int			hyb_max_merge_workers = 2;
 int			hyb_log_merge_ms = -1;
+int			hyb_quiet_time = 5000;
 bool		hyb_replace_btree = false;
 bool		hyb_prefetch = true;
 int			hyb_hot_memory_kb = HYB_DEFAULT_HOT_KB;
@@ -33,7 +34,6 @@ bool		hyb_test_layout = false;
 bool		hyb_test_filter = false;
 #endif
 int			hyb_test_levels = 1;
-int			hyb_test_quiet_ms = 5000;
 int			hyb_test_pressure = 0;
 bool		hyb_test_short_logs = false;
 
@@ -151,14 +151,6 @@ define_test_settings(void)
 							PGC_USERSET,
 							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
 							NULL, NULL, NULL);
-	DefineCustomIntVariable("hybridindex.test_quiet_ms",
-							"Sets the time without insertions after which an index is quiet, for tests.",
-							NULL,
-							&hyb_test_quiet_ms,
-							5000, 1, INT_MAX,
-							PGC_SIGHUP,
-							GUC_UNIT_MS | GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL,
-							NULL, NULL, NULL);
 	DefineCustomIntVariable("hybridindex.test_pressure",
 							"Has trees be as if memory was plentiful (1) up to scarce (3), for tests.",
 							NULL,
@@ -233,6 +225,13 @@ define_settings(void)
 							&hyb_max_merge_workers,
 							2, 0, HYB_MAX_WORKERS,
 							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("hybridindex.quiet_time",
+							"Sets the time without insertions after which workers merge what is left of an index's log and shrink its file.",
+							"They do it where that is worth what it writes. -1 turns it off.",
+							&hyb_quiet_time,
+							5000, -1, 3600 * 1000,
+							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("hybridindex.log_merge_min_duration",
 							"Sets the time above which merges by background workers are logged.",

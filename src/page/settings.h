@@ -34,6 +34,8 @@ extern bool hyb_background_merge;	/* start workers */
 extern int	hyb_max_merge_workers;	/* of the server, at a time */
 extern int	hyb_log_merge_ms;	/* log merges of workers that take as long;
 								 * -1: none */
+extern int	hyb_quiet_time;		/* ms without insertions after which an index
+								 * is quiet (merge/quiet.h); -1: it never is */
 extern bool hyb_prefetch;		/* ask for pages ahead */
 extern int	hyb_hot_memory_kb;	/* hot_memory: of hot copies, 0: none */
 extern bool hyb_replace_btree;	/* make hybrid indexes where btree is the
@@ -60,9 +62,6 @@ extern bool hyb_test_filter;	/* test_filter: where an index wants a filter,
  * static level until there are as many.
  */
 extern int	hyb_test_levels;
-
-/* test_quiet_ms, the same: merge/quiet.h */
-extern int	hyb_test_quiet_ms;
 
 /*
  * test_pressure, the same: shared trees take this, less one, for the HybPressure

@@ -334,8 +334,26 @@ test_levels(void)
 	facts.newer_tids = 900;
 	facts.earned_pages = 930;
 	CHECK(hyb_policy_ratio.quiet(&facts), "few entries fall into few leaves");
+
 	facts.nlevels = 1;
-	CHECK(!hyb_policy_ratio.quiet(&facts), "one level, quiet or not");
+	facts.newer_leaves = facts.newer_tids = 0;
+	facts.leaves = 1000;
+	CHECK(!hyb_policy_ratio.quiet(&facts), "one level and no log");
+	facts.active_pages = 31;
+	facts.active_entries = 500;
+	facts.earned_pages = 468;
+	CHECK(!hyb_policy_ratio.quiet(&facts), "a log with an entry for each of many leaves");
+	facts.earned_pages = 469;
+	CHECK(hyb_policy_ratio.quiet(&facts), "merges have written as much");
+	facts.active_pages = 30;
+	facts.earned_pages = 1000;
+	CHECK(!hyb_policy_ratio.quiet(&facts), "a log that is short for the index");
+	facts.leaves = facts.oldest_leaves = 2;
+	facts.active_pages = 3;
+	CHECK(!hyb_policy_ratio.quiet(&facts), "a log that is short");
+	facts.active_pages = 4;
+	facts.earned_pages = 0;
+	CHECK(hyb_policy_ratio.quiet(&facts), "pages of the log count as written");
 }
 
 /* ---- properties ---- */

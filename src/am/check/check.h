@@ -5,7 +5,7 @@
 #ifndef HYB_CHECK_H
 #define HYB_CHECK_H
 
-#include "am/survey.h"
+#include "page/survey.h"
 #include "dynamic/delta.h"
 #include "dynamic/dynamic.h"
 #include "lib/bloomfilter.h"

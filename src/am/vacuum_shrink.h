@@ -1,9 +1,9 @@
 /*
- * shrink.h
+ * vacuum_shrink.h
  *		VACUUM returns free blocks at the end of an index's file.
  */
-#ifndef HYB_SHRINK_H
-#define HYB_SHRINK_H
+#ifndef HYB_VACUUM_SHRINK_H
+#define HYB_VACUUM_SHRINK_H
 
 #include "access/genam.h"
 #include "dynamic/dynamic.h"
@@ -16,4 +16,4 @@
  */
 extern void hyb_vacuum_shrink(HybIndex *ix, IndexVacuumInfo *info, double live);
 
-#endif							/* HYB_SHRINK_H */
+#endif							/* HYB_VACUUM_SHRINK_H */

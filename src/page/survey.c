@@ -25,7 +25,7 @@
 #include "compat.h"
 
 #include "access/xlog.h"
-#include "am/survey.h"
+#include "page/survey.h"
 #include "miscadmin.h"
 #include "page/meta.h"
 #include "page/space.h"

@@ -1,0 +1,275 @@
+/*
+ * shrink.c
+ *		Returning free blocks at the end of an index's file.
+ *
+ * architecture.md has it whole: "A file that shrinks".
+ */
+#include "compat.h"
+
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "commands/vacuum.h"
+#include "dynamic/delta.h"
+#include "merge/merge.h"
+#include "merge/move.h"
+#include "merge/shrink.h"
+#include "miscadmin.h"
+#include "page/file_end.h"
+#include "page/open.h"
+#include "page/space.h"
+#include "page/survey.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/resowner.h"
+#include "utils/wait_event.h"
+
+/* At what intervals the lock is asked for: as VACUUM does for tables. */
+#define LOCK_INTERVAL_MS	50
+
+bool
+hyb_shrink_allowed(const HybIndex *ix)
+{
+	Relation	heap;
+	bool		allows;
+
+	if (ix->rel->rd_refcnt != 1)
+		return false;
+	heap = table_open(IndexGetRelation(RelationGetRelid(ix->rel), false), NoLock);
+	allows = HYB_VACUUM_TRUNCATES(heap);
+	table_close(heap, NoLock);
+	return allows;
+}
+
+/* Blocks that a file of so many would have if it shrunk; that many if not. */
+static BlockNumber
+blocks_wanted(const HybShrinkRule *rule, const HybMetaPage *meta,
+			  BlockNumber nblocks)
+{
+	BlockNumber nfree = (BlockNumber) hyb_meta_free(meta, nblocks);
+	BlockNumber used = nblocks - Min(nfree, nblocks);
+	BlockNumber wanted = used + used / rule->spare_fraction + rule->spare;
+
+	if (nfree < (BlockNumber) rule->min_free ||
+		nfree < nblocks / rule->free_fraction ||
+		nblocks < wanted + rule->min_returned)
+		return nblocks;
+	return wanted;
+}
+
+bool
+hyb_shrink_pays(const HybShrinkRule *rule, const HybMetaPage *meta,
+				BlockNumber nblocks)
+{
+	return blocks_wanted(rule, meta, nblocks) < nblocks;
+}
+
+/*
+ * Dictionary pages stay where they are: the first block after them.  They were
+ * written when the index was small.
+ */
+static BlockNumber
+after_dictionary(const HybIndex *ix, const HybMetaPage *meta)
+{
+	BlockNumber after = HYB_METAPAGE_BLKNO + 1;
+	BlockNumber block = meta->dictionary;
+	BlockNumber from = HYB_METAPAGE_BLKNO;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
+
+	for (BlockNumber n = 0; BlockNumberIsValid(block); n++)
+	{
+		Buffer		buf = hyb_page_lock(ix, block, from, BUFFER_LOCK_SHARE,
+										HYB_PAGE_DICTIONARY, 1);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!BufferIsValid(buf) || n == nblocks)
+			hyb_corrupted(ix->rel, block, "This is not the dictionary page that the index expects.");
+		after = Max(after, block + 1);
+		from = block;
+		block = hyb_page_opaque(BufferGetPage(buf))->link;
+		UnlockReleaseBuffer(buf);
+	}
+	return after;
+}
+
+/*
+ * Choose the end of the file that is to go, and name it; InvalidBlockNumber if
+ * the file is not to shrink.  One that an earlier VACUUM has named is kept if
+ * most of what can be had lies in it.
+ */
+static BlockNumber
+begin_cut(HybIndex *ix, const HybShrinkRule *rule)
+{
+	HybMetaPage meta;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
+	BlockNumber cut;
+
+	/* as a rule there is nothing to do */
+	hyb_meta_copy(ix, &meta);
+	if (meta.cut_end == 0 && blocks_wanted(rule, &meta, nblocks) == nblocks)
+		return InvalidBlockNumber;
+
+	(void) hyb_merge_lock(ix->rel, true);
+	hyb_file_end_recover(ix);
+	hyb_space_settle(ix);
+	hyb_meta_copy(ix, &meta);
+	nblocks = RelationGetNumberOfBlocks(ix->rel);
+	cut = Max(blocks_wanted(rule, &meta, nblocks), after_dictionary(ix, &meta));
+	if (nblocks < cut + rule->min_returned || meta.cut_end != 0)
+		cut = InvalidBlockNumber;
+	else if (BlockNumberIsValid(meta.cut) && meta.cut >= cut &&
+			 meta.cut - cut < (nblocks - cut) / 4)
+		cut = meta.cut;
+	else
+		hyb_file_end_begin(ix, cut);
+	hyb_merge_unlock(ix->rel);
+	return cut;
+}
+
+bool
+hyb_shrink_begin(HybShrink *shrink)
+{
+	HybIndex   *ix = shrink->ix;
+	HybSiftResult result = HYB_SIFT_MORE;
+
+	shrink->cut = begin_cut(ix, shrink->rule);
+	if (!BlockNumberIsValid(shrink->cut))
+		return false;
+	while (result == HYB_SIFT_MORE && shrink->go_on(shrink->arg))
+	{
+		(void) hyb_merge_lock(ix->rel, true);
+		result = hyb_file_end_sift(ix);
+		hyb_merge_unlock(ix->rel);
+		HYB_POINT("shrink-sifted");
+	}
+	return result == HYB_SIFT_DONE;
+}
+
+bool
+hyb_shrink_log_in_end(const HybShrink *shrink)
+{
+	HybIndex   *ix = shrink->ix;
+	bool		found = false;
+	HybMetaPage meta;
+
+	(void) hyb_merge_lock(ix->rel, true);
+	hyb_meta_copy(ix, &meta);
+	for (int i = 0; i < 3 && !found; i++)
+	{
+		const HybGeneration *generation = i == 0 ? &meta.active :
+			i == 1 ? &meta.frozen : &meta.retiring;
+		HybDeltaWalk walk;
+
+		hyb_delta_walk_start(&walk, ix, generation, i > 0);
+		while (!found && hyb_delta_walk_next(&walk))
+		{
+			Buffer		buf;
+
+			CHECK_FOR_INTERRUPTS();
+			found = walk.block >= shrink->cut;
+			if (!hyb_delta_walk_lock(&walk, &buf))
+				hyb_corrupted(ix->rel, walk.block, "This is not the delta page that the log points to.");
+			UnlockReleaseBuffer(buf);
+		}
+	}
+	hyb_merge_unlock(ix->rel);
+	return found;
+}
+
+bool
+hyb_shrink_move(HybShrink *shrink)
+{
+	HybIndex   *ix = shrink->ix;
+	HybMove		move = {.cut = shrink->cut};
+	bool		more = true;
+
+	while (more && shrink->go_on(shrink->arg))
+	{
+		(void) hyb_merge_lock(ix->rel, true);
+		more = hyb_move_step(ix, &move);
+		hyb_merge_unlock(ix->rel);
+		HYB_POINT("shrink-moved");
+	}
+	shrink->moved += move.moved;
+	return !more;
+}
+
+/*
+ * Is all of the end free?  If so the whole of both lists is looked at: what is
+ * cut off does not come back.
+ */
+static bool
+end_is_free(HybIndex *ix)
+{
+	HybSurvey	survey;
+	bool		free;
+
+	(void) hyb_merge_lock(ix->rel, true);
+	free = hyb_file_end_is_free(ix);
+	if (free)
+	{
+		hyb_survey_take(ix, &survey);
+		for (BlockNumber block = survey.meta->cut; block < survey.nblocks; block++)
+			free &= hyb_survey_is_free(&survey, block);
+		hyb_survey_free(&survey);
+	}
+	hyb_merge_unlock(ix->rel);
+	return free;
+}
+
+/*
+ * Cut the end off if nobody else has the index open at this moment.  Returns
+ * whether the lock was had, and in *done whether the end is gone.
+ *
+ * Locks of a subtransaction that is rolled back are let go of by a standby,
+ * too: it would keep that of the transaction until that ends, VACUUM's perhaps a
+ * long time later, if there are more indexes.
+ */
+static bool
+try_cut(HybIndex *ix, bool *done)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	bool		locked;
+
+	*done = false;
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	locked = ConditionalLockRelation(ix->rel, AccessExclusiveLock);
+	if (locked && hyb_merge_lock(ix->rel, false))
+	{
+		*done = hyb_file_end_cut_off(ix);
+		hyb_merge_unlock(ix->rel);
+	}
+	RollbackAndReleaseCurrentSubTransaction();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	if (locked)
+		HYB_POINT("shrink-cut");
+	return locked;
+}
+
+HybCutResult
+hyb_shrink_cut(HybIndex *ix, int tries)
+{
+	if (!end_is_free(ix))
+		return HYB_CUT_NOT_FREE;
+	for (int i = 0; i < tries; i++)
+	{
+		bool		done;
+
+		if (i > 0)
+		{
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 LOCK_INTERVAL_MS, WAIT_EVENT_VACUUM_TRUNCATE);
+			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
+		}
+		if (try_cut(ix, &done))
+			return done ? HYB_CUT_DONE : HYB_CUT_NOT_FREE;
+	}
+	return HYB_CUT_LOCKED;
+}

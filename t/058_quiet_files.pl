@@ -1,0 +1,225 @@
+
+# What waits in the log of an index that nobody inserts into is merged, and its
+# file shrinks, without VACUUM and in nobody's way.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('quiet_files', <<CONF);
+hybridindex.quiet_time = 300
+restart_after_crash = on
+CONF
+my $points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0';
+
+$node->safe_psql('postgres', <<SQL);
+CREATE FUNCTION make(name text) RETURNS void LANGUAGE plpgsql AS \$\$
+BEGIN
+	EXECUTE format('CREATE TABLE %I (k int8, s text COLLATE "C") WITH (autovacuum_enabled = off)', name);
+	EXECUTE format('CREATE INDEX %I ON %I USING hybrid (k)', name || '_k', name);
+	EXECUTE format('CREATE INDEX %I ON %I USING hybrid (s) INCLUDE (k)', name || '_s', name);
+END
+\$\$;
+CREATE FUNCTION fill(name text, n int) RETURNS void LANGUAGE plpgsql AS \$\$
+BEGIN
+	EXECUTE format('INSERT INTO %I SELECT hashint8extended((random() * 1e15)::int8, 0), md5(g::text || random()) FROM generate_series(1, %s) g', name, n);
+END
+\$\$;
+CREATE VIEW files AS
+	SELECT c.relname, relnamespace, s.* FROM pg_class c JOIN pg_am a ON a.oid = c.relam AND amname = 'hybrid',
+		hybrid_index_stats(c.oid) s;
+SQL
+
+sub value { return $node->safe_psql('postgres', "SELECT $_[0]"); }
+
+sub worker_leaves
+{
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
+		'the worker leaves');
+	return;
+}
+
+# Pages of a table's indexes.
+sub pages { return value("sum(total_pages) FROM files WHERE relname ~ '^$_[0]_[ks]\$'"); }
+
+sub sound
+{
+	my ($what, $table) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	same_answers($node, $what,
+		{ "SELECT k FROM $table ORDER BY k" => 'order', "SELECT s, k FROM $table WHERE s < '8' ORDER BY s" => 'index bitmap' }, [$table]);
+	return;
+}
+
+# Nothing is left in the logs, and little of the files is free.
+sub comes_to_rest
+{
+	my ($what, $table) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($node->poll_query_until('postgres', <<SQL), "$what: nothing is left in the logs, and little is free") or diag value("string_agg(f::text, ' ') FROM files f");
+SELECT bool_and(dynamic_entries = 0 AND NOT merge_running AND free_pages < greatest(20, total_pages / 12))
+FROM files WHERE relname ~ '^${table}_[ks]\$'
+SQL
+	sound($what, $table);
+	return;
+}
+
+# ---- after a load ----
+
+$node->safe_psql('postgres', "SELECT make('loaded')");
+$node->safe_psql('postgres', "SELECT fill('loaded', 500)") foreach 1 .. 60;
+
+# from here on only what is quiet is merged
+$node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 1000000');
+$node->reload;
+$node->safe_psql('postgres', "SELECT fill('loaded', 4000)");
+my $before = pages('loaded');
+comes_to_rest('loaded', 'loaded');
+my $after = pages('loaded');
+cmp_ok($after, '<', $before, 'the files are shorter');
+$node->safe_psql('postgres', 'REINDEX TABLE loaded');
+cmp_ok($after, '<', 1.3 * pages('loaded'), 'and hardly longer than those of indexes that are built again');
+worker_leaves();
+
+# few rows, which no merge was asked for
+$node->safe_psql('postgres', "SELECT make('small')");
+$node->safe_psql('postgres', "SELECT fill('small', 100)") foreach 1 .. 40;
+comes_to_rest('few rows', 'small');
+
+# ---- while rows come ----
+
+# A page of the log is no reason for a merge.
+my $merges = value("sum(merges) FROM files WHERE relname ~ '^small'");
+foreach (1 .. 20)
+{
+	$node->safe_psql('postgres', "SELECT fill('small', 1)");
+	select(undef, undef, undef, 0.1);
+}
+select(undef, undef, undef, 1.5);
+is(value("sum(merges) FROM files WHERE relname ~ '^small'"), $merges, 'a page of the log is not worth a merge');
+
+# Nor is what an application that pauses again and again has in the log, beside
+# a large index: not before merges would have written as much.
+my $written = value("sum(written_bytes) FROM files WHERE relname ~ '^loaded'");
+foreach (1 .. 6)
+{
+	$node->safe_psql('postgres', "SELECT fill('loaded', 500)");
+	select(undef, undef, undef, 0.8);
+}
+is(value("sum(written_bytes) FROM files WHERE relname ~ '^loaded'"), $written, 'nor are some pages with entries for many leaves');
+
+# ---- what is not to be cut, and what cannot be ----
+
+$node->safe_psql('postgres', "SELECT make('whole')");
+$node->safe_psql('postgres', 'ALTER TABLE whole SET (vacuum_truncate = off)');
+$node->safe_psql('postgres', "SELECT fill('whole', 10000)");
+ok($node->poll_query_until('postgres', "SELECT bool_and(dynamic_entries = 0) FROM files WHERE relname ~ '^whole'"),
+	'a table whose files are not to be cut: merged');
+my $length = pages('whole');
+
+# a transaction that has read the indexes holds the cut up, and nothing else
+$node->safe_psql('postgres', "SELECT make('held')");
+my $reader = $node->background_psql('postgres');
+$reader->query_safe('BEGIN');
+$reader->query_safe("SET enable_seqscan = off; SELECT count(k) FROM held WHERE k > 0; SELECT count(s) FROM held WHERE s > ''");
+$node->safe_psql('postgres', "SELECT fill('held', 10000)");
+ok($node->poll_query_until('postgres', "SELECT bool_and(dynamic_entries = 0) FROM files WHERE relname ~ '^held'"),
+	'somebody has the indexes open: merged');
+select(undef, undef, undef, 1.0);
+my $held = pages('held');
+$reader->query_safe('COMMIT');
+$reader->quit;
+comes_to_rest('held no more', 'held');
+cmp_ok(pages('held'), '<', $held, 'which it was not before');
+is(pages('whole'), $length, 'the table whose files are not to be cut has them whole');
+sound('whole', 'whole');
+
+# turned off
+$node->append_conf('postgresql.conf', 'hybridindex.quiet_time = -1');
+$node->reload;
+$node->safe_psql('postgres', "SELECT make('off')");
+$node->safe_psql('postgres', "SELECT fill('off', 6000)");
+$node->safe_psql('postgres', 'VACUUM off');
+worker_leaves();
+is(value("sum(dynamic_entries) FROM files WHERE relname ~ '^off_'"), '12000', 'turned off');
+
+# VACUUM has a worker look
+$node->append_conf('postgresql.conf', 'hybridindex.quiet_time = 300');
+$node->reload;
+$node->safe_psql('postgres', 'VACUUM off');
+comes_to_rest('VACUUM asks', 'off');
+
+# ---- held ----
+
+SKIP:
+{
+	skip 'this server has no injection points', 1 if !$points;
+	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
+
+	my $rests = "SELECT bool_and(dynamic_entries = 0 AND free_pages < 20) FROM files WHERE relname =";
+
+	# a worker that shrinks a file, held at a point
+	my $hold = sub {
+		my ($table, $point) = @_;
+		$node->safe_psql('postgres', "SELECT make('$table')");
+		$node->safe_psql('postgres', "DROP INDEX ${table}_s");
+		$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-$point', 'wait')");
+		$node->safe_psql('postgres', "SELECT fill('$table', 16000)");
+		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-$point'"),
+			"$table: held at $point");
+		return;
+	};
+	my $let_go = sub {
+		my ($point) = @_;
+		$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-$point'); SELECT injection_points_wakeup('hybrid-$point')");
+		return;
+	};
+
+	# who waits for the table gets it
+	$hold->('ddl', 'shrink-moved');
+	my $pages = pages('ddl');
+	my $ddl = start_psql($node, 'ALTER TABLE ddl ALTER k SET STATISTICS 10;');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'ALTER TABLE%'"),
+		'DDL waits');
+	$let_go->('shrink-moved');
+	finish_psql($ddl);
+	worker_leaves();
+	is(pages('ddl'), $pages, 'the worker gives the table up for it');
+	same_answers($node, 'given up', { 'SELECT k FROM ddl ORDER BY k' => 'order' }, ['ddl']);
+
+	# rows that come between the moves and the cut
+	$hold->('rows', 'quiet-moved');
+	$node->safe_psql('postgres', "SELECT fill('rows', 3000)");
+	$let_go->('quiet-moved');
+	worker_leaves();
+	same_answers($node, 'rows came before the cut', { 'SELECT k FROM rows ORDER BY k' => 'order' }, ['rows']);
+	$node->safe_psql('postgres', "SELECT fill('rows', 20000)");
+	ok($node->poll_query_until('postgres', "$rests 'rows_k'"), 'and the next time it shrinks');
+	same_answers($node, 'it shrank', { 'SELECT k FROM rows ORDER BY k' => 'order' }, ['rows']);
+
+	# killed
+	foreach my $point ('shrink-moved', 'quiet-moved', 'cut-begun', 'cut-made')
+	{
+		(my $table = "killed_$point") =~ s/-/_/;
+		$hold->($table, $point);
+		my $from = -s $node->logfile;
+		my $pid = value("pid FROM pg_stat_activity WHERE wait_event = 'hybrid-$point'");
+		$node->safe_psql('postgres', 'SELECT txid_current()');
+		kill 'KILL', $pid;
+		wait_for_restart($node, $from);
+		same_answers($node, "killed at $point", { "SELECT k FROM $table ORDER BY k" => 'order' }, [$table]);
+		$node->safe_psql('postgres', "SELECT fill('$table', 20000)");
+		ok($node->poll_query_until('postgres', "$rests '${table}_k'"), 'and the next time it shrinks');
+		same_answers($node, "after a kill at $point", { "SELECT k FROM $table ORDER BY k" => 'order' }, [$table]);
+	}
+}
+
+no_crash($node, 'nothing crashed by itself');
+$node->stop;
+done_testing();
