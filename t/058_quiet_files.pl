@@ -181,6 +181,18 @@ SKIP:
 		return;
 	};
 
+	# VACUUM does not take the worker's snapshot for that of a query
+	$node->safe_psql('postgres', "SELECT make('seen'); SELECT injection_points_attach('hybrid-merge-between', 'wait')");
+	$node->safe_psql('postgres', "INSERT INTO seen SELECT g, g FROM generate_series(1, 4000) g");
+	ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'"),
+		'a worker is held in a merge');
+	$node->safe_psql('postgres', "INSERT INTO seen SELECT g, g FROM generate_series(1, 1000) g");
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between')");
+	$node->safe_psql('postgres', 'VACUUM seen');
+	is(value("relallvisible = relpages FROM pg_class WHERE relname = 'seen'"), 't', 'VACUUM finds all rows visible to all');
+	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-merge-between') FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'");
+	worker_leaves();
+
 	# who waits for the table gets it
 	$hold->('ddl', 'shrink-moved');
 	my $pages = pages('ddl');

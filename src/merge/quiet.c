@@ -228,6 +228,7 @@ hyb_quiet_shrink(HybIndex *ix, Relation heap, bool (*go_on) (void *arg), void *a
 	};
 
 	Assert(RelationGetRelid(ix->rel) == looked_at.relid);
+	Assert(CheckRelationLockedByMe(heap, ShareUpdateExclusiveLock, true));
 	if (!hyb_shrink_allowed(ix) || !hyb_shrink_begin(&shrink) ||
 		hyb_shrink_log_in_end(&shrink) || !hyb_shrink_move(&shrink))
 		return;

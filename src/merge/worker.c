@@ -38,6 +38,8 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -282,6 +284,23 @@ static const SliceWork work_look = {look_whether_quiet, AccessShareLock};
 static const SliceWork work_shrink = {shrink_file, ShareUpdateExclusiveLock};
 
 /*
+ * VACUUM does not wait for this transaction's snapshot, as it does not wait for
+ * that of another VACUUM: the rows of a load are visible to all while their
+ * index is being merged.  That is right where only the index is read, not
+ * what functions of others may read.
+ */
+static void
+hold_no_rows_back(const HybIndex *ix)
+{
+	if (!ix->desc->all_mem || (ix->desc->has_encoded && ix->dictionaries == NULL))
+		return;
+	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
+	MyProc->statusFlags |= PROC_IN_VACUUM;
+	ProcGlobal->statusFlags[MyProc->pgxactoff] = MyProc->statusFlags;
+	LWLockRelease(ProcArrayLock);
+}
+
+/*
  * One transaction.  *name is set to the index's, allocated in TopMemoryContext,
  * if it was NULL.
  */
@@ -309,10 +328,12 @@ work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 			 index->rd_rel->relam == get_index_am_oid("hybrid", true) &&
 			 index->rd_index->indisready)
 	{
+		HybIndex   *ix = hyb_index_create_handle(index);
 		Oid			save_userid;
 		int			save_sec_context;
 		int			save_nestlevel;
 
+		hold_no_rows_back(ix);
 		if (*name == NULL)
 			*name = MemoryContextStrdup(TopMemoryContext,
 										quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
@@ -329,7 +350,7 @@ work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 							   save_sec_context | SECURITY_RESTRICTED_OPERATION);
 		save_nestlevel = NewGUCNestLevel();
 		HYB_RESTRICT_SEARCH_PATH();
-		outcome = work->work(hyb_index_create_handle(index), heap, arg);
+		outcome = work->work(ix, heap, arg);
 		AtEOXact_GUC(false, save_nestlevel);
 		SetUserIdAndSecContext(save_userid, save_sec_context);
 	}
