@@ -8,7 +8,8 @@
 # entries in the same order.  Text keys come from
 # KEYS_DIR/{emails,titles,paths}.txt.gz, by default the samples in test/data,
 # which have fewer than ROWS.  Sizes are whole files, whatever lies in the
-# dynamic stage and on the free list included.
+# dynamic stage and on the free list included: right after the load, and at
+# rest, when workers have found that nobody inserts any more (a minute at most).
 set -eu
 
 rows=${1:-1000000}
@@ -22,7 +23,7 @@ CREATE EXTENSION IF NOT EXISTS hybridindex;
 DROP SCHEMA IF EXISTS hybrid_size CASCADE;
 CREATE SCHEMA hybrid_size;
 CREATE TABLE hybrid_size.result (n serial, name text, entries bigint, btree bigint,
-	btree_reindexed bigint, hybrid bigint, hybrid_reindexed bigint);
+	btree_reindexed bigint, hybrid bigint, hybrid_rest bigint, hybrid_reindexed bigint);
 SQL
 
 # NAME  COLUMN-DEFINITIONS  INDEX-COLUMNS  SELECT
@@ -49,6 +50,19 @@ SQL
 SET search_path = hybrid_size, public;
 INSERT INTO result (name, entries, btree, hybrid)
 	SELECT '$name', (SELECT count(*) FROM t), pg_relation_size('t_btree'), pg_relation_size('t_hybrid');
+SQL
+	# at rest: the file has the same length for half a minute
+	same=0 last=
+	for i in $(seq 1 60); do
+		size=$($PSQL -c "SELECT pg_relation_size('hybrid_size.t_hybrid')")
+		[ "$size" = "$last" ] && same=$((same + 1)) || same=0
+		[ $same -ge 28 ] && break
+		last=$size
+		sleep 1
+	done
+	$PSQL <<SQL
+SET search_path = hybrid_size, public;
+UPDATE result SET hybrid_rest = pg_relation_size('t_hybrid') WHERE name = '$name';
 SELECT hybrid_index_check('t_hybrid') \g /dev/null
 REINDEX INDEX t_btree;
 REINDEX INDEX t_hybrid;
@@ -79,16 +93,18 @@ measure 'order line (four int4)' 'w int4, d int4, o int4, n int4' 'w, d, o, n' \
 # bytes an entry, as the table of README.md
 $PSQL <<SQL
 SET search_path = hybrid_size, public;
-SELECT '| key set | entries | btree | btree REINDEXed | hybrid | hybrid REINDEXed | hybrid / btree | hybrid / btree REINDEXed |'
-	|| E'\n| --- | --- | --- | --- | --- | --- | --- | --- |';
-SELECT format('| %s | %s | %s | %s | %s | %s | %s | %s |', name, to_char(entries, 'FM9,999,999'),
+SELECT '| key set | entries | btree | btree REINDEXed | hybrid | hybrid at rest | hybrid REINDEXed | hybrid / btree | at rest / btree | at rest / btree REINDEXed |'
+	|| E'\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |';
+SELECT format('| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |', name, to_char(entries, 'FM9,999,999'),
 	round(btree::numeric / entries, 1), round(btree_reindexed::numeric / entries, 1),
-	round(hybrid::numeric / entries, 1), round(hybrid_reindexed::numeric / entries, 1),
-	round(hybrid::numeric / btree, 2), round(hybrid::numeric / btree_reindexed, 2))
+	round(hybrid::numeric / entries, 1), round(hybrid_rest::numeric / entries, 1),
+	round(hybrid_reindexed::numeric / entries, 1), round(hybrid::numeric / btree, 2),
+	round(hybrid_rest::numeric / btree, 2), round(hybrid_rest::numeric / btree_reindexed, 2))
 FROM result ORDER BY n;
-SELECT format('| **geometric mean** | | | | | | **%s** | **%s** |',
+SELECT format('| **geometric mean** | | | | | | | **%s** | **%s** | **%s** |',
 	round(exp(avg(ln(hybrid::numeric / btree))), 3),
-	round(exp(avg(ln(hybrid::numeric / btree_reindexed))), 3))
+	round(exp(avg(ln(hybrid_rest::numeric / btree))), 3),
+	round(exp(avg(ln(hybrid_rest::numeric / btree_reindexed))), 3))
 FROM result;
 SELECT format(E'\nWith both indexes REINDEXed: %s.',
 	round(exp(avg(ln(hybrid_reindexed::numeric / btree_reindexed))), 3))

@@ -170,6 +170,13 @@ hyb_quiet_due(Oid *relid)
 	return false;
 }
 
+void
+hyb_quiet_look_again(void)
+{
+	if (++looked_at.looks < QUIET_LOOKS)
+		remember(&looked_at);
+}
+
 HybQuietWork
 hyb_quiet_look(HybIndex *ix)
 {
@@ -186,7 +193,10 @@ hyb_quiet_look(HybIndex *ix)
 		return HYB_QUIET_NONE;
 	}
 	if (!hyb_merge_lock(ix->rel, false))
+	{
+		hyb_quiet_look_again();
 		return HYB_QUIET_NONE;
+	}
 	hyb_meta_copy(ix, &meta);
 	work = work_of(ix, &meta);
 	if (work == HYB_QUIET_MERGE)
@@ -229,11 +239,15 @@ hyb_quiet_shrink(HybIndex *ix, Relation heap, bool (*go_on) (void *arg), void *a
 
 	Assert(RelationGetRelid(ix->rel) == looked_at.relid);
 	Assert(CheckRelationLockedByMe(heap, ShareUpdateExclusiveLock, true));
-	if (!hyb_shrink_allowed(ix) || !hyb_shrink_begin(&shrink) ||
-		hyb_shrink_log_in_end(&shrink) || !hyb_shrink_move(&shrink))
+	if (!hyb_shrink_allowed(ix))
 		return;
+	if (!hyb_shrink_begin(&shrink) || hyb_shrink_log_in_end(&shrink) ||
+		!hyb_shrink_move(&shrink))
+	{
+		hyb_quiet_look_again();
+		return;
+	}
 	HYB_POINT("quiet-moved");
-	if (hyb_shrink_cut(ix, CUT_TRIES) == HYB_CUT_LOCKED &&
-		++looked_at.looks < QUIET_LOOKS)
-		remember(&looked_at);
+	if (hyb_shrink_cut(ix, CUT_TRIES) != HYB_CUT_DONE)
+		hyb_quiet_look_again();
 }

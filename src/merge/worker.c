@@ -460,12 +460,15 @@ look_at(Oid relid)
 {
 	char	   *name = NULL;
 	HybQuietWork quiet = HYB_QUIET_NONE;
+	SliceOutcome outcome;
 
-	(void) work_on_index(relid, &work_look, &quiet, &name);
+	outcome = work_on_index(relid, &work_look, &quiet, &name);
 	if (quiet == HYB_QUIET_MERGE)
 		(void) hyb_worker_ask(MyDatabaseId, relid);
 	else if (quiet == HYB_QUIET_SHRINK)
-		(void) work_on_index(relid, &work_shrink, NULL, &name);
+		outcome = work_on_index(relid, &work_shrink, NULL, &name);
+	if (outcome == SLICE_LOCKED)
+		hyb_quiet_look_again();
 	if (name != NULL)
 		pfree(name);
 }
