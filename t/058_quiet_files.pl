@@ -182,7 +182,7 @@ SKIP:
 	};
 
 	# VACUUM does not take the worker's snapshot for that of a query
-	$node->safe_psql('postgres', "SELECT make('seen'); SELECT injection_points_attach('hybrid-merge-between', 'wait')");
+	$node->safe_psql('postgres', "SELECT make('seen'); ALTER TABLE seen SET (vacuum_truncate = off); SELECT injection_points_attach('hybrid-merge-between', 'wait')");
 	$node->safe_psql('postgres', "INSERT INTO seen SELECT g, g FROM generate_series(1, 4000) g");
 	ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'"),
 		'a worker is held in a merge');
@@ -191,25 +191,27 @@ SKIP:
 	$node->safe_psql('postgres', 'VACUUM seen');
 	is(value("relallvisible = relpages FROM pg_class WHERE relname = 'seen'"), 't', 'VACUUM finds all rows visible to all');
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-merge-between') FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'");
-	worker_leaves();
 
-	# who waits for the table gets it
+	# who waits for the table gets it before the file is cut, and it is cut later
 	$hold->('ddl', 'shrink-moved');
-	my $pages = pages('ddl');
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-quiet-moved', 'wait')");
 	my $ddl = start_psql($node, 'ALTER TABLE ddl ALTER k SET STATISTICS 10;');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'ALTER TABLE%'"),
 		'DDL waits');
 	$let_go->('shrink-moved');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE query LIKE 'ALTER TABLE ddl%'"),
+		'the worker gives the table up for it');
 	finish_psql($ddl);
-	worker_leaves();
-	is(pages('ddl'), $pages, 'the worker gives the table up for it');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-quiet-moved'"),
+		'and comes back');
+	$let_go->('quiet-moved');
+	ok($node->poll_query_until('postgres', "$rests 'ddl_k'"), 'cut after all');
 	same_answers($node, 'given up', { 'SELECT k FROM ddl ORDER BY k' => 'order' }, ['ddl']);
 
 	# rows that come between the moves and the cut
 	$hold->('rows', 'quiet-moved');
 	$node->safe_psql('postgres', "SELECT fill('rows', 3000)");
 	$let_go->('quiet-moved');
-	worker_leaves();
 	same_answers($node, 'rows came before the cut', { 'SELECT k FROM rows ORDER BY k' => 'order' }, ['rows']);
 	$node->safe_psql('postgres', "SELECT fill('rows', 20000)");
 	ok($node->poll_query_until('postgres', "$rests 'rows_k'"), 'and the next time it shrinks');

@@ -241,8 +241,15 @@ hyb_quiet_shrink(HybIndex *ix, Relation heap, bool (*go_on) (void *arg), void *a
 	Assert(CheckRelationLockedByMe(heap, ShareUpdateExclusiveLock, true));
 	if (!hyb_shrink_allowed(ix))
 		return;
-	if (!hyb_shrink_begin(&shrink) || hyb_shrink_log_in_end(&shrink) ||
-		!hyb_shrink_move(&shrink))
+	if (!hyb_shrink_begin(&shrink))
+	{
+		hyb_quiet_look_again();
+		return;
+	}
+	/* pages of the log go with the next merge, not sooner */
+	if (hyb_shrink_log_in_end(&shrink))
+		return;
+	if (!hyb_shrink_move(&shrink))
 	{
 		hyb_quiet_look_again();
 		return;
