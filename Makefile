@@ -8,7 +8,7 @@ EXTENSION = hybridindex
 MODULE_big = hybridindex
 DATA = $(notdir $(wildcard $(srcdir)/hybridindex--*.sql))
 OBJS = $(patsubst $(srcdir)/%.c,%.o,$(wildcard $(srcdir)/src/*/*.c $(srcdir)/src/*/*/*.c))
-SHLIB_LINK += -lm
+SHLIB_LINK += -lm -llz4
 
 REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql)))
 

@@ -47,6 +47,12 @@ static relopt_enum_elt_def filter_values[] = {
 	{NULL}
 };
 
+static relopt_enum_elt_def compression_values[] = {
+	{"lz4", HYB_COMPRESSION_LZ4},
+	{"none", HYB_COMPRESSION_NONE},
+	{NULL}
+};
+
 static relopt_enum_elt_def levels_values[] = {
 	{"auto", HYB_LEVELS_AUTO},
 	{"1", 1},
@@ -107,6 +113,11 @@ define_storage_parameters(void)
 					  HYB_DEFAULT_FILTER_SUFFIX_BITS, 0,
 					  HYB_SURF_MAX_SUFFIX, ShareUpdateExclusiveLock);
 
+	add_enum_reloption(hyb_relopt_kind, "compression",
+					   "Compression of INCLUDE columns of variable length, where it saves a tenth.",
+					   compression_values, HYB_DEFAULT_COMPRESSION,
+					   "Valid values are \"lz4\" and \"none\".",
+					   ShareUpdateExclusiveLock);
 	add_string_reloption(hyb_relopt_kind, HYB_ACCESS_METHOD_PARAMETER,
 						 "Says that the index of a constraint is of this access method.",
 						 "hybrid", check_access_method, AccessExclusiveLock);
@@ -282,6 +293,7 @@ hyb_amoptions(Datum reloptions, bool validate)
 		{"filter", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter)},
 		{"filter_suffix", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter_suffix)},
 		{"filter_suffix_bits", RELOPT_TYPE_INT, offsetof(HybOptions, filter_suffix_bits)},
+		{"compression", RELOPT_TYPE_ENUM, offsetof(HybOptions, compression)},
 		{HYB_ACCESS_METHOD_PARAMETER, RELOPT_TYPE_STRING, offsetof(HybOptions, access_method)},
 		{"fillfactor", RELOPT_TYPE_INT, offsetof(HybOptions, fillfactor)},
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(HybOptions, deduplicate_items)}

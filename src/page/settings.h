@@ -83,6 +83,13 @@ typedef enum HybFilterKind
 								 * none (static/filter_choice.h) */
 } HybFilterKind;
 
+/* How leaves that are built keep INCLUDE columns of variable length. */
+typedef enum HybCompression
+{
+	HYB_COMPRESSION_NONE,
+	HYB_COMPRESSION_LZ4			/* algo/lzgroups.h, where it pays */
+} HybCompression;
+
 /* Storage parameters (WITH); first field as reloptions.c wants it */
 typedef struct HybOptions
 {
@@ -94,6 +101,7 @@ typedef struct HybOptions
 	int			filter;			/* HybFilterKind */
 	int			filter_suffix;	/* HybSurfSuffix */
 	int			filter_suffix_bits;
+	int			compression;	/* HybCompression */
 	int			access_method;	/* offset of a string, which says "hybrid" */
 	int			fillfactor;		/* btree's, without effect */
 	bool		deduplicate_items;	/* the same */
@@ -134,6 +142,13 @@ typedef struct HybOptions
 	((rel)->rd_options ? \
 	 ((HybOptions *) (rel)->rd_options)->filter_suffix_bits : \
 	 HYB_DEFAULT_FILTER_SUFFIX_BITS)
+
+#define HYB_DEFAULT_COMPRESSION HYB_COMPRESSION_LZ4
+
+#define hyb_compression(rel) \
+	((rel)->rd_options ? \
+	 (HybCompression) ((HybOptions *) (rel)->rd_options)->compression : \
+	 HYB_DEFAULT_COMPRESSION)
 
 /* Defines them all.  Called once, when the library is loaded. */
 extern void hyb_settings_init(void);

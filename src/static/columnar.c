@@ -25,6 +25,15 @@ typedef struct StringBuffers
 
 static HybSpareList spare_strings = {pfree};
 
+/* The same for a column of groups. */
+typedef struct GroupBuffers
+{
+	HybSpare	spare;
+	HybLzBuffers buffers;
+} GroupBuffers;
+
+static HybSpareList spare_groups = {pfree};
+
 static void
 take_strings(const HybLeaf *leaf, HybLeafColumn *col)
 {
@@ -57,12 +66,35 @@ need_buffer(const HybLeaf *leaf, HybLeafColumn *col, bool table)
 											   sizeof(uint16) * HYB_HUFF_TABLE);
 }
 
+/* The same of a column of groups, when a string of it is read. */
+static pg_noinline void
+take_groups(const HybLeaf *leaf, HybLeafColumn *col)
+{
+	GroupBuffers *groups;
+
+	if (!leaf->spare_buffers)
+	{
+		col->lz_cursor.buffers = MemoryContextAlloc(leaf->context, sizeof(HybLzBuffers));
+		return;
+	}
+	groups = hyb_spare_take(&spare_groups);
+	if (groups == NULL)
+		groups = MemoryContextAlloc(TopMemoryContext, sizeof(GroupBuffers));
+	hyb_spare_lend(&spare_groups, &groups->spare, leaf->context);
+	col->lz_cursor.buffers = &groups->buffers;
+}
+
 /* A scan is begun for every statement: all that is not set by open_columnar. */
 static void
 init_columnar(HybLeaf *leaf)
 {
 	for (int i = 0; i < leaf->ncols_alloc; i++)
-		memset(&hyb_columnar(leaf)->cols[i].cursor, 0, sizeof(HybFrontCursor));
+	{
+		HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+
+		memset(&col->cursor, 0, sizeof(HybFrontCursor));
+		memset(&col->lz_cursor, 0, sizeof(HybLzCursor));
+	}
 }
 
 static const uint8 *
@@ -108,6 +140,11 @@ open_string(const HybLeaf *leaf, HybLeafColumn *col, const uint8 *p,
 {
 	int			nrows = leaf->nrows;
 
+	if (col->encoding == HYB_LEAF_LZ4)
+	{
+		hyb_lz_cursor_reset(&col->lz_cursor);
+		return hyb_lz_open(&col->lz, nrows, p, end);
+	}
 	p = hyb_varint_read(p, end, &col->prefix_len);
 	if (p == NULL || end - p < col->prefix_len ||
 		col->prefix_len > STRING_BUFFER)
@@ -169,7 +206,8 @@ open_column(const HybLeaf *leaf, int i, const uint8 *p, const uint8 *end)
 		p = open_int(col, leaf->nrows, p, end);
 	else if (is_int ? col->encoding != HYB_LEAF_NULLS :
 			 (col->encoding < HYB_LEAF_CONST ||
-			  col->encoding > HYB_LEAF_SPLIT))
+			  col->encoding > HYB_LEAF_LZ4 ||
+			  (col->encoding == HYB_LEAF_LZ4 && i < leaf->desc->nkeys)))
 		p = NULL;
 	else if (!is_int)
 		p = open_string(leaf, col, p, end);
@@ -213,6 +251,8 @@ close_columnar(HybLeaf *leaf)
 			pfree(cursor->buf);
 		if (cursor->table != NULL)
 			pfree(cursor->table);
+		if (hyb_columnar(leaf)->cols[i].lz_cursor.buffers != NULL)
+			pfree(hyb_columnar(leaf)->cols[i].lz_cursor.buffers);
 	}
 }
 
@@ -279,6 +319,7 @@ hyb_columnar_ints(HybLeaf *leaf, int i, int row, int n, uint64 *ints,
 static const uint8 *
 string_bytes(HybLeaf *leaf, HybLeafColumn *col, int row, uint32 *len)
 {
+	const uint8 *string;
 	uint8	   *rest;
 	uint32		head;
 	uint64		v;
@@ -295,6 +336,15 @@ string_bytes(HybLeaf *leaf, HybLeafColumn *col, int row, uint32 *len)
 							  "A front-coded string of the leaf is malformed.");
 			*len = col->cursor.len;
 			return col->cursor.buf;
+
+		case HYB_LEAF_LZ4:
+			if (col->lz_cursor.buffers == NULL)
+				take_groups(leaf, col);
+			string = hyb_lz_read(&col->lz, &col->lz_cursor, row, len);
+			if (string == NULL)
+				hyb_corrupted(leaf->rel, leaf->blkno,
+							  "A compressed group of strings of the leaf is malformed.");
+			return string;
 
 		default:
 			head = Min(col->rest_len, HYB_LEAF_SPLIT_HEAD);

@@ -31,6 +31,8 @@
  *					(variable bytes); sequence of the rests' first 8 bytes, or
  *					all if there are fewer, as big-endian integers; the other
  *					bytes of the rests, row by row
+ * HYB_LEAF_LZ4		strings in groups (algo/lzgroups.h), their prefix too:
+ *					columns that are not searched only
  *
  * A TID is a number v = block * factor + (offset - 1), factor being the
  * greatest offset of the leaf, so that the TIDs of a heap loaded in key order
@@ -54,6 +56,7 @@
 
 #include "algo/frontcode.h"
 #include "algo/intseq.h"
+#include "algo/lzgroups.h"
 #include "static/leaf_layout.h"
 
 #define HYB_LEAF_TID_ROWS		0x01
@@ -71,7 +74,8 @@ typedef enum HybLeafEncoding
 	HYB_LEAF_INT = 1,
 	HYB_LEAF_CONST = 2,
 	HYB_LEAF_FRONT = 3,
-	HYB_LEAF_SPLIT = 4
+	HYB_LEAF_SPLIT = 4,
+	HYB_LEAF_LZ4 = 5
 } HybLeafEncoding;
 
 /*
@@ -104,6 +108,8 @@ typedef struct HybLeafColumn
 	const uint8 *tails;			/* split strings */
 	HybFront	front;
 	HybFrontCursor cursor;		/* current string; buffers outlive the page */
+	HybLz		lz;
+	HybLzCursor lz_cursor;		/* the same */
 } HybLeafColumn;
 
 /* What the layout keeps of an opened leaf. */
@@ -167,6 +173,9 @@ typedef struct HybBuildColumn
 	uint32	   *lcp;			/* common prefix with the row before */
 	uint32		new_lcp;		/* of the row being added */
 	HybFrontCode code;
+	HybLzWork  *lz;				/* NULL: not compressed by LZ4 */
+	uint32		lz_room;		/* strings that lz->ends has room for */
+	uint32		lz_cap;			/* bytes that lz->data has room for */
 } HybBuildColumn;
 
 /* How one column of a leaf is going to be stored. */
@@ -181,6 +190,7 @@ typedef struct HybPlanColumn
 	uint32		prefix_len;
 	uint32		rest_len;
 	HybFrontPlan front;
+	HybLzPlan	lz;
 } HybPlanColumn;
 
 /* How the first nitems waiting items are going to be stored. */
@@ -223,7 +233,7 @@ hyb_columnar_builder(HybLeafBuilder *base)
 }
 
 /* columnar_build.c */
-extern HybLeafBuilder *hyb_columnar_create(const HybKeyDesc *desc);
+extern HybLeafBuilder *hyb_columnar_create(const HybIndex *ix);
 extern void hyb_columnar_free(HybLeafBuilder *base);
 extern void hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
 							 const ItemPointerData *tid);
@@ -267,6 +277,15 @@ hyb_columnar_null_codes(HybColumnarBuilder *b, const HybBuildColumn *col,
 			b->values[i] = v - plan->min + (plan->null_mode == HYB_NULLS_LOW);
 	}
 	return b->values;
+}
+
+/* The waiting strings of a column that may be compressed. */
+static inline HybLzInput
+hyb_columnar_lz_input(const HybBuildColumn *col, int nrows)
+{
+	HybLzInput	in = {col->arena.data, col->off, col->len, nrows};
+
+	return in;
 }
 
 /* Heads of strings that are going to be split. */

@@ -10,14 +10,21 @@
 #include "utils/memutils.h"
 
 HybLeafBuilder *
-hyb_columnar_create(const HybKeyDesc *desc)
+hyb_columnar_create(const HybIndex *ix)
 {
+	const HybKeyDesc *desc = ix->desc;
 	HybColumnarBuilder *b = palloc0(sizeof(HybColumnarBuilder));
 	int			natts = desc->natts;
 
 	b->cols = palloc0(sizeof(HybBuildColumn) * natts);
 	for (int i = 0; i < natts; i++)
+	{
 		b->cols[i].is_int = desc->cols[i].store == HYB_STORE_INT;
+		if (i >= desc->nkeys && desc->cols[i].store != HYB_STORE_INT &&
+			desc->cols[i].width == 0 &&
+			hyb_compression(ix->rel) == HYB_COMPRESSION_LZ4)
+			b->cols[i].lz = palloc0(sizeof(HybLzWork));
+	}
 	b->plans[0].cols = palloc0(sizeof(HybPlanColumn) * natts);
 	b->plans[1].cols = palloc0(sizeof(HybPlanColumn) * natts);
 	b->values = palloc(sizeof(uint64) * HYB_LEAF_MAX_ITEMS);
@@ -47,6 +54,13 @@ hyb_columnar_free(HybLeafBuilder *base)
 			pfree(col->code.rest);
 		}
 		hyb_buf_free(&col->arena);
+		if (col->lz == NULL)
+			continue;
+		if (col->lz->ends != NULL)
+			pfree(col->lz->ends);
+		if (col->lz->data != NULL)
+			pfree(col->lz->data);
+		pfree(col->lz);
 	}
 	if (b->tids != NULL)
 		pfree(b->tids);

@@ -7,10 +7,14 @@
  */
 #include "compat.h"
 
+#include "key/grow.h"
 #include "static/columnar.h"
 
 /* Items from which on TIDs in blocks are considered. */
 #define MIN_BLOCKED_ITEMS	(2 * HYB_LEAF_TID_BLOCK)
+
+/* LZ4 is chosen if it saves one byte of so many. */
+#define LZ4_GAIN			10
 
 static void
 plan_ints(HybColumnarBuilder *b, const HybBuildColumn *col, bool nulls_first,
@@ -78,6 +82,23 @@ front_input(const HybBuildColumn *col)
 	return in;
 }
 
+/*
+ * LZ4 instead of what was chosen so far, if that saves a tenth.
+ */
+static void
+plan_groups(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
+			HybPlanColumn *plan)
+{
+	HybLzInput	in = hyb_columnar_lz_input(col, b->nrows);
+
+	hyb_lz_plan(&in, col->lz, nrows, b->values, &plan->lz);
+	if (plan->lz.size < plan->size - plan->size / LZ4_GAIN)
+	{
+		plan->encoding = HYB_LEAF_LZ4;
+		plan->size = 1 + plan->lz.size;
+	}
+}
+
 static void
 plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 			 HybPlanColumn *plan)
@@ -118,6 +139,8 @@ plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 			plan->size = size;
 		}
 	}
+	if (col->lz != NULL)
+		plan_groups(b, col, nrows, plan);
 }
 
 /* ---- TIDs ---- */
@@ -270,6 +293,26 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 
 /* ---- whole leaves ---- */
 
+/* Memory for the groups of all waiting strings of a column. */
+static void
+prepare_groups(HybColumnarBuilder *b, HybBuildColumn *col)
+{
+	HybLzInput	in = hyb_columnar_lz_input(col, b->nrows);
+
+	if (col->lz_room < b->rows_alloc)
+	{
+		col->lz_room = b->rows_alloc;
+		col->lz->ends = hyb_grow(b->base.context, col->lz->ends, col->lz_room,
+								 sizeof(uint32));
+	}
+	if (col->lz_cap < col->arena.cap)
+	{
+		col->lz_cap = col->arena.cap;
+		col->lz->data = hyb_grow(b->base.context, col->lz->data, col->lz_cap, 1);
+	}
+	hyb_lz_prepare(&in, b->prepared > 0, col->lz);
+}
+
 /* Look at all waiting strings; plans may then be made for parts of them. */
 static void
 prepare(HybColumnarBuilder *b)
@@ -287,6 +330,8 @@ prepare(HybColumnarBuilder *b)
 			/* bytes of a fixed-width type have no letters to count */
 			hyb_front_prepare(&in, b->nrows, b->base.desc->cols[i].width == 0,
 							  &col->code);
+			if (col->lz != NULL)
+				prepare_groups(b, col);
 		}
 	}
 	b->prepared = b->base.nitems;

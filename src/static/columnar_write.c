@@ -46,6 +46,12 @@ write_strings(HybColumnarBuilder *b, const HybBuildColumn *col,
 	HybFrontInput in = {col->arena.data, col->off, col->len, col->lcp};
 
 	*out++ = plan->encoding;
+	if (plan->encoding == HYB_LEAF_LZ4)
+	{
+		HybLzInput	groups = hyb_columnar_lz_input(col, b->nrows);
+
+		return hyb_lz_write(&groups, col->lz, nrows, b->values, &plan->lz, out);
+	}
 	out = hyb_varint_write(out, plan->prefix_len);
 	memcpy(out, col->arena.data + col->off[0], plan->prefix_len);
 	out += plan->prefix_len;

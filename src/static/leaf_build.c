@@ -26,7 +26,7 @@ HybLeafBuilder *
 hyb_leaf_builder_create(const HybIndex *ix, const HybLeafLayout *layout,
 						uint64 stamp, HybLeafEmit emit, void *arg)
 {
-	HybLeafBuilder *b = layout->create(ix->desc);
+	HybLeafBuilder *b = layout->create(ix);
 
 	b->layout = layout;
 	b->desc = ix->desc;

@@ -193,7 +193,7 @@ struct HybLeafLayout
 	/* ---- building ---- */
 
 	/* A builder in the current context, zero but for what is the layout's. */
-	HybLeafBuilder *(*create) (const HybKeyDesc *desc);
+	HybLeafBuilder *(*create) (const HybIndex *ix);
 	void		(*free) (HybLeafBuilder *b);
 
 	/* Another entry that waits; the caller counts it. */

@@ -189,7 +189,7 @@ waiting_begin(const PlainBuilder *b, int row)
 }
 
 static HybLeafBuilder *
-plain_create(const HybKeyDesc *desc)
+plain_create(const HybIndex *ix)
 {
 	PlainBuilder *b = palloc0(sizeof(PlainBuilder));
 

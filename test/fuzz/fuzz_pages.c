@@ -18,7 +18,7 @@
 #include "static/layouts.h"
 #include "static/leaf.h"
 
-#define NDESCS	4
+#define NDESCS	5
 
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 extern size_t hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max);
@@ -36,7 +36,10 @@ set_column(HybColumn *col, HybStore store, int width, bool terminated, bool desc
 	col->nulls_first = desc;
 }
 
-/* 0: int4; 1: text, int8; 2: uuid; 3: text DESC, with an int4 included */
+/*
+ * 0: int4; 1: text, int8; 2: uuid; 3: text DESC, with an int4 included; 4: int4,
+ * with a payload that is worth compressing included
+ */
 static const HybKeyDesc *
 desc_of(int i)
 {
@@ -46,10 +49,12 @@ desc_of(int i)
 	if (descs[i] != NULL)
 		return descs[i];
 	desc = calloc(1, offsetof(HybKeyDesc, cols) + 2 * sizeof(HybColumn));
-	desc->natts = i % 2 + 1;
+	desc->natts = i == 4 ? 2 : i % 2 + 1;
 	desc->nkeys = i == 1 ? 2 : 1;
 	desc->all_mem = desc->exact = true;
-	if (i == 0)
+	if (i == 4)
+		set_column(&desc->cols[1], HYB_STORE_BYTES, 0, false, false);
+	if (i == 0 || i == 4)
 		set_column(&desc->cols[0], HYB_STORE_INT, 4, false, false);
 	else if (i == 2)
 		set_column(&desc->cols[0], HYB_STORE_BYTES, 16, false, false);
@@ -308,7 +313,11 @@ make_value(const HybColumn *col, unsigned i, int style, uint8 *space,
 		return;
 	}
 	val->len = col->width;
-	if (col->width == 0)
+	if (col->width == 0 && !col->terminated)
+		val->len = (uint32) sprintf((char *) space,
+									"{\"id\": %u, \"name\": \"%u\", \"status\": \"%s\", \"visits\": %u, \"verified\": true}",
+									(unsigned) v, i * 7919, i % 3 ? "active" : "inactive", i % 1000);
+	else if (col->width == 0)
 	{
 		memcpy(space, "key 0000000000 and a tail", 25);
 		val->len = style == 2 ? 25 : 14;
@@ -338,7 +347,7 @@ resize(void *old, size_t size)
 size_t
 hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 {
-	static uint8 space[2][100];
+	static uint8 space[2][200];
 	Seed		seed = {(int) (i / 4 % NDESCS), (int) (i % 4)};
 	const HybIndex *ix = index_of(seed.desc);
 	const HybKeyDesc *desc = ix->desc;

@@ -420,6 +420,8 @@ typedef struct HybScan
 	bool	   *tuple_isnull;
 	uint16	   *tuple_offsets;	/* of columns in fixed_tuple's data */
 	IndexTuple	fixed_tuple;	/* NULL unless all columns have fixed length */
+	IndexTuple	plain_tuple;	/* memory for one of any length, or NULL: made
+								 * when it is needed */
 	bool		tuple_byval;	/* all columns are passed by value, */
 	bool		tuple_ints;		/* and integers as stored */
 	int			window_rows;	/* of the next window; 0: there are none */

@@ -106,6 +106,123 @@ form_long_tuple(HybScan *so)
 		form_first_value(so);
 }
 
+/* Bytes from p up to an alignment are zero: what may be a padding byte is one. */
+static inline char *
+align_zeroed(char *data, char *p, char attalign)
+{
+	char	   *aligned = data + att_align_nominal(p - data, attalign);
+
+	while (p < aligned)
+		*p++ = 0;
+	return p;
+}
+
+/*
+ * A variable-length value of `len` bytes, as heap_fill_tuple would store it: with
+ * a short header where that is possible.  Returns the byte after it.
+ */
+static inline char *
+put_varlena(char *data, char *p, Form_pg_attribute att, const void *bytes,
+			Size len)
+{
+	if (att->attstorage != TYPSTORAGE_PLAIN &&
+		len + VARHDRSZ_SHORT <= VARATT_SHORT_MAX)
+	{
+		SET_VARSIZE_SHORT(p, len + VARHDRSZ_SHORT);
+		p += VARHDRSZ_SHORT;
+	}
+	else
+	{
+		p = align_zeroed(data, p, att->attalign);
+		SET_VARSIZE(p, len + VARHDRSZ);
+		p += VARHDRSZ;
+	}
+	memcpy(p, bytes, len);
+	return p + len;
+}
+
+/* A value that is not null behind those before it. */
+static inline char *
+put_value(HybScan *so, int i, const HybValue *val, char *data, char *p)
+{
+	const HybColumn *col = &so->ix->desc->cols[i];
+	Form_pg_attribute att = TupleDescAttr(so->scan->xs_itupdesc, i);
+	Datum		value;
+
+	if (att->attlen == -1 && col->codec == NULL)
+		return put_varlena(data, p, att, val->ptr, val->len);
+	value = hyb_value_decode(col, val);
+	if (att->attlen == -1)
+		return put_varlena(data, p, att, VARDATA_ANY(DatumGetPointer(value)),
+						   VARSIZE_ANY_EXHDR(DatumGetPointer(value)));
+	p = align_zeroed(data, p, att->attalign);
+	if (att->attbyval)
+		store_att_byval(p, value, att->attlen);
+	else
+		memcpy(p, DatumGetPointer(value), att->attlen);
+	return p + att->attlen;
+}
+
+/*
+ * The tuple that index_form_tuple would make, but that nothing is compressed in
+ * it, without making Datums of what is copied anyway.  NULL if it might be too
+ * long, or has a column that is a C string or becomes longer as it is decoded.
+ */
+static IndexTuple
+form_plain(HybScan *so, const HybValue *vals)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	IndexTuple	tuple = so->plain_tuple;
+	IndexAttributeBitMapData nulls = {{0}};
+	Size		len = MAXALIGN(sizeof(IndexTupleData) + sizeof(nulls));
+	uint16		info = 0;
+	char	   *data;
+	char	   *p;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+
+		if (col->attlen == -2 ||
+			(col->attlen == -1 && col->codec != NULL && col->codec->decode != NULL))
+			return NULL;
+		len += MAXIMUM_ALIGNOF + VARHDRSZ +
+			(col->attlen > 0 ? col->attlen : vals[i].isnull ? 0 : vals[i].len);
+		if (col->attlen == -1)
+			info |= INDEX_VAR_MASK;
+		if (vals[i].isnull)
+			info |= INDEX_NULL_MASK;
+		else
+			nulls.bits[i >> 3] |= 1 << (i & 7);
+	}
+	if (len > INDEX_SIZE_MASK)
+		return NULL;
+	if (tuple == NULL)
+		so->plain_tuple = tuple = MemoryContextAlloc(so->context, INDEX_SIZE_MASK + 1);
+
+	data = p = (char *) tuple + IndexInfoFindDataOffset(info);
+	if ((info & INDEX_NULL_MASK) != 0)
+		memcpy((char *) tuple + sizeof(IndexTupleData), &nulls, sizeof(nulls));
+	for (int i = 0; i < desc->natts; i++)
+		if (!vals[i].isnull)
+			p = put_value(so, i, &vals[i], data, p);
+	tuple->t_info = info | MAXALIGN(p - (char *) tuple);
+	return tuple;
+}
+
+/* Is a value compressed, so that it may not fit an index tuple? */
+static inline bool
+has_long(HybScan *so, const HybValue *vals)
+{
+	HybKeyDesc *desc = so->ix->desc;
+
+	for (int i = 0; i < desc->natts; i++)
+		if (desc->cols[i].attlen == -1 && !vals[i].isnull &&
+			(vals[i].ival != 0 || hyb_is_long(&desc->cols[i], vals[i].len)))
+			return true;
+	return false;
+}
+
 /* From the item's values one by one */
 static void
 form_one(HybScan *so, const HybScanItem *item)
@@ -113,10 +230,21 @@ form_one(HybScan *so, const HybScanItem *item)
 	HybKeyDesc *desc = so->ix->desc;
 	const HybValue *vals = hyb_batch_values(so, so->batch, item);
 	IndexTuple	fixed = so->fixed_tuple;
-	bool		is_long = false;
+	bool		is_long = fixed == NULL && has_long(so, vals);
 	MemoryContext old;
 
 	so->scan->xs_hitup = NULL;
+	if (fixed == NULL && !is_long)
+	{
+		if (!so->tuple_byval)
+			MemoryContextReset(so->tuple_context);
+		old = MemoryContextSwitchTo(so->tuple_context);
+		so->scan->xs_itup = form_plain(so, vals);
+		MemoryContextSwitchTo(old);
+		if (so->scan->xs_itup != NULL)
+			return;
+	}
+
 	/* values passed by value take no memory */
 	if (!so->tuple_byval)
 		MemoryContextReset(so->tuple_context);
@@ -133,9 +261,6 @@ form_one(HybScan *so, const HybScanItem *item)
 			so->tuple_values[i] = so->columns[i].equal;
 		else
 			so->tuple_values[i] = hyb_value_decode(&desc->cols[i], &vals[i]);
-		if (desc->cols[i].attlen == -1 &&
-			(vals[i].ival != 0 || hyb_is_long(&desc->cols[i], vals[i].len)))
-			is_long = true;
 	}
 
 	if (fixed != NULL)
