@@ -45,6 +45,7 @@ typedef struct HybMergeFacts
 	uint64_t	newer_tids;
 	uint64_t	newer_leaves;
 	uint64_t	oldest_leaves;	/* of the oldest one */
+	uint64_t	file_pages;		/* of the index, free ones included */
 	uint64_t	earned_pages;	/* written since there was one level, but for
 								 * what was written because the index is quiet */
 

@@ -115,11 +115,12 @@
 #define THREE_LEVELS		400
 
 /*
- * A quiet index of one level is merged if its log has so many pages, and one
- * for so many leaves.
+ * A quiet index of one level is merged if its log has a page for so many leaves,
+ * and the file so many pages: a merge writes leaves before it frees the log, and
+ * the file of a smaller one could not be made as short again.
  */
-#define QUIET_MIN_PAGES		4
 #define QUIET_SHARE			32
+#define QUIET_MIN_FILE		32
 
 /* A level more, or less, is worth it only beyond that part of the bound. */
 #define MORE_LEVELS			1.25
@@ -296,7 +297,7 @@ ratio_quiet(const HybMergeFacts *facts)
 
 	if (facts->nlevels == 1)
 	{
-		if (facts->active_pages < QUIET_MIN_PAGES ||
+		if (facts->active_pages == 0 || facts->file_pages < QUIET_MIN_FILE ||
 			facts->active_pages < facts->leaves / QUIET_SHARE)
 			return false;
 		moves = facts->active_entries;

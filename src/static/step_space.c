@@ -44,12 +44,15 @@ hyb_bulk_space_share(HybStepSpace *space, bool shared)
 	space->shared = shared;
 }
 
-/* Take more blocks: few at first, so that a small index has no large gaps. */
+/*
+ * Take more blocks: of those that were taken last, half are not written on
+ * average, so they are few of all.
+ */
 static void
 take_blocks(HybStepSpace *space)
 {
 	Relation	rel = space->ix->rel;
-	int			n = Min(Max(space->taken / 8, 1), HYB_BULK_BLOCKS);
+	int			n = Min(Max(space->taken / 64, 1), HYB_BULK_BLOCKS);
 
 	LockRelationForExtension(rel, ExclusiveLock);
 	for (int i = 0; i < n; i++)

@@ -338,6 +338,7 @@ test_levels(void)
 	facts.nlevels = 1;
 	facts.newer_leaves = facts.newer_tids = 0;
 	facts.leaves = 1000;
+	facts.file_pages = 1100;
 	CHECK(!hyb_policy_ratio.quiet(&facts), "one level and no log");
 	facts.active_pages = 31;
 	facts.active_entries = 500;
@@ -349,10 +350,11 @@ test_levels(void)
 	facts.earned_pages = 1000;
 	CHECK(!hyb_policy_ratio.quiet(&facts), "a log that is short for the index");
 	facts.leaves = facts.oldest_leaves = 2;
-	facts.active_pages = 3;
-	CHECK(!hyb_policy_ratio.quiet(&facts), "a log that is short");
-	facts.active_pages = 4;
+	facts.active_pages = 20;
 	facts.earned_pages = 0;
+	facts.file_pages = 31;
+	CHECK(!hyb_policy_ratio.quiet(&facts), "a file that is short");
+	facts.file_pages = 32;
 	CHECK(hyb_policy_ratio.quiet(&facts), "pages of the log count as written");
 }
 
