@@ -39,10 +39,10 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->newer_tids = total.tids - meta->levels[0].tids;
 	facts->newer_leaves = total.leaf_pages - meta->levels[0].leaf_pages;
 	facts->oldest_leaves = meta->levels[0].leaf_pages;
+	facts->free_pages = (uint64) meta->free_blocks + meta->cut_blocks + meta->npending;
 	facts->file_pages = 1 + total.leaf_pages + total.inner_pages +
 		total.filter_pages + meta->active.npages + meta->frozen.npages +
-		meta->retiring.npages + meta->free_blocks + meta->cut_blocks +
-		meta->npending;
+		meta->retiring.npages + facts->free_pages;
 	facts->earned_pages = meta->earned_pages;
 	facts->nlevels = meta->nlevels;
 	facts->max_levels = HYB_MAX_LEVELS;

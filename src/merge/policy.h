@@ -45,7 +45,8 @@ typedef struct HybMergeFacts
 	uint64_t	newer_tids;
 	uint64_t	newer_leaves;
 	uint64_t	oldest_leaves;	/* of the oldest one */
-	uint64_t	file_pages;		/* of the index, free ones included */
+	uint64_t	file_pages;		/* of the index, */
+	uint64_t	free_pages;		/* and free ones of them */
 	uint64_t	earned_pages;	/* written since there was one level, but for
 								 * what was written because the index is quiet */
 

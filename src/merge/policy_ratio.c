@@ -116,11 +116,16 @@
 
 /*
  * A quiet index of one level is merged if its log has a page for so many leaves,
- * and the file so many pages: a merge writes leaves before it frees the log, and
- * the file of a smaller one could not be made as short again.
+ * or one of so many pages is free, since a log at the end of the file keeps it
+ * from becoming shorter; and if the file has so many pages: a merge writes
+ * leaves before it frees the log, and the file of a smaller index could not be
+ * made as short again.  Pages that are not full are taken for pages of so many
+ * entries.
  */
 #define QUIET_SHARE			32
+#define QUIET_FREE			16
 #define QUIET_MIN_FILE		32
+#define QUIET_ENTRIES		64
 
 /* A level more, or less, is worth it only beyond that part of the bound. */
 #define MORE_LEVELS			1.25
@@ -287,7 +292,7 @@ ratio_join(const HybMergeFacts *facts, double fill)
  *
  * An index of one level is merged for its size: its log, and the leaves that
  * the merge replaces, become free.  So it is worth it if the log is a fair
- * share of the index.
+ * share of the index, or keeps free pages.
  */
 static bool
 ratio_quiet(const HybMergeFacts *facts)
@@ -298,9 +303,10 @@ ratio_quiet(const HybMergeFacts *facts)
 	if (facts->nlevels == 1)
 	{
 		if (facts->active_pages == 0 || facts->file_pages < QUIET_MIN_FILE ||
-			facts->active_pages < facts->leaves / QUIET_SHARE)
+			(facts->active_pages < facts->leaves / QUIET_SHARE &&
+			 facts->free_pages < facts->file_pages / QUIET_FREE))
 			return false;
-		moves = facts->active_entries;
+		moves = facts->active_entries + facts->active_pages * QUIET_ENTRIES;
 		earned += facts->active_pages;
 	}
 	return earned >= min64(facts->oldest_leaves, moves) + facts->newer_leaves;
