@@ -53,7 +53,7 @@ my %real = map { split /=/ } split /\n/, $node->safe_psql('newcomer', <<'EOF');
 LOAD 'hybridindex';
 SELECT name || '=' || CASE WHEN unit = '8kB' THEN pg_size_pretty(boot_val::int8 * 8192)
 	WHEN unit = 'kB' THEN pg_size_pretty(boot_val::int8 * 1024)
-	WHEN unit = 'ms' AND boot_val::int > 0 THEN boot_val::int / 1000 || 's' ELSE boot_val END
+	WHEN unit = 'ms' AND boot_val <> '-1' THEN boot_val::int / 1000 || 's' ELSE boot_val END
 FROM pg_settings WHERE name LIKE 'hybridindex.%'
 EOF
 s/ //g foreach values %real;

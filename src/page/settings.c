@@ -242,7 +242,7 @@ define_settings(void)
 							"They do it where that is worth what it writes. -1 turns it off.",
 							&hyb_quiet_time,
 							5000, -1, 3600 * 1000,
-							PGC_SIGHUP, GUC_UNIT_MS,
+							PGC_SIGHUP, GUC_UNIT_MS | HYB_GUC_ALLOW_IN_PARALLEL,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("hybridindex.log_merge_min_duration",
 							"Sets the time above which merges by background workers are logged.",
