@@ -92,6 +92,17 @@ BEGIN READ ONLY;
 SELECT entries FROM hybrid_advise('ad.mine_a');
 COMMIT;
 RESET ROLE;
+
+-- a btree's storage parameters are not taken for those of the index to come:
+-- the payload is compressed whatever they are
+CREATE TABLE ad.payload (k int, doc text);
+INSERT INTO ad.payload SELECT i, format('{"id": %s, "email": "%s@example.org", "status": "active", "visits": %s}', i, md5(i::text), i % 1000) FROM generate_series(1, 5000) i;
+CREATE INDEX payload_plain ON ad.payload (k) INCLUDE (doc);
+CREATE INDEX payload_fill ON ad.payload (k) INCLUDE (doc) WITH (fillfactor = 90);
+CREATE INDEX payload_dup ON ad.payload (k) INCLUDE (doc) WITH (deduplicate_items = on);
+CREATE INDEX payload_hybrid ON ad.payload USING hybrid (k) INCLUDE (doc);
+SELECT count(DISTINCT hybrid_bytes), bool_and(hybrid_bytes BETWEEN 0.9 * pg_relation_size('ad.payload_hybrid') AND 1.1 * pg_relation_size('ad.payload_hybrid'))
+FROM unnest('{payload_plain,payload_fill,payload_dup}'::text[]) i, hybrid_estimate(('ad.' || i)::regclass);
 SET client_min_messages = error;
 DROP SCHEMA ad CASCADE;
 DROP ROLE regress_ad_owner, regress_ad_other, regress_ad_monitor;

@@ -95,6 +95,7 @@ as_hybrid(Relation index)
 	copy->rd_indexcxt = CurrentMemoryContext;
 	copy->rd_opcoptions = NULL;
 	copy->rd_amcache = NULL;
+	copy->rd_options = NULL;	/* those are btree's */
 	copy->rd_opfamily = palloc(natts * sizeof(Oid));
 	copy->rd_opcintype = palloc(natts * sizeof(Oid));
 	copy->rd_support = palloc0(natts * nprocs * sizeof(RegProcedure));
