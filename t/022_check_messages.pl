@@ -174,10 +174,11 @@ my @damage = (
 	[ 'frozen', qr/In the metapage, there is a pass over levels beside a frozen generation/, sub { set32($_[0], 0, $meta{nlevels}, 2); set16($_[0], 0, $meta{pass_level}, 1) } ],
 	[ 'surf', qr/The child at position 0 has rent, but is no leaf of a newer level/, sub { set16($_[0], root($_[0]), child($_[0], 0) + 16 + 2, 1) } ],
 	[ 'frozen', qr/The separator at position 0 is malformed/, sub { set8($_[0], 0, $meta{wm_tie}, 7) } ],
-	[ 'plain', qr/In the metapage, there are flags without a meaning/, sub { set32($_[0], 0, $meta{flags}, 0x40) } ],
+	[ 'plain', qr/In the metapage, there are flags without a meaning/, sub { set32($_[0], 0, $meta{flags}, 0x80) } ],
 	[ 'plain', qr/In the metapage, there is a visit of all leaves without a frozen generation/, sub { set32($_[0], 0, $meta{flags}, 0x4) } ],
 	[ 'plain', qr/In the metapage, a unit is being moved without a pass over levels/, sub { set32($_[0], 0, $meta{flags}, 0x10) } ],
 	[ 'plain', qr/In the metapage, there is a quiet merge without a frozen generation/, sub { set32($_[0], 0, $meta{flags}, 0x20) } ],
+	[ 'plain', qr/In the metapage, there is the rest of a quiet merge without a frozen generation/, sub { set32($_[0], 0, $meta{flags}, 0x40) } ],
 	[ 'plain', qr/In the metapage, fewer pages were written than earned/, sub { bump($_[0], 'earned_pages', 1000000) } ],
 
 	# levels, and a pass over them

@@ -11,7 +11,7 @@ use HybridTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('quiet_files', <<CONF);
+my $node = new_node('quiet_files', <<CONF, allows_streaming => 1);
 hybridindex.quiet_time = 300
 restart_after_crash = on
 CONF
@@ -155,6 +155,19 @@ $node->reload;
 $node->safe_psql('postgres', 'VACUUM off');
 comes_to_rest('VACUUM asks', 'off');
 
+# a synchronous standby that is away keeps no worker: cutting takes a transaction ID
+{
+	local $ENV{PGOPTIONS} = '-c synchronous_commit=local';
+	$node->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'");
+	$node->reload;
+	$node->safe_psql('postgres', "SELECT make('away')");
+	$node->safe_psql('postgres', "SELECT fill('away', 20000)");
+	comes_to_rest('no synchronous standby', 'away');
+	is(value("count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), '0', 'no worker waits for it');
+	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''");
+	$node->reload;
+}
+
 # ---- held ----
 
 SKIP:
@@ -192,21 +205,26 @@ SKIP:
 	is(value("relallvisible = relpages FROM pg_class WHERE relname = 'seen'"), 't', 'VACUUM finds all rows visible to all');
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-merge-between') FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'");
 
-	# who waits for the table gets it before the file is cut, and it is cut later
-	$hold->('ddl', 'shrink-moved');
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-quiet-moved', 'wait')");
-	my $ddl = start_psql($node, 'ALTER TABLE ddl ALTER k SET STATISTICS 10;');
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'ALTER TABLE%'"),
-		'DDL waits');
-	$let_go->('shrink-moved');
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE query LIKE 'ALTER TABLE ddl%'"),
-		'the worker gives the table up for it');
-	finish_psql($ddl);
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-quiet-moved'"),
-		'and comes back');
-	$let_go->('quiet-moved');
-	ok($node->poll_query_until('postgres', "$rests 'ddl_k'"), 'cut after all');
-	same_answers($node, 'given up', { 'SELECT k FROM ddl ORDER BY k' => 'order' }, ['ddl']);
+	# who waits for the table or the index gets it before the file is cut, and it is
+	# cut later
+	foreach my $ddl ('ALTER TABLE ddl1 ALTER k SET STATISTICS 10', 'ALTER INDEX ddl2_k SET TABLESPACE pg_default')
+	{
+		my ($table) = $ddl =~ /(ddl\d)/;
+		$hold->($table, 'shrink-moved');
+		$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-quiet-moved', 'wait')");
+		my $session = start_psql($node, "$ddl;");
+		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'ALTER%'"),
+			"waits: $ddl");
+		$let_go->('shrink-moved');
+		ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE query LIKE 'ALTER%$table%'"),
+			'the worker gives up for it');
+		finish_psql($session);
+		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-quiet-moved'"),
+			'and comes back');
+		$let_go->('quiet-moved');
+		ok($node->poll_query_until('postgres', "$rests '${table}_k'"), 'cut after all');
+		same_answers($node, 'cut after all', { "SELECT k FROM $table ORDER BY k" => 'order' }, [$table]);
+	}
 
 	# rows that come between the moves and the cut
 	$hold->('rows', 'quiet-moved');

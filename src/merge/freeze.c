@@ -164,7 +164,10 @@ hyb_merge_freeze(HybIndex *ix)
 		meta->flags |= HYB_META_COMPACTING;
 	meta->flags &= ~(HYB_META_COMPACT | HYB_META_COLLAPSE);
 	if ((meta->flags & HYB_META_QUIET) != 0)
+	{
 		meta->earned_pages = 0;
+		meta->flags |= HYB_META_UNEARNED;
+	}
 	hyb_version_switch_end(ix, metabuf, &set, NULL);
 	return true;
 }

@@ -167,7 +167,7 @@ switch_version(MergeStep *step, HybStepSpace *space, const NewTree *to,
 			count_level(&meta->levels[step->source], &step->cut->leaves, from);
 		meta->next_stamp = step->stamp + 1;
 		meta->written_pages += space->nused;
-		if ((meta->flags & HYB_META_QUIET) == 0)
+		if ((meta->flags & HYB_META_UNEARNED) == 0)
 			meta->earned_pages += space->nused;
 		hyb_step_give_back(space, meta);
 	}

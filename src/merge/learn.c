@@ -453,7 +453,7 @@ install(Learn *learn, const LearnInput *input)
 	hyb_version_switch_begin(ix, meta, &set);
 	meta->dictionary = learn->dictionary;
 	meta->flags &= ~(HYB_META_PLAIN | HYB_META_COMPACT | HYB_META_COMPACTING |
-					 HYB_META_COLLAPSE | HYB_META_QUIET);
+					 HYB_META_COLLAPSE | HYB_META_QUIET | HYB_META_UNEARNED);
 	meta->rewritten_tids = hyb_meta_static(meta).tids;
 	meta->rewriting_tids = 0;
 	for (int i = 0; i < meta->nlevels; i++)

@@ -450,7 +450,7 @@ advance(HybIndex *ix, const HybPos *at, bool unit_done)
 		meta->pass_level--;
 		if (meta->pass_level == 0)
 		{
-			meta->flags &= ~(HYB_META_COMPACTING | HYB_META_QUIET);
+			meta->flags &= ~(HYB_META_COMPACTING | HYB_META_QUIET | HYB_META_UNEARNED);
 			meta->rewriting_tids = 0;
 			if (meta->nlevels == 1)
 				meta->earned_pages = 0;

@@ -37,8 +37,11 @@ static const HybShrinkRule quiet_rule = {
 	.spare = 8
 };
 
-/* How often the lock for cutting the file is asked for. */
-#define CUT_TRIES		4
+/*
+ * How often the lock for cutting the file is asked for, which takes a
+ * transaction ID each time: if it is not had the index is looked at again.
+ */
+#define CUT_TRIES		1
 
 typedef struct QuietIndex
 {
@@ -88,6 +91,8 @@ remember(const QuietIndex *index)
 {
 	QuietIndex *room = &quiet_indexes[0];
 
+	if (hyb_quiet_time < 0)
+		return;
 	for (int i = 0; i < QUIET_INDEXES; i++)
 	{
 		QuietIndex *other = &quiet_indexes[i];
@@ -156,6 +161,8 @@ hyb_quiet_due(Oid *relid)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
+	if (hyb_quiet_time < 0)
+		memset(quiet_indexes, 0, sizeof(quiet_indexes));
 	for (int i = 0; i < QUIET_INDEXES; i++)
 	{
 		QuietIndex *index = &quiet_indexes[i];
@@ -211,11 +218,12 @@ hyb_quiet_look(HybIndex *ix)
 typedef struct Patience
 {
 	Relation	heap;
+	Relation	index;
 	bool		(*go_on) (void *arg);
 	void	   *arg;
 } Patience;
 
-/* VACUUM and DDL wait for the lock on the table. */
+/* VACUUM and most DDL wait for the lock on the table, some for the index. */
 static bool
 is_patient(void *arg)
 {
@@ -223,13 +231,14 @@ is_patient(void *arg)
 
 	CHECK_FOR_INTERRUPTS();
 	return !LockHasWaitersRelation(patience->heap, ShareUpdateExclusiveLock) &&
+		!LockHasWaitersRelation(patience->index, ShareUpdateExclusiveLock) &&
 		patience->go_on(patience->arg);
 }
 
 void
 hyb_quiet_shrink(HybIndex *ix, Relation heap, bool (*go_on) (void *arg), void *arg)
 {
-	Patience	patience = {.heap = heap,.go_on = go_on,.arg = arg};
+	Patience	patience = {.heap = heap,.index = ix->rel,.go_on = go_on,.arg = arg};
 	HybShrink	shrink = {
 		.ix = ix,
 		.rule = &quiet_rule,

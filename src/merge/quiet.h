@@ -48,10 +48,10 @@ extern HybQuietWork hyb_quiet_look(HybIndex *ix);
 extern void hyb_quiet_look_again(void);
 
 /*
- * Shrink the file of the index that was looked at.  The caller has the table
- * locked in ShareUpdateExclusiveLock; this ends early if somebody waits for
- * that, or if go_on(arg), called before each step with no other lock held, is
- * false.  The index is remembered again if not all was done.
+ * Shrink the file of the index that was looked at.  The caller has it and its
+ * table locked in ShareUpdateExclusiveLock; this ends early if somebody waits
+ * for these, or if go_on(arg), called before each step with no other lock held,
+ * is false.  The index is remembered again if not all was done.
  */
 extern void hyb_quiet_shrink(HybIndex *ix, Relation heap,
 							 bool (*go_on) (void *arg), void *arg);

@@ -62,7 +62,7 @@ finish_generation(HybIndex *ix)
 		hyb_wal_meta_field(&set, metabuf, pass_stamp);
 	}
 	else
-		meta->flags &= ~(HYB_META_COMPACTING | HYB_META_QUIET);
+		meta->flags &= ~(HYB_META_COMPACTING | HYB_META_QUIET | HYB_META_UNEARNED);
 	hyb_version_switch_end(ix, metabuf, &set, NULL);
 }
 

@@ -86,11 +86,15 @@ typedef enum SliceOutcome
 	SLICE_LOCKED				/* somebody has locked the table or the index */
 } SliceOutcome;
 
-/* What is done with an index in a transaction, and the lock on its table. */
+/*
+ * What is done with an index in a transaction, and the lock on it and its table.
+ * Who waits for a weaker one than ShareUpdateExclusiveLock cannot be seen.
+ */
 typedef struct SliceWork
 {
 	SliceOutcome (*work) (HybIndex *ix, Relation heap, void *arg);
-	LOCKMODE	lockmode;
+	LOCKMODE	table_lock;
+	LOCKMODE	index_lock;
 } SliceWork;
 
 typedef struct MergeArgs
@@ -279,9 +283,9 @@ shrink_file(HybIndex *ix, Relation heap, void *arg)
 	return SLICE_DONE;
 }
 
-static const SliceWork work_merge = {merge_steps, AccessShareLock};
-static const SliceWork work_look = {look_whether_quiet, AccessShareLock};
-static const SliceWork work_shrink = {shrink_file, ShareUpdateExclusiveLock};
+static const SliceWork work_merge = {merge_steps, AccessShareLock, RowExclusiveLock};
+static const SliceWork work_look = {look_whether_quiet, AccessShareLock, RowExclusiveLock};
+static const SliceWork work_shrink = {shrink_file, ShareUpdateExclusiveLock, ShareUpdateExclusiveLock};
 
 /*
  * VACUUM does not wait for this transaction's snapshot, as it does not wait for
@@ -319,9 +323,9 @@ work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 
 	/* table before index, as everywhere; either may be gone by now */
 	heapid = IndexGetRelation(relid, true);
-	heap = hyb_try_open(heapid, work->lockmode, &locked);
+	heap = hyb_try_open(heapid, work->table_lock, &locked);
 	if (heap != NULL)
-		index = hyb_try_open(relid, RowExclusiveLock, &locked);
+		index = hyb_try_open(relid, work->index_lock, &locked);
 	if (locked)
 		outcome = SLICE_LOCKED;
 	else if (index != NULL && index->rd_rel->relkind == RELKIND_INDEX &&
@@ -356,9 +360,9 @@ work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 	}
 
 	if (index != NULL)
-		relation_close(index, RowExclusiveLock);
+		relation_close(index, work->index_lock);
 	if (heap != NULL)
-		relation_close(heap, work->lockmode);
+		relation_close(heap, work->table_lock);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	pgstat_report_activity(STATE_IDLE, NULL);
@@ -531,6 +535,12 @@ override_settings(void)
 #ifdef HYB_HAVE_TRANSACTION_TIMEOUT
 	SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
 #endif
+
+	/*
+	 * Cutting a file takes a transaction ID: no place for a worker waits for
+	 * a synchronous standby that is away, as in autovacuum.
+	 */
+	SetConfigOption("synchronous_commit", "local", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("default_transaction_isolation", "read committed",
 					PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("default_transaction_read_only", "off", PGC_SUSET,

@@ -170,7 +170,11 @@ typedef struct HybMetaPage
 									 * index is quiet: it gives way to
 									 * insertions */
 
-#define HYB_META_ALL		0x003F
+#define HYB_META_UNEARNED	0x0040	/* the merge at hand began as a quiet one:
+									 * what it writes is not earned, gives it
+									 * way or not */
+
+#define HYB_META_ALL		0x007F
 
 #define hyb_page_meta(page) ((HybMetaPage *) PageGetContents(page))
 

@@ -281,6 +281,8 @@ wrong_generations(const HybMetaPage *meta)
 	if (!merging && (meta->flags & HYB_META_QUIET) != 0 &&
 		(meta->flags & HYB_META_COLLAPSE) == 0)
 		return "there is a quiet merge without a frozen generation";
+	if (!merging && (meta->flags & HYB_META_UNEARNED) != 0)
+		return "there is the rest of a quiet merge without a frozen generation";
 	return NULL;
 }
 
