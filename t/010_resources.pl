@@ -29,7 +29,7 @@ $node->safe_psql('postgres', <<EOF);
 CREATE TABLE t (id int, k int8, s text COLLATE "C");
 CREATE UNIQUE INDEX t_id ON t USING hybrid (id);
 CREATE INDEX t_k ON t USING hybrid (k) INCLUDE (id);
-CREATE INDEX t_s ON t USING hybrid (s, k DESC) INCLUDE (s) WITH (filter = surf);
+CREATE INDEX t_s ON t USING hybrid (s, k DESC) INCLUDE (s) WITH (filter = surf, compression = none);
 CREATE SEQUENCE ids;
 CREATE FUNCTION fill(n int) RETURNS void LANGUAGE sql AS \$\$
 	INSERT INTO t SELECT nextval('ids'), floor((random() - 0.5) * 1e18)::int8, repeat(md5(random()::text), 4) FROM generate_series(1, n)
