@@ -22,12 +22,12 @@ Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.
 import argparse
 import statistics
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness.limit import begin_limit, end_limit         # noqa: E402
+from harness.query_loop import create_query_loop, queries_per_second     # noqa: E402
 from harness.server import Server                       # noqa: E402
 
 SCHEMA = "bench_cold"
@@ -45,16 +45,6 @@ SCANS = {
                                       "WHERE %(g)s = ($1 %% 16777216 + i * 7919) %% (SELECT max(%(g)s) FROM t) "
                                       "ORDER BY %(g)s LIMIT 20) s",
 }
-RUN = """CREATE OR REPLACE PROCEDURE run(query text, seconds float8, INOUT n bigint) LANGUAGE plpgsql AS $$
-DECLARE
-    until timestamptz := clock_timestamp() + seconds * interval '1 second';
-    found bigint;
-BEGIN
-    WHILE clock_timestamp() < until LOOP
-        EXECUTE query INTO found USING (random() * 9e18)::bigint;
-        n := n + 1;
-    END LOOP;
-END $$"""
 
 
 def load(server, rows):
@@ -69,7 +59,7 @@ def load(server, rows):
                 "CREATE INDEX t_kb ON t USING btree (kb); CREATE INDEX t_gb ON t USING btree (gb);"
                 "CREATE INDEX t_kh ON t USING hybrid (kh); CREATE INDEX t_gh ON t USING hybrid (gh)" % (rows, rows),
                 schema=SCHEMA)
-    server.psql(RUN, schema=SCHEMA)
+    create_query_loop(server, SCHEMA)
     server.psql("CHECKPOINT")
 
 
@@ -77,11 +67,9 @@ def measure(server, args, scan, method):
     """Scans a second."""
     column = {"k": "kb", "g": "gb"} if method == "btree" else {"k": "kh", "g": "gh"}
     settings = ("SET effective_io_concurrency = %d; SET enable_seqscan = off; SET enable_bitmapscan = off; "
-                "SET enable_indexonlyscan = %s; LOAD 'hybridindex'; SET hybridindex.prefetch = %s; " %
+                "SET enable_indexonlyscan = %s; LOAD 'hybridindex'; SET hybridindex.prefetch = %s" %
                 (args.concurrency, "on" if "only" in scan else "off", "off" if method == "without" else "on"))
-    start = time.time()
-    n = int(server.value("%sCALL run('%s', %f, 0)" % (settings, SCANS[scan] % column, args.seconds), SCHEMA))
-    return n / (time.time() - start)
+    return queries_per_second(server, SCHEMA, settings, SCANS[scan] % column, args.seconds)
 
 
 def main():

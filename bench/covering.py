@@ -23,7 +23,6 @@ Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.
 import argparse
 import gzip
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -31,6 +30,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness.limit import begin_limit, end_limit         # noqa: E402
+from harness.query_loop import create_query_loop, queries_per_second     # noqa: E402
 from harness.server import Server                       # noqa: E402
 
 SCHEMA = "bench_covering"
@@ -52,18 +52,6 @@ PAYLOADS = {
 }
 METHODS = ("btree", "hybrid", "none")
 SCANS = {"1 row": 1, "100 rows": 100, "10000 rows": 10000}
-RUN = """CREATE OR REPLACE PROCEDURE run(query text, seconds float8, INOUT n bigint) LANGUAGE plpgsql AS $$
-DECLARE
-    until timestamptz := clock_timestamp() + seconds * interval '1 second';
-    found bigint;
-BEGIN
-    WHILE clock_timestamp() < until LOOP
-        FOR i IN 1 .. 10 LOOP
-            EXECUTE query INTO found USING ((random() - 0.5) * 1.8e19)::bigint;
-            n := n + 1;
-        END LOOP;
-    END LOOP;
-END $$"""
 
 
 def load_samples(server):
@@ -71,11 +59,11 @@ def load_samples(server):
                 (SCHEMA, SCHEMA))
     for name in "emails", "titles", "paths":
         server.psql("CREATE TABLE %s (n int GENERATED ALWAYS AS IDENTITY (START 0 MINVALUE 0) PRIMARY KEY, s text)" % name, schema=SCHEMA)
-        lines = gzip.open(DATA / (name + ".txt.gz")).read().replace(b"\\", b"/").replace(b'"', b"'")
-        subprocess.run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-c",
-                        "COPY %s.%s (s) FROM STDIN" % (SCHEMA, name)], input=lines, check=True)
+        with gzip.open(DATA / (name + ".txt.gz"), "rt", encoding="utf-8") as lines:
+            server.psql("COPY %s (s) FROM STDIN" % name, schema=SCHEMA,
+                        stdin=lines.read().replace("\\", "/").replace('"', "'"))
         server.psql("ANALYZE %s" % name, schema=SCHEMA)
-    server.psql(RUN, schema=SCHEMA)
+    create_query_loop(server, SCHEMA)
 
 
 def load(server, payload, rows):
@@ -100,14 +88,11 @@ def sizes(server, payload):
 def measure(server, args, payload, scan, method):
     """Scans a second."""
     columns = PAYLOADS[payload][1]
-    query = ("SELECT count(k) FROM (SELECT k, %s FROM %s_%s WHERE k >= $1 ORDER BY k LIMIT %d OFFSET 0) s" %
-             (columns, payload, method, SCANS[scan]))
-    # the columns have to be asked for, not only to be there
-    query = query.replace("count(k)", "max(k) + count((%s)::text)" % ("s.doc" if "doc" in columns else "s.page"))
-    start = time.time()
-    n = int(server.value("SET enable_seqscan = off; SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; "
-                         "CALL run('%s', %f, 0)" % (query, args.seconds), SCHEMA))
-    return n / (time.time() - start)
+    # the payload has to be read, not only to be there
+    query = ("SELECT max(k) + count(%s::text) FROM (SELECT k, %s FROM %s_%s WHERE k >= $1 ORDER BY k LIMIT %d) s" %
+             (columns.split(", ")[-1], columns, payload, method, SCANS[scan]))
+    return queries_per_second(server, SCHEMA, "SET enable_seqscan = off; SET enable_bitmapscan = off; "
+                              "SET max_parallel_workers_per_gather = 0", query, args.seconds, lowest=-9e18)
 
 
 def main():

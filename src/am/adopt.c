@@ -5,12 +5,12 @@
 #include "compat.h"
 
 #include "am/adopt.h"
-#include "page/survey.h"
 #include "merge/merge.h"
 #include "page/block_stream.h"
 #include "page/dictionary.h"
 #include "page/meta.h"
 #include "page/space.h"
+#include "page/survey.h"
 #include "utils/rel.h"
 
 /*

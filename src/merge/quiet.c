@@ -195,8 +195,8 @@ hyb_quiet_look(HybIndex *ix)
 	count_log(ix, &now);
 	if (now.generation != looked_at.generation || now.entries != looked_at.entries)
 	{
-		if (++now.looks < QUIET_LOOKS)
-			remember(&now);
+		looked_at = now;
+		hyb_quiet_look_again();
 		return HYB_QUIET_NONE;
 	}
 	if (!hyb_merge_lock(ix->rel, false))
@@ -250,20 +250,17 @@ hyb_quiet_shrink(HybIndex *ix, Relation heap, bool (*go_on) (void *arg), void *a
 	Assert(CheckRelationLockedByMe(heap, ShareUpdateExclusiveLock, true));
 	if (!hyb_shrink_allowed(ix))
 		return;
-	if (!hyb_shrink_begin(&shrink))
+	if (hyb_shrink_begin(&shrink))
 	{
-		hyb_quiet_look_again();
-		return;
+		/* pages of the log go with the next merge, not sooner */
+		if (hyb_shrink_log_in_end(&shrink))
+			return;
+		if (hyb_shrink_move(&shrink))
+		{
+			HYB_POINT("quiet-moved");
+			if (hyb_shrink_cut(ix, CUT_TRIES))
+				return;
+		}
 	}
-	/* pages of the log go with the next merge, not sooner */
-	if (hyb_shrink_log_in_end(&shrink))
-		return;
-	if (!hyb_shrink_move(&shrink))
-	{
-		hyb_quiet_look_again();
-		return;
-	}
-	HYB_POINT("quiet-moved");
-	if (hyb_shrink_cut(ix, CUT_TRIES) != HYB_CUT_DONE)
-		hyb_quiet_look_again();
+	hyb_quiet_look_again();
 }

@@ -252,11 +252,11 @@ try_cut(HybIndex *ix, bool *done)
 	return locked;
 }
 
-HybCutResult
+bool
 hyb_shrink_cut(HybIndex *ix, int tries)
 {
 	if (!end_is_free(ix))
-		return HYB_CUT_NOT_FREE;
+		return false;
 	for (int i = 0; i < tries; i++)
 	{
 		bool		done;
@@ -269,7 +269,7 @@ hyb_shrink_cut(HybIndex *ix, int tries)
 			CHECK_FOR_INTERRUPTS();
 		}
 		if (try_cut(ix, &done))
-			return done ? HYB_CUT_DONE : HYB_CUT_NOT_FREE;
+			return done;
 	}
-	return HYB_CUT_LOCKED;
+	return false;
 }

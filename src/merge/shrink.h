@@ -67,17 +67,11 @@ extern bool hyb_shrink_log_in_end(const HybShrink *shrink);
 /* Move what else lies there; false if go_on says so. */
 extern bool hyb_shrink_move(HybShrink *shrink);
 
-typedef enum HybCutResult
-{
-	HYB_CUT_DONE,
-	HYB_CUT_NOT_FREE,			/* something lies in the end, still or again */
-	HYB_CUT_LOCKED				/* somebody else has the index open */
-} HybCutResult;
-
 /*
  * Cut the end off if all of it is free and the index can be locked, which is
- * tried so often.  It cannot be done in parallel mode.
+ * tried so often; false if it is still there.  It cannot be done in parallel
+ * mode.
  */
-extern HybCutResult hyb_shrink_cut(HybIndex *ix, int tries);
+extern bool hyb_shrink_cut(HybIndex *ix, int tries);
 
 #endif							/* HYB_SHRINK_H */

@@ -51,7 +51,7 @@ finish_generation(HybIndex *ix)
 	hyb_generation_init(&meta->frozen, 0);
 	meta->merges++;
 	/* a quiet merge comes early: it says little of what the next rewrites */
-	if (meta->nlevels > 1 || (meta->flags & HYB_META_QUIET) == 0)
+	if (meta->nlevels > 1 || (meta->flags & HYB_META_UNEARNED) == 0)
 		meta->rewritten_tids = meta->rewriting_tids;
 	if (meta->rewriting_tids != HYB_REWRITTEN_UNKNOWN || meta->nlevels == 1)
 		meta->rewriting_tids = 0;

@@ -5,10 +5,10 @@
 #ifndef HYB_CHECK_H
 #define HYB_CHECK_H
 
-#include "page/survey.h"
 #include "dynamic/delta.h"
 #include "dynamic/dynamic.h"
 #include "lib/bloomfilter.h"
+#include "page/survey.h"
 #include "static/filter.h"
 #include "static/leaf.h"
 #include "utils/snapshot.h"

@@ -234,21 +234,20 @@ form_one(HybScan *so, const HybScanItem *item)
 	MemoryContext old;
 
 	so->scan->xs_hitup = NULL;
-	if (fixed == NULL && !is_long)
-	{
-		if (!so->tuple_byval)
-			MemoryContextReset(so->tuple_context);
-		old = MemoryContextSwitchTo(so->tuple_context);
-		so->scan->xs_itup = form_plain(so, vals);
-		MemoryContextSwitchTo(old);
-		if (so->scan->xs_itup != NULL)
-			return;
-	}
-
 	/* values passed by value take no memory */
 	if (!so->tuple_byval)
 		MemoryContextReset(so->tuple_context);
 	old = MemoryContextSwitchTo(so->tuple_context);
+	if (fixed == NULL && !is_long)
+	{
+		so->scan->xs_itup = form_plain(so, vals);
+		if (so->scan->xs_itup != NULL)
+		{
+			MemoryContextSwitchTo(old);
+			return;
+		}
+	}
+
 	for (int i = 0; i < desc->natts; i++)
 	{
 		so->tuple_isnull[i] = vals[i].isnull;
