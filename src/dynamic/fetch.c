@@ -10,9 +10,23 @@
 #include "dynamic/short_log.h"
 #include "key/grow.h"
 #include "miscadmin.h"
+#include "storage/proclist.h"
 #include "utils/rel.h"
 
 #define HYB_BATCH_ITEMS		16
+
+/*
+ * Entries that are copied with the trees locked once.  Whoever is to enter an
+ * entry meanwhile has to wait, and then everybody behind it: a merge step, which
+ * takes thousands, would stop all of them for a millisecond.
+ */
+#define PORTION_ITEMS	256
+
+/*
+ * Who waits is woken up when the trees are unlocked, but it takes that long
+ * until it runs; the lock would be had again meanwhile.
+ */
+#define PORTION_REST_US 100
 
 /* Bloom filter counters of a backend are added to the shared ones so often. */
 #define HYB_COUNTER_FLUSH	64
@@ -245,14 +259,63 @@ has_shared_trees(const HybSlot *s)
 	return hyb_slot_valid(s) && s->shared->tree_bytes > 0;
 }
 
+/* Have the next portion begin behind the last item that there is. */
+static void
+go_on_after(HybIndex *ix, const HybDynBatch *batch, HybFetch *portion,
+			HybPos *at, HybBuf *at_key)
+{
+	const HybDynItem *last = &batch->items[batch->nitems - 1];
+	HybPos		pos = hyb_pos_at(ix->desc, batch->keys.data + last->key_off,
+								 last->keylen, last->tid);
+
+	hyb_pos_copy(at, at_key, &pos);
+	if (portion->backward)
+		portion->hi = at;
+	else
+		portion->lo = at;
+}
+
+/*
+ * Add what `portion` asks for to the batch, with the trees locked meanwhile.
+ * False if the version is not current.
+ */
+static bool
+fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
+			  int which, HybDynBatch *batch, BlockNumber *lost)
+{
+	HybStageAccess access;
+	bool		waited_for;
+
+	if (hyb_stage_open(ix, version, which, &access) != HYB_STAGE_READY)
+		return false;
+	/* VACUUM marks entries in trees that it finds */
+	batch->knows_dead &= access.shared != NULL && !access.s->key.in_recovery;
+	if (access.shared != NULL)
+		*lost = collect(ix, version, portion, &access, which, batch);
+	else
+		*lost = collect_private(ix, version, portion, &access, which, batch);
+	if (uncounted(access.s) >= HYB_COUNTER_FLUSH)
+		flush_counters(access.s, access.stage);
+	/* not exact without the list's lock */
+	waited_for = access.shared != NULL &&
+		!proclist_is_empty(&access.shared->lock.waiters);
+	hyb_stage_close(&access);
+	if (waited_for && batch->nitems >= PORTION_ITEMS)
+		pg_usleep(PORTION_REST_US);
+	return true;
+}
+
 bool
 hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 				  const HybFetch *fetch, HybDynBatch *batch)
 {
 	HybSlot    *s = hyb_slot_get(ix);
-	HybStageAccess access;
 	int			which = fetch->which & ~HYB_FETCH_NOT_KILLED;
-	BlockNumber lost;
+	HybFetch	portion = *fetch;
+	HybPos		at;
+	HybBuf		at_key = {0};
+	BlockNumber lost = InvalidBlockNumber;
+	bool		current;
 
 	HYB_POINT("dynamic-fetch");
 	batch->nitems = 0;
@@ -269,18 +332,17 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 		 hyb_short_log_fetch(ix, version, fetch, which, batch)))
 		return hyb_version_is_current(ix, version);
 
-	if (hyb_stage_open(ix, version, which, &access) != HYB_STAGE_READY)
-		return false;
-	/* VACUUM marks entries in trees that it finds */
-	batch->knows_dead = access.shared != NULL && !s->key.in_recovery;
-	if (access.shared != NULL)
-		lost = collect(ix, version, fetch, &access, which, batch);
-	else
-		lost = collect_private(ix, version, fetch, &access, which, batch);
-	if (uncounted(s) >= HYB_COUNTER_FLUSH)
-		flush_counters(s, access.stage);
-	hyb_stage_close(&access);
-	if (!hyb_version_is_current(ix, version))
+	do
+	{
+		portion.limit = Min(batch->nitems + PORTION_ITEMS, fetch->limit);
+		if (batch->nitems > 0)
+			go_on_after(ix, batch, &portion, &at, &at_key);
+		batch->complete = true;
+		current = fetch_portion(ix, version, &portion, which, batch, &lost);
+	} while (current && !batch->complete && batch->nitems < fetch->limit &&
+			 !BlockNumberIsValid(lost));
+	hyb_buf_free(&at_key);
+	if (!current || !hyb_version_is_current(ix, version))
 		return false;
 	if (BlockNumberIsValid(lost))
 		hyb_corrupted(ix->rel, lost,

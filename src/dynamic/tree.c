@@ -16,7 +16,7 @@
  * Entries lie in memory in order of insertion, so reading them in key order
  * misses the cache each time: fetch some entries ahead.
  */
-#define PREFETCH_ENTRIES	6
+#define PREFETCH_ENTRIES	12
 
 /* A filter does not pay for fewer entries. */
 #define HYB_BLOOM_MIN_ENTRIES	64
@@ -555,6 +555,34 @@ prefetch_entry(const HybTreeIter *iter, int i)
 		hyb_prefetch(hyb_tree_entry_at(iter->use.arena, hyb_tree_leaf_copy(leaf, i)));
 }
 
+/*
+ * Go on with the leaf beside this one, if there is one.  It and its entries are
+ * as unlikely to be in the cache: have what comes first fetched, and the leaf
+ * after that.
+ */
+static void
+iter_next_leaf(HybTreeIter *iter)
+{
+	HybRef		ref = iter->backward ? iter->leaf->prev : iter->leaf->next;
+	int			step = iter->backward ? -1 : 1;
+
+	iter->leaf = ref != 0 ? hyb_tree_leaf_at(iter->use.arena, ref) : NULL;
+	if (iter->leaf == NULL)
+		return;
+	iter->index = iter->backward ? iter->leaf->count - 1 : 0;
+	for (int ahead = 0; ahead < PREFETCH_ENTRIES; ahead++)
+		prefetch_entry(iter, iter->index + step * ahead);
+	ref = iter->backward ? iter->leaf->prev : iter->leaf->next;
+	if (ref != 0)
+	{
+		const char *leaf = (const char *) hyb_tree_leaf_at(iter->use.arena, ref);
+
+		for (Size at = 0; at < sizeof(HybPlainLeaf); at += PG_CACHE_LINE_SIZE / 2)
+			hyb_prefetch(leaf + at);
+	}
+	iter_enter_leaf(iter);
+}
+
 const HybEntry *
 hyb_tree_iter_next(HybTreeIter *iter)
 {
@@ -566,14 +594,7 @@ hyb_tree_iter_next(HybTreeIter *iter)
 
 		if (i < 0 || i >= leaf->count)
 		{
-			HybRef		ref = iter->backward ? leaf->prev : leaf->next;
-
-			iter->leaf = ref != 0 ? hyb_tree_leaf_at(iter->use.arena, ref) : NULL;
-			if (iter->leaf != NULL)
-			{
-				iter->index = iter->backward ? iter->leaf->count - 1 : 0;
-				iter_enter_leaf(iter);
-			}
+			iter_next_leaf(iter);
 			continue;
 		}
 		if (iter_beyond(iter, i))
