@@ -153,7 +153,8 @@ typedef struct HybFetch
 /*
  * Live entries of the dynamic generations, in order; of the frozen one only
  * those above version's watermark.  Catches the trees up first.  Returns false
- * if `version` is no longer current.
+ * if `version` is no longer current.  All that had been appended when the fetch
+ * began is there; flags may be of different moments until it ends.
  */
 extern bool hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 							  const HybFetch *fetch, HybDynBatch *batch);
