@@ -301,7 +301,10 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 		!proclist_is_empty(&access.shared->lock.waiters);
 	hyb_stage_close(&access);
 	if (waited_for && batch->nitems >= PORTION_ITEMS)
+	{
+		HYB_ASSERT_NO_LWLOCK();
 		pg_usleep(PORTION_REST_US);
+	}
 	return true;
 }
 
