@@ -21,7 +21,6 @@ included, a quarter of it shared_buffers.
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.
 """
 import argparse
-import gzip
 import statistics
 import sys
 import time
@@ -31,10 +30,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness.limit import begin_limit, end_limit         # noqa: E402
 from harness.query_loop import create_query_loop, queries_per_second     # noqa: E402
+from harness.samples import load_samples                # noqa: E402
 from harness.server import Server                       # noqa: E402
 
 SCHEMA = "bench_covering"
-DATA = Path(__file__).resolve().parents[1] / "test" / "data"
 PROFILE = """format('{"id": %s, "email": "%s", "status": "%s", "plan": "%s", "created_at": "%s", "last_page": "%s", "visits": %s, "verified": %s}',
     i * 7919, e.s, (ARRAY['active', 'inactive', 'pending', 'suspended'])[1 + r % 4],
     (ARRAY['free', 'pro', 'team', 'enterprise'])[1 + r / 4 % 4],
@@ -54,15 +53,10 @@ METHODS = ("btree", "hybrid", "none")
 SCANS = {"1 row": 1, "100 rows": 100, "10000 rows": 10000}
 
 
-def load_samples(server):
+def prepare(server):
     server.psql("DROP SCHEMA IF EXISTS %s CASCADE; CREATE SCHEMA %s; CREATE EXTENSION IF NOT EXISTS hybridindex" %
                 (SCHEMA, SCHEMA))
-    for name in "emails", "titles", "paths":
-        server.psql("CREATE TABLE %s (n int GENERATED ALWAYS AS IDENTITY (START 0 MINVALUE 0) PRIMARY KEY, s text)" % name, schema=SCHEMA)
-        with gzip.open(DATA / (name + ".txt.gz"), "rt", encoding="utf-8") as lines:
-            server.psql("COPY %s (s) FROM STDIN" % name, schema=SCHEMA,
-                        stdin=lines.read().replace("\\", "/").replace('"', "'"))
-        server.psql("ANALYZE %s" % name, schema=SCHEMA)
+    load_samples(server, SCHEMA)
     create_query_loop(server, SCHEMA)
 
 
@@ -110,7 +104,7 @@ def main():
     payloads = args.payloads.split(",")
     server = Server(args.restart_command)
     if not args.reuse:
-        load_samples(server)
+        prepare(server)
         print("| payload | rows | btree, bytes a row | hybrid, of btree | compression = none | REINDEXed: btree | hybrid | none |")
         print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
         for payload in payloads:

@@ -72,6 +72,28 @@ foreach my $part (
 	is($same, $result, "$name: the same rows");
 }
 
+# ---- as much again ----
+
+# Pages that each of some statements of one session asks for.
+sub asked_each
+{
+	my $stats = "SELECT 'asked ' || heap_prefetches FROM hybrid_index_stats('t_k')";
+	my @counts = $node->safe_psql('postgres', join(";\n", $stats, map { ($_, $stats) } @_) . ';') =~ /^asked (\d+)$/mg;
+	return map { $counts[$_] - $counts[$_ - 1] } 1 .. $#counts;
+}
+
+my $from = 'SELECT count(pad) FROM (SELECT pad FROM t WHERE k > %d ORDER BY k LIMIT %d) s';
+my @limits = (40, 40, 40, 1, 1000, 40, 10);
+$node->restart;
+my @asked = asked_each(map { sprintf($from, ($_ - 3) * 2e18, $limits[$_]) } 0 .. $#limits);
+cmp_ok($asked[0], '>', 45, 'the first scan does not know its end');
+cmp_ok($asked[0], '<=', 80, 'it asks for twice as many pages at most');
+cmp_ok($asked[2], '<=', 39, 'the third asks for what the two before it returned');
+cmp_ok($asked[2], '>', 30, 'and for all of that');
+is($asked[3], 0, 'one row: none');
+cmp_ok($asked[4], '>', 500, 'a longer one goes on');
+cmp_ok($asked[5], '<=', 39, 'the shorter one of the two before counts');
+
 # ---- what is in shared buffers ----
 
 $node->restart;

@@ -312,8 +312,8 @@ typedef struct HybScanAhead
 								 * again */
 	int			max;			/* pages to be ahead at most; 0: none, -1: not
 								 * known yet */
-	int			start;			/* items that the scan before this one came
-								 * to, if it asked for any pages; else 0 */
+	int			start;			/* items that it will return, as far as those
+								 * before it tell; 0: they do not */
 	int			returned;		/* items, since the scan began */
 	bool		forward;
 	bool		skip_visible;	/* pages that are all-visible are not read */

@@ -7,9 +7,14 @@
  * are asked for (PrefetchBuffer) as many ahead as effective_io_concurrency
  * says.  Nothing is asked for with the first item, so that look-ups and LIMIT 1
  * pay nothing, and then as many pages ahead as items were returned, so that what
- * a LIMIT makes useless is no more than what was of use.  A scan that begins
- * anew, as the inner side of a nested loop does, is at once ahead by what the
- * one before it came to.
+ * a LIMIT makes useless is no more than what was of use.
+ *
+ * Nobody says how much a scan will return, but a session tends to ask for as
+ * much again, a page of a list say.  So from the second item on a scan is ahead
+ * by all that the shorter one of the last two scans of the index has returned
+ * (those of one item do not count), and no further until it has returned as
+ * much.  A scan that begins anew, as the inner side of a nested loop does, is so
+ * at once, by what the one before it came to.
  *
  * A page that is in shared buffers costs the look into the buffer table that
  * the scan itself does a moment later.  Where all of a number of pages were
@@ -51,6 +56,9 @@ typedef struct Habit
 								 * one after the other, up to CALM_PAGES */
 	uint16		interval;		/* items between two looks, if calm */
 	uint16		wait;			/* of them yet to come */
+	uint16		last;			/* items that the last scan of more than one
+								 * returned; 0: there was none */
+	uint16		second_last;	/* and the one before it */
 } Habit;
 
 static HybSlotPiece habit_piece = {.size = sizeof(Habit)};
@@ -146,8 +154,13 @@ hyb_ahead_begin(HybScan *so, bool forward)
 	habit = hyb_slot_piece(so->ix, &habit_piece);
 	if (is_calm(habit))
 		ahead->wait = Max(habit->wait, 1);
+	else if (ahead->start > 0)
+		ahead->wait = 0;
 	else
-		ahead->wait = ahead->start > 0 ? 0 : 1;
+	{
+		ahead->wait = 1;
+		ahead->start = Min(habit->last, habit->second_last);
+	}
 }
 
 void
@@ -163,6 +176,11 @@ hyb_ahead_end(HybScan *so)
 	{
 		Habit	   *habit = hyb_slot_piece(so->ix, &habit_piece);
 
+		if (ahead->returned > 1)
+		{
+			habit->second_last = habit->last;
+			habit->last = Min(ahead->returned, PG_UINT16_MAX);
+		}
 		if (is_calm(habit))
 			habit->wait = Max(ahead->wait, 0);
 		else if (ahead->asked > 0)
@@ -309,7 +327,8 @@ hyb_ahead_look(HybScan *so, bool forward)
 
 	habit = hyb_slot_piece(so->ix, &habit_piece);
 	if (!is_calm(habit))
-		distance = Min(Max(ahead->start - ahead->returned, ahead->returned),
+		distance = Min(ahead->returned <= ahead->start ?
+					   ahead->start - ahead->returned : ahead->returned,
 					   ahead->max);
 	look(so, habit, distance);
 	ahead->wait = 0;
