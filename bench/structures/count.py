@@ -3,8 +3,8 @@
 
     count.py BUILD-DIRECTORY INTEGERS
 
-Counted is what happens in the functions measured_*, each an own part of
-callgrind's output.  The caches that are simulated: 32 kB, and 1 MB behind it.
+Counted is what happens in the functions measured_*: callgrind writes what it has
+before and after each.  The caches that are simulated: 32 kB, and 1 MB behind it.
 """
 import re
 import subprocess
@@ -16,17 +16,15 @@ STRUCTURES = ("B+tree", "B+tree, compact", "ART", "skip list")
 OPERATIONS = {"measured_insert": None, "measured_look_up": 20000, "measured_scan": 500 * 100}
 
 
-def parts(directory):
-    """Counts of the parts, in order: dictionaries of events."""
-    found = []
-    for path in sorted(directory.glob("callgrind.out.*"), key=lambda p: [int(n) for n in re.findall(r"\d+", p.name)]):
+def counts_of(directory, operation):
+    """What was counted from the beginning of the function to its end."""
+    for path in directory.iterdir():
         text = path.read_text()
-        events = re.search(r"^events: (.*)$", text, re.M)
-        totals = re.search(r"^(?:totals|summary): (.*)$", text, re.M)
-        if events and totals:
-            counts = [int(n) for n in totals.group(1).split()]
-            found.append(dict(zip(events.group(1).split(), counts + [0] * 9)))
-    return [part for part in found if part["Ir"] > 0]
+        if re.search(r"^desc: Trigger: --dump-after=%s$" % operation, text, re.M):
+            events = re.search(r"^events: (.*)$", text, re.M).group(1).split()
+            counts = [int(n) for n in re.search(r"^totals: (.*)$", text, re.M).group(1).split()]
+            return dict(zip(events, counts + [0] * len(events)))
+    sys.exit("callgrind has not counted %s" % operation)
 
 
 def run(build, structure, arguments):
@@ -34,11 +32,11 @@ def run(build, structure, arguments):
         command = ["valgrind", "--tool=callgrind", "--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64",
                    "--LL=1048576,16,64", "--callgrind-out-file=%s/callgrind.out" % tmp]
         for operation in OPERATIONS:
-            command += ["--toggle-collect=%s" % operation, "--dump-after=%s" % operation]
+            command += ["--dump-before=%s" % operation, "--dump-after=%s" % operation]
         done = subprocess.run(command + [str(build / "structures"), structure] + arguments, capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(done.stderr)
-        return done.stdout, parts(Path(tmp))
+        return done.stdout, [counts_of(Path(tmp), operation) for operation in OPERATIONS]
 
 
 def main():

@@ -131,14 +131,14 @@ shuffle(void)
 
 /* ---- what is counted ---- */
 
-__attribute__((noinline)) void
+__attribute__((noinline, noclone)) void
 measured_insert(const Structure *structure)
 {
 	for (uint32_t i = 0; i < nkeys; i++)
 		structure->insert(&keys[i]);
 }
 
-__attribute__((noinline)) void
+__attribute__((noinline, noclone)) void
 measured_look_up(const Structure *structure, const uint32_t *which)
 {
 	for (int i = 0; i < LOOK_UPS; i++)
@@ -146,7 +146,7 @@ measured_look_up(const Structure *structure, const uint32_t *which)
 			die("a key is not found");
 }
 
-__attribute__((noinline)) uint64_t
+__attribute__((noinline, noclone)) uint64_t
 measured_scan(const Structure *structure, const uint32_t *which)
 {
 	uint64_t	sum = 0;

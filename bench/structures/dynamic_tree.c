@@ -1,5 +1,5 @@
 /*
- * tree.c
+ * dynamic_tree.c
  *		The dynamic stage's own tree (src/dynamic/tree.h), as it is where there
  *		is memory, and as it is where memory is short.
  */
