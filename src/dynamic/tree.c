@@ -39,20 +39,12 @@ static int
 inner_search(const HybTreeTarget *target, const HybTreeInner *inner)
 {
 	const HybTreeUse *use = target->use;
-	int			lo = 1;
 	int			hi = inner->count;
+	int			lo = hyb_first_head(inner->head, 1, hi, target->low);
 
-	/* pass over those whose head says that they lie below */
-	while (lo < hi)
-	{
-		int			mid = (lo + hi) / 2;
-
-		if (inner->head[mid] < target->low)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	hi = inner->count;
+	/* mostly that one lies above the target already */
+	if (lo < hi && inner->head[lo] > target->high)
+		return lo - 1;
 	while (lo < hi)
 	{
 		int			mid = (lo + hi) / 2;
@@ -80,6 +72,7 @@ hyb_tree_descend(HybTreeTarget *target, HybTreePath *path)
 		const HybTreeInner *inner = hyb_tree_inner_at(use->arena, ref);
 		int			i;
 
+		hyb_tree_prefetch_heads(inner->head);
 		hyb_tree_target_enter(target, inner->skip);
 		i = inner_search(target, inner);
 		path->node[level] = ref;
@@ -87,6 +80,7 @@ hyb_tree_descend(HybTreeTarget *target, HybTreePath *path)
 		ref = inner->child[i];
 	}
 	leaf = hyb_tree_leaf_at(use->arena, ref);
+	hyb_tree_prefetch_heads(hyb_plain_leaf(leaf)->head);
 	hyb_tree_target_enter(target, leaf->skip);
 	path->node[0] = ref;
 	path->index[0] = hyb_tree_leaf_search(target, leaf);

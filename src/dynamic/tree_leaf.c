@@ -92,23 +92,15 @@ hyb_tree_leaf_compare(const HybTreeUse *use, const HybTreeLeaf *leaf, int i,
 }
 
 /*
- * First pass over those whose head says that they lie below, then look for the
- * first that lies above, by the head or else by the key.
+ * Of the items from lo on, whose heads do not lie below the target's, the first
+ * that lies above it, by the head or else by the key.  Mostly it is that one.
  */
-#define SEARCH_BODY(heads, low, high) \
+#define SEARCH_FROM(lo, heads, high) \
 	do { \
-		int			lo = 0; \
 		int			hi = leaf->count; \
 		int			least = target->above ? 1 : 0; \
-		while (lo < hi) \
-		{ \
-			int			mid = (lo + hi) / 2; \
-			if ((heads)[mid] < (low)) \
-				lo = mid + 1; \
-			else \
-				hi = mid; \
-		} \
-		hi = leaf->count; \
+		if (lo < hi && (heads)[lo] > (high)) \
+			return lo; \
 		while (lo < hi) \
 		{ \
 			int			mid = (lo + hi) / 2; \
@@ -129,11 +121,17 @@ hyb_tree_leaf_search(const HybTreeTarget *target, const HybTreeLeaf *leaf)
 		const HybCompactLeaf *compact = hyb_compact_leaf(leaf);
 		uint16		low = hyb_short_head(target->low, compact->shift);
 		uint16		high = hyb_short_head(target->high, compact->shift);
+		int			lo = hyb_first_short_head(compact->head, 0, leaf->count, low);
 
-		SEARCH_BODY(compact->head, low, high);
+		SEARCH_FROM(lo, compact->head, high);
 	}
 	else
-		SEARCH_BODY(hyb_plain_leaf(leaf)->head, target->low, target->high);
+	{
+		const HybPlainLeaf *plain = hyb_plain_leaf(leaf);
+		int			lo = hyb_first_head(plain->head, 0, leaf->count, target->low);
+
+		SEARCH_FROM(lo, plain->head, target->high);
+	}
 }
 
 /* ---- changing ---- */

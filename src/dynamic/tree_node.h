@@ -199,6 +199,40 @@ hyb_tree_entry_head(const HybArena *arena, const HybKeyDesc *desc, HybRef ref,
 	return hyb_tree_bytes_head(desc, entry->bytes, entry->keylen, skip);
 }
 
+/*
+ * The first of the ascending heads [from, n) that is not below `low`, or n.
+ * Each step takes its half by arithmetic: a branch would be mispredicted half
+ * of the times.
+ */
+#define HYB_FIRST_HEAD(name, type) \
+static inline int \
+name(const type *heads, int from, int n, type low) \
+{ \
+	const type *base = heads + from; \
+	int			left = n - from; \
+	while (left > 1) \
+	{ \
+		int			half = left / 2; \
+		base += -(base[half - 1] < low) & half; \
+		left -= half; \
+	} \
+	return (int) (base - heads) + (left == 1 && *base < low); \
+}
+
+HYB_FIRST_HEAD(hyb_first_head, uint64)
+HYB_FIRST_HEAD(hyb_first_short_head, uint16)
+
+/*
+ * Have the heads of a node fetched into the cache, all lines at once: what
+ * hyb_first_head reads next depends on what it has read.
+ */
+static inline void
+hyb_tree_prefetch_heads(const void *heads)
+{
+	for (int at = 0; at < HYB_INNER_FANOUT * sizeof(uint64); at += 64)
+		hyb_prefetch((const char *) heads + at);
+}
+
 /* The part of a head that a compact leaf keeps. */
 static inline uint16
 hyb_short_head(uint64 head, int shift)
