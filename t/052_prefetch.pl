@@ -77,15 +77,16 @@ foreach my $part (
 # Pages that each of some statements of one session asks for.
 sub asked_each
 {
-	my $stats = "SELECT 'asked ' || heap_prefetches FROM hybrid_index_stats('t_k')";
-	my @counts = $node->safe_psql('postgres', join(";\n", $stats, map { ($_, $stats) } @_) . ';') =~ /^asked (\d+)$/mg;
+	my ($index, @queries) = @_;
+	my $stats = "SELECT 'asked ' || heap_prefetches FROM hybrid_index_stats('$index')";
+	my @counts = $node->safe_psql('postgres', join(";\n", $stats, map { ($_, $stats) } @queries) . ';') =~ /^asked (\d+)$/mg;
 	return map { $counts[$_] - $counts[$_ - 1] } 1 .. $#counts;
 }
 
 my $from = 'SELECT count(pad) FROM (SELECT pad FROM t WHERE k > %d ORDER BY k LIMIT %d) s';
 my @limits = (40, 40, 40, 1, 1000, 40, 10);
 $node->restart;
-my @asked = asked_each(map { sprintf($from, ($_ - 3) * 2e18, $limits[$_]) } 0 .. $#limits);
+my @asked = asked_each('t_k', map { sprintf($from, ($_ - 3) * 2e18, $limits[$_]) } 0 .. $#limits);
 cmp_ok($asked[0], '>', 45, 'the first scan does not know its end');
 cmp_ok($asked[0], '<=', 80, 'it asks for twice as many pages at most');
 cmp_ok($asked[2], '<=', 39, 'the third asks for what the two before it returned');
@@ -93,6 +94,19 @@ cmp_ok($asked[2], '>', 30, 'and for all of that');
 is($asked[3], 0, 'one row: none');
 cmp_ok($asked[4], '>', 500, 'a longer one goes on');
 cmp_ok($asked[5], '<=', 39, 'the shorter one of the two before counts');
+
+# Ten rows a page each, one page after the other in the order of the index.
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE groups (k int4, pad text);
+INSERT INTO groups SELECT i / 10 * 7919 % 2000 * 10 + i % 10, repeat('x', 700) FROM generate_series(0, 19999) i;
+CREATE INDEX groups_k ON groups USING hybrid (k);
+ANALYZE groups;
+EOF
+$node->restart;
+my @groups = map { s/\bt\b/groups/gr } map { sprintf($from, 2000 * $_, 50) } 1 .. 4;
+@asked = asked_each('groups_k', @groups);
+cmp_ok($asked[0], '>', 15, 'rows that share pages: the first scan goes far beyond its end');
+cmp_ok($asked[3], '<=', 8, 'the fourth does not');
 
 # ---- what is in shared buffers ----
 

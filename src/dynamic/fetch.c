@@ -277,14 +277,15 @@ go_on_after(HybIndex *ix, const HybDynBatch *batch, HybFetch *portion,
 
 /*
  * Add what `portion` asks for to the batch, with the trees locked meanwhile.
- * False if the version is not current.
+ * False if the version is not current.  *waited_for: somebody waits for the
+ * trees.
  */
 static bool
 fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
-			  int which, HybDynBatch *batch, BlockNumber *lost)
+			  HybDynBatch *batch, BlockNumber *lost, bool *waited_for)
 {
+	int			which = portion->which & ~HYB_FETCH_NOT_KILLED;
 	HybStageAccess access;
-	bool		waited_for;
 
 	if (hyb_stage_open(ix, version, which, &access) != HYB_STAGE_READY)
 		return false;
@@ -297,14 +298,9 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 	if (uncounted(access.s) >= HYB_COUNTER_FLUSH)
 		flush_counters(access.s, access.stage);
 	/* not exact without the list's lock */
-	waited_for = access.shared != NULL &&
+	*waited_for = access.shared != NULL &&
 		!proclist_is_empty(&access.shared->lock.waiters);
 	hyb_stage_close(&access);
-	if (waited_for && batch->nitems >= PORTION_ITEMS)
-	{
-		HYB_ASSERT_NO_LWLOCK();
-		pg_usleep(PORTION_REST_US);
-	}
 	return true;
 }
 
@@ -318,6 +314,7 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 	HybPos		at;
 	HybBuf		at_key = {0};
 	BlockNumber lost = InvalidBlockNumber;
+	bool		waited_for = false;
 	bool		current;
 
 	HYB_POINT("dynamic-fetch");
@@ -335,13 +332,19 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 		 hyb_short_log_fetch(ix, version, fetch, which, batch)))
 		return hyb_version_is_current(ix, version);
 
+	portion.which = which | (fetch->which & HYB_FETCH_NOT_KILLED);
 	do
 	{
 		portion.limit = Min(batch->nitems + PORTION_ITEMS, fetch->limit);
 		if (batch->nitems > 0)
+		{
+			HYB_ASSERT_NO_LWLOCK();
+			if (waited_for)
+				pg_usleep(PORTION_REST_US);
 			go_on_after(ix, batch, &portion, &at, &at_key);
+		}
 		batch->complete = true;
-		current = fetch_portion(ix, version, &portion, which, batch, &lost);
+		current = fetch_portion(ix, version, &portion, batch, &lost, &waited_for);
 	} while (current && !batch->complete && batch->nitems < fetch->limit &&
 			 !BlockNumberIsValid(lost));
 	hyb_buf_free(&at_key);

@@ -223,13 +223,13 @@ HYB_FIRST_HEAD(hyb_first_head, uint64)
 HYB_FIRST_HEAD(hyb_first_short_head, uint16)
 
 /*
- * Have the heads of a node fetched into the cache, all lines at once: what
- * hyb_first_head reads next depends on what it has read.
+ * Have the heads of an inner node or a plain leaf fetched into the cache, all
+ * lines at once: what hyb_first_head reads next depends on what it has read.
  */
 static inline void
 hyb_tree_prefetch_heads(const void *heads)
 {
-	for (int at = 0; at < HYB_INNER_FANOUT * sizeof(uint64); at += 64)
+	for (int at = 0; at < HYB_LEAF_FANOUT * sizeof(uint64); at += 64)
 		hyb_prefetch((const char *) heads + at);
 }
 

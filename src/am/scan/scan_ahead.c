@@ -7,7 +7,8 @@
  * are asked for (PrefetchBuffer) as many ahead as effective_io_concurrency
  * says.  Nothing is asked for with the first item, so that look-ups and LIMIT 1
  * pay nothing, and then as many pages ahead as items were returned, so that what
- * a LIMIT makes useless is no more than what was of use.
+ * a LIMIT makes useless is no more than what was of use where nothing else is
+ * known.
  *
  * Nobody says how much a scan will return, but a session tends to ask for as
  * much again, a page of a list say.  So from the second item on a scan is ahead
@@ -264,15 +265,19 @@ next_item(HybScan *so)
 	return item >= 0 && item < batch->nitems ? item : -1;
 }
 
-/* Look on until the scan is so many pages ahead. */
+/*
+ * Look on until the scan is so many pages ahead, but at no item that is further
+ * away than `reach`.
+ */
 static void
-look(HybScan *so, Habit *habit, int distance)
+look(HybScan *so, Habit *habit, int distance, int reach)
 {
 	HybScanAhead *ahead = &so->ahead;
 	int			n = is_calm(habit) ? 1 : LOOK_MAX;
 	int			item;
 
 	while (ahead->waiting < distance && n-- > 0 &&
+		   abs(ahead->next - so->batch->current) <= reach &&
 		   (item = next_item(so)) >= 0)
 	{
 		bool		needless;
@@ -299,6 +304,7 @@ hyb_ahead_look(HybScan *so, bool forward)
 	HybScanAhead *ahead = &so->ahead;
 	int			current = so->batch->current;
 	int			distance = 1;
+	int			reach = INT_MAX;
 	Habit	   *habit;
 
 	if (ahead->max < 0)
@@ -327,10 +333,13 @@ hyb_ahead_look(HybScan *so, bool forward)
 
 	habit = hyb_slot_piece(so->ix, &habit_piece);
 	if (!is_calm(habit))
-		distance = Min(ahead->returned <= ahead->start ?
-					   ahead->start - ahead->returned : ahead->returned,
-					   ahead->max);
-	look(so, habit, distance);
+		distance = Min(ahead->returned, ahead->max);
+	if (ahead->returned <= ahead->start)
+	{
+		reach = ahead->start - ahead->returned;
+		distance = Min(reach, ahead->max);
+	}
+	look(so, habit, distance, reach);
 	ahead->wait = 0;
 	if (is_calm(habit))
 	{
