@@ -2,14 +2,12 @@
 rounds, in which the methods take turns."""
 import contextlib
 import glob
-import gzip
 import os
 import time
 
 from .limit import forget, try_limit
+from .samples import sample_text
 from .server import BENCH, BenchError
-
-DATA = BENCH.parent / "test" / "data"
 
 
 class Config:
@@ -100,9 +98,8 @@ class Run:
         self.server.psql("DROP TABLE IF EXISTS public.raw, public.raw_line; "
                          "CREATE UNLOGGED TABLE public.raw_line (kind text, k text COLLATE \"C\")")
         for kind, file in (("email", "emails"), ("title", "titles")):
-            with gzip.open(DATA / (file + ".txt.gz"), "rt", encoding="utf-8") as lines:
-                text = "".join("%s\t%s\n" % (kind, line.rstrip("\n").replace("\\", "\\\\").replace("\t", " "))
-                               for line in lines)
+            text = "".join("%s\t%s\n" % (kind, line.replace("\\", "\\\\").replace("\t", " "))
+                           for line in sample_text(file).rstrip("\n").split("\n"))
             self.server.psql("COPY public.raw_line FROM STDIN", stdin=text)
         self.server.psql("""
             CREATE UNLOGGED TABLE public.raw AS

@@ -479,14 +479,7 @@ search_dynamic(UniqueSearch *search, const HybVersion *version)
 			return result;
 
 		/* more entries of this key than fit one fetch */
-		{
-			HybDynItem *item = &batch->items[batch->nitems - 1];
-
-			lowbuf.len = 0;
-			hyb_buf_append(&lowbuf, batch->keys.data + item->key_off, item->keylen);
-			low = hyb_pos_at(search->ix->desc, lowbuf.data, item->keylen,
-							 item->tid);
-		}
+		hyb_dyn_batch_last(search->ix, batch, &low, &lowbuf);
 	}
 }
 

@@ -160,6 +160,13 @@ extern bool hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 							  const HybFetch *fetch, HybDynBatch *batch);
 extern void hyb_dyn_batch_free(HybDynBatch *batch);
 
+/*
+ * Where the last item of a batch lies, for the next fetch to go on at; its key
+ * is copied to keybuf, so the batch may be reused.
+ */
+extern void hyb_dyn_batch_last(const HybIndex *ix, const HybDynBatch *batch,
+							   HybPos *pos, HybBuf *keybuf);
+
 /* One more item, which the caller fills. */
 extern HybDynItem *hyb_dyn_batch_add(HybDynBatch *batch);
 

@@ -70,6 +70,17 @@ hyb_dyn_batch_free(HybDynBatch *batch)
 	memset(batch, 0, sizeof(*batch));
 }
 
+void
+hyb_dyn_batch_last(const HybIndex *ix, const HybDynBatch *batch, HybPos *pos,
+				   HybBuf *keybuf)
+{
+	const HybDynItem *last = &batch->items[batch->nitems - 1];
+	HybPos		at = hyb_pos_at(ix->desc, batch->keys.data + last->key_off,
+								last->keylen, last->tid);
+
+	hyb_pos_copy(pos, keybuf, &at);
+}
+
 /* ---- fetching ---- */
 
 /* One generation's entries of what is fetched. */
@@ -259,22 +270,6 @@ has_shared_trees(const HybSlot *s)
 	return hyb_slot_valid(s) && s->shared->tree_bytes > 0;
 }
 
-/* Have the next portion begin behind the last item that there is. */
-static void
-go_on_after(HybIndex *ix, const HybDynBatch *batch, HybFetch *portion,
-			HybPos *at, HybBuf *at_key)
-{
-	const HybDynItem *last = &batch->items[batch->nitems - 1];
-	HybPos		pos = hyb_pos_at(ix->desc, batch->keys.data + last->key_off,
-								 last->keylen, last->tid);
-
-	hyb_pos_copy(at, at_key, &pos);
-	if (portion->backward)
-		portion->hi = at;
-	else
-		portion->lo = at;
-}
-
 /*
  * Add what `portion` asks for to the batch, with the trees locked meanwhile.
  * False if the version is not current.  *waited_for: somebody waits for the
@@ -341,7 +336,11 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 			HYB_ASSERT_NO_LWLOCK();
 			if (waited_for)
 				pg_usleep(PORTION_REST_US);
-			go_on_after(ix, batch, &portion, &at, &at_key);
+			hyb_dyn_batch_last(ix, batch, &at, &at_key);
+			if (portion.backward)
+				portion.hi = &at;
+			else
+				portion.lo = &at;
 		}
 		batch->complete = true;
 		current = fetch_portion(ix, version, &portion, batch, &lost, &waited_for);

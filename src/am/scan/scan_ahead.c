@@ -304,7 +304,7 @@ hyb_ahead_look(HybScan *so, bool forward)
 	HybScanAhead *ahead = &so->ahead;
 	int			current = so->batch->current;
 	int			distance = 1;
-	int			reach = INT_MAX;
+	bool		expected;		/* is it known how many items are to come? */
 	Habit	   *habit;
 
 	if (ahead->max < 0)
@@ -332,14 +332,11 @@ hyb_ahead_look(HybScan *so, bool forward)
 	}
 
 	habit = hyb_slot_piece(so->ix, &habit_piece);
+	expected = ahead->returned <= ahead->start;
 	if (!is_calm(habit))
-		distance = Min(ahead->returned, ahead->max);
-	if (ahead->returned <= ahead->start)
-	{
-		reach = ahead->start - ahead->returned;
-		distance = Min(reach, ahead->max);
-	}
-	look(so, habit, distance, reach);
+		distance = expected ? ahead->max : Min(ahead->returned, ahead->max);
+	look(so, habit, distance,
+		 expected ? ahead->start - ahead->returned : INT_MAX);
 	ahead->wait = 0;
 	if (is_calm(habit))
 	{

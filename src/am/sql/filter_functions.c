@@ -408,14 +408,7 @@ count_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
 			break;
 		*count += batch.nitems;
 		if (!batch.complete && batch.nitems > 0)
-		{
-			const HybDynItem *item = &batch.items[batch.nitems - 1];
-
-			last.len = 0;
-			hyb_buf_append(&last, batch.keys.data + item->key_off,
-						   item->keylen);
-			from = hyb_pos_at(ix->desc, last.data, item->keylen, item->tid);
-		}
+			hyb_dyn_batch_last(ix, &batch, &from, &last);
 	} while (!batch.complete && batch.nitems > 0 && *count < COUNT_DYNAMIC);
 	if (valid && !batch.complete)
 		*count += Max(all - *count, 0) * share;
