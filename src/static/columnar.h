@@ -235,6 +235,9 @@ hyb_columnar_builder(HybLeafBuilder *base)
 /* columnar_build.c */
 extern HybLeafBuilder *hyb_columnar_create(const HybIndex *ix);
 extern void hyb_columnar_free(HybLeafBuilder *base);
+
+/* Make room for so many rows and items. */
+extern void hyb_columnar_room(HybColumnarBuilder *b, int nrows, int nitems);
 extern void hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
 							 const ItemPointerData *tid);
 extern int	hyb_columnar_add_items(HybLeafBuilder *base, HybLeaf *leaf,

@@ -108,6 +108,15 @@ grow_items(HybColumnarBuilder *b)
 	b->tids = hyb_grow(b->base.context, b->tids, b->items_alloc, sizeof(uint64));
 }
 
+void
+hyb_columnar_room(HybColumnarBuilder *b, int nrows, int nitems)
+{
+	while (b->rows_alloc < nrows)
+		grow_rows(b);
+	while (b->items_alloc < nitems)
+		grow_items(b);
+}
+
 /* ---- what waits ---- */
 
 /* Columns of a waiting row. */
@@ -374,10 +383,7 @@ hyb_columnar_add_items(HybLeafBuilder *base, HybLeaf *leaf, int row, int item,
 	HybColumnarBuilder *b = hyb_columnar_builder(base);
 	int			nrows;
 
-	while (base->nitems + n > b->items_alloc)
-		grow_items(b);
-	while (b->nrows + n > b->rows_alloc)
-		grow_rows(b);
+	hyb_columnar_room(b, b->nrows + n, base->nitems + n);
 	nrows = rows_begun(b, leaf, row, item, item + n);
 	for (int i = 0; i < base->desc->natts && nrows > 0; i++)
 	{

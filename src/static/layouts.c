@@ -10,6 +10,7 @@
 const HybLeafLayout *const hyb_leaf_layouts[HYB_LAYOUTS] = {
 	&hyb_columnar_layout,
 #ifdef HYB_TEST_LAYOUT
+	&hyb_trie_layout,
 	&hyb_plain_layout,
 #endif
 };

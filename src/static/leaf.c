@@ -101,7 +101,8 @@ hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc, const char *page,
 		leaf->nitems > HYB_LEAF_MAX_ITEMS ||
 		leaf->nitems != opaque->count)
 		hyb_corrupted(rel, blkno, "The leaf's header is wrong.");
-	if (content[4] < 1 || content[4] > HYB_LAYOUTS)
+	if (content[4] < 1 || content[4] > HYB_LAYOUTS ||
+		(!hyb_leaf_layouts[content[4] - 1]->keeps_keys && !desc->truncated))
 		hyb_corrupted(rel, blkno, psprintf("The leaf has layout %d, which is not known.",
 										   content[4]));
 	leaf->layout = hyb_leaf_layouts[content[4] - 1];
@@ -233,7 +234,17 @@ hyb_leaf_search_equal(HybLeaf *leaf, const HybPos *pos, int *row, int *end_row)
 {
 	HybRowRange rows;
 
-	if (!search_columns(leaf, pos, &rows))
+	if (!leaf->layout->keeps_keys)
+	{
+		HybRowRange last;
+		HybPos		end = *pos;
+
+		end.tie = HYB_AFTER;
+		leaf->layout->find(leaf, pos, &rows);
+		leaf->layout->find(leaf, &end, &last);
+		rows.hi = last.hi;
+	}
+	else if (!search_columns(leaf, pos, &rows))
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  "It was searched for a malformed key.");
 	*row = rows.lo;
@@ -254,7 +265,15 @@ hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row)
 		return pos->tie == HYB_AFTER ? leaf->nitems : 0;
 	}
 
-	if (!search_columns(leaf, pos, &rows))
+	if (!leaf->layout->keeps_keys)
+	{
+		bool		equal = leaf->layout->find(leaf, pos, &rows);
+
+		/* an entry goes to the row that its key begins with */
+		if (pos->tie == HYB_AT && !equal)
+			rows.lo = rows.hi;
+	}
+	else if (!search_columns(leaf, pos, &rows))
 	{
 		/* only raw bytes need not be whole columns */
 		if (!leaf->desc->all_mem || pos->ncols > 0)

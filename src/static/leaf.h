@@ -39,6 +39,13 @@ extern void hyb_leaf_builder_add(HybLeafBuilder *builder,
 								 const ItemPointerData *tid);
 
 /*
+ * The same for an item of a row of an opened leaf; of one that does not keep
+ * keys only where it has the builder's layout.
+ */
+extern void hyb_leaf_builder_add_item(HybLeafBuilder *builder, HybLeaf *leaf,
+									  int row, const ItemPointerData *tid);
+
+/*
  * The same for items [from, to) of an opened leaf without tombstones, much
  * faster where it has the builder's layout.
  */
@@ -54,6 +61,14 @@ extern void hyb_leaf_builder_add_leaf(HybLeafBuilder *builder, HybLeaf *leaf,
  */
 extern void hyb_leaf_builder_aim(HybLeafBuilder *builder, double part,
 								 int hold);
+
+/*
+ * All entries that are going to be added lie between these fences, which are
+ * those of the leaves that they are for.  Layouts that do not keep keys have to
+ * know: they keep as much of the outer ones as tells them from what is beyond.
+ */
+extern void hyb_leaf_builder_between(HybLeafBuilder *builder,
+									 const HybPos *after, const HybPos *before);
 
 /* The first leaf, instead of beginning the level, has this separator. */
 extern void hyb_leaf_builder_start(HybLeafBuilder *builder, const HybPos *low);
@@ -100,7 +115,9 @@ extern void hyb_leaf_tids(const HybLeaf *leaf, int item, int n,
 
 /*
  * The first item that lies above pos (for HYB_AT: that is at it or above it),
- * nitems if none; *row gets its row (nrows if none).
+ * nitems if none; *row gets its row (nrows if none).  A row of a leaf that does
+ * not keep keys, with keys on both sides of pos perhaps, counts as above a
+ * HYB_BEFORE, and as below the others.
  */
 extern int	hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row);
 

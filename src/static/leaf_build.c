@@ -48,6 +48,8 @@ hyb_leaf_builder_free(HybLeafBuilder *b)
 	hyb_buf_free(&b->low_key);
 	hyb_buf_free(&b->left_key);
 	hyb_buf_free(&b->right_key);
+	hyb_buf_free(&b->after_key);
+	hyb_buf_free(&b->before_key);
 	b->layout->free(b);
 }
 
@@ -93,6 +95,35 @@ write_leaf(HybLeafBuilder *b, int slot)
 	hyb_page_opaque(page)->count = plan->nitems;
 }
 
+/* The separator between the first nitems waiting items and the others. */
+static void
+separate(HybLeafBuilder *b, int nitems, HybPos *separator)
+{
+	ItemPointerData left_tid;
+	ItemPointerData right_tid;
+	HybPos		left;
+	HybPos		right;
+
+	b->left_key.len = 0;
+	b->right_key.len = 0;
+	if (b->layout->separate != NULL)
+	{
+		b->layout->separate(b, nitems, &b->right_key, separator);
+		return;
+	}
+	b->layout->waiting(b, nitems - 1, &b->left_key, &left_tid);
+	b->layout->waiting(b, nitems, &b->right_key, &right_tid);
+	left = hyb_pos_at(b->desc, b->left_key.data, b->left_key.len, left_tid);
+	right = hyb_pos_at(b->desc, b->right_key.data, b->right_key.len, right_tid);
+	if (!hyb_separator(b->desc, &left, &right, separator))
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("entries for index \"%s\" do not ascend",
+						RelationGetRelationName(b->ix->rel)),
+				 errdetail("They come from a damaged leaf, or the operator class is inconsistent."),
+				 errhint("Please REINDEX it.")));
+}
+
 /* Write the planned leaf and hand it over. */
 static void
 emit_leaf(HybLeafBuilder *b, int slot)
@@ -104,26 +135,7 @@ emit_leaf(HybLeafBuilder *b, int slot)
 	write_leaf(b, slot);
 
 	if (nitems < b->nitems)
-	{
-		ItemPointerData left_tid;
-		ItemPointerData right_tid;
-		HybPos		left;
-		HybPos		right;
-
-		b->left_key.len = 0;
-		b->right_key.len = 0;
-		b->layout->waiting(b, nitems - 1, &b->left_key, &left_tid);
-		b->layout->waiting(b, nitems, &b->right_key, &right_tid);
-		left = hyb_pos_at(b->desc, b->left_key.data, b->left_key.len, left_tid);
-		right = hyb_pos_at(b->desc, b->right_key.data, b->right_key.len, right_tid);
-		if (!hyb_separator(b->desc, &left, &right, &next))
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("entries for index \"%s\" do not ascend",
-							RelationGetRelationName(b->ix->rel)),
-					 errdetail("They come from a damaged leaf, or the operator class is inconsistent."),
-					 errhint("Please REINDEX it.")));
-	}
+		separate(b, nitems, &next);
 
 	b->emit(b->arg, (Page) b->page.data, &b->low);
 
@@ -159,11 +171,17 @@ emit_full_leaf(HybLeafBuilder *b, int hi, uint32 hi_size)
 	{
 		guess = Max(lo + 1, Min(hi - 1, guess));
 		plan_items(b, slot, guess);
-		if (leaf_size(b, slot) <= b->capacity)
+		if (b->plans[slot].nitems <= lo)
+		{
+			/* no leaf ends in between */
+			hi = guess;
+			hi_size = 0;
+		}
+		else if (leaf_size(b, slot) <= b->capacity)
 		{
 			best = slot;
 			slot = 1 - slot;
-			lo = guess;
+			lo = b->plans[best].nitems;
 			lo_size = leaf_size(b, best);
 			if (lo_size + GOOD_ENOUGH >= b->capacity ||
 				lo_size + GOOD_ENOUGH_PART * lo_size / lo >= b->capacity)
@@ -192,6 +210,9 @@ emit_full_leaf(HybLeafBuilder *b, int hi, uint32 hi_size)
 					 errdetail("It comes from a damaged leaf."),
 					 errhint("Please REINDEX it.")));
 	}
+	/* a group may go on: what separates it from the next leaf is not known */
+	if (b->plans[best].nitems >= b->nitems && !b->finishing)
+		return;
 	emit_leaf(b, best);
 }
 
@@ -212,7 +233,9 @@ check_full(HybLeafBuilder *b)
 	{
 		plan_items(b, 0, b->nitems);
 		size = leaf_size(b, 0);
-		if (size <= b->capacity)
+		if (size <= b->capacity && b->plans[0].nitems < b->nitems)
+			emit_leaf(b, 0);
+		else if (size <= b->capacity)
 		{
 			double		expected = (double) b->nitems * b->capacity / size;
 
@@ -222,7 +245,8 @@ check_full(HybLeafBuilder *b)
 			b->next_check = Max(b->next_check, b->nitems + 1);
 			return;
 		}
-		emit_full_leaf(b, b->nitems, size);
+		else
+			emit_full_leaf(b, b->nitems, size);
 	}
 	b->next_check = b->last_nitems + b->last_nitems / 32 + 8;
 	b->next_check = Min(b->next_check, b->max_items + 1);
@@ -247,6 +271,14 @@ hyb_leaf_builder_start(HybLeafBuilder *b, const HybPos *low)
 	hyb_pos_copy(&b->low, &b->low_key, low);
 }
 
+void
+hyb_leaf_builder_between(HybLeafBuilder *b, const HybPos *after, const HybPos *before)
+{
+	Assert(b->nitems == 0);
+	hyb_pos_copy(&b->after, &b->after_key, after);
+	hyb_pos_copy(&b->before, &b->before_key, before);
+}
+
 /*
  * Emit the first half of what waits, if that fits a page.  The halves are of
  * items: of entries that differ much in size the second may not fit one page
@@ -269,6 +301,7 @@ emit_half(HybLeafBuilder *b)
 void
 hyb_leaf_builder_finish(HybLeafBuilder *b)
 {
+	b->finishing = true;
 	while (b->nitems > 0)
 	{
 		uint32		size = 0;
@@ -301,6 +334,21 @@ hyb_leaf_builder_add(HybLeafBuilder *b, const HybValue *vals,
 		check_full(b);
 }
 
+void
+hyb_leaf_builder_add_item(HybLeafBuilder *b, HybLeaf *leaf, int row,
+						  const ItemPointerData *tid)
+{
+	if (leaf->layout->keeps_keys)
+		b->layout->add(b, hyb_leaf_row(leaf, row), tid);
+	else
+	{
+		Assert(leaf->layout == b->layout);
+		b->layout->add_from(b, leaf, row, tid);
+	}
+	if (unlikely(++b->nitems >= b->next_check))
+		check_full(b);
+}
+
 /* Items [from, to) of a row. */
 static void
 add_row(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
@@ -312,7 +360,7 @@ add_row(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 
 		hyb_leaf_tids(leaf, from, n, tids);
 		for (int i = 0; i < n; i++)
-			hyb_leaf_builder_add(b, hyb_leaf_row(leaf, row), &tids[i]);
+			hyb_leaf_builder_add_item(b, leaf, row, &tids[i]);
 		from += n;
 	}
 }

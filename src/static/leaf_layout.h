@@ -28,7 +28,8 @@ typedef enum HybLeafLayoutNumber
 {
 	HYB_LAYOUT_COLUMNAR = 1,
 #ifdef HYB_TEST_LAYOUT
-	HYB_LAYOUT_PLAIN = 2,
+	HYB_LAYOUT_TRIE = 2,
+	HYB_LAYOUT_PLAIN = 3,
 #endif
 	HYB_LAYOUT_END				/* behind the last one */
 } HybLeafLayoutNumber;
@@ -112,9 +113,15 @@ typedef struct HybLeafBuilder
 	int			max_items;		/* items at which it is */
 	int			hold;			/* no leaf is full before more items wait */
 	bool		share;			/* the last leaves share what is left */
+	bool		finishing;		/* nothing more is added */
 
 	HybPos		low;			/* of the next leaf */
 	HybBuf		low_key;
+	HybPos		after;			/* fence before all that is added; length 0:
+								 * there is none */
+	HybPos		before;			/* fence behind all of it */
+	HybBuf		after_key;
+	HybBuf		before_key;
 	HybBuf		left_key;
 	HybBuf		right_key;
 	PGAlignedBlock page;
@@ -155,6 +162,15 @@ struct HybLeafLayout
 	 */
 	void		(*search) (HybLeaf *leaf, const HybValue *vals, int ncols,
 						   HybRowRange *rows);
+
+	/*
+	 * In its place, for layouts that do not keep keys: rows below rows->lo
+	 * lie below the position, those from rows->hi on above it.  Of those
+	 * between keys may lie on both sides, or be its own: it is one row at
+	 * most. Returns whether all of the row's keys are the position's, which
+	 * is HYB_AT.
+	 */
+	bool		(*find) (HybLeaf *leaf, const HybPos *pos, HybRowRange *rows);
 
 	/*
 	 * First item of [lo, hi), whose TIDs ascend, with a TID at or above tid;
@@ -209,7 +225,17 @@ struct HybLeafLayout
 	int			(*add_items) (HybLeafBuilder *b, HybLeaf *leaf, int row,
 							  int item, int n);
 
-	/* Fill b->plans[slot] for its nitems. */
+	/*
+	 * The same for an item of a row of a leaf of this layout, for layouts
+	 * that do not keep keys.
+	 */
+	void		(*add_from) (HybLeafBuilder *b, HybLeaf *leaf, int row,
+							 const ItemPointerData *tid);
+
+	/*
+	 * Fill b->plans[slot] for its nitems.  Where a leaf cannot end there the
+	 * plan is for fewer of them; or for more, if it cannot end before either.
+	 */
 	void		(*plan) (HybLeafBuilder *b, int slot);
 
 	/* Write what was planned to zeroed memory; returns the byte after it. */
@@ -219,11 +245,19 @@ struct HybLeafLayout
 	void		(*waiting) (const HybLeafBuilder *b, int item, HybBuf *key,
 							ItemPointer tid);
 
+	/*
+	 * The separator before a waiting item that a leaf may begin with, its key
+	 * in *key.  NULL: it is told from what waiting() says.
+	 */
+	void		(*separate) (HybLeafBuilder *b, int item, HybBuf *key,
+							 HybPos *separator);
+
 	/* Forget the first nitems items; their last row stays if it has more. */
 	void		(*drop) (HybLeafBuilder *b, int nitems);
 };
 
 extern const HybLeafLayout hyb_columnar_layout;
+extern const HybLeafLayout hyb_trie_layout;
 extern const HybLeafLayout hyb_plain_layout;	/* for tests */
 
 #endif							/* HYB_LEAF_LAYOUT_H */

@@ -17,8 +17,9 @@
 #include "static/inner.h"
 #include "static/layouts.h"
 #include "static/leaf.h"
+#include "static/prefixes.h"
 
-#define NDESCS	5
+#define NDESCS	6
 
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 extern size_t hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max);
@@ -38,7 +39,8 @@ set_column(HybColumn *col, HybStore store, int width, bool terminated, bool desc
 
 /*
  * 0: int4; 1: text, int8; 2: uuid; 3: text DESC, with an int4 included; 4: int4,
- * with a payload that is worth compressing included
+ * with a payload that is worth compressing included; 5: uuid, of which leaves
+ * have beginnings
  */
 static const HybKeyDesc *
 desc_of(int i)
@@ -49,20 +51,21 @@ desc_of(int i)
 	if (descs[i] != NULL)
 		return descs[i];
 	desc = calloc(1, offsetof(HybKeyDesc, cols) + 2 * sizeof(HybColumn));
-	desc->natts = i == 4 ? 2 : i % 2 + 1;
+	desc->natts = i == 4 ? 2 : i == 5 ? 1 : i % 2 + 1;
 	desc->nkeys = i == 1 ? 2 : 1;
 	desc->all_mem = desc->exact = true;
 	if (i == 4)
 		set_column(&desc->cols[1], HYB_STORE_BYTES, 0, false, false);
 	if (i == 0 || i == 4)
 		set_column(&desc->cols[0], HYB_STORE_INT, 4, false, false);
-	else if (i == 2)
+	else if (i == 2 || i == 5)
 		set_column(&desc->cols[0], HYB_STORE_BYTES, 16, false, false);
 	else
 	{
 		set_column(&desc->cols[0], HYB_STORE_BYTES, 0, true, i == 3);
 		set_column(&desc->cols[1], HYB_STORE_INT, i == 1 ? 8 : 4, false, false);
 	}
+	desc->truncated = i == 5;
 	return descs[i] = desc;
 }
 
@@ -130,7 +133,10 @@ read_leaf(const HybKeyDesc *desc, const char *page)
 		for (int row = 0; row < leaf.nrows; row += 1 + leaf.nrows / 200)
 		{
 			entry.len = 0;
-			hyb_key_join(desc, hyb_leaf_row(&leaf, row), desc->natts, &entry);
+			if (leaf.layout->keeps_keys)
+				hyb_key_join(desc, hyb_leaf_row(&leaf, row), desc->natts, &entry);
+			else
+				(void) hyb_trie_prefix(&leaf, row, &entry);
 			(void) hyb_leaf_row_start(&leaf, row);
 		}
 	if (setjmp(hyb_fuzz_error) == 0)
@@ -358,6 +364,10 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 
 	if (layout >= HYB_LAYOUTS)
 		return 0;
+	if (desc->truncated)
+		layout = HYB_LAYOUT_TRIE - 1;
+	else if (layout == HYB_LAYOUT_TRIE - 1)
+		layout = HYB_LAYOUT_COLUMNAR - 1;
 	if (setjmp(hyb_fuzz_error) != 0)
 		abort();
 

@@ -1,0 +1,359 @@
+/*
+ * prefixes.c
+ *		Reading leaves of prefixes.
+ *
+ * What is stored is opened as a columnar leaf of its own, of two columns; rows
+ * and items are numbered alike in both.
+ */
+#include "compat.h"
+
+#include "algo/bits.h"
+#include "key/bytes.h"
+#include "static/columnar.h"
+#include "static/leaf.h"
+#include "static/prefixes.h"
+
+#ifdef HYB_TEST_LAYOUT
+
+typedef struct Trie
+{
+	uint32		ncommon;		/* bytes that all keys begin with */
+	const uint8 *common;
+	int			depth;			/* bits beyond */
+	HybLeaf		stored;			/* as a columnar leaf */
+} Trie;
+
+static inline Trie *
+trie(const HybLeaf *leaf)
+{
+	return leaf->own[HYB_LAYOUT_TRIE - 1];
+}
+
+const HybKeyDesc *
+hyb_trie_columns(void)
+{
+	static union
+	{
+		HybKeyDesc	desc;
+		char		space[offsetof(HybKeyDesc, cols) + 2 * sizeof(HybColumn)];
+	}			columns;
+
+	if (columns.desc.nkeys == 0)
+	{
+		HybColumn  *cols = columns.desc.cols;
+
+		for (int i = 0; i < 2; i++)
+		{
+			cols[i].store = HYB_STORE_INT;
+			cols[i].compare = HYB_COMPARE_MEM;
+			cols[i].width = i == HYB_TRIE_PREFIX ? 8 : 1;
+		}
+		columns.desc.natts = columns.desc.nkeys = 2;
+		columns.desc.all_mem = columns.desc.exact = true;
+	}
+	return &columns.desc;
+}
+
+/* ---- opening ---- */
+
+#define STORED_SPACE \
+	MAXALIGN(offsetof(HybColumnar, cols) + 2 * sizeof(HybLeafColumn))
+
+static void
+init_trie(HybLeaf *leaf)
+{
+	HybLeaf    *stored = &trie(leaf)->stored;
+
+	memset(stored, 0, sizeof(HybLeaf));
+	stored->own[HYB_LAYOUT_COLUMNAR - 1] = (char *) trie(leaf) + MAXALIGN(sizeof(Trie));
+	stored->ncols_alloc = 2;
+	stored->layout = &hyb_columnar_layout;
+	stored->desc = hyb_trie_columns();
+	hyb_columnar_layout.init(stored);
+}
+
+static const uint8 *
+open_trie(HybLeaf *leaf, const uint8 *p, const uint8 *end)
+{
+	Trie	   *t = trie(leaf);
+	HybLeaf    *stored = &t->stored;
+
+	p = hyb_varint_read(p, end, &t->ncommon);
+	if (p == NULL || t->ncommon > HYB_MAX_ENTRY_SIZE || end - p <= t->ncommon)
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "The common bytes of a leaf's keys are malformed.");
+	t->common = p;
+	p += t->ncommon;
+	t->depth = *p++;
+	if (t->depth < 1 || t->depth > HYB_TRIE_MAX_DEPTH)
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  psprintf("The leaf's prefixes have %d bits beyond what they have in common.",
+							   t->depth));
+	stored->rel = leaf->rel;
+	stored->blkno = leaf->blkno;
+	stored->page = leaf->page;
+	stored->nrows = leaf->nrows;
+	stored->nitems = leaf->nitems;
+	stored->unique_rows = leaf->unique_rows;
+	stored->context = leaf->context;
+	return hyb_columnar_layout.open(stored, p, end);
+}
+
+/* ---- rows ---- */
+
+/* A stored number of a row; beyond what it may be only on a damaged page. */
+static inline uint64
+stored_int(const HybLeaf *leaf, int col, int row)
+{
+	HybValue	val;
+
+	hyb_columnar_value(&trie(leaf)->stored, col, row, &val);
+	return val.isnull ? 0 : val.ival;
+}
+
+static inline uint64
+row_number(const HybLeaf *leaf, int row)
+{
+	return stored_int(leaf, HYB_TRIE_PREFIX, row);
+}
+
+/* Bits that a row lacks. */
+static inline int
+row_lacks(const HybLeaf *leaf, int row)
+{
+	uint64		lacks = stored_int(leaf, HYB_TRIE_LACKS, row);
+
+	return (int) Min(lacks, (uint64) trie(leaf)->depth);
+}
+
+uint32
+hyb_trie_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
+{
+	Trie	   *t = trie(leaf);
+	uint32		bits = t->depth - row_lacks(leaf, row);
+	uint8		beyond[8];
+
+	hyb_store64be(beyond, row_number(leaf, row) << (HYB_TRIE_MAX_DEPTH - t->depth));
+	prefix->len = 0;
+	hyb_buf_append(prefix, t->common, t->ncommon);
+	hyb_buf_append(prefix, beyond, (bits + 7) / 8);
+	return 8 * t->ncommon + bits;
+}
+
+/* Columns are parsed from the front: what ends with the last one is a key. */
+bool
+hyb_trie_is_whole(const HybKeyDesc *desc, const uint8 *prefix, uint32 bits)
+{
+	uint32		len = hyb_key_length(desc, prefix, bits / 8);
+
+	return len > 0 && 8 * len == bits;
+}
+
+static int
+trie_row_start(const HybLeaf *leaf, int row)
+{
+	return hyb_columnar_layout.row_start(&trie(leaf)->stored, row);
+}
+
+static int
+trie_row_of_item(const HybLeaf *leaf, int item)
+{
+	return hyb_columnar_layout.row_of_item(&trie(leaf)->stored, item);
+}
+
+static void
+trie_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
+{
+	hyb_columnar_tids(&trie(leaf)->stored, item, n, tids);
+}
+
+static int
+trie_search_tid(const HybLeaf *leaf, int lo, int hi, const ItemPointerData *tid)
+{
+	return hyb_columnar_search_tid(&trie(leaf)->stored, lo, hi, tid);
+}
+
+/* ---- searching ---- */
+
+/* A number of so many ones, up to 64; and what lies above so many bits. */
+static inline uint64
+below_bits(int bits)
+{
+	return bits == 0 ? 0 : ~UINT64CONST(0) >> (64 - bits);
+}
+
+static inline uint64
+above_bits(uint64 x, int bits)
+{
+	return bits == 64 ? 0 : x >> bits;
+}
+
+/* The first row whose number is at least x. */
+static int
+lower_bound(HybLeaf *leaf, uint64 x)
+{
+	HybValue	val = {.ival = x};
+	HybRowRange rows;
+
+	hyb_columnar_search(&trie(leaf)->stored, &val, 1, &rows);
+	return rows.lo;
+}
+
+/* The first row whose number, with 1 for the bits it lacks, is at least x. */
+static int
+first_reaching(HybLeaf *leaf, uint64 x)
+{
+	int			row = lower_bound(leaf, x);
+
+	if (row > 0)
+	{
+		int			lacks = row_lacks(leaf, row - 1);
+		uint64		below = row_number(leaf, row - 1);
+
+		/* a shallow row ends where the next one begins at the latest */
+		if (lacks > 0 && above_bits(below ^ x, lacks) == 0)
+			return row - 1;
+	}
+	return row;
+}
+
+/*
+ * Is a position's key nothing but zeros from a bit on, as that of a separator
+ * is in its last byte?  It is the least one that begins with what is before.
+ */
+static bool
+only_zeros(const HybPos *pos, uint32 bit)
+{
+	uint32		i = bit / 8;
+
+	if (i < pos->len && (pos->key[i] & (0xFF >> bit % 8)) != 0)
+		return false;
+	while (++i < pos->len)
+		if (pos->key[i] != 0)
+			return false;
+	return true;
+}
+
+static bool
+find_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
+{
+	Trie	   *t = trie(leaf);
+	uint32		n = Min(pos->len, t->ncommon);
+	int			c = n > 0 ? memcmp(pos->key, t->common, n) : 0;
+	int			bits = 8 * (pos->len - n);
+	int			row_bits;
+	uint64		x;
+	uint64		differ;
+
+	/* all rows begin with the position's key */
+	if (c == 0 && bits == 0)
+		c = pos->tie == HYB_AFTER ? 1 : -1;
+	if (c != 0)
+	{
+		rows->lo = rows->hi = c < 0 ? 0 : leaf->nrows;
+		return false;
+	}
+
+	x = hyb_bits_from(pos->key, pos->len, t->ncommon) >> (HYB_TRIE_MAX_DEPTH - t->depth);
+	rows->lo = rows->hi = first_reaching(leaf, x);
+	if (rows->lo < leaf->nrows)
+	{
+		row_bits = t->depth - row_lacks(leaf, rows->lo);
+		differ = row_number(leaf, rows->lo) ^ x;
+		if (row_bits <= bits && above_bits(differ, t->depth - row_bits) == 0)
+		{
+			/* it begins the position's key, or is it */
+			if (pos->tie == HYB_BEFORE && only_zeros(pos, 8 * t->ncommon + row_bits))
+				return false;
+			if (row_bits < bits || pos->tie == HYB_AT)
+				rows->hi++;
+			else if (pos->tie == HYB_AFTER)
+				rows->lo = ++rows->hi;
+			return row_bits == bits && pos->tie == HYB_AT;
+		}
+	}
+	if (bits < t->depth && pos->tie == HYB_AFTER)
+	{
+		/* rows from here on may begin with it */
+		uint64		last = x | below_bits(t->depth - bits);
+
+		rows->lo = rows->hi = last == below_bits(t->depth) ?
+			leaf->nrows : lower_bound(leaf, last + 1);
+	}
+	return false;
+}
+
+/* ---- verification ---- */
+
+/* What is wrong with the order of a row's TIDs. */
+static char *
+verify_tids(HybLeaf *leaf, int row, ItemPointerData *tids)
+{
+	int			start = hyb_leaf_row_start(leaf, row);
+	int			n = hyb_leaf_row_start(leaf, row + 1) - start;
+
+	if (n <= 0)
+		return psprintf("row %d has no items", row);
+	hyb_leaf_tids(leaf, start, n, tids);
+	for (int i = 1; i < n; i++)
+	{
+		if (ItemPointerCompare(&tids[i - 1], &tids[i]) >= 0)
+			return psprintf("TIDs of items %d and %d do not ascend",
+							start + i - 1, start + i);
+	}
+	return NULL;
+}
+
+static char *
+verify_trie(HybLeaf *leaf)
+{
+	int			depth = trie(leaf)->depth;
+	uint64		reach = 0;		/* the first number behind the row before */
+	ItemPointerData *tids = palloc(sizeof(ItemPointerData) * leaf->nitems);
+	char	   *wrong = NULL;
+
+	if (hyb_leaf_row_start(leaf, 0) != 0)
+		wrong = pstrdup("first row does not start at the first item");
+	for (int row = 0; row < leaf->nrows && wrong == NULL; row++)
+	{
+		uint64		number = row_number(leaf, row);
+		uint64		lacks = stored_int(leaf, HYB_TRIE_LACKS, row);
+
+		if (lacks > depth || (number & ~below_bits(depth)) != 0)
+			wrong = psprintf("row %d has more bits than the leaf says", row);
+		else if ((number & below_bits((int) lacks)) != 0)
+			wrong = psprintf("row %d has bits that it should lack", row);
+		else if (row > 0 && (number < reach || reach == 0))
+			wrong = psprintf("rows %d and %d have keys in common, or do not ascend",
+							 row - 1, row);
+		else
+			wrong = verify_tids(leaf, row, tids);
+		reach = (number | below_bits((int) Min(lacks, 64))) + 1;
+	}
+	pfree(tids);
+	return wrong;
+}
+
+const HybLeafLayout hyb_trie_layout = {
+	.number = HYB_LAYOUT_TRIE,
+	.keeps_keys = false,
+	.size = MAXALIGN(sizeof(Trie)) + STORED_SPACE,
+	.init = init_trie,
+	.open = open_trie,
+	.find = find_rows,
+	.search_tid = trie_search_tid,
+	.row_start = trie_row_start,
+	.row_of_item = trie_row_of_item,
+	.tids = trie_tids,
+	.verify = verify_trie,
+	.create = hyb_trie_create,
+	.free = hyb_trie_free,
+	.add = hyb_trie_add,
+	.add_from = hyb_trie_add_from,
+	.plan = hyb_trie_plan,
+	.write = hyb_trie_write,
+	.separate = hyb_trie_separate,
+	.drop = hyb_trie_drop
+};
+
+#endif							/* HYB_TEST_LAYOUT */

@@ -1,0 +1,489 @@
+/*
+ * fuzz_trie.c
+ *		Levels of leaves that hold the beginnings of keys, beside a sorted array
+ *		of the keys.
+ *
+ * The input says what keys there are: a level is built of some, then others are
+ * merged in, a run of neighbouring leaves at a time, as merge steps do.  After
+ * each step leaves are well formed, every entry is in the row that its key leads
+ * to, and what a search says lies below and above a position does.
+ */
+#include "server.h"
+
+#include "key/bytes.h"
+#include "static/layouts.h"
+#include "static/leaf.h"
+#include "static/prefixes.h"
+
+extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+extern size_t hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max);
+
+#define NDESCS		4
+#define MAX_ENTRIES	6000
+#define MAX_KEYS	6			/* of inputs with few of them */
+#define MAX_LEAVES	4000
+#define KEY_BYTES	36
+
+typedef struct Entry
+{
+	uint8		key[KEY_BYTES];
+	ItemPointerData tid;
+	bool		merged;
+} Entry;
+
+typedef struct Leaf
+{
+	char		page[BLCKSZ];
+	HybPos		low;
+	uint8		low_key[KEY_BYTES];
+} Leaf;
+
+/* What is made of an input; each entry's TID says which one it is. */
+static struct
+{
+	HybIndex	ix;
+	uint32		keylen;
+	Entry	   *entries;		/* in the order of keys and TIDs */
+	int			nentries;
+	int		   *of_tid;			/* entry with the n-th TID */
+	Leaf	   *leaves;
+	int			nleaves;
+	Leaf	   *made;			/* of the run being built */
+	int			nmade;
+	HybPos		run_low;
+	uint64		random;
+} f;
+
+static void
+require(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "%s\n", what);
+	abort();
+}
+
+static uint32
+next_random(uint32 below)
+{
+	f.random = f.random * UINT64CONST(6364136223846793005) + UINT64CONST(1442695040888963407);
+	return (uint32) ((f.random >> 33) % below);
+}
+
+/* ---- indexes ---- */
+
+/* 0: int8; 1: uuid DESC; 2: int4, int8; 3: uuid, uuid */
+static HybKeyDesc *
+make_desc(int i)
+{
+	HybKeyDesc *desc = calloc(1, offsetof(HybKeyDesc, cols) + 2 * sizeof(HybColumn));
+
+	desc->natts = desc->nkeys = i / 2 + 1;
+	desc->all_mem = desc->exact = desc->truncated = true;
+	f.keylen = 0;
+	for (int c = 0; c < desc->natts; c++)
+	{
+		HybColumn  *col = &desc->cols[c];
+
+		col->compare = HYB_COMPARE_MEM;
+		col->store = i % 2 == 0 ? HYB_STORE_INT : HYB_STORE_BYTES;
+		col->width = i % 2 == 1 ? 16 : i == 2 && c == 0 ? 4 : 8;
+		col->desc = col->nulls_first = i == 1;
+		f.keylen += 1 + col->width;
+	}
+	return desc;
+}
+
+/* A key: random, or like one that there is. */
+static void
+make_key(uint8 *key, int n, int alike)
+{
+	uint32		at = 0;
+
+	memset(key, 0, KEY_BYTES);
+	for (int c = 0; c < f.ix.desc->nkeys; c++)
+	{
+		key[at++] = HYB_FLAG_VALUE;
+		for (int i = 0; i < f.ix.desc->cols[c].width; i++)
+			key[at++] = (uint8) next_random(256);
+	}
+	if (n > 0 && (int) next_random(100) < alike)
+	{
+		/* so many bytes of another one, with a bit turned, or all of it */
+		const uint8 *other = f.entries[next_random(n)].key;
+		uint32		same = next_random(f.keylen + 1);
+
+		if (same == f.keylen / 2)
+			same = f.keylen;
+		memcpy(key, other, same);
+		for (at = 0, same = 0; same < (uint32) f.ix.desc->nkeys; same++)
+		{
+			key[at] = HYB_FLAG_VALUE;
+			at += 1 + f.ix.desc->cols[same].width;
+		}
+	}
+}
+
+static int
+entry_order(const void *a, const void *b)
+{
+	const Entry *x = a;
+	const Entry *y = b;
+	int			c = memcmp(x->key, y->key, f.keylen);
+
+	return c != 0 ? c : ItemPointerCompare(unconstify(ItemPointerData *, &x->tid),
+										   unconstify(ItemPointerData *, &y->tid));
+}
+
+static int
+tid_number(const ItemPointerData *tid)
+{
+	return (int) ItemPointerGetBlockNumberNoCheck(tid) * 100 +
+		ItemPointerGetOffsetNumberNoCheck(tid) - 1;
+}
+
+static void
+make_entries(int n, int alike, bool few, int first)
+{
+
+	f.nentries = n;
+	f.entries = calloc(n, sizeof(Entry));
+	f.of_tid = calloc(n, sizeof(int));
+	for (int i = 0; i < n; i++)
+	{
+		if (few && i >= MAX_KEYS)
+			memcpy(f.entries[i].key, f.entries[next_random(MAX_KEYS)].key, KEY_BYTES);
+		else
+			make_key(f.entries[i].key, i, alike);
+		ItemPointerSet(&f.entries[i].tid, i / 100, i % 100 + 1);
+		f.entries[i].merged = i < first;
+	}
+	qsort(f.entries, n, sizeof(Entry), entry_order);
+	for (int i = 0; i < n; i++)
+		f.of_tid[tid_number(&f.entries[i].tid)] = i;
+}
+
+static HybPos
+entry_pos(const Entry *entry)
+{
+	return hyb_pos_at(f.ix.desc, entry->key, f.keylen, entry->tid);
+}
+
+/* ---- building ---- */
+
+static void
+emit(void *arg, Page page, const HybPos *low)
+{
+	Leaf	   *leaf = &f.made[f.nmade++];
+
+	require(f.nmade < MAX_LEAVES, "too many leaves");
+	memcpy(leaf->page, page, BLCKSZ);
+	leaf->low = HYB_POS_MIN(low) ? f.run_low : *low;
+	if (leaf->low.len > 0)
+		memcpy(leaf->low_key, leaf->low.key, leaf->low.len);
+}
+
+static void
+add_entry(HybLeafBuilder *builder, const Entry *entry)
+{
+	HybValue	vals[INDEX_MAX_KEYS];
+
+	require(hyb_key_split(f.ix.desc, entry->key, f.keylen, f.ix.desc->natts, vals) == f.keylen,
+			"malformed key");
+	hyb_leaf_builder_add(builder, vals, &entry->tid);
+}
+
+static HybPos
+fence(int leaf)
+{
+	if (leaf == f.nleaves)
+		return (HybPos)
+	{
+		.tie = HYB_AFTER
+	};
+	f.leaves[leaf].low.key = f.leaves[leaf].low_key;
+	return f.leaves[leaf].low;
+}
+
+static bool
+is_below(const Entry *entry, const HybPos *pos)
+{
+	return hyb_pos_compare_key(f.ix.desc, entry->key, f.keylen, &entry->tid, pos) < 0;
+}
+
+/* The first entry at or above a position. */
+static int
+first_entry(const HybPos *pos)
+{
+	int			lo = 0;
+	int			hi = f.nentries;
+
+	while (lo < hi)
+	{
+		int			mid = (lo + hi) / 2;
+
+		if (is_below(&f.entries[mid], pos))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Leaves are small mostly, so that there are many fences. */
+static void
+aim(HybLeafBuilder *builder)
+{
+	if (next_random(8) != 0)
+		hyb_leaf_builder_aim(builder, 0.01 + next_random(100) * next_random(100) / 20000.0,
+							 0);
+}
+
+/*
+ * Build leaves [from, to) anew, of their items and of entries between their
+ * fences that are not merged yet: of one in `part` of them.
+ */
+static void
+merge_run(int from, int to, int part)
+{
+	HybPos		low = fence(from);
+	HybPos		high = fence(to);
+	HybLeafBuilder *builder = hyb_leaf_builder_create(&f.ix, &hyb_trie_layout, 5, emit, NULL);
+	int			next = first_entry(&low);
+	HybLeaf		leaf = {0};
+
+	f.nmade = 0;
+	f.run_low = low;
+	hyb_leaf_builder_between(builder, &low, &high);
+	aim(builder);
+	for (int i = from; i < to; i++)
+	{
+		HybPos		end = fence(i + 1);
+		int			done = 0;
+
+		hyb_leaf_open(&leaf, f.ix.desc, f.leaves[i].page, f.ix.rel, 1);
+		for (; next < f.nentries && is_below(&f.entries[next], &end); next++)
+		{
+			HybPos		pos = entry_pos(&f.entries[next]);
+			int			row;
+			int			at;
+
+			if (f.entries[next].merged || next_random(part) != 0)
+				continue;
+			at = hyb_leaf_search(&leaf, &pos, &row);
+			if (done < at)
+				hyb_leaf_builder_add_leaf(builder, &leaf, done, at);
+			done = Max(done, at);
+			add_entry(builder, &f.entries[next]);
+			f.entries[next].merged = true;
+		}
+		if (done < leaf.nitems)
+			hyb_leaf_builder_add_leaf(builder, &leaf, done, leaf.nitems);
+	}
+	hyb_leaf_builder_finish(builder);
+	hyb_leaf_builder_free(builder);
+	hyb_leaf_close(&leaf);
+	require(f.nleaves - (to - from) + f.nmade < MAX_LEAVES, "too many leaves");
+	memmove(&f.leaves[from + f.nmade], &f.leaves[to], (f.nleaves - to) * sizeof(Leaf));
+	memcpy(&f.leaves[from], f.made, f.nmade * sizeof(Leaf));
+	f.nleaves += f.nmade - (to - from);
+}
+
+static void
+build_level(void)
+{
+	HybLeafBuilder *builder = hyb_leaf_builder_create(&f.ix, &hyb_trie_layout, 5, emit, NULL);
+
+	f.nmade = 0;
+	f.run_low = (HybPos)
+	{
+		.tie = HYB_BEFORE
+	};
+	aim(builder);
+	for (int i = 0; i < f.nentries; i++)
+		if (f.entries[i].merged)
+			add_entry(builder, &f.entries[i]);
+	hyb_leaf_builder_finish(builder);
+	hyb_leaf_builder_free(builder);
+	memcpy(f.leaves, f.made, f.nmade * sizeof(Leaf));
+	f.nleaves = f.nmade;
+}
+
+/* ---- checking ---- */
+
+/* What a search of the leaf says of a position is so; of a fence it knows all. */
+static void
+check_position(HybLeaf *leaf, const HybPos *pos, bool is_fence)
+{
+	HybRowRange rows;
+	ItemPointerData *tids = malloc(leaf->nitems * sizeof(ItemPointerData));
+	bool		equal = leaf->layout->find(leaf, pos, &rows);
+	int			lo;
+	int			hi;
+
+	require(rows.lo >= 0 && rows.hi >= rows.lo && rows.hi <= rows.lo + 1 &&
+			rows.hi <= leaf->nrows, "more than one row between");
+	require(!is_fence || equal || rows.lo == rows.hi,
+			"a fence lies within a row");
+	hyb_leaf_tids(leaf, 0, leaf->nitems, tids);
+	lo = hyb_leaf_row_start(leaf, rows.lo);
+	hi = hyb_leaf_row_start(leaf, rows.hi);
+	for (int i = 0; i < leaf->nitems; i++)
+	{
+		const Entry *entry = &f.entries[f.of_tid[tid_number(&tids[i])]];
+		bool		below = is_below(entry, pos);
+
+		if (equal && i >= lo && i < hi)
+			require(memcmp(entry->key, pos->key, f.keylen) == 0, "keys are not equal");
+		require(i >= lo || below, "a row is not below a position");
+		require(i < hi || !below, "a row is not above a position");
+	}
+	free(tids);
+}
+
+/* An item lies where its own position leads to, in the row of its key. */
+static void
+check_entry(HybLeaf *leaf, const Entry *entry, int item)
+{
+	HybPos		pos = entry_pos(entry);
+	HybRowRange rows;
+	int			row;
+	int			end_row;
+	int			at = hyb_leaf_search_equal(leaf, &pos, &row, &end_row);
+
+	require(end_row == row + 1 && at <= item && item < hyb_leaf_row_start(leaf, end_row),
+			"a key does not lead to its row");
+	if (leaf->layout->find(leaf, &pos, &rows))
+		require(hyb_leaf_search(leaf, &pos, &row) == item && row == rows.lo,
+				"an entry of a whole key is not found");
+	else
+		require(hyb_leaf_search(leaf, &pos, &row) == hyb_leaf_row_start(leaf, end_row),
+				"an entry is not put behind its group");
+}
+
+static void
+check_leaf(HybLeaf *leaf, const HybPos *low, const HybPos *high, int *seen)
+{
+	char	   *wrong = hyb_leaf_verify(leaf);
+	ItemPointerData *tids = malloc(leaf->nitems * sizeof(ItemPointerData));
+	HybBuf		prefix = {0};
+
+	require(wrong == NULL, wrong);
+	hyb_leaf_tids(leaf, 0, leaf->nitems, tids);
+	for (int row = 0; row < leaf->nrows; row++)
+	{
+		uint32		bits = hyb_trie_prefix(leaf, row, &prefix);
+
+		for (int i = hyb_leaf_row_start(leaf, row); i < hyb_leaf_row_start(leaf, row + 1); i++)
+		{
+			int			n = f.of_tid[tid_number(&tids[i])];
+			const Entry *entry = &f.entries[n];
+
+			require(entry->merged && !is_below(entry, low) && is_below(entry, high),
+					"an entry lies beyond the fences of its leaf");
+			if (i % 16 == 0)
+				check_entry(leaf, entry, i);
+			require(hyb_common_bits(prefix.data, bits, entry->key, 8 * f.keylen) == bits,
+					"an entry does not begin with its row's prefix");
+			seen[n]++;
+		}
+	}
+	hyb_buf_free(&prefix);
+	free(tids);
+}
+
+static void
+check_level(void)
+{
+	int		   *seen = calloc(f.nentries, sizeof(int));
+	HybLeaf		leaf = {0};
+
+	for (int i = 0; i < f.nleaves; i++)
+	{
+		HybPos		low = fence(i);
+		HybPos		high = fence(i + 1);
+
+		require(i == 0 || hyb_pos_compare(f.ix.desc, &low, &high) < 0 || i + 1 == f.nleaves,
+				"fences do not ascend");
+		hyb_leaf_open(&leaf, f.ix.desc, f.leaves[i].page, f.ix.rel, 1);
+		check_leaf(&leaf, &low, &high, seen);
+
+		for (int k = 0; k < 6; k++)
+		{
+			Entry		other = f.entries[next_random(f.nentries)];
+			HybPos		pos;
+
+			if (k % 3 == 0)
+				make_key(other.key, f.nentries, 90);
+			pos = entry_pos(&other);
+			if (k % 2 == 0)
+			{
+				pos.len = 1 + next_random(f.keylen);
+				pos.tie = next_random(2) == 0 ? HYB_BEFORE : HYB_AFTER;
+				pos.ncols = 0;
+			}
+			check_position(&leaf, &pos, false);
+		}
+		check_position(&leaf, &low, true);
+		check_position(&leaf, &high, true);
+	}
+	for (int i = 0; i < f.nentries; i++)
+		require(seen[i] == f.entries[i].merged, "an entry is missing, or there twice");
+	hyb_leaf_close(&leaf);
+	free(seen);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int			n;
+
+	if (size < 8)
+		return 0;
+	memset(&f, 0, sizeof(f));
+	memcpy(&f.random, data + 4, 4);
+	f.ix.rel = hyb_fuzz_relation();
+	f.ix.desc = make_desc(data[0] % NDESCS);
+	f.ix.incarnation = 77;
+	n = 1 + (data[1] * 256 + data[2]) % MAX_ENTRIES;
+	f.leaves = malloc(MAX_LEAVES * sizeof(Leaf));
+	f.made = malloc(MAX_LEAVES * sizeof(Leaf));
+	make_entries(n, data[3] % 101, data[3] % 4 == 0, 1 + next_random(n));
+	if (setjmp(hyb_fuzz_error) == 0)
+	{
+		build_level();
+		check_level();
+		for (size_t i = 8; i < Min(size, 24); i++)
+		{
+			int			from = next_random(f.nleaves);
+			int			to = Min(from + 1 + data[i] % 16, f.nleaves);
+
+			merge_run(from, to, 1 + data[i] / 64);
+			check_level();
+		}
+	}
+	else
+		require(false, "an error was raised");
+	hyb_fuzz_reset();
+	free(f.ix.desc);
+	free(f.entries);
+	free(f.of_tid);
+	free(f.leaves);
+	free(f.made);
+	return 0;
+}
+
+size_t
+hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
+{
+	if (i >= 24 || max < 16)
+		return 0;
+	memset(data, 0, 16);
+	data[0] = (uint8_t) i;
+	data[1] = (uint8_t) (i % 6 * 12);
+	data[2] = (uint8_t) (i * 37);
+	data[3] = (uint8_t) (i / 4 * 19);
+	for (int k = 4; k < 16; k++)
+		data[k] = (uint8_t) (i * 71 + k * 29);
+	return 16;
+}
