@@ -95,6 +95,17 @@ write_leaf(HybLeafBuilder *b, int slot)
 	hyb_page_opaque(page)->count = plan->nitems;
 }
 
+void
+hyb_leaf_builder_descends(const HybLeafBuilder *b)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("entries for index \"%s\" do not ascend",
+					RelationGetRelationName(b->ix->rel)),
+			 errdetail("They come from a damaged leaf, or the operator class is inconsistent."),
+			 errhint("Please REINDEX it.")));
+}
+
 /* The separator between the first nitems waiting items and the others. */
 static void
 separate(HybLeafBuilder *b, int nitems, HybPos *separator)
@@ -116,12 +127,7 @@ separate(HybLeafBuilder *b, int nitems, HybPos *separator)
 	left = hyb_pos_at(b->desc, b->left_key.data, b->left_key.len, left_tid);
 	right = hyb_pos_at(b->desc, b->right_key.data, b->right_key.len, right_tid);
 	if (!hyb_separator(b->desc, &left, &right, separator))
-		ereport(ERROR,
-				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("entries for index \"%s\" do not ascend",
-						RelationGetRelationName(b->ix->rel)),
-				 errdetail("They come from a damaged leaf, or the operator class is inconsistent."),
-				 errhint("Please REINDEX it.")));
+		hyb_leaf_builder_descends(b);
 }
 
 /* Write the planned leaf and hand it over. */
@@ -339,12 +345,12 @@ hyb_leaf_builder_add_item(HybLeafBuilder *b, HybLeaf *leaf, int row,
 						  const ItemPointerData *tid)
 {
 	if (leaf->layout->keeps_keys)
-		b->layout->add(b, hyb_leaf_row(leaf, row), tid);
-	else
 	{
-		Assert(leaf->layout == b->layout);
-		b->layout->add_from(b, leaf, row, tid);
+		hyb_leaf_builder_add(b, hyb_leaf_row(leaf, row), tid);
+		return;
 	}
+	Assert(leaf->layout == b->layout);
+	b->layout->add_from(b, leaf, row, tid);
 	if (unlikely(++b->nitems >= b->next_check))
 		check_full(b);
 }

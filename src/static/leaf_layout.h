@@ -167,7 +167,7 @@ struct HybLeafLayout
 	 * In its place, for layouts that do not keep keys: rows below rows->lo
 	 * lie below the position, those from rows->hi on above it.  Of those
 	 * between keys may lie on both sides, or be its own: it is one row at
-	 * most. Returns whether all of the row's keys are the position's, which
+	 * most.  Returns whether all of the row's keys are the position's, which
 	 * is HYB_AT.
 	 */
 	bool		(*find) (HybLeaf *leaf, const HybPos *pos, HybRowRange *rows);
@@ -255,6 +255,9 @@ struct HybLeafLayout
 	/* Forget the first nitems items; their last row stays if it has more. */
 	void		(*drop) (HybLeafBuilder *b, int nitems);
 };
+
+/* Raise the error that entries added do not ascend. */
+HYB_NORETURN extern void hyb_leaf_builder_descends(const HybLeafBuilder *b);
 
 extern const HybLeafLayout hyb_columnar_layout;
 extern const HybLeafLayout hyb_trie_layout;

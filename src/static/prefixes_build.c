@@ -31,7 +31,7 @@
 
 typedef struct TrieRow
 {
-	uint32		off;			/* of its bytes */
+	uint32		off;			/* of its bytes, 0 behind its last bit */
 	uint32		bits;			/* known ones */
 	uint32		shared;			/* that it has in common with the row before */
 	int			start;			/* first item */
@@ -43,7 +43,6 @@ typedef struct TriePlan
 {
 	uint32		ncommon;
 	int			depth;
-	int			nitems;			/* that `stored` was filled with for it */
 } TriePlan;
 
 typedef struct TrieBuilder
@@ -142,12 +141,8 @@ add_item(TrieBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid)
 		shared = hyb_common_bits(row_bytes(b, last), last->bits, b->key.data, bits);
 		if (shared == last->bits)
 			return;				/* begins with the last row */
-		if (shared == bits)
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("prefixes for an index do not ascend"),
-					 errdetail("They come from a damaged leaf."),
-					 errhint("Please REINDEX it.")));
+		if (shared == bits || (b->key.data[shared / 8] & (0x80 >> shared % 8)) == 0)
+			hyb_leaf_builder_descends(&b->base);
 	}
 	else if (b->base.after.len > 0)
 		shared = bits_at_fence(b->key.data, bits, &b->base.after) - 1;
@@ -282,17 +277,6 @@ find_extent(const TrieBuilder *b, int nitems)
 	return extent;
 }
 
-/* Rows of the extent that share so many bits below the common bytes, or more. */
-static int
-count_grouped(const int *shared, int depth)
-{
-	int			n = 0;
-
-	for (int i = depth; i <= HYB_TRIE_MAX_DEPTH; i++)
-		n += shared[i];
-	return n;
-}
-
 /*
  * The least depth at which few rows share their prefixes.  Where rows lack bits
  * that is no deeper than they are, until more than a few do.
@@ -300,7 +284,7 @@ count_grouped(const int *shared, int depth)
 static int
 choose_depth(const TrieBuilder *b, const Extent *extent)
 {
-	int			shared[HYB_TRIE_MAX_DEPTH + 1] = {0};
+	int			grouped[HYB_TRIE_MAX_DEPTH + 1] = {0};	/* by depth */
 	int			known = HYB_TRIE_MAX_DEPTH;
 	int			depth = extent->least;
 	uint32		base = 8 * extent->ncommon;
@@ -310,16 +294,18 @@ choose_depth(const TrieBuilder *b, const Extent *extent)
 		const TrieRow *row = &b->rows[i];
 
 		if (i > 0)
-			shared[Min(row->shared - base, HYB_TRIE_MAX_DEPTH)]++;
+			grouped[Min(row->shared - base, HYB_TRIE_MAX_DEPTH)]++;
 		if (!row->whole)
 			known = Min(known, (int) (row->bits - base));
 	}
+	/* who shares more bits shares these too */
+	for (int i = HYB_TRIE_MAX_DEPTH; i > 0; i--)
+		grouped[i - 1] += grouped[i];
 	while (depth < HYB_TRIE_MAX_DEPTH &&
-		   count_grouped(shared, depth) > extent->nrows / GROUPED_PART)
+		   grouped[depth] > extent->nrows / GROUPED_PART)
 		depth++;
 	known = Max(known, extent->least);
-	if (known < depth &&
-		count_grouped(shared, known) <= extent->nrows / GROUPED_PART_MAX)
+	if (known < depth && grouped[known] <= extent->nrows / GROUPED_PART_MAX)
 		return known;
 	return depth;
 }
@@ -341,36 +327,34 @@ fill_stored(TrieBuilder *b, int slot)
 	HybColumnarBuilder *stored = b->stored;
 	HybBuildColumn *numbers = &stored->cols[HYB_TRIE_PREFIX];
 	HybBuildColumn *lacks = &stored->cols[HYB_TRIE_LACKS];
+	int			nitems = b->base.plans[slot].nitems;
 	uint32		limit = 8 * plan->ncommon + plan->depth;
 	int			n = -1;
 
-	hyb_columnar_room(stored, b->nrows, plan->nitems);
-	for (int i = 0; i < b->nrows && b->rows[i].start < plan->nitems; i++)
+	hyb_columnar_room(stored, b->nrows, nitems);
+	for (int i = 0; i < b->nrows && b->rows[i].start < nitems; i++)
 	{
 		const TrieRow *row = &b->rows[i];
-		uint32		bits = Min(row->bits, limit);
-		int			missing = (int) (limit - bits);
-		uint64		number;
 
 		if (i > 0 && row->shared >= limit)
 			continue;			/* of the group before it */
-		number = hyb_bits_from(row_bytes(b, row), (row->bits + 7) / 8, plan->ncommon) >>
-			(HYB_TRIE_MAX_DEPTH - plan->depth);
 		n++;
-		numbers->ints[n] = missing == 0 ? number : (number >> missing) << missing;
-		lacks->ints[n] = missing;
+		numbers->ints[n] = hyb_bits_from(row_bytes(b, row), (row->bits + 7) / 8,
+										 plan->ncommon) >>
+			(HYB_TRIE_MAX_DEPTH - plan->depth);
+		lacks->ints[n] = limit - Min(row->bits, limit);
 		numbers->isnull[n] = lacks->isnull[n] = 0;
 		stored->row_start[n] = row->start;
 	}
 	stored->nrows = n + 1;
-	stored->base.nitems = plan->nitems;
-	for (int i = 0; i < plan->nitems; i++)
+	stored->base.nitems = nitems;
+	for (int i = 0; i < nitems; i++)
 		stored->tids[i] = ((uint64) ItemPointerGetBlockNumberNoCheck(&b->tids[i]) << 16) |
 			ItemPointerGetOffsetNumberNoCheck(&b->tids[i]);
 	for (int i = 0; i < stored->nrows; i++)
 	{
 		int			start = (int) stored->row_start[i];
-		int			end = i < n ? (int) stored->row_start[i + 1] : plan->nitems;
+		int			end = i < n ? (int) stored->row_start[i + 1] : nitems;
 
 		if (end - start > 1)
 			qsort(stored->tids + start, end - start, sizeof(uint64), compare_tids);
@@ -391,7 +375,6 @@ hyb_trie_plan(HybLeafBuilder *base, int slot)
 	own->depth = choose_depth(b, &extent);
 	if (!extent.split)
 		plan->nitems = row_end(b, extent.nrows - 1);
-	own->nitems = plan->nitems;
 	fill_stored(b, slot);
 	b->stored->base.plans[slot].nitems = plan->nitems;
 	b->stored->prepared = 0;
@@ -427,10 +410,6 @@ hyb_trie_separate(HybLeafBuilder *base, int nitems, HybBuf *key, HybPos *separat
 	uint32		len = (bits + 7) / 8;
 
 	key->len = 0;
-	*separator = (HybPos)
-	{
-		.tie = HYB_BEFORE
-	};
 	if (right->start < nitems)
 	{
 		/* the row goes on: it is a whole key */
@@ -441,8 +420,10 @@ hyb_trie_separate(HybLeafBuilder *base, int nitems, HybBuf *key, HybPos *separat
 	hyb_buf_append(key, row_bytes(b, right), len);
 	if (bits % 8 != 0)
 		key->data[len - 1] &= (uint8) (0xFF << (8 - bits % 8));
-	separator->key = key->data;
-	separator->len = (uint16) len;
+	*separator = (HybPos)
+	{
+		.key = key->data,.len = (uint16) len,.tie = HYB_BEFORE
+	};
 }
 
 void
@@ -450,11 +431,10 @@ hyb_trie_drop(HybLeafBuilder *base, int nitems)
 {
 	TrieBuilder *b = builder(base);
 	int			row = row_of_item(b, nitems);
-	bool		all = nitems >= base->nitems;
 	uint32		first;
 
 	b->filled = -1;
-	if (all)
+	if (nitems >= base->nitems)
 	{
 		b->nrows = 0;
 		b->bytes.len = 0;
