@@ -8,6 +8,7 @@
 #include "access/xloginsert.h"
 #include "am/am.h"
 #include "am/build_dictionary.h"
+#include "am/build_layout.h"
 #include "am/build_leaves.h"
 #include "am/build_parallel.h"
 #include "am/build_progress.h"
@@ -55,6 +56,8 @@ create_metapage(HybIndex *ix, ForkNumber fork, Relation heap,
 	hyb_page_meta(BufferGetPage(buf))->dictionary = dictionary;
 	if (ix->desc->has_encoded && !BlockNumberIsValid(dictionary))
 		hyb_page_meta(BufferGetPage(buf))->flags |= HYB_META_PLAIN;
+	if (ix->desc->truncated)
+		hyb_page_meta(BufferGetPage(buf))->flags |= HYB_META_TRUNCATED;
 	MarkBufferDirty(buf);
 	if (fork == INIT_FORKNUM)
 		log_newpage_buffer(buf, true);
@@ -70,6 +73,7 @@ new_handle(Relation index)
 	ix->rel = index;
 	ix->context = CurrentMemoryContext;
 	ix->desc = hyb_key_desc_create(index);
+	ix->desc->truncated = hyb_build_is_truncated(index, ix->desc);
 	return ix;
 }
 

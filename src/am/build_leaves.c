@@ -238,10 +238,15 @@ hyb_build_leaves_begin(HybBuildLeaves *leaves)
 {
 	leaves->vals = palloc(leaves->ix->desc->natts * sizeof(HybValue));
 	leaves->builder = hyb_leaf_builder_create(leaves->ix,
-											  hyb_leaf_layout_for(leaves->ix),
+											  hyb_leaf_layout_for(leaves->ix, 0),
 											  1, emit_leaf, leaves);
 	if (leaves->low != NULL)
+	{
 		hyb_leaf_builder_start(leaves->builder, leaves->low);
+		hyb_leaf_builder_after(leaves->builder, leaves->low);
+	}
+	if (leaves->high != NULL)
+		hyb_leaf_builder_before(leaves->builder, leaves->high);
 	leaves->choose = hyb_filter_is_chosen(leaves->ix);
 	ItemPointerSet(&leaves->last_tid, 0, FirstOffsetNumber);
 	if (!leaves->choose)

@@ -23,6 +23,7 @@ typedef struct HybBuildLeaves
 	HybStepSpace *space;
 	bool		is_range;		/* others have the leaves before or behind */
 	const HybPos *low;			/* NULL: the leaves begin the index */
+	const HybPos *high;			/* NULL: they end it */
 	pg_atomic_uint64 *all_done; /* entries that all processes have written, or
 								 * NULL if this is the only one */
 	bool		report;			/* progress: this is not a worker */

@@ -289,6 +289,7 @@ write_range(Participant *p, HybStepSpace *space, const HybRuns *runs,
 	HybChildList nodes = {0};
 	HybRunMerge *merge;
 	HybPos		low;
+	HybPos		high;
 
 	HYB_POINT("build-range");
 	leaves.ix = p->ix;
@@ -304,6 +305,11 @@ write_range(Participant *p, HybStepSpace *space, const HybRuns *runs,
 	{
 		low = hyb_range_low(ranges, range, p->ix->desc, whole_keys);
 		leaves.low = &low;
+	}
+	if (range + 1 < ranges->n)
+	{
+		high = hyb_range_low(ranges, range + 1, p->ix->desc, whole_keys);
+		leaves.high = &high;
 	}
 	merge = hyb_merge_begin(runs, range > 0 ? &ranges->bounds[range - 1] : NULL,
 							range + 1 < ranges->n ? &ranges->bounds[range] : NULL,

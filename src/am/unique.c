@@ -88,12 +88,48 @@ report_duplicate(UniqueSearch *search)
 }
 
 /*
+ * The same as table_index_fetch_tuple_check, for an entry whose key is not known:
+ * has the tuple the key that is sought?
+ */
+static bool
+row_has_key(UniqueSearch *search, ItemPointer tid, bool *dead)
+{
+	Relation	heap = search->row->heap;
+	const HybKeyDesc *desc = search->ix->desc;
+	const int16 *columns = search->ix->rel->rd_index->indkey.values;
+	TupleTableSlot *slot = table_slot_create(heap, NULL);
+	IndexFetchTableData *fetch = table_index_fetch_begin(heap);
+	HybBuf	   *key = &search->buffers->key;
+	bool		again = false;
+	bool		same;
+
+	same = table_index_fetch_tuple(fetch, tid, &search->dirty, slot, &again, dead);
+	if (same)
+	{
+		key->len = 0;
+		for (int i = 0; i < desc->nkeys; i++)
+		{
+			bool		isnull;
+			Datum		value = slot_getattr(slot, columns[i], &isnull);
+
+			hyb_key_encode_column(&desc->cols[i], value, isnull, key);
+		}
+		same = hyb_key_compare(desc, key->data, key->len, search->row->entry->bytes,
+							   search->row->entry->keylen) == 0;
+	}
+	table_index_fetch_end(fetch);
+	ExecDropSingleTupleTableSlot(slot);
+	return same;
+}
+
+/*
  * Is there a tuple, of any transaction that has not failed, that a candidate
- * leads to?  *dead: it will never be there for anybody.
+ * leads to?  *dead: it will never be there for anybody.  `truncated`: the
+ * candidate's key may be another one.
  */
 static bool
 candidate_exists(UniqueSearch *search, const ItemPointerData *candidate,
-				 bool *dead)
+				 bool truncated, bool *dead)
 {
 	ItemPointerData htid = *candidate;
 
@@ -106,6 +142,8 @@ candidate_exists(UniqueSearch *search, const ItemPointerData *candidate,
 		search->found_self = true;
 		return false;
 	}
+	if (truncated)
+		return row_has_key(search, &htid, dead);
 	return table_index_fetch_tuple_check(search->row->heap, &htid,
 										 &search->dirty, dead);
 }
@@ -155,6 +193,7 @@ hyb_unique_buffers_init(HybUniqueBuffers *buffers, MemoryContext context)
 	buffers->context = context;
 	hyb_buf_reserve(&buffers->descent.fence_key, HYB_UNIQUE_BYTES);
 	hyb_buf_reserve(&buffers->batch.keys, HYB_UNIQUE_BYTES);
+	hyb_buf_reserve(&buffers->key, HYB_UNIQUE_BYTES);
 	buffers->batch.items_alloc = HYB_UNIQUE_ITEMS;
 	buffers->batch.items = palloc(HYB_UNIQUE_ITEMS * sizeof(HybDynItem));
 	MemoryContextSwitchTo(old);
@@ -185,6 +224,7 @@ search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 	Page		page = BufferGetPage(descent->buf);
 	const uint8 *hints = hyb_leaf_hints(page);
 	uint16		pd_lower = ((PageHeader) page)->pd_lower;
+	bool		truncated = !hyb_leaf_keeps_keys(leaf);
 	ItemPointerData *tids;
 	int		   *items;
 	int			n = 0;
@@ -214,7 +254,7 @@ search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 	{
 		bool		dead;
 
-		if (candidate_exists(search, &tids[i], &dead))
+		if (candidate_exists(search, &tids[i], truncated, &dead))
 			result = judge_candidate(search,
 									 hyb_leaf_pin_check(search->ix, version));
 		else if (dead)
@@ -287,6 +327,19 @@ set_top(Top *top, uint64 version, const HybBuf *key)
 }
 
 /*
+ * Bytes that no key of a leaf that does not keep keys lies above, if what begins
+ * with them does not count.
+ */
+static void
+greatest_prefix(HybLeaf *leaf, HybBuf *key)
+{
+	uint32		bits = hyb_leaf_prefix(leaf, leaf->nrows - 1, key);
+
+	if (bits % 8 != 0)
+		key->data[bits / 8] |= 0xFF >> bits % 8;
+}
+
+/*
  * Find it; it is remembered for as long as the version lasts.  Returns false
  * if the version is no longer current.
  */
@@ -313,8 +366,11 @@ load_top(UniqueSearch *search, const HybVersion *version, Top *top)
 			return false;
 		open_leaf(search);
 		key.len = 0;
-		hyb_key_join(ix->desc, hyb_leaf_row(leaf, leaf->nrows - 1),
-					 ix->desc->nkeys, &key);
+		if (hyb_leaf_keeps_keys(leaf))
+			hyb_key_join(ix->desc, hyb_leaf_row(leaf, leaf->nrows - 1),
+						 ix->desc->nkeys, &key);
+		else
+			greatest_prefix(leaf, &key);
 		UnlockReleaseBuffer(descent->buf);
 		if (greatest.len == 0 ||
 			key_order(key.data, key.len, &greatest) > 0)
@@ -437,7 +493,7 @@ check_dynamic(UniqueSearch *search, const HybDynItem *item)
 {
 	SearchResult result = SEARCH_UNIQUE;
 	bool		dead;
-	bool		exists = candidate_exists(search, &item->tid, &dead);
+	bool		exists = candidate_exists(search, &item->tid, false, &dead);
 	Buffer		buf = InvalidBuffer;
 	HybPinResult pin;
 

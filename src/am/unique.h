@@ -23,6 +23,7 @@ typedef struct HybUniqueBuffers
 	HybDescent	descent;
 	HybLeaf		leaf;
 	HybDynBatch batch;
+	HybBuf		key;			/* of a row of the table */
 } HybUniqueBuffers;
 
 /* When the library is loaded. */

@@ -242,7 +242,8 @@ typedef struct HybKeyDesc
 	bool		all_mem;		/* every key column is HYB_COMPARE_MEM: keys
 								 * are ordered by one memcmp */
 	bool		has_encoded;	/* a column needs a dictionary */
-	bool		truncated;		/* leaves hold the beginnings of keys only */
+	bool		truncated;		/* leaves of the oldest level hold the
+								 * beginnings of keys only: docs/trie.md */
 	bool		exact;			/* equal keys have equal bytes: no FLOAT
 								 * column, no PROC column without a positive
 								 * HYB_EQUALIMAGE_PROC */

@@ -51,7 +51,7 @@ keep_items(CutState *state, const HybChild *child, int from, int to)
 		return;
 	if (state->builder == NULL)
 		state->builder = hyb_leaf_builder_create(step->ix,
-												 hyb_leaf_layout_for(step->ix),
+												 hyb_leaf_layout_for(step->ix, step->source),
 												 step->stamp, emit_leaf, state);
 	state->rent += (double) child->rent * (to - from) / leaf->nitems;
 	if (leaf->tombstones == NULL)

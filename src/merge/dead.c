@@ -34,21 +34,16 @@ hyb_dead_begin(HybDeadCheck *check, Relation index)
 		hyb_dead_end(check);
 }
 
-bool
-hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid)
+Page
+hyb_dead_lock_page(HybDeadCheck *check, BlockNumber block)
 {
-	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
-	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
-	Page		page;
-	bool		dead = false;
-
 	HYB_ASSERT_NO_LWLOCK();
 	if (check->heap == NULL)
-		return false;
+		return NULL;
 	if (!BlockNumberIsValid(check->nblocks))
 		check->nblocks = RelationGetNumberOfBlocks(check->heap);
 	if (block >= check->nblocks)
-		return false;
+		return NULL;
 
 	if (!BufferIsValid(check->buf) ||
 		BufferGetBlockNumber(check->buf) != block)
@@ -58,7 +53,19 @@ hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid)
 		check->buf = ReadBuffer(check->heap, block);
 	}
 	LockBuffer(check->buf, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(check->buf);
+	return BufferGetPage(check->buf);
+}
+
+bool
+hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid)
+{
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+	Page		page = hyb_dead_lock_page(check,
+										  ItemPointerGetBlockNumberNoCheck(tid));
+	bool		dead = false;
+
+	if (page == NULL)
+		return false;
 	if (offset >= FirstOffsetNumber && offset <= PageGetMaxOffsetNumber(page))
 	{
 		ItemId		item = PageGetItemId(page, offset);

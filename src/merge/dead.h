@@ -6,6 +6,7 @@
 #define HYB_DEAD_H
 
 #include "storage/buf.h"
+#include "storage/bufpage.h"
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
 
@@ -33,6 +34,13 @@ extern void hyb_dead_begin(HybDeadCheck *check, Relation index);
  * been over the index.  No content lock is held on entry or exit.
  */
 extern bool hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid);
+
+/*
+ * A page of the table: check->buf is locked (BUFFER_LOCK_SHARE), for the caller
+ * to unlock.  NULL, nothing locked, if there is none to be asked.  No LWLock is
+ * held on entry.
+ */
+extern Page hyb_dead_lock_page(HybDeadCheck *check, BlockNumber block);
 
 extern void hyb_dead_end(HybDeadCheck *check);
 

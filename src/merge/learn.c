@@ -386,7 +386,7 @@ build_leaves(Learn *learn, const LearnInput *input)
 {
 	const HybKeyDesc *desc = learn->coded.desc;
 	HybLeafBuilder *builder = hyb_leaf_builder_create(&learn->coded,
-													  hyb_leaf_layout_for(&learn->coded),
+													  hyb_leaf_layout_for(&learn->coded, 0),
 													  learn->stamp, emit_leaf,
 													  learn);
 	HybValue   *vals = palloc(desc->natts * sizeof(HybValue));

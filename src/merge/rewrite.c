@@ -98,8 +98,9 @@ begin_run(MergeStep *step, const HybPos *low, int items, double content)
 {
 	Assert(step->builder == NULL);
 	step->builder = hyb_leaf_builder_create(step->ix,
-											hyb_leaf_layout_for(step->ix),
+											hyb_leaf_layout_for(step->ix, step->level),
 											step->stamp, emit_leaf, step);
+	hyb_leaf_builder_after(step->builder, low);
 	step->run_low = *low;
 	step->run_shares = items > 0;
 	step->run_items = items;
@@ -111,14 +112,15 @@ begin_run(MergeStep *step, const HybPos *low, int items, double content)
 }
 
 /*
- * The rent of the leaves that the run replaces is that of the new ones,
- * children from `first` on.
+ * End it, at a fence.  The rent of the leaves that the run replaces is that of
+ * the new ones, children from `first` on.
  */
 static void
-end_run(MergeStep *step, int first)
+end_run(MergeStep *step, int first, const HybPos *high)
 {
 	int			n;
 
+	hyb_leaf_builder_before(step->builder, high);
 	hyb_leaf_builder_finish(step->builder);
 	hyb_leaf_builder_free(step->builder);
 	step->builder = NULL;
@@ -128,24 +130,15 @@ end_run(MergeStep *step, int first)
 			(uint16) Min(step->run_rent * HYB_RENT_UNIT / n, PG_UINT16_MAX);
 }
 
-/* An entry of the run is left out. */
-static inline void
-drop(MergeStep *step)
-{
-	step->done.dropped++;
-	step->run_items--;
-}
-
-/* Give the frozen entry at next_entry to the builder. */
-static void
-add_frozen(MergeStep *step)
+void
+hyb_step_add_frozen(MergeStep *step)
 {
 	const HybDynItem *item = &step->batch.items[step->done.next_entry++];
 
 	step->done.merged++;
 	if (item->killed && hyb_dead_tid(&step->dead, &item->tid))
 	{
-		drop(step);
+		hyb_step_drop(step);
 		return;
 	}
 	if (hyb_key_split(step->ix->desc, hyb_step_entry(step, item), item->len,
@@ -207,7 +200,6 @@ add_leaf_items(MergeStep *step, int from, int to)
 	while (from < to)
 	{
 		int			row_end = Min(hyb_leaf_row_start(leaf, row + 1), to);
-		const HybValue *vals = hyb_leaf_row(leaf, row);
 
 		while (from < row_end)
 		{
@@ -222,14 +214,41 @@ add_leaf_items(MergeStep *step, int from, int to)
 					step->done.leaves.old_tombstones++;
 				else if ((hints[item >> 3] & (1 << (item & 7))) != 0 &&
 						 hyb_dead_tid(&step->dead, &tids[i]))
-					drop(step);
+					hyb_step_drop(step);
 				else
-					hyb_leaf_builder_add(step->builder, vals, &tids[i]);
+					hyb_leaf_builder_add_item(step->builder, leaf, row, &tids[i]);
 			}
 			from += n;
 		}
 		row++;
 	}
+}
+
+/*
+ * Where the next frozen entry, at a position, falls into a row of several keys,
+ * and it is time to tell them apart: take the row, `done` being what was taken of
+ * the leaf, with the entries that fall into it.
+ */
+static bool
+regroup(MergeStep *step, const HybPos *pos, int end, int *done)
+{
+	HybLeaf    *leaf = &step->leaf;
+	HybRowRange rows;
+	int			start;
+	int			last;
+
+	if (hyb_leaf_search_rows(leaf, pos, &rows) || rows.lo == rows.hi)
+		return false;
+	start = hyb_leaf_row_start(leaf, rows.lo);
+	if (*done > start)
+		return false;
+	last = hyb_step_entries_of_row(step, rows.lo, end);
+	if (!hyb_step_read_group(step, rows.lo, last))
+		return false;
+	add_leaf_items(step, *done, start);
+	hyb_step_add_group(step, last);
+	*done = hyb_leaf_row_start(leaf, rows.lo + 1);
+	return true;
 }
 
 /*
@@ -254,11 +273,14 @@ merge_leaf(MergeStep *step, int end)
 			int			row;
 			int			at;
 
+			if (!hyb_leaf_keeps_keys(&step->leaf) &&
+				regroup(step, &pos, end, &done))
+				continue;
 			at = hyb_leaf_search(&step->leaf, &pos, &row);
 			add_leaf_items(step, done, at);
 			done = Max(done, at);
 		}
-		add_frozen(step);
+		hyb_step_add_frozen(step);
 	}
 	add_leaf_items(step, done, step->leaf.nitems);
 	step->done.leaves.old_tids += step->leaf.nitems;
@@ -430,6 +452,7 @@ rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
 	int			items = 0;
 	HybStepDone start = step->done;
 	int			nchildren = step->children.n;
+	HybPos		fence;
 
 	for (int i = from; i < to; i++)
 	{
@@ -448,11 +471,13 @@ rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
 		merge_leaf(step, leaves[i].end);
 		if (enough_images(step) && i >= path->nodes[0].index)
 		{
-			end_run(step, nchildren);
+			fence = upper_fence(path, i);
+			end_run(step, nchildren, &fence);
 			return i + 1;
 		}
 	}
-	end_run(step, nchildren);
+	fence = upper_fence(path, to - 1);
+	end_run(step, nchildren, &fence);
 
 	if (extended && !packed &&
 		step->done.leaves.nimages - start.leaves.nimages >= hyb_balance_without(balance, from, to))
@@ -486,8 +511,8 @@ hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence)
 		begin_run(step, &minus_infinity, 0, 0);
 		hyb_step_look(step, false, step->last_entry);
 		while (step->done.next_entry < step->last_entry)
-			add_frozen(step);
-		end_run(step, 0);
+			hyb_step_add_frozen(step);
+		end_run(step, 0, &path->high);
 		*fence = path->high;
 		return true;
 	}

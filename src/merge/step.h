@@ -80,6 +80,7 @@ typedef struct MergeStep
 	HybPath    *source_path;	/* of the source level, to what lies above
 								 * `from`; NULL with HYB_SOURCE_LOG */
 	HybCut	   *cut;			/* the same; or nothing to be taken out */
+	struct HybStepGroup *group; /* what group.c keeps; NULL: no group was read */
 	HybLeaf		leaf;
 	char	   *leaf_page;		/* private copy of the leaf being merged */
 	uint8	   *leaf_hints;		/* its killed-tuple hints, and what was found
@@ -150,6 +151,33 @@ extern bool hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence);
  * one: what is dead gets a mark or a hint, in memory only.
  */
 extern void hyb_step_look(MergeStep *step, bool leaf, int end);
+
+/* Give the frozen entry at next_entry to the builder, or leave it out. */
+extern void hyb_step_add_frozen(MergeStep *step);
+
+/* An entry of the level that the step rewrites is left out. */
+static inline void
+hyb_step_drop(MergeStep *step)
+{
+	step->done.dropped++;
+	step->run_items--;
+}
+
+/*
+ * group.c, for leaves that do not keep keys: the frozen entries [next_entry, the
+ * result) are those of [next_entry, end) that fall into a row of the opened leaf,
+ * as the first one does.
+ */
+extern int	hyb_step_entries_of_row(MergeStep *step, int row, int end);
+
+/*
+ * If it is time to: read the keys of the row's items from the table, those with
+ * hints of dead ones that are dead left out.  False, nothing changed, if it is
+ * not, or some cannot be read.  Then these, and the frozen entries [next_entry,
+ * last), go to the builder in order.
+ */
+extern bool hyb_step_read_group(MergeStep *step, int row, int last);
+extern void hyb_step_add_group(MergeStep *step, int last);
 
 /*
  * Take the range above step->from, up to another position, out of the source

@@ -174,7 +174,10 @@ typedef struct HybMetaPage
 									 * what it writes is not earned, gives it
 									 * way or not */
 
-#define HYB_META_ALL		0x007F
+#define HYB_META_TRUNCATED	0x0080	/* leaves of the oldest level hold the
+									 * beginnings of keys only: docs/trie.md */
+
+#define HYB_META_ALL		0x00FF
 
 #define hyb_page_meta(page) ((HybMetaPage *) PageGetContents(page))
 

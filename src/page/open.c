@@ -51,6 +51,7 @@ make_cache(Relation rel)
 	HybMetaPage *meta;
 	Buffer		buf = hyb_meta_lock(&ix, BUFFER_LOCK_SHARE, &meta);
 	uint64		incarnation = meta->incarnation;
+	bool		truncated = (meta->flags & HYB_META_TRUNCATED) != 0;
 	HybIndexCache *cache;
 
 	UnlockReleaseBuffer(buf);
@@ -63,6 +64,7 @@ make_cache(Relation rel)
 	cache->slot = NULL;
 	cache->slot_serial = 0;
 	memcpy(&cache->desc, desc, size);
+	cache->desc.truncated = truncated;
 	pfree(desc);
 	rel->rd_amcache = cache;
 	return cache;
@@ -130,6 +132,25 @@ note_database(void)
 		elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
 	hyb_database_xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
 	ReleaseSysCache(tuple);
+}
+
+bool
+hyb_index_is_truncated(Relation rel)
+{
+	const HybIndexCache *cache = rel->rd_amcache;
+	bool		truncated = false;
+	Buffer		buf;
+
+	if (cache != NULL)
+		return cache->desc.truncated;
+	if (RelationGetNumberOfBlocks(rel) == 0)
+		return false;
+	buf = ReadBuffer(rel, HYB_METAPAGE_BLKNO);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (hyb_meta_is_readable(BufferGetPage(buf)))
+		truncated = (hyb_page_meta(BufferGetPage(buf))->flags & HYB_META_TRUNCATED) != 0;
+	UnlockReleaseBuffer(buf);
+	return truncated;
 }
 
 HybIndex *

@@ -11,6 +11,12 @@
 extern HybIndex *hyb_index_create_handle(Relation rel);
 
 /*
+ * Do leaves of its oldest level hold the beginnings of keys only?  Raises no
+ * error if the metapage cannot be read.
+ */
+extern bool hyb_index_is_truncated(Relation rel);
+
+/*
  * Have handles that are made from now on begin with the slot of this one.
  * Whoever uses it has to find out whether it still is the index's, which
  * slot_serial is for.

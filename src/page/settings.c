@@ -53,6 +53,12 @@ static relopt_enum_elt_def compression_values[] = {
 	{NULL}
 };
 
+static relopt_enum_elt_def layout_values[] = {
+	{"columnar", HYB_OPTION_COLUMNAR},
+	{"trie", HYB_OPTION_TRIE},
+	{NULL}
+};
+
 static relopt_enum_elt_def levels_values[] = {
 	{"auto", HYB_LEVELS_AUTO},
 	{"1", 1},
@@ -117,6 +123,11 @@ define_storage_parameters(void)
 					   "Compression of INCLUDE columns of variable length, where it saves a tenth.",
 					   compression_values, HYB_DEFAULT_COMPRESSION,
 					   "Valid values are \"lz4\" and \"none\".",
+					   ShareUpdateExclusiveLock);
+	add_enum_reloption(hyb_relopt_kind, "layout",
+					   "What leaves hold, once the index is built: keys, or as much of them as tells rows apart.",
+					   layout_values, HYB_DEFAULT_LAYOUT,
+					   "Valid values are \"columnar\" and \"trie\".",
 					   ShareUpdateExclusiveLock);
 	add_string_reloption(hyb_relopt_kind, HYB_ACCESS_METHOD_PARAMETER,
 						 "Says that the index of a constraint is of this access method.",
@@ -294,6 +305,7 @@ hyb_amoptions(Datum reloptions, bool validate)
 		{"filter_suffix", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter_suffix)},
 		{"filter_suffix_bits", RELOPT_TYPE_INT, offsetof(HybOptions, filter_suffix_bits)},
 		{"compression", RELOPT_TYPE_ENUM, offsetof(HybOptions, compression)},
+		{"layout", RELOPT_TYPE_ENUM, offsetof(HybOptions, layout)},
 		{HYB_ACCESS_METHOD_PARAMETER, RELOPT_TYPE_STRING, offsetof(HybOptions, access_method)},
 		{"fillfactor", RELOPT_TYPE_INT, offsetof(HybOptions, fillfactor)},
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(HybOptions, deduplicate_items)}

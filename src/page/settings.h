@@ -10,7 +10,7 @@
 #include "datatype/timestamp.h"
 #include "utils/rel.h"
 
-/* With assertions there is a second layout of leaves, for tests. */
+/* With assertions there is another layout of leaves, for tests. */
 #if defined(USE_ASSERT_CHECKING) && !defined(HYB_TEST_LAYOUT)
 #define HYB_TEST_LAYOUT
 #endif
@@ -90,6 +90,13 @@ typedef enum HybCompression
 	HYB_COMPRESSION_LZ4			/* algo/lzgroups.h, where it pays */
 } HybCompression;
 
+/* What leaves of the oldest level hold: docs/trie.md. */
+typedef enum HybLayoutOption
+{
+	HYB_OPTION_COLUMNAR,		/* keys */
+	HYB_OPTION_TRIE				/* the beginnings of keys */
+} HybLayoutOption;
+
 /* Storage parameters (WITH); first field as reloptions.c wants it */
 typedef struct HybOptions
 {
@@ -102,6 +109,7 @@ typedef struct HybOptions
 	int			filter_suffix;	/* HybSurfSuffix */
 	int			filter_suffix_bits;
 	int			compression;	/* HybCompression */
+	int			layout;			/* HybLayoutOption, for the next build */
 	int			access_method;	/* offset of a string, which says "hybrid" */
 	int			fillfactor;		/* btree's, without effect */
 	bool		deduplicate_items;	/* the same */
@@ -149,6 +157,13 @@ typedef struct HybOptions
 	((rel)->rd_options ? \
 	 (HybCompression) ((HybOptions *) (rel)->rd_options)->compression : \
 	 HYB_DEFAULT_COMPRESSION)
+
+#define HYB_DEFAULT_LAYOUT HYB_OPTION_COLUMNAR
+
+#define hyb_layout_option(rel) \
+	((rel)->rd_options ? \
+	 (HybLayoutOption) ((HybOptions *) (rel)->rd_options)->layout : \
+	 HYB_DEFAULT_LAYOUT)
 
 /* Defines them all.  Called once, when the library is loaded. */
 extern void hyb_settings_init(void);

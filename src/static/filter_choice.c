@@ -60,7 +60,7 @@ bool
 hyb_filter_is_chosen(const HybIndex *ix)
 {
 	return hyb_filter_option(ix->rel) == HYB_FILTER_AUTO &&
-		ix->rel->rd_index->indisunique &&
+		!ix->desc->truncated && ix->rel->rd_index->indisunique &&
 		is_possible(ix->desc, HYB_FILTER_POINTS);
 }
 
@@ -127,6 +127,9 @@ hyb_filter_kind_of_level(const HybIndex *ix, int level, int nlevels)
 	HybFilterKind kind = hyb_filter_option(ix->rel);
 	bool		newer = level > 0 && nlevels > 1;
 
+	/* the leaves there are filters themselves */
+	if (level == 0 && ix->desc->truncated)
+		return HYB_FILTER_NONE;
 	if (kind == HYB_FILTER_AUTO)
 		kind = !newer && points_pay(ix, nlevels) ? HYB_FILTER_POINTS :
 			HYB_FILTER_NONE;

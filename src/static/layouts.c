@@ -9,15 +9,17 @@
 
 const HybLeafLayout *const hyb_leaf_layouts[HYB_LAYOUTS] = {
 	&hyb_columnar_layout,
-#ifdef HYB_TEST_LAYOUT
 	&hyb_trie_layout,
+#ifdef HYB_TEST_LAYOUT
 	&hyb_plain_layout,
 #endif
 };
 
 const HybLeafLayout *
-hyb_leaf_layout_for(const HybIndex *ix)
+hyb_leaf_layout_for(const HybIndex *ix, int level)
 {
+	if (level == 0 && ix->desc->truncated)
+		return &hyb_trie_layout;
 #ifdef HYB_TEST_LAYOUT
 	if (hyb_test_layout)
 		return &hyb_plain_layout;

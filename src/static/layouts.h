@@ -10,7 +10,7 @@
 /* By number - 1. */
 extern const HybLeafLayout *const hyb_leaf_layouts[HYB_LAYOUTS];
 
-/* The layout of leaves that are built for this index from here on. */
-extern const HybLeafLayout *hyb_leaf_layout_for(const HybIndex *ix);
+/* The layout of leaves that are built for a level from here on. */
+extern const HybLeafLayout *hyb_leaf_layout_for(const HybIndex *ix, int level);
 
 #endif							/* HYB_LAYOUTS_H */

@@ -11,31 +11,43 @@
 
 /* ---- opening ---- */
 
-Size
-hyb_leaf_space(int natts)
+/* May an index with this description have leaves of a layout? */
+static inline bool
+is_possible(const HybLeafLayout *layout, const HybKeyDesc *desc)
 {
-	Size		size = MAXALIGN(natts * sizeof(HybValue));
+	return layout->keeps_keys || desc->truncated;
+}
+
+static inline Size
+own_space(const HybLeafLayout *layout, const HybKeyDesc *desc)
+{
+	return !is_possible(layout, desc) ? 0 :
+		MAXALIGN(layout->size + desc->natts * layout->column_size);
+}
+
+Size
+hyb_leaf_space(const HybKeyDesc *desc)
+{
+	Size		size = MAXALIGN(desc->natts * sizeof(HybValue));
 
 	for (int i = 0; i < HYB_LAYOUTS; i++)
-		size += MAXALIGN(hyb_leaf_layouts[i]->size +
-						 natts * hyb_leaf_layouts[i]->column_size);
+		size += own_space(hyb_leaf_layouts[i], desc);
 	return size;
 }
 
 /* Cut up hyb_leaf_space() bytes. */
 static void
-assign_space(HybLeaf *leaf, int natts, char *space)
+assign_space(HybLeaf *leaf, const HybKeyDesc *desc, char *space)
 {
-	leaf->ncols_alloc = natts;
+	leaf->ncols_alloc = desc->natts;
 	leaf->scratch_vals = (HybValue *) space;
-	space += MAXALIGN(natts * sizeof(HybValue));
+	space += MAXALIGN(desc->natts * sizeof(HybValue));
 	for (int i = 0; i < HYB_LAYOUTS; i++)
 	{
-		leaf->own[i] = space;
-		if (hyb_leaf_layouts[i]->init != NULL)
+		leaf->own[i] = is_possible(hyb_leaf_layouts[i], desc) ? space : NULL;
+		if (leaf->own[i] != NULL && hyb_leaf_layouts[i]->init != NULL)
 			hyb_leaf_layouts[i]->init(leaf);
-		space += MAXALIGN(hyb_leaf_layouts[i]->size +
-						  natts * hyb_leaf_layouts[i]->column_size);
+		space += own_space(hyb_leaf_layouts[i], desc);
 	}
 }
 
@@ -46,7 +58,7 @@ hyb_leaf_init(HybLeaf *leaf, const HybKeyDesc *desc, void *space,
 	memset(leaf, 0, sizeof(HybLeaf));
 	leaf->context = context;
 	leaf->spare_buffers = true;
-	assign_space(leaf, desc->natts, space);
+	assign_space(leaf, desc, space);
 }
 
 static void
@@ -55,7 +67,7 @@ leaf_alloc(HybLeaf *leaf, const HybKeyDesc *desc)
 	Assert(!leaf->spare_buffers);
 	hyb_leaf_close(leaf);
 	leaf->context = CurrentMemoryContext;
-	assign_space(leaf, desc->natts, palloc(hyb_leaf_space(desc->natts)));
+	assign_space(leaf, desc, palloc(hyb_leaf_space(desc)));
 }
 
 void
@@ -64,7 +76,7 @@ hyb_leaf_close(HybLeaf *leaf)
 	if (leaf->ncols_alloc == 0)
 		return;
 	for (int i = 0; i < HYB_LAYOUTS; i++)
-		if (hyb_leaf_layouts[i]->close != NULL)
+		if (leaf->own[i] != NULL && hyb_leaf_layouts[i]->close != NULL)
 			hyb_leaf_layouts[i]->close(leaf);
 	pfree(leaf->scratch_vals);
 	leaf->scratch_vals = NULL;
@@ -89,7 +101,8 @@ hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc, const char *page,
 	opaque = (const HybPageOpaque *) (page + header->pd_special);
 	end = (const uint8 *) page + header->pd_lower;
 
-	if (leaf->ncols_alloc != desc->natts)
+	if (leaf->ncols_alloc != desc->natts ||
+		(desc->truncated && leaf->own[HYB_LAYOUT_TRIE - 1] == NULL))
 		leaf_alloc(leaf, desc);
 	leaf->desc = desc;
 	leaf->page = page;
@@ -102,7 +115,7 @@ hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc, const char *page,
 		leaf->nitems != opaque->count)
 		hyb_corrupted(rel, blkno, "The leaf's header is wrong.");
 	if (content[4] < 1 || content[4] > HYB_LAYOUTS ||
-		(!hyb_leaf_layouts[content[4] - 1]->keeps_keys && !desc->truncated))
+		!is_possible(hyb_leaf_layouts[content[4] - 1], desc))
 		hyb_corrupted(rel, blkno, psprintf("The leaf has layout %d, which is not known.",
 										   content[4]));
 	leaf->layout = hyb_leaf_layouts[content[4] - 1];
@@ -134,6 +147,13 @@ hyb_leaf_row(HybLeaf *leaf, int row)
 		leaf->scratch_row = row;
 	}
 	return leaf->scratch_vals;
+}
+
+uint32
+hyb_leaf_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
+{
+	Assert(row >= 0 && row < leaf->nrows && !leaf->layout->keeps_keys);
+	return leaf->layout->prefix(leaf, row, prefix);
 }
 
 void
@@ -250,6 +270,16 @@ hyb_leaf_search_equal(HybLeaf *leaf, const HybPos *pos, int *row, int *end_row)
 	*row = rows.lo;
 	*end_row = rows.hi;
 	return hyb_leaf_row_start(leaf, rows.lo);
+}
+
+bool
+hyb_leaf_search_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
+{
+	Assert(!leaf->layout->keeps_keys);
+	if (pos->len > 0)
+		return leaf->layout->find(leaf, pos, rows);
+	rows->lo = rows->hi = pos->tie == HYB_AFTER ? leaf->nrows : 0;
+	return false;
 }
 
 int

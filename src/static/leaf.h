@@ -63,12 +63,13 @@ extern void hyb_leaf_builder_aim(HybLeafBuilder *builder, double part,
 								 int hold);
 
 /*
- * All entries that are going to be added lie between these fences, which are
- * those of the leaves that they are for.  Layouts that do not keep keys have to
- * know: they keep as much of the outer ones as tells them from what is beyond.
+ * What is added lies between these fences: the first one is told before anything
+ * is, the second before hyb_leaf_builder_finish.  Layouts that do not keep keys
+ * have to know: they keep as much of the outer keys as tells them from what is
+ * beyond.
  */
-extern void hyb_leaf_builder_between(HybLeafBuilder *builder,
-									 const HybPos *after, const HybPos *before);
+extern void hyb_leaf_builder_after(HybLeafBuilder *builder, const HybPos *fence);
+extern void hyb_leaf_builder_before(HybLeafBuilder *builder, const HybPos *fence);
 
 /* The first leaf, instead of beginning the level, has this separator. */
 extern void hyb_leaf_builder_start(HybLeafBuilder *builder, const HybPos *low);
@@ -90,16 +91,30 @@ extern void hyb_leaf_close(HybLeaf *leaf);
  * MAXALIGNed.  What more it needs goes with the context: the leaf is opened
  * with this description only, and not closed.
  */
-extern Size hyb_leaf_space(int natts);
+extern Size hyb_leaf_space(const HybKeyDesc *desc);
 extern void hyb_leaf_init(HybLeaf *leaf, const HybKeyDesc *desc, void *space,
 						  MemoryContext context);
 
 /*
- * All columns of a row.  Values point into the page or into the leaf's
+ * All columns of a row of a leaf that keeps keys.  Values point into the page or into the leaf's
  * buffers, and hold until the next call for another row or hyb_leaf_search.
  * Reading rows in ascending order costs one decoding step a row.
  */
 extern const HybValue *hyb_leaf_row(HybLeaf *leaf, int row);
+
+/* Do all leaves of this layout hold keys, so that hyb_leaf_row is for them? */
+static inline bool
+hyb_leaf_keeps_keys(const HybLeaf *leaf)
+{
+	return leaf->layout->keeps_keys;
+}
+
+/*
+ * If not: the bits that all keys of a row begin with, and no others of the
+ * level, replace what the buffer holds, zero bits behind them up to the next
+ * whole byte.  Returns how many.
+ */
+extern uint32 hyb_leaf_prefix(HybLeaf *leaf, int row, HybBuf *prefix);
 
 /* An integer column of rows [row, row + n), 0 where it is null. */
 extern void hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n, uint64 *ints,
@@ -120,6 +135,15 @@ extern void hyb_leaf_tids(const HybLeaf *leaf, int item, int n,
  * HYB_BEFORE, and as below the others.
  */
 extern int	hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row);
+
+/*
+ * Of a leaf that does not keep keys: what lies in rows below rows->lo is below
+ * pos, what lies in those from rows->hi on above it.  One row at most is between,
+ * whose keys may lie on both sides, or are all the one that pos is at: then it
+ * returns true.
+ */
+extern bool hyb_leaf_search_rows(HybLeaf *leaf, const HybPos *pos,
+								 HybRowRange *rows);
 
 /*
  * The rows [*row, *end_row) whose first columns equal those of pos, a position

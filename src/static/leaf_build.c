@@ -278,11 +278,16 @@ hyb_leaf_builder_start(HybLeafBuilder *b, const HybPos *low)
 }
 
 void
-hyb_leaf_builder_between(HybLeafBuilder *b, const HybPos *after, const HybPos *before)
+hyb_leaf_builder_after(HybLeafBuilder *b, const HybPos *fence)
 {
 	Assert(b->nitems == 0);
-	hyb_pos_copy(&b->after, &b->after_key, after);
-	hyb_pos_copy(&b->before, &b->before_key, before);
+	hyb_pos_copy(&b->after, &b->after_key, fence);
+}
+
+void
+hyb_leaf_builder_before(HybLeafBuilder *b, const HybPos *fence)
+{
+	hyb_pos_copy(&b->before, &b->before_key, fence);
 }
 
 /*

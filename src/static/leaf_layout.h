@@ -27,8 +27,8 @@
 typedef enum HybLeafLayoutNumber
 {
 	HYB_LAYOUT_COLUMNAR = 1,
-#ifdef HYB_TEST_LAYOUT
 	HYB_LAYOUT_TRIE = 2,
+#ifdef HYB_TEST_LAYOUT
 	HYB_LAYOUT_PLAIN = 3,
 #endif
 	HYB_LAYOUT_END				/* behind the last one */
@@ -135,8 +135,7 @@ struct HybLeafLayout
 {
 	HybLeafLayoutNumber number;
 	bool		keeps_keys;		/* a row gives back the very values that were
-								 * stored: whoever calls hyb_leaf_row expects
-								 * that of every leaf */
+								 * stored */
 
 	/* ---- reading ---- */
 
@@ -179,8 +178,15 @@ struct HybLeafLayout
 	int			(*search_tid) (const HybLeaf *leaf, int lo, int hi,
 							   const ItemPointerData *tid);
 
-	/* All columns of a row. */
+	/* All columns of a row; NULL: the layout does not keep keys. */
 	void		(*row) (HybLeaf *leaf, int row, HybValue *vals);
+
+	/*
+	 * In its place: the bits that all keys of a row begin with replace what
+	 * the buffer holds, zero bits up to the next whole byte behind them; so
+	 * many.
+	 */
+	uint32		(*prefix) (HybLeaf *leaf, int row, HybBuf *prefix);
 
 	/*
 	 * An integer column of rows [row, row + n), 0 where it is null.  NULL:

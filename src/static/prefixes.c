@@ -13,8 +13,6 @@
 #include "static/leaf.h"
 #include "static/prefixes.h"
 
-#ifdef HYB_TEST_LAYOUT
-
 typedef struct Trie
 {
 	uint32		ncommon;		/* bytes that all keys begin with */
@@ -342,6 +340,7 @@ const HybLeafLayout hyb_trie_layout = {
 	.open = open_trie,
 	.find = find_rows,
 	.search_tid = trie_search_tid,
+	.prefix = hyb_trie_prefix,
 	.row_start = trie_row_start,
 	.row_of_item = trie_row_of_item,
 	.tids = trie_tids,
@@ -355,5 +354,3 @@ const HybLeafLayout hyb_trie_layout = {
 	.separate = hyb_trie_separate,
 	.drop = hyb_trie_drop
 };
-
-#endif							/* HYB_TEST_LAYOUT */

@@ -18,8 +18,6 @@
 #include "static/prefixes.h"
 #include "utils/memutils.h"
 
-#ifdef HYB_TEST_LAYOUT
-
 /* One row in so many may share its prefix with a neighbour of another key, */
 #define GROUPED_PART		64
 
@@ -456,5 +454,3 @@ hyb_trie_drop(HybLeafBuilder *base, int nitems)
 	memmove(b->tids, b->tids + nitems,
 			(base->nitems - nitems) * sizeof(ItemPointerData));
 }
-
-#endif							/* HYB_TEST_LAYOUT */

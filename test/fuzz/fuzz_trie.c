@@ -254,7 +254,8 @@ merge_run(int from, int to, int part)
 
 	f.nmade = 0;
 	f.run_low = low;
-	hyb_leaf_builder_between(builder, &low, &high);
+	hyb_leaf_builder_after(builder, &low);
+	hyb_leaf_builder_before(builder, &high);
 	aim(builder);
 	for (int i = from; i < to; i++)
 	{

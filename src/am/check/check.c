@@ -461,7 +461,7 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	check->ix = hyb_index_create_handle(index);
 	check->heap = heap;
 	if (heapallindexed)
-		snapshot = take_snapshot(index);
+		check->snapshot = snapshot = take_snapshot(index);
 
 	check->version = palloc(sizeof(HybVersion));
 	hyb_check_lock(check);
@@ -505,6 +505,7 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 
 	if (heapallindexed)
 	{
+		hyb_check_prefix_end(check);
 		hyb_check_heap(check, snapshot);
 		UnregisterSnapshot(snapshot);
 	}

@@ -84,6 +84,9 @@ typedef struct HybCheck
 	bloom_filter *filter;		/* of all live entries, or NULL: not wanted */
 	HybBuf		probe;			/* entry and TID, for the filter */
 	Tuplesortstate *leads;		/* TIDs of all live entries, with hashes */
+	Snapshot	snapshot;		/* older than the first look at the index */
+	struct IndexFetchTableData *fetch;	/* check_prefix.c; NULL: not needed yet */
+	struct TupleTableSlot *slot;
 
 	/* static stage (check_static.c) */
 	int			level;			/* at hand */
@@ -186,6 +189,22 @@ extern void hyb_check_leaves(HybCheck *check);
 /* Does the static stage hold this entry?  Within a unit. */
 extern bool hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
 								   const HybPos *pos);
+
+/* The same: are the leaf's TIDs [first, last) none of newer entries of their key? */
+extern void hyb_check_not_fresh(HybCheck *check, BlockNumber blkno,
+								const HybDynItem *item, int first, int last);
+
+/*
+ * check_prefix.c: a row of the opened leaf, which does not keep keys, between
+ * these fences; with the table, if that is wanted: all rows that the snapshot
+ * sees begin with it.  At the end, what that needed goes.
+ */
+extern void hyb_check_prefix_row(HybCheck *check, BlockNumber blkno, int row,
+								 const HybPos *low, const HybPos *high);
+extern void hyb_check_prefix_end(HybCheck *check);
+
+/* Is there an entry, or its tombstone, that may be the one at this position? */
+extern bool hyb_check_prefix_holds(HybCheck *check, const HybPos *pos);
 
 /*
  * check_filter.c: the filter pages that the children of a level-1 node point

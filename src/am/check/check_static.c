@@ -23,6 +23,26 @@
 /* Leaves that are checked while the merge lock is held once. */
 #define UNIT_LEAVES		16
 
+void
+hyb_check_not_fresh(HybCheck *check, BlockNumber blkno, const HybDynItem *item,
+					int first, int last)
+{
+	ItemPointerData tid = item->tid;
+
+	while (first < last &&
+		   ItemPointerCompare(&check->leaf_tids[first], &tid) < 0)
+		first++;
+	if (first < last && ItemPointerEquals(&check->leaf_tids[first], &tid) &&
+		!hyb_leaf_is_tombstone(&check->leaf, first))
+		hyb_check_fail(check, blkno,
+					   "The entry at position %d, for heap TID (%u,%u), is in %s as well, at offset %u of block %u.",
+					   first, ItemPointerGetBlockNumber(&tid),
+					   ItemPointerGetOffsetNumber(&tid),
+					   item->ref.generation != 0 ?
+					   "the dynamic stage" : "a newer level",
+					   item->ref.offset, item->ref.block);
+}
+
 /*
  * The static row at hand is live in items [first, last); consume the newer
  * entries up to it.  None of them may be one of its TIDs under its key.
@@ -32,7 +52,6 @@ check_against_fresh(HybCheck *check, BlockNumber blkno, uint32 keylen,
 					int first, int last)
 {
 	const HybDynItem *item;
-	int			i = first;
 
 	while ((item = hyb_check_fresh_peek(check)) != NULL)
 	{
@@ -50,19 +69,7 @@ check_against_fresh(HybCheck *check, BlockNumber blkno, uint32 keylen,
 			/* another row with this key may follow */
 			if (ItemPointerCompare(&tid, &check->leaf_tids[last - 1]) > 0)
 				break;
-			while (i < last &&
-				   ItemPointerCompare(&check->leaf_tids[i], &tid) < 0)
-				i++;
-			if (i < last &&
-				ItemPointerEquals(&check->leaf_tids[i], &tid) &&
-				!hyb_leaf_is_tombstone(&check->leaf, i))
-				hyb_check_fail(check, blkno,
-							   "The entry at position %d, for heap TID (%u,%u), is in %s as well, at offset %u of block %u.",
-							   i, ItemPointerGetBlockNumber(&tid),
-							   ItemPointerGetOffsetNumber(&tid),
-							   item->ref.generation != 0 ?
-							   "the dynamic stage" : "a newer level",
-							   item->ref.offset, item->ref.block);
+			hyb_check_not_fresh(check, blkno, item, first, last);
 		}
 		hyb_check_fresh_next(check);
 	}
@@ -202,7 +209,12 @@ check_leaf(HybCheck *check, const HybCheckPage *page)
 	hyb_leaf_tids(&check->leaf, 0, check->leaf.nitems, check->leaf_tids);
 
 	for (int row = 0; row < check->leaf.nrows; row++)
-		check_row(check, block, row, page->low, page->high);
+	{
+		if (hyb_leaf_keeps_keys(&check->leaf))
+			check_row(check, block, row, page->low, page->high);
+		else
+			hyb_check_prefix_row(check, block, row, page->low, page->high);
+	}
 
 	check->tids += check->leaf.nitems;
 	check->filled += hyb_leaf_fill((Page) copy.data);
@@ -532,6 +544,8 @@ level_holds(HybCheck *check, int level, BlockNumber blkno, const HybPos *pos)
 	MemoryContextSwitchTo(old_context);
 
 	hyb_leaf_open(&check->leaf, ix->desc, copy.data, ix->rel, descent.block);
+	if (!hyb_leaf_keeps_keys(&check->leaf))
+		return hyb_check_prefix_holds(check, pos);
 	item = hyb_leaf_search(&check->leaf, pos, &row);
 	if (item >= check->leaf.nitems)
 		return false;

@@ -241,7 +241,7 @@ read_run(Sample *s, bool some, int reads)
 	MemoryContext old = MemoryContextSwitchTo(s->run_context);
 
 	s->builder = hyb_leaf_builder_create(&s->hybrid,
-										 hyb_leaf_layout_for(&s->hybrid), 1,
+										 hyb_leaf_layout_for(&s->hybrid, 0), 1,
 										 count_leaf, s);
 	s->run_leaves = s->run_entries = 0;
 	s->previous_len = 0;

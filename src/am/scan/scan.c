@@ -151,6 +151,7 @@ hyb_amendscan(IndexScanDesc scan)
 	hyb_ahead_end(so);
 	drop_mark(so);
 	hyb_batch_finish(so, so->batch);
+	hyb_resolve_end(so);
 	MemoryContextDelete(so->context);
 	scan->opaque = NULL;
 }
@@ -164,8 +165,11 @@ begin_range(HybScan *so)
 	HYB_COUNT_SEARCH(so->scan);
 	so->dyn_limit = HYB_SCAN_DYN_LIMIT;
 	so->probe = hyb_filter_try(so->ix, hyb_scan_asker(so));
-	so->static_limit = so->whole_leaves || so->hop_last >= 0 ?
-		HYB_LEAF_MAX_ITEMS : HYB_SCAN_STATIC_LIMIT;
+	if (so->ix->desc->truncated && !so->whole_leaves)
+		so->static_limit = HYB_SCAN_RAW_LIMIT;
+	else
+		so->static_limit = so->whole_leaves || so->hop_last >= 0 ?
+			HYB_LEAF_MAX_ITEMS : HYB_SCAN_STATIC_LIMIT;
 }
 
 /*
@@ -297,6 +301,13 @@ start_scan(HybScan *so, bool forward)
 	so->check_heap = scan->xs_want_itup && scan->xactStartedInRecovery;
 	so->need_pins = (scan->xs_want_itup && !so->check_heap) ||
 		scan->xs_snapshot == NULL || !IsMVCCSnapshot(scan->xs_snapshot);
+	/*
+	 * Who looks keys up with a snapshot for statements gets the rows that may
+	 * have them, and compares; so do bitmap scans.  Others cannot.
+	 */
+	so->rechecks = so->ix->desc->truncated &&
+		(so->whole_leaves ||
+		 (so->point && !so->need_values && !so->need_pins));
 	if (so->empty)
 		return false;
 
@@ -417,7 +428,7 @@ return_item(HybScan *so)
 	}
 
 	scan->xs_heaptid = item->tid;
-	scan->xs_recheck = false;
+	scan->xs_recheck = so->rechecks;
 	if (scan->xs_want_itup)
 		hyb_tuple_form(so, item);
 	return HYB_RETURN_ITEM;
@@ -477,7 +488,7 @@ hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 
 /* The TIDs of a batch, but for those found dead; returns how many. */
 static int
-add_to_bitmap(const HybScanBatch *batch, TIDBitmap *tbm)
+add_to_bitmap(const HybScanBatch *batch, TIDBitmap *tbm, bool recheck)
 {
 	ItemPointerData tids[BITMAP_CHUNK];
 	int			killed = 0;
@@ -493,12 +504,12 @@ add_to_bitmap(const HybScanBatch *batch, TIDBitmap *tbm)
 		tids[n++] = batch->items[i].tid;
 		if (n == BITMAP_CHUNK)
 		{
-			tbm_add_tuples(tbm, tids, n, false);
+			tbm_add_tuples(tbm, tids, n, recheck);
 			n = 0;
 		}
 	}
 	if (n > 0)
-		tbm_add_tuples(tbm, tids, n, false);
+		tbm_add_tuples(tbm, tids, n, recheck);
 	return batch->nitems - killed;
 }
 
@@ -525,7 +536,7 @@ hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 
 		if (looking && batch->nitems > 0)
 			looking = hyb_scan_find_dead(so, &look);
-		total += add_to_bitmap(batch, tbm);
+		total += add_to_bitmap(batch, tbm, so->rechecks);
 		found = next_batch(so, true);
 	}
 	if (looks)
@@ -572,9 +583,9 @@ hyb_amrestrpos(IndexScanDesc scan)
 	so->batch->current = so->mark_current;
 }
 
-/* Keys are stored exactly, so every column can be returned. */
+/* Where keys are stored exactly every column can be returned. */
 bool
 hyb_amcanreturn(Relation index, int attno)
 {
-	return true;
+	return !hyb_index_is_truncated(index);
 }

@@ -162,6 +162,9 @@ typedef struct HybScanPrefix
 #define HYB_SCAN_DYN_LIMIT	64
 #define HYB_SCAN_STATIC_LIMIT	128
 
+/* The same of entries whose keys are read from the table. */
+#define HYB_SCAN_RAW_LIMIT		8
+
 typedef enum HybEdgeKind
 {
 	HYB_EDGE_START,				/* the start of the range */
@@ -183,7 +186,11 @@ typedef enum HybStaticMode
 	HYB_STATIC_TIDS,			/* TIDs only: all entries have equal keys, or
 								 * nobody asks for them */
 	HYB_STATIC_ROWS,			/* few rows, encoded in `rowbytes` */
-	HYB_STATIC_PAGE				/* a copy of the leaf */
+	HYB_STATIC_PAGE,			/* a copy of the leaf */
+	HYB_STATIC_RAW,				/* TIDs of a leaf that does not keep keys, of
+								 * entries beyond the batch's ends too */
+	HYB_STATIC_RESOLVED			/* the keys of those were read from the table:
+								 * items are counted anew, and each is a row */
 } HybStaticMode;
 
 typedef struct HybScanRow
@@ -191,7 +198,8 @@ typedef struct HybScanRow
 	uint32		off;			/* encoded row, in rowbytes */
 	uint32		len;
 	uint32		keylen;
-	int			first_item;		/* ordinal within the leaf */
+	int			first_item;		/* ordinal within the leaf; of the item, if
+								 * HYB_STATIC_RESOLVED */
 } HybScanRow;
 
 typedef struct HybScanItem
@@ -234,8 +242,9 @@ typedef struct HybScanPart
 	HybLeaf		leaf;			/* valid for HYB_STATIC_PAGE */
 	char	   *page;			/* the copy */
 	HybScanWindow *window;		/* of it, or NULL: none was needed yet */
-	HybScanRow *rows;			/* HYB_STATIC_ROWS */
+	HybScanRow *rows;			/* HYB_STATIC_ROWS, HYB_STATIC_RESOLVED */
 	int			nrows;
+	int			rows_alloc;
 	HybBuf		rowbytes;
 	ItemPointerData *tids;		/* of items [tids_base, tids_end), */
 	bool	   *dead;			/* and which of them are dead, if has_dead */
@@ -408,6 +417,11 @@ typedef struct HybScan
 	uint64		filter_checks;	/* filters asked, */
 	uint64		filter_negatives;	/* and leaves not read therefore */
 	Buffer		delta_pin;		/* page of the dynamic item last returned */
+	bool		rechecks;		/* rows have to be compared with the keys: not
+								 * all static entries returned have them */
+	struct IndexFetchTableData *table_fetch;	/* scan_resolve.c; NULL: not
+												 * needed yet */
+	struct TupleTableSlot *table_slot;
 	HybScanAhead ahead;			/* heap pages, scan_ahead.c */
 	HybScanShare *share;		/* NULL: the scan is not a parallel one */
 
@@ -595,6 +609,20 @@ extern const HybValue *hyb_part_values(HybScan *so, HybScanPart *part,
 									   int row);
 
 /*
+ * scan_resolve.c: of a part that is HYB_STATIC_RAW, when the ends of the batch are
+ * known: read keys from the table, with the scan's snapshot, and keep what lies
+ * in the batch.  In so->context.
+ */
+extern void hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part);
+
+/* The scan ends. */
+extern void hyb_resolve_end(HybScan *so);
+
+/* Room for so many rows of a part, and TIDs of items. */
+extern void hyb_part_reserve_rows(HybScan *so, HybScanPart *part, int n);
+extern void hyb_part_reserve_tids(HybScan *so, HybScanPart *part, int n);
+
+/*
  * scan_tuple.c: prepare for forming index tuples; form that of the current item,
  * which lives until the next one is formed.
  */
@@ -635,6 +663,9 @@ hyb_ahead_new_batch(HybScan *so)
 	so->ahead.next = HYB_AHEAD_NOTHING;
 	so->ahead.waiting = 0;
 }
+
+/* Pages of the table to be ahead at most; 0: none. */
+extern int	hyb_ahead_most(const HybScan *so);
 
 /*
  * What is to be asked for when a leaf of that level is sought, `far` being where

@@ -91,8 +91,8 @@ most_ahead(Relation rel)
 }
 
 /* The same of the table, if its TIDs are those of pages. */
-static int
-most_heap_ahead(const HybScan *so)
+int
+hyb_ahead_most(const HybScan *so)
 {
 	Relation	heap = so->scan->heapRelation;
 
@@ -308,7 +308,7 @@ hyb_ahead_look(HybScan *so, bool forward)
 	Habit	   *habit;
 
 	if (ahead->max < 0)
-		ahead->max = most_heap_ahead(so);
+		ahead->max = hyb_ahead_most(so);
 	if (ahead->max == 0)
 	{
 		ahead->wait = INT_MAX;

@@ -384,8 +384,11 @@ check_old_snapshot(HybScan *so)
 static void
 cut_part(HybScan *so, HybScanPart *part, const HybPos *cut, bool forward)
 {
-	int			place = hyb_part_place(so, part, cut, part->first);
+	int			place;
 
+	if (part->mode == HYB_STATIC_RAW)
+		return;					/* hyb_part_resolve does it */
+	place = hyb_part_place(so, part, cut, part->first);
 	if (forward)
 		part->last = place;
 	else
@@ -531,6 +534,8 @@ hyb_batch_load(HybScan *so, bool forward)
 			cut_part(so, batch->parts[i], &cut, forward);
 		hyb_edge_set_pos(far, &cut);
 	}
+	if (batch->parts[0]->mode == HYB_STATIC_RAW && !so->whole_leaves)
+		hyb_part_resolve(so, batch, batch->parts[0]);
 	begin_merge(so, batch);
 	if (!forward || so->whole_leaves)
 		(void) hyb_batch_merge(so, batch, batch->items_alloc);

@@ -754,7 +754,7 @@ hyb_scan_preprocess(HybScan *so)
 		if (so->columns[column].used)
 		{
 			qualify_column(so, column);
-			so->hop_last = column;
+			so->hop_last = so->ix->desc->truncated ? -1 : column;
 		}
 	}
 	if (so->nrows > 0)

@@ -35,7 +35,7 @@ Size
 hyb_part_space(const HybScan *so)
 {
 	return MAXALIGN(sizeof(HybScanPart)) +
-		MAXALIGN(hyb_leaf_space(so->ix->desc->natts)) + FIRST_TIDS + FIRST_DEAD;
+		MAXALIGN(hyb_leaf_space(so->ix->desc)) + FIRST_TIDS + FIRST_DEAD;
 }
 
 HybScanPart *
@@ -49,7 +49,7 @@ hyb_part_create(HybScan *so, char *space)
 	memset(part, 0, sizeof(HybScanPart));
 	p += MAXALIGN(sizeof(HybScanPart));
 	hyb_leaf_init(&part->leaf, desc, p, so->context);
-	p += MAXALIGN(hyb_leaf_space(desc->natts));
+	p += MAXALIGN(hyb_leaf_space(desc));
 	part->tids = (ItemPointerData *) p;
 	part->dead = (bool *) (p + FIRST_TIDS);
 	part->tids_alloc = HYB_SCAN_FIRST_ITEMS;
@@ -71,6 +71,36 @@ hyb_part_finish(HybScanPart *part)
 
 /* ---- reading a leaf ---- */
 
+void
+hyb_part_reserve_tids(HybScan *so, HybScanPart *part, int n)
+{
+	if (n <= part->tids_alloc)
+		return;
+	if (part->tids_alloc > HYB_SCAN_FIRST_ITEMS)
+	{
+		pfree(part->tids);
+		pfree(part->dead);
+	}
+	part->tids_alloc = Max(n, 64);
+	part->tids = MemoryContextAlloc(so->context,
+									part->tids_alloc * sizeof(ItemPointerData));
+	part->dead = MemoryContextAlloc(so->context,
+									part->tids_alloc * sizeof(bool));
+}
+
+void
+hyb_part_reserve_rows(HybScan *so, HybScanPart *part, int n)
+{
+	if (n <= part->rows_alloc)
+		return;
+	if (part->rows != NULL)
+		pfree(part->rows);
+	part->rows = NULL;
+	part->rows_alloc = 0;
+	part->rows = MemoryContextAlloc(so->context, n * sizeof(HybScanRow));
+	part->rows_alloc = n;
+}
+
 /* TIDs of items [from, to), and which of them are not to be returned. */
 static void
 read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to)
@@ -79,19 +109,7 @@ read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to)
 	int			n = to - from;
 	const uint8 *hints = NULL;
 
-	if (n > part->tids_alloc)
-	{
-		if (part->tids_alloc > HYB_SCAN_FIRST_ITEMS)
-		{
-			pfree(part->tids);
-			pfree(part->dead);
-		}
-		part->tids_alloc = Max(n, 64);
-		part->tids = MemoryContextAlloc(so->context,
-										part->tids_alloc * sizeof(ItemPointerData));
-		part->dead = MemoryContextAlloc(so->context,
-										part->tids_alloc * sizeof(bool));
-	}
+	hyb_part_reserve_tids(so, part, n);
 	part->tids_base = from;
 	part->tids_end = to;
 	hyb_leaf_tids(leaf, from, n, part->tids);
@@ -141,9 +159,7 @@ copy_rows(HybScan *so, HybScanPart *part, int row, int end_row)
 {
 	HybKeyDesc *desc = so->ix->desc;
 
-	if (part->rows == NULL)
-		part->rows = MemoryContextAlloc(so->context,
-										HYB_SCAN_FEW_ROWS * sizeof(HybScanRow));
+	hyb_part_reserve_rows(so, part, HYB_SCAN_FEW_ROWS);
 	part->nrows = 0;
 	part->rowbytes.len = 0;
 	for (; row < end_row; row++)
@@ -185,6 +201,42 @@ typedef struct LeafRange
 } LeafRange;
 
 /*
+ * The same for a leaf that does not keep keys: whole rows, one at least.  The cut
+ * lies before the keys that begin with what the row behind it holds.
+ */
+static void
+limit_raw_items(HybScan *so, HybScanPart *part, LeafRange *range,
+				HybScanEdge *far)
+{
+	HybLeaf    *leaf = &part->leaf;
+	HybPos		cut = {.tie = HYB_BEFORE};
+	int			row;
+
+	if (range->forward)
+	{
+		row = hyb_leaf_row_of_item(leaf, part->first + so->static_limit);
+		row = Max(row, range->row + 1);
+		if (row >= range->end_row)
+			return;
+		range->end_row = row;
+		part->last = hyb_leaf_row_start(leaf, row);
+	}
+	else
+	{
+		row = hyb_leaf_row_of_item(leaf, part->last - so->static_limit);
+		row = Min(row, range->end_row - 1);
+		if (row <= range->row)
+			return;
+		range->row = row;
+		part->first = hyb_leaf_row_start(leaf, row);
+	}
+	(void) hyb_leaf_prefix(leaf, row, &so->cut_key);
+	cut.key = so->cut_key.data;
+	cut.len = (uint16) so->cut_key.len;
+	hyb_edge_set_pos(far, &cut);
+}
+
+/*
  * Leave out what is more than static_limit items, at the far end of the rows
  * found; `far` becomes the cut there.
  */
@@ -198,6 +250,11 @@ limit_items(HybScan *so, HybScanPart *part, LeafRange *range, HybScanEdge *far)
 	int			item;
 	int			item_row;
 
+	if (!hyb_leaf_keeps_keys(leaf))
+	{
+		limit_raw_items(so, part, range, far);
+		return;
+	}
 	if (range->forward)
 	{
 		part->last = part->first + so->static_limit;
@@ -235,6 +292,26 @@ is_prefix_range(const HybPos *lo, const HybPos *hi)
 		memcmp(lo->key, hi->key, lo->len) == 0;
 }
 
+/*
+ * The same in a leaf that does not keep keys: all rows that may hold entries of
+ * the range.
+ */
+static void
+find_raw_items(HybScanPart *part, LeafRange *range)
+{
+	HybLeaf    *leaf = &part->leaf;
+	HybRowRange at;
+	HybRowRange end = {.lo = 0,.hi = leaf->nrows};
+
+	(void) hyb_leaf_search_rows(leaf, range->pos, &at);
+	if (!range->to_fence)
+		(void) hyb_leaf_search_rows(leaf, range->bound, &end);
+	range->row = range->forward ? at.lo : end.lo;
+	range->end_row = range->forward ? end.hi : at.hi;
+	part->first = hyb_leaf_row_start(leaf, range->row);
+	part->last = hyb_leaf_row_start(leaf, range->end_row);
+}
+
 /* Find the items [first, last) of the open leaf, and their rows. */
 static void
 find_items(HybScanPart *part, LeafRange *range)
@@ -242,6 +319,11 @@ find_items(HybScanPart *part, LeafRange *range)
 	HybLeaf    *leaf = &part->leaf;
 	const HybPos *bound = range->bound;
 
+	if (!hyb_leaf_keeps_keys(leaf))
+	{
+		find_raw_items(part, range);
+		return;
+	}
 	if (is_prefix_range(range->forward ? range->pos : bound,
 						range->forward ? bound : range->pos))
 	{
@@ -298,8 +380,13 @@ take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
 {
 	Page		page = BufferGetPage(buf);
 
+	if (!hyb_leaf_keeps_keys(&part->leaf))
+	{
+		part->mode = so->rechecks && so->point ? HYB_STATIC_TIDS : HYB_STATIC_RAW;
+		read_tids(so, part, page, part->first, part->last);
+	}
 	/* entries of several levels have to be put among each other */
-	if (!so->need_values && (so->point || so->batch->nparts == 1))
+	else if (!so->need_values && (so->point || so->batch->nparts == 1))
 	{
 		part->mode = HYB_STATIC_TIDS;
 		read_tids(so, part, page, part->first, part->last);
@@ -436,6 +523,8 @@ row_of_item(const HybScanPart *part, int item)
 
 	if (part->mode == HYB_STATIC_PAGE)
 		return hyb_leaf_row_of_item(&part->leaf, item);
+	if (part->mode == HYB_STATIC_RESOLVED)
+		return item;
 	Assert(part->mode == HYB_STATIC_ROWS);
 	while (row + 1 < part->nrows && part->rows[row + 1].first_item <= item)
 		row++;
@@ -448,7 +537,30 @@ row_end(const HybScanPart *part, int row)
 {
 	if (part->mode == HYB_STATIC_PAGE)
 		return hyb_leaf_row_start(&part->leaf, row + 1);
+	if (part->mode == HYB_STATIC_RESOLVED)
+		return row + 1;
 	return row + 1 < part->nrows ? part->rows[row + 1].first_item : part->last;
+}
+
+/* Of entries whose keys were read from the table. */
+static int
+resolved_place(HybScan *so, const HybScanPart *part, const HybPos *pos, int from)
+{
+	int			lo = from;
+	int			hi = part->last;
+
+	while (lo < hi)
+	{
+		int			mid = (lo + hi) / 2;
+		const HybScanRow *row = &part->rows[mid];
+
+		if (hyb_pos_compare_key(so->ix->desc, part->rowbytes.data + row->off,
+								row->keylen, &part->tids[mid], pos) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
 }
 
 int
@@ -461,6 +573,12 @@ hyb_part_place(HybScan *so, HybScanPart *part, const HybPos *pos, int from)
 	{
 		case HYB_STATIC_NONE:
 			return part->last;
+		case HYB_STATIC_RAW:
+			/* a bitmap has no order */
+			Assert(so->whole_leaves);
+			return part->last;
+		case HYB_STATIC_RESOLVED:
+			return resolved_place(so, part, pos, from);
 		case HYB_STATIC_TIDS:
 			/* equal keys all: the TID decides */
 			Assert(so->point);
@@ -506,7 +624,7 @@ hyb_part_pos(HybScan *so, HybScanPart *part, int item, HybPos *pos,
 		Assert(so->point);
 		hyb_buf_append(keybuf, so->start.key, so->start.len);
 	}
-	else if (part->mode == HYB_STATIC_ROWS)
+	else if (part->mode == HYB_STATIC_ROWS || part->mode == HYB_STATIC_RESOLVED)
 	{
 		const HybScanRow *row = &part->rows[row_of_item(part, item)];
 
@@ -545,7 +663,8 @@ add_items(HybScan *so, HybScanBatch *batch, int level, int from, int to,
 		item = &batch->items[batch->nitems++];
 		item->tid = part->tids[i - base];
 		item->part = level;
-		item->source = i;
+		item->source = part->mode == HYB_STATIC_RESOLVED ?
+			part->rows[i].first_item : i;
 		item->row = row == ROW_IS_ITEM ? i : row;
 	}
 }
@@ -562,7 +681,7 @@ hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to)
 	part->next = to;
 	if (from >= to)
 		return;
-	if (!so->need_values ||
+	if (!so->need_values || part->mode == HYB_STATIC_RAW ||
 		(so->nquals == 0 && part->mode == HYB_STATIC_PAGE &&
 		 part->leaf.unique_rows))
 	{

@@ -1,0 +1,202 @@
+/*
+ * group.c
+ *		Entries that share a row of a leaf that does not keep keys, told apart.
+ *
+ * An entry whose key begins with a row's prefix goes to that row: whether it is
+ * another version of the same row of the table, or a key that happens to begin
+ * alike, is not known (docs/trie.md).  Who looks the key up pays for what is not
+ * its own.  So when a row gets its second entry, and whenever the number of its
+ * entries has doubled since, the keys of those it has are read from the table.
+ */
+#include "compat.h"
+
+#include "executor/instrument.h"
+#include "key/grow.h"
+#include "merge/heap_key.h"
+#include "merge/step.h"
+#include "port/pg_bitutils.h"
+
+/*
+ * Pages that a step reads from disk for it, at most: the merge lock is held.
+ * Groups stay for another merge then.
+ */
+#define MAX_READS		1024
+
+typedef struct Member
+{
+	ItemPointerData tid;
+	uint32		off;			/* its key, in `keys` */
+	uint32		len;
+} Member;
+
+/* The items of a row whose keys were read, in order. */
+typedef struct HybStepGroup
+{
+	Member	   *members;
+	int			n;
+	int			alloc;
+	HybBuf		keys;
+	HybBuf		key;			/* of the one at hand */
+	int			tombstones;		/* items left out: tombstones, */
+	int			dead;			/* and dead ones */
+	int64		reads;			/* in this step */
+} HybStepGroup;
+
+int
+hyb_step_entries_of_row(MergeStep *step, int row, int end)
+{
+	int			i = step->done.next_entry + 1;
+
+	for (; i < end; i++)
+	{
+		HybPos		pos = hyb_step_pos(step, &step->batch.items[i]);
+		HybRowRange rows;
+
+		(void) hyb_leaf_search_rows(&step->leaf, &pos, &rows);
+		if (rows.lo != row || rows.hi != row + 1)
+			break;
+	}
+	return i;
+}
+
+/* Is it time to read so many keys, if so many entries come to them? */
+static bool
+is_due(int old, int more)
+{
+	return pg_leftmost_one_pos32(old) != pg_leftmost_one_pos32(old + more);
+}
+
+static HybStepGroup *
+get_group(MergeStep *step)
+{
+	if (step->group == NULL)
+		step->group = palloc0(sizeof(HybStepGroup));
+	return step->group;
+}
+
+/* Does a key begin with the first bits of another string? */
+static bool
+begins_with(const HybBuf *key, const HybBuf *prefix, uint32 bits)
+{
+	uint32		bytes = bits / 8;
+
+	if (8 * key->len < bits || memcmp(key->data, prefix->data, bytes) != 0)
+		return false;
+	return bits % 8 == 0 ||
+		((key->data[bytes] ^ prefix->data[bytes]) >> (8 - bits % 8)) == 0;
+}
+
+/* Read an item's key.  False if that cannot be done. */
+static bool
+read_member(MergeStep *step, HybStepGroup *group, int item,
+			const ItemPointerData *tid, const HybBuf *prefix, uint32 bits)
+{
+	uint32		keylen;
+
+	if (hyb_leaf_is_tombstone(&step->leaf, item))
+	{
+		group->tombstones++;
+		return true;
+	}
+	group->key.len = 0;
+	switch (hyb_heap_key(&step->dead, step->ix, tid, &group->key, &keylen))
+	{
+		case HYB_KEY_UNKNOWN:
+			return false;
+		case HYB_KEY_DEAD:
+			group->dead++;
+			return true;
+		case HYB_KEY_READ:
+			break;
+	}
+	if (!begins_with(&group->key, prefix, bits))
+		return false;
+	if (group->n == group->alloc)
+	{
+		group->alloc = Max(group->alloc * 2, 16);
+		group->members = hyb_grow(CurrentMemoryContext, group->members,
+								  group->alloc, sizeof(Member));
+	}
+	group->members[group->n++] = (Member)
+	{
+		.tid = *tid,.off = group->keys.len,.len = keylen
+	};
+	hyb_buf_append(&group->keys, group->key.data, keylen);
+	return true;
+}
+
+static int
+compare_members(const void *a, const void *b, void *arg)
+{
+	const Member *x = a;
+	const Member *y = b;
+	const HybBuf *keys = arg;
+	int			c = memcmp(keys->data + x->off, keys->data + y->off,
+						   Min(x->len, y->len));
+
+	return c != 0 ? c : ItemPointerCompare(unconstify(ItemPointerData *, &x->tid),
+										   unconstify(ItemPointerData *, &y->tid));
+}
+
+bool
+hyb_step_read_group(MergeStep *step, int row, int last)
+{
+	HybStepGroup *group = get_group(step);
+	int			from = hyb_leaf_row_start(&step->leaf, row);
+	int			n = hyb_leaf_row_start(&step->leaf, row + 1) - from;
+	int64		reads = pgBufferUsage.shared_blks_read;
+	ItemPointerData *tids;
+	HybBuf		prefix = {0};
+	uint32		bits;
+	bool		all = true;
+
+	if (group->reads >= MAX_READS || !is_due(n, last - step->done.next_entry))
+		return false;
+	group->n = group->tombstones = group->dead = 0;
+	group->keys.len = 0;
+	bits = hyb_leaf_prefix(&step->leaf, row, &prefix);
+	tids = palloc(n * sizeof(ItemPointerData));
+	hyb_leaf_tids(&step->leaf, from, n, tids);
+	for (int i = 0; i < n && all; i++)
+		all = read_member(step, group, from + i, &tids[i], &prefix, bits);
+	pfree(tids);
+	hyb_buf_free(&prefix);
+	group->reads += pgBufferUsage.shared_blks_read - reads;
+	if (all)
+		qsort_arg(group->members, group->n, sizeof(Member), compare_members,
+				  &group->keys);
+	return all;
+}
+
+void
+hyb_step_add_group(MergeStep *step, int last)
+{
+	HybStepGroup *group = step->group;
+	int			next = 0;
+
+	step->done.leaves.old_tombstones += group->tombstones;
+	for (int i = 0; i < group->dead; i++)
+		hyb_step_drop(step);
+	while (next < group->n || step->done.next_entry < last)
+	{
+		const Member *member = &group->members[next];
+		bool		frozen = next == group->n;
+
+		if (!frozen && step->done.next_entry < last)
+		{
+			HybPos		pos = hyb_step_pos(step, &step->batch.items[step->done.next_entry]);
+
+			frozen = hyb_pos_compare_key(step->ix->desc, group->keys.data + member->off,
+										 member->len, &member->tid, &pos) >= 0;
+		}
+		if (frozen)
+		{
+			hyb_step_add_frozen(step);
+			continue;
+		}
+		(void) hyb_key_split(step->ix->desc, group->keys.data + member->off,
+							 member->len, step->ix->desc->natts, step->vals);
+		hyb_leaf_builder_add(step->builder, step->vals, &member->tid);
+		next++;
+	}
+}
