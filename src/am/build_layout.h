@@ -5,7 +5,6 @@
 #ifndef HYB_BUILD_LAYOUT_H
 #define HYB_BUILD_LAYOUT_H
 
-#include "nodes/execnodes.h"
 #include "page/handle.h"
 
 /*

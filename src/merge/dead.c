@@ -19,7 +19,28 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
+#include "storage/lmgr.h"
 #include "utils/rel.h"
+
+/*
+ * Who has a lock already, as all who merge have, may not get this one while others
+ * wait for theirs; but has no need of it.
+ */
+static void
+open_locked(HybDeadCheck *check, Oid relid)
+{
+	Relation	rel = RelationIdGetRelation(relid);
+
+	if (rel == NULL)
+		return;
+	if (CheckRelationLockedByMe(rel, AccessShareLock, true))
+	{
+		check->lock = NoLock;
+		check->heap = rel;
+	}
+	else
+		RelationClose(rel);
+}
 
 void
 hyb_dead_begin(HybDeadCheck *check, Relation index)
@@ -28,7 +49,10 @@ hyb_dead_begin(HybDeadCheck *check, Relation index)
 	check->heap = NULL;
 	check->nblocks = InvalidBlockNumber;
 	check->buf = InvalidBuffer;
+	check->lock = AccessShareLock;
 	check->heap = hyb_try_open(index->rd_index->indrelid, AccessShareLock, NULL);
+	if (check->heap == NULL)
+		open_locked(check, index->rd_index->indrelid);
 	if (check->heap != NULL &&
 		check->heap->rd_tableam != GetHeapamTableAmRoutine())
 		hyb_dead_end(check);
@@ -85,6 +109,6 @@ hyb_dead_end(HybDeadCheck *check)
 		ReleaseBuffer(check->buf);
 	check->buf = InvalidBuffer;
 	if (check->heap != NULL)
-		relation_close(check->heap, AccessShareLock);
+		relation_close(check->heap, check->lock);
 	check->heap = NULL;
 }

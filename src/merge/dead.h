@@ -8,19 +8,21 @@
 #include "storage/buf.h"
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
+#include "storage/lockdefs.h"
 #include "utils/relcache.h"
 
 typedef struct HybDeadCheck
 {
 	Relation	heap;			/* NULL: cannot be asked now */
+	LOCKMODE	lock;			/* that was taken on it */
 	BlockNumber nblocks;		/* of the heap, InvalidBlockNumber: not known */
 	Buffer		buf;			/* heap page looked at last, pinned */
 } HybDeadCheck;
 
 /*
  * Begin to ask about entries of an index.  The table is locked (AccessShare)
- * only if that takes no waiting, so it does not matter what locks are held;
- * otherwise no entry is found dead.  Ended by hyb_dead_end, or by transaction
+ * only if that takes no waiting, so it does not matter what locks are held; if it
+ * does, and the table was not locked before, no entry is found dead.  Ended by hyb_dead_end, or by transaction
  * abort.
  */
 extern void hyb_dead_begin(HybDeadCheck *check, Relation index);

@@ -59,11 +59,18 @@ hyb_step_entries_of_row(MergeStep *step, int row, int end)
 	return i;
 }
 
+/*
+ * Rows of so many entries are read whenever others come: one of many could be
+ * more than a page holds, and only a whole key's go on in the next one.
+ */
+#define MANY_ENTRIES	2048
+
 /* Is it time to read so many keys, if so many entries come to them? */
 static bool
 is_due(int old, int more)
 {
-	return pg_leftmost_one_pos32(old) != pg_leftmost_one_pos32(old + more);
+	return old + more >= MANY_ENTRIES ||
+		pg_leftmost_one_pos32(old) != pg_leftmost_one_pos32(old + more);
 }
 
 static HybStepGroup *
@@ -150,7 +157,8 @@ hyb_step_read_group(MergeStep *step, int row, int last)
 	uint32		bits;
 	bool		all = true;
 
-	if (group->reads >= MAX_READS || !is_due(n, last - step->done.next_entry))
+	if (!is_due(n, last - step->done.next_entry) ||
+		(group->reads >= MAX_READS && n < MANY_ENTRIES))
 		return false;
 	group->n = group->tombstones = group->dead = 0;
 	group->keys.len = 0;

@@ -143,7 +143,8 @@ hyb_index_is_truncated(Relation rel)
 
 	if (cache != NULL)
 		return cache->desc.truncated;
-	if (RelationGetNumberOfBlocks(rel) == 0)
+	if (!RELKIND_HAS_STORAGE(rel->rd_rel->relkind) ||
+		RelationGetNumberOfBlocks(rel) == 0)
 		return false;
 	buf = ReadBuffer(rel, HYB_METAPAGE_BLKNO);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);

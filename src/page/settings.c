@@ -31,6 +31,7 @@ bool		hyb_hot_memory_changed = true;
 bool		hyb_test_layout = false;
 #endif
 #ifdef USE_ASSERT_CHECKING
+bool		hyb_test_trie = false;
 bool		hyb_test_filter = false;
 #endif
 int			hyb_test_levels = 1;
@@ -157,6 +158,14 @@ define_test_settings(void)
 							 NULL, NULL, NULL);
 #endif
 #ifdef USE_ASSERT_CHECKING
+	DefineCustomBoolVariable("hybridindex.test_trie",
+							 "Gives indexes that are built layout = trie where that is possible, for tests.",
+							 NULL,
+							 &hyb_test_trie,
+							 false,
+							 PGC_USERSET,
+							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("hybridindex.test_filter",
 							 "Gives leaves filters of a kind that is only for tests.",
 							 NULL,

@@ -53,6 +53,8 @@ extern bool hyb_test_layout;	/* build leaves of the layout for tests */
 #endif
 
 #ifdef USE_ASSERT_CHECKING
+extern bool hyb_test_trie;		/* test_trie: indexes have layout = trie where
+								 * that is possible */
 extern bool hyb_test_filter;	/* test_filter: where an index wants a filter,
 								 * use HYB_FILTER_ZONE */
 #endif

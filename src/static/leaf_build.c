@@ -106,6 +106,17 @@ hyb_leaf_builder_descends(const HybLeafBuilder *b)
 			 errhint("Please REINDEX it.")));
 }
 
+void
+hyb_leaf_builder_no_room(const HybLeafBuilder *b)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("an entry for index \"%s\" does not fit a page",
+					RelationGetRelationName(b->ix->rel)),
+			 errdetail("It comes from a damaged leaf."),
+			 errhint("Please REINDEX it.")));
+}
+
 /* The separator between the first nitems waiting items and the others. */
 static void
 separate(HybLeafBuilder *b, int nitems, HybPos *separator)
@@ -209,12 +220,7 @@ emit_full_leaf(HybLeafBuilder *b, int hi, uint32 hi_size)
 		/* one entry always fits: HYB_MAX_ENTRY_SIZE is a third of a page */
 		plan_items(b, best, 1);
 		if (leaf_size(b, best) > HYB_PAGE_CAPACITY)
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("an entry for index \"%s\" does not fit a page",
-							RelationGetRelationName(b->ix->rel)),
-					 errdetail("It comes from a damaged leaf."),
-					 errhint("Please REINDEX it.")));
+			hyb_leaf_builder_no_room(b);
 	}
 	/* a group may go on: what separates it from the next leaf is not known */
 	if (b->plans[best].nitems >= b->nitems && !b->finishing)

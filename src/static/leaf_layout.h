@@ -262,8 +262,9 @@ struct HybLeafLayout
 	void		(*drop) (HybLeafBuilder *b, int nitems);
 };
 
-/* Raise the error that entries added do not ascend. */
+/* Raise the error that entries added do not ascend, or do not fit a page. */
 HYB_NORETURN extern void hyb_leaf_builder_descends(const HybLeafBuilder *b);
+HYB_NORETURN extern void hyb_leaf_builder_no_room(const HybLeafBuilder *b);
 
 extern const HybLeafLayout hyb_columnar_layout;
 extern const HybLeafLayout hyb_trie_layout;

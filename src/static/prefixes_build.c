@@ -27,6 +27,12 @@
 /* A row is continued in the next leaf if it has so many items. */
 #define SPLIT_ITEMS			64
 
+/*
+ * Prefixes are whole keys, where these are known, if that takes so many bits an
+ * item more at most: then nobody has to ask which entries of a row have its key.
+ */
+#define WHOLE_BITS			2
+
 typedef struct TrieRow
 {
 	uint32		off;			/* of its bytes, 0 behind its last bit */
@@ -276,6 +282,30 @@ find_extent(const TrieBuilder *b, int nitems)
 }
 
 /*
+ * The depth of whole keys, if all rows are known to be some and it takes little
+ * more than `depth`; otherwise that.
+ */
+static int
+deepen_to_whole(const TrieBuilder *b, const Extent *extent, int depth)
+{
+	uint32		base = 8 * extent->ncommon;
+	uint32		whole = depth;
+	double		more = 0;
+
+	for (int i = 0; i < extent->nrows; i++)
+	{
+		const TrieRow *row = &b->rows[i];
+
+		if (!row->whole || row->bits - base > HYB_TRIE_MAX_DEPTH)
+			return depth;
+		whole = Max(whole, row->bits - base);
+	}
+	more = (double) (whole - depth) * extent->nrows;
+	return more <= (double) WHOLE_BITS * row_end(b, extent->nrows - 1) ?
+		(int) whole : depth;
+}
+
+/*
  * The least depth at which few rows share their prefixes.  Where rows lack bits
  * that is no deeper than they are, until more than a few do.
  */
@@ -370,9 +400,11 @@ hyb_trie_plan(HybLeafBuilder *base, int slot)
 	TriePlan   *own = &b->plans[slot];
 
 	own->ncommon = extent.ncommon;
-	own->depth = choose_depth(b, &extent);
+	own->depth = deepen_to_whole(b, &extent, choose_depth(b, &extent));
 	if (!extent.split)
 		plan->nitems = row_end(b, extent.nrows - 1);
+	if (plan->nitems > HYB_LEAF_MAX_ITEMS)
+		hyb_leaf_builder_no_room(base);
 	fill_stored(b, slot);
 	b->stored->base.plans[slot].nitems = plan->nitems;
 	b->stored->prepared = 0;

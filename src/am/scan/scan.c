@@ -303,11 +303,12 @@ start_scan(HybScan *so, bool forward)
 		scan->xs_snapshot == NULL || !IsMVCCSnapshot(scan->xs_snapshot);
 	/*
 	 * Who looks keys up with a snapshot for statements gets the rows that may
-	 * have them, and compares; so do bitmap scans.  Others cannot.
+	 * have them, and compares; so do bitmap scans.  Others cannot, nor can who
+	 * looks for several keys, of which one row may be taken for another one.
 	 */
 	so->rechecks = so->ix->desc->truncated &&
 		(so->whole_leaves ||
-		 (so->point && !so->need_values && !so->need_pins));
+		 (so->point && so->narrays == 0 && !so->need_values && !so->need_pins));
 	if (so->empty)
 		return false;
 

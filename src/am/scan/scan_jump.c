@@ -141,7 +141,8 @@ hyb_scan_next_range(HybScan *so, bool forward, bool empty, const int *elems)
 {
 	if (so->narrays == 0)
 		return false;
-	if (empty)
+	/* what comes next is not known where leaves do not keep keys */
+	if (empty && !so->ix->desc->truncated)
 		so->empty_ranges++;
 	else
 		so->empty_ranges = Min(so->empty_ranges, 0);
