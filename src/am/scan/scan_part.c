@@ -373,6 +373,27 @@ let_go(const HybScan *so, HybScanPart *part, Buffer buf)
 }
 
 /*
+ * TIDs of a leaf that does not keep keys.  Of a key that is looked up the batch may
+ * begin in the middle of a row, where its entries of other runs lie among the row's
+ * by TIDs.
+ */
+static void
+take_raw_items(HybScan *so, HybScanPart *part, Page page, const LeafRange *range)
+{
+	part->mode = so->rechecks && so->point ? HYB_STATIC_TIDS : HYB_STATIC_RAW;
+	read_tids(so, part, page, part->first, part->last);
+	if (part->mode == HYB_STATIC_TIDS && range->pos->tie == HYB_AT)
+	{
+		int			place = hyb_part_place(so, part, range->pos, part->first);
+
+		if (range->forward)
+			part->first = place;
+		else
+			part->last = place;
+	}
+}
+
+/*
  * Copy what the scan will look at of the items found, and let go of the leaf.
  */
 static void
@@ -381,10 +402,7 @@ take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
 	Page		page = BufferGetPage(buf);
 
 	if (!hyb_leaf_keeps_keys(&part->leaf))
-	{
-		part->mode = so->rechecks && so->point ? HYB_STATIC_TIDS : HYB_STATIC_RAW;
-		read_tids(so, part, page, part->first, part->last);
-	}
+		take_raw_items(so, part, page, range);
 	/* entries of several levels have to be put among each other */
 	else if (!so->need_values && (so->point || so->batch->nparts == 1))
 	{
