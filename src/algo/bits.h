@@ -239,4 +239,17 @@ hyb_varint_read(const uint8_t *p, const uint8_t *end, uint32_t *v)
 	return NULL;
 }
 
+/* Does a string begin with the first bits of another one? */
+static inline bool
+hyb_begins_with_bits(const uint8_t *bytes, uint32_t len, const uint8_t *prefix,
+					 uint32_t bits)
+{
+	uint32_t	whole = bits / 8;
+
+	if (8 * len < bits || memcmp(bytes, prefix, whole) != 0)
+		return false;
+	return bits % 8 == 0 ||
+		((bytes[whole] ^ prefix[whole]) >> (8 - bits % 8)) == 0;
+}
+
 #endif							/* HYB_BITS_H */

@@ -27,6 +27,7 @@
 #include "am/unique.h"
 #include "dynamic/dynamic.h"
 #include "dynamic/slot.h"
+#include "key/slot_key.h"
 #include "miscadmin.h"
 #include "static/filter_use.h"
 #include "static/leaf.h"
@@ -96,7 +97,6 @@ row_has_key(UniqueSearch *search, ItemPointer tid, bool *dead)
 {
 	Relation	heap = search->row->heap;
 	const HybKeyDesc *desc = search->ix->desc;
-	const int16 *columns = search->ix->rel->rd_index->indkey.values;
 	TupleTableSlot *slot = table_slot_create(heap, NULL);
 	IndexFetchTableData *fetch = table_index_fetch_begin(heap);
 	HybBuf	   *key = &search->buffers->key;
@@ -107,13 +107,7 @@ row_has_key(UniqueSearch *search, ItemPointer tid, bool *dead)
 	if (same)
 	{
 		key->len = 0;
-		for (int i = 0; i < desc->nkeys; i++)
-		{
-			bool		isnull;
-			Datum		value = slot_getattr(slot, columns[i], &isnull);
-
-			hyb_key_encode_column(&desc->cols[i], value, isnull, key);
-		}
+		hyb_key_of_slot(desc, search->ix->rel, slot, key);
 		same = hyb_key_compare(desc, key->data, key->len, search->row->entry->bytes,
 							   search->row->entry->keylen) == 0;
 	}

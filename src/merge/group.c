@@ -10,6 +10,7 @@
  */
 #include "compat.h"
 
+#include "algo/bits.h"
 #include "executor/instrument.h"
 #include "key/grow.h"
 #include "merge/heap_key.h"
@@ -81,18 +82,6 @@ get_group(MergeStep *step)
 	return step->group;
 }
 
-/* Does a key begin with the first bits of another string? */
-static bool
-begins_with(const HybBuf *key, const HybBuf *prefix, uint32 bits)
-{
-	uint32		bytes = bits / 8;
-
-	if (8 * key->len < bits || memcmp(key->data, prefix->data, bytes) != 0)
-		return false;
-	return bits % 8 == 0 ||
-		((key->data[bytes] ^ prefix->data[bytes]) >> (8 - bits % 8)) == 0;
-}
-
 /* Read an item's key.  False if that cannot be done. */
 static bool
 read_member(MergeStep *step, HybStepGroup *group, int item,
@@ -116,7 +105,7 @@ read_member(MergeStep *step, HybStepGroup *group, int item,
 		case HYB_KEY_READ:
 			break;
 	}
-	if (!begins_with(&group->key, prefix, bits))
+	if (!hyb_begins_with_bits(group->key.data, group->key.len, prefix->data, bits))
 		return false;
 	if (group->n == group->alloc)
 	{

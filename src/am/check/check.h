@@ -85,7 +85,8 @@ typedef struct HybCheck
 	HybBuf		probe;			/* entry and TID, for the filter */
 	Tuplesortstate *leads;		/* TIDs of all live entries, with hashes */
 	Snapshot	snapshot;		/* older than the first look at the index */
-	struct IndexFetchTableData *fetch;	/* check_prefix.c; NULL: not needed yet */
+	struct IndexFetchTableData *fetch;	/* check_prefix.c; NULL: not needed
+										 * yet */
 	struct TupleTableSlot *slot;
 
 	/* static stage (check_static.c) */

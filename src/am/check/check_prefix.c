@@ -12,24 +12,28 @@
 #include "compat.h"
 
 #include "access/tableam.h"
+#include "algo/bits.h"
 #include "am/check/check.h"
-#include "executor/tuptable.h"
+#include "key/slot_key.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 /* Does a key begin with the prefix in check->entry? */
-static bool
+static inline bool
 begins_with_prefix(const HybCheck *check, const uint8 *key, uint32 len,
 				   uint32 bits)
 {
-	const uint8 *prefix = check->entry.data;
-	uint32		bytes = bits / 8;
-
-	if (8 * len < bits || memcmp(key, prefix, bytes) != 0)
-		return false;
-	return bits % 8 == 0 ||
-		((key[bytes] ^ prefix[bytes]) >> (8 - bits % 8)) == 0;
+	return hyb_begins_with_bits(key, len, check->entry.data, bits);
 }
+
+/* The row at hand, whose prefix is in check->entry. */
+typedef struct PrefixRow
+{
+	BlockNumber blkno;
+	uint32		bits;			/* of the prefix */
+	int			first;			/* items [first, last) */
+	int			last;
+} PrefixRow;
 
 /* The position above all that begins with the prefix in check->entry. */
 static HybPos
@@ -51,8 +55,8 @@ behind_prefix(HybCheck *check, uint32 bits)
  * a whole key.
  */
 static void
-check_fences(HybCheck *check, BlockNumber blkno, uint32 bits, int first,
-			 int last, const HybPos *low, const HybPos *high)
+check_fences(HybCheck *check, const PrefixRow *row, const HybPos *low,
+			 const HybPos *high)
 {
 	const HybKeyDesc *desc = check->ix->desc;
 	const HybBuf *prefix = &check->entry;
@@ -61,32 +65,31 @@ check_fences(HybCheck *check, BlockNumber blkno, uint32 bits, int first,
 		.len = (uint16) prefix->len,
 		.tie = HYB_BEFORE
 	};
-	HybPos		behind = behind_prefix(check, bits);
-	bool		whole = bits == 8 * hyb_key_length(desc, prefix->data, prefix->len);
+	HybPos		behind = behind_prefix(check, row->bits);
+	bool		whole = row->bits == 8 * hyb_key_length(desc, prefix->data, prefix->len);
 	bool		above_low = hyb_pos_compare(desc, low, &before) <= 0;
 	bool		below_high = hyb_pos_compare(desc, &behind, high) <= 0;
 
 	if (whole)
 	{
 		above_low |= hyb_pos_compare_key(desc, prefix->data, prefix->len,
-										 &check->leaf_tids[first], low) >= 0;
+										 &check->leaf_tids[row->first], low) >= 0;
 		below_high |= hyb_pos_compare_key(desc, prefix->data, prefix->len,
-										  &check->leaf_tids[last - 1], high) < 0;
+										  &check->leaf_tids[row->last - 1], high) < 0;
 	}
 	if (!above_low)
-		hyb_check_fail(check, blkno,
+		hyb_check_fail(check, row->blkno,
 					   "The entry at position %d lies below the leaf's lower fence.",
-					   first);
+					   row->first);
 	if (!below_high)
-		hyb_check_fail(check, blkno,
+		hyb_check_fail(check, row->blkno,
 					   "The entry at position %d does not lie below the leaf's upper fence.",
-					   last - 1);
+					   row->last - 1);
 }
 
 /* Consume the newer entries up to those that begin with the prefix. */
 static void
-check_against_fresh(HybCheck *check, BlockNumber blkno, uint32 bits,
-					int first, int last)
+check_against_fresh(HybCheck *check, const PrefixRow *row)
 {
 	const HybDynItem *item;
 
@@ -94,8 +97,8 @@ check_against_fresh(HybCheck *check, BlockNumber blkno, uint32 bits,
 	{
 		const uint8 *key = hyb_check_fresh_bytes(check, item);
 
-		if (begins_with_prefix(check, key, item->keylen, bits))
-			hyb_check_not_fresh(check, blkno, item, first, last);
+		if (begins_with_prefix(check, key, item->keylen, row->bits))
+			hyb_check_not_fresh(check, row->blkno, item, row->first, row->last);
 		else if (memcmp(key, check->entry.data,
 						Min(item->keylen, check->entry.len)) > 0)
 			break;
@@ -105,10 +108,8 @@ check_against_fresh(HybCheck *check, BlockNumber blkno, uint32 bits,
 
 /* Read the row of an entry. */
 static void
-check_table_row(HybCheck *check, BlockNumber blkno, uint32 bits, int item)
+check_table_row(HybCheck *check, const PrefixRow *row, int item)
 {
-	const HybKeyDesc *desc = check->ix->desc;
-	const int16 *columns = check->ix->rel->rd_index->indkey.values;
 	ItemPointerData tid = check->leaf_tids[item];
 	bool		again = false;
 	bool		dead = false;
@@ -125,15 +126,9 @@ check_table_row(HybCheck *check, BlockNumber blkno, uint32 bits, int item)
 								 &again, &dead))
 		return;
 	check->last_key.len = 0;
-	for (int i = 0; i < desc->nkeys; i++)
-	{
-		bool		isnull;
-		Datum		value = slot_getattr(check->slot, columns[i], &isnull);
-
-		hyb_key_encode_column(&desc->cols[i], value, isnull, &check->last_key);
-	}
-	if (!begins_with_prefix(check, check->last_key.data, check->last_key.len, bits))
-		hyb_check_fail(check, blkno,
+	hyb_key_of_slot(check->ix->desc, check->ix->rel, check->slot, &check->last_key);
+	if (!begins_with_prefix(check, check->last_key.data, check->last_key.len, row->bits))
+		hyb_check_fail(check, row->blkno,
 					   "The entry at position %d leads to heap tuple (%u,%u), whose key does not begin with the entry's prefix.",
 					   item, ItemPointerGetBlockNumber(&check->leaf_tids[item]),
 					   ItemPointerGetOffsetNumber(&check->leaf_tids[item]));
@@ -147,22 +142,27 @@ hyb_check_prefix_row(HybCheck *check, BlockNumber blkno, int row,
 {
 	int			first = hyb_leaf_row_start(&check->leaf, row);
 	int			last = hyb_leaf_row_start(&check->leaf, row + 1);
-	uint32		bits = hyb_leaf_prefix(&check->leaf, row, &check->entry);
+	PrefixRow	at = {
+		.blkno = blkno,
+		.bits = hyb_leaf_prefix(&check->leaf, row, &check->entry),
+		.first = first,
+		.last = last
+	};
 
 	if (check->level != 0)
 		hyb_check_fail(check, blkno, "A leaf without keys is not of the oldest level.");
 	for (int i = first; i < last; i++)
 		if (!ItemPointerIsValid(&check->leaf_tids[i]))
 			hyb_check_fail(check, blkno, "The heap TID at position %d is invalid.", i);
-	check_fences(check, blkno, bits, first, last, low, high);
-	check_against_fresh(check, blkno, bits, first, last);
+	check_fences(check, &at, low, high);
+	check_against_fresh(check, &at);
 	for (int i = first; i < last; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (hyb_leaf_is_tombstone(&check->leaf, i))
 			check->tombstones++;
 		else if (check->filter != NULL)
-			check_table_row(check, blkno, bits, i);
+			check_table_row(check, &at, i);
 	}
 }
 

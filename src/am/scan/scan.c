@@ -301,10 +301,12 @@ start_scan(HybScan *so, bool forward)
 	so->check_heap = scan->xs_want_itup && scan->xactStartedInRecovery;
 	so->need_pins = (scan->xs_want_itup && !so->check_heap) ||
 		scan->xs_snapshot == NULL || !IsMVCCSnapshot(scan->xs_snapshot);
+
 	/*
 	 * Who looks keys up with a snapshot for statements gets the rows that may
-	 * have them, and compares; so do bitmap scans.  Others cannot, nor can who
-	 * looks for several keys, of which one row may be taken for another one.
+	 * have them, and compares; so do bitmap scans.  Others cannot, nor can
+	 * who looks for several keys, of which one row may be taken for another
+	 * one.
 	 */
 	so->rechecks = so->ix->desc->truncated &&
 		(so->whole_leaves ||

@@ -17,7 +17,7 @@
 
 #include "access/tableam.h"
 #include "am/scan/scan.h"
-#include "executor/tuptable.h"
+#include "key/slot_key.h"
 #include "utils/rel.h"
 
 /* An entry whose key was read. */
@@ -68,27 +68,6 @@ hyb_resolve_end(HybScan *so)
 }
 
 /*
- * The row of a TID is in the slot.  Its key is appended to `out`; returns its
- * length.
- */
-static uint32
-slot_key(HybScan *so, HybBuf *out)
-{
-	const HybKeyDesc *desc = so->ix->desc;
-	const int16 *columns = so->ix->rel->rd_index->indkey.values;
-	uint32		before = out->len;
-
-	for (int i = 0; i < desc->nkeys; i++)
-	{
-		bool		isnull;
-		Datum		value = slot_getattr(so->table_slot, columns[i], &isnull);
-
-		hyb_key_encode_column(&desc->cols[i], value, isnull, out);
-	}
-	return out->len - before;
-}
-
-/*
  * Read the row of an item.  Does it have a row that the scan sees, and that lies
  * in [lo, hi)?
  */
@@ -106,7 +85,8 @@ resolve(HybScan *so, HybScanPart *part, int item, const HybPos *lo,
 	if (!table_index_fetch_tuple(so->table_fetch, &tid, so->scan->xs_snapshot,
 								 so->table_slot, &again, &dead))
 		return false;
-	to->row.len = to->row.keylen = slot_key(so, &part->rowbytes);
+	hyb_key_of_slot(so->ix->desc, so->ix->rel, so->table_slot, &part->rowbytes);
+	to->row.len = to->row.keylen = part->rowbytes.len - to->row.off;
 	if (hyb_pos_compare_key(so->ix->desc, part->rowbytes.data + to->row.off,
 							to->row.keylen, &to->tid, lo) >= 0 &&
 		hyb_pos_compare_key(so->ix->desc, part->rowbytes.data + to->row.off,
