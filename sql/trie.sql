@@ -1,0 +1,196 @@
+--
+-- Indexes whose oldest level holds the beginnings of keys (layout = trie).
+--
+\set ECHO none
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir '/test/sql/helpers.sql'
+\i :helpers
+\set ECHO all
+SET hybridindex.background_merge = off;
+SET hybridindex.merge_floor = 500;
+SET hybridindex.merge_step_pages = 4;
+
+-- random keys, many and few rows a key, NULLs, keys that lie close together
+CREATE TABLE tr (id int8, u uuid, d timestamp, k int2, v int) WITH (autovacuum_enabled = off);
+CREATE FUNCTION tr_rows(lo int, hi int) RETURNS SETOF tr LANGUAGE sql AS $$
+	SELECT CASE i % 3 WHEN 0 THEN i * 7 ELSE hashint8extended(i, 1) END,
+		CASE WHEN i % 40 > 0 THEN md5((i % 9000)::text)::uuid END,
+		CASE WHEN i % 11 > 0 THEN timestamp '2026-01-01' + (hashint4(i) % 700) * interval '1 minute' END,
+		hashint4(i) % 60, i
+	FROM generate_series(lo, hi) i
+$$;
+INSERT INTO tr SELECT * FROM tr_rows(1, 3000);
+CREATE UNIQUE INDEX tr_id ON tr USING hybrid (id) WITH (layout = trie);
+CREATE INDEX tr_u ON tr USING hybrid (u) WITH (layout = trie, merge_ratio = 2);
+CREATE INDEX tr_dk ON tr USING hybrid (d DESC NULLS LAST, k) WITH (layout = trie);
+CREATE INDEX tr_k ON tr USING hybrid (k DESC) WITH (layout = trie);
+CREATE INDEX tr_part ON tr USING hybrid (u, id) WITH (layout = trie, levels = 2) WHERE k > 0;
+
+CREATE FUNCTION tr_queries() RETURNS TABLE (n bigint, ok boolean) LANGUAGE sql AS $$
+	SELECT count(*), bool_and(ok) FROM (
+		SELECT hyb_same(q, 'index bitmap') FROM unnest(array[
+			'SELECT * FROM tr WHERE id = 21',
+			'SELECT * FROM tr WHERE id = hashint8extended(1000, 1)',
+			'SELECT * FROM tr WHERE id IN (21, 22, 42, 63, -5)',
+			'SELECT * FROM tr WHERE id BETWEEN 100 AND 4000',
+			'SELECT * FROM tr WHERE id > 9000000000000000000',
+			'SELECT * FROM tr WHERE u = md5(''77'')::uuid',
+			'SELECT * FROM tr WHERE u IS NULL',
+			'SELECT * FROM tr WHERE u > ''ee000000-0000-0000-0000-000000000000''',
+			'SELECT * FROM tr WHERE u = ANY (array[md5(''1'')::uuid, md5(''2'')::uuid, md5(''0'')::uuid])',
+			'SELECT * FROM tr WHERE d = timestamp ''2026-01-01 01:00'' AND k = 5',
+			'SELECT * FROM tr WHERE d = timestamp ''2026-01-01 01:00''',
+			'SELECT * FROM tr WHERE d BETWEEN timestamp ''2026-01-01 01:00'' AND ''2026-01-01 03:00'' AND k IN (1, 2, 30)',
+			'SELECT * FROM tr WHERE d IS NULL AND k < -50',
+			'SELECT * FROM tr WHERE k = 7',
+			'SELECT * FROM tr WHERE k IN (7, 8, -9) AND v % 2 = 0',
+			'SELECT * FROM tr WHERE u < ''20000000-0000-0000-0000-000000000000'' AND id > 0 AND k > 0']) q
+		UNION ALL
+		SELECT hyb_same('SELECT * FROM tr WHERE id > 9000000000000000000 OR id < 1000 OR d = timestamp ''2026-01-01 01:00''', 'bitmap')
+		UNION ALL
+		SELECT hyb_same(q, 'order') FROM unnest(array[
+			'SELECT id FROM tr ORDER BY id',
+			'SELECT id FROM tr WHERE id > 5000 ORDER BY id DESC',
+			'SELECT u FROM tr ORDER BY u',
+			'SELECT u FROM tr ORDER BY u DESC LIMIT 3000',
+			'SELECT d, k FROM tr ORDER BY d DESC NULLS LAST, k',
+			'SELECT d, k FROM tr ORDER BY d NULLS FIRST, k DESC OFFSET 100',
+			'SELECT k FROM tr WHERE k < 50 ORDER BY k',
+			'SELECT u, id FROM tr WHERE k > 0 ORDER BY u, id']) q
+		UNION ALL
+		SELECT hyb_same('SELECT a.v, b.v FROM tr a JOIN tr b ON a.u = b.u WHERE a.u < ''20000000-0000-0000-0000-000000000000''', 'merge')
+		UNION ALL
+		SELECT hyb_same('SELECT a.v, b.v FROM (SELECT * FROM tr WHERE v % 97 = 0) a JOIN tr b ON a.u = b.u', 'nest')) q(ok)
+$$;
+SELECT * FROM tr_queries();
+SELECT hyb_check('tr');
+
+-- rounds of insertions, updates, deletions and VACUUM, with merges meanwhile
+SELECT format('INSERT INTO tr SELECT * FROM tr_rows(%s, %s)', 3001 + r * 4000, 7000 + r * 4000),
+	format('UPDATE tr SET v = -v WHERE v %% 13 = %s', r),
+	format('UPDATE tr SET id = id + 1 WHERE v %% 29 = %s AND id %% 7 = 0', r),
+	format('UPDATE tr SET k = k + 1 WHERE v %% 17 = %s', r),
+	format('DELETE FROM tr WHERE v %% 31 = %s', r),
+	CASE r % 2 WHEN 1 THEN 'VACUUM tr' ELSE 'SELECT hybrid_merge(c) > 0 FROM unnest(array[''tr_id'', ''tr_u'', ''tr_dk'', ''tr_k'', ''tr_part'']::regclass[]) c' END,
+	'SELECT * FROM tr_queries()', 'SELECT hyb_check(''tr'')'
+FROM generate_series(0, 3) r \gexec
+
+-- as it was built and as it has grown it is small
+SELECT hybrid_merge('tr_id') > 0;
+CREATE INDEX tr_columnar ON tr USING hybrid (id);
+SELECT a.static_bytes < 0.6 * b.static_bytes AS small, a.static_entries = b.static_entries + a.static_entries - b.static_entries AS counted
+FROM hybrid_index_stats('tr_id') a, hybrid_index_stats('tr_columnar') b;
+DROP INDEX tr_columnar;
+
+-- many rows of one key: lists of TIDs that go on in the next leaf
+INSERT INTO tr SELECT i * 100000007::int8, NULL, NULL, 5, i FROM generate_series(1000001, 1030000) i;
+SELECT hybrid_merge('tr_k') > 0, hybrid_merge('tr_dk') > 0;
+SELECT hyb_same('SELECT v FROM tr WHERE k = 5'), hyb_same('SELECT v, k FROM tr WHERE d IS NULL AND k = 5'),
+	hyb_same('SELECT k FROM tr WHERE k BETWEEN 4 AND 6 ORDER BY k DESC', 'order');
+DELETE FROM tr WHERE v > 1000000 AND v % 3 > 0;
+VACUUM tr;
+INSERT INTO tr SELECT i * 100000007::int8 + 1, NULL, NULL, 5, i FROM generate_series(1000001, 1020000) i;
+SELECT hybrid_merge('tr_k') > 0, hyb_check('tr');
+SELECT hyb_same('SELECT v FROM tr WHERE k = 5');
+
+-- uniqueness goes by keys, not by what leaves hold of them
+SELECT hybrid_merge('tr_id') > 0;
+SELECT count(*) AS keys, count(*) FILTER (WHERE hyb_error(format('INSERT INTO tr (id) VALUES (%s)', id)) LIKE '23505 duplicate key value violates unique constraint "tr_id" / Key (id)=(%) already exists.') AS refused
+FROM (SELECT id FROM tr WHERE id IS NOT NULL ORDER BY v LIMIT 300) x;
+INSERT INTO tr (id, v) SELECT DISTINCT n.id, 5000000 FROM tr, LATERAL (VALUES (id - 2), (id + 2), (id # 64)) n(id)
+WHERE v BETWEEN 10000 AND 11000 AND NOT EXISTS (SELECT FROM tr x WHERE x.id = n.id);
+SELECT hyb_check('tr'), count(*) > 1000 AS inserted FROM tr WHERE v = 5000000;
+SELECT count(*) FROM tr WHERE v = 5000000 AND hyb_error(format('INSERT INTO tr (id) VALUES (%s)', id)) NOT LIKE '23505%';
+WITH i AS (INSERT INTO tr (id, v) SELECT id, 6000000 FROM tr WHERE v BETWEEN 12000 AND 12500 ON CONFLICT (id) DO UPDATE SET v = 6000000 RETURNING 1)
+SELECT count(*) > 300 FROM i;
+SELECT count(*) = count(DISTINCT id) FROM tr;
+
+-- constraints
+CREATE TABLE tr_con (a int PRIMARY KEY WITH (access_method = hybrid, layout = trie), b int, c int,
+	UNIQUE (b) WITH (access_method = hybrid, layout = trie) DEFERRABLE INITIALLY DEFERRED,
+	EXCLUDE USING hybrid (c WITH =) WITH (layout = trie));
+INSERT INTO tr_con SELECT i, i * 3, i * 5 FROM generate_series(1, 5000) i;
+SELECT sum(hybrid_merge(indexrelid)) > 0 FROM pg_index WHERE indrelid = 'tr_con'::regclass;
+INSERT INTO tr_con SELECT i, i * 3, i * 5 + 1 FROM generate_series(5001, 6000) i;
+UPDATE tr_con SET b = b + 3;
+SELECT hyb_error('INSERT INTO tr_con VALUES (70, -1, -1)'), hyb_error('INSERT INTO tr_con VALUES (-1, -1, 600)'),
+	hyb_error('INSERT INTO tr_con VALUES (-2, 606, -2); SET CONSTRAINTS ALL IMMEDIATE');
+INSERT INTO tr_con VALUES (70, -1, -1), (-4, -4, 603) ON CONFLICT (a) DO NOTHING;
+SELECT hyb_check('tr_con'), count(*) FROM tr_con;
+SELECT hyb_error('UPDATE tr_con SET a = a + 1');
+CREATE TABLE tr_ref (a int REFERENCES tr_con);
+INSERT INTO tr_ref SELECT i FROM generate_series(1, 6000, 7) i;
+SELECT hyb_error('INSERT INTO tr_ref VALUES (6001)'), hyb_error('DELETE FROM tr_con WHERE a = 8');
+CLUSTER tr_con USING tr_con_pkey;
+SELECT hyb_check('tr_con'), hyb_same('SELECT * FROM tr_con WHERE a > 5900'), hyb_same('SELECT * FROM tr_con WHERE c = 1001');
+
+-- versions of rows from before the index, with other keys in one chain
+CREATE TABLE tr_hot (id int, k int, w text) WITH (fillfactor = 30, autovacuum_enabled = off);
+INSERT INTO tr_hot SELECT i, i, 'a' FROM generate_series(1, 2000) i;
+BEGIN;
+UPDATE tr_hot SET k = k + 100000 WHERE id % 2 = 0;
+ROLLBACK;
+UPDATE tr_hot SET k = k + 1000000 WHERE id % 3 = 0;
+CREATE INDEX tr_hot_k ON tr_hot USING hybrid (k) WITH (layout = trie);
+UPDATE tr_hot SET w = 'b' WHERE id % 5 = 0;
+SELECT hyb_same('SELECT * FROM tr_hot WHERE k > 1001000'), hyb_same('SELECT * FROM tr_hot WHERE k = 77'), hyb_check('tr_hot');
+INSERT INTO tr_hot SELECT i, i - 1000000, 'c' FROM generate_series(1, 3000) i;
+INSERT INTO tr_hot SELECT 1, k, 'd' FROM tr_hot WHERE id % 4 = 0;
+SELECT hybrid_merge('tr_hot_k') > 0, hyb_check('tr_hot');
+SELECT hyb_same('SELECT * FROM tr_hot WHERE k > 900'), hyb_same('SELECT k FROM tr_hot ORDER BY k', 'order');
+
+-- cursors that turn round, a count without columns
+BEGIN;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_sort = off;
+SET LOCAL enable_bitmapscan = off;
+DECLARE c SCROLL CURSOR FOR SELECT id, v FROM tr WHERE id BETWEEN 5000 AND 6000 ORDER BY id;
+FETCH 5 FROM c;
+FETCH BACKWARD 3 FROM c;
+MOVE 40 IN c;
+FETCH BACKWARD 2 FROM c;
+FETCH ABSOLUTE 30 FROM c;
+FETCH RELATIVE -20 FROM c;
+COMMIT;
+VACUUM tr_con;
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM tr_con;
+SELECT count(*) FROM tr_con;
+EXPLAIN (COSTS OFF) SELECT a FROM tr_con WHERE a = 5;
+RESET enable_seqscan;
+
+-- a parameter changes what is built next
+CREATE FUNCTION tr_size(regclass) RETURNS bigint LANGUAGE sql AS 'SELECT static_bytes FROM hybrid_index_stats($1)';
+SELECT tr_size('tr_u') AS before \gset
+ALTER INDEX tr_u SET (layout = columnar);
+SELECT hyb_check('tr'), hyb_same('SELECT * FROM tr WHERE u = md5(''77'')::uuid');
+REINDEX INDEX tr_u;
+SELECT tr_size('tr_u') > 2 * :before AS keys_again, tr_size('tr_u') AS columnar \gset
+SELECT :'keys_again';
+SELECT hyb_same('SELECT u FROM tr WHERE u > ''ee000000-0000-0000-0000-000000000000''', 'index only');
+ALTER INDEX tr_u RESET (layout);
+ALTER INDEX tr_u SET (layout = trie);
+INSERT INTO tr SELECT * FROM tr_rows(30000, 31000);
+SELECT hyb_same('SELECT u FROM tr WHERE u > ''ee000000-0000-0000-0000-000000000000''', 'index only');
+REINDEX INDEX CONCURRENTLY tr_u;
+SELECT tr_size('tr_u') < 0.5 * :columnar AS prefixes_again, hyb_check('tr');
+
+-- where it is not possible
+CREATE TABLE tr_not (t text, f float8, n numeric, i int, u uuid) ;
+SELECT hyb_error(format('CREATE INDEX tr_not_i ON tr_not USING hybrid (%s) WITH (layout = %s)', c, l))
+FROM (VALUES ('t', 'trie'), ('i, t', 'trie'), ('f', 'trie'), ('n', 'trie'), ('(i + 1)', 'trie'), ('i) INCLUDE (u', 'trie'), ('i', 'forest'), ('i, u', 'trie')) x(c, l);
+SELECT hyb_error('ALTER INDEX tr_not_i SET (layout = plain)');
+CREATE INDEX tr_not_t ON tr_not USING hybrid (t);
+ALTER INDEX tr_not_t SET (layout = trie);
+SELECT hyb_error('REINDEX INDEX tr_not_t');
+SELECT hyb_same('SELECT t FROM tr_not WHERE t = ''x''', 'only');
+
+-- tables that end with the session, and that a crash empties
+CREATE UNLOGGED TABLE tr_unlogged AS SELECT i, md5(i::text)::uuid AS u FROM generate_series(1, 3000) i;
+CREATE INDEX ON tr_unlogged USING hybrid (u) WITH (layout = trie);
+CREATE TEMP TABLE tr_temp AS SELECT * FROM tr_unlogged;
+CREATE UNIQUE INDEX ON tr_temp USING hybrid (u) WITH (layout = trie);
+INSERT INTO tr_temp SELECT i, md5(i::text)::uuid FROM generate_series(3001, 9000) i;
+SELECT hyb_check('tr_unlogged'), hyb_check('tr_temp'), hyb_same('SELECT * FROM tr_temp WHERE u = md5(''4444'')::uuid'),
+	hyb_same('SELECT u FROM tr_unlogged ORDER BY u', 'order');
+DROP TABLE tr_con, tr_ref, tr_hot, tr_not, tr_unlogged;

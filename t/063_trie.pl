@@ -1,0 +1,33 @@
+# Indexes that hold the beginnings of keys answer as others do: the regression
+# tests whose outputs do not tell how large an index is, or whether a scan reads
+# the table, pass where each index that can has layout = trie.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my %other = map { $_ => 1 }
+  qw(trie advise arrays check_heap fill filter_kind hot killed like order_scan planner points row_compare skip_scan surf);
+my @regress = grep { !$other{$_} } map { m{([^/]+)\.sql$} ? $1 : () } sort glob(test_root() . '/sql/*.sql');
+
+my $node = new_node('trie', <<EOF);
+hybridindex.test_trie = on
+hybridindex.merge_floor = 8192
+EOF
+my ($missing) = $node->psql('postgres', "LOAD 'hybridindex'; SHOW hybridindex.test_trie");
+plan skip_all => 'the library was built without assertions, and so without the setting for tests'
+  if $missing;
+
+my $outputs = PostgreSQL::Test::Utils::tempdir();
+my $passed = run_log([
+		$ENV{PG_REGRESS}, '--bindir=', '--host=' . $node->host, '--port=' . $node->port,
+		'--dbname=contrib_regression', '--inputdir=' . test_root(), "--outputdir=$outputs", @regress
+	]);
+ok($passed, 'regression tests with layout = trie');
+diag(slurp_file("$outputs/regression.diffs")) if !$passed && -f "$outputs/regression.diffs";
+done_testing();
