@@ -256,13 +256,12 @@ hyb_leaf_search_equal(HybLeaf *leaf, const HybPos *pos, int *row, int *end_row)
 
 	if (!leaf->layout->keeps_keys)
 	{
-		HybRowRange last;
-		HybPos		end = *pos;
+		HybPos		at = *pos;
 
-		end.tie = HYB_AFTER;
-		leaf->layout->find(leaf, pos, &rows);
-		leaf->layout->find(leaf, &end, &last);
-		rows.hi = last.hi;
+		/* the row that whole keys lead to */
+		Assert(pos->ncols == leaf->desc->nkeys);
+		at.tie = HYB_AT;
+		(void) leaf->layout->find(leaf, &at, &rows);
 	}
 	else if (!search_columns(leaf, pos, &rows))
 		hyb_corrupted(leaf->rel, leaf->blkno,

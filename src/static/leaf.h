@@ -147,7 +147,8 @@ extern bool hyb_leaf_search_rows(HybLeaf *leaf, const HybPos *pos,
 
 /*
  * The rows [*row, *end_row) whose first columns equal those of pos, a position
- * of whole columns; returns the first item of *row.
+ * of whole columns; returns the first item of *row.  Of a leaf that does not keep
+ * keys, for whole keys only: the row that may have it, if there is one.
  */
 extern int	hyb_leaf_search_equal(HybLeaf *leaf, const HybPos *pos, int *row,
 								  int *end_row);

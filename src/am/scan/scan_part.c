@@ -303,6 +303,15 @@ find_raw_items(HybScanPart *part, LeafRange *range)
 	HybRowRange at;
 	HybRowRange end = {.lo = 0,.hi = leaf->nrows};
 
+	if (!range->to_fence && range->pos->ncols == leaf->desc->nkeys &&
+		is_prefix_range(range->forward ? range->pos : range->bound,
+						range->forward ? range->bound : range->pos))
+	{
+		part->first = hyb_leaf_search_equal(leaf, range->pos, &range->row,
+											&range->end_row);
+		part->last = hyb_leaf_row_start(leaf, range->end_row);
+		return;
+	}
 	(void) hyb_leaf_search_rows(leaf, range->pos, &at);
 	if (!range->to_fence)
 		(void) hyb_leaf_search_rows(leaf, range->bound, &end);

@@ -27,6 +27,17 @@ typedef struct Resolved
 	ItemPointerData tid;
 } Resolved;
 
+/* What a batch's entries have come to. */
+typedef struct Resolution
+{
+	const HybPos *lo;			/* the batch's ends */
+	const HybPos *hi;
+	Resolved   *items;			/* that lie between, with rows to be returned */
+	int			nitems;
+	int		   *dead;			/* items of the leaf that are dead to all */
+	int			ndead;
+} Resolution;
+
 typedef struct ResolvedOrder
 {
 	const HybKeyDesc *desc;
@@ -67,33 +78,37 @@ hyb_resolve_end(HybScan *so)
 	so->table_fetch = NULL;
 }
 
-/*
- * Read the row of an item.  Does it have a row that the scan sees, and that lies
- * in [lo, hi)?
- */
-static bool
-resolve(HybScan *so, HybScanPart *part, int item, const HybPos *lo,
-		const HybPos *hi, Resolved *to)
+/* Read the row of an item. */
+static void
+resolve(HybScan *so, HybScanPart *part, int item, Resolution *to)
 {
+	const HybKeyDesc *desc = so->ix->desc;
+	HybBuf	   *keys = &part->rowbytes;
+	Resolved   *resolved = &to->items[to->nitems];
+	HybScanRow *row = &resolved->row;
 	ItemPointerData tid = part->tids[item - part->tids_base];
 	bool		again = false;
 	bool		dead = false;
 
-	to->tid = tid;
-	to->row.first_item = item;
-	to->row.off = part->rowbytes.len;
+	resolved->tid = tid;
+	row->first_item = item;
+	row->off = keys->len;
 	if (!table_index_fetch_tuple(so->table_fetch, &tid, so->scan->xs_snapshot,
 								 so->table_slot, &again, &dead))
-		return false;
-	hyb_key_of_slot(so->ix->desc, so->ix->rel, so->table_slot, &part->rowbytes);
-	to->row.len = to->row.keylen = part->rowbytes.len - to->row.off;
-	if (hyb_pos_compare_key(so->ix->desc, part->rowbytes.data + to->row.off,
-							to->row.keylen, &to->tid, lo) >= 0 &&
-		hyb_pos_compare_key(so->ix->desc, part->rowbytes.data + to->row.off,
-							to->row.keylen, &to->tid, hi) < 0)
-		return true;
-	part->rowbytes.len = to->row.off;
-	return false;
+	{
+		if (dead)
+			to->dead[to->ndead++] = item;
+		return;
+	}
+	hyb_key_of_slot(desc, so->ix->rel, so->table_slot, keys);
+	row->len = row->keylen = keys->len - row->off;
+	if (hyb_pos_compare_key(desc, keys->data + row->off, row->keylen,
+							&resolved->tid, to->lo) >= 0 &&
+		hyb_pos_compare_key(desc, keys->data + row->off, row->keylen,
+							&resolved->tid, to->hi) < 0)
+		to->nitems++;
+	else
+		keys->len = row->off;
 }
 
 /* Ask for the pages of items up to so many before one, from *asked on. */
@@ -137,15 +152,34 @@ set_items(HybScan *so, HybScanPart *part, Resolved *items, int n)
 	part->has_dead = false;
 }
 
+/* Dead entries get hints, as those that the executor finds do. */
+static void
+set_hints(HybScan *so, HybScanPart *part, const Resolution *found)
+{
+	Buffer		buf = part->pin;
+
+	if (found->ndead == 0 || so->scan->xactStartedInRecovery)
+		return;
+	if (!BufferIsValid(buf))
+		buf = ReadBuffer(so->ix->rel, part->block);
+	hyb_leaf_set_hints(so->ix, buf, part->stamp, part->pd_lower, found->dead,
+					   found->ndead);
+	if (!BufferIsValid(part->pin))
+		ReleaseBuffer(buf);
+}
+
 void
 hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part)
 {
-	const HybPos *lo = hyb_edge_pos(so, &batch->low);
-	const HybPos *hi = hyb_edge_pos(so, &batch->high);
-	Resolved   *items = palloc(Max(part->last - part->first, 1) * sizeof(Resolved));
-	int			ahead = part->last - part->first > 1 ? hyb_ahead_most(so) : 0;
+	int			n = Max(part->last - part->first, 1);
+	Resolution	found = {
+		.lo = hyb_edge_pos(so, &batch->low),
+		.hi = hyb_edge_pos(so, &batch->high),
+		.items = palloc(n * sizeof(Resolved)),
+		.dead = palloc(n * sizeof(int))
+	};
+	int			ahead = n > 1 ? hyb_ahead_most(so) : 0;
 	int			asked = part->first;
-	int			n = 0;
 
 	HYB_ASSERT_NO_LWLOCK();
 	begin_fetch(so);
@@ -157,10 +191,12 @@ hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part)
 			continue;
 		if (ahead > 0)
 			ask_ahead(so, part, &asked, item + ahead);
-		n += resolve(so, part, item, lo, hi, &items[n]);
+		resolve(so, part, item, &found);
 	}
 	ExecClearTuple(so->table_slot);
 	table_index_fetch_reset(so->table_fetch);
-	set_items(so, part, items, n);
-	pfree(items);
+	set_hints(so, part, &found);
+	set_items(so, part, found.items, found.nitems);
+	pfree(found.items);
+	pfree(found.dead);
 }
