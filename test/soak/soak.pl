@@ -263,7 +263,7 @@ SELECT pg_create_physical_replication_slot('soak');
 
 CREATE TABLE acc (id int, owner text COLLATE "C", balance int8, pad int) WITH (fillfactor = 60);
 INSERT INTO acc SELECT i, 'owner ' || i % 50, 0 FROM generate_series(1, 1000) i;
-CREATE UNIQUE INDEX acc_id ON acc USING hybrid (id) WITH (filter = surf);
+CREATE UNIQUE INDEX acc_id ON acc USING hybrid (id) WITH (filter = surf, layout = trie);
 CREATE INDEX acc_owner ON acc USING hybrid (owner text_hope_ops, id) INCLUDE (balance);
 CREATE INDEX acc_pad ON acc USING hybrid (pad DESC NULLS LAST);
 
@@ -271,8 +271,8 @@ CREATE TABLE hist (k int8, s text COLLATE "C", n numeric, d timestamptz, u uuid)
 CREATE INDEX hist_k ON hist USING hybrid (k) INCLUDE (n);
 CREATE INDEX hist_s ON hist USING hybrid (s text_hope_ops, k DESC) WITH (filter = surf);
 CREATE INDEX hist_n ON hist USING hybrid (n, s);
-CREATE INDEX hist_u ON hist USING hybrid (u) WITH (filter = surf, filter_suffix = mixed);
-CREATE INDEX hist_d ON hist USING hybrid (d);
+CREATE INDEX hist_u ON hist USING hybrid (u) WITH (filter = surf, filter_suffix = mixed, layout = trie);
+CREATE INDEX hist_d ON hist USING hybrid (d) WITH (layout = trie);
 CREATE INDEX hist_e ON hist USING hybrid (upper(s)) WHERE k % 3 = 0;
 
 CREATE TABLE uniq (k int, v text);
@@ -280,11 +280,11 @@ CREATE UNIQUE INDEX uniq_k ON uniq USING hybrid (k) WITH (filter = surf, filter_
 CREATE UNIQUE INDEX uniq_v ON uniq USING hybrid (v COLLATE "C", k);
 
 CREATE TABLE trunc (k int, s text COLLATE "C");
-CREATE INDEX trunc_k ON trunc USING hybrid (k);
+CREATE INDEX trunc_k ON trunc USING hybrid (k) WITH (layout = trie);
 CREATE INDEX trunc_s ON trunc USING hybrid (s text_hope_ops DESC) INCLUDE (k);
 
 CREATE UNLOGGED TABLE unlog (k int);
-CREATE INDEX unlog_k ON unlog USING hybrid (k);
+CREATE INDEX unlog_k ON unlog USING hybrid (k) WITH (layout = trie);
 
 CREATE FUNCTION try_insert(x int) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
@@ -308,7 +308,7 @@ EOF
 	must('primary', <<'EOF', 'base');
 CREATE EXTENSION hybridindex;
 CREATE TABLE w (id int8, s text COLLATE "C");
-CREATE UNIQUE INDEX w_id ON w USING hybrid (id);
+CREATE UNIQUE INDEX w_id ON w USING hybrid (id) WITH (layout = trie);
 CREATE INDEX w_s ON w USING hybrid (s text_hope_ops) INCLUDE (id) WITH (filter = surf);
 CREATE INDEX w_h ON w USING hybrid (hashint8(id));
 INSERT INTO w SELECT i, md5(i::text) FROM generate_series(1, 500) i;
