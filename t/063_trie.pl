@@ -23,11 +23,23 @@ my ($missing) = $node->psql('postgres', "LOAD 'hybridindex'; SHOW hybridindex.te
 plan skip_all => 'the library was built without assertions, and so without the setting for tests'
   if $missing;
 
-my $outputs = PostgreSQL::Test::Utils::tempdir();
-my $passed = run_log([
-		$ENV{PG_REGRESS}, '--bindir=', '--host=' . $node->host, '--port=' . $node->port,
-		'--dbname=contrib_regression', '--inputdir=' . test_root(), "--outputdir=$outputs", @regress
-	]);
-ok($passed, 'regression tests with layout = trie');
-diag(slurp_file("$outputs/regression.diffs")) if !$passed && -f "$outputs/regression.diffs";
+sub regress_ok
+{
+	my ($name, @tests) = @_;
+	my $outputs = PostgreSQL::Test::Utils::tempdir();
+	my $passed = run_log([
+			$ENV{PG_REGRESS}, '--bindir=', '--host=' . $node->host, '--port=' . $node->port,
+			'--dbname=contrib_regression', '--inputdir=' . test_root(), "--outputdir=$outputs", @tests
+		]);
+	ok($passed, $name);
+	diag(slurp_file("$outputs/regression.diffs")) if !$passed && -f "$outputs/regression.diffs";
+	return;
+}
+
+regress_ok('regression tests with layout = trie', @regress);
+
+# newer levels keep keys
+$node->append_conf('postgresql.conf', "hybridindex.test_levels = 3\nhybridindex.merge_floor = 300");
+$node->reload;
+regress_ok('and several levels', qw(constraints dml_random multicolumn parallel types unique));
 done_testing();
