@@ -18,11 +18,8 @@
 #include "static/prefixes.h"
 #include "utils/memutils.h"
 
-/* One row in so many may share its prefix with a neighbour of another key, */
+/* One row in so many may share its prefix with a neighbour of another key. */
 #define GROUPED_PART		64
-
-/* and one in so many before leaves get rows of different depths. */
-#define GROUPED_PART_MAX	8
 
 /* A row is continued in the next leaf if it has so many items. */
 #define SPLIT_ITEMS			64
@@ -306,35 +303,24 @@ deepen_to_whole(const TrieBuilder *b, const Extent *extent, int depth)
 }
 
 /*
- * The least depth at which few rows share their prefixes.  Where rows lack bits
- * that is no deeper than they are, until more than a few do.
+ * The least depth at which few rows share their prefixes.  Some may lack bits of
+ * it.
  */
 static int
 choose_depth(const TrieBuilder *b, const Extent *extent)
 {
 	int			grouped[HYB_TRIE_MAX_DEPTH + 1] = {0};	/* by depth */
-	int			known = HYB_TRIE_MAX_DEPTH;
 	int			depth = extent->least;
 	uint32		base = 8 * extent->ncommon;
 
-	for (int i = 0; i < extent->nrows; i++)
-	{
-		const TrieRow *row = &b->rows[i];
-
-		if (i > 0)
-			grouped[Min(row->shared - base, HYB_TRIE_MAX_DEPTH)]++;
-		if (!row->whole)
-			known = Min(known, (int) (row->bits - base));
-	}
+	for (int i = 1; i < extent->nrows; i++)
+		grouped[Min(b->rows[i].shared - base, HYB_TRIE_MAX_DEPTH)]++;
 	/* who shares more bits shares these too */
 	for (int i = HYB_TRIE_MAX_DEPTH; i > 0; i--)
 		grouped[i - 1] += grouped[i];
 	while (depth < HYB_TRIE_MAX_DEPTH &&
 		   grouped[depth] > extent->nrows / GROUPED_PART)
 		depth++;
-	known = Max(known, extent->least);
-	if (known < depth && grouped[known] <= extent->nrows / GROUPED_PART_MAX)
-		return known;
 	return depth;
 }
 
