@@ -252,4 +252,40 @@ hyb_begins_with_bits(const uint8_t *bytes, uint32_t len, const uint8_t *prefix,
 		((bytes[whole] ^ prefix[whole]) >> (8 - bits % 8)) == 0;
 }
 
+/* Bits that two strings of so many bits begin with. */
+static inline uint32_t
+hyb_common_bits(const uint8_t *a, uint32_t abits, const uint8_t *b,
+				uint32_t bbits)
+{
+	uint32_t	bits = abits < bbits ? abits : bbits;
+	uint32_t	bytes = (bits + 7) / 8;
+
+	for (uint32_t i = 0; i < bytes; i++)
+	{
+		uint8_t		differ = a[i] ^ b[i];
+
+		if (differ != 0)
+		{
+			uint32_t	common = 8 * i + (uint32_t) __builtin_clz((unsigned) differ) - 24;
+
+			return common < bits ? common : bits;
+		}
+	}
+	return bits;
+}
+
+/* Is a string nothing but zeros from a bit on? */
+static inline bool
+hyb_only_zeros_from(const uint8_t *bytes, uint32_t len, uint32_t bit)
+{
+	uint32_t	i = bit / 8;
+
+	if (i < len && (bytes[i] & (0xFF >> bit % 8)) != 0)
+		return false;
+	while (++i < len)
+		if (bytes[i] != 0)
+			return false;
+	return true;
+}
+
 #endif							/* HYB_BITS_H */

@@ -215,23 +215,6 @@ first_reaching(HybLeaf *leaf, uint64 x)
 	return row;
 }
 
-/*
- * Is a position's key nothing but zeros from a bit on, as that of a separator
- * is in its last byte?  It is the least one that begins with what is before.
- */
-static bool
-only_zeros(const HybPos *pos, uint32 bit)
-{
-	uint32		i = bit / 8;
-
-	if (i < pos->len && (pos->key[i] & (0xFF >> bit % 8)) != 0)
-		return false;
-	while (++i < pos->len)
-		if (pos->key[i] != 0)
-			return false;
-	return true;
-}
-
 static bool
 find_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 {
@@ -261,8 +244,10 @@ find_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 		if (row_bits <= bits && above_bits(differ, t->depth - row_bits) == 0)
 		{
 			/* it begins the position's key, or is it */
-			if (pos->tie == HYB_BEFORE && only_zeros(pos, 8 * t->ncommon + row_bits))
-				return false;
+			if (pos->tie == HYB_BEFORE &&
+				hyb_only_zeros_from(pos->key, pos->len, 8 * t->ncommon + row_bits))
+				return false;	/* as a separator is in its last byte: it is
+								 * the least key of the row */
 			if (row_bits < bits || pos->tie == HYB_AT)
 				rows->hi++;
 			else if (pos->tie == HYB_AFTER)

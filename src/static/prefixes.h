@@ -22,6 +22,7 @@
 #ifndef HYB_TRIE_H
 #define HYB_TRIE_H
 
+#include "algo/bits.h"
 #include "static/leaf_layout.h"
 
 /* Bits of prefixes beyond a leaf's common bytes. */
@@ -60,23 +61,6 @@ extern void hyb_trie_separate(HybLeafBuilder *base, int nitems, HybBuf *key,
 extern void hyb_trie_drop(HybLeafBuilder *base, int nitems);
 
 /* ---- bit strings ---- */
-
-/* Bits that two strings of so many bits begin with. */
-static inline uint32
-hyb_common_bits(const uint8 *a, uint32 abits, const uint8 *b, uint32 bbits)
-{
-	uint32		bits = Min(abits, bbits);
-	uint32		bytes = (bits + 7) / 8;
-
-	for (uint32 i = 0; i < bytes; i++)
-	{
-		uint8		differ = a[i] ^ b[i];
-
-		if (differ != 0)
-			return Min(bits, 8 * i + __builtin_clz((unsigned) differ) - 24);
-	}
-	return bits;
-}
 
 /* The 64 bits from a byte on; zeros behind the end. */
 static inline uint64

@@ -162,8 +162,8 @@ typedef struct HybScanPrefix
 #define HYB_SCAN_DYN_LIMIT	64
 #define HYB_SCAN_STATIC_LIMIT	128
 
-/* The same of entries whose keys are read from the table. */
-#define HYB_SCAN_RAW_LIMIT		8
+/* The same of entries some of whose keys may have to be read from the table. */
+#define HYB_SCAN_RAW_LIMIT		32
 
 typedef enum HybEdgeKind
 {
@@ -189,15 +189,20 @@ typedef enum HybStaticMode
 	HYB_STATIC_PAGE,			/* a copy of the leaf */
 	HYB_STATIC_RAW,				/* TIDs of a leaf that does not keep keys, of
 								 * entries beyond the batch's ends too */
-	HYB_STATIC_RESOLVED			/* the keys of those were read from the table:
-								 * items are counted anew, and each is a row */
+	HYB_STATIC_RESOLVED			/* those that lie in it, in order: items are
+								 * counted anew, and each is a row.  Where
+								 * more than the prefix had to be known it was
+								 * read from the table */
 } HybStaticMode;
 
 typedef struct HybScanRow
 {
-	uint32		off;			/* encoded row, in rowbytes */
+	uint32		off;			/* encoded row, in rowbytes; prefix, if
+								 * HYB_STATIC_RAW */
 	uint32		len;
-	uint32		keylen;
+	uint32		keylen;			/* HYB_STATIC_RAW: bits of the prefix;
+								 * HYB_STATIC_RESOLVED: 0 if there is a prefix
+								 * only, whose bits are `len` */
 	int			first_item;		/* ordinal within the leaf; of the item, if
 								 * HYB_STATIC_RESOLVED */
 } HybScanRow;
@@ -609,11 +614,16 @@ extern const HybValue *hyb_part_values(HybScan *so, HybScanPart *part,
 									   int row);
 
 /*
- * scan_resolve.c: of a part that is HYB_STATIC_RAW, when the ends of the batch are
- * known: read keys from the table, with the scan's snapshot, and keep what lies
- * in the batch.  In so->context.
+ * scan_resolve.c: of a part that is HYB_STATIC_RAW, when the ends of the batch and
+ * the entries of other runs are known: read what keys have to be known from the
+ * table, with the scan's snapshot, and keep what lies in the batch.  In
+ * so->context.
  */
 extern void hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part);
+
+/* hyb_part_place of the part then. */
+extern int	hyb_resolved_place(const HybScan *so, const HybScanPart *part,
+							   const HybPos *pos, int from);
 
 /* The scan ends. */
 extern void hyb_resolve_end(HybScan *so);

@@ -381,6 +381,25 @@ let_go(const HybScan *so, HybScanPart *part, Buffer buf)
 		UnlockReleaseBuffer(buf);
 }
 
+/* The prefixes of rows [row, end_row) of such a leaf. */
+static void
+copy_prefixes(HybScan *so, HybScanPart *part, int row, int end_row)
+{
+	hyb_part_reserve_rows(so, part, end_row - row);
+	part->nrows = 0;
+	part->rowbytes.len = 0;
+	for (; row < end_row; row++)
+	{
+		HybScanRow *dst = &part->rows[part->nrows++];
+
+		dst->first_item = hyb_leaf_row_start(&part->leaf, row);
+		dst->keylen = hyb_leaf_prefix(&part->leaf, row, &so->cut_key);
+		dst->off = part->rowbytes.len;
+		dst->len = so->cut_key.len;
+		hyb_buf_append(&part->rowbytes, so->cut_key.data, so->cut_key.len);
+	}
+}
+
 /*
  * TIDs of a leaf that does not keep keys.  Of a key that is looked up the batch may
  * begin in the middle of a row, where its entries of other runs lie among the row's
@@ -400,6 +419,8 @@ take_raw_items(HybScan *so, HybScanPart *part, Page page, const LeafRange *range
 		else
 			part->last = place;
 	}
+	if (part->mode == HYB_STATIC_RAW && !so->whole_leaves)
+		copy_prefixes(so, part, range->row, range->end_row);
 }
 
 /*
@@ -569,27 +590,6 @@ row_end(const HybScanPart *part, int row)
 	return row + 1 < part->nrows ? part->rows[row + 1].first_item : part->last;
 }
 
-/* Of entries whose keys were read from the table. */
-static int
-resolved_place(HybScan *so, const HybScanPart *part, const HybPos *pos, int from)
-{
-	int			lo = from;
-	int			hi = part->last;
-
-	while (lo < hi)
-	{
-		int			mid = (lo + hi) / 2;
-		const HybScanRow *row = &part->rows[mid];
-
-		if (hyb_pos_compare_key(so->ix->desc, part->rowbytes.data + row->off,
-								row->keylen, &part->tids[mid], pos) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 int
 hyb_part_place(HybScan *so, HybScanPart *part, const HybPos *pos, int from)
 {
@@ -605,7 +605,7 @@ hyb_part_place(HybScan *so, HybScanPart *part, const HybPos *pos, int from)
 			Assert(so->whole_leaves);
 			return part->last;
 		case HYB_STATIC_RESOLVED:
-			return resolved_place(so, part, pos, from);
+			return hyb_resolved_place(so, part, pos, from);
 		case HYB_STATIC_TIDS:
 			/* equal keys all: the TID decides */
 			Assert(so->point);

@@ -3,10 +3,10 @@
  *		Keys of entries of leaves that do not keep them, from the table.
  *
  * A leaf of prefixes (docs/trie.md) says which rows of the table a range may
- * have, in order but for those that share a prefix, and for the ends of the
- * range, which may lie within one.  A scan that returns rows in order, or has
- * conditions to ask, reads the rows that it is going to return, which the executor
- * would do a moment later, and knows all keys then.
+ * have, in order.  Its row is a prefix, and what is behind that is not known: so
+ * rows of the table have to be read where a prefix has several entries, where an
+ * end of the batch or an entry of another run lies within one, and wherever the
+ * scan looks at values.  The executor reads most of them a moment later.
  *
  * Rows are read with the scan's snapshot.  A row that it does not see has nothing
  * to return; one that it sees is the entry's, also if VACUUM has given the TID to
@@ -16,11 +16,15 @@
 #include "compat.h"
 
 #include "access/tableam.h"
+#include "algo/bits.h"
 #include "am/scan/scan.h"
 #include "key/slot_key.h"
 #include "utils/rel.h"
 
-/* An entry whose key was read. */
+/*
+ * An entry, in its place among the others.  row.keylen is 0 if its key is not
+ * known: then row.len is the number of bits that it begins with.
+ */
 typedef struct Resolved
 {
 	HybScanRow	row;
@@ -36,26 +40,118 @@ typedef struct Resolution
 	int			nitems;
 	int		   *dead;			/* items of the leaf that are dead to all */
 	int			ndead;
+	int			ahead;			/* pages to be asked for ahead */
+	int			asked;			/* items up to this one were */
+	bool	   *met;			/* rows that entries of other runs fall into */
 } Resolution;
 
-typedef struct ResolvedOrder
-{
-	const HybKeyDesc *desc;
-	const uint8 *keys;
-} ResolvedOrder;
+/* ---- prefixes and positions ---- */
 
+/*
+ * Where does what begins with a prefix lie?  Below a position: -1, above it: 1.
+ * 0: its keys may lie on both sides.
+ */
 static int
-compare_resolved(const void *a, const void *b, void *arg)
+prefix_side(const uint8 *prefix, uint32 bits, const HybPos *pos)
 {
-	const ResolvedOrder *order = arg;
-	const Resolved *x = a;
-	const Resolved *y = b;
-	int			c = hyb_key_compare(order->desc, order->keys + x->row.off, x->row.keylen,
-									order->keys + y->row.off, y->row.keylen);
+	uint32		pos_bits = 8 * pos->len;
+	uint32		common = hyb_common_bits(prefix, bits, pos->key, pos_bits);
 
-	return c != 0 ? c : ItemPointerCompare(unconstify(ItemPointerData *, &x->tid),
-										   unconstify(ItemPointerData *, &y->tid));
+	if (common < Min(bits, pos_bits))
+		return (prefix[common / 8] & (0x80 >> common % 8)) != 0 ? 1 : -1;
+	if (pos->tie == HYB_BEFORE &&
+		(pos_bits <= bits || hyb_only_zeros_from(pos->key, pos->len, bits)))
+		return 1;
+	if (pos->tie == HYB_AFTER && pos_bits <= bits)
+		return -1;
+	return 0;
 }
+
+/* The same of an entry. */
+static inline int
+item_side(const HybScan *so, const HybScanPart *part, const HybScanRow *row,
+		  const ItemPointerData *tid, const HybPos *pos)
+{
+	const uint8 *key = part->rowbytes.data + row->off;
+
+	if (row->keylen == 0)
+		return prefix_side(key, row->len, pos);
+	return hyb_pos_compare_key(so->ix->desc, key, row->keylen, tid, pos) < 0 ? -1 : 1;
+}
+
+int
+hyb_resolved_place(const HybScan *so, const HybScanPart *part,
+				   const HybPos *pos, int from)
+{
+	int			lo = from;
+	int			hi = part->last;
+
+	while (lo < hi)
+	{
+		int			mid = (lo + hi) / 2;
+		int			side = item_side(so, part, &part->rows[mid], &part->tids[mid], pos);
+
+		/* hyb_part_resolve has asked for the same positions */
+		Assert(side != 0);
+		if (side < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Note the row that a position of another run's entry falls into, if any. */
+static void
+meet(const HybScanPart *part, Resolution *to, const HybPos *pos)
+{
+	int			lo = 0;
+	int			hi = part->nrows;
+
+	while (lo < hi)
+	{
+		int			mid = (lo + hi) / 2;
+		const HybScanRow *row = &part->rows[mid];
+		int			side = prefix_side(part->rowbytes.data + row->off, row->keylen, pos);
+
+		if (side == 0)
+		{
+			to->met[mid] = true;
+			return;
+		}
+		if (side < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+}
+
+static void
+meet_others(HybScan *so, HybScanBatch *batch, const HybScanPart *part, Resolution *to)
+{
+	for (int i = 0; i < batch->dyn.nitems; i++)
+	{
+		const HybDynItem *item = &batch->dyn.items[i];
+		HybPos		pos = hyb_pos_at(so->ix->desc, batch->dyn.keys.data + item->key_off,
+									 item->keylen, item->tid);
+
+		meet(part, to, &pos);
+	}
+	for (int i = 1; i < batch->nparts; i++)
+	{
+		HybScanPart *newer = batch->parts[i];
+
+		for (int item = newer->first; item < newer->last; item++)
+		{
+			HybPos		pos;
+
+			hyb_part_pos(so, newer, item, &pos, &so->fresh_key[0]);
+			meet(part, to, &pos);
+		}
+	}
+}
+
+/* ---- rows of the table ---- */
 
 static void
 begin_fetch(HybScan *so)
@@ -78,48 +174,17 @@ hyb_resolve_end(HybScan *so)
 	so->table_fetch = NULL;
 }
 
-/* Read the row of an item. */
+/* Ask for the pages of items up to so many behind one. */
 static void
-resolve(HybScan *so, HybScanPart *part, int item, Resolution *to)
+ask_ahead(HybScan *so, const HybScanPart *part, int item, Resolution *to)
 {
-	const HybKeyDesc *desc = so->ix->desc;
-	HybBuf	   *keys = &part->rowbytes;
-	Resolved   *resolved = &to->items[to->nitems];
-	HybScanRow *row = &resolved->row;
-	ItemPointerData tid = part->tids[item - part->tids_base];
-	bool		again = false;
-	bool		dead = false;
+	int			end = Min(item + to->ahead, part->last);
 
-	resolved->tid = tid;
-	row->first_item = item;
-	row->off = keys->len;
-	if (!table_index_fetch_tuple(so->table_fetch, &tid, so->scan->xs_snapshot,
-								 so->table_slot, &again, &dead))
+	for (to->asked = Max(to->asked, item); to->asked < end; to->asked++)
 	{
-		if (dead)
-			to->dead[to->ndead++] = item;
-		return;
-	}
-	hyb_key_of_slot(desc, so->ix->rel, so->table_slot, keys);
-	row->len = row->keylen = keys->len - row->off;
-	if (hyb_pos_compare_key(desc, keys->data + row->off, row->keylen,
-							&resolved->tid, to->lo) >= 0 &&
-		hyb_pos_compare_key(desc, keys->data + row->off, row->keylen,
-							&resolved->tid, to->hi) < 0)
-		to->nitems++;
-	else
-		keys->len = row->off;
-}
+		const ItemPointerData *tid = &part->tids[to->asked - part->tids_base];
 
-/* Ask for the pages of items up to so many before one, from *asked on. */
-static void
-ask_ahead(HybScan *so, const HybScanPart *part, int *asked, int to)
-{
-	for (; *asked < Min(to, part->last); (*asked)++)
-	{
-		const ItemPointerData *tid = &part->tids[*asked - part->tids_base];
-
-		if (*asked > part->first &&
+		if (to->asked > item &&
 			ItemPointerGetBlockNumber(tid) == ItemPointerGetBlockNumber(tid - 1))
 			continue;
 		PrefetchBuffer(so->scan->heapRelation, MAIN_FORKNUM,
@@ -127,23 +192,118 @@ ask_ahead(HybScan *so, const HybScanPart *part, int *asked, int to)
 	}
 }
 
-/* What was read becomes the part's items. */
+/* Keep an entry if it lies in the batch, as far as that is known. */
 static void
-set_items(HybScan *so, HybScanPart *part, Resolved *items, int n)
+keep(const HybScan *so, const HybScanPart *part, Resolution *to,
+	 const HybScanRow *row, const ItemPointerData *tid)
 {
-	ResolvedOrder order = {.desc = so->ix->desc,.keys = part->rowbytes.data};
-	bool		ascend = true;
+	if (item_side(so, part, row, tid, to->lo) < 0 ||
+		item_side(so, part, row, tid, to->hi) > 0)
+		return;
+	to->items[to->nitems].row = *row;
+	to->items[to->nitems++].tid = *tid;
+}
 
-	for (int i = 1; i < n && ascend; i++)
-		ascend = compare_resolved(&items[i - 1], &items[i], &order) < 0;
-	if (!ascend)
-		qsort_arg(items, n, sizeof(Resolved), compare_resolved, &order);
+/* Read the row of an item. */
+static void
+resolve(HybScan *so, HybScanPart *part, int item, Resolution *to)
+{
+	HybBuf	   *keys = &part->rowbytes;
+	const ItemPointerData *item_tid = &part->tids[item - part->tids_base];
+	ItemPointerData tid = *item_tid;
+	HybScanRow	row = {.off = keys->len,.first_item = item};
+	bool		again = false;
+	bool		dead = false;
+
+	CHECK_FOR_INTERRUPTS();
+	begin_fetch(so);
+	if (to->ahead > 0)
+		ask_ahead(so, part, item, to);
+	if (!table_index_fetch_tuple(so->table_fetch, &tid, so->scan->xs_snapshot,
+								 so->table_slot, &again, &dead))
+	{
+		if (dead)
+			to->dead[to->ndead++] = item;
+		return;
+	}
+	hyb_key_of_slot(so->ix->desc, so->ix->rel, so->table_slot, keys);
+	row.len = row.keylen = keys->len - row.off;
+	keep(so, part, to, &row, item_tid);
+}
+
+/* ---- rows of the leaf ---- */
+
+typedef struct ResolvedOrder
+{
+	const HybKeyDesc *desc;
+	const uint8 *keys;
+} ResolvedOrder;
+
+static int
+compare_resolved(const void *a, const void *b, void *arg)
+{
+	const ResolvedOrder *order = arg;
+	const Resolved *x = a;
+	const Resolved *y = b;
+	int			c = hyb_key_compare(order->desc, order->keys + x->row.off, x->row.keylen,
+									order->keys + y->row.off, y->row.keylen);
+
+	return c != 0 ? c : ItemPointerCompare(unconstify(ItemPointerData *, &x->tid),
+										   unconstify(ItemPointerData *, &y->tid));
+}
+
+/*
+ * Row i of the part, whose items are [from, to).
+ */
+static void
+resolve_row(HybScan *so, HybScanPart *part, int i, Resolution *found)
+{
+	const HybKeyDesc *desc = so->ix->desc;
+	HybScanRow	row = part->rows[i];
+	const uint8 *prefix = part->rowbytes.data + row.off;
+	uint32		bits = row.keylen;
+	int			from = row.first_item;
+	int			to = i + 1 < part->nrows ? part->rows[i + 1].first_item : part->last;
+	int			before = found->nitems;
+	bool		whole = 8 * hyb_key_length(desc, prefix, row.len) == bits;
+	bool		read = !whole &&
+		(to - from > 1 || so->need_values || found->met[i] ||
+		 prefix_side(prefix, bits, found->lo) == 0 ||
+		 prefix_side(prefix, bits, found->hi) == 0);
+
+	row.keylen = whole ? row.len : 0;
+	row.len = whole ? row.len : bits;
+	for (int item = from; item < to; item++)
+	{
+		if (part->has_dead && part->dead[item - part->tids_base])
+			continue;
+		row.first_item = item;
+		if (read)
+			resolve(so, part, item, found);
+		else
+			keep(so, part, found, &row, &part->tids[item - part->tids_base]);
+	}
+	if (read && found->nitems - before > 1)
+	{
+		ResolvedOrder order = {.desc = desc,.keys = part->rowbytes.data};
+
+		qsort_arg(found->items + before, found->nitems - before,
+				  sizeof(Resolved), compare_resolved, &order);
+	}
+}
+
+/* What was found becomes the part's items. */
+static void
+set_items(HybScan *so, HybScanPart *part, const Resolution *found)
+{
+	int			n = found->nitems;
+
 	hyb_part_reserve_rows(so, part, n);
 	hyb_part_reserve_tids(so, part, n);
 	for (int i = 0; i < n; i++)
 	{
-		part->rows[i] = items[i].row;
-		part->tids[i] = items[i].tid;
+		part->rows[i] = found->items[i].row;
+		part->tids[i] = found->items[i].tid;
 	}
 	part->mode = HYB_STATIC_RESOLVED;
 	part->nrows = n;
@@ -176,27 +336,24 @@ hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part)
 		.lo = hyb_edge_pos(so, &batch->low),
 		.hi = hyb_edge_pos(so, &batch->high),
 		.items = palloc(n * sizeof(Resolved)),
-		.dead = palloc(n * sizeof(int))
+		.dead = palloc(n * sizeof(int)),
+		.met = palloc0(n * sizeof(bool)),
+		.ahead = n > 1 ? hyb_ahead_most(so) : 0
 	};
-	int			ahead = n > 1 ? hyb_ahead_most(so) : 0;
-	int			asked = part->first;
 
 	HYB_ASSERT_NO_LWLOCK();
-	begin_fetch(so);
-	part->rowbytes.len = 0;
-	for (int item = part->first; item < part->last; item++)
+	if (!so->need_values)
+		meet_others(so, batch, part, &found);
+	for (int i = 0; i < part->nrows; i++)
+		resolve_row(so, part, i, &found);
+	if (so->table_fetch != NULL)
 	{
-		CHECK_FOR_INTERRUPTS();
-		if (part->has_dead && part->dead[item - part->tids_base])
-			continue;
-		if (ahead > 0)
-			ask_ahead(so, part, &asked, item + ahead);
-		resolve(so, part, item, &found);
+		ExecClearTuple(so->table_slot);
+		table_index_fetch_reset(so->table_fetch);
 	}
-	ExecClearTuple(so->table_slot);
-	table_index_fetch_reset(so->table_fetch);
 	set_hints(so, part, &found);
-	set_items(so, part, found.items, found.nitems);
+	set_items(so, part, &found);
 	pfree(found.items);
 	pfree(found.dead);
+	pfree(found.met);
 }
