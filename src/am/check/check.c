@@ -503,9 +503,9 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	check_free_blocks(check);
 	hyb_check_hot(check);
 
+	hyb_check_prefix_end(check);
 	if (heapallindexed)
 	{
-		hyb_check_prefix_end(check);
 		hyb_check_heap(check, snapshot);
 		UnregisterSnapshot(snapshot);
 	}

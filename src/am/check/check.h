@@ -204,6 +204,10 @@ extern void hyb_check_prefix_row(HybCheck *check, BlockNumber blkno, int row,
 								 const HybPos *low, const HybPos *high);
 extern void hyb_check_prefix_end(HybCheck *check);
 
+/* The key of the row that a TID leads to; false if the snapshot sees none. */
+extern bool hyb_check_row_key(HybCheck *check, ItemPointerData tid,
+							  Snapshot snapshot, HybBuf *key);
+
 /* Is there an entry, or its tombstone, that may be the one at this position? */
 extern bool hyb_check_prefix_holds(HybCheck *check, const HybPos *pos);
 

@@ -16,6 +16,8 @@
 #include "dynamic/hot.h"
 #include "miscadmin.h"
 #include "run/run.h"
+#include "static/descend.h"
+#include "storage/bufmgr.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
@@ -35,21 +37,54 @@ is_visible(HybCheck *check, const ItemPointerData *entry)
 										 GetActiveSnapshot(), NULL);
 }
 
-/* An entry of the key of a copy, which is not the one that the copy names. */
+/* An entry of the key of a copy leads to a row, which is not the copy's. */
 static void
-check_other(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid,
-			const HybDynItem *item)
+fail_other(HybCheck *check, BlockNumber block, const HybHotKey *key,
+		   const ItemPointerData *tid, const ItemPointerData *other)
 {
-	ItemPointerData other = item->tid;
-
-	if (!is_visible(check, &other) || !hyb_hot_has(check->ix, key, tid))
+	if (!hyb_hot_has(check->ix, key, tid))
 		return;
-	hyb_check_fail(check, item->ref.block,
+	hyb_check_fail(check, block,
 				   "A hot copy names heap TID (%u,%u) alone for a key that (%u,%u) has in a static level.",
 				   ItemPointerGetBlockNumberNoCheck(tid),
 				   ItemPointerGetOffsetNumberNoCheck(tid),
-				   ItemPointerGetBlockNumberNoCheck(&other),
-				   ItemPointerGetOffsetNumberNoCheck(&other));
+				   ItemPointerGetBlockNumberNoCheck(other),
+				   ItemPointerGetOffsetNumberNoCheck(other));
+}
+
+/* The same of the oldest level where that does not keep keys. */
+static void
+check_truncated(HybCheck *check, const HybHotKey *key,
+				const ItemPointerData *tid, const HybPos *pos)
+{
+	HybIndex   *ix = check->ix;
+	PGAlignedBlock copy;
+	HybSought	sought = {.pos = pos};
+	HybDescent	descent = {0};
+	int			row;
+	int			end_row;
+	int			end;
+
+	if (check->version->levels[0].height == 0 ||
+		!hyb_static_descend(ix, check->version, &sought, &descent))
+		return;
+	memcpy(copy.data, BufferGetPage(descent.buf), BLCKSZ);
+	UnlockReleaseBuffer(descent.buf);
+	hyb_leaf_open(&check->leaf, ix->desc, copy.data, ix->rel, descent.block);
+	(void) hyb_leaf_search_equal(&check->leaf, pos, &row, &end_row);
+	end = hyb_leaf_row_start(&check->leaf, end_row);
+	for (int i = hyb_leaf_row_start(&check->leaf, row); i < end; i++)
+	{
+		ItemPointerData other;
+
+		hyb_leaf_tids(&check->leaf, i, 1, &other);
+		if (!hyb_leaf_is_tombstone(&check->leaf, i) &&
+			!ItemPointerEquals(&other, unconstify(ItemPointerData *, tid)) &&
+			hyb_check_row_key(check, other, GetActiveSnapshot(), &check->entry) &&
+			check->entry.len == key->len &&
+			memcmp(check->entry.data, key->bytes, key->len) == 0)
+			fail_other(check, descent.block, key, tid, &other);
+	}
 }
 
 static void
@@ -63,7 +98,9 @@ check_copy(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid)
 	low.ncols = check->ix->desc->nkeys;
 	high = low;
 	high.tie = HYB_AFTER;
-	for (int level = 0; level < check->version->nlevels; level++)
+	if (check->ix->desc->truncated)
+		check_truncated(check, key, tid, &low);
+	for (int level = check->ix->desc->truncated; level < check->version->nlevels; level++)
 	{
 		/* while the lock is held the version is the current one */
 		if (!hyb_run_fetch(check->ix, check->version, level, &fetch, &batch))
@@ -74,7 +111,12 @@ check_copy(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid)
 
 			if (!ItemPointerEquals(unconstify(ItemPointerData *, &item->tid),
 								   unconstify(ItemPointerData *, tid)))
-				check_other(check, key, tid, item);
+			{
+				ItemPointerData other = item->tid;
+
+				if (is_visible(check, &other))
+					fail_other(check, item->ref.block, key, tid, &other);
+			}
 		}
 	}
 	hyb_dyn_batch_free(&batch);

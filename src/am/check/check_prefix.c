@@ -106,11 +106,10 @@ check_against_fresh(HybCheck *check, const PrefixRow *row)
 	}
 }
 
-/* Read the row of an entry. */
-static void
-check_table_row(HybCheck *check, const PrefixRow *row, int item)
+bool
+hyb_check_row_key(HybCheck *check, ItemPointerData tid, Snapshot snapshot,
+				  HybBuf *key)
 {
-	ItemPointerData tid = check->leaf_tids[item];
 	bool		again = false;
 	bool		dead = false;
 
@@ -122,11 +121,21 @@ check_table_row(HybCheck *check, const PrefixRow *row, int item)
 		check->fetch = table_index_fetch_begin(check->heap);
 		MemoryContextSwitchTo(old_context);
 	}
-	if (!table_index_fetch_tuple(check->fetch, &tid, check->snapshot, check->slot,
-								 &again, &dead))
+	if (!table_index_fetch_tuple(check->fetch, &tid, snapshot, check->slot, &again,
+								 &dead))
+		return false;
+	key->len = 0;
+	hyb_key_of_slot(check->ix->desc, check->ix->rel, check->slot, key);
+	return true;
+}
+
+/* Read the row of an entry. */
+static void
+check_table_row(HybCheck *check, const PrefixRow *row, int item)
+{
+	if (!hyb_check_row_key(check, check->leaf_tids[item], check->snapshot,
+						   &check->last_key))
 		return;
-	check->last_key.len = 0;
-	hyb_key_of_slot(check->ix->desc, check->ix->rel, check->slot, &check->last_key);
 	if (!begins_with_prefix(check, check->last_key.data, check->last_key.len, row->bits))
 		hyb_check_fail(check, row->blkno,
 					   "The entry at position %d leads to heap tuple (%u,%u), whose key does not begin with the entry's prefix.",

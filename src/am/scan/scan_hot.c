@@ -18,7 +18,7 @@ bool
 hyb_scan_may_be_hot(const HybScan *so, const HybScanEdge *near, bool forward)
 {
 	return so->point_hash != 0 && !so->need_values && !so->need_pins &&
-		!so->ix->desc->truncated && !so->whole_leaves && so->share == NULL &&
+		so->rechecks == so->ix->desc->truncated && !so->whole_leaves && so->share == NULL &&
 		so->scan->ignore_killed_tuples &&
 		(hyb_hot_memory_kb > 0 || hyb_hot_memory_changed) &&
 		near->kind == (forward ? HYB_EDGE_START : HYB_EDGE_END) &&
