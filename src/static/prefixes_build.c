@@ -19,7 +19,7 @@
 #include "utils/memutils.h"
 
 /* One row in so many may share its prefix with a neighbour of another key. */
-#define GROUPED_PART		64
+#define GROUPED_PART		128
 
 /* A row is continued in the next leaf if it has so many items. */
 #define SPLIT_ITEMS			64
