@@ -175,6 +175,17 @@ SELECT hyb_same('SELECT u FROM tr WHERE u > ''ee000000-0000-0000-0000-0000000000
 REINDEX INDEX CONCURRENTLY tr_u;
 SELECT tr_size('tr_u') < 0.5 * :columnar AS prefixes_again, hyb_check('tr');
 
+-- conditions on later columns are asked of the table, and nothing is skipped
+CREATE TABLE tr_plan AS SELECT i % 5 AS a, i AS b FROM generate_series(1, 20000) i;
+CREATE INDEX tr_plan_ab ON tr_plan USING hybrid (a, b) WITH (layout = trie);
+VACUUM ANALYZE tr_plan;
+EXPLAIN (COSTS OFF) SELECT * FROM tr_plan WHERE b = 77;
+SELECT hyb_same('SELECT * FROM tr_plan WHERE b = 77'), hyb_same('SELECT * FROM tr_plan WHERE a > 2 AND b IN (77, 78, 79)');
+ALTER INDEX tr_plan_ab SET (layout = columnar);
+REINDEX INDEX tr_plan_ab;
+EXPLAIN (COSTS OFF) SELECT * FROM tr_plan WHERE b = 77;
+DROP TABLE tr_plan;
+
 -- where it is not possible
 CREATE TABLE tr_not (t text, f float8, n numeric, i int, u uuid) ;
 SELECT hyb_error(format('CREATE INDEX tr_not_i ON tr_not USING hybrid (%s) WITH (layout = %s)', c, l))

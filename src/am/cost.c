@@ -59,6 +59,7 @@ read_sizes(const IndexOptInfo *index, HybSizes *sizes)
 			HybLevel	total = hyb_meta_static(meta);
 
 			sizes->leaf_pages = total.leaf_pages;
+			sizes->truncated = (meta->flags & HYB_META_TRUNCATED) != 0;
 			if (hyb_filter_option(rel) == HYB_FILTER_SURF)
 				sizes->filter_pages = total.filter_pages;
 			sizes->static_entries = total.tids;
@@ -217,6 +218,26 @@ levels_cost(PlannerInfo *root, const IndexOptInfo *index,
 							   root) / loop_count * costs->spc_random_page_cost;
 }
 
+/*
+ * Where leaves do not keep keys, conditions on later columns are asked of rows of
+ * the table: those are read that do not satisfy them.
+ */
+static Cost
+excluded_rows_cost(PlannerInfo *root, const IndexOptInfo *index,
+				   const HybWork *work, double loop_count)
+{
+	double		rows = work->searches * work->entries * (1 - work->share);
+	double		pages;
+	double		random_page_cost;
+
+	if (rows < 1)
+		return 0;
+	get_tablespace_page_costs(index->rel->reltablespace, &random_page_cost, NULL);
+	pages = index_pages_fetched(rows * loop_count, index->rel->pages,
+								(double) index->pages, root) / loop_count;
+	return pages * random_page_cost + rows * cpu_tuple_cost;
+}
+
 /* So many parameters because the server calls it with them. */
 void
 hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
@@ -267,6 +288,8 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		levels_cost(root, &sized_index, &costs, &sizes, work.all_equal,
 					loop_count) +
 		hyb_reading_cost(root, path, &costs, &sizes);
+	if (sizes.truncated)
+		costs.indexTotalCost += excluded_rows_cost(root, &sized_index, &work, loop_count);
 
 	*startup_cost = costs.indexStartupCost;
 	*total_cost = costs.indexTotalCost;

@@ -19,6 +19,7 @@ typedef struct HybSizes
 	int			nlevels;		/* static levels that have leaves, */
 	double		newer_points;	/* pages of all but the oldest of them that a
 								 * search for one key reads */
+	bool		truncated;		/* leaves of the oldest one do not keep keys */
 	int			height;			/* and inner and leaf pages on the way down
 								 * all of them */
 } HybSizes;

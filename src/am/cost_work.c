@@ -260,7 +260,9 @@ hyb_estimate_work(PlannerInfo *root, const IndexPath *path,
 	pages = pages_of(index, entries);
 	if (column < last)
 	{
-		skips = count_skips(root, index, cols, column, last);
+		/* nor are there skips where leaves do not keep keys */
+		if (!sizes->truncated)
+			skips = count_skips(root, index, cols, column, last);
 		for (int i = column + 1; i <= last; i++)
 			quals = list_concat(quals, cols[i].quals);
 		found = matching_entries(root, index, quals) / settings;
