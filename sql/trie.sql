@@ -139,6 +139,32 @@ INSERT INTO tr_hot SELECT 1, k, 'd' FROM tr_hot WHERE id % 4 = 0;
 SELECT hybrid_merge('tr_hot_k') >= 0, hyb_check('tr_hot');
 SELECT hyb_same('SELECT * FROM tr_hot WHERE k > 900'), hyb_same('SELECT k FROM tr_hot ORDER BY k', 'order');
 
+-- a chain with another key that begins alike, when keys are read to tell entries apart
+CREATE TABLE tr_chain (k int8, v int) WITH (fillfactor = 30, autovacuum_enabled = off);
+INSERT INTO tr_chain SELECT i * 1000000007::int8, i FROM generate_series(1, 60) i;
+BEGIN;
+UPDATE tr_chain SET k = k + 1;
+CREATE INDEX tr_chain_k ON tr_chain USING hybrid (k) WITH (layout = trie);
+INSERT INTO tr_chain SELECT k + 1, -v FROM tr_chain;
+INSERT INTO tr_chain SELECT k + 1, -v FROM tr_chain WHERE v < 0;
+SELECT hybrid_merge('tr_chain_k') >= 0;
+COMMIT;
+SELECT bool_and(hyb_same('SELECT * FROM tr_chain WHERE k = ' || k)), hyb_check('tr_chain') FROM tr_chain;
+
+-- keys that begin alike are told apart: who looks one up visits no other row
+CREATE TABLE tr_apart AS SELECT i * 1000000007::int8 AS k FROM generate_series(1, 60) i;
+CREATE INDEX tr_apart_k ON tr_apart USING hybrid (k) WITH (layout = trie);
+INSERT INTO tr_apart SELECT k + 1 FROM tr_apart;
+CREATE FUNCTION tr_visited(int8) RETURNS int LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+	plan	json;
+BEGIN
+	EXECUTE format('EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM tr_apart WHERE k = %s', $1) INTO plan;
+	RETURN coalesce((jsonb_path_query_first(plan::jsonb, '$.**."Rows Removed by Index Recheck"'))::int, 0);
+END $$;
+SELECT hybrid_merge('tr_apart_k') >= 0;
+SELECT sum(tr_visited(k)) FROM tr_apart;
+
 -- cursors that turn round, a count without columns
 BEGIN;
 SET LOCAL enable_seqscan = off;
@@ -204,4 +230,4 @@ CREATE UNIQUE INDEX ON tr_temp USING hybrid (u) WITH (layout = trie);
 INSERT INTO tr_temp SELECT i, md5(i::text)::uuid FROM generate_series(3001, 9000) i;
 SELECT hyb_check('tr_unlogged'), hyb_check('tr_temp'), hyb_same('SELECT * FROM tr_temp WHERE u = md5(''4444'')::uuid'),
 	hyb_same('SELECT u FROM tr_unlogged ORDER BY u', 'order');
-DROP TABLE tr_con, tr_ref, tr_hot, tr_not, tr_unlogged;
+DROP TABLE tr_con, tr_ref, tr_chain, tr_apart, tr_hot, tr_not, tr_unlogged;
