@@ -93,6 +93,17 @@ INSERT INTO tr SELECT i * 100000007::int8 + 1, NULL, NULL, 5, i FROM generate_se
 SELECT hybrid_merge('tr_k') >= 0, hyb_check('tr');
 SELECT hyb_same('SELECT v FROM tr WHERE k = 5');
 
+-- more of the key in the log than a batch takes at first
+INSERT INTO tr SELECT i * 100000007::int8 + 2, NULL, NULL, 5, i FROM generate_series(1000001, 1000400) i;
+SELECT hyb_same('SELECT v FROM tr WHERE k = 5'), hyb_same('SELECT v FROM tr WHERE d IS NULL AND k = 5');
+
+-- ranges of a parallel build end where nothing that leaves hold goes on
+CREATE TABLE tr_par AS SELECT hashint8extended(i, 5) AS k FROM generate_series(1, 60000) i;
+ALTER TABLE tr_par SET (parallel_workers = 2);
+CREATE INDEX tr_par_k ON tr_par USING hybrid (k) WITH (layout = trie);
+SELECT hyb_check('tr_par'), hyb_same('SELECT k FROM tr_par ORDER BY k', 'order');
+DROP TABLE tr_par;
+
 -- uniqueness goes by keys, not by what leaves hold of them
 SELECT hybrid_merge('tr_id') >= 0;
 SELECT count(*) AS keys, count(*) FILTER (WHERE hyb_error(format('INSERT INTO tr (id) VALUES (%s)', id)) LIKE '23505 duplicate key value violates unique constraint "tr_id" / Key (id)=(%) already exists.') AS refused
