@@ -233,6 +233,20 @@ ALTER INDEX tr_not_t SET (layout = trie);
 SELECT hyb_error('REINDEX INDEX tr_not_t');
 SELECT hyb_same('SELECT t FROM tr_not WHERE t = ''x''', 'only');
 
+-- the check reads rows: one removed and another in its place, while the index was hidden
+CREATE TABLE tr_bad (k int8) WITH (autovacuum_enabled = off);
+INSERT INTO tr_bad SELECT hashint8extended(i, 3) FROM generate_series(1, 50) i;
+CREATE INDEX tr_bad_k ON tr_bad USING hybrid (k) WITH (layout = trie);
+SELECT hyb_quiet();
+UPDATE pg_index SET indisready = false, indisvalid = false WHERE indexrelid = 'tr_bad_k'::regclass;
+DELETE FROM tr_bad WHERE k = hashint8extended(7, 3);
+VACUUM tr_bad;
+INSERT INTO tr_bad VALUES (hashint8extended(77, 3));
+UPDATE pg_index SET indisready = true, indisvalid = true WHERE indexrelid = 'tr_bad_k'::regclass;
+SELECT hyb_error('SELECT hybrid_index_check(''tr_bad_k'')') AS alone,
+	regexp_replace(hyb_error('SELECT hybrid_index_check(''tr_bad_k'', true)'), '(block|position) \d+', '\1 N', 'g') AS with_table;
+DROP TABLE tr_bad;
+
 -- tables that end with the session, and that a crash empties
 CREATE UNLOGGED TABLE tr_unlogged AS SELECT i, md5(i::text)::uuid AS u FROM generate_series(1, 3000) i;
 CREATE INDEX ON tr_unlogged USING hybrid (u) WITH (layout = trie);
