@@ -104,20 +104,6 @@ CREATE INDEX tr_par_k ON tr_par USING hybrid (k) WITH (layout = trie);
 SELECT hyb_check('tr_par'), hyb_same('SELECT k FROM tr_par ORDER BY k', 'order');
 DROP TABLE tr_par;
 
--- runs of leaves that a merge rewrites end between keys that begin alike
-CREATE TABLE tr_ends (k int8) WITH (autovacuum_enabled = off);
-CREATE FUNCTION tr_ends_rows(lo int, hi int) RETURNS SETOF int8 LANGUAGE sql AS $$
-	SELECT hashint8extended(i / 2 * 2, 9) & -2 | CASE WHEN i % 300 < 2 THEN i & 1 ELSE 0 END FROM generate_series(lo, hi) i WHERE i % 2 = 0 OR i % 300 < 2
-$$;
-INSERT INTO tr_ends SELECT tr_ends_rows(1, 80000);
-CREATE INDEX tr_ends_k ON tr_ends USING hybrid (k) WITH (layout = trie);
-SET hybridindex.merge_step_pages = 1;
-SELECT format('INSERT INTO tr_ends SELECT tr_ends_rows(%s, %s)', 80000 + r * 1600, 81600 + r * 1600), 'SELECT hybrid_merge(''tr_ends_k'') >= 0'
-FROM generate_series(0, 14) r \gexec
-SELECT hyb_check('tr_ends'), hyb_same('SELECT k FROM tr_ends ORDER BY k', 'order');
-SET hybridindex.merge_step_pages = 4;
-DROP TABLE tr_ends;
-
 -- uniqueness goes by keys, not by what leaves hold of them
 SELECT hybrid_merge('tr_id') >= 0;
 SELECT count(*) AS keys, count(*) FILTER (WHERE hyb_error(format('INSERT INTO tr (id) VALUES (%s)', id)) LIKE '23505 duplicate key value violates unique constraint "tr_id" / Key (id)=(%) already exists.') AS refused
