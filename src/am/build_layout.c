@@ -10,17 +10,6 @@
 #include "utils/builtins.h"
 #include "utils/rel.h"
 
-/*
- * Do the encodings of a column's values have the same length, so that a few bits
- * tell neighbours apart?
- */
-static bool
-has_fixed_width(const HybColumn *col)
-{
-	return col->compare == HYB_COMPARE_MEM &&
-		(col->store == HYB_STORE_INT || col->width > 0);
-}
-
 static bool
 is_of_heap(Relation index)
 {
@@ -67,7 +56,7 @@ find_obstacle(Relation index, const HybKeyDesc *desc, Obstacle *obstacle)
 			obstacle->hint = "Keys are read from the table again: index a generated column that is stored.";
 			return true;
 		}
-		if (!has_fixed_width(&desc->cols[i]))
+		if (!hyb_column_is_fixed(&desc->cols[i]))
 		{
 			obstacle->detail = psprintf("Keys of column \"%s\", of type %s, have no fixed length, or are not ordered by their bytes.",
 										NameStr(att->attname),

@@ -234,6 +234,16 @@ typedef struct HybColumn
 											 * values are stored as they are */
 } HybColumn;
 
+/*
+ * Are values ordered by their encodings, which have the same length but for NULL?
+ */
+static inline bool
+hyb_column_is_fixed(const HybColumn *col)
+{
+	return col->compare == HYB_COMPARE_MEM &&
+		(col->store == HYB_STORE_INT || col->width > 0);
+}
+
 /* How the entries of one index are encoded.  Immutable once built. */
 typedef struct HybKeyDesc
 {

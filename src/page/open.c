@@ -42,6 +42,15 @@ drop_cache(Relation rel)
 	rel->rd_amcache = NULL;
 }
 
+static bool
+can_be_truncated(const HybKeyDesc *desc)
+{
+	for (int i = 0; i < desc->nkeys; i++)
+		if (!hyb_column_is_fixed(&desc->cols[i]))
+			return false;
+	return desc->natts == desc->nkeys;
+}
+
 static HybIndexCache *
 make_cache(Relation rel)
 {
@@ -55,6 +64,10 @@ make_cache(Relation rel)
 	HybIndexCache *cache;
 
 	UnlockReleaseBuffer(buf);
+
+	if (truncated && !can_be_truncated(desc))
+		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
+					  "The metapage says that leaves do not hold keys, of an index that needs them.");
 
 	/* an operator class's function may have opened the index meanwhile */
 	drop_cache(rel);

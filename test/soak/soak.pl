@@ -439,7 +439,7 @@ my @beside = (
 my @queries = (
 	[ 'SELECT id, balance FROM acc WHERE id < 500', 'index bitmap' ],
 	[ 'SELECT owner, id, balance FROM acc WHERE owner > \'owner 3\'', 'index only bitmap' ],
-	[ 'SELECT id FROM acc ORDER BY id DESC', 'order order_only' ],
+	[ 'SELECT id FROM acc ORDER BY id DESC', 'order' ],
 	[ 'SELECT id FROM acc WHERE pad BETWEEN 20 AND 30', 'index bitmap' ],
 	[ 'SELECT id FROM acc WHERE pad IS NULL', 'index bitmap' ],
 	[ 'SELECT k FROM hist ORDER BY k DESC', 'order order_only' ],
@@ -448,11 +448,11 @@ my @queries = (
 	[ 'SELECT s FROM hist WHERE s = md5(:r::text)', 'index bitmap' ],
 	[ 'SELECT k FROM hist WHERE n BETWEEN :r % 90 AND :r % 90 + 3', 'index bitmap' ],
 	[ 'SELECT trim_scale(n) FROM hist ORDER BY n DESC', 'order' ],
-	[ 'SELECT u FROM hist ORDER BY u', 'order_only' ],
+	[ 'SELECT u FROM hist ORDER BY u', 'order' ],
 	[ 'SELECT k FROM hist WHERE k % 3 = 0 AND upper(s) >= \'C\' AND upper(s) < \'E\'', 'index bitmap' ],
 	[ 'SELECT k FROM uniq WHERE k < :r / 3', 'index only bitmap' ],
 	[ 'SELECT v FROM uniq WHERE k = ANY (array[1, 5, :r / 3, :r / 3 + 1, 77])', 'index bitmap' ],
-	[ 'SELECT k FROM trunc ORDER BY k', 'order order_only' ],
+	[ 'SELECT k FROM trunc ORDER BY k', 'order' ],
 	[ 'SELECT s, k FROM trunc WHERE s > \'8\'', 'only index' ]);
 
 sub same_script
