@@ -84,26 +84,33 @@ new_handle(Relation index)
 static void
 warn_without_filter(const HybIndex *ix)
 {
-	bool		surf = hyb_filter_option(ix->rel) == HYB_FILTER_SURF;
+	HybFilterKind kind = hyb_filter_option(ix->rel);
+	const HybKeyDesc *desc = ix->desc;
+	int			column = 0;
 
 	if (!hyb_filter_impossible(ix) ||
 		ReindexIsProcessingIndex(RelationGetRelid(ix->rel)))
 		return;
-	if (!surf)
+	while (column < desc->nkeys && desc->cols[column].compare == HYB_COMPARE_MEM)
+		column++;
+	if (!hyb_filter_has_ranges(kind))
 		ereport(NOTICE,
 				(errmsg("storage parameter \"filter\" has no effect on index \"%s\"",
 						RelationGetRelationName(ix->rel)),
 				 errdetail("Equal keys may differ in their bytes.")));
-	for (int i = 0; i < ix->desc->nkeys && surf; i++)
-		if (ix->desc->cols[i].compare != HYB_COMPARE_MEM)
-		{
-			ereport(NOTICE,
-					(errmsg("storage parameter \"filter\" has no effect on index \"%s\"",
-							RelationGetRelationName(ix->rel)),
-					 errdetail("Keys of column \"%s\" are not ordered by their bytes.",
-							   NameStr(TupleDescAttr(RelationGetDescr(ix->rel), i)->attname))));
-			break;
-		}
+	else if (column < desc->nkeys)
+		ereport(NOTICE,
+				(errmsg("storage parameter \"filter\" has no effect on index \"%s\"",
+						RelationGetRelationName(ix->rel)),
+				 errdetail("Keys of column \"%s\" are not ordered by their bytes.",
+						   NameStr(TupleDescAttr(RelationGetDescr(ix->rel), column)->attname))));
+	else
+		ereport(NOTICE,
+				(errmsg("storage parameter \"filter\" has no effect on index \"%s\"",
+						RelationGetRelationName(ix->rel)),
+				 errdetail("Values of the last key column, \"%s\", have no fixed length.",
+						   NameStr(TupleDescAttr(RelationGetDescr(ix->rel), desc->nkeys - 1)->attname)),
+				 errhint("Filters of kind \"surf\" take all of the key.")));
 }
 
 /*

@@ -60,7 +60,7 @@ read_sizes(const IndexOptInfo *index, HybSizes *sizes)
 
 			sizes->leaf_pages = total.leaf_pages;
 			sizes->truncated = (meta->flags & HYB_META_TRUNCATED) != 0;
-			if (hyb_filter_option(rel) == HYB_FILTER_SURF)
+			if (hyb_filter_has_ranges(hyb_filter_option(rel)))
 				sizes->filter_pages = total.filter_pages;
 			sizes->static_entries = total.tids;
 			for (int i = 0; i < meta->nlevels; i++)

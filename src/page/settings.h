@@ -81,9 +81,15 @@ typedef enum HybFilterKind
 	HYB_FILTER_SURF,
 	HYB_FILTER_ZONE,			/* for tests, no value of the parameter */
 	HYB_FILTER_POINTS,
+	HYB_FILTER_GRAFITE,
 	HYB_FILTER_AUTO				/* a value of the parameter only: points, or
 								 * none (static/filter_choice.h) */
 } HybFilterKind;
+
+/* Does the kind say anything about ranges? */
+#define hyb_filter_has_ranges(kind) \
+	((kind) == HYB_FILTER_SURF || (kind) == HYB_FILTER_GRAFITE || \
+	 (kind) == HYB_FILTER_ZONE)
 
 /* How leaves that are built keep INCLUDE columns of variable length. */
 typedef enum HybCompression
@@ -110,6 +116,8 @@ typedef struct HybOptions
 	int			filter;			/* HybFilterKind */
 	int			filter_suffix;	/* HybSurfSuffix */
 	int			filter_suffix_bits;
+	int			filter_range;	/* length of ranges that HYB_FILTER_GRAFITE is
+								 * made for */
 	int			compression;	/* HybCompression */
 	int			layout;			/* HybLayoutOption, for the next build */
 	int			access_method;	/* offset of a string, which says "hybrid" */
@@ -125,6 +133,7 @@ typedef struct HybOptions
 
 #define HYB_DEFAULT_FILTER HYB_FILTER_AUTO
 #define HYB_DEFAULT_FILTER_SUFFIX_BITS 4
+#define HYB_DEFAULT_FILTER_RANGE 1024
 
 #define HYB_DEFAULT_MERGE_RATIO 10
 #define HYB_MIN_MERGE_RATIO 1
@@ -152,6 +161,11 @@ typedef struct HybOptions
 	((rel)->rd_options ? \
 	 ((HybOptions *) (rel)->rd_options)->filter_suffix_bits : \
 	 HYB_DEFAULT_FILTER_SUFFIX_BITS)
+
+#define hyb_filter_range(rel) \
+	((rel)->rd_options ? \
+	 ((HybOptions *) (rel)->rd_options)->filter_range : \
+	 HYB_DEFAULT_FILTER_RANGE)
 
 #define HYB_DEFAULT_COMPRESSION HYB_COMPRESSION_LZ4
 

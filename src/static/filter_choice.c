@@ -49,11 +49,17 @@
 /* Of a table that is loaded in the order of keys; by chance it is a half. */
 #define ASCENDING		0.9
 
-/* SuRFs are of keys in the order of memcmp; points go by equal bytes. */
+/*
+ * Range filters are of keys in the order of memcmp, Grafite of numbers in their
+ * end; points go by equal bytes.
+ */
 static bool
 is_possible(const HybKeyDesc *desc, HybFilterKind kind)
 {
-	return kind == HYB_FILTER_SURF ? desc->all_mem : desc->exact;
+	if (kind == HYB_FILTER_GRAFITE &&
+		!hyb_column_is_fixed(&desc->cols[desc->nkeys - 1]))
+		return false;
+	return hyb_filter_has_ranges(kind) ? desc->all_mem : desc->exact;
 }
 
 bool

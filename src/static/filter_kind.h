@@ -78,6 +78,7 @@ typedef struct HybFilterRoutine
 
 extern const HybFilterRoutine hyb_filter_surf;
 extern const HybFilterRoutine hyb_filter_points;
+extern const HybFilterRoutine hyb_filter_grafite;
 
 #ifdef USE_ASSERT_CHECKING
 extern const HybFilterRoutine hyb_filter_zone;

@@ -58,7 +58,7 @@ hyb_filter_try(const HybIndex *ix, HybFilterAsker asker)
 	Habits	   *habits = hyb_slot_piece(ix, &habit_piece);
 	uint8		levels = ALL_LEVELS & ~habits->seldom[asker];
 
-	if (asker == HYB_ASK_RANGE && hyb_filter_option(ix->rel) != HYB_FILTER_SURF)
+	if (asker == HYB_ASK_RANGE && !hyb_filter_has_ranges(hyb_filter_option(ix->rel)))
 		return 0;
 	if (likely(levels == ALL_LEVELS))
 		return levels;

@@ -66,7 +66,7 @@ explain_node(PlanState *state, List *ancestors, const char *relationship,
 				hyb_filter_option(so->ix->rel) == HYB_FILTER_AUTO ?
 				HYB_FILTER_NONE : hyb_filter_kind_of_level(so->ix, 0, 1);
 
-			if (kind == HYB_FILTER_SURF || kind == HYB_FILTER_ZONE)
+			if (hyb_filter_has_ranges(kind))
 				explain_filter(so, "Range Filter Checks",
 							   "Leaves Skipped by Range Filter", es);
 			else if (kind == HYB_FILTER_POINTS || so->filter_checks > 0)

@@ -1,0 +1,98 @@
+/*
+ * grafite.h
+ *		Grafite: does a set of numbers have one in a range?  "No" is always
+ *		right; how often "maybe" is wrong depends on the length of the range
+ *		only, not on how near to numbers of the set it lies.
+ *
+ * Costa, Ferragina, Vinciguerra: Grafite: Taming Adversarial Queries with
+ * Optimal Range Filters, SIGMOD 2024.  Numbers are mapped to codes below a
+ * bound r by a hash function that keeps neighbours together: x has the code
+ * (q(x / r) + x) mod r, q is a hash.  So a range shorter than r has the codes
+ * of one interval, or two, around the end of the code space; and an interval
+ * that covers no code of the set has no number of it.  A range of length len
+ * finds one of the n codes by chance with a probability of len * n / r at most,
+ * as any two numbers of different blocks of r have the same distance of codes
+ * with probability 1 / r.  Codes are ascending, Elias-Fano coded.
+ *
+ * Here r = n * 2^low_bits, so the probability is len / 2^low_bits, for some
+ * low_bits + 2.3 bits a number.  If the set lies closer together than that,
+ * low_bits are so few that r is just the distance from its least to its
+ * greatest number: codes then tell all numbers in between apart.
+ *
+ * Numbers belong to groups (of keys that begin alike, say), of which a hash is
+ * given; q takes it along.  Ranges lie within a group.
+ *
+ * An image, all of it little-endian, at any address:
+ *
+ *		codes, 1 to HYB_GRAFITE_MAX_KEYS (2); low_bits (1); a number for the
+ *		caller (1); another one (1); 0 (3)
+ *		for each 64th bucket (of codes with the same code >> low_bits, of which
+ *		there are as many as codes) but the first: the codes before it (2)
+ *		the low bits of codes, packed (bits.h), up to the next byte
+ *		words of 8 bytes: for each bucket a one for each of its codes, then a
+ *		zero; zeros in the end
+ *
+ * Plain C, no PostgreSQL calls.  An image may be damaged: nothing outside of it
+ * is read.
+ */
+#ifndef HYB_GRAFITE_H
+#define HYB_GRAFITE_H
+
+#include "algo/bits.h"
+
+#define HYB_GRAFITE_MAX_KEYS	8192
+#define HYB_GRAFITE_MAX_LOW		48
+#define HYB_GRAFITE_HEADER		8
+
+typedef struct HybGrafiteKey
+{
+	uint64_t	group;			/* a hash */
+	uint64_t	number;
+} HybGrafiteKey;
+
+/* Memory for building: whatever it holds. */
+typedef struct HybGrafiteBuilder
+{
+	uint32_t	n;
+	unsigned	low_bits;
+	uint64_t	codes[HYB_GRAFITE_MAX_KEYS];	/* ascending */
+	uint64_t	unsorted[HYB_GRAFITE_MAX_KEYS];
+	uint32_t	ends[HYB_GRAFITE_MAX_KEYS]; /* of buckets, in codes */
+} HybGrafiteBuilder;
+
+typedef enum HybGrafiteAnswer
+{
+	HYB_GRAFITE_DAMAGED = -1,
+	HYB_GRAFITE_NO = 0,
+	HYB_GRAFITE_MAYBE = 1
+} HybGrafiteAnswer;
+
+/*
+ * Code a set of keys, in any order, of which some may be the same, with so many
+ * low bits at most.  Returns the bytes of the image; 0: there is none, of no
+ * keys or too many.
+ */
+extern size_t hyb_grafite_build(HybGrafiteBuilder *builder,
+								const HybGrafiteKey *keys, uint32_t n,
+								unsigned low_bits);
+
+/* Write the image of what was built last, with two numbers for the caller. */
+extern void hyb_grafite_write(const HybGrafiteBuilder *builder, uint8_t first,
+							  uint8_t second, uint8_t *image);
+
+/* The caller's numbers.  False if the image does not begin as one. */
+extern bool hyb_grafite_numbers(const uint8_t *image, size_t size,
+								uint8_t *first, uint8_t *second);
+
+/*
+ * May the set have a number from low to high, both included, of the group?
+ * Ranges longer than r get a MAYBE.
+ */
+extern HybGrafiteAnswer hyb_grafite_ask(const uint8_t *image, size_t size,
+										uint64_t group, uint64_t low,
+										uint64_t high);
+
+/* NULL, or what is wrong. */
+extern const char *hyb_grafite_verify(const uint8_t *image, size_t size);
+
+#endif							/* HYB_GRAFITE_H */
