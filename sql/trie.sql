@@ -256,3 +256,34 @@ INSERT INTO tr_temp SELECT i, md5(i::text)::uuid FROM generate_series(3001, 9000
 SELECT hyb_check('tr_unlogged'), hyb_check('tr_temp'), hyb_same('SELECT * FROM tr_temp WHERE u = md5(''4444'')::uuid'),
 	hyb_same('SELECT u FROM tr_unlogged ORDER BY u', 'order');
 DROP TABLE tr_con, tr_ref, tr_chain, tr_apart, tr_hot, tr_not, tr_unlogged;
+
+-- versions of the time before the index, with other keys, and such as were undone:
+-- rows keep their place in the order of CLUSTER, and merges know their keys
+CREATE TABLE tp_chain (id int, k int8) WITH (fillfactor = 40, autovacuum_enabled = off);
+INSERT INTO tp_chain SELECT i, hashint8extended(i / 2, 1) FROM generate_series(1, 4000) i;
+UPDATE tp_chain SET k = -k WHERE id % 4 = 0;
+BEGIN;
+UPDATE tp_chain SET k = k / 2 WHERE id % 4 = 1;
+ROLLBACK;
+CREATE INDEX tp_chain_k ON tp_chain USING hybrid (k) WITH (layout = trie);
+UPDATE tp_chain SET id = -id WHERE id % 8 = 0;
+SELECT count(*), sum(k), sum(id) FROM tp_chain;
+SELECT hybrid_index_check('tp_chain_k', true);
+CLUSTER tp_chain USING tp_chain_k;
+SELECT count(*), sum(k), sum(id) FROM tp_chain;
+SELECT bool_and(k >= before) FROM (SELECT k, lag(k) OVER (ORDER BY ctid) AS before FROM tp_chain) s;
+-- more of one key than a page holds
+CREATE TABLE tp_many (k int8, w text) WITH (autovacuum_enabled = off);
+INSERT INTO tp_many VALUES (5, 'x'), (6, 'x');
+UPDATE tp_many SET k = k + 2;
+BEGIN;
+UPDATE tp_many SET k = 8 WHERE k = 7;
+ROLLBACK;
+CREATE INDEX tp_many_k ON tp_many USING hybrid (k) WITH (layout = trie);
+INSERT INTO tp_many SELECT 7, 'y' FROM generate_series(1, 12000);
+SELECT hybrid_merge('tp_many_k') > 0;
+INSERT INTO tp_many SELECT 7, 'y' FROM generate_series(1, 12000);
+SELECT hybrid_merge('tp_many_k') > 0;
+SELECT hybrid_index_check('tp_many_k', true);
+SELECT hyb_same('SELECT w FROM tp_many WHERE k = ' || k) FROM generate_series(5, 8) k;
+DROP TABLE tp_chain, tp_many;

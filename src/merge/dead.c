@@ -58,6 +58,16 @@ hyb_dead_begin(HybDeadCheck *check, Relation index)
 		hyb_dead_end(check);
 }
 
+void
+hyb_dead_begin_open(HybDeadCheck *check, Relation heap)
+{
+	RelationIncrementReferenceCount(heap);
+	check->heap = heap;
+	check->nblocks = InvalidBlockNumber;
+	check->buf = InvalidBuffer;
+	check->lock = NoLock;
+}
+
 Page
 hyb_dead_lock_page(HybDeadCheck *check, BlockNumber block)
 {

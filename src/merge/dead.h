@@ -22,10 +22,13 @@ typedef struct HybDeadCheck
 /*
  * Begin to ask about entries of an index.  The table is locked (AccessShare)
  * only if that takes no waiting, so it does not matter what locks are held; if it
- * does, and the table was not locked before, no entry is found dead.  Ended by hyb_dead_end, or by transaction
- * abort.
+ * does, and the table was not locked before, no entry is found dead.  Ended by
+ * hyb_dead_end, or by transaction abort.
  */
 extern void hyb_dead_begin(HybDeadCheck *check, Relation index);
+
+/* The same where the table is open, and locked. */
+extern void hyb_dead_begin_open(HybDeadCheck *check, Relation heap);
 
 /*
  * Is the line pointer dead (LP_DEAD), or the row one whose insertion is known

@@ -87,15 +87,13 @@ static bool
 read_member(MergeStep *step, HybStepGroup *group, int item,
 			const ItemPointerData *tid, const HybBuf *prefix, uint32 bits)
 {
-	uint32		keylen;
-
 	if (hyb_leaf_is_tombstone(&step->leaf, item))
 	{
 		group->tombstones++;
 		return true;
 	}
 	group->key.len = 0;
-	switch (hyb_heap_key(&step->dead, step->ix, tid, &group->key, &keylen))
+	switch (hyb_heap_key(&step->dead, step->ix, tid, &group->key))
 	{
 		case HYB_KEY_UNKNOWN:
 			return false;
@@ -115,9 +113,9 @@ read_member(MergeStep *step, HybStepGroup *group, int item,
 	}
 	group->members[group->n++] = (Member)
 	{
-		.tid = *tid,.off = group->keys.len,.len = keylen
+		.tid = *tid,.off = group->keys.len,.len = group->key.len
 	};
-	hyb_buf_append(&group->keys, group->key.data, keylen);
+	hyb_buf_append(&group->keys, group->key.data, group->key.len);
 	return true;
 }
 
@@ -140,14 +138,15 @@ hyb_step_read_group(MergeStep *step, int row, int last)
 	HybStepGroup *group = get_group(step);
 	int			from = hyb_leaf_row_start(&step->leaf, row);
 	int			n = hyb_leaf_row_start(&step->leaf, row + 1) - from;
+	int			more = last - step->done.next_entry;
 	int64		reads = pgBufferUsage.shared_blks_read;
 	ItemPointerData *tids;
 	HybBuf		prefix = {0};
 	uint32		bits;
 	bool		all = true;
 
-	if (!is_due(n, last - step->done.next_entry) ||
-		(group->reads >= MAX_READS && n < MANY_ENTRIES))
+	if (!is_due(n, more) ||
+		(group->reads >= MAX_READS && n + more < MANY_ENTRIES))
 		return false;
 	group->n = group->tombstones = group->dead = 0;
 	group->keys.len = 0;

@@ -2,36 +2,38 @@
  * heap_key.c
  *		Keys of entries, read from the table.
  *
- * An entry leads to a chain of versions (HOT), which have the same values in
- * indexed columns from the one on that the entry was made for.  Those before it
- * may have others (broken chains: the server's README.HOT), and so may an update
- * that was undone before the index was created.  So all that are there have to
- * agree, and whose they are, or whether they were undone, need not be known.
+ * An entry leads to a chain of versions (HOT).  Those after the one that it was
+ * made for have the same values in indexed columns, as the server sees to.  Those
+ * before it may have others, if it was made when the index was built (broken
+ * chains: the server's README.HOT); so may an update that was undone before.  The
+ * build took the last version that was not undone (heapam_index_build_range_scan,
+ * validate_index).  So the last one now that was not undone has the entry's key,
+ * and which it was made for need not be known.
  */
 #include "compat.h"
 
 #include "access/htup_details.h"
+#include "access/transam.h"
 #include "merge/heap_key.h"
 #include "storage/bufmgr.h"
+#include "storage/procarray.h"
 #include "utils/rel.h"
 
-/* The key of one version. */
 static void
-version_key(const HybIndex *ix, Relation heap, HeapTuple tuple, HybBuf *out,
-			uint32 *keylen)
+append_key(const HybIndex *ix, Relation heap, HeapTuple tuple, HybBuf *out)
 {
 	const HybKeyDesc *desc = ix->desc;
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
 
-	for (int i = 0; i < desc->natts; i++)
+	for (int i = 0; i < desc->nkeys; i++)
 	{
 		AttrNumber	attno = ix->rel->rd_index->indkey.values[i];
+		bool		isnull;
+		Datum		value;
 
 		Assert(attno > 0);
-		values[i] = heap_getattr(tuple, attno, RelationGetDescr(heap), &isnull[i]);
+		value = heap_getattr(tuple, attno, RelationGetDescr(heap), &isnull);
+		hyb_key_encode_column(&desc->cols[i], value, isnull, out);
 	}
-	hyb_key_encode(desc, values, isnull, out, keylen);
 }
 
 /* A version of a locked page, or NULL if there is none. */
@@ -46,49 +48,49 @@ get_version(Page page, OffsetNumber offset)
 	return ItemIdIsNormal(item) ? (HeapTupleHeader) PageGetItem(page, item) : NULL;
 }
 
-/* All of the chain, from an offset on, agree on the key, which goes to `out`. */
-static bool
-chain_key(HybDeadCheck *check, const HybIndex *ix, Page page,
-		  OffsetNumber offset, HybBuf *out, uint32 *keylen)
+/*
+ * The transaction that made the next version, if that is there and was not undone.
+ */
+static TransactionId
+update_of(HeapTupleHeader header)
 {
-	BlockNumber block = BufferGetBlockNumber(check->buf);
-	HybBuf		key = {0};
-	TransactionId xmax = InvalidTransactionId;
-	HeapTupleHeader header;
-	bool		found = false;
-	bool		agree = true;
-	bool		more = true;
+	TransactionId xid;
 
-	while (more && agree && (header = get_version(page, offset)) != NULL)
+	if (!HeapTupleHeaderIsHotUpdated(header))
+		return InvalidTransactionId;
+	xid = HeapTupleHeaderGetUpdateXid(header);
+	if ((header->t_infomask & (HEAP_XMAX_COMMITTED | HEAP_XMAX_IS_MULTI)) == HEAP_XMAX_COMMITTED)
+		return xid;
+
+	/* in this order: it may end in between.  A crash leaves it neither. */
+	return TransactionIdIsInProgress(xid) || TransactionIdDidCommit(xid) ? xid :
+		InvalidTransactionId;
+}
+
+/* The last version of the chain from an offset on; NULL if there is none. */
+static HeapTupleHeader
+last_version(Page page, OffsetNumber *offset)
+{
+	HeapTupleHeader last = get_version(page, *offset);
+
+	while (last != NULL)
 	{
-		HeapTupleData tuple;
-		uint32		len;
+		TransactionId xid = update_of(last);
+		OffsetNumber next = ItemPointerGetOffsetNumberNoCheck(&last->t_ctid);
+		HeapTupleHeader version = TransactionIdIsValid(xid) ? get_version(page, next) : NULL;
 
-		if (found && !TransactionIdEquals(HeapTupleHeaderGetXmin(header), xmax))
+		if (version == NULL || next == *offset ||
+			!TransactionIdEquals(HeapTupleHeaderGetXmin(version), xid))
 			break;
-		tuple.t_data = header;
-		tuple.t_len = ItemIdGetLength(PageGetItemId(page, offset));
-		tuple.t_tableOid = RelationGetRelid(check->heap);
-		ItemPointerSet(&tuple.t_self, block, offset);
-		version_key(ix, check->heap, &tuple, found ? &key : out, &len);
-		agree = !found || (len == *keylen && memcmp(key.data, out->data, len) == 0);
-		if (!found)
-			*keylen = len;
-		found = true;
-		more = HeapTupleHeaderIsHotUpdated(header);
-		if (more)
-		{
-			xmax = HeapTupleHeaderGetUpdateXid(header);
-			offset = ItemPointerGetOffsetNumber(&header->t_ctid);
-		}
+		*offset = next;
+		last = version;
 	}
-	hyb_buf_free(&key);
-	return found && agree;
+	return last;
 }
 
 HybKeyRead
 hyb_heap_key(HybDeadCheck *check, const HybIndex *ix,
-			 const ItemPointerData *tid, HybBuf *out, uint32 *keylen)
+			 const ItemPointerData *tid, HybBuf *out)
 {
 	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
 	Page		page = hyb_dead_lock_page(check,
@@ -105,10 +107,19 @@ hyb_heap_key(HybDeadCheck *check, const HybIndex *ix,
 			result = HYB_KEY_DEAD;
 		else
 		{
+			HeapTupleData tuple;
+
 			if (ItemIdIsRedirected(item))
 				offset = ItemIdGetRedirect(item);
-			if (chain_key(check, ix, page, offset, out, keylen))
+			tuple.t_data = last_version(page, &offset);
+			if (tuple.t_data != NULL)
+			{
+				tuple.t_len = ItemIdGetLength(PageGetItemId(page, offset));
+				tuple.t_tableOid = RelationGetRelid(check->heap);
+				ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(check->buf), offset);
+				append_key(ix, check->heap, &tuple, out);
 				result = HYB_KEY_READ;
+			}
 		}
 	}
 	LockBuffer(check->buf, BUFFER_LOCK_UNLOCK);

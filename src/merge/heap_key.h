@@ -16,14 +16,13 @@ typedef enum HybKeyRead
 } HybKeyRead;
 
 /*
- * The key of the entry of a static level with this TID replaces what `out` holds;
- * *keylen is its length.  The index has no expressions.  The merge lock is held,
- * and the entry was no tombstone at some time since it was taken, so the TID is
- * no other row's: VACUUM gives it away after it has been over the index, which it
- * cannot end meanwhile.  No LWLock is held on entry or exit.
+ * The key of the entry of a static level with this TID is appended to `out`.  The
+ * index has no expressions.  The TID is no other row's, since VACUUM gives it away
+ * after it has been over the index, which it cannot end meanwhile: the merge lock
+ * is held, and the entry was no tombstone at some time since it was taken, or the
+ * leaf is pinned.  No LWLock is held on entry or exit.
  */
 extern HybKeyRead hyb_heap_key(HybDeadCheck *check, const HybIndex *ix,
-							   const ItemPointerData *tid, HybBuf *out,
-							   uint32 *keylen);
+							   const ItemPointerData *tid, HybBuf *out);
 
 #endif							/* HYB_HEAP_KEY_H */

@@ -8,10 +8,12 @@
  * end of the batch or an entry of another run lies within one, and wherever the
  * scan looks at values.  The executor reads most of them a moment later.
  *
- * Rows are read with the scan's snapshot.  A row that it does not see has nothing
- * to return; one that it sees is the entry's, also if VACUUM has given the TID to
- * another one meanwhile, which a snapshot for statements does not see.  Scans with
- * others keep the leaf pinned, which keeps VACUUM from that.
+ * Rows are read with the scan's snapshot, if that is one for statements.  A row
+ * that it does not see has nothing to return; one that it sees is the entry's, also
+ * if VACUUM has given the TID to another one meanwhile, which such a snapshot does
+ * not see.  Scans with others (CLUSTER's sees all versions, of which the first may
+ * have another key than the entry) keep the leaf pinned, which keeps VACUUM from
+ * that, and take the entry's key from its row, whatever their snapshot sees.
  */
 #include "compat.h"
 
@@ -19,6 +21,7 @@
 #include "algo/bits.h"
 #include "am/scan/scan.h"
 #include "key/slot_key.h"
+#include "merge/heap_key.h"
 #include "utils/rel.h"
 
 /*
@@ -43,6 +46,7 @@ typedef struct Resolution
 	int			ahead;			/* pages to be asked for ahead */
 	int			asked;			/* items up to this one were */
 	bool	   *met;			/* rows that entries of other runs fall into */
+	HybDeadCheck table;			/* of scans without a snapshot for statements */
 } Resolution;
 
 /* ---- prefixes and positions ---- */
@@ -204,31 +208,51 @@ keep(const HybScan *so, const HybScanPart *part, Resolution *to,
 	to->items[to->nitems++].tid = *tid;
 }
 
+/* The key of the row that the scan's snapshot sees goes to the end of the keys. */
+static bool
+read_visible(HybScan *so, HybScanPart *part, const ItemPointerData *item_tid,
+			 bool *dead)
+{
+	ItemPointerData tid = *item_tid;
+	bool		again = false;
+
+	begin_fetch(so);
+	if (!table_index_fetch_tuple(so->table_fetch, &tid, so->scan->xs_snapshot,
+								 so->table_slot, &again, dead))
+		return false;
+	hyb_key_of_slot(so->ix->desc, so->ix->rel, so->table_slot, &part->rowbytes);
+	return true;
+}
+
+/* The key of the row, if there is one. */
+static bool
+read_any(HybScan *so, HybScanPart *part, const ItemPointerData *tid,
+		 Resolution *to)
+{
+	if (to->table.heap == NULL)
+		hyb_dead_begin_open(&to->table, so->scan->heapRelation);
+	return hyb_heap_key(&to->table, so->ix, tid, &part->rowbytes) == HYB_KEY_READ;
+}
+
 /* Read the row of an item. */
 static void
 resolve(HybScan *so, HybScanPart *part, int item, Resolution *to)
 {
-	HybBuf	   *keys = &part->rowbytes;
-	const ItemPointerData *item_tid = &part->tids[item - part->tids_base];
-	ItemPointerData tid = *item_tid;
-	HybScanRow	row = {.off = keys->len,.first_item = item};
-	bool		again = false;
+	const ItemPointerData *tid = &part->tids[item - part->tids_base];
+	HybScanRow	row = {.off = part->rowbytes.len,.first_item = item};
 	bool		dead = false;
 
 	CHECK_FOR_INTERRUPTS();
-	begin_fetch(so);
 	if (to->ahead > 0)
 		ask_ahead(so, part, item, to);
-	if (!table_index_fetch_tuple(so->table_fetch, &tid, so->scan->xs_snapshot,
-								 so->table_slot, &again, &dead))
+	if (IsMVCCSnapshot(so->scan->xs_snapshot) ?
+		read_visible(so, part, tid, &dead) : read_any(so, part, tid, to))
 	{
-		if (dead)
-			to->dead[to->ndead++] = item;
-		return;
+		row.len = row.keylen = part->rowbytes.len - row.off;
+		keep(so, part, to, &row, tid);
 	}
-	hyb_key_of_slot(so->ix->desc, so->ix->rel, so->table_slot, keys);
-	row.len = row.keylen = keys->len - row.off;
-	keep(so, part, to, &row, item_tid);
+	else if (dead)
+		to->dead[to->ndead++] = item;
 }
 
 /* ---- rows of the leaf ---- */
@@ -338,7 +362,8 @@ hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part)
 		.items = palloc(n * sizeof(Resolved)),
 		.dead = palloc(n * sizeof(int)),
 		.met = palloc0(n * sizeof(bool)),
-		.ahead = n > 1 ? hyb_ahead_most(so) : 0
+		.ahead = n > 1 ? hyb_ahead_most(so) : 0,
+		.table = {.buf = InvalidBuffer}
 	};
 
 	HYB_ASSERT_NO_LWLOCK();
@@ -351,6 +376,7 @@ hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part)
 		ExecClearTuple(so->table_slot);
 		table_index_fetch_reset(so->table_fetch);
 	}
+	hyb_dead_end(&found.table);
 	set_hints(so, part, &found);
 	set_items(so, part, &found);
 	pfree(found.items);
