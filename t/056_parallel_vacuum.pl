@@ -118,8 +118,9 @@ is($node->safe_psql('postgres', "SELECT hyb_check('t')"), 't', 'sound');
 
 # ---- held up by pins ----
 
+my $buffercache = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_buffercache'");
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_buffercache') if $buffercache;
 $node->safe_psql('postgres', <<EOF);
-CREATE EXTENSION pg_buffercache;
 CREATE TABLE p (a int8, b int8, c int8);
 INSERT INTO p SELECT i, i, i FROM generate_series(1, 200000) i;
 CREATE INDEX p_a ON p USING hybrid (a);
@@ -143,8 +144,12 @@ foreach my $case (
 	my $session = start_psql($node, 'VACUUM (PARALLEL 2, INDEX_CLEANUP on, TRUNCATE off) p;');
 
 	ok($node->poll_query_until('postgres', "SELECT ($state) = 3"), 'a leader and two workers wait for pins');
-	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_buffercache b JOIN pg_class c ON b.relfilenode = pg_relation_filenode(c.oid) AND c.relname ~ '^p_' WHERE pinning_backends > 0"),
-		3, 'nothing else is pinned');
+  SKIP:
+	{
+		skip 'NOT TESTED: what is pinned, since this server has no pg_buffercache', 1 if !$buffercache;
+		is($node->safe_psql('postgres', "SELECT count(*) FROM pg_buffercache b JOIN pg_class c ON b.relfilenode = pg_relation_filenode(c.oid) AND c.relname ~ '^p_' WHERE pinning_backends > 0"),
+			3, 'nothing else is pinned');
+	}
 	$node->safe_psql('postgres', "SELECT $function(max(pid)) FROM pg_stat_activity WHERE wait_event = 'BufferPin' AND backend_type = '$type'");
 	finish_psql($session);
 	like($session->{err}, $message, "$function of a $type");
