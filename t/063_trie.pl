@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my %other = map { $_ => 1 }
-  qw(trie advise arrays check_heap fill filter_kind killed like order_scan planner points row_compare skip_scan surf);
+  qw(trie advise arrays check_heap fill filter_kind grafite killed like order_scan planner points row_compare skip_scan surf);
 my @regress = grep { !$other{$_} } map { m{([^/]+)\.sql$} ? $1 : () } sort glob(test_root() . '/sql/*.sql');
 
 my $node = new_node('trie', <<EOF);

@@ -145,6 +145,8 @@ hyb_step_read_group(MergeStep *step, int row, int last)
 	uint32		bits;
 	bool		all = true;
 
+	if (n < 1)
+		hyb_corrupted(step->ix->rel, step->leaf.blkno, "The rows of the leaf do not ascend.");
 	if (!is_due(n, more) ||
 		(group->reads >= MAX_READS && n + more < MANY_ENTRIES))
 		return false;

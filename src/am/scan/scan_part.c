@@ -385,6 +385,8 @@ let_go(const HybScan *so, HybScanPart *part, Buffer buf)
 static void
 copy_prefixes(HybScan *so, HybScanPart *part, int row, int end_row)
 {
+	int			least = part->first;
+
 	hyb_part_reserve_rows(so, part, end_row - row);
 	part->nrows = 0;
 	part->rowbytes.len = 0;
@@ -393,6 +395,9 @@ copy_prefixes(HybScan *so, HybScanPart *part, int row, int end_row)
 		HybScanRow *dst = &part->rows[part->nrows++];
 
 		dst->first_item = hyb_leaf_row_start(&part->leaf, row);
+		if (unlikely(dst->first_item < least || dst->first_item >= part->last))
+			hyb_corrupted(so->ix->rel, part->block, "The rows of the leaf do not ascend.");
+		least = dst->first_item + 1;
 		dst->keylen = hyb_leaf_prefix(&part->leaf, row, &so->cut_key);
 		dst->off = part->rowbytes.len;
 		dst->len = so->cut_key.len;

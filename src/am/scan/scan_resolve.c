@@ -95,8 +95,9 @@ hyb_resolved_place(const HybScan *so, const HybScanPart *part,
 		int			mid = (lo + hi) / 2;
 		int			side = item_side(so, part, &part->rows[mid], &part->tids[mid], pos);
 
-		/* hyb_part_resolve has asked for the same positions */
-		Assert(side != 0);
+		/* of prefixes that are in order hyb_part_resolve has asked the same */
+		if (unlikely(side == 0))
+			hyb_corrupted(so->ix->rel, part->block, "The rows of the leaf do not ascend.");
 		if (side < 0)
 			lo = mid + 1;
 		else
