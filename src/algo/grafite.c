@@ -13,6 +13,7 @@ typedef struct Grafite
 {
 	uint32_t	n;
 	unsigned	low_bits;
+	bool		dense;
 	uint64_t	bound;			/* r: codes are less */
 	const uint8_t *samples;
 	const uint8_t *low;
@@ -53,37 +54,48 @@ shift_of(uint64_t group, uint64_t block, uint64_t bound)
 }
 
 static inline uint64_t
-code_of(uint64_t group, uint64_t number, uint64_t bound)
+code_of(bool dense, uint64_t group, uint64_t number, uint64_t bound)
 {
-	uint64_t	code = shift_of(group, number / bound, bound) + number % bound;
+	uint64_t	code = number % bound;
 
+	if (dense)
+		return code;
+	code += shift_of(group, number / bound, bound);
 	return code >= bound ? code - bound : code;
+}
+
+static inline uint8_t
+group_bits(uint64_t group)
+{
+	return (uint8_t) hyb_hash_mix(group);
 }
 
 /* ---- building ---- */
 
-/*
- * As few low bits as let codes of the set's numbers differ from one another,
- * and from those of all in between; if they are of one group.
- */
-static unsigned
-enough_bits(const HybGrafiteKey *keys, uint32_t n, unsigned low_bits)
+/* Is the set dense?  Then with as few low bits as that takes. */
+static void
+choose_bits(HybGrafiteBuilder *builder, const HybGrafiteKey *keys, uint32_t n,
+			unsigned low_bits)
 {
 	uint64_t	least = keys[0].number;
 	uint64_t	greatest = keys[0].number;
 
+	builder->low_bits = low_bits;
+	builder->dense = false;
+	builder->group = keys[0].group;
 	for (uint32_t i = 1; i < n; i++)
 	{
 		if (keys[i].group != keys[0].group)
-			return low_bits;
+			return;
 		if (keys[i].number < least)
 			least = keys[i].number;
 		if (keys[i].number > greatest)
 			greatest = keys[i].number;
 	}
-	while (low_bits > 0 && greatest - least < (uint64_t) n << (low_bits - 1))
-		low_bits--;
-	return low_bits;
+	builder->dense = greatest - least < (uint64_t) n << low_bits;
+	while (builder->dense && builder->low_bits > 0 &&
+		   greatest - least < (uint64_t) n << (builder->low_bits - 1))
+		builder->low_bits--;
 }
 
 /*
@@ -133,10 +145,11 @@ hyb_grafite_build(HybGrafiteBuilder *builder, const HybGrafiteKey *keys,
 	if (low_bits > HYB_GRAFITE_MAX_LOW)
 		low_bits = HYB_GRAFITE_MAX_LOW;
 	builder->n = n;
-	builder->low_bits = enough_bits(keys, n, low_bits);
+	choose_bits(builder, keys, n, low_bits);
 	bound = (uint64_t) n << builder->low_bits;
 	for (uint32_t i = 0; i < n; i++)
-		builder->unsorted[i] = code_of(keys[i].group, keys[i].number, bound);
+		builder->unsorted[i] = code_of(builder->dense, keys[i].group,
+									   keys[i].number, bound);
 	sort_codes(builder);
 	return image_size(n, builder->low_bits);
 }
@@ -154,6 +167,8 @@ hyb_grafite_write(const HybGrafiteBuilder *builder, uint8_t first,
 	image[2] = (uint8_t) builder->low_bits;
 	image[3] = first;
 	image[4] = second;
+	image[5] = builder->dense;
+	image[6] = builder->dense ? group_bits(builder->group) : 0;
 	for (uint32_t i = 1; i <= sample_count(n); i++)
 		hyb_store16(image + HYB_GRAFITE_HEADER + 2 * (i - 1),
 					builder->ends[i * SAMPLE - 1]);
@@ -178,9 +193,10 @@ open_image(Grafite *grafite, const uint8_t *image, size_t size)
 	grafite->n = hyb_load16(image);
 	grafite->low_bits = image[2];
 	if (grafite->n == 0 || grafite->n > HYB_GRAFITE_MAX_KEYS ||
-		grafite->low_bits > HYB_GRAFITE_MAX_LOW ||
+		grafite->low_bits > HYB_GRAFITE_MAX_LOW || image[5] > 1 ||
 		size != image_size(grafite->n, grafite->low_bits))
 		return false;
+	grafite->dense = image[5];
 	grafite->bound = (uint64_t) grafite->n << grafite->low_bits;
 	grafite->samples = image + HYB_GRAFITE_HEADER;
 	grafite->low = grafite->samples + 2 * sample_count(grafite->n);
@@ -314,7 +330,7 @@ has_code(const Grafite *grafite, uint64_t from, uint64_t to)
 static HybGrafiteAnswer
 ask_block(const Grafite *grafite, uint64_t group, uint64_t low, uint64_t high)
 {
-	uint64_t	from = code_of(group, low, grafite->bound);
+	uint64_t	from = code_of(grafite->dense, group, low, grafite->bound);
 	uint64_t	len = high - low;	/* less than the bound */
 	HybGrafiteAnswer answer;
 
@@ -346,7 +362,7 @@ hyb_grafite_ask(const uint8_t *image, size_t size, uint64_t group,
 
 	if (!open_image(&grafite, image, size))
 		return HYB_GRAFITE_DAMAGED;
-	if (low > high)
+	if (low > high || (grafite.dense && image[6] != group_bits(group)))
 		return HYB_GRAFITE_NO;
 	if (high - low >= grafite.bound)
 		return HYB_GRAFITE_MAYBE;
@@ -366,8 +382,8 @@ hyb_grafite_verify(const uint8_t *image, size_t size)
 	uint32_t	sample = 1;
 	uint64_t	last = 0;
 
-	if (!open_image(&grafite, image, size) || image[5] != 0 ||
-		image[6] != 0 || image[7] != 0)
+	if (!open_image(&grafite, image, size) ||
+		(!grafite.dense && image[6] != 0) || image[7] != 0)
 		return "the header";
 	for (uint32_t i = 0;; i++, pos++)
 	{

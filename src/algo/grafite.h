@@ -15,17 +15,21 @@
  * with probability 1 / r.  Codes are ascending, Elias-Fano coded.
  *
  * Here r = n * 2^low_bits, so the probability is len / 2^low_bits, for some
- * low_bits + 2.3 bits a number.  If the set lies closer together than that,
- * low_bits are so few that r is just the distance from its least to its
- * greatest number: codes then tell all numbers in between apart.
+ * low_bits + 2.3 bits a number.
  *
  * Numbers belong to groups (of keys that begin alike, say), of which a hash is
  * given; q takes it along.  Ranges lie within a group.
  *
+ * A set that lies closer together than r, all of one group, is *dense*: x has the
+ * code x mod r, with as few low_bits as leave r above the distance from the least
+ * to the greatest number, and all numbers in between are told apart.  Of other
+ * groups one in 256 is taken for its own.
+ *
  * An image, all of it little-endian, at any address:
  *
  *		codes, 1 to HYB_GRAFITE_MAX_KEYS (2); low_bits (1); a number for the
- *		caller (1); another one (1); 0 (3)
+ *		caller (1); another one (1); 1 if dense, else 0 (1); then 8 bits of the
+ *		hash of the group (1); 0 (1)
  *		for each 64th bucket (of codes with the same code >> low_bits, of which
  *		there are as many as codes) but the first: the codes before it (2)
  *		the low bits of codes, packed (bits.h), up to the next byte
@@ -55,6 +59,8 @@ typedef struct HybGrafiteBuilder
 {
 	uint32_t	n;
 	unsigned	low_bits;
+	bool		dense;
+	uint64_t	group;			/* if dense */
 	uint64_t	codes[HYB_GRAFITE_MAX_KEYS];	/* ascending */
 	uint64_t	unsorted[HYB_GRAFITE_MAX_KEYS];
 	uint32_t	ends[HYB_GRAFITE_MAX_KEYS]; /* of buckets, in codes */
