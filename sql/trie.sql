@@ -259,11 +259,12 @@ DROP TABLE tr_con, tr_ref, tr_chain, tr_apart, tr_hot, tr_not, tr_unlogged;
 
 -- versions of the time before the index, with other keys, and such as were undone:
 -- rows keep their place in the order of CLUSTER, and merges know their keys
-CREATE TABLE tp_chain (id int, k int8) WITH (fillfactor = 40, autovacuum_enabled = off);
-INSERT INTO tp_chain SELECT i, hashint8extended(i / 2, 1) FROM generate_series(1, 4000) i;
-UPDATE tp_chain SET k = -k WHERE id % 4 = 0;
+CREATE TABLE tp_chain (id int, k int8) WITH (autovacuum_enabled = off);
+INSERT INTO tp_chain SELECT i, 5 FROM generate_series(1, 10) i;
+INSERT INTO tp_chain SELECT i, i / 2 * 1000000007::int8 FROM generate_series(11, 60) i;
+UPDATE tp_chain SET k = 777777777777 WHERE id <= 10;
 BEGIN;
-UPDATE tp_chain SET k = k / 2 WHERE id % 4 = 1;
+UPDATE tp_chain SET k = k / 2 WHERE id % 4 < 2;
 ROLLBACK;
 CREATE INDEX tp_chain_k ON tp_chain USING hybrid (k) WITH (layout = trie);
 UPDATE tp_chain SET id = -id WHERE id % 8 = 0;
@@ -287,3 +288,36 @@ SELECT hybrid_merge('tp_many_k') > 0;
 SELECT hybrid_index_check('tp_many_k', true);
 SELECT hyb_same('SELECT w FROM tp_many WHERE k = ' || k) FROM generate_series(5, 8) k;
 DROP TABLE tp_chain, tp_many;
+
+-- many rows of each value of a wide first column: leaves keep keys there
+CREATE TABLE tp_wide AS SELECT i, md5((i % 600)::text)::uuid AS a, (i / 600)::int8 AS b FROM generate_series(0, 29999) i;
+CREATE UNIQUE INDEX tp_wide_ab ON tp_wide USING hybrid (a, b) WITH (layout = trie);
+CREATE FUNCTION tp_removed(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
+	RETURN coalesce(plan #>> '{0,Plan,Rows Removed by Index Recheck}', '0')::int;
+END
+$$;
+ANALYZE tp_wide;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT max(tp_removed(format('SELECT i FROM tp_wide WHERE a = %L AND b = %s', a, b))) < 5 FROM tp_wide WHERE i % 999 = 0;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+SELECT hyb_check('tp_wide'), hyb_same('SELECT * FROM tp_wide WHERE a = md5(''77'')::uuid AND b = 7'),
+	hyb_same('SELECT * FROM tp_wide WHERE a = md5(''77'')::uuid AND b > 40'),
+	hyb_same('SELECT a, b FROM tp_wide WHERE a > ''e0000000-0000-0000-0000-000000000000'' ORDER BY a, b', 'order');
+-- merges: of keys of their own, between those, and of other versions
+INSERT INTO tp_wide SELECT i, md5((i % 2500)::text)::uuid, i FROM generate_series(100000, 120000) i;
+UPDATE tp_wide SET i = -i WHERE i % 10 = 0;
+DELETE FROM tp_wide WHERE i % 7 = 0;
+SELECT hybrid_merge('tp_wide_ab') > 0;
+VACUUM tp_wide;
+SELECT hyb_error('INSERT INTO tp_wide SELECT 1, a, b FROM tp_wide WHERE i = 1') ~ 'duplicate key' AS known;
+SELECT hyb_check('tp_wide'), hyb_same('SELECT * FROM tp_wide WHERE a = md5(''77'')::uuid AND b = 8'),
+	hyb_same('SELECT * FROM tp_wide WHERE a = md5(''77'')::uuid AND b > 40'),
+	hyb_same('SELECT * FROM tp_wide WHERE a = ANY (ARRAY[md5(''77''), md5(''1700''), md5(''x'')]::uuid[]) AND b IN (1, 2, 3, 104200, 106700)'),
+	hyb_same('SELECT a, b FROM tp_wide WHERE a > ''e0000000-0000-0000-0000-000000000000'' ORDER BY a DESC, b DESC', 'order');
+DROP TABLE tp_wide;

@@ -15,6 +15,7 @@
 #include "key/grow.h"
 #include "merge/heap_key.h"
 #include "merge/step.h"
+#include "miscadmin.h"
 #include "port/pg_bitutils.h"
 
 /*
@@ -87,6 +88,7 @@ static bool
 read_member(MergeStep *step, HybStepGroup *group, int item,
 			const ItemPointerData *tid, const HybBuf *prefix, uint32 bits)
 {
+	CHECK_FOR_INTERRUPTS();
 	if (hyb_leaf_is_tombstone(&step->leaf, item))
 	{
 		group->tombstones++;

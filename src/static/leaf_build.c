@@ -60,6 +60,7 @@ plan_items(HybLeafBuilder *b, int slot, int nitems)
 {
 	Assert(nitems > 0 && nitems <= Min(b->nitems, HYB_LEAF_MAX_ITEMS));
 	b->plans[slot].nitems = nitems;
+	b->plans[slot].layout = b->layout->number;
 	b->layout->plan(b, slot);
 }
 
@@ -86,7 +87,7 @@ write_leaf(HybLeafBuilder *b, int slot)
 	start = out = (uint8 *) PageGetContents(page);
 	hyb_store16(out, plan->nrows);
 	hyb_store16(out + 2, plan->nitems);
-	out[4] = (uint8) b->layout->number;
+	out[4] = (uint8) plan->layout;
 	out = b->layout->write(b, slot, out + HYB_LEAF_HEADER);
 	if (out - start != HYB_LEAF_HEADER + plan->size)
 		elog(ERROR, "hybrid leaf has %d bytes instead of %u",

@@ -85,6 +85,7 @@ typedef struct HybLeafPlan
 	int			nitems;
 	int			nrows;
 	uint32		size;			/* bytes behind the common header */
+	HybLeafLayoutNumber layout; /* the builder's, unless plan() says another */
 } HybLeafPlan;
 
 /*

@@ -9,6 +9,11 @@
  *
  * Where one leaf ends and the next one begins, both keep the bit that tells
  * their rows apart: the fence between them is cut behind it.
+ *
+ * Keys may have so much in common, behind bits that tell others apart, that a
+ * leaf's greatest depth leaves many of them in groups: those of an index with
+ * another column behind a uuid that many rows have.  If all of the keys are known
+ * they are kept, in a columnar leaf.
  */
 #include "compat.h"
 
@@ -29,6 +34,9 @@
  * item more at most: then nobody has to ask which entries of a row have its key.
  */
 #define WHOLE_BITS			2
+
+/* Leaves keep keys if one row in so many would share its prefix otherwise. */
+#define KEPT_PART			16
 
 typedef struct TrieRow
 {
@@ -60,6 +68,8 @@ typedef struct TrieBuilder
 	int			filled;			/* plan that `stored` holds, or -1 */
 	HybIndex	stored_index;	/* with the description of what is stored */
 	HybColumnarBuilder *stored;
+	HybColumnarBuilder *kept;	/* the keys of the first waiting items, as many
+								 * as kept->base.nitems; NULL: none yet */
 } TrieBuilder;
 
 static inline TrieBuilder *
@@ -74,6 +84,16 @@ row_bytes(const TrieBuilder *b, const TrieRow *row)
 	return b->bytes.data + row->off;
 }
 
+static HybColumnarBuilder *
+create_columnar(const HybIndex *ix, MemoryContext context)
+{
+	HybColumnarBuilder *columnar = hyb_columnar_builder(hyb_columnar_create(ix));
+
+	columnar->base.desc = ix->desc;
+	columnar->base.context = context;
+	return columnar;
+}
+
 HybLeafBuilder *
 hyb_trie_create(const HybIndex *ix)
 {
@@ -85,9 +105,7 @@ hyb_trie_create(const HybIndex *ix)
 	b->filled = -1;
 	b->stored_index = *ix;
 	b->stored_index.desc = unconstify(HybKeyDesc *, hyb_trie_columns());
-	b->stored = hyb_columnar_builder(hyb_columnar_create(&b->stored_index));
-	b->stored->base.desc = hyb_trie_columns();
-	b->stored->base.context = CurrentMemoryContext;
+	b->stored = create_columnar(&b->stored_index, CurrentMemoryContext);
 	return &b->base;
 }
 
@@ -103,6 +121,8 @@ hyb_trie_free(HybLeafBuilder *base)
 	hyb_buf_free(&b->bytes);
 	hyb_buf_free(&b->key);
 	hyb_columnar_free(&b->stored->base);
+	if (b->kept != NULL)
+		hyb_columnar_free(&b->kept->base);
 	pfree(b);
 }
 
@@ -376,15 +396,93 @@ fill_stored(TrieBuilder *b, int slot)
 	b->filled = slot;
 }
 
+/*
+ * Would many of the rows that the first items are of share their prefixes at the
+ * greatest depth, though all of their keys are known?
+ */
+static bool
+wants_keys(const TrieBuilder *b, int nitems)
+{
+	int			nrows = row_of_item(b, nitems - 1) + 1;
+	const TrieRow *first = &b->rows[0];
+	const TrieRow *last = &b->rows[nrows - 1];
+	uint32		common = hyb_common_bits(row_bytes(b, first), first->bits,
+										 row_bytes(b, last), last->bits);
+	int			grouped = 0;
+
+	for (int i = 1; i < nrows; i++)
+	{
+		if (!b->rows[i].whole)
+			return false;
+		grouped += b->rows[i].shared >= common / 8 * 8 + HYB_TRIE_MAX_DEPTH;
+	}
+	return first->whole && grouped > nrows / KEPT_PART;
+}
+
+/* Plan a leaf of the keys of the first items. */
+static void
+plan_kept(TrieBuilder *b, int slot)
+{
+	HybLeafPlan *plan = &b->base.plans[slot];
+	HybLeafBuilder *kept;
+	HybValue	vals[INDEX_MAX_KEYS];
+
+	if (b->kept == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(b->base.context);
+
+		b->kept = create_columnar(b->base.ix, b->base.context);
+		MemoryContextSwitchTo(old);
+	}
+	kept = &b->kept->base;
+	while (kept->nitems < plan->nitems)
+	{
+		int			row = row_of_item(b, kept->nitems);
+		int			end = Min(row_end(b, row), plan->nitems);
+
+		(void) hyb_key_split(b->base.desc, row_bytes(b, &b->rows[row]),
+							 b->rows[row].bits / 8, b->base.desc->natts, vals);
+		for (; kept->nitems < end; kept->nitems++)
+			hyb_columnar_add(kept, vals, &b->tids[kept->nitems]);
+	}
+	kept->plans[slot].nitems = plan->nitems;
+	hyb_columnar_plan(kept, slot);
+	plan->nrows = kept->plans[slot].nrows;
+	plan->size = kept->plans[slot].size;
+	plan->layout = HYB_LAYOUT_COLUMNAR;
+}
+
+/* The first items wait no longer. */
+static void
+drop_kept(TrieBuilder *b, int nitems)
+{
+	if (b->kept == NULL)
+		return;
+	if (nitems < b->kept->base.nitems)
+	{
+		hyb_columnar_drop(&b->kept->base, nitems);
+		b->kept->base.nitems -= nitems;
+		return;
+	}
+	hyb_columnar_free(&b->kept->base);
+	b->kept = NULL;
+}
+
 /* May plan for fewer items than it was asked for; for a group, for all of it. */
 void
 hyb_trie_plan(HybLeafBuilder *base, int slot)
 {
 	TrieBuilder *b = builder(base);
 	HybLeafPlan *plan = &base->plans[slot];
-	Extent		extent = find_extent(b, plan->nitems);
 	TriePlan   *own = &b->plans[slot];
+	Extent		extent;
 
+	if (wants_keys(b, plan->nitems))
+	{
+		plan_kept(b, slot);
+		return;
+	}
+	extent = find_extent(b, plan->nitems);
 	own->ncommon = extent.ncommon;
 	own->depth = deepen_to_whole(b, &extent, choose_depth(b, &extent));
 	if (!extent.split)
@@ -406,6 +504,8 @@ hyb_trie_write(HybLeafBuilder *base, int slot, uint8 *out)
 	TrieBuilder *b = builder(base);
 	const TriePlan *plan = &b->plans[slot];
 
+	if (base->plans[slot].layout == HYB_LAYOUT_COLUMNAR)
+		return hyb_columnar_write(&b->kept->base, slot, out);
 	if (b->filled != slot)
 		fill_stored(b, slot);
 	out = hyb_varint_write(out, plan->ncommon);
@@ -450,6 +550,7 @@ hyb_trie_drop(HybLeafBuilder *base, int nitems)
 	uint32		first;
 
 	b->filled = -1;
+	drop_kept(b, nitems);
 	if (nitems >= base->nitems)
 	{
 		b->nrows = 0;
