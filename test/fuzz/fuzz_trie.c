@@ -21,6 +21,7 @@ extern size_t hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max);
 #define NDESCS		4
 #define MAX_ENTRIES	6000
 #define MAX_KEYS	6			/* of inputs with few of them */
+#define WIDE_KEYS	40			/* rows of a value of the first column, in others */
 #define MAX_LEAVES	4000
 #define KEY_BYTES	36
 
@@ -94,6 +95,20 @@ make_desc(int i)
 	return desc;
 }
 
+/*
+ * Values of the first of two columns that many entries have: leaves keep keys then,
+ * here and there.
+ */
+static void
+share_first_columns(int n)
+{
+	int			width = 1 + f.ix.desc->cols[0].width;
+
+	for (int i = 0; i < n; i++)
+		if (f.ix.desc->nkeys > 1 && next_random(8) != 0)
+			memcpy(f.entries[i].key, f.entries[next_random(n / WIDE_KEYS + 1)].key, width);
+}
+
 /* A key: random, or like one that there is. */
 static void
 make_key(uint8 *key, int n, int alike)
@@ -143,9 +158,8 @@ tid_number(const ItemPointerData *tid)
 }
 
 static void
-make_entries(int n, int alike, bool few, int first)
+make_entries(int n, int alike, bool few, bool wide, int first)
 {
-
 	f.nentries = n;
 	f.entries = calloc(n, sizeof(Entry));
 	f.of_tid = calloc(n, sizeof(int));
@@ -158,6 +172,8 @@ make_entries(int n, int alike, bool few, int first)
 		ItemPointerSet(&f.entries[i].tid, i / 100, i % 100 + 1);
 		f.entries[i].merged = i < first;
 	}
+	if (wide)
+		share_first_columns(n);
 	qsort(f.entries, n, sizeof(Entry), entry_order);
 	for (int i = 0; i < n; i++)
 		f.of_tid[tid_number(&f.entries[i].tid)] = i;
@@ -312,16 +328,40 @@ build_level(void)
 
 /* ---- checking ---- */
 
+/* A leaf that keeps keys knows of every position what lies below it. */
+static void
+check_exact(HybLeaf *leaf, const HybPos *pos)
+{
+	int			row;
+	int			item = hyb_leaf_search(leaf, pos, &row);
+
+	for (int i = 0; i < leaf->nitems; i++)
+	{
+		ItemPointerData tid;
+
+		hyb_leaf_tids(leaf, i, 1, &tid);
+		require(is_below(&f.entries[f.of_tid[tid_number(&tid)]], pos) == (i < item),
+				"an item is not where a search says");
+	}
+}
+
 /* What a search of the leaf says of a position is so; of a fence it knows all. */
 static void
 check_position(HybLeaf *leaf, const HybPos *pos, bool is_fence)
 {
 	HybRowRange rows;
-	ItemPointerData *tids = malloc(leaf->nitems * sizeof(ItemPointerData));
-	bool		equal = leaf->layout->find(leaf, pos, &rows);
+	ItemPointerData *tids;
+	bool		equal;
 	int			lo;
 	int			hi;
 
+	if (hyb_leaf_keeps_keys(leaf))
+	{
+		check_exact(leaf, pos);
+		return;
+	}
+	tids = malloc(leaf->nitems * sizeof(ItemPointerData));
+	equal = leaf->layout->find(leaf, pos, &rows);
 	require(rows.lo >= 0 && rows.hi >= rows.lo && rows.hi <= rows.lo + 1 &&
 			rows.hi <= leaf->nrows, "more than one row between");
 	require(!is_fence || equal || rows.lo == rows.hi,
@@ -354,7 +394,9 @@ check_entry(HybLeaf *leaf, const Entry *entry, int item)
 
 	require(end_row == row + 1 && at <= item && item < hyb_leaf_row_start(leaf, end_row),
 			"a key does not lead to its row");
-	if (leaf->layout->find(leaf, &pos, &rows))
+	if (hyb_leaf_keeps_keys(leaf))
+		require(hyb_leaf_search(leaf, &pos, &row) == item, "an entry is not found");
+	else if (leaf->layout->find(leaf, &pos, &rows))
 		require(hyb_leaf_search(leaf, &pos, &row) == item && row == rows.lo,
 				"an entry of a whole key is not found");
 	else
@@ -373,8 +415,16 @@ check_leaf(HybLeaf *leaf, const HybPos *low, const HybPos *high, int *seen)
 	hyb_leaf_tids(leaf, 0, leaf->nitems, tids);
 	for (int row = 0; row < leaf->nrows; row++)
 	{
-		uint32		bits = hyb_trie_prefix(leaf, row, &prefix);
+		uint32		bits;
 
+		if (hyb_leaf_keeps_keys(leaf))
+		{
+			prefix.len = 0;
+			hyb_key_join(f.ix.desc, hyb_leaf_row(leaf, row), f.ix.desc->nkeys, &prefix);
+			bits = 8 * f.keylen;
+		}
+		else
+			bits = hyb_trie_prefix(leaf, row, &prefix);
 		for (int i = hyb_leaf_row_start(leaf, row); i < hyb_leaf_row_start(leaf, row + 1); i++)
 		{
 			int			n = f.of_tid[tid_number(&tids[i])];
@@ -449,7 +499,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	n = 1 + (data[1] * 256 + data[2]) % MAX_ENTRIES;
 	f.leaves = malloc(MAX_LEAVES * sizeof(Leaf));
 	f.made = malloc(MAX_LEAVES * sizeof(Leaf));
-	make_entries(n, data[3] % 101, data[3] % 4 == 0, 1 + next_random(n));
+	make_entries(n, data[3] % 101, data[3] % 4 == 0, data[3] % 4 == 3, 1 + next_random(n));
 	if (setjmp(hyb_fuzz_error) == 0)
 	{
 		build_level();
