@@ -11,7 +11,8 @@
 typedef enum HybFilterAsker
 {
 	HYB_ASK_POINT,				/* scans that look for a single key */
-	HYB_ASK_RANGE,				/* others; of use only if filters are of ranges */
+	HYB_ASK_RANGE,				/* others; of use only if filters are of
+								 * ranges */
 	HYB_ASK_UNIQUE				/* uniqueness checks */
 } HybFilterAsker;
 

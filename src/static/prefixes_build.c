@@ -68,8 +68,8 @@ typedef struct TrieBuilder
 	int			filled;			/* plan that `stored` holds, or -1 */
 	HybIndex	stored_index;	/* with the description of what is stored */
 	HybColumnarBuilder *stored;
-	HybColumnarBuilder *kept;	/* the keys of the first waiting items, as many
-								 * as kept->base.nitems; NULL: none yet */
+	HybColumnarBuilder *kept;	/* the keys of the first waiting items, as
+								 * many as kept->base.nitems; NULL: none yet */
 } TrieBuilder;
 
 static inline TrieBuilder *
