@@ -35,7 +35,7 @@ from harness.server import Server                       # noqa: E402
 
 SCHEMA = "bench_covering"
 PROFILE = """format('{"id": %s, "email": "%s", "status": "%s", "plan": "%s", "created_at": "%s", "last_page": "%s", "visits": %s, "verified": %s}',
-    i * 7919, e.s, (ARRAY['active', 'inactive', 'pending', 'suspended'])[1 + r % 4],
+    i::int8 * 7919, e.s, (ARRAY['active', 'inactive', 'pending', 'suspended'])[1 + r % 4],
     (ARRAY['free', 'pro', 'team', 'enterprise'])[1 + r / 4 % 4],
     to_char(timestamp '2020-01-01' + r * interval '1 second', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), left(p.s, 60), r % 1000,
     CASE WHEN r % 3 = 0 THEN 'true' ELSE 'false' END)"""

@@ -321,3 +321,36 @@ SELECT hyb_check('tp_wide'), hyb_same('SELECT * FROM tp_wide WHERE a = md5(''77'
 	hyb_same('SELECT * FROM tp_wide WHERE a = ANY (ARRAY[md5(''77''), md5(''1700''), md5(''x'')]::uuid[]) AND b IN (1, 2, 3, 104200, 106700)'),
 	hyb_same('SELECT a, b FROM tp_wide WHERE a > ''e0000000-0000-0000-0000-000000000000'' ORDER BY a DESC, b DESC', 'order');
 DROP TABLE tp_wide;
+
+-- filters for points, of the beginnings of keys; range filters are not possible
+CREATE TABLE tp_filter AS SELECT i, hashint8extended(i, 5) AS k, md5(i::text)::uuid AS u FROM generate_series(1, 20000) i;
+INSERT INTO tp_filter VALUES (0, NULL, NULL);
+CREATE UNIQUE INDEX tp_filter_k ON tp_filter USING hybrid (k) WITH (layout = trie, filter = points);
+CREATE INDEX tp_filter_u ON tp_filter USING hybrid (u DESC, i) WITH (layout = trie, filter = points);
+CREATE INDEX tp_filter_s ON tp_filter USING hybrid (i) WITH (layout = trie, filter = surf);
+SELECT i, filter_pages > 0 AS has_filters FROM unnest('{tp_filter_k, tp_filter_u, tp_filter_s}'::regclass[]) i, hybrid_index_stats(i);
+SELECT hyb_check('tp_filter');
+CREATE FUNCTION tp_grow(lo int, hi int) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO tp_filter SELECT i, hashint8extended(i, 5), md5(i::text)::uuid FROM generate_series(lo, hi) i;
+	RETURN hybrid_merge('tp_filter_k') + hybrid_merge('tp_filter_u');
+END
+$$;
+-- leaves grow, and rows lack bits that others have
+SELECT tp_grow(n * 5000 + 1, n * 5000 + 5000) > 0 FROM generate_series(4, 13) n;
+UPDATE tp_filter SET u = md5(u::text)::uuid WHERE i % 11 = 0;
+DELETE FROM tp_filter WHERE i % 7 = 0;
+SELECT tp_grow(80001, 85000) > 0;
+VACUUM tp_filter;
+SELECT hyb_check('tp_filter');
+CREATE FUNCTION tp_filter_counts(OUT checks bigint, OUT negatives bigint) LANGUAGE sql AS 'SELECT filter_checks, filter_negatives FROM hybrid_index_stats(''tp_filter_k'')';
+SELECT * FROM tp_filter_counts() \gset
+SET enable_seqscan = off;
+SELECT count((SELECT t.i FROM tp_filter t WHERE t.k = s.k)) FROM (SELECT hashint8extended(i, 6) AS k FROM generate_series(1, 2000) i) s;
+SELECT c.checks - :checks AS asked, c.negatives - :negatives BETWEEN 0.9 * 2000 AND 0.995 * 2000 AS denied FROM tp_filter_counts() c;
+SELECT count((SELECT t.i FROM tp_filter t WHERE t.k = s.k)) = 9000 - 9000 / 7 AS found FROM (SELECT hashint8extended(i, 5) AS k FROM generate_series(1, 9000) i) s;
+SELECT count((SELECT t.i FROM tp_filter t WHERE t.u = s.u AND t.i = s.i)) FROM (SELECT i, u FROM tp_filter WHERE i BETWEEN 1 AND 3000) s;
+RESET enable_seqscan;
+SELECT hyb_same('SELECT i FROM tp_filter WHERE k IS NULL'), hyb_same('SELECT i FROM tp_filter WHERE u IS NULL AND i = 0');
+SELECT hyb_error(format('INSERT INTO tp_filter VALUES (1, %s)', k)) ~ 'duplicate key' AS known FROM tp_filter WHERE i IN (1, 30001, 80001);
+DROP TABLE tp_filter;

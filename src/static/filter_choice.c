@@ -66,7 +66,7 @@ bool
 hyb_filter_is_chosen(const HybIndex *ix)
 {
 	return hyb_filter_option(ix->rel) == HYB_FILTER_AUTO &&
-		!ix->desc->truncated && ix->rel->rd_index->indisunique &&
+		ix->rel->rd_index->indisunique &&
 		is_possible(ix->desc, HYB_FILTER_POINTS);
 }
 
@@ -133,8 +133,8 @@ hyb_filter_kind_of_level(const HybIndex *ix, int level, int nlevels)
 	HybFilterKind kind = hyb_filter_option(ix->rel);
 	bool		newer = level > 0 && nlevels > 1;
 
-	/* the leaves there are filters themselves */
-	if (level == 0 && ix->desc->truncated)
+	/* of the beginnings of keys there are filters for points only */
+	if (level == 0 && ix->desc->truncated && hyb_filter_has_ranges(kind))
 		return HYB_FILTER_NONE;
 	if (kind == HYB_FILTER_AUTO)
 		kind = !newer && points_pay(ix, nlevels) ? HYB_FILTER_POINTS :
@@ -145,7 +145,8 @@ hyb_filter_kind_of_level(const HybIndex *ix, int level, int nlevels)
 		is_possible(ix->desc, HYB_FILTER_POINTS))
 		kind = HYB_FILTER_POINTS;
 #ifdef USE_ASSERT_CHECKING
-	if (kind != HYB_FILTER_NONE && ix->desc->all_mem && hyb_test_filter)
+	if (kind != HYB_FILTER_NONE && ix->desc->all_mem && hyb_test_filter &&
+		!(level == 0 && ix->desc->truncated))
 		kind = HYB_FILTER_ZONE;
 #endif
 	return kind;

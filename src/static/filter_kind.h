@@ -17,11 +17,20 @@
 #include "page/handle.h"
 #include "page/settings.h"
 
-/* The beginning of an image, which is 8-byte aligned. */
+/*
+ * The beginning of an image, which is 8-byte aligned.
+ *
+ * A leaf that does not keep keys has a filter of the first bits of what keys begin
+ * with: so many of each as nearly all of its rows have.
+ */
 typedef struct HybFilterImage
 {
 	uint8		kind;			/* HybFilterKind */
-	uint8		reserved[7];	/* 0 */
+	uint8		reserved;		/* 0 */
+	uint16		bits;			/* it is about the first bits of keys, so many,
+								 * zeros behind the end of shorter ones; 0: about
+								 * whole keys */
+	uint8		reserved2[4];	/* 0 */
 } HybFilterImage;
 
 typedef enum HybFilterAnswer

@@ -56,6 +56,7 @@ check_filter(HybCheck *check, const HybChild *leaf, Page page, int slot,
 	const HybFilterImage *image;
 	const HybFilterRoutine *routine;
 	const char *wrong;
+	bool		damaged;
 
 	if (leaf->filter_slot != slot)
 		hyb_check_fail(check, block,
@@ -72,10 +73,13 @@ check_filter(HybCheck *check, const HybChild *leaf, Page page, int slot,
 	if (routine == NULL)
 		hyb_check_fail(check, block,
 					   "The filter at position %d is of an unknown kind.", slot);
-	for (int i = 0; i < lengthof(image->reserved); i++)
-		if (image->reserved[i] != 0)
-			hyb_check_fail(check, block,
-						   "The header of the filter at position %d is damaged.", slot);
+	damaged = image->reserved != 0 || image->bits > 8 * HYB_MAX_ENTRY_SIZE ||
+		(image->bits > 0 && (check->level > 0 || !check->ix->desc->truncated));
+	for (int i = 0; i < lengthof(image->reserved2); i++)
+		damaged |= image->reserved2[i] != 0;
+	if (damaged)
+		hyb_check_fail(check, block,
+					   "The header of the filter at position %d is damaged.", slot);
 	wrong = routine->verify(hyb_filter_body(image),
 							hyb_filter_body_size(entry));
 	if (wrong != NULL)
@@ -173,8 +177,10 @@ hyb_check_filter_key(HybCheck *check, const uint8 *key, uint32 keylen,
 	routine = hyb_filter_routine(check->filter_image->kind);
 	body = hyb_filter_body(check->filter_image);
 	low.ncols = high.ncols = (uint8) check->ix->desc->nkeys;
-	if (routine->probe(body, check->filter_size, &low, &high, true) != HYB_ANSWER_MAYBE ||
-		routine->probe(body, check->filter_size, &low, &high, false) < HYB_ANSWER_MAYBE)
+	if (hyb_filter_ask(routine, check->filter_image->bits, body, check->filter_size,
+					   &low, &high, true) != HYB_ANSWER_MAYBE ||
+		hyb_filter_ask(routine, check->filter_image->bits, body, check->filter_size,
+					   &low, &high, false) < HYB_ANSWER_MAYBE)
 		hyb_check_fail(check, check->filter_child->filter_block,
 					   "The filter at position %d denies the key at position %d of leaf %u.",
 					   check->filter_child->filter_slot, position,
