@@ -22,7 +22,7 @@ struct HybFilterBuilder
 };
 
 /* Rows that lack bits may make a filter of prefixes larger by one in so many. */
-#define SHALLOW_PART	8
+#define SHALLOW_PART	2
 
 static const HybFilterRoutine *const routines[] = {
 	[HYB_FILTER_SURF] = &hyb_filter_surf,
@@ -100,7 +100,7 @@ static uint32
 choose_bits(HybFilterBuilder *builder)
 {
 	const HybLeaf *leaf = &builder->leaf;
-	uint16		rows[HYB_TRIE_MAX_DEPTH] = {0};	/* by bits that they lack */
+	uint16		rows[HYB_TRIE_MAX_DEPTH] = {0}; /* by bits that they lack */
 	uint32		most = 0;
 
 	for (int row = 0; row < leaf->nrows; row++)

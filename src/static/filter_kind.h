@@ -27,9 +27,9 @@ typedef struct HybFilterImage
 {
 	uint8		kind;			/* HybFilterKind */
 	uint8		reserved;		/* 0 */
-	uint16		bits;			/* it is about the first bits of keys, so many,
-								 * zeros behind the end of shorter ones; 0: about
-								 * whole keys */
+	uint16		bits;			/* it is about the first bits of keys, so
+								 * many, zeros behind the end of shorter ones;
+								 * 0: about whole keys */
 	uint8		reserved2[4];	/* 0 */
 } HybFilterImage;
 

@@ -26,6 +26,13 @@
 /* One row in so many may share its prefix with a neighbour of another key. */
 #define GROUPED_PART		128
 
+/*
+ * Bits beyond those that as many rows take which are spread evenly.  What merges
+ * see of new keys are few at a time, so few share a prefix whatever its length; this
+ * is for those that fall into prefixes of the rows that are there.
+ */
+#define SPARE_BITS			9
+
 /* A row is continued in the next leaf if it has so many items. */
 #define SPLIT_ITEMS			64
 
@@ -323,18 +330,29 @@ deepen_to_whole(const TrieBuilder *b, const Extent *extent, int depth)
 }
 
 /*
- * The least depth at which few rows share their prefixes.  Some may lack bits of
- * it.
+ * The least depth at which few rows share their prefixes, and few keys to come
+ * would fall into one if they were spread evenly.  Some rows may lack bits of it.
  */
 static int
 choose_depth(const TrieBuilder *b, const Extent *extent)
 {
 	int			grouped[HYB_TRIE_MAX_DEPTH + 1] = {0};	/* by depth */
-	int			depth = extent->least;
+	const TrieRow *first = &b->rows[0];
+	const TrieRow *last = &b->rows[extent->nrows - 1];
 	uint32		base = 8 * extent->ncommon;
+	uint32		even = hyb_common_bits(row_bytes(b, first), first->bits,
+									   row_bytes(b, last), last->bits) +
+		hyb_bit_width(extent->nrows) + SPARE_BITS;
+	uint32		most = first->bits;
+	int			depth;
 
 	for (int i = 1; i < extent->nrows; i++)
+	{
 		grouped[Min(b->rows[i].shared - base, HYB_TRIE_MAX_DEPTH)]++;
+		most = Max(most, b->rows[i].bits);
+	}
+	even = Min(even, most);
+	depth = Max(extent->least, Min((int) (even - base), HYB_TRIE_MAX_DEPTH));
 	/* who shares more bits shares these too */
 	for (int i = HYB_TRIE_MAX_DEPTH; i > 0; i--)
 		grouped[i - 1] += grouped[i];
