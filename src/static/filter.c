@@ -215,10 +215,8 @@ hyb_filter_entry_valid(Page page, int slot)
 typedef struct OpenFilter
 {
 	Buffer		buf;
-	const HybFilterRoutine *routine;
-	uint32		bits;			/* HybFilterImage.bits */
-	const void *image;			/* what follows the HybFilterImage */
-	Size		size;
+	const HybFilterImage *image;
+	Size		size;			/* of what follows the image's beginning */
 } OpenFilter;
 
 /*
@@ -255,11 +253,9 @@ open_filter(const HybIndex *ix, const HybChild *child, OpenFilter *filter)
 	}
 	image = hyb_filter_image(page, child->filter_slot);
 	filter->buf = buf;
-	filter->routine = hyb_filter_routine(image->kind);
-	if (filter->routine == NULL)
+	if (hyb_filter_routine(image->kind) == NULL)
 		hyb_corrupted(ix->rel, child->filter_block, "A filter is of an unknown kind.");
-	filter->bits = image->bits;
-	filter->image = hyb_filter_body(image);
+	filter->image = image;
 	filter->size = hyb_filter_body_size(entry);
 	return true;
 }
@@ -276,25 +272,27 @@ close_filter(const HybIndex *ix, const HybChild *child, OpenFilter *filter,
 }
 
 HybFilterAnswer
-hyb_filter_ask(const HybFilterRoutine *routine, uint32 cut_bits,
-			   const void *image, Size size, const HybPos *low,
+hyb_filter_ask(const HybFilterImage *image, Size size, const HybPos *low,
 			   const HybPos *high, bool point)
 {
+	const HybFilterRoutine *routine = hyb_filter_routine(image->kind);
 	uint8		space[HYB_MAX_ENTRY_SIZE];
 	HybBuf		cut;
 	HybPos		pos = *low;
 
-	if (cut_bits == 0)
-		return routine->probe(image, size, low, high, point);
+	if (routine == NULL)
+		return HYB_ANSWER_NO_HEADER;
+	if (image->bits == 0)
+		return routine->probe(hyb_filter_body(image), size, low, high, point);
 	if (!point)
 		return HYB_ANSWER_UNKNOWN;
-	if (cut_bits > 8 * sizeof(space))
+	if (image->bits > 8 * sizeof(space))
 		return HYB_ANSWER_NO_HEADER;
 	hyb_buf_init(&cut, space, sizeof(space), CurrentMemoryContext);
-	cut_key(low->key, low->len, cut_bits, &cut);
+	cut_key(low->key, low->len, image->bits, &cut);
 	pos.key = cut.data;
 	pos.len = (uint16) cut.len;
-	return routine->probe(image, size, &pos, &pos, true);
+	return routine->probe(hyb_filter_body(image), size, &pos, &pos, true);
 }
 
 HybFilterAnswer
@@ -310,8 +308,7 @@ hyb_filter_probe(const HybIndex *ix, const HybChild *child,
 
 	if (!open_filter(ix, child, &filter))
 		return HYB_ANSWER_UNKNOWN;
-	answer = hyb_filter_ask(filter.routine, filter.bits, filter.image, filter.size,
-							low, high, point);
+	answer = hyb_filter_ask(filter.image, filter.size, low, high, point);
 	close_filter(ix, child, &filter, answer);
 	return answer;
 }
@@ -326,8 +323,10 @@ hyb_filter_count_keys(const HybIndex *ix, const HybChild *child,
 
 	if (!open_filter(ix, child, &filter))
 		return false;
-	answer = filter.bits > 0 ? HYB_ANSWER_NO :
-		filter.routine->count(filter.image, filter.size, low, high, count, total);
+	answer = filter.image->bits > 0 ? HYB_ANSWER_NO :
+		hyb_filter_routine(filter.image->kind)->count(hyb_filter_body(filter.image),
+													  filter.size, low, high,
+													  count, total);
 	close_filter(ix, child, &filter, answer);
 	return answer == HYB_ANSWER_MAYBE;
 }

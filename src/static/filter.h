@@ -66,11 +66,13 @@ hyb_filter_image(Page page, int slot)
 #define hyb_filter_body(image) ((const void *) ((image) + 1))
 #define hyb_filter_body_size(entry) ((entry)->len - sizeof(HybFilterImage))
 
-/* What an image says, cut_bits its `bits`.  The arguments are else as in the table. */
-extern HybFilterAnswer hyb_filter_ask(const HybFilterRoutine *routine,
-									  uint32 cut_bits, const void *image,
-									  Size size, const HybPos *low,
-									  const HybPos *high, bool point);
+/*
+ * What an image says, size bytes behind its beginning (hyb_filter_body_size);
+ * the other arguments are as in the table.
+ */
+extern HybFilterAnswer hyb_filter_ask(const HybFilterImage *image, Size size,
+									  const HybPos *low, const HybPos *high,
+									  bool point);
 
 /*
  * May the child's leaf hold an entry between two positions?  NO, MAYBE, or

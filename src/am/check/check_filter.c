@@ -169,17 +169,13 @@ hyb_check_filter_key(HybCheck *check, const uint8 *key, uint32 keylen,
 {
 	HybPos		low = {.key = key,.len = (uint16) keylen,.tie = HYB_BEFORE};
 	HybPos		high = {.key = key,.len = (uint16) keylen,.tie = HYB_AFTER};
-	const HybFilterRoutine *routine;
-	const void *body;
 
 	if (!check->filter_open)
 		return;
-	routine = hyb_filter_routine(check->filter_image->kind);
-	body = hyb_filter_body(check->filter_image);
 	low.ncols = high.ncols = (uint8) check->ix->desc->nkeys;
-	if (hyb_filter_ask(routine, check->filter_image->bits, body, check->filter_size,
+	if (hyb_filter_ask(check->filter_image, check->filter_size,
 					   &low, &high, true) != HYB_ANSWER_MAYBE ||
-		hyb_filter_ask(routine, check->filter_image->bits, body, check->filter_size,
+		hyb_filter_ask(check->filter_image, check->filter_size,
 					   &low, &high, false) < HYB_ANSWER_MAYBE)
 		hyb_check_fail(check, check->filter_child->filter_block,
 					   "The filter at position %d denies the key at position %d of leaf %u.",
