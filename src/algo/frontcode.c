@@ -249,7 +249,7 @@ hyb_front_cursor_reset(const HybFront *front, HybFrontCursor *cursor)
 	cursor->row = -1;
 	cursor->len = 0;
 	cursor->table_filled = false;
-	cursor->rows_decoded = 0;
+	cursor->decoded = 0;
 	memcpy(cursor->buf, front->prefix, front->prefix_len);
 }
 
@@ -328,11 +328,14 @@ read_rest(const HybFront *front, HybFrontCursor *cursor, const Entry *e,
 		memcpy(out, e->rest, len);
 		return len;
 	}
-	if (!cursor->table_filled && cursor->table != NULL &&
-		++cursor->rows_decoded > HYB_FRONT_TABLE_ROWS)
+	if (!cursor->table_filled && cursor->table != NULL)
 	{
-		hyb_huff_fill_table(&front->huff, cursor->table);
-		cursor->table_filled = true;
+		cursor->decoded += e->rest_len;
+		if (cursor->decoded > HYB_FRONT_TABLE_AFTER)
+		{
+			hyb_huff_fill_table(&front->huff, cursor->table);
+			cursor->table_filled = true;
+		}
 	}
 	return hyb_huff_decode(&front->huff,
 						   cursor->table_filled ? cursor->table : NULL,

@@ -197,28 +197,28 @@ hyb_huff_encode(const HybHuffEncoder *enc, const uint8_t *s, uint32_t n,
 	return out;
 }
 
-/* Length << 8 | byte for each string of `bits` bits; 0 where no code ends. */
+/* Length << 8 | byte for each string of HYB_HUFF_SHORT bits; 0 where no code ends. */
 static void
-fill_table(const HybHuffDecoder *dec, uint16_t *table, unsigned bits)
+fill_quick(HybHuffDecoder *dec)
 {
 	unsigned	at = 0;
 	unsigned	index = 0;
 
-	for (unsigned l = dec->minlen; l <= dec->maxlen && l <= bits; l++)
+	for (unsigned l = dec->minlen; l <= dec->maxlen && l <= HYB_HUFF_SHORT; l++)
 	{
-		unsigned	step = 1u << (bits - l);
-		unsigned	limit = dec->limit[l] >> (HYB_HUFF_MAXLEN - bits);
+		unsigned	step = 1u << (HYB_HUFF_SHORT - l);
+		unsigned	limit = dec->limit[l] >> (HYB_HUFF_MAXLEN - HYB_HUFF_SHORT);
 
 		while (at < limit)
 		{
 			uint16_t	entry = (uint16_t) ((l << 8) | dec->symbols[index++]);
 
 			for (unsigned i = 0; i < step; i++)
-				table[at++] = entry;
+				dec->quick[at++] = entry;
 		}
 	}
-	while (at < (1u << bits))
-		table[at++] = 0;
+	while (at < (1u << HYB_HUFF_SHORT))
+		dec->quick[at++] = 0;
 }
 
 const uint8_t *
@@ -252,27 +252,89 @@ hyb_huff_open(HybHuffDecoder *dec, const uint8_t *p, const uint8_t *end)
 	if (index == 0 || index > 256 || (size_t) (end - p) < index)
 		return NULL;
 	dec->symbols = p;
-	fill_table(dec, dec->quick, HYB_HUFF_SHORT);
+	fill_quick(dec);
 	return p + index;
 }
 
-void
-hyb_huff_fill_table(const HybHuffDecoder *dec, uint16_t *table)
+#define ENTRY_BITS(e)		((e) >> 26)
+#define ENTRY_COUNT(e)		(((e) >> 24) & 3)
+#define ENTRY_FIRST_BITS(e)	(((e) >> 20) & 15)
+
+/*
+ * Fill the 2^bits elements from `table` on, whose indexes differ in their last
+ * `bits` bits only; `first` is the element of the code that the others are, or
+ * 0 if there is none.
+ */
+static void
+fill_range(const HybHuffDecoder *dec, HybHuffEntry *table, unsigned bits,
+		   HybHuffEntry first)
 {
-	fill_table(dec, table, HYB_HUFF_MAXLEN);
+	unsigned	at = 0;
+	unsigned	index = 0;
+
+	for (unsigned l = dec->minlen; l <= dec->maxlen && l <= bits; l++)
+	{
+		unsigned	step = 1u << (bits - l);
+		unsigned	limit = dec->limit[l] >> (HYB_HUFF_MAXLEN - bits);
+
+		for (; at < limit; at += step)
+		{
+			HybHuffEntry symbol = dec->symbols[index++];
+
+			if (first == 0)
+				fill_range(dec, table + at, bits - l,
+						   l << 26 | 1 << 24 | l << 20 | symbol);
+			else
+			{
+				HybHuffEntry both = (first & 0x00F000FF) | symbol <<8 | 2 << 24 |
+					(ENTRY_BITS(first) + l) << 26;
+
+				for (unsigned i = 0; i < step; i++)
+					table[at + i] = both;
+			}
+		}
+	}
+	while (at < (1u << bits))
+		table[at++] = first;
 }
 
-/* Code i of five, in a loop that the compiler is not asked to unroll. */
-#define DECODE_ONE(i) \
+void
+hyb_huff_fill_table(const HybHuffDecoder *dec, HybHuffEntry *table)
+{
+	fill_range(dec, table, HYB_HUFF_MAXLEN, 0);
+}
+
+static uint32_t
+decode_without_table(const HybHuffDecoder *dec, const uint8_t *p, uint32_t n,
+					 uint8_t *out, uint32_t max)
+{
+	HybHuffReader r;
+	uint32_t	k = 0;
+
+	hyb_huff_reader_init(&r, p, n);
+	while (k < max)
+	{
+		int			c = hyb_huff_next(dec, &r);
+
+		if (c < 0)
+			break;
+		out[k++] = (uint8_t) c;
+	}
+	return k;
+}
+
+/* An element, one of five, in a loop that the compiler is not asked to unroll. */
+#define DECODE_ONE \
 	do { \
-		entry = table[rest >> (64 - HYB_HUFF_MAXLEN)]; \
-		out[k + (i)] = (uint8_t) entry; \
-		rest <<= entry >> 8; \
-		after += entry >> 8; \
+		entry = table[word >> (64 - HYB_HUFF_MAXLEN)]; \
+		hyb_store16(out + k, entry & 0xFFFF); \
+		word <<= ENTRY_BITS(entry); \
+		pos += ENTRY_BITS(entry); \
+		k += ENTRY_COUNT(entry); \
 	} while (0)
 
 uint32_t
-hyb_huff_decode(const HybHuffDecoder *dec, const uint16_t *table,
+hyb_huff_decode(const HybHuffDecoder *dec, const HybHuffEntry *table,
 				const uint8_t *p, uint32_t n, uint8_t *out, uint32_t max)
 {
 	uint32_t	end = 8 * n;
@@ -280,57 +342,48 @@ hyb_huff_decode(const HybHuffDecoder *dec, const uint16_t *table,
 	uint32_t	k = 0;
 
 	if (table == NULL)
+		return decode_without_table(dec, p, n, out, max);
+
+	/*
+	 * At least 57 bits are in a word: five elements, which take 55 at most.
+	 * As long as so many are left, and there is space for two bytes of each,
+	 * one question tells that there was a code at each place: where there is
+	 * none the next one is looked for at the same place.
+	 */
+	while (end - pos >= 5 * HYB_HUFF_MAXLEN && max - k >= 10)
 	{
-		HybHuffReader r;
+		uint64_t	word = hyb_load64be(p + (pos >> 3)) << (pos & 7);
+		HybHuffEntry entry;
 
-		hyb_huff_reader_init(&r, p, n);
-		while (k < max)
-		{
-			int			c = hyb_huff_next(dec, &r);
-
-			if (c < 0)
-				break;
-			out[k++] = (uint8_t) c;
-		}
-		return k;
+		DECODE_ONE;
+		DECODE_ONE;
+		DECODE_ONE;
+		DECODE_ONE;
+		DECODE_ONE;
+		if (entry == 0)
+			return k;
 	}
 	while (k < max && pos < end)
 	{
 		uint64_t	word = hyb_load64be(p + (pos >> 3)) << (pos & 7);
 
-		/*
-		 * At least 57 bits are there: five codes.  If all are whole and lie
-		 * within the string, as they mostly do, one question tells: where no
-		 * code is found the next one is looked for at the same place.
-		 */
-		if (max - k >= 5)
-		{
-			uint64_t	rest = word;
-			uint32_t	after = pos;
-			unsigned	entry;
-
-			DECODE_ONE(0);
-			DECODE_ONE(1);
-			DECODE_ONE(2);
-			DECODE_ONE(3);
-			DECODE_ONE(4);
-			if (entry >= 1 << 8 && after <= end)
-			{
-				pos = after;
-				k += 5;
-				continue;
-			}
-		}
 		for (int i = 0; i < 5 && k < max; i++)
 		{
-			unsigned	entry = table[word >> (64 - HYB_HUFF_MAXLEN)];
-			unsigned	len = entry >> 8;
+			HybHuffEntry entry = table[word >> (64 - HYB_HUFF_MAXLEN)];
+			unsigned	len = ENTRY_BITS(entry);
 
+			if (ENTRY_COUNT(entry) == 2 && pos + len <= end && max - k >= 2)
+				out[k + 1] = (uint8_t) (entry >> 8);
+			else
+			{
+				len = ENTRY_FIRST_BITS(entry);
+				if (len == 0 || pos + len > end)
+					return k;
+			}
+			out[k] = (uint8_t) entry;
+			k += len == ENTRY_BITS(entry) ? ENTRY_COUNT(entry) : 1;
 			pos += len;
-			if (len == 0 || pos > end)
-				return k;
 			word <<= len;
-			out[k++] = (uint8_t) entry;
 		}
 	}
 	return k;

@@ -19,6 +19,15 @@
 #define HYB_HUFF_MAXLEN		11
 #define HYB_HUFF_TABLE		(1 << HYB_HUFF_MAXLEN)
 
+/*
+ * An element of a decoding table: what begins with the HYB_HUFF_MAXLEN bits
+ * that are its index.  Two codes where both lie within them, as the shorter
+ * ones mostly do.  Bits 26 up: length of all codes; 24 and 25: their number,
+ * 0 where no code ends; 20 to 23: length of the first; 0 to 15: the bytes,
+ * the first one lowest.
+ */
+typedef uint32_t HybHuffEntry;
+
 /* Codes up to this length are looked up, others searched by length. */
 #define HYB_HUFF_SHORT		6
 
@@ -78,10 +87,11 @@ extern const uint8_t *hyb_huff_open(HybHuffDecoder *dec, const uint8_t *p,
  * hyb_huff_fill_table has filled, which makes decoding faster.
  */
 extern uint32_t hyb_huff_decode(const HybHuffDecoder *dec,
-								const uint16_t *table, const uint8_t *p,
+								const HybHuffEntry *table, const uint8_t *p,
 								uint32_t n, uint8_t *out, uint32_t max);
 
-extern void hyb_huff_fill_table(const HybHuffDecoder *dec, uint16_t *table);
+/* Fills HYB_HUFF_TABLE elements. */
+extern void hyb_huff_fill_table(const HybHuffDecoder *dec, HybHuffEntry *table);
 
 /* Reads a coded string byte by byte. */
 typedef struct HybHuffReader

@@ -20,7 +20,7 @@ typedef struct StringBuffers
 {
 	HybSpare	spare;
 	uint8		buf[STRING_BUFFER];
-	uint16		table[HYB_HUFF_TABLE];
+	HybHuffEntry table[HYB_HUFF_TABLE];
 } StringBuffers;
 
 static HybSpareList spare_strings = {pfree};
@@ -63,7 +63,7 @@ need_buffer(const HybLeaf *leaf, HybLeafColumn *col, bool table)
 	}
 	if (unlikely(table && col->cursor.table == NULL))
 		col->cursor.table = MemoryContextAlloc(leaf->context,
-											   sizeof(uint16) * HYB_HUFF_TABLE);
+											   sizeof(HybHuffEntry) * HYB_HUFF_TABLE);
 }
 
 /* The same of a column of groups, when a string of it is read. */

@@ -140,7 +140,7 @@ read_string(const HybHuffDecoder *dec, const uint8_t *s, uint32_t n,
 			const uint8_t *want, uint32_t want_len)
 {
 	uint32_t	max = want != NULL ? want_len : 8 * n + 1;
-	uint16_t   *table = malloc(HYB_HUFF_TABLE * sizeof(uint16_t));
+	HybHuffEntry *table = malloc(HYB_HUFF_TABLE * sizeof(HybHuffEntry));
 	uint8_t    *a = malloc(max + 1);
 	uint8_t    *b = malloc(max + 1);
 	uint32_t	len = hyb_huff_decode(dec, NULL, s, n, a, max);
@@ -225,7 +225,7 @@ init_cursor(const HybFront *front, HybFrontCursor *cursor, uint32_t cap, bool ta
 	memset(cursor, 0, sizeof(*cursor));
 	cursor->cap = cap;
 	cursor->buf = malloc(cap > 0 ? cap : 1);
-	cursor->table = table ? malloc(HYB_HUFF_TABLE * sizeof(uint16_t)) : NULL;
+	cursor->table = table ? malloc(HYB_HUFF_TABLE * sizeof(HybHuffEntry)) : NULL;
 	hyb_front_cursor_reset(front, cursor);
 }
 

@@ -111,7 +111,7 @@ test_round(int round)
 	memset(&cursor, 0, sizeof(cursor));
 	cursor.buf = malloc(MAXLEN);
 	cursor.cap = MAXLEN;
-	cursor.table = round % 2 ? malloc(HYB_HUFF_TABLE * sizeof(uint16_t)) : NULL;
+	cursor.table = round % 2 ? malloc(HYB_HUFF_TABLE * sizeof(HybHuffEntry)) : NULL;
 	hyb_front_cursor_reset(&front, &cursor);
 	for (uint32_t i = 0; i < n; i++)
 		same &= hyb_front_read(&front, &cursor, i) &&

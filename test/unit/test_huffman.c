@@ -36,7 +36,7 @@ static void
 test_round(int shape)
 {
 	uint32_t	freq[256] = {0};
-	uint16_t	table[HYB_HUFF_TABLE];
+	HybHuffEntry table[HYB_HUFF_TABLE];
 	uint8_t		out[MAXLEN];
 	HybHuffEncoder enc;
 	HybHuffDecoder dec;
