@@ -414,13 +414,21 @@ hyb_front_read(const HybFront *front, HybFrontCursor *cursor, uint32_t row)
 
 /* ---- searching ---- */
 
+/* Where the end of a string sorts, beside what goes on. */
+typedef enum End
+{
+	END_LOW,
+	END_HIGH,
+	END_EQUAL					/* a string equals all that begins with it */
+} End;
+
 /*
  * Order of a string and the target, which agree on `*m` bytes, where the
  * string goes on with `rest`; *m becomes the length of their common prefix.
  */
 static inline int
 compare_rest(const HybFront *front, const Entry *e, const uint8_t *target,
-			 uint32_t target_len, bool end_high, uint32_t *m)
+			 uint32_t target_len, End end, uint32_t *m)
 {
 	HybHuffReader r;
 	uint32_t	pos = 0;
@@ -436,19 +444,22 @@ compare_rest(const HybFront *front, const Entry *e, const uint8_t *target,
 			c = pos < e->rest_len ? e->rest[pos++] : -1;
 
 		if (*m == target_len)
-			return c < 0 ? 0 : end_high ? -1 : 1;
+			return c < 0 ? 0 : end == END_HIGH ? -1 : 1;
 		if (c < 0)
-			return end_high ? 1 : -1;
+			return end == END_EQUAL ? 0 : end == END_HIGH ? 1 : -1;
 		if (c != target[*m])
 			return c < target[*m] ? -1 : 1;
 		(*m)++;
 	}
 }
 
-int
-hyb_front_search(const HybFront *front, uint32_t lo, uint32_t hi,
-				 const uint8_t *target, uint32_t target_len, bool end_high,
-				 bool upper, bool *equal)
+/*
+ * hyb_front_search(), where *matched is the length of the string found, without
+ * the common prefix, if it is equal.
+ */
+static inline int
+search(const HybFront *front, uint32_t lo, uint32_t hi, const uint8_t *target,
+	   uint32_t target_len, End end, bool upper, bool *equal, uint32_t *matched)
 {
 	uint32_t	m;
 	uint32_t	a;
@@ -467,7 +478,7 @@ hyb_front_search(const HybFront *front, uint32_t lo, uint32_t hi,
 	if (a < m)
 		return (int) (front->prefix[a] < target[a] ? hi : lo);
 	if (target_len < front->prefix_len)
-		return (int) (end_high ? hi : lo);
+		return (int) (end == END_HIGH ? hi : lo);
 	target += front->prefix_len;
 	target_len -= front->prefix_len;
 
@@ -482,7 +493,7 @@ hyb_front_search(const HybFront *front, uint32_t lo, uint32_t hi,
 		if (!read_entry(front, true, &off, &e))
 			return -1;
 		m = 0;
-		cmp = compare_rest(front, &e, target, target_len, end_high, &m);
+		cmp = compare_rest(front, &e, target, target_len, end, &m);
 		if (cmp < 0 || (upper && cmp == 0))
 			a = mid;
 		else
@@ -505,13 +516,37 @@ hyb_front_search(const HybFront *front, uint32_t lo, uint32_t hi,
 		if (e.shared <= m)
 		{
 			m = e.shared;
-			cmp = compare_rest(front, &e, target, target_len, end_high, &m);
+			cmp = compare_rest(front, &e, target, target_len, end, &m);
 		}
 		if (r >= lo && (cmp > 0 || (cmp == 0 && !upper)))
 		{
 			*equal = cmp == 0;
+			*matched = m;
 			return (int) r;
 		}
 	}
 	return (int) hi;
+}
+
+int
+hyb_front_search(const HybFront *front, uint32_t lo, uint32_t hi,
+				 const uint8_t *target, uint32_t target_len, bool end_high,
+				 bool upper, bool *equal)
+{
+	uint32_t	matched;
+
+	return search(front, lo, hi, target, target_len, end_high ? END_HIGH : END_LOW,
+				  upper, equal, &matched);
+}
+
+int
+hyb_front_search_beginning(const HybFront *front, const uint8_t *target,
+						   uint32_t target_len, bool *begins, uint32_t *len)
+{
+	uint32_t	matched = 0;
+	int			row = search(front, 0, front->n, target, target_len, END_EQUAL,
+							 false, begins, &matched);
+
+	*len = front->prefix_len + matched;
+	return row;
 }

@@ -137,4 +137,14 @@ extern int	hyb_front_search(const HybFront *front, uint32_t lo, uint32_t hi,
 							 const uint8_t *target, uint32_t target_len,
 							 bool end_high, bool upper, bool *equal);
 
+/*
+ * Of strings that ascend, none of which begins another one: the one that the
+ * target begins with (*begins; of length *len), or else the first one above the
+ * target, front->n if there is none; -1 if the data is damaged.
+ */
+extern int	hyb_front_search_beginning(const HybFront *front,
+									   const uint8_t *target,
+									   uint32_t target_len, bool *begins,
+									   uint32_t *len);
+
 #endif							/* HYB_FRONTCODE_H */

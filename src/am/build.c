@@ -51,6 +51,10 @@ create_metapage(HybIndex *ix, ForkNumber fork, Relation heap,
 	dictionary = fork == INIT_FORKNUM ? InvalidBlockNumber :
 		hyb_build_dictionary(ix, heap, info);
 
+	/* the merge that learns a dictionary needs keys */
+	if (ix->desc->has_encoded && !BlockNumberIsValid(dictionary))
+		ix->desc->truncated = false;
+
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	START_CRIT_SECTION();
 	hyb_page_meta(BufferGetPage(buf))->dictionary = dictionary;

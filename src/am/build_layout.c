@@ -56,9 +56,9 @@ find_obstacle(Relation index, const HybKeyDesc *desc, Obstacle *obstacle)
 			obstacle->hint = "Keys are read from the table again: index a generated column that is stored.";
 			return true;
 		}
-		if (!hyb_column_is_fixed(&desc->cols[i]))
+		if (desc->cols[i].compare != HYB_COMPARE_MEM)
 		{
-			obstacle->detail = psprintf("Keys of column \"%s\", of type %s, have no fixed length, or are not ordered by their bytes.",
+			obstacle->detail = psprintf("Keys of column \"%s\", of type %s, are not ordered by their bytes.",
 										NameStr(att->attname),
 										format_type_be(desc->cols[i].typid));
 			obstacle->hint = "Use layout = columnar.";

@@ -261,6 +261,16 @@ typedef struct HybKeyDesc
 	HybColumn	cols[FLEXIBLE_ARRAY_MEMBER];
 } HybKeyDesc;
 
+/* Have all keys the same length, but for NULLs, and are ordered by memcmp? */
+static inline bool
+hyb_key_is_fixed(const HybKeyDesc *desc)
+{
+	for (int i = 0; i < desc->nkeys; i++)
+		if (!hyb_column_is_fixed(&desc->cols[i]))
+			return false;
+	return true;
+}
+
 /*
  * Bytes of a description of so many columns.  It holds no pointer into itself,
  * so a copy of these bytes is as good, for as long as the relation is open.

@@ -42,15 +42,6 @@ drop_cache(Relation rel)
 	rel->rd_amcache = NULL;
 }
 
-static bool
-can_be_truncated(const HybKeyDesc *desc)
-{
-	for (int i = 0; i < desc->nkeys; i++)
-		if (!hyb_column_is_fixed(&desc->cols[i]))
-			return false;
-	return desc->natts == desc->nkeys;
-}
-
 static HybIndexCache *
 make_cache(Relation rel)
 {
@@ -65,7 +56,7 @@ make_cache(Relation rel)
 
 	UnlockReleaseBuffer(buf);
 
-	if (truncated && !can_be_truncated(desc))
+	if (truncated && !(desc->all_mem && desc->natts == desc->nkeys))
 		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
 					  "The metapage says that leaves do not hold keys, of an index that needs them.");
 

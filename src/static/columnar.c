@@ -35,35 +35,43 @@ typedef struct GroupBuffers
 static HybSpareList spare_groups = {pfree};
 
 static void
-take_strings(const HybLeaf *leaf, HybLeafColumn *col)
+take_strings(const HybLeaf *leaf, HybFrontCursor *cursor)
 {
 	StringBuffers *strings = hyb_spare_take(&spare_strings);
 
 	if (strings == NULL)
 		strings = MemoryContextAlloc(TopMemoryContext, sizeof(StringBuffers));
 	hyb_spare_lend(&spare_strings, &strings->spare, leaf->context);
-	col->cursor.buf = strings->buf;
-	col->cursor.cap = STRING_BUFFER;
-	col->cursor.table = strings->table;
+	cursor->buf = strings->buf;
+	cursor->cap = STRING_BUFFER;
+	cursor->table = strings->table;
 }
 
-/* The buffers are kept for the next page. */
-static inline void
-need_buffer(const HybLeaf *leaf, HybLeafColumn *col, bool table)
+void
+hyb_leaf_need_strings(const HybLeaf *leaf, HybFrontCursor *cursor, bool table)
 {
-	if (unlikely(col->cursor.buf == NULL))
+	if (unlikely(cursor->buf == NULL))
 	{
 		if (leaf->spare_buffers)
 		{
-			take_strings(leaf, col);
+			take_strings(leaf, cursor);
 			return;
 		}
-		col->cursor.buf = MemoryContextAlloc(leaf->context, STRING_BUFFER);
-		col->cursor.cap = STRING_BUFFER;
+		cursor->buf = MemoryContextAlloc(leaf->context, STRING_BUFFER);
+		cursor->cap = STRING_BUFFER;
 	}
-	if (unlikely(table && col->cursor.table == NULL))
-		col->cursor.table = MemoryContextAlloc(leaf->context,
-											   sizeof(HybHuffEntry) * HYB_HUFF_TABLE);
+	if (unlikely(table && cursor->table == NULL))
+		cursor->table = MemoryContextAlloc(leaf->context,
+										   sizeof(HybHuffEntry) * HYB_HUFF_TABLE);
+}
+
+void
+hyb_leaf_free_strings(HybFrontCursor *cursor)
+{
+	if (cursor->buf != NULL)
+		pfree(cursor->buf);
+	if (cursor->table != NULL)
+		pfree(cursor->table);
 }
 
 /* The same of a column of groups, when a string of it is read. */
@@ -162,7 +170,7 @@ open_string(const HybLeaf *leaf, HybLeafColumn *col, const uint8 *p,
 		p = hyb_front_open(&col->front, nrows, p, end);
 		if (p == NULL)
 			return NULL;
-		need_buffer(leaf, col, col->front.coded);
+		hyb_leaf_need_strings(leaf, &col->cursor, col->front.coded);
 		hyb_front_cursor_reset(&col->front, &col->cursor);
 		return p;
 	}
@@ -183,7 +191,7 @@ open_string(const HybLeaf *leaf, HybLeafColumn *col, const uint8 *p,
 			return NULL;
 		p += len;
 	}
-	need_buffer(leaf, col, false);
+	hyb_leaf_need_strings(leaf, &col->cursor, false);
 	memcpy(col->cursor.buf, col->prefix, col->prefix_len);
 	return p;
 }
@@ -245,12 +253,7 @@ close_columnar(HybLeaf *leaf)
 {
 	for (int i = 0; i < leaf->ncols_alloc; i++)
 	{
-		HybFrontCursor *cursor = &hyb_columnar(leaf)->cols[i].cursor;
-
-		if (cursor->buf != NULL)
-			pfree(cursor->buf);
-		if (cursor->table != NULL)
-			pfree(cursor->table);
+		hyb_leaf_free_strings(&hyb_columnar(leaf)->cols[i].cursor);
 		if (hyb_columnar(leaf)->cols[i].lz_cursor.buffers != NULL)
 			pfree(hyb_columnar(leaf)->cols[i].lz_cursor.buffers);
 	}

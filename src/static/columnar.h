@@ -133,6 +133,15 @@ hyb_columnar(const HybLeaf *leaf)
 
 /* columnar.c */
 
+/*
+ * Buffers of a cursor over a leaf's strings, kept for the next page; with a
+ * decoding table if `table`.  Those of leaves without spare_buffers are freed by
+ * hyb_leaf_free_strings.
+ */
+extern void hyb_leaf_need_strings(const HybLeaf *leaf, HybFrontCursor *cursor,
+								  bool table);
+extern void hyb_leaf_free_strings(HybFrontCursor *cursor);
+
 /* One column of a row; the value holds until the column's next one. */
 extern void hyb_columnar_value(HybLeaf *leaf, int col, int row, HybValue *val);
 

@@ -133,8 +133,12 @@ hyb_filter_kind_of_level(const HybIndex *ix, int level, int nlevels)
 	HybFilterKind kind = hyb_filter_option(ix->rel);
 	bool		newer = level > 0 && nlevels > 1;
 
-	/* of the beginnings of keys there are filters for points only */
-	if (level == 0 && ix->desc->truncated && hyb_filter_has_ranges(kind))
+	/*
+	 * Of the beginnings of keys there are filters for points only, and of those
+	 * that differ in their length none: who asks does not know the length.
+	 */
+	if (level == 0 && ix->desc->truncated &&
+		(hyb_filter_has_ranges(kind) || !hyb_key_is_fixed(ix->desc)))
 		return HYB_FILTER_NONE;
 	if (kind == HYB_FILTER_AUTO)
 		kind = !newer && points_pay(ix, nlevels) ? HYB_FILTER_POINTS :

@@ -1,9 +1,9 @@
 /*
  * prefixes.c
- *		Reading leaves of prefixes.
+ *		Reading leaves of prefixes that are numbers, and what all kinds share.
  *
- * What is stored is opened as a columnar leaf of its own, of two columns; rows
- * and items are numbered alike in both.
+ * What is stored is opened as a columnar leaf of its own; rows and items are
+ * numbered alike in both.
  */
 #include "compat.h"
 
@@ -54,27 +54,42 @@ hyb_trie_columns(void)
 
 /* ---- opening ---- */
 
-#define STORED_SPACE \
-	MAXALIGN(offsetof(HybColumnar, cols) + 2 * sizeof(HybLeafColumn))
+void
+hyb_prefixes_init(HybLeaf *stored, void *own, const HybKeyDesc *columns)
+{
+	memset(stored, 0, sizeof(HybLeaf));
+	stored->own[HYB_LAYOUT_COLUMNAR - 1] = own;
+	stored->ncols_alloc = columns->natts;
+	stored->layout = &hyb_columnar_layout;
+	stored->desc = columns;
+	hyb_columnar_layout.init(stored);
+}
+
+const uint8 *
+hyb_prefixes_open(HybLeaf *stored, const HybLeaf *leaf, const uint8 *p,
+				  const uint8 *end)
+{
+	stored->rel = leaf->rel;
+	stored->blkno = leaf->blkno;
+	stored->page = leaf->page;
+	stored->nrows = leaf->nrows;
+	stored->nitems = leaf->nitems;
+	stored->unique_rows = leaf->unique_rows;
+	stored->context = leaf->context;
+	return hyb_columnar_layout.open(stored, p, end);
+}
 
 static void
 init_trie(HybLeaf *leaf)
 {
-	HybLeaf    *stored = &trie(leaf)->stored;
-
-	memset(stored, 0, sizeof(HybLeaf));
-	stored->own[HYB_LAYOUT_COLUMNAR - 1] = (char *) trie(leaf) + MAXALIGN(sizeof(Trie));
-	stored->ncols_alloc = 2;
-	stored->layout = &hyb_columnar_layout;
-	stored->desc = hyb_trie_columns();
-	hyb_columnar_layout.init(stored);
+	hyb_prefixes_init(&trie(leaf)->stored, (char *) trie(leaf) + MAXALIGN(sizeof(Trie)),
+					  hyb_trie_columns());
 }
 
 static const uint8 *
 open_trie(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 {
 	Trie	   *t = trie(leaf);
-	HybLeaf    *stored = &t->stored;
 
 	p = hyb_varint_read(p, end, &t->ncommon);
 	if (p == NULL || t->ncommon > HYB_MAX_ENTRY_SIZE || end - p <= t->ncommon)
@@ -87,14 +102,7 @@ open_trie(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  psprintf("The leaf's prefixes have %d bits beyond what they have in common.",
 							   t->depth));
-	stored->rel = leaf->rel;
-	stored->blkno = leaf->blkno;
-	stored->page = leaf->page;
-	stored->nrows = leaf->nrows;
-	stored->nitems = leaf->nitems;
-	stored->unique_rows = leaf->unique_rows;
-	stored->context = leaf->context;
-	return hyb_columnar_layout.open(stored, p, end);
+	return hyb_prefixes_open(&t->stored, leaf, p, end);
 }
 
 /* ---- rows ---- */
@@ -124,8 +132,8 @@ row_lacks(const HybLeaf *leaf, int row)
 	return (int) Min(lacks, (uint64) trie(leaf)->depth);
 }
 
-uint32
-hyb_trie_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
+static uint32
+trie_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
 {
 	Trie	   *t = trie(leaf);
 	uint32		bits = t->depth - row_lacks(leaf, row);
@@ -140,7 +148,7 @@ hyb_trie_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
 
 /* Columns are parsed from the front: what ends with the last one is a key. */
 bool
-hyb_trie_is_whole(const HybKeyDesc *desc, const uint8 *prefix, uint32 bits)
+hyb_prefix_is_whole(const HybKeyDesc *desc, const uint8 *prefix, uint32 bits)
 {
 	uint32		len = hyb_key_length(desc, prefix, bits / 8);
 
@@ -268,9 +276,8 @@ find_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 
 /* ---- verification ---- */
 
-/* What is wrong with the order of a row's TIDs. */
-static char *
-verify_tids(HybLeaf *leaf, int row, ItemPointerData *tids)
+char *
+hyb_prefixes_verify_tids(HybLeaf *leaf, int row, ItemPointerData *tids)
 {
 	int			start = hyb_leaf_row_start(leaf, row);
 	int			n = hyb_leaf_row_start(leaf, row + 1) - start;
@@ -310,7 +317,7 @@ verify_trie(HybLeaf *leaf)
 			wrong = psprintf("rows %d and %d have keys in common, or do not ascend",
 							 row - 1, row);
 		else
-			wrong = verify_tids(leaf, row, tids);
+			wrong = hyb_prefixes_verify_tids(leaf, row, tids);
 		reach = (number | below_bits((int) Min(lacks, 64))) + 1;
 	}
 	pfree(tids);
@@ -320,22 +327,22 @@ verify_trie(HybLeaf *leaf)
 const HybLeafLayout hyb_trie_layout = {
 	.number = HYB_LAYOUT_TRIE,
 	.keeps_keys = false,
-	.size = MAXALIGN(sizeof(Trie)) + STORED_SPACE,
+	.size = MAXALIGN(sizeof(Trie)) + HYB_PREFIXES_STORED(2),
 	.init = init_trie,
 	.open = open_trie,
 	.find = find_rows,
 	.search_tid = trie_search_tid,
-	.prefix = hyb_trie_prefix,
+	.prefix = trie_prefix,
 	.row_start = trie_row_start,
 	.row_of_item = trie_row_of_item,
 	.tids = trie_tids,
 	.verify = verify_trie,
 	.create = hyb_trie_create,
-	.free = hyb_trie_free,
-	.add = hyb_trie_add,
-	.add_from = hyb_trie_add_from,
+	.free = hyb_prefixes_free,
+	.add = hyb_prefixes_add,
+	.add_from = hyb_prefixes_add_from,
 	.plan = hyb_trie_plan,
 	.write = hyb_trie_write,
-	.separate = hyb_trie_separate,
-	.drop = hyb_trie_drop
+	.separate = hyb_prefixes_separate,
+	.drop = hyb_prefixes_drop
 };

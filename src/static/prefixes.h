@@ -1,64 +1,93 @@
 /*
  * prefixes.h
- *		The layout of leaves that hold the beginnings of keys (docs/trie.md).
+ *		The layouts of leaves that hold the beginnings of keys (docs/trie.md).
  *
  * A row is a prefix: a string of bits, counted from the highest bit of a key's
  * first byte.  Prefixes ascend and none is the beginning of another one.
  *
  * Behind the common header (static/leaf_layout.h), nothing aligned, integers
- * little-endian:
+ * little-endian, in both layouts
  *
  *		variable bytes	n
- *		n bytes			that all keys of the leaf begin with
+ *		n bytes			that all prefixes of the leaf begin with
+ *
+ * and then, in leaves of prefixes that are *numbers* (layout 2, where keys have
+ * a fixed length),
+ *
  *		uint8			depth: bits of prefixes beyond these, 1 to 64
  *		the content of a columnar leaf (static/columnar.h) with two integer
  *				columns: the prefix beyond the common bytes, as a number of
  *				`depth` bits; and how many of these bits, the lowest ones, the
  *				row lacks: they are 0
  *
- * Private to prefixes*.c but for the functions that are called for rows whose keys
- * are not known.
+ * or, in leaves of prefixes that are *strings* of whole bytes (layout 3)
+ *
+ *		front-coded		what is left of the prefixes (algo/frontcode.h)
+ *		the content of a columnar leaf without columns
+ *
+ * Private to prefixes*.c but for the tables.
  */
-#ifndef HYB_TRIE_H
-#define HYB_TRIE_H
+#ifndef HYB_PREFIXES_H
+#define HYB_PREFIXES_H
 
 #include "algo/bits.h"
-#include "static/leaf_layout.h"
+#include "static/columnar.h"
 
-/* Bits of prefixes beyond a leaf's common bytes. */
+/* Bits of numbers. */
 #define HYB_TRIE_MAX_DEPTH	64
 
 /* Columns of what is stored. */
 #define HYB_TRIE_PREFIX		0
 #define HYB_TRIE_LACKS		1
 
-/* The description of the two columns. */
+/* The description of the two columns of leaves of numbers. */
 extern const HybKeyDesc *hyb_trie_columns(void);
 
-/* prefixes.c */
-
-/*
- * The prefix of a row replaces what the buffer holds, zero bits up to the next
- * whole byte behind it.  Returns its bits.
- */
-extern uint32 hyb_trie_prefix(HybLeaf *leaf, int row, HybBuf *prefix);
+/* That of what leaves of strings store beside these: no columns. */
+extern const HybKeyDesc *hyb_strings_columns(void);
 
 /* Is a prefix of so many bits a whole key, so that no other begins with it? */
-extern bool hyb_trie_is_whole(const HybKeyDesc *desc, const uint8 *prefix,
-							  uint32 bits);
+extern bool hyb_prefix_is_whole(const HybKeyDesc *desc, const uint8 *prefix,
+								uint32 bits);
 
-/* prefixes_build.c */
+/* ---- reading: prefixes.c ---- */
+
+/* Bytes of what is stored as a columnar leaf of so many columns. */
+#define HYB_PREFIXES_STORED(ncols) \
+	MAXALIGN(offsetof(HybColumnar, cols) + (ncols) * sizeof(HybLeafColumn))
+
+/* Prepare it, in so many bytes at `own`. */
+extern void hyb_prefixes_init(HybLeaf *stored, void *own, const HybKeyDesc *columns);
+
+/* Open it, being the rest of a leaf's content; returns the byte after it. */
+extern const uint8 *hyb_prefixes_open(HybLeaf *stored, const HybLeaf *leaf,
+									  const uint8 *p, const uint8 *end);
+
+/* What is wrong with the order of a row's TIDs, palloc'd, or NULL. */
+extern char *hyb_prefixes_verify_tids(HybLeaf *leaf, int row, ItemPointerData *tids);
+
+/* ---- building ---- */
+
+/* prefixes_build.c: of all layouts */
+extern void hyb_prefixes_free(HybLeafBuilder *base);
+extern void hyb_prefixes_add(HybLeafBuilder *base, const HybValue *vals,
+							 const ItemPointerData *tid);
+extern void hyb_prefixes_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row,
+								  const ItemPointerData *tid);
+extern void hyb_prefixes_separate(HybLeafBuilder *base, int nitems, HybBuf *key,
+								  HybPos *separator);
+extern void hyb_prefixes_drop(HybLeafBuilder *base, int nitems);
+
+/* prefixes_plan.c: of numbers */
 extern HybLeafBuilder *hyb_trie_create(const HybIndex *ix);
-extern void hyb_trie_free(HybLeafBuilder *base);
-extern void hyb_trie_add(HybLeafBuilder *base, const HybValue *vals,
-						 const ItemPointerData *tid);
-extern void hyb_trie_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row,
-							  const ItemPointerData *tid);
 extern void hyb_trie_plan(HybLeafBuilder *base, int slot);
 extern uint8 *hyb_trie_write(HybLeafBuilder *base, int slot, uint8 *out);
-extern void hyb_trie_separate(HybLeafBuilder *base, int nitems, HybBuf *key,
-							  HybPos *separator);
-extern void hyb_trie_drop(HybLeafBuilder *base, int nitems);
+
+/* prefixes_strings_build.c: of strings */
+extern HybLeafBuilder *hyb_strings_create(const HybIndex *ix);
+extern void hyb_strings_free(HybLeafBuilder *base);
+extern void hyb_strings_plan(HybLeafBuilder *base, int slot);
+extern uint8 *hyb_strings_write(HybLeafBuilder *base, int slot, uint8 *out);
 
 /* ---- bit strings ---- */
 
@@ -73,4 +102,4 @@ hyb_bits_from(const uint8 *bytes, uint32 len, uint32 from)
 	return v;
 }
 
-#endif							/* HYB_TRIE_H */
+#endif							/* HYB_PREFIXES_H */

@@ -1,6 +1,6 @@
 /*
  * prefixes_build.c
- *		Filling leaves of prefixes.
+ *		What waits for leaves of prefixes.
  *
  * Rows wait with all bits of their keys that are known: all of them, or those
  * that the leaf that a row comes from has.  Waiting rows ascend and none is the
@@ -9,87 +9,14 @@
  *
  * Where one leaf ends and the next one begins, both keep the bit that tells
  * their rows apart: the fence between them is cut behind it.
- *
- * Keys may have so much in common, behind bits that tell others apart, that a
- * leaf's greatest depth leaves many of them in groups: those of an index with
- * another column behind a uuid that many rows have.  If all of the keys are known
- * they are kept, in a columnar leaf.
  */
 #include "compat.h"
 
 #include "algo/bits.h"
 #include "key/grow.h"
-#include "static/columnar.h"
-#include "static/prefixes.h"
+#include "static/leaf.h"
+#include "static/prefixes_build.h"
 #include "utils/memutils.h"
-
-/* One row in so many may share its prefix with a neighbour of another key. */
-#define GROUPED_PART		128
-
-/*
- * Bits beyond those that as many rows take which are spread evenly.  What merges
- * see of new keys are few at a time, so few share a prefix whatever its length; this
- * is for those that fall into prefixes of the rows that are there.
- */
-#define SPARE_BITS			9
-
-/* A row is continued in the next leaf if it has so many items. */
-#define SPLIT_ITEMS			64
-
-/*
- * Prefixes are whole keys, where these are known, if that takes so many bits an
- * item more at most: then nobody has to ask which entries of a row have its key.
- */
-#define WHOLE_BITS			2
-
-/* Leaves keep keys if one row in so many would share its prefix otherwise. */
-#define KEPT_PART			16
-
-typedef struct TrieRow
-{
-	uint32		off;			/* of its bytes, 0 behind its last bit */
-	uint32		bits;			/* known ones */
-	uint32		shared;			/* that it has in common with the row before */
-	int			start;			/* first item */
-	bool		whole;			/* they are a whole key's */
-} TrieRow;
-
-/* How a leaf is going to be stored. */
-typedef struct TriePlan
-{
-	uint32		ncommon;
-	int			depth;
-} TriePlan;
-
-typedef struct TrieBuilder
-{
-	HybLeafBuilder base;
-	TrieRow    *rows;
-	int			nrows;
-	int			rows_alloc;
-	HybBuf		bytes;
-	ItemPointerData *tids;
-	int			items_alloc;
-	HybBuf		key;			/* of the row being added */
-	TriePlan	plans[2];
-	int			filled;			/* plan that `stored` holds, or -1 */
-	HybIndex	stored_index;	/* with the description of what is stored */
-	HybColumnarBuilder *stored;
-	HybColumnarBuilder *kept;	/* the keys of the first waiting items, as
-								 * many as kept->base.nitems; NULL: none yet */
-} TrieBuilder;
-
-static inline TrieBuilder *
-builder(HybLeafBuilder *base)
-{
-	return (TrieBuilder *) base;
-}
-
-static inline const uint8 *
-row_bytes(const TrieBuilder *b, const TrieRow *row)
-{
-	return b->bytes.data + row->off;
-}
 
 static HybColumnarBuilder *
 create_columnar(const HybIndex *ix, MemoryContext context)
@@ -101,25 +28,23 @@ create_columnar(const HybIndex *ix, MemoryContext context)
 	return columnar;
 }
 
-HybLeafBuilder *
-hyb_trie_create(const HybIndex *ix)
+void
+hyb_prefixes_init_builder(PrefixesBuilder *b, const HybIndex *ix,
+						  const HybKeyDesc *columns)
 {
-	TrieBuilder *b = palloc0(sizeof(TrieBuilder));
-
 	Assert(ix->desc->all_mem && ix->desc->natts == ix->desc->nkeys);
 	hyb_buf_reserve(&b->bytes, BLCKSZ);
 	hyb_buf_reserve(&b->key, 64);
 	b->filled = -1;
 	b->stored_index = *ix;
-	b->stored_index.desc = unconstify(HybKeyDesc *, hyb_trie_columns());
+	b->stored_index.desc = unconstify(HybKeyDesc *, columns);
 	b->stored = create_columnar(&b->stored_index, CurrentMemoryContext);
-	return &b->base;
 }
 
 void
-hyb_trie_free(HybLeafBuilder *base)
+hyb_prefixes_free(HybLeafBuilder *base)
 {
-	TrieBuilder *b = builder(base);
+	PrefixesBuilder *b = hyb_prefixes_builder(base);
 
 	if (b->rows != NULL)
 		pfree(b->rows);
@@ -135,12 +60,8 @@ hyb_trie_free(HybLeafBuilder *base)
 
 /* ---- adding ---- */
 
-/*
- * The bits of a row that a fence asks for: as many as tell it from what is on
- * the other side, but no more than the fence has.
- */
-static uint32
-bits_at_fence(const uint8 *bytes, uint32 bits, const HybPos *fence)
+uint32
+hyb_prefixes_bits_at_fence(const uint8 *bytes, uint32 bits, const HybPos *fence)
 {
 	uint32		common = hyb_common_bits(bytes, bits, fence->key, 8 * fence->len);
 
@@ -151,9 +72,9 @@ bits_at_fence(const uint8 *bytes, uint32 bits, const HybPos *fence)
  * Add an item of a key of which so many bits, in b->key, are known.
  */
 static void
-add_item(TrieBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid)
+add_item(PrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid)
 {
-	TrieRow    *last = b->nrows > 0 ? &b->rows[b->nrows - 1] : NULL;
+	PrefixesRow    *last = b->nrows > 0 ? &b->rows[b->nrows - 1] : NULL;
 	uint32		shared = 0;
 
 	b->filled = -1;
@@ -166,21 +87,21 @@ add_item(TrieBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid)
 	b->tids[b->base.nitems] = *tid;
 	if (last != NULL)
 	{
-		shared = hyb_common_bits(row_bytes(b, last), last->bits, b->key.data, bits);
+		shared = hyb_common_bits(hyb_prefixes_row_bytes(b, last), last->bits, b->key.data, bits);
 		if (shared == last->bits)
 			return;				/* begins with the last row */
 		if (shared == bits || (b->key.data[shared / 8] & (0x80 >> shared % 8)) == 0)
 			hyb_leaf_builder_descends(&b->base);
 	}
 	else if (b->base.after.len > 0)
-		shared = bits_at_fence(b->key.data, bits, &b->base.after) - 1;
+		shared = hyb_prefixes_bits_at_fence(b->key.data, bits, &b->base.after) - 1;
 
 	if (b->nrows == b->rows_alloc)
 	{
 		b->rows_alloc = Max(b->rows_alloc * 2, 512);
-		b->rows = hyb_grow(b->base.context, b->rows, b->rows_alloc, sizeof(TrieRow));
+		b->rows = hyb_grow(b->base.context, b->rows, b->rows_alloc, sizeof(PrefixesRow));
 	}
-	b->rows[b->nrows++] = (TrieRow)
+	b->rows[b->nrows++] = (PrefixesRow)
 	{
 		.off = b->bytes.len,.bits = bits,.shared = shared,
 			.start = b->base.nitems,.whole = whole
@@ -189,10 +110,10 @@ add_item(TrieBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid)
 }
 
 void
-hyb_trie_add(HybLeafBuilder *base, const HybValue *vals,
+hyb_prefixes_add(HybLeafBuilder *base, const HybValue *vals,
 			 const ItemPointerData *tid)
 {
-	TrieBuilder *b = builder(base);
+	PrefixesBuilder *b = hyb_prefixes_builder(base);
 
 	b->key.len = 0;
 	hyb_key_join(base->desc, vals, base->desc->nkeys, &b->key);
@@ -200,20 +121,19 @@ hyb_trie_add(HybLeafBuilder *base, const HybValue *vals,
 }
 
 void
-hyb_trie_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row,
+hyb_prefixes_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row,
 				  const ItemPointerData *tid)
 {
-	TrieBuilder *b = builder(base);
-	uint32		bits = hyb_trie_prefix(leaf, row, &b->key);
+	PrefixesBuilder *b = hyb_prefixes_builder(base);
+	uint32		bits = hyb_leaf_prefix(leaf, row, &b->key);
 
-	add_item(b, bits, hyb_trie_is_whole(base->desc, b->key.data, bits), tid);
+	add_item(b, bits, hyb_prefix_is_whole(base->desc, b->key.data, bits), tid);
 }
 
-/* ---- planning ---- */
+/* ---- parts of what waits ---- */
 
-/* The last waiting row that begins at or before an item. */
-static int
-row_of_item(const TrieBuilder *b, int item)
+int
+hyb_prefixes_row_of_item(const PrefixesBuilder *b, int item)
 {
 	int			lo = 0;
 	int			hi = b->nrows;
@@ -230,136 +150,18 @@ row_of_item(const TrieBuilder *b, int item)
 	return lo;
 }
 
-static inline int
-row_end(const TrieBuilder *b, int row)
+int
+hyb_prefixes_whole_rows(const PrefixesBuilder *b, int nitems, bool *split)
 {
-	return row + 1 < b->nrows ? b->rows[row + 1].start : b->base.nitems;
-}
+	int			nrows = hyb_prefixes_row_of_item(b, nitems - 1) + 1;
+	const PrefixesRow *last = &b->rows[nrows - 1];
 
-/* What is to be settled of the first rows, before their number of items is. */
-typedef struct Extent
-{
-	int			nrows;
-	bool		split;			/* the last one goes on in the next leaf */
-	uint32		ncommon;		/* bytes */
-	int			least;			/* depth that the ends of the leaf ask for */
-} Extent;
-
-/* Bits that the last row of a leaf needs. */
-static uint32
-bits_at_end(const TrieBuilder *b, const Extent *extent)
-{
-	const TrieRow *last = &b->rows[extent->nrows - 1];
-
-	if (extent->split)
-		return last->bits;
-	if (extent->nrows < b->nrows)
-		return b->rows[extent->nrows].shared + 1;
-	if (b->base.before.len > 0)
-		return bits_at_fence(row_bytes(b, last), last->bits, &b->base.before);
-	return 0;
-}
-
-static void
-measure(const TrieBuilder *b, Extent *extent)
-{
-	const TrieRow *first = &b->rows[0];
-	const TrieRow *last = &b->rows[extent->nrows - 1];
-	uint32		common = hyb_common_bits(row_bytes(b, first), first->bits,
-										 row_bytes(b, last), last->bits);
-	uint32		needed = Max(first->shared + 1, bits_at_end(b, extent));
-
-	for (int i = 0; i < extent->nrows; i++)
-		common = Min(common, b->rows[i].bits - 1);
-	extent->ncommon = common / 8;
-	extent->least = Max((int) needed - (int) (8 * extent->ncommon), 1);
-}
-
-/*
- * The rows of at most nitems items that a leaf may have, or a single group: the
- * ends of a leaf may not be too deep below what its rows have in common.  Those
- * of one row never are.
- */
-static Extent
-find_extent(const TrieBuilder *b, int nitems)
-{
-	Extent		extent = {.nrows = row_of_item(b, nitems - 1) + 1};
-	const TrieRow *last = &b->rows[extent.nrows - 1];
-
-	if (row_end(b, extent.nrows - 1) > nitems)
-	{
-		/* the items of a group stay together */
-		extent.split = last->whole &&
-			(extent.nrows == 1 || nitems - last->start >= SPLIT_ITEMS);
-		if (!extent.split && extent.nrows > 1)
-			extent.nrows--;
-	}
-	measure(b, &extent);
-	while (extent.least > HYB_TRIE_MAX_DEPTH)
-	{
-		Assert(extent.nrows > 1);
-		extent.split = false;
-		extent.nrows = Max(extent.nrows - extent.nrows / 8 - 1, 1);
-		measure(b, &extent);
-	}
-	return extent;
-}
-
-/*
- * The depth of whole keys, if all rows are known to be some and it takes little
- * more than `depth`; otherwise that.
- */
-static int
-deepen_to_whole(const TrieBuilder *b, const Extent *extent, int depth)
-{
-	uint32		base = 8 * extent->ncommon;
-	uint32		whole = depth;
-	double		more = 0;
-
-	for (int i = 0; i < extent->nrows; i++)
-	{
-		const TrieRow *row = &b->rows[i];
-
-		if (!row->whole || row->bits - base > HYB_TRIE_MAX_DEPTH)
-			return depth;
-		whole = Max(whole, row->bits - base);
-	}
-	more = (double) (whole - depth) * extent->nrows;
-	return more <= (double) WHOLE_BITS * row_end(b, extent->nrows - 1) ?
-		(int) whole : depth;
-}
-
-/*
- * The least depth at which few rows share their prefixes, and few keys to come
- * would fall into one if they were spread evenly.  Some rows may lack bits of it.
- */
-static int
-choose_depth(const TrieBuilder *b, const Extent *extent)
-{
-	int			grouped[HYB_TRIE_MAX_DEPTH + 1] = {0};	/* by depth */
-	const TrieRow *first = &b->rows[0];
-	const TrieRow *last = &b->rows[extent->nrows - 1];
-	uint32		base = 8 * extent->ncommon;
-	uint32		even = hyb_common_bits(row_bytes(b, first), first->bits,
-									   row_bytes(b, last), last->bits) +
-		hyb_bit_width(extent->nrows) + SPARE_BITS;
-	uint32		most = first->bits;
-	int			depth;
-
-	for (int i = 1; i < extent->nrows; i++)
-	{
-		grouped[Min(b->rows[i].shared - base, HYB_TRIE_MAX_DEPTH)]++;
-		most = Max(most, b->rows[i].bits);
-	}
-	even = Min(even, most);
-	depth = Max(extent->least, Min((int) (even - base), HYB_TRIE_MAX_DEPTH));
-	/* who shares more bits shares these too */
-	for (int i = HYB_TRIE_MAX_DEPTH; i > 0; i--)
-		grouped[i - 1] += grouped[i];
-	while (depth < HYB_TRIE_MAX_DEPTH &&
-		   grouped[depth] > extent->nrows / GROUPED_PART)
-		depth++;
-	return depth;
+	*split = false;
+	if (hyb_prefixes_row_end(b, nrows - 1) <= nitems)
+		return nrows;
+	*split = last->whole &&
+		(nrows == 1 || nitems - last->start >= HYB_PREFIXES_SPLIT_ITEMS);
+	return *split || nrows == 1 ? nrows : nrows - 1;
 }
 
 static int
@@ -371,34 +173,11 @@ compare_tids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Fill the builder of what is stored with the rows and items of a plan. */
-static void
-fill_stored(TrieBuilder *b, int slot)
+void
+hyb_prefixes_fill_tids(PrefixesBuilder *b, int nitems)
 {
-	const TriePlan *plan = &b->plans[slot];
 	HybColumnarBuilder *stored = b->stored;
-	HybBuildColumn *numbers = &stored->cols[HYB_TRIE_PREFIX];
-	HybBuildColumn *lacks = &stored->cols[HYB_TRIE_LACKS];
-	int			nitems = b->base.plans[slot].nitems;
-	uint32		limit = 8 * plan->ncommon + plan->depth;
-	int			n = -1;
 
-	hyb_columnar_room(stored, b->nrows, nitems);
-	for (int i = 0; i < b->nrows && b->rows[i].start < nitems; i++)
-	{
-		const TrieRow *row = &b->rows[i];
-
-		if (i > 0 && row->shared >= limit)
-			continue;			/* of the group before it */
-		n++;
-		numbers->ints[n] = hyb_bits_from(row_bytes(b, row), (row->bits + 7) / 8,
-										 plan->ncommon) >>
-			(HYB_TRIE_MAX_DEPTH - plan->depth);
-		lacks->ints[n] = limit - Min(row->bits, limit);
-		numbers->isnull[n] = lacks->isnull[n] = 0;
-		stored->row_start[n] = row->start;
-	}
-	stored->nrows = n + 1;
 	stored->base.nitems = nitems;
 	for (int i = 0; i < nitems; i++)
 		stored->tids[i] = ((uint64) ItemPointerGetBlockNumberNoCheck(&b->tids[i]) << 16) |
@@ -406,40 +185,17 @@ fill_stored(TrieBuilder *b, int slot)
 	for (int i = 0; i < stored->nrows; i++)
 	{
 		int			start = (int) stored->row_start[i];
-		int			end = i < n ? (int) stored->row_start[i + 1] : nitems;
+		int			end = i + 1 < stored->nrows ? (int) stored->row_start[i + 1] : nitems;
 
 		if (end - start > 1)
 			qsort(stored->tids + start, end - start, sizeof(uint64), compare_tids);
 	}
-	b->filled = slot;
 }
 
-/*
- * Would many of the rows that the first items are of share their prefixes at the
- * greatest depth, though all of their keys are known?
- */
-static bool
-wants_keys(const TrieBuilder *b, int nitems)
-{
-	int			nrows = row_of_item(b, nitems - 1) + 1;
-	const TrieRow *first = &b->rows[0];
-	const TrieRow *last = &b->rows[nrows - 1];
-	uint32		common = hyb_common_bits(row_bytes(b, first), first->bits,
-										 row_bytes(b, last), last->bits);
-	int			grouped = 0;
+/* ---- keys that are kept ---- */
 
-	for (int i = 1; i < nrows; i++)
-	{
-		if (!b->rows[i].whole)
-			return false;
-		grouped += b->rows[i].shared >= common / 8 * 8 + HYB_TRIE_MAX_DEPTH;
-	}
-	return first->whole && grouped > nrows / KEPT_PART;
-}
-
-/* Plan a leaf of the keys of the first items. */
-static void
-plan_kept(TrieBuilder *b, int slot)
+void
+hyb_prefixes_plan_kept(PrefixesBuilder *b, int slot)
 {
 	HybLeafPlan *plan = &b->base.plans[slot];
 	HybLeafBuilder *kept;
@@ -455,10 +211,10 @@ plan_kept(TrieBuilder *b, int slot)
 	kept = &b->kept->base;
 	while (kept->nitems < plan->nitems)
 	{
-		int			row = row_of_item(b, kept->nitems);
-		int			end = Min(row_end(b, row), plan->nitems);
+		int			row = hyb_prefixes_row_of_item(b, kept->nitems);
+		int			end = Min(hyb_prefixes_row_end(b, row), plan->nitems);
 
-		(void) hyb_key_split(b->base.desc, row_bytes(b, &b->rows[row]),
+		(void) hyb_key_split(b->base.desc, hyb_prefixes_row_bytes(b, &b->rows[row]),
 							 b->rows[row].bits / 8, b->base.desc->natts, vals);
 		for (; kept->nitems < end; kept->nitems++)
 			hyb_columnar_add(kept, vals, &b->tids[kept->nitems]);
@@ -472,7 +228,7 @@ plan_kept(TrieBuilder *b, int slot)
 
 /* The first items wait no longer. */
 static void
-drop_kept(TrieBuilder *b, int nitems)
+drop_kept(PrefixesBuilder *b, int nitems)
 {
 	if (b->kept == NULL)
 		return;
@@ -486,60 +242,13 @@ drop_kept(TrieBuilder *b, int nitems)
 	b->kept = NULL;
 }
 
-/* May plan for fewer items than it was asked for; for a group, for all of it. */
-void
-hyb_trie_plan(HybLeafBuilder *base, int slot)
-{
-	TrieBuilder *b = builder(base);
-	HybLeafPlan *plan = &base->plans[slot];
-	TriePlan   *own = &b->plans[slot];
-	Extent		extent;
-
-	if (wants_keys(b, plan->nitems))
-	{
-		plan_kept(b, slot);
-		return;
-	}
-	extent = find_extent(b, plan->nitems);
-	own->ncommon = extent.ncommon;
-	own->depth = deepen_to_whole(b, &extent, choose_depth(b, &extent));
-	if (!extent.split)
-		plan->nitems = row_end(b, extent.nrows - 1);
-	if (plan->nitems > HYB_LEAF_MAX_ITEMS)
-		hyb_leaf_builder_no_room(base);
-	fill_stored(b, slot);
-	b->stored->base.plans[slot].nitems = plan->nitems;
-	b->stored->prepared = 0;
-	hyb_columnar_plan(&b->stored->base, slot);
-	plan->nrows = b->stored->base.plans[slot].nrows;
-	plan->size = hyb_varint_size(own->ncommon) + own->ncommon + 1 +
-		b->stored->base.plans[slot].size;
-}
-
-uint8 *
-hyb_trie_write(HybLeafBuilder *base, int slot, uint8 *out)
-{
-	TrieBuilder *b = builder(base);
-	const TriePlan *plan = &b->plans[slot];
-
-	if (base->plans[slot].layout == HYB_LAYOUT_COLUMNAR)
-		return hyb_columnar_write(&b->kept->base, slot, out);
-	if (b->filled != slot)
-		fill_stored(b, slot);
-	out = hyb_varint_write(out, plan->ncommon);
-	memcpy(out, row_bytes(b, &b->rows[0]), plan->ncommon);
-	out += plan->ncommon;
-	*out++ = (uint8) plan->depth;
-	return hyb_columnar_write(&b->stored->base, slot, out);
-}
-
 /* ---- what follows ---- */
 
 void
-hyb_trie_separate(HybLeafBuilder *base, int nitems, HybBuf *key, HybPos *separator)
+hyb_prefixes_separate(HybLeafBuilder *base, int nitems, HybBuf *key, HybPos *separator)
 {
-	TrieBuilder *b = builder(base);
-	const TrieRow *right = &b->rows[row_of_item(b, nitems)];
+	PrefixesBuilder *b = hyb_prefixes_builder(base);
+	const PrefixesRow *right = &b->rows[hyb_prefixes_row_of_item(b, nitems)];
 	uint32		bits = right->shared + 1;
 	uint32		len = (bits + 7) / 8;
 
@@ -547,11 +256,11 @@ hyb_trie_separate(HybLeafBuilder *base, int nitems, HybBuf *key, HybPos *separat
 	if (right->start < nitems)
 	{
 		/* the row goes on: it is a whole key */
-		hyb_buf_append(key, row_bytes(b, right), right->bits / 8);
+		hyb_buf_append(key, hyb_prefixes_row_bytes(b, right), right->bits / 8);
 		*separator = hyb_pos_at(base->desc, key->data, key->len, b->tids[nitems]);
 		return;
 	}
-	hyb_buf_append(key, row_bytes(b, right), len);
+	hyb_buf_append(key, hyb_prefixes_row_bytes(b, right), len);
 	if (bits % 8 != 0)
 		key->data[len - 1] &= (uint8) (0xFF << (8 - bits % 8));
 	*separator = (HybPos)
@@ -561,10 +270,10 @@ hyb_trie_separate(HybLeafBuilder *base, int nitems, HybBuf *key, HybPos *separat
 }
 
 void
-hyb_trie_drop(HybLeafBuilder *base, int nitems)
+hyb_prefixes_drop(HybLeafBuilder *base, int nitems)
 {
-	TrieBuilder *b = builder(base);
-	int			row = row_of_item(b, nitems);
+	PrefixesBuilder *b = hyb_prefixes_builder(base);
+	int			row = hyb_prefixes_row_of_item(b, nitems);
 	uint32		first;
 
 	b->filled = -1;
@@ -580,7 +289,7 @@ hyb_trie_drop(HybLeafBuilder *base, int nitems)
 	if (b->rows[row].start < nitems)
 		b->rows[row].shared = b->rows[row].bits - 1;
 	b->nrows -= row;
-	memmove(b->rows, b->rows + row, b->nrows * sizeof(TrieRow));
+	memmove(b->rows, b->rows + row, b->nrows * sizeof(PrefixesRow));
 	for (int i = 0; i < b->nrows; i++)
 	{
 		b->rows[i].off -= first;

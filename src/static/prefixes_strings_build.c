@@ -1,0 +1,218 @@
+/*
+ * prefixes_strings_build.c
+ *		Filling leaves of prefixes that are byte strings.
+ *
+ * What is kept of a row depends on its neighbours alone, not on where its leaf
+ * ends, and no two rows share a prefix: a row has several keys only where it had
+ * them in the leaf that it comes from.
+ */
+#include "compat.h"
+
+#include "algo/bits.h"
+#include "key/grow.h"
+#include "static/prefixes_build.h"
+#include "utils/memutils.h"
+
+/*
+ * Bytes beyond those that tell a row from its neighbours, so that few new keys
+ * fall into a row.
+ */
+#define SPARE_BYTES		2
+
+/* The strings of the waiting rows. */
+typedef struct StringsBuilder
+{
+	PrefixesBuilder rows;
+	HybBuf		bytes;
+	uint32	   *off;
+	uint32	   *len;
+	uint32	   *lcp;			/* common prefix with the string before */
+	int			rows_alloc;
+	HybFrontCode code;
+	HybFrontPlan plans[2];
+} StringsBuilder;
+
+static inline StringsBuilder *
+builder(HybLeafBuilder *base)
+{
+	return (StringsBuilder *) base;
+}
+
+HybLeafBuilder *
+hyb_strings_create(const HybIndex *ix)
+{
+	StringsBuilder *b = palloc0(sizeof(StringsBuilder));
+
+	hyb_prefixes_init_builder(&b->rows, ix, hyb_strings_columns());
+	hyb_buf_reserve(&b->bytes, BLCKSZ);
+	return &b->rows.base;
+}
+
+void
+hyb_strings_free(HybLeafBuilder *base)
+{
+	StringsBuilder *b = builder(base);
+
+	hyb_buf_free(&b->bytes);
+	if (b->rows_alloc > 0)
+	{
+		pfree(b->off);
+		pfree(b->len);
+		pfree(b->lcp);
+		pfree(b->code.rest);
+	}
+	hyb_prefixes_free(base);
+}
+
+/* ---- what is stored ---- */
+
+static inline HybFrontInput
+front_input(const StringsBuilder *b)
+{
+	HybFrontInput in = {b->bytes.data, b->off, b->len, b->lcp};
+
+	return in;
+}
+
+static void
+grow_rows(StringsBuilder *b)
+{
+	MemoryContext context = b->rows.base.context;
+	int			n = b->rows.rows_alloc;
+
+	if (b->rows_alloc >= n)
+		return;
+	b->off = hyb_grow(context, b->off, n, sizeof(uint32));
+	b->len = hyb_grow(context, b->len, n, sizeof(uint32));
+	b->lcp = hyb_grow(context, b->lcp, n, sizeof(uint32));
+	b->code.rest = hyb_grow(context, b->code.rest, n, sizeof(uint32));
+	b->rows_alloc = n;
+}
+
+/*
+ * Bytes that are kept of a waiting row: all that are known, where these are a key
+ * that several items have, so that nobody has to ask which of them do; and where
+ * a byte alone would be left out.
+ */
+static uint32
+kept_bytes(const PrefixesBuilder *b, int i)
+{
+	const PrefixesRow *row = &b->rows[i];
+	uint32		known = row->bits / 8;
+	uint32		needed = row->shared + 1;
+	uint32		n;
+
+	Assert(row->bits % 8 == 0);
+	if (row->whole && hyb_prefixes_row_end(b, i) - row->start > 1)
+		return known;
+	if (i + 1 < b->nrows)
+		needed = Max(needed, b->rows[i + 1].shared + 1);
+	else if (b->base.before.len > 0)
+		needed = Max(needed, hyb_prefixes_bits_at_fence(hyb_prefixes_row_bytes(b, row), row->bits,
+													&b->base.before));
+	n = (needed + 7) / 8 + SPARE_BYTES;
+	return n + 1 >= known ? known : n;
+}
+
+/*
+ * Make the strings of all waiting rows, unless they have been made.  What the last
+ * one keeps depends on whether it is known what is behind it.
+ */
+static void
+fill_strings(StringsBuilder *b)
+{
+	PrefixesBuilder *t = &b->rows;
+	int			fenced = t->base.before.len > 0;
+	HybFrontInput in;
+
+	if (t->filled == fenced)
+		return;
+	grow_rows(b);
+	hyb_columnar_room(t->stored, t->nrows, t->base.nitems);
+	b->bytes.len = 0;
+	for (int i = 0; i < t->nrows; i++)
+	{
+		const PrefixesRow *row = &t->rows[i];
+
+		b->off[i] = b->bytes.len;
+		b->len[i] = kept_bytes(t, i);
+		b->lcp[i] = row->shared / 8;
+		hyb_buf_append(&b->bytes, hyb_prefixes_row_bytes(t, row), b->len[i]);
+		t->stored->row_start[i] = row->start;
+	}
+	t->stored->nrows = t->nrows;
+	hyb_prefixes_fill_tids(t, t->base.nitems);
+	t->stored->prepared = 0;
+	in = front_input(b);
+	hyb_front_prepare(&in, t->nrows, true, &b->code);
+	t->filled = fenced;
+}
+
+/* ---- planning ---- */
+
+/*
+ * May whole keys, column by column, be smaller?  Not of a single column, of which
+ * a prefix is a part.
+ */
+static bool
+may_keep_keys(const PrefixesBuilder *b, int nrows)
+{
+	if (b->base.desc->nkeys == 1)
+		return false;
+	for (int i = 0; i < nrows; i++)
+		if (!b->rows[i].whole)
+			return false;
+	return true;
+}
+
+void
+hyb_strings_plan(HybLeafBuilder *base, int slot)
+{
+	StringsBuilder *b = builder(base);
+	PrefixesBuilder *t = &b->rows;
+	HybLeafPlan *plan = &base->plans[slot];
+	HybLeafPlan *stored = &t->stored->base.plans[slot];
+	HybFrontInput in;
+	bool		split;
+	int			nrows = hyb_prefixes_whole_rows(t, plan->nitems, &split);
+
+	if (!split)
+		plan->nitems = hyb_prefixes_row_end(t, nrows - 1);
+	if (plan->nitems > HYB_LEAF_MAX_ITEMS)
+		hyb_leaf_builder_no_room(base);
+	fill_strings(b);
+	in = front_input(b);
+	hyb_front_plan(&in, &b->code, nrows, &b->plans[slot]);
+	stored->nitems = plan->nitems;
+	hyb_columnar_plan(&t->stored->base, slot);
+	plan->nrows = nrows;
+	plan->size = hyb_varint_size(b->plans[slot].prefix_len) + b->plans[slot].prefix_len +
+		b->plans[slot].size + stored->size;
+
+	if (may_keep_keys(t, nrows))
+	{
+		HybLeafPlan prefixes = *plan;
+
+		hyb_prefixes_plan_kept(t, slot);
+		if (plan->size > prefixes.size)
+			*plan = prefixes;
+	}
+}
+
+uint8 *
+hyb_strings_write(HybLeafBuilder *base, int slot, uint8 *out)
+{
+	StringsBuilder *b = builder(base);
+	const HybFrontPlan *plan = &b->plans[slot];
+	HybFrontInput in;
+
+	if (base->plans[slot].layout == HYB_LAYOUT_COLUMNAR)
+		return hyb_columnar_write(&b->rows.kept->base, slot, out);
+	Assert(b->rows.filled >= 0);
+	in = front_input(b);
+	out = hyb_varint_write(out, plan->prefix_len);
+	memcpy(out, b->bytes.data + b->off[0], plan->prefix_len);
+	out = hyb_front_write(&in, &b->code, base->plans[slot].nrows, plan,
+						  out + plan->prefix_len);
+	return hyb_columnar_write(&b->rows.stored->base, slot, out);
+}
