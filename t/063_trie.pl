@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my %other = map { $_ => 1 }
-  qw(trie advise arrays check_heap fill filter_kind grafite killed like order_scan planner points row_compare skip_scan surf);
+  qw(trie trie_text advise arrays check_heap ddl_options fill filter_kind grafite killed like merge order_scan parallel planner points row_compare skip_scan surf);
 my @regress = grep { !$other{$_} } map { m{([^/]+)\.sql$} ? $1 : () } sort glob(test_root() . '/sql/*.sql');
 
 my $node = new_node('trie', <<EOF);
@@ -41,5 +41,5 @@ regress_ok('regression tests with layout = trie', @regress);
 # newer levels keep keys
 $node->append_conf('postgresql.conf', "hybridindex.test_levels = 3\nhybridindex.merge_floor = 300");
 $node->reload;
-regress_ok('and several levels', qw(constraints dml_random multicolumn parallel types unique));
+regress_ok('and several levels', qw(constraints dml_random multicolumn types unique));
 done_testing();

@@ -61,7 +61,9 @@ find_obstacle(Relation index, const HybKeyDesc *desc, Obstacle *obstacle)
 			obstacle->detail = psprintf("Keys of column \"%s\", of type %s, are not ordered by their bytes.",
 										NameStr(att->attname),
 										format_type_be(desc->cols[i].typid));
-			obstacle->hint = "Use layout = columnar.";
+			obstacle->hint = OidIsValid(desc->cols[i].collation) ?
+				"Use a collation that orders by bytes, such as \"C\", or layout = columnar." :
+				"Use layout = columnar.";
 			return true;
 		}
 	}

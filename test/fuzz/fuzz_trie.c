@@ -18,16 +18,18 @@
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 extern size_t hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max);
 
-#define NDESCS		4
+#define NDESCS		6
 #define MAX_ENTRIES	6000
 #define MAX_KEYS	6			/* of inputs with few of them */
 #define WIDE_KEYS	40			/* rows of a value of the first column, in others */
 #define MAX_LEAVES	4000
-#define KEY_BYTES	36
+#define KEY_BYTES	40
+#define MAX_STRING	16
 
 typedef struct Entry
 {
 	uint8		key[KEY_BYTES];
+	uint32		keylen;
 	ItemPointerData tid;
 	bool		merged;
 } Entry;
@@ -43,7 +45,7 @@ typedef struct Leaf
 static struct
 {
 	HybIndex	ix;
-	uint32		keylen;
+	const HybLeafLayout *layout;
 	Entry	   *entries;		/* in the order of keys and TIDs */
 	int			nentries;
 	int		   *of_tid;			/* entry with the n-th TID */
@@ -73,26 +75,103 @@ next_random(uint32 below)
 
 /* ---- indexes ---- */
 
-/* 0: int8; 1: uuid DESC; 2: int4, int8; 3: uuid, uuid */
+/* 0: int8; 1: uuid DESC; 2: int4, int8; 3: uuid, uuid; 4: text; 5: text DESC, int4 */
 static HybKeyDesc *
 make_desc(int i)
 {
 	HybKeyDesc *desc = calloc(1, offsetof(HybKeyDesc, cols) + 2 * sizeof(HybColumn));
 
-	desc->natts = desc->nkeys = i / 2 + 1;
+	desc->natts = desc->nkeys = i == 4 ? 1 : i == 5 ? 2 : i / 2 + 1;
 	desc->all_mem = desc->exact = desc->truncated = true;
-	f.keylen = 0;
 	for (int c = 0; c < desc->natts; c++)
 	{
 		HybColumn  *col = &desc->cols[c];
+		bool		is_int = i >= 4 ? c == 1 : i % 2 == 0;
 
 		col->compare = HYB_COMPARE_MEM;
-		col->store = i % 2 == 0 ? HYB_STORE_INT : HYB_STORE_BYTES;
-		col->width = i % 2 == 1 ? 16 : i == 2 && c == 0 ? 4 : 8;
-		col->desc = col->nulls_first = i == 1;
-		f.keylen += 1 + col->width;
+		col->store = is_int ? HYB_STORE_INT : HYB_STORE_BYTES;
+		col->width = i >= 4 ? 4 * c : i % 2 == 1 ? 16 : i == 2 && c == 0 ? 4 : 8;
+		col->terminated = i >= 4 && c == 0;
+		col->desc = col->nulls_first = i == 1 || (i == 5 && c == 0);
 	}
+	f.layout = i >= 4 ? &hyb_strings_layout : &hyb_trie_layout;
 	return desc;
+}
+
+/* Bytes of a column that are its value's: `at` is behind its flag byte. */
+static uint32
+value_length(const HybColumn *col, const uint8 *at)
+{
+	uint32		len = 0;
+
+	if (!col->terminated)
+		return col->width;
+	while (at[len] != hyb_terminator(col))
+		len++;
+	return len;
+}
+
+/* A string, or what another one begins with and something behind it. */
+static uint32
+make_string(const HybColumn *col, uint8 *out, const uint8 *other)
+{
+	uint32		len = other == NULL ? 0 : next_random(value_length(col, other) + 1);
+	uint32		end = Min(len + next_random(5) * next_random(3), MAX_STRING);
+
+	if (len > 0)
+		memcpy(out, other, len);
+	for (; len < end; len++)
+	{
+		uint8		c = next_random(4) == 0 ? 1 + next_random(255) : 'a' + next_random(3);
+
+		out[len] = col->desc ? ~c : c;
+	}
+	out[len++] = hyb_terminator(col);
+	return len;
+}
+
+/* A key: random, or like one that there is. */
+static void
+make_key(Entry *entry, int n, int alike)
+{
+	const Entry *like = n > 0 && (int) next_random(100) < alike ? &f.entries[next_random(n)] : NULL;
+	uint8	   *at = entry->key;
+	const uint8 *other = like == NULL ? NULL : like->key;
+	bool		same = like != NULL;	/* so far */
+
+	for (int c = 0; c < f.ix.desc->nkeys; c++)
+	{
+		const HybColumn *col = &f.ix.desc->cols[c];
+		uint32		len;
+
+		*at++ = HYB_FLAG_VALUE;
+		other += other != NULL;
+		len = same ? value_length(col, other) : 0;
+		if (same && next_random(2) == 0)
+		{
+			/* all of it */
+			memcpy(at, other, len + col->terminated);
+			at += len + col->terminated;
+			other += len + col->terminated;
+			continue;
+		}
+		if (col->terminated)
+			at += make_string(col, at, same ? other : NULL);
+		else
+		{
+			/* so many bytes of it, what follows being random */
+			uint32		first = same ? next_random(len + 1) : 0;
+
+			if (first > 0)
+				memcpy(at, other, first);
+			for (uint32 i = first; i < col->width; i++)
+				at[i] = (uint8) next_random(256);
+			at += col->width;
+		}
+		same = false;
+		other = NULL;
+	}
+	entry->keylen = at - entry->key;
 }
 
 /*
@@ -102,41 +181,31 @@ make_desc(int i)
 static void
 share_first_columns(int n)
 {
-	int			width = 1 + f.ix.desc->cols[0].width;
+	const HybColumn *first = &f.ix.desc->cols[0];
+	int			second = 1 + f.ix.desc->cols[1].width;
 
+	if (f.ix.desc->nkeys == 1)
+		return;
 	for (int i = 0; i < n; i++)
-		if (f.ix.desc->nkeys > 1 && next_random(8) != 0)
-			memcpy(f.entries[i].key, f.entries[next_random(n / WIDE_KEYS + 1)].key, width);
+	{
+		Entry	   *entry = &f.entries[i];
+		const Entry *other = &f.entries[next_random(n / WIDE_KEYS + 1)];
+		uint8		last[KEY_BYTES];
+		uint32		len = 1 + value_length(first, other->key + 1) + first->terminated;
+
+		if (next_random(8) == 0)
+			continue;
+		memcpy(last, entry->key + entry->keylen - second, second);
+		memmove(entry->key, other->key, len);
+		memcpy(entry->key + len, last, second);
+		entry->keylen = len + second;
+	}
 }
 
-/* A key: random, or like one that there is. */
-static void
-make_key(uint8 *key, int n, int alike)
+static int
+compare_keys(const Entry *x, const Entry *y)
 {
-	uint32		at = 0;
-
-	memset(key, 0, KEY_BYTES);
-	for (int c = 0; c < f.ix.desc->nkeys; c++)
-	{
-		key[at++] = HYB_FLAG_VALUE;
-		for (int i = 0; i < f.ix.desc->cols[c].width; i++)
-			key[at++] = (uint8) next_random(256);
-	}
-	if (n > 0 && (int) next_random(100) < alike)
-	{
-		/* so many bytes of another one, with a bit turned, or all of it */
-		const uint8 *other = f.entries[next_random(n)].key;
-		uint32		same = next_random(f.keylen + 1);
-
-		if (same == f.keylen / 2)
-			same = f.keylen;
-		memcpy(key, other, same);
-		for (at = 0, same = 0; same < (uint32) f.ix.desc->nkeys; same++)
-		{
-			key[at] = HYB_FLAG_VALUE;
-			at += 1 + f.ix.desc->cols[same].width;
-		}
-	}
+	return hyb_key_compare(f.ix.desc, x->key, x->keylen, y->key, y->keylen);
 }
 
 static int
@@ -144,7 +213,7 @@ entry_order(const void *a, const void *b)
 {
 	const Entry *x = a;
 	const Entry *y = b;
-	int			c = memcmp(x->key, y->key, f.keylen);
+	int			c = compare_keys(x, y);
 
 	return c != 0 ? c : ItemPointerCompare(unconstify(ItemPointerData *, &x->tid),
 										   unconstify(ItemPointerData *, &y->tid));
@@ -166,9 +235,9 @@ make_entries(int n, int alike, bool few, bool wide, int first)
 	for (int i = 0; i < n; i++)
 	{
 		if (few && i >= MAX_KEYS)
-			memcpy(f.entries[i].key, f.entries[next_random(MAX_KEYS)].key, KEY_BYTES);
+			f.entries[i] = f.entries[next_random(MAX_KEYS)];
 		else
-			make_key(f.entries[i].key, i, alike);
+			make_key(&f.entries[i], i, alike);
 		ItemPointerSet(&f.entries[i].tid, i / 100, i % 100 + 1);
 		f.entries[i].merged = i < first;
 	}
@@ -182,7 +251,7 @@ make_entries(int n, int alike, bool few, bool wide, int first)
 static HybPos
 entry_pos(const Entry *entry)
 {
-	return hyb_pos_at(f.ix.desc, entry->key, f.keylen, entry->tid);
+	return hyb_pos_at(f.ix.desc, entry->key, entry->keylen, entry->tid);
 }
 
 /* ---- building ---- */
@@ -204,8 +273,8 @@ add_entry(HybLeafBuilder *builder, const Entry *entry)
 {
 	HybValue	vals[INDEX_MAX_KEYS];
 
-	require(hyb_key_split(f.ix.desc, entry->key, f.keylen, f.ix.desc->natts, vals) == f.keylen,
-			"malformed key");
+	require(hyb_key_split(f.ix.desc, entry->key, entry->keylen, f.ix.desc->natts,
+						  vals) == entry->keylen, "malformed key");
 	hyb_leaf_builder_add(builder, vals, &entry->tid);
 }
 
@@ -224,7 +293,7 @@ fence(int leaf)
 static bool
 is_below(const Entry *entry, const HybPos *pos)
 {
-	return hyb_pos_compare_key(f.ix.desc, entry->key, f.keylen, &entry->tid, pos) < 0;
+	return hyb_pos_compare_key(f.ix.desc, entry->key, entry->keylen, &entry->tid, pos) < 0;
 }
 
 /* The first entry at or above a position. */
@@ -264,7 +333,7 @@ merge_run(int from, int to, int part)
 {
 	HybPos		low = fence(from);
 	HybPos		high = fence(to);
-	HybLeafBuilder *builder = hyb_leaf_builder_create(&f.ix, &hyb_trie_layout, 5, emit, NULL);
+	HybLeafBuilder *builder = hyb_leaf_builder_create(&f.ix, f.layout, 5, emit, NULL);
 	int			next = first_entry(&low);
 	HybLeaf		leaf = {0};
 
@@ -309,7 +378,7 @@ merge_run(int from, int to, int part)
 static void
 build_level(void)
 {
-	HybLeafBuilder *builder = hyb_leaf_builder_create(&f.ix, &hyb_trie_layout, 5, emit, NULL);
+	HybLeafBuilder *builder = hyb_leaf_builder_create(&f.ix, f.layout, 5, emit, NULL);
 
 	f.nmade = 0;
 	f.run_low = (HybPos)
@@ -375,7 +444,8 @@ check_position(HybLeaf *leaf, const HybPos *pos, bool is_fence)
 		bool		below = is_below(entry, pos);
 
 		if (equal && i >= lo && i < hi)
-			require(memcmp(entry->key, pos->key, f.keylen) == 0, "keys are not equal");
+			require(entry->keylen == pos->len &&
+					memcmp(entry->key, pos->key, pos->len) == 0, "keys are not equal");
 		require(i >= lo || below, "a row is not below a position");
 		require(i < hi || !below, "a row is not above a position");
 	}
@@ -421,10 +491,10 @@ check_leaf(HybLeaf *leaf, const HybPos *low, const HybPos *high, int *seen)
 		{
 			prefix.len = 0;
 			hyb_key_join(f.ix.desc, hyb_leaf_row(leaf, row), f.ix.desc->nkeys, &prefix);
-			bits = 8 * f.keylen;
+			bits = 8 * prefix.len;
 		}
 		else
-			bits = hyb_trie_prefix(leaf, row, &prefix);
+			bits = hyb_leaf_prefix(leaf, row, &prefix);
 		for (int i = hyb_leaf_row_start(leaf, row); i < hyb_leaf_row_start(leaf, row + 1); i++)
 		{
 			int			n = f.of_tid[tid_number(&tids[i])];
@@ -434,7 +504,7 @@ check_leaf(HybLeaf *leaf, const HybPos *low, const HybPos *high, int *seen)
 					"an entry lies beyond the fences of its leaf");
 			if (i % 16 == 0)
 				check_entry(leaf, entry, i);
-			require(hyb_common_bits(prefix.data, bits, entry->key, 8 * f.keylen) == bits,
+			require(hyb_begins_with_bits(entry->key, entry->keylen, prefix.data, bits),
 					"an entry does not begin with its row's prefix");
 			seen[n]++;
 		}
@@ -465,11 +535,11 @@ check_level(void)
 			HybPos		pos;
 
 			if (k % 3 == 0)
-				make_key(other.key, f.nentries, 90);
+				make_key(&other, f.nentries, 90);
 			pos = entry_pos(&other);
 			if (k % 2 == 0)
 			{
-				pos.len = 1 + next_random(f.keylen);
+				pos.len = 1 + next_random(other.keylen);
 				pos.tie = next_random(2) == 0 ? HYB_BEFORE : HYB_AFTER;
 				pos.ncols = 0;
 			}

@@ -713,7 +713,9 @@ hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to)
 	part->next = to;
 	if (from >= to)
 		return;
+	/* without keys, the executor looks at what rows have */
 	if (!so->need_values || part->mode == HYB_STATIC_RAW ||
+		part->mode == HYB_STATIC_TIDS ||
 		(so->nquals == 0 && part->mode == HYB_STATIC_PAGE &&
 		 part->leaf.unique_rows))
 	{

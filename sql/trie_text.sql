@@ -1,0 +1,160 @@
+--
+-- Leaves that hold the beginnings of keys of varying length (layout = trie).
+--
+\set ECHO none
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir '/test/sql/helpers.sql'
+\i :helpers
+\set ECHO all
+SET hybridindex.background_merge = off;
+SET hybridindex.merge_floor = 500;
+SET hybridindex.merge_step_pages = 4;
+
+-- words that begin alike, are beginnings of others, are empty or NULL; bytes of all values
+CREATE TABLE tt (t text COLLATE "C", b bytea, s varchar COLLATE "C", n int, v int) WITH (autovacuum_enabled = off);
+CREATE FUNCTION tt_rows(lo int, hi int) RETURNS SETOF tt LANGUAGE sql AS $$
+	SELECT CASE i % 5 WHEN 0 THEN 'user' || i % 700 WHEN 1 THEN repeat('a', hashint4(i) % 7 + 7) || md5(i::text)
+			WHEN 2 THEN left(md5((i % 3000)::text), abs(hashint4(i)) % 20) WHEN 3 THEN i || '@example.org' END,
+		CASE WHEN i % 13 > 0 THEN decode(left(md5((i % 5000)::text), 2 * (abs(hashint4(i)) % 9)), 'hex') || '\x00ff00'::bytea END,
+		'state ' || i % 4, i % 1000, i
+	FROM generate_series(lo, hi) i
+$$;
+INSERT INTO tt SELECT * FROM tt_rows(1, 3000);
+CREATE INDEX tt_t ON tt USING hybrid (t) WITH (layout = trie);
+CREATE INDEX tt_b ON tt USING hybrid (b DESC NULLS LAST, n) WITH (layout = trie, merge_ratio = 2);
+CREATE INDEX tt_s ON tt USING hybrid (s, n DESC) WITH (layout = trie);
+CREATE UNIQUE INDEX tt_u ON tt USING hybrid (t, v) WITH (layout = trie, levels = 2) WHERE n > 0;
+CREATE INDEX tt_h ON tt USING hybrid (t text_hope_ops) WITH (layout = trie);
+
+CREATE FUNCTION tt_queries() RETURNS TABLE (n bigint, ok boolean) LANGUAGE sql AS $$
+	SELECT count(*), bool_and(ok) FROM (
+		SELECT hyb_same(q, 'index bitmap') FROM unnest(array[
+			'SELECT * FROM tt WHERE t = ''user25''',
+			'SELECT * FROM tt WHERE t = ''user2''',
+			'SELECT * FROM tt WHERE t = ''''',
+			'SELECT * FROM tt WHERE t IS NULL',
+			'SELECT * FROM tt WHERE t = ''1008@example.org''',
+			'SELECT * FROM tt WHERE t IN (''user25'', ''user699'', ''none'', ''user'', ''aaaaaa'')',
+			'SELECT * FROM tt WHERE t LIKE ''user6%''',
+			'SELECT * FROM tt WHERE t LIKE ''aaaa%''',
+			'SELECT * FROM tt WHERE t BETWEEN ''user'' AND ''user3''',
+			'SELECT * FROM tt WHERE t > ''user65'' AND v % 3 = 0',
+			'SELECT * FROM tt WHERE t < ''1''',
+			'SELECT * FROM tt WHERE b = ''\x00ff00''',
+			'SELECT * FROM tt WHERE b = decode(left(md5(''7''), 8), ''hex'') || ''\x00ff00''::bytea',
+			'SELECT * FROM tt WHERE b > ''\xee'' AND n = 77',
+			'SELECT * FROM tt WHERE b IS NULL AND n BETWEEN 100 AND 200',
+			'SELECT * FROM tt WHERE s = ''state 2'' AND n = 502',
+			'SELECT * FROM tt WHERE s = ''state 3'' AND n > 990',
+			'SELECT * FROM tt WHERE s > ''state 1'' AND n IN (2, 3, 998)',
+			'SELECT * FROM tt WHERE t = ''user25'' AND v > 5 AND n > 0']) q
+		UNION ALL
+		SELECT hyb_same('SELECT * FROM tt WHERE t > ''user69'' OR b > ''\xf0'' OR (s = ''state 1'' AND n < 5)', 'bitmap')
+		UNION ALL
+		SELECT hyb_same(q, 'order') FROM unnest(array[
+			'SELECT t FROM tt ORDER BY t',
+			'SELECT t FROM tt WHERE t > ''user'' ORDER BY t DESC',
+			'SELECT b, n FROM tt ORDER BY b DESC NULLS LAST, n',
+			'SELECT b, n FROM tt ORDER BY b NULLS FIRST, n DESC OFFSET 100',
+			'SELECT s, n FROM tt WHERE s < ''state 3'' ORDER BY s, n DESC',
+			'SELECT t, v FROM tt WHERE n > 0 ORDER BY t, v']) q
+		UNION ALL
+		SELECT hyb_same('SELECT a.v, b.v FROM tt a JOIN tt b ON a.t = b.t WHERE a.t < ''5''', 'merge')
+		UNION ALL
+		SELECT hyb_same('SELECT a.v, b.v FROM (SELECT * FROM tt WHERE v % 97 = 0) a JOIN tt b ON a.t = b.t', 'nest')) q(ok)
+$$;
+SELECT * FROM tt_queries();
+SELECT hyb_check('tt');
+
+-- rounds of insertions, updates, deletions and VACUUM, with merges meanwhile
+SELECT format('INSERT INTO tt SELECT * FROM tt_rows(%s, %s)', 3001 + r * 4000, 7000 + r * 4000),
+	format('UPDATE tt SET v = -v WHERE v %% 13 = %s', r),
+	format('UPDATE tt SET t = t || ''x'' WHERE v %% 29 = %s', r),
+	format('UPDATE tt SET t = left(t, -1) WHERE v %% 31 = %s AND t <> ''''', r),
+	format('UPDATE tt SET b = b || b WHERE v %% 17 = %s', r),
+	format('DELETE FROM tt WHERE v %% 37 = %s', r),
+	CASE r % 2 WHEN 1 THEN 'VACUUM tt' ELSE 'SELECT hybrid_merge(c) >= 0 FROM unnest(array[''tt_t'', ''tt_b'', ''tt_s'', ''tt_u'', ''tt_h'']::regclass[]) c' END,
+	'SELECT * FROM tt_queries()', 'SELECT hyb_check(''tt'')'
+FROM generate_series(0, 3) r \gexec
+
+-- it is small, as it was built and as it has grown
+SELECT sum(hybrid_merge(c)) >= 0 FROM unnest(array['tt_t', 'tt_s', 'tt_h']::regclass[]) c;
+CREATE INDEX tt_columnar ON tt USING hybrid (t);
+CREATE INDEX tt_pair ON tt USING hybrid (s, n DESC);
+SELECT a.static_bytes < 0.6 * b.static_bytes AS small FROM hybrid_index_stats('tt_t') a, hybrid_index_stats('tt_columnar') b;
+SELECT a.static_bytes < 1.2 * b.static_bytes AS small FROM hybrid_index_stats('tt_s') a, hybrid_index_stats('tt_pair') b;
+DROP INDEX tt_columnar, tt_pair;
+
+-- many rows of one word: lists of TIDs that go on in the next leaf
+INSERT INTO tt SELECT 'the same', '\xabcd', 'state 9', 5, i FROM generate_series(1000001, 1030000) i;
+SELECT hybrid_merge('tt_t') >= 0, hybrid_merge('tt_b') >= 0, hybrid_merge('tt_s') >= 0;
+SELECT hyb_same('SELECT v FROM tt WHERE t = ''the same'''), hyb_same('SELECT v FROM tt WHERE b = ''\xabcd'''),
+	hyb_same('SELECT s FROM tt WHERE s > ''state 3'' ORDER BY s DESC', 'order');
+DELETE FROM tt WHERE v > 1000000 AND v % 3 > 0;
+VACUUM tt;
+INSERT INTO tt SELECT 'the same', '\xabcd', 'state 9', 6, -i FROM generate_series(1000001, 1010000) i;
+SELECT hybrid_merge('tt_t') >= 0, hyb_check('tt');
+SELECT hyb_same('SELECT v FROM tt WHERE t = ''the same'''), hyb_same('SELECT v FROM tt WHERE t LIKE ''the%''');
+DROP INDEX tt_u, tt_h;
+
+-- uniqueness goes by keys
+CREATE TABLE tu (t text COLLATE "C" PRIMARY KEY WITH (access_method = hybrid, layout = trie), v int);
+INSERT INTO tu SELECT md5((i / 3)::text) || i % 3, i FROM generate_series(1, 6000) i;
+SELECT hybrid_merge('tu_pkey') >= 0;
+SELECT count(*) AS keys, count(*) FILTER (WHERE hyb_error(format('INSERT INTO tu VALUES (%L)', t)) LIKE '23505 duplicate key value violates unique constraint "tu_pkey" / Key (t)=(%) already exists.') AS refused
+FROM (SELECT t FROM tu ORDER BY v LIMIT 300) x;
+INSERT INTO tu SELECT t || 'x', -v FROM tu WHERE v % 3 = 0;
+INSERT INTO tu SELECT left(t, -1), -v FROM tu WHERE v % 3 = 1 AND v > 0;
+SELECT hybrid_merge('tu_pkey') > 0, hyb_check('tu');
+INSERT INTO tu SELECT t, 7 FROM tu WHERE v BETWEEN 10 AND 20 ON CONFLICT (t) DO UPDATE SET v = 7;
+SELECT count(*), count(DISTINCT t), count(*) FILTER (WHERE v = 7) FROM tu;
+CREATE TABLE tu_ref (t text COLLATE "C" REFERENCES tu);
+INSERT INTO tu_ref SELECT t FROM tu WHERE v % 10 = 0;
+SELECT hyb_error('INSERT INTO tu_ref VALUES (''no such'')'), hyb_error('DELETE FROM tu WHERE v % 10 = 0') ~ '^23503';
+CLUSTER tu USING tu_pkey;
+SELECT hyb_check('tu'), bool_and(t >= before) FROM (SELECT t, lag(t) OVER (ORDER BY ctid) AS before FROM tu) s;
+
+-- merges read values that are kept out of line, and leave those of dead rows alone
+CREATE TABLE tw (t text COLLATE "C", v int) WITH (autovacuum_enabled = off);
+ALTER TABLE tw ALTER t SET STORAGE EXTERNAL;
+CREATE FUNCTION tw_word(i int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+	SELECT i % 50 || string_agg(md5((i / 50)::text || j), '') || i FROM generate_series(1, 70) j
+$$;
+INSERT INTO tw SELECT tw_word(i), i FROM generate_series(1, 400) i;
+SELECT pg_relation_size(reltoastrelid) > 0 AS out_of_line FROM pg_class WHERE oid = 'tw'::regclass;
+CREATE INDEX tw_t ON tw USING hybrid (t) WITH (layout = trie);
+INSERT INTO tw SELECT t || 'x', -v FROM tw;
+SELECT hybrid_merge('tw_t') > 0, hyb_check('tw');
+SELECT hyb_same('SELECT v FROM tw WHERE t = tw_word(77)'), hyb_same('SELECT v FROM tw WHERE t > ''33''', 'index'), hyb_same('SELECT t FROM tw ORDER BY t', 'order');
+DELETE FROM tw WHERE v % 3 = 0;
+\set ECHO none
+SELECT format('VACUUM pg_toast.%I', relname) FROM pg_class WHERE oid = (SELECT reltoastrelid FROM pg_class WHERE oid = 'tw'::regclass) \gexec
+\set ECHO all
+INSERT INTO tw SELECT tw_word(i) || 'y', i + 1000 FROM generate_series(1, 400) i;
+SELECT hybrid_merge('tw_t') > 0;
+SELECT hyb_same('SELECT v FROM tw WHERE t = tw_word(77)'), hyb_same('SELECT t FROM tw ORDER BY t', 'order');
+VACUUM tw;
+SELECT hybrid_merge('tw_t') >= 0, hyb_check('tw');
+CLUSTER tw USING tw_t;
+SELECT hyb_check('tw'), count(*) FROM tw;
+
+-- a dictionary that is yet to be learned needs keys
+CREATE TABLE th (t text COLLATE "C");
+CREATE INDEX th_t ON th USING hybrid (t text_hope_ops) WITH (layout = trie);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT t FROM th WHERE t = 'a';
+INSERT INTO th SELECT i || '@example.org' FROM generate_series(1, 3000) i;
+VACUUM th;
+REINDEX INDEX th_t;
+SELECT hybrid_merge('th_t') >= 0, hyb_check('th');
+EXPLAIN (COSTS OFF) SELECT t FROM th WHERE t = 'a';
+SELECT hyb_same('SELECT t FROM th WHERE t = ''77@example.org''', 'index'), hyb_same('SELECT t FROM th WHERE t > ''9''', 'index'), hyb_same('SELECT t FROM th ORDER BY t', 'order');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+
+-- filters for points are not of prefixes whose length differs
+CREATE INDEX th_f ON th USING hybrid (t) WITH (layout = trie, filter = points);
+SELECT filter_pages FROM hybrid_index_stats('th_f');
+DROP FUNCTION tt_queries;
+DROP TABLE tt, tu_ref, tu, tw, th CASCADE;
