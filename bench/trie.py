@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Indexes that hold the beginnings of keys (layout = trie) beside others.
 
-    bench/trie.py [--rows N] [--seconds S] [--rounds N] [--keys int8,uuid,pair]
+    bench/trie.py [--rows N] [--seconds S] [--rounds N] [--texts DIR]
+                  [--keys int8,uuid,pair,emails,titles,paths]
                   [--methods btree,columnar,trie]
                   [--memory MB --restart-command CMD]
 
-For each key type (random int8, random uuid, a pair of an int4 and a random int8)
+For each key type (random int8, random uuid, a pair of an int4 and a random int8,
+and text: the samples of test/data, or of DIR, of which there may be fewer than N)
 a table for each method, with a unique index and 60 bytes a row beside the key.
 Loaded in random order, 100 rows a statement, with the index from the start (that
 is the rate of insertions); sizes of the index right after that, when it is at
@@ -27,6 +29,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness.limit import begin_limit, end_limit         # noqa: E402
+from harness.samples import NAMES as TEXTS, load_samples   # noqa: E402
 from harness.server import Server                       # noqa: E402
 
 SCHEMA = "bench_trie"
@@ -39,10 +42,14 @@ KEYS = {
              "a = (({n}) % 100)::int4 AND k = hashint8extended({n}, 0)",
              "(a, k) >= ((({n}) % 100)::int4, hashint8extended({n}, 0))"),
 }
+# Where rows [first, last) of a portion come from, whose keys are of i, or are s.
+ROWS = "generate_series({first}, {last} - 1) i"
+TEXT_ROWS = "{keys} WHERE n >= {first} AND n < {last}"
+TEXT = ('k text COLLATE "C"', "k", "s", "k = s", "k >= s")
 LOAD = """CREATE OR REPLACE PROCEDURE load_{m}(first bigint, last bigint) LANGUAGE plpgsql AS $$
 BEGIN
     WHILE first < last LOOP
-        INSERT INTO t_{m} SELECT {key}, repeat('x', 60) FROM generate_series(first, least(first + 100, last) - 1) i;
+        INSERT INTO t_{m} SELECT {key}, repeat('x', 60) FROM {rows};
         COMMIT;
         first := first + 100;
     END LOOP;
@@ -51,11 +58,13 @@ LOOP = """CREATE OR REPLACE PROCEDURE {name}_{m}(seconds float8, rows bigint, IN
 DECLARE
     until timestamptz := clock_timestamp() + seconds * interval '1 second';
     i bigint;
+    s text;
     found bigint;
 BEGIN
     WHILE clock_timestamp() < until LOOP
-        FOR j IN 1 .. 20 LOOP
-            i := floor(random() * rows)::bigint;
+        i := floor(random() * (rows - 20))::bigint;
+        FOR {drawn} LOOP
+            {draw}
             {query};
             n := n + found;
         END LOOP;
@@ -64,19 +73,27 @@ BEGIN
 END $$"""
 
 
-def prepare(server, keys, methods):
-    columns, index, key, equal, above = KEYS[keys]
+def prepare(server, keys, methods, texts):
+    """Returns how many rows there are, if it is known."""
+    text = keys in TEXTS
+    columns, index, key, equal, above = TEXT if text else KEYS[keys]
+    rows = (TEXT_ROWS if text else ROWS).format(keys=keys, first="first", last="least(first + 100, last)")
+    drawn = "s IN SELECT x.s FROM %s x WHERE x.n >= i AND x.n < i + 20" % keys if text else "j IN 1 .. 20"
+    draw = "" if text else "i := floor(random() * rows)::bigint;"
     server.psql("DROP SCHEMA IF EXISTS %s CASCADE; CREATE SCHEMA %s; CREATE EXTENSION IF NOT EXISTS hybridindex" %
                 (SCHEMA, SCHEMA))
+    if text:
+        load_samples(server, SCHEMA, texts)
     for m in methods:
         server.psql("CREATE TABLE t_%s (%s, pad text) WITH (autovacuum_enabled = off);"
                     "CREATE UNIQUE INDEX i_%s ON t_%s %s" % (m, columns, m, m, INDEX[m] % index), schema=SCHEMA)
-        server.psql(LOAD.format(m=m, key=key.format(n="i")), schema=SCHEMA)
+        server.psql(LOAD.format(m=m, key=key.format(n="i"), rows=rows), schema=SCHEMA)
         query = "SELECT count(pad) INTO found FROM t_%s WHERE %s" % (m, equal.format(n="i"))
-        server.psql(LOOP.format(name="find", m=m, query=query), schema=SCHEMA)
+        server.psql(LOOP.format(name="find", m=m, query=query, drawn=drawn, draw=draw), schema=SCHEMA)
         query = ("SELECT count(pad) / 10 INTO found FROM (SELECT pad FROM t_%s WHERE %s ORDER BY %s LIMIT 10) x" %
                  (m, above.format(n="i"), index))
-        server.psql(LOOP.format(name="range", m=m, query=query), schema=SCHEMA)
+        server.psql(LOOP.format(name="range", m=m, query=query, drawn=drawn, draw=draw), schema=SCHEMA)
+    return int(server.value("SELECT count(*) FROM %s" % keys, SCHEMA)) if text else None
 
 
 def size(server, m):
@@ -87,6 +104,12 @@ def load(server, m, first, last):
     start = time.time()
     server.psql("CALL load_%s(%d, %d)" % (m, first, last), schema=SCHEMA)
     return (last - first) / (time.time() - start)
+
+
+def blocks_read(server, m):
+    """Of the table and of its index, that were not in shared_buffers."""
+    return [int(x) for x in server.psql("SELECT heap_blks_read, idx_blks_read FROM pg_statio_user_tables WHERE relid = 't_%s'::regclass" % m,
+                                        schema=SCHEMA)[0]]
 
 
 def settle(server, methods):
@@ -115,14 +138,16 @@ def table(title, methods, rates):
 
 
 def measure_keys(server, args, keys, methods):
-    prepare(server, keys, methods)
+    there = prepare(server, keys, methods, args.texts)
+    # a tenth is for later insertions
+    count = min(args.rows, there if not args.memory else there * 10 // 11) if there else args.rows
     parts = 10
     rates = {m: [] for m in methods}
     for part in range(parts):
         for m in methods[part % len(methods):] + methods[:part % len(methods)]:
-            rates[m].append(load(server, m, args.rows * part // parts, args.rows * (part + 1) // parts))
+            rates[m].append(load(server, m, count * part // parts, count * (part + 1) // parts))
     loaded = {m: size(server, m) for m in methods}
-    print("\n%s, %d rows\n\n| | %s |\n| --- |%s" % (keys, args.rows, " | ".join(methods), " ---: |" * len(methods)))
+    print("\n%s, %d rows\n\n| | %s |\n| --- |%s" % (keys, count, " | ".join(methods), " ---: |" * len(methods)))
     table("rows inserted a second (of columnar)", methods, rates)
     settle(server, methods)
     rest = {m: size(server, m) for m in methods}
@@ -135,15 +160,22 @@ def measure_keys(server, args, keys, methods):
             rates = {m: [] for m in methods}
             for _ in range(args.rounds):
                 for m in methods:
-                    rates[m].append(loop(server, name, m, args.seconds, args.rows))
+                    rates[m].append(loop(server, name, m, args.seconds, count))
             table(title, methods, rates)
         if args.memory:
+            before = {m: blocks_read(server, m) for m in methods}
             rates = {m: [] for m in methods}
             for part in range(args.rounds):
                 for m in methods:
-                    more = args.rows // 10 // args.rounds
-                    rates[m].append(load(server, m, args.rows + part * more, args.rows + (part + 1) * more))
-            table("rows inserted a second", methods, rates)
+                    more = count // 10 // args.rounds
+                    rates[m].append(load(server, m, count + part * more, count + (part + 1) * more))
+            # merges fall into some rounds: all together
+            table("rows inserted a second", methods, {m: [len(r) / sum(1 / x for x in r)] for m, r in rates.items()})
+            time.sleep(2)
+            after = {m: blocks_read(server, m) for m in methods}
+            print("| blocks read a row, table and index | %s |" % " | ".join(
+                "%.3f, %.3f" % tuple((b - a) * 1.0 / (count // 10) for a, b in zip(before[m], after[m]))
+                for m in methods), flush=True)
     finally:
         if args.memory:
             end_limit(server, "shared_buffers", "hybridindex.dynamic_memory", "hybridindex.hot_memory")
@@ -155,7 +187,7 @@ def measure_keys(server, args, keys, methods):
     for title, sizes in (("bytes an entry right after the load", loaded), ("at rest", rest),
                          ("REINDEXed" if not args.memory else "at the end", again)):
         print("| %s (of btree) | %s |" % (title, " | ".join(
-            "%.2f (%.3f)" % (sizes[m] / args.rows, sizes[m] / sizes["btree"] if "btree" in methods else 0)
+            "%.2f (%.3f)" % (sizes[m] / count, sizes[m] / sizes["btree"] if "btree" in methods else 0)
             for m in methods)), flush=True)
     server.psql("DROP SCHEMA %s CASCADE" % SCHEMA)
 
@@ -165,8 +197,9 @@ def main():
     parser.add_argument("--rows", type=int, default=1000000)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--keys", default=",".join(KEYS))
+    parser.add_argument("--keys", default=",".join([*KEYS, *TEXTS]))
     parser.add_argument("--methods", default=",".join(INDEX))
+    parser.add_argument("--texts")
     parser.add_argument("--memory", type=int)
     parser.add_argument("--restart-command")
     args = parser.parse_args()
