@@ -92,8 +92,20 @@ warn_without_filter(const HybIndex *ix)
 	const HybKeyDesc *desc = ix->desc;
 	int			column = 0;
 
-	if (!hyb_filter_impossible(ix) ||
-		ReindexIsProcessingIndex(RelationGetRelid(ix->rel)))
+	if (ReindexIsProcessingIndex(RelationGetRelid(ix->rel)))
+		return;
+	if (ix->desc->truncated && kind != HYB_FILTER_NONE && kind != HYB_FILTER_AUTO &&
+		(hyb_filter_has_ranges(kind) || !hyb_key_is_fixed(desc)))
+	{
+		ereport(NOTICE,
+				(errmsg("storage parameter \"filter\" has no effect on the oldest level of index \"%s\"",
+						RelationGetRelationName(ix->rel)),
+				 errdetail_internal("%s", hyb_key_is_fixed(desc) ?
+									"Of the beginnings of keys there are filters for points only." :
+									"Its leaves hold the beginnings of keys, whose lengths differ.")));
+		return;
+	}
+	if (!hyb_filter_impossible(ix))
 		return;
 	while (column < desc->nkeys && desc->cols[column].compare == HYB_COMPARE_MEM)
 		column++;

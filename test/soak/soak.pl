@@ -265,6 +265,7 @@ CREATE TABLE acc (id int, owner text COLLATE "C", balance int8, pad int) WITH (f
 INSERT INTO acc SELECT i, 'owner ' || i % 50, 0 FROM generate_series(1, 1000) i;
 CREATE UNIQUE INDEX acc_id ON acc USING hybrid (id) WITH (filter = surf, layout = trie);
 CREATE INDEX acc_owner ON acc USING hybrid (owner text_hope_ops, id) INCLUDE (balance);
+CREATE INDEX acc_text ON acc USING hybrid (owner DESC, pad) WITH (layout = trie);
 CREATE INDEX acc_pad ON acc USING hybrid (pad DESC NULLS LAST) WITH (filter = grafite, filter_range = 16);
 
 CREATE TABLE hist (k int8, s text COLLATE "C", n numeric, d timestamptz, u uuid);
@@ -273,11 +274,13 @@ CREATE INDEX hist_s ON hist USING hybrid (s text_hope_ops, k DESC) WITH (filter 
 CREATE INDEX hist_n ON hist USING hybrid (n, s);
 CREATE INDEX hist_u ON hist USING hybrid (u) WITH (filter = surf, filter_suffix = mixed, layout = trie);
 CREATE INDEX hist_d ON hist USING hybrid (d) WITH (layout = trie);
+CREATE INDEX hist_t ON hist USING hybrid (s, k) WITH (layout = trie);
+CREATE INDEX hist_h ON hist USING hybrid (s text_hope_ops) WITH (layout = trie);
 CREATE INDEX hist_e ON hist USING hybrid (upper(s)) WHERE k % 3 = 0;
 
 CREATE TABLE uniq (k int, v text);
 CREATE UNIQUE INDEX uniq_k ON uniq USING hybrid (k) WITH (filter = surf, filter_suffix = hash);
-CREATE UNIQUE INDEX uniq_v ON uniq USING hybrid (v COLLATE "C", k);
+CREATE UNIQUE INDEX uniq_v ON uniq USING hybrid (v COLLATE "C", k) WITH (layout = trie);
 
 CREATE TABLE trunc (k int, s text COLLATE "C");
 CREATE INDEX trunc_k ON trunc USING hybrid (k) WITH (layout = trie);
@@ -316,7 +319,7 @@ EOF
 	# many small indexes, four to a table
 	must('primary', "CREATE TABLE small_$_ (k int, s text COLLATE \"C\");\n"
 		  . "CREATE INDEX ON small_$_ USING hybrid (k);\nCREATE INDEX ON small_$_ USING hybrid (k DESC) INCLUDE (s);\n"
-		  . "CREATE INDEX ON small_$_ USING hybrid (s, k);\nCREATE INDEX ON small_$_ USING hybrid (s) WITH (filter = surf);")
+		  . "CREATE INDEX ON small_$_ USING hybrid (s, k) WITH (layout = trie);\nCREATE INDEX ON small_$_ USING hybrid (s) WITH (filter = surf);")
 	  foreach 1 .. small_tables();
 	system('pg_basebackup', '-D', data('standby'), '-p', $port{primary}, '-c', 'fast',
 		'--no-sync', '-X', 'stream') == 0
@@ -414,10 +417,10 @@ my @beside = (
 	'VACUUM acc;', 'VACUUM hist;', 'VACUUM uniq;', 'VACUUM trunc;',
 	'VACUUM (FREEZE) hist;', 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) acc;',
 	'VACUUM hist;', 'VACUUM acc;', 'ANALYZE hist;', 'CHECKPOINT;',
-	'SELECT count(hybrid_merge(i)) FROM unnest(\'{acc_id,acc_owner,hist_k,uniq_k}\'::regclass[]) i;',
-	'SELECT count(hybrid_merge(i)) FROM unnest(\'{hist_n,hist_s,hist_u,hist_d,hist_e}\'::regclass[]) i;',
+	'SELECT count(hybrid_merge(i)) FROM unnest(\'{acc_id,acc_owner,acc_text,hist_k,uniq_k,uniq_v}\'::regclass[]) i;',
+	'SELECT count(hybrid_merge(i)) FROM unnest(\'{hist_n,hist_s,hist_u,hist_d,hist_e,hist_t,hist_h}\'::regclass[]) i;',
 	'SET hybridindex.merge_step_pages = 32; SELECT hybrid_merge(\'hist_s\'); RESET hybridindex.merge_step_pages;',
-	'REINDEX INDEX CONCURRENTLY hist_s;', 'REINDEX INDEX CONCURRENTLY acc_pad;',
+	'REINDEX INDEX CONCURRENTLY hist_s;', 'REINDEX INDEX CONCURRENTLY hist_t;', 'REINDEX INDEX CONCURRENTLY acc_pad;',
 	'REINDEX INDEX CONCURRENTLY uniq_k;', 'REINDEX INDEX hist_n;',
 	'REINDEX TABLE CONCURRENTLY uniq;',
 	'CREATE INDEX CONCURRENTLY IF NOT EXISTS hist_extra ON hist USING hybrid (s DESC, n);',
