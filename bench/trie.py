@@ -34,18 +34,16 @@ from harness.server import Server                       # noqa: E402
 
 SCHEMA = "bench_trie"
 INDEX = {"btree": "USING btree (%s)", "columnar": "USING hybrid (%s)", "trie": "USING hybrid (%s) WITH (layout = trie)"}
-# Columns, key of the n-th row, condition on a key, condition on what follows it.
+# Columns, and keys of row i.
 KEYS = {
-    "int8": ("k int8", "k", "hashint8extended({n}, 0)", "k = hashint8extended({n}, 0)", "k >= hashint8extended({n}, 0)"),
-    "uuid": ("k uuid", "k", "md5(({n})::text)::uuid", "k = md5(({n})::text)::uuid", "k >= md5(({n})::text)::uuid"),
-    "pair": ("a int4, k int8", "a, k", "({n}) % 100, hashint8extended({n}, 0)",
-             "a = (({n}) % 100)::int4 AND k = hashint8extended({n}, 0)",
-             "(a, k) >= ((({n}) % 100)::int4, hashint8extended({n}, 0))"),
+    "int8": (["k int8"], ["hashint8extended(i, 0)"]),
+    "uuid": (["k uuid"], ["md5(i::text)::uuid"]),
+    "pair": (["a int4", "k int8"], ["i % 100", "hashint8extended(i, 0)"]),
 }
+TEXT = (['k text COLLATE "C"'], ["s"])
 # Where rows [first, last) of a portion come from, whose keys are of i, or are s.
 ROWS = "generate_series({first}, {last} - 1) i"
 TEXT_ROWS = "{keys} WHERE n >= {first} AND n < {last}"
-TEXT = ('k text COLLATE "C"', "k", "s", "k = s", "k >= s")
 LOAD = """CREATE OR REPLACE PROCEDURE load_{m}(first bigint, last bigint) LANGUAGE plpgsql AS $$
 BEGIN
     WHILE first < last LOOP
@@ -60,6 +58,7 @@ DECLARE
     i bigint;
     s text;
     found bigint;
+    {variables};
 BEGIN
     WHILE clock_timestamp() < until LOOP
         i := floor(random() * (rows - 20))::bigint;
@@ -76,23 +75,29 @@ END $$"""
 def prepare(server, keys, methods, texts):
     """Returns how many rows there are, if it is known."""
     text = keys in TEXTS
-    columns, index, key, equal, above = TEXT if text else KEYS[keys]
+    columns, key = TEXT if text else KEYS[keys]
+    names = [c.split()[0] for c in columns]
+    index = ", ".join(names)
+    equal = " AND ".join("%s = v_%s" % (n, n) for n in names)
+    above = "(%s) >= (%s)" % (index, ", ".join("v_" + n for n in names)) if len(names) > 1 else "k >= v_k"
     rows = (TEXT_ROWS if text else ROWS).format(keys=keys, first="first", last="least(first + 100, last)")
     drawn = "s IN SELECT x.s FROM %s x WHERE x.n >= i AND x.n < i + 20" % keys if text else "j IN 1 .. 20"
     draw = "" if text else "i := floor(random() * rows)::bigint;"
+    draw += " ".join("v_%s := %s;" % pair for pair in zip(names, key))
+    code = {"drawn": drawn, "draw": draw, "variables": "; ".join("v_" + c for c in columns)}
     server.psql("DROP SCHEMA IF EXISTS %s CASCADE; CREATE SCHEMA %s; CREATE EXTENSION IF NOT EXISTS hybridindex" %
                 (SCHEMA, SCHEMA))
     if text:
         load_samples(server, SCHEMA, texts)
     for m in methods:
         server.psql("CREATE TABLE t_%s (%s, pad text) WITH (autovacuum_enabled = off);"
-                    "CREATE UNIQUE INDEX i_%s ON t_%s %s" % (m, columns, m, m, INDEX[m] % index), schema=SCHEMA)
-        server.psql(LOAD.format(m=m, key=key.format(n="i"), rows=rows), schema=SCHEMA)
-        query = "SELECT count(pad) INTO found FROM t_%s WHERE %s" % (m, equal.format(n="i"))
-        server.psql(LOOP.format(name="find", m=m, query=query, drawn=drawn, draw=draw), schema=SCHEMA)
+                    "CREATE UNIQUE INDEX i_%s ON t_%s %s" % (m, ", ".join(columns), m, m, INDEX[m] % index), schema=SCHEMA)
+        server.psql(LOAD.format(m=m, key=", ".join(key), rows=rows), schema=SCHEMA)
+        query = "SELECT count(pad) INTO found FROM t_%s WHERE %s" % (m, equal)
+        server.psql(LOOP.format(name="find", m=m, query=query, **code), schema=SCHEMA)
         query = ("SELECT count(pad) / 10 INTO found FROM (SELECT pad FROM t_%s WHERE %s ORDER BY %s LIMIT 10) x" %
-                 (m, above.format(n="i"), index))
-        server.psql(LOOP.format(name="range", m=m, query=query, drawn=drawn, draw=draw), schema=SCHEMA)
+                 (m, above, index))
+        server.psql(LOOP.format(name="range", m=m, query=query, **code), schema=SCHEMA)
     return int(server.value("SELECT count(*) FROM %s" % keys, SCHEMA)) if text else None
 
 

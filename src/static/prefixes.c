@@ -102,44 +102,52 @@ open_trie(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  psprintf("The leaf's prefixes have %d bits beyond what they have in common.",
 							   t->depth));
-	return hyb_prefixes_open(&t->stored, leaf, p, end);
+	p = hyb_prefixes_open(&t->stored, leaf, p, end);
+	for (int i = 0; i < 2; i++)
+	{
+		const HybLeafColumn *col = &hyb_columnar(&t->stored)->cols[i];
+
+		if (col->encoding != HYB_LEAF_INT || col->null_mode != HYB_NULLS_NONE)
+			hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's prefixes are NULLs.");
+	}
+	return p;
 }
 
 /* ---- rows ---- */
 
-/* A stored number of a row; beyond what it may be only on a damaged page. */
-static inline uint64
-stored_int(const HybLeaf *leaf, int col, int row)
+static inline const HybSeq *
+sequence(const HybLeaf *leaf, int col)
 {
-	HybValue	val;
-
-	hyb_columnar_value(&trie(leaf)->stored, col, row, &val);
-	return val.isnull ? 0 : val.ival;
+	return &hyb_columnar(&trie(leaf)->stored)->cols[col].seq;
 }
 
+/* The number of a row; beyond what it may be only on a damaged page. */
 static inline uint64
 row_number(const HybLeaf *leaf, int row)
 {
-	return stored_int(leaf, HYB_TRIE_PREFIX, row);
+	return hyb_seq_get(sequence(leaf, HYB_TRIE_PREFIX), row);
 }
 
 /* Bits that a row lacks. */
 static inline int
 row_lacks(const HybLeaf *leaf, int row)
 {
-	uint64		lacks = stored_int(leaf, HYB_TRIE_LACKS, row);
+	uint64		lacks = hyb_seq_get(sequence(leaf, HYB_TRIE_LACKS), row);
 
 	return (int) Min(lacks, (uint64) trie(leaf)->depth);
 }
 
+/* Mostly that of one row after the other is asked for. */
 static uint32
 trie_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
 {
 	Trie	   *t = trie(leaf);
+	HybLeafColumn *numbers = &hyb_columnar(&t->stored)->cols[HYB_TRIE_PREFIX];
+	uint64		number = hyb_seq_get_next(&numbers->seq, &numbers->seq_cursor, row);
 	uint32		bits = t->depth - row_lacks(leaf, row);
 	uint8		beyond[8];
 
-	hyb_store64be(beyond, row_number(leaf, row) << (HYB_TRIE_MAX_DEPTH - t->depth));
+	hyb_store64be(beyond, number << (HYB_TRIE_MAX_DEPTH - t->depth));
 	prefix->len = 0;
 	hyb_buf_append(prefix, t->common, t->ncommon);
 	hyb_buf_append(prefix, beyond, (bits + 7) / 8);
@@ -195,19 +203,15 @@ above_bits(uint64 x, int bits)
 }
 
 /* The first row whose number is at least x. */
-static int
-lower_bound(HybLeaf *leaf, uint64 x)
+static inline int
+lower_bound(const HybLeaf *leaf, uint64 x)
 {
-	HybValue	val = {.ival = x};
-	HybRowRange rows;
-
-	hyb_columnar_search(&trie(leaf)->stored, &val, 1, &rows);
-	return rows.lo;
+	return (int) hyb_seq_lower_bound(sequence(leaf, HYB_TRIE_PREFIX), 0, leaf->nrows, x);
 }
 
 /* The first row whose number, with 1 for the bits it lacks, is at least x. */
 static int
-first_reaching(HybLeaf *leaf, uint64 x)
+first_reaching(const HybLeaf *leaf, uint64 x)
 {
 	int			row = lower_bound(leaf, x);
 
@@ -307,7 +311,7 @@ verify_trie(HybLeaf *leaf)
 	for (int row = 0; row < leaf->nrows && wrong == NULL; row++)
 	{
 		uint64		number = row_number(leaf, row);
-		uint64		lacks = stored_int(leaf, HYB_TRIE_LACKS, row);
+		uint64		lacks = hyb_seq_get(sequence(leaf, HYB_TRIE_LACKS), row);
 
 		if (lacks > depth || (number & ~below_bits(depth)) != 0)
 			wrong = psprintf("row %d has more bits than the leaf says", row);

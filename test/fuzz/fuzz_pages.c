@@ -19,7 +19,7 @@
 #include "static/leaf.h"
 #include "static/prefixes.h"
 
-#define NDESCS	6
+#define NDESCS	7
 
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 extern size_t hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max);
@@ -39,8 +39,8 @@ set_column(HybColumn *col, HybStore store, int width, bool terminated, bool desc
 
 /*
  * 0: int4; 1: text, int8; 2: uuid; 3: text DESC, with an int4 included; 4: int4,
- * with a payload that is worth compressing included; 5: uuid, of which leaves
- * have beginnings
+ * with a payload that is worth compressing included; 5: uuid, 6: text, int8, of
+ * which leaves have beginnings
  */
 static const HybKeyDesc *
 desc_of(int i)
@@ -51,8 +51,8 @@ desc_of(int i)
 	if (descs[i] != NULL)
 		return descs[i];
 	desc = calloc(1, offsetof(HybKeyDesc, cols) + 2 * sizeof(HybColumn));
-	desc->natts = i == 4 ? 2 : i == 5 ? 1 : i % 2 + 1;
-	desc->nkeys = i == 1 ? 2 : 1;
+	desc->natts = i == 4 || i == 6 ? 2 : i == 5 ? 1 : i % 2 + 1;
+	desc->nkeys = i == 1 || i == 6 ? 2 : 1;
 	desc->all_mem = desc->exact = true;
 	if (i == 4)
 		set_column(&desc->cols[1], HYB_STORE_BYTES, 0, false, false);
@@ -63,9 +63,9 @@ desc_of(int i)
 	else
 	{
 		set_column(&desc->cols[0], HYB_STORE_BYTES, 0, true, i == 3);
-		set_column(&desc->cols[1], HYB_STORE_INT, i == 1 ? 8 : 4, false, false);
+		set_column(&desc->cols[1], HYB_STORE_INT, i == 3 ? 4 : 8, false, false);
 	}
-	desc->truncated = i == 5;
+	desc->truncated = i >= 5;
 	return descs[i] = desc;
 }
 
@@ -136,7 +136,7 @@ read_leaf(const HybKeyDesc *desc, const char *page)
 			if (leaf.layout->keeps_keys)
 				hyb_key_join(desc, hyb_leaf_row(&leaf, row), desc->natts, &entry);
 			else
-				(void) hyb_trie_prefix(&leaf, row, &entry);
+				(void) hyb_leaf_prefix(&leaf, row, &entry);
 			(void) hyb_leaf_row_start(&leaf, row);
 		}
 	if (setjmp(hyb_fuzz_error) == 0)
@@ -365,8 +365,8 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 	if (layout >= HYB_LAYOUTS)
 		return 0;
 	if (desc->truncated)
-		layout = HYB_LAYOUT_TRIE - 1;
-	else if (layout == HYB_LAYOUT_TRIE - 1)
+		layout = (hyb_key_is_fixed(desc) ? HYB_LAYOUT_TRIE : HYB_LAYOUT_STRINGS) - 1;
+	else if (!hyb_leaf_layouts[layout]->keeps_keys)
 		layout = HYB_LAYOUT_COLUMNAR - 1;
 	if (setjmp(hyb_fuzz_error) != 0)
 		abort();
