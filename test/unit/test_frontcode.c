@@ -55,11 +55,30 @@ make(uint32_t n, int shape)
 	}
 }
 
+static bool
+begins(const String *s, const String *t)
+{
+	return s->len <= t->len && memcmp(s->bytes, t->bytes, s->len) == 0;
+}
+
+/* Of sorted strings leave out those that begin with another one. */
+static uint32_t
+leave_beginnings(uint32_t n)
+{
+	uint32_t	left = 1;
+
+	for (uint32_t i = 1; i < n; i++)
+		if (!begins(&strings[left - 1], &strings[i]))
+			strings[left++] = strings[i];
+	return left;
+}
+
 static void
 test_round(int round)
 {
 	uint32_t	n = 1 + unit_below(round % 4 == 0 ? 40 : MAXN);
 	bool		sorted = round % 3 != 0;
+	bool		prefix_free = round % 6 == 2;
 	uint8_t    *bytes = malloc(MAXN * MAXLEN);
 	uint32_t   *off = malloc(MAXN * sizeof(uint32_t));
 	uint32_t   *len = malloc(MAXN * sizeof(uint32_t));
@@ -79,6 +98,8 @@ test_round(int round)
 	make(n, round % 5);
 	if (sorted)
 		qsort(strings, n, sizeof(String), compare);
+	if (prefix_free)
+		n = leave_beginnings(n);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		off[i] = at;
@@ -150,6 +171,27 @@ test_round(int round)
 			same &= equal == (want < hi && compare(&strings[want], &t) == 0);
 	}
 	CHECK(same, "round %d: search", round);
+
+	/* such rounds have end_high false: a beginning lies below what it begins */
+	for (int k = 0; prefix_free && k < 100; k++)
+	{
+		String		t = strings[unit_below(n)];
+		bool		found;
+		uint32_t	got_len;
+		uint32_t	want = 0;
+		int			got;
+
+		if (k % 3 == 0 && t.len > 0)
+			t.bytes[unit_below(t.len)] += (uint8_t) (unit_below(3) - 1);
+		else if (k % 3 == 1)
+			t.len = unit_below(t.len + 1);
+		while (want < n && !begins(&strings[want], &t) && compare(&strings[want], &t) < 0)
+			want++;
+		got = hyb_front_search_beginning(&front, t.bytes, t.len, &found, &got_len);
+		same &= got == (int) want && found == (want < n && begins(&strings[want], &t)) &&
+			(!found || got_len == strings[want].len);
+	}
+	CHECK(same, "round %d: search of what begins", round);
 
 	/* damage: an answer or a refusal, within bounds */
 	damaged = malloc(plan.size + 8);
