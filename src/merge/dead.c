@@ -21,6 +21,7 @@
 #include "storage/bufpage.h"
 #include "storage/lmgr.h"
 #include "utils/rel.h"
+#include "utils/spccache.h"
 
 /*
  * Who has a lock already, as all who merge have, may not get this one while others
@@ -68,15 +69,34 @@ hyb_dead_begin_open(HybDeadCheck *check, Relation heap)
 	check->lock = NoLock;
 }
 
+static BlockNumber
+table_blocks(HybDeadCheck *check)
+{
+	if (!BlockNumberIsValid(check->nblocks))
+		check->nblocks = RelationGetNumberOfBlocks(check->heap);
+	return check->nblocks;
+}
+
+int
+hyb_dead_ahead(HybDeadCheck *check)
+{
+	HYB_ASSERT_NO_LWLOCK();
+	return check->heap == NULL || table_blocks(check) <= (BlockNumber) NBuffers ? 0 :
+		get_tablespace_maintenance_io_concurrency(check->heap->rd_rel->reltablespace);
+}
+
+void
+hyb_dead_prefetch(HybDeadCheck *check, BlockNumber block)
+{
+	if (block < table_blocks(check))
+		PrefetchBuffer(check->heap, MAIN_FORKNUM, block);
+}
+
 Page
 hyb_dead_lock_page(HybDeadCheck *check, BlockNumber block)
 {
 	HYB_ASSERT_NO_LWLOCK();
-	if (check->heap == NULL)
-		return NULL;
-	if (!BlockNumberIsValid(check->nblocks))
-		check->nblocks = RelationGetNumberOfBlocks(check->heap);
-	if (block >= check->nblocks)
+	if (check->heap == NULL || block >= table_blocks(check))
 		return NULL;
 
 	if (!BufferIsValid(check->buf) ||

@@ -47,6 +47,15 @@ extern bool hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid);
  */
 extern Page hyb_dead_lock_page(HybDeadCheck *check, BlockNumber block);
 
+/*
+ * Is the table larger than shared_buffers, so that pages are worth being asked for
+ * ahead?  If so, how many at a time (maintenance_io_concurrency); otherwise 0.
+ */
+extern int	hyb_dead_ahead(HybDeadCheck *check);
+
+/* Ask for a page of the table; the check can look at the table. */
+extern void hyb_dead_prefetch(HybDeadCheck *check, BlockNumber block);
+
 extern void hyb_dead_end(HybDeadCheck *check);
 
 /*

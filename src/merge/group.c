@@ -24,6 +24,9 @@
  */
 #define MAX_READS		1024
 
+/* Rows of more entries are few. */
+#define MAX_AHEAD		8
+
 typedef struct Member
 {
 	ItemPointerData tid;
@@ -73,6 +76,38 @@ is_due(int old, int more)
 {
 	return old + more >= MANY_ENTRIES ||
 		pg_leftmost_one_pos32(old) != pg_leftmost_one_pos32(old + more);
+}
+
+/*
+ * By the first entry that comes to a row, which is the only one mostly.
+ */
+void
+hyb_step_ask_ahead(MergeStep *step, int end)
+{
+	int			left = hyb_dead_ahead(&step->dead);
+	int			row = -1;
+
+	for (int i = step->done.next_entry; i < end && left > 0; i++)
+	{
+		HybPos		pos = hyb_step_pos(step, &step->batch.items[i]);
+		HybRowRange rows;
+		ItemPointerData tids[MAX_AHEAD];
+		int			from;
+		int			n;
+
+		if (hyb_leaf_search_rows(&step->leaf, &pos, &rows) || rows.lo == rows.hi ||
+			rows.lo == row)
+			continue;
+		row = rows.lo;
+		from = hyb_leaf_row_start(&step->leaf, row);
+		n = hyb_leaf_row_start(&step->leaf, row + 1) - from;
+		if (n < 1 || n > MAX_AHEAD || !is_due(n, 1))
+			continue;
+		hyb_leaf_tids(&step->leaf, from, n, tids);
+		for (int k = 0; k < n; k++)
+			hyb_dead_prefetch(&step->dead, ItemPointerGetBlockNumberNoCheck(&tids[k]));
+		left -= n;
+	}
 }
 
 static HybStepGroup *

@@ -262,6 +262,8 @@ merge_leaf(MergeStep *step, int end)
 
 	CHECK_FOR_INTERRUPTS();
 	hyb_step_look(step, true, end);
+	if (!hyb_leaf_keeps_keys(&step->leaf))
+		hyb_step_ask_ahead(step, end);
 	while (step->done.next_entry < end)
 	{
 		const HybDynItem *item = &step->batch.items[step->done.next_entry];

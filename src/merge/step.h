@@ -171,6 +171,12 @@ hyb_step_drop(MergeStep *step)
 extern int	hyb_step_entries_of_row(MergeStep *step, int row, int end);
 
 /*
+ * Ask ahead for pages of the table with keys that will be read for the frozen
+ * entries [next_entry, end), all of the opened leaf.
+ */
+extern void hyb_step_ask_ahead(MergeStep *step, int end);
+
+/*
  * If it is time to: read the keys of the row's items from the table, those with
  * hints of dead ones that are dead left out.  False, nothing changed, if it is
  * not, or some cannot be read.  Then these, and the frozen entries [next_entry,
