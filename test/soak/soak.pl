@@ -265,17 +265,17 @@ CREATE TABLE acc (id int, owner text COLLATE "C", balance int8, pad int) WITH (f
 INSERT INTO acc SELECT i, 'owner ' || i % 50, 0 FROM generate_series(1, 1000) i;
 CREATE UNIQUE INDEX acc_id ON acc USING hybrid (id) WITH (filter = surf, layout = trie);
 CREATE INDEX acc_owner ON acc USING hybrid (owner text_hope_ops, id) INCLUDE (balance);
-CREATE INDEX acc_text ON acc USING hybrid (owner DESC, pad) WITH (layout = trie);
 CREATE INDEX acc_pad ON acc USING hybrid (pad DESC NULLS LAST) WITH (filter = grafite, filter_range = 16);
 
-CREATE TABLE hist (k int8, s text COLLATE "C", n numeric, d timestamptz, u uuid);
+CREATE TABLE hist (k int8, s text COLLATE "C", n numeric, d timestamptz, u uuid,
+	w text COLLATE "C" GENERATED ALWAYS AS (left(s, 3) || (k % 100)::text || repeat('.', (k % 3)::int)) STORED);
 CREATE INDEX hist_k ON hist USING hybrid (k) INCLUDE (n);
 CREATE INDEX hist_s ON hist USING hybrid (s text_hope_ops, k DESC) WITH (filter = surf);
 CREATE INDEX hist_n ON hist USING hybrid (n, s);
 CREATE INDEX hist_u ON hist USING hybrid (u) WITH (filter = surf, filter_suffix = mixed, layout = trie);
 CREATE INDEX hist_d ON hist USING hybrid (d) WITH (layout = trie);
-CREATE INDEX hist_t ON hist USING hybrid (s, k) WITH (layout = trie);
-CREATE INDEX hist_h ON hist USING hybrid (s text_hope_ops) WITH (layout = trie);
+CREATE INDEX hist_w ON hist USING hybrid (w DESC, d) WITH (layout = trie);
+CREATE INDEX hist_h ON hist USING hybrid (w text_hope_ops) WITH (layout = trie);
 CREATE INDEX hist_e ON hist USING hybrid (upper(s)) WHERE k % 3 = 0;
 
 CREATE TABLE uniq (k int, v text);
@@ -417,10 +417,10 @@ my @beside = (
 	'VACUUM acc;', 'VACUUM hist;', 'VACUUM uniq;', 'VACUUM trunc;',
 	'VACUUM (FREEZE) hist;', 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) acc;',
 	'VACUUM hist;', 'VACUUM acc;', 'ANALYZE hist;', 'CHECKPOINT;',
-	'SELECT count(hybrid_merge(i)) FROM unnest(\'{acc_id,acc_owner,acc_text,hist_k,uniq_k,uniq_v}\'::regclass[]) i;',
-	'SELECT count(hybrid_merge(i)) FROM unnest(\'{hist_n,hist_s,hist_u,hist_d,hist_e,hist_t,hist_h}\'::regclass[]) i;',
+	'SELECT count(hybrid_merge(i)) FROM unnest(\'{acc_id,acc_owner,hist_k,uniq_k,uniq_v}\'::regclass[]) i;',
+	'SELECT count(hybrid_merge(i)) FROM unnest(\'{hist_n,hist_s,hist_u,hist_d,hist_e,hist_w,hist_h}\'::regclass[]) i;',
 	'SET hybridindex.merge_step_pages = 32; SELECT hybrid_merge(\'hist_s\'); RESET hybridindex.merge_step_pages;',
-	'REINDEX INDEX CONCURRENTLY hist_s;', 'REINDEX INDEX CONCURRENTLY hist_t;', 'REINDEX INDEX CONCURRENTLY acc_pad;',
+	'REINDEX INDEX CONCURRENTLY hist_s;', 'REINDEX INDEX CONCURRENTLY hist_w;', 'REINDEX INDEX CONCURRENTLY acc_pad;',
 	'REINDEX INDEX CONCURRENTLY uniq_k;', 'REINDEX INDEX hist_n;',
 	'REINDEX TABLE CONCURRENTLY uniq;',
 	'CREATE INDEX CONCURRENTLY IF NOT EXISTS hist_extra ON hist USING hybrid (s DESC, n);',
@@ -452,6 +452,9 @@ my @queries = (
 	[ 'SELECT k FROM hist WHERE n BETWEEN :r % 90 AND :r % 90 + 3', 'index bitmap' ],
 	[ 'SELECT trim_scale(n) FROM hist ORDER BY n DESC', 'order' ],
 	[ 'SELECT u FROM hist ORDER BY u', 'order' ],
+	[ 'SELECT w, d FROM hist ORDER BY w DESC, d', 'order' ],
+	[ 'SELECT k FROM hist WHERE w BETWEEN left(md5(:r::text), 3) AND left(md5(:r::text), 2) || \'g\'', 'index bitmap' ],
+	[ 'SELECT k FROM hist WHERE w = left(md5(:r::text), 3) || :r % 100', 'index bitmap' ],
 	[ 'SELECT k FROM hist WHERE k % 3 = 0 AND upper(s) >= \'C\' AND upper(s) < \'E\'', 'index bitmap' ],
 	[ 'SELECT k FROM uniq WHERE k < :r / 3', 'index only bitmap' ],
 	[ 'SELECT v FROM uniq WHERE k = ANY (array[1, 5, :r / 3, :r / 3 + 1, 77])', 'index bitmap' ],
