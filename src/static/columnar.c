@@ -19,8 +19,9 @@
 typedef struct StringBuffers
 {
 	HybSpare	spare;
-	uint8		buf[STRING_BUFFER];
+	uint8		buf[STRING_BUFFER + HYB_SYM_SLACK];
 	HybHuffEntry table[HYB_HUFF_TABLE];
+	HybSymDecoder decoder;
 } StringBuffers;
 
 static HybSpareList spare_strings = {pfree};
@@ -45,6 +46,7 @@ take_strings(const HybLeaf *leaf, HybLeafColumn *col)
 	col->cursor.buf = strings->buf;
 	col->cursor.cap = STRING_BUFFER;
 	col->cursor.table = strings->table;
+	col->sym_cursor.decoder = &strings->decoder;
 }
 
 /* The buffers are kept for the next page. */
@@ -58,12 +60,23 @@ need_buffer(const HybLeaf *leaf, HybLeafColumn *col, bool table)
 			take_strings(leaf, col);
 			return;
 		}
-		col->cursor.buf = MemoryContextAlloc(leaf->context, STRING_BUFFER);
+		col->cursor.buf = MemoryContextAlloc(leaf->context,
+											 STRING_BUFFER + HYB_SYM_SLACK);
 		col->cursor.cap = STRING_BUFFER;
 	}
 	if (unlikely(table && col->cursor.table == NULL))
 		col->cursor.table = MemoryContextAlloc(leaf->context,
 											   sizeof(HybHuffEntry) * HYB_HUFF_TABLE);
+}
+
+/* Buffers for strings of symbols. */
+static inline void
+need_decoder(const HybLeaf *leaf, HybLeafColumn *col)
+{
+	need_buffer(leaf, col, false);
+	if (unlikely(col->sym_cursor.decoder == NULL))
+		col->sym_cursor.decoder = MemoryContextAlloc(leaf->context,
+													 sizeof(HybSymDecoder));
 }
 
 /* The same of a column of groups, when a string of it is read. */
@@ -94,6 +107,7 @@ init_columnar(HybLeaf *leaf)
 
 		memset(&col->cursor, 0, sizeof(HybFrontCursor));
 		memset(&col->lz_cursor, 0, sizeof(HybLzCursor));
+		memset(&col->sym_cursor, 0, sizeof(HybSymCursor));
 	}
 }
 
@@ -167,6 +181,17 @@ open_string(const HybLeaf *leaf, HybLeafColumn *col, const uint8 *p,
 		return p;
 	}
 
+	if (col->encoding == HYB_LEAF_SYMBOLS)
+	{
+		p = hyb_sym_open(&col->sym, nrows, p, end);
+		if (p == NULL)
+			return NULL;
+		need_decoder(leaf, col);
+		hyb_sym_cursor_reset(&col->sym_cursor);
+		memcpy(col->cursor.buf, col->prefix, col->prefix_len);
+		return p;
+	}
+
 	p = hyb_varint_read(p, end, &col->rest_len);
 	if (p == NULL || col->rest_len == 0 ||
 		col->rest_len > STRING_BUFFER - col->prefix_len)
@@ -206,8 +231,8 @@ open_column(const HybLeaf *leaf, int i, const uint8 *p, const uint8 *end)
 		p = open_int(col, leaf->nrows, p, end);
 	else if (is_int ? col->encoding != HYB_LEAF_NULLS :
 			 (col->encoding < HYB_LEAF_CONST ||
-			  col->encoding > HYB_LEAF_LZ4 ||
-			  (col->encoding == HYB_LEAF_LZ4 && i < leaf->desc->nkeys)))
+			  col->encoding > HYB_LEAF_SYMBOLS ||
+			  (col->encoding >= HYB_LEAF_LZ4 && i < leaf->desc->nkeys)))
 		p = NULL;
 	else if (!is_int)
 		p = open_string(leaf, col, p, end);
@@ -251,6 +276,8 @@ close_columnar(HybLeaf *leaf)
 			pfree(cursor->buf);
 		if (cursor->table != NULL)
 			pfree(cursor->table);
+		if (hyb_columnar(leaf)->cols[i].sym_cursor.decoder != NULL)
+			pfree(hyb_columnar(leaf)->cols[i].sym_cursor.decoder);
 		if (hyb_columnar(leaf)->cols[i].lz_cursor.buffers != NULL)
 			pfree(hyb_columnar(leaf)->cols[i].lz_cursor.buffers);
 	}
@@ -323,6 +350,7 @@ string_bytes(HybLeaf *leaf, HybLeafColumn *col, int row, uint32 *len)
 	uint8	   *rest;
 	uint32		head;
 	uint64		v;
+	int			n;
 
 	switch (col->encoding)
 	{
@@ -335,6 +363,16 @@ string_bytes(HybLeaf *leaf, HybLeafColumn *col, int row, uint32 *len)
 				hyb_corrupted(leaf->rel, leaf->blkno,
 							  "A front-coded string of the leaf is malformed.");
 			*len = col->cursor.len;
+			return col->cursor.buf;
+
+		case HYB_LEAF_SYMBOLS:
+			n = hyb_sym_read(&col->sym, &col->sym_cursor, row,
+							 col->cursor.buf + col->prefix_len,
+							 STRING_BUFFER - col->prefix_len);
+			if (n < 0)
+				hyb_corrupted(leaf->rel, leaf->blkno,
+							  "A string of the leaf has symbols that are malformed.");
+			*len = col->prefix_len + n;
 			return col->cursor.buf;
 
 		case HYB_LEAF_LZ4:

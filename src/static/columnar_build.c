@@ -23,7 +23,10 @@ hyb_columnar_create(const HybIndex *ix)
 		if (i >= desc->nkeys && desc->cols[i].store != HYB_STORE_INT &&
 			desc->cols[i].width == 0 &&
 			hyb_compression(ix->rel) == HYB_COMPRESSION_LZ4)
+		{
 			b->cols[i].lz = palloc0(sizeof(HybLzWork));
+			b->cols[i].sym = palloc0(sizeof(HybSymWork));
+		}
 	}
 	b->plans[0].cols = palloc0(sizeof(HybPlanColumn) * natts);
 	b->plans[1].cols = palloc0(sizeof(HybPlanColumn) * natts);
@@ -57,10 +60,17 @@ hyb_columnar_free(HybLeafBuilder *base)
 		if (col->lz == NULL)
 			continue;
 		if (col->lz->ends != NULL)
+		{
 			pfree(col->lz->ends);
+			pfree(col->sym->ends);
+		}
 		if (col->lz->data != NULL)
+		{
 			pfree(col->lz->data);
+			pfree(col->sym->data);
+		}
 		pfree(col->lz);
+		pfree(col->sym);
 	}
 	if (b->tids != NULL)
 		pfree(b->tids);
@@ -321,7 +331,11 @@ static void
 add_leaf_strings(HybColumnarBuilder *b, HybLeaf *leaf, int i, int row, int n)
 {
 	HybBuildColumn *col = &b->cols[i];
+	const HybLeafColumn *from = &hyb_columnar(leaf)->cols[i];
 
+	if (col->sym != NULL && !col->sym->learned &&
+		from->encoding == HYB_LEAF_SYMBOLS)
+		hyb_sym_adopt(col->sym, &from->sym);
 	for (int r = 0; r < n; r++)
 	{
 		int			at = b->nrows + r;

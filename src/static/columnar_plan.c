@@ -13,8 +13,12 @@
 /* Items from which on TIDs in blocks are considered. */
 #define MIN_BLOCKED_ITEMS	(2 * HYB_LEAF_TID_BLOCK)
 
-/* LZ4 is chosen if it saves one byte of so many. */
-#define LZ4_GAIN			10
+/*
+ * What takes time to read is chosen if it saves one byte of so many: LZ4 has to
+ * decompress other rows first, and Huffman codes take five times as long as
+ * symbols.
+ */
+#define SLOW_GAIN			5
 
 static void
 plan_ints(HybColumnarBuilder *b, const HybBuildColumn *col, bool nulls_first,
@@ -82,17 +86,25 @@ front_input(const HybBuildColumn *col)
 	return in;
 }
 
-/*
- * LZ4 instead of what was chosen so far, if that saves a tenth.
- */
+/* Symbols or LZ4 instead of what was chosen so far. */
 static void
-plan_groups(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
-			HybPlanColumn *plan)
+plan_payload(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
+			 HybPlanColumn *plan)
 {
 	HybLzInput	in = hyb_columnar_lz_input(col, b->nrows);
+	bool		slow = plan->encoding == HYB_LEAF_FRONT && col->code.coded;
+	uint32		size;
 
+	hyb_sym_plan(col->sym, nrows, b->values, &plan->sym);
+	size = plan->sym.size == UINT32_MAX ? UINT32_MAX :
+		1 + hyb_varint_size(col->sym->skip) + col->sym->skip + plan->sym.size;
+	if (slow ? plan->size >= size - size / SLOW_GAIN : plan->size > size)
+	{
+		plan->encoding = HYB_LEAF_SYMBOLS;
+		plan->size = size;
+	}
 	hyb_lz_plan(&in, col->lz, nrows, b->values, &plan->lz);
-	if (plan->lz.size < plan->size - plan->size / LZ4_GAIN)
+	if (plan->lz.size < plan->size - plan->size / SLOW_GAIN)
 	{
 		plan->encoding = HYB_LEAF_LZ4;
 		plan->size = 1 + plan->lz.size;
@@ -140,7 +152,7 @@ plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 		}
 	}
 	if (col->lz != NULL)
-		plan_groups(b, col, nrows, plan);
+		plan_payload(b, col, nrows, plan);
 }
 
 /* ---- TIDs ---- */
@@ -293,24 +305,29 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 
 /* ---- whole leaves ---- */
 
-/* Memory for the groups of all waiting strings of a column. */
+/* All waiting strings of a column as symbols, and memory for their groups. */
 static void
-prepare_groups(HybColumnarBuilder *b, HybBuildColumn *col)
+prepare_payload(HybColumnarBuilder *b, HybBuildColumn *col, uint32 prefix)
 {
 	HybLzInput	in = hyb_columnar_lz_input(col, b->nrows);
+	HybSymInput sym = hyb_columnar_sym_input(col, b->nrows, prefix);
 
-	if (col->lz_room < b->rows_alloc)
+	if (col->room < b->rows_alloc)
 	{
-		col->lz_room = b->rows_alloc;
-		col->lz->ends = hyb_grow(b->base.context, col->lz->ends, col->lz_room,
+		col->room = b->rows_alloc;
+		col->lz->ends = hyb_grow(b->base.context, col->lz->ends, col->room,
 								 sizeof(uint32));
+		col->sym->ends = hyb_grow(b->base.context, col->sym->ends, col->room,
+								  sizeof(uint32));
 	}
-	if (col->lz_cap < col->arena.cap)
+	if (col->cap < col->arena.cap)
 	{
-		col->lz_cap = col->arena.cap;
-		col->lz->data = hyb_grow(b->base.context, col->lz->data, col->lz_cap, 1);
+		col->cap = col->arena.cap;
+		col->lz->data = hyb_grow(b->base.context, col->lz->data, col->cap, 1);
+		col->sym->data = hyb_grow(b->base.context, col->sym->data, col->cap, 2);
 	}
 	hyb_lz_prepare(&in, b->prepared > 0, col->lz);
+	hyb_sym_prepare(&sym, b->prepared > 0, col->sym);
 }
 
 /* Look at all waiting strings; plans may then be made for parts of them. */
@@ -331,7 +348,7 @@ prepare(HybColumnarBuilder *b)
 			hyb_front_prepare(&in, b->nrows, b->base.desc->cols[i].width == 0,
 							  &col->code);
 			if (col->lz != NULL)
-				prepare_groups(b, col);
+				prepare_payload(b, col, hyb_front_prefix(&in, b->nrows));
 		}
 	}
 	b->prepared = b->base.nitems;

@@ -52,6 +52,13 @@ write_strings(HybColumnarBuilder *b, const HybBuildColumn *col,
 
 		return hyb_lz_write(&groups, col->lz, nrows, b->values, &plan->lz, out);
 	}
+	if (plan->encoding == HYB_LEAF_SYMBOLS)
+	{
+		out = hyb_varint_write(out, col->sym->skip);
+		memcpy(out, col->arena.data + col->off[0], col->sym->skip);
+		return hyb_sym_write(col->sym, nrows, b->values, &plan->sym,
+							 out + col->sym->skip);
+	}
 	out = hyb_varint_write(out, plan->prefix_len);
 	memcpy(out, col->arena.data + col->off[0], plan->prefix_len);
 	out += plan->prefix_len;
