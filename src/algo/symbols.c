@@ -526,13 +526,14 @@ fill_decoder(const HybSym *sym, HybSymDecoder *decoder)
 
 	for (unsigned len = 1; len <= HYB_SYM_LENGTH; len++)
 	{
-		for (unsigned i = 0; i < sym->counts[len - 1]; i++)
-		{
-			/* what is behind the symbols is within the page */
-			decoder->value[code] = hyb_load64le(p);
-			decoder->len[code++] = (uint8_t) len;
-			p += len;
-		}
+		unsigned	count = sym->counts[len - 1];
+
+		/* what is behind the symbols is within the page */
+		for (unsigned i = 0; i < count; i++)
+			decoder->value[code + i] = hyb_load64le(p + i * len);
+		memset(decoder->len + code, (int) len, count);
+		code += count;
+		p += count * len;
 	}
 	memset(decoder->len + code, 0, 256 - code);
 	memset(decoder->value + code, 0, sizeof(uint64_t) * (256 - code));
@@ -548,9 +549,10 @@ put(const HybSymDecoder *decoder, unsigned code, uint8_t *out)
 
 /* Is a byte of a word 255? */
 static inline bool
-has_escape(uint32_t word)
+has_escape(uint64_t word)
 {
-	return ((~word - UINT32_C(0x01010101)) & word & UINT32_C(0x80808080)) != 0;
+	return ((~word - UINT64_C(0x0101010101010101)) & word &
+			UINT64_C(0x8080808080808080)) != 0;
 }
 
 int
@@ -581,26 +583,28 @@ hyb_sym_read(const HybSym *sym, HybSymCursor *cursor, uint32_t row,
 	p = sym->data + from;
 	end = sym->data + to;
 
-	while (end - p >= 4 && out <= limit)
+	while (end - p >= 8 && out <= limit)
 	{
-		uint32_t	word = (uint32_t) hyb_load64le(p);
+		uint64_t	word = hyb_load64le(p);
 
 		if (has_escape(word))
 		{
-			if (*p == HYB_SYM_ESCAPE)
-			{
-				*out++ = p[1];
-				p += 2;
-			}
-			else
-				out = put(decoder, *p++, out);
+			/* up to the first one */
+			for (; (word & 0xFF) != HYB_SYM_ESCAPE; word >>= 8, p++)
+				out = put(decoder, word & 0xFF, out);
+			*out++ = p[1];
+			p += 2;
 			continue;
 		}
 		out = put(decoder, word & 0xFF, out);
 		out = put(decoder, (word >> 8) & 0xFF, out);
 		out = put(decoder, (word >> 16) & 0xFF, out);
-		out = put(decoder, word >> 24, out);
-		p += 4;
+		out = put(decoder, (word >> 24) & 0xFF, out);
+		out = put(decoder, (word >> 32) & 0xFF, out);
+		out = put(decoder, (word >> 40) & 0xFF, out);
+		out = put(decoder, (word >> 48) & 0xFF, out);
+		out = put(decoder, word >> 56, out);
+		p += 8;
 	}
 	while (p < end && out <= limit)
 	{

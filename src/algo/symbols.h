@@ -35,7 +35,7 @@
 #define HYB_SYM_KEEP		8
 
 /* Bytes behind a string's memory that decoding may write to. */
-#define HYB_SYM_SLACK		(4 * HYB_SYM_LENGTH)
+#define HYB_SYM_SLACK		(8 * HYB_SYM_LENGTH)
 
 /* ---- building ---- */
 

@@ -436,6 +436,37 @@ hyb_columnar_value(HybLeaf *leaf, int i, int row, HybValue *val)
 					  "A string of the leaf has a wrong length or flag.");
 }
 
+/* The same string in memory of the caller's. */
+static uint32
+columnar_string(HybLeaf *leaf, int i, int row, uint8 *out, uint32 cap)
+{
+	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	const uint8 *string;
+	uint32		len = cap + 1;
+
+	StaticAssertStmt(HYB_LEAF_SLACK >= HYB_SYM_SLACK, "symbols need more memory");
+	if (col->encoding == HYB_LEAF_SYMBOLS && col->prefix_len <= cap)
+	{
+		int			n;
+
+		memcpy(out, col->prefix, col->prefix_len);
+		n = hyb_sym_read(&col->sym, &col->sym_cursor, row,
+						 out + col->prefix_len, cap - col->prefix_len);
+		if (n >= 0)
+			return col->prefix_len + n;
+	}
+	else
+	{
+		string = string_bytes(leaf, col, row, &len);
+		if (len <= cap)
+			memcpy(out, string, len);
+	}
+	if (len > cap)
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A string of the leaf is malformed or too long.");
+	return len;
+}
+
 static void
 columnar_row(HybLeaf *leaf, int row, HybValue *vals)
 {
@@ -477,6 +508,7 @@ const HybLeafLayout hyb_columnar_layout = {
 	.search_tid = hyb_columnar_search_tid,
 	.row = columnar_row,
 	.ints = hyb_columnar_ints,
+	.string = columnar_string,
 	.row_start = columnar_row_start,
 	.row_of_item = columnar_row_of_item,
 	.tids = hyb_columnar_tids,
