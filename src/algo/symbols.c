@@ -606,7 +606,10 @@ hyb_sym_read(const HybSym *sym, HybSymCursor *cursor, uint32_t row,
 		out = put(decoder, word >> 56, out);
 		p += 8;
 	}
-	while (p < end && out <= limit)
+	if (out > limit)
+		return -1;
+	/* seven codes at most, for which there is room */
+	while (p < end)
 	{
 		if (*p != HYB_SYM_ESCAPE)
 		{

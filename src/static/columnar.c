@@ -449,7 +449,11 @@ columnar_string(HybLeaf *leaf, int i, int row, uint8 *out, uint32 cap)
 	{
 		int			n;
 
-		memcpy(out, col->prefix, col->prefix_len);
+		/* mostly a flag byte; there is room for more, and more in the page */
+		if (likely(col->prefix_len <= 8))
+			memcpy(out, col->prefix, 8);
+		else
+			memcpy(out, col->prefix, col->prefix_len);
 		n = hyb_sym_read(&col->sym, &col->sym_cursor, row,
 						 out + col->prefix_len, cap - col->prefix_len);
 		if (n >= 0)

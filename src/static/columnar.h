@@ -181,6 +181,8 @@ typedef struct HybBuildColumn
 	HybFrontCode code;
 	HybSymWork *sym;			/* NULL: not compressed, neither by LZ4 */
 	HybLzWork  *lz;
+	int			fast;			/* leaves of which forms that are slow to read
+								 * are not tried */
 	uint32		room;			/* strings that their ends have room for */
 	uint32		cap;			/* bytes of strings that their data has room for */
 } HybBuildColumn;
@@ -191,6 +193,8 @@ typedef struct HybPlanColumn
 	uint8		encoding;
 	uint8		null_mode;
 	uint32		size;
+	uint8		slow;			/* of payload, an encoding that takes longer to */
+	uint32		slow_size;		/* read, and its size; UINT32_MAX: none */
 	uint64		min;
 	uint64		null_code;
 	HybSeqPlan	seq;

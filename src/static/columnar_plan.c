@@ -14,11 +14,11 @@
 #define MIN_BLOCKED_ITEMS	(2 * HYB_LEAF_TID_BLOCK)
 
 /*
- * What takes time to read is chosen if it saves one byte of so many: LZ4 has to
- * decompress other rows first, and Huffman codes take five times as long as
- * symbols.
+ * What takes time to read is chosen for payload if it saves one byte of so many
+ * of the leaf: LZ4 has to decompress other rows first, and Huffman codes take
+ * five times as long as symbols.
  */
-#define SLOW_GAIN			5
+#define SLOW_GAIN			8
 
 static void
 plan_ints(HybColumnarBuilder *b, const HybBuildColumn *col, bool nulls_first,
@@ -86,29 +86,65 @@ front_input(const HybBuildColumn *col)
 	return in;
 }
 
-/* Symbols or LZ4 instead of what was chosen so far. */
+/*
+ * Symbols or LZ4 instead of what was chosen so far.  The smallest form that is
+ * slow to read is kept beside the smallest of the others.
+ */
 static void
 plan_payload(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 			 HybPlanColumn *plan)
 {
 	HybLzInput	in = hyb_columnar_lz_input(col, b->nrows);
-	bool		slow = plan->encoding == HYB_LEAF_FRONT && col->code.coded;
-	uint32		size;
+	uint32		size = UINT32_MAX;
 
 	hyb_sym_plan(col->sym, nrows, b->values, &plan->sym);
-	size = plan->sym.size == UINT32_MAX ? UINT32_MAX :
-		1 + hyb_varint_size(col->sym->skip) + col->sym->skip + plan->sym.size;
-	if (slow ? plan->size >= size - size / SLOW_GAIN : plan->size > size)
+	if (plan->sym.size != UINT32_MAX)
+		size = 1 + hyb_varint_size(col->sym->skip) + col->sym->skip + plan->sym.size;
+	if (plan->encoding == HYB_LEAF_FRONT && col->code.coded)
+	{
+		plan->slow = plan->encoding;
+		plan->slow_size = plan->size;
+		plan->size = UINT32_MAX;
+	}
+	if (size < plan->size)
 	{
 		plan->encoding = HYB_LEAF_SYMBOLS;
 		plan->size = size;
 	}
-	hyb_lz_plan(&in, col->lz, nrows, b->values, &plan->lz);
-	if (plan->lz.size < plan->size - plan->size / SLOW_GAIN)
+	if (col->fast == 0)
 	{
-		plan->encoding = HYB_LEAF_LZ4;
-		plan->size = 1 + plan->lz.size;
+		hyb_lz_plan(&in, col->lz, nrows, b->values, &plan->lz);
+		if (plan->lz.size < plan->slow_size && plan->lz.size != UINT32_MAX)
+		{
+			plan->slow = HYB_LEAF_LZ4;
+			plan->slow_size = 1 + plan->lz.size;
+		}
 	}
+	if (plan->size == UINT32_MAX)
+	{
+		plan->encoding = plan->slow;
+		plan->size = plan->slow_size;
+	}
+}
+
+/* Forms that are slow to read, where that pays; returns the leaf's new size. */
+static uint32
+choose_slow(HybColumnarBuilder *b, HybColumnarPlan *plan, uint32 size)
+{
+	uint32		least = size / SLOW_GAIN;
+
+	for (int i = b->base.desc->nkeys; i < b->base.desc->natts; i++)
+	{
+		HybPlanColumn *col = &plan->cols[i];
+
+		if (b->cols[i].sym == NULL || col->slow_size >= col->size ||
+			col->size - col->slow_size <= least)
+			continue;
+		size -= col->size - col->slow_size;
+		col->encoding = col->slow;
+		col->size = col->slow_size;
+	}
+	return size;
 }
 
 static void
@@ -124,6 +160,7 @@ plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 		same_length = col->len[i] == col->len[0];
 
 	plan->prefix_len = prefix;
+	plan->slow_size = UINT32_MAX;
 	head_size = 1 + hyb_varint_size(prefix) + prefix;
 	if (same_length && prefix == col->len[0])
 	{
@@ -326,7 +363,8 @@ prepare_payload(HybColumnarBuilder *b, HybBuildColumn *col, uint32 prefix)
 		col->lz->data = hyb_grow(b->base.context, col->lz->data, col->cap, 1);
 		col->sym->data = hyb_grow(b->base.context, col->sym->data, col->cap, 2);
 	}
-	hyb_lz_prepare(&in, b->prepared > 0, col->lz);
+	if (col->fast == 0)
+		hyb_lz_prepare(&in, b->prepared > 0, col->lz);
 	hyb_sym_prepare(&sym, b->prepared > 0, col->sym);
 }
 
@@ -345,7 +383,8 @@ prepare(HybColumnarBuilder *b)
 			HybFrontInput in = front_input(col);
 
 			/* bytes of a fixed-width type have no letters to count */
-			hyb_front_prepare(&in, b->nrows, b->base.desc->cols[i].width == 0,
+			hyb_front_prepare(&in, b->nrows,
+							  b->base.desc->cols[i].width == 0 && col->fast == 0,
 							  &col->code);
 			if (col->lz != NULL)
 				prepare_payload(b, col, hyb_front_prefix(&in, b->nrows));
@@ -397,5 +436,5 @@ hyb_columnar_plan(HybLeafBuilder *base, int slot)
 	}
 	plan_tids(b, plan);
 	base->plans[slot].nrows = plan->nrows;
-	base->plans[slot].size = size + plan->tid_size;
+	base->plans[slot].size = choose_slow(b, plan, size + plan->tid_size);
 }
