@@ -399,10 +399,11 @@ bytes_of(const HybSymInput *in)
 		(uint64_t) in->n * in->skip;
 }
 
-/* Learn from these strings, and code them. */
+/* Learn from these strings, from what was learned if `on`, and code them. */
 static void
-learn_and_encode(const HybSymInput *in, HybSymWork *work)
+learn_and_encode(const HybSymInput *in, bool on, HybSymWork *work)
 {
+	work->learned &= on;
 	learn(in, work);
 	work->ncoded = 0;
 	encode_all(in, work);
@@ -420,7 +421,7 @@ hyb_sym_prepare(const HybSymInput *in, bool more, HybSymWork *work)
 	{
 		/* what was learned from the beginning of a leaf is of its end, too */
 		if (work->kept == 0 && raw > work->raw + work->raw / 2)
-			learn_and_encode(in, work);
+			learn_and_encode(in, true, work);
 		else
 			encode_all(in, work);
 		return;
@@ -429,13 +430,13 @@ hyb_sym_prepare(const HybSymInput *in, bool more, HybSymWork *work)
 	work->ncoded = 0;
 	if (!work->learned || work->stale || ++work->kept >= HYB_SYM_KEEP)
 	{
-		learn_and_encode(in, work);
+		learn_and_encode(in, true, work);
 		return;
 	}
 	encode_all(in, work);
 	/* do they take a sixteenth more than those that it was learned from? */
 	if (work->ends[in->n - 1] * 16 * work->raw > work->coded * 17 * raw)
-		learn_and_encode(in, work);
+		learn_and_encode(in, false, work);
 }
 
 static uint32_t

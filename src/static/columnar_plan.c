@@ -382,9 +382,12 @@ prepare(HybColumnarBuilder *b)
 		{
 			HybFrontInput in = front_input(col);
 
+			bool		payload = i >= b->base.desc->nkeys;
+
 			/* bytes of a fixed-width type have no letters to count */
 			hyb_front_prepare(&in, b->nrows,
-							  b->base.desc->cols[i].width == 0 && col->fast == 0,
+							  b->base.desc->cols[i].width == 0 &&
+							  (!payload || (col->sym != NULL && col->fast == 0)),
 							  &col->code);
 			if (col->lz != NULL)
 				prepare_payload(b, col, hyb_front_prefix(&in, b->nrows));

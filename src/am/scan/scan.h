@@ -445,7 +445,8 @@ typedef struct HybScan
 								 * when it is needed */
 	bool		tuple_byval;	/* all columns are passed by value, */
 	bool		tuple_ints;		/* and integers as stored */
-	bool		tuple_plain;	/* or they are strings without a codec */
+	bool		tuple_plain;	/* or others that a tuple is as long with as
+								 * they are stored */
 	bool		tuple_nulls;	/* has the last row of a window any? */
 	bool	   *tuple_long;		/* of strings: did the last one take four bytes
 								 * for its length? */

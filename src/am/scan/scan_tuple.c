@@ -5,8 +5,8 @@
  * Where all columns have a fixed length, rows without NULLs differ in their
  * values only: the tuple is made once, and then only filled in.  Where all are
  * integers as well, the tuples of some rows of a leaf are made at a time, column
- * by column: a window.  So they are where the others are strings that tuples
- * hold as they are: strings are decoded to where they belong in their tuples.
+ * by column: a window.  So they are where the others are strings, which are
+ * decoded to where they belong in their tuples.
  */
 #include "compat.h"
 
@@ -42,8 +42,9 @@ hyb_tuple_init(HybScan *so)
 	{
 		const HybColumn *col = &desc->cols[i];
 
-		so->tuple_plain &= (col->attbyval && col->store == HYB_STORE_INT) ||
-			(col->attlen == -1 && col->codec == NULL);
+		so->tuple_plain &= col->store == HYB_STORE_INT ? col->attbyval :
+			col->attlen != -2 &&
+			!(col->attlen == -1 && col->codec != NULL && col->codec->decode != NULL);
 	}
 	for (int i = 0; i < desc->natts; i++)
 	{
@@ -334,11 +335,37 @@ create_window(HybScan *so, HybScanPart *part)
 }
 
 /*
+ * The same of a value that is not stored as tuples have it: by a copy of it,
+ * behind which it is put.
+ */
+static char *
+put_encoded(HybScan *so, HybLeaf *leaf, int i, int row, char *data, char *p,
+			char *end)
+{
+	const HybColumn *col = &so->ix->desc->cols[i];
+	char	   *copy = p + 2 * MAXIMUM_ALIGNOF + Max(col->attlen, 0);
+	HybValue	val = {0};
+	uint32		len;
+
+	if (end - copy < HYB_MAX_ENTRY_SIZE)
+		return NULL;
+	len = leaf->layout->string(leaf, i, row, (uint8 *) copy, HYB_MAX_ENTRY_SIZE);
+	if (len == 1 && *copy == hyb_null_flag(col))
+		return p;
+	if (len == 0 || *copy != HYB_FLAG_VALUE || hyb_is_long(col, len - 1) ||
+		(col->width > 0 && len != 1 + (uint32) col->width))
+		return NULL;
+	val.ptr = (const uint8 *) copy + 1;
+	val.len = len - 1;
+	return put_value(so, i, &val, data, p);
+}
+
+/*
  * A string of a leaf behind the values before it, as put_varlena would store
  * it; `end` is where strings have to end.  It is decoded to where it belongs
  * if its length takes as many bytes as that of the row before.  Returns the
- * byte after it; p if it is NULL; NULL if it may be a long value, or there is no
- * room.
+ * byte after it; p if it is NULL; NULL if it may be a long value, there is no
+ * room, or it is damaged: then the row is formed by itself, which reports it.
  */
 static char *
 put_string(HybScan *so, HybLeaf *leaf, int i, int row, char *data, char *p,
@@ -350,6 +377,8 @@ put_string(HybScan *so, HybLeaf *leaf, int i, int row, char *data, char *p,
 	char	   *at = so->tuple_long[i] ? aligned + VARHDRSZ - 1 : p;
 	uint32		len;
 
+	if (col->codec != NULL || col->attlen > 0)
+		return put_encoded(so, leaf, i, row, data, p, end);
 	if (end - aligned < HYB_MAX_ENTRY_SIZE + VARHDRSZ)
 		return NULL;
 	len = leaf->layout->string(leaf, i, row, (uint8 *) at, HYB_MAX_ENTRY_SIZE);
@@ -391,6 +420,7 @@ form_in_window(HybScan *so, HybLeaf *leaf, int row, int r,
 	char	   *data;
 	char	   *p;
 
+	/* at the second time it is known whether there are NULLs */
 	for (int tries = 0; tries < 2; tries++)
 	{
 		info = so->tuple_nulls ? INDEX_VAR_MASK | INDEX_NULL_MASK : INDEX_VAR_MASK;
@@ -435,6 +465,7 @@ form_strings(HybScan *so, HybScanPart *part, int n)
 	HybScanWindow *w = part->window;
 	char	   *end = w->tuples + WINDOW_BYTES;
 	char	   *p = w->tuples;
+	MemoryContext old;
 	uint64		ints[HYB_WINDOW_ROWS];
 	uint8		isnull[INDEX_MAX_KEYS][HYB_WINDOW_ROWS];
 	Datum		values[INDEX_MAX_KEYS][HYB_WINDOW_ROWS];
@@ -446,6 +477,8 @@ form_strings(HybScan *so, HybScanPart *part, int n)
 		hyb_leaf_ints(&part->leaf, i, w->row, n, ints, isnull[i]);
 		hyb_ints_decode(&desc->cols[i], ints, n, values[i]);
 	}
+	MemoryContextReset(so->tuple_context);
+	old = MemoryContextSwitchTo(so->tuple_context);
 	/* strings are read without the row that the leaf keeps */
 	part->leaf.scratch_row = -1;
 	for (w->n = 0; w->n < n && (w->n == 0 || end - p >= WINDOW_TUPLE); w->n++)
@@ -457,6 +490,7 @@ form_strings(HybScan *so, HybScanPart *part, int n)
 		w->off[w->n] = p - w->tuples;
 		p += len;
 	}
+	MemoryContextSwitchTo(old);
 }
 
 /*
