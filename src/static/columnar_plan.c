@@ -14,6 +14,12 @@
 #define MIN_BLOCKED_ITEMS	(2 * HYB_LEAF_TID_BLOCK)
 
 /*
+ * TIDs that a row has to have on the average to be stored as gaps, which are
+ * read from one of 256 on.
+ */
+#define LONG_LISTS			32
+
+/*
  * What takes time to read is chosen for payload if it saves one byte of so many
  * of the leaf: LZ4 has to decompress other rows first, and Huffman codes take
  * five times as long as symbols.
@@ -291,6 +297,8 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 		max = Max(max, v);
 	}
 	hyb_seq_plan(b->values, n, &plan->tids);
+	if (n >= plan->nrows * LONG_LISTS)
+		hyb_seq_plan_gaps(b->values, n, &plan->tids);
 	plan->tid_size = 2 + plan->tids.size;
 
 	/* the other forms need the origin to count from */
@@ -302,6 +310,8 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 		plan->tid_span = max - min + 1;
 		hyb_columnar_tid_numbers(b, plan, 0, n, plan->tid_span);
 		hyb_seq_plan(b->values2, n, &by_rows);
+		if (n >= plan->nrows * LONG_LISTS)
+			hyb_seq_plan_gaps(b->values2, n, &by_rows);
 		if (by_rows.size + 16 < plan->tids.size)
 		{
 			plan->tids = by_rows;

@@ -22,7 +22,7 @@
 #include "page/settings.h"
 
 #define HYB_LEAF_HEADER		5
-#define HYB_LEAF_MAX_ITEMS	8192
+#define HYB_LEAF_MAX_ITEMS	16384
 
 typedef enum HybLeafLayoutNumber
 {
