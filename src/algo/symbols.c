@@ -556,6 +556,22 @@ has_escape(uint64_t word)
 			UINT64_C(0x8080808080808080)) != 0;
 }
 
+/* Where the codes of a string end. */
+static inline uint64_t
+end_of(const HybSym *sym, HybSymCursor *cursor, uint32_t row)
+{
+	uint32_t	i = row - cursor->ahead;
+
+	if (i < cursor->nahead)
+		return cursor->decoder->ends[i];
+	if (row == 0 || row != cursor->next)
+		return hyb_seq_get(&sym->ends, row);
+	cursor->ahead = row;
+	cursor->nahead = sym->n - row < HYB_SYM_AHEAD ? sym->n - row : HYB_SYM_AHEAD;
+	hyb_seq_decode(&sym->ends, row, cursor->nahead, cursor->decoder->ends);
+	return cursor->decoder->ends[0];
+}
+
 int
 hyb_sym_read(const HybSym *sym, HybSymCursor *cursor, uint32_t row,
 			 uint8_t *out, uint32_t cap)
@@ -574,13 +590,12 @@ hyb_sym_read(const HybSym *sym, HybSymCursor *cursor, uint32_t row,
 		cursor->filled = true;
 	}
 	if (row > 0)
-		from = row == cursor->next ? cursor->end :
-			hyb_seq_get_next(&sym->ends, &cursor->seq, row - 1);
-	to = hyb_seq_get_next(&sym->ends, &cursor->seq, row);
+		from = row == cursor->next ? cursor->end : hyb_seq_get(&sym->ends, row - 1);
+	to = end_of(sym, cursor, row);
 	if (from > to || to > sym->data_len)
 		return -1;
 	cursor->next = row + 1;
-	cursor->end = (uint32_t) to;
+	cursor->end = to;
 	p = sym->data + from;
 	end = sym->data + to;
 

@@ -112,11 +112,15 @@ typedef struct HybSym
 	uint32_t	data_len;
 } HybSym;
 
+/* Ends that are read at a time, where strings are read one after the other. */
+#define HYB_SYM_AHEAD		32
+
 /* Symbols by their codes; those that there are not have no bytes. */
 typedef struct HybSymDecoder
 {
 	uint64_t	value[256];
 	uint8_t		len[256];
+	uint64_t	ends[HYB_SYM_AHEAD];
 } HybSymDecoder;
 
 /* Remembers where strings were read last. */
@@ -125,8 +129,9 @@ typedef struct HybSymCursor
 	HybSymDecoder *decoder;		/* the caller's memory */
 	bool		filled;			/* has it this leaf's symbols? */
 	uint32_t	next;			/* string after the last one, if not 0, */
-	uint32_t	end;			/* and where that one ended */
-	HybSeqCursor seq;
+	uint64_t	end;			/* and where that one ended */
+	uint32_t	ahead;			/* first one whose end is in the decoder, */
+	uint32_t	nahead;			/* and how many are */
 } HybSymCursor;
 
 /*
@@ -143,7 +148,7 @@ hyb_sym_cursor_reset(HybSymCursor *cursor)
 {
 	cursor->filled = false;
 	cursor->next = 0;
-	cursor->seq.next = 0;
+	cursor->nahead = 0;
 }
 
 /*
