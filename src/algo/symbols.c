@@ -42,10 +42,17 @@ low_bytes(unsigned len)
 	return ~UINT64_C(0) >> (64 - 8 * len);
 }
 
+/* By the first bytes, three or two of them. */
 static inline unsigned
 hash_start(uint64_t word)
 {
-	return ((uint32_t) (word & 0xFFFF) * 40503u >> 4) & 1023;
+	return ((uint32_t) word << 8) * UINT32_C(0x9E3779B1) >> 22;
+}
+
+static inline unsigned
+hash_pair(uint64_t word)
+{
+	return ((uint32_t) word << 16) * UINT32_C(0x9E3779B1) >> 22;
 }
 
 /* The last ones come first in their chains: the longest. */
@@ -53,6 +60,7 @@ static void
 index_symbols(HybSymTable *t)
 {
 	memset(t->byte, NONE, sizeof(t->byte));
+	memset(t->pair, NONE, sizeof(t->pair));
 	memset(t->head, NONE, sizeof(t->head));
 	for (uint32_t i = 0; i < t->n; i++)
 	{
@@ -60,7 +68,8 @@ index_symbols(HybSymTable *t)
 			t->byte[t->value[i]] = (uint8_t) i;
 		else
 		{
-			uint8_t    *head = &t->head[hash_start(t->value[i])];
+			uint8_t    *head = t->len[i] == 2 ? &t->pair[hash_pair(t->value[i])] :
+				&t->head[hash_start(t->value[i])];
 
 			t->next[i] = *head;
 			*head = (uint8_t) i;
@@ -79,8 +88,13 @@ match(const HybSymTable *t, uint64_t word, unsigned avail, unsigned except)
 
 	for (i = t->head[hash_start(word)]; i != NONE; i = t->next[i])
 	{
-		if (t->len[i] <= avail && i != except &&
-			((word ^ t->value[i]) & low_bytes(t->len[i])) == 0)
+		if (((word ^ t->value[i]) & low_bytes(t->len[i])) == 0 &&
+			t->len[i] <= avail && i != except)
+			return i;
+	}
+	for (i = t->pair[hash_pair(word)]; i != NONE; i = t->next[i])
+	{
+		if (((word ^ t->value[i]) & 0xFFFF) == 0 && avail >= 2 && i != except)
 			return i;
 	}
 	i = t->byte[word & 0xFF];
@@ -372,7 +386,6 @@ learn(const HybSymInput *in, HybSymWork *work)
 		next_round(in, i + 1 < rounds ? FEW_BYTES : MANY_BYTES, &counts, &work->table);
 	prune(in, &counts, &work->table);
 	work->learned = true;
-	work->stale = false;
 }
 
 /* ---- building ---- */
@@ -428,12 +441,20 @@ hyb_sym_prepare(const HybSymInput *in, bool more, HybSymWork *work)
 	}
 	work->skip = in->skip;
 	work->ncoded = 0;
-	if (!work->learned || work->stale || ++work->kept >= HYB_SYM_KEEP)
+	if (!work->learned || ++work->kept >= HYB_SYM_KEEP)
 	{
 		learn_and_encode(in, true, work);
 		return;
 	}
 	encode_all(in, work);
+	if (work->raw == 0)
+	{
+		/* an adopted table is learned on when there are more strings */
+		work->raw = raw;
+		work->coded = work->ends[in->n - 1];
+		work->kept = 0;
+		return;
+	}
 	/* do they take a sixteenth more than those that it was learned from? */
 	if (work->ends[in->n - 1] * 16 * work->raw > work->coded * 17 * raw)
 		learn_and_encode(in, false, work);
@@ -655,5 +676,6 @@ hyb_sym_adopt(HybSymWork *work, const HybSym *sym)
 	}
 	index_symbols(t);
 	work->learned = true;
-	work->stale = true;
+	work->raw = 0;
+	work->kept = 0;
 }

@@ -56,8 +56,9 @@ typedef struct HybSymTable
 	uint64_t	value[HYB_SYM_MAX];	/* the first byte lowest */
 	uint8_t		len[HYB_SYM_MAX];
 	uint8_t		byte[256];		/* symbols of one byte */
-	uint8_t		head[1024];		/* by the first two bytes: the longest symbol, */
-	uint8_t		next[HYB_SYM_MAX];	/* and the next shorter one */
+	uint8_t		pair[1024];		/* by two bytes: a symbol of two, */
+	uint8_t		head[1024];		/* by the first three: the longest symbol, */
+	uint8_t		next[HYB_SYM_MAX];	/* and the next one with the same hash */
 } HybSymTable;
 
 /* Their codes, as far as somebody has asked for them. */
@@ -69,7 +70,6 @@ typedef struct HybSymWork
 								 * many as there are strings */
 	uint8_t    *data;			/* the same, for twice the bytes of these */
 	bool		learned;		/* is there a table? */
-	bool		stale;			/* is it somebody else's? */
 	uint32_t	kept;			/* leaves that it was kept for */
 	uint64_t	raw;			/* what it was learned from, in bytes, */
 	uint64_t	coded;			/* and in codes */
