@@ -423,17 +423,19 @@ learn_and_encode(const HybSymInput *in, bool on, HybSymWork *work)
 	work->raw = bytes_of(in);
 	work->coded = work->ends[in->n - 1];
 	work->kept = 0;
+	work->learn_on = true;
 }
 
 void
 hyb_sym_prepare(const HybSymInput *in, bool more, HybSymWork *work)
 {
 	uint64_t	raw = bytes_of(in);
+	bool		adopted = work->learned && work->raw == 0;
 
 	if (more && work->skip == in->skip)
 	{
 		/* what was learned from the beginning of a leaf is of its end, too */
-		if (work->kept == 0 && raw > work->raw + work->raw / 2)
+		if (work->learn_on && raw > work->raw + work->raw / 2)
 			learn_and_encode(in, true, work);
 		else
 			encode_all(in, work);
@@ -441,20 +443,19 @@ hyb_sym_prepare(const HybSymInput *in, bool more, HybSymWork *work)
 	}
 	work->skip = in->skip;
 	work->ncoded = 0;
-	if (!work->learned || ++work->kept >= HYB_SYM_KEEP)
+	if (!work->learned || (!adopted && ++work->kept >= HYB_SYM_KEEP))
 	{
 		learn_and_encode(in, true, work);
 		return;
 	}
 	encode_all(in, work);
-	if (work->raw == 0)
+	if (adopted)
 	{
-		/* an adopted table is learned on when there are more strings */
 		work->raw = raw;
 		work->coded = work->ends[in->n - 1];
-		work->kept = 0;
 		return;
 	}
+	work->learn_on = false;
 	/* do they take a sixteenth more than those that it was learned from? */
 	if (work->ends[in->n - 1] * 16 * work->raw > work->coded * 17 * raw)
 		learn_and_encode(in, false, work);
@@ -661,7 +662,7 @@ hyb_sym_read(const HybSym *sym, HybSymCursor *cursor, uint32_t row,
 }
 
 void
-hyb_sym_adopt(HybSymWork *work, const HybSym *sym)
+hyb_sym_adopt(HybSymWork *work, const HybSym *sym, bool learn_on)
 {
 	HybSymDecoder decoder;
 	HybSymTable *t = &work->table;
@@ -676,6 +677,7 @@ hyb_sym_adopt(HybSymWork *work, const HybSym *sym)
 	}
 	index_symbols(t);
 	work->learned = true;
+	work->learn_on = learn_on;
 	work->raw = 0;
 	work->kept = 0;
 }

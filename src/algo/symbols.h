@@ -70,8 +70,10 @@ typedef struct HybSymWork
 								 * many as there are strings */
 	uint8_t    *data;			/* the same, for twice the bytes of these */
 	bool		learned;		/* is there a table? */
+	bool		learn_on;		/* from more strings of the same leaf? */
 	uint32_t	kept;			/* leaves that it was kept for */
-	uint64_t	raw;			/* what it was learned from, in bytes, */
+	uint64_t	raw;			/* what it was learned from, in bytes, 0 if it
+								 * was adopted, */
 	uint64_t	coded;			/* and in codes */
 	HybSymTable table;
 } HybSymWork;
@@ -158,7 +160,10 @@ hyb_sym_cursor_reset(HybSymCursor *cursor)
 extern int	hyb_sym_read(const HybSym *sym, HybSymCursor *cursor, uint32_t row,
 						 uint8_t *out, uint32_t cap);
 
-/* Start from the table of strings that are going to be stored again. */
-extern void hyb_sym_adopt(HybSymWork *work, const HybSym *sym);
+/*
+ * Take the table of strings that are going to be stored again, most of them,
+ * before they are prepared; and learn on from there?
+ */
+extern void hyb_sym_adopt(HybSymWork *work, const HybSym *sym, bool learn_on);
 
 #endif							/* HYB_SYMBOLS_H */

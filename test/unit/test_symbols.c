@@ -135,7 +135,7 @@ check_damaged(const uint8_t *stored, uint32_t size, uint32_t n)
 				for (int j = 0; j < got; j++)
 					unit_seed += out[j];
 			}
-			hyb_sym_adopt(work, &sym);
+			hyb_sym_adopt(work, &sym, true);
 			free(work);
 		}
 		unit_seed |= 1;
@@ -186,7 +186,7 @@ test_round(HybSymWork *work, int round)
 		check_stored(stored, size, n, skip);
 		check_damaged(stored, size, n);
 		if (round % 2 == 0 && hyb_sym_open(&sym, n, stored, stored + size) != NULL)
-			hyb_sym_adopt(work, &sym);
+			hyb_sym_adopt(work, &sym, round % 4 == 0);
 	}
 	free(stored);
 	free(work->ends);
