@@ -1,5 +1,5 @@
 --
--- INCLUDE columns compressed by LZ4, and the tuples of index-only scans.
+-- INCLUDE columns as symbols and by LZ4, and the tuples of index-only scans.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR
@@ -33,6 +33,7 @@ CREATE FUNCTION comp_queries() RETURNS TABLE (ok boolean) LANGUAGE sql AS $$
 	UNION ALL
 	SELECT hyb_same(q, 'order_only') FROM unnest(array[
 		'SELECT k FROM comp ORDER BY k',
+		'SELECT count(*), sum(hashtext(s::text)::int8) FROM (SELECT k, doc, t FROM comp ORDER BY k DESC) s',
 		'SELECT k FROM comp WHERE doc > ''{'' ORDER BY k DESC']) q
 $$;
 SELECT bool_and(ok), count(*) FROM comp_queries();
@@ -74,6 +75,20 @@ INSERT INTO comp_few SELECT i % 40, 'the same in all rows', NULL,
 SELECT hybrid_merge('comp_few_i');
 SELECT hyb_same('SELECT * FROM comp_few WHERE k > 0', 'index only bitmap'), hybrid_index_check('comp_few_i', true);
 
+-- documents that LZ4 makes much shorter, beside others
+CREATE TABLE comp_long (k int, a text, b text);
+INSERT INTO comp_long SELECT hashint4(i) % 3000, (SELECT string_agg('<p class="' || i % 50 || '">' || md5((i % 50)::text) || md5((j * 7)::text) || '</p>', '') FROM generate_series(1, 5) j),
+	CASE WHEN i % 3 > 0 THEN md5(i::text) END FROM generate_series(1, 1500) i;
+CREATE INDEX comp_long_i ON comp_long USING hybrid (k) INCLUDE (a, b);
+SELECT hyb_same(q, 'index only') FROM unnest(array['SELECT * FROM comp_long WHERE k > -3000', 'SELECT * FROM comp_long WHERE k = 7']) q;
+SELECT hyb_same('SELECT sum(hashtext(s::text)::int8) FROM (SELECT k, b, a FROM comp_long ORDER BY k DESC) s', 'order_only');
+CREATE INDEX comp_long_t ON comp_long USING hybrid (b COLLATE "C" DESC, k) INCLUDE (a);
+SELECT hyb_same('SELECT b COLLATE "C", k, a FROM comp_long WHERE b COLLATE "C" > ''1''', 'only');
+INSERT INTO comp_long SELECT k + 1, a, b FROM comp_long WHERE k % 20 = 1;
+SELECT hybrid_merge('comp_long_i') > 0;
+SELECT hyb_same('SELECT * FROM comp_long WHERE k > -3000', 'only'), hybrid_index_check('comp_long_i', true);
+DROP TABLE comp_long;
+
 SELECT hyb_error(s) FROM unnest(array[
 	'CREATE INDEX ON comp USING hybrid (k) INCLUDE (doc) WITH (compression = zip)',
 	'ALTER INDEX comp_lz4 SET (compression = 1)']) s;
@@ -94,9 +109,12 @@ FROM generate_series(1, 600) g;
 INSERT INTO comp_types (id, t, n, tx, u) SELECT g, CASE WHEN g % 2 = 0 THEN 'half' END, CASE WHEN g % 3 = 0 THEN g END, CASE WHEN g % 5 > 0 THEN 'x' END,
 	CASE WHEN g % 7 > 0 THEN md5(g::text)::uuid END FROM generate_series(601, 900) g;
 CREATE INDEX comp_types_include ON comp_types USING hybrid (id) INCLUDE (b, i2, c, i8, f4, f8, t, v, bp, by, n, jb, u, i, na, ts, iv, p, a, e, d, o, ma, tx, ov);
+CREATE INDEX comp_types_uuid ON comp_types USING hybrid (u) INCLUDE (id, b, t, v, by, i, na, iv, p, a, jb, n);
 CREATE INDEX comp_types_keys ON comp_types USING hybrid (t COLLATE "C", id DESC, b, i2 DESC, c, v COLLATE "C" DESC, by, n, u DESC, ts, e, f8, jb, na COLLATE "C", tx DESC);
 SELECT hyb_same(q, 'only') FROM unnest(array[
 	'SELECT id, b, i2, c, i8, f4, f8, t, v, bp, by, n, jb, u, i, na, ts, iv, p::text, a, e, d, o, ma, tx, ov::text FROM comp_types WHERE id > 0',
+	'SELECT u, id, b, t, v, by, i, na, iv, p::text, a, jb, n FROM comp_types WHERE u > ''00000000-0000-0000-0000-000000000000''',
+	'SELECT u, id, b, t, v, by, i, na, iv, p::text, a, jb, n FROM comp_types WHERE u IS NULL',
 	'SELECT t COLLATE "C", id, b, i2, c, v, by, n, u, ts, e, f8, jb, na, tx FROM comp_types WHERE t COLLATE "C" >= '''' OR t IS NULL']) q;
 SELECT hyb_same('SELECT id, b, i2, c, i8, f4, f8, t, v, bp, by, n, jb, u, i, na, ts, iv, p::text, a, e, d, o, ma, tx FROM comp_types WHERE id BETWEEN 590 AND 610', 'only');
 DROP TABLE comp, comp_few, comp_types CASCADE;

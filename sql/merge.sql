@@ -179,7 +179,7 @@ SELECT hyb_check('mg_pace');
 -- its TID used again, in one of the rounds, those at the fences too.
 CREATE TABLE mg_few (k int, id int) WITH (autovacuum_enabled = off);
 CREATE INDEX mg_few_k ON mg_few USING hybrid (k);
-INSERT INTO mg_few SELECT 1, i FROM generate_series(1, 30000) i;
+INSERT INTO mg_few SELECT 1, i FROM generate_series(1, 60000) i;
 SELECT hybrid_merge('mg_few_k') > 0;
 SELECT leaf_pages > 3 AS several_leaves FROM hybrid_index_stats('mg_few_k');
 SELECT hyb_quiet();
@@ -187,7 +187,7 @@ SET hybridindex.merge_step_pages = 1;
 CREATE TABLE mg_fences (round int, reused boolean, rows bigint);
 SELECT format('DELETE FROM mg_few WHERE (id - 1) %% 7 = %s', r),
 	'VACUUM mg_few',
-	format($$WITH new AS (INSERT INTO mg_few SELECT 1, i FROM generate_series(1, 30000) i WHERE (i - 1) %% 7 = %s RETURNING ctid)
+	format($$WITH new AS (INSERT INTO mg_few SELECT 1, i FROM generate_series(1, 60000) i WHERE (i - 1) %% 7 = %s RETURNING ctid)
 		INSERT INTO mg_fences SELECT %s, count(*) FILTER (WHERE ctid <= (SELECT max(ctid) FROM mg_few)) > 4000 FROM new$$, r, r),
 	format('UPDATE mg_fences SET rows = (SELECT count(*) FROM mg_few WHERE k = 1) WHERE round = %s AND hybrid_merge(''mg_few_k'') > 0', r),
 	'SELECT hyb_same(''SELECT id FROM mg_few WHERE k = 1'', ''index bitmap''), hyb_check(''mg_few'')'

@@ -1,9 +1,9 @@
 /*
  * intseq.h
- *		Sequences of up to 8192 integers, compressed, with access to each
+ *		Sequences of up to 16384 integers, compressed, with access to each
  *		element in constant time.
  *
- * Four models, of which the smallest is taken:
+ * Models, of which the smallest is taken:
  *
  *		CONST	all are `base`
  *		FOR		base + packed residual (frame of reference)
@@ -14,27 +14,39 @@
  *				as the gaps between the ones of a bit string (Elias 1974,
  *				Vigna, "Quasi-succinct indices", WSDM 2013), with the
  *				position of every 128th one kept to start from.
+ *		GAPS	the same of the gaps between the elements (Rice codes), half a
+ *				bit an element less than EF, and not far from what random
+ *				numbers in order hold.  Elements are reached from every 256th
+ *				one, which is kept, so only who asks for it gets it: for long
+ *				lists that are read from some element on.
  *
  * All arithmetic is modulo 2^64.
  *
- * Stored form: one byte model | length of base << 2; base (little-endian);
- * then for FOR: bits; LINEAR: bits, shift, length of slope, slope (zigzag);
- * EF: bits, number of high bits (2 bytes); then the data.
+ * Stored form: one byte, bits 0, 1 and 6 the model, 2 to 5 length of base; base
+ * (little-endian); then for FOR: bits; LINEAR: bits, shift, length of slope,
+ * slope (zigzag); EF: bits, number of high bits (2 bytes); GAPS: the same, and
+ * the bytes that a kept element takes (1); then the data.
+ *
+ * Data: packed residuals; EF: positions of ones (2 bytes each), high bits, packed
+ * low parts; GAPS: positions of ones (2 bytes) and elements, less the base, high
+ * bits, packed low parts of the gaps.
  */
 #ifndef HYB_INTSEQ_H
 #define HYB_INTSEQ_H
 
 #include "algo/bits.h"
 
-#define HYB_SEQ_MAX			8192
+#define HYB_SEQ_MAX			16384
 #define HYB_SEQ_EF_SAMPLE	128
+#define HYB_SEQ_GAPS_SAMPLE	256
 
 typedef enum HybSeqModel
 {
 	HYB_SEQ_CONST = 0,
 	HYB_SEQ_FOR = 1,
 	HYB_SEQ_LINEAR = 2,
-	HYB_SEQ_EF = 3
+	HYB_SEQ_EF = 3,
+	HYB_SEQ_GAPS = 4
 } HybSeqModel;
 
 /* A sequence as it is stored, opened for reading. */
@@ -42,14 +54,14 @@ typedef struct HybSeq
 {
 	uint8_t		model;
 	uint8_t		bits;
-	uint8_t		shift;
+	uint8_t		shift;			/* GAPS: bytes of a kept element */
 	uint32_t	n;
-	uint32_t	high_bits;		/* EF */
+	uint32_t	high_bits;		/* EF, GAPS */
 	uint64_t	base;
 	int64_t		slope;
 	const uint8_t *data;		/* packed residuals or low parts */
-	const uint8_t *high;		/* EF */
-	const uint8_t *samples;		/* EF */
+	const uint8_t *high;		/* EF, GAPS */
+	const uint8_t *samples;		/* EF, GAPS */
 } HybSeq;
 
 /* How a sequence is going to be stored. */
@@ -57,7 +69,7 @@ typedef struct HybSeqPlan
 {
 	uint8_t		model;
 	uint8_t		bits;
-	uint8_t		shift;
+	uint8_t		shift;			/* GAPS: bytes of a kept element */
 	bool		ascending;		/* never descends: searchable, EF possible */
 	uint32_t	high_bits;
 	uint32_t	size;			/* bytes, header included */
@@ -73,6 +85,9 @@ typedef struct HybSeqCursor
 } HybSeqCursor;
 
 extern void hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
+
+/* GAPS instead of what was planned for the same elements, if that is smaller. */
+extern void hyb_seq_plan_gaps(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
 
 /*
  * Writes plan->size bytes; the memory must be zero, and 8 more bytes
@@ -91,6 +106,7 @@ extern const uint8_t *hyb_seq_open(HybSeq *seq, uint32_t n, const uint8_t *p,
 								   const uint8_t *end);
 
 extern uint32_t hyb_seq_ef_select(const HybSeq *seq, uint32_t i);
+extern uint64_t hyb_seq_gaps_get(const HybSeq *seq, uint32_t i);
 
 static inline uint64_t
 hyb_seq_get(const HybSeq *seq, uint32_t i)
@@ -105,6 +121,8 @@ hyb_seq_get(const HybSeq *seq, uint32_t i)
 	if (seq->model == HYB_SEQ_LINEAR)
 		return seq->base + low +
 			(uint64_t) ((int64_t) ((uint64_t) seq->slope * i) >> seq->shift);
+	if (seq->model == HYB_SEQ_GAPS)
+		return hyb_seq_gaps_get(seq, i);
 	return seq->base + low +
 		((uint64_t) (hyb_seq_ef_select(seq, i) - i) << seq->bits);
 }

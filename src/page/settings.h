@@ -95,7 +95,7 @@ typedef enum HybFilterKind
 typedef enum HybCompression
 {
 	HYB_COMPRESSION_NONE,
-	HYB_COMPRESSION_LZ4			/* algo/lzgroups.h, where it pays */
+	HYB_COMPRESSION_LZ4			/* symbols, or algo/lzgroups.h where it pays */
 } HybCompression;
 
 /* What leaves of the oldest level hold: docs/trie.md. */

@@ -19,8 +19,9 @@
 typedef struct StringBuffers
 {
 	HybSpare	spare;
-	uint8		buf[STRING_BUFFER];
+	uint8		buf[STRING_BUFFER + HYB_SYM_SLACK];
 	HybHuffEntry table[HYB_HUFF_TABLE];
+	HybSymDecoder decoder;
 } StringBuffers;
 
 static HybSpareList spare_strings = {pfree};
@@ -57,7 +58,7 @@ hyb_leaf_need_strings(const HybLeaf *leaf, HybFrontCursor *cursor, bool table)
 			take_strings(leaf, cursor);
 			return;
 		}
-		cursor->buf = MemoryContextAlloc(leaf->context, STRING_BUFFER);
+		cursor->buf = MemoryContextAlloc(leaf->context, STRING_BUFFER + HYB_SYM_SLACK);
 		cursor->cap = STRING_BUFFER;
 	}
 	if (unlikely(table && cursor->table == NULL))
@@ -72,6 +73,21 @@ hyb_leaf_free_strings(HybFrontCursor *cursor)
 		pfree(cursor->buf);
 	if (cursor->table != NULL)
 		pfree(cursor->table);
+}
+
+/* Buffers for strings of symbols. */
+static inline void
+need_decoder(const HybLeaf *leaf, HybLeafColumn *col)
+{
+	hyb_leaf_need_strings(leaf, &col->cursor, false);
+	if (likely(col->sym_cursor.decoder != NULL))
+		return;
+	if (leaf->spare_buffers)
+		col->sym_cursor.decoder = &((StringBuffers *)
+									(col->cursor.buf - offsetof(StringBuffers, buf)))->decoder;
+	else
+		col->sym_cursor.decoder = MemoryContextAlloc(leaf->context,
+													 sizeof(HybSymDecoder));
 }
 
 /* The same of a column of groups, when a string of it is read. */
@@ -102,6 +118,7 @@ init_columnar(HybLeaf *leaf)
 
 		memset(&col->cursor, 0, sizeof(HybFrontCursor));
 		memset(&col->lz_cursor, 0, sizeof(HybLzCursor));
+		memset(&col->sym_cursor, 0, sizeof(HybSymCursor));
 	}
 }
 
@@ -175,6 +192,17 @@ open_string(const HybLeaf *leaf, HybLeafColumn *col, const uint8 *p,
 		return p;
 	}
 
+	if (col->encoding == HYB_LEAF_SYMBOLS)
+	{
+		p = hyb_sym_open(&col->sym, nrows, p, end);
+		if (p == NULL)
+			return NULL;
+		need_decoder(leaf, col);
+		hyb_sym_cursor_reset(&col->sym_cursor);
+		memcpy(col->cursor.buf, col->prefix, col->prefix_len);
+		return p;
+	}
+
 	p = hyb_varint_read(p, end, &col->rest_len);
 	if (p == NULL || col->rest_len == 0 ||
 		col->rest_len > STRING_BUFFER - col->prefix_len)
@@ -214,8 +242,8 @@ open_column(const HybLeaf *leaf, int i, const uint8 *p, const uint8 *end)
 		p = open_int(col, leaf->nrows, p, end);
 	else if (is_int ? col->encoding != HYB_LEAF_NULLS :
 			 (col->encoding < HYB_LEAF_CONST ||
-			  col->encoding > HYB_LEAF_LZ4 ||
-			  (col->encoding == HYB_LEAF_LZ4 && i < leaf->desc->nkeys)))
+			  col->encoding > HYB_LEAF_SYMBOLS ||
+			  (col->encoding >= HYB_LEAF_LZ4 && i < leaf->desc->nkeys)))
 		p = NULL;
 	else if (!is_int)
 		p = open_string(leaf, col, p, end);
@@ -253,9 +281,13 @@ close_columnar(HybLeaf *leaf)
 {
 	for (int i = 0; i < leaf->ncols_alloc; i++)
 	{
-		hyb_leaf_free_strings(&hyb_columnar(leaf)->cols[i].cursor);
-		if (hyb_columnar(leaf)->cols[i].lz_cursor.buffers != NULL)
-			pfree(hyb_columnar(leaf)->cols[i].lz_cursor.buffers);
+		HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+
+		hyb_leaf_free_strings(&col->cursor);
+		if (col->sym_cursor.decoder != NULL)
+			pfree(col->sym_cursor.decoder);
+		if (col->lz_cursor.buffers != NULL)
+			pfree(col->lz_cursor.buffers);
 	}
 }
 
@@ -326,6 +358,7 @@ string_bytes(HybLeaf *leaf, HybLeafColumn *col, int row, uint32 *len)
 	uint8	   *rest;
 	uint32		head;
 	uint64		v;
+	int			n;
 
 	switch (col->encoding)
 	{
@@ -338,6 +371,16 @@ string_bytes(HybLeaf *leaf, HybLeafColumn *col, int row, uint32 *len)
 				hyb_corrupted(leaf->rel, leaf->blkno,
 							  "A front-coded string of the leaf is malformed.");
 			*len = col->cursor.len;
+			return col->cursor.buf;
+
+		case HYB_LEAF_SYMBOLS:
+			n = hyb_sym_read(&col->sym, &col->sym_cursor, row,
+							 col->cursor.buf + col->prefix_len,
+							 STRING_BUFFER - col->prefix_len);
+			if (n < 0)
+				hyb_corrupted(leaf->rel, leaf->blkno,
+							  "A string of the leaf has symbols that are malformed.");
+			*len = col->prefix_len + n;
 			return col->cursor.buf;
 
 		case HYB_LEAF_LZ4:
@@ -401,6 +444,41 @@ hyb_columnar_value(HybLeaf *leaf, int i, int row, HybValue *val)
 					  "A string of the leaf has a wrong length or flag.");
 }
 
+/* The same string in memory of the caller's. */
+static uint32
+columnar_string(HybLeaf *leaf, int i, int row, uint8 *out, uint32 cap)
+{
+	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	const uint8 *string;
+	uint32		len = cap + 1;
+
+	StaticAssertStmt(HYB_LEAF_SLACK >= HYB_SYM_SLACK, "symbols need more memory");
+	if (col->encoding == HYB_LEAF_SYMBOLS && col->prefix_len <= cap)
+	{
+		int			n;
+
+		/* mostly a flag byte; there is room for more, and more in the page */
+		if (likely(col->prefix_len <= 8))
+			memcpy(out, col->prefix, 8);
+		else
+			memcpy(out, col->prefix, col->prefix_len);
+		n = hyb_sym_read(&col->sym, &col->sym_cursor, row,
+						 out + col->prefix_len, cap - col->prefix_len);
+		if (n >= 0)
+			return col->prefix_len + n;
+	}
+	else
+	{
+		string = string_bytes(leaf, col, row, &len);
+		if (len <= cap)
+			memcpy(out, string, len);
+	}
+	if (len > cap)
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A string of the leaf is malformed or too long.");
+	return len;
+}
+
 static void
 columnar_row(HybLeaf *leaf, int row, HybValue *vals)
 {
@@ -442,6 +520,7 @@ const HybLeafLayout hyb_columnar_layout = {
 	.search_tid = hyb_columnar_search_tid,
 	.row = columnar_row,
 	.ints = hyb_columnar_ints,
+	.string = columnar_string,
 	.row_start = columnar_row_start,
 	.row_of_item = columnar_row_of_item,
 	.tids = hyb_columnar_tids,

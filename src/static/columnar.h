@@ -33,6 +33,8 @@
  *					bytes of the rests, row by row
  * HYB_LEAF_LZ4		strings in groups (algo/lzgroups.h), their prefix too:
  *					columns that are not searched only
+ * HYB_LEAF_SYMBOLS	prefix; rests as symbols (algo/symbols.h): columns that are
+ *					not searched only
  *
  * A TID is a number v = block * factor + (offset - 1), factor being the
  * greatest offset of the leaf, so that the TIDs of a heap loaded in key order
@@ -57,6 +59,7 @@
 #include "algo/frontcode.h"
 #include "algo/intseq.h"
 #include "algo/lzgroups.h"
+#include "algo/symbols.h"
 #include "static/leaf_layout.h"
 
 #define HYB_LEAF_TID_ROWS		0x01
@@ -75,7 +78,8 @@ typedef enum HybLeafEncoding
 	HYB_LEAF_CONST = 2,
 	HYB_LEAF_FRONT = 3,
 	HYB_LEAF_SPLIT = 4,
-	HYB_LEAF_LZ4 = 5
+	HYB_LEAF_LZ4 = 5,
+	HYB_LEAF_SYMBOLS = 6
 } HybLeafEncoding;
 
 /*
@@ -110,6 +114,8 @@ typedef struct HybLeafColumn
 	HybFrontCursor cursor;		/* current string; buffers outlive the page */
 	HybLz		lz;
 	HybLzCursor lz_cursor;		/* the same */
+	HybSym		sym;
+	HybSymCursor sym_cursor;	/* the same */
 } HybLeafColumn;
 
 /* What the layout keeps of an opened leaf. */
@@ -182,9 +188,12 @@ typedef struct HybBuildColumn
 	uint32	   *lcp;			/* common prefix with the row before */
 	uint32		new_lcp;		/* of the row being added */
 	HybFrontCode code;
-	HybLzWork  *lz;				/* NULL: not compressed by LZ4 */
-	uint32		lz_room;		/* strings that lz->ends has room for */
-	uint32		lz_cap;			/* bytes that lz->data has room for */
+	HybSymWork *sym;			/* NULL: not compressed, neither by LZ4 */
+	HybLzWork  *lz;
+	int			fast;			/* leaves of which forms that are slow to read
+								 * are not tried */
+	uint32		room;			/* strings that their ends have room for */
+	uint32		cap;			/* bytes of strings that their data has room for */
 } HybBuildColumn;
 
 /* How one column of a leaf is going to be stored. */
@@ -193,6 +202,8 @@ typedef struct HybPlanColumn
 	uint8		encoding;
 	uint8		null_mode;
 	uint32		size;
+	uint8		slow;			/* of payload, an encoding that takes longer to */
+	uint32		slow_size;		/* read, and its size; UINT32_MAX: none */
 	uint64		min;
 	uint64		null_code;
 	HybSeqPlan	seq;
@@ -200,6 +211,7 @@ typedef struct HybPlanColumn
 	uint32		rest_len;
 	HybFrontPlan front;
 	HybLzPlan	lz;
+	HybSymPlan	sym;
 } HybPlanColumn;
 
 /* How the first nitems waiting items are going to be stored. */
@@ -296,6 +308,15 @@ static inline HybLzInput
 hyb_columnar_lz_input(const HybBuildColumn *col, int nrows)
 {
 	HybLzInput	in = {col->arena.data, col->off, col->len, nrows};
+
+	return in;
+}
+
+/* The same; what all of them begin with is left out of symbols. */
+static inline HybSymInput
+hyb_columnar_sym_input(const HybBuildColumn *col, int nrows, uint32 prefix)
+{
+	HybSymInput in = {col->arena.data, col->off, col->len, nrows, prefix};
 
 	return in;
 }

@@ -23,7 +23,10 @@ hyb_columnar_create(const HybIndex *ix)
 		if (i >= desc->nkeys && desc->cols[i].store != HYB_STORE_INT &&
 			desc->cols[i].width == 0 &&
 			hyb_compression(ix->rel) == HYB_COMPRESSION_LZ4)
+		{
 			b->cols[i].lz = palloc0(sizeof(HybLzWork));
+			b->cols[i].sym = palloc0(sizeof(HybSymWork));
+		}
 	}
 	b->plans[0].cols = palloc0(sizeof(HybPlanColumn) * natts);
 	b->plans[1].cols = palloc0(sizeof(HybPlanColumn) * natts);
@@ -57,10 +60,17 @@ hyb_columnar_free(HybLeafBuilder *base)
 		if (col->lz == NULL)
 			continue;
 		if (col->lz->ends != NULL)
+		{
 			pfree(col->lz->ends);
+			pfree(col->sym->ends);
+		}
 		if (col->lz->data != NULL)
+		{
 			pfree(col->lz->data);
+			pfree(col->sym->data);
+		}
 		pfree(col->lz);
+		pfree(col->sym);
 	}
 	if (b->tids != NULL)
 		pfree(b->tids);
@@ -315,13 +325,37 @@ hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
 }
 
 /*
+ * What is known of payload that a leaf has in its rows, most of which go to the
+ * next leaf, too: its symbols, and whether forms that are slow to read paid.
+ * One leaf of eight is looked at as if it were new, or nothing that changes over
+ * the years would be noticed.
+ */
+static void
+adopt_payload(const HybLeaf *leaf, HybBuildColumn *col,
+			  const HybLeafColumn *from)
+{
+	bool		anew = leaf->blkno % HYB_SYM_KEEP == 0;
+
+	if (from->encoding == HYB_LEAF_SYMBOLS)
+		hyb_sym_adopt(col->sym, &from->sym, anew);
+	if (anew || from->encoding == HYB_LEAF_LZ4 ||
+		(from->encoding == HYB_LEAF_FRONT && from->front.coded))
+		col->fast = 0;
+	else
+		col->fast = Max(col->fast, 1);
+}
+
+/*
  * The strings of n rows of a leaf, behind those that wait.
  */
 static void
 add_leaf_strings(HybColumnarBuilder *b, HybLeaf *leaf, int i, int row, int n)
 {
 	HybBuildColumn *col = &b->cols[i];
+	const HybLeafColumn *from = &hyb_columnar(leaf)->cols[i];
 
+	if (col->sym != NULL && b->prepared == 0)
+		adopt_payload(leaf, col, from);
 	for (int r = 0; r < n; r++)
 	{
 		int			at = b->nrows + r;

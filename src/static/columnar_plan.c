@@ -13,8 +13,18 @@
 /* Items from which on TIDs in blocks are considered. */
 #define MIN_BLOCKED_ITEMS	(2 * HYB_LEAF_TID_BLOCK)
 
-/* LZ4 is chosen if it saves one byte of so many. */
-#define LZ4_GAIN			10
+/*
+ * TIDs that a row has to have on the average to be stored as gaps, which are
+ * read from one of 256 on.
+ */
+#define LONG_LISTS			32
+
+/*
+ * What takes time to read is chosen for payload if it saves one byte of so many
+ * of the leaf: LZ4 has to decompress other rows first, and Huffman codes take
+ * five times as long as symbols.
+ */
+#define SLOW_GAIN			8
 
 static void
 plan_ints(HybColumnarBuilder *b, const HybBuildColumn *col, bool nulls_first,
@@ -83,20 +93,64 @@ front_input(const HybBuildColumn *col)
 }
 
 /*
- * LZ4 instead of what was chosen so far, if that saves a tenth.
+ * Symbols or LZ4 instead of what was chosen so far.  The smallest form that is
+ * slow to read is kept beside the smallest of the others.
  */
 static void
-plan_groups(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
-			HybPlanColumn *plan)
+plan_payload(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
+			 HybPlanColumn *plan)
 {
 	HybLzInput	in = hyb_columnar_lz_input(col, b->nrows);
+	uint32		size = UINT32_MAX;
 
-	hyb_lz_plan(&in, col->lz, nrows, b->values, &plan->lz);
-	if (plan->lz.size < plan->size - plan->size / LZ4_GAIN)
+	hyb_sym_plan(col->sym, nrows, b->values, &plan->sym);
+	if (plan->sym.size != UINT32_MAX)
+		size = 1 + hyb_varint_size(col->sym->skip) + col->sym->skip + plan->sym.size;
+	if (plan->encoding == HYB_LEAF_FRONT && col->code.coded)
 	{
-		plan->encoding = HYB_LEAF_LZ4;
-		plan->size = 1 + plan->lz.size;
+		plan->slow = plan->encoding;
+		plan->slow_size = plan->size;
+		plan->size = UINT32_MAX;
 	}
+	if (size < plan->size)
+	{
+		plan->encoding = HYB_LEAF_SYMBOLS;
+		plan->size = size;
+	}
+	if (col->fast == 0)
+	{
+		hyb_lz_plan(&in, col->lz, nrows, b->values, &plan->lz);
+		if (plan->lz.size < plan->slow_size && plan->lz.size != UINT32_MAX)
+		{
+			plan->slow = HYB_LEAF_LZ4;
+			plan->slow_size = 1 + plan->lz.size;
+		}
+	}
+	if (plan->size == UINT32_MAX)
+	{
+		plan->encoding = plan->slow;
+		plan->size = plan->slow_size;
+	}
+}
+
+/* Forms that are slow to read, where that pays; returns the leaf's new size. */
+static uint32
+choose_slow(HybColumnarBuilder *b, HybColumnarPlan *plan, uint32 size)
+{
+	uint32		least = size / SLOW_GAIN;
+
+	for (int i = b->base.desc->nkeys; i < b->base.desc->natts; i++)
+	{
+		HybPlanColumn *col = &plan->cols[i];
+
+		if (b->cols[i].sym == NULL || col->slow_size >= col->size ||
+			col->size - col->slow_size <= least)
+			continue;
+		size -= col->size - col->slow_size;
+		col->encoding = col->slow;
+		col->size = col->slow_size;
+	}
+	return size;
 }
 
 static void
@@ -112,6 +166,7 @@ plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 		same_length = col->len[i] == col->len[0];
 
 	plan->prefix_len = prefix;
+	plan->slow_size = UINT32_MAX;
 	head_size = 1 + hyb_varint_size(prefix) + prefix;
 	if (same_length && prefix == col->len[0])
 	{
@@ -140,7 +195,7 @@ plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 		}
 	}
 	if (col->lz != NULL)
-		plan_groups(b, col, nrows, plan);
+		plan_payload(b, col, nrows, plan);
 }
 
 /* ---- TIDs ---- */
@@ -242,6 +297,8 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 		max = Max(max, v);
 	}
 	hyb_seq_plan(b->values, n, &plan->tids);
+	if (n >= plan->nrows * LONG_LISTS)
+		hyb_seq_plan_gaps(b->values, n, &plan->tids);
 	plan->tid_size = 2 + plan->tids.size;
 
 	/* the other forms need the origin to count from */
@@ -253,6 +310,8 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 		plan->tid_span = max - min + 1;
 		hyb_columnar_tid_numbers(b, plan, 0, n, plan->tid_span);
 		hyb_seq_plan(b->values2, n, &by_rows);
+		if (n >= plan->nrows * LONG_LISTS)
+			hyb_seq_plan_gaps(b->values2, n, &by_rows);
 		if (by_rows.size + 16 < plan->tids.size)
 		{
 			plan->tids = by_rows;
@@ -293,24 +352,30 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 
 /* ---- whole leaves ---- */
 
-/* Memory for the groups of all waiting strings of a column. */
+/* All waiting strings of a column as symbols, and memory for their groups. */
 static void
-prepare_groups(HybColumnarBuilder *b, HybBuildColumn *col)
+prepare_payload(HybColumnarBuilder *b, HybBuildColumn *col, uint32 prefix)
 {
 	HybLzInput	in = hyb_columnar_lz_input(col, b->nrows);
+	HybSymInput sym = hyb_columnar_sym_input(col, b->nrows, prefix);
 
-	if (col->lz_room < b->rows_alloc)
+	if (col->room < b->rows_alloc)
 	{
-		col->lz_room = b->rows_alloc;
-		col->lz->ends = hyb_grow(b->base.context, col->lz->ends, col->lz_room,
+		col->room = b->rows_alloc;
+		col->lz->ends = hyb_grow(b->base.context, col->lz->ends, col->room,
 								 sizeof(uint32));
+		col->sym->ends = hyb_grow(b->base.context, col->sym->ends, col->room,
+								  sizeof(uint32));
 	}
-	if (col->lz_cap < col->arena.cap)
+	if (col->cap < col->arena.cap)
 	{
-		col->lz_cap = col->arena.cap;
-		col->lz->data = hyb_grow(b->base.context, col->lz->data, col->lz_cap, 1);
+		col->cap = col->arena.cap;
+		col->lz->data = hyb_grow(b->base.context, col->lz->data, col->cap, 1);
+		col->sym->data = hyb_grow(b->base.context, col->sym->data, col->cap, 2);
 	}
-	hyb_lz_prepare(&in, b->prepared > 0, col->lz);
+	if (col->fast == 0)
+		hyb_lz_prepare(&in, b->prepared > 0, col->lz);
+	hyb_sym_prepare(&sym, b->prepared > 0, col->sym);
 }
 
 /* Look at all waiting strings; plans may then be made for parts of them. */
@@ -327,11 +392,15 @@ prepare(HybColumnarBuilder *b)
 		{
 			HybFrontInput in = front_input(col);
 
+			bool		payload = i >= b->base.desc->nkeys;
+
 			/* bytes of a fixed-width type have no letters to count */
-			hyb_front_prepare(&in, b->nrows, b->base.desc->cols[i].width == 0,
+			hyb_front_prepare(&in, b->nrows,
+							  b->base.desc->cols[i].width == 0 &&
+							  (!payload || (col->sym != NULL && col->fast == 0)),
 							  &col->code);
 			if (col->lz != NULL)
-				prepare_groups(b, col);
+				prepare_payload(b, col, hyb_front_prefix(&in, b->nrows));
 		}
 	}
 	b->prepared = b->base.nitems;
@@ -380,5 +449,5 @@ hyb_columnar_plan(HybLeafBuilder *base, int slot)
 	}
 	plan_tids(b, plan);
 	base->plans[slot].nrows = plan->nrows;
-	base->plans[slot].size = size + plan->tid_size;
+	base->plans[slot].size = choose_slow(b, plan, size + plan->tid_size);
 }

@@ -6,6 +6,9 @@
 
 #include "static/columnar.h"
 
+/* Leaves for which what did not pay is not tried again. */
+#define FAST_LEAVES	7
+
 static uint8 *
 write_ints(HybColumnarBuilder *b, const HybBuildColumn *col,
 		   const HybPlanColumn *plan, int nrows, uint8 *out)
@@ -51,6 +54,13 @@ write_strings(HybColumnarBuilder *b, const HybBuildColumn *col,
 		HybLzInput	groups = hyb_columnar_lz_input(col, b->nrows);
 
 		return hyb_lz_write(&groups, col->lz, nrows, b->values, &plan->lz, out);
+	}
+	if (plan->encoding == HYB_LEAF_SYMBOLS)
+	{
+		out = hyb_varint_write(out, col->sym->skip);
+		memcpy(out, col->arena.data + col->off[0], col->sym->skip);
+		return hyb_sym_write(col->sym, nrows, b->values, &plan->sym,
+							 out + col->sym->skip);
 	}
 	out = hyb_varint_write(out, plan->prefix_len);
 	memcpy(out, col->arena.data + col->off[0], plan->prefix_len);
@@ -107,6 +117,27 @@ write_tids(HybColumnarBuilder *b, const HybColumnarPlan *plan, uint8 *out)
 	return hyb_seq_write(&plan->tids, b->values2, n, out);
 }
 
+/*
+ * Where forms of payload that are slow to read did not pay, the next leaves do
+ * without trying them.
+ */
+static void
+note_payload(HybColumnarBuilder *b, const HybColumnarPlan *plan)
+{
+	for (int i = b->base.desc->nkeys; i < b->base.desc->natts; i++)
+	{
+		HybBuildColumn *col = &b->cols[i];
+
+		if (col->sym == NULL)
+			continue;
+		if (col->fast > 0)
+			col->fast--;
+		else if (plan->cols[i].encoding != HYB_LEAF_LZ4 &&
+				 (plan->cols[i].encoding != HYB_LEAF_FRONT || !col->code.coded))
+			col->fast = FAST_LEAVES;
+	}
+}
+
 uint8 *
 hyb_columnar_write(HybLeafBuilder *base, int slot, uint8 *out)
 {
@@ -125,5 +156,6 @@ hyb_columnar_write(HybLeafBuilder *base, int slot, uint8 *out)
 		out = hyb_seq_write(&plan->row_starts,
 							hyb_columnar_row_starts(b, plan->nrows),
 							plan->nrows, out);
+	note_payload(b, plan);
 	return write_tids(b, plan, out);
 }

@@ -22,7 +22,7 @@
 #include "page/settings.h"
 
 #define HYB_LEAF_HEADER		5
-#define HYB_LEAF_MAX_ITEMS	8192
+#define HYB_LEAF_MAX_ITEMS	16384
 
 typedef enum HybLeafLayoutNumber
 {
@@ -64,6 +64,9 @@ typedef struct HybLeaf
 	int			scratch_row;	/* row that scratch_vals holds, or -1 */
 	HybValue   *scratch_vals;
 } HybLeaf;
+
+/* Bytes behind a string's memory that a layout's string() may write to. */
+#define HYB_LEAF_SLACK	64
 
 /* Rows [lo, hi). */
 typedef struct HybRowRange
@@ -196,6 +199,15 @@ struct HybLeafLayout
 	 */
 	void		(*ints) (HybLeaf *leaf, int col, int row, int n, uint64 *ints,
 						 uint8 *isnull);
+
+	/*
+	 * The string of a row, a flag byte in front of the value, as it is in
+	 * entries but for length word and terminator: it goes to out, which has
+	 * room for cap bytes and HYB_LEAF_SLACK more.  Returns its length.  NULL:
+	 * rows are read whole.
+	 */
+	uint32		(*string) (HybLeaf *leaf, int col, int row, uint8 *out,
+						   uint32 cap);
 
 	/*
 	 * First item of a row below nrows, and row of an item below nitems, of a

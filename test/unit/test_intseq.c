@@ -117,7 +117,7 @@ make(uint32_t n, int shape)
 static void
 test_sequences(void)
 {
-	unsigned	models[4] = {0};
+	unsigned	models[5] = {0};
 
 	for (int round = 0; round < 6000; round++)
 	{
@@ -132,6 +132,8 @@ test_sequences(void)
 
 		make(n, round % 8);
 		hyb_seq_plan(v, n, &plan);
+		if (round % 16 >= 8)
+			hyb_seq_plan_gaps(v, n, &plan);
 		models[plan.model]++;
 		buf = calloc(1, plan.size + 8);
 		CHECK(hyb_seq_write(&plan, v, n, buf) == buf + plan.size,
@@ -200,7 +202,7 @@ test_sequences(void)
 		CHECK(same, "round %d: search in damaged sequence", round);
 		free(buf);
 	}
-	for (int m = 0; m < 4; m++)
+	for (int m = 0; m < 5; m++)
 		CHECK(models[m] > 100, "model %d was chosen %u times", m, models[m]);
 }
 
@@ -223,6 +225,11 @@ test_sizes(void)
 	hyb_seq_plan(v, n, &plan);
 	CHECK(plan.size * 8 < n * (44 - 9.96 + 2.2) + 200, "random numbers take %u bytes",
 		  plan.size);
+
+	/* gaps: log2 of e + 0.1 instead of 2 bits, and fewer samples */
+	hyb_seq_plan_gaps(v, n, &plan);
+	CHECK(plan.model == HYB_SEQ_GAPS && plan.size * 8 < n * (44 - 9.96 + 1.6) + 300,
+		  "gaps of random numbers take %u bytes", plan.size);
 }
 
 int

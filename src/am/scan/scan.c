@@ -321,8 +321,9 @@ start_scan(HybScan *so, bool forward)
 												 ALLOCSET_SMALL_SIZES);
 	if (scan->xs_want_itup && so->tuple_context == NULL)
 		hyb_tuple_init(so);
-	so->window_rows = so->fixed_tuple != NULL && so->tuple_ints &&
-		so->nquals == 0 ? HYB_WINDOW_FIRST : 0;
+	so->window_rows = scan->xs_want_itup && so->nquals == 0 &&
+		(so->fixed_tuple != NULL ? so->tuple_ints : so->tuple_plain) ?
+		HYB_WINDOW_FIRST : 0;
 
 	hyb_ahead_begin(so, forward);
 	hyb_scan_arrays_first(so, forward);

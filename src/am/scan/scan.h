@@ -217,7 +217,7 @@ typedef struct HybScanItem
 								 * row of the leaf, or index in `rows` */
 } HybScanItem;
 
-/* Rows [row, row + n) of a leaf of integers as index tuples, scan_tuple.c. */
+/* Rows [row, row + n) of a leaf as index tuples, scan_tuple.c. */
 #define HYB_WINDOW_ROWS		32
 #define HYB_WINDOW_FIRST	4	/* rows of the first one of a scan */
 
@@ -225,8 +225,10 @@ typedef struct HybScanWindow
 {
 	int			row;
 	int			n;
-	uint8		isnull[HYB_WINDOW_ROWS];	/* a column is: no tuple */
-	char		tuples[FLEXIBLE_ARRAY_MEMBER];	/* each as long as fixed_tuple */
+	uint8		isnull[HYB_WINDOW_ROWS];	/* a column is, perhaps: no tuple */
+	uint32		off[HYB_WINDOW_ROWS];	/* of the tuples */
+	char		tuples[FLEXIBLE_ARRAY_MEMBER];	/* each as long as fixed_tuple,
+												 * if there is one */
 } HybScanWindow;
 
 /*
@@ -443,6 +445,11 @@ typedef struct HybScan
 								 * when it is needed */
 	bool		tuple_byval;	/* all columns are passed by value, */
 	bool		tuple_ints;		/* and integers as stored */
+	bool		tuple_plain;	/* or others that a tuple is as long with as
+								 * they are stored */
+	bool		tuple_nulls;	/* has the last row of a window any? */
+	bool	   *tuple_long;		/* of strings: did the last one take four bytes
+								 * for its length? */
 	int			window_rows;	/* of the next window; 0: there are none */
 
 	/* mark */

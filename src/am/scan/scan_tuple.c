@@ -5,7 +5,8 @@
  * Where all columns have a fixed length, rows without NULLs differ in their
  * values only: the tuple is made once, and then only filled in.  Where all are
  * integers as well, the tuples of some rows of a leaf are made at a time, column
- * by column: a window.
+ * by column: a window.  So they are where the others are strings, which are
+ * decoded to where they belong in their tuples.
  */
 #include "compat.h"
 
@@ -15,6 +16,7 @@
 #include "access/tupmacs.h"
 #include "am/scan/scan.h"
 #include "catalog/pg_type.h"
+#include "key/bytes.h"
 #include "key/long_values.h"
 #include "mb/pg_wchar.h"
 #include "utils/memutils.h"
@@ -34,6 +36,16 @@ hyb_tuple_init(HybScan *so)
 	so->tuple_offsets = palloc(desc->natts * sizeof(uint16));
 	so->tuple_byval = true;
 	so->tuple_ints = true;
+	so->tuple_plain = true;
+	so->tuple_long = palloc0(desc->natts * sizeof(bool));
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+
+		so->tuple_plain &= col->store == HYB_STORE_INT ? col->attbyval :
+			col->attlen != -2 &&
+			!(col->attlen == -1 && col->codec != NULL && col->codec->decode != NULL);
+	}
 	for (int i = 0; i < desc->natts; i++)
 	{
 		const HybColumn *col = &desc->cols[i];
@@ -292,6 +304,196 @@ form_one(HybScan *so, const HybScanItem *item)
 }
 
 /*
+ * Memory for a window's tuples, what a tuple in it may take, and how much of
+ * that up to the end of its last string.
+ */
+#define WINDOW_BYTES	16384
+#define WINDOW_TUPLE	INDEX_SIZE_MASK
+#define WINDOW_STRINGS	(WINDOW_TUPLE - INDEX_MAX_KEYS * MAXIMUM_ALIGNOF)
+
+static void
+create_window(HybScan *so, HybScanPart *part)
+{
+	Size		size = so->fixed_tuple == NULL ? 0 : IndexTupleSize(so->fixed_tuple);
+	HybScanWindow *w;
+
+	if (size == 0)
+		w = MemoryContextAlloc(so->context, offsetof(HybScanWindow, tuples) +
+							   WINDOW_BYTES + HYB_LEAF_SLACK);
+	else
+	{
+		w = MemoryContextAlloc(so->context, offsetof(HybScanWindow, tuples) +
+							   HYB_WINDOW_ROWS * size);
+		for (int r = 0; r < HYB_WINDOW_ROWS; r++)
+		{
+			memcpy(w->tuples + r * size, so->fixed_tuple, size);
+			w->off[r] = r * size;
+		}
+	}
+	w->n = 0;
+	part->window = w;
+}
+
+/*
+ * The same of a value that is not stored as tuples have it: by a copy of it,
+ * behind which it is put.
+ */
+static char *
+put_encoded(HybScan *so, HybLeaf *leaf, int i, int row, char *data, char *p,
+			char *end)
+{
+	const HybColumn *col = &so->ix->desc->cols[i];
+	char	   *copy = p + 2 * MAXIMUM_ALIGNOF + Max(col->attlen, 0);
+	HybValue	val = {0};
+	uint32		len;
+
+	if (end - copy < HYB_MAX_ENTRY_SIZE)
+		return NULL;
+	len = leaf->layout->string(leaf, i, row, (uint8 *) copy, HYB_MAX_ENTRY_SIZE);
+	if (len == 1 && *copy == hyb_null_flag(col))
+		return p;
+	if (len == 0 || *copy != HYB_FLAG_VALUE || hyb_is_long(col, len - 1) ||
+		(col->width > 0 && len != 1 + (uint32) col->width))
+		return NULL;
+	val.ptr = (const uint8 *) copy + 1;
+	val.len = len - 1;
+	return put_value(so, i, &val, data, p);
+}
+
+/*
+ * A string of a leaf behind the values before it, as put_varlena would store
+ * it; `end` is where strings have to end.  It is decoded to where it belongs
+ * if its length takes as many bytes as that of the row before.  Returns the
+ * byte after it; p if it is NULL; NULL if it may be a long value, there is no
+ * room, or it is damaged: then the row is formed by itself, which reports it.
+ */
+static char *
+put_string(HybScan *so, HybLeaf *leaf, int i, int row, char *data, char *p,
+		   char *end)
+{
+	const HybColumn *col = &so->ix->desc->cols[i];
+	Form_pg_attribute att = TupleDescAttr(so->scan->xs_itupdesc, i);
+	char	   *aligned = data + att_align_nominal(p - data, att->attalign);
+	char	   *at = so->tuple_long[i] ? aligned + VARHDRSZ - 1 : p;
+	uint32		len;
+
+	if (col->codec != NULL || col->attlen > 0)
+		return put_encoded(so, leaf, i, row, data, p, end);
+	if (end - aligned < HYB_MAX_ENTRY_SIZE + VARHDRSZ)
+		return NULL;
+	len = leaf->layout->string(leaf, i, row, (uint8 *) at, HYB_MAX_ENTRY_SIZE);
+	if (len == 1 && *at == hyb_null_flag(col))
+		return p;
+	if (len == 0 || *at != HYB_FLAG_VALUE || hyb_is_long(col, len - 1))
+		return NULL;
+	so->tuple_long[i] = att->attstorage == TYPSTORAGE_PLAIN ||
+		len > VARATT_SHORT_MAX;
+	if (!so->tuple_long[i])
+	{
+		if (at != p)
+			memmove(p, at, len);
+		SET_VARSIZE_SHORT(p, len);
+		return p + len;
+	}
+	if (at == p)
+		memmove(aligned + VARHDRSZ, at + 1, len - 1);
+	(void) align_zeroed(data, p, att->attalign);
+	SET_VARSIZE(aligned, len - 1 + VARHDRSZ);
+	return aligned + VARHDRSZ + len - 1;
+}
+
+/*
+ * A row's tuple, at `space`; row r of the window, of which the integers are
+ * known.  Returns its length, or 0 if it has to be formed by itself.  NULLs move
+ * all values: they are taken to be where the last row had some.
+ */
+static Size
+form_in_window(HybScan *so, HybLeaf *leaf, int row, int r,
+			   Datum (*values)[HYB_WINDOW_ROWS],
+			   uint8 (*isnull)[HYB_WINDOW_ROWS], char *space)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	IndexTuple	tuple = (IndexTuple) space;
+	IndexAttributeBitMapData nulls;
+	uint16		info;
+	bool		has_nulls;
+	char	   *data;
+	char	   *p;
+
+	/* at the second time it is known whether there are NULLs */
+	for (int tries = 0; tries < 2; tries++)
+	{
+		info = so->tuple_nulls ? INDEX_VAR_MASK | INDEX_NULL_MASK : INDEX_VAR_MASK;
+		data = p = space + IndexInfoFindDataOffset(info);
+		has_nulls = false;
+		memset(&nulls, 0, sizeof(nulls));
+		for (int i = 0; i < desc->natts; i++)
+		{
+			Form_pg_attribute att = TupleDescAttr(so->scan->xs_itupdesc, i);
+			char	   *start = p;
+
+			if (desc->cols[i].store != HYB_STORE_INT)
+				p = put_string(so, leaf, i, row, data, p, space + WINDOW_STRINGS);
+			else if (!isnull[i][r])
+			{
+				p = align_zeroed(data, p, att->attalign);
+				store_att_byval(p, values[i][r], att->attlen);
+				p += att->attlen;
+			}
+			if (p == NULL)
+				return 0;
+			if (p == start)
+				has_nulls = true;
+			else
+				nulls.bits[i >> 3] |= 1 << (i & 7);
+		}
+		if (has_nulls == so->tuple_nulls)
+			break;
+		so->tuple_nulls = has_nulls;
+	}
+	if (has_nulls)
+		memcpy(space + sizeof(IndexTupleData), &nulls, sizeof(nulls));
+	tuple->t_info = info | MAXALIGN(p - space);
+	return MAXALIGN(p - space);
+}
+
+/* The tuples of rows [w->row, w->row + n), or of fewer, with strings. */
+static void
+form_strings(HybScan *so, HybScanPart *part, int n)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	HybScanWindow *w = part->window;
+	char	   *end = w->tuples + WINDOW_BYTES;
+	char	   *p = w->tuples;
+	MemoryContext old;
+	uint64		ints[HYB_WINDOW_ROWS];
+	uint8		isnull[INDEX_MAX_KEYS][HYB_WINDOW_ROWS];
+	Datum		values[INDEX_MAX_KEYS][HYB_WINDOW_ROWS];
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (desc->cols[i].store != HYB_STORE_INT)
+			continue;
+		hyb_leaf_ints(&part->leaf, i, w->row, n, ints, isnull[i]);
+		hyb_ints_decode(&desc->cols[i], ints, n, values[i]);
+	}
+	MemoryContextReset(so->tuple_context);
+	old = MemoryContextSwitchTo(so->tuple_context);
+	/* strings are read without the row that the leaf keeps */
+	part->leaf.scratch_row = -1;
+	for (w->n = 0; w->n < n && (w->n == 0 || end - p >= WINDOW_TUPLE); w->n++)
+	{
+		Size		len = form_in_window(so, &part->leaf, w->row + w->n, w->n,
+										 values, isnull, p);
+
+		w->isnull[w->n] = len == 0;
+		w->off[w->n] = p - w->tuples;
+		p += len;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/*
  * Form the tuples of some rows of the leaf that begin at a row, or, if that is
  * where a scan backward comes to, end there.  Windows grow while the scan goes
  * on, since it may need one row.
@@ -300,26 +502,32 @@ static void
 load_window(HybScan *so, HybScanPart *part, int row)
 {
 	HybKeyDesc *desc = so->ix->desc;
-	Size		size = IndexTupleSize(so->fixed_tuple);
-	HybScanWindow *w = part->window;
+	Size		size = so->fixed_tuple == NULL ? 0 : IndexTupleSize(so->fixed_tuple);
+	HybScanWindow *w;
 	bool		back;
+	int			n;
 	uint64		ints[HYB_WINDOW_ROWS];
 	uint8		isnull[HYB_WINDOW_ROWS];
 	Datum		values[HYB_WINDOW_ROWS];
 
-	if (w == NULL)
-	{
-		w = MemoryContextAlloc(so->context, offsetof(HybScanWindow, tuples) +
-							   HYB_WINDOW_ROWS * size);
-		for (int r = 0; r < HYB_WINDOW_ROWS; r++)
-			memcpy(w->tuples + r * size, so->fixed_tuple, size);
-		w->n = 0;
-		part->window = w;
-	}
+	if (part->window == NULL)
+		create_window(so, part);
+	w = part->window;
 	back = w->n > 0 && row == w->row - 1;
-	w->n = Min(so->window_rows, back ? row + 1 : part->leaf.nrows - row);
-	w->row = back ? row + 1 - w->n : row;
+	n = Min(so->window_rows, back ? row + 1 : part->leaf.nrows - row);
+	w->row = back ? row + 1 - n : row;
 	so->window_rows = Min(2 * so->window_rows, HYB_WINDOW_ROWS);
+	if (size == 0)
+	{
+		form_strings(so, part, n);
+		if (row < w->row + w->n)
+			return;
+		/* there was no room for so many */
+		w->row = row;
+		form_strings(so, part, 1);
+		return;
+	}
+	w->n = n;
 	memset(w->isnull, 0, w->n);
 	for (int i = 0; i < desc->natts; i++)
 	{
@@ -346,7 +554,8 @@ window_tuple(HybScan *so, const HybScanItem *item)
 	HybScanWindow *w = part->window;
 	int			r;
 
-	if (item->source < 0 || part->mode != HYB_STATIC_PAGE)
+	if (item->source < 0 || part->mode != HYB_STATIC_PAGE ||
+		(so->fixed_tuple == NULL && part->leaf.layout->string == NULL))
 		return NULL;
 	if (w == NULL || (uint32) (item->row - w->row) >= (uint32) w->n)
 	{
@@ -356,7 +565,7 @@ window_tuple(HybScan *so, const HybScanItem *item)
 	r = item->row - w->row;
 	if (w->isnull[r])
 		return NULL;
-	return (IndexTuple) (w->tuples + r * IndexTupleSize(so->fixed_tuple));
+	return (IndexTuple) (w->tuples + w->off[r]);
 }
 
 void
