@@ -225,6 +225,26 @@ hyb_seq_plan_gaps(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 	}
 }
 
+void
+hyb_seq_plan_steps(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
+{
+	uint64_t	steps = v[n - 1] - v[0] - (n - 1);
+	uint32_t	head = 4 + hyb_byte_width(v[0]);
+
+	if (plan->size <= head || steps > (plan->size - head - 1) / 2 ||
+		steps > UINT16_MAX)
+		return;
+	for (uint32_t i = 1; i < n; i++)
+		if (v[i] <= v[i - 1])
+			return;
+	plan->model = HYB_SEQ_STEPS;
+	plan->bits = plan->shift = 0;
+	plan->base = v[0];
+	plan->slope = 0;
+	plan->high_bits = (uint32_t) steps;
+	plan->size = head + 2 * (uint32_t) steps;
+}
+
 /* ---- writing ---- */
 
 /* Writes numbers of `bits` bits each, a word at a time. */
@@ -309,6 +329,15 @@ hyb_seq_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 
 	if (plan->model == HYB_SEQ_GAPS)
 		return write_gaps(plan, v, n, out);
+	if (plan->model == HYB_SEQ_STEPS)
+	{
+		hyb_store16(out, plan->high_bits);
+		out += 2;
+		for (uint32_t i = 1; i < n; i++)
+			for (uint64_t k = v[i - 1] + 1; k < v[i]; k++, out += 2)
+				hyb_store16(out, i);
+		return out;
+	}
 	if (plan->model == HYB_SEQ_FOR)
 	{
 		Packer		low = {out, 0, 0, bits};
@@ -372,7 +401,7 @@ hyb_seq_open(HybSeq *seq, uint32_t n, const uint8_t *p, const uint8_t *end)
 		return NULL;
 	seq->n = n;
 	seq->model = (*p & 3) | ((*p >> 4) & 4);
-	if ((*p & 0x80) != 0 || seq->model > HYB_SEQ_GAPS)
+	if ((*p & 0x80) != 0 || seq->model > HYB_SEQ_STEPS)
 		return NULL;
 	len = (*p++ >> 2) & 15;
 	/* an 8-byte load and a mask; up to 8 bytes after end are readable */
@@ -432,6 +461,17 @@ hyb_seq_open(HybSeq *seq, uint32_t n, const uint8_t *p, const uint8_t *end)
 		seq->samples = p;
 		seq->high = p + skip;
 		p += skip + (seq->high_bits + 7) / 8;
+	}
+	else if (seq->model == HYB_SEQ_STEPS)
+	{
+		if (end - p < 2 || seq->bits != 0)
+			return NULL;
+		seq->high_bits = hyb_load16(p);
+		p += 2;
+		if ((size_t) (end - p) < 2 * seq->high_bits)
+			return NULL;
+		seq->data = p;
+		return p + 2 * seq->high_bits;
 	}
 	if ((size_t) (end - p) < packed_bytes(n, seq->bits))
 		return NULL;
@@ -668,6 +708,46 @@ gaps_lower_bound(const HybSeq *seq, uint32_t lo, uint32_t hi, uint64_t x)
 	return found < hi ? found : hi;
 }
 
+/* ---- steps ---- */
+
+/* Steps at or before an element. */
+static inline uint32_t
+steps_up_to(const HybSeq *seq, uint32_t i)
+{
+	uint32_t	lo = 0;
+	uint32_t	hi = seq->high_bits;
+
+	while (lo < hi)
+	{
+		uint32_t	mid = (lo + hi) / 2;
+
+		if (hyb_load16(seq->data + 2 * mid) <= i)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+uint64_t
+hyb_seq_steps_get(const HybSeq *seq, uint32_t i)
+{
+	return seq->base + i + steps_up_to(seq, i);
+}
+
+static void
+steps_decode(const HybSeq *seq, uint32_t from, uint32_t n, uint64_t *out)
+{
+	uint32_t	steps = steps_up_to(seq, from);
+
+	for (uint32_t i = from; i < from + n; i++)
+	{
+		while (steps < seq->high_bits && hyb_load16(seq->data + 2 * steps) <= i)
+			steps++;
+		*out++ = seq->base + i + steps;
+	}
+}
+
 void
 hyb_seq_decode(const HybSeq *seq, uint32_t from, uint32_t n, uint64_t *out)
 {
@@ -698,6 +778,9 @@ hyb_seq_decode(const HybSeq *seq, uint32_t from, uint32_t n, uint64_t *out)
 		case HYB_SEQ_GAPS:
 			if (n > 0)
 				gaps_decode(seq, from, n, out);
+			break;
+		case HYB_SEQ_STEPS:
+			steps_decode(seq, from, n, out);
 			break;
 		default:
 			if (n > 0)
@@ -859,6 +942,9 @@ hyb_seq_lower_bound(const HybSeq *seq, uint32_t lo, uint32_t hi, uint64_t x)
 
 		case HYB_SEQ_GAPS:
 			return gaps_lower_bound(seq, lo, hi, x);
+
+		case HYB_SEQ_STEPS:
+			return bisect(seq, lo, hi, x);
 
 		default:
 			{

@@ -20,16 +20,22 @@
  *				one, which is kept, so only who asks for it gets it: for long
  *				lists that are read from some element on.
  *
+ *		STEPS	base + i, and a step of one at each of some elements: for the first
+ *				items of rows of which nearly all have a single one.  Only who
+ *				asks for it gets it, too.
+ *
  * All arithmetic is modulo 2^64.
  *
  * Stored form: one byte, bits 0, 1 and 6 the model, 2 to 5 length of base; base
  * (little-endian); then for FOR: bits; LINEAR: bits, shift, length of slope,
  * slope (zigzag); EF: bits, number of high bits (2 bytes); GAPS: the same, and
- * the bytes that a kept element takes (1); then the data.
+ * the bytes that a kept element takes (1); STEPS: 0 and the number of steps (2);
+ * then the data.
  *
  * Data: packed residuals; EF: positions of ones (2 bytes each), high bits, packed
  * low parts; GAPS: positions of ones (2 bytes) and elements, less the base, high
- * bits, packed low parts of the gaps.
+ * bits, packed low parts of the gaps; STEPS: for each the element (2 bytes) that is
+ * the first one above it.
  */
 #ifndef HYB_INTSEQ_H
 #define HYB_INTSEQ_H
@@ -46,7 +52,8 @@ typedef enum HybSeqModel
 	HYB_SEQ_FOR = 1,
 	HYB_SEQ_LINEAR = 2,
 	HYB_SEQ_EF = 3,
-	HYB_SEQ_GAPS = 4
+	HYB_SEQ_GAPS = 4,
+	HYB_SEQ_STEPS = 5
 } HybSeqModel;
 
 /* A sequence as it is stored, opened for reading. */
@@ -56,10 +63,10 @@ typedef struct HybSeq
 	uint8_t		bits;
 	uint8_t		shift;			/* GAPS: bytes of a kept element */
 	uint32_t	n;
-	uint32_t	high_bits;		/* EF, GAPS */
+	uint32_t	high_bits;		/* EF, GAPS; STEPS: how many */
 	uint64_t	base;
 	int64_t		slope;
-	const uint8_t *data;		/* packed residuals or low parts */
+	const uint8_t *data;		/* packed residuals or low parts; steps */
 	const uint8_t *high;		/* EF, GAPS */
 	const uint8_t *samples;		/* EF, GAPS */
 } HybSeq;
@@ -89,6 +96,9 @@ extern void hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
 /* GAPS instead of what was planned for the same elements, if that is smaller. */
 extern void hyb_seq_plan_gaps(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
 
+/* The same of STEPS. */
+extern void hyb_seq_plan_steps(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
+
 /*
  * Writes plan->size bytes; the memory must be zero, and 8 more bytes
  * accessible.  Returns the byte after.
@@ -107,6 +117,7 @@ extern const uint8_t *hyb_seq_open(HybSeq *seq, uint32_t n, const uint8_t *p,
 
 extern uint32_t hyb_seq_ef_select(const HybSeq *seq, uint32_t i);
 extern uint64_t hyb_seq_gaps_get(const HybSeq *seq, uint32_t i);
+extern uint64_t hyb_seq_steps_get(const HybSeq *seq, uint32_t i);
 
 static inline uint64_t
 hyb_seq_get(const HybSeq *seq, uint32_t i)
@@ -123,6 +134,8 @@ hyb_seq_get(const HybSeq *seq, uint32_t i)
 			(uint64_t) ((int64_t) ((uint64_t) seq->slope * i) >> seq->shift);
 	if (seq->model == HYB_SEQ_GAPS)
 		return hyb_seq_gaps_get(seq, i);
+	if (seq->model == HYB_SEQ_STEPS)
+		return hyb_seq_steps_get(seq, i);
 	return seq->base + low +
 		((uint64_t) (hyb_seq_ef_select(seq, i) - i) << seq->bits);
 }

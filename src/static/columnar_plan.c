@@ -443,8 +443,10 @@ hyb_columnar_plan(HybLeafBuilder *base, int slot)
 	}
 	if (plan->nrows < nitems)
 	{
-		hyb_seq_plan(hyb_columnar_row_starts(b, plan->nrows), plan->nrows,
-					 &plan->row_starts);
+		const uint64 *starts = hyb_columnar_row_starts(b, plan->nrows);
+
+		hyb_seq_plan(starts, plan->nrows, &plan->row_starts);
+		hyb_seq_plan_steps(starts, plan->nrows, &plan->row_starts);
 		size += plan->row_starts.size;
 	}
 	plan_tids(b, plan);

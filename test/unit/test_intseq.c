@@ -105,6 +105,9 @@ make(uint32_t n, int shape)
 			case 6:
 				v[i] = ~UINT64_C(0) - unit_below(5);
 				break;
+			case 8:
+				v[i] = i == 0 ? base : v[i - 1] + 1 + (unit_below(200) == 0 ? unit_below(9) : 0);
+				break;
 			default:
 				v[i] = (uint64_t) i * i * 1000 + unit_below(1000);
 				break;
@@ -117,7 +120,7 @@ make(uint32_t n, int shape)
 static void
 test_sequences(void)
 {
-	unsigned	models[5] = {0};
+	unsigned	models[6] = {0};
 
 	for (int round = 0; round < 6000; round++)
 	{
@@ -130,10 +133,12 @@ test_sequences(void)
 		uint32_t	from;
 		uint32_t	count;
 
-		make(n, round % 8);
+		make(n, round % 9);
 		hyb_seq_plan(v, n, &plan);
 		if (round % 16 >= 8)
 			hyb_seq_plan_gaps(v, n, &plan);
+		if (round % 32 >= 16)
+			hyb_seq_plan_steps(v, n, &plan);
 		models[plan.model]++;
 		buf = calloc(1, plan.size + 8);
 		CHECK(hyb_seq_write(&plan, v, n, buf) == buf + plan.size,
@@ -202,7 +207,7 @@ test_sequences(void)
 		CHECK(same, "round %d: search in damaged sequence", round);
 		free(buf);
 	}
-	for (int m = 0; m < 5; m++)
+	for (int m = 0; m < 6; m++)
 		CHECK(models[m] > 100, "model %d was chosen %u times", m, models[m]);
 }
 
