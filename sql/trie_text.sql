@@ -138,6 +138,13 @@ SELECT hybrid_merge('tw_t') >= 0, hyb_check('tw');
 CLUSTER tw USING tw_t;
 SELECT hyb_check('tw'), count(*) FROM tw;
 
+-- text beside names, whose conditions are asked of values
+CREATE TABLE tn AS SELECT ('user' || i) COLLATE "C" AS n, i AS v FROM generate_series(1, 3000) i;
+CREATE INDEX tn_n ON tn USING hybrid (n) WITH (layout = trie);
+SELECT bool_and(hyb_same(format('SELECT v FROM tn WHERE n %s %L::name', o, x), 'index bitmap'))
+FROM unnest('{<,<=,=,>=,>}'::text[]) o, unnest('{user2,user2999,user,user29990}'::text[]) x;
+DROP TABLE tn;
+
 -- a dictionary that is yet to be learned needs keys
 CREATE TABLE th (t text COLLATE "C");
 CREATE INDEX th_t ON th USING hybrid (t text_hope_ops) WITH (layout = trie);
