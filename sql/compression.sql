@@ -117,4 +117,5 @@ SELECT hyb_same(q, 'only') FROM unnest(array[
 	'SELECT u, id, b, t, v, by, i, na, iv, p::text, a, jb, n FROM comp_types WHERE u IS NULL',
 	'SELECT t COLLATE "C", id, b, i2, c, v, by, n, u, ts, e, f8, jb, na, tx FROM comp_types WHERE t COLLATE "C" >= '''' OR t IS NULL']) q;
 SELECT hyb_same('SELECT id, b, i2, c, i8, f4, f8, t, v, bp, by, n, jb, u, i, na, ts, iv, p::text, a, e, d, o, ma, tx FROM comp_types WHERE id BETWEEN 590 AND 610', 'only');
+SELECT hyb_same('SELECT id, b, i2, c, i8, f4, f8, t, v, bp, by, n, jb, u, i, na, ts, iv, p::text, a, e, d, o, ma, tx, ov::text FROM comp_types WHERE id BETWEEN 300 AND 305', 'only');
 DROP TABLE comp, comp_few, comp_types CASCADE;

@@ -196,6 +196,18 @@ SELECT * FROM mg_fences ORDER BY round;
 RESET hybridindex.merge_step_pages;
 DROP TABLE mg_few, mg_fences;
 
+-- Long lists in random order: entries go among the TIDs of keys in the middle of
+-- a leaf.
+CREATE TABLE mg_lists (k int, id int) WITH (autovacuum_enabled = off);
+INSERT INTO mg_lists SELECT hashint4(i) % 20, i FROM generate_series(1, 20000) i;
+CREATE INDEX mg_lists_k ON mg_lists USING hybrid (k);
+DELETE FROM mg_lists WHERE id % 5 = 2;
+VACUUM mg_lists;
+INSERT INTO mg_lists SELECT hashint4(i) % 20, i FROM generate_series(30001, 33000) i;
+SELECT hybrid_merge('mg_lists_k') > 0;
+SELECT hyb_same('SELECT k, id FROM mg_lists WHERE k IN (-7, 3, 11)', 'index bitmap'), hyb_check('mg_lists');
+DROP TABLE mg_lists;
+
 -- Separators so long that a node holds three, and a tree with few leaves is
 -- high; a generation with more pages than one step frees.
 CREATE TABLE mg_wide (k numeric);

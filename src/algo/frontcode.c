@@ -456,6 +456,8 @@ compare_rest(const HybFront *front, const Entry *e, const uint8_t *target,
 /*
  * hyb_front_search(), where *matched is the length of the string found, without
  * the common prefix, if it is equal.
+ *
+ * So many parameters because it becomes part of its callers, which know half.
  */
 static inline int
 search(const HybFront *front, uint32_t lo, uint32_t hi, const uint8_t *target,

@@ -311,6 +311,22 @@ form_one(HybScan *so, const HybScanItem *item)
 #define WINDOW_TUPLE	INDEX_SIZE_MASK
 #define WINDOW_STRINGS	(WINDOW_TUPLE - INDEX_MAX_KEYS * MAXIMUM_ALIGNOF)
 
+/* The integers of a window's rows, column by column. */
+typedef struct WindowInts
+{
+	Datum		values[INDEX_MAX_KEYS][HYB_WINDOW_ROWS];
+	uint8		isnull[INDEX_MAX_KEYS][HYB_WINDOW_ROWS];
+} WindowInts;
+
+/* A row of a leaf, and where its values go. */
+typedef struct WindowTuple
+{
+	HybLeaf    *leaf;
+	int			row;
+	char	   *data;
+	char	   *end;			/* of strings */
+} WindowTuple;
+
 static void
 create_window(HybScan *so, HybScanPart *part)
 {
@@ -339,17 +355,17 @@ create_window(HybScan *so, HybScanPart *part)
  * behind which it is put.
  */
 static char *
-put_encoded(HybScan *so, HybLeaf *leaf, int i, int row, char *data, char *p,
-			char *end)
+put_encoded(HybScan *so, const WindowTuple *t, int i, char *p)
 {
 	const HybColumn *col = &so->ix->desc->cols[i];
 	char	   *copy = p + 2 * MAXIMUM_ALIGNOF + Max(col->attlen, 0);
 	HybValue	val = {0};
 	uint32		len;
 
-	if (end - copy < HYB_MAX_ENTRY_SIZE)
+	if (t->end - copy < HYB_MAX_ENTRY_SIZE)
 		return NULL;
-	len = leaf->layout->string(leaf, i, row, (uint8 *) copy, HYB_MAX_ENTRY_SIZE);
+	len = t->leaf->layout->string(t->leaf, i, t->row, (uint8 *) copy,
+								  HYB_MAX_ENTRY_SIZE);
 	if (len == 1 && *copy == hyb_null_flag(col))
 		return p;
 	if (len == 0 || *copy != HYB_FLAG_VALUE || hyb_is_long(col, len - 1) ||
@@ -357,31 +373,31 @@ put_encoded(HybScan *so, HybLeaf *leaf, int i, int row, char *data, char *p,
 		return NULL;
 	val.ptr = (const uint8 *) copy + 1;
 	val.len = len - 1;
-	return put_value(so, i, &val, data, p);
+	return put_value(so, i, &val, t->data, p);
 }
 
 /*
  * A string of a leaf behind the values before it, as put_varlena would store
- * it; `end` is where strings have to end.  It is decoded to where it belongs
- * if its length takes as many bytes as that of the row before.  Returns the
- * byte after it; p if it is NULL; NULL if it may be a long value, there is no
- * room, or it is damaged: then the row is formed by itself, which reports it.
+ * it.  It is decoded to where it belongs if its length takes as many bytes as
+ * that of the row before.  Returns the byte after it; p if it is NULL; NULL if
+ * it may be a long value, there is no room, or it is damaged: then the row is
+ * formed by itself, which reports it.
  */
 static char *
-put_string(HybScan *so, HybLeaf *leaf, int i, int row, char *data, char *p,
-		   char *end)
+put_string(HybScan *so, const WindowTuple *t, int i, char *p)
 {
 	const HybColumn *col = &so->ix->desc->cols[i];
 	Form_pg_attribute att = TupleDescAttr(so->scan->xs_itupdesc, i);
-	char	   *aligned = data + att_align_nominal(p - data, att->attalign);
+	char	   *aligned = t->data + att_align_nominal(p - t->data, att->attalign);
 	char	   *at = so->tuple_long[i] ? aligned + VARHDRSZ - 1 : p;
 	uint32		len;
 
 	if (col->codec != NULL || col->attlen > 0)
-		return put_encoded(so, leaf, i, row, data, p, end);
-	if (end - aligned < HYB_MAX_ENTRY_SIZE + VARHDRSZ)
+		return put_encoded(so, t, i, p);
+	if (t->end - aligned < HYB_MAX_ENTRY_SIZE + VARHDRSZ)
 		return NULL;
-	len = leaf->layout->string(leaf, i, row, (uint8 *) at, HYB_MAX_ENTRY_SIZE);
+	len = t->leaf->layout->string(t->leaf, i, t->row, (uint8 *) at,
+								  HYB_MAX_ENTRY_SIZE);
 	if (len == 1 && *at == hyb_null_flag(col))
 		return p;
 	if (len == 0 || *at != HYB_FLAG_VALUE || hyb_is_long(col, len - 1))
@@ -397,7 +413,7 @@ put_string(HybScan *so, HybLeaf *leaf, int i, int row, char *data, char *p,
 	}
 	if (at == p)
 		memmove(aligned + VARHDRSZ, at + 1, len - 1);
-	(void) align_zeroed(data, p, att->attalign);
+	(void) align_zeroed(t->data, p, att->attalign);
 	SET_VARSIZE(aligned, len - 1 + VARHDRSZ);
 	return aligned + VARHDRSZ + len - 1;
 }
@@ -409,22 +425,21 @@ put_string(HybScan *so, HybLeaf *leaf, int i, int row, char *data, char *p,
  */
 static Size
 form_in_window(HybScan *so, HybLeaf *leaf, int row, int r,
-			   Datum (*values)[HYB_WINDOW_ROWS],
-			   uint8 (*isnull)[HYB_WINDOW_ROWS], char *space)
+			   const WindowInts *ints, char *space)
 {
 	HybKeyDesc *desc = so->ix->desc;
 	IndexTuple	tuple = (IndexTuple) space;
 	IndexAttributeBitMapData nulls;
+	WindowTuple place = {leaf, row, NULL, space + WINDOW_STRINGS};
 	uint16		info;
 	bool		has_nulls;
-	char	   *data;
 	char	   *p;
 
 	/* at the second time it is known whether there are NULLs */
 	for (int tries = 0; tries < 2; tries++)
 	{
 		info = so->tuple_nulls ? INDEX_VAR_MASK | INDEX_NULL_MASK : INDEX_VAR_MASK;
-		data = p = space + IndexInfoFindDataOffset(info);
+		place.data = p = space + IndexInfoFindDataOffset(info);
 		has_nulls = false;
 		memset(&nulls, 0, sizeof(nulls));
 		for (int i = 0; i < desc->natts; i++)
@@ -433,11 +448,11 @@ form_in_window(HybScan *so, HybLeaf *leaf, int row, int r,
 			char	   *start = p;
 
 			if (desc->cols[i].store != HYB_STORE_INT)
-				p = put_string(so, leaf, i, row, data, p, space + WINDOW_STRINGS);
-			else if (!isnull[i][r])
+				p = put_string(so, &place, i, p);
+			else if (!ints->isnull[i][r])
 			{
-				p = align_zeroed(data, p, att->attalign);
-				store_att_byval(p, values[i][r], att->attlen);
+				p = align_zeroed(place.data, p, att->attalign);
+				store_att_byval(p, ints->values[i][r], att->attlen);
 				p += att->attlen;
 			}
 			if (p == NULL)
@@ -466,16 +481,15 @@ form_strings(HybScan *so, HybScanPart *part, int n)
 	char	   *end = w->tuples + WINDOW_BYTES;
 	char	   *p = w->tuples;
 	MemoryContext old;
-	uint64		ints[HYB_WINDOW_ROWS];
-	uint8		isnull[INDEX_MAX_KEYS][HYB_WINDOW_ROWS];
-	Datum		values[INDEX_MAX_KEYS][HYB_WINDOW_ROWS];
+	uint64		stored[HYB_WINDOW_ROWS];
+	WindowInts	ints;
 
 	for (int i = 0; i < desc->natts; i++)
 	{
 		if (desc->cols[i].store != HYB_STORE_INT)
 			continue;
-		hyb_leaf_ints(&part->leaf, i, w->row, n, ints, isnull[i]);
-		hyb_ints_decode(&desc->cols[i], ints, n, values[i]);
+		hyb_leaf_ints(&part->leaf, i, w->row, n, stored, ints.isnull[i]);
+		hyb_ints_decode(&desc->cols[i], stored, n, ints.values[i]);
 	}
 	MemoryContextReset(so->tuple_context);
 	old = MemoryContextSwitchTo(so->tuple_context);
@@ -484,7 +498,7 @@ form_strings(HybScan *so, HybScanPart *part, int n)
 	for (w->n = 0; w->n < n && (w->n == 0 || end - p >= WINDOW_TUPLE); w->n++)
 	{
 		Size		len = form_in_window(so, &part->leaf, w->row + w->n, w->n,
-										 values, isnull, p);
+										 &ints, p);
 
 		w->isnull[w->n] = len == 0;
 		w->off[w->n] = p - w->tuples;

@@ -1,0 +1,47 @@
+/*
+ * packer.h
+ *		Writing packed numbers one after the other.
+ */
+#ifndef HYB_PACKER_H
+#define HYB_PACKER_H
+
+#include "algo/bits.h"
+
+static inline uint32_t
+packed_bytes(uint32_t n, unsigned bits)
+{
+	return (uint32_t) (((uint64_t) n * bits + 7) / 8);
+}
+
+/* Writes numbers of `bits` bits each, a word at a time. */
+typedef struct Packer
+{
+	uint8_t    *out;
+	uint64_t	word;
+	unsigned	fill;			/* bits in word, below 64 */
+	unsigned	bits;
+} Packer;
+
+static inline void
+packer_put(Packer *p, uint64_t v)
+{
+	p->word |= v << p->fill;
+	p->fill += p->bits;
+	if (p->fill >= 64)
+	{
+		hyb_store64le(p->out, p->word);
+		p->out += 8;
+		p->fill -= 64;
+		p->word = p->fill == 0 ? 0 : v >> (p->bits - p->fill);
+	}
+}
+
+static inline uint8_t *
+packer_end(Packer *p)
+{
+	for (unsigned i = 0; i < p->fill; i += 8)
+		*p->out++ = (uint8_t) (p->word >> i);
+	return p->out;
+}
+
+#endif							/* HYB_PACKER_H */
