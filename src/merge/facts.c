@@ -28,11 +28,13 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->active_entries = meta->active.nentries;
 	facts->active_pages = meta->active.npages;
 	facts->frozen_entries = meta->frozen.nentries;
+	facts->merging_pages = meta->frozen.npages + meta->retiring.npages;
 	facts->merged_entries = meta->merged_entries + meta->moved_entries;
 	facts->unfinished = meta->frozen.number != 0 ||
 		meta->retiring.number != 0 || meta->pass_level != 0;
 	facts->static_tids = total.tids;
 	facts->tombstones = total.tombstones;
+	facts->static_pages = total.leaf_pages + total.inner_pages;
 	facts->level_tids = newest->tids;
 	/* with several levels merges are to be as large as memory allows */
 	facts->rewritten_tids = meta->nlevels > 1 ? total.tids : meta->rewritten_tids;

@@ -25,7 +25,13 @@
  * Inserters do steps themselves when the active generation is this many times
  * what triggers a merge: the worker does not keep up.
  */
-#define HARD_FACTOR			2
+#define HARD_FACTOR			1.5
+
+/*
+ * Or when, while a generation is merged, the active one has this part of its
+ * pages: both take space at the same time.
+ */
+#define OVERLAP				0.7
 
 /* Entries that an inserter merges then for each one that was inserted. */
 #define PACE				4
@@ -39,6 +45,23 @@
  */
 #define SMALL_FACTOR		2.5
 #define SMALL_ENTRIES		65536
+
+/*
+ * An entry that is appended by itself takes so many bytes of WAL.  As long as
+ * merging it takes no more, the log need not wait for the share: where a static
+ * entry takes few bytes the log, where it takes as many as ever, would be a large
+ * part of the file.  It has half of the share in any case, since what merging
+ * takes of the CPU goes by entries, too.
+ */
+#define APPEND_BYTES		65
+#define LEAST_SHARE			0.5
+
+/*
+ * The floor is for an index of twice as many entries; a smaller one, whose log
+ * and new leaves would be most of the file, is merged when it has grown by half,
+ * but not for less than that part of the floor.
+ */
+#define SMALL_FLOOR			8
 
 /*
  * The active generation's part of the memory, in twentieths, at which a merge
@@ -147,16 +170,48 @@ max64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* Entries of the active generation that are too few for the ratio. */
+static uint64_t
+floor_of(const HybMergeFacts *facts)
+{
+	return min64(facts->floor, max64(facts->floor / SMALL_FLOOR,
+									 facts->static_tids / 2));
+}
+
+/* TIDs that the next merge will rewrite. */
+static uint64_t
+repeated_of(const HybMergeFacts *facts)
+{
+	return min64(facts->static_tids, facts->rewritten_tids);
+}
+
+/* Entries of the dynamic stage that are the ratio's share. */
+static uint64_t
+share_of(const HybMergeFacts *facts)
+{
+	return (repeated_of(facts) + facts->frozen_entries) / facts->ratio;
+}
+
+/* So many that merging one takes as much WAL as appending it. */
+static uint64_t
+cheap_of(const HybMergeFacts *facts)
+{
+	double		bytes = (double) facts->static_pages * (double) facts->page_bytes;
+	double		part = (double) repeated_of(facts) / (double) max64(facts->static_tids, 1);
+
+	return max64((uint64_t) (bytes * part / APPEND_BYTES),
+				 (uint64_t) ((double) share_of(facts) * LEAST_SHARE));
+}
+
 /* Entries of the active generation that trigger a merge. */
 static uint64_t
 trigger(const HybMergeFacts *facts)
 {
-	uint64_t	repeated = min64(facts->static_tids, facts->rewritten_tids);
-	uint64_t	share = (repeated + facts->frozen_entries) / facts->ratio;
+	uint64_t	share = share_of(facts);
 
-	if (repeated > facts->static_tids / 2 && share < SMALL_ENTRIES)
+	if (repeated_of(facts) > facts->static_tids / 2 && share < SMALL_ENTRIES)
 		share = min64((uint64_t) ((double) share * SMALL_FACTOR), SMALL_ENTRIES);
-	return max64(share, facts->floor);
+	return max64(min64(share, cheap_of(facts)), floor_of(facts));
 }
 
 /*
@@ -190,6 +245,14 @@ presses(const HybMergeFacts *facts)
 		(hyb_memory_is_short(facts) && facts->largest_tree);
 }
 
+/* Does the log grow long while an earlier one is merged, or freed? */
+static bool
+overlaps(const HybMergeFacts *facts)
+{
+	return facts->merging_pages > 0 &&
+		(double) facts->active_pages >= (double) facts->merging_pages * OVERLAP;
+}
+
 static HybMergeNeed
 ratio_need(const HybMergeFacts *facts)
 {
@@ -202,8 +265,8 @@ ratio_need(const HybMergeFacts *facts)
 	if (facts->active_entries > 0)
 	{
 		need.freeze |= facts->active_entries >= enough || presses(facts);
-		if (facts->active_entries >= enough * HARD_FACTOR ||
-			fills(facts, HELP_SHARE))
+		if ((double) facts->active_entries >= (double) enough * HARD_FACTOR ||
+			overlaps(facts) || fills(facts, HELP_SHARE))
 			need.help = PACE *
 				(facts->active_entries / max64(facts->active_pages, 1) + 1);
 	}
@@ -230,7 +293,8 @@ ratio_step(const HybMergeFacts *facts)
  * The model: with q freezes in the index, B bytes an entry, one level costs B q
  * bytes an insertion, two 1.4 B sqrt(q), three 1.9 B cbrt(q), and a read one
  * page for each.  What counts are leaves that merges rewrite: where keys
- * ascend, one level is enough at any size.
+ * ascend, one level is enough at any size; and freezes that come early because
+ * they are cheap are no reason for another one.
  *
  * Where the newest level has less than a quarter of a freeze, the entries of
  * each went on at once.
@@ -243,7 +307,12 @@ ratio_levels(const HybMergeFacts *facts)
 	double		q = (double) facts->static_tids;
 
 	if (n == 1)
-		q = (double) min64(facts->static_tids, facts->rewritten_tids);
+	{
+		uint64_t	share = max64(share_of(facts), 1);
+
+		q = (double) repeated_of(facts) *
+			(double) min64(cheap_of(facts), share) / (double) share;
+	}
 	q /= (double) max64(facts->freeze_entries, 1);
 	if (n > 1 && facts->level_tids < facts->freeze_entries / 4)
 		n--;
