@@ -61,6 +61,7 @@ typedef struct Appending
 	uint32		keylen;			/* if there is one only: of its key columns */
 	uint16		from;			/* where the page's entries end */
 	uint32		done;			/* bytes that were appended */
+	uint32		last;			/* bytes of the last entry on the page */
 	BlockNumber base;			/* TIDs are told beside, on the page */
 } Appending;
 
@@ -144,9 +145,11 @@ put_entries(Page page, Appending *appending, bool *lower)
 	{
 		HybDeltaHeader header;
 		bool		near;
+		uint32		len = next_entry(appending, appending->done, end, &header, &near);
 
-		if (end + next_entry(appending, appending->done, end, &header, &near) > ph->pd_upper)
+		if (end + len > ph->pd_upper)
 			break;
+		appending->last = len;
 		end += hyb_delta_place((uint8 *) page + end, appending->image + appending->done,
 							   &header, near, appending->base);
 		appending->done += header.size + header.len;
@@ -188,14 +191,16 @@ enter_appended(HybIndex *ix, HybStageAccess *access, int lane,
 }
 
 /*
- * Append to a tail page with room, locked exclusively, and let go of it.
+ * Append to a tail page with room, locked exclusively, and let go of it.  Returns
+ * true if the page has no room for another entry like the last one: a merge that
+ * begins now finds no page behind it with a single entry.
  *
  * The shared slot is looked for before the change, with the page locked, and
  * told of it before the page is unlocked; nothing in between can fail, as
  * nothing may after the WAL record.  A few entries go to the tree at once, if
  * somebody reads it.
  */
-static void
+static bool
 append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 			   Buffer buf, Appending *appending)
 {
@@ -204,6 +209,7 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 	uint64		begin = hyb_lane_end(BufferGetBlockNumber(buf), from);
 	uint64		end;
 	bool		lower;
+	bool		full;
 	HybWalSet	set;
 	HybStageAccess access;
 	bool		enter;
@@ -219,11 +225,13 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 	END_CRIT_SECTION();
 	hyb_slot_publish(s, generation, lane, end);
 	note_end(s, generation, end);
+	full = hyb_lane_end_offset(end) + appending->last > ((PageHeader) page)->pd_upper;
 	enter = (appending->done <= ENTER_MAX || appending->keylen != 0) &&
 		hyb_stage_try_enter(ix, generation, lane, begin, &access);
 	UnlockReleaseBuffer(buf);
 	if (enter)
 		enter_appended(ix, &access, lane, appending, begin);
+	return full;
 }
 
 /* The tail of a lane, while the metapage is locked. */
@@ -271,8 +279,7 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 			/* somebody else has added a page before us */
 			set_hints(s, &meta->active);
 			UnlockReleaseBuffer(metabuf);
-			append_to_tail(ix, s, generation, lane, old, appending);
-			return false;
+			return append_to_tail(ix, s, generation, lane, old, appending);
 		}
 	}
 
@@ -422,8 +429,7 @@ append(HybIndex *ix, Appending *appending)
 			UnlockReleaseBuffer(buf);
 			return append_to_new_page(ix, s, lane, appending);
 		}
-		append_to_tail(ix, s, s->hint_generation, lane, buf, appending);
-		return false;
+		return append_to_tail(ix, s, s->hint_generation, lane, buf, appending);
 	}
 }
 

@@ -19,7 +19,8 @@
 typedef struct HybMergeFacts
 {
 	/* the log */
-	uint64_t	active_entries; /* on pages that are full or closed */
+	uint64_t	active_entries; /* where only the metapage was asked: on pages
+								 * that are full or closed */
 	uint64_t	active_pages;
 	uint64_t	frozen_entries; /* 0: no generation is frozen */
 	uint64_t	merging_pages;	/* of the frozen generation, or of the one that
