@@ -57,11 +57,12 @@
 #define LEAST_SHARE			0.5
 
 /*
- * The floor is for an index of twice as many entries; a smaller one, whose log
- * and new leaves would be most of the file, is merged when it has grown by half,
- * but not for less than that part of the floor.
+ * The first merge has the log and all leaves side by side.  At that part of the
+ * floor they are hardly longer than btree's file would be; later merges have a
+ * part of the entries in the log.  (One that learns dictionaries needs keys to
+ * learn from.)
  */
-#define SMALL_FLOOR			8
+#define FIRST_FLOOR			0.75
 
 /*
  * The active generation's part of the memory, in twentieths, at which a merge
@@ -170,14 +171,6 @@ max64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Entries of the active generation that are too few for the ratio. */
-static uint64_t
-floor_of(const HybMergeFacts *facts)
-{
-	return min64(facts->floor, max64(facts->floor / SMALL_FLOOR,
-									 facts->static_tids / 2));
-}
-
 /* TIDs that the next merge will rewrite. */
 static uint64_t
 repeated_of(const HybMergeFacts *facts)
@@ -201,6 +194,14 @@ cheap_of(const HybMergeFacts *facts)
 
 	return max64((uint64_t) (bytes * part / APPEND_BYTES),
 				 (uint64_t) ((double) share_of(facts) * LEAST_SHARE));
+}
+
+static uint64_t
+floor_of(const HybMergeFacts *facts)
+{
+	if (facts->static_tids > 0 || facts->learnable)
+		return facts->floor;
+	return (uint64_t) ((double) facts->floor * FIRST_FLOOR);
 }
 
 /* Entries of the active generation that trigger a merge. */
