@@ -31,7 +31,7 @@
  * Or when, while a generation is merged, the active one has this part of its
  * pages: both take space at the same time.
  */
-#define OVERLAP				0.7
+#define OVERLAP				1.0
 
 /* Entries that an inserter merges then for each one that was inserted. */
 #define PACE				4
@@ -47,14 +47,14 @@
 #define SMALL_ENTRIES		65536
 
 /*
- * An entry that is appended by itself takes so many bytes of WAL.  As long as
- * merging it takes no more, the log need not wait for the share: where a static
+ * A merge that writes no more than so many bytes for each entry, less than what
+ * appending it takes of the WAL, need not wait for the share: where a static
  * entry takes few bytes the log, where it takes as many as ever, would be a large
- * part of the file.  It has half of the share in any case, since what merging
- * takes of the CPU goes by entries, too.
+ * part of the file.  It waits for that part of the share in any case, since what
+ * merging takes of the CPU goes by entries, too.
  */
-#define APPEND_BYTES		65
-#define LEAST_SHARE			0.5
+#define CHEAP_BYTES			40
+#define LEAST_SHARE			0.7
 
 /*
  * The first merge has the log and all leaves side by side.  At that part of the
@@ -185,15 +185,15 @@ share_of(const HybMergeFacts *facts)
 	return (repeated_of(facts) + facts->frozen_entries) / facts->ratio;
 }
 
-/* So many that merging one takes as much WAL as appending it. */
+/* Of a share, what a merge waits for, as more would not make it cheap. */
 static uint64_t
-cheap_of(const HybMergeFacts *facts)
+cheap_of(const HybMergeFacts *facts, uint64_t share)
 {
 	double		bytes = (double) facts->static_pages * (double) facts->page_bytes;
 	double		part = (double) repeated_of(facts) / (double) max64(facts->static_tids, 1);
 
-	return max64((uint64_t) (bytes * part / APPEND_BYTES),
-				 (uint64_t) ((double) share_of(facts) * LEAST_SHARE));
+	return min64(share, max64((uint64_t) (bytes * part / CHEAP_BYTES),
+							  (uint64_t) ((double) share * LEAST_SHARE)));
 }
 
 static uint64_t
@@ -212,7 +212,7 @@ trigger(const HybMergeFacts *facts)
 
 	if (repeated_of(facts) > facts->static_tids / 2 && share < SMALL_ENTRIES)
 		share = min64((uint64_t) ((double) share * SMALL_FACTOR), SMALL_ENTRIES);
-	return max64(min64(share, cheap_of(facts)), floor_of(facts));
+	return max64(cheap_of(facts, share), floor_of(facts));
 }
 
 /*
@@ -312,7 +312,7 @@ ratio_levels(const HybMergeFacts *facts)
 		uint64_t	share = max64(share_of(facts), 1);
 
 		q = (double) repeated_of(facts) *
-			(double) min64(cheap_of(facts), share) / (double) share;
+			(double) cheap_of(facts, share) / (double) share;
 	}
 	q /= (double) max64(facts->freeze_entries, 1);
 	if (n > 1 && facts->level_tids < facts->freeze_entries / 4)

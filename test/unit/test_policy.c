@@ -184,16 +184,16 @@ test_triggers(void)
 	facts.memory_budget = 1024 * MB;
 	facts.static_pages = 10000;
 	check_trigger(facts, 100000, "the share of a large index");
-	facts.static_pages = 600;
-	check_trigger(facts, 600 * 8192 / 65, "as much WAL for a merge as for the append");
+	facts.static_pages = 400;
+	check_trigger(facts, 400 * 8192 / 40, "less, where it is cheap");
 	facts.static_pages = 200;
-	check_trigger(facts, 50000, "half of the share at least");
-	facts.ratio = 20;
-	check_trigger(facts, 200 * 8192 / 65, "of another ratio");
+	check_trigger(facts, 70000, "but most of the share");
+	facts.ratio = 5;
+	check_trigger(facts, 140000, "of another ratio");
 	facts = index_of(300000);
 	facts.memory_budget = 1024 * MB;
-	facts.static_pages = 316;
-	check_trigger(facts, 316 * 8192 / 65, "a small index waits no longer either");
+	facts.static_pages = 250;
+	check_trigger(facts, 250 * 8192 / 40, "a small index");
 }
 
 static void
@@ -205,9 +205,9 @@ test_overlap(void)
 	facts.static_pages = 10000;
 	facts.unfinished = true;
 	facts.merging_pages = 100;
-	set_active(&facts, 69 * 300, 300);
+	set_active(&facts, 99 * 300, 300);
 	CHECK(hyb_policy_ratio.need(&facts).help == 0, "the log is short beside the one that is merged");
-	set_active(&facts, 70 * 300, 300);
+	set_active(&facts, 100 * 300, 300);
 	CHECK(hyb_policy_ratio.need(&facts).help == 4 * 301, "both take space");
 	CHECK(!hyb_policy_ratio.need(&facts).freeze, "but it is not merged yet");
 }
