@@ -23,8 +23,8 @@ typedef struct HybMergeFacts
 								 * that are full or closed */
 	uint64_t	active_pages;
 	uint64_t	frozen_entries; /* 0: no generation is frozen */
-	uint64_t	merging_pages;	/* of the frozen generation, or of the one that
-								 * was merged and is being freed */
+	uint64_t	merging_pages;	/* of the frozen generation, or of the one
+								 * that was merged and is being freed */
 	uint64_t	merged_entries; /* since the index was built; those that moved
 								 * from level to level again for each */
 	bool		unfinished;		/* a generation is frozen or being freed, or
