@@ -147,7 +147,7 @@ $node->safe_psql('postgres', "SELECT make('off')");
 $node->safe_psql('postgres', "SELECT fill('off', 27000)");
 $node->safe_psql('postgres', 'VACUUM off');
 worker_leaves();
-is(value("sum(dynamic_entries) FROM files WHERE relname ~ '^off_'"), '40000', 'turned off');
+is(value("sum(dynamic_entries) FROM files WHERE relname ~ '^off_'"), '54000', 'turned off');
 
 # VACUUM has a worker look
 $node->append_conf('postgresql.conf', 'hybridindex.quiet_time = 300');
