@@ -289,3 +289,12 @@ DROP FUNCTION mg_root_seen;
 DROP TABLE mg_pace, mg_backlog;
 DROP TABLE mg, mg_churn, mg_sizes, mg_want, mg_got;
 DROP FUNCTION mg_insert, mg_queries;
+
+-- entries of a page of the log whose rows lie far apart in the table
+CREATE TABLE far (k int) WITH (fillfactor = 90, autovacuum_enabled = off);
+INSERT INTO far SELECT generate_series(1, 60000);
+CREATE INDEX far_k ON far USING hybrid (k);
+UPDATE far SET k = -k WHERE k % 7919 = 1;
+SELECT count(*), bool_and(ok) FROM (SELECT hyb_same('SELECT k FROM far WHERE k < 0', 'index bitmap') AS ok) s;
+SELECT hybrid_index_check('far_k', true);
+DROP TABLE far;

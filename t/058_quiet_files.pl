@@ -89,7 +89,7 @@ worker_leaves();
 
 # few rows, which no merge was asked for
 $node->safe_psql('postgres', "SELECT make('small')");
-$node->safe_psql('postgres', "SELECT fill('small', 200)") foreach 1 .. 100;
+$node->safe_psql('postgres', "SELECT fill('small', 200)") foreach 1 .. 135;
 comes_to_rest('few rows', 'small');
 
 # ---- while rows come ----
@@ -118,7 +118,7 @@ is(value("sum(written_bytes) FROM files WHERE relname ~ '^loaded'"), $written, '
 
 $node->safe_psql('postgres', "SELECT make('whole')");
 $node->safe_psql('postgres', 'ALTER TABLE whole SET (vacuum_truncate = off)');
-$node->safe_psql('postgres', "SELECT fill('whole', 20000)");
+$node->safe_psql('postgres', "SELECT fill('whole', 27000)");
 ok($node->poll_query_until('postgres', "SELECT bool_and(dynamic_entries = 0) FROM files WHERE relname ~ '^whole'"),
 	'a table whose files are not to be cut: merged');
 my $length = pages('whole');
@@ -128,7 +128,7 @@ $node->safe_psql('postgres', "SELECT make('held')");
 my $reader = $node->background_psql('postgres');
 $reader->query_safe('BEGIN');
 $reader->query_safe("SET enable_seqscan = off; SELECT count(k) FROM held WHERE k > 0; SELECT count(s) FROM held WHERE s > ''");
-$node->safe_psql('postgres', "SELECT fill('held', 20000)");
+$node->safe_psql('postgres', "SELECT fill('held', 27000)");
 ok($node->poll_query_until('postgres', "SELECT bool_and(dynamic_entries = 0) FROM files WHERE relname ~ '^held'"),
 	'somebody has the indexes open: merged');
 select(undef, undef, undef, 1.0);
@@ -144,10 +144,10 @@ sound('whole', 'whole');
 $node->append_conf('postgresql.conf', 'hybridindex.quiet_time = -1');
 $node->reload;
 $node->safe_psql('postgres', "SELECT make('off')");
-$node->safe_psql('postgres', "SELECT fill('off', 20000)");
+$node->safe_psql('postgres', "SELECT fill('off', 27000)");
 $node->safe_psql('postgres', 'VACUUM off');
 worker_leaves();
-is(value("sum(dynamic_entries) FROM files WHERE relname ~ '^off_'"), '40000', 'turned off');
+is(value("sum(dynamic_entries) FROM files WHERE relname ~ '^off_'"), '54000', 'turned off');
 
 # VACUUM has a worker look
 $node->append_conf('postgresql.conf', 'hybridindex.quiet_time = 300');
@@ -161,7 +161,7 @@ comes_to_rest('VACUUM asks', 'off');
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'");
 	$node->reload;
 	$node->safe_psql('postgres', "SELECT make('away')");
-	$node->safe_psql('postgres', "SELECT fill('away', 20000)");
+	$node->safe_psql('postgres', "SELECT fill('away', 27000)");
 	comes_to_rest('no synchronous standby', 'away');
 	is(value("count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), '0', 'no worker waits for it');
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''");
@@ -183,7 +183,7 @@ SKIP:
 		$node->safe_psql('postgres', "SELECT make('$table')");
 		$node->safe_psql('postgres', "DROP INDEX ${table}_s");
 		$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-$point', 'wait')");
-		$node->safe_psql('postgres', "SELECT fill('$table', 20000)");
+		$node->safe_psql('postgres', "SELECT fill('$table', 27000)");
 		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-$point'"),
 			"$table: held at $point");
 		return;
@@ -196,7 +196,7 @@ SKIP:
 
 	# VACUUM does not take the worker's snapshot for that of a query
 	$node->safe_psql('postgres', "SELECT make('seen'); ALTER TABLE seen SET (vacuum_truncate = off); SELECT injection_points_attach('hybrid-merge-between', 'wait')");
-	$node->safe_psql('postgres', "INSERT INTO seen SELECT g, g FROM generate_series(1, 20000) g");
+	$node->safe_psql('postgres', "INSERT INTO seen SELECT g, g FROM generate_series(1, 27000) g");
 	ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'"),
 		'a worker is held in a merge');
 	$node->safe_psql('postgres', "INSERT INTO seen SELECT g, g FROM generate_series(1, 1000) g");
@@ -231,7 +231,7 @@ SKIP:
 	$node->safe_psql('postgres', "SELECT fill('rows', 3000)");
 	$let_go->('quiet-moved');
 	same_answers($node, 'rows came before the cut', { 'SELECT k FROM rows ORDER BY k' => 'order' }, ['rows']);
-	$node->safe_psql('postgres', "SELECT fill('rows', 20000)");
+	$node->safe_psql('postgres', "SELECT fill('rows', 27000)");
 	ok($node->poll_query_until('postgres', "$rests 'rows_k'"), 'and the next time it shrinks');
 	same_answers($node, 'it shrank', { 'SELECT k FROM rows ORDER BY k' => 'order' }, ['rows']);
 
@@ -246,7 +246,7 @@ SKIP:
 		kill 'KILL', $pid;
 		wait_for_restart($node, $from);
 		same_answers($node, "killed at $point", { "SELECT k FROM $table ORDER BY k" => 'order' }, [$table]);
-		$node->safe_psql('postgres', "SELECT fill('$table', 20000)");
+		$node->safe_psql('postgres', "SELECT fill('$table', 27000)");
 		ok($node->poll_query_until('postgres', "$rests '${table}_k'"), 'and the next time it shrinks');
 		same_answers($node, "after a kill at $point", { "SELECT k FROM $table ORDER BY k" => 'order' }, [$table]);
 	}

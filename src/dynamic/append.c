@@ -21,7 +21,7 @@
  * that an insert touches the metapage.
  *
  * Entries come as an image, the bytes that they have on a page one after the
- * other.  As many of them as a page takes are one change: one lock, one critical
+ * other, with whole TIDs.  As many of them as a page takes are one change: one lock, one critical
  * section, one record with one range of bytes, one announcement.
  */
 #include "compat.h"
@@ -61,6 +61,8 @@ typedef struct Appending
 	uint32		keylen;			/* if there is one only: of its key columns */
 	uint16		from;			/* where the page's entries end */
 	uint32		done;			/* bytes that were appended */
+	uint32		last;			/* bytes of the last entry on the page */
+	BlockNumber base;			/* TIDs are told beside, on the page */
 } Appending;
 
 /* Find out where the entries of a tail page end. */
@@ -95,39 +97,63 @@ note_end(HybSlot *s, uint64 generation, uint64 end)
 	s->hint_end = end;
 }
 
-/* Bytes of the entries, from the first one on, that the page has room for. */
+/*
+ * The header of the next entry, `done` bytes of them being on the page, at an
+ * offset of the page; *near: how it is written there.  Returns its length there.
+ */
 static inline uint32
-fitting(Page page, const Appending *appending)
+next_entry(const Appending *appending, uint32 done, uint32 offset,
+		   HybDeltaHeader *header, bool *near)
 {
-	uint32		room = ((PageHeader) page)->pd_upper - appending->from;
-	uint32		end = 0;
+	*header = hyb_delta_whole_header(appending->image + done);
+	*near = offset != HYB_DELTA_FIRST &&
+		hyb_delta_is_near(&header->tid, appending->base);
+	return header->size + header->len -
+		(*near ? sizeof(ItemPointerData) - HYB_DELTA_NEAR_TID : 0);
+}
 
-	if (appending->len <= room)
-		return appending->len;
-	for (;;)
+/* Has the page room for the first one?  Find out what TIDs are told beside. */
+static inline bool
+find_room(Page page, Appending *appending)
+{
+	HybDeltaHeader header;
+	bool		near;
+
+	if (appending->from == HYB_DELTA_FIRST)
 	{
-		HybDeltaHeader header = hyb_delta_header(appending->image + end);
-		uint32		next = end + header.size + header.len;
-
-		if (next > room)
-			return end;
-		end = next;
+		header = hyb_delta_whole_header(appending->image);
+		appending->base = ItemPointerGetBlockNumberNoCheck(&header.tid);
 	}
+	else
+		appending->base = hyb_delta_base(page);
+	return appending->from + next_entry(appending, 0, appending->from, &header, &near) <=
+		((PageHeader) page)->pd_upper;
 }
 
 /*
- * Write those behind the others; returns where they end.  *lower: pd_lower has
- * grown.
+ * Write those behind the others that the page has room for; returns where they
+ * end.  *lower: pd_lower has grown.
  */
 static inline uint16
 put_entries(Page page, Appending *appending, bool *lower)
 {
 	PageHeader	ph = (PageHeader) page;
-	uint32		end;
+	uint32		end = appending->from;
 
-	appending->done = fitting(page, appending);
-	memcpy((char *) page + appending->from, appending->image, appending->done);
-	end = appending->from + appending->done;
+	appending->done = 0;
+	while (appending->done < appending->len)
+	{
+		HybDeltaHeader header;
+		bool		near;
+		uint32		len = next_entry(appending, appending->done, end, &header, &near);
+
+		if (end + len > ph->pd_upper)
+			break;
+		appending->last = len;
+		end += hyb_delta_place((uint8 *) page + end, appending->image + appending->done,
+							   &header, near, appending->base);
+		appending->done += header.size + header.len;
+	}
 	*lower = end > ph->pd_lower;
 	if (*lower)
 		ph->pd_lower = Min(TYPEALIGN(HYB_DELTA_STEP, end), ph->pd_upper);
@@ -144,18 +170,20 @@ enter_appended(HybIndex *ix, HybStageAccess *access, int lane,
 	HybEntry	entry = {.block = hyb_lane_end_block(from)};
 	uint32		at = 0;
 
+	entry.next = hyb_lane_end_offset(from);
 	while (at < appending->done)
 	{
-		HybDeltaHeader header = hyb_delta_header(appending->image + at);
+		HybDeltaHeader header;
+		bool		near;
 
+		entry.offset = entry.next;
+		entry.next += next_entry(appending, at, entry.offset, &header, &near);
 		entry.bytes = appending->image + at + header.size;
 		entry.len = header.len;
 		entry.keylen = appending->keylen != 0 ? appending->keylen :
 			hyb_key_length(ix->desc, entry.bytes, entry.len);
 		entry.tid = header.tid;
-		entry.offset = hyb_lane_end_offset(from) + at;
 		at += header.size + header.len;
-		entry.next = hyb_lane_end_offset(from) + at;
 		if (!hyb_stage_enter(ix, access, lane, &entry))
 			break;
 	}
@@ -163,14 +191,16 @@ enter_appended(HybIndex *ix, HybStageAccess *access, int lane,
 }
 
 /*
- * Append to a tail page with room, locked exclusively, and let go of it.
+ * Append to a tail page with room, locked exclusively, and let go of it.  Returns
+ * true if the page has no room for another entry like the last one: a merge that
+ * begins now finds no page behind it with a single entry.
  *
  * The shared slot is looked for before the change, with the page locked, and
  * told of it before the page is unlocked; nothing in between can fail, as
  * nothing may after the WAL record.  A few entries go to the tree at once, if
  * somebody reads it.
  */
-static void
+static bool
 append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 			   Buffer buf, Appending *appending)
 {
@@ -179,6 +209,7 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 	uint64		begin = hyb_lane_end(BufferGetBlockNumber(buf), from);
 	uint64		end;
 	bool		lower;
+	bool		full;
 	HybWalSet	set;
 	HybStageAccess access;
 	bool		enter;
@@ -189,16 +220,18 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 	end = begin - from + put_entries(page, appending, &lower);
 	if (lower)
 		hyb_wal_lower(&set, buf);
-	hyb_wal_range(&set, buf, from, appending->done);
+	hyb_wal_range(&set, buf, from, hyb_lane_end_offset(end) - from);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
 	hyb_slot_publish(s, generation, lane, end);
 	note_end(s, generation, end);
+	full = hyb_lane_end_offset(end) + appending->last > ((PageHeader) page)->pd_upper;
 	enter = (appending->done <= ENTER_MAX || appending->keylen != 0) &&
 		hyb_stage_try_enter(ix, generation, lane, begin, &access);
 	UnlockReleaseBuffer(buf);
 	if (enter)
 		enter_appended(ix, &access, lane, appending, begin);
+	return full;
 }
 
 /* The tail of a lane, while the metapage is locked. */
@@ -241,13 +274,12 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 		old = lock_tail(ix, old_block, generation);
 		find_end(ix, s, lane, old, appending);
 		if ((hyb_page_opaque(BufferGetPage(old))->flags & HYB_DELTA_CLOSED) == 0 &&
-			fitting(BufferGetPage(old), appending) > 0)
+			find_room(BufferGetPage(old), appending))
 		{
 			/* somebody else has added a page before us */
 			set_hints(s, &meta->active);
 			UnlockReleaseBuffer(metabuf);
-			append_to_tail(ix, s, generation, lane, old, appending);
-			return false;
+			return append_to_tail(ix, s, generation, lane, old, appending);
 		}
 	}
 
@@ -266,6 +298,7 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 	START_CRIT_SECTION();
 	hyb_page_init(BufferGetPage(take.page), ix, HYB_PAGE_DELTA, 0, generation);
 	appending->from = HYB_DELTA_FIRST;
+	(void) find_room(BufferGetPage(take.page), appending);
 	end = hyb_lane_end(new_block, put_entries(BufferGetPage(take.page), appending, &lower));
 	hyb_wal_image(&set, take.page);
 	if (BufferIsValid(old))
@@ -391,13 +424,12 @@ append(HybIndex *ix, Appending *appending)
 		s->lane = lane;
 		find_end(ix, s, lane, buf, appending);
 		if ((opaque->flags & HYB_DELTA_CLOSED) != 0 ||
-			fitting(BufferGetPage(buf), appending) == 0)
+			!find_room(BufferGetPage(buf), appending))
 		{
 			UnlockReleaseBuffer(buf);
 			return append_to_new_page(ix, s, lane, appending);
 		}
-		append_to_tail(ix, s, s->hint_generation, lane, buf, appending);
-		return false;
+		return append_to_tail(ix, s, s->hint_generation, lane, buf, appending);
 	}
 }
 

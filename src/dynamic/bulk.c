@@ -191,10 +191,10 @@ bulk_page(const Bulk *bulk, uint32 page)
 static inline void
 item_entry(const Bulk *bulk, const BulkItem *item, HybEntry *entry)
 {
-	const uint8 *p = (const uint8 *) bulk_page(bulk, item->page) + item->offset;
-	HybDeltaHeader header = hyb_delta_header(p);
+	Page		page = bulk_page(bulk, item->page);
+	HybDeltaHeader header = hyb_delta_header(page, item->offset);
 
-	entry->bytes = p + header.size;
+	entry->bytes = (const uint8 *) page + item->offset + header.size;
 	entry->len = entry->keylen = header.len;
 	if (bulk->ix->desc->natts != bulk->ix->desc->nkeys)
 		entry->keylen = hyb_key_length(bulk->ix->desc, entry->bytes, entry->len);

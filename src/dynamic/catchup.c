@@ -244,7 +244,8 @@ copy_page(const CatchUp *c, HybDeltaWalk *walk, int lane, uint16 from,
 	if (from > lower)
 		hyb_corrupted(c->ix->rel, walk->block,
 					  "A delta page has become shorter.");
-	memcpy(copy, page, SizeOfPageHeaderData);
+	/* the header of the first entry, which others are told beside, goes along */
+	memcpy(copy, page, HYB_DELTA_FIRST + HYB_DELTA_HEADER);
 	memcpy(copy + from, page + from, lower - from);
 	if (c->which == HYB_ACTIVE && announced(c->access) &&
 		!BlockNumberIsValid(walk->link))

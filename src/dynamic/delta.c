@@ -41,7 +41,7 @@ hyb_delta_next(Relation rel, Page page, HybEntry *entry)
 		check_end(rel, page, entry->block, off);
 		return false;
 	}
-	header = hyb_delta_header((uint8 *) page + off);
+	header = hyb_delta_header(page, off);
 	if (header.len == 0 || header.len > HYB_MAX_ENTRY_SIZE ||
 		off + header.size + header.len > lower)
 		hyb_corrupted(rel, entry->block, "An entry of a delta page has a wrong length.");
@@ -81,6 +81,27 @@ hyb_delta_image(const HybEntry *entry, uint8 *image)
 	p += sizeof(ItemPointerData);
 	memcpy(p, entry->bytes, entry->len);
 	return p + entry->len - image;
+}
+
+uint32
+hyb_delta_place(uint8 *place, const uint8 *image, const HybDeltaHeader *header,
+				bool near, BlockNumber base)
+{
+	uint32		lengths = header->size - sizeof(ItemPointerData);
+	uint8	   *p = place;
+
+	if (!near)
+	{
+		memcpy(p, image, header->size + header->len);
+		return header->size + header->len;
+	}
+	memcpy(p, image, lengths);
+	*p |= HYB_DELTA_NEAR;
+	p += lengths;
+	*p++ = (uint8) (ItemPointerGetBlockNumberNoCheck(&header->tid) - base + HYB_DELTA_BEHIND);
+	*p++ = (uint8) ItemPointerGetOffsetNumberNoCheck(&header->tid);
+	memcpy(p, image + header->size, header->len);
+	return p + header->len - place;
 }
 
 void

@@ -5,7 +5,9 @@
  *
  * A generation has up to HYB_LANES chains of pages.  Entries lie one after
  * the other from PageGetContents() on, without alignment: a byte or two with
- * length and flag, the heap TID, the entry's bytes.
+ * length and flags, the heap TID, the entry's bytes.  Rows that are inserted one
+ * after the other lie on few pages of the table, so two bytes tell most TIDs
+ * beside that of the page's first entry.
  *
  * They end where a length of 0 follows, or at pd_lower, which is ahead of them
  * by less than HYB_DELTA_STEP; what lies between is all zeroes.  So most
@@ -20,11 +22,19 @@
 /* The first byte: flags, and the length or the high bits of it. */
 #define HYB_DELTA_DEAD		0x80	/* VACUUM removed it */
 #define HYB_DELTA_LONG		0x40	/* the low bits are in a second byte */
-#define HYB_DELTA_LEN_MASK	0x3F
+#define HYB_DELTA_NEAR		0x20	/* of the TID there are two bytes */
+#define HYB_DELTA_LEN_MASK	0x1F
+
+/*
+ * These are the block, less that of the page's first entry, plus
+ * HYB_DELTA_BEHIND, and the offset.
+ */
+#define HYB_DELTA_BEHIND	64
+#define HYB_DELTA_NEAR_TID	2
 
 /* Bytes ahead of an entry: at most, and with those of the shortest one. */
 #define HYB_DELTA_HEADER		8
-#define HYB_DELTA_MIN_ENTRY		8
+#define HYB_DELTA_MIN_ENTRY		4
 
 /* By so much pd_lower grows. */
 #define HYB_DELTA_STEP		256
@@ -38,9 +48,12 @@ typedef struct HybDeltaHeader
 	ItemPointerData tid;
 } HybDeltaHeader;
 
-/* Reads up to HYB_DELTA_HEADER bytes, though the header may be shorter. */
+/*
+ * The header of an entry that has a whole TID.  Reads up to HYB_DELTA_HEADER
+ * bytes, though the header may be shorter.
+ */
 static inline HybDeltaHeader
-hyb_delta_header(const uint8 *p)
+hyb_delta_whole_header(const uint8 *p)
 {
 	HybDeltaHeader header;
 
@@ -54,18 +67,68 @@ hyb_delta_header(const uint8 *p)
 	return header;
 }
 
-/* Bytes that an entry of this length takes. */
+/* Where the first entry of a page lies. */
+#define HYB_DELTA_FIRST		MAXALIGN(SizeOfPageHeaderData)
+
+/* The table's block that TIDs of a page are told beside; it has an entry. */
+static inline BlockNumber
+hyb_delta_base(Page page)
+{
+	HybDeltaHeader first = hyb_delta_whole_header((uint8 *) page + HYB_DELTA_FIRST);
+
+	return ItemPointerGetBlockNumberNoCheck(&first.tid);
+}
+
+/* What is ahead of the entry at an offset of a page. */
+static inline HybDeltaHeader
+hyb_delta_header(Page page, uint16 offset)
+{
+	const uint8 *p = (uint8 *) page + offset;
+	HybDeltaHeader header = hyb_delta_whole_header(p);
+
+	if ((p[0] & HYB_DELTA_NEAR) != 0)
+	{
+		header.size -= sizeof(ItemPointerData);
+		ItemPointerSet(&header.tid,
+					   hyb_delta_base(page) + p[header.size] - HYB_DELTA_BEHIND,
+					   p[header.size + 1]);
+		header.size += HYB_DELTA_NEAR_TID;
+
+		/* what the others are told beside is whole */
+		if (offset == HYB_DELTA_FIRST)
+			header.len = 0;
+	}
+	return header;
+}
+
+/* Do two bytes tell a TID? */
+static inline bool
+hyb_delta_is_near(const ItemPointerData *tid, BlockNumber base)
+{
+	return ItemPointerGetBlockNumberNoCheck(tid) - base + HYB_DELTA_BEHIND <= PG_UINT8_MAX &&
+		ItemPointerGetOffsetNumberNoCheck(tid) <= PG_UINT8_MAX;
+}
+
+/* Bytes that an entry of this length takes, at most. */
 static inline uint32
 hyb_delta_size(uint32 len)
 {
 	return len + sizeof(ItemPointerData) + (len > HYB_DELTA_LEN_MASK ? 2 : 1);
 }
 
-/* Write what an entry is on a page; returns its length.  Its place is unused. */
+/*
+ * Write what an entry is on a page that it is the first one of; returns its
+ * length.  Its place is unused.
+ */
 extern uint32 hyb_delta_image(const HybEntry *entry, uint8 *image);
 
-/* Where the first entry of a page lies. */
-#define HYB_DELTA_FIRST		MAXALIGN(SizeOfPageHeaderData)
+/*
+ * Write such an entry, of which `header` is, to a page, the TID near or whole;
+ * returns its length there.
+ */
+extern uint32 hyb_delta_place(uint8 *place, const uint8 *image,
+							  const HybDeltaHeader *header, bool near,
+							  BlockNumber base);
 
 /* ---- the entries of a page ---- */
 

@@ -421,7 +421,7 @@ hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 		if (hyb_page_check(ix, buf, HYB_PAGE_DELTA, ref->generation) &&
 			!hyb_delta_is_end(page, ref->offset))
 		{
-			header = hyb_delta_header((uint8 *) page + ref->offset);
+			header = hyb_delta_header(page, ref->offset);
 			found = ItemPointerEquals(&header.tid,
 									  unconstify(ItemPointerData *, tid));
 		}

@@ -4,6 +4,7 @@
  */
 #include "compat.h"
 
+#include "dynamic/delta.h"
 #include "dynamic/dynamic.h"
 #include "dynamic/tree.h"
 #include "merge/facts.h"
@@ -28,11 +29,13 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->active_entries = meta->active.nentries;
 	facts->active_pages = meta->active.npages;
 	facts->frozen_entries = meta->frozen.nentries;
+	facts->merging_pages = meta->frozen.npages + meta->retiring.npages;
 	facts->merged_entries = meta->merged_entries + meta->moved_entries;
 	facts->unfinished = meta->frozen.number != 0 ||
 		meta->retiring.number != 0 || meta->pass_level != 0;
 	facts->static_tids = total.tids;
 	facts->tombstones = total.tombstones;
+	facts->static_pages = total.leaf_pages + total.inner_pages;
 	facts->level_tids = newest->tids;
 	/* with several levels merges are to be as large as memory allows */
 	facts->rewritten_tids = meta->nlevels > 1 ? total.tids : meta->rewritten_tids;
@@ -58,20 +61,42 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->step_leaves = Min(hyb_merge_step_pages, HYB_STEP_MAX_LEAVES);
 }
 
+uint64
+hyb_merge_tail_entries(HybIndex *ix, const HybGeneration *active)
+{
+	uint64		entries = 0;
+
+	for (int lane = 0; lane < HYB_LANES; lane++)
+	{
+		BlockNumber block = active->tail[lane];
+		Buffer		buf = InvalidBuffer;
+
+		if (BlockNumberIsValid(block))
+			buf = hyb_page_lock(ix, block, HYB_METAPAGE_BLKNO, BUFFER_LOCK_SHARE,
+								HYB_PAGE_DELTA, active->number);
+		if (!BufferIsValid(buf))
+			continue;
+		entries += hyb_delta_count(ix->rel, BufferGetPage(buf), block);
+		UnlockReleaseBuffer(buf);
+	}
+	return entries;
+}
+
 HybMergeNeed
 hyb_merge_need(HybIndex *ix, HybMergeFacts *facts)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-	uint64		generation = meta->active.number;
+	HybGeneration active = meta->active;
 
 	hyb_merge_facts_of_meta(ix, meta, facts);
 	UnlockReleaseBuffer(metabuf);
 
+	facts->active_entries += hyb_merge_tail_entries(ix, &active);
 	facts->memory_budget = hyb_dynamic_budget();
 	facts->memory_used = hyb_dynamic_used();
 	facts->elastic = hyb_tree_elastic(ix->desc);
-	facts->does_not_fit = hyb_dynamic_does_not_fit(ix, generation);
+	facts->does_not_fit = hyb_dynamic_does_not_fit(ix, active.number);
 	/* that looks at all slots */
 	if (hyb_memory_is_short(facts))
 		facts->largest_tree = hyb_dynamic_is_largest(ix);

@@ -19,7 +19,16 @@ extern const HybMergePolicy *const hyb_merge_policy;
 extern void hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 									HybMergeFacts *facts);
 
-/* What is to be done, and the facts.  Locks the metapage for a moment. */
+/*
+ * Entries on the last pages of the lanes, which the generation, the active one,
+ * does not count; those of another one are none.
+ */
+extern uint64 hyb_merge_tail_entries(HybIndex *ix, const HybGeneration *active);
+
+/*
+ * What is to be done, and the facts.  Locks the metapage, and the lanes' last
+ * pages, for a moment.
+ */
 extern HybMergeNeed hyb_merge_need(HybIndex *ix, HybMergeFacts *facts);
 
 /* Is there anything to merge, by the policy? */

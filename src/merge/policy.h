@@ -19,9 +19,12 @@
 typedef struct HybMergeFacts
 {
 	/* the log */
-	uint64_t	active_entries; /* on pages that are full or closed */
+	uint64_t	active_entries; /* where only the metapage was asked: on pages
+								 * that are full or closed */
 	uint64_t	active_pages;
 	uint64_t	frozen_entries; /* 0: no generation is frozen */
+	uint64_t	merging_pages;	/* of the frozen generation, or of the one
+								 * that was merged and is being freed */
 	uint64_t	merged_entries; /* since the index was built; those that moved
 								 * from level to level again for each */
 	bool		unfinished;		/* a generation is frozen or being freed, or
@@ -32,6 +35,7 @@ typedef struct HybMergeFacts
 	uint64_t	tombstones;
 	uint64_t	rewritten_tids; /* TIDs of the leaves that the last whole
 								 * merge rewrote; UINT64_MAX: there was none */
+	uint64_t	static_pages;	/* leaves and internal nodes */
 
 	/* of it, the level that the merge goes to */
 	uint64_t	level_tids;		/* tombstones included */

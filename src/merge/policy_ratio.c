@@ -25,7 +25,13 @@
  * Inserters do steps themselves when the active generation is this many times
  * what triggers a merge: the worker does not keep up.
  */
-#define HARD_FACTOR			2
+#define HARD_FACTOR			1.5
+
+/*
+ * Or when, while a generation is merged, the active one has this part of its
+ * pages: both take space at the same time.
+ */
+#define OVERLAP				1.0
 
 /* Entries that an inserter merges then for each one that was inserted. */
 #define PACE				4
@@ -39,6 +45,24 @@
  */
 #define SMALL_FACTOR		2.5
 #define SMALL_ENTRIES		65536
+
+/*
+ * A merge that writes no more than so many bytes for each entry, less than what
+ * appending it takes of the WAL, need not wait for the share: where a static
+ * entry takes few bytes the log, where it takes as many as ever, would be a large
+ * part of the file.  It waits for that part of the share in any case, since what
+ * merging takes of the CPU goes by entries, too.
+ */
+#define CHEAP_BYTES			40
+#define LEAST_SHARE			0.7
+
+/*
+ * The first merge has the log and all leaves side by side.  At that part of the
+ * floor they are hardly longer than btree's file would be; later merges have a
+ * part of the entries in the log.  (One that learns dictionaries needs keys to
+ * learn from.)
+ */
+#define FIRST_FLOOR			0.75
 
 /*
  * The active generation's part of the memory, in twentieths, at which a merge
@@ -94,7 +118,7 @@
  * but some.
  */
 #define STEP_FRACTION		16
-#define STEP_MIN_LEAVES		4
+#define STEP_MIN_LEAVES		2
 
 /*
  * Frozen entries that a step fetches: twice what its share of the leaves would
@@ -147,16 +171,48 @@ max64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* TIDs that the next merge will rewrite. */
+static uint64_t
+repeated_of(const HybMergeFacts *facts)
+{
+	return min64(facts->static_tids, facts->rewritten_tids);
+}
+
+/* Entries of the dynamic stage that are the ratio's share. */
+static uint64_t
+share_of(const HybMergeFacts *facts)
+{
+	return (repeated_of(facts) + facts->frozen_entries) / facts->ratio;
+}
+
+/* Of a share, what a merge waits for, as more would not make it cheap. */
+static uint64_t
+cheap_of(const HybMergeFacts *facts, uint64_t share)
+{
+	double		bytes = (double) facts->static_pages * (double) facts->page_bytes;
+	double		part = (double) repeated_of(facts) / (double) max64(facts->static_tids, 1);
+
+	return min64(share, max64((uint64_t) (bytes * part / CHEAP_BYTES),
+							  (uint64_t) ((double) share * LEAST_SHARE)));
+}
+
+static uint64_t
+floor_of(const HybMergeFacts *facts)
+{
+	if (facts->static_tids > 0 || facts->learnable)
+		return facts->floor;
+	return (uint64_t) ((double) facts->floor * FIRST_FLOOR);
+}
+
 /* Entries of the active generation that trigger a merge. */
 static uint64_t
 trigger(const HybMergeFacts *facts)
 {
-	uint64_t	repeated = min64(facts->static_tids, facts->rewritten_tids);
-	uint64_t	share = (repeated + facts->frozen_entries) / facts->ratio;
+	uint64_t	share = share_of(facts);
 
-	if (repeated > facts->static_tids / 2 && share < SMALL_ENTRIES)
+	if (repeated_of(facts) > facts->static_tids / 2 && share < SMALL_ENTRIES)
 		share = min64((uint64_t) ((double) share * SMALL_FACTOR), SMALL_ENTRIES);
-	return max64(share, facts->floor);
+	return max64(cheap_of(facts, share), floor_of(facts));
 }
 
 /*
@@ -190,6 +246,14 @@ presses(const HybMergeFacts *facts)
 		(hyb_memory_is_short(facts) && facts->largest_tree);
 }
 
+/* Does the log grow long while an earlier one is merged, or freed? */
+static bool
+overlaps(const HybMergeFacts *facts)
+{
+	return facts->merging_pages > 0 &&
+		(double) facts->active_pages >= (double) facts->merging_pages * OVERLAP;
+}
+
 static HybMergeNeed
 ratio_need(const HybMergeFacts *facts)
 {
@@ -202,8 +266,8 @@ ratio_need(const HybMergeFacts *facts)
 	if (facts->active_entries > 0)
 	{
 		need.freeze |= facts->active_entries >= enough || presses(facts);
-		if (facts->active_entries >= enough * HARD_FACTOR ||
-			fills(facts, HELP_SHARE))
+		if ((double) facts->active_entries >= (double) enough * HARD_FACTOR ||
+			overlaps(facts) || fills(facts, HELP_SHARE))
 			need.help = PACE *
 				(facts->active_entries / max64(facts->active_pages, 1) + 1);
 	}
@@ -230,7 +294,8 @@ ratio_step(const HybMergeFacts *facts)
  * The model: with q freezes in the index, B bytes an entry, one level costs B q
  * bytes an insertion, two 1.4 B sqrt(q), three 1.9 B cbrt(q), and a read one
  * page for each.  What counts are leaves that merges rewrite: where keys
- * ascend, one level is enough at any size.
+ * ascend, one level is enough at any size; and freezes that come early because
+ * they are cheap are no reason for another one.
  *
  * Where the newest level has less than a quarter of a freeze, the entries of
  * each went on at once.
@@ -243,7 +308,12 @@ ratio_levels(const HybMergeFacts *facts)
 	double		q = (double) facts->static_tids;
 
 	if (n == 1)
-		q = (double) min64(facts->static_tids, facts->rewritten_tids);
+	{
+		uint64_t	share = max64(share_of(facts), 1);
+
+		q = (double) repeated_of(facts) *
+			(double) cheap_of(facts, share) / (double) share;
+	}
 	q /= (double) max64(facts->freeze_entries, 1);
 	if (n > 1 && facts->level_tids < facts->freeze_entries / 4)
 		n--;

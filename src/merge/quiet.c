@@ -4,7 +4,6 @@
  */
 #include "compat.h"
 
-#include "dynamic/delta.h"
 #include "merge/facts.h"
 #include "merge/merge.h"
 #include "merge/quiet.h"
@@ -57,10 +56,7 @@ static QuietIndex quiet_indexes[QUIET_INDEXES];
 /* Of the index that hyb_quiet_due has returned. */
 static QuietIndex looked_at;
 
-/*
- * Entries of the active generation, to notice that there are more: those of
- * pages that are full by the metapage, those of the lanes' last pages by these.
- */
+/* Entries of the active generation, to notice that there are more. */
 static void
 count_log(HybIndex *ix, QuietIndex *index)
 {
@@ -70,19 +66,7 @@ count_log(HybIndex *ix, QuietIndex *index)
 
 	UnlockReleaseBuffer(metabuf);
 	index->generation = active.number;
-	index->entries = active.nentries;
-	for (int lane = 0; lane < HYB_LANES; lane++)
-	{
-		Buffer		buf = InvalidBuffer;
-
-		if (BlockNumberIsValid(active.tail[lane]))
-			buf = hyb_page_lock(ix, active.tail[lane], HYB_METAPAGE_BLKNO,
-								BUFFER_LOCK_SHARE, HYB_PAGE_DELTA, active.number);
-		if (!BufferIsValid(buf))
-			continue;
-		index->entries += hyb_delta_count(ix->rel, BufferGetPage(buf), active.tail[lane]);
-		UnlockReleaseBuffer(buf);
-	}
+	index->entries = active.nentries + hyb_merge_tail_entries(ix, &active);
 }
 
 /* If there is no room, the one that would be looked at first goes. */

@@ -214,16 +214,18 @@ add_pending(const HybIndex *ix, const BlockNumber *blocks, int n)
 }
 
 int
-hyb_space_reserve(const HybIndex *ix, int wanted, BlockNumber *blocks)
+hyb_space_reserve(const HybIndex *ix, int wanted, int spare, BlockNumber *blocks)
 {
 	int			n = 0;
 	int			had;
 	int			extended;
+	int			most;
 	BlockNumber fresh[HYB_MAX_PENDING];
 
 	wanted = Min(wanted, HYB_MAX_PENDING);
-	while (n < wanted &&
-		   (had = reserve_from_freelist(ix, wanted - n, blocks + n)) > 0)
+	most = Min(wanted + spare, HYB_MAX_PENDING);
+	while (n < most &&
+		   (had = reserve_from_freelist(ix, most - n, blocks + n)) > 0)
 		n += had;
 
 	/*

@@ -13,9 +13,10 @@
  * the relation, at most until the metapage's pending[] is full.  The blocks
  * are in pending[] (logged) on return, so that a crash cannot lose them.
  * Caller holds the merge lock and no buffer lock.
- * Returns how many were had.
+ * Up to `spare` more are taken of those that are free, but the file does not grow
+ * for them.  Returns how many were had.
  */
-extern int	hyb_space_reserve(const HybIndex *ix, int wanted,
+extern int	hyb_space_reserve(const HybIndex *ix, int wanted, int spare,
 							  BlockNumber *blocks);
 
 /*

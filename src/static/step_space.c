@@ -8,7 +8,10 @@
 #include "storage/lmgr.h"
 #include "utils/rel.h"
 
-/* Blocks reserved beyond those that a step expects to need. */
+/*
+ * Free blocks reserved beyond those that a step expects to need, as some may be
+ * pinned.
+ */
 #define HYB_STEP_SPARE	4
 
 /* Blocks that one of several processes takes at once, at most. */
@@ -22,7 +25,7 @@ hyb_step_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
 	space->ix = ix;
 	space->stamp = stamp;
 	space->filters = filters;
-	space->nreserved = hyb_space_reserve(ix, expected + HYB_STEP_SPARE,
+	space->nreserved = hyb_space_reserve(ix, expected, HYB_STEP_SPARE,
 										 space->reserved);
 }
 
@@ -120,7 +123,7 @@ hyb_step_write(HybStepSpace *space, const char *image)
 			int			more = 0;
 
 			if (!space->full)
-				more = hyb_space_reserve(space->ix, HYB_STEP_SPARE,
+				more = hyb_space_reserve(space->ix, 1, HYB_STEP_SPARE - 1,
 										 space->reserved + space->nreserved);
 			if (more == 0)
 			{

@@ -190,7 +190,7 @@ hyb_wal_commit(HybWalSet *set)
 }
 
 int
-hyb_space_reserve(const HybIndex *ix, int wanted, BlockNumber *reserved)
+hyb_space_reserve(const HybIndex *ix, int wanted, int spare, BlockNumber *reserved)
 {
 	abort();
 }

@@ -77,6 +77,7 @@ index_of(uint64_t tids)
 	facts.static_tids = facts.level_tids = tids;
 	facts.rewritten_tids = tids;
 	facts.leaves = tids / 800 + (tids > 0);
+	facts.static_pages = facts.leaves;
 	facts.page_bytes = 8192;
 	facts.memory_budget = 64 * MB;
 	facts.ratio = 10;
@@ -101,6 +102,7 @@ random_facts(void)
 
 	set_active(&facts, unit_random() >> (unit_below(40) + 24), 1 + unit_below(400));
 	facts.frozen_entries = unit_below(3) == 0 ? unit_below(1000000) : 0;
+	facts.merging_pages = facts.frozen_entries / (1 + unit_below(400));
 	facts.unfinished = facts.frozen_entries > 0 || unit_below(4) == 0;
 	facts.tombstones = unit_below(2) == 0 ? 0 :
 		unit_random() % (facts.static_tids + 1);
@@ -136,10 +138,10 @@ check_trigger(HybMergeFacts facts, uint64_t trigger, const char *what)
 	set_active(&facts, trigger, 300);
 	need = hyb_policy_ratio.need(&facts);
 	CHECK(need.freeze && need.help == 0, "%s", what);
-	set_active(&facts, 2 * trigger - 1, 300);
+	set_active(&facts, trigger + trigger / 2 - 1, 300);
 	need = hyb_policy_ratio.need(&facts);
 	CHECK(need.freeze && need.help == 0, "%s", what);
-	set_active(&facts, 2 * trigger, 300);
+	set_active(&facts, trigger + (trigger + 1) / 2, 300);
 	need = hyb_policy_ratio.need(&facts);
 	CHECK(need.freeze && need.help > 0, "%s", what);
 }
@@ -150,11 +152,19 @@ test_triggers(void)
 	HybMergeFacts facts = index_of(0);
 
 	facts.memory_budget = 1024 * MB;
-	check_trigger(facts, 8192, "floor of an empty index");
-	facts.floor = 100;
-	check_trigger(facts, 100, "another floor");
+	check_trigger(facts, 6144, "three quarters of the floor, of an empty index");
+	facts.floor = 800;
+	check_trigger(facts, 600, "another floor");
+	facts.learnable = true;
+	check_trigger(facts, 800, "the floor of one that is to learn");
+	facts = index_of(1000);
+	facts.memory_budget = 1024 * MB;
+	check_trigger(facts, 8192, "the floor of one that is not empty");
+
+	/* pages that make merging an entry as dear as it may be */
 	facts = index_of(100000);
 	facts.memory_budget = 1024 * MB;
+	facts.static_pages = 10000;
 	check_trigger(facts, 25000, "two and a half times the share of a small index");
 	facts.ratio = 5;
 	check_trigger(facts, 50000, "another ratio");
@@ -168,10 +178,38 @@ test_triggers(void)
 	check_trigger(facts, 25000, "no merge yet");
 	facts = index_of(500000);
 	facts.memory_budget = 1024 * MB;
+	facts.static_pages = 10000;
 	check_trigger(facts, 65536, "where the small index ends");
 	facts = index_of(1000000);
 	facts.memory_budget = 1024 * MB;
+	facts.static_pages = 10000;
 	check_trigger(facts, 100000, "the share of a large index");
+	facts.static_pages = 400;
+	check_trigger(facts, 400 * 8192 / 40, "less, where it is cheap");
+	facts.static_pages = 200;
+	check_trigger(facts, 70000, "but most of the share");
+	facts.ratio = 5;
+	check_trigger(facts, 140000, "of another ratio");
+	facts = index_of(300000);
+	facts.memory_budget = 1024 * MB;
+	facts.static_pages = 250;
+	check_trigger(facts, 250 * 8192 / 40, "a small index");
+}
+
+static void
+test_overlap(void)
+{
+	HybMergeFacts facts = index_of(1000000);
+
+	facts.memory_budget = 1024 * MB;
+	facts.static_pages = 10000;
+	facts.unfinished = true;
+	facts.merging_pages = 100;
+	set_active(&facts, 99 * 300, 300);
+	CHECK(hyb_policy_ratio.need(&facts).help == 0, "the log is short beside the one that is merged");
+	set_active(&facts, 100 * 300, 300);
+	CHECK(hyb_policy_ratio.need(&facts).help == 4 * 301, "both take space");
+	CHECK(!hyb_policy_ratio.need(&facts).freeze, "but it is not merged yet");
 }
 
 static void
@@ -259,7 +297,7 @@ test_others(void)
 	facts = index_of(0);
 	facts.frozen_entries = 1000000;
 	size = hyb_policy_ratio.step(&facts);
-	CHECK(size.leaves == 4 && size.entries == 8192 && size.bytes == 16 * 8192,
+	CHECK(size.leaves == 2 && size.entries == 8192 && size.bytes == 16 * 8192,
 		  "no leaves: %d %d", size.leaves, size.entries);
 	facts.leaves = 160;
 	size = hyb_policy_ratio.step(&facts);
@@ -283,6 +321,7 @@ levels_at(int n, uint64_t freezes)
 
 	facts.nlevels = n;
 	facts.freeze_entries = 10000;
+	facts.static_pages = facts.static_tids / 100;
 	return hyb_policy_ratio.levels(&facts);
 }
 
@@ -292,6 +331,11 @@ test_levels(void)
 	HybMergeFacts facts = index_of(10000000);
 	HybUnitFacts unit = {.content = 1,.price = 50,.path = 5};
 
+	facts.freeze_entries = 400000;
+	CHECK(hyb_policy_ratio.levels(&facts) == 2, "a second level");
+	facts.static_pages = 2000;
+	CHECK(hyb_policy_ratio.levels(&facts) == 1, "none for freezes that are cheap");
+	facts = index_of(10000000);
 	CHECK(levels_at(1, 20) == 1, "one level is enough");
 	CHECK(levels_at(1, 21) == 2, "a second level");
 	CHECK(levels_at(2, 10) == 2, "the second level stays");
@@ -375,7 +419,7 @@ test_properties(const HybMergePolicy *policy)
 		HybMergeFacts nothing = facts;
 
 		CHECK(need.finish == facts.unfinished, "%s", policy->name);
-		CHECK(need.help == 0 || need.freeze, "%s: help without a merge",
+		CHECK(need.help == 0 || need.freeze || need.finish, "%s: help without a merge",
 			  policy->name);
 		CHECK(policy->levels(&facts) >= 1 &&
 			  policy->levels(&facts) <= (int) facts.max_levels,
@@ -447,7 +491,7 @@ simulate_step(Simulation *s, bool may_freeze)
 	s->frozen_left -= n;
 	facts->merged_entries += n;
 	facts->static_tids += n;
-	facts->leaves = facts->static_tids / 800 + 1;
+	facts->leaves = facts->static_pages = facts->static_tids / 800 + 1;
 	if (s->frozen_left == 0)
 	{
 		facts->frozen_entries = 0;
@@ -511,6 +555,7 @@ int
 main(void)
 {
 	test_triggers();
+	test_overlap();
 	test_memory();
 	test_levels();
 	test_others();
