@@ -217,11 +217,11 @@ RESET enable_bitmapscan;
 
 -- The leaf behind one that a filter rules out ends at a TID, among equal keys.
 CREATE TABLE sf_tid (k int, id int);
-INSERT INTO sf_tid SELECT CASE WHEN i <= 5 THEN i WHEN i <= 12000 THEN 7 ELSE i END, i FROM generate_series(1, 30000) i;
+INSERT INTO sf_tid SELECT CASE WHEN i <= 5 THEN i WHEN i <= 24000 THEN 7 ELSE 100000 + abs(hashint4(i)) % 100000000 END, i FROM generate_series(1, 30000) i;
 CREATE INDEX sf_tid_k ON sf_tid USING hybrid (k) WITH (filter = surf);
-DELETE FROM sf_tid WHERE id BETWEEN 7000 AND 12000;
+DELETE FROM sf_tid WHERE id BETWEEN 14000 AND 24000;
 VACUUM sf_tid;
-INSERT INTO sf_tid VALUES (12001, 0);
+INSERT INTO sf_tid VALUES (24001, 0);
 SELECT hybrid_merge('sf_tid_k');
 SELECT hyb_same('SELECT k FROM sf_tid WHERE k BETWEEN 6 AND 8 ORDER BY k DESC', 'order order_only'),
 	hyb_same('SELECT k FROM sf_tid WHERE k BETWEEN 6 AND 8 ORDER BY k', 'order order_only'),
