@@ -53,7 +53,7 @@ typedef struct HybSymInput
 typedef struct HybSymTable
 {
 	uint32_t	n;
-	uint64_t	value[HYB_SYM_MAX];	/* the first byte lowest */
+	uint64_t	value[HYB_SYM_MAX]; /* the first byte lowest */
 	uint8_t		len[HYB_SYM_MAX];
 	uint8_t		byte[256];		/* symbols of one byte */
 	uint8_t		pair[1024];		/* by two bytes: a symbol of two, */

@@ -193,7 +193,8 @@ typedef struct HybBuildColumn
 	int			fast;			/* leaves of which forms that are slow to read
 								 * are not tried */
 	uint32		room;			/* strings that their ends have room for */
-	uint32		cap;			/* bytes of strings that their data has room for */
+	uint32		cap;			/* bytes of strings that their data has room
+								 * for */
 } HybBuildColumn;
 
 /* How one column of a leaf is going to be stored. */
@@ -202,7 +203,8 @@ typedef struct HybPlanColumn
 	uint8		encoding;
 	uint8		null_mode;
 	uint32		size;
-	uint8		slow;			/* of payload, an encoding that takes longer to */
+	uint8		slow;			/* of payload, an encoding that takes longer
+								 * to */
 	uint32		slow_size;		/* read, and its size; UINT32_MAX: none */
 	uint64		min;
 	uint64		null_code;

@@ -134,8 +134,9 @@ hyb_filter_kind_of_level(const HybIndex *ix, int level, int nlevels)
 	bool		newer = level > 0 && nlevels > 1;
 
 	/*
-	 * Of the beginnings of keys there are filters for points only, and of those
-	 * that differ in their length none: who asks does not know the length.
+	 * Of the beginnings of keys there are filters for points only, and of
+	 * those that differ in their length none: who asks does not know the
+	 * length.
 	 */
 	if (level == 0 && ix->desc->truncated &&
 		(hyb_filter_has_ranges(kind) || !hyb_key_is_fixed(ix->desc)))

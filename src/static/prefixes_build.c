@@ -74,7 +74,7 @@ hyb_prefixes_bits_at_fence(const uint8 *bytes, uint32 bits, const HybPos *fence)
 static void
 add_item(PrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid)
 {
-	PrefixesRow    *last = b->nrows > 0 ? &b->rows[b->nrows - 1] : NULL;
+	PrefixesRow *last = b->nrows > 0 ? &b->rows[b->nrows - 1] : NULL;
 	uint32		shared = 0;
 
 	b->filled = -1;
@@ -111,7 +111,7 @@ add_item(PrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid
 
 void
 hyb_prefixes_add(HybLeafBuilder *base, const HybValue *vals,
-			 const ItemPointerData *tid)
+				 const ItemPointerData *tid)
 {
 	PrefixesBuilder *b = hyb_prefixes_builder(base);
 
@@ -122,7 +122,7 @@ hyb_prefixes_add(HybLeafBuilder *base, const HybValue *vals,
 
 void
 hyb_prefixes_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row,
-				  const ItemPointerData *tid)
+					  const ItemPointerData *tid)
 {
 	PrefixesBuilder *b = hyb_prefixes_builder(base);
 	uint32		bits = hyb_leaf_prefix(leaf, row, &b->key);

@@ -26,14 +26,15 @@ typedef struct PrefixesRow
 typedef struct PrefixesBuilder
 {
 	HybLeafBuilder base;
-	PrefixesRow    *rows;
+	PrefixesRow *rows;
 	int			nrows;
 	int			rows_alloc;
 	HybBuf		bytes;
 	ItemPointerData *tids;
 	int			items_alloc;
 	HybBuf		key;			/* of the row being added */
-	int			filled;			/* which of what it can hold `stored` does, or -1 */
+	int			filled;			/* which of what it can hold `stored` does, or
+								 * -1 */
 	HybIndex	stored_index;	/* with the description of what is stored */
 	HybColumnarBuilder *stored;
 	HybColumnarBuilder *kept;	/* the keys of the first waiting items, as
@@ -70,7 +71,7 @@ extern int	hyb_prefixes_row_of_item(const PrefixesBuilder *b, int item);
  * the other side, but no more than the fence has.
  */
 extern uint32 hyb_prefixes_bits_at_fence(const uint8 *bytes, uint32 bits,
-									 const HybPos *fence);
+										 const HybPos *fence);
 
 /*
  * How many of the rows of the first nitems items a leaf may have, the items of a

@@ -17,7 +17,8 @@
 typedef struct Strings
 {
 	HybFront	front;
-	HybFrontCursor cursor;		/* of this page if `at_page`; buffers outlive it */
+	HybFrontCursor cursor;		/* of this page if `at_page`; buffers outlive
+								 * it */
 	bool		at_page;
 	HybLeaf		stored;			/* row starts and TIDs, as a columnar leaf */
 } Strings;
@@ -146,8 +147,8 @@ find_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 		/* it begins the position's key, or is it */
 		if (pos->tie == HYB_BEFORE &&
 			hyb_only_zeros_from(pos->key, pos->len, 8 * len))
-			return false;		/* as a separator is in its last byte: it is the
-								 * least key of the row */
+			return false;		/* as a separator is in its last byte: it is
+								 * the least key of the row */
 		at = len == pos->len && pos->tie == HYB_AT;
 		if (len < pos->len || pos->tie == HYB_AT)
 			rows->hi++;

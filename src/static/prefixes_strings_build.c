@@ -109,7 +109,7 @@ kept_bytes(const PrefixesBuilder *b, int i)
 		needed = Max(needed, b->rows[i + 1].shared + 1);
 	else if (b->base.before.len > 0)
 		needed = Max(needed, hyb_prefixes_bits_at_fence(hyb_prefixes_row_bytes(b, row), row->bits,
-													&b->base.before));
+														&b->base.before));
 	n = (needed + 7) / 8 + SPARE_BYTES;
 	return n + 1 >= known ? known : n;
 }

@@ -227,8 +227,9 @@ typedef struct HybScanWindow
 	int			n;
 	uint8		isnull[HYB_WINDOW_ROWS];	/* a column is, perhaps: no tuple */
 	uint32		off[HYB_WINDOW_ROWS];	/* of the tuples */
-	char		tuples[FLEXIBLE_ARRAY_MEMBER];	/* each as long as fixed_tuple,
-												 * if there is one */
+	char		tuples[FLEXIBLE_ARRAY_MEMBER];	/* each as long as
+												 * fixed_tuple, if there is
+												 * one */
 } HybScanWindow;
 
 /*
@@ -448,8 +449,8 @@ typedef struct HybScan
 	bool		tuple_plain;	/* or others that a tuple is as long with as
 								 * they are stored */
 	bool		tuple_nulls;	/* has the last row of a window any? */
-	bool	   *tuple_long;		/* of strings: did the last one take four bytes
-								 * for its length? */
+	bool	   *tuple_long;		/* of strings: did the last one take four
+								 * bytes for its length? */
 	int			window_rows;	/* of the next window; 0: there are none */
 
 	/* mark */
