@@ -138,6 +138,27 @@ SELECT hybrid_merge('tw_t') >= 0, hyb_check('tw');
 CLUSTER tw USING tw_t;
 SELECT hyb_check('tw'), count(*) FROM tw;
 
+-- one dead row whose value is out of line, and gone, is in nobody's way
+CREATE TABLE td (t text COLLATE "C") WITH (autovacuum_enabled = off);
+INSERT INTO td SELECT 'a' || i FROM generate_series(1, 100) i;
+INSERT INTO td SELECT 'https://' || string_agg(md5(j::text), '') FROM generate_series(1, 74) j;
+CREATE INDEX td_t ON td USING hybrid (t) WITH (layout = trie);
+DELETE FROM td WHERE t > 'b';
+INSERT INTO td SELECT 'https://' || md5(i::text) FROM generate_series(1, 20000) i;
+SELECT hybrid_merge('td_t') >= 0, hyb_check('td'), hyb_same('SELECT t FROM td WHERE t = ''https://'' || md5(''77'')', 'index');
+DROP TABLE td;
+
+-- a list that begins in a leaf of prefixes and goes on in one of keys
+CREATE TABLE tl (a text COLLATE "C", n int);
+INSERT INTO tl SELECT 'm', 5 FROM generate_series(1, 60000);
+INSERT INTO tl SELECT 'a', i FROM generate_series(1, 3000) i;
+INSERT INTO tl SELECT 'lx' || md5(i::text), i FROM generate_series(1, 3000) i;
+INSERT INTO tl SELECT 'z', i FROM generate_series(1, 3000) i;
+INSERT INTO tl SELECT 'm', 6 + i % 3 FROM generate_series(1, 3000) i;
+CREATE INDEX tl_i ON tl USING hybrid (a, n) WITH (layout = trie);
+SELECT hyb_check('tl'), hyb_same('SELECT * FROM tl WHERE a = ''m'' AND n > 4', 'index');
+DROP TABLE tl;
+
 -- text beside names, whose conditions are asked of values
 CREATE TABLE tn AS SELECT ('user' || i) COLLATE "C" AS n, i AS v FROM generate_series(1, 3000) i;
 CREATE INDEX tn_n ON tn USING hybrid (n) WITH (layout = trie);

@@ -18,6 +18,7 @@ my @regress = grep { !$other{$_} } map { m{([^/]+)\.sql$} ? $1 : () } sort glob(
 my $node = new_node('trie', <<EOF);
 hybridindex.test_trie = on
 hybridindex.merge_floor = 8192
+max_prepared_transactions = 5
 EOF
 my ($missing) = $node->psql('postgres', "LOAD 'hybridindex'; SHOW hybridindex.test_trie");
 plan skip_all => 'the library was built without assertions, and so without the setting for tests'
@@ -42,4 +43,30 @@ regress_ok('regression tests with layout = trie', @regress);
 $node->append_conf('postgresql.conf', "hybridindex.test_levels = 3\nhybridindex.merge_floor = 300");
 $node->reload;
 regress_ok('and several levels', qw(constraints dml_random multicolumn types unique));
+# Rows whose values VACUUM has removed from the TOAST table: the xmin of a merge may
+# be older, by a transaction of another database.
+$node->safe_psql('postgres', "BEGIN; CREATE TABLE prepared (i int); PREPARE TRANSACTION 'old'");
+my $toast = 'hybridindex_toast';
+$node->safe_psql('postgres', "CREATE DATABASE $toast");
+$node->safe_psql($toast, <<EOF);
+CREATE EXTENSION hybridindex;
+CREATE TABLE tw (t text COLLATE "C", v int);
+ALTER TABLE tw ALTER t SET STORAGE EXTERNAL;
+CREATE FUNCTION word(i int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT i % 50 || string_agg(md5((i / 50)::text || j), '''') || i FROM generate_series(1, 70) j';
+INSERT INTO tw SELECT word(i), i FROM generate_series(1, 400) i;
+CREATE INDEX tw_t ON tw USING hybrid (t) WITH (layout = trie);
+CREATE TABLE tx (t text COLLATE "C", EXCLUDE USING hybrid (t WITH =) WITH (layout = trie));
+ALTER TABLE tx ALTER t SET STORAGE EXTERNAL;
+INSERT INTO tx SELECT t FROM tw WHERE v <= 40;
+SELECT hybrid_merge('tx_t_excl');
+DELETE FROM tw WHERE v % 3 = 0;
+DELETE FROM tx WHERE t = word(7);
+EOF
+my $relations = $node->safe_psql($toast, "SELECT string_agg(reltoastrelid::regclass::text, ', ') FROM pg_class WHERE relname IN ('tw', 'tx')");
+$node->safe_psql($toast, "VACUUM $relations");
+is($node->psql($toast, "INSERT INTO tw SELECT word(i) || 'y', i + 1000 FROM generate_series(1, 400) i; SELECT hybrid_merge('tw_t')"),
+	0, 'a merge meets rows without their values');
+is($node->psql($toast, 'INSERT INTO tx SELECT word(7)'), 0, 'an exclusion constraint meets one');
+$node->safe_psql($toast, "SELECT hybrid_index_check('tw_t', true), hybrid_index_check('tx_t_excl', true)");
+$node->safe_psql('postgres', "ROLLBACK PREPARED 'old'");
 done_testing();

@@ -106,10 +106,11 @@ row_has_key(UniqueSearch *search, ItemPointer tid, bool *dead)
 	same = table_index_fetch_tuple(fetch, tid, &search->dirty, slot, &again, dead);
 	if (same)
 	{
+		/* without its values, its insertion was undone just now */
 		key->len = 0;
-		hyb_key_of_slot(desc, search->ix->rel, slot, key);
-		same = hyb_key_compare(desc, key->data, key->len, search->row->entry->bytes,
-							   search->row->entry->keylen) == 0;
+		same = hyb_key_of_slot(desc, search->ix->rel, slot, key) &&
+			hyb_key_compare(desc, key->data, key->len, search->row->entry->bytes,
+							search->row->entry->keylen) == 0;
 	}
 	table_index_fetch_end(fetch);
 	ExecDropSingleTupleTableSlot(slot);

@@ -5,12 +5,28 @@
 #include "compat.h"
 
 #include "key/slot_key.h"
+#include "key/toast_value.h"
 #include "utils/rel.h"
 
-void
+bool
+hyb_key_append_column(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
+{
+	Datum		fetched = value;
+
+	if (col->attlen == -1 && !isnull && !hyb_toast_fetch(&fetched))
+		return false;
+	hyb_key_encode_column(col, fetched, isnull, out);
+	if (fetched != value)
+		pfree(DatumGetPointer(fetched));
+	return true;
+}
+
+bool
 hyb_key_of_slot(const HybKeyDesc *desc, Relation index, TupleTableSlot *slot,
 				HybBuf *out)
 {
+	uint32		len = out->len;
+
 	for (int i = 0; i < desc->nkeys; i++)
 	{
 		AttrNumber	attno = index->rd_index->indkey.values[i];
@@ -19,6 +35,11 @@ hyb_key_of_slot(const HybKeyDesc *desc, Relation index, TupleTableSlot *slot,
 
 		Assert(attno > 0);
 		value = slot_getattr(slot, attno, &isnull);
-		hyb_key_encode_column(&desc->cols[i], value, isnull, out);
+		if (!hyb_key_append_column(&desc->cols[i], value, isnull, out))
+		{
+			out->len = len;
+			return false;
+		}
 	}
+	return true;
 }

@@ -10,9 +10,15 @@
 
 /*
  * Append the key that an index without expressions and INCLUDE columns has for
- * the row in a slot.  May detoast and palloc.
+ * the row in a slot.  May detoast and palloc.  False, nothing appended, if a value
+ * in the TOAST table is gone (toast_value.h), as it cannot be of a row that an
+ * active snapshot sees.
  */
-extern void hyb_key_of_slot(const HybKeyDesc *desc, Relation index,
+extern bool hyb_key_of_slot(const HybKeyDesc *desc, Relation index,
 							TupleTableSlot *slot, HybBuf *out);
+
+/* The same of one column. */
+extern bool hyb_key_append_column(const HybColumn *col, Datum value, bool isnull,
+								  HybBuf *out);
 
 #endif							/* HYB_SLOT_KEY_H */

@@ -10,28 +10,26 @@
  * validate_index).  So the last one now that was not undone has the entry's key,
  * and which it was made for need not be known.
  *
- * Values may lie in the TOAST table, which VACUUM cleans independently of the
- * table: those of a version that is dead may be gone while that is still there.
- * They are read only if the version is not dead to our own snapshot, which holds
- * back what they need; or if the TOAST table is locked against VACUUM (by CLUSTER:
- * copy_table_data says why), and it is not dead to everybody.
+ * Values may lie in the TOAST table, and be gone from there before the row is from
+ * the table: then it is dead to everybody, and its entry can be dropped
+ * (key/toast_value.h).
  */
 #include "compat.h"
 
-#include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/transam.h"
+#include "key/slot_key.h"
 #include "merge/heap_key.h"
 #include "storage/bufmgr.h"
-#include "storage/lmgr.h"
-#include "storage/proc.h"
 #include "storage/procarray.h"
 #include "utils/rel.h"
 
-static void
+/* False, nothing appended, if a value is gone. */
+static bool
 append_key(const HybIndex *ix, Relation heap, HeapTuple tuple, HybBuf *out)
 {
 	const HybKeyDesc *desc = ix->desc;
+	uint32		len = out->len;
 
 	for (int i = 0; i < desc->nkeys; i++)
 	{
@@ -41,43 +39,13 @@ append_key(const HybIndex *ix, Relation heap, HeapTuple tuple, HybBuf *out)
 
 		Assert(attno > 0);
 		value = heap_getattr(tuple, attno, RelationGetDescr(heap), &isnull);
-		hyb_key_encode_column(&desc->cols[i], value, isnull, out);
+		if (!hyb_key_append_column(&desc->cols[i], value, isnull, out))
+		{
+			out->len = len;
+			return false;
+		}
 	}
-}
-
-/* Does a key column have its value in the TOAST table? */
-static bool
-has_external_key(const HybIndex *ix, Relation heap, HeapTuple tuple)
-{
-	if (!HeapTupleHasExternal(tuple))
-		return false;
-	for (int i = 0; i < ix->desc->nkeys; i++)
-	{
-		bool		isnull;
-		Datum		value;
-
-		if (ix->desc->cols[i].attlen != -1)
-			continue;
-		value = heap_getattr(tuple, ix->rel->rd_index->indkey.values[i],
-							 RelationGetDescr(heap), &isnull);
-		if (!isnull && VARATT_IS_EXTERNAL(DatumGetPointer(value)))
-			return true;
-	}
-	return false;
-}
-
-/* Has nobody removed what a version on a locked page has in the TOAST table, and will not? */
-static bool
-keeps_external(Relation heap, HeapTuple tuple, Buffer buf)
-{
-	if (!TransactionIdIsValid(MyProc->xmin) ||
-		(MyProc->statusFlags & PROC_IN_VACUUM) != 0)
-		return false;
-	if (HeapTupleSatisfiesVacuum(tuple, MyProc->xmin, buf) != HEAPTUPLE_DEAD)
-		return true;
-	return CheckRelationOidLockedByMe(heap->rd_rel->reltoastrelid, AccessExclusiveLock, true) &&
-		HeapTupleSatisfiesVacuum(tuple, GetOldestNonRemovableTransactionId(heap),
-								 buf) != HEAPTUPLE_DEAD;
+	return true;
 }
 
 /* A version of a locked page, or NULL if there is none. */
@@ -133,13 +101,11 @@ last_version(Page page, OffsetNumber *offset)
 }
 
 /*
- * A copy of the version that has the entry's key, palloc'd, or NULL: *read says
- * why.  Of a table with values of varying length it is looked at when the page is
- * not locked any more.
+ * A copy of the version that has the entry's key, palloc'd, since values may have
+ * to be fetched with the page unlocked; or NULL: *read says why.
  */
 static HeapTuple
-copy_version(HybDeadCheck *check, const HybIndex *ix, const ItemPointerData *tid,
-			 HybKeyRead *read)
+copy_version(HybDeadCheck *check, const ItemPointerData *tid, HybKeyRead *read)
 {
 	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
 	Page		page = hyb_dead_lock_page(check,
@@ -164,9 +130,7 @@ copy_version(HybDeadCheck *check, const HybIndex *ix, const ItemPointerData *tid
 			tuple.t_len = ItemIdGetLength(PageGetItemId(page, offset));
 			tuple.t_tableOid = RelationGetRelid(check->heap);
 			ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(check->buf), offset);
-			if (!has_external_key(ix, check->heap, &tuple) ||
-				keeps_external(check->heap, &tuple, check->buf))
-				copy = heap_copytuple(&tuple);
+			copy = heap_copytuple(&tuple);
 		}
 	}
 	LockBuffer(check->buf, BUFFER_LOCK_UNLOCK);
@@ -178,11 +142,11 @@ hyb_heap_key(HybDeadCheck *check, const HybIndex *ix,
 			 const ItemPointerData *tid, HybBuf *out)
 {
 	HybKeyRead	read;
-	HeapTuple	tuple = copy_version(check, ix, tid, &read);
+	HeapTuple	tuple = copy_version(check, tid, &read);
 
 	if (tuple == NULL)
 		return read;
-	append_key(ix, check->heap, tuple, out);
+	read = append_key(ix, check->heap, tuple, out) ? HYB_KEY_READ : HYB_KEY_DEAD;
 	heap_freetuple(tuple);
-	return HYB_KEY_READ;
+	return read;
 }

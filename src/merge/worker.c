@@ -290,15 +290,13 @@ static const SliceWork work_shrink = {shrink_file, ShareUpdateExclusiveLock, Sha
 /*
  * VACUUM does not wait for this transaction's snapshot, as it does not wait for
  * that of another VACUUM: the rows of a load are visible to all while their
- * index is being merged.  That is right where only the index is read, not
- * what functions of others may read, nor values that are in a TOAST table
- * (heap_key.c).
+ * index is being merged.  That is right where only the index is read, and rows of
+ * the table that may be gone (heap_key.c), not what functions of others may read.
  */
 static void
 hold_no_rows_back(const HybIndex *ix)
 {
-	if (!ix->desc->all_mem || (ix->desc->has_encoded && ix->dictionaries == NULL) ||
-		(ix->desc->truncated && !hyb_key_is_fixed(ix->desc)))
+	if (!ix->desc->all_mem || (ix->desc->has_encoded && ix->dictionaries == NULL))
 		return;
 	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
 	MyProc->statusFlags |= PROC_IN_VACUUM;

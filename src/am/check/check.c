@@ -475,6 +475,7 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 	hyb_buf_reserve(&check->probe, HYB_MAX_ENTRY_SIZE + sizeof(ItemPointerData));
 	hyb_buf_reserve(&check->entry, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->last_key, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&check->row_key, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->fresh_key, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->at_key, HYB_MAX_ENTRY_SIZE);
 	if (heapallindexed)

@@ -104,6 +104,7 @@ typedef struct HybCheck
 	HybBuf		entry;			/* of the row at hand */
 	HybBuf		last_key;		/* of the entry before it */
 	ItemPointerData last_tid;
+	HybBuf		row_key;		/* of a row of the table */
 	bool		have_last;
 
 	/* filters (check_filter.c) */

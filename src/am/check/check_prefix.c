@@ -125,8 +125,7 @@ hyb_check_row_key(HybCheck *check, ItemPointerData tid, Snapshot snapshot,
 								 &dead))
 		return false;
 	key->len = 0;
-	hyb_key_of_slot(check->ix->desc, check->ix->rel, check->slot, key);
-	return true;
+	return hyb_key_of_slot(check->ix->desc, check->ix->rel, check->slot, key);
 }
 
 /* Read the row of an entry. */
@@ -134,14 +133,14 @@ static void
 check_table_row(HybCheck *check, const PrefixRow *row, int item)
 {
 	if (!hyb_check_row_key(check, check->leaf_tids[item], check->snapshot,
-						   &check->last_key))
+						   &check->row_key))
 		return;
-	if (!begins_with_prefix(check, check->last_key.data, check->last_key.len, row->bits))
+	if (!begins_with_prefix(check, check->row_key.data, check->row_key.len, row->bits))
 		hyb_check_fail(check, row->blkno,
 					   "The entry at position %d leads to heap tuple (%u,%u), whose key does not begin with the entry's prefix.",
 					   item, ItemPointerGetBlockNumber(&check->leaf_tids[item]),
 					   ItemPointerGetOffsetNumber(&check->leaf_tids[item]));
-	hyb_check_live(check, check->last_key.data, check->last_key.len,
+	hyb_check_live(check, check->row_key.data, check->row_key.len,
 				   &check->leaf_tids[item]);
 }
 

@@ -221,8 +221,7 @@ read_visible(HybScan *so, HybScanPart *part, const ItemPointerData *item_tid,
 	if (!table_index_fetch_tuple(so->table_fetch, &tid, so->scan->xs_snapshot,
 								 so->table_slot, &again, dead))
 		return false;
-	hyb_key_of_slot(so->ix->desc, so->ix->rel, so->table_slot, &part->rowbytes);
-	return true;
+	return hyb_key_of_slot(so->ix->desc, so->ix->rel, so->table_slot, &part->rowbytes);
 }
 
 /* The key of the row, if there is one. */

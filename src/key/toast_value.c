@@ -1,0 +1,97 @@
+/*
+ * toast_value.c
+ *		Values in a TOAST table that may be gone.
+ *
+ * heap_fetch_toast_slice (the server's access/heap/heaptoast.c), but for the errors.
+ */
+#include "compat.h"
+
+#include "access/detoast.h"
+#include "access/genam.h"
+#include "access/heaptoast.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/toast_internals.h"
+#include "key/toast_value.h"
+#include "miscadmin.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
+#include "utils/snapshot.h"
+
+/*
+ * The next chunk of a value, of `size` bytes of which `done` are there: copy it.
+ * Returns its length, 0 if it is another one.
+ */
+static uint32
+copy_chunk(HeapTuple tuple, TupleDesc desc, uint32 size, uint32 done, char *out)
+{
+	bool		isnull;
+	uint32		seq = DatumGetInt32(fastgetattr(tuple, 2, desc, &isnull));
+	Pointer		chunk = DatumGetPointer(fastgetattr(tuple, 3, desc, &isnull));
+	uint32		len = Min(size - done, TOAST_MAX_CHUNK_SIZE);
+
+	if (isnull || seq != done / TOAST_MAX_CHUNK_SIZE ||
+		VARATT_IS_EXTERNAL(chunk) || VARATT_IS_COMPRESSED(chunk) ||
+		VARSIZE_ANY_EXHDR(chunk) != len)
+		return 0;
+	memcpy(out + done, VARDATA_ANY(chunk), len);
+	return len;
+}
+
+/* Does `out` have all of it? */
+static bool
+fetch_chunks(Oid toastrelid, Oid valueid, uint32 size, char *out)
+{
+	Relation	rel = table_open(toastrelid, AccessShareLock);
+	SnapshotData snapshot = {.snapshot_type = SNAPSHOT_TOAST};
+	Relation   *indexes;
+	int			nindexes;
+	int			valid = toast_open_indexes(rel, AccessShareLock, &indexes, &nindexes);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	uint32		done = 0;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(valueid));
+	scan = systable_beginscan_ordered(rel, indexes[valid], &snapshot, 1, &key);
+	while (done < size &&
+		   (tuple = systable_getnext_ordered(scan, ForwardScanDirection)) != NULL)
+	{
+		uint32		len = copy_chunk(tuple, RelationGetDescr(rel), size, done, out);
+
+		if (len == 0)
+			break;
+		done += len;
+	}
+	systable_endscan_ordered(scan);
+	toast_close_indexes(indexes, nindexes, AccessShareLock);
+	table_close(rel, AccessShareLock);
+	return done == size;
+}
+
+bool
+hyb_toast_fetch(Datum *value)
+{
+	struct varlena *external = (struct varlena *) DatumGetPointer(*value);
+	struct varlena *fetched;
+	struct varatt_external pointer;
+	uint32		size;
+
+	if (!VARATT_IS_EXTERNAL_ONDISK(external))
+		return true;
+	HYB_ASSERT_NO_LWLOCK();
+	VARATT_EXTERNAL_GET_POINTER(pointer, external);
+	size = VARATT_EXTERNAL_GET_EXTSIZE(pointer);
+	fetched = palloc(size + VARHDRSZ);
+	if (VARATT_EXTERNAL_IS_COMPRESSED(pointer))
+		SET_VARSIZE_COMPRESSED(fetched, size + VARHDRSZ);
+	else
+		SET_VARSIZE(fetched, size + VARHDRSZ);
+	if (!fetch_chunks(pointer.va_toastrelid, pointer.va_valueid, size, VARDATA(fetched)))
+	{
+		pfree(fetched);
+		return false;
+	}
+	*value = PointerGetDatum(fetched);
+	return true;
+}
