@@ -37,10 +37,10 @@ my $node = new_node('messages', $conf);
 # two pages, free blocks; frozen: the same, in the middle of a merge; surf: with
 # range filters; points: with filters for points; text: leaves of strings;
 # levels: two levels, the newer one with filters for points, in the middle of a
-# pass.
+# pass; include: with an INCLUDE column.
 my $fill = 'SELECT hashint4(g), md5(g::text) FROM generate_series';
 my %columns = (plain => '(k)', frozen => '(k)', surf => "(k, s) WITH (filter = 'surf')",
-	points => '(k) WITH (filter = points)', text => '(s)', levels => '(k, s)');
+	points => '(k) WITH (filter = points)', text => '(s)', levels => '(k, s)', include => '(k) INCLUDE (s)');
 foreach my $name (sort keys %columns)
 {
 	$node->safe_psql('postgres', <<EOF);
@@ -52,13 +52,13 @@ INSERT INTO $name $fill(9001, 10000) g;
 SELECT hybrid_merge('${name}_i');
 DELETE FROM $name WHERE k BETWEEN 0 AND 10000000;
 VACUUM (INDEX_CLEANUP on) $name;
-INSERT INTO $name $fill(20001, 21000) g;
+INSERT INTO $name $fill(20001, 22000) g;
 EOF
 }
 $node->safe_psql('postgres',
 	pass_begun('levels_i', 'INSERT INTO levels SELECT hashint4(g * 200 + i), md5(i::text) FROM generate_series(100000, 100199) i'));
 
-$node->safe_psql('postgres', "DELETE FROM text WHERE s = md5('20001')");
+$node->safe_psql('postgres', "DELETE FROM text WHERE s = md5('20002')");
 
 # one step after a freeze; the next one comes when a page of the log is full
 $node->safe_psql('postgres', <<EOF);
@@ -103,6 +103,10 @@ sub move_separator
 	set8($content, root($content), $at, get8($content, root($content), $at) + $by);
 	return;
 }
+
+# Where entry i of a page of the log lies, of an int4 and with a TID near that of the
+# page's first entry, which has a whole one.
+sub log_entry { return $_[0] == 0 ? 24 : 24 + 12 + 8 * ($_[0] - 1); }
 
 sub log_page { return get32($_[0], 0, $meta{active_head}); }
 sub bump { return set64($_[0], 0, $meta{ $_[1] }, get64($_[0], 0, $meta{ $_[1] }) + ($_[2] // 1)); }
@@ -175,7 +179,7 @@ my @damage = (
 	[ 'surf', qr/The child at position 0 has rent, but is no leaf of a newer level/, sub { set16($_[0], root($_[0]), child($_[0], 0) + 16 + 2, 1) } ],
 	[ 'frozen', qr/The separator at position 0 is malformed/, sub { set8($_[0], 0, $meta{wm_tie}, 7) } ],
 	[ 'plain', qr/In the metapage, there are flags without a meaning/, sub { set32($_[0], 0, $meta{flags}, 0x100) } ],
-	[ 'text', qr/leaves do not hold keys, of an index that needs them/, sub { set32($_[0], 0, $meta{flags}, 0x80) } ],
+	[ 'include', qr/leaves do not hold keys, of an index that needs them/, sub { set32($_[0], 0, $meta{flags}, 0x80) } ],
 	[ 'plain', qr/In the metapage, there is a visit of all leaves without a frozen generation/, sub { set32($_[0], 0, $meta{flags}, 0x4) } ],
 	[ 'plain', qr/In the metapage, a unit is being moved without a pass over levels/, sub { set32($_[0], 0, $meta{flags}, 0x10) } ],
 	[ 'plain', qr/In the metapage, there is a quiet merge without a frozen generation/, sub { set32($_[0], 0, $meta{flags}, 0x20) } ],
@@ -270,7 +274,7 @@ my @damage = (
 	[ 'plain', qr/The entries of a delta page do not end where the page does/, sub { set16($_[0], log_page($_[0]), 24, 0) } ],
 	[ 'plain', qr/The entry at position \d+ is malformed/, sub { set8($_[0], log_page($_[0]), 24 + 7, 9) } ],
 	[ 'plain', qr/The heap TID at position \d+ is invalid/, sub { set16($_[0], log_page($_[0]), 24 + 5, 0) } ],
-	[ 'plain', qr/has the key and heap TID \(\d+,\d+\) of another one/, sub { my $at = log_page($_[0]) * $block_size + 24; substr(${ $_[0] }, $at, 12) = substr(${ $_[0] }, $at + 12, 12) } ],
+	[ 'plain', qr/has the key and heap TID \(\d+,\d+\) of another one/, sub { my $at = log_page($_[0]) * $block_size + log_entry(2); substr(${ $_[0] }, $at, 8) = substr(${ $_[0] }, $at - 8, 8) } ],
 	[ 'plain', qr/is in the dynamic stage as well, at offset/, sub { substr(${ $_[0] }, log_page($_[0]) * $block_size + 24, 12) = $row_entry } ],
 	[ 'plain', qr/A delta page has flags 0x0100/, sub { in_trailer($_[0], log_page($_[0]), 28, 0x100) } ],
 	[ 'plain', qr/A delta page has \d+ entries, but claims/, sub { set32($_[0], log_page($_[0]), $trailer + 24, 3) } ],
@@ -345,21 +349,23 @@ foreach my $i (0 .. $#indexes)
 	set8(\$content, 0, $meta{wm_tie}, 1);
 	write_file($node->data_dir . '/' . $path{frozen_i}, $content);
 }
-# The first entry of the log, of a row that is deleted, leads to no block of its
-# table.
+# The second entry of the log, of a row that is deleted, leads to no block of its
+# table: the greatest one that is near that of the first entry.
 {
 	my $content = $template{text};
 	my $block = log_page(\$content);
-	my $long = get8(\$content, $block, 24) & 0x40 ? 1 : 0;
+	my $second = 24 + 2 + 6 + get8(\$content, $block, 25);
 
-	set16(\$content, $block, 24 + 1 + $long, 0x77);
+	die 'entries of more than 255 bytes, or less than 32' if get8(\$content, $block, 24) != 0x40;
+	die 'a whole TID' if get8(\$content, $block, $second) != 0x60;
+	set8(\$content, $block, $second + 2, 0xFF);
 	write_file($node->data_dir . '/' . $path{text_i}, $content);
 }
 $node->start;
 
 # All in one session; the answers in order.
 my ($ret, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n" . join('',
-	map { "\\warn == $_\nSELECT hybrid_index_check('$_');\n" } (map { "d${_}_i" } 0 .. $#indexes), 'frozen_i', 'plain_i', 'surf_i', 'points_i', 'text_i', 'levels_i'),
+	map { "\\warn == $_\nSELECT hybrid_index_check('$_');\n" } (map { "d${_}_i" } 0 .. $#indexes), 'frozen_i', 'plain_i', 'surf_i', 'points_i', 'text_i', 'levels_i', 'include_i'),
 	on_error_stop => 0);
 my %said = map { /^(\S+)\n?(.*)/s ? ($1 => $2) : () } split /^== /m, $err;
 foreach my $i (0 .. $#damage)
@@ -370,9 +376,9 @@ foreach my $i (0 .. $#damage)
 	like($what, qr/XX002/, 'with its SQLSTATE') if $what !~ /XX002/;
 }
 like($said{frozen_i}, qr/The frozen entry at offset \d+ lies below the watermark, but is not in the static stage/, 'entries that a merge has lost');
-is($said{"${_}_i"}, '', "template $_ is sound") foreach qw(plain surf points text levels);
+is($said{"${_}_i"}, '', "template $_ is sound") foreach qw(plain surf points text levels include);
 ($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_index_check('text_i', true)");
-like($err, qr/index "text_i" has an entry that leads to heap tuple \(77987\d\d,\d+\) of table "text" but is not that tuple's.*The table has no such block/s,
+like($err, qr/index "text_i" has an entry that leads to heap tuple \(\d+,\d+\) of table "text" but is not that tuple's.*The table has no such block/s,
 	'an entry that leads beyond the table');
 my $flipped = join('', map { $said{"d${_}_i"} } $#damage + 1 .. $#indexes);
 like($flipped, $_, "flipped bytes: $_")
@@ -421,19 +427,19 @@ foreach my $name (qw(a b d))
 	if ($name eq 'a')
 	{
 		# another key
-		set8(\$content, $page, 24 + 12 * 100 + 11, 0x77);
+		set8(\$content, $page, log_entry(100) + 7, 0x77);
 	}
 	elsif ($name eq 'd')
 	{
 		# an entry in the middle that VACUUM has removed is alive again
-		my $flags = get8(\$content, $page, 24 + 12 * 99);
+		my $flags = get8(\$content, $page, log_entry(99));
 		cmp_ok($flags & 0x80, '>', 0, 'VACUUM has flagged an entry of the log');
-		set8(\$content, $page, 24 + 12 * 99, $flags & 0x7F);
+		set8(\$content, $page, log_entry(99), $flags & 0x7F);
 	}
 	else
 	{
 		# one entry more
-		substr($content, $page * $block_size + 24 + 12 * 300, 12) = pack('CS3', 5, 0, 0, 299) . "\x01" . pack('N', 0x80000000 + 1000000);
+		substr($content, $page * $block_size + log_entry(300), 12) = pack('CS3', 5, 0, 0, 299) . "\x01" . pack('N', 0x80000000 + 1000000);
 	}
 	open(my $fh, '+<:raw', $file{$name}) or die $!;
 	seek($fh, $page * $block_size, 0);
@@ -442,9 +448,9 @@ foreach my $name (qw(a b d))
 }
 $small->safe_psql('postgres', 'SELECT count(*) FROM c; SELECT count(*) FROM pg_proc; SELECT count(*) FROM pg_attribute');
 foreach my $case (
-	[ 'a', qr/The dynamic stage's tree and the log differ about the entry at offset 1224/ ],
+	[ 'a', qr/The dynamic stage's tree and the log differ about the entry at offset 828/ ],
 	[ 'b', qr/The live entry at offset \d+ is missing from the dynamic stage's tree/ ],
-	[ 'd', qr/The live entry at offset 1212 is missing from the dynamic stage's tree/ ])
+	[ 'd', qr/The live entry at offset 820 is missing from the dynamic stage's tree/ ])
 {
 	my ($name, $message) = @$case;
 

@@ -69,7 +69,7 @@ same_answers($node, 'after a crash', \%queries, ['l']);
 
 $node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 8192');
 $node->reload;
-my @tests = grep { !/^(?:compression|fill|inspection|hope|killed|long_keys|merge|points|shrink|surf|vacuum|versions)$/ } map { m{([^/]+)\.sql$} } glob(test_root() . '/sql/*.sql');
+my @tests = grep { !/^(?:compression|fill|grafite|inspection|hope|killed|long_keys|merge|points|shrink|surf|trie|trie_text|vacuum|versions)$/ } map { m{([^/]+)\.sql$} } glob(test_root() . '/sql/*.sql');
 is(join(' ', run_regress($node, @tests)), '', scalar(@tests) . ' regression tests over several levels');
 
 no_crash($node, 'nothing crashed');

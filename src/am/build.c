@@ -94,7 +94,8 @@ warn_without_filter(const HybIndex *ix)
 
 	if (ReindexIsProcessingIndex(RelationGetRelid(ix->rel)))
 		return;
-	if (ix->desc->truncated && kind != HYB_FILTER_NONE && kind != HYB_FILTER_AUTO &&
+	if (hyb_layout_option(ix->rel) == HYB_OPTION_TRIE && ix->desc->truncated &&
+		kind != HYB_FILTER_NONE && kind != HYB_FILTER_AUTO &&
 		(hyb_filter_has_ranges(kind) || !hyb_key_is_fixed(desc)))
 	{
 		ereport(NOTICE,
