@@ -54,9 +54,12 @@
 #define KEY_BUFFER_USAGE	UINT64CONST(0xB000000000000005)
 #define KEY_SPARE			UINT64CONST(0xB000000000000006)
 
-/* Ranges for each process; a range has so many bytes of entries at least. */
+/*
+ * Ranges for each process.  The last leaf of a range, and its level-1 node, are not
+ * full: so of few entries, which may become few pages, there are fewer.
+ */
 #define RANGES_EACH		4
-#define RANGE_BYTES		(1024 * 1024)
+#define RANGE_BYTES		(4 * 1024 * 1024)
 #define RANGE_LEAST		(64 * 1024)
 
 /* How often who waits looks at the progress of the others, in ms */

@@ -33,6 +33,9 @@
  */
 #define OVERLAP				1.0
 
+/* Shorter logs are in nobody's way. */
+#define OVERLAP_LEAST		8
+
 /* Entries that an inserter merges then for each one that was inserted. */
 #define PACE				4
 
@@ -250,7 +253,7 @@ presses(const HybMergeFacts *facts)
 static bool
 overlaps(const HybMergeFacts *facts)
 {
-	return facts->merging_pages > 0 &&
+	return facts->merging_pages > 0 && facts->active_pages >= OVERLAP_LEAST &&
 		(double) facts->active_pages >= (double) facts->merging_pages * OVERLAP;
 }
 

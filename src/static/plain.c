@@ -84,7 +84,8 @@ plain_row(HybLeaf *leaf, int row, HybValue *vals)
 	uint32		start = (uint32) row_end(leaf, row - 1);
 	uint32		len = (uint32) row_end(leaf, row) - start;
 
-	if (hyb_key_split(leaf->desc, plain_leaf(leaf)->bytes + start, len,
+	if (len == 0 ||
+		hyb_key_split(leaf->desc, plain_leaf(leaf)->bytes + start, len,
 					  leaf->desc->natts, vals) != len)
 		hyb_corrupted(leaf->rel, leaf->blkno, "A row of the leaf is malformed.");
 }

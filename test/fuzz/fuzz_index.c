@@ -600,7 +600,8 @@ read_bulk(HybIndex *ix, const HybGeneration *generation)
 	bool		done = true;
 
 	/* more is not a file that this could have */
-	if (generation->npages > 1000 || setjmp(hyb_fuzz_error) != 0)
+	if (generation->npages > 1000 || generation->nentries > 1000000 ||
+		setjmp(hyb_fuzz_error) != 0)
 		return;
 	begin_bulk(&bulk, ix, generation);
 	for (int lane = 0; lane < HYB_LANES && done; lane++)

@@ -684,6 +684,9 @@ add_items(HybScan *so, HybScanBatch *batch, int level, int from, int to,
 	HybScanPart *part = batch->parts[level];
 	int			base;
 
+	/* rows that do not ascend may come to more items than they have */
+	if (unlikely(from >= to || batch->nitems + (to - from) > batch->items_alloc))
+		hyb_corrupted(so->ix->rel, part->block, "The rows of the leaf do not ascend.");
 	need_tids(so, part, from, to);
 	base = part->tids_base;
 	for (int i = from; i < to; i++)
@@ -727,6 +730,9 @@ hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to)
 	{
 		int			end = Min(row_end(part, row), to);
 
+		if (unlikely(end <= from))
+			hyb_corrupted(so->ix->rel, part->block,
+						  "The rows of the leaf do not ascend.");
 		if (so->nquals == 0 ||
 			hyb_scan_qualifies(so, hyb_part_values(so, part, row)))
 			add_items(so, batch, level, from, end, row);
