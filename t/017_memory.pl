@@ -231,7 +231,7 @@ my ($ret, $out, $err) = $node->psql('postgres', "LOAD 'hybridindex'; ALTER SYSTE
 like($err, qr/outside the valid range/, 'no more can be asked for than can be numbered');
 
 # ---- names in the code that workers run ----
-$node->append_conf('postgresql.conf', "hybridindex.background_merge = on\nhybridindex.merge_floor = 500");
+$node->append_conf('postgresql.conf', "hybridindex.background_merge = on\nhybridindex.merge_floor = 1000");
 $node->reload;
 $node->safe_psql('postgres', <<EOF);
 CREATE SCHEMA evil;
@@ -249,7 +249,7 @@ CREATE OPERATOR CLASS telling_ops FOR TYPE int USING hybrid AS
 CREATE INDEX told_a ON told USING hybrid (a telling_ops);
 EOF
 # one page of the log is filled: a worker merges, the session has no need to
-$node->safe_psql('postgres', 'INSERT INTO public.told SELECT g FROM generate_series(1, 700) g');
+$node->safe_psql('postgres', 'INSERT INTO public.told SELECT g FROM generate_series(1, 1100) g');
 wait_for('a worker merges', "SELECT merged_entries > 0 AND NOT merge_running FROM public.hybrid_index_stats('public.told_a')", 60);
 my %paths;
 my $log = slurp_file($node->logfile);

@@ -53,7 +53,7 @@ my $from = -s $node->logfile;
 foreach my $round (1 .. 20)
 {
 	my $merges = $node->safe_psql('postgres', "SELECT merges FROM hybrid_index_stats('t_k')");
-	$node->safe_psql('postgres', 'INSERT INTO t SELECT hashint4(i) % 1000 FROM generate_series(1, 700) i', extra_params => [ '-U', 'inserter' ]);
+	$node->safe_psql('postgres', 'INSERT INTO t SELECT hashint4(i) % 1000 FROM generate_series(1, 1100) i', extra_params => [ '-U', 'inserter' ]);
 	$node->poll_query_until('postgres', "SELECT merges > $merges AND NOT merge_running FROM hybrid_index_stats('t_k')") or last;
 	last if comparing('hybrid merge worker', $from) ne '';
 }

@@ -30,7 +30,7 @@ SET enable_bitmapscan = off;
 SET enable_indexonlyscan = off;
 SELECT count(*) FROM h WHERE k > 0;
 SET hybridindex.merge_floor = 1000;
-INSERT INTO h SELECT 0 FROM generate_series(1, 400) g;
+INSERT INTO h SELECT 0 FROM generate_series(1, 800) g;
 EOF
 my $half = "SELECT merge_running AND static_entries BETWEEN 1 AND 30000 FROM hybrid_index_stats('h_k')";
 is($node->safe_psql('postgres', $half), 't', 'a merge is under way');

@@ -151,7 +151,7 @@ BEGIN
 	FOR t IN 1 .. 100 LOOP
 		EXECUTE format('CREATE TABLE q%s (k int)', t);
 		EXECUTE format('CREATE INDEX q%s_k ON q%s USING hybrid (k)', t, t);
-		EXECUTE format('INSERT INTO q%s SELECT g FROM generate_series(1, 1000) g', t);
+		EXECUTE format('INSERT INTO q%s SELECT g FROM generate_series(1, 1500) g', t);
 	END LOOP;
 END $$;
 EOF
@@ -159,7 +159,7 @@ $node->restart;
 $merged = 0;
 foreach my $round (1 .. 12)
 {
-	is($node->safe_psql('many1', <<'EOF'), '100000', "lost trees, $round: right answers");
+	is($node->safe_psql('many1', <<'EOF'), '150000', "lost trees, $round: right answers");
 SET enable_seqscan = off; SET enable_bitmapscan = off;
 CREATE FUNCTION pg_temp.count_rows(t int) RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE n int8;

@@ -37,14 +37,14 @@ sub fill
 CREATE TABLE b (k int8, s text COLLATE "C", n int);
 CREATE INDEX b_k ON b USING hybrid (k);
 CREATE INDEX b_s ON b USING hybrid (s, n DESC) INCLUDE (k);
-INSERT INTO b SELECT hashint8extended(g, 1), 'customer ' || md5((g % 20000)::text), g % 7 FROM generate_series(1, 150000) g
+INSERT INTO b SELECT hashint8extended(g, 1), 'customer ' || md5((g % 20000)::text), g % 7 FROM generate_series(1, 240000) g
 EOF
 	$node->restart;
 	return;
 }
 
 fill();
-is($node->safe_psql('postgres', <<EOF), '150000|t|t', 'a sorted tree');
+is($node->safe_psql('postgres', <<EOF), '240000|t|t', 'a sorted tree');
 SET enable_seqscan = off; SET enable_bitmapscan = off;
 SELECT FROM b WHERE k = 5;
 SELECT FROM b WHERE s = 'x';
@@ -121,7 +121,7 @@ EOF
 	my $session = start_psql($node, $notice =~ s/'notice'/'wait'/r, 'SELECT count(*) FROM b WHERE k = 5');
 	ok(held_at($node, 'bulk-read', $session), 'a log is sorted');
 	# a tree that is not made of a sorted log has leaves that are not full
-	is($node->safe_psql('postgres', <<EOF), '150000|t', 'others do not, but wait for some time');
+	is($node->safe_psql('postgres', <<EOF), '240000|t', 'others do not, but wait for some time');
 SET enable_seqscan = off;
 SELECT FROM b WHERE k = 5;
 SELECT tree_entries, tree_memory / tree_entries > 46 FROM hybrid_index_stats('b_k');

@@ -121,7 +121,7 @@
  * but some.
  */
 #define STEP_FRACTION		16
-#define STEP_MIN_LEAVES		2
+#define STEP_MIN_LEAVES		4
 
 /*
  * Frozen entries that a step fetches: twice what its share of the leaves would

@@ -297,7 +297,7 @@ test_others(void)
 	facts = index_of(0);
 	facts.frozen_entries = 1000000;
 	size = hyb_policy_ratio.step(&facts);
-	CHECK(size.leaves == 2 && size.entries == 8192 && size.bytes == 16 * 8192,
+	CHECK(size.leaves == 4 && size.entries == 8192 && size.bytes == 16 * 8192,
 		  "no leaves: %d %d", size.leaves, size.entries);
 	facts.leaves = 160;
 	size = hyb_policy_ratio.step(&facts);
