@@ -111,7 +111,7 @@ EOF
 $notice
 CREATE TABLE own (k int8);
 CREATE INDEX own_k ON own USING hybrid (k);
-INSERT INTO own SELECT hashint8extended(g, 1) FROM generate_series(1, 200000) g;
+INSERT INTO own SELECT hashint8extended(g, 1) FROM generate_series(1, 300000) g;
 SELECT count(*) FROM own WHERE k = 5;
 EOF
 	like($err, $sort, 'who has inserted sorts the log as well');
