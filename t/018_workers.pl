@@ -92,9 +92,9 @@ is(most_workers(11), 1, 'one at a time, of two databases in turn');
 
 # An index whose table is locked does not keep others waiting for long.
 make_indexes('postgres', 21, 22, 900);
-my $locker = start_psql($node, "BEGIN; LOCK TABLE w21; INSERT INTO w21 SELECT hashint8(g) FROM generate_series(1, 1500) g; SELECT pg_sleep(30);");
+my $locker = start_psql($node, "BEGIN; LOCK TABLE w21; INSERT INTO w21 SELECT hashint8(g) FROM generate_series(1, 1050) g; SELECT pg_sleep(30);");
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
-$node->safe_psql('postgres', "INSERT INTO w22 SELECT hashint8(g) FROM generate_series(1, 1500) g");
+$node->safe_psql('postgres', "INSERT INTO w22 SELECT hashint8(g) FROM generate_series(1, 1050) g");
 ok($node->poll_query_until('postgres', all_merged(22, 22)), 'an index is merged while the table of another is locked');
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"), '1', 'as it still is');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
@@ -119,7 +119,7 @@ EOF
 	$node->safe_psql('postgres', 'INSERT INTO w23 SELECT hashint8(-g) FROM generate_series(1, 1000) g');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'"),
 		'the only worker is held after a step');
-	$node->safe_psql('postgres', 'INSERT INTO w24 SELECT hashint8(-g) FROM generate_series(1, 1500) g; SELECT pg_sleep(1.2)');
+	$node->safe_psql('postgres', 'INSERT INTO w24 SELECT hashint8(-g) FROM generate_series(1, 1050) g; SELECT pg_sleep(1.2)');
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between'); SELECT injection_points_wakeup('hybrid-merge-between')");
 	ok($node->poll_query_until('postgres', all_merged(23, 24)), 'both indexes are merged');
 	usleep(200_000);
@@ -155,7 +155,7 @@ EOF
 	# one that is there has the old setting
 	ok($node->poll_query_until('postgres', $workers, '0'), 'no worker is there');
 	# whoever vacuums asks for a worker each time
-	$node->safe_psql('postgres', 'INSERT INTO f SELECT hashint4(g) FROM generate_series(1, 1500) g');
+	$node->safe_psql('postgres', 'INSERT INTO f SELECT hashint4(g) FROM generate_series(1, 1050) g');
 	foreach (1 .. 100)
 	{
 		$node->safe_psql('postgres', 'VACUUM f') foreach 1 .. 4;
@@ -239,19 +239,19 @@ EOF
 	foreach (1 .. 10)
 	{
 		$set_most->(1);
-		$node->safe_psql('postgres', 'INSERT INTO w55 SELECT hashint8(g) FROM generate_series(1, 1500) g');
+		$node->safe_psql('postgres', 'INSERT INTO w55 SELECT hashint8(g) FROM generate_series(1, 1050) g');
 		$node->poll_query_until('postgres', "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'HybridMergeIdle'", '1');
 		$set_most->(0);
 		$node->poll_query_until('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker' AND wait_event IS DISTINCT FROM 'hybrid-worker-leaves'", '0');
 		last if $node->safe_psql('postgres', $leaving) eq '1';
 	}
-	$node->safe_psql('postgres', 'INSERT INTO w53 SELECT hashint8(g) FROM generate_series(1, 1500) g');
+	$node->safe_psql('postgres', 'INSERT INTO w53 SELECT hashint8(g) FROM generate_series(1, 1050) g');
 	is($node->safe_psql('postgres', "$leaving AND state = 'idle'"), '1', 'an idle worker that goes is given an index');
 	$set_most->(1);
 	$node->safe_psql('postgres', $let_go);
 	$node->poll_query_until('postgres', $workers, '0');
 	is($node->safe_psql('postgres', all_merged(53, 53)), 'f', 'which it does not merge');
-	$node->safe_psql('postgres', 'INSERT INTO w54 SELECT hashint8(g) FROM generate_series(1, 1500) g');
+	$node->safe_psql('postgres', 'INSERT INTO w54 SELECT hashint8(g) FROM generate_series(1, 1050) g');
 	ok($node->poll_query_until('postgres', all_merged(53, 54)), 'but the next one does');
 }
 
@@ -267,7 +267,7 @@ SKIP:
 	$node->safe_psql('postgres', 'INSERT INTO w56 SELECT hashint8(-g) FROM generate_series(1, 5000) g');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'"),
 		'the only worker is held after a step');
-	$node->safe_psql('other', 'INSERT INTO w56 SELECT hashint8(-g) FROM generate_series(1, 1500) g');
+	$node->safe_psql('other', 'INSERT INTO w56 SELECT hashint8(-g) FROM generate_series(1, 1050) g');
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between')");
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'");
 	ok($node->poll_query_until($_, all_merged(56, 56)), "the index of $_ is merged by the next worker")
