@@ -94,9 +94,9 @@ warn_without_filter(const HybIndex *ix)
 
 	if (ReindexIsProcessingIndex(RelationGetRelid(ix->rel)))
 		return;
-	if (hyb_layout_option(ix->rel) == HYB_OPTION_TRIE && ix->desc->truncated &&
+	if (hyb_layout_option(ix->rel) == HYB_OPTION_TRIE &&
 		kind != HYB_FILTER_NONE && kind != HYB_FILTER_AUTO &&
-		(hyb_filter_has_ranges(kind) || !hyb_key_is_fixed(desc)))
+		!hyb_filter_fits_prefixes(ix, kind))
 	{
 		ereport(NOTICE,
 				(errmsg("storage parameter \"filter\" has no effect on the oldest level of index \"%s\"",

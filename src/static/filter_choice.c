@@ -127,19 +127,24 @@ points_pay(const HybIndex *ix, int nlevels)
 		checks_find_nothing(ix, has);
 }
 
+/*
+ * Of the beginnings of keys there are filters for points only, and of those that
+ * differ in their length none: who asks does not know the length.
+ */
+bool
+hyb_filter_fits_prefixes(const HybIndex *ix, HybFilterKind kind)
+{
+	return !ix->desc->truncated ||
+		(!hyb_filter_has_ranges(kind) && hyb_key_is_fixed(ix->desc));
+}
+
 HybFilterKind
 hyb_filter_kind_of_level(const HybIndex *ix, int level, int nlevels)
 {
 	HybFilterKind kind = hyb_filter_option(ix->rel);
 	bool		newer = level > 0 && nlevels > 1;
 
-	/*
-	 * Of the beginnings of keys there are filters for points only, and of
-	 * those that differ in their length none: who asks does not know the
-	 * length.
-	 */
-	if (level == 0 && ix->desc->truncated &&
-		(hyb_filter_has_ranges(kind) || !hyb_key_is_fixed(ix->desc)))
+	if (level == 0 && !hyb_filter_fits_prefixes(ix, kind))
 		return HYB_FILTER_NONE;
 	if (kind == HYB_FILTER_AUTO)
 		kind = !newer && points_pay(ix, nlevels) ? HYB_FILTER_POINTS :

@@ -30,4 +30,10 @@ extern bool hyb_filter_is_chosen(const HybIndex *ix);
 /* Does the index ask for a kind of filters that its keys cannot have? */
 extern bool hyb_filter_impossible(const HybIndex *ix);
 
+/*
+ * Can leaves of the oldest level have filters of a kind, which is true of all where
+ * they keep keys?
+ */
+extern bool hyb_filter_fits_prefixes(const HybIndex *ix, HybFilterKind kind);
+
 #endif							/* HYB_FILTER_CHOICE_H */
