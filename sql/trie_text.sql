@@ -181,8 +181,36 @@ SELECT hyb_same('SELECT t FROM th WHERE t = ''77@example.org''', 'index'), hyb_s
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 
--- filters for points are not of prefixes whose length differs
-CREATE INDEX th_f ON th USING hybrid (t) WITH (layout = trie, filter = points);
-SELECT filter_pages FROM hybrid_index_stats('th_f');
-DROP FUNCTION tt_queries;
-DROP TABLE tt, tu_ref, tu, tw, th CASCADE;
+-- filters for points, asked for beginnings of each length; range filters are not possible
+CREATE TABLE tf AS SELECT i, CASE WHEN i % 50 = 0 THEN repeat('long ', 20) ELSE '' END || left(md5(i::text), 3 + i % 20) || i AS t,
+	'group ' || i % 7 AS g FROM generate_series(1, 12000) i;
+INSERT INTO tf VALUES (0, NULL, NULL), (-1, '', '');
+CREATE UNIQUE INDEX tf_t ON tf USING hybrid (t COLLATE "C") WITH (layout = trie, filter = points);
+CREATE INDEX tf_g ON tf USING hybrid (g COLLATE "C" DESC, t COLLATE "C") WITH (layout = trie, filter = points);
+CREATE INDEX tf_s ON tf USING hybrid (t COLLATE "C") WITH (layout = trie, filter = surf);
+SELECT i, filter_pages > 0 AS has_filters FROM unnest('{tf_t, tf_g, tf_s}'::regclass[]) i, hybrid_index_stats(i);
+SELECT hyb_check('tf');
+CREATE FUNCTION tf_grow(lo int, hi int) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO tf SELECT i, left(md5(i::text), 3 + i % 20) || i, 'group ' || i % 7 FROM generate_series(lo, hi) i;
+	RETURN hybrid_merge('tf_t') + hybrid_merge('tf_g');
+END $$;
+SELECT sum(tf_grow(12001 + n * 3000, 15000 + n * 3000)) > 0 FROM generate_series(0, 3) n;
+DELETE FROM tf WHERE i % 7 = 3;
+VACUUM tf;
+SELECT hyb_check('tf');
+SET enable_seqscan = off;
+CREATE FUNCTION tf_counts(OUT checks bigint, OUT negatives bigint) LANGUAGE sql AS 'SELECT filter_checks, filter_negatives FROM hybrid_index_stats(''tf_t'')';
+SELECT * FROM tf_counts() \gset
+-- keys that are not there, some of which begin like others; nearly all that begin like none are denied
+SELECT count((SELECT f.i FROM tf f WHERE f.t = s.t COLLATE "C")) FROM (SELECT md5('no' || i) AS t FROM generate_series(1, 2000) i) s;
+SELECT c.checks - :checks AS asked, c.negatives - :negatives BETWEEN 0.9 * 2000 AND 2000 AS denied FROM tf_counts() c;
+SELECT count((SELECT f.i FROM tf f WHERE f.t = s.t || 'x' COLLATE "C")) FROM tf s;
+SELECT count((SELECT f.i FROM tf f WHERE f.t = left(s.t, -1) COLLATE "C")) < 50 AS hardly_any FROM tf s WHERE i > 0;
+-- all that are
+SELECT count((SELECT f.i FROM tf f WHERE f.t = s.t COLLATE "C")) = count(t) AS all_found FROM tf s;
+SELECT count((SELECT f.i FROM tf f WHERE f.t = s.t COLLATE "C" AND f.g = s.g COLLATE "C")) = count(t) AS all_found FROM tf s;
+SELECT hyb_error(format('INSERT INTO tf VALUES (1, %L)', t)) ~ 'duplicate key' AS known FROM tf WHERE i IN (-1, 1, 50, 20001);
+RESET enable_seqscan;
+DROP FUNCTION tt_queries, tf_grow, tf_counts;
+DROP TABLE tt, tu_ref, tu, tw, th, tf CASCADE;

@@ -43,6 +43,42 @@ regress_ok('regression tests with layout = trie', @regress);
 $node->append_conf('postgresql.conf', "hybridindex.test_levels = 3\nhybridindex.merge_floor = 300");
 $node->reload;
 regress_ok('and several levels', qw(constraints dml_random multicolumn types unique));
+
+# Where the table does not fit shared_buffers rows with few entries are not read, but
+# where their entries have no fingerprints.
+$node->append_conf('postgresql.conf', "hybridindex.test_levels = 1\nhybridindex.merge_floor = 8192\nshared_buffers = 128kB\nmax_connections = 10\nmax_wal_senders = 0");
+$node->restart;
+regress_ok('and few buffers', qw(trie trie_text types unique));
+$node->append_conf('postgresql.conf', 'shared_buffers = 1MB');
+$node->restart;
+$node->safe_psql('postgres', <<EOF);
+CREATE EXTENSION hybridindex;
+CREATE TABLE tg (t text COLLATE "C", b uuid, pad text) WITH (autovacuum_enabled = off);
+INSERT INTO tg SELECT 'g' || md5(i::text), md5(i::text)::uuid, repeat('x', 900) FROM generate_series(1, 3000) i;
+CREATE INDEX tg_t ON tg USING hybrid (t) WITH (layout = trie);
+CREATE INDEX tg_b ON tg USING hybrid (b) WITH (layout = trie);
+EOF
+# Pages of the table that a merge looks at, behind an insertion of what begins like all rows.
+sub merge_reads
+{
+	my ($index, $insert) = @_;
+	my $count = 'SELECT pg_stat_force_next_flush(); SELECT heap_blks_read + heap_blks_hit FROM pg_statio_user_tables WHERE relname = $$tg$$';
+	$node->safe_psql('postgres', $insert);
+	my ($before) = $node->safe_psql('postgres', $count) =~ /(\d+)$/;
+	$node->safe_psql('postgres', "SELECT hybrid_merge('$index')");
+	my ($after) = $node->safe_psql('postgres', $count) =~ /(\d+)$/;
+	$node->safe_psql('postgres', "SELECT hybrid_index_check('$index', true)");
+	return $after - $before;
+}
+my $texts = "INSERT INTO tg (t) SELECT left(t, -1) || %d FROM tg WHERE length(pad) > 0";
+my @reads = map { merge_reads('tg_t', sprintf($texts, $_)) } 1 .. 7;
+note("pages read: @reads");
+cmp_ok($reads[$_], '<', 300, 'a merge leaves ' . ($_ + 2) . ' entries of a row together') foreach 0 .. 5;
+cmp_ok($reads[6], '>', 2500, 'and tells eight apart');
+is($node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*), count((SELECT x.t FROM tg x WHERE x.t = tg.t OFFSET 0)) FROM tg"),
+	'24000|24000', 'each is found');
+cmp_ok(merge_reads('tg_b', 'UPDATE tg SET b = b WHERE b IS NOT NULL AND length(pad) > 0 AND ctid < $$(100,1)$$'), '>', 200, 'numbers are told apart at once');
+
 # Rows whose values VACUUM has removed from the TOAST table: the xmin of a merge may
 # be older, by a transaction of another database.
 $node->safe_psql('postgres', "BEGIN; CREATE TABLE prepared (i int); PREPARE TRANSACTION 'old'");

@@ -412,7 +412,7 @@ leaf_build(Filter *f, const uint64_t *keys, uint32_t n, double size)
 {
 	int			set = (int) (f - filters);
 
-	image_sizes[set] = hyb_ribbon_build(&ribbon, keys, n);
+	image_sizes[set] = hyb_ribbon_build(&ribbon, keys, n, HYB_RIBBON_BITS);
 	if (image_sizes[set] == 0)
 		return false;
 	hyb_ribbon_write(&ribbon, images[set]);

@@ -14,7 +14,7 @@ typedef struct Equation
 {
 	uint32_t	start;			/* first of its slots */
 	uint64_t	row;			/* which of them; bit 0 is set */
-	uint8_t		fingerprint;
+	uint16_t	fingerprint;	/* of HYB_RIBBON_MAX_BITS */
 } Equation;
 
 /*
@@ -32,7 +32,7 @@ equation_of(uint64_t hash, uint32_t nslots, unsigned function)
 	Equation	e;
 
 	e.start = at < outside ? 0 : at - outside > last ? last : at - outside;
-	e.fingerprint = (uint8_t) (h & ((1 << HYB_RIBBON_BITS) - 1));
+	e.fingerprint = (uint16_t) (h & ((1 << HYB_RIBBON_MAX_BITS) - 1));
 	e.row = hyb_hash_mix(h + UINT64_C(0x9E3779B97F4A7C15)) | 1;
 	return e;
 }
@@ -53,15 +53,15 @@ least_slots(uint32_t nkeys)
 }
 
 static inline size_t
-image_size(uint32_t nslots)
+image_size(uint32_t nslots, unsigned bits)
 {
-	return HYB_RIBBON_HEADER + (size_t) nslots / 8 * HYB_RIBBON_BITS;
+	return HYB_RIBBON_HEADER + (size_t) nslots / 8 * bits;
 }
 
 size_t
-hyb_ribbon_least_size(uint32_t nkeys)
+hyb_ribbon_least_size(uint32_t nkeys, unsigned bits)
 {
-	return image_size(least_slots(nkeys));
+	return image_size(least_slots(nkeys), bits);
 }
 
 /* ---- building ---- */
@@ -75,13 +75,16 @@ eliminate(HybRibbonBuilder *builder, const uint64_t *hashes, uint32_t nkeys)
 {
 	uint32_t	nslots = builder->nslots;
 	uint64_t   *rows = builder->rows;
-	uint8_t    *fingerprints = builder->fingerprints;
+	uint16_t   *fingerprints = builder->fingerprints;
+	uint16_t	mask = (uint16_t) ((1 << builder->bits) - 1);
 
 	memset(rows, 0, nslots * sizeof(uint64_t));
-	memset(fingerprints, 0, nslots);
+	memset(fingerprints, 0, nslots * sizeof(uint16_t));
 	for (uint32_t i = 0; i < nkeys; i++)
 	{
 		Equation	e = equation_of(hashes[i], nslots, builder->function);
+
+		e.fingerprint &= mask;
 
 		while (rows[e.start] != 0)
 		{
@@ -108,10 +111,12 @@ eliminate(HybRibbonBuilder *builder, const uint64_t *hashes, uint32_t nkeys)
 
 size_t
 hyb_ribbon_build(HybRibbonBuilder *builder, const uint64_t *hashes,
-				 uint32_t nkeys)
+				 uint32_t nkeys, unsigned bits)
 {
-	if (nkeys == 0 || nkeys > HYB_RIBBON_MAX_KEYS)
+	if (nkeys == 0 || nkeys > HYB_RIBBON_MAX_KEYS ||
+		bits < HYB_RIBBON_BITS || bits > HYB_RIBBON_MAX_BITS)
 		return 0;
+	builder->bits = (uint8_t) bits;
 	builder->nslots = least_slots(nkeys);
 	for (unsigned function = 0; function < MAX_FUNCTIONS; function++)
 	{
@@ -121,7 +126,7 @@ hyb_ribbon_build(HybRibbonBuilder *builder, const uint64_t *hashes,
 			break;
 		builder->function = (uint8_t) function;
 		if (eliminate(builder, hashes, nkeys))
-			return image_size(builder->nslots);
+			return image_size(builder->nslots, bits);
 	}
 	return 0;
 }
@@ -134,12 +139,13 @@ hyb_ribbon_build(HybRibbonBuilder *builder, const uint64_t *hashes,
 void
 hyb_ribbon_write(const HybRibbonBuilder *builder, uint8_t *image)
 {
-	uint64_t	window[HYB_RIBBON_BITS] = {0};
+	uint64_t	window[HYB_RIBBON_MAX_BITS] = {0};
 	uint32_t	nslots = builder->nslots;
+	int			bits = builder->bits;
 	uint8_t    *slots = image + HYB_RIBBON_HEADER;
 
 	hyb_store16(image, nslots);
-	image[2] = HYB_RIBBON_BITS;
+	image[2] = builder->bits;
 	image[3] = builder->function;
 	for (uint32_t slot = nslots; slot-- > 0;)
 	{
@@ -147,7 +153,7 @@ hyb_ribbon_write(const HybRibbonBuilder *builder, uint8_t *image)
 		uint64_t	others = builder->rows[slot] >> 1;
 		unsigned	fingerprint = builder->fingerprints[slot];
 
-		for (int b = 0; b < HYB_RIBBON_BITS; b++)
+		for (int b = 0; b < bits; b++)
 			window[b] = window[b] << 1 |
 				((uint64_t) __builtin_parityll(window[b] & others) ^
 				 (fingerprint >> b & 1));
@@ -155,9 +161,9 @@ hyb_ribbon_write(const HybRibbonBuilder *builder, uint8_t *image)
 		{
 			uint32_t	left = nslots - slot;
 			size_t		bytes = left < HYB_RIBBON_WIDTH ? left / 8 : 8;
-			uint8_t    *p = slots + (size_t) slot / 8 * HYB_RIBBON_BITS;
+			uint8_t    *p = slots + (size_t) slot / 8 * bits;
 
-			for (int b = 0; b < HYB_RIBBON_BITS; b++)
+			for (int b = 0; b < bits; b++)
 			{
 				uint64_t	word = HYB_LE64(window[b]);
 
@@ -177,8 +183,9 @@ is_image(const uint8_t *image, size_t size)
 	if (size < HYB_RIBBON_HEADER)
 		return false;
 	nslots = hyb_load16(image);
-	return image[2] == HYB_RIBBON_BITS && nslots % 8 == 0 &&
-		nslots >= HYB_RIBBON_WIDTH && size == image_size(nslots);
+	return image[2] >= HYB_RIBBON_BITS && image[2] <= HYB_RIBBON_MAX_BITS &&
+		nslots % 8 == 0 && nslots >= HYB_RIBBON_WIDTH &&
+		size == image_size(nslots, image[2]);
 }
 
 /* The first `bytes` bytes of a word; the others are 0. */
@@ -200,6 +207,7 @@ hyb_ribbon_ask(const uint8_t *image, size_t size, uint64_t hash)
 	uint32_t	first;			/* slot of the first words */
 	uint32_t	left;			/* slots that are in the second ones */
 	unsigned	shift;
+	int			bits;
 	size_t		bytes;
 	uint64_t	low;
 	uint64_t	high;
@@ -212,17 +220,18 @@ hyb_ribbon_ask(const uint8_t *image, size_t size, uint64_t hash)
 	e = equation_of(hash, nslots, image[3]);
 	shift = e.start % HYB_RIBBON_WIDTH;
 	first = e.start - shift;
-	p = image + HYB_RIBBON_HEADER + (size_t) first / 8 * HYB_RIBBON_BITS;
+	bits = image[2];
+	p = image + HYB_RIBBON_HEADER + (size_t) first / 8 * bits;
 	low = e.row << shift;
 	high = shift == 0 ? 0 : e.row >> (HYB_RIBBON_WIDTH - shift);
 	left = nslots - first - HYB_RIBBON_WIDTH;
 	bytes = left < HYB_RIBBON_WIDTH ? left / 8 : 8;
-	for (int b = 0; b < HYB_RIBBON_BITS; b++)
+	for (int b = 0; b < bits; b++)
 	{
 		uint64_t	sum = low & hyb_load64le(p + b * 8);
 
 		if (high != 0)
-			sum ^= high & load_word(p + HYB_RIBBON_BITS * 8 + b * bytes, bytes);
+			sum ^= high & load_word(p + bits * 8 + b * bytes, bytes);
 		if ((unsigned) __builtin_parityll(sum) != (e.fingerprint >> b & 1u))
 			return HYB_RIBBON_NO;
 	}

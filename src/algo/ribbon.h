@@ -1,7 +1,7 @@
 /*
  * ribbon.h
  *		Ribbon filters: is a key in a set?  "No" is always right, a "maybe" of a
- *		key that is not in it comes once in 2^HYB_RIBBON_BITS.
+ *		key that is not in it comes once in 2^(bits of a slot).
  *
  * Dillinger, Hübschle-Schneider, Sanders, Walzer: Fast Succinct Retrieval and
  * Approximate Membership using Ribbon, SEA 2022 (standard ribbon, ribbons of
@@ -14,9 +14,9 @@
  *
  * An image, all of it little-endian, at any address:
  *
- *		slots, a multiple of 8 and at least 64 (2); bits of a slot (1), which is
- *		HYB_RIBBON_BITS; number of the hash function (1)
- *		for each 64 slots HYB_RIBBON_BITS words of 8 bytes: bit 0 of each of
+ *		slots, a multiple of 8 and at least 64 (2); bits of a slot (1), from
+ *		HYB_RIBBON_BITS to HYB_RIBBON_MAX_BITS; number of the hash function (1)
+ *		for each 64 slots a word of 8 bytes for each bit: bit 0 of each of
  *		these slots, bit 1 of each, and so on.  If fewer slots are left in the
  *		end, words have a byte for each 8 of them.
  *
@@ -29,6 +29,7 @@
 #include "algo/hash.h"
 
 #define HYB_RIBBON_BITS		7
+#define HYB_RIBBON_MAX_BITS	13
 #define HYB_RIBBON_WIDTH	64
 #define HYB_RIBBON_HEADER	4
 
@@ -39,11 +40,12 @@
 typedef struct HybRibbonBuilder
 {
 	uint32_t	nslots;
+	uint8_t		bits;			/* of a slot */
 	uint8_t		function;		/* hash function */
 	uint64_t	rows[HYB_RIBBON_MAX_SLOTS]; /* equation that begins at a slot:
 											 * which slots, that one is bit 0;
 											 * 0: none does */
-	uint8_t		fingerprints[HYB_RIBBON_MAX_SLOTS];
+	uint16_t	fingerprints[HYB_RIBBON_MAX_SLOTS];
 } HybRibbonBuilder;
 
 typedef enum HybRibbonAnswer
@@ -54,15 +56,16 @@ typedef enum HybRibbonAnswer
 } HybRibbonAnswer;
 
 /* Bytes that an image of so many keys has at least. */
-extern size_t hyb_ribbon_least_size(uint32_t nkeys);
+extern size_t hyb_ribbon_least_size(uint32_t nkeys, unsigned bits);
 
 /*
  * Solve the equations of keys with these hashes (hyb_byte_hash), of which some
- * may be the same.  Returns the bytes of the image; 0: it cannot be built,
- * which does not happen but for too many keys.
+ * may be the same, for slots of so many bits.  Returns the bytes of the image; 0:
+ * it cannot be built, which does not happen but for too many keys.
  */
 extern size_t hyb_ribbon_build(HybRibbonBuilder *builder,
-							   const uint64_t *hashes, uint32_t nkeys);
+							   const uint64_t *hashes, uint32_t nkeys,
+							   unsigned bits);
 
 /* Write the image of what was built last. */
 extern void hyb_ribbon_write(const HybRibbonBuilder *builder, uint8_t *image);

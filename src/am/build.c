@@ -101,9 +101,7 @@ warn_without_filter(const HybIndex *ix)
 		ereport(NOTICE,
 				(errmsg("storage parameter \"filter\" has no effect on the oldest level of index \"%s\"",
 						RelationGetRelationName(ix->rel)),
-				 errdetail_internal("%s", hyb_key_is_fixed(desc) ?
-									"Of the beginnings of keys there are filters for points only." :
-									"Its leaves hold the beginnings of keys, whose lengths differ.")));
+				 errdetail("Of the beginnings of keys there are filters for points only.")));
 		return;
 	}
 	if (!hyb_filter_impossible(ix))

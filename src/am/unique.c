@@ -24,6 +24,7 @@
 
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "algo/hash.h"
 #include "am/unique.h"
 #include "dynamic/dynamic.h"
 #include "dynamic/slot.h"
@@ -220,6 +221,7 @@ search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 	const uint8 *hints = hyb_leaf_hints(page);
 	uint16		pd_lower = ((PageHeader) page)->pd_lower;
 	bool		truncated = !hyb_leaf_keeps_keys(leaf);
+	uint64		hash = truncated ? hyb_byte_hash(search->low.key, search->low.len) : 0;
 	ItemPointerData *tids;
 	int		   *items;
 	int			n = 0;
@@ -238,7 +240,8 @@ search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 	for (int i = first; i < end; i++)
 	{
 		if (hyb_leaf_is_tombstone(leaf, i) ||
-			(hints != NULL && (hints[i >> 3] & (1 << (i & 7))) != 0))
+			(hints != NULL && (hints[i >> 3] & (1 << (i & 7))) != 0) ||
+			(truncated && !hyb_leaf_may_have(leaf, i, hash)))
 			continue;
 		tids[n] = tids[i - first];
 		items[n++] = i;

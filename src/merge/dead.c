@@ -77,11 +77,17 @@ table_blocks(HybDeadCheck *check)
 	return check->nblocks;
 }
 
+bool
+hyb_dead_table_is_large(HybDeadCheck *check)
+{
+	HYB_ASSERT_NO_LWLOCK();
+	return check->heap != NULL && table_blocks(check) > (BlockNumber) NBuffers;
+}
+
 int
 hyb_dead_ahead(HybDeadCheck *check)
 {
-	HYB_ASSERT_NO_LWLOCK();
-	return check->heap == NULL || table_blocks(check) <= (BlockNumber) NBuffers ? 0 :
+	return !hyb_dead_table_is_large(check) ? 0 :
 		get_tablespace_maintenance_io_concurrency(check->heap->rd_rel->reltablespace);
 }
 

@@ -47,9 +47,12 @@ extern bool hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid);
  */
 extern Page hyb_dead_lock_page(HybDeadCheck *check, BlockNumber block);
 
+/* Is the table, which can be asked, larger than shared_buffers? */
+extern bool hyb_dead_table_is_large(HybDeadCheck *check);
+
 /*
- * Is the table larger than shared_buffers, so that pages are worth being asked for
- * ahead?  If so, how many at a time (maintenance_io_concurrency); otherwise 0.
+ * If it is, pages are worth being asked for ahead: how many at a time
+ * (maintenance_io_concurrency); otherwise 0.
  */
 extern int	hyb_dead_ahead(HybDeadCheck *check);
 

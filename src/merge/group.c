@@ -7,6 +7,9 @@
  * alike, is not known (docs/trie.md).  Who looks the key up pays for what is not
  * its own.  So when a row gets its second entry, and whenever the number of its
  * entries has doubled since, the keys of those it has are read from the table.
+ *
+ * Where items have fingerprints a look-up hardly pays, only scans in order do.  So
+ * if reading is dear, a row gets more entries first.
  */
 #include "compat.h"
 
@@ -70,12 +73,19 @@ hyb_step_entries_of_row(MergeStep *step, int row, int end)
  */
 #define MANY_ENTRIES	2048
 
+/* Entries that a row has then. */
+#define FEW_ENTRIES		8
+
 /* Is it time to read so many keys, if so many entries come to them? */
 static bool
-is_due(int old, int more)
+is_due(MergeStep *step, int old, int more)
 {
-	return old + more >= MANY_ENTRIES ||
-		pg_leftmost_one_pos32(old) != pg_leftmost_one_pos32(old + more);
+	if (old + more >= MANY_ENTRIES)
+		return true;
+	if (old + more < FEW_ENTRIES && step->leaf.layout->may_have != NULL &&
+		hyb_dead_table_is_large(&step->dead))
+		return false;
+	return pg_leftmost_one_pos32(old) != pg_leftmost_one_pos32(old + more);
 }
 
 /*
@@ -101,7 +111,7 @@ hyb_step_ask_ahead(MergeStep *step, int end)
 		row = rows.lo;
 		from = hyb_leaf_row_start(&step->leaf, row);
 		n = hyb_leaf_row_start(&step->leaf, row + 1) - from;
-		if (n < 1 || n > MAX_AHEAD || !is_due(n, 1))
+		if (n < 1 || n > MAX_AHEAD || !is_due(step, n, 1))
 			continue;
 		hyb_leaf_tids(&step->leaf, from, n, tids);
 		for (int k = 0; k < n; k++)
@@ -184,7 +194,7 @@ hyb_step_read_group(MergeStep *step, int row, int last)
 
 	if (n < 1)
 		hyb_corrupted(step->ix->rel, step->leaf.blkno, "The rows of the leaf do not ascend.");
-	if (!is_due(n, more) ||
+	if (!is_due(step, n, more) ||
 		(group->reads >= MAX_READS && n + more < MANY_ENTRIES))
 		return false;
 	group->n = group->tombstones = group->dead = 0;

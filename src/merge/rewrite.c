@@ -216,7 +216,8 @@ add_leaf_items(MergeStep *step, int from, int to)
 						 hyb_dead_tid(&step->dead, &tids[i]))
 					hyb_step_drop(step);
 				else
-					hyb_leaf_builder_add_item(step->builder, leaf, row, &tids[i]);
+					hyb_leaf_builder_add_item(step->builder, leaf, row, item,
+											  &tids[i]);
 			}
 			from += n;
 		}

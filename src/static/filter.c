@@ -4,9 +4,8 @@
  */
 #include "compat.h"
 
-#include "algo/bits.h"
 #include "static/filter.h"
-#include "static/prefixes.h"
+#include "static/filter_prefixes.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -18,11 +17,7 @@ struct HybFilterBuilder
 	void	   *state;			/* the routine's builder */
 	HybLeaf		leaf;
 	HybBuf		key;
-	HybBuf		cut;			/* the first bits of a key */
 };
-
-/* Rows that lack bits may make a filter of prefixes larger by one in so many. */
-#define SHALLOW_PART	2
 
 static const HybFilterRoutine *const routines[] = {
 	[HYB_FILTER_SURF] = &hyb_filter_surf,
@@ -57,8 +52,10 @@ hyb_filter_builder_create(const HybIndex *ix, HybFilterKind kind)
 }
 
 static void
-add_key(HybFilterBuilder *builder, const HybBuf *key)
+add_key(void *arg, const HybBuf *key)
 {
+	HybFilterBuilder *builder = arg;
+
 	if (!builder->routine->add(builder->state, key->data, key->len))
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
@@ -68,101 +65,20 @@ add_key(HybFilterBuilder *builder, const HybBuf *key)
 				 errhint("Please REINDEX it.")));
 }
 
-/* The first bits of a key, zeros behind its end, replace what `cut` holds. */
+/* The keys of a leaf that keeps them. */
 static void
-cut_key(const uint8 *key, uint32 len, uint32 bits, HybBuf *cut)
-{
-	uint32		n = (bits + 7) / 8;
-
-	cut->len = 0;
-	hyb_buf_append(cut, key, Min(len, n));
-	while (cut->len < n)
-		hyb_buf_append(cut, "", 1);
-	if (bits % 8 != 0)
-		cut->data[n - 1] &= (uint8) (0xFF << (8 - bits % 8));
-}
-
-/* Bits that the row's entries have, if they may have others behind them. */
-static uint32
-open_bits(HybFilterBuilder *builder, int row)
-{
-	uint32		bits = hyb_leaf_prefix(&builder->leaf, row, &builder->key);
-
-	return bits == 8 * hyb_key_length(builder->ix->desc, builder->key.data,
-									  builder->key.len) ? 8 * HYB_MAX_ENTRY_SIZE : bits;
-}
-
-/*
- * The most bits at which the rows that have fewer do not stand for too many
- * strings of so many.
- */
-static uint32
-choose_bits(HybFilterBuilder *builder)
-{
-	const HybLeaf *leaf = &builder->leaf;
-	uint16		rows[HYB_TRIE_MAX_DEPTH] = {0}; /* by bits that they lack */
-	uint32		most = 0;
-
-	for (int row = 0; row < leaf->nrows; row++)
-		most = Max(most, hyb_leaf_prefix(&builder->leaf, row, &builder->key));
-	for (int row = 0; row < leaf->nrows; row++)
-	{
-		uint32		bits = open_bits(builder, row);
-
-		if (bits < most)
-			rows[Min(most - bits, HYB_TRIE_MAX_DEPTH - 1)]++;
-	}
-	for (uint32 less = 0;; less++)
-	{
-		uint32		more = 0;
-
-		for (uint32 lacks = less + 1; lacks < HYB_TRIE_MAX_DEPTH; lacks++)
-			more += rows[lacks] * (UINT32_C(1) << Min(lacks - less, 12));
-		if (more <= leaf->nrows / SHALLOW_PART || most - less == 1)
-			return most - less;
-	}
-}
-
-/* All strings of so many bits that keys of a row may begin with. */
-static void
-add_prefix(HybFilterBuilder *builder, int row, uint32 bits)
-{
-	uint32		lacks = bits - Min(open_bits(builder, row), bits);
-
-	for (uint64 rest = 0; rest < UINT64CONST(1) << lacks; rest++)
-	{
-		HybBuf	   *cut = &builder->cut;
-
-		cut_key(builder->key.data, builder->key.len, bits, cut);
-		for (uint32 i = 0; i < lacks; i++)
-			if ((rest >> i & 1) != 0)
-				cut->data[(bits - 1 - i) / 8] |= 0x80 >> (bits - 1 - i) % 8;
-		add_key(builder, cut);
-	}
-}
-
-/* Returns the bits of keys that are in the filter; 0: they are whole. */
-static uint32
 add_rows(HybFilterBuilder *builder)
 {
 	const HybKeyDesc *desc = builder->ix->desc;
 	HybLeaf    *leaf = &builder->leaf;
-	bool		keeps_keys = hyb_leaf_keeps_keys(leaf);
-	uint32		bits = keeps_keys ? 0 : choose_bits(builder);
 
 	for (int row = 0; row < leaf->nrows; row++)
 	{
-		if (!keeps_keys)
-		{
-			add_prefix(builder, row, bits);
-			continue;
-		}
 		/* rows of one key (different INCLUDE columns) count once */
 		builder->key.len = 0;
 		hyb_key_join(desc, hyb_leaf_row(leaf, row), desc->nkeys, &builder->key);
 		add_key(builder, &builder->key);
 	}
-	return bits;
 }
 
 void *
@@ -173,7 +89,7 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 	const HybFilterRoutine *routine = builder->routine;
 	HybLeaf    *leaf = &builder->leaf;
 	HybFilterImage *image;
-	uint32		bits;
+	HybFilterDepth depth = {0};
 	Size		need;
 
 	hyb_leaf_open(leaf, desc, leaf_page, builder->ix->rel, InvalidBlockNumber);
@@ -181,8 +97,13 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 	if (routine->max_keys > 0 && leaf->nrows > routine->max_keys &&
 		desc->natts == desc->nkeys)
 		return NULL;
-	routine->begin(builder->state);
-	bits = add_rows(builder);
+	if (!hyb_leaf_keeps_keys(leaf))
+		depth = hyb_filter_prefixes_depth(desc, leaf);
+	routine->begin(builder->state, depth.more + 1);
+	if (hyb_leaf_keeps_keys(leaf))
+		add_rows(builder);
+	else
+		hyb_filter_prefixes_add(desc, leaf, &depth, add_key, builder);
 	need = routine->finish(builder->state);
 	if (need == 0 || need + sizeof(HybFilterImage) > HYB_FILTER_MAX_IMAGE)
 		return NULL;
@@ -190,7 +111,8 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 	image = palloc(*size);
 	memset(image, 0, sizeof(HybFilterImage));
 	image->kind = (uint8) builder->kind;
-	image->bits = (uint16) bits;
+	image->bits = (uint16) depth.bits;
+	image->more = (uint16) depth.more;
 	routine->write(builder->state, image + 1);
 	return image;
 }
@@ -276,23 +198,12 @@ hyb_filter_ask(const HybFilterImage *image, Size size, const HybPos *low,
 			   const HybPos *high, bool point)
 {
 	const HybFilterRoutine *routine = hyb_filter_routine(image->kind);
-	uint8		space[HYB_MAX_ENTRY_SIZE];
-	HybBuf		cut;
-	HybPos		pos = *low;
 
 	if (routine == NULL)
 		return HYB_ANSWER_NO_HEADER;
 	if (image->bits == 0)
 		return routine->probe(hyb_filter_body(image), size, low, high, point);
-	if (!point)
-		return HYB_ANSWER_UNKNOWN;
-	if (image->bits > 8 * sizeof(space))
-		return HYB_ANSWER_NO_HEADER;
-	hyb_buf_init(&cut, space, sizeof(space), CurrentMemoryContext);
-	cut_key(low->key, low->len, image->bits, &cut);
-	pos.key = cut.data;
-	pos.len = (uint16) cut.len;
-	return routine->probe(hyb_filter_body(image), size, &pos, &pos, true);
+	return point ? hyb_filter_prefixes_ask(image, size, low) : HYB_ANSWER_UNKNOWN;
 }
 
 HybFilterAnswer

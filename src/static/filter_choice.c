@@ -9,11 +9,11 @@
  *
  * With filter = auto the oldest level of a unique index has filters for points
  * while they pay: they take the place of leaves that uniqueness checks would
- * read, for nothing and from disk.  So the leaves do not fit shared_buffers,
- * checks do get to the static stage, and find nothing there (they do not where
- * keys ascend, or rows are updated); and a merge rewrites leaves, and filters
- * with them, for more than a few entries each.  What is on stays on a little
- * longer, so that no filters come and go.
+ * read, for nothing and from disk.  So the leaves do not fit half of
+ * shared_buffers, checks do get to the static stage, and find nothing there (they
+ * do not where keys ascend, or rows are updated); and a merge rewrites leaves, and
+ * filters with them, for more than a few entries each.  What is on stays on a
+ * little longer, so that no filters come and go.
  */
 #include "compat.h"
 
@@ -24,9 +24,12 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
-/* Leaves in shared_buffers' worth: more than that on, less than that off */
-#define SIZE_ON		1.0
-#define SIZE_OFF	0.75
+/*
+ * Leaves in shared_buffers' worth: more than that on, less than that off.  The
+ * table whose rows are inserted has the rest.
+ */
+#define SIZE_ON		0.5
+#define SIZE_OFF	0.375
 
 /*
  * Where there is one level: entries that a merge brings each leaf.  With fewer
@@ -127,15 +130,11 @@ points_pay(const HybIndex *ix, int nlevels)
 		checks_find_nothing(ix, has);
 }
 
-/*
- * Of the beginnings of keys there are filters for points only, and of those that
- * differ in their length none: who asks does not know the length.
- */
+/* Of the beginnings of keys there are filters for points only. */
 bool
 hyb_filter_fits_prefixes(const HybIndex *ix, HybFilterKind kind)
 {
-	return !ix->desc->truncated ||
-		(!hyb_filter_has_ranges(kind) && hyb_key_is_fixed(ix->desc));
+	return !ix->desc->truncated || !hyb_filter_has_ranges(kind);
 }
 
 HybFilterKind

@@ -20,8 +20,10 @@
 /*
  * The beginning of an image, which is 8-byte aligned.
  *
- * A leaf that does not keep keys has a filter of the first bits of what keys begin
- * with: so many of each as nearly all of its rows have.
+ * A leaf that does not keep keys has a filter of what its keys begin with.  Of
+ * prefixes that are numbers these are the first bits, so many as nearly all of its
+ * rows have; of those that are strings each in its own length, a key being in the
+ * filter if one of its beginnings is.
  */
 typedef struct HybFilterImage
 {
@@ -30,7 +32,10 @@ typedef struct HybFilterImage
 	uint16		bits;			/* it is about the first bits of keys, so
 								 * many, zeros behind the end of shorter ones;
 								 * 0: about whole keys */
-	uint8		reserved2[4];	/* 0 */
+	uint16		more;			/* and about the first bits + 8, bits + 16, up
+								 * to bits + 8 * more of those that have so
+								 * many */
+	uint8		reserved2[2];	/* 0 */
 } HybFilterImage;
 
 typedef enum HybFilterAnswer
@@ -50,8 +55,11 @@ typedef struct HybFilterRoutine
 	/* In CurrentMemoryContext; for many images, one after the other. */
 	void	   *(*builder_create) (const HybIndex *ix);
 
-	/* Start over with an empty image. */
-	void		(*begin) (void *builder);
+	/*
+	 * Start over with an empty image.  Who asks about a key will ask so many
+	 * times, each for another string.
+	 */
+	void		(*begin) (void *builder, uint32 probes);
 
 	/* An image takes so many keys; 0: they may be any number */
 	uint32		max_keys;

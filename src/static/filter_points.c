@@ -8,6 +8,7 @@
  */
 #include "compat.h"
 
+#include "algo/bits.h"
 #include "algo/ribbon.h"
 #include "static/filter.h"
 
@@ -17,6 +18,7 @@
 typedef struct PointsBuilder
 {
 	uint32		nkeys;
+	unsigned	bits;			/* of a slot */
 	uint64		hashes[MAX_KEYS];
 	HybRibbonBuilder ribbon;
 } PointsBuilder;
@@ -25,15 +27,23 @@ static void *
 points_builder_create(const HybIndex *ix)
 {
 	Assert(ix->desc->exact);
-	Assert(hyb_ribbon_least_size(MAX_KEYS) + sizeof(HybFilterImage) <=
+	Assert(hyb_ribbon_least_size(MAX_KEYS, HYB_RIBBON_BITS) + sizeof(HybFilterImage) <=
 		   HYB_FILTER_MAX_IMAGE);
 	return palloc(sizeof(PointsBuilder));
 }
 
+/*
+ * All probes of a question together are to be wrong as seldom as a single one of
+ * HYB_RIBBON_BITS.
+ */
 static void
-points_begin(void *arg)
+points_begin(void *arg, uint32 probes)
 {
-	((PointsBuilder *) arg)->nkeys = 0;
+	PointsBuilder *builder = arg;
+
+	builder->nkeys = 0;
+	builder->bits = Min(HYB_RIBBON_BITS + hyb_bit_width(probes - 1),
+						HYB_RIBBON_MAX_BITS);
 }
 
 /* Too many keys are counted, as there may be an image of any leaf. */
@@ -60,7 +70,8 @@ points_finish(void *arg)
 
 	if (builder->nkeys > MAX_KEYS)
 		return 0;
-	return hyb_ribbon_build(&builder->ribbon, builder->hashes, builder->nkeys);
+	return hyb_ribbon_build(&builder->ribbon, builder->hashes, builder->nkeys,
+							builder->bits);
 }
 
 static void

@@ -23,7 +23,7 @@ surf_builder_create(const HybIndex *ix)
 }
 
 static void
-surf_begin(void *builder)
+surf_begin(void *builder, uint32 probes)
 {
 	hyb_fst_builder_reset(builder);
 }

@@ -38,7 +38,7 @@ zone_builder_create(const HybIndex *ix)
 }
 
 static void
-zone_begin(void *arg)
+zone_begin(void *arg, uint32 probes)
 {
 	ZoneBuilder *builder = arg;
 

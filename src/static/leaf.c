@@ -5,6 +5,7 @@
 #include "compat.h"
 
 #include "algo/bits.h"
+#include "algo/hash.h"
 #include "static/layouts.h"
 #include "static/leaf.h"
 #include "utils/memutils.h"
@@ -249,6 +250,22 @@ search_columns(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 	return true;
 }
 
+/* May any of a row's items be of a key that its prefix begins? */
+static bool
+row_may_have(const HybLeaf *leaf, int row, const HybPos *key)
+{
+	int			end = hyb_leaf_row_start(leaf, row + 1);
+	uint64		hash;
+
+	if (leaf->layout->may_have == NULL)
+		return true;
+	hash = hyb_byte_hash(key->key, key->len);
+	for (int i = hyb_leaf_row_start(leaf, row); i < end; i++)
+		if (hyb_leaf_may_have(leaf, i, hash))
+			return true;
+	return false;
+}
+
 int
 hyb_leaf_search_equal(HybLeaf *leaf, const HybPos *pos, int *row, int *end_row)
 {
@@ -261,7 +278,9 @@ hyb_leaf_search_equal(HybLeaf *leaf, const HybPos *pos, int *row, int *end_row)
 		/* the row that whole keys lead to */
 		Assert(pos->ncols == leaf->desc->nkeys);
 		at.tie = HYB_AT;
-		(void) leaf->layout->find(leaf, &at, &rows);
+		if (!leaf->layout->find(leaf, &at, &rows) && rows.lo < rows.hi &&
+			!row_may_have(leaf, rows.lo, pos))
+			rows.hi = rows.lo;
 	}
 	else if (!search_columns(leaf, pos, &rows))
 		hyb_corrupted(leaf->rel, leaf->blkno,

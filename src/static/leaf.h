@@ -43,7 +43,7 @@ extern void hyb_leaf_builder_add(HybLeafBuilder *builder,
  * keys only where it has the builder's layout.
  */
 extern void hyb_leaf_builder_add_item(HybLeafBuilder *builder, HybLeaf *leaf,
-									  int row, const ItemPointerData *tid);
+									  int row, int item, const ItemPointerData *tid);
 
 /*
  * The same for items [from, to) of an opened leaf without tombstones, much
@@ -148,10 +148,21 @@ extern bool hyb_leaf_search_rows(HybLeaf *leaf, const HybPos *pos,
 /*
  * The rows [*row, *end_row) whose first columns equal those of pos, a position
  * of whole columns; returns the first item of *row.  Of a leaf that does not keep
- * keys, for whole keys only: the row that may have it, if there is one.
+ * keys, for whole keys only: the row that may have it, if there is one with an
+ * item that may be of the key.
  */
 extern int	hyb_leaf_search_equal(HybLeaf *leaf, const HybPos *pos, int *row,
 								  int *end_row);
+
+/*
+ * Of a leaf that does not keep keys: may an item be of the key with this hash
+ * (hyb_byte_hash), if its row's prefix begins it?
+ */
+static inline bool
+hyb_leaf_may_have(const HybLeaf *leaf, int item, uint64 hash)
+{
+	return leaf->layout->may_have == NULL || leaf->layout->may_have(leaf, item, hash);
+}
 
 static inline bool
 hyb_leaf_is_tombstone(const HybLeaf *leaf, int item)

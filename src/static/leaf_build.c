@@ -353,7 +353,7 @@ hyb_leaf_builder_add(HybLeafBuilder *b, const HybValue *vals,
 }
 
 void
-hyb_leaf_builder_add_item(HybLeafBuilder *b, HybLeaf *leaf, int row,
+hyb_leaf_builder_add_item(HybLeafBuilder *b, HybLeaf *leaf, int row, int item,
 						  const ItemPointerData *tid)
 {
 	if (leaf->layout->keeps_keys)
@@ -362,7 +362,7 @@ hyb_leaf_builder_add_item(HybLeafBuilder *b, HybLeaf *leaf, int row,
 		return;
 	}
 	Assert(leaf->layout == b->layout);
-	b->layout->add_from(b, leaf, row, tid);
+	b->layout->add_from(b, leaf, row, item, tid);
 	if (unlikely(++b->nitems >= b->next_check))
 		check_full(b);
 }
@@ -378,7 +378,7 @@ add_row(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 
 		hyb_leaf_tids(leaf, from, n, tids);
 		for (int i = 0; i < n; i++)
-			hyb_leaf_builder_add_item(b, leaf, row, &tids[i]);
+			hyb_leaf_builder_add_item(b, leaf, row, from + i, &tids[i]);
 		from += n;
 	}
 }

@@ -183,6 +183,12 @@ struct HybLeafLayout
 	int			(*search_tid) (const HybLeaf *leaf, int lo, int hi,
 							   const ItemPointerData *tid);
 
+	/*
+	 * May an item be of the key with this hash (hyb_byte_hash)?  For layouts
+	 * that do not keep keys; NULL: any that its row's prefix begins.
+	 */
+	bool		(*may_have) (const HybLeaf *leaf, int item, uint64 hash);
+
 	/* All columns of a row; NULL: the layout does not keep keys. */
 	void		(*row) (HybLeaf *leaf, int row, HybValue *vals);
 
@@ -249,7 +255,7 @@ struct HybLeafLayout
 	 * The same for an item of a row of a leaf of this layout, for layouts
 	 * that do not keep keys.
 	 */
-	void		(*add_from) (HybLeafBuilder *b, HybLeaf *leaf, int row,
+	void		(*add_from) (HybLeafBuilder *b, HybLeaf *leaf, int row, int item,
 							 const ItemPointerData *tid);
 
 	/*

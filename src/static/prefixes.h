@@ -24,6 +24,14 @@
  *
  *		front-coded		what is left of the prefixes (algo/frontcode.h)
  *		the content of a columnar leaf without columns
+ *		uint8			bits of a fingerprint: HYB_FINGERPRINT_BITS, or 0 where
+ *				all prefixes are whole keys
+ *		bits			fingerprints of all items, those of the lowest bits of a
+ *				byte first
+ *
+ * A fingerprint is of the whole key of an item, whatever the leaf has of it: the
+ * first bits of its hash.  One in so many keys that begin with a prefix has it by
+ * chance (SuRF-Hash: Zhang et al., SIGMOD 2018, section 3.2).
  *
  * Private to prefixes*.c but for the tables.
  */
@@ -73,7 +81,7 @@ extern void hyb_prefixes_free(HybLeafBuilder *base);
 extern void hyb_prefixes_add(HybLeafBuilder *base, const HybValue *vals,
 							 const ItemPointerData *tid);
 extern void hyb_prefixes_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row,
-								  const ItemPointerData *tid);
+								  int item, const ItemPointerData *tid);
 extern void hyb_prefixes_separate(HybLeafBuilder *base, int nitems, HybBuf *key,
 								  HybPos *separator);
 extern void hyb_prefixes_drop(HybLeafBuilder *base, int nitems);
@@ -88,6 +96,27 @@ extern HybLeafBuilder *hyb_strings_create(const HybIndex *ix);
 extern void hyb_strings_free(HybLeafBuilder *base);
 extern void hyb_strings_plan(HybLeafBuilder *base, int slot);
 extern uint8 *hyb_strings_write(HybLeafBuilder *base, int slot, uint8 *out);
+
+/* ---- fingerprints ---- */
+
+/*
+ * Those of keys that are not known go on from leaf to leaf, so all leaves of an
+ * index have as many bits.
+ */
+#define HYB_FINGERPRINT_BITS	5
+
+/* Of a key with this hash. */
+static inline uint8
+hyb_fingerprint(uint64 hash)
+{
+	return (uint8) (hash >> (64 - HYB_FINGERPRINT_BITS));
+}
+
+/* Bytes of so many. */
+#define HYB_FINGERPRINTS_SIZE(bits, n)	(((Size) (bits) * (n) + 7) / 8)
+
+/* That of an item of an opened leaf of strings that has them. */
+extern uint8 hyb_strings_fingerprint(const HybLeaf *leaf, int item);
 
 /* ---- bit strings ---- */
 

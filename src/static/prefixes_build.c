@@ -13,6 +13,7 @@
 #include "compat.h"
 
 #include "algo/bits.h"
+#include "algo/hash.h"
 #include "key/grow.h"
 #include "static/leaf.h"
 #include "static/prefixes_build.h"
@@ -50,6 +51,11 @@ hyb_prefixes_free(HybLeafBuilder *base)
 		pfree(b->rows);
 	if (b->tids != NULL)
 		pfree(b->tids);
+	if (b->fingerprints != NULL)
+	{
+		pfree(b->fingerprints);
+		pfree(b->stored_fingerprints);
+	}
 	hyb_buf_free(&b->bytes);
 	hyb_buf_free(&b->key);
 	hyb_columnar_free(&b->stored->base);
@@ -72,7 +78,8 @@ hyb_prefixes_bits_at_fence(const uint8 *bytes, uint32 bits, const HybPos *fence)
  * Add an item of a key of which so many bits, in b->key, are known.
  */
 static void
-add_item(PrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid)
+add_item(PrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid,
+		 uint8 fingerprint)
 {
 	PrefixesRow *last = b->nrows > 0 ? &b->rows[b->nrows - 1] : NULL;
 	uint32		shared = 0;
@@ -83,8 +90,16 @@ add_item(PrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid
 		b->items_alloc = Max(b->items_alloc * 2, 1024);
 		b->tids = hyb_grow(b->base.context, b->tids, b->items_alloc,
 						   sizeof(ItemPointerData));
+		if (b->has_fingerprints)
+		{
+			b->fingerprints = hyb_grow(b->base.context, b->fingerprints, b->items_alloc, 1);
+			b->stored_fingerprints = hyb_grow(b->base.context, b->stored_fingerprints,
+											  b->items_alloc, 1);
+		}
 	}
 	b->tids[b->base.nitems] = *tid;
+	if (b->has_fingerprints)
+		b->fingerprints[b->base.nitems] = fingerprint;
 	if (last != NULL)
 	{
 		shared = hyb_common_bits(hyb_prefixes_row_bytes(b, last), last->bits, b->key.data, bits);
@@ -109,6 +124,14 @@ add_item(PrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid
 	hyb_buf_append(&b->bytes, b->key.data, (bits + 7) / 8);
 }
 
+/* That of a whole key, in b->key. */
+static inline uint8
+fingerprint_of_key(const PrefixesBuilder *b)
+{
+	return b->has_fingerprints ?
+		hyb_fingerprint(hyb_byte_hash(b->key.data, b->key.len)) : 0;
+}
+
 void
 hyb_prefixes_add(HybLeafBuilder *base, const HybValue *vals,
 				 const ItemPointerData *tid)
@@ -117,17 +140,21 @@ hyb_prefixes_add(HybLeafBuilder *base, const HybValue *vals,
 
 	b->key.len = 0;
 	hyb_key_join(base->desc, vals, base->desc->nkeys, &b->key);
-	add_item(b, 8 * b->key.len, true, tid);
+	add_item(b, 8 * b->key.len, true, tid, fingerprint_of_key(b));
 }
 
 void
-hyb_prefixes_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row,
+hyb_prefixes_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row, int item,
 					  const ItemPointerData *tid)
 {
 	PrefixesBuilder *b = hyb_prefixes_builder(base);
 	uint32		bits = hyb_leaf_prefix(leaf, row, &b->key);
 
-	add_item(b, bits, hyb_prefix_is_whole(base->desc, b->key.data, bits), tid);
+	bool		whole = hyb_prefix_is_whole(base->desc, b->key.data, bits);
+
+	add_item(b, bits, whole, tid,
+			 whole || !b->has_fingerprints ? fingerprint_of_key(b) :
+			 hyb_strings_fingerprint(leaf, item));
 }
 
 /* ---- parts of what waits ---- */
@@ -178,10 +205,12 @@ hyb_prefixes_fill_tids(PrefixesBuilder *b, int nitems)
 {
 	HybColumnarBuilder *stored = b->stored;
 
+	/* a fingerprint goes with its TID, below it */
 	stored->base.nitems = nitems;
 	for (int i = 0; i < nitems; i++)
-		stored->tids[i] = ((uint64) ItemPointerGetBlockNumberNoCheck(&b->tids[i]) << 16) |
-			ItemPointerGetOffsetNumberNoCheck(&b->tids[i]);
+		stored->tids[i] = ((uint64) ItemPointerGetBlockNumberNoCheck(&b->tids[i]) << 24) |
+			((uint64) ItemPointerGetOffsetNumberNoCheck(&b->tids[i]) << 8) |
+			(b->has_fingerprints ? b->fingerprints[i] : 0);
 	for (int i = 0; i < stored->nrows; i++)
 	{
 		int			start = (int) stored->row_start[i];
@@ -189,6 +218,12 @@ hyb_prefixes_fill_tids(PrefixesBuilder *b, int nitems)
 
 		if (end - start > 1)
 			qsort(stored->tids + start, end - start, sizeof(uint64), compare_tids);
+	}
+	for (int i = 0; i < nitems; i++)
+	{
+		if (b->has_fingerprints)
+			b->stored_fingerprints[i] = (uint8) stored->tids[i];
+		stored->tids[i] >>= 8;
 	}
 }
 
@@ -299,4 +334,6 @@ hyb_prefixes_drop(HybLeafBuilder *base, int nitems)
 	memmove(b->bytes.data, b->bytes.data + first, b->bytes.len);
 	memmove(b->tids, b->tids + nitems,
 			(base->nitems - nitems) * sizeof(ItemPointerData));
+	if (b->has_fingerprints)
+		memmove(b->fingerprints, b->fingerprints + nitems, base->nitems - nitems);
 }

@@ -31,12 +31,15 @@ typedef struct PrefixesBuilder
 	int			rows_alloc;
 	HybBuf		bytes;
 	ItemPointerData *tids;
+	uint8	   *fingerprints;	/* of the items' keys; NULL: none are kept */
+	bool		has_fingerprints;	/* the layout keeps them */
 	int			items_alloc;
 	HybBuf		key;			/* of the row being added */
 	int			filled;			/* which of what it can hold `stored` does, or
 								 * -1 */
 	HybIndex	stored_index;	/* with the description of what is stored */
 	HybColumnarBuilder *stored;
+	uint8	   *stored_fingerprints;	/* in the order of its items */
 	HybColumnarBuilder *kept;	/* the keys of the first waiting items, as
 								 * many as kept->base.nitems; NULL: none yet */
 } PrefixesBuilder;
@@ -79,7 +82,10 @@ extern uint32 hyb_prefixes_bits_at_fence(const uint8 *bytes, uint32 bits,
  */
 extern int	hyb_prefixes_whole_rows(const PrefixesBuilder *b, int nitems, bool *split);
 
-/* The TIDs of the first items go to what is stored, and ascend within its rows. */
+/*
+ * The TIDs of the first items go to what is stored, and ascend within its rows;
+ * and so do their fingerprints.
+ */
 extern void hyb_prefixes_fill_tids(PrefixesBuilder *b, int nitems);
 
 /* Plan a leaf of the keys of the first items, which are all known. */

@@ -21,6 +21,7 @@ typedef struct Strings
 								 * it */
 	bool		at_page;
 	HybLeaf		stored;			/* row starts and TIDs, as a columnar leaf */
+	const uint8 *fingerprints;	/* NULL: there are none */
 } Strings;
 
 static inline Strings *
@@ -64,7 +65,18 @@ open_strings(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 	if (p == NULL)
 		hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's prefixes are malformed.");
 	s->at_page = false;
-	return hyb_prefixes_open(&s->stored, leaf, p, end);
+	p = hyb_prefixes_open(&s->stored, leaf, p, end);
+
+	/*
+	 * a fingerprint is read as part of 8 bytes: behind the last ones is the
+	 * opaque
+	 */
+	if (p >= end || (*p != 0 && *p != HYB_FINGERPRINT_BITS) ||
+		end - (p + 1) < HYB_FINGERPRINTS_SIZE(*p, leaf->nitems))
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "The fingerprints of a leaf's keys are malformed.");
+	s->fingerprints = *p > 0 ? p + 1 : NULL;
+	return p + 1 + HYB_FINGERPRINTS_SIZE(*p, leaf->nitems);
 }
 
 static void
@@ -127,6 +139,27 @@ static int
 strings_search_tid(const HybLeaf *leaf, int lo, int hi, const ItemPointerData *tid)
 {
 	return hyb_columnar_search_tid(&strings(leaf)->stored, lo, hi, tid);
+}
+
+/* ---- fingerprints ---- */
+
+uint8
+hyb_strings_fingerprint(const HybLeaf *leaf, int item)
+{
+	const uint8 *fingerprints = strings(leaf)->fingerprints;
+
+	if (fingerprints == NULL)
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "The leaf lacks the fingerprints of keys that it does not have.");
+	return (uint8) hyb_bits_get(fingerprints, (uint64) item * HYB_FINGERPRINT_BITS,
+								HYB_FINGERPRINT_BITS);
+}
+
+static bool
+strings_may_have(const HybLeaf *leaf, int item, uint64 hash)
+{
+	return strings(leaf)->fingerprints == NULL ||
+		hyb_strings_fingerprint(leaf, item) == hyb_fingerprint(hash);
 }
 
 /* ---- searching ---- */
@@ -204,6 +237,7 @@ const HybLeafLayout hyb_strings_layout = {
 	.find = find_rows,
 	.search_tid = strings_search_tid,
 	.prefix = strings_prefix,
+	.may_have = strings_may_have,
 	.row_start = strings_row_start,
 	.row_of_item = strings_row_of_item,
 	.tids = strings_tids,

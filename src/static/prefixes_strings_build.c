@@ -17,7 +17,7 @@
  * Bytes beyond those that tell a row from its neighbours, so that few new keys
  * fall into a row.
  */
-#define SPARE_BYTES		2
+#define SPARE_BYTES		1
 
 /* The strings of the waiting rows. */
 typedef struct StringsBuilder
@@ -44,6 +44,7 @@ hyb_strings_create(const HybIndex *ix)
 	StringsBuilder *b = palloc0(sizeof(StringsBuilder));
 
 	hyb_prefixes_init_builder(&b->rows, ix, hyb_strings_columns());
+	b->rows.has_fingerprints = true;
 	hyb_buf_reserve(&b->bytes, BLCKSZ);
 	return &b->rows.base;
 }
@@ -165,6 +166,19 @@ may_keep_keys(const PrefixesBuilder *b, int nrows)
 	return true;
 }
 
+/*
+ * Bits of a fingerprint in a leaf of so many rows: none if there is nothing that
+ * their prefixes do not say.
+ */
+static int
+fingerprint_bits(const StringsBuilder *b, int nrows)
+{
+	for (int i = 0; i < nrows; i++)
+		if (!b->rows.rows[i].whole || 8 * b->len[i] < b->rows.rows[i].bits)
+			return HYB_FINGERPRINT_BITS;
+	return 0;
+}
+
 void
 hyb_strings_plan(HybLeafBuilder *base, int slot)
 {
@@ -187,7 +201,8 @@ hyb_strings_plan(HybLeafBuilder *base, int slot)
 	hyb_columnar_plan(&t->stored->base, slot);
 	plan->nrows = nrows;
 	plan->size = hyb_varint_size(b->plans[slot].prefix_len) + b->plans[slot].prefix_len +
-		b->plans[slot].size + stored->size;
+		b->plans[slot].size + stored->size +
+		1 + HYB_FINGERPRINTS_SIZE(fingerprint_bits(b, nrows), plan->nitems);
 
 	if (may_keep_keys(t, nrows))
 	{
@@ -197,6 +212,31 @@ hyb_strings_plan(HybLeafBuilder *base, int slot)
 		if (plan->size > prefixes.size)
 			*plan = prefixes;
 	}
+}
+
+/* Fingerprints of the first items, the lowest bits of a byte first. */
+static uint8 *
+write_fingerprints(const StringsBuilder *b, const HybLeafPlan *plan, uint8 *out)
+{
+	int			bits = fingerprint_bits(b, plan->nrows);
+	uint32		word = 0;
+	int			n = 0;
+
+	*out++ = (uint8) bits;
+	for (int i = 0; i < plan->nitems && bits > 0; i++)
+	{
+		word |= (uint32) b->rows.stored_fingerprints[i] << n;
+		n += bits;
+		if (n >= 8)
+		{
+			*out++ = (uint8) word;
+			word >>= 8;
+			n -= 8;
+		}
+	}
+	if (n > 0)
+		*out++ = (uint8) word;
+	return out;
 }
 
 uint8 *
@@ -214,5 +254,6 @@ hyb_strings_write(HybLeafBuilder *base, int slot, uint8 *out)
 	memcpy(out, b->bytes.data + b->off[0], plan->prefix_len);
 	out = hyb_front_write(&in, &b->code, base->plans[slot].nrows, plan,
 						  out + plan->prefix_len);
-	return hyb_columnar_write(&b->rows.stored->base, slot, out);
+	out = hyb_columnar_write(&b->rows.stored->base, slot, out);
+	return write_fingerprints(b, &base->plans[slot], out);
 }

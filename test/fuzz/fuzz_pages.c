@@ -464,7 +464,7 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 				hashes[e] = hyb_byte_hash(entry.data, entry.len);
 			}
 			size = sizeof(HybFilterImage) +
-				(points ? hyb_ribbon_build(&ribbon, hashes, 200) : hyb_fst_builder_finish(fst));
+				(points ? hyb_ribbon_build(&ribbon, hashes, 200, HYB_RIBBON_BITS) : hyb_fst_builder_finish(fst));
 			if (off + size > BLCKSZ - sizeof(HybPageOpaque))
 			{
 				hyb_fst_builder_free(fst);

@@ -52,7 +52,7 @@ ask_everything(const uint8_t *data, size_t size)
 }
 
 static void
-check_hashes(const uint8_t *data, size_t size)
+check_hashes(const uint8_t *data, size_t size, unsigned bits)
 {
 	uint32_t	n = 0;
 	size_t		at = 0;
@@ -70,7 +70,7 @@ check_hashes(const uint8_t *data, size_t size)
 		while (times-- > 0 && n < HYB_RIBBON_MAX_KEYS)
 			hashes[n++] = hash;
 	}
-	size = hyb_ribbon_build(&builder, hashes, n);
+	size = hyb_ribbon_build(&builder, hashes, n, HYB_RIBBON_BITS + bits);
 	require((size > 0) == (n > 0));
 	if (size == 0)
 		return;
@@ -92,7 +92,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (data[0] & 1)
 		ask_everything(data + 1, size - 1);
 	else
-		check_hashes(data + 1, size - 1);
+		check_hashes(data + 1, size - 1,
+					 (data[0] >> 1) % (HYB_RIBBON_MAX_BITS - HYB_RIBBON_BITS + 1));
 	return 0;
 }
 
@@ -107,7 +108,8 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 		return 0;
 	for (uint32_t h = 0; h < n; h++)
 		hashes[h] = (h + 1) * UINT64_C(0x9E3779B97F4A7C15);
-	len = hyb_ribbon_build(&builder, hashes, n);
+	len = hyb_ribbon_build(&builder, hashes, n,
+						   i % 2 == 0 ? HYB_RIBBON_BITS : HYB_RIBBON_MAX_BITS);
 	if (len == 0 || len + 1 > max)
 		return 0;
 	data[0] = 1;

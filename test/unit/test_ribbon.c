@@ -17,16 +17,22 @@ static uint64_t hashes[MAXKEYS];
 
 /* An image whose bounds the sanitizer watches. */
 static uint8_t *
-build(uint32_t n, size_t *size)
+build_bits(uint32_t n, unsigned bits, size_t *size)
 {
 	uint8_t    *image;
 
-	*size = hyb_ribbon_build(&builder, hashes, n);
+	*size = hyb_ribbon_build(&builder, hashes, n, bits);
 	if (*size == 0)
 		return NULL;
 	image = malloc(*size);
 	hyb_ribbon_write(&builder, image);
 	return image;
+}
+
+static uint8_t *
+build(uint32_t n, size_t *size)
+{
+	return build_bits(n, HYB_RIBBON_BITS, size);
 }
 
 /* Hashes of keys: of 8 random bytes, or of numbers that follow each other. */
@@ -40,32 +46,32 @@ hash_of(uint64_t number)
 }
 
 static void
-test_size(uint32_t n, int shape)
+test_size(uint32_t n, int shape, unsigned bits)
 {
 	uint64_t	first = unit_random();
-	uint32_t	asked = n < 1000 ? 20000 : 40000;
+	uint32_t	asked = (n < 1000 ? 20000 : 40000) << (bits - HYB_RIBBON_BITS);
 	uint32_t	positives = 0;
 	double		rate;
-	double		expected = 1.0 / (1 << HYB_RIBBON_BITS);
+	double		expected = 1.0 / (1 << bits);
 	size_t		size;
 	uint8_t    *image;
 
 	for (uint32_t i = 0; i < n; i++)
 		hashes[i] = shape == 0 ? hash_of(unit_random()) :
 			shape == 1 ? hash_of(first + i) : hash_of(first + i / 3);
-	image = build(n, &size);
-	CHECK(image != NULL, "%u keys of shape %d", n, shape);
+	image = build_bits(n, bits, &size);
+	CHECK(image != NULL, "%u keys of shape %d, %u bits", n, shape, bits);
 	if (image == NULL)
 		return;
 	CHECK(hyb_ribbon_verify(image, size) == NULL, "%u keys", n);
-	CHECK(size >= hyb_ribbon_least_size(n), "%u keys", n);
+	CHECK(size >= hyb_ribbon_least_size(n, bits), "%u keys", n);
 	for (uint32_t i = 0; i < n; i++)
 		CHECK(hyb_ribbon_ask(image, size, hashes[i]) == HYB_RIBBON_MAYBE,
 			  "key %u of %u, shape %d", i, n, shape);
 
 	/* bits a key: those of a slot, and hardly more */
 	if (n >= 100 && n <= 4600)
-		CHECK(size * 8.0 / n < 7.0 * (1.03 + 20.0 / n), "%zu bytes for %u keys", size, n);
+		CHECK(size * 8.0 / n < bits * (1.03 + 20.0 / n), "%zu bytes for %u keys", size, n);
 
 	for (uint32_t i = 0; i < asked; i++)
 		positives += hyb_ribbon_ask(image, size, hash_of(unit_random())) != HYB_RIBBON_NO;
@@ -85,11 +91,16 @@ test_sizes(void)
 
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 		for (int shape = 0; shape < 3; shape++)
-			test_size(sizes[i], shape);
+			test_size(sizes[i], shape, HYB_RIBBON_BITS);
 	for (int i = 0; i < 60; i++)
-		test_size(1 + unit_below(1500), i % 3);
-	CHECK(hyb_ribbon_build(&builder, hashes, 0) == 0, "no keys");
-	CHECK(hyb_ribbon_build(&builder, hashes, MAXKEYS + 1) == 0, "too many");
+		test_size(1 + unit_below(1500), i % 3, HYB_RIBBON_BITS);
+	for (unsigned bits = HYB_RIBBON_BITS + 1; bits <= HYB_RIBBON_MAX_BITS; bits++)
+		for (int i = 0; i < 3; i++)
+			test_size(60 + unit_below(1500), i, bits);
+	CHECK(hyb_ribbon_build(&builder, hashes, 0, HYB_RIBBON_BITS) == 0, "no keys");
+	CHECK(hyb_ribbon_build(&builder, hashes, MAXKEYS + 1, HYB_RIBBON_BITS) == 0, "too many");
+	CHECK(hyb_ribbon_build(&builder, hashes, 10, HYB_RIBBON_BITS - 1) == 0, "too few bits");
+	CHECK(hyb_ribbon_build(&builder, hashes, 10, HYB_RIBBON_MAX_BITS + 1) == 0, "too many bits");
 }
 
 /* Keys of one hash, more of them than there are slots in a ribbon. */
@@ -142,7 +153,7 @@ test_damage(void)
 
 		for (uint32_t i = 0; i < n; i++)
 			hashes[i] = unit_random();
-		image = build(n, &size);
+		image = build_bits(n, HYB_RIBBON_BITS + unit_below(HYB_RIBBON_MAX_BITS - HYB_RIBBON_BITS + 1), &size);
 		cut = unit_below(3) == 0 ? unit_below((uint32_t) size) : size;
 		damaged = malloc(cut);
 		memcpy(damaged, image, cut);

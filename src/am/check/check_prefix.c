@@ -7,12 +7,13 @@
  * begins another one, no fence lies within one, and no entry of a newer run is
  * there as well.  With it, each row that an entry leads to and that the check's
  * snapshot sees (check_heap.c says why that is the entry's) has to begin with the
- * prefix, and takes part in the comparison of table and index with its key.
+ * prefix and have the fingerprint, and takes part in the comparison of table and index with its key.
  */
 #include "compat.h"
 
 #include "access/tableam.h"
 #include "algo/bits.h"
+#include "algo/hash.h"
 #include "am/check/check.h"
 #include "key/slot_key.h"
 #include "utils/memutils.h"
@@ -138,6 +139,12 @@ check_table_row(HybCheck *check, const PrefixRow *row, int item)
 	if (!begins_with_prefix(check, check->row_key.data, check->row_key.len, row->bits))
 		hyb_check_fail(check, row->blkno,
 					   "The entry at position %d leads to heap tuple (%u,%u), whose key does not begin with the entry's prefix.",
+					   item, ItemPointerGetBlockNumber(&check->leaf_tids[item]),
+					   ItemPointerGetOffsetNumber(&check->leaf_tids[item]));
+	if (!hyb_leaf_may_have(&check->leaf, item,
+						   hyb_byte_hash(check->row_key.data, check->row_key.len)))
+		hyb_check_fail(check, row->blkno,
+					   "The entry at position %d leads to heap tuple (%u,%u), whose key does not have the entry's fingerprint.",
 					   item, ItemPointerGetBlockNumber(&check->leaf_tids[item]),
 					   ItemPointerGetOffsetNumber(&check->leaf_tids[item]));
 	hyb_check_live(check, check->row_key.data, check->row_key.len,

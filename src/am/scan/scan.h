@@ -255,7 +255,8 @@ typedef struct HybScanPart
 	int			rows_alloc;
 	HybBuf		rowbytes;
 	ItemPointerData *tids;		/* of items [tids_base, tids_end), */
-	bool	   *dead;			/* and which of them are dead, if has_dead */
+	bool	   *dead;			/* and which of them are dead, or of another
+								 * key than the one sought, if has_dead */
 	int			tids_base;
 	int			tids_end;
 	int			tids_alloc;

@@ -13,6 +13,7 @@
  */
 #include "compat.h"
 
+#include "algo/hash.h"
 #include "am/scan/scan.h"
 #include "static/filter_use.h"
 #include "utils/memutils.h"
@@ -406,6 +407,24 @@ copy_prefixes(HybScan *so, HybScanPart *part, int row, int end_row)
 }
 
 /*
+ * Of the items read, those that are of another key than the position's, whole one
+ * are not to be returned.
+ */
+static void
+leave_out_others(HybScanPart *part, const HybPos *pos)
+{
+	uint64		hash = hyb_byte_hash(pos->key, pos->len);
+
+	for (int i = part->first; i < part->last; i++)
+	{
+		bool	   *dead = &part->dead[i - part->tids_base];
+
+		*dead = (part->has_dead && *dead) || !hyb_leaf_may_have(&part->leaf, i, hash);
+	}
+	part->has_dead = true;
+}
+
+/*
  * TIDs of a leaf that does not keep keys.  Of a key that is looked up the batch may
  * begin in the middle of a row, where its entries of other runs lie among the row's
  * by TIDs.
@@ -415,6 +434,8 @@ take_raw_items(HybScan *so, HybScanPart *part, Page page, const LeafRange *range
 {
 	part->mode = so->rechecks && so->point ? HYB_STATIC_TIDS : HYB_STATIC_RAW;
 	read_tids(so, part, page, part->first, part->last);
+	if (part->mode == HYB_STATIC_TIDS && part->last - part->first > 1)
+		leave_out_others(part, range->pos);
 	if (part->mode == HYB_STATIC_TIDS && range->pos->tie == HYB_AT)
 	{
 		int			place = hyb_part_place(so, part, range->pos, part->first);

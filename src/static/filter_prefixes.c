@@ -1,0 +1,189 @@
+/*
+ * filter_prefixes.c
+ *		What filters of leaves that do not keep keys are about (docs/filters.md).
+ *
+ * Prefixes that are numbers have one length, nearly all of them: the filter holds
+ * the first bits of keys, so many as these have.  Those that are strings have the
+ * length that each needs, and who asks does not know it: the filter holds them as
+ * they are, and is asked for the key's beginnings of every length that there is.
+ */
+#include "compat.h"
+
+#include "algo/bits.h"
+#include "static/filter.h"
+#include "static/filter_prefixes.h"
+#include "static/prefixes.h"
+
+/* Rows that lack bits may make a filter of numbers larger by one in so many. */
+#define SHALLOW_PART	2
+
+/*
+ * One string in so many is cut, for there to be fewer lengths: it may begin more
+ * keys then than it did.
+ */
+#define CUT_PART		50
+
+/* The first bits of a key, zeros behind its end, replace what `cut` holds. */
+static void
+cut_key(const uint8 *key, uint32 len, uint32 bits, HybBuf *cut)
+{
+	uint32		n = (bits + 7) / 8;
+
+	cut->len = 0;
+	hyb_buf_append(cut, key, Min(len, n));
+	while (cut->len < n)
+		hyb_buf_append(cut, "", 1);
+	if (bits % 8 != 0)
+		cut->data[n - 1] &= (uint8) (0xFF << (8 - bits % 8));
+}
+
+/* ---- numbers ---- */
+
+/* Bits that the row's entries have, if they may have others behind them. */
+static uint32
+open_bits(const HybKeyDesc *desc, HybLeaf *leaf, int row, HybBuf *prefix)
+{
+	uint32		bits = hyb_leaf_prefix(leaf, row, prefix);
+
+	return bits == 8 * hyb_key_length(desc, prefix->data, prefix->len) ?
+		8 * HYB_MAX_ENTRY_SIZE : bits;
+}
+
+/*
+ * The most bits at which the rows that have fewer do not stand for too many
+ * strings of so many.
+ */
+static uint32
+depth_of_numbers(const HybKeyDesc *desc, HybLeaf *leaf, HybBuf *prefix)
+{
+	uint16		rows[HYB_TRIE_MAX_DEPTH] = {0}; /* by bits that they lack */
+	uint32		most = 0;
+
+	for (int row = 0; row < leaf->nrows; row++)
+		most = Max(most, hyb_leaf_prefix(leaf, row, prefix));
+	for (int row = 0; row < leaf->nrows; row++)
+	{
+		uint32		bits = open_bits(desc, leaf, row, prefix);
+
+		if (bits < most)
+			rows[Min(most - bits, HYB_TRIE_MAX_DEPTH - 1)]++;
+	}
+	for (uint32 less = 0;; less++)
+	{
+		uint32		more = 0;
+
+		for (uint32 lacks = less + 1; lacks < HYB_TRIE_MAX_DEPTH; lacks++)
+			more += rows[lacks] * (UINT32_C(1) << Min(lacks - less, 12));
+		if (more <= leaf->nrows / SHALLOW_PART || most - less == 1)
+			return most - less;
+	}
+}
+
+/* All strings of so many bits that keys of a row may begin with. */
+static void
+add_number(const HybKeyDesc *desc, HybLeaf *leaf, int row, uint32 bits,
+		   HybBuf *prefix, HybBuf *cut, HybFilterAdd add, void *arg)
+{
+	uint32		lacks = bits - Min(open_bits(desc, leaf, row, prefix), bits);
+
+	for (uint64 rest = 0; rest < UINT64CONST(1) << lacks; rest++)
+	{
+		cut_key(prefix->data, prefix->len, bits, cut);
+		for (uint32 i = 0; i < lacks; i++)
+			if ((rest >> i & 1) != 0)
+				cut->data[(bits - 1 - i) / 8] |= 0x80 >> (bits - 1 - i) % 8;
+		add(arg, cut);
+	}
+}
+
+/* ---- strings ---- */
+
+/* From the shortest one's bytes to so many that few have more. */
+static HybFilterDepth
+depth_of_strings(HybLeaf *leaf, HybBuf *prefix)
+{
+	uint16		rows[HYB_MAX_ENTRY_SIZE + 1] = {0}; /* by their bytes */
+	uint32		least = HYB_MAX_ENTRY_SIZE;
+	uint32		most = HYB_MAX_ENTRY_SIZE;
+	int			cut = 0;
+
+	for (int row = 0; row < leaf->nrows; row++)
+	{
+		uint32		len = Min(hyb_leaf_prefix(leaf, row, prefix) / 8,
+							  HYB_MAX_ENTRY_SIZE);
+
+		Assert(len > 0);
+		rows[len]++;
+		least = Min(least, len);
+	}
+	while (most > least && cut + rows[most] <= leaf->nrows / CUT_PART)
+		cut += rows[most--];
+	return (HybFilterDepth)
+	{
+		.bits = 8 * least,.more = most - least
+	};
+}
+
+/* ---- both ---- */
+
+HybFilterDepth
+hyb_filter_prefixes_depth(const HybKeyDesc *desc, HybLeaf *leaf)
+{
+	HybBuf		prefix = {0};
+	HybFilterDepth depth = {0};
+
+	if (hyb_key_is_fixed(desc))
+		depth.bits = depth_of_numbers(desc, leaf, &prefix);
+	else
+		depth = depth_of_strings(leaf, &prefix);
+	hyb_buf_free(&prefix);
+	return depth;
+}
+
+void
+hyb_filter_prefixes_add(const HybKeyDesc *desc, HybLeaf *leaf,
+						const HybFilterDepth *depth, HybFilterAdd add, void *arg)
+{
+	HybBuf		prefix = {0};
+	HybBuf		cut = {0};
+	bool		numbers = hyb_key_is_fixed(desc);
+
+	for (int row = 0; row < leaf->nrows; row++)
+	{
+		if (numbers)
+		{
+			add_number(desc, leaf, row, depth->bits, &prefix, &cut, add, arg);
+			continue;
+		}
+		(void) hyb_leaf_prefix(leaf, row, &prefix);
+		prefix.len = Min(prefix.len, depth->bits / 8 + depth->more);
+		add(arg, &prefix);
+	}
+	hyb_buf_free(&prefix);
+	hyb_buf_free(&cut);
+}
+
+HybFilterAnswer
+hyb_filter_prefixes_ask(const HybFilterImage *image, Size size, const HybPos *key)
+{
+	const HybFilterRoutine *routine = hyb_filter_routine(image->kind);
+	uint8		space[HYB_MAX_ENTRY_SIZE];
+	HybBuf		cut;
+	HybPos		pos = *key;
+	uint32		most = (uint32) image->bits + 8 * (uint32) image->more;
+	uint32		bits = image->bits;
+	HybFilterAnswer answer;
+
+	if (most > 8 * sizeof(space))
+		return HYB_ANSWER_NO_HEADER;
+	hyb_buf_init(&cut, space, sizeof(space), CurrentMemoryContext);
+	do
+	{
+		cut_key(key->key, key->len, bits, &cut);
+		pos.key = cut.data;
+		pos.len = (uint16) cut.len;
+		answer = routine->probe(hyb_filter_body(image), size, &pos, &pos, true);
+		bits += 8;
+	} while (answer == HYB_ANSWER_NO && bits <= Min(most, 8 * (uint32) key->len));
+	return answer;
+}

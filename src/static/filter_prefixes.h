@@ -1,0 +1,38 @@
+/*
+ * filter_prefixes.h
+ *		What filters of leaves that do not keep keys are about.
+ *
+ * Private to filter*.c and to who checks filters.
+ */
+#ifndef HYB_FILTER_PREFIXES_H
+#define HYB_FILTER_PREFIXES_H
+
+#include "static/filter_kind.h"
+#include "static/leaf.h"
+
+/* Which beginnings of keys a leaf's filter holds: see HybFilterImage. */
+typedef struct HybFilterDepth
+{
+	uint32		bits;
+	uint32		more;
+} HybFilterDepth;
+
+/* A string for the filter; it holds until the function returns. */
+typedef void (*HybFilterAdd) (void *arg, const HybBuf *key);
+
+/* Choose it for an opened leaf. */
+extern HybFilterDepth hyb_filter_prefixes_depth(const HybKeyDesc *desc, HybLeaf *leaf);
+
+/* Add what keys of the leaf may begin with, in ascending order. */
+extern void hyb_filter_prefixes_add(const HybKeyDesc *desc, HybLeaf *leaf,
+									const HybFilterDepth *depth,
+									HybFilterAdd add, void *arg);
+
+/*
+ * Ask an image, size bytes behind its beginning, whether the leaf may have a
+ * key: for each length that it has prefixes of.
+ */
+extern HybFilterAnswer hyb_filter_prefixes_ask(const HybFilterImage *image, Size size,
+											   const HybPos *key);
+
+#endif							/* HYB_FILTER_PREFIXES_H */
