@@ -46,13 +46,12 @@ regress_ok('and several levels', qw(constraints dml_random multicolumn types uni
 
 # Where the table does not fit shared_buffers rows with few entries are not read, but
 # where their entries have no fingerprints.
-$node->append_conf('postgresql.conf', "hybridindex.test_levels = 1\nhybridindex.merge_floor = 8192\nshared_buffers = 128kB\nmax_connections = 10\nmax_wal_senders = 0");
+$node->append_conf('postgresql.conf', "hybridindex.test_levels = 1\nhybridindex.merge_floor = 8192\nshared_buffers = 400kB\nmax_connections = 10\nmax_wal_senders = 0");
 $node->restart;
 regress_ok('and few buffers', qw(trie trie_text types unique));
 $node->append_conf('postgresql.conf', 'shared_buffers = 1MB');
 $node->restart;
 $node->safe_psql('postgres', <<EOF);
-CREATE EXTENSION hybridindex;
 CREATE TABLE tg (t text COLLATE "C", b uuid, pad text) WITH (autovacuum_enabled = off);
 INSERT INTO tg SELECT 'g' || md5(i::text), md5(i::text)::uuid, repeat('x', 900) FROM generate_series(1, 3000) i;
 CREATE INDEX tg_t ON tg USING hybrid (t) WITH (layout = trie);
@@ -75,7 +74,7 @@ my @reads = map { merge_reads('tg_t', sprintf($texts, $_)) } 1 .. 7;
 note("pages read: @reads");
 cmp_ok($reads[$_], '<', 300, 'a merge leaves ' . ($_ + 2) . ' entries of a row together') foreach 0 .. 5;
 cmp_ok($reads[6], '>', 2500, 'and tells eight apart');
-is($node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*), count((SELECT x.t FROM tg x WHERE x.t = tg.t OFFSET 0)) FROM tg"),
+is($node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*), count((SELECT max(x.t) FROM tg x WHERE x.t = tg.t)) FROM tg"),
 	'24000|24000', 'each is found');
 cmp_ok(merge_reads('tg_b', 'UPDATE tg SET b = b WHERE b IS NOT NULL AND length(pad) > 0 AND ctid < $$(100,1)$$'), '>', 200, 'numbers are told apart at once');
 

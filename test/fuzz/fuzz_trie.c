@@ -10,6 +10,7 @@
  */
 #include "server.h"
 
+#include "algo/hash.h"
 #include "key/bytes.h"
 #include "static/layouts.h"
 #include "static/leaf.h"
@@ -464,6 +465,9 @@ check_entry(HybLeaf *leaf, const Entry *entry, int item)
 
 	require(end_row == row + 1 && at <= item && item < hyb_leaf_row_start(leaf, end_row),
 			"a key does not lead to its row");
+	require(hyb_leaf_keeps_keys(leaf) ||
+			hyb_leaf_may_have(leaf, item, hyb_byte_hash(pos.key, pos.len)),
+			"an item has another key's fingerprint");
 	if (hyb_leaf_keeps_keys(leaf))
 		require(hyb_leaf_search(leaf, &pos, &row) == item, "an entry is not found");
 	else if (leaf->layout->find(leaf, &pos, &rows))
