@@ -3,12 +3,12 @@
 
     bench/trie.py [--rows N] [--seconds S] [--rounds N] [--texts DIR]
                   [--keys int8,uuid,pair,emails,titles,paths]
-                  [--methods btree,columnar,trie]
+                  [--methods btree,columnar,trie] [--pad BYTES]
                   [--memory MB --restart-command CMD]
 
 For each key type (random int8, random uuid, a pair of an int4 and a random int8,
 and text: the samples of test/data, or of DIR, of which there may be fewer than N)
-a table for each method, with a unique index and 60 bytes a row beside the key.
+a table for each method, with a unique index and 60 bytes a row (--pad) beside the key.
 Loaded in random order, 100 rows a statement, with the index from the start (that
 is the rate of insertions); sizes of the index right after that, when it is at
 rest, and REINDEXed; then rows looked up by keys that are there, and ranges of
@@ -16,7 +16,7 @@ ten rows in order, all methods in turn in each round.
 
 With --memory (root only) the server is restarted in a control group of so much
 memory, page cache included, a quarter of it shared_buffers, for the look-ups and
-for insertions of another tenth.
+for insertions of another two fifths, the merges that these begin included.
 
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.
 """
@@ -41,13 +41,15 @@ KEYS = {
     "pair": (["a int4", "k int8"], ["i % 100", "hashint8extended(i, 0)"]),
 }
 TEXT = (['k text COLLATE "C"'], ["s"])
+# Rows inserted with less memory, of those that there are: merges are to fall due several times.
+INSERTED = 0.4
 # Where rows [first, last) of a portion come from, whose keys are of i, or are s.
 ROWS = "generate_series({first}, {last} - 1) i"
 TEXT_ROWS = "{keys} WHERE n >= {first} AND n < {last}"
 LOAD = """CREATE OR REPLACE PROCEDURE load_{m}(first bigint, last bigint) LANGUAGE plpgsql AS $$
 BEGIN
     WHILE first < last LOOP
-        INSERT INTO t_{m} SELECT {key}, repeat('x', 60) FROM {rows};
+        INSERT INTO t_{m} SELECT {key}, repeat('x', {pad}) FROM {rows};
         COMMIT;
         first := first + 100;
     END LOOP;
@@ -72,7 +74,7 @@ BEGIN
 END $$"""
 
 
-def prepare(server, keys, methods, texts):
+def prepare(server, keys, methods, texts, pad=60):
     """Returns how many rows there are, if it is known."""
     text = keys in TEXTS
     columns, key = TEXT if text else KEYS[keys]
@@ -92,7 +94,7 @@ def prepare(server, keys, methods, texts):
     for m in methods:
         server.psql("CREATE TABLE t_%s (%s, pad text) WITH (autovacuum_enabled = off);"
                     "CREATE UNIQUE INDEX i_%s ON t_%s %s" % (m, ", ".join(columns), m, m, INDEX[m] % index), schema=SCHEMA)
-        server.psql(LOAD.format(m=m, key=", ".join(key), rows=rows), schema=SCHEMA)
+        server.psql(LOAD.format(m=m, pad=pad, key=", ".join(key), rows=rows), schema=SCHEMA)
         query = "SELECT count(pad) INTO found FROM t_%s WHERE %s" % (m, equal)
         server.psql(LOOP.format(name="find", m=m, query=query, **code), schema=SCHEMA)
         query = ("SELECT count(pad) / 10 INTO found FROM (SELECT pad FROM t_%s WHERE %s ORDER BY %s LIMIT 10) x" %
@@ -115,6 +117,12 @@ def blocks_read(server, m):
     """Of the table and of its index, that were not in shared_buffers."""
     return [int(x) for x in server.psql("SELECT heap_blks_read, idx_blks_read FROM pg_statio_user_tables WHERE relid = 't_%s'::regclass" % m,
                                         schema=SCHEMA)[0]]
+
+
+def wait_for_merges(server):
+    """What one method's insertions have asked for is not to be done beside the other's."""
+    while server.value("SELECT count(*) FROM hybrid_merge_progress") != "0":
+        time.sleep(0.02)
 
 
 def settle(server, methods):
@@ -143,9 +151,10 @@ def table(title, methods, rates):
 
 
 def measure_keys(server, args, keys, methods):
-    there = prepare(server, keys, methods, args.texts)
-    # a tenth is for later insertions
-    count = min(args.rows, there if not args.memory else there * 10 // 11) if there else args.rows
+    there = prepare(server, keys, methods, args.texts, args.pad)
+    # some are for later insertions
+    count = min(args.rows, there if not args.memory else int(there / (1 + INSERTED))) if there else args.rows
+    inserted = int(count * INSERTED) // args.rounds * args.rounds
     parts = 10
     rates = {m: [] for m in methods}
     for part in range(parts):
@@ -170,16 +179,19 @@ def measure_keys(server, args, keys, methods):
         if args.memory:
             before = {m: blocks_read(server, m) for m in methods}
             rates = {m: [] for m in methods}
+            more = inserted // args.rounds
             for part in range(args.rounds):
-                for m in methods:
-                    more = count // 10 // args.rounds
-                    rates[m].append(load(server, m, count + part * more, count + (part + 1) * more))
+                for m in methods[::-1] if part % 2 else methods:
+                    start = time.time()
+                    load(server, m, count + part * more, count + (part + 1) * more)
+                    wait_for_merges(server)
+                    rates[m].append(more / (time.time() - start))
             # merges fall into some rounds: all together
             table("rows inserted a second", methods, {m: [len(r) / sum(1 / x for x in r)] for m, r in rates.items()})
             time.sleep(2)
             after = {m: blocks_read(server, m) for m in methods}
             print("| blocks read a row, table and index | %s |" % " | ".join(
-                "%.3f, %.3f" % tuple((b - a) * 1.0 / (count // 10) for a, b in zip(before[m], after[m]))
+                "%.3f, %.3f" % tuple((b - a) * 1.0 / inserted for a, b in zip(before[m], after[m]))
                 for m in methods), flush=True)
     finally:
         if args.memory:
@@ -205,6 +217,7 @@ def main():
     parser.add_argument("--keys", default=",".join([*KEYS, *TEXTS]))
     parser.add_argument("--methods", default=",".join(INDEX))
     parser.add_argument("--texts")
+    parser.add_argument("--pad", type=int, default=60)
     parser.add_argument("--memory", type=int)
     parser.add_argument("--restart-command")
     args = parser.parse_args()
