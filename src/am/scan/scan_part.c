@@ -406,14 +406,13 @@ copy_prefixes(HybScan *so, HybScanPart *part, int row, int end_row)
 	}
 }
 
-/*
- * Of the items read, those that are of another key than the position's, whole one
- * are not to be returned.
- */
+/* Of the items read, those of another key than the one sought are not returned. */
 static void
-leave_out_others(HybScanPart *part, const HybPos *pos)
+leave_out_others(const HybScan *so, HybScanPart *part)
 {
-	uint64		hash = hyb_byte_hash(pos->key, pos->len);
+	uint64		hash = hyb_byte_hash(so->start.key, so->start.len);
+
+	Assert(so->point);
 
 	for (int i = part->first; i < part->last; i++)
 	{
@@ -435,7 +434,7 @@ take_raw_items(HybScan *so, HybScanPart *part, Page page, const LeafRange *range
 	part->mode = so->rechecks && so->point ? HYB_STATIC_TIDS : HYB_STATIC_RAW;
 	read_tids(so, part, page, part->first, part->last);
 	if (part->mode == HYB_STATIC_TIDS && part->last - part->first > 1)
-		leave_out_others(part, range->pos);
+		leave_out_others(so, part);
 	if (part->mode == HYB_STATIC_TIDS && range->pos->tie == HYB_AT)
 	{
 		int			place = hyb_part_place(so, part, range->pos, part->first);
