@@ -182,7 +182,7 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 
 -- filters for points, asked for beginnings of each length; range filters are not possible
-CREATE TABLE tf AS SELECT i, CASE WHEN i % 50 = 0 THEN repeat('long ', 20) ELSE '' END || left(md5(i::text), 3 + i % 20) || i AS t,
+CREATE TABLE tf AS SELECT i, CASE WHEN i % 50 = 0 THEN repeat('long ', 10) ELSE '' END || left(md5(i::text), 3 + i % 20) || i AS t,
 	'group ' || i % 7 AS g FROM generate_series(1, 12000) i;
 INSERT INTO tf VALUES (0, NULL, NULL), (-1, '', '');
 CREATE UNIQUE INDEX tf_t ON tf USING hybrid (t COLLATE "C") WITH (layout = trie, filter = points);

@@ -69,9 +69,11 @@ hyb_step_entries_of_row(MergeStep *step, int row, int end)
 
 /*
  * Rows of so many entries are read whenever others come: one of many could be
- * more than a page holds, and only a whole key's go on in the next one.
+ * more than a page holds, and only a whole key's go on in the next one.  A TID
+ * takes 31 bits at most there, its fingerprint and its hint 6, and what they begin
+ * with HYB_MAX_ENTRY_SIZE bytes.
  */
-#define MANY_ENTRIES	2048
+#define MANY_ENTRIES	1024
 
 /* Entries that a row has then. */
 #define FEW_ENTRIES		8

@@ -97,8 +97,8 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 	if (routine->max_keys > 0 && leaf->nrows > routine->max_keys &&
 		desc->natts == desc->nkeys)
 		return NULL;
-	if (!hyb_leaf_keeps_keys(leaf))
-		depth = hyb_filter_prefixes_depth(desc, leaf);
+	if (!hyb_leaf_keeps_keys(leaf) && !hyb_filter_prefixes_depth(desc, leaf, &depth))
+		return NULL;
 	routine->begin(builder->state, depth.more + 1);
 	if (hyb_leaf_keeps_keys(leaf))
 		add_rows(builder);

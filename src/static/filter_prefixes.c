@@ -126,18 +126,20 @@ depth_of_strings(HybLeaf *leaf, HybBuf *prefix)
 
 /* ---- both ---- */
 
-HybFilterDepth
-hyb_filter_prefixes_depth(const HybKeyDesc *desc, HybLeaf *leaf)
+bool
+hyb_filter_prefixes_depth(const HybKeyDesc *desc, HybLeaf *leaf, HybFilterDepth *depth)
 {
 	HybBuf		prefix = {0};
-	HybFilterDepth depth = {0};
 
 	if (hyb_key_is_fixed(desc))
-		depth.bits = depth_of_numbers(desc, leaf, &prefix);
+		*depth = (HybFilterDepth)
+		{
+			.bits = depth_of_numbers(desc, leaf, &prefix)
+		};
 	else
-		depth = depth_of_strings(leaf, &prefix);
+		*depth = depth_of_strings(leaf, &prefix);
 	hyb_buf_free(&prefix);
-	return depth;
+	return depth->more < HYB_FILTER_MAX_LENGTHS;
 }
 
 void

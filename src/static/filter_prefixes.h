@@ -20,8 +20,12 @@ typedef struct HybFilterDepth
 /* A string for the filter; it holds until the function returns. */
 typedef void (*HybFilterAdd) (void *arg, const HybBuf *key);
 
-/* Choose it for an opened leaf. */
-extern HybFilterDepth hyb_filter_prefixes_depth(const HybKeyDesc *desc, HybLeaf *leaf);
+/* With more lengths a filter would be wrong too often, and take long to ask. */
+#define HYB_FILTER_MAX_LENGTHS	64
+
+/* Choose it for an opened leaf.  False: it is to have no filter. */
+extern bool hyb_filter_prefixes_depth(const HybKeyDesc *desc, HybLeaf *leaf,
+									  HybFilterDepth *depth);
 
 /* Add what keys of the leaf may begin with, in ascending order. */
 extern void hyb_filter_prefixes_add(const HybKeyDesc *desc, HybLeaf *leaf,

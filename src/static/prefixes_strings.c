@@ -112,6 +112,9 @@ strings_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
 	uint32		len;
 	const uint8 *bytes = row_string(leaf, row, &len);
 
+	/* all keys would begin with it */
+	if (len == 0)
+		hyb_corrupted(leaf->rel, leaf->blkno, "A prefix of the leaf is empty.");
 	prefix->len = 0;
 	hyb_buf_append(prefix, bytes, len);
 	return 8 * len;

@@ -12,6 +12,7 @@
 
 #include "algo/hash.h"
 #include "key/bytes.h"
+#include "static/filter.h"
 #include "static/layouts.h"
 #include "static/leaf.h"
 #include "static/prefixes.h"
@@ -517,11 +518,50 @@ check_leaf(HybLeaf *leaf, const HybPos *low, const HybPos *high, int *seen)
 	free(tids);
 }
 
+/*
+ * A filter of a leaf denies none of its keys; of one that is damaged nothing is read
+ * outside.
+ */
+static void
+check_filter(HybFilterBuilder *builder, int number)
+{
+	HybPos		low = fence(number);
+	HybPos		high = fence(number + 1);
+	int			end = first_entry(&high);
+	uint32		size;
+	HybFilterImage *image = hyb_filter_build(builder, f.leaves[number].page, &size);
+	char	   *copy;
+
+	if (image == NULL)
+		return;
+	copy = malloc(size);
+	for (int i = first_entry(&low); i < end; i++)
+	{
+		HybPos		pos = entry_pos(&f.entries[i]);
+
+		pos.tie = HYB_BEFORE;
+		require(!f.entries[i].merged ||
+				hyb_filter_ask(image, size - sizeof(HybFilterImage), &pos, &pos, true) ==
+				HYB_ANSWER_MAYBE, "a filter denies a key of its leaf");
+		if (i % 64 > 0)
+			continue;
+		memcpy(copy, image, size);
+		for (int j = 0; j < 3; j++)
+			copy[next_random(j == 0 ? size : Min(size, 14))] = (char) next_random(256);
+		copy[0] = HYB_FILTER_POINTS;
+		(void) hyb_filter_ask((HybFilterImage *) copy, size - sizeof(HybFilterImage),
+							  &pos, &pos, true);
+	}
+	free(copy);
+	pfree(image);
+}
+
 static void
 check_level(void)
 {
 	int		   *seen = calloc(f.nentries, sizeof(int));
 	HybLeaf		leaf = {0};
+	HybFilterBuilder *builder = hyb_filter_builder_create(&f.ix, HYB_FILTER_POINTS);
 
 	for (int i = 0; i < f.nleaves; i++)
 	{
@@ -532,6 +572,7 @@ check_level(void)
 				"fences do not ascend");
 		hyb_leaf_open(&leaf, f.ix.desc, f.leaves[i].page, f.ix.rel, 1);
 		check_leaf(&leaf, &low, &high, seen);
+		check_filter(builder, i);
 
 		for (int k = 0; k < 6; k++)
 		{

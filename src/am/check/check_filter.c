@@ -75,7 +75,7 @@ check_filter(HybCheck *check, const HybChild *leaf, Page page, int slot,
 					   "The filter at position %d is of an unknown kind.", slot);
 	damaged = image->reserved != 0 ||
 		image->bits + 8 * image->more > 8 * HYB_MAX_ENTRY_SIZE ||
-		(image->bits == 0 && image->more > 0) ||
+		(image->more > 0 && (image->bits == 0 || image->bits % 8 != 0)) ||
 		(image->bits > 0 && (check->level > 0 || !check->ix->desc->truncated));
 	for (int i = 0; i < lengthof(image->reserved2); i++)
 		damaged |= image->reserved2[i] != 0;
