@@ -62,8 +62,7 @@ hyb_filter_image(Page page, int slot)
 	return (const HybFilterImage *) (page + hyb_filter_entries(page)[slot].offset);
 }
 
-/* What follows the beginning of an image: what its kind reads. */
-#define hyb_filter_body(image) ((const void *) ((image) + 1))
+/* Bytes behind its beginning. */
 #define hyb_filter_body_size(entry) ((entry)->len - sizeof(HybFilterImage))
 
 /*

@@ -38,6 +38,9 @@ typedef struct HybFilterImage
 	uint8		reserved2[2];	/* 0 */
 } HybFilterImage;
 
+/* What follows the beginning of an image: what its kind reads. */
+#define hyb_filter_body(image) ((const void *) ((image) + 1))
+
 typedef enum HybFilterAnswer
 {
 	HYB_ANSWER_NO_HEADER = -2,	/* the image does not even begin as one */

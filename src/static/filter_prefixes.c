@@ -10,7 +10,6 @@
 #include "compat.h"
 
 #include "algo/bits.h"
-#include "static/filter.h"
 #include "static/filter_prefixes.h"
 #include "static/prefixes.h"
 
@@ -79,20 +78,29 @@ depth_of_numbers(const HybKeyDesc *desc, HybLeaf *leaf, HybBuf *prefix)
 	}
 }
 
+/* Where what is added goes, and buffers for it. */
+typedef struct Adding
+{
+	HybFilterAdd add;
+	void	   *arg;
+	HybBuf		prefix;
+	HybBuf		cut;
+} Adding;
+
 /* All strings of so many bits that keys of a row may begin with. */
 static void
-add_number(const HybKeyDesc *desc, HybLeaf *leaf, int row, uint32 bits,
-		   HybBuf *prefix, HybBuf *cut, HybFilterAdd add, void *arg)
+add_number(const HybKeyDesc *desc, HybLeaf *leaf, int row, uint32 bits, Adding *to)
 {
-	uint32		lacks = bits - Min(open_bits(desc, leaf, row, prefix), bits);
+	HybBuf	   *cut = &to->cut;
+	uint32		lacks = bits - Min(open_bits(desc, leaf, row, &to->prefix), bits);
 
 	for (uint64 rest = 0; rest < UINT64CONST(1) << lacks; rest++)
 	{
-		cut_key(prefix->data, prefix->len, bits, cut);
+		cut_key(to->prefix.data, to->prefix.len, bits, cut);
 		for (uint32 i = 0; i < lacks; i++)
 			if ((rest >> i & 1) != 0)
 				cut->data[(bits - 1 - i) / 8] |= 0x80 >> (bits - 1 - i) % 8;
-		add(arg, cut);
+		to->add(to->arg, cut);
 	}
 }
 
@@ -146,23 +154,22 @@ void
 hyb_filter_prefixes_add(const HybKeyDesc *desc, HybLeaf *leaf,
 						const HybFilterDepth *depth, HybFilterAdd add, void *arg)
 {
-	HybBuf		prefix = {0};
-	HybBuf		cut = {0};
+	Adding		to = {.add = add,.arg = arg};
 	bool		numbers = hyb_key_is_fixed(desc);
 
 	for (int row = 0; row < leaf->nrows; row++)
 	{
 		if (numbers)
 		{
-			add_number(desc, leaf, row, depth->bits, &prefix, &cut, add, arg);
+			add_number(desc, leaf, row, depth->bits, &to);
 			continue;
 		}
-		(void) hyb_leaf_prefix(leaf, row, &prefix);
-		prefix.len = Min(prefix.len, depth->bits / 8 + depth->more);
-		add(arg, &prefix);
+		(void) hyb_leaf_prefix(leaf, row, &to.prefix);
+		to.prefix.len = Min(to.prefix.len, depth->bits / 8 + depth->more);
+		add(arg, &to.prefix);
 	}
-	hyb_buf_free(&prefix);
-	hyb_buf_free(&cut);
+	hyb_buf_free(&to.prefix);
+	hyb_buf_free(&to.cut);
 }
 
 HybFilterAnswer
