@@ -139,11 +139,9 @@ hyb_filter_prefixes_depth(const HybKeyDesc *desc, HybLeaf *leaf, HybFilterDepth 
 {
 	HybBuf		prefix = {0};
 
+	depth->more = 0;
 	if (hyb_key_is_fixed(desc))
-		*depth = (HybFilterDepth)
-		{
-			.bits = depth_of_numbers(desc, leaf, &prefix)
-		};
+		depth->bits = depth_of_numbers(desc, leaf, &prefix);
 	else
 		*depth = depth_of_strings(leaf, &prefix);
 	hyb_buf_free(&prefix);
