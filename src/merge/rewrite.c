@@ -226,30 +226,44 @@ add_leaf_items(MergeStep *step, int from, int to)
 }
 
 /*
- * Where the next frozen entry, at a position, falls into a row of several keys,
- * and it is time to tell them apart: take the row, `done` being what was taken of
- * the leaf, with the entries that fall into it.
+ * The next frozen entry falls into a row of several keys.  If it is time to tell
+ * them apart: take the row, `done` being what was taken of the leaf, with the
+ * entries that fall into it.
  */
 static bool
-regroup(MergeStep *step, const HybPos *pos, int end, int *done)
+regroup(MergeStep *step, int row, int end, int *done)
 {
 	HybLeaf    *leaf = &step->leaf;
-	HybRowRange rows;
-	int			start;
+	int			start = hyb_leaf_row_start(leaf, row);
 	int			last;
 
-	if (hyb_leaf_search_rows(leaf, pos, &rows) || rows.lo == rows.hi)
-		return false;
-	start = hyb_leaf_row_start(leaf, rows.lo);
 	if (*done > start)
 		return false;
-	last = hyb_step_entries_of_row(step, rows.lo, end);
-	if (!hyb_step_read_group(step, rows.lo, last))
+	last = hyb_step_entries_of_row(step, row, end);
+	if (!hyb_step_read_group(step, row, last))
 		return false;
 	add_leaf_items(step, *done, start);
 	hyb_step_add_group(step, last);
-	*done = hyb_leaf_row_start(leaf, rows.lo + 1);
+	*done = hyb_leaf_row_start(leaf, row + 1);
 	return true;
+}
+
+/*
+ * The item of the opened leaf before which the next frozen entry goes, at a
+ * position; -1 if it went with its row.
+ */
+static int
+place_entry(MergeStep *step, const HybPos *pos, int end, int *done)
+{
+	HybLeaf    *leaf = &step->leaf;
+	HybRowRange rows;
+	int			row;
+
+	if (hyb_leaf_keeps_keys(leaf) || hyb_leaf_search_rows(leaf, pos, &rows))
+		return hyb_leaf_search(leaf, pos, &row);
+	if (rows.lo != rows.hi && regroup(step, rows.lo, end, done))
+		return -1;
+	return hyb_leaf_row_start(leaf, rows.hi);
 }
 
 /*
@@ -273,13 +287,10 @@ merge_leaf(MergeStep *step, int end)
 		if (done < step->leaf.nitems)
 		{
 			HybPos		pos = hyb_step_pos(step, item);
-			int			row;
-			int			at;
+			int			at = place_entry(step, &pos, end, &done);
 
-			if (!hyb_leaf_keeps_keys(&step->leaf) &&
-				regroup(step, &pos, end, &done))
+			if (at < 0)
 				continue;
-			at = hyb_leaf_search(&step->leaf, &pos, &row);
 			add_leaf_items(step, done, at);
 			done = Max(done, at);
 		}

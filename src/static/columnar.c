@@ -488,15 +488,29 @@ columnar_row(HybLeaf *leaf, int row, HybValue *vals)
 
 /* ---- rows and items ---- */
 
-static int
-columnar_row_start(const HybLeaf *leaf, int row)
+static inline int
+checked_start(const HybLeaf *leaf, uint64 start)
 {
-	uint64		start = hyb_seq_get(&hyb_columnar(leaf)->row_starts, row);
-
 	if (unlikely(start >= leaf->nitems))
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  "A row of the leaf starts after the last item.");
 	return (int) start;
+}
+
+static int
+columnar_row_start(const HybLeaf *leaf, int row)
+{
+	return checked_start(leaf, hyb_seq_get(&hyb_columnar(leaf)->row_starts, row));
+}
+
+static void
+columnar_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
+{
+	uint64		decoded[HYB_LEAF_ROW_STARTS];
+
+	hyb_seq_decode(&hyb_columnar(leaf)->row_starts, row, n, decoded);
+	for (int i = 0; i < n; i++)
+		starts[i] = checked_start(leaf, decoded[i]);
 }
 
 static int
@@ -522,6 +536,7 @@ const HybLeafLayout hyb_columnar_layout = {
 	.ints = hyb_columnar_ints,
 	.string = columnar_string,
 	.row_start = columnar_row_start,
+	.row_starts = columnar_row_starts,
 	.row_of_item = columnar_row_of_item,
 	.tids = hyb_columnar_tids,
 	.create = hyb_columnar_create,

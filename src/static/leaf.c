@@ -187,6 +187,19 @@ hyb_leaf_row_start(const HybLeaf *leaf, int row)
 	return leaf->layout->row_start(leaf, row);
 }
 
+void
+hyb_leaf_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
+{
+	Assert(n <= HYB_LEAF_ROW_STARTS && row + n <= leaf->nrows);
+	if (!leaf->unique_rows)
+	{
+		leaf->layout->row_starts(leaf, row, n, starts);
+		return;
+	}
+	for (int i = 0; i < n; i++)
+		starts[i] = row + i;
+}
+
 int
 hyb_leaf_row_of_item(const HybLeaf *leaf, int item)
 {

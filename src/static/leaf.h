@@ -122,6 +122,9 @@ extern void hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n, uint64 *ints,
 
 /* First item of a row; hyb_leaf_row_start(leaf, nrows) == nitems. */
 extern int	hyb_leaf_row_start(const HybLeaf *leaf, int row);
+
+/* The same of rows [row, row + n), HYB_LEAF_ROW_STARTS at most, below nrows. */
+extern void hyb_leaf_row_starts(const HybLeaf *leaf, int row, int n, int *starts);
 extern int	hyb_leaf_row_of_item(const HybLeaf *leaf, int item);
 
 /* TIDs of items [item, item + n). */

@@ -367,10 +367,16 @@ hyb_leaf_builder_add_item(HybLeafBuilder *b, HybLeaf *leaf, int row, int item,
 		check_full(b);
 }
 
-/* Items [from, to) of a row. */
+/* Items [from, to), those of `row` first; the rows' starts are read some at a time. */
 static void
-add_row(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
+add_rows(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 {
+	int			starts[HYB_LEAF_ROW_STARTS];
+	int			nstarts = 0;
+	int			used = 0;
+	int			end = -1;		/* of the row, once it is known */
+
+	row--;
 	while (from < to)
 	{
 		ItemPointerData tids[64];
@@ -378,7 +384,21 @@ add_row(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 
 		hyb_leaf_tids(leaf, from, n, tids);
 		for (int i = 0; i < n; i++)
+		{
+			while (from + i >= end)
+			{
+				row++;
+				if (used == nstarts)
+				{
+					nstarts = Min(leaf->nrows - row - 1, HYB_LEAF_ROW_STARTS);
+					used = 0;
+					if (nstarts > 0)
+						hyb_leaf_row_starts(leaf, row + 1, nstarts, starts);
+				}
+				end = used < nstarts ? starts[used++] : leaf->nitems;
+			}
 			hyb_leaf_builder_add_item(b, leaf, row, from + i, &tids[i]);
+		}
 		from += n;
 	}
 }
@@ -389,17 +409,14 @@ hyb_leaf_builder_add_leaf(HybLeafBuilder *b, HybLeaf *leaf, int from, int to)
 	bool		one_by_one = leaf->layout != b->layout ||
 		b->layout->add_items == NULL;
 	int			row = hyb_leaf_row_of_item(leaf, from);
+	int			row_end;
 
 	Assert(leaf->tombstones == NULL);
 
 	/* the first row may go on with the one that came last */
-	for (bool first = true; from < to && (first || one_by_one); first = false)
-	{
-		int			row_end = Min(hyb_leaf_row_start(leaf, row + 1), to);
-
-		add_row(b, leaf, row++, from, row_end);
-		from = Max(from, row_end);
-	}
+	row_end = one_by_one ? to : Min(hyb_leaf_row_start(leaf, row + 1), to);
+	add_rows(b, leaf, row++, from, row_end);
+	from = Max(from, row_end);
 	leaf->scratch_row = -1;
 
 	/* all others are different from the row before them */

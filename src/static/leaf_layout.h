@@ -37,6 +37,9 @@ typedef enum HybLeafLayoutNumber
 
 #define HYB_LAYOUTS			(HYB_LAYOUT_END - 1)
 
+/* Rows whose first items are asked for at a time, at most. */
+#define HYB_LEAF_ROW_STARTS	64
+
 typedef struct HybLeafLayout HybLeafLayout;
 
 /*
@@ -216,10 +219,11 @@ struct HybLeafLayout
 						   uint32 cap);
 
 	/*
-	 * First item of a row below nrows, and row of an item below nitems, of a
-	 * leaf without unique_rows.
+	 * First item of a row below nrows, of n such rows, HYB_LEAF_ROW_STARTS at
+	 * most, and row of an item below nitems, of a leaf without unique_rows.
 	 */
 	int			(*row_start) (const HybLeaf *leaf, int row);
+	void		(*row_starts) (const HybLeaf *leaf, int row, int n, int *starts);
 	int			(*row_of_item) (const HybLeaf *leaf, int item);
 
 	/* TIDs of items [item, item + n). */

@@ -44,6 +44,13 @@ row_start(const HybLeaf *leaf, int row)
 	return hyb_load16(plain_leaf(leaf)->row_starts + 2 * row);
 }
 
+static void
+row_starts(const HybLeaf *leaf, int row, int n, int *starts)
+{
+	for (int i = 0; i < n; i++)
+		starts[i] = row_start(leaf, row + i);
+}
+
 /* The end of a row's bytes; row -1 ends where the first row begins. */
 static inline int
 row_end(const HybLeaf *leaf, int row)
@@ -332,6 +339,7 @@ const HybLeafLayout hyb_plain_layout = {
 	.search_tid = plain_search_tid,
 	.row = plain_row,
 	.row_start = row_start,
+	.row_starts = row_starts,
 	.row_of_item = plain_row_of_item,
 	.tids = plain_tids,
 	.create = plain_create,

@@ -169,6 +169,12 @@ trie_row_start(const HybLeaf *leaf, int row)
 	return hyb_columnar_layout.row_start(&trie(leaf)->stored, row);
 }
 
+static void
+trie_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
+{
+	hyb_columnar_layout.row_starts(&trie(leaf)->stored, row, n, starts);
+}
+
 static int
 trie_row_of_item(const HybLeaf *leaf, int item)
 {
@@ -338,6 +344,7 @@ const HybLeafLayout hyb_trie_layout = {
 	.search_tid = trie_search_tid,
 	.prefix = trie_prefix,
 	.row_start = trie_row_start,
+	.row_starts = trie_row_starts,
 	.row_of_item = trie_row_of_item,
 	.tids = trie_tids,
 	.verify = verify_trie,

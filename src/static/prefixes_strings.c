@@ -126,6 +126,12 @@ strings_row_start(const HybLeaf *leaf, int row)
 	return hyb_columnar_layout.row_start(&strings(leaf)->stored, row);
 }
 
+static void
+strings_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
+{
+	hyb_columnar_layout.row_starts(&strings(leaf)->stored, row, n, starts);
+}
+
 static int
 strings_row_of_item(const HybLeaf *leaf, int item)
 {
@@ -242,6 +248,7 @@ const HybLeafLayout hyb_strings_layout = {
 	.prefix = strings_prefix,
 	.may_have = strings_may_have,
 	.row_start = strings_row_start,
+	.row_starts = strings_row_starts,
 	.row_of_item = strings_row_of_item,
 	.tids = strings_tids,
 	.verify = verify_strings,
