@@ -118,17 +118,23 @@
 /*
  * Old and new leaves of a step exist side by side, so of a small index it
  * reads one in so many leaves, lest the file grow by a good part of the index,
- * but some.
+ * but some; twice the part up to where a step is long enough to find neighbours
+ * to take along (balance.c).
  */
-#define STEP_FRACTION		16
+#define STEP_FRACTION		32
 #define STEP_MIN_LEAVES		4
+#define STEP_GOOD_LEAVES	8
 
 /*
  * Frozen entries that a step fetches: twice what its share of the leaves would
- * get if they fell evenly, within these bounds.
+ * get if they fell evenly, within these bounds.  Where merges rewrite most leaves
+ * they fall evenly, more or less: what its leaves have no room for is copied in
+ * vain, and with the trees locked, so it is that much and a part more.
  */
 #define STEP_MIN_ENTRIES	8192
 #define STEP_MAX_PER_LEAF	512
+#define STEP_EVEN_PART		8
+#define STEP_EVEN_MIN		1024
 
 /*
  * Pages of entries that a step takes, whatever few leaves it may read: those
@@ -280,15 +286,21 @@ ratio_need(const HybMergeFacts *facts)
 static HybStepSize
 ratio_step(const HybMergeFacts *facts)
 {
+	uint64_t	part = max64(facts->leaves / STEP_FRACTION,
+							 min64(facts->leaves / (STEP_FRACTION / 2),
+								   STEP_GOOD_LEAVES));
 	uint64_t	leaves = min64(facts->step_leaves,
-							   max64(facts->leaves / STEP_FRACTION,
-									 STEP_MIN_LEAVES));
+							   max64(part, STEP_MIN_LEAVES));
 	uint64_t	even = facts->frozen_entries * leaves / max64(facts->leaves, 1);
 	HybStepSize size;
 
 	size.leaves = (int) leaves;
-	size.entries = (int) max64(STEP_MIN_ENTRIES,
-							   min64(even * 2, leaves * STEP_MAX_PER_LEAF));
+	if (facts->leaves > 0 && repeated_of(facts) > facts->static_tids / 2)
+		size.entries = (int) min64(max64(even + even / STEP_EVEN_PART, STEP_EVEN_MIN),
+								   max64(leaves * STEP_MAX_PER_LEAF, STEP_MIN_ENTRIES));
+	else
+		size.entries = (int) max64(STEP_MIN_ENTRIES,
+								   min64(even * 2, leaves * STEP_MAX_PER_LEAF));
 	size.bytes = max64(leaves, STEP_MIN_PAGES) * facts->page_bytes;
 	return size;
 }

@@ -299,9 +299,15 @@ test_others(void)
 	size = hyb_policy_ratio.step(&facts);
 	CHECK(size.leaves == 4 && size.entries == 8192 && size.bytes == 16 * 8192,
 		  "no leaves: %d %d", size.leaves, size.entries);
-	facts.leaves = 160;
+	facts.leaves = 96;
 	size = hyb_policy_ratio.step(&facts);
-	CHECK(size.leaves == 10 && size.entries == 8192, "a sixteenth: %d", size.leaves);
+	CHECK(size.leaves == 6 && size.entries == 8192, "a sixteenth: %d", size.leaves);
+	facts.leaves = 200;
+	size = hyb_policy_ratio.step(&facts);
+	CHECK(size.leaves == 8, "enough: %d", size.leaves);
+	facts.leaves = 320;
+	size = hyb_policy_ratio.step(&facts);
+	CHECK(size.leaves == 10, "one of 32: %d", size.leaves);
 	facts.leaves = 100000;
 	size = hyb_policy_ratio.step(&facts);
 	CHECK(size.leaves == 32 && size.bytes == 32 * 8192, "the setting: %d", size.leaves);
@@ -311,6 +317,23 @@ test_others(void)
 	facts.frozen_entries = 1000000000;
 	size = hyb_policy_ratio.step(&facts);
 	CHECK(size.entries == 32 * 512, "the most: %d", size.entries);
+
+	/* merges that rewrite most leaves */
+	facts = index_of(1000000);
+	facts.frozen_entries = 100000;
+	size = hyb_policy_ratio.step(&facts);
+	CHECK(size.leaves == 32 && size.entries == 2557 + 319,
+		  "the even share and an eighth: %d", size.entries);
+	facts.frozen_entries = 10000;
+	size = hyb_policy_ratio.step(&facts);
+	CHECK(size.entries == 1024, "some in any case: %d", size.entries);
+	facts.frozen_entries = 1000000000;
+	size = hyb_policy_ratio.step(&facts);
+	CHECK(size.entries == 32 * 512, "and no more than before: %d", size.entries);
+	facts.frozen_entries = 100000;
+	facts.rewritten_tids = 500000;
+	size = hyb_policy_ratio.step(&facts);
+	CHECK(size.entries == 8192, "those that do not: %d", size.entries);
 }
 
 /* Levels of an index of so many freezes that has n of them. */
