@@ -55,6 +55,8 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->leaves = newest->leaf_pages;
 	facts->visit_asked = (meta->flags & (HYB_META_COMPACT | HYB_META_COLLAPSE)) != 0;
 	facts->learnable = hyb_merge_learnable(meta);
+	facts->single = ix->rel->rd_index->indisunique ||
+		ix->rel->rd_index->indisexclusion;
 	facts->page_bytes = BLCKSZ;
 	facts->ratio = hyb_merge_ratio(ix->rel);
 	facts->floor = hyb_merge_floor;

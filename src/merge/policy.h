@@ -56,6 +56,8 @@ typedef struct HybMergeFacts
 
 	bool		visit_asked;	/* the next merge is to visit every leaf */
 	bool		learnable;		/* a merge may learn dictionaries */
+	bool		single;			/* entries are appended one by one, not those
+								 * of a statement together */
 
 	/* memory */
 	uint64_t	page_bytes;		/* of a page */

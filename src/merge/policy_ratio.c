@@ -19,6 +19,8 @@
  * at most beyond the bound, however small the steps, and F stays below
  * HARD_FACTOR / (1 - 1 / PACE) triggers.
  */
+#include <math.h>
+
 #include "merge/policy.h"
 
 /*
@@ -29,9 +31,11 @@
 
 /*
  * Or when, while a generation is merged, the active one has this part of its
- * pages: both take space at the same time.
+ * pages: both take space at the same time.  Less where entries are appended one by
+ * one, which takes longer, so that a worker keeps up more easily.
  */
 #define OVERLAP				1.0
+#define SINGLE_OVERLAP		0.8
 
 /* Shorter logs are in nobody's way. */
 #define OVERLAP_LEAST		8
@@ -58,6 +62,16 @@
  */
 #define CHEAP_BYTES			40
 #define LEAST_SHARE			0.7
+
+/*
+ * Entries that are appended one by one take more of the WAL and of the time, so
+ * merges may.  Where one takes more than so many times the bytes of a static
+ * entry, a merge may write as much more, up to what appending takes and little
+ * beyond: so many bytes, and those that the entry has in the log.
+ */
+#define SINGLE_LOG			1.25
+#define SINGLE_BYTES		64
+#define SINGLE_LEAST_SHARE	0.5
 
 /*
  * The first merge has the log and all leaves side by side.  At that part of the
@@ -194,15 +208,44 @@ share_of(const HybMergeFacts *facts)
 	return (repeated_of(facts) + facts->frozen_entries) / facts->ratio;
 }
 
+/* Bytes that an entry takes of the log: of what is to be merged, on average. */
+static double
+log_bytes(const HybMergeFacts *facts)
+{
+	if (facts->active_pages > 0)
+		return (double) (facts->active_pages * facts->page_bytes) /
+			(double) max64(facts->active_entries, 1);
+	return (double) (facts->merging_pages * facts->page_bytes) /
+		(double) max64(facts->frozen_entries, 1);
+}
+
+/* Bytes of WAL that a merge may write for an entry without waiting for its share. */
+static double
+cheap_bytes(const HybMergeFacts *facts)
+{
+	double		log = log_bytes(facts);
+	double		entry = (double) (facts->static_pages * facts->page_bytes) /
+		(double) max64(facts->static_tids, 1);
+
+	/*
+	 * it has to be so that a longer log, whatever is in it, is merged no
+	 * later
+	 */
+	if (!facts->single || log <= entry * SINGLE_LOG)
+		return CHEAP_BYTES;
+	return fmin(CHEAP_BYTES * log / fmax(entry * SINGLE_LOG, 1), SINGLE_BYTES + log);
+}
+
 /* Of a share, what a merge waits for, as more would not make it cheap. */
 static uint64_t
 cheap_of(const HybMergeFacts *facts, uint64_t share)
 {
 	double		bytes = (double) facts->static_pages * (double) facts->page_bytes;
 	double		part = (double) repeated_of(facts) / (double) max64(facts->static_tids, 1);
+	double		least = facts->single ? SINGLE_LEAST_SHARE : LEAST_SHARE;
 
-	return min64(share, max64((uint64_t) (bytes * part / CHEAP_BYTES),
-							  (uint64_t) ((double) share * LEAST_SHARE)));
+	return min64(share, max64((uint64_t) (bytes * part / cheap_bytes(facts)),
+							  (uint64_t) ((double) share * least)));
 }
 
 static uint64_t
@@ -260,7 +303,8 @@ static bool
 overlaps(const HybMergeFacts *facts)
 {
 	return facts->merging_pages > 0 && facts->active_pages >= OVERLAP_LEAST &&
-		(double) facts->active_pages >= (double) facts->merging_pages * OVERLAP;
+		(double) facts->active_pages >=
+		(double) facts->merging_pages * (facts->single ? SINGLE_OVERLAP : OVERLAP);
 }
 
 static HybMergeNeed

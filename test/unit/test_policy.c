@@ -110,6 +110,7 @@ random_facts(void)
 		facts.rewritten_tids = unit_below(2) == 0 ? UINT64_MAX : unit_below(100000);
 	facts.visit_asked = unit_below(10) == 0;
 	facts.learnable = unit_below(10) == 0;
+	facts.single = unit_below(2) == 0;
 	facts.memory_budget = (64 + unit_below(65536)) * UINT64_C(1024);
 	facts.memory_used = unit_random() % (facts.memory_budget + 1);
 	facts.elastic = unit_below(2) == 0;
@@ -194,6 +195,23 @@ test_triggers(void)
 	facts.memory_budget = 1024 * MB;
 	facts.static_pages = 250;
 	check_trigger(facts, 250 * 8192 / 40, "a small index");
+
+	/* entries that are appended one by one, 27 bytes of the log each */
+	facts = index_of(1000000);
+	facts.memory_budget = 1024 * MB;
+	facts.single = true;
+	facts.static_pages = 602;
+	check_trigger(facts, 54001, "no more than 64 bytes and those of the log");
+	facts.static_pages = 400;
+	check_trigger(facts, 50000, "but half of the share");
+	facts = index_of(300000);
+	facts.memory_budget = 1024 * MB;
+	facts.single = true;
+	facts.static_pages = 382;
+	check_trigger(facts, 37201, "by how much longer entries of the log are");
+	facts.static_pages = 1000;
+	set_active(&facts, 60000, 300);
+	CHECK(!hyb_policy_ratio.need(&facts).freeze, "as many bytes as ever, where they are not");
 }
 
 static void
@@ -210,6 +228,11 @@ test_overlap(void)
 	set_active(&facts, 100 * 300, 300);
 	CHECK(hyb_policy_ratio.need(&facts).help == 4 * 301, "both take space");
 	CHECK(!hyb_policy_ratio.need(&facts).freeze, "but it is not merged yet");
+	facts.single = true;
+	set_active(&facts, 79 * 300, 300);
+	CHECK(hyb_policy_ratio.need(&facts).help == 0, "one by one, the same");
+	set_active(&facts, 80 * 300, 300);
+	CHECK(hyb_policy_ratio.need(&facts).help > 0, "four fifths");
 }
 
 static void
