@@ -15,8 +15,8 @@ rest, and REINDEXed; then rows looked up by keys that are there, and ranges of
 ten rows in order, all methods in turn in each round.
 
 With --memory (root only) the server is restarted in a control group of so much
-memory, page cache included, a quarter of it shared_buffers, for the look-ups and
-for insertions of another two fifths, the merges that these begin included.
+memory, page cache included, a quarter of it shared_buffers; another two fifths of
+the rows are inserted after the look-ups, the merges that these begin included.
 
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.
 """
@@ -166,36 +166,29 @@ def measure_keys(server, args, keys, methods):
     settle(server, methods)
     rest = {m: size(server, m) for m in methods}
     server.psql("VACUUM ANALYZE", schema=SCHEMA)
+    for name, title in (("find", "look-ups a second"), ("range", "ranges of ten rows a second")):
+        rates = {m: [] for m in methods}
+        for _ in range(args.rounds):
+            for m in methods:
+                rates[m].append(loop(server, name, m, args.seconds, count))
+        table(title, methods, rates)
     if args.memory:
-        begin_limit(server, args.memory, shared_buffers="%dMB" % (args.memory // 4),
-                    **{"hybridindex.dynamic_memory": "%dMB" % max(args.memory // 16, 1), "hybridindex.hot_memory": "1MB"})
-    try:
-        for name, title in (("find", "look-ups a second"), ("range", "ranges of ten rows a second")):
-            rates = {m: [] for m in methods}
-            for _ in range(args.rounds):
-                for m in methods:
-                    rates[m].append(loop(server, name, m, args.seconds, count))
-            table(title, methods, rates)
-        if args.memory:
-            before = {m: blocks_read(server, m) for m in methods}
-            rates = {m: [] for m in methods}
-            more = inserted // args.rounds
-            for part in range(args.rounds):
-                for m in methods[::-1] if part % 2 else methods:
-                    start = time.time()
-                    load(server, m, count + part * more, count + (part + 1) * more)
-                    wait_for_merges(server)
-                    rates[m].append(more / (time.time() - start))
-            # merges fall into some rounds: all together
-            table("rows inserted a second", methods, {m: [len(r) / sum(1 / x for x in r)] for m, r in rates.items()})
-            time.sleep(2)
-            after = {m: blocks_read(server, m) for m in methods}
-            print("| blocks read a row, table and index | %s |" % " | ".join(
-                "%.3f, %.3f" % tuple((b - a) * 1.0 / inserted for a, b in zip(before[m], after[m]))
-                for m in methods), flush=True)
-    finally:
-        if args.memory:
-            end_limit(server, "shared_buffers", "hybridindex.dynamic_memory", "hybridindex.hot_memory")
+        before = {m: blocks_read(server, m) for m in methods}
+        rates = {m: [] for m in methods}
+        more = inserted // args.rounds
+        for part in range(args.rounds):
+            for m in methods[::-1] if part % 2 else methods:
+                start = time.time()
+                load(server, m, count + part * more, count + (part + 1) * more)
+                wait_for_merges(server)
+                rates[m].append(more / (time.time() - start))
+        # merges fall into some rounds: all together
+        table("rows inserted a second", methods, {m: [len(r) / sum(1 / x for x in r)] for m, r in rates.items()})
+        time.sleep(2)
+        after = {m: blocks_read(server, m) for m in methods}
+        print("| blocks read a row, table and index | %s |" % " | ".join(
+            "%.3f, %.3f" % tuple((b - a) * 1.0 / inserted for a, b in zip(before[m], after[m]))
+            for m in methods), flush=True)
     if not args.memory:
         for m in methods:
             server.psql("SELECT hybrid_index_check('i_%s', true)" % m if m != "btree" else "SELECT 1", schema=SCHEMA)
@@ -222,8 +215,15 @@ def main():
     parser.add_argument("--restart-command")
     args = parser.parse_args()
     server = Server(args.restart_command)
-    for keys in args.keys.split(","):
-        measure_keys(server, args, keys, args.methods.split(","))
+    if args.memory:
+        begin_limit(server, args.memory, shared_buffers="%dMB" % (args.memory // 4),
+                    **{"hybridindex.dynamic_memory": "%dMB" % max(args.memory // 16, 1), "hybridindex.hot_memory": "1MB"})
+    try:
+        for keys in args.keys.split(","):
+            measure_keys(server, args, keys, args.methods.split(","))
+    finally:
+        if args.memory:
+            end_limit(server, "shared_buffers", "hybridindex.dynamic_memory", "hybridindex.hot_memory")
 
 
 if __name__ == "__main__":

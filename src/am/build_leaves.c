@@ -13,6 +13,7 @@
 #include "static/filter_choice.h"
 #include "static/layouts.h"
 #include "static/update.h"
+#include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -240,6 +241,8 @@ hyb_build_leaves_begin(HybBuildLeaves *leaves)
 	leaves->builder = hyb_leaf_builder_create(leaves->ix,
 											  hyb_leaf_layout_for(leaves->ix, 0),
 											  1, emit_leaf, leaves);
+	hyb_leaf_builder_expect(leaves->builder, leaves->entries,
+							RelationGetNumberOfBlocks(leaves->heap) > (BlockNumber) NBuffers);
 	if (leaves->low != NULL)
 	{
 		hyb_leaf_builder_start(leaves->builder, leaves->low);

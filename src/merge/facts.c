@@ -11,6 +11,7 @@
 #include "merge/learn.h"
 #include "page/settings.h"
 #include "static/fill.h"
+#include "storage/bufmgr.h"
 #include "utils/rel.h"
 
 /* Most leaves a step reads, whatever merge_step_pages says (HYB_MAX_PENDING). */
@@ -57,6 +58,7 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->learnable = hyb_merge_learnable(meta);
 	facts->single = ix->rel->rd_index->indisunique ||
 		ix->rel->rd_index->indisexclusion;
+	facts->buffer_pages = NBuffers;
 	facts->page_bytes = BLCKSZ;
 	facts->ratio = hyb_merge_ratio(ix->rel);
 	facts->floor = hyb_merge_floor;

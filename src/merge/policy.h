@@ -58,6 +58,7 @@ typedef struct HybMergeFacts
 	bool		learnable;		/* a merge may learn dictionaries */
 	bool		single;			/* entries are appended one by one, not those
 								 * of a statement together */
+	uint64_t	buffer_pages;	/* of shared_buffers */
 
 	/* memory */
 	uint64_t	page_bytes;		/* of a page */

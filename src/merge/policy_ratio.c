@@ -74,6 +74,12 @@
 #define SINGLE_LEAST_SHARE	0.5
 
 /*
+ * Only while the static stage takes that part of shared_buffers at most: merges of
+ * a larger one read and write on disk, and its log is no large part of anything.
+ */
+#define SINGLE_BUFFERS		0.25
+
+/*
  * The first merge has the log and all leaves side by side.  At that part of the
  * floor they are hardly longer than btree's file would be; later merges have a
  * part of the entries in the log.  (One that learns dictionaries needs keys to
@@ -208,6 +214,14 @@ share_of(const HybMergeFacts *facts)
 	return (repeated_of(facts) + facts->frozen_entries) / facts->ratio;
 }
 
+/* Are entries appended one by one, so that merges may come early? */
+static bool
+early(const HybMergeFacts *facts)
+{
+	return facts->single &&
+		(double) facts->static_pages <= (double) facts->buffer_pages * SINGLE_BUFFERS;
+}
+
 /* Bytes that an entry takes of the log: of what is to be merged, on average. */
 static double
 log_bytes(const HybMergeFacts *facts)
@@ -231,7 +245,7 @@ cheap_bytes(const HybMergeFacts *facts)
 	 * it has to be so that a longer log, whatever is in it, is merged no
 	 * later
 	 */
-	if (!facts->single || log <= entry * SINGLE_LOG)
+	if (!early(facts) || log <= entry * SINGLE_LOG)
 		return CHEAP_BYTES;
 	return fmin(CHEAP_BYTES * log / fmax(entry * SINGLE_LOG, 1), SINGLE_BYTES + log);
 }
@@ -242,7 +256,7 @@ cheap_of(const HybMergeFacts *facts, uint64_t share)
 {
 	double		bytes = (double) facts->static_pages * (double) facts->page_bytes;
 	double		part = (double) repeated_of(facts) / (double) max64(facts->static_tids, 1);
-	double		least = facts->single ? SINGLE_LEAST_SHARE : LEAST_SHARE;
+	double		least = early(facts) ? SINGLE_LEAST_SHARE : LEAST_SHARE;
 
 	return min64(share, max64((uint64_t) (bytes * part / cheap_bytes(facts)),
 							  (uint64_t) ((double) share * least)));
@@ -304,7 +318,7 @@ overlaps(const HybMergeFacts *facts)
 {
 	return facts->merging_pages > 0 && facts->active_pages >= OVERLAP_LEAST &&
 		(double) facts->active_pages >=
-		(double) facts->merging_pages * (facts->single ? SINGLE_OVERLAP : OVERLAP);
+		(double) facts->merging_pages * (early(facts) ? SINGLE_OVERLAP : OVERLAP);
 }
 
 static HybMergeNeed

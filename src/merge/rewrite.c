@@ -100,6 +100,8 @@ begin_run(MergeStep *step, const HybPos *low, int items, double content)
 	step->builder = hyb_leaf_builder_create(step->ix,
 											hyb_leaf_layout_for(step->ix, step->level),
 											step->stamp, emit_leaf, step);
+	hyb_leaf_builder_expect(step->builder, step->entries,
+							hyb_dead_table_is_large(&step->dead));
 	hyb_leaf_builder_after(step->builder, low);
 	step->run_low = *low;
 	step->run_shares = items > 0;

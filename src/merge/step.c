@@ -227,6 +227,9 @@ hyb_step_create(HybIndex *ix, const HybMetaPage *meta, int halvings)
 	step->ix = ix;
 	step->source = HYB_SOURCE_LOG;
 	step->level = (int) meta->nlevels - 1;
+	step->entries = meta->frozen.nentries;
+	for (int i = 0; i < (int) meta->nlevels; i++)
+		step->entries += meta->levels[i].tids;
 	step->end.tie = HYB_AFTER;
 	step->stamp = meta->next_stamp;
 	step->halvings = halvings;

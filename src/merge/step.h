@@ -65,6 +65,7 @@ typedef struct MergeStep
 	int			source;			/* level that the entries come from;
 								 * HYB_SOURCE_LOG: the frozen generation */
 	int			level;			/* that they go to */
+	uint64		entries;		/* of all levels and the frozen generation */
 	HybPos		from;			/* it takes up what lies above this; for the
 								 * frozen generation, the watermark */
 	HybPos		end;			/* and goes no further than this */

@@ -113,6 +113,7 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 	image->kind = (uint8) builder->kind;
 	image->bits = (uint16) depth.bits;
 	image->more = (uint16) depth.more;
+	image->fingerprints = depth.fingerprints;
 	routine->write(builder->state, image + 1);
 	return image;
 }

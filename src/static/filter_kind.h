@@ -22,13 +22,15 @@
  *
  * A leaf that does not keep keys has a filter of what its keys begin with.  Of
  * prefixes that are numbers these are the first bits, so many as nearly all of its
- * rows have; of those that are strings each in its own length, a key being in the
- * filter if one of its beginnings is.
+ * rows have; of those that are strings each in its own length, with the fingerprint
+ * of the whole key behind it, a key being in the filter if one of its beginnings is.
  */
 typedef struct HybFilterImage
 {
 	uint8		kind;			/* HybFilterKind */
-	uint8		reserved;		/* 0 */
+	uint8		fingerprints;	/* 1: behind each string is a byte, the
+								 * fingerprint (static/prefixes.h) of the key;
+								 * otherwise 0 */
 	uint16		bits;			/* it is about the first bits of keys, so
 								 * many, zeros behind the end of shorter ones;
 								 * 0: about whole keys */

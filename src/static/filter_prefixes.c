@@ -6,10 +6,15 @@
  * the first bits of keys, so many as these have.  Those that are strings have the
  * length that each needs, and who asks does not know it: the filter holds them as
  * they are, and is asked for the key's beginnings of every length that there is.
+ *
+ * Other keys often begin with such a string, so the filter has the fingerprint of
+ * each entry's key behind it: few of these have that as well.
  */
 #include "compat.h"
 
 #include "algo/bits.h"
+#include "algo/hash.h"
+#include "port/pg_bitutils.h"
 #include "static/filter_prefixes.h"
 #include "static/prefixes.h"
 
@@ -20,7 +25,7 @@
  * One string in so many is cut, for there to be fewer lengths: it may begin more
  * keys then than it did.
  */
-#define CUT_PART		50
+#define CUT_PART		8
 
 /* The first bits of a key, zeros behind its end, replace what `cut` holds. */
 static void
@@ -128,8 +133,50 @@ depth_of_strings(HybLeaf *leaf, HybBuf *prefix)
 		cut += rows[most--];
 	return (HybFilterDepth)
 	{
-		.bits = 8 * least,.more = most - least
+		.bits = 8 * least,.more = most - least,.fingerprints = true
 	};
+}
+
+/* What is in `cut`, with each of the fingerprints of a set. */
+static void
+add_string(uint32 fingerprints, Adding *to)
+{
+	for (; fingerprints != 0; fingerprints &= fingerprints - 1)
+	{
+		uint8		fingerprint = (uint8) pg_rightmost_one_pos32(fingerprints);
+
+		hyb_buf_append(&to->cut, &fingerprint, 1);
+		to->add(to->arg, &to->cut);
+		to->cut.len--;
+	}
+}
+
+/* Those of strings that are the same when cut come together: they are to ascend. */
+static void
+add_strings(HybLeaf *leaf, uint32 most, Adding *to)
+{
+	uint32		fingerprints = 0;
+
+	StaticAssertStmt(HYB_FINGERPRINT_BITS <= 5, "a set is of 32 bits");
+	to->cut.len = 0;
+	for (int row = 0; row < leaf->nrows; row++)
+	{
+		uint32		bits = hyb_leaf_prefix(leaf, row, &to->prefix);
+		int			end = hyb_leaf_row_start(leaf, row + 1);
+		uint32		len = Min(to->prefix.len, most);
+
+		if (len != to->cut.len || memcmp(to->cut.data, to->prefix.data, len) != 0)
+		{
+			add_string(fingerprints, to);
+			fingerprints = 0;
+			to->cut.len = 0;
+			hyb_buf_append(&to->cut, to->prefix.data, len);
+		}
+		for (int item = hyb_leaf_row_start(leaf, row); item < end; item++)
+			fingerprints |= UINT32_C(1) <<
+				hyb_strings_fingerprint(leaf, &to->prefix, bits, item);
+	}
+	add_string(fingerprints, to);
 }
 
 /* ---- both ---- */
@@ -139,7 +186,7 @@ hyb_filter_prefixes_depth(const HybKeyDesc *desc, HybLeaf *leaf, HybFilterDepth 
 {
 	HybBuf		prefix = {0};
 
-	depth->more = 0;
+	memset(depth, 0, sizeof(HybFilterDepth));
 	if (hyb_key_is_fixed(desc))
 		depth->bits = depth_of_numbers(desc, leaf, &prefix);
 	else
@@ -153,44 +200,61 @@ hyb_filter_prefixes_add(const HybKeyDesc *desc, HybLeaf *leaf,
 						const HybFilterDepth *depth, HybFilterAdd add, void *arg)
 {
 	Adding		to = {.add = add,.arg = arg};
-	bool		numbers = hyb_key_is_fixed(desc);
 
-	for (int row = 0; row < leaf->nrows; row++)
-	{
-		if (numbers)
-		{
+	if (!hyb_key_is_fixed(desc))
+		add_strings(leaf, depth->bits / 8 + depth->more, &to);
+	else
+		for (int row = 0; row < leaf->nrows; row++)
 			add_number(desc, leaf, row, depth->bits, &to);
-			continue;
-		}
-		(void) hyb_leaf_prefix(leaf, row, &to.prefix);
-		to.prefix.len = Min(to.prefix.len, depth->bits / 8 + depth->more);
-		add(arg, &to.prefix);
-	}
 	hyb_buf_free(&to.prefix);
 	hyb_buf_free(&to.cut);
+}
+
+/* Ask for the beginnings of a key, of which so many bytes are known. */
+static HybFilterAnswer
+ask_beginnings(const HybFilterImage *image, Size size, const uint8 *key, uint32 len,
+			   const HybPos *like, uint8 fingerprint)
+{
+	const HybFilterRoutine *routine = hyb_filter_routine(image->kind);
+	uint8		space[HYB_MAX_ENTRY_SIZE + 1];
+	HybBuf		cut;
+	HybPos		pos = *like;
+	uint32		most = (uint32) image->bits + 8 * (uint32) image->more;
+	uint32		bits = image->bits;
+	HybFilterAnswer answer;
+
+	if (most > 8 * HYB_MAX_ENTRY_SIZE)
+		return HYB_ANSWER_NO_HEADER;
+	hyb_buf_init(&cut, space, sizeof(space), CurrentMemoryContext);
+	do
+	{
+		cut_key(key, len, bits, &cut);
+		if (image->fingerprints != 0)
+			hyb_buf_append(&cut, &fingerprint, 1);
+		pos.key = cut.data;
+		pos.len = (uint16) cut.len;
+		answer = routine->probe(hyb_filter_body(image), size, &pos, &pos, true);
+		bits += 8;
+	} while (answer == HYB_ANSWER_NO && bits <= Min(most, 8 * len));
+	return answer;
 }
 
 HybFilterAnswer
 hyb_filter_prefixes_ask(const HybFilterImage *image, Size size, const HybPos *key)
 {
-	const HybFilterRoutine *routine = hyb_filter_routine(image->kind);
-	uint8		space[HYB_MAX_ENTRY_SIZE];
-	HybBuf		cut;
-	HybPos		pos = *key;
-	uint32		most = (uint32) image->bits + 8 * (uint32) image->more;
-	uint32		bits = image->bits;
-	HybFilterAnswer answer;
+	return ask_beginnings(image, size, key->key, key->len, key,
+						  hyb_fingerprint(hyb_byte_hash(key->key, key->len)));
+}
 
-	if (most > 8 * sizeof(space))
-		return HYB_ANSWER_NO_HEADER;
-	hyb_buf_init(&cut, space, sizeof(space), CurrentMemoryContext);
-	do
-	{
-		cut_key(key->key, key->len, bits, &cut);
-		pos.key = cut.data;
-		pos.len = (uint16) cut.len;
-		answer = routine->probe(hyb_filter_body(image), size, &pos, &pos, true);
-		bits += 8;
-	} while (answer == HYB_ANSWER_NO && bits <= Min(most, 8 * (uint32) key->len));
-	return answer;
+HybFilterAnswer
+hyb_filter_prefixes_has(const HybFilterImage *image, Size size, HybLeaf *leaf,
+						int row, int item, HybBuf *prefix)
+{
+	HybPos		pos = {.tie = HYB_BEFORE,.ncols = (uint8) leaf->desc->nkeys};
+	uint32		bits = hyb_leaf_prefix(leaf, row, prefix);
+	uint8		fingerprint = 0;
+
+	if (image->fingerprints != 0)
+		fingerprint = hyb_strings_fingerprint(leaf, prefix, bits, item);
+	return ask_beginnings(image, size, prefix->data, prefix->len, &pos, fingerprint);
 }

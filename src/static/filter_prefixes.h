@@ -15,6 +15,7 @@ typedef struct HybFilterDepth
 {
 	uint32		bits;
 	uint32		more;
+	bool		fingerprints;
 } HybFilterDepth;
 
 /* A string for the filter; it holds until the function returns. */
@@ -38,5 +39,10 @@ extern void hyb_filter_prefixes_add(const HybKeyDesc *desc, HybLeaf *leaf,
  */
 extern HybFilterAnswer hyb_filter_prefixes_ask(const HybFilterImage *image, Size size,
 											   const HybPos *key);
+
+/* Has an image an item of its opened leaf, which is of this row?  For checks. */
+extern HybFilterAnswer hyb_filter_prefixes_has(const HybFilterImage *image, Size size,
+											   HybLeaf *leaf, int row, int item,
+											   HybBuf *prefix);
 
 #endif							/* HYB_FILTER_PREFIXES_H */

@@ -71,6 +71,14 @@ extern void hyb_leaf_builder_aim(HybLeafBuilder *builder, double part,
 extern void hyb_leaf_builder_after(HybLeafBuilder *builder, const HybPos *fence);
 extern void hyb_leaf_builder_before(HybLeafBuilder *builder, const HybPos *fence);
 
+/*
+ * Before anything is added, for layouts that do not keep keys to know how much
+ * of them is worth its space: entries of the index, about (0: not known), and
+ * whether rows of the table are mostly read from disk.
+ */
+extern void hyb_leaf_builder_expect(HybLeafBuilder *builder, uint64 entries,
+									bool rows_on_disk);
+
 /* The first leaf, instead of beginning the level, has this separator. */
 extern void hyb_leaf_builder_start(HybLeafBuilder *builder, const HybPos *low);
 

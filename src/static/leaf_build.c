@@ -43,6 +43,13 @@ hyb_leaf_builder_create(const HybIndex *ix, const HybLeafLayout *layout,
 }
 
 void
+hyb_leaf_builder_expect(HybLeafBuilder *b, uint64 entries, bool rows_on_disk)
+{
+	b->entries = entries;
+	b->rows_on_disk = rows_on_disk;
+}
+
+void
 hyb_leaf_builder_free(HybLeafBuilder *b)
 {
 	hyb_buf_free(&b->low_key);

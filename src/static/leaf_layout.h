@@ -123,6 +123,10 @@ typedef struct HybLeafBuilder
 	bool		share;			/* the last leaves share what is left */
 	bool		finishing;		/* nothing more is added */
 
+	/* what hyb_leaf_builder_expect said */
+	uint64		entries;
+	bool		rows_on_disk;
+
 	HybPos		low;			/* of the next leaf */
 	HybBuf		low_key;
 	HybPos		after;			/* fence before all that is added; length 0:

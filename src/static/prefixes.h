@@ -115,8 +115,9 @@ hyb_fingerprint(uint64 hash)
 /* Bytes of so many. */
 #define HYB_FINGERPRINTS_SIZE(bits, n)	(((Size) (bits) * (n) + 7) / 8)
 
-/* That of an item of an opened leaf of strings that has them. */
-extern uint8 hyb_strings_fingerprint(const HybLeaf *leaf, int item);
+/* That of an item of an opened leaf of strings, of whose row this is the prefix. */
+extern uint8 hyb_strings_fingerprint(const HybLeaf *leaf, const HybBuf *prefix,
+									 uint32 bits, int item);
 
 /* ---- bit strings ---- */
 

@@ -149,12 +149,11 @@ hyb_prefixes_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row, int item,
 {
 	PrefixesBuilder *b = hyb_prefixes_builder(base);
 	uint32		bits = hyb_leaf_prefix(leaf, row, &b->key);
-
 	bool		whole = hyb_prefix_is_whole(base->desc, b->key.data, bits);
 
 	add_item(b, bits, whole, tid,
-			 whole || !b->has_fingerprints ? fingerprint_of_key(b) :
-			 hyb_strings_fingerprint(leaf, item));
+			 b->has_fingerprints ?
+			 hyb_strings_fingerprint(leaf, &b->key, bits, item) : 0);
 }
 
 /* ---- parts of what waits ---- */

@@ -22,6 +22,17 @@
  */
 #define SPARE_BITS			9
 
+/* Where rows of the table are on disk, who checks a key that falls into one waits. */
+#define SPARE_BITS_ON_DISK	11
+
+/*
+ * In an index that grows prefixes catch the more of what comes, the fewer entries
+ * there were when they were cut; and the fewer there are, the less it takes to cut
+ * them as if there were so many.
+ */
+#define GROWN_ENTRIES		(UINT64CONST(1) << 20)
+#define GROWN_BITS			7
+
 /*
  * Prefixes are whole keys, where these are known, if that takes so many bits an
  * item more at most: then nobody has to ask which entries of a row have its key.
@@ -151,6 +162,15 @@ row_number(const PrefixesBuilder *b, const PrefixesRow *row, uint32 ncommon)
 	return hyb_bits_from(hyb_prefixes_row_bytes(b, row), (row->bits + 7) / 8, ncommon);
 }
 
+static int
+spare_bits(const HybLeafBuilder *base)
+{
+	uint64		growth = base->entries > 0 ? GROWN_ENTRIES / base->entries : 1;
+
+	return (base->rows_on_disk ? SPARE_BITS_ON_DISK : SPARE_BITS) +
+		Min((int) hyb_bit_width(Max(growth, 1)) - 1, GROWN_BITS);
+}
+
 /*
  * The depth at which few keys to come would fall into a row if they were spread
  * evenly.  What counts is how far the first row is from the last one: bits that
@@ -162,7 +182,9 @@ even_depth(const PrefixesBuilder *b, const Extent *extent)
 	uint64		gap = (row_number(b, &b->rows[extent->nrows - 1], extent->ncommon) -
 					   row_number(b, &b->rows[0], extent->ncommon)) / extent->nrows;
 
-	return Min(HYB_TRIE_MAX_DEPTH - hyb_bit_width(gap) + SPARE_BITS, HYB_TRIE_MAX_DEPTH);
+
+	return Min(HYB_TRIE_MAX_DEPTH - hyb_bit_width(gap) + spare_bits(&b->base),
+			   HYB_TRIE_MAX_DEPTH);
 }
 
 /*

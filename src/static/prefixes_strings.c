@@ -10,6 +10,7 @@
 
 #include "algo/bits.h"
 #include "algo/frontcode.h"
+#include "algo/hash.h"
 #include "static/columnar.h"
 #include "static/leaf.h"
 #include "static/prefixes.h"
@@ -152,23 +153,33 @@ strings_search_tid(const HybLeaf *leaf, int lo, int hi, const ItemPointerData *t
 
 /* ---- fingerprints ---- */
 
+static inline uint8
+stored_fingerprint(const uint8 *fingerprints, int item)
+{
+	return (uint8) hyb_bits_get(fingerprints, (uint64) item * HYB_FINGERPRINT_BITS,
+								HYB_FINGERPRINT_BITS);
+}
+
 uint8
-hyb_strings_fingerprint(const HybLeaf *leaf, int item)
+hyb_strings_fingerprint(const HybLeaf *leaf, const HybBuf *prefix, uint32 bits, int item)
 {
 	const uint8 *fingerprints = strings(leaf)->fingerprints;
 
-	if (fingerprints == NULL)
+	if (fingerprints != NULL)
+		return stored_fingerprint(fingerprints, item);
+	if (!hyb_prefix_is_whole(leaf->desc, prefix->data, bits))
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  "The leaf lacks the fingerprints of keys that it does not have.");
-	return (uint8) hyb_bits_get(fingerprints, (uint64) item * HYB_FINGERPRINT_BITS,
-								HYB_FINGERPRINT_BITS);
+	return hyb_fingerprint(hyb_byte_hash(prefix->data, prefix->len));
 }
 
 static bool
 strings_may_have(const HybLeaf *leaf, int item, uint64 hash)
 {
-	return strings(leaf)->fingerprints == NULL ||
-		hyb_strings_fingerprint(leaf, item) == hyb_fingerprint(hash);
+	const uint8 *fingerprints = strings(leaf)->fingerprints;
+
+	return fingerprints == NULL ||
+		stored_fingerprint(fingerprints, item) == hyb_fingerprint(hash);
 }
 
 /* ---- searching ---- */

@@ -85,6 +85,7 @@ index_of(uint64_t tids)
 	facts.step_leaves = 32;
 	facts.nlevels = 1;
 	facts.max_levels = 4;
+	facts.buffer_pages = 16384;
 	return facts;
 }
 
@@ -111,6 +112,7 @@ random_facts(void)
 	facts.visit_asked = unit_below(10) == 0;
 	facts.learnable = unit_below(10) == 0;
 	facts.single = unit_below(2) == 0;
+	facts.buffer_pages = unit_below(4) == 0 ? unit_below(4000) : 16384;
 	facts.memory_budget = (64 + unit_below(65536)) * UINT64_C(1024);
 	facts.memory_used = unit_random() % (facts.memory_budget + 1);
 	facts.elastic = unit_below(2) == 0;
@@ -201,7 +203,11 @@ test_triggers(void)
 	facts.memory_budget = 1024 * MB;
 	facts.single = true;
 	facts.static_pages = 602;
+	facts.buffer_pages = 4 * 602;
 	check_trigger(facts, 54001, "no more than 64 bytes and those of the log");
+	facts.buffer_pages--;
+	check_trigger(facts, 100000, "but not where the index is large");
+	facts.buffer_pages = 16384;
 	facts.static_pages = 400;
 	check_trigger(facts, 50000, "but half of the share");
 	facts = index_of(300000);
@@ -229,6 +235,7 @@ test_overlap(void)
 	CHECK(hyb_policy_ratio.need(&facts).help == 4 * 301, "both take space");
 	CHECK(!hyb_policy_ratio.need(&facts).freeze, "but it is not merged yet");
 	facts.single = true;
+	facts.buffer_pages = 4 * facts.static_pages;
 	set_active(&facts, 79 * 300, 300);
 	CHECK(hyb_policy_ratio.need(&facts).help == 0, "one by one, the same");
 	set_active(&facts, 80 * 300, 300);

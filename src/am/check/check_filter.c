@@ -8,6 +8,7 @@
 #include "compat.h"
 
 #include "am/check/check.h"
+#include "static/filter_prefixes.h"
 #include "storage/bufmgr.h"
 
 /*
@@ -73,7 +74,7 @@ check_filter(HybCheck *check, const HybChild *leaf, Page page, int slot,
 	if (routine == NULL)
 		hyb_check_fail(check, block,
 					   "The filter at position %d is of an unknown kind.", slot);
-	damaged = image->reserved != 0 ||
+	damaged = image->fingerprints > 1 || (image->fingerprints > 0 && image->bits == 0) ||
 		image->bits + 8 * image->more > 8 * HYB_MAX_ENTRY_SIZE ||
 		(image->more > 0 && (image->bits == 0 || image->bits % 8 != 0)) ||
 		(image->bits > 0 && (check->level > 0 || !check->ix->desc->truncated));
@@ -162,6 +163,15 @@ hyb_check_filter_open(HybCheck *check, const HybChild *child)
 					   "The filter at position %d changed.", child->filter_slot);
 }
 
+static void
+denies(HybCheck *check, int position)
+{
+	hyb_check_fail(check, check->filter_child->filter_block,
+				   "The filter at position %d denies the key at position %d of leaf %u.",
+				   check->filter_child->filter_slot, position,
+				   check->filter_child->block);
+}
+
 /*
  * A key of the leaf.
  */
@@ -179,8 +189,17 @@ hyb_check_filter_key(HybCheck *check, const uint8 *key, uint32 keylen,
 					   &low, &high, true) != HYB_ANSWER_MAYBE ||
 		hyb_filter_ask(check->filter_image, check->filter_size,
 					   &low, &high, false) < HYB_ANSWER_MAYBE)
-		hyb_check_fail(check, check->filter_child->filter_block,
-					   "The filter at position %d denies the key at position %d of leaf %u.",
-					   check->filter_child->filter_slot, position,
-					   check->filter_child->block);
+		denies(check, position);
+}
+
+/*
+ * Items [first, last) of a row of the opened leaf, which does not keep keys.
+ */
+void
+hyb_check_filter_items(HybCheck *check, int row, int first, int last)
+{
+	for (int item = first; check->filter_open && item < last; item++)
+		if (hyb_filter_prefixes_has(check->filter_image, check->filter_size,
+									&check->leaf, row, item, &check->row_key) != HYB_ANSWER_MAYBE)
+			denies(check, item);
 }

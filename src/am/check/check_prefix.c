@@ -170,7 +170,7 @@ hyb_check_prefix_row(HybCheck *check, BlockNumber blkno, int row,
 		if (!ItemPointerIsValid(&check->leaf_tids[i]))
 			hyb_check_fail(check, blkno, "The heap TID at position %d is invalid.", i);
 	check_fences(check, &at, low, high);
-	hyb_check_filter_key(check, check->entry.data, check->entry.len, first);
+	hyb_check_filter_items(check, row, first, last);
 	check_against_fresh(check, &at);
 	for (int i = first; i < last; i++)
 	{
