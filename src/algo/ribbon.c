@@ -45,11 +45,14 @@ round_up(uint32_t nslots)
 	return (nslots + 7) & ~7u;
 }
 
-/* With so many slots every other function or so works, up to 1500 keys. */
+/*
+ * With so many slots nearly every function works; and with fewer of them, so that
+ * most are taken, an equation goes on for longer until it finds one.
+ */
 static inline uint32_t
 least_slots(uint32_t nkeys)
 {
-	return round_up(nkeys + 4 + nkeys / 128);
+	return round_up(nkeys + 4 + nkeys / 32);
 }
 
 static inline size_t

@@ -9,6 +9,12 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+/*
+ * Filters of prefixes are to be wrong so much more seldom: who reads the leaf in vain
+ * may read a row of the table in vain, too, and such leaves take half the space.
+ */
+#define PREFIX_PROBES	4
+
 struct HybFilterBuilder
 {
 	const HybIndex *ix;
@@ -99,7 +105,7 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 		return NULL;
 	if (!hyb_leaf_keeps_keys(leaf) && !hyb_filter_prefixes_depth(desc, leaf, &depth))
 		return NULL;
-	routine->begin(builder->state, depth.more + 1);
+	routine->begin(builder->state, hyb_leaf_keeps_keys(leaf) ? 1 : PREFIX_PROBES * (depth.more + 1));
 	if (hyb_leaf_keeps_keys(leaf))
 		add_rows(builder);
 	else

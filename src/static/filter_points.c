@@ -13,7 +13,7 @@
 #include "static/filter.h"
 
 /* With more an image would be larger than HYB_FILTER_MAX_IMAGE. */
-#define MAX_KEYS	4500
+#define MAX_KEYS	4400
 
 typedef struct PointsBuilder
 {

@@ -18,8 +18,11 @@
 #include "static/filter_prefixes.h"
 #include "static/prefixes.h"
 
-/* Rows that lack bits may make a filter of numbers larger by one in so many. */
-#define SHALLOW_PART	2
+/*
+ * Rows that lack bits may make a filter of numbers larger by one in so many: with
+ * fewer bits it lets pass a little more, which is few beside what it lets pass anyway.
+ */
+#define SHALLOW_PART	4
 
 /*
  * One string in so many is cut, for there to be fewer lengths: it may begin more
@@ -49,7 +52,7 @@ open_bits(const HybKeyDesc *desc, HybLeaf *leaf, int row, HybBuf *prefix)
 {
 	uint32		bits = hyb_leaf_prefix(leaf, row, prefix);
 
-	return bits == 8 * hyb_key_length(desc, prefix->data, prefix->len) ?
+	return bits % 8 == 0 && bits == 8 * hyb_key_length(desc, prefix->data, prefix->len) ?
 		8 * HYB_MAX_ENTRY_SIZE : bits;
 }
 
@@ -60,24 +63,31 @@ open_bits(const HybKeyDesc *desc, HybLeaf *leaf, int row, HybBuf *prefix)
 static uint32
 depth_of_numbers(const HybKeyDesc *desc, HybLeaf *leaf, HybBuf *prefix)
 {
-	uint16		rows[HYB_TRIE_MAX_DEPTH] = {0}; /* by bits that they lack */
-	uint32		most = 0;
+	uint16		rows[2 * HYB_TRIE_MAX_DEPTH] = {0}; /* by bits, the first
+													 * one's in the middle */
+	uint32		first = hyb_leaf_prefix(leaf, 0, prefix);
+	uint32		most = first;
 
-	for (int row = 0; row < leaf->nrows; row++)
-		most = Max(most, hyb_leaf_prefix(leaf, row, prefix));
 	for (int row = 0; row < leaf->nrows; row++)
 	{
 		uint32		bits = open_bits(desc, leaf, row, prefix);
 
-		if (bits < most)
-			rows[Min(most - bits, HYB_TRIE_MAX_DEPTH - 1)]++;
+		if (bits == 8 * HYB_MAX_ENTRY_SIZE)
+		{
+			most = Max(most, 8 * prefix->len);
+			continue;
+		}
+		most = Max(most, bits);
+		Assert(bits < first + HYB_TRIE_MAX_DEPTH && first < bits + HYB_TRIE_MAX_DEPTH);
+		rows[(bits + HYB_TRIE_MAX_DEPTH - first) % lengthof(rows)]++;
 	}
 	for (uint32 less = 0;; less++)
 	{
 		uint32		more = 0;
 
-		for (uint32 lacks = less + 1; lacks < HYB_TRIE_MAX_DEPTH; lacks++)
-			more += rows[lacks] * (UINT32_C(1) << Min(lacks - less, 12));
+		for (uint32 lacks = less + 1; lacks < HYB_TRIE_MAX_DEPTH && lacks < most; lacks++)
+			more += rows[(most - lacks + HYB_TRIE_MAX_DEPTH - first) % lengthof(rows)] *
+				(UINT32_C(1) << Min(lacks - less, 12));
 		if (more <= leaf->nrows / SHALLOW_PART || most - less == 1)
 			return most - less;
 	}

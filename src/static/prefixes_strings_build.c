@@ -19,6 +19,9 @@
  */
 #define SPARE_BYTES		1
 
+/* Where rows of the table are on disk, and merges have to read those that fall together. */
+#define SPARE_BYTES_ON_DISK	3
+
 /* The strings of the waiting rows. */
 typedef struct StringsBuilder
 {
@@ -111,7 +114,7 @@ kept_bytes(const PrefixesBuilder *b, int i)
 	else if (b->base.before.len > 0)
 		needed = Max(needed, hyb_prefixes_bits_at_fence(hyb_prefixes_row_bytes(b, row), row->bits,
 														&b->base.before));
-	n = (needed + 7) / 8 + SPARE_BYTES;
+	n = (needed + 7) / 8 + (b->base.rows_on_disk ? SPARE_BYTES_ON_DISK : SPARE_BYTES);
 	return n + 1 >= known ? known : n;
 }
 

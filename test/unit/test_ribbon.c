@@ -71,7 +71,7 @@ test_size(uint32_t n, int shape, unsigned bits)
 
 	/* bits a key: those of a slot, and hardly more */
 	if (n >= 100 && n <= 4600)
-		CHECK(size * 8.0 / n < bits * (1.03 + 20.0 / n), "%zu bytes for %u keys", size, n);
+		CHECK(size * 8.0 / n < bits * (1.05 + 20.0 / n), "%zu bytes for %u keys", size, n);
 
 	for (uint32_t i = 0; i < asked; i++)
 		positives += hyb_ribbon_ask(image, size, hash_of(unit_random())) != HYB_RIBBON_NO;
