@@ -81,6 +81,16 @@ is($node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*), coun
 	'24000|24000', 'each is found');
 cmp_ok(merge_reads('tg_b', 'UPDATE tg SET b = b WHERE b IS NOT NULL AND length(pad) > 0 AND ctid < $$(100,1)$$'), '>', 200, 'numbers are told apart at once');
 
+# Leaves keep more of keys there: of the same ones, beside rows that are longer.
+$node->safe_psql('postgres', <<'EOF');
+CREATE TABLE narrow AS SELECT left(md5(i::text), 12) COLLATE "C" AS t FROM generate_series(1, 16000) i;
+CREATE TABLE wide AS SELECT t, repeat('x', 200) AS pad FROM narrow;
+CREATE INDEX narrow_t ON narrow USING hybrid (t) WITH (layout = trie);
+CREATE INDEX wide_t ON wide USING hybrid (t) WITH (layout = trie);
+EOF
+cmp_ok($node->safe_psql('postgres', "SELECT w.leaf_pages - n.leaf_pages FROM hybrid_index_stats('wide_t') w, hybrid_index_stats('narrow_t') n"),
+	'>=', 2, 'leaves keep more of keys where rows are on disk');
+
 # Rows whose values VACUUM has removed from the TOAST table: the xmin of a merge may
 # be older, by a transaction of another database.
 $node->safe_psql('postgres', "BEGIN; CREATE TABLE prepared (i int); PREPARE TRANSACTION 'old'");
