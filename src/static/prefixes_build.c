@@ -64,6 +64,22 @@ hyb_prefixes_free(HybLeafBuilder *base)
 	pfree(b);
 }
 
+/*
+ * In an index that grows prefixes catch the more of what comes, the fewer entries
+ * there were when they were cut; and the fewer there are, the less it takes to cut
+ * them as if there were so many, and their keys spread evenly.
+ */
+#define GROWN_ENTRIES		(UINT64CONST(1) << 20)
+#define GROWN_BITS			7
+
+int
+hyb_prefixes_growth_bits(const HybLeafBuilder *base)
+{
+	uint64		growth = base->entries > 0 ? GROWN_ENTRIES / base->entries : 1;
+
+	return Min((int) hyb_bit_width(Max(growth, 1)) - 1, GROWN_BITS);
+}
+
 /* ---- adding ---- */
 
 uint32

@@ -69,6 +69,9 @@ extern void hyb_prefixes_init_builder(PrefixesBuilder *b, const HybIndex *ix,
 /* The last waiting row that begins at or before an item. */
 extern int	hyb_prefixes_row_of_item(const PrefixesBuilder *b, int item);
 
+/* Bits of prefixes more than the number of entries asks for, as they will be more. */
+extern int	hyb_prefixes_growth_bits(const HybLeafBuilder *base);
+
 /*
  * The bits of a row that a fence asks for: as many as tell it from what is on
  * the other side, but no more than the fence has.

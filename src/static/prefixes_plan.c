@@ -26,14 +26,6 @@
 #define SPARE_BITS_ON_DISK	11
 
 /*
- * In an index that grows prefixes catch the more of what comes, the fewer entries
- * there were when they were cut; and the fewer there are, the less it takes to cut
- * them as if there were so many.
- */
-#define GROWN_ENTRIES		(UINT64CONST(1) << 20)
-#define GROWN_BITS			7
-
-/*
  * Prefixes are whole keys, where these are known, if that takes so many bits an
  * item more at most: then nobody has to ask which entries of a row have its key.
  */
@@ -165,10 +157,8 @@ row_number(const PrefixesBuilder *b, const PrefixesRow *row, uint32 ncommon)
 static int
 spare_bits(const HybLeafBuilder *base)
 {
-	uint64		growth = base->entries > 0 ? GROWN_ENTRIES / base->entries : 1;
-
 	return (base->rows_on_disk ? SPARE_BITS_ON_DISK : SPARE_BITS) +
-		Min((int) hyb_bit_width(Max(growth, 1)) - 1, GROWN_BITS);
+		hyb_prefixes_growth_bits(base);
 }
 
 /*

@@ -22,6 +22,9 @@
 /* Where rows of the table are on disk, and merges have to read those that fall together. */
 #define SPARE_BYTES_ON_DISK	3
 
+/* Bits that the next byte of a text is worth. */
+#define BITS_OF_BYTE	5
+
 /* The strings of the waiting rows. */
 typedef struct StringsBuilder
 {
@@ -114,7 +117,8 @@ kept_bytes(const PrefixesBuilder *b, int i)
 	else if (b->base.before.len > 0)
 		needed = Max(needed, hyb_prefixes_bits_at_fence(hyb_prefixes_row_bytes(b, row), row->bits,
 														&b->base.before));
-	n = (needed + 7) / 8 + (b->base.rows_on_disk ? SPARE_BYTES_ON_DISK : SPARE_BYTES);
+	n = (needed + 7) / 8 + (b->base.rows_on_disk ? SPARE_BYTES_ON_DISK : SPARE_BYTES) +
+		(hyb_prefixes_growth_bits(&b->base) + BITS_OF_BYTE - 1) / BITS_OF_BYTE;
 	return n + 1 >= known ? known : n;
 }
 
