@@ -291,12 +291,12 @@ static bool
 fills(const HybMergeFacts *facts, uint64_t twentieths)
 {
 	uint64_t	share = facts->memory_budget / 20 * twentieths;
-	uint64_t	log_bytes = facts->active_pages * facts->page_bytes;
+	uint64_t	log = facts->active_pages * facts->page_bytes;
 
 	if (!facts->elastic)
-		return log_bytes >= share / 7 * 5;
+		return log >= share / 7 * 5;
 	return facts->active_entries * COMPACT_BYTES >= share ||
-		log_bytes >= share * LOG_SHARE;
+		log >= share * LOG_SHARE;
 }
 
 /*

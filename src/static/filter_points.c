@@ -34,7 +34,7 @@ points_builder_create(const HybIndex *ix)
 
 /*
  * All probes of a question together are to be wrong as seldom as a single one of
- * HYB_RIBBON_BITS.
+ * HYB_RIBBON_BITS, as far as there are bits.
  */
 static void
 points_begin(void *arg, uint32 probes)

@@ -172,7 +172,6 @@ even_depth(const PrefixesBuilder *b, const Extent *extent)
 	uint64		gap = (row_number(b, &b->rows[extent->nrows - 1], extent->ncommon) -
 					   row_number(b, &b->rows[0], extent->ncommon)) / extent->nrows;
 
-
 	return Min(HYB_TRIE_MAX_DEPTH - hyb_bit_width(gap) + spare_bits(&b->base),
 			   HYB_TRIE_MAX_DEPTH);
 }

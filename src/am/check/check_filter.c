@@ -74,7 +74,9 @@ check_filter(HybCheck *check, const HybChild *leaf, Page page, int slot,
 	if (routine == NULL)
 		hyb_check_fail(check, block,
 					   "The filter at position %d is of an unknown kind.", slot);
-	damaged = image->fingerprints > 1 || (image->fingerprints > 0 && image->bits == 0) ||
+	damaged = image->fingerprints > 1 ||
+		(image->fingerprints > 0 &&
+		 (image->bits == 0 || hyb_key_is_fixed(check->ix->desc))) ||
 		image->bits + 8 * image->more > 8 * HYB_MAX_ENTRY_SIZE ||
 		(image->more > 0 && (image->bits == 0 || image->bits % 8 != 0)) ||
 		(image->bits > 0 && (check->level > 0 || !check->ix->desc->truncated));
