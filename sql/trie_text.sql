@@ -97,6 +97,27 @@ SELECT hybrid_merge('tt_t') >= 0, hyb_check('tt');
 SELECT hyb_same('SELECT v FROM tt WHERE t = ''the same'''), hyb_same('SELECT v FROM tt WHERE t LIKE ''the%''');
 DROP INDEX tt_u, tt_h;
 
+-- leaves that keep keys beside leaves that do not: what was planned is what is written
+CREATE TABLE tk (s text COLLATE "C", n int) WITH (autovacuum_enabled = off);
+CREATE FUNCTION tk_word(i int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+	SELECT 'b' || lpad(i::text, 6, '0') || string_agg(chr(97 + abs(hashint4(i * 50 + j)) % 9 * (abs(hashint4(i * 50 - j)) % 3) % 9), '') FROM generate_series(1, 12) j
+$$;
+CREATE FUNCTION tk_merges(words int) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+	TRUNCATE tk;
+	INSERT INTO tk SELECT tk_word(i / 2), i % 2 FROM generate_series(1, words) i;
+	INSERT INTO tk SELECT 'z' || md5(i::text) || md5((-i)::text), 7 FROM generate_series(1, 700) i;
+	DROP INDEX IF EXISTS tk_s;
+	CREATE INDEX tk_s ON tk USING hybrid (s, n) WITH (layout = trie, levels = 1);
+	FOR r IN 1..6 LOOP
+		INSERT INTO tk SELECT tk_word(abs(hashint4(i * r)) % words / 2), 100 + r FROM generate_series(1, 40) i;
+		PERFORM hybrid_merge('tk_s');
+	END LOOP;
+	RETURN hyb_check('tk');
+END
+$$;
+SELECT count(*), bool_and(tk_merges(words)) FROM generate_series(990, 1110, 5) words;
+
 -- uniqueness goes by keys
 CREATE TABLE tu (t text COLLATE "C" PRIMARY KEY WITH (access_method = hybrid, layout = trie), v int);
 INSERT INTO tu SELECT md5((i / 3)::text) || i % 3, i FROM generate_series(1, 6000) i;

@@ -259,21 +259,38 @@ hyb_prefixes_plan_kept(PrefixesBuilder *b, int slot)
 		MemoryContextSwitchTo(old);
 	}
 	kept = &b->kept->base;
-	while (kept->nitems < plan->nitems)
+
+	/*
+	 * All that may be kept, not only what this plan has: codes of strings go by
+	 * all that waits, and plans that were made for the same waiting items have to
+	 * hold when one of them is written.
+	 */
+	while (kept->nitems < b->base.nitems)
 	{
 		int			row = hyb_prefixes_row_of_item(b, kept->nitems);
-		int			end = Min(hyb_prefixes_row_end(b, row), plan->nitems);
+		int			end = hyb_prefixes_row_end(b, row);
 
+		if (!b->rows[row].whole)
+			break;
 		(void) hyb_key_split(b->base.desc, hyb_prefixes_row_bytes(b, &b->rows[row]),
 							 b->rows[row].bits / 8, b->base.desc->natts, vals);
 		for (; kept->nitems < end; kept->nitems++)
 			hyb_columnar_add(kept, vals, &b->tids[kept->nitems]);
 	}
+	Assert(kept->nitems >= plan->nitems);
 	kept->plans[slot].nitems = plan->nitems;
 	hyb_columnar_plan(kept, slot);
+	b->kept_items[slot] = kept->nitems;
 	plan->nrows = kept->plans[slot].nrows;
 	plan->size = kept->plans[slot].size;
 	plan->layout = HYB_LAYOUT_COLUMNAR;
+}
+
+uint8 *
+hyb_prefixes_write_kept(PrefixesBuilder *b, int slot, uint8 *out)
+{
+	Assert(b->kept_items[slot] == b->kept->base.nitems);
+	return hyb_columnar_write(&b->kept->base, slot, out);
 }
 
 /* The first items wait no longer. */

@@ -42,6 +42,7 @@ typedef struct PrefixesBuilder
 	uint8	   *stored_fingerprints;	/* in the order of its items */
 	HybColumnarBuilder *kept;	/* the keys of the first waiting items, as
 								 * many as kept->base.nitems; NULL: none yet */
+	int			kept_items[2];	/* how many these were when a plan was made */
 } PrefixesBuilder;
 
 static inline PrefixesBuilder *
@@ -91,7 +92,8 @@ extern int	hyb_prefixes_whole_rows(const PrefixesBuilder *b, int nitems, bool *s
  */
 extern void hyb_prefixes_fill_tids(PrefixesBuilder *b, int nitems);
 
-/* Plan a leaf of the keys of the first items, which are all known. */
+/* Plan, and write, a leaf of the keys of the first items, which are all known. */
 extern void hyb_prefixes_plan_kept(PrefixesBuilder *b, int slot);
+extern uint8 *hyb_prefixes_write_kept(PrefixesBuilder *b, int slot, uint8 *out);
 
 #endif							/* HYB_PREFIXES_BUILD_H */

@@ -293,7 +293,7 @@ hyb_trie_write(HybLeafBuilder *base, int slot, uint8 *out)
 	const TriePlan *plan = &builder(base)->plans[slot];
 
 	if (base->plans[slot].layout == HYB_LAYOUT_COLUMNAR)
-		return hyb_columnar_write(&b->kept->base, slot, out);
+		return hyb_prefixes_write_kept(b, slot, out);
 	if (b->filled != slot)
 		fill_stored(b, plan, slot);
 	out = hyb_varint_write(out, plan->ncommon);

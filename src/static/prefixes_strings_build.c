@@ -254,7 +254,7 @@ hyb_strings_write(HybLeafBuilder *base, int slot, uint8 *out)
 	HybFrontInput in;
 
 	if (base->plans[slot].layout == HYB_LAYOUT_COLUMNAR)
-		return hyb_columnar_write(&b->rows.kept->base, slot, out);
+		return hyb_prefixes_write_kept(&b->rows, slot, out);
 	Assert(b->rows.filled >= 0);
 	in = front_input(b);
 	out = hyb_varint_write(out, plan->prefix_len);

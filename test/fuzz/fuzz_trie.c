@@ -23,10 +23,11 @@ extern size_t hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max);
 #define NDESCS		6
 #define MAX_ENTRIES	6000
 #define MAX_KEYS	6			/* of inputs with few of them */
-#define WIDE_KEYS	40			/* rows of a value of the first column, in others */
+#define WIDE_KEYS	40			/* rows of a value of the first column, in others,
+								 * or fewer */
 #define MAX_LEAVES	4000
 #define KEY_BYTES	40
-#define MAX_STRING	16
+#define MAX_STRING	24
 
 typedef struct Entry
 {
@@ -57,6 +58,8 @@ static struct
 	int			nmade;
 	HybPos		run_low;
 	uint64		random;
+	uint32		added;			/* bytes that a string adds to another one, at most */
+	uint32		letters;
 } f;
 
 static void
@@ -118,13 +121,14 @@ static uint32
 make_string(const HybColumn *col, uint8 *out, const uint8 *other)
 {
 	uint32		len = other == NULL ? 0 : next_random(value_length(col, other) + 1);
-	uint32		end = Min(len + next_random(5) * next_random(3), MAX_STRING);
+	uint32		end = len + next_random(f.added) * next_random(3);
 
 	if (len > 0)
 		memcpy(out, other, len);
-	for (; len < end; len++)
+	for (; len < Min(end, MAX_STRING); len++)
 	{
-		uint8		c = next_random(4) == 0 ? 1 + next_random(255) : 'a' + next_random(3);
+		uint8		c = next_random(4) == 0 ? 1 + next_random(255) :
+			'a' + next_random(next_random(f.letters) + 1);
 
 		out[len] = col->desc ? ~c : c;
 	}
@@ -178,26 +182,33 @@ make_key(Entry *entry, int n, int alike)
 
 /*
  * Values of the first of two columns that many entries have: leaves keep keys then,
- * here and there.
+ * here and there, or only such leaves whose first column lies in some ranges.  Values
+ * of the second one may be few: then keys are smaller than their beginnings.
  */
 static void
 share_first_columns(int n)
 {
 	const HybColumn *first = &f.ix.desc->cols[0];
 	int			second = 1 + f.ix.desc->cols[1].width;
+	int			apart = 1 + next_random(8);
+	int			rows = next_random(2) == 0 ? WIDE_KEYS : 2 + next_random(8);
+	bool		ranges = next_random(2) == 0;
+	bool		small = next_random(2) == 0;
 
 	if (f.ix.desc->nkeys == 1)
 		return;
 	for (int i = 0; i < n; i++)
 	{
 		Entry	   *entry = &f.entries[i];
-		const Entry *other = &f.entries[next_random(n / WIDE_KEYS + 1)];
+		const Entry *other = &f.entries[next_random(n / rows + 1)];
 		uint8		last[KEY_BYTES];
 		uint32		len = 1 + value_length(first, other->key + 1) + first->terminated;
 
-		if (next_random(8) == 0)
+		if (next_random(apart) == 0 || (ranges && other->key[1] % 2 == 0))
 			continue;
 		memcpy(last, entry->key + entry->keylen - second, second);
+		if (small)
+			memset(last + 1, 0, second - 2);
 		memmove(entry->key, other->key, len);
 		memcpy(entry->key + len, last, second);
 		entry->keylen = len + second;
@@ -317,13 +328,29 @@ first_entry(const HybPos *pos)
 	return lo;
 }
 
-/* Leaves are small mostly, so that there are many fences. */
+/*
+ * Leaves are small mostly, so that there are many fences; and some builders have
+ * many entries waiting.
+ */
 static void
 aim(HybLeafBuilder *builder)
 {
-	if (next_random(8) != 0)
+	int			hold = next_random(3) == 0 ? next_random(2000) : 0;
+
+	if (next_random(3) != 0)
 		hyb_leaf_builder_aim(builder, 0.01 + next_random(100) * next_random(100) / 20000.0,
-							 0);
+							 hold);
+	else if (hold > 0)
+		hyb_leaf_builder_aim(builder, 1, hold);
+}
+
+/* How many entries an index has decides how much of keys is worth its space. */
+static void
+expect(HybLeafBuilder *builder)
+{
+	hyb_leaf_builder_expect(builder,
+							next_random(4) == 0 ? 0 : UINT64CONST(1) << next_random(40),
+							next_random(2) == 0);
 }
 
 /*
@@ -343,6 +370,7 @@ merge_run(int from, int to, int part)
 	f.run_low = low;
 	hyb_leaf_builder_after(builder, &low);
 	hyb_leaf_builder_before(builder, &high);
+	expect(builder);
 	aim(builder);
 	for (int i = from; i < to; i++)
 	{
@@ -387,6 +415,7 @@ build_level(void)
 	{
 		.tie = HYB_BEFORE
 	};
+	expect(builder);
 	aim(builder);
 	for (int i = 0; i < f.nentries; i++)
 		if (f.entries[i].merged)
@@ -611,6 +640,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	f.ix.rel = hyb_fuzz_relation();
 	f.ix.desc = make_desc(data[0] % NDESCS);
 	f.ix.incarnation = 77;
+	f.added = next_random(2) == 0 ? 5 : MAX_STRING;
+	f.letters = next_random(2) == 0 ? 3 : 20;
 	n = 1 + (data[1] * 256 + data[2]) % MAX_ENTRIES;
 	f.leaves = malloc(MAX_LEAVES * sizeof(Leaf));
 	f.made = malloc(MAX_LEAVES * sizeof(Leaf));
