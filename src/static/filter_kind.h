@@ -61,10 +61,10 @@ typedef struct HybFilterRoutine
 	void	   *(*builder_create) (const HybIndex *ix);
 
 	/*
-	 * Start over with an empty image.  Who asks about a key will ask so many
-	 * times, each for another string.
+	 * Start over with an empty image, which is to be wrong so many times as
+	 * seldom as one for keys that are asked for once.
 	 */
-	void		(*begin) (void *builder, uint32 probes);
+	void		(*begin) (void *builder, uint32 times);
 
 	/* An image takes so many keys; 0: they may be any number */
 	uint32		max_keys;

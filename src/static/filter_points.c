@@ -32,17 +32,14 @@ points_builder_create(const HybIndex *ix)
 	return palloc(sizeof(PointsBuilder));
 }
 
-/*
- * All probes of a question together are to be wrong as seldom as a single one of
- * HYB_RIBBON_BITS, as far as there are bits.
- */
+/* A bit more halves how often a probe is wrong; there are HYB_RIBBON_MAX_BITS. */
 static void
-points_begin(void *arg, uint32 probes)
+points_begin(void *arg, uint32 times)
 {
 	PointsBuilder *builder = arg;
 
 	builder->nkeys = 0;
-	builder->bits = Min(HYB_RIBBON_BITS + hyb_bit_width(probes - 1),
+	builder->bits = Min(HYB_RIBBON_BITS + hyb_bit_width(times - 1),
 						HYB_RIBBON_MAX_BITS);
 }
 

@@ -56,6 +56,9 @@ open_bits(const HybKeyDesc *desc, HybLeaf *leaf, int row, HybBuf *prefix)
 		8 * HYB_MAX_ENTRY_SIZE : bits;
 }
 
+/* A row that lacks so many stands for more strings than a leaf may have more. */
+#define TOO_MANY_BITS	16
+
 /*
  * The most bits at which the rows that have fewer do not stand for too many
  * strings of so many.
@@ -68,6 +71,7 @@ depth_of_numbers(const HybKeyDesc *desc, HybLeaf *leaf, HybBuf *prefix)
 	uint32		first = hyb_leaf_prefix(leaf, 0, prefix);
 	uint32		most = first;
 
+	StaticAssertStmt(HYB_LEAF_MAX_ITEMS / SHALLOW_PART < 1 << TOO_MANY_BITS, "it lets all pass");
 	for (int row = 0; row < leaf->nrows; row++)
 	{
 		uint32		bits = open_bits(desc, leaf, row, prefix);
@@ -78,6 +82,11 @@ depth_of_numbers(const HybKeyDesc *desc, HybLeaf *leaf, HybBuf *prefix)
 			continue;
 		}
 		most = Max(most, bits);
+
+		/*
+		 * all have the leaf's common bytes, and no more than its depth beyond
+		 * them
+		 */
 		Assert(bits < first + HYB_TRIE_MAX_DEPTH && first < bits + HYB_TRIE_MAX_DEPTH);
 		rows[(bits + HYB_TRIE_MAX_DEPTH - first) % lengthof(rows)]++;
 	}
@@ -87,7 +96,7 @@ depth_of_numbers(const HybKeyDesc *desc, HybLeaf *leaf, HybBuf *prefix)
 
 		for (uint32 lacks = less + 1; lacks < HYB_TRIE_MAX_DEPTH && lacks < most; lacks++)
 			more += rows[(most - lacks + HYB_TRIE_MAX_DEPTH - first) % lengthof(rows)] *
-				(UINT32_C(1) << Min(lacks - less, 12));
+				(UINT32_C(1) << Min(lacks - less, TOO_MANY_BITS));
 		if (more <= leaf->nrows / SHALLOW_PART || most - less == 1)
 			return most - less;
 	}

@@ -13,9 +13,10 @@
 /* Which beginnings of keys a leaf's filter holds: see HybFilterImage. */
 typedef struct HybFilterDepth
 {
-	uint32		bits;
-	uint32		more;
-	bool		fingerprints;
+	uint32		bits;			/* of keys, in the filter: of the shortest
+								 * strings */
+	uint32		more;			/* bytes that the longest ones have more */
+	bool		fingerprints;	/* behind each is its entry's fingerprint */
 } HybFilterDepth;
 
 /* A string for the filter; it holds until the function returns. */

@@ -374,14 +374,17 @@ hyb_leaf_builder_add_item(HybLeafBuilder *b, HybLeaf *leaf, int row, int item,
 		check_full(b);
 }
 
-/* Items [from, to), those of `row` first; the rows' starts are read some at a time. */
+/*
+ * Items [from, to), those of `row` first.  The rows' starts are read some at a time,
+ * no more than there may be rows, of one item each, in what is left.
+ */
 static void
 add_rows(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 {
 	int			starts[HYB_LEAF_ROW_STARTS];
 	int			nstarts = 0;
 	int			used = 0;
-	int			end = -1;		/* of the row, once it is known */
+	int			end = -1;		/* of the row; at first, of the one before it */
 
 	row--;
 	while (from < to)
@@ -397,7 +400,8 @@ add_rows(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 				row++;
 				if (used == nstarts)
 				{
-					nstarts = Min(leaf->nrows - row - 1, HYB_LEAF_ROW_STARTS);
+					nstarts = Min(leaf->nrows - row - 1, to - from - i);
+					nstarts = Min(nstarts, HYB_LEAF_ROW_STARTS);
 					used = 0;
 					if (nstarts > 0)
 						hyb_leaf_row_starts(leaf, row + 1, nstarts, starts);

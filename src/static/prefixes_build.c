@@ -261,9 +261,9 @@ hyb_prefixes_plan_kept(PrefixesBuilder *b, int slot)
 	kept = &b->kept->base;
 
 	/*
-	 * All that may be kept, not only what this plan has: codes of strings go by
-	 * all that waits, and plans that were made for the same waiting items have to
-	 * hold when one of them is written.
+	 * All that may be kept, not only what this plan has: codes of strings go
+	 * by all that waits, and plans that were made for the same waiting items
+	 * have to hold when one of them is written.
 	 */
 	while (kept->nitems < b->base.nitems)
 	{

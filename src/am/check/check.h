@@ -221,6 +221,7 @@ extern void hyb_check_filter_claim(HybCheck *check, const HybCheckPage *node);
 extern void hyb_check_filter_pages(HybCheck *check, const HybCheckPage *node,
 								   int from, int to);
 extern void hyb_check_filter_open(HybCheck *check, const HybChild *child);
+extern void hyb_check_filter_leaf(HybCheck *check);
 extern void hyb_check_filter_key(HybCheck *check, const uint8 *key,
 								 uint32 keylen, int position);
 extern void hyb_check_filter_items(HybCheck *check, int row, int first, int last);

@@ -74,12 +74,18 @@ check_filter(HybCheck *check, const HybChild *leaf, Page page, int slot,
 	if (routine == NULL)
 		hyb_check_fail(check, block,
 					   "The filter at position %d is of an unknown kind.", slot);
-	damaged = image->fingerprints > 1 ||
-		(image->fingerprints > 0 &&
-		 (image->bits == 0 || hyb_key_is_fixed(check->ix->desc))) ||
+	damaged = image->fingerprints > 1 || image->more >= HYB_FILTER_MAX_LENGTHS ||
 		image->bits + 8 * image->more > 8 * HYB_MAX_ENTRY_SIZE ||
-		(image->more > 0 && (image->bits == 0 || image->bits % 8 != 0)) ||
 		(image->bits > 0 && (check->level > 0 || !check->ix->desc->truncated));
+
+	/*
+	 * strings are of whole bytes; of numbers there is one length, and no more
+	 * to say
+	 */
+	if (image->bits == 0 || hyb_key_is_fixed(check->ix->desc))
+		damaged |= image->more > 0 || image->fingerprints > 0;
+	else
+		damaged |= image->bits % 8 != 0;
 	for (int i = 0; i < lengthof(image->reserved2); i++)
 		damaged |= image->reserved2[i] != 0;
 	if (damaged)
@@ -163,6 +169,19 @@ hyb_check_filter_open(HybCheck *check, const HybChild *child)
 	if (!check->filter_open)
 		hyb_check_fail(check, child->filter_block,
 					   "The filter at position %d changed.", child->filter_slot);
+}
+
+/*
+ * It is about whole keys if the opened leaf, whose it is, has them.
+ */
+void
+hyb_check_filter_leaf(HybCheck *check)
+{
+	if (check->filter_open &&
+		(check->filter_image->bits == 0) != hyb_leaf_keeps_keys(&check->leaf))
+		hyb_check_fail(check, check->filter_child->filter_block,
+					   "The filter at position %d is not about what leaf %u holds.",
+					   check->filter_child->filter_slot, check->filter_child->block);
 }
 
 static void

@@ -147,6 +147,7 @@ check_table_row(HybCheck *check, const PrefixRow *row, int item)
 					   "The entry at position %d leads to heap tuple (%u,%u), whose key does not have the entry's fingerprint.",
 					   item, ItemPointerGetBlockNumber(&check->leaf_tids[item]),
 					   ItemPointerGetOffsetNumber(&check->leaf_tids[item]));
+	hyb_check_filter_key(check, check->row_key.data, check->row_key.len, item);
 	hyb_check_live(check, check->row_key.data, check->row_key.len,
 				   &check->leaf_tids[item]);
 }

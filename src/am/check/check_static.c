@@ -206,6 +206,7 @@ check_leaf(HybCheck *check, const HybCheckPage *page)
 	wrong = hyb_leaf_verify(&check->leaf);
 	if (wrong != NULL)
 		hyb_check_fail(check, block, "%s", wrong);
+	hyb_check_filter_leaf(check);
 	hyb_leaf_tids(&check->leaf, 0, check->leaf.nitems, check->leaf_tids);
 
 	for (int row = 0; row < check->leaf.nrows; row++)
