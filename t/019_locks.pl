@@ -243,6 +243,8 @@ EOF
 		  "SELECT hybrid_merge('f_s')";
 	}), '>=', 2, 'a survey was held in the free list');
 	same_answers($node, 'answers', { "SELECT s FROM f WHERE s > 'c'" => 'index bitmap' }, ['f']);
+	# beside a merge that is not finished who inserts as much as it has helps, and waits for the merge lock
+	$node->safe_psql('postgres', "SELECT hybrid_merge('f_s')");
 	cmp_ok(beside('survey-page', "SELECT hybrid_index_check('f_s')", 2,
 		sub { "INSERT INTO f SELECT g, rpad(md5(g::text), 600, md5((g + 7)::text)) FROM generate_series(200001, 210500) g" }),
 		'>=', 1, 'so was that of a check');

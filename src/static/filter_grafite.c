@@ -68,7 +68,7 @@ grafite_builder_create(const HybIndex *ix)
 }
 
 static void
-grafite_begin(void *arg, uint32 probes)
+grafite_begin(void *arg, uint32 times)
 {
 	((GrafiteFilterBuilder *) arg)->n = 0;
 }

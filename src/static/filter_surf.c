@@ -23,7 +23,7 @@ surf_builder_create(const HybIndex *ix)
 }
 
 static void
-surf_begin(void *builder, uint32 probes)
+surf_begin(void *builder, uint32 times)
 {
 	hyb_fst_builder_reset(builder);
 }
