@@ -45,9 +45,9 @@ CREATE OPERATOR CLASS cp_ops FOR TYPE int USING hybrid AS
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 
--- all of it in the log, which is entered into the tree, which is searched
+-- all of it in the log, too long to be read in place: it is entered into the tree, which is searched
 CREATE INDEX cp_k ON cp USING hybrid (k cp_ops);
-INSERT INTO cp SELECT g * 3 FROM generate_series(1, 1000) g;
+INSERT INTO cp SELECT g * 3 FROM generate_series(1, 3000) g;
 SET cp.mode = 'abort';
 SELECT hyb_error('SELECT k FROM cp WHERE k = 301');
 SET cp.mode = 'use';
