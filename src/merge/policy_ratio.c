@@ -148,7 +148,7 @@
 /*
  * Frozen entries that a step fetches: twice what its share of the leaves would
  * get if they fell evenly, within these bounds.  Where merges rewrite most leaves
- * they fall evenly, more or less: what its leaves have no room for is copied in
+ * of a single level they fall evenly, more or less: what its leaves have no room for is copied in
  * vain, and with the trees locked, so it is that much and a part more.
  */
 #define STEP_MIN_ENTRIES	8192
@@ -353,7 +353,8 @@ ratio_step(const HybMergeFacts *facts)
 	HybStepSize size;
 
 	size.leaves = (int) leaves;
-	if (facts->leaves > 0 && repeated_of(facts) > facts->static_tids / 2)
+	if (facts->nlevels == 1 && facts->leaves > 0 &&
+		repeated_of(facts) > facts->static_tids / 2)
 		size.entries = (int) min64(max64(even + even / STEP_EVEN_PART, STEP_EVEN_MIN),
 								   max64(leaves * STEP_MAX_PER_LEAF, STEP_MIN_ENTRIES));
 	else
