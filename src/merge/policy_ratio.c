@@ -148,8 +148,9 @@
 /*
  * Frozen entries that a step fetches: twice what its share of the leaves would
  * get if they fell evenly, within these bounds.  Where merges rewrite most leaves
- * of a single level they fall evenly, more or less: what its leaves have no room for is copied in
- * vain, and with the trees locked, so it is that much and a part more.
+ * of a single level they fall evenly, more or less: what its leaves have no room
+ * for is copied in vain, and with the trees locked, so it is that much and a part
+ * more.
  */
 #define STEP_MIN_ENTRIES	8192
 #define STEP_MAX_PER_LEAF	512
