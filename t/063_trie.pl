@@ -57,7 +57,7 @@ $node->restart;
 $node->safe_psql('postgres', <<EOF);
 CREATE TABLE tg (t text COLLATE "C", b uuid, pad text) WITH (autovacuum_enabled = off);
 INSERT INTO tg SELECT 'g' || md5(i::text), md5(i::text)::uuid, repeat('x', 900) FROM generate_series(1, 3000) i;
-CREATE INDEX tg_t ON tg USING hybrid (t) WITH (layout = trie);
+CREATE INDEX tg_t ON tg USING hybrid (t) WITH (layout = trie, filter = 'points');
 CREATE INDEX tg_b ON tg USING hybrid (b) WITH (layout = trie);
 EOF
 # Pages of the table that a merge looks at, behind an insertion of what begins like all rows.
