@@ -35,7 +35,7 @@ typedef struct PrefixesBuilder
 	bool		has_fingerprints;	/* the layout keeps them */
 	int			items_alloc;
 	HybBuf		key;			/* of the row being added */
-	int			filled;			/* which of what it can hold `stored` does, or
+	int			filled;			/* what `stored` holds, as a layout has it, or
 								 * -1 */
 	HybIndex	stored_index;	/* with the description of what is stored */
 	HybColumnarBuilder *stored;

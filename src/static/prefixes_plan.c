@@ -45,6 +45,8 @@ typedef struct TrieBuilder
 {
 	PrefixesBuilder rows;
 	TriePlan	plans[2];
+	TriePlan	filled;			/* what `stored` was filled for, and with so */
+	int			filled_items;	/* many of the first items */
 } TrieBuilder;
 
 static inline TrieBuilder *
@@ -203,16 +205,34 @@ choose_depth(const PrefixesBuilder *b, const Extent *extent)
 	return depth;
 }
 
-/* Fill the builder of what is stored with the rows and items of a plan. */
-static void
-fill_stored(PrefixesBuilder *b, const TriePlan *plan, int slot)
+/*
+ * Does the builder of what is stored begin with the rows and items of a plan?  A
+ * plan's items end within a row only if that is of a whole key, whose TIDs ascend as
+ * they wait, so it has the first of those that are stored.
+ */
+static bool
+is_filled(const TrieBuilder *trie, const TriePlan *plan, int nitems)
 {
+	return trie->rows.filled >= 0 && trie->filled.ncommon == plan->ncommon &&
+		trie->filled.depth == plan->depth && nitems <= trie->filled_items;
+}
+
+/*
+ * Fill it, unless it is: plans of a leaf are for different numbers of items, and
+ * mostly for the same depth.
+ */
+static void
+fill_stored(TrieBuilder *trie, const TriePlan *plan, int nitems)
+{
+	PrefixesBuilder *b = &trie->rows;
 	HybColumnarBuilder *stored = b->stored;
 	HybBuildColumn *numbers = &stored->cols[HYB_TRIE_PREFIX];
 	HybBuildColumn *lacks = &stored->cols[HYB_TRIE_LACKS];
-	int			nitems = b->base.plans[slot].nitems;
 	uint32		limit = 8 * plan->ncommon + plan->depth;
 	int			n = -1;
+
+	if (is_filled(trie, plan, nitems))
+		return;
 
 	hyb_columnar_room(stored, b->nrows, nitems);
 	for (int i = 0; i < b->nrows && b->rows[i].start < nitems; i++)
@@ -230,7 +250,9 @@ fill_stored(PrefixesBuilder *b, const TriePlan *plan, int slot)
 	}
 	stored->nrows = n + 1;
 	hyb_prefixes_fill_tids(b, nitems);
-	b->filled = slot;
+	b->filled = 0;
+	trie->filled = *plan;
+	trie->filled_items = nitems;
 }
 
 /*
@@ -277,7 +299,7 @@ hyb_trie_plan(HybLeafBuilder *base, int slot)
 		plan->nitems = hyb_prefixes_row_end(b, extent.nrows - 1);
 	if (plan->nitems > HYB_LEAF_MAX_ITEMS)
 		hyb_leaf_builder_no_room(base);
-	fill_stored(b, own, slot);
+	fill_stored(builder(base), own, plan->nitems);
 	b->stored->base.plans[slot].nitems = plan->nitems;
 	b->stored->prepared = 0;
 	hyb_columnar_plan(&b->stored->base, slot);
@@ -294,8 +316,7 @@ hyb_trie_write(HybLeafBuilder *base, int slot, uint8 *out)
 
 	if (base->plans[slot].layout == HYB_LAYOUT_COLUMNAR)
 		return hyb_prefixes_write_kept(b, slot, out);
-	if (b->filled != slot)
-		fill_stored(b, plan, slot);
+	fill_stored(builder(base), plan, base->plans[slot].nitems);
 	out = hyb_varint_write(out, plan->ncommon);
 	memcpy(out, hyb_prefixes_row_bytes(b, &b->rows[0]), plan->ncommon);
 	out += plan->ncommon;
