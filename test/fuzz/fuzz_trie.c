@@ -335,13 +335,13 @@ first_entry(const HybPos *pos)
 static void
 aim(HybLeafBuilder *builder)
 {
-	int			hold = next_random(3) == 0 ? next_random(2000) : 0;
+	uint32		kind = next_random(8);
 
-	if (next_random(3) != 0)
+	if (kind > 1)
 		hyb_leaf_builder_aim(builder, 0.01 + next_random(100) * next_random(100) / 20000.0,
-							 hold);
-	else if (hold > 0)
-		hyb_leaf_builder_aim(builder, 1, hold);
+							 0);
+	else if (kind > 0)
+		hyb_leaf_builder_aim(builder, 1, next_random(2000));
 }
 
 /* How many entries an index has decides how much of keys is worth its space. */
