@@ -82,7 +82,7 @@ SELECT a.static_bytes < 0.6 * b.static_bytes AS small, a.static_entries = b.stat
 FROM hybrid_index_stats('tr_id') a, hybrid_index_stats('tr_columnar') b;
 DROP INDEX tr_columnar;
 
--- while there are few entries it keeps more of each: 33 bits and the page's, where 26 would do for now
+-- while there are few entries it keeps more of each: 33 bits and what pages take, where so many entries alone ask for 26
 CREATE TABLE te AS SELECT hashint8extended(i, 7) AS k FROM generate_series(1, 16000) i;
 CREATE INDEX te_k ON te USING hybrid (k) WITH (layout = trie);
 SELECT static_bytes > 16000 * 4.3 AS more, static_bytes < 16000 * 5 AS not_all FROM hybrid_index_stats('te_k');
@@ -352,7 +352,7 @@ CREATE FUNCTION tp_filter_counts(OUT checks bigint, OUT negatives bigint) LANGUA
 SELECT * FROM tp_filter_counts() \gset
 SET enable_seqscan = off;
 SELECT count((SELECT t.i FROM tp_filter t WHERE t.k = s.k)) FROM (SELECT hashint8extended(i, 6) AS k FROM generate_series(1, 2000) i) s;
-SELECT c.checks - :checks AS asked, c.negatives - :negatives BETWEEN 0.9 * 2000 AND 2000 AS denied FROM tp_filter_counts() c;
+SELECT c.checks - :checks AS asked, c.negatives - :negatives BETWEEN 0.98 * 2000 AND 2000 AS denied FROM tp_filter_counts() c;
 SELECT count((SELECT t.i FROM tp_filter t WHERE t.k = s.k)) = 9000 - 9000 / 7 AS found FROM (SELECT hashint8extended(i, 5) AS k FROM generate_series(1, 9000) i) s;
 SELECT count((SELECT t.i FROM tp_filter t WHERE t.u = s.u AND t.i = s.i)) FROM (SELECT i, u FROM tp_filter WHERE i BETWEEN 1 AND 3000) s;
 RESET enable_seqscan;
