@@ -52,8 +52,7 @@ open_bits(const HybKeyDesc *desc, HybLeaf *leaf, int row, HybBuf *prefix)
 {
 	uint32		bits = hyb_leaf_prefix(leaf, row, prefix);
 
-	return bits % 8 == 0 && bits == 8 * hyb_key_length(desc, prefix->data, prefix->len) ?
-		8 * HYB_MAX_ENTRY_SIZE : bits;
+	return hyb_prefix_is_whole(desc, prefix->data, bits) ? 8 * HYB_MAX_ENTRY_SIZE : bits;
 }
 
 /* A row that lacks so many stands for more strings than a leaf may have more. */

@@ -158,9 +158,8 @@ trie_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
 bool
 hyb_prefix_is_whole(const HybKeyDesc *desc, const uint8 *prefix, uint32 bits)
 {
-	uint32		len = hyb_key_length(desc, prefix, bits / 8);
-
-	return len > 0 && 8 * len == bits;
+	return bits > 0 && bits % 8 == 0 &&
+		hyb_key_length(desc, prefix, bits / 8) == bits / 8;
 }
 
 static int

@@ -96,13 +96,21 @@ grow_rows(StringsBuilder *b)
 	b->rows_alloc = n;
 }
 
+/* Bytes of rows beyond those that tell them apart. */
+static uint32
+spare_bytes(const HybLeafBuilder *base)
+{
+	return (base->rows_on_disk ? SPARE_BYTES_ON_DISK : SPARE_BYTES) +
+		(hyb_prefixes_growth_bits(base) + BITS_OF_BYTE - 1) / BITS_OF_BYTE;
+}
+
 /*
- * Bytes that are kept of a waiting row: all that are known, where these are a key
- * that several items have, so that nobody has to ask which of them do; and where
- * a byte alone would be left out.
+ * Bytes that are kept of a waiting row, with so many to spare: all that are known,
+ * where these are a key that several items have, so that nobody has to ask which of
+ * them do; and where a byte alone would be left out.
  */
 static uint32
-kept_bytes(const PrefixesBuilder *b, int i)
+kept_bytes(const PrefixesBuilder *b, int i, uint32 spare)
 {
 	const PrefixesRow *row = &b->rows[i];
 	uint32		known = row->bits / 8;
@@ -117,8 +125,7 @@ kept_bytes(const PrefixesBuilder *b, int i)
 	else if (b->base.before.len > 0)
 		needed = Max(needed, hyb_prefixes_bits_at_fence(hyb_prefixes_row_bytes(b, row), row->bits,
 														&b->base.before));
-	n = (needed + 7) / 8 + (b->base.rows_on_disk ? SPARE_BYTES_ON_DISK : SPARE_BYTES) +
-		(hyb_prefixes_growth_bits(&b->base) + BITS_OF_BYTE - 1) / BITS_OF_BYTE;
+	n = (needed + 7) / 8 + spare;
 	return n + 1 >= known ? known : n;
 }
 
@@ -131,6 +138,7 @@ fill_strings(StringsBuilder *b)
 {
 	PrefixesBuilder *t = &b->rows;
 	int			fenced = t->base.before.len > 0;
+	uint32		spare = spare_bytes(&t->base);
 	HybFrontInput in;
 
 	if (t->filled == fenced)
@@ -143,7 +151,7 @@ fill_strings(StringsBuilder *b)
 		const PrefixesRow *row = &t->rows[i];
 
 		b->off[i] = b->bytes.len;
-		b->len[i] = kept_bytes(t, i);
+		b->len[i] = kept_bytes(t, i, spare);
 		b->lcp[i] = row->shared / 8;
 		hyb_buf_append(&b->bytes, hyb_prefixes_row_bytes(t, row), b->len[i]);
 		t->stored->row_start[i] = row->start;

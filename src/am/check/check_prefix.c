@@ -16,6 +16,7 @@
 #include "algo/hash.h"
 #include "am/check/check.h"
 #include "key/slot_key.h"
+#include "static/prefixes.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -67,7 +68,7 @@ check_fences(HybCheck *check, const PrefixRow *row, const HybPos *low,
 		.tie = HYB_BEFORE
 	};
 	HybPos		behind = behind_prefix(check, row->bits);
-	bool		whole = row->bits == 8 * hyb_key_length(desc, prefix->data, prefix->len);
+	bool		whole = hyb_prefix_is_whole(desc, prefix->data, row->bits);
 	bool		above_low = hyb_pos_compare(desc, low, &before) <= 0;
 	bool		below_high = hyb_pos_compare(desc, &behind, high) <= 0;
 

@@ -22,6 +22,7 @@
 #include "am/scan/scan.h"
 #include "key/slot_key.h"
 #include "merge/heap_key.h"
+#include "static/prefixes.h"
 #include "utils/rel.h"
 
 /*
@@ -289,7 +290,7 @@ resolve_row(HybScan *so, HybScanPart *part, int i, Resolution *found)
 	int			from = row.first_item;
 	int			to = i + 1 < part->nrows ? part->rows[i + 1].first_item : part->last;
 	int			before = found->nitems;
-	bool		whole = 8 * hyb_key_length(desc, prefix, row.len) == bits;
+	bool		whole = hyb_prefix_is_whole(desc, prefix, bits);
 	bool		read = !whole &&
 		(to - from > 1 || so->need_values || found->met[i] ||
 		 prefix_side(prefix, bits, found->lo) == 0 ||
