@@ -221,6 +221,84 @@ is($node->safe_psql('restored', "SELECT string_agg(amname, ' ') FROM pg_class c 
 	'hybrid hybrid hybrid', 'they are hybrid');
 $node->safe_psql('postgres', 'DROP DATABASE restored');
 
+# ---- a database whose new indexes are hybrid, with btree ones from before ----
+# pg_upgrade restores the setting first; each index has to stay what its file is.
+$node->safe_psql('postgres', 'CREATE DATABASE switched');
+$node->safe_psql('switched', <<'EOF');
+CREATE EXTENSION hybridindex;
+CREATE TABLE kept (id int PRIMARY KEY, s text, n int UNIQUE DEFERRABLE, EXCLUDE USING btree (s WITH =));
+CREATE UNIQUE INDEX kept_later ON kept (s, id) WITH (fillfactor = 70);
+ALTER TABLE kept ADD CONSTRAINT kept_later UNIQUE USING INDEX kept_later;
+CREATE INDEX kept_plain ON kept (n, s);
+CREATE TABLE reverted (id int PRIMARY KEY WITH (access_method = hybrid), s text);
+CREATE TABLE converted (id int PRIMARY KEY, s text UNIQUE WITH (fillfactor = 80));
+CREATE TABLE made (id int PRIMARY KEY WITH (access_method = hybrid), s text, EXCLUDE USING hybrid (s WITH =));
+CREATE UNIQUE INDEX made_later ON made USING hybrid (s, id);
+ALTER TABLE made ADD CONSTRAINT made_later UNIQUE USING INDEX made_later;
+CREATE TABLE parts (id int, s text, PRIMARY KEY (id), UNIQUE (id, s)) PARTITION BY RANGE (id);
+CREATE TABLE parts1 PARTITION OF parts FOR VALUES FROM (0) TO (1000);
+CREATE TABLE parts2 PARTITION OF parts FOR VALUES FROM (1000) TO (3000) PARTITION BY RANGE (id);
+CREATE TABLE parts21 PARTITION OF parts2 FOR VALUES FROM (1000) TO (2000);
+CREATE TABLE parts22 (id int PRIMARY KEY, s text, UNIQUE (id, s));
+ALTER TABLE parts2 ATTACH PARTITION parts22 FOR VALUES FROM (2000) TO (3000);
+CREATE TABLE member (id int PRIMARY KEY, s text UNIQUE WITH (access_method = hybrid));
+ALTER EXTENSION hybridindex ADD TABLE member;
+INSERT INTO kept SELECT i, md5(i::text), -i FROM generate_series(1, 2500) i;
+INSERT INTO reverted SELECT id, s FROM kept;
+INSERT INTO converted SELECT id, s FROM kept;
+INSERT INTO made SELECT id, s FROM kept;
+INSERT INTO parts SELECT id, s FROM kept;
+INSERT INTO member SELECT id, s FROM kept;
+SELECT hybrid_revert('reverted_pkey'), hybrid_convert('converted_pkey'), hybrid_convert('converted_s_key');
+ALTER DATABASE switched SET session_preload_libraries = 'hybridindex';
+ALTER DATABASE switched SET hybridindex.replace_btree = on;
+EOF
+$node->safe_psql('switched', <<'EOF');
+CREATE TABLE late (id int PRIMARY KEY, s text UNIQUE);
+INSERT INTO late SELECT id, s FROM kept;
+CREATE UNIQUE INDEX late_later ON late USING btree (s, id);
+ALTER TABLE late ADD CONSTRAINT late_later UNIQUE USING INDEX late_later;
+EOF
+my $kinds = <<'EOF';
+SELECT a.amname, c.relkind, c.relname, c.reloptions, n.conname, n.contype FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+	LEFT JOIN pg_constraint n ON n.conindid = c.oid AND n.contype <> 'f'
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('i', 'I') ORDER BY 1, 2, 3
+EOF
+my $switched = $node->safe_psql('switched', $kinds);
+is(scalar(grep { /^btree/ } split /\n/, $switched), 18, 'btree indexes under the setting');
+is(scalar(grep { /^hybrid/ } split /\n/, $switched), 8, 'hybrid ones');
+
+# All indexes of that database are what they were, whole, and in use.
+sub switched_holds
+{
+	my ($on, $what) = @_;
+	my @bad;
+	is($on->safe_psql('switched', 'SHOW hybridindex.replace_btree'), 'on', "$what: the setting is on");
+	is($on->safe_psql('switched', $kinds), $switched, "$what: each index is of the access method that it was of");
+	foreach my $table (qw(kept reverted converted made parts member late))
+	{
+		my $rows = "SELECT md5(string_agg(x::text, ',' ORDER BY id)) FROM (SELECT id, s FROM $table WHERE %s) x;";
+		push @bad, "$table through an index"
+		  if $on->safe_psql('switched', 'SET enable_seqscan = off;' . sprintf($rows, 'id > 0') . sprintf($rows, "s > ''")) ne
+		  $on->safe_psql('switched', 'SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off;'
+			  . sprintf($rows, 'id > 0') . sprintf($rows, "s > ''"));
+		push @bad, "uniqueness of $table"
+		  if ($on->psql('switched', "INSERT INTO $table (id) VALUES (77)"))[2] !~ /duplicate key value violates unique constraint "${table}1?_pkey"/;
+	}
+	my $checked = $on->safe_psql('switched', <<'EOF');
+SELECT hybrid_index_check(c.oid, true) FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE amname = 'hybrid' AND relkind = 'i';
+SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck';
+EOF
+	$on->safe_psql('switched', <<'EOF') if $checked =~ /1$/;
+CREATE EXTENSION amcheck;
+SELECT bt_index_parent_check(oid, true) FROM pg_class WHERE relam = 403 AND relkind = 'i' AND relnamespace = 'public'::regnamespace;
+DROP EXTENSION amcheck;
+EOF
+	is("@bad", '', "$what: indexes find rows and duplicates");
+	return;
+}
+switched_holds($node, 'switched');
+
 # ---- pg_upgrade, one server after the other ----
 my @later = grep { -x "$_/pg_upgrade" && -x "$_/postgres" } split /[: ]+/, $ENV{HYBRID_UPGRADE} // '';
 note 'no later server named by HYBRID_UPGRADE' unless @later;
@@ -266,6 +344,7 @@ foreach my $bin (@later)
 		# A minor release may dump what an older one of the next version cannot
 		# read.  Then it is the same without the extension.
 		$old->start;
+		$old->safe_psql('postgres', 'DROP DATABASE switched');
 		$old->safe_psql('postgres', 'DROP EXTENSION hybridindex CASCADE');
 		$old->stop;
 		ok(!upgrade("plain$to", $bin, $old, $checksums, $to),
@@ -279,6 +358,7 @@ foreach my $bin (@later)
 	is($new->safe_psql('postgres', $contents), $held, "$to: so are rows");
 	same_answers($new, "$to: answers", \%queries, \@tables);
 	constraints_hold($new, 'postgres', "upgraded to $to");
+	switched_holds($new, "switched, upgraded to $to");
 	go_on($new, "upgraded to $to", 10000 * $to);
 	$new->restart;
 	same_answers($new, "$to: answers after a restart", \%queries, \@tables);

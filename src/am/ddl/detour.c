@@ -264,7 +264,7 @@ before_new_index(HybDetour *detour, Relation table, List *attnums, Oid hybrid)
 		if (!index->rd_index->indisexclusion &&
 			has_columns(index, attnums, false) &&
 			(index->rd_rel->relam == hybrid ||
-			 (index->rd_rel->relam == BTREE_AM_OID && hyb_replace_btree &&
+			 (index->rd_rel->relam == BTREE_AM_OID && hyb_replaces_btree() &&
 			  hyb_replace_serves(RelationGetRelid(table),
 								 index->rd_index->indisprimary))))
 		{

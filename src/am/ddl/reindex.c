@@ -29,6 +29,7 @@
 #include "access/xlog.h"
 #include "am/ddl/convert.h"
 #include "am/ddl/reindex.h"
+#include "am/ddl/replace.h"
 #include "am/index_method.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
@@ -44,7 +45,6 @@
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
-#include "page/settings.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -480,7 +480,7 @@ hyb_reindex(const HybUtilityCall *call)
 	bool		done;
 
 	reindex.stmt = castNode(ReindexStmt, call->stmt->utilityStmt);
-	if (!hyb_replace_btree || !OidIsValid(hybrid) || XactReadOnly ||
+	if (!hyb_replaces_btree() || !OidIsValid(hybrid) || XactReadOnly ||
 		RecoveryInProgress() || !read_options(&reindex) ||
 		!find_object(&reindex) || !may_run(&reindex))
 		return false;

@@ -26,6 +26,7 @@
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "page/settings.h"
 #include "parser/parse_type.h"
@@ -40,6 +41,17 @@ typedef struct Refusal
 	char	   *detail;			/* NULL if the server will refuse it, too */
 	char	   *hint;
 } Refusal;
+
+/*
+ * In a binary upgrade the marker alone decides: the dump describes files that
+ * are there, whatever the setting of the database is by now.  pg_upgrade
+ * restores that setting before the tables.
+ */
+bool
+hyb_replaces_btree(void)
+{
+	return hyb_replace_btree && !IsBinaryUpgrade;
+}
 
 static List *
 qualified_name(Oid opclass)
@@ -270,7 +282,7 @@ hyb_replace_in_index(const HybStatement *statement)
 	Refusal		refusal;
 
 	if ((!is_hybrid && !is_btree) ||
-		(is_btree && !marked && (!hyb_replace_btree ||
+		(is_btree && !marked && (!hyb_replaces_btree() ||
 								 is_explicit(statement, stmt))))
 		return;
 	hybrid = get_index_am_oid("hybrid", true);
@@ -286,7 +298,7 @@ hyb_replace_in_index(const HybStatement *statement)
 									 0, RangeVarCallbackOwnsRelation, NULL);
 	if (index_serves(stmt, relid, statement->source, hybrid, &refusal))
 		stmt->accessMethod = "hybrid";
-	else if (hyb_replace_btree && !marked &&
+	else if (hyb_replaces_btree() && !marked &&
 			 (is_btree || stmt->excludeOpNames != NIL))
 	{
 		tell(stmt->relation->relname, stmt->idxname, &refusal);
@@ -305,7 +317,7 @@ hyb_replace_in_create_table(const HybStatement *statement)
 	CreateStmt *stmt = castNode(CreateStmt, statement->tree);
 	ListCell   *lc;
 
-	if (!hyb_replace_btree || !OidIsValid(get_index_am_oid("hybrid", true)))
+	if (!hyb_replaces_btree() || !OidIsValid(get_index_am_oid("hybrid", true)))
 		return;
 	foreach(lc, stmt->tableElts)
 	{
@@ -452,7 +464,7 @@ replace_in_constraint(const HybStatement *statement, Oid relid,
 	if (exclusion && OidIsValid(hybrid) && excludes_by_classes(constraint) &&
 		strcmp(constraint->access_method, "hybrid") == 0)
 		(void) exclusion_serves(stmt, relid, constraint, hybrid, &refusal);
-	if ((!marked && !hyb_replace_btree) || !OidIsValid(hybrid) ||
+	if ((!marked && !hyb_replaces_btree()) || !OidIsValid(hybrid) ||
 		constraint->indexname != NULL ||
 		(exclusion ? strcmp(constraint->access_method, DEFAULT_INDEX_TYPE) != 0 ||
 		 (statement->source != NULL &&

@@ -19,6 +19,12 @@ typedef struct HybStatement
 } HybStatement;
 
 /*
+ * May a statement make hybrid what is btree by default, and has no marker?  By
+ * the setting hybridindex.replace_btree, but not in every context.
+ */
+extern bool hyb_replaces_btree(void);
+
+/*
  * Indexes that are to be hybrid get this access method (and the marker of
  * marker.h, if of constraints): by the setting hybridindex.replace_btree, or by
  * their marker.  What hybrid cannot serve stays as it is, with a NOTICE.  Locks
