@@ -139,6 +139,36 @@ SELECT c.relname, am.amname, pg_get_userbyid(c.relowner), c.relispartition
 FROM pg_class c JOIN pg_am am ON am.oid = c.relam
 WHERE c.relname ~ '^(one|two|three)_' AND c.relkind = 'i' ORDER BY 1;
 DROP TABLE parts, parts_3;
+
+-- what is no partition, or does not match, stays as it is, whoever it belongs to
+CREATE TABLE victim (a int, b int);
+CREATE INDEX victim_a ON victim USING hybrid (a);
+ALTER TABLE victim OWNER TO conp_below;
+SET ROLE conp_above;
+CREATE TABLE mine (a int, b int) PARTITION BY RANGE (a);
+CREATE TABLE mine_1 PARTITION OF mine FOR VALUES FROM (0) TO (10);
+CREATE TABLE mine_2 PARTITION OF mine FOR VALUES FROM (10) TO (20);
+CREATE INDEX mine_a ON ONLY mine USING btree (a);
+CREATE INDEX mine_h ON ONLY mine USING hybrid (a DESC, (b + 1)) WHERE b > 0;
+CREATE INDEX mine_1_b ON mine_1 USING hybrid (b);
+CREATE INDEX mine_1_t ON mine_1 USING hybrid (a int4_ops, b);
+CREATE INDEX mine_1_a ON mine_1 USING btree (a);
+CREATE INDEX mine_1_a2 ON mine_1 USING hybrid (a);
+CREATE INDEX mine_1_h ON mine_1 USING btree (a DESC, (b + 1)) WHERE b > 1;
+CREATE INDEX mine_1_h2 ON mine_1 USING btree (a DESC, (b + 1)) WHERE b > 0;
+ALTER INDEX mine_a ATTACH PARTITION victim_a;
+ALTER INDEX mine_a ATTACH PARTITION mine_1_b;
+ALTER INDEX mine_a ATTACH PARTITION mine_1_t;
+ALTER INDEX mine_a ATTACH PARTITION mine_1_a;
+ALTER INDEX mine_a ATTACH PARTITION mine_1_a2;
+ALTER INDEX mine_a ATTACH PARTITION victim;
+ALTER INDEX mine_a ATTACH PARTITION no_such_index;
+ALTER INDEX mine_h ATTACH PARTITION mine_1_h;
+ALTER INDEX mine_h ATTACH PARTITION mine_1_h2;
+ALTER TABLE mine ATTACH PARTITION victim FOR VALUES FROM (20) TO (30);
+RESET ROLE;
+SELECT relname, amname FROM kinds WHERE relname ~ '^(mine|victim)' ORDER BY 1;
+DROP TABLE mine, victim;
 DROP OWNED BY conp_above, conp_below;
 DROP ROLE conp_above, conp_below;
 

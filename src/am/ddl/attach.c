@@ -10,18 +10,22 @@
  */
 #include "compat.h"
 
+#include "access/attmap.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "am/ddl/attach.h"
 #include "am/ddl/convert.h"
 #include "am/ddl/owner.h"
+#include "am/ddl/twin.h"
 #include "am/index_method.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/dependency.h"
+#include "catalog/index.h"
+#include "catalog/partition.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
 #include "nodes/value.h"
@@ -29,6 +33,7 @@
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 /*
  * A unique index that stands for all rows and for columns.  Expressions are not
@@ -93,6 +98,12 @@ convert_to_attach(Oid index, Oid access_method)
 	hyb_become_caller(&caller);
 }
 
+static bool
+is_owned(Oid relid, const void *arg)
+{
+	return hyb_owns(relid);
+}
+
 /*
  * ALTER TABLE ... ATTACH PARTITION: unique indexes of the partition that have a
  * counterpart of the other access method only become like that.
@@ -100,15 +111,16 @@ convert_to_attach(Oid index, Oid access_method)
 static void
 before_attach_table(Oid relid, const RangeVar *name, Oid hybrid)
 {
-	Oid			partition = RangeVarGetRelid(name, AccessExclusiveLock, true);
+	Oid			partition = hyb_lock_allowed(name, AccessExclusiveLock,
+											 is_owned, NULL);
 	Relation	parent;
 	Relation	table;
 	List	   *found = NIL;
 	ListCell   *of_table;
 	ListCell   *of_parent;
 
-	if (!OidIsValid(partition) || !HYB_OWNS_RELATION(partition, GetUserId()))
-		return;					/* the server will say so */
+	if (!OidIsValid(partition))
+		return;
 	parent = relation_open(relid, NoLock);
 	table = relation_open(partition, NoLock);
 	foreach(of_table, RelationGetIndexList(table))
@@ -231,6 +243,115 @@ hyb_attach_constraints_above(const AlterTableStmt *stmt, Oid relid)
 	}
 }
 
+/* Operator families that the index would have, of another access method. */
+static Oid *
+families_of(Relation index, Oid access_method)
+{
+	int			nkeys = index->rd_index->indnkeyatts;
+	oidvector  *classes = (oidvector *)
+		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID,
+											   index->rd_indextuple,
+											   Anum_pg_index_indclass));
+	Oid		   *families = palloc(sizeof(Oid) * nkeys);
+
+	for (int i = 0; i < nkeys; i++)
+	{
+		Oid			class = hyb_twin_class(classes->values[i], access_method);
+
+		families[i] = OidIsValid(class) ? get_opclass_family(class) : InvalidOid;
+	}
+	return families;
+}
+
+/* Simplifying expressions and predicates runs functions: as the owner. */
+static IndexInfo *
+index_info(Relation index)
+{
+	HybCaller	caller;
+	IndexInfo  *info;
+
+	hyb_become_owner(&caller, index->rd_rel->relowner);
+	info = BuildIndexInfo(index);
+	hyb_become_caller(&caller);
+	return info;
+}
+
+/*
+ * Would the server attach the index, were it of the access method of the other
+ * one?  As ATExecAttachPartitionIdx (commands/tablecmds.c), by its comparison.
+ */
+static bool
+matches(Relation index, Relation table, Relation parent, Relation parent_table)
+{
+	IndexInfo  *info;
+	IndexInfo  *parent_info;
+
+	if (OidIsValid(index_get_partition(table, RelationGetRelid(parent))) ||
+		(OidIsValid(get_index_constraint(RelationGetRelid(parent))) &&
+		 !OidIsValid(get_index_constraint(RelationGetRelid(index)))))
+		return false;
+	info = index_info(index);
+	parent_info = index_info(parent);
+	info->ii_Am = parent_info->ii_Am;
+	return CompareIndexInfo(info, parent_info, index->rd_indcollation,
+							parent->rd_indcollation,
+							families_of(index, parent_info->ii_Am),
+							parent->rd_opfamily,
+							HYB_ATTRMAP_BY_NAME(RelationGetDescr(table),
+												RelationGetDescr(parent_table)));
+}
+
+/*
+ * ALTER INDEX ... ATTACH PARTITION: an index of the access method `from` becomes
+ * one of `to`, which the index of the partitioned table is of.  The caller owns
+ * the latter.  That is enough for an index of a partition, as for the server, and
+ * for no other: the catalogs tell which it is before anything is locked.  The
+ * server reports what is wrong.
+ */
+static void
+before_attach_index(Oid parentoid, const RangeVar *name, Oid from, Oid to)
+{
+	Oid			parent_tableoid = IndexGetRelation(parentoid, true);
+	Oid			indexoid = RangeVarGetRelid(name, NoLock, true);
+	Oid			tableoid = IndexGetRelation(indexoid, true);
+	Relation	parent_table;
+	Relation	table;
+	Relation	index = NULL;
+	bool		match = false;
+
+	if (!OidIsValid(tableoid) || !OidIsValid(parent_tableoid) ||
+		!hyb_index_is_of(indexoid, from) ||
+		get_rel_relispartition(indexoid) ||
+		!list_member_oid(find_inheritance_children(parent_tableoid, NoLock),
+						 tableoid))
+		return;
+
+	/*
+	 * tables before indexes, and with the locks that the conversion begins
+	 * with
+	 */
+	parent_table = relation_open(parent_tableoid, AccessShareLock);
+	table = try_relation_open(tableoid, ShareRowExclusiveLock);
+	if (table != NULL)
+		index = try_relation_open(indexoid, ShareUpdateExclusiveLock);
+	if (index != NULL && index->rd_rel->relam == from &&
+		list_member_oid(find_inheritance_children(parent_tableoid, NoLock),
+						tableoid))
+	{
+		Relation	parent = relation_open(parentoid, NoLock);
+
+		match = matches(index, table, parent, parent_table);
+		relation_close(parent, NoLock);
+	}
+	if (index != NULL)
+		relation_close(index, NoLock);
+	if (table != NULL)
+		relation_close(table, NoLock);
+	relation_close(parent_table, NoLock);
+	if (match)
+		convert_to_attach(indexoid, to);
+}
+
 void
 hyb_attach_before(Oid relid, const RangeVar *name, Oid hybrid)
 {
@@ -238,12 +359,8 @@ hyb_attach_before(Oid relid, const RangeVar *name, Oid hybrid)
 
 	if (kind == RELKIND_PARTITIONED_TABLE)
 		before_attach_table(relid, name, hybrid);
+	else if (kind == RELKIND_PARTITIONED_INDEX && hyb_index_is_of(relid, hybrid))
+		before_attach_index(relid, name, BTREE_AM_OID, hybrid);
 	else if (kind == RELKIND_PARTITIONED_INDEX && hyb_index_is_of(relid, BTREE_AM_OID))
-	{
-		Oid			index = RangeVarGetRelid(name, AccessShareLock, true);
-
-		if (OidIsValid(index) && get_rel_relkind(index) == RELKIND_INDEX &&
-			hyb_index_is_of(index, hybrid))
-			convert_to_attach(index, BTREE_AM_OID);
-	}
+		before_attach_index(relid, name, hybrid, BTREE_AM_OID);
 }

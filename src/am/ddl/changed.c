@@ -8,13 +8,41 @@
 #include "access/relation.h"
 #include "access/table.h"
 #include "am/ddl/changed.h"
+#include "am/ddl/owner.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
-#include "miscadmin.h"
-#include "utils/acl.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+
+static bool
+all_owned(const List *relids)
+{
+	ListCell   *lc;
+
+	foreach(lc, relids)
+		if (!hyb_owns(lfirst_oid(lc)))
+		return false;
+	return true;
+}
+
+/*
+ * A table with its children, locked.  NIL if one of them is another role's: the
+ * server refuses the statement.
+ */
+static List *
+lock_with_children(Oid relid)
+{
+	List	   *relids = find_all_inheritors(relid, NoLock, NULL);
+
+	if (all_owned(relids))
+	{
+		relids = find_all_inheritors(relid, AccessExclusiveLock, NULL);
+		if (all_owned(relids))
+			return relids;
+	}
+	return NIL;
+}
 
 /*
  * The tables of a composite type, which ALTER TYPE changes with it: as the
@@ -43,15 +71,13 @@ typed_tables(Oid relid)
 	{
 		Relation	table;
 
-		if (!HYB_OWNS_RELATION(lfirst_oid(lc), GetUserId()))
+		if (!hyb_owns(lfirst_oid(lc)))
 			continue;
 		table = try_relation_open(lfirst_oid(lc), AccessExclusiveLock);
 		if (table == NULL)
 			continue;
 		relids = list_concat_unique_oid(relids,
-										find_all_inheritors(lfirst_oid(lc),
-															AccessExclusiveLock,
-															NULL));
+										lock_with_children(lfirst_oid(lc)));
 		relation_close(table, NoLock);
 	}
 	return relids;
@@ -62,5 +88,5 @@ hyb_changed_tables(Oid relid)
 {
 	if (get_rel_relkind(relid) == RELKIND_COMPOSITE_TYPE)
 		return typed_tables(relid);
-	return find_all_inheritors(relid, AccessExclusiveLock, NULL);
+	return lock_with_children(relid);
 }

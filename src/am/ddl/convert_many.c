@@ -20,8 +20,11 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_namespace.h"
+#include "merge/try_open.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "storage/lmgr.h"
 #include "utils/fmgroids.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
@@ -35,10 +38,11 @@ typedef struct Candidate
 	uint64		blocks;
 } Candidate;
 
+/* 0 if the index is locked or gone: only an order goes by it. */
 static uint64
 blocks_of_one(Oid indexoid)
 {
-	Relation	index = try_relation_open(indexoid, AccessShareLock);
+	Relation	index = hyb_try_open(indexoid, AccessShareLock, NULL);
 	uint64		blocks = 0;
 
 	if (index == NULL)
@@ -71,6 +75,10 @@ larger_first(const ListCell *a, const ListCell *b)
 	return first->index < second->index ? -1 : 1;
 }
 
+/*
+ * What belongs to others is a candidate, too, for the user to be told that it is
+ * skipped.  It is not opened.
+ */
 static List *
 add_candidate(List *candidates, Oid access_method, Form_pg_class form)
 {
@@ -83,7 +91,8 @@ add_candidate(List *candidates, Oid access_method, Form_pg_class form)
 		return candidates;
 	candidate = palloc(sizeof(Candidate));
 	candidate->index = form->oid;
-	candidate->blocks = blocks_with_partitions(form->oid);
+	candidate->blocks = has_privs_of_role(GetUserId(), form->relowner) ?
+		blocks_with_partitions(form->oid) : 0;
 	return lappend(candidates, candidate);
 }
 
@@ -99,20 +108,52 @@ sorted_indexes(List *candidates)
 	return indexes;
 }
 
+/* An error unless the caller may convert the table's indexes.  Locks nothing. */
 static void
-check_table(Relation table)
+check_table(Oid table)
 {
-	char		relkind = table->rd_rel->relkind;
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
+	Form_pg_class form;
 
-	if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE &&
-		relkind != RELKIND_MATVIEW)
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", table)));
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	if (form->relkind != RELKIND_RELATION &&
+		form->relkind != RELKIND_PARTITIONED_TABLE &&
+		form->relkind != RELKIND_MATVIEW)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a table or materialized view",
-						RelationGetRelationName(table))));
-	if (!HYB_OWNS_RELATION(RelationGetRelid(table), GetUserId()))
+						NameStr(form->relname))));
+	if (!has_privs_of_role(GetUserId(), form->relowner))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE,
-					   RelationGetRelationName(table));
+					   NameStr(form->relname));
+	ReleaseSysCache(tuple);
+}
+
+static List *
+add_indexes_of(List *candidates, Oid tableoid, Oid access_method)
+{
+	Relation	table = try_relation_open(tableoid, AccessShareLock);
+	ListCell   *lc;
+
+	if (table == NULL)
+		return candidates;
+	foreach(lc, RelationGetIndexList(table))
+	{
+		HeapTuple	tuple = SearchSysCache1(RELOID,
+											ObjectIdGetDatum(lfirst_oid(lc)));
+
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		candidates = add_candidate(candidates, access_method,
+								   (Form_pg_class) GETSTRUCT(tuple));
+		ReleaseSysCache(tuple);
+	}
+	relation_close(table, NoLock);
+	return candidates;
 }
 
 List *
@@ -129,32 +170,15 @@ hyb_is_schema_of_server(Oid schema)
 }
 
 List *
-hyb_table_indexes(Oid tableoid, Oid access_method)
+hyb_table_indexes(Oid table, Oid access_method)
 {
 	List	   *candidates = NIL;
-	Relation	table = relation_open(tableoid, AccessShareLock);
 	ListCell   *lc;
 
 	check_table(table);
-	relation_close(table, NoLock);
-	foreach(lc, hyb_with_partitions(tableoid, AccessShareLock))
-	{
-		ListCell   *index;
-
-		table = table_open(lfirst_oid(lc), AccessShareLock);
-		foreach(index, RelationGetIndexList(table))
-		{
-			HeapTuple	tuple = SearchSysCache1(RELOID,
-												ObjectIdGetDatum(lfirst_oid(index)));
-
-			if (!HeapTupleIsValid(tuple))
-				continue;
-			candidates = add_candidate(candidates, access_method,
-									   (Form_pg_class) GETSTRUCT(tuple));
-			ReleaseSysCache(tuple);
-		}
-		table_close(table, NoLock);
-	}
+	LockRelationOid(table, AccessShareLock);
+	foreach(lc, hyb_with_partitions(table, AccessShareLock))
+		candidates = add_indexes_of(candidates, lfirst_oid(lc), access_method);
 	return sorted_indexes(candidates);
 }
 
@@ -183,13 +207,23 @@ indexes_of_schema(Oid schema, Oid access_method)
 	return sorted_indexes(candidates);
 }
 
+/* The schema is the caller's, as for REINDEX SCHEMA. */
 List *
 hyb_schema_indexes(Oid schema, Oid access_method)
 {
-	if (get_namespace_name(schema) == NULL)
+	char	   *name = get_namespace_name(schema);
+
+	if (name == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_SCHEMA),
 				 errmsg("schema with OID %u does not exist", schema)));
+	if (!HYB_OWNS_SCHEMA(schema, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SCHEMA, name);
+	if (hyb_is_schema_of_server(schema))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot convert indexes of system schema \"%s\"",
+						name)));
 	return indexes_of_schema(schema, access_method);
 }
 

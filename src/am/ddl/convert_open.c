@@ -111,7 +111,7 @@ check_identity(HybConversion *conversion, Oid indexoid, bool *exists)
 		form->relkind != RELKIND_PARTITIONED_INDEX)
 		ok = refuse(conversion, ERRCODE_WRONG_OBJECT_TYPE,
 					psprintf(_("\"%s\" is not an index"), conversion->name));
-	else if (!HYB_OWNS_RELATION(indexoid, GetUserId()))
+	else if (!has_privs_of_role(GetUserId(), form->relowner))
 		ok = refuse(conversion, ERRCODE_INSUFFICIENT_PRIVILEGE,
 					psprintf(_("must be owner of index %s"), conversion->name));
 	else if (IsToastNamespace(form->relnamespace))

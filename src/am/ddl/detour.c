@@ -27,6 +27,7 @@
 #include "am/ddl/detour.h"
 #include "am/ddl/marker.h"
 #include "am/ddl/owner.h"
+#include "am/ddl/references.h"
 #include "am/ddl/stand_in.h"
 #include "am/ddl/twin.h"
 #include "am/index_method.h"
@@ -111,6 +112,20 @@ add_stand_in(HybDetour *detour, Relation table, Oid index, bool keep_name)
 	return stand_in;
 }
 
+/*
+ * May the caller make a foreign key that references the columns of these names
+ * (`arg`), or the primary key if there are none?
+ */
+static bool
+may_reference(Oid relid, const void *arg)
+{
+	List	   *names = (List *) arg;
+
+	return hyb_may_reference(relid, names != NIL ?
+							 column_numbers(relid, names) :
+							 hyb_primary_key_numbers(relid));
+}
+
 /* ALTER TABLE ... ADD FOREIGN KEY: the index that it is going to look for. */
 static void
 before_foreign_key(HybDetour *detour, const Constraint *constraint, Oid hybrid)
@@ -122,7 +137,8 @@ before_foreign_key(HybDetour *detour, const Constraint *constraint, Oid hybrid)
 
 	if (constraint->pktable == NULL)
 		return;
-	relid = RangeVarGetRelid(constraint->pktable, ShareRowExclusiveLock, true);
+	relid = hyb_lock_allowed(constraint->pktable, ShareRowExclusiveLock,
+							 may_reference, constraint->pk_attrs);
 	if (!OidIsValid(relid))
 		return;
 	table = relation_open(relid, NoLock);
@@ -205,6 +221,7 @@ before_using_index(HybDetour *detour, Oid relid, const Constraint *constraint,
 	Relation	index;
 
 	if (!OidIsValid(indexoid) || !hyb_index_is_of(indexoid, hybrid) ||
+		IndexGetRelation(indexoid, true) != relid ||
 		OidIsValid(get_index_constraint(indexoid)) ||
 		(get_rel_relkind(indexoid) != RELKIND_INDEX &&
 		 get_rel_relkind(indexoid) != RELKIND_PARTITIONED_INDEX))
@@ -215,7 +232,7 @@ before_using_index(HybDetour *detour, Oid relid, const Constraint *constraint,
 				 errmsg("ALTER TABLE / ADD CONSTRAINT USING INDEX is not supported on partitioned tables")));
 	table = relation_open(relid, NoLock);
 	index = index_open(indexoid, AccessShareLock);
-	if (index->rd_index->indrelid == relid && is_whole_unique(index))
+	if (is_whole_unique(index))
 	{
 		HybStandIn *stand_in;
 
@@ -329,6 +346,23 @@ referenced_index(Oid constraint)
 	return result;
 }
 
+/*
+ * Is one of the columns in the foreign key, and may the caller make that again?
+ */
+static bool
+is_made_again(const ForeignKeyCacheInfo *key, List *attnums)
+{
+	List	   *referenced = NIL;
+	bool		changes = false;
+
+	for (int i = 0; i < key->nkeys; i++)
+	{
+		changes |= list_member_int(attnums, key->conkey[i]);
+		referenced = lappend_int(referenced, key->confkey[i]);
+	}
+	return changes && hyb_may_reference(key->confrelid, referenced);
+}
+
 /* Foreign keys that ALTER TABLE makes again for the same reason. */
 static void
 before_new_foreign_key(HybDetour *detour, Relation table, List *attnums,
@@ -341,13 +375,9 @@ before_new_foreign_key(HybDetour *detour, Relation table, List *attnums,
 	{
 		ForeignKeyCacheInfo *key = lfirst_node(ForeignKeyCacheInfo, lc);
 
-		for (int i = 0; i < key->nkeys; i++)
-			if (list_member_int(attnums, key->conkey[i]))
-			{
-				indexes = list_append_unique_oid(indexes,
-												 referenced_index(key->conoid));
-				break;
-			}
+		if (is_made_again(key, attnums))
+			indexes = list_append_unique_oid(indexes,
+											 referenced_index(key->conoid));
 	}
 	foreach(lc, indexes)
 	{

@@ -6,8 +6,11 @@
 
 #include "access/htup_details.h"
 #include "am/ddl/owner.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/syscache.h"
 
@@ -39,4 +42,33 @@ hyb_owner_of(Oid relid)
 	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
 	ReleaseSysCache(tuple);
 	return owner;
+}
+
+bool
+hyb_owns(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	bool		owns;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	owns = has_privs_of_role(GetUserId(),
+							 ((Form_pg_class) GETSTRUCT(tuple))->relowner);
+	ReleaseSysCache(tuple);
+	return owns;
+}
+
+Oid
+hyb_lock_allowed(const RangeVar *name, LOCKMODE lockmode,
+				 bool (*allowed) (Oid relid, const void *arg), const void *arg)
+{
+	Oid			relid = RangeVarGetRelid(name, NoLock, true);
+
+	if (!OidIsValid(relid) || !allowed(relid, arg))
+		return InvalidOid;
+	LockRelationOid(relid, lockmode);
+	if (RangeVarGetRelid(name, NoLock, true) == relid && allowed(relid, arg))
+		return relid;
+	UnlockRelationOid(relid, lockmode);
+	return InvalidOid;
 }

@@ -7,6 +7,9 @@
 
 #include "postgres.h"
 
+#include "nodes/primnodes.h"
+#include "storage/lockdefs.h"
+
 /* Who is to go on afterwards. */
 typedef struct HybCaller
 {
@@ -19,7 +22,19 @@ typedef struct HybCaller
 extern void hyb_become_owner(HybCaller *caller, Oid owner);
 extern void hyb_become_caller(const HybCaller *caller);
 
-/* Who owns a relation. */
+/* The role that owns a relation. */
 extern Oid	hyb_owner_of(Oid relid);
+
+/* Does the relation belong to the caller?  No, if it is gone. */
+extern bool hyb_owns(Oid relid);
+
+/*
+ * Lock a relation if the caller is allowed to do something with it, by what the
+ * catalogs say before and after.  InvalidOid, with nothing waited for, if there
+ * is no such relation or privilege: the server is to say so.
+ */
+extern Oid	hyb_lock_allowed(const RangeVar *name, LOCKMODE lockmode,
+							 bool (*allowed) (Oid relid, const void *arg),
+							 const void *arg);
 
 #endif							/* HYB_OWNER_H */

@@ -4,6 +4,7 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/xlog.h"
@@ -14,6 +15,7 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
+#include "commands/defrem.h"
 #include "dynamic/delta.h"
 #include "dynamic/hot.h"
 #include "dynamic/progress.h"
@@ -33,6 +35,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/rls.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(hybrid_merge);
@@ -43,14 +46,15 @@ PG_FUNCTION_INFO_V1(hybrid_memory_info);
 /* How often the delta log is counted anew because it changed meanwhile. */
 #define COUNT_TRIES		10
 
+/* May the user do this with an index and its table?  Looks at catalogs only. */
 static bool
-access_granted(HybAccess access, Oid indexoid, Oid heapoid, Oid userid)
+access_granted(HybAccess access, Form_pg_class index, Oid heapoid, Oid userid)
 {
 	/* whether a key is there is as good as the row */
 	if (access == HYB_ACCESS_KEYS)
 		return pg_class_aclcheck(heapoid, userid, ACL_SELECT) == ACLCHECK_OK &&
 			check_enable_rls(heapoid, userid, true) != RLS_ENABLED;
-	if (HYB_OWNS_RELATION(indexoid, userid) ||
+	if (has_privs_of_role(userid, index->relowner) ||
 		HYB_MAY_MAINTAIN(heapoid, userid))
 		return true;
 	return access != HYB_ACCESS_MAINTAIN &&
@@ -69,74 +73,88 @@ become_owner(HybInspected *inspected)
 	HYB_RESTRICT_SEARCH_PATH();
 }
 
-/* An error unless this is an index of ours, or a btree, with its table. */
+/* An error unless this is an index of ours, or a btree. */
 static void
-check_kind(const HybInspected *inspected, Oid heapoid, HybAccess access)
+check_kind(Form_pg_class index, HybAccess access)
 {
-	Relation	index = inspected->index;
+	char	   *name = NameStr(index->relname);
 
-	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
+	if (index->relkind == RELKIND_PARTITIONED_INDEX)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is a partitioned index",
-						RelationGetRelationName(index)),
+				 errmsg("\"%s\" is a partitioned index", name),
 				 errhint("Name the index of one partition.")));
-	if (index->rd_rel->relkind != RELKIND_INDEX)
+	if (index->relkind != RELKIND_INDEX)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an index",
-						RelationGetRelationName(index))));
+				 errmsg("\"%s\" is not an index", name)));
 	if (access == HYB_ACCESS_READ_BTREE)
 	{
-		if (index->rd_rel->relam != BTREE_AM_OID)
+		if (index->relam != BTREE_AM_OID)
 			ereport(ERROR,
 					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-					 errmsg("\"%s\" is not a btree index",
-							RelationGetRelationName(index))));
+					 errmsg("\"%s\" is not a btree index", name)));
 	}
-	else if (index->rd_indam == NULL ||
-			 index->rd_indam->ambuild != hyb_ambuild)
+	else if (index->relam != get_index_am_oid("hybrid", true))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a hybrid index",
-						RelationGetRelationName(index))));
-	if (inspected->heap == NULL ||
-		heapoid != IndexGetRelation(RelationGetRelid(index), false))
+				 errmsg("\"%s\" is not a hybrid index", name)));
+}
+
+/* The same, and an error unless the caller may do this with it. */
+static void
+check_index(Form_pg_class index, Oid heapoid, HybAccess access)
+{
+	check_kind(index, access);
+	if (!OidIsValid(heapoid))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("could not open parent table of index \"%s\"",
-						RelationGetRelationName(index))));
+						NameStr(index->relname))));
+	if (!access_granted(access, index, heapoid, GetUserId()))
+		aclcheck_error(access == HYB_ACCESS_MAINTAIN ? ACLCHECK_NOT_OWNER : ACLCHECK_NO_PRIV,
+					   OBJECT_INDEX, NameStr(index->relname));
+}
+
+HYB_NORETURN static void
+report_missing(Oid indexoid)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_TABLE),
+			 errmsg("relation with OID %u does not exist", indexoid)));
 }
 
 /*
- * The order of locks and checks is that of brin_summarize_range.
+ * A caller that lacks a privilege is told so before a lock is waited for.  The
+ * checks are repeated under the locks: the index may have been dropped, and its
+ * OID or its owner may be another one, by then.
  */
 void
 hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 				 HybInspected *inspected)
 {
 	Oid			heapoid = IndexGetRelation(indexoid, true);
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
 	Relation	index;
+
+	if (!HeapTupleIsValid(tuple))
+		report_missing(indexoid);
+	check_index((Form_pg_class) GETSTRUCT(tuple), heapoid, access);
+	ReleaseSysCache(tuple);
 
 	hyb_gather_before_read(indexoid);
 	memset(inspected, 0, sizeof(*inspected));
 	inspected->lockmode = lockmode;
 
-	/* either may have been dropped since the caller looked it up */
-	if (OidIsValid(heapoid))
-		inspected->heap = try_table_open(heapoid, lockmode);
-	if (inspected->heap != NULL)
-		become_owner(inspected);
-
+	/* the table first, as everybody does */
+	inspected->heap = try_table_open(heapoid, lockmode);
 	inspected->index = index = try_relation_open(indexoid, lockmode);
 	if (index == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", indexoid)));
-	check_kind(inspected, heapoid, access);
-	if (!access_granted(access, indexoid, heapoid, inspected->save_userid))
-		aclcheck_error(access == HYB_ACCESS_MAINTAIN ? ACLCHECK_NOT_OWNER : ACLCHECK_NO_PRIV,
-					   OBJECT_INDEX, RelationGetRelationName(index));
+		report_missing(indexoid);
+	if (inspected->heap == NULL || heapoid != IndexGetRelation(indexoid, true))
+		heapoid = InvalidOid;
+	check_index(index->rd_rel, heapoid, access);
+	become_owner(inspected);
 	if (RELATION_IS_OTHER_TEMP(index))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -171,8 +189,10 @@ hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 		return false;
 	}
 	become_owner(inspected);
-	check_kind(inspected, heapoid, access);
-	if (access_granted(access, indexoid, heapoid, inspected->save_userid) &&
+	check_kind(inspected->index->rd_rel, access);
+	if (heapoid == IndexGetRelation(indexoid, true) &&
+		access_granted(access, inspected->index->rd_rel, heapoid,
+					   inspected->save_userid) &&
 		!RELATION_IS_OTHER_TEMP(inspected->index) &&
 		(!RecoveryInProgress() || RelationIsPermanent(inspected->index)) &&
 		inspected->index->rd_index->indisready)
