@@ -272,6 +272,33 @@ WHERE relname IN ('part_a', 'part_b') ORDER BY 1;
 RESET hybridindex.replace_btree;
 DROP SCHEMA con_parts CASCADE;
 
+-- a name that a dropped constraint had belongs to another index
+SET hybridindex.replace_btree = on;
+CREATE TABLE renewed (id int CONSTRAINT renewed_key PRIMARY KEY WITH (fillfactor = 50),
+	n int NOT NULL, up int, a int, b int, CONSTRAINT renewed_ab UNIQUE (a, b) WITH (merge_ratio = 5));
+CREATE UNIQUE INDEX renewed_n ON renewed USING btree (n);
+CREATE UNIQUE INDEX renewed_up ON renewed USING btree (up);
+ALTER TABLE renewed ALTER id TYPE bigint, DROP CONSTRAINT renewed_key,
+	ADD CONSTRAINT renewed_key PRIMARY KEY USING INDEX renewed_n;
+ALTER TABLE renewed ALTER b TYPE bigint, DROP COLUMN a,
+	ADD CONSTRAINT renewed_ab UNIQUE USING INDEX renewed_up;
+SELECT * FROM kinds WHERE tablename = 'renewed';
+ALTER TABLE renewed ALTER n TYPE bigint, DROP CONSTRAINT renewed_key,
+	ADD CONSTRAINT renewed_key PRIMARY KEY (id) WITH (merge_ratio = 7);
+SELECT * FROM kinds WHERE tablename = 'renewed';
+-- and foreign keys to it reference that one
+INSERT INTO renewed VALUES (1, 10, 20), (2, 20, 10);
+ALTER TABLE renewed DROP CONSTRAINT renewed_key, ADD CONSTRAINT renewed_key PRIMARY KEY (n),
+	ADD CONSTRAINT renewed_up_fkey FOREIGN KEY (up) REFERENCES renewed;
+SELECT conname, conindid::regclass, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE conrelid = 'renewed'::regclass AND contype IN ('p', 'f') ORDER BY 1;
+CREATE UNIQUE INDEX renewed_id ON renewed USING btree (id);
+ALTER TABLE renewed ALTER n TYPE int, ALTER up TYPE bigint,
+	DROP CONSTRAINT renewed_key CASCADE, ADD CONSTRAINT renewed_key PRIMARY KEY USING INDEX renewed_id;
+SELECT * FROM kinds WHERE tablename = 'renewed';
+INSERT INTO renewed VALUES (1, 1, 1);
+RESET hybridindex.replace_btree;
+
 -- an event trigger whose own DDL fails, between the hook and the extension's
 CREATE FUNCTION con.failing_ddl() RETURNS event_trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,15 +1,18 @@
 /*
  * changed.c
- *		The tables whose columns a statement changes.
+ *		The tables whose columns a statement changes, and the indexes that it
+ *		drops.
  */
 #include "compat.h"
 
+#include "access/genam.h"
 #include "access/heapam.h"
 #include "access/relation.h"
 #include "access/table.h"
 #include "am/ddl/changed.h"
 #include "am/ddl/owner.h"
 #include "catalog/pg_class.h"
+#include "catalog/dependency.h"
 #include "catalog/pg_inherits.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -89,4 +92,50 @@ hyb_changed_tables(Oid relid)
 	if (get_rel_relkind(relid) == RELKIND_COMPOSITE_TYPE)
 		return typed_tables(relid);
 	return lock_with_children(relid);
+}
+
+/* Does a command of the statement drop the index, which is of its table? */
+static bool
+drops(const AlterTableStmt *stmt, Relation index)
+{
+	Form_pg_index form = index->rd_index;
+	Oid			constraint = get_index_constraint(form->indexrelid);
+	char	   *name = OidIsValid(constraint) ?
+		get_constraint_name(constraint) : NULL;
+	ListCell   *lc;
+
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+
+		if (cmd->subtype == AT_DropConstraint && name != NULL &&
+			strcmp(cmd->name, name) == 0)
+			return true;
+		if (cmd->subtype != AT_DropColumn)
+			continue;
+		for (int i = 0; i < form->indnatts; i++)
+			if (form->indkey.values[i] != 0 &&
+				form->indkey.values[i] == get_attnum(form->indrelid, cmd->name))
+				return true;
+	}
+	return false;
+}
+
+List *
+hyb_dropped_indexes(const AlterTableStmt *stmt, Oid relid)
+{
+	Relation	table = relation_open(relid, NoLock);
+	List	   *dropped = NIL;
+	ListCell   *lc;
+
+	foreach(lc, RelationGetIndexList(table))
+	{
+		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+
+		if (drops(stmt, index))
+			dropped = lappend_oid(dropped, lfirst_oid(lc));
+		index_close(index, NoLock);
+	}
+	relation_close(table, NoLock);
+	return dropped;
 }

@@ -85,12 +85,17 @@ column_numbers(Oid relid, List *names)
 	return result;
 }
 
-/* It has a stand-in, or is going to be a btree index for the moment. */
+/*
+ * It has a stand-in, is going to be a btree index for the moment, or will be
+ * gone before it matters.
+ */
 static bool
 is_provided_for(const HybDetour *detour, Oid index)
 {
 	ListCell   *lc;
 
+	if (list_member_oid(detour->dropped, index))
+		return true;
 	foreach(lc, detour->stand_ins)
 		if (((HybStandIn *) lfirst(lc))->index == index)
 		return true;
@@ -275,7 +280,7 @@ before_new_index(HybDetour *detour, Relation table, List *attnums, Oid hybrid)
 		Relation	index;
 		HybRebuilt *rebuilt;
 
-		if (!OidIsValid(constraint))
+		if (!OidIsValid(constraint) || is_provided_for(detour, lfirst_oid(lc)))
 			continue;
 		index = index_open(lfirst_oid(lc), AccessShareLock);
 		if (!index->rd_index->indisexclusion &&
@@ -510,6 +515,7 @@ hyb_detour_alter_table(HybDetour *detour, const AlterTableStmt *stmt)
 									 AlterTableGetLockLevel(stmt->cmds));
 	if (!OidIsValid(relid))
 		return InvalidOid;
+	detour->dropped = hyb_dropped_indexes(stmt, relid);
 	foreach(lc, stmt->cmds)
 	{
 		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);

@@ -18,6 +18,7 @@ typedef struct HybDetour
 	List	   *stand_ins;		/* HybStandIn, to be ended */
 	List	   *constraints;	/* HybRebuilt: indexes to be hybrid again */
 	AlterTableStmt *later;		/* a part that comes after the rest, or NULL */
+	List	   *dropped;		/* indexes that the statement drops itself */
 } HybDetour;
 
 /*

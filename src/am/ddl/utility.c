@@ -109,7 +109,7 @@ process(HybUtilityCall *call)
 {
 	Node	   *outer_tree = current_tree;
 	HybDetour  *outer_detour = current_detour;
-	HybDetour	detour = {NIL, NIL, NULL};
+	HybDetour	detour = {0};
 
 	hyb_gather_before_read(InvalidOid);
 	if (IsA(call->stmt->utilityStmt, ReindexStmt) && hyb_reindex(call))
