@@ -890,19 +890,27 @@ GRANT SELECT ON hybrid_advice TO PUBLIC;
 -- session_replication_role, as the hook does that stands for them later.  Event
 -- triggers fire in the order of their names: others are to see what the last one
 -- leaves.
+--
+-- The tags are those of statements that make indexes, or make them again, or
+-- look at their access methods: see concerns_us() in am/ddl/utility.c.  Of what
+-- the grammar makes ALTER TABLE of, ALTER VIEW, MATERIALIZED VIEW and SEQUENCE
+-- do nothing of it.  ALTER FOREIGN TABLE and ALTER TYPE do it to tables that
+-- inherit, and CREATE SCHEMA by statements in it, which the hook sees.
 CREATE FUNCTION hybrid_ddl_command()
 RETURNS event_trigger
 AS 'MODULE_PATHNAME', 'hybrid_ddl_command'
 LANGUAGE C;
 
 CREATE EVENT TRIGGER hybridindex_ddl_start ON ddl_command_start
-WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE INDEX', 'ALTER INDEX',
-	'CREATE SCHEMA', 'ALTER TYPE', 'REFRESH MATERIALIZED VIEW')
+WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'ALTER FOREIGN TABLE',
+	'CREATE INDEX', 'ALTER INDEX', 'CREATE SCHEMA', 'ALTER TYPE',
+	'REFRESH MATERIALIZED VIEW')
 EXECUTE FUNCTION hybrid_ddl_command();
 
 CREATE EVENT TRIGGER _hybridindex_ddl_end ON ddl_command_end
-WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE INDEX', 'ALTER INDEX',
-	'CREATE SCHEMA', 'ALTER TYPE', 'REFRESH MATERIALIZED VIEW')
+WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'ALTER FOREIGN TABLE',
+	'CREATE INDEX', 'ALTER INDEX', 'CREATE SCHEMA', 'ALTER TYPE',
+	'REFRESH MATERIALIZED VIEW')
 EXECUTE FUNCTION hybrid_ddl_command();
 
 ALTER EVENT TRIGGER hybridindex_ddl_start ENABLE ALWAYS;

@@ -62,6 +62,43 @@ first_statement('REFRESH MATERIALIZED VIEW CONCURRENTLY mv',
 	'a_key hybrid, a_n hybrid, a_pkey hybrid, mv_one hybrid', 'REFRESH CONCURRENTLY');
 $node->safe_psql('postgres', 'DROP MATERIALIZED VIEW mv; DROP TABLE a');
 
+# Tables that inherit from foreign ones.  A change that rewrites them would be an
+# error of servers with assertions: those expect no rewrite by this statement.
+$node->safe_psql('postgres', <<'EOF');
+CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w;
+CREATE FOREIGN TABLE far (id varchar(10), n int) SERVER s;
+CREATE TABLE near (PRIMARY KEY (id)) INHERITS (far);
+SET hybridindex.replace_btree = off;
+CREATE TABLE near2 (PRIMARY KEY (id)) INHERITS (far);
+EOF
+first_statement('ALTER FOREIGN TABLE far ALTER id TYPE varchar(20)', 'near2_pkey hybrid, near_pkey hybrid', 'ALTER FOREIGN TABLE');
+first_statement('ALTER TABLE far ALTER id TYPE varchar(30)', 'near2_pkey hybrid, near_pkey hybrid', 'ALTER TABLE of a foreign one');
+first_statement('CREATE FOREIGN TABLE far2 (id int) SERVER s', 'near2_pkey hybrid, near_pkey hybrid', 'CREATE FOREIGN TABLE');
+
+# composite types, and what else may have to do with indexes
+$node->safe_psql('postgres', <<'EOF');
+SET client_min_messages = warning;
+DROP SERVER s CASCADE;
+CREATE TYPE pair AS (a varchar(10), b int);
+CREATE TABLE pairs OF pair (PRIMARY KEY (a));
+CREATE MATERIALIZED VIEW mv AS SELECT 1 AS one;
+CREATE UNIQUE INDEX mv_one ON mv (one);
+CREATE VIEW v AS SELECT 1 AS one;
+CREATE SEQUENCE numbers;
+EOF
+first_statement($_, 'mv_one hybrid, pairs_pkey hybrid', $_)
+  foreach 'ALTER TYPE pair ALTER ATTRIBUTE a TYPE varchar(20) CASCADE', 'ALTER INDEX pairs_pkey SET (merge_ratio = 5)',
+  'ALTER INDEX pairs_pkey SET TABLESPACE pg_default', 'ALTER TABLE pairs CLUSTER ON pairs_pkey', 'CLUSTER pairs', 'VACUUM FULL pairs',
+  'REINDEX TABLE pairs', 'TRUNCATE pairs', 'ALTER MATERIALIZED VIEW mv ALTER one SET STATISTICS 5',
+  'ALTER MATERIALIZED VIEW mv SET ACCESS METHOD heap', 'REFRESH MATERIALIZED VIEW mv', 'ALTER VIEW v SET (security_barrier)',
+  'ALTER SEQUENCE numbers OWNER TO CURRENT_USER', 'CREATE TABLE tas AS SELECT * FROM pairs', 'SELECT * INTO sel FROM pairs',
+  'CREATE MATERIALIZED VIEW mv2 AS SELECT * FROM pairs', 'ALTER TABLE pairs NOT OF';
+first_statement('CREATE TABLE pairs2 (LIKE pairs INCLUDING ALL)', 'mv_one hybrid, pairs2_pkey hybrid, pairs_pkey hybrid', 'LIKE');
+$node->safe_psql('postgres', <<'EOF');
+SET client_min_messages = warning;
+DROP TABLE pairs, pairs2, tas, sel CASCADE; DROP MATERIALIZED VIEW mv; DROP TYPE pair;
+EOF
+
 # in functions, schemas, transactions, and statements that fail
 first_statement("DO 'BEGIN CREATE TABLE c (id int PRIMARY KEY); CREATE INDEX c_i ON c (id); END'",
 	'c_i hybrid, c_pkey hybrid', 'in a DO block');
