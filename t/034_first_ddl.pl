@@ -99,6 +99,15 @@ SET client_min_messages = warning;
 DROP TABLE pairs, pairs2, tas, sel CASCADE; DROP MATERIALIZED VIEW mv; DROP TYPE pair;
 EOF
 
+# exclusion constraints: their text is unknown in a function, and names may mislead
+first_statement("DO 'BEGIN CREATE TABLE x1 (id int, EXCLUDE (id WITH =)); CREATE TABLE x2 (id int, EXCLUDE (id WITH =)); END'",
+	'x1_id_excl hybrid, x2_id_excl hybrid', 'EXCLUDE in a DO block');
+$node->safe_psql('postgres', 'DROP TABLE x1, x2');
+first_statement('CREATE TABLE x1 (id int, CONSTRAINT exclude EXCLUDE USING btree (id WITH =))', 'exclude btree', 'a constraint called "exclude"');
+first_statement('ALTER TABLE x1 DROP CONSTRAINT exclude, ADD CONSTRAINT exclude EXCLUDE USING btree (id WITH =)', 'exclude btree', 'added by ALTER TABLE');
+first_statement('ALTER TABLE x1 DROP CONSTRAINT exclude, ADD CONSTRAINT exclude EXCLUDE (id WITH =)', 'exclude hybrid', 'without USING');
+$node->safe_psql('postgres', 'DROP TABLE x1');
+
 # in functions, schemas, transactions, and statements that fail
 first_statement("DO 'BEGIN CREATE TABLE c (id int PRIMARY KEY); CREATE INDEX c_i ON c (id); END'",
 	'c_i hybrid, c_pkey hybrid', 'in a DO block');

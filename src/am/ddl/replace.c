@@ -311,6 +311,21 @@ hyb_replace_in_index(const HybStatement *statement)
 		stmt->options = hyb_marker_added(stmt->options);
 }
 
+/*
+ * An exclusion constraint that says no access method.  Where the text is not
+ * known (in a function, as the session's first DDL) neither it nor CREATE INDEX
+ * is taken to say one.
+ */
+static bool
+excludes_by_default(const HybStatement *statement,
+					const Constraint *constraint)
+{
+	return constraint->contype == CONSTR_EXCLUSION &&
+		strcmp(constraint->access_method, DEFAULT_INDEX_TYPE) == 0 &&
+		(statement->source == NULL ||
+		 !hyb_using_in_exclude(statement->source, constraint->location));
+}
+
 void
 hyb_replace_in_create_table(const HybStatement *statement)
 {
@@ -324,10 +339,7 @@ hyb_replace_in_create_table(const HybStatement *statement)
 		Constraint *constraint = lfirst(lc);
 
 		if (IsA(constraint, Constraint) &&
-			constraint->contype == CONSTR_EXCLUSION &&
-			strcmp(constraint->access_method, DEFAULT_INDEX_TYPE) == 0 &&
-			statement->source != NULL &&
-			!hyb_using_in_exclude(statement->source, constraint->location))
+			excludes_by_default(statement, constraint))
 			constraint->access_method = "hybrid";
 	}
 }
@@ -466,9 +478,7 @@ replace_in_constraint(const HybStatement *statement, Oid relid,
 		(void) exclusion_serves(stmt, relid, constraint, hybrid, &refusal);
 	if ((!marked && !hyb_replaces_btree()) || !OidIsValid(hybrid) ||
 		constraint->indexname != NULL ||
-		(exclusion ? strcmp(constraint->access_method, DEFAULT_INDEX_TYPE) != 0 ||
-		 (statement->source != NULL &&
-		  hyb_using_in_exclude(statement->source, constraint->location)) :
+		(exclusion ? !excludes_by_default(statement, constraint) :
 		 (constraint->contype != CONSTR_PRIMARY &&
 		  constraint->contype != CONSTR_UNIQUE) ||
 		 HYB_WITHOUT_OVERLAPS(constraint)))

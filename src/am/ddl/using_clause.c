@@ -20,8 +20,9 @@ keyword_token(const char *keyword)
 
 /*
  * Does USING come before the first parenthesis?  `exclude`: right behind
- * EXCLUDE, which comes first.  The grammar has accepted the text, so its
- * tokens raise no errors up to there.
+ * EXCLUDE, which comes first, but for the name of the constraint.  That may be
+ * EXCLUDE, too.  The grammar has accepted the text, so its tokens raise no
+ * errors up to there.
  */
 static bool
 scan(const char *source, bool exclude)
@@ -31,6 +32,7 @@ scan(const char *source, bool exclude)
 										 ScanKeywordTokens);
 	const int	using_token = keyword_token("using");
 	const int	exclude_token = keyword_token("exclude");
+	const int	constraint_token = keyword_token("constraint");
 	core_YYSTYPE value;
 	int			location;
 	int			token;
@@ -41,7 +43,9 @@ scan(const char *source, bool exclude)
 	do
 	{
 		token = core_yylex(&value, &location, scanner);
-		if (exclude && token == exclude_token)
+		if (exclude && token == constraint_token)
+			(void) core_yylex(&value, &location, scanner);
+		else if (exclude && token == exclude_token)
 		{
 			found = core_yylex(&value, &location, scanner) == using_token;
 			break;
