@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use HybridTest;
+use IPC::Run qw(run);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -138,10 +139,30 @@ $node->safe_psql('postgres', 'DROP TABLE f2');
 $node->safe_psql('postgres', 'ALTER EVENT TRIGGER hybridindex_ddl_start DISABLE; ALTER EVENT TRIGGER _hybridindex_ddl_end DISABLE');
 first_statement("SELECT hybrid_merge('c_pkey'); CREATE TABLE g (id int REFERENCES c PRIMARY KEY)",
 	'c_i hybrid, c_pkey hybrid, f_pkey hybrid, g_pkey hybrid', 'a loaded library needs no event trigger');
+like(($node->psql('postgres', 'ALTER TABLE c ALTER id TYPE int; ALTER TABLE c ALTER id TYPE int', on_error_stop => 0))[2],
+	qr/^psql:\S+ ERROR:  unrecognized parameter "access_method"\nHINT:  The library "hybridindex".* try it again[^\n]*$/,
+	'one that the statement loads is late once, and says so');
 $node->append_conf('postgresql.conf', "session_preload_libraries = 'hybridindex'\n");
 $node->reload;
 first_statement('CREATE TABLE h (id int PRIMARY KEY REFERENCES c)',
 	'c_i hybrid, c_pkey hybrid, f_pkey hybrid, g_pkey hybrid, h_pkey hybrid', 'nor a preloaded one');
+
+# and in single-user mode, which has neither event triggers nor the database's settings
+$node->stop;
+my $keys = "CREATE TABLE s (id int PRIMARY KEY WITH (access_method = hybrid), n int UNIQUE)\nALTER TABLE s ALTER id TYPE bigint\n"
+  . "SELECT string_agg(relname || ' ' || amname, ', ' ORDER BY relname) AS keys FROM kinds WHERE relname ~ '^s_'\nDROP TABLE s\n";
+foreach my $way (
+	[ $keys, 's_n_key btree, s_pkey hybrid', 'shared_preload_libraries=hybridindex' ],
+	[ $keys, 's_n_key hybrid, s_pkey hybrid', 'session_preload_libraries=hybridindex', 'hybridindex.replace_btree=on' ],
+	[ "LOAD 'hybridindex'\n$keys", 's_n_key btree, s_pkey hybrid' ])
+{
+	my ($sql, $expected, @settings) = @$way;
+	my ($out, $err);
+	run([ 'postgres', '--single', '-D', $node->data_dir, '-c', 'session_preload_libraries=', (map { ('-c', $_) } @settings), 'postgres' ],
+		'<', \$sql, '>', \$out, '2>', \$err);
+	like($out, qr/keys = "$expected"/, "single-user mode, @settings") or diag $err;
+}
+$node->start;
 
 # who is no superuser
 $node->safe_psql('postgres', 'ALTER EVENT TRIGGER hybridindex_ddl_start ENABLE ALWAYS; ALTER EVENT TRIGGER _hybridindex_ddl_end ENABLE ALWAYS');

@@ -3,10 +3,11 @@
  *		Errors in plain words where the server gives an internal one.
  *
  * The first statement of a session that uses a hybrid index loads this library,
- * and in two cases that is too late for it.  Operator classes of ON CONFLICT
- * have been looked at then (arbiter.c), and before PostgreSQL 18 the executor
- * has begun to open the indexes of a table with ON CONFLICT DO NOTHING without
- * a target, which nothing looks at before (conflict.c).
+ * and in three cases that is too late for it.  Operator classes of ON CONFLICT
+ * have been looked at then (arbiter.c).  Before PostgreSQL 18 the executor has
+ * begun to open the indexes of a table with ON CONFLICT DO NOTHING without a
+ * target, which nothing looks at before (conflict.c).  And ALTER TABLE has begun
+ * where event triggers do not fire (ddl/utility.c).
  *
  * The second case is an error of ours where the handler's first call can tell
  * it by the portal that is being run, which statements within functions, EXECUTE
@@ -23,6 +24,7 @@
 #include "am/hooks.h"
 #include "replication/logicalworker.h"
 #include "miscadmin.h"
+#include "page/settings.h"
 #include "utils/elog.h"
 #include "utils/memutils.h"
 
@@ -41,6 +43,11 @@ explain_error(ErrorData *error)
 			   "there is no unique or exclusion constraint matching the ON CONFLICT specification") == 0)
 		error->hint = MemoryContextStrdup(error->assoc_context,
 										  _("Operator classes are looked for in hybrid indexes once the library \"hybridindex\" is loaded, which this statement did: try it again, or add it to \"session_preload_libraries\"."));
+	if (error->hint == NULL &&
+		strcmp(error->message_id, "unrecognized parameter \"%s\"") == 0 &&
+		strstr(error->message, "\"" HYB_ACCESS_METHOD_PARAMETER "\"") != NULL)
+		error->hint = MemoryContextStrdup(error->assoc_context,
+										  _("The library \"hybridindex\", which knows this parameter of constraints, was loaded by this statement: try it again, or add it to \"session_preload_libraries\"."));
 #ifdef HYB_ON_CONFLICT_NEEDS_BTREE
 	if (strcmp(error->message_id,
 			   "unexpected non-btree speculative unique index") == 0)
