@@ -221,6 +221,15 @@ CALL hybrid_convert_table('mv');
 SELECT hyb_check('mv');
 REFRESH MATERIALIZED VIEW mv;
 
+-- tables of extensions, which dumps leave to the extensions' scripts
+CREATE SCHEMA cv_ext CREATE TABLE member (a int PRIMARY KEY) CREATE TABLE own (a int PRIMARY KEY);
+ALTER EXTENSION plpgsql ADD TABLE cv_ext.member;
+CALL hybrid_convert_schema('cv_ext');
+CALL hybrid_convert_table('cv_ext.member');
+CALL hybrid_revert_schema('cv_ext');
+ALTER EXTENSION plpgsql DROP TABLE cv_ext.member;
+DROP SCHEMA cv_ext CASCADE;
+
 -- what cannot be converted
 SELECT hybrid_convert('parent');
 SELECT hybrid_convert(0);

@@ -17,10 +17,14 @@
 #include "access/tableam.h"
 #include "am/ddl/convert.h"
 #include "catalog/catalog.h"
+#include "catalog/dependency.h"
+#include "catalog/index.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
+#include "commands/extension.h"
 #include "merge/try_open.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -75,21 +79,25 @@ larger_first(const ListCell *a, const ListCell *b)
 	return first->index < second->index ? -1 : 1;
 }
 
+/* An index of the access method that is attached to no other one. */
+static bool
+is_candidate(Form_pg_class form, Oid access_method)
+{
+	return (form->relkind == RELKIND_INDEX ||
+			form->relkind == RELKIND_PARTITIONED_INDEX) &&
+		form->relam == access_method && !form->relispartition &&
+		!isOtherTempNamespace(form->relnamespace);
+}
+
 /*
  * What belongs to others is a candidate, too, for the user to be told that it is
  * skipped.  It is not opened.
  */
 static List *
-add_candidate(List *candidates, Oid access_method, Form_pg_class form)
+add_candidate(List *candidates, Form_pg_class form)
 {
-	Candidate  *candidate;
+	Candidate  *candidate = palloc(sizeof(Candidate));
 
-	if ((form->relkind != RELKIND_INDEX &&
-		 form->relkind != RELKIND_PARTITIONED_INDEX) ||
-		form->relam != access_method || form->relispartition ||
-		isOtherTempNamespace(form->relnamespace))
-		return candidates;
-	candidate = palloc(sizeof(Candidate));
 	candidate->index = form->oid;
 	candidate->blocks = has_privs_of_role(GetUserId(), form->relowner) ?
 		blocks_with_partitions(form->oid) : 0;
@@ -145,11 +153,13 @@ add_indexes_of(List *candidates, Oid tableoid, Oid access_method)
 	{
 		HeapTuple	tuple = SearchSysCache1(RELOID,
 											ObjectIdGetDatum(lfirst_oid(lc)));
+		Form_pg_class form;
 
 		if (!HeapTupleIsValid(tuple))
 			continue;
-		candidates = add_candidate(candidates, access_method,
-								   (Form_pg_class) GETSTRUCT(tuple));
+		form = (Form_pg_class) GETSTRUCT(tuple);
+		if (is_candidate(form, access_method))
+			candidates = add_candidate(candidates, form);
 		ReleaseSysCache(tuple);
 	}
 	relation_close(table, NoLock);
@@ -182,6 +192,26 @@ hyb_table_indexes(Oid table, Oid access_method)
 	return sorted_indexes(candidates);
 }
 
+/*
+ * Does the btree index belong to a table of an extension?  Such a table is its
+ * extension's business, and a dump, which leaves it to the extension's script,
+ * would forget that its keys were hybrid.
+ */
+static bool
+is_of_extension(Form_pg_class form)
+{
+	Oid			extension =
+		getExtensionOfObject(RelationRelationId,
+							 IndexGetRelation(form->oid, true));
+
+	if (!OidIsValid(extension))
+		return false;
+	ereport(NOTICE,
+			(errmsg("index \"%s\" stays of access method \"btree\": its table belongs to extension \"%s\"",
+					NameStr(form->relname), get_extension_name(extension))));
+	return true;
+}
+
 /* Of all schemas but those of the server, if `schema` is InvalidOid. */
 static List *
 indexes_of_schema(Oid schema, Oid access_method)
@@ -199,8 +229,11 @@ indexes_of_schema(Oid schema, Oid access_method)
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
 
-		if (OidIsValid(schema) || !hyb_is_schema_of_server(form->relnamespace))
-			candidates = add_candidate(candidates, access_method, form);
+		if (is_candidate(form, access_method) &&
+			(OidIsValid(schema) ||
+			 !hyb_is_schema_of_server(form->relnamespace)) &&
+			(access_method != BTREE_AM_OID || !is_of_extension(form)))
+			candidates = add_candidate(candidates, form);
 	}
 	table_endscan(scan);
 	table_close(rel, AccessShareLock);
