@@ -3,6 +3,11 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION hybridindex" to load this file. \quit
 
+-- The schema may have functions and operators of other roles, which must not be
+-- taken: names are of pg_catalog, or of this script, and the types of arguments
+-- are exactly those of the function or operator that is meant.  Operators of
+-- pg_catalog are found first where types are exact (t/070_schema_traps.pl).
+
 CREATE FUNCTION hybridhandler(internal) RETURNS index_am_handler
 AS 'MODULE_PATHNAME' LANGUAGE C;
 
@@ -787,7 +792,7 @@ WITH readable AS MATERIALIZED (
 			OR pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE')))
 SELECT r.nspname AS schemaname, r.tablename, r.relname AS indexname,
 	r.oid AS indexrelid, s.*
-FROM readable r, LATERAL hybrid_index_stats(r.oid, true) s;
+FROM readable r, LATERAL hybrid_index_stats(r.oid::regclass, true) s;
 
 COMMENT ON VIEW hybrid_indexes IS
 'all hybrid indexes of the database that the caller may look into, with their hybrid_index_stats, NULL where these would have to wait';
@@ -817,7 +822,7 @@ COMMENT ON FUNCTION hybrid_estimate(regclass, boolean) IS
 CREATE VIEW hybrid_advice AS
 WITH readable AS MATERIALIZED (
 	SELECT c.oid, i.indrelid, i.indisunique, i.indisreplident, i.indisvalid,
-		i.indisexclusion, c.relispartition, pg_catalog.pg_relation_size(c.oid) AS size,
+		i.indisexclusion, c.relispartition, pg_catalog.pg_relation_size(c.oid::regclass) AS size,
 		pg_catalog.pg_stat_get_tuples_inserted(i.indrelid)
 			+ pg_catalog.pg_stat_get_tuples_updated(i.indrelid)
 			- pg_catalog.pg_stat_get_tuples_hot_updated(i.indrelid) AS writes,
@@ -826,9 +831,9 @@ WITH readable AS MATERIALIZED (
 		JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid AND i.indisready
 		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-	WHERE c.relkind = 'i' AND c.relam = 403 AND c.oid >= 16384
+	WHERE c.relkind = 'i' AND c.relam = 403::oid AND c.oid >= 16384::oid
 		AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')
-		AND n.nspname NOT LIKE 'pg\_toast\_temp\_%'
+		AND NOT pg_catalog.starts_with(n.nspname::text, 'pg_toast_temp_')
 		AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
 		AND (c.relpersistence = 'p' OR NOT pg_catalog.pg_is_in_recovery())
 		AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')
@@ -843,7 +848,7 @@ estimated AS (
 				AND pg_catalog.current_setting('server_version_num')::integer BETWEEN 160000 AND 179999
 				THEN 'It is the replica identity, which has to be a btree index on PostgreSQL 16 and 17.'
 			ELSE e.obstacle END AS why_not
-	FROM readable r, LATERAL hybrid_estimate(r.oid, true) e)
+	FROM readable r, LATERAL hybrid_estimate(r.oid::regclass, true) e)
 SELECT e.oid::regclass AS index,
 	e.indrelid::regclass AS "table",
 	e.size,
@@ -854,13 +859,16 @@ SELECT e.oid::regclass AS index,
 	e.indisunique AS is_unique,
 	e.scans,
 	e.writes,
-	pg_catalog.round((e.writes / nullif(extract(epoch FROM pg_catalog.now() - d.stats_reset), 0))::numeric, 3) AS writes_per_second,
+	pg_catalog.round(e.writes::numeric / nullif(extract(epoch FROM pg_catalog.now() - d.stats_reset), 0::numeric), 3) AS writes_per_second,
 	CASE WHEN e.why_not IS NOT NULL THEN e.why_not
 		WHEN e.hybrid_bytes IS NULL THEN 'It is locked.'
-		WHEN e.hybrid_bytes > 0.8 * e.size THEN 'There is little to gain.'
+		WHEN e.hybrid_bytes::numeric > 0.8 * e.size::numeric THEN 'There is little to gain.'
 		WHEN e.size < 1048576 THEN 'It is small as it is.' END AS remark,
 	CASE WHEN e.why_not IS NULL THEN
-		pg_catalog.format('CALL hybrid_convert_concurrently(%L)',
+		pg_catalog.format('CALL %I.hybrid_convert_concurrently(%L::regclass)',
+			(SELECT n.nspname FROM pg_catalog.pg_extension x
+				JOIN pg_catalog.pg_namespace n ON n.oid = x.extnamespace
+				WHERE x.extname = 'hybridindex'),
 			CASE WHEN e.relispartition
 				THEN pg_catalog.pg_partition_root(e.oid::regclass)
 				ELSE e.oid::regclass END) END AS command
@@ -875,7 +883,7 @@ RETURNS SETOF hybrid_advice
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED
 BEGIN ATOMIC
 	SELECT * FROM hybrid_advice a
-	WHERE hybrid_advise.index IS NULL OR a.index = hybrid_advise.index
+	WHERE hybrid_advise.index IS NULL OR a.index::oid = hybrid_advise.index::oid
 	ORDER BY a.saved DESC NULLS LAST, a.index::text;
 END;
 

@@ -133,7 +133,7 @@ hybridhandler(PG_FUNCTION_ARGS)
 {
 	IndexAmRoutine *am = makeNode(IndexAmRoutine);
 
-	hyb_hooks_handler_called();
+	hyb_hooks_handler_called(fcinfo->flinfo->fn_oid);
 
 	am->amstrategies = BTMaxStrategyNumber;
 	am->amsupport = HYB_NSUPPORT;

@@ -25,11 +25,16 @@
 #include "replication/logicalworker.h"
 #include "miscadmin.h"
 #include "page/settings.h"
+#include "utils/builtins.h"
 #include "utils/elog.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 /* When the statement began that called the handler first. */
 static TimestampTz first_use = 0;
+
+/* Where the extension's functions were then, for hints */
+static NameData schema;
 
 bool		hyb_preloaded = false;
 
@@ -63,6 +68,16 @@ explain_error(ErrorData *error)
 #endif
 }
 
+/* `format` has a place for the name of one of our functions. */
+static void
+set_hint(ErrorData *error, const char *format, const char *function)
+{
+	char	   *name = quote_qualified_identifier(NameStr(schema), function);
+
+	error->hint = MemoryContextStrdup(error->assoc_context,
+									  psprintf(format, name));
+}
+
 /* btree may have a class for a type that has none of ours. */
 static void
 explain_missing_class(ErrorData *error)
@@ -74,8 +89,8 @@ explain_missing_class(ErrorData *error)
 			   "data type %s has no default operator class for access method \"%s\"") == 0 &&
 		len >= strlen(end) &&
 		strcmp(error->message + len - strlen(end), end) == 0)
-		error->hint = MemoryContextStrdup(error->assoc_context,
-										  _("SELECT hybrid_make_operator_classes() makes operator classes of all that access method \"btree\" has."));
+		set_hint(error, _("SELECT %s() makes operator classes of all that access method \"btree\" has."),
+				 "hybrid_make_operator_classes");
 }
 
 #ifdef HYB_NO_REPLICA_IDENTITY
@@ -85,8 +100,8 @@ explain_subscriber(ErrorData *error)
 {
 	if (IsLogicalWorker() && error->hint == NULL &&
 		strncmp(error->message_id, "missing operator ", 17) == 0)
-		error->hint = MemoryContextStrdup(error->assoc_context,
-										  _("Subscribers of this version of PostgreSQL cannot find rows through a hybrid index: hybrid_revert() the primary key here, or have a btree index be the replica identity of the table here."));
+		set_hint(error, _("Subscribers of this version of PostgreSQL cannot find rows through a hybrid index: %s() the primary key here, or have a btree index be the replica identity of the table here."),
+				 "hybrid_revert");
 }
 #else
 #define explain_subscriber(error) ((void) 0)
@@ -119,13 +134,14 @@ hyb_hooks_init(void)
 }
 
 void
-hyb_hooks_handler_called(void)
+hyb_hooks_handler_called(Oid handler)
 {
 	static bool called = false;
 
 	if (called)
 		return;
 	called = true;
+	namestrcpy(&schema, get_namespace_name(get_func_namespace(handler)));
 	first_use = GetCurrentStatementStartTimestamp();
 	hyb_conflict_loaded();
 }

@@ -45,7 +45,7 @@ extern void hyb_utility_init(void);
 
 extern void hyb_convert_arbiter_init(void);
 
-/* To be called by the handler function. */
-extern void hyb_hooks_handler_called(void);
+/* To be called by the handler function, which tells its OID. */
+extern void hyb_hooks_handler_called(Oid handler);
 
 #endif							/* HYB_HOOKS_H */

@@ -7,7 +7,9 @@
 #include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "am/index_method.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -32,4 +34,20 @@ hyb_same_operators(Oid family_a, Oid family_b, Oid type)
 			get_opfamily_member(family_b, type, type, strategy))
 			return false;
 	return true;
+}
+
+char *
+hyb_sql_function(const char *name)
+{
+	HeapTuple	tuple = SearchSysCache1(AMNAME, CStringGetDatum("hybrid"));
+	char	   *schema = NULL;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		Oid			handler = ((Form_pg_am) GETSTRUCT(tuple))->amhandler;
+
+		schema = get_namespace_name(get_func_namespace(handler));
+		ReleaseSysCache(tuple);
+	}
+	return quote_qualified_identifier(schema, name);
 }

@@ -13,6 +13,7 @@
 #include "access/stratnum.h"
 #include "access/xact.h"
 #include "am/am.h"
+#include "am/index_method.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_amproc.h"
@@ -349,9 +350,11 @@ hyb_check_column_classes(Relation index, int elevel)
 						   format_type_be(opcintype), opclass_name(opclass),
 						   opclass_name(GetDefaultOpClass(typid, BTREE_AM_OID))),
 				 IsPolymorphicType(opcintype) ?
-				 errhint("Make one with SELECT hybrid_make_operator_classes(%s), then create the index again.",
+				 errhint("Make one with SELECT %s(%s::regtype), then create the index again.",
+						 hyb_sql_function("hybrid_make_operator_classes"),
 						 quote_literal_cstr(format_type_be_qualified(typid))) :
-				 errhint("Make one with SELECT hybrid_make_operator_classes(%s), then create the index again, or index an expression that casts the column to type %s.",
+				 errhint("Make one with SELECT %s(%s::regtype), then create the index again, or index an expression that casts the column to type %s.",
+						 hyb_sql_function("hybrid_make_operator_classes"),
 						 quote_literal_cstr(format_type_be_qualified(typid)),
 						 format_type_be(opcintype))));
 	}

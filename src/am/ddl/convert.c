@@ -13,6 +13,7 @@
 #include "access/xact.h"
 #include "am/ddl/convert.h"
 #include "am/ddl/owner.h"
+#include "am/index_method.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "commands/defrem.h"
@@ -177,7 +178,9 @@ begin_transactions(FunctionCallInfo fcinfo, const char *procedure)
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				 errmsg("%s() cannot be called in a transaction block or a function",
 						procedure),
-				 errhint("hybrid_convert() and hybrid_revert(), which lock the table, can.")));
+				 errhint("%s() and %s(), which lock the table, can.",
+						 hyb_sql_function("hybrid_convert"),
+						 hyb_sql_function("hybrid_revert"))));
 	PreventCommandIfReadOnly(procedure);
 	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect_ext failed");

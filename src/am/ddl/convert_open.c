@@ -224,9 +224,8 @@ check_part(HybConversion *conversion, Relation index)
 		refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
 			   psprintf(_("cannot convert index \"%s\" of an exclusion constraint concurrently"),
 						name));
-		conversion->hint = to_btree ?
-			_("Use hybrid_revert(), which locks the table.") :
-			_("Use hybrid_convert(), which locks the table.");
+		conversion->hint = psprintf(_("Use %s(), which locks the table."),
+									hyb_sql_function(to_btree ? "hybrid_revert" : "hybrid_convert"));
 		return false;
 	}
 	if (HYB_CONSTRAINTS_NEED_BTREE && !to_btree &&

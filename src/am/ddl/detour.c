@@ -262,7 +262,8 @@ check_reset(Oid relid, List *options)
 				 errmsg("cannot reset storage parameter \"%s\" of index \"%s\"",
 						HYB_ACCESS_METHOD_PARAMETER, get_rel_name(relid)),
 				 errdetail("A dump says by it that the index of the constraint is of access method \"hybrid\"."),
-				 errhint("Use hybrid_revert() to make it a btree index.")));
+				 errhint("Use %s() to make it a btree index.",
+						 hyb_sql_function("hybrid_revert"))));
 }
 
 /*

@@ -145,20 +145,21 @@ hyb_twin_possible(Relation index, Oid access_method, HybTwinReason *reason)
 	for (int i = 0; i < classes->dim1; i++)
 	{
 		Oid			opclass = classes->values[i];
-		char	   *type;
+		Oid			type;
 
 		if (OidIsValid(hyb_twin_class(opclass, access_method)))
 			continue;
-		type = format_type_be(get_opclass_input_type(opclass));
+		type = get_opclass_input_type(opclass);
 		reason->detail = psprintf(_("Access method \"%s\" has no operator class for type %s that orders as class %s of column %d does."),
-								  get_am_name(access_method), type,
+								  get_am_name(access_method), format_type_be(type),
 								  class_name(opclass), i + 1);
 		if (access_method != BTREE_AM_OID)
-			reason->hint = psprintf(_("Make one with SELECT hybrid_make_operator_classes(%s)."),
-									quote_literal_cstr(type));
+			reason->hint = psprintf(_("Make one with SELECT %s(%s::regtype)."),
+									hyb_sql_function("hybrid_make_operator_classes"),
+									quote_literal_cstr(format_type_be_qualified(type)));
 		else
 			reason->hint = psprintf(_("Create an operator class of access method \"%s\" for type %s with the operators of that class."),
-									get_am_name(access_method), type);
+									get_am_name(access_method), format_type_be(type));
 		return false;
 	}
 	return true;
