@@ -161,6 +161,15 @@ SELECT hyb_same('SELECT b FROM o WHERE b < 10', 'index bitmap'), hyb_check('o');
 CALL hybrid_revert_table('o');
 DROP OPERATOR CLASS backward_hybrid_ops USING hybrid;
 
+-- REINDEX never changes an access method
+SET hybridindex.replace_btree = on;
+REINDEX INDEX o_a;
+REINDEX TABLE o;
+REINDEX TABLE CONCURRENTLY parent;
+REINDEX SCHEMA cv;
+RESET hybridindex.replace_btree;
+SELECT index, value FROM cv_state('cv') WHERE index IN ('o_a', 'parent_pkey', 'w_i') AND aspect = '';
+
 -- exclusion constraints: not concurrently
 CREATE TABLE x (a int, EXCLUDE USING btree (a WITH =));
 INSERT INTO x SELECT generate_series(1, 100);

@@ -87,42 +87,20 @@ typedef Oid HybFileNumber;
 						InvalidTransactionId, InvalidMultiXactId, NULL, NULL, false)
 #endif
 
-/* who owns a relation; who may maintain a table (a privilege since 17) */
+/* who owns a schema; who may maintain a table (a privilege since 17) */
 #if PG_VERSION_NUM >= 160000
-#define HYB_OWNS_RELATION(relid, role) \
-	object_ownercheck(RelationRelationId, (relid), (role))
 #define HYB_OWNS_SCHEMA(schema, role) \
 	object_ownercheck(NamespaceRelationId, (schema), (role))
-#define HYB_OWNS_DATABASE(database, role) \
-	object_ownercheck(DatabaseRelationId, (database), (role))
-#define HYB_MAY_USE_SCHEMA(schema, role) \
-	(object_aclcheck(NamespaceRelationId, (schema), (role), ACL_USAGE) == ACLCHECK_OK)
 #else
-#define HYB_OWNS_RELATION(relid, role) pg_class_ownercheck((relid), (role))
 #define HYB_OWNS_SCHEMA(schema, role) pg_namespace_ownercheck((schema), (role))
-#define HYB_OWNS_DATABASE(database, role) pg_database_ownercheck((database), (role))
-#define HYB_MAY_USE_SCHEMA(schema, role) \
-	(pg_namespace_aclcheck((schema), (role), ACL_USAGE) == ACLCHECK_OK)
 #endif
 #if PG_VERSION_NUM >= 170000
 #define HYB_MAY_MAINTAIN(relid, role) \
 	(pg_class_aclcheck((relid), (role), ACL_MAINTAIN) == ACLCHECK_OK)
-#define HYB_MAINTAINS_ALL(role) has_privs_of_role((role), ROLE_PG_MAINTAIN)
 #define HYB_RESTRICT_SEARCH_PATH() RestrictSearchPath()
 #else
 #define HYB_MAY_MAINTAIN(relid, role) false
-#define HYB_MAINTAINS_ALL(role) false
 #define HYB_RESTRICT_SEARCH_PATH() ((void) 0)
-#endif
-
-/* Does REINDEX DATABASE build the indexes of system catalogs, too? */
-#define HYB_REINDEX_DATABASE_HAS_CATALOGS (PG_VERSION_NUM < 160000)
-
-/* Event triggers fire for it since 17.  Needs commands/event_trigger.h. */
-#if PG_VERSION_NUM >= 170000
-#define HYB_REINDEX_STARTS(tree) EventTriggerDDLCommandStart(tree)
-#else
-#define HYB_REINDEX_STARTS(tree) ((void) 0)
 #endif
 
 /* Does the collation compare as memcmp does?  Needs utils/pg_locale.h. */

@@ -156,54 +156,6 @@ $old->finish;
 like($answers, qr/^500500$/m, 'an older snapshot sees its rows');
 like($answers, qr/old_pkey/, 'through the index');
 
-# A whole database, all that is the server's left alone.
-my $kinds = "SELECT amname, count(*) > 3 FROM pg_class c JOIN pg_am a ON a.oid = relam JOIN pg_index i ON indexrelid = c.oid
-	WHERE %s relnamespace::regnamespace::text ~ '^pg_' AND relkind = 'i' AND indisvalid GROUP BY 1 ORDER BY 1";
-query('CREATE DATABASE whole');
-query("ALTER DATABASE whole SET session_preload_libraries = 'hybridindex'");
-$node->safe_psql('whole', <<'EOF');
-CREATE EXTENSION hybridindex;
-CREATE TABLE a (id int PRIMARY KEY, s text UNIQUE);
-CREATE TABLE b (id int PRIMARY KEY, a int REFERENCES a, v tsvector);
-CREATE SCHEMA other;
-CREATE TABLE other.c (id int, s text) PARTITION BY RANGE (id);
-CREATE TABLE other.c1 PARTITION OF other.c FOR VALUES FROM (0) TO (1000);
-CREATE INDEX c_id ON other.c (id);
-CREATE INDEX b_v ON b USING gin (v);
-INSERT INTO a SELECT i, i FROM generate_series(1, 1000) i;
-INSERT INTO b SELECT i, i FROM generate_series(1, 1000) i;
-INSERT INTO other.c SELECT i, i FROM generate_series(1, 900) i;
-EOF
-query('ALTER DATABASE whole SET hybridindex.replace_btree = on');
-foreach my $options ('', '(CONCURRENTLY)')
-{
-	my ($ret, $out, $err) = $node->psql('whole', "REINDEX $options DATABASE whole");
-	is("$ret$out", '0', "REINDEX $options DATABASE");
-	is(() = $err =~ /is of access method "hybrid" now/g, 4, 'tells of each index');
-	is($node->safe_psql('whole', sprintf($kinds, 'NOT')), "gin|f\nhybrid|t", 'all that can be are hybrid');
-	is($node->safe_psql('whole', sprintf($kinds, '')), 'btree|t', 'but none of the server');
-	($ret, $out, $err) = $node->psql('whole', 'INSERT INTO b VALUES (5000, -1)');
-	like($err, qr/violates foreign key constraint/, 'constraints hold');
-	(undef, $out) = $node->psql('whole', "SELECT hybrid_revert(i) FROM unnest('{a_pkey,a_s_key,b_pkey,other.c_id}'::regclass[]) i");
-}
-$node->command_ok([ 'reindexdb', '-d', $node->connstr('whole'), '-t', 'a' ], 'reindexdb');
-is($node->safe_psql('whole', "SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'a_pkey'"), 'hybrid', 'likewise');
-
-# Since 17 an event trigger can forbid REINDEX, also where that would convert.
-if ($version >= 17)
-{
-	$node->safe_psql('whole', <<'EOF');
-CREATE FUNCTION forbid() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now: %', tg_tag; END $$;
-CREATE EVENT TRIGGER forbid ON ddl_command_start WHEN TAG IN ('REINDEX') EXECUTE FUNCTION forbid();
-EOF
-	foreach my $statement ('REINDEX INDEX b_pkey', 'REINDEX SCHEMA CONCURRENTLY public')
-	{
-		my ($ret, $out, $err) = $node->psql('whole', $statement);
-		like($err, qr/ERROR:  not now: REINDEX/, "$statement, forbidden");
-	}
-	is($node->safe_psql('whole', "SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'b_pkey'"), 'btree', 'nothing was converted');
-}
-
 no_crash($_, 'nothing crashed') foreach $node, $subscriber;
 $subscriber->stop;
 $node->stop;

@@ -97,36 +97,19 @@ extern void hyb_conversion_progress(const HybConversion *conversion,
 									const HybConvertPart *part, int phase);
 
 /*
- * Ends the transaction at hand and begins another one, which holds no
- * snapshot.  Within SPI_connect_ext with SPI_OPT_NONATOMIC.
- */
-extern void hyb_convert_next_transaction(void);
-
-/*
- * Convert one index in transactions of its own, likewise.  What the caller is to
- * tell if it is refused is in `conversion`, which lasts as long as the memory
- * context of the call.
+ * Convert one index in transactions of its own, within SPI_connect_ext with
+ * SPI_OPT_NONATOMIC.  If it is refused, `conversion` says why, for the caller to
+ * tell; it lasts as long as the memory context of the call.
  */
 extern HybConvertStatus hyb_convert_concurrently(HybConversion *conversion,
 												 Oid index, Oid access_method);
 
 /*
- * Indexes of an access method in a table with its partitions, in a schema, or in
- * all schemas but those of the server: those that are not attached to others,
- * the largest ones first.
+ * Indexes of an access method in a table with its partitions, or in a schema:
+ * those that are not attached to others, the largest ones first.
  */
 extern List *hyb_table_indexes(Oid table, Oid access_method);
 extern List *hyb_schema_indexes(Oid schema, Oid access_method);
-extern List *hyb_database_indexes(Oid access_method);
-
-/*
- * The table and its partitions, locked if a mode is given.  Only partitions
- * belong to a table; other children are tables of their own.
- */
-extern List *hyb_with_partitions(Oid table, LOCKMODE lockmode);
-
-/* Are the tables of the schema the server's: catalogs, or TOAST tables? */
-extern bool hyb_is_schema_of_server(Oid schema);
 
 /* Convert those that one of these finds, one after the other. */
 extern void hyb_convert_many(Oid object,

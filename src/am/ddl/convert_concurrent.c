@@ -44,8 +44,11 @@ typedef struct SessionLocks
 	List	   *tables;			/* LOCKTAG */
 } SessionLocks;
 
-void
-hyb_convert_next_transaction(void)
+/*
+ * End the transaction at hand and begin another one, which holds no snapshot.
+ */
+static void
+next_transaction(void)
 {
 	SPI_commit();
 	CHECK_FOR_INTERRUPTS();
@@ -58,7 +61,7 @@ hyb_convert_next_transaction(void)
 static void
 next_phase(void)
 {
-	hyb_convert_next_transaction();
+	next_transaction();
 	(void) set_config_option("lock_timeout", "0", PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_LOCAL, true, 0, false);
 }
@@ -340,7 +343,7 @@ convert_temporary(const HybConversion *conversion)
 	PushActiveSnapshot(GetTransactionSnapshot());
 	(void) hyb_convert_now(conversion->index, conversion->access_method);
 	PopActiveSnapshot();
-	hyb_convert_next_transaction();
+	next_transaction();
 }
 
 HybConvertStatus
@@ -350,7 +353,7 @@ hyb_convert_concurrently(HybConversion *conversion, Oid index,
 	HybConvertStatus status;
 
 	/* nobody shall wait for our snapshot while we wait for a lock */
-	hyb_convert_next_transaction();
+	next_transaction();
 	status = hyb_conversion_open(conversion, index, access_method, true);
 	if (status == HYB_CONVERT_REFUSED)
 		return status;

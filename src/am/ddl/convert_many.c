@@ -166,28 +166,23 @@ add_indexes_of(List *candidates, Oid tableoid, Oid access_method)
 	return candidates;
 }
 
-List *
-hyb_with_partitions(Oid table, LOCKMODE lockmode)
-{
-	return get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE ?
-		find_all_inheritors(table, lockmode, NULL) : list_make1_oid(table);
-}
-
-bool
-hyb_is_schema_of_server(Oid schema)
-{
-	return IsCatalogNamespace(schema) || IsToastNamespace(schema);
-}
-
+/*
+ * Partitions belong to a table; other children are tables of their own, as for
+ * REINDEX TABLE.
+ */
 List *
 hyb_table_indexes(Oid table, Oid access_method)
 {
 	List	   *candidates = NIL;
+	List	   *tables;
 	ListCell   *lc;
 
 	check_table(table);
 	LockRelationOid(table, AccessShareLock);
-	foreach(lc, hyb_with_partitions(table, AccessShareLock))
+	tables = get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE ?
+		find_all_inheritors(table, AccessShareLock, NULL) :
+		list_make1_oid(table);
+	foreach(lc, tables)
 		candidates = add_indexes_of(candidates, lfirst_oid(lc), access_method);
 	return sorted_indexes(candidates);
 }
@@ -212,7 +207,6 @@ is_of_extension(Form_pg_class form)
 	return true;
 }
 
-/* Of all schemas but those of the server, if `schema` is InvalidOid. */
 static List *
 indexes_of_schema(Oid schema, Oid access_method)
 {
@@ -224,14 +218,12 @@ indexes_of_schema(Oid schema, Oid access_method)
 
 	ScanKeyInit(&key, Anum_pg_class_relnamespace, BTEqualStrategyNumber,
 				F_OIDEQ, ObjectIdGetDatum(schema));
-	scan = table_beginscan_catalog(rel, OidIsValid(schema) ? 1 : 0, &key);
+	scan = table_beginscan_catalog(rel, 1, &key);
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
 
 		if (is_candidate(form, access_method) &&
-			(OidIsValid(schema) ||
-			 !hyb_is_schema_of_server(form->relnamespace)) &&
 			(access_method != BTREE_AM_OID || !is_of_extension(form)))
 			candidates = add_candidate(candidates, form);
 	}
@@ -252,18 +244,12 @@ hyb_schema_indexes(Oid schema, Oid access_method)
 				 errmsg("schema with OID %u does not exist", schema)));
 	if (!HYB_OWNS_SCHEMA(schema, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SCHEMA, name);
-	if (hyb_is_schema_of_server(schema))
+	if (IsCatalogNamespace(schema) || IsToastNamespace(schema))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot convert indexes of system schema \"%s\"",
 						name)));
 	return indexes_of_schema(schema, access_method);
-}
-
-List *
-hyb_database_indexes(Oid access_method)
-{
-	return indexes_of_schema(InvalidOid, access_method);
 }
 
 void

@@ -17,10 +17,8 @@
 #include "access/xlog.h"
 #include "am/ddl/attach.h"
 #include "am/ddl/detour.h"
-#include "am/ddl/reindex.h"
 #include "am/ddl/replace.h"
 #include "am/ddl/stand_in.h"
-#include "am/ddl/utility_call.h"
 #include "am/gather.h"
 #include "am/hooks.h"
 #include "commands/event_trigger.h"
@@ -104,35 +102,49 @@ end_once(HybDetour *detour)
 	hyb_detour_end(&ended);
 }
 
-static void
-process(HybUtilityCall *call)
+/* The statement, or a copy that has been changed before it is carried out. */
+static PlannedStmt *
+take_part(PlannedStmt *pstmt, const char *source, bool read_only_tree,
+		  HybDetour *detour)
 {
+	HybStatement statement;
+	PlannedStmt *ours;
+
+	if (!concerns_us(pstmt->utilityStmt) || XactReadOnly ||
+		RecoveryInProgress() || IsInParallelMode())
+		return pstmt;
+	ours = read_only_tree ? copyObject(pstmt) : pstmt;
+	statement.tree = ours->utilityStmt;
+	statement.source = source;
+	statement.location = pstmt->stmt_location;
+	before_statement(&statement, detour);
+	return ours;
+}
+
+/* So many parameters because it is a hook. */
+static void
+process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
+				ProcessUtilityContext context, ParamListInfo params,
+				QueryEnvironment *environment, DestReceiver *dest,
+				QueryCompletion *completion)
+{
+	ProcessUtility_hook_type next = previous_process_utility ?
+		previous_process_utility : standard_ProcessUtility;
 	Node	   *outer_tree = current_tree;
 	HybDetour  *outer_detour = current_detour;
 	HybDetour	detour = {0};
+	PlannedStmt *ours;
+	bool		read_only;
 
 	hyb_gather_before_read(InvalidOid);
-	if (IsA(call->stmt->utilityStmt, ReindexStmt) && hyb_reindex(call))
-		return;
-	if (concerns_us(call->stmt->utilityStmt) &&
-		!XactReadOnly && !RecoveryInProgress() && !IsInParallelMode())
-	{
-		HybStatement statement;
-
-		if (call->read_only_tree)
-			call->stmt = copyObject(call->stmt);
-		call->read_only_tree = false;
-		statement.tree = call->stmt->utilityStmt;
-		statement.source = call->source;
-		statement.location = call->stmt->stmt_location;
-		before_statement(&statement, &detour);
-	}
-
-	current_tree = call->stmt->utilityStmt;
+	ours = take_part(pstmt, source, read_only_tree, &detour);
+	read_only = read_only_tree && ours == pstmt;
+	current_tree = ours->utilityStmt;
 	current_detour = &detour;
 	PG_TRY();
 	{
-		hyb_utility_next(call);
+		next(ours, source, read_only, context, params, environment, dest,
+			 completion);
 	}
 	PG_FINALLY();
 	{
@@ -141,31 +153,6 @@ process(HybUtilityCall *call)
 	}
 	PG_END_TRY();
 	end_once(&detour);
-}
-
-/*
- * So many parameters because it is a hook.
- */
-static void
-process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
-				ProcessUtilityContext context, ParamListInfo params,
-				QueryEnvironment *environment, DestReceiver *dest,
-				QueryCompletion *completion)
-{
-	HybUtilityCall call = {
-		.stmt = pstmt,
-		.source = source,
-		.read_only_tree = read_only_tree,
-		.context = context,
-		.params = params,
-		.environment = environment,
-		.dest = dest,
-		.completion = completion,
-		.next = previous_process_utility ? previous_process_utility :
-		standard_ProcessUtility
-	};
-
-	process(&call);
 }
 
 /*
