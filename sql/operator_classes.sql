@@ -39,6 +39,12 @@ INSERT INTO oc_t SELECT (i * 37 % 1000)::text::oc.num, i FROM generate_series(1,
 CREATE INDEX ON oc_t USING hybrid (n);
 \set VERBOSITY default
 CREATE INDEX ON oc_t USING hybrid (n);
+-- nor has btree one of these: no hint at making one
+CREATE TABLE oc_none (a int, p point, j json);
+CREATE INDEX ON oc_none USING hybrid (a, p);
+CREATE INDEX ON oc_none USING hybrid (j);
+CREATE TABLE oc_none2 (p point PRIMARY KEY WITH (access_method = hybrid));
+DROP TABLE oc_none;
 \set VERBOSITY terse
 CREATE ROLE regress_oc;
 GRANT CREATE, USAGE ON SCHEMA oc TO regress_oc;

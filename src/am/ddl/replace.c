@@ -13,6 +13,7 @@
 
 #include "access/htup_details.h"
 #include "am/ddl/marker.h"
+#include "am/ddl/owner.h"
 #include "am/ddl/replace.h"
 #include "am/ddl/subscription.h"
 #include "am/ddl/twin.h"
@@ -175,6 +176,35 @@ column_type(Oid relid, const char *name)
 	return type;
 }
 
+/*
+ * An error if btree has no operator class for a column either.  The server would
+ * say the same, and the hint on our classes that goes with it (hooks.c) would lead
+ * nowhere: that is for its message, and this is another one.
+ */
+static void
+check_types(const IndexStmt *stmt, Oid hybrid)
+{
+	Oid			relid = RangeVarGetRelid(stmt->relation, NoLock, true);
+	ListCell   *lc;
+
+	if (!OidIsValid(relid) || !hyb_owns(relid))
+		return;
+	foreach(lc, stmt->indexParams)
+	{
+		IndexElem  *element = lfirst_node(IndexElem, lc);
+		Oid			type = element->name != NULL && element->opclass == NIL ?
+			column_type(relid, element->name) : InvalidOid;
+
+		if (OidIsValid(type) && !OidIsValid(GetDefaultOpClass(type, hybrid)) &&
+			!OidIsValid(GetDefaultOpClass(type, BTREE_AM_OID)))
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("data type %s has no default operator class for access method \"hybrid\"",
+							format_type_be(type)),
+					 errhint("You must specify an operator class for the index or define a default operator class for the data type.")));
+	}
+}
+
 static bool
 table_serves(Oid relid, bool unique, bool primary, Refusal *refusal)
 {
@@ -291,7 +321,10 @@ hyb_replace_in_index(const HybStatement *statement)
 	if (is_hybrid && stmt->isconstraint && stmt->excludeOpNames == NIL)
 		stmt->options = hyb_marker_added(stmt->options);
 	if (is_hybrid && stmt->excludeOpNames == NIL && !names_classes(stmt))
+	{
+		check_types(stmt, hybrid);
 		return;
+	}
 
 	relid = RangeVarGetRelidExtended(stmt->relation,
 									 stmt->concurrent ? ShareUpdateExclusiveLock : ShareLock,
@@ -306,7 +339,10 @@ hyb_replace_in_index(const HybStatement *statement)
 		return;
 	}
 	else
+	{
+		check_types(stmt, hybrid);
 		stmt->accessMethod = "hybrid";	/* and the server will say why not */
+	}
 	if (stmt->isconstraint && stmt->excludeOpNames == NIL)
 		stmt->options = hyb_marker_added(stmt->options);
 }
