@@ -164,10 +164,28 @@ foreach my $way (
 }
 $node->start;
 
-# who is no superuser
 $node->safe_psql('postgres', 'ALTER EVENT TRIGGER hybridindex_ddl_start ENABLE ALWAYS; ALTER EVENT TRIGGER _hybridindex_ddl_end ENABLE ALWAYS');
 $node->append_conf('postgresql.conf', "session_preload_libraries = ''\n");
 $node->reload;
+
+# a replica's session, and the script of another extension, which a test can bring along from 18 on
+first_statement('SET session_replication_role = replica; ALTER TABLE h ADD n int UNIQUE',
+	'c_i hybrid, c_pkey hybrid, f_pkey hybrid, g_pkey hybrid, h_n_key hybrid, h_pkey hybrid', 'session_replication_role');
+SKIP:
+{
+	my $elsewhere = $node->basedir;
+	skip 'this server looks for extensions in one place', 3 if $node->safe_psql('postgres', 'SHOW server_version_num') < 180000;
+	mkdir "$elsewhere/extension";
+	append_to_file("$elsewhere/extension/other.control", "default_version = '1'\n");
+	append_to_file("$elsewhere/extension/other--1.sql", 'CREATE TABLE o (id int PRIMARY KEY, EXCLUDE (id WITH =)); CREATE TABLE p (id int, EXCLUDE (id WITH =));');
+	$node->append_conf('postgresql.conf', "extension_control_path = '\$system:$elsewhere'\n");
+	$node->reload;
+	first_statement('CREATE EXTENSION other', 'c_i hybrid, c_pkey hybrid, f_pkey hybrid, g_pkey hybrid, h_n_key hybrid, h_pkey hybrid, '
+		. 'o_id_excl hybrid, o_pkey hybrid, p_id_excl hybrid', 'another extension');
+	$node->safe_psql('postgres', 'DROP EXTENSION other');
+}
+
+# who is no superuser
 $node->safe_psql('postgres', <<'EOF');
 CREATE ROLE owner LOGIN; CREATE ROLE guest LOGIN; CREATE SCHEMA own AUTHORIZATION owner; GRANT USAGE ON SCHEMA own TO guest;
 EOF

@@ -44,9 +44,23 @@ typedef struct Refusal
 } Refusal;
 
 /*
- * In a binary upgrade the marker alone decides: the dump describes files that
- * are there, whatever the setting of the database is by now.  pg_upgrade
- * restores that setting before the tables.
+ * Every place that decides what an index becomes asks this.  The marker
+ * (marker.h) makes hybrid wherever a definition has it.  What a definition
+ * without it becomes depends on where its statement runs:
+ *
+ * - Binary upgrade: it stays what it is.  The dump describes files that are
+ *   there, and pg_upgrade restores the database's setting before its tables.
+ * - Restore of a dump, in parallel too: by the setting.  A dump says USING btree
+ *   of indexes, but of constraints nothing.
+ * - Scripts of other extensions: by the setting, as any DDL.  A dump leaves their
+ *   tables to the script, and so what these were converted to.
+ * - CREATE SCHEMA, functions, others' event triggers: by the setting.  Each
+ *   statement within them is a call of the hook of its own.
+ * - Background workers and logical apply: by the setting.  The server replicates
+ *   no DDL, but triggers may execute it, and some extensions do.
+ * - Single-user mode and event_triggers = off: by the setting, where the library
+ *   is loaded.  Where it is not, nothing here runs: such an index is btree, and
+ *   the marker is an unknown parameter, which is an error.
  */
 bool
 hyb_replaces_btree(void)
