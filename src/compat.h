@@ -87,7 +87,10 @@ typedef Oid HybFileNumber;
 						InvalidTransactionId, InvalidMultiXactId, NULL, NULL, false)
 #endif
 
-/* who owns a schema; who may maintain a table (a privilege since 17) */
+/*
+ * who owns a schema; who may maintain a table (a privilege since 17); the
+ * search path of maintenance commands since 17 (needs utils/guc.h)
+ */
 #if PG_VERSION_NUM >= 160000
 #define HYB_OWNS_SCHEMA(schema, role) \
 	object_ownercheck(NamespaceRelationId, (schema), (role))
@@ -100,7 +103,10 @@ typedef Oid HybFileNumber;
 #define HYB_RESTRICT_SEARCH_PATH() RestrictSearchPath()
 #else
 #define HYB_MAY_MAINTAIN(relid, role) false
-#define HYB_RESTRICT_SEARCH_PATH() ((void) 0)
+#define HYB_RESTRICT_SEARCH_PATH() \
+	((void) set_config_option("search_path", "pg_catalog, pg_temp", \
+							  PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, \
+							  true, 0, false))
 #endif
 
 /* Does the collation compare as memcmp does?  Needs utils/pg_locale.h. */

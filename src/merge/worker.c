@@ -26,6 +26,7 @@
 #include "dynamic/workers.h"
 #include "merge/facts.h"
 #include "merge/job.h"
+#include "merge/as_owner.h"
 #include "merge/quiet.h"
 #include "merge/try_open.h"
 #include "merge/worker.h"
@@ -333,9 +334,7 @@ work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 			 index->rd_index->indisready)
 	{
 		HybIndex   *ix = hyb_index_create_handle(index);
-		Oid			save_userid;
-		int			save_sec_context;
-		int			save_nestlevel;
+		HybCaller	caller;
 
 		hold_no_rows_back(ix);
 		if (*name == NULL)
@@ -345,18 +344,9 @@ work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 		pgstat_report_activity(STATE_RUNNING,
 							   psprintf("merge: hybrid index %s", *name));
 
-		/*
-		 * Comparison functions may be anybody's code: run them as the table's
-		 * owner, as maintenance commands do.
-		 */
-		GetUserIdAndSecContext(&save_userid, &save_sec_context);
-		SetUserIdAndSecContext(heap->rd_rel->relowner,
-							   save_sec_context | SECURITY_RESTRICTED_OPERATION);
-		save_nestlevel = NewGUCNestLevel();
-		HYB_RESTRICT_SEARCH_PATH();
+		hyb_become_owner(&caller, heap->rd_rel->relowner);
 		outcome = work->work(ix, heap, arg);
-		AtEOXact_GUC(false, save_nestlevel);
-		SetUserIdAndSecContext(save_userid, save_sec_context);
+		hyb_become_caller(&caller);
 	}
 
 	if (index != NULL)

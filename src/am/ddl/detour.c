@@ -39,6 +39,7 @@
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
+#include "merge/as_owner.h"
 #include "miscadmin.h"
 #include "page/settings.h"
 #include "tcop/dest.h"

@@ -1,6 +1,6 @@
 /*
  * owner.c
- *		Functions of indexes run as the owner of the table.
+ *		What belongs to whom, and locks for those that may take them.
  */
 #include "compat.h"
 
@@ -11,25 +11,7 @@
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
-#include "utils/guc.h"
 #include "utils/syscache.h"
-
-void
-hyb_become_owner(HybCaller *caller, Oid owner)
-{
-	GetUserIdAndSecContext(&caller->user, &caller->security_context);
-	SetUserIdAndSecContext(owner, caller->security_context |
-						   SECURITY_RESTRICTED_OPERATION);
-	caller->nest_level = NewGUCNestLevel();
-	HYB_RESTRICT_SEARCH_PATH();
-}
-
-void
-hyb_become_caller(const HybCaller *caller)
-{
-	AtEOXact_GUC(false, caller->nest_level);
-	SetUserIdAndSecContext(caller->user, caller->security_context);
-}
 
 Oid
 hyb_owner_of(Oid relid)

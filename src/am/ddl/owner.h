@@ -1,6 +1,6 @@
 /*
  * owner.h
- *		Functions of indexes run as the owner of the table.
+ *		What belongs to whom, and locks for those that may take them.
  */
 #ifndef HYB_OWNER_H
 #define HYB_OWNER_H
@@ -9,18 +9,6 @@
 
 #include "nodes/primnodes.h"
 #include "storage/lockdefs.h"
-
-/* Who is to go on afterwards. */
-typedef struct HybCaller
-{
-	Oid			user;
-	int			security_context;
-	int			nest_level;
-} HybCaller;
-
-/* An error in between takes it back with the transaction. */
-extern void hyb_become_owner(HybCaller *caller, Oid owner);
-extern void hyb_become_caller(const HybCaller *caller);
 
 /* The role that owns a relation. */
 extern Oid	hyb_owner_of(Oid relid);
