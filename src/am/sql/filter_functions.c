@@ -17,11 +17,13 @@
 #include "page/meta.h"
 #include "page/open.h"
 #include "parser/parse_coerce.h"
+#include "parser/parse_collate.h"
 #include "static/descend.h"
 #include "static/filter.h"
 #include "static/filter_use.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/typcache.h"
@@ -33,73 +35,173 @@ PG_FUNCTION_INFO_V1(hybrid_approx_count);
 #define COUNT_BATCH		512
 #define COUNT_DYNAMIC	8192
 
+/* Values for the first key columns of an index, of the columns' types. */
+typedef struct KeyValues
+{
+	int			n;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+} KeyValues;
+
 /*
  * The type that values of a key column are given in: the operator class's,
  * or, where that is one for many types, the column's.
  */
 static Oid
-key_type(const HybColumn *col)
+key_type(Relation index, int column)
 {
-	return get_typtype(col->opcintype) == TYPTYPE_PSEUDO ?
-		getBaseType(col->typid) : getBaseType(col->opcintype);
+	Oid			opcintype = index->rd_opcintype[column];
+
+	return getBaseType(get_typtype(opcintype) == TYPTYPE_PSEUDO ?
+					   TupleDescAttr(RelationGetDescr(index), column)->atttypid :
+					   opcintype);
 }
 
 /*
- * A value as one of a key column's type, as the parser would make it in an
- * assignment without an explicit cast.  The cast may be the caller's own code,
- * so it runs as the caller.
+ * The cast that the parser would choose in an assignment without an explicit
+ * one, as an expression.
  */
-static Datum
-coerce_value(Oid type, Datum value, const HybInspected *inspected,
-			 const HybColumn *col)
+static Node *
+find_cast(Oid type, Datum value, Oid target)
 {
-	Oid			target = key_type(col);
 	int16		typlen;
 	bool		typbyval;
 	Node	   *expr;
 
-	if (!OidIsValid(type) || IsBinaryCoercible(type, target))
-		return value;
-
-	hyb_inspect_as_caller(inspected);
 	get_typlenbyval(type, &typlen, &typbyval);
 	expr = (Node *) makeConst(type, -1, get_typcollation(type), typlen, value,
 							  false, typbyval);
 	expr = coerce_to_target_type(NULL, expr, type, target, -1,
 								 COERCION_IMPLICIT, COERCE_IMPLICIT_CAST, -1);
-	if (expr == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("a value of type %s cannot be sought in index \"%s\"",
-						format_type_be(type), RelationGetRelationName(inspected->index)),
-				 errdetail("Its column is of type %s.", format_type_be(target))));
-	if (!IsA(expr, Const))
-		expr = (Node *) evaluate_expr((Expr *) expr, target, -1,
-									  get_typcollation(target));
-	hyb_inspect_as_owner(inspected);
-	return castNode(Const, expr)->constvalue;
+	if (expr != NULL)
+		assign_expr_collations(NULL, expr);
+	return expr;
 }
 
-/* An argument of the function as such a value. */
-static Datum
-coerce_key(FunctionCallInfo fcinfo, int arg, const HybInspected *inspected,
-		   const HybColumn *col)
+/*
+ * Add a value of this type as one of the next key column's type.  A cast may
+ * return NULL, which is a key like any other.
+ */
+static void
+add_value(Relation index, Oid type, Datum value, KeyValues *keys)
 {
-	return coerce_value(get_fn_expr_argtype(fcinfo->flinfo, arg),
-						PG_GETARG_DATUM(arg), inspected, col);
+	Oid			target = key_type(index, keys->n);
+	Node	   *expr;
+	Const	   *result;
+
+	Assert(OidIsValid(type));
+	keys->values[keys->n] = value;
+	keys->isnull[keys->n] = false;
+	if (!IsBinaryCoercible(type, target))
+	{
+		expr = find_cast(type, value, target);
+		if (expr == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("a value of type %s cannot be sought in index \"%s\"",
+							format_type_be(type), RelationGetRelationName(index)),
+					 errdetail("Its column is of type %s.", format_type_be(target))));
+		if (!IsA(expr, Const))
+			expr = (Node *) evaluate_expr((Expr *) expr, target, -1,
+										  get_typcollation(target));
+		result = castNode(Const, expr);
+		keys->values[keys->n] = result->constvalue;
+		keys->isnull[keys->n] = result->constisnull;
+	}
+	keys->n++;
+}
+
+/*
+ * The type of an argument.  It is not known where the function is not called by
+ * an expression, but by a selectivity estimator: its value may then be of any
+ * type.
+ */
+static Oid
+argument_type(FunctionCallInfo fcinfo, int arg)
+{
+	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, arg);
+
+	if (!OidIsValid(type))
+		ereport(ERROR,
+				(errcode(ERRCODE_INDETERMINATE_DATATYPE),
+				 errmsg("could not determine data type for argument %d", arg + 1)));
+	return type;
+}
+
+/* Add an argument of the function. */
+static void
+add_argument(FunctionCallInfo fcinfo, int arg, Relation index, KeyValues *keys)
+{
+	if (PG_ARGISNULL(arg))
+		keys->isnull[keys->n++] = true;
+	else
+		add_value(index, argument_type(fcinfo, arg), PG_GETARG_DATUM(arg), keys);
 }
 
 static void
-check_columns(const HybIndex *ix, int ncols)
+check_columns(Relation index, int ncols)
 {
-	if (ncols > ix->desc->nkeys)
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+
+	if (ncols > nkeys)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg_plural("index \"%s\" has only %d key column",
 							   "index \"%s\" has only %d key columns",
-							   ix->desc->nkeys,
-							   RelationGetRelationName(ix->rel),
-							   ix->desc->nkeys)));
+							   nkeys, RelationGetRelationName(index), nkeys)));
+}
+
+/*
+ * Add the values of a row.  A composite type may have more columns than any
+ * index, and dropped ones, which are left out.
+ */
+static void
+add_row(Relation index, HeapTupleHeader row, KeyValues *keys)
+{
+	TupleDesc	tupdesc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row),
+												 HeapTupleHeaderGetTypMod(row));
+	HeapTupleData tuple = {.t_data = row,.t_len = HeapTupleHeaderGetDatumLength(row)};
+	Datum	   *values = palloc(tupdesc->natts * sizeof(Datum));
+	bool	   *isnull = palloc(tupdesc->natts * sizeof(bool));
+	int			n = 0;
+
+	for (int i = 0; i < tupdesc->natts; i++)
+		n += !TupleDescAttr(tupdesc, i)->attisdropped;
+	check_columns(index, n);
+	heap_deform_tuple(&tuple, tupdesc, values, isnull);
+	for (int i = 0; i < tupdesc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(tupdesc, i);
+
+		if (att->attisdropped)
+			continue;
+		if (!isnull[i])
+			add_value(index, att->atttypid, values[i], keys);
+		if (isnull[i] || keys->isnull[keys->n - 1])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("a row that is a bound must not have NULLs")));
+	}
+	ReleaseTupleDesc(tupdesc);
+}
+
+/* Is an argument of this type a row, rather than a value of the first column? */
+static bool
+is_row(Relation index, Oid type)
+{
+	Oid			target = key_type(index, 0);
+
+	return type == RECORDOID ||
+		(type_is_rowtype(type) &&
+		 !can_coerce_type(1, &type, &target, COERCION_IMPLICIT));
+}
+
+static void
+encode_keys(const HybIndex *ix, const KeyValues *keys, HybBuf *out)
+{
+	for (int i = 0; i < keys->n; i++)
+		hyb_key_encode_column(&ix->desc->cols[i], keys->values[i],
+							  keys->isnull[i], out);
 }
 
 static void
@@ -188,7 +290,8 @@ level_may_contain(HybIndex *ix, const HybVersion *version, int level,
 /*
  * hybrid_may_contain(index regclass, VARIADIC keys "any") RETURNS boolean
  *
- * False: no entry has these values in its first key columns.
+ * False: no entry has these values in its first key columns.  A NULL, also a
+ * cast's, is a key.
  */
 Datum
 hybrid_may_contain(PG_FUNCTION_ARGS)
@@ -197,11 +300,13 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	HybIndex   *ix;
 	HybVersion *version = palloc(sizeof(HybVersion));
 	HybDynBatch batch;
+	KeyValues	keys = {0};
 	HybBuf		key = {0};
 	HybPos		low;
 	HybPos		high;
 	uint64		hash = 0;
 	int			ncols = PG_NARGS() - 1;
+	int			nest_level;
 	bool		valid;
 	bool		found;
 
@@ -211,15 +316,18 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("keys cannot be given as a VARIADIC array")));
-	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_KEYS,
-					 &inspected);
+	hyb_inspect_open_as_caller(PG_GETARG_OID(0), AccessShareLock,
+							   HYB_ACCESS_KEYS, &inspected);
+	check_columns(inspected.index, ncols);
+
+	/* what a cast, the caller's code, sets ends before the owner's code runs */
+	nest_level = NewGUCNestLevel();
+	for (int i = 1; i <= ncols; i++)
+		add_argument(fcinfo, i, inspected.index, &keys);
+	AtEOXact_GUC(false, nest_level);
+	hyb_inspect_become_owner(&inspected);
 	ix = hyb_index_create_handle(inspected.index);
-	check_columns(ix, ncols);
-	for (int i = 0; i < ncols; i++)
-		hyb_key_encode_column(&ix->desc->cols[i],
-							  PG_ARGISNULL(i + 1) ? (Datum) 0 :
-							  coerce_key(fcinfo, i + 1, &inspected, &ix->desc->cols[i]),
-							  PG_ARGISNULL(i + 1), &key);
+	encode_keys(ix, &keys, &key);
 
 	/*
 	 * No entry is so long.  But one of fewer bytes may be equal to this key,
@@ -417,56 +525,42 @@ count_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
 }
 
 /*
- * The values of a row, for as many key columns.  All have to be sorted the same
- * way, or what lies between two rows is not one range.  Returns how many.
+ * The values where the range of hybrid_approx_count begins in the index (`end`:
+ * where it ends); none where NULL says that there is no bound.
  */
-static int
-encode_row(HeapTupleHeader row, const HybInspected *inspected, HybIndex *ix,
-		   HybBuf *key)
+static void
+read_bound(FunctionCallInfo fcinfo, Relation index, bool end, KeyValues *bound)
 {
-	TupleDesc	tupdesc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row),
-												 HeapTupleHeaderGetTypMod(row));
-	int			n = tupdesc->natts;
-	HeapTupleData tuple = {.t_data = row,.t_len = HeapTupleHeaderGetDatumLength(row)};
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
+	bool		desc = (index->rd_indoption[0] & INDOPTION_DESC) != 0;
+	int			arg = end == desc ? 1 : 2;
+	Oid			type;
 
-	check_columns(ix, n);
-	heap_deform_tuple(&tuple, tupdesc, values, isnull);
-	for (int i = 0; i < n; i++)
+	bound->n = 0;
+	if (PG_ARGISNULL(arg))
+		return;
+	type = argument_type(fcinfo, arg);
+	if (is_row(index, type))
+		add_row(index, PG_GETARG_HEAPTUPLEHEADER(arg), bound);
+	else
 	{
-		const HybColumn *col = &ix->desc->cols[i];
-
-		if (isnull[i])
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("a row that is a bound must not have NULLs")));
-		if (col->desc != ix->desc->cols[0].desc)
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("the first %d columns of index \"%s\" are not sorted in the same direction",
-							n, RelationGetRelationName(ix->rel))));
-		hyb_key_encode_column(col, coerce_value(TupleDescAttr(tupdesc, i)->atttypid,
-												values[i], inspected, col),
-							  false, key);
+		add_value(index, type, PG_GETARG_DATUM(arg), bound);
+		if (bound->isnull[0])
+			bound->n = 0;
 	}
-	ReleaseTupleDesc(tupdesc);
-	return n;
 }
 
 /*
- * Where the range of hybrid_approx_count begins in the index (`end`: where it
- * ends): at an argument, or where the first column's values do without NULLs.
+ * The bound as a position.  Columns of a row have to be sorted the same way, or
+ * what lies between two rows is not one range.  No bound is where the first
+ * column's values begin, or end, without NULLs.
  */
 static void
-bound_pos(FunctionCallInfo fcinfo, const HybInspected *inspected, HybIndex *ix,
-		  bool end, HybPos *pos, HybBuf *key)
+bound_pos(const HybIndex *ix, const KeyValues *bound, bool end, HybPos *pos,
+		  HybBuf *key)
 {
 	const HybColumn *col = &ix->desc->cols[0];
-	int			arg = end == col->desc ? 1 : 2;
-	int			ncols = 1;
 
-	if (PG_ARGISNULL(arg))
+	if (bound->n == 0)
 	{
 		if (end != col->nulls_first)
 			hyb_key_encode_column(col, (Datum) 0, true, key);
@@ -474,12 +568,14 @@ bound_pos(FunctionCallInfo fcinfo, const HybInspected *inspected, HybIndex *ix,
 				end == (key->len > 0) ? HYB_BEFORE : HYB_AFTER);
 		return;
 	}
-	if (get_fn_expr_argtype(fcinfo->flinfo, arg) == RECORDOID)
-		ncols = encode_row(PG_GETARG_HEAPTUPLEHEADER(arg), inspected, ix, key);
-	else
-		hyb_key_encode_column(col, coerce_key(fcinfo, arg, inspected, col),
-							  false, key);
-	set_pos(pos, key, ncols, end ? HYB_AFTER : HYB_BEFORE);
+	for (int i = 1; i < bound->n; i++)
+		if (ix->desc->cols[i].desc != col->desc)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("the first %d columns of index \"%s\" are not sorted in the same direction",
+							bound->n, RelationGetRelationName(ix->rel))));
+	encode_keys(ix, bound, key);
+	set_pos(pos, key, bound->n, end ? HYB_AFTER : HYB_BEFORE);
 }
 
 /*
@@ -487,7 +583,8 @@ bound_pos(FunctionCallInfo fcinfo, const HybInspected *inspected, HybIndex *ix,
  * RETURNS bigint
  *
  * Entries whose first key column lies between the two values, ends included, or
- * whose first columns lie between two rows; NULL stands for no bound.
+ * whose first columns lie between two rows; NULL, also a cast's, stands for no
+ * bound.
  */
 Datum
 hybrid_approx_count(PG_FUNCTION_ARGS)
@@ -496,6 +593,8 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 	HybIndex   *ix;
 	HybVersion *version = palloc(sizeof(HybVersion));
 	HybMetaPage meta;
+	KeyValues	bounds[2] = {{0}, {0}};
+	int			nest_level;
 	HybBuf		keys[2] = {{0}, {0}};
 	HybPos		pos[2];
 	CountState	state;
@@ -504,11 +603,16 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_KEYS,
-					 &inspected);
+	hyb_inspect_open_as_caller(PG_GETARG_OID(0), AccessShareLock,
+							   HYB_ACCESS_KEYS, &inspected);
+	nest_level = NewGUCNestLevel();
+	for (int i = 0; i < 2; i++)
+		read_bound(fcinfo, inspected.index, i == 1, &bounds[i]);
+	AtEOXact_GUC(false, nest_level);
+	hyb_inspect_become_owner(&inspected);
 	ix = hyb_index_create_handle(inspected.index);
 	for (int i = 0; i < 2; i++)
-		bound_pos(fcinfo, &inspected, ix, i == 1, &pos[i], &keys[i]);
+		bound_pos(ix, &bounds[i], i == 1, &pos[i], &keys[i]);
 
 	hyb_meta_copy(ix, &meta);
 	memset(&state, 0, sizeof(state));

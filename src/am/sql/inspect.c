@@ -31,7 +31,6 @@
 #include "storage/bufmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/rls.h"
@@ -60,17 +59,6 @@ access_granted(HybAccess access, Form_pg_class index, Oid heapoid, Oid userid)
 	return access != HYB_ACCESS_MAINTAIN &&
 		(pg_class_aclcheck(heapoid, userid, ACL_SELECT) == ACLCHECK_OK ||
 		 has_privs_of_role(userid, ROLE_PG_STAT_SCAN_TABLES));
-}
-
-/* Be the owner of the table, which is open, with its functions' search path. */
-static void
-become_owner(HybInspected *inspected)
-{
-	GetUserIdAndSecContext(&inspected->save_userid,
-						   &inspected->save_sec_context);
-	hyb_inspect_as_owner(inspected);
-	inspected->save_nestlevel = NewGUCNestLevel();
-	HYB_RESTRICT_SEARCH_PATH();
 }
 
 /* An error unless this is an index of ours, or a btree. */
@@ -124,14 +112,21 @@ report_missing(Oid indexoid)
 			 errmsg("relation with OID %u does not exist", indexoid)));
 }
 
+static void
+close_both(const HybInspected *inspected)
+{
+	index_close(inspected->index, inspected->lockmode);
+	table_close(inspected->heap, inspected->lockmode);
+}
+
 /*
  * A caller that lacks a privilege is told so before a lock is waited for.  The
  * checks are repeated under the locks: the index may have been dropped, and its
  * OID or its owner may be another one, by then.
  */
 void
-hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
-				 HybInspected *inspected)
+hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode, HybAccess access,
+						   HybInspected *inspected)
 {
 	Oid			heapoid = IndexGetRelation(indexoid, true);
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
@@ -154,7 +149,6 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 	if (inspected->heap == NULL || heapoid != IndexGetRelation(indexoid, true))
 		heapoid = InvalidOid;
 	check_index(index->rd_rel, heapoid, access);
-	become_owner(inspected);
 	if (RELATION_IS_OTHER_TEMP(index))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -169,6 +163,20 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 				 errmsg("index \"%s\" is not ready",
 						RelationGetRelationName(index)),
 				 errdetail("It is being built, or building it failed.")));
+}
+
+void
+hyb_inspect_become_owner(HybInspected *inspected)
+{
+	hyb_become_owner(&inspected->caller, inspected->heap->rd_rel->relowner);
+}
+
+void
+hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
+				 HybInspected *inspected)
+{
+	hyb_inspect_open_as_caller(indexoid, lockmode, access, inspected);
+	hyb_inspect_become_owner(inspected);
 }
 
 bool
@@ -188,41 +196,26 @@ hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 		relation_close(inspected->heap, lockmode);
 		return false;
 	}
-	become_owner(inspected);
 	check_kind(inspected->index->rd_rel, access);
 	if (heapoid == IndexGetRelation(indexoid, true) &&
 		access_granted(access, inspected->index->rd_rel, heapoid,
-					   inspected->save_userid) &&
+					   GetUserId()) &&
 		!RELATION_IS_OTHER_TEMP(inspected->index) &&
 		(!RecoveryInProgress() || RelationIsPermanent(inspected->index)) &&
 		inspected->index->rd_index->indisready)
+	{
+		hyb_inspect_become_owner(inspected);
 		return true;
-	hyb_inspect_close(inspected);
+	}
+	close_both(inspected);
 	return false;
 }
 
 void
 hyb_inspect_close(HybInspected *inspected)
 {
-	AtEOXact_GUC(false, inspected->save_nestlevel);
-	SetUserIdAndSecContext(inspected->save_userid,
-						   inspected->save_sec_context);
-	index_close(inspected->index, inspected->lockmode);
-	table_close(inspected->heap, inspected->lockmode);
-}
-
-void
-hyb_inspect_as_caller(const HybInspected *inspected)
-{
-	SetUserIdAndSecContext(inspected->save_userid,
-						   inspected->save_sec_context);
-}
-
-void
-hyb_inspect_as_owner(const HybInspected *inspected)
-{
-	SetUserIdAndSecContext(inspected->heap->rd_rel->relowner,
-						   inspected->save_sec_context | SECURITY_RESTRICTED_OPERATION);
+	hyb_become_caller(&inspected->caller);
+	close_both(inspected);
 }
 
 /*

@@ -5,6 +5,7 @@
 #ifndef HYB_INSPECT_H
 #define HYB_INSPECT_H
 
+#include "merge/as_owner.h"
 #include "storage/lockdefs.h"
 #include "utils/relcache.h"
 
@@ -22,16 +23,13 @@ typedef struct HybInspected
 	Relation	heap;
 	Relation	index;
 	LOCKMODE	lockmode;
-	Oid			save_userid;
-	int			save_sec_context;
-	int			save_nestlevel;
+	HybCaller	caller;
 } HybInspected;
 
 /*
  * Lock and open a valid hybrid index (or btree) and its table (the table first, as
  * everybody does), check the caller's privileges, and become the table's
- * owner, because comparison functions and index expressions may be anybody's
- * code.  Anything else is a clear error.
+ * owner.  Anything else is a clear error.
  */
 extern void hyb_inspect_open(Oid indexoid, LOCKMODE lockmode,
 							 HybAccess access, HybInspected *inspected);
@@ -45,8 +43,13 @@ extern bool hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode,
 								 HybAccess access, HybInspected *inspected);
 extern void hyb_inspect_close(HybInspected *inspected);
 
-/* Code that the caller chose runs between these, as the caller. */
-extern void hyb_inspect_as_caller(const HybInspected *inspected);
-extern void hyb_inspect_as_owner(const HybInspected *inspected);
+/*
+ * hyb_inspect_open in two steps.  The caller's own code runs between them, and
+ * nothing of the index's.
+ */
+extern void hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode,
+									   HybAccess access,
+									   HybInspected *inspected);
+extern void hyb_inspect_become_owner(HybInspected *inspected);
 
 #endif							/* HYB_INSPECT_H */
