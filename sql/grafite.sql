@@ -22,6 +22,19 @@ SET client_min_messages = notice;
 CREATE INDEX gf_n ON gf USING hybrid (k, s) WITH (filter = grafite);
 CREATE INDEX gf_n2 ON gf USING hybrid (n, k) WITH (filter = grafite);
 REINDEX INDEX gf_n;
+-- nor have leaves of so many entries a filter, of either kind; a REINDEX is silent
+CREATE TABLE gf_dense (sensor int, ts timestamptz) WITH (parallel_workers = 2);
+INSERT INTO gf_dense SELECT i % 10, '2024-01-01'::timestamptz + i / 10 * interval '1 s' FROM generate_series(0, 199999) i;
+\set VERBOSITY terse
+CREATE INDEX gf_dense_g ON gf_dense USING hybrid (sensor, ts) WITH (filter = grafite);
+SET max_parallel_maintenance_workers = 0;
+CREATE INDEX gf_dense_s ON gf_dense USING hybrid (sensor, ts) WITH (filter = surf);
+CREATE INDEX gf_dense_p ON gf_dense USING hybrid (sensor, ts) WITH (filter = points);
+RESET max_parallel_maintenance_workers;
+REINDEX INDEX gf_dense_s;
+CREATE INDEX gf_dense_auto ON gf_dense USING hybrid (sensor, ts);
+\set VERBOSITY default
+DROP TABLE gf_dense;
 SET client_min_messages = warning;
 DROP INDEX gf_n2;
 

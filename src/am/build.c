@@ -129,6 +129,30 @@ warn_without_filter(const HybIndex *ix)
 }
 
 /*
+ * Filters that the index is to have, and has only few of: a leaf of many entries
+ * that take little room has none, since its filter would be as large as the leaf.
+ */
+static void
+warn_of_few_filters(const HybIndex *ix, const HybBuildWritten *written)
+{
+	HybFilterKind kind = hyb_filter_option(ix->rel);
+
+	if (kind == HYB_FILTER_NONE || kind == HYB_FILTER_AUTO ||
+		hyb_filter_impossible(ix) || !hyb_filter_fits_prefixes(ix, kind) ||
+		ReindexIsProcessingIndex(RelationGetRelid(ix->rel)) ||
+		written->leaf_pages <= 1 || written->filtered > written->leaf_pages / 2)
+		return;
+	ereport(NOTICE,
+			(errmsg("storage parameter \"filter\" has little effect on index \"%s\"",
+					RelationGetRelationName(ix->rel)),
+			 errdetail("%llu of its %llu leaves have a filter, for they have %.0f entries on average, which is too many.",
+					   (unsigned long long) written->filtered,
+					   (unsigned long long) written->leaf_pages,
+					   (double) written->entries / written->leaf_pages),
+			 errhint("Leave the parameter out.")));
+}
+
+/*
  * Write internal nodes, and the tree's place into the metapage.
  */
 static void
@@ -209,6 +233,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_FINISH);
 	install(ix, &written);
+	warn_of_few_filters(ix, &written);
 	if (RelationNeedsWAL(index))
 		log_newpage_range(index, MAIN_FORKNUM, 0,
 						  RelationGetNumberOfBlocks(index), true);

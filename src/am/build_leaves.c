@@ -332,5 +332,6 @@ hyb_build_all_leaves(HybBuildScan *scan, bool nulls_not_distinct,
 	written->entries = scan->entries;
 	written->leaf_pages = leaves.leaves.n;
 	written->filter_pages = space->new_filter;
+	written->filtered = space->filtered;
 	written->filters = space->filters;
 }

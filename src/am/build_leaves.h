@@ -67,6 +67,7 @@ typedef struct HybBuildWritten
 	uint64		leaf_pages;
 	uint64		inner_pages;
 	uint64		filter_pages;
+	uint64		filtered;		/* leaves that have a filter */
 	bool		filters;
 	BlockNumber *spare;			/* blocks that are free */
 	int			nspare;

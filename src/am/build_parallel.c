@@ -98,6 +98,7 @@ typedef struct Shared
 	uint64		leaf_pages;
 	uint64		inner_pages;
 	uint64		filter_pages;
+	uint64		filtered;
 	bool		filters;
 
 	pg_atomic_uint64 written;	/* entries in leaves */
@@ -362,6 +363,7 @@ write_ranges(Participant *p)
 	SpinLockAcquire(&shared->mutex);
 	shared->inner_pages += space->new_inner;
 	shared->filter_pages += space->new_filter;
+	shared->filtered += space->filtered;
 	shared->filters |= space->filters;
 	shared->finished++;
 	SpinLockRelease(&shared->mutex);
@@ -570,6 +572,7 @@ collect_ranges(const Participant *p, int nranges, HybBuildWritten *written)
 	written->leaf_pages = shared->leaf_pages;
 	written->inner_pages = shared->inner_pages;
 	written->filter_pages = shared->filter_pages;
+	written->filtered = shared->filtered;
 	written->filters = shared->filters;
 	for (int i = 0; i < shared->participants; i++)
 		written->nspare += p->spares[i].n;

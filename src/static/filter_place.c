@@ -68,6 +68,7 @@ hyb_filter_pack_write(HybFilterPacker *packer)
 
 	block = hyb_step_write(packer->space, image.data);
 	packer->space->new_filter++;
+	packer->space->filtered += packer->n;
 	for (int i = 0; i < packer->n; i++)
 	{
 		HybChild   *child = &packer->list->children[packer->children[i]];

@@ -33,6 +33,7 @@ typedef struct HybStepSpace
 	int			new_inner;		/* internal nodes written */
 	int			old_inner;		/* internal nodes retired */
 	int			new_filter;		/* filter pages written */
+	uint64		filtered;		/* leaves whose filters are on these */
 	int			old_filter;		/* filter pages retired */
 } HybStepSpace;
 
