@@ -33,6 +33,7 @@
 #include "am/build_scan.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
+#include "dynamic/shared.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
 #include "page/handle.h"
@@ -377,13 +378,18 @@ void
 hyb_build_worker_main(dsm_segment *seg, shm_toc *toc)
 {
 	Participant p = {0};
-	Shared	   *shared = shm_toc_lookup(toc, KEY_SHARED, false);
-	LOCKMODE	heap_lock = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
-	LOCKMODE	index_lock = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
+	Shared	   *shared;
+	LOCKMODE	heap_lock;
+	LOCKMODE	index_lock;
 	Relation	index;
 	WalUsage   *wal_usage = shm_toc_lookup(toc, KEY_WAL_USAGE, false);
 	BufferUsage *buffer_usage = shm_toc_lookup(toc, KEY_BUFFER_USAGE, false);
 
+	/* an error if the leader's build is another one, before we look at Shared */
+	(void) hyb_shared_init();
+	shared = shm_toc_lookup(toc, KEY_SHARED, false);
+	heap_lock = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
+	index_lock = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY_TEXT, true);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
 	pgstat_report_query_id(shared->query_id, false);

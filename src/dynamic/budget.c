@@ -57,8 +57,8 @@ hyb_dynamic_forget(Relation rel)
 {
 	HybSlotKey	key = {0};
 
-	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP ||
-		!hyb_shared_init())
+	if (!hyb_shared_init() ||
+		rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		return;
 	key.space = HYB_RELATION_SPACE(rel);
 	key.db = HYB_RELATION_DB(rel);

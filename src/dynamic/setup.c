@@ -10,6 +10,13 @@
 #include "dynamic/progress.h"
 #include "dynamic/unique_lock.h"
 #include "dynamic/workers.h"
+#include "page/open.h"
+
+static void
+attach(void)
+{
+	(void) hyb_shared_init();
+}
 
 void
 hyb_dynamic_init(void)
@@ -21,4 +28,5 @@ hyb_dynamic_init(void)
 
 	hyb_hot_init();
 	hyb_shared_define(parts, lengthof(parts));
+	hyb_index_first_use = attach;
 }

@@ -1,20 +1,56 @@
 /*
  * shared.c
  *		The control structure in shared memory.
+ *
+ * A package upgrade replaces the library while the server runs.  Processes that
+ * have loaded the old build go on with it, later ones load the new one.  The two
+ * cannot use one index, since three promises hold only among processes that
+ * share memory: a merge drops hot copies, VACUUM marks entries of trees, and
+ * inserters of one unique key meet.  So the first build that uses an index is
+ * in charge until the server ends.  A process of another build gets an error
+ * before it looks at an index.
+ *
+ * BuildInCharge says which build that is.  All builds read it, so its name and
+ * layout stay as they are for ever.  The control structure's name contains the
+ * build, so a process that finds it knows its layout.
  */
 #include "compat.h"
 
+#include "common/hashfn.h"
 #include "dynamic/shared.h"
 #include "miscadmin.h"
+#include "port/atomics.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#define HYB_CONTROL_NAME "hybridindex 4"
+#ifndef HYB_SOURCES
+#error "HYB_SOURCES, a checksum of the sources, is to be defined as in the Makefile"
+#endif
+
+StaticAssertDecl(sizeof(HYB_SOURCES) > 1, "the checksum of the sources is empty");
+
+#define IN_CHARGE_NAME		"hybridindex build"
+#define CONTROL_PREFIX		"hybridindex "
+#define BUILD_ROOM			64
+
+typedef struct BuildInCharge
+{
+	char		build[BUILD_ROOM];	/* set once, under AddinShmemInitLock */
+	pg_atomic_uint32 replaced;	/* the newest process known is of another
+								 * build, as a worker would be */
+	char		unused[60];
+} BuildInCharge;
+
+StaticAssertDecl(sizeof(BuildInCharge) == 128, "BuildInCharge is the same in all builds");
 
 static const HybSharedPart *const *parts = NULL;
 static int	nparts = 0;
 static char *control = NULL;
+static BuildInCharge *in_charge = NULL;
+
+/* The library was preloaded: all processes have the postmaster's build. */
+static bool preloaded = false;
 
 void
 hyb_shared_define(const HybSharedPart *const *all_parts, int nall)
@@ -31,8 +67,8 @@ part_size(int i)
 	return CACHELINEALIGN(add_size(parts[i]->size, more));
 }
 
-Size
-hyb_shared_size(void)
+static Size
+control_size(void)
 {
 	Size		size = 0;
 
@@ -41,10 +77,43 @@ hyb_shared_size(void)
 	return size;
 }
 
+Size
+hyb_shared_size(void)
+{
+	return add_size(control_size(), CACHELINEALIGN(sizeof(BuildInCharge)));
+}
+
+/*
+ * The name of this build: a hash of the sources, of the macros that they were
+ * compiled with, and of the sizes of what is shared.
+ */
+static const char *
+this_build(void)
+{
+	static char name[BUILD_ROOM] = "";
+	uint64		hash;
+
+	if (name[0] != '\0')
+		return name;
+	hash = hash_bytes_extended((const unsigned char *) HYB_SOURCES,
+							   sizeof(HYB_SOURCES) - 1, 0);
+	for (int i = 0; i < nparts; i++)
+		hash = hash_combine64(hash, part_size(i));
+	snprintf(name, sizeof(name), "%08x%08x", (uint32) (hash >> 32), (uint32) hash);
+	return name;
+}
+
+/* Is another build in charge?  False if that is not known. */
+static bool
+other_build(void)
+{
+	return in_charge != NULL && strcmp(in_charge->build, this_build()) != 0;
+}
+
 static void
 init_control(char *memory)
 {
-	memset(memory, 0, hyb_shared_size());
+	memset(memory, 0, control_size());
 	for (int i = 0; i < nparts; i++)
 	{
 		if (parts[i]->init != NULL)
@@ -69,18 +138,31 @@ attach_control(char *memory)
 
 /*
  * ShmemInitStruct after start-up takes from the slack of main shared memory,
- * as contrib/pg_prewarm does.  It raises an error if that is used up.
+ * as contrib/pg_prewarm does.  It raises an error if that is used up.  NULL if
+ * another build is in charge.
  */
 static char *
 find_or_make_control(void)
 {
-	char	   *memory;
+	char		name[sizeof(CONTROL_PREFIX) + BUILD_ROOM];
+	char	   *memory = NULL;
 	bool		found;
 
+	snprintf(name, sizeof(name), "%s%s", CONTROL_PREFIX, this_build());
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	memory = ShmemInitStruct(HYB_CONTROL_NAME, hyb_shared_size(), &found);
+	in_charge = ShmemInitStruct(IN_CHARGE_NAME, sizeof(BuildInCharge), &found);
 	if (!found)
-		init_control(memory);
+	{
+		memset(in_charge, 0, sizeof(BuildInCharge));
+		pg_atomic_init_u32(&in_charge->replaced, 0);
+		strlcpy(in_charge->build, this_build(), BUILD_ROOM);
+	}
+	if (!other_build())
+	{
+		memory = ShmemInitStruct(name, control_size(), &found);
+		if (!found)
+			init_control(memory);
+	}
 	LWLockRelease(AddinShmemInitLock);
 	return memory;
 }
@@ -122,7 +204,23 @@ try_control(void)
 void
 hyb_shared_startup(void)
 {
-	attach_control(find_or_make_control());
+	char	   *memory = find_or_make_control();
+
+	if (memory != NULL)
+		attach_control(memory);
+	preloaded = memory != NULL;
+}
+
+static void
+refuse_other_build(void)
+{
+	pg_atomic_write_u32(&in_charge->replaced, 1);
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("hybridindex was updated while the server was running"),
+			 errdetail("This session has loaded build %s of the library, while others use hybrid indexes with build %s.",
+					   this_build(), in_charge->build),
+			 errhint("Restart the server.")));
 }
 
 /*
@@ -131,6 +229,11 @@ hyb_shared_startup(void)
  * process; and if one has made it then every other one finds it.  Hence one
  * attempt is enough, and all processes of a server get the same answer:
  * whoever has no control structure need not mind others that use one.
+ *
+ * That is so for processes of one build.  Another build may need less memory, so
+ * it is refused even where the build in charge found none.  Builds work beside
+ * each other only where BuildInCharge itself found no room: none of them has
+ * shared memory then, and they agree through pages and heavyweight locks.
  */
 bool
 hyb_shared_init(void)
@@ -140,20 +243,32 @@ hyb_shared_init(void)
 
 	if (likely(control != NULL))
 		return true;
-	if (tried)
-		return false;
-	Assert(CritSectionCount == 0);
-	memory = try_control();
-	tried = true;
-	if (memory == NULL)
+	if (!tried)
 	{
-		ereport(LOG,
-				(errmsg("hybridindex works without shared memory, and so more slowly"),
-				 errdetail("There is not enough spare shared memory for its control structure of %zu bytes.",
-						   hyb_shared_size()),
-				 errhint("Add \"hybridindex\" to \"shared_preload_libraries\" and restart the server.")));
-		return false;
+		Assert(CritSectionCount == 0);
+		memory = try_control();
+		tried = true;
+		if (memory != NULL)
+		{
+			attach_control(memory);
+			pg_atomic_write_u32(&in_charge->replaced, 0);
+			return true;
+		}
+		if (!other_build())
+			ereport(LOG,
+					(errmsg("hybridindex works without shared memory, and so more slowly"),
+					 errdetail("There is not enough spare shared memory for its control structure of %zu bytes.",
+							   hyb_shared_size()),
+					 errhint("Add \"hybridindex\" to \"shared_preload_libraries\" and restart the server.")));
 	}
-	attach_control(memory);
-	return true;
+	if (other_build())
+		refuse_other_build();
+	return false;
+}
+
+bool
+hyb_shared_replaced(void)
+{
+	return !preloaded && in_charge != NULL &&
+		pg_atomic_read_u32(&in_charge->replaced) != 0;
 }

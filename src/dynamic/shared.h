@@ -34,9 +34,16 @@ extern void hyb_shared_define(const HybSharedPart *const *parts, int nparts);
 
 /*
  * Attach to the control structure, making it if there is none.  Returns
- * whether there is one.  Not in a critical section.
+ * whether there is one.  Raises an error if another build of the library is in
+ * charge of it.  Not in a critical section.
  */
 extern bool hyb_shared_init(void);
+
+/*
+ * Was another build installed since the server started?  Then a process that
+ * is to be of this one cannot be started.  The answer may be stale.
+ */
+extern bool hyb_shared_replaced(void);
 
 /* For a library that is preloaded: bytes to request, and making it. */
 extern Size hyb_shared_size(void);

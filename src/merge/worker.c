@@ -122,6 +122,9 @@ start_worker(Oid dbid, const HybWorkerRef *ref)
 		.ref = *ref
 	};
 
+	/* it would load the library of the other build, and end */
+	if (hyb_shared_replaced())
+		return false;
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;

@@ -122,15 +122,18 @@ attach_dictionaries(HybIndex *ix)
 		hyb_dictionary_attach(ix, dictionary);
 }
 
+void		(*hyb_index_first_use) (void) = NULL;
 TransactionId hyb_database_xmin = InvalidTransactionId;
 
 static void
-note_database(void)
+prepare_first_use(void)
 {
 	HeapTuple	tuple;
 
 	if (TransactionIdIsValid(hyb_database_xmin))
 		return;
+	if (hyb_index_first_use != NULL)
+		hyb_index_first_use();
 	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
@@ -165,7 +168,7 @@ hyb_index_create_handle(Relation rel)
 	HybIndex   *ix;
 	Size		size;
 
-	note_database();
+	prepare_first_use();
 	if (cache == NULL)
 		cache = make_cache(rel);
 	size = hyb_key_desc_size(cache->desc.natts);

@@ -30,6 +30,12 @@ extern void hyb_index_remember_slot(const HybIndex *ix);
 extern void hyb_index_draw_incarnation(HybIndex *ix);
 
 /*
+ * Called, if set, before this process's first handle is made.  It may raise an
+ * error, and is called again before the next one then.
+ */
+extern void (*hyb_index_first_use) (void);
+
+/*
  * The transaction that wrote the row of this process's database in pg_database.
  * Read when the first handle is made, since those who need it
  * (dynamic/database.c) may hold locks.

@@ -37,6 +37,17 @@ compile_programs() {
 	programs=
 }
 
+# What t/066_builds.pl installs beside this tree's library, in $builds.  The user
+# that runs tests may not be able to read the server's headers.
+prepare_other_builds() {
+	builds=$work/builds
+	mkdir -m 755 "$builds"
+	run test/dev/other_builds.sh "$PG_CONFIG" "$work/tree" "$builds" >"$work/make.log" 2>&1 || {
+		cat "$work/make.log"
+		die "the other builds for t/066_builds.pl failed"
+	}
+}
+
 # install_tree DIRECTORY PG_CONFIG: what was compiled for a server goes into a
 # copy of it.
 install_tree() {

@@ -157,6 +157,10 @@ suite_tap() {
 			[ -n "$upgrade_targets${HYBRID_SERVER:-}" ] || skip "t/009_upgrade.pl: pg_upgrade (no later server to go to)"
 			;;
 	esac
+	builds=
+	case ${PROVE_TESTS:-t/066_builds.pl} in
+		*066*) prepare_other_builds ;;
+	esac
 	own "$work/tree"
 	at_once=2
 	[ "$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)" -ge 2 ] || at_once=1
@@ -165,7 +169,7 @@ suite_tap() {
 		env -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE PATH="$PATH" HOME="$work/tree" TMPDIR="$work/tmp" \
 		PROVE_FLAGS="-j$at_once" \
 		HYBRID_UPGRADE="${upgrade_targets# }" HYBRID_TEST_LIMIT="$file_limit" \
-		HYBRID_PYTHON="$(applications_python)" \
+		HYBRID_BUILDS="$builds" HYBRID_PYTHON="$(applications_python)" \
 		make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no \
 		${PROVE_TESTS:+PROVE_TESTS="$PROVE_TESTS"} prove_installcheck \
 		>"$work/tap.log" 2>&1 || rc=$?
