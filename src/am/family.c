@@ -6,9 +6,11 @@
  * boolean, LIKE over the pattern operator classes, or a join to a unique key
  * that nobody asks for, for what they are in these only.  Our families have the
  * same operators, so an index's description for the planner names btree's
- * family in place of ours, where that has all of its members.  The executor
- * goes by the index itself: what the planner finds in btree's family it finds
- * in ours.
+ * family in place of ours.  The executor goes by the index itself: what the
+ * planner finds in btree's family it has to find in ours.  Where somebody has
+ * added members to btree's since, that is so for queries without the types of
+ * these: the planner takes the operators that a query has, and others of the
+ * same types.
  *
  * An index all of whose families are shown so is shown as a btree: then it can
  * have row comparisons as conditions (scan_row.c, rowcompare.c), and be asked
@@ -23,6 +25,7 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_amop.h"
 #include "commands/defrem.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/plancat.h"
 #include "utils/catcache.h"
 #include "utils/hsearch.h"
@@ -54,8 +57,9 @@ forget_pairs(Datum arg, int cacheid, uint32 hash)
 		pair->known = false;
 }
 
+/* Has our family all members of a btree one, or all for two of these types? */
 static bool
-has_all_members(Oid ours, Oid btree)
+has_all_members(Oid ours, Oid btree, const List *types)
 {
 	CatCList   *members = SearchSysCacheList1(AMOPSTRATEGY,
 											  ObjectIdGetDatum(btree));
@@ -66,6 +70,10 @@ has_all_members(Oid ours, Oid btree)
 		Form_pg_amop member = (Form_pg_amop)
 			GETSTRUCT(&members->members[i]->tuple);
 
+		if (types != NIL &&
+			(!list_member_oid(types, member->amoplefttype) ||
+			 !list_member_oid(types, member->amoprighttype)))
+			continue;
 		all = get_opfamily_member(ours, member->amoplefttype,
 								  member->amoprighttype,
 								  member->amopstrategy) == member->amopopr;
@@ -98,21 +106,68 @@ covers(Oid ours, Oid btree)
 
 		/* what changes meanwhile is not known */
 		pair->known = true;
-		all = has_all_members(ours, btree);
+		all = has_all_members(ours, btree, NIL);
 		pair->covers = all;
 	}
 	return pair->covers;
 }
 
+static List *
+add_input_types(List *types, Oid operator)
+{
+	Oid			left;
+	Oid			right;
+
+	op_input_types(operator, &left, &right);
+	return list_append_unique_oid(list_append_unique_oid(types, left), right);
+}
+
+static bool
+collect_types(Node *node, List **types)
+{
+	ListCell   *lc;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, OpExpr))
+		*types = add_input_types(*types, ((OpExpr *) node)->opno);
+	else if (IsA(node, ScalarArrayOpExpr))
+		*types = add_input_types(*types, ((ScalarArrayOpExpr *) node)->opno);
+	else if (IsA(node, RowCompareExpr))
+		foreach(lc, ((RowCompareExpr *) node)->opnos)
+			* types = add_input_types(*types, lfirst_oid(lc));
+	else if (IsA(node, Query))
+		return query_tree_walker((Query *) node, collect_types, types, 0);
+	return expression_tree_walker(node, collect_types, types);
+}
+
+/*
+ * Has our family what the planner could take of btree's for this query: operators
+ * for two of the types that the query's operators have?  The type of the column
+ * is among them for functions and operators that btree does not have, as LIKE,
+ * of which the planner makes some that it has.
+ */
+static bool
+covers_query(Query *query, Oid type, Oid ours, Oid btree)
+{
+	List	   *types = list_make1_oid(type);
+
+	(void) collect_types((Node *) query, &types);
+	return has_all_members(ours, btree, types);
+}
+
 static void
-show_as_btree(IndexOptInfo *index)
+show_as_btree(Query *query, IndexOptInfo *index)
 {
 	bool		all = true;
 
 	for (int i = 0; i < index->nkeycolumns; i++)
 	{
-		if (covers(index->opfamily[i], index->sortopfamily[i]))
-			index->opfamily[i] = index->sortopfamily[i];
+		Oid			btree = index->sortopfamily[i];
+
+		if (covers(index->opfamily[i], btree) ||
+			covers_query(query, index->opcintype[i], index->opfamily[i], btree))
+			index->opfamily[i] = btree;
 		else
 			all = false;
 	}
@@ -137,7 +192,7 @@ show_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 		if (!OidIsValid(hybrid))
 			hybrid = get_index_am_oid("hybrid", true);
 		if (index->relam == hybrid)
-			show_as_btree(index);
+			show_as_btree(root->parse, index);
 	}
 }
 

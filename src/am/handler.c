@@ -87,26 +87,6 @@ _PG_init(void)
 }
 
 #ifdef HYB_HAVE_COMPARE_TYPES
-static CompareType
-translate_strategy(StrategyNumber strategy, Oid opfamily)
-{
-	switch (strategy)
-	{
-		case BTLessStrategyNumber:
-			return COMPARE_LT;
-		case BTLessEqualStrategyNumber:
-			return COMPARE_LE;
-		case BTEqualStrategyNumber:
-			return COMPARE_EQ;
-		case BTGreaterEqualStrategyNumber:
-			return COMPARE_GE;
-		case BTGreaterStrategyNumber:
-			return COMPARE_GT;
-		default:
-			return COMPARE_INVALID;
-	}
-}
-
 static StrategyNumber
 translate_cmptype(CompareType cmptype, Oid opfamily)
 {
@@ -160,7 +140,15 @@ hybridhandler(PG_FUNCTION_ARGS)
 #ifdef HYB_HAVE_COMPARE_TYPES
 	am->amconsistentequality = true;
 	am->amconsistentordering = true;
-	am->amtranslatestrategy = translate_strategy;
+
+	/*
+	 * What an operator means is btree's to say, which has it too.  The
+	 * planner would also ask our families, and take two equality operators
+	 * for different ones if either only is in them: plans without any index
+	 * of ours changed as soon as somebody added an operator to a family of
+	 * btree's.
+	 */
+	am->amtranslatestrategy = NULL;
 	am->amtranslatecmptype = translate_cmptype;
 #endif
 
