@@ -212,10 +212,10 @@ hyb_shared_startup(void)
 }
 
 static void
-refuse_other_build(void)
+report_other_build(int elevel)
 {
 	pg_atomic_write_u32(&in_charge->replaced, 1);
-	ereport(ERROR,
+	ereport(elevel,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("hybridindex was updated while the server was running"),
 			 errdetail("This session has loaded build %s of the library, while others use hybrid indexes with build %s.",
@@ -235,35 +235,50 @@ refuse_other_build(void)
  * each other only where BuildInCharge itself found no room: none of them has
  * shared memory then, and they agree through pages and heavyweight locks.
  */
-bool
-hyb_shared_init(void)
+static bool
+try_init(void)
 {
 	static bool tried = false;
 	char	   *memory;
 
 	if (likely(control != NULL))
 		return true;
-	if (!tried)
+	if (tried)
+		return false;
+	Assert(CritSectionCount == 0);
+	memory = try_control();
+	tried = true;
+	if (memory != NULL)
 	{
-		Assert(CritSectionCount == 0);
-		memory = try_control();
-		tried = true;
-		if (memory != NULL)
-		{
-			attach_control(memory);
-			pg_atomic_write_u32(&in_charge->replaced, 0);
-			return true;
-		}
-		if (!other_build())
-			ereport(LOG,
-					(errmsg("hybridindex works without shared memory, and so more slowly"),
-					 errdetail("There is not enough spare shared memory for its control structure of %zu bytes.",
-							   hyb_shared_size()),
-					 errhint("Add \"hybridindex\" to \"shared_preload_libraries\" and restart the server.")));
+		attach_control(memory);
+		pg_atomic_write_u32(&in_charge->replaced, 0);
 	}
+	else if (!other_build())
+		ereport(LOG,
+				(errmsg("hybridindex works without shared memory, and so more slowly"),
+				 errdetail("There is not enough spare shared memory for its control structure of %zu bytes.",
+						   hyb_shared_size()),
+				 errhint("Add \"hybridindex\" to \"shared_preload_libraries\" and restart the server.")));
+	return memory != NULL;
+}
+
+bool
+hyb_shared_init(void)
+{
+	if (try_init())
+		return true;
 	if (other_build())
-		refuse_other_build();
+		report_other_build(ERROR);
 	return false;
+}
+
+bool
+hyb_shared_is_barred(void)
+{
+	if (try_init() || !other_build())
+		return false;
+	report_other_build(LOG);
+	return true;
 }
 
 bool

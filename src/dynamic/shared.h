@@ -40,6 +40,12 @@ extern void hyb_shared_define(const HybSharedPart *const *parts, int nparts);
 extern bool hyb_shared_init(void);
 
 /*
+ * Is another build in charge?  Then that is logged.  For background workers,
+ * which the server starts again after an error.
+ */
+extern bool hyb_shared_is_barred(void);
+
+/*
  * Was another build installed since the server started?  Then a process that
  * is to be of this one cannot be started.  The answer may be stale.
  */

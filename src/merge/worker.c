@@ -548,6 +548,8 @@ hybrid_merge_worker_main(Datum arg)
 {
 	Oid			relid;
 
+	if (hyb_shared_is_barred())
+		proc_exit(0);
 	memcpy(&args, MyBgworkerEntry->bgw_extra, sizeof(args));
 	if (!hyb_worker_confirm(&args.ref))
 		proc_exit(0);
