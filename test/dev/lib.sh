@@ -60,8 +60,19 @@ scratch_directory() {
 	trap 'exit 143' TERM HUP
 }
 
+# Copies of this directory are made below $TMPDIR: it is not in this directory,
+# but where copies leave it out (copy_tree).
+check_tmpdir() {
+	here=$(pwd -P)
+	case $(cd "${TMPDIR:-/tmp}" && pwd -P)/ in
+		"$here"/build/*) ;;
+		"$here"/*) die "TMPDIR is in $here, and copies of that are made there: set it to a directory elsewhere, or below build" ;;
+	esac
+}
+
 work=
 workspace() {
+	check_tmpdir
 	work=$(mktemp -d "${TMPDIR:-/tmp}/hybridindex.XXXXXX")
 	work=$(cd "$work" && pwd -P)
 	trap cleanup EXIT

@@ -14,6 +14,7 @@ scratch_servers=${TMPDIR:-/tmp}/hybridindex-psql-$(
 # Have the place for us alone.  Its name can be guessed: nobody else may have
 # made it.
 enter_scratch_servers() {
+	check_tmpdir
 	mkdir -m 711 "$scratch_servers" 2>/dev/null || :
 	[ -n "$(find "$scratch_servers" -prune -type d -user "$(id -u)")" ] ||
 		die "$scratch_servers is not a directory of ours"

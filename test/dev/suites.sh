@@ -202,7 +202,7 @@ report_skipped_tap() {
 }
 
 # What needs no server: the programs of test/unit and, with one of the servers'
-# headers, the fuzz targets for a second each; how the sources look.
+# headers, the fuzz targets for a second each; how the sources look; ./dev.
 suite_unit() {
 	unit_make unit check ${UNIT:+TESTS="$UNIT"}
 	# a line for each program: NAME: N passed, N failed
@@ -211,6 +211,7 @@ suite_unit() {
 	[ -z "${UNIT:-}" ] || return 0
 	unit_layout
 	unit_structure
+	unit_tmpdir
 	[ -z "${HYBRID_SERVER:-}" ] || return 0
 	unit_make fuzz -j2 run SECONDS=1
 	tally "$rc" "$(count '^fuzz_[a-z]+: [0-9]+ executions' "$work/fuzz.log")" 0
@@ -252,6 +253,23 @@ unit_structure() {
 	cat "$work/structure.log"
 	tally "$rc" "$(count '^structure: 1 passed, 0 failed' "$work/structure.log")" \
 		"$(count '^structure: 0 passed, 1 failed' "$work/structure.log")"
+}
+
+# ./dev refuses to copy this directory into itself.
+unit_tmpdir() {
+	rc=0
+	mkdir "$work/tree/inside"
+	for command in 'test regress like' psql; do
+		# shellcheck disable=SC2086
+		(cd "$work/tree" && TMPDIR=$PWD/inside timeout 60 ./dev $command) </dev/null >"$work/tmpdir.log" 2>&1 || :
+		if ! grep -q '^dev: TMPDIR is in ' "$work/tmpdir.log"; then
+			cat "$work/tmpdir.log"
+			rc=1
+		fi
+	done
+	rmdir "$work/tree/inside" || rc=1
+	echo "TMPDIR in the sources: $((1 - rc)) passed, $rc failed"
+	tally "$rc" "$((1 - rc))" "$rc"
 }
 
 # Regression tests with every server process under valgrind.  What it reports
