@@ -9,10 +9,10 @@ index with the payload, and a hybrid one WITH (compression = none):
 
     json    a user profile as JSON in a column of type text
     jsonb   the same as jsonb
-    title   a list of titles: text without any structure
+    names   a list of package names: text without any structure
     event   what an event log has: a type, a page, an address, an agent (four columns)
 
-E-mail addresses, titles and paths in them are the samples of test/data.  Printed
+E-mail addresses, package names and paths in them are the samples of test/data.  Printed
 are sizes half a minute after the load and after REINDEX, and index-only scans of one row, of
 100, and of 10,000 a second, of an all-visible table.  With --memory (root only) the
 server is restarted in a control group of so much for the scans, page cache
@@ -42,7 +42,7 @@ PROFILE = """format('{"id": %s, "email": "%s", "status": "%s", "plan": "%s", "cr
 PAYLOADS = {
     "json": ("doc text COLLATE \"C\"", "doc", PROFILE),
     "jsonb": ("doc jsonb", "doc", PROFILE + "::jsonb"),
-    "title": ("doc text", "doc", "left((SELECT string_agg(s, ' ') FROM titles WHERE n BETWEEN r % 19000 AND r % 19000 + 11), 200)"),
+    "names": ("doc text", "doc", "left((SELECT string_agg(s, ' ') FROM package_names WHERE n BETWEEN r % 19000 AND r % 19000 + 11), 200)"),
     "event": ("kind text, page text, host inet, agent text", "kind, page, host, agent",
               "(ARRAY['page_view', 'click', 'purchase', 'sign_in', 'sign_out', 'search'])[1 + r % 6], p.s, "
               "('10.' || r % 256 || '.' || r / 256 % 256 || '.' || r / 65536 % 256)::inet, "

@@ -88,7 +88,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10000000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--keys", help="directory of emails.txt.gz, titles.txt.gz, paths.txt.gz")
+    parser.add_argument("--keys", help="directory of emails.txt.gz, package_names.txt.gz, paths.txt.gz")
     args = parser.parse_args()
     server = Server(None)
     load(server, args)

@@ -6,7 +6,7 @@
 # Each set is loaded in random order into a table that has both indexes from
 # the start (the ascending one in ascending order), so both see the same
 # entries in the same order.  Text keys come from
-# KEYS_DIR/{emails,titles,paths}.txt.gz, by default the samples in test/data,
+# KEYS_DIR/{emails,package_names,paths}.txt.gz, by default the samples in test/data,
 # which have fewer than ROWS.  Sizes are whole files, whatever lies in the
 # dynamic stage and on the free list included: right after the load, and at
 # rest, when workers have found that nobody inserts any more (a minute at most).
@@ -76,7 +76,7 @@ text_set() {
 	[ -r "$keys/$1.txt.gz" ] || { echo "skipping $1: no $keys/$1.txt.gz" >&2; return 0; }
 	echo "SET client_min_messages = warning; DROP TABLE IF EXISTS hybrid_size.raw; CREATE UNLOGGED TABLE hybrid_size.raw (k text)" | $PSQL
 	zcat "$keys/$1.txt.gz" | sed 's/\\/\\\\/g' | $PSQL -c "COPY hybrid_size.raw FROM STDIN"
-	measure "$1" 'k text COLLATE "C"' 'k' "SELECT k FROM (SELECT k FROM raw ORDER BY random() LIMIT $rows) s"
+	measure "$(echo "$1" | tr _ ' ')" 'k text COLLATE "C"' 'k' "SELECT k FROM (SELECT k FROM raw ORDER BY random() LIMIT $rows) s"
 }
 
 g="generate_series(1, $rows)"
@@ -84,7 +84,7 @@ measure 'random int8' 'k int8' 'k' "SELECT ((random() * 9007199254740992)::int8 
 measure 'ascending int8' 'k int8' 'k' "SELECT i FROM $g i"
 measure 'random uuid' 'k uuid' 'k' "SELECT md5(random()::text || i)::uuid FROM $g i"
 text_set emails
-text_set titles
+text_set package_names
 text_set paths
 measure '1000 distinct int4' 'k int4' 'k' "SELECT (random() * 999)::int4 FROM $g"
 measure 'order line (four int4)' 'w int4, d int4, o int4, n int4' 'w, d, o, n' \

@@ -2,7 +2,7 @@
 """Indexes that hold the beginnings of keys (layout = trie) beside others.
 
     bench/trie.py [--rows N] [--seconds S] [--rounds N] [--texts DIR]
-                  [--keys int8,uuid,pair,emails,titles,paths]
+                  [--keys int8,uuid,pair,emails,package_names,paths]
                   [--methods btree,columnar,trie] [--pad BYTES]
                   [--memory MB --restart-command CMD]
 
@@ -161,7 +161,7 @@ def measure_keys(server, args, keys, methods):
         for m in methods[part % len(methods):] + methods[:part % len(methods)]:
             rates[m].append(load(server, m, count * part // parts, count * (part + 1) // parts))
     loaded = {m: size(server, m) for m in methods}
-    print("\n%s, %d rows\n\n| | %s |\n| --- |%s" % (keys, count, " | ".join(methods), " ---: |" * len(methods)))
+    print("\n%s, %d rows\n\n| | %s |\n| --- |%s" % (keys.replace("_", " "), count, " | ".join(methods), " ---: |" * len(methods)))
     table("rows inserted a second (of columnar)", methods, rates)
     settle(server, methods)
     rest = {m: size(server, m) for m in methods}

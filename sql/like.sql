@@ -9,9 +9,9 @@
 \i :helpers
 \set ECHO all
 CREATE TABLE lk (c text COLLATE "C", p text, v varchar COLLATE "C", b char(20) COLLATE "C", bp char(20));
-\set file :abs_srcdir '/test/data/titles.txt.gz'
-\set titles `gzip -dc :'file' | head -n 4000`
-INSERT INTO lk SELECT t, t, t, left(t, 20), left(t, 20) FROM unnest(string_to_array(:'titles', E'\n')) t;
+\set file :abs_srcdir '/test/data/package_names.txt.gz'
+\set names `gzip -dc :'file' | head -n 4000`
+INSERT INTO lk SELECT t, t, t, left(t, 20), left(t, 20) FROM unnest(string_to_array(:'names', E'\n')) t;
 INSERT INTO lk SELECT t, t, t, t, t FROM unnest(array['', 'a', 'ab', 'ab%', 'ab_', 'ab\c', 'ab c', 'abc', 'ac', 'A', 'AB', E'ab\u00ff', 'é', 'éa', 'zzzz', NULL]) t;
 CREATE INDEX lk_c ON lk USING hybrid (c);
 CREATE INDEX lk_p ON lk USING hybrid (p text_pattern_ops);

@@ -29,7 +29,7 @@ CREATE TABLE grown (r int8);
 CREATE INDEX big_grown ON grown (r);
 INSERT INTO grown SELECT hashint8extended(i, 7) FROM generate_series(1, 400000) i;
 SQL
-foreach my $file (qw(emails titles paths))
+foreach my $file (qw(emails package_names paths))
 {
 	$node->safe_psql('postgres', "CREATE TABLE $file (k text COLLATE \"C\"); COPY $file FROM PROGRAM 'gzip -dc ''$data/$file.txt.gz''' WITH (FORMAT csv, DELIMITER E'\\x01', QUOTE E'\\x02'); CREATE INDEX big_$file ON $file (k)");
 }

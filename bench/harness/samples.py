@@ -1,9 +1,9 @@
-"""E-mail addresses, titles and paths, a table of each."""
+"""E-mail addresses, package names and paths, a table of each."""
 import gzip
 from pathlib import Path
 
 DATA = Path(__file__).resolve().parents[2] / "test" / "data"
-NAMES = ("emails", "titles", "paths")
+NAMES = ("emails", "package_names", "paths")
 
 
 def sample_text(name, directory=None):

@@ -97,7 +97,7 @@ class Run:
         """public.raw: the samples of test/data, numbered from 0."""
         self.server.psql("DROP TABLE IF EXISTS public.raw, public.raw_line; "
                          "CREATE UNLOGGED TABLE public.raw_line (kind text, k text COLLATE \"C\")")
-        for kind, file in (("email", "emails"), ("title", "titles")):
+        for kind, file in (("email", "emails"), ("package name", "package_names")):
             text = "".join("%s\t%s\n" % (kind, line.replace("\\", "\\\\").replace("\t", " "))
                            for line in sample_text(file).rstrip("\n").split("\n"))
             self.server.psql("COPY public.raw_line FROM STDIN", stdin=text)

@@ -27,7 +27,7 @@ SETS = {
     "uuid": ("uuid", "md5(i::text)::uuid", "uuid_send(k)"),
     "1000 distinct int4": ("int4", "(hashint8extended(i, 0) & 2147483647)::int % 1000", "int4send(k)"),
     "emails": ("text", None, "convert_to(k, 'UTF8')"),
-    "titles": ("text", None, "convert_to(k, 'UTF8')"),
+    "package_names": ("text", None, "convert_to(k, 'UTF8')"),
     "paths": ("text", None, "convert_to(k, 'UTF8')"),
 }
 
@@ -49,13 +49,13 @@ def measure(server, program, name, rows):
         sys.exit(run.stderr)
     for line in run.stdout.splitlines():
         form, plain, *compressed = line.split("\t")
-        print("| %s | %s | %s | %s |" % (name, form, plain, " | ".join(compressed)), flush=True)
+        print("| %s | %s | %s | %s |" % (name.replace("_", " "), form, plain, " | ".join(compressed)), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=300000)
-    parser.add_argument("--keys", help="directory of emails.txt.gz, titles.txt.gz, paths.txt.gz")
+    parser.add_argument("--keys", help="directory of emails.txt.gz, package_names.txt.gz, paths.txt.gz")
     args = parser.parse_args()
     server = Server(None)
     server.psql("DROP SCHEMA IF EXISTS %s CASCADE; CREATE SCHEMA %s; CREATE EXTENSION IF NOT EXISTS hybridindex" %

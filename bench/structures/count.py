@@ -42,7 +42,7 @@ def run(build, structure, arguments):
 def main():
     build, integers = Path(sys.argv[1]), sys.argv[2]
     sets = {"random int8": ["--integers", integers]}
-    sets.update({name: [str(build / (name + ".txt"))] for name in ("emails", "titles", "paths")})
+    sets.update({name.replace("_", " "): [str(build / (name + ".txt"))] for name in ("emails", "package_names", "paths")})
     print("| keys | structure | bytes a key | without the key | insert: instructions | misses | beyond 1 MB "
           "| look-up | misses | beyond 1 MB | entry of a scan | misses | beyond 1 MB |")
     print("| --- | --- |" + " ---: |" * 11, flush=True)
