@@ -220,6 +220,7 @@ add_tuple(HybBuildLeaves *leaves, HybBuildScan *scan, IndexTuple itup)
 	uint32		keylen;
 
 	index_deform_tuple(itup, RelationGetDescr(leaves->ix->rel), values, isnull);
+	hyb_key_check_order(desc, values, isnull);
 	hyb_key_encode(desc, values, isnull, &scan->entry, &keylen);
 	MemoryContextSwitchTo(old);
 	if (hyb_key_split(desc, scan->entry.data, scan->entry.len, desc->natts,

@@ -131,6 +131,7 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	bool		full;
 	HybUniqueTicket ticket = HYB_UNIQUE_NO_TICKET;
 
+	hyb_key_check_order(ix->desc, values, isnull);
 	hyb_key_encode(ix->desc, values, isnull, &state->entry, &entry.keylen);
 	entry.bytes = state->entry.data;
 	entry.len = state->entry.len;

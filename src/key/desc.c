@@ -10,7 +10,9 @@
 #include "key/bytes.h"
 #include "key/long_values.h"
 #include "miscadmin.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/typcache.h"
 
 /* Ask the operator class of key column `attno` for its codec. */
 static const HybCodec *
@@ -48,6 +50,56 @@ hyb_column_equalimage(Relation index, int attno)
 															HYB_EQUALIMAGE_PROC),
 										  index->rd_indcollation[attno - 1],
 										  ObjectIdGetDatum(index->rd_opcintype[attno - 1])));
+}
+
+/*
+ * Can values of this type be compared, whatever they are?  The functions that
+ * compare arrays, composites and ranges look for the functions of what is in
+ * them when they meet it, so an operator class does not tell.
+ */
+static bool
+has_order(Oid type)
+{
+	Oid			part;
+	TypeCacheEntry *entry;
+
+	type = getBaseType(type);
+	if (OidIsValid(part = get_base_element_type(type)) ||
+		OidIsValid(part = get_multirange_range(type)) ||
+		OidIsValid(part = get_range_subtype(type)))
+		return has_order(part);
+
+	entry = lookup_type_cache(type, TYPECACHE_CMP_PROC | TYPECACHE_TUPDESC);
+	for (int i = 0; entry->tupDesc != NULL && i < entry->tupDesc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(entry->tupDesc, i);
+
+		if (!att->attisdropped && !has_order(att->atttypid))
+			return false;
+	}
+	return OidIsValid(entry->cmp_proc);
+}
+
+/* Classes for types that contain any others; those for one type know theirs. */
+static bool
+is_doubtful(const HybColumn *col)
+{
+	return (IsPolymorphicType(col->opcintype) || col->opcintype == RECORDOID) &&
+		!has_order(col->typid);
+}
+
+void
+hyb_key_compare_self(const HybKeyDesc *desc, const Datum *values,
+					 const bool *isnull)
+{
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+
+		if (col->doubtful && !isnull[i])
+			(void) hyb_call_function(col->order_proc, col->collation,
+									 values[i], values[i]);
+	}
 }
 
 /* Form of a column that has no codec: the value's own bytes. */
@@ -153,6 +205,9 @@ hyb_key_desc_create(Relation index)
 		col->opcintype = index->rd_opcintype[i];
 		col->collation = index->rd_indcollation[i];
 		col->order_proc = index_getprocinfo(index, i + 1, HYB_ORDER_PROC);
+
+		col->doubtful = is_doubtful(col);
+		desc->doubtful |= col->doubtful;
 
 		codec = hyb_column_codec(index, i + 1, &col->options);
 		if (codec != NULL)

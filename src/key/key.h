@@ -227,6 +227,7 @@ typedef struct HybColumn
 	Oid			opcintype;
 	Oid			collation;
 	int32		typmod;
+	bool		doubtful;		/* see HybKeyDesc */
 	FmgrInfo   *order_proc;		/* HYB_ORDER_PROC, key columns only */
 	const char *index_name;		/* for errors */
 	Datum		options;		/* operator class options, or 0 */
@@ -257,6 +258,8 @@ typedef struct HybKeyDesc
 	bool		exact;			/* equal keys have equal bytes: no FLOAT
 								 * column, no PROC column without a positive
 								 * HYB_EQUALIMAGE_PROC */
+	bool		doubtful;		/* a key column has a type with values that
+								 * cannot be compared: hyb_key_check_order */
 	TupleDesc	tupdesc;		/* the index relation's */
 	HybColumn	cols[FLEXIBLE_ARRAY_MEMBER];
 } HybKeyDesc;
@@ -338,6 +341,21 @@ hyb_pos_at(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
 
 /* Builds the description in the current memory context. */
 extern HybKeyDesc *hyb_key_desc_create(Relation index);
+
+/*
+ * Raises the comparison function's error if a value of the row cannot be
+ * compared, not even with itself: nothing could find its place later.
+ */
+extern void hyb_key_compare_self(const HybKeyDesc *desc, const Datum *values,
+								 const bool *isnull);
+
+static inline void
+hyb_key_check_order(const HybKeyDesc *desc, const Datum *values,
+					const bool *isnull)
+{
+	if (unlikely(desc->doubtful))
+		hyb_key_compare_self(desc, values, isnull);
+}
 
 /*
  * Encode one row (all natts columns) to `out`, which is emptied first;
