@@ -145,7 +145,8 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 			.values = values,
 			.isnull = isnull,
 			.entry = &entry,
-			.check = check_unique
+			.check = check_unique,
+			.on_conflict = info->ii_UniqueOps != NULL
 		};
 
 		is_unique = hyb_unique_check(ix, &row, unique_buffers(state), &ticket);

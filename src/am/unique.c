@@ -25,6 +25,7 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "algo/hash.h"
+#include "am/counterpart.h"
 #include "am/unique.h"
 #include "dynamic/dynamic.h"
 #include "dynamic/slot.h"
@@ -58,6 +59,8 @@ typedef struct UniqueSearch
 {
 	HybIndex   *ix;
 	const HybUniqueRow *row;
+	IndexUniqueCheck check;		/* row->check, or PARTIAL for UNIQUE_CHECK_YES
+								 * where another index decides */
 	HybPos		low;			/* just below the key, and just above it */
 	HybPos		high;
 	uint64		hash;			/* of the key, 0 if equal keys may differ in
@@ -132,7 +135,7 @@ candidate_exists(UniqueSearch *search, const ItemPointerData *candidate,
 	HYB_POINT("unique-candidate");
 	HYB_ASSERT_NO_LWLOCK();
 	*dead = false;
-	if (search->row->check == UNIQUE_CHECK_EXISTING &&
+	if (search->check == UNIQUE_CHECK_EXISTING &&
 		ItemPointerEquals(&htid, &search->row->entry->tid))
 	{
 		search->found_self = true;
@@ -161,7 +164,7 @@ judge_candidate(UniqueSearch *search, HybPinResult pin)
 		case HYB_PIN_HOLDS:
 			break;
 	}
-	if (search->row->check == UNIQUE_CHECK_PARTIAL)
+	if (search->check == UNIQUE_CHECK_PARTIAL)
 		return SEARCH_MAYBE;
 
 	search->xwait = TransactionIdIsValid(search->dirty.xmin) ?
@@ -551,6 +554,19 @@ wait_for_other(UniqueSearch *search)
 						  &search->row->entry->tid, XLTW_InsertIndex);
 }
 
+/* Returns if the search is to start over.  No lock is held. */
+static void
+meet_duplicate(UniqueSearch *search, SearchResult result)
+{
+	if (search->row->on_conflict && search->check == UNIQUE_CHECK_YES &&
+		hyb_counterpart_decides(search->ix->rel, search->row->heap))
+		search->check = UNIQUE_CHECK_PARTIAL;
+	else if (result == SEARCH_WAIT)
+		wait_for_other(search);
+	else
+		report_duplicate(search);
+}
+
 bool
 hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 				 HybUniqueBuffers *buffers, HybUniqueTicket *ticket)
@@ -571,6 +587,7 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 	search.xwait = InvalidTransactionId;
 	search.ix = ix;
 	search.row = row;
+	search.check = row->check;
 	search.low.key = entry->bytes;
 	search.low.len = entry->keylen;
 	search.low.ncols = desc->nkeys;
@@ -612,10 +629,7 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 		else if (result != SEARCH_AGAIN)
 		{
 			hyb_unique_yield(ticket);
-			if (result == SEARCH_WAIT)
-				wait_for_other(&search);
-			else
-				report_duplicate(&search);
+			meet_duplicate(&search, result);
 		}
 	}
 

@@ -40,6 +40,7 @@ typedef struct HybUniqueRow
 	bool	   *isnull;
 	HybEntry   *entry;			/* of them and the TID */
 	IndexUniqueCheck check;
+	bool		on_conflict;	/* by INSERT ... ON CONFLICT */
 } HybUniqueRow;
 
 /*

@@ -12,10 +12,14 @@
  * the swap has the old index for an arbiter, which finds none from then on; the
  * twin does.
  *
- * The planner opens all indexes of a table when it looks for arbiters, also
- * those that are not valid: by then this library is loaded.  A table whose rows
- * are routed to partitions has its arbiters found by the executor alone, when
- * the first row comes; there REINDEX CONCURRENTLY has the same gap.
+ * The planner opens all indexes of a table when it looks for arbiters by columns,
+ * also those that are not valid: by then this library is loaded.  For ON CONFLICT
+ * ON CONSTRAINT it opens none behind that of the constraint.  So a session may
+ * load the library when the executor opens a hybrid twin, after this file could
+ * do anything; until the swap that twin leaves duplicates to the constraint's
+ * index (am/counterpart.c).  A table whose rows are routed to partitions has its
+ * arbiters found by the executor alone, when the first row comes; there REINDEX
+ * CONCURRENTLY has the same gap.
  *
  * For ON CONFLICT ON CONSTRAINT the planner (infer_arbiter_indexes in plancat.c)
  * first asks which index the constraint has and then opens the table's indexes,
@@ -27,8 +31,8 @@
 
 #include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/stratnum.h"
 #include "access/table.h"
+#include "am/counterpart.h"
 #include "am/hooks.h"
 #include "am/started.h"
 #include "catalog/pg_class.h"
@@ -60,31 +64,6 @@ get_flags(Oid index, bool *unique, bool *valid)
 	return true;
 }
 
-/* Do both refuse the same rows, as far as they refuse any? */
-static bool
-same_uniqueness(Relation a, Relation b)
-{
-	Form_pg_index form_a = a->rd_index;
-	Form_pg_index form_b = b->rd_index;
-
-	if (form_a->indnkeyatts != form_b->indnkeyatts ||
-		form_a->indnullsnotdistinct != form_b->indnullsnotdistinct)
-		return false;
-	for (int i = 0; i < form_a->indnkeyatts; i++)
-	{
-		if (form_a->indkey.values[i] != form_b->indkey.values[i] ||
-			a->rd_indcollation[i] != b->rd_indcollation[i] ||
-			get_opfamily_member(a->rd_opfamily[i], a->rd_opcintype[i],
-								a->rd_opcintype[i], BTEqualStrategyNumber) !=
-			get_opfamily_member(b->rd_opfamily[i], b->rd_opcintype[i],
-								b->rd_opcintype[i], BTEqualStrategyNumber))
-			return false;
-	}
-	return equal(RelationGetIndexExpressions(a),
-				 RelationGetIndexExpressions(b)) &&
-		equal(RelationGetIndexPredicate(a), RelationGetIndexPredicate(b));
-}
-
 static bool
 is_twin(Oid index, Oid arbiter, Oid hybrid)
 {
@@ -93,7 +72,7 @@ is_twin(Oid index, Oid arbiter, Oid hybrid)
 	bool		result;
 
 	result = (a->rd_rel->relam == hybrid || b->rd_rel->relam == hybrid) &&
-		same_uniqueness(a, b);
+		hyb_same_uniqueness(a, b);
 	index_close(b, NoLock);
 	index_close(a, NoLock);
 	return result;
