@@ -33,6 +33,7 @@
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "parser/parsetree.h"
 #include "tcop/pquery.h"
@@ -240,6 +241,7 @@ check_loaded(Plan *plan, List *rtable, Oid hybrid)
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg(HYB_LOADED_LATE),
 					 errdetail(HYB_LOADED_LATE_DETAIL),
+					 HYB_IS_WORKER ? errhint(HYB_LOADED_LATE_WORKER_HINT) :
 					 errhint(HYB_LOADED_LATE_HINT)));
 		table_close(table, AccessShareLock);
 	}

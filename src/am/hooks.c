@@ -47,6 +47,8 @@ explain_error(ErrorData *error)
 		strcmp(error->message_id,
 			   "there is no unique or exclusion constraint matching the ON CONFLICT specification") == 0)
 		error->hint = MemoryContextStrdup(error->assoc_context,
+										  HYB_IS_WORKER ?
+										  _(HYB_LOADED_LATE_WORKER_HINT) :
 										  _("Operator classes are looked for in hybrid indexes once the library \"hybridindex\" is loaded, which this statement did: try it again, or add it to \"session_preload_libraries\"."));
 	if (error->hint == NULL &&
 		strcmp(error->message_id, "unrecognized parameter \"%s\"") == 0 &&
@@ -63,6 +65,8 @@ explain_error(ErrorData *error)
 		error->detail = MemoryContextStrdup(error->assoc_context,
 											_(HYB_LOADED_LATE_DETAIL));
 		error->hint = MemoryContextStrdup(error->assoc_context,
+										  HYB_IS_WORKER ?
+										  _(HYB_LOADED_LATE_WORKER_HINT) :
 										  _(HYB_LOADED_LATE_HINT));
 	}
 #endif

@@ -34,6 +34,11 @@ extern void hyb_conflict_loaded(void);
 #define HYB_LOADED_LATE_HINT \
 	"Try it again, or add \"hybridindex\" to \"session_preload_libraries\"."
 
+/* A background worker's first statement fails each time. */
+#define HYB_LOADED_LATE_WORKER_HINT \
+	"Add \"hybridindex\" to \"shared_preload_libraries\" and restart the server. Background workers do not read \"session_preload_libraries\"."
+#define HYB_IS_WORKER	(MyBackendType == B_BG_WORKER)
+
 extern void hyb_family_init(void);
 
 extern void hyb_rowcompare_init(void);
