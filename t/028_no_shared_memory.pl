@@ -57,7 +57,11 @@ sub exhaust
 	my ($ret, $out, $err) = $node->psql('postgres',
 		'DO $$ BEGIN FOR i IN 1 .. 10000000 LOOP PERFORM pg_advisory_lock(i); END LOOP; END $$',
 		extra_params => [ '-U', 'plain' ]);
-	return like($err, qr/ERROR:  out of shared memory/, 'an ordinary role used up the spare shared memory');
+	like($err, qr/ERROR:  out of shared memory/, 'an ordinary role used up the spare shared memory');
+
+	# its session may still hold its locks, so that no other one can begin
+	$node->poll_query_until('postgres', 'SELECT true') or die 'no session can begin';
+	return;
 }
 
 sub works
