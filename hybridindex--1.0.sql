@@ -786,9 +786,10 @@ WITH readable AS MATERIALIZED (
 		AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
 		AND (c.relpersistence = 'p' OR NOT pg_catalog.pg_is_in_recovery())
 		AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')
-			OR pg_catalog.has_table_privilege(t.oid,
-				CASE WHEN pg_catalog.current_setting('server_version_num')::integer >= 170000
-					THEN 'SELECT, MAINTAIN' ELSE 'SELECT' END)
+			OR CASE WHEN pg_catalog.current_setting('server_version_num')::integer >= 170000
+				THEN pg_catalog.has_table_privilege(t.oid, 'MAINTAIN') ELSE false END
+			OR pg_catalog.has_table_privilege(t.oid, 'SELECT')
+				AND NOT pg_catalog.row_security_active(t.oid)
 			OR pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE')))
 SELECT r.nspname AS schemaname, r.tablename, r.relname AS indexname,
 	r.oid AS indexrelid, s.*
@@ -797,7 +798,18 @@ FROM readable r, LATERAL hybrid_index_stats(r.oid::regclass, true) s;
 COMMENT ON VIEW hybrid_indexes IS
 'all hybrid indexes of the database that the caller may look into, with their hybrid_index_stats, NULL where these would have to wait';
 
-GRANT SELECT ON hybrid_merge_progress, hybrid_memory, hybrid_indexes TO PUBLIC;
+GRANT SELECT ON hybrid_merge_progress, hybrid_indexes TO PUBLIC;
+
+-- Privileges are those of the server's own statistics: docs/reliability.md.
+-- Memory is shown as pg_shmem_allocations is, and what reads entries whose rows
+-- were rolled back, or are not committed, is as pgstattuple.
+REVOKE ALL ON FUNCTION hybrid_memory_info() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION hybrid_memory_info() TO pg_read_all_stats;
+GRANT SELECT ON hybrid_memory TO pg_read_all_stats;
+REVOKE ALL ON FUNCTION hybrid_may_contain(regclass, "any"),
+	hybrid_approx_count(regclass, anycompatible, anycompatible) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION hybrid_may_contain(regclass, "any"),
+	hybrid_approx_count(regclass, anycompatible, anycompatible) TO pg_stat_scan_tables;
 
 --
 -- What conversion would save
@@ -837,9 +849,10 @@ WITH readable AS MATERIALIZED (
 		AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
 		AND (c.relpersistence = 'p' OR NOT pg_catalog.pg_is_in_recovery())
 		AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')
-			OR pg_catalog.has_table_privilege(t.oid,
-				CASE WHEN pg_catalog.current_setting('server_version_num')::integer >= 170000
-					THEN 'SELECT, MAINTAIN' ELSE 'SELECT' END)
+			OR CASE WHEN pg_catalog.current_setting('server_version_num')::integer >= 170000
+				THEN pg_catalog.has_table_privilege(t.oid, 'MAINTAIN') ELSE false END
+			OR pg_catalog.has_table_privilege(t.oid, 'SELECT')
+				AND NOT pg_catalog.row_security_active(t.oid)
 			OR pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE'))),
 estimated AS (
 	SELECT r.*, e.*,

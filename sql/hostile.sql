@@ -12,6 +12,7 @@
 CREATE ROLE regress_hyb_owner;
 CREATE ROLE regress_hyb_hostile;
 CREATE SCHEMA hostile AUTHORIZATION regress_hyb_hostile;
+GRANT EXECUTE ON FUNCTION hybrid_may_contain, hybrid_approx_count TO regress_hyb_hostile;
 SET search_path = hostile, public;
 SET ROLE regress_hyb_hostile;
 
@@ -182,4 +183,5 @@ DROP OPERATOR CLASS telling_ops USING hybrid;
 DROP FUNCTION telling_cmp;
 DROP FUNCTION hostile.told_try;
 DROP SCHEMA hostile CASCADE;
+REVOKE EXECUTE ON FUNCTION hybrid_may_contain, hybrid_approx_count FROM regress_hyb_hostile;
 DROP ROLE regress_hyb_owner, regress_hyb_hostile;

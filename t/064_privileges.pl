@@ -16,12 +16,14 @@ use Test::More;
 my $node = new_node('privileges');
 my $has_maintain = $node->safe_psql('postgres', "SELECT current_setting('server_version_num')::int >= 170000") eq 't';
 
-# nothing has no right but USAGE on the schema; each other role has one more,
-# and schemer owns the schema, but no table in it
-my @roles = qw(nothing reader monitor maintainer owner schemer);
+# nothing has no right but USAGE on the schema; each other role has one more, and
+# schemer owns the schema, but no table in it.  The table has row security: reader
+# sees all rows, limited what policies show.  trusted is a reader that may call
+# what tells keys, as limited may.
+my @roles = qw(nothing reader limited trusted monitor stats maintainer owner schemer);
 my @maintain = $has_maintain ? qw(maintainer owner) : qw(owner);
-my @statistics = (qw(reader monitor), @maintain);
-my @keys = qw(reader owner);
+my @statistics = (qw(reader trusted monitor), @maintain);
+my @keys = qw(trusted);
 
 # The answers to objects that a function is not for.
 my %hybrid = (object => 'm_h', other => { 'm' => '42809', 'm_b' => '42809', 'p_h' => '42809', '0' => '42P01', '4000000000' => '42P01' });
@@ -54,18 +56,21 @@ my %members = (
 
 	# about the server as a whole, or about what the caller may see
 	'hybrid_merge_progress_list()' => { call => 'SELECT hybrid_merge_progress_list()' },
-	'hybrid_memory_info()' => { call => 'SELECT hybrid_memory_info()' },
+	'hybrid_memory_info()' => { call => 'SELECT hybrid_memory_info()', rights => ['stats'], locked => '00000' },
 	'hybrid_make_operator_classes(regtype)' => { call => "SELECT hybrid_make_operator_classes('int4')" },
 	'hybrid_advise(regclass)' => { call => "SELECT hybrid_advise('mat.m_b')" },
 	'view hybrid_merge_progress' => { call => 'SELECT * FROM hybrid_merge_progress' },
-	'view hybrid_memory' => { call => 'SELECT * FROM hybrid_memory' },
+	'view hybrid_memory' => { call => 'SELECT * FROM hybrid_memory', rights => ['stats'], locked => '00000' },
 	'view hybrid_indexes' => { call => 'SELECT * FROM hybrid_indexes' },
 	'view hybrid_advice' => { call => 'SELECT * FROM hybrid_advice' });
 
 $node->safe_psql('postgres', <<SQL);
 CREATE ROLE nothing LOGIN;
-CREATE ROLE reader LOGIN;
+CREATE ROLE reader LOGIN BYPASSRLS;
+CREATE ROLE limited LOGIN;
+CREATE ROLE trusted LOGIN BYPASSRLS;
 CREATE ROLE monitor LOGIN IN ROLE pg_stat_scan_tables;
+CREATE ROLE stats LOGIN IN ROLE pg_read_all_stats;
 CREATE ROLE maintainer LOGIN;
 CREATE ROLE owner LOGIN;
 CREATE ROLE schemer LOGIN;
@@ -81,7 +86,9 @@ CREATE INDEX p_h ON mat.p USING hybrid (a);
 GRANT CREATE ON SCHEMA mat TO owner;
 ALTER TABLE mat.m OWNER TO owner;
 ALTER TABLE mat.p OWNER TO owner;
-GRANT SELECT ON mat.m TO reader;
+ALTER TABLE mat.m ENABLE ROW LEVEL SECURITY;
+GRANT SELECT ON mat.m TO reader, limited, trusted;
+GRANT EXECUTE ON FUNCTION hybrid_may_contain, hybrid_approx_count TO limited, trusted;
 SQL
 $node->safe_psql('postgres', 'GRANT MAINTAIN ON mat.m TO maintainer') if $has_maintain;
 
@@ -179,6 +186,44 @@ foreach my $member (grep { $_->{other} } values %members)
 is(join("\n", wrong($node->safe_psql('postgres', 'SELECT current_user'), \%expected)), '', 'objects of other kinds');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()");
 finish_psql($locker);
+
+# A merge that runs, held by a comparison function that waits for a lock: all see
+# that there is one, and how far it is those that the server lets see it.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION slow_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	IF pg_catalog.current_setting('test.slow', true) = 'on' THEN
+		PERFORM pg_catalog.pg_advisory_xact_lock_shared(64);
+	END IF;
+	RETURN CASE WHEN a < b THEN -1 WHEN a > b THEN 1 ELSE 0 END;
+END $$;
+CREATE OPERATOR CLASS slow_ops FOR TYPE int USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 slow_cmp(int, int);
+CREATE TABLE mat.s (a int);
+CREATE INDEX s_h ON mat.s USING hybrid (a slow_ops);
+ALTER TABLE mat.s OWNER TO owner;
+GRANT SELECT ON mat.s TO reader;
+INSERT INTO mat.s SELECT generate_series(1, 100);
+SELECT hybrid_merge('mat.s_h');
+INSERT INTO mat.s SELECT generate_series(1, 100);
+CREATE DATABASE other;
+SQL
+$locker = start_psql($node, "SELECT pg_advisory_lock(64); SELECT pg_sleep(600);\n");
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory'") or die 'nothing is locked';
+my $merger = start_psql($node, "SET test.slow = on; SELECT hybrid_merge('mat.s_h');\n");
+my $progress = 'SELECT count(datname), count(pid), count(relid), count(entries_total), count(steps), count(started) FROM hybrid_merge_progress';
+$node->poll_query_until('postgres', $progress, '1|1|1|1|1|1') or die 'no merge is held';
+foreach my $role (@roles)
+{
+	is($node->safe_psql('postgres', $progress, extra_params => [ '-U', $role ]),
+		$role =~ /owner|stats/ ? '1|1|1|1|1|1' : '1|1|0|0|0|0', "what $role sees of a merge");
+}
+$node->safe_psql('other', 'CREATE EXTENSION hybridindex');
+is($node->safe_psql('other', $progress, extra_params => [ '-U', $_ ]), $_ eq 'stats' ? '1|1|1|1|1|1' : '1|1|0|0|0|0', "what $_ sees from another database")
+  foreach qw(owner stats);
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()");
+finish_psql($locker);
+finish_psql($merger);
 no_crash($node, 'no process crashed');
 
 done_testing();

@@ -45,20 +45,27 @@ PG_FUNCTION_INFO_V1(hybrid_memory_info);
 /* How often the delta log is counted anew because it changed meanwhile. */
 #define COUNT_TRIES		10
 
+/* Does the user see every row of a table?  So pg_stats asks. */
+static bool
+reads_all_rows(Oid heapoid, Oid userid)
+{
+	return pg_class_aclcheck(heapoid, userid, ACL_SELECT) == ACLCHECK_OK &&
+		check_enable_rls(heapoid, userid, true) != RLS_ENABLED;
+}
+
 /* May the user do this with an index and its table?  Looks at catalogs only. */
 static bool
 access_granted(HybAccess access, Form_pg_class index, Oid heapoid, Oid userid)
 {
 	/* whether a key is there is as good as the row */
 	if (access == HYB_ACCESS_KEYS)
-		return pg_class_aclcheck(heapoid, userid, ACL_SELECT) == ACLCHECK_OK &&
-			check_enable_rls(heapoid, userid, true) != RLS_ENABLED;
+		return reads_all_rows(heapoid, userid);
 	if (has_privs_of_role(userid, index->relowner) ||
 		HYB_MAY_MAINTAIN(heapoid, userid))
 		return true;
 	return access != HYB_ACCESS_MAINTAIN &&
-		(pg_class_aclcheck(heapoid, userid, ACL_SELECT) == ACLCHECK_OK ||
-		 has_privs_of_role(userid, ROLE_PG_STAT_SCAN_TABLES));
+		(has_privs_of_role(userid, ROLE_PG_STAT_SCAN_TABLES) ||
+		 reads_all_rows(heapoid, userid));
 }
 
 /* An error unless this is an index of ours, or a btree. */
@@ -479,6 +486,30 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 }
 
 /*
+ * May the caller see what a merge does, and not only that it runs?  The rule is
+ * that of the server's views of progress, with the index's owner in place of
+ * the session's user.
+ */
+static bool
+progress_granted(const HybProgress *merge)
+{
+	HeapTuple	tuple;
+	bool		granted;
+
+	if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))
+		return true;
+	if (merge->dbid != MyDatabaseId)
+		return false;
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(merge->relid));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	granted = has_privs_of_role(GetUserId(),
+								((Form_pg_class) GETSTRUCT(tuple))->relowner);
+	ReleaseSysCache(tuple);
+	return granted;
+}
+
+/*
  * hybrid_merge_progress_list() RETURNS SETOF record: merges that run now
  */
 Datum
@@ -491,10 +522,12 @@ hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 	{
 		HybProgress merge;
 		Datum		values[9];
-		bool		nulls[9] = {0};
+		bool		nulls[9];
 
 		if (!hyb_progress_read(i, &merge))
 			continue;
+		memset(nulls, !progress_granted(&merge), sizeof(nulls));
+		nulls[0] = nulls[2] = false;
 		values[0] = ObjectIdGetDatum(merge.dbid);
 		values[1] = ObjectIdGetDatum(merge.relid);
 		values[2] = Int32GetDatum(merge.pid);
@@ -502,7 +535,7 @@ hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 		values[4] = Int64GetDatum((int64) merge.entries_done);
 		values[5] = Int64GetDatum((int64) merge.entries_moved);
 		values[6] = Int32GetDatum(merge.pass_level);
-		nulls[6] = merge.pass_level == 0;
+		nulls[6] |= merge.pass_level == 0;
 		values[7] = Int64GetDatum((int64) merge.steps);
 		values[8] = TimestampTzGetDatum(merge.started);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

@@ -12,8 +12,8 @@
 typedef enum HybAccess
 {
 	HYB_ACCESS_MAINTAIN,		/* owner, or MAINTAIN on the table */
-	HYB_ACCESS_READ,			/* owner, SELECT on the table, or
-								 * pg_stat_scan_tables */
+	HYB_ACCESS_READ,			/* the same, pg_stat_scan_tables, or SELECT on
+								 * the table and no row security */
 	HYB_ACCESS_READ_BTREE,		/* the same, of a btree index */
 	HYB_ACCESS_KEYS				/* SELECT on the table, and no row security */
 } HybAccess;
