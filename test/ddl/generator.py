@@ -5,6 +5,7 @@ or "btree" in one, and the text.  `@am` and `@marker` in a text stand for what
 is written where hybrid is asked for by name; see Runner.texts.
 """
 import random
+import re
 
 WORDS = ["", "a", "A", "ab", "abc", "b", "B", "ba", "z", "zz", "Zoë", "x y", "10", "9", "%", "q'q"]
 TYPES = ["integer", "integer", "integer", "bigint", "smallint", "text", "text", "character varying(20)", "numeric(8,2)",
@@ -431,6 +432,7 @@ class Generator:
         if constraints:
             constraint = self.one(constraints)["name"]
             choices.append((5, lambda: "DROP CONSTRAINT %s%s" % (constraint, cascade)))
+            choices.append((3, lambda: self.renewed(table, constraint, free, cascade)))
             choices.append((2, lambda: "VALIDATE CONSTRAINT " + constraint))
             choices.append((2, lambda: "ALTER CONSTRAINT %s%s" % (constraint, self.one(DEFERRABLE[4:]))))
         return self.random.choices([c for _, c in choices], [w for w, _ in choices])[0]()
@@ -438,6 +440,15 @@ class Generator:
     def new_with_constraint(self):
         name, type = self.new_column(), self.type()
         return "ADD COLUMN %s %s, ADD %s" % (name, type, self.table_constraint([(name, type)]))
+
+    def renewed(self, table, name, free, cascade):
+        """A constraint that is dropped gives its name to another one."""
+        columns = [(c["name"], c["type"]) for c in table["columns"]]
+        body = re.sub(r"^CONSTRAINT \S+ ", "", self.table_constraint(columns))
+        if free and self.chance(0.4):
+            body = "%s USING INDEX %s" % (self.one(["UNIQUE", "PRIMARY KEY"]), self.one(free)["bare"])
+        return "%sDROP CONSTRAINT %s%s, ADD CONSTRAINT %s %s" % (
+            self.alter_type(*self.one(columns)) + ", " if self.chance(0.6) else "", name, cascade, name, body)
 
     def typed(self):
         type = self.type()
