@@ -134,17 +134,15 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	HybDetour  *outer_detour = current_detour;
 	HybDetour	detour = {0};
 	PlannedStmt *ours;
-	bool		read_only;
 
 	hyb_gather_before_read(InvalidOid);
 	ours = take_part(pstmt, source, read_only_tree, &detour);
-	read_only = read_only_tree && ours == pstmt;
 	current_tree = ours->utilityStmt;
 	current_detour = &detour;
 	PG_TRY();
 	{
-		next(ours, source, read_only, context, params, environment, dest,
-			 completion);
+		next(ours, source, read_only_tree && ours == pstmt, context, params,
+			 environment, dest, completion);
 	}
 	PG_FINALLY();
 	{
