@@ -234,6 +234,17 @@ $node->safe_psql('trapped', "SET search_path = evil; $command");
 ($ret, $out, $err) = $node->psql('trapped', "SELECT evil.hybrid_convert('data.t_backwards'::regclass)");
 like($err, qr/HINT:  Make one with SELECT evil\.hybrid_make_operator_classes\('integer'::regtype\)\./, 'a hint');
 is($node->safe_psql('trapped', "SET search_path = evil; $1"), '(data.backwards,integer,f)', 'which can be followed') if $err =~ /(SELECT .*)\./;
+
+# Where a function with default arguments leaves it open which one is meant, there
+# is no extension.
+$node->safe_psql('postgres', 'CREATE DATABASE ambiguous TEMPLATE template0');
+foreach my $function (qw(hybrid_complete_operator_families hybrid_memory_info))
+{
+	$node->safe_psql('ambiguous', "CREATE SCHEMA evil; CREATE FUNCTION evil.$function(int DEFAULT 1) RETURNS int LANGUAGE sql AS 'SELECT 1 / 0'");
+	($ret, $out, $err) = $node->psql('ambiguous', 'CREATE EXTENSION hybridindex SCHEMA evil');
+	like($err, qr/ERROR:  function $function\(\) is not unique/, "$function with a default");
+	$node->safe_psql('ambiguous', 'DROP SCHEMA evil CASCADE');
+}
 no_crash($node, 'traps');
 
 done_testing();
