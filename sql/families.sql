@@ -85,6 +85,15 @@ BEGIN
 END
 $$;
 
+-- The index of a partitioned table says what is unique.
+SET hybridindex.replace_btree = on;
+CREATE TABLE fm_part (a int, b int, c int, PRIMARY KEY (a, b)) PARTITION BY LIST (a);
+CREATE TABLE fm_part_1 PARTITION OF fm_part FOR VALUES IN (1);
+CREATE TABLE fm_part_2 PARTITION OF fm_part FOR VALUES IN (2);
+RESET hybridindex.replace_btree;
+EXPLAIN (COSTS off) SELECT a, b, c FROM fm_part GROUP BY a, b, c;
+DROP TABLE fm_part;
+
 BEGIN;
 CREATE TEMP TABLE fm_before AS TABLE fm_plans;
 SELECT fm_add();

@@ -20,6 +20,7 @@
  */
 #include "compat.h"
 
+#include "access/stratnum.h"
 #include "access/transam.h"
 #include "am/hooks.h"
 #include "catalog/pg_am_d.h"
@@ -156,6 +157,37 @@ covers_query(Query *query, Oid type, Oid ours, Oid btree)
 	return has_all_members(ours, btree, types);
 }
 
+/*
+ * The family of btree's with the order of a column; InvalidOid if there is none.
+ * The server looks for it in indexes that it can scan; those of partitioned
+ * tables only tell it what is unique.
+ */
+static Oid
+btree_family(const IndexOptInfo *index, int column)
+{
+	Oid			type = index->opcintype[column];
+	Oid			result = InvalidOid;
+	Oid			less;
+	CatCList   *members;
+
+	if (index->sortopfamily != NULL)
+		return index->sortopfamily[column];
+	less = get_opfamily_member(index->opfamily[column], type, type,
+							   BTLessStrategyNumber);
+	members = SearchSysCacheList1(AMOPOPID, ObjectIdGetDatum(less));
+	for (int i = 0; i < members->n_members && !OidIsValid(result); i++)
+	{
+		Form_pg_amop member = (Form_pg_amop)
+			GETSTRUCT(&members->members[i]->tuple);
+
+		if (member->amopmethod == BTREE_AM_OID &&
+			member->amopstrategy == BTLessStrategyNumber)
+			result = member->amopfamily;
+	}
+	ReleaseCatCacheList(members);
+	return result;
+}
+
 static void
 show_as_btree(Query *query, IndexOptInfo *index)
 {
@@ -163,7 +195,7 @@ show_as_btree(Query *query, IndexOptInfo *index)
 
 	for (int i = 0; i < index->nkeycolumns; i++)
 	{
-		Oid			btree = index->sortopfamily[i];
+		Oid			btree = btree_family(index, i);
 
 		if (covers(index->opfamily[i], btree) ||
 			covers_query(query, index->opcintype[i], index->opfamily[i], btree))
@@ -187,7 +219,7 @@ show_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
 
-		if (index->relam < FirstNormalObjectId || index->sortopfamily == NULL)
+		if (index->relam < FirstNormalObjectId)
 			continue;
 		if (!OidIsValid(hybrid))
 			hybrid = get_index_am_oid("hybrid", true);
