@@ -13,11 +13,8 @@
 #include "storage/spin.h"
 #include "utils/timestamp.h"
 
-/* Indexes that can wait at a time. */
-#define HYB_MERGE_REQUESTS		128
-
-/* Indexes whose merges have failed that are remembered. */
-#define HYB_MERGE_FAILURES		32
+/* Requests that there can be at a time. */
+#define HYB_REQUESTS			128
 
 typedef enum WorkerState
 {
@@ -32,29 +29,20 @@ typedef struct Worker
 	WorkerState state;
 	uint32		serial;			/* of this use of the entry */
 	Oid			dbid;
-	Oid			relid;			/* busy: what it merges, or InvalidOid */
-	bool		asked_again;	/* that was asked for since it took it: what
-								 * it finds done may not be */
 	TimestampTz started;		/* when it was started */
 	Latch	   *latch;			/* idle: of its PGPROC, which outlives it */
 } Worker;
 
-/* An index that waits for a worker. */
 typedef struct Request
 {
-	Oid			dbid;			/* InvalidOid: free */
-	Oid			relid;
-	TimestampTz since;
+	HybTask		task;			/* dbid is InvalidOid: the place is free */
+	TimestampTz due;			/* no worker takes it before */
+	int			wait_ms;		/* by which it was put off last; 0: never */
+	bool		failed;			/* by an error */
+	bool		asked_again;	/* since a worker took it: what that finds
+								 * done may not be */
+	HybWorkerRef taken;			/* by this worker, if that has the entry still */
 } Request;
-
-/* An index whose merge has failed, and not succeeded since. */
-typedef struct Failure
-{
-	Oid			dbid;			/* InvalidOid: free */
-	Oid			relid;
-	int			wait_ms;		/* how long it is left alone */
-	TimestampTz until;			/* and until when */
-} Failure;
 
 /* All of it is protected by the mutex. */
 typedef struct Workers
@@ -62,8 +50,7 @@ typedef struct Workers
 	slock_t		mutex;
 	uint32		serials;		/* given so far */
 	Worker		workers[HYB_MAX_WORKERS];
-	Request		requests[HYB_MERGE_REQUESTS];
-	Failure		failures[HYB_MERGE_FAILURES];
+	Request		requests[HYB_REQUESTS];
 } Workers;
 
 static Workers *all_workers = NULL;
@@ -104,7 +91,7 @@ count_workers(const Workers *workers, TimestampTz now)
 	return n;
 }
 
-/* Will a worker of this database look for what waits? */
+/* Will a worker of this database look at the list next? */
 static bool
 somebody_comes(const Workers *workers, Oid dbid, TimestampTz now)
 {
@@ -130,143 +117,170 @@ find_worker(Workers *workers, const HybWorkerRef *ref)
 }
 
 static void
-make_starting(Workers *workers, int number, Oid dbid, TimestampTz now,
-			  HybWorkerRef *ref)
+set_starting(Worker *worker, Oid dbid, TimestampTz now)
 {
-	Worker	   *worker = &workers->workers[number];
-
 	worker->state = HYB_WORKER_STARTING;
-	worker->serial = ++workers->serials;
 	worker->dbid = dbid;
-	worker->relid = InvalidOid;
 	worker->started = now;
 	worker->latch = NULL;
-	ref->number = number;
-	ref->serial = worker->serial;
 }
 
-/* False if there is no room. */
+/* ---- requests ---- */
+
 static bool
-add_request(Workers *workers, Oid dbid, Oid relid, TimestampTz now)
+is_taken(const Workers *workers, const Request *request)
 {
-	Request    *room = NULL;
+	const Worker *worker = &workers->workers[request->taken.number];
 
-	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
-	{
-		Request    *request = &workers->requests[i];
-
-		if (!OidIsValid(request->dbid))
-			room = request;
-		else if (request->dbid == dbid && request->relid == relid)
-			return true;
-	}
-	if (room == NULL)
-		return false;
-	room->dbid = dbid;
-	room->relid = relid;
-	room->since = now;
-	return true;
+	return request->taken.serial != 0 &&
+		worker->serial == request->taken.serial &&
+		worker->state == HYB_WORKER_BUSY;
 }
 
-static void
-remove_request(Workers *workers, Oid dbid, Oid relid)
+/* Does it wait for a worker, now or later? */
+static bool
+waits(const Workers *workers, const Request *request)
 {
-	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
+	return OidIsValid(request->task.dbid) && !is_taken(workers, request);
+}
+
+static Request *
+find_request(Workers *workers, Oid dbid, Oid relid)
+{
+	for (int i = 0; i < HYB_REQUESTS; i++)
 	{
 		Request    *request = &workers->requests[i];
 
-		if (request->dbid == dbid && request->relid == relid)
-			request->dbid = InvalidOid;
+		if (request->task.dbid == dbid && request->task.relid == relid)
+			return request;
 	}
+	return NULL;
+}
+
+/* What the worker has taken, or NULL. */
+static Request *
+task_of(Workers *workers, const HybWorkerRef *ref)
+{
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (OidIsValid(request->task.dbid) &&
+			request->taken.number == ref->number &&
+			request->taken.serial == ref->serial)
+			return request;
+	}
+	return NULL;
 }
 
 /*
- * What has waited longest, or NULL.  If it is for a worker of a database, what
- * a worker of another one will look for is left to that.
+ * Of two requests, the one that a new one may take the place of: what is to be
+ * looked at, else what has failed; of these the one that is due later.
  */
 static Request *
-oldest_request(Workers *workers, Oid for_dbid, TimestampTz now)
+less_missed(Request *a, Request *b)
 {
-	Request    *oldest = NULL;
+	if (a == NULL || b == NULL)
+		return a != NULL ? a : b;
+	if (a->task.look != b->task.look)
+		return a->task.look ? a : b;
+	return a->due > b->due ? a : b;
+}
 
-	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
+/* A place for a new request; NULL if merges wait in all of them. */
+static Request *
+find_room(Workers *workers)
+{
+	Request    *room = NULL;
+
+	for (int i = 0; i < HYB_REQUESTS; i++)
 	{
 		Request    *request = &workers->requests[i];
 
-		if (OidIsValid(request->dbid) &&
-			(oldest == NULL || request->since < oldest->since) &&
-			(!OidIsValid(for_dbid) || request->dbid == for_dbid ||
-			 !somebody_comes(workers, request->dbid, now)))
+		if (!OidIsValid(request->task.dbid))
+			return request;
+		if (!is_taken(workers, request) &&
+			(request->task.look || request->failed))
+			room = less_missed(room, request);
+	}
+	return room;
+}
+
+/* The request is for a merge, and due. */
+static void
+ask_for_merge(Request *request, TimestampTz now)
+{
+	request->task.look = false;
+	request->due = now;
+	request->wait_ms = 0;
+	request->failed = false;
+	request->asked_again = false;
+	request->taken.serial = 0;
+}
+
+static Request *
+add_request(Workers *workers, Oid dbid, Oid relid, TimestampTz now)
+{
+	Request    *request = find_room(workers);
+
+	if (request == NULL)
+		return NULL;
+	memset(request, 0, sizeof(*request));
+	request->task.dbid = dbid;
+	request->task.relid = relid;
+	ask_for_merge(request, now);
+	return request;
+}
+
+/* No worker takes the request for some time, longer each time. */
+static void
+put_off(Request *request, TimestampTz now, int least_ms, int most_ms)
+{
+	request->wait_ms = Min(Max(request->wait_ms * 2, least_ms), most_ms);
+	request->due = TimestampTzPlusMilliseconds(now, request->wait_ms);
+}
+
+/*
+ * What is due and has waited longest, or NULL.  What another worker will look at
+ * next, of its own database, is left to that.
+ */
+static Request *
+oldest_request(Workers *workers, Oid own_dbid, TimestampTz now)
+{
+	Request    *oldest = NULL;
+
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+		Oid			dbid = request->task.dbid;
+
+		if (waits(workers, request) && request->due <= now &&
+			(oldest == NULL || request->due < oldest->due) &&
+			(dbid == own_dbid || !somebody_comes(workers, dbid, now)))
 			oldest = request;
 	}
 	return oldest;
 }
 
-/* The worker merges this index of its database, and nobody else has to. */
-static void
-take_index(Workers *workers, Worker *worker, Oid relid)
-{
-	worker->state = HYB_WORKER_BUSY;
-	worker->relid = relid;
-	worker->asked_again = false;
-	remove_request(workers, worker->dbid, relid);
-}
-
-/* ---- indexes that fail ---- */
-
-static Failure *
-find_failure(Workers *workers, Oid dbid, Oid relid)
-{
-	for (int i = 0; i < HYB_MERGE_FAILURES; i++)
-	{
-		Failure    *failure = &workers->failures[i];
-
-		if (failure->dbid == dbid && failure->relid == relid)
-			return failure;
-	}
-	return NULL;
-}
-
-/* The entry that is missed least: a free one, or one whose time ends first. */
-static Failure *
-add_failure(Workers *workers, Oid dbid, Oid relid)
-{
-	Failure    *room = &workers->failures[0];
-
-	for (int i = 0; i < HYB_MERGE_FAILURES && OidIsValid(room->dbid); i++)
-	{
-		Failure    *failure = &workers->failures[i];
-
-		if (!OidIsValid(failure->dbid) || failure->until < room->until)
-			room = failure;
-	}
-	room->dbid = dbid;
-	room->relid = relid;
-	room->wait_ms = HYB_FAILED_MS_MIN / 2;
-	return room;
-}
-
-void
-hyb_worker_failed(const HybWorkerRef *ref)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	Workers    *workers = lock_workers();
-	Worker	   *worker = find_worker(workers, ref);
-
-	if (worker != NULL && OidIsValid(worker->relid))
-	{
-		Failure    *failure = find_failure(workers, worker->dbid, worker->relid);
-
-		if (failure == NULL)
-			failure = add_failure(workers, worker->dbid, worker->relid);
-		failure->wait_ms = Min(failure->wait_ms * 2, HYB_FAILED_MS_MAX);
-		failure->until = TimestampTzPlusMilliseconds(now, failure->wait_ms);
-		worker->relid = InvalidOid;
-	}
-	SpinLockRelease(&workers->mutex);
-}
-
 /* ---- who merges what ---- */
+
+/*
+ * Put the index on the list.  An insertion into an index shows that nobody has
+ * it locked.  What has failed waits until its time comes.
+ */
+static Request *
+note_request(Workers *workers, Oid dbid, Oid relid, TimestampTz now)
+{
+	Request    *request = find_request(workers, dbid, relid);
+
+	if (request == NULL)
+		return add_request(workers, dbid, relid, now);
+	if (is_taken(workers, request))
+		request->asked_again = true;
+	else if (request->task.look || (request->due > now && !request->failed))
+		ask_for_merge(request, now);
+	return request;
+}
 
 HybRequestOutcome
 hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
@@ -274,80 +288,51 @@ hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
 	TimestampTz now = GetCurrentTimestamp();
 	HybRequestOutcome outcome = HYB_REQUEST_REFUSED;
 	struct Latch *latch = NULL;
-	struct Latch *other = NULL;
 	int			room = -1;
-	const Failure *failure;
+	int			running = 0;
+	Request    *request = NULL;
 	Workers    *workers;
 
 	if (!hyb_shared_init())
 		return HYB_REQUEST_REFUSED;
 	workers = lock_workers();
-	failure = find_failure(workers, dbid, relid);
-	if (failure != NULL && now < failure->until)
+	if (most > 0)
+		request = note_request(workers, dbid, relid, now);
+	if (request != NULL)
+		outcome = HYB_REQUEST_NOTED;
+	if (request != NULL && !is_taken(workers, request))
 	{
-		SpinLockRelease(&workers->mutex);
-		return HYB_REQUEST_NOTED;
-	}
-	for (int i = 0; i < HYB_MAX_WORKERS; i++)
-	{
-		Worker	   *worker = &workers->workers[i];
-
-		if (!in_use(worker, now))
-			room = i;
-		else if (worker->dbid == dbid && worker->relid == relid)
+		for (int i = 0; i < HYB_MAX_WORKERS; i++)
 		{
-			worker->asked_again = true;
-			SpinLockRelease(&workers->mutex);
-			return HYB_REQUEST_NOTED;
-		}
-	}
-	for (int i = 0; i < HYB_MAX_WORKERS && latch == NULL; i++)
-	{
-		Worker	   *worker = &workers->workers[i];
+			const Worker *worker = &workers->workers[i];
 
-		if (worker->state != HYB_WORKER_IDLE)
-			continue;
-		other = worker->latch;
-		if (worker->dbid == dbid)
-		{
-			take_index(workers, worker, relid);
-			latch = worker->latch;
-			outcome = HYB_REQUEST_NOTED;
+			if (!in_use(worker, now))
+				room = i;
+			else
+				running++;
+			if (worker->state == HYB_WORKER_IDLE &&
+				(latch == NULL || worker->dbid == dbid))
+				latch = worker->latch;	/* or one elsewhere makes room */
 		}
-	}
-	if (latch == NULL && most > 0)
-	{
-		if (add_request(workers, dbid, relid, now))
-			outcome = HYB_REQUEST_NOTED;
-		if (room >= 0 && count_workers(workers, now) < most &&
+		if (room >= 0 && running < most &&
+			(running == 0 || request->due <= now) &&
 			!somebody_comes(workers, dbid, now))
 		{
-			make_starting(workers, room, dbid, now, ref);
+			workers->workers[room].serial = ++workers->serials;
+			set_starting(&workers->workers[room], dbid, now);
+			ref->number = room;
+			ref->serial = workers->serials;
 			outcome = HYB_REQUEST_START;
 		}
-		else
-			latch = other;		/* one idle elsewhere makes room */
 	}
 	SpinLockRelease(&workers->mutex);
-	if (latch != NULL)
+	if (latch != NULL && outcome == HYB_REQUEST_NOTED)
 		SetLatch(latch);
 	return outcome;
 }
 
-void
-hyb_worker_not_started(const HybWorkerRef *ref, Oid dbid, Oid relid)
-{
-	Workers    *workers = lock_workers();
-	Worker	   *worker = find_worker(workers, ref);
-
-	if (worker != NULL)
-		worker->state = HYB_WORKER_FREE;
-	remove_request(workers, dbid, relid);
-	SpinLockRelease(&workers->mutex);
-}
-
 bool
-hyb_worker_confirm(const HybWorkerRef *ref)
+hyb_worker_confirm(const HybWorkerRef *ref, Oid *dbid)
 {
 	Workers    *workers;
 	Worker	   *worker;
@@ -359,45 +344,41 @@ hyb_worker_confirm(const HybWorkerRef *ref)
 	worker = find_worker(workers, ref);
 	confirmed = worker != NULL && worker->state == HYB_WORKER_STARTING;
 	if (confirmed)
+	{
 		worker->state = HYB_WORKER_BUSY;
+		*dbid = worker->dbid;
+	}
 	SpinLockRelease(&workers->mutex);
 	return confirmed;
 }
 
 HybWork
-hyb_worker_next(HybWorkerRef *ref, Oid *id)
+hyb_worker_next(const HybWorkerRef *ref, HybTask *task)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	Workers    *workers = lock_workers();
 	Worker	   *worker = find_worker(workers, ref);
 	Request    *next;
-	HybWork		work;
+	HybWork		work = HYB_WORK_NONE;
 
-	Assert(worker != NULL);
-	if (OidIsValid(worker->relid))
-	{
-		*id = worker->relid;
-		SpinLockRelease(&workers->mutex);
-		return HYB_WORK_INDEX;
-	}
+	Assert(worker != NULL && task_of(workers, ref) == NULL);
 	next = oldest_request(workers, worker->dbid, now);
+	worker->state = HYB_WORKER_BUSY;
 	if (next == NULL)
 	{
 		worker->state = HYB_WORKER_IDLE;
 		worker->latch = &MyProc->procLatch;
-		work = HYB_WORK_NONE;
-	}
-	else if (next->dbid == worker->dbid)
-	{
-		*id = next->relid;
-		take_index(workers, worker, *id);
-		work = HYB_WORK_INDEX;
 	}
 	else
 	{
-		*id = next->dbid;
-		make_starting(workers, ref->number, next->dbid, now, ref);
+		*task = next->task;
 		work = HYB_WORK_DATABASE;
+	}
+	if (next != NULL && next->task.dbid == worker->dbid)
+	{
+		next->taken = *ref;
+		next->asked_again = false;
+		work = HYB_WORK_TASK;
 	}
 	SpinLockRelease(&workers->mutex);
 	return work;
@@ -418,13 +399,13 @@ hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms, int most)
 	for (int i = 0; i < ref->number; i++)
 		before += in_use(&workers->workers[i], now);
 	yield = before >= most;
-	for (int i = 0; i < HYB_MERGE_REQUESTS && !yield; i++)
+	for (int i = 0; i < HYB_REQUESTS && !yield; i++)
 	{
 		const Request *request = &workers->requests[i];
 
-		yield = OidIsValid(request->dbid) &&
-			now >= TimestampTzPlusMilliseconds(request->since, wait_ms) &&
-			!somebody_comes(workers, request->dbid, now);
+		yield = waits(workers, request) &&
+			now >= TimestampTzPlusMilliseconds(request->due, wait_ms) &&
+			!somebody_comes(workers, request->task.dbid, now);
 	}
 	SpinLockRelease(&workers->mutex);
 	return yield;
@@ -435,20 +416,105 @@ hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	Workers    *workers = lock_workers();
+	Request    *request = task_of(workers, ref);
+
+	if (request != NULL)
+	{
+		request->taken.serial = 0;
+		if (result == HYB_WORK_DONE && !request->asked_again)
+			request->task.dbid = InvalidOid;
+		else if (result == HYB_WORK_DONE)
+			ask_for_merge(request, now);
+		else if (result == HYB_WORK_AGAIN)
+			request->due = now;
+		else if (result == HYB_WORK_LOCKED)
+			put_off(request, now, HYB_LOCKED_MS_MIN, HYB_LOCKED_MS_MAX);
+		else
+		{
+			request->failed = true;
+			put_off(request, now, HYB_FAILED_MS_MIN, HYB_FAILED_MS_MAX);
+		}
+	}
+	SpinLockRelease(&workers->mutex);
+}
+
+void
+hyb_worker_look_later(const HybWorkerRef *ref, const HybQuietMark *mark,
+					  int64 wait_ms)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+	Request    *request = task_of(workers, ref);
+
+	Assert(request != NULL);
+	if (request != NULL)
+	{
+		bool		merge = request->asked_again;
+
+		ask_for_merge(request, now);
+		if (!merge)
+		{
+			request->task.look = true;
+			request->task.mark = *mark;
+			request->due = TimestampTzPlusMilliseconds(now, wait_ms);
+		}
+	}
+	SpinLockRelease(&workers->mutex);
+}
+
+void
+hyb_worker_hand_over(const HybWorkerRef *ref, Oid dbid)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
 	Worker	   *worker = find_worker(workers, ref);
 
-	Assert(worker != NULL && OidIsValid(worker->relid));
-	if (result == HYB_WORK_DONE)
-	{
-		Failure    *failure = find_failure(workers, worker->dbid, worker->relid);
-
-		if (failure != NULL)
-			failure->dbid = InvalidOid;
-	}
-	if (result == HYB_WORK_AGAIN || worker->asked_again)
-		(void) add_request(workers, worker->dbid, worker->relid, now);
-	worker->relid = InvalidOid;
+	Assert(worker != NULL && task_of(workers, ref) == NULL);
+	if (worker != NULL)
+		set_starting(worker, dbid, now);
 	SpinLockRelease(&workers->mutex);
+}
+
+void
+hyb_worker_take_back(const HybWorkerRef *ref, Oid own_dbid)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
+
+	Assert(worker != NULL && worker->state == HYB_WORKER_STARTING);
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (waits(workers, request) && request->due <= now &&
+			request->task.dbid == worker->dbid)
+			put_off(request, now, HYB_FAILED_MS_MIN, HYB_FAILED_MS_MAX);
+	}
+	worker->state = HYB_WORKER_BUSY;
+	worker->dbid = own_dbid;
+	SpinLockRelease(&workers->mutex);
+}
+
+/*
+ * Does another worker look after the database's requests?  One of any database
+ * does, as it hands its entry over.  But one of the same spares that.
+ */
+static bool
+is_looked_after(const Workers *workers, int number, Oid dbid)
+{
+	Oid			own_dbid = workers->workers[number].dbid;
+
+	for (int i = 0; i < HYB_MAX_WORKERS; i++)
+	{
+		const Worker *worker = &workers->workers[i];
+
+		if (i != number &&
+			(worker->state == HYB_WORKER_BUSY || worker->state == HYB_WORKER_IDLE) &&
+			(worker->dbid == dbid || dbid != own_dbid))
+			return true;
+	}
+	return false;
 }
 
 bool
@@ -458,10 +524,13 @@ hyb_worker_leave(const HybWorkerRef *ref)
 	Worker	   *worker = find_worker(workers, ref);
 	bool		leave = true;
 
-	/* what was asked for just now was left to this one */
-	if (worker != NULL)
-		leave = worker->state == HYB_WORKER_IDLE &&
-			oldest_request(workers, InvalidOid, 0) == NULL;
+	for (int i = 0; i < HYB_REQUESTS && leave; i++)
+	{
+		const Request *request = &workers->requests[i];
+
+		leave = !waits(workers, request) ||
+			is_looked_after(workers, ref->number, request->task.dbid);
+	}
 	if (leave && worker != NULL)
 		worker->state = HYB_WORKER_FREE;
 	SpinLockRelease(&workers->mutex);
@@ -474,30 +543,41 @@ hyb_worker_release(const HybWorkerRef *ref)
 	TimestampTz now = GetCurrentTimestamp();
 	Workers    *workers = lock_workers();
 	Worker	   *worker = find_worker(workers, ref);
+	Request    *request = task_of(workers, ref);
 
-	if (worker != NULL)
+	if (request != NULL)
 	{
-		if (OidIsValid(worker->relid))
-			(void) add_request(workers, worker->dbid, worker->relid, now);
-		worker->state = HYB_WORKER_FREE;
-		worker->relid = InvalidOid;
+		request->taken.serial = 0;
+		request->due = now;
 	}
+	if (worker != NULL)
+		worker->state = HYB_WORKER_FREE;
 	SpinLockRelease(&workers->mutex);
 }
 
 bool
-hyb_worker_for_waiting(Oid *dbid, HybWorkerRef *ref)
+hyb_worker_for_waiting(const HybWorkerRef *ref, Oid *dbid)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	Workers    *workers = lock_workers();
-	Request    *next = NULL;
+	Worker	   *worker = find_worker(workers, ref);
+	const Request *next = NULL;
 
-	if (count_workers(workers, now) == 0)
-		next = oldest_request(workers, InvalidOid, now);
+	if (worker != NULL && count_workers(workers, now) == 0)
+	{
+		for (int i = 0; i < HYB_REQUESTS; i++)
+		{
+			const Request *request = &workers->requests[i];
+
+			if (waits(workers, request) &&
+				(next == NULL || request->due < next->due))
+				next = request;
+		}
+	}
 	if (next != NULL)
 	{
-		*dbid = next->dbid;
-		make_starting(workers, 0, next->dbid, now, ref);
+		*dbid = next->task.dbid;
+		set_starting(worker, *dbid, now);
 	}
 	SpinLockRelease(&workers->mutex);
 	return next != NULL;
@@ -508,11 +588,12 @@ hyb_workers_forget(Oid dbid)
 {
 	Workers    *workers = lock_workers();
 
-	for (int i = 0; i < HYB_MERGE_REQUESTS; i++)
-		if (workers->requests[i].dbid == dbid)
-			workers->requests[i].dbid = InvalidOid;
-	for (int i = 0; i < HYB_MERGE_FAILURES; i++)
-		if (workers->failures[i].dbid == dbid)
-			workers->failures[i].dbid = InvalidOid;
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (request->task.dbid == dbid && !is_taken(workers, request))
+			request->task.dbid = InvalidOid;
+	}
 	SpinLockRelease(&workers->mutex);
 }

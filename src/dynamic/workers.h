@@ -1,15 +1,23 @@
 /*
  * workers.h
- *		Merge workers, and the indexes that wait for one, of all databases.
+ *		Merge workers, and the list of indexes that wait for one, of all
+ *		databases.
  *
- * A worker's entry is made by whoever starts the process, and belongs to the
- * process from hyb_worker_confirm on until it ends.  Entries of processes that
+ * A request is an index that a worker is to merge, or to look at later.  It stays
+ * on the list until the work is done, the index is gone, or its database cannot
+ * be connected to.  The worker that works on a request has its name on it.  When
+ * that worker ends, for whatever reason, the request is free again.  A request
+ * that cannot be served now has a time before which no worker takes it.
+ *
+ * A worker's entry is made by the process that starts the worker, and belongs to
+ * the worker from hyb_worker_confirm on until it ends.  Entries of processes that
  * have not come to that within HYB_WORKER_START_MS are free again; a process
  * that comes later finds that out, and ends.  Others do not expire.
  *
- * What waits is served in the order in which it was asked for, whichever
- * database it is of: a worker that is done with an index, while one of another
- * database has waited longest, hands its entry over to a new process there.
+ * Requests are served in the order in which they are due, whichever database they
+ * are of: a worker that is done with an index, while one of another database has
+ * waited longest, hands its entry over to a new process there.  A worker does not
+ * leave a list behind that no other worker looks after.
  */
 #ifndef HYB_WORKERS_H
 #define HYB_WORKERS_H
@@ -20,15 +28,18 @@
 #include "dynamic/shared.h"
 #include "page/settings.h"
 
-/* A process that was started is expected to be there within so many ms. */
+/* A started process is expected to be there within this time. */
 #define HYB_WORKER_START_MS		10000
 
 /*
- * An index whose merge has failed is left alone for so long, twice as long
- * each time that it fails again, up to a limit.
+ * After an error an index is left alone for the first time, twice as long after
+ * each further one, up to the second time.  So is one that is locked, and one
+ * in a database for which no process can be started.
  */
 #define HYB_FAILED_MS_MIN		1000
 #define HYB_FAILED_MS_MAX		60000
+#define HYB_LOCKED_MS_MIN		100
+#define HYB_LOCKED_MS_MAX		5000
 
 /* A worker's entry, in one use of it. */
 typedef struct HybWorkerRef
@@ -37,12 +48,28 @@ typedef struct HybWorkerRef
 	uint32		serial;
 } HybWorkerRef;
 
+/* What an index looked like that may be quiet soon (merge/quiet.h). */
+typedef struct HybQuietMark
+{
+	uint64		generation;		/* the active one */
+	uint64		entries;		/* of its log */
+	int			looks;			/* so far */
+} HybQuietMark;
+
+/* What a worker is to do. */
+typedef struct HybTask
+{
+	Oid			dbid;
+	Oid			relid;
+	bool		look;			/* only look whether the index is quiet */
+	HybQuietMark mark;			/* if so, what it looked like before */
+} HybTask;
+
 typedef enum HybRequestOutcome
 {
-	HYB_REQUEST_NOTED,			/* a worker has it, or will come to it, or it
-								 * has failed lately */
-	HYB_REQUEST_START,			/* the same, but the caller starts it */
-	HYB_REQUEST_REFUSED			/* too many wait already, or none may run */
+	HYB_REQUEST_NOTED,			/* it is on the list, and a worker will come */
+	HYB_REQUEST_START,			/* the same, but the caller starts the worker */
+	HYB_REQUEST_REFUSED			/* the list is full, or no worker may run */
 } HybRequestOutcome;
 
 extern const HybSharedPart hyb_workers_part;
@@ -54,31 +81,26 @@ extern const HybSharedPart hyb_workers_part;
 extern HybRequestOutcome hyb_worker_request(Oid dbid, Oid relid, int most,
 											HybWorkerRef *ref);
 
-/* The process could not be started; nor shall the index wait for one. */
-extern void hyb_worker_not_started(const HybWorkerRef *ref, Oid dbid,
-								   Oid relid);
-
 /* ---- for workers ---- */
 
-/* The process is there.  False: its entry was given away meanwhile. */
-extern bool hyb_worker_confirm(const HybWorkerRef *ref);
+/*
+ * The process is there, and is to work in *dbid.  False: its entry was given
+ * away meanwhile.
+ */
+extern bool hyb_worker_confirm(const HybWorkerRef *ref, Oid *dbid);
 
 typedef enum HybWork
 {
-	HYB_WORK_NONE,				/* nothing; the worker is idle */
-	HYB_WORK_INDEX,				/* merge this index */
-	HYB_WORK_DATABASE			/* start a worker in this database, and end */
+	HYB_WORK_NONE,				/* nothing is due; the worker is idle */
+	HYB_WORK_TASK,				/* the worker has taken *task */
+	HYB_WORK_DATABASE			/* task->dbid needs a worker */
 } HybWork;
 
-/*
- * What a worker does next that has no index, or was idle and may have been
- * given one.  With HYB_WORK_DATABASE *ref is the new process's entry, and the
- * caller has none.
- */
-extern HybWork hyb_worker_next(HybWorkerRef *ref, Oid *id);
+/* What a worker does next that has no task. */
+extern HybWork hyb_worker_next(const HybWorkerRef *ref, HybTask *task);
 
 /*
- * Should it let go of its index: because another one has waited for wait_ms,
+ * Should it let go of its task: because another one has waited for wait_ms,
  * or since there are more workers than `most`, and it is one too many?
  */
 extern bool hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms,
@@ -86,36 +108,51 @@ extern bool hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms,
 
 typedef enum HybWorkResult
 {
-	HYB_WORK_DONE,				/* nothing is left to merge: earlier failures
-								 * are forgotten */
-	HYB_WORK_LEFT,				/* left to whoever asks for it again */
-	HYB_WORK_AGAIN				/* its turn has ended: it waits for the next */
+	HYB_WORK_DONE,				/* nothing is left: the request goes, unless
+								 * it came again meanwhile */
+	HYB_WORK_AGAIN,				/* it is due again, after those that wait */
+	HYB_WORK_LOCKED,			/* the table or the index is locked */
+	HYB_WORK_FAILED				/* an error */
 } HybWorkResult;
 
-/* The caller, which is busy, has no index any more. */
+/* The worker has no task any more.  Does nothing if it has none. */
 extern void hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result);
 
-/* The same, with an error: no worker takes the index for some time. */
-extern void hyb_worker_failed(const HybWorkerRef *ref);
+/* The same: the index is to be looked at after wait_ms. */
+extern void hyb_worker_look_later(const HybWorkerRef *ref,
+								  const HybQuietMark *mark, int64 wait_ms);
 
 /*
- * An idle worker wants to end; false: it has been given an index, or one waits.
+ * The worker has no task and leaves its entry to a process that it is going to
+ * start in another database.
+ */
+extern void hyb_worker_hand_over(const HybWorkerRef *ref, Oid dbid);
+
+/*
+ * That process could not be started: the entry is the worker's again, in its own
+ * database.  What is due in the other one is put off.
+ */
+extern void hyb_worker_take_back(const HybWorkerRef *ref, Oid own_dbid);
+
+/*
+ * An idle worker wants to end.  False: no other worker would look after all
+ * that is on the list.
  */
 extern bool hyb_worker_leave(const HybWorkerRef *ref);
 
 /*
- * The worker ends; nothing is done if it has no entry any more.  An index that
- * it was given and has not done waits for another worker.
+ * The worker ends, or could not be started.  Nothing is done if it has no entry
+ * any more.
  */
 extern void hyb_worker_release(const HybWorkerRef *ref);
 
 /*
- * Does something wait, and is there no worker that will come to it?  Then *ref
- * is the entry of a process for the caller to start in *dbid.
+ * Is there something on the list, and no worker?  Then the entry that the worker
+ * had is that of a process for it to start in *dbid.
  */
-extern bool hyb_worker_for_waiting(Oid *dbid, HybWorkerRef *ref);
+extern bool hyb_worker_for_waiting(const HybWorkerRef *ref, Oid *dbid);
 
-/* Nothing of this database waits any more. */
+/* The database is gone, or accepts no connections: so do its requests. */
 extern void hyb_workers_forget(Oid dbid);
 
 #endif							/* HYB_WORKERS_H */

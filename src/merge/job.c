@@ -5,8 +5,10 @@
  */
 #include "compat.h"
 
+#include "access/xact.h"
 #include "commands/vacuum.h"
 #include "dynamic/progress.h"
+#include "merge/ask.h"
 #include "merge/facts.h"
 #include "merge/learn.h"
 #include "merge/job.h"
@@ -60,8 +62,24 @@ report(HybIndex *ix, HybMergeJob *job, const HybMetaPage *meta)
 	hyb_progress_update(job->entry, &now);
 }
 
+/* The merge lock is held. */
+static bool
+next_step(HybIndex *ix, HybMergeMode mode, HybMergeWanted wanted, void *arg)
+{
+	int			learn_wait_ms = mode == HYB_MERGE_HELP ? 0 : hyb_merge_policy->learn_wait_ms;
+
+	if (hyb_merge_step(ix))
+		return true;
+	if (!wanted(ix, arg) ||
+		!(hyb_merge_learn(ix, learn_wait_ms) || hyb_merge_freeze(ix)))
+		return false;
+	if (mode == HYB_MERGE_HELP)
+		(void) hyb_merge_step(ix);
+	return true;
+}
+
 HybMergeOutcome
-hyb_merge_job_step(HybIndex *ix, HybMergeJob *job, bool wait,
+hyb_merge_job_step(HybIndex *ix, HybMergeJob *job, HybMergeMode mode,
 				   HybMergeWanted wanted, void *arg)
 {
 	HybMetaPage meta;
@@ -69,19 +87,19 @@ hyb_merge_job_step(HybIndex *ix, HybMergeJob *job, bool wait,
 	bool		more;
 
 	CHECK_FOR_INTERRUPTS();
-	if (!hyb_merge_lock(ix->rel, wait))
+	if (!hyb_merge_lock(ix->rel, mode == HYB_MERGE_WAIT))
 		return HYB_MERGE_BUSY;
 	hyb_meta_copy(ix, &meta);
 	merged = meta.merged_entries;
-	more = hyb_merge_step(ix);
-	if (!more && wanted(ix, arg))
-		more = hyb_merge_learn(ix, hyb_merge_policy->learn_wait_ms) || hyb_merge_freeze(ix);
+	more = next_step(ix, mode, wanted, arg);
 	hyb_meta_copy(ix, &meta);
 	hyb_merge_unlock(ix->rel);
-	HYB_POINT("merge-between");
+	if (mode != HYB_MERGE_HELP)
+		HYB_POINT("merge-between");
 
-	job->moved += meta.merged_entries - merged;
-	if (more)
+	if (job != NULL)
+		job->moved += meta.merged_entries - merged;
+	if (job != NULL && more)
 		report(ix, job, &meta);
 	return more ? HYB_MERGE_MORE : HYB_MERGE_DONE;
 }
@@ -121,17 +139,35 @@ goal_is_reached(HybIndex *ix, const Goal *goal)
 		 meta.active.number > goal->generation + 1);
 }
 
+/* The index that merge_to is at; after an error, or the session's end, it was. */
+static Oid	merging = InvalidOid;
+
+/* What an end that came early has frozen is left to a worker. */
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	if (OidIsValid(merging))
+		(void) hyb_worker_ask(MyDatabaseId, merging);
+	merging = InvalidOid;
+}
+
 /* Steps until the goal is reached; returns the entries that they moved. */
 static uint64
 merge_to(HybIndex *ix, Goal *goal)
 {
+	static bool registered = false;
 	HybMergeJob job;
 
+	if (!registered)
+		RegisterXactCallback(transaction_ends, NULL);
+	registered = true;
+	if (hyb_merge_may_ask(ix))
+		merging = RelationGetRelid(ix->rel);
 	hyb_merge_job_begin(&job);
 	PG_TRY();
 	{
 		/* whoever merges beside this one has the same end in view */
-		while (hyb_merge_job_step(ix, &job, true, goal_is_active, goal) == HYB_MERGE_MORE &&
+		while (hyb_merge_job_step(ix, &job, HYB_MERGE_WAIT, goal_is_active, goal) == HYB_MERGE_MORE &&
 			   !goal_is_reached(ix, goal))
 			HYB_VACUUM_DELAY_POINT();
 	}
@@ -140,6 +176,7 @@ merge_to(HybIndex *ix, Goal *goal)
 		hyb_merge_job_end(&job);
 	}
 	PG_END_TRY();
+	merging = InvalidOid;
 	return job.moved;
 }
 

@@ -37,12 +37,23 @@ extern void hyb_merge_job_begin(HybMergeJob *job);
 /* Takes its progress off the list; after an error, too. */
 extern void hyb_merge_job_end(HybMergeJob *job);
 
+typedef enum HybMergeMode
+{
+	HYB_MERGE_WAIT,				/* waits for its turn, as hybrid_merge does */
+	HYB_MERGE_TRY,				/* a worker: waits for no other merge */
+	HYB_MERGE_HELP				/* an inserter: nor for the index to learn its
+								 * dictionaries; it does a step of what it
+								 * froze */
+} HybMergeMode;
+
 /*
  * One step, or freezing the active generation, under the merge lock, which is
- * waited for or not, and released.  No lock is held on entry.
+ * released.  All merges go through here: whether the active generation is to be
+ * frozen is asked under the lock under which it is frozen.  job: NULL if nothing
+ * is reported.  No lock is held on entry.
  */
 extern HybMergeOutcome hyb_merge_job_step(HybIndex *ix, HybMergeJob *job,
-										  bool wait, HybMergeWanted wanted,
-										  void *arg);
+										  HybMergeMode mode,
+										  HybMergeWanted wanted, void *arg);
 
 #endif							/* HYB_MERGE_JOB_H */

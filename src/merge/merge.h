@@ -9,6 +9,7 @@
  * servers before 17 look for no deadlock through those, and assert that no
  * other lock is taken under one, which comparison functions do.  No LWLock is
  * held when it is asked for.  There is none in recovery, where nothing merges.
+ * lock_timeout does not count, and inserters do not wait for it (trigger.c).
  *
  * Whoever holds it lets go after each step: others wait for a step at most.
  */
@@ -20,6 +21,9 @@
 
 extern bool hyb_merge_lock(Relation index, bool wait);
 extern void hyb_merge_unlock(Relation index);
+
+/* Does another process wait for the lock, which this one has? */
+extern bool hyb_merge_lock_wanted(Relation index);
 
 /*
  * Close the active generation and start a new one.  Caller holds the merge
@@ -51,6 +55,12 @@ extern uint64 hyb_merge_all(HybIndex *ix);
  * and its pages are free.
  */
 extern void hyb_merge_log(HybIndex *ix);
+
+/*
+ * May a worker merge the index?  It cannot see a relation that this transaction
+ * made.
+ */
+extern bool hyb_merge_may_ask(const HybIndex *ix);
 
 /* When the library is loaded: merge indexes that lose their shared slots. */
 extern void hyb_merge_init(void);

@@ -14,9 +14,6 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-/* Indexes that a worker remembers. */
-#define QUIET_INDEXES	16
-
 /*
  * An index that gets something again and again is looked at so often, each time
  * after twice as long: five minutes altogether.
@@ -42,55 +39,17 @@ static const HybShrinkRule quiet_rule = {
  */
 #define CUT_TRIES		1
 
-typedef struct QuietIndex
-{
-	Oid			relid;			/* InvalidOid: free */
-	uint64		generation;		/* the active one */
-	uint64		entries;		/* of its log */
-	int			looks;			/* so far; each waits twice as long */
-	TimestampTz due;
-} QuietIndex;
-
-static QuietIndex quiet_indexes[QUIET_INDEXES];
-
-/* Of the index that hyb_quiet_due has returned. */
-static QuietIndex looked_at;
-
 /* Entries of the active generation, to notice that there are more. */
 static void
-count_log(HybIndex *ix, QuietIndex *index)
+count_log(HybIndex *ix, HybQuietMark *mark)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	HybGeneration active = meta->active;
 
 	UnlockReleaseBuffer(metabuf);
-	index->generation = active.number;
-	index->entries = active.nentries + hyb_merge_tail_entries(ix, &active);
-}
-
-/* If there is no room, the one that would be looked at first goes. */
-static void
-remember(const QuietIndex *index)
-{
-	QuietIndex *room = &quiet_indexes[0];
-
-	if (hyb_quiet_time < 0)
-		return;
-	for (int i = 0; i < QUIET_INDEXES; i++)
-	{
-		QuietIndex *other = &quiet_indexes[i];
-
-		if (other->relid == index->relid || !OidIsValid(other->relid))
-			room = other;
-		else if (OidIsValid(room->relid) && other->due < room->due)
-			room = other;
-		if (room->relid == index->relid)
-			break;
-	}
-	*room = *index;
-	room->due = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
-											(int64) hyb_quiet_time << index->looks);
+	mark->generation = active.number;
+	mark->entries = active.nentries + hyb_merge_tail_entries(ix, &active);
 }
 
 /* What is there to be done for an index of which this is a copy? */
@@ -120,74 +79,40 @@ hyb_quiet_pays(HybIndex *ix)
 	return work_of(ix, &meta) != HYB_QUIET_NONE;
 }
 
-void
-hyb_quiet_remember(HybIndex *ix)
+bool
+hyb_quiet_remember(HybIndex *ix, HybQuietMark *mark)
 {
-	QuietIndex	index = {.relid = RelationGetRelid(ix->rel)};
-
 	if (!hyb_quiet_pays(ix))
-		return;
-	count_log(ix, &index);
-	remember(&index);
+		return false;
+	count_log(ix, mark);
+	mark->looks = 0;
+	return true;
 }
 
-bool
-hyb_quiet_waits(void)
+int64
+hyb_quiet_again(HybQuietMark *mark)
 {
-	for (int i = 0; i < QUIET_INDEXES; i++)
-		if (OidIsValid(quiet_indexes[i].relid))
-			return true;
-	return false;
-}
-
-bool
-hyb_quiet_due(Oid *relid)
-{
-	TimestampTz now = GetCurrentTimestamp();
-
-	if (hyb_quiet_time < 0)
-		memset(quiet_indexes, 0, sizeof(quiet_indexes));
-	for (int i = 0; i < QUIET_INDEXES; i++)
-	{
-		QuietIndex *index = &quiet_indexes[i];
-
-		if (!OidIsValid(index->relid) || now < index->due)
-			continue;
-		looked_at = *index;
-		index->relid = InvalidOid;
-		*relid = looked_at.relid;
-		return true;
-	}
-	return false;
-}
-
-void
-hyb_quiet_look_again(void)
-{
-	if (++looked_at.looks < QUIET_LOOKS)
-		remember(&looked_at);
+	if (hyb_quiet_time < 0 || ++mark->looks >= QUIET_LOOKS)
+		return -1;
+	return (int64) hyb_quiet_time << mark->looks;
 }
 
 HybQuietWork
-hyb_quiet_look(HybIndex *ix)
+hyb_quiet_look(HybIndex *ix, HybQuietMark *mark)
 {
-	QuietIndex	now = looked_at;
+	HybQuietMark before = *mark;
 	HybMetaPage meta;
 	HybQuietWork work;
 
-	Assert(RelationGetRelid(ix->rel) == looked_at.relid);
-	count_log(ix, &now);
-	if (now.generation != looked_at.generation || now.entries != looked_at.entries)
-	{
-		looked_at = now;
-		hyb_quiet_look_again();
+	if (hyb_merge_wanted(ix))
+		return HYB_QUIET_MERGE;
+	if (hyb_quiet_time < 0)
 		return HYB_QUIET_NONE;
-	}
+	count_log(ix, mark);
+	if (mark->generation != before.generation || mark->entries != before.entries)
+		return HYB_QUIET_LATER;
 	if (!hyb_merge_lock(ix->rel, false))
-	{
-		hyb_quiet_look_again();
-		return HYB_QUIET_NONE;
-	}
+		return HYB_QUIET_LATER;
 	hyb_meta_copy(ix, &meta);
 	work = work_of(ix, &meta);
 	if (work == HYB_QUIET_MERGE)
@@ -203,8 +128,7 @@ typedef struct Patience
 {
 	Relation	heap;
 	Relation	index;
-	bool		(*go_on) (void *arg);
-	void	   *arg;
+	bool		(*go_on) (void);
 } Patience;
 
 /* VACUUM and most DDL wait for the lock on the table, some for the index. */
@@ -216,13 +140,13 @@ is_patient(void *arg)
 	CHECK_FOR_INTERRUPTS();
 	return !LockHasWaitersRelation(patience->heap, ShareUpdateExclusiveLock) &&
 		!LockHasWaitersRelation(patience->index, ShareUpdateExclusiveLock) &&
-		patience->go_on(patience->arg);
+		patience->go_on();
 }
 
-void
-hyb_quiet_shrink(HybIndex *ix, Relation heap, bool (*go_on) (void *arg), void *arg)
+bool
+hyb_quiet_shrink(HybIndex *ix, Relation heap, bool (*go_on) (void))
 {
-	Patience	patience = {.heap = heap,.index = ix->rel,.go_on = go_on,.arg = arg};
+	Patience	patience = {.heap = heap,.index = ix->rel,.go_on = go_on};
 	HybShrink	shrink = {
 		.ix = ix,
 		.rule = &quiet_rule,
@@ -230,21 +154,16 @@ hyb_quiet_shrink(HybIndex *ix, Relation heap, bool (*go_on) (void *arg), void *a
 		.arg = &patience
 	};
 
-	Assert(RelationGetRelid(ix->rel) == looked_at.relid);
 	Assert(CheckRelationLockedByMe(heap, ShareUpdateExclusiveLock, true));
 	if (!hyb_shrink_allowed(ix))
-		return;
-	if (hyb_shrink_begin(&shrink))
-	{
-		/* pages of the log go with the next merge, not sooner */
-		if (hyb_shrink_log_in_end(&shrink))
-			return;
-		if (hyb_shrink_move(&shrink))
-		{
-			HYB_POINT("quiet-moved");
-			if (hyb_shrink_cut(ix, CUT_TRIES))
-				return;
-		}
-	}
-	hyb_quiet_look_again();
+		return true;
+	if (!hyb_shrink_begin(&shrink))
+		return false;
+	/* pages of the log go with the next merge, not sooner */
+	if (hyb_shrink_log_in_end(&shrink))
+		return true;
+	if (!hyb_shrink_move(&shrink))
+		return false;
+	HYB_POINT("quiet-moved");
+	return hyb_shrink_cut(ix, CUT_TRIES);
 }

@@ -6,74 +6,24 @@
 
 #include "access/xlog.h"
 #include "dynamic/slot.h"
+#include "merge/ask.h"
 #include "merge/facts.h"
+#include "merge/job.h"
 #include "merge/learn.h"
 #include "merge/merge.h"
 #include "merge/quiet.h"
-#include "merge/worker.h"
 #include "miscadmin.h"
 #include "page/settings.h"
+#include "storage/latch.h"
 #include "utils/rel.h"
+#include "utils/wait_event.h"
 
 /* Steps that an inserter does at most for a page of entries: some move none. */
-#define HELP_STEPS	8
+#define HELP_STEPS		8
 
-/*
- * One unit of foreground work; false if there was nothing to do, or if somebody
- * else is merging.  The end of that one's step is waited for only where the
- * dynamic stage must not grow on: whoever holds the merge lock lets go of it
- * after each step.
- */
-static bool
-foreground_step(HybIndex *ix, bool may_freeze, bool wait)
-{
-	bool		more;
-
-	if (!hyb_merge_lock(ix->rel, wait))
-		return false;
-	more = hyb_merge_step(ix);
-	if (!more && may_freeze &&
-		(more = hyb_merge_learn(ix, 0) || hyb_merge_freeze(ix)))
-		(void) hyb_merge_step(ix);
-	hyb_merge_unlock(ix->rel);
-	return more;
-}
-
-/*
- * A long COPY keeps others from locking the index, a worker included, but may
- * itself be its only user.
- */
-static bool
-learn_in_foreground(HybIndex *ix)
-{
-	bool		learned;
-
-	HYB_POINT("learn-lock");
-	if (!hyb_merge_lock(ix->rel, false))
-		return false;
-	learned = hyb_merge_learn(ix, 0);
-	hyb_merge_unlock(ix->rel);
-	return learned;
-}
-
-/*
- * The inserter's share of the work where the dynamic stage must not grow on.
- */
-static void
-help_merging(HybIndex *ix, HybMergeFacts *facts, HybMergeNeed need)
-{
-	uint64		target = facts->merged_entries + need.help;
-	int			steps = 0;
-
-	do
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!foreground_step(ix, need.freeze, true))
-			break;
-		need = hyb_merge_need(ix, facts);
-	} while (need.help > 0 && facts->merged_entries < target &&
-			 ++steps < HELP_STEPS);
-}
+/* How long it waits for the steps of others, in ms, and how often it looks. */
+#define HELP_WAIT_MS	100
+#define HELP_LOOK_MS	1
 
 /*
  * The slot of an index went while there was something in its log.  Workers are
@@ -93,17 +43,95 @@ hyb_merge_init(void)
 	hyb_slot_evicted = slot_evicted;
 }
 
-/*
- * Ask for a worker; false if none can come.  A worker cannot see a relation
- * that this transaction made.  Without shared memory backends could not agree
- * on starting one.
- */
+bool
+hyb_merge_may_ask(const HybIndex *ix)
+{
+	return hyb_background_merge && !RELATION_IS_LOCAL(ix->rel) &&
+		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId;
+}
+
+/* Ask for a worker; false if none can come. */
 static bool
 ask_worker(HybIndex *ix)
 {
-	return hyb_background_merge && !RELATION_IS_LOCAL(ix->rel) &&
-		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId &&
+	return hyb_merge_may_ask(ix) &&
 		hyb_worker_ask(MyDatabaseId, RelationGetRelid(ix->rel));
+}
+
+/*
+ * Asked under the merge lock: is the active generation to be frozen?  Then a
+ * worker is asked for first, which may have been done with the index by now.
+ */
+static bool
+freeze_wanted(HybIndex *ix, void *arg)
+{
+	if (!hyb_merge_wanted(ix))
+		return false;
+	(void) ask_worker(ix);
+	return true;
+}
+
+static HybMergeOutcome
+foreground_step(HybIndex *ix)
+{
+	return hyb_merge_job_step(ix, NULL, HYB_MERGE_HELP, freeze_wanted, NULL);
+}
+
+/*
+ * A long COPY keeps others from locking the index, a worker included, but may
+ * itself be its only user.
+ */
+static bool
+learn_in_foreground(HybIndex *ix)
+{
+	bool		learned;
+
+	HYB_POINT("learn-lock");
+	if (!hyb_merge_lock(ix->rel, false))
+		return false;
+	learned = freeze_wanted(ix, NULL) && hyb_merge_learn(ix, 0);
+	hyb_merge_unlock(ix->rel);
+	return learned;
+}
+
+/*
+ * The inserter's share of the work where the dynamic stage must not grow on: so
+ * many entries are merged before it goes on, by itself or by others.
+ *
+ * It does not wait in the queue for the merge lock.  There lock_timeout would end
+ * its statement, and it would be part of a deadlock with a merge that wants the
+ * index for itself (learn.c).  So it looks again and again, for a bounded time.
+ */
+static void
+help_merging(HybIndex *ix, HybMergeFacts *facts, HybMergeNeed need)
+{
+	static uint32 wait_help = 0;
+	uint64		target = facts->merged_entries + need.help;
+	int			steps = 0;
+	int			waited_ms = 0;
+
+	if (wait_help == 0)
+		wait_help = HYB_WAIT_EVENT("HybridMergeHelp");
+	HYB_POINT("merge-help");
+	while (need.help > 0 && facts->merged_entries < target &&
+		   steps < HELP_STEPS && waited_ms < HELP_WAIT_MS)
+	{
+		HybMergeOutcome outcome = foreground_step(ix);
+
+		if (outcome == HYB_MERGE_DONE)
+			break;
+		if (outcome == HYB_MERGE_MORE)
+			steps++;
+		else
+		{
+			(void) WaitLatch(MyLatch,
+							 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 HELP_LOOK_MS, wait_help);
+			ResetLatch(MyLatch);
+			waited_ms += HELP_LOOK_MS;
+		}
+		need = hyb_merge_need(ix, facts);
+	}
 }
 
 /*
@@ -150,5 +178,5 @@ hyb_merge_consider(HybIndex *ix)
 	if (need.help > 0)
 		help_merging(ix, &facts, need);
 	else if (!background)
-		(void) foreground_step(ix, need.freeze, false);
+		(void) foreground_step(ix);
 }

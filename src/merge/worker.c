@@ -2,17 +2,19 @@
  * worker.c
  *		The background worker that merges indexes.
  *
- * Started on demand by an inserter, for a database, it takes the index that
- * has waited longest (dynamic/workers.h), works in short transactions, and lets
- * go of all locks between them, so that DDL never waits long for it.  It locks
- * tables and indexes without waiting.  Where others wait for a worker it does
- * not stay with one index for longer than a turn.  When nothing is left to
- * merge it stays for a little, since starting a process costs as much as
- * merging a small index, and ends.
+ * A process that asks for a merge starts the worker, for a database.  The worker
+ * takes the request that has waited longest (dynamic/workers.h), works in short
+ * transactions, and lets go of all locks between them, so that DDL never waits long
+ * for it.  It locks tables and indexes without waiting.  Where other indexes wait
+ * for a worker it does not stay with one for longer than a turn.  When nothing is
+ * left to do it stays for a little, since starting a process costs as much as
+ * merging a small index, and ends.  It stays longer if requests wait for their
+ * time, and no other worker looks after them.
  *
  * DROP DATABASE and the like lock the database, and then wait five seconds for
  * its other sessions to go.  So a worker, busy or idle, looks several times a
- * second whether somebody holds that lock, and ends then.
+ * second whether the database is locked like that, and ends then.  What it leaves
+ * stays on the list.
  */
 #include "compat.h"
 
@@ -24,9 +26,10 @@
 #include "commands/defrem.h"
 #include "dynamic/slot.h"
 #include "dynamic/workers.h"
+#include "merge/as_owner.h"
+#include "merge/ask.h"
 #include "merge/facts.h"
 #include "merge/job.h"
-#include "merge/as_owner.h"
 #include "merge/quiet.h"
 #include "merge/try_open.h"
 #include "merge/worker.h"
@@ -61,22 +64,12 @@
 /* How long it stays with an index while others wait, in ms. */
 #define HYB_WORKER_TURN_MS		1000
 
-/* An index that cannot be locked is tried so often, so many ms apart. */
-#define HYB_WORKER_LOCK_TRIES	10
-#define HYB_WORKER_LOCK_MS		100
+/* How often it tries to start its successor. */
+#define HYB_WORKER_STARTS		5
 
 /* How long it waits for more work, and between looks at the database's lock. */
 #define HYB_WORKER_IDLE_MS		2000
 #define HYB_WORKER_LOOK_MS		50
-
-typedef struct WorkerArgs
-{
-	Oid			dbid;
-	HybWorkerRef ref;
-} WorkerArgs;
-
-StaticAssertDecl(sizeof(WorkerArgs) <= BGW_EXTRALEN,
-				 "arguments must fit bgw_extra");
 
 /* What became of a slice of work. */
 typedef enum SliceOutcome
@@ -103,91 +96,58 @@ typedef struct MergeArgs
 	HybMergeJob job;
 	bool		all;			/* merge the active generation once, however
 								 * small it is */
+	bool		look_later;		/* set when nothing is left: look again
+								 * whether it is quiet */
+	HybQuietMark mark;
 } MergeArgs;
 
+typedef struct LookArgs
+{
+	HybQuietMark mark;
+	HybQuietWork work;			/* set: what is to be done */
+} LookArgs;
+
 /* Of this worker. */
-static WorkerArgs args;
+static HybWorkerRef me;
+static Oid	database;
 static bool connected = false;
+static bool has_left = false;
+static int	refused = 0;		/* processes that could not be started */
+static volatile sig_atomic_t terminated = false;
 static uint32 wait_idle;
 static uint32 wait_turn;
 
-/* ---- starting workers ---- */
-
-static bool
-start_worker(Oid dbid, const HybWorkerRef *ref)
-{
-	BackgroundWorker worker;
-	WorkerArgs	extra = {
-		.dbid = dbid,
-		.ref = *ref
-	};
-
-	/* it would load the library of the other build, and end */
-	if (hyb_shared_replaced())
-		return false;
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker.bgw_library_name, "hybridindex", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, "hybrid_merge_worker_main",
-			sizeof(worker.bgw_function_name));
-	strlcpy(worker.bgw_name, "hybrid merge worker", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "hybrid merge worker", BGW_MAXLEN);
-	memcpy(worker.bgw_extra, &extra, sizeof(extra));
-	return RegisterDynamicBackgroundWorker(&worker, NULL);
-}
-
-bool
-hyb_worker_ask(Oid dbid, Oid relid)
-{
-	HybWorkerRef ref;
-
-	switch (hyb_worker_request(dbid, relid, hyb_max_merge_workers, &ref))
-	{
-		case HYB_REQUEST_NOTED:
-			return true;
-		case HYB_REQUEST_REFUSED:
-			return false;
-		case HYB_REQUEST_START:
-			break;
-	}
-	if (start_worker(dbid, &ref))
-		return true;
-	hyb_worker_not_started(&ref, dbid, relid);
-	return false;
-}
-
-/* A worker for what waits, if there is none. */
-static void
-start_for_waiting(void)
-{
-	Oid			dbid;
-	HybWorkerRef ref;
-
-	if (hyb_worker_for_waiting(&dbid, &ref) && !start_worker(dbid, &ref))
-		hyb_worker_release(&ref);
-}
-
-/* ---- the worker ---- */
-
 /*
- * The process ends, for whatever reason.  What cannot be connected to (a
- * database that allows no connections) must not wait for a worker any more: it
- * would be the first in the list for ever, and each worker would give its
- * place up for it.  What else waits must not be left to nobody, as who asked
- * for it may not ask again: the next worker gets it.  Only where the server has
- * no process to spare, which this one still counts as, it waits until somebody
- * asks for a merge.
+ * The process ends, for whatever reason.  What waits must not be left to nobody,
+ * as those that asked for it may not ask again: the next worker gets it.  Only
+ * where the server has no process to spare, which this one still counts as, it
+ * waits until somebody asks for a merge.
+ *
+ * The requests of a database that cannot be connected to go (it was dropped, or
+ * accepts no connections): they would be the first in the list for ever, and each
+ * worker would give its place up for them.
  */
 static void
-release_entry(int code, Datum arg)
+leave(int code, Datum arg)
 {
-	if (!connected)
-		hyb_workers_forget(args.dbid);
-	hyb_worker_release(&args.ref);
-	if (hyb_max_merge_workers > 0)
-		start_for_waiting();
+	Oid			dbid;
+
+	if (has_left)
+		return;
+	has_left = true;
+	hyb_worker_release(&me);
+	if (!connected && !terminated)
+		hyb_workers_forget(database);
+	if (hyb_max_merge_workers > 0 && hyb_worker_for_waiting(&me, &dbid) &&
+		!hyb_worker_start(&me))
+		hyb_worker_release(&me);
+}
+
+static void
+terminate(SIGNAL_ARGS)
+{
+	terminated = true;
+	die(postgres_signal_arg);
 }
 
 static void
@@ -252,7 +212,7 @@ merge_steps(HybIndex *ix, Relation heap, void *arg)
 
 	do
 	{
-		outcome = hyb_merge_job_step(ix, &merge->job, false, merge_wanted,
+		outcome = hyb_merge_job_step(ix, &merge->job, HYB_MERGE_TRY, merge_wanted,
 									 &merge->all);
 		if (outcome == HYB_MERGE_BUSY)
 			return SLICE_BUSY;
@@ -261,29 +221,33 @@ merge_steps(HybIndex *ix, Relation heap, void *arg)
 										 HYB_WORKER_SLICE_MS));
 	if (outcome == HYB_MERGE_MORE || hyb_merge_wanted(ix))
 		return SLICE_MORE;
-	hyb_quiet_remember(ix);
+	merge->look_later = hyb_quiet_remember(ix, &merge->mark);
 	return SLICE_DONE;
 }
 
 static SliceOutcome
 look_whether_quiet(HybIndex *ix, Relation heap, void *arg)
 {
-	*(HybQuietWork *) arg = hyb_quiet_look(ix);
+	LookArgs   *look = arg;
+
+	look->work = hyb_quiet_look(ix, &look->mark);
 	return SLICE_DONE;
 }
 
 /* Shrinking can take some time: others do not wait for it. */
 static bool
-nobody_waits(void *arg)
+nobody_waits(void)
 {
 	return !database_is_wanted() &&
-		!hyb_worker_should_yield(&args.ref, 0, hyb_max_merge_workers);
+		!hyb_worker_should_yield(&me, 0, hyb_max_merge_workers);
 }
 
 static SliceOutcome
 shrink_file(HybIndex *ix, Relation heap, void *arg)
 {
-	hyb_quiet_shrink(ix, heap, nobody_waits, NULL);
+	LookArgs   *look = arg;
+
+	look->work = hyb_quiet_shrink(ix, heap, nobody_waits) ? HYB_QUIET_NONE : HYB_QUIET_LATER;
 	return SLICE_DONE;
 }
 
@@ -378,11 +342,20 @@ log_merge(const HybMergeJob *job, const char *name, TimestampTz began)
 	CommitTransactionCommand();
 }
 
+/* The index is to be looked at after some time; never if that is negative. */
+static void
+look_later(const HybQuietMark *mark, int64 wait_ms)
+{
+	if (wait_ms >= 0)
+		hyb_worker_look_later(&me, mark, wait_ms);
+	else
+		hyb_worker_done(&me, HYB_WORK_DONE);
+}
+
 /*
  * Merge an index until nothing is left to do, or others have waited too long.
- * Returns false if the worker is to end.
  */
-static bool
+static void
 merge_index(Oid relid)
 {
 	TimestampTz began = GetCurrentTimestamp();
@@ -391,48 +364,81 @@ merge_index(Oid relid)
 		/* its log may have to be read again and again */
 		.all = hyb_slots_scarce()
 	};
-	int			tries = 0;
-	bool		stay = true;
-	bool		again = false;
 	SliceOutcome outcome;
 
 	hyb_merge_job_begin(&merge.job);
-	do
+	for (;;)
 	{
 		outcome = work_on_index(relid, &work_merge, &merge, &name);
-		if (database_is_wanted())
-			stay = false;
-		else if (outcome == SLICE_DONE)
+		if (outcome == SLICE_DONE || outcome == SLICE_LOCKED ||
+			database_is_wanted())
 			break;
-		else if (outcome == SLICE_BUSY)
+		if (outcome == SLICE_BUSY)
 			pause_for(HYB_WORKER_PAUSE_MS, wait_turn);
-		else if (outcome == SLICE_LOCKED && ++tries < HYB_WORKER_LOCK_TRIES)
-			pause_for(HYB_WORKER_LOCK_MS, wait_turn);
-		else if (outcome == SLICE_LOCKED)
-			break;				/* who inserts again asks again */
 		reload_settings();
-		again = hyb_worker_should_yield(&args.ref, HYB_WORKER_TURN_MS,
-										hyb_max_merge_workers);
-	} while (stay && !again);
+		if (hyb_worker_should_yield(&me, HYB_WORKER_TURN_MS,
+									hyb_max_merge_workers))
+			break;
+	}
 	hyb_merge_job_end(&merge.job);
-	if (outcome == SLICE_DONE)
-		hyb_worker_done(&args.ref, HYB_WORK_DONE);
+	if (outcome != SLICE_DONE)
+		hyb_worker_done(&me, outcome == SLICE_LOCKED ? HYB_WORK_LOCKED : HYB_WORK_AGAIN);
 	else
-		hyb_worker_done(&args.ref, again && stay ? HYB_WORK_AGAIN : HYB_WORK_LEFT);
+		look_later(&merge.mark, merge.look_later ? hyb_quiet_time : -1);
 
 	if (name != NULL)
 	{
 		log_merge(&merge.job, name, began);
 		pfree(name);
 	}
-	return stay;
 }
 
 /*
- * A worker of another database is next: start it.
+ * Look at an index that may be quiet, and do what there is to be done then.
  */
 static void
-start_elsewhere(Oid dbid, const HybWorkerRef *ref)
+look_at(const HybTask *task)
+{
+	char	   *name = NULL;
+	LookArgs	look = {.mark = task->mark,.work = HYB_QUIET_NONE};
+	SliceOutcome outcome;
+
+	outcome = work_on_index(task->relid, &work_look, &look, &name);
+	if (look.work == HYB_QUIET_SHRINK)
+		outcome = work_on_index(task->relid, &work_shrink, &look, &name);
+	if (name != NULL)
+		pfree(name);
+	if (outcome == SLICE_LOCKED)
+		hyb_worker_done(&me, HYB_WORK_LOCKED);
+	else if (look.work == HYB_QUIET_MERGE)
+		merge_index(task->relid);
+	else
+		look_later(&look.mark, look.work == HYB_QUIET_LATER ? hyb_quiet_again(&look.mark) : -1);
+}
+
+/*
+ * Give this worker's place to a process in that database.  If the server has none
+ * to spare, this one stays and tries again, but not for long: it may be the last
+ * one itself, and in the way.
+ */
+static bool
+hand_over(Oid dbid)
+{
+	hyb_worker_hand_over(&me, dbid);
+	if (hyb_worker_start(&me))
+		has_left = true;
+	else
+	{
+		hyb_worker_take_back(&me, database);
+		if (++refused < HYB_WORKER_STARTS)
+			return false;
+	}
+	return true;
+}
+
+/* The same, if there is such a database. */
+static bool
+start_elsewhere(Oid dbid)
 {
 	bool		exists;
 
@@ -441,72 +447,73 @@ start_elsewhere(Oid dbid, const HybWorkerRef *ref)
 	CommitTransactionCommand();
 	if (!exists)
 		hyb_workers_forget(dbid);
-	if (exists && start_worker(dbid, ref))
-		return;
-	hyb_worker_release(ref);
-	if (!exists)
-		start_for_waiting();
+	return exists && hand_over(dbid);
 }
 
 /*
- * Look at an index that may be quiet: what it is to be merged for is done as if
- * somebody had asked for it.
- */
-static void
-look_at(Oid relid)
-{
-	char	   *name = NULL;
-	HybQuietWork quiet = HYB_QUIET_NONE;
-	SliceOutcome outcome;
-
-	outcome = work_on_index(relid, &work_look, &quiet, &name);
-	if (quiet == HYB_QUIET_MERGE)
-		(void) hyb_worker_ask(MyDatabaseId, relid);
-	else if (quiet == HYB_QUIET_SHRINK)
-		outcome = work_on_index(relid, &work_shrink, NULL, &name);
-	if (outcome == SLICE_LOCKED)
-		hyb_quiet_look_again();
-	if (name != NULL)
-		pfree(name);
-}
-
-/*
- * The next index to merge.  Returns false if the worker is to end: nothing has
- * come for some time, or another database has waited longest.
+ * Returns false if the worker is to end.
+ *
+ * That is so after an error, which may be due to what the process has of settings
+ * and the like.  The error is of this task alone: it was taken off the list, and
+ * no other one was.
  */
 static bool
-next_index(Oid *relid)
+do_task(const HybTask *task)
+{
+	volatile bool failed = false;
+
+	PG_TRY();
+	{
+		if (task->look)
+			look_at(task);
+		else
+			merge_index(task->relid);
+	}
+	PG_CATCH();
+	{
+		HOLD_INTERRUPTS();
+		hyb_worker_done(&me, HYB_WORK_FAILED);
+		EmitErrorReport();
+		AbortOutOfAnyTransaction();
+		FlushErrorState();
+		failed = true;
+		RESUME_INTERRUPTS();
+	}
+	PG_END_TRY();
+	return !failed || !hand_over(database);
+}
+
+/*
+ * The next task.  Returns false if the worker is to end: nothing has come for
+ * some time, or another database has waited longest.
+ */
+static bool
+next_task(HybTask *task)
 {
 	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 												  HYB_WORKER_IDLE_MS);
-	HybWorkerRef ref = args.ref;
-	Oid			quiet;
 
 	for (;;)
 	{
-		if (hyb_worker_should_yield(&args.ref, PG_INT32_MAX, hyb_max_merge_workers))
+		HybWork		work;
+
+		if (hyb_worker_should_yield(&me, PG_INT32_MAX, hyb_max_merge_workers))
 		{
 			HYB_POINT("worker-leaves");
 			return false;
 		}
-		switch (hyb_worker_next(&ref, relid))
+		if (database_is_wanted())
+			return false;
+		work = hyb_worker_next(&me, task);
+		if (work == HYB_WORK_TASK)
+			return true;
+		if (work == HYB_WORK_DATABASE)
 		{
-			case HYB_WORK_INDEX:
-				return true;
-			case HYB_WORK_DATABASE:
-				start_elsewhere(*relid, &ref);
+			if (start_elsewhere(task->dbid))
 				return false;
-			case HYB_WORK_NONE:
-				break;
-		}
-		if (hyb_quiet_due(&quiet))
-		{
-			look_at(quiet);
 			continue;
 		}
-		if (((GetCurrentTimestamp() >= end && !hyb_quiet_waits()) ||
-			 database_is_wanted()) &&
-			hyb_worker_leave(&args.ref))
+		if (GetCurrentTimestamp() >= end && hyb_worker_leave(&me))
 			return false;
 		pgstat_report_stat(true);
 		pause_for(HYB_WORKER_LOOK_MS, wait_idle);
@@ -546,37 +553,25 @@ override_settings(void)
 void
 hybrid_merge_worker_main(Datum arg)
 {
-	Oid			relid;
+	HybTask		task;
 
 	if (hyb_shared_is_barred())
 		proc_exit(0);
-	memcpy(&args, MyBgworkerEntry->bgw_extra, sizeof(args));
-	if (!hyb_worker_confirm(&args.ref))
+	memcpy(&me, MyBgworkerEntry->bgw_extra, sizeof(me));
+	if (!hyb_worker_confirm(&me, &database))
 		proc_exit(0);
-	before_shmem_exit(release_entry, (Datum) 0);
-	pqsignal(SIGTERM, die);
+	before_shmem_exit(leave, (Datum) 0);
+	pqsignal(SIGTERM, terminate);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnectionByOid(args.dbid, InvalidOid, 0);
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	connected = true;
 	override_settings();
 	wait_idle = HYB_WAIT_EVENT("HybridMergeIdle");
 	wait_turn = HYB_WAIT_EVENT("HybridMergeTurn");
-
-	/*
-	 * An error ends the process.  (So does FATAL, but not this way: who
-	 * terminates a worker has nothing against the index.)
-	 */
-	PG_TRY();
-	{
-		while (next_index(&relid) && merge_index(relid))
-			;
-	}
-	PG_CATCH();
-	{
-		hyb_worker_failed(&args.ref);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	while (next_task(&task) && do_task(&task))
+		;
+	/* for leave() */
+	reload_settings();
 	proc_exit(0);
 }

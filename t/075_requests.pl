@@ -1,0 +1,214 @@
+
+# What was asked for is done, or stays on the list of requests: nothing that is
+# half merged, or waits in the log, is left without a worker, though nobody
+# inserts again.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $node = new_node('requests', <<CONF);
+hybridindex.merge_floor = 1000
+hybridindex.max_merge_workers = 1
+max_logical_replication_workers = 0
+log_statement = none
+CONF
+my $points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0';
+my $workers = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'";
+
+# An index with a log that is to be merged.
+sub make
+{
+	my ($db, $table, $rows) = @_;
+	$node->safe_psql($db, <<SQL);
+SET hybridindex.background_merge = off;
+SET hybridindex.merge_floor = 1000000;
+CREATE TABLE $table (k int8);
+CREATE INDEX ${table}_k ON $table USING hybrid (k);
+INSERT INTO $table SELECT hashint8(g) FROM generate_series(1, $rows) g;
+SQL
+	return;
+}
+
+# Fill a page of the log.
+sub ask { return "INSERT INTO $_[0] SELECT hashint8(-g) FROM generate_series(1, 700) g"; }
+
+sub merged { return "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('$_[0]_k')"; }
+
+sub no_worker
+{
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($node->poll_query_until('postgres', $workers, '0'), 'no worker is left');
+	return;
+}
+
+sub settings
+{
+	$node->append_conf('postgresql.conf', "$_[0]\n");
+	$node->reload;
+	return;
+}
+
+# ---- points ----
+
+sub attach
+{
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-$_[0]', 'wait')");
+	return;
+}
+
+sub let_go
+{
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-$_[0]'); SELECT injection_points_wakeup('hybrid-$_[0]') FROM pg_stat_activity WHERE wait_event = 'hybrid-$_[0]'");
+	return;
+}
+
+sub held
+{
+	my ($point, $what) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-$point'"), $what);
+	return;
+}
+
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+$node->safe_psql('other', 'CREATE EXTENSION hybridindex');
+$node->safe_psql('postgres', 'CREATE EXTENSION injection_points') if $points;
+
+# ---- a table that is locked ----
+
+make('postgres', 'locked', 400000);
+settings('hybridindex.merge_step_pages = 1');
+$node->safe_psql('postgres', ask('locked'));
+my $locker = start_psql($node, "BEGIN; LOCK TABLE locked; SELECT merge_running FROM hybrid_index_stats('locked_k'); SELECT pg_sleep(4);");
+ok(finish_psql($locker), 'a table was locked for longer than a worker stays');
+is($locker->{out}, "t\n\n", 'in the middle of a merge');
+ok($node->poll_query_until('postgres', merged('locked')), 'which is finished afterwards');
+settings('hybridindex.merge_step_pages = 16');
+
+# ---- a quiet index while the worker goes elsewhere ----
+
+settings('hybridindex.quiet_time = 2000');
+make('postgres', 'quiet', 40000);
+settings('hybridindex.merge_floor = 1000000');
+$node->safe_psql('postgres', 'VACUUM quiet');
+ok($node->poll_query_until('postgres', "$workers AND datname = 'postgres'", '1'), 'a worker waits for the index to be quiet');
+settings('hybridindex.merge_floor = 1000');
+make('other', 'busy', 5000);
+$node->safe_psql('other', ask('busy'));
+ok($node->poll_query_until('other', merged('busy')), 'another database gets the only worker');
+ok($node->poll_query_until('postgres', "SELECT dynamic_entries = 0 AND NOT merge_running FROM hybrid_index_stats('quiet_k')"),
+	'the quiet index is merged all the same');
+settings('hybridindex.quiet_time = -1');
+
+# ---- no process to spare ----
+
+# The only process is a worker of another database, then it is one of a query: what
+# could not be started is not forgotten when the next index is asked for, and a
+# worker that can start no other one tries again.
+no_worker();
+$node->append_conf('postgresql.conf', "max_worker_processes = 2\nmax_parallel_workers = 2\nhybridindex.max_merge_workers = 1\n");
+$node->restart;
+my $parallel = $node->pg_version >= 16 ? 'debug_parallel_query' : 'force_parallel_mode';
+make('postgres', 'starved', 150000);
+make('postgres', 'next', 5000);
+make('other', 'elsewhere', 150000);
+my @busy = map { start_psql($node, "SET $parallel = on; SELECT pg_sleep(3);") } 1, 2;
+ok($node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'queries have all processes');
+$node->safe_psql('postgres', ask('starved'));
+is($node->safe_psql('postgres', $workers), '0', 'no worker could start');
+finish_psql($_) foreach @busy;
+@busy = start_psql($node, "SET $parallel = on; SELECT pg_sleep(3);");
+ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'a query has one of them');
+$node->safe_psql('postgres', ask('next'));
+ok($node->poll_query_until('postgres', merged($_)), "$_ is merged when the next one is asked for") foreach 'next', 'starved';
+$node->safe_psql('other', ask('elsewhere'));
+finish_psql($_) foreach @busy;
+ok($node->poll_query_until('other', merged('elsewhere')), 'a worker waits for a process that it can start');
+no_worker();
+$node->append_conf('postgresql.conf', "max_worker_processes = 16\n");
+$node->restart;
+
+SKIP:
+{
+	skip 'NOT TESTED: held processes, since this server has no injection points', 1 if !$points;
+
+	# ---- a decision that is old when it is carried out ----
+
+	make('postgres', 'old', 20000);
+	attach('merge-help');
+	my $inserter = start_psql($node, ask('old') . ';');
+	held('merge-help', 'an inserter is to help');
+	$node->safe_psql('postgres', "SELECT hybrid_merge('old_k')");
+	no_worker();
+	$node->safe_psql('postgres', 'INSERT INTO old VALUES (1)');
+	let_go('merge-help');
+	ok(finish_psql($inserter), 'it goes on when all is merged') or diag $inserter->{err};
+	no_worker();
+	is($node->safe_psql('postgres', "SELECT merge_running FROM hybrid_index_stats('old_k')"), 'f', 'and has frozen nothing');
+
+	# where a merge is wanted by then, for a worker that has gone as well
+	make('postgres', 'still', 20000);
+	attach('merge-help');
+	$inserter = start_psql($node, 'SET hybridindex.merge_step_pages = 1;' . ask('still') . ';');
+	held('merge-help', 'an inserter is to help');
+	$node->safe_psql('postgres', "SELECT hybrid_merge('still_k')");
+	no_worker();
+	$node->safe_psql('postgres', 'SET hybridindex.background_merge = off; SET hybridindex.merge_floor = 1000000; INSERT INTO still SELECT hashint8(g + 100000) FROM generate_series(1, 30000) g');
+	let_go('merge-help');
+	ok(finish_psql($inserter), 'it goes on when there is something else to merge') or diag $inserter->{err};
+	ok($node->poll_query_until('postgres', "SELECT merges > 1 AND NOT merge_running FROM hybrid_index_stats('still_k')"),
+		'which is merged to its end');
+
+	# ---- hybrid_merge that is cancelled ----
+
+	make('postgres', 'cancelled', 50000);
+	my $merge = start_psql($node, "SELECT injection_points_set_local(), injection_points_attach('hybrid-step-installed', 'wait');\n", "SELECT hybrid_merge('cancelled_k');");
+	my $pid = held_at($node, 'step-installed', $merge);
+	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+	ok(!finish_psql($merge), 'hybrid_merge is cancelled');
+	ok($node->poll_query_until('postgres', merged('cancelled')), 'a worker finishes what it has begun');
+
+	# ---- a worker that is ended while it connects ----
+
+	# The database is locked, so one worker leaves, and the next one waits.
+	make('other', 'ended', 50000);
+	attach('merge-between');
+	$node->safe_psql('other', ask('ended'));
+	held('merge-between', 'a worker merges');
+	my $ddl = start_psql($node, 'BEGIN; ALTER DATABASE other RENAME TO renamed; SELECT pg_sleep(60);');
+	my $waits = "locktype = 'object' AND database = 0 AND NOT granted";
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'object' AND database = 0 AND mode = 'AccessExclusiveLock' AND granted");
+	let_go('merge-between');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE $waits"), 'the next worker waits for its database');
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE $waits");
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'BEGIN; ALTER DATABASE%' OR wait_event = 'PgSleep'");
+	finish_psql($ddl);
+	ok($node->poll_query_until('other', merged('ended')), 'the index is merged by another one');
+
+	# ---- an error while another index is asked for ----
+
+	settings("hybridindex.quiet_time = 300\nhybridindex.merge_floor = 1000000");
+	make('postgres', 'erring', 40000);
+	make('postgres', 'handed', 5000);
+	attach('quiet-asked');
+	$node->safe_psql('postgres', 'VACUUM erring');
+	held('quiet-asked', 'a worker looks at a quiet index');
+	$node->safe_psql('postgres', "SET hybridindex.merge_floor = 1000; " . ask('handed'));
+	my $from = -s $node->logfile;
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-quiet-asked'); SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'hybrid-quiet-asked'");
+	ok($node->poll_query_until('postgres', merged($_)), "$_ is merged") foreach 'handed', 'erring';
+	like(substr(slurp_file($node->logfile), $from), qr/ERROR:  canceling statement due to user request/, 'after an error');
+	settings("hybridindex.quiet_time = -1\nhybridindex.merge_floor = 1000");
+}
+
+no_worker();
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
