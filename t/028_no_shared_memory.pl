@@ -115,16 +115,17 @@ foreach my $preloaded (0, 1)
 	# one that has found no conflict, and has not yet appended its entry
   SKIP:
 	{
-		skip 'this server has no injection points', 2 if !$points;
+		skip 'this server has no injection points', 3 if !$points;
 		$node->safe_psql('postgres', "TRUNCATE r; SELECT injection_points_attach('hybrid-unique-checked', 'wait')");
 		my $first = start_psql($node, "INSERT INTO r VALUES (1);\n");
 		my $held = $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-unique-checked'");
 		ok($held, "$where: an inserter is held after its check");
 		$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-unique-checked')");
-		my $second = start_psql($node, "INSERT INTO r VALUES (1);\n");
+		my $second = start_psql($node, "SET lock_timeout = '100ms'; INSERT INTO r VALUES (1);\n");
 		$node->poll_query_until('postgres', "SELECT count(*) = 1 OR EXISTS (SELECT 1 FROM r WHERE k = 1) FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
-		$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-unique-checked')");
+		$node->safe_psql('postgres', "SELECT pg_sleep(0.3), injection_points_wakeup('hybrid-unique-checked')");
 		my $won = grep { finish_psql($_) } $first, $second;
+		unlike($second->{err}, qr/lock timeout/, "$where: lock_timeout does not count");
 		is($won . ' ' . $node->safe_psql('postgres', 'SELECT count(*) FROM r'), '1 1', "$where: one of two gets in");
 	}
 

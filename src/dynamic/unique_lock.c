@@ -18,6 +18,7 @@
 #include "common/hashfn.h"
 #include "dynamic/unique_lock.h"
 #include "miscadmin.h"
+#include "page/lock.h"
 #include "port/pg_bitutils.h"
 #include "storage/lock.h"
 #include "utils/rel.h"
@@ -135,7 +136,7 @@ lock_turn(HybUniqueTicket *ticket)
 	if (ticket->in_turn)
 		return;
 	set_turn_tag(ticket, &tag);
-	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	hyb_lock_for_a_moment(&tag);
 	ticket->in_turn = true;
 }
 

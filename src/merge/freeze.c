@@ -11,6 +11,7 @@
 #include "merge/facts.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
+#include "page/lock.h"
 #include "page/meta.h"
 #include "page/settings.h"
 #include "storage/lock.h"
@@ -43,7 +44,10 @@ hyb_merge_lock(Relation index, bool wait)
 	 */
 	Assert(!IsParallelWorker() || (MyProc->statusFlags & PROC_IN_VACUUM) != 0);
 	merge_lock_tag(index, &tag);
-	return LockAcquire(&tag, ExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+	if (!wait)
+		return LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
+	hyb_lock_for_a_moment(&tag);
+	return true;
 }
 
 void
@@ -53,6 +57,15 @@ hyb_merge_unlock(Relation index)
 
 	merge_lock_tag(index, &tag);
 	LockRelease(&tag, ExclusiveLock, false);
+}
+
+bool
+hyb_merge_lock_wanted(Relation index)
+{
+	LOCKTAG		tag;
+
+	merge_lock_tag(index, &tag);
+	return LockHasWaiters(&tag, ExclusiveLock, false);
 }
 
 /*

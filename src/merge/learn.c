@@ -528,12 +528,17 @@ encode_index(Learn *learn)
 
 /* ---- locking ---- */
 
+/*
+ * A process that waits for the merge lock, which the caller has, may have the index
+ * locked: that is a deadlock until this one gives up.  The other one must not be
+ * its victim.  It looks for deadlocks when it has waited for deadlock_timeout.
+ */
 static bool
 lock_index(Relation index, int wait_ms)
 {
 	int			save_timeout = LockTimeout;
 
-	if (wait_ms == 0)
+	if (wait_ms == 0 || wait_ms >= DeadlockTimeout || hyb_merge_lock_wanted(index))
 		return ConditionalLockRelation(index, AccessExclusiveLock);
 	LockTimeout = wait_ms;
 	PG_TRY();

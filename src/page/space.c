@@ -17,6 +17,7 @@
 #include "compat.h"
 
 #include "miscadmin.h"
+#include "page/lock.h"
 #include "page/meta.h"
 #include "page/space.h"
 #include "storage/buf_internals.h"
@@ -36,7 +37,13 @@ extend_relation(const HybIndex *ix)
 	bool		lock = !RELATION_IS_LOCAL(ix->rel);
 
 	if (lock)
-		LockRelationForExtension(ix->rel, ExclusiveLock);
+	{
+		LOCKTAG		tag;
+
+		SET_LOCKTAG_RELATION_EXTEND(tag, ix->rel->rd_lockInfo.lockRelId.dbId,
+									ix->rel->rd_lockInfo.lockRelId.relId);
+		hyb_lock_for_a_moment(&tag);
+	}
 	buf = ReadBuffer(ix->rel, P_NEW);
 	if (lock)
 		UnlockRelationForExtension(ix->rel, ExclusiveLock);
