@@ -212,6 +212,7 @@ suite_unit() {
 	unit_layout
 	unit_structure
 	unit_tmpdir
+	unit_faults
 	[ -z "${HYBRID_SERVER:-}" ] || return 0
 	unit_make fuzz -j2 run SECONDS=1
 	tally "$rc" "$(count '^fuzz_[a-z]+: [0-9]+ executions' "$work/fuzz.log")" 0
@@ -244,6 +245,14 @@ unit_layout() {
 		echo "layout: 0 passed, 1 failed"
 		tally 1 0 1
 	fi
+}
+
+# Can each fault of test/mutants still be put into the sources?
+unit_faults() {
+	rc=0
+	perl test/mutants/run --applies --tree "$work/tree" >"$work/faults.log" || rc=$?
+	cat "$work/faults.log"
+	tally "$rc" "$((rc == 0))" "$((rc != 0))"
 }
 
 # Have the sources the shape that they should?
