@@ -243,6 +243,17 @@ INSERT INTO uq_vac VALUES (100), (550);
 SELECT hyb_error('INSERT INTO uq_vac VALUES (100)'), hyb_error('INSERT INTO uq_vac VALUES (1002)'), hyb_check('uq_vac');
 DROP TABLE uq_vac;
 
+-- The row may be behind more than 64 entries of its key that wait for a merge:
+-- each update of another indexed column leaves one.
+CREATE TABLE uq_many (k int, v int) WITH (autovacuum_enabled = off);
+CREATE UNIQUE INDEX uq_many_k ON uq_many USING hybrid (k);
+CREATE INDEX uq_many_v ON uq_many USING hybrid (v);
+INSERT INTO uq_many VALUES (1, 0);
+DO $$ BEGIN FOR i IN 1 .. 200 LOOP UPDATE uq_many SET v = v + 1; END LOOP; END $$;
+SELECT dynamic_entries FROM hybrid_index_stats('uq_many_k');
+SELECT hyb_error('INSERT INTO uq_many VALUES (1, 0)'), hyb_check('uq_many');
+DROP TABLE uq_many;
+
 -- CREATE UNIQUE INDEX where a single row is recently dead: its entry is kept,
 -- and is no duplicate.
 CREATE TABLE uq_dead (k int);

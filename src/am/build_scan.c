@@ -131,7 +131,7 @@ hyb_build_scan_add(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	MemoryContext old = MemoryContextSwitchTo(scan->tuple_context);
 
 	hyb_key_encode(ix->desc, values, isnull, &scan->entry, &keylen);
-	hyb_check_entry_size(index, scan->heap, scan->entry.len, tid);
+	hyb_check_entry_size(ix, scan->heap, values, isnull, scan->entry.len, tid);
 	if (ix->desc->all_mem)
 		put_bytes(scan, keylen, tid, alive);
 	else

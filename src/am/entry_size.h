@@ -5,10 +5,14 @@
 #ifndef HYB_ENTRY_SIZE_H
 #define HYB_ENTRY_SIZE_H
 
-#include "page/page.h"
+#include "page/handle.h"
 
-/* btree's error, with a hint, for an entry that is too long. */
-extern void hyb_check_entry_size(Relation index, Relation heap, uint32 len,
-								 ItemPointer tid);
+/*
+ * Raise btree's error, with a hint, if the entry of a row is too long.  The
+ * values are those of the index's columns.
+ */
+extern void hyb_check_entry_size(const HybIndex *ix, Relation heap,
+								 const Datum *values, const bool *isnull,
+								 uint32 len, ItemPointer tid);
 
 #endif							/* HYB_ENTRY_SIZE_H */

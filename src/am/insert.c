@@ -136,7 +136,7 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	entry.bytes = state->entry.data;
 	entry.len = state->entry.len;
 	entry.tid = *heap_tid;
-	hyb_check_entry_size(index, heap, state->entry.len, heap_tid);
+	hyb_check_entry_size(ix, heap, values, isnull, state->entry.len, heap_tid);
 
 	if (check_unique != UNIQUE_CHECK_NO)
 	{

@@ -13,8 +13,18 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-/* Codes and values up to about this size are made on the stack. */
+/* Values up to about this size are made on the stack. */
 #define STACK_BYTES		1024
+
+/* Bytes of a value that may be encoded, with the rest of the last symbol. */
+#define HYB_MOST_ENCODED	(HYB_ENCODED_BYTES + HYB_HOPE_MAX_SYMBOL)
+
+/*
+ * Room for the code of that, stuffed or not, and for what is written behind it;
+ * and for the bytes that such a code is decoded to.
+ */
+#define HYB_CODE_ROOM	(HYB_MOST_ENCODED * HYB_HOPE_MAX_CODE / 7 + 24)
+#define HYB_DECODE_ROOM	(HYB_MOST_ENCODED + 8)
 
 #define DICTIONARY_MAGIC	0x45504F48	/* "HOPE" */
 
@@ -54,26 +64,21 @@ plain_bytes(const HybColumn *col, Datum value, const uint8 **bytes,
 	return (Pointer) plain != DatumGetPointer(value) ? plain : NULL;
 }
 
+/* Append the stored form of a value's bytes; returns its length. */
 static uint64
 encode_bytes(const HybHope *hope, const uint8 *bytes, uint32 len, HybBuf *out)
 {
-	uint8		space[STACK_BYTES];
-	size_t		bound = hyb_hope_encode_bound(len) + 8;
-	uint8	   *code = bound <= sizeof(space) ? space :
-		palloc_extended(bound, MCXT_ALLOC_HUGE);
-	uint64		bits = hyb_hope_encode(hope, bytes, len, code);
-	size_t		stuffed = hyb_hope_stuff_bound(bits);
+	uint8		code[HYB_CODE_ROOM];
+	uint32		before = out->len;
+	size_t		done;
+	uint64		bits = hyb_hope_encode(hope, bytes, len, HYB_ENCODED_BYTES, code,
+									   &done);
 
-	if (stuffed > MaxAllocSize)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("index key is too large")));
-	hyb_buf_reserve(out, (uint32) stuffed);
-	stuffed = hyb_hope_stuff(code, bits, out->data + out->len);
-	out->len += (uint32) stuffed;
-	if (code != space)
-		pfree(code);
-	return stuffed;
+	hyb_buf_reserve(out, (uint32) hyb_hope_stuff_bound(bits));
+	out->len += (uint32) hyb_hope_stuff(code, bits, out->data + out->len);
+	if (done < len)
+		hyb_escape(bytes + done, len - (uint32) done, out);
+	return out->len - before;
 }
 
 static void
@@ -123,9 +128,7 @@ hyb_encoded_scheme(const HybColumn *col)
 static Datum
 decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 {
-	uint8		code_space[STACK_BYTES];
 	char		plain_space[STACK_BYTES];
-	uint8	   *code = code_space;
 	char	   *plain;
 	uint32		plainlen;
 	uint32		blanks = 0;
@@ -133,17 +136,22 @@ decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 
 	if (col->dictionary != NULL)
 	{
-		const HybHope *hope = col->dictionary->hope;
-		size_t		bound;
+		uint8		code[HYB_CODE_ROOM + 16];
 		uint32		codelen;
+		uint32		rest;
+		uint64		bits;
 
-		if (len + 16 > sizeof(code_space))
-			code = palloc(len + 16);
-		codelen = (uint32) hyb_hope_unstuff(data, len, code);
-		bound = hyb_hope_decode_bound(hope, codelen);
-		plain = bound <= sizeof(plain_space) ? plain_space :
-			palloc_extended(bound, MCXT_ALLOC_HUGE);
-		plainlen = (uint32) hyb_hope_decode(hope, code, codelen, (uint8 *) plain);
+		/* the code is no longer than that; a rest is taken for code at first */
+		codelen = (uint32) hyb_hope_unstuff(data, Min(len, HYB_CODE_ROOM), code);
+		plain = len + HYB_DECODE_ROOM <= sizeof(plain_space) ? plain_space :
+			palloc(len + HYB_DECODE_ROOM);
+		plainlen = (uint32) hyb_hope_decode(col->dictionary->hope, code, codelen,
+											HYB_ENCODED_BYTES, (uint8 *) plain,
+											&bits);
+		rest = (uint32) hyb_hope_stuffed_length(data, len, bits);
+		if (plainlen >= HYB_ENCODED_BYTES && rest < len)
+			plainlen += hyb_unescape(data + rest, len - rest,
+									 (uint8 *) plain + plainlen);
 	}
 	else
 	{
@@ -166,8 +174,6 @@ decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 	memset(VARDATA(result) + plainlen, ' ', blanks);
 	if (plain != plain_space)
 		pfree(plain);
-	if (code != code_space)
-		pfree(code);
 	return PointerGetDatum(result);
 }
 

@@ -7,7 +7,9 @@
  * scheme and size of the dictionary.  An index keeps the dictionaries of all
  * its columns as one byte string, on pages of their own (page/dictionary.h).
  * Within a column the encoded key is stuffed, so it ends with a zero byte as
- * text does.
+ * text does.  Of a long value only the first HYB_ENCODED_BYTES bytes, or a few
+ * more, are encoded, since codes of rare strings are longer than the strings.
+ * The rest follows as in the form of bytea columns.
  *
  * An index begins without dictionaries if its table has too few rows to learn
  * from.  Values are then stored in the form of bytea columns, until a merge
@@ -67,6 +69,23 @@ extern void hyb_encoded_add_key(HybEncodedKeys *keys, const HybColumn *col,
 /* Keys to learn from, and bytes of all of them, that are worth the time */
 #define HYB_ENCODED_SAMPLE_KEYS	16384
 #define HYB_ENCODED_SAMPLE_BYTES	(2 * 1024 * 1024)
+
+/* Bytes of a value that are encoded, up to the end of a symbol. */
+#define HYB_ENCODED_BYTES	192
+
+/*
+ * The most that a value grows by in any dictionary, if it takes this many bytes
+ * without one.  A code has at most HYB_HOPE_MAX_CODE bits for a byte, and 7 of
+ * them to a stored byte.  Behind it the compression of long values begins
+ * anew, which costs a little.
+ */
+static inline uint32
+hyb_encoded_growth(uint32 plain)
+{
+	uint32		coded = Min(plain, HYB_ENCODED_BYTES);
+
+	return coded * (HYB_HOPE_MAX_CODE - 7) / 7 + 1 + (plain - coded) / 32;
+}
 
 /* Fewer keys do not teach. */
 #define HYB_ENCODED_ENOUGH_KEYS	256

@@ -11,7 +11,7 @@
 #include "page/wal.h"
 
 #define HYB_META_MAGIC		0x48594249	/* "HYBI" */
-#define HYB_FORMAT_VERSION	10
+#define HYB_FORMAT_VERSION	11
 
 /* Tail pages of the active generation that backends can append to. */
 #define HYB_LANES			4

@@ -46,24 +46,33 @@ compare(const uint8_t *a, size_t alen, const uint8_t *b, size_t blen)
 	return (c > 0) - (c < 0);
 }
 
-/* Stuffed code of a key, which must decode back. */
+/* Bytes of a key that are encoded, as far as symbols go. */
+#define MOST	16
+
+/* Stuffed code of a key, which must decode back, and the rest of it. */
 static uint8_t *
 encode(const HybHope *hope, const uint8_t *key, size_t len, size_t *size)
 {
 	uint8_t    *code = malloc(hyb_hope_encode_bound(len) + 8);
-	uint64_t	bits = hyb_hope_encode(hope, key, len, code);
-	uint8_t    *stuffed = malloc(hyb_hope_stuff_bound(bits));
+	size_t		done;
+	uint64_t	bits = hyb_hope_encode(hope, key, len, MOST, code, &done);
+	uint8_t    *stuffed = malloc(hyb_hope_stuff_bound(bits) + len - done);
 	uint8_t    *back;
 	uint8_t    *out;
+	uint64_t	used;
 	size_t		n;
 
 	*size = hyb_hope_stuff(code, bits, stuffed);
+	if (memchr(stuffed, 0, *size) != NULL)
+		abort();
+	memcpy(stuffed + *size, key + done, len - done);
+	*size += len - done;
 	back = malloc(*size + 16);
 	n = hyb_hope_unstuff(stuffed, *size, back);
 	out = malloc(hyb_hope_decode_bound(hope, n));
-	n = hyb_hope_decode(hope, back, n, out);
-	if (n != len || (len > 0 && memcmp(out, key, len) != 0) ||
-		memchr(stuffed, 0, *size) != NULL)
+	n = hyb_hope_decode(hope, back, n, MOST, out, &used);
+	if (n != done || (done > 0 && memcmp(out, key, done) != 0) || used != bits ||
+		hyb_hope_stuffed_length(stuffed, *size, used) != *size - (len - done))
 		abort();
 	free(out);
 	free(back);
@@ -99,10 +108,11 @@ decode_any(const HybHope *hope, const uint8_t *data, size_t size)
 	size_t		n = size < 300 ? size : 300;
 	uint8_t    *code = malloc(n + 16);
 	uint8_t    *out;
+	uint64_t	used;
 
 	n = hyb_hope_unstuff(data + size - n, n, code);
 	out = malloc(hyb_hope_decode_bound(hope, n));
-	(void) hyb_hope_decode(hope, code, n, out);
+	(void) hyb_hope_decode(hope, code, n, MOST, out, &used);
 	free(out);
 	free(code);
 }

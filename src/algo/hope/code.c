@@ -134,48 +134,61 @@ encode_double(const HybHope *hope, const uint8_t *p, const uint8_t *end,
 	return finish(start, out, word, fill);
 }
 
+/* Symbols from *at on, until one ends at `stop` or beyond; *at is moved there. */
 HYB_ALWAYS_INLINE uint64_t
-encode_trie_with(const HybHope *hope, const uint8_t *p, const uint8_t *end,
-				 uint8_t *out, bool fast)
+encode_trie_with(const HybHope *hope, const uint8_t **at, const uint8_t *stop,
+				 const uint8_t *end, uint8_t *out, bool fast)
 {
+	const uint8_t *p = *at;
 	const HybHopeTrie *trie = &hope->trie;
 	const uint8_t *start = out;
 	uint64_t	word = 0;
 	unsigned	fill = 0;
 
-	while (p < end)
+	while (p < stop)
 	{
 		uint64_t	value = hyb_hope_find_with(trie, p, (size_t) (end - p), fast);
 
 		p += HYB_HOPE_VALUE_SYMLEN(value);
 		PUT(HYB_HOPE_VALUE_CODE(value), HYB_HOPE_VALUE_LEN(value));
 	}
+	*at = p;
 	return finish(start, out, word, fill);
 }
 
 #ifdef HYB_HOPE_POPCNT
 __attribute__((target("popcnt")))
 static uint64_t
-encode_trie_popcnt(const HybHope *hope, const uint8_t *p, const uint8_t *end,
-				   uint8_t *out)
+encode_trie_popcnt(const HybHope *hope, const uint8_t **at,
+				   const uint8_t *stop, const uint8_t *end, uint8_t *out)
 {
-	return encode_trie_with(hope, p, end, out, true);
+	return encode_trie_with(hope, at, stop, end, out, true);
 }
 #endif
 
 uint64_t
 hyb_hope_encode(const HybHope *hope, const uint8_t *key, size_t len,
-				uint8_t *out)
+				size_t most, uint8_t *out, size_t *done)
 {
+	const uint8_t *at = key;
+	const uint8_t *stop = key + (len < most ? len : most);
+	const uint8_t *end = key + len;
+	uint64_t	bits;
+
+	/* symbols of one and two bytes end at `stop` */
+	*done = (size_t) (stop - key);
 	if (hope->scheme == HYB_HOPE_DOUBLE_CHAR)
-		return encode_double(hope, key, key + len, out);
+		return encode_double(hope, key, stop, out);
 	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
-		return encode_single(hope, key, key + len, out);
+		return encode_single(hope, key, stop, out);
 #ifdef HYB_HOPE_POPCNT
 	if (hope->popcnt)
-		return encode_trie_popcnt(hope, key, key + len, out);
+		bits = encode_trie_popcnt(hope, &at, stop, end, out);
+	else
 #endif
-	return encode_trie_with(hope, key, key + len, out, false);
+		bits = encode_trie_with(hope, &at, stop, end, out, false);
+	*done = (size_t) (at - key);
+	return bits;
 }
 
 /* ---- decoding ---- */
@@ -235,25 +248,27 @@ find_code(const HybHope *hope, uint32_t bits, uint32_t from)
 
 size_t
 hyb_hope_decode(const HybHope *hope, const uint8_t *code, size_t len,
-				uint8_t *out)
+				size_t most, uint8_t *out, uint64_t *bits)
 {
 	const HybHopeDecode *table = hope->decode;
 	const uint8_t *strings = hope->intervals.bytes;
 	uint8_t    *start = out;
+	uint8_t    *stop = out + most;
 	uint64_t	end = 8 * (uint64_t) len;
 	uint64_t	pos = 0;
 
-	while (pos < end)
+	while (pos < end && out < stop)
 	{
 		uint64_t	w = window(code, len, pos);
+		const HybHopeDecode *d;
 		unsigned	used = 0;
 
 		/* 57 bits are sure to be there: four times 13 */
 		for (int i = 0; i < 4; i++)
 		{
-			const HybHopeDecode *d = &table[w >> (64 - HYB_HOPE_DECODE_BITS)];
-
-			if (d->len == 0)
+			d = &table[w >> (64 - HYB_HOPE_DECODE_BITS)];
+			/* one of several symbols may be the last that is wanted */
+			if (d->len == 0 || d->symlen > stop - out)
 				break;
 			if (d->symlen <= 4)
 				memcpy(out, &d->bytes, 4);
@@ -266,13 +281,13 @@ hyb_hope_decode(const HybHope *hope, const uint8_t *code, size_t len,
 		pos += used;
 		if (used == 0)
 		{
-			uint32_t	bits = (uint32_t) (w >> 32);
+			uint32_t	head = (uint32_t) (w >> 32);
 			uint32_t	i;
 			uint8_t		space[2];
 			const uint8_t *symbol;
 			unsigned	symlen;
 
-			i = find_code(hope, bits, table[w >> (64 - HYB_HOPE_DECODE_BITS)].bytes);
+			i = find_code(hope, head, d->len == 0 ? d->bytes : HYB_HOPE_NONE);
 			if (i == HYB_HOPE_NONE)
 				break;
 			symlen = hyb_hope_symbol(hope, i, space, &symbol);
@@ -281,6 +296,7 @@ hyb_hope_decode(const HybHope *hope, const uint8_t *code, size_t len,
 			pos += hope->lengths[i + 1];
 		}
 	}
+	*bits = pos;
 	return (size_t) (out - start);
 }
 
@@ -333,6 +349,17 @@ hyb_hope_stuff(const uint8_t *code, uint64_t bits, uint8_t *out)
 		}
 	}
 	return (size_t) (out - start);
+}
+
+size_t
+hyb_hope_stuffed_length(const uint8_t *bytes, size_t len, uint64_t bits)
+{
+	uint64_t	pos = 0;
+	size_t		n = 0;
+
+	while (pos < bits && n < len)
+		pos += bytes[n++] < 2 ? 7 : 8;
+	return n;
 }
 
 size_t

@@ -119,23 +119,32 @@ hyb_hope_encode_bound(size_t len)
 }
 
 /*
- * Encode a key to out, which has room for hyb_hope_encode_bound(len) bytes.
+ * Encode the beginning of a key to out, which has room for
+ * hyb_hope_encode_bound(len) bytes: symbols until `most` bytes or more are
+ * encoded, or all.  `most` is a multiple of 4.  *done says how many bytes they
+ * are.  Two keys with the same symbols have the same *done, so the bytes behind
+ * it may follow the padded code as they are, and the order holds.
+ *
  * Returns the length of the code in bits; the last byte is padded with
  * zeroes, and up to 8 bytes after it are overwritten.
  */
 extern uint64_t hyb_hope_encode(const HybHope *hope, const uint8_t *key,
-								size_t len, uint8_t *out);
+								size_t len, size_t most, uint8_t *out,
+								size_t *done);
 
 /* Room that decoding len bytes may need */
 extern size_t hyb_hope_decode_bound(const HybHope *hope, size_t len);
 
 /*
  * Decode len bytes to out, which has room for hyb_hope_decode_bound(len)
- * bytes; returns the length of the key.  Bytes that no key encodes to give
- * some key, or part of one.  8 bytes after the code must be readable.
+ * bytes, until `most` bytes or more are decoded, as hyb_hope_encode ends.
+ * Returns how many are, and sets *bits to the length of their code.  Bytes
+ * that no key encodes to give some key, or part of one.  8 bytes after the
+ * code must be readable.
  */
 extern size_t hyb_hope_decode(const HybHope *hope, const uint8_t *code,
-							  size_t len, uint8_t *out);
+							  size_t len, size_t most, uint8_t *out,
+							  uint64_t *bits);
 
 /*
  * A padded code as bytes other than 0x00, in the same order.  Seven zero bits
@@ -151,6 +160,10 @@ hyb_hope_stuff_bound(uint64_t bits)
 {
 	return (size_t) (bits / 7) + 16;
 }
+
+/* How many of the len bytes hold the first `bits` bits. */
+extern size_t hyb_hope_stuffed_length(const uint8_t *bytes, size_t len,
+									  uint64_t bits);
 
 /*
  * And back: padded bytes; out has room for len + 16.  Returns their number.
