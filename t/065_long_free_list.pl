@@ -1,0 +1,113 @@
+
+# Free lists of several pages: blocks are taken from them; VACUUM sorts out those
+# of the file's end, cannot cut it, begins again at another place, and cuts.  A
+# standby replays each change from the bytes that were logged, since no page is
+# logged as a whole because of a checkpoint, and compares what it gets with what
+# the primary had.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('long_list', <<EOF, allows_streaming => 1);
+hybridindex.background_merge = off
+hybridindex.merge_floor = 1000000
+wal_consistency_checking = 'generic'
+full_page_writes = off
+checkpoint_timeout = 1h
+max_wal_size = 4GB
+EOF
+my $standby = new_standby($node, 'long_list_standby', 'max_standby_streaming_delay = -1');
+
+# Five entries a leaf: what is behind the first sixteen bytes says nothing, and
+# cannot be compressed.
+$node->safe_psql('postgres', <<'EOF');
+CREATE FUNCTION noise() RETURNS bytea IMMUTABLE LANGUAGE sql AS
+	$$ SELECT decode(string_agg(md5(i::text), ''), 'hex') FROM generate_series(1, 90) i $$;
+CREATE TABLE t (id int, s bytea) WITH (autovacuum_enabled = off);
+CREATE INDEX t_s ON t USING hybrid (s);
+CREATE FUNCTION fill(first int, last int) RETURNS void LANGUAGE sql AS $$
+	INSERT INTO t SELECT i, decode(md5(i::text), 'hex') || noise FROM generate_series(first, last) i, noise()
+$$;
+EOF
+
+sub value { return $node->safe_psql('postgres', "SELECT $_[0]"); }
+
+sub stats { return value("$_[0] FROM hybrid_index_stats('t_s')"); }
+
+sub run
+{
+	$node->safe_psql('postgres', $_) foreach @_;
+	return;
+}
+
+my %queries = (q{SELECT id FROM t WHERE s > '\x80' AND s < '\x81'} => 'index');
+
+sub all_is_well
+{
+	my ($what) = @_;
+	same_answers($node, $what, \%queries, ['t']);
+	$node->wait_for_catchup($standby);
+	same_answers($standby, "standby: $what", \%queries, ['t']);
+	is($standby->safe_psql('postgres', "SELECT pg_relation_size('t_s')"), value("pg_relation_size('t_s')"), "$what: the standby's file is as long");
+	return;
+}
+
+# a page of the free list names so many blocks
+my $page = 2040;
+
+run('SELECT fill(1, 26000)', "SELECT hybrid_merge('t_s')");
+cmp_ok(stats('leaf_pages'), '>', 2.2 * $page, 'the index has many leaves');
+
+# Most of it goes, while somebody has the index open and holds no snapshot: the
+# file cannot be cut, and its free blocks stay where they are.
+my $dir = PostgreSQL::Test::Utils::tempdir();
+my $reader = start_psql($node, <<EOF);
+SET enable_seqscan = off; SET enable_bitmapscan = off;
+BEGIN;
+SELECT count(*) FROM t WHERE s > '\\xfff0';
+\\! touch $dir/open; while [ ! -e $dir/close ]; do sleep 0.1; done
+COMMIT;
+EOF
+wait_file("$dir/open");
+run('DELETE FROM t WHERE id % 50 <> 0', 'VACUUM (INDEX_CLEANUP ON) t');
+my $free = stats('free_pages');
+cmp_ok($free, '>', 2.1 * $page, "the free list has three pages: $free blocks");
+all_is_well('much is free');
+
+# Blocks are taken from it, a page of the list among them.
+run('SELECT fill(100001, 106000)', "SELECT hybrid_merge('t_s')", 'SELECT fill(200001, 206000)', "SELECT hybrid_merge('t_s')");
+cmp_ok(stats('free_pages'), '<', $free - 0.9 * $page, 'blocks were taken from two of its pages: ' . stats('free_pages') . ' are left');
+all_is_well('blocks were taken');
+
+# The end of the file is sorted out again, from places further and further down.
+# Free blocks that stay where they are follow what was to be cut off.
+foreach my $id (203000, 200000, 103000, 100000)
+{
+	run("DELETE FROM t WHERE id > $id", 'VACUUM (INDEX_CLEANUP ON) t');
+	all_is_well("rows above $id are gone");
+}
+run('SELECT fill(300001, 303000)', "SELECT hybrid_merge('t_s')");
+all_is_well('the end was used again');
+
+# Then it can be cut.
+my $before = value("pg_relation_size('t_s')");
+append_to_file("$dir/close", '');
+ok(finish_psql($reader), 'the reader ends');
+run('VACUUM (INDEX_CLEANUP ON) t');
+cmp_ok(value("pg_relation_size('t_s')"), '<', 0.7 * $before, "the file was cut");
+all_is_well('after the cut');
+run('SELECT fill(400001, 403000)', "SELECT hybrid_merge('t_s')");
+all_is_well('grown again');
+
+foreach my $server ($node, $standby)
+{
+	no_crash($server, 'nothing crashed, replayed pages were those of the primary');
+	$server->stop;
+}
+done_testing();
