@@ -51,7 +51,7 @@ endif
 # the macros that they are compiled with.  Equal sources give equal objects.
 SOURCES = $(sort $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.[ch] $(srcdir)/src/*/*/*.[ch]))
 MACROS = $(filter -D% -U%,$(CPPFLAGS) $(CFLAGS))
-HYB_SOURCES := $(shell { cat $(SOURCES); echo '$(subst ','\'',$(MACROS))'; } | cksum | tr ' ' -)
+HYB_SOURCES := $(shell { cat $(SOURCES); printf '%s' '$(subst ','\'',$(MACROS))'; } | cksum | tr ' ' -)
 src/dynamic/shared.o src/dynamic/shared.bc: $(SOURCES)
 src/dynamic/shared.o src/dynamic/shared.bc: override CPPFLAGS += -DHYB_SOURCES='"$(HYB_SOURCES)"'
 
