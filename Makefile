@@ -32,7 +32,7 @@ include $(PGXS)
 # every call go through the linkage table, and none be inlined, as if another
 # library could put its own in their place.
 ifeq ($(PORTNAME), linux)
-CFLAGS += -fno-semantic-interposition
+override CFLAGS += -fno-semantic-interposition
 SHLIB_LINK += -Wl,-Bsymbolic-functions
 endif
 
