@@ -128,7 +128,7 @@ hybridhandler(PG_FUNCTION_ARGS)
 	am->amsearchnulls = true;
 	am->amstorage = false;
 	am->amclusterable = true;
-	am->ampredlocks = false;
+	am->ampredlocks = true;
 	am->amcanparallel = true;
 #ifdef HYB_HAVE_PARALLEL_BUILD
 	am->amcanbuildparallel = true;

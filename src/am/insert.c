@@ -7,6 +7,7 @@
 #include "am/am.h"
 #include "am/entry_size.h"
 #include "am/gather.h"
+#include "am/serializable.h"
 #include "am/statement_end.h"
 #include "am/unique.h"
 #include "page/open.h"
@@ -158,6 +159,7 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 		return true;
 	full = hyb_delta_append(ix, &entry);
 	hyb_unique_leave(&ticket);
+	hyb_serializable_insertion(ix, heap, &entry);
 	if (full)
 		hyb_after_full_page(ix);
 	return is_unique;

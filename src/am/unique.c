@@ -26,6 +26,7 @@
 #include "access/xact.h"
 #include "algo/hash.h"
 #include "am/counterpart.h"
+#include "am/serializable.h"
 #include "am/unique.h"
 #include "dynamic/dynamic.h"
 #include "dynamic/slot.h"
@@ -34,7 +35,6 @@
 #include "static/filter_use.h"
 #include "static/leaf.h"
 #include "storage/lmgr.h"
-#include "storage/predicate.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -81,7 +81,7 @@ report_duplicate(UniqueSearch *search)
 	char	   *key_desc;
 
 	HYB_ASSERT_NO_LWLOCK();
-	CheckForSerializableConflictIn(index, NULL, InvalidBlockNumber);
+	hyb_serializable_insertion(search->ix, search->row->heap, search->row->entry);
 	key_desc = BuildIndexValueDescription(index, search->row->values,
 										  search->row->isnull);
 	ereport(ERROR,

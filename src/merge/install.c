@@ -9,6 +9,7 @@
 #include "compat.h"
 
 #include "dynamic/hot.h"
+#include "merge/hand_over.h"
 #include "merge/step.h"
 #include "page/meta.h"
 #include "utils/rel.h"
@@ -17,6 +18,7 @@
 typedef struct NewTree
 {
 	HybRoot		root;
+	const HybPath *path;		/* to the leaves that it replaces */
 	int64		inner_pages;	/* more than before */
 	int64		filter_pages;
 } NewTree;
@@ -35,6 +37,7 @@ write_tree(MergeStep *step, HybStepSpace *space, HybPath *path,
 	space->filters = step->filter != NULL || level > 0;
 	hyb_step_write_leaves(space, children);
 	hyb_static_replace(space, path, children, &tree->root);
+	tree->path = path;
 	tree->inner_pages = space->new_inner - space->old_inner - inner;
 	tree->filter_pages = space->new_filter - space->old_filter - filter;
 }
@@ -141,6 +144,22 @@ clear_hot(const MergeStep *step, const HybHotShut *shut)
 	}
 }
 
+/* Lock the metapage; predicate locks go to the new leaves of the oldest level. */
+static Buffer
+lock_meta(const MergeStep *step, const NewTree *to, HybMetaPage **meta)
+{
+	HybReplacedLeaves replaced = {
+		.path = to->path,
+		.retired = step->retired,
+		.nretired = step->done.leaves.nretired,
+		.root = &to->root
+	};
+
+	if (step->level > 0 || !has_written(step))
+		return hyb_meta_lock(step->ix, BUFFER_LOCK_EXCLUSIVE, meta);
+	return hyb_meta_lock_to_replace(step->ix, &replaced, meta);
+}
+
 /* Write the record; space is NULL if no pages were written. */
 static bool
 switch_version(MergeStep *step, HybStepSpace *space, const NewTree *to,
@@ -148,11 +167,10 @@ switch_version(MergeStep *step, HybStepSpace *space, const NewTree *to,
 {
 	HybIndex   *ix = step->ix;
 	bool		moving = is_moving(step, watermark);
-	Buffer		metabuf;
 	HybMetaPage *meta;
+	Buffer		metabuf = lock_meta(step, to, &meta);
 	HybWalSet	set;
 
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	if (space != NULL && !hyb_step_fits(space, meta))
 	{
 		UnlockReleaseBuffer(metabuf);
@@ -223,8 +241,8 @@ bool
 hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
 {
 	HybStepSpace *space = NULL;
-	NewTree		to;
-	NewTree		from;
+	NewTree		to = {0};
+	NewTree		from = {0};
 
 	if (has_written(step) || step->cut != NULL)
 		space = write_trees(step, path, &to, &from);

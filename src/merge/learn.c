@@ -40,6 +40,7 @@
 #include "static/leaf.h"
 #include "static/update.h"
 #include "storage/lmgr.h"
+#include "storage/predicate.h"
 #include "storage/proc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -442,8 +443,9 @@ install(Learn *learn, const LearnInput *input)
 	hyb_static_replace(space, path, &learn->children, &root);
 	HYB_POINT("learn-written");
 
-	/* their keys are of other bytes; nobody can publish any now */
+	/* keys are of other bytes: nobody can publish any now, or lock any */
 	hyb_hot_drop(ix);
+	TransferPredicateLocksToHeapRelation(ix->rel);
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	if (!hyb_step_fits(space, meta))
 		hyb_step_no_room(ix);

@@ -13,6 +13,7 @@
  */
 #include "compat.h"
 
+#include "merge/hand_over.h"
 #include "merge/move.h"
 #include "miscadmin.h"
 #include "page/settings.h"
@@ -136,6 +137,12 @@ install(MoveStep *step, HybPath *path, int level, const HybPos *watermark)
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
 	int			n = step->nretired + step->nfilters;
 	HybRoot		root;
+	HybReplacedLeaves replaced = {
+		.path = path,
+		.retired = step->retired,
+		.nretired = step->nretired,
+		.root = &root
+	};
 	HybMetaPage *meta;
 	Buffer		metabuf;
 	HybWalSet	set;
@@ -151,7 +158,8 @@ install(MoveStep *step, HybPath *path, int level, const HybPos *watermark)
 	hyb_static_replace(space, path, &step->children, &root);
 	HYB_POINT("move-written");
 
-	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	metabuf = level > 0 ? hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta) :
+		hyb_meta_lock_to_replace(ix, &replaced, &meta);
 	if (!hyb_step_fits(space, meta))
 		hyb_step_no_room(ix);
 	hyb_version_switch_begin(ix, meta, &set);

@@ -296,6 +296,7 @@ start_scan(HybScan *so, bool forward)
 	hyb_scan_preprocess(so);
 	so->started = true;
 	so->need_values = scan->xs_want_itup || so->nquals > 0;
+	so->locks = hyb_scan_locks(so);
 
 	/* Recovery may have let VACUUM's changes in whatever a pin said. */
 	so->check_heap = scan->xs_want_itup && scan->xactStartedInRecovery;

@@ -413,6 +413,8 @@ typedef struct HybScan
 	bool		need_values;	/* qualifiers, or an index-only scan */
 	bool		need_pins;		/* interlock with VACUUM needed */
 	bool		check_heap;		/* index-only scan on a standby */
+	bool		locks;			/* it takes predicate locks */
+	int			key_locks;		/* taken by key, scan_lock.c */
 	bool		whole_leaves;	/* a bitmap scan, which reads all of a range */
 	int			dyn_limit;		/* dynamic entries the next batch asks for */
 	uint8		probe;			/* levels where a leaf's filter is asked
@@ -758,6 +760,18 @@ extern bool hyb_scan_may_be_hot(const HybScan *so, const HybScanEdge *near,
 extern HybHotAnswer hyb_scan_ask_hot(HybScan *so);
 extern void hyb_scan_publish_hot(HybScan *so, uint64 gate);
 extern void hyb_scan_forget_hot(const HybScan *so);
+
+/*
+ * scan_lock.c: does a scan that begins take predicate locks?  Then, before a batch
+ * captures a version, lock its whole range by its keys; where that cannot be done
+ * (false) lock, before the log is read, the leaf of the oldest level that the batch
+ * from pos on does not go beyond.  False, nothing locked: the version is no longer
+ * current.
+ */
+extern bool hyb_scan_locks(const HybScan *so);
+extern bool hyb_scan_lock_key(HybScan *so);
+extern bool hyb_scan_lock_leaf(HybScan *so, const HybVersion *version,
+							   const HybPos *pos, bool forward);
 
 /* scan_batch.c */
 /* A whole range, of which nothing is left to be returned or was. */

@@ -10,7 +10,9 @@
  *	   what it has in question, up to the nearest fence so far (scan_part.c);
  *	   or, of a single key, take what a hot copy says of all of them
  *	   (scan_hot.c);
- *	3. fetch the entries of both generations in the same key range, which fails
+ *	3. in a serializable transaction, lock the range (scan_lock.c); by its key
+ *	   that is done before anything else;
+ *	4. fetch the entries of both generations in the same key range, which fails
  *	   if the version is no longer current; then everything is done again.
  *
  * A leaf of the current version never changes but for tombstones, and an
@@ -466,6 +468,22 @@ has_pin(const HybScanBatch *batch)
 	return false;
 }
 
+/* The last dynamic entry taken ends the batch, if there are more. */
+static void
+cut_at_dynamic(HybScan *so, bool forward, HybScanEdge *far)
+{
+	HybScanBatch *batch = so->batch;
+	HybPos		cut;
+
+	if (batch->dyn.complete || batch->dyn.nitems == 0)
+		return;
+	dyn_item_pos(so, &batch->dyn, &batch->dyn.items[batch->dyn.nitems - 1],
+				 forward, &cut);
+	for (int i = 0; i < batch->nparts; i++)
+		cut_part(so, batch->parts[i], &cut, forward);
+	hyb_edge_set_pos(far, &cut);
+}
+
 /*
  * Load so->batch with the entries that come next, in scan direction, after
  * so->from.  The batch may turn out empty though the range is not exhausted.
@@ -481,6 +499,7 @@ hyb_batch_load(HybScan *so, bool forward)
 	HybVersion	version;
 	const HybScanEdge *end = hyb_parallel_end(so);
 	HybHotAnswer hot;
+	bool		lock_leaf;
 	bool		may_be_hot;
 	uint64		gate = 0;
 
@@ -489,7 +508,8 @@ hyb_batch_load(HybScan *so, bool forward)
 	hyb_gather_before_read(RelationGetRelid(so->ix->rel));
 	hyb_edge_copy(near, &so->from);
 	pos = hyb_edge_pos(so, near);
-	may_be_hot = hyb_scan_may_be_hot(so, near, forward);
+	lock_leaf = so->locks && !hyb_scan_lock_key(so);
+	may_be_hot = !lock_leaf && hyb_scan_may_be_hot(so, near, forward);
 
 	for (;;)
 	{
@@ -508,7 +528,8 @@ hyb_batch_load(HybScan *so, bool forward)
 		hot = may_be_hot ? hyb_scan_ask_hot(so) : HYB_HOT_NONE;
 		if (hot != HYB_HOT_HIT && !load_parts(so, &version, pos, forward, far))
 			continue;
-
+		if (lock_leaf && !hyb_scan_lock_leaf(so, &version, pos, forward))
+			continue;
 		if (fetch_dynamic(so, &version, pos, far, forward) &&
 			(batch->dyn.nitems == 0 || hyb_part_keep(so, batch->parts[0])))
 			break;
@@ -524,16 +545,7 @@ hyb_batch_load(HybScan *so, bool forward)
 	so->dyn_limit = Min(so->dyn_limit * BATCH_GROWTH, DYN_LIMIT_MAX);
 	so->static_limit = Min(so->static_limit * BATCH_GROWTH, HYB_LEAF_MAX_ITEMS);
 
-	if (!batch->dyn.complete && batch->dyn.nitems > 0)
-	{
-		HybPos		cut;
-
-		dyn_item_pos(so, &batch->dyn,
-					 &batch->dyn.items[batch->dyn.nitems - 1], forward, &cut);
-		for (int i = 0; i < batch->nparts; i++)
-			cut_part(so, batch->parts[i], &cut, forward);
-		hyb_edge_set_pos(far, &cut);
-	}
+	cut_at_dynamic(so, forward, far);
 	if (batch->parts[0]->mode == HYB_STATIC_RAW && !so->whole_leaves)
 		hyb_part_resolve(so, batch, batch->parts[0]);
 	begin_merge(so, batch);

@@ -141,8 +141,12 @@ hyb_scan_next_range(HybScan *so, bool forward, bool empty, const int *elems)
 {
 	if (so->narrays == 0)
 		return false;
-	/* what comes next is not known where leaves do not keep keys */
-	if (empty && !so->ix->desc->truncated)
+
+	/*
+	 * What comes next is not known where leaves do not keep keys; and each
+	 * range is to be locked, also those without entries.
+	 */
+	if (empty && !so->ix->desc->truncated && !so->locks)
 		so->empty_ranges++;
 	else
 		so->empty_ranges = Min(so->empty_ranges, 0);

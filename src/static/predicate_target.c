@@ -1,0 +1,32 @@
+/*
+ * predicate_target.c
+ *		What stands for a range of keys among the server's predicate locks.
+ */
+#include "compat.h"
+
+#include "static/predicate_target.h"
+
+bool
+hyb_target_of_pos(const HybIndex *ix, const HybVersion *version, const HybPos *pos,
+				  bool backward, BlockNumber *target)
+{
+	const HybRoot *root = &version->levels[0];
+	HybDescent	descent = {0};
+	HybSought	sought = {
+		.level = 0,
+		.pos = pos,
+		.backward = backward,
+		.only_fence = true
+	};
+
+	if (root->height <= 1)
+	{
+		*target = root->height == 0 ? HYB_TARGET_NO_LEAF : root->block;
+		return true;
+	}
+	if (!hyb_static_descend(ix, version, &sought, &descent))
+		return false;
+	Assert(!BufferIsValid(descent.buf));
+	*target = descent.block;
+	return true;
+}
