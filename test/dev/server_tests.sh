@@ -1,7 +1,9 @@
 #
-# Functions of ./dev: the server's own regression tests, twice on the same
-# server: with btree indexes, and with hybridindex.replace_btree on.
-# test/server/compare says what differs.
+# Functions of ./dev: the server's own regression tests, three times on the same
+# server: without the extension, with it and btree indexes, and with
+# hybridindex.replace_btree on.  test/server/compare says what differs between
+# the first two, which the mere presence of the extension makes, and between the
+# last two.
 #
 
 server_tests_cache=$server_cache/server-tests
@@ -44,13 +46,24 @@ compile_server_tests() {
 	chmod -R go+rX "$work/regress"
 }
 
-# run_server_tests NAME SETTING: with replace_btree on or off, in a cluster of
-# their own; results are in $work/NAME/results.
+# run_server_tests NAME: without the extension ("absent"), or with replace_btree
+# off or on, in a cluster of their own; results are in $work/NAME/results.
 run_server_tests() {
-	say "the server's tests, replace_btree = $2"
+	extension=
+	if [ "$1" = absent ]; then
+		say "the server's tests, without the extension"
+	else
+		say "the server's tests, replace_btree = $1"
+		extension="
+			ALTER DATABASE regression SET hybridindex.replace_btree = $1;
+			\\c regression
+			CREATE SCHEMA hyb;
+			CREATE EXTENSION hybridindex SCHEMA hyb;"
+	fi
 	own_directories "$1"
 	cluster_create
-	echo "session_preload_libraries = 'hybridindex'" | as_owner tee -a "$work/data/postgresql.conf" >/dev/null
+	[ "$1" = absent ] ||
+		echo "session_preload_libraries = 'hybridindex'" | as_owner tee -a "$work/data/postgresql.conf" >/dev/null
 	cluster_up
 	cluster_is_default
 	psql -X -q -v ON_ERROR_STOP=1 -f - <<-EOF || die "cannot create the database"
@@ -61,10 +74,7 @@ run_server_tests() {
 		ALTER DATABASE regression SET lc_time = 'C';
 		ALTER DATABASE regression SET bytea_output = 'hex';
 		ALTER DATABASE regression SET timezone_abbreviations = 'Default';
-		ALTER DATABASE regression SET hybridindex.replace_btree = $2;
-		\c regression
-		CREATE SCHEMA hyb;
-		CREATE EXTENSION hybridindex SCHEMA hyb;
+		$extension
 	EOF
 	pgxs=$("$PG_CONFIG" --pgxs)
 	# shellcheck disable=SC2046
@@ -80,20 +90,20 @@ run_server_tests() {
 	find "$work/data" -mindepth 1 -delete
 }
 
-# Compare the two runs on the server at hand.  What differs, and the server's
-# logs, go to build/server-tests/VERSION.
+# Compare the runs on the server at hand.  What differs, and the server's logs,
+# go to build/server-tests/VERSION.
 compare_server_tests() {
 	version=$(major_version "$PG_CONFIG")
 	provide_server_tests "$(version_of_tests "$version")"
 	compile_server_tests "$(version_of_tests "$version")"
-	run_server_tests off off
-	run_server_tests on on
 	differences=$PWD/build/server-tests/$version
 	rm -rf "$differences"
-	mkdir -p "$differences"
-	cp "$work/off/server.log" "$differences/off.log"
-	cp "$work/on/server.log" "$differences/on.log"
+	for run in absent off on; do
+		run_server_tests "$run"
+		mkdir -p "$differences/$run"
+		cp -R "$work/$run/results" "$work/$run/server.log" "$differences/$run"
+	done
 	say "what differs"
 	perl test/server/compare --version "$version" --schedule "$work/regress/parallel_schedule" \
-		--expected test/server/differences --directory "$differences" "$work/off" "$work/on"
+		"$differences"
 }
