@@ -18,10 +18,14 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/pg_database.h"
+#include "catalog/pg_language_d.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "dynamic/slot.h"
@@ -30,10 +34,12 @@
 #include "merge/ask.h"
 #include "merge/facts.h"
 #include "merge/job.h"
+#include "merge/learn.h"
 #include "merge/quiet.h"
 #include "merge/try_open.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
+#include "page/meta.h"
 #include "page/open.h"
 #include "page/settings.h"
 #include "pgstat.h"
@@ -256,16 +262,56 @@ static const SliceWork work_look = {look_whether_quiet, AccessShareLock, RowExcl
 static const SliceWork work_shrink = {shrink_file, ShareUpdateExclusiveLock, ShareUpdateExclusiveLock};
 
 /*
- * VACUUM does not wait for this transaction's snapshot, as it does not wait for
- * that of another VACUUM: the rows of a load are visible to all while their
- * index is being merged.  That is right where only the index is read, and rows of
- * the table that may be gone (heap_key.c), not what functions of others may read.
+ * Do comparisons call nothing but functions that cannot look at tables?  Functions
+ * in C that are immutable do not, but those for types of others (arrays, ranges,
+ * composites) call the functions of these, and that of enums reads a catalog.
+ */
+static bool
+compares_alone(const HybKeyDesc *desc)
+{
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+		HeapTuple	tuple;
+		bool		alone;
+
+		if (col->compare != HYB_COMPARE_PROC)
+			continue;
+		tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(col->order_proc->fn_oid));
+		if (!HeapTupleIsValid(tuple))
+			return false;
+		alone = (((Form_pg_proc) GETSTRUCT(tuple))->prolang == INTERNALlanguageId ||
+				 ((Form_pg_proc) GETSTRUCT(tuple))->prolang == ClanguageId) &&
+			((Form_pg_proc) GETSTRUCT(tuple))->provolatile == PROVOLATILE_IMMUTABLE &&
+			!IsPolymorphicType(col->opcintype) && col->opcintype != RECORDOID;
+		ReleaseSysCache(tuple);
+		if (!alone)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * VACUUM does not wait for the snapshot that this transaction is going to have, as
+ * it does not wait for that of another VACUUM: the rows of a load are visible to
+ * all while their index is being merged.  That is right where only the index is
+ * read, and rows of the table that may be gone (heap_key.c), not where functions of
+ * others may read tables.  Nor may a merge that learns dictionaries do without its
+ * snapshot (learn.c).
  */
 static void
-hold_no_rows_back(const HybIndex *ix)
+hold_no_rows_back(HybIndex *ix)
 {
-	if (!ix->desc->all_mem || (ix->desc->has_encoded && ix->dictionaries == NULL))
+	if (!compares_alone(ix->desc))
 		return;
+	if (ix->desc->has_encoded && ix->dictionaries == NULL)
+	{
+		HybMetaPage meta;
+
+		hyb_meta_copy(ix, &meta);
+		if (hyb_merge_learnable(&meta))
+			return;
+	}
 	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
 	MyProc->statusFlags |= PROC_IN_VACUUM;
 	ProcGlobal->statusFlags[MyProc->pgxactoff] = MyProc->statusFlags;
@@ -287,7 +333,6 @@ work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());
 
 	/* table before index, as everywhere; either may be gone by now */
 	heapid = IndexGetRelation(relid, true);
@@ -304,6 +349,7 @@ work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 		HybCaller	caller;
 
 		hold_no_rows_back(ix);
+		PushActiveSnapshot(GetTransactionSnapshot());
 		if (*name == NULL)
 			*name = MemoryContextStrdup(TopMemoryContext,
 										quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
@@ -314,13 +360,13 @@ work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 		hyb_become_owner(&caller, heap->rd_rel->relowner);
 		outcome = work->work(ix, heap, arg);
 		hyb_become_caller(&caller);
+		PopActiveSnapshot();
 	}
 
 	if (index != NULL)
 		relation_close(index, work->index_lock);
 	if (heap != NULL)
 		relation_close(heap, work->table_lock);
-	PopActiveSnapshot();
 	CommitTransactionCommand();
 	pgstat_report_activity(STATE_IDLE, NULL);
 	return outcome;
