@@ -364,26 +364,6 @@ foreach my $sql ('DROP DATABASE victim', 'ALTER DATABASE victim RENAME TO rename
 	}
 }
 
-# An idle worker leaves though one of another database is slow to start: the
-# postmaster stands still meanwhile.
-$node->safe_psql('postgres', "DROP DATABASE IF EXISTS $_") foreach 'victim', 'renamed', 'copy';
-my $session = $node->background_psql('other');
-my $admin = $node->background_psql('postgres', on_error_stop => 0);
-$session->query_safe('CREATE TABLE slow (k int8); CREATE INDEX slow_k ON slow USING hybrid (k)');
-ok($node->poll_query_until('postgres', $workers, '0'), 'no worker is there');
-$admin->query_safe('CREATE DATABASE victim');
-$node->safe_psql('victim', 'CREATE EXTENSION hybridindex');
-make_indexes('victim', 1, 1, 1050);
-ok($node->poll_query_until('postgres', "$workers AND datname = 'victim' AND state = 'idle'", '1'), 'an idle worker is there');
-my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
-kill('STOP', $postmaster);
-$session->query_safe('INSERT INTO slow SELECT hashint8(g) FROM generate_series(1, 1050) g');
-$admin->query('DROP DATABASE victim');
-kill('CONT', $postmaster);
-is($admin->{stderr}, '', 'DROP DATABASE does not wait for it');
-ok($node->poll_query_until('other', "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('slow_k')"), 'the other one comes');
-$_->quit foreach $session, $admin;
-
 # ---- processes that come and go ----
 
 # terminated at its start or at work, it is followed by another one
