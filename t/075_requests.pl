@@ -107,6 +107,23 @@ ok($node->poll_query_until('postgres', "SELECT dynamic_entries = 0 AND NOT merge
 	'the quiet index is merged all the same');
 settings('hybridindex.quiet_time = -1');
 
+# ---- a worker that is ended while it connects ----
+
+no_worker();
+make('postgres', 'connecting', 150000);
+settings('post_auth_delay = 2');
+$node->safe_psql('postgres', ask('connecting'));
+my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
+my $pid;
+foreach (1 .. 100)
+{
+	($pid) = `ps --ppid $postmaster -o pid=,args=` =~ /^ *(\d+) .*hybrid merge worker/m and last;
+	usleep(10_000);
+}
+ok(defined $pid && kill('TERM', $pid), 'a worker is ended while it connects');
+settings('post_auth_delay = 0');
+ok($node->poll_query_until('postgres', merged('connecting')), 'what it was started for is merged all the same');
+
 # ---- no process to spare ----
 
 # The only process is a worker of another database, then it is one of a query: what
