@@ -25,16 +25,16 @@ COMMENT ON ACCESS METHOD hybrid IS
 -- compared by support function 1.
 --
 
-CREATE FUNCTION hybrid_codec(internal) RETURNS internal
+CREATE FUNCTION hybrid_codec(internal) RETURNS boolean
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-CREATE FUNCTION hybrid_codec_pattern(internal) RETURNS internal
+CREATE FUNCTION hybrid_codec_pattern(internal) RETURNS boolean
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-CREATE FUNCTION hybrid_codec_hope(internal) RETURNS internal
+CREATE FUNCTION hybrid_codec_hope(internal) RETURNS boolean
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
-CREATE FUNCTION hybrid_codec_pattern_hope(internal) RETURNS internal
+CREATE FUNCTION hybrid_codec_pattern_hope(internal) RETURNS boolean
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 CREATE FUNCTION hybrid_hope_options(internal) RETURNS void
@@ -59,8 +59,7 @@ DEFAULT FOR TYPE int2 USING hybrid FAMILY integer_ops AS
 	FUNCTION 1 btint2cmp(int2, int2),
 	FUNCTION 2 btint2sortsupport(internal),
 	FUNCTION 3 in_range(int2, int2, int2, bool, bool),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS int4_ops
 DEFAULT FOR TYPE int4 USING hybrid FAMILY integer_ops AS
@@ -68,8 +67,7 @@ DEFAULT FOR TYPE int4 USING hybrid FAMILY integer_ops AS
 	FUNCTION 1 btint4cmp(int4, int4),
 	FUNCTION 2 btint4sortsupport(internal),
 	FUNCTION 3 in_range(int4, int4, int4, bool, bool),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS int8_ops
 DEFAULT FOR TYPE int8 USING hybrid FAMILY integer_ops AS
@@ -77,8 +75,7 @@ DEFAULT FOR TYPE int8 USING hybrid FAMILY integer_ops AS
 	FUNCTION 1 btint8cmp(int8, int8),
 	FUNCTION 2 btint8sortsupport(internal),
 	FUNCTION 3 in_range(int8, int8, int8, bool, bool),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 ALTER OPERATOR FAMILY integer_ops USING hybrid ADD
 	OPERATOR 1 < (int2, int4), OPERATOR 2 <= (int2, int4),
@@ -120,66 +117,57 @@ CREATE OPERATOR CLASS bool_ops
 DEFAULT FOR TYPE bool USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 btboolcmp(bool, bool),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS char_ops
 DEFAULT FOR TYPE "char" USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 btcharcmp("char", "char"),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS oid_ops
 DEFAULT FOR TYPE oid USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 btoidcmp(oid, oid),
 	FUNCTION 2 btoidsortsupport(internal),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS money_ops
 DEFAULT FOR TYPE money USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 cash_cmp(money, money),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS pg_lsn_ops
 DEFAULT FOR TYPE pg_lsn USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 pg_lsn_cmp(pg_lsn, pg_lsn),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS xid8_ops
 DEFAULT FOR TYPE xid8 USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 xid8cmp(xid8, xid8),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS tid_ops
 DEFAULT FOR TYPE tid USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 bttidcmp(tid, tid),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS macaddr_ops
 DEFAULT FOR TYPE macaddr USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 macaddr_cmp(macaddr, macaddr),
 	FUNCTION 2 macaddr_sortsupport(internal),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS macaddr8_ops
 DEFAULT FOR TYPE macaddr8 USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 macaddr8_cmp(macaddr8, macaddr8),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 --
 -- Numbers
@@ -192,7 +180,7 @@ DEFAULT FOR TYPE float4 USING hybrid FAMILY float_ops AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 btfloat4cmp(float4, float4),
 	FUNCTION 2 btfloat4sortsupport(internal),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS float8_ops
 DEFAULT FOR TYPE float8 USING hybrid FAMILY float_ops AS
@@ -200,7 +188,7 @@ DEFAULT FOR TYPE float8 USING hybrid FAMILY float_ops AS
 	FUNCTION 1 btfloat8cmp(float8, float8),
 	FUNCTION 2 btfloat8sortsupport(internal),
 	FUNCTION 3 in_range(float8, float8, float8, bool, bool),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 ALTER OPERATOR FAMILY float_ops USING hybrid ADD
 	OPERATOR 1 < (float4, float8), OPERATOR 2 <= (float4, float8),
@@ -233,24 +221,21 @@ DEFAULT FOR TYPE date USING hybrid FAMILY datetime_ops AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 date_cmp(date, date),
 	FUNCTION 2 date_sortsupport(internal),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS timestamp_ops
 DEFAULT FOR TYPE timestamp USING hybrid FAMILY datetime_ops AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 timestamp_cmp(timestamp, timestamp),
 	FUNCTION 2 timestamp_sortsupport(internal),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS timestamptz_ops
 DEFAULT FOR TYPE timestamptz USING hybrid FAMILY datetime_ops AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 timestamptz_cmp(timestamptz, timestamptz),
 	FUNCTION 2 timestamp_sortsupport(internal),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 ALTER OPERATOR FAMILY datetime_ops USING hybrid ADD
 	OPERATOR 1 < (date, timestamp), OPERATOR 2 <= (date, timestamp),
@@ -291,8 +276,7 @@ CREATE OPERATOR CLASS time_ops
 DEFAULT FOR TYPE time USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 time_cmp(time, time),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 ALTER OPERATOR FAMILY time_ops USING hybrid ADD
 	FUNCTION 3 (time, interval) in_range(time, time, interval, bool, bool);
@@ -323,16 +307,14 @@ DEFAULT FOR TYPE text USING hybrid FAMILY text_ops AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 bttextcmp(text, text),
 	FUNCTION 2 bttextsortsupport(internal),
-	FUNCTION 4 btvarstrequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS name_ops
 DEFAULT FOR TYPE name USING hybrid FAMILY text_ops AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 btnamecmp(name, name),
 	FUNCTION 2 btnamesortsupport(internal),
-	FUNCTION 4 btvarstrequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS varchar_ops
 FOR TYPE text USING hybrid FAMILY text_ops AS
@@ -360,8 +342,7 @@ DEFAULT FOR TYPE bytea USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 byteacmp(bytea, bytea),
 	FUNCTION 2 bytea_sortsupport(internal),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR CLASS bit_ops
 DEFAULT FOR TYPE bit USING hybrid AS
@@ -386,8 +367,7 @@ FOR TYPE text USING hybrid FAMILY text_pattern_ops AS
 	OPERATOR 1 ~<~, OPERATOR 2 ~<=~, OPERATOR 3 =, OPERATOR 4 ~>=~, OPERATOR 5 ~>~,
 	FUNCTION 1 bttext_pattern_cmp(text, text),
 	FUNCTION 2 bttext_pattern_sortsupport(internal),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec_pattern(internal);
+	FUNCTION 4 hybrid_codec_pattern(internal);
 
 CREATE OPERATOR CLASS varchar_pattern_ops
 FOR TYPE text USING hybrid FAMILY text_pattern_ops AS
@@ -398,7 +378,7 @@ FOR TYPE bpchar USING hybrid AS
 	OPERATOR 1 ~<~, OPERATOR 2 ~<=~, OPERATOR 3 =, OPERATOR 4 ~>=~, OPERATOR 5 ~>~,
 	FUNCTION 1 btbpchar_pattern_cmp(bpchar, bpchar),
 	FUNCTION 2 btbpchar_pattern_sortsupport(internal),
-	FUNCTION 7 hybrid_codec_pattern(internal);
+	FUNCTION 4 hybrid_codec_pattern(internal);
 
 --
 -- Strings stored encoded, in order (HOPE); options scheme and dictionary.  The
@@ -412,9 +392,8 @@ FOR TYPE text USING hybrid FAMILY text_hope_ops AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 bttextcmp(text, text),
 	FUNCTION 2 bttextsortsupport(internal),
-	FUNCTION 4 btvarstrequalimage(oid),
 	FUNCTION 5 hybrid_hope_options(internal),
-	FUNCTION 7 hybrid_codec_hope(internal);
+	FUNCTION 4 hybrid_codec_hope(internal);
 
 CREATE OPERATOR CLASS varchar_hope_ops
 FOR TYPE text USING hybrid FAMILY text_hope_ops AS
@@ -443,25 +422,23 @@ FOR TYPE bpchar USING hybrid AS
 	FUNCTION 1 bpcharcmp(bpchar, bpchar),
 	FUNCTION 2 bpchar_sortsupport(internal),
 	FUNCTION 5 hybrid_hope_options(internal),
-	FUNCTION 7 hybrid_codec_hope(internal);
+	FUNCTION 4 hybrid_codec_hope(internal);
 
 CREATE OPERATOR CLASS bytea_hope_ops
 FOR TYPE bytea USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 byteacmp(bytea, bytea),
 	FUNCTION 2 bytea_sortsupport(internal),
-	FUNCTION 4 btequalimage(oid),
 	FUNCTION 5 hybrid_hope_options(internal),
-	FUNCTION 7 hybrid_codec_hope(internal);
+	FUNCTION 4 hybrid_codec_hope(internal);
 
 CREATE OPERATOR CLASS text_pattern_hope_ops
 FOR TYPE text USING hybrid AS
 	OPERATOR 1 ~<~, OPERATOR 2 ~<=~, OPERATOR 3 =, OPERATOR 4 ~>=~, OPERATOR 5 ~>~,
 	FUNCTION 1 bttext_pattern_cmp(text, text),
 	FUNCTION 2 bttext_pattern_sortsupport(internal),
-	FUNCTION 4 btequalimage(oid),
 	FUNCTION 5 hybrid_hope_options(internal),
-	FUNCTION 7 hybrid_codec_pattern_hope(internal);
+	FUNCTION 4 hybrid_codec_pattern_hope(internal);
 
 --
 -- Other scalar types; cidr is binary coercible to inet
@@ -472,8 +449,7 @@ DEFAULT FOR TYPE uuid USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 uuid_cmp(uuid, uuid),
 	FUNCTION 2 uuid_sortsupport(internal),
-	FUNCTION 4 btequalimage(oid),
-	FUNCTION 7 hybrid_codec(internal);
+	FUNCTION 4 hybrid_codec(internal);
 
 CREATE OPERATOR FAMILY network_ops USING hybrid;
 

@@ -52,19 +52,17 @@ function_fits(Oid function, int number, Oid lefttype, Oid righttype,
 			return check_amproc_signature(function, INT4OID, exact, 2, 2,
 										  lefttype, righttype);
 		case HYB_SORTSUPPORT_PROC:
-		case HYB_SKIPSUPPORT_PROC:
 			return check_amproc_signature(function, VOIDOID, exact, 1, 1,
 										  INTERNALOID);
 		case HYB_INRANGE_PROC:
 			return check_amproc_signature(function, BOOLOID, exact, 5, 5,
 										  lefttype, lefttype, righttype,
 										  BOOLOID, BOOLOID);
-		case HYB_EQUALIMAGE_PROC:
+		case HYB_IMAGE_PROC:
 			return check_amproc_signature(function, BOOLOID, exact, 1, 1,
-										  OIDOID);
-		case HYB_CODEC_PROC:
-			return check_amproc_signature(function, INTERNALOID, exact, 1, 1,
-										  INTERNALOID);
+										  OIDOID) ||
+				check_amproc_signature(function, BOOLOID, exact, 1, 1,
+									   INTERNALOID);
 		case HYB_OPTIONS_PROC:
 			return check_amoptsproc_signature(function);
 		default:
@@ -100,8 +98,8 @@ validate_functions(const char *opfamilyname, CatCList *proclist)
 					format_procedure(procform->amproc),
 					procform->amprocnum);
 
-		/* A codec serves a column, so it is of one type. */
-		if (procform->amprocnum == HYB_CODEC_PROC &&
+		/* This serves a column, so it is of one type. */
+		if (procform->amprocnum == HYB_IMAGE_PROC &&
 			procform->amproclefttype != procform->amprocrighttype)
 			INVALID(result, "operator family \"%s\" of access method %s contains support function %s with different left and right input types",
 					opfamilyname, HYB_AM_NAME,
@@ -405,7 +403,7 @@ hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 
 		loose = op->lefttype != op->righttype ||
 			(op->is_func &&
-			 op->number != HYB_ORDER_PROC && op->number != HYB_CODEC_PROC);
+			 op->number != HYB_ORDER_PROC && op->number != HYB_IMAGE_PROC);
 
 		if (!loose && op->lefttype != opcintype)
 		{

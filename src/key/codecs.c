@@ -1,11 +1,12 @@
 /*
  * codecs.c
- *		Support function 7 of the operator classes, as SQL knows it: one
+ *		Support function 4 of the operator classes, as SQL knows it: one
  *		function for each kind of order, which finds the codec of a type.
  */
 #include "key/codec.h"
 
 #include "catalog/pg_type.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/pg_locale.h"
 
@@ -120,17 +121,36 @@ static const TypeCodec pattern_hope_codecs[] = {
 	{TEXTOID, &hyb_codec_text_hope, check_pattern, "text_pattern_hope_ops"}
 };
 
+/* Do equal values have equal bytes, of a type of one of these lists? */
+static Datum
+equal_image(const HybCodecRequest *request)
+{
+	switch (request->typid)
+	{
+		case BPCHAROID:
+			return BoolGetDatum(false);
+		case TEXTOID:
+		case NAMEOID:
+			return DirectFunctionCall1Coll(btvarstrequalimage,
+										   request->collation,
+										   ObjectIdGetDatum(request->typid));
+		default:
+			return BoolGetDatum(true);
+	}
+}
+
 /* The codec for what is requested, NULL if the type has none of this kind. */
 static Datum
 find_codec(FunctionCallInfo fcinfo, const TypeCodec *list, int n)
 {
-	const HybCodecRequest *request = (const HybCodecRequest *) PG_GETARG_POINTER(0);
+	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
 
-	for (int i = 0; i < n; i++)
+	request->codec = NULL;
+	for (int i = 0; i < n && request->codec == NULL; i++)
 		if (list[i].typid == request->typid &&
 			(list[i].check == NULL || list[i].check(request, list[i].opclass)))
-			PG_RETURN_POINTER(list[i].codec);
-	PG_RETURN_POINTER(NULL);
+			request->codec = list[i].codec;
+	return equal_image(request);
 }
 
 #define CODEC_FUNCTION(function, list) \

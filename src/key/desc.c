@@ -7,26 +7,50 @@
 #include "access/genam.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "key/bytes.h"
 #include "key/long_values.h"
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/typcache.h"
 
-/* Ask the operator class of key column `attno` for its codec. */
-static const HybCodec *
-hyb_column_codec(Relation index, int attno, Datum *column_options)
+/* Is support function 4 of a class a codec function? */
+static bool
+is_codec_function(Oid function)
 {
-	HybCodecRequest request;
+	Oid		   *types;
+	int			n;
+	bool		result;
 
-	if (!OidIsValid(index_getprocid(index, attno, HYB_CODEC_PROC)))
+	(void) get_func_signature(function, &types, &n);
+	result = n == 1 && types[0] == INTERNALOID;
+	pfree(types);
+	return result;
+}
+
+/*
+ * Ask the operator class of key column `attno` for its codec, or NULL, and
+ * whether equal values have equal bytes without one.
+ */
+static const HybCodec *
+hyb_column_codec(Relation index, int attno, Datum *column_options,
+				 bool *equal_image)
+{
+	Oid			function = index_getprocid(index, attno, HYB_IMAGE_PROC);
+	HybCodecRequest request = {
+		.typid = index->rd_opcintype[attno - 1],
+		.collation = index->rd_indcollation[attno - 1],
+		.typmod = TupleDescAttr(RelationGetDescr(index), attno - 1)->atttypmod
+	};
+	Datum		argument = ObjectIdGetDatum(request.typid);
+
+	*equal_image = false;
+	if (!OidIsValid(function))
 		return NULL;
-
-	request.typid = index->rd_opcintype[attno - 1];
-	request.collation = index->rd_indcollation[attno - 1];
-	request.typmod = TupleDescAttr(RelationGetDescr(index), attno - 1)->atttypmod;
-	request.options = (Datum) 0;
+	if (is_codec_function(function))
+		argument = PointerGetDatum(&request);
 	if (OidIsValid(index_getprocid(index, attno, HYB_OPTIONS_PROC)))
 	{
 		bytea	  **options = RelationGetIndexAttOptions(index, false);
@@ -34,22 +58,12 @@ hyb_column_codec(Relation index, int attno, Datum *column_options)
 		request.options = PointerGetDatum(options[attno - 1]);
 	}
 	*column_options = request.options;
-	return (const HybCodec *)
-		DatumGetPointer(FunctionCall1(index_getprocinfo(index, attno,
-														HYB_CODEC_PROC),
-									  PointerGetDatum(&request)));
-}
 
-/* Do equal values of comparator column `attno` always have equal bytes? */
-static bool
-hyb_column_equalimage(Relation index, int attno)
-{
-	if (!OidIsValid(index_getprocid(index, attno, HYB_EQUALIMAGE_PROC)))
-		return false;
-	return DatumGetBool(FunctionCall1Coll(index_getprocinfo(index, attno,
-															HYB_EQUALIMAGE_PROC),
-										  index->rd_indcollation[attno - 1],
-										  ObjectIdGetDatum(index->rd_opcintype[attno - 1])));
+	/* index_getprocinfo would keep 80 bytes for what is called once */
+	*equal_image = DatumGetBool(OidFunctionCall1Coll(function,
+													 request.collation,
+													 argument));
+	return request.codec;
 }
 
 /*
@@ -188,6 +202,7 @@ hyb_key_desc_create(Relation index)
 		HybColumn  *col = &desc->cols[i];
 		Form_pg_attribute att = TupleDescAttr(desc->tupdesc, i);
 		const HybCodec *codec;
+		bool		equal_image;
 
 		col->attlen = att->attlen;
 		col->attbyval = att->attbyval;
@@ -209,7 +224,7 @@ hyb_key_desc_create(Relation index)
 		col->doubtful = is_doubtful(col);
 		desc->doubtful |= col->doubtful;
 
-		codec = hyb_column_codec(index, i + 1, &col->options);
+		codec = hyb_column_codec(index, i + 1, &col->options, &equal_image);
 		if (codec != NULL)
 		{
 			hyb_column_set_codec(col, codec);
@@ -218,10 +233,90 @@ hyb_key_desc_create(Relation index)
 		if (col->compare != HYB_COMPARE_MEM)
 			desc->all_mem = false;
 		if (col->compare == HYB_COMPARE_FLOAT ||
-			(col->compare == HYB_COMPARE_PROC &&
-			 !hyb_column_equalimage(index, i + 1)))
+			(col->compare == HYB_COMPARE_PROC && !equal_image))
 			desc->exact = false;
 	}
 	hyb_limit_plain_values(desc);
 	return desc;
+}
+
+/*
+ * Partitions are indexed alike, and a session may use thousands of them.  Beyond
+ * MAX_SHARED definitions each index keeps its own description.
+ */
+#define SHARED_BUCKETS	64
+#define MAX_SHARED		1024
+
+typedef struct SharedDesc
+{
+	struct SharedDesc *next;
+	HybKeyDesc	desc;			/* last; without what complete() sets */
+} SharedDesc;
+
+static SharedDesc *shared_descs[SHARED_BUCKETS];
+static int	nshared = 0;
+
+/* Leave out what belongs to one index.  Options are noted as being there. */
+static void
+strip(HybKeyDesc *desc)
+{
+	desc->tupdesc = NULL;
+	desc->truncated = false;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		HybColumn  *col = &desc->cols[i];
+
+		col->order_proc = NULL;
+		col->index_name = NULL;
+		col->options = (Datum) (col->options != 0);
+	}
+}
+
+const HybKeyDesc *
+hyb_key_desc_share(const HybKeyDesc *desc)
+{
+	Size		size = hyb_key_desc_size(desc->natts);
+	SharedDesc *new = MemoryContextAlloc(TopMemoryContext,
+										 offsetof(SharedDesc, desc) + size);
+	SharedDesc **bucket;
+
+	/* descriptions are zeroed when they are made, so bytes can be compared */
+	memcpy(&new->desc, desc, size);
+	strip(&new->desc);
+	bucket = &shared_descs[hash_bytes((unsigned char *) &new->desc, size) %
+						   SHARED_BUCKETS];
+	for (SharedDesc *old = *bucket; old != NULL; old = old->next)
+	{
+		if (old->desc.natts == desc->natts &&
+			memcmp(&old->desc, &new->desc, size) == 0)
+		{
+			pfree(new);
+			return &old->desc;
+		}
+	}
+	if (nshared == MAX_SHARED)
+	{
+		pfree(new);
+		return NULL;
+	}
+	nshared++;
+	new->next = *bucket;
+	*bucket = new;
+	return &new->desc;
+}
+
+void
+hyb_key_desc_complete(HybKeyDesc *desc, Relation index)
+{
+	desc->tupdesc = RelationGetDescr(index);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		HybColumn  *col = &desc->cols[i];
+
+		col->index_name = RelationGetRelationName(index);
+		if (i < desc->nkeys)
+			col->order_proc = index_getprocinfo(index, i + 1, HYB_ORDER_PROC);
+		if (col->options != 0)
+			col->options = PointerGetDatum(RelationGetIndexAttOptions(index, false)[i]);
+	}
 }

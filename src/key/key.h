@@ -44,19 +44,21 @@
 #include "utils/relcache.h"
 
 /*
- * Operator class support functions.  1 to 6 are btree's, by number and
- * meaning: since version 18 the server checks their signatures, and looks up
- * 2 and 3, in the families of every access method that can order.
+ * Operator class support functions.  They are btree's, by number and meaning:
+ * since version 18 the server checks their signatures, and looks up 2 and 3, in
+ * the families of every access method that can order.  A class has either an
+ * equalimage function or a codec function as number 4.  The server takes 48
+ * bytes a column in each session for each number, used or not.
  */
 #define HYB_ORDER_PROC		1	/* comparison function */
 #define HYB_SORTSUPPORT_PROC 2	/* optional: used by CREATE INDEX for
 								 * comparator columns */
 #define HYB_INRANGE_PROC	3	/* optional: for window frames */
-#define HYB_EQUALIMAGE_PROC 4	/* optional: do equal values have equal bytes? */
+#define HYB_IMAGE_PROC		4	/* optional: do equal values have equal bytes?
+								 * oid -> boolean, as in btree; or a codec,
+								 * our own: internal -> boolean */
 #define HYB_OPTIONS_PROC	5	/* optional: operator class options */
-#define HYB_SKIPSUPPORT_PROC 6	/* optional, not used */
-#define HYB_CODEC_PROC		7	/* optional, our own: internal -> internal */
-#define HYB_NSUPPORT		7
+#define HYB_NSUPPORT		5
 
 /* Bytes of one encoded entry, all columns: a third of a page, as in nbtree */
 #define HYB_MAX_ENTRY_SIZE	2704
@@ -147,9 +149,10 @@ struct HybColumn;
 
 /*
  * What an operator class gives the access method: how one type is stored.
- * Returned as a pointer to a static constant by support function
- * HYB_CODEC_PROC, which gets a HybCodecRequest and answers NULL if it has no
- * encoding for it (a text column under a linguistic collation, say).
+ * A static constant that support function HYB_IMAGE_PROC gives for a
+ * HybCodecRequest.  It gives NULL if it has no encoding (a text column under a
+ * linguistic collation, say), and returns whether equal values have equal bytes
+ * then.
  */
 typedef struct HybCodec
 {
@@ -205,6 +208,7 @@ typedef struct HybCodecRequest
 	Oid			collation;
 	int32		typmod;			/* of the index column */
 	Datum		options;		/* operator class options, or 0 */
+	const HybCodec *codec;		/* the answer */
 } HybCodecRequest;
 
 typedef struct HybColumn
@@ -257,7 +261,7 @@ typedef struct HybKeyDesc
 								 * beginnings of keys only: docs/trie.md */
 	bool		exact;			/* equal keys have equal bytes: no FLOAT
 								 * column, no PROC column without a positive
-								 * HYB_EQUALIMAGE_PROC */
+								 * HYB_IMAGE_PROC */
 	bool		doubtful;		/* a key column has a type with values that
 								 * cannot be compared: hyb_key_check_order */
 	TupleDesc	tupdesc;		/* the index relation's */
@@ -341,6 +345,15 @@ hyb_pos_at(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
 
 /* Builds the description in the current memory context. */
 extern HybKeyDesc *hyb_key_desc_create(Relation index);
+
+/*
+ * What is the same in all indexes of that definition, which stays: one for all
+ * of them.  NULL if there are too many definitions to keep another one.
+ */
+extern const HybKeyDesc *hyb_key_desc_share(const HybKeyDesc *desc);
+
+/* A copy of either becomes that of an index, which is open, again. */
+extern void hyb_key_desc_complete(HybKeyDesc *desc, Relation index);
 
 /*
  * Raises the comparison function's error if a value of the row cannot be

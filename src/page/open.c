@@ -20,6 +20,8 @@
  * relation cache is invalidated, in the middle of a scan too: handles take
  * copies.  What a copy points to (the tuple descriptor, support functions,
  * options of operator classes) stays for as long as the relation is open.
+ * Indexes of equal definitions share their description, since a session may use
+ * very many of them.
  *
  * An incarnation ends with its file, which changes the relation cache's entry,
  * or where this backend builds the index in the same file, see
@@ -30,7 +32,9 @@ typedef struct HybIndexCache
 	uint64		incarnation;
 	struct HybSlot *slot;
 	uint64		slot_serial;
-	HybKeyDesc	desc;			/* last; without dictionaries */
+	const HybKeyDesc *desc;		/* shared, or behind this in the same chunk;
+								 * without dictionaries */
+	bool		truncated;		/* as in HybKeyDesc */
 } HybIndexCache;
 
 /* Free what the relation cache keeps of the index (HybIndexCache). */
@@ -52,6 +56,7 @@ make_cache(Relation rel)
 	Buffer		buf = hyb_meta_lock(&ix, BUFFER_LOCK_SHARE, &meta);
 	uint64		incarnation = meta->incarnation;
 	bool		truncated = (meta->flags & HYB_META_TRUNCATED) != 0;
+	const HybKeyDesc *shared;
 	HybIndexCache *cache;
 
 	UnlockReleaseBuffer(buf);
@@ -62,13 +67,16 @@ make_cache(Relation rel)
 
 	/* an operator class's function may have opened the index meanwhile */
 	drop_cache(rel);
-	cache = MemoryContextAlloc(rel->rd_indexcxt,
-							   offsetof(HybIndexCache, desc) + size);
+	shared = hyb_key_desc_share(desc);
+	cache = MemoryContextAlloc(rel->rd_indexcxt, sizeof(HybIndexCache) +
+							   (shared == NULL ? size : 0));
 	cache->incarnation = incarnation;
 	cache->slot = NULL;
 	cache->slot_serial = 0;
-	memcpy(&cache->desc, desc, size);
-	cache->desc.truncated = truncated;
+	cache->truncated = truncated;
+	if (shared == NULL)
+		shared = memcpy(cache + 1, desc, size);
+	cache->desc = shared;
 	pfree(desc);
 	rel->rd_amcache = cache;
 	return cache;
@@ -149,7 +157,7 @@ hyb_index_is_truncated(Relation rel)
 	Buffer		buf;
 
 	if (cache != NULL)
-		return cache->desc.truncated;
+		return cache->truncated;
 	if (!RELKIND_HAS_STORAGE(rel->rd_rel->relkind) ||
 		RelationGetNumberOfBlocks(rel) == 0)
 		return false;
@@ -171,7 +179,7 @@ hyb_index_create_handle(Relation rel)
 	prepare_first_use();
 	if (cache == NULL)
 		cache = make_cache(rel);
-	size = hyb_key_desc_size(cache->desc.natts);
+	size = hyb_key_desc_size(cache->desc->natts);
 	ix = palloc(MAXALIGN(sizeof(HybIndex)) + size);
 	ix->rel = rel;
 	ix->desc = (HybKeyDesc *) ((char *) ix + MAXALIGN(sizeof(HybIndex)));
@@ -180,7 +188,9 @@ hyb_index_create_handle(Relation rel)
 	ix->slot_serial = cache->slot_serial;
 	ix->context = CurrentMemoryContext;
 	ix->dictionaries = NULL;
-	memcpy(ix->desc, &cache->desc, size);
+	memcpy(ix->desc, cache->desc, size);
+	ix->desc->truncated = cache->truncated;
+	hyb_key_desc_complete(ix->desc, rel);
 	if (ix->desc->has_encoded)
 		attach_dictionaries(ix);
 	return ix;

@@ -308,6 +308,7 @@ append_missing(const FamilyCopy *copy, Oid type, bool ours_stay,
 
 		if ((OidIsValid(type) && (proc->amproclefttype != type ||
 								  proc->amprocrighttype != type)) ||
+			proc->amprocnum > HYB_NSUPPORT ||
 			(ours_stay && proc->amprocnum > HYB_INRANGE_PROC) ||
 			OidIsValid(get_opfamily_proc(copy->to, proc->amproclefttype,
 										 proc->amprocrighttype,

@@ -1,0 +1,73 @@
+
+# What a session keeps of each index that it has used: at most 1 kB more than of
+# a btree index.  Partitions are used in turn, by scans of each index and by
+# changes of rows; a session that has used 200 more is compared with another one.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use Test::More;
+
+use constant { FEW => 50, MANY => 250, INDEXES => 3 };
+
+my $node = new_node('memory', "max_locks_per_transaction = 1000\n");
+
+$node->safe_psql('postgres', <<'EOF');
+CREATE PROCEDURE make(am text, partitions int) LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format('CREATE TABLE %s (id int8, sensor text, ts timestamptz, kind int, part uuid) PARTITION BY RANGE (id)', am);
+	EXECUTE format('CREATE INDEX ON %s USING %1$s (sensor, ts)', am);
+	EXECUTE format('CREATE INDEX ON %s USING %1$s (kind, part, sensor, ts)', am);
+	FOR i IN 0 .. partitions - 1 LOOP
+		EXECUTE format('CREATE TABLE %1$s_%2$s PARTITION OF %1$s FOR VALUES FROM (%3$s) TO (%4$s)', am, i, i * 10, i * 10 + 10);
+		-- before 18 a partitioned table has no unique hybrid index
+		EXECUTE format('CREATE UNIQUE INDEX ON %1$s_%2$s USING %1$s (id)', am, i);
+		IF i % 50 = 0 THEN COMMIT; END IF;
+	END LOOP;
+	EXECUTE format('INSERT INTO %s SELECT i, ''s'' || i, now(), i FROM generate_series(0, %s, 2) i', am, partitions * 10 - 1);
+END $$;
+CREATE PROCEDURE use(am text, partitions int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 0 .. partitions - 1 LOOP
+		EXECUTE format('SELECT kind FROM %s_%s WHERE id = %s', am, i, i * 10 + 2);
+		EXECUTE format('SELECT kind FROM %s_%s WHERE sensor = ''s%s''', am, i, i * 10 + 4);
+		EXECUTE format('SELECT id FROM %s_%s WHERE kind = %s', am, i, i * 10 + 6);
+		EXECUTE format('INSERT INTO %1$s_%2$s (id) SELECT coalesce(max(id), 0) + 1 FROM %1$s_%2$s WHERE id < %3$s', am, i, i * 10 + 8);
+		EXECUTE format('DELETE FROM %s_%s WHERE id = %s', am, i, i * 10 + 7);
+		IF i % 50 = 0 THEN COMMIT; END IF;
+	END LOOP;
+END $$;
+EOF
+foreach my $am ('btree', 'hybrid')
+{
+	$node->safe_psql('postgres', "CALL make('$am', " . MANY . ')');
+}
+$node->safe_psql('postgres', 'VACUUM ANALYZE');
+
+# Bytes that a session holds.  Contexts of one index have blocks of their own; of
+# those that all share, whose blocks double, what is in use.
+sub memory
+{
+	my ($am, $partitions) = @_;
+	return $node->safe_psql('postgres', <<"EOF");
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET plan_cache_mode = force_custom_plan;
+CALL use('$am', $partitions);
+SELECT sum(CASE WHEN name = 'index info' THEN total_bytes ELSE used_bytes END) FROM pg_backend_memory_contexts;
+EOF
+}
+
+my %bytes;
+foreach my $am ('btree', 'hybrid')
+{
+	$bytes{$am} = (memory($am, MANY) - memory($am, FEW)) / ((MANY - FEW) * INDEXES);
+}
+note(sprintf('bytes of a session an index, a third of the table included: btree %.0f, hybrid %.0f', $bytes{btree}, $bytes{hybrid}));
+cmp_ok($bytes{hybrid} - $bytes{btree}, '<=', 1024, 'a session keeps at most 1 kB more of an index than of a btree index');
+
+$node->stop;
+done_testing();
