@@ -92,3 +92,29 @@ EXPLAIN (COSTS off) SELECT i, p FROM pl WHERE (i, p) > (4990::int8, 'x') ORDER B
 DROP TABLE pl;
 DROP OPERATOR FAMILY pl_ops USING hybrid;
 DROP FUNCTION pl_cond;
+
+-- what a condition on a column with duplicates returns is estimated as for btree
+CREATE TABLE pl_dup (k int, u int);
+INSERT INTO pl_dup SELECT i % 50, i FROM generate_series(1, 20000) i;
+CREATE FUNCTION pl_dup_rows(method text) RETURNS TABLE (condition text, plan_rows numeric, cost numeric) LANGUAGE plpgsql AS $$
+DECLARE
+	p	json;
+BEGIN
+	EXECUTE format('CREATE INDEX pl_dup_k ON pl_dup USING %s (k)', method);
+	EXECUTE format('CREATE UNIQUE INDEX pl_dup_u ON pl_dup USING %s (u, k)', method);
+	ANALYZE pl_dup;
+	FOR condition IN SELECT unnest(array['k = 7', 'k IN (7, 8)', 'k = 7 AND u > 10000', 'u = 7 AND k = 7', 'k < 5']) LOOP
+		EXECUTE 'EXPLAIN (FORMAT JSON) SELECT * FROM pl_dup WHERE ' || condition INTO p;
+		plan_rows := jsonb_path_query_first(p::jsonb, '$.** ? (@."Index Name" like_regex "^pl_dup")."Plan Rows"');
+		cost := jsonb_path_query_first(p::jsonb, '$.** ? (@."Index Name" like_regex "^pl_dup")."Total Cost"');
+		RETURN NEXT;
+	END LOOP;
+	DROP INDEX pl_dup_k, pl_dup_u;
+END $$;
+SET enable_seqscan = off;
+SET enable_indexscan = off;
+CREATE TABLE pl_expected AS SELECT * FROM pl_dup_rows('btree');
+SELECT h.condition, h.plan_rows = b.plan_rows AS same, h.cost BETWEEN b.cost / 3 AND b.cost * 1.5 AS near
+FROM pl_dup_rows('hybrid') h JOIN pl_expected b USING (condition);
+DROP TABLE pl_dup, pl_expected;
+DROP FUNCTION pl_dup_rows;
