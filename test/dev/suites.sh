@@ -284,6 +284,21 @@ unit_tmpdir() {
 # Regression tests with every server process under valgrind.  What it reports
 # goes to one file for each process.
 suite_valgrind() {
+	valgrind_program
+	statement_limit=$((20 * statement_limit)) suite_limit=$((20 * suite_limit))
+	installcheck ISOLATION= REGRESS="$1"
+	(cd / && as_owner "$bindir/pg_ctl" -D "$work/data" -m fast -w -t 300 stop) >/dev/null
+	cluster_running=
+	for log in "$work"/valgrind/*.log; do
+		[ -s "$log" ] || continue
+		cat "$log"
+		failed=$((failed + 1))
+	done
+}
+
+# $server_program, which runs the server under valgrind; it reports to files in
+# $work/valgrind.
+valgrind_program() {
 	mkdir "$work/valgrind"
 	server_program=$work/postgres-valgrind
 	cat >"$server_program" <<-EOF
@@ -295,13 +310,4 @@ suite_valgrind() {
 	EOF
 	chmod 755 "$server_program"
 	own "$work/valgrind"
-	statement_limit=$((20 * statement_limit)) suite_limit=$((20 * suite_limit))
-	installcheck ISOLATION= REGRESS="$1"
-	(cd / && as_owner "$bindir/pg_ctl" -D "$work/data" -m fast -w -t 300 stop) >/dev/null
-	cluster_running=
-	for log in "$work"/valgrind/*.log; do
-		[ -s "$log" ] || continue
-		cat "$log"
-		failed=$((failed + 1))
-	done
 }
