@@ -13,8 +13,9 @@
 #include "storage/spin.h"
 #include "utils/timestamp.h"
 
-/* Requests that there can be at a time. */
-#define HYB_REQUESTS			128
+/* Requests that there can be at a time, and those of one role's indexes. */
+#define HYB_REQUESTS			256
+#define HYB_OWNER_REQUESTS		(HYB_REQUESTS / 2)
 
 typedef enum WorkerState
 {
@@ -31,6 +32,8 @@ typedef struct Worker
 	Oid			dbid;
 	TimestampTz started;		/* when it was started */
 	Latch	   *latch;			/* idle: of its PGPROC, which outlives it */
+	Oid			owner;			/* of the indexes that it has taken lately */
+	TimestampTz owner_since;	/* when it took the first of these */
 } Worker;
 
 typedef struct Request
@@ -187,23 +190,39 @@ less_missed(Request *a, Request *b)
 	return a->due > b->due ? a : b;
 }
 
-/* A place for a new request; NULL if merges wait in all of them. */
+/*
+ * A place for a new request; NULL if merges wait in all of them, or in as many as
+ * one role's indexes can have.
+ */
 static Request *
-find_room(Workers *workers)
+find_room(Workers *workers, Oid owner)
 {
+	Request    *free = NULL;
 	Request    *room = NULL;
+	Request    *own_room = NULL;
+	int			own = 0;
 
 	for (int i = 0; i < HYB_REQUESTS; i++)
 	{
 		Request    *request = &workers->requests[i];
+		bool		is_own = request->task.owner == owner;
 
 		if (!OidIsValid(request->task.dbid))
-			return request;
-		if (!is_taken(workers, request) &&
-			(request->task.look || request->failed))
-			room = less_missed(room, request);
+		{
+			free = request;
+			continue;
+		}
+		own += is_own;
+		if (is_taken(workers, request) ||
+			!(request->task.look || request->failed))
+			continue;
+		room = less_missed(room, request);
+		if (is_own)
+			own_room = less_missed(own_room, request);
 	}
-	return room;
+	if (own >= HYB_OWNER_REQUESTS)
+		return own_room;
+	return free != NULL ? free : room;
 }
 
 /* The request is for a merge, and due. */
@@ -219,15 +238,16 @@ ask_for_merge(Request *request, TimestampTz now)
 }
 
 static Request *
-add_request(Workers *workers, Oid dbid, Oid relid, TimestampTz now)
+add_request(Workers *workers, Oid dbid, Oid relid, Oid owner, TimestampTz now)
 {
-	Request    *request = find_room(workers);
+	Request    *request = find_room(workers, owner);
 
 	if (request == NULL)
 		return NULL;
 	memset(request, 0, sizeof(*request));
 	request->task.dbid = dbid;
 	request->task.relid = relid;
+	request->task.owner = owner;
 	ask_for_merge(request, now);
 	return request;
 }
@@ -241,25 +261,33 @@ put_off(Request *request, TimestampTz now, int least_ms, int most_ms)
 }
 
 /*
- * What is due and has waited longest, or NULL.  What another worker will look at
- * next, of its own database, is left to that.
+ * What is due and has waited longest, or NULL.  A worker that has served one role
+ * for a turn serves others first.  What another worker will look at next, of its
+ * own database, is left to that.
  */
 static Request *
-oldest_request(Workers *workers, Oid own_dbid, TimestampTz now)
+oldest_request(Workers *workers, const Worker *worker, TimestampTz now)
 {
+	bool		turn_is_over =
+		now >= TimestampTzPlusMilliseconds(worker->owner_since, HYB_TURN_MS);
 	Request    *oldest = NULL;
+	Request    *of_others = NULL;
 
 	for (int i = 0; i < HYB_REQUESTS; i++)
 	{
 		Request    *request = &workers->requests[i];
 		Oid			dbid = request->task.dbid;
 
-		if (waits(workers, request) && request->due <= now &&
-			(oldest == NULL || request->due < oldest->due) &&
-			(dbid == own_dbid || !somebody_comes(workers, dbid, now)))
+		if (!waits(workers, request) || request->due > now ||
+			(dbid != worker->dbid && somebody_comes(workers, dbid, now)))
+			continue;
+		if (oldest == NULL || request->due < oldest->due)
 			oldest = request;
+		if (request->task.owner != worker->owner &&
+			(of_others == NULL || request->due < of_others->due))
+			of_others = request;
 	}
-	return oldest;
+	return turn_is_over && of_others != NULL ? of_others : oldest;
 }
 
 /* ---- who merges what ---- */
@@ -269,12 +297,14 @@ oldest_request(Workers *workers, Oid own_dbid, TimestampTz now)
  * it locked.  What has failed waits until its time comes.
  */
 static Request *
-note_request(Workers *workers, Oid dbid, Oid relid, TimestampTz now)
+note_request(Workers *workers, Oid dbid, Oid relid, Oid owner, TimestampTz now)
 {
 	Request    *request = find_request(workers, dbid, relid);
 
 	if (request == NULL)
-		return add_request(workers, dbid, relid, now);
+		return add_request(workers, dbid, relid, owner, now);
+	if (OidIsValid(owner))
+		request->task.owner = owner;
 	if (is_taken(workers, request))
 		request->asked_again = true;
 	else if (request->task.look || (request->due > now && !request->failed))
@@ -283,7 +313,7 @@ note_request(Workers *workers, Oid dbid, Oid relid, TimestampTz now)
 }
 
 HybRequestOutcome
-hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
+hyb_worker_request(Oid dbid, Oid relid, Oid owner, int most, HybWorkerRef *ref)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	HybRequestOutcome outcome = HYB_REQUEST_REFUSED;
@@ -297,7 +327,7 @@ hyb_worker_request(Oid dbid, Oid relid, int most, HybWorkerRef *ref)
 		return HYB_REQUEST_REFUSED;
 	workers = lock_workers();
 	if (most > 0)
-		request = note_request(workers, dbid, relid, now);
+		request = note_request(workers, dbid, relid, owner, now);
 	if (request != NULL)
 		outcome = HYB_REQUEST_NOTED;
 	if (request != NULL && !is_taken(workers, request))
@@ -362,7 +392,7 @@ hyb_worker_next(const HybWorkerRef *ref, HybTask *task)
 	HybWork		work = HYB_WORK_NONE;
 
 	Assert(worker != NULL && task_of(workers, ref) == NULL);
-	next = oldest_request(workers, worker->dbid, now);
+	next = oldest_request(workers, worker, now);
 	worker->state = HYB_WORKER_BUSY;
 	if (next == NULL)
 	{
@@ -379,6 +409,11 @@ hyb_worker_next(const HybWorkerRef *ref, HybTask *task)
 		next->taken = *ref;
 		next->asked_again = false;
 		work = HYB_WORK_TASK;
+		if (worker->owner != next->task.owner)
+		{
+			worker->owner = next->task.owner;
+			worker->owner_since = now;
+		}
 	}
 	SpinLockRelease(&workers->mutex);
 	return work;

@@ -14,8 +14,10 @@
  * have not come to that within HYB_WORKER_START_MS are free again; a process
  * that comes later finds that out, and ends.  Others do not expire.
  *
- * Requests are served in the order in which they are due, whichever database they
- * are of: a worker that is done with an index, while one of another database has
+ * One role's indexes take half of the list at most, and a worker serves other
+ * roles' after a turn with them: so nobody's many or slow indexes keep another
+ * role's from being merged.  Else requests are served in the order in which they
+ * are due, whichever database they are of: a worker that is done with an index, while one of another database has
  * waited longest, hands its entry over to a new process there.  A worker does not
  * leave a list behind that no other worker looks after.
  */
@@ -30,6 +32,12 @@
 
 /* A started process is expected to be there within this time. */
 #define HYB_WORKER_START_MS		10000
+
+/*
+ * How long a worker stays with an index while others wait, and with the indexes
+ * of one role while another one's wait.
+ */
+#define HYB_TURN_MS				1000
 
 /*
  * After an error an index is left alone for the first time, twice as long after
@@ -61,6 +69,7 @@ typedef struct HybTask
 {
 	Oid			dbid;
 	Oid			relid;
+	Oid			owner;			/* of the index, if known */
 	bool		look;			/* only look whether the index is quiet */
 	HybQuietMark mark;			/* if so, what it looked like before */
 } HybTask;
@@ -75,11 +84,12 @@ typedef enum HybRequestOutcome
 extern const HybSharedPart hyb_workers_part;
 
 /*
- * Ask for a worker to merge an index; at most `most` run at a time.  With
+ * Ask for a worker to merge an index of a role's, which is InvalidOid if it is not
+ * known; at most `most` run at a time.  With
  * HYB_REQUEST_START *ref is the entry of the process to start.
  */
-extern HybRequestOutcome hyb_worker_request(Oid dbid, Oid relid, int most,
-											HybWorkerRef *ref);
+extern HybRequestOutcome hyb_worker_request(Oid dbid, Oid relid, Oid owner,
+											int most, HybWorkerRef *ref);
 
 /* ---- for workers ---- */
 

@@ -35,11 +35,11 @@ hyb_worker_start(const HybWorkerRef *ref)
 }
 
 bool
-hyb_worker_ask(Oid dbid, Oid relid)
+hyb_worker_ask(Oid dbid, Oid relid, Oid owner)
 {
 	HybWorkerRef ref;
 
-	switch (hyb_worker_request(dbid, relid, hyb_max_merge_workers, &ref))
+	switch (hyb_worker_request(dbid, relid, owner, hyb_max_merge_workers, &ref))
 	{
 		case HYB_REQUEST_NOTED:
 			return true;

@@ -8,10 +8,10 @@
 #include "dynamic/workers.h"
 
 /*
- * Ask for a worker to merge an index.  False if none will: the caller sees to
- * it itself.
+ * Ask for a worker to merge an index, whose owner may be left out.  False if none
+ * will: the caller sees to it itself.
  */
-extern bool hyb_worker_ask(Oid dbid, Oid relid);
+extern bool hyb_worker_ask(Oid dbid, Oid relid, Oid owner);
 
 /* Start the process of an entry; false if the server has none to spare. */
 extern bool hyb_worker_start(const HybWorkerRef *ref);

@@ -147,7 +147,7 @@ static void
 transaction_ends(XactEvent event, void *arg)
 {
 	if (OidIsValid(merging))
-		(void) hyb_worker_ask(MyDatabaseId, merging);
+		(void) hyb_worker_ask(MyDatabaseId, merging, InvalidOid);
 	merging = InvalidOid;
 }
 

@@ -34,7 +34,7 @@ static void
 slot_evicted(Oid dbid, Oid relid)
 {
 	if (dbid == MyDatabaseId && hyb_background_merge && !RecoveryInProgress())
-		(void) hyb_worker_ask(dbid, relid);
+		(void) hyb_worker_ask(dbid, relid, InvalidOid);
 }
 
 void
@@ -55,7 +55,8 @@ static bool
 ask_worker(HybIndex *ix)
 {
 	return hyb_merge_may_ask(ix) &&
-		hyb_worker_ask(MyDatabaseId, RelationGetRelid(ix->rel));
+		hyb_worker_ask(MyDatabaseId, RelationGetRelid(ix->rel),
+					   ix->rel->rd_rel->relowner);
 }
 
 /*

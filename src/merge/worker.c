@@ -67,9 +67,6 @@
 /* How long it stays away when somebody else is merging, in ms. */
 #define HYB_WORKER_PAUSE_MS		20
 
-/* How long it stays with an index while others wait, in ms. */
-#define HYB_WORKER_TURN_MS		1000
-
 /* How often it tries to start its successor. */
 #define HYB_WORKER_STARTS		5
 
@@ -422,7 +419,7 @@ merge_index(Oid relid)
 		if (outcome == SLICE_BUSY)
 			pause_for(HYB_WORKER_PAUSE_MS, wait_turn);
 		reload_settings();
-		if (hyb_worker_should_yield(&me, HYB_WORKER_TURN_MS,
+		if (hyb_worker_should_yield(&me, HYB_TURN_MS,
 									hyb_max_merge_workers))
 			break;
 	}

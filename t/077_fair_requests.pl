@@ -1,0 +1,88 @@
+
+# One role's indexes do not keep another role's from being merged, however many
+# of them wait for a worker, and whatever holds their merges up.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+$PostgreSQL::Test::Utils::timeout_default = 60;
+my $node = new_node('fair', <<CONF);
+hybridindex.max_merge_workers = 1
+hybridindex.merge_floor = 90
+hybridindex.quiet_time = 200
+max_locks_per_transaction = 512
+CONF
+
+$node->safe_psql('postgres', <<'SQL');
+CREATE ROLE greedy LOGIN;
+CREATE ROLE modest LOGIN;
+CREATE SCHEMA greedy AUTHORIZATION greedy;
+CREATE FUNCTION slow_cmp(a text, b text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	PERFORM pg_sleep(0.001);
+	RETURN bttextcmp(a, b);
+END $$;
+CREATE OPERATOR CLASS slow_ops FOR TYPE text USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 slow_cmp(text, text);
+CREATE PROCEDURE tables(schema text, n int, class text) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. n LOOP
+		EXECUTE format('CREATE TABLE %I.t%s (k text COLLATE "C")', schema, i);
+		EXECUTE format('CREATE INDEX t%1$s_k ON %2$I.t%1$s USING hybrid (k %3$s)', i, schema, class);
+	END LOOP;
+END $$;
+CREATE PROCEDURE fill(schema text, n int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. n LOOP
+		EXECUTE format('INSERT INTO %I.t%s SELECT repeat(md5(i::text), 3) FROM generate_series(1, 90) i', schema, i);
+	END LOOP;
+END $$;
+SQL
+$node->safe_psql('postgres', 'CREATE SCHEMA modest AUTHORIZATION modest; ALTER ROLE modest SET hybridindex.merge_floor = 1000000');
+
+# What modest inserts is not worth a merge before the index has been quiet for
+# some time.  True if a worker comes to it then.
+sub modest_is_merged
+{
+	my ($table) = @_;
+
+	$node->safe_psql('postgres', <<SQL, extra_params => [ '-U', 'modest' ]);
+CREATE TABLE modest.$table (k int8);
+INSERT INTO modest.$table SELECT hashint8extended(i, 0) FROM generate_series(1, 45000) i;
+CREATE INDEX ${table}_k ON modest.$table USING hybrid (k);
+INSERT INTO modest.$table SELECT hashint8extended(i, 1) FROM generate_series(1, 45000) i;
+SQL
+	return $node->poll_query_until('postgres', "SELECT merges > 0 FROM hybrid_index_stats('modest.${table}_k')");
+}
+
+ok(modest_is_merged('alone'), 'alone');
+
+# More indexes than there are places on the list, all of them locked.
+$node->safe_psql('postgres', "SET ROLE greedy; CALL tables('greedy', 140, 'text_ops')");
+my $locker = start_psql($node, <<'SQL');
+SET ROLE greedy;
+BEGIN;
+DO $$ BEGIN FOR i IN 1 .. 140 LOOP EXECUTE format('LOCK TABLE greedy.t%s', i); END LOOP; END $$;
+CALL fill('greedy', 140);
+SELECT pg_sleep(600);
+SQL
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep.600.'") or die 'nothing is locked';
+ok(modest_is_merged('locked'), 'beside many indexes that are locked');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep.600.'");
+finish_psql($locker);
+
+# Indexes that take long.
+$node->safe_psql('postgres', "DROP SCHEMA greedy CASCADE; CREATE SCHEMA greedy AUTHORIZATION greedy; SET ROLE greedy; CALL tables('greedy', 30, 'slow_ops')");
+$node->safe_psql('postgres', "SET ROLE greedy; CALL fill('greedy', 30)");
+ok(modest_is_merged('slow'), 'beside many indexes that take long');
+my $left = $node->safe_psql('postgres', "SELECT count(*) FROM pg_class c JOIN pg_am a ON a.oid = relam AND amname = 'hybrid', hybrid_index_stats(c.oid) s WHERE relnamespace = 'greedy'::regnamespace AND merges = 0");
+cmp_ok($left, '>=', 20, 'and not after them');
+$node->safe_psql('postgres', 'DROP SCHEMA greedy CASCADE');
+no_crash($node, 'no process crashed');
+done_testing();
