@@ -70,6 +70,22 @@ INSERT INTO co_change VALUES ('X', 'y', 2);
 SELECT indexdef FROM pg_indexes WHERE tablename = 'co_change' ORDER BY 1;
 DROP TABLE co_change;
 
+-- unless the server is going to refuse the statement, for a child that is not
+-- the caller's
+CREATE ROLE regress_co;
+CREATE TABLE co_change (a text COLLATE "C");
+CREATE INDEX co_a ON co_change USING hybrid (a);
+CREATE TABLE co_child () INHERITS (co_change);
+ALTER TABLE co_change OWNER TO regress_co;
+SET client_min_messages = notice;
+SET ROLE regress_co;
+ALTER TABLE co_change ALTER a TYPE co_mail COLLATE "C";
+RESET ROLE;
+ALTER TABLE co_change ALTER a TYPE co_mail COLLATE "C";
+SET client_min_messages = warning;
+DROP TABLE co_change, co_child;
+DROP ROLE regress_co;
+
 -- what stays btree keeps its operator classes
 CREATE SCHEMA co_path;
 CREATE TABLE co_path.co_stays (a text, m public.co_mail);
