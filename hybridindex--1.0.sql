@@ -795,6 +795,7 @@ CREATE FUNCTION hybrid_estimate(index regclass,
 	nowait boolean DEFAULT false,
 	OUT entries bigint,
 	OUT duplicates double precision,
+	OUT btree_bytes bigint,
 	OUT hybrid_bytes bigint,
 	OUT pages_read bigint,
 	OUT obstacle text)
@@ -810,7 +811,7 @@ COMMENT ON FUNCTION hybrid_estimate(regclass, boolean) IS
 CREATE VIEW hybrid_advice AS
 WITH readable AS MATERIALIZED (
 	SELECT c.oid, i.indrelid, i.indisunique, i.indisreplident, i.indisvalid,
-		i.indisexclusion, c.relispartition, pg_catalog.pg_relation_size(c.oid::regclass) AS size,
+		i.indisexclusion, c.relispartition,
 		pg_catalog.pg_stat_get_tuples_inserted(i.indrelid)
 			+ pg_catalog.pg_stat_get_tuples_updated(i.indrelid)
 			- pg_catalog.pg_stat_get_tuples_hot_updated(i.indrelid) AS writes,
@@ -840,9 +841,9 @@ estimated AS (
 	FROM readable r, LATERAL hybrid_estimate(r.oid::regclass, true) e)
 SELECT e.oid::regclass AS index,
 	e.indrelid::regclass AS "table",
-	e.size,
+	e.btree_bytes AS size,
 	e.hybrid_bytes AS hybrid_size,
-	e.size - e.hybrid_bytes AS saved,
+	e.btree_bytes - e.hybrid_bytes AS saved,
 	e.entries,
 	pg_catalog.round(e.duplicates::numeric, 3) AS duplicates,
 	e.indisunique AS is_unique,
@@ -851,8 +852,8 @@ SELECT e.oid::regclass AS index,
 	pg_catalog.round(e.writes::numeric / nullif(extract(epoch FROM pg_catalog.now() - d.stats_reset), 0::numeric), 3) AS writes_per_second,
 	CASE WHEN e.why_not IS NOT NULL THEN e.why_not
 		WHEN e.hybrid_bytes IS NULL THEN 'It is locked.'
-		WHEN e.hybrid_bytes::numeric > 0.8 * e.size::numeric THEN 'There is little to gain.'
-		WHEN e.size < 1048576 THEN 'It is small as it is.' END AS remark,
+		WHEN e.hybrid_bytes::numeric > 0.8 * e.btree_bytes::numeric THEN 'There is little to gain.'
+		WHEN e.btree_bytes < 1048576 THEN 'It is small as it is.' END AS remark,
 	CASE WHEN e.why_not IS NULL THEN
 		pg_catalog.format('CALL %I.hybrid_convert_concurrently(%L::regclass)',
 			(SELECT n.nspname FROM pg_catalog.pg_extension x

@@ -328,8 +328,8 @@ hybrid_pages(const Sample *s, double entries)
 
 /*
  * hybrid_estimate(index regclass, nowait boolean, OUT entries bigint, OUT
- * duplicates double precision, OUT hybrid_bytes bigint, OUT pages_read bigint,
- * OUT obstacle text)
+ * duplicates double precision, OUT btree_bytes bigint, OUT hybrid_bytes bigint,
+ * OUT pages_read bigint, OUT obstacle text)
  */
 Datum
 hybrid_estimate(PG_FUNCTION_ARGS)
@@ -338,8 +338,8 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 	HybInspected inspected;
 	HybTwinReason reason;
 	TupleDesc	tupdesc;
-	Datum		values[5];
-	bool		nulls[5] = {false};
+	Datum		values[6];
+	bool		nulls[6] = {false};
 	Sample	   *s = palloc0(sizeof(Sample));
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
@@ -374,16 +374,17 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 		values[0] = Int64GetDatum((int64) entries);
 		values[1] = Float8GetDatum(s->entries > 0 ?
 								   s->duplicates / s->entries : 0);
-		values[2] = Int64GetDatum((int64) hybrid_pages(s, entries) * BLCKSZ);
-		nulls[4] = true;
+		values[3] = Int64GetDatum((int64) hybrid_pages(s, entries) * BLCKSZ);
+		nulls[5] = true;
 	}
 	else
 	{
-		nulls[0] = nulls[1] = nulls[2] = true;
-		values[4] = CStringGetTextDatum(reason.hint == NULL ? reason.detail :
+		nulls[0] = nulls[1] = nulls[3] = true;
+		values[5] = CStringGetTextDatum(reason.hint == NULL ? reason.detail :
 										psprintf("%s %s", reason.detail, reason.hint));
 	}
-	values[3] = Int64GetDatum(s->reads);
+	values[2] = Int64GetDatum((int64) s->nblocks * BLCKSZ);
+	values[4] = Int64GetDatum(s->reads);
 	hyb_inspect_close(&inspected);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }
