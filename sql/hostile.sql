@@ -175,7 +175,27 @@ SELECT current_setting('search_path'), current_setting('hostile.mode'), current_
 SELECT set_config('hostile.mode', 'tell', false);
 SELECT hybrid_may_contain('public.told_k', ROW(7)::sly);
 RESET hostile.mode;
+
+-- A role with more privileges names an index, and does not see what the types of
+-- its columns have for code: nothing of it runs unless the values are cast.
+CREATE FUNCTION trap_check(int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'domain checked by %', current_user; END $$;
+CREATE FUNCTION trap_cast(int) RETURNS cell LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'cast by %', current_user; END $$;
+CREATE CAST (int AS cell) WITH FUNCTION trap_cast AS IMPLICIT;
+CREATE DOMAIN checked AS int CHECK (trap_check(value));
+CREATE TYPE checked_row AS (c checked);
+CREATE TABLE trapped (a checked[], r checked_row, e nothing, d checked, m int, c cell);
+CREATE INDEX trapped_a ON trapped USING hybrid (a);
+CREATE INDEX trapped_r ON trapped USING hybrid (r);
+CREATE INDEX trapped_e ON trapped USING hybrid (e);
+CREATE INDEX trapped_d ON trapped USING hybrid (d);
+CREATE INDEX trapped_mc ON trapped USING hybrid (m, c);
 RESET ROLE;
+SELECT q, hyb_error('SELECT hybrid_' || q) FROM unnest(ARRAY[
+	'may_contain(''cells_c'', 5)', 'approx_count(''cells_c'', 5, 9)', 'may_contain(''trapped_a'', ''{1}'')', 'may_contain(''trapped_a'', ''{1}''::int[])',
+	'may_contain(''trapped_r'', ''(1)'')', 'approx_count(''trapped_mc'', ROW(1, 2), NULL)', 'may_contain(''public.told_k'', ROW(7)::sly)',
+	'may_contain(''cells_c'', 5::cell)', 'may_contain(''trapped_a'', ''{1}''::checked[])']) q;
+SELECT hybrid_may_contain('cells_c', ROW(5, -5)::cell), hybrid_approx_count('cells_c', ROW(5, 0)::cell, ROW(9, 0)::cell), hybrid_may_contain('trapped_e', 'x'),
+	hybrid_may_contain('trapped_d', 1);
 
 RESET client_min_messages;
 RESET search_path;

@@ -22,10 +22,12 @@
 #include "static/filter.h"
 #include "static/filter_use.h"
 #include "storage/bufmgr.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "utils/typcache.h"
 
 PG_FUNCTION_INFO_V1(hybrid_may_contain);
@@ -55,6 +57,47 @@ key_type(Relation index, int column)
 	return getBaseType(get_typtype(opcintype) == TYPTYPE_PSEUDO ?
 					   TupleDescAttr(RelationGetDescr(index), column)->atttypid :
 					   opcintype);
+}
+
+/* May the owner of a type do all that the caller may? */
+static bool
+is_trusted(Oid type)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(getBaseType(type)));
+	bool		trusted;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("type with OID %u does not exist", type)));
+	trusted = has_privs_of_role(((Form_pg_type) GETSTRUCT(tuple))->typowner,
+								GetUserId());
+	ReleaseSysCache(tuple);
+	return trusted;
+}
+
+/*
+ * The functions of a cast, and those that check domains in composite types,
+ * arrays and ranges, are chosen by the owner of either type.  They run as the
+ * caller, who has chosen the index, but not the type of its column.  A literal
+ * of an enum or a base type is read by the server's code.
+ */
+static void
+check_owners(Oid type, Oid target)
+{
+	char		kind = get_typtype(target);
+
+	if ((is_trusted(type) && is_trusted(target)) ||
+		(type == UNKNOWNOID && !type_is_array(target) &&
+		 (kind == TYPTYPE_ENUM || kind == TYPTYPE_BASE)))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied to cast a value of type %s to type %s implicitly",
+					format_type_be(type), format_type_be(target)),
+			 errdetail("One of the types belongs to a role that lacks privileges of yours, and the cast could run functions of that role."),
+			 errhint("Cast the value to type %s explicitly if you trust that role.",
+					 format_type_be(target))));
 }
 
 /*
@@ -94,6 +137,7 @@ add_value(Relation index, Oid type, Datum value, KeyValues *keys)
 	keys->isnull[keys->n] = false;
 	if (!IsBinaryCoercible(type, target))
 	{
+		check_owners(type, target);
 		expr = find_cast(type, value, target);
 		if (expr == NULL)
 			ereport(ERROR,
