@@ -414,7 +414,6 @@ typedef struct HybScan
 	bool		need_pins;		/* interlock with VACUUM needed */
 	bool		check_heap;		/* index-only scan on a standby */
 	bool		locks;			/* it takes predicate locks */
-	int			key_locks;		/* taken by key, scan_lock.c */
 	bool		whole_leaves;	/* a bitmap scan, which reads all of a range */
 	int			dyn_limit;		/* dynamic entries the next batch asks for */
 	uint8		probe;			/* levels where a leaf's filter is asked

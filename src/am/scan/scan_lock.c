@@ -9,8 +9,8 @@
  * Such a lock is as narrow as the condition, and no merge concerns it.  The same
  * goes for other ranges of keys that begin alike, where all that begins like that
  * lies in one leaf: a leaf may hold thousands of entries, if they compress well.
- * A scan that takes many such locks, as the inner side of a nested loop does, goes
- * on with leaves: the server makes one lock on the index of more than
+ * A transaction that takes many such locks on an index, by one scan or by several,
+ * goes on with leaves: the server makes one lock on the index of more than
  * max_pred_locks_per_relation, and neighbours share leaves.
  *
  * Of other ranges each batch locks the leaf of the oldest level that it lies in.
@@ -27,17 +27,50 @@
 
 #include "access/xact.h"
 #include "am/scan/scan.h"
+#include "dynamic/slot.h"
 #include "miscadmin.h"
 #include "static/predicate_target.h"
 #include "storage/predicate.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* Key locks that a scan takes before it goes on with leaves. */
+/* Key locks that a transaction takes on an index before it goes on with leaves. */
 #define MAX_KEY_LOCKS	16
 
 /* Key locks that one range is cut into, at most. */
 #define MAX_NEIGHBOURS	4
+
+/* Key locks on an index. */
+typedef struct KeyLocks
+{
+	TimestampTz transaction;	/* that took them: when it began */
+	int			n;
+} KeyLocks;
+
+static HybSlotPiece key_locks_piece = {
+	.size = sizeof(KeyLocks)
+};
+
+void
+hyb_scan_lock_init(void)
+{
+	hyb_slot_add_piece(&key_locks_piece);
+}
+
+/* Those of this transaction. */
+static KeyLocks *
+key_locks(const HybScan *so)
+{
+	KeyLocks   *locks = hyb_slot_piece(so->ix, &key_locks_piece);
+	TimestampTz transaction = GetCurrentTransactionStartTimestamp();
+
+	if (locks->transaction != transaction)
+	{
+		locks->transaction = transaction;
+		locks->n = 0;
+	}
+	return locks;
+}
 
 bool
 hyb_scan_locks(const HybScan *so)
@@ -51,7 +84,7 @@ hyb_scan_locks(const HybScan *so)
 static void
 lock_key(HybScan *so, const uint8 *key, uint32 len)
 {
-	so->key_locks++;
+	key_locks(so)->n++;
 	PredicateLockPage(so->ix->rel, hyb_target_of_key(key, len), so->scan->xs_snapshot);
 }
 
@@ -113,7 +146,7 @@ hyb_scan_lock_key(HybScan *so)
 
 	Assert(so->locks);
 	HYB_POINT("lock-key");
-	if (so->key_locks >= MAX_KEY_LOCKS || !desc->exact)
+	if (!desc->exact || key_locks(so)->n >= MAX_KEY_LOCKS)
 		return false;
 	if (so->nprefix == 0 || so->has_range)
 		return desc->all_mem && lock_first_bytes(so);
