@@ -173,6 +173,19 @@ sub one_fails
 	one_fails('locks on the table', let_end($reader) + let_end($inserter), $reader, $inserter);
 }
 
+# While a transaction goes on, leaves come to blocks that held leaves it has locked.
+# They are not locked for that: what it has not read can be inserted.
+{
+	fill(3000);
+	my $inserter = start_inserter("INSERT INTO p VALUES (80005, 'new')");
+	my $reader = start_reader($range);
+	foreach my $round (1 .. 10)
+	{
+		run("INSERT INTO p SELECT $round + i * 300, pad(i) FROM generate_series(1, 300) i", "SELECT hybrid_merge('p_k')");
+	}
+	is(let_end($reader) + let_end($inserter), 2, 'blocks are used again: both succeed');
+}
+
 # VACUUM moves leaves to the beginning of the file.
 {
 	fill(6000);

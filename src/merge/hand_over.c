@@ -10,8 +10,7 @@
  * is current then (am/scan/scan_lock.c), so no lock comes to the old leaf later.
  *
  * The old leaf keeps its locks.  An insertion that still is in the old version asks
- * for that leaf, and finds them.  When the block is used again they are locks on
- * whatever it holds then, which costs transactions but loses no conflict.
+ * for that leaf, and finds them.
  *
  * Keys are compared before the metapage is locked.  If no old leaf has a lock, as
  * where there are no serializable transactions, nothing is compared.
@@ -25,6 +24,12 @@
 #include "storage/predicate.h"
 #include "storage/predicate_internals.h"
 #include "utils/rel.h"
+
+/* From this part of its places on the server's table of locks is nearly full. */
+#define NEARLY_FULL		0.75
+
+/* An index has a good part of the locks if it has more than 1 of GOOD_PART. */
+#define GOOD_PART		16
 
 /* The next of the new leaves. */
 typedef struct NewLeaf
@@ -58,12 +63,18 @@ upper_fence(const HybPath *path, int i)
 	return i + 1 < list->n ? list->children[i + 1].low : path->high;
 }
 
+static BlockNumber
+target_of_child(const HybChild *child)
+{
+	return hyb_target_of_leaf(child->block, child->stamp);
+}
+
 static void
 set_leaf(NewLeaf *leaf, int child)
 {
 	leaf->child = child;
 	leaf->target = leaf->path->height == 0 ? HYB_TARGET_NO_LEAF :
-		leaf->path->nodes[0].children.children[child].block;
+		target_of_child(&leaf->path->nodes[0].children.children[child]);
 	leaf->high = leaf->path->height == 0 ? leaf->path->high :
 		upper_fence(leaf->path, child);
 }
@@ -145,8 +156,8 @@ find_moves(const HybIndex *ix, const HybReplacedLeaves *replaced, Moves *moves)
 			continue;
 		if (next++ == 0)
 			load_leaf(ix, &leaf, &list->children[i].low);
-		add_moves(ix, moves, list->children[i].block, &list->children[i].low,
-				  &high, &leaf);
+		add_moves(ix, moves, target_of_child(&list->children[i]),
+				  &list->children[i].low, &high, &leaf);
 	}
 	Assert(next == replaced->nretired);
 }
@@ -155,17 +166,27 @@ find_moves(const HybIndex *ix, const HybReplacedLeaves *replaced, Moves *moves)
 static bool
 is_locked(const HybIndex *ix, const HybReplacedLeaves *replaced)
 {
+	const HybChildList *list = &replaced->path->nodes[0].children;
+	int			next = 0;
+
 	if (replaced->path->height == 0)
 		return PageIsPredicateLocked(ix->rel, HYB_TARGET_NO_LEAF);
-	for (int i = 0; i < replaced->nretired; i++)
-		if (PageIsPredicateLocked(ix->rel, replaced->retired[i]))
+	for (int i = 0; i < list->n && next < replaced->nretired; i++)
+	{
+		if (list->children[i].block != replaced->retired[next])
+			continue;
+		next++;
+		if (PageIsPredicateLocked(ix->rel, target_of_child(&list->children[i])))
 			return true;
+	}
+	Assert(next == replaced->nretired);
 	return false;
 }
 
 /*
  * Each merge copies the locks of a transaction that goes on for long, and the
- * server's table of locks is of fixed size.  Does this index fill half of it?
+ * server's table of locks is of fixed size.  Is it nearly full, and does this index
+ * have a good part of the locks?  Several indexes may fill it together.
  */
 static bool
 has_too_many(const HybIndex *ix)
@@ -176,7 +197,8 @@ has_too_many(const HybIndex *ix)
 	for (int i = 0; i < data->nelements; i++)
 		n += GET_PREDICATELOCKTARGETTAG_DB(data->locktags[i]) == MyDatabaseId &&
 			GET_PREDICATELOCKTARGETTAG_RELATION(data->locktags[i]) == RelationGetRelid(ix->rel);
-	return n > max_predicate_locks_per_xact * MaxBackends / 2;
+	return data->nelements > NEARLY_FULL * max_predicate_locks_per_xact * MaxBackends &&
+		n > data->nelements / GOOD_PART;
 }
 
 static void

@@ -21,12 +21,13 @@ hyb_target_of_pos(const HybIndex *ix, const HybVersion *version, const HybPos *p
 
 	if (root->height <= 1)
 	{
-		*target = root->height == 0 ? HYB_TARGET_NO_LEAF : root->block;
+		*target = root->height == 0 ? HYB_TARGET_NO_LEAF :
+			hyb_target_of_leaf(root->block, root->stamp);
 		return true;
 	}
 	if (!hyb_static_descend(ix, version, &sought, &descent))
 		return false;
 	Assert(!BufferIsValid(descent.buf));
-	*target = descent.block;
+	*target = hyb_target_of_leaf(descent.block, descent.stamp);
 	return true;
 }

@@ -10,8 +10,9 @@
  * an index ordered by memcmp, of some first bytes.  It stands for all entries that
  * begin like that, whatever run they are in, and never changes.
  *
- * A leaf target is a leaf of the oldest level, by its block.  It stands for the
- * entries that lie between the leaf's fences, in all runs.  While the oldest
+ * A leaf target is a leaf of the oldest level: the hash of its block and stamp.  It
+ * stands for the entries that lie between the leaf's fences, in all runs.  A leaf
+ * that is written to the same block later is another target.  While the oldest
  * level has no leaf, the metapage stands for all entries.
  *
  * Two ranges with one name only have transactions fail that need not.
@@ -19,14 +20,15 @@
 #ifndef HYB_PREDICATE_TARGET_H
 #define HYB_PREDICATE_TARGET_H
 
+#include "algo/hash.h"
 #include "page/page.h"
 #include "static/descend.h"
 
 /* Stands for all entries while the oldest level has no leaf. */
 #define HYB_TARGET_NO_LEAF	HYB_METAPAGE_BLKNO
 
-/* Key targets lie from here on: 2^30 blocks are 8 TB of leaves. */
-#define HYB_TARGET_KEYS		0x40000000U
+/* Hashes lie from here on, 2^30 of them. */
+#define HYB_TARGET_HASHES	0x40000000U
 
 /*
  * Bytes of a key target that does not end with a column: insertions ask for each
@@ -35,11 +37,23 @@
 #define HYB_TARGET_MIN_BYTES	2
 #define HYB_TARGET_MAX_BYTES	24
 
+static inline BlockNumber
+hyb_target_of_hash(uint64 hash)
+{
+	return HYB_TARGET_HASHES | (hash & (HYB_TARGET_HASHES - 1));
+}
+
 /* The beginning of a key, in an index where equal keys have equal bytes. */
 static inline BlockNumber
 hyb_target_of_key(const uint8 *key, uint32 len)
 {
-	return HYB_TARGET_KEYS | (hyb_key_hash(key, len) & (HYB_TARGET_KEYS - 1));
+	return hyb_target_of_hash(hyb_key_hash(key, len));
+}
+
+static inline BlockNumber
+hyb_target_of_leaf(BlockNumber block, uint64 stamp)
+{
+	return hyb_target_of_hash(hyb_hash_mix(hyb_hash_mix(stamp) + block));
 }
 
 /*
