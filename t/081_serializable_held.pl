@@ -186,6 +186,50 @@ sub one_fails
 	is(let_end($reader) + let_end($inserter), 2, 'blocks are used again: both succeed');
 }
 
+# Two leaves become one, and the server has room for two more locks: for one that is
+# on the first leaf, and for the first of two on the second.  It removes both when the
+# last has no room.
+{
+	my @tables = map { "z$_" } 1 .. 24;
+	fill(240);
+	run('DELETE FROM p WHERE k BETWEEN 300 AND 6900',
+		map { "CREATE TABLE $_ WITH (fillfactor = 10) AS SELECT i, repeat(md5(i::text), 11) FROM generate_series(1, 50) i" } @tables);
+	cmp_ok($node->safe_psql('postgres', "SELECT leaf_pages FROM hybrid_index_stats('p_k')"), '>', 1, 'there are several leaves');
+	my $inserter = start_inserter("INSERT INTO p VALUES (45, 'new')");
+	my $reader = start_reader('SELECT k FROM p WHERE k BETWEEN 40 AND 50');
+
+	# the others read only
+	my $start = sub {
+		my ($name, $lines) = pause();
+		my $session = start_psql($node, $settings, "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY;\n@_;\n${lines}ROLLBACK;\n");
+		$session->{pause} = $name;
+		wait_file($name);
+		return $session;
+	};
+	my @others = map { $start->('SELECT k FROM p WHERE k BETWEEN 7190 AND 7199') } 1 .. 2;
+	my $room = $start->(q{SELECT i FROM z24 WHERE ctid = '(0,1)'; SELECT i FROM z24 WHERE ctid = '(0,2)'});
+	push @others, $start->(<<'EOF') foreach 1 .. 4;
+DO $$
+BEGIN
+	FOR i IN 1 .. 23 LOOP
+		FOR page IN 0 .. 24 LOOP
+			EXECUTE format('SELECT i FROM z%s WHERE ctid = ANY (ARRAY[''(%s,1)'', ''(%s,2)'']::tid[])', i, page, page);
+		END LOOP;
+	END LOOP;
+EXCEPTION WHEN out_of_memory THEN
+END $$
+EOF
+	my $locks = sub { $node->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE mode = 'SIReadLock'") };
+	my $all = $locks->();
+	let_end($room);
+	is($locks->(), $all - 2, 'there is room for two locks');
+	run('VACUUM p', "INSERT INTO p VALUES (10, 'merged'), (7100, 'merged')", "SELECT hybrid_merge('p_k')");
+	is($node->safe_psql('postgres', "SELECT leaf_pages FROM hybrid_index_stats('p_k')"), '1', 'one leaf is left');
+	one_fails('no room for a lock', let_end($reader) + let_end($inserter), $reader, $inserter);
+	let_end($_) foreach @others;
+	run('DROP TABLE ' . join ', ', @tables);
+}
+
 # VACUUM moves leaves to the beginning of the file.
 {
 	fill(6000);

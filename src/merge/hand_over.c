@@ -201,17 +201,29 @@ has_too_many(const HybIndex *ix)
 		n > data->nelements / GOOD_PART;
 }
 
+/*
+ * Where the server has no room for a copy it makes the old leaf's locks one on the
+ * index.  To undo half a copy it removes all locks of the new leaf, also those that
+ * came from another leaf.  All locks that are left go to the table then: each
+ * transaction still has those on its old leaf.
+ */
 static void
 hand_over(const HybIndex *ix, const Moves *moves)
 {
+	bool		full = false;
+
 	for (int i = 0; i < moves->n; i++)
 	{
 		const Move *move = &moves->moves[i];
 
 		/* an index without leaves may stay one */
-		if (move->from != move->to && PageIsPredicateLocked(ix->rel, move->from))
-			PredicateLockPageSplit(ix->rel, move->from, move->to);
+		if (move->from == move->to || !PageIsPredicateLocked(ix->rel, move->from))
+			continue;
+		PredicateLockPageSplit(ix->rel, move->from, move->to);
+		full |= !PageIsPredicateLocked(ix->rel, move->from);
 	}
+	if (full)
+		TransferPredicateLocksToHeapRelation(ix->rel);
 }
 
 /*
