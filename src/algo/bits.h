@@ -10,6 +10,8 @@
 #ifndef HYB_BITS_H
 #define HYB_BITS_H
 
+#include "algo/assert.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -98,6 +100,7 @@ hyb_bits_get(const uint8_t *data, uint64_t bitoff, unsigned bits)
 	unsigned	sh = bitoff & 7;
 	uint64_t	v;
 
+	HYB_ASSERT(bits <= 64);
 	if (bits == 0)
 		return 0;
 	v = hyb_load64le(p) >> sh;
@@ -113,8 +116,11 @@ hyb_bits_put(uint8_t *data, uint64_t bitoff, unsigned bits, uint64_t v)
 	uint8_t    *p = data + (bitoff >> 3);
 	unsigned	sh = bitoff & 7;
 
+	HYB_ASSERT(bits <= 64);
 	if (bits == 0)
 		return;
+	HYB_ASSERT(bits == 64 || v >> bits == 0);
+	HYB_ASSERT(hyb_bits_get(data, bitoff, bits) == 0);
 	hyb_store64le(p, hyb_load64le(p) | (v << sh));
 	if (sh + bits > 64)
 		p[8] |= (uint8_t) (v >> (64 - sh));
@@ -149,6 +155,7 @@ hyb_select64(uint64_t x, unsigned k)
 	uint64_t	s = x - ((x >> 1) & UINT64_C(0x5555555555555555));
 	unsigned	pos = 0;
 
+	HYB_ASSERT(k < 64);
 	s = (s & UINT64_C(0x3333333333333333)) +
 		((s >> 2) & UINT64_C(0x3333333333333333));
 	s = (s + (s >> 4)) & UINT64_C(0x0F0F0F0F0F0F0F0F);

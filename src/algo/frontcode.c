@@ -108,6 +108,7 @@ hyb_front_plan(const HybFrontInput *in, const HybFrontCode *code, uint32_t n,
 	uint32_t	max_rest;
 	uint32_t	data_len = 0;
 
+	HYB_ASSERT(n > 0);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		uint32_t	rest;
@@ -168,6 +169,8 @@ hyb_front_write(const HybFrontInput *in, const HybFrontCode *code, uint32_t n,
 	uint8_t    *restarts;
 	uint8_t    *data;
 
+	HYB_ASSERT(plan->shared_bits >= 1 && plan->shared_bits <= 7);
+	HYB_ASSERT(plan->data_len <= UINT16_MAX);
 	*out++ = (uint8_t) (plan->shared_bits | (code->coded ? 8 : 0));
 	hyb_store16(out, plan->data_len);
 	out += 2;
@@ -184,6 +187,7 @@ hyb_front_write(const HybFrontInput *in, const HybFrontCode *code, uint32_t n,
 		uint32_t	rest = code->coded && i % INTERVAL != 0 ? code->rest[i] :
 			rest_size(in, code, i, shared);
 
+		HYB_ASSERT(shared >= plan->prefix_len && shared <= in->len[i]);
 		if (i % INTERVAL == 0)
 		{
 			if (i > 0)
@@ -212,6 +216,7 @@ hyb_front_write(const HybFrontInput *in, const HybFrontCode *code, uint32_t n,
 			out += len;
 		}
 	}
+	HYB_ASSERT(out == data + plan->data_len);
 	return out;
 }
 
@@ -246,6 +251,7 @@ hyb_front_open(HybFront *front, uint32_t n, const uint8_t *p,
 void
 hyb_front_cursor_reset(const HybFront *front, HybFrontCursor *cursor)
 {
+	HYB_ASSERT(front->prefix_len <= cursor->cap);
 	cursor->row = -1;
 	cursor->len = 0;
 	cursor->table_filled = false;
@@ -359,6 +365,7 @@ hyb_front_read(const HybFront *front, HybFrontCursor *cursor, uint32_t row)
 	uint8_t    *buf = cursor->buf + front->prefix_len;
 	uint32_t	cap = cursor->cap - front->prefix_len;
 
+	HYB_ASSERT(row < front->n && front->prefix_len <= cursor->cap);
 	if (cursor->row == (int) row)
 		return true;
 	if (cursor->row >= 0 && (uint32_t) cursor->row < row &&
@@ -385,6 +392,7 @@ hyb_front_read(const HybFront *front, HybFrontCursor *cursor, uint32_t row)
 			return false;
 		while (depth > 0 && stack[depth - 1].shared >= e.shared)
 			depth--;
+		HYB_ASSERT(depth < INTERVAL);
 		stack[depth++] = e;
 	}
 
@@ -405,6 +413,7 @@ hyb_front_read(const HybFront *front, HybFrontCursor *cursor, uint32_t row)
 		if (!last && got < max)
 			return false;
 		pos += got;
+		HYB_ASSERT(pos <= cap);
 	}
 	cursor->row = (int) row;
 	cursor->len = front->prefix_len + pos;
@@ -471,6 +480,7 @@ search(const HybFront *front, uint32_t lo, uint32_t hi, const uint8_t *target,
 	int			cmp = 0;
 	Entry		e;
 
+	HYB_ASSERT(hi <= front->n);
 	*equal = false;
 	if (lo >= hi)
 		return (int) hi;

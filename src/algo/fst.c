@@ -129,6 +129,7 @@ node_after(const HybFst *f, uint32_t pos, uint32_t k)
 {
 	uint64_t	v;
 
+	HYB_ASSERT(f->nwords == (f->npos + UINT64_C(63)) / 64);
 	if (pos >= f->npos)
 		return f->npos;
 	v = get_word(f, pos >> 6, 1) & (~UINT64_C(0) << (pos & 63));
@@ -179,6 +180,7 @@ verify_dense(Walk *walk, uint32_t n)
 	const HybFst *f = walk->f;
 	const HybFstDense *d = &f->dense[n];
 
+	HYB_ASSERT(n < f->ndense);
 	if (d->leaf_base != walk->leaves)
 		return "ranks of a dense node are wrong";
 	if (d->terminator > 1 || d->sparse != (walk->number >= f->ndense))
@@ -214,6 +216,7 @@ verify_position(Walk *walk)
 	uint32_t	pos = walk->pos++;
 	const HybFstBlock *block = &f->blocks[pos / HYB_FST_BLOCK];
 
+	HYB_ASSERT(pos < f->npos);
 	if (pos % HYB_FST_BLOCK == 0 &&
 		(block->rank + (uint64_t) f->dense_children != walk->children ||
 		 block->child != walk->child))

@@ -161,6 +161,8 @@ level_add(HybFstBuilder *b, Level *level, uint8_t label, bool child,
 	uint32_t	i = level->npos;
 	uint64_t	mask = UINT64_C(1) << (i & 63);
 
+	/* the first label of a level begins a node */
+	HYB_ASSERT(first || i > 0);
 	if (i == level->alloc)
 		level_grow(b, level);
 	level->labels[i] = label;
@@ -183,6 +185,7 @@ level_add_suffix(HybFstBuilder *b, Level *level, uint64_t suffix)
 	uint64_t	bit = (uint64_t) level->nleaves++ * b->suffix_bits;
 	size_t		need = (size_t) (bit / 8) + 24;
 
+	HYB_ASSERT(b->suffix_bits == 64 || suffix >> b->suffix_bits == 0);
 	if (b->suffix_bits == 0)
 		return;
 	if (need > level->suffixes_alloc)
@@ -211,6 +214,7 @@ real_suffix(const uint8_t *key, uint32_t len, uint32_t depth, unsigned n)
 	uint64_t	v = 0;
 	unsigned	bytes = (n + 7) / 8;
 
+	HYB_ASSERT(n > 0 && n <= 32);
 	for (uint32_t i = depth; i < depth + bytes; i++)
 		v = (v << 8) | (i < len ? key[i] : 0);
 	return v >> (bytes * 8 - n);
@@ -242,6 +246,7 @@ insert_pending(HybFstBuilder *b, uint32_t next)
 	Level	   *level = NULL;
 	bool		terminator = next == b->len;
 
+	HYB_ASSERT(shared <= b->len && next <= b->len);
 	if (!terminator)
 		end = (shared > next ? shared : next) + 1;
 	for (uint32_t i = shared; i < end; i++)
@@ -364,6 +369,8 @@ finish_levels(HybFstBuilder *b)
 		   level_bit(b->levels[b->prefix_len].children, 0))
 		b->prefix_len++;
 	b->cut = first_sparse(b);
+	HYB_ASSERT(b->prefix_len < b->nlevels && b->cut >= b->prefix_len &&
+			   b->cut <= b->nlevels);
 	return true;
 }
 
@@ -500,11 +507,14 @@ write_dense(const HybFstBuilder *b, HybFstDense *out, NodeCursor *sparse)
 
 				number += n;
 				leaves += hyb_popcount64(node->labels[w]) - n;
+				HYB_ASSERT(w == 3 || next - node->child <= UINT16_MAX);
 				if (w < 3)
 					node->child_sub[w] = (uint16_t) (next - node->child);
 			}
 		}
 	}
+	HYB_ASSERT(leaves == b->header.dense_leaves);
+	HYB_ASSERT(number == b->header.dense_children + 1);
 }
 
 /* Put n bits of a level in their place: has-child (which 0) or first-of-node. */
@@ -541,6 +551,7 @@ write_sparse(const HybFstBuilder *b, uint8_t *image)
 		append_bits(words, 1, at, level->first, level->npos);
 		at += level->npos;
 	}
+	HYB_ASSERT(at == b->header.npos);
 }
 
 static void
@@ -592,6 +603,7 @@ write_suffixes(const HybFstBuilder *b, uint8_t *out)
 			bit += take;
 		}
 	}
+	HYB_ASSERT(b->nlevels == 0 || bit == b->nkeys * b->suffix_bits);
 }
 
 void
@@ -599,6 +611,7 @@ hyb_fst_builder_write(const HybFstBuilder *b, void *image)
 {
 	uint8_t    *out = image;
 
+	HYB_ASSERT(((uintptr_t) image & 7) == 0 && b->header.size > 0 && !b->failed);
 	memset(out, 0, b->header.size);
 	memcpy(out, &b->header, sizeof(HybFstHeader));
 	for (uint32_t i = 0; i < b->prefix_len; i++)

@@ -61,6 +61,7 @@ code_of(bool dense, uint64_t group, uint64_t number, uint64_t bound)
 	if (dense)
 		return code;
 	code += shift_of(group, number / bound, bound);
+	HYB_ASSERT(code < 2 * bound);
 	return code >= bound ? code - bound : code;
 }
 
@@ -113,7 +114,10 @@ sort_codes(HybGrafiteBuilder *builder)
 
 	memset(ends, 0, n * sizeof(*ends));
 	for (uint32_t i = 0; i < n; i++)
+	{
+		HYB_ASSERT(builder->unsorted[i] >> builder->low_bits < n);
 		ends[builder->unsorted[i] >> builder->low_bits]++;
+	}
 	for (uint32_t bucket = 0; bucket < n; bucket++)
 	{
 		uint32_t	count = ends[bucket];
@@ -121,6 +125,7 @@ sort_codes(HybGrafiteBuilder *builder)
 		ends[bucket] = sum;
 		sum += count;
 	}
+	HYB_ASSERT(sum == n);
 	for (uint32_t i = 0; i < n; i++)
 		codes[ends[builder->unsorted[i] >> builder->low_bits]++] = builder->unsorted[i];
 	for (uint32_t i = 1; i < n; i++)
@@ -162,6 +167,8 @@ hyb_grafite_write(const HybGrafiteBuilder *builder, uint8_t first,
 	uint8_t    *low = image + HYB_GRAFITE_HEADER + 2 * sample_count(n);
 	uint8_t    *high = low + low_size(n, builder->low_bits);
 
+	HYB_ASSERT(n > 0 && n <= HYB_GRAFITE_MAX_KEYS &&
+			   builder->low_bits <= HYB_GRAFITE_MAX_LOW);
 	memset(image, 0, image_size(n, builder->low_bits));
 	hyb_store16(image, n);
 	image[2] = (uint8_t) builder->low_bits;
@@ -177,10 +184,13 @@ hyb_grafite_write(const HybGrafiteBuilder *builder, uint8_t first,
 		uint64_t	code = builder->codes[i];
 		uint64_t	one = (code >> builder->low_bits) + i;
 
+		HYB_ASSERT(i == 0 || builder->codes[i - 1] <= code);
+		HYB_ASSERT(one < 64 * (uint64_t) word_count(n));
 		hyb_bits_put(low, (uint64_t) i * builder->low_bits, builder->low_bits,
 					 code & ((UINT64_C(1) << builder->low_bits) - 1));
 		high[one / 8] |= (uint8_t) (1 << one % 8);
 	}
+	HYB_ASSERT(hyb_grafite_verify(image, image_size(n, builder->low_bits)) == NULL);
 }
 
 /* ---- reading ---- */
@@ -303,6 +313,7 @@ has_code(const Grafite *grafite, uint64_t from, uint64_t to)
 	uint32_t	lo = 0;
 	uint32_t	hi = run;
 
+	HYB_ASSERT(from <= to && to < grafite->bound);
 	if (pos >= 64 * grafite->words || i > grafite->n || run > grafite->n - i)
 		return HYB_GRAFITE_DAMAGED;
 
@@ -334,6 +345,7 @@ ask_block(const Grafite *grafite, uint64_t group, uint64_t low, uint64_t high)
 	uint64_t	len = high - low;	/* less than the bound */
 	HybGrafiteAnswer answer;
 
+	HYB_ASSERT(low <= high && len < grafite->bound);
 	if (len < grafite->bound - from)
 		return has_code(grafite, from, from + len);
 	answer = has_code(grafite, from, grafite->bound - 1);

@@ -62,6 +62,7 @@ code_lengths(const Weight *w, int n, uint8_t *len)
 			parent[pick] = next;
 		}
 	}
+	HYB_ASSERT(leaf == n && node == last);
 	depth[last] = 0;
 	for (int i = last - 1; i >= 0; i--)
 		depth[i] = depth[parent[i]] + 1;
@@ -79,6 +80,8 @@ code_lengths(const Weight *w, int n, uint8_t *len)
 			len[i]++;
 		}
 	}
+	for (int i = 0; i < n; i++)
+		HYB_ASSERT(len[i] >= 1 && len[i] <= HYB_HUFF_MAXLEN);
 }
 
 bool
@@ -132,7 +135,11 @@ hyb_huff_build(HybHuffEncoder *enc, const uint32_t freq[256])
 	for (int i = 0; i < 256; i++)
 	{
 		if (enc->len[i] > 0)
+		{
 			enc->code[i] = (uint16_t) next[enc->len[i]]++;
+			/* a run of ones is no code of a byte */
+			HYB_ASSERT(enc->code[i] < (1u << enc->len[i]) - 1);
+		}
 	}
 	while (longest > 1 && count[longest] == 0)
 		longest--;
@@ -144,6 +151,7 @@ uint8_t *
 hyb_huff_write_code(const HybHuffEncoder *enc, uint8_t *out)
 {
 	unsigned	longest = 0;
+	uint8_t    *start HYB_ASSERT_ONLY = out;
 
 	for (int i = 0; i < 256; i++)
 		longest = enc->len[i] > longest ? enc->len[i] : longest;
@@ -163,6 +171,7 @@ hyb_huff_write_code(const HybHuffEncoder *enc, uint8_t *out)
 				*out++ = (uint8_t) i;
 		}
 	}
+	HYB_ASSERT(longest <= HYB_HUFF_MAXLEN && out == start + enc->size);
 	return out;
 }
 
@@ -178,6 +187,8 @@ hyb_huff_encode(const HybHuffEncoder *enc, const uint8_t *s, uint32_t n,
 		unsigned	c = s[i];
 		unsigned	len = enc->len[c];
 
+		/* the code is of all bytes of the strings that it was built from */
+		HYB_ASSERT(len > 0);
 		acc = (acc << len) | enc->code[c];
 		nbits += len;
 		if (nbits >= 32)
@@ -217,6 +228,7 @@ fill_quick(HybHuffDecoder *dec)
 				dec->quick[at++] = entry;
 		}
 	}
+	HYB_ASSERT(at <= (1u << HYB_HUFF_SHORT));
 	while (at < (1u << HYB_HUFF_SHORT))
 		dec->quick[at++] = 0;
 }
@@ -294,6 +306,7 @@ fill_range(const HybHuffDecoder *dec, HybHuffEntry *table, unsigned bits,
 			}
 		}
 	}
+	HYB_ASSERT(at <= (1u << bits));
 	while (at < (1u << bits))
 		table[at++] = first;
 }

@@ -6,6 +6,7 @@
  * at first, and are mixed in the logistic domain by weights that are trained
  * bit by bit.
  */
+#include "algo/assert.h"
 #include "algo/inorder.h"
 
 #include <string.h>
@@ -136,6 +137,7 @@ start_byte(Model *m, const uint8_t *text, size_t at)
 {
 	uint32_t	last = last_bytes(text, at);
 
+	HYB_ASSERT(m->match < at || m->match == 0);
 	m->contexts[0] = 0;
 	m->contexts[1] = (last & 0xFF) * UINT32_C(0x2F0B4C47) + 1;
 	m->contexts[2] = (last & 0xFFFF) * UINT32_C(0x3D4D51CB) + 2;
@@ -218,6 +220,7 @@ estimate(Model *m, const uint8_t *text)
 	for (int i = 0; i < INPUTS; i++)
 		sum += (int64_t) m->logits[i] * m->weight[i];
 	m->estimate = squash(sum / 65536);
+	HYB_ASSERT(m->estimate > 0 && m->estimate < SCALE);
 	return m->estimate;
 }
 
@@ -241,6 +244,7 @@ train(Model *m, int bit)
 {
 	int32_t		error = (bit * SCALE - m->estimate) * 6;
 
+	HYB_ASSERT((bit == 0 || bit == 1) && m->bits >= 1 && m->bits < 0x100);
 	for (int i = 0; i < INPUTS; i++)
 	{
 		int32_t		weight = m->weight[i] + m->logits[i] * error / 16384;
@@ -268,6 +272,7 @@ typedef struct Range
 static uint32_t
 cut(const Range *r, uint32_t p)
 {
+	HYB_ASSERT(r->low < r->high && p > 0 && p < 65536);
 	return r->low +
 		(uint32_t) ((uint64_t) (r->high - r->low) * (65536 - p) >> 16);
 }
@@ -302,6 +307,8 @@ put_bit(Encoder *e, int bit, uint32_t p)
 {
 	uint32_t	middle = cut(&e->range, p);
 
+	/* both parts hold a number */
+	HYB_ASSERT(middle >= e->range.low && middle < e->range.high);
 	if (bit)
 		e->range.low = middle + 1;
 	else

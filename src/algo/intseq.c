@@ -37,6 +37,29 @@ line_at(int64_t slope, unsigned shift, uint32_t i)
 
 /* ---- choosing ---- */
 
+#ifdef USE_ASSERT_CHECKING
+/* Is a plan one that hyb_seq_write can write for n elements? */
+static bool
+plan_is_valid(const HybSeqPlan *plan, uint32_t n)
+{
+	return n > 0 && n <= HYB_SEQ_MAX && plan->model <= HYB_SEQ_STEPS &&
+		plan->bits <= 64 && plan->shift <= 63 && plan->size > 0 &&
+		plan->high_bits <= UINT16_MAX &&
+		((plan->model != HYB_SEQ_EF && plan->model != HYB_SEQ_GAPS) ||
+		 (plan->ascending && plan->high_bits >= n));
+}
+
+/* Is element i of what was written at out the one that was given? */
+static bool
+is_written(const uint8_t *out, const uint8_t *end, const uint64_t *v,
+		   uint32_t n, uint32_t i)
+{
+	HybSeq		seq;
+
+	return hyb_seq_open(&seq, n, out, end) == end && hyb_seq_get(&seq, i) == v[i];
+}
+#endif
+
 /*
  * Size with residuals in [min, max] around the line.
  */
@@ -66,6 +89,7 @@ plan_linear(const uint64_t *v, uint32_t n, unsigned range_bits,
 	uint32_t	size;
 	uint64_t	acc = 0;
 
+	HYB_ASSERT(n > 2 && range_bits < LINEAR_MAX_BITS);
 	if (shift > 32)
 		shift = 32;
 	slope = (int64_t) ((uint64_t) rise << shift) / (int64_t) (n - 1);
@@ -100,6 +124,7 @@ plan_linear(const uint64_t *v, uint32_t n, unsigned range_bits,
 		min = r < min ? r : min;
 		max = r > max ? r : max;
 	}
+	HYB_ASSERT(min <= 0 && max >= 0);
 	size = linear_size(v, n, slope, min, max);
 	if (size < best->size ||
 		(size == best->size && best->model == HYB_SEQ_EF))
@@ -123,6 +148,7 @@ hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 	unsigned	descends = 0;
 	unsigned	range_bits;
 
+	HYB_ASSERT(n > 0 && n <= HYB_SEQ_MAX);
 	for (uint32_t i = 1; i < n; i++)
 	{
 		uint64_t	x = v[i];
@@ -170,13 +196,15 @@ hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 
 	if (n > 2 && range_bits < LINEAR_MAX_BITS)
 		plan_linear(v, n, range_bits, plan);
+	HYB_ASSERT(plan_is_valid(plan, n));
 }
 
 /* ---- writing ---- */
 
-uint8_t *
-hyb_seq_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
-			  uint8_t *out)
+/* What follows the header is written by model. */
+static uint8_t *
+write_model(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
+			uint8_t *out)
 {
 	unsigned	len = hyb_byte_width(plan->base);
 	unsigned	bits = plan->bits;
@@ -238,10 +266,24 @@ hyb_seq_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 			if (i > 0 && i % HYB_SEQ_EF_SAMPLE == 0)
 				hyb_store16(samples + 2 * (i / HYB_SEQ_EF_SAMPLE - 1), pos);
 			high[pos >> 3] |= (uint8_t) (1 << (pos & 7));
+			HYB_ASSERT(d >> bits < plan->high_bits && pos < plan->high_bits);
 			packer_put(&low, d & mask);
 		}
 		return packer_end(&low);
 	}
+}
+
+uint8_t *
+hyb_seq_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
+			  uint8_t *out)
+{
+	uint8_t    *end;
+
+	HYB_ASSERT(plan_is_valid(plan, n));
+	end = write_model(plan, v, n, out);
+	HYB_ASSERT(end == out + plan->size);
+	HYB_ASSERT(is_written(out, end, v, n, 0) && is_written(out, end, v, n, n - 1));
+	return end;
 }
 
 /* ---- reading ---- */
@@ -325,6 +367,7 @@ hyb_seq_ef_select(const HybSeq *seq, uint32_t i)
 	uint32_t	w;
 	uint64_t	word;
 
+	HYB_ASSERT(seq->model == HYB_SEQ_EF && i < seq->n);
 	if (i >= HYB_SEQ_EF_SAMPLE)
 	{
 		uint32_t	j = i / HYB_SEQ_EF_SAMPLE;
@@ -392,6 +435,7 @@ hyb_seq_get_next(const HybSeq *seq, HybSeqCursor *cursor, uint32_t i)
 {
 	uint32_t	pos;
 
+	HYB_ASSERT(i < seq->n);
 	if (seq->model != HYB_SEQ_EF)
 		return hyb_seq_get(seq, i);
 	if (i > 0 && i == cursor->next)
@@ -435,6 +479,7 @@ hyb_seq_decode(const HybSeq *seq, uint32_t from, uint32_t n, uint64_t *out)
 	uint64_t	bitoff = (uint64_t) from * bits;
 	uint64_t	acc;
 
+	HYB_ASSERT(from <= seq->n && n <= seq->n - from);
 	switch (seq->model)
 	{
 		case HYB_SEQ_CONST:
@@ -497,6 +542,7 @@ packed_lower_bound(const uint8_t *data, unsigned bits, uint32_t lo,
 {
 	uint32_t	n = hi - lo;
 
+	HYB_ASSERT(lo <= hi);
 	if (n == 0)
 		return lo;
 	while (n > 1)
@@ -582,6 +628,7 @@ ef_lower_bound(const HybSeq *seq, uint64_t x)
 uint32_t
 hyb_seq_lower_bound(const HybSeq *seq, uint32_t lo, uint32_t hi, uint64_t x)
 {
+	HYB_ASSERT(hi <= seq->n);
 	if (lo >= hi)
 		return hi;
 	switch (seq->model)

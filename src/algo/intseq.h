@@ -124,6 +124,7 @@ hyb_seq_get(const HybSeq *seq, uint32_t i)
 {
 	uint64_t	low;
 
+	HYB_ASSERT(i < seq->n);
 	if (seq->model == HYB_SEQ_CONST)
 		return seq->base;
 	low = hyb_bits_get(seq->data, (uint64_t) i * seq->bits, seq->bits);

@@ -41,6 +41,7 @@ hyb_seq_plan_gaps(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 
 		if (high_bits > UINT16_MAX)
 			continue;
+		HYB_ASSERT(high_bits >= n);
 		size = 5 + hyb_byte_width(v[0]) + (2 + width) * gaps_nsamples(n) +
 			((uint32_t) high_bits + 7) / 8 + packed_bytes(n, bits + k);
 		if (size >= plan->size)
@@ -75,7 +76,9 @@ hyb_gaps_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n, uint8_t *o
 	{
 		uint64_t	gap = i == 0 ? 0 : v[i] - v[i - 1];
 
+		HYB_ASSERT(i == 0 || v[i] >= v[i - 1]);
 		pos += (uint32_t) (gap >> bits);
+		HYB_ASSERT(pos < plan->high_bits);
 		if (i > 0 && i % HYB_SEQ_GAPS_SAMPLE == 0)
 		{
 			hyb_store16(samples, pos);
@@ -125,6 +128,7 @@ gaps_kept(const HybSeq *seq, uint32_t j)
 {
 	GapsPlace	place = {1, 1, seq->base};
 
+	HYB_ASSERT(j <= gaps_nsamples(seq->n));
 	if (j > 0)
 	{
 		const uint8_t *sample = seq->samples + (2 + seq->shift) * (j - 1);
@@ -181,6 +185,7 @@ hyb_seq_gaps_get(const HybSeq *seq, uint32_t i)
 {
 	GapsPlace	place = gaps_kept(seq, i / HYB_SEQ_GAPS_SAMPLE);
 
+	HYB_ASSERT(seq->model == HYB_SEQ_GAPS && i < seq->n);
 	(void) gaps_walk(seq, &place, i + 1, 0, NULL, NULL);
 	return place.value;
 }
@@ -191,6 +196,7 @@ hyb_gaps_decode(const HybSeq *seq, uint32_t from, uint32_t n, uint64_t *out)
 	GapsPlace	place = gaps_kept(seq, from / HYB_SEQ_GAPS_SAMPLE);
 	uint32_t	first = from % HYB_SEQ_GAPS_SAMPLE;
 
+	HYB_ASSERT(n > 0 && from < seq->n && n <= seq->n - from);
 	if (first == 0)
 		*out++ = place.value;
 	(void) gaps_walk(seq, &place, from + n, first == 0 ? 0 : first - 1, out, NULL);
@@ -204,6 +210,7 @@ hyb_gaps_lower_bound(const HybSeq *seq, uint32_t lo, uint32_t hi, uint64_t x)
 	uint32_t	found;
 	GapsPlace	place;
 
+	HYB_ASSERT(lo < hi && hi <= seq->n);
 	/* the last kept element below x, if any is, from the one before lo on */
 	while (a < b)
 	{

@@ -29,6 +29,7 @@ hyb_seq_plan_steps(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 uint8_t *
 hyb_steps_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n, uint8_t *out)
 {
+	HYB_ASSERT(v[n - 1] - v[0] == n - 1 + plan->high_bits);
 	hyb_store16(out, plan->high_bits);
 	out += 2;
 	for (uint32_t i = 1; i < n; i++)
@@ -72,6 +73,7 @@ steps_up_to(const HybSeq *seq, uint32_t i)
 uint64_t
 hyb_seq_steps_get(const HybSeq *seq, uint32_t i)
 {
+	HYB_ASSERT(seq->model == HYB_SEQ_STEPS && i < seq->n);
 	return seq->base + i + steps_up_to(seq, i);
 }
 

@@ -19,6 +19,7 @@ min32(uint32_t a, uint32_t b)
 static const uint8_t *
 strings(const HybLzInput *in, uint32_t from, uint32_t to, uint32_t *len)
 {
+	HYB_ASSERT(from < to && to <= in->n);
 	*len = in->off[to - 1] + in->len[to - 1] - in->off[from];
 	return in->bytes + in->off[from];
 }
@@ -70,6 +71,7 @@ compress_group(const HybLzInput *in, HybLzWork *work, uint32_t from,
 	const uint8_t *bytes = strings(in, from, to, &len);
 	int			size;
 
+	HYB_ASSERT(len <= HYB_LZ_MAX_GROUP);
 	LZ4_initStream(&stream, sizeof(stream));
 	if (from > 0)
 	{
@@ -95,6 +97,7 @@ compress(const HybLzInput *in, HybLzWork *work, uint32_t n)
 {
 	uint32_t	whole = n >> work->shift;
 
+	HYB_ASSERT(n > 0 && n <= in->n && work->shift <= HYB_LZ_MAX_SHIFT);
 	for (uint32_t i = work->ngroups; i < whole; i++)
 	{
 		uint32_t	start = i == 0 ? 0 : work->ends[i - 1];
@@ -153,6 +156,7 @@ hyb_lz_write(const HybLzInput *in, HybLzWork *work, uint32_t n,
 		hyb_store16(out, end + last);
 		out += 2;
 	}
+	HYB_ASSERT(end + last <= HYB_LZ_MAX_DATA);
 	memcpy(out, work->data, end);
 	memcpy(out + end, work->last, last);
 	return out + end + last;
@@ -238,6 +242,7 @@ hyb_lz_read(const HybLz *lz, HybLzCursor *cursor, uint32_t row, uint32_t *len)
 	uint64_t	start;
 	uint64_t	end;
 
+	HYB_ASSERT(row < lz->n && group < lz->ngroups);
 	if ((int) group != cursor->group && !read_group(lz, cursor, group))
 		return NULL;
 	start = string_start(lz, row) - cursor->start;

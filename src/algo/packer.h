@@ -25,6 +25,8 @@ typedef struct Packer
 static inline void
 packer_put(Packer *p, uint64_t v)
 {
+	HYB_ASSERT(p->fill < 64 && p->bits <= 64);
+	HYB_ASSERT(p->bits == 64 || v >> p->bits == 0);
 	p->word |= v << p->fill;
 	p->fill += p->bits;
 	if (p->fill >= 64)
@@ -39,6 +41,7 @@ packer_put(Packer *p, uint64_t v)
 static inline uint8_t *
 packer_end(Packer *p)
 {
+	HYB_ASSERT(p->fill < 64);
 	for (unsigned i = 0; i < p->fill; i += 8)
 		*p->out++ = (uint8_t) (p->word >> i);
 	return p->out;

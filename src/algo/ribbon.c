@@ -34,6 +34,7 @@ equation_of(uint64_t hash, uint32_t nslots, unsigned function)
 	e.start = at < outside ? 0 : at - outside > last ? last : at - outside;
 	e.fingerprint = (uint16_t) (h & ((1 << HYB_RIBBON_MAX_BITS) - 1));
 	e.row = hyb_hash_mix(h + UINT64_C(0x9E3779B97F4A7C15)) | 1;
+	HYB_ASSERT(e.start <= last);
 	return e;
 }
 
@@ -103,6 +104,7 @@ eliminate(HybRibbonBuilder *builder, const uint64_t *hashes, uint32_t nkeys)
 		}
 		if (e.row != 0)
 		{
+			HYB_ASSERT(e.start < nslots && (e.row & 1) != 0);
 			rows[e.start] = e.row;
 			fingerprints[e.start] = e.fingerprint;
 		}
@@ -147,6 +149,9 @@ hyb_ribbon_write(const HybRibbonBuilder *builder, uint8_t *image)
 	int			bits = builder->bits;
 	uint8_t    *slots = image + HYB_RIBBON_HEADER;
 
+	HYB_ASSERT(nslots % 8 == 0 && nslots >= HYB_RIBBON_WIDTH &&
+			   nslots <= HYB_RIBBON_MAX_SLOTS);
+	HYB_ASSERT(bits >= HYB_RIBBON_BITS && bits <= HYB_RIBBON_MAX_BITS);
 	hyb_store16(image, nslots);
 	image[2] = builder->bits;
 	image[3] = builder->function;

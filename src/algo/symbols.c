@@ -62,8 +62,12 @@ index_symbols(HybSymTable *t)
 	memset(t->byte, NONE, sizeof(t->byte));
 	memset(t->pair, NONE, sizeof(t->pair));
 	memset(t->head, NONE, sizeof(t->head));
+	HYB_ASSERT(t->n <= HYB_SYM_MAX);
 	for (uint32_t i = 0; i < t->n; i++)
 	{
+		HYB_ASSERT(t->len[i] >= 1 && t->len[i] <= HYB_SYM_LENGTH &&
+				   (t->value[i] & ~low_bytes(t->len[i])) == 0);
+		HYB_ASSERT(i == 0 || t->len[i - 1] <= t->len[i]);
 		if (t->len[i] == 1)
 			t->byte[t->value[i]] = (uint8_t) i;
 		else
@@ -225,6 +229,8 @@ add_candidate(Counts *c, uint64_t value, unsigned len, uint64_t gain)
 {
 	Candidate  *candidate = &c->candidates[c->ncandidates++];
 
+	HYB_ASSERT(c->ncandidates <= NCODES + PAIRS_MAX);
+	HYB_ASSERT(len >= 1 && len <= HYB_SYM_LENGTH);
 	candidate->value = value;
 	candidate->len = (uint8_t) len;
 	candidate->gain = (uint16_t) (gain < MAX_GAIN ? gain : MAX_GAIN);
@@ -261,6 +267,7 @@ sort_symbols(HybSymTable *t)
 			}
 		}
 	}
+	HYB_ASSERT(n == t->n);
 	memcpy(t->value, sorted.value, sizeof(uint64_t) * n);
 	memcpy(t->len, sorted.len, n);
 	index_symbols(t);
@@ -396,8 +403,10 @@ encode_all(const HybSymInput *in, HybSymWork *work)
 {
 	uint32_t	at = work->ncoded == 0 ? 0 : work->ends[work->ncoded - 1];
 
+	HYB_ASSERT(work->learned && work->ncoded <= in->n);
 	for (uint32_t i = work->ncoded; i < in->n; i++)
 	{
+		HYB_ASSERT(in->len[i] >= in->skip);
 		at += encode(&work->table, in->bytes + in->off[i] + in->skip,
 					 in->len[i] - in->skip, work->data + at);
 		work->ends[i] = at;
@@ -482,6 +491,7 @@ void
 hyb_sym_plan(const HybSymWork *work, uint32_t n, uint64_t *values,
 			 HybSymPlan *plan)
 {
+	HYB_ASSERT(n > 0 && n <= work->ncoded);
 	ends_of(work, n, values);
 	hyb_seq_plan(values, n, &plan->ends);
 	plan->size = work->ends[n - 1] > HYB_SYM_MAX_DATA ? UINT32_MAX :
@@ -495,6 +505,7 @@ hyb_sym_write(const HybSymWork *work, uint32_t n, uint64_t *values,
 	const HybSymTable *t = &work->table;
 	uint8_t    *number = out;
 
+	HYB_ASSERT(plan->size != UINT32_MAX && n <= work->ncoded);
 	memset(number, 0, HYB_SYM_LENGTH);
 	out += HYB_SYM_LENGTH;
 	for (uint32_t i = 0; i < t->n; i++)
@@ -506,6 +517,7 @@ hyb_sym_write(const HybSymWork *work, uint32_t n, uint64_t *values,
 	ends_of(work, n, values);
 	out = hyb_seq_write(&plan->ends, values, n, out);
 	memcpy(out, work->data, work->ends[n - 1]);
+	HYB_ASSERT(out + work->ends[n - 1] == number + plan->size);
 	return out + work->ends[n - 1];
 }
 
@@ -558,6 +570,8 @@ fill_decoder(const HybSym *sym, HybSymDecoder *decoder)
 		code += count;
 		p += count * len;
 	}
+	/* the escape has no symbol */
+	HYB_ASSERT(code <= HYB_SYM_MAX);
 	memset(decoder->len + code, 0, 256 - code);
 	memset(decoder->value + code, 0, sizeof(uint64_t) * (256 - code));
 }
@@ -606,6 +620,7 @@ hyb_sym_read(const HybSym *sym, HybSymCursor *cursor, uint32_t row,
 	uint64_t	from = 0;
 	uint64_t	to;
 
+	HYB_ASSERT(row < sym->n);
 	if (!cursor->filled)
 	{
 		fill_decoder(sym, cursor->decoder);

@@ -93,6 +93,7 @@ weight_at(const Sequence *s, uint32_t k)
 {
 	uint32_t	t = s->root;
 
+	HYB_ASSERT(k < s->size[t]);
 	for (;;)
 	{
 		uint32_t	before = s->size[s->left[t]];
@@ -137,6 +138,8 @@ new_node(Sequence *s, uint64_t weight, uint32_t low, uint32_t high)
 {
 	uint32_t	t = ++s->used;
 
+	/* a tree's number is larger than its children's */
+	HYB_ASSERT(low < t && high < t);
 	s->weight[t] = s->largest[t] = weight;
 	s->left[t] = s->right[t] = 0;
 	s->size[t] = 1;
@@ -161,9 +164,11 @@ combine_two(Sequence *s, uint32_t k)
 	uint32_t	between;
 	uint32_t	place;
 
+	HYB_ASSERT(k >= 1 && k < s->size[s->root]);
 	split(s, s->root, k - 1, &before, &after);
 	split(s, after, 2, &pair, &after);
 	split(s, pair, 1, &low, &high);
+	HYB_ASSERT(s->size[low] == 1 && s->size[high] == 1);
 	node = new_node(s, s->weight[low] + s->weight[high], low, high);
 	place = count_to_heavy(s, before, s->weight[node]);
 	split(s, before, place, &before, &between);
@@ -246,6 +251,7 @@ hyb_hope_optimal_lengths(const uint64_t *weights, uint32_t n,
 		combine(s, s->size[s->root] - 1, pending);
 
 	/* A tree's number is larger than its children's. */
+	HYB_ASSERT(s->used == 2 * n - 1);
 	depth[s->used] = 0;
 	for (uint32_t t = s->used; t > n; t--)
 	{

@@ -32,6 +32,7 @@
 static inline uint64_t
 finish(const uint8_t *start, uint8_t *out, uint64_t word, unsigned fill)
 {
+	HYB_ASSERT(fill < 8);
 	out[0] = (uint8_t) (word >> 56);
 	return 8 * (uint64_t) (out - start) + fill;
 }
@@ -149,6 +150,10 @@ encode_trie_with(const HybHope *hope, const uint8_t **at, const uint8_t *stop,
 	{
 		uint64_t	value = hyb_hope_find_with(trie, p, (size_t) (end - p), fast);
 
+		HYB_ASSERT(HYB_HOPE_VALUE_SYMLEN(value) >= 1 &&
+				   HYB_HOPE_VALUE_SYMLEN(value) <= (size_t) (end - p));
+		HYB_ASSERT(HYB_HOPE_VALUE_LEN(value) >= 1 &&
+				   HYB_HOPE_VALUE_LEN(value) <= HYB_HOPE_MAX_CODE);
 		p += HYB_HOPE_VALUE_SYMLEN(value);
 		PUT(HYB_HOPE_VALUE_CODE(value), HYB_HOPE_VALUE_LEN(value));
 	}
@@ -206,6 +211,7 @@ window(const uint8_t *code, size_t len, uint64_t pos)
 	size_t		at = (size_t) (pos >> 3);
 	uint64_t	w = hyb_load64be(code + at);
 
+	HYB_ASSERT(at < len);
 	if (at + 8 > len)
 		w &= ~(~UINT64_C(0) >> (8 * (len - at)));
 	return w << (pos & 7);
@@ -240,6 +246,7 @@ find_code(const HybHope *hope, uint32_t bits, uint32_t from)
 			high = middle;
 	}
 
+	HYB_ASSERT(low < hope->entries && hope->aligned[low] <= bits);
 	/* codes of one length leave some unused */
 	if ((bits ^ hope->aligned[low]) >> (32 - hope->lengths[low + 1]) != 0)
 		return HYB_HOPE_NONE;
@@ -291,6 +298,7 @@ hyb_hope_decode(const HybHope *hope, const uint8_t *code, size_t len,
 			if (i == HYB_HOPE_NONE)
 				break;
 			symlen = hyb_hope_symbol(hope, i, space, &symbol);
+			HYB_ASSERT(symlen >= 1 && symlen <= hope->longest_symbol);
 			memcpy(out, symbol, symlen);
 			out += symlen;
 			pos += hope->lengths[i + 1];

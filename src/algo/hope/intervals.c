@@ -31,6 +31,10 @@ add_bound(HybHopeIntervals *iv, const uint8_t *bytes, uint32_t len)
 {
 	uint32_t	start = iv->off[iv->n];
 
+	/* bounds come in order */
+	HYB_ASSERT(iv->n == 0 ||
+			   compare_bytes(iv->bytes + iv->off[iv->n - 1],
+							 start - iv->off[iv->n - 1], bytes, len) <= 0);
 	if (iv->n > 0 &&
 		compare_bytes(iv->bytes + iv->off[iv->n - 1],
 					  start - iv->off[iv->n - 1], bytes, len) == 0)
@@ -81,6 +85,9 @@ hyb_hope_make_intervals(HybHopeIntervals *iv, const HybHopePattern *patterns,
 		}
 		if (i < n)
 		{
+			HYB_ASSERT(i == 0 ||
+					   hyb_hope_pattern_compare(&patterns[i - 1], &patterns[i]) < 0);
+			HYB_ASSERT(nopen < HYB_HOPE_MAX_SYMBOL);
 			add_bound(iv, patterns[i].bytes, patterns[i].len);
 
 			/* Patterns that end together end once. */
@@ -91,6 +98,7 @@ hyb_hope_make_intervals(HybHopeIntervals *iv, const HybHopePattern *patterns,
 				nopen++;
 		}
 	}
+	HYB_ASSERT(iv->n <= 2 * n && iv->off[iv->n] <= 2 * total);
 	memset(iv->bytes + iv->off[iv->n], 0, 16);
 	(void) hyb_hope_make_symbols(iv);
 }

@@ -161,6 +161,8 @@ interval_at(const HybHope *hope, uint32_t bits)
 		else
 			high = middle;
 	}
+	/* HYB_HOPE_NONE for bits below all codes */
+	HYB_ASSERT(low == 0 || hope->aligned[low - 1] <= bits);
 	return low - 1;
 }
 
@@ -215,6 +217,7 @@ make_decode_table(HybHope *hope)
 		}
 		if (symlen > 0)
 		{
+			HYB_ASSERT(used <= width && symlen <= sizeof(bytes));
 			memcpy(&d->bytes, bytes, sizeof(bytes));
 			d->len = (uint8_t) used;
 			d->symlen = (uint8_t) symlen;
@@ -280,6 +283,7 @@ hyb_hope_build(HybHopeScheme scheme, uint32_t entries,
 	uint64_t	t2;
 	HybHope    *hope;
 	unsigned	limit = HYB_HOPE_MAX_CODE;
+	bool		sound HYB_ASSERT_ONLY;
 
 	/* weights[0] is that of the code of zeroes, which is never written */
 	if (scheme == HYB_HOPE_SINGLE_CHAR || scheme == HYB_HOPE_DOUBLE_CHAR)
@@ -318,7 +322,8 @@ hyb_hope_build(HybHopeScheme scheme, uint32_t entries,
 	memory->release(memory->context, weights);
 	t2 = now ? now() : 0;
 
-	(void) complete(hope);
+	sound = complete(hope);
+	HYB_ASSERT(sound);
 	if (times != NULL)
 	{
 		times->select = t1 - t0;
@@ -394,6 +399,8 @@ store(const HybHope *hope, uint8_t *out)
 										   len < before ? len : before);
 			}
 			rest = len - shared;
+			/* bounds differ, and none ends where the next one begins */
+			HYB_ASSERT(rest > 0);
 			put_byte(w, (shared < 15 ? shared : 15) << 4 | (rest < 15 ? rest : 15));
 			if (shared >= 15)
 				put_number(w, shared - 15);

@@ -43,6 +43,7 @@ run_end(const HybHopeIntervals *iv, uint32_t i, uint32_t end, uint32_t depth)
 static inline HybHopeStep
 interval_step(const TrieBuild *build, uint32_t i)
 {
+	HYB_ASSERT(i < build->iv->n);
 	return build->values != NULL ? build->values[i] : (HybHopeStep) i << 1;
 }
 
@@ -60,6 +61,7 @@ make_node(TrieBuild *build, uint32_t from, uint32_t to, uint32_t depth)
 	HybHopeStep *steps = &trie->steps[trie->nsteps];
 	uint32_t	i = from;
 
+	HYB_ASSERT(from < to && to <= iv->n && depth <= HYB_HOPE_MAX_SYMBOL);
 	memset(node, 0, sizeof(*node));
 	if (bound_len(iv, i) == depth)
 		i++;
@@ -89,6 +91,7 @@ make_node(TrieBuild *build, uint32_t from, uint32_t to, uint32_t depth)
 		i = end;
 	}
 	*steps = interval_step(build, to - 1);
+	HYB_ASSERT(steps < trie->steps + trie->nsteps);
 	return (HybHopeStep) self << 1 | 1;
 }
 
@@ -169,6 +172,9 @@ hyb_hope_make_trie(HybHopeTrie *trie, const HybHopeIntervals *iv,
 			trie->two[c | (d << 8)] = step;
 		}
 	}
+	/* every bound was passed, and what was counted was made */
+	HYB_ASSERT(i == iv->n);
+	HYB_ASSERT(trie->nnodes <= nodes && trie->nsteps <= steps + 1);
 }
 
 void
