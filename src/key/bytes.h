@@ -16,6 +16,7 @@ hyb_store_int(uint8 *dst, uint64 v, int width)
 {
 	uint64		be = pg_hton64(v << (8 * (8 - width)));
 
+	Assert(width >= 1 && width <= 8);
 	switch (width)
 	{
 		case 8:
@@ -58,6 +59,7 @@ hyb_load_int(const uint8 *src, int width)
 static inline uint64
 hyb_width_mask(int width)
 {
+	Assert(width >= 1 && width <= 8);
 	return ~UINT64CONST(0) >> (8 * (8 - width));
 }
 
@@ -153,6 +155,7 @@ hyb_parse_column(const HybColumn *col, const uint8 *p, const uint8 *end,
 	}
 	if (unlikely(end - p < (ptrdiff_t) val->len))
 		return NULL;
+	Assert(col->store == HYB_STORE_BYTES);
 	val->ptr = p;
 	return p + val->len;
 }

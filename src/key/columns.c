@@ -39,6 +39,7 @@ hyb_buf_enlarge(HybBuf *buf, uint32 extra)
 	Size		need = (Size) buf->len + extra;
 	Size		cap = Max((Size) buf->cap * 2, HYB_BUF_MIN);
 
+	Assert(buf->len <= buf->cap && (buf->data != NULL || buf->cap == 0));
 	if (need > MaxAllocSize)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -57,6 +58,7 @@ hyb_buf_enlarge(HybBuf *buf, uint32 extra)
 	else
 		buf->data = repalloc(buf->data, cap);
 	buf->cap = cap;
+	Assert(buf->cap - buf->len >= extra);
 }
 
 /* Names the column's index. */
@@ -108,6 +110,7 @@ hyb_encode_bytes(const HybColumn *col, Datum value, HybBuf *out)
 	{
 		uint32		start;
 
+		Assert(col->store == HYB_STORE_BYTES);
 		if (hyb_has_length_word(col))
 			hyb_append_length_word(out, 0);
 		start = out->len;
@@ -175,6 +178,8 @@ hyb_encode_one(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
 		uint64		v;
 
 		v = col->codec ? col->codec->to_int(value) : hyb_raw_bits(col, value);
+		/* the type's values fit the column's bytes */
+		Assert((v & ~hyb_width_mask(col->width)) == 0);
 		hyb_store_int(out->data + out->len, hyb_inverted(col) ? ~v : v,
 					  col->width);
 		out->len += col->width;
@@ -197,6 +202,7 @@ hyb_key_encode(const HybKeyDesc *desc, const Datum *values,
 	out->len = 0;
 	for (int i = 0; i < desc->nkeys; i++)
 		hyb_encode_one(&desc->cols[i], values[i], isnull[i], out);
+	Assert(out->len >= desc->nkeys);
 	*keylen = out->len;
 	for (int i = desc->nkeys; i < desc->natts; i++)
 		hyb_encode_one(&desc->cols[i], values[i], isnull[i], out);
@@ -209,6 +215,7 @@ hyb_key_split(const HybKeyDesc *desc, const uint8 *key, uint32 len,
 	const uint8 *p = key;
 	const uint8 *end = key + len;
 
+	Assert(ncols >= 0 && ncols <= desc->natts);
 	for (int i = 0; i < ncols; i++)
 	{
 		p = hyb_parse_column(&desc->cols[i], p, end, &vals[i]);
@@ -238,6 +245,7 @@ void
 hyb_key_join(const HybKeyDesc *desc, const HybValue *vals, int ncols,
 			 HybBuf *out)
 {
+	Assert(ncols >= 0 && ncols <= desc->natts);
 	for (int i = 0; i < ncols; i++)
 	{
 		const HybColumn *col = &desc->cols[i];
@@ -330,6 +338,7 @@ hyb_int_decode(const HybColumn *col, uint64 v)
 void
 hyb_ints_decode(const HybColumn *col, const uint64 *ints, int n, Datum *values)
 {
+	Assert(col->store == HYB_STORE_INT);
 	for (int i = 0; i < n; i++)
 		values[i] = hyb_int_decode(col, ints[i]);
 }
@@ -408,6 +417,7 @@ hyb_proc_compare(const HybColumn *col, const HybValue *a, const HybValue *b)
 	HybScratchDatum sb;
 	int			result;
 
+	Assert(col->order_proc != NULL && !a->isnull && !b->isnull);
 	/* Equal images are equal values: any operator class promises that. */
 	if (a->ival == b->ival &&
 		(col->store == HYB_STORE_INT ||
@@ -484,6 +494,7 @@ hyb_columns_compare(const HybKeyDesc *desc, int ncols,
 	const uint8 *aend = a + alen;
 	const uint8 *bend = b + blen;
 
+	Assert(ncols > 0 && ncols <= desc->nkeys);
 	for (int i = 0; i < ncols; i++)
 	{
 		const HybColumn *col = &desc->cols[i];

@@ -237,6 +237,7 @@ hyb_key_desc_create(Relation index)
 			desc->exact = false;
 	}
 	hyb_limit_plain_values(desc);
+	hyb_key_desc_assert_valid(desc);
 	return desc;
 }
 
@@ -319,4 +320,32 @@ hyb_key_desc_complete(HybKeyDesc *desc, Relation index)
 		if (col->options != 0)
 			col->options = PointerGetDatum(RelationGetIndexAttOptions(index, false)[i]);
 	}
+	hyb_key_desc_assert_valid(desc);
 }
+
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_key_desc_assert_valid(const HybKeyDesc *desc)
+{
+	bool		all_mem = true;
+
+	Assert(desc->nkeys >= 1 && desc->nkeys <= desc->natts);
+	Assert(desc->natts <= INDEX_MAX_KEYS);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+
+		Assert(col->store != HYB_STORE_INT || (col->width >= 1 && col->width <= 8));
+		Assert(!col->terminated || (col->store == HYB_STORE_BYTES && col->width == 0));
+		/* only bytes of any length may be too long */
+		Assert(col->plain == 0 || (col->store == HYB_STORE_BYTES && col->width == 0));
+		Assert(i < desc->nkeys || (col->codec == NULL && col->order_proc == NULL));
+		Assert(i >= desc->nkeys || col->order_proc != NULL);
+		if (i < desc->nkeys)
+			all_mem &= col->compare == HYB_COMPARE_MEM;
+	}
+	Assert(desc->all_mem == all_mem);
+	/* memcmp of the encodings is an order, so equal keys have equal bytes */
+	Assert(desc->exact || !all_mem);
+}
+#endif

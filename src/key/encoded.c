@@ -74,8 +74,11 @@ encode_bytes(const HybHope *hope, const uint8 *bytes, uint32 len, HybBuf *out)
 	uint64		bits = hyb_hope_encode(hope, bytes, len, HYB_ENCODED_BYTES, code,
 									   &done);
 
+	Assert(done <= len && (done == len || done >= HYB_ENCODED_BYTES));
+	Assert((bits + 7) / 8 <= sizeof(code));
 	hyb_buf_reserve(out, (uint32) hyb_hope_stuff_bound(bits));
 	out->len += (uint32) hyb_hope_stuff(code, bits, out->data + out->len);
+	Assert(out->len <= out->cap);
 	if (done < len)
 		hyb_escape(bytes + done, len - (uint32) done, out);
 	return out->len - before;
@@ -293,6 +296,7 @@ add_bytes(HybEncodedKeys *keys, const uint8 *bytes, uint32 len)
 		keys->bytes = hyb_grow(CurrentMemoryContext, keys->bytes,
 							   keys->bytes_alloc, 1);
 	}
+	Assert(keys->n + 1 < keys->off_alloc && used + len <= keys->bytes_alloc);
 	keys->off[keys->n] = used;
 	memcpy(keys->bytes + used, bytes, len);
 	keys->n++;
@@ -423,6 +427,7 @@ hyb_encoded_load(const uint8 *bytes, Size len, MemoryContext context)
 			(i > 0 && (int) column.column <= all->columns[i - 1].column) ||
 			column.size > (uint64) (end - p))
 			return NULL;
+		Assert(i == all->n);
 		dictionary->column = column.column;
 		dictionary->learned = column.learned != 0;
 		dictionary->sample_keys = column.sample_keys;

@@ -14,6 +14,7 @@
 static inline void *
 hyb_grow(MemoryContext context, void *array, Size n, Size size)
 {
+	Assert(n > 0 && size > 0 && n <= MaxAllocHugeSize / size);
 	if (array == NULL)
 		return MemoryContextAllocHuge(context, n * size);
 	return repalloc_huge(array, n * size);

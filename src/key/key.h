@@ -115,6 +115,7 @@ hyb_buf_reserve(HybBuf *buf, uint32 extra)
 static inline void
 hyb_buf_append(HybBuf *buf, const void *data, uint32 len)
 {
+	Assert(buf->len <= buf->cap);
 	hyb_buf_reserve(buf, len);
 	if (len > 0)
 		memcpy(buf->data + buf->len, data, len);
@@ -328,11 +329,23 @@ typedef struct HybPos
 	ItemPointerData tid;		/* HYB_AT only */
 } HybPos;
 
+StaticAssertDecl(HYB_MAX_ENTRY_SIZE <= PG_UINT16_MAX, "positions have lengths of two bytes");
+
+#ifdef USE_ASSERT_CHECKING
+/* Is a position one that entries of the index can be compared with? */
+extern void hyb_pos_assert_valid(const HybKeyDesc *desc, const HybPos *pos);
+extern void hyb_key_desc_assert_valid(const HybKeyDesc *desc);
+#else
+#define hyb_pos_assert_valid(desc, pos) ((void) (pos))
+#define hyb_key_desc_assert_valid(desc) ((void) (desc))
+#endif
+
 /* At an entry with this key, which the position points to, and TID. */
 static inline HybPos
 hyb_pos_at(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
 		   ItemPointerData tid)
 {
+	Assert(keylen <= PG_UINT16_MAX);
 	return (HybPos)
 	{
 		.key = key,.len = (uint16) keylen,

@@ -41,6 +41,7 @@ hyb_long_shorten(const HybColumn *col, HybBuf *out, uint32 start)
 	uint32		plainlen = out->len - start;
 	size_t		len = 0;
 
+	Assert(col->terminated && col->plain > 0 && plainlen > col->plain);
 	if (is_sortable(col, out->data + start, plainlen))
 		len = hyb_inorder_encode(out->data + start, plainlen, col->plain, code,
 								 MAX_CODE);
@@ -69,6 +70,7 @@ hyb_long_restore(const HybColumn *col, const uint8 *data, uint32 len,
 									   code);
 	uint8	   *result = palloc(size);
 
+	Assert(len >= col->plain && codelen <= len);
 	memcpy(result, data, col->plain);
 	while ((*whole = hyb_inorder_decode(code, codelen, result, col->plain,
 										size)) == 0)
@@ -96,6 +98,8 @@ hyb_long_pack(struct varlena *value, HybBuf *out)
 	uint32		head[2] = {len + sizeof(uint32), raw};
 	bool		shorter = len >= 0 && head[0] < (uint32) raw;
 
+	/* the flag byte is there, and says that a value follows */
+	Assert(out->len > 0 && out->data[out->len - 1] == HYB_FLAG_VALUE);
 	if (shorter)
 	{
 		out->data[out->len - 1] = HYB_FLAG_PACKED;
@@ -113,6 +117,7 @@ hyb_long_unpack(const HybValue *val)
 	uint32		raw;
 	int32		len = (int32) val->len - (int32) sizeof(raw);
 
+	Assert(!val->isnull && val->ival != 0);
 	if (len <= 0)
 		return NULL;
 	memcpy(&raw, val->ptr, sizeof(raw));

@@ -12,6 +12,20 @@
 #include "common/hashfn.h"
 #include "key/bytes.h"
 
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_pos_assert_valid(const HybKeyDesc *desc, const HybPos *pos)
+{
+	Assert(pos->tie >= HYB_BEFORE && pos->tie <= HYB_AFTER);
+	Assert(pos->ncols <= desc->nkeys);
+	Assert(pos->len > 0 || pos->ncols == 0);
+	/* raw bytes are for keys that one memcmp orders */
+	Assert(pos->len == 0 || pos->ncols > 0 || desc->all_mem);
+	/* at an entry the key is a whole one */
+	Assert(pos->tie != HYB_AT || pos->ncols == desc->nkeys);
+}
+#endif
+
 /* An entry whose key starts with the position's key; `whole`: it is it. */
 static inline int
 hyb_tie_order(const ItemPointerData *tid, const HybPos *pos, bool whole)
@@ -20,6 +34,7 @@ hyb_tie_order(const ItemPointerData *tid, const HybPos *pos, bool whole)
 		return 1;
 	if (pos->tie == HYB_AFTER)
 		return -1;
+	Assert(pos->tie == HYB_AT);
 	if (!whole)
 		return 1;
 	return ItemPointerCompare(unconstify(ItemPointerData *, tid),
@@ -58,6 +73,7 @@ hyb_pos_compare_key(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
 	}
 
 	/* Whole columns; equal bytes spare the comparison functions. */
+	Assert(pos->len == 0 || pos->ncols > 0);
 	if (pos->len > 0 &&
 		(pos->len > keylen || memcmp(key, pos->key, pos->len) != 0))
 	{
@@ -94,6 +110,7 @@ hyb_pos_compare_raw(const HybKeyDesc *desc, const HybValue *vals,
 	const uint8 *key = pos->key;
 	uint32		rest = pos->len;
 
+	Assert(desc->all_mem && pos->ncols == 0);
 	for (int i = 0; i < desc->nkeys && rest > 0; i++)
 	{
 		const HybColumn *col = &desc->cols[i];
@@ -146,6 +163,7 @@ hyb_pos_compare_values(const HybKeyDesc *desc, const HybValue *vals,
 	if (unlikely(pos->ncols == 0 && pos->len > 0))
 		return hyb_pos_compare_raw(desc, vals, tid, pos);
 
+	Assert(pos->ncols <= desc->nkeys);
 	for (int i = 0; i < pos->ncols; i++)
 	{
 		int			c = hyb_value_compare(&desc->cols[i], &vals[i],
@@ -212,6 +230,9 @@ bool
 hyb_separator(const HybKeyDesc *desc, const HybPos *left, const HybPos *right,
 			  HybPos *sep)
 {
+	hyb_pos_assert_valid(desc, left);
+	hyb_pos_assert_valid(desc, right);
+	Assert(left->tie == HYB_AT && right->tie == HYB_AT);
 	*sep = *right;
 	sep->tie = HYB_BEFORE;
 	ItemPointerSetInvalid(&sep->tid);
@@ -230,6 +251,9 @@ hyb_separator(const HybKeyDesc *desc, const HybPos *left, const HybPos *right,
 			sep->len = common + 1;
 			if (sep->len < right->len)
 				sep->ncols = 0;
+			hyb_pos_assert_valid(desc, sep);
+			Assert(hyb_pos_compare(desc, left, sep) < 0 &&
+				   hyb_pos_compare(desc, sep, right) <= 0);
 			return true;
 		}
 		if (common < left->len)
@@ -246,6 +270,7 @@ hyb_separator(const HybKeyDesc *desc, const HybPos *left, const HybPos *right,
 		{
 			sep->ncols = -c;
 			sep->len = hyb_key_split(desc, right->key, right->len, -c, vals);
+			hyb_pos_assert_valid(desc, sep);
 			return true;
 		}
 		if (c > 0)
@@ -262,6 +287,7 @@ hyb_key_hash(const uint8 *key, uint32 keylen)
 {
 	uint64		hash = hash_bytes_extended(key, keylen, 0);
 
+	Assert(keylen > 0);
 	/* 0 means "no hash" to callers */
 	return hash != 0 ? hash : 1;
 }

@@ -27,6 +27,7 @@ hyb_key_of_slot(const HybKeyDesc *desc, Relation index, TupleTableSlot *slot,
 {
 	uint32		len = out->len;
 
+	Assert(desc->nkeys == IndexRelationGetNumberOfKeyAttributes(index));
 	for (int i = 0; i < desc->nkeys; i++)
 	{
 		AttrNumber	attno = index->rd_index->indkey.values[i];
