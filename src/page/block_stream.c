@@ -43,6 +43,7 @@ hyb_block_stream_begin(HybBlockStream *stream, Relation rel,
 					   BlockNumber first, BlockNumber end, const uint8 *skip,
 					   BufferAccessStrategy strategy)
 {
+	Assert(first <= end);
 	*stream = (HybBlockStream)
 	{
 		.rel = rel,.strategy = strategy,.skip = skip,.next = first,
@@ -67,6 +68,10 @@ hyb_block_stream_next(HybBlockStream *stream)
 	{
 		Buffer		buf = read_stream_next_buffer(stream->reader, NULL);
 
+		/* blocks come in physical order, and none twice */
+		Assert(!BufferIsValid(buf) ||
+			   (BufferGetBlockNumber(buf) >= stream->next &&
+				BufferGetBlockNumber(buf) < stream->end));
 		if (BufferIsValid(buf))
 			stream->next = BufferGetBlockNumber(buf) + 1;
 		return buf;

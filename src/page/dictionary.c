@@ -58,6 +58,9 @@ hyb_dictionary_page_init(Page page, const HybIndex *ix, const uint8 *bytes,
 	uint32		n = (uint32) Min(len - from, HYB_DICTIONARY_PAGE_BYTES);
 	HybDictionaryPage *content;
 
+	Assert(number >= 0 && from < len);
+	/* the last part, and no other one, has no page behind it */
+	Assert(BlockNumberIsValid(next) == (len - from > HYB_DICTIONARY_PAGE_BYTES));
 	hyb_page_init(page, ix, HYB_PAGE_DICTIONARY, 0, 1);
 	content = hyb_dictionary_page(page);
 	content->length = n;
@@ -152,6 +155,7 @@ trim_cache(void)
 		CachedDictionaries *cached = dlist_container(CachedDictionaries, node,
 													 iter.cur);
 
+		Assert(cached->users >= 0);
 		if (cached->users == 0 && ++unused > KEPT_UNUSED)
 		{
 			dlist_delete(&cached->node);
@@ -189,6 +193,7 @@ load(const HybIndex *ix, BlockNumber first)
 static void
 release_user(void *arg)
 {
+	Assert(((DictionaryUser *) arg)->cached->users > 0);
 	((DictionaryUser *) arg)->cached->users--;
 }
 
@@ -212,6 +217,8 @@ find(const HybIndex *ix)
 BlockNumber
 hyb_dictionary_pages(const HybIndex *ix)
 {
+	/* a set of dictionaries with a user stays */
+	Assert(ix->dictionaries == NULL || (find(ix) != NULL && find(ix)->users > 0));
 	return ix->dictionaries != NULL ? find(ix)->npages : 0;
 }
 
@@ -221,6 +228,7 @@ hyb_dictionary_attach(HybIndex *ix, BlockNumber first)
 	CachedDictionaries *cached;
 	DictionaryUser *user;
 
+	Assert(ix->desc->has_encoded);
 	user = MemoryContextAllocZero(ix->context, sizeof(DictionaryUser));
 	cached = find(ix);
 	if (cached == NULL)

@@ -86,6 +86,21 @@ typedef struct Sift
 	BlockNumber *list;
 } Sift;
 
+#ifdef USE_ASSERT_CHECKING
+static void
+sift_assert_valid(const Sift *sift)
+{
+	Assert(hyb_page_is_mine(sift->metabuf) && hyb_page_is_mine(sift->trunk));
+	Assert(!BufferIsValid(sift->before) || hyb_page_is_mine(sift->before));
+	Assert(sift->meta == hyb_page_meta(BufferGetPage(sift->metabuf)));
+	Assert(sift->opaque == hyb_page_opaque(BufferGetPage(sift->trunk)));
+	Assert(sift->opaque->count <= HYB_FREELIST_CAPACITY);
+	Assert(BlockNumberIsValid(sift->meta->cut) && sift->meta->cut_end == 0);
+}
+#else
+#define sift_assert_valid(sift) ((void) (sift))
+#endif
+
 /*
  * The page of the end's list that takes more blocks, locked exclusively: its
  * first one, or one of the end's blocks on sift->trunk, which then is the last
@@ -96,6 +111,7 @@ lock_target(Sift *sift)
 {
 	const HybIndex *ix = sift->ix;
 
+	sift_assert_valid(sift);
 	/* these pages are locked already */
 	if (sift->meta->cut_list == BufferGetBlockNumber(sift->trunk) ||
 		(BufferIsValid(sift->before) &&
@@ -165,10 +181,12 @@ sift_blocks(Sift *sift)
 			sift->list[kept++] = at;
 			continue;
 		}
+		Assert(meta->free_blocks > 0);
 		hyb_freelist_blocks(page)[opaque->count++] = at;
 		meta->cut_blocks++;
 		meta->free_blocks--;
 	}
+	Assert(kept <= sift->opaque->count);
 	sift->opaque->count = kept;
 	hyb_wal_image(&set, target);
 	hyb_wal_image(&set, sift->trunk);
@@ -196,6 +214,8 @@ sift_page(Sift *sift)
 	Buffer		other = InvalidBuffer;
 	HybWalSet	set;
 
+	sift_assert_valid(sift);
+	Assert(hyb_meta_cuts(meta, block));
 	for (; at < left && !BufferIsValid(other); at++)
 		other = hyb_space_open(sift->ix, sift->list[at], block);
 	if (left > 0 && !BufferIsValid(other))
@@ -370,6 +390,7 @@ take_back(const HybIndex *ix)
 	START_CRIT_SECTION();
 	for (int i = 0; i < n; i++)
 		meta->pending[meta->npending++] = meta->cut++;
+	Assert(meta->cut <= meta->cut_end);
 	if (last)
 		hyb_meta_end_cut(meta);
 	hyb_wal_meta(&set, metabuf);

@@ -4,6 +4,7 @@
  */
 #include "compat.h"
 
+#include "miscadmin.h"
 #include "page/lock.h"
 #include "storage/proc.h"
 
@@ -12,6 +13,7 @@ hyb_lock_for_a_moment(const LOCKTAG *tag)
 {
 	int			save_timeout = LockTimeout;
 
+	Assert(CritSectionCount == 0);
 	if (LockTimeout == 0)
 	{
 		(void) LockAcquire(tag, ExclusiveLock, false, false);

@@ -33,6 +33,98 @@ counters_in_range(const HybMetaPage *meta)
 		meta->wm_len <= HYB_MAX_ENTRY_SIZE;
 }
 
+#ifdef USE_ASSERT_CHECKING
+
+void
+hyb_generation_assert_valid(const HybGeneration *generation)
+{
+	uint32		lanes = 0;
+
+	for (int lane = 0; lane < HYB_LANES; lane++)
+	{
+		BlockNumber head = generation->head[lane];
+		BlockNumber tail = generation->tail[lane];
+
+		Assert(head != HYB_METAPAGE_BLKNO && tail != HYB_METAPAGE_BLKNO);
+		Assert(BlockNumberIsValid(head) == BlockNumberIsValid(tail));
+		lanes += BlockNumberIsValid(head) ? 1 : 0;
+	}
+	/* a lane has a page at least */
+	Assert(generation->npages >= lanes);
+	Assert(generation->number != 0 || (lanes == 0 && generation->npages == 0));
+}
+
+void
+hyb_level_assert_valid(const HybLevel *level)
+{
+	bool		empty = level->root.height == 0;
+
+	Assert(empty == !BlockNumberIsValid(level->root.block));
+	Assert(level->root.block != HYB_METAPAGE_BLKNO);
+	Assert(empty == (level->root.stamp == 0));
+	Assert(level->tombstones <= level->tids);
+	Assert(empty == (level->leaf_pages == 0) && empty == (level->tids == 0));
+	/* each leaf has a TID at least, and each height a node */
+	Assert(level->tids >= level->leaf_pages);
+	Assert(empty || level->inner_pages >= level->root.height - 1);
+	Assert(level->filter_pages <= level->leaf_pages);
+}
+
+/* What is said of the end of the file that is to be cut off: page/file_end.h. */
+static void
+assert_cut_valid(const HybMetaPage *meta)
+{
+	Assert(meta->cut != HYB_METAPAGE_BLKNO);
+	Assert(BlockNumberIsValid(meta->cut_list) == (meta->cut_blocks > 0));
+	Assert(!BlockNumberIsValid(meta->cut_list) ||
+		   (BlockNumberIsValid(meta->cut) && meta->cut_list >= meta->cut));
+	Assert(meta->cut_end == 0 ||
+		   (BlockNumberIsValid(meta->cut) && meta->cut <= meta->cut_end &&
+			meta->cut_blocks == 0));
+}
+
+void
+hyb_meta_assert_valid(const HybMetaPage *meta)
+{
+	Assert(meta->magic == HYB_META_MAGIC && meta->format == HYB_FORMAT_VERSION);
+	Assert(meta->incarnation != 0 && meta->version > 0);
+	Assert(counters_in_range(meta));
+	Assert((meta->flags & ~HYB_META_ALL) == 0);
+
+	/* generations are numbered in the order in which they begin */
+	Assert(meta->active.number > 0 && meta->active.number < meta->next_generation);
+	Assert(meta->frozen.number < meta->active.number);
+	Assert(meta->retiring.number < meta->active.number);
+	/* one is frozen when nothing is left of the one before */
+	Assert(meta->frozen.number == 0 || meta->retiring.number == 0);
+	hyb_generation_assert_valid(&meta->active);
+	hyb_generation_assert_valid(&meta->frozen);
+
+	for (uint32 i = 0; i < HYB_MAX_LEVELS; i++)
+	{
+		hyb_level_assert_valid(&meta->levels[i]);
+		Assert(i < meta->nlevels || meta->levels[i].root.height == 0);
+		Assert(meta->levels[i].root.stamp < meta->next_stamp);
+	}
+	Assert(meta->pass_stamp <= meta->next_stamp);
+
+	/* without a merge or a pass the watermark is -infinity */
+	Assert(meta->wm_tie >= HYB_BEFORE && meta->wm_tie <= HYB_AFTER);
+	Assert(meta->frozen.number != 0 || meta->pass_level != 0 ||
+		   (meta->wm_len == 0 && meta->wm_tie == HYB_BEFORE));
+	Assert(meta->frozen.number == 0 || meta->pass_level == 0);
+	Assert((meta->flags & HYB_META_MOVING) == 0 || meta->pass_level != 0);
+	Assert((meta->flags & HYB_META_PLAIN) == 0 || !BlockNumberIsValid(meta->dictionary));
+
+	Assert(BlockNumberIsValid(meta->freelist) == (meta->free_blocks > 0));
+	Assert(meta->freelist != HYB_METAPAGE_BLKNO);
+	assert_cut_valid(meta);
+	for (uint32 i = 0; i < meta->npending; i++)
+		Assert(BlockNumberIsValid(meta->pending[i]) && meta->pending[i] != HYB_METAPAGE_BLKNO);
+}
+
+#endif							/* USE_ASSERT_CHECKING */
+
 bool
 hyb_meta_is_readable(Page page)
 {
@@ -103,6 +195,7 @@ hyb_generation_init(HybGeneration *generation, uint64 number)
 		generation->head[lane] = InvalidBlockNumber;
 		generation->tail[lane] = InvalidBlockNumber;
 	}
+	hyb_generation_assert_valid(generation);
 }
 
 void
@@ -165,11 +258,14 @@ hyb_meta_init(Page page, const HybIndex *ix)
 	meta->wm_tie = HYB_BEFORE;
 	ItemPointerSetInvalid(&meta->wm_tid);
 	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + sizeof(HybMetaPage);
+	hyb_meta_assert_valid(meta);
+	hyb_page_assert_valid(page);
 }
 
 void
 hyb_wal_meta(HybWalSet *set, Buffer metabuf)
 {
+	hyb_meta_assert_valid(hyb_page_meta(BufferGetPage(metabuf)));
 	hyb_wal_range(set, metabuf, SizeOfPageHeaderData,
 				  offsetof(HybMetaPage, pending));
 }
@@ -179,6 +275,8 @@ hyb_wal_meta_pending(HybWalSet *set, Buffer metabuf)
 {
 	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
 
+	Assert(BufferGetBlockNumber(metabuf) == HYB_METAPAGE_BLKNO);
+	Assert(meta->npending <= HYB_MAX_PENDING);
 	if (meta->npending > 0)
 		hyb_wal_range(set, metabuf,
 					  SizeOfPageHeaderData + offsetof(HybMetaPage, pending),
@@ -193,7 +291,11 @@ hyb_meta_set_watermark(HybMetaPage *meta, const HybPos *watermark,
 
 	if (watermark == NULL)
 		watermark = &minus_infinity;
+	Assert(CritSectionCount > 0);
 	Assert(watermark->len > 0 || watermark->ncols == 0);
+	Assert(watermark->len <= HYB_MAX_ENTRY_SIZE);
+	/* at a TID only with a whole key */
+	Assert(watermark->tie != HYB_AT || watermark->len > 0);
 	meta->wm_len = watermark->len;
 	meta->wm_ncols = watermark->ncols;
 	meta->wm_tie = watermark->tie;
@@ -213,6 +315,8 @@ hyb_meta_change_flags(const HybIndex *ix, Buffer metabuf, uint32 set_flags,
 	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
 	HybWalSet	set;
 
+	Assert(((set_flags | clear_flags) & ~HYB_META_ALL) == 0);
+	Assert((set_flags & clear_flags) == 0);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
 	meta->flags = (meta->flags & ~clear_flags) | set_flags;

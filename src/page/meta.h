@@ -179,6 +179,23 @@ typedef struct HybMetaPage
 
 #define HYB_META_ALL		0x00FF
 
+StaticAssertDecl(sizeof(HybGeneration) == 56 && sizeof(HybRoot) == 16 &&
+				 sizeof(HybLevel) == 56,
+				 "docs/format.md says what the metapage is made of");
+StaticAssertDecl(HYB_MAX_PENDING > HYB_MAX_LEVELS * HYB_LANES,
+				 "a step needs room for more than what a generation begins with");
+
+#ifdef USE_ASSERT_CHECKING
+/* The metapage's content, locked exclusively, at the end of a change. */
+extern void hyb_meta_assert_valid(const HybMetaPage *meta);
+extern void hyb_generation_assert_valid(const HybGeneration *generation);
+extern void hyb_level_assert_valid(const HybLevel *level);
+#else
+#define hyb_meta_assert_valid(meta) ((void) (meta))
+#define hyb_generation_assert_valid(generation) ((void) (generation))
+#define hyb_level_assert_valid(level) ((void) (level))
+#endif
+
 #define hyb_page_meta(page) ((HybMetaPage *) PageGetContents(page))
 
 /*
@@ -269,6 +286,7 @@ extern HybLevel hyb_meta_static(const HybMetaPage *meta);
 static inline HybLevel *
 hyb_meta_newest(HybMetaPage *meta)
 {
+	Assert(meta->nlevels >= 1 && meta->nlevels <= HYB_MAX_LEVELS);
 	return &meta->levels[meta->nlevels - 1];
 }
 

@@ -89,6 +89,7 @@ hyb_index_remember_slot(const HybIndex *ix)
 
 	if (cache == NULL || cache->incarnation != ix->incarnation)
 		return;
+	Assert(ix->slot != NULL && ix->slot_serial != 0);
 	cache->slot = ix->slot;
 	cache->slot_serial = ix->slot_serial;
 }
@@ -193,5 +194,7 @@ hyb_index_create_handle(Relation rel)
 	hyb_key_desc_complete(ix->desc, rel);
 	if (ix->desc->has_encoded)
 		attach_dictionaries(ix);
+	Assert(ix->incarnation != 0 && ix->desc->nkeys >= 1 &&
+		   ix->desc->nkeys <= ix->desc->natts);
 	return ix;
 }

@@ -6,8 +6,65 @@
 
 #include "page/page.h"
 #include "pgstat.h"
+#include "storage/buf_internals.h"
 #include "storage/smgr.h"
 #include "utils/rel.h"
+
+#ifdef USE_ASSERT_CHECKING
+
+bool
+hyb_page_is_mine(Buffer buf)
+{
+	return BufferIsValid(buf) &&
+		(BufferIsLocal(buf) ||
+		 LWLockHeldByMeInMode(BufferDescriptorGetContentLock(GetBufferDescriptor(buf - 1)),
+							  LW_EXCLUSIVE));
+}
+
+bool
+hyb_page_is_locked(Buffer buf)
+{
+	return BufferIsValid(buf) &&
+		(BufferIsLocal(buf) ||
+		 LWLockHeldByMe(BufferDescriptorGetContentLock(GetBufferDescriptor(buf - 1))));
+}
+
+/* Which flags may a page of a kind have? */
+static uint16
+flags_of_kind(HybPageKind kind)
+{
+	return kind == HYB_PAGE_DELTA ? HYB_DELTA_CLOSED :
+		kind == HYB_PAGE_LEAF ? HYB_LEAF_TOMBSTONES :
+		kind == HYB_PAGE_INNER ? HYB_INNER_FILTERS : 0;
+}
+
+void
+hyb_page_assert_valid(Page page)
+{
+	PageHeader	header = (PageHeader) page;
+	const HybPageOpaque *opaque = hyb_page_opaque(page);
+
+	Assert(header->pd_special == BLCKSZ - MAXALIGN(sizeof(HybPageOpaque)));
+	Assert(header->pd_lower >= SizeOfPageHeaderData);
+	Assert(header->pd_lower <= header->pd_upper && header->pd_upper <= header->pd_special);
+	Assert(opaque->page_id == HYB_PAGE_ID);
+	Assert(opaque->kind >= HYB_PAGE_META && opaque->kind <= HYB_PAGE_FILTER);
+	/* only the pages of a step or of a generation have a stamp */
+	Assert((opaque->stamp == 0) ==
+		   (opaque->kind == HYB_PAGE_META || opaque->kind == HYB_PAGE_FREELIST));
+	Assert((opaque->level > 0) == (opaque->kind == HYB_PAGE_INNER));
+	Assert((opaque->flags & ~flags_of_kind(opaque->kind)) == 0);
+	Assert((opaque->flags & HYB_INNER_FILTERS) == 0 || opaque->level == 1);
+	Assert(opaque->link != HYB_METAPAGE_BLKNO);
+	Assert(!BlockNumberIsValid(opaque->link) || opaque->kind == HYB_PAGE_DELTA ||
+		   opaque->kind == HYB_PAGE_FREELIST || opaque->kind == HYB_PAGE_DICTIONARY);
+	/* a leaf, a node and a filter page hold something */
+	Assert(opaque->count > 0 ||
+		   (opaque->kind != HYB_PAGE_LEAF && opaque->kind != HYB_PAGE_INNER &&
+			opaque->kind != HYB_PAGE_FILTER));
+}
+
+#endif							/* USE_ASSERT_CHECKING */
 
 /*
  * Make an empty page of the given kind.  The page need not be in a buffer.
@@ -18,6 +75,7 @@ hyb_page_init(Page page, const HybIndex *ix, HybPageKind kind, uint16 level,
 {
 	HybPageOpaque *opaque;
 
+	Assert((level > 0) == (kind == HYB_PAGE_INNER));
 	PageInit(page, BLCKSZ, sizeof(HybPageOpaque));
 	opaque = hyb_page_opaque(page);
 	opaque->incarnation = ix->incarnation;
@@ -82,6 +140,7 @@ hyb_page_check_pointer(const HybIndex *ix, BlockNumber block,
 Buffer
 hyb_page_read(const HybIndex *ix, BlockNumber block, BlockNumber from)
 {
+	Assert(CritSectionCount == 0);
 	hyb_page_check_pointer(ix, block, from);
 	return ReadBuffer(ix->rel, block);
 }
@@ -108,6 +167,7 @@ hyb_page_check(const HybIndex *ix, Buffer buf, HybPageKind kind, uint64 stamp)
 	PageHeader	header = (PageHeader) page;
 	HybPageOpaque *opaque;
 
+	Assert(hyb_page_is_locked(buf));
 	if (header->pd_special != BLCKSZ - MAXALIGN(sizeof(HybPageOpaque)))
 		hyb_corrupted(ix->rel, BufferGetBlockNumber(buf),
 					  PageIsNew(page) ? "The page is all zeroes." :
@@ -134,6 +194,7 @@ hyb_page_lock(const HybIndex *ix, BlockNumber block, BlockNumber from,
 {
 	Buffer		buf = hyb_page_read(ix, block, from);
 
+	Assert(mode == BUFFER_LOCK_SHARE || mode == BUFFER_LOCK_EXCLUSIVE);
 	LockBuffer(buf, mode);
 	if (hyb_page_check(ix, buf, kind, stamp))
 		return buf;

@@ -58,6 +58,22 @@ typedef struct HybPageOpaque
 #define HYB_PAGE_CAPACITY \
 	(BLCKSZ - MAXALIGN(SizeOfPageHeaderData) - MAXALIGN(sizeof(HybPageOpaque)))
 
+StaticAssertDecl(sizeof(HybPageOpaque) == 32, "docs/format.md says what a page ends with");
+StaticAssertDecl(HYB_PAGE_CAPACITY % MAXIMUM_ALIGNOF == 0, "the special space is aligned");
+
+#ifdef USE_ASSERT_CHECKING
+/* A page of an index, locked exclusively or a private image, as it is logged. */
+extern void hyb_page_assert_valid(Page page);
+
+/* Does this process hold the content lock that a change of the buffer needs? */
+extern bool hyb_page_is_mine(Buffer buf);
+
+/* The same of the lock that reading it needs. */
+extern bool hyb_page_is_locked(Buffer buf);
+#else
+#define hyb_page_assert_valid(page) ((void) (page))
+#endif
+
 /* page.c */
 extern void hyb_page_init(Page page, const HybIndex *ix, HybPageKind kind,
 						  uint16 level, uint64 stamp);

@@ -47,6 +47,8 @@ extend_relation(const HybIndex *ix)
 	buf = ReadBuffer(ix->rel, P_NEW);
 	if (lock)
 		UnlockRelationForExtension(ix->rel, ExclusiveLock);
+	Assert(BufferGetBlockNumber(buf) != HYB_METAPAGE_BLKNO);
+	Assert(PageIsNew(BufferGetPage(buf)));
 	return buf;
 }
 
@@ -100,6 +102,7 @@ hyb_freelist_lock(const HybIndex *ix, BlockNumber block, BlockNumber from)
 void
 hyb_freelist_init(const HybIndex *ix, Page page, BlockNumber next)
 {
+	Assert(next != HYB_METAPAGE_BLKNO);
 	hyb_page_init(page, ix, HYB_PAGE_FREELIST, 0, 0);
 	hyb_page_opaque(page)->link = next;
 
@@ -124,6 +127,7 @@ call_off_cut(const HybIndex *ix, Buffer metabuf)
 	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
 	HybWalSet	set;
 
+	Assert(hyb_page_is_mine(metabuf));
 	if (!BlockNumberIsValid(meta->cut) ||
 		hyb_meta_given_up(meta, RelationGetNumberOfBlocks(ix->rel)) > 0 ||
 		(meta->cut_end == 0 && BlockNumberIsValid(meta->freelist)))
@@ -176,6 +180,7 @@ reserve_from_freelist(const HybIndex *ix, int wanted, BlockNumber *blocks)
 
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
+	Assert(n + wanted <= HYB_MAX_PENDING - (int) meta->npending);
 	while (n < wanted && opaque->count > 0)
 		blocks[n++] = list[--opaque->count];
 	if (n < wanted)
@@ -183,6 +188,7 @@ reserve_from_freelist(const HybIndex *ix, int wanted, BlockNumber *blocks)
 		blocks[n++] = meta->freelist;
 		meta->freelist = opaque->link;
 	}
+	Assert(n <= meta->free_blocks);
 	memcpy(meta->pending + meta->npending, blocks, n * sizeof(BlockNumber));
 	meta->npending += n;
 	meta->free_blocks -= n;
@@ -229,6 +235,8 @@ hyb_space_reserve(const HybIndex *ix, int wanted, int spare, BlockNumber *blocks
 	int			most;
 	BlockNumber fresh[HYB_MAX_PENDING];
 
+	HYB_ASSERT_NO_LWLOCK();
+	Assert(wanted >= 0 && spare >= 0);
 	wanted = Min(wanted, HYB_MAX_PENDING);
 	most = Min(wanted + spare, HYB_MAX_PENDING);
 	while (n < most &&
@@ -256,6 +264,7 @@ hyb_space_reserve(const HybIndex *ix, int wanted, int spare, BlockNumber *blocks
 		extended = add_pending(ix, fresh, extended);
 		memcpy(blocks + n, fresh, extended * sizeof(BlockNumber));
 	}
+	Assert(n + extended <= most);
 	return n + extended;
 }
 
@@ -264,6 +273,7 @@ hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks, int n)
 {
 	Assert(n <= HYB_MAX_PENDING);
 
+	HYB_ASSERT_NO_LWLOCK();
 	/* of a block whose record a crash has lost a standby does not know */
 	for (int i = 0; i < n; i++)
 	{
@@ -343,6 +353,7 @@ hyb_space_open(const HybIndex *ix, BlockNumber block, BlockNumber from)
 		UnlockReleaseBuffer(buf);
 		return InvalidBuffer;
 	}
+	Assert(BufferGetBlockNumber(buf) == block && hyb_page_is_mine(buf));
 	return buf;
 }
 
@@ -365,6 +376,7 @@ pending_for(const HybMetaPage *meta, bool cut, BlockNumber *pending)
 		pending[i] = pending[--end];
 		pending[end] = block;
 	}
+	Assert(end >= 0 && end <= meta->npending);
 	return meta->npending - end;
 }
 
@@ -448,7 +460,9 @@ settle_some(const HybIndex *ix, bool cut, bool *others)
 		(*blocks)++;
 		n--;
 	}
+	Assert(opaque->count <= HYB_FREELIST_CAPACITY);
 	n = Min(n, (int) (HYB_FREELIST_CAPACITY - opaque->count));
+	Assert(fresh || n > 0);
 	if (n > 0)
 	{
 		memcpy(hyb_freelist_blocks(page) + opaque->count,
@@ -485,6 +499,7 @@ hyb_space_settle(const HybIndex *ix)
 {
 	bool		others;
 
+	HYB_ASSERT_NO_LWLOCK();
 	while (settle_some(ix, false, &others))
 		;
 	while (others && settle_some(ix, true, &others))
@@ -500,6 +515,7 @@ hyb_space_take(const HybIndex *ix, Buffer metabuf, HybSpaceTake *take)
 {
 	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
 
+	Assert(hyb_page_is_mine(metabuf) && CritSectionCount == 0);
 	take->trunk = InvalidBuffer;
 	take->page = InvalidBuffer;
 	take->from_freelist = false;
@@ -557,9 +573,12 @@ hyb_space_take_apply(HybWalSet *set, Buffer metabuf, HybSpaceTake *take)
 {
 	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
 
+	Assert(CritSectionCount > 0 && hyb_page_is_mine(take->page));
 	if (!take->from_freelist)
 		return;
 
+	Assert(meta->free_blocks > 0);
+	Assert(take->trunk_emptied == !BufferIsValid(take->trunk));
 	meta->free_blocks--;
 	if (take->trunk_emptied)
 		meta->freelist = take->trunk_next;
@@ -568,6 +587,8 @@ hyb_space_take_apply(HybWalSet *set, Buffer metabuf, HybSpaceTake *take)
 		HybPageOpaque *opaque = hyb_page_opaque(BufferGetPage(take->trunk));
 		BlockNumber *list = hyb_freelist_blocks(BufferGetPage(take->trunk));
 
+		Assert(take->trunk_slot < opaque->count &&
+			   list[take->trunk_slot] == BufferGetBlockNumber(take->page));
 		opaque->count--;
 		list[take->trunk_slot] = list[opaque->count];
 		hyb_wal_range(set, take->trunk,

@@ -16,6 +16,8 @@ give_back(void *arg)
 	HybSpare   *object = arg;
 	HybSpareList *list = object->list;
 
+	Assert(list->n >= 0 && list->n <= MAX_SPARE);
+	Assert((list->n == 0) == (list->first == NULL));
 	if (list->n >= MAX_SPARE)
 	{
 		list->free(object);
@@ -31,6 +33,7 @@ hyb_spare_take(HybSpareList *list)
 {
 	HybSpare   *object = list->first;
 
+	Assert((list->n == 0) == (object == NULL));
 	if (object != NULL)
 	{
 		list->first = object->next;

@@ -190,6 +190,7 @@ hyb_survey_take(const HybIndex *ix, HybSurvey *survey)
 {
 	int			tries = 0;
 
+	HYB_ASSERT_NO_LWLOCK();
 	while (!try_survey(ix, survey, tries >= SURVEY_TRIES))
 		tries++;
 }

@@ -27,6 +27,12 @@ typedef struct HybVersion
 	uint8		wm_key[HYB_MAX_ENTRY_SIZE];
 } HybVersion;
 
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_version_assert_valid(const HybVersion *version);
+#else
+#define hyb_version_assert_valid(version) ((void) (version))
+#endif
+
 /* Copies a version out of the metapage, which is locked, or a copy of it. */
 extern void hyb_version_from_meta(const HybMetaPage *meta, HybVersion *version);
 

@@ -33,6 +33,7 @@ hyb_wal_begin(HybWalSet *set, Relation rel)
 {
 	static bool space_ensured = false;
 
+	Assert(CritSectionCount == 0 && !RecoveryInProgress());
 	/* The space stays reserved for the life of the backend. */
 	if (!space_ensured)
 	{
@@ -53,6 +54,7 @@ wal_buffer(HybWalSet *set, Buffer buf)
 			return &set->buffers[i];
 
 	Assert(set->nbuffers < HYB_WAL_MAX_BUFFERS);
+	Assert(CritSectionCount > 0 && hyb_page_is_mine(buf));
 	wb = &set->buffers[set->nbuffers++];
 	wb->buf = buf;
 	wb->image = false;
@@ -66,7 +68,7 @@ hyb_wal_range(HybWalSet *set, Buffer buf, uint16 offset, uint16 length)
 	HybWalBuffer *wb = wal_buffer(set, buf);
 
 	Assert(wb->nranges < HYB_WAL_MAX_RANGES);
-	Assert(offset + length <= BLCKSZ);
+	Assert(length > 0 && offset + length <= BLCKSZ);
 	wb->ranges[wb->nranges].offset = offset;
 	wb->ranges[wb->nranges].length = length;
 	wb->nranges++;
@@ -122,6 +124,7 @@ register_ranges(int block, const HybWalBuffer *wb, char *small)
 		memcpy(p + sizeof(HybWalRange), page + range->offset, range->length);
 		p += sizeof(HybWalRange) + range->length;
 	}
+	Assert(p == small || p == small + total);
 	if (p > small)
 		XLogRegisterBufData(block, small, p - small);
 }
@@ -137,9 +140,15 @@ hyb_wal_commit(HybWalSet *set)
 	char		small[HYB_WAL_MAX_BUFFERS][HYB_WAL_SMALL];
 
 	Assert(CritSectionCount > 0);
+	Assert(set->nbuffers > 0);
 
 	for (int i = 0; i < set->nbuffers; i++)
+	{
+		Assert(set->buffers[i].image || set->buffers[i].nranges > 0);
+		hyb_page_assert_valid(BufferGetPage(set->buffers[i].buf));
+		Assert(hyb_page_opaque(BufferGetPage(set->buffers[i].buf))->incarnation != 0);
 		MarkBufferDirty(set->buffers[i].buf);
+	}
 
 	if (!RelationNeedsWAL(set->rel))
 	{
