@@ -69,6 +69,8 @@ static int	root_hand = 0;
 static void
 drop_copy(RootCache *cache)
 {
+	Assert(cache->copy >= 0 && cache->copy <= ROOT_COPIES);
+	Assert(cache->copy == 0 || root_copies[cache->copy - 1].owner == cache);
 	if (cache->copy != 0)
 		root_copies[cache->copy - 1].owner = NULL;
 	cache->copy = 0;
@@ -99,6 +101,7 @@ make_copy(RootCache *cache, Page page)
 	if (copy->page == NULL)
 		copy->page = MemoryContextAlloc(TopMemoryContext, BLCKSZ);
 	memcpy(copy->page, page, BLCKSZ);
+	Assert(copy->owner == NULL && cache->stamp == hyb_page_opaque(page)->stamp);
 	copy->uses = 1;
 	copy->owner = cache;
 	cache->copy = copy - root_copies + 1;
@@ -118,6 +121,7 @@ hyb_static_init(void)
 static inline RootCache *
 root_cache(const HybIndex *ix, int level)
 {
+	Assert(level >= 0 && level < HYB_MAX_LEVELS);
 	return &((RootCaches *) hyb_slot_piece(ix, &root_piece))->levels[level];
 }
 
@@ -135,6 +139,7 @@ cached_root(const HybIndex *ix, int level, const HybRoot *root)
 		cache->stamp != root->stamp)
 		return NULL;
 	copy = &root_copies[cache->copy - 1];
+	Assert(copy->owner == cache && hyb_page_opaque((Page) copy->page)->stamp == root->stamp);
 	copy->uses = ROOT_USES;
 	return (Page) copy->page;
 }
@@ -258,6 +263,21 @@ check_fence(const HybIndex *ix, const HybSought *sought,
 	}
 }
 
+#ifdef USE_ASSERT_CHECKING
+/* Is there a tree of the version to descend in? */
+static void
+sought_assert_valid(const HybVersion *version, const HybSought *sought)
+{
+	hyb_version_assert_valid(version);
+	Assert(sought->level >= 0 && sought->level < version->nlevels);
+	Assert(version->levels[sought->level].height > 0);
+	Assert(sought->ahead == NULL || sought->ahead->distance <= sought->ahead->max);
+	Assert(sought->bound == NULL || !sought->only_fence);
+}
+#else
+#define sought_assert_valid(version, sought) ((void) (sought))
+#endif
+
 bool
 hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 				   const HybSought *sought, HybDescent *descent)
@@ -268,6 +288,7 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 	int			height = (int) root->height - 1;	/* of the page at hand */
 	Page		page;
 
+	sought_assert_valid(version, sought);
 	at.block = root->block;
 	at.stamp = root->stamp;
 	descent->buf = InvalidBuffer;
@@ -330,6 +351,8 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 	}
 	descent->block = at.block;
 	descent->stamp = at.stamp;
+	Assert(BufferIsValid(descent->buf) || sought->only_fence || descent->probed);
+	Assert(!descent->skipped || descent->probed);
 	if (sought->backward ? !HYB_POS_MIN(&descent->fence) :
 		!HYB_POS_MAX(&descent->fence))
 		check_fence(ix, sought, descent);

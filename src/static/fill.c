@@ -44,6 +44,7 @@ sample_subtree(FillSample *sample, BlockNumber block, uint64 stamp, int level,
 	uint64		chosen;
 	bool		current = true;
 
+	Assert(level >= 0 && level < HYB_MAX_HEIGHT && weight > 0);
 	CHECK_FOR_INTERRUPTS();
 	if (level == 0)
 	{

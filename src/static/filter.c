@@ -53,6 +53,7 @@ hyb_filter_builder_create(const HybIndex *ix, HybFilterKind kind)
 	builder->ix = ix;
 	builder->kind = kind;
 	builder->routine = hyb_filter_routine(kind);
+	Assert(builder->routine != NULL && kind != HYB_FILTER_AUTO);
 	builder->state = builder->routine->builder_create(ix);
 	return builder;
 }
@@ -121,6 +122,7 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 	image->more = (uint16) depth.more;
 	image->fingerprints = depth.fingerprints;
 	routine->write(builder->state, image + 1);
+	Assert(routine->verify(image + 1, need) == NULL);
 	return image;
 }
 
@@ -193,6 +195,7 @@ static void
 close_filter(const HybIndex *ix, const HybChild *child, OpenFilter *filter,
 			 HybFilterAnswer answer)
 {
+	Assert(hyb_page_is_locked(filter->buf));
 	UnlockReleaseBuffer(filter->buf);
 	if (answer == HYB_ANSWER_NO_HEADER)
 		hyb_corrupted(ix->rel, child->filter_block, "The header of a filter is damaged.");

@@ -35,6 +35,9 @@ typedef struct HybFilterEntry
 /* A leaf whose filter would take more than that has none. */
 #define HYB_FILTER_MAX_IMAGE	((HYB_PAGE_CAPACITY / 2 & ~7) - sizeof(HybFilterEntry))
 
+StaticAssertDecl(sizeof(HybFilterEntry) == 16, "docs/format.md says what a filter page is made of");
+StaticAssertDecl(sizeof(HybFilterImage) % 8 == 0, "what follows is aligned");
+
 /* ---- building ---- */
 
 typedef struct HybFilterBuilder HybFilterBuilder;

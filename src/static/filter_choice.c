@@ -143,6 +143,7 @@ hyb_filter_kind_of_level(const HybIndex *ix, int level, int nlevels)
 	HybFilterKind kind = hyb_filter_option(ix->rel);
 	bool		newer = level > 0 && nlevels > 1;
 
+	Assert(level >= 0 && level < nlevels && nlevels <= HYB_MAX_LEVELS);
 	if (level == 0 && !hyb_filter_fits_prefixes(ix, kind))
 		return HYB_FILTER_NONE;
 	if (kind == HYB_FILTER_AUTO)

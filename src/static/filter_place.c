@@ -31,6 +31,11 @@ hyb_filter_pack(HybFilterPacker *packer, int child)
 {
 	Size		size = MAXALIGN(packer->list->children[child].filter_size);
 
+	Assert(child >= 0 && child < packer->list->n);
+	Assert(packer->list->children[child].filter_image != NULL);
+	Assert(size >= sizeof(HybFilterImage) && size <= MAXALIGN(HYB_FILTER_MAX_IMAGE));
+	/* images of a page are of neighbours, in order */
+	Assert(packer->n == 0 || packer->children[packer->n - 1] < child);
 	if ((packer->n + 1) * sizeof(HybFilterEntry) + packer->size + size >
 		HYB_PAGE_CAPACITY)
 		hyb_filter_pack_write(packer);
@@ -62,9 +67,12 @@ hyb_filter_pack_write(HybFilterPacker *packer)
 		entries[i].len = (uint16) child->filter_size;
 		memcpy(page + off, child->filter_image, child->filter_size);
 		off += MAXALIGN(child->filter_size);
+		Assert(off <= SizeOfPageHeaderData + HYB_PAGE_CAPACITY);
 	}
 	hyb_page_opaque(page)->count = packer->n;
 	((PageHeader) page)->pd_lower = (LocationIndex) off;
+	for (int i = 0; i < packer->n; i++)
+		Assert(hyb_filter_entry_valid(page, i));
 
 	block = hyb_step_write(packer->space, image.data);
 	packer->space->new_filter++;
@@ -113,6 +121,7 @@ hyb_filter_place_add_old(HybFilterPlace *place, const HybChildList *old)
 			(place->nold == 0 || place->old[place->nold - 1] != block))
 			place->old[place->nold++] = block;
 	}
+	Assert(place->nold <= alloc);
 }
 
 /*
@@ -183,6 +192,7 @@ hyb_filter_place_node(HybFilterPlace *place, HybChildList *list, int from,
 	HybFilterPacker packer;
 	int			next;
 
+	Assert(from >= 0 && from < to && to <= list->n);
 	/* which pages can stay? */
 	for (int i = 0; i < n; i = next)
 	{

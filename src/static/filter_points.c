@@ -38,6 +38,7 @@ points_begin(void *arg, uint32 times)
 {
 	PointsBuilder *builder = arg;
 
+	Assert(times > 0);
 	builder->nkeys = 0;
 	builder->bits = Min(HYB_RIBBON_BITS + hyb_bit_width(times - 1),
 						HYB_RIBBON_MAX_BITS);
@@ -65,6 +66,7 @@ points_finish(void *arg)
 {
 	PointsBuilder *builder = arg;
 
+	Assert(builder->nkeys > 0);
 	if (builder->nkeys > MAX_KEYS)
 		return 0;
 	return hyb_ribbon_build(&builder->ribbon, builder->hashes, builder->nkeys,

@@ -36,6 +36,7 @@ cut_key(const uint8 *key, uint32 len, uint32 bits, HybBuf *cut)
 {
 	uint32		n = (bits + 7) / 8;
 
+	Assert(bits > 0 && bits <= 8 * HYB_MAX_ENTRY_SIZE);
 	cut->len = 0;
 	hyb_buf_append(cut, key, Min(len, n));
 	while (cut->len < n)
@@ -117,6 +118,8 @@ add_number(const HybKeyDesc *desc, HybLeaf *leaf, int row, uint32 bits, Adding *
 	HybBuf	   *cut = &to->cut;
 	uint32		lacks = bits - Min(open_bits(desc, leaf, row, &to->prefix), bits);
 
+	/* each bit doubles what is added */
+	Assert(lacks < TOO_MANY_BITS);
 	for (uint64 rest = 0; rest < UINT64CONST(1) << lacks; rest++)
 	{
 		cut_key(to->prefix.data, to->prefix.len, bits, cut);
@@ -163,6 +166,7 @@ add_string(uint32 fingerprints, Adding *to)
 	{
 		uint8		fingerprint = (uint8) pg_rightmost_one_pos32(fingerprints);
 
+		Assert(fingerprint < 1 << HYB_FINGERPRINT_BITS);
 		hyb_buf_append(&to->cut, &fingerprint, 1);
 		to->add(to->arg, &to->cut);
 		to->cut.len--;

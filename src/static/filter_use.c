@@ -83,6 +83,9 @@ hyb_filter_note(const HybIndex *ix, HybFilterAsker asker, int level,
 	Habits	   *habits = hyb_slot_piece(ix, &habit_piece);
 	Habit	   *habit = &habits->levels[asker][level];
 
+	Assert(asker < HYB_FILTER_ASKERS && level >= 0 && level < HYB_MAX_LEVELS);
+	Assert(outcome < HYB_PROBE_OUTCOMES);
+	Assert(abs(habit->debt) <= FILTER_MEMORY && habit->interval <= FILTER_MAX_INTERVAL);
 	hyb_slot_count(ix, outcome);
 	if (outcome == HYB_PROBE_NEGATIVE)
 	{

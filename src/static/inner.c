@@ -22,11 +22,65 @@
 #define NODE_TIDS_SIZE		6
 #define CHILD_FILTER_SIZE	(2 + 4 + 2)
 
+#ifdef USE_ASSERT_CHECKING
+
+void
+hyb_child_assert_valid(const HybChild *child)
+{
+	Assert(child->block != HYB_METAPAGE_BLKNO);
+	Assert(child->low.len <= HYB_MAX_ENTRY_SIZE);
+	Assert(child->low.tie >= HYB_BEFORE && child->low.tie <= HYB_AFTER);
+	Assert(child->low.len > 0 || child->low.ncols == 0);
+	/* a filter is on a page, or not written yet */
+	Assert(!BlockNumberIsValid(child->filter_block) || child->filter_image == NULL);
+	Assert((child->filter_image == NULL) == (child->filter_size == 0) ||
+		   BlockNumberIsValid(child->filter_block));
+}
+
+void
+hyb_child_list_assert_valid(const HybChildList *list, const HybKeyDesc *desc)
+{
+	Assert(list->n >= 0 && list->n <= list->alloc);
+	for (int i = 0; i < list->n; i++)
+	{
+		hyb_child_assert_valid(&list->children[i]);
+		/* a comparison function may throw, or take its time */
+		Assert(i == 0 || !desc->all_mem ||
+			   hyb_pos_compare(desc, &list->children[i - 1].low,
+							   &list->children[i].low) < 0);
+	}
+}
+
+void
+hyb_inner_assert_valid(Page page)
+{
+	Size		used = ((PageHeader) page)->pd_lower - SizeOfPageHeaderData;
+	int			n = hyb_inner_count(page);
+	uint16		last = 0;
+
+	hyb_page_assert_valid(page);
+	Assert(n > 0 && n * sizeof(uint16) < used && used <= HYB_PAGE_CAPACITY);
+	for (int i = 0; i < n; i++)
+	{
+		uint16		slot;
+
+		/* entries follow the slots, in order */
+		memcpy(&slot, PageGetContents(page) + i * sizeof(uint16), sizeof(uint16));
+		Assert(i == 0 ? slot == n * sizeof(uint16) : slot > last);
+		last = slot;
+	}
+	Assert(last < used);
+}
+
+#endif							/* USE_ASSERT_CHECKING */
+
 void
 hyb_child_list_add(HybChildList *list, const HybChild *child)
 {
 	HybChild   *copy;
 
+	Assert(list->n >= 0 && list->n <= list->alloc);
+	hyb_child_assert_valid(child);
 	if (list->n == list->alloc)
 	{
 		list->alloc = Max(64, list->alloc * 2);
@@ -128,12 +182,14 @@ hyb_inner_fill(Page page, const HybChild *children, int n, bool filters)
 	int			level = hyb_page_opaque(page)->level;
 	Size		off = n * sizeof(uint16);
 
+	Assert(n > 0 && level >= 1 && hyb_page_opaque(page)->kind == HYB_PAGE_INNER);
 	for (int i = 0; i < n; i++)
 	{
 		const HybChild *child = &children[i];
 		char	   *p = content + off;
 		uint16		slot = (uint16) off;
 
+		Assert(BlockNumberIsValid(child->block) && child->stamp > 0);
 		memcpy(content + i * sizeof(uint16), &slot, sizeof(uint16));
 		memcpy(p, &child->block, 4);
 		memcpy(p + 4, &child->stamp, 8);
@@ -155,6 +211,7 @@ hyb_inner_fill(Page page, const HybChild *children, int n, bool filters)
 	if (filters && level == 1)
 		hyb_page_opaque(page)->flags |= HYB_INNER_FILTERS;
 	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + off;
+	hyb_inner_assert_valid(page);
 }
 
 int
@@ -176,6 +233,7 @@ hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 	int			level = hyb_page_opaque(page)->level;
 	bool		filters = has_filters(page);
 
+	Assert(i >= 0);
 	if ((Size) (i + 1) * sizeof(uint16) > used)
 		hyb_corrupted(rel, blkno, "An internal node has more children than fit its content.");
 	memcpy(&slot, content + i * sizeof(uint16), sizeof(uint16));

@@ -44,6 +44,20 @@ typedef struct HybChildList
 	int			alloc;
 } HybChildList;
 
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_child_assert_valid(const HybChild *child);
+
+/* A list of children of one node, in order: takes a comparison a child. */
+extern void hyb_child_list_assert_valid(const HybChildList *list, const HybKeyDesc *desc);
+
+/* A node that hyb_inner_fill has filled, before it is written. */
+extern void hyb_inner_assert_valid(Page page);
+#else
+#define hyb_child_assert_valid(child) ((void) (child))
+#define hyb_child_list_assert_valid(list, desc) ((void) (list))
+#define hyb_inner_assert_valid(page) ((void) (page))
+#endif
+
 extern void hyb_child_list_add(HybChildList *list, const HybChild *child);
 
 /* Bytes that a child takes on a page of a level, its slot included. */

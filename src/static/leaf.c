@@ -133,7 +133,27 @@ hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc, const char *page,
 	}
 	leaf->content_len = leaf->layout->open(leaf, content + HYB_LEAF_HEADER, end) -
 		content;
+	Assert(content + leaf->content_len <= end);
+	hyb_leaf_assert_valid(leaf);
 }
+
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_leaf_assert_valid(const HybLeaf *leaf)
+{
+	Assert(leaf->nrows >= 1 && leaf->nrows <= leaf->nitems);
+	Assert(leaf->nitems <= HYB_LEAF_MAX_ITEMS);
+	Assert(leaf->unique_rows == (leaf->nrows == leaf->nitems));
+	Assert(is_possible(leaf->layout, leaf->desc));
+	Assert(leaf->own[leaf->layout->number - 1] != NULL);
+	Assert(leaf->ncols_alloc == leaf->desc->natts);
+	Assert(leaf->content_len >= HYB_LEAF_HEADER && leaf->content_len <= HYB_PAGE_CAPACITY);
+	Assert(leaf->scratch_row >= -1 && leaf->scratch_row < leaf->nrows);
+	Assert(leaf->tombstones == NULL ||
+		   (leaf->tombstones > (const uint8 *) leaf->page &&
+			leaf->tombstones < (const uint8 *) leaf->page + BLCKSZ));
+}
+#endif
 
 /* ---- rows and items ---- */
 
@@ -180,6 +200,7 @@ hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n, uint64 *ints,
 int
 hyb_leaf_row_start(const HybLeaf *leaf, int row)
 {
+	Assert(row >= 0 && row <= leaf->nrows);
 	if (leaf->unique_rows)
 		return row;
 	if (row >= leaf->nrows)
@@ -203,6 +224,7 @@ hyb_leaf_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
 int
 hyb_leaf_row_of_item(const HybLeaf *leaf, int item)
 {
+	Assert(item >= 0 && item <= leaf->nitems);
 	if (leaf->unique_rows)
 		return item;
 	if (item >= leaf->nitems)
@@ -231,6 +253,8 @@ raw_bound(HybLeaf *leaf, const HybPos *pos, HybTie tie)
 	int			lo = 0;
 	int			hi = leaf->nrows;
 
+	/* raw bytes are for keys that one memcmp orders */
+	Assert(leaf->desc->all_mem && tie != HYB_AT);
 	bound.tie = tie;
 	for (int probe = 0; lo < hi; probe++)
 	{
@@ -260,6 +284,7 @@ search_columns(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 	/* a row's values may lie in buffers that the search needs */
 	leaf->scratch_row = -1;
 	leaf->layout->search(leaf, vals, pos->ncols, rows);
+	Assert(rows->lo >= 0 && rows->lo <= rows->hi && rows->hi <= leaf->nrows);
 	return true;
 }
 
@@ -298,6 +323,7 @@ hyb_leaf_search_equal(HybLeaf *leaf, const HybPos *pos, int *row, int *end_row)
 	else if (!search_columns(leaf, pos, &rows))
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  "It was searched for a malformed key.");
+	Assert(rows.lo >= 0 && rows.lo <= rows.hi && rows.hi <= leaf->nrows);
 	*row = rows.lo;
 	*end_row = rows.hi;
 	return hyb_leaf_row_start(leaf, rows.lo);
@@ -346,6 +372,7 @@ hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row)
 			rows.hi = raw_bound(leaf, pos, HYB_AFTER);
 	}
 
+	Assert(rows.lo >= 0 && rows.lo <= rows.hi && rows.hi <= leaf->nrows);
 	if (pos->tie != HYB_AT || rows.lo == rows.hi)
 	{
 		*row = pos->tie == HYB_AFTER ? rows.hi : rows.lo;
@@ -355,6 +382,7 @@ hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row)
 	end = hyb_leaf_row_start(leaf, rows.hi);
 	item = leaf->layout->search_tid(leaf, hyb_leaf_row_start(leaf, rows.lo), end,
 									&pos->tid);
+	Assert(item >= 0 && item <= end);
 	*row = item == end ? rows.hi : hyb_leaf_row_of_item(leaf, item);
 	return item;
 }

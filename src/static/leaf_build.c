@@ -39,8 +39,45 @@ hyb_leaf_builder_create(const HybIndex *ix, const HybLeafLayout *layout,
 	b->capacity = HYB_PAGE_CAPACITY;
 	b->max_items = HYB_LEAF_MAX_ITEMS;
 	b->low.tie = HYB_BEFORE;
+	Assert(stamp > 0);
+	hyb_leaf_builder_assert_valid(b);
 	return b;
 }
+
+#ifdef USE_ASSERT_CHECKING
+
+void
+hyb_leaf_builder_assert_valid(const HybLeafBuilder *b)
+{
+	Assert(b->layout->keeps_keys || b->desc->truncated);
+	Assert(b->nitems >= 0 && b->next_check >= 1);
+	Assert(b->capacity > HYB_LEAF_HEADER && b->capacity <= HYB_PAGE_CAPACITY);
+	Assert(b->max_items >= 1 && b->max_items <= HYB_LEAF_MAX_ITEMS);
+	Assert(b->low.len == 0 || b->low.key == b->low_key.data);
+	Assert(b->after.len == 0 || b->after.key == b->after_key.data);
+	Assert(b->before.len == 0 || b->before.key == b->before_key.data);
+}
+
+/* A leaf as it is handed over: can it be opened again, and has it room for hints? */
+static void
+assert_image_valid(const HybLeafBuilder *b, const HybLeafPlan *plan)
+{
+	Page		page = (Page) b->page.data;
+	HybLeaf		leaf = {0};
+
+	hyb_page_assert_valid(page);
+	hyb_leaf_open(&leaf, b->desc, page, b->ix->rel, InvalidBlockNumber);
+	Assert(leaf.layout->number == plan->layout);
+	Assert(leaf.nitems == plan->nitems && leaf.nrows == plan->nrows);
+	Assert(leaf.content_len == HYB_LEAF_HEADER + plan->size);
+	Assert(hyb_leaf_hints(page) != NULL);
+	Assert(hyb_leaf_row_start(&leaf, 0) == 0);
+	hyb_leaf_close(&leaf);
+}
+
+#else
+#define assert_image_valid(b, plan) ((void) (plan))
+#endif							/* USE_ASSERT_CHECKING */
 
 void
 hyb_leaf_builder_expect(HybLeafBuilder *b, uint64 entries, bool rows_on_disk)
@@ -69,6 +106,8 @@ plan_items(HybLeafBuilder *b, int slot, int nitems)
 	b->plans[slot].nitems = nitems;
 	b->plans[slot].layout = b->layout->number;
 	b->layout->plan(b, slot);
+	Assert(b->plans[slot].nitems > 0 && b->plans[slot].nitems <= b->nitems);
+	Assert(b->plans[slot].nrows > 0 && b->plans[slot].nrows <= b->plans[slot].nitems);
 }
 
 /* Bytes of a page that a planned leaf takes. */
@@ -101,6 +140,7 @@ write_leaf(HybLeafBuilder *b, int slot)
 			 (int) (out - start), HYB_LEAF_HEADER + plan->size);
 	((PageHeader) page)->pd_lower = (LocationIndex) ((char *) out - (char *) page);
 	hyb_page_opaque(page)->count = plan->nitems;
+	assert_image_valid(b, plan);
 }
 
 void
@@ -134,6 +174,7 @@ separate(HybLeafBuilder *b, int nitems, HybPos *separator)
 	HybPos		left;
 	HybPos		right;
 
+	Assert(nitems > 0 && nitems < b->nitems);
 	b->left_key.len = 0;
 	b->right_key.len = 0;
 	if (b->layout->separate != NULL)
@@ -173,6 +214,7 @@ emit_leaf(HybLeafBuilder *b, int slot)
 	b->last_nitems = nitems;
 	b->layout->drop(b, nitems);
 	b->nitems -= nitems;
+	hyb_leaf_builder_assert_valid(b);
 }
 
 /*
@@ -188,6 +230,7 @@ emit_full_leaf(HybLeafBuilder *b, int hi, uint32 hi_size)
 	uint32		lo_size = HYB_LEAF_HEADER;
 	int			guess;
 
+	Assert(hi > 1);
 	if (hi_size > 0)
 		guess = (int) ((double) hi * b->capacity / hi_size);
 	else
@@ -276,12 +319,13 @@ check_full(HybLeafBuilder *b)
 void
 hyb_leaf_builder_aim(HybLeafBuilder *b, double part, int hold)
 {
-	Assert(part > 0 && part <= 1);
+	Assert(part > 0 && part <= 1 && hold >= 0);
 	b->capacity = (uint32) (HYB_PAGE_CAPACITY * part);
 	b->max_items = Max((int) (HYB_LEAF_MAX_ITEMS * part), 1);
 	b->hold = hold;
 	b->share = true;
 	b->next_check = Max(FIRST_CHECK, hold + 1);
+	hyb_leaf_builder_assert_valid(b);
 }
 
 void
@@ -301,6 +345,7 @@ hyb_leaf_builder_after(HybLeafBuilder *b, const HybPos *fence)
 void
 hyb_leaf_builder_before(HybLeafBuilder *b, const HybPos *fence)
 {
+	Assert(!b->finishing);
 	hyb_pos_copy(&b->before, &b->before_key, fence);
 }
 
@@ -354,6 +399,7 @@ void
 hyb_leaf_builder_add(HybLeafBuilder *b, const HybValue *vals,
 					 const ItemPointerData *tid)
 {
+	Assert(!b->finishing && ItemPointerIsValid(tid));
 	b->layout->add(b, vals, tid);
 	if (unlikely(++b->nitems >= b->next_check))
 		check_full(b);
@@ -423,6 +469,7 @@ hyb_leaf_builder_add_leaf(HybLeafBuilder *b, HybLeaf *leaf, int from, int to)
 	int			row_end;
 
 	Assert(leaf->tombstones == NULL);
+	Assert(from >= 0 && from <= to && to <= leaf->nitems);
 
 	/* the first row may go on with the one that came last */
 	row_end = one_by_one ? to : Min(hyb_leaf_row_start(leaf, row + 1), to);

@@ -76,6 +76,7 @@ hyb_leaf_set_hints(const HybIndex *ix, Buffer buf, uint64 stamp,
 	uint8	   *hints;
 	bool		changed = false;
 
+	Assert(stamp > 0 && nitems > 0);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	if (hyb_page_check(ix, buf, HYB_PAGE_LEAF, stamp) &&
 		((PageHeader) page)->pd_lower == pd_lower &&
@@ -85,6 +86,7 @@ hyb_leaf_set_hints(const HybIndex *ix, Buffer buf, uint64 stamp,
 		{
 			uint8		bit = 1 << (items[i] & 7);
 
+			Assert(items[i] >= 0 && items[i] < hyb_page_opaque(page)->count);
 			if ((hints[items[i] >> 3] & bit) != 0)
 				continue;
 			hints[items[i] >> 3] |= bit;
@@ -111,6 +113,7 @@ hyb_leaf_set_tombstones(Page page, const int *items, int nitems,
 	int			first = bytes;
 	int			last = -1;
 
+	Assert(CritSectionCount > 0);
 	*range_off = 0;
 	*range_len = 0;
 	if (bitmap == NULL || nitems == 0)
@@ -133,8 +136,11 @@ hyb_leaf_set_tombstones(Page page, const int *items, int nitems,
 		first = Min(first, byte);
 		last = Max(last, byte);
 	}
+	Assert(first <= last && last < bytes);
 	*range_off = (uint16) (bitmap - (uint8 *) page + first);
 	*range_len = (uint16) (last - first + 1);
+	/* the bitmap is the end of the content now */
+	Assert(*range_off + *range_len <= ((PageHeader) page)->pd_lower);
 }
 
 /* ---- verification ---- */

@@ -68,6 +68,16 @@ typedef struct HybLeaf
 	HybValue   *scratch_vals;
 } HybLeaf;
 
+StaticAssertDecl(HYB_LEAF_MAX_ITEMS <= PG_UINT16_MAX,
+				 "a leaf's header has two bytes for its items");
+
+#ifdef USE_ASSERT_CHECKING
+/* An opened leaf. */
+extern void hyb_leaf_assert_valid(const HybLeaf *leaf);
+#else
+#define hyb_leaf_assert_valid(leaf) ((void) (leaf))
+#endif
+
 /* Bytes behind a string's memory that a layout's string() may write to. */
 #define HYB_LEAF_SLACK	64
 
@@ -138,6 +148,12 @@ typedef struct HybLeafBuilder
 	HybBuf		right_key;
 	PGAlignedBlock page;
 } HybLeafBuilder;
+
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_leaf_builder_assert_valid(const HybLeafBuilder *b);
+#else
+#define hyb_leaf_builder_assert_valid(b) ((void) (b))
+#endif
 
 /*
  * The table.  Functions raise ERRCODE_INDEX_CORRUPTED, by hyb_corrupted with

@@ -91,6 +91,7 @@ plain_row(HybLeaf *leaf, int row, HybValue *vals)
 	uint32		start = (uint32) row_end(leaf, row - 1);
 	uint32		len = (uint32) row_end(leaf, row) - start;
 
+	Assert(row >= 0 && row < leaf->nrows);
 	if (len == 0 ||
 		hyb_key_split(leaf->desc, plain_leaf(leaf)->bytes + start, len,
 					  leaf->desc->natts, vals) != len)
@@ -262,6 +263,7 @@ waiting_row_of(const PlainBuilder *b, int item)
 {
 	int			row = b->nrows - 1;
 
+	Assert(item >= 0 && b->nrows > 0 && b->rows[0].start == 0);
 	while (b->rows[row].start > item)
 		row--;
 	return row;

@@ -17,16 +17,37 @@
 /* Blocks that one of several processes takes at once, at most. */
 #define HYB_BULK_BLOCKS	32
 
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_step_space_assert_valid(const HybStepSpace *space)
+{
+	Assert(space->stamp > 0);
+	/* blocks are tried in the order in which they were reserved */
+	Assert(space->nused >= 0 && space->nused <= space->next);
+	Assert(space->next <= space->nreserved && space->nreserved <= HYB_MAX_PENDING);
+	Assert(space->nretired >= 0 && space->nretired <= HYB_MAX_PENDING);
+	Assert(!space->bulk || (space->nreserved == 0 && space->nretired == 0));
+	Assert(space->shared ? space->bulk : space->taken == 0 || space->bulk);
+	Assert(space->nown >= 0 && space->nown <= HYB_BULK_BLOCKS);
+	Assert(space->new_inner >= 0 && space->old_inner >= 0);
+	Assert(space->new_filter >= 0 && space->old_filter >= 0);
+	Assert(space->filtered >= space->new_filter);
+}
+#endif
+
 void
 hyb_step_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
 					bool filters, int expected)
 {
+	HYB_ASSERT_NO_LWLOCK();
+	Assert(expected >= 0);
 	memset(space, 0, sizeof(*space));
 	space->ix = ix;
 	space->stamp = stamp;
 	space->filters = filters;
 	space->nreserved = hyb_space_reserve(ix, expected, HYB_STEP_SPARE,
 										 space->reserved);
+	hyb_step_space_assert_valid(space);
 }
 
 void
@@ -57,6 +78,7 @@ take_blocks(HybStepSpace *space)
 	Relation	rel = space->ix->rel;
 	int			n = Min(Max(space->taken / 64, 1), HYB_BULK_BLOCKS);
 
+	Assert(space->shared && space->nown == 0);
 	LockRelationForExtension(rel, ExclusiveLock);
 	for (int i = 0; i < n; i++)
 	{
@@ -85,6 +107,7 @@ bulk_write(HybStepSpace *space, const char *image)
 	Buffer		buf;
 	BlockNumber block;
 
+	hyb_step_space_assert_valid(space);
 	if (space->shared && space->nown == 0)
 		take_blocks(space);
 	if (space->nown > 0)
@@ -100,6 +123,7 @@ bulk_write(HybStepSpace *space, const char *image)
 		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	}
 	block = BufferGetBlockNumber(buf);
+	Assert(block != HYB_METAPAGE_BLKNO);
 	memcpy(BufferGetPage(buf), image, BLCKSZ);
 	MarkBufferDirty(buf);
 	UnlockReleaseBuffer(buf);
@@ -113,6 +137,10 @@ hyb_step_write(HybStepSpace *space, const char *image)
 	BlockNumber block = InvalidBlockNumber;
 	HybWalSet	set;
 
+	hyb_page_assert_valid((Page) unconstify(char *, image));
+	/* a dictionary is no page of a step, and has a stamp of its own */
+	Assert(hyb_page_opaque((Page) unconstify(char *, image))->stamp == space->stamp ||
+		   hyb_page_opaque((Page) unconstify(char *, image))->kind == HYB_PAGE_DICTIONARY);
 	if (space->bulk)
 		return bulk_write(space, image);
 
@@ -145,12 +173,14 @@ hyb_step_write(HybStepSpace *space, const char *image)
 	UnlockReleaseBuffer(buf);
 
 	space->used[space->nused++] = block;
+	hyb_step_space_assert_valid(space);
 	return block;
 }
 
 void
 hyb_step_retire(HybStepSpace *space, BlockNumber block)
 {
+	Assert(!space->bulk && block != HYB_METAPAGE_BLKNO);
 	if (space->nretired < HYB_MAX_PENDING)
 		space->retired[space->nretired++] = block;
 	else
@@ -189,6 +219,8 @@ hyb_step_give_back(const HybStepSpace *space, HybMetaPage *meta)
 {
 	int			n = kept_pending(space, meta);
 
+	hyb_step_space_assert_valid(space);
+	Assert(CritSectionCount > 0 && hyb_step_fits(space, meta));
 	memcpy(meta->pending + n, space->retired,
 		   space->nretired * sizeof(BlockNumber));
 	n += space->nretired;
@@ -201,5 +233,7 @@ hyb_step_give_back(const HybStepSpace *space, HybMetaPage *meta)
 		if (!used)
 			meta->pending[n++] = space->reserved[i];
 	}
+	Assert(n == kept_pending(space, meta) + space->nretired +
+		   space->nreserved - space->nused);
 	meta->npending = n;
 }

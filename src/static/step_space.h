@@ -37,6 +37,12 @@ typedef struct HybStepSpace
 	int			old_filter;		/* filter pages retired */
 } HybStepSpace;
 
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_step_space_assert_valid(const HybStepSpace *space);
+#else
+#define hyb_step_space_assert_valid(space) ((void) (space))
+#endif
+
 /*
  * `filters`: whether the caller builds filters for the leaves.  Who has decided
  * that says it again here: the option may change meanwhile, since ALTER INDEX

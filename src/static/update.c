@@ -26,6 +26,8 @@ hyb_child_list_add_leaf(HybChildList *list, Page page, const HybPos *low)
 {
 	HybChild	child;
 
+	Assert(hyb_page_opaque(page)->kind == HYB_PAGE_LEAF);
+	Assert(hyb_page_opaque(page)->count > 0);
 	memset(&child, 0, sizeof(child));
 	child.block = InvalidBlockNumber;
 	child.filter_block = InvalidBlockNumber;
@@ -67,6 +69,7 @@ load_node(const HybIndex *ix, BlockNumber block, uint64 stamp, int level,
 	Page		page;
 	int			n;
 
+	Assert(level >= 1 && level < HYB_MAX_HEIGHT);
 	if (!BufferIsValid(buf) ||
 		hyb_page_opaque(BufferGetPage(buf))->level != level)
 		hyb_corrupted(ix->rel, block, "This is not the internal node that its parent points to.");
@@ -94,6 +97,7 @@ search_node(const HybKeyDesc *desc, const HybChildList *list,
 	int			low = 0;
 	int			high = list->n - 1;
 
+	Assert(list->n > 0);
 	while (low < high)
 	{
 		int			mid = low + (high - low + 1) / 2;
@@ -155,14 +159,43 @@ hyb_path_load(const HybIndex *ix, const HybRoot *root, const HybPos *pos,
 		low = list->children[node->index].low;
 		at = list->children[node->index];
 	}
+	hyb_path_assert_valid(path);
 }
+
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_path_assert_valid(const HybPath *path)
+{
+	Assert(path->height >= 0 && path->height <= HYB_MAX_HEIGHT);
+	for (int level = 1; level < path->height; level++)
+	{
+		const HybPathNode *node = &path->nodes[level - 1];
+
+		Assert(BlockNumberIsValid(node->block) && node->block != HYB_METAPAGE_BLKNO);
+		Assert(node->index >= 0 && node->index < node->children.n);
+		/* the path leads from each node to the next one */
+		Assert(level == 1 ||
+			   node->children.children[node->index].block == path->nodes[level - 2].block);
+	}
+	/* a root that is a leaf is the only child of a node that there is not */
+	Assert(path->height != 1 ||
+		   (!BlockNumberIsValid(path->nodes[0].block) && path->nodes[0].children.n == 1));
+}
+#endif
 
 void
 hyb_step_write_leaves(HybStepSpace *space, HybChildList *list)
 {
 	for (int i = 0; i < list->n; i++)
-		if (list->children[i].image != NULL)
-			list->children[i].block = hyb_step_write(space, list->children[i].image);
+	{
+		const HybChild *child = &list->children[i];
+
+		/* a leaf has an image exactly while it has no block */
+		Assert((child->image == NULL) == BlockNumberIsValid(child->block));
+		Assert(child->image == NULL || child->stamp == space->stamp);
+		if (child->image != NULL)
+			list->children[i].block = hyb_step_write(space, child->image);
+	}
 }
 
 /* TIDs below a node. */
@@ -235,6 +268,7 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
 	int			start = 0;
 	PGAlignedBlock image;
 
+	hyb_child_list_assert_valid(list, space->ix->desc);
 	npages = (int) ((total + HYB_PAGE_CAPACITY - 1) / HYB_PAGE_CAPACITY);
 	target = npages <= 1 || at_right_edge(path, level) ?
 		HYB_PAGE_CAPACITY : total / npages;
@@ -257,6 +291,8 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
 			size += add;
 			end++;
 		}
+		/* a node has a child at least: a separator is a third of a page */
+		Assert(end > start && size <= HYB_PAGE_CAPACITY);
 		if (level == 1 && !space->bulk)
 			hyb_filter_place_node(place, list, start, end);
 		hyb_page_init(image.data, space->ix, HYB_PAGE_INNER, level, space->stamp);
@@ -273,6 +309,7 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
 		space->new_inner++;
 		start = end;
 	}
+	Assert(sum_tids(nodes->children, nodes->n) == sum_tids(list->children, list->n));
 }
 
 /*
@@ -295,6 +332,8 @@ join_neighbour(HybStepSpace *space, HybFilterPlace *place, HybPath *path,
 	HybPathNode neighbour;
 	HybChildList joined = {0};
 
+	Assert(parent->index >= 0 && parent->index < siblings->n);
+	Assert(list->n == 0 || size > 0);
 	if (siblings->n < 2 || size > HYB_PAGE_CAPACITY * HYB_NODE_SMALL ||
 		(list->n == 0 && !must))
 		return;
@@ -331,6 +370,7 @@ join_neighbour(HybStepSpace *space, HybFilterPlace *place, HybPath *path,
 			&siblings->children[parent->index + (right ? 1 : 2)],
 			(siblings->n - parent->index - (right ? 1 : 2)) * sizeof(HybChild));
 	siblings->n--;
+	Assert(parent->index >= 0 && parent->index < siblings->n);
 }
 
 /* The children of a node, with others in the place of the path's. */
@@ -347,16 +387,19 @@ replace_child(const HybPathNode *node, const HybChildList *nodes)
 			for (int j = 0; j < nodes->n; j++)
 				hyb_child_list_add(&replaced, &nodes->children[j]);
 	}
+	Assert(replaced.n == node->children.n - 1 + nodes->n);
 	return replaced;
 }
 
 static void
 set_root(HybRoot *root, const HybChildList *list, int height)
 {
+	Assert(list->n <= 1);
 	memset(root, 0, sizeof(*root));
 	root->block = InvalidBlockNumber;
 	if (list->n > 0)
 	{
+		Assert(height >= 1 && height <= HYB_MAX_HEIGHT);
 		root->block = list->children[0].block;
 		root->stamp = list->children[0].stamp;
 		root->height = height;
@@ -403,6 +446,8 @@ hyb_static_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
 	HybFilterPlace *place = palloc(sizeof(HybFilterPlace));
 	int			level;
 
+	Assert(!space->bulk);
+	hyb_path_assert_valid(path);
 	hyb_filter_place_init(place, space, path->height > 1 ?
 						  &path->nodes[0].children : NULL);
 	for (level = 1;; level++)

@@ -57,6 +57,12 @@ typedef struct HybPath
 	HybPos		high;			/* upper fence of nodes[0] */
 } HybPath;
 
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_path_assert_valid(const HybPath *path);
+#else
+#define hyb_path_assert_valid(path) ((void) (path))
+#endif
+
 /*
  * What a walk over the leaves of a level has done up to a fence of the path,
  * which led from *at, is done with: *at, whose key at_key holds, becomes that
