@@ -74,6 +74,7 @@ find_end(HybIndex *ix, HybSlot *s, int lane, Buffer buf, Appending *appending)
 	uint64		generation = hyb_page_opaque(page)->stamp;
 	uint16		from = HYB_DELTA_FIRST;
 
+	Assert(hyb_page_is_mine(buf));
 	if (s->hint_end_generation == generation &&
 		hyb_lane_end_block(s->hint_end) == block)
 		from = hyb_lane_end_offset(s->hint_end);
@@ -87,6 +88,7 @@ find_end(HybIndex *ix, HybSlot *s, int lane, Buffer buf, Appending *appending)
 			from = Max(from, hyb_lane_end_offset(end));
 	}
 	appending->from = hyb_delta_end(ix->rel, page, block, from);
+	Assert(appending->from >= HYB_DELTA_FIRST && hyb_delta_is_end(page, appending->from));
 }
 
 /* Remember it for the next time. */
@@ -105,6 +107,7 @@ static inline uint32
 next_entry(const Appending *appending, uint32 done, uint32 offset,
 		   HybDeltaHeader *header, bool *near)
 {
+	Assert(done < appending->len);
 	*header = hyb_delta_whole_header(appending->image + done);
 	*near = offset != HYB_DELTA_FIRST &&
 		hyb_delta_is_near(&header->tid, appending->base);
@@ -140,6 +143,7 @@ put_entries(Page page, Appending *appending, bool *lower)
 	PageHeader	ph = (PageHeader) page;
 	uint32		end = appending->from;
 
+	Assert(CritSectionCount > 0);
 	appending->done = 0;
 	while (appending->done < appending->len)
 	{
@@ -154,9 +158,12 @@ put_entries(Page page, Appending *appending, bool *lower)
 							   &header, near, appending->base);
 		appending->done += header.size + header.len;
 	}
+	/* the caller has seen that the first one has room */
+	Assert(appending->done > 0 && appending->done <= appending->len);
 	*lower = end > ph->pd_lower;
 	if (*lower)
 		ph->pd_lower = Min(TYPEALIGN(HYB_DELTA_STEP, end), ph->pd_upper);
+	Assert(end <= ph->pd_lower && ph->pd_lower - end < HYB_DELTA_STEP);
 	return end;
 }
 
@@ -214,6 +221,10 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 	HybStageAccess access;
 	bool		enter;
 
+	/* a tail: of this generation, not closed, without a page behind it */
+	Assert(hyb_page_is_mine(buf) && hyb_page_opaque(page)->stamp == generation);
+	Assert(!BlockNumberIsValid(hyb_page_opaque(page)->link) &&
+		   (hyb_page_opaque(page)->flags & HYB_DELTA_CLOSED) == 0);
 	(void) hyb_slot_find(s);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
@@ -312,8 +323,10 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 	}
 	else
 		meta->active.head[lane] = new_block;
+	Assert(new_block != HYB_METAPAGE_BLKNO && new_block != old_block);
 	meta->active.tail[lane] = new_block;
 	meta->active.npages++;
+	hyb_generation_assert_valid(&meta->active);
 	hyb_wal_meta_field(&set, metabuf, active);
 	hyb_space_take_apply(&set, metabuf, &take);
 	hyb_wal_commit(&set);
@@ -421,6 +434,7 @@ append(HybIndex *ix, Appending *appending)
 				return append_to_new_page(ix, s, lane, appending);
 			continue;
 		}
+		Assert(lane >= 0 && lane < HYB_LANES);
 		s->lane = lane;
 		find_end(ix, s, lane, buf, appending);
 		if ((opaque->flags & HYB_DELTA_CLOSED) != 0 ||
@@ -452,6 +466,6 @@ hyb_delta_append_some(HybIndex *ix, const uint8 *image, uint32 len, bool *full)
 	Assert(len >= HYB_DELTA_MIN_ENTRY);
 	if (append(ix, &appending))
 		*full = true;
-	Assert(appending.done > 0);
+	Assert(appending.done > 0 && appending.done <= len);
 	return appending.done;
 }

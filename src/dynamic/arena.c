@@ -26,9 +26,21 @@ hyb_arena_private(void)
 	return private_bytes;
 }
 
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_arena_assert_valid(const HybArena *arena)
+{
+	Assert((arena->npocket == 0) == (arena->pocket == 0));
+	Assert(arena->naddr <= HYB_MAX_CHUNKS && (arena->naddr == 0) == (arena->addr == NULL));
+	Assert(arena->context == NULL || arena->npocket <= arena->nchunks);
+	Assert(arena->pocket == 0 || arena->addr[arena->pocket] != NULL);
+}
+#endif
+
 static void
 count_private(int64 nchunks)
 {
+	Assert(nchunks >= 0 || (uint64) -nchunks * HYB_CHUNK_SIZE <= private_bytes);
 	private_bytes += nchunks * HYB_CHUNK_SIZE;
 	if (hyb_arena_private_changed != NULL)
 		hyb_arena_private_changed();
@@ -51,6 +63,7 @@ reserve_private(HybArena *arena, uint32 n)
 		count_private(1);
 		hyb_arena_put(arena, chunk);
 	}
+	hyb_arena_assert_valid(arena);
 	return true;
 }
 
@@ -108,6 +121,7 @@ hyb_arena_enlarge(HybArena *arena, uint32 n)
 			   (naddr - arena->naddr) * sizeof(char *));
 	}
 	arena->naddr = naddr;
+	Assert(arena->naddr >= n);
 }
 
 uint32
@@ -121,6 +135,7 @@ hyb_arena_take(HybArena *arena, uint32 kind)
 	header = hyb_chunk(arena, chunk);
 	arena->pocket = header->next;
 	arena->npocket--;
+	hyb_arena_assert_valid(arena);
 	header->next = 0;
 	header->used = HYB_CHUNK_HEADER;
 	header->kind = kind;
@@ -130,6 +145,8 @@ hyb_arena_take(HybArena *arena, uint32 kind)
 void
 hyb_arena_put(HybArena *arena, uint32 chunk)
 {
+	/* no chunk is in the pocket twice */
+	Assert(chunk != arena->pocket);
 	hyb_chunk(arena, chunk)->next = arena->pocket;
 	arena->pocket = chunk;
 	arena->npocket++;

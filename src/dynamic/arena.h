@@ -59,15 +59,28 @@ typedef struct HybArena
 	void		(*trim) (struct HybArena *arena);	/* NULL: keep the pocket */
 } HybArena;
 
+StaticAssertDecl(sizeof(HybChunk) <= HYB_CHUNK_HEADER, "a chunk begins with its header");
+
+#ifdef USE_ASSERT_CHECKING
+/* The pocket and the addresses of an arena. */
+extern void hyb_arena_assert_valid(const HybArena *arena);
+#else
+#define hyb_arena_assert_valid(arena) ((void) (arena))
+#endif
+
 static inline HybChunk *
 hyb_chunk(const HybArena *arena, uint32 chunk)
 {
+	/* chunk 0 is none; what is not mapped has no address */
+	Assert(chunk > 0 && chunk < arena->naddr && arena->addr[chunk] != NULL);
 	return (HybChunk *) arena->addr[chunk];
 }
 
 static inline void *
 hyb_ref_ptr(const HybArena *arena, HybRef ref)
 {
+	Assert(ref >> HYB_REF_OFFSET_BITS > 0 && ref >> HYB_REF_OFFSET_BITS < arena->naddr);
+	Assert(arena->addr[ref >> HYB_REF_OFFSET_BITS] != NULL);
 	return arena->addr[ref >> HYB_REF_OFFSET_BITS] +
 		((ref & ((1 << HYB_REF_OFFSET_BITS) - 1)) << 2);
 }
@@ -75,6 +88,8 @@ hyb_ref_ptr(const HybArena *arena, HybRef ref)
 static inline HybRef
 hyb_make_ref(uint32 chunk, uint32 offset)
 {
+	Assert(chunk > 0 && chunk < HYB_MAX_CHUNKS);
+	Assert(offset >= HYB_CHUNK_HEADER && offset < HYB_CHUNK_SIZE && offset % 4 == 0);
 	return chunk << HYB_REF_OFFSET_BITS | offset >> 2;
 }
 

@@ -6,6 +6,24 @@
 
 #include "dynamic/bloom.h"
 
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_bloom_assert_valid(const HybBloom *bloom)
+{
+	uint32		nchunks = 0;
+
+	Assert(bloom->nparts <= HYB_BLOOM_MAX_PARTS);
+	for (int i = 0; i < bloom->nparts; i++)
+	{
+		Assert(bloom->part[i].nchunks >= 1 &&
+			   bloom->part[i].nchunks <= HYB_BLOOM_MAX_CHUNKS);
+		Assert(bloom->part[i].chunk != 0);
+		nchunks += bloom->part[i].nchunks;
+	}
+	Assert(bloom->nchunks == nchunks);
+}
+#endif
+
 uint32
 hyb_bloom_size(uint64 nkeys)
 {
@@ -68,11 +86,13 @@ hyb_bloom_extend(HybBloom *bloom, HybArena *arena, uint32 nchunks)
 			part_directory(part, arena)[i] = create_chunk(arena);
 	bloom->nchunks += nchunks;
 	bloom->nparts++;
+	hyb_bloom_assert_valid(bloom);
 }
 
 void
 hyb_bloom_free(HybBloom *bloom, HybArena *arena)
 {
+	hyb_bloom_assert_valid(bloom);
 	for (int i = 0; i < bloom->nparts; i++)
 	{
 		const HybBloomPart *part = &bloom->part[i];
@@ -96,6 +116,7 @@ part_block(const HybBloomPart *part, const HybArena *arena, uint64 hash)
 	uint32		block = (uint32) (((hash >> 32) * nblocks) >> 32);
 	uint32		chunk = part->chunk;
 
+	Assert(block < nblocks);
 	if (part->nchunks > 1)
 		chunk = part_directory(part, arena)[block / HYB_BLOOM_BLOCKS];
 	return (uint64 *) ((char *) hyb_chunk(arena, chunk) + HYB_CHUNK_HEADER +
@@ -111,6 +132,7 @@ hyb_bloom_add(const HybBloom *bloom, const HybArena *arena, uint64 hash)
 	uint64	   *block = part_block(&bloom->part[bloom->nparts - 1], arena, hash);
 	uint64		mixed = BLOOM_MIX(hash);
 
+	Assert(bloom->nparts > 0);
 	for (int i = 0; i < HYB_BLOOM_BITS; i++)
 		block[BLOOM_BIT(mixed, i) >> 6] |= UINT64CONST(1) << (BLOOM_BIT(mixed, i) & 63);
 }

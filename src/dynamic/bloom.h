@@ -48,6 +48,12 @@ typedef struct HybBloom
 	HybBloomPart part[HYB_BLOOM_MAX_PARTS];
 } HybBloom;
 
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_bloom_assert_valid(const HybBloom *bloom);
+#else
+#define hyb_bloom_assert_valid(bloom) ((void) (bloom))
+#endif
+
 /* Chunks, directory included, of a part of n chunks. */
 #define hyb_bloom_cost(n) ((n) > 1 ? (n) + 1 : (n))
 

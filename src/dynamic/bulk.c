@@ -194,6 +194,7 @@ item_entry(const Bulk *bulk, const BulkItem *item, HybEntry *entry)
 	Page		page = bulk_page(bulk, item->page);
 	HybDeltaHeader header = hyb_delta_header(page, item->offset);
 
+	Assert(item->page < bulk->npages && header.len > 0);
 	entry->bytes = (const uint8 *) page + item->offset + header.size;
 	entry->len = entry->keylen = header.len;
 	if (bulk->ix->desc->natts != bulk->ix->desc->nkeys)
@@ -228,6 +229,7 @@ add_items(Bulk *bulk)
 		}
 		bulk->common = hyb_common_prefix(bulk->first.bytes, entry.bytes,
 										 Min(bulk->common, entry.keylen));
+		Assert(bulk->nitems < bulk->max_items && bulk->common <= entry.keylen);
 		item = &bulk->items[bulk->nitems++];
 		item->page = page;
 		item->offset = entry.offset;
@@ -355,6 +357,7 @@ build_tree(Bulk *bulk, const HybTreeUse *use)
 		uint32		number = bulk->number[item->page];
 		HybEntry	entry;
 
+		Assert(i == 0 || compare_items(item - 1, item, bulk) <= 0);
 		item_entry(bulk, item, &entry);
 		entry.block = bulk->block[item->page];
 		entry.offset = (uint16) item->offset;
@@ -399,6 +402,7 @@ install_tree(HybSlot *s, const HybBulkTask *task, Bulk *bulk)
 		stage->npages[which] = bulk->npages;
 		stage->rebuilds++;
 		stage->bulk_generation = 0;
+		hyb_stage_assert_valid(stage);
 		shared->tree_bytes = hyb_stage_bytes(stage);
 	}
 	LWLockRelease(&shared->lock);

@@ -30,6 +30,7 @@ copy_version(HybVersion *to, const HybVersion *from)
 	memcpy(to, from, offsetof(HybVersion, wm_key));
 	memcpy(to->wm_key, from->wm_key, from->watermark.len);
 	to->watermark.key = to->wm_key;
+	hyb_version_assert_valid(to);
 }
 
 /*
@@ -41,6 +42,7 @@ keep_version(HybSlot *s, const HybVersion *version, uint64 changes)
 {
 	uint16		room = version->watermark.len;
 
+	hyb_version_assert_valid(version);
 	if (s->version == NULL || room > s->version_room ||
 		(room == 0 && s->version_room > 0))
 	{
@@ -51,9 +53,11 @@ keep_version(HybSlot *s, const HybVersion *version, uint64 changes)
 										offsetof(HybVersion, wm_key) + room);
 		s->version_room = room;
 	}
+	Assert(room <= s->version_room);
 	copy_version(s->version, version);
 	s->version_changes = changes;
 	s->version_valid = true;
+	hyb_slot_assert_valid(s);
 }
 
 void
@@ -64,6 +68,8 @@ hyb_version_capture(HybIndex *ix, HybVersion *version)
 	Buffer		metabuf;
 	uint64		changes = 0;
 
+	/* reading the metapage may fail */
+	Assert(CritSectionCount == 0);
 	if (likely(hyb_slot_version_is_current(s)))
 	{
 		copy_version(version, s->version);
@@ -146,6 +152,7 @@ hyb_version_switch_begin(HybIndex *ix, HybMetaPage *meta, HybWalSet *set)
 	hyb_version_prepare(ix);
 	hyb_wal_begin(set, ix->rel);
 	START_CRIT_SECTION();
+	Assert(meta->version < PG_UINT64_MAX);
 	meta->version++;
 }
 
@@ -155,6 +162,7 @@ hyb_version_switch_end(HybIndex *ix, Buffer metabuf, HybWalSet *set,
 {
 	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
 
+	Assert(hyb_page_is_mine(metabuf) && CritSectionCount == 1);
 	hyb_meta_set_watermark(meta, watermark, set, metabuf);
 	hyb_wal_meta(set, metabuf);
 	hyb_wal_commit(set);

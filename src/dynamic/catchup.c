@@ -101,6 +101,7 @@ hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access,
 {
 	const HybStage *stage = access->stage;
 
+	Assert(access->shared == NULL || LWLockHeldByMe(&access->shared->lock));
 	if (hidden_from_vacuum(access) &&
 		stage->vacuum_counter < version->vacuum_counter)
 		return false;
@@ -137,6 +138,8 @@ hyb_stage_turn(HybStageAccess *access, const HybVersion *version)
 	HybTree    *active = &stage->trees[HYB_ACTIVE];
 	HybTree    *frozen = &stage->trees[HYB_FROZEN];
 
+	Assert(access->shared == NULL ||
+		   LWLockHeldByMeInMode(&access->shared->lock, LW_EXCLUSIVE));
 	if (hidden_from_vacuum(access) &&
 		stage->vacuum_counter < version->vacuum_counter)
 	{
@@ -155,6 +158,7 @@ hyb_stage_turn(HybStageAccess *access, const HybVersion *version)
 	}
 	if (frozen->generation != version->frozen.number)
 		hyb_stage_reset(stage, arena, HYB_FROZEN, version->frozen.number);
+	hyb_stage_assert_valid(stage);
 	return true;
 }
 
@@ -328,6 +332,7 @@ enter_page(CatchUp *c, const HybTreeUse *use, Page copy, uint64 *applied)
 			if (result != HYB_TREE_DONE)
 				return result == HYB_TREE_MEMORY ? HYB_STAGE_MEMORY : HYB_STAGE_STALE;
 		}
+		Assert(hyb_lane_end(entry.block, entry.next) > *applied);
 		*applied = hyb_lane_end(entry.block, entry.next);
 		if (++c->nentered >= ENTER_ENTRIES)
 			return HYB_STAGE_MORE;
@@ -421,6 +426,7 @@ catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 		if (result != HYB_STAGE_READY)
 			break;
 		stage->synced[c.which] = true;
+		hyb_stage_assert_valid(stage);
 		if (ix->desc->exact)
 			hyb_tree_bloom_grow(&stage->trees[c.which], access->arena);
 	}

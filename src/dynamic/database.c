@@ -102,6 +102,7 @@ find_entry(void)
 {
 	Database   *spare = NULL;
 
+	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
 	for (int i = 0; i < MaxBackends; i++)
 	{
 		Database   *database = &table->entries[i];
@@ -143,6 +144,8 @@ enter_database(void)
 		database->life = ++table->lives;
 		hyb_directory_end_lives(MyDatabaseId, database->life);
 	}
+	Assert(my_database == NULL && database->nprocesses < MaxBackends);
+	Assert(database->db == MyDatabaseId && database->life > 0 && database->life <= table->lives);
 	database->xmin = hyb_database_xmin;
 	database->nprocesses++;
 	my_database = database;

@@ -70,6 +70,7 @@ hyb_delta_image(const HybEntry *entry, uint8 *image)
 {
 	uint8	   *p = image;
 
+	Assert(entry->len > 0 && entry->len <= HYB_MAX_ENTRY_SIZE);
 	if (entry->len > HYB_DELTA_LEN_MASK)
 	{
 		*p++ = HYB_DELTA_LONG | entry->len >> 8;
@@ -80,6 +81,7 @@ hyb_delta_image(const HybEntry *entry, uint8 *image)
 	memcpy(p, &entry->tid, sizeof(ItemPointerData));
 	p += sizeof(ItemPointerData);
 	memcpy(p, entry->bytes, entry->len);
+	Assert(p + entry->len - image == hyb_delta_size(entry->len));
 	return p + entry->len - image;
 }
 
@@ -90,6 +92,8 @@ hyb_delta_place(uint8 *place, const uint8 *image, const HybDeltaHeader *header,
 	uint32		lengths = header->size - sizeof(ItemPointerData);
 	uint8	   *p = place;
 
+	Assert(header->len > 0 && header->size <= HYB_DELTA_HEADER);
+	Assert(!near || hyb_delta_is_near(&header->tid, base));
 	if (!near)
 	{
 		memcpy(p, image, header->size + header->len);
@@ -153,6 +157,7 @@ void
 hyb_delta_walk_start(HybDeltaWalk *walk, const HybIndex *ix,
 					 const HybGeneration *generation, bool whole)
 {
+	Assert(generation->number != 0 || generation->npages == 0);
 	walk->ix = ix;
 	walk->generation = generation->number;
 	memcpy(walk->head, generation->head, sizeof(walk->head));
@@ -186,6 +191,7 @@ hyb_delta_walk_next(HybDeltaWalk *walk)
 		walk->link = walk->head[++walk->lane];
 		walk->block = HYB_METAPAGE_BLKNO;
 	}
+	Assert(walk->lane >= 0 && walk->lane <= HYB_LANES);
 	walk->from = walk->block;
 	walk->block = walk->link;
 	walk->link = InvalidBlockNumber;

@@ -67,6 +67,12 @@ hyb_delta_whole_header(const uint8 *p)
 	return header;
 }
 
+StaticAssertDecl(HYB_MAX_ENTRY_SIZE <= (HYB_DELTA_LEN_MASK << 8 | 0xFF),
+				 "a length has 13 bits");
+StaticAssertDecl((HYB_DELTA_DEAD & HYB_DELTA_LONG) == 0 &&
+				 ((HYB_DELTA_DEAD | HYB_DELTA_LONG | HYB_DELTA_NEAR) & HYB_DELTA_LEN_MASK) == 0,
+				 "flags and length share a byte");
+
 /* Where the first entry of a page lies. */
 #define HYB_DELTA_FIRST		MAXALIGN(SizeOfPageHeaderData)
 
@@ -86,6 +92,7 @@ hyb_delta_header(Page page, uint16 offset)
 	const uint8 *p = (uint8 *) page + offset;
 	HybDeltaHeader header = hyb_delta_whole_header(p);
 
+	Assert(offset >= HYB_DELTA_FIRST && offset < BLCKSZ);
 	if ((p[0] & HYB_DELTA_NEAR) != 0)
 	{
 		header.size -= sizeof(ItemPointerData);
@@ -113,6 +120,7 @@ hyb_delta_is_near(const ItemPointerData *tid, BlockNumber base)
 static inline uint32
 hyb_delta_size(uint32 len)
 {
+	Assert(len > 0 && len <= HYB_MAX_ENTRY_SIZE);
 	return len + sizeof(ItemPointerData) + (len > HYB_DELTA_LEN_MASK ? 2 : 1);
 }
 

@@ -56,6 +56,8 @@ slot_at(uint32 number)
 {
 	int			block = pg_leftmost_one_pos32(number / HYB_FIRST_SLOTS + 1);
 
+	Assert(block < nattached && number - slots_below(block) < block_slots(block));
+	Assert(blocks[block][number - slots_below(block)].number == number);
 	return &blocks[block][number - slots_below(block)];
 }
 
@@ -131,6 +133,8 @@ directory_attached(void)
 	blocks[0] = (HybSharedSlot *) ((char *) hyb_directory + FIRST_BLOCK_OFFSET);
 	nattached = Max(nattached, 1);
 	hyb_arena_evict = evict_idle;
+	Assert(pg_atomic_read_u32(&hyb_directory->nblocks) >= 1 &&
+		   pg_atomic_read_u32(&hyb_directory->nblocks) <= HYB_SLOT_BLOCKS);
 	LWLockRegisterTranche(hyb_directory->lock_tranche, "hybrid_control");
 	LWLockRegisterTranche(hyb_directory->tree_tranche, "hybrid_tree");
 }
@@ -139,6 +143,18 @@ const HybSharedPart hyb_directory_part = {
 	.address = (void **) &hyb_directory,.size = FIRST_BLOCK_OFFSET,
 	.more = first_block_size,.init = init_directory,.attached = directory_attached
 };
+
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_shared_slot_assert_valid(const HybSharedSlot *slot)
+{
+	Assert(slot->used && slot->number >= 0);
+	Assert(slot->next >= -1 && slot->next != slot->number);
+	Assert(slot->key.incarnation != 0 && OidIsValid(slot->relid));
+	Assert(slot->key.in_recovery <= 1);
+	Assert(slot->tree_bytes % HYB_CHUNK_SIZE == 0);
+}
+#endif
 
 /*
  * Map the blocks that other processes have made, for the life of this one.
@@ -163,6 +179,9 @@ attach_blocks(void)
 void
 hyb_directory_lock(LWLockMode mode, bool trees)
 {
+	/* mapping may raise an error, and this lock is no lock to be held twice */
+	Assert(CritSectionCount == 0);
+	Assert(!LWLockHeldByMe(&hyb_directory->lock.lock));
 	for (;;)
 	{
 		attach_blocks();
@@ -204,6 +223,7 @@ hyb_directory_lookup(const HybSlotKey *key)
 	for (int32 i = *bucket_of(key); i >= 0; i = slot->next)
 	{
 		slot = slot_at(i);
+		hyb_shared_slot_assert_valid(slot);
 		if (memcmp(&slot->key, key, sizeof(*key)) == 0)
 			return slot;
 	}
@@ -274,10 +294,17 @@ release_slot(HybSharedSlot *slot)
 	HybStage   *stage = hyb_stage_of(slot);
 	int32	   *link = bucket_of(&slot->key);
 
+	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
+	Assert(LWLockHeldByMeInMode(&slot->lock, LW_EXCLUSIVE) && hyb_arena_attached());
+	hyb_shared_slot_assert_valid(slot);
 	hyb_stage_clear(stage, &hyb_shared_arena);
 	memset(stage, 0, sizeof(*stage));
 	while (*link != slot->number)
+	{
+		/* it is in its bucket's chain */
+		Assert(*link >= 0);
 		link = &slot_at(*link)->next;
+	}
 	*link = slot->next;
 
 	SpinLockAcquire(&slot->mutex);
@@ -396,6 +423,9 @@ hyb_directory_add(const HybSlotKey *key, Oid relid, HybEvicted *evicted)
 	if (slot == NULL)
 		return NULL;
 
+	Assert(!slot->used && slot->tree_bytes == 0);
+	Assert(LWLockHeldByMeInMode(&slot->lock, LW_EXCLUSIVE));
+	Assert(hyb_stage_bytes(hyb_stage_of(slot)) == 0);
 	SpinLockAcquire(&slot->mutex);
 	slot->used = true;
 	slot->key = *key;
@@ -407,6 +437,7 @@ hyb_directory_add(const HybSlotKey *key, Oid relid, HybEvicted *evicted)
 		pg_atomic_write_u64(&slot->appended[lane], 0);
 	SpinLockRelease(&slot->mutex);
 	*bucket = slot->number;
+	hyb_shared_slot_assert_valid(slot);
 	LWLockRelease(&slot->lock);
 	return slot;
 }
@@ -414,6 +445,7 @@ hyb_directory_add(const HybSlotKey *key, Oid relid, HybEvicted *evicted)
 void
 hyb_directory_end_lives(Oid db, uint64 except)
 {
+	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
 	for (uint32 i = 0; i < slots_attached(); i++)
 	{
 		HybSharedSlot *slot = slot_at(i);
@@ -470,6 +502,8 @@ evict_trees(HybSharedSlot *slot)
 	{
 		HybStage   *stage = hyb_stage_of(slot);
 
+		Assert(slot->tree_bytes == 0 || slot->used);
+		hyb_stage_assert_valid(stage);
 		freed = slot->tree_bytes;
 		if (stage->trees[HYB_ACTIVE].nentries > 0)
 			hyb_stage_note_loss(stage, stage->trees[HYB_ACTIVE].generation);

@@ -115,6 +115,13 @@ typedef struct HybDirectory
 	pg_atomic_uint64 changes[HYB_CHANGE_COUNTERS];
 } HybDirectory;
 
+#ifdef USE_ASSERT_CHECKING
+/* A slot that is in use; its mutex, its lock or the directory's is held. */
+extern void hyb_shared_slot_assert_valid(const HybSharedSlot *slot);
+#else
+#define hyb_shared_slot_assert_valid(slot) ((void) (slot))
+#endif
+
 /* NULL until hyb_shared_init has found or made a control structure. */
 extern HybDirectory *hyb_directory;
 extern const HybSharedPart hyb_directory_part;
@@ -123,6 +130,8 @@ extern const HybSharedPart hyb_directory_part;
 static inline HybStage *
 hyb_stage_of(const HybSharedSlot *shared)
 {
+	Assert(shared->stage_offset >= sizeof(HybSharedSlot) &&
+		   shared->stage_offset % MAXIMUM_ALIGNOF == 0);
 	return (HybStage *) ((char *) shared + shared->stage_offset);
 }
 

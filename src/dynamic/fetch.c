@@ -50,6 +50,8 @@ add_item(HybDynBatch *batch, const HybEntry *entry, uint64 generation)
 {
 	HybDynItem *item = hyb_dyn_batch_add(batch);
 
+	Assert(generation != 0 && entry->keylen > 0 && entry->keylen <= entry->len);
+	Assert(ItemPointerIsValid(&entry->tid) && entry->block != HYB_METAPAGE_BLKNO);
 	item->tid = entry->tid;
 	item->killed = (entry->flags & HYB_ENTRY_KILLED) != 0;
 	item->key_off = batch->keys.len;
@@ -121,6 +123,8 @@ start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 	HybTree    *tree = &access->stage->trees[which];
 	const HybPos *lo = fetch->lo;
 
+	hyb_tree_assert_valid(tree);
+	Assert(tree->generation == hyb_version_generation(version, which)->number);
 	if (tree->nentries == 0)
 		return;
 	if (fetch->point_hash != 0 && ix->desc->exact)
@@ -152,6 +156,7 @@ collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 	Source		frozen;
 	Source		active;
 
+	Assert(access->shared == NULL || LWLockHeldByMe(&access->shared->lock));
 	frozen.entry = active.entry = NULL;
 	frozen.reader.buf = active.reader.buf = InvalidBuffer;
 	frozen.reader.lost = active.reader.lost = InvalidBlockNumber;
@@ -313,6 +318,9 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 	bool		current;
 
 	HYB_POINT("dynamic-fetch");
+	hyb_pos_assert_valid(ix->desc, fetch->lo);
+	hyb_pos_assert_valid(ix->desc, fetch->hi);
+	Assert(fetch->limit > 0);
 	batch->nitems = 0;
 	batch->keys.len = 0;
 	batch->complete = true;
@@ -413,6 +421,8 @@ hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 	HYB_POINT("delta-pin");
 	HYB_ASSERT_NO_LWLOCK();
 	*pin = InvalidBuffer;
+	Assert(ref->generation != 0 && ref->block != HYB_METAPAGE_BLKNO);
+	Assert(ref->offset >= HYB_DELTA_FIRST);
 	buf = ReleaseAndReadBuffer(prev, ix->rel, ref->block);
 	if (hyb_version_has_generation(ix, ref->generation))
 	{
@@ -438,6 +448,7 @@ hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 		*pin = buf;
 	else
 		ReleaseBuffer(buf);
+	Assert((result == HYB_PIN_HOLDS) == BufferIsValid(*pin));
 	return result;
 }
 
@@ -586,6 +597,7 @@ hyb_dynamic_age_counters(HybIndex *ix, int first, int n)
 {
 	HybSlot    *s = hyb_slot_get(ix);
 
+	Assert(first >= 0 && n >= 0 && first + n <= HYB_STAGE_COUNTERS);
 	if (!hyb_slot_find(s) ||
 		!LWLockConditionalAcquire(&s->shared->lock, LW_EXCLUSIVE))
 		return;

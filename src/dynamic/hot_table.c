@@ -147,6 +147,7 @@ make_segment(uint32 nbuckets)
 	dsm_segment *seg = hyb_create_segment(size);
 	HybHotTable *table;
 
+	Assert(nbuckets >= LEAST_BUCKETS && LWLockHeldByMe(&hyb_hot->making));
 	if (seg == NULL)
 		return NULL;
 	table = dsm_segment_address(seg);
@@ -255,10 +256,32 @@ lock_bucket(HybHotBucket *bucket)
 	finish_spin_delay(&delay);
 }
 
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_hot_bucket_assert_valid(const HybHotBucket *bucket)
+{
+	uint8		taken = 0;
+
+	for (int i = 0; i < HYB_HOT_PLACES; i++)
+	{
+		int			n = places_for(bucket->places[i].keylen);
+
+		if ((bucket->starts & (1 << i)) == 0)
+			continue;
+		/* an entry's places are its own, and lie within the bucket */
+		Assert(bucket->places[i].owner != 0 && i + n <= HYB_HOT_PLACES);
+		Assert((taken & places_mask(i, n)) == 0);
+		taken |= places_mask(i, n);
+	}
+	Assert(bucket->taken == taken);
+}
+#endif
+
 static void
 unlock_bucket(HybHotBucket *bucket)
 {
 	Assert((pg_atomic_read_u32(&bucket->sequence) & 1) != 0);
+	hyb_hot_bucket_assert_valid(bucket);
 	pg_atomic_fetch_add_u32(&bucket->sequence, 1);
 }
 
@@ -320,6 +343,9 @@ remove_at(HybHotTable *table, HybHotBucket *bucket, int i)
 	HybHotOwner *owner = &table->owners[place->owner_index];
 	int			n = places_for(place->keylen);
 
+	Assert((pg_atomic_read_u32(&bucket->sequence) & 1) != 0);
+	Assert((bucket->starts & (1 << i)) != 0);
+	Assert(pg_atomic_read_u64(&table->places) >= n);
 	if (pg_atomic_read_u32(&owner->number) == place->owner)
 		pg_atomic_fetch_sub_u32(&owner->entries, 1);
 
@@ -346,6 +372,7 @@ entry_at(const HybHotBucket *bucket, int place)
 static int
 make_room(HybHotTable *table, HybHotBucket *bucket, int n)
 {
+	Assert(n >= 1 && n <= HYB_HOT_PLACES);
 	for (int i = 0; i + n <= HYB_HOT_PLACES; i++)
 		if ((bucket->taken & places_mask(i, n)) == 0)
 			return i;
@@ -396,6 +423,7 @@ hyb_hot_put(HybHotTable *table, const HybHotPut *put, const HybHotKey *key,
 		if (i < 0)
 		{
 			i = make_room(table, bucket, n);
+			Assert((bucket->taken & places_mask(i, n)) == 0);
 			place = &bucket->places[i];
 			place->owner = put->number;
 			place->owner_index = put->owner - table->owners;

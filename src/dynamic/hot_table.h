@@ -107,6 +107,13 @@ typedef struct HybHotTable
 /* Bytes of a table before its buckets. */
 #define HYB_HOT_HEAD	TYPEALIGN(sizeof(HybHotBucket), sizeof(HybHotTable))
 
+#ifdef USE_ASSERT_CHECKING
+/* A bucket that this process has locked. */
+extern void hyb_hot_bucket_assert_valid(const HybHotBucket *bucket);
+#else
+#define hyb_hot_bucket_assert_valid(bucket) ((void) (bucket))
+#endif
+
 extern HybHotControl *hyb_hot;
 extern const HybSharedPart hyb_hot_part;
 
@@ -137,6 +144,7 @@ static inline HybHotBucket *
 hyb_hot_place_of(const HybHotTable *table, uint32 owner, uint64 hash,
 				 uint16 *tag)
 {
+	Assert(owner != 0 && table->nbuckets > 0);
 	/* Fibonacci hashing: neighbouring numbers have their own orders */
 	hash = (hash ^ owner) * UINT64CONST(0x9E3779B97F4A7C15);
 	*tag = (uint16) hash;

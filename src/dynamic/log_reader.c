@@ -25,6 +25,8 @@ load_entry(HybEntryLog *log, HybLogPage *where, uint16 offset, HybEntry *entry)
 	Page		page;
 	bool		found;
 
+	Assert(reader->generation != 0 && !log->stale);
+	Assert(BlockNumberIsValid(where->block) && where->block != HYB_METAPAGE_BLKNO);
 	if (!BufferIsValid(reader->buf) || reader->block != where->block)
 	{
 		hyb_log_reader_end(reader);

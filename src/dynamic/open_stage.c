@@ -62,6 +62,7 @@ reserve_more(HybIndex *ix, HybStageAccess *access, uint32 *wanted)
 {
 	uint32		bloom = 0;
 
+	Assert(*wanted >= HYB_RESERVE_MIN && *wanted <= HYB_RESERVE_MAX);
 	/* only a hint, so the lock may be gone already */
 	if (ix->desc->exact)
 		for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
@@ -93,6 +94,8 @@ lock_shared_stage(HybIndex *ix, HybStageAccess *access, LWLockMode mode)
 		access->shared = shared;
 		access->stage = hyb_stage_of(shared);
 		access->arena = &hyb_shared_arena;
+		hyb_shared_slot_assert_valid(shared);
+		hyb_stage_assert_valid(access->stage);
 		return true;
 	}
 	LWLockRelease(&shared->lock);
@@ -351,6 +354,7 @@ ask_for_merge(HybSlot *s)
 void
 hyb_stage_close(HybStageAccess *access)
 {
+	Assert(access->shared != NULL || access->s->busy > 0);
 	if (access->shared != NULL)
 		LWLockRelease(&access->shared->lock);
 	else
@@ -412,6 +416,9 @@ hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
 	hyb_log_reader_end(&reader);
 	if (result != HYB_TREE_DONE)
 		return false;
+	/* one entry after the other, as they lie on the page */
+	Assert(hyb_lane_end(entry->block, entry->next) > stage->applied[HYB_ACTIVE][lane] ||
+		   hyb_lane_end_block(stage->applied[HYB_ACTIVE][lane]) != entry->block);
 	stage->applied[HYB_ACTIVE][lane] = hyb_lane_end(entry->block, entry->next);
 	return true;
 }
@@ -419,6 +426,8 @@ hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
 void
 hyb_stage_entered(HybStageAccess *access)
 {
+	Assert(LWLockHeldByMeInMode(&access->shared->lock, LW_EXCLUSIVE));
+	hyb_stage_assert_valid(access->stage);
 	access->shared->tree_bytes = hyb_stage_bytes(access->stage);
 	hyb_stage_close(access);
 }

@@ -20,6 +20,18 @@ typedef struct ProgressTable
 static ProgressTable *table = NULL;
 static int	my_entry = -1;
 
+#ifdef USE_ASSERT_CHECKING
+/* An entry, with the mutex held. */
+static void
+progress_assert_valid(const HybProgress *progress)
+{
+	Assert(progress->pid != 0 && OidIsValid(progress->dbid) && OidIsValid(progress->relid));
+	Assert(progress->entries_done <= progress->entries_total);
+}
+#else
+#define progress_assert_valid(progress) ((void) (progress))
+#endif
+
 static void
 init_table(void *memory)
 {
@@ -93,6 +105,7 @@ hyb_progress_update(int entry, const HybProgress *now)
 {
 	HybProgress *progress;
 
+	Assert(entry < HYB_PROGRESS_ENTRIES);
 	if (entry < 0)
 		return;
 	progress = &table->entries[entry];
@@ -103,7 +116,9 @@ hyb_progress_update(int entry, const HybProgress *now)
 		progress->entries_done = now->entries_done;
 		progress->entries_moved = now->entries_moved;
 		progress->pass_level = now->pass_level;
+		Assert(now->steps >= progress->steps);
 		progress->steps = now->steps;
+		progress_assert_valid(progress);
 	}
 	SpinLockRelease(&table->mutex);
 }
@@ -127,6 +142,7 @@ hyb_progress_end(int entry)
 bool
 hyb_progress_read(int entry, HybProgress *progress)
 {
+	Assert(entry >= 0 && entry < HYB_PROGRESS_ENTRIES);
 	if (!hyb_shared_init())
 		return false;
 	SpinLockAcquire(&table->mutex);

@@ -84,6 +84,7 @@ hyb_create_segment(Size size)
 	uint32		cancel_holdoff = QueryCancelHoldoffCount;
 	dsm_segment *volatile seg = NULL;
 
+	Assert(size > 0 && CritSectionCount == 0);
 	if (retry_at != 0 && GetCurrentTimestamp() < retry_at)
 		return NULL;
 

@@ -116,6 +116,7 @@ init_control(char *memory)
 	memset(memory, 0, control_size());
 	for (int i = 0; i < nparts; i++)
 	{
+		Assert(memory == (char *) CACHELINEALIGN(memory));
 		if (parts[i]->init != NULL)
 			parts[i]->init(memory);
 		memory += part_size(i);
@@ -125,6 +126,7 @@ init_control(char *memory)
 static void
 attach_control(char *memory)
 {
+	Assert(control == NULL && memory != NULL);
 	control = memory;
 	for (int i = 0; i < nparts; i++)
 	{

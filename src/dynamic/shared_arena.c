@@ -186,6 +186,29 @@ segment_of(uint32 chunk)
 		(chunk - all * (((uint32) 1 << class) - 1)) / (HYB_SEGMENT_MIN << class);
 }
 
+#ifdef USE_ASSERT_CHECKING
+/* A segment, and what is counted of all; the mutex is held. */
+static void
+segment_assert_valid(uint32 n)
+{
+	const Segment *segment = &table->segments[n];
+
+	Assert(segment->serial != 0 && segment->serial <= pg_atomic_read_u64(&table->made));
+	Assert(segment->nchunks >= 1 && segment->nchunks <= segment_size(n));
+	Assert(segment->unused >= fixed_chunks(n) && segment->unused <= segment->nchunks);
+	/* what was never used is free */
+	Assert(segment->nfree >= segment->nchunks - segment->unused);
+	Assert(segment->nfree <= segment->nchunks - fixed_chunks(n));
+	Assert(segment->free_chunks == 0 || segment_of(segment->free_chunks) == n);
+	Assert((segment->free_chunks == 0) ==
+		   (segment->nfree == segment->nchunks - segment->unused));
+	Assert(table->nfree >= segment->nfree && table->nfree <= table->nreserved);
+	Assert(table->nempty <= HYB_MAX_SEGMENTS);
+}
+#else
+#define segment_assert_valid(n) ((void) (n))
+#endif
+
 /* All that is ever free of it. */
 static inline uint32
 segment_capacity(uint32 n)
@@ -282,6 +305,7 @@ unmap_segment(uint32 n)
 {
 	dsm_segment *seg = mapped[n].seg;
 
+	Assert(mapped[n].serial != 0);
 	memset(&hyb_shared_arena.addr[segment_first(n)], 0,
 		   mapped[n].nchunks * sizeof(char *));
 	memset(&mapped[n], 0, sizeof(mapped[n]));
@@ -434,6 +458,7 @@ add_segment(void)
 			seen_made = serial;
 		pg_atomic_write_u64(&table->made, serial);
 		made = true;
+		segment_assert_valid(n);
 	}
 	SpinLockRelease(&table->mutex);
 	if (!made)
@@ -499,6 +524,8 @@ retire_segment(void)
 		SpinLockRelease(&table->mutex);
 		return false;
 	}
+	segment_assert_valid(n);
+	Assert(n > 0 && table->nempty > 0);
 	segment = &table->segments[n];
 	handle = segment->handle;
 	table->nreserved -= segment->nchunks;
@@ -648,11 +675,13 @@ pop_chunk(uint32 n)
 	Segment    *segment = &table->segments[n];
 	uint32		chunk = segment->free_chunks;
 
+	Assert(segment->nfree > 0);
 	if (chunk != 0)
 		segment->free_chunks = hyb_chunk(&hyb_shared_arena, chunk)->next;
 	else
 		chunk = segment_first(n) + segment->unused++;
 	segment->nfree--;
+	Assert(segment_of(chunk) == n && chunk != 0);
 	return chunk;
 }
 
@@ -685,6 +714,7 @@ take_free(HybArena *arena, uint32 n, uint32 budget)
 			hyb_arena_put(arena, pop_chunk(i));
 			table->nfree--;
 		}
+		segment_assert_valid(i);
 	}
 	SpinLockRelease(&table->mutex);
 	return arena->npocket > had;
@@ -745,6 +775,8 @@ trim_shared(HybArena *arena)
 		Assert(segment->nfree <= segment_capacity(n));
 		if (segment->nfree == segment_capacity(n))
 			table->nempty++;
+		segment_assert_valid(n);
 		SpinLockRelease(&table->mutex);
 	}
+	hyb_arena_assert_valid(arena);
 }

@@ -120,6 +120,8 @@ add_entry(const Reading *r, const HybEntry *entry)
 {
 	HybDynItem *item = hyb_dyn_batch_add(r->batch);
 
+	Assert(entry->keylen > 0 && entry->keylen <= entry->len);
+	Assert((entry->flags & HYB_DELTA_DEAD) == 0);
 	item->tid = entry->tid;
 	item->killed = false;
 	item->key_off = r->batch->keys.len;
@@ -214,6 +216,8 @@ put_in_order(Reading *r)
 
 	if (batch->nitems > 1)
 		qsort_arg(batch->items, batch->nitems, sizeof(HybDynItem), item_order, r);
+	for (int i = 1; i < batch->nitems; i++)
+		Assert(item_order(&batch->items[i - 1], &batch->items[i], r) <= 0);
 	if (batch->nitems > r->fetch->limit)
 	{
 		batch->nitems = r->fetch->limit;

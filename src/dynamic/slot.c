@@ -52,6 +52,22 @@ slot_key(const HybIndex *ix, HybSlotKey *key)
 	key->life = hyb_database_life();
 }
 
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_slot_assert_valid(const HybSlot *s)
+{
+	Assert(s->local_serial != 0 && s->local_serial <= local_serials);
+	Assert(s->key.incarnation != 0);
+	Assert(s->busy >= 0 && s->lane >= 0 && s->lane < HYB_LANES);
+	/* trees of its own: both or neither */
+	Assert((s->stage == NULL) == (s->arena == NULL));
+	Assert(s->busy == 0 || s->arena != NULL);
+	Assert(!s->version_valid || (s->version != NULL && s->changes != NULL));
+	Assert(!s->is_temp || s->shared == NULL);
+	Assert((s->shared == NULL) == (s->shared_serial == 0));
+}
+#endif
+
 /* ---- trees in backend memory ---- */
 
 static HybSlot *private_slots[HYB_PRIVATE_MAX];
@@ -65,6 +81,7 @@ hyb_slot_drop_private(HybSlot *s)
 	if (s->arena == NULL)
 		return;
 	Assert(s->busy == 0);
+	hyb_slot_assert_valid(s);
 	hyb_arena_drop(s->arena);
 	s->arena = NULL;
 	s->stage = NULL;
@@ -76,6 +93,7 @@ hyb_slot_drop_private(HybSlot *s)
 		memmove(&private_slots[i], &private_slots[i + 1],
 				(nprivate - i) * sizeof(HybSlot *));
 	}
+	Assert(nprivate >= 0);
 }
 
 /*
@@ -116,7 +134,9 @@ hyb_slot_make_private(HybSlot *s)
 	arena = hyb_arena_create(TopMemoryContext);
 	s->stage = MemoryContextAllocZero(arena->context, sizeof(HybStage));
 	s->arena = arena;
+	Assert(nprivate < HYB_PRIVATE_MAX);
 	private_slots[nprivate++] = s;
+	hyb_slot_assert_valid(s);
 }
 
 /* ---- backend-local ---- */
@@ -137,6 +157,7 @@ hyb_slot_add_piece(HybSlotPiece *piece)
 static void
 discard(HybSlot *s)
 {
+	Assert(s->busy == 0);
 	hyb_slot_drop_private(s);
 	if (s->version != NULL)
 		pfree(s->version);
@@ -166,6 +187,7 @@ relation_gone(void *arg)
 static void
 tie_to_relation(HybSlot *s, Relation rel)
 {
+	Assert(!s->tied);
 	s->gone.func = relation_gone;
 	s->gone.arg = s;
 	MemoryContextRegisterResetCallback(rel->rd_indexcxt, &s->gone);
@@ -217,6 +239,7 @@ hyb_slot_open(HybIndex *ix)
 	ix->slot = s;
 	ix->slot_serial = s->local_serial;
 	hyb_index_remember_slot(ix);
+	hyb_slot_assert_valid(s);
 	return s;
 }
 
@@ -233,6 +256,7 @@ refer(HybSlot *s, HybSharedSlot *shared)
 	s->shared_serial = shared != NULL ? pg_atomic_read_u64(&shared->serial) : 0;
 	if (s->stage != NULL)
 		s->stage->synced[HYB_ACTIVE] = false;
+	Assert(shared == NULL || !s->is_temp);
 }
 
 bool
@@ -268,6 +292,7 @@ hyb_slot_create(HybSlot *s)
 	HybEvicted	evicted = {InvalidOid, InvalidOid};
 	HybSharedSlot *shared;
 
+	Assert(CritSectionCount == 0);
 	if (hyb_slot_find(s))
 		return true;
 	if (s->is_temp || hyb_directory == NULL || !IsUnderPostmaster)
@@ -299,6 +324,7 @@ hyb_slot_create(HybSlot *s)
 static void
 set_generation(HybSharedSlot *shared, uint64 generation)
 {
+	Assert(pg_atomic_read_u64(&shared->appended_gen) < generation);
 	/* readers look at the generation first: lanes are zeroed before */
 	for (int i = 0; i < HYB_LANES; i++)
 		pg_atomic_write_u64(&shared->appended[i], 0);
@@ -319,6 +345,9 @@ hyb_slot_publish(HybSlot *s, uint64 generation, int lane, uint64 end)
 {
 	HybSharedSlot *shared = s->shared;
 
+	Assert(generation > 0 && lane >= 0 && lane < HYB_LANES);
+	Assert(hyb_lane_end_block(end) != HYB_METAPAGE_BLKNO);
+	Assert(hyb_lane_end_offset(end) > SizeOfPageHeaderData && hyb_lane_end_offset(end) < BLCKSZ);
 	if (shared == NULL || s->key.in_recovery)
 		return;
 	SpinLockAcquire(&shared->mutex);
@@ -328,6 +357,10 @@ hyb_slot_publish(HybSlot *s, uint64 generation, int lane, uint64 end)
 
 		if (current < generation)
 			set_generation(shared, generation);
+		/* an end never goes backwards on its page */
+		Assert(current != generation ||
+			   pg_atomic_read_u64(&shared->appended[lane]) >> 16 != end >> 16 ||
+			   pg_atomic_read_u64(&shared->appended[lane]) <= end);
 		if (current <= generation)
 			pg_atomic_write_u64(&shared->appended[lane], end);
 	}

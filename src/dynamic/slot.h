@@ -75,6 +75,12 @@ typedef struct HybSlot
 	/* what upper layers keep: HybSlotPiece */
 } HybSlot;
 
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_slot_assert_valid(const HybSlot *s);
+#else
+#define hyb_slot_assert_valid(s) ((void) (s))
+#endif
+
 extern HybSlot *hyb_slot_open(HybIndex *ix);
 
 /*
@@ -131,6 +137,7 @@ hyb_slot_piece(const HybIndex *ix, const HybSlotPiece *piece)
 static inline void
 hyb_slot_count(const HybIndex *ix, int counter)
 {
+	Assert(counter >= 0 && counter < HYB_STAGE_COUNTERS);
 	hyb_slot_get(ix)->counters[counter]++;
 }
 

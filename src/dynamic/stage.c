@@ -12,14 +12,47 @@
  */
 #define HYB_STAGE_LOSSES	4
 
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_stage_assert_valid(const HybStage *stage)
+{
+	const HybTree *frozen = &stage->trees[HYB_FROZEN];
+	const HybTree *active = &stage->trees[HYB_ACTIVE];
+
+	hyb_tree_assert_valid(frozen);
+	hyb_tree_assert_valid(active);
+	/* the frozen generation is the older one */
+	Assert(frozen->generation == 0 || active->generation == 0 ||
+		   frozen->generation < active->generation);
+	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
+	{
+		bool		nothing = true;
+
+		for (int lane = 0; lane < HYB_LANES; lane++)
+		{
+			uint64		applied = stage->applied[which][lane];
+
+			Assert(applied == 0 || hyb_lane_end_block(applied) != HYB_METAPAGE_BLKNO);
+			Assert(hyb_lane_end_offset(applied) < BLCKSZ);
+			nothing &= applied == 0;
+		}
+		/* a tree has entries only of lanes that were read */
+		Assert(!nothing || stage->trees[which].nentries == 0);
+	}
+	Assert(stage->lost_generation != 0 || stage->losses == 0);
+}
+#endif
+
 void
 hyb_stage_reset(HybStage *stage, HybArena *arena, int which, uint64 generation)
 {
+	Assert(which == HYB_FROZEN || which == HYB_ACTIVE);
 	hyb_tree_free(&stage->trees[which], arena);
 	stage->trees[which].generation = generation;
 	memset(stage->applied[which], 0, sizeof(stage->applied[which]));
 	stage->synced[which] = false;
 	stage->npages[which] = 0;
+	Assert(stage->trees[which].nentries == 0 && stage->trees[which].nchunks == 0);
 }
 
 void
@@ -35,6 +68,8 @@ hyb_stage_freeze(HybStage *stage, HybArena *arena)
 {
 	HybTree    *active = &stage->trees[HYB_ACTIVE];
 
+	hyb_stage_assert_valid(stage);
+	Assert(active->generation != 0);
 	hyb_tree_free(&stage->trees[HYB_FROZEN], arena);
 	stage->trees[HYB_FROZEN] = *active;
 	memcpy(stage->applied[HYB_FROZEN], stage->applied[HYB_ACTIVE],
@@ -47,6 +82,7 @@ hyb_stage_freeze(HybStage *stage, HybArena *arena)
 void
 hyb_stage_note_loss(HybStage *stage, uint64 generation)
 {
+	Assert(generation != 0);
 	if (generation != stage->lost_generation)
 		stage->losses = 0;
 	stage->lost_generation = generation;

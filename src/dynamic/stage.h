@@ -79,6 +79,13 @@ typedef struct HybStage
 	pg_atomic_uint64 counters[HYB_STAGE_COUNTERS];	/* of upper layers */
 } HybStage;
 
+#ifdef USE_ASSERT_CHECKING
+/* A stage that is locked, at least shared. */
+extern void hyb_stage_assert_valid(const HybStage *stage);
+#else
+#define hyb_stage_assert_valid(stage) ((void) (stage))
+#endif
+
 /*
  * For what follows a stage is locked exclusively, and the arena that its trees
  * are in attached.

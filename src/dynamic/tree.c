@@ -34,6 +34,36 @@ hyb_tree_target(HybTreeTarget *target, const HybTreeUse *use, const HybPos *pos,
 	hyb_tree_key_head(use->desc, pos->key, pos->len, 0, &target->low, &target->high);
 }
 
+#ifdef USE_ASSERT_CHECKING
+
+void
+hyb_tree_assert_valid(const HybTree *tree)
+{
+	Assert((tree->root == 0) == (tree->height == 0));
+	Assert(tree->height <= HYB_TREE_MAX_HEIGHT);
+	Assert((tree->oldest == 0) == (tree->newest == 0));
+	Assert(tree->root != 0 || tree->nentries == 0);
+	Assert(tree->root == 0 || tree->nodes != 0);
+	Assert(tree->nlog <= tree->nentries);
+	Assert((tree->npages == 0) == (tree->pages == 0));
+	hyb_bloom_assert_valid(&tree->bloom);
+	Assert(tree->nchunks >= hyb_bloom_chunks(&tree->bloom));
+}
+
+void
+hyb_tree_inner_assert_valid(const HybTreeInner *inner)
+{
+	Assert(inner->count >= 1 && inner->count <= HYB_INNER_FANOUT);
+	for (int i = 0; i < inner->count; i++)
+	{
+		Assert(inner->child[i] != 0);
+		Assert(i == 0 || inner->sep[i] != 0);
+		Assert(i <= 1 || inner->head[i - 1] <= inner->head[i]);
+	}
+}
+
+#endif							/* USE_ASSERT_CHECKING */
+
 /* The last child of an inner node that begins at the target or below it. */
 static int
 inner_search(const HybTreeTarget *target, const HybTreeInner *inner)
@@ -75,6 +105,7 @@ hyb_tree_descend(HybTreeTarget *target, HybTreePath *path)
 		hyb_tree_prefetch_heads(inner->head);
 		hyb_tree_target_enter(target, inner->skip);
 		i = inner_search(target, inner);
+		Assert(i >= 0 && i < inner->count);
 		path->node[level] = ref;
 		path->index[level] = i;
 		ref = inner->child[i];
@@ -84,6 +115,7 @@ hyb_tree_descend(HybTreeTarget *target, HybTreePath *path)
 	hyb_tree_target_enter(target, leaf->skip);
 	path->node[0] = ref;
 	path->index[0] = hyb_tree_leaf_search(target, leaf);
+	Assert(path->index[0] >= 0 && path->index[0] <= leaf->count);
 	return leaf;
 }
 
@@ -110,6 +142,7 @@ hyb_tree_fences(const HybTreeUse *use, const HybTreePath *path, int level,
 static void
 inner_put(HybTreeInner *inner, int i, uint64 head, HybRef sep, HybRef child)
 {
+	Assert(inner->count < HYB_INNER_FANOUT && i >= 0 && i <= inner->count);
 	HYB_OPEN_PLACE(inner->head, i, inner->count);
 	HYB_OPEN_PLACE(inner->sep, i, inner->count);
 	HYB_OPEN_PLACE(inner->child, i, inner->count);
@@ -179,6 +212,8 @@ split_inner(const HybTreeUse *use, const HybTreePath *path, int level,
 		reset_inner(use, low, *sep, inner);
 		reset_inner(use, *sep, high, right);
 	}
+	hyb_tree_inner_assert_valid(inner);
+	hyb_tree_inner_assert_valid(right);
 	return right_ref;
 }
 
@@ -206,6 +241,7 @@ insert_split(const HybTreeUse *use, const HybTreePath *path,
 			inner_put(inner, path->index[level] + 1,
 					  hyb_tree_entry_head(arena, use->desc, sep, inner->skip),
 					  sep, right);
+			hyb_tree_inner_assert_valid(inner);
 			return;
 		}
 		right = split_inner(use, path, level, right, &sep);
@@ -220,6 +256,8 @@ insert_split(const HybTreeUse *use, const HybTreePath *path,
 	root->child[1] = right;
 	tree->root = root_ref;
 	tree->height++;
+	hyb_tree_inner_assert_valid(root);
+	Assert(tree->height <= HYB_TREE_MAX_HEIGHT);
 }
 
 /* Nodes that splitting the path's leaf makes, the separator's among them. */
@@ -350,6 +388,8 @@ hyb_tree_insert(const HybTreeUse *use, const HybEntry *entry)
 						  hyb_tree_bytes_head(use->desc, entry->bytes,
 											  entry->keylen, leaf->skip), item);
 	tree->nentries++;
+	Assert(tree->bloom.nparts == 0 || use->desc->exact);
+	hyb_tree_assert_valid(tree);
 	if (tree->bloom.nparts != 0)
 		hyb_bloom_add(&tree->bloom, arena,
 					  hyb_key_hash(entry->bytes, entry->keylen));
@@ -400,6 +440,7 @@ bloom_rebuild(HybTree *tree, HybArena *arena)
 				hyb_bloom_add(&tree->bloom, arena,
 							  hyb_key_hash(entry->bytes, entry->keylen));
 			off += hyb_entry_size(hyb_entry_len(entry));
+			Assert(off <= header->used);
 		}
 	}
 }
@@ -508,6 +549,8 @@ hyb_tree_iter_start(HybTreeIter *iter, const HybPos *lo, const HybPos *hi)
 	HybTreeTarget target;
 	bool		backward = iter->backward;
 
+	hyb_pos_assert_valid(iter->use.desc, lo);
+	hyb_pos_assert_valid(iter->use.desc, hi);
 	iter->stop = backward ? lo : hi;
 	iter->leaf = NULL;
 	if (iter->use.tree->root == 0)
@@ -630,6 +673,7 @@ hyb_tree_flag(const HybTreeUse *use, const HybEntry *entry, uint16 flag)
 	int			i;
 	int			n = 0;
 
+	Assert(flag == HYB_ENTRY_DEAD || flag == HYB_ENTRY_KILLED);
 	if (use->tree->root == 0)
 		return 0;
 	hyb_tree_target(&target, use, &pos, false);

@@ -90,10 +90,12 @@ hyb_tree_compact(const HybTreeUse *use)
 			return false;
 		off += hyb_entry_size(hyb_entry_len(copy));
 	}
+	Assert(header->kind == HYB_CHUNK_ENTRIES && tree->nchunks > 0);
 	tree->oldest = header->next;
 	if (tree->oldest == 0)
 		tree->newest = 0;
 	tree->nchunks--;
 	hyb_arena_put(use->arena, chunk);
+	hyb_tree_assert_valid(tree);
 	return true;
 }

@@ -122,7 +122,7 @@ hyb_tree_leaf_in_log(const HybTreeLeaf *leaf, int i)
 static inline HybRef
 hyb_tree_leaf_copy(const HybTreeLeaf *leaf, int i)
 {
-	Assert(!hyb_tree_leaf_in_log(leaf, i));
+	Assert(i >= 0 && i < leaf->count && !hyb_tree_leaf_in_log(leaf, i));
 	return leaf->compact ? hyb_compact_leaf(leaf)->ref[i] :
 		hyb_plain_leaf(leaf)->entry[i];
 }
@@ -139,6 +139,15 @@ hyb_tree_leaf_fanout(const HybTreeLeaf *leaf)
  */
 extern bool hyb_tree_leaf_entry(const HybTreeUse *use, const HybTreeLeaf *leaf,
 								int i, HybEntry *entry);
+
+#ifdef USE_ASSERT_CHECKING
+/* A leaf that has been changed: its counts, links, and the order of its heads. */
+extern void hyb_tree_leaf_assert_valid(const HybTreeLeaf *leaf);
+extern void hyb_tree_inner_assert_valid(const HybTreeInner *inner);
+#else
+#define hyb_tree_leaf_assert_valid(leaf) ((void) (leaf))
+#define hyb_tree_inner_assert_valid(inner) ((void) (inner))
+#endif
 
 /* First entry of the leaf that is beyond the target; its count if none is. */
 extern int	hyb_tree_leaf_search(const HybTreeTarget *target, const HybTreeLeaf *leaf);

@@ -23,6 +23,25 @@
  */
 #define PLAIN_BYTES		(HYB_CHUNK_SPACE / 4)
 
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_tree_leaf_assert_valid(const HybTreeLeaf *leaf)
+{
+	Assert(leaf->count <= hyb_tree_leaf_fanout(leaf));
+	Assert(leaf->skip <= HYB_MAX_ENTRY_SIZE);
+	Assert(leaf->next != leaf->prev || leaf->next == 0);
+	Assert(!leaf->compact || hyb_compact_leaf(leaf)->shift <= MAX_SHIFT);
+	for (int i = 0; i < leaf->count; i++)
+	{
+		Assert(hyb_tree_leaf_in_log(leaf, i) || hyb_tree_leaf_copy(leaf, i) != 0);
+		/* heads never contradict the order of keys */
+		Assert(i == 0 || (leaf->compact ?
+						  hyb_compact_leaf(leaf)->head[i - 1] <= hyb_compact_leaf(leaf)->head[i] :
+						  hyb_plain_leaf(leaf)->head[i - 1] <= hyb_plain_leaf(leaf)->head[i]));
+	}
+}
+#endif
+
 /* ---- reading ---- */
 
 static bool
@@ -153,7 +172,7 @@ hyb_tree_leaf_put(HybTreeLeaf *leaf, int i, uint64 head, HybTreeItem item)
 {
 	int			n = leaf->count;
 
-	Assert(n < hyb_tree_leaf_fanout(leaf));
+	Assert(n < hyb_tree_leaf_fanout(leaf) && i >= 0 && i <= n && item.ref != 0);
 	if (leaf->compact)
 	{
 		HybCompactLeaf *compact = hyb_compact_leaf(leaf);
@@ -177,6 +196,7 @@ hyb_tree_leaf_put(HybTreeLeaf *leaf, int i, uint64 head, HybTreeItem item)
 		plain->entry[i] = item.ref;
 	}
 	leaf->count++;
+	hyb_tree_leaf_assert_valid(leaf);
 }
 
 /* Leading bits that the heads of all keys between two fences have in common. */
@@ -229,6 +249,7 @@ hyb_tree_leaf_make_compact(const HybTreeUse *use, HybTreeLeaf *leaf, HybRef low,
 		compact->head[i] = hyb_short_head(old.head[i], shift);
 		compact->ref[i] = old.entry[i];
 	}
+	hyb_tree_leaf_assert_valid(leaf);
 }
 
 /* A copy of an entry that the log has; there is memory for it. */
@@ -290,10 +311,12 @@ hyb_tree_leaf_make_plain(const HybTreeUse *use, HybTreeLeaf *leaf, uint32 size)
 		else
 			plain.entry[i] = hyb_tree_leaf_copy(leaf, i);
 	}
+	Assert(copied <= use->tree->nlog);
 	use->tree->nlog -= copied;
 	plain.leaf = *leaf;
 	plain.leaf.compact = false;
 	*hyb_plain_leaf(leaf) = plain;
+	hyb_tree_leaf_assert_valid(leaf);
 }
 
 /* ---- splitting ---- */
@@ -375,6 +398,7 @@ hyb_tree_leaf_split_plan(const HybTreeUse *use, const HybTreePath *path,
 	HybRef		low;
 	HybRef		high;
 
+	Assert(n == hyb_tree_leaf_fanout(leaf) && i >= 0 && i <= n);
 	split->keep = split_point(i, n, leaf->next == 0);
 	split->to_left = i < split->keep || (i == split->keep && split->keep < n);
 	split->sep_len = 0;
@@ -508,6 +532,9 @@ hyb_tree_leaf_split(const HybTreeUse *use, const HybTreePath *path,
 	leaf->next = right_ref;
 	hyb_tree_leaf_put(target, split->to_left ? i : i - split->keep,
 					  split->new_head, item);
+	Assert(leaf->count > 0 && right->count > 0);
+	hyb_tree_leaf_assert_valid(leaf);
+	hyb_tree_leaf_assert_valid(right);
 
 	if (hyb_tree_elastic(use->desc))
 		*sep = hyb_tree_new_separator(use->tree, arena, split->sep,

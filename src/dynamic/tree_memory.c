@@ -45,6 +45,7 @@ take_room(HybArena *arena, uint32 chunk, uint32 bytes)
 	HybChunk   *header = hyb_chunk(arena, chunk);
 	HybRef		ref = hyb_make_ref(chunk, header->used);
 
+	Assert(bytes % 4 == 0 && header->used + bytes <= HYB_CHUNK_SIZE);
 	header->used += bytes;
 	return ref;
 }
@@ -82,6 +83,8 @@ hyb_tree_new_entry(HybTree *tree, HybArena *arena, const HybEntry *entry)
 	HybTreeEntry *copy;
 	HybRef		ref;
 
+	Assert(entry->len > 0 && entry->len <= HYB_ENTRY_LEN_MASK);
+	Assert(entry->keylen > 0 && entry->keylen <= entry->len);
 	if (!has_room(arena, tree->newest, size))
 	{
 		uint32		chunk = hyb_arena_take(arena, HYB_CHUNK_ENTRIES);
@@ -119,6 +122,7 @@ hyb_tree_new_separator(HybTree *tree, HybArena *arena, const uint8 *bytes,
 		tree->separators = new_nodes(tree, arena, nodes);
 		tree->separators_left = nodes * HYB_NODE_SIZE;
 	}
+	Assert(len > 0 && size <= tree->separators_left);
 	ref = tree->separators;
 	tree->separators += size >> 2;
 	tree->separators_left -= size;
@@ -200,6 +204,7 @@ append_page(HybTree *tree, HybArena *arena, BlockNumber block)
 		ref = *child;
 		page %= below;
 	}
+	Assert(page < HYB_PAGES_FANOUT && BlockNumberIsValid(block));
 	((HybLogPage *) hyb_ref_ptr(arena, ref) + page)->block = block;
 	tree->npages++;
 }

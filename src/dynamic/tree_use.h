@@ -29,6 +29,12 @@ typedef struct HybTree
 	HybBloom	bloom;
 } HybTree;
 
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_tree_assert_valid(const HybTree *tree);
+#else
+#define hyb_tree_assert_valid(tree) ((void) (tree))
+#endif
+
 /* Can trees of this index be compact? */
 #define hyb_tree_elastic(desc)	((desc)->all_mem)
 

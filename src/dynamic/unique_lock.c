@@ -37,6 +37,21 @@
  */
 #define TURN_LOCK				0x4855
 
+#ifdef USE_ASSERT_CHECKING
+/* An inserter's ticket, once it has one. */
+static void
+ticket_assert_valid(const HybUniqueTicket *ticket)
+{
+	/* who has a partition has a hash, and may have the turn */
+	Assert(ticket->partition == NULL || (ticket->ix != NULL && ticket->hash != 0));
+	Assert(!ticket->in_turn || ticket->ix != NULL);
+	Assert(ticket->partition == NULL ||
+		   ticket->seen <= pg_atomic_read_u64(&ticket->partition->appends));
+}
+#else
+#define ticket_assert_valid(ticket) ((void) (ticket))
+#endif
+
 typedef struct Partitions
 {
 	int			tranche;
@@ -104,6 +119,8 @@ hyb_unique_begin(HybIndex *ix, uint64 hash, HybUniqueTicket *ticket)
 														   file >> 32));
 	ticket->partition = &shared->partitions[hash & (shared->n - 1)];
 	ticket->hash = Max((uint32) (hash >> 32), 1);
+	Assert((shared->n & (shared->n - 1)) == 0 && shared->n >= MIN_PARTITIONS);
+	ticket_assert_valid(ticket);
 }
 
 /* Has nobody appended an entry with this hash since the search began? */
@@ -133,6 +150,7 @@ lock_turn(HybUniqueTicket *ticket)
 {
 	LOCKTAG		tag;
 
+	HYB_ASSERT_NO_LWLOCK();
 	if (ticket->in_turn)
 		return;
 	set_turn_tag(ticket, &tag);
@@ -194,6 +212,7 @@ hyb_unique_enter(HybUniqueTicket *ticket, bool anyhow)
 	bool		others_turn;
 
 	HYB_ASSERT_NO_LWLOCK();
+	ticket_assert_valid(ticket);
 	if (partition == NULL)
 		return true;
 	LWLockAcquire(&partition->lock, LW_EXCLUSIVE);

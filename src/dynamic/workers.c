@@ -58,6 +58,40 @@ typedef struct Workers
 
 static Workers *all_workers = NULL;
 
+#ifdef USE_ASSERT_CHECKING
+/* The table of workers and the list, with the mutex held. */
+static void
+workers_assert_valid(const Workers *workers)
+{
+	for (int i = 0; i < HYB_MAX_WORKERS; i++)
+	{
+		const Worker *worker = &workers->workers[i];
+
+		Assert(worker->state >= HYB_WORKER_FREE && worker->state <= HYB_WORKER_IDLE);
+		Assert(worker->serial <= workers->serials);
+		Assert(worker->state == HYB_WORKER_FREE ||
+			   (worker->serial != 0 && OidIsValid(worker->dbid)));
+		Assert(worker->state != HYB_WORKER_IDLE || worker->latch != NULL);
+	}
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		const Request *request = &workers->requests[i];
+
+		Assert(request->taken.number >= 0 && request->taken.number < HYB_MAX_WORKERS);
+		Assert(request->taken.serial <= workers->serials);
+		if (!OidIsValid(request->task.dbid))
+			continue;
+		Assert(OidIsValid(request->task.relid));
+		/* who is put off waits for a time within the bounds */
+		Assert(request->wait_ms >= 0 &&
+			   request->wait_ms <= Max(HYB_FAILED_MS_MAX, HYB_LOCKED_MS_MAX));
+		Assert(!request->failed || request->wait_ms > 0);
+	}
+}
+#else
+#define workers_assert_valid(workers) ((void) (workers))
+#endif
+
 static void
 init_workers(void *memory)
 {
@@ -73,6 +107,7 @@ static Workers *
 lock_workers(void)
 {
 	SpinLockAcquire(&all_workers->mutex);
+	workers_assert_valid(all_workers);
 	return all_workers;
 }
 
@@ -116,6 +151,7 @@ find_worker(Workers *workers, const HybWorkerRef *ref)
 {
 	Worker	   *worker = &workers->workers[ref->number];
 
+	Assert(ref->number >= 0 && ref->number < HYB_MAX_WORKERS && ref->serial != 0);
 	return worker->serial == ref->serial ? worker : NULL;
 }
 
