@@ -52,6 +52,7 @@ hyb_balance_look(HybBalance *balance, int i)
 	Buffer		buf;
 	Page		page;
 
+	Assert(i >= 0 && i < balance->children->n);
 	if (leaf->known)
 		return leaf;
 
@@ -68,6 +69,7 @@ hyb_balance_look(HybBalance *balance, int i)
 	leaf->nitems = hyb_page_opaque(page)->count;
 	leaf->live = leaf->nitems - hyb_leaf_count_tombstones(page);
 	leaf->fill = hyb_leaf_fill(page);
+	Assert(leaf->live >= 0 && leaf->live <= leaf->nitems);
 	leaf->known = true;
 	UnlockReleaseBuffer(buf);
 	return leaf;
@@ -93,6 +95,7 @@ hyb_balance_content(HybBalance *balance, int from, int to)
 {
 	double		content = 0;
 
+	Assert(from >= 0 && from <= to && to <= balance->children->n);
 	for (int i = from; i < to; i++)
 		content += leaf_content(balance, i);
 	return content;
@@ -149,6 +152,7 @@ add_neighbour(HybBalance *balance, int i, Neighbour *sums, int k)
 	double		content = leaf_content(balance, i);
 	bool		touched = balance->leaves[i].touched;
 
+	Assert(k >= 1 && k <= LEAF_WORTH);
 	sums[k].content = sums[k - 1].content + content;
 	sums[k].count = sums[k - 1].count +
 		(touched ? hyb_balance_count(content) : 1);
@@ -176,6 +180,7 @@ hyb_balance_run(HybBalance *balance, int from, int to, int lo, int hi)
 	int			best_cost = 0;
 	int			best_value = 0;
 
+	Assert(lo <= from && from < to && to <= hi && hi <= balance->children->n);
 	if (touched)
 	{
 		for (int i = from; i < to; i++)
@@ -221,6 +226,7 @@ hyb_balance_run(HybBalance *balance, int from, int to, int lo, int hi)
 		return;
 	for (int i = from - best_left; i < to + best_right; i++)
 		balance->leaves[i].rewrite = true;
+	Assert(best_cost >= 0 && best_cost <= balance->spare);
 	balance->spare -= best_cost;
 }
 

@@ -85,6 +85,7 @@ cut_leaf(CutState *state, const HybChild *child, const HybPos *above,
 	int			from;
 	int			to;
 
+	Assert(state->cut->leaves.nretired < HYB_MAX_PENDING);
 	CHECK_FOR_INTERRUPTS();
 	hyb_child_copy_leaf(step->ix, child, step->leaf_page);
 	hyb_leaf_open(leaf, step->ix->desc, step->leaf_page, step->ix->rel,
@@ -142,6 +143,8 @@ hyb_step_cut(MergeStep *step, const HybPos *to, uint64 moved)
 			(uint16) Min(state.rent / (cut->children.n - nbefore), PG_UINT16_MAX);
 	while (i < old->n)
 		hyb_child_list_add(&cut->children, &old->children[i++]);
+	Assert(cut->leaves.nretired == old->n - (cut->children.n - cut->leaves.nimages));
+	Assert(state.live <= state.all);
 	if (!state.cuts)
 		step->cut = NULL;
 

@@ -141,6 +141,7 @@ hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid)
 void
 hyb_dead_end(HybDeadCheck *check)
 {
+	HYB_ASSERT_NO_LWLOCK();
 	if (BufferIsValid(check->buf))
 		ReleaseBuffer(check->buf);
 	check->buf = InvalidBuffer;

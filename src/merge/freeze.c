@@ -55,6 +55,7 @@ hyb_merge_unlock(Relation index)
 {
 	LOCKTAG		tag;
 
+	HYB_ASSERT_NO_LWLOCK();
 	merge_lock_tag(index, &tag);
 	LockRelease(&tag, ExclusiveLock, false);
 }
@@ -88,6 +89,7 @@ close_lane(HybIndex *ix, BlockNumber block, uint64 generation)
 	count = hyb_delta_count(ix->rel, BufferGetPage(buf), block);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
+	Assert(!BlockNumberIsValid(opaque->link));
 	opaque->count = count;
 	opaque->flags |= HYB_DELTA_CLOSED;
 	hyb_wal_opaque(&set, buf);
@@ -128,6 +130,7 @@ set_levels(HybIndex *ix, HybMetaPage *meta, uint64 entries)
 		(meta->flags & HYB_META_COMPACT) == 0)
 		hyb_level_init(&meta->levels[meta->nlevels++]);
 	meta->wanted_levels = Min(meta->wanted_levels, meta->nlevels);
+	Assert(meta->wanted_levels >= 1 && meta->nlevels <= HYB_MAX_LEVELS);
 }
 
 /*

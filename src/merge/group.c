@@ -55,6 +55,7 @@ hyb_step_entries_of_row(MergeStep *step, int row, int end)
 {
 	int			i = step->done.next_entry + 1;
 
+	Assert(step->done.next_entry < end && end <= step->last_entry);
 	for (; i < end; i++)
 	{
 		HybPos		pos = hyb_step_pos(step, &step->batch.items[i]);
@@ -221,6 +222,7 @@ hyb_step_add_group(MergeStep *step, int last)
 	HybStepGroup *group = step->group;
 	int			next = 0;
 
+	Assert(last >= step->done.next_entry && last <= step->last_entry);
 	step->done.leaves.old_tombstones += group->tombstones;
 	for (int i = 0; i < group->dead; i++)
 		hyb_step_drop(step);

@@ -72,6 +72,8 @@ target_of_child(const HybChild *child)
 static void
 set_leaf(NewLeaf *leaf, int child)
 {
+	Assert(leaf->path->height == 0 ||
+		   (child >= 0 && child < leaf->path->nodes[0].children.n));
 	leaf->child = child;
 	leaf->target = leaf->path->height == 0 ? HYB_TARGET_NO_LEAF :
 		target_of_child(&leaf->path->nodes[0].children.children[child]);

@@ -87,6 +87,9 @@ write_trees(MergeStep *step, HybPath *path, NewTree *to, NewTree *from)
 static void
 count_level(HybLevel *level, const HybLeafChange *leaves, const NewTree *tree)
 {
+	/* what goes was there */
+	Assert(leaves->old_tids <= level->tids + leaves->new_tids);
+	Assert(leaves->nretired <= level->leaf_pages + leaves->nimages);
 	level->root = tree->root;
 	level->tids += leaves->new_tids;
 	level->tids -= leaves->old_tids;
@@ -95,6 +98,7 @@ count_level(HybLevel *level, const HybLeafChange *leaves, const NewTree *tree)
 	level->leaf_pages -= leaves->nretired;
 	level->inner_pages += tree->inner_pages;
 	level->filter_pages += tree->filter_pages;
+	hyb_level_assert_valid(level);
 }
 
 /* Add how well entries compress to what other steps of this merge have seen. */
@@ -176,6 +180,10 @@ switch_version(MergeStep *step, HybStepSpace *space, const NewTree *to,
 		UnlockReleaseBuffer(metabuf);
 		return false;
 	}
+	/* nobody else takes a stamp, and nobody else ends a generation or a pass */
+	Assert(meta->next_stamp == step->stamp && step->level < meta->nlevels);
+	Assert(step->source == HYB_SOURCE_LOG ? meta->frozen.number != 0 :
+		   step->source == meta->pass_level);
 	hyb_version_switch_begin(ix, meta, &set);
 	if (space != NULL)
 	{

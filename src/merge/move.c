@@ -51,6 +51,7 @@ in_end(const MoveStep *step, BlockNumber block)
 static void
 move_leaf(MoveStep *step, const HybChild *child)
 {
+	Assert(in_end(step, child->block) && step->nretired < MOVE_MAX_LEAVES);
 	hyb_child_copy_leaf(step->ix, child, step->page);
 	hyb_page_opaque((Page) step->page)->stamp = step->stamp;
 	hyb_child_list_add_image(&step->children, (Page) step->page, &child->low,
@@ -162,6 +163,7 @@ install(MoveStep *step, HybPath *path, int level, const HybPos *watermark)
 		hyb_meta_lock_to_replace(ix, &replaced, &meta);
 	if (!hyb_step_fits(space, meta))
 		hyb_step_no_room(ix);
+	Assert(meta->next_stamp == step->stamp && level < meta->nlevels);
 	hyb_version_switch_begin(ix, meta, &set);
 	meta->levels[level].root = root;
 	meta->levels[level].inner_pages += space->new_inner;

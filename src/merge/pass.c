@@ -432,6 +432,8 @@ advance(HybIndex *ix, const HybPos *at, bool unit_done)
 		hyb_meta_newest(meta)->root.height == 0;
 	if (drop)
 		check_empty(ix, hyb_meta_newest(meta));
+	Assert(meta->pass_level > 0 && meta->pass_level < meta->nlevels);
+	Assert(meta->frozen.number == 0);
 	hyb_version_switch_begin(ix, meta, &set);
 	if (unit_done)
 		meta->flags &= ~HYB_META_MOVING;
@@ -493,6 +495,7 @@ hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts,
 	HybPos		watermark;
 	bool		found;
 
+	Assert(meta->frozen.number == 0 && meta->pass_level > 0 && meta->pass_level < meta->nlevels);
 	step->source = meta->pass_level;
 	step->level = meta->pass_level - 1;
 	step->compact &= meta->pass_level == meta->wanted_levels;

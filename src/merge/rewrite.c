@@ -78,6 +78,7 @@ emit_leaf(void *arg, Page page, const HybPos *low)
 	MergeStep  *step = arg;
 	int			nitems = (int) hyb_page_opaque(page)->count;
 
+	Assert(nitems > 0 && hyb_page_opaque(page)->stamp == step->stamp);
 	hyb_child_list_add_image(&step->children, page,
 							 HYB_POS_MIN(low) ? &step->run_low : low,
 							 step->filter);
@@ -127,6 +128,7 @@ end_run(MergeStep *step, int first, const HybPos *high)
 	hyb_leaf_builder_free(step->builder);
 	step->builder = NULL;
 	n = step->children.n - first;
+	Assert(n >= 0 && (n == 0 || step->done.leaves.nimages >= n));
 	for (int i = first; i < step->children.n && step->level > 0; i++)
 		step->children.children[i].rent =
 			(uint16) Min(step->run_rent * HYB_RENT_UNIT / n, PG_UINT16_MAX);
@@ -137,6 +139,7 @@ hyb_step_add_frozen(MergeStep *step)
 {
 	const HybDynItem *item = &step->batch.items[step->done.next_entry++];
 
+	Assert(step->done.next_entry <= step->last_entry && step->builder != NULL);
 	step->done.merged++;
 	if (item->killed && hyb_dead_tid(&step->dead, &item->tid))
 	{
@@ -277,6 +280,7 @@ merge_leaf(MergeStep *step, int end)
 {
 	int			done = 0;
 
+	Assert(end >= step->done.next_entry && end <= step->last_entry);
 	CHECK_FOR_INTERRUPTS();
 	hyb_step_look(step, true, end);
 	if (!hyb_leaf_keeps_keys(&step->leaf))
@@ -298,6 +302,7 @@ merge_leaf(MergeStep *step, int end)
 		}
 		hyb_step_add_frozen(step);
 	}
+	Assert(step->done.next_entry == end);
 	add_leaf_items(step, done, step->leaf.nitems);
 	step->done.leaves.old_tids += step->leaf.nitems;
 }
@@ -308,6 +313,7 @@ upper_fence(const HybPath *path, int child)
 {
 	const HybChildList *list = &path->nodes[0].children;
 
+	Assert(child >= 0 && child < list->n);
 	return child + 1 < list->n ? list->children[child + 1].low : path->high;
 }
 
@@ -367,6 +373,7 @@ touch_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
 	}
 	for (int j = i; j < n; j++)
 		balance->leaves[j].end = end;
+	Assert(i > from && i <= n && end <= step->last_entry);
 	return i;
 }
 
@@ -470,6 +477,7 @@ rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
 	int			nchildren = step->children.n;
 	HybPos		fence;
 
+	Assert(from >= 0 && from < to && to <= old->n);
 	for (int i = from; i < to; i++)
 	{
 		extended |= !leaves[i].touched;
@@ -483,6 +491,7 @@ rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
 		copy_leaf(step, &old->children[i]);
 		step->run_rent += hyb_leaf_fill(step->leaf_page) +
 			(double) old->children[i].rent / HYB_RENT_UNIT;
+		Assert(step->done.leaves.nretired < HYB_MAX_PENDING);
 		step->retired[step->done.leaves.nretired++] = old->children[i].block;
 		merge_leaf(step, leaves[i].end);
 		if (enough_images(step) && i >= path->nodes[0].index)
@@ -569,6 +578,7 @@ hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence)
 		}
 		i = done;
 	}
+	Assert(stop > first && stop <= old->n);
 	*fence = upper_fence(path, stop - 1);
 	return stop == old->n;
 }

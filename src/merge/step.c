@@ -34,6 +34,26 @@
 /* A step takes 2^-15 of what it might: an entry, surely. */
 #define MAX_HALVINGS	15
 
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_step_assert_valid(const MergeStep *step)
+{
+	/* entries go from a newer level, or the log, to the one before it */
+	Assert(step->level >= 0 && step->level < HYB_MAX_LEVELS);
+	Assert(step->source == HYB_SOURCE_LOG || step->source == step->level + 1);
+	Assert((step->source == HYB_SOURCE_LOG) == (step->source_path == NULL));
+	Assert(step->stamp > 0 && step->halvings >= 0 && step->halvings <= MAX_HALVINGS);
+	/* what it has taken, may take, and has fetched */
+	Assert(step->done.next_entry >= 0 && step->done.next_entry <= step->last_entry);
+	Assert(step->last_entry <= step->batch.nitems);
+	Assert(step->done.merged == step->done.next_entry);
+	Assert(step->done.leaves.nimages >= 0 && step->done.leaves.nretired >= 0);
+	Assert(step->done.leaves.nretired <= HYB_MAX_PENDING);
+	Assert(step->done.leaves.nimages <= step->children.n);
+	Assert(step->done.leaves.old_tombstones <= step->done.leaves.old_tids);
+}
+#endif
+
 /*
  * All frozen entries are in the static stage: the generation becomes the
  * retiring one, whose pages are freed by later steps, and where there are
@@ -46,6 +66,7 @@ finish_generation(HybIndex *ix)
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	HybWalSet	set;
 
+	Assert(meta->frozen.number != 0 && meta->retiring.number == 0 && meta->pass_level == 0);
 	hyb_version_switch_begin(ix, meta, &set);
 	meta->retiring = meta->frozen;
 	hyb_generation_init(&meta->frozen, 0);
@@ -130,6 +151,9 @@ free_retiring(HybIndex *ix)
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
+	/* nobody else frees them, and pending[] is settled by nobody else */
+	Assert(meta->retiring.number == retiring.number && retiring.npages >= n);
+	Assert(meta->npending + n <= HYB_MAX_PENDING);
 	meta->retiring = retiring;
 	meta->retiring.npages -= n;
 	if (!more)
@@ -173,6 +197,7 @@ hyb_step_fetch(MergeStep *step, const HybStepSize *size)
 	while (step->last_entry < step->batch.nitems &&
 		   bytes < Max(size->bytes >> step->halvings, 1))
 		bytes += step->batch.items[step->last_entry++].len;
+	Assert(step->last_entry > 0 || step->batch.nitems == 0);
 	return (step->batch.nitems > 0 || step->compact) && !HYB_POS_MAX(&step->from);
 }
 
@@ -238,6 +263,7 @@ hyb_step_create(HybIndex *ix, const HybMetaPage *meta, int halvings)
 	step->leaf_hints = palloc(hyb_leaf_hint_bytes(HYB_LEAF_MAX_ITEMS));
 	step->vals = palloc(ix->desc->natts * sizeof(HybValue));
 	step->retired = palloc(HYB_MAX_PENDING * sizeof(BlockNumber));
+	hyb_step_assert_valid(step);
 	return step;
 }
 
@@ -251,6 +277,8 @@ hyb_step_run(MergeStep *step, HybPos *watermark)
 	bool		node_done;
 	bool		fits;
 
+	HYB_ASSERT_NO_LWLOCK();
+	hyb_step_assert_valid(step);
 	step->filter = hyb_filter_builder_create(ix,
 											 hyb_filter_kind_of_level(ix, step->level,
 																	  step->version.nlevels));
@@ -258,6 +286,8 @@ hyb_step_run(MergeStep *step, HybPos *watermark)
 	hyb_dead_begin(&step->dead, ix->rel);
 	node_done = hyb_step_rewrite(step, path, &fence);
 	hyb_dead_end(&step->dead);
+	hyb_step_assert_valid(step);
+	Assert(step->builder == NULL);
 
 	/* damaged separators could have steps go round for ever */
 	*watermark = next_watermark(step, fence, node_done);

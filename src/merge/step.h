@@ -106,9 +106,17 @@ typedef struct MergeStep
 	HybStepDone done;
 } MergeStep;
 
+#ifdef USE_ASSERT_CHECKING
+/* A step, after each of its parts. */
+extern void hyb_step_assert_valid(const MergeStep *step);
+#else
+#define hyb_step_assert_valid(step) ((void) (step))
+#endif
+
 static inline const uint8 *
 hyb_step_entry(const MergeStep *step, const HybDynItem *item)
 {
+	Assert(item->key_off + item->len <= step->batch.keys.len);
 	return step->batch.keys.data + item->key_off;
 }
 

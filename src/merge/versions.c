@@ -32,6 +32,7 @@
 static void
 count(HybVersionLook *look, bool dead)
 {
+	Assert(look->dead <= look->looked && look->looked < TOGETHER && look->skip >= 0);
 	look->looked++;
 	look->dead += dead;
 	if (look->looked < TOGETHER)
