@@ -123,6 +123,37 @@ FROM unnest('{pg_sleep(0),textout(''x''),ROW(1),current_timestamp,(SELECT NULL)}
 SELECT hyb_error($$SELECT hybrid_may_contain('h_a', most_common_vals) FROM pg_stats WHERE tablename = 'probes' AND attname = 'n'$$);
 SELECT hyb_error('SELECT hybrid_may_contain(''h_t'', VARIADIC ARRAY[''a''])');
 SELECT i, hyb_error(format('SELECT hybrid_approx_count(%L, ''no'', ''number'')', i)) FROM unnest('{h_i,h_t,h_u,h_a}'::regclass[]) i;
+-- A function of an index's expression comes to that index while it is built: it
+-- cannot read it, nor merge what would be added to it.
+CREATE TABLE own (a int);
+INSERT INTO own SELECT generate_series(1, 1000);
+CREATE FUNCTION intrude(stmt text) RETURNS text LANGUAGE plpgsql VOLATILE SET search_path = hostile, public AS $$
+BEGIN
+	EXECUTE stmt;
+	RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLERRM;
+END $$;
+CREATE FUNCTION intruder(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	IF a = 900 AND current_setting('hostile.own', true) <> '' THEN
+		RAISE WARNING '%', hostile.intrude(current_setting('hostile.own'));
+	END IF;
+	RETURN a;
+END $$;
+DO $$
+DECLARE
+	stmt text;
+BEGIN
+	FOREACH stmt IN ARRAY ARRAY['SELECT hybrid_merge(''own_a'')', 'SELECT hybrid_index_check(''own_a'')',
+		'SELECT hybrid_index_stats(''own_a'')', 'SELECT 1/count(*) FROM hybrid_indexes WHERE indexname = ''own_a'' AND total_pages IS NULL'] LOOP
+		PERFORM set_config('hostile.own', stmt, true);
+		CREATE INDEX own_a ON own USING hybrid (intruder(a));
+		PERFORM set_config('hostile.own', '', true);
+		PERFORM hybrid_index_check('own_a', true);
+		DROP INDEX own_a;
+	END LOOP;
+END $$;
 RESET ROLE;
 
 -- Whatever a caller's casts do, comparison functions run as the owner of the

@@ -205,14 +205,45 @@ build_alone(HybIndex *ix, Relation heap, struct IndexInfo *info,
 	return rows;
 }
 
+/*
+ * Runs functions of expressions and predicates, which are kept from the index.
+ * Returns the number of rows.
+ */
+static double
+write_entries(HybIndex *ix, Relation heap, struct IndexInfo *info,
+			  HybBuildWritten *written)
+{
+	HybBeingBuilt built = {RelationGetRelid(ix->rel), hyb_being_built};
+	volatile double rows = -1;
+
+	hyb_being_built = &built;
+	PG_TRY();
+	{
+		int			workers;
+
+		create_metapage(ix, MAIN_FORKNUM, heap, info);
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_SCAN);
+		workers = HYB_BUILD_WORKERS(heap, ix->rel, info);
+		if (workers > 0)
+			rows = hyb_build_parallel(ix, heap, info, workers, written);
+		if (rows < 0)
+			rows = build_alone(ix, heap, info, written);
+	}
+	PG_FINALLY();
+	{
+		hyb_being_built = built.outer;
+	}
+	PG_END_TRY();
+	return rows;
+}
+
 IndexBuildResult *
 hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 {
 	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
 	HybBuildWritten written = {0};
 	HybIndex   *ix;
-	double		rows = -1;
-	int			workers;
+	double		rows;
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data",
@@ -222,14 +253,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	warn_without_filter(ix);
 
 	hyb_dynamic_forget(index);
-	create_metapage(ix, MAIN_FORKNUM, heap, info);
-
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_SCAN);
-	workers = HYB_BUILD_WORKERS(heap, index, info);
-	if (workers > 0)
-		rows = hyb_build_parallel(ix, heap, info, workers, &written);
-	if (rows < 0)
-		rows = build_alone(ix, heap, info, &written);
+	rows = write_entries(ix, heap, info, &written);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_FINISH);
 	install(ix, &written);

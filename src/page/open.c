@@ -170,6 +170,17 @@ hyb_index_is_truncated(Relation rel)
 	return truncated;
 }
 
+HybBeingBuilt *hyb_being_built = NULL;
+
+bool
+hyb_index_is_being_built(Oid index)
+{
+	for (HybBeingBuilt *built = hyb_being_built; built != NULL; built = built->outer)
+		if (built->index == index)
+			return true;
+	return false;
+}
+
 HybIndex *
 hyb_index_create_handle(Relation rel)
 {
@@ -177,6 +188,11 @@ hyb_index_create_handle(Relation rel)
 	HybIndex   *ix;
 	Size		size;
 
+	if (hyb_index_is_being_built(RelationGetRelid(rel)))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access index \"%s\" while it is being built",
+						RelationGetRelationName(rel))));
 	prepare_first_use();
 	if (cache == NULL)
 		cache = make_cache(rel);

@@ -7,8 +7,25 @@
 
 #include "page/handle.h"
 
-/* Opens a handle, one chunk, in the current memory context. */
+/*
+ * Opens a handle, one chunk, in the current memory context.  An error if this
+ * session is building the index.
+ */
 extern HybIndex *hyb_index_create_handle(Relation rel);
+
+/*
+ * An index that this session is building, on the builder's stack: functions of
+ * expressions and predicates may come to the same index, or build others.
+ */
+typedef struct HybBeingBuilt
+{
+	Oid			index;
+	struct HybBeingBuilt *outer;
+} HybBeingBuilt;
+
+extern HybBeingBuilt *hyb_being_built;
+
+extern bool hyb_index_is_being_built(Oid index);
 
 /*
  * Do leaves of its oldest level hold the beginnings of keys only?  Raises no

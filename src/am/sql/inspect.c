@@ -209,7 +209,8 @@ hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 					   GetUserId()) &&
 		!RELATION_IS_OTHER_TEMP(inspected->index) &&
 		(!RecoveryInProgress() || RelationIsPermanent(inspected->index)) &&
-		inspected->index->rd_index->indisready)
+		inspected->index->rd_index->indisready &&
+		!hyb_index_is_being_built(indexoid))
 	{
 		hyb_inspect_become_owner(inspected);
 		return true;
