@@ -24,6 +24,7 @@ note "seed $seed";
 
 my $random_copies = 66;
 my $node = new_node('corruption', <<EOF);
+ignore_checksum_failure = on
 hybridindex.background_merge = off
 restart_after_crash = on
 EOF

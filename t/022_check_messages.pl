@@ -29,7 +29,7 @@ hybridindex.background_merge = off
 hybridindex.merge_floor = 1000000
 hybridindex.merge_step_pages = 1
 EOF
-my $node = new_node('messages', $conf);
+my $node = new_node('messages', "${conf}ignore_checksum_failure = on\n");
 
 # ---- templates ----
 

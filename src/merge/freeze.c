@@ -89,7 +89,6 @@ close_lane(HybIndex *ix, BlockNumber block, uint64 generation)
 	count = hyb_delta_count(ix->rel, BufferGetPage(buf), block);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
-	Assert(!BlockNumberIsValid(opaque->link));
 	opaque->count = count;
 	opaque->flags |= HYB_DELTA_CLOSED;
 	hyb_wal_opaque(&set, buf);

@@ -44,6 +44,8 @@ hyb_page_assert_valid(Page page)
 	PageHeader	header = (PageHeader) page;
 	const HybPageOpaque *opaque = hyb_page_opaque(page);
 
+	if (hyb_is_damaged())
+		return;
 	Assert(header->pd_special == BLCKSZ - MAXALIGN(sizeof(HybPageOpaque)));
 	Assert(header->pd_lower >= SizeOfPageHeaderData);
 	Assert(header->pd_lower <= header->pd_upper && header->pd_upper <= header->pd_special);

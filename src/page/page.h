@@ -62,6 +62,12 @@ StaticAssertDecl(sizeof(HybPageOpaque) == 32, "docs/format.md says what a page e
 StaticAssertDecl(HYB_PAGE_CAPACITY % MAXIMUM_ALIGNOF == 0, "the special space is aligned");
 
 #ifdef USE_ASSERT_CHECKING
+/*
+ * Tests that damage pages say so with the server's setting
+ * ignore_checksum_failure: what is made of such pages is not asserted.
+ */
+#define hyb_is_damaged()	ignore_checksum_failure
+
 /* A page of an index, locked exclusively or a private image, as it is logged. */
 extern void hyb_page_assert_valid(Page page);
 

@@ -27,6 +27,8 @@
 void
 hyb_child_assert_valid(const HybChild *child)
 {
+	if (hyb_is_damaged())
+		return;
 	Assert(child->block != HYB_METAPAGE_BLKNO);
 	Assert(child->low.len <= HYB_MAX_ENTRY_SIZE);
 	Assert(child->low.tie >= HYB_BEFORE && child->low.tie <= HYB_AFTER);
@@ -41,7 +43,7 @@ void
 hyb_child_list_assert_valid(const HybChildList *list, const HybKeyDesc *desc)
 {
 	Assert(list->n >= 0 && list->n <= list->alloc);
-	for (int i = 0; i < list->n; i++)
+	for (int i = 0; i < list->n && !hyb_is_damaged(); i++)
 	{
 		hyb_child_assert_valid(&list->children[i]);
 		/* a comparison function may throw, or take its time */

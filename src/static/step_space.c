@@ -180,7 +180,7 @@ hyb_step_write(HybStepSpace *space, const char *image)
 void
 hyb_step_retire(HybStepSpace *space, BlockNumber block)
 {
-	Assert(!space->bulk && block != HYB_METAPAGE_BLKNO);
+	Assert(!space->bulk);
 	if (space->nretired < HYB_MAX_PENDING)
 		space->retired[space->nretired++] = block;
 	else
