@@ -254,7 +254,7 @@ wait_for('a worker merges', "SELECT merged_entries > 0 AND NOT merge_running FRO
 my %paths;
 my $log = slurp_file($node->logfile);
 $paths{$1}++ while $log =~ /comparing with path \((.*)\) in a worker: t/g;
-is(join(' or ', map { "<$_>" } sort keys %paths), $node->pg_version < 17 ? '<>' : '<pg_catalog, pg_temp>', 'what workers call looks for names where the server looks');
+is(join(' or ', map { "<$_>" } sort keys %paths), '<pg_catalog, pg_temp>', 'what workers call looks for names where the server looks');
 no_crash($node, 'no crash');
 $node->stop;
 
