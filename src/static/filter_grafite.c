@@ -78,12 +78,15 @@ grafite_add(void *arg, const uint8 *key, uint32 len)
 {
 	GrafiteFilterBuilder *builder = arg;
 	HybGrafiteKey parsed = parse_key(key, len, builder->width);
-	const HybGrafiteKey *last = &builder->keys[builder->n - 1];
 
 	/* rows of one key come one after the other */
-	if (builder->n > 0 && builder->n <= HYB_GRAFITE_MAX_KEYS &&
-		last->group == parsed.group && last->number == parsed.number)
-		return true;
+	if (builder->n > 0 && builder->n <= HYB_GRAFITE_MAX_KEYS)
+	{
+		const HybGrafiteKey *last = &builder->keys[builder->n - 1];
+
+		if (last->group == parsed.group && last->number == parsed.number)
+			return true;
+	}
 	if (builder->n < HYB_GRAFITE_MAX_KEYS)
 		builder->keys[builder->n] = parsed;
 	builder->n++;
