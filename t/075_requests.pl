@@ -85,9 +85,28 @@ $node->safe_psql('postgres', 'CREATE EXTENSION injection_points') if $points;
 
 make('postgres', 'locked', 400000);
 settings('hybridindex.merge_step_pages = 1');
-$node->safe_psql('postgres', ask('locked'));
-my $locker = start_psql($node, "BEGIN; LOCK TABLE locked; SELECT merge_running FROM hybrid_index_stats('locked_k'); SELECT pg_sleep(4);");
-ok(finish_psql($locker), 'a table was locked for longer than a worker stays');
+# The lock is asked for when the merge is seen to run, and had after a step; where
+# that was the last step, another merge is asked for.
+my $locker;
+foreach my $try (1 .. 10)
+{
+	$node->safe_psql('postgres', ask('locked'));
+	$locker = start_psql($node, <<'SQL');
+BEGIN;
+DO $$
+BEGIN
+	FOR i IN 1 .. 200000 LOOP
+		EXIT WHEN (SELECT merge_running FROM hybrid_index_stats('locked_k'));
+	END LOOP;
+	LOCK TABLE locked;
+END $$;
+SELECT merge_running FROM hybrid_index_stats('locked_k');
+SELECT pg_sleep(4);
+SQL
+	ok(finish_psql($locker), "a table was locked for longer than a worker stays ($try)");
+	last if $locker->{out} =~ /^t/;
+	$node->safe_psql('postgres', "SELECT hybrid_merge('locked_k'); INSERT INTO locked SELECT hashint8(g + $try * 400000) FROM generate_series(1, 100000) g");
+}
 is($locker->{out}, "t\n\n", 'in the middle of a merge');
 ok($node->poll_query_until('postgres', merged('locked')), 'which is finished afterwards');
 settings('hybridindex.merge_step_pages = 16');
