@@ -298,7 +298,8 @@ add_bytes(HybEncodedKeys *keys, const uint8 *bytes, uint32 len)
 	}
 	Assert(keys->n + 1 < keys->off_alloc && used + len <= keys->bytes_alloc);
 	keys->off[keys->n] = used;
-	memcpy(keys->bytes + used, bytes, len);
+	if (len > 0)
+		memcpy(keys->bytes + used, bytes, len);
 	keys->n++;
 	keys->off[keys->n] = used + len;
 }
