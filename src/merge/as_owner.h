@@ -25,4 +25,7 @@ typedef struct HybCaller
 extern void hyb_become_owner(HybCaller *caller, Oid owner);
 extern void hyb_become_caller(const HybCaller *caller);
 
+/* Does the relation belong to the caller?  No, if it is gone. */
+extern bool hyb_owns(Oid relid);
+
 #endif							/* HYB_AS_OWNER_H */

@@ -8,9 +8,7 @@
 #include "am/ddl/owner.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
-#include "miscadmin.h"
 #include "storage/lmgr.h"
-#include "utils/acl.h"
 #include "utils/syscache.h"
 
 Oid
@@ -24,20 +22,6 @@ hyb_owner_of(Oid relid)
 	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
 	ReleaseSysCache(tuple);
 	return owner;
-}
-
-bool
-hyb_owns(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	bool		owns;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	owns = has_privs_of_role(GetUserId(),
-							 ((Form_pg_class) GETSTRUCT(tuple))->relowner);
-	ReleaseSysCache(tuple);
-	return owns;
 }
 
 Oid

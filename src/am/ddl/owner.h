@@ -7,14 +7,12 @@
 
 #include "postgres.h"
 
+#include "merge/as_owner.h"
 #include "nodes/primnodes.h"
 #include "storage/lockdefs.h"
 
 /* The role that owns a relation. */
 extern Oid	hyb_owner_of(Oid relid);
-
-/* Does the relation belong to the caller?  No, if it is gone. */
-extern bool hyb_owns(Oid relid);
 
 /*
  * Lock a relation if the caller is allowed to do something with it, by what the

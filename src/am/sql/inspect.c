@@ -494,20 +494,8 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 static bool
 progress_granted(const HybProgress *merge)
 {
-	HeapTuple	tuple;
-	bool		granted;
-
-	if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))
-		return true;
-	if (merge->dbid != MyDatabaseId)
-		return false;
-	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(merge->relid));
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	granted = has_privs_of_role(GetUserId(),
-								((Form_pg_class) GETSTRUCT(tuple))->relowner);
-	ReleaseSysCache(tuple);
-	return granted;
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		(merge->dbid == MyDatabaseId && hyb_owns(merge->relid));
 }
 
 /*
