@@ -235,6 +235,11 @@ typedef Oid HybFileNumber;
 #define HYB_ON_CONFLICT_NEEDS_BTREE
 #endif
 
+/* a setting that no header declares before 18 */
+#if PG_VERSION_NUM < 180000
+extern PGDLLIMPORT bool ignore_checksum_failure;
+#endif
+
 /* columns of partitions; needs access/attmap.h, executor/executor.h */
 #if PG_VERSION_NUM >= 160000
 #define HYB_ATTRMAP_BY_NAME(to, from) build_attrmap_by_name((to), (from), false)
