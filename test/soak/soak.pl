@@ -1,7 +1,8 @@
 #!/usr/bin/env perl
 #
-# soak.pl --dir DIR --minutes N [--seed S] [--indexes N]: random work of several
-# clients on hybrid indexes while the server is killed again and again.
+# soak.pl --dir DIR --minutes N [--seed S] [--indexes N] [--builds DIR]: random
+# work of several clients on hybrid indexes while the server is killed again and
+# again.
 #
 # One primary with tiny merge steps and the least dynamic memory, and one
 # streaming standby with wal_consistency_checking = all.  In each round clients
@@ -13,9 +14,16 @@
 # rounds whole databases are copied, moved, renamed, dropped and made anew with
 # the same OIDs, and some of many small indexes are used.
 #
+# Some clients run serializable transactions, whose conditions no weaker level
+# keeps.  Another session converts their tables to btree and back all the time.
+# In a quarter of the rounds another build of the library is installed under the
+# running servers (--builds, made by other_builds.sh).  Sessions that start later
+# are refused until the restart at the end of the round.
+#
 # Differences are whatever a comparing session or a check reports, a broken
-# invariant (a division by zero), an internal error or a report of corruption
-# in a server's log, and a process that ended by a signal that nobody sent.
+# invariant (a division by zero), an error that ends a client, an internal error or
+# a report of corruption in a server's log, a session that is refused where no
+# build was installed, and a process that ended by a signal that nobody sent.
 # The exit status is 0 if there were none.
 #
 # PATH must begin with the server's bin directory; not as root.
@@ -30,8 +38,8 @@ use POSIX qw(:sys_wait_h setsid);
 use Time::HiRes qw(time sleep);
 
 my %opt = (minutes => 1, seed => int(time), clients => 4, indexes => 1000);
-GetOptions(\%opt, 'dir=s', 'minutes=f', 'seed=i', 'clients=i', 'indexes=i') && $opt{dir}
-  or die "usage: soak.pl --dir DIR --minutes N [--seed S] [--clients C] [--indexes N]\n";
+GetOptions(\%opt, 'dir=s', 'minutes=f', 'seed=i', 'clients=i', 'indexes=i', 'builds=s') && $opt{dir}
+  or die "usage: soak.pl --dir DIR --minutes N [--seed S] [--clients C] [--indexes N] [--builds DIR]\n";
 my $dir = $opt{dir};
 my $here = dirname(abs_path($0));
 my $helpers = abs_path("$here/../sql/helpers.sql");
@@ -45,11 +53,12 @@ $ENV{PGHOST} = $dir;
 $ENV{PGCONNECT_TIMEOUT} = 10;
 
 my %port = (primary => 65440, standby => 65441);
-my @tables = qw(acc hist uniq trunc);
+my @tables = qw(acc hist uniq trunc pair booking);
 my %count = (
 	rounds => 0, transactions => 0, merges => 0, primary_compared => 0,
 	standby_compared => 0, checks => 0, cancelled => 0, prepared => 0,
-	not_compared => 0, databases => 0, small_indexes => 0);
+	not_compared => 0, databases => 0, small_indexes => 0, serializable => 0,
+	retried => 0, failed => 0, conversions => 0, builds => 0);
 my (%kills, @bad);
 my $started = time;
 my $deadline = $started + $opt{minutes} * 60;
@@ -170,6 +179,7 @@ max_locks_per_transaction = 256
 log_line_prefix = '%m [%p] %e %q%a '
 log_min_messages = warning
 deadlock_timeout = 200ms
+dynamic_library_path = '$dir/lib:\$libdir'
 jit = off
 statement_timeout = 100s
 max_parallel_workers_per_gather = 0
@@ -245,6 +255,24 @@ sub must
 	return $out;
 }
 
+# ---- builds ----
+
+# Files of the library; the first one is that of this tree.
+my @builds = ((`pg_config --pkglibdir` =~ s/\n//r) . '/hybridindex.so', $opt{builds} ? glob("$opt{builds}/*.so") : ());
+my $build = $builds[0];
+
+# Has another build been installed in this round?
+my $updated = 0;
+my $refused = qr/hybridindex was updated while the server was running/;
+
+# As packages do: the old file stays what it is for those that have it mapped.
+sub install_build
+{
+	system('cp', $build, "$dir/lib/new") == 0 && rename("$dir/lib/new", "$dir/lib/hybridindex.so")
+	  or die "could not install $build\n";
+	return;
+}
+
 # ---- schema ----
 
 sub setup
@@ -256,7 +284,15 @@ sub setup
 	open(my $conf, '>>', data('primary') . '/postgresql.conf') or die;
 	print $conf "include 'soak.conf'\n";
 	close($conf);
+	mkdir "$dir/lib";
+	install_build();
 	start('primary');
+	must('primary', 'CREATE DATABASE base');
+	must('primary', <<'EOF', $_) foreach qw(postgres base);
+CREATE EXTENSION hybridindex;
+SET allow_system_table_mods = on;
+UPDATE pg_proc SET probin = 'hybridindex' WHERE probin LIKE '%hybridindex';
+EOF
 	must('primary', read_file($helpers));
 	must('primary', <<'EOF');
 SELECT pg_create_physical_replication_slot('soak');
@@ -289,6 +325,21 @@ CREATE INDEX trunc_s ON trunc USING hybrid (s text_hope_ops DESC) INCLUDE (k);
 CREATE UNLOGGED TABLE unlog (k int);
 CREATE INDEX unlog_k ON unlog USING hybrid (k) WITH (layout = trie);
 
+CREATE TABLE pair (p int, side int, v int, PRIMARY KEY (p, side) INCLUDE (v));
+INSERT INTO pair SELECT p, side, 50 FROM generate_series(1, 1000) p, generate_series(0, 1) side;
+CREATE TABLE booking (k int, s text COLLATE "C");
+CREATE INDEX booking_k ON booking USING hybrid (k) INCLUDE (s);
+CREATE TABLE conversions (t regclass);
+CREATE PROCEDURE change_method(t regclass) LANGUAGE plpgsql AS $$
+BEGIN
+	IF EXISTS (SELECT FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam WHERE indrelid = t AND amname = 'btree') THEN
+		CALL hybrid_convert_table(t);
+	ELSE
+		CALL hybrid_revert_table(t);
+	END IF;
+	INSERT INTO conversions VALUES (t);
+END $$;
+
 CREATE FUNCTION try_insert(x int) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO uniq VALUES (x, md5(x::text));
@@ -306,10 +357,8 @@ REINDEX TABLE hist;
 REINDEX TABLE acc;
 CREATE TABLESPACE place1 LOCATION '';
 CREATE TABLESPACE place2 LOCATION '';
-CREATE DATABASE base;
 EOF
 	must('primary', <<'EOF', 'base');
-CREATE EXTENSION hybridindex;
 CREATE TABLE w (id int8, s text COLLATE "C");
 CREATE UNIQUE INDEX w_id ON w USING hybrid (id) WITH (layout = trie);
 CREATE INDEX w_s ON w USING hybrid (s text_hope_ops) INCLUDE (id) WITH (filter = surf);
@@ -397,6 +446,29 @@ INSERT INTO trunc SELECT :k + g, md5((:k + g)::text) FROM generate_series(1, 30)
 INSERT INTO unlog VALUES (:k);
 SELECT count(*) FROM trunc WHERE k BETWEEN :k AND :k + 100;
 EOF
+	# Only a serial order keeps these conditions: the two rows of a pair have no
+	# negative sum, and a key has one booking at most.
+	'serial@10' => <<'EOF',
+\set k random_zipfian(1, 1000, 1.5)
+\set side random(0, 1)
+\set d random(1, 100)
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SET LOCAL enable_seqscan = off;
+SELECT sum(v) >= :d AS enough, 1 / (sum(v) >= 0)::int AS one FROM pair WHERE p = :k \gset
+SELECT count(*) = 0 AS free, 1 / (count(*) < 2)::int AS one FROM booking WHERE k = :k \gset
+\sleep 5 ms
+\if :enough
+UPDATE pair SET v = v - :d WHERE p = :k AND side = :side;
+\else
+INSERT INTO pair VALUES (:k, :side, 0) ON CONFLICT (p, side) DO UPDATE SET v = pair.v + 50;
+\endif
+\if :free
+INSERT INTO booking VALUES (:k, repeat(md5(:k::text), 3));
+\else
+DELETE FROM booking WHERE k = :k;
+\endif
+COMMIT;
+EOF
 	'cursor@1' => <<'EOF',
 \set t random(1, 60)
 BEGIN ISOLATION LEVEL REPEATABLE READ;
@@ -416,7 +488,7 @@ EOF
 my @beside = (
 	'VACUUM acc;', 'VACUUM hist;', 'VACUUM uniq;', 'VACUUM trunc;',
 	'VACUUM (FREEZE) hist;', 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) acc;',
-	'VACUUM hist;', 'VACUUM acc;', 'ANALYZE hist;', 'CHECKPOINT;',
+	'VACUUM hist;', 'VACUUM acc;', 'VACUUM pair;', 'VACUUM booking;', 'ANALYZE hist;', 'CHECKPOINT;',
 	'SELECT count(hybrid_merge(i)) FROM unnest(\'{acc_id,acc_owner,hist_k,uniq_k,uniq_v}\'::regclass[]) i;',
 	'SELECT count(hybrid_merge(i)) FROM unnest(\'{hist_n,hist_s,hist_u,hist_d,hist_e,hist_w,hist_h}\'::regclass[]) i;',
 	'SET hybridindex.merge_step_pages = 32; SELECT hybrid_merge(\'hist_s\'); RESET hybridindex.merge_step_pages;',
@@ -458,6 +530,8 @@ my @queries = (
 	[ 'SELECT k FROM hist WHERE k % 3 = 0 AND upper(s) >= \'C\' AND upper(s) < \'E\'', 'index bitmap' ],
 	[ 'SELECT k FROM uniq WHERE k < :r / 3', 'index only bitmap' ],
 	[ 'SELECT v FROM uniq WHERE k = ANY (array[1, 5, :r / 3, :r / 3 + 1, 77])', 'index bitmap' ],
+	[ 'SELECT p, side, v FROM pair WHERE p < :r / 12', 'only bitmap' ],
+	[ 'SELECT k, s FROM booking ORDER BY k', 'order order_only' ],
 	[ 'SELECT k FROM trunc ORDER BY k', 'order' ],
 	[ 'SELECT s, k FROM trunc WHERE s > \'8\'', 'only index' ]);
 
@@ -519,7 +593,7 @@ sub comparing_process
 		print $out "DIFF $q->[0]: $err\n" if $answer =~ /^f$/m;
 		if ($rc != 0 && $answer !~ /^f$/m)
 		{
-			print $out $err =~ $excused ? "none\n" : "ERR $err\n";
+			print $out $err =~ $excused || ($updated && $err =~ $refused) ? "none\n" : "ERR $err\n";
 		}
 		sleep(0.05);
 	}
@@ -648,6 +722,18 @@ sub disturb
 	return;
 }
 
+# After a new build, a server that the fault did not restart is restarted in order.
+sub restart_updated
+{
+	my ($fault) = @_;
+	foreach my $server ($fault =~ /standby/ ? () : 'standby', $fault =~ /standby|nothing/ ? 'primary' : ())
+	{
+		stop($server, 'fast');
+		start($server);
+	}
+	return;
+}
+
 # ---- checks ----
 
 my %seen_log;
@@ -660,6 +746,7 @@ sub check_logs
 		$seen_log{$server} = $from + length($text);
 		foreach my $line (split /\n/, $text)
 		{
+			bad("$server log: $line") if $line =~ $refused && !$updated;
 			bad("$server log: $line")
 			  if $line !~ /could not open relation with OID/
 			  && $line =~ /PANIC|TRAP|terminated by signal (?!9:|15|2:|3:)|inconsistent page|\] (XX\w\d\d|22012|58P\d\d|53200) .*(ERROR|FATAL)|is corrupted/;
@@ -702,6 +789,17 @@ sub check_server
 	return;
 }
 
+sub check_serializable
+{
+	my ($what) = @_;
+	my $broken = must('primary', <<'EOF');
+SELECT 'pair', p, sum(v), count(*) FROM pair GROUP BY p HAVING sum(v) < 0 OR count(*) <> 2
+UNION ALL SELECT 'booking', k, 0, count(*) FROM booking GROUP BY k HAVING count(*) > 1
+EOF
+	bad("serializable transactions, $what: $broken") if $broken ne '';
+	return;
+}
+
 sub finish_prepared
 {
 	my $gids = must('primary', 'SELECT gid FROM pg_prepared_xacts');
@@ -717,7 +815,7 @@ sub drop_invalid
 {
 	my $names = must('primary', 'SELECT indexrelid::regclass FROM pg_index WHERE NOT indisvalid');
 	must('primary', "DROP INDEX $_") foreach split /\n/, $names;
-	must('primary', 'DROP TABLE IF EXISTS fresh');
+	must('primary', 'DROP TABLE IF EXISTS fresh; CALL hybrid_convert_table(\'pair\'); CALL hybrid_convert_table(\'booking\')');
 	return;
 }
 
@@ -898,9 +996,11 @@ sub round
 	my @files;
 	my $clients_log = "$base.clients.log";
 	my $beside_log = "$base.beside.log";
+	my $converter_log = "$base.converter.log";
 	my %compare = map { $_ => [ "$base.$_.log", "$base.$_.stop" ] } keys %port;
 
 	unlink glob("$base.*.stop"), glob("$base.*.log");
+	$updated = @builds > 1 && rand() < 0.25;
 	foreach my $name (sort keys %scripts)
 	{
 		(my $file = "$dir/script.$name") =~ s/@(\d+)$//;
@@ -914,30 +1014,50 @@ sub round
 	my $beside_file = "$base.beside.sql";
 	write_file($beside_file, join('', map { $beside[rand @beside] . "\n" } 1 .. 400));
 	my $beside = spawn($beside_log, 'psql', '-XAtq', '-p', $port{primary}, '-f', $beside_file);
+	write_file("$base.converter.sql", "CALL change_method('pair');\nCALL change_method('booking');\nSELECT pg_sleep(0.1);\n" x 200);
+	my $converter = spawn($converter_log, 'psql', '-XAtq', '-p', $port{primary}, '-f', "$base.converter.sql");
 	my %pids = map { $_ => comparing_process($_, @{ $compare{$_} }) } keys %port;
 
-	my $until = time + $seconds;
-	while (time < $until)
+	my @until = map { time + $_ * $seconds } rand(), 1;
+	foreach my $until (@until)
 	{
-		sleep(rand(1));
-		disturb() if rand() < 0.5;
+		while (time < $until)
+		{
+			sleep(rand(1));
+			disturb() if rand() < 0.5;
+		}
+		next unless $updated && $until == $until[0];
+		$build = (grep { $_ ne $build } @builds)[rand(@builds - 1)];
+		install_build();
+		$count{builds}++;
 	}
 	toggle_full_page_writes() if rand() < 0.3;
 	my $fault = fault() // 'nothing';
+	restart_updated($fault) if $updated;
 
-	kill 'TERM', $beside;
+	kill 'TERM', $beside, $converter;
 	must('primary', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 		WHERE application_name IN ('psql', 'pgbench') AND pid <> pg_backend_pid()});
-	reap($_, 60) foreach $clients, $beside;
+	reap($_, 60) foreach $clients, $beside, $converter;
 	my $text = read_file($clients_log);
 	$count{transactions} += $1 if $text =~ /actually processed: (\d+)/;
+	if ($text =~ /script\.serial\n.*?- (\d+) transactions.*?failed transactions: (\d+).*?transactions retried: (\d+)/s)
+	{
+		$count{serializable} += $1;
+		$count{failed} += $2;
+		$count{retried} += $3;
+	}
 	bad("clients: $1") while $text =~ /^(.*(?:division by zero|is corrupted|duplicate key|statement timeout).*)$/mg;
-	$text = read_file($beside_log);
+	$text =~ s/^.*(?:$excused).*$//mg;
+	bad("clients: $1") while $text =~ /^(.*aborted in command.* ERROR: .*)/mg;
+	$text = read_file($beside_log) . read_file($converter_log);
 	bad("beside: $1") while $text =~ /^(.*(?:is corrupted|could not create unique index|lacks|missing|statement timeout).*)$/mg;
 	collect($_, @{ $compare{$_} }[0], $pids{$_}, @{ $compare{$_} }[1]) foreach sort keys %port;
 
 	finish_prepared();
+	$count{conversions} = must('primary', 'SELECT count(*) FROM conversions');
 	drop_invalid();
+	check_serializable("after $fault");
 	check_server('primary', "after $fault");
 	count_merges();
 	if (rand() < 0.3)
@@ -974,7 +1094,10 @@ sub report
 	  join(', ', map { "$_ $kills{$_}" } sort keys %kills);
 	printf "%-28s %d\n", @$_
 	  foreach [ 'cancelled or terminated', $count{cancelled} ],
-	  [ 'transactions', $count{transactions} ], [ 'merges', $count{merges} ],
+	  [ 'transactions', $count{transactions} ], [ 'serializable ones', $count{serializable} ],
+	  [ 'of them tried again', $count{retried} ], [ 'of them given up', $count{failed} ],
+	  [ 'tables converted, reverted', $count{conversions} ],
+	  [ 'other builds installed', $count{builds} ], [ 'merges', $count{merges} ],
 	  [ 'comparisons, primary', $count{primary_compared} ],
 	  [ 'comparisons, standby', $count{standby_compared} ],
 	  [ 'comparisons cut short', $count{not_compared} ],
