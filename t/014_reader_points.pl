@@ -50,9 +50,10 @@ sub statements
 # VACUUM finishes and sets the visibility map, and the dead must not come back.
 {
 	statements(
-		'CREATE TABLE rp (k int, pad char(40))', 'CREATE INDEX rp_k ON rp USING hybrid (k)',
+		'CREATE TABLE rp (k int8, pad char(40))', 'CREATE INDEX rp_k ON rp USING hybrid (k)',
 		"INSERT INTO rp SELECT i, 'x' FROM generate_series(1, 1800) i",
 		'VACUUM rp', 'DELETE FROM rp WHERE k BETWEEN 500 AND 520');
+	is($node->safe_psql('postgres', "SELECT delta_pages FROM hybrid_index_stats('rp_k')"), '3', 'the log has three pages');
 
 	my $dir = PostgreSQL::Test::Utils::tempdir();
 	my $cursor = start_psql($node, <<EOF);
