@@ -33,6 +33,26 @@ SELECT tu_queries('tt');
 INSERT INTO tt SELECT i, 'x' FROM generate_series(1, 100) i;
 SELECT tu_queries('tt'), hyb_check('tt');
 
+-- each row is found as it comes, the first one on each page of the log too
+SET hybridindex.merge_floor = 100000;
+CREATE TEMP TABLE tn (n numeric);
+CREATE INDEX tn_n ON tn USING hybrid (n);
+INSERT INTO tn SELECT generate_series(1, 5000);
+SET enable_seqscan = off;
+DO $$
+BEGIN
+	FOR i IN 5001 .. 7000 LOOP
+		INSERT INTO tn VALUES (i);
+		PERFORM FROM tn WHERE n = i;
+		IF NOT FOUND THEN
+			RAISE WARNING 'row % is not found', i;
+		END IF;
+	END LOOP;
+END $$;
+RESET enable_seqscan;
+SELECT delta_pages > 8 AS pages, tree_entries > 6000 AS in_tree, NOT tree_shared AS backend_memory FROM hybrid_index_stats('tn_n');
+SET hybridindex.merge_floor = 200;
+
 -- rows vanish at commit
 CREATE TEMP TABLE td (a int, b text) ON COMMIT DELETE ROWS;
 CREATE INDEX td_a ON td USING hybrid (a);
@@ -106,5 +126,5 @@ INSERT INTO tx VALUES (0, 'rolled back');
 ROLLBACK;
 SELECT tu_queries('tx'), hyb_check('tx');
 
-DROP TABLE tt, td, ul, tx;
+DROP TABLE tt, tn, td, ul, tx;
 DROP FUNCTION tu_queries;
