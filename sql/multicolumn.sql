@@ -105,18 +105,28 @@ SELECT hyb_same('SELECT * FROM wide WHERE c32 = 7'),
 	hyb_check('wide');
 SELECT hyb_error(format('CREATE INDEX ON wide USING hybrid (%s)', string_agg('c' || i, ', '))) FROM generate_series(1, 33) i;
 
--- Values below and above all those of a leaf that has nulls, without a null
--- beside them that would find the place.
-CREATE TABLE mc_edge (k int);
-INSERT INTO mc_edge SELECT nullif(i % 50, 0) + 100 FROM generate_series(1, 1000) i;
-CREATE INDEX ON mc_edge USING hybrid (k NULLS FIRST);
-CREATE INDEX ON mc_edge USING hybrid (k DESC);
-CREATE INDEX ON mc_edge USING hybrid (k);
-CREATE INDEX ON mc_edge USING hybrid (k DESC NULLS LAST);
-INSERT INTO mc_edge VALUES (3), (200), (100);
-SELECT sum(hybrid_merge(indexrelid)), hyb_check('mc_edge') FROM pg_index WHERE indrelid = 'mc_edge'::regclass;
-SELECT hyb_same('SELECT k FROM mc_edge ORDER BY k NULLS FIRST', 'order order_only'),
-	hyb_same('SELECT k FROM mc_edge ORDER BY k DESC NULLS LAST', 'order order_only');
+-- Values below and above all those of a leaf that has nulls, next to them too,
+-- without a null beside them that would find the place; and the zeroes of floats.
+CREATE TABLE mc_edge (k int, f float8);
+CREATE FUNCTION mc_edge(col text, how text) RETURNS TABLE (before bigint, after bigint, ok boolean) LANGUAGE plpgsql AS $$
+DECLARE
+	wrong	text := format('SELECT count(*) FROM unnest(array[''0'', ''-0'', ''-1'', ''1'', ''48'', ''49'', ''50'', ''100'']) v, unnest(array[''<='', ''='', ''>='']) o
+		WHERE NOT hyb_same(format(''SELECT k, f FROM mc_edge WHERE %1$s %%s %%L'', o, CASE WHEN %1$L = ''k'' THEN (v::int + 100)::text ELSE v END))', col);
+BEGIN
+	TRUNCATE mc_edge;
+	INSERT INTO mc_edge SELECT nullif(i % 50, 0) + 100, nullif(i % 50, 1) FROM generate_series(1, 1000) i;
+	EXECUTE format('CREATE INDEX mc_edge_i ON mc_edge USING hybrid (%s %s)', col, how);
+	EXECUTE wrong INTO before;
+	INSERT INTO mc_edge VALUES (3, '-0'), (200, 200), (100, -1), (150, 50);
+	PERFORM hybrid_merge('mc_edge_i');
+	EXECUTE wrong INTO after;
+	ok := hyb_same(format('SELECT %1$s + 0 FROM mc_edge ORDER BY %1$s %2$s', col, how), 'order order_only');
+	PERFORM hyb_check('mc_edge');
+	DROP INDEX mc_edge_i;
+	RETURN NEXT;
+END $$;
+SELECT col, how, e.* FROM unnest(array['k', 'f']) col, unnest(array['NULLS FIRST', 'DESC', '', 'DESC NULLS LAST']) how, mc_edge(col, how) e;
+DROP FUNCTION mc_edge;
 DROP TABLE mc_edge;
 
 -- Leaves in which a column is null throughout are split by a merge.
