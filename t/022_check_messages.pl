@@ -5,9 +5,8 @@
 #
 # Messages for which no damage of a file is known, because another check, of
 # which they are a second line, comes first: an entry's length, a malformed key
-# (check_dynamic reads entries with delta.c, leaves are joined anew), row and
-# TID order in a leaf and across leaves (leaf verification and fences), a child
-# above the leaves with a filter (takes three levels), "cannot be searched" and
+# (check_dynamic reads entries with delta.c, leaves are joined anew), row order
+# across leaves (fences), a child above the leaves with a filter (takes three levels), "cannot be searched" and
 # "does not answer" (need a version that changes), a filter that changed while
 # it was looked at, and those about the tree's own structure, order, and entries
 # held twice, which takes damaged shared memory.  The number of entries that a
@@ -59,6 +58,16 @@ $node->safe_psql('postgres',
 	pass_begun('levels_i', 'INSERT INTO levels SELECT hashint4(g * 200 + i), md5(i::text) FROM generate_series(100000, 100199) i'));
 
 $node->safe_psql('postgres', "DELETE FROM text WHERE s = md5('20002')");
+
+# payload: rows of one key with other INCLUDE columns; pairs: the same as keys of two
+# columns, whose TIDs descend
+my %rows = (payload => 'i', pairs => '400 - i');
+@columns{ 'payload', 'pairs' } = ('(k) INCLUDE (s)', '(k, s)');
+$node->safe_psql('postgres', <<EOF) foreach keys %rows;
+CREATE TABLE $_ (k int, s text COLLATE "C");
+INSERT INTO $_ SELECT 7, 'row ' || ($rows{$_}) + 1000 FROM generate_series(1, 300) i;
+CREATE INDEX ${_}_i ON $_ USING hybrid $columns{$_};
+EOF
 
 # one step after a freeze; the next one comes when a page of the log is full
 $node->safe_psql('postgres', <<EOF);
@@ -138,6 +147,7 @@ my $row_entry = pack('C', 5) . pack('SSS', $row_block >> 16, $row_block & 0xFFFF
 # ---- damage ----
 
 # Template, what the check says, how to damage.
+my %template;
 my @damage = (
 	# blocks
 	[ 'plain', qr/points to block \d+ as a leaf, outside the index of/, sub { set32($_[0], root($_[0]), child($_[0], 1), 0x7FFFFFF0) } ],
@@ -258,6 +268,13 @@ my @damage = (
 	# leaves
 	[ 'plain', qr/lies below the leaf's lower fence/, sub { move_separator($_[0], 1, 1) } ],
 	[ 'plain', qr/does not lie below the leaf's upper fence/, sub { move_separator($_[0], 1, -1) } ],
+	[ 'payload', qr/TIDs of items 0 and 1 do not ascend/, sub {
+		my ($to, $from) = ($_[0], \$template{pairs});
+		my ($leaf, $other) = map { get32($_, 0, $meta{root}) } $to, $from;
+
+		set16($to, $leaf, 12, lower($from, $other));
+		substr($$to, $leaf * $block_size + 24, $trailer - 24) = substr($$from, $other * $block_size + 24, $trailer - 24);
+	} ],
 	[ 'plain', qr/A leaf has a link to block 3/, sub { set32($_[0], leaf($_[0], 1), $trailer + 20, 3) } ],
 	[ 'plain', qr/A leaf has flags 0x0040/, sub { in_trailer($_[0], leaf($_[0], 0), 28, 0x40) } ],
 	[ 'plain', qr/The leaf's header is wrong/, sub { set32($_[0], leaf($_[0], 0), $trailer + 24, 1 + get32($_[0], leaf($_[0], 0), $trailer + 24)) } ],
@@ -329,7 +346,7 @@ $node->safe_psql('postgres', join('', map {
 my %path = map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT relname, pg_relation_filepath(oid) FROM pg_class WHERE relname ~ '_i\$'");
 $node->stop;
 $node->run_log([ 'pg_checksums', '--disable', '--no-sync', '-D', $node->data_dir ]);
-my %template = map { $_ => slurp_file($node->data_dir . '/' . $path{"${_}_i"}) } keys %columns;
+%template = map { $_ => slurp_file($node->data_dir . '/' . $path{"${_}_i"}) } keys %columns;
 foreach my $i (0 .. $#indexes)
 {
 	my ($name, $apply) = @{ $indexes[$i] };
@@ -365,7 +382,7 @@ $node->start;
 
 # All in one session; the answers in order.
 my ($ret, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n" . join('',
-	map { "\\warn == $_\nSELECT hybrid_index_check('$_');\n" } (map { "d${_}_i" } 0 .. $#indexes), 'frozen_i', 'plain_i', 'surf_i', 'points_i', 'text_i', 'levels_i', 'include_i'),
+	map { "\\warn == $_\nSELECT hybrid_index_check('$_');\n" } (map { "d${_}_i" } 0 .. $#indexes), 'frozen_i', 'plain_i', 'surf_i', 'points_i', 'text_i', 'levels_i', 'include_i', 'payload_i', 'pairs_i'),
 	on_error_stop => 0);
 my %said = map { /^(\S+)\n?(.*)/s ? ($1 => $2) : () } split /^== /m, $err;
 foreach my $i (0 .. $#damage)
@@ -376,7 +393,7 @@ foreach my $i (0 .. $#damage)
 	like($what, qr/XX002/, 'with its SQLSTATE') if $what !~ /XX002/;
 }
 like($said{frozen_i}, qr/The frozen entry at offset \d+ lies below the watermark, but is not in the static stage/, 'entries that a merge has lost');
-is($said{"${_}_i"}, '', "template $_ is sound") foreach qw(plain surf points text levels include);
+is($said{"${_}_i"}, '', "template $_ is sound") foreach qw(plain surf points text levels include payload pairs);
 ($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_index_check('text_i', true)");
 like($err, qr/index "text_i" has an entry that leads to heap tuple \(\d+,\d+\) of table "text" but is not that tuple's.*The table has no such block/s,
 	'an entry that leads beyond the table');
