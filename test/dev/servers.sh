@@ -99,11 +99,11 @@ build_server() {
 	mkdir "$scratch/build"
 	jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 	(
-		# programs use the libpq beside them, wherever they are copied to
+		# programs and modules use the server's libpq, wherever they are copied to
 		cd "$scratch/build" &&
 		"$source/configure" --prefix="$prefix" --enable-cassert --enable-debug \
 			--enable-tap-tests $points --with-lz4 --with-zstd --with-icu --without-llvm \
-			--disable-rpath LDFLAGS="-Wl,-rpath,'\$\$ORIGIN/../lib'" \
+			--disable-rpath LDFLAGS="-Wl,-rpath,'\$\$ORIGIN/../lib:\$\$ORIGIN/..'" \
 			CFLAGS="-O1 -g -fno-omit-frame-pointer" &&
 		make -j"$jobs" world-bin &&
 		make DESTDIR="$scratch/installed" install-world-bin &&
