@@ -76,6 +76,27 @@ SELECT rc_fill(800);
 ANALYZE rc;
 SELECT * FROM rc_all();
 
+-- each column sorted either way, with its NULLs at either end
+CREATE FUNCTION rc_sorts(OUT sorts int, OUT bad text[]) LANGUAGE plpgsql AS $$
+DECLARE
+	cols	text;
+	op		text;
+BEGIN
+	sorts := 0;
+	FOR cols IN SELECT format('a %s, b %s, c %s', x, y, z) FROM (SELECT unnest(array['', 'NULLS FIRST', 'DESC', 'DESC NULLS LAST'])) o(x),
+		LATERAL (SELECT unnest(array['', 'NULLS FIRST', 'DESC', 'DESC NULLS LAST'])) p(y), LATERAL (SELECT unnest(array['', 'NULLS FIRST', 'DESC', 'DESC NULLS LAST'])) q(z)
+	LOOP
+		EXECUTE 'CREATE INDEX rc_i ON rc USING hybrid (' || cols || ')';
+		FOREACH op IN ARRAY array['<', '>='] LOOP
+			CONTINUE WHEN hyb_same(format('SELECT a, b, c FROM rc WHERE (a, b, c) %s (4, ''d'', 0.5)', op));
+			bad := bad || (cols || ' ' || op);
+		END LOOP;
+		DROP INDEX rc_i;
+		sorts := sorts + 1;
+	END LOOP;
+END $$;
+SELECT * FROM rc_sorts();
+
 -- the first column has one value, which is, or is not, that of the comparison
 CREATE INDEX rc_e ON rc USING hybrid (a, b, c DESC);
 SELECT q, hyb_same('SELECT a, b, c FROM rc WHERE ' || q) AS same, (hyb_rows('SELECT a, b, c FROM rc WHERE ' || q, 'seq')).rows <> '{}' AS some
@@ -177,5 +198,5 @@ SET enable_indexscan = off;
 SET enable_indexonlyscan = off;
 SET enable_bitmapscan = off;
 SELECT count(*), sum(b) FROM rc_outer JOIN rc_page ON (a, b) > (x, y) AND a = x;
-DROP FUNCTION rc_fill, rc_constant, rc_condition, rc_check, rc_all, rc_stages, rc_read, rc_after;
+DROP FUNCTION rc_fill, rc_constant, rc_condition, rc_check, rc_all, rc_stages, rc_read, rc_after, rc_sorts;
 DROP TABLE rc, rc_constants, rc_page, rc_outer;
