@@ -194,6 +194,7 @@ BEGIN
 		'a = 74 AND b = ANY (' || ar_some(600, 2) || ')',
 		'a IS NULL AND b = ANY (' || ar_some(600, 1) || ')',
 		'b = ANY (' || ar_some(300, 29) || ') AND c = ANY (' || ar_some(20, 5) || ') AND a = ANY (' || ar_some(6000, 20) || ')',
+		'b = ANY (' || ar_some(600, 1) || ') AND c = ANY (''{4,5,6,7,8,9}'')',
 		'b = ANY (' || ar_some(600, 13) || ') AND c = 3.5 AND a = ANY (' || ar_some(6000, 9) || ')',
 		'b = ANY (' || ar_some(600, 5) || ') AND c = ANY (''{0.5,1.5,100}'') AND a IS NULL']
 	LOOP
