@@ -150,10 +150,18 @@ EOF
 	same_answers($node, 'those of subtransactions that were not rolled back', \%queries, ['t']);
 	is($node->safe_psql('postgres', "SET enable_seqscan = off; $look"), 600, 'all of them');
 
+	# PREPARE appends what there is, and runs this trigger.  In the session a later
+	# commit would append the rest.
 	$node->safe_psql('postgres', <<"EOF");
+CREATE TABLE d (k int);
+CREATE FUNCTION d_late() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN $late RETURN NULL; END \$\$;
+CREATE CONSTRAINT TRIGGER d_late AFTER INSERT ON d DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION d_late();
 BEGIN;
 $late
+INSERT INTO d VALUES (1);
 PREPARE TRANSACTION 'p';
+EOF
+	$node->safe_psql('postgres', <<"EOF");
 COMMIT PREPARED 'p';
 BEGIN;
 $late
