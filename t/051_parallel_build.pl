@@ -113,6 +113,18 @@ is($workers, undef, 'too little memory for two');
 $node->safe_psql('postgres', 'ALTER TABLE t SET (parallel_workers = 2)');
 no_files('built');
 
+# A worker comes to the last page, where a row has two versions, of which the index has
+# the second only: older snapshots must not use it.
+like($node->safe_psql('postgres', <<EOF), qr/^t$/m, 'what a worker finds of versions of rows counts');
+$leader;
+BEGIN;
+UPDATE t SET k = -k WHERE id = 60000;
+UPDATE t SET k = -k WHERE id = 60000;
+CREATE INDEX i ON t USING hybrid (slow(k));
+SELECT indcheckxmin FROM pg_index WHERE indexrelid = 'i'::regclass;
+ROLLBACK;
+EOF
+
 # Workers write leaves, too, where the leader is held at its first range.
 SKIP:
 {
