@@ -106,26 +106,31 @@ SELECT hyb_same('SELECT * FROM wide WHERE c32 = 7'),
 SELECT hyb_error(format('CREATE INDEX ON wide USING hybrid (%s)', string_agg('c' || i, ', '))) FROM generate_series(1, 33) i;
 
 -- Values below and above all those of a leaf that has nulls, next to them too,
--- without a null beside them that would find the place; and the zeroes of floats.
-CREATE TABLE mc_edge (k int, f float8);
-CREATE FUNCTION mc_edge(col text, how text) RETURNS TABLE (before bigint, after bigint, ok boolean) LANGUAGE plpgsql AS $$
+-- without a null beside them that would find the place; the zeroes of floats; and
+-- values shorter and longer than strings of one length.
+CREATE TABLE mc_edge (k int, f float8, s text COLLATE "C", b bytea);
+CREATE FUNCTION mc_edge(col text, how text, probes text[]) RETURNS TABLE (before bigint, after bigint, ok boolean) LANGUAGE plpgsql AS $$
 DECLARE
-	wrong	text := format('SELECT count(*) FROM unnest(array[''0'', ''-0'', ''-1'', ''1'', ''48'', ''49'', ''50'', ''100'']) v, unnest(array[''<='', ''='', ''>='']) o
-		WHERE NOT hyb_same(format(''SELECT k, f FROM mc_edge WHERE %1$s %%s %%L'', o, CASE WHEN %1$L = ''k'' THEN (v::int + 100)::text ELSE v END))', col);
+	wrong	text := format('SELECT count(*) FROM unnest(%L::text[]) v, unnest(array[''<'', ''<='', ''='', ''>='', ''>'']) o
+		WHERE NOT hyb_same(format(''SELECT * FROM mc_edge WHERE %s %%s %%L'', o, v))',
+		CASE WHEN col = 'b' THEN array(SELECT '\x' || v FROM unnest(probes) v) ELSE probes END, col);
 BEGIN
 	TRUNCATE mc_edge;
-	INSERT INTO mc_edge SELECT nullif(i % 50, 0) + 100, nullif(i % 50, 1) FROM generate_series(1, 1000) i;
+	INSERT INTO mc_edge SELECT nullif(i % 50, 0) + 100, nullif(i % 50, 1), lpad((i % 50)::text, 2, '0'),
+		decode(left(md5((i % 50)::text), 24), 'hex') FROM generate_series(1, 1000) i;
 	EXECUTE format('CREATE INDEX mc_edge_i ON mc_edge USING hybrid (%s %s)', col, how);
 	EXECUTE wrong INTO before;
-	INSERT INTO mc_edge VALUES (3, '-0'), (200, 200), (100, -1), (150, 50);
+	INSERT INTO mc_edge VALUES (3, '-0', '250', '\x8e296a067a37563370ded05f00'), (200, 200, '2', '\x8e296a067a37563370ded0'), (100, -1, '', ''), (150, 50, 'x', '\xff');
 	PERFORM hybrid_merge('mc_edge_i');
 	EXECUTE wrong INTO after;
-	ok := hyb_same(format('SELECT %1$s + 0 FROM mc_edge ORDER BY %1$s %2$s', col, how), 'order order_only');
+	ok := hyb_same(format('SELECT %s FROM mc_edge ORDER BY %s %s', replace(col, 'f', 'f + 0'), col, how), 'order order_only');
 	PERFORM hyb_check('mc_edge');
 	DROP INDEX mc_edge_i;
 	RETURN NEXT;
 END $$;
-SELECT col, how, e.* FROM unnest(array['k', 'f']) col, unnest(array['NULLS FIRST', 'DESC', '', 'DESC NULLS LAST']) how, mc_edge(col, how) e;
+SELECT col, how, e.* FROM (VALUES ('k', '{3,99,100,101,148,149,150,200}'::text[]), ('f', '{0,-0,-1,1,2,48,49,50}'), ('s', '{"",2,25,250,2x,49,490}'),
+	('b', '{"",8e,8e296a067a37563370ded0,8e296a067a37563370ded05f,8e296a067a37563370ded05f00,8e296a067a37563370ded060}')) v (col, probes),
+	unnest(array['NULLS FIRST', 'DESC', '', 'DESC NULLS LAST']) how, mc_edge(col, how, probes) e;
 DROP FUNCTION mc_edge;
 DROP TABLE mc_edge;
 
