@@ -91,6 +91,18 @@ SELECT hyb_error('INSERT INTO inc_u VALUES (1, 2)');
 SELECT hyb_check('inc'), hyb_check('inc2'), hyb_check('inc_exact'), hyb_check('inc_u');
 SELECT hyb_error('CREATE INDEX ON inc USING hybrid (k) INCLUDE (k DESC)');
 
+-- Keys with several payloads, each of many rows: an entry that comes later goes
+-- behind all of them, and scans go on among them.
+CREATE TABLE inc_long (k int, v int);
+INSERT INTO inc_long SELECT hashint4(i) & 1, i / 120 FROM generate_series(1, 220) i;
+CREATE INDEX inc_long_k ON inc_long USING hybrid (k) INCLUDE (v);
+INSERT INTO inc_long VALUES (0, 2), (1, 3);
+SELECT hybrid_merge('inc_long_k'), hyb_check('inc_long'), hyb_same('SELECT k, v FROM inc_long WHERE k = 1', 'index only bitmap');
+INSERT INTO inc_long SELECT hashint4(i) & 1, i / 1000 FROM generate_series(1, 20000) i;
+SELECT hybrid_merge('inc_long_k') >= 0 AS merged, hyb_check('inc_long'), hyb_same('SELECT k, v FROM inc_long WHERE k = 1', 'index only bitmap'),
+	hyb_same('SELECT k FROM inc_long ORDER BY k DESC', 'order_only');
+DROP TABLE inc_long;
+
 -- Line pointers with numbers beyond 255, which rows of nulls make.
 CREATE TABLE inc_null (a int, b int);
 INSERT INTO inc_null SELECT NULL, NULL FROM generate_series(1, 1000);
