@@ -69,7 +69,7 @@ processors() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
 
 # This directory without what builds and tests leave in it.
 copy_tree() {
-	tar -cf - --exclude=./.git --exclude='*.o' --exclude='*.d' --exclude='*.bc' --exclude='*.so' \
+	tar -cf - --exclude=./.git --exclude='*.o' --exclude='*.d' --exclude='*.bc' --exclude='*.so' --exclude='*.gc*' \
 		--exclude=./results --exclude=./tmp_check --exclude=./output_iso --exclude=./build . |
 		tar -xf - -C "$1"
 }
@@ -111,7 +111,7 @@ leave_build_cache() {
 # update_tree FROM TO: make the sources in a directory those of another, and touch
 # only those that differ, whatever their times say.
 update_tree() {
-	(cd "$1" && LC_ALL=C diff -rq -x '*.o' -x '*.d' -x '*.so' . "$2") >"$work/changes" ||
+	(cd "$1" && LC_ALL=C diff -rq -x '*.o' -x '*.d' -x '*.so' -x '*.gcno' . "$2") >"$work/changes" ||
 		[ $? -eq 1 ] || die "cannot compare $1 with $2"
 	while read -r line; do
 		case $line in
