@@ -91,6 +91,8 @@ build_server() {
 		die "the source of postgresql-$version does not set pkglibdir as expected"
 	sed -i "s|:= $debian_pkglibdir\$|:= \$(pkglibdir)/postgresql|" "$source/src/Makefile.global.in"
 
+	tell_sanitizer "$source/src/include/utils/memdebug.h"
+
 	points='' with_points=''
 	if [ -d "$source/src/test/modules/injection_points" ]; then
 		points=--enable-injection-points with_points=' and injection points'
@@ -103,7 +105,7 @@ build_server() {
 		cd "$scratch/build" &&
 		"$source/configure" --prefix="$prefix" --enable-cassert --enable-debug \
 			--enable-tap-tests $points --with-lz4 --with-zstd --with-icu --without-llvm \
-			--disable-rpath LDFLAGS="-Wl,-rpath,'\$\$ORIGIN/../lib:\$\$ORIGIN/..'" \
+			--disable-rpath LDFLAGS="-Wl,-rpath,'\$\$ORIGIN/../lib:\$\$ORIGIN/..' -Wl,-z,dynamic-undefined-weak" \
 			CFLAGS="-O1 -g -fno-omit-frame-pointer" &&
 		make -j"$jobs" world-bin &&
 		make DESTDIR="$scratch/installed" install-world-bin &&
@@ -116,6 +118,23 @@ build_server() {
 	rm -rf "$prefix"
 	mv "$scratch/installed$prefix" "$prefix"
 	say "$("$prefix/bin/postgres" --version) is in $prefix"
+}
+
+# tell_sanitizer FILE: what the server's allocator and buffer manager say to
+# valgrind, they say to the sanitizer of addresses too, where that is loaded
+# (./dev fuzz sql --sanitize): which bytes of a block are in no chunk, and which
+# pages are not pinned.
+tell_sanitizer() {
+	sed -i '
+		/^#define VALGRIND_CHECK_MEM_IS_DEFINED/i\
+extern void __asan_poison_memory_region(const volatile void *, size_t) __attribute__((weak));\
+extern void __asan_unpoison_memory_region(const volatile void *, size_t) __attribute__((weak));\
+#define ASAN_DO(what, addr, size) do { if (__asan_##what) __asan_##what((addr), (size)); } while (0)
+		s/^\(#define VALGRIND_MAKE_MEM_NOACCESS(addr, size)\).*/\1 ASAN_DO(poison_memory_region, addr, size)/
+		s/^\(#define VALGRIND_MAKE_MEM_\(UN\)\?DEFINED(addr, size)\).*/\1 ASAN_DO(unpoison_memory_region, addr, size)/
+		s/^\(#define VALGRIND_MEMPOOL_ALLOC(context, addr, size)\).*/\1 ASAN_DO(unpoison_memory_region, addr, size)/
+		s/^\(#define VALGRIND_MEMPOOL_CHANGE(context, optr, nptr, size)\).*/\1 ASAN_DO(unpoison_memory_region, nptr, size)/' "$1"
+	[ "$(grep -c 'ASAN_DO(\(un\)\?poison' "$1")" -eq 5 ] || die "$1 is not as expected"
 }
 
 # The Python package that has a server 16, with headers, PGXS and pg_regress.

@@ -75,7 +75,7 @@ class Server:
     def ctl(self, *words):
         environment = dict(os.environ)
         if environment.get("HYBRID_PRELOAD"):
-            environment.update(LD_PRELOAD=environment["HYBRID_PRELOAD"], ASAN_OPTIONS="detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1")
+            environment.update(LD_PRELOAD=environment["HYBRID_PRELOAD"], ASAN_OPTIONS="detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1", UBSAN_OPTIONS="print_stacktrace=1")
         subprocess.run(["pg_ctl", "-D", str(self.data), "-l", str(self.log), "-w", "-t", "300", "-m", "fast", *words], check=True, stdout=subprocess.DEVNULL, env=environment)
 
     def connect(self, user, database):
