@@ -76,6 +76,12 @@ RESET enable_seqscan;
 SELECT hyb_same('SELECT v FROM coll_t WHERE v COLLATE "POSIX" < ''b''');
 DROP TABLE coll_t;
 
+-- operator classes that order by bytes refuse collations that do not
+CREATE TABLE coll_t (v text);
+SELECT c, o, CASE WHEN EXISTS (SELECT FROM pg_collation WHERE collname = 'hyb_ci') THEN hyb_error(format('CREATE INDEX ON coll_t USING hybrid (v COLLATE %I %I)', c, o)) LIKE '0A000 %' ELSE true END AS refused
+FROM (VALUES ('und-x-icu', 'text_hope_ops'), ('hyb_ci', 'text_hope_ops'), ('hyb_ci', 'text_pattern_hope_ops'), ('hyb_ci', 'text_pattern_ops')) v (c, o);
+DROP TABLE coll_t;
+
 -- equal under the collation is equal to a unique index
 CREATE FUNCTION coll_unique() RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE

@@ -250,7 +250,9 @@ CALL hybrid_convert_table(NULL);
 CALL hybrid_convert_table('parent_pkey');
 CALL hybrid_convert_table('grouped');
 CALL hybrid_convert_table('pg_sequence');
+CALL hybrid_convert_table(0);
 CALL hybrid_convert_schema(0);
+CALL hybrid_convert_schema('pg_catalog');
 SELECT hybrid_convert('pg_catalog.pg_class_oid_index');
 CALL hybrid_convert_concurrently('pg_catalog.pg_class_oid_index');
 SELECT reltoastrelid::regclass AS toast FROM pg_class WHERE oid = 'parent'::regclass \gset
