@@ -71,7 +71,7 @@ sub finished
 
 # The cursor is at the first entry, on the first page of a log or the first leaf.
 # Those of the log move to leaves, or those of leaves to other leaves that are
-# written for entries among them.
+# written for entries among them, at the end of the file or in free blocks.
 my %load = (
 	'the log' => [ 2500, 3000, <<EOF ],
 CREATE INDEX moved_k ON moved USING hybrid (k);
@@ -83,6 +83,7 @@ INSERT INTO moved SELECT i, 0 FROM generate_series(1, 24000) i;
 CREATE INDEX moved_k ON moved USING hybrid (k);
 INSERT INTO moved SELECT i, 2 FROM generate_series(14010, 24000, 10) i;
 EOF
+$load{'leaves, with free blocks'} = [ 14200, 1000, $load{leaves}[2] =~ s/(?=INSERT.* 2 )/INSERT INTO moved SELECT i, 3 FROM generate_series(2001, 24000, 2) i; SELECT hybrid_merge('moved_k');\n/r ];
 my $cursor;
 my $vacuum;
 foreach my $where (sort keys %load)
