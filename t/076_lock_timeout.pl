@@ -61,9 +61,14 @@ SKIP:
 	$node->safe_psql('postgres', <<'SQL');
 CREATE TABLE u (k int8) WITH (autovacuum_enabled = off);
 CREATE INDEX u_k ON u USING hybrid (k);
+SET hybridindex.background_merge = off;
+SET hybridindex.merge_floor = 1000000;
 INSERT INTO u SELECT hashint8(g) FROM generate_series(1, 30000) g;
 SELECT injection_points_attach('hybrid-step-installed', 'wait');
-INSERT INTO u SELECT hashint8(-g) FROM generate_series(1, 3000) g;
+-- as many as a worker is asked for, and too few for this session to help
+RESET hybridindex.background_merge;
+SET hybridindex.merge_floor = 35000;
+INSERT INTO u SELECT hashint8(-g) FROM generate_series(1, 1000) g;
 SQL
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker' AND wait_event = 'hybrid-step-installed'"),
 		'a worker is held in a step');
