@@ -214,6 +214,7 @@ SKIP:
 	# ---- a worker that is ended while it connects ----
 
 	# The database is locked, so one worker leaves, and the next one waits.
+	no_worker();
 	make('other', 'ended', 50000);
 	attach('merge-between');
 	$node->safe_psql('other', ask('ended'));
@@ -222,7 +223,7 @@ SKIP:
 	my $waits = "locktype = 'object' AND database = 0 AND NOT granted";
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'object' AND database = 0 AND mode = 'AccessExclusiveLock' AND granted");
 	let_go('merge-between');
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE $waits"), 'the next worker waits for its database');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE $waits"), 'the next worker waits for its database') or diag $ddl->{err};
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE $waits");
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'BEGIN; ALTER DATABASE%' OR wait_event = 'PgSleep'");
 	finish_psql($ddl);
