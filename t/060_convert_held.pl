@@ -398,6 +398,20 @@ $old->query_safe('COMMIT');
 $old->quit;
 ok(finish_psql($session), 'the conversion ends') or diag $session->{err};
 
+# A transaction that began while the new index was being built goes on without it,
+# and is waited for before the index is given what has been inserted meanwhile.
+hold('build-written');
+$session = start_psql($node, "CALL hybrid_convert_concurrently('p_pkey');");
+ok(held_at($node, 'build-written', $session), 'the new index is being built') or diag $session->{err};
+$old = $node->background_psql('postgres');
+$old->query_safe("BEGIN; INSERT INTO p VALUES (nextval('ids'))");
+let_go('build-written');
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'CALL hybrid_convert%' AND wait_event_type = 'Lock'");
+$old->query_safe("INSERT INTO p VALUES (nextval('ids')); COMMIT");
+$old->quit;
+ok(finish_psql($session), 'the conversion ends') or diag $session->{err};
+is(check_index('p_pkey', 'the new index has all rows'), 'hybrid', 'and is a hybrid one');
+
 no_crash($node, 'nothing crashed by itself');
 $node->stop;
 done_testing();
