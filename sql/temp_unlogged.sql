@@ -33,6 +33,14 @@ SELECT tu_queries('tt');
 INSERT INTO tt SELECT i, 'x' FROM generate_series(1, 100) i;
 SELECT tu_queries('tt'), hyb_check('tt');
 
+-- no worker can merge such an index: its session does, when a merge is due
+SET hybridindex.merge_floor = 2000;
+CREATE TEMP TABLE tm (k int);
+CREATE INDEX tm_k ON tm USING hybrid (k);
+INSERT INTO tm SELECT generate_series(1, 2600);
+SELECT merges > 0 OR merge_running AS merging FROM hybrid_index_stats('tm_k');
+DROP TABLE tm;
+
 -- each row is found as it comes, the first one on each page of the log too
 SET hybridindex.merge_floor = 100000;
 CREATE TEMP TABLE tn (n numeric);
