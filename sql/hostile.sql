@@ -165,6 +165,8 @@ BEGIN
 			RAISE EXCEPTION 'compared by % with path %', current_user, pg_catalog.current_setting('search_path');
 		WHEN 'escape' THEN
 			PERFORM pg_catalog.set_config('role', 'none', false);
+		WHEN 'stay' THEN
+			PERFORM pg_catalog.set_config('search_path', 'hostile', false);
 		ELSE
 	END CASE;
 	RETURN CASE WHEN a < b THEN -1 WHEN a > b THEN 1 ELSE 0 END;
@@ -197,6 +199,10 @@ $$;
 SET client_min_messages = notice;
 SELECT * FROM told_try('tell');
 SELECT * FROM told_try('escape');
+-- what they set is gone when they return
+SELECT set_config('hostile.mode', 'stay', false);
+SELECT hybrid_may_contain('public.told_k', 7), hybrid_approx_count('public.told_k', 7, 9), hybrid_index_check('public.told_k'),
+	hybrid_merge('public.told_k'), current_setting('search_path');
 SET ROLE regress_hyb_hostile;
 SELECT * FROM told_try('tell') WHERE answer !~ 'must be owner';
 SELECT * FROM told_try('escape') WHERE answer !~ 'must be owner';
