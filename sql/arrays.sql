@@ -170,6 +170,12 @@ SELECT q, b < all_of_it / 3 AS few FROM (SELECT ar_blocks($q$SELECT i FROM ar_wi
 	unnest(array[$q$t = ANY ('{2001-05-05 12:00Z,2022-03-27 01:00Z,2029-01-01 00:00Z}'::timestamptz[])$q$,
 		$q$d = ANY ('{2001-05-05 22:00Z,2022-03-27 01:00Z,2022-10-29 22:00Z,2029-01-01 00:00Z}'::timestamptz[])$q$,
 		$q$t < ANY ('{2000-03-26 00:30Z,2000-03-01 12:00Z}'::timestamptz[])$q$]) q, ar_blocks('SELECT i FROM ar_wide WHERE ' || q) b;
+-- the first instants have no local time west of Greenwich
+SET timezone = 'America/New_York';
+INSERT INTO ar_zone VALUES ('-infinity', '-infinity', 1), ('4714-11-24 00:00 BC', '4714-11-24 BC', 1);
+SELECT op, hyb_same(format('SELECT t FROM ar_zone WHERE t %s timestamptz ''4714-11-24 00:00Z BC''', op), 'index'),
+	hyb_same(format('SELECT d FROM ar_zone WHERE d %s timestamptz ''4714-11-24 00:00Z BC''', op), 'index')
+FROM unnest('{<,<=,=,>=,>}'::text[]) op;
 RESET timezone;
 
 -- arrays of whose combinations few exist: the ranges between are not read

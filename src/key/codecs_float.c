@@ -72,11 +72,6 @@ float4_convert(Oid subtype, Datum value, HybConverted *out)
 	float8		wide;
 	float4		v;
 
-	if (subtype == FLOAT4OID)
-	{
-		out->lo = out->hi = value;
-		return true;
-	}
 	if (subtype != FLOAT8OID)
 		return false;
 
@@ -105,12 +100,9 @@ float4_convert(Oid subtype, Datum value, HybConverted *out)
 static bool
 float8_convert(Oid subtype, Datum value, HybConverted *out)
 {
-	if (subtype == FLOAT8OID)
-		out->lo = out->hi = value;
-	else if (subtype == FLOAT4OID)
-		out->lo = out->hi = Float8GetDatum((float8) DatumGetFloat4(value));
-	else
+	if (subtype != FLOAT4OID)
 		return false;
+	out->lo = out->hi = Float8GetDatum((float8) DatumGetFloat4(value));
 	return true;
 }
 

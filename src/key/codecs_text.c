@@ -32,12 +32,9 @@ text_from_bytes(const uint8 *data, uint32 len)
 static bool
 text_convert(Oid subtype, Datum value, HybConverted *out)
 {
-	if (subtype == TEXTOID)
-		out->lo = out->hi = value;
-	else if (subtype == NAMEOID)
-		out->lo = out->hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
-	else
+	if (subtype != NAMEOID)
 		return false;
+	out->lo = out->hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
 	return true;
 }
 
@@ -77,18 +74,15 @@ name_from_bytes(const uint8 *data, uint32 len)
 static bool
 name_convert(Oid subtype, Datum value, HybConverted *out)
 {
-	if (subtype == NAMEOID)
-		out->lo = out->hi = value;
-	else if (subtype == TEXTOID)
-	{
-		text	   *t = DatumGetTextPP(value);
-		uint32		len = VARSIZE_ANY_EXHDR(t);
+	text	   *t;
+	uint32		len;
 
-		out->lo = out->hi = name_from_bytes((const uint8 *) VARDATA_ANY(t), len);
-		out->exact = len < NAMEDATALEN;
-	}
-	else
+	if (subtype != TEXTOID)
 		return false;
+	t = DatumGetTextPP(value);
+	len = VARSIZE_ANY_EXHDR(t);
+	out->lo = out->hi = name_from_bytes((const uint8 *) VARDATA_ANY(t), len);
+	out->exact = len < NAMEDATALEN;
 	return true;
 }
 

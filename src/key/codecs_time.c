@@ -187,11 +187,6 @@ date_convert(Oid subtype, Datum value, HybConverted *out)
 	int			overflow = 0;
 	bool		known = true;
 
-	if (subtype == DATEOID)
-	{
-		out->lo = out->hi = value;
-		return true;
-	}
 	if (subtype != TIMESTAMPOID && subtype != TIMESTAMPTZOID)
 		return false;
 
@@ -268,9 +263,6 @@ timestamp_convert(Oid subtype, Datum value, HybConverted *out)
 
 	switch (subtype)
 	{
-		case TIMESTAMPOID:
-			ts = DatumGetTimestamp(value);
-			break;
 		case DATEOID:
 			ts = date2timestamp_opt_overflow(DatumGetDateADT(value),
 											 &overflow);
@@ -314,9 +306,6 @@ timestamptz_convert(Oid subtype, Datum value, HybConverted *out)
 
 	switch (subtype)
 	{
-		case TIMESTAMPTZOID:
-			ts = DatumGetTimestampTz(value);
-			break;
 		case TIMESTAMPOID:
 			ts = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(value),
 													&overflow);

@@ -183,12 +183,9 @@ decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 static bool
 hope_text_convert(Oid subtype, Datum value, HybConverted *out)
 {
-	if (subtype == TEXTOID)
-		out->lo = out->hi = value;
-	else if (subtype == NAMEOID)
-		out->lo = out->hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
-	else
+	if (subtype != NAMEOID)
 		return false;
+	out->lo = out->hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
 	return true;
 }
 
