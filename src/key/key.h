@@ -479,14 +479,11 @@ extern int	hyb_pos_compare_key(const HybKeyDesc *desc,
 								const HybPos *pos);
 
 /*
- * The same for an entry split into columns.  pos_vals are pos->ncols columns
- * split from pos->key; a position of raw bytes (ncols 0) needs none.
+ * The same for an entry split into columns, and a position of raw bytes (ncols
+ * 0), which is not HYB_AT.
  */
-extern int	hyb_pos_compare_values(const HybKeyDesc *desc,
-								   const HybValue *vals,
-								   const ItemPointerData *tid,
-								   const HybPos *pos,
-								   const HybValue *pos_vals);
+extern int	hyb_pos_compare_raw(const HybKeyDesc *desc, const HybValue *vals,
+								const HybPos *pos);
 
 /*
  * A copy of a position that outlives the page, leaf or batch that `from` points

@@ -102,22 +102,20 @@ hyb_rest_compare(const uint8 *bytes, uint32 len, const uint8 **key,
 	return c;
 }
 
-/* A split entry of an all_mem index against raw bytes. */
-static int
+int
 hyb_pos_compare_raw(const HybKeyDesc *desc, const HybValue *vals,
-					const ItemPointerData *tid, const HybPos *pos)
+					const HybPos *pos)
 {
 	const uint8 *key = pos->key;
 	uint32		rest = pos->len;
 
-	Assert(desc->all_mem && pos->ncols == 0);
+	Assert(desc->all_mem && pos->ncols == 0 && pos->tie != HYB_AT);
 	for (int i = 0; i < desc->nkeys && rest > 0; i++)
 	{
 		const HybColumn *col = &desc->cols[i];
 		const HybValue *val = &vals[i];
 		uint8		head[1 + sizeof(uint64)];
 		uint32		headlen = 1;
-		bool		last = i == desc->nkeys - 1;
 		int			c;
 
 		Assert(col->compare == HYB_COMPARE_MEM && !hyb_has_length_word(col));
@@ -127,52 +125,19 @@ hyb_pos_compare_raw(const HybKeyDesc *desc, const HybValue *vals,
 			hyb_store_int(head + 1, val->ival, col->width);
 			headlen += col->width;
 		}
-		if (rest < headlen)
-			last = false;
 		c = hyb_rest_compare(head, headlen, &key, &rest);
-		if (c != 0)
-			return c;
-		if (!val->isnull && col->store == HYB_STORE_BYTES)
+		if (c == 0 && !val->isnull && col->store == HYB_STORE_BYTES)
 		{
-			uint32		len = val->len + (col->terminated ? 1 : 0);
 			uint8		term = hyb_terminator(col);
 
-			if (rest < len)
-				last = false;
 			c = hyb_rest_compare(val->ptr, val->len, &key, &rest);
 			if (c == 0 && col->terminated)
 				c = hyb_rest_compare(&term, 1, &key, &rest);
-			if (c != 0)
-				return c;
 		}
-
-		/* The entry and the position end at the same byte */
-		if (last && rest == 0)
-			return hyb_tie_order(tid, pos, true);
-	}
-	if (rest > 0)
-		return -1;
-	return hyb_tie_order(tid, pos, false);
-}
-
-int
-hyb_pos_compare_values(const HybKeyDesc *desc, const HybValue *vals,
-					   const ItemPointerData *tid, const HybPos *pos,
-					   const HybValue *pos_vals)
-{
-	if (unlikely(pos->ncols == 0 && pos->len > 0))
-		return hyb_pos_compare_raw(desc, vals, tid, pos);
-
-	Assert(pos->ncols <= desc->nkeys);
-	for (int i = 0; i < pos->ncols; i++)
-	{
-		int			c = hyb_value_compare(&desc->cols[i], &vals[i],
-										  &pos_vals[i]);
-
 		if (c != 0)
 			return c;
 	}
-	return hyb_tie_order(tid, pos, pos->ncols == desc->nkeys);
+	return rest > 0 ? -1 : hyb_tie_order(NULL, pos, false);
 }
 
 /* Position `a`, whose key b's key starts with and goes on after, against b. */

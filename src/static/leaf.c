@@ -260,8 +260,7 @@ raw_bound(HybLeaf *leaf, const HybPos *pos, HybTie tie)
 	{
 		int			row = probe == 0 ? 0 : probe == 1 ? hi - 1 : (lo + hi) / 2;
 
-		if (hyb_pos_compare_values(leaf->desc, hyb_leaf_row(leaf, row), NULL,
-								   &bound, NULL) < 0)
+		if (hyb_pos_compare_raw(leaf->desc, hyb_leaf_row(leaf, row), &bound) < 0)
 			lo = row + 1;
 		else
 			hi = row;
