@@ -158,6 +158,10 @@ SELECT hybrid_convert('o_b');
 SELECT * FROM cv_state('cv') WHERE index ~ '^o_' AND aspect IN ('', 'depends on');
 SELECT hyb_error('DROP OPERATOR CLASS backward_hybrid_ops USING hybrid');
 SELECT hyb_same('SELECT b FROM o WHERE b < 10', 'index bitmap'), hyb_check('o');
+BEGIN;
+DROP OPERATOR FAMILY backward_ops USING btree;
+SELECT hybrid_revert('o_b');
+ROLLBACK;
 CALL hybrid_revert_table('o');
 DROP OPERATOR CLASS backward_hybrid_ops USING hybrid;
 

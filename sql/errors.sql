@@ -91,6 +91,12 @@ SELECT * FROM pr_try();
 SET ROLE regress_hyb_stats;
 SELECT * FROM pr_try() WHERE f ~ 'progress|memory';
 RESET ROLE;
+-- a build tells no key of rows that row security hides from the owner
+CREATE TABLE pr_dup AS SELECT 1 AS a FROM generate_series(1, 2);
+ALTER TABLE pr_dup OWNER TO regress_hyb_owner;
+ALTER TABLE pr_dup ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+SELECT hyb_error('CREATE UNIQUE INDEX ON pr_dup USING hybrid (a)');
+DROP TABLE pr_dup;
 GRANT EXECUTE ON FUNCTION hybrid_may_contain, hybrid_approx_count TO regress_hyb_owner, regress_hyb_reader, regress_hyb_none;
 SET ROLE regress_hyb_owner;
 SELECT * FROM pr_try() WHERE f ~ 'may_contain|approx';

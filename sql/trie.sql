@@ -24,6 +24,10 @@ CREATE UNIQUE INDEX tr_id ON tr USING hybrid (id) WITH (layout = trie);
 CREATE INDEX tr_u ON tr USING hybrid (u) WITH (layout = trie, merge_ratio = 2);
 CREATE INDEX tr_dk ON tr USING hybrid (d DESC NULLS LAST, k) WITH (layout = trie);
 CREATE INDEX tr_k ON tr USING hybrid (k DESC) WITH (layout = trie);
+SET client_min_messages = notice;
+CREATE INDEX tr_surf ON tr USING hybrid (k) WITH (layout = trie, filter = surf);
+SET client_min_messages = warning;
+DROP INDEX tr_surf;
 CREATE INDEX tr_part ON tr USING hybrid (u, id) WITH (layout = trie, levels = 2) WHERE k > 0;
 
 CREATE FUNCTION tr_queries() RETURNS TABLE (n bigint, ok boolean) LANGUAGE sql AS $$
