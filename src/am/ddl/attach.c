@@ -157,40 +157,70 @@ before_attach_table(Oid relid, const RangeVar *name, Oid hybrid)
 						  hyb_index_is_of(lfirst_oid(of_table), hybrid) ? BTREE_AM_OID : hybrid);
 }
 
-/* `to_constraint`: the new index is that of a constraint. */
+/*
+ * Indexes of the access method `am` of a partition that a new index of these
+ * columns could have attached, were they of its access method.  A lock that is
+ * stronger than AccessShareLock is kept.
+ */
+static List *
+indexes_to_attach(Oid partition, LOCKMODE lockmode, Oid am, List *columns,
+				  bool to_constraint)
+{
+	Relation	table = try_relation_open(partition, lockmode);
+	List	   *found = NIL;
+	ListCell   *lc;
+
+	if (table == NULL)
+		return NIL;
+	foreach(lc, RelationGetIndexList(table))
+	{
+		Relation	index;
+
+		if (!hyb_index_is_of(lfirst_oid(lc), am))
+			continue;
+		index = index_open(lfirst_oid(lc), AccessShareLock);
+		if (!index->rd_rel->relispartition &&
+			can_attach(index, columns, to_constraint))
+			found = lappend_oid(found, lfirst_oid(lc));
+		index_close(index, AccessShareLock);
+	}
+	relation_close(table, lockmode == AccessShareLock ? lockmode : NoLock);
+	return found;
+}
+
+/*
+ * `to_constraint`: the new index is that of a constraint.
+ *
+ * The server locks the partitions afterwards, as strongly as the statement needs.
+ * A lock that we kept until then would make a deadlock with a transaction that has
+ * read a partition and goes on to write to it.  So we look without keeping one,
+ * and look again under that of the conversion where there is something to convert.
+ */
 static void
 attach_unique_above(Oid relid, List *columns, bool is_hybrid,
 					bool to_constraint)
 {
 	Oid			hybrid = get_index_am_oid("hybrid", true);
+	Oid			am = is_hybrid ? hybrid : BTREE_AM_OID;
 	Oid			other = is_hybrid ? BTREE_AM_OID : hybrid;
-	List	   *found = NIL;
 	ListCell   *lc;
 
 	if (!OidIsValid(hybrid) ||
 		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
 		return;
-	foreach(lc, find_all_inheritors(relid, ShareLock, NULL))
+	foreach(lc, find_all_inheritors(relid, NoLock, NULL))
 	{
-		Relation	table = relation_open(lfirst_oid(lc), NoLock);
-		ListCell   *of_table;
+		Oid			partition = lfirst_oid(lc);
+		ListCell   *of_found;
 
-		foreach(of_table, RelationGetIndexList(table))
-		{
-			Relation	index;
-
-			if (!hyb_index_is_of(lfirst_oid(of_table), other))
-				continue;
-			index = index_open(lfirst_oid(of_table), AccessShareLock);
-			if (lfirst_oid(lc) != relid && !index->rd_rel->relispartition &&
-				can_attach(index, columns, to_constraint))
-				found = lappend_oid(found, lfirst_oid(of_table));
-			index_close(index, NoLock);
-		}
-		relation_close(table, NoLock);
+		if (partition == relid ||
+			indexes_to_attach(partition, AccessShareLock, other, columns,
+							  to_constraint) == NIL)
+			continue;
+		foreach(of_found, indexes_to_attach(partition, ShareRowExclusiveLock,
+											other, columns, to_constraint))
+			convert_to_attach(lfirst_oid(of_found), am);
 	}
-	foreach(lc, found)
-		convert_to_attach(lfirst_oid(lc), is_hybrid ? hybrid : BTREE_AM_OID);
 }
 
 void
