@@ -168,8 +168,19 @@ $node->safe_psql('other', ask('elsewhere'));
 finish_psql($_) foreach @busy;
 ok($node->poll_query_until('other', merged('elsewhere')), 'a worker waits for a process that it can start');
 no_worker();
+
+# ---- a restart ----
+
+# A step at a time is what an inserter does without workers.
+make('postgres', 'restarted', 100000);
+$node->safe_psql('postgres', 'SET hybridindex.background_merge = off; SET hybridindex.merge_step_pages = 1; ' . ask('restarted'));
+my $state = "SELECT merge_running, dynamic_entries > 50000 FROM hybrid_index_stats('restarted_k')";
+is($node->safe_psql('postgres', $state), 't|t', 'an index is half merged');
 $node->append_conf('postgresql.conf', "max_worker_processes = 16\n");
 $node->restart;
+is($node->safe_psql('postgres', $state), 't|t', 'the server starts again, which merges nothing');
+$node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM restarted WHERE k BETWEEN 0 AND 100000');
+ok($node->poll_query_until('postgres', merged('restarted')), 'the first one that reads asks for a worker');
 
 SKIP:
 {
@@ -211,7 +222,21 @@ SKIP:
 	ok(!finish_psql($merge), 'hybrid_merge is cancelled');
 	ok($node->poll_query_until('postgres', merged('cancelled')), 'a worker finishes what it has begun');
 
-	# ---- a worker that is ended while it connects ----
+	make('postgres', 'caught', 50000);
+	$merge = start_psql($node, "SELECT injection_points_set_local(), injection_points_attach('hybrid-step-installed', 'wait');\n", <<'SQL');
+DO $$ BEGIN
+	PERFORM hybrid_merge('caught_k');
+EXCEPTION WHEN query_canceled THEN
+	PERFORM injection_points_detach('hybrid-step-installed');
+	PERFORM hybrid_merge('cancelled_k');
+END $$;
+SQL
+	$pid = held_at($node, 'step-installed', $merge);
+	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+	ok(finish_psql($merge), 'hybrid_merge is cancelled, and called for another index') or diag $merge->{err};
+	ok($node->poll_query_until('postgres', merged('caught')), 'a worker finishes the first one');
+
+	# ---- workers that wait for their database ----
 
 	# The database is locked, so one worker leaves, and the next one waits.
 	no_worker();
@@ -224,7 +249,13 @@ SKIP:
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'object' AND database = 0 AND mode = 'AccessExclusiveLock' AND granted");
 	let_go('merge-between');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE $waits"), 'the next worker waits for its database') or diag $ddl->{err};
-	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE $waits");
+	make('postgres', 'beside', 5000);
+	$node->safe_psql('postgres', ask('beside'));
+	ok($node->poll_query_until('postgres', merged('beside')), 'which makes room for another database');
+	foreach my $end ('cancel', 'terminate')
+	{
+		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM (SELECT pg_${end}_backend(pid) FROM pg_locks WHERE $waits) s"), "$end a worker");
+	}
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'BEGIN; ALTER DATABASE%' OR wait_event = 'PgSleep'");
 	finish_psql($ddl);
 	ok($node->poll_query_until('other', merged('ended')), 'the index is merged by another one');
@@ -247,5 +278,15 @@ SKIP:
 
 no_worker();
 no_crash($node, 'nothing crashed');
+
+# ---- a crash where the library is preloaded ----
+
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'hybridindex'\nrestart_after_crash = on\n");
+$node->restart;
+my $session = start_psql($node, 'SELECT pg_sleep(60);');
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+kill 'KILL', $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+finish_psql($session);
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM locked WHERE k IS NULL"), 'the server starts again');
 $node->stop;
 done_testing();

@@ -74,13 +74,13 @@ SQL
 
 ok(modest_is_merged('alone'), 'alone');
 
-# More indexes than there are places on the list, all of them locked.
-$node->safe_psql('postgres', "SET ROLE greedy; CALL tables('greedy', 140, 'text_ops')");
+# More indexes than one role has places on the list, all of them locked.
+$node->safe_psql('postgres', "SET ROLE greedy; CALL tables('greedy', 240, 'text_ops')");
 my $locker = start_psql($node, <<'SQL');
 SET ROLE greedy;
 BEGIN;
-DO $$ BEGIN FOR i IN 1 .. 140 LOOP EXECUTE format('LOCK TABLE greedy.t%s', i); END LOOP; END $$;
-CALL fill('greedy', 140);
+DO $$ BEGIN FOR i IN 1 .. 240 LOOP EXECUTE format('LOCK TABLE greedy.t%s', i); END LOOP; END $$;
+CALL fill('greedy', 240);
 SELECT pg_sleep(600);
 SQL
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep.600.'") or die 'nothing is locked';

@@ -188,13 +188,16 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 	LWLockMode	mode = LW_SHARED;
 	uint32		wanted = HYB_RESERVE_MIN;
 	bool		again = false;
+	bool		made;
 
 	for (;;)
 	{
 		HybStageResult result;
 
-		if (!hyb_slot_create(s) || !hyb_arena_available())
+		if (!hyb_slot_create(s, &made) || !hyb_arena_available())
 			return HYB_STAGE_MEMORY;
+		if (made && hyb_slot_made != NULL)
+			hyb_slot_made(ix);
 		hyb_slot_touch(s);
 		if (!lock_shared_stage(ix, access, mode))
 			continue;

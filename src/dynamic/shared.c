@@ -126,7 +126,7 @@ init_control(char *memory)
 static void
 attach_control(char *memory)
 {
-	Assert(control == NULL && memory != NULL);
+	Assert(memory != NULL);
 	control = memory;
 	for (int i = 0; i < nparts; i++)
 	{

@@ -285,14 +285,16 @@ hyb_slot_find(HybSlot *s)
 }
 
 void		(*hyb_slot_evicted) (Oid dbid, Oid relid) = NULL;
+void		(*hyb_slot_made) (HybIndex *ix) = NULL;
 
 bool
-hyb_slot_create(HybSlot *s)
+hyb_slot_create(HybSlot *s, bool *made)
 {
 	HybEvicted	evicted = {InvalidOid, InvalidOid};
 	HybSharedSlot *shared;
 
 	Assert(CritSectionCount == 0);
+	*made = false;
 	if (hyb_slot_find(s))
 		return true;
 	if (s->is_temp || hyb_directory == NULL || !IsUnderPostmaster)
@@ -306,6 +308,7 @@ hyb_slot_create(HybSlot *s)
 		shared = hyb_directory_add(&s->key, s->relid, &evicted);
 		if (shared != NULL)
 			pg_atomic_fetch_add_u64(&hyb_directory->creations, 1);
+		*made = shared != NULL;
 	}
 	if (shared != NULL)
 		refer(s, shared);

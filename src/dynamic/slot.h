@@ -158,10 +158,10 @@ hyb_slot_valid(const HybSlot *s)
 extern bool hyb_slot_find(HybSlot *s);
 
 /*
- * The same, but make one.  False if that is not possible.  The caller holds
- * no slot's lock.
+ * The same, but make one, and say in *made whether this call did.  False if that
+ * is not possible.  The caller holds no slot's lock.
  */
-extern bool hyb_slot_create(HybSlot *s);
+extern bool hyb_slot_create(HybSlot *s, bool *made);
 
 /*
  * Called, if set, when a slot went to another index while there was something
@@ -171,6 +171,12 @@ extern bool hyb_slot_create(HybSlot *s);
  * locks.
  */
 extern void (*hyb_slot_evicted) (Oid dbid, Oid relid);
+
+/*
+ * Called, if set, by the first read of an index's log since the server started or
+ * was promoted, or its slot was evicted.  No locks are held.
+ */
+extern void (*hyb_slot_made) (HybIndex *ix);
 
 /*
  * Record where a lane ends.  The caller holds the content lock of the lane's

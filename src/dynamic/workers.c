@@ -13,9 +13,12 @@
 #include "storage/spin.h"
 #include "utils/timestamp.h"
 
-/* Requests that there can be at a time, and those of one role's indexes. */
+/*
+ * Requests that there can be at a time, and those of one role's indexes.  Other
+ * roles have the rest for themselves.
+ */
 #define HYB_REQUESTS			256
-#define HYB_OWNER_REQUESTS		(HYB_REQUESTS / 2)
+#define HYB_OWNER_REQUESTS		(HYB_REQUESTS - HYB_REQUESTS / 8)
 
 typedef enum WorkerState
 {
@@ -529,6 +532,23 @@ hyb_worker_look_later(const HybWorkerRef *ref, const HybQuietMark *mark,
 			request->task.mark = *mark;
 			request->due = TimestampTzPlusMilliseconds(now, wait_ms);
 		}
+	}
+	SpinLockRelease(&workers->mutex);
+}
+
+void
+hyb_workers_put_off(Oid dbid)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (request->task.dbid == dbid && !is_taken(workers, request) &&
+			request->due <= now)
+			put_off(request, now, HYB_LOCKED_MS_MIN, HYB_LOCKED_MS_MAX);
 	}
 	SpinLockRelease(&workers->mutex);
 }

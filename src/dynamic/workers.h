@@ -14,12 +14,13 @@
  * have not come to that within HYB_WORKER_START_MS are free again; a process
  * that comes later finds that out, and ends.  Others do not expire.
  *
- * One role's indexes take half of the list at most, and a worker serves other
- * roles' after a turn with them: so nobody's many or slow indexes keep another
- * role's from being merged.  Else requests are served in the order in which they
- * are due, whichever database they are of: a worker that is done with an index, while one of another database has
- * waited longest, hands its entry over to a new process there.  A worker does not
- * leave a list behind that no other worker looks after.
+ * One role's indexes take seven eighths of the list at most, and a worker serves
+ * other roles' after a turn with them.  So one role's many or slow indexes do not
+ * keep another role's from being merged.  Else requests are served in the order in
+ * which they are due, whichever database they are of: a worker that is done with
+ * an index, while one of another database has waited longest, hands its entry over
+ * to a new process there.  A worker does not leave a list behind that no other
+ * worker looks after.
  */
 #ifndef HYB_WORKERS_H
 #define HYB_WORKERS_H
@@ -162,7 +163,10 @@ extern void hyb_worker_release(const HybWorkerRef *ref);
  */
 extern bool hyb_worker_for_waiting(const HybWorkerRef *ref, Oid *dbid);
 
-/* The database is gone, or accepts no connections: so do its requests. */
+/* The database is gone, or accepts no connections: its requests go. */
 extern void hyb_workers_forget(Oid dbid);
+
+/* It is locked: what is due there is put off. */
+extern void hyb_workers_put_off(Oid dbid);
 
 #endif							/* HYB_WORKERS_H */

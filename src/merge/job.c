@@ -144,11 +144,25 @@ static Oid	merging = InvalidOid;
 
 /* What an end that came early has frozen is left to a worker. */
 static void
-transaction_ends(XactEvent event, void *arg)
+leave_to_worker(void)
 {
 	if (OidIsValid(merging))
 		(void) hyb_worker_ask(MyDatabaseId, merging, InvalidOid);
 	merging = InvalidOid;
+}
+
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	leave_to_worker();
+}
+
+static void
+subtransaction_ends(SubXactEvent event, SubTransactionId mine,
+					SubTransactionId parent, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		leave_to_worker();
 }
 
 /* Steps until the goal is reached; returns the entries that they moved. */
@@ -159,8 +173,11 @@ merge_to(HybIndex *ix, Goal *goal)
 	HybMergeJob job;
 
 	if (!registered)
+	{
 		RegisterXactCallback(transaction_ends, NULL);
-	registered = true;
+		RegisterSubXactCallback(subtransaction_ends, NULL);
+		registered = true;
+	}
 	if (hyb_merge_may_ask(ix))
 		merging = RelationGetRelid(ix->rel);
 	hyb_merge_job_begin(&job);

@@ -37,12 +37,6 @@ slot_evicted(Oid dbid, Oid relid)
 		(void) hyb_worker_ask(dbid, relid, InvalidOid);
 }
 
-void
-hyb_merge_init(void)
-{
-	hyb_slot_evicted = slot_evicted;
-}
-
 bool
 hyb_merge_may_ask(const HybIndex *ix)
 {
@@ -60,22 +54,44 @@ ask_worker(HybIndex *ix)
 }
 
 /*
+ * The list of requests does not outlive the server: what was on it is asked for
+ * again when the index is read, as it may have no more insertions.
+ */
+static void
+slot_made(HybIndex *ix)
+{
+	if (!RecoveryInProgress() && hyb_merge_may_ask(ix) && hyb_merge_wanted(ix))
+		(void) ask_worker(ix);
+}
+
+void
+hyb_merge_init(void)
+{
+	hyb_slot_evicted = slot_evicted;
+	hyb_slot_made = slot_made;
+}
+
+/*
  * Asked under the merge lock: is the active generation to be frozen?  Then a
- * worker is asked for first, which may have been done with the index by now.
+ * worker is asked for first, which may have been done with the index by now.  If
+ * the list of requests is full, the generation is frozen only where the inserter
+ * has to help: it may be the last one, and would leave a merge behind.
  */
 static bool
 freeze_wanted(HybIndex *ix, void *arg)
 {
+	bool	   *help = arg;
+
 	if (!hyb_merge_wanted(ix))
 		return false;
-	(void) ask_worker(ix);
-	return true;
+	return ask_worker(ix) || *help ||
+		!hyb_merge_may_ask(ix) || hyb_max_merge_workers == 0;
 }
 
 static HybMergeOutcome
-foreground_step(HybIndex *ix)
+foreground_step(HybIndex *ix, bool help)
 {
-	return hyb_merge_job_step(ix, NULL, HYB_MERGE_HELP, freeze_wanted, NULL);
+	return hyb_merge_job_step(ix, NULL, HYB_MERGE_HELP, freeze_wanted, &help);
 }
 
 /*
@@ -86,11 +102,12 @@ static bool
 learn_in_foreground(HybIndex *ix)
 {
 	bool		learned;
+	bool		help = false;
 
 	HYB_POINT("learn-lock");
 	if (!hyb_merge_lock(ix->rel, false))
 		return false;
-	learned = freeze_wanted(ix, NULL) && hyb_merge_learn(ix, 0);
+	learned = freeze_wanted(ix, &help) && hyb_merge_learn(ix, 0);
 	hyb_merge_unlock(ix->rel);
 	return learned;
 }
@@ -117,7 +134,7 @@ help_merging(HybIndex *ix, HybMergeFacts *facts, HybMergeNeed need)
 	while (need.help > 0 && facts->merged_entries < target &&
 		   steps < HELP_STEPS && waited_ms < HELP_WAIT_MS)
 	{
-		HybMergeOutcome outcome = foreground_step(ix);
+		HybMergeOutcome outcome = foreground_step(ix, true);
 
 		if (outcome == HYB_MERGE_DONE)
 			break;
@@ -179,5 +196,5 @@ hyb_merge_consider(HybIndex *ix)
 	if (need.help > 0)
 		help_merging(ix, &facts, need);
 	else if (!background)
-		(void) foreground_step(ix);
+		(void) foreground_step(ix, false);
 }

@@ -70,6 +70,9 @@
 /* How often it tries to start its successor. */
 #define HYB_WORKER_STARTS		5
 
+/* How long it waits for the lock of a database that it connects to, in ms. */
+#define HYB_WORKER_CONNECT_MS	"1000"
+
 /* How long it waits for more work, and between looks at the database's lock. */
 #define HYB_WORKER_IDLE_MS		2000
 #define HYB_WORKER_LOOK_MS		50
@@ -114,6 +117,7 @@ typedef struct LookArgs
 static HybWorkerRef me;
 static Oid	database;
 static bool connected = false;
+static bool locked_out = false; /* the database was locked for too long */
 static bool has_left = false;
 static int	refused = 0;		/* processes that could not be started */
 static volatile sig_atomic_t terminated = false;
@@ -128,7 +132,8 @@ static uint32 wait_turn;
  *
  * The requests of a database that cannot be connected to go (it was dropped, or
  * accepts no connections): they would be the first in the list for ever, and each
- * worker would give its place up for them.
+ * worker would give its place up for them.  Those of a database that is locked are
+ * put off, so that another database comes first.
  */
 static void
 leave(int code, Datum arg)
@@ -139,7 +144,9 @@ leave(int code, Datum arg)
 		return;
 	has_left = true;
 	hyb_worker_release(&me);
-	if (!connected && !terminated)
+	if (locked_out)
+		hyb_workers_put_off(database);
+	else if (!connected && !terminated)
 		hyb_workers_forget(database);
 	if (hyb_max_merge_workers > 0 && hyb_worker_for_waiting(&me, &dbid) &&
 		!hyb_worker_start(&me))
@@ -546,7 +553,10 @@ next_task(HybTask *task)
 			return false;
 		}
 		if (database_is_wanted())
+		{
+			locked_out = true;
 			return false;
+		}
 		work = hyb_worker_next(&me, task);
 		if (work == HYB_WORK_TASK)
 			return true;
@@ -571,7 +581,6 @@ static void
 override_settings(void)
 {
 	SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("lock_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("idle_in_transaction_session_timeout", "0", PGC_SUSET,
 					PGC_S_OVERRIDE);
 	SetConfigOption("idle_session_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
@@ -593,6 +602,38 @@ override_settings(void)
 	SetConfigOption("search_path", "", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+/*
+ * Connect to the database.  Its lock may be held for long (ALTER DATABASE SET
+ * TABLESPACE, CREATE DATABASE with it as the template): other databases are not to
+ * wait for that as well, so this process makes room then.  It does the same when
+ * it is cancelled.  InitPostgres reports all that is final as FATAL.
+ */
+static void
+connect_to_database(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+
+	SetConfigOption("lock_timeout", HYB_WORKER_CONNECT_MS, PGC_SUSET, PGC_S_OVERRIDE);
+	PG_TRY();
+	{
+		BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		locked_out = true;
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		if (error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+			PG_RE_THROW();
+		proc_exit(0);
+	}
+	PG_END_TRY();
+	connected = true;
+	SetConfigOption("lock_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+}
+
 void
 hybrid_merge_worker_main(Datum arg)
 {
@@ -607,9 +648,8 @@ hybrid_merge_worker_main(Datum arg)
 	pqsignal(SIGTERM, terminate);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-	connected = true;
 	override_settings();
+	connect_to_database();
 	wait_idle = HYB_WAIT_EVENT("HybridMergeIdle");
 	wait_turn = HYB_WAIT_EVENT("HybridMergeTurn");
 	while (next_task(&task) && do_task(&task))
