@@ -213,6 +213,18 @@ SKIP:
 	ok($node->poll_query_until('postgres', "SELECT merges > 1 AND NOT merge_running FROM hybrid_index_stats('still_k')"),
 		'which is merged to its end');
 
+	# ---- a request while a worker is done with the one before ----
+
+	no_worker();
+	make('postgres', 'meanwhile', 5000);
+	attach('worker-done');
+	$node->safe_psql('postgres', ask('meanwhile'));
+	held('worker-done', 'a worker has merged an index');
+	$node->safe_psql('postgres', 'INSERT INTO meanwhile SELECT hashint8(g + 100000) FROM generate_series(1, 1300) g');
+	let_go('worker-done');
+	ok($node->poll_query_until('postgres', "SELECT dynamic_entries < 1000 AND NOT merge_running FROM hybrid_index_stats('meanwhile_k')"),
+		'what has been inserted since is merged as well');
+
 	# ---- hybrid_merge that is cancelled ----
 
 	make('postgres', 'cancelled', 50000);

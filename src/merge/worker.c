@@ -396,6 +396,7 @@ log_merge(const HybMergeJob *job, const char *name, TimestampTz began)
 static void
 look_later(const HybQuietMark *mark, int64 wait_ms)
 {
+	HYB_POINT("worker-done");
 	if (wait_ms >= 0)
 		hyb_worker_look_later(&me, mark, wait_ms);
 	else
