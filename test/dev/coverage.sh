@@ -53,6 +53,7 @@ cmd_coverage() {
 	[ -n "$adding" ] || rm -rf build/coverage
 	mkdir -p build/coverage
 	build_for_coverage
+	statement_limit=$((3 * statement_limit)) file_limit=$((3 * file_limit)) suite_limit=$((3 * suite_limit))
 	passed=0 failed=0
 	for suite in $want; do
 		coverage_suite "$suite"
