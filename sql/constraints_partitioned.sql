@@ -192,5 +192,41 @@ INSERT INTO of_btree VALUES (1, 2);
 INSERT INTO of_hybrid VALUES (1, 2);
 DROP TABLE of_btree, of_hybrid;
 
+-- an index that partitions have of the other access method is attached, not made
+-- again: whatever it is on
+CREATE TABLE plain (id bigint, b int, c text) PARTITION BY RANGE (id);
+CREATE TABLE plain1 PARTITION OF plain FOR VALUES FROM (0) TO (10);
+CREATE TABLE plain2 PARTITION OF plain FOR VALUES FROM (10) TO (20)
+	PARTITION BY RANGE (id);
+CREATE TABLE plain21 PARTITION OF plain2 DEFAULT;
+CREATE INDEX plain_b ON plain USING btree (b);
+CREATE INDEX plain_e ON plain USING btree ((b + 1), c COLLATE "C") INCLUDE (id)
+	WHERE b > 1 + 1;
+SET hybridindex.replace_btree = on;
+CREATE TABLE plain3 (LIKE plain INCLUDING ALL);
+CREATE TABLE plain4 (more text, c text, b int, id bigint) PARTITION BY RANGE (id);
+CREATE TABLE plain41 PARTITION OF plain4 DEFAULT;
+CREATE INDEX ON plain41 (b);
+ALTER TABLE plain4 DROP more;
+ALTER TABLE plain ATTACH PARTITION plain3 FOR VALUES FROM (20) TO (30);
+ALTER TABLE plain ATTACH PARTITION plain4 FOR VALUES FROM (30) TO (40);
+CREATE TABLE plain5 (LIKE plain INCLUDING ALL);
+ALTER TABLE plain5 DROP c;
+\set VERBOSITY terse
+ALTER TABLE plain ATTACH PARTITION plain5 FOR VALUES FROM (40) TO (50);
+\set VERBOSITY default
+DROP INDEX plain_b, plain_e;
+CREATE INDEX one ON plain1 USING btree (c text_pattern_ops, lower(c) DESC) WHERE b > 5 - 1;
+CREATE INDEX two ON plain21 USING btree (c text_pattern_ops, lower(c) DESC) WHERE b > 4;
+CREATE INDEX no1 ON plain1 USING btree (c, lower(c)) WHERE b > 4;
+CREATE INDEX no2 ON plain21 USING btree (c text_pattern_ops, lower(c)) WHERE b > 5;
+CREATE INDEX no3 ON plain1 USING btree (c text_pattern_ops, lower(c)) INCLUDE (b) WHERE b > 4;
+CREATE INDEX no4 ON plain1 USING btree (c text_pattern_ops, upper(c)) WHERE b > 4;
+CREATE INDEX plain_above ON plain (c text_pattern_ops, lower(c)) WHERE b > 4;
+CREATE INDEX IF NOT EXISTS plain_above ON plain (b);
+SELECT relname, amname FROM kinds WHERE relname ~ '^(plain|one$|two$|no.$)' ORDER BY 1;
+RESET hybridindex.replace_btree;
+DROP TABLE plain, plain5;
+
 SET client_min_messages = warning;
 DROP SCHEMA conp CASCADE;

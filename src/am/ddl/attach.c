@@ -1,12 +1,12 @@
 /*
  * attach.c
- *		Unique indexes of partitions that are to be attached to one of the
- *		partitioned table get the access method of that.
+ *		Indexes of partitions that are to be attached to one of the partitioned
+ *		table get the access method of that.
  *
  * The server attaches only indexes of the same access method
  * (CompareIndexInfo, catalog/index.c), and makes new ones where there are none:
- * but a table has one primary key only, and before PostgreSQL 18 partitioned
- * tables have btree ones.
+ * but those cost as much again, a table has one primary key only, and before
+ * PostgreSQL 18 partitioned tables have btree ones.
  */
 #include "compat.h"
 
@@ -30,7 +30,10 @@
 #include "commands/tablecmds.h"
 #include "merge/as_owner.h"
 #include "miscadmin.h"
-#include "nodes/value.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_utilcmd.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -48,230 +51,6 @@ hyb_index_is_plain_unique(Relation index)
 	return index->rd_index->indisunique && index->rd_index->indisvalid &&
 		heap_attisnull(tuple, Anum_pg_index_indexprs, NULL) &&
 		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
-}
-
-/* The names (String) of the key columns of an index; NIL if one is none. */
-static List *
-column_names(Relation index)
-{
-	List	   *names = NIL;
-
-	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
-	{
-		char	   *name = get_attname(index->rd_index->indrelid,
-									   index->rd_index->indkey.values[i], true);
-
-		if (name == NULL)
-			return NIL;
-		names = lappend(names, makeString(name));
-	}
-	return names;
-}
-
-/*
- * Has the index, which is of a partition, these key columns, and does it belong
- * to a constraint, if only such can be attached?
- */
-static bool
-can_attach(Relation index, List *names, bool to_constraint)
-{
-	return hyb_index_is_plain_unique(index) &&
-		(!to_constraint ||
-		 OidIsValid(get_index_constraint(RelationGetRelid(index)))) &&
-		names != NIL && equal(column_names(index), names);
-}
-
-/*
- * Whoever makes an index of a partitioned table makes those of partitions, to
- * whomever they belong.
- */
-static void
-convert_to_attach(Oid index, Oid access_method)
-{
-	HybCaller	caller;
-
-	ereport(NOTICE,
-			(errmsg("index \"%s\" becomes one of access method \"%s\"",
-					get_rel_name(index), get_am_name(access_method)),
-			 errdetail("It is attached to an index of that access method.")));
-	hyb_become_owner(&caller, hyb_owner_of(index));
-	hyb_convert_now(index, access_method);
-	hyb_become_caller(&caller);
-}
-
-static bool
-is_owned(Oid relid, const void *arg)
-{
-	return hyb_owns(relid);
-}
-
-/*
- * ALTER TABLE ... ATTACH PARTITION: unique indexes of the partition that have a
- * counterpart of the other access method only become like that.
- */
-static void
-before_attach_table(Oid relid, const RangeVar *name, Oid hybrid)
-{
-	Oid			partition = hyb_lock_allowed(name, AccessExclusiveLock,
-											 is_owned, NULL);
-	Relation	parent;
-	Relation	table;
-	List	   *found = NIL;
-	ListCell   *of_table;
-	ListCell   *of_parent;
-
-	if (!OidIsValid(partition))
-		return;
-	parent = relation_open(relid, NoLock);
-	table = relation_open(partition, NoLock);
-	foreach(of_table, RelationGetIndexList(table))
-	{
-		Relation	index = index_open(lfirst_oid(of_table), AccessShareLock);
-		Oid			other = index->rd_rel->relam == hybrid ? BTREE_AM_OID :
-			index->rd_rel->relam == BTREE_AM_OID ? hybrid : InvalidOid;
-		bool		wanted = false;
-		bool		fits = !hyb_index_is_plain_unique(index);
-
-		foreach(of_parent, RelationGetIndexList(parent))
-		{
-			Relation	above = index_open(lfirst_oid(of_parent),
-										   AccessShareLock);
-
-			if (above->rd_index->indisunique &&
-				can_attach(index, column_names(above),
-						   OidIsValid(get_index_constraint(RelationGetRelid(above)))))
-			{
-				wanted |= above->rd_rel->relam == other;
-				fits |= above->rd_rel->relam == index->rd_rel->relam;
-			}
-			index_close(above, NoLock);
-		}
-		if (wanted && !fits)
-			found = lappend_oid(found, lfirst_oid(of_table));
-		index_close(index, NoLock);
-	}
-	relation_close(table, NoLock);
-	relation_close(parent, NoLock);
-	foreach(of_table, found)
-		convert_to_attach(lfirst_oid(of_table),
-						  hyb_index_is_of(lfirst_oid(of_table), hybrid) ? BTREE_AM_OID : hybrid);
-}
-
-/*
- * Indexes of the access method `am` of a partition that a new index of these
- * columns could have attached, were they of its access method.  A lock that is
- * stronger than AccessShareLock is kept.
- */
-static List *
-indexes_to_attach(Oid partition, LOCKMODE lockmode, Oid am, List *columns,
-				  bool to_constraint)
-{
-	Relation	table = try_relation_open(partition, lockmode);
-	List	   *found = NIL;
-	ListCell   *lc;
-
-	if (table == NULL)
-		return NIL;
-	foreach(lc, RelationGetIndexList(table))
-	{
-		Relation	index;
-
-		if (!hyb_index_is_of(lfirst_oid(lc), am))
-			continue;
-		index = index_open(lfirst_oid(lc), AccessShareLock);
-		if (!index->rd_rel->relispartition &&
-			can_attach(index, columns, to_constraint))
-			found = lappend_oid(found, lfirst_oid(lc));
-		index_close(index, AccessShareLock);
-	}
-	relation_close(table, lockmode == AccessShareLock ? lockmode : NoLock);
-	return found;
-}
-
-/*
- * `to_constraint`: the new index is that of a constraint.
- *
- * The server locks the partitions afterwards, as strongly as the statement needs.
- * A lock that we kept until then would make a deadlock with a transaction that has
- * read a partition and goes on to write to it.  So we look without keeping one,
- * and look again under that of the conversion where there is something to convert.
- */
-static void
-attach_unique_above(Oid relid, List *columns, bool is_hybrid,
-					bool to_constraint)
-{
-	Oid			hybrid = get_index_am_oid("hybrid", true);
-	Oid			am = is_hybrid ? hybrid : BTREE_AM_OID;
-	Oid			other = is_hybrid ? BTREE_AM_OID : hybrid;
-	ListCell   *lc;
-
-	if (!OidIsValid(hybrid) ||
-		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
-		return;
-	foreach(lc, find_all_inheritors(relid, NoLock, NULL))
-	{
-		Oid			partition = lfirst_oid(lc);
-		ListCell   *of_found;
-
-		if (partition == relid ||
-			indexes_to_attach(partition, AccessShareLock, other, columns,
-							  to_constraint) == NIL)
-			continue;
-		foreach(of_found, indexes_to_attach(partition, ShareRowExclusiveLock,
-											other, columns, to_constraint))
-			convert_to_attach(lfirst_oid(of_found), am);
-	}
-}
-
-void
-hyb_attach_index_above(const IndexStmt *stmt)
-{
-	List	   *columns = NIL;
-	Oid			relid;
-	ListCell   *lc;
-
-	if (!stmt->unique || !stmt->relation->inh || stmt->whereClause != NULL)
-		return;
-	relid = RangeVarGetRelid(stmt->relation, NoLock, true);
-	if (!OidIsValid(relid) ||
-		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
-		return;
-	foreach(lc, stmt->indexParams)
-	{
-		char	   *name = lfirst_node(IndexElem, lc)->name;
-
-		if (name == NULL)
-			return;
-		columns = lappend(columns, makeString(name));
-	}
-	relid = RangeVarGetRelidExtended(stmt->relation, ShareLock, 0,
-									 RangeVarCallbackOwnsRelation, NULL);
-	attach_unique_above(relid, columns,
-						strcmp(stmt->accessMethod, "hybrid") == 0,
-						stmt->isconstraint);
-}
-
-void
-hyb_attach_constraints_above(const AlterTableStmt *stmt, Oid relid)
-{
-	ListCell   *lc;
-
-	foreach(lc, stmt->cmds)
-	{
-		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
-		Constraint *constraint;
-
-		if (cmd->subtype != AT_AddConstraint || !stmt->relation->inh)
-			continue;
-		constraint = castNode(Constraint, cmd->def);
-		if ((constraint->contype == CONSTR_PRIMARY ||
-			 constraint->contype == CONSTR_UNIQUE) &&
-			constraint->indexname == NULL && !HYB_WITHOUT_OVERLAPS(constraint))
-			attach_unique_above(relid, constraint->keys,
-								constraint->access_method != NULL &&
-								strcmp(constraint->access_method, "hybrid") == 0,
-								true);
-	}
 }
 
 /* Operator families that the index would have, of another access method. */
@@ -307,29 +86,440 @@ index_info(Relation index)
 	return info;
 }
 
+/* An index of a partitioned table, which may be there or not. */
+typedef struct Definition
+{
+	IndexInfo  *info;
+	Oid		   *collations;
+	Oid		   *families;
+	Oid			table;
+	bool		is_constraint;
+} Definition;
+
+static Definition
+definition_of(Relation index)
+{
+	Definition	definition;
+
+	definition.info = index_info(index);
+	definition.collations = index->rd_indcollation;
+	definition.families = index->rd_opfamily;
+	definition.table = index->rd_index->indrelid;
+	definition.is_constraint =
+		OidIsValid(get_index_constraint(RelationGetRelid(index)));
+	return definition;
+}
+
+/* Has the table the columns of the other one, with their types? */
+static bool
+has_columns_of(TupleDesc table, TupleDesc parent)
+{
+	for (int i = 0; i < parent->natts; i++)
+	{
+		Form_pg_attribute wanted = TupleDescAttr(parent, i);
+		bool		found = wanted->attisdropped;
+
+		for (int j = 0; j < table->natts && !found; j++)
+		{
+			Form_pg_attribute column = TupleDescAttr(table, j);
+
+			found = !column->attisdropped &&
+				strcmp(NameStr(column->attname), NameStr(wanted->attname)) == 0 &&
+				column->atttypid == wanted->atttypid &&
+				column->atttypmod == wanted->atttypmod;
+		}
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
 /*
  * Would the server attach the index, were it of the access method of the other
  * one?  As ATExecAttachPartitionIdx (commands/tablecmds.c), by its comparison.
  */
 static bool
-matches(Relation index, Relation table, Relation parent, Relation parent_table)
+matches(Relation index, Relation table, const Definition *above)
 {
-	IndexInfo  *info;
-	IndexInfo  *parent_info;
+	Relation	parent = relation_open(above->table, NoLock);
+	bool		result = false;
 
-	if (OidIsValid(index_get_partition(table, RelationGetRelid(parent))) ||
-		(OidIsValid(get_index_constraint(RelationGetRelid(parent))) &&
-		 !OidIsValid(get_index_constraint(RelationGetRelid(index)))))
+	if (has_columns_of(RelationGetDescr(table), RelationGetDescr(parent)) &&
+		(!above->is_constraint ||
+		 OidIsValid(get_index_constraint(RelationGetRelid(index)))))
+	{
+		IndexInfo  *info = index_info(index);
+
+		info->ii_Am = above->info->ii_Am;
+		result = CompareIndexInfo(info, above->info, index->rd_indcollation,
+								  above->collations,
+								  families_of(index, info->ii_Am),
+								  above->families,
+								  HYB_ATTRMAP_BY_NAME(RelationGetDescr(table),
+													  RelationGetDescr(parent)));
+	}
+	relation_close(parent, NoLock);
+	return result;
+}
+
+/* The first index of the access method that is attached to none, and matches. */
+static Oid
+find_match(Relation table, Oid access_method, const Definition *above)
+{
+	Oid			result = InvalidOid;
+	ListCell   *lc;
+
+	foreach(lc, RelationGetIndexList(table))
+	{
+		Relation	index;
+
+		if (!hyb_index_is_of(lfirst_oid(lc), access_method))
+			continue;
+		index = index_open(lfirst_oid(lc), AccessShareLock);
+		if (!index->rd_rel->relispartition && index->rd_index->indisvalid &&
+			matches(index, table, above))
+			result = lfirst_oid(lc);
+		index_close(index, AccessShareLock);
+		if (OidIsValid(result))
+			break;
+	}
+	return result;
+}
+
+/* Of hybrid and btree the other one; InvalidOid if it is neither. */
+static Oid
+other_method(Oid access_method)
+{
+	Oid			hybrid = get_index_am_oid("hybrid", true);
+
+	return access_method == hybrid ? BTREE_AM_OID :
+		access_method == BTREE_AM_OID ? hybrid : InvalidOid;
+}
+
+/*
+ * The index of a partition that is to be converted, so that the server attaches
+ * it: InvalidOid if there is none, or one that it attaches as it is.
+ */
+static Oid
+to_convert(Relation table, const Definition *above)
+{
+	Oid			other = other_method(above->info->ii_Am);
+	Oid			index = OidIsValid(other) ?
+		find_match(table, other, above) : InvalidOid;
+
+	return OidIsValid(index) &&
+		!OidIsValid(find_match(table, above->info->ii_Am, above)) ?
+		index : InvalidOid;
+}
+
+/*
+ * Whoever makes an index of a partitioned table makes those of partitions, to
+ * whomever they belong.
+ */
+static void
+convert_to_attach(Oid index, Oid access_method)
+{
+	HybCaller	caller;
+
+	ereport(NOTICE,
+			(errmsg("index \"%s\" becomes one of access method \"%s\"",
+					get_rel_name(index), get_am_name(access_method)),
+			 errdetail("It is attached to an index of that access method.")));
+	hyb_become_owner(&caller, hyb_owner_of(index));
+	hyb_convert_now(index, access_method);
+	hyb_become_caller(&caller);
+}
+
+static bool
+is_owned(Oid relid, const void *arg)
+{
+	return hyb_owns(relid);
+}
+
+/* Has the partitioned table an index that the server attaches this one to? */
+static bool
+is_wanted_as_it_is(Relation table, Oid indexoid, Relation parent)
+{
+	Relation	index = index_open(indexoid, AccessShareLock);
+	bool		found = false;
+	ListCell   *lc;
+
+	foreach(lc, RelationGetIndexList(parent))
+	{
+		Relation	above;
+		Definition	definition;
+
+		if (found || !hyb_index_is_of(lfirst_oid(lc), index->rd_rel->relam))
+			continue;
+		above = index_open(lfirst_oid(lc), AccessShareLock);
+		definition = definition_of(above);
+		found = matches(index, table, &definition);
+		index_close(above, NoLock);
+	}
+	index_close(index, AccessShareLock);
+	return found;
+}
+
+/* Convert the indexes of a table that is to become a partition of the parent. */
+static void
+attach_indexes_of(Oid tableoid, Oid parentoid)
+{
+	Relation	parent = relation_open(parentoid, NoLock);
+	List	   *indexes = list_copy(RelationGetIndexList(parent));
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Relation	above = index_open(lfirst_oid(lc), AccessShareLock);
+		Definition	definition = definition_of(above);
+		Relation	table = relation_open(tableoid, NoLock);
+		Oid			index = to_convert(table, &definition);
+
+		if (OidIsValid(index) && is_wanted_as_it_is(table, index, parent))
+			index = InvalidOid;
+		relation_close(table, NoLock);
+		index_close(above, NoLock);
+		if (OidIsValid(index))
+			convert_to_attach(index, definition.info->ii_Am);
+	}
+	relation_close(parent, NoLock);
+}
+
+/*
+ * ALTER TABLE ... ATTACH PARTITION: indexes of the partition that have a
+ * counterpart of the other access method only become like that.
+ */
+static void
+before_attach_table(Oid relid, const RangeVar *name)
+{
+	Oid			partition = hyb_lock_allowed(name, AccessExclusiveLock,
+											 is_owned, NULL);
+	ListCell   *lc;
+
+	if (!OidIsValid(partition))
+		return;
+	attach_indexes_of(partition, relid);
+	if (get_rel_relkind(partition) != RELKIND_PARTITIONED_TABLE)
+		return;
+	foreach(lc, find_all_inheritors(partition, AccessExclusiveLock, NULL))
+		if (lfirst_oid(lc) != partition)
+		attach_indexes_of(lfirst_oid(lc), relid);
+}
+
+/* The same of a partition, which is looked at under the lock that it gets. */
+static Oid
+to_convert_below(Oid partition, LOCKMODE lockmode, const Definition *above)
+{
+	Relation	table = try_relation_open(partition, lockmode);
+	Oid			index = InvalidOid;
+
+	if (table == NULL)
+		return InvalidOid;
+	if (list_member_oid(get_partition_ancestors(partition), above->table))
+		index = to_convert(table, above);
+	relation_close(table, lockmode == AccessShareLock ? lockmode : NoLock);
+	return index;
+}
+
+/*
+ * Convert what a new index of the partitioned table is to attach.
+ *
+ * The server locks the partitions afterwards, as strongly as the statement needs.
+ * A lock that we kept until then would make a deadlock with a transaction that has
+ * read a partition and goes on to write to it.  So we look without keeping one,
+ * and look again under that of the conversion where there is something to convert.
+ */
+static void
+attach_above(const Definition *above)
+{
+	ListCell   *lc;
+
+	foreach(lc, find_all_inheritors(above->table, NoLock, NULL))
+	{
+		Oid			index;
+
+		if (lfirst_oid(lc) == above->table ||
+			!OidIsValid(to_convert_below(lfirst_oid(lc), AccessShareLock, above)))
+			continue;
+		index = to_convert_below(lfirst_oid(lc), ShareRowExclusiveLock, above);
+		if (OidIsValid(index))
+			convert_to_attach(index, above->info->ii_Am);
+	}
+}
+
+/* One column of an index that is to be made; false if the server refuses it. */
+static bool
+define_column(Definition *definition, int i, const IndexElem *element)
+{
+	Node	   *expression = element->expr;
+	AttrNumber	attnum = element->name == NULL ? InvalidAttrNumber :
+		get_attnum(definition->table, element->name);
+	Oid			type;
+	Oid			collation;
+	int32		typmod;
+	Oid			class;
+
+	if (element->name != NULL)
+	{
+		if (attnum == InvalidAttrNumber)
+			return false;
+		get_atttypetypmodcoll(definition->table, attnum, &type, &typmod,
+							  &collation);
+	}
+	else
+	{
+		type = exprType(expression);
+		collation = exprCollation(expression);
+		while (IsA(expression, CollateExpr))
+			expression = (Node *) ((CollateExpr *) expression)->arg;
+		if (IsA(expression, Var) &&
+			((Var *) expression)->varattno != InvalidAttrNumber)
+			attnum = ((Var *) expression)->varattno;
+		else
+			definition->info->ii_Expressions =
+				lappend(definition->info->ii_Expressions, expression);
+	}
+	definition->info->ii_IndexAttrNumbers[i] = attnum;
+	if (i >= definition->info->ii_NumIndexKeyAttrs)
+		return true;
+	if (element->collation != NIL)
+		collation = get_collation_oid(element->collation, true);
+	class = element->opclass == NIL ?
+		GetDefaultOpClass(type, definition->info->ii_Am) :
+		get_opclass_oid(definition->info->ii_Am, element->opclass, true);
+	definition->collations[i] = collation;
+	definition->families[i] = OidIsValid(class) ?
+		get_opclass_family(class) : InvalidOid;
+	return OidIsValid(class);
+}
+
+/*
+ * Simplify expressions and predicate, as BuildIndexInfo does, and that runs
+ * functions: as the owner.
+ */
+static void
+simplify(Definition *definition, Node *predicate)
+{
+	IndexInfo  *info = definition->info;
+	HybCaller	caller;
+
+	hyb_become_owner(&caller, hyb_owner_of(definition->table));
+	info->ii_Expressions = (List *)
+		eval_const_expressions(NULL, (Node *) info->ii_Expressions);
+	predicate = eval_const_expressions(NULL, predicate);
+	hyb_become_caller(&caller);
+	info->ii_Predicate =
+		make_ands_implicit(canonicalize_qual((Expr *) predicate, false));
+	fix_opfuncids((Node *) info->ii_Expressions);
+	fix_opfuncids((Node *) info->ii_Predicate);
+}
+
+/* What DefineIndex (commands/indexcmds.c) makes of the statement; or false. */
+static bool
+define(Definition *definition, IndexStmt *stmt, Oid relid, const char *source)
+{
+	IndexStmt  *analyzed = transformIndexStmt(relid, copyObject(stmt),
+											  source ? source : "");
+	List	   *columns = list_concat_copy(analyzed->indexParams,
+										   analyzed->indexIncludingParams);
+	int			natts = list_length(columns);
+	Oid			access_method = get_index_am_oid(stmt->accessMethod, true);
+
+	if (natts > INDEX_MAX_KEYS || !OidIsValid(other_method(access_method)))
 		return false;
-	info = index_info(index);
-	parent_info = index_info(parent);
-	info->ii_Am = parent_info->ii_Am;
-	return CompareIndexInfo(info, parent_info, index->rd_indcollation,
-							parent->rd_indcollation,
-							families_of(index, parent_info->ii_Am),
-							parent->rd_opfamily,
-							HYB_ATTRMAP_BY_NAME(RelationGetDescr(table),
-												RelationGetDescr(parent_table)));
+	definition->table = relid;
+	definition->is_constraint = stmt->isconstraint;
+	definition->collations = palloc0(sizeof(Oid) * natts);
+	definition->families = palloc0(sizeof(Oid) * natts);
+	definition->info = HYB_MAKE_INDEX_INFO(natts, list_length(analyzed->indexParams),
+										   access_method, NIL, NIL, stmt->unique,
+										   stmt->nulls_not_distinct, true, false);
+	for (int i = 0; i < natts; i++)
+		if (!define_column(definition, i, list_nth(columns, i)))
+			return false;
+	simplify(definition, analyzed->whereClause);
+	return true;
+}
+
+/* Is there a relation of that name, so that IF NOT EXISTS makes nothing? */
+static bool
+exists(const IndexStmt *stmt, Oid relid)
+{
+	return stmt->if_not_exists && stmt->idxname != NULL &&
+		OidIsValid(get_relname_relid(stmt->idxname,
+									 get_rel_namespace(relid)));
+}
+
+void
+hyb_attach_index_above(IndexStmt *stmt, const char *source)
+{
+	Definition	definition;
+	Oid			relid;
+
+	if (!stmt->relation->inh || stmt->concurrent || stmt->excludeOpNames != NIL)
+		return;
+	relid = RangeVarGetRelid(stmt->relation, NoLock, true);
+	if (!OidIsValid(relid) ||
+		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
+		return;
+	relid = RangeVarGetRelidExtended(stmt->relation, ShareLock, 0,
+									 RangeVarCallbackOwnsRelation, NULL);
+	if (!exists(stmt, relid) && define(&definition, stmt, relid, source))
+		attach_above(&definition);
+}
+
+/* The index of a constraint of ALTER TABLE. */
+static IndexStmt *
+constraint_index(RangeVar *table, const Constraint *constraint)
+{
+	IndexStmt  *stmt = makeNode(IndexStmt);
+	ListCell   *lc;
+
+	stmt->relation = table;
+	stmt->accessMethod = constraint->access_method != NULL ?
+		constraint->access_method : DEFAULT_INDEX_TYPE;
+	stmt->unique = true;
+	stmt->isconstraint = true;
+	stmt->nulls_not_distinct = constraint->nulls_not_distinct;
+	stmt->transformed = true;
+	foreach(lc, list_concat_copy(constraint->keys, constraint->including))
+	{
+		IndexElem  *element = makeNode(IndexElem);
+
+		element->name = strVal(lfirst(lc));
+		if (list_length(stmt->indexParams) < list_length(constraint->keys))
+			stmt->indexParams = lappend(stmt->indexParams, element);
+		else
+			stmt->indexIncludingParams =
+				lappend(stmt->indexIncludingParams, element);
+	}
+	return stmt;
+}
+
+void
+hyb_attach_constraints_above(const AlterTableStmt *stmt, Oid relid)
+{
+	ListCell   *lc;
+
+	if (!stmt->relation->inh ||
+		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
+		return;
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+		Constraint *constraint;
+		Definition	definition;
+
+		if (cmd->subtype != AT_AddConstraint)
+			continue;
+		constraint = castNode(Constraint, cmd->def);
+		if ((constraint->contype == CONSTR_PRIMARY ||
+			 constraint->contype == CONSTR_UNIQUE) &&
+			constraint->indexname == NULL && !HYB_WITHOUT_OVERLAPS(constraint) &&
+			define(&definition, constraint_index(stmt->relation, constraint),
+				   relid, NULL))
+			attach_above(&definition);
+	}
 }
 
 /*
@@ -371,7 +561,10 @@ before_attach_index(Oid parentoid, const RangeVar *name, Oid from, Oid to)
 	{
 		Relation	parent = relation_open(parentoid, NoLock);
 
-		match = matches(index, table, parent, parent_table);
+		Definition	above = definition_of(parent);
+
+		match = !OidIsValid(index_get_partition(table, parentoid)) &&
+			matches(index, table, &above);
 		relation_close(parent, NoLock);
 	}
 	if (index != NULL)
@@ -389,7 +582,7 @@ hyb_attach_before(Oid relid, const RangeVar *name, Oid hybrid)
 	char		kind = get_rel_relkind(relid);
 
 	if (kind == RELKIND_PARTITIONED_TABLE)
-		before_attach_table(relid, name, hybrid);
+		before_attach_table(relid, name);
 	else if (kind == RELKIND_PARTITIONED_INDEX && hyb_index_is_of(relid, hybrid))
 		before_attach_index(relid, name, BTREE_AM_OID, hybrid);
 	else if (kind == RELKIND_PARTITIONED_INDEX && hyb_index_is_of(relid, BTREE_AM_OID))

@@ -1,7 +1,7 @@
 /*
  * attach.h
- *		Unique indexes of partitions that are to be attached to one of the
- *		partitioned table get the access method of that.
+ *		Indexes of partitions that are to be attached to one of the partitioned
+ *		table get the access method of that.
  */
 #ifndef HYB_ATTACH_H
 #define HYB_ATTACH_H
@@ -21,11 +21,11 @@ extern bool hyb_index_is_plain_unique(Relation index);
 extern void hyb_attach_before(Oid relid, const RangeVar *name, Oid hybrid);
 
 /*
- * Before a unique index of a partitioned table is made: those of partitions
- * with these key columns get its access method, hybrid or btree, so that they
- * can be attached.  The same for the constraints of ALTER TABLE.
+ * Before an index of a partitioned table is made: those of partitions that match
+ * get its access method, hybrid or btree, so that they can be attached.  The same
+ * for the constraints of ALTER TABLE.
  */
-extern void hyb_attach_index_above(const IndexStmt *stmt);
+extern void hyb_attach_index_above(IndexStmt *stmt, const char *source);
 extern void hyb_attach_constraints_above(const AlterTableStmt *stmt, Oid relid);
 
 #endif							/* HYB_ATTACH_H */

@@ -64,7 +64,8 @@ before_statement(const HybStatement *statement, HybDetour *detour)
 	{
 		case T_IndexStmt:
 			hyb_replace_in_index(statement);
-			hyb_attach_index_above((IndexStmt *) statement->tree);
+			hyb_attach_index_above((IndexStmt *) statement->tree,
+								   statement->source);
 			break;
 		case T_CreateStmt:
 			hyb_replace_in_create_table(statement);
