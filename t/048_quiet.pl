@@ -15,6 +15,9 @@ use Test::More;
 my $node = new_node('quiet', <<CONF);
 hybridindex.dynamic_memory = 64kB
 hybridindex.merge_floor = 100
+wal_consistency_checking = 'generic'
+checkpoint_timeout = 1h
+max_wal_size = 4GB
 CONF
 plan skip_all => 'this server has no settings for tests'
   if $node->safe_psql('postgres', 'SHOW debug_assertions') ne 'on';
@@ -122,6 +125,10 @@ SKIP:
 	is($node->safe_psql('postgres', q(SELECT count(hybrid_index_check('t_k', true)))), 1, 'sound');
 }
 
+# what was logged of all that is replayed, and compared
+$node->stop('immediate');
+$node->start;
+is($node->safe_psql('postgres', q(SELECT count(hybrid_index_check('t_k', true)))), 1, 'sound after a crash');
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();
