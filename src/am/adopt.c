@@ -115,6 +115,7 @@ hyb_adopt_lost_blocks(HybIndex *ix, BufferAccessStrategy strategy)
 			is_lost(ix, ReadBuffer(ix->rel, candidates[i])))
 			lost[nlost++] = candidates[i];
 	hyb_survey_free(&survey);
+	Assert(nlost <= ncandidates && ncandidates <= HYB_MAX_PENDING);
 	if (nlost > 0)
 	{
 		hyb_space_adopt(ix, lost, nlost);

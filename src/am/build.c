@@ -168,8 +168,13 @@ install(HybIndex *ix, const HybBuildWritten *written)
 	hyb_static_build(space, &written->children, written->level, &root);
 
 	HYB_POINT("build-written");
+	Assert((root.height == 0) == (written->entries == 0));
+	Assert((written->children.n == 0) == (written->leaf_pages == 0));
+	Assert(written->leaf_pages <= written->entries);
+	Assert(written->filtered <= written->leaf_pages);
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	START_CRIT_SECTION();
+	Assert(meta->nlevels == 1 && meta->npending == 0 && meta->next_stamp == 1);
 	level = &meta->levels[0];
 	level->root = root;
 	level->tids = written->entries;
@@ -262,6 +267,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 		log_newpage_range(index, MAIN_FORKNUM, 0,
 						  RelationGetNumberOfBlocks(index), true);
 
+	Assert(rows >= 0);
 	result->heap_tuples = rows;
 	result->index_tuples = written.entries;
 	return result;

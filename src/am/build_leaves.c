@@ -117,6 +117,7 @@ add_filter(HybBuildLeaves *leaves, const char *page)
 		leaves->node_size = 0;
 	}
 	leaves->node_size += size;
+	Assert(leaves->node_size <= HYB_PAGE_CAPACITY);
 	if (leaves->filter == NULL)
 		return;
 	leaf->filter_image = hyb_filter_build(leaves->filter, page,
@@ -132,6 +133,7 @@ emit_leaf(void *arg, Page page, const HybPos *low)
 	HybChild   *child = hyb_child_list_add_leaf(&leaves->leaves, page, low);
 
 	child->block = hyb_step_write(leaves->space, (const char *) page);
+	Assert(BlockNumberIsValid(child->block) && child->block != HYB_METAPAGE_BLKNO);
 	if (leaves->filter == NULL && leaves->choose)
 		choose_filters(leaves);
 	if (leaves->filter != NULL || leaves->choose)
@@ -148,6 +150,7 @@ report_progress(HybBuildLeaves *leaves)
 	{
 		uint64		more = leaves->done - leaves->told;
 
+		Assert(leaves->told <= leaves->done);
 		done = pg_atomic_fetch_add_u64(leaves->all_done, more) + more;
 		leaves->told = leaves->done;
 	}
@@ -182,6 +185,7 @@ add_bytes(HybBuildLeaves *leaves, const uint8 *data, uint32 len)
 	uint32		used;
 	ItemPointerData tid;
 
+	Assert(desc->all_mem && len > HYB_SORTED_TID_BYTES);
 	if (desc->natts == desc->nkeys)
 		used = keylen = hyb_key_split(desc, data, rest, desc->natts,
 									  leaves->vals);
@@ -199,6 +203,7 @@ add_bytes(HybBuildLeaves *leaves, const uint8 *data, uint32 len)
 		(used != rest && !(leaves->unique && used + 1 == rest)))
 		elog(ERROR, "malformed entry in index build");
 	tid = hyb_sorted_tid(data + keylen);
+	Assert(ItemPointerIsValid(&tid) && len <= HYB_MAX_ENTRY_SIZE + HYB_SORTED_TID_BYTES + 1);
 	if (leaves->unique && used == rest)
 		check_unique(leaves, data, keylen);
 	add_entry(leaves, &tid);
@@ -251,6 +256,7 @@ hyb_build_leaves_begin(HybBuildLeaves *leaves)
 	}
 	if (leaves->high != NULL)
 		hyb_leaf_builder_before(leaves->builder, leaves->high);
+	Assert(leaves->done == 0 && leaves->leaves.n == 0);
 	leaves->choose = hyb_filter_is_chosen(leaves->ix);
 	ItemPointerSet(&leaves->last_tid, 0, FirstOffsetNumber);
 	if (!leaves->choose)
@@ -328,6 +334,7 @@ hyb_build_all_leaves(HybBuildScan *scan, bool nulls_not_distinct,
 		tuplesort_end(scan->sort);
 	MemoryContextDelete(scan->tuple_context);
 
+	Assert(leaves.done == scan->entries);	/* each entry is in one leaf */
 	written->children = leaves.leaves;
 	written->level = 1;
 	written->entries = scan->entries;

@@ -81,6 +81,7 @@ fill(HybRunMerge *merge, Source *source)
 	source->at += want;
 	source->next = 0;
 	source->filled = left + want;
+	Assert(source->at <= source->to && source->filled <= merge->size);
 }
 
 static void
@@ -97,6 +98,7 @@ advance(HybRunMerge *merge, Source *source)
 	uint16		len = 0;
 	uint32		left = source->filled - source->next;
 
+	Assert(source->next <= source->filled && !source->ended);
 	if (left >= sizeof(len))
 		memcpy(&len, source->buffer + source->next, sizeof(len));
 	if (left < sizeof(len) + len)
@@ -112,6 +114,7 @@ advance(HybRunMerge *merge, Source *source)
 	source->bytes = source->buffer + source->next + sizeof(len);
 	source->len = len;
 	source->next += sizeof(len) + len;
+	Assert(source->next <= source->filled);
 	if (len >= 16)
 	{
 		source->head[0] = hyb_load64be(source->bytes);
@@ -162,6 +165,7 @@ replay(HybRunMerge *merge, int run)
 		}
 	}
 	merge->losers[0] = winner;
+	Assert(winner >= 0 && winner < merge->n);
 }
 
 /* The winner of the matches below a node. */
@@ -204,6 +208,7 @@ begin_at(const HybRuns *runs, const HybRun *run, const HybBuf *low)
 		else
 			last = mid;
 	}
+	Assert(first == 0 || (samples[first - 1].at >= run->from && samples[first - 1].at < run->to));
 	return first == 0 ? run->from : samples[first - 1].at;
 }
 
@@ -225,6 +230,10 @@ hyb_merge_begin(const HybRuns *runs, const HybBuf *low, const HybBuf *high,
 	merge->losers = MemoryContextAllocZero(context,
 										   Max(merge->n, 1) * sizeof(int));
 	merge->size = (uint32) Max(READ_LEAST, Min(READ_MOST, share));
+	Assert(merge->size > 2 * HYB_MAX_ENTRY_SIZE);	/* an entry fits the
+													 * buffer */
+	Assert(low == NULL || high == NULL ||
+		   memcmp(low->data, high->data, Min(low->len, high->len)) <= 0);
 	for (int i = 0; i < merge->n; i++)
 	{
 		const HybRun *run = &runs->runs[i];
@@ -264,6 +273,8 @@ hyb_merge_get(HybRunMerge *merge, const uint8 **bytes, uint32 *len)
 		merge->n = 0;
 		return false;
 	}
+	Assert(merge->high == NULL ||
+		   below(source->bytes, source->len, merge->high->data, merge->high->len));
 	*bytes = source->bytes;
 	*len = source->len;
 	return true;

@@ -244,6 +244,7 @@ scan_and_sort(Participant *p)
 	perform_sort(p);
 
 	SpinLockAcquire(&shared->mutex);
+	Assert(shared->sorted < shared->requested && shared->finished == 0);
 	shared->sorted++;
 	shared->rows += rows;
 	shared->entries += p->scan.entries;
@@ -265,6 +266,7 @@ count_ranges(const Shared *shared, int64 bytes)
 	int64		n = bytes / RANGE_BYTES;
 
 	n = Max(n, shared->participants);
+	Assert(shared->participants > 1 && shared->participants <= shared->requested);
 	n = Min(n, shared->participants * RANGES_EACH);
 	return (int) Min(n, Max(bytes / RANGE_LEAST, 1));
 }
@@ -297,6 +299,8 @@ write_range(Participant *p, HybStepSpace *space, const HybRuns *runs,
 	HybPos		high;
 
 	HYB_POINT("build-range");
+	Assert(shared->sorted == shared->participants);
+	Assert(range >= 0 && range < ranges->n);
 	leaves.ix = p->ix;
 	leaves.heap = p->heap;
 	leaves.unique = p->info->ii_Unique;
@@ -359,6 +363,7 @@ write_ranges(Participant *p)
 	MemoryContextSwitchTo(old);
 	hyb_runs_close_opened(runs);
 
+	Assert(p->number < shared->participants);
 	p->spares[p->number].first = space->own;
 	p->spares[p->number].n = space->nown;
 	SpinLockAcquire(&shared->mutex);
@@ -403,6 +408,7 @@ hyb_build_worker_main(dsm_segment *seg, shm_toc *toc)
 	p.info->ii_Unique = shared->unique;
 	p.shared = shared;
 	p.number = ParallelWorkerNumber + 1;
+	Assert(p.number > 0 && p.number < shared->requested);
 	p.kilobytes = maintenance_work_mem / shared->requested;
 	p.spares = shm_toc_lookup(toc, KEY_SPARE, false);
 	SharedFileSetAttach(&shared->files, seg);
@@ -569,6 +575,9 @@ collect_ranges(const Participant *p, int nranges, HybBuildWritten *written)
 {
 	const Shared *shared = p->shared;
 
+	/* each entry that was sorted is in one leaf */
+	Assert(pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &shared->written)) == shared->entries);
+	Assert(shared->finished == shared->participants && shared->next_range >= nranges);
 	for (int i = 0; i < nranges; i++)
 		hyb_range_get(unconstify(SharedFileSet *, &shared->files), i,
 					  &written->children);
@@ -584,6 +593,7 @@ collect_ranges(const Participant *p, int nranges, HybBuildWritten *written)
 		written->nspare += p->spares[i].n;
 	written->spare = palloc(Max(written->nspare, 1) * sizeof(BlockNumber));
 	written->nspare = 0;
+	Assert(nranges >= 1);
 	for (int i = 0; i < shared->participants; i++)
 		for (int j = 0; j < p->spares[i].n; j++)
 			written->spare[written->nspare++] = p->spares[i].first + j;

@@ -58,11 +58,13 @@ hyb_ranges_cut(HybRanges *ranges, const HybRuns *runs, const HybKeyDesc *desc,
 		{
 			hyb_buf_append(&ranges->bounds[ranges->n - 1], marks[i].bytes,
 						   marks[i].len);
+			Assert(marks[i].len > 0);
 			ranges->n++;
 			last = &marks[i];
 		}
 		before += (double) marks[i].weight;
 	}
+	Assert(ranges->n >= 1 && ranges->n <= Max(most, 1));
 	pfree(marks);
 }
 
@@ -73,6 +75,8 @@ hyb_range_low(const HybRanges *ranges, int range, const HybKeyDesc *desc,
 	const HybBuf *bound = &ranges->bounds[range - 1];
 	HybPos		pos = {.key = bound->data,.ncols = (uint8) desc->nkeys,.tie = HYB_BEFORE};
 
+	Assert(range > 0 && range < ranges->n);
+	Assert(bound->len > (whole_keys ? 0 : HYB_SORTED_TID_BYTES));
 	if (whole_keys)
 	{
 		pos.len = (uint16) bound->len;

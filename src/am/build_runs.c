@@ -109,6 +109,35 @@ hyb_runs_begin(HybRunWriter *writer)
 	run->nsamples = 0;
 }
 
+#ifdef USE_ASSERT_CHECKING
+/* Runs follow each other, and the samples of each weigh what it has. */
+static void
+runs_assert_valid(const HybRuns *runs)
+{
+	Assert(runs->nruns <= runs->runs_alloc && runs->nsamples <= runs->samples_alloc);
+	for (int i = 0; i < runs->nruns; i++)
+	{
+		const HybRun *run = &runs->runs[i];
+		int64		weight = 0;
+
+		Assert(run->from >= 0 && run->from < run->to);
+		Assert(run->nsamples > 0);
+		Assert(run->first_sample + run->nsamples <= runs->nsamples);
+		for (uint32 j = run->first_sample; j < run->first_sample + run->nsamples; j++)
+		{
+			const HybSample *sample = &runs->samples[j];
+
+			Assert(sample->at == run->from + weight);
+			Assert(sample->len <= PG_UINT16_MAX);
+			weight += sample->weight;
+		}
+		Assert(run->from + weight == run->to);
+	}
+}
+#else
+#define runs_assert_valid(runs) ((void) (runs))
+#endif
+
 static void
 take_sample(HybRunWriter *writer, HybRun *run, const uint8 *bytes, uint32 len)
 {
@@ -152,6 +181,7 @@ hyb_runs_add(HybRunWriter *writer, const uint8 *bytes, uint32 len)
 	memcpy(writer->buffer + writer->filled + sizeof(len16), bytes, len);
 	writer->filled += size;
 	writer->size += size;
+	Assert(writer->filled <= WRITE_BUFFER && writer->size >= writer->filled);
 }
 
 void
@@ -163,6 +193,7 @@ hyb_runs_end_run(HybRunWriter *writer)
 	all->runs[all->nruns - 1].to = writer->size;
 	if (all->runs[all->nruns - 1].nsamples == 0)
 		all->nruns--;
+	runs_assert_valid(all);
 }
 
 const HybRuns *
@@ -202,6 +233,7 @@ merge_pass(HybRunWriter *writer, int fan_in, Size memory)
 	{
 		char		name[MAXPGPATH];
 
+		Assert(writer->passes > 0);
 		file_name(name, "runs", writer->participant, writer->passes - 1);
 		BufFileDeleteFileSet(&writer->files->fs, name, false);
 	}
@@ -217,7 +249,12 @@ hyb_runs_reduce(HybRunWriter *writer, int most, Size memory)
 	MemoryContext old = MemoryContextSwitchTo(writer->context);
 
 	while (writer->all.nruns > Max(most, 1))
+	{
+		int			before PG_USED_FOR_ASSERTS_ONLY = writer->all.nruns;
+
 		merge_pass(writer, Max(hyb_runs_fan_in(memory), 2), memory);
+		Assert(writer->all.nruns < before);
+	}
 	MemoryContextSwitchTo(old);
 }
 
@@ -251,6 +288,8 @@ hyb_runs_share(HybRunWriter *writer)
 	char		name[MAXPGPATH];
 	BufFile    *file;
 
+	Assert(writer->files != NULL && writer->filled == 0);
+	runs_assert_valid(all);
 	BufFileExportFileSet(writer->file);
 
 	file_name(name, "samples", writer->participant, 0);
@@ -325,6 +364,7 @@ hyb_runs_open(SharedFileSet *files, int participants)
 	all->context = CurrentMemoryContext;
 	for (int i = 0; i < participants; i++)
 		read_directory(all, files, i);
+	runs_assert_valid(all);
 	return all;
 }
 

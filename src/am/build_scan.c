@@ -100,6 +100,8 @@ put_bytes(HybBuildScan *scan, uint32 keylen, ItemPointer tid, bool alive)
 	block >> 8, block, offset >> 8, offset};
 	HybBuf	   *buf = &scan->sort_key;
 
+	Assert(keylen > 0 && keylen <= scan->entry.len);
+	Assert(scan->entry.len <= HYB_MAX_ENTRY_SIZE);
 	buf->len = 0;
 	hyb_buf_append(buf, scan->entry.data, keylen);
 	hyb_buf_append(buf, tid_bytes, sizeof(tid_bytes));
@@ -112,6 +114,7 @@ put_bytes(HybBuildScan *scan, uint32 keylen, ItemPointer tid, bool alive)
 void
 hyb_build_scan_note_dead(HybBuildScan *scan, const ItemPointerData *tid)
 {
+	Assert(scan->unique && ItemPointerIsValid(unconstify(ItemPointerData *, tid)));
 	if (scan->ndead == scan->dead_alloc)
 	{
 		scan->dead_alloc = Max(64, scan->dead_alloc * 2);
@@ -132,6 +135,8 @@ hyb_build_scan_add(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 
 	hyb_key_encode(ix->desc, values, isnull, &scan->entry, &keylen);
 	hyb_check_entry_size(ix, scan->heap, values, isnull, scan->entry.len, tid);
+	Assert((scan->byte_sort != NULL) == ix->desc->all_mem);
+	Assert((scan->sort != NULL) != ix->desc->all_mem);
 	if (ix->desc->all_mem)
 		put_bytes(scan, keylen, tid, alive);
 	else

@@ -71,6 +71,22 @@ struct HybSort
 	HybRunMerge *merge;
 };
 
+#ifdef USE_ASSERT_CHECKING
+static void
+sort_assert_valid(const HybSort *sort)
+{
+	Assert(sort->nitems <= sort->items_alloc && sort->next <= sort->nitems);
+	Assert(sort->kilobytes > 0);
+	Assert((sort->first == NULL) == (sort->current == NULL));
+	Assert(sort->current == NULL || sort->current->used <= sort->current->size);
+	Assert(sort->current == NULL || sort->current->next == NULL ||
+		   sort->current->next->used == 0);
+	Assert(sort->merge == NULL || (sort->runs != NULL && sort->items == NULL));
+}
+#else
+#define sort_assert_valid(sort) ((void) (sort))
+#endif
+
 static inline uint32
 entry_len(const SortItem *item)
 {
@@ -160,6 +176,7 @@ distribute(SortItem *items, uint64 n, int byte, uint64 ends[256])
 		sum += count;
 		ends[v] = sum;
 	}
+	Assert(sum == n);
 	for (int v = 0; v < 256; v++)
 		while (next[v] < ends[v])
 		{
@@ -221,6 +238,7 @@ sort_all(HybSort *sort)
 {
 	if (!is_sorted(sort->items, sort->nitems))
 		spread(sort->items, sort->nitems);
+	Assert(is_sorted(sort->items, sort->nitems));
 }
 
 HybSort *
@@ -296,6 +314,7 @@ write_run(HybSort *sort)
 		hyb_runs_add(sort->runs, bytes, len);
 	}
 	hyb_runs_end_run(sort->runs);
+	sort_assert_valid(sort);
 	sort->nitems = 0;
 	for (SortChunk *chunk = sort->first; chunk != NULL; chunk = chunk->next)
 		chunk->used = 0;
@@ -335,6 +354,7 @@ grow_items(HybSort *sort)
 		n = (uint64) fit;
 	if (n < sort->items_alloc + sort->items_alloc / 8)
 		return false;
+	Assert(n > sort->nitems);
 	sort->items = repalloc_huge(sort->items, n * sizeof(SortItem));
 	sort->items_alloc = n;
 	return true;
@@ -389,6 +409,7 @@ hyb_sort_put(HybSort *sort, const uint8 *bytes, uint32 len)
 	SortItem   *item;
 
 	Assert(len <= PG_UINT16_MAX);
+	Assert(sort->merge == NULL && sort->next == 0);
 	if (unlikely(!has_room(sort, need)))
 	{
 		write_run(sort);
@@ -412,6 +433,7 @@ hyb_sort_put(HybSort *sort, const uint8 *bytes, uint32 len)
 		uint16		len16 = (uint16) len;
 
 		sort->current->used += need;
+		Assert(sort->current->used <= sort->current->size);
 		memcpy(entry, &len16, sizeof(uint16));
 		memcpy(entry + sizeof(uint16), bytes, len);
 		item->head[0] = hyb_load64be(bytes);
@@ -425,6 +447,7 @@ hyb_sort_perform(HybSort *sort)
 {
 	MemoryContext old;
 
+	sort_assert_valid(sort);
 	if (sort->runs == NULL)
 	{
 		sort_all(sort);
@@ -456,6 +479,9 @@ hyb_sort_get(HybSort *sort, const uint8 **bytes, uint32 *len)
 		return hyb_merge_get(sort->merge, bytes, len);
 	if (sort->next == sort->nitems)
 		return false;
+	/* no entry twice: each has its TID */
+	Assert(sort->next == 0 ||
+		   compare_items(&sort->items[sort->next - 1], &sort->items[sort->next]) < 0);
 	prefetch(sort, sort->next);
 	item_bytes(sort, &sort->items[sort->next++], bytes, len);
 	return true;

@@ -291,6 +291,8 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	if (sizes.truncated)
 		costs.indexTotalCost += excluded_rows_cost(root, &sized_index, &work, loop_count);
 
+	Assert(costs.indexStartupCost >= 0 && costs.indexTotalCost >= 0);
+	Assert(costs.indexSelectivity >= 0 && costs.indexSelectivity <= 1);
 	*startup_cost = costs.indexStartupCost;
 	*total_cost = costs.indexTotalCost;
 	*selectivity = costs.indexSelectivity;

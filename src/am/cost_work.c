@@ -97,6 +97,7 @@ collect_quals(PlannerInfo *root, const IndexPath *path, ColumnQuals *cols)
 		IndexClause *iclause = lfirst_node(IndexClause, lc);
 		ListCell   *lc2;
 
+		Assert(iclause->indexcol < index->nkeycolumns);
 		last = Max(last, iclause->indexcol);
 		foreach(lc2, iclause->indexquals)
 			add_qual(root, lfirst_node(RestrictInfo, lc2),
@@ -278,6 +279,8 @@ hyb_estimate_work(PlannerInfo *root, const IndexPath *path,
 			work->searches;
 		pages = leaves * settings / work->searches;
 	}
+	Assert(work->searches >= 1 && entries >= 0 && pages >= 0);
+	Assert(work->share >= 0 && work->share <= 1);
 	work->entries = entries;
 	work->pages = pages;
 }

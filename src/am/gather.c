@@ -53,6 +53,23 @@ static int	not_now = 0;
 
 bool		hyb_gathered = false;
 
+#ifdef USE_ASSERT_CHECKING
+static void
+gather_assert_valid(const HybGather *gather)
+{
+	Assert(gather->done <= gather->len && gather->len <= HYB_PAGE_CAPACITY);
+	Assert(gather->len == 0 || gather->image != NULL);
+	Assert(gather->len == 0 || hyb_gathered);
+	Assert(gather->len == 0 || OidIsValid(gather->indexid));
+	Assert(gather->len == 0 || gather->subtransaction != InvalidSubTransactionId);
+	/* a statement and what it has gathered name each other */
+	Assert(gather->owner == NULL || gather->owner->gather == gather);
+	Assert(gather->owner == NULL || gather->owner->registered);
+}
+#else
+#define gather_assert_valid(gather) ((void) (gather))
+#endif
+
 void
 hyb_after_full_page(HybIndex *ix)
 {
@@ -86,10 +103,13 @@ append_all(HybIndex *ix, HybGather *gather)
 {
 	bool		full = false;
 
+	gather_assert_valid(gather);
+	Assert(ix->incarnation == gather->incarnation);
 	while (gather->done < gather->len)
 		gather->done += hyb_delta_append_some(ix, gather->image + gather->done,
 											  gather->len - gather->done,
 											  &full);
+	Assert(gather->done == gather->len);
 	forget(gather);
 	if (full)
 		hyb_after_full_page(ix);
@@ -124,6 +144,7 @@ append_ownerless(HybGather *gather, bool last)
 static void
 flush(HybGather *gather, bool last)
 {
+	gather_assert_valid(gather);
 	if (gather->len == 0)
 		return;
 	if (gather->owner != NULL)
@@ -195,6 +216,7 @@ row_stays(Relation heap, const ItemPointerData *tid)
 	Buffer		buf = recent;
 	Page		page;
 
+	Assert(ItemPointerIsValid(unconstify(ItemPointerData *, tid)));
 	if (!TransactionIdIsValid(xid))
 		return false;
 	if (!BufferIsValid(buf) ||
@@ -253,6 +275,7 @@ take(HybGatherer *gatherer)
 {
 	HybGather  *gather;
 
+	Assert(gatherer->gather == NULL && not_now >= 0);
 	if (not_now > 0)
 	{
 		not_now--;
@@ -271,6 +294,7 @@ take(HybGatherer *gatherer)
 		return false;
 	if (gather->image == NULL)
 		gather->image = MemoryContextAlloc(TopMemoryContext, HYB_PAGE_CAPACITY);
+	Assert(gather->owner == NULL && gather->len == 0);
 	gather->owner = gatherer;
 	gather->indexid = RelationGetRelid(gatherer->ix->rel);
 	gather->incarnation = gatherer->ix->incarnation;
@@ -299,9 +323,12 @@ hyb_gather_add(HybGatherer *gatherer, Relation heap, const HybEntry *entry)
 		if (gather == NULL || gather->len > 0)
 			return false;
 	}
+	Assert(gather->owner == gatherer && gather->done == 0);
+	Assert(gather->len + len <= HYB_PAGE_CAPACITY);
 	gather->len += hyb_delta_image(entry, gather->image + gather->len);
 	gather->subtransaction = subtransaction;
 	hyb_gathered = true;
+	gather_assert_valid(gather);
 	return true;
 }
 
@@ -339,6 +366,7 @@ transaction_ends(XactEvent event, void *arg)
 				/* whoever has one has not said when the index was closed */
 				let_go(&gathers[i]);
 				flush(&gathers[i], true);
+				Assert(gathers[i].len == 0);
 			}
 			break;
 		case XACT_EVENT_ABORT:
@@ -368,6 +396,7 @@ subtransaction_ends(SubXactEvent event, SubTransactionId id,
 			forget(gather);
 		else if (event == SUBXACT_EVENT_COMMIT_SUB)
 			gather->subtransaction = parent;
+		gather_assert_valid(gather);
 	}
 }
 

@@ -77,6 +77,7 @@ insert_state(Relation index, struct IndexInfo *info)
 
 	state = take_state();
 	hyb_spare_lend(&spare_states, &state->spare, info->ii_Context);
+	Assert(state->context != info->ii_Context);
 	state->ix = ix;
 	state->several = false;
 	memset(&state->gatherer, 0, sizeof(HybGatherer));
@@ -137,6 +138,7 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	entry.bytes = state->entry.data;
 	entry.len = state->entry.len;
 	entry.tid = *heap_tid;
+	Assert(ItemPointerIsValid(heap_tid) && entry.keylen > 0 && entry.keylen <= entry.len);
 	hyb_check_entry_size(ix, heap, values, isnull, state->entry.len, heap_tid);
 
 	if (check_unique != UNIQUE_CHECK_NO)
@@ -154,6 +156,7 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	}
 	if (check_unique == UNIQUE_CHECK_EXISTING)
 		return is_unique;
+	Assert(entry.len <= HYB_MAX_ENTRY_SIZE);
 
 	if (check_unique == UNIQUE_CHECK_NO && gather(state, heap, &entry))
 		return true;

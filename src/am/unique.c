@@ -132,6 +132,7 @@ candidate_exists(UniqueSearch *search, const ItemPointerData *candidate,
 {
 	ItemPointerData htid = *candidate;
 
+	Assert(search->check != UNIQUE_CHECK_NO);
 	HYB_POINT("unique-candidate");
 	HYB_ASSERT_NO_LWLOCK();
 	*dead = false;
@@ -164,6 +165,7 @@ judge_candidate(UniqueSearch *search, HybPinResult pin)
 		case HYB_PIN_HOLDS:
 			break;
 	}
+	Assert(pin == HYB_PIN_HOLDS);
 	if (search->check == UNIQUE_CHECK_PARTIAL)
 		return SEARCH_MAYBE;
 
@@ -237,6 +239,7 @@ search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 		return SEARCH_UNIQUE;
 	}
 
+	Assert(first >= 0 && end <= leaf->nitems);
 	tids = palloc((end - first) * sizeof(ItemPointerData));
 	items = palloc((end - first) * sizeof(int));
 	hyb_leaf_tids(leaf, first, end - first, tids);
@@ -321,6 +324,7 @@ set_top(Top *top, uint64 version, const HybBuf *key)
 		top->key = MemoryContextAlloc(TopMemoryContext, len);
 		top->room = len;
 	}
+	Assert(len <= top->room && (len == 0 || top->key != NULL));
 	if (len > 0)
 		memcpy(top->key, key->data, len);
 	top->len = len;
@@ -401,6 +405,7 @@ above_static(UniqueSearch *search, const HybVersion *version, bool *above)
 	if (top->version != version->version && !load_top(search, version, top))
 		return false;
 
+	Assert(top->version == version->version);
 	/* a key that begins like the greatest one may be below it */
 	*above = top->len == 0 ||
 		memcmp(search->low.key, top->key, Min(search->low.len, top->len)) > 0;
@@ -547,6 +552,8 @@ static void
 wait_for_other(UniqueSearch *search)
 {
 	HYB_ASSERT_NO_LWLOCK();
+	Assert(TransactionIdIsValid(search->xwait));
+	Assert(!TransactionIdIsCurrentTransactionId(search->xwait));
 	if (search->dirty.speculativeToken)
 		SpeculativeInsertionWait(search->xwait, search->dirty.speculativeToken);
 	else
@@ -584,6 +591,7 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 
 	search.buffers = buffers;
 	search.found_self = false;
+	Assert(row->check != UNIQUE_CHECK_NO && entry->keylen > 0 && entry->keylen <= entry->len);
 	search.xwait = InvalidTransactionId;
 	search.ix = ix;
 	search.row = row;
@@ -618,6 +626,7 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 
 		if (result == SEARCH_UNIQUE || result == SEARCH_MAYBE)
 		{
+			Assert(!existing || result == SEARCH_UNIQUE);
 			if (existing)
 				break;
 

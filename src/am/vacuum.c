@@ -172,7 +172,9 @@ vacuum_leaf(HybVacuum *v, Buffer buf)
 		END_CRIT_SECTION();
 		v->stats->tuples_removed += ndead;
 		ntombstones += ndead;
+		Assert(hyb_leaf_count_tombstones(page) == ntombstones);
 	}
+	Assert(ntombstones <= leaf->nitems && ndead <= ntombstones);
 	return ntombstones |
 		(leaf->nitems > 0 && ntombstones == leaf->nitems ? LEAF_ALL_DEAD : 0);
 }
@@ -231,7 +233,8 @@ flag_dead(HybVacuum *v, Buffer buf)
 	if (nflags == 0)
 		return;
 
-	/* neighbouring flags share a range where there are too many */
+	/* neighbouring flags share a range where there are too many; they ascend */
+	Assert(nflags <= MAX_DELTA_ENTRIES && nflags <= v->ndead);
 	per_range = (nflags + HYB_WAL_MAX_RANGES - 1) / HYB_WAL_MAX_RANGES;
 	hyb_wal_begin(&set, v->ix->rel);
 	START_CRIT_SECTION();
@@ -241,6 +244,7 @@ flag_dead(HybVacuum *v, Buffer buf)
 	{
 		int			last = Min(i + per_range, nflags) - 1;
 
+		Assert(v->offsets[last] >= v->offsets[i]);
 		hyb_wal_range(&set, buf, v->offsets[i],
 					  v->offsets[last] - v->offsets[i] + 1);
 	}
@@ -433,6 +437,7 @@ recheck_leaf(HybVacuum *v, BlockNumber blkno, uint64 stamp)
 	bool		treat = stamp >= v->old_stamp || blkno >= v->survey.nblocks;
 	uint16		state;
 
+	Assert(v->level >= 0 && stamp != 0);
 	if (treat)
 	{
 		Buffer		buf;
@@ -449,6 +454,7 @@ recheck_leaf(HybVacuum *v, BlockNumber blkno, uint64 stamp)
 	else
 		state = v->leaf_state[blkno];
 
+	Assert((state & LEAF_TOMBSTONES_MASK) <= HYB_LEAF_MAX_ITEMS);
 	v->tombstones += state & LEAF_TOMBSTONES_MASK;
 	/* leaves of newer levels are rewritten before long anyway */
 	if (v->level == 0)
@@ -504,7 +510,9 @@ count_tombstones(HybVacuum *v)
 	metabuf = hyb_meta_lock(v->ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	hyb_wal_begin(&set, v->ix->rel);
 	START_CRIT_SECTION();
+	Assert(v->level >= 0 && v->level < meta->nlevels);
 	meta->levels[v->level].tombstones += v->tombstones;
+	Assert(meta->levels[v->level].tombstones <= meta->levels[v->level].tids || hyb_is_damaged());
 	hyb_wal_meta_field(&set, metabuf, levels[v->level].tombstones);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
@@ -527,6 +535,7 @@ finish_recheck(HybVacuum *v)
 	hyb_merge_facts_of_meta(v->ix, meta, &facts);
 	if (hyb_merge_policy->compact(&facts, v->leaves, v->dead_leaves))
 		hyb_meta_change_flags(v->ix, metabuf, HYB_META_COMPACT, 0);
+	Assert(v->dead_leaves <= v->leaves && v->old_stamp <= meta->next_stamp);
 	v->end_stamp = meta->next_stamp;
 	v->moved = meta->version != v->version->version;
 	v->stats->num_index_tuples = (double) total.tids -
@@ -556,6 +565,7 @@ recheck_unit(HybVacuum *v)
 	int			i;
 
 	hyb_version_capture(v->ix, version);
+	Assert(v->tombstones == 0);
 	if (v->level < 0)
 		v->level = version->nlevels - 1;
 	path->height = 0;
@@ -695,6 +705,7 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	vacuum_log(&v, &v.version->active);
 	vacuum_blocks(&v);
 	vacuum_recheck(&v);
+	Assert(v.level == 0 && v.tombstones == 0);
 	if (v.moved)
 		vacuum_wait_for_pins(&v);
 	hyb_hot_vacuum(v.ix, callback, callback_state);

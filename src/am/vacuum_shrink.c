@@ -97,6 +97,7 @@ cut_off_noted(Relation index)
 	noted = (BlockNumber) form->relpages == before;
 	reltuples = form->reltuples;
 	ReleaseSysCache(tuple);
+	Assert(after < before);
 	if (noted)
 		HYB_UPDATE_RELSTATS(index, after, reltuples);
 }
@@ -130,6 +131,7 @@ postpone(HybIndex *ix)
 	if (!registered)
 		RegisterXactCallback(transaction_ends, NULL);
 	registered = true;
+	Assert(IsInParallelMode());
 	one->index = RelationGetRelid(ix->rel);
 	one->next = postponed;
 	postponed = one;

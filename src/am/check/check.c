@@ -96,6 +96,7 @@ void
 hyb_check_lock(HybCheck *check)
 {
 	CHECK_FOR_INTERRUPTS();
+	Assert(!check->locked);
 	check->locked = !RecoveryInProgress();
 	if (check->locked)
 		(void) hyb_merge_lock(check->ix->rel, true);
@@ -105,6 +106,7 @@ hyb_check_lock(HybCheck *check)
 void
 hyb_check_unlock(HybCheck *check)
 {
+	Assert(check->locked != RecoveryInProgress() || !check->locked);
 	if (check->locked)
 		hyb_merge_unlock(check->ix->rel);
 	check->locked = false;
@@ -122,6 +124,7 @@ hyb_check_claim(HybCheck *check, BlockNumber block, HybBlockUse use,
 		hyb_check_fail(check, from,
 					   "It points to block %u as %s, but that is %s already.",
 					   block, use_names[use], use_names[check->use[block]]);
+	Assert(use > HYB_USE_NONE && (Size) use < lengthof(use_names));
 	check->use[block] = use;
 }
 

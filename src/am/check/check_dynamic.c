@@ -36,6 +36,7 @@ add_log_page(HybCheck *check, BlockNumber block, uint64 generation)
 
 	check->log_pages = grow(check, check->log_pages, &check->log_pages_alloc,
 							check->nlog_pages + 1, sizeof(HybLogPage));
+	Assert(check->nlog_pages < check->log_pages_alloc && generation != 0);
 	page = &check->log_pages[check->nlog_pages++];
 	page->block = block;
 	page->generation = generation;
@@ -49,6 +50,7 @@ add_log_entry(HybCheck *check, const HybLogPage *page, uint16 offset,
 
 	check->log = grow(check, check->log, &check->log_alloc, check->nlog + 1,
 					  sizeof(HybLogEntry));
+	Assert(check->nlog < check->log_alloc);
 	log = &check->log[check->nlog++];
 	log->generation = page->generation;
 	log->block = page->block;

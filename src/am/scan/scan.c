@@ -82,7 +82,7 @@ hyb_ambeginscan(Relation index, int nkeys, int norderbys)
 	HybScan    *so;
 
 	/* amcanorderbyop is false */
-	Assert(norderbys == 0);
+	Assert(norderbys == 0 && nkeys >= 0);
 
 	scan = RelationGetIndexScan(index, nkeys, norderbys);
 
@@ -120,6 +120,7 @@ release_delta_pin(HybScan *so)
 static void
 drop_mark(HybScan *so)
 {
+	Assert(so->marked || !so->mark_in_batch);
 	if (so->marked && !so->mark_in_batch)
 		hyb_batch_finish(so, so->mark_batch);
 	so->marked = false;
@@ -202,6 +203,8 @@ leave_batch(HybScan *so)
 
 		/* while the TIDs that it was read with are there */
 		(void) hyb_batch_merge(so, so->batch, so->batch->items_alloc);
+		Assert(spare != so->batch);
+		Assert(so->mark_current <= so->batch->nitems);
 		so->mark_batch = so->batch;
 		so->mark_in_batch = false;
 		so->batch = spare != NULL ? spare : hyb_batch_create(so);
@@ -246,6 +249,7 @@ stay_at_end(HybScan *so, bool forward)
 	HybScanBatch *batch = so->batch;
 	HybEdgeKind last = forward ? HYB_EDGE_END : HYB_EDGE_START;
 
+	Assert(batch->nitems == 0 && batch->nkilled == 0);
 	hyb_edge_set(&batch->low, last);
 	hyb_edge_set(&batch->high, last);
 	hyb_scan_arrays_save(so, batch->elems);
@@ -328,6 +332,7 @@ start_scan(HybScan *so, bool forward)
 
 	hyb_ahead_begin(so, forward);
 	hyb_scan_arrays_first(so, forward);
+	hyb_scan_assert_valid(so);
 	so->empty_ranges = 0;
 	so->jump_pause = 0;
 	so->jumping = false;
@@ -374,6 +379,7 @@ reload_at_item(HybScan *so, bool forward)
 	const HybDynItem *entry;
 	HybPos		pos;
 
+	Assert(so->need_pins && !batch->dyn_held);
 	entry = hyb_batch_dyn_item(batch, &batch->items[batch->current]);
 	pos = hyb_pos_at(so->ix->desc, batch->dyn.keys.data + entry->key_off,
 					 entry->keylen, entry->tid);
@@ -401,6 +407,8 @@ return_item(HybScan *so)
 	IndexScanDesc scan = so->scan;
 	const HybScanItem *item = &so->batch->items[so->batch->current];
 
+	Assert(so->batch->current >= 0 && so->batch->current < so->batch->nitems);
+	Assert(ItemPointerIsValid(unconstify(ItemPointerData *, &item->tid)) || hyb_is_damaged());
 	if (so->need_pins)
 	{
 		if (item->source < 0 && !so->batch->dyn_held)
@@ -515,6 +523,7 @@ add_to_bitmap(const HybScanBatch *batch, TIDBitmap *tbm, bool recheck)
 	}
 	if (n > 0)
 		tbm_add_tuples(tbm, tids, n, recheck);
+	Assert(killed == batch->nkilled);	/* they ascend */
 	return batch->nitems - killed;
 }
 
@@ -529,6 +538,8 @@ hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	int64		total = 0;
 	bool		found;
 
+	/* the server begins a scan for one of both */
+	Assert(!so->started || so->whole_leaves);
 	so->whole_leaves = true;
 	found = start_scan(so, true);
 
@@ -586,6 +597,8 @@ hyb_amrestrpos(IndexScanDesc scan)
 		hyb_scan_arrays_restore(so, so->batch->elems);
 	}
 	so->batch->current = so->mark_current;
+	Assert(so->mark_current >= -1 && so->mark_current <= so->batch->nitems);
+	hyb_scan_assert_valid(so);
 }
 
 /* Where keys are stored exactly every column can be returned. */

@@ -468,8 +468,7 @@ extern HybConversion hyb_convert_constant(const HybColumn *col, Oid subtype,
 										  Datum value, Datum *lo, Datum *hi);
 
 /* Encode a value of a column to the constants. */
-extern HybScanConst hyb_encode_constant(HybScan *so, int column, Datum value,
-										bool isnull);
+extern HybScanConst hyb_encode_constant(HybScan *so, int column, Datum value, bool isnull);
 extern void hyb_constant_value(const HybScan *so, int column,
 							   const HybScanConst *c, HybValue *val);
 extern int	hyb_compare_constants(const HybScan *so, int column,
@@ -479,8 +478,7 @@ extern int	hyb_compare_constants(const HybScan *so, int column,
 /* The column is at or above a constant, or below it, in index order. */
 extern void hyb_tighten(HybScan *so, int column, bool upper, HybScanConst c,
 						bool strict);
-extern HybScanQual *hyb_add_qual(HybScan *so, HybScanQualKind kind,
-								 int column);
+extern HybScanQual *hyb_add_qual(HybScan *so, HybScanQualKind kind, int column);
 
 /* Who it is that asks filters for this scan. */
 static inline HybFilterAsker
@@ -754,8 +752,7 @@ extern bool hyb_parallel_is_at_end(const HybScan *so, bool forward);
  * static items that were read, if they are all of the range; later, forget the
  * copy.
  */
-extern bool hyb_scan_may_be_hot(const HybScan *so, const HybScanEdge *near,
-								bool forward);
+extern bool hyb_scan_may_be_hot(const HybScan *so, const HybScanEdge *near, bool forward);
 extern HybHotAnswer hyb_scan_ask_hot(HybScan *so);
 extern void hyb_scan_publish_hot(HybScan *so, uint64 gate);
 extern void hyb_scan_forget_hot(const HybScan *so);
@@ -772,6 +769,15 @@ extern bool hyb_scan_lock_key(HybScan *so);
 extern bool hyb_scan_lock_leaf(HybScan *so, const HybVersion *version,
 							   const HybPos *pos, bool forward);
 
+/* scan_assert.c */
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_scan_assert_valid(const HybScan *so);
+extern void hyb_batch_assert_valid(const HybScan *so, const HybScanBatch *batch);
+#else
+#define hyb_scan_assert_valid(so) ((void) (so))
+#define hyb_batch_assert_valid(so, batch) ((void) (batch))
+#endif
+
 /* scan_batch.c */
 /* A whole range, of which nothing is left to be returned or was. */
 extern bool hyb_batch_is_empty_range(const HybScanBatch *batch);
@@ -786,8 +792,7 @@ extern void hyb_edge_set(HybScanEdge *edge, HybEdgeKind kind);
 extern void hyb_edge_copy(HybScanEdge *edge, const HybScanEdge *source);
 extern void hyb_edge_set_pos(HybScanEdge *edge, const HybPos *pos);
 extern const HybPos *hyb_edge_pos(const HybScan *so, const HybScanEdge *edge);
-extern HybDynItem *hyb_batch_dyn_item(HybScanBatch *batch,
-									  const HybScanItem *item);
+extern HybDynItem *hyb_batch_dyn_item(HybScanBatch *batch, const HybScanItem *item);
 extern const HybValue *hyb_batch_values(HybScan *so, HybScanBatch *batch,
 										const HybScanItem *item);
 

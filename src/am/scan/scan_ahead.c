@@ -123,6 +123,7 @@ hyb_ahead_leaves(HybScan *so, int level, const HybPos *far)
 		leaves->last = InvalidBlockNumber;
 		leaves->distance = 0;
 	}
+	Assert(level >= 0 && level < HYB_MAX_LEVELS && ahead->leaves_max <= HYB_LEAVES_AHEAD);
 	leaves->max = ahead->leaves_max;
 	leaves->bound = far;
 	return leaves;
@@ -200,6 +201,7 @@ come_to(HybScanAhead *ahead, int item)
 
 		if (ahead->forward ? oldest > item : oldest < item)
 			break;
+		Assert(ahead->oldest >= 0 && ahead->oldest < HYB_AHEAD_MAX);
 		ahead->oldest = (ahead->oldest + 1) % HYB_AHEAD_MAX;
 		ahead->waiting--;
 	}
@@ -287,6 +289,7 @@ look(HybScan *so, Habit *habit, int distance, int reach)
 		{
 			ahead->items[(ahead->oldest + ahead->waiting) % HYB_AHEAD_MAX] = item;
 			ahead->waiting++;
+			Assert(ahead->waiting <= HYB_AHEAD_MAX && ahead->max <= HYB_AHEAD_MAX);
 			ahead->asked++;
 			hyb_slot_count(so->ix, HYB_HEAP_PREFETCHES);
 			habit->calm = 0;
@@ -307,6 +310,7 @@ hyb_ahead_look(HybScan *so, bool forward)
 	bool		expected;		/* is it known how many items are to come? */
 	Habit	   *habit;
 
+	Assert(current >= 0 && current < so->batch->nitems);
 	if (ahead->max < 0)
 		ahead->max = hyb_ahead_most(so);
 	if (ahead->max == 0)

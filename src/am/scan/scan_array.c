@@ -49,6 +49,8 @@ hyb_array_add(const HybColumn *col, HybScanArray *array, Datum value)
 	uint32		off = array->bytes.len;
 	uint32		len;
 
+	Assert(array->nelems <= array->alloc);
+	Assert((array->ints != NULL) == (col->store == HYB_STORE_INT));
 	if (array->nelems == array->alloc)
 	{
 		Size		size;
@@ -174,6 +176,37 @@ compare_elements(const HybColumn *col, const HybScanArray *a, int i,
 	return hyb_value_compare(col, &va, &vb);
 }
 
+#ifdef USE_ASSERT_CHECKING
+
+/* Elements of an array whose order is looked at. */
+#define MOST_ELEMENTS	64
+
+static void
+array_assert_valid(const HybColumn *col, const HybScanArray *array)
+{
+	Assert(array->nelems >= 0 && array->nelems <= array->alloc);
+	Assert((array->ints != NULL) == (col->store == HYB_STORE_INT));
+	Assert((array->ints != NULL) != (array->elems != NULL));
+	for (int i = 0; i < array->nelems && array->elems != NULL; i++)
+		Assert(array->elems[i].off + array->elems[i].len <= array->bytes.len &&
+			   array->elems[i].len <= array->maxlen);
+	if (col->compare == HYB_COMPARE_PROC)
+		return;
+	for (int i = 1; i < Min(array->nelems, MOST_ELEMENTS); i++)
+	{
+		HybValue	before;
+		HybValue	val;
+
+		hyb_array_value(col, array, i - 1, &before);
+		hyb_array_value(col, array, i, &val);
+		Assert(hyb_value_compare(col, &before, &val) < 0);
+	}
+}
+
+#else
+#define array_assert_valid(col, array) ((void) (array))
+#endif
+
 void
 hyb_array_sort(const HybColumn *col, HybScanArray *array)
 {
@@ -192,6 +225,7 @@ hyb_array_sort(const HybColumn *col, HybScanArray *array)
 		if (compare_elements(col, array, kept - 1, array, i) != 0)
 			move_element(array, kept++, i);
 	array->nelems = kept;
+	array_assert_valid(col, array);
 }
 
 void
@@ -216,11 +250,13 @@ hyb_array_intersect(const HybColumn *col, HybScanArray *array,
 			j++;
 	}
 	array->nelems = kept;
+	array_assert_valid(col, array);
 }
 
 void
 hyb_array_keep(HybScanArray *array, int from, int to)
 {
+	Assert(from >= 0 && to <= array->nelems);
 	array->nelems = Max(to - from, 0);
 	if (from > 0)
 		for (int i = 0; i < array->nelems; i++)
@@ -251,5 +287,6 @@ hyb_array_search(const HybColumn *col, const HybScanArray *array,
 			*equal |= cmp == 0;
 		}
 	}
+	Assert(!*equal || low < array->nelems);
 	return low;
 }

@@ -120,6 +120,7 @@ hyb_batch_create(HybScan *so)
 void
 hyb_batch_kill(HybScanBatch *batch, int item)
 {
+	Assert(item >= 0 && item < batch->nitems);
 	if (batch->nkilled >= batch->killed_alloc)
 	{
 		/* A scan that turns round often may name an item again and again. */
@@ -329,6 +330,7 @@ hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted)
 	HybScanPart *oldest = batch->parts[0];
 	int			before = batch->nitems;
 
+	Assert(CurrentMemoryContext == so->context);
 	while (batch->nitems < wanted)
 	{
 		if (!batch->fresh_known)
@@ -390,7 +392,9 @@ cut_part(HybScan *so, HybScanPart *part, const HybPos *cut, bool forward)
 
 	if (part->mode == HYB_STATIC_RAW)
 		return;					/* hyb_part_resolve does it */
+	Assert(cut->tie != HYB_AT || cut->ncols == so->ix->desc->nkeys);
 	place = hyb_part_place(so, part, cut, part->first);
+	Assert(place >= part->first && place <= part->last);
 	if (forward)
 		part->last = place;
 	else
@@ -408,6 +412,7 @@ load_parts(HybScan *so, const HybVersion *version, const HybPos *pos,
 	HybScanBatch *batch = so->batch;
 
 	batch->nparts = version->nlevels;
+	Assert(batch->nparts >= 1 && batch->nparts <= HYB_MAX_LEVELS);
 	for (int i = 1; i < batch->nparts; i++)
 	{
 		if (batch->parts[i] == NULL)
@@ -505,6 +510,8 @@ hyb_batch_load(HybScan *so, bool forward)
 
 	Assert(CurrentMemoryContext == so->context);
 	Assert(batch->nkilled == 0 && !batch->proven);
+	Assert(so->started && !so->empty && !BufferIsValid(so->delta_pin));
+	Assert(so->dyn_limit > 0 && so->static_limit > 0);
 	hyb_gather_before_read(RelationGetRelid(so->ix->rel));
 	hyb_edge_copy(near, &so->from);
 	pos = hyb_edge_pos(so, near);
@@ -553,6 +560,7 @@ hyb_batch_load(HybScan *so, bool forward)
 		(void) hyb_batch_merge(so, batch, batch->items_alloc);
 	hyb_scan_arrays_save(so, batch->elems);
 	batch->current = forward ? -1 : batch->nitems;
+	hyb_batch_assert_valid(so, batch);
 }
 
 /* ---- items ---- */
@@ -560,7 +568,7 @@ hyb_batch_load(HybScan *so, bool forward)
 HybDynItem *
 hyb_batch_dyn_item(HybScanBatch *batch, const HybScanItem *item)
 {
-	Assert(item->source < 0);
+	Assert(item->source < 0 && -1 - item->source < batch->dyn.nitems);
 	return &batch->dyn.items[-1 - item->source];
 }
 

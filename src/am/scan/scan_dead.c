@@ -112,6 +112,7 @@ hyb_scan_find_dead(HybScan *so, HybScanLook *look)
 		i += look->skip;
 	}
 	hyb_dead_end(&check);
+	Assert(look->skip >= 0 && batch->nkilled <= batch->nitems);
 	look->pass = Max(i - batch->nitems, 0);
 	look->dead += batch->nkilled;
 	return cached;
@@ -122,6 +123,7 @@ hyb_scan_looked(const HybScan *so, const HybScanLook *look)
 {
 	Habit	   *habit = hyb_slot_piece(so->ix, &habit_piece);
 
+	Assert(look->dead <= look->looked);
 	if (look->looked == 0)
 		return;
 	if (look->dead * HYB_DEAD_WORTH_IT >= look->looked)

@@ -148,6 +148,7 @@ step_in_array(const HybColumn *col, const HybScanArray *array,
 		i--;
 	else if (equal)
 		i++;
+	Assert(i >= -1 && i <= array->nelems);
 	if (i < 0 || i >= array->nelems)
 		return HOP_NONE;
 	element_target(col, array, i, target);
@@ -226,6 +227,8 @@ append_target(HopPlace *place, const HopTarget *target)
 {
 	HybBuf	   *key = &place->so->hop_key;
 
+	Assert(!place->past && target->len > 0);
+	Assert(place->ncols < place->so->ix->desc->nkeys);
 	if (key->len + target->len > HYB_MAX_BOUND_SIZE)
 		return false;
 	hyb_buf_append(key, target->bytes, target->len);
@@ -265,6 +268,8 @@ place_pos(const HopPlace *place, HybPos *pos)
 {
 	const HybBuf *key = &place->so->hop_key;
 
+	Assert(key->len <= PG_UINT16_MAX);
+	Assert(place->ncols <= place->so->ix->desc->nkeys);
 	pos->key = key->data;
 	pos->len = key->len;
 	pos->ncols = place->ncols;
@@ -448,6 +453,7 @@ hyb_hop_rows(HybScan *so, HybScanPart *part, int *row)
 	int			from = *row;
 	int			item = part->last;
 
+	Assert(part->mode == HYB_STATIC_PAGE && from >= 0 && from < part->leaf.nrows);
 	switch (find_place(so, hyb_leaf_row(&part->leaf, from),
 					   so->ix->desc->nkeys, false, true, &pos))
 	{

@@ -48,6 +48,8 @@ hyb_scan_ask_hot(HybScan *so)
 
 	if (answer != HYB_HOT_HIT)
 		return answer;
+	Assert(!so->need_pins && !so->need_values);
+	Assert(part->tids_alloc >= 1 && !BufferIsValid(part->pin));
 	so->hot_hits++;
 	batch->hot = true;
 	batch->nparts = 1;

@@ -84,6 +84,7 @@ is_further(const HybScan *so, const int *elems, bool forward, bool *near)
 {
 	int			last = so->nprefix - 1;
 
+	Assert(so->narrays > 0);
 	while (so->prefix[last].array == NULL)
 		last--;
 	for (int i = 0; i <= last; i++)
@@ -104,9 +105,11 @@ static bool
 jump(HybScan *so, bool forward, const int *elems)
 {
 	HybBuf		key = {0};
-	bool		more = first_key_behind(so, forward, &key);
+	bool		more;
 	bool		near = false;
 
+	Assert(so->narrays > 0 && !so->locks && !so->ix->desc->truncated);
+	more = first_key_behind(so, forward, &key);
 	if (more)
 	{
 		if (hyb_key_split(so->ix->desc, key.data, key.len, so->nprefix,

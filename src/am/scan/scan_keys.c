@@ -131,6 +131,7 @@ hyb_compare_constants(const HybScan *so, int column, const HybScanConst *a,
 	HybValue	va;
 	HybValue	vb;
 
+	Assert(a->off + a->len <= so->constants.len && b->off + b->len <= so->constants.len);
 	/* both ends of an equality are one constant */
 	if (a->off == b->off)
 		return 0;
@@ -171,6 +172,7 @@ hyb_tighten(HybScan *so, int column, bool upper, HybScanConst c, bool strict)
 		if ((upper ? cmp > 0 : cmp < 0) || (cmp == 0 && !strict))
 			return;
 	}
+	Assert(c.len <= HYB_MAX_CONSTANT_SIZE && bound->more == 0);
 	bound->set = true;
 	bound->strict = strict;
 	bound->value = c;
@@ -521,6 +523,7 @@ settle_column(HybScan *so, int column)
 			if (equal && !sc->upper.strict)
 				to++;
 		}
+		Assert(from >= 0 && to <= array->nelems);
 		hyb_array_keep(array, from, to);
 		sc->lower.set = false;
 		sc->upper.set = false;
@@ -558,6 +561,7 @@ qualify_column(HybScan *so, int column)
 {
 	const HybScanColumn *sc = &so->columns[column];
 
+	Assert(column >= so->nprefix && !(sc->isnull && sc->notnull));
 	if (sc->isnull)
 		hyb_add_qual(so, HYB_QUAL_NULL, column);
 	else if (sc->array != NULL)
@@ -680,6 +684,7 @@ process_equalities(HybScan *so)
 	}
 	so->nprefix = n;
 	so->point = n == desc->nkeys;
+	Assert(so->constants.len <= HYB_MAX_BOUND_SIZE);
 	return true;
 }
 
@@ -757,6 +762,7 @@ hyb_scan_preprocess(HybScan *so)
 			so->hop_last = so->ix->desc->truncated ? -1 : column;
 		}
 	}
+	Assert(size <= HYB_MAX_BOUND_SIZE || !so->has_range);
 	if (so->nrows > 0)
 		hyb_rows_settle(so, size);
 	MemoryContextSwitchTo(old);

@@ -123,6 +123,7 @@ lock_first_bytes(HybScan *so)
 
 	while (len < n && low[len] == high[len])
 		len++;
+	Assert(len == n || low[len] < high[len]);
 	if (len < n && high[len] - low[len] < MAX_NEIGHBOURS)
 		len++;
 	if (len < HYB_TARGET_MIN_BYTES)
@@ -131,6 +132,7 @@ lock_first_bytes(HybScan *so)
 	memcpy(to, high, len);
 	if (!in_one_leaf(so, from, to, len))
 		return false;
+	Assert(from[len - 1] <= to[len - 1] && to[len - 1] - from[len - 1] < MAX_NEIGHBOURS);
 	for (int last = from[len - 1]; last <= to[len - 1]; last++)
 	{
 		from[len - 1] = last;

@@ -111,6 +111,7 @@ static void
 leave(HybParallelScan *shared, HybParallelState state)
 {
 	SpinLockAcquire(&shared->lock);
+	Assert(shared->state == HYB_PARALLEL_CLAIMED);
 	shared->state = state;
 	SpinLockRelease(&shared->lock);
 	if (state == HYB_PARALLEL_DONE)
@@ -169,6 +170,7 @@ hyb_parallel_claim(HybScan *so, bool *cut, bool *empty)
 	}
 	else
 		hyb_edge_set(&so->from, shared->kind);
+	Assert(!shared->empty || shared->kind != HYB_EDGE_KEY);
 	*cut = shared->cut;
 	*empty = shared->empty;
 	memcpy(elems, shared->elems, so->nprefix * sizeof(int));
@@ -198,6 +200,7 @@ hyb_parallel_leave_early(HybScan *so, bool forward)
 		.only_fence = true
 	};
 
+	Assert(shared->state == HYB_PARALLEL_CLAIMED);
 	/* single keys, and the first batches of many ranges, are soon loaded */
 	if (so->point || (so->narrays > 0 && so->from.kind != HYB_EDGE_KEY))
 		return false;
@@ -265,6 +268,9 @@ hyb_parallel_is_at_end(const HybScan *so, bool forward)
 
 	if (!so->share->within)
 		return true;
+	Assert(far->kind != HYB_EDGE_KEY || end->kind != HYB_EDGE_KEY || !so->ix->desc->all_mem ||
+		   (forward ? hyb_pos_compare(so->ix->desc, &far->pos, &end->pos) <= 0 :
+			hyb_pos_compare(so->ix->desc, &far->pos, &end->pos) >= 0));
 	if (far->kind != end->kind)
 		return false;
 	return far->kind != HYB_EDGE_KEY ||

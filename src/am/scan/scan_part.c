@@ -152,6 +152,7 @@ need_tids(HybScan *so, HybScanPart *part, int from, int to)
 				  Min(Max(to, from + n), part->last));
 	}
 	Assert(from >= part->tids_base && to <= part->tids_end);
+	Assert(from >= part->first && to <= part->last);
 }
 
 /* Copy rows [row, end_row) of the open leaf one by one. */

@@ -31,6 +31,8 @@ set_bound(const HybScan *so, const HybScanBound *bound, bool upper,
 	int			n = so->nprefix;
 	bool		inside = bound->set && !bound->strict;
 
+	Assert(so->has_range && n + 1 + bound->more <= so->ix->desc->nkeys);
+	Assert(bound->set || bound->more == 0);
 	key->len = 0;
 	hyb_buf_append(key, so->prefix_key.data, so->prefix_key.len);
 	if (bound->set)
@@ -92,6 +94,7 @@ build_range(HybScan *so)
 
 	so->point_hash = so->point && desc->exact ?
 		hyb_key_hash(key->data, key->len) : 0;
+	Assert(!desc->all_mem || hyb_pos_compare(desc, &so->start, &so->end) <= 0);
 }
 
 /* ---- arrays ---- */
@@ -145,6 +148,7 @@ hyb_scan_arrays_next(HybScan *so, bool forward)
 		i--;
 	if (i < 0)
 		return false;
+	Assert(so->prefix[i].array != NULL);
 	first_elements(so, i + 1, forward);
 	build_range(so);
 	return true;
@@ -220,6 +224,8 @@ hyb_scan_arrays_restore(HybScan *so, const int *elems)
 		return;
 	for (int i = 0; i < so->nprefix; i++)
 	{
+		Assert(so->prefix[i].array == NULL ||
+			   (elems[i] >= 0 && elems[i] < so->prefix[i].array->nelems));
 		changed |= so->prefix[i].elem != elems[i];
 		so->prefix[i].elem = elems[i];
 	}
@@ -261,6 +267,7 @@ hyb_scan_qualifies(HybScan *so, const HybValue *vals)
 		const HybValue *val = &vals[qual->column];
 		bool		pass = false;
 
+		Assert(qual->column < so->ix->desc->nkeys);
 		if (val->isnull || qual->kind == HYB_QUAL_NULL)
 		{
 			if (val->isnull && qual->kind == HYB_QUAL_NULL)

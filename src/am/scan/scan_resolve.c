@@ -91,6 +91,7 @@ hyb_resolved_place(const HybScan *so, const HybScanPart *part,
 	int			lo = from;
 	int			hi = part->last;
 
+	Assert(part->mode == HYB_STATIC_RESOLVED && from >= part->first && from <= part->last);
 	while (lo < hi)
 	{
 		int			mid = (lo + hi) / 2;
@@ -206,6 +207,7 @@ keep(const HybScan *so, const HybScanPart *part, Resolution *to,
 	if (item_side(so, part, row, tid, to->lo) < 0 ||
 		item_side(so, part, row, tid, to->hi) > 0)
 		return;
+	Assert(to->nitems < part->last - part->first);
 	to->items[to->nitems].row = *row;
 	to->items[to->nitems++].tid = *tid;
 }
@@ -253,7 +255,10 @@ resolve(HybScan *so, HybScanPart *part, int item, Resolution *to)
 		keep(so, part, to, &row, tid);
 	}
 	else if (dead)
+	{
+		Assert(to->ndead < part->last - part->first);
 		to->dead[to->ndead++] = item;
+	}
 }
 
 /* ---- rows of the leaf ---- */
@@ -368,6 +373,8 @@ hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part)
 	};
 
 	HYB_ASSERT_NO_LWLOCK();
+	Assert(part->mode == HYB_STATIC_RAW && part->nrows <= n);
+	Assert(part->tids_base <= part->first && part->last <= part->tids_end);
 	if (!so->need_values)
 		meet_others(so, batch, part, &found);
 	for (int i = 0; i < part->nrows; i++)

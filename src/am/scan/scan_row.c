@@ -187,6 +187,7 @@ hyb_row_process(HybScan *so, ScanKey keys)
 		else
 			(void) add_member(so, row, &key[i], &lo, &hi);
 	}
+	Assert(row->nmembers >= 1 && row->nmembers <= nmembers);
 	so->columns[row->members[0].column].used = true;
 	so->columns[row->members[0].column].notnull = true;
 	bound_first(so, row, conversion, first_lo, first_hi);
@@ -211,6 +212,7 @@ hyb_rows_reduce(HybScan *so, int column)
 								  &so->columns[column].lower.value) != 0)
 			continue;
 		row->first++;
+		Assert(row->first <= row->nmembers);
 		member++;
 		if (row->first == row->nmembers)
 		{
@@ -258,6 +260,7 @@ extend_bound(HybScan *so, const HybRowComparison *row, HybScanBound *bound,
 		size += member->value.len;
 		nulls_inside |= desc->cols[column].nulls_first == upper;
 	}
+	Assert(size <= HYB_MAX_BOUND_SIZE);
 	bound->strict = row->strict;
 	return !nulls_inside;
 }
@@ -329,6 +332,7 @@ bool
 hyb_row_qualifies(HybScan *so, const HybRowComparison *row,
 				  const HybValue *vals)
 {
+	Assert(row->first < row->nmembers);
 	for (int i = row->first; i < row->nmembers; i++)
 	{
 		HybRowMember *member = &row->members[i];

@@ -28,6 +28,7 @@ hyb_tuple_init(HybScan *so)
 	HybKeyDesc *desc = so->ix->desc;
 	Size		off = 0;
 
+	Assert(so->scan->xs_want_itup && so->scan->xs_itupdesc->natts == desc->natts);
 	so->tuple_context = AllocSetContextCreate(so->context,
 											  "hybrid scan tuple",
 											  ALLOCSET_SMALL_SIZES);
@@ -218,6 +219,7 @@ form_plain(HybScan *so, const HybValue *vals)
 	for (int i = 0; i < desc->natts; i++)
 		if (!vals[i].isnull)
 			p = put_value(so, i, &vals[i], data, p);
+	Assert((Size) (p - (char *) tuple) <= len);
 	tuple->t_info = info | MAXALIGN(p - (char *) tuple);
 	return tuple;
 }
@@ -260,6 +262,7 @@ form_one(HybScan *so, const HybScanItem *item)
 		}
 	}
 
+	Assert(fixed == NULL || !is_long);
 	for (int i = 0; i < desc->natts; i++)
 	{
 		so->tuple_isnull[i] = vals[i].isnull;
@@ -468,6 +471,7 @@ form_in_window(HybScan *so, HybLeaf *leaf, int row, int r,
 	}
 	if (has_nulls)
 		memcpy(space + sizeof(IndexTupleData), &nulls, sizeof(nulls));
+	Assert(p >= place.data && p - space <= WINDOW_TUPLE);
 	tuple->t_info = info | MAXALIGN(p - space);
 	return MAXALIGN(p - space);
 }
@@ -500,6 +504,7 @@ form_strings(HybScan *so, HybScanPart *part, int n)
 		Size		len = form_in_window(so, &part->leaf, w->row + w->n, w->n,
 										 &ints, p);
 
+		Assert(w->n < HYB_WINDOW_ROWS && p + len <= end);
 		w->isnull[w->n] = len == 0;
 		w->off[w->n] = p - w->tuples;
 		p += len;
@@ -530,6 +535,9 @@ load_window(HybScan *so, HybScanPart *part, int row)
 	back = w->n > 0 && row == w->row - 1;
 	n = Min(so->window_rows, back ? row + 1 : part->leaf.nrows - row);
 	w->row = back ? row + 1 - n : row;
+	Assert(n > 0 && n <= HYB_WINDOW_ROWS);
+	Assert(w->row >= 0 && w->row <= row && row < w->row + n);
+	Assert(w->row + n <= part->leaf.nrows);
 	so->window_rows = Min(2 * so->window_rows, HYB_WINDOW_ROWS);
 	if (size == 0)
 	{
@@ -577,6 +585,7 @@ window_tuple(HybScan *so, const HybScanItem *item)
 		w = part->window;
 	}
 	r = item->row - w->row;
+	Assert(r >= 0 && r < w->n);
 	if (w->isnull[r])
 		return NULL;
 	return (IndexTuple) (w->tuples + w->off[r]);
