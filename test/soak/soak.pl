@@ -775,12 +775,13 @@ EOF
 sub check_server
 {
 	my ($server, $what) = @_;
-	my ($rc, $out, $err) = sql($server,
-		same_script(@queries) . join('', map { "SELECT hyb_check('$_');\n" } @tables,
-			$server eq 'primary' ? 'unlog' : ()), 600);
+	# The planner may prefer an index of the session beside, which ends the queries.
+	my $excuse = $server eq 'standby' ? qr/conflict with recovery|path "\w+" not taken/ : qr/path "\w+" not taken/;
+	my ($rc, $out, $err) = sql($server, join('', map { "SELECT hyb_check('$_');\n" } @tables,
+			$server eq 'primary' ? 'unlog' : ()) . same_script(@queries), 600);
 	$count{"${server}_compared"} += () = $out =~ /^t$/mg;
 	$count{checks}++;
-	if ($rc != 0 && $server eq 'standby' && $err =~ /conflict with recovery/)
+	if ($rc != 0 && $out !~ /^f$/m && $err =~ $excuse)
 	{
 		$count{not_compared}++;
 		return;
