@@ -195,7 +195,7 @@ convert_one(FunctionCallInfo fcinfo, bool to_hybrid)
 	begin_transactions(fcinfo, to_hybrid ? "hybrid_convert_concurrently" :
 					   "hybrid_revert_concurrently");
 	if (hyb_convert_concurrently(&conversion, index,
-								 hyb_convert_target(to_hybrid)) ==
+								 hyb_convert_target(to_hybrid), true) ==
 		HYB_CONVERT_REFUSED)
 		hyb_conversion_refuse(&conversion);
 	SPI_finish();

@@ -87,6 +87,12 @@ extern void hyb_conversion_done(const HybConversion *conversion);
  */
 extern void hyb_conversion_tell(const HybConversion *conversion);
 
+/*
+ * Has an operation on the index, or on one attached to it, left an invalid index
+ * that was to replace it?  Then it is refused.
+ */
+extern bool hyb_conversion_is_unfinished(HybConversion *conversion);
+
 /* Steps, each in a transaction that holds the locks, with a snapshot. */
 extern void hyb_conversion_create(HybConversion *conversion);
 extern void hyb_conversion_swap(HybConversion *conversion);
@@ -99,10 +105,12 @@ extern void hyb_conversion_progress(const HybConversion *conversion,
 /*
  * Convert one index in transactions of its own, within SPI_connect_ext with
  * SPI_OPT_NONATOMIC.  If it is refused, `conversion` says why, for the caller to
- * tell; it lasts as long as the memory context of the call.
+ * tell; it lasts as long as the memory context of the call.  With `again` it may
+ * be one that has been tried already.
  */
 extern HybConvertStatus hyb_convert_concurrently(HybConversion *conversion,
-												 Oid index, Oid access_method);
+												 Oid index, Oid access_method,
+												 bool again);
 
 /*
  * Indexes of an access method in a table with its partitions, or in a schema:

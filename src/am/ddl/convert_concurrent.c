@@ -301,6 +301,18 @@ tell_context(void *arg)
 				   conversion->name, command);
 }
 
+/* In the detail if the error has a hint of its own. */
+static void
+tell_command(ErrorData *error, const char *command)
+{
+	if (error->hint == NULL)
+		error->hint = psprintf(_("Use %s."), command);
+	else
+		error->detail = psprintf(_("%s%sTo drop what is left, use %s."),
+								 error->detail ? error->detail : "",
+								 error->detail ? "\n" : "", command);
+}
+
 static void
 run_phases(HybConversion *conversion)
 {
@@ -326,8 +338,8 @@ run_phases(HybConversion *conversion)
 		error = CopyErrorData();
 		FlushErrorState();
 		command = clean_up_command(conversion);
-		if (error->hint == NULL && command != NULL)
-			error->hint = psprintf(_("Use %s."), command);
+		if (command != NULL)
+			tell_command(error, command);
 		ReThrowError(error);
 	}
 	PG_END_TRY();
@@ -348,13 +360,16 @@ convert_temporary(const HybConversion *conversion)
 
 HybConvertStatus
 hyb_convert_concurrently(HybConversion *conversion, Oid index,
-						 Oid access_method)
+						 Oid access_method, bool again)
 {
 	HybConvertStatus status;
 
 	/* nobody shall wait for our snapshot while we wait for a lock */
 	next_transaction();
 	status = hyb_conversion_open(conversion, index, access_method, true);
+	if (status == HYB_CONVERT_READY && !again &&
+		hyb_conversion_is_unfinished(conversion))
+		status = HYB_CONVERT_REFUSED;
 	if (status == HYB_CONVERT_REFUSED)
 		return status;
 	if (status == HYB_CONVERT_ALREADY)

@@ -5,7 +5,8 @@
  * An index that cannot be converted is skipped.  An error ends all, as in
  * REINDEX SCHEMA: a full disk or a cancelled statement would meet the next
  * index as well, and what an error leaves is for the user to see.  What has
- * been converted stays so, and the next call goes on.
+ * been converted stays so, and the next call goes on.  It skips an index of which
+ * an invalid twin is left, for the error may be one of that index alone.
  */
 #include "compat.h"
 
@@ -264,7 +265,8 @@ hyb_convert_many(Oid object, List *(*candidates) (Oid object, Oid access_method)
 	{
 		HybConversion conversion;
 
-		switch (hyb_convert_concurrently(&conversion, lfirst_oid(lc), target))
+		switch (hyb_convert_concurrently(&conversion, lfirst_oid(lc), target,
+										 false))
 		{
 			case HYB_CONVERT_REFUSED:
 				/* no name: somebody has dropped it */

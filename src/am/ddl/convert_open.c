@@ -394,11 +394,12 @@ is_leftover_of(const char *candidate, const char *name)
 		(name[length] == '\0' || strlen(candidate) >= NAMEDATALEN - 4);
 }
 
-static void
-tell_leftovers_of(const char *index, Oid table)
+/* The names of the invalid indexes that operations on the index have left. */
+static List *
+leftovers_of(const char *index, Oid table)
 {
 	Relation	pg_index = table_open(IndexRelationId, AccessShareLock);
-	char	   *schema = get_namespace_name(get_rel_namespace(table));
+	List	   *names = NIL;
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
@@ -413,17 +414,58 @@ tell_leftovers_of(const char *index, Oid table)
 		Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
 		char	   *name = get_rel_name(form->indexrelid);
 
-		if (form->indisvalid || name == NULL ||
-			!is_leftover_of(name, index))
-			continue;
-		ereport(NOTICE,
-				(errmsg("invalid index \"%s\" has been left by an operation on index \"%s\" that was interrupted",
-						name, index),
-				 errhint("Use DROP INDEX %s.",
-						 quote_qualified_identifier(schema, name))));
+		if (!form->indisvalid && name != NULL && is_leftover_of(name, index))
+			names = lappend(names, name);
 	}
 	systable_endscan(scan);
 	table_close(pg_index, AccessShareLock);
+	return names;
+}
+
+static char *
+drop_hint(const char *schema, const char *name)
+{
+	return psprintf(_("Use DROP INDEX %s."),
+					quote_qualified_identifier(schema, name));
+}
+
+static void
+tell_leftovers_of(const char *index, Oid table)
+{
+	char	   *schema = get_namespace_name(get_rel_namespace(table));
+	ListCell   *lc;
+
+	foreach(lc, leftovers_of(index, table))
+		ereport(NOTICE,
+				(errmsg("invalid index \"%s\" has been left by an operation on index \"%s\" that was interrupted",
+						(char *) lfirst(lc), index),
+				 errhint("%s", drop_hint(schema, lfirst(lc)))));
+}
+
+bool
+hyb_conversion_is_unfinished(HybConversion *conversion)
+{
+	ListCell   *lc;
+
+	foreach(lc, conversion->parts)
+	{
+		const HybConvertPart *part = lfirst(lc);
+		ListCell   *of_names;
+
+		foreach(of_names, leftovers_of(get_rel_name(part->index), part->table))
+		{
+			char	   *name = lfirst(of_names);
+
+			if (strstr(name, "_ccnew") == NULL)
+				continue;
+			refuse(conversion, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+				   psprintf(_("invalid index \"%s\" has been left by an operation on it that was interrupted"),
+							name));
+			conversion->hint = drop_hint(part->schema, name);
+			return true;
+		}
+	}
+	return false;
 }
 
 #ifdef HYB_ON_CONFLICT_NEEDS_BTREE
