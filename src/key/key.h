@@ -480,7 +480,7 @@ extern int	hyb_pos_compare_key(const HybKeyDesc *desc,
 
 /*
  * The same for an entry split into columns, and a position of raw bytes (ncols
- * 0), which is not HYB_AT.
+ * 0).  Only damaged pages have such a position with HYB_AT, which is as BEFORE.
  */
 extern int	hyb_pos_compare_raw(const HybKeyDesc *desc, const HybValue *vals,
 								const HybPos *pos);

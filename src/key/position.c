@@ -109,7 +109,7 @@ hyb_pos_compare_raw(const HybKeyDesc *desc, const HybValue *vals,
 	const uint8 *key = pos->key;
 	uint32		rest = pos->len;
 
-	Assert(desc->all_mem && pos->ncols == 0 && pos->tie != HYB_AT);
+	Assert(desc->all_mem && pos->ncols == 0);
 	for (int i = 0; i < desc->nkeys && rest > 0; i++)
 	{
 		const HybColumn *col = &desc->cols[i];

@@ -242,25 +242,20 @@ hyb_leaf_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
 /* ---- searching ---- */
 
 /*
- * First row above a position of raw bytes, taken as BEFORE or AFTER.  Such
- * positions are separators, mostly this leaf's own fences: the first and the
- * last row are tried first.
+ * First row above a position of raw bytes.  Such positions are separators,
+ * mostly this leaf's own fences: the first and the last row are tried first.
  */
 static int
-raw_bound(HybLeaf *leaf, const HybPos *pos, HybTie tie)
+raw_bound(HybLeaf *leaf, const HybPos *pos)
 {
-	HybPos		bound = *pos;
 	int			lo = 0;
 	int			hi = leaf->nrows;
 
-	/* raw bytes are for keys that one memcmp orders */
-	Assert(leaf->desc->all_mem && tie != HYB_AT);
-	bound.tie = tie;
 	for (int probe = 0; lo < hi; probe++)
 	{
 		int			row = probe == 0 ? 0 : probe == 1 ? hi - 1 : (lo + hi) / 2;
 
-		if (hyb_pos_compare_raw(leaf->desc, hyb_leaf_row(leaf, row), &bound) < 0)
+		if (hyb_pos_compare_raw(leaf->desc, hyb_leaf_row(leaf, row), pos) < 0)
 			lo = row + 1;
 		else
 			hi = row;
@@ -365,10 +360,7 @@ hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row)
 		if (!leaf->desc->all_mem || pos->ncols > 0)
 			hyb_corrupted(leaf->rel, leaf->blkno,
 						  "It was searched for a malformed key.");
-		rows.lo = raw_bound(leaf, pos, pos->tie == HYB_AFTER ? HYB_AFTER : HYB_BEFORE);
-		rows.hi = rows.lo;
-		if (pos->tie == HYB_AT)
-			rows.hi = raw_bound(leaf, pos, HYB_AFTER);
+		rows.lo = rows.hi = raw_bound(leaf, pos);
 	}
 
 	Assert(rows.lo >= 0 && rows.lo <= rows.hi && rows.hi <= leaf->nrows);
