@@ -242,6 +242,16 @@ CREATE OPERATOR CLASS odd_ops FOR TYPE int4 USING btree FAMILY odd_ops AS
 	FUNCTION 1 btint4cmp(int4, int4);
 CREATE INDEX odd ON served (a odd_ops);
 SELECT * FROM kinds WHERE tablename = 'served';
+-- so do those of which btree takes values until it has to compare them
+CREATE TYPE half AS (n int, p point);
+CREATE DOMAIN half_domain AS half;
+CREATE TABLE halves (c half PRIMARY KEY, a half[] UNIQUE);
+ALTER TABLE halves ADD d half_domain UNIQUE;
+CREATE INDEX ON halves ((row((c).n, '(1,1)')::half));
+INSERT INTO halves VALUES (row(1, '(1,1)')), (row(2, '(1,1)'));
+CALL hybrid_convert_table('halves');
+SELECT * FROM kinds WHERE tablename = 'halves';
+DROP TABLE halves;
 -- an index of a system catalog stays btree
 BEGIN;
 SET LOCAL allow_system_table_mods = on;

@@ -115,6 +115,11 @@ serves(Oid type, List **class_name, Oid hybrid, Refusal *refusal)
 	List	   *name = class_name == NULL ? NIL : *class_name;
 	Oid			class = find_class(type, name, hybrid);
 
+	refusal->hint = NULL;
+	refusal->detail = OidIsValid(class) ?
+		hyb_twin_incomparable(class, type) : NULL;
+	if (refusal->detail != NULL)
+		return false;
 	if (OidIsValid(class) &&
 		class == (name == NIL ? GetDefaultOpClass(type, hybrid) :
 				  get_opclass_oid(hybrid, name, true)))
@@ -133,7 +138,6 @@ serves(Oid type, List **class_name, Oid hybrid, Refusal *refusal)
 					 format_type_be(type)) :
 			psprintf(_("Access method \"hybrid\" has no operator class like \"%s\"."),
 					 NameListToString(name));
-	refusal->hint = NULL;
 	return false;
 }
 

@@ -25,6 +25,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
+#include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "nodes/makefuncs.h"
 #include "utils/builtins.h"
@@ -32,6 +33,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
+#include "utils/typcache.h"
 
 /* Encoded classes have this in place of "_ops". */
 #define ENCODED_SUFFIX	"_hope_ops"
@@ -137,6 +139,18 @@ class_name(Oid opclass)
 	return name;
 }
 
+char *
+hyb_twin_incomparable(Oid opclass, Oid type)
+{
+	Oid			input = get_opclass_input_type(opclass);
+
+	if ((input != RECORDOID && input != ANYARRAYOID) ||
+		OidIsValid(lookup_type_cache(type, TYPECACHE_CMP_PROC)->cmp_proc))
+		return NULL;
+	return psprintf(_("Access method \"hybrid\" compares each value, and parts of type %s have no order."),
+					format_type_be(type));
+}
+
 bool
 hyb_twin_possible(Relation index, Oid access_method, HybTwinReason *reason)
 {
@@ -148,7 +162,15 @@ hyb_twin_possible(Relation index, Oid access_method, HybTwinReason *reason)
 		Oid			type;
 
 		if (OidIsValid(hyb_twin_class(opclass, access_method)))
+		{
+			reason->hint = NULL;
+			reason->detail = access_method == BTREE_AM_OID ? NULL :
+				hyb_twin_incomparable(opclass,
+									  TupleDescAttr(RelationGetDescr(index), i)->atttypid);
+			if (reason->detail != NULL)
+				return false;
 			continue;
+		}
 		type = get_opclass_input_type(opclass);
 		reason->detail = psprintf(_("Access method \"%s\" has no operator class for type %s that orders as class %s of column %d does."),
 								  get_am_name(access_method), format_type_be(type),

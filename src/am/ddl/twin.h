@@ -22,7 +22,17 @@ typedef struct HybTwinReason
  */
 extern Oid	hyb_twin_class(Oid opclass, Oid access_method);
 
-/* Does each key column of the index have such a class? */
+/*
+ * Why a column of this type should stay btree, which compares its values only if
+ * it has to: some part of a composite type or array cannot be compared.  NULL if
+ * each can.
+ */
+extern char *hyb_twin_incomparable(Oid opclass, Oid type);
+
+/*
+ * Does each key column of the index have a class of that access method, and can
+ * each value be compared, if it is hybrid?
+ */
 extern bool hyb_twin_possible(Relation index, Oid access_method,
 							  HybTwinReason *reason);
 
