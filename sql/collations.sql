@@ -58,6 +58,7 @@ BEGIN
 		ok := hyb_same('SELECT coalesce(v < lag(v) OVER (ORDER BY v), v IS NULL) FROM coll_t', 'order order_only') AND
 			hyb_same('SELECT coalesce(v > lag(v) OVER (ORDER BY v DESC), v IS NULL) FROM coll_t', 'order order_only') AND
 			hyb_same('SELECT v FROM coll_t WHERE v = ANY (''{abc,coop,zzz,NULL,ABC}'')') AND
+			hyb_same(format('SELECT v FROM coll_t WHERE v COLLATE %I > name ''ab''', coll), 'index bitmap') AND
 			ok;
 	END LOOP;
 	PERFORM hyb_check('coll_t');
