@@ -176,6 +176,37 @@ EOF
 }
 cmp_ok($merged, '>', 50, "indexes that lost their trees again and again were merged ($merged)");
 
+# ---- a slot that is lost while its first reader asks whether to merge ----
+if ($node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0')
+{
+	$node->append_conf('postgresql.conf', 'hybridindex.dynamic_memory = 64kB');
+	$node->restart;
+	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
+	$node->safe_psql('postgres', <<'EOF');
+SET hybridindex.background_merge = off;
+DO $$
+BEGIN
+	FOR t IN 1 .. 60 LOOP
+		EXECUTE format('CREATE TABLE q%s (k int)', t);
+		EXECUTE format('CREATE INDEX q%s_k ON q%s USING hybrid (k)', t, t);
+		EXECUTE format('INSERT INTO q%s SELECT g FROM generate_series(1, 1500) g', t);
+	END LOOP;
+END $$;
+EOF
+	my $reader = start_psql($node, <<'EOF');
+SELECT injection_points_set_local();
+SELECT injection_points_attach('hybrid-slot-made', 'wait');
+SET enable_seqscan = off; SET enable_bitmapscan = off;
+SELECT count(*) FROM q1 WHERE k > 0;
+EOF
+	ok(held_at($node, 'slot-made', $reader), 'a reader has made a slot');
+	$node->safe_psql('postgres', 'SET enable_seqscan = off; SET hybridindex.background_merge = off;'
+		  . join('', map { "SELECT count(*) FROM q$_ WHERE k > 0;" } 2 .. 60, 2 .. 60));
+	$node->psql('postgres', "SELECT injection_points_detach('hybrid-slot-made'); SELECT injection_points_wakeup('hybrid-slot-made')");
+	ok(finish_psql($reader), 'the reader goes on when others have taken it') or diag $reader->{err};
+	like($reader->{out}, qr/^1500$/m, 'and has the right answer');
+}
+
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();

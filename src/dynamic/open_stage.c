@@ -197,7 +197,11 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		if (!hyb_slot_create(s, &made) || !hyb_arena_available())
 			return HYB_STAGE_MEMORY;
 		if (made && hyb_slot_made != NULL)
+		{
+			/* the slot may be another index's when this returns */
 			hyb_slot_made(ix);
+			continue;
+		}
 		hyb_slot_touch(s);
 		if (!lock_shared_stage(ix, access, mode))
 			continue;

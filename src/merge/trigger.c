@@ -60,6 +60,7 @@ ask_worker(HybIndex *ix)
 static void
 slot_made(HybIndex *ix)
 {
+	HYB_POINT("slot-made");
 	if (!RecoveryInProgress() && hyb_merge_may_ask(ix) && hyb_merge_wanted(ix))
 		(void) ask_worker(ix);
 }
