@@ -47,8 +47,10 @@ compare_isolation_tests() {
 	tests=$(version_of_tests "$version")
 	provide_isolation_tests "$tests"
 	cluster_start
-	psql -X -q -c 'ALTER SYSTEM SET hybridindex.merge_floor = 16' \
-		-c 'ALTER SYSTEM SET hybridindex.merge_step_pages = 1' -c 'SELECT pg_reload_conf()' >/dev/null
+	# 15 sets none that it does not know
+	psql -X -q -v ON_ERROR_STOP=1 -c "LOAD 'hybridindex'" -c 'ALTER SYSTEM SET hybridindex.merge_floor = 16' \
+		-c 'ALTER SYSTEM SET hybridindex.merge_step_pages = 1' -c 'SELECT pg_reload_conf()' >/dev/null ||
+		die "cannot have merges all the time"
 	run_isolation_tests "$tests" off
 	expected=$ran
 	run_isolation_tests "$tests" on
