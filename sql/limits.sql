@@ -139,11 +139,11 @@ DECLARE
 	m bigint;
 BEGIN
 	FOR i IN 1 .. n LOOP
-		EXECUTE format('CREATE TEMP TABLE li%s (k numeric); CREATE INDEX ON li%1$s USING hybrid (k); INSERT INTO li%1$s SELECT generate_series(1, 3000)', i);
+		EXECUTE format('CREATE TEMP TABLE li%s (k numeric); CREATE INDEX ON li%1$s USING hybrid (k); INSERT INTO li%1$s SELECT generate_series(1, 700)', i);
 	END LOOP;
 	seen := 0;
 	FOR i IN 1 .. 2 * n LOOP
-		EXECUTE format('SELECT count(*) FROM li%s WHERE k > 1000', i % n + 1) INTO m;
+		EXECUTE format('SELECT count(*) FROM li%s WHERE k > 100', i % n + 1) INTO m;
 		seen := seen + m;
 	END LOOP;
 	SELECT count(*) INTO trees FROM pg_class, hybrid_index_stats(oid) WHERE relname ~ '^li\d+_k_idx$' AND tree_entries > 0;
@@ -151,3 +151,40 @@ END $$;
 SELECT * FROM li_trees(66);
 DISCARD TEMP;
 DROP FUNCTION li_trees;
+
+-- ---- a comparison function may search others, 64 indexes at a time ----
+
+CREATE FUNCTION li_deep(a int, b int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	depth int := current_setting('li.depth');
+	deepest int := current_setting('li.deepest');
+BEGIN
+	-- the first comparison in each index searches the next one
+	PERFORM set_config('li.depth', CASE WHEN depth < deepest THEN depth + 1 ELSE 1000 END::text, false);
+	IF depth < deepest THEN
+		EXECUTE format('SELECT FROM li%s WHERE k = 1', depth + 1);
+	END IF;
+	RETURN (a > b)::int - (a < b)::int;
+END $$;
+CREATE OPERATOR CLASS li_deep_ops FOR TYPE int USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 li_deep(int, int);
+SET li.depth = 1000;
+SET li.deepest = 63;
+DO $$
+BEGIN
+	FOR i IN 0 .. 64 LOOP
+		EXECUTE format('CREATE TEMP TABLE li%s (k int); CREATE INDEX ON li%1$s USING hybrid (k li_deep_ops); INSERT INTO li%1$s SELECT generate_series(1, 700)', i);
+	END LOOP;
+END $$;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET li.depth = 0;
+SELECT count(*) FROM li0 WHERE k = 1;
+SET li.deepest = 64;
+SET li.depth = 0;
+SELECT hyb_error('SELECT count(*) FROM li0 WHERE k = 1');
+SET li.depth = 1000;
+SELECT count(*) FROM li64 WHERE k > 1;
+DISCARD TEMP;
+DROP OPERATOR FAMILY li_deep_ops USING hybrid;
+DROP FUNCTION li_deep;
