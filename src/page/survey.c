@@ -76,6 +76,8 @@ survey_page(const HybIndex *ix, HybSurvey *survey, XLogRecPtr lsn,
 	Page		page;
 	HybPageOpaque *opaque;
 
+	/* replay may hold this page, and wait for what this process has locked */
+	Assert(!RecoveryInProgress() || InterruptHoldoffCount == 0);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buf);
 	if (PageGetLSN(page) > lsn ||
