@@ -65,6 +65,10 @@ SELECT regexp_replace(hyb_error(s), '[0-9]+$', 'N') FROM unnest(array[
 CREATE OPERATOR CLASS ct_ops FOR TYPE int4 USING hybrid FAMILY ct_fam AS
 	OPERATOR 1 <, OPERATOR 3 =, OPERATOR 5 >, FUNCTION 1 int4pl(int4, int4);
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'ct_ops';
+DROP OPERATOR CLASS ct_ops USING hybrid;
+CREATE OPERATOR CLASS ct_ops FOR TYPE int4 USING hybrid FAMILY ct_fam AS STORAGE int4;
+ALTER OPERATOR FAMILY ct_fam USING hybrid ADD OPERATOR 1 < (int2, int2);
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'ct_ops';
 DROP OPERATOR FAMILY ct_fam USING hybrid CASCADE;
 
 -- functions that take other arguments than they would be called with
