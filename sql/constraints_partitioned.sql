@@ -191,6 +191,15 @@ WHERE c.relname LIKE 'of\_%' AND c.relkind IN ('i', 'I') ORDER BY 1;
 INSERT INTO of_btree VALUES (1, 2);
 INSERT INTO of_hybrid VALUES (1, 2);
 DROP TABLE of_btree, of_hybrid;
+-- LIKE copies unique indexes, to a partitioned table too
+CREATE TABLE source (id int PRIMARY KEY WITH (access_method = hybrid, fillfactor = 80), c text);
+CREATE UNIQUE INDEX ON source USING hybrid (id, c text_pattern_hope_ops)
+	WITH (levels = 1, fillfactor = 70);
+CREATE INDEX ON source USING hybrid (c);
+CREATE TABLE like_source (LIKE source INCLUDING ALL) PARTITION BY RANGE (id);
+SELECT pg_get_indexdef(indexrelid) FROM pg_index
+WHERE indrelid = 'like_source'::regclass ORDER BY 1;
+DROP TABLE source, like_source;
 
 -- an index that partitions have of the other access method is attached, not made
 -- again: whatever it is on

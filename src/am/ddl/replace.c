@@ -12,6 +12,7 @@
 #include "compat.h"
 
 #include "access/htup_details.h"
+#include "access/reloptions.h"
 #include "am/ddl/marker.h"
 #include "am/ddl/owner.h"
 #include "am/ddl/replace.h"
@@ -318,6 +319,39 @@ is_explicit(const HybStatement *statement, const IndexStmt *stmt)
 										 statement->location));
 }
 
+/*
+ * LIKE copies a hybrid index to a table that can have none: it becomes a btree
+ * one, with btree's operator classes and the storage parameters that btree has.
+ */
+static bool
+copied_to_btree(IndexStmt *stmt, Oid hybrid)
+{
+	Oid			relid = RangeVarGetRelid(stmt->relation, NoLock, true);
+	Refusal		refusal;
+	Datum		options;
+	ListCell   *lc;
+
+	if (!stmt->transformed || !OidIsValid(relid) ||
+		table_serves(relid, stmt->unique, stmt->primary, &refusal))
+		return false;
+	tell(stmt->relation->relname, stmt->idxname, &refusal);
+	foreach(lc, stmt->indexParams)
+	{
+		IndexElem  *element = lfirst_node(IndexElem, lc);
+		Oid			class = element->opclass == NIL ? InvalidOid :
+			hyb_twin_class(get_opclass_oid(hybrid, element->opclass, true),
+						   BTREE_AM_OID);
+
+		element->opclass = OidIsValid(class) ? qualified_name(class) : NIL;
+		element->opclassopts = NIL;
+	}
+	options = transformRelOptions((Datum) 0, stmt->options, NULL, NULL, false,
+								  false);
+	stmt->options = untransformRelOptions(hyb_twin_btree_options(options));
+	stmt->accessMethod = DEFAULT_INDEX_TYPE;
+	return true;
+}
+
 void
 hyb_replace_in_index(const HybStatement *statement)
 {
@@ -335,6 +369,8 @@ hyb_replace_in_index(const HybStatement *statement)
 		return;
 	hybrid = get_index_am_oid("hybrid", true);
 	if (!OidIsValid(hybrid))
+		return;
+	if (is_hybrid && copied_to_btree(stmt, hybrid))
 		return;
 	if (is_hybrid && stmt->isconstraint && stmt->excludeOpNames == NIL)
 		stmt->options = hyb_marker_added(stmt->options);
