@@ -296,16 +296,21 @@ static bool
 start_scan(HybScan *so, bool forward)
 {
 	IndexScanDesc scan = so->scan;
+	bool		mvcc;
 
 	hyb_scan_preprocess(so);
 	so->started = true;
 	so->need_values = scan->xs_want_itup || so->nquals > 0;
 	so->locks = hyb_scan_locks(so);
 
-	/* Recovery may have let VACUUM's changes in whatever a pin said. */
-	so->check_heap = scan->xs_want_itup && scan->xactStartedInRecovery;
-	so->need_pins = (scan->xs_want_itup && !so->check_heap) ||
-		scan->xs_snapshot == NULL || !IsMVCCSnapshot(scan->xs_snapshot);
+	/*
+	 * Recovery may have let VACUUM's changes in whatever a pin said.
+	 * Estimates of the planner, which have another kind of snapshot, do with
+	 * the pin.
+	 */
+	mvcc = scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot);
+	so->check_heap = mvcc && scan->xs_want_itup && scan->xactStartedInRecovery;
+	so->need_pins = !mvcc || (scan->xs_want_itup && !so->check_heap);
 
 	/*
 	 * Who looks keys up with a snapshot for statements gets the rows that may
