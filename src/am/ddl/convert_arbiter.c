@@ -14,12 +14,13 @@
  *
  * The planner opens all indexes of a table when it looks for arbiters by columns,
  * also those that are not valid: by then this library is loaded.  For ON CONFLICT
- * ON CONSTRAINT it opens none behind that of the constraint.  So a session may
- * load the library when the executor opens a hybrid twin, after this file could
- * do anything; until the swap that twin leaves duplicates to the constraint's
- * index (am/counterpart.c).  A table whose rows are routed to partitions has its
- * arbiters found by the executor alone, when the first row comes; there REINDEX
- * CONCURRENTLY has the same gap.
+ * ON CONSTRAINT it opens none behind that of the constraint, and a plan of any
+ * form may be older than the twin.  So a session may load the library when the
+ * executor opens a hybrid twin, after this file could do anything: before
+ * PostgreSQL 18 an error; from then on, until the swap, that twin leaves
+ * duplicates to the constraint's index (am/counterpart.c).  A table whose rows
+ * are routed to partitions has its arbiters found by the executor alone, when the
+ * first row comes; there REINDEX CONCURRENTLY has the same gap.
  *
  * For ON CONFLICT ON CONSTRAINT the planner (infer_arbiter_indexes in plancat.c)
  * first asks which index the constraint has and then opens the table's indexes,

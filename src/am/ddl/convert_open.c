@@ -498,7 +498,7 @@ warn_of_late_loading(const HybConversion *conversion)
 	told = GetCurrentStatementStartTimestamp();
 	ereport(WARNING,
 			(errmsg("sessions that have not loaded the library \"hybridindex\" may fail once in INSERT ... ON CONFLICT"),
-			 errdetail("Before PostgreSQL 18 this concerns ON CONFLICT DO NOTHING, and ON CONSTRAINT while index \"%s\" is being converted.",
+			 errdetail("Before PostgreSQL 18 this concerns ON CONFLICT DO NOTHING without a target, and any ON CONFLICT while index \"%s\" is being converted.",
 					   conversion->name),
 			 errhint("Add \"hybridindex\" to \"session_preload_libraries\" before, and have applications connect again. For background workers, of subscriptions for example, add it to \"shared_preload_libraries\".")));
 }
