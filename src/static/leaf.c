@@ -348,11 +348,10 @@ hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row)
 
 	if (!leaf->layout->keeps_keys)
 	{
-		bool		equal = leaf->layout->find(leaf, pos, &rows);
+		bool		equal PG_USED_FOR_ASSERTS_ONLY = leaf->layout->find(leaf, pos, &rows);
 
-		/* an entry goes to the row that its key begins with */
-		if (pos->tie == HYB_AT && !equal)
-			rows.lo = rows.hi;
+		/* where a key would be among a row's others the leaf does not know */
+		Assert(pos->tie != HYB_AT || equal);
 	}
 	else if (!search_columns(leaf, pos, &rows))
 	{
