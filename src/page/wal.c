@@ -154,11 +154,9 @@ hyb_wal_commit(HybWalSet *set)
 	{
 		/*
 		 * Tells whether a free-list page is as old as the metapage
-		 * (survey.c).  Changes of a single page, which no free-list page has,
-		 * need none.
+		 * (survey.c).
 		 */
-		if ((set->nbuffers > 1 || set->buffers[0].image) &&
-			set->rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+		if (set->rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
 		{
 			lsn = GetFakeLSNForUnloggedRel();
 			for (int i = 0; i < set->nbuffers; i++)
