@@ -108,7 +108,7 @@ $standby->stop;
 
 SKIP:
 {
-	skip 'this server has no injection points', 7
+	skip 'this server has no injection points', 10
 	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
 
 	# the only worker has claimed a small first batch, without a leaf, whose pin
@@ -135,6 +135,32 @@ EOF
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-delta-pin')");
 	ok(finish_psql($scan), 'it goes on') or diag $scan->{err};
 	is($scan->{out}, "8000|32004000\n", 'and returns each row once');
+
+	# while one worker reads the only batch, three wait for their turn: the first
+	# of them finds the end, which is the end for the other two as well; the plan
+	# is made before, since the planner reads the index, too
+	$node->safe_psql('postgres', <<EOF);
+CREATE TABLE few (k int8) WITH (parallel_workers = 4, autovacuum_enabled = off);
+CREATE INDEX few_k ON few USING hybrid (k);
+INSERT INTO few SELECT i FROM generate_series(1, 10) i;
+ANALYZE few;
+EOF
+	$scan = start_psql($node, <<EOF);
+SET enable_seqscan = off;
+SET parallel_leader_participation = off;
+SET max_parallel_workers_per_gather = 4;
+PREPARE few AS SELECT count(*), sum(k) FROM few WHERE k > 0;
+EXECUTE few;
+SELECT injection_points_attach('hybrid-dynamic-fetch', 'wait');
+EXECUTE few;
+EOF
+	ok(held_at($node, 'dynamic-fetch', $scan) &&
+		$node->poll_query_until('postgres', "SELECT count(*) = 3 FROM pg_stat_activity WHERE wait_event = 'HybridParallelScan'"),
+		'three workers wait for one') or diag $scan->{err};
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-dynamic-fetch')");
+	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-dynamic-fetch')");
+	ok(finish_psql($scan), 'all end') or diag $scan->{err};
+	is($scan->{out}, "10|55\n\n10|55\n", 'and returned each row once');
 
 	# what was claimed is no leaf any more when it is read
 	$node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 500');
