@@ -207,8 +207,9 @@ GRANT SELECT ON mat.s TO reader;
 INSERT INTO mat.s SELECT generate_series(1, 100);
 SELECT hybrid_merge('mat.s_h');
 INSERT INTO mat.s SELECT generate_series(1, 100);
-CREATE DATABASE other;
 SQL
+# where the index has the same OID, and the same owner
+$node->safe_psql('postgres', 'CREATE DATABASE other TEMPLATE postgres');
 $locker = start_psql($node, "SELECT pg_advisory_lock(64); SELECT pg_sleep(600);\n");
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory'") or die 'nothing is locked';
 my $merger = start_psql($node, "SET test.slow = on; SELECT hybrid_merge('mat.s_h');\n");
@@ -219,7 +220,7 @@ foreach my $role (@roles)
 	is($node->safe_psql('postgres', $progress, extra_params => [ '-U', $role ]),
 		$role =~ /owner|stats/ ? '1|1|1|1|1|1' : '1|1|0|0|0|0', "what $role sees of a merge");
 }
-$node->safe_psql('other', 'CREATE EXTENSION hybridindex');
+is($node->safe_psql('other', "SELECT 'mat.s_h'::regclass::oid"), $node->safe_psql('postgres', "SELECT 'mat.s_h'::regclass::oid"), 'another database has an index of the same OID');
 is($node->safe_psql('other', $progress, extra_params => [ '-U', $_ ]), $_ eq 'stats' ? '1|1|1|1|1|1' : '1|1|0|0|0|0', "what $_ sees from another database")
   foreach qw(owner stats);
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()");
