@@ -19,6 +19,8 @@ INSERT INTO hope_keys SELECT repeat(chr(97 + i % 3), i % 60), i FROM generate_se
 INSERT INTO hope_keys SELECT repeat('ab', i) || chr(1 + i * 2), i FROM generate_series(0, 60) i;
 INSERT INTO hope_keys SELECT chr(i) || 'x' || chr(i), i FROM generate_series(1, 126) i;
 INSERT INTO hope_keys VALUES ('', 0), (NULL, 0), (' ', 1), ('  ', 2), (repeat('long ', 400), 3), (E'\x7f\x7f', 4);
+-- characters of several bytes, which char(n) counts once each
+INSERT INTO hope_keys SELECT repeat(chr(233), i), i FROM generate_series(1, 3) i WHERE getdatabaseencoding() = 'UTF8';
 
 -- The same values under every access path, while the index changes.
 CREATE FUNCTION hope_check(coltype text, opclass text, ops text, empty boolean, direction text DEFAULT '') RETURNS boolean LANGUAGE plpgsql AS $$
