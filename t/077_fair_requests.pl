@@ -22,18 +22,20 @@ CONF
 $node->safe_psql('postgres', <<'SQL');
 CREATE ROLE greedy LOGIN;
 CREATE ROLE modest LOGIN;
+CREATE ROLE early;
 CREATE SCHEMA greedy AUTHORIZATION greedy;
 CREATE SEQUENCE comparisons;
-GRANT USAGE ON SEQUENCE comparisons TO greedy;
--- A merge of 90 entries takes half a second.  The worker's first comparison waits
--- for advisory lock 1, those after 2,500 for lock 2.
+GRANT USAGE ON SEQUENCE comparisons TO early, greedy;
+-- A merge of 90 entries takes some 600 comparisons, less than a turn of a second.
+-- The worker's first comparison waits for advisory lock 1, those after 5,000 for
+-- lock 2.
 CREATE FUNCTION slow_cmp(a text, b text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
 	n int := CASE WHEN pg_catalog.current_setting('fair.client', true) IS NULL THEN pg_catalog.nextval('public.comparisons') END;
 BEGIN
 	LOOP
-		PERFORM pg_catalog.pg_sleep(0.001);
-		EXIT WHEN pg_catalog.pg_try_advisory_xact_lock_shared(CASE WHEN n = 1 THEN 1 WHEN n > 2500 THEN 2 END) IS NOT FALSE;
+		PERFORM pg_catalog.pg_sleep(0.0005);
+		EXIT WHEN pg_catalog.pg_try_advisory_xact_lock_shared(CASE WHEN n = 1 THEN 1 WHEN n > 5000 THEN 2 END) IS NOT FALSE;
 	END LOOP;
 	RETURN pg_catalog.bttextcmp(a, b);
 END $$;
@@ -88,8 +90,9 @@ ok(modest_is_merged('locked'), 'beside many indexes that are locked');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep.600.'");
 finish_psql($locker);
 
-# Indexes that take long: the first merge until modest's index is quiet, and of the
-# others only a few are done before its turn comes.
+# Indexes that take long.  The worker is held at early's index until modest's is
+# quiet.  Then greedy's turn begins, whose indexes have waited longer.  Each of them
+# takes less than a turn, and only a few are merged before modest's turn comes.
 my @gates = map { start_psql($node, "SELECT pg_advisory_lock($_); SELECT pg_sleep(600);") } 1, 2;
 $node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND granted") or die 'no gates';
 
@@ -103,9 +106,11 @@ sub open_gate
 }
 
 $node->safe_psql('postgres', "DROP SCHEMA greedy CASCADE; CREATE SCHEMA greedy AUTHORIZATION greedy; SET ROLE greedy; CALL tables('greedy', 30, 'slow_ops')");
+$node->safe_psql('postgres', "CREATE SCHEMA early AUTHORIZATION early; SET ROLE early; CALL tables('early', 1, 'slow_ops'); CALL fill('early', 1)");
+$node->poll_query_until('postgres', 'SELECT is_called FROM comparisons') or die 'no merge is held';
 $node->safe_psql('postgres', "SET ROLE greedy; CALL fill('greedy', 30)");
 ok(modest_is_merged('slow', sub { open_gate(1) }), 'beside many indexes that take long, and not after them');
 open_gate(2);
-$node->safe_psql('postgres', 'DROP SCHEMA greedy CASCADE');
+$node->safe_psql('postgres', 'DROP SCHEMA greedy, early CASCADE');
 no_crash($node, 'no process crashed');
 done_testing();
