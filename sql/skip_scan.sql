@@ -170,10 +170,14 @@ CREATE TABLE sk_jump AS SELECT g * 100 AS a, g % 7 AS b, (g * 100)::text COLLATE
 CREATE INDEX ON sk_jump USING hybrid (a, b);
 CREATE INDEX ON sk_jump USING hybrid (t DESC, b);
 INSERT INTO sk_jump SELECT g * 100 + 50, g % 7, (g * 100 + 50)::text FROM generate_series(1, 60) g;
+-- of these values there is one row more, above or below the one that is found
+INSERT INTO sk_jump SELECT a, b + 10, t || 'x' FROM sk_jump WHERE b IN (1, 2);
 VACUUM ANALYZE sk_jump;
 SELECT q, sk_blocks(q, 'Index Only Scan') < 900 AS few, hyb_same(q, 'order_only') FROM (VALUES
 	('SELECT a, b FROM sk_jump WHERE a = ANY (array(SELECT generate_series(-3000, 9000))) AND b > 2 ORDER BY a DESC'),
 	('SELECT a, b FROM sk_jump WHERE a = ANY (array(SELECT generate_series(-3000, 9000))) AND b > 2 ORDER BY a'),
+	('SELECT a, b FROM sk_jump WHERE a = ANY (array(SELECT generate_series(-3000, 9000))) AND b = 1 ORDER BY a DESC'),
+	('SELECT a, b FROM sk_jump WHERE a = ANY (array(SELECT generate_series(-3000, 9000))) AND b = 12 ORDER BY a'),
 	('SELECT t FROM sk_jump WHERE t = ANY (array(SELECT g::text FROM generate_series(-3000, 9000) g)) ORDER BY t')) v(q);
 
 -- The planner knows: such scans are chosen where they pay, and cost what the
