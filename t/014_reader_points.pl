@@ -386,6 +386,21 @@ foreach my $between ('', "SELECT hybrid_merge('u_k')")
 	is($node->safe_psql('postgres', 'SELECT v FROM u WHERE k = 1'), 'came first', 'and is the only one');
 }
 
+# Of two with one key the second waits until the entry of the first is in the log:
+# its search would miss the entry before.
+{
+	my $first = start_held('append', "INSERT INTO u VALUES (60001, 'came first');\n");
+	my $second = start_psql($node, "SET application_name = 'second'; INSERT INTO u VALUES (60001, 'came second');\n");
+	wait_for('the second inserter waits, or has inserted', <<EOF);
+SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'second' AND wait_event_type = 'LWLock')
+	OR EXISTS (SELECT FROM u WHERE k = 60001)
+EOF
+	ok(let_go($first), 'the first of two inserters appends') or diag $first->{err};
+	ok(!finish_psql($second), 'the second one fails');
+	like($second->{err}, qr/duplicate key value violates unique constraint "u_k"/, 'since it finds the key');
+	is($node->safe_psql('postgres', 'SELECT string_agg(v, $$ $$) FROM u WHERE k = 60001'), 'came first', 'and there is one row');
+}
+
 # More appends than are remembered.
 {
 	fill_unique_table(1);

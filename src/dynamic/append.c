@@ -453,6 +453,7 @@ hyb_delta_append(HybIndex *ix, const HybEntry *entry)
 	uint8		image[HYB_DELTA_HEADER + HYB_MAX_ENTRY_SIZE];
 	Appending	appending = {.image = image,.keylen = entry->keylen};
 
+	HYB_POINT("append");
 	Assert(entry->len > 0 && entry->len <= HYB_MAX_ENTRY_SIZE);
 	appending.len = hyb_delta_image(entry, image);
 	return append(ix, &appending);
