@@ -268,6 +268,26 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 		'a cursor that took flagged entries from the tree returns none of them');
 }
 
+# ---- versions that are kept ----
+
+# The index changes when a session has read the counter of changes, and is about
+# to read the metapage.  What it keeps must not pass for the version of a later
+# count: its next look-up would miss the row.
+foreach my $changes ([], ["SELECT hybrid_merge('vc_k')"])
+{
+	statements(
+		'DROP TABLE IF EXISTS vc', 'CREATE TABLE vc (k int, v text)',
+		"INSERT INTO vc SELECT i, 'old' FROM generate_series(1, 2000) i",
+		'CREATE INDEX vc_k ON vc USING hybrid (k)',
+		(@$changes ? "INSERT INTO vc VALUES (6, 'in the log')" : ()));
+	my $look = "SELECT string_agg(v, ' ' ORDER BY v) FROM vc WHERE k = 5;\n";
+	my $session = start_held('version-counted', "SET enable_seqscan = off; SET statement_timeout = '20s';\n$look$look");
+	statements(@$changes, "INSERT INTO vc VALUES (5, 'new')");
+	ok(let_go($session), 'a session is held before it reads the metapage') or diag $session->{err};
+	is((split /\n/, $session->{out})[-1], 'new old',
+		'its next look-up sees the log\'s first page' . (@$changes ? ' after a merge' : ''));
+}
+
 # ---- lanes of the log ----
 
 # While one session is held with the last page of the first lane locked, another

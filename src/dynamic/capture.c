@@ -81,6 +81,7 @@ hyb_version_capture(HybIndex *ix, HybVersion *version)
 	if (s->changes != NULL)
 		changes = pg_atomic_read_u64(s->changes);
 	pg_read_barrier();
+	HYB_POINT("version-counted");
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	hyb_version_from_meta(meta, version);
 	UnlockReleaseBuffer(metabuf);
