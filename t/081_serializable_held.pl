@@ -366,6 +366,34 @@ foreach my $read ($range, 'SELECT k FROM p WHERE k BETWEEN 5001 AND 5009 ORDER B
 	one_fails('step held before it hands over', let_end($inserter) + let_end($reader), $reader, $inserter);
 }
 
+# A reader has found its version current, and is to lock the leaf, when a step goes
+# on to replace it.  The step hands the lock over: it waits for the reader, where it
+# would have found no lock before.
+foreach my $read ($range, 'SELECT k FROM p WHERE k BETWEEN 5001 AND 5009 ORDER BY k DESC')
+{
+	fill(1000);
+	run("INSERT INTO p SELECT v + i, pad(i) FROM generate_series(0, 29) i, (VALUES (4000), (5010)) v (v)");
+	my $step = start_psql($node, attach('step-written'), attach('step-switch'), "SELECT hybrid_merge('p_k');\n");
+	held($step, 'step-written');
+	my $inserter = start_inserter($insertion);
+	my ($name, $lines) = pause();
+	my $reader = start_psql($node, $settings, attach('lock-current'),
+		"BEGIN ISOLATION LEVEL SERIALIZABLE;\n$read;\n${lines}INSERT INTO q VALUES (1);\nCOMMIT;\n");
+	$reader->{pause} = $name;
+	held($reader, 'lock-current');
+	wake_up({ point => 'step-written' });
+	$node->poll_query_until('postgres', <<EOF) or die;
+SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT hybrid_merge%' AND
+	(wait_event = 'hybrid-step-switch' OR wait_event_type IN ('LWLock', 'Buffer')))
+EOF
+	wake_up({ point => 'lock-current' });
+	wait_file($name);
+	held($step, 'step-switch');
+	$step->{point} = 'step-switch';
+	is(let_end($step), 1, 'a step goes on when a reader has locked a leaf') or diag $step->{err};
+	one_fails('reader held before it locks a leaf of the current version', let_end($inserter) + let_end($reader), $reader, $inserter);
+}
+
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();

@@ -175,6 +175,7 @@ switch_version(MergeStep *step, HybStepSpace *space, const NewTree *to,
 	Buffer		metabuf = lock_meta(step, to, &meta);
 	HybWalSet	set;
 
+	HYB_POINT("step-switch");
 	if (space != NULL && !hyb_step_fits(space, meta))
 	{
 		UnlockReleaseBuffer(metabuf);

@@ -171,6 +171,7 @@ hyb_scan_lock_leaf(HybScan *so, const HybVersion *version, const HybPos *pos,
 	HYB_POINT("lock-leaf");
 	metabuf = hyb_meta_lock(so->ix, BUFFER_LOCK_SHARE, &meta);
 	current = meta->version == version->version;
+	HYB_POINT("lock-current");
 	if (current)
 		PredicateLockPage(so->ix->rel, leaf, so->scan->xs_snapshot);
 	UnlockReleaseBuffer(metabuf);
