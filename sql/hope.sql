@@ -116,6 +116,16 @@ INSERT INTO hope_temp SELECT k FROM hope_keys;
 INSERT INTO hope_unlogged SELECT k FROM hope_keys;
 SELECT hyb_check('hope_temp'), hyb_check('hope_unlogged');
 
+-- a statement that uses more sets of dictionaries than a session keeps unused
+CREATE TABLE hope_p (n int, v text COLLATE "C") PARTITION BY LIST (n);
+DO $$ BEGIN FOR i IN 1 .. 12 LOOP EXECUTE format('CREATE TABLE hope_p%s PARTITION OF hope_p FOR VALUES IN (%1$s)', i); END LOOP; END $$;
+INSERT INTO hope_p SELECT 1 + i % 12, 'key number ' || i FROM generate_series(1, 6000) i;
+CREATE INDEX hope_p_i ON hope_p USING hybrid (v text_hope_ops);
+ANALYZE hope_p;
+SELECT bool_and(learned), count(*) FROM pg_partition_tree('hope_p_i'), hybrid_dictionary_info(relid) WHERE isleaf;
+SELECT hyb_same('SELECT v FROM hope_p ORDER BY v', 'order order_only');
+DROP TABLE hope_p;
+
 -- what the dictionary is; a table of few rows does not teach
 \unset VERBOSITY
 SET client_min_messages = notice;
