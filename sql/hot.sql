@@ -155,8 +155,8 @@ INSERT INTO hot_float SELECT i, i / 10.0 FROM generate_series(1, 1000) i;
 INSERT INTO hot_float VALUES ('-0', 0.00), ('0', 0);
 CREATE INDEX hot_float_f ON hot_float USING hybrid (f);
 CREATE INDEX hot_float_n ON hot_float USING hybrid (n);
-SELECT count(*) FROM generate_series(1, 40) i, LATERAL (SELECT FROM hot_float WHERE f = '0' AND i > 0) x;
-SELECT count(*) FROM generate_series(1, 40) i, LATERAL (SELECT FROM hot_float WHERE n = 0.0 AND i > 0) x;
+SELECT count(*) FROM generate_series(1, 40) i, LATERAL (SELECT FROM hot_float WHERE f = '0' AND i > 0 OFFSET 0) x;
+SELECT count(*) FROM generate_series(1, 40) i, LATERAL (SELECT FROM hot_float WHERE n = 0.0 AND i > 0 OFFSET 0) x;
 SELECT hot_lookups FROM hybrid_index_stats('hot_float_f') UNION ALL SELECT hot_lookups FROM hybrid_index_stats('hot_float_n');
 -- Keys of any length, of one to three places, and longer ones, which have no copies
 CREATE TABLE hot_long (s text COLLATE "C", v int4) WITH (autovacuum_enabled = off);
