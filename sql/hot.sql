@@ -149,6 +149,14 @@ INSERT INTO hot_several SELECT i, -i FROM generate_series(0, 99) i;
 SELECT rows FROM hot_count();
 SELECT hybrid_merge('hot_several_k');
 SELECT sum(v) FROM generate_series(0, 99) i, LATERAL (SELECT v FROM hot_several WHERE k = i) x;
+-- A scan that takes several batches asks for the copy once, with the first of them
+CREATE TABLE hot_log (k int4, v int4) WITH (autovacuum_enabled = off);
+INSERT INTO hot_log VALUES (1, 0);
+CREATE INDEX hot_log_k ON hot_log USING hybrid (k);
+SELECT count(*) FROM generate_series(1, 40) i, LATERAL (SELECT v FROM hot_log WHERE k = 1 AND i > 0 OFFSET 0) x;
+SELECT hot_hits > 0 AS hit FROM hybrid_index_stats('hot_log_k');
+INSERT INTO hot_log SELECT 1, i FROM generate_series(1, 3000) i;
+SELECT count(v), count(DISTINCT v) FROM (SELECT v FROM hot_log WHERE k = 1 OFFSET 0) x;
 -- Two zeroes that are equal, values that differ in their bytes: no copies
 CREATE TABLE hot_float (f float8, n numeric) WITH (autovacuum_enabled = off);
 INSERT INTO hot_float SELECT i, i / 10.0 FROM generate_series(1, 1000) i;
@@ -195,4 +203,4 @@ SELECT bool_or(learned) FROM hybrid_dictionary_info('hot_learn_s');
 SELECT hot_lookups FROM hybrid_index_stats('hot_learn_s');
 SELECT count(*), sum(x.v) FROM generate_series(1, 3) round, generate_series(1, 5000) i, LATERAL (SELECT v FROM hot_learn WHERE s = 'name' || i || '@example.org') x;
 SELECT hybrid_index_check('hot_learn_s', true);
-DROP TABLE hot, hot_before, hot_several, hot_float, hot_long, hot_learn;
+DROP TABLE hot, hot_before, hot_several, hot_log, hot_float, hot_long, hot_learn;
