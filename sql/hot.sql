@@ -170,6 +170,7 @@ SELECT hot_lookups FROM hybrid_index_stats('hot_float_f') UNION ALL SELECT hot_l
 CREATE TABLE hot_long (s text COLLATE "C", v int4) WITH (autovacuum_enabled = off);
 INSERT INTO hot_long SELECT left(repeat(md5(i::text), 4), 3 + i % 110), i FROM generate_series(1, 2200) i;
 CREATE INDEX hot_long_s ON hot_long USING hybrid (s);
+SELECT hot_used_bytes AS before FROM hybrid_memory \gset
 CREATE FUNCTION hot_length() RETURNS TABLE (rows bigint, hits bigint) LANGUAGE plpgsql AS $$
 DECLARE
 	before bigint := (SELECT hot_hits FROM hybrid_index_stats('hot_long_s'));
@@ -184,9 +185,11 @@ BEGIN
 END $$;
 SELECT rows FROM hot_length();
 SELECT rows, hits BETWEEN 1400 AND 1650 AS only_shorter_ones_hit FROM hot_length();
+SELECT hot_used_bytes - :before > 100000 AS used FROM hybrid_memory;
 UPDATE hot_long SET v = -v;
 -- of a key there are two entries then, in two leaves here and there
 SELECT hybrid_merge('hot_long_s') > 2000 AS merged;
+SELECT hot_used_bytes - :before < 10000 AS given_back FROM hybrid_memory;
 SELECT rows FROM hot_length();
 SELECT rows FROM hot_length();
 SELECT hybrid_index_check('hot_long_s');
