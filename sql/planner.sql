@@ -118,3 +118,21 @@ SELECT h.condition, h.plan_rows = b.plan_rows AS same, h.cost BETWEEN b.cost / 3
 FROM pl_dup_rows('hybrid') h JOIN pl_expected b USING (condition);
 DROP TABLE pl_dup, pl_expected;
 DROP FUNCTION pl_dup_rows;
+
+-- a unique index has any number of NULLs: finding them costs what it does in an
+-- index that is not unique
+CREATE TABLE pl_null (k int);
+INSERT INTO pl_null SELECT CASE WHEN i % 50 = 0 THEN i END FROM generate_series(1, 28000) i;
+CREATE FUNCTION pl_null_cost(kind text) RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE
+	p	json;
+BEGIN
+	EXECUTE format('CREATE %s INDEX pl_null_k ON pl_null USING hybrid (k)', kind);
+	ANALYZE pl_null;
+	EXECUTE 'EXPLAIN (FORMAT JSON) SELECT * FROM pl_null WHERE k IS NULL' INTO p;
+	DROP INDEX pl_null_k;
+	RETURN jsonb_path_query_first(p::jsonb, '$.** ? (@."Index Name" == "pl_null_k")."Total Cost"');
+END $$;
+SELECT pl_null_cost('UNIQUE') = pl_null_cost('') AS same;
+DROP TABLE pl_null;
+DROP FUNCTION pl_null_cost;
