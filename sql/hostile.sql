@@ -154,6 +154,18 @@ BEGIN
 		DROP INDEX own_a;
 	END LOOP;
 END $$;
+-- nor add to it, when another index is built in between
+CREATE TABLE beside (a int);
+INSERT INTO beside VALUES (1);
+CREATE FUNCTION adder(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	RAISE WARNING '%', hostile.intrude('INSERT INTO own VALUES (0)');
+	RETURN a;
+END $$;
+SET hostile.own = 'CREATE INDEX beside_a ON beside USING hybrid (adder(a))';
+CREATE INDEX own_a ON own USING hybrid (intruder(a));
+RESET hostile.own;
+SELECT hybrid_index_check('own_a', true), count(*) FROM own;
 RESET ROLE;
 
 -- Whatever a caller's casts do, comparison functions run as the owner of the
