@@ -216,6 +216,28 @@ EOF
 same_answers($node, 'the index is right afterwards',
 	{ 'SELECT k, s FROM r ORDER BY k, s' => 'order_only' }, ['r']);
 
+# An index-only scan has pinned a page of the log, and is to ask whether the page
+# still belongs to the index.  VACUUM waits for that pin.  It would not for one that
+# comes after the answer: the scan would then return a row that VACUUM has removed
+# from a page of the table that it has marked all-visible.  The row's entry is on the
+# second page of the log: the first one becomes a page of the free list.
+{
+	statements('CREATE TABLE dp (k int)', 'CREATE INDEX dp_k ON dp USING hybrid (k)',
+		'INSERT INTO dp SELECT generate_series(1, 1800)', 'VACUUM dp', 'DELETE FROM dp WHERE k = 900');
+	my $session = start_held('delta-pinned',
+		"SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT k FROM dp WHERE k BETWEEN 900 AND 902 ORDER BY k;\n");
+	statements("SELECT hybrid_merge('dp_k')");
+	my $vacuum = start_psql($node, "VACUUM (INDEX_CLEANUP on, TRUNCATE false) dp;\n");
+	wait_for('VACUUM waits for a pin, or has ended', <<EOF);
+SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND wait_event_type = 'BufferPin')
+	OR (SELECT reltuples = 1799 FROM pg_class WHERE relname = 'dp')
+EOF
+	ok(let_go($session), 'a scan is held with a page of the log pinned') or diag $session->{err};
+	ok(finish_psql($vacuum), 'VACUUM ends') or diag $vacuum->{err};
+	like($session->{out}, qr/^901\n902$/m, 'the scan returns the rows that are there');
+	unlike($session->{out}, qr/^900$/m, 'and not the one that VACUUM has removed');
+}
+
 # VACUUM fails when it has flagged a page's dead entries, and before it marks
 # them in the tree: scans find them dead on the page each time, and leave them
 # out.
