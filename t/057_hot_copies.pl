@@ -72,11 +72,11 @@ if (sql("SELECT current_setting('server_version_num')::int >= 180000") eq 't')
 
 my $look = 'SELECT v FROM t WHERE k = 7';
 
-# A session that is to publish key 7 is held before it does, and goes on when
-# others have made what it has read untrue.
+# A session that is to publish key 7 is held at a point before it does, and goes on
+# when a merge, or VACUUM, has made what it has read untrue.
 sub publish_late
 {
-	my ($name, $first, $seen, $change, $expect) = @_;
+	my ($name, $point, $first, $seen, $change, $expect) = @_;
 
 	sql('SELECT warm(50, 100)');
 	# a new version, without a copy
@@ -85,13 +85,13 @@ sub publish_late
 	sql("SELECT hybrid_merge('t_k')");
 	sql($first) if $first;
 	my $session = start_psql($node, 'SELECT warm(50, 100);',
-		"SELECT injection_points_set_local(), injection_points_attach('hybrid-hot-publish', 'wait');\n", "$look;\n");
-	my $pid = held_at($node, 'hot-publish', $session);
+		"SELECT injection_points_set_local(), injection_points_attach('hybrid-$point', 'wait');\n", "$look;\n");
+	my $pid = held_at($node, $point, $session);
 	ok($pid, "$name: held") or diag $session->{err};
 	if ($pid)
 	{
 		sql($_) foreach @$change;
-		sql("SELECT injection_points_wakeup('hybrid-hot-publish')");
+		sql("SELECT injection_points_detach('hybrid-$point')", "SELECT injection_points_wakeup('hybrid-$point')");
 	}
 	ok(finish_psql($session), "$name: finished") or diag $session->{err};
 	$session->{out} =~ s/^0\n\|\n//;
@@ -106,18 +106,24 @@ SKIP:
 	skip 'this server has no injection points', 1 if $has_points eq '0';
 	sql('CREATE EXTENSION injection_points');
 
-	publish_late('a merge of another version', '', "v7\n",
-		[ 'UPDATE t SET n = n + 1 WHERE k = 7', "SELECT hybrid_merge('t_k')" ], 'v7');
-	publish_late('VACUUM, and the TID used again', "DELETE FROM t WHERE v = 'v7'", '',
-		[ 'VACUUM t', "INSERT INTO t SELECT i, 1, 'other' FROM generate_series(3001, 3400) i" ], '');
-	sql("INSERT INTO t VALUES (7, 1, 'v7')");
+	# held when it has read the leaves, and when it is about to publish
+	my $key = 3001;
+	foreach my $point ('dynamic-fetch', 'hot-publish')
+	{
+		publish_late("a merge of another version, $point", $point, '', "v7\n",
+			[ 'UPDATE t SET n = n + 1 WHERE k = 7', "SELECT hybrid_merge('t_k')" ], 'v7');
+		publish_late("VACUUM, and the TID used again, $point", $point, "DELETE FROM t WHERE v = 'v7'", '',
+			[ 'VACUUM t', "INSERT INTO t SELECT i, 1, 'other' FROM generate_series($key, $key + 399) i" ], '');
+		sql("INSERT INTO t VALUES (7, 1, 'v7')");
+		$key += 400;
+	}
 
 	# the TID of a copy used again
 	sql("SELECT hybrid_merge('t_k')");
 	sql('SELECT warm(1, 100)');
 	sql('DELETE FROM t WHERE k BETWEEN 1 AND 49');
 	sql('VACUUM t');
-	sql("INSERT INTO t SELECT i, 1, 'other' FROM generate_series(3501, 3600) i");
+	sql("INSERT INTO t SELECT i, 1, 'other' FROM generate_series(3901, 4000) i");
 	is(sql('SELECT count(v) FROM generate_series(1, 49) i, LATERAL (SELECT v FROM t WHERE k = i) x'), '0', 'VACUUM clears copies');
 	sql("INSERT INTO t SELECT i, 1, 'v' || i FROM generate_series(1, 49) i");
 

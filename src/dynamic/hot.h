@@ -50,8 +50,8 @@ typedef enum HybHotAnswer
 } HybHotAnswer;
 
 /*
- * How the gate of an index stands, which has to be asked before the version is
- * captured.
+ * How the gate of an index stands.  A look-up that is to publish asks before it
+ * reads leaves, and later proves that its version still is current.
  */
 extern uint64 hyb_hot_gate(const HybIndex *ix);
 
@@ -65,9 +65,9 @@ extern HybHotAnswer hyb_hot_find(const HybIndex *ix, const HybHotKey *key,
 								 ItemPointer tid);
 
 /*
- * The static levels of a version that was captured after the gate was asked,
- * and has been current since, hold this TID alone for a key.  May make the
- * table.
+ * A key has this TID alone in the static levels of a version.  The caller has
+ * read its leaves after it asked the gate, and then found the version current.
+ * May make the table.
  */
 extern void hyb_hot_publish(const HybIndex *ix, const HybHotKey *key,
 							const ItemPointerData *tid, uint64 gate);

@@ -279,7 +279,7 @@ hyb_hot_gate(const HybIndex *ix)
 	if (!is_able(ix, s))
 		return GATE_SHUT;
 	gate = pg_atomic_read_u64(gate_of(s));
-	/* the gate before the version */
+	/* the gate before the leaves, and before the proof of the version */
 	pg_read_barrier();
 	return gate;
 }

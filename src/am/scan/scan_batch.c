@@ -524,8 +524,6 @@ hyb_batch_load(HybScan *so, bool forward)
 		hyb_batch_finish(so, batch);
 		if (so->nquals > 0)
 			MemoryContextReset(so->qual_context);
-		if (may_be_hot)
-			gate = hyb_hot_gate(so->ix);
 		hyb_version_capture(so->ix, &version);
 
 		if (end != NULL)
@@ -533,6 +531,8 @@ hyb_batch_load(HybScan *so, bool forward)
 		else
 			hyb_edge_set(far, forward ? HYB_EDGE_END : HYB_EDGE_START);
 		hot = may_be_hot ? hyb_scan_ask_hot(so) : HYB_HOT_NONE;
+		if (hot == HYB_HOT_PUBLISH)
+			gate = hyb_hot_gate(so->ix);
 		if (hot != HYB_HOT_HIT && !load_parts(so, &version, pos, forward, far))
 			continue;
 		if (lock_leaf && !hyb_scan_lock_leaf(so, &version, pos, forward))
