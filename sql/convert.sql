@@ -370,6 +370,14 @@ SELECT hybrid_revert('theirs_f');
 SET search_path = cv, public;
 SELECT hybrid_convert('theirs_f');
 
+-- so does code of an index that is made for all partitions of a table
+CREATE TABLE theirs_p (a int) PARTITION BY RANGE (a);
+CREATE TABLE theirs_p1 PARTITION OF theirs_p FOR VALUES FROM (0) TO (10);
+ALTER TABLE theirs_p OWNER TO regress_cv_other;
+ALTER TABLE theirs_p1 OWNER TO regress_cv_other;
+CREATE INDEX theirs_p_f ON theirs_p USING hybrid ((as_owner(a) + as_owner(1)))
+	WHERE a > as_owner(0);
+
 RESET search_path;
 SET client_min_messages = warning;
 DROP SCHEMA cv CASCADE;
