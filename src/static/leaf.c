@@ -348,10 +348,11 @@ hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row)
 
 	if (!leaf->layout->keeps_keys)
 	{
-		bool		equal PG_USED_FOR_ASSERTS_ONLY = leaf->layout->find(leaf, pos, &rows);
+		bool		equal = leaf->layout->find(leaf, pos, &rows);
 
-		/* where a key would be among a row's others the leaf does not know */
-		Assert(pos->tie != HYB_AT || equal);
+		/* an entry goes to the row that its key begins with */
+		if (pos->tie == HYB_AT && !equal)
+			rows.lo = rows.hi;
 	}
 	else if (!search_columns(leaf, pos, &rows))
 	{

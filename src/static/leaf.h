@@ -143,8 +143,7 @@ extern void hyb_leaf_tids(const HybLeaf *leaf, int item, int n,
  * The first item that lies above pos (for HYB_AT: that is at it or above it),
  * nitems if none; *row gets its row (nrows if none).  A row of a leaf that does
  * not keep keys, with keys on both sides of pos perhaps, counts as above a
- * HYB_BEFORE, and as below a HYB_AFTER; of such a leaf HYB_AT is asked only where
- * a row is the position's key.
+ * HYB_BEFORE, and as below the others.
  */
 extern int	hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row);
 

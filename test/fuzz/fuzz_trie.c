@@ -503,6 +503,9 @@ check_entry(HybLeaf *leaf, const Entry *entry, int item)
 	else if (leaf->layout->find(leaf, &pos, &rows))
 		require(hyb_leaf_search(leaf, &pos, &row) == item && row == rows.lo,
 				"an entry of a whole key is not found");
+	else
+		require(hyb_leaf_search(leaf, &pos, &row) == hyb_leaf_row_start(leaf, end_row),
+				"an entry is not put behind its group");
 }
 
 static void
