@@ -235,6 +235,40 @@ test_json(void)
 	free(work);
 }
 
+/*
+ * Records that end in zeros, of which symbols have more than some records: no
+ * symbol goes beyond the end of its string.
+ */
+static void
+test_padding(void)
+{
+	HybSymInput in = {bytes, off, len, 200, 0};
+	HybSymWork *work = calloc(1, sizeof(HybSymWork));
+	uint32_t	at = 0;
+	uint32_t	size;
+	uint8_t    *stored;
+
+	for (uint32_t i = 0; i < in.n; i++)
+	{
+		off[i] = at;
+		len[i] = 8 + i % 10;
+		memset(bytes + at, 0, len[i]);
+		memcpy(bytes + at, i % 2 ? "Oslo" : "Lagos", i % 2 ? 4 : 5);
+		at += len[i];
+	}
+	work->ends = malloc(in.n * sizeof(uint32_t));
+	work->data = malloc(2 * at);
+	hyb_sym_prepare(&in, false, work);
+	stored = store(work, in.n, &size);
+	CHECK(stored != NULL, "stored as symbols");
+	if (stored != NULL)
+		check_stored(stored, size, in.n, 0);
+	free(stored);
+	free(work->ends);
+	free(work->data);
+	free(work);
+}
+
 int
 main(void)
 {
@@ -253,6 +287,7 @@ main(void)
 	}
 	free(work);
 	test_json();
+	test_padding();
 	free(bytes);
 	return unit_report("symbols");
 }
