@@ -494,6 +494,45 @@ test_code_lengths(void)
 	free(bytes);
 }
 
+/* Bounds with any number of new bytes are read back as they were written. */
+static void
+test_bound_lengths(void)
+{
+	for (int scheme = 1; scheme <= HYB_HOPE_NSCHEMES; scheme++)
+	{
+		if (hyb_hope_is_fixed(scheme))
+			continue;
+		for (uint32_t len = 2; len <= HYB_HOPE_MAX_SYMBOL; len++)
+		{
+			uint8_t		bytes[64 * HYB_HOPE_MAX_SYMBOL];
+			uint32_t	off[65] = {0};
+			HybHopeSample sample = {bytes, off, 64};
+			HybHope    *hope;
+			HybHope    *loaded;
+			uint8_t    *stored;
+			size_t		size;
+
+			/* 64 times the same key, so that its beginnings are patterns */
+			for (uint32_t i = 0; i < 64; i++)
+			{
+				for (uint32_t j = 0; j < len; j++)
+					bytes[off[i] + j] = (uint8_t) ('A' + j);
+				off[i + 1] = off[i] + len;
+			}
+			hope = hyb_hope_build(scheme, 2048, &sample, &memory, NULL, NULL);
+			size = hyb_hope_stored_size(hope);
+			stored = malloc(size);
+			hyb_hope_store(hope, stored);
+			loaded = hyb_hope_load(stored, size, &memory);
+			CHECK(loaded != NULL, "%s, key of %u bytes: load", hyb_hope_scheme_name(scheme), len);
+			if (loaded != NULL)
+				hyb_hope_free(loaded);
+			hyb_hope_free(hope);
+			free(stored);
+		}
+	}
+}
+
 int
 main(void)
 {
@@ -506,6 +545,7 @@ main(void)
 	test_lengths();
 	test_long_lengths();
 	test_code_lengths();
+	test_bound_lengths();
 	for (int scheme = 1; scheme <= HYB_HOPE_NSCHEMES; scheme++)
 	{
 		for (int kind = 0; kind < KEYS_KINDS; kind++)
