@@ -125,9 +125,12 @@ hyb_check_fresh_begin_unit(HybCheck *check)
 const HybDynItem *
 hyb_check_fresh_peek(HybCheck *check)
 {
-	if (check->fresh != NULL && check->fresh->version == check->version->version)
+	if (check->fresh != NULL)
+	{
+		/* a unit is of one version, and begins without an entry at hand */
+		Assert(check->fresh->version == check->version->version);
 		return source_item(check->fresh);
-	check->fresh = NULL;
+	}
 	for (int i = 0; i < check->version->nlevels; i++)
 	{
 		HybCheckSource *source = &check->sources[i];
