@@ -257,11 +257,17 @@ unit_faults() {
 
 # Have the sources the shape that they should?
 unit_structure() {
+	unit_script structure --self-test
+	unit_script structure "$work/tree"
+}
+
+# unit_script NAME ARGUMENT: a script of test/dev that reports itself as one test.
+unit_script() {
 	rc=0
-	perl test/dev/structure "$work/tree" >"$work/structure.log" || rc=$?
-	cat "$work/structure.log"
-	tally "$rc" "$(count '^structure: 1 passed, 0 failed' "$work/structure.log")" \
-		"$(count '^structure: 0 passed, 1 failed' "$work/structure.log")"
+	perl "test/dev/$1" "$2" >"$work/$1.log" 2>&1 || rc=$?
+	cat "$work/$1.log"
+	tally "$rc" "$(count "^$1( self-test)?: 1 passed, 0 failed" "$work/$1.log")" \
+		"$(count "^$1( self-test)?: 0 passed, 1 failed" "$work/$1.log")"
 }
 
 # ./dev refuses to copy this directory into itself.
