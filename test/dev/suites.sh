@@ -211,6 +211,7 @@ suite_unit() {
 	[ -z "${UNIT:-}" ] || return 0
 	unit_layout
 	unit_structure
+	unit_words
 	unit_tmpdir
 	unit_faults
 	[ -z "${HYBRID_SERVER:-}" ] || return 0
@@ -259,6 +260,12 @@ unit_faults() {
 unit_structure() {
 	unit_script structure --self-test
 	unit_script structure "$work/tree"
+}
+
+# Are the sentences of comments, messages and documents as easy to read as listed?
+unit_words() {
+	unit_script words --self-test
+	unit_script words "$work/tree"
 }
 
 # unit_script NAME ARGUMENT: a script of test/dev that reports itself as one test.
