@@ -271,7 +271,7 @@ typedef struct Entry
  * does not lie within the data.
  */
 static inline bool
-read_entry(const HybFront *front, bool restart, uint32_t *off, Entry *e)
+read_front_entry(const HybFront *front, bool restart, uint32_t *off, Entry *e)
 {
 	const uint8_t *end = front->data + front->data_len;
 	const uint8_t *p = front->data + *off;
@@ -388,7 +388,7 @@ hyb_front_read(const HybFront *front, HybFrontCursor *cursor, uint32_t row)
 	{
 		Entry		e;
 
-		if (!read_entry(front, r % INTERVAL == 0, &off, &e))
+		if (!read_front_entry(front, r % INTERVAL == 0, &off, &e))
 			return false;
 		while (depth > 0 && stack[depth - 1].shared >= e.shared)
 			depth--;
@@ -502,7 +502,7 @@ search(const HybFront *front, uint32_t lo, uint32_t hi, const uint8_t *target,
 		uint32_t	mid = (a + b + 1) / 2;
 
 		off = restart_offset(front, mid);
-		if (!read_entry(front, true, &off, &e))
+		if (!read_front_entry(front, true, &off, &e))
 			return -1;
 		m = 0;
 		cmp = compare_rest(front, &e, target, target_len, end, &m);
@@ -523,7 +523,7 @@ search(const HybFront *front, uint32_t lo, uint32_t hi, const uint8_t *target,
 	m = 0;
 	for (; r < hi; r++)
 	{
-		if (!read_entry(front, r % INTERVAL == 0, &off, &e))
+		if (!read_front_entry(front, r % INTERVAL == 0, &off, &e))
 			return -1;
 		if (e.shared <= m)
 		{

@@ -97,13 +97,13 @@ hyb_fst_lookup(const HybFst *fst, const uint8_t *key, uint32_t len)
 }
 
 HybFstAnswer
-hyb_fst_range(const HybFst *fst, const HybCut *low, const HybCut *high)
+hyb_fst_range(const HybFst *fst, const HybFstCut *low, const HybFstCut *high)
 {
 	return kernel->range(fst, low, high);
 }
 
 HybFstAnswer
-hyb_fst_count(const HybFst *fst, const HybCut *low, const HybCut *high,
+hyb_fst_count(const HybFst *fst, const HybFstCut *low, const HybFstCut *high,
 			  uint32_t *count)
 {
 	return kernel->count(fst, low, high, count);
@@ -118,7 +118,7 @@ get_word(const HybFst *f, uint32_t w, int which)
 }
 
 static inline bool
-get_bit(const HybFst *f, uint32_t pos, int which)
+get_fst_bit(const HybFst *f, uint32_t pos, int which)
 {
 	return (get_word(f, pos >> 6, which) >> (pos & 63)) & 1;
 }
@@ -229,7 +229,7 @@ verify_position(Walk *walk)
 			(far < HYB_FST_FAR ? far : HYB_FST_FAR))
 			return "children of sparse positions are wrong";
 	}
-	if (!get_bit(f, pos, 0))
+	if (!get_fst_bit(f, pos, 0))
 		walk->leaves++;
 	else if (walk->child <= pos || walk->child >= f->npos)
 		return "a node is missing";
@@ -245,12 +245,12 @@ verify_sparse(Walk *walk)
 	int			last = -1;
 	const char *error;
 
-	if (walk->pos >= f->npos || !get_bit(f, walk->pos, 1))
+	if (walk->pos >= f->npos || !get_fst_bit(f, walk->pos, 1))
 		return "a sparse node is missing";
-	if (walk->pos + 1 < f->npos && !get_bit(f, walk->pos + 1, 1) &&
+	if (walk->pos + 1 < f->npos && !get_fst_bit(f, walk->pos + 1, 1) &&
 		f->labels[walk->pos] == 0xFF)
 	{
-		if (get_bit(f, walk->pos, 0))
+		if (get_fst_bit(f, walk->pos, 0))
 			return "a terminator has a child";
 		error = verify_position(walk);
 		if (error != NULL)
@@ -265,7 +265,7 @@ verify_sparse(Walk *walk)
 		error = verify_position(walk);
 		if (error != NULL)
 			return error;
-	} while (walk->pos < f->npos && !get_bit(f, walk->pos, 1));
+	} while (walk->pos < f->npos && !get_fst_bit(f, walk->pos, 1));
 	return NULL;
 }
 
@@ -320,7 +320,7 @@ hyb_fst_verify(const HybFst *f)
 		return "there are positions after the last node";
 	for (uint32_t i = f->npos; i < f->nblocks * HYB_FST_BLOCK; i++)
 	{
-		if (i < f->nwords * 64 && (get_bit(f, i, 0) || get_bit(f, i, 1)))
+		if (i < f->nwords * 64 && (get_fst_bit(f, i, 0) || get_fst_bit(f, i, 1)))
 			return "there are bits after the last position";
 		if (i % HYB_FST_GROUP == 0 &&
 			f->blocks[i / HYB_FST_BLOCK].child_sub[i % HYB_FST_BLOCK / HYB_FST_GROUP] != 0)

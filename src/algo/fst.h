@@ -26,15 +26,15 @@ extern HybFstAnswer hyb_fst_lookup(const HybFst *fst, const uint8_t *key,
 								   uint32_t len);
 
 /* Is any key between two cuts? */
-extern HybFstAnswer hyb_fst_range(const HybFst *fst, const HybCut *low,
-								  const HybCut *high);
+extern HybFstAnswer hyb_fst_range(const HybFst *fst, const HybFstCut *low,
+								  const HybFstCut *high);
 
 /*
  * Number of keys between two cuts; truncated keys at either end that may lie
  * on the wrong side are counted, so it is at most two too high.
  */
-extern HybFstAnswer hyb_fst_count(const HybFst *fst, const HybCut *low,
-								  const HybCut *high, uint32_t *count);
+extern HybFstAnswer hyb_fst_count(const HybFst *fst, const HybFstCut *low,
+								  const HybFstCut *high, uint32_t *count);
 
 /* ---- building ---- */
 

@@ -376,7 +376,7 @@ finish_levels(HybFstBuilder *b)
 
 /* Count what the image holds. */
 static void
-count_nodes(HybFstBuilder *b)
+count_fst_nodes(HybFstBuilder *b)
 {
 	HybFstHeader *h = &b->header;
 
@@ -419,7 +419,7 @@ hyb_fst_builder_finish(HybFstBuilder *b)
 	h->nkeys = (uint32_t) b->nkeys;
 	if (!finish_levels(b))
 		return 0;
-	count_nodes(b);
+	count_fst_nodes(b);
 
 	nwords = (h->npos + 63) / 64;
 	b->dense_off = ALIGN8(sizeof(HybFstHeader) + b->prefix_len);

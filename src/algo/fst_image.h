@@ -132,20 +132,20 @@ typedef enum HybFstAnswer
  * open one SELF; a closed upper bound is SELF, an open one BEFORE.  AFTER is
  * for prefixes.
  */
-typedef enum HybCutSide
+typedef enum HybFstCutSide
 {
 	HYB_CUT_BEFORE,				/* below the key */
 	HYB_CUT_SELF,				/* above the key, below all that it is a
 								 * proper prefix of */
 	HYB_CUT_AFTER				/* above the key and those */
-} HybCutSide;
+} HybFstCutSide;
 
-typedef struct HybCut
+typedef struct HybFstCut
 {
 	const uint8_t *key;
 	uint32_t	len;			/* 0 and BEFORE: the low end; 0 and AFTER: the
 								 * high end */
-	HybCutSide	side;
-} HybCut;
+	HybFstCutSide side;
+} HybFstCut;
 
 #endif							/* HYB_FST_IMAGE_H */

@@ -14,7 +14,7 @@
 
 /* ---- leaves against keys ---- */
 
-FST_INLINE uint64_t
+HYB_FST_INLINE uint64_t
 FST_FN(leaf_suffix) (const HybFst *f, uint32_t leaf)
 {
 	if (leaf >= f->nkeys)
@@ -24,7 +24,7 @@ FST_FN(leaf_suffix) (const HybFst *f, uint32_t leaf)
 }
 
 /* The n bits of a key after `depth` bytes; `fill` stands for what it lacks. */
-FST_INLINE uint64_t
+HYB_FST_INLINE uint64_t
 FST_FN(suffix) (const uint8_t *key, uint32_t len, uint32_t depth, unsigned n,
 				uint8_t fill)
 {
@@ -37,9 +37,9 @@ FST_FN(suffix) (const uint8_t *key, uint32_t len, uint32_t depth, unsigned n,
 }
 
 /* The key's bits after the trie's that a leaf has; 0 if it has none. */
-FST_INLINE uint64_t
-FST_FN(real_suffix) (const HybFst *f, const FstNode *node,
-					 const FstSlot *slot)
+HYB_FST_INLINE uint64_t
+FST_FN(real_suffix) (const HybFst *f, const HybFstNode *node,
+					 const HybFstEdge *slot)
 {
 	if (f->real_bits == 0)
 		return 0;
@@ -51,8 +51,8 @@ FST_FN(real_suffix) (const HybFst *f, const FstNode *node,
  * The key of a leaf with this suffix, whose `depth` bytes in the trie the
  * cut's key begins with, against the cut: -1 below, 1 above, 0 unknown.
  */
-FST_INLINE int
-FST_FN(leaf_side) (const HybFst *f, uint64_t have, const HybCut *cut,
+HYB_FST_INLINE int
+FST_FN(leaf_side) (const HybFst *f, uint64_t have, const HybFstCut *cut,
 				   uint32_t depth)
 {
 	if (depth >= cut->len)
@@ -75,36 +75,36 @@ FST_FN(leaf_side) (const HybFst *f, uint64_t have, const HybCut *cut,
 }
 
 /* A leaf, `depth` bytes deep, against a cut. */
-FST_INLINE int
-FST_FN(slot_side) (const HybFst *f, const FstNode *node,
-				   const FstSlot *slot, const HybCut *cut, uint32_t depth)
+HYB_FST_INLINE int
+FST_FN(slot_side) (const HybFst *f, const HybFstNode *node,
+				   const HybFstEdge *slot, const HybFstCut *cut, uint32_t depth)
 {
 	return FST_FN(leaf_side) (f, FST_FN(real_suffix) (f, node, slot), cut, depth);
 }
 
 /* ---- the way down ---- */
 
-typedef enum FstEnd
+typedef enum HybFstEnd
 {
-	FST_END_DAMAGED,
-	FST_END_NONE,				/* no key begins with these bytes */
-	FST_END_LEAF,				/* slot has no child; *depth bytes lead to it */
-	FST_END_NODE				/* at the node that all the bytes lead to */
-} FstEnd;
+	HYB_FST_END_DAMAGED,
+	HYB_FST_END_NONE,			/* no key begins with these bytes */
+	HYB_FST_END_LEAF,			/* slot has no child; *depth bytes lead to it */
+	HYB_FST_END_NODE			/* at the node that all the bytes lead to */
+} HybFstEnd;
 
 /*
  * Follow the bytes [*depth, len) of a key from the root.  Inlined, so that
  * *node and *slot stay in registers.
  */
 __attribute__((always_inline))
-FST_INLINE FstEnd
+HYB_FST_INLINE HybFstEnd
 FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
-			  uint32_t *depth, FstNode *node, FstSlot *slot)
+			  uint32_t *depth, HybFstNode *node, HybFstEdge *slot)
 {
 	uint32_t	d = *depth;
 
 	if (!FST_FN(open_root) (f, node))
-		return FST_END_DAMAGED;
+		return HYB_FST_END_DAMAGED;
 	while (node->dense != NULL)
 	{
 		unsigned	c;
@@ -112,21 +112,21 @@ FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
 		if (d == len)
 		{
 			*depth = d;
-			return FST_END_NODE;
+			return HYB_FST_END_NODE;
 		}
 		c = key[d++];
 		if (((node->dense->labels[c / 64] >> (c & 63)) & 1) == 0)
-			return FST_END_NONE;
+			return HYB_FST_END_NONE;
 		if (((node->dense->children[c / 64] >> (c & 63)) & 1) == 0)
 		{
 			slot->pos = 0;
 			slot->label = (uint8_t) c;
 			slot->child = false;
 			*depth = d;
-			return FST_END_LEAF;
+			return HYB_FST_END_LEAF;
 		}
 		if (!FST_FN(descend_dense) (f, node, c))
-			return FST_END_DAMAGED;
+			return HYB_FST_END_DAMAGED;
 	}
 	for (;;)
 	{
@@ -137,14 +137,14 @@ FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
 		if (d == len)
 		{
 			*depth = d;
-			return FST_END_NODE;
+			return HYB_FST_END_NODE;
 		}
 		c = key[d++];
 		if (node->n == 1)
 		{
 			/* where it goes on does not wait for the label */
 			if (f->labels[pos] != c)
-				return FST_END_NONE;
+				return HYB_FST_END_NONE;
 		}
 		else
 		{
@@ -152,7 +152,7 @@ FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
 
 			pos += terminator;
 			if (!FST_FN(label_match) (f->labels + pos, node->n - terminator, c, &at))
-				return FST_END_NONE;
+				return HYB_FST_END_NONE;
 			pos += at;
 		}
 		if (!FST_FN(has_child) (f, pos))
@@ -161,10 +161,10 @@ FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
 			slot->label = c;
 			slot->child = false;
 			*depth = d;
-			return FST_END_LEAF;
+			return HYB_FST_END_LEAF;
 		}
 		if (!FST_FN(descend_sparse) (f, node, pos))
-			return FST_END_DAMAGED;
+			return HYB_FST_END_DAMAGED;
 	}
 }
 
@@ -174,8 +174,8 @@ static FST_TARGET HybFstAnswer
 FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len)
 {
 	uint32_t	depth = f->prefix_len;
-	FstNode		node;
-	FstSlot		slot;
+	HybFstNode	node;
+	HybFstEdge	slot;
 	uint64_t	have;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
@@ -184,13 +184,13 @@ FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len)
 		return HYB_FST_NO;
 	switch (FST_FN(walk) (f, key, len, &depth, &node, &slot))
 	{
-		case FST_END_DAMAGED:
+		case HYB_FST_END_DAMAGED:
 			return HYB_FST_DAMAGED;
-		case FST_END_NONE:
+		case HYB_FST_END_NONE:
 			return HYB_FST_NO;
-		case FST_END_NODE:
+		case HYB_FST_END_NODE:
 			return FST_FN(terminated) (f, &node);
-		case FST_END_LEAF:
+		case HYB_FST_END_LEAF:
 			break;
 	}
 
@@ -215,12 +215,12 @@ FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len)
  * needed: a label on the right side of the cut's has keys of its own.
  */
 static FST_TARGET HybFstAnswer
-FST_FN(one_side) (const HybFst *f, FstNode *node, uint32_t depth,
-				  const HybCut *cut, bool upper)
+FST_FN(one_side) (const HybFst *f, HybFstNode *node, uint32_t depth,
+				  const HybFstCut *cut, bool upper)
 {
 	for (;;)
 	{
-		FstSlot		slot;
+		HybFstEdge	slot;
 		uint8_t		c;
 		int			side;
 
@@ -260,8 +260,8 @@ FST_FN(one_side) (const HybFst *f, FstNode *node, uint32_t depth,
 }
 
 /* Where the keys with the common prefix lie: 0, all below or above the cut? */
-FST_INLINE int
-FST_FN(prefix_side) (const HybFst *f, const HybCut *cut)
+HYB_FST_INLINE int
+FST_FN(prefix_side) (const HybFst *f, const HybFstCut *cut)
 {
 	uint32_t	n = cut->len < f->prefix_len ? cut->len : f->prefix_len;
 	int			c = n > 0 ? memcmp(f->prefix, cut->key, n) : 0;
@@ -277,11 +277,11 @@ FST_FN(prefix_side) (const HybFst *f, const HybCut *cut)
  * Is any key between two cuts whose keys begin with the bytes that lead to the
  * node, `depth` of them, and differ in the next or end there?
  */
-FST_INLINE HybFstAnswer
-FST_FN(parted) (const HybFst *f, FstNode *node, uint32_t depth,
-				const HybCut *low, const HybCut *high)
+HYB_FST_INLINE HybFstAnswer
+FST_FN(parted) (const HybFst *f, HybFstNode *node, uint32_t depth,
+				const HybFstCut *low, const HybFstCut *high)
 {
-	FstSlot		slot;
+	HybFstEdge	slot;
 
 	if (depth >= high->len)
 	{
@@ -315,7 +315,7 @@ FST_FN(parted) (const HybFst *f, FstNode *node, uint32_t depth,
 			return HYB_FST_NO;
 		if (slot.label == low->key[depth])
 		{
-			FstNode		below = *node;
+			HybFstNode	below = *node;
 			HybFstAnswer answer;
 
 			if (!slot.child)
@@ -342,13 +342,13 @@ FST_FN(parted) (const HybFst *f, FstNode *node, uint32_t depth,
 }
 
 static FST_TARGET HybFstAnswer
-FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
+FST_FN(range) (const HybFst *f, const HybFstCut *low, const HybFstCut *high)
 {
 	uint32_t	depth = f->prefix_len;
 	uint32_t	common = low->len < high->len ? low->len : high->len;
 	uint64_t	have;
-	FstNode		node;
-	FstSlot		slot;
+	HybFstNode	node;
+	HybFstEdge	slot;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
 		return low->len == 0 && low->side == HYB_CUT_BEFORE &&
@@ -377,15 +377,15 @@ FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
 									   common - depth);
 	switch (FST_FN(walk) (f, low->key, common, &depth, &node, &slot))
 	{
-		case FST_END_DAMAGED:
+		case HYB_FST_END_DAMAGED:
 			return HYB_FST_DAMAGED;
-		case FST_END_NONE:
+		case HYB_FST_END_NONE:
 			return HYB_FST_NO;
-		case FST_END_LEAF:
+		case HYB_FST_END_LEAF:
 			have = FST_FN(real_suffix) (f, &node, &slot);
 			return FST_FN(leaf_side) (f, have, low, depth) >= 0 &&
 				FST_FN(leaf_side) (f, have, high, depth) <= 0;
-		case FST_END_NODE:
+		case HYB_FST_END_NODE:
 			break;
 	}
 	return FST_FN(parted) (f, &node, depth, low, high);
@@ -394,15 +394,15 @@ FST_FN(range) (const HybFst *f, const HybCut *low, const HybCut *high)
 /* ---- counting ---- */
 
 /* A place between the labels of a level, or next to its end. */
-typedef struct FstPlace
+typedef struct HybFstPlace
 {
 	uint32_t	dense;			/* a dense node, or ndense: */
 	unsigned	label;
 	uint32_t	pos;			/* sparse position, or npos */
-} FstPlace;
+} HybFstPlace;
 
-FST_INLINE uint32_t
-FST_FN(place_leaves) (const HybFst *f, const FstPlace *p)
+HYB_FST_INLINE uint32_t
+FST_FN(place_leaves) (const HybFst *f, const HybFstPlace *p)
 {
 	if (p->dense >= f->ndense)
 		return p->pos >= f->npos ? f->nkeys :
@@ -414,10 +414,10 @@ FST_FN(place_leaves) (const HybFst *f, const FstPlace *p)
 }
 
 /* To the same place of the next level: the start of the next child. */
-FST_INLINE bool
-FST_FN(place_descend) (const HybFst *f, FstPlace *p)
+HYB_FST_INLINE bool
+FST_FN(place_descend) (const HybFst *f, HybFstPlace *p)
 {
-	FstNode		node;
+	HybFstNode	node;
 	uint32_t	k;
 	uint32_t	from;
 
@@ -446,8 +446,8 @@ FST_FN(place_descend) (const HybFst *f, FstPlace *p)
 }
 
 /* After the last label of a node. */
-FST_INLINE void
-FST_FN(place_after) (FstPlace *p, const FstNode *node)
+HYB_FST_INLINE void
+FST_FN(place_after) (HybFstPlace *p, const HybFstNode *node)
 {
 	p->label = 0;
 	if (node->dense != NULL)
@@ -465,14 +465,14 @@ FST_FN(place_after) (FstPlace *p, const FstNode *node)
  * that may lie on either side is taken to lie below if `generous`.
  */
 static FST_TARGET bool
-FST_FN(leaves_before) (const HybFst *f, const HybCut *cut, bool generous,
+FST_FN(leaves_before) (const HybFst *f, const HybFstCut *cut, bool generous,
 					   uint64_t *sum)
 {
 	uint32_t	depth = f->prefix_len;
 	int			side = FST_FN(prefix_side) (f, cut);
 	bool		on_path = side == 0;
-	FstPlace	place = {0, 0, 0};
-	FstNode		node;
+	HybFstPlace place = {0, 0, 0};
+	HybFstNode	node;
 
 	*sum = 0;
 	if (!FST_FN(open_root) (f, &node))
@@ -481,7 +481,7 @@ FST_FN(leaves_before) (const HybFst *f, const HybCut *cut, bool generous,
 		FST_FN(place_after) (&place, &node);
 	for (uint32_t level = 0; level < f->height; level++)
 	{
-		FstSlot		slot;
+		HybFstEdge	slot;
 
 		if (!on_path)
 			;
@@ -530,7 +530,7 @@ FST_FN(leaves_before) (const HybFst *f, const HybCut *cut, bool generous,
 }
 
 static FST_TARGET HybFstAnswer
-FST_FN(count) (const HybFst *f, const HybCut *low, const HybCut *high,
+FST_FN(count) (const HybFst *f, const HybFstCut *low, const HybFstCut *high,
 			   uint32_t *count)
 {
 	uint64_t	from;

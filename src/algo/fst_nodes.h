@@ -9,18 +9,18 @@
  */
 #include "algo/fst_search.h"
 
-#define FST_INLINE static inline FST_TARGET
+#define HYB_FST_INLINE static inline FST_TARGET
 
 /* ---- bits ---- */
 
-FST_INLINE uint64_t
+HYB_FST_INLINE uint64_t
 FST_FN(word) (const HybFst *f, uint32_t w, int which)
 {
 	return f->words[(size_t) w * 2 + which];
 }
 
 /* Has-child bits at sparse positions below pos, pos < npos. */
-FST_INLINE uint32_t
+HYB_FST_INLINE uint32_t
 FST_FN(rank) (const HybFst *f, uint32_t pos)
 {
 	uint32_t	rank = f->blocks[pos / HYB_FST_BLOCK].rank;
@@ -32,14 +32,14 @@ FST_FN(rank) (const HybFst *f, uint32_t pos)
 							   ((UINT64_C(1) << (pos & 63)) - 1));
 }
 
-FST_INLINE bool
+HYB_FST_INLINE bool
 FST_FN(has_child) (const HybFst *f, uint32_t pos)
 {
 	return (FST_FN(word) (f, pos >> 6, 0) >> (pos & 63)) & 1;
 }
 
 /* The k-th (from 0) set bit of x, which has more, alone. */
-FST_INLINE uint64_t
+HYB_FST_INLINE uint64_t
 FST_FN(select_bit) (uint64_t x, unsigned k)
 {
 #ifdef FST_BMI
@@ -52,20 +52,20 @@ FST_FN(select_bit) (uint64_t x, unsigned k)
 /* ---- nodes of either kind ---- */
 
 /* A node at hand. */
-typedef struct FstNode
+typedef struct HybFstNode
 {
 	const HybFstDense *dense;	/* or NULL: */
 	uint32_t	start;			/* positions, a terminator's included */
 	uint32_t	n;
-} FstNode;
+} HybFstNode;
 
 /*
  * The k-th (from 0) sparse node that begins at or after pos; false if there
  * is none.
  */
-FST_INLINE bool
+HYB_FST_INLINE bool
 FST_FN(open_sparse) (const HybFst *f, uint32_t pos, uint32_t k,
-					 FstNode *node)
+					 HybFstNode *node)
 {
 	uint32_t	w = pos >> 6;
 	uint32_t	c;
@@ -110,8 +110,8 @@ FST_FN(open_sparse) (const HybFst *f, uint32_t pos, uint32_t k,
 	return true;
 }
 
-FST_INLINE bool
-FST_FN(open_root) (const HybFst *f, FstNode *node)
+HYB_FST_INLINE bool
+FST_FN(open_root) (const HybFst *f, HybFstNode *node)
 {
 	if (f->ndense > 0)
 	{
@@ -122,8 +122,8 @@ FST_FN(open_root) (const HybFst *f, FstNode *node)
 	return FST_FN(open_sparse) (f, 0, 0, node);
 }
 
-FST_INLINE bool
-FST_FN(terminated) (const HybFst *f, const FstNode *node)
+HYB_FST_INLINE bool
+FST_FN(terminated) (const HybFst *f, const HybFstNode *node)
 {
 	if (node->dense != NULL)
 		return node->dense->terminator != 0;
@@ -131,7 +131,7 @@ FST_FN(terminated) (const HybFst *f, const FstNode *node)
 }
 
 /* Below label c of a dense node: child, or what is next to it. */
-FST_INLINE uint32_t
+HYB_FST_INLINE uint32_t
 FST_FN(dense_child) (const HybFstDense *node, unsigned c, uint32_t *k)
 {
 	unsigned	w = c / 64;
@@ -144,7 +144,7 @@ FST_FN(dense_child) (const HybFstDense *node, unsigned c, uint32_t *k)
  * Below a sparse position: its child, or that of the next one that has any, is
  * the *k-th node from the position that is returned.
  */
-FST_INLINE uint32_t
+HYB_FST_INLINE uint32_t
 FST_FN(sparse_child) (const HybFst *f, uint32_t pos, uint32_t *k)
 {
 	const HybFstBlock *block = &f->blocks[pos / HYB_FST_BLOCK];
@@ -170,8 +170,8 @@ FST_FN(sparse_child) (const HybFst *f, uint32_t pos, uint32_t *k)
  * Go on to the child of a sparse position that has one; false if the image is
  * damaged.  Children lie above their parents, so that every walk ends.
  */
-FST_INLINE bool
-FST_FN(descend_sparse) (const HybFst *f, FstNode *node, uint32_t pos)
+HYB_FST_INLINE bool
+FST_FN(descend_sparse) (const HybFst *f, HybFstNode *node, uint32_t pos)
 {
 	uint32_t	k;
 	uint32_t	from = FST_FN(sparse_child) (f, pos, &k);
@@ -180,8 +180,8 @@ FST_FN(descend_sparse) (const HybFst *f, FstNode *node, uint32_t pos)
 }
 
 /* The same for a label of a dense node. */
-FST_INLINE bool
-FST_FN(descend_dense) (const HybFst *f, FstNode *node, unsigned c)
+HYB_FST_INLINE bool
+FST_FN(descend_dense) (const HybFst *f, HybFstNode *node, unsigned c)
 {
 	const HybFstDense *d = node->dense;
 	uint32_t	k;
@@ -202,7 +202,7 @@ FST_FN(descend_dense) (const HybFst *f, FstNode *node, unsigned c)
  * Is c among n labels?  Then *at is its place.  Up to 31 bytes after them may
  * be read: a block and a word of either kind follow.
  */
-FST_INLINE bool
+HYB_FST_INLINE bool
 FST_FN(label_match) (const uint8_t *labels, uint32_t n, uint8_t c,
 					 uint32_t *at)
 {
@@ -252,7 +252,7 @@ FST_FN(label_match) (const uint8_t *labels, uint32_t n, uint8_t c,
 }
 
 /* First of n ascending labels that is at least c; n if none. */
-FST_INLINE uint32_t
+HYB_FST_INLINE uint32_t
 FST_FN(label_search) (const uint8_t *labels, uint32_t n, uint8_t c)
 {
 	uint32_t	i = 0;
@@ -287,17 +287,17 @@ FST_FN(label_search) (const uint8_t *labels, uint32_t n, uint8_t c)
 }
 
 /* A label of a node, with what belongs to it. */
-typedef struct FstSlot
+typedef struct HybFstEdge
 {
 	uint32_t	pos;			/* sparse: position */
 	uint8_t		label;
 	bool		child;
-} FstSlot;
+} HybFstEdge;
 
 /* First label at or above c, c up to 255; false if none. */
-FST_INLINE bool
-FST_FN(find) (const HybFst *f, const FstNode *node, unsigned c,
-			  FstSlot *slot)
+HYB_FST_INLINE bool
+FST_FN(find) (const HybFst *f, const HybFstNode *node, unsigned c,
+			  HybFstEdge *slot)
 {
 	uint32_t	start;
 	uint32_t	n;
@@ -333,9 +333,9 @@ FST_FN(find) (const HybFst *f, const FstNode *node, unsigned c,
 }
 
 /* The last label; false if there is none. */
-FST_INLINE bool
-FST_FN(find_last) (const HybFst *f, const FstNode *node,
-				   FstSlot *slot)
+HYB_FST_INLINE bool
+FST_FN(find_last) (const HybFst *f, const HybFstNode *node,
+				   HybFstEdge *slot)
 {
 	if (node->dense != NULL)
 	{
@@ -356,7 +356,7 @@ FST_FN(find_last) (const HybFst *f, const FstNode *node,
 }
 
 /* Leaves before label c of a dense node. */
-FST_INLINE uint32_t
+HYB_FST_INLINE uint32_t
 FST_FN(dense_leaves) (const HybFstDense *node, unsigned c)
 {
 	uint32_t	leaves = node->leaf_base + (node->terminator != 0);
@@ -369,9 +369,9 @@ FST_FN(dense_leaves) (const HybFstDense *node, unsigned c)
 }
 
 /* Number of the leaf of a slot without a child. */
-FST_INLINE uint32_t
-FST_FN(leaf) (const HybFst *f, const FstNode *node,
-			  const FstSlot *slot)
+HYB_FST_INLINE uint32_t
+FST_FN(leaf) (const HybFst *f, const HybFstNode *node,
+			  const HybFstEdge *slot)
 {
 	if (node->dense != NULL)
 		return FST_FN(dense_leaves) (node->dense, slot->label);
@@ -379,9 +379,9 @@ FST_FN(leaf) (const HybFst *f, const FstNode *node,
 }
 
 /* Go on to the child of a slot; false if the image is damaged. */
-FST_INLINE bool
-FST_FN(descend) (const HybFst *f, FstNode *node,
-				 const FstSlot *slot)
+HYB_FST_INLINE bool
+FST_FN(descend) (const HybFst *f, HybFstNode *node,
+				 const HybFstEdge *slot)
 {
 	if (node->dense != NULL)
 		return FST_FN(descend_dense) (f, node, slot->label);

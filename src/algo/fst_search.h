@@ -18,10 +18,10 @@ typedef struct HybFstKernel
 {
 	HybFstAnswer (*lookup) (const HybFst *fst, const uint8_t *key,
 							uint32_t len);
-	HybFstAnswer (*range) (const HybFst *fst, const HybCut *low,
-						   const HybCut *high);
-	HybFstAnswer (*count) (const HybFst *fst, const HybCut *low,
-						   const HybCut *high, uint32_t *count);
+	HybFstAnswer (*range) (const HybFst *fst, const HybFstCut *low,
+						   const HybFstCut *high);
+	HybFstAnswer (*count) (const HybFst *fst, const HybFstCut *low,
+						   const HybFstCut *high, uint32_t *count);
 } HybFstKernel;
 
 extern const HybFstKernel hyb_fst_base_kernel;

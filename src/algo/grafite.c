@@ -6,7 +6,7 @@
 #include "algo/hash.h"
 
 /* Buckets from one sample to the next. */
-#define SAMPLE	64
+#define BUCKETS_PER_SAMPLE	64
 
 /* An image, its parts. */
 typedef struct Grafite
@@ -24,7 +24,7 @@ typedef struct Grafite
 static inline uint32_t
 sample_count(uint32_t n)
 {
-	return (n - 1) / SAMPLE;
+	return (n - 1) / BUCKETS_PER_SAMPLE;
 }
 
 static inline size_t
@@ -40,7 +40,7 @@ word_count(uint32_t n)
 }
 
 static inline size_t
-image_size(uint32_t n, unsigned low_bits)
+grafite_size(uint32_t n, unsigned low_bits)
 {
 	return HYB_GRAFITE_HEADER + 2 * (size_t) sample_count(n) +
 		low_size(n, low_bits) + 8 * (size_t) word_count(n);
@@ -156,7 +156,7 @@ hyb_grafite_build(HybGrafiteBuilder *builder, const HybGrafiteKey *keys,
 		builder->unsorted[i] = code_of(builder->dense, keys[i].group,
 									   keys[i].number, bound);
 	sort_codes(builder);
-	return image_size(n, builder->low_bits);
+	return grafite_size(n, builder->low_bits);
 }
 
 void
@@ -169,7 +169,7 @@ hyb_grafite_write(const HybGrafiteBuilder *builder, uint8_t first,
 
 	HYB_ASSERT(n > 0 && n <= HYB_GRAFITE_MAX_KEYS &&
 			   builder->low_bits <= HYB_GRAFITE_MAX_LOW);
-	memset(image, 0, image_size(n, builder->low_bits));
+	memset(image, 0, grafite_size(n, builder->low_bits));
 	hyb_store16(image, n);
 	image[2] = (uint8_t) builder->low_bits;
 	image[3] = first;
@@ -178,7 +178,7 @@ hyb_grafite_write(const HybGrafiteBuilder *builder, uint8_t first,
 	image[6] = builder->dense ? group_bits(builder->group) : 0;
 	for (uint32_t i = 1; i <= sample_count(n); i++)
 		hyb_store16(image + HYB_GRAFITE_HEADER + 2 * (i - 1),
-					builder->ends[i * SAMPLE - 1]);
+					builder->ends[i * BUCKETS_PER_SAMPLE - 1]);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		uint64_t	code = builder->codes[i];
@@ -190,7 +190,7 @@ hyb_grafite_write(const HybGrafiteBuilder *builder, uint8_t first,
 					 code & ((UINT64_C(1) << builder->low_bits) - 1));
 		high[one / 8] |= (uint8_t) (1 << one % 8);
 	}
-	HYB_ASSERT(hyb_grafite_verify(image, image_size(n, builder->low_bits)) == NULL);
+	HYB_ASSERT(hyb_grafite_verify(image, grafite_size(n, builder->low_bits)) == NULL);
 }
 
 /* ---- reading ---- */
@@ -204,7 +204,7 @@ open_image(Grafite *grafite, const uint8_t *image, size_t size)
 	grafite->low_bits = image[2];
 	if (grafite->n == 0 || grafite->n > HYB_GRAFITE_MAX_KEYS ||
 		grafite->low_bits > HYB_GRAFITE_MAX_LOW || image[5] > 1 ||
-		size != image_size(grafite->n, grafite->low_bits))
+		size != grafite_size(grafite->n, grafite->low_bits))
 		return false;
 	grafite->dense = image[5];
 	grafite->bound = (uint64_t) grafite->n << grafite->low_bits;
@@ -234,9 +234,9 @@ low_of(const Grafite *grafite, uint32_t i)
 static uint32_t
 bucket_start(const Grafite *grafite, uint32_t bucket)
 {
-	uint32_t	sample = bucket / SAMPLE;
-	uint32_t	zeros = bucket % SAMPLE;
-	uint32_t	pos = sample * SAMPLE;
+	uint32_t	sample = bucket / BUCKETS_PER_SAMPLE;
+	uint32_t	zeros = bucket % BUCKETS_PER_SAMPLE;
+	uint32_t	pos = sample * BUCKETS_PER_SAMPLE;
 	uint32_t	word;
 	uint64_t	bits;
 
@@ -404,7 +404,7 @@ hyb_grafite_verify(const uint8_t *image, size_t size)
 
 		pos = next_one(&grafite, pos);
 		bucket = i < grafite.n ? pos - i : grafite.n;
-		for (; sample <= sample_count(grafite.n) && sample * SAMPLE <= bucket; sample++)
+		for (; sample <= sample_count(grafite.n) && sample * BUCKETS_PER_SAMPLE <= bucket; sample++)
 			if (hyb_load16(grafite.samples + 2 * (sample - 1)) != i)
 				return "a sample";
 		if (i == grafite.n)

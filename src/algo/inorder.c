@@ -103,7 +103,7 @@ squash(int64_t x)
 }
 
 static void
-start(Model *m)
+start_model(Model *m)
 {
 	make_tables();
 	memset(m, 0, sizeof(Model));
@@ -171,7 +171,7 @@ start_byte(Model *m, const uint8_t *text, size_t at)
 
 /* Bytes that are not encoded: matches may be there. */
 static void
-look_at(Model *m, const uint8_t *text, size_t len)
+learn_plain_bytes(Model *m, const uint8_t *text, size_t len)
 {
 	for (size_t at = MATCH_CONTEXT; at < len; at++)
 		*place_of(m, last_bytes(text, at)) = (uint32_t) at;
@@ -186,7 +186,7 @@ ask(Model *m, int input, Counter *counter)
 
 /* How likely the next bit of a byte is 1: of SCALE parts, from 1 up */
 static int32_t
-estimate(Model *m, const uint8_t *text)
+estimate_bit(Model *m, const uint8_t *text)
 {
 	int			set = 0;
 	int64_t		sum = 0;
@@ -225,7 +225,7 @@ estimate(Model *m, const uint8_t *text)
 }
 
 static void
-count(Counter *counter, int bit, uint32_t limit)
+adapt_counter(Counter *counter, int bit, uint32_t limit)
 {
 	uint32_t	value = *counter ^ COUNTER_EVEN;
 	uint32_t	n = value & 1023;
@@ -253,9 +253,9 @@ train(Model *m, int bit)
 			weight < -TOP_WEIGHT ? -TOP_WEIGHT : weight;
 	}
 	for (int i = 0; i < ORDERS; i++)
-		count(m->asked[i], bit, COUNTER_LIMIT);
+		adapt_counter(m->asked[i], bit, COUNTER_LIMIT);
 	if (m->asked[ORDERS] != NULL)
-		count(m->asked[ORDERS], bit, MATCH_LIMIT);
+		adapt_counter(m->asked[ORDERS], bit, MATCH_LIMIT);
 	m->bits = m->bits << 1 | (uint32_t) bit;
 }
 
@@ -324,7 +324,7 @@ put_bit(Encoder *e, int bit, uint32_t p)
 
 /* The number in the range that ends in most zero bytes, without these */
 static size_t
-finish(Encoder *e)
+finish_text(Encoder *e)
 {
 	for (int bytes = 0; bytes <= 4; bytes++)
 	{
@@ -354,8 +354,8 @@ hyb_inorder_encode(const uint8_t *src, size_t len, size_t skip,
 
 	if (len > HYB_INORDER_MAX)
 		return 0;
-	start(m);
-	look_at(m, src, skip);
+	start_model(m);
+	learn_plain_bytes(m, src, skip);
 	for (size_t at = skip; at < len && e.n <= limit; at++)
 	{
 		put_bit(&e, 1, GOES_ON);
@@ -364,12 +364,12 @@ hyb_inorder_encode(const uint8_t *src, size_t len, size_t skip,
 		{
 			int			bit = src[at] >> i & 1;
 
-			put_bit(&e, bit, LIKELY(estimate(m, src)));
+			put_bit(&e, bit, LIKELY(estimate_bit(m, src)));
 			train(m, bit);
 		}
 	}
 	put_bit(&e, 0, GOES_ON);
-	return finish(&e);
+	return finish_text(&e);
 }
 
 typedef struct Decoder
@@ -387,7 +387,7 @@ next_byte(Decoder *d)
 }
 
 static int
-get_bit(Decoder *d, uint32_t p)
+decode_bit(Decoder *d, uint32_t p)
 {
 	uint32_t	middle = cut(&d->range, p);
 	int			bit = d->number > middle;
@@ -412,17 +412,17 @@ hyb_inorder_decode(const uint8_t *code, size_t codelen,
 	Decoder		d = {.range = {0, UINT32_MAX},.code = code,.end = code + codelen};
 	size_t		at = skip;
 
-	start(m);
-	look_at(m, out, skip);
+	start_model(m);
+	learn_plain_bytes(m, out, skip);
 	for (int i = 0; i < 4; i++)
 		next_byte(&d);
-	while (get_bit(&d, GOES_ON))
+	while (decode_bit(&d, GOES_ON))
 	{
 		if (at >= size)
 			return 0;
 		start_byte(m, out, at);
 		while (m->bits < 0x100)
-			train(m, get_bit(&d, LIKELY(estimate(m, out))));
+			train(m, decode_bit(&d, LIKELY(estimate_bit(m, out))));
 		out[at++] = (uint8_t) m->bits;
 	}
 	return at;

@@ -69,7 +69,7 @@ linear_size(const uint64_t *v, uint32_t n, int64_t slope, int64_t min,
 {
 	return 4 + hyb_byte_width(v[0] + (uint64_t) min) +
 		hyb_byte_width(zigzag(slope)) +
-		packed_bytes(n, hyb_bit_width((uint64_t) (max - min)));
+		hyb_packed_bytes(n, hyb_bit_width((uint64_t) (max - min)));
 }
 
 /*
@@ -174,7 +174,7 @@ hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 	}
 
 	plan->model = HYB_SEQ_FOR;
-	plan->size = 2 + hyb_byte_width(min) + packed_bytes(n, range_bits);
+	plan->size = 2 + hyb_byte_width(min) + hyb_packed_bytes(n, range_bits);
 
 	if (!descends && n > 2)
 	{
@@ -182,7 +182,7 @@ hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 		unsigned	bits = per == 0 ? 0 : hyb_bit_width(per) - 1;
 		uint32_t	high_bits = n + (uint32_t) ((max - min) >> bits);
 		uint32_t	size = 4 + hyb_byte_width(min) + 2 * ef_nsamples(n) +
-			(high_bits + 7) / 8 + packed_bytes(n, bits);
+			(high_bits + 7) / 8 + hyb_packed_bytes(n, bits);
 
 		if (size < plan->size)
 		{
@@ -222,17 +222,17 @@ write_model(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 		return hyb_steps_write(plan, v, n, out);
 	if (plan->model == HYB_SEQ_FOR)
 	{
-		Packer		low = {out, 0, 0, bits};
+		HybPacker	low = {out, 0, 0, bits};
 
 		for (uint32_t i = 0; i < n; i++)
-			packer_put(&low, v[i] - plan->base);
-		return packer_end(&low);
+			hyb_packer_put(&low, v[i] - plan->base);
+		return hyb_packer_end(&low);
 	}
 	else if (plan->model == HYB_SEQ_LINEAR)
 	{
 		uint64_t	z = zigzag(plan->slope);
 		uint64_t	acc = 0;
-		Packer		low = {NULL, 0, 0, bits};
+		HybPacker	low = {NULL, 0, 0, bits};
 
 		len = hyb_byte_width(z);
 		*out++ = plan->shift;
@@ -243,16 +243,16 @@ write_model(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 			return out;
 		low.out = out;
 		for (uint32_t i = 0; i < n; i++, acc += (uint64_t) plan->slope)
-			packer_put(&low, v[i] - plan->base -
-					   (uint64_t) ((int64_t) acc >> plan->shift));
-		return packer_end(&low);
+			hyb_packer_put(&low, v[i] - plan->base -
+						   (uint64_t) ((int64_t) acc >> plan->shift));
+		return hyb_packer_end(&low);
 	}
 	else
 	{
 		uint8_t    *samples;
 		uint8_t    *high;
 		uint64_t	mask = bits == 0 ? 0 : ~UINT64_C(0) >> (64 - bits);
-		Packer		low = {NULL, 0, 0, bits};
+		HybPacker	low = {NULL, 0, 0, bits};
 
 		hyb_store16(out, plan->high_bits);
 		samples = out + 2;
@@ -267,9 +267,9 @@ write_model(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 				hyb_store16(samples + 2 * (i / HYB_SEQ_EF_SAMPLE - 1), pos);
 			high[pos >> 3] |= (uint8_t) (1 << (pos & 7));
 			HYB_ASSERT(d >> bits < plan->high_bits && pos < plan->high_bits);
-			packer_put(&low, d & mask);
+			hyb_packer_put(&low, d & mask);
 		}
-		return packer_end(&low);
+		return hyb_packer_end(&low);
 	}
 }
 
@@ -349,10 +349,10 @@ hyb_seq_open(HybSeq *seq, uint32_t n, const uint8_t *p, const uint8_t *end)
 	}
 	else if (seq->model == HYB_SEQ_STEPS)
 		return hyb_steps_open(seq, p, end);
-	if ((size_t) (end - p) < packed_bytes(n, seq->bits))
+	if ((size_t) (end - p) < hyb_packed_bytes(n, seq->bits))
 		return NULL;
 	seq->data = p;
-	return p + packed_bytes(n, seq->bits);
+	return p + hyb_packed_bytes(n, seq->bits);
 }
 
 /*

@@ -43,7 +43,7 @@ hyb_seq_plan_gaps(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 			continue;
 		HYB_ASSERT(high_bits >= n);
 		size = 5 + hyb_byte_width(v[0]) + (2 + width) * gaps_nsamples(n) +
-			((uint32_t) high_bits + 7) / 8 + packed_bytes(n, bits + k);
+			((uint32_t) high_bits + 7) / 8 + hyb_packed_bytes(n, bits + k);
 		if (size >= plan->size)
 			continue;
 		plan->model = HYB_SEQ_GAPS;
@@ -65,7 +65,7 @@ hyb_gaps_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n, uint8_t *o
 	uint8_t    *samples;
 	uint8_t    *high;
 	uint32_t	pos = 0;
-	Packer		low = {NULL, 0, 0, bits};
+	HybPacker	low = {NULL, 0, 0, bits};
 
 	hyb_store16(out, plan->high_bits);
 	out[2] = (uint8_t) width;
@@ -88,9 +88,9 @@ hyb_gaps_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n, uint8_t *o
 		}
 		high[pos >> 3] |= (uint8_t) (1 << (pos & 7));
 		pos++;
-		packer_put(&low, gap & mask);
+		hyb_packer_put(&low, gap & mask);
 	}
-	return packer_end(&low);
+	return hyb_packer_end(&low);
 }
 
 /* ---- reading ---- */

@@ -17,7 +17,7 @@ min32(uint32_t a, uint32_t b)
 
 /* Where strings [from, to) begin, and their bytes. */
 static const uint8_t *
-strings(const HybLzInput *in, uint32_t from, uint32_t to, uint32_t *len)
+group_strings(const HybLzInput *in, uint32_t from, uint32_t to, uint32_t *len)
 {
 	HYB_ASSERT(from < to && to <= in->n);
 	*len = in->off[to - 1] + in->len[to - 1] - in->off[from];
@@ -33,7 +33,7 @@ groups_fit(const HybLzInput *in, uint8_t shift)
 	{
 		uint32_t	len;
 
-		strings(in, i, min32(i + step, in->n), &len);
+		group_strings(in, i, min32(i + step, in->n), &len);
 		if (len > HYB_LZ_MAX_GROUP)
 			return false;
 	}
@@ -48,7 +48,7 @@ hyb_lz_prepare(const HybLzInput *in, bool more, HybLzWork *work)
 
 	if (more && work->ngroups > 0 && groups_fit(in, work->shift))
 		return;
-	strings(in, 0, in->n, &len);
+	group_strings(in, 0, in->n, &len);
 	while (shift < HYB_LZ_MAX_SHIFT &&
 		   ((uint64_t) len << (shift + 1)) <= (uint64_t) in->n * HYB_LZ_GROUP)
 		shift++;
@@ -68,7 +68,7 @@ compress_group(const HybLzInput *in, HybLzWork *work, uint32_t from,
 {
 	LZ4_stream_t stream;
 	uint32_t	len;
-	const uint8_t *bytes = strings(in, from, to, &len);
+	const uint8_t *bytes = group_strings(in, from, to, &len);
 	int			size;
 
 	HYB_ASSERT(len <= HYB_LZ_MAX_GROUP);
@@ -76,7 +76,7 @@ compress_group(const HybLzInput *in, HybLzWork *work, uint32_t from,
 	if (from > 0)
 	{
 		uint32_t	dict_len;
-		const uint8_t *dict = strings(in, 0, (uint32_t) 1 << work->shift, &dict_len);
+		const uint8_t *dict = group_strings(in, 0, (uint32_t) 1 << work->shift, &dict_len);
 
 		LZ4_loadDict(&stream, (const char *) dict, (int) dict_len);
 	}
@@ -112,7 +112,7 @@ compress(const HybLzInput *in, HybLzWork *work, uint32_t n)
 }
 
 static void
-ends_of(const HybLzInput *in, uint32_t n, uint64_t *values)
+lz_string_ends(const HybLzInput *in, uint32_t n, uint64_t *values)
 {
 	for (uint32_t i = 0; i < n; i++)
 		values[i] = in->off[i] + in->len[i] - in->off[0];
@@ -128,7 +128,7 @@ hyb_lz_plan(const HybLzInput *in, HybLzWork *work, uint32_t n,
 
 	if (whole > 0)
 		data += work->ends[whole - 1];
-	ends_of(in, n, values);
+	lz_string_ends(in, n, values);
 	hyb_seq_plan(values, n, &plan->ends);
 	plan->size = data > HYB_LZ_MAX_DATA ? UINT32_MAX :
 		1 + plan->ends.size + 2 * ngroups + data;
@@ -143,7 +143,7 @@ hyb_lz_write(const HybLzInput *in, HybLzWork *work, uint32_t n,
 	uint32_t	end = 0;
 
 	*out++ = work->shift;
-	ends_of(in, n, values);
+	lz_string_ends(in, n, values);
 	out = hyb_seq_write(&plan->ends, values, n, out);
 	for (uint32_t i = 0; i < whole; i++)
 	{

@@ -8,22 +8,22 @@
 #include "algo/bits.h"
 
 static inline uint32_t
-packed_bytes(uint32_t n, unsigned bits)
+hyb_packed_bytes(uint32_t n, unsigned bits)
 {
 	return (uint32_t) (((uint64_t) n * bits + 7) / 8);
 }
 
 /* Writes numbers of `bits` bits each, a word at a time. */
-typedef struct Packer
+typedef struct HybPacker
 {
 	uint8_t    *out;
 	uint64_t	word;
 	unsigned	fill;			/* bits in word, below 64 */
 	unsigned	bits;
-} Packer;
+} HybPacker;
 
 static inline void
-packer_put(Packer *p, uint64_t v)
+hyb_packer_put(HybPacker *p, uint64_t v)
 {
 	HYB_ASSERT(p->fill < 64 && p->bits <= 64);
 	HYB_ASSERT(p->bits == 64 || v >> p->bits == 0);
@@ -39,7 +39,7 @@ packer_put(Packer *p, uint64_t v)
 }
 
 static inline uint8_t *
-packer_end(Packer *p)
+hyb_packer_end(HybPacker *p)
 {
 	HYB_ASSERT(p->fill < 64);
 	for (unsigned i = 0; i < p->fill; i += 8)

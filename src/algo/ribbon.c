@@ -57,7 +57,7 @@ least_slots(uint32_t nkeys)
 }
 
 static inline size_t
-image_size(uint32_t nslots, unsigned bits)
+ribbon_size(uint32_t nslots, unsigned bits)
 {
 	return HYB_RIBBON_HEADER + (size_t) nslots / 8 * bits;
 }
@@ -65,7 +65,7 @@ image_size(uint32_t nslots, unsigned bits)
 size_t
 hyb_ribbon_least_size(uint32_t nkeys, unsigned bits)
 {
-	return image_size(least_slots(nkeys), bits);
+	return ribbon_size(least_slots(nkeys), bits);
 }
 
 /* ---- building ---- */
@@ -131,7 +131,7 @@ hyb_ribbon_build(HybRibbonBuilder *builder, const uint64_t *hashes,
 			break;
 		builder->function = (uint8_t) function;
 		if (eliminate(builder, hashes, nkeys))
-			return image_size(builder->nslots, bits);
+			return ribbon_size(builder->nslots, bits);
 	}
 	return 0;
 }
@@ -193,12 +193,12 @@ is_image(const uint8_t *image, size_t size)
 	nslots = hyb_load16(image);
 	return image[2] >= HYB_RIBBON_BITS && image[2] <= HYB_RIBBON_MAX_BITS &&
 		nslots % 8 == 0 && nslots >= HYB_RIBBON_WIDTH &&
-		size == image_size(nslots, image[2]);
+		size == ribbon_size(nslots, image[2]);
 }
 
 /* The first `bytes` bytes of a word; the others are 0. */
 static inline uint64_t
-load_word(const uint8_t *p, size_t bytes)
+load_word_zeroed(const uint8_t *p, size_t bytes)
 {
 	uint64_t	word = 0;
 
@@ -239,7 +239,7 @@ hyb_ribbon_ask(const uint8_t *image, size_t size, uint64_t hash)
 		uint64_t	sum = low & hyb_load64le(p + b * 8);
 
 		if (high != 0)
-			sum ^= high & load_word(p + bits * 8 + b * bytes, bytes);
+			sum ^= high & load_word_zeroed(p + bits * 8 + b * bytes, bytes);
 		if ((unsigned) __builtin_parityll(sum) != (e.fingerprint >> b & 1u))
 			return HYB_RIBBON_NO;
 	}

@@ -107,7 +107,7 @@ match(const HybSymTable *t, uint64_t word, unsigned avail, unsigned except)
 
 /* Up to 8 bytes; those from avail on are anything. */
 static inline uint64_t
-load_word(const uint8_t *p, unsigned avail)
+load_word_any(const uint8_t *p, unsigned avail)
 {
 	uint8_t		few[8] = {0};
 
@@ -126,7 +126,7 @@ encode(const HybSymTable *t, const uint8_t *p, uint32_t n, uint8_t *out)
 	while (p < end)
 	{
 		unsigned	avail = end - p >= 8 ? 8 : (unsigned) (end - p);
-		uint64_t	word = load_word(p, avail);
+		uint64_t	word = load_word_any(p, avail);
 		unsigned	code = match(t, word, avail, SINGLE);
 
 		*out++ = (uint8_t) code;
@@ -143,13 +143,13 @@ encode(const HybSymTable *t, const uint8_t *p, uint32_t n, uint8_t *out)
 
 /* ---- learning ---- */
 
-typedef struct Candidate
+typedef struct SymbolCandidate
 {
 	uint64_t	value;
 	uint16_t	gain;
 	uint16_t	next;			/* with the same gain, plus one */
 	uint8_t		len;
-} Candidate;
+} SymbolCandidate;
 
 typedef struct Counts
 {
@@ -159,7 +159,7 @@ typedef struct Counts
 	uint32_t	pair[PAIRS];	/* code * NCODES + next code */
 	uint16_t	count[PAIRS];
 	uint32_t	ncandidates;
-	Candidate	candidates[NCODES + PAIRS_MAX];
+	SymbolCandidate candidates[NCODES + PAIRS_MAX];
 	uint16_t	by_gain[MAX_GAIN + 1];
 } Counts;
 
@@ -206,7 +206,7 @@ count_codes(const HybSymInput *in, const HybSymTable *t, uint32_t bytes,
 		while (p < end)
 		{
 			unsigned	avail = end - p >= 8 ? 8 : (unsigned) (end - p);
-			uint64_t	word = load_word(p, avail);
+			uint64_t	word = load_word_any(p, avail);
 			unsigned	code = match(t, word, avail, SINGLE);
 
 			if (code == NONE)
@@ -225,9 +225,9 @@ count_codes(const HybSymInput *in, const HybSymTable *t, uint32_t bytes,
 }
 
 static void
-add_candidate(Counts *c, uint64_t value, unsigned len, uint64_t gain)
+add_symbol_candidate(Counts *c, uint64_t value, unsigned len, uint64_t gain)
 {
-	Candidate  *candidate = &c->candidates[c->ncandidates++];
+	SymbolCandidate *candidate = &c->candidates[c->ncandidates++];
 
 	HYB_ASSERT(c->ncandidates <= NCODES + PAIRS_MAX);
 	HYB_ASSERT(len >= 1 && len <= HYB_SYM_LENGTH);
@@ -284,7 +284,7 @@ choose_symbols(Counts *c, HybSymTable *t)
 		for (uint32_t i = c->by_gain[gain]; i != 0 && t->n < HYB_SYM_MAX;
 			 i = c->candidates[i - 1].next)
 		{
-			const Candidate *best = &c->candidates[i - 1];
+			const SymbolCandidate *best = &c->candidates[i - 1];
 			uint8_t    *head = &t->head[hash_start(best->value)];
 
 			/* two pairs may be the same bytes */
@@ -321,8 +321,8 @@ next_round(const HybSymInput *in, uint32_t bytes, Counts *c, HybSymTable *t)
 		if (c->codes[code] < LEAST_SINGLES)
 			continue;
 		value = code_value(t, code, &len);
-		add_candidate(c, value, len,
-					  (uint64_t) c->codes[code] * (len == 1 ? SINGLE_GAIN : len));
+		add_symbol_candidate(c, value, len,
+							 (uint64_t) c->codes[code] * (len == 1 ? SINGLE_GAIN : len));
 	}
 	for (uint32_t i = 0; i < c->npairs; i++)
 	{
@@ -340,7 +340,7 @@ next_round(const HybSymInput *in, uint32_t bytes, Counts *c, HybSymTable *t)
 			continue;
 		value |= behind << (8 * len);
 		len = len + more < HYB_SYM_LENGTH ? len + more : HYB_SYM_LENGTH;
-		add_candidate(c, value & low_bytes(len), len, (uint64_t) c->count[at] * len);
+		add_symbol_candidate(c, value & low_bytes(len), len, (uint64_t) c->count[at] * len);
 	}
 	choose_symbols(c, t);
 }
@@ -380,7 +380,7 @@ prune(const HybSymInput *in, Counts *c, HybSymTable *t)
 }
 
 static void
-learn(const HybSymInput *in, HybSymWork *work)
+learn_symbols(const HybSymInput *in, HybSymWork *work)
 {
 	int			rounds = work->learned ? 1 : ROUNDS;
 
@@ -426,7 +426,7 @@ static void
 learn_and_encode(const HybSymInput *in, bool on, HybSymWork *work)
 {
 	work->learned &= on;
-	learn(in, work);
+	learn_symbols(in, work);
 	work->ncoded = 0;
 	encode_all(in, work);
 	work->raw = bytes_of(in);
@@ -481,7 +481,7 @@ table_size(const HybSymTable *t)
 }
 
 static void
-ends_of(const HybSymWork *work, uint32_t n, uint64_t *values)
+coded_string_ends(const HybSymWork *work, uint32_t n, uint64_t *values)
 {
 	for (uint32_t i = 0; i < n; i++)
 		values[i] = work->ends[i];
@@ -492,7 +492,7 @@ hyb_sym_plan(const HybSymWork *work, uint32_t n, uint64_t *values,
 			 HybSymPlan *plan)
 {
 	HYB_ASSERT(n > 0 && n <= work->ncoded);
-	ends_of(work, n, values);
+	coded_string_ends(work, n, values);
 	hyb_seq_plan(values, n, &plan->ends);
 	plan->size = work->ends[n - 1] > HYB_SYM_MAX_DATA ? UINT32_MAX :
 		table_size(&work->table) + plan->ends.size + work->ends[n - 1];
@@ -514,7 +514,7 @@ hyb_sym_write(const HybSymWork *work, uint32_t n, uint64_t *values,
 		for (unsigned j = 0; j < t->len[i]; j++)
 			*out++ = (uint8_t) (t->value[i] >> (8 * j));
 	}
-	ends_of(work, n, values);
+	coded_string_ends(work, n, values);
 	out = hyb_seq_write(&plan->ends, values, n, out);
 	memcpy(out, work->data, work->ends[n - 1]);
 	HYB_ASSERT(out + work->ends[n - 1] == number + plan->size);
@@ -578,7 +578,7 @@ fill_decoder(const HybSym *sym, HybSymDecoder *decoder)
 
 /* A symbol; 8 bytes are written, whatever its length.  Returns its end. */
 static inline uint8_t *
-put(const HybSymDecoder *decoder, unsigned code, uint8_t *out)
+put_symbol(const HybSymDecoder *decoder, unsigned code, uint8_t *out)
 {
 	hyb_store64le(out, decoder->value[code]);
 	return out + decoder->len[code];
@@ -644,19 +644,19 @@ hyb_sym_read(const HybSym *sym, HybSymCursor *cursor, uint32_t row,
 		{
 			/* up to the first one */
 			for (; (word & 0xFF) != HYB_SYM_ESCAPE; word >>= 8, p++)
-				out = put(decoder, word & 0xFF, out);
+				out = put_symbol(decoder, word & 0xFF, out);
 			*out++ = p[1];
 			p += 2;
 			continue;
 		}
-		out = put(decoder, word & 0xFF, out);
-		out = put(decoder, (word >> 8) & 0xFF, out);
-		out = put(decoder, (word >> 16) & 0xFF, out);
-		out = put(decoder, (word >> 24) & 0xFF, out);
-		out = put(decoder, (word >> 32) & 0xFF, out);
-		out = put(decoder, (word >> 40) & 0xFF, out);
-		out = put(decoder, (word >> 48) & 0xFF, out);
-		out = put(decoder, word >> 56, out);
+		out = put_symbol(decoder, word & 0xFF, out);
+		out = put_symbol(decoder, (word >> 8) & 0xFF, out);
+		out = put_symbol(decoder, (word >> 16) & 0xFF, out);
+		out = put_symbol(decoder, (word >> 24) & 0xFF, out);
+		out = put_symbol(decoder, (word >> 32) & 0xFF, out);
+		out = put_symbol(decoder, (word >> 40) & 0xFF, out);
+		out = put_symbol(decoder, (word >> 48) & 0xFF, out);
+		out = put_symbol(decoder, word >> 56, out);
 		p += 8;
 	}
 	if (out > limit)
@@ -666,7 +666,7 @@ hyb_sym_read(const HybSym *sym, HybSymCursor *cursor, uint32_t row,
 	{
 		if (*p != HYB_SYM_ESCAPE)
 		{
-			out = put(decoder, *p++, out);
+			out = put_symbol(decoder, *p++, out);
 			continue;
 		}
 		if (++p == end)

@@ -41,7 +41,7 @@ same_operators(Oid opclass_a, Oid opclass_b)
  * stands for it.
  */
 static Oid
-find_class(Relation table, const InferenceElem *elem, Oid hybrid)
+find_inference_class(Relation table, const InferenceElem *elem, Oid hybrid)
 {
 	AttrNumber	attno = IsA(elem->expr, Var) ?
 		((const Var *) elem->expr)->varattno : 0;
@@ -104,7 +104,7 @@ replace_classes(Query *query)
 				table = table_open(rt_fetch(query->resultRelation,
 											query->rtable)->relid, NoLock);
 			}
-			elem->inferopclass = find_class(table, elem, hybrid);
+			elem->inferopclass = find_inference_class(table, elem, hybrid);
 		}
 		if (table != NULL)
 			table_close(table, NoLock);

@@ -156,7 +156,7 @@ warn_of_few_filters(const HybIndex *ix, const HybBuildWritten *written)
  * Write internal nodes, and the tree's place into the metapage.
  */
 static void
-install(HybIndex *ix, const HybBuildWritten *written)
+install_build(HybIndex *ix, const HybBuildWritten *written)
 {
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
 	HybMetaPage *meta;
@@ -261,7 +261,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	rows = write_entries(ix, heap, info, &written);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_FINISH);
-	install(ix, &written);
+	install_build(ix, &written);
 	warn_of_few_filters(ix, &written);
 	if (RelationNeedsWAL(index))
 		log_newpage_range(index, MAIN_FORKNUM, 0,

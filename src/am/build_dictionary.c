@@ -18,7 +18,7 @@
 #define SAMPLE_BLOCKS	512
 
 /* Steps through the sampled blocks: a prime, so that all of them are met */
-#define SAMPLE_STEP		521
+#define SAMPLE_BLOCK_STEP		521
 
 typedef struct SampleState
 {
@@ -74,7 +74,7 @@ sample_table(const HybKeyDesc *desc, Relation heap, Relation index,
 	state.context = CurrentMemoryContext;
 	for (uint32 i = 0; i < n && state.bytes < HYB_ENCODED_SAMPLE_BYTES; i++)
 	{
-		uint32		place = (uint32) ((uint64) i * SAMPLE_STEP % n);
+		uint32		place = (uint32) ((uint64) i * SAMPLE_BLOCK_STEP % n);
 		BlockNumber block = (BlockNumber) ((uint64) place * nblocks / n);
 
 		CHECK_FOR_INTERRUPTS();
@@ -86,7 +86,7 @@ sample_table(const HybKeyDesc *desc, Relation heap, Relation index,
 }
 
 static void
-report(const HybIndex *ix)
+report_dictionary(const HybIndex *ix)
 {
 	TupleDesc	tupdesc = RelationGetDescr(ix->rel);
 
@@ -138,7 +138,7 @@ hyb_build_dictionary(HybIndex *ix, Relation heap, struct IndexInfo *info)
 	MemoryContextSwitchTo(old);
 	if (BlockNumberIsValid(first))
 		hyb_dictionary_attach(ix, first);
-	report(ix);
+	report_dictionary(ix);
 	MemoryContextDelete(context);
 	return first;
 }

@@ -127,7 +127,7 @@ add_filter(HybBuildLeaves *leaves, const char *page)
 }
 
 static void
-emit_leaf(void *arg, Page page, const HybPos *low)
+write_built_leaf(void *arg, Page page, const HybPos *low)
 {
 	HybBuildLeaves *leaves = arg;
 	HybChild   *child = hyb_child_list_add_leaf(&leaves->leaves, page, low);
@@ -160,7 +160,7 @@ report_progress(HybBuildLeaves *leaves)
 
 /* The next entry, whose columns are in leaves->vals. */
 static inline void
-add_entry(HybBuildLeaves *leaves, ItemPointer tid)
+add_built_entry(HybBuildLeaves *leaves, ItemPointer tid)
 {
 	if (leaves->choose)
 	{
@@ -177,7 +177,7 @@ add_entry(HybBuildLeaves *leaves, ItemPointer tid)
  * of the key are split with the TID behind them.
  */
 static inline void
-add_bytes(HybBuildLeaves *leaves, const uint8 *data, uint32 len)
+add_sorted_entry(HybBuildLeaves *leaves, const uint8 *data, uint32 len)
 {
 	const HybKeyDesc *desc = leaves->ix->desc;
 	uint32		rest = len - HYB_SORTED_TID_BYTES;
@@ -206,17 +206,17 @@ add_bytes(HybBuildLeaves *leaves, const uint8 *data, uint32 len)
 	Assert(ItemPointerIsValid(&tid) && len <= HYB_MAX_ENTRY_SIZE + HYB_SORTED_TID_BYTES + 1);
 	if (leaves->unique && used == rest)
 		check_unique(leaves, data, keylen);
-	add_entry(leaves, &tid);
+	add_built_entry(leaves, &tid);
 }
 
 static int
-compare_tids(const void *a, const void *b)
+compare_heap_tids(const void *a, const void *b)
 {
 	return ItemPointerCompare((ItemPointer) a, (ItemPointer) b);
 }
 
 static void
-add_tuple(HybBuildLeaves *leaves, HybBuildScan *scan, IndexTuple itup)
+add_sorted_tuple(HybBuildLeaves *leaves, HybBuildScan *scan, IndexTuple itup)
 {
 	const HybKeyDesc *desc = leaves->ix->desc;
 	MemoryContext old = MemoryContextSwitchTo(scan->tuple_context);
@@ -234,9 +234,9 @@ add_tuple(HybBuildLeaves *leaves, HybBuildScan *scan, IndexTuple itup)
 	if (leaves->unique &&
 		(scan->ndead == 0 ||
 		 bsearch(&itup->t_tid, scan->dead, scan->ndead,
-				 sizeof(ItemPointerData), compare_tids) == NULL))
+				 sizeof(ItemPointerData), compare_heap_tids) == NULL))
 		check_unique(leaves, scan->entry.data, keylen);
-	add_entry(leaves, &itup->t_tid);
+	add_built_entry(leaves, &itup->t_tid);
 	MemoryContextReset(scan->tuple_context);
 }
 
@@ -246,7 +246,7 @@ hyb_build_leaves_begin(HybBuildLeaves *leaves)
 	leaves->vals = palloc(leaves->ix->desc->natts * sizeof(HybValue));
 	leaves->builder = hyb_leaf_builder_create(leaves->ix,
 											  hyb_leaf_layout_for(leaves->ix, 0),
-											  1, emit_leaf, leaves);
+											  1, write_built_leaf, leaves);
 	hyb_leaf_builder_expect(leaves->builder, leaves->entries,
 							RelationGetNumberOfBlocks(leaves->heap) > (BlockNumber) NBuffers);
 	if (leaves->low != NULL)
@@ -270,7 +270,7 @@ hyb_build_leaves_from_merge(HybBuildLeaves *leaves, HybRunMerge *merge)
 	uint32		len;
 
 	while (hyb_merge_get(merge, &data, &len))
-		add_bytes(leaves, data, len);
+		add_sorted_entry(leaves, data, len);
 }
 
 void
@@ -283,13 +283,13 @@ hyb_build_leaves_from_scan(HybBuildLeaves *leaves, HybBuildScan *scan)
 	if (scan->byte_sort != NULL)
 	{
 		while (hyb_sort_get(scan->byte_sort, &data, &len))
-			add_bytes(leaves, data, len);
+			add_sorted_entry(leaves, data, len);
 		return;
 	}
 	if (scan->ndead > 0)
-		qsort(scan->dead, scan->ndead, sizeof(ItemPointerData), compare_tids);
+		qsort(scan->dead, scan->ndead, sizeof(ItemPointerData), compare_heap_tids);
 	while ((itup = tuplesort_getindextuple(scan->sort, true)) != NULL)
-		add_tuple(leaves, scan, itup);
+		add_sorted_tuple(leaves, scan, itup);
 }
 
 void

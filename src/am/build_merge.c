@@ -20,7 +20,7 @@
 
 #define FEWEST_RUNS	8
 
-typedef struct Source
+typedef struct SortedFileReader
 {
 	uint64		head[2];		/* the first 16 bytes, 0 after the end */
 	const uint8 *bytes;
@@ -32,12 +32,12 @@ typedef struct Source
 	uint8	   *buffer;
 	uint32		next;			/* entry behind this one, in the buffer */
 	uint32		filled;
-} Source;
+} SortedFileReader;
 
 struct HybRunMerge
 {
 	MemoryContext context;
-	Source	   *sources;
+	SortedFileReader *sources;
 	int			n;
 	int		   *losers;			/* [1, n); [0] is the winner */
 	bool		begun;
@@ -59,7 +59,7 @@ below(const uint8 *bytes, uint32 len, const uint8 *bound, uint32 bound_len)
 }
 
 static void
-fill(HybRunMerge *merge, Source *source)
+fill(HybRunMerge *merge, SortedFileReader *source)
 {
 	uint32		left = source->filled - source->next;
 	size_t		want;
@@ -85,7 +85,7 @@ fill(HybRunMerge *merge, Source *source)
 }
 
 static void
-end_source(Source *source)
+end_source(SortedFileReader *source)
 {
 	source->ended = true;
 	source->head[0] = source->head[1] = PG_UINT64_MAX;
@@ -93,7 +93,7 @@ end_source(Source *source)
 
 /* Go to the next entry. */
 static inline void
-advance(HybRunMerge *merge, Source *source)
+advance_sorted_file(HybRunMerge *merge, SortedFileReader *source)
 {
 	uint16		len = 0;
 	uint32		left = source->filled - source->next;
@@ -134,7 +134,7 @@ advance(HybRunMerge *merge, Source *source)
 }
 
 static inline bool
-comes_before(const Source *a, const Source *b)
+comes_before(const SortedFileReader *a, const SortedFileReader *b)
 {
 	int			c;
 
@@ -226,7 +226,7 @@ hyb_merge_begin(const HybRuns *runs, const HybBuf *low, const HybBuf *high,
 	merge->n = runs->nruns;
 	merge->high = high;
 	merge->sources = MemoryContextAllocZero(context,
-											Max(merge->n, 1) * sizeof(Source));
+											Max(merge->n, 1) * sizeof(SortedFileReader));
 	merge->losers = MemoryContextAllocZero(context,
 										   Max(merge->n, 1) * sizeof(int));
 	merge->size = (uint32) Max(READ_LEAST, Min(READ_MOST, share));
@@ -237,14 +237,14 @@ hyb_merge_begin(const HybRuns *runs, const HybBuf *low, const HybBuf *high,
 	for (int i = 0; i < merge->n; i++)
 	{
 		const HybRun *run = &runs->runs[i];
-		Source	   *source = &merge->sources[i];
+		SortedFileReader *source = &merge->sources[i];
 
 		source->file = run->file;
 		source->at = low == NULL ? run->from : begin_at(runs, run, low);
 		source->to = run->to;
 		source->buffer = MemoryContextAlloc(context, merge->size);
 		do
-			advance(merge, source);
+			advance_sorted_file(merge, source);
 		while (low != NULL && !source->ended &&
 			   below(source->bytes, source->len, low->data, low->len));
 	}
@@ -254,7 +254,7 @@ hyb_merge_begin(const HybRuns *runs, const HybBuf *low, const HybBuf *high,
 bool
 hyb_merge_get(HybRunMerge *merge, const uint8 **bytes, uint32 *len)
 {
-	Source	   *source;
+	SortedFileReader *source;
 
 	if (merge->n == 0)
 		return false;
@@ -262,7 +262,7 @@ hyb_merge_get(HybRunMerge *merge, const uint8 **bytes, uint32 *len)
 		merge->losers[0] = merge->n == 1 ? 0 : play(merge, 1);
 	else
 	{
-		advance(merge, &merge->sources[merge->losers[0]]);
+		advance_sorted_file(merge, &merge->sources[merge->losers[0]]);
 		replay(merge, merge->losers[0]);
 	}
 	merge->begun = true;

@@ -433,8 +433,8 @@ hyb_build_worker_main(dsm_segment *seg, shm_toc *toc)
 /* ---- the leader ---- */
 
 static void
-estimate(ParallelContext *context, Relation heap, Snapshot snapshot,
-		 bool tuplesort)
+estimate_shared_size(ParallelContext *context, Relation heap, Snapshot snapshot,
+					 bool tuplesort)
 {
 	shm_toc_estimator *e = &context->estimator;
 	int			participants = context->nworkers + 1;
@@ -458,7 +458,7 @@ estimate(ParallelContext *context, Relation heap, Snapshot snapshot,
 }
 
 static void *
-allocate(shm_toc *toc, uint64 key, Size size)
+allocate_shared(shm_toc *toc, uint64 key, Size size)
 {
 	void	   *chunk = shm_toc_allocate(toc, size);
 
@@ -471,9 +471,9 @@ static Shared *
 make_shared(ParallelContext *context, const Participant *self,
 			Snapshot snapshot)
 {
-	Shared	   *shared = allocate(context->toc, KEY_SHARED,
-								  add_size(BUFFERALIGN(sizeof(Shared)),
-										   table_parallelscan_estimate(self->heap, snapshot)));
+	Shared	   *shared = allocate_shared(context->toc, KEY_SHARED,
+										 add_size(BUFFERALIGN(sizeof(Shared)),
+												  table_parallelscan_estimate(self->heap, snapshot)));
 
 	shared->heap = RelationGetRelid(self->heap);
 	shared->index = RelationGetRelid(self->ix->rel);
@@ -499,22 +499,22 @@ fill_shared_memory(Leader *leader)
 	int			participants = context->nworkers + 1;
 
 	self->shared = make_shared(context, self, leader->snapshot);
-	self->spares = allocate(toc, KEY_SPARE, mul_size(sizeof(Spare), participants));
-	leader->wal_usage = allocate(toc, KEY_WAL_USAGE,
-								 mul_size(sizeof(WalUsage), context->nworkers));
-	leader->buffer_usage = allocate(toc, KEY_BUFFER_USAGE,
-									mul_size(sizeof(BufferUsage), context->nworkers));
+	self->spares = allocate_shared(toc, KEY_SPARE, mul_size(sizeof(Spare), participants));
+	leader->wal_usage = allocate_shared(toc, KEY_WAL_USAGE,
+										mul_size(sizeof(WalUsage), context->nworkers));
+	leader->buffer_usage = allocate_shared(toc, KEY_BUFFER_USAGE,
+										   mul_size(sizeof(BufferUsage), context->nworkers));
 	if (!self->ix->desc->all_mem)
 	{
-		self->tuplesort = allocate(toc, KEY_TUPLESORT,
-								   tuplesort_estimate_shared(participants));
+		self->tuplesort = allocate_shared(toc, KEY_TUPLESORT,
+										  tuplesort_estimate_shared(participants));
 		tuplesort_initialize_shared(self->tuplesort, participants, context->seg);
 	}
 	if (debug_query_string != NULL)
 	{
 		Size		size = strlen(debug_query_string) + 1;
 
-		memcpy(allocate(toc, KEY_QUERY_TEXT, size), debug_query_string, size);
+		memcpy(allocate_shared(toc, KEY_QUERY_TEXT, size), debug_query_string, size);
 	}
 }
 
@@ -545,7 +545,7 @@ begin_parallel(Leader *leader, int workers)
 	/* see _bt_begin_parallel */
 	leader->snapshot = self->info->ii_Concurrent ?
 		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
-	estimate(context, self->heap, leader->snapshot, !self->ix->desc->all_mem);
+	estimate_shared_size(context, self->heap, leader->snapshot, !self->ix->desc->all_mem);
 	InitializeParallelDSM(context);
 	if (context->seg == NULL)
 	{
@@ -600,7 +600,7 @@ collect_ranges(const Participant *p, int nranges, HybBuildWritten *written)
 }
 
 static void
-collect_dead(HybBuildScan *scan, const Participant *p)
+collect_dead_counts(HybBuildScan *scan, const Participant *p)
 {
 	for (int i = 0; i < p->shared->participants; i++)
 	{
@@ -629,7 +629,7 @@ write_sorted(Participant *p, HybBuildWritten *written)
 	hyb_build_scan_init(&scan, p->ix, p->heap, p->info);
 	hyb_build_scan_begin_tuplesort(&scan, maintenance_work_mem, coordinate);
 	scan.entries = p->shared->entries;
-	collect_dead(&scan, p);
+	collect_dead_counts(&scan, p);
 	hyb_build_all_leaves(&scan, p->info->ii_NullsNotDistinct, written);
 }
 

@@ -90,7 +90,7 @@ hyb_range_low(const HybRanges *ranges, int range, const HybKeyDesc *desc,
 /* ---- what was written ---- */
 
 static void
-file_name(char *name, int range)
+range_file_name(char *name, int range)
 {
 	snprintf(name, MAXPGPATH, "hybrid.nodes.%d", range);
 }
@@ -102,7 +102,7 @@ hyb_range_put(SharedFileSet *files, int range, const HybChildList *nodes)
 	char		name[MAXPGPATH];
 	BufFile    *file;
 
-	file_name(name, range);
+	range_file_name(name, range);
 	file = BufFileCreateFileSet(&files->fs, name);
 	for (int i = 0; i < nodes->n; i++)
 	{
@@ -124,7 +124,7 @@ hyb_range_get(SharedFileSet *files, int range, HybChildList *nodes)
 	HybChild	child;
 	HybBuf		key = {0};
 
-	file_name(name, range);
+	range_file_name(name, range);
 	file = BufFileOpenFileSet(&files->fs, name, O_RDONLY, false);
 	while (BufFileRead(file, &child, sizeof(child)) == sizeof(child))
 	{

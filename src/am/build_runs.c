@@ -37,7 +37,7 @@ struct HybRunWriter
 };
 
 static void
-file_name(char *name, const char *what, int participant, int pass)
+sorted_file_name(char *name, const char *what, int participant, int pass)
 {
 	snprintf(name, MAXPGPATH, "hybrid.%s.%d.%d", what, participant, pass);
 }
@@ -49,7 +49,7 @@ create_file(HybRunWriter *writer)
 
 	if (writer->files == NULL)
 		return BufFileCreateTemp(false);
-	file_name(name, "runs", writer->participant, writer->passes);
+	sorted_file_name(name, "runs", writer->participant, writer->passes);
 	return BufFileCreateFileSet(&writer->files->fs, name);
 }
 
@@ -151,7 +151,7 @@ take_sample(HybRunWriter *writer, HybRun *run, const uint8 *bytes, uint32 len)
 }
 
 static void
-flush(HybRunWriter *writer)
+flush_sorted_file(HybRunWriter *writer)
 {
 	if (writer->filled > 0)
 		BufFileWrite(writer->file, writer->buffer, writer->filled);
@@ -175,7 +175,7 @@ hyb_runs_add(HybRunWriter *writer, const uint8 *bytes, uint32 len)
 	if (writer->filled + size > WRITE_BUFFER)
 	{
 		CHECK_FOR_INTERRUPTS();
-		flush(writer);
+		flush_sorted_file(writer);
 	}
 	memcpy(writer->buffer + writer->filled, &len16, sizeof(len16));
 	memcpy(writer->buffer + writer->filled + sizeof(len16), bytes, len);
@@ -189,7 +189,7 @@ hyb_runs_end_run(HybRunWriter *writer)
 {
 	HybRuns    *all = &writer->all;
 
-	flush(writer);
+	flush_sorted_file(writer);
 	all->runs[all->nruns - 1].to = writer->size;
 	if (all->runs[all->nruns - 1].nsamples == 0)
 		all->nruns--;
@@ -234,7 +234,7 @@ merge_pass(HybRunWriter *writer, int fan_in, Size memory)
 		char		name[MAXPGPATH];
 
 		Assert(writer->passes > 0);
-		file_name(name, "runs", writer->participant, writer->passes - 1);
+		sorted_file_name(name, "runs", writer->participant, writer->passes - 1);
 		BufFileDeleteFileSet(&writer->files->fs, name, false);
 	}
 	for (uint32 i = 0; i < old.nsamples; i++)
@@ -292,7 +292,7 @@ hyb_runs_share(HybRunWriter *writer)
 	runs_assert_valid(all);
 	BufFileExportFileSet(writer->file);
 
-	file_name(name, "samples", writer->participant, 0);
+	sorted_file_name(name, "samples", writer->participant, 0);
 	file = BufFileCreateFileSet(&writer->files->fs, name);
 	BufFileWrite(file, &header, sizeof(header));
 	if (all->nruns > 0)
@@ -324,10 +324,10 @@ read_directory(HybRuns *all, SharedFileSet *files, int participant)
 	uint32		samples_before = all->nsamples;
 	HybBuf		bytes = {0};
 
-	file_name(name, "samples", participant, 0);
+	sorted_file_name(name, "samples", participant, 0);
 	directory = BufFileOpenFileSet(&files->fs, name, O_RDONLY, false);
 	read_exactly(directory, &header, sizeof(header));
-	file_name(name, "runs", participant, header.pass);
+	sorted_file_name(name, "runs", participant, header.pass);
 	file = BufFileOpenFileSet(&files->fs, name, O_RDONLY, false);
 	for (int i = 0; i < header.nruns; i++)
 	{

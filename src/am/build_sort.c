@@ -106,7 +106,7 @@ entry_rest(const SortItem *item)
 }
 
 static inline int
-compare_items(const SortItem *a, const SortItem *b)
+compare_sort_items(const SortItem *a, const SortItem *b)
 {
 	uint32		alen;
 	uint32		blen;
@@ -125,7 +125,7 @@ compare_items(const SortItem *a, const SortItem *b)
 
 #define ST_SORT sort_items
 #define ST_ELEMENT_TYPE SortItem
-#define ST_COMPARE(a, b) compare_items(a, b)
+#define ST_COMPARE(a, b) compare_sort_items(a, b)
 #define ST_SCOPE static
 #define ST_CHECK_FOR_INTERRUPTS
 #define ST_DECLARE
@@ -228,7 +228,7 @@ static bool
 is_sorted(const SortItem *items, uint64 n)
 {
 	for (uint64 i = 1; i < n; i++)
-		if (compare_items(&items[i - 1], &items[i]) > 0)
+		if (compare_sort_items(&items[i - 1], &items[i]) > 0)
 			return false;
 	return true;
 }
@@ -343,7 +343,7 @@ free_memory(HybSort *sort)
  * share of items and chunks in it is taken to stay what it is.
  */
 static bool
-grow_items(HybSort *sort)
+grow_sort_items(HybSort *sort)
 {
 	Size		limit = memory_limit(sort);
 	Size		used = sort->chunk_memory + sort->nitems * sizeof(SortItem);
@@ -392,9 +392,9 @@ next_chunk(HybSort *sort, Size need)
 
 /* Is there room for an entry that takes so many bytes of a chunk, or none? */
 static inline bool
-has_room(HybSort *sort, Size need)
+sort_has_room(HybSort *sort, Size need)
 {
-	return (sort->nitems < sort->items_alloc || grow_items(sort)) &&
+	return (sort->nitems < sort->items_alloc || grow_sort_items(sort)) &&
 		(need == 0 ||
 		 (sort->current != NULL &&
 		  sort->current->size - sort->current->used >= need) ||
@@ -410,10 +410,10 @@ hyb_sort_put(HybSort *sort, const uint8 *bytes, uint32 len)
 
 	Assert(len <= PG_UINT16_MAX);
 	Assert(sort->merge == NULL && sort->next == 0);
-	if (unlikely(!has_room(sort, need)))
+	if (unlikely(!sort_has_room(sort, need)))
 	{
 		write_run(sort);
-		if (!has_room(sort, need))
+		if (!sort_has_room(sort, need))
 			elog(ERROR, "no memory for an entry of an index build");
 	}
 
@@ -481,7 +481,7 @@ hyb_sort_get(HybSort *sort, const uint8 **bytes, uint32 *len)
 		return false;
 	/* no entry twice: each has its TID */
 	Assert(sort->next == 0 ||
-		   compare_items(&sort->items[sort->next - 1], &sort->items[sort->next]) < 0);
+		   compare_sort_items(&sort->items[sort->next - 1], &sort->items[sort->next]) < 0);
 	prefetch(sort, sort->next);
 	item_bytes(sort, &sort->items[sort->next++], bytes, len);
 	return true;

@@ -187,7 +187,7 @@ has_unique_hybrid_below(Relation table, Oid hybrid)
 }
 
 static void
-prepare(ModifyTableState *modify)
+prepare_conflict(ModifyTableState *modify)
 {
 	Oid			hybrid = get_index_am_oid("hybrid", true);
 
@@ -211,14 +211,14 @@ prepare(ModifyTableState *modify)
 }
 
 static void
-executor_start(QueryDesc *query, int eflags)
+conflict_executor_start(QueryDesc *query, int eflags)
 {
 	hook_was_called = true;
 	if (previous_executor_start)
 		previous_executor_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-	hyb_started_on_conflict(query, eflags, prepare);
+	hyb_started_on_conflict(query, eflags, prepare_conflict);
 }
 
 static void
@@ -278,7 +278,7 @@ void
 hyb_conflict_init(void)
 {
 	previous_executor_start = ExecutorStart_hook;
-	ExecutorStart_hook = executor_start;
+	ExecutorStart_hook = conflict_executor_start;
 }
 
 #else

@@ -31,7 +31,7 @@
 #define ASSUMED_FANOUT			256.0
 
 static void
-add_generation(HybSizes *sizes, const HybGeneration *gen)
+add_generation_size(HybSizes *sizes, const HybGeneration *gen)
 {
 	if (gen->number == 0)
 		return;
@@ -74,8 +74,8 @@ read_sizes(const IndexOptInfo *index, HybSizes *sizes)
 					sizes->newer_points += level->filter_pages == 0 ? 1.0 :
 						Min(1.0, (double) level->filter_pages / level->leaf_pages);
 			}
-			add_generation(sizes, &meta->active);
-			add_generation(sizes, &meta->frozen);
+			add_generation_size(sizes, &meta->active);
+			add_generation_size(sizes, &meta->frozen);
 		}
 		UnlockReleaseBuffer(buf);
 		index_close(rel, NoLock);
@@ -141,7 +141,7 @@ index_correlation(PlannerInfo *root, IndexOptInfo *index)
  */
 static void
 charge_work(PlannerInfo *root, IndexPath *path, IndexOptInfo *index,
-			const HybWork *work, double loop_count, GenericCosts *costs)
+			const HybScanWork *work, double loop_count, GenericCosts *costs)
 {
 	List	   *quals = get_quals_from_indexclauses(path->indexclauses);
 	double		scans = work->searches * loop_count;
@@ -224,7 +224,7 @@ levels_cost(PlannerInfo *root, const IndexOptInfo *index,
  */
 static Cost
 excluded_rows_cost(PlannerInfo *root, const IndexOptInfo *index,
-				   const HybWork *work, double loop_count)
+				   const HybScanWork *work, double loop_count)
 {
 	double		rows = work->searches * work->entries * (1 - work->share);
 	double		pages;
@@ -249,7 +249,7 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	IndexOptInfo sized_index;
 	HybSizes	sizes;
 	GenericCosts costs;
-	HybWork		work;
+	HybScanWork work;
 	Cost		search_cost;
 
 	read_sizes(index, &sizes);

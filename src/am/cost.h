@@ -25,7 +25,7 @@ typedef struct HybSizes
 } HybSizes;
 
 /* What a scan does */
-typedef struct HybWork
+typedef struct HybScanWork
 {
 	double		searches;		/* descents that lead to somewhere else than
 								 * the next leaf */
@@ -35,7 +35,7 @@ typedef struct HybWork
 								 * satisfy conditions on later columns */
 	bool		all_equal;		/* every key column has '=' */
 	bool		skips;			/* searches are skips within ranges */
-} HybWork;
+} HybScanWork;
 
 /*
  * cost_work.c: of an index that has as many pages as `index` says.  A row
@@ -43,7 +43,7 @@ typedef struct HybWork
  */
 extern void hyb_estimate_work(PlannerInfo *root, const IndexPath *path,
 							  const IndexOptInfo *index,
-							  const HybSizes *sizes, HybWork *work);
+							  const HybSizes *sizes, HybScanWork *work);
 
 /* Statistics of an index column, as btcostestimate finds them. */
 extern void hyb_column_stats(PlannerInfo *root, const IndexOptInfo *index,

@@ -35,7 +35,7 @@ typedef struct ColumnQuals
 } ColumnQuals;
 
 static bool
-is_equality(Oid op, Oid opfamily)
+is_equality_operator(Oid op, Oid opfamily)
 {
 	return get_op_opfamily_strategy(op, opfamily) == BTEqualStrategyNumber;
 }
@@ -47,7 +47,7 @@ add_qual(PlannerInfo *root, RestrictInfo *rinfo, Oid opfamily, ColumnQuals *col)
 
 	if (IsA(clause, OpExpr))
 	{
-		if (is_equality(((OpExpr *) clause)->opno, opfamily))
+		if (is_equality_operator(((OpExpr *) clause)->opno, opfamily))
 			col->equality = true;
 	}
 	else if (IsA(clause, RowCompareExpr))
@@ -57,7 +57,7 @@ add_qual(PlannerInfo *root, RestrictInfo *rinfo, Oid opfamily, ColumnQuals *col)
 		ScalarArrayOpExpr *saop = (ScalarArrayOpExpr *) clause;
 
 		col->plain = false;
-		if (is_equality(saop->opno, opfamily))
+		if (is_equality_operator(saop->opno, opfamily))
 		{
 			double		length = HYB_ARRAY_LENGTH(root,
 												  (Node *) lsecond(saop->args));
@@ -218,7 +218,7 @@ pages_of(const IndexOptInfo *index, double entries)
 void
 hyb_estimate_work(PlannerInfo *root, const IndexPath *path,
 				  const IndexOptInfo *index, const HybSizes *sizes,
-				  HybWork *work)
+				  HybScanWork *work)
 {
 	ColumnQuals cols[INDEX_MAX_KEYS];
 	int			last = collect_quals(root, path, cols);

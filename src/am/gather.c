@@ -142,7 +142,7 @@ append_ownerless(HybGather *gather, bool last)
 }
 
 static void
-flush(HybGather *gather, bool last)
+flush_gathered(HybGather *gather, bool last)
 {
 	gather_assert_valid(gather);
 	if (gather->len == 0)
@@ -155,7 +155,7 @@ flush(HybGather *gather, bool last)
 
 /* The statement no longer has it; it is forgotten or appended, if not empty. */
 static void
-let_go(HybGather *gather)
+release_gather(HybGather *gather)
 {
 	if (gather->owner != NULL)
 		gather->owner->gather = NULL;
@@ -171,14 +171,14 @@ flush_early(HybGather *gather)
 
 	if (gather->len == 0)
 		return;
-	flush(gather, false);
+	flush_gathered(gather, false);
 	if (poor && owner != NULL)
 	{
 		not_now = PAUSE;
 
 		/* unless others have it by now */
 		if (gather->owner == owner && gather->len == 0)
-			let_go(gather);
+			release_gather(gather);
 	}
 }
 
@@ -248,7 +248,7 @@ statement_goes(void *arg)
 	HybGatherer *gatherer = arg;
 
 	if (gatherer->gather != NULL)
-		let_go(gatherer->gather);
+		release_gather(gatherer->gather);
 	gatherer->registered = false;
 }
 
@@ -266,7 +266,7 @@ find_free(void)
 	flush_early(gather);
 	if (gather->len > 0)
 		return NULL;
-	let_go(gather);
+	release_gather(gather);
 	return gather;
 }
 
@@ -316,7 +316,7 @@ hyb_gather_add(HybGatherer *gatherer, Relation heap, const HybEntry *entry)
 	if (gather->len > 0 && (gather->len + len > HYB_PAGE_CAPACITY ||
 							gather->subtransaction != subtransaction))
 	{
-		flush(gather, false);
+		flush_gathered(gather, false);
 
 		/* a merge may have run functions that took it away */
 		gather = gatherer->gather;
@@ -336,9 +336,9 @@ void
 hyb_gather_end(HybGatherer *gatherer)
 {
 	if (gatherer->gather != NULL)
-		flush(gatherer->gather, false);
+		flush_gathered(gatherer->gather, false);
 	if (gatherer->gather != NULL)
-		let_go(gatherer->gather);
+		release_gather(gatherer->gather);
 }
 
 void
@@ -352,7 +352,7 @@ hyb_gather_end_of(MemoryContext context)
 /* ---- transactions ---- */
 
 static void
-transaction_ends(XactEvent event, void *arg)
+gather_transaction_ends(XactEvent event, void *arg)
 {
 	if (!hyb_gathered)
 		return;
@@ -364,8 +364,8 @@ transaction_ends(XactEvent event, void *arg)
 			for (int i = 0; i < MAX_GATHERS; i++)
 			{
 				/* whoever has one has not said when the index was closed */
-				let_go(&gathers[i]);
-				flush(&gathers[i], true);
+				release_gather(&gathers[i]);
+				flush_gathered(&gathers[i], true);
 				Assert(gathers[i].len == 0);
 			}
 			break;
@@ -381,8 +381,8 @@ transaction_ends(XactEvent event, void *arg)
 }
 
 static void
-subtransaction_ends(SubXactEvent event, SubTransactionId id,
-					SubTransactionId parent, void *arg)
+gather_subtransaction_ends(SubXactEvent event, SubTransactionId id,
+						   SubTransactionId parent, void *arg)
 {
 	if (!hyb_gathered)
 		return;
@@ -403,6 +403,6 @@ subtransaction_ends(SubXactEvent event, SubTransactionId id,
 void
 hyb_gather_init(void)
 {
-	RegisterXactCallback(transaction_ends, NULL);
-	RegisterSubXactCallback(subtransaction_ends, NULL);
+	RegisterXactCallback(gather_transaction_ends, NULL);
+	RegisterSubXactCallback(gather_subtransaction_ends, NULL);
 }

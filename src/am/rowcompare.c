@@ -186,7 +186,7 @@ look_at_plan(Exchanges *exchanges, Plan *plan)
 }
 
 static void
-start(QueryDesc *query, int eflags)
+start_rowcompare(QueryDesc *query, int eflags)
 {
 	if (previous_executor_start)
 		previous_executor_start(query, eflags);
@@ -195,14 +195,14 @@ start(QueryDesc *query, int eflags)
 }
 
 static void
-executor_start(QueryDesc *query, int eflags)
+rowcompare_executor_start(QueryDesc *query, int eflags)
 {
 	PlannedStmt *stmt = query->plannedstmt;
 	Exchanges	exchanges = {0};
 
 	if (!planned && !IsParallelWorker())
 	{
-		start(query, eflags);
+		start_rowcompare(query, eflags);
 		return;
 	}
 
@@ -214,7 +214,7 @@ executor_start(QueryDesc *query, int eflags)
 	look_at_plans(&exchanges, stmt->subplans);
 	PG_TRY();
 	{
-		start(query, eflags);
+		start_rowcompare(query, eflags);
 	}
 	PG_FINALLY();
 	{
@@ -228,7 +228,7 @@ void
 hyb_rowcompare_init(void)
 {
 	previous_executor_start = ExecutorStart_hook;
-	ExecutorStart_hook = executor_start;
+	ExecutorStart_hook = rowcompare_executor_start;
 }
 
 #else

@@ -111,7 +111,7 @@ note_ends(void)
 
 /* Parallel workers read for themselves. */
 static void
-executor_start(QueryDesc *query, int eflags)
+statement_executor_start(QueryDesc *query, int eflags)
 {
 	if (query->plannedstmt->parallelModeNeeded)
 		hyb_gather_before_read(InvalidOid);
@@ -126,6 +126,6 @@ void
 hyb_statement_end_init(void)
 {
 	previous_executor_start = ExecutorStart_hook;
-	ExecutorStart_hook = executor_start;
+	ExecutorStart_hook = statement_executor_start;
 	note_ends();
 }

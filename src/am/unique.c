@@ -202,7 +202,7 @@ hyb_unique_buffers_init(HybUniqueBuffers *buffers, MemoryContext context)
 
 /* Open the leaf that was descended to. */
 static void
-open_leaf(UniqueSearch *search)
+open_candidate_leaf(UniqueSearch *search)
 {
 	HybUniqueBuffers *buffers = search->buffers;
 	MemoryContext old = MemoryContextSwitchTo(buffers->context);
@@ -369,7 +369,7 @@ load_top(UniqueSearch *search, const HybVersion *version, Top *top)
 		sought.level = i;
 		if (!hyb_static_descend(ix, version, &sought, descent))
 			return false;
-		open_leaf(search);
+		open_candidate_leaf(search);
 		key.len = 0;
 		if (hyb_leaf_keeps_keys(leaf))
 			hyb_key_join(ix->desc, hyb_leaf_row(leaf, leaf->nrows - 1),
@@ -452,7 +452,7 @@ search_level(UniqueSearch *search, const HybVersion *version, int level)
 			last = hyb_pos_compare(ix->desc, &descent->fence, &search->high) >= 0;
 			goto next_leaf;
 		}
-		open_leaf(search);
+		open_candidate_leaf(search);
 		item = hyb_leaf_search_equal(leaf, &search->low, &row, &end_row);
 		end = row < end_row ? hyb_leaf_row_start(leaf, end_row) : item;
 		last = end < leaf->nitems ||

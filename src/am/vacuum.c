@@ -187,7 +187,7 @@ vacuum_leaf(HybVacuum *v, Buffer buf)
  * that was cancelled may not have come to that.
  */
 static int
-collect_dead(HybVacuum *v, Page page, BlockNumber blkno)
+collect_dead_entries(HybVacuum *v, Page page, BlockNumber blkno)
 {
 	HybEntry	entry = {.block = blkno};
 	int			nlive = 0;
@@ -274,7 +274,7 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 		UnlockReleaseBuffer(buf);
 		return;
 	}
-	nlive = collect_dead(v, page, blkno);
+	nlive = collect_dead_entries(v, page, blkno);
 	flag_dead(v, buf);
 
 	old_context = MemoryContextSwitchTo(v->page_context);

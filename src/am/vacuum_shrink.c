@@ -103,7 +103,7 @@ cut_off_noted(Relation index)
 }
 
 static void
-transaction_ends(XactEvent event, void *arg)
+shrink_transaction_ends(XactEvent event, void *arg)
 {
 	Postponed  *list = postponed;
 
@@ -129,7 +129,7 @@ postpone(HybIndex *ix)
 										 sizeof(Postponed));
 
 	if (!registered)
-		RegisterXactCallback(transaction_ends, NULL);
+		RegisterXactCallback(shrink_transaction_ends, NULL);
 	registered = true;
 	Assert(IsInParallelMode());
 	one->index = RelationGetRelid(ix->rel);

@@ -34,7 +34,7 @@
 #include "utils/rel.h"
 
 static inline void
-set_hints(HybSlot *s, const HybGeneration *active)
+set_tail_hints(HybSlot *s, const HybGeneration *active)
 {
 	s->hint_generation = active->number;
 	memcpy(s->hint_tail, active->tail, sizeof(s->hint_tail));
@@ -46,7 +46,7 @@ load_hints(HybIndex *ix, HybSlot *s)
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 
-	set_hints(s, &meta->active);
+	set_tail_hints(s, &meta->active);
 	UnlockReleaseBuffer(metabuf);
 }
 
@@ -104,8 +104,8 @@ note_end(HybSlot *s, uint64 generation, uint64 end)
  * offset of the page; *near: how it is written there.  Returns its length there.
  */
 static inline uint32
-next_entry(const Appending *appending, uint32 done, uint32 offset,
-		   HybDeltaHeader *header, bool *near)
+next_append_header(const Appending *appending, uint32 done, uint32 offset,
+				   HybDeltaHeader *header, bool *near)
 {
 	Assert(done < appending->len);
 	*header = hyb_delta_whole_header(appending->image + done);
@@ -117,7 +117,7 @@ next_entry(const Appending *appending, uint32 done, uint32 offset,
 
 /* Has the page room for the first one?  Find out what TIDs are told beside. */
 static inline bool
-find_room(Page page, Appending *appending)
+page_has_room(Page page, Appending *appending)
 {
 	HybDeltaHeader header;
 	bool		near;
@@ -129,7 +129,7 @@ find_room(Page page, Appending *appending)
 	}
 	else
 		appending->base = hyb_delta_base(page);
-	return appending->from + next_entry(appending, 0, appending->from, &header, &near) <=
+	return appending->from + next_append_header(appending, 0, appending->from, &header, &near) <=
 		((PageHeader) page)->pd_upper;
 }
 
@@ -149,7 +149,7 @@ put_entries(Page page, Appending *appending, bool *lower)
 	{
 		HybDeltaHeader header;
 		bool		near;
-		uint32		len = next_entry(appending, appending->done, end, &header, &near);
+		uint32		len = next_append_header(appending, appending->done, end, &header, &near);
 
 		if (end + len > ph->pd_upper)
 			break;
@@ -184,7 +184,7 @@ enter_appended(HybIndex *ix, HybStageAccess *access, int lane,
 		bool		near;
 
 		entry.offset = entry.next;
-		entry.next += next_entry(appending, at, entry.offset, &header, &near);
+		entry.next += next_append_header(appending, at, entry.offset, &header, &near);
 		entry.bytes = appending->image + at + header.size;
 		entry.len = header.len;
 		entry.keylen = appending->keylen != 0 ? appending->keylen :
@@ -285,10 +285,10 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 		old = lock_tail(ix, old_block, generation);
 		find_end(ix, s, lane, old, appending);
 		if ((hyb_page_opaque(BufferGetPage(old))->flags & HYB_DELTA_CLOSED) == 0 &&
-			find_room(BufferGetPage(old), appending))
+			page_has_room(BufferGetPage(old), appending))
 		{
 			/* somebody else has added a page before us */
-			set_hints(s, &meta->active);
+			set_tail_hints(s, &meta->active);
 			UnlockReleaseBuffer(metabuf);
 			return append_to_tail(ix, s, generation, lane, old, appending);
 		}
@@ -309,7 +309,7 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 	START_CRIT_SECTION();
 	hyb_page_init(BufferGetPage(take.page), ix, HYB_PAGE_DELTA, 0, generation);
 	appending->from = HYB_DELTA_FIRST;
-	(void) find_room(BufferGetPage(take.page), appending);
+	(void) page_has_room(BufferGetPage(take.page), appending);
 	end = hyb_lane_end(new_block, put_entries(BufferGetPage(take.page), appending, &lower));
 	hyb_wal_image(&set, take.page);
 	if (BufferIsValid(old))
@@ -336,7 +336,7 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 		hyb_slot_changed(s);	/* versions lack the new lane's head */
 	hyb_slot_publish(s, generation, lane, end);
 	note_end(s, generation, end);
-	set_hints(s, &meta->active);
+	set_tail_hints(s, &meta->active);
 
 	hyb_space_take_release(&take);
 	if (BufferIsValid(old))
@@ -399,7 +399,7 @@ append(HybIndex *ix, Appending *appending)
 	HybSlot    *s = hyb_slot_get(ix);
 
 	if (s->hint_generation == 0 && hyb_slot_version_is_current(s))
-		set_hints(s, &s->version->active);
+		set_tail_hints(s, &s->version->active);
 	else if (s->hint_generation == 0)
 		load_hints(ix, s);
 	for (;;)
@@ -438,7 +438,7 @@ append(HybIndex *ix, Appending *appending)
 		s->lane = lane;
 		find_end(ix, s, lane, buf, appending);
 		if ((opaque->flags & HYB_DELTA_CLOSED) != 0 ||
-			!find_room(BufferGetPage(buf), appending))
+			!page_has_room(BufferGetPage(buf), appending))
 		{
 			UnlockReleaseBuffer(buf);
 			return append_to_new_page(ix, s, lane, appending);

@@ -207,7 +207,7 @@ item_entry(const Bulk *bulk, const BulkItem *item, HybEntry *entry)
  * there is no room for them.
  */
 static uint16
-add_items(Bulk *bulk)
+add_page_entries(Bulk *bulk)
 {
 	const HybIndex *ix = bulk->ix;
 	uint32		page = bulk->npages - 1;
@@ -257,7 +257,7 @@ read_lane(Bulk *bulk, const HybGeneration *generation, int lane)
 			return false;
 		bulk->block[bulk->npages] = walk.block;
 		if (!hyb_delta_walk_copy(&walk, (char *) bulk_page(bulk, bulk->npages++)) ||
-			(end = add_items(bulk)) == 0)
+			(end = add_page_entries(bulk)) == 0)
 			return false;
 		bulk->end[lane] = hyb_lane_end(walk.block, end);
 	}
@@ -267,7 +267,7 @@ read_lane(Bulk *bulk, const HybGeneration *generation, int lane)
 /* ---- sorting ---- */
 
 static int
-compare_items(const BulkItem *a, const BulkItem *b, const Bulk *bulk)
+compare_bulk_items(const BulkItem *a, const BulkItem *b, const Bulk *bulk)
 {
 	HybEntry	x;
 	HybEntry	y;
@@ -283,7 +283,7 @@ compare_items(const BulkItem *a, const BulkItem *b, const Bulk *bulk)
 
 #define ST_SORT sort_items
 #define ST_ELEMENT_TYPE BulkItem
-#define ST_COMPARE(a, b, bulk) compare_items(a, b, bulk)
+#define ST_COMPARE(a, b, bulk) compare_bulk_items(a, b, bulk)
 #define ST_COMPARE_ARG_TYPE const Bulk
 #define ST_CHECK_FOR_INTERRUPTS
 #define ST_SCOPE static
@@ -357,7 +357,7 @@ build_tree(Bulk *bulk, const HybTreeUse *use)
 		uint32		number = bulk->number[item->page];
 		HybEntry	entry;
 
-		Assert(i == 0 || compare_items(item - 1, item, bulk) <= 0);
+		Assert(i == 0 || compare_bulk_items(item - 1, item, bulk) <= 0);
 		item_entry(bulk, item, &entry);
 		entry.block = bulk->block[item->page];
 		entry.offset = (uint16) item->offset;

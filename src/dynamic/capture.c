@@ -25,7 +25,7 @@
 #include "utils/rel.h"
 
 static inline void
-copy_version(HybVersion *to, const HybVersion *from)
+copy_index_version(HybVersion *to, const HybVersion *from)
 {
 	memcpy(to, from, offsetof(HybVersion, wm_key));
 	memcpy(to->wm_key, from->wm_key, from->watermark.len);
@@ -54,7 +54,7 @@ keep_version(HybSlot *s, const HybVersion *version, uint64 changes)
 		s->version_room = room;
 	}
 	Assert(room <= s->version_room);
-	copy_version(s->version, version);
+	copy_index_version(s->version, version);
 	s->version_changes = changes;
 	s->version_valid = true;
 	hyb_slot_assert_valid(s);
@@ -72,7 +72,7 @@ hyb_version_capture(HybIndex *ix, HybVersion *version)
 	Assert(CritSectionCount == 0);
 	if (likely(hyb_slot_version_is_current(s)))
 	{
-		copy_version(version, s->version);
+		copy_index_version(version, s->version);
 		return;
 	}
 

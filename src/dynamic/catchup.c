@@ -278,7 +278,7 @@ compact_some(const HybTreeUse *use, bool all)
 
 /* Memory is short: the tree at hand gives some, or the one before it. */
 static void
-make_room(const CatchUp *c, const HybTreeUse *use)
+free_tree_memory(const CatchUp *c, const HybTreeUse *use)
 {
 	HybTree    *frozen = &c->access->stage->trees[HYB_FROZEN];
 
@@ -303,7 +303,7 @@ insert_entry(const CatchUp *c, const HybTreeUse *use, const HybEntry *entry)
 	if (unlikely((result == HYB_TREE_MEMORY || use->tree->nchunks != nchunks) &&
 				 hyb_arena_pressure(use->arena) == HYB_PRESSURE_HIGH))
 	{
-		make_room(c, use);
+		free_tree_memory(c, use);
 		if (result == HYB_TREE_MEMORY && !use->log->stale)
 			result = hyb_tree_insert(use, entry);
 	}

@@ -36,7 +36,7 @@ HybDirectory *hyb_directory = NULL;
 static HybSharedSlot *blocks[HYB_SLOT_BLOCKS];
 static uint32 nattached = 0;
 
-static bool evict_idle(uint64 bytes, int idle_ms);
+static bool evict_idle_slots(uint64 bytes, int idle_ms);
 
 static inline uint32
 block_slots(int block)
@@ -132,7 +132,7 @@ directory_attached(void)
 {
 	blocks[0] = (HybSharedSlot *) ((char *) hyb_directory + FIRST_BLOCK_OFFSET);
 	nattached = Max(nattached, 1);
-	hyb_arena_evict = evict_idle;
+	hyb_arena_evict = evict_idle_slots;
 	Assert(pg_atomic_read_u32(&hyb_directory->nblocks) >= 1 &&
 		   pg_atomic_read_u32(&hyb_directory->nblocks) <= HYB_SLOT_BLOCKS);
 	LWLockRegisterTranche(hyb_directory->lock_tranche, "hybrid_control");
@@ -392,7 +392,7 @@ evict_slot(HybEvicted *evicted)
 
 /* Take a slot from the free list and lock it; NULL if none can be had. */
 static HybSharedSlot *
-take_free(void)
+take_free_slot(void)
 {
 	HybSharedSlot *slot;
 
@@ -413,13 +413,13 @@ take_free(void)
 HybSharedSlot *
 hyb_directory_add(const HybSlotKey *key, Oid relid, HybEvicted *evicted)
 {
-	HybSharedSlot *slot = take_free();
+	HybSharedSlot *slot = take_free_slot();
 	int32	   *bucket = bucket_of(key);
 
 	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
 	evicted->db = InvalidOid;
 	if (slot == NULL && evict_slot(evicted))
-		slot = take_free();
+		slot = take_free_slot();
 	if (slot == NULL)
 		return NULL;
 
@@ -517,7 +517,7 @@ evict_trees(HybSharedSlot *slot)
 
 /* What hyb_arena_evict calls. */
 static bool
-evict_idle(uint64 bytes, int idle_ms)
+evict_idle_slots(uint64 bytes, int idle_ms)
 {
 	TimestampTz before = GetCurrentTimestamp() - idle_ms * INT64CONST(1000);
 	uint32		n = slots_attached();

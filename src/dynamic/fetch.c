@@ -46,7 +46,7 @@ hyb_dyn_batch_add(HybDynBatch *batch)
 }
 
 static void
-add_item(HybDynBatch *batch, const HybEntry *entry, uint64 generation)
+add_batch_entry(HybDynBatch *batch, const HybEntry *entry, uint64 generation)
 {
 	HybDynItem *item = hyb_dyn_batch_add(batch);
 
@@ -86,12 +86,12 @@ hyb_dyn_batch_last(const HybIndex *ix, const HybDynBatch *batch, HybPos *pos,
 /* ---- fetching ---- */
 
 /* One generation's entries of what is fetched. */
-typedef struct Source
+typedef struct GenerationReader
 {
 	HybTreeIter iter;
 	HybLogReader reader;
 	const HybEntry *entry;		/* the next one; NULL: there is none */
-} Source;
+} GenerationReader;
 
 /* Index order of two entries. */
 static int
@@ -106,7 +106,7 @@ entry_order(const HybKeyDesc *desc, const HybEntry *a, const HybEntry *b)
 }
 
 static inline void
-next_entry(const HybFetch *fetch, Source *source)
+next_generation_entry(const HybFetch *fetch, GenerationReader *source)
 {
 	do
 		source->entry = hyb_tree_iter_next(&source->iter);
@@ -118,7 +118,7 @@ next_entry(const HybFetch *fetch, Source *source)
 /* Start on one tree, and have its first entry. */
 static void
 start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
-		   const HybStageAccess *access, int which, Source *source)
+		   const HybStageAccess *access, int which, GenerationReader *source)
 {
 	HybTree    *tree = &access->stage->trees[which];
 	const HybPos *lo = fetch->lo;
@@ -142,7 +142,7 @@ start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 	hyb_tree_use(&source->iter.use, ix, tree, access->arena, &source->reader);
 	source->iter.backward = fetch->backward;
 	hyb_tree_iter_start(&source->iter, lo, fetch->hi);
-	next_entry(fetch, source);
+	next_generation_entry(fetch, source);
 }
 
 /*
@@ -153,8 +153,8 @@ static BlockNumber
 collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 		const HybStageAccess *access, int want, HybDynBatch *batch)
 {
-	Source		frozen;
-	Source		active;
+	GenerationReader frozen;
+	GenerationReader active;
 
 	Assert(access->shared == NULL || LWLockHeldByMe(&access->shared->lock));
 	frozen.entry = active.entry = NULL;
@@ -182,13 +182,13 @@ collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 		}
 		if (take_frozen)
 		{
-			add_item(batch, frozen.entry, version->frozen.number);
-			next_entry(fetch, &frozen);
+			add_batch_entry(batch, frozen.entry, version->frozen.number);
+			next_generation_entry(fetch, &frozen);
 		}
 		else
 		{
-			add_item(batch, active.entry, version->active.number);
-			next_entry(fetch, &active);
+			add_batch_entry(batch, active.entry, version->active.number);
+			next_generation_entry(fetch, &active);
 		}
 	}
 	hyb_log_reader_end(&frozen.reader);
@@ -456,8 +456,8 @@ hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 /* ---- marks ---- */
 
 static void
-flag_entry(HybIndex *ix, HybTree *tree, HybArena *arena, const HybEntry *entry,
-		   uint16 flag)
+flag_dynamic_entry(HybIndex *ix, HybTree *tree, HybArena *arena, const HybEntry *entry,
+				   uint16 flag)
 {
 	HybTreeUse	use;
 	HybLogReader reader;
@@ -488,7 +488,7 @@ hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 		return;
 	if (s->stage != NULL && s->busy == 0 &&
 		(tree = hyb_stage_tree(s->stage, generation)) != NULL)
-		flag_entry(ix, tree, s->arena, &entry, HYB_ENTRY_KILLED);
+		flag_dynamic_entry(ix, tree, s->arena, &entry, HYB_ENTRY_KILLED);
 
 	if (!has_shared_trees(s))
 	{
@@ -500,7 +500,7 @@ hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 		return;
 	if (hyb_slot_valid(s) && hyb_arena_attached() &&
 		(tree = hyb_stage_tree(hyb_stage_of(s->shared), generation)) != NULL)
-		flag_entry(ix, tree, &hyb_shared_arena, &entry, HYB_ENTRY_KILLED);
+		flag_dynamic_entry(ix, tree, &hyb_shared_arena, &entry, HYB_ENTRY_KILLED);
 	LWLockRelease(&s->shared->lock);
 }
 
@@ -519,7 +519,7 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 	if (s->stage != NULL && s->busy == 0 &&
 		(tree = hyb_stage_tree(s->stage, generation)) != NULL)
 		for (int i = 0; i < ndead; i++)
-			flag_entry(ix, tree, s->arena, &dead[i], HYB_ENTRY_DEAD);
+			flag_dynamic_entry(ix, tree, s->arena, &dead[i], HYB_ENTRY_DEAD);
 
 	while (hyb_slot_find(s))
 	{
@@ -533,8 +533,8 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 			tree = hyb_stage_tree(hyb_stage_of(shared), generation);
 			if (tree != NULL)
 				for (int i = 0; i < ndead; i++)
-					flag_entry(ix, tree, &hyb_shared_arena, &dead[i],
-							   HYB_ENTRY_DEAD);
+					flag_dynamic_entry(ix, tree, &hyb_shared_arena, &dead[i],
+									   HYB_ENTRY_DEAD);
 			LWLockRelease(&shared->lock);
 			break;
 		}

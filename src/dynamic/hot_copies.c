@@ -20,7 +20,7 @@
 #include "utils/rel.h"
 
 /* Of so many look-ups that would drive something out one publishes. */
-#define SAMPLE			8
+#define LOOKUPS_PER_PUBLISH			8
 
 /* Look-ups of an index in one process before it gets an owner. */
 #define FIRST_LOOKUPS	16
@@ -38,7 +38,7 @@
 #define OFF_TIMES		8
 
 /* Few entries for so many buckets: VACUUM need not look at all of these. */
-#define FEW_ENTRIES		64
+#define VACUUM_FEW_ENTRIES		64
 
 #define GATE_PASSED		(UINT64CONST(1) << 32)
 #define GATE_SHUT		UINT64CONST(1)
@@ -260,7 +260,7 @@ release_owned(void *piece)
 }
 
 static inline void
-count(Owned *owned, const HybHotTable *table)
+count_use(Owned *owned, const HybHotTable *table)
 {
 	if (unlikely(owned->lookups + owned->passed_by >= COUNT_FLUSH))
 		flush_counts(owned, table);
@@ -315,11 +315,11 @@ hyb_hot_find(const HybIndex *ix, const HybHotKey *key, ItemPointer tid)
 	if (pg_atomic_read_u32(&owned->owner->off) != 0)
 	{
 		owned->passed_by++;
-		count(owned, table);
+		count_use(owned, table);
 		return HYB_HOT_NONE;
 	}
 	owned->lookups++;
-	count(owned, table);
+	count_use(owned, table);
 	if (hyb_hot_read(table, owned->number, key, tid, &room))
 	{
 		pg_read_barrier();
@@ -329,7 +329,7 @@ hyb_hot_find(const HybIndex *ix, const HybHotKey *key, ItemPointer tid)
 			return HYB_HOT_HIT;
 		}
 	}
-	if (room || pg_prng_uint32(&pg_global_prng_state) % SAMPLE == 0)
+	if (room || pg_prng_uint32(&pg_global_prng_state) % LOOKUPS_PER_PUBLISH == 0)
 		return HYB_HOT_PUBLISH;
 	return HYB_HOT_NONE;
 }
@@ -407,7 +407,7 @@ hyb_hot_open(void)
 
 /* before_shmem_exit callback: a process that ends leaves no gate shut. */
 static void
-process_ends(int code, Datum arg)
+open_gates_at_exit(int code, Datum arg)
 {
 	hyb_hot_open();
 }
@@ -454,7 +454,7 @@ hyb_hot_shut(const HybIndex *ix, HybHotShut *shut)
 	static bool registered = false;
 
 	if (!registered)
-		before_shmem_exit(process_ends, (Datum) 0);
+		before_shmem_exit(open_gates_at_exit, (Datum) 0);
 	registered = true;
 	pass_gate(ix, GATE_PASSED + GATE_SHUT, shut);
 }
@@ -511,7 +511,7 @@ hyb_hot_vacuum(const HybIndex *ix, HybHotDead dead, void *state)
 	table = passed.table;
 	if (table == NULL)
 		return;
-	if ((uint64) passed.entries * FEW_ENTRIES < table->nbuckets)
+	if ((uint64) passed.entries * VACUUM_FEW_ENTRIES < table->nbuckets)
 	{
 		drop_owner(table, &hyb_slot_get(ix)->key);
 		return;

@@ -35,7 +35,7 @@ static dsm_segment *mapped = NULL;
 static uint64 mapped_generation = 0;
 
 static void
-init_control(void *memory)
+init_hot_control(void *memory)
 {
 	HybHotControl *control = memory;
 
@@ -49,14 +49,14 @@ init_control(void *memory)
 }
 
 static void
-name_tranche(void)
+name_hot_tranche(void)
 {
 	LWLockRegisterTranche(hyb_hot->tranche, "hybrid_hot");
 }
 
 const HybSharedPart hyb_hot_part = {
 	.address = (void **) &hyb_hot,.size = sizeof(HybHotControl),
-	.init = init_control,.attached = name_tranche
+	.init = init_hot_control,.attached = name_hot_tranche
 };
 
 /* ---- the segment ---- */
@@ -106,7 +106,7 @@ hyb_hot_is_mapped(uint64 generation)
 
 /* What is the table now goes, and becomes this, or none.  Locked. */
 static void
-replace(dsm_segment *seg)
+replace_hot_table(dsm_segment *seg)
 {
 	Assert(LWLockHeldByMeInMode(&hyb_hot->lock, LW_EXCLUSIVE));
 	if (hyb_hot->handle != DSM_HANDLE_INVALID)
@@ -193,7 +193,7 @@ make_as_set(void)
 		dsm_pin_segment(seg);
 	}
 	LWLockAcquire(&hyb_hot->lock, LW_EXCLUSIVE);
-	replace(seg);
+	replace_hot_table(seg);
 	hyb_hot->kb = hyb_hot_memory_kb;
 	hyb_hot->config_time = hyb_hot_memory_since;
 	LWLockRelease(&hyb_hot->lock);
@@ -290,8 +290,8 @@ unlock_bucket(HybHotBucket *bucket)
  * any, or none; it reads nothing but the bucket.
  */
 static inline int
-find_place(const HybHotBucket *bucket, uint32 owner, const HybHotKey *key,
-		   uint16 tag)
+find_hot_place(const HybHotBucket *bucket, uint32 owner, const HybHotKey *key,
+			   uint16 tag)
 {
 	int			last = HYB_HOT_PLACES - places_for(key->len);
 
@@ -320,7 +320,7 @@ hyb_hot_read(HybHotTable *table, uint32 owner, const HybHotKey *key,
 	if ((sequence & 1) != 0)
 		return false;
 	pg_read_barrier();
-	i = find_place(bucket, owner, key, tag);
+	i = find_hot_place(bucket, owner, key, tag);
 	if (i < 0)
 	{
 		*room = HYB_HOT_PLACES - pg_number_of_ones[bucket->taken] >= places_for(key->len);
@@ -370,7 +370,7 @@ entry_at(const HybHotBucket *bucket, int place)
  * entries until there are some.
  */
 static int
-make_room(HybHotTable *table, HybHotBucket *bucket, int n)
+evict_hot_entries(HybHotTable *table, HybHotBucket *bucket, int n)
 {
 	Assert(n >= 1 && n <= HYB_HOT_PLACES);
 	for (int i = 0; i + n <= HYB_HOT_PLACES; i++)
@@ -419,10 +419,10 @@ hyb_hot_put(HybHotTable *table, const HybHotPut *put, const HybHotKey *key,
 	pg_memory_barrier();
 	if (pg_atomic_read_u64(put->gate) == put->expected)
 	{
-		i = find_place(bucket, put->number, key, tag);
+		i = find_hot_place(bucket, put->number, key, tag);
 		if (i < 0)
 		{
-			i = make_room(table, bucket, n);
+			i = evict_hot_entries(table, bucket, n);
 			Assert((bucket->taken & places_mask(i, n)) == 0);
 			place = &bucket->places[i];
 			place->owner = put->number;
@@ -456,13 +456,13 @@ hyb_hot_remove(HybHotTable *table, uint32 owner, const HybHotKey *key,
 	if ((sequence & 1) == 0)
 	{
 		pg_read_barrier();
-		i = find_place(bucket, owner, key, tag);
+		i = find_hot_place(bucket, owner, key, tag);
 		pg_read_barrier();
 		if (i < 0 && pg_atomic_read_u32(&bucket->sequence) == sequence)
 			return;
 	}
 	lock_bucket(bucket);
-	i = find_place(bucket, owner, key, tag);
+	i = find_hot_place(bucket, owner, key, tag);
 	if (i >= 0 &&
 		(tid == NULL ||
 		 ItemPointerEquals(&bucket->places[i].tid,

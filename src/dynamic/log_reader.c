@@ -18,7 +18,7 @@
  * Errors are those of reading a page, and of entries that are damaged.
  */
 static bool
-load_entry(HybEntryLog *log, HybLogPage *where, uint16 offset, HybEntry *entry)
+load_log_entry(HybEntryLog *log, HybTreeLogPage *where, uint16 offset, HybEntry *entry)
 {
 	HybLogReader *reader = (HybLogReader *) log;
 	HybIndex   *ix = reader->ix;
@@ -64,7 +64,7 @@ void
 hyb_tree_use(HybTreeUse *use, HybIndex *ix, HybTree *tree, HybArena *arena,
 			 HybLogReader *reader)
 {
-	reader->log.load = load_entry;
+	reader->log.load = load_log_entry;
 	reader->log.stale = false;
 	reader->ix = ix;
 	reader->generation = tree->generation;

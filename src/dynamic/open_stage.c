@@ -350,7 +350,7 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want,
 }
 
 static void
-ask_for_merge(HybSlot *s)
+request_merge(HybSlot *s)
 {
 	s->merge_wanted = false;
 	hyb_slots_set_scarce();
@@ -367,7 +367,7 @@ hyb_stage_close(HybStageAccess *access)
 	else
 		access->s->busy--;
 	if (unlikely(access->s->merge_wanted))
-		ask_for_merge(access->s);
+		request_merge(access->s);
 }
 
 /* Is the shared tree, if there is one, read now and then? */

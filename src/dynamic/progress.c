@@ -33,13 +33,13 @@ progress_assert_valid(const HybProgress *progress)
 #endif
 
 static void
-init_table(void *memory)
+init_progress_table(void *memory)
 {
 	SpinLockInit(&((ProgressTable *) memory)->mutex);
 }
 
 const HybSharedPart hyb_progress_part = {
-	.address = (void **) &table,.size = sizeof(ProgressTable),.init = init_table
+	.address = (void **) &table,.size = sizeof(ProgressTable),.init = init_progress_table
 };
 
 /* A merge of a worker goes on over its commits, but not over an abort. */

@@ -111,7 +111,7 @@ other_build(void)
 }
 
 static void
-init_control(char *memory)
+init_shared_control(char *memory)
 {
 	memset(memory, 0, control_size());
 	for (int i = 0; i < nparts; i++)
@@ -163,7 +163,7 @@ find_or_make_control(void)
 	{
 		memory = ShmemInitStruct(name, control_size(), &found);
 		if (!found)
-			init_control(memory);
+			init_shared_control(memory);
 	}
 	LWLockRelease(AddinShmemInitLock);
 	return memory;

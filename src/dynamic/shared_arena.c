@@ -548,7 +548,7 @@ retire_segment(void)
  * among them, or, where the arena is mostly free, for a moment.
  */
 static void
-evict_idle(void)
+evict_idle_trees(void)
 {
 	uint32		reserved = table->nreserved;
 	bool		sparse;
@@ -580,13 +580,13 @@ settle(void)
 	hyb_arena_trim(&hyb_shared_arena);
 	if (seen_gone != pg_atomic_read_u64(&table->gone))
 		unmap_gone();
-	evict_idle();
+	evict_idle_trees();
 	while (retire_segment())
 		 /* another */ ;
 }
 
 static void
-transaction_ends(XactEvent event, void *arg)
+arena_transaction_ends(XactEvent event, void *arg)
 {
 	switch (event)
 	{
@@ -603,15 +603,15 @@ transaction_ends(XactEvent event, void *arg)
 }
 
 static void
-subtransaction_ends(SubXactEvent event, SubTransactionId mine,
-					SubTransactionId parent, void *arg)
+arena_subtransaction_ends(SubXactEvent event, SubTransactionId mine,
+						  SubTransactionId parent, void *arg)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB && table != NULL)
 		hyb_arena_trim(&hyb_shared_arena);
 }
 
 static void
-process_ends(int code, Datum arg)
+release_arena_at_exit(int code, Datum arg)
 {
 	settle();
 	if (table != NULL)
@@ -626,9 +626,9 @@ register_callbacks(void)
 
 	if (registered)
 		return;
-	before_shmem_exit(process_ends, (Datum) 0);
-	RegisterXactCallback(transaction_ends, NULL);
-	RegisterSubXactCallback(subtransaction_ends, NULL);
+	before_shmem_exit(release_arena_at_exit, (Datum) 0);
+	RegisterXactCallback(arena_transaction_ends, NULL);
+	RegisterSubXactCallback(arena_subtransaction_ends, NULL);
 	registered = true;
 }
 
@@ -650,7 +650,7 @@ table_attached(void)
 }
 
 static void
-init_table(void *memory)
+init_segment_table(void *memory)
 {
 	SegmentTable *new = memory;
 
@@ -662,7 +662,7 @@ init_table(void *memory)
 }
 
 const HybSharedPart hyb_arena_part = {
-	.address = (void **) &table,.size = sizeof(SegmentTable),.init = init_table,
+	.address = (void **) &table,.size = sizeof(SegmentTable),.init = init_segment_table,
 	.attached = table_attached
 };
 
@@ -691,7 +691,7 @@ pop_chunk(uint32 n)
  * the first look at their pages.  False if there were none.
  */
 static bool
-take_free(HybArena *arena, uint32 n, uint32 budget)
+take_free_chunks(HybArena *arena, uint32 n, uint32 budget)
 {
 	uint32		had = arena->npocket;
 	uint32		used;
@@ -729,7 +729,7 @@ reserve_shared(HybArena *arena, uint32 n)
 		uint64		missing;
 
 		hyb_arena_attach();
-		while (take_free(arena, n, budget))
+		while (take_free_chunks(arena, n, budget))
 			 /* more */ ;
 		if (arena->npocket >= n)
 			break;

@@ -116,7 +116,7 @@ typedef struct Reading
 } Reading;
 
 static void
-add_entry(const Reading *r, const HybEntry *entry)
+fetch_log_entry(const Reading *r, const HybEntry *entry)
 {
 	HybDynItem *item = hyb_dyn_batch_add(r->batch);
 
@@ -135,7 +135,7 @@ add_entry(const Reading *r, const HybEntry *entry)
 
 /* What is wanted of a page's copy. */
 static void
-add_page(const Reading *r, BlockNumber block, Page copy)
+fetch_log_page(const Reading *r, BlockNumber block, Page copy)
 {
 	const HybKeyDesc *desc = r->ix->desc;
 	HybEntry	entry = {.block = block};
@@ -149,7 +149,7 @@ add_page(const Reading *r, BlockNumber block, Page copy)
 								r->lo) > 0 &&
 			hyb_pos_compare_key(desc, entry.bytes, entry.keylen, &entry.tid,
 								r->fetch->hi) < 0)
-			add_entry(r, &entry);
+			fetch_log_entry(r, &entry);
 	}
 }
 
@@ -178,12 +178,12 @@ add_lane(const Reading *r, int lane)
 			   ((PageHeader) BufferGetPage(buf))->pd_lower);
 	UnlockReleaseBuffer(buf);
 	if (only)
-		add_page(r, walk.block, (Page) copy.data);
+		fetch_log_page(r, walk.block, (Page) copy.data);
 	return only;
 }
 
 static bool
-add_generation(const Reading *r)
+fetch_generation(const Reading *r)
 {
 	for (int lane = 0; lane < HYB_LANES; lane++)
 		if (!add_lane(r, lane))
@@ -245,14 +245,14 @@ hyb_short_log_fetch(HybIndex *ix, const HybVersion *version,
 		r.whole = true;
 		r.lo = hyb_pos_compare(ix->desc, fetch->lo, &version->watermark) < 0 ?
 			&version->watermark : fetch->lo;
-		read = add_generation(&r);
+		read = fetch_generation(&r);
 	}
 	if (read && (which & HYB_FETCH_ACTIVE))
 	{
 		r.generation = &active;
 		r.whole = false;
 		r.lo = fetch->lo;
-		read = add_generation(&r);
+		read = fetch_generation(&r);
 		if (!read)
 			s->tree_generation = active.number;
 	}

@@ -302,7 +302,7 @@ breathe(const HybTreeUse *use, const HybTreePath *path, HybTreeLeaf *leaf,
 
 /* The path to where an entry goes. */
 static HybTreeLeaf *
-find_place(const HybTreeUse *use, const HybEntry *entry, HybTreePath *path)
+find_entry_path(const HybTreeUse *use, const HybEntry *entry, HybTreePath *path)
 {
 	HybPos		pos = hyb_pos_at(use->desc, entry->bytes, entry->keylen, entry->tid);
 	HybTreeTarget target;
@@ -366,7 +366,7 @@ hyb_tree_insert(const HybTreeUse *use, const HybEntry *entry)
 		leaf = make_root(use, &path);
 	}
 	else
-		leaf = find_place(use, entry, &path);
+		leaf = find_entry_path(use, entry, &path);
 	full = leaf->count == hyb_tree_leaf_fanout(leaf);
 	if (use->log->stale || (full && !hyb_tree_leaf_split_plan(use, &path, entry, &split)))
 		return HYB_TREE_STALE;
@@ -649,7 +649,7 @@ hyb_tree_iter_next(HybTreeIter *iter)
 
 /* Flag entry i of a leaf, unless it is dead. */
 static bool
-flag_entry(const HybTreeUse *use, HybTreeLeaf *leaf, int i, uint16 flag)
+flag_tree_entry(const HybTreeUse *use, HybTreeLeaf *leaf, int i, uint16 flag)
 {
 	HybEntry	entry;
 
@@ -691,7 +691,7 @@ hyb_tree_flag(const HybTreeUse *use, const HybEntry *entry, uint16 flag)
 		}
 		if (hyb_tree_leaf_compare(use, leaf, i, &pos) != 0)
 			break;
-		if (flag_entry(use, leaf, i++, flag))
+		if (flag_tree_entry(use, leaf, i++, flag))
 			n++;
 	}
 	return n;

@@ -37,8 +37,8 @@ extern HybRef hyb_tree_new_separator(HybTree *tree, HybArena *arena,
 	((int) ((hyb_entry_size(len) + HYB_NODE_SIZE - 1) / HYB_NODE_SIZE))
 
 /* A page of the tree's list. */
-extern HybLogPage *hyb_tree_page(const HybTree *tree, const HybArena *arena,
-								 uint32 page);
+extern HybTreeLogPage *hyb_tree_page(const HybTree *tree, const HybArena *arena,
+									 uint32 page);
 
 /* Nodes that a page more in the list takes at most. */
 #define HYB_PAGE_NODES	(HYB_PAGES_HEIGHT + 1)

@@ -45,7 +45,7 @@ hyb_tree_leaf_assert_valid(const HybTreeLeaf *leaf)
 /* ---- reading ---- */
 
 static bool
-load_entry(const HybTreeUse *use, HybLogRef ref, HybEntry *entry)
+load_tree_entry(const HybTreeUse *use, HybLogRef ref, HybEntry *entry)
 {
 	if (use->log->stale)
 		return false;
@@ -82,7 +82,7 @@ hyb_tree_leaf_entry(const HybTreeUse *use, const HybTreeLeaf *leaf, int i,
 					 entry);
 		return true;
 	}
-	if (!load_entry(use, hyb_compact_leaf(leaf)->ref[i], entry))
+	if (!load_tree_entry(use, hyb_compact_leaf(leaf)->ref[i], entry))
 		return false;
 	entry->flags = (entry->flags != 0 ? HYB_ENTRY_DEAD : 0) |
 		(hyb_bit(hyb_compact_leaf(leaf)->killed, i) ? HYB_ENTRY_KILLED : 0);
@@ -104,7 +104,7 @@ hyb_tree_leaf_compare(const HybTreeUse *use, const HybTreeLeaf *leaf, int i,
 		return hyb_pos_compare_key(use->desc, copy->bytes, copy->keylen,
 								   &copy->tid, pos);
 	}
-	if (!load_entry(use, hyb_compact_leaf(leaf)->ref[i], &entry))
+	if (!load_tree_entry(use, hyb_compact_leaf(leaf)->ref[i], &entry))
 		return 1;
 	return hyb_pos_compare_key(use->desc, entry.bytes, entry.keylen,
 							   &entry.tid, pos);

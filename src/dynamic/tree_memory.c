@@ -19,7 +19,7 @@
 #define RECENT_PAGES	8
 
 static inline bool
-has_room(const HybArena *arena, uint32 chunk, uint32 bytes)
+chunk_has_room(const HybArena *arena, uint32 chunk, uint32 bytes)
 {
 	return chunk != 0 &&
 		hyb_chunk(arena, chunk)->used + bytes <= HYB_CHUNK_SIZE;
@@ -31,9 +31,9 @@ hyb_tree_has_memory(const HybTree *tree, const HybArena *arena,
 {
 	uint32		needed = 0;
 
-	if (entry_size > 0 && !has_room(arena, tree->newest, entry_size))
+	if (entry_size > 0 && !chunk_has_room(arena, tree->newest, entry_size))
 		needed++;
-	if (nodes > 0 && !has_room(arena, tree->nodes, nodes * HYB_NODE_SIZE))
+	if (nodes > 0 && !chunk_has_room(arena, tree->nodes, nodes * HYB_NODE_SIZE))
 		needed++;
 	return needed <= arena->npocket;
 }
@@ -57,7 +57,7 @@ new_nodes(HybTree *tree, HybArena *arena, int n)
 	uint32		bytes = n * HYB_NODE_SIZE;
 	HybRef		ref;
 
-	if (!has_room(arena, tree->nodes, bytes))
+	if (!chunk_has_room(arena, tree->nodes, bytes))
 	{
 		uint32		chunk = hyb_arena_take(arena, HYB_CHUNK_NODES);
 
@@ -85,7 +85,7 @@ hyb_tree_new_entry(HybTree *tree, HybArena *arena, const HybEntry *entry)
 
 	Assert(entry->len > 0 && entry->len <= HYB_ENTRY_LEN_MASK);
 	Assert(entry->keylen > 0 && entry->keylen <= entry->len);
-	if (!has_room(arena, tree->newest, size))
+	if (!chunk_has_room(arena, tree->newest, size))
 	{
 		uint32		chunk = hyb_arena_take(arena, HYB_CHUNK_ENTRIES);
 
@@ -161,7 +161,7 @@ pages_height(uint32 npages)
 	return height;
 }
 
-HybLogPage *
+HybTreeLogPage *
 hyb_tree_page(const HybTree *tree, const HybArena *arena, uint32 page)
 {
 	HybRef		ref = tree->pages;
@@ -174,7 +174,7 @@ hyb_tree_page(const HybTree *tree, const HybArena *arena, uint32 page)
 		ref = *child_of(arena, ref, page / below);
 		page %= below;
 	}
-	return (HybLogPage *) hyb_ref_ptr(arena, ref) + page;
+	return (HybTreeLogPage *) hyb_ref_ptr(arena, ref) + page;
 }
 
 static void
@@ -205,7 +205,7 @@ append_page(HybTree *tree, HybArena *arena, BlockNumber block)
 		page %= below;
 	}
 	Assert(page < HYB_PAGES_FANOUT && BlockNumberIsValid(block));
-	((HybLogPage *) hyb_ref_ptr(arena, ref) + page)->block = block;
+	((HybTreeLogPage *) hyb_ref_ptr(arena, ref) + page)->block = block;
 	tree->npages++;
 }
 

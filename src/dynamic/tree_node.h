@@ -118,14 +118,14 @@ typedef struct HybTreeInner
  * The list of the log's pages: a radix tree, whose leaves have these, its inner
  * nodes references to nodes.
  */
-typedef struct HybLogPage
+typedef struct HybTreeLogPage
 {
 	BlockNumber block;
 	int32		buffer;			/* where it was the last time; a hint, which
 								 * is set under a shared lock too; 0: unknown */
-} HybLogPage;
+} HybTreeLogPage;
 
-#define HYB_PAGES_FANOUT	(HYB_NODE_SIZE / sizeof(HybLogPage))
+#define HYB_PAGES_FANOUT	(HYB_NODE_SIZE / sizeof(HybTreeLogPage))
 #define HYB_PAGES_HEIGHT	4
 
 StaticAssertDecl(sizeof(HybPlainLeaf) <= HYB_NODE_SIZE, "a leaf is one node");

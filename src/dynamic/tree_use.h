@@ -45,7 +45,7 @@ extern void hyb_tree_assert_valid(const HybTree *tree);
  */
 typedef struct HybEntryLog
 {
-	bool		(*load) (struct HybEntryLog *log, HybLogPage *page,
+	bool		(*load) (struct HybEntryLog *log, HybTreeLogPage *page,
 						 uint16 offset, HybEntry *entry);
 	bool		stale;
 } HybEntryLog;

@@ -92,14 +92,14 @@ init_partitions(void *memory)
 }
 
 static void
-name_tranche(void)
+name_unique_tranche(void)
 {
 	LWLockRegisterTranche(shared->tranche, "hybrid_unique");
 }
 
 const HybSharedPart hyb_unique_part = {
 	.address = (void **) &shared,.size = offsetof(Partitions, partitions),
-	.more = partitions_size,.init = init_partitions,.attached = name_tranche
+	.more = partitions_size,.init = init_partitions,.attached = name_unique_tranche
 };
 
 void

@@ -234,7 +234,7 @@ less_missed(Request *a, Request *b)
  * one role's indexes can have.
  */
 static Request *
-find_room(Workers *workers, Oid owner)
+find_request_place(Workers *workers, Oid owner)
 {
 	Request    *free = NULL;
 	Request    *room = NULL;
@@ -266,7 +266,7 @@ find_room(Workers *workers, Oid owner)
 
 /* The request is for a merge, and due. */
 static void
-ask_for_merge(Request *request, TimestampTz now)
+make_merge_due(Request *request, TimestampTz now)
 {
 	request->task.look = false;
 	request->due = now;
@@ -279,7 +279,7 @@ ask_for_merge(Request *request, TimestampTz now)
 static Request *
 add_request(Workers *workers, Oid dbid, Oid relid, Oid owner, TimestampTz now)
 {
-	Request    *request = find_room(workers, owner);
+	Request    *request = find_request_place(workers, owner);
 
 	if (request == NULL)
 		return NULL;
@@ -287,7 +287,7 @@ add_request(Workers *workers, Oid dbid, Oid relid, Oid owner, TimestampTz now)
 	request->task.dbid = dbid;
 	request->task.relid = relid;
 	request->task.owner = owner;
-	ask_for_merge(request, now);
+	make_merge_due(request, now);
 	return request;
 }
 
@@ -347,7 +347,7 @@ note_request(Workers *workers, Oid dbid, Oid relid, Oid owner, TimestampTz now)
 	if (is_taken(workers, request))
 		request->asked_again = true;
 	else if (request->task.look || (request->due > now && !request->failed))
-		ask_for_merge(request, now);
+		make_merge_due(request, now);
 	return request;
 }
 
@@ -421,14 +421,14 @@ hyb_worker_confirm(const HybWorkerRef *ref, Oid *dbid)
 	return confirmed;
 }
 
-HybWork
+HybWorkerTask
 hyb_worker_next(const HybWorkerRef *ref, HybTask *task)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	Workers    *workers = lock_workers();
 	Worker	   *worker = find_worker(workers, ref);
 	Request    *next;
-	HybWork		work = HYB_WORK_NONE;
+	HybWorkerTask work = HYB_WORK_NONE;
 
 	Assert(worker != NULL && task_of(workers, ref) == NULL);
 	next = oldest_request(workers, worker, now);
@@ -498,7 +498,7 @@ hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result)
 		if (result == HYB_WORK_DONE && !request->asked_again)
 			request->task.dbid = InvalidOid;
 		else if (result == HYB_WORK_DONE)
-			ask_for_merge(request, now);
+			make_merge_due(request, now);
 		else if (result == HYB_WORK_AGAIN)
 			request->due = now;
 		else if (result == HYB_WORK_LOCKED)
@@ -525,7 +525,7 @@ hyb_worker_look_later(const HybWorkerRef *ref, const HybQuietMark *mark,
 	{
 		bool		merge = request->asked_again;
 
-		ask_for_merge(request, now);
+		make_merge_due(request, now);
 		if (!merge)
 		{
 			request->task.look = true;

@@ -100,15 +100,15 @@ extern HybRequestOutcome hyb_worker_request(Oid dbid, Oid relid, Oid owner,
  */
 extern bool hyb_worker_confirm(const HybWorkerRef *ref, Oid *dbid);
 
-typedef enum HybWork
+typedef enum HybWorkerTask
 {
 	HYB_WORK_NONE,				/* nothing is due; the worker is idle */
 	HYB_WORK_TASK,				/* the worker has taken *task */
 	HYB_WORK_DATABASE			/* task->dbid needs a worker */
-} HybWork;
+} HybWorkerTask;
 
 /* What a worker does next that has no task. */
-extern HybWork hyb_worker_next(const HybWorkerRef *ref, HybTask *task);
+extern HybWorkerTask hyb_worker_next(const HybWorkerRef *ref, HybTask *task);
 
 /*
  * Should it let go of its task: because another one has waited for wait_ms,

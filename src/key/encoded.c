@@ -277,7 +277,7 @@ hope_memory(MemoryContext context)
 }
 
 static void
-add_bytes(HybEncodedKeys *keys, const uint8 *bytes, uint32 len)
+add_key_bytes(HybEncodedKeys *keys, const uint8 *bytes, uint32 len)
 {
 	uint32		used = keys->n > 0 ? keys->off[keys->n] : 0;
 
@@ -308,14 +308,14 @@ hyb_encoded_add_key(HybEncodedKeys *keys, const HybColumn *col, Datum value)
 	uint32		len;
 	void	   *allocated = plain_bytes(col, value, &bytes, &len);
 
-	add_bytes(keys, bytes, Min(len, HYB_MAX_ENTRY_SIZE));
+	add_key_bytes(keys, bytes, Min(len, HYB_MAX_ENTRY_SIZE));
 	if (allocated)
 		pfree(allocated);
 }
 
 /* One column's dictionary, appended to *out. */
 static void
-learn(const HybColumn *col, int column, const HybEncodedKeys *keys, HybBuf *out)
+learn_column(const HybColumn *col, int column, const HybEncodedKeys *keys, HybBuf *out)
 {
 	const HybEncodedOptions *options = (const HybEncodedOptions *)
 		DatumGetPointer(col->options);
@@ -328,12 +328,12 @@ learn(const HybColumn *col, int column, const HybEncodedKeys *keys, HybBuf *out)
 	uint64		stored = 0;
 
 	for (uint32 i = 0; i < keys->n; i++)
-		add_bytes(&all, keys->bytes + keys->off[i],
-				  keys->off[i + 1] - keys->off[i]);
+		add_key_bytes(&all, keys->bytes + keys->off[i],
+					  keys->off[i + 1] - keys->off[i]);
 	if (keys->n < HYB_ENCODED_ENOUGH_KEYS)
 		for (int i = 0; i < hyb_encoded_sample_n; i++)
-			add_bytes(&all, (const uint8 *) hyb_encoded_sample[i],
-					  strlen(hyb_encoded_sample[i]));
+			add_key_bytes(&all, (const uint8 *) hyb_encoded_sample[i],
+						  strlen(hyb_encoded_sample[i]));
 	sample.bytes = all.bytes;
 	sample.off = all.off;
 	sample.n = all.n;
@@ -387,7 +387,7 @@ hyb_encoded_learn(const HybKeyDesc *desc, const HybEncodedKeys *keys,
 										ALLOCSET_DEFAULT_SIZES);
 		hyb_buf_reserve(out, 1);	/* in the caller's context */
 		old = MemoryContextSwitchTo(context);
-		learn(&desc->cols[i], i, &keys[i], out);
+		learn_column(&desc->cols[i], i, &keys[i], out);
 		MemoryContextSwitchTo(old);
 		MemoryContextDelete(context);
 	}

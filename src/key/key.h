@@ -353,6 +353,19 @@ hyb_pos_at(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
 	};
 }
 
+/* Before or after all entries whose first columns are this key. */
+static inline void
+hyb_pos_set(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
+{
+	Assert(key->len <= PG_UINT16_MAX);
+	*pos = (HybPos)
+	{
+		.key = key->data,.len = (uint16) key->len,
+			.ncols = (uint8) ncols,.tie = (int8) tie
+	};
+	ItemPointerSetInvalid(&pos->tid);
+}
+
 #define HYB_POS_MIN(pos)	((pos)->len == 0 && (pos)->tie == HYB_BEFORE)
 #define HYB_POS_MAX(pos)	((pos)->len == 0 && (pos)->tie == HYB_AFTER)
 

@@ -17,8 +17,8 @@
 
 typedef struct CutState
 {
-	MergeStep  *step;
-	HybCut	   *cut;
+	HybMergeStep *step;
+	HybLeafRemainder *cut;
 	HybFilterBuilder *filter;
 	HybLeafBuilder *builder;	/* NULL: nothing is left so far */
 	HybPos		run_low;		/* lower fence of what is left */
@@ -29,7 +29,7 @@ typedef struct CutState
 } CutState;
 
 static void
-emit_leaf(void *arg, Page page, const HybPos *low)
+keep_cut_leaf(void *arg, Page page, const HybPos *low)
 {
 	CutState   *state = arg;
 
@@ -44,7 +44,7 @@ emit_leaf(void *arg, Page page, const HybPos *low)
 static void
 keep_items(CutState *state, const HybChild *child, int from, int to)
 {
-	MergeStep  *step = state->step;
+	HybMergeStep *step = state->step;
 	HybLeaf    *leaf = &step->leaf;
 
 	if (from >= to)
@@ -52,7 +52,7 @@ keep_items(CutState *state, const HybChild *child, int from, int to)
 	if (state->builder == NULL)
 		state->builder = hyb_leaf_builder_create(step->ix,
 												 hyb_leaf_layout_for(step->ix, step->source),
-												 step->stamp, emit_leaf, state);
+												 step->stamp, keep_cut_leaf, state);
 	state->rent += (double) child->rent * (to - from) / leaf->nitems;
 	if (leaf->tombstones == NULL)
 		hyb_leaf_builder_add_leaf(state->builder, leaf, from, to);
@@ -79,7 +79,7 @@ static void
 cut_leaf(CutState *state, const HybChild *child, const HybPos *above,
 		 const HybPos *upto)
 {
-	MergeStep  *step = state->step;
+	HybMergeStep *step = state->step;
 	HybLeaf    *leaf = &step->leaf;
 	int			row;
 	int			from;
@@ -104,10 +104,10 @@ cut_leaf(CutState *state, const HybChild *child, const HybPos *above,
 }
 
 void
-hyb_step_cut(MergeStep *step, const HybPos *to, uint64 moved)
+hyb_step_cut(HybMergeStep *step, const HybPos *to, uint64 moved)
 {
 	const HybKeyDesc *desc = step->ix->desc;
-	HybCut	   *cut = palloc0(sizeof(HybCut));
+	HybLeafRemainder *cut = palloc0(sizeof(HybLeafRemainder));
 	CutState	state = {.step = step,.cut = cut};
 	HybPos		above = hyb_step_above(&step->from);
 	HybPos		upto = hyb_step_above(to);

@@ -25,7 +25,7 @@
  * Pages that a step reads from disk for it, at most: the merge lock is held.
  * Groups stay for another merge then.
  */
-#define MAX_READS		1024
+#define GROUP_MAX_READS		1024
 
 /* Rows of more entries are few. */
 #define MAX_AHEAD		8
@@ -51,7 +51,7 @@ typedef struct HybStepGroup
 } HybStepGroup;
 
 int
-hyb_step_entries_of_row(MergeStep *step, int row, int end)
+hyb_step_entries_of_row(HybMergeStep *step, int row, int end)
 {
 	int			i = step->done.next_entry + 1;
 
@@ -77,15 +77,15 @@ hyb_step_entries_of_row(MergeStep *step, int row, int end)
 #define MANY_ENTRIES	1024
 
 /* Entries that a row has then. */
-#define FEW_ENTRIES		8
+#define ROW_FEW_ENTRIES		8
 
 /* Is it time to read so many keys, if so many entries come to them? */
 static bool
-is_due(MergeStep *step, int old, int more)
+is_due(HybMergeStep *step, int old, int more)
 {
 	if (old + more >= MANY_ENTRIES)
 		return true;
-	if (old + more < FEW_ENTRIES && step->leaf.layout->may_have != NULL &&
+	if (old + more < ROW_FEW_ENTRIES && step->leaf.layout->may_have != NULL &&
 		hyb_dead_table_is_large(&step->dead))
 		return false;
 	return pg_leftmost_one_pos32(old) != pg_leftmost_one_pos32(old + more);
@@ -95,7 +95,7 @@ is_due(MergeStep *step, int old, int more)
  * By the first entry that comes to a row, which is the only one mostly.
  */
 void
-hyb_step_ask_ahead(MergeStep *step, int end)
+hyb_step_ask_ahead(HybMergeStep *step, int end)
 {
 	int			left = hyb_dead_ahead(&step->dead);
 	int			row = -1;
@@ -124,7 +124,7 @@ hyb_step_ask_ahead(MergeStep *step, int end)
 }
 
 static HybStepGroup *
-get_group(MergeStep *step)
+get_group(HybMergeStep *step)
 {
 	if (step->group == NULL)
 		step->group = palloc0(sizeof(HybStepGroup));
@@ -133,7 +133,7 @@ get_group(MergeStep *step)
 
 /* Read an item's key.  False if that cannot be done. */
 static bool
-read_member(MergeStep *step, HybStepGroup *group, int item,
+read_member(HybMergeStep *step, HybStepGroup *group, int item,
 			const ItemPointerData *tid, const HybBuf *prefix, uint32 bits)
 {
 	CHECK_FOR_INTERRUPTS();
@@ -183,7 +183,7 @@ compare_members(const void *a, const void *b, void *arg)
 }
 
 bool
-hyb_step_read_group(MergeStep *step, int row, int last)
+hyb_step_read_group(HybMergeStep *step, int row, int last)
 {
 	HybStepGroup *group = get_group(step);
 	int			from = hyb_leaf_row_start(&step->leaf, row);
@@ -198,7 +198,7 @@ hyb_step_read_group(MergeStep *step, int row, int last)
 	if (n < 1)
 		hyb_corrupted(step->ix->rel, step->leaf.blkno, "The rows of the leaf do not ascend.");
 	if (!is_due(step, n, more) ||
-		(group->reads >= MAX_READS && n + more < MANY_ENTRIES))
+		(group->reads >= GROUP_MAX_READS && n + more < MANY_ENTRIES))
 		return false;
 	group->n = group->tombstones = group->dead = 0;
 	group->keys.len = 0;
@@ -217,7 +217,7 @@ hyb_step_read_group(MergeStep *step, int row, int last)
 }
 
 void
-hyb_step_add_group(MergeStep *step, int last)
+hyb_step_add_group(HybMergeStep *step, int last)
 {
 	HybStepGroup *group = step->group;
 	int			next = 0;

@@ -1,5 +1,5 @@
 /*
- * hand_over.c
+ * hand_over_locks.c
  *		Predicate locks on leaves that a step replaces.
  *
  * A leaf of the oldest level stands for a range of keys among the server's
@@ -54,15 +54,6 @@ typedef struct Moves
 	int			alloc;
 } Moves;
 
-/* Child number i of a path's level-1 node ends here. */
-static HybPos
-upper_fence(const HybPath *path, int i)
-{
-	const HybChildList *list = &path->nodes[0].children;
-
-	return i + 1 < list->n ? list->children[i + 1].low : path->high;
-}
-
 static BlockNumber
 target_of_child(const HybChild *child)
 {
@@ -78,12 +69,12 @@ set_leaf(NewLeaf *leaf, int child)
 	leaf->target = leaf->path->height == 0 ? HYB_TARGET_NO_LEAF :
 		target_of_child(&leaf->path->nodes[0].children.children[child]);
 	leaf->high = leaf->path->height == 0 ? leaf->path->high :
-		upper_fence(leaf->path, child);
+		hyb_path_upper_fence(leaf->path, child);
 }
 
 /* Read the path to the new leaf that a position lies in. */
 static void
-load_leaf(const HybIndex *ix, NewLeaf *leaf, const HybPos *pos)
+load_new_leaf(const HybIndex *ix, NewLeaf *leaf, const HybPos *pos)
 {
 	leaf->path = palloc(sizeof(HybPath));
 	hyb_path_load(ix, leaf->root, pos, leaf->path);
@@ -100,7 +91,7 @@ next_leaf(const HybIndex *ix, NewLeaf *leaf)
 	if (leaf->child + 1 < leaf->path->nodes[0].children.n)
 		set_leaf(leaf, leaf->child + 1);
 	else
-		load_leaf(ix, leaf, &high);
+		load_new_leaf(ix, leaf, &high);
 }
 
 static void
@@ -146,18 +137,18 @@ find_moves(const HybIndex *ix, const HybReplacedLeaves *replaced, Moves *moves)
 
 	if (path->height == 0)
 	{
-		load_leaf(ix, &leaf, &low);
+		load_new_leaf(ix, &leaf, &low);
 		add_moves(ix, moves, HYB_TARGET_NO_LEAF, &low, &path->high, &leaf);
 		return;
 	}
 	for (int i = 0; i < list->n && next < replaced->nretired; i++)
 	{
-		HybPos		high = upper_fence(path, i);
+		HybPos		high = hyb_path_upper_fence(path, i);
 
 		if (list->children[i].block != replaced->retired[next])
 			continue;
 		if (next++ == 0)
-			load_leaf(ix, &leaf, &list->children[i].low);
+			load_new_leaf(ix, &leaf, &list->children[i].low);
 		add_moves(ix, moves, target_of_child(&list->children[i]),
 				  &list->children[i].low, &high, &leaf);
 	}
@@ -210,7 +201,7 @@ has_too_many(const HybIndex *ix)
  * transaction still has those on its old leaf.
  */
 static void
-hand_over(const HybIndex *ix, const Moves *moves)
+hand_over_locks(const HybIndex *ix, const Moves *moves)
 {
 	bool		full = false;
 
@@ -246,6 +237,6 @@ hyb_meta_lock_to_replace(HybIndex *ix, const HybReplacedLeaves *replaced,
 		TransferPredicateLocksToHeapRelation(ix->rel);
 	find_moves(ix, replaced, &moves);
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, meta);
-	hand_over(ix, &moves);
+	hand_over_locks(ix, &moves);
 	return metabuf;
 }

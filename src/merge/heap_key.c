@@ -105,7 +105,7 @@ last_version(Page page, OffsetNumber *offset)
  * to be fetched with the page unlocked; or NULL: *read says why.
  */
 static HeapTuple
-copy_version(HybDeadCheck *check, const ItemPointerData *tid, HybKeyRead *read)
+copy_row_version(HybDeadCheck *check, const ItemPointerData *tid, HybKeyRead *read)
 {
 	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
 	Page		page = hyb_dead_lock_page(check,
@@ -142,7 +142,7 @@ hyb_heap_key(HybDeadCheck *check, const HybIndex *ix,
 			 const ItemPointerData *tid, HybBuf *out)
 {
 	HybKeyRead	read;
-	HeapTuple	tuple = copy_version(check, tid, &read);
+	HeapTuple	tuple = copy_row_version(check, tid, &read);
 
 	if (tuple == NULL)
 		return read;

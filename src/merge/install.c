@@ -28,7 +28,7 @@ typedef struct NewTree
  * newer levels have room for rent and filters in any case.
  */
 static void
-write_tree(MergeStep *step, HybStepSpace *space, HybPath *path,
+write_tree(HybMergeStep *step, HybStepSpace *space, HybPath *path,
 		   HybChildList *children, int level, NewTree *tree)
 {
 	int			inner = space->new_inner - space->old_inner;
@@ -44,16 +44,16 @@ write_tree(MergeStep *step, HybStepSpace *space, HybPath *path,
 
 /* Has the step rewritten anything in the level that entries go to? */
 static inline bool
-has_written(const MergeStep *step)
+has_written(const HybMergeStep *step)
 {
 	return step->done.leaves.nimages > 0 || step->done.leaves.nretired > 0;
 }
 
 static HybStepSpace *
-write_trees(MergeStep *step, HybPath *path, NewTree *to, NewTree *from)
+write_trees(HybMergeStep *step, HybPath *path, NewTree *to, NewTree *from)
 {
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
-	HybCut	   *cut = step->cut;
+	HybLeafRemainder *cut = step->cut;
 	int			leaves = step->done.leaves.nimages;
 	int			pages = 0;
 
@@ -103,8 +103,8 @@ count_level(HybLevel *level, const HybLeafChange *leaves, const NewTree *tree)
 
 /* Add how well entries compress to what other steps of this merge have seen. */
 static void
-count_recent(HybMetaPage *meta, const MergeStep *step, HybWalSet *set,
-			 Buffer metabuf)
+note_recent(HybMetaPage *meta, const HybMergeStep *step, HybWalSet *set,
+			Buffer metabuf)
 {
 	int			nkeys = step->ix->desc->nkeys;
 
@@ -123,7 +123,7 @@ count_recent(HybMetaPage *meta, const MergeStep *step, HybWalSet *set,
 
 /* Does a step of a pass stop within a unit?  Compares keys. */
 static bool
-is_moving(const MergeStep *step, const HybPos *watermark)
+is_moving(const HybMergeStep *step, const HybPos *watermark)
 {
 	HybPos		above;
 
@@ -135,7 +135,7 @@ is_moving(const MergeStep *step, const HybPos *watermark)
 
 /* Clear the hot copies of the keys that the step has merged. */
 static void
-clear_hot(const MergeStep *step, const HybHotShut *shut)
+clear_hot(const HybMergeStep *step, const HybHotShut *shut)
 {
 	if (shut->table == NULL)
 		return;
@@ -150,7 +150,7 @@ clear_hot(const MergeStep *step, const HybHotShut *shut)
 
 /* Lock the metapage; predicate locks go to the new leaves of the oldest level. */
 static Buffer
-lock_meta(const MergeStep *step, const NewTree *to, HybMetaPage **meta)
+lock_meta(const HybMergeStep *step, const NewTree *to, HybMetaPage **meta)
 {
 	HybReplacedLeaves replaced = {
 		.path = to->path,
@@ -166,7 +166,7 @@ lock_meta(const MergeStep *step, const NewTree *to, HybMetaPage **meta)
 
 /* Write the record; space is NULL if no pages were written. */
 static bool
-switch_version(MergeStep *step, HybStepSpace *space, const NewTree *to,
+switch_version(HybMergeStep *step, HybStepSpace *space, const NewTree *to,
 			   const NewTree *from, const HybPos *watermark)
 {
 	HybIndex   *ix = step->ix;
@@ -205,7 +205,7 @@ switch_version(MergeStep *step, HybStepSpace *space, const NewTree *to,
 	{
 		meta->merged_entries += step->done.merged;
 		if (ix->dictionaries != NULL)
-			count_recent(meta, step, &set, metabuf);
+			note_recent(meta, step, &set, metabuf);
 	}
 	else
 	{
@@ -225,7 +225,7 @@ switch_version(MergeStep *step, HybStepSpace *space, const NewTree *to,
  * published until the version is another one.
  */
 static bool
-switch_shut(MergeStep *step, HybStepSpace *space, const NewTree *to,
+switch_shut(HybMergeStep *step, HybStepSpace *space, const NewTree *to,
 			const NewTree *from, const HybPos *watermark)
 {
 	HybHotShut	shut;
@@ -247,7 +247,7 @@ switch_shut(MergeStep *step, HybStepSpace *space, const NewTree *to,
 }
 
 bool
-hyb_step_install(MergeStep *step, HybPath *path, const HybPos *watermark)
+hyb_step_install(HybMergeStep *step, HybPath *path, const HybPos *watermark)
 {
 	HybStepSpace *space = NULL;
 	NewTree		to = {0};

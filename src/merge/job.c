@@ -35,7 +35,7 @@ hyb_merge_job_end(HybMergeJob *job)
  * generation that is being merged.
  */
 static void
-report(HybIndex *ix, HybMergeJob *job, const HybMetaPage *meta)
+report_merge_progress(HybIndex *ix, HybMergeJob *job, const HybMetaPage *meta)
 {
 	HybProgress now = {0};
 
@@ -100,7 +100,7 @@ hyb_merge_job_step(HybIndex *ix, HybMergeJob *job, HybMergeMode mode,
 	if (job != NULL)
 		job->moved += meta.merged_entries - merged;
 	if (job != NULL && more)
-		report(ix, job, &meta);
+		report_merge_progress(ix, job, &meta);
 	return more ? HYB_MERGE_MORE : HYB_MERGE_DONE;
 }
 
@@ -152,14 +152,14 @@ leave_to_worker(void)
 }
 
 static void
-transaction_ends(XactEvent event, void *arg)
+job_transaction_ends(XactEvent event, void *arg)
 {
 	leave_to_worker();
 }
 
 static void
-subtransaction_ends(SubXactEvent event, SubTransactionId mine,
-					SubTransactionId parent, void *arg)
+job_subtransaction_ends(SubXactEvent event, SubTransactionId mine,
+						SubTransactionId parent, void *arg)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 		leave_to_worker();
@@ -174,8 +174,8 @@ merge_to(HybIndex *ix, Goal *goal)
 
 	if (!registered)
 	{
-		RegisterXactCallback(transaction_ends, NULL);
-		RegisterSubXactCallback(subtransaction_ends, NULL);
+		RegisterXactCallback(job_transaction_ends, NULL);
+		RegisterSubXactCallback(job_subtransaction_ends, NULL);
 		registered = true;
 	}
 	if (hyb_merge_may_ask(ix))

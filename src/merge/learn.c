@@ -56,7 +56,7 @@
 #define HYB_LEARN_MAX_BYTES	(64 * 1024 * 1024)
 
 /* Steps through the entries: a prime above HYB_ENCODED_SAMPLE_KEYS */
-#define SAMPLE_STEP			16411
+#define SAMPLE_ENTRY_STEP			16411
 
 /* An entry; those of one row of a leaf share their bytes. */
 typedef struct LearnEntry
@@ -97,8 +97,8 @@ typedef struct Learn
 /* ---- reading ---- */
 
 static void
-add_entry(LearnInput *input, uint32 off, uint32 len, uint32 keylen,
-		  const ItemPointerData *tid)
+add_learn_entry(LearnInput *input, uint32 off, uint32 len, uint32 keylen,
+				const ItemPointerData *tid)
 {
 	LearnEntry *entry;
 
@@ -116,8 +116,8 @@ add_entry(LearnInput *input, uint32 off, uint32 len, uint32 keylen,
 }
 
 static void
-read_leaf(const HybIndex *ix, LearnInput *input, const char *page,
-		  BlockNumber block)
+read_learn_leaf(const HybIndex *ix, LearnInput *input, const char *page,
+				BlockNumber block)
 {
 	HybLeaf		leaf = {0};
 
@@ -142,7 +142,7 @@ read_leaf(const HybIndex *ix, LearnInput *input, const char *page,
 			if (hyb_leaf_is_tombstone(&leaf, item))
 				continue;
 			hyb_leaf_tids(&leaf, item, 1, &tid);
-			add_entry(input, off, len, keylen, &tid);
+			add_learn_entry(input, off, len, keylen, &tid);
 		}
 	}
 	hyb_leaf_close(&leaf);
@@ -171,7 +171,7 @@ read_tree(const HybIndex *ix, LearnInput *input, BlockNumber block,
 	input->blocks[input->nblocks++] = block;
 
 	if (level == 0)
-		read_leaf(ix, input, page, block);
+		read_learn_leaf(ix, input, page, block);
 	for (int i = 0; level > 0 && i < hyb_inner_count((Page) page); i++)
 	{
 		HybChild	child;
@@ -214,8 +214,8 @@ read_generation(const HybIndex *ix, LearnInput *input,
 			if ((entry.flags & HYB_DELTA_DEAD) != 0)
 				continue;
 			hyb_buf_append(&input->bytes, entry.bytes, entry.len);
-			add_entry(input, input->bytes.len - entry.len, entry.len,
-					  entry.keylen, &entry.tid);
+			add_learn_entry(input, input->bytes.len - entry.len, entry.len,
+							entry.keylen, &entry.tid);
 		}
 		input->too_large |= input->bytes.len > HYB_LEARN_MAX_BYTES;
 	}
@@ -263,7 +263,7 @@ learn_dictionaries(Learn *learn)
 		return false;
 	for (uint32 i = 0; i < n && bytes < HYB_ENCODED_SAMPLE_BYTES; i++)
 	{
-		uint32		place = (uint32) ((uint64) i * SAMPLE_STEP % n);
+		uint32		place = (uint32) ((uint64) i * SAMPLE_ENTRY_STEP % n);
 		const LearnEntry *entry = &input->entries[(uint64) place * input->n / n];
 
 		(void) hyb_key_split(desc, input->bytes.data + entry->off, entry->len,
@@ -374,7 +374,7 @@ compare_entries(const void *a, const void *b, void *arg)
 }
 
 static void
-emit_leaf(void *arg, Page page, const HybPos *low)
+write_learned_leaf(void *arg, Page page, const HybPos *low)
 {
 	Learn	   *learn = arg;
 
@@ -388,7 +388,7 @@ build_leaves(Learn *learn, const LearnInput *input)
 	const HybKeyDesc *desc = learn->coded.desc;
 	HybLeafBuilder *builder = hyb_leaf_builder_create(&learn->coded,
 													  hyb_leaf_layout_for(&learn->coded, 0),
-													  learn->stamp, emit_leaf,
+													  learn->stamp, write_learned_leaf,
 													  learn);
 	HybValue   *vals = palloc(desc->natts * sizeof(HybValue));
 
@@ -410,7 +410,7 @@ build_leaves(Learn *learn, const LearnInput *input)
  * Write dictionaries and static stage, and switch the metapage.
  */
 static void
-install(Learn *learn, const LearnInput *input)
+install_learned(Learn *learn, const LearnInput *input)
 {
 	HybIndex   *ix = learn->ix;
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
@@ -523,7 +523,7 @@ encode_index(Learn *learn)
 		hyb_dictionary_npages(learn->stored.len);
 	if (npages > HYB_LEARN_MAX_NEW)
 		return false;
-	install(learn, input);
+	install_learned(learn, input);
 	learn->progress = true;
 	return true;
 }

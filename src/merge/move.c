@@ -132,7 +132,7 @@ path_in_end(const MoveStep *step, const HybPath *path)
 
 /* Write what the step has made, and switch the metapage. */
 static void
-install(MoveStep *step, HybPath *path, int level, const HybPos *watermark)
+install_move(MoveStep *step, HybPath *path, int level, const HybPos *watermark)
 {
 	HybIndex   *ix = step->ix;
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
@@ -182,7 +182,7 @@ install(MoveStep *step, HybPath *path, int level, const HybPos *watermark)
  * One step in the level at hand; false after its last leaf.
  */
 static bool
-move_range(MoveStep *step, HybMove *move, const HybVersion *version)
+move_level_range(MoveStep *step, HybMove *move, const HybVersion *version)
 {
 	const HybRoot *root = &version->levels[move->level];
 	HybPath    *path = palloc(sizeof(HybPath));
@@ -204,7 +204,7 @@ move_range(MoveStep *step, HybMove *move, const HybVersion *version)
 	hyb_path_go_on(step->ix, path, &high, &move->at, &move->at_key);
 
 	if (step->nretired + step->nfilters > 0 || path_in_end(step, path))
-		install(step, path, move->level, &version->watermark);
+		install_move(step, path, move->level, &version->watermark);
 	move->moved += step->nretired;
 	return !HYB_POS_MAX(&move->at);
 }
@@ -256,7 +256,7 @@ hyb_move_step(HybIndex *ix, HybMove *move)
 	step->max_leaves = leaves_of_step(&meta);
 	step->page = palloc(BLCKSZ);
 	hyb_version_capture(ix, version);
-	more = move_range(step, move, version);
+	more = move_level_range(step, move, version);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 

@@ -29,7 +29,7 @@
 #define PASS_MAX_SOURCE		48
 
 /* The next entry that is to move or to stay: an item of a leaf of the newer level. */
-typedef struct Source
+typedef struct PassReader
 {
 	HybPath    *path;
 	int			child;			/* of its level-1 node: the leaf */
@@ -39,14 +39,14 @@ typedef struct Source
 	bool		ended;			/* there is no entry any more */
 	HybBuf		key;			/* of the position that it was sought at */
 	MemoryContext context;		/* of the path */
-} Source;
+} PassReader;
 
 typedef struct Pass
 {
-	MergeStep  *step;
+	HybMergeStep *step;
 	HybPos		at;				/* entries up to here are done with */
 	HybBuf		at_key;
-	Source		source;
+	PassReader	source;
 	HybPath    *unit;			/* path to the node of the older level that
 								 * the next unit lies below */
 	int			looked;			/* leaves of the newer level */
@@ -57,10 +57,10 @@ typedef struct Pass
 
 /* Open the leaf that the source is at. */
 static void
-open_leaf(Pass *pass)
+open_pass_leaf(Pass *pass)
 {
-	MergeStep  *step = pass->step;
-	Source	   *source = &pass->source;
+	HybMergeStep *step = pass->step;
+	PassReader *source = &pass->source;
 	const HybChildList *list = &source->path->nodes[0].children;
 	const HybChild *child = &list->children[source->child];
 
@@ -78,7 +78,7 @@ open_leaf(Pass *pass)
 static void
 load_source(Pass *pass, const HybPos *above)
 {
-	Source	   *source = &pass->source;
+	PassReader *source = &pass->source;
 	HybPos		at;
 	MemoryContext old;
 
@@ -93,17 +93,17 @@ load_source(Pass *pass, const HybPos *above)
 }
 
 static void
-load_leaf(Pass *pass, const HybPos *above)
+load_older_leaf(Pass *pass, const HybPos *above)
 {
 	load_source(pass, above);
-	open_leaf(pass);
+	open_pass_leaf(pass);
 }
 
 /* At the end of a leaf the next entry is one of the next leaf that has any. */
 static void
 leave_empty(Pass *pass)
 {
-	Source	   *source = &pass->source;
+	PassReader *source = &pass->source;
 
 	while (source->item >= source->leaf.nitems && !source->ended)
 	{
@@ -112,10 +112,10 @@ leave_empty(Pass *pass)
 		else if (source->child + 1 < source->path->nodes[0].children.n)
 		{
 			source->child++;
-			open_leaf(pass);
+			open_pass_leaf(pass);
 		}
 		else
-			load_leaf(pass, &source->high);
+			load_older_leaf(pass, &source->high);
 	}
 }
 
@@ -124,7 +124,7 @@ seek_entry(Pass *pass, const HybPos *above)
 {
 	int			row;
 
-	load_leaf(pass, above);
+	load_older_leaf(pass, above);
 	pass->source.item = hyb_leaf_search(&pass->source.leaf, above, &row);
 	leave_empty(pass);
 }
@@ -134,7 +134,7 @@ static void
 go_to_entry(Pass *pass)
 {
 	const HybKeyDesc *desc = pass->step->ix->desc;
-	Source	   *source = &pass->source;
+	PassReader *source = &pass->source;
 	ItemPointerData tid;
 	HybPos		pos = {.tie = HYB_AFTER};
 
@@ -160,7 +160,7 @@ go_to_entry(Pass *pass)
 static inline bool
 leaf_is_known(const Pass *pass)
 {
-	const Source *source = &pass->source;
+	const PassReader *source = &pass->source;
 
 	return source->path->nodes[0].children.children[source->child].stamp < pass->known;
 }
@@ -185,7 +185,7 @@ static void
 skip_known(Pass *pass)
 {
 	const HybKeyDesc *desc = pass->step->ix->desc;
-	Source	   *source = &pass->source;
+	PassReader *source = &pass->source;
 	HybPos		above = hyb_step_above(&pass->at);
 	HybPos		low;
 	MemoryContext old;
@@ -269,7 +269,7 @@ count_price(HybLeaf *leaf, const HybChildList *leaves, int from, int to,
 static void
 survey_unit(Pass *pass, HybUnitFacts *facts)
 {
-	Source	   *source = &pass->source;
+	PassReader *source = &pass->source;
 	const HybPathNode *node = &pass->unit->nodes[0];
 	double		most = node->children.n + 2 * HYB_MAX_HEIGHT;
 	int			last = -1;
@@ -339,7 +339,7 @@ load_unit(Pass *pass, bool ask)
 static bool
 next_unit(Pass *pass, const HybMetaPage *meta)
 {
-	MergeStep  *step = pass->step;
+	HybMergeStep *step = pass->step;
 	bool		all = meta->pass_level >= meta->wanted_levels;
 	HybPos		above = hyb_step_above(&pass->at);
 
@@ -377,7 +377,7 @@ next_unit(Pass *pass, const HybMetaPage *meta)
 static HybPos
 step_end(Pass *pass)
 {
-	MergeStep  *step = pass->step;
+	HybMergeStep *step = pass->step;
 	HybPos		end = pass->unit->high;
 	HybPos		above = hyb_step_above(&pass->at);
 	HybPath    *path = step->source_path = palloc(sizeof(HybPath));
@@ -395,7 +395,7 @@ step_end(Pass *pass)
 
 /* Damaged separators could have the steps of a pass go round for ever. */
 static void
-check_progress(const MergeStep *step, const HybPos *from, const HybPos *to)
+check_progress(const HybMergeStep *step, const HybPos *from, const HybPos *to)
 {
 	if (!HYB_POS_MAX(to) && hyb_pos_compare(step->ix->desc, to, from) <= 0)
 		hyb_corrupted(step->ix->rel, HYB_METAPAGE_BLKNO,
@@ -417,7 +417,7 @@ check_empty(const HybIndex *ix, const HybLevel *level)
  * was being moved.  Behind its end the next pass begins, if there is one.
  */
 static void
-advance(HybIndex *ix, const HybPos *at, bool unit_done)
+advance_watermark(HybIndex *ix, const HybPos *at, bool unit_done)
 {
 	HybPos		minus_infinity = {.tie = HYB_BEFORE};
 	HybMetaPage *meta;
@@ -467,7 +467,7 @@ advance(HybIndex *ix, const HybPos *at, bool unit_done)
  * of which everything is to move becomes empty.
  */
 static bool
-pass_by(MergeStep *step)
+pass_by(HybMergeStep *step)
 {
 	HybPos		below = hyb_step_below(&step->end);
 	bool		fits = true;
@@ -477,8 +477,8 @@ pass_by(MergeStep *step)
 	if (step->cut != NULL)
 		fits = hyb_step_install(step, NULL, &below);
 	else
-		advance(step->ix, &below,
-				hyb_pos_compare(step->ix->desc, &step->end, &step->unit_high) >= 0);
+		advance_watermark(step->ix, &below,
+						  hyb_pos_compare(step->ix->desc, &step->end, &step->unit_high) >= 0);
 	hyb_leaf_close(&step->leaf);
 	hyb_space_settle(step->ix);
 	return fits;
@@ -489,7 +489,7 @@ hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts,
 			  int halvings)
 {
 	Pass		pass = {0};
-	MergeStep  *step = hyb_step_create(ix, meta, halvings);
+	HybMergeStep *step = hyb_step_create(ix, meta, halvings);
 	HybMergeFacts at_level = *facts;
 	HybStepSize size;
 	HybPos		watermark;
@@ -512,7 +512,7 @@ hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts,
 	if (!found)
 	{
 		check_progress(step, &step->version.watermark, &pass.at);
-		advance(ix, &pass.at, true);
+		advance_watermark(ix, &pass.at, true);
 		return true;
 	}
 

@@ -53,7 +53,7 @@
  * tells better than the estimate.
  */
 static void
-aim_run(MergeStep *step)
+aim_run(HybMergeStep *step)
 {
 	int			rest = step->run_items - step->run_emitted;
 	double		content;
@@ -73,9 +73,9 @@ aim_run(MergeStep *step)
 }
 
 static void
-emit_leaf(void *arg, Page page, const HybPos *low)
+keep_rewritten_leaf(void *arg, Page page, const HybPos *low)
 {
-	MergeStep  *step = arg;
+	HybMergeStep *step = arg;
 	int			nitems = (int) hyb_page_opaque(page)->count;
 
 	Assert(nitems > 0 && hyb_page_opaque(page)->stamp == step->stamp);
@@ -95,12 +95,12 @@ emit_leaf(void *arg, Page page, const HybPos *low)
  * full, and the last one takes the rest.
  */
 static void
-begin_run(MergeStep *step, const HybPos *low, int items, double content)
+begin_run(HybMergeStep *step, const HybPos *low, int items, double content)
 {
 	Assert(step->builder == NULL);
 	step->builder = hyb_leaf_builder_create(step->ix,
 											hyb_leaf_layout_for(step->ix, step->level),
-											step->stamp, emit_leaf, step);
+											step->stamp, keep_rewritten_leaf, step);
 	hyb_leaf_builder_expect(step->builder, step->entries,
 							hyb_dead_table_is_large(&step->dead));
 	hyb_leaf_builder_after(step->builder, low);
@@ -119,7 +119,7 @@ begin_run(MergeStep *step, const HybPos *low, int items, double content)
  * the new ones, children from `first` on.
  */
 static void
-end_run(MergeStep *step, int first, const HybPos *high)
+end_run(HybMergeStep *step, int first, const HybPos *high)
 {
 	int			n;
 
@@ -135,7 +135,7 @@ end_run(MergeStep *step, int first, const HybPos *high)
 }
 
 void
-hyb_step_add_frozen(MergeStep *step)
+hyb_step_add_frozen(HybMergeStep *step)
 {
 	const HybDynItem *item = &step->batch.items[step->done.next_entry++];
 
@@ -157,7 +157,7 @@ hyb_step_add_frozen(MergeStep *step)
 
 /* Take the opened leaf's hints; are there any? */
 static bool
-take_hints(MergeStep *step)
+take_hints(HybMergeStep *step)
 {
 	const uint8 *hints = hyb_leaf_hints(step->leaf_page);
 	int			n = hyb_leaf_hint_bytes(step->leaf.nitems);
@@ -174,7 +174,7 @@ take_hints(MergeStep *step)
 
 /* Copy a leaf into step->leaf_page, and open it. */
 static void
-copy_leaf(MergeStep *step, const HybChild *child)
+copy_leaf(HybMergeStep *step, const HybChild *child)
 {
 	hyb_child_copy_leaf(step->ix, child, step->leaf_page);
 	hyb_leaf_open(&step->leaf, step->ix->desc, step->leaf_page,
@@ -187,7 +187,7 @@ copy_leaf(MergeStep *step, const HybChild *child)
  * those killed that can be dropped.
  */
 static void
-add_leaf_items(MergeStep *step, int from, int to)
+add_leaf_items(HybMergeStep *step, int from, int to)
 {
 	HybLeaf    *leaf = &step->leaf;
 	const uint8 *hints = step->leaf_hints;
@@ -236,7 +236,7 @@ add_leaf_items(MergeStep *step, int from, int to)
  * entries that fall into it.
  */
 static bool
-regroup(MergeStep *step, int row, int end, int *done)
+regroup(HybMergeStep *step, int row, int end, int *done)
 {
 	HybLeaf    *leaf = &step->leaf;
 	int			start = hyb_leaf_row_start(leaf, row);
@@ -258,7 +258,7 @@ regroup(MergeStep *step, int row, int end, int *done)
  * position; -1 if it went with its row.
  */
 static int
-place_entry(MergeStep *step, const HybPos *pos, int end, int *done)
+place_entry(HybMergeStep *step, const HybPos *pos, int end, int *done)
 {
 	HybLeaf    *leaf = &step->leaf;
 	HybRowRange rows;
@@ -276,7 +276,7 @@ place_entry(MergeStep *step, const HybPos *pos, int end, int *done)
  * which lie inside its fences.
  */
 static void
-merge_leaf(MergeStep *step, int end)
+merge_leaf(HybMergeStep *step, int end)
 {
 	int			done = 0;
 
@@ -307,18 +307,8 @@ merge_leaf(MergeStep *step, int end)
 	step->done.leaves.old_tids += step->leaf.nitems;
 }
 
-/* Upper fence of a child of the path's level-1 node. */
-static HybPos
-upper_fence(const HybPath *path, int child)
-{
-	const HybChildList *list = &path->nodes[0].children;
-
-	Assert(child >= 0 && child < list->n);
-	return child + 1 < list->n ? list->children[child + 1].low : path->high;
-}
-
 static bool
-entry_below(MergeStep *step, int entry, const HybPos *fence)
+entry_below(HybMergeStep *step, int entry, const HybPos *fence)
 {
 	const HybDynItem *item = &step->batch.items[entry];
 
@@ -333,7 +323,7 @@ entry_below(MergeStep *step, int entry, const HybPos *fence)
  * last leaf whose range the step does.
  */
 static int
-touch_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
+touch_leaves(HybMergeStep *step, const HybPath *path, HybBalance *balance,
 			 int from)
 {
 	int			first = path->nodes[0].index;
@@ -345,7 +335,7 @@ touch_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
 	while (i < n)
 	{
 		HybStepLeaf *leaf = &balance->leaves[i];
-		HybPos		high = upper_fence(path, i);
+		HybPos		high = hyb_path_upper_fence(path, i);
 
 		while (end < step->last_entry && entry_below(step, end, &high))
 		{
@@ -385,7 +375,7 @@ touch_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
  * taken up again.
  */
 static bool
-choose_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
+choose_leaves(HybMergeStep *step, const HybPath *path, HybBalance *balance,
 			  int from, int *last)
 {
 	int			first = path->nodes[0].index;
@@ -397,7 +387,7 @@ choose_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
 	int			lo = 0;
 	int			hi = stop;
 	int			i = from;
-	HybPos		fence = upper_fence(path, Min(stop, n - 1));
+	HybPos		fence = hyb_path_upper_fence(path, Min(stop, n - 1));
 
 	if (more)
 		goes_on = entry_below(step, next, &fence);
@@ -409,7 +399,7 @@ choose_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
 	/* neighbours beyond: not those that later steps rewrite */
 	while (!goes_on && hi < n && hi - stop < balance->reach)
 	{
-		fence = upper_fence(path, hi);
+		fence = hyb_path_upper_fence(path, hi);
 		if (more && entry_below(step, next, &fence))
 			break;
 		hi++;
@@ -451,7 +441,7 @@ choose_leaves(MergeStep *step, const HybPath *path, HybBalance *balance,
 }
 
 static inline bool
-enough_images(const MergeStep *step)
+enough_images(const HybMergeStep *step)
 {
 	return step->done.leaves.nimages >= (step->filter != NULL ? HYB_STEP_MAX_FILTERED :
 										 HYB_STEP_MAX_IMAGES);
@@ -466,7 +456,7 @@ enough_images(const MergeStep *step)
  * `from` is returned.
  */
 static int
-rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
+rewrite_run(HybMergeStep *step, HybPath *path, HybBalance *balance, int from,
 			int to, bool packed)
 {
 	HybChildList *old = &path->nodes[0].children;
@@ -496,12 +486,12 @@ rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
 		merge_leaf(step, leaves[i].end);
 		if (enough_images(step) && i >= path->nodes[0].index)
 		{
-			fence = upper_fence(path, i);
+			fence = hyb_path_upper_fence(path, i);
 			end_run(step, nchildren, &fence);
 			return i + 1;
 		}
 	}
-	fence = upper_fence(path, to - 1);
+	fence = hyb_path_upper_fence(path, to - 1);
 	end_run(step, nchildren, &fence);
 
 	if (extended && !packed &&
@@ -517,7 +507,7 @@ rewrite_run(MergeStep *step, HybPath *path, HybBalance *balance, int from,
 }
 
 bool
-hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence)
+hyb_step_rewrite(HybMergeStep *step, HybPath *path, HybPos *fence)
 {
 	HybPathNode *node = &path->nodes[0];
 	HybChildList *old = &node->children;
@@ -579,6 +569,6 @@ hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence)
 		i = done;
 	}
 	Assert(stop > first && stop <= old->n);
-	*fence = upper_fence(path, stop - 1);
+	*fence = hyb_path_upper_fence(path, stop - 1);
 	return stop == old->n;
 }

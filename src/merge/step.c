@@ -36,7 +36,7 @@
 
 #ifdef USE_ASSERT_CHECKING
 void
-hyb_step_assert_valid(const MergeStep *step)
+hyb_step_assert_valid(const HybMergeStep *step)
 {
 	/* entries go from a newer level, or the log, to the one before it */
 	Assert(step->level >= 0 && step->level < HYB_MAX_LEVELS);
@@ -170,7 +170,7 @@ free_retiring(HybIndex *ix)
 }
 
 bool
-hyb_step_fetch(MergeStep *step, const HybStepSize *size)
+hyb_step_fetch(HybMergeStep *step, const HybStepSize *size)
 {
 	HybFetch	fetch = {
 		.lo = &step->from,
@@ -203,7 +203,7 @@ hyb_step_fetch(MergeStep *step, const HybStepSize *size)
 
 /* Where the step begins. */
 static HybPos
-first_place(const MergeStep *step)
+step_begin(const HybMergeStep *step)
 {
 	if (!step->compact)
 		return hyb_step_pos(step, &step->batch.items[0]);
@@ -217,7 +217,7 @@ first_place(const MergeStep *step)
  * to the end of its level-1 node.
  */
 static HybPos
-next_watermark(const MergeStep *step, HybPos fence, bool node_done)
+next_watermark(const HybMergeStep *step, HybPos fence, bool node_done)
 {
 	bool		entries_left = step->done.next_entry < step->batch.nitems ||
 		!step->batch.complete;
@@ -244,10 +244,10 @@ next_watermark(const MergeStep *step, HybPos fence, bool node_done)
 	return hyb_step_below(&fence);
 }
 
-MergeStep *
+HybMergeStep *
 hyb_step_create(HybIndex *ix, const HybMetaPage *meta, int halvings)
 {
-	MergeStep  *step = palloc0(sizeof(MergeStep));
+	HybMergeStep *step = palloc0(sizeof(HybMergeStep));
 
 	step->ix = ix;
 	step->source = HYB_SOURCE_LOG;
@@ -268,11 +268,11 @@ hyb_step_create(HybIndex *ix, const HybMetaPage *meta, int halvings)
 }
 
 bool
-hyb_step_run(MergeStep *step, HybPos *watermark)
+hyb_step_run(HybMergeStep *step, HybPos *watermark)
 {
 	HybIndex   *ix = step->ix;
 	HybPath    *path = palloc(sizeof(HybPath));
-	HybPos		start = first_place(step);
+	HybPos		start = step_begin(step);
 	HybPos		fence;
 	bool		node_done;
 	bool		fits;
@@ -312,7 +312,7 @@ static bool
 merge_range(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts,
 			int halvings, bool *done)
 {
-	MergeStep  *step = hyb_step_create(ix, meta, halvings);
+	HybMergeStep *step = hyb_step_create(ix, meta, halvings);
 	HybStepSize size = hyb_merge_policy->step(facts);
 	HybPos		watermark;
 
@@ -338,7 +338,7 @@ merge_range(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts,
  * a few leaves, a filter page for each and two nodes of each height at most.
  */
 static void
-move_range(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts)
+move_next_range(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts)
 {
 	bool		fits = false;
 	bool		done = false;
@@ -385,6 +385,6 @@ hyb_merge_step(HybIndex *ix)
 	}
 	if (meta.frozen.number == 0 && meta.pass_level == 0)
 		return false;
-	move_range(ix, &meta, &facts);
+	move_next_range(ix, &meta, &facts);
 	return true;
 }

@@ -50,15 +50,15 @@ typedef struct HybVersionLook
 #define HYB_SOURCE_LOG	(-1)
 
 /* What is left of the leaves of a level that a range is taken out of. */
-typedef struct HybCut
+typedef struct HybLeafRemainder
 {
 	HybPath    *path;			/* to the level-1 node of all of them */
 	HybChildList children;		/* its new children */
 	BlockNumber *retired;		/* the leaves */
 	HybLeafChange leaves;
-} HybCut;
+} HybLeafRemainder;
 
-typedef struct MergeStep
+typedef struct HybMergeStep
 {
 	HybIndex   *ix;
 	HybVersion	version;
@@ -80,7 +80,7 @@ typedef struct MergeStep
 	int			last_entry;		/* one past those that this step may merge */
 	HybPath    *source_path;	/* of the source level, to what lies above
 								 * `from`; NULL with HYB_SOURCE_LOG */
-	HybCut	   *cut;			/* the same; or nothing to be taken out */
+	HybLeafRemainder *cut;		/* the same; or nothing to be taken out */
 	struct HybStepGroup *group; /* what group.c keeps; NULL: no group was read */
 	HybLeaf		leaf;
 	char	   *leaf_page;		/* private copy of the leaf being merged */
@@ -104,24 +104,24 @@ typedef struct MergeStep
 	HybDeadCheck dead;
 	HybVersionLook look;
 	HybStepDone done;
-} MergeStep;
+} HybMergeStep;
 
 #ifdef USE_ASSERT_CHECKING
 /* A step, after each of its parts. */
-extern void hyb_step_assert_valid(const MergeStep *step);
+extern void hyb_step_assert_valid(const HybMergeStep *step);
 #else
 #define hyb_step_assert_valid(step) ((void) (step))
 #endif
 
 static inline const uint8 *
-hyb_step_entry(const MergeStep *step, const HybDynItem *item)
+hyb_step_entry(const HybMergeStep *step, const HybDynItem *item)
 {
 	Assert(item->key_off + item->len <= step->batch.keys.len);
 	return step->batch.keys.data + item->key_off;
 }
 
 static inline HybPos
-hyb_step_pos(const MergeStep *step, const HybDynItem *item)
+hyb_step_pos(const HybMergeStep *step, const HybDynItem *item)
 {
 	return hyb_pos_at(step->ix->desc, hyb_step_entry(step, item), item->keylen,
 					  item->tid);
@@ -131,11 +131,11 @@ hyb_step_pos(const MergeStep *step, const HybDynItem *item)
  * Take the entries of a step.  False if there are none above the watermark and
  * below the end of the range, and no leaves left to visit.
  */
-extern bool hyb_step_fetch(MergeStep *step, const HybStepSize *size);
+extern bool hyb_step_fetch(HybMergeStep *step, const HybStepSize *size);
 
 /* Memory and what the metapage, as the merge lock protects it, says. */
-extern MergeStep *hyb_step_create(HybIndex *ix, const HybMetaPage *meta,
-								  int halvings);
+extern HybMergeStep *hyb_step_create(HybIndex *ix, const HybMetaPage *meta,
+									 int halvings);
 
 /*
  * Move what was fetched, and what of the level's leaves has to be visited.  The
@@ -143,7 +143,7 @@ extern MergeStep *hyb_step_create(HybIndex *ix, const HybMetaPage *meta,
  * which lives as long as the step.  False, nothing changed: see
  * hyb_step_install.
  */
-extern bool hyb_step_run(MergeStep *step, HybPos *watermark);
+extern bool hyb_step_run(HybMergeStep *step, HybPos *watermark);
 
 /*
  * Rewrite leaves of the path's level-1 node with the entries that the step may
@@ -152,21 +152,21 @@ extern bool hyb_step_run(MergeStep *step, HybPos *watermark);
  * is done, and lives as long as the path.  The merge lock is held, and no
  * other lock.
  */
-extern bool hyb_step_rewrite(MergeStep *step, HybPath *path, HybPos *fence);
+extern bool hyb_step_rewrite(HybMergeStep *step, HybPath *path, HybPos *fence);
 
 /*
  * Look for versions of rows that updates have left behind, among the entries
  * [next_entry, end) and those of the same keys in the opened leaf, if there is
  * one: what is dead gets a mark or a hint, in memory only.
  */
-extern void hyb_step_look(MergeStep *step, bool leaf, int end);
+extern void hyb_step_look(HybMergeStep *step, bool leaf, int end);
 
 /* Give the frozen entry at next_entry to the builder, or leave it out. */
-extern void hyb_step_add_frozen(MergeStep *step);
+extern void hyb_step_add_frozen(HybMergeStep *step);
 
 /* An entry of the level that the step rewrites is left out. */
 static inline void
-hyb_step_drop(MergeStep *step)
+hyb_step_drop(HybMergeStep *step)
 {
 	step->done.dropped++;
 	step->run_items--;
@@ -177,13 +177,13 @@ hyb_step_drop(MergeStep *step)
  * result) are those of [next_entry, end) that fall into a row of the opened leaf,
  * as the first one does.
  */
-extern int	hyb_step_entries_of_row(MergeStep *step, int row, int end);
+extern int	hyb_step_entries_of_row(HybMergeStep *step, int row, int end);
 
 /*
  * Ask ahead for pages of the table with keys that will be read for the frozen
  * entries [next_entry, end), all of the opened leaf.
  */
-extern void hyb_step_ask_ahead(MergeStep *step, int end);
+extern void hyb_step_ask_ahead(HybMergeStep *step, int end);
 
 /*
  * If it is time to: read the keys of the row's items from the table, those with
@@ -191,8 +191,8 @@ extern void hyb_step_ask_ahead(MergeStep *step, int end);
  * not, or some cannot be read.  Then these, and the frozen entries [next_entry,
  * last), go to the builder in order.
  */
-extern bool hyb_step_read_group(MergeStep *step, int row, int last);
-extern void hyb_step_add_group(MergeStep *step, int last);
+extern bool hyb_step_read_group(HybMergeStep *step, int row, int last);
+extern void hyb_step_add_group(HybMergeStep *step, int last);
 
 /*
  * Take the range above step->from, up to another position, out of the source
@@ -200,7 +200,7 @@ extern void hyb_step_add_group(MergeStep *step, int last);
  * all.  Fills step->cut; `moved` is how many entries have been
  * fetched from there, which VACUUM may have made tombstones since.
  */
-extern void hyb_step_cut(MergeStep *step, const HybPos *to, uint64 moved);
+extern void hyb_step_cut(HybMergeStep *step, const HybPos *to, uint64 moved);
 
 /*
  * Write what the step has made, switch the metapage, and set the watermark.
@@ -208,7 +208,7 @@ extern void hyb_step_cut(MergeStep *step, const HybPos *to, uint64 moved);
  * if there is no room for its blocks in pending[]: it has to be done in smaller
  * ones.
  */
-extern bool hyb_step_install(MergeStep *step, HybPath *path,
+extern bool hyb_step_install(HybMergeStep *step, HybPath *path,
 							 const HybPos *watermark);
 
 /*

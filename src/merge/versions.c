@@ -23,28 +23,28 @@
 #include "utils/rel.h"
 
 /* Entries that are looked at together. */
-#define TOGETHER		32
+#define VERSIONS_BATCH		32
 
 /* TIDs of a leaf that are decoded at a time. */
 #define TIDS_AT_A_TIME	64
 
 /* Count one that was looked at. */
 static void
-count(HybVersionLook *look, bool dead)
+count_looked_at(HybVersionLook *look, bool dead)
 {
-	Assert(look->dead <= look->looked && look->looked < TOGETHER && look->skip >= 0);
+	Assert(look->dead <= look->looked && look->looked < VERSIONS_BATCH && look->skip >= 0);
 	look->looked++;
 	look->dead += dead;
-	if (look->looked < TOGETHER)
+	if (look->looked < VERSIONS_BATCH)
 		return;
-	look->skip = hyb_dead_skip(look->dead, look->looked, TOGETHER, look->skip);
+	look->skip = hyb_dead_skip(look->dead, look->looked, VERSIONS_BATCH, look->skip);
 	look->pass = look->skip;
 	look->looked = look->dead = 0;
 }
 
 /* Is this entry's line pointer dead, as far as it is looked at? */
 static bool
-is_dead(MergeStep *step, const ItemPointerData *tid)
+is_dead(HybMergeStep *step, const ItemPointerData *tid)
 {
 	HybVersionLook *look = &step->look;
 	int64		read = pgBufferUsage.shared_blks_read;
@@ -56,7 +56,7 @@ is_dead(MergeStep *step, const ItemPointerData *tid)
 		return false;
 	}
 	dead = hyb_dead_tid(&step->dead, tid);
-	count(look, dead);
+	count_looked_at(look, dead);
 	if (pgBufferUsage.shared_blks_read != read)
 		look->over = true;
 	return dead && !look->over;
@@ -64,7 +64,7 @@ is_dead(MergeStep *step, const ItemPointerData *tid)
 
 /* Items [from, to) of the opened leaf: those that are dead get hints. */
 static void
-look_at_items(MergeStep *step, int from, int to)
+look_at_items(HybMergeStep *step, int from, int to)
 {
 	ItemPointerData tids[TIDS_AT_A_TIME];
 
@@ -89,7 +89,7 @@ look_at_items(MergeStep *step, int from, int to)
 }
 
 void
-hyb_step_look(MergeStep *step, bool leaf, int end)
+hyb_step_look(HybMergeStep *step, bool leaf, int end)
 {
 	const HybKeyDesc *desc = step->ix->desc;
 	HybDynItem *items = step->batch.items;
@@ -121,7 +121,7 @@ hyb_step_look(MergeStep *step, bool leaf, int end)
 		}
 		if (first == last && next == i + 1)
 		{
-			count(&step->look, false);
+			count_looked_at(&step->look, false);
 			continue;
 		}
 		look_at_items(step, first, last);

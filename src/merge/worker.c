@@ -136,7 +136,7 @@ static uint32 wait_turn;
  * put off, so that another database comes first.
  */
 static void
-leave(int code, Datum arg)
+worker_exit(int code, Datum arg)
 {
 	Oid			dbid;
 
@@ -448,7 +448,7 @@ merge_index(Oid relid)
  * Look at an index that may be quiet, and do what there is to be done then.
  */
 static void
-look_at(const HybTask *task)
+look_at_quiet(const HybTask *task)
 {
 	char	   *name = NULL;
 	LookArgs	look = {.mark = task->mark,.work = HYB_QUIET_NONE};
@@ -473,7 +473,7 @@ look_at(const HybTask *task)
  * one itself, and in the way.
  */
 static bool
-hand_over(Oid dbid)
+hand_over_worker(Oid dbid)
 {
 	hyb_worker_hand_over(&me, dbid);
 	if (hyb_worker_start(&me))
@@ -498,7 +498,7 @@ start_elsewhere(Oid dbid)
 	CommitTransactionCommand();
 	if (!exists)
 		hyb_workers_forget(dbid);
-	return exists && hand_over(dbid);
+	return exists && hand_over_worker(dbid);
 }
 
 /*
@@ -516,7 +516,7 @@ do_task(const HybTask *task)
 	PG_TRY();
 	{
 		if (task->look)
-			look_at(task);
+			look_at_quiet(task);
 		else
 			merge_index(task->relid);
 	}
@@ -531,7 +531,7 @@ do_task(const HybTask *task)
 		RESUME_INTERRUPTS();
 	}
 	PG_END_TRY();
-	return !failed || !hand_over(database);
+	return !failed || !hand_over_worker(database);
 }
 
 /*
@@ -546,7 +546,7 @@ next_task(HybTask *task)
 
 	for (;;)
 	{
-		HybWork		work;
+		HybWorkerTask work;
 
 		if (hyb_worker_should_yield(&me, PG_INT32_MAX, hyb_max_merge_workers))
 		{
@@ -645,7 +645,7 @@ hybrid_merge_worker_main(Datum arg)
 	memcpy(&me, MyBgworkerEntry->bgw_extra, sizeof(me));
 	if (!hyb_worker_confirm(&me, &database))
 		proc_exit(0);
-	before_shmem_exit(leave, (Datum) 0);
+	before_shmem_exit(worker_exit, (Datum) 0);
 	pqsignal(SIGTERM, terminate);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
@@ -655,7 +655,7 @@ hybrid_merge_worker_main(Datum arg)
 	wait_turn = HYB_WAIT_EVENT("HybridMergeTurn");
 	while (next_task(&task) && do_task(&task))
 		;
-	/* for leave() */
+	/* for worker_exit() */
 	reload_settings();
 	proc_exit(0);
 }

@@ -141,7 +141,7 @@ hyb_meta_is_readable(Page page)
 }
 
 static void
-check_meta(Relation rel, Page page)
+require_own_meta(Relation rel, Page page)
 {
 	HybMetaPage *meta = hyb_page_meta(page);
 	HybPageOpaque *opaque;
@@ -176,7 +176,7 @@ hyb_meta_lock(const HybIndex *ix, int mode, HybMetaPage **meta)
 
 	LockBuffer(buf, mode);
 	page = BufferGetPage(buf);
-	check_meta(ix->rel, page);
+	require_own_meta(ix->rel, page);
 	*meta = hyb_page_meta(page);
 	return buf;
 }

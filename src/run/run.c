@@ -32,8 +32,8 @@ is_killed(const LevelFetch *fetch, int item)
 
 /* An item of the open leaf; its entry is in batch->keys from `off` on. */
 static void
-add_item(LevelFetch *fetch, int item, const ItemPointerData *tid, uint32 off,
-		 uint32 keylen)
+add_level_item(LevelFetch *fetch, int item, const ItemPointerData *tid, uint32 off,
+			   uint32 keylen)
 {
 	HybDynBatch *batch = fetch->batch;
 
@@ -53,7 +53,7 @@ add_item(LevelFetch *fetch, int item, const ItemPointerData *tid, uint32 off,
  * ends that.
  */
 static bool
-add_items(LevelFetch *fetch, int from, int to)
+add_level_items(LevelFetch *fetch, int from, int to)
 {
 	const HybKeyDesc *desc = fetch->ix->desc;
 	HybDynBatch *batch = fetch->batch;
@@ -78,7 +78,7 @@ add_items(LevelFetch *fetch, int from, int to)
 			if (batch->nitems >= fetch->limit)
 				return false;
 			hyb_leaf_tids(leaf, from, 1, &tid);
-			add_item(fetch, from, &tid, off, keylen);
+			add_level_item(fetch, from, &tid, off, keylen);
 		}
 	}
 	return true;
@@ -92,7 +92,7 @@ add_items_backward(LevelFetch *fetch, int from, int to)
 	{
 		if (hyb_leaf_is_tombstone(&fetch->leaf, --to))
 			continue;
-		if (!add_items(fetch, to, to + 1))
+		if (!add_level_items(fetch, to, to + 1))
 			return false;
 	}
 	return true;
@@ -131,7 +131,7 @@ fetch_level(LevelFetch *fetch, const HybVersion *version, int level,
 		if (backward || (last && !HYB_POS_MAX(hi)))
 			to = hyb_leaf_search(&fetch->leaf, backward ? &at : hi, &row);
 		fetch->batch->complete = backward ?
-			add_items_backward(fetch, from, to) : add_items(fetch, from, to);
+			add_items_backward(fetch, from, to) : add_level_items(fetch, from, to);
 		UnlockReleaseBuffer(descent->buf);
 		if (last || !fetch->batch->complete)
 			return true;

@@ -294,7 +294,7 @@ close_columnar(HybLeaf *leaf)
 /* ---- values ---- */
 
 static inline void
-int_value(HybLeafColumn *col, int row, HybValue *val)
+column_int_value(HybLeafColumn *col, int row, HybValue *val)
 {
 	uint64		code;
 
@@ -416,7 +416,7 @@ hyb_columnar_value(HybLeaf *leaf, int i, int row, HybValue *val)
 
 	if (att->store == HYB_STORE_INT)
 	{
-		int_value(col, row, val);
+		column_int_value(col, row, val);
 		val->ptr = NULL;
 		val->len = 0;
 		return;

@@ -85,7 +85,7 @@ hyb_columnar_free(HybLeafBuilder *base)
 }
 
 static pg_noinline void
-grow_rows(HybColumnarBuilder *b)
+grow_column_rows(HybColumnarBuilder *b)
 {
 	int			n = Max(b->rows_alloc * 2, 512);
 	MemoryContext context = b->base.context;
@@ -112,7 +112,7 @@ grow_rows(HybColumnarBuilder *b)
 }
 
 static pg_noinline void
-grow_items(HybColumnarBuilder *b)
+grow_column_items(HybColumnarBuilder *b)
 {
 	b->items_alloc = Max(b->items_alloc * 2, 1024);
 	b->tids = hyb_grow(b->base.context, b->tids, b->items_alloc, sizeof(uint64));
@@ -122,9 +122,9 @@ void
 hyb_columnar_room(HybColumnarBuilder *b, int nrows, int nitems)
 {
 	while (b->rows_alloc < nrows)
-		grow_rows(b);
+		grow_column_rows(b);
 	while (b->items_alloc < nitems)
-		grow_items(b);
+		grow_column_items(b);
 }
 
 /* ---- what waits ---- */
@@ -159,7 +159,7 @@ waiting_row(const HybColumnarBuilder *b, int row, HybValue *vals)
 
 /* The last row that begins at or before an item. */
 static int
-waiting_row_of(const HybColumnarBuilder *b, int item)
+waiting_column_row(const HybColumnarBuilder *b, int item)
 {
 	int			row = 0;
 	int			end = b->nrows;
@@ -183,7 +183,7 @@ hyb_columnar_waiting(const HybLeafBuilder *base, int item, HybBuf *key,
 	const HybColumnarBuilder *b = (const HybColumnarBuilder *) base;
 	HybValue	vals[INDEX_MAX_KEYS];
 
-	waiting_row(b, waiting_row_of(b, item), vals);
+	waiting_row(b, waiting_column_row(b, item), vals);
 	hyb_key_join(base->desc, vals, base->desc->nkeys, key);
 	ItemPointerSet(tid, (BlockNumber) (b->tids[item] >> 16),
 				   (OffsetNumber) (b->tids[item] & 0xFFFF));
@@ -193,7 +193,7 @@ void
 hyb_columnar_drop(HybLeafBuilder *base, int nitems)
 {
 	HybColumnarBuilder *b = hyb_columnar_builder(base);
-	int			row = waiting_row_of(b, nitems);
+	int			row = waiting_column_row(b, nitems);
 	int			nrows = b->nrows - row;
 
 	for (int i = 0; i < b->base.desc->natts; i++)
@@ -252,8 +252,8 @@ arena_room(HybColumnarBuilder *b, HybBuildColumn *col, uint32 len)
  * prefix with the last row.  Returns whether it equals that row's.
  */
 static inline bool
-add_string(HybColumnarBuilder *b, HybBuildColumn *col, const HybColumn *att,
-		   const HybValue *val)
+append_string(HybColumnarBuilder *b, HybBuildColumn *col, const HybColumn *att,
+			  const HybValue *val)
 {
 	uint32		len = val->isnull ? 1 : val->len + 1;
 	uint32		last = b->nrows - 1;
@@ -279,14 +279,14 @@ hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
 	bool		same = b->nrows > 0;
 
 	if (unlikely(base->nitems == b->items_alloc))
-		grow_items(b);
+		grow_column_items(b);
 
 	for (int i = 0; i < desc->natts; i++)
 	{
 		HybBuildColumn *col = &b->cols[i];
 
 		if (!col->is_int)
-			same &= add_string(b, col, &desc->cols[i], &vals[i]);
+			same &= append_string(b, col, &desc->cols[i], &vals[i]);
 		else if (same)
 			same = (col->isnull[b->nrows - 1] != 0) == vals[i].isnull &&
 				(vals[i].isnull || col->ints[b->nrows - 1] == vals[i].ival);
@@ -297,7 +297,7 @@ hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
 		int			row = b->nrows;
 
 		if (unlikely(row == b->rows_alloc))
-			grow_rows(b);
+			grow_column_rows(b);
 		for (int i = 0; i < desc->natts; i++)
 		{
 			HybBuildColumn *col = &b->cols[i];

@@ -85,7 +85,7 @@ plan_ints(HybColumnarBuilder *b, const HybBuildColumn *col, bool nulls_first,
 }
 
 static inline HybFrontInput
-front_input(const HybBuildColumn *col)
+column_front_input(const HybBuildColumn *col)
 {
 	HybFrontInput in = {col->arena.data, col->off, col->len, col->lcp};
 
@@ -157,7 +157,7 @@ static void
 plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 			 HybPlanColumn *plan)
 {
-	HybFrontInput in = front_input(col);
+	HybFrontInput in = column_front_input(col);
 	bool		same_length = true;
 	uint32		prefix = hyb_front_prefix(&in, nrows);
 	uint32		head_size;
@@ -380,7 +380,7 @@ prepare_payload(HybColumnarBuilder *b, HybBuildColumn *col, uint32 prefix)
 
 /* Look at all waiting strings; plans may then be made for parts of them. */
 static void
-prepare(HybColumnarBuilder *b)
+prepare_strings(HybColumnarBuilder *b)
 {
 	if (b->prepared == b->base.nitems)
 		return;
@@ -390,7 +390,7 @@ prepare(HybColumnarBuilder *b)
 
 		if (!col->is_int)
 		{
-			HybFrontInput in = front_input(col);
+			HybFrontInput in = column_front_input(col);
 
 			bool		payload = i >= b->base.desc->nkeys;
 
@@ -416,7 +416,7 @@ hyb_columnar_plan(HybLeafBuilder *base, int slot)
 	int			lo = 0;
 	int			hi = b->nrows;
 
-	prepare(b);
+	prepare_strings(b);
 
 	/* rows that begin before item nitems */
 	while (lo < hi)

@@ -177,8 +177,8 @@ typedef struct Target
 
 /* Order of two whole strings of a column ordered by memcmp. */
 static inline int
-compare_bytes(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen,
-			  bool end_high)
+compare_strings(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen,
+				bool end_high)
 {
 	int			c = memcmp(a, b, Min(alen, blen));
 
@@ -232,9 +232,9 @@ narrow_split(HybLeaf *leaf, int i, const Target *target, HybRowRange *range)
 	{
 		uint32		tail = col->rest_len - head;
 
-		c = compare_bytes(col->tails + (Size) range->lo * tail, tail,
-						  rest + head, target->len - col->prefix_len - head,
-						  target->end_high);
+		c = compare_strings(col->tails + (Size) range->lo * tail, tail,
+							rest + head, target->len - col->prefix_len - head,
+							target->end_high);
 		if (c < 0)
 			range->lo = range->hi;
 		else if (c > 0)
@@ -266,8 +266,8 @@ narrow_strings(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 
 	if (col->encoding == HYB_LEAF_CONST)
 	{
-		c = compare_bytes(col->prefix, col->prefix_len, target.bytes, target.len,
-						  target.end_high);
+		c = compare_strings(col->prefix, col->prefix_len, target.bytes, target.len,
+							target.end_high);
 		if (c != 0)
 			range->lo = range->hi = (c < 0 ? range->hi : range->lo);
 		return;

@@ -165,7 +165,7 @@ note_root(const HybIndex *ix, int level, const HybChild *root, Page page)
  * what the pointer to it said.
  */
 static inline bool
-read_page(const HybIndex *ix, const HybVersion *version, const HybChild *at,
+read_node(const HybIndex *ix, const HybVersion *version, const HybChild *at,
 		  int height, BlockNumber from, Buffer *buf)
 {
 	*buf = hyb_page_lock(ix, at->block, from, BUFFER_LOCK_SHARE,
@@ -304,7 +304,7 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 
 		if (page == NULL)
 		{
-			if (!read_page(ix, version, &at, height, from, &buf))
+			if (!read_node(ix, version, &at, height, from, &buf))
 				return false;
 			if (height == 0)
 			{

@@ -74,7 +74,7 @@ add_key(void *arg, const HybBuf *key)
 
 /* The keys of a leaf that keeps them. */
 static void
-add_rows(HybFilterBuilder *builder)
+add_filter_keys(HybFilterBuilder *builder)
 {
 	const HybKeyDesc *desc = builder->ix->desc;
 	HybLeaf    *leaf = &builder->leaf;
@@ -108,7 +108,7 @@ hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 		return NULL;
 	routine->begin(builder->state, hyb_leaf_keeps_keys(leaf) ? 1 : PREFIX_PROBES * (depth.more + 1));
 	if (hyb_leaf_keeps_keys(leaf))
-		add_rows(builder);
+		add_filter_keys(builder);
 	else
 		hyb_filter_prefixes_add(desc, leaf, &depth, add_key, builder);
 	need = routine->finish(builder->state);

@@ -57,7 +57,7 @@
  * end; points go by equal bytes.
  */
 static bool
-is_possible(const HybKeyDesc *desc, HybFilterKind kind)
+filter_is_possible(const HybKeyDesc *desc, HybFilterKind kind)
 {
 	if (kind == HYB_FILTER_GRAFITE &&
 		!hyb_column_is_fixed(&desc->cols[desc->nkeys - 1]))
@@ -70,7 +70,7 @@ hyb_filter_is_chosen(const HybIndex *ix)
 {
 	return hyb_filter_option(ix->rel) == HYB_FILTER_AUTO &&
 		ix->rel->rd_index->indisunique &&
-		is_possible(ix->desc, HYB_FILTER_POINTS);
+		filter_is_possible(ix->desc, HYB_FILTER_POINTS);
 }
 
 HybFilterKind
@@ -149,10 +149,10 @@ hyb_filter_kind_of_level(const HybIndex *ix, int level, int nlevels)
 	if (kind == HYB_FILTER_AUTO)
 		kind = !newer && points_pay(ix, nlevels) ? HYB_FILTER_POINTS :
 			HYB_FILTER_NONE;
-	if (kind != HYB_FILTER_NONE && !is_possible(ix->desc, kind))
+	if (kind != HYB_FILTER_NONE && !filter_is_possible(ix->desc, kind))
 		kind = HYB_FILTER_NONE;
 	if (kind == HYB_FILTER_NONE && newer &&
-		is_possible(ix->desc, HYB_FILTER_POINTS))
+		filter_is_possible(ix->desc, HYB_FILTER_POINTS))
 		kind = HYB_FILTER_POINTS;
 #ifdef USE_ASSERT_CHECKING
 	if (kind != HYB_FILTER_NONE && ix->desc->all_mem && hyb_test_filter &&
@@ -168,5 +168,5 @@ hyb_filter_impossible(const HybIndex *ix)
 	HybFilterKind kind = hyb_filter_option(ix->rel);
 
 	return kind != HYB_FILTER_NONE && kind != HYB_FILTER_AUTO &&
-		!is_possible(ix->desc, kind);
+		!filter_is_possible(ix->desc, kind);
 }

@@ -130,8 +130,8 @@ hyb_filter_place_add_old(HybFilterPlace *place, const HybChildList *old)
  * mismatch (merge lock).
  */
 static int
-read_page(HybFilterPlace *place, BlockNumber block, HybChild *children, int n,
-		  double *fill)
+read_filter_page(HybFilterPlace *place, BlockNumber block, HybChild *children, int n,
+				 double *fill)
 {
 	const HybIndex *ix = place->space->ix;
 	Buffer		buf = hyb_page_lock(ix, block, InvalidBlockNumber,
@@ -215,10 +215,10 @@ hyb_filter_place_node(HybFilterPlace *place, HybChildList *list, int from,
 			else if (!has_none(&children[next]))
 				break;
 		}
-		if (read_page(place, block, NULL, 0, &fill) != used ||
+		if (read_filter_page(place, block, NULL, 0, &fill) != used ||
 			(fill < SPARSE_FRACTION &&
 			 (moves(children, n, i - 1) || moves(children, n, next))))
-			(void) read_page(place, block, children + i, next - i, &fill);
+			(void) read_filter_page(place, block, children + i, next - i, &fill);
 		else
 			for (int j = 0; j < place->nold; j++)
 				if (place->old[j] == block)

@@ -160,7 +160,7 @@ depth_of_strings(HybLeaf *leaf, HybBuf *prefix)
 
 /* What is in `cut`, with each of the fingerprints of a set. */
 static void
-add_string(uint32 fingerprints, Adding *to)
+add_cut_prefix(uint32 fingerprints, Adding *to)
 {
 	for (; fingerprints != 0; fingerprints &= fingerprints - 1)
 	{
@@ -189,7 +189,7 @@ add_strings(HybLeaf *leaf, uint32 most, Adding *to)
 
 		if (len != to->cut.len || memcmp(to->cut.data, to->prefix.data, len) != 0)
 		{
-			add_string(fingerprints, to);
+			add_cut_prefix(fingerprints, to);
 			fingerprints = 0;
 			to->cut.len = 0;
 			hyb_buf_append(&to->cut, to->prefix.data, len);
@@ -198,7 +198,7 @@ add_strings(HybLeaf *leaf, uint32 most, Adding *to)
 			fingerprints |= UINT32_C(1) <<
 				hyb_strings_fingerprint(leaf, &to->prefix, bits, item);
 	}
-	add_string(fingerprints, to);
+	add_cut_prefix(fingerprints, to);
 }
 
 /* ---- both ---- */

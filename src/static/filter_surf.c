@@ -54,10 +54,10 @@ answer_of(HybFstAnswer answer)
 }
 
 /* A position as a cut between keys; at a TID, on the generous side. */
-static inline HybCut
+static inline HybFstCut
 cut_of(const HybPos *pos, bool upper)
 {
-	HybCut		cut;
+	HybFstCut	cut;
 
 	cut.key = pos->key;
 	cut.len = pos->len;
@@ -71,8 +71,8 @@ surf_probe(const void *image, Size size, const HybPos *low, const HybPos *high,
 		   bool point)
 {
 	HybFst		fst;
-	HybCut		from;
-	HybCut		to;
+	HybFstCut	from;
+	HybFstCut	to;
 
 	if (!hyb_fst_open(&fst, image, size))
 		return HYB_ANSWER_NO_HEADER;
@@ -89,8 +89,8 @@ surf_count(const void *image, Size size, const HybPos *low, const HybPos *high,
 		   uint32 *count, uint32 *total)
 {
 	HybFst		fst;
-	HybCut		from = cut_of(low, false);
-	HybCut		to = cut_of(high, true);
+	HybFstCut	from = cut_of(low, false);
+	HybFstCut	to = cut_of(high, true);
 
 	if (!hyb_fst_open(&fst, image, size))
 		return HYB_ANSWER_NO_HEADER;

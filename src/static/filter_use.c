@@ -25,19 +25,19 @@ StaticAssertDecl(HYB_PROBE_OUTCOMES + HYB_UNIQUE_OUTCOMES <= HYB_STAGE_COUNTERS,
 #define FILTER_MAX_INTERVAL	1024
 
 /* What a backend has found out about an index's filters, */
-typedef struct Habit
+typedef struct FilterHabit
 {
 	int16		debt;			/* above 0: filters are of little use lately */
 	int16		turn;			/* questions not asked since the last one */
 	int16		interval;		/* of them between two that are asked */
-} Habit;
+} FilterHabit;
 
 /* of each level, and for each asker. */
 typedef struct Habits
 {
 	uint8		seldom[HYB_FILTER_ASKERS];	/* levels that are asked from time
 											 * to time only */
-	Habit		levels[HYB_FILTER_ASKERS][HYB_MAX_LEVELS];
+	FilterHabit levels[HYB_FILTER_ASKERS][HYB_MAX_LEVELS];
 } Habits;
 
 StaticAssertDecl(HYB_MAX_LEVELS <= 8, "a byte has a bit for each level");
@@ -64,7 +64,7 @@ hyb_filter_try(const HybIndex *ix, HybFilterAsker asker)
 		return levels;
 	for (int i = 0; i < HYB_MAX_LEVELS; i++)
 	{
-		Habit	   *habit = &habits->levels[asker][i];
+		FilterHabit *habit = &habits->levels[asker][i];
 
 		if ((levels >> i & 1) != 0 || ++habit->turn < habit->interval)
 			continue;
@@ -81,7 +81,7 @@ hyb_filter_note(const HybIndex *ix, HybFilterAsker asker, int level,
 				HybProbeOutcome outcome)
 {
 	Habits	   *habits = hyb_slot_piece(ix, &habit_piece);
-	Habit	   *habit = &habits->levels[asker][level];
+	FilterHabit *habit = &habits->levels[asker][level];
 
 	Assert(asker < HYB_FILTER_ASKERS && level >= 0 && level < HYB_MAX_LEVELS);
 	Assert(outcome < HYB_PROBE_OUTCOMES);

@@ -287,8 +287,8 @@ key_head(const uint8 *key, uint32 len)
  * not tell, or if the entry is not where it should be: hyb_inner_get will say.
  */
 static inline int
-compare_bytes(Page page, int i, Size used, Size fixed, uint64 pos_head,
-			  const HybPos *pos)
+compare_separator(Page page, int i, Size used, Size fixed, uint64 pos_head,
+				  const HybPos *pos)
 {
 	const char *content = PageGetContents(page);
 	uint16		slot;
@@ -355,7 +355,7 @@ hyb_inner_search(const HybKeyDesc *desc, Page page, const HybPos *pos,
 		int			cmp = 0;
 
 		if (desc->all_mem)
-			cmp = compare_bytes(page, mid, used, fixed, head, pos);
+			cmp = compare_separator(page, mid, used, fixed, head, pos);
 		if (cmp == 0)
 		{
 			HybChild	child;

@@ -14,7 +14,7 @@
 
 /* May an index with this description have leaves of a layout? */
 static inline bool
-is_possible(const HybLeafLayout *layout, const HybKeyDesc *desc)
+layout_is_possible(const HybLeafLayout *layout, const HybKeyDesc *desc)
 {
 	return layout->keeps_keys || desc->truncated;
 }
@@ -22,7 +22,7 @@ is_possible(const HybLeafLayout *layout, const HybKeyDesc *desc)
 static inline Size
 own_space(const HybLeafLayout *layout, const HybKeyDesc *desc)
 {
-	return !is_possible(layout, desc) ? 0 :
+	return !layout_is_possible(layout, desc) ? 0 :
 		MAXALIGN(layout->size + desc->natts * layout->column_size);
 }
 
@@ -45,7 +45,7 @@ assign_space(HybLeaf *leaf, const HybKeyDesc *desc, char *space)
 	space += MAXALIGN(desc->natts * sizeof(HybValue));
 	for (int i = 0; i < HYB_LAYOUTS; i++)
 	{
-		leaf->own[i] = is_possible(hyb_leaf_layouts[i], desc) ? space : NULL;
+		leaf->own[i] = layout_is_possible(hyb_leaf_layouts[i], desc) ? space : NULL;
 		if (leaf->own[i] != NULL && hyb_leaf_layouts[i]->init != NULL)
 			hyb_leaf_layouts[i]->init(leaf);
 		space += own_space(hyb_leaf_layouts[i], desc);
@@ -116,7 +116,7 @@ hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc, const char *page,
 		leaf->nitems != opaque->count)
 		hyb_corrupted(rel, blkno, "The leaf's header is wrong.");
 	if (content[4] < 1 || content[4] > HYB_LAYOUTS ||
-		!is_possible(hyb_leaf_layouts[content[4] - 1], desc))
+		!layout_is_possible(hyb_leaf_layouts[content[4] - 1], desc))
 		hyb_corrupted(rel, blkno, psprintf("The leaf has layout %d, which is not known.",
 										   content[4]));
 	leaf->layout = hyb_leaf_layouts[content[4] - 1];
@@ -144,7 +144,7 @@ hyb_leaf_assert_valid(const HybLeaf *leaf)
 	Assert(leaf->nrows >= 1 && leaf->nrows <= leaf->nitems);
 	Assert(leaf->nitems <= HYB_LEAF_MAX_ITEMS);
 	Assert(leaf->unique_rows == (leaf->nrows == leaf->nitems));
-	Assert(is_possible(leaf->layout, leaf->desc));
+	Assert(layout_is_possible(leaf->layout, leaf->desc));
 	Assert(leaf->own[leaf->layout->number - 1] != NULL);
 	Assert(leaf->ncols_alloc == leaf->desc->natts);
 	Assert(leaf->content_len >= HYB_LEAF_HEADER && leaf->content_len <= HYB_PAGE_CAPACITY);

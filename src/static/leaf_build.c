@@ -192,7 +192,7 @@ separate(HybLeafBuilder *b, int nitems, HybPos *separator)
 
 /* Write the planned leaf and hand it over. */
 static void
-emit_leaf(HybLeafBuilder *b, int slot)
+emit_planned_leaf(HybLeafBuilder *b, int slot)
 {
 	int			nitems = b->plans[slot].nitems;
 	HybPos		next = {0};
@@ -276,7 +276,7 @@ emit_full_leaf(HybLeafBuilder *b, int hi, uint32 hi_size)
 	/* a group may go on: what separates it from the next leaf is not known */
 	if (b->plans[best].nitems >= b->nitems && !b->finishing)
 		return;
-	emit_leaf(b, best);
+	emit_planned_leaf(b, best);
 }
 
 /* Enough entries may wait: find out, and emit leaves that are full. */
@@ -297,7 +297,7 @@ check_full(HybLeafBuilder *b)
 		plan_items(b, 0, b->nitems);
 		size = leaf_size(b, 0);
 		if (size <= b->capacity && b->plans[0].nitems < b->nitems)
-			emit_leaf(b, 0);
+			emit_planned_leaf(b, 0);
 		else if (size <= b->capacity)
 		{
 			double		expected = (double) b->nitems * b->capacity / size;
@@ -364,7 +364,7 @@ emit_half(HybLeafBuilder *b)
 	plan_items(b, 0, half);
 	if (leaf_size(b, 0) > HYB_PAGE_CAPACITY)
 		return false;
-	emit_leaf(b, 0);
+	emit_planned_leaf(b, 0);
 	return true;
 }
 
@@ -382,7 +382,7 @@ hyb_leaf_builder_finish(HybLeafBuilder *b)
 			size = leaf_size(b, 0);
 			if (size <= HYB_PAGE_CAPACITY)
 			{
-				emit_leaf(b, 0);
+				emit_planned_leaf(b, 0);
 				continue;
 			}
 		}
@@ -425,7 +425,7 @@ hyb_leaf_builder_add_item(HybLeafBuilder *b, HybLeaf *leaf, int row, int item,
  * no more than there may be rows, of one item each, in what is left.
  */
 static void
-add_rows(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
+add_leaf_rows(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 {
 	int			starts[HYB_LEAF_ROW_STARTS];
 	int			nstarts = 0;
@@ -473,7 +473,7 @@ hyb_leaf_builder_add_leaf(HybLeafBuilder *b, HybLeaf *leaf, int from, int to)
 
 	/* the first row may go on with the one that came last */
 	row_end = one_by_one ? to : Min(hyb_leaf_row_start(leaf, row + 1), to);
-	add_rows(b, leaf, row++, from, row_end);
+	add_leaf_rows(b, leaf, row++, from, row_end);
 	from = Max(from, row_end);
 	leaf->scratch_row = -1;
 

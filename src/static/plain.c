@@ -53,7 +53,7 @@ row_starts(const HybLeaf *leaf, int row, int n, int *starts)
 
 /* The end of a row's bytes; row -1 ends where the first row begins. */
 static inline int
-row_end(const HybLeaf *leaf, int row)
+plain_row_end(const HybLeaf *leaf, int row)
 {
 	return row < 0 ? 0 : hyb_load16(plain_leaf(leaf)->row_ends + 2 * row);
 }
@@ -77,19 +77,19 @@ open_plain(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 			row_start(leaf, row) >= leaf->nitems)
 			hyb_corrupted(leaf->rel, leaf->blkno,
 						  "The leaf's row starts are malformed.");
-		if (row_end(leaf, row) < row_end(leaf, row - 1) ||
-			row_end(leaf, row) > end - own->bytes)
+		if (plain_row_end(leaf, row) < plain_row_end(leaf, row - 1) ||
+			plain_row_end(leaf, row) > end - own->bytes)
 			hyb_corrupted(leaf->rel, leaf->blkno,
 						  "A leaf column is malformed or too long.");
 	}
-	return own->bytes + row_end(leaf, leaf->nrows - 1);
+	return own->bytes + plain_row_end(leaf, leaf->nrows - 1);
 }
 
 static void
 plain_row(HybLeaf *leaf, int row, HybValue *vals)
 {
-	uint32		start = (uint32) row_end(leaf, row - 1);
-	uint32		len = (uint32) row_end(leaf, row) - start;
+	uint32		start = (uint32) plain_row_end(leaf, row - 1);
+	uint32		len = (uint32) plain_row_end(leaf, row) - start;
 
 	Assert(row >= 0 && row < leaf->nrows);
 	if (len == 0 ||
@@ -259,7 +259,7 @@ plain_add(HybLeafBuilder *base, const HybValue *vals,
 
 /* The last row that begins at or before an item. */
 static int
-waiting_row_of(const PlainBuilder *b, int item)
+waiting_plain_row(const PlainBuilder *b, int item)
 {
 	int			row = b->nrows - 1;
 
@@ -275,7 +275,7 @@ plain_plan(HybLeafBuilder *base, int slot)
 	const PlainBuilder *b = (PlainBuilder *) base;
 	HybLeafPlan *plan = &base->plans[slot];
 
-	plan->nrows = waiting_row_of(b, plan->nitems - 1) + 1;
+	plan->nrows = waiting_plain_row(b, plan->nitems - 1) + 1;
 	plan->size = 4 * plan->nrows + sizeof(ItemPointerData) * plan->nitems +
 		b->rows[plan->nrows - 1].end;
 }
@@ -304,7 +304,7 @@ plain_waiting(const HybLeafBuilder *base, int item, HybBuf *key,
 			  ItemPointer tid)
 {
 	const PlainBuilder *b = (const PlainBuilder *) base;
-	int			row = waiting_row_of(b, item);
+	int			row = waiting_plain_row(b, item);
 	const uint8 *bytes = b->bytes.data + waiting_begin(b, row);
 
 	hyb_buf_append(key, bytes,
@@ -317,7 +317,7 @@ static void
 plain_drop(HybLeafBuilder *base, int nitems)
 {
 	PlainBuilder *b = (PlainBuilder *) base;
-	int			row = waiting_row_of(b, nitems);
+	int			row = waiting_plain_row(b, nitems);
 	uint32		begin = waiting_begin(b, row);
 
 	b->nrows -= row;

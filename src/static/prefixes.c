@@ -123,7 +123,7 @@ sequence(const HybLeaf *leaf, int col)
 
 /* The number of a row; beyond what it may be only on a damaged page. */
 static inline uint64
-row_number(const HybLeaf *leaf, int row)
+stored_row_number(const HybLeaf *leaf, int row)
 {
 	return hyb_seq_get(sequence(leaf, HYB_TRIE_PREFIX), row);
 }
@@ -223,7 +223,7 @@ first_reaching(const HybLeaf *leaf, uint64 x)
 	if (row > 0)
 	{
 		int			lacks = row_lacks(leaf, row - 1);
-		uint64		below = row_number(leaf, row - 1);
+		uint64		below = stored_row_number(leaf, row - 1);
 
 		/* a shallow row ends where the next one begins at the latest */
 		if (lacks > 0 && above_bits(below ^ x, lacks) == 0)
@@ -233,7 +233,7 @@ first_reaching(const HybLeaf *leaf, uint64 x)
 }
 
 static bool
-find_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
+find_number_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 {
 	Trie	   *t = trie(leaf);
 	uint32		n = Min(pos->len, t->ncommon);
@@ -257,7 +257,7 @@ find_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 	if (rows->lo < leaf->nrows)
 	{
 		row_bits = t->depth - row_lacks(leaf, rows->lo);
-		differ = row_number(leaf, rows->lo) ^ x;
+		differ = stored_row_number(leaf, rows->lo) ^ x;
 		if (row_bits <= bits && above_bits(differ, t->depth - row_bits) == 0)
 		{
 			/* it begins the position's key, or is it */
@@ -315,7 +315,7 @@ verify_trie(HybLeaf *leaf)
 		wrong = pstrdup("first row does not start at the first item");
 	for (int row = 0; row < leaf->nrows && wrong == NULL; row++)
 	{
-		uint64		number = row_number(leaf, row);
+		uint64		number = stored_row_number(leaf, row);
 		uint64		lacks = hyb_seq_get(sequence(leaf, HYB_TRIE_LACKS), row);
 
 		if (lacks > depth || (number & ~below_bits(depth)) != 0)
@@ -339,7 +339,7 @@ const HybLeafLayout hyb_trie_layout = {
 	.size = MAXALIGN(sizeof(Trie)) + HYB_PREFIXES_STORED(2),
 	.init = init_trie,
 	.open = open_trie,
-	.find = find_rows,
+	.find = find_number_rows,
 	.search_tid = trie_search_tid,
 	.prefix = trie_prefix,
 	.row_start = trie_row_start,

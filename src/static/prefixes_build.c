@@ -30,7 +30,7 @@ create_columnar(const HybIndex *ix, MemoryContext context)
 }
 
 void
-hyb_prefixes_init_builder(PrefixesBuilder *b, const HybIndex *ix,
+hyb_prefixes_init_builder(HybPrefixesBuilder *b, const HybIndex *ix,
 						  const HybKeyDesc *columns)
 {
 	Assert(ix->desc->all_mem && ix->desc->natts == ix->desc->nkeys);
@@ -45,7 +45,7 @@ hyb_prefixes_init_builder(PrefixesBuilder *b, const HybIndex *ix,
 void
 hyb_prefixes_free(HybLeafBuilder *base)
 {
-	PrefixesBuilder *b = hyb_prefixes_builder(base);
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
 
 	if (b->rows != NULL)
 		pfree(b->rows);
@@ -94,10 +94,10 @@ hyb_prefixes_bits_at_fence(const uint8 *bytes, uint32 bits, const HybPos *fence)
  * Add an item of a key of which so many bits, in b->key, are known.
  */
 static void
-add_item(PrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid,
-		 uint8 fingerprint)
+add_prefix_item(HybPrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid,
+				uint8 fingerprint)
 {
-	PrefixesRow *last = b->nrows > 0 ? &b->rows[b->nrows - 1] : NULL;
+	HybPrefixesRow *last = b->nrows > 0 ? &b->rows[b->nrows - 1] : NULL;
 	uint32		shared = 0;
 
 	b->filled = -1;
@@ -130,9 +130,9 @@ add_item(PrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid
 	if (b->nrows == b->rows_alloc)
 	{
 		b->rows_alloc = Max(b->rows_alloc * 2, 512);
-		b->rows = hyb_grow(b->base.context, b->rows, b->rows_alloc, sizeof(PrefixesRow));
+		b->rows = hyb_grow(b->base.context, b->rows, b->rows_alloc, sizeof(HybPrefixesRow));
 	}
-	b->rows[b->nrows++] = (PrefixesRow)
+	b->rows[b->nrows++] = (HybPrefixesRow)
 	{
 		.off = b->bytes.len,.bits = bits,.shared = shared,
 			.start = b->base.nitems,.whole = whole
@@ -142,7 +142,7 @@ add_item(PrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid
 
 /* That of a whole key, in b->key. */
 static inline uint8
-fingerprint_of_key(const PrefixesBuilder *b)
+fingerprint_of_key(const HybPrefixesBuilder *b)
 {
 	return b->has_fingerprints ?
 		hyb_fingerprint(hyb_byte_hash(b->key.data, b->key.len)) : 0;
@@ -152,30 +152,30 @@ void
 hyb_prefixes_add(HybLeafBuilder *base, const HybValue *vals,
 				 const ItemPointerData *tid)
 {
-	PrefixesBuilder *b = hyb_prefixes_builder(base);
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
 
 	b->key.len = 0;
 	hyb_key_join(base->desc, vals, base->desc->nkeys, &b->key);
-	add_item(b, 8 * b->key.len, true, tid, fingerprint_of_key(b));
+	add_prefix_item(b, 8 * b->key.len, true, tid, fingerprint_of_key(b));
 }
 
 void
 hyb_prefixes_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row, int item,
 					  const ItemPointerData *tid)
 {
-	PrefixesBuilder *b = hyb_prefixes_builder(base);
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
 	uint32		bits = hyb_leaf_prefix(leaf, row, &b->key);
 	bool		whole = hyb_prefix_is_whole(base->desc, b->key.data, bits);
 
-	add_item(b, bits, whole, tid,
-			 b->has_fingerprints ?
-			 hyb_strings_fingerprint(leaf, &b->key, bits, item) : 0);
+	add_prefix_item(b, bits, whole, tid,
+					b->has_fingerprints ?
+					hyb_strings_fingerprint(leaf, &b->key, bits, item) : 0);
 }
 
 /* ---- parts of what waits ---- */
 
 int
-hyb_prefixes_row_of_item(const PrefixesBuilder *b, int item)
+hyb_prefixes_row_of_item(const HybPrefixesBuilder *b, int item)
 {
 	int			lo = 0;
 	int			hi = b->nrows;
@@ -193,10 +193,10 @@ hyb_prefixes_row_of_item(const PrefixesBuilder *b, int item)
 }
 
 int
-hyb_prefixes_whole_rows(const PrefixesBuilder *b, int nitems, bool *split)
+hyb_prefixes_whole_rows(const HybPrefixesBuilder *b, int nitems, bool *split)
 {
 	int			nrows = hyb_prefixes_row_of_item(b, nitems - 1) + 1;
-	const PrefixesRow *last = &b->rows[nrows - 1];
+	const HybPrefixesRow *last = &b->rows[nrows - 1];
 
 	*split = false;
 	if (hyb_prefixes_row_end(b, nrows - 1) <= nitems)
@@ -207,7 +207,7 @@ hyb_prefixes_whole_rows(const PrefixesBuilder *b, int nitems, bool *split)
 }
 
 static int
-compare_tids(const void *a, const void *b)
+compare_tid_numbers(const void *a, const void *b)
 {
 	uint64		x = *(const uint64 *) a;
 	uint64		y = *(const uint64 *) b;
@@ -216,7 +216,7 @@ compare_tids(const void *a, const void *b)
 }
 
 void
-hyb_prefixes_fill_tids(PrefixesBuilder *b, int nitems)
+hyb_prefixes_fill_tids(HybPrefixesBuilder *b, int nitems)
 {
 	HybColumnarBuilder *stored = b->stored;
 
@@ -232,7 +232,7 @@ hyb_prefixes_fill_tids(PrefixesBuilder *b, int nitems)
 		int			end = i + 1 < stored->nrows ? (int) stored->row_start[i + 1] : nitems;
 
 		if (end - start > 1)
-			qsort(stored->tids + start, end - start, sizeof(uint64), compare_tids);
+			qsort(stored->tids + start, end - start, sizeof(uint64), compare_tid_numbers);
 	}
 	for (int i = 0; i < nitems; i++)
 	{
@@ -245,7 +245,7 @@ hyb_prefixes_fill_tids(PrefixesBuilder *b, int nitems)
 /* ---- keys that are kept ---- */
 
 void
-hyb_prefixes_plan_kept(PrefixesBuilder *b, int slot)
+hyb_prefixes_plan_kept(HybPrefixesBuilder *b, int slot)
 {
 	HybLeafPlan *plan = &b->base.plans[slot];
 	HybLeafBuilder *kept;
@@ -287,7 +287,7 @@ hyb_prefixes_plan_kept(PrefixesBuilder *b, int slot)
 }
 
 uint8 *
-hyb_prefixes_write_kept(PrefixesBuilder *b, int slot, uint8 *out)
+hyb_prefixes_write_kept(HybPrefixesBuilder *b, int slot, uint8 *out)
 {
 	Assert(b->kept_items[slot] == b->kept->base.nitems);
 	return hyb_columnar_write(&b->kept->base, slot, out);
@@ -295,7 +295,7 @@ hyb_prefixes_write_kept(PrefixesBuilder *b, int slot, uint8 *out)
 
 /* The first items wait no longer. */
 static void
-drop_kept(PrefixesBuilder *b, int nitems)
+drop_kept(HybPrefixesBuilder *b, int nitems)
 {
 	if (b->kept == NULL)
 		return;
@@ -314,8 +314,8 @@ drop_kept(PrefixesBuilder *b, int nitems)
 void
 hyb_prefixes_separate(HybLeafBuilder *base, int nitems, HybBuf *key, HybPos *separator)
 {
-	PrefixesBuilder *b = hyb_prefixes_builder(base);
-	const PrefixesRow *right = &b->rows[hyb_prefixes_row_of_item(b, nitems)];
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+	const HybPrefixesRow *right = &b->rows[hyb_prefixes_row_of_item(b, nitems)];
 	uint32		bits = right->shared + 1;
 	uint32		len = (bits + 7) / 8;
 
@@ -339,7 +339,7 @@ hyb_prefixes_separate(HybLeafBuilder *base, int nitems, HybBuf *key, HybPos *sep
 void
 hyb_prefixes_drop(HybLeafBuilder *base, int nitems)
 {
-	PrefixesBuilder *b = hyb_prefixes_builder(base);
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
 	int			row = hyb_prefixes_row_of_item(b, nitems);
 	uint32		first;
 
@@ -356,7 +356,7 @@ hyb_prefixes_drop(HybLeafBuilder *base, int nitems)
 	if (b->rows[row].start < nitems)
 		b->rows[row].shared = b->rows[row].bits - 1;
 	b->nrows -= row;
-	memmove(b->rows, b->rows + row, b->nrows * sizeof(PrefixesRow));
+	memmove(b->rows, b->rows + row, b->nrows * sizeof(HybPrefixesRow));
 	for (int i = 0; i < b->nrows; i++)
 	{
 		b->rows[i].off -= first;

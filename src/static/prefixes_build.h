@@ -13,20 +13,20 @@
 /* A row is continued in the next leaf if it has so many items. */
 #define HYB_PREFIXES_SPLIT_ITEMS	64
 
-typedef struct PrefixesRow
+typedef struct HybPrefixesRow
 {
 	uint32		off;			/* of its bytes, 0 behind its last bit */
 	uint32		bits;			/* known ones */
 	uint32		shared;			/* that it has in common with the row before */
 	int			start;			/* first item */
 	bool		whole;			/* they are a whole key's */
-} PrefixesRow;
+} HybPrefixesRow;
 
 /* What layouts put in front of what they keep themselves. */
-typedef struct PrefixesBuilder
+typedef struct HybPrefixesBuilder
 {
 	HybLeafBuilder base;
-	PrefixesRow *rows;
+	HybPrefixesRow *rows;
 	int			nrows;
 	int			rows_alloc;
 	HybBuf		bytes;
@@ -43,32 +43,32 @@ typedef struct PrefixesBuilder
 	HybColumnarBuilder *kept;	/* the keys of the first waiting items, as
 								 * many as kept->base.nitems; NULL: none yet */
 	int			kept_items[2];	/* how many these were when a plan was made */
-} PrefixesBuilder;
+} HybPrefixesBuilder;
 
-static inline PrefixesBuilder *
+static inline HybPrefixesBuilder *
 hyb_prefixes_builder(HybLeafBuilder *base)
 {
-	return (PrefixesBuilder *) base;
+	return (HybPrefixesBuilder *) base;
 }
 
 static inline const uint8 *
-hyb_prefixes_row_bytes(const PrefixesBuilder *b, const PrefixesRow *row)
+hyb_prefixes_row_bytes(const HybPrefixesBuilder *b, const HybPrefixesRow *row)
 {
 	return b->bytes.data + row->off;
 }
 
 static inline int
-hyb_prefixes_row_end(const PrefixesBuilder *b, int row)
+hyb_prefixes_row_end(const HybPrefixesBuilder *b, int row)
 {
 	return row + 1 < b->nrows ? b->rows[row + 1].start : b->base.nitems;
 }
 
 /* A builder that is zero: what all have, and how TIDs, say, are stored. */
-extern void hyb_prefixes_init_builder(PrefixesBuilder *b, const HybIndex *ix,
+extern void hyb_prefixes_init_builder(HybPrefixesBuilder *b, const HybIndex *ix,
 									  const HybKeyDesc *columns);
 
 /* The last waiting row that begins at or before an item. */
-extern int	hyb_prefixes_row_of_item(const PrefixesBuilder *b, int item);
+extern int	hyb_prefixes_row_of_item(const HybPrefixesBuilder *b, int item);
 
 /* Bits of prefixes more than the number of entries asks for, as they will be more. */
 extern int	hyb_prefixes_growth_bits(const HybLeafBuilder *base);
@@ -84,16 +84,16 @@ extern uint32 hyb_prefixes_bits_at_fence(const uint8 *bytes, uint32 bits,
  * How many of the rows of the first nitems items a leaf may have, the items of a
  * group being together.  *split: the last one goes on in the next leaf.
  */
-extern int	hyb_prefixes_whole_rows(const PrefixesBuilder *b, int nitems, bool *split);
+extern int	hyb_prefixes_whole_rows(const HybPrefixesBuilder *b, int nitems, bool *split);
 
 /*
  * The TIDs of the first items go to what is stored, and ascend within its rows;
  * and so do their fingerprints.
  */
-extern void hyb_prefixes_fill_tids(PrefixesBuilder *b, int nitems);
+extern void hyb_prefixes_fill_tids(HybPrefixesBuilder *b, int nitems);
 
 /* Plan, and write, a leaf of the keys of the first items, which are all known. */
-extern void hyb_prefixes_plan_kept(PrefixesBuilder *b, int slot);
-extern uint8 *hyb_prefixes_write_kept(PrefixesBuilder *b, int slot, uint8 *out);
+extern void hyb_prefixes_plan_kept(HybPrefixesBuilder *b, int slot);
+extern uint8 *hyb_prefixes_write_kept(HybPrefixesBuilder *b, int slot, uint8 *out);
 
 #endif							/* HYB_PREFIXES_BUILD_H */

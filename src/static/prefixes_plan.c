@@ -43,14 +43,14 @@ typedef struct TriePlan
 
 typedef struct TrieBuilder
 {
-	PrefixesBuilder rows;
+	HybPrefixesBuilder rows;
 	TriePlan	plans[2];
 	TriePlan	filled;			/* what `stored` was filled for, and with so */
 	int			filled_items;	/* many of the first items */
 } TrieBuilder;
 
 static inline TrieBuilder *
-builder(HybLeafBuilder *base)
+trie_builder(HybLeafBuilder *base)
 {
 	return (TrieBuilder *) base;
 }
@@ -75,9 +75,9 @@ typedef struct Extent
 
 /* Bits that the last row of a leaf needs. */
 static uint32
-bits_at_end(const PrefixesBuilder *b, const Extent *extent)
+bits_at_end(const HybPrefixesBuilder *b, const Extent *extent)
 {
-	const PrefixesRow *last = &b->rows[extent->nrows - 1];
+	const HybPrefixesRow *last = &b->rows[extent->nrows - 1];
 
 	if (extent->split)
 		return last->bits;
@@ -89,10 +89,10 @@ bits_at_end(const PrefixesBuilder *b, const Extent *extent)
 }
 
 static void
-measure(const PrefixesBuilder *b, Extent *extent)
+measure(const HybPrefixesBuilder *b, Extent *extent)
 {
-	const PrefixesRow *first = &b->rows[0];
-	const PrefixesRow *last = &b->rows[extent->nrows - 1];
+	const HybPrefixesRow *first = &b->rows[0];
+	const HybPrefixesRow *last = &b->rows[extent->nrows - 1];
 	uint32		common = hyb_common_bits(hyb_prefixes_row_bytes(b, first), first->bits,
 										 hyb_prefixes_row_bytes(b, last), last->bits);
 	uint32		needed = Max(first->shared + 1, bits_at_end(b, extent));
@@ -109,7 +109,7 @@ measure(const PrefixesBuilder *b, Extent *extent)
  * of one row never are.
  */
 static Extent
-find_extent(const PrefixesBuilder *b, int nitems)
+find_extent(const HybPrefixesBuilder *b, int nitems)
 {
 	Extent		extent;
 
@@ -130,7 +130,7 @@ find_extent(const PrefixesBuilder *b, int nitems)
  * more than `depth`; otherwise that.
  */
 static int
-deepen_to_whole(const PrefixesBuilder *b, const Extent *extent, int depth)
+deepen_to_whole(const HybPrefixesBuilder *b, const Extent *extent, int depth)
 {
 	uint32		base = 8 * extent->ncommon;
 	uint32		whole = depth;
@@ -138,7 +138,7 @@ deepen_to_whole(const PrefixesBuilder *b, const Extent *extent, int depth)
 
 	for (int i = 0; i < extent->nrows; i++)
 	{
-		const PrefixesRow *row = &b->rows[i];
+		const HybPrefixesRow *row = &b->rows[i];
 
 		if (!row->whole || row->bits - base > HYB_TRIE_MAX_DEPTH)
 			return depth;
@@ -151,7 +151,7 @@ deepen_to_whole(const PrefixesBuilder *b, const Extent *extent, int depth)
 
 /* The bits of a row beyond the common bytes, as a number; zeros behind its end. */
 static inline uint64
-row_number(const PrefixesBuilder *b, const PrefixesRow *row, uint32 ncommon)
+built_row_number(const HybPrefixesBuilder *b, const HybPrefixesRow *row, uint32 ncommon)
 {
 	return hyb_bits_from(hyb_prefixes_row_bytes(b, row), (row->bits + 7) / 8, ncommon);
 }
@@ -169,10 +169,10 @@ spare_bits(const HybLeafBuilder *base)
  * they have in common say less where a power of two lies between them.
  */
 static int
-even_depth(const PrefixesBuilder *b, const Extent *extent)
+even_depth(const HybPrefixesBuilder *b, const Extent *extent)
 {
-	uint64		gap = (row_number(b, &b->rows[extent->nrows - 1], extent->ncommon) -
-					   row_number(b, &b->rows[0], extent->ncommon)) / extent->nrows;
+	uint64		gap = (built_row_number(b, &b->rows[extent->nrows - 1], extent->ncommon) -
+					   built_row_number(b, &b->rows[0], extent->ncommon)) / extent->nrows;
 
 	return Min(HYB_TRIE_MAX_DEPTH - hyb_bit_width(gap) + spare_bits(&b->base),
 			   HYB_TRIE_MAX_DEPTH);
@@ -183,7 +183,7 @@ even_depth(const PrefixesBuilder *b, const Extent *extent)
  * would fall into one.  Some rows may lack bits of it.
  */
 static int
-choose_depth(const PrefixesBuilder *b, const Extent *extent)
+choose_depth(const HybPrefixesBuilder *b, const Extent *extent)
 {
 	int			grouped[HYB_TRIE_MAX_DEPTH + 1] = {0};	/* by depth */
 	uint32		base = 8 * extent->ncommon;
@@ -224,7 +224,7 @@ is_filled(const TrieBuilder *trie, const TriePlan *plan, int nitems)
 static void
 fill_stored(TrieBuilder *trie, const TriePlan *plan, int nitems)
 {
-	PrefixesBuilder *b = &trie->rows;
+	HybPrefixesBuilder *b = &trie->rows;
 	HybColumnarBuilder *stored = b->stored;
 	HybBuildColumn *numbers = &stored->cols[HYB_TRIE_PREFIX];
 	HybBuildColumn *lacks = &stored->cols[HYB_TRIE_LACKS];
@@ -237,12 +237,12 @@ fill_stored(TrieBuilder *trie, const TriePlan *plan, int nitems)
 	hyb_columnar_room(stored, b->nrows, nitems);
 	for (int i = 0; i < b->nrows && b->rows[i].start < nitems; i++)
 	{
-		const PrefixesRow *row = &b->rows[i];
+		const HybPrefixesRow *row = &b->rows[i];
 
 		if (i > 0 && row->shared >= limit)
 			continue;			/* of the group before it */
 		n++;
-		numbers->ints[n] = row_number(b, row, plan->ncommon) >>
+		numbers->ints[n] = built_row_number(b, row, plan->ncommon) >>
 			(HYB_TRIE_MAX_DEPTH - plan->depth);
 		lacks->ints[n] = limit - Min(row->bits, limit);
 		numbers->isnull[n] = lacks->isnull[n] = 0;
@@ -260,11 +260,11 @@ fill_stored(TrieBuilder *trie, const TriePlan *plan, int nitems)
  * greatest depth, though all of their keys are known?
  */
 static bool
-wants_keys(const PrefixesBuilder *b, int nitems)
+wants_keys(const HybPrefixesBuilder *b, int nitems)
 {
 	int			nrows = hyb_prefixes_row_of_item(b, nitems - 1) + 1;
-	const PrefixesRow *first = &b->rows[0];
-	const PrefixesRow *last = &b->rows[nrows - 1];
+	const HybPrefixesRow *first = &b->rows[0];
+	const HybPrefixesRow *last = &b->rows[nrows - 1];
 	uint32		common = hyb_common_bits(hyb_prefixes_row_bytes(b, first), first->bits,
 										 hyb_prefixes_row_bytes(b, last), last->bits);
 	int			grouped = 0;
@@ -282,9 +282,9 @@ wants_keys(const PrefixesBuilder *b, int nitems)
 void
 hyb_trie_plan(HybLeafBuilder *base, int slot)
 {
-	PrefixesBuilder *b = hyb_prefixes_builder(base);
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
 	HybLeafPlan *plan = &base->plans[slot];
-	TriePlan   *own = &builder(base)->plans[slot];
+	TriePlan   *own = &trie_builder(base)->plans[slot];
 	Extent		extent;
 
 	if (wants_keys(b, plan->nitems))
@@ -299,7 +299,7 @@ hyb_trie_plan(HybLeafBuilder *base, int slot)
 		plan->nitems = hyb_prefixes_row_end(b, extent.nrows - 1);
 	if (plan->nitems > HYB_LEAF_MAX_ITEMS)
 		hyb_leaf_builder_no_room(base);
-	fill_stored(builder(base), own, plan->nitems);
+	fill_stored(trie_builder(base), own, plan->nitems);
 	b->stored->base.plans[slot].nitems = plan->nitems;
 	b->stored->prepared = 0;
 	hyb_columnar_plan(&b->stored->base, slot);
@@ -311,12 +311,12 @@ hyb_trie_plan(HybLeafBuilder *base, int slot)
 uint8 *
 hyb_trie_write(HybLeafBuilder *base, int slot, uint8 *out)
 {
-	PrefixesBuilder *b = hyb_prefixes_builder(base);
-	const TriePlan *plan = &builder(base)->plans[slot];
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+	const TriePlan *plan = &trie_builder(base)->plans[slot];
 
 	if (base->plans[slot].layout == HYB_LAYOUT_COLUMNAR)
 		return hyb_prefixes_write_kept(b, slot, out);
-	fill_stored(builder(base), plan, base->plans[slot].nitems);
+	fill_stored(trie_builder(base), plan, base->plans[slot].nitems);
 	out = hyb_varint_write(out, plan->ncommon);
 	memcpy(out, hyb_prefixes_row_bytes(b, &b->rows[0]), plan->ncommon);
 	out += plan->ncommon;

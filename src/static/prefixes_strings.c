@@ -26,7 +26,7 @@ typedef struct Strings
 } Strings;
 
 static inline Strings *
-strings(const HybLeaf *leaf)
+leaf_strings(const HybLeaf *leaf)
 {
 	return leaf->own[HYB_LAYOUT_STRINGS - 1];
 }
@@ -44,7 +44,7 @@ hyb_strings_columns(void)
 static void
 init_strings(HybLeaf *leaf)
 {
-	Strings    *s = strings(leaf);
+	Strings    *s = leaf_strings(leaf);
 
 	memset(s, 0, sizeof(Strings));
 	hyb_prefixes_init(&s->stored, (char *) s + MAXALIGN(sizeof(Strings)),
@@ -54,7 +54,7 @@ init_strings(HybLeaf *leaf)
 static const uint8 *
 open_strings(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 {
-	Strings    *s = strings(leaf);
+	Strings    *s = leaf_strings(leaf);
 
 	p = hyb_varint_read(p, end, &s->front.prefix_len);
 	if (p == NULL || s->front.prefix_len > HYB_MAX_ENTRY_SIZE ||
@@ -83,7 +83,7 @@ open_strings(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 static void
 close_strings(HybLeaf *leaf)
 {
-	hyb_leaf_free_strings(&strings(leaf)->cursor);
+	hyb_leaf_free_strings(&leaf_strings(leaf)->cursor);
 }
 
 /* ---- rows ---- */
@@ -92,7 +92,7 @@ close_strings(HybLeaf *leaf)
 static const uint8 *
 row_string(HybLeaf *leaf, int row, uint32 *len)
 {
-	Strings    *s = strings(leaf);
+	Strings    *s = leaf_strings(leaf);
 
 	if (!s->at_page)
 	{
@@ -124,31 +124,31 @@ strings_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
 static int
 strings_row_start(const HybLeaf *leaf, int row)
 {
-	return hyb_columnar_layout.row_start(&strings(leaf)->stored, row);
+	return hyb_columnar_layout.row_start(&leaf_strings(leaf)->stored, row);
 }
 
 static void
 strings_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
 {
-	hyb_columnar_layout.row_starts(&strings(leaf)->stored, row, n, starts);
+	hyb_columnar_layout.row_starts(&leaf_strings(leaf)->stored, row, n, starts);
 }
 
 static int
 strings_row_of_item(const HybLeaf *leaf, int item)
 {
-	return hyb_columnar_layout.row_of_item(&strings(leaf)->stored, item);
+	return hyb_columnar_layout.row_of_item(&leaf_strings(leaf)->stored, item);
 }
 
 static void
 strings_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
 {
-	hyb_columnar_tids(&strings(leaf)->stored, item, n, tids);
+	hyb_columnar_tids(&leaf_strings(leaf)->stored, item, n, tids);
 }
 
 static int
 strings_search_tid(const HybLeaf *leaf, int lo, int hi, const ItemPointerData *tid)
 {
-	return hyb_columnar_search_tid(&strings(leaf)->stored, lo, hi, tid);
+	return hyb_columnar_search_tid(&leaf_strings(leaf)->stored, lo, hi, tid);
 }
 
 /* ---- fingerprints ---- */
@@ -163,7 +163,7 @@ stored_fingerprint(const uint8 *fingerprints, int item)
 uint8
 hyb_strings_fingerprint(const HybLeaf *leaf, const HybBuf *prefix, uint32 bits, int item)
 {
-	const uint8 *fingerprints = strings(leaf)->fingerprints;
+	const uint8 *fingerprints = leaf_strings(leaf)->fingerprints;
 
 	if (fingerprints != NULL)
 		return stored_fingerprint(fingerprints, item);
@@ -176,7 +176,7 @@ hyb_strings_fingerprint(const HybLeaf *leaf, const HybBuf *prefix, uint32 bits, 
 static bool
 strings_may_have(const HybLeaf *leaf, int item, uint64 hash)
 {
-	const uint8 *fingerprints = strings(leaf)->fingerprints;
+	const uint8 *fingerprints = leaf_strings(leaf)->fingerprints;
 
 	return fingerprints == NULL ||
 		stored_fingerprint(fingerprints, item) == hyb_fingerprint(hash);
@@ -185,9 +185,9 @@ strings_may_have(const HybLeaf *leaf, int item, uint64 hash)
 /* ---- searching ---- */
 
 static bool
-find_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
+find_string_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 {
-	const HybFront *front = &strings(leaf)->front;
+	const HybFront *front = &leaf_strings(leaf)->front;
 	bool		begins;
 	bool		equal;
 	uint32		len;
@@ -254,7 +254,7 @@ const HybLeafLayout hyb_strings_layout = {
 	.init = init_strings,
 	.open = open_strings,
 	.close = close_strings,
-	.find = find_rows,
+	.find = find_string_rows,
 	.search_tid = strings_search_tid,
 	.prefix = strings_prefix,
 	.may_have = strings_may_have,

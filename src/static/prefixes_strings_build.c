@@ -28,7 +28,7 @@
 /* The strings of the waiting rows. */
 typedef struct StringsBuilder
 {
-	PrefixesBuilder rows;
+	HybPrefixesBuilder rows;
 	HybBuf		bytes;
 	uint32	   *off;
 	uint32	   *len;
@@ -39,7 +39,7 @@ typedef struct StringsBuilder
 } StringsBuilder;
 
 static inline StringsBuilder *
-builder(HybLeafBuilder *base)
+strings_builder(HybLeafBuilder *base)
 {
 	return (StringsBuilder *) base;
 }
@@ -58,7 +58,7 @@ hyb_strings_create(const HybIndex *ix)
 void
 hyb_strings_free(HybLeafBuilder *base)
 {
-	StringsBuilder *b = builder(base);
+	StringsBuilder *b = strings_builder(base);
 
 	hyb_buf_free(&b->bytes);
 	if (b->rows_alloc > 0)
@@ -74,7 +74,7 @@ hyb_strings_free(HybLeafBuilder *base)
 /* ---- what is stored ---- */
 
 static inline HybFrontInput
-front_input(const StringsBuilder *b)
+prefix_front_input(const StringsBuilder *b)
 {
 	HybFrontInput in = {b->bytes.data, b->off, b->len, b->lcp};
 
@@ -82,7 +82,7 @@ front_input(const StringsBuilder *b)
 }
 
 static void
-grow_rows(StringsBuilder *b)
+grow_string_rows(StringsBuilder *b)
 {
 	MemoryContext context = b->rows.base.context;
 	int			n = b->rows.rows_alloc;
@@ -110,9 +110,9 @@ spare_bytes(const HybLeafBuilder *base)
  * them do; and where a byte alone would be left out.
  */
 static uint32
-kept_bytes(const PrefixesBuilder *b, int i, uint32 spare)
+kept_bytes(const HybPrefixesBuilder *b, int i, uint32 spare)
 {
-	const PrefixesRow *row = &b->rows[i];
+	const HybPrefixesRow *row = &b->rows[i];
 	uint32		known = row->bits / 8;
 	uint32		needed = row->shared + 1;
 	uint32		n;
@@ -136,19 +136,19 @@ kept_bytes(const PrefixesBuilder *b, int i, uint32 spare)
 static void
 fill_strings(StringsBuilder *b)
 {
-	PrefixesBuilder *t = &b->rows;
+	HybPrefixesBuilder *t = &b->rows;
 	int			fenced = t->base.before.len > 0;
 	uint32		spare = spare_bytes(&t->base);
 	HybFrontInput in;
 
 	if (t->filled == fenced)
 		return;
-	grow_rows(b);
+	grow_string_rows(b);
 	hyb_columnar_room(t->stored, t->nrows, t->base.nitems);
 	b->bytes.len = 0;
 	for (int i = 0; i < t->nrows; i++)
 	{
-		const PrefixesRow *row = &t->rows[i];
+		const HybPrefixesRow *row = &t->rows[i];
 
 		b->off[i] = b->bytes.len;
 		b->len[i] = kept_bytes(t, i, spare);
@@ -159,7 +159,7 @@ fill_strings(StringsBuilder *b)
 	t->stored->nrows = t->nrows;
 	hyb_prefixes_fill_tids(t, t->base.nitems);
 	t->stored->prepared = 0;
-	in = front_input(b);
+	in = prefix_front_input(b);
 	hyb_front_prepare(&in, t->nrows, true, &b->code);
 	t->filled = fenced;
 }
@@ -171,7 +171,7 @@ fill_strings(StringsBuilder *b)
  * a prefix is a part.
  */
 static bool
-may_keep_keys(const PrefixesBuilder *b, int nrows)
+may_keep_keys(const HybPrefixesBuilder *b, int nrows)
 {
 	if (b->base.desc->nkeys == 1)
 		return false;
@@ -197,8 +197,8 @@ fingerprint_bits(const StringsBuilder *b, int nrows)
 void
 hyb_strings_plan(HybLeafBuilder *base, int slot)
 {
-	StringsBuilder *b = builder(base);
-	PrefixesBuilder *t = &b->rows;
+	StringsBuilder *b = strings_builder(base);
+	HybPrefixesBuilder *t = &b->rows;
 	HybLeafPlan *plan = &base->plans[slot];
 	HybLeafPlan *stored = &t->stored->base.plans[slot];
 	HybFrontInput in;
@@ -210,7 +210,7 @@ hyb_strings_plan(HybLeafBuilder *base, int slot)
 	if (plan->nitems > HYB_LEAF_MAX_ITEMS)
 		hyb_leaf_builder_no_room(base);
 	fill_strings(b);
-	in = front_input(b);
+	in = prefix_front_input(b);
 	hyb_front_plan(&in, &b->code, nrows, &b->plans[slot]);
 	stored->nitems = plan->nitems;
 	hyb_columnar_plan(&t->stored->base, slot);
@@ -257,14 +257,14 @@ write_fingerprints(const StringsBuilder *b, const HybLeafPlan *plan, uint8 *out)
 uint8 *
 hyb_strings_write(HybLeafBuilder *base, int slot, uint8 *out)
 {
-	StringsBuilder *b = builder(base);
+	StringsBuilder *b = strings_builder(base);
 	const HybFrontPlan *plan = &b->plans[slot];
 	HybFrontInput in;
 
 	if (base->plans[slot].layout == HYB_LAYOUT_COLUMNAR)
 		return hyb_prefixes_write_kept(&b->rows, slot, out);
 	Assert(b->rows.filled >= 0);
-	in = front_input(b);
+	in = prefix_front_input(b);
 	out = hyb_varint_write(out, plan->prefix_len);
 	memcpy(out, b->bytes.data + b->off[0], plan->prefix_len);
 	out = hyb_front_write(&in, &b->code, base->plans[slot].nrows, plan,

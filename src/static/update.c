@@ -241,6 +241,15 @@ at_right_edge(const HybPath *path, int level)
 	return edge;
 }
 
+HybPos
+hyb_path_upper_fence(const HybPath *path, int child)
+{
+	const HybChildList *list = &path->nodes[0].children;
+
+	Assert(child >= 0 && child < list->n);
+	return child + 1 < list->n ? list->children[child + 1].low : path->high;
+}
+
 void
 hyb_path_go_on(const HybIndex *ix, const HybPath *path, const HybPos *fence,
 			   HybPos *at, HybBuf *at_key)

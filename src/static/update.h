@@ -63,6 +63,9 @@ extern void hyb_path_assert_valid(const HybPath *path);
 #define hyb_path_assert_valid(path) ((void) (path))
 #endif
 
+/* The upper fence of a child of the path's level-1 node. */
+extern HybPos hyb_path_upper_fence(const HybPath *path, int child);
+
 /*
  * What a walk over the leaves of a level has done up to a fence of the path,
  * which led from *at, is done with: *at, whose key at_key holds, becomes that

@@ -569,7 +569,7 @@ read_log(HybIndex *ix, const HybGeneration *generation, const HybPos *watermark,
 	for (;;)
 	{
 		/* what an error may come between */
-		static HybLogPage where;
+		static HybTreeLogPage where;
 		static HybEntry entry;
 		static HybEntry loaded;
 		static uint16 offset;
@@ -577,7 +577,7 @@ read_log(HybIndex *ix, const HybGeneration *generation, const HybPos *watermark,
 		if (setjmp(hyb_fuzz_error) != 0 || !hyb_delta_walk_next(&walk) ||
 			!hyb_delta_walk_copy(&walk, copy))
 			return;
-		where = (HybLogPage) {.block = walk.block};
+		where = (HybTreeLogPage) {.block = walk.block};
 		entry = (HybEntry) {.block = walk.block};
 		if (setjmp(hyb_fuzz_error) == 0)
 		{
@@ -610,7 +610,7 @@ read_bulk(HybIndex *ix, const HybGeneration *generation)
 	{
 		sort_bulk(&bulk);
 		for (uint64 i = 1; i < bulk.nitems; i++)
-			if (compare_items(&bulk.items[i - 1], &bulk.items[i], &bulk) > 0)
+			if (compare_bulk_items(&bulk.items[i - 1], &bulk.items[i], &bulk) > 0)
 				abort();
 		(void) tree_chunks(&bulk);
 	}
@@ -625,7 +625,7 @@ read_pass(HybIndex *ix, HybMetaPage *meta, const HybVersion *version)
 	for (int steps = 0; meta->pass_level > 0; steps++)
 	{
 		Pass		pass = {0};
-		MergeStep  *step = hyb_step_create(ix, meta, 0);
+		HybMergeStep  *step = hyb_step_create(ix, meta, 0);
 
 		if (steps > 300)
 			abort();

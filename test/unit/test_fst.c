@@ -117,7 +117,7 @@ make_keys(int shape, int n)
 
 /* Keys below a cut. */
 static int
-below(const HybCut *cut)
+below(const HybFstCut *cut)
 {
 	int			n = 0;
 	int			high = nkeys;
@@ -174,7 +174,7 @@ shared(const Key *a, const Key *b)
 
 /* The cuts around all that key i stands for in a trie without suffixes. */
 static void
-truncated(int i, HybCut *start, HybCut *end)
+truncated(int i, HybFstCut *start, HybFstCut *end)
 {
 	const Key  *key = &keys[i];
 	uint32_t	before = i > 0 ? shared(key, &keys[i - 1]) : 0;
@@ -182,12 +182,12 @@ truncated(int i, HybCut *start, HybCut *end)
 	uint32_t	len = (before > after ? before : after) + 1;
 	bool		whole = after == key->len;	/* a prefix of the next key, or empty */
 
-	*start = (HybCut) {key->data, whole ? key->len : len, HYB_CUT_BEFORE};
-	*end = (HybCut) {key->data, start->len, whole ? HYB_CUT_SELF : HYB_CUT_AFTER};
+	*start = (HybFstCut) {key->data, whole ? key->len : len, HYB_CUT_BEFORE};
+	*end = (HybFstCut) {key->data, start->len, whole ? HYB_CUT_SELF : HYB_CUT_AFTER};
 }
 
 static int
-compare_cuts(const HybCut *a, const HybCut *b)
+compare_cuts(const HybFstCut *a, const HybFstCut *b)
 {
 	int			c = memcmp(a->key, b->key, a->len < b->len ? a->len : b->len);
 
@@ -202,12 +202,12 @@ compare_cuts(const HybCut *a, const HybCut *b)
 
 /* What a trie without suffixes has to answer. */
 static HybFstAnswer
-expected(const HybCut *low, const HybCut *high)
+expected(const HybFstCut *low, const HybFstCut *high)
 {
 	int			n = 0;
 	int			above = nkeys;
-	HybCut		start;
-	HybCut		end;
+	HybFstCut		start;
+	HybFstCut		end;
 
 	while (n < above)
 	{
@@ -232,8 +232,8 @@ check_ranges(const HybFst *fst, int shape)
 	{
 		Key			a;
 		Key			b;
-		HybCut		low = {a.data, 0, (HybCutSide) unit_below(3)};
-		HybCut		high = {b.data, 0, (HybCutSide) unit_below(3)};
+		HybFstCut		low = {a.data, 0, (HybFstCutSide) unit_below(3)};
+		HybFstCut		high = {b.data, 0, (HybFstCutSide) unit_below(3)};
 		uint32_t	count;
 		int			n;
 		HybFstAnswer answer;
@@ -276,8 +276,8 @@ check_points(const HybFst *fst, int shape)
 	for (int i = 0; fst->suffix_bits == 0 && i < 500; i++)
 	{
 		Key			key;
-		HybCut		low = {key.data, 0, HYB_CUT_BEFORE};
-		HybCut		high = {key.data, 0, HYB_CUT_SELF};
+		HybFstCut		low = {key.data, 0, HYB_CUT_BEFORE};
+		HybFstCut		high = {key.data, 0, HYB_CUT_SELF};
 
 		probe_key(shape, &key);
 		low.len = high.len = key.len;
@@ -305,14 +305,14 @@ check_damage(const uint8_t *image, size_t size, int shape)
 		{
 			Key			a;
 			Key			b;
-			HybCut		low;
-			HybCut		high;
+			HybFstCut		low;
+			HybFstCut		high;
 			uint32_t	n;
 
 			probe_key(shape, &a);
 			probe_key(shape, &b);
-			low = (HybCut) {a.data, a.len, (HybCutSide) unit_below(3)};
-			high = (HybCut) {b.data, b.len, (HybCutSide) unit_below(3)};
+			low = (HybFstCut) {a.data, a.len, (HybFstCutSide) unit_below(3)};
+			high = (HybFstCut) {b.data, b.len, (HybFstCutSide) unit_below(3)};
 			(void) hyb_fst_lookup(&fst, a.data, a.len);
 			(void) hyb_fst_range(&fst, &low, &high);
 			(void) hyb_fst_count(&fst, &low, &high, &n);
@@ -387,8 +387,8 @@ test_suffix_rates(void)
 			  maybe[variant], variant);
 		for (int i = 0; i < nkeys; i += 2)
 		{
-			HybCut		low = {keys[i].data, 8, HYB_CUT_BEFORE};
-			HybCut		high = {keys[i].data, 8, HYB_CUT_SELF};
+			HybFstCut		low = {keys[i].data, 8, HYB_CUT_BEFORE};
+			HybFstCut		high = {keys[i].data, 8, HYB_CUT_SELF};
 
 			CHECK(hyb_fst_range(&fst, &low, &high), "closed range of one key");
 		}
@@ -502,11 +502,11 @@ check_long(const HybFst *fst)
 			i + unit_below(8) < nmany ? i + unit_below(8) % (nmany - i) : i;
 		size_t		first = i < other ? i : other;
 		size_t		last = i < other ? other : i;
-		HybCut		low = {many[first].data, many[first].len, HYB_CUT_BEFORE};
-		HybCut		high = {many[last].data, many[last].len, HYB_CUT_SELF};
-		HybCut		self_low = {k->data, k->len, HYB_CUT_BEFORE};
-		HybCut		self_high = {k->data, k->len, HYB_CUT_SELF};
-		HybCut		after = {k->data, unit_below(k->len + 1), HYB_CUT_AFTER};
+		HybFstCut		low = {many[first].data, many[first].len, HYB_CUT_BEFORE};
+		HybFstCut		high = {many[last].data, many[last].len, HYB_CUT_SELF};
+		HybFstCut		self_low = {k->data, k->len, HYB_CUT_BEFORE};
+		HybFstCut		self_high = {k->data, k->len, HYB_CUT_SELF};
+		HybFstCut		after = {k->data, unit_below(k->len + 1), HYB_CUT_AFTER};
 		uint32_t	count;
 
 		wrong += hyb_fst_lookup(fst, k->data, k->len) != HYB_FST_YES;
@@ -517,8 +517,8 @@ check_long(const HybFst *fst)
 		/* open at either end, with a key between */
 		if (last - first >= 2)
 		{
-			HybCut		open_low = {low.key, low.len, HYB_CUT_SELF};
-			HybCut		open_high = {high.key, high.len, HYB_CUT_BEFORE};
+			HybFstCut		open_low = {low.key, low.len, HYB_CUT_SELF};
+			HybFstCut		open_high = {high.key, high.len, HYB_CUT_BEFORE};
 
 			wrong += hyb_fst_range(fst, &open_low, &open_high) != HYB_FST_YES;
 		}

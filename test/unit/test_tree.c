@@ -27,7 +27,7 @@ static HybPressure pressure;
 
 /* A log that has all items; block numbers are those of items. */
 static bool
-load_item(HybEntryLog *log, HybLogPage *page, uint16 offset, HybEntry *entry)
+load_item(HybEntryLog *log, HybTreeLogPage *page, uint16 offset, HybEntry *entry)
 {
 	BlockNumber block = page->block;
 

@@ -30,7 +30,7 @@
 
 /* Write the last byte; bits of the whole code. */
 static inline uint64_t
-finish(const uint8_t *start, uint8_t *out, uint64_t word, unsigned fill)
+finish_code(const uint8_t *start, uint8_t *out, uint64_t word, unsigned fill)
 {
 	HYB_ASSERT(fill < 8);
 	out[0] = (uint8_t) (word >> 56);
@@ -97,7 +97,7 @@ encode_single(const HybHope *hope, const uint8_t *p, const uint8_t *end,
 			PUT(first << (64 - len1), len1);
 		}
 	}
-	return finish(start, out, word, fill);
+	return finish_code(start, out, word, fill);
 }
 
 static uint64_t
@@ -132,7 +132,7 @@ encode_double(const HybHope *hope, const uint8_t *p, const uint8_t *end,
 		PAIR(table[p[0] + first], b, bits, len);
 		PUT(bits << (64 - len), len);
 	}
-	return finish(start, out, word, fill);
+	return finish_code(start, out, word, fill);
 }
 
 /* Symbols from *at on, until one ends at `stop` or beyond; *at is moved there. */
@@ -158,7 +158,7 @@ encode_trie_with(const HybHope *hope, const uint8_t **at, const uint8_t *stop,
 		PUT(HYB_HOPE_VALUE_CODE(value), HYB_HOPE_VALUE_LEN(value));
 	}
 	*at = p;
-	return finish(start, out, word, fill);
+	return finish_code(start, out, word, fill);
 }
 
 #ifdef HYB_HOPE_POPCNT

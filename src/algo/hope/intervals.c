@@ -10,7 +10,7 @@
 #include "algo/hope/internal.h"
 
 static int
-compare_bytes(const uint8_t *a, uint32_t alen, const uint8_t *b, uint32_t blen)
+compare_bounds(const uint8_t *a, uint32_t alen, const uint8_t *b, uint32_t blen)
 {
 	int			c = memcmp(a, b, alen < blen ? alen : blen);
 
@@ -23,7 +23,7 @@ hyb_hope_pattern_compare(const void *a, const void *b)
 	const HybHopePattern *pa = a;
 	const HybHopePattern *pb = b;
 
-	return compare_bytes(pa->bytes, pa->len, pb->bytes, pb->len);
+	return compare_bounds(pa->bytes, pa->len, pb->bytes, pb->len);
 }
 
 static void
@@ -33,11 +33,11 @@ add_bound(HybHopeIntervals *iv, const uint8_t *bytes, uint32_t len)
 
 	/* bounds come in order */
 	HYB_ASSERT(iv->n == 0 ||
-			   compare_bytes(iv->bytes + iv->off[iv->n - 1],
-							 start - iv->off[iv->n - 1], bytes, len) <= 0);
+			   compare_bounds(iv->bytes + iv->off[iv->n - 1],
+							  start - iv->off[iv->n - 1], bytes, len) <= 0);
 	if (iv->n > 0 &&
-		compare_bytes(iv->bytes + iv->off[iv->n - 1],
-					  start - iv->off[iv->n - 1], bytes, len) == 0)
+		compare_bounds(iv->bytes + iv->off[iv->n - 1],
+					   start - iv->off[iv->n - 1], bytes, len) == 0)
 		return;
 	memcpy(iv->bytes + start, bytes, len);
 	iv->n++;

@@ -76,13 +76,13 @@ hyb_hope_count_double(const HybHopeSample *sample, uint64_t *weights)
 /* ---- patterns ---- */
 
 /* A run of bytes that may become a pattern. */
-typedef struct Candidate
+typedef struct HopeCandidate
 {
 	const uint8_t *bytes;		/* NULL: empty place of the hash table */
 	uint32_t	len;
 	uint32_t	count;
 	double		gain;			/* first the bits that it takes as it is */
-} Candidate;
+} HopeCandidate;
 
 typedef struct Selector
 {
@@ -106,7 +106,7 @@ typedef struct Selector
 	uint32_t   *usage;
 	uint32_t   *parent;			/* longest other pattern that it starts with */
 
-	Candidate  *table;			/* hash table of a power of two places */
+	HopeCandidate *table;		/* hash table of a power of two places */
 	uint32_t	places;
 	uint32_t	used;
 } Selector;
@@ -135,11 +135,11 @@ hash_bytes(const uint8_t *p, uint32_t len)
 
 static void table_start(Selector *s, uint32_t places);
 
-static Candidate *
+static HopeCandidate *
 table_find(Selector *s, const uint8_t *bytes, uint32_t len)
 {
 	uint64_t	h = hash_bytes(bytes, len);
-	Candidate  *c;
+	HopeCandidate *c;
 
 	for (;; h++)
 	{
@@ -151,7 +151,7 @@ table_find(Selector *s, const uint8_t *bytes, uint32_t len)
 	}
 	if (s->used >= s->places / 4 * 3)
 	{
-		Candidate  *old = s->table;
+		HopeCandidate *old = s->table;
 		uint32_t	n = s->places;
 
 		table_start(s, 2 * n);
@@ -172,7 +172,7 @@ table_find(Selector *s, const uint8_t *bytes, uint32_t len)
 static void
 table_start(Selector *s, uint32_t places)
 {
-	s->table = get_memory(s, places * sizeof(Candidate));
+	s->table = get_memory(s, places * sizeof(HopeCandidate));
 	for (uint32_t i = 0; i < places; i++)
 		s->table[i].bytes = NULL;
 	s->places = places;
@@ -182,8 +182,8 @@ table_start(Selector *s, uint32_t places)
 static int
 compare_gain(const void *a, const void *b)
 {
-	const Candidate *ca = a;
-	const Candidate *cb = b;
+	const HopeCandidate *ca = a;
+	const HopeCandidate *cb = b;
 	uint32_t	common = ca->len < cb->len ? ca->len : cb->len;
 	int			c;
 
@@ -205,7 +205,7 @@ add_best(Selector *s, uint32_t most)
 	for (uint32_t i = 0; i < s->places; i++)
 		if (s->table[i].bytes != NULL && s->table[i].gain > 0)
 			s->table[n++] = s->table[i];
-	qsort(s->table, n, sizeof(Candidate), compare_gain);
+	qsort(s->table, n, sizeof(HopeCandidate), compare_gain);
 	if (n > most)
 		n = most;
 	if (n > s->room - s->npatterns)
@@ -408,7 +408,7 @@ add_concatenations(Selector *s, uint32_t most)
 				/* as much of the second symbol as a pattern can hold */
 				uint32_t	more = len < s->longest - beforelen ?
 					len : s->longest - beforelen;
-				Candidate  *c = table_find(s, p - beforelen, beforelen + more);
+				HopeCandidate *c = table_find(s, p - beforelen, beforelen + more);
 
 				c->count++;
 				c->gain += s->cost[before] + s->cost[i] * more / len;
@@ -420,7 +420,7 @@ add_concatenations(Selector *s, uint32_t most)
 	}
 	for (uint32_t i = 0; i < s->places; i++)
 	{
-		Candidate  *c = &s->table[i];
+		HopeCandidate *c = &s->table[i];
 
 		if (c->bytes == NULL)
 			continue;

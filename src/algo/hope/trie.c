@@ -100,7 +100,7 @@ make_node(TrieBuild *build, uint32_t from, uint32_t to, uint32_t depth)
  * from, and of steps.
  */
 static void
-count_nodes(const HybHopeIntervals *iv, size_t *nodes, size_t *steps)
+count_trie_nodes(const HybHopeIntervals *iv, size_t *nodes, size_t *steps)
 {
 	*nodes = *steps = 0;
 	for (uint32_t b = 1; b < iv->n; b++)
@@ -136,7 +136,7 @@ hyb_hope_make_trie(HybHopeTrie *trie, const HybHopeIntervals *iv,
 	size_t		steps;
 	uint32_t	i = 0;
 
-	count_nodes(iv, &nodes, &steps);
+	count_trie_nodes(iv, &nodes, &steps);
 	trie->nnodes = trie->nsteps = 0;
 	trie->two = memory->alloc(memory->context, 65536 * sizeof(HybHopeStep));
 	trie->node_memory = memory->alloc(memory->context,

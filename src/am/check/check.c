@@ -315,7 +315,7 @@ wrong_counters(const HybMetaPage *meta)
  * Fields of the metapage that can be judged by themselves.
  */
 static void
-check_meta(HybCheck *check)
+check_meta_fields(HybCheck *check)
 {
 	const HybMetaPage *meta = check->survey.meta;
 	const char *wrong = wrong_generations(meta);
@@ -444,7 +444,7 @@ take_snapshot(Relation index)
 }
 
 static void
-check_index(Relation index, Relation heap, bool heapallindexed)
+check_whole_index(Relation index, Relation heap, bool heapallindexed)
 {
 	HybCheck   *check = palloc0(sizeof(HybCheck));
 	MemoryContext old_context;
@@ -493,7 +493,7 @@ check_index(Relation index, Relation heap, bool heapallindexed)
 		if (hyb_survey_is_free(&check->survey, block))
 			check->use[block] = HYB_USE_FREE;
 
-	check_meta(check);
+	check_meta_fields(check);
 	check_dictionary(check);
 	hyb_check_chains(check);
 	hyb_check_nodes(check);
@@ -542,7 +542,7 @@ check_index_replayed(Relation index, Relation heap, bool heapallindexed)
 	MemoryContextSwitchTo(context);
 	PG_TRY();
 	{
-		check_index(index, heap, heapallindexed);
+		check_whole_index(index, heap, heapallindexed);
 		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
@@ -595,7 +595,7 @@ hybrid_index_check(PG_FUNCTION_ARGS)
 				 errdetail("Index is not valid.")));
 	hyb_check_column_classes(inspected.index, WARNING);
 	if (!RecoveryInProgress())
-		check_index(inspected.index, inspected.heap, heapallindexed);
+		check_whole_index(inspected.index, inspected.heap, heapallindexed);
 	else
 	{
 		int			tries = 0;

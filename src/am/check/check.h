@@ -28,11 +28,11 @@ typedef enum HybBlockUse
 } HybBlockUse;
 
 /* A page of the delta log, as of the survey. */
-typedef struct HybLogPage
+typedef struct HybCheckLogPage
 {
 	BlockNumber block;
 	uint64		generation;
-} HybLogPage;
+} HybCheckLogPage;
 
 /*
  * A live entry that the log holds, and that the dynamic stage's tree or, where
@@ -117,7 +117,7 @@ typedef struct HybCheck
 	BlockNumber filter_copy_block;
 
 	/* delta log and its trees (check_dynamic.c) */
-	HybLogPage *log_pages;
+	HybCheckLogPage *log_pages;
 	Size		nlog_pages;
 	Size		log_pages_alloc;
 	HybLogEntry *log;			/* sorted by (block, offset) */

@@ -32,10 +32,10 @@ hash_entry(const uint8 *entry, uint32 len, const ItemPointerData *tid)
 static void
 add_log_page(HybCheck *check, BlockNumber block, uint64 generation)
 {
-	HybLogPage *page;
+	HybCheckLogPage *page;
 
 	check->log_pages = grow(check, check->log_pages, &check->log_pages_alloc,
-							check->nlog_pages + 1, sizeof(HybLogPage));
+							check->nlog_pages + 1, sizeof(HybCheckLogPage));
 	Assert(check->nlog_pages < check->log_pages_alloc && generation != 0);
 	page = &check->log_pages[check->nlog_pages++];
 	page->block = block;
@@ -43,7 +43,7 @@ add_log_page(HybCheck *check, BlockNumber block, uint64 generation)
 }
 
 static void
-add_log_entry(HybCheck *check, const HybLogPage *page, uint16 offset,
+add_log_entry(HybCheck *check, const HybCheckLogPage *page, uint16 offset,
 			  uint32 hash)
 {
 	HybLogEntry *log;
@@ -107,7 +107,7 @@ check_count(HybCheck *check, BlockNumber block, Page page, uint32 n)
  * Live entries of one page copy.
  */
 static void
-check_page_entries(HybCheck *check, const HybLogPage *log_page, Page page)
+check_page_entries(HybCheck *check, const HybCheckLogPage *log_page, Page page)
 {
 	BlockNumber block = log_page->block;
 	HybEntry	entry = {.block = block};
@@ -272,7 +272,7 @@ hyb_check_log(HybCheck *check)
 
 	for (Size i = 0; i < check->nlog_pages; i++)
 	{
-		const HybLogPage *page = &check->log_pages[i];
+		const HybCheckLogPage *page = &check->log_pages[i];
 
 		CHECK_FOR_INTERRUPTS();
 		if (copy_log_page(check, page->block, page->generation, copy.data))
@@ -304,7 +304,7 @@ hyb_check_log(HybCheck *check)
  * Returns false if there is none; else its hash, and whether it is dead.
  */
 static bool
-read_entry(HybCheck *check, const HybDeltaRef *ref, uint32 *hash, bool *dead)
+read_log_entry(HybCheck *check, const HybDeltaRef *ref, uint32 *hash, bool *dead)
 {
 	PGAlignedBlock copy;
 	HybEntry	entry = {.block = ref->block};
@@ -361,7 +361,7 @@ hyb_check_against_log(HybCheck *check, const HybDynItem *item)
 		uint32		page_hash;
 		bool		dead;
 
-		if (read_entry(check, &item->ref, &page_hash, &dead) &&
+		if (read_log_entry(check, &item->ref, &page_hash, &dead) &&
 			page_hash == hash &&
 			(dead ? hyb_check_heap_dead(check, &tid) :
 			 item->ref.generation >= check->survey.meta->active.number))

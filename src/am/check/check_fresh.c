@@ -14,7 +14,7 @@
 #include "utils/memutils.h"
 
 /* Entries of a run that are fetched at a time. */
-#define FETCH_LIMIT		1000
+#define FRESH_FETCH_LIMIT		1000
 
 /* How often that is tried before a run is taken to be damaged. */
 #define FETCH_TRIES		100
@@ -40,7 +40,7 @@ fetch_more(HybCheck *check, HybCheckSource *source)
 {
 	HybPos		low = {.tie = HYB_BEFORE};
 	HybPos		high = {.tie = HYB_AFTER};
-	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = FETCH_LIMIT};
+	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = FRESH_FETCH_LIMIT};
 	int			tries = 0;
 
 	if (check->fresh_key.len > 0)

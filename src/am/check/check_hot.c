@@ -25,7 +25,7 @@
 #define UNIT_PLACES		4096
 
 /* Live entries of a key in a level that are looked at. */
-#define FETCH_LIMIT		1000
+#define HOT_FETCH_LIMIT		1000
 
 /* Does this statement see the row that an entry leads to? */
 static bool
@@ -92,7 +92,7 @@ check_copy(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid)
 {
 	HybPos		low = {.key = key->bytes,.len = key->len,.tie = HYB_BEFORE};
 	HybPos		high;
-	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = FETCH_LIMIT};
+	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = HOT_FETCH_LIMIT};
 	HybDynBatch batch = {0};
 
 	low.ncols = check->ix->desc->nkeys;

@@ -91,7 +91,7 @@ check_fences(HybCheck *check, const PrefixRow *row, const HybPos *low,
 
 /* Consume the newer entries up to those that begin with the prefix. */
 static void
-check_against_fresh(HybCheck *check, const PrefixRow *row)
+check_prefix_against_fresh(HybCheck *check, const PrefixRow *row)
 {
 	const HybDynItem *item;
 
@@ -173,7 +173,7 @@ hyb_check_prefix_row(HybCheck *check, BlockNumber blkno, int row,
 			hyb_check_fail(check, blkno, "The heap TID at position %d is invalid.", i);
 	check_fences(check, &at, low, high);
 	hyb_check_filter_items(check, row, first, last);
-	check_against_fresh(check, &at);
+	check_prefix_against_fresh(check, &at);
 	for (int i = first; i < last; i++)
 	{
 		CHECK_FOR_INTERRUPTS();

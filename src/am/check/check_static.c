@@ -48,8 +48,8 @@ hyb_check_not_fresh(HybCheck *check, BlockNumber blkno, const HybDynItem *item,
  * entries up to it.  None of them may be one of its TIDs under its key.
  */
 static void
-check_against_fresh(HybCheck *check, BlockNumber blkno, uint32 keylen,
-					int first, int last)
+check_row_against_fresh(HybCheck *check, BlockNumber blkno, uint32 keylen,
+						int first, int last)
 {
 	const HybDynItem *item;
 
@@ -134,7 +134,7 @@ check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
 					   last - 1);
 
 	if (check->level == 0)
-		check_against_fresh(check, blkno, keylen, first, last);
+		check_row_against_fresh(check, blkno, keylen, first, last);
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(check->page_context);
 

@@ -5,7 +5,7 @@
  * Runs of neighbouring leaves of the btree are read, at random places, and
  * their entries put into leaves of ours, in memory: real ones, so whatever is
  * compressed is compressed.  A small index is read as a whole.  Nothing is
- * written, and at most MAX_READS pages are read, however large the index is.
+ * written, and at most SAMPLE_MAX_READS pages are read, however large the index is.
  */
 #include "compat.h"
 
@@ -37,10 +37,10 @@
 
 PG_FUNCTION_INFO_V1(hybrid_estimate);
 
-#define MAX_READS	1200
+#define SAMPLE_MAX_READS	1200
 #define PROBES		96			/* random pages of a large index */
 #define RUNS		12			/* of leaves that follow one another */
-#define RUN_READS	((MAX_READS - PROBES) / RUNS)
+#define RUN_READS	((SAMPLE_MAX_READS - PROBES) / RUNS)
 #define RUN_LEAVES	3			/* of ours that a run should fill */
 
 typedef struct Sample
@@ -126,7 +126,7 @@ as_hybrid(Relation index)
 
 /* Copy a page; true if it is a leaf with entries. */
 static bool
-read_leaf(Sample *s, BlockNumber block)
+read_btree_leaf(Sample *s, BlockNumber block)
 {
 	Buffer		buf;
 	BTPageOpaque opaque;
@@ -166,7 +166,7 @@ count_entries(Sample *s)
 /* ---- building leaves ---- */
 
 static void
-count_leaf(void *arg, Page page, const HybPos *low)
+count_sample_leaf(void *arg, Page page, const HybPos *low)
 {
 	Sample	   *s = arg;
 
@@ -178,7 +178,7 @@ count_leaf(void *arg, Page page, const HybPos *low)
 
 /* A tuple of the btree, with one TID or several */
 static void
-add_tuple(Sample *s, IndexTuple tuple)
+add_btree_tuple(Sample *s, IndexTuple tuple)
 {
 	const HybKeyDesc *desc = s->hybrid.desc;
 	TupleDesc	stored = RelationGetDescr(s->index);
@@ -217,7 +217,7 @@ add_tuple(Sample *s, IndexTuple tuple)
 
 /* Entries of the page at hand, which need not stay as it is meanwhile */
 static void
-add_page(Sample *s)
+add_sample_page(Sample *s)
 {
 	Page		page = (Page) s->page.data;
 
@@ -227,7 +227,7 @@ add_page(Sample *s)
 		ItemId		id = PageGetItemId(page, off);
 
 		if (!ItemIdIsDead(id))
-			add_tuple(s, (IndexTuple) PageGetItem(page, id));
+			add_btree_tuple(s, (IndexTuple) PageGetItem(page, id));
 	}
 }
 
@@ -242,7 +242,7 @@ read_run(Sample *s, bool some, int reads)
 
 	s->builder = hyb_leaf_builder_create(&s->hybrid,
 										 hyb_leaf_layout_for(&s->hybrid, 0), 1,
-										 count_leaf, s);
+										 count_sample_leaf, s);
 	s->run_leaves = s->run_entries = 0;
 	s->previous_len = 0;
 	s->last = false;
@@ -250,8 +250,8 @@ read_run(Sample *s, bool some, int reads)
 	{
 		BlockNumber next = BTPageGetOpaque((Page) s->page.data)->btpo_next;
 
-		add_page(s);
-		while (next != P_NONE && --reads > 0 && !read_leaf(s, next))
+		add_sample_page(s);
+		while (next != P_NONE && --reads > 0 && !read_btree_leaf(s, next))
 			next = BTPageGetOpaque((Page) s->page.data)->btpo_next;
 		if (next == P_NONE || reads <= 0 ||
 			(some && s->run_leaves >= RUN_LEAVES))
@@ -274,10 +274,10 @@ static double
 read_all(Sample *s)
 {
 	for (BlockNumber block = 1; block < s->nblocks; block++)
-		if (read_leaf(s, block) &&
+		if (read_btree_leaf(s, block) &&
 			P_LEFTMOST(BTPageGetOpaque((Page) s->page.data)))
 		{
-			read_run(s, false, MAX_READS);
+			read_run(s, false, SAMPLE_MAX_READS);
 			return s->entries;
 		}
 	return 0;
@@ -296,13 +296,13 @@ read_some(Sample *s)
 	double		in_probes = 0;
 
 	for (int i = 0; i < PROBES; i++)
-		if (read_leaf(s, random_block(s)))
+		if (read_btree_leaf(s, random_block(s)))
 			in_probes += count_entries(s);
 	for (int i = 0; i < RUNS; i++)
 	{
 		/* where a page is no leaf there is one nearby */
 		for (int tries = 0; tries < 8; tries++)
-			if (read_leaf(s, random_block(s)))
+			if (read_btree_leaf(s, random_block(s)))
 			{
 				read_run(s, true, RUN_READS - 8);
 				break;
@@ -370,7 +370,7 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 		s->hybrid.rel = as_hybrid(s->index);
 		s->hybrid.context = CurrentMemoryContext;
 		s->hybrid.desc = hyb_key_desc_create(s->hybrid.rel);
-		entries = s->nblocks <= MAX_READS ? read_all(s) : read_some(s);
+		entries = s->nblocks <= SAMPLE_MAX_READS ? read_all(s) : read_some(s);
 		values[0] = Int64GetDatum((int64) entries);
 		values[1] = Float8GetDatum(s->entries > 0 ?
 								   s->duplicates / s->entries : 0);

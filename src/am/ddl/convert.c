@@ -50,7 +50,7 @@ hyb_convert_target(bool to_hybrid)
  * too, runs functions of expressions and predicates: as the table's owner.
  */
 static void
-build(const HybConvertPart *part)
+build_twin(const HybConvertPart *part)
 {
 	Relation	table = table_open(part->table, NoLock);
 	Relation	old_index = index_open(part->index, NoLock);
@@ -108,7 +108,7 @@ hyb_conversion_now(HybConversion *conversion)
 
 		hyb_conversion_progress(conversion, part, PROGRESS_CREATEIDX_PHASE_BUILD);
 		if (part->stored)
-			build(part);
+			build_twin(part);
 	}
 	lock_for_swap(conversion);
 	hyb_conversion_swap(conversion);

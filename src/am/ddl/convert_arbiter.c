@@ -138,7 +138,7 @@ add_twins(ResultRelInfo *result)
 }
 
 static void
-prepare(ModifyTableState *modify)
+prepare_twin_arbiter(ModifyTableState *modify)
 {
 	for (int i = 0; i < modify->mt_nrels; i++)
 	{
@@ -151,13 +151,13 @@ prepare(ModifyTableState *modify)
 }
 
 static void
-executor_start(QueryDesc *query, int eflags)
+arbiter_executor_start(QueryDesc *query, int eflags)
 {
 	if (previous_executor_start)
 		previous_executor_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-	hyb_started_on_conflict(query, eflags, prepare);
+	hyb_started_on_conflict(query, eflags, prepare_twin_arbiter);
 }
 
 /*
@@ -211,5 +211,5 @@ hyb_convert_arbiter_init(void)
 	previous_create_upper_paths = create_upper_paths_hook;
 	create_upper_paths_hook = create_upper_paths;
 	previous_executor_start = ExecutorStart_hook;
-	ExecutorStart_hook = executor_start;
+	ExecutorStart_hook = arbiter_executor_start;
 }

@@ -136,7 +136,7 @@ wait_for_lockers(const SessionLocks *locks, int phase, LOCKMODE lockmode)
 }
 
 static void
-build(const HybConversion *conversion, const HybConvertPart *part)
+build_twin_concurrently(const HybConversion *conversion, const HybConvertPart *part)
 {
 	if (part->safe)
 		announce_safe();
@@ -212,7 +212,7 @@ make_twins(HybConversion *conversion, SessionLocks *locks)
 
 		next_phase();
 		if (part->stored)
-			build(conversion, part);
+			build_twin_concurrently(conversion, part);
 	}
 	next_phase();
 	HYB_POINT("convert-built");
@@ -231,7 +231,7 @@ make_twins(HybConversion *conversion, SessionLocks *locks)
 }
 
 static void
-replace(HybConversion *conversion, SessionLocks *locks)
+swap_twins(HybConversion *conversion, SessionLocks *locks)
 {
 	/* nothing is read but catalogs */
 	next_phase();
@@ -327,7 +327,7 @@ run_phases(HybConversion *conversion)
 	PG_TRY();
 	{
 		make_twins(conversion, &locks);
-		replace(conversion, &locks);
+		swap_twins(conversion, &locks);
 	}
 	PG_CATCH();
 	{

@@ -37,11 +37,11 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-typedef struct Candidate
+typedef struct ConvertCandidate
 {
 	Oid			index;
 	uint64		blocks;
-} Candidate;
+} ConvertCandidate;
 
 /* 0 if the index is locked or gone: only an order goes by it. */
 static uint64
@@ -72,8 +72,8 @@ blocks_with_partitions(Oid index)
 static int
 larger_first(const ListCell *a, const ListCell *b)
 {
-	const Candidate *first = lfirst(a);
-	const Candidate *second = lfirst(b);
+	const ConvertCandidate *first = lfirst(a);
+	const ConvertCandidate *second = lfirst(b);
 
 	if (first->blocks != second->blocks)
 		return first->blocks > second->blocks ? -1 : 1;
@@ -95,9 +95,9 @@ is_candidate(Form_pg_class form, Oid access_method)
  * skipped.  It is not opened.
  */
 static List *
-add_candidate(List *candidates, Form_pg_class form)
+add_convert_candidate(List *candidates, Form_pg_class form)
 {
-	Candidate  *candidate = palloc(sizeof(Candidate));
+	ConvertCandidate *candidate = palloc(sizeof(ConvertCandidate));
 
 	candidate->index = form->oid;
 	candidate->blocks = has_privs_of_role(GetUserId(), form->relowner) ?
@@ -113,7 +113,7 @@ sorted_indexes(List *candidates)
 
 	list_sort(candidates, larger_first);
 	foreach(lc, candidates)
-		indexes = lappend_oid(indexes, ((Candidate *) lfirst(lc))->index);
+		indexes = lappend_oid(indexes, ((ConvertCandidate *) lfirst(lc))->index);
 	return indexes;
 }
 
@@ -160,7 +160,7 @@ add_indexes_of(List *candidates, Oid tableoid, Oid access_method)
 			continue;
 		form = (Form_pg_class) GETSTRUCT(tuple);
 		if (is_candidate(form, access_method))
-			candidates = add_candidate(candidates, form);
+			candidates = add_convert_candidate(candidates, form);
 		ReleaseSysCache(tuple);
 	}
 	relation_close(table, NoLock);
@@ -226,7 +226,7 @@ indexes_of_schema(Oid schema, Oid access_method)
 
 		if (is_candidate(form, access_method) &&
 			(access_method != BTREE_AM_OID || !is_of_extension(form)))
-			candidates = add_candidate(candidates, form);
+			candidates = add_convert_candidate(candidates, form);
 	}
 	table_endscan(scan);
 	table_close(rel, AccessShareLock);

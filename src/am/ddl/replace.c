@@ -91,7 +91,7 @@ qualified_name(Oid opclass)
  * whatever the search path is.  InvalidOid if there is none.
  */
 static Oid
-find_class(Oid type, List *name, Oid hybrid)
+find_column_class(Oid type, List *name, Oid hybrid)
 {
 	Oid			class;
 
@@ -114,7 +114,7 @@ static bool
 serves(Oid type, List **class_name, Oid hybrid, Refusal *refusal)
 {
 	List	   *name = class_name == NULL ? NIL : *class_name;
-	Oid			class = find_class(type, name, hybrid);
+	Oid			class = find_column_class(type, name, hybrid);
 
 	refusal->hint = NULL;
 	refusal->detail = OidIsValid(class) ?

@@ -85,7 +85,7 @@ write_metapage(Oid stand_in)
 
 /* A name that no relation in the schema of `index` has. */
 static char *
-free_name(Oid index)
+free_relation_name(Oid index)
 {
 	return ChooseRelationName(get_rel_name(index), NULL, "hybrid",
 							  get_rel_namespace(index), false);
@@ -96,7 +96,7 @@ static void
 move_place(Oid from, Oid to)
 {
 	RemoveStatistics(to, 0);
-	index_concurrently_swap(to, from, free_name(from));
+	index_concurrently_swap(to, from, free_relation_name(from));
 	hyb_twin_swapped(to, from);
 	CommandCounterIncrement();
 }
@@ -108,7 +108,7 @@ exchange_names(Oid a, Oid b)
 	char	   *name_a = get_rel_name(a);
 	char	   *name_b = get_rel_name(b);
 
-	RenameRelationInternal(a, free_name(a), true, true);
+	RenameRelationInternal(a, free_relation_name(a), true, true);
 	CommandCounterIncrement();
 	RenameRelationInternal(b, name_a, true, true);
 	CommandCounterIncrement();
@@ -126,7 +126,7 @@ hyb_stand_in_make(Relation table, Oid index, bool keep_name)
 	result->index = index;
 	result->keep_name = keep_name;
 	result->oid = hyb_twin_create_with(table, index, BTREE_AM_OID,
-									   free_name(index),
+									   free_relation_name(index),
 									   INDEX_CREATE_SKIP_BUILD |
 									   INDEX_CREATE_CONCURRENT, (Datum) 0);
 	CommandCounterIncrement();

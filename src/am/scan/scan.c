@@ -215,7 +215,7 @@ leave_batch(HybScan *so)
 
 /* The first batch of a range begins at so->from. */
 static void
-first_place(HybScan *so, bool forward)
+set_first_edge(HybScan *so, bool forward)
 {
 	hyb_edge_set(&so->from, forward ? HYB_EDGE_START : HYB_EDGE_END);
 	hop(so, forward, false);
@@ -238,7 +238,7 @@ next_place(HybScan *so, bool forward, bool cut, bool empty, const int *elems)
 	if (!hyb_scan_next_range(so, forward, empty, elems))
 		return false;
 	begin_range(so);
-	first_place(so, forward);
+	set_first_edge(so, forward);
 	return true;
 }
 
@@ -267,7 +267,7 @@ next_claimed_batch(HybScan *so, bool forward)
 	switch (hyb_parallel_claim(so, &cut, &empty))
 	{
 		case HYB_CLAIM_FIRST:
-			first_place(so, forward);
+			set_first_edge(so, forward);
 			break;
 		case HYB_CLAIM_NEXT:
 			if (next_place(so, forward, cut, empty, so->batch->elems))
@@ -346,7 +346,7 @@ start_scan(HybScan *so, bool forward)
 	hyb_parallel_begin(so);
 	if (so->share != NULL)
 		return next_claimed_batch(so, forward);
-	first_place(so, forward);
+	set_first_edge(so, forward);
 	hyb_batch_load(so, forward);
 	return true;
 }

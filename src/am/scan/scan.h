@@ -28,16 +28,16 @@
 /* ---- scan keys ---- */
 
 /* How a constant of some type lies among the values of the column's type */
-typedef enum HybConversion
+typedef enum HybConstantPlace
 {
-	HYB_CONVERT_EXACT,			/* it is `lo` */
-	HYB_CONVERT_BETWEEN,		/* what is below it is at most `lo`, what is
+	HYB_CONSTANT_EXACT,			/* it is `lo` */
+	HYB_CONSTANT_BETWEEN,		/* what is below it is at most `lo`, what is
 								 * above it at least `hi` */
-	HYB_CONVERT_BESIDE,			/* the same, and nothing equals it */
-	HYB_CONVERT_BELOW,			/* below everything */
-	HYB_CONVERT_ABOVE,			/* above everything */
-	HYB_CONVERT_UNKNOWN
-} HybConversion;
+	HYB_CONSTANT_BESIDE,		/* the same, and nothing equals it */
+	HYB_CONSTANT_BELOW,			/* below everything */
+	HYB_CONSTANT_ABOVE,			/* above everything */
+	HYB_CONSTANT_UNKNOWN
+} HybConstantPlace;
 
 /*
  * Constants longer than any entry are no bounds: only their operator is
@@ -464,8 +464,8 @@ typedef struct HybScan
 
 /* scan_keys.c */
 extern void hyb_scan_preprocess(HybScan *so);
-extern HybConversion hyb_convert_constant(const HybColumn *col, Oid subtype,
-										  Datum value, Datum *lo, Datum *hi);
+extern HybConstantPlace hyb_place_constant(const HybColumn *col, Oid subtype,
+										   Datum value, Datum *lo, Datum *hi);
 
 /* Encode a value of a column to the constants. */
 extern HybScanConst hyb_encode_constant(HybScan *so, int column, Datum value, bool isnull);

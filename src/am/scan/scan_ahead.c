@@ -51,7 +51,7 @@
 #define LOOK_MAX		64
 
 /* What a backend has found out about the table under an index. */
-typedef struct Habit
+typedef struct AheadHabit
 {
 	uint16		calm;			/* pages that were in shared buffers lately,
 								 * one after the other, up to CALM_PAGES */
@@ -60,9 +60,9 @@ typedef struct Habit
 	uint16		last;			/* items that the last scan of more than one
 								 * returned; 0: there was none */
 	uint16		second_last;	/* and the one before it */
-} Habit;
+} AheadHabit;
 
-static HybSlotPiece habit_piece = {.size = sizeof(Habit)};
+static HybSlotPiece habit_piece = {.size = sizeof(AheadHabit)};
 
 StaticAssertDecl(HYB_HEAP_PREFETCHES < HYB_STAGE_COUNTERS,
 				 "pages asked for are counted with the dynamic stage's counters");
@@ -74,7 +74,7 @@ hyb_scan_ahead_init(void)
 }
 
 static inline bool
-is_calm(const Habit *habit)
+is_calm(const AheadHabit *habit)
 {
 	return habit->calm >= CALM_PAGES;
 }
@@ -142,7 +142,7 @@ void
 hyb_ahead_begin(HybScan *so, bool forward)
 {
 	HybScanAhead *ahead = &so->ahead;
-	const Habit *habit;
+	const AheadHabit *habit;
 
 	ahead->leaves_begun = 0;
 	ahead->forward = forward;
@@ -176,7 +176,7 @@ hyb_ahead_end(HybScan *so)
 	ahead->start = 0;
 	if (ahead->max > 0)
 	{
-		Habit	   *habit = hyb_slot_piece(so->ix, &habit_piece);
+		AheadHabit *habit = hyb_slot_piece(so->ix, &habit_piece);
 
 		if (ahead->returned > 1)
 		{
@@ -243,7 +243,7 @@ ask_for(HybScan *so, const HybScanItem *item, bool *needless)
 }
 
 static void
-allocate(HybScan *so)
+allocate_window(HybScan *so)
 {
 	HybScanAhead *ahead = &so->ahead;
 
@@ -272,7 +272,7 @@ next_item(HybScan *so)
  * away than `reach`.
  */
 static void
-look(HybScan *so, Habit *habit, int distance, int reach)
+look(HybScan *so, AheadHabit *habit, int distance, int reach)
 {
 	HybScanAhead *ahead = &so->ahead;
 	int			n = is_calm(habit) ? 1 : LOOK_MAX;
@@ -308,7 +308,7 @@ hyb_ahead_look(HybScan *so, bool forward)
 	int			current = so->batch->current;
 	int			distance = 1;
 	bool		expected;		/* is it known how many items are to come? */
-	Habit	   *habit;
+	AheadHabit *habit;
 
 	Assert(current >= 0 && current < so->batch->nitems);
 	if (ahead->max < 0)
@@ -319,7 +319,7 @@ hyb_ahead_look(HybScan *so, bool forward)
 		return;
 	}
 	if (ahead->items == NULL)
-		allocate(so);
+		allocate_window(so);
 	if (ahead->forward != forward)
 	{
 		ahead->forward = forward;

@@ -81,7 +81,7 @@ hyb_array_add(const HybColumn *col, HybScanArray *array, Datum value)
 }
 
 static inline void
-int_value(uint64 ival, HybValue *val)
+element_int_value(uint64 ival, HybValue *val)
 {
 	val->isnull = false;
 	val->ival = ival;
@@ -105,7 +105,7 @@ hyb_array_value(const HybColumn *col, const HybScanArray *array, int i,
 {
 	Assert(i >= 0 && i < array->nelems);
 	if (array->ints != NULL)
-		int_value(array->ints[i], val);
+		element_int_value(array->ints[i], val);
 	else
 		bytes_value(col, &array->bytes, &array->elems[i], val);
 }
@@ -138,13 +138,13 @@ compare_ints(const void *a, const void *b, void *arg)
 	HybValue	va;
 	HybValue	vb;
 
-	int_value(*(const uint64 *) a, &va);
-	int_value(*(const uint64 *) b, &vb);
+	element_int_value(*(const uint64 *) a, &va);
+	element_int_value(*(const uint64 *) b, &vb);
 	return hyb_value_compare(((SortArgument *) arg)->col, &va, &vb);
 }
 
 static int
-compare_bytes(const void *a, const void *b, void *arg)
+compare_string_elements(const void *a, const void *b, void *arg)
 {
 	const SortArgument *sort = arg;
 	HybValue	va;
@@ -220,7 +220,7 @@ hyb_array_sort(const HybColumn *col, HybScanArray *array)
 				  compare_ints, &sort);
 	else
 		qsort_arg(array->elems, array->nelems, element_size(array),
-				  compare_bytes, &sort);
+				  compare_string_elements, &sort);
 	for (int i = 1; i < array->nelems; i++)
 		if (compare_elements(col, array, kept - 1, array, i) != 0)
 			move_element(array, kept++, i);

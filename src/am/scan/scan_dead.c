@@ -28,7 +28,7 @@
 #include "utils/rel.h"
 
 /* Entries that are looked at together. */
-#define TOGETHER		128
+#define DEAD_BATCH		128
 
 /*
  * Where looking is worth it, a backend looks in each scan of the index; where it
@@ -37,13 +37,13 @@
 #define MAX_INTERVAL	32
 
 /* What a backend has found out about an index. */
-typedef struct Habit
+typedef struct DeadHabit
 {
 	uint8		turn;			/* scans since the last one that looked */
 	uint8		interval;		/* of them between two that look */
-} Habit;
+} DeadHabit;
 
-static HybSlotPiece habit_piece = {.size = sizeof(Habit)};
+static HybSlotPiece habit_piece = {.size = sizeof(DeadHabit)};
 
 void
 hyb_scan_dead_init(void)
@@ -54,7 +54,7 @@ hyb_scan_dead_init(void)
 bool
 hyb_scan_looks(const HybScan *so, HybScanLook *look)
 {
-	Habit	   *habit;
+	DeadHabit  *habit;
 
 	/* hints are for scans that heed them, and there are none in recovery */
 	if (!so->scan->ignore_killed_tuples)
@@ -72,13 +72,13 @@ hyb_scan_looks(const HybScan *so, HybScanLook *look)
 
 /* Where a scan begins to look in its first batch: not always at the same place. */
 static int
-first_place(int nitems)
+first_look(int nitems)
 {
 	static uint32 turn = 0;
 
-	if (nitems <= TOGETHER)
+	if (nitems <= DEAD_BATCH)
 		return 0;
-	turn = (turn + TOGETHER) % nitems;
+	turn = (turn + DEAD_BATCH) % nitems;
 	return turn;
 }
 
@@ -93,11 +93,11 @@ hyb_scan_find_dead(HybScan *so, HybScanLook *look)
 
 	Assert(batch->nkilled == 0);
 	if (look->looked == 0 && look->pass == 0)
-		i = first_place(batch->nitems);
+		i = first_look(batch->nitems);
 	hyb_dead_begin(&check, so->ix->rel);
 	while (i < batch->nitems && cached)
 	{
-		int			n = Min(TOGETHER, batch->nitems - i);
+		int			n = Min(DEAD_BATCH, batch->nitems - i);
 		int			before = batch->nkilled;
 
 		for (int end = i + n; i < end && cached; i++)
@@ -108,7 +108,7 @@ hyb_scan_find_dead(HybScan *so, HybScanLook *look)
 			/* a scan of several indexes may need few of these pages */
 			cached = pgBufferUsage.shared_blks_read == read;
 		}
-		look->skip = hyb_dead_skip(batch->nkilled - before, n, TOGETHER, look->skip);
+		look->skip = hyb_dead_skip(batch->nkilled - before, n, DEAD_BATCH, look->skip);
 		i += look->skip;
 	}
 	hyb_dead_end(&check);
@@ -121,7 +121,7 @@ hyb_scan_find_dead(HybScan *so, HybScanLook *look)
 void
 hyb_scan_looked(const HybScan *so, const HybScanLook *look)
 {
-	Habit	   *habit = hyb_slot_piece(so->ix, &habit_piece);
+	DeadHabit  *habit = hyb_slot_piece(so->ix, &habit_piece);
 
 	Assert(look->dead <= look->looked);
 	if (look->looked == 0)

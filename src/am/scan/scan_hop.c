@@ -294,8 +294,8 @@ begin_place(HopPlace *place, HybScan *so, const HybValue *vals, int ncols,
  * behind all of them, where an entry may qualify.
  */
 static HopStep
-find_place(HybScan *so, const HybValue *vals, int ncols, bool past,
-		   bool forward, HybPos *pos)
+find_hop_place(HybScan *so, const HybValue *vals, int ncols, bool past,
+			   bool forward, HybPos *pos)
 {
 	HopPlace	place;
 	HopTarget	target;
@@ -365,7 +365,7 @@ find_place_between(HybScan *so, const HybPos *from, int ncols, bool forward,
 
 		if (step_in_column(so, i, &so->vals[i], false, forward,
 						   &target) != HOP_STAY)
-			return find_place(so, so->vals, ncols, false, forward, pos);
+			return find_hop_place(so, so->vals, ncols, false, forward, pos);
 	}
 	begin_place(&place, so, so->vals, ncols, forward);
 	append_first_values(&place);
@@ -392,7 +392,7 @@ find_place_between(HybScan *so, const HybPos *from, int ncols, bool forward,
 		place_pos(&place, pos);
 		cmp = hyb_pos_compare(desc, pos, from);
 		if (forward ? cmp <= 0 : cmp >= 0)
-			return find_place(so, so->vals, ncols, true, forward, pos);
+			return find_hop_place(so, so->vals, ncols, true, forward, pos);
 	}
 	return HOP_STAY;
 }
@@ -423,10 +423,10 @@ hyb_hop_edge(HybScan *so, HybScanEdge *edge, bool forward)
 		return false;
 	if (p < end)
 		step = ncols > so->hop_last ?
-			find_place(so, so->vals, ncols, false, forward, &to) :
+			find_hop_place(so, so->vals, ncols, false, forward, &to) :
 			find_place_between(so, from, ncols, forward, &to);
 	else
-		step = find_place(so, so->vals, ncols, past, forward, &to);
+		step = find_hop_place(so, so->vals, ncols, past, forward, &to);
 	if (step == HOP_TO)
 	{
 		int			cmp = hyb_pos_compare(desc, &to, forward ? &so->end :
@@ -454,8 +454,8 @@ hyb_hop_rows(HybScan *so, HybScanPart *part, int *row)
 	int			item = part->last;
 
 	Assert(part->mode == HYB_STATIC_PAGE && from >= 0 && from < part->leaf.nrows);
-	switch (find_place(so, hyb_leaf_row(&part->leaf, from),
-					   so->ix->desc->nkeys, false, true, &pos))
+	switch (find_hop_place(so, hyb_leaf_row(&part->leaf, from),
+						   so->ix->desc->nkeys, false, true, &pos))
 	{
 		case HOP_TO:
 			item = hyb_leaf_search(&part->leaf, &pos, row);

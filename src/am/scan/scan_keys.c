@@ -33,16 +33,16 @@
 /* Qualifiers that there is room for once there is one. */
 #define FIRST_QUALS	4
 
-HybConversion
-hyb_convert_constant(const HybColumn *col, Oid subtype, Datum value,
-					 Datum *lo, Datum *hi)
+HybConstantPlace
+hyb_place_constant(const HybColumn *col, Oid subtype, Datum value,
+				   Datum *lo, Datum *hi)
 {
 	HybConverted converted = {.exact = true};
 
 	if (subtype == InvalidOid || subtype == col->opcintype)
 	{
 		*lo = *hi = value;
-		return HYB_CONVERT_EXACT;
+		return HYB_CONSTANT_EXACT;
 	}
 	if (col->codec == NULL)
 	{
@@ -50,7 +50,7 @@ hyb_convert_constant(const HybColumn *col, Oid subtype, Datum value,
 		if (col->opcintype == TEXTOID && subtype == NAMEOID)
 		{
 			*lo = *hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
-			return HYB_CONVERT_EXACT;
+			return HYB_CONSTANT_EXACT;
 		}
 		if (col->opcintype == NAMEOID && subtype == TEXTOID)
 		{
@@ -59,30 +59,30 @@ hyb_convert_constant(const HybColumn *col, Oid subtype, Datum value,
 
 			/* by its collation, a longer text may lie or be anywhere */
 			if (VARSIZE_ANY_EXHDR(t) >= NAMEDATALEN)
-				return HYB_CONVERT_UNKNOWN;
+				return HYB_CONSTANT_UNKNOWN;
 			name = palloc0(NAMEDATALEN);
 			memcpy(NameStr(*name), VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t));
 			*lo = *hi = NameGetDatum(name);
-			return HYB_CONVERT_EXACT;
+			return HYB_CONSTANT_EXACT;
 		}
-		return HYB_CONVERT_UNKNOWN;
+		return HYB_CONSTANT_UNKNOWN;
 	}
 	if (col->codec->convert == NULL ||
 		!col->codec->convert(subtype, value, &converted))
-		return HYB_CONVERT_UNKNOWN;
+		return HYB_CONSTANT_UNKNOWN;
 	if (converted.below_all)
-		return HYB_CONVERT_BELOW;
+		return HYB_CONSTANT_BELOW;
 	if (converted.above_all)
-		return HYB_CONVERT_ABOVE;
+		return HYB_CONSTANT_ABOVE;
 	*lo = converted.lo;
 	*hi = converted.hi;
 	if (converted.exact)
-		return HYB_CONVERT_EXACT;
+		return HYB_CONSTANT_EXACT;
 
 	/* Where lo and hi do not overlap the constant lies in the gap. */
 	return DatumGetInt32(FunctionCall2Coll(col->order_proc, col->collation,
 										   *lo, *hi)) < 0 ?
-		HYB_CONVERT_BESIDE : HYB_CONVERT_BETWEEN;
+		HYB_CONSTANT_BESIDE : HYB_CONSTANT_BETWEEN;
 }
 
 /*
@@ -239,10 +239,10 @@ process_scalar(HybScan *so, ScanKey key, int column)
 	Datum		lo;
 	Datum		hi;
 
-	switch (hyb_convert_constant(col, key->sk_subtype, key->sk_argument,
-								 &lo, &hi))
+	switch (hyb_place_constant(col, key->sk_subtype, key->sk_argument,
+							   &lo, &hi))
 	{
-		case HYB_CONVERT_EXACT:
+		case HYB_CONSTANT_EXACT:
 			if (add_comparison(so, column, strategy, lo))
 				break;
 			if (strategy == BTEqualStrategyNumber &&
@@ -251,14 +251,14 @@ process_scalar(HybScan *so, ScanKey key, int column)
 			else
 				hyb_add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
 			break;
-		case HYB_CONVERT_BESIDE:
+		case HYB_CONSTANT_BESIDE:
 			if (!less && !greater)
 			{
 				so->empty = true;
 				break;
 			}
 			/* FALLTHROUGH */
-		case HYB_CONVERT_BETWEEN:
+		case HYB_CONSTANT_BETWEEN:
 			if (strategy == BTEqualStrategyNumber)
 			{
 				Datum		equal[HYB_MAX_EQUALS];
@@ -280,15 +280,15 @@ process_scalar(HybScan *so, ScanKey key, int column)
 									  hi);
 			hyb_add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
 			break;
-		case HYB_CONVERT_BELOW:
+		case HYB_CONSTANT_BELOW:
 			if (!greater)
 				so->empty = true;
 			break;
-		case HYB_CONVERT_ABOVE:
+		case HYB_CONSTANT_ABOVE:
 			if (!less)
 				so->empty = true;
 			break;
-		case HYB_CONVERT_UNKNOWN:
+		case HYB_CONSTANT_UNKNOWN:
 			hyb_add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
 			break;
 	}
@@ -311,19 +311,19 @@ make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
 		Datum		lo;
 		Datum		hi;
 		Datum		equal[HYB_MAX_EQUALS];
-		HybConversion conversion = hyb_convert_constant(col, subtype, elems[i],
-														&lo, &hi);
+		HybConstantPlace conversion = hyb_place_constant(col, subtype, elems[i],
+														 &lo, &hi);
 
-		if (conversion == HYB_CONVERT_EXACT)
+		if (conversion == HYB_CONSTANT_EXACT)
 		{
 			if (!hyb_array_add(col, array, lo))
 				return NULL;
 			continue;
 		}
 		if (strategy != BTEqualStrategyNumber ||
-			conversion == HYB_CONVERT_UNKNOWN)
+			conversion == HYB_CONSTANT_UNKNOWN)
 			return NULL;
-		if (conversion == HYB_CONVERT_BETWEEN)
+		if (conversion == HYB_CONSTANT_BETWEEN)
 		{
 			int			n = equal_constants(col, subtype, elems[i], equal);
 
@@ -357,11 +357,11 @@ bound_array(HybScan *so, ScanKey key, int column, const Datum *elems,
 		Datum		lo;
 		Datum		hi;
 
-		switch (hyb_convert_constant(col, key->sk_subtype, elems[i], &lo, &hi))
+		switch (hyb_place_constant(col, key->sk_subtype, elems[i], &lo, &hi))
 		{
-			case HYB_CONVERT_EXACT:
-			case HYB_CONVERT_BETWEEN:
-			case HYB_CONVERT_BESIDE:
+			case HYB_CONSTANT_EXACT:
+			case HYB_CONSTANT_BETWEEN:
+			case HYB_CONSTANT_BESIDE:
 				break;
 			default:
 				return;
@@ -534,7 +534,7 @@ settle_column(HybScan *so, int column)
 
 /* Is the column bound to one value (an array: to one at a time)? */
 static bool
-is_equality(const HybScan *so, int column)
+is_bound_to_value(const HybScan *so, int column)
 {
 	const HybScanColumn *sc = &so->columns[column];
 
@@ -552,7 +552,7 @@ has_one_value(const HybScan *so, int column)
 	const HybScanColumn *sc = &so->columns[column];
 
 	return sc->used && !sc->isnull && sc->array == NULL &&
-		is_equality(so, column);
+		is_bound_to_value(so, column);
 }
 
 /* Qualifiers for a column that the range does not cover. */
@@ -733,7 +733,7 @@ hyb_scan_preprocess(HybScan *so)
 		HybScanColumn *sc = &so->columns[column];
 		HybScanPrefix *prefix = &so->prefix[column];
 
-		if (!sc->used || !is_equality(so, column))
+		if (!sc->used || !is_bound_to_value(so, column))
 			break;
 		if (sc->array == NULL && sc->isnull)
 			sc->lower.value = hyb_encode_constant(so, column, (Datum) 0, true);

@@ -108,7 +108,7 @@ hyb_parallel_begin(HybScan *so)
 }
 
 static void
-leave(HybParallelScan *shared, HybParallelState state)
+leave_claim(HybParallelScan *shared, HybParallelState state)
 {
 	SpinLockAcquire(&shared->lock);
 	Assert(shared->state == HYB_PARALLEL_CLAIMED);
@@ -216,7 +216,7 @@ hyb_parallel_leave_early(HybScan *so, bool forward)
 	share_pos(shared, fence);
 	shared->cut = shared->empty = false;
 	hyb_scan_arrays_save(so, shared->elems);
-	leave(shared, HYB_PARALLEL_READY);
+	leave_claim(shared, HYB_PARALLEL_READY);
 	hyb_edge_set_pos(&so->share->end, fence);
 	so->share->within = true;
 	HYB_POINT("claim-left");
@@ -238,13 +238,13 @@ hyb_parallel_leave(HybScan *so, bool forward)
 	memcpy(shared->elems, batch->elems, so->nprefix * sizeof(int));
 	hyb_edge_copy(&so->share->end, far);
 	so->share->within = false;
-	leave(shared, HYB_PARALLEL_READY);
+	leave_claim(shared, HYB_PARALLEL_READY);
 }
 
 void
 hyb_parallel_done(HybScan *so)
 {
-	leave(so->share->shared, HYB_PARALLEL_DONE);
+	leave_claim(so->share->shared, HYB_PARALLEL_DONE);
 }
 
 const HybScanEdge *

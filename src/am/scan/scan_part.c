@@ -372,7 +372,7 @@ find_items(HybScanPart *part, LeafRange *range)
  * for dynamic entries that are returned with them.
  */
 static inline void
-let_go(const HybScan *so, HybScanPart *part, Buffer buf)
+release_leaf(const HybScan *so, HybScanPart *part, Buffer buf)
 {
 	if (so->need_pins)
 	{
@@ -478,7 +478,7 @@ take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
 			part->page = MemoryContextAlloc(so->context, BLCKSZ);
 		memcpy(part->page, page, BLCKSZ);
 	}
-	let_go(so, part, buf);
+	release_leaf(so, part, buf);
 
 	if (part->mode == HYB_STATIC_PAGE)
 	{
@@ -576,7 +576,7 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	if (part->first >= part->last)
 	{
 		part->first = part->last = 0;
-		let_go(so, part, descent->buf);
+		release_leaf(so, part, descent->buf);
 	}
 	else
 	{
@@ -607,7 +607,7 @@ row_of_item(const HybScanPart *part, int item)
 
 /* The item after a row's last one. */
 static inline int
-row_end(const HybScanPart *part, int row)
+part_row_end(const HybScanPart *part, int row)
 {
 	if (part->mode == HYB_STATIC_PAGE)
 		return hyb_leaf_row_start(&part->leaf, row + 1);
@@ -699,8 +699,8 @@ hyb_part_pos(HybScan *so, HybScanPart *part, int item, HybPos *pos,
 #define ROW_IS_ITEM	(-1)
 
 static inline void
-add_items(HybScan *so, HybScanBatch *batch, int level, int from, int to,
-		  int row)
+add_batch_items(HybScan *so, HybScanBatch *batch, int level, int from, int to,
+				int row)
 {
 	HybScanPart *part = batch->parts[level];
 	int			base;
@@ -743,20 +743,20 @@ hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to)
 		(so->nquals == 0 && part->mode == HYB_STATIC_PAGE &&
 		 part->leaf.unique_rows))
 	{
-		add_items(so, batch, level, from, to, ROW_IS_ITEM);
+		add_batch_items(so, batch, level, from, to, ROW_IS_ITEM);
 		return;
 	}
 	row = row_of_item(part, from);
 	while (from < to)
 	{
-		int			end = Min(row_end(part, row), to);
+		int			end = Min(part_row_end(part, row), to);
 
 		if (unlikely(end <= from))
 			hyb_corrupted(so->ix->rel, part->block,
 						  "The rows of the leaf do not ascend.");
 		if (so->nquals == 0 ||
 			hyb_scan_qualifies(so, hyb_part_values(so, part, row)))
-			add_items(so, batch, level, from, end, row);
+			add_batch_items(so, batch, level, from, end, row);
 		else if (so->hop_last >= 0 && part->mode == HYB_STATIC_PAGE &&
 				 --so->hop_wait < 0)
 		{

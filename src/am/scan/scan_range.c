@@ -12,17 +12,6 @@
 #include "key/bytes.h"
 #include "utils/memutils.h"
 
-static void
-set_pos(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
-{
-	Assert(key->len <= PG_UINT16_MAX);
-	pos->key = key->data;
-	pos->len = key->len;
-	pos->ncols = ncols;
-	pos->tie = tie;
-	ItemPointerSetInvalid(&pos->tid);
-}
-
 /* An end of the range at a bound of the range column, or beside its NULLs. */
 static void
 set_bound(const HybScan *so, const HybScanBound *bound, bool upper,
@@ -40,8 +29,8 @@ set_bound(const HybScan *so, const HybScanBound *bound, bool upper,
 					   bound->value.len);
 	else
 		hyb_key_encode_column(&so->ix->desc->cols[n], (Datum) 0, true, key);
-	set_pos(pos, key, n + 1 + bound->more,
-			inside == upper ? HYB_AFTER : HYB_BEFORE);
+	hyb_pos_set(pos, key, n + 1 + bound->more,
+				inside == upper ? HYB_AFTER : HYB_BEFORE);
 }
 
 /* The element that a prefix column is at.  Most ranges have none. */
@@ -78,8 +67,8 @@ build_range(HybScan *so)
 			hyb_buf_append(key, so->constants.data + prefix->value.off,
 						   prefix->value.len);
 	}
-	set_pos(&so->start, key, n, HYB_BEFORE);
-	set_pos(&so->end, key, n, HYB_AFTER);
+	hyb_pos_set(&so->start, key, n, HYB_BEFORE);
+	hyb_pos_set(&so->end, key, n, HYB_AFTER);
 
 	if (so->has_range)
 	{

@@ -344,7 +344,7 @@ set_items(HybScan *so, HybScanPart *part, const Resolution *found)
 
 /* Dead entries get hints, as those that the executor finds do. */
 static void
-set_hints(HybScan *so, HybScanPart *part, const Resolution *found)
+set_kill_hints(HybScan *so, HybScanPart *part, const Resolution *found)
 {
 	Buffer		buf = part->pin;
 
@@ -385,7 +385,7 @@ hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part)
 		table_index_fetch_reset(so->table_fetch);
 	}
 	hyb_dead_end(&found.table);
-	set_hints(so, part, &found);
+	set_kill_hints(so, part, &found);
 	set_items(so, part, &found);
 	pfree(found.items);
 	pfree(found.dead);

@@ -78,29 +78,29 @@ look_up_order(const HybScan *so, HybRowMember *member)
 	fmgr_info(proc, &member->order);
 }
 
-/* The constant of a member; *lo and *hi as hyb_convert_constant leaves them. */
-static HybConversion
+/* The constant of a member; *lo and *hi as hyb_place_constant leaves them. */
+static HybConstantPlace
 add_member(HybScan *so, HybRowComparison *row, ScanKey key, Datum *lo,
 		   Datum *hi)
 {
 	HybRowMember *member = &row->members[row->nmembers++];
 	int			column = key->sk_attno - 1;
-	HybConversion conversion;
+	HybConstantPlace conversion;
 
 	if (column < 0 || column >= so->ix->desc->nkeys)
 		elog(ERROR, "scan key on attribute %d of index \"%s\"",
 			 key->sk_attno, RelationGetRelationName(so->ix->rel));
 	member->column = column;
 	member->key = key;
-	conversion = hyb_convert_constant(&so->ix->desc->cols[column],
-									  key->sk_subtype, key->sk_argument,
-									  lo, hi);
-	if (conversion == HYB_CONVERT_EXACT)
+	conversion = hyb_place_constant(&so->ix->desc->cols[column],
+									key->sk_subtype, key->sk_argument,
+									lo, hi);
+	if (conversion == HYB_CONSTANT_EXACT)
 	{
 		member->value = hyb_encode_constant(so, column, *lo, false);
 		member->exact = member->value.len <= HYB_MAX_CONSTANT_SIZE;
 		if (!member->exact)
-			conversion = HYB_CONVERT_UNKNOWN;
+			conversion = HYB_CONSTANT_UNKNOWN;
 	}
 	if (!member->exact)
 		look_up_order(so, member);
@@ -109,7 +109,7 @@ add_member(HybScan *so, HybRowComparison *row, ScanKey key, Datum *lo,
 
 /* What a row comparison says about its first column. */
 static void
-bound_first(HybScan *so, const HybRowComparison *row, HybConversion conversion,
+bound_first(HybScan *so, const HybRowComparison *row, HybConstantPlace conversion,
 			Datum lo, Datum hi)
 {
 	const HybRowMember *member = &row->members[row->first];
@@ -118,24 +118,24 @@ bound_first(HybScan *so, const HybRowComparison *row, HybConversion conversion,
 
 	switch (conversion)
 	{
-		case HYB_CONVERT_EXACT:
+		case HYB_CONSTANT_EXACT:
 			hyb_tighten(so, member->column, upper, member->value,
 						row->strict && row->first == row->nmembers - 1);
 			break;
-		case HYB_CONVERT_BETWEEN:
-		case HYB_CONVERT_BESIDE:
+		case HYB_CONSTANT_BETWEEN:
+		case HYB_CONSTANT_BESIDE:
 			c = hyb_encode_constant(so, member->column, row->less ? lo : hi,
 									false);
 			if (c.len <= HYB_MAX_CONSTANT_SIZE)
 				hyb_tighten(so, member->column, upper, c, false);
 			break;
-		case HYB_CONVERT_BELOW:
+		case HYB_CONSTANT_BELOW:
 			so->empty |= row->less;
 			break;
-		case HYB_CONVERT_ABOVE:
+		case HYB_CONSTANT_ABOVE:
 			so->empty |= !row->less;
 			break;
-		case HYB_CONVERT_UNKNOWN:
+		case HYB_CONSTANT_UNKNOWN:
 			break;
 	}
 }
@@ -147,7 +147,7 @@ hyb_row_process(HybScan *so, ScanKey keys)
 		(ScanKey) DatumGetPointer(keys->sk_argument) : keys;
 	StrategyNumber strategy = keys->sk_strategy;
 	HybRowComparison *row;
-	HybConversion conversion = HYB_CONVERT_UNKNOWN;
+	HybConstantPlace conversion = HYB_CONSTANT_UNKNOWN;
 	Datum		first_lo = (Datum) 0;
 	Datum		first_hi = (Datum) 0;
 	int			nmembers = 1;
@@ -225,7 +225,7 @@ hyb_rows_reduce(HybScan *so, int column)
 		so->columns[member->column].used = true;
 		so->columns[member->column].notnull = true;
 		if (member->exact)
-			bound_first(so, row, HYB_CONVERT_EXACT, (Datum) 0, (Datum) 0);
+			bound_first(so, row, HYB_CONSTANT_EXACT, (Datum) 0, (Datum) 0);
 	}
 	return true;
 }

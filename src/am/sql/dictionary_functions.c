@@ -42,7 +42,7 @@ count_recent_page(HybIndex *ix, Page page, BlockNumber block,
  * out.
  */
 static void
-count_recent(HybIndex *ix, HybRecent *recent)
+sample_recent(HybIndex *ix, HybRecent *recent)
 {
 	char	   *copy = palloc(BLCKSZ);
 	HybMetaPage meta;
@@ -82,7 +82,7 @@ hybrid_dictionary_info(PG_FUNCTION_ARGS)
 					 &inspected);
 	ix = hyb_index_create_handle(inspected.index);
 	if (ix->desc->has_encoded)
-		count_recent(ix, recent);
+		sample_recent(ix, recent);
 	for (int i = 0; i < ix->desc->nkeys; i++)
 	{
 		const HybColumn *col = &ix->desc->cols[i];

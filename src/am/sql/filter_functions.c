@@ -249,17 +249,13 @@ encode_keys(const HybIndex *ix, const KeyValues *keys, HybBuf *out)
 }
 
 static void
-set_pos(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
+set_range_end(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
 {
 	if (key->len > HYB_MAX_ENTRY_SIZE)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("the key is longer than any key of a hybrid index")));
-	pos->key = key->data;
-	pos->len = (uint16) key->len;
-	pos->ncols = (uint8) ncols;
-	pos->tie = (int8) tie;
-	ItemPointerSetInvalid(&pos->tid);
+	hyb_pos_set(pos, key, ncols, tie);
 }
 
 /*
@@ -383,8 +379,8 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 		hyb_inspect_close(&inspected);
 		PG_RETURN_BOOL(found);
 	}
-	set_pos(&low, &key, ncols, HYB_BEFORE);
-	set_pos(&high, &key, ncols, HYB_AFTER);
+	hyb_pos_set(&low, &key, ncols, HYB_BEFORE);
+	hyb_pos_set(&high, &key, ncols, HYB_AFTER);
 	if (ncols == ix->desc->nkeys && ix->desc->exact)
 		hash = hyb_key_hash(key.data, key.len);
 
@@ -432,7 +428,7 @@ typedef struct CountState
  * is not there any more.
  */
 static bool
-count_leaf(CountState *state, const HybChild *child)
+count_range_leaf(CountState *state, const HybChild *child)
 {
 	HybIndex   *ix = state->ix;
 	uint32		count;
@@ -483,7 +479,7 @@ count_below(CountState *state, const HybChild *child, int level,
 		return true;
 	}
 	if (level == 0)
-		return count_leaf(state, child);
+		return count_range_leaf(state, child);
 
 	page = palloc(BLCKSZ);
 	state->stale = child->block;
@@ -534,8 +530,8 @@ count_static(CountState *state, const HybVersion *version)
  * share.  False if the version is no longer current.
  */
 static bool
-count_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
-			  const HybPos *high, double share, double *count)
+estimate_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
+				 const HybPos *high, double share, double *count)
 {
 	double		all = (double) (version->active.nentries +
 								version->frozen.nentries);
@@ -608,8 +604,8 @@ bound_pos(const HybIndex *ix, const KeyValues *bound, bool end, HybPos *pos,
 	{
 		if (end != col->nulls_first)
 			hyb_key_encode_column(col, (Datum) 0, true, key);
-		set_pos(pos, key, key->len > 0,
-				end == (key->len > 0) ? HYB_BEFORE : HYB_AFTER);
+		set_range_end(pos, key, key->len > 0,
+					  end == (key->len > 0) ? HYB_BEFORE : HYB_AFTER);
 		return;
 	}
 	for (int i = 1; i < bound->n; i++)
@@ -619,7 +615,7 @@ bound_pos(const HybIndex *ix, const KeyValues *bound, bool end, HybPos *pos,
 					 errmsg("the first %d columns of index \"%s\" are not sorted in the same direction",
 							bound->n, RelationGetRelationName(ix->rel))));
 	encode_keys(ix, bound, key);
-	set_pos(pos, key, bound->n, end ? HYB_AFTER : HYB_BEFORE);
+	set_range_end(pos, key, bound->n, end ? HYB_AFTER : HYB_BEFORE);
 }
 
 /*
@@ -679,9 +675,9 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 				hyb_check_stale(ix, version, state.stale);
 				continue;
 			}
-			if (!count_dynamic(ix, version, &pos[0], &pos[1],
-							   static_tids > 0 ? state.count / static_tids : 1,
-							   &dynamic))
+			if (!estimate_dynamic(ix, version, &pos[0], &pos[1],
+								  static_tids > 0 ? state.count / static_tids : 1,
+								  &dynamic))
 				continue;
 			result = state.count + dynamic;
 			break;

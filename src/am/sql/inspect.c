@@ -98,7 +98,7 @@ check_kind(Form_pg_class index, HybAccess access)
 
 /* The same, and an error unless the caller may do this with it. */
 static void
-check_index(Form_pg_class index, Oid heapoid, HybAccess access)
+require_index_access(Form_pg_class index, Oid heapoid, HybAccess access)
 {
 	check_kind(index, access);
 	if (!OidIsValid(heapoid))
@@ -141,7 +141,7 @@ hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 
 	if (!HeapTupleIsValid(tuple))
 		report_missing(indexoid);
-	check_index((Form_pg_class) GETSTRUCT(tuple), heapoid, access);
+	require_index_access((Form_pg_class) GETSTRUCT(tuple), heapoid, access);
 	ReleaseSysCache(tuple);
 
 	hyb_gather_before_read(indexoid);
@@ -155,7 +155,7 @@ hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 		report_missing(indexoid);
 	if (inspected->heap == NULL || heapoid != IndexGetRelation(indexoid, true))
 		heapoid = InvalidOid;
-	check_index(index->rd_rel, heapoid, access);
+	require_index_access(index->rd_rel, heapoid, access);
 	if (RELATION_IS_OTHER_TEMP(index))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -295,7 +295,7 @@ result_columns(FunctionCallInfo fcinfo, int ncolumns)
  * metapage's estimate has to do in the end.
  */
 static uint64
-count_dynamic(HybIndex *ix)
+count_dynamic_live(HybIndex *ix)
 {
 	char	   *copy = palloc(BLCKSZ);
 	uint64		n = 0;
@@ -328,7 +328,7 @@ typedef struct StatsRow
 } StatsRow;
 
 static void
-put(StatsRow *row, bool known, Datum value)
+put_stat(StatsRow *row, bool known, Datum value)
 {
 	row->nulls[row->n] = !known;
 	row->values[row->n++] = value;
@@ -337,7 +337,7 @@ put(StatsRow *row, bool known, Datum value)
 static void
 put_count(StatsRow *row, bool known, uint64 count)
 {
-	put(row, known, Int64GetDatum((int64) count));
+	put_stat(row, known, Int64GetDatum((int64) count));
 }
 
 /* What came of questions to filters, and what uniqueness checks met. */
@@ -366,7 +366,7 @@ put_trees(StatsRow *row, const HybDynamicStats *dynamic)
 	put_count(row, idle, dynamic->tree_entries);
 	put_count(row, idle, dynamic->compact_entries);
 	put_count(row, idle, dynamic->rebuilds);
-	put(row, true, BoolGetDatum(dynamic->shared));
+	put_stat(row, true, BoolGetDatum(dynamic->shared));
 }
 
 /* Pages of a level's tree. */
@@ -388,12 +388,12 @@ put_levels(StatsRow *row, const HybMetaPage *meta, const HybLevel *total)
 
 	if (total->tids > 0)
 		merged = (double) meta->merged_entries * tree_pages(total) / total->tids;
-	put(row, true, Int32GetDatum((int32) meta->nlevels));
+	put_stat(row, true, Int32GetDatum((int32) meta->nlevels));
 	put_count(row, true, total->tids - oldest->tids);
 	put_count(row, true, (tree_pages(total) - tree_pages(oldest)) * BLCKSZ);
 	put_count(row, true, meta->moved_entries);
 	put_count(row, true, meta->written_pages * BLCKSZ);
-	put(row, merged > 0, Float8GetDatum(merged > 0 ? meta->written_pages / merged : 0));
+	put_stat(row, merged > 0, Float8GetDatum(merged > 0 ? meta->written_pages / merged : 0));
 }
 
 /* Keys that were looked up in the table of hot copies, and found. */
@@ -441,7 +441,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	ix = hyb_index_create_handle(inspected.index);
 
-	dynamic_entries = count_dynamic(ix);
+	dynamic_entries = count_dynamic_live(ix);
 	hyb_meta_copy(ix, &meta);
 	nblocks = RelationGetNumberOfBlocks(ix->rel);
 	memset(&dynamic, 0, sizeof(dynamic));
@@ -458,24 +458,24 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	put_count(&row, true, total.leaf_pages);
 	put_count(&row, true, total.inner_pages);
 	put_count(&row, true, (total.leaf_pages + total.inner_pages) * BLCKSZ);
-	put(&row, true, Int32GetDatum((int32) total.root.height));
+	put_stat(&row, true, Int32GetDatum((int32) total.root.height));
 	put_count(&row, true, dynamic_entries);
 	put_count(&row, true, delta_pages);
 	put_count(&row, true, delta_pages * BLCKSZ);
 	put_count(&row, true, hyb_meta_free(&meta, nblocks));
 	put_count(&row, true, nblocks);
 	put_count(&row, true, (uint64) nblocks * BLCKSZ);
-	put(&row, live != 0, Float8GetDatum(live == 0 ? 0.0 :
-										(double) nblocks * BLCKSZ / (double) live));
+	put_stat(&row, live != 0, Float8GetDatum(live == 0 ? 0.0 :
+											 (double) nblocks * BLCKSZ / (double) live));
 	put_count(&row, true, meta.merges);
 	put_count(&row, true, meta.merged_entries);
-	put(&row, true, BoolGetDatum(meta.frozen.number != 0));
+	put_stat(&row, true, BoolGetDatum(meta.frozen.number != 0));
 	put_trees(&row, &dynamic);
 	put_count(&row, true, total.filter_pages);
 	put_count(&row, true, total.filter_pages * BLCKSZ);
 	put_counters(&row, idle, dynamic.counters);
 	filled = hyb_static_fill(ix, &fill);
-	put(&row, filled, Float8GetDatum(fill));
+	put_stat(&row, filled, Float8GetDatum(fill));
 	put_levels(&row, &meta, &total);
 	put_count(&row, idle, dynamic.counters[HYB_HEAP_PREFETCHES]);
 	put_hot(&row, ix);

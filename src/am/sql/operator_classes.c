@@ -185,7 +185,7 @@ qualified(Oid schema, const char *name)
 
 /* The name, or one like it that no operator class of ours has. */
 static const char *
-free_name(Oid method, const char *original, Oid schema)
+free_class_name(Oid method, const char *original, Oid schema)
 {
 	const char *name = original;
 
@@ -343,8 +343,8 @@ make_class(const OpClass *class, Oid method, Oid schema,
 {
 	bool		is_default = class->is_default &&
 		!has_default(class->type, classes_of(method));
-	char	   *name = qualified(schema, free_name(method, NameStr(class->name),
-												   schema));
+	char	   *name = qualified(schema, free_class_name(method, NameStr(class->name),
+														 schema));
 	FamilyCopy	copy;
 	StringInfoData members;
 	Datum		values[3];
