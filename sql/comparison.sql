@@ -166,7 +166,7 @@ CREATE INDEX cp_plain_i ON cp_plain USING hybrid (a, r, m, t);
 INSERT INTO cp_types (c) VALUES (row(1, '(1,1)')), (row(1, '(1,2)'));
 INSERT INTO cp_plain VALUES ('{1}', '[1,2)', '{[1.5,2]}', '{{a},{b}}'), ('{1}', '[1,2)', '{[1.5,2]}', '{{a},{c}}');
 SELECT hybrid_merge('cp_images'), hybrid_merge('cp_plain_i'), hybrid_index_check('cp_images', true), hybrid_index_check('cp_plain_i', true);
--- nor does an attribute that was dropped: it has no type any more
+-- An attribute that was dropped has no type, and is left out.
 CREATE TYPE cp_drop AS (a int, b int);
 ALTER TYPE cp_drop DROP ATTRIBUTE b;
 CREATE TABLE cp_dropped (c cp_drop);

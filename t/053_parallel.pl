@@ -136,9 +136,9 @@ EOF
 	ok(finish_psql($scan), 'it goes on') or diag $scan->{err};
 	is($scan->{out}, "8000|32004000\n", 'and returns each row once');
 
-	# while one worker reads the only batch, three wait for their turn: the first
-	# of them finds the end, which is the end for the other two as well; the plan
-	# is made before, since the planner reads the index, too
+	# while one worker reads the only batch, three wait for their turn.  The first
+	# of them finds the end, and it is the end for the other two as well.  The plan
+	# is made before, since the planner reads the index, too.
 	$node->safe_psql('postgres', <<EOF);
 CREATE TABLE few (k int8) WITH (parallel_workers = 4, autovacuum_enabled = off);
 CREATE INDEX few_k ON few USING hybrid (k);
