@@ -110,6 +110,19 @@ is($primary->safe_psql('postgres', "SELECT static_entries, (SELECT count(*) > 50
 $primary->wait_for_catchup($standby);
 same_answers($standby, 'standby: without what VACUUM has removed', \%dynamic, ['m']);
 
+# A page of the log without room for the next entry gets nothing but a link to the
+# page that the entry goes to.
+$primary->safe_psql('postgres', 'CREATE TABLE l (k text COLLATE "C"); CREATE INDEX l_k ON l USING hybrid (k)');
+my $counts = '';
+foreach my $i (1 .. 12)
+{
+	$primary->safe_psql('postgres', "INSERT INTO l SELECT string_agg(md5($i || '.' || j), '') FROM generate_series(1, 50) j");
+	$primary->wait_for_catchup($standby);
+	$counts .= ' ' . $standby->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(k) FROM l');
+}
+is($counts, join('', map { " $_" } 1 .. 12), 'standby: finds each of some long entries');
+is($primary->safe_psql('postgres', "SELECT delta_pages > 1 FROM hybrid_index_stats('l_k')"), 't', 'which are on several pages');
+
 # an index-only scan of the standby is open while the primary vacuums
 my $cursor = $standby->background_psql('postgres');
 $cursor->query_safe(<<EOF);
