@@ -169,6 +169,12 @@ is($primary->safe_psql('postgres', "SET enable_seqscan = off; SET enable_bitmaps
 	"9\n9\n100", 'the primary reads and merges entries of deleted rows');
 $primary->wait_for_catchup($standby);
 is($cursor->query_safe('SELECT count(*) FROM h WHERE k < 60'), 59, 'the same snapshot after a merge');
+# the same with entries of a leaf
+$primary->safe_psql('postgres', 'DELETE FROM h WHERE k BETWEEN 51 AND 55');
+is($primary->safe_psql('postgres', "SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM h WHERE k < 60; SELECT count(*) FROM h WHERE k < 60; INSERT INTO h VALUES (101); SELECT hybrid_merge('h_k')"),
+	"4\n4\n1", 'the primary reads and merges entries of a leaf');
+$primary->wait_for_catchup($standby);
+is($cursor->query_safe('SELECT count(*) FROM h WHERE k < 60'), 59, 'the same snapshot after another merge');
 $cursor->query_safe('COMMIT');
 $cursor->quit;
 
