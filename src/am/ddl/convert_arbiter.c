@@ -162,25 +162,23 @@ arbiter_executor_start(QueryDesc *query, int eflags)
 
 /*
  * Locks the indexes of the table, which is locked, in the mode that the planner
- * will ask for, until the constraint's index is the same before and after.
+ * will ask for.  If the session learns of a swap by one of these locks, the
+ * planner looks up the constraint and all its indexes again, as they are after
+ * it.  No other swap can follow: the conversion waits for this transaction.
  */
 static void
 lock_indexes(Oid relid, Oid constraint, LOCKMODE lockmode)
 {
 	Relation	table = table_open(relid, NoLock);
-	Oid			index;
+	List	   *indexes;
+	ListCell   *lc;
 
-	do
-	{
-		List	   *indexes;
-		ListCell   *lc;
-
-		index = get_constraint_index(constraint);
-		indexes = RelationGetIndexList(table);
-		foreach(lc, indexes)
-			index_close(index_open(lfirst_oid(lc), lockmode), NoLock);
-		list_free(indexes);
-	} while (index != get_constraint_index(constraint));
+	/* cached for the planner, until a lock brings news */
+	(void) get_constraint_index(constraint);
+	indexes = RelationGetIndexList(table);
+	foreach(lc, indexes)
+		index_close(index_open(lfirst_oid(lc), lockmode), NoLock);
+	list_free(indexes);
 	table_close(table, NoLock);
 }
 
