@@ -236,6 +236,30 @@ same_answers($node, 'after recovery', { 'SELECT k, s FROM pinned ORDER BY k, s' 
 $node->safe_psql('postgres', "INSERT INTO pinned SELECT i, md5(i::text) FROM generate_series(20001, 26000) i; SELECT hybrid_merge('pinned_k')");
 same_answers($node, 'blocks of that free list are used', { 'SELECT k, s FROM pinned ORDER BY k, s' => 'order_only' }, ['pinned']);
 
+# ---- the free list has pinned blocks only, and VACUUM has named an end of the file ----
+
+# The cursor keeps the index open, so VACUUM names an end and cannot cut it off.
+# Then it pins a leaf, which a merge retires.  Insertions use up the free list but
+# for that leaf, and extend the file: the list stays where it is.
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE named (k int, s text COLLATE "C");
+CREATE INDEX named_k ON named USING hybrid (k, s);
+INSERT INTO named SELECT i, md5(i::text) FROM generate_series(1, 30000) i;
+SELECT hybrid_merge('named_k');
+DELETE FROM named WHERE k % 2 = 0;
+EOF
+my $size = "SELECT pg_relation_size('named_k')";
+my $cursor = open_cursor('SELECT k FROM named WHERE k >= 1 ORDER BY k, s');
+my $before = $node->safe_psql('postgres', $size);
+$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) named');
+is($node->safe_psql('postgres', $size), $before, 'an end of the file is named, and not cut off');
+fetch($cursor, 1);
+$node->safe_psql('postgres', "INSERT INTO named SELECT i, 'new' FROM generate_series(1, 100) i; SELECT hybrid_merge('named_k')");
+$node->safe_psql('postgres', "INSERT INTO named SELECT i, repeat(md5(i::text), 40) FROM generate_series(1, 2000) i");
+cmp_ok($node->safe_psql('postgres', $size), '>', $before, 'insertions extend the file');
+is(($node->psql('postgres', "SELECT hybrid_index_check('named_k', true)"))[2], '', 'and every block is in use or on a list');
+close_cursor($cursor);
+
 no_crash($node, 'nothing crashed, replayed pages were consistent');
 $node->stop;
 done_testing();
