@@ -171,6 +171,18 @@ SELECT hybrid_merge('tr_chain_k') >= 0;
 COMMIT;
 SELECT bool_and(hyb_same('SELECT * FROM tr_chain WHERE k = ' || k)), hyb_check('tr_chain') FROM tr_chain;
 
+-- next versions with other keys and entries of their own, which are undone later
+CREATE TABLE tr_undone (k int8, v int) WITH (fillfactor = 30, autovacuum_enabled = off);
+INSERT INTO tr_undone SELECT i * 1000000007::int8, i FROM generate_series(1, 60) i;
+CREATE INDEX tr_undone_k ON tr_undone USING hybrid (k) WITH (layout = trie);
+BEGIN;
+UPDATE tr_undone SET k = k + 1;
+INSERT INTO tr_undone SELECT k + 1, -v FROM tr_undone;
+INSERT INTO tr_undone SELECT k + 1, -v FROM tr_undone WHERE v < 0;
+SELECT hybrid_merge('tr_undone_k');
+ROLLBACK;
+SELECT bool_and(hyb_same('SELECT * FROM tr_undone WHERE k = ' || k)), hyb_check('tr_undone') FROM tr_undone;
+
 -- keys that begin alike are told apart: who looks one up visits no other row
 CREATE TABLE tr_apart AS SELECT i * 1000000007::int8 AS k FROM generate_series(1, 60) i;
 CREATE INDEX tr_apart_k ON tr_apart USING hybrid (k) WITH (layout = trie);
@@ -264,7 +276,7 @@ CREATE UNIQUE INDEX ON tr_temp USING hybrid (u) WITH (layout = trie);
 INSERT INTO tr_temp SELECT i, md5(i::text)::uuid FROM generate_series(3001, 9000) i;
 SELECT hyb_check('tr_unlogged'), hyb_check('tr_temp'), hyb_same('SELECT * FROM tr_temp WHERE u = md5(''4444'')::uuid'),
 	hyb_same('SELECT u FROM tr_unlogged ORDER BY u', 'order');
-DROP TABLE tr_con, tr_ref, tr_chain, tr_apart, tr_hot, tr_not, tr_unlogged;
+DROP TABLE tr_con, tr_ref, tr_chain, tr_undone, tr_apart, tr_hot, tr_not, tr_unlogged;
 
 -- versions of the time before the index, with other keys, and such as were undone:
 -- rows keep their place in the order of CLUSTER, and merges know their keys
