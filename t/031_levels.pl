@@ -65,6 +65,26 @@ $node->stop('immediate');
 $node->start;
 same_answers($node, 'after a crash', \%queries, ['l']);
 
+# ---- a newer level with more nodes than the older one ----
+
+# Long separators: a unit of the older level goes on beyond nodes of the newer one,
+# where a step has to end.
+my $pass = $node->safe_psql('postgres', <<EOF);
+SET hybridindex.background_merge = off;
+SET hybridindex.merge_floor = 1000000;
+CREATE TABLE n (s text COLLATE "C");
+INSERT INTO n SELECT md5(g::text) FROM generate_series(1, 3000) g;
+CREATE INDEX n_s ON n USING hybrid ((repeat('x', 1200) || s));
+INSERT INTO n SELECT md5((-g)::text) FROM generate_series(1, 8000) g;
+SET hybridindex.test_levels = 2;
+SELECT hybrid_merge('n_s') > 0;
+SET hybridindex.test_levels = 1;
+SELECT hybrid_merge('n_s');
+SELECT levels, hybrid_index_check('n_s', true) FROM hybrid_index_stats('n_s');
+DROP TABLE n;
+EOF
+is($pass, "t\n0\n1|", 'a pass over several nodes of the newer level');
+
 # ---- the regression tests, but for those that show steps of merges, numbers of leaves, entries and sizes ----
 
 $node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 8192');
