@@ -236,8 +236,8 @@ test_json(void)
 }
 
 /*
- * Records that end in zeros, of which symbols have more than some records: no
- * symbol goes beyond the end of its string.
+ * Records end in one to eight zeros, and a symbol may have more zeros than a
+ * record.  No symbol goes beyond the end of its string.
  */
 static void
 test_padding(void)
