@@ -236,7 +236,7 @@ test_json(void)
 }
 
 /*
- * Records end in one to eight zeros, and a symbol may have more zeros than a
+ * Records end in 3 to 13 zeros, and a symbol may have more zeros than a
  * record.  No symbol goes beyond the end of its string.
  */
 static void
