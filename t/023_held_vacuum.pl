@@ -249,7 +249,7 @@ SELECT hybrid_merge('named_k');
 DELETE FROM named WHERE k % 2 = 0;
 EOF
 my $size = "SELECT pg_relation_size('named_k')";
-my $cursor = open_cursor('SELECT k FROM named WHERE k >= 1 ORDER BY k, s');
+$cursor = open_cursor('SELECT k FROM named WHERE k >= 1 ORDER BY k, s');
 my $before = $node->safe_psql('postgres', $size);
 $node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) named');
 is($node->safe_psql('postgres', $size), $before, 'an end of the file is named, and not cut off');
