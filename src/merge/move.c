@@ -199,8 +199,7 @@ move_level_range(MoveStep *step, HybMove *move, const HybVersion *version)
 	if (path->height == 0)
 		return false;
 	stop = move_children(step, path);
-	high = stop < path->nodes[0].children.n ?
-		path->nodes[0].children.children[stop].low : path->high;
+	high = hyb_path_upper_fence(path, stop - 1);
 	hyb_path_go_on(step->ix, path, &high, &move->at, &move->at_key);
 
 	if (step->nretired + step->nfilters > 0 || path_in_end(step, path))

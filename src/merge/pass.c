@@ -61,15 +61,13 @@ open_pass_leaf(Pass *pass)
 {
 	HybMergeStep *step = pass->step;
 	PassReader *source = &pass->source;
-	const HybChildList *list = &source->path->nodes[0].children;
-	const HybChild *child = &list->children[source->child];
+	const HybChild *child = &source->path->nodes[0].children.children[source->child];
 
 	CHECK_FOR_INTERRUPTS();
 	hyb_child_copy_leaf(step->ix, child, step->leaf_page);
 	hyb_leaf_open(&source->leaf, step->ix->desc, step->leaf_page, step->ix->rel,
 				  child->block);
-	source->high = source->child + 1 < list->n ?
-		list->children[source->child + 1].low : source->path->high;
+	source->high = hyb_path_upper_fence(source->path, source->child);
 	source->item = 0;
 	pass->looked++;
 }
@@ -388,8 +386,7 @@ step_end(Pass *pass)
 	if (path->height == 0)
 		return end;
 	i = path->nodes[0].index + Max(PASS_MAX_SOURCE >> step->halvings, 1);
-	source_end = i < path->nodes[0].children.n ?
-		path->nodes[0].children.children[i].low : path->high;
+	source_end = hyb_path_upper_fence(path, Min(i, path->nodes[0].children.n) - 1);
 	return hyb_pos_compare(step->ix->desc, &source_end, &end) < 0 ? source_end : end;
 }
 

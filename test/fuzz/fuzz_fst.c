@@ -56,8 +56,8 @@ ask_everything(const HybFst *fst, const uint8_t *data, uint32_t size)
 	for (uint32_t i = 0; i < size && i < 64; i++)
 	{
 		uint32_t	n = size - i < 16 ? size - i : 16;
-		HybFstCut		low = {data + i, n, (HybFstCutSide) (i % 3)};
-		HybFstCut		high = {data + size - n, n, (HybFstCutSide) (i / 3 % 3)};
+		HybFstCut	low = {data + i, n, (HybFstCutSide) (i % 3)};
+		HybFstCut	high = {data + size - n, n, (HybFstCutSide) (i / 3 % 3)};
 		uint32_t	count;
 
 		(void) hyb_fst_lookup(fst, data + i, n);
@@ -98,8 +98,8 @@ check_keys(Key *keys, uint32_t n, unsigned hash, unsigned real, unsigned ratio)
 		const Key  *other = &keys[(i * 7) % distinct];
 		const Key  *first = compare_keys(&keys[i], other) <= 0 ? &keys[i] : other;
 		const Key  *last = first == other ? &keys[i] : other;
-		HybFstCut		low = {first->data, first->len, HYB_CUT_BEFORE};
-		HybFstCut		high = {last->data, last->len, HYB_CUT_SELF};
+		HybFstCut	low = {first->data, first->len, HYB_CUT_BEFORE};
+		HybFstCut	high = {last->data, last->len, HYB_CUT_SELF};
 		uint32_t	between = (uint32_t) (last - first) + 1;
 		uint32_t	count;
 

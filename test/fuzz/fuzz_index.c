@@ -625,7 +625,7 @@ read_pass(HybIndex *ix, HybMetaPage *meta, const HybVersion *version)
 	for (int steps = 0; meta->pass_level > 0; steps++)
 	{
 		Pass		pass = {0};
-		HybMergeStep  *step = hyb_step_create(ix, meta, 0);
+		HybMergeStep *step = hyb_step_create(ix, meta, 0);
 
 		if (steps > 300)
 			abort();

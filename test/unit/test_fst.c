@@ -206,8 +206,8 @@ expected(const HybFstCut *low, const HybFstCut *high)
 {
 	int			n = 0;
 	int			above = nkeys;
-	HybFstCut		start;
-	HybFstCut		end;
+	HybFstCut	start;
+	HybFstCut	end;
 
 	while (n < above)
 	{
@@ -232,8 +232,8 @@ check_ranges(const HybFst *fst, int shape)
 	{
 		Key			a;
 		Key			b;
-		HybFstCut		low = {a.data, 0, (HybFstCutSide) unit_below(3)};
-		HybFstCut		high = {b.data, 0, (HybFstCutSide) unit_below(3)};
+		HybFstCut	low = {a.data, 0, (HybFstCutSide) unit_below(3)};
+		HybFstCut	high = {b.data, 0, (HybFstCutSide) unit_below(3)};
 		uint32_t	count;
 		int			n;
 		HybFstAnswer answer;
@@ -276,8 +276,8 @@ check_points(const HybFst *fst, int shape)
 	for (int i = 0; fst->suffix_bits == 0 && i < 500; i++)
 	{
 		Key			key;
-		HybFstCut		low = {key.data, 0, HYB_CUT_BEFORE};
-		HybFstCut		high = {key.data, 0, HYB_CUT_SELF};
+		HybFstCut	low = {key.data, 0, HYB_CUT_BEFORE};
+		HybFstCut	high = {key.data, 0, HYB_CUT_SELF};
 
 		probe_key(shape, &key);
 		low.len = high.len = key.len;
@@ -305,8 +305,8 @@ check_damage(const uint8_t *image, size_t size, int shape)
 		{
 			Key			a;
 			Key			b;
-			HybFstCut		low;
-			HybFstCut		high;
+			HybFstCut	low;
+			HybFstCut	high;
 			uint32_t	n;
 
 			probe_key(shape, &a);
@@ -387,8 +387,8 @@ test_suffix_rates(void)
 			  maybe[variant], variant);
 		for (int i = 0; i < nkeys; i += 2)
 		{
-			HybFstCut		low = {keys[i].data, 8, HYB_CUT_BEFORE};
-			HybFstCut		high = {keys[i].data, 8, HYB_CUT_SELF};
+			HybFstCut	low = {keys[i].data, 8, HYB_CUT_BEFORE};
+			HybFstCut	high = {keys[i].data, 8, HYB_CUT_SELF};
 
 			CHECK(hyb_fst_range(&fst, &low, &high), "closed range of one key");
 		}
@@ -502,11 +502,11 @@ check_long(const HybFst *fst)
 			i + unit_below(8) < nmany ? i + unit_below(8) % (nmany - i) : i;
 		size_t		first = i < other ? i : other;
 		size_t		last = i < other ? other : i;
-		HybFstCut		low = {many[first].data, many[first].len, HYB_CUT_BEFORE};
-		HybFstCut		high = {many[last].data, many[last].len, HYB_CUT_SELF};
-		HybFstCut		self_low = {k->data, k->len, HYB_CUT_BEFORE};
-		HybFstCut		self_high = {k->data, k->len, HYB_CUT_SELF};
-		HybFstCut		after = {k->data, unit_below(k->len + 1), HYB_CUT_AFTER};
+		HybFstCut	low = {many[first].data, many[first].len, HYB_CUT_BEFORE};
+		HybFstCut	high = {many[last].data, many[last].len, HYB_CUT_SELF};
+		HybFstCut	self_low = {k->data, k->len, HYB_CUT_BEFORE};
+		HybFstCut	self_high = {k->data, k->len, HYB_CUT_SELF};
+		HybFstCut	after = {k->data, unit_below(k->len + 1), HYB_CUT_AFTER};
 		uint32_t	count;
 
 		wrong += hyb_fst_lookup(fst, k->data, k->len) != HYB_FST_YES;
@@ -517,8 +517,8 @@ check_long(const HybFst *fst)
 		/* open at either end, with a key between */
 		if (last - first >= 2)
 		{
-			HybFstCut		open_low = {low.key, low.len, HYB_CUT_SELF};
-			HybFstCut		open_high = {high.key, high.len, HYB_CUT_BEFORE};
+			HybFstCut	open_low = {low.key, low.len, HYB_CUT_SELF};
+			HybFstCut	open_high = {high.key, high.len, HYB_CUT_BEFORE};
 
 			wrong += hyb_fst_range(fst, &open_low, &open_high) != HYB_FST_YES;
 		}

@@ -266,15 +266,9 @@ append_first_values(HopPlace *place)
 static void
 place_pos(const HopPlace *place, HybPos *pos)
 {
-	const HybBuf *key = &place->so->hop_key;
-
-	Assert(key->len <= PG_UINT16_MAX);
 	Assert(place->ncols <= place->so->ix->desc->nkeys);
-	pos->key = key->data;
-	pos->len = key->len;
-	pos->ncols = place->ncols;
-	pos->tie = place->past == place->forward ? HYB_AFTER : HYB_BEFORE;
-	ItemPointerSetInvalid(&pos->tid);
+	hyb_pos_set(pos, &place->so->hop_key, place->ncols,
+				place->past == place->forward ? HYB_AFTER : HYB_BEFORE);
 }
 
 static void
