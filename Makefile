@@ -47,13 +47,13 @@ $(shell mkdir -p $(sort $(dir $(OBJS))))
 endif
 
 # What tells builds of the library apart that meet in one server, by the name of
-# the control structure (src/dynamic/shared.c): a checksum of all sources and of
+# the control structure (src/shared/shared.c): a checksum of all sources and of
 # the macros that they are compiled with.  Equal sources give equal objects.
 SOURCES = $(sort $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.[ch] $(srcdir)/src/*/*/*.[ch]))
 MACROS = $(filter -D% -U%,$(CPPFLAGS) $(CFLAGS))
 HYB_SOURCES := $(shell { cat $(SOURCES); printf '%s' '$(subst ','\'',$(MACROS))'; } | cksum | tr ' ' -)
-src/dynamic/shared.o src/dynamic/shared.bc: $(SOURCES)
-src/dynamic/shared.o src/dynamic/shared.bc: override CPPFLAGS += -DHYB_SOURCES='"$(HYB_SOURCES)"'
+src/shared/shared.o src/shared/shared.bc: $(SOURCES)
+src/shared/shared.o src/shared/shared.bc: override CPPFLAGS += -DHYB_SOURCES='"$(HYB_SOURCES)"'
 
 # what is left out of installcheck for want of injection points
 .PHONY: skipped_specs

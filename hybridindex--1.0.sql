@@ -890,7 +890,7 @@ GRANT SELECT ON hybrid_advice TO PUBLIC;
 -- leaves.
 --
 -- The tags are those of statements that make indexes, or make them again, or
--- look at their access methods: see concerns_us() in am/ddl/utility.c.  Of what
+-- look at their access methods: see concerns_us() in ddl/utility.c.  Of what
 -- the grammar makes ALTER TABLE of, ALTER VIEW, MATERIALIZED VIEW and SEQUENCE
 -- do nothing of it.  ALTER FOREIGN TABLE and ALTER TYPE do it to tables that
 -- inherit, and CREATE SCHEMA by statements in it, which the hook sees.

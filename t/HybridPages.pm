@@ -15,7 +15,7 @@ our @EXPORT = qw($block_size $trailer %meta get8 set8 get16 set16 get32 set32 ge
 our $block_size = 8192;
 our $trailer = $block_size - 32;
 
-# Offsets in the metapage: page header, then HybMetaPage (src/page/meta.h); of
+# Offsets in the metapage: page header, then HybMetaPage (src/store/meta.h); of
 # the static levels those of the oldest one; each has $level_size bytes.
 my $level_size = 56;
 our %meta = (

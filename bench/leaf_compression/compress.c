@@ -21,7 +21,7 @@
 #define GROUP			8
 #define ZSTD_LEVEL		3
 
-/* src/page/page.h */
+/* src/store/page.h */
 #define PD_LOWER		12
 #define PD_SPECIAL		16
 #define OPAQUE_KIND		16

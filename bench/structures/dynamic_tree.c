@@ -1,11 +1,11 @@
 /*
  * dynamic_tree.c
- *		The dynamic stage's own tree (src/dynamic/tree.h), as it is where there
+ *		The dynamic stage's own tree (src/memtree/tree.h), as it is where there
  *		is memory, and as it is where memory is short.
  */
 #include "fuzz/server.h"
 
-#include "dynamic/tree.h"
+#include "memtree/tree.h"
 #include "structure.h"
 
 #define COMPACT_INTERVAL	500

@@ -8,17 +8,20 @@
  * dynamic stage, which is in memory, as well.  Range filters make ranges cheaper
  * that are expected to be empty.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include <math.h>
 
+#include "access/genam.h"
 #include "access/stratnum.h"
 #include "am/am.h"
 #include "am/cost.h"
 #include "catalog/pg_statistic.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "page/settings.h"
+#include "storage/bufmgr.h"
+#include "store/meta.h"
+#include "store/settings.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/selfuncs.h"

@@ -3,9 +3,8 @@
  *		What reading entries takes, for cost estimates: merging entries of the
  *		log in, and making values for index-only scans.
  */
-#include "compat.h"
+#include "base/compat.h"
 
-#include "am/am.h"
 #include "am/cost.h"
 #include "catalog/pg_type_d.h"
 #include "nodes/nodeFuncs.h"

@@ -10,15 +10,15 @@
  * look at some rows each, unless there are no more.  So skipping never costs
  * more than reading through, and nothing has to be decided here.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include <math.h>
 
 #include "access/stratnum.h"
 #include "am/cost.h"
-#include "am/hooks.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
+#include "server/hooks.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 

@@ -5,7 +5,7 @@
 #ifndef HYB_BYTES_H
 #define HYB_BYTES_H
 
-#include "compat.h"
+#include "base/compat.h"
 
 #include "key/key.h"
 #include "port/pg_bswap.h"

@@ -5,7 +5,7 @@
 #ifndef HYB_CODEC_H
 #define HYB_CODEC_H
 
-#include "compat.h"
+#include "base/compat.h"
 
 #include "key/key.h"
 

@@ -6,7 +6,7 @@
  * all_mem index is one memcmp; other keys are compared column by column,
  * where only comparator columns are turned back into Datums, on the stack.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "access/tupmacs.h"
 #include "key/bytes.h"

@@ -2,7 +2,7 @@
  * desc.c
  *		The description of one index's keys.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "access/genam.h"
 #include "catalog/pg_index.h"

@@ -5,9 +5,9 @@
 #include "key/codec.h"
 
 #include "access/reloptions.h"
+#include "base/grow.h"
 #include "catalog/pg_type.h"
 #include "key/encoded.h"
-#include "key/grow.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"

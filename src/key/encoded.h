@@ -5,7 +5,7 @@
  *
  * The operator class's codec says so (HybCodec.encode), its options choose the
  * scheme and size of the dictionary.  An index keeps the dictionaries of all
- * its columns as one byte string, on pages of their own (page/dictionary.h).
+ * its columns as one byte string, on pages of their own (store/dictionary.h).
  * Within a column the encoded key is stuffed, so it ends with a zero byte as
  * text does.  Of a long value only the first HYB_ENCODED_BYTES bytes, or a few
  * more, are encoded, since codes of rare strings are longer than the strings.

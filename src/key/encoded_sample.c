@@ -3,7 +3,7 @@
  *		What the dictionary of an index is learned from when its table has too
  *		few rows: names, addresses, paths, phrases, numbers.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "key/encoded.h"
 

@@ -2,7 +2,7 @@
  * long_values.c
  *		Values that would not leave enough room in an entry.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "algo/inorder.h"
 #include "common/pg_lzcompress.h"

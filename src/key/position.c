@@ -7,7 +7,7 @@
  * an all_mem index bytes and columns give the same order, so a position may
  * end in the middle of a column there.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "common/hashfn.h"
 #include "key/bytes.h"

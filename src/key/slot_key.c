@@ -2,7 +2,7 @@
  * slot_key.c
  *		The key of a row of the table.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "key/slot_key.h"
 #include "key/toast_value.h"

@@ -4,7 +4,7 @@
  *
  * heap_fetch_toast_slice (the server's access/heap/heaptoast.c), but for the errors.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "access/detoast.h"
 #include "access/genam.h"

@@ -2,7 +2,7 @@
  * as_owner.c
  *		Functions of indexes run as the owner of the table.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "access/htup_details.h"
 #include "catalog/pg_class.h"

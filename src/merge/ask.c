@@ -2,13 +2,13 @@
  * ask.c
  *		Asking for merge workers, and starting them.
  */
-#include "compat.h"
+#include "base/compat.h"
 
-#include "dynamic/shared.h"
-#include "dynamic/workers.h"
 #include "merge/ask.h"
-#include "page/settings.h"
 #include "postmaster/bgworker.h"
+#include "shared/shared.h"
+#include "shared/workers.h"
+#include "store/settings.h"
 
 StaticAssertDecl(sizeof(HybWorkerRef) <= BGW_EXTRALEN,
 				 "arguments must fit bgw_extra");

@@ -5,7 +5,7 @@
 #ifndef HYB_ASK_H
 #define HYB_ASK_H
 
-#include "dynamic/workers.h"
+#include "shared/workers.h"
 
 /*
  * Ask for a worker to merge an index, whose owner may be left out.  False if none

@@ -6,12 +6,12 @@
  * packed.  The step compares what came of them with what there would be
  * without, and does a run again alone if nothing was won (rewrite.c).
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include <math.h>
 
+#include "leaf/leaf.h"
 #include "merge/balance.h"
-#include "static/leaf.h"
 
 /* One leaf less is worth rewriting so many that need not be. */
 #define LEAF_WORTH			8

@@ -12,7 +12,7 @@
 #ifndef HYB_BALANCE_H
 #define HYB_BALANCE_H
 
-#include "static/update.h"
+#include "tree/update.h"
 
 /* One child of the level-1 node, a leaf. */
 typedef struct HybStepLeaf

@@ -7,12 +7,12 @@
  * beyond an end of it are written anew, without what has moved; as they are
  * neighbours then, they become one leaf where that is possible.
  */
-#include "compat.h"
+#include "base/compat.h"
 
+#include "filter/filter_choice.h"
+#include "leaf/layouts.h"
 #include "merge/step.h"
 #include "miscadmin.h"
-#include "static/filter_choice.h"
-#include "static/layouts.h"
 #include "utils/rel.h"
 
 typedef struct CutState

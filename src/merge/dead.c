@@ -9,7 +9,7 @@
  * of versions that an update has just left behind those are many: pages that
  * are updated often are pruned often.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "access/htup_details.h"
 #include "access/relation.h"

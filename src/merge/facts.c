@@ -2,16 +2,16 @@
  * facts.c
  *		What the merge policy is asked about an index.
  */
-#include "compat.h"
+#include "base/compat.h"
 
-#include "dynamic/delta.h"
-#include "dynamic/dynamic.h"
-#include "dynamic/tree.h"
+#include "log/delta.h"
+#include "log/dynamic.h"
+#include "memtree/tree.h"
 #include "merge/facts.h"
 #include "merge/learn.h"
-#include "page/settings.h"
-#include "static/fill.h"
 #include "storage/bufmgr.h"
+#include "store/settings.h"
+#include "tree/fill.h"
 #include "utils/rel.h"
 
 /* Most leaves a step reads, whatever merge_step_pages says (HYB_MAX_PENDING). */

@@ -6,8 +6,8 @@
 #define HYB_FACTS_H
 
 #include "merge/policy.h"
-#include "page/handle.h"
-#include "page/meta.h"
+#include "store/handle.h"
+#include "store/meta.h"
 
 /* The policy in force. */
 extern const HybMergePolicy *const hyb_merge_policy;

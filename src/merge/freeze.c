@@ -2,20 +2,20 @@
  * freeze.c
  *		The merge lock; closing the active generation.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "access/parallel.h"
 #include "access/xlog.h"
+#include "base/lock.h"
 #include "catalog/pg_class.h"
-#include "dynamic/delta.h"
+#include "log/delta.h"
 #include "merge/facts.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
-#include "page/lock.h"
-#include "page/meta.h"
-#include "page/settings.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
+#include "store/meta.h"
+#include "store/settings.h"
 #include "utils/rel.h"
 
 /*

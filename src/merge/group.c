@@ -11,11 +11,11 @@
  * Where items have fingerprints a look-up hardly pays, only scans in order do.  So
  * if reading is dear, a row gets more entries first.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "algo/bits.h"
+#include "base/grow.h"
 #include "executor/instrument.h"
-#include "key/grow.h"
 #include "merge/heap_key.h"
 #include "merge/step.h"
 #include "miscadmin.h"

@@ -3,11 +3,11 @@
  *		Predicate locks on leaves that a step replaces.
  *
  * A leaf of the oldest level stands for a range of keys among the server's
- * predicate locks (static/predicate_target.h).  When a step replaces it, who has
+ * predicate locks (tree/predicate_target.h).  When a step replaces it, who has
  * locked the old leaf has to hold locks on all new leaves that overlap its range.
  * That is done with the metapage locked exclusively, right before the version is
  * switched: a scan locks a leaf only with the metapage locked, in the version that
- * is current then (am/scan/scan_lock.c), so no lock comes to the old leaf later.
+ * is current then (scan/scan_lock.c), so no lock comes to the old leaf later.
  *
  * The old leaf keeps its locks.  An insertion that still is in the old version asks
  * for that leaf, and finds them.
@@ -15,14 +15,14 @@
  * Keys are compared before the metapage is locked.  If no old leaf has a lock, as
  * where there are no serializable transactions, nothing is compared.
  */
-#include "compat.h"
+#include "base/compat.h"
 
-#include "key/grow.h"
+#include "base/grow.h"
 #include "merge/hand_over.h"
 #include "miscadmin.h"
-#include "static/predicate_target.h"
 #include "storage/predicate.h"
 #include "storage/predicate_internals.h"
+#include "tree/predicate_target.h"
 #include "utils/rel.h"
 
 /* From this part of its places on the server's table of locks is nearly full. */

@@ -5,7 +5,7 @@
 #ifndef HYB_HAND_OVER_H
 #define HYB_HAND_OVER_H
 
-#include "static/update.h"
+#include "tree/update.h"
 
 /* Leaves of the oldest level that a step replaces. */
 typedef struct HybReplacedLeaves

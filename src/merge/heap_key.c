@@ -14,7 +14,7 @@
  * the table: then it is dead to everybody, and its entry can be dropped
  * (key/toast_value.h).
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "access/htup_details.h"
 #include "access/transam.h"

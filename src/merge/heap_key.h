@@ -6,7 +6,7 @@
 #define HYB_HEAP_KEY_H
 
 #include "merge/dead.h"
-#include "page/handle.h"
+#include "store/handle.h"
 
 typedef enum HybKeyRead
 {

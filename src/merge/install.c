@@ -6,12 +6,12 @@
  * Where entries move from one level to another, both levels' new roots are in
  * one record, so each entry is in exactly one of them in every version.
  */
-#include "compat.h"
+#include "base/compat.h"
 
-#include "dynamic/hot.h"
+#include "hot/hot.h"
 #include "merge/hand_over.h"
 #include "merge/step.h"
-#include "page/meta.h"
+#include "store/meta.h"
 #include "utils/rel.h"
 
 /* A level's new tree. */

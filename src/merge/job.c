@@ -3,17 +3,17 @@
  *		Merges as sequences of steps, each under a merge lock of its own, whose
  *		progress others can see; merging everything now.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "access/xact.h"
 #include "commands/vacuum.h"
-#include "dynamic/progress.h"
 #include "merge/ask.h"
 #include "merge/facts.h"
-#include "merge/learn.h"
 #include "merge/job.h"
+#include "merge/learn.h"
 #include "miscadmin.h"
-#include "page/meta.h"
+#include "shared/progress.h"
+#include "store/meta.h"
 #include "utils/rel.h"
 
 void

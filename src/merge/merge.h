@@ -17,7 +17,7 @@
 #define HYB_MERGE_H
 
 #include "datatype/timestamp.h"
-#include "dynamic/dynamic.h"
+#include "log/dynamic.h"
 
 extern bool hyb_merge_lock(Relation index, bool wait);
 extern void hyb_merge_unlock(Relation index);

@@ -11,14 +11,14 @@
  * Only VACUUM moves pages, after it has set all tombstones that it sets, so
  * none are set on the old leaves meanwhile.
  */
-#include "compat.h"
+#include "base/compat.h"
 
+#include "filter/filter_choice.h"
 #include "merge/hand_over.h"
 #include "merge/move.h"
 #include "miscadmin.h"
-#include "page/settings.h"
-#include "static/filter_choice.h"
-#include "static/update.h"
+#include "store/settings.h"
+#include "tree/update.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 

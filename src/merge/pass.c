@@ -13,12 +13,12 @@
  * pays rent, kept in its parent's entry for it: what merges have rewritten of
  * its entries since they came there.  See policy_ratio.c.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "merge/facts.h"
 #include "merge/step.h"
 #include "miscadmin.h"
-#include "page/meta.h"
+#include "store/meta.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 

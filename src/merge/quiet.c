@@ -2,15 +2,15 @@
  * quiet.c
  *		Indexes that may be quiet soon.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "merge/facts.h"
 #include "merge/merge.h"
 #include "merge/quiet.h"
 #include "merge/shrink.h"
-#include "page/meta.h"
-#include "page/settings.h"
 #include "storage/lmgr.h"
+#include "store/meta.h"
+#include "store/settings.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 

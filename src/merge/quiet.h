@@ -7,14 +7,14 @@
  * (HybMergePolicy.quiet): reads then go through one level, the next merge
  * begins with empty newer ones, and what the log took is free.  Then the file
  * shrinks, if much of it is free.  A worker that has merged all there was in an
- * index puts it on the list of requests again (dynamic/workers.h), with a mark of
+ * index puts it on the list of requests again (shared/workers.h), with a mark of
  * what its log was, to be looked at after hybridindex.quiet_time.
  */
 #ifndef HYB_QUIET_H
 #define HYB_QUIET_H
 
-#include "dynamic/workers.h"
-#include "page/handle.h"
+#include "shared/workers.h"
+#include "store/handle.h"
 
 /* Is there anything to be done with the index, if it is quiet? */
 extern bool hyb_quiet_pays(HybIndex *ix);

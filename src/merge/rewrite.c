@@ -11,12 +11,12 @@
  * from the left: those that the next step goes on with, which takes up what is
  * left over, and those at the right edge of the tree, where keys ascend.
  */
-#include "compat.h"
+#include "base/compat.h"
 
+#include "leaf/layouts.h"
 #include "merge/balance.h"
 #include "merge/step.h"
 #include "miscadmin.h"
-#include "static/layouts.h"
 #include "utils/rel.h"
 
 /*

@@ -3,7 +3,7 @@
  *		Returning free blocks at the end of an index's file.
  *
  * In steps between which nothing is held: the end of the file is named
- * (page/file_end.h), what lies there moves to free blocks before it
+ * (store/file_end.h), what lies there moves to free blocks before it
  * (merge/move.h), and the end is cut off, with the index locked for that
  * moment.  Who gives up in between leaves nothing to be undone.
  *
@@ -13,8 +13,8 @@
 #ifndef HYB_SHRINK_H
 #define HYB_SHRINK_H
 
-#include "dynamic/dynamic.h"
-#include "page/meta.h"
+#include "log/dynamic.h"
+#include "store/meta.h"
 
 /*
  * When a file is worth it.  `used` are the blocks in use, and cut off is what

@@ -16,18 +16,18 @@
  * change under the step but for tombstones: VACUUM may set some on a leaf
  * after the step has copied it.  The new leaf then lacks them, and VACUUM's
  * second pass, which visits every page stamped after VACUUM began, sets them
- * (am/vacuum.c).
+ * (vacuum/vacuum.c).
  */
-#include "compat.h"
+#include "base/compat.h"
 
-#include "dynamic/delta.h"
+#include "filter/filter_choice.h"
+#include "log/delta.h"
 #include "merge/facts.h"
 #include "merge/merge.h"
 #include "merge/step.h"
 #include "miscadmin.h"
-#include "page/meta.h"
 #include "run/run.h"
-#include "static/filter_choice.h"
+#include "store/meta.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 

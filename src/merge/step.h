@@ -10,12 +10,12 @@
 #ifndef HYB_STEP_H
 #define HYB_STEP_H
 
-#include "dynamic/dynamic.h"
+#include "filter/filter.h"
+#include "leaf/leaf.h"
+#include "log/dynamic.h"
 #include "merge/dead.h"
 #include "merge/policy.h"
-#include "static/filter.h"
-#include "static/leaf.h"
-#include "static/update.h"
+#include "tree/update.h"
 
 /* Leaves of a level that a step replaces, and what takes their place. */
 typedef struct HybLeafChange

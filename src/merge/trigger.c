@@ -2,10 +2,9 @@
  * trigger.c
  *		Who merges, where a merge is wanted.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "access/xlog.h"
-#include "dynamic/slot.h"
 #include "merge/ask.h"
 #include "merge/facts.h"
 #include "merge/job.h"
@@ -13,8 +12,9 @@
 #include "merge/merge.h"
 #include "merge/quiet.h"
 #include "miscadmin.h"
-#include "page/settings.h"
+#include "shared/slot.h"
 #include "storage/latch.h"
+#include "store/settings.h"
 #include "utils/rel.h"
 #include "utils/wait_event.h"
 

@@ -6,7 +6,7 @@
  * whoever must not: a worker that merges, a view of all indexes, a merge that
  * would look at the table if it can.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "access/relation.h"
 #include "merge/try_open.h"

@@ -15,7 +15,7 @@
  * it, and passes over more and more entries where it is not.  It stops at the
  * first heap page that has to be read from disk: the merge lock is held.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "executor/instrument.h"
 #include "merge/step.h"

@@ -3,7 +3,7 @@
  *		The background worker that merges indexes.
  *
  * A process that asks for a merge starts the worker, for a database.  The worker
- * takes the request that has waited longest (dynamic/workers.h), works in short
+ * takes the request that has waited longest (shared/workers.h), works in short
  * transactions, and lets go of all locks between them, so that DDL never waits long
  * for it.  It locks tables and indexes without waiting.  Where other indexes wait
  * for a worker it does not stay with one for longer than a turn.  When nothing is
@@ -16,7 +16,7 @@
  * second whether the database is locked like that, and ends then.  What it leaves
  * stays on the list.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "access/htup_details.h"
 #include "access/relation.h"
@@ -28,8 +28,6 @@
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
-#include "dynamic/slot.h"
-#include "dynamic/workers.h"
 #include "merge/as_owner.h"
 #include "merge/ask.h"
 #include "merge/facts.h"
@@ -39,17 +37,19 @@
 #include "merge/try_open.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
-#include "page/meta.h"
-#include "page/open.h"
-#include "page/settings.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "shared/slot.h"
+#include "shared/workers.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
+#include "store/meta.h"
+#include "store/open.h"
+#include "store/settings.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"

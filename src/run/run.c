@@ -2,12 +2,12 @@
  * run.c
  *		The runs of a version, whatever they are stored in.
  */
-#include "compat.h"
+#include "base/compat.h"
 
+#include "leaf/leaf.h"
 #include "miscadmin.h"
 #include "run/run.h"
-#include "static/descend.h"
-#include "static/leaf.h"
+#include "tree/descend.h"
 #include "utils/rel.h"
 
 typedef struct LevelFetch

@@ -9,12 +9,12 @@
  * exactly one run of each version; merges move it to older runs.
  *
  * Scans and uniqueness checks, which are in a hurry, ask static levels and the
- * dynamic stage by themselves (am/scan, am/unique.c).
+ * dynamic stage by themselves (am/scan, insert/unique.c).
  */
 #ifndef HYB_RUN_H
 #define HYB_RUN_H
 
-#include "dynamic/dynamic.h"
+#include "log/dynamic.h"
 
 #define HYB_RUN_FROZEN		HYB_MAX_LEVELS
 #define HYB_RUN_ACTIVE		(HYB_MAX_LEVELS + 1)

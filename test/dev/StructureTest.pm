@@ -10,8 +10,8 @@ use SelfTest qw(make_tree output_of);
 
 # Sources that keep all rules.
 my %clean = (
-	'src/compat.h' => "#define SysCacheLater 1\n",
-	'src/page/page.h' => <<'END',
+	'src/base/compat.h' => "#define SysCacheLater 1\n",
+	'src/store/page.h' => <<'END',
 #include "algo/bits.h"
 typedef struct HybPage HybPage;
 typedef struct HybImage { int a; } HybImage;
@@ -22,8 +22,8 @@ extern void hyb_page_assert(int page);
 #define hyb_page_assert(page) ((void) 0)
 #endif
 END
-	'src/page/page.c' => <<'END',
-#include "page/page.h"
+	'src/store/page.c' => <<'END',
+#include "store/page.h"
 
 #define LIMIT 3
 
@@ -57,7 +57,7 @@ END
 	'src/merge/merge.h' => "extern void hyb_merge_all(int x);\n",
 	'src/merge/merge.c' => <<'END');
 #include "merge/merge.h"
-#include "page/page.h"
+#include "store/page.h"
 
 void
 hyb_merge_all(int x)
@@ -70,118 +70,118 @@ END
 my @cases = (
 	[
 		'an include that goes up',
-		{ 'src/page/up.c' => qq(#include "merge/merge.h"\n) },
-		qr{src/page/up.c:1: includes merge/merge.h}
+		{ 'src/store/up.c' => qq(#include "merge/merge.h"\n) },
+		qr{src/store/up.c:1: includes merge/merge.h}
 	],
 	[
 		'a circle of includes',
 		{ 'src/merge/a.h' => qq(#include "merge/b.h"\n), 'src/merge/b.h' => qq(#include "merge/a.h"\n) },
 		qr{include each other: merge/a merge/b}
 	],
-	[ 'files of the same name', { 'src/merge/page.h' => "\n" }, qr{files of the same name: merge/page page/page} ],
+	[ 'files of the same name', { 'src/merge/page.h' => "\n" }, qr{files of the same name: merge/page store/page} ],
 	[ 'a folder without a place', { 'src/attic/a.c' => "\n" }, qr{src/attic: not in the table} ],
-	[ 'a long file', { 'src/page/long.c' => "\n" x 801 }, qr{src/page/long.c: 801 lines} ],
+	[ 'a long file', { 'src/store/long.c' => "\n" x 801 }, qr{src/store/long.c: 801 lines} ],
 	[
 		'a long function',
-		{ 'src/page/long.c' => "static void\nf(void)\n{\n" . "\tg();\n" x 80 . "}\n" },
-		qr{src/page/long.c:1: f has 84 lines}
+		{ 'src/store/long.c' => "static void\nf(void)\n{\n" . "\tg();\n" x 80 . "}\n" },
+		qr{src/store/long.c:1: f has 84 lines}
 	],
 	[
 		'a long function with a reason',
-		{ 'src/page/long.c' => "/*\n * Long\n * because it is.\n */\nstatic void\nf(void)\n{\n" . "\tg();\n" x 80 . "}\n" }
+		{ 'src/store/long.c' => "/*\n * Long\n * because it is.\n */\nstatic void\nf(void)\n{\n" . "\tg();\n" x 80 . "}\n" }
 	],
 	[
 		'many parameters',
-		{ 'src/page/long.c' => "static void\nf(int a, int b, int (*c) (int, int), int d, int e,\n  int f, int g)\n{\n}\n" },
+		{ 'src/store/long.c' => "static void\nf(int a, int b, int (*c) (int, int), int d, int e,\n  int f, int g)\n{\n}\n" },
 		qr{f has 7 parameters}
 	],
 	[
 		'a static function twice',
 		{
-			'src/page/a.c' => "static void\nput(void)\n{\n}\n",
+			'src/store/a.c' => "static void\nput(void)\n{\n}\n",
 			'src/merge/b.c' => "\nstatic int\nput(int x)\n{\n}\n"
 		},
-		qr{put is defined in more than one file: static function src/merge/b.c:2, static function src/page/a.c:1}
+		qr{put is defined in more than one file: static function src/merge/b.c:2, static function src/store/a.c:1}
 	],
 	[
 		'a type twice',
 		{
-			'src/page/a.c' => "typedef struct Place\n{\n\tint x;\n} Place;\n",
+			'src/store/a.c' => "typedef struct Place\n{\n\tint x;\n} Place;\n",
 			'src/merge/b.c' => "typedef int (*Place) (int);\n"
 		},
-		qr{Place is defined in more than one file: typedef src/merge/b.c:1, struct src/page/a.c:1}
+		qr{Place is defined in more than one file: typedef src/merge/b.c:1, struct src/store/a.c:1}
 	],
 	[
 		'a macro twice',
 		{ 'src/merge/b.c' => "/* of its own */\n#define LIMIT 4\n" },
-		qr{LIMIT is .*: macro src/merge/b.c:2, macro src/page/page.c:3}
+		qr{LIMIT is .*: macro src/merge/b.c:2, macro src/store/page.c:3}
 	],
 	[
 		'an enum constant with the name of a macro',
 		{ 'src/merge/b.c' => "typedef enum Ends\n{\n\tLOWER,\n\tLIMIT\n} Ends;\n" },
-		qr{LIMIT is .*: enum constant src/merge/b.c:4, macro src/page/page.c:3}
+		qr{LIMIT is .*: enum constant src/merge/b.c:4, macro src/store/page.c:3}
 	],
 	[
 		'a parameter of a header',
 		{
-			'src/page/part.h' => "#if HYB_WIDTH > 1\n#endif\n",
-			'src/page/a.c' => qq(#define HYB_WIDTH 1\n#include "page/part.h"\n),
-			'src/page/b.c' => qq(#define HYB_WIDTH 2\n#include "page/part.h"\n)
+			'src/store/part.h' => "#if HYB_WIDTH > 1\n#endif\n",
+			'src/store/a.c' => qq(#define HYB_WIDTH 1\n#include "store/part.h"\n),
+			'src/store/b.c' => qq(#define HYB_WIDTH 2\n#include "store/part.h"\n)
 		}
 	],
 	[
 		'a type without a prefix',
-		{ 'src/page/a.h' => "union Odd\n{\n\tint x;\n};\n" },
-		qr{src/page/a.h:1: union Odd has no prefix}
+		{ 'src/store/a.h' => "union Odd\n{\n\tint x;\n};\n" },
+		qr{src/store/a.h:1: union Odd has no prefix}
 	],
-	[ 'a macro without a prefix', { 'src/page/a.h' => "#define ODD 1\n" }, qr{src/page/a.h:1: macro ODD has no prefix} ],
+	[ 'a macro without a prefix', { 'src/store/a.h' => "#define ODD 1\n" }, qr{src/store/a.h:1: macro ODD has no prefix} ],
 	[
 		'an enum constant without a prefix',
-		{ 'src/page/a.h' => "typedef enum HybOdd\n{\n\tODD\n} HybOdd;\n" },
-		qr{src/page/a.h:3: enum constant ODD has no prefix}
+		{ 'src/store/a.h' => "typedef enum HybOdd\n{\n\tODD\n} HybOdd;\n" },
+		qr{src/store/a.h:3: enum constant ODD has no prefix}
 	],
 	[
 		'a function without a prefix',
-		{ 'src/page/a.h' => "static inline int\nodd(void)\n{\n\treturn 1;\n}\n" },
-		qr{src/page/a.h:1: static function odd has no prefix}
+		{ 'src/store/a.h' => "static inline int\nodd(void)\n{\n\treturn 1;\n}\n" },
+		qr{src/store/a.h:1: static function odd has no prefix}
 	],
 	[
 		'a circle of files',
 		{
-			'src/page/a.h' => "extern void hyb_a(void);\n",
-			'src/page/b.h' => "extern void hyb_b(void);\nextern void hyb_b2(void);\n",
-			'src/page/c.h' => "extern void hyb_c(void);\n",
-			'src/page/a.c' => qq(#include "page/b.h"\nvoid\nhyb_a(void)\n{\n\thyb_b();\n\thyb_b2();\n}\n),
-			'src/page/b.c' =>
-			  qq(#include "page/c.h"\nvoid\nhyb_b(void)\n{\n\thyb_c();\n\thyb_c();\n}\n\nvoid\nhyb_b2(void)\n{\n\thyb_c();\n}\n),
-			'src/page/c.c' => "extern void hyb_a(void);\nvoid\nhyb_c(void)\n{\n\thyb_a();\n}\n"
+			'src/store/a.h' => "extern void hyb_a(void);\n",
+			'src/store/b.h' => "extern void hyb_b(void);\nextern void hyb_b2(void);\n",
+			'src/store/c.h' => "extern void hyb_c(void);\n",
+			'src/store/a.c' => qq(#include "store/b.h"\nvoid\nhyb_a(void)\n{\n\thyb_b();\n\thyb_b2();\n}\n),
+			'src/store/b.c' =>
+			  qq(#include "store/c.h"\nvoid\nhyb_b(void)\n{\n\thyb_c();\n\thyb_c();\n}\n\nvoid\nhyb_b2(void)\n{\n\thyb_c();\n}\n),
+			'src/store/c.c' => "extern void hyb_a(void);\nvoid\nhyb_c(void)\n{\n\thyb_a();\n}\n"
 		},
-		qr{page/a page/b page/c call each other:.*page/c -x-> page/a\n\s+src/page/c.c:5: hyb_c -> hyb_a\n.*without this 1 of 5 calls}s
+		qr{store/a store/b store/c call each other:.*store/c -x-> store/a\n\s+src/store/c.c:5: hyb_c -> hyb_a\n.*without this 1 of 5 calls}s
 	],
 	[
 		'a circle by a macro',
 		{
-			'src/page/a.h' => "extern void hyb_a(void);\n#define hyb_a_twice() \\\n\t(hyb_a(), hyb_b())\n",
-			'src/page/b.h' => "extern void hyb_b(void);\n",
-			'src/page/a.c' => "void\nhyb_a(void)\n{\n}\n",
-			'src/page/b.c' => qq(#include "page/a.h"\nvoid\nhyb_b(void)\n{\n\thyb_a_twice();\n}\n)
+			'src/store/a.h' => "extern void hyb_a(void);\n#define hyb_a_twice() \\\n\t(hyb_a(), hyb_b())\n",
+			'src/store/b.h' => "extern void hyb_b(void);\n",
+			'src/store/a.c' => "void\nhyb_a(void)\n{\n}\n",
+			'src/store/b.c' => qq(#include "store/a.h"\nvoid\nhyb_b(void)\n{\n\thyb_a_twice();\n}\n)
 		},
-		qr{page/a page/b call each other:.*src/page/a.h:3: hyb_a_twice -> hyb_b\n.*src/page/b.c:5: hyb_b -> hyb_a_twice}s
+		qr{store/a store/b call each other:.*src/store/a.h:3: hyb_a_twice -> hyb_b\n.*src/store/b.c:5: hyb_b -> hyb_a_twice}s
 	],
 	[
 		'a circle of folders',
 		{
-			'src/page/a.c' =>
-			  qq(#include "page/page.h"\nextern void hyb_merge_all(int x);\nvoid\nhyb_a(void)\n{\n\thyb_merge_all(1);\n}\n)
+			'src/store/a.c' =>
+			  qq(#include "store/page.h"\nextern void hyb_merge_all(int x);\nvoid\nhyb_a(void)\n{\n\thyb_merge_all(1);\n}\n)
 		},
-		qr{merge page call each other:.*src/page/a.c:6: hyb_a -> hyb_merge_all}s
+		qr{merge page call each other:.*src/store/a.c:6: hyb_a -> hyb_merge_all}s
 	],
 	[
 		'a large folder',
-		{ map { ("src/page/f$_.c" => "\n" x 799) } 1 .. 11 },
+		{ map { ("src/store/f$_.c" => "\n" x 799) } 1 .. 11 },
 		qr{src/page: \d+ lines, more than 8000}
 	],
-	[ 'what is listed', { 'src/page/a.h' => "#define ODD 1\n", 'test/dev/structure.open' => "# why\nprefix ODD: a\n" } ],
+	[ 'what is listed', { 'src/store/a.h' => "#define ODD 1\n", 'test/dev/structure.open' => "# why\nprefix ODD: a\n" } ],
 	[
 		'what is listed and not found',
 		{ 'test/dev/structure.open' => "prefix ODD: a\n" },
@@ -225,7 +225,7 @@ sub updates
 	my $tree = make_tree(
 		%clean,
 		'src/merge/b.c' => "#define LIMIT 4\n",
-		'src/page/a.h' => "#define ODD 1\n#define NEW 2\n",
+		'src/store/a.h' => "#define ODD 1\n#define NEW 2\n",
 		'test/dev/structure.open' => "same-name LIMIT: b c page\nprefix ODD: a\nprefix GONE: a\n");
 	my $output = output_of($script, '--update', $tree);
 	my $status = $?;

@@ -45,17 +45,17 @@ my @cases = (
 	[ 'nor', 'README.md', "Nor is it locked by the scan.\n", '1: nor-is' ],
 	[ 'neither', 'README.md', "It is neither locked nor is it read.\n" ],
 	[ 'a question', 'README.md', "Does no index have more?\n", '1: does-no' ],
-	[ 'a run of a build', 'src/am/build_runs.c', "/* Each run has its place. */\n", '1: sorted-file' ],
+	[ 'a run of a build', 'src/build/build_runs.c', "/* Each run has its place. */\n", '1: sorted-file' ],
 	[ 'a run of a version', 'src/run/run.c', "/* Each run has its place. */\n" ],
-	[ 'a merge of a build', 'src/am/build_merge.c', "/* What is merged first. */\n", '1: file-merge' ],
-	[ 'a file merge', 'src/am/build_merge.c', "/* The file merge comes first. */\n" ],
+	[ 'a merge of a build', 'src/build/build_merge.c', "/* What is merged first. */\n", '1: file-merge' ],
+	[ 'a file merge', 'src/build/build_merge.c', "/* The file merge comes first. */\n" ],
 	[ 'a run of leaves', 'src/merge/step.c', "/* A run of neighbouring leaves */\n", '1: leaf-group' ],
 	[ 'versions of rows', 'README.md', "It keeps old versions of a row.\n", '1: row-version' ],
 	[ 'versions of servers', 'README.md', "In this version of the server it works.\n", '1: server-version' ],
 	[ 'a slot of a filter', 'src/algo/ribbon.c', "/* Keys have three slots. */\n", '1: slot' ],
-	[ 'a slot of an index', 'src/dynamic/slot.c', "/* Indexes have one slot. */\n" ],
+	[ 'a slot of an index', 'src/shared/slot.c', "/* Indexes have one slot. */\n" ],
 	[ 'a conversion of values', 'src/key/codecs.c', "/* The value is converted first. */\n", '1: cast' ],
-	[ 'a conversion of an index', 'src/am/ddl/convert.c', "/* The index is converted first. */\n" ]);
+	[ 'a conversion of an index', 'src/ddl/convert.c', "/* The index is converted first. */\n" ]);
 
 sub run
 {

@@ -23,6 +23,6 @@ make_build() {
 	cat "$tree/original" >"$tree/$2"
 }
 
-make_build larger src/dynamic/workers.c 's/\n\} Workers;/\n\tchar\t\tmore[4096];\n} Workers;/'
-make_build shuffled src/dynamic/shared_arena.c 's/(\tdsm_handle\thandle;\n)(\tuint32\t\tnchunks;\n)/$2$1/'
-make_build reworded src/dynamic/shared_arena.c 's/The arena in shared memory/The arena of shared memory/'
+make_build larger src/shared/workers.c 's/\n\} Workers;/\n\tchar\t\tmore[4096];\n} Workers;/'
+make_build shuffled src/shared/shared_arena.c 's/(\tdsm_handle\thandle;\n)(\tuint32\t\tnchunks;\n)/$2$1/'
+make_build reworded src/shared/shared_arena.c 's/The arena in shared memory/The arena of shared memory/'

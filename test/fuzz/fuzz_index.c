@@ -17,11 +17,11 @@
 #include "server.h"
 
 /* their functions for one file only are called here */
-#include "../../src/dynamic/bulk.c"
+#include "../../src/log/bulk.c"
 #include "../../src/merge/pass.c"
 
-#include "static/filter_place.h"
-#include "static/layouts.h"
+#include "filter/filter_place.h"
+#include "leaf/layouts.h"
 #include "storage/smgr.h"
 
 #define NDESCS		4

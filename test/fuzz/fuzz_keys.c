@@ -21,7 +21,7 @@
 #include "key/bytes.h"
 #include "key/codec.h"
 #include "key/encoded.h"
-#include "page/dictionary.h"
+#include "store/dictionary.h"
 #include "port/pg_crc32c.h"
 #include "utils/uuid.h"
 

@@ -12,12 +12,12 @@
 
 #include "algo/ribbon.h"
 #include "algo/surf.h"
-#include "dynamic/delta.h"
-#include "static/filter.h"
-#include "static/inner.h"
-#include "static/layouts.h"
-#include "static/leaf.h"
-#include "static/prefixes.h"
+#include "log/delta.h"
+#include "filter/filter.h"
+#include "store/inner.h"
+#include "leaf/layouts.h"
+#include "leaf/leaf.h"
+#include "leaf/prefixes.h"
 
 #define NDESCS	7
 

@@ -12,10 +12,10 @@
 
 #include "algo/hash.h"
 #include "key/bytes.h"
-#include "static/filter.h"
-#include "static/layouts.h"
-#include "static/leaf.h"
-#include "static/prefixes.h"
+#include "filter/filter.h"
+#include "leaf/layouts.h"
+#include "leaf/leaf.h"
+#include "leaf/prefixes.h"
 
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 extern size_t hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max);

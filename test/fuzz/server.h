@@ -12,7 +12,7 @@
 
 #include <setjmp.h>
 
-#include "page/page.h"
+#include "store/page.h"
 
 extern jmp_buf hyb_fuzz_error;
 extern Relation hyb_fuzz_relation(void);

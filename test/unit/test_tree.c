@@ -6,7 +6,7 @@
  */
 #include "fuzz/server.h"
 
-#include "dynamic/tree.h"
+#include "memtree/tree.h"
 #include "unit.h"
 
 #define MAXN		20000

@@ -1,0 +1,53 @@
+/*
+ * index_method.c
+ *		Access methods of indexes, by what the catalogs say.
+ */
+#include "base/compat.h"
+
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "base/index_method.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+bool
+hyb_index_is_of(Oid index, Oid access_method)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = ((Form_pg_class) GETSTRUCT(tuple))->relam == access_method;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+bool
+hyb_same_operators(Oid family_a, Oid family_b, Oid type)
+{
+	for (int strategy = 1; strategy <= BTMaxStrategyNumber; strategy++)
+		if (get_opfamily_member(family_a, type, type, strategy) !=
+			get_opfamily_member(family_b, type, type, strategy))
+			return false;
+	return true;
+}
+
+char *
+hyb_sql_function(const char *name)
+{
+	HeapTuple	tuple = SearchSysCache1(AMNAME, CStringGetDatum("hybrid"));
+	char	   *schema = NULL;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		Oid			handler = ((Form_pg_am) GETSTRUCT(tuple))->amhandler;
+
+		schema = get_namespace_name(get_func_namespace(handler));
+		ReleaseSysCache(tuple);
+	}
+	return quote_qualified_identifier(schema, name);
+}

@@ -1,0 +1,345 @@
+/*
+ * build_leaves.c
+ *		The leaves of an index build, from sorted entries.
+ */
+#include "base/compat.h"
+
+#include "access/genam.h"
+#include "build/build_leaves.h"
+#include "build/build_progress.h"
+#include "commands/progress.h"
+#include "filter/filter_choice.h"
+#include "leaf/layouts.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "tree/update.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Leaves that say how many there will be. */
+#define FIRST_CHOICE	16
+
+/* Entries between two reports of progress, less one */
+#define REPORT_MASK		0x3FFF
+
+/*
+ * Raise an error if a live entry has the key of the live entry before it.
+ * leaves->vals are its columns.
+ */
+static void
+check_unique(HybBuildLeaves *leaves, const uint8 *entry, uint32 keylen)
+{
+	const HybKeyDesc *desc = leaves->ix->desc;
+	Relation	index = leaves->ix->rel;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	char	   *key_desc;
+
+	if (!leaves->nulls_not_distinct)
+		for (int i = 0; i < desc->nkeys; i++)
+			if (leaves->vals[i].isnull)
+				return;
+
+	if (leaves->previous.len == 0 ||
+		hyb_key_compare(desc, leaves->previous.data, leaves->previous.len,
+						entry, keylen) != 0)
+	{
+		leaves->previous.len = 0;
+		hyb_buf_append(&leaves->previous, entry, keylen);
+		return;
+	}
+
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		isnull[i] = leaves->vals[i].isnull;
+		values[i] = isnull[i] ? (Datum) 0 :
+			hyb_value_decode(&desc->cols[i], &leaves->vals[i]);
+	}
+	key_desc = BuildIndexValueDescription(index, values, isnull);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("could not create unique index \"%s\"",
+					RelationGetRelationName(index)),
+			 key_desc ? errdetail("Key %s is duplicated.", key_desc) :
+			 errdetail("Duplicate keys exist."),
+			 errtableconstraint(leaves->heap, RelationGetRelationName(index))));
+}
+
+/* From now on leaves get filters; the builder is NULL if they do not. */
+static void
+begin_filters(HybBuildLeaves *leaves, HybFilterKind kind)
+{
+	leaves->filter = hyb_filter_builder_create(leaves->ix, kind);
+	if (leaves->filter == NULL)
+		return;
+	leaves->space->filters = true;
+	leaves->filters = palloc(sizeof(HybFilterPacker));
+	hyb_filter_packer_init(leaves->filters, leaves->space, &leaves->leaves);
+}
+
+/*
+ * Whether filters pay is looked at again whenever there are twice as many
+ * leaves, as it depends on how many there will be.  The leaves before have
+ * none then.
+ */
+static void
+choose_filters(HybBuildLeaves *leaves)
+{
+	MemoryContext old;
+	int			n = leaves->leaves.n;
+
+	if (n < FIRST_CHOICE || (n & (n - 1)) != 0)
+		return;
+	old = MemoryContextSwitchTo(GetMemoryChunkContext(leaves->builder));
+	begin_filters(leaves,
+				  hyb_filter_kind_for_build(leaves->ix,
+											(double) n / leaves->done * leaves->entries,
+											(double) leaves->ascending / leaves->done));
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Build the filter of the leaf that was added to the list last.  Filter pages
+ * end where level-1 nodes do, which are packed full here (tree/update.c).
+ */
+static void
+add_filter(HybBuildLeaves *leaves, const char *page)
+{
+	int			last = leaves->leaves.n - 1;
+	HybChild   *leaf = &leaves->leaves.children[last];
+	Size		size = hyb_inner_child_size(leaf, 1, true);
+
+	if (leaves->node_size + size > HYB_PAGE_CAPACITY)
+	{
+		if (leaves->filter != NULL)
+			hyb_filter_pack_write(leaves->filters);
+		leaves->node_size = 0;
+	}
+	leaves->node_size += size;
+	Assert(leaves->node_size <= HYB_PAGE_CAPACITY);
+	if (leaves->filter == NULL)
+		return;
+	leaf->filter_image = hyb_filter_build(leaves->filter, page,
+										  &leaf->filter_size);
+	if (leaf->filter_image != NULL)
+		hyb_filter_pack(leaves->filters, last);
+}
+
+static void
+write_built_leaf(void *arg, Page page, const HybPos *low)
+{
+	HybBuildLeaves *leaves = arg;
+	HybChild   *child = hyb_child_list_add_leaf(&leaves->leaves, page, low);
+
+	child->block = hyb_step_write(leaves->space, (const char *) page);
+	Assert(BlockNumberIsValid(child->block) && child->block != HYB_METAPAGE_BLKNO);
+	if (leaves->filter == NULL && leaves->choose)
+		choose_filters(leaves);
+	if (leaves->filter != NULL || leaves->choose)
+		add_filter(leaves, (const char *) page);
+}
+
+static void
+report_progress(HybBuildLeaves *leaves)
+{
+	uint64		done = leaves->done;
+
+	CHECK_FOR_INTERRUPTS();
+	if (leaves->all_done != NULL)
+	{
+		uint64		more = leaves->done - leaves->told;
+
+		Assert(leaves->told <= leaves->done);
+		done = pg_atomic_fetch_add_u64(leaves->all_done, more) + more;
+		leaves->told = leaves->done;
+	}
+	if (leaves->report)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+}
+
+/* The next entry, whose columns are in leaves->vals. */
+static inline void
+add_built_entry(HybBuildLeaves *leaves, ItemPointer tid)
+{
+	if (leaves->choose)
+	{
+		leaves->ascending += ItemPointerCompare(tid, &leaves->last_tid) > 0;
+		leaves->last_tid = *tid;
+	}
+	hyb_leaf_builder_add(leaves->builder, leaves->vals, tid);
+	if ((++leaves->done & REPORT_MASK) == 0)
+		report_progress(leaves);
+}
+
+/*
+ * An entry in the form of build_scan.h.  Columns say where they end, so those
+ * of the key are split with the TID behind them.
+ */
+static inline void
+add_sorted_entry(HybBuildLeaves *leaves, const uint8 *data, uint32 len)
+{
+	const HybKeyDesc *desc = leaves->ix->desc;
+	uint32		rest = len - HYB_SORTED_TID_BYTES;
+	uint32		keylen;
+	uint32		used;
+	ItemPointerData tid;
+
+	Assert(desc->all_mem && len > HYB_SORTED_TID_BYTES);
+	if (desc->natts == desc->nkeys)
+		used = keylen = hyb_key_split(desc, data, rest, desc->natts,
+									  leaves->vals);
+	else
+	{
+		keylen = hyb_key_length(desc, data, rest);
+		leaves->entry.len = 0;
+		hyb_buf_append(&leaves->entry, data, keylen);
+		hyb_buf_append(&leaves->entry, data + keylen + HYB_SORTED_TID_BYTES,
+					   rest - keylen);
+		used = hyb_key_split(desc, leaves->entry.data, rest, desc->natts,
+							 leaves->vals);
+	}
+	if (keylen == 0 ||
+		(used != rest && !(leaves->unique && used + 1 == rest)))
+		elog(ERROR, "malformed entry in index build");
+	tid = hyb_sorted_tid(data + keylen);
+	Assert(ItemPointerIsValid(&tid) && len <= HYB_MAX_ENTRY_SIZE + HYB_SORTED_TID_BYTES + 1);
+	if (leaves->unique && used == rest)
+		check_unique(leaves, data, keylen);
+	add_built_entry(leaves, &tid);
+}
+
+static int
+compare_heap_tids(const void *a, const void *b)
+{
+	return ItemPointerCompare((ItemPointer) a, (ItemPointer) b);
+}
+
+static void
+add_sorted_tuple(HybBuildLeaves *leaves, HybBuildScan *scan, IndexTuple itup)
+{
+	const HybKeyDesc *desc = leaves->ix->desc;
+	MemoryContext old = MemoryContextSwitchTo(scan->tuple_context);
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	uint32		keylen;
+
+	index_deform_tuple(itup, RelationGetDescr(leaves->ix->rel), values, isnull);
+	hyb_key_check_order(desc, values, isnull);
+	hyb_key_encode(desc, values, isnull, &scan->entry, &keylen);
+	MemoryContextSwitchTo(old);
+	if (hyb_key_split(desc, scan->entry.data, scan->entry.len, desc->natts,
+					  leaves->vals) != scan->entry.len)
+		elog(ERROR, "malformed entry in index build");
+	if (leaves->unique &&
+		(scan->ndead == 0 ||
+		 bsearch(&itup->t_tid, scan->dead, scan->ndead,
+				 sizeof(ItemPointerData), compare_heap_tids) == NULL))
+		check_unique(leaves, scan->entry.data, keylen);
+	add_built_entry(leaves, &itup->t_tid);
+	MemoryContextReset(scan->tuple_context);
+}
+
+void
+hyb_build_leaves_begin(HybBuildLeaves *leaves)
+{
+	leaves->vals = palloc(leaves->ix->desc->natts * sizeof(HybValue));
+	leaves->builder = hyb_leaf_builder_create(leaves->ix,
+											  hyb_leaf_layout_for(leaves->ix, 0),
+											  1, write_built_leaf, leaves);
+	hyb_leaf_builder_expect(leaves->builder, leaves->entries,
+							RelationGetNumberOfBlocks(leaves->heap) > (BlockNumber) NBuffers);
+	if (leaves->low != NULL)
+	{
+		hyb_leaf_builder_start(leaves->builder, leaves->low);
+		hyb_leaf_builder_after(leaves->builder, leaves->low);
+	}
+	if (leaves->high != NULL)
+		hyb_leaf_builder_before(leaves->builder, leaves->high);
+	Assert(leaves->done == 0 && leaves->leaves.n == 0);
+	leaves->choose = hyb_filter_is_chosen(leaves->ix);
+	ItemPointerSet(&leaves->last_tid, 0, FirstOffsetNumber);
+	if (!leaves->choose)
+		begin_filters(leaves, hyb_filter_kind_of_level(leaves->ix, 0, 1));
+}
+
+void
+hyb_build_leaves_from_merge(HybBuildLeaves *leaves, HybRunMerge *merge)
+{
+	const uint8 *data;
+	uint32		len;
+
+	while (hyb_merge_get(merge, &data, &len))
+		add_sorted_entry(leaves, data, len);
+}
+
+void
+hyb_build_leaves_from_scan(HybBuildLeaves *leaves, HybBuildScan *scan)
+{
+	IndexTuple	itup;
+	const uint8 *data;
+	uint32		len;
+
+	if (scan->byte_sort != NULL)
+	{
+		while (hyb_sort_get(scan->byte_sort, &data, &len))
+			add_sorted_entry(leaves, data, len);
+		return;
+	}
+	if (scan->ndead > 0)
+		qsort(scan->dead, scan->ndead, sizeof(ItemPointerData), compare_heap_tids);
+	while ((itup = tuplesort_getindextuple(scan->sort, true)) != NULL)
+		add_sorted_tuple(leaves, scan, itup);
+}
+
+void
+hyb_build_leaves_finish(HybBuildLeaves *leaves)
+{
+	report_progress(leaves);
+	hyb_leaf_builder_finish(leaves->builder);
+	/* a leaf that is the root has no parent to point to its filter */
+	if (leaves->filter != NULL &&
+		(leaves->leaves.n > 1 || leaves->is_range))
+		hyb_filter_pack_write(leaves->filters);
+}
+
+void
+hyb_build_all_leaves(HybBuildScan *scan, bool nulls_not_distinct,
+					 HybBuildWritten *written)
+{
+	HybBuildLeaves leaves = {0};
+	HybStepSpace *space = palloc(sizeof(HybStepSpace));
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_SORT);
+	if (scan->byte_sort != NULL)
+		hyb_sort_perform(scan->byte_sort);
+	else
+		tuplesort_performsort(scan->sort);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_WRITE);
+	hyb_bulk_space_init(space, scan->ix, 1, false);
+	leaves.ix = scan->ix;
+	leaves.heap = scan->heap;
+	leaves.unique = scan->unique;
+	leaves.nulls_not_distinct = nulls_not_distinct;
+	leaves.entries = scan->entries;
+	leaves.space = space;
+	leaves.report = true;
+	hyb_build_leaves_begin(&leaves);
+	hyb_build_leaves_from_scan(&leaves, scan);
+	hyb_build_leaves_finish(&leaves);
+	if (scan->byte_sort != NULL)
+		hyb_sort_end(scan->byte_sort);
+	else
+		tuplesort_end(scan->sort);
+	MemoryContextDelete(scan->tuple_context);
+
+	Assert(leaves.done == scan->entries);	/* each entry is in one leaf */
+	written->children = leaves.leaves;
+	written->level = 1;
+	written->entries = scan->entries;
+	written->leaf_pages = leaves.leaves.n;
+	written->filter_pages = space->new_filter;
+	written->filtered = space->filtered;
+	written->filters = space->filters;
+}

@@ -1,0 +1,673 @@
+/*
+ * build_parallel.c
+ *		CREATE INDEX by several processes.
+ *
+ * As in nbtsort.c the leader and its workers share a scan of the table, and
+ * each sorts what it gets.  What follows is shared too, where entries are
+ * sorted as byte strings: packing leaves takes longer than sorting.  Everybody
+ * writes its sorted runs to files that all can read, with samples, and waits
+ * for the others.  Then the keys are cut into ranges, more of them than
+ * processes; who has time takes the next range, merges what all runs have of
+ * it, and writes its leaves and the nodes above them.  The leader puts the
+ * nodes of the ranges side by side, and builds what is above.
+ *
+ * An index that needs comparison functions is sorted by the server's shared
+ * tuplesort, and the leader alone writes it.
+ *
+ * Workers read dictionaries from the index's pages, which are in shared buffers
+ * already; so they do as every backend does that opens the index.
+ */
+#include "base/compat.h"
+
+#include <fcntl.h>
+
+#include "access/genam.h"
+#include "access/parallel.h"
+#include "access/relscan.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "build/build_parallel.h"
+#include "build/build_progress.h"
+#include "build/build_range.h"
+#include "build/build_scan.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "shared/shared.h"
+#include "storage/condition_variable.h"
+#include "storage/spin.h"
+#include "store/handle.h"
+#include "store/open.h"
+#include "tcop/tcopprot.h"
+#include "tree/update.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/wait_event.h"
+
+#define KEY_SHARED			UINT64CONST(0xB000000000000001)
+#define KEY_TUPLESORT		UINT64CONST(0xB000000000000002)
+#define KEY_QUERY_TEXT		UINT64CONST(0xB000000000000003)
+#define KEY_WAL_USAGE		UINT64CONST(0xB000000000000004)
+#define KEY_BUFFER_USAGE	UINT64CONST(0xB000000000000005)
+#define KEY_SPARE			UINT64CONST(0xB000000000000006)
+
+/*
+ * Ranges for each process.  The last leaf of a range, and its level-1 node, are not
+ * full: so of few entries, which may become few pages, there are fewer.
+ */
+#define RANGES_EACH		4
+#define RANGE_BYTES		(4 * 1024 * 1024)
+#define RANGE_LEAST		(64 * 1024)
+
+/* How often who waits looks at the progress of the others, in ms */
+#define LOOK_EVERY		100
+
+/* Blocks that a participant took and did not write */
+typedef struct Spare
+{
+	BlockNumber first;
+	int			n;
+} Spare;
+
+typedef struct Shared
+{
+	/* set before workers start */
+	Oid			heap;
+	Oid			index;
+	bool		concurrent;
+	bool		unique;			/* duplicates are looked for, which CLUSTER
+								 * does not ask for in a unique index */
+	int			requested;		/* participants asked for, with the leader */
+	int64		query_id;
+	SharedFileSet files;
+
+	ConditionVariable changed;	/* of what follows */
+	slock_t		mutex;			/* protects what follows */
+	int			participants;	/* those there are; 0: not known yet */
+	int			sorted;			/* have sorted their entries */
+	int			finished;		/* have written their leaves, too */
+	double		rows;			/* of the table */
+	uint64		entries;
+	bool		broken_hot_chain;
+	int			next_range;
+	int			ranges_by_workers;
+	uint64		rows_by_workers;
+	uint64		leaf_pages;
+	uint64		inner_pages;
+	uint64		filter_pages;
+	uint64		filtered;
+	bool		filters;
+
+	pg_atomic_uint64 written;	/* entries in leaves */
+
+	/* the parallel table scan follows, BUFFERALIGNed */
+} Shared;
+
+#define table_scan_of(shared) \
+	((ParallelTableScanDesc) ((char *) (shared) + BUFFERALIGN(sizeof(Shared))))
+
+/* One process of a build. */
+typedef struct Participant
+{
+	HybIndex   *ix;
+	Relation	heap;
+	struct IndexInfo *info;
+	Shared	   *shared;
+	Sharedsort *tuplesort;		/* NULL if all_mem */
+	Spare	   *spares;			/* by number of the participant */
+	int			number;			/* 0: the leader */
+	int			kilobytes;		/* of memory */
+	HybBuildScan scan;
+} Participant;
+
+typedef struct Leader
+{
+	ParallelContext *context;
+	Snapshot	snapshot;
+	WalUsage   *wal_usage;
+	BufferUsage *buffer_usage;
+	Participant self;
+} Leader;
+
+extern PGDLLEXPORT void hyb_build_worker_main(dsm_segment *seg, shm_toc *toc);
+
+/* ---- what every participant does ---- */
+
+static inline bool
+is_leader(const Participant *p)
+{
+	return p->number == 0;
+}
+
+static void
+report_phase(const Participant *p, int phase)
+{
+	if (is_leader(p))
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, phase);
+}
+
+/* Wait until all participants have sorted or finished. */
+static void
+wait_for_all(const Participant *p, const int *count)
+{
+	Shared	   *shared = p->shared;
+
+	for (;;)
+	{
+		bool		all;
+
+		SpinLockAcquire(&shared->mutex);
+		all = shared->participants > 0 && *count == shared->participants;
+		SpinLockRelease(&shared->mutex);
+		if (is_leader(p) && count == &shared->finished)
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
+										 pg_atomic_read_u64(&shared->written));
+		if (all)
+			break;
+		ConditionVariableTimedSleep(&shared->changed, LOOK_EVERY,
+									WAIT_EVENT_PARALLEL_CREATE_INDEX_SCAN);
+	}
+	ConditionVariableCancelSleep();
+}
+
+/* TIDs of dead rows, for the leader, which merges what comes of a tuplesort. */
+static void
+share_dead(const Participant *p)
+{
+	char		name[MAXPGPATH];
+	BufFile    *file;
+
+	snprintf(name, MAXPGPATH, "hybrid.dead.%d", p->number);
+	file = BufFileCreateFileSet(&p->shared->files.fs, name);
+	if (p->scan.ndead > 0)
+		BufFileWrite(file, p->scan.dead,
+					 p->scan.ndead * sizeof(ItemPointerData));
+	BufFileExportFileSet(file);
+	BufFileClose(file);
+}
+
+static void
+begin_sort(Participant *p)
+{
+	HybBuildScan *scan = &p->scan;
+
+	hyb_build_scan_init(scan, p->ix, p->heap, p->info);
+	if (p->tuplesort == NULL)
+		scan->byte_sort = hyb_sort_create(p->kilobytes, &p->shared->files,
+										  p->number);
+	else
+	{
+		SortCoordinate coordinate = palloc0(sizeof(SortCoordinateData));
+
+		coordinate->isWorker = true;
+		coordinate->nParticipants = -1;
+		coordinate->sharedsort = p->tuplesort;
+		hyb_build_scan_begin_tuplesort(scan, p->kilobytes, coordinate);
+	}
+}
+
+/* Sort to where others find it. */
+static void
+perform_sort(Participant *p)
+{
+	if (p->tuplesort == NULL)
+	{
+		int			all = hyb_runs_fan_in((Size) p->kilobytes * 1024);
+
+		hyb_sort_share(p->scan.byte_sort, all / p->shared->requested);
+		hyb_sort_end(p->scan.byte_sort);
+	}
+	else
+	{
+		tuplesort_performsort(p->scan.sort);
+		share_dead(p);
+	}
+}
+
+/* Scan a part of the table, and sort its entries. */
+static void
+scan_and_sort(Participant *p)
+{
+	Shared	   *shared = p->shared;
+	double		rows;
+
+	HYB_POINT("build-scan");
+	begin_sort(p);
+	rows = table_index_build_scan(p->heap, p->ix->rel, p->info, true,
+								  is_leader(p), hyb_build_scan_add, &p->scan,
+								  table_beginscan_parallel(p->heap, table_scan_of(shared)));
+	report_phase(p, HYB_PHASE_SORT);
+	perform_sort(p);
+
+	SpinLockAcquire(&shared->mutex);
+	Assert(shared->sorted < shared->requested && shared->finished == 0);
+	shared->sorted++;
+	shared->rows += rows;
+	shared->entries += p->scan.entries;
+	shared->broken_hot_chain |= p->info->ii_BrokenHotChain;
+	if (!is_leader(p))
+		shared->rows_by_workers += (uint64) rows;
+	SpinLockRelease(&shared->mutex);
+	ConditionVariableBroadcast(&shared->changed);
+
+	if (p->tuplesort != NULL)
+		tuplesort_end(p->scan.sort);
+	MemoryContextDelete(p->scan.tuple_context);
+}
+
+/* How many ranges to cut so many bytes into. */
+static int
+count_ranges(const Shared *shared, int64 bytes)
+{
+	int64		n = bytes / RANGE_BYTES;
+
+	n = Max(n, shared->participants);
+	Assert(shared->participants > 1 && shared->participants <= shared->requested);
+	n = Min(n, shared->participants * RANGES_EACH);
+	return (int) Min(n, Max(bytes / RANGE_LEAST, 1));
+}
+
+/* The next range that nobody has taken. */
+static int
+take_range(Participant *p, int n)
+{
+	Shared	   *shared = p->shared;
+	int			range;
+
+	SpinLockAcquire(&shared->mutex);
+	range = shared->next_range++;
+	if (range < n && !is_leader(p))
+		shared->ranges_by_workers++;
+	SpinLockRelease(&shared->mutex);
+	return range;
+}
+
+static void
+write_range(Participant *p, HybStepSpace *space, const HybRuns *runs,
+			const HybRanges *ranges, int range)
+{
+	Shared	   *shared = p->shared;
+	bool		whole_keys = p->info->ii_Unique;
+	HybBuildLeaves leaves = {0};
+	HybChildList nodes = {0};
+	HybRunMerge *merge;
+	HybPos		low;
+	HybPos		high;
+
+	HYB_POINT("build-range");
+	Assert(shared->sorted == shared->participants);
+	Assert(range >= 0 && range < ranges->n);
+	leaves.ix = p->ix;
+	leaves.heap = p->heap;
+	leaves.unique = p->info->ii_Unique;
+	leaves.nulls_not_distinct = p->info->ii_NullsNotDistinct;
+	leaves.entries = shared->entries;
+	leaves.space = space;
+	leaves.is_range = ranges->n > 1;
+	leaves.all_done = &shared->written;
+	leaves.report = is_leader(p);
+	if (range > 0)
+	{
+		low = hyb_range_low(ranges, range, p->ix->desc, whole_keys);
+		leaves.low = &low;
+	}
+	if (range + 1 < ranges->n)
+	{
+		high = hyb_range_low(ranges, range + 1, p->ix->desc, whole_keys);
+		leaves.high = &high;
+	}
+	merge = hyb_merge_begin(runs, range > 0 ? &ranges->bounds[range - 1] : NULL,
+							range + 1 < ranges->n ? &ranges->bounds[range] : NULL,
+							(Size) p->kilobytes * 1024);
+	hyb_build_leaves_begin(&leaves);
+	hyb_build_leaves_from_merge(&leaves, merge);
+	hyb_build_leaves_finish(&leaves);
+	hyb_merge_end(merge);
+	if (ranges->n > 1)
+		hyb_static_pack(space, &leaves.leaves, &nodes);
+	hyb_range_put(&shared->files, range, ranges->n > 1 ? &nodes : &leaves.leaves);
+
+	SpinLockAcquire(&shared->mutex);
+	shared->leaf_pages += leaves.leaves.n;
+	SpinLockRelease(&shared->mutex);
+}
+
+/* Write ranges until there are no more; returns how many there are. */
+static int
+write_ranges(Participant *p)
+{
+	Shared	   *shared = p->shared;
+	HybRuns    *runs = hyb_runs_open(&shared->files, shared->participants);
+	HybStepSpace *space = palloc(sizeof(HybStepSpace));
+	HybRanges	ranges;
+	int			range;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "hybrid build range",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old;
+
+	hyb_ranges_cut(&ranges, runs, p->ix->desc, p->info->ii_Unique,
+				   count_ranges(shared, hyb_runs_bytes(runs)));
+	hyb_bulk_space_init(space, p->ix, 1, false);
+	hyb_bulk_space_share(space, true);
+	old = MemoryContextSwitchTo(context);
+	while ((range = take_range(p, ranges.n)) < ranges.n)
+	{
+		write_range(p, space, runs, &ranges, range);
+		MemoryContextReset(context);
+	}
+	MemoryContextSwitchTo(old);
+	hyb_runs_close_opened(runs);
+
+	Assert(p->number < shared->participants);
+	p->spares[p->number].first = space->own;
+	p->spares[p->number].n = space->nown;
+	SpinLockAcquire(&shared->mutex);
+	shared->inner_pages += space->new_inner;
+	shared->filter_pages += space->new_filter;
+	shared->filtered += space->filtered;
+	shared->filters |= space->filters;
+	shared->finished++;
+	SpinLockRelease(&shared->mutex);
+	ConditionVariableBroadcast(&shared->changed);
+	return ranges.n;
+}
+
+/* ---- workers ---- */
+
+void
+hyb_build_worker_main(dsm_segment *seg, shm_toc *toc)
+{
+	Participant p = {0};
+	Shared	   *shared;
+	LOCKMODE	heap_lock;
+	LOCKMODE	index_lock;
+	Relation	index;
+	WalUsage   *wal_usage = shm_toc_lookup(toc, KEY_WAL_USAGE, false);
+	BufferUsage *buffer_usage = shm_toc_lookup(toc, KEY_BUFFER_USAGE, false);
+
+	/* an error if the leader's build is another one, before we look at Shared */
+	(void) hyb_shared_init();
+	shared = shm_toc_lookup(toc, KEY_SHARED, false);
+	heap_lock = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
+	index_lock = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
+	debug_query_string = shm_toc_lookup(toc, KEY_QUERY_TEXT, true);
+	pgstat_report_activity(STATE_RUNNING, debug_query_string);
+	pgstat_report_query_id(shared->query_id, false);
+
+	/* the leader has these locks, or such that are stronger */
+	p.heap = table_open(shared->heap, heap_lock);
+	index = index_open(shared->index, index_lock);
+	p.ix = hyb_index_create_handle(index);
+	p.info = BuildIndexInfo(index);
+	p.info->ii_Concurrent = shared->concurrent;
+	p.info->ii_Unique = shared->unique;
+	p.shared = shared;
+	p.number = ParallelWorkerNumber + 1;
+	Assert(p.number > 0 && p.number < shared->requested);
+	p.kilobytes = maintenance_work_mem / shared->requested;
+	p.spares = shm_toc_lookup(toc, KEY_SPARE, false);
+	SharedFileSetAttach(&shared->files, seg);
+	p.tuplesort = shm_toc_lookup(toc, KEY_TUPLESORT, true);
+	if (p.tuplesort != NULL)
+		tuplesort_attach_shared(p.tuplesort, seg);
+
+	InstrStartParallelQuery();
+	scan_and_sort(&p);
+	if (p.tuplesort == NULL)
+	{
+		wait_for_all(&p, &shared->sorted);
+		(void) write_ranges(&p);
+	}
+	InstrEndParallelQuery(&buffer_usage[ParallelWorkerNumber],
+						  &wal_usage[ParallelWorkerNumber]);
+
+	index_close(index, index_lock);
+	table_close(p.heap, heap_lock);
+}
+
+/* ---- the leader ---- */
+
+static void
+estimate_shared_size(ParallelContext *context, Relation heap, Snapshot snapshot,
+					 bool tuplesort)
+{
+	shm_toc_estimator *e = &context->estimator;
+	int			participants = context->nworkers + 1;
+
+	shm_toc_estimate_chunk(e, add_size(BUFFERALIGN(sizeof(Shared)),
+									   table_parallelscan_estimate(heap, snapshot)));
+	shm_toc_estimate_chunk(e, mul_size(sizeof(Spare), participants));
+	shm_toc_estimate_chunk(e, mul_size(sizeof(WalUsage), context->nworkers));
+	shm_toc_estimate_chunk(e, mul_size(sizeof(BufferUsage), context->nworkers));
+	shm_toc_estimate_keys(e, 4);
+	if (tuplesort)
+	{
+		shm_toc_estimate_chunk(e, tuplesort_estimate_shared(participants));
+		shm_toc_estimate_keys(e, 1);
+	}
+	if (debug_query_string != NULL)
+	{
+		shm_toc_estimate_chunk(e, strlen(debug_query_string) + 1);
+		shm_toc_estimate_keys(e, 1);
+	}
+}
+
+static void *
+allocate_shared(shm_toc *toc, uint64 key, Size size)
+{
+	void	   *chunk = shm_toc_allocate(toc, size);
+
+	memset(chunk, 0, size);
+	shm_toc_insert(toc, key, chunk);
+	return chunk;
+}
+
+static Shared *
+make_shared(ParallelContext *context, const Participant *self,
+			Snapshot snapshot)
+{
+	Shared	   *shared = allocate_shared(context->toc, KEY_SHARED,
+										 add_size(BUFFERALIGN(sizeof(Shared)),
+												  table_parallelscan_estimate(self->heap, snapshot)));
+
+	shared->heap = RelationGetRelid(self->heap);
+	shared->index = RelationGetRelid(self->ix->rel);
+	shared->concurrent = self->info->ii_Concurrent;
+	shared->unique = self->info->ii_Unique;
+	shared->requested = context->nworkers + 1;
+	shared->query_id = pgstat_get_my_query_id();
+	ConditionVariableInit(&shared->changed);
+	SpinLockInit(&shared->mutex);
+	pg_atomic_init_u64(&shared->written, 0);
+	SharedFileSetInit(&shared->files, context->seg);
+	table_parallelscan_initialize(self->heap, table_scan_of(shared), snapshot);
+	return shared;
+}
+
+/* Everything that workers find in shared memory. */
+static void
+fill_shared_memory(Leader *leader)
+{
+	ParallelContext *context = leader->context;
+	shm_toc    *toc = context->toc;
+	Participant *self = &leader->self;
+	int			participants = context->nworkers + 1;
+
+	self->shared = make_shared(context, self, leader->snapshot);
+	self->spares = allocate_shared(toc, KEY_SPARE, mul_size(sizeof(Spare), participants));
+	leader->wal_usage = allocate_shared(toc, KEY_WAL_USAGE,
+										mul_size(sizeof(WalUsage), context->nworkers));
+	leader->buffer_usage = allocate_shared(toc, KEY_BUFFER_USAGE,
+										   mul_size(sizeof(BufferUsage), context->nworkers));
+	if (!self->ix->desc->all_mem)
+	{
+		self->tuplesort = allocate_shared(toc, KEY_TUPLESORT,
+										  tuplesort_estimate_shared(participants));
+		tuplesort_initialize_shared(self->tuplesort, participants, context->seg);
+	}
+	if (debug_query_string != NULL)
+	{
+		Size		size = strlen(debug_query_string) + 1;
+
+		memcpy(allocate_shared(toc, KEY_QUERY_TEXT, size), debug_query_string, size);
+	}
+}
+
+static void
+end_parallel(Leader *leader)
+{
+	WaitForParallelWorkersToFinish(leader->context);
+	for (int i = 0; i < leader->context->nworkers_launched; i++)
+		InstrAccumParallelQuery(&leader->buffer_usage[i], &leader->wal_usage[i]);
+	if (IsMVCCSnapshot(leader->snapshot))
+		UnregisterSnapshot(leader->snapshot);
+	DestroyParallelContext(leader->context);
+	ExitParallelMode();
+}
+
+/* False if there are no shared memory or no workers to be had. */
+static bool
+begin_parallel(Leader *leader, int workers)
+{
+	Participant *self = &leader->self;
+	ParallelContext *context;
+
+	EnterParallelMode();
+	context = CreateParallelContext("hybridindex", "hyb_build_worker_main",
+									workers);
+	leader->context = context;
+
+	/* see _bt_begin_parallel */
+	leader->snapshot = self->info->ii_Concurrent ?
+		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
+	estimate_shared_size(context, self->heap, leader->snapshot, !self->ix->desc->all_mem);
+	InitializeParallelDSM(context);
+	if (context->seg == NULL)
+	{
+		if (IsMVCCSnapshot(leader->snapshot))
+			UnregisterSnapshot(leader->snapshot);
+		DestroyParallelContext(context);
+		ExitParallelMode();
+		return false;
+	}
+	fill_shared_memory(leader);
+	LaunchParallelWorkers(context);
+	if (context->nworkers_launched == 0)
+	{
+		end_parallel(leader);
+		return false;
+	}
+	SpinLockAcquire(&self->shared->mutex);
+	self->shared->participants = context->nworkers_launched + 1;
+	SpinLockRelease(&self->shared->mutex);
+	self->kilobytes = maintenance_work_mem / self->shared->participants;
+	return true;
+}
+
+/* What all have written, in order. */
+static void
+collect_ranges(const Participant *p, int nranges, HybBuildWritten *written)
+{
+	const Shared *shared = p->shared;
+
+	/* each entry that was sorted is in one leaf */
+	Assert(pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &shared->written)) == shared->entries);
+	Assert(shared->finished == shared->participants && shared->next_range >= nranges);
+	for (int i = 0; i < nranges; i++)
+		hyb_range_get(unconstify(SharedFileSet *, &shared->files), i,
+					  &written->children);
+	/* a leaf that is all there is has no node above it */
+	written->level = nranges > 1 ? 2 : 1;
+	written->entries = shared->entries;
+	written->leaf_pages = shared->leaf_pages;
+	written->inner_pages = shared->inner_pages;
+	written->filter_pages = shared->filter_pages;
+	written->filtered = shared->filtered;
+	written->filters = shared->filters;
+	for (int i = 0; i < shared->participants; i++)
+		written->nspare += p->spares[i].n;
+	written->spare = palloc(Max(written->nspare, 1) * sizeof(BlockNumber));
+	written->nspare = 0;
+	Assert(nranges >= 1);
+	for (int i = 0; i < shared->participants; i++)
+		for (int j = 0; j < p->spares[i].n; j++)
+			written->spare[written->nspare++] = p->spares[i].first + j;
+}
+
+static void
+collect_dead_counts(HybBuildScan *scan, const Participant *p)
+{
+	for (int i = 0; i < p->shared->participants; i++)
+	{
+		char		name[MAXPGPATH];
+		BufFile    *file;
+		ItemPointerData tid;
+
+		snprintf(name, MAXPGPATH, "hybrid.dead.%d", i);
+		file = BufFileOpenFileSet(&p->shared->files.fs, name, O_RDONLY, false);
+		while (BufFileRead(file, &tid, sizeof(tid)) == sizeof(tid))
+			hyb_build_scan_note_dead(scan, &tid);
+		BufFileClose(file);
+	}
+}
+
+/* Merge what everybody's tuplesort has, and write it. */
+static void
+write_sorted(Participant *p, HybBuildWritten *written)
+{
+	HybBuildScan scan;
+	SortCoordinate coordinate = palloc0(sizeof(SortCoordinateData));
+
+	coordinate->isWorker = false;
+	coordinate->nParticipants = p->shared->participants;
+	coordinate->sharedsort = p->tuplesort;
+	hyb_build_scan_init(&scan, p->ix, p->heap, p->info);
+	hyb_build_scan_begin_tuplesort(&scan, maintenance_work_mem, coordinate);
+	scan.entries = p->shared->entries;
+	collect_dead_counts(&scan, p);
+	hyb_build_all_leaves(&scan, p->info->ii_NullsNotDistinct, written);
+}
+
+double
+hyb_build_parallel(HybIndex *ix, Relation heap, struct IndexInfo *info,
+				   int workers, HybBuildWritten *written)
+{
+	Leader		leader = {.self = {.ix = ix,.heap = heap,.info = info}};
+	Participant *self = &leader.self;
+	Shared	   *shared;
+	double		rows;
+	int			nranges = 0;
+
+	if (!begin_parallel(&leader, workers))
+		return -1;
+	shared = self->shared;
+	scan_and_sort(self);
+	WaitForParallelWorkersToAttach(leader.context);
+	wait_for_all(self, &shared->sorted);
+	rows = shared->rows;
+	info->ii_BrokenHotChain |= shared->broken_hot_chain;
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
+								 shared->entries);
+	if (self->tuplesort != NULL)
+		write_sorted(self, written);
+	else
+	{
+		report_phase(self, HYB_PHASE_WRITE);
+		nranges = write_ranges(self);
+		wait_for_all(self, &shared->finished);
+		collect_ranges(self, nranges, written);
+	}
+	ereport(DEBUG1,
+			(errmsg_internal("built leaves of index \"%s\" with %d workers, which read " UINT64_FORMAT " of %.0f rows and wrote %d of %d ranges",
+							 RelationGetRelationName(ix->rel),
+							 shared->participants - 1,
+							 shared->rows_by_workers, rows,
+							 shared->ranges_by_workers, nranges)));
+	end_parallel(&leader);
+	return rows;
+}

@@ -1,0 +1,619 @@
+/*
+ * check.c
+ *		hybrid_index_check: every structural invariant of an index.
+ *
+ * The check holds the merge lock for short units of work only, so that
+ * merges, VACUUM and inserters that have to merge wait for a unit at most:
+ *
+ * - The first unit takes a survey of the metapage and the free list, and goes
+ *   over all internal nodes, the links of the delta log and the dictionary.
+ *   So every block is accounted for at one moment, in time proportional to
+ *   the number of nodes and delta pages.
+ * - Without the lock, the entries of the delta pages of the survey are read.
+ *   If a page is not what it was, its generation has been merged.
+ * - Then units of some leaves each walk the key range, as a scan does: each
+ *   takes up the version that is current then at the position that the one
+ *   before has reached, and compares leaves and the entries of newer runs up to
+ *   their fences.  An entry that lives all the time is met exactly once, since
+ *   at each moment it is in one place, and both places of a position are
+ *   looked at in one unit.
+ * - At last, units of a delta page each ask for the entries that the survey's
+ *   log has and the trees did not return: they are dead by now, or have been
+ *   merged and are in the static stage.
+ *
+ * Within a unit the tree, the generations and the free blocks stand still but
+ * for what insertions do: they append to the active generation and take free
+ * blocks for it.  VACUUM may set tombstones and dead flags, but not finish: so
+ * no heap TID of an entry that is live when a unit begins can be used again
+ * before it ends.
+ *
+ * Totals over all leaves are compared with the metapage only if no merge step
+ * came in between.
+ *
+ * In recovery nothing keeps the index still.  A finding counts there only if
+ * no WAL was replayed while the check ran; otherwise the check is done again.
+ *
+ * The comparison of table and index is in check_heap.c.
+ */
+#include "base/compat.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xlogrecovery.h"
+#include "catalog/index.h"
+#include "check/check.h"
+#include "log/dynamic.h"
+#include "merge/merge.h"
+#include "miscadmin.h"
+#include "server/validate.h"
+#include "sql/inspect.h"
+#include "storage/bufmgr.h"
+#include "storage/procarray.h"
+#include "store/dictionary.h"
+#include "store/meta.h"
+#include "store/open.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+
+PG_FUNCTION_INFO_V1(hybrid_index_check);
+
+/* How often an index is checked in recovery until replay lets it be. */
+#define RECOVERY_TRIES		5
+
+static const char *const use_names[] = {
+	"nothing", "the metapage", "a free block", "an internal node", "a leaf",
+	"a delta page", "a dictionary page", "a filter page"
+};
+
+void
+hyb_check_fail(HybCheck *check, BlockNumber blkno, const char *format,...)
+{
+	StringInfoData detail;
+
+	initStringInfo(&detail);
+	for (;;)
+	{
+		va_list		args;
+		int			needed;
+
+		va_start(args, format);
+		needed = appendStringInfoVA(&detail, format, args);
+		va_end(args);
+		if (needed == 0)
+			break;
+		enlargeStringInfo(&detail, needed);
+	}
+
+	hyb_corrupted(check->ix->rel, blkno, detail.data);
+}
+
+void
+hyb_check_lock(HybCheck *check)
+{
+	CHECK_FOR_INTERRUPTS();
+	Assert(!check->locked);
+	check->locked = !RecoveryInProgress();
+	if (check->locked)
+		(void) hyb_merge_lock(check->ix->rel, true);
+	hyb_version_capture(check->ix, check->version);
+}
+
+void
+hyb_check_unlock(HybCheck *check)
+{
+	Assert(check->locked != RecoveryInProgress() || !check->locked);
+	if (check->locked)
+		hyb_merge_unlock(check->ix->rel);
+	check->locked = false;
+}
+
+void
+hyb_check_claim(HybCheck *check, BlockNumber block, HybBlockUse use,
+				BlockNumber from)
+{
+	if (block == InvalidBlockNumber || block >= check->survey.nblocks)
+		hyb_check_fail(check, from,
+					   "It points to block %u as %s, outside the index of %u blocks.",
+					   block, use_names[use], check->survey.nblocks);
+	if (check->use[block] != HYB_USE_NONE)
+		hyb_check_fail(check, from,
+					   "It points to block %u as %s, but that is %s already.",
+					   block, use_names[use], use_names[check->use[block]]);
+	Assert(use > HYB_USE_NONE && (Size) use < lengthof(use_names));
+	check->use[block] = use;
+}
+
+void
+hyb_check_copy(HybCheck *check, const HybCheckPage *to, HybPageKind kind,
+			   char *copy)
+{
+	HybPageOpaque *opaque;
+
+	CHECK_FOR_INTERRUPTS();
+	(void) hyb_page_copy(check->ix, to->block, to->from, kind, to->stamp, copy);
+	opaque = hyb_page_opaque((Page) copy);
+	if (opaque->kind != kind)
+		hyb_check_fail(check, to->block,
+					   "Block %u points to it as a page of kind %d, but it is of kind %d.",
+					   to->from, kind, opaque->kind);
+	if (opaque->stamp != to->stamp)
+		hyb_check_fail(check, to->block,
+					   "Block %u expects stamp " UINT64_FORMAT ", but it has stamp " UINT64_FORMAT ".",
+					   to->from, to->stamp, opaque->stamp);
+	if (opaque->level != to->level)
+		hyb_check_fail(check, to->block,
+					   "Block %u expects level %d, but it has level %d.",
+					   to->from, to->level, opaque->level);
+}
+
+uint32
+hyb_check_entry(HybCheck *check, BlockNumber blkno, int position,
+				const uint8 *entry, uint32 len, const ItemPointerData *tid)
+{
+	const HybKeyDesc *desc = check->ix->desc;
+	HybValue	vals[INDEX_MAX_KEYS];
+	uint32		keylen;
+
+	if (len == 0 || len > HYB_MAX_ENTRY_SIZE)
+		hyb_check_fail(check, blkno, "The entry at position %d has length %u.",
+					   position, len);
+	if (hyb_key_split(desc, entry, len, desc->natts, vals) != len)
+		hyb_check_fail(check, blkno, "The entry at position %d is malformed.",
+					   position);
+	keylen = hyb_key_length(desc, entry, len);
+	if (keylen == 0 || keylen > len)
+		hyb_check_fail(check, blkno, "The key at position %d is malformed.",
+					   position);
+	if (!ItemPointerIsValid(unconstify(ItemPointerData *, tid)))
+		hyb_check_fail(check, blkno, "The heap TID at position %d is invalid.",
+					   position);
+	return keylen;
+}
+
+void
+hyb_check_position(HybCheck *check, BlockNumber blkno, int position,
+				   const HybPos *pos)
+{
+	const HybKeyDesc *desc = check->ix->desc;
+	HybValue	vals[INDEX_MAX_KEYS];
+	bool		good;
+
+	good = pos->tie >= HYB_BEFORE && pos->tie <= HYB_AFTER &&
+		pos->len <= HYB_MAX_ENTRY_SIZE && pos->ncols <= desc->nkeys;
+	if (good && pos->ncols > 0)
+		good = hyb_key_split(desc, pos->key, pos->len, pos->ncols, vals) == pos->len;
+	else if (good && pos->len > 0)
+		good = desc->all_mem;
+	/* the TID may be one below a real one, with offset 0 */
+	if (good && pos->tie == HYB_AT)
+		good = pos->ncols == desc->nkeys &&
+			BlockNumberIsValid(ItemPointerGetBlockNumberNoCheck(&pos->tid));
+	if (!good)
+		hyb_check_fail(check, blkno, "The separator at position %d is malformed.",
+					   position);
+}
+
+/*
+ * Was the insertion of a tuple aborted?  A merge went by the tuple's hint bit,
+ * which a crash may have undone, and which a standby need not have.
+ */
+static bool
+insertion_aborted(HeapTupleHeader tuple)
+{
+	TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple);
+
+	if (HeapTupleHeaderXminCommitted(tuple))
+		return false;
+	return HeapTupleHeaderXminInvalid(tuple) ||
+		(!TransactionIdIsInProgress(xmin) && !TransactionIdDidCommit(xmin));
+}
+
+bool
+hyb_check_heap_dead(HybCheck *check, ItemPointer tid)
+{
+	Buffer		buf;
+	Page		page;
+	bool		dead = true;
+
+	/* what other access methods keep in their tables is theirs to read */
+	if (check->heap->rd_tableam != GetHeapamTableAmRoutine() ||
+		ItemPointerGetBlockNumber(tid) >= RelationGetNumberOfBlocks(check->heap))
+		return true;
+	buf = ReadBuffer(check->heap, ItemPointerGetBlockNumber(tid));
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buf);
+	if (!PageIsNew(page) &&
+		ItemPointerGetOffsetNumber(tid) <= PageGetMaxOffsetNumber(page))
+	{
+		ItemId		item = PageGetItemId(page, ItemPointerGetOffsetNumber(tid));
+
+		if (ItemIdIsNormal(item))
+			dead = insertion_aborted((HeapTupleHeader) PageGetItem(page, item));
+		else
+			dead = !ItemIdIsRedirected(item);
+	}
+	UnlockReleaseBuffer(buf);
+	return dead;
+}
+
+/* What is wrong with a level, as the metapage has it; or NULL. */
+static const char *
+wrong_level(const HybMetaPage *meta, const HybLevel *level)
+{
+	const HybRoot *root = &level->root;
+
+	if ((root->height == 0) != (root->block == InvalidBlockNumber))
+		return "height and root contradict each other";
+	if (root->height > 0 && root->stamp >= meta->next_stamp)
+		return "the root's stamp lies in the future";
+	if (root->height == 0 && level->tids != 0)
+		return "there are static entries without a tree";
+	if (level->tombstones > level->tids)
+		return "there are more tombstones than entries";
+	return NULL;
+}
+
+/* The same of generations and the watermark. */
+static const char *
+wrong_generations(const HybMetaPage *meta)
+{
+	bool		merging = meta->frozen.number != 0 || meta->pass_level != 0;
+
+	if (meta->active.number == 0 ||
+		meta->active.number >= meta->next_generation ||
+		meta->frozen.number >= meta->active.number ||
+		meta->retiring.number >= meta->active.number ||
+		(meta->frozen.number != 0 && meta->retiring.number != 0 &&
+		 meta->retiring.number >= meta->frozen.number))
+		return "the generation numbers are out of order";
+	if (meta->wm_len == 0 && meta->wm_ncols != 0)
+		return "the watermark has columns but no key";
+	if (!merging && (meta->wm_len != 0 || meta->wm_tie != HYB_BEFORE))
+		return "there is a watermark without a frozen generation";
+	if (meta->pass_level != 0 && meta->frozen.number != 0)
+		return "there is a pass over levels beside a frozen generation";
+	if (!merging && (meta->flags & HYB_META_COMPACTING) != 0)
+		return "there is a visit of all leaves without a frozen generation";
+	if (meta->pass_level == 0 && (meta->flags & HYB_META_MOVING) != 0)
+		return "a unit is being moved without a pass over levels";
+	if (!merging && (meta->flags & HYB_META_QUIET) != 0 &&
+		(meta->flags & HYB_META_COLLAPSE) == 0)
+		return "there is a quiet merge without a frozen generation";
+	if (!merging && (meta->flags & HYB_META_UNEARNED) != 0)
+		return "there is the rest of a quiet merge without a frozen generation";
+	return NULL;
+}
+
+/* The same of what merges count, and of the end of the file. */
+static const char *
+wrong_counters(const HybMetaPage *meta)
+{
+	if ((meta->flags & ~HYB_META_ALL) != 0)
+		return "there are flags without a meaning";
+	if (meta->earned_pages > meta->written_pages)
+		return "fewer pages were written than earned";
+	if (meta->pass_stamp > meta->next_stamp)
+		return "the stamp of the pass lies in the future";
+	for (int i = 0; i < HYB_MAX_LEVELS; i++)
+		if (meta->surveyed[i] > meta->next_stamp)
+			return "the stamp of a whole pass lies in the future";
+	if (BlockNumberIsValid(meta->cut) ? meta->cut == HYB_METAPAGE_BLKNO :
+		meta->cut_end != 0 || meta->cut_blocks != 0)
+		return "the end that is to be cut off does not begin anywhere";
+	if (meta->cut_end != 0 &&
+		(meta->cut_end <= meta->cut || meta->cut_blocks != 0))
+		return "the end that is to be cut off is not what it was";
+	return NULL;
+}
+
+/*
+ * Fields of the metapage that can be judged by themselves.
+ */
+static void
+check_meta_fields(HybCheck *check)
+{
+	const HybMetaPage *meta = check->survey.meta;
+	const char *wrong = wrong_generations(meta);
+
+	if (wrong == NULL)
+		wrong = wrong_counters(meta);
+	for (int i = 0; i < meta->nlevels && wrong == NULL; i++)
+		wrong = wrong_level(meta, &meta->levels[i]);
+	if (wrong != NULL)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "In the metapage, %s.", wrong);
+
+	if (meta->frozen.number != 0 || meta->pass_level != 0)
+		hyb_check_position(check, HYB_METAPAGE_BLKNO, 0,
+						   &check->version->watermark);
+}
+
+/*
+ * The handle's dictionary may have been read long ago: look at the pages.
+ */
+static void
+check_dictionary(HybCheck *check)
+{
+	const HybMetaPage *meta = check->survey.meta;
+	HybCheckPage at = {
+		.block = meta->dictionary,
+		.from = HYB_METAPAGE_BLKNO,
+		.stamp = 1
+	};
+	char	   *copy;
+
+	if ((check->ix->desc->has_encoded && (meta->flags & HYB_META_PLAIN) == 0) !=
+		BlockNumberIsValid(at.block))
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "In the metapage, the link to the dictionary does not fit the columns.");
+	copy = palloc(BLCKSZ);
+	while (BlockNumberIsValid(at.block))
+	{
+		hyb_check_claim(check, at.block, HYB_USE_DICTIONARY, at.from);
+		hyb_check_copy(check, &at, HYB_PAGE_DICTIONARY, copy);
+		hyb_dictionary_check_page(check->ix->rel, at.block, (Page) copy);
+		at.from = at.block;
+		at.block = hyb_page_opaque((Page) copy)->link;
+	}
+	pfree(copy);
+}
+
+/*
+ * A block that nothing points to, or that is free.  Returns whether it is a
+ * sound page of this index, and the kind of page; all zeroes have none.
+ * Raises an error if it cannot be read.
+ */
+static int
+kind_of_block(HybCheck *check, BlockNumber block, bool *empty)
+{
+	Buffer		buf = ReadBuffer(check->ix->rel, block);
+	Page		page = BufferGetPage(buf);
+	int			kind = 0;
+
+	CHECK_FOR_INTERRUPTS();
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	*empty = PageIsNew(page);
+	if (!*empty)
+	{
+		*empty = hyb_page_check(check->ix, buf, HYB_PAGE_FREELIST, 0) &&
+			hyb_page_opaque(page)->count == 0;
+		kind = hyb_page_opaque(page)->kind;
+	}
+	UnlockReleaseBuffer(buf);
+	return kind;
+}
+
+/*
+ * Each block has been claimed, or is a leftover of an interrupted extension,
+ * which VACUUM gives to the free list.
+ */
+static void
+check_every_block(HybCheck *check)
+{
+	for (BlockNumber block = 1; block < check->survey.nblocks; block++)
+	{
+		bool		empty;
+		int			kind;
+
+		if (check->use[block] != HYB_USE_NONE)
+			continue;
+		kind = kind_of_block(check, block, &empty);
+		if (!empty)
+			hyb_check_fail(check, block,
+						   "It is of kind %d, but nothing points to it.", kind);
+	}
+}
+
+/*
+ * What free blocks hold matters to nobody, but they must be readable pages of
+ * the index, or all zeroes.  They may be in use again by now.
+ */
+static void
+check_free_blocks(HybCheck *check)
+{
+	for (BlockNumber block = 1; block < check->survey.nblocks; block++)
+	{
+		bool		empty;
+
+		if (check->use[block] == HYB_USE_FREE)
+			(void) kind_of_block(check, block, &empty);
+	}
+}
+
+/*
+ * A snapshot whose tuples all have entries: every one that it sees was
+ * indexed before the entries are read.
+ */
+static Snapshot
+take_snapshot(Relation index)
+{
+	Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+
+	if (IsolationUsesXactSnapshot() && index->rd_index->indcheckxmin &&
+		!TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data),
+							   snapshot->xmin))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("index \"%s\" cannot be checked with this transaction's snapshot",
+						RelationGetRelationName(index))));
+	return snapshot;
+}
+
+static void
+check_whole_index(Relation index, Relation heap, bool heapallindexed)
+{
+	HybCheck   *check = palloc0(sizeof(HybCheck));
+	MemoryContext old_context;
+	Snapshot	snapshot = InvalidSnapshot;
+	HybMetaPage *meta;
+
+	check->context = AllocSetContextCreate(CurrentMemoryContext,
+										   "hybrid index check",
+										   ALLOCSET_DEFAULT_SIZES);
+	check->page_context = AllocSetContextCreate(check->context,
+												"hybrid index check page",
+												ALLOCSET_DEFAULT_SIZES);
+	check->unit_context = AllocSetContextCreate(check->context,
+												"hybrid index check unit",
+												ALLOCSET_DEFAULT_SIZES);
+	old_context = MemoryContextSwitchTo(check->context);
+	check->ix = hyb_index_create_handle(index);
+	check->heap = heap;
+	if (heapallindexed)
+		check->snapshot = snapshot = take_snapshot(index);
+
+	check->version = palloc(sizeof(HybVersion));
+	hyb_check_lock(check);
+	hyb_survey_take(check->ix, &check->survey);
+	meta = check->survey.meta;
+	hyb_version_from_meta(meta, check->version);
+	check->filter_copy = palloc(BLCKSZ);
+	check->filter_copy_block = InvalidBlockNumber;
+	check->leaf_tids = palloc(HYB_LEAF_MAX_ITEMS * sizeof(ItemPointerData));
+	/* these are used while another context is current */
+	hyb_buf_reserve(&check->probe, HYB_MAX_ENTRY_SIZE + sizeof(ItemPointerData));
+	hyb_buf_reserve(&check->entry, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&check->last_key, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&check->row_key, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&check->fresh_key, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&check->at_key, HYB_MAX_ENTRY_SIZE);
+	if (heapallindexed)
+		hyb_check_heap_begin(check, Max((double) hyb_meta_static(meta).tids + 8192,
+										heap->rd_rel->reltuples));
+
+	check->use = MemoryContextAllocExtended(check->context,
+											check->survey.nblocks,
+											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	check->use[HYB_METAPAGE_BLKNO] = HYB_USE_META;
+	for (BlockNumber block = 1; block < check->survey.nblocks; block++)
+		if (hyb_survey_is_free(&check->survey, block))
+			check->use[block] = HYB_USE_FREE;
+
+	check_meta_fields(check);
+	check_dictionary(check);
+	hyb_check_chains(check);
+	hyb_check_nodes(check);
+	check_every_block(check);
+	hyb_check_unlock(check);
+	HYB_POINT("check-surveyed");
+
+	hyb_check_log(check);
+	hyb_check_leaves(check);
+	hyb_check_log_done(check);
+	check_free_blocks(check);
+	hyb_check_hot(check);
+
+	hyb_check_prefix_end(check);
+	if (heapallindexed)
+	{
+		hyb_check_heap(check, snapshot);
+		UnregisterSnapshot(snapshot);
+	}
+	for (int i = 0; i < HYB_CHECK_SOURCES; i++)
+		hyb_dyn_batch_free(&check->sources[i].batch);
+	hyb_leaf_close(&check->leaf);
+	MemoryContextSwitchTo(old_context);
+	MemoryContextDelete(check->context);
+	pfree(check);
+}
+
+/*
+ * Check once in recovery, in a subtransaction that lets go of everything if
+ * the check fails.  Returns false if there was a finding, but replay went on
+ * meanwhile.
+ */
+static bool
+check_index_replayed(Relation index, Relation heap, bool heapallindexed)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext context = AllocSetContextCreate(caller,
+												  "hybrid index check in recovery",
+												  ALLOCSET_DEFAULT_SIZES);
+	ResourceOwner owner = CurrentResourceOwner;
+	XLogRecPtr	begin = GetXLogReplayRecPtr(NULL);
+	bool		promoted = !RecoveryInProgress();
+	volatile bool sound = true;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		check_whole_index(index, heap, heapallindexed);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+
+		/*
+		 * `begin` is the end of the last record that was replayed then; this
+		 * is the end of the record that is being replayed, or was last.  So
+		 * they are the same only if no record was being applied in between.
+		 * Nor has anything kept others from merging since a promotion that
+		 * came in between.
+		 */
+		if (error->sqlerrcode != ERRCODE_INDEX_CORRUPTED || promoted ||
+			(RecoveryInProgress() && GetCurrentReplayRecPtr(NULL) == begin))
+			PG_RE_THROW();
+		FlushErrorState();
+		FreeErrorData(error);
+		RollbackAndReleaseCurrentSubTransaction();
+		sound = false;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+	CurrentResourceOwner = owner;
+	return sound;
+}
+
+/*
+ * hybrid_index_check(index regclass, heapallindexed boolean DEFAULT false)
+ * RETURNS void
+ */
+Datum
+hybrid_index_check(PG_FUNCTION_ARGS)
+{
+	Oid			indexoid = PG_GETARG_OID(0);
+	bool		heapallindexed = PG_GETARG_BOOL(1);
+	HybInspected inspected;
+
+	hyb_inspect_open(indexoid, AccessShareLock, HYB_ACCESS_MAINTAIN,
+					 &inspected);
+	if (!inspected.index->rd_index->indisvalid)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot check index \"%s\"",
+						RelationGetRelationName(inspected.index)),
+				 errdetail("Index is not valid.")));
+	hyb_check_column_classes(inspected.index, WARNING);
+	if (!RecoveryInProgress())
+		check_whole_index(inspected.index, inspected.heap, heapallindexed);
+	else
+	{
+		int			tries = 0;
+
+		while (!check_index_replayed(inspected.index, inspected.heap,
+									 heapallindexed))
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (++tries == RECOVERY_TRIES)
+				ereport(ERROR,
+						(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+						 errmsg("index \"%s\" changed while it was being checked",
+								RelationGetRelationName(inspected.index)),
+						 errhint("Pause WAL replay, or check the index on the primary.")));
+		}
+	}
+	hyb_inspect_close(&inspected);
+
+	PG_RETURN_VOID();
+}

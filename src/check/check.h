@@ -1,0 +1,268 @@
+/*
+ * check.h
+ *		State of hybrid_index_check, shared by its parts.
+ */
+#ifndef HYB_CHECK_H
+#define HYB_CHECK_H
+
+#include "filter/filter.h"
+#include "leaf/leaf.h"
+#include "lib/bloomfilter.h"
+#include "log/delta.h"
+#include "log/dynamic.h"
+#include "store/survey.h"
+#include "utils/snapshot.h"
+#include "utils/tuplesort.h"
+
+/* What a block was found to be; each block is exactly one of these. */
+typedef enum HybBlockUse
+{
+	HYB_USE_NONE = 0,
+	HYB_USE_META,
+	HYB_USE_FREE,
+	HYB_USE_INNER,
+	HYB_USE_LEAF,
+	HYB_USE_DELTA,
+	HYB_USE_DICTIONARY,
+	HYB_USE_FILTER
+} HybBlockUse;
+
+/* A page of the delta log, as of the survey. */
+typedef struct HybCheckLogPage
+{
+	BlockNumber block;
+	uint64		generation;
+} HybCheckLogPage;
+
+/*
+ * A live entry that the log holds, and that the dynamic stage's tree or, where
+ * it was merged, the static stage must know.
+ */
+typedef struct HybLogEntry
+{
+	uint64		generation;
+	BlockNumber block;
+	uint16		offset;
+	bool		seen;			/* the tree returned it */
+	uint32		hash;			/* of its bytes and TID */
+} HybLogEntry;
+
+/* A page, as what points to it has it. */
+typedef struct HybCheckPage
+{
+	BlockNumber block;
+	BlockNumber from;			/* the page that points to it */
+	uint64		stamp;
+	int			level;
+	const HybPos *low;			/* fences of a node or leaf */
+	const HybPos *high;
+	const HybChild *children;	/* of a node, once it was read */
+	int			n;
+} HybCheckPage;
+
+/* What newer runs hold is read in order: the dynamic stage, or one level. */
+typedef struct HybCheckSource
+{
+	int			run;			/* run/run.h */
+	HybDynBatch batch;
+	uint64		version;		/* that it was fetched with; 0: no batch */
+	int			next;			/* item of the batch */
+} HybCheckSource;
+
+#define HYB_CHECK_SOURCES	HYB_MAX_LEVELS
+
+typedef struct HybCheck
+{
+	HybIndex   *ix;
+	Relation	heap;
+	bool		locked;			/* the merge lock is held */
+	HybSurvey	survey;
+	HybVersion *version;		/* of the survey, later of the unit at hand */
+	uint8	   *use;			/* HybBlockUse of each block of the survey */
+
+	/* comparison with the table (check_heap.c) */
+	bloom_filter *filter;		/* of all live entries, or NULL: not wanted */
+	HybBuf		probe;			/* entry and TID, for the filter */
+	Tuplesortstate *leads;		/* TIDs of all live entries, with hashes */
+	Snapshot	snapshot;		/* older than the first look at the index */
+	struct IndexFetchTableData *fetch;	/* check_prefix.c; NULL: not needed
+										 * yet */
+	struct TupleTableSlot *slot;
+
+	/* static stage (check_static.c) */
+	int			level;			/* at hand */
+	HybPos		at;				/* where the next unit begins */
+	HybBuf		at_key;			/* its key */
+	bool		changed;		/* a tree is not that of the survey any more */
+	HybLevel	found[HYB_MAX_LEVELS];	/* what the survey's nodes have; tids
+										 * is 0 if they do not say */
+	uint64		tids;			/* of the leaves of the level */
+	uint64		tombstones;
+	double		filled;			/* sum of hyb_leaf_fill over all leaves */
+	HybLeaf		leaf;
+	ItemPointerData *leaf_tids;
+	HybBuf		entry;			/* of the row at hand */
+	HybBuf		last_key;		/* of the entry before it */
+	ItemPointerData last_tid;
+	HybBuf		row_key;		/* of a row of the table */
+	bool		have_last;
+
+	/* filters (check_filter.c) */
+	uint64		filters;
+	const HybChild *filter_child;	/* leaf at hand */
+	bool		filter_open;	/* it has a filter: */
+	const HybFilterImage *filter_image;
+	Size		filter_size;	/* of what follows it */
+	char	   *filter_copy;	/* its page */
+	BlockNumber filter_copy_block;
+
+	/* delta log and its trees (check_dynamic.c) */
+	HybCheckLogPage *log_pages;
+	Size		nlog_pages;
+	Size		log_pages_alloc;
+	HybLogEntry *log;			/* sorted by (block, offset) */
+	Size		nlog;
+	Size		log_alloc;
+
+	/* entries of runs newer than the oldest level (check_fresh.c) */
+	HybCheckSource sources[HYB_CHECK_SOURCES];	/* the dynamic stage, and
+												 * levels from the second on */
+	HybCheckSource *fresh;		/* that has the next entry; NULL: not known */
+	HybBuf		fresh_key;		/* of the last one that was consumed */
+	ItemPointerData fresh_tid;
+
+	MemoryContext context;		/* of all of the above */
+	MemoryContext unit_context; /* reset for each unit */
+	MemoryContext page_context; /* reset now and then */
+} HybCheck;
+
+/*
+ * The merge lock, held for the survey and for each unit of work: between two
+ * units the index may change.  _lock captures the current version, too.  In
+ * recovery there is no lock, and nothing merges but replay.
+ */
+extern void hyb_check_lock(HybCheck *check);
+extern void hyb_check_unlock(HybCheck *check);
+
+/* Report damage. */
+HYB_NORETURN extern void hyb_check_fail(HybCheck *check, BlockNumber blkno,
+										const char *format,...) pg_attribute_printf(3, 4);
+
+/* `from` points to `block`, which is used in the given way. */
+extern void hyb_check_claim(HybCheck *check, BlockNumber block,
+							HybBlockUse use, BlockNumber from);
+
+/* Copy a page of this kind. */
+extern void hyb_check_copy(HybCheck *check, const HybCheckPage *to,
+						   HybPageKind kind, char *copy);
+
+/* Whole columns, consumed exactly?  Returns the key columns' length. */
+extern uint32 hyb_check_entry(HybCheck *check, BlockNumber blkno,
+							  int position, const uint8 *entry, uint32 len,
+							  const ItemPointerData *tid);
+
+/* Is this position well formed? */
+extern void hyb_check_position(HybCheck *check, BlockNumber blkno,
+							   int position, const HybPos *pos);
+
+/*
+ * Does a heap line pointer stand for nothing any more, or for a row whose
+ * insertion was aborted?  Of a table that is no heap that cannot be told: then
+ * it may.
+ */
+extern bool hyb_check_heap_dead(HybCheck *check, ItemPointer tid);
+
+/*
+ * check_heap.c: begin before the first live entry is noted; after the last one
+ * compare table and index, with a snapshot taken before the index was looked
+ * at.  No locks are held; index expressions run as the current user.
+ */
+extern void hyb_check_heap_begin(HybCheck *check, double entries);
+extern void hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
+						   const ItemPointerData *tid);
+extern void hyb_check_heap(HybCheck *check, Snapshot snapshot);
+
+/* check_static.c: internal nodes, with the lock of the survey */
+extern void hyb_check_nodes(HybCheck *check);
+
+/* Leaves, and the entries of newer runs beside them; locks a unit at a time. */
+extern void hyb_check_leaves(HybCheck *check);
+
+/* Does the static stage hold this entry?  Within a unit. */
+extern bool hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
+								   const HybPos *pos);
+
+/* The same: are the leaf's TIDs [first, last) none of newer entries of their key? */
+extern void hyb_check_not_fresh(HybCheck *check, BlockNumber blkno,
+								const HybDynItem *item, int first, int last);
+
+/*
+ * check_prefix.c: a row of the opened leaf, which does not keep keys, between
+ * these fences; with the table, if that is wanted: all rows that the snapshot
+ * sees begin with it.  At the end, what that needed goes.
+ */
+extern void hyb_check_prefix_row(HybCheck *check, BlockNumber blkno, int row,
+								 const HybPos *low, const HybPos *high);
+extern void hyb_check_prefix_end(HybCheck *check);
+
+/* The key of the row that a TID leads to; false if the snapshot sees none. */
+extern bool hyb_check_row_key(HybCheck *check, ItemPointerData tid,
+							  Snapshot snapshot, HybBuf *key);
+
+/* Is there an entry, or its tombstone, that may be the one at this position? */
+extern bool hyb_check_prefix_holds(HybCheck *check, const HybPos *pos);
+
+/*
+ * check_filter.c: the filter pages that the children of a level-1 node point
+ * to are claimed with the lock of the survey; those whose first leaf is among
+ * children[from, to) are checked with that unit.
+ */
+extern void hyb_check_filter_claim(HybCheck *check, const HybCheckPage *node);
+extern void hyb_check_filter_pages(HybCheck *check, const HybCheckPage *node,
+								   int from, int to);
+extern void hyb_check_filter_open(HybCheck *check, const HybChild *child);
+extern void hyb_check_filter_leaf(HybCheck *check);
+extern void hyb_check_filter_key(HybCheck *check, const uint8 *key,
+								 uint32 keylen, int position);
+extern void hyb_check_filter_items(HybCheck *check, int row, int first, int last);
+
+/*
+ * check_dynamic.c: the chains of the log, with the lock of the survey; then,
+ * without, the entries of their pages and the structure of the trees.
+ */
+extern void hyb_check_chains(HybCheck *check);
+extern void hyb_check_log(HybCheck *check);
+
+/*
+ * When the leaves are done: what the trees have not returned is dead by now,
+ * or in the static stage.  Locks a page at a time.
+ */
+extern void hyb_check_log_done(HybCheck *check);
+
+/* The tree has returned this entry: the log must know it. */
+extern void hyb_check_against_log(HybCheck *check, const HybDynItem *item);
+
+/*
+ * check_fresh.c: entries of the runs that are newer than the oldest level.
+ *
+ * A unit begins, which goes on behind the last entry consumed.  What was
+ * fetched before it is forgotten: VACUUM may have come to its end since, and
+ * heap TIDs may be those of other rows.
+ */
+extern void hyb_check_fresh_begin_unit(HybCheck *check);
+
+/* The next entry, in (key, TID) order, not consumed; NULL at the end. */
+extern const HybDynItem *hyb_check_fresh_peek(HybCheck *check);
+
+/* Consume it: its order, and where it comes from. */
+extern void hyb_check_fresh_next(HybCheck *check);
+
+#define hyb_check_fresh_bytes(check, item) \
+	((check)->fresh->batch.keys.data + (item)->key_off)
+
+/*
+ * check_hot.c: hot copies name what the static levels hold.  No lock is held.
+ */
+extern void hyb_check_hot(HybCheck *check);
+
+#endif							/* HYB_CHECK_H */

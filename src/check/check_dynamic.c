@@ -1,0 +1,471 @@
+/*
+ * check_dynamic.c
+ *		hybrid_index_check: the delta log, and whether the trees over it say
+ *		the same.
+ */
+#include "base/compat.h"
+
+#include "base/grow.h"
+#include "check/check.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+static void *
+grow(HybCheck *check, void *array, Size *alloc, Size needed, Size element)
+{
+	if (needed <= *alloc)
+		return array;
+	*alloc = Max(needed, Max(1024, *alloc * 2));
+	return hyb_grow(check->context, array, *alloc, element);
+}
+
+static uint32
+hash_entry(const uint8 *entry, uint32 len, const ItemPointerData *tid)
+{
+	return hash_combine(hash_bytes(entry, len),
+						hash_bytes((const unsigned char *) tid,
+								   sizeof(ItemPointerData)));
+}
+
+static void
+add_log_page(HybCheck *check, BlockNumber block, uint64 generation)
+{
+	HybCheckLogPage *page;
+
+	check->log_pages = grow(check, check->log_pages, &check->log_pages_alloc,
+							check->nlog_pages + 1, sizeof(HybCheckLogPage));
+	Assert(check->nlog_pages < check->log_pages_alloc && generation != 0);
+	page = &check->log_pages[check->nlog_pages++];
+	page->block = block;
+	page->generation = generation;
+}
+
+static void
+add_log_entry(HybCheck *check, const HybCheckLogPage *page, uint16 offset,
+			  uint32 hash)
+{
+	HybLogEntry *log;
+
+	check->log = grow(check, check->log, &check->log_alloc, check->nlog + 1,
+					  sizeof(HybLogEntry));
+	Assert(check->nlog < check->log_alloc);
+	log = &check->log[check->nlog++];
+	log->generation = page->generation;
+	log->block = page->block;
+	log->offset = offset;
+	log->seen = false;
+	log->hash = hash;
+}
+
+/*
+ * Copy a page of the log if it still is one of that generation.
+ */
+static bool
+copy_log_page(HybCheck *check, BlockNumber block, uint64 generation,
+			  char *copy)
+{
+	Relation	rel = check->ix->rel;
+	Buffer		buf;
+	bool		same;
+
+	if (block >= RelationGetNumberOfBlocks(rel))
+		return false;
+	buf = ReadBuffer(rel, block);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	same = !PageIsNew(BufferGetPage(buf)) &&
+		hyb_page_check(check->ix, buf, HYB_PAGE_DELTA, generation);
+	memcpy(copy, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+	return same;
+}
+
+/* Within a unit: is this a generation whose entries are of interest? */
+static bool
+is_current_generation(HybCheck *check, uint64 generation)
+{
+	return generation == check->version->active.number ||
+		generation == check->version->frozen.number;
+}
+
+/* A page that takes no more entries says how many it has. */
+static void
+check_count(HybCheck *check, BlockNumber block, Page page, uint32 n)
+{
+	HybPageOpaque *opaque = hyb_page_opaque(page);
+
+	if (n != opaque->count &&
+		(BlockNumberIsValid(opaque->link) ||
+		 (opaque->flags & HYB_DELTA_CLOSED) != 0))
+		hyb_check_fail(check, block,
+					   "A delta page has %u entries, but claims %u.",
+					   n, opaque->count);
+}
+
+/*
+ * Live entries of one page copy.
+ */
+static void
+check_page_entries(HybCheck *check, const HybCheckLogPage *log_page, Page page)
+{
+	BlockNumber block = log_page->block;
+	HybEntry	entry = {.block = block};
+	uint32		n = 0;
+
+	while (hyb_delta_next(check->ix->rel, page, &entry))
+	{
+		(void) hyb_check_entry(check, block, entry.offset, entry.bytes,
+							   entry.len, &entry.tid);
+		n++;
+		if ((entry.flags & HYB_DELTA_DEAD) == 0)
+			add_log_entry(check, log_page, entry.offset,
+						  hash_entry(entry.bytes, entry.len, &entry.tid));
+	}
+	check_count(check, block, page, n);
+}
+
+typedef enum HybGenerationState
+{
+	GENERATION_ACTIVE,
+	GENERATION_FROZEN,
+	GENERATION_RETIRING
+} HybGenerationState;
+
+/* What the chains of a generation hold. */
+typedef struct Chains
+{
+	const HybGeneration *generation;
+	HybGenerationState state;
+	uint64		nentries;		/* on pages with a successor */
+	uint64		in_tails;		/* on the last ones */
+} Chains;
+
+/* One page of a chain, copied. */
+static void
+check_chain_page(HybCheck *check, Chains *chains, const HybDeltaWalk *walk,
+				 Page page)
+{
+	const HybPageOpaque *opaque = hyb_page_opaque(page);
+	BlockNumber block = walk->block;
+	uint64		number = chains->generation->number;
+	BlockNumber tail = chains->generation->tail[walk->lane];
+	uint32		n;
+
+	if ((opaque->flags & ~HYB_DELTA_CLOSED) != 0)
+		hyb_check_fail(check, block, "A delta page has flags 0x%04X.",
+					   opaque->flags);
+	if (block == tail && chains->state != GENERATION_ACTIVE)
+	{
+		if ((opaque->flags & HYB_DELTA_CLOSED) == 0)
+			hyb_check_fail(check, block,
+						   "The last page of lane %d of frozen generation " UINT64_FORMAT " is not closed.",
+						   walk->lane, number);
+		if (BlockNumberIsValid(opaque->link))
+			hyb_check_fail(check, block,
+						   "The last page of lane %d of generation " UINT64_FORMAT " has a link to block %u.",
+						   walk->lane, number, opaque->link);
+	}
+	if (block != tail && !BlockNumberIsValid(opaque->link))
+		hyb_check_fail(check, block,
+					   "The chain of lane %d of generation " UINT64_FORMAT " ends here, not at its tail, block %u.",
+					   walk->lane, number, tail);
+
+	/* entries of a retiring generation are of no interest any more */
+	if (chains->state == GENERATION_RETIRING)
+		return;
+	add_log_page(check, block, number);
+	n = hyb_delta_count(check->ix->rel, page, block);
+	check_count(check, block, page, n);
+	if (block == tail)
+		chains->in_tails += n;
+	else
+		chains->nentries += n;
+}
+
+/*
+ * The chains of one generation, from the survey's heads to its tails.  Pages
+ * appended behind the tails of the active generation since are not looked at;
+ * the chains of a retiring generation are its pages not freed yet.
+ */
+static void
+check_generation(HybCheck *check, const HybGeneration *generation,
+				 HybGenerationState state)
+{
+	Chains		chains = {
+		.generation = generation,
+		.state = state
+	};
+	HybCheckPage page = {.stamp = generation->number};
+	PGAlignedBlock copy;
+	HybDeltaWalk walk;
+	uint64		npages = 0;
+
+	if (generation->number == 0)
+		return;
+	for (int lane = 0; lane < HYB_LANES && state != GENERATION_RETIRING; lane++)
+		if (!BlockNumberIsValid(generation->head[lane]) &&
+			BlockNumberIsValid(generation->tail[lane]))
+			hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+						   "Lane %d of generation " UINT64_FORMAT " has a tail, but no head.",
+						   lane, generation->number);
+
+	/* to claim a block finds links that go round, and names both pages */
+	hyb_delta_walk_start(&walk, check->ix, generation, false);
+	while (hyb_delta_walk_next(&walk))
+	{
+		hyb_check_claim(check, walk.block, HYB_USE_DELTA, walk.from);
+		page.block = walk.block;
+		page.from = walk.from;
+		hyb_check_copy(check, &page, HYB_PAGE_DELTA, copy.data);
+		check_chain_page(check, &chains, &walk, (Page) copy.data);
+		npages++;
+		if (walk.block != generation->tail[walk.lane])
+			hyb_delta_walk_follow(&walk, (Page) copy.data);
+	}
+
+	if (npages != generation->npages)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "Generation " UINT64_FORMAT " has " UINT64_FORMAT " pages, but the metapage counts " UINT64_FORMAT ".",
+					   generation->number, npages, generation->npages);
+
+	/* a full tail of the active generation may be counted or not yet */
+	if (state == GENERATION_FROZEN ?
+		generation->nentries != chains.nentries + chains.in_tails :
+		state == GENERATION_ACTIVE &&
+		(generation->nentries < chains.nentries ||
+		 generation->nentries > chains.nentries + chains.in_tails))
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "Generation " UINT64_FORMAT " has " UINT64_FORMAT " entries and " UINT64_FORMAT " on its last pages, but the metapage counts " UINT64_FORMAT ".",
+					   generation->number, chains.nentries, chains.in_tails,
+					   generation->nentries);
+}
+
+static int
+compare_log_entries(const void *a, const void *b)
+{
+	const HybLogEntry *la = a;
+	const HybLogEntry *lb = b;
+
+	if (la->block != lb->block)
+		return la->block < lb->block ? -1 : 1;
+	if (la->offset != lb->offset)
+		return la->offset < lb->offset ? -1 : 1;
+	return 0;
+}
+
+void
+hyb_check_chains(HybCheck *check)
+{
+	const HybMetaPage *meta = check->survey.meta;
+
+	check_generation(check, &meta->retiring, GENERATION_RETIRING);
+	check_generation(check, &meta->frozen, GENERATION_FROZEN);
+	check_generation(check, &meta->active, GENERATION_ACTIVE);
+}
+
+void
+hyb_check_log(HybCheck *check)
+{
+	PGAlignedBlock copy;
+	const char *wrong;
+
+	for (Size i = 0; i < check->nlog_pages; i++)
+	{
+		const HybCheckLogPage *page = &check->log_pages[i];
+
+		CHECK_FOR_INTERRUPTS();
+		if (copy_log_page(check, page->block, page->generation, copy.data))
+		{
+			check_page_entries(check, page, (Page) copy.data);
+			continue;
+		}
+
+		/* the generation has been merged; or else somebody has damaged it */
+		hyb_check_lock(check);
+		if (is_current_generation(check, page->generation))
+			hyb_check_fail(check, page->block,
+						   "It was a delta page of generation " UINT64_FORMAT ", and is one no more.",
+						   page->generation);
+		hyb_check_unlock(check);
+	}
+	if (check->nlog > 1)
+		qsort(check->log, check->nlog, sizeof(HybLogEntry), compare_log_entries);
+
+	hyb_version_capture(check->ix, check->version);
+	wrong = hyb_dynamic_verify(check->ix, check->version);
+	if (wrong != NULL)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "The dynamic stage's tree is damaged: %s.", wrong);
+}
+
+/*
+ * The entry of a generation at an offset of a delta page, as it is now.
+ * Returns false if there is none; else its hash, and whether it is dead.
+ */
+static bool
+read_log_entry(HybCheck *check, const HybDeltaRef *ref, uint32 *hash, bool *dead)
+{
+	PGAlignedBlock copy;
+	HybEntry	entry = {.block = ref->block};
+
+	if (!copy_log_page(check, ref->block, ref->generation, copy.data))
+		return false;
+	while (hyb_delta_next(check->ix->rel, (Page) copy.data, &entry))
+	{
+		if (entry.offset < ref->offset)
+			continue;
+		*hash = hash_entry(entry.bytes, entry.len, &entry.tid);
+		*dead = (entry.flags & HYB_DELTA_DEAD) != 0;
+		return entry.offset == ref->offset;
+	}
+	return false;
+}
+
+/*
+ * An entry that the trees returned: is it what the log says?
+ */
+void
+hyb_check_against_log(HybCheck *check, const HybDynItem *item)
+{
+	HybLogEntry key = {
+		.block = item->ref.block,
+		.offset = item->ref.offset
+	};
+	HybLogEntry *found = NULL;
+	uint32		hash = hash_entry(hyb_check_fresh_bytes(check, item),
+								  item->len, &item->tid);
+
+	if (check->nlog > 0)
+		found = bsearch(&key, check->log, check->nlog, sizeof(HybLogEntry),
+						compare_log_entries);
+	if (found != NULL && found->generation == item->ref.generation)
+	{
+		if (found->seen)
+			hyb_check_fail(check, item->ref.block,
+						   "The dynamic stage's tree holds the entry at offset %u twice.",
+						   item->ref.offset);
+		found->seen = true;
+		if (found->hash == hash)
+			return;
+	}
+	else
+	{
+		/*
+		 * It was appended since the log was read; or VACUUM has flagged it on
+		 * the page but not yet, or being cancelled not at all, in the tree.
+		 * Its heap TID cannot have been used again then: the entry was
+		 * fetched in this unit, and VACUUM does not finish within one.
+		 */
+		ItemPointerData tid = item->tid;
+		uint32		page_hash;
+		bool		dead;
+
+		if (read_log_entry(check, &item->ref, &page_hash, &dead) &&
+			page_hash == hash &&
+			(dead ? hyb_check_heap_dead(check, &tid) :
+			 item->ref.generation >= check->survey.meta->active.number))
+			return;
+	}
+	hyb_check_fail(check, item->ref.block,
+				   "The dynamic stage's tree and the log differ about the entry at offset %u, for heap TID (%u,%u).",
+				   item->ref.offset,
+				   ItemPointerGetBlockNumberNoCheck(&item->tid),
+				   ItemPointerGetOffsetNumberNoCheck(&item->tid));
+}
+
+/*
+ * An entry of the log that the trees have not returned, and which is alive on
+ * its page: if it has been merged the static stage has it, or a VACUUM that
+ * runs, or was cancelled, has removed it there, and a later merge step its
+ * tombstone, and the flag on the delta page is still to come; or a step left
+ * it out because its line pointer is dead, or the row's insertion was aborted.
+ */
+static void
+check_unseen(HybCheck *check, const HybLogEntry *log, const HybEntry *entry)
+{
+	ItemPointerData heap_tid = entry->tid;
+	const HybKeyDesc *desc = check->ix->desc;
+	HybPos		pos = hyb_pos_at(desc, entry->bytes,
+								 hyb_key_length(desc, entry->bytes, entry->len),
+								 entry->tid);
+
+	if (log->generation == check->version->frozen.number)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(check->page_context);
+		int			c = hyb_pos_compare_key(check->ix->desc, pos.key, pos.len,
+											&entry->tid,
+											&check->version->watermark);
+
+		MemoryContextSwitchTo(old_context);
+		if (c <= 0)
+		{
+			if (!hyb_check_static_holds(check, log->block, &pos) &&
+				!hyb_check_heap_dead(check, &heap_tid))
+				hyb_check_fail(check, log->block,
+							   "The frozen entry at offset %u lies below the watermark, but is not in the static stage.",
+							   log->offset);
+			return;
+		}
+	}
+	hyb_check_fail(check, log->block,
+				   "The live entry at offset %u is missing from the dynamic stage's tree.",
+				   log->offset);
+}
+
+/*
+ * The entries [from, to) of check->log, which are those of one page.
+ */
+static void
+check_unseen_page(HybCheck *check, Size from, Size to)
+{
+	const HybLogEntry *first = &check->log[from];
+	PGAlignedBlock copy;
+	HybEntry	entry = {.block = first->block};
+
+	/* of a generation that has been merged nothing is left to compare */
+	if (!is_current_generation(check, first->generation))
+		return;
+	if (!copy_log_page(check, first->block, first->generation, copy.data))
+		hyb_check_fail(check, first->block,
+					   "It was a delta page of generation " UINT64_FORMAT ", and is one no more.",
+					   first->generation);
+	while (from < to &&
+		   hyb_delta_next(check->ix->rel, (Page) copy.data, &entry))
+	{
+		const HybLogEntry *log = &check->log[from];
+
+		if (entry.offset < log->offset)
+			continue;
+		if (entry.offset > log->offset)
+			break;
+		if (!log->seen && (entry.flags & HYB_DELTA_DEAD) == 0)
+			check_unseen(check, log, &entry);
+		from++;
+	}
+	if (from < to)
+		hyb_check_fail(check, first->block,
+					   "The entry at offset %u is gone from the log.",
+					   check->log[from].offset);
+}
+
+void
+hyb_check_log_done(HybCheck *check)
+{
+	Size		to;
+
+	for (Size from = 0; from < check->nlog; from = to)
+	{
+		bool		unseen = false;
+
+		for (to = from; to < check->nlog &&
+			 check->log[to].block == check->log[from].block; to++)
+			unseen |= !check->log[to].seen;
+		if (!unseen)
+			continue;
+		hyb_check_lock(check);
+		check_unseen_page(check, from, to);
+		hyb_check_unlock(check);
+		MemoryContextReset(check->page_context);
+	}
+}

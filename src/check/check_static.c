@@ -1,0 +1,574 @@
+/*
+ * check_static.c
+ *		hybrid_index_check: internal nodes and leaves, and that no entry is in
+ *		two runs.
+ *
+ * Internal nodes, and where leaves and filter pages are, belong to the survey;
+ * leaves are read in units of UNIT_LEAVES (see check.c), a level after the
+ * other.  The last one is the oldest level: with it the entries of all newer
+ * runs are taken along, so that at each position all runs are looked at in one
+ * unit.
+ */
+#include "base/compat.h"
+
+#include "access/htup_details.h"
+#include "check/check.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "tree/descend.h"
+#include "tree/update.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Leaves that are checked while the merge lock is held once. */
+#define UNIT_LEAVES		16
+
+void
+hyb_check_not_fresh(HybCheck *check, BlockNumber blkno, const HybDynItem *item,
+					int first, int last)
+{
+	ItemPointerData tid = item->tid;
+
+	while (first < last &&
+		   ItemPointerCompare(&check->leaf_tids[first], &tid) < 0)
+		first++;
+	if (first < last && ItemPointerEquals(&check->leaf_tids[first], &tid) &&
+		!hyb_leaf_is_tombstone(&check->leaf, first))
+		hyb_check_fail(check, blkno,
+					   "The entry at position %d, for heap TID (%u,%u), is in %s as well, at offset %u of block %u.",
+					   first, ItemPointerGetBlockNumber(&tid),
+					   ItemPointerGetOffsetNumber(&tid),
+					   item->ref.generation != 0 ?
+					   "the dynamic stage" : "a newer level",
+					   item->ref.offset, item->ref.block);
+}
+
+/*
+ * The static row at hand is live in items [first, last); consume the newer
+ * entries up to it.  None of them may be one of its TIDs under its key.
+ */
+static void
+check_row_against_fresh(HybCheck *check, BlockNumber blkno, uint32 keylen,
+						int first, int last)
+{
+	const HybDynItem *item;
+
+	while ((item = hyb_check_fresh_peek(check)) != NULL)
+	{
+		int			c = hyb_key_compare(check->ix->desc,
+										hyb_check_fresh_bytes(check, item),
+										item->keylen,
+										check->entry.data, keylen);
+
+		if (c > 0)
+			break;
+		if (c == 0)
+		{
+			ItemPointerData tid = item->tid;
+
+			/* another row with this key may follow */
+			if (ItemPointerCompare(&tid, &check->leaf_tids[last - 1]) > 0)
+				break;
+			hyb_check_not_fresh(check, blkno, item, first, last);
+		}
+		hyb_check_fresh_next(check);
+	}
+}
+
+/*
+ * One row: order, and each of its TIDs.
+ */
+static void
+check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
+		  const HybPos *high)
+{
+	const HybKeyDesc *desc = check->ix->desc;
+	int			first = hyb_leaf_row_start(&check->leaf, row);
+	int			last = hyb_leaf_row_start(&check->leaf, row + 1);
+	ItemPointerData *tids = check->leaf_tids;
+	MemoryContext old_context;
+	uint32		keylen;
+
+	if (first >= last)
+		hyb_check_fail(check, blkno, "Row %d has no heap TIDs.", row);
+
+	check->entry.len = 0;
+	hyb_key_join(desc, hyb_leaf_row(&check->leaf, row), desc->natts,
+				 &check->entry);
+	keylen = hyb_check_entry(check, blkno, first, check->entry.data,
+							 check->entry.len, &tids[first]);
+	hyb_check_filter_key(check, check->entry.data, keylen, first);
+
+	/* comparison functions may leak */
+	old_context = MemoryContextSwitchTo(check->page_context);
+	if (check->have_last)
+	{
+		int			c = hyb_key_compare(desc, check->last_key.data,
+										check->last_key.len,
+										check->entry.data, keylen);
+
+		if (c > 0)
+			hyb_check_fail(check, blkno,
+						   "The key at position %d sorts below the one before it.",
+						   first);
+		if (c == 0 && ItemPointerCompare(&check->last_tid, &tids[first]) >= 0)
+			hyb_check_fail(check, blkno,
+						   "The heap TID at position %d is not above the one before it, which has an equal key.",
+						   first);
+	}
+	for (int i = first; i < last; i++)
+	{
+		if (!ItemPointerIsValid(&tids[i]))
+			hyb_check_fail(check, blkno, "The heap TID at position %d is invalid.", i);
+		if (i > first && ItemPointerCompare(&tids[i - 1], &tids[i]) >= 0)
+			hyb_check_fail(check, blkno,
+						   "The heap TID at position %d is not above the one before it.", i);
+	}
+	if (hyb_pos_compare_key(desc, check->entry.data, keylen, &tids[first], low) < 0)
+		hyb_check_fail(check, blkno,
+					   "The entry at position %d lies below the leaf's lower fence.",
+					   first);
+	if (hyb_pos_compare_key(desc, check->entry.data, keylen, &tids[last - 1], high) >= 0)
+		hyb_check_fail(check, blkno,
+					   "The entry at position %d does not lie below the leaf's upper fence.",
+					   last - 1);
+
+	if (check->level == 0)
+		check_row_against_fresh(check, blkno, keylen, first, last);
+	MemoryContextSwitchTo(old_context);
+	MemoryContextReset(check->page_context);
+
+	for (int i = first; i < last; i++)
+	{
+		if (hyb_leaf_is_tombstone(&check->leaf, i))
+			check->tombstones++;
+		else if (check->level == 0)
+			hyb_check_live(check, check->entry.data, check->entry.len, &tids[i]);
+	}
+
+	check->last_key.len = 0;
+	hyb_buf_append(&check->last_key, check->entry.data, keylen);
+	check->last_tid = tids[last - 1];
+	check->have_last = true;
+}
+
+/*
+ * Child i of a node: the lower fence of the first one is the node's own.
+ */
+static HybCheckPage
+child_page(const HybCheckPage *node, int i)
+{
+	const HybChild *child = &node->children[i];
+	HybCheckPage page = {
+		.block = child->block,
+		.from = node->block,
+		.stamp = child->stamp,
+		.level = node->level - 1,
+		.low = i == 0 ? node->low : &child->low,
+		.high = i + 1 < node->n ? &child[1].low : node->high
+	};
+
+	return page;
+}
+
+static void
+check_child_tids(HybCheck *check, const HybCheckPage *node, int i, uint64 tids)
+{
+	uint64		expected = node->children[i].tids;
+
+	if (expected != tids)
+		hyb_check_fail(check, node->block,
+					   "The child at position %d has " UINT64_FORMAT " heap TIDs, not " UINT64_FORMAT ".",
+					   i, tids, expected);
+}
+
+static void
+check_leaf(HybCheck *check, const HybCheckPage *page)
+{
+	BlockNumber block = page->block;
+	PGAlignedBlock copy;
+	HybPageOpaque *opaque;
+	char	   *wrong;
+
+	hyb_check_copy(check, page, HYB_PAGE_LEAF, copy.data);
+	opaque = hyb_page_opaque((Page) copy.data);
+	if (opaque->link != InvalidBlockNumber)
+		hyb_check_fail(check, block, "A leaf has a link to block %u.", opaque->link);
+	if ((opaque->flags & ~HYB_LEAF_TOMBSTONES) != 0)
+		hyb_check_fail(check, block, "A leaf has flags 0x%04X.", opaque->flags);
+
+	hyb_leaf_open(&check->leaf, check->ix->desc, copy.data, check->ix->rel, block);
+	if (check->leaf.nitems <= 0 || check->leaf.nitems > HYB_LEAF_MAX_ITEMS ||
+		check->leaf.nitems != opaque->count)
+		hyb_check_fail(check, block, "A leaf has %d entries, but claims %u.",
+					   check->leaf.nitems, opaque->count);
+
+	wrong = hyb_leaf_verify(&check->leaf);
+	if (wrong != NULL)
+		hyb_check_fail(check, block, "%s", wrong);
+	hyb_check_filter_leaf(check);
+	hyb_leaf_tids(&check->leaf, 0, check->leaf.nitems, check->leaf_tids);
+
+	for (int row = 0; row < check->leaf.nrows; row++)
+	{
+		if (hyb_leaf_keeps_keys(&check->leaf))
+			check_row(check, block, row, page->low, page->high);
+		else
+			hyb_check_prefix_row(check, block, row, page->low, page->high);
+	}
+
+	check->tids += check->leaf.nitems;
+	check->filled += hyb_leaf_fill((Page) copy.data);
+}
+
+/* The children of a node: separators, stamps. */
+static void
+check_children(HybCheck *check, const HybCheckPage *node)
+{
+	const HybKeyDesc *desc = check->ix->desc;
+	const HybChild *children = node->children;
+	BlockNumber block = node->block;
+
+	for (int i = 0; i < node->n; i++)
+	{
+		hyb_check_position(check, block, i, &children[i].low);
+		if (i > 0 &&
+			(hyb_pos_compare(desc, &children[i - 1].low, &children[i].low) >= 0 ||
+			 hyb_pos_compare(desc, node->low, &children[i].low) >= 0))
+			hyb_check_fail(check, block,
+						   "The separator at position %d is not above the one before it.", i);
+		if (hyb_pos_compare(desc, &children[i].low, node->high) >= 0)
+			hyb_check_fail(check, block,
+						   "The separator at position %d is not below the node's upper fence.", i);
+		if (children[i].stamp > node->stamp)
+			hyb_check_fail(check, block,
+						   "The child at position %d is younger than its parent.", i);
+		if (children[i].rent != 0 && (check->level == 0 || node->level != 1))
+			hyb_check_fail(check, block,
+						   "The child at position %d has rent, but is no leaf of a newer level.", i);
+	}
+	if (HYB_POS_MIN(node->low) && !HYB_POS_MIN(&children[0].low))
+		hyb_check_fail(check, block,
+					   "The separator at position 0 of a leftmost node is not the lowest of all.");
+}
+
+/*
+ * A node and those below it.  Of leaves only the number is of interest here.
+ * Returns the heap TIDs below the node as nodes of level 1 have them.
+ */
+static uint64
+check_node(HybCheck *check, HybCheckPage *node)
+{
+	BlockNumber block = node->block;
+	HybLevel   *found = &check->found[check->level];
+	char	   *copy;
+	HybChild   *children;
+	HybPageOpaque *opaque;
+	uint64		sum = 0;
+
+	if (node->level == 0)
+	{
+		hyb_check_claim(check, block, HYB_USE_LEAF, node->from);
+		found->leaf_pages++;
+		return 0;
+	}
+
+	hyb_check_claim(check, block, HYB_USE_INNER, node->from);
+	copy = palloc(BLCKSZ);
+	hyb_check_copy(check, node, HYB_PAGE_INNER, copy);
+	opaque = hyb_page_opaque((Page) copy);
+	if (opaque->link != InvalidBlockNumber ||
+		(opaque->flags & (node->level == 1 ? ~HYB_INNER_FILTERS : ~0)) != 0)
+		hyb_check_fail(check, block, "An internal node has a link to block %u and flags 0x%04X.",
+					   opaque->link, opaque->flags);
+	node->n = hyb_inner_count((Page) copy);
+	if (node->n <= 0 || node->n > HYB_PAGE_CAPACITY)
+		hyb_check_fail(check, block, "An internal node has %d children.", node->n);
+
+	node->children = children = palloc(node->n * sizeof(HybChild));
+	for (int i = 0; i < node->n; i++)
+		hyb_inner_get((Page) copy, i, &children[i], check->ix->rel, block);
+	check_children(check, node);
+	if (node->level == 1)
+		hyb_check_filter_claim(check, node);
+
+	for (int i = 0; i < node->n; i++)
+	{
+		HybCheckPage child = child_page(node, i);
+		uint64		tids = check_node(check, &child);
+
+		if (node->level > 1)
+			check_child_tids(check, node, i, tids);
+		sum += children[i].tids;
+	}
+
+	found->inner_pages++;
+	pfree(children);
+	pfree(copy);
+	return sum;
+}
+
+/* The nodes of a level. */
+static void
+check_level_nodes(HybCheck *check)
+{
+	const HybLevel *level = &check->survey.meta->levels[check->level];
+	HybLevel   *found = &check->found[check->level];
+	HybPos		low = {.tie = HYB_BEFORE};
+	HybPos		high = {.tie = HYB_AFTER};
+
+	if (level->root.height > HYB_MAX_HEIGHT)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The height is %u.", level->root.height);
+	if (level->root.height > 0)
+	{
+		HybCheckPage root = {
+			.block = level->root.block,
+			.from = HYB_METAPAGE_BLKNO,
+			.stamp = level->root.stamp,
+			.level = level->root.height - 1,
+			.low = &low,
+			.high = &high
+		};
+
+		found->tids = check_node(check, &root);
+	}
+	if (found->leaf_pages != level->leaf_pages ||
+		found->inner_pages != level->inner_pages)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "There are " UINT64_FORMAT " leaves and " UINT64_FORMAT " internal nodes, but the metapage counts " UINT64_FORMAT " and " UINT64_FORMAT ".",
+					   found->leaf_pages, found->inner_pages,
+					   level->leaf_pages, level->inner_pages);
+	if (found->filter_pages != level->filter_pages)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "There are " UINT64_FORMAT " filter pages, but the metapage counts " UINT64_FORMAT ".",
+					   found->filter_pages, level->filter_pages);
+}
+
+void
+hyb_check_nodes(HybCheck *check)
+{
+	for (check->level = 0; check->level < check->survey.meta->nlevels; check->level++)
+		check_level_nodes(check);
+}
+
+/* Consume the newer entries below a fence, with the oldest level. */
+static void
+consume_fresh(HybCheck *check, const HybPos *fence)
+{
+	const HybDynItem *item;
+
+	while (check->level == 0 && (item = hyb_check_fresh_peek(check)) != NULL)
+	{
+		if (!HYB_POS_MAX(fence))
+		{
+			MemoryContext old_context = MemoryContextSwitchTo(check->page_context);
+			int			c = hyb_pos_compare_key(check->ix->desc,
+												hyb_check_fresh_bytes(check, item),
+												item->keylen, &item->tid, fence);
+
+			MemoryContextSwitchTo(old_context);
+			if (c >= 0)
+				break;
+		}
+		hyb_check_fresh_next(check);
+	}
+	MemoryContextReset(check->page_context);
+}
+
+/* Lower fence of the level-1 node of a path. */
+static HybPos
+lower_fence(const HybPath *path)
+{
+	HybPos		low = {.tie = HYB_BEFORE};
+
+	for (int level = path->height - 1; level > 1; level--)
+	{
+		const HybPathNode *node = &path->nodes[level - 1];
+
+		if (node->index > 0)
+			low = node->children.children[node->index].low;
+	}
+	return low;
+}
+
+/*
+ * Some leaves of the level from the one at check->at on, and with the oldest
+ * level what newer runs have up to their fences.  Returns false after the last
+ * one.
+ */
+static bool
+check_unit(HybCheck *check)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(check->unit_context);
+	HybRoot		gone = {.block = InvalidBlockNumber};
+	const HybRoot *root = check->level < check->version->nlevels ?
+		&check->version->levels[check->level] : &gone;
+	const HybRoot *surveyed = &check->survey.meta->levels[check->level].root;
+	HybPath    *path = palloc(sizeof(HybPath));
+	HybPos		low;
+	HybCheckPage node = {
+		.block = HYB_METAPAGE_BLKNO,
+		.level = 1,
+		.low = &low,
+		.high = &path->high
+	};
+	HybCheckPage leaf;
+	int			first;
+	int			end;
+
+	if (root->stamp != surveyed->stamp ||
+		root->height != surveyed->height)
+		check->changed = true;
+
+	hyb_check_fresh_begin_unit(check);
+
+	/* cached pages and the order of entries are of the version before */
+	check->filter_copy_block = InvalidBlockNumber;
+	check->have_last = false;
+
+	hyb_path_load(check->ix, root, &check->at, path);
+	MemoryContextSwitchTo(old_context);
+	if (path->height == 0)
+	{
+		consume_fresh(check, &path->high);
+		return false;
+	}
+	low = lower_fence(path);
+	node.children = path->nodes[0].children.children;
+	node.n = path->nodes[0].children.n;
+	first = path->nodes[0].index;
+	end = Min(first + UNIT_LEAVES, node.n);
+	if (path->height > 1)
+	{
+		/* nodes of a later version are not in the survey */
+		node.block = path->nodes[0].block;
+		node.stamp = path->height == 2 ? root->stamp :
+			path->nodes[1].children.children[path->nodes[1].index].stamp;
+		check_children(check, &node);
+		hyb_check_filter_pages(check, &node, first, end);
+	}
+
+	for (int i = first; i < end; i++)
+	{
+		uint64		tids = check->tids;
+
+		leaf = child_page(&node, i);
+		hyb_check_filter_open(check, &node.children[i]);
+		check_leaf(check, &leaf);
+		if (path->height > 1)
+			check_child_tids(check, &node, i, check->tids - tids);
+		consume_fresh(check, leaf.high);
+	}
+	hyb_pos_copy(&check->at, &check->at_key, leaf.high);
+	return !HYB_POS_MAX(leaf.high);
+}
+
+/* All leaves of the level. */
+static void
+check_level_leaves(HybCheck *check)
+{
+	const HybLevel *level = &check->survey.meta->levels[check->level];
+	const HybLevel *found = &check->found[check->level];
+	HybPos		start = {.tie = HYB_BEFORE};
+	bool		more;
+
+	check->tids = 0;
+	check->tombstones = 0;
+	hyb_pos_copy(&check->at, &check->at_key, &start);
+	do
+	{
+		hyb_check_lock(check);
+		more = check_unit(check);
+		MemoryContextReset(check->unit_context);
+		hyb_check_unlock(check);
+		HYB_POINT("check-unit");
+	} while (more);
+	if (found->tids != 0 && found->tids != level->tids)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "The leaves hold " UINT64_FORMAT " heap TIDs, but the metapage counts " UINT64_FORMAT ".",
+					   found->tids, level->tids);
+	if (check->changed)
+		return;
+	if (check->tids != level->tids)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "The leaves hold " UINT64_FORMAT " heap TIDs, but the metapage counts " UINT64_FORMAT ".",
+					   check->tids, level->tids);
+
+	/* a VACUUM that runs, or was cancelled, has not counted its tombstones */
+	if (check->tombstones < level->tombstones)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+					   "The leaves hold " UINT64_FORMAT " tombstones, but the metapage counts " UINT64_FORMAT ".",
+					   check->tombstones, level->tombstones);
+}
+
+void
+hyb_check_leaves(HybCheck *check)
+{
+	uint64		leaves = hyb_meta_static(check->survey.meta).leaf_pages;
+
+	for (check->level = (int) check->survey.meta->nlevels - 1; check->level >= 0; check->level--)
+		check_level_leaves(check);
+	if (leaves > 0 && !check->changed)
+		ereport(DEBUG1,
+				(errmsg_internal("leaves of index \"%s\": " UINT64_FORMAT ", %.4f full, in %u levels",
+								 RelationGetRelationName(check->ix->rel), leaves,
+								 check->filled / leaves,
+								 check->survey.meta->nlevels)));
+}
+
+/* The entry, or its tombstone, in a level. */
+static bool
+level_holds(HybCheck *check, int level, BlockNumber blkno, const HybPos *pos)
+{
+	HybIndex   *ix = check->ix;
+	PGAlignedBlock copy;
+	HybSought	sought = {
+		.level = level,
+		.pos = pos
+	};
+	HybDescent	descent;
+	MemoryContext old_context;
+	ItemPointerData tid;
+	bool		found;
+	int			row;
+	int			item;
+
+	if (check->version->levels[level].height == 0)
+		return false;
+
+	memset(&descent, 0, sizeof(descent));
+	old_context = MemoryContextSwitchTo(check->page_context);
+	if (!hyb_static_descend(ix, check->version, &sought, &descent))
+		hyb_check_fail(check, blkno, "The static stage cannot be searched.");
+	memcpy(copy.data, BufferGetPage(descent.buf), BLCKSZ);
+	UnlockReleaseBuffer(descent.buf);
+	MemoryContextSwitchTo(old_context);
+
+	hyb_leaf_open(&check->leaf, ix->desc, copy.data, ix->rel, descent.block);
+	if (!hyb_leaf_keeps_keys(&check->leaf))
+		return hyb_check_prefix_holds(check, pos);
+	item = hyb_leaf_search(&check->leaf, pos, &row);
+	if (item >= check->leaf.nitems)
+		return false;
+	check->entry.len = 0;
+	hyb_key_join(ix->desc, hyb_leaf_row(&check->leaf, row), ix->desc->nkeys,
+				 &check->entry);
+	hyb_leaf_tids(&check->leaf, item, 1, &tid);
+	MemoryContextSwitchTo(check->page_context);
+	found = ItemPointerCompare(&tid, unconstify(ItemPointerData *, &pos->tid)) == 0 &&
+		hyb_key_compare(ix->desc, check->entry.data, check->entry.len,
+						pos->key, pos->len) == 0;
+	MemoryContextSwitchTo(old_context);
+	MemoryContextReset(check->page_context);
+	return found;
+}
+
+bool
+hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
+					   const HybPos *pos)
+{
+	for (int i = 0; i < check->version->nlevels; i++)
+		if (level_holds(check, i, blkno, pos))
+			return true;
+	return false;
+}

@@ -1,0 +1,390 @@
+/*
+ * advise.c
+ *		How large a btree index would be as a hybrid one, by a sample.
+ *
+ * Runs of neighbouring leaves of the btree are read, at random places, and
+ * their entries put into leaves of ours, in memory: real ones, so whatever is
+ * compressed is compressed.  A small index is read as a whole.  Nothing is
+ * written, and at most SAMPLE_MAX_READS pages are read, however large the index is.
+ */
+#include "base/compat.h"
+
+#include "access/genam.h"
+#include "access/itup.h"
+#include "access/nbtree.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_type.h"
+#include "commands/defrem.h"
+#include "common/pg_prng.h"
+#include "ddl/twin.h"
+#include "funcapi.h"
+#include "key/bytes.h"
+#include "leaf/layouts.h"
+#include "leaf/leaf.h"
+#include "miscadmin.h"
+#include "sql/inspect.h"
+#include "storage/bufmgr.h"
+#include "store/inner.h"
+#include "store/open.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#include <math.h>
+
+PG_FUNCTION_INFO_V1(hybrid_estimate);
+
+#define SAMPLE_MAX_READS	1200
+#define PROBES		96			/* random pages of a large index */
+#define RUNS		12			/* of leaves that follow one another */
+#define RUN_READS	((SAMPLE_MAX_READS - PROBES) / RUNS)
+#define RUN_LEAVES	3			/* of ours that a run should fill */
+
+typedef struct Sample
+{
+	Relation	index;			/* the btree */
+	HybIndex	hybrid;			/* stands for one */
+	BlockNumber nblocks;
+	BufferAccessStrategy strategy;
+	PGAlignedBlock page;		/* a copy of the leaf at hand */
+	int64		reads;
+	pg_prng_state random;
+	MemoryContext tuple_context;
+	MemoryContext run_context;
+
+	/* the run at hand */
+	HybLeafBuilder *builder;
+	HybBuf		entry;
+	HybBuf		previous;		/* key of the entry before */
+	uint32		previous_len;
+	bool		last;			/* the builder is being emptied */
+	double		run_leaves;		/* of ours; the last ones in parts */
+	double		run_entries;	/* that they hold */
+
+	/* all runs */
+	double		entries;		/* that were read */
+	double		duplicates;		/* with the key of the one before */
+	double		leaves_per_entry;	/* sum over runs */
+	int			runs;
+	double		separators;		/* bytes in internal nodes, sum over leaves */
+	double		nseparators;
+} Sample;
+
+/*
+ * The relation of an index of our access method, as far as the description of
+ * its keys goes: the btree's, with the operator classes that stand for its own.
+ */
+static Relation
+as_hybrid(Relation index)
+{
+	Oid			method = get_index_am_oid("hybrid", false);
+	int			natts = RelationGetNumberOfAttributes(index);
+	Relation	copy = palloc(sizeof(RelationData));
+	oidvector  *classes;
+	int			nprocs;
+
+	classes = (oidvector *)
+		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID, index->rd_indextuple,
+											   Anum_pg_index_indclass));
+	memcpy(copy, index, sizeof(RelationData));
+	copy->rd_indam = GetIndexAmRoutineByAmId(method, false);
+	nprocs = copy->rd_indam->amsupport;
+	copy->rd_indexcxt = CurrentMemoryContext;
+	copy->rd_opcoptions = NULL;
+	copy->rd_amcache = NULL;
+	copy->rd_options = NULL;	/* those are btree's */
+	copy->rd_opfamily = palloc(natts * sizeof(Oid));
+	copy->rd_opcintype = palloc(natts * sizeof(Oid));
+	copy->rd_support = palloc0(natts * nprocs * sizeof(RegProcedure));
+	copy->rd_supportinfo = palloc0(natts * nprocs * sizeof(FmgrInfo));
+	copy->rd_att = CreateTupleDescCopy(RelationGetDescr(index));
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Oid			class = hyb_twin_class(classes->values[i], method);
+		Oid			family = get_opclass_family(class);
+		Oid			type = get_opclass_input_type(class);
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+
+		copy->rd_opfamily[i] = family;
+		copy->rd_opcintype[i] = type;
+		for (int p = 0; p < nprocs; p++)
+			copy->rd_support[i * nprocs + p] =
+				get_opfamily_proc(family, type, type, p + 1);
+
+		/* btree stores names as strings */
+		if (att->atttypid == CSTRINGOID && type == NAMEOID)
+			TupleDescInitEntry(copy->rd_att, i + 1, NameStr(att->attname),
+							   NAMEOID, -1, 0);
+	}
+	return copy;
+}
+
+/* ---- reading the btree ---- */
+
+/* Copy a page; true if it is a leaf with entries. */
+static bool
+read_btree_leaf(Sample *s, BlockNumber block)
+{
+	Buffer		buf;
+	BTPageOpaque opaque;
+
+	CHECK_FOR_INTERRUPTS();
+	buf = ReadBufferExtended(s->index, MAIN_FORKNUM, block, RBM_NORMAL,
+							 s->strategy);
+	LockBuffer(buf, BT_READ);
+	_bt_checkpage(s->index, buf);
+	memcpy(s->page.data, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+	s->reads++;
+	opaque = BTPageGetOpaque((Page) s->page.data);
+	return P_ISLEAF(opaque) && !P_IGNORE(opaque) && !P_ISMETA(opaque) &&
+		P_FIRSTDATAKEY(opaque) <= PageGetMaxOffsetNumber((Page) s->page.data);
+}
+
+/* The entries of the page at hand */
+static int
+count_entries(Sample *s)
+{
+	Page		page = (Page) s->page.data;
+	int			n = 0;
+
+	for (OffsetNumber off = P_FIRSTDATAKEY(BTPageGetOpaque(page));
+		 off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		ItemId		id = PageGetItemId(page, off);
+		IndexTuple	tuple = (IndexTuple) PageGetItem(page, id);
+
+		if (!ItemIdIsDead(id))
+			n += BTreeTupleIsPosting(tuple) ? BTreeTupleGetNPosting(tuple) : 1;
+	}
+	return n;
+}
+
+/* ---- building leaves ---- */
+
+static void
+count_sample_leaf(void *arg, Page page, const HybPos *low)
+{
+	Sample	   *s = arg;
+
+	s->run_leaves += s->last ? hyb_leaf_fill(page) : 1.0;
+	s->run_entries += hyb_page_opaque(page)->count;
+	s->separators += low->len;
+	s->nseparators++;
+}
+
+/* A tuple of the btree, with one TID or several */
+static void
+add_btree_tuple(Sample *s, IndexTuple tuple)
+{
+	const HybKeyDesc *desc = s->hybrid.desc;
+	TupleDesc	stored = RelationGetDescr(s->index);
+	bool		posting = BTreeTupleIsPosting(tuple);
+	int			n = posting ? BTreeTupleGetNPosting(tuple) : 1;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	HybValue	vals[INDEX_MAX_KEYS];
+	uint32		keylen;
+	MemoryContext old = MemoryContextSwitchTo(s->tuple_context);
+
+	index_deform_tuple(tuple, stored, values, isnull);
+	for (int i = 0; i < desc->natts; i++)
+		if (!isnull[i] && TupleDescAttr(stored, i)->attlen == -2)
+			values[i] = DirectFunctionCall1(namein, values[i]);
+	hyb_key_encode(desc, values, isnull, &s->entry, &keylen);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(s->tuple_context);
+	if (s->entry.len > HYB_MAX_ENTRY_SIZE ||
+		hyb_key_split(desc, s->entry.data, s->entry.len, desc->natts,
+					  vals) == 0)
+		return;
+
+	s->duplicates += n - 1;
+	if (s->previous_len == keylen &&
+		memcmp(s->previous.data, s->entry.data, keylen) == 0)
+		s->duplicates++;
+	s->previous.len = 0;
+	hyb_buf_append(&s->previous, s->entry.data, keylen);
+	s->previous_len = keylen;
+	s->entries += n;
+	for (int i = 0; i < n; i++)
+		hyb_leaf_builder_add(s->builder, vals, posting ?
+							 BTreeTupleGetPostingN(tuple, i) : &tuple->t_tid);
+}
+
+/* Entries of the page at hand, which need not stay as it is meanwhile */
+static void
+add_sample_page(Sample *s)
+{
+	Page		page = (Page) s->page.data;
+
+	for (OffsetNumber off = P_FIRSTDATAKEY(BTPageGetOpaque(page));
+		 off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		ItemId		id = PageGetItemId(page, off);
+
+		if (!ItemIdIsDead(id))
+			add_btree_tuple(s, (IndexTuple) PageGetItem(page, id));
+	}
+}
+
+/*
+ * From the leaf at hand on to the right, as far as it takes to fill some leaves
+ * of ours, if `some`, but not farther than `reads` pages.
+ */
+static void
+read_run(Sample *s, bool some, int reads)
+{
+	MemoryContext old = MemoryContextSwitchTo(s->run_context);
+
+	s->builder = hyb_leaf_builder_create(&s->hybrid,
+										 hyb_leaf_layout_for(&s->hybrid, 0), 1,
+										 count_sample_leaf, s);
+	s->run_leaves = s->run_entries = 0;
+	s->previous_len = 0;
+	s->last = false;
+	for (;;)
+	{
+		BlockNumber next = BTPageGetOpaque((Page) s->page.data)->btpo_next;
+
+		add_sample_page(s);
+		while (next != P_NONE && --reads > 0 && !read_btree_leaf(s, next))
+			next = BTPageGetOpaque((Page) s->page.data)->btpo_next;
+		if (next == P_NONE || reads <= 0 ||
+			(some && s->run_leaves >= RUN_LEAVES))
+			break;
+	}
+	/* what is left counts if it is most of the run */
+	s->last = true;
+	if (s->run_leaves < RUN_LEAVES)
+		hyb_leaf_builder_finish(s->builder);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(s->run_context);
+	if (s->run_entries == 0)
+		return;
+	s->leaves_per_entry += s->run_leaves / s->run_entries;
+	s->runs++;
+}
+
+/* All leaves, from the leftmost one on; returns the number of entries. */
+static double
+read_all(Sample *s)
+{
+	for (BlockNumber block = 1; block < s->nblocks; block++)
+		if (read_btree_leaf(s, block) &&
+			P_LEFTMOST(BTPageGetOpaque((Page) s->page.data)))
+		{
+			read_run(s, false, SAMPLE_MAX_READS);
+			return s->entries;
+		}
+	return 0;
+}
+
+static BlockNumber
+random_block(Sample *s)
+{
+	return 1 + pg_prng_uint64_range(&s->random, 0, s->nblocks - 2);
+}
+
+/* Pages and runs at random places; returns the number of entries, roughly. */
+static double
+read_some(Sample *s)
+{
+	double		in_probes = 0;
+
+	for (int i = 0; i < PROBES; i++)
+		if (read_btree_leaf(s, random_block(s)))
+			in_probes += count_entries(s);
+	for (int i = 0; i < RUNS; i++)
+	{
+		/* where a page is no leaf there is one nearby */
+		for (int tries = 0; tries < 8; tries++)
+			if (read_btree_leaf(s, random_block(s)))
+			{
+				read_run(s, true, RUN_READS - 8);
+				break;
+			}
+	}
+	return in_probes / PROBES * (s->nblocks - 1);
+}
+
+/* ---- the function ---- */
+
+/* Pages of a hybrid index with so many entries */
+static double
+hybrid_pages(const Sample *s, double entries)
+{
+	double		leaves = s->runs == 0 ? 0 :
+		ceil(entries * s->leaves_per_entry / s->runs);
+	double		child = 2 + 34 +
+		(s->nseparators > 0 ? s->separators / s->nseparators : 0);
+
+	/* the metapage, and nodes above the leaves */
+	return 1 + leaves + (leaves > 1 ? ceil(leaves * child / HYB_PAGE_CAPACITY) : 0);
+}
+
+/*
+ * hybrid_estimate(index regclass, nowait boolean, OUT entries bigint, OUT
+ * duplicates double precision, OUT btree_bytes bigint, OUT hybrid_bytes bigint,
+ * OUT pages_read bigint, OUT obstacle text)
+ */
+Datum
+hybrid_estimate(PG_FUNCTION_ARGS)
+{
+	Oid			indexoid = PG_GETARG_OID(0);
+	HybInspected inspected;
+	HybTwinReason reason;
+	TupleDesc	tupdesc;
+	Datum		values[6];
+	bool		nulls[6] = {false};
+	Sample	   *s = palloc0(sizeof(Sample));
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (!PG_GETARG_BOOL(1))
+		hyb_inspect_open(indexoid, AccessShareLock, HYB_ACCESS_READ_BTREE,
+						 &inspected);
+	else if (!hyb_inspect_try_open(indexoid, AccessShareLock,
+								   HYB_ACCESS_READ_BTREE, &inspected))
+		PG_RETURN_NULL();
+
+	s->index = inspected.index;
+	s->nblocks = RelationGetNumberOfBlocks(s->index);
+	s->strategy = GetAccessStrategy(BAS_BULKREAD);
+	s->tuple_context = AllocSetContextCreate(CurrentMemoryContext, "hybrid sample tuple",
+											 ALLOCSET_DEFAULT_SIZES);
+	s->run_context = AllocSetContextCreate(CurrentMemoryContext, "hybrid sample run",
+										   ALLOCSET_DEFAULT_SIZES);
+	hyb_buf_reserve(&s->entry, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&s->previous, HYB_MAX_ENTRY_SIZE);
+	/* the same index, the same sample */
+	pg_prng_seed(&s->random, indexoid);
+
+	if (hyb_twin_possible(s->index, get_index_am_oid("hybrid", false), &reason))
+	{
+		double		entries;
+
+		s->hybrid.rel = as_hybrid(s->index);
+		s->hybrid.context = CurrentMemoryContext;
+		s->hybrid.desc = hyb_key_desc_create(s->hybrid.rel);
+		entries = s->nblocks <= SAMPLE_MAX_READS ? read_all(s) : read_some(s);
+		values[0] = Int64GetDatum((int64) entries);
+		values[1] = Float8GetDatum(s->entries > 0 ?
+								   s->duplicates / s->entries : 0);
+		values[3] = Int64GetDatum((int64) hybrid_pages(s, entries) * BLCKSZ);
+		nulls[5] = true;
+	}
+	else
+	{
+		nulls[0] = nulls[1] = nulls[3] = true;
+		values[5] = CStringGetTextDatum(reason.hint == NULL ? reason.detail :
+										psprintf("%s %s", reason.detail, reason.hint));
+	}
+	values[2] = Int64GetDatum((int64) s->nblocks * BLCKSZ);
+	values[4] = Int64GetDatum(s->reads);
+	hyb_inspect_close(&inspected);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}

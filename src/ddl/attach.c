@@ -1,0 +1,590 @@
+/*
+ * attach.c
+ *		Indexes of partitions that are to be attached to one of the partitioned
+ *		table get the access method of that.
+ *
+ * The server attaches only indexes of the same access method
+ * (CompareIndexInfo, catalog/index.c), and makes new ones where there are none:
+ * but those cost as much again, a table has one primary key only, and before
+ * PostgreSQL 18 partitioned tables have btree ones.
+ */
+#include "base/compat.h"
+
+#include "access/attmap.h"
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "base/index_method.h"
+#include "catalog/dependency.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "catalog/partition.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "commands/defrem.h"
+#include "commands/tablecmds.h"
+#include "ddl/attach.h"
+#include "ddl/convert.h"
+#include "ddl/owner.h"
+#include "ddl/twin.h"
+#include "merge/as_owner.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_utilcmd.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+/*
+ * A unique index that stands for all rows and for columns.  Expressions are not
+ * looked at: simplifying them would run their owner's functions as this user.
+ */
+bool
+hyb_index_is_plain_unique(Relation index)
+{
+	HeapTuple	tuple = index->rd_indextuple;
+
+	return index->rd_index->indisunique && index->rd_index->indisvalid &&
+		heap_attisnull(tuple, Anum_pg_index_indexprs, NULL) &&
+		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
+}
+
+/* Operator families that the index would have, of another access method. */
+static Oid *
+families_of(Relation index, Oid access_method)
+{
+	int			nkeys = index->rd_index->indnkeyatts;
+	oidvector  *classes = (oidvector *)
+		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID,
+											   index->rd_indextuple,
+											   Anum_pg_index_indclass));
+	Oid		   *families = palloc(sizeof(Oid) * nkeys);
+
+	for (int i = 0; i < nkeys; i++)
+	{
+		Oid			class = hyb_twin_class(classes->values[i], access_method);
+
+		families[i] = OidIsValid(class) ? get_opclass_family(class) : InvalidOid;
+	}
+	return families;
+}
+
+/* Simplifying expressions and predicates runs functions: as the owner. */
+static IndexInfo *
+index_info(Relation index)
+{
+	HybCaller	caller;
+	IndexInfo  *info;
+
+	hyb_become_owner(&caller, index->rd_rel->relowner);
+	info = BuildIndexInfo(index);
+	hyb_become_caller(&caller);
+	return info;
+}
+
+/* An index of a partitioned table, which may be there or not. */
+typedef struct Definition
+{
+	IndexInfo  *info;
+	Oid		   *collations;
+	Oid		   *families;
+	Oid			table;
+	bool		is_constraint;
+} Definition;
+
+static Definition
+definition_of(Relation index)
+{
+	Definition	definition;
+
+	definition.info = index_info(index);
+	definition.collations = index->rd_indcollation;
+	definition.families = index->rd_opfamily;
+	definition.table = index->rd_index->indrelid;
+	definition.is_constraint =
+		OidIsValid(get_index_constraint(RelationGetRelid(index)));
+	return definition;
+}
+
+/* Has the table the columns of the other one, with their types? */
+static bool
+has_columns_of(TupleDesc table, TupleDesc parent)
+{
+	for (int i = 0; i < parent->natts; i++)
+	{
+		Form_pg_attribute wanted = TupleDescAttr(parent, i);
+		bool		found = wanted->attisdropped;
+
+		for (int j = 0; j < table->natts && !found; j++)
+		{
+			Form_pg_attribute column = TupleDescAttr(table, j);
+
+			found = !column->attisdropped &&
+				strcmp(NameStr(column->attname), NameStr(wanted->attname)) == 0 &&
+				column->atttypid == wanted->atttypid &&
+				column->atttypmod == wanted->atttypmod;
+		}
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Would the server attach the index, were it of the access method of the other
+ * one?  As ATExecAttachPartitionIdx (commands/tablecmds.c), by its comparison.
+ */
+static bool
+matches(Relation index, Relation table, const Definition *above)
+{
+	Relation	parent = relation_open(above->table, NoLock);
+	bool		result = false;
+
+	if (has_columns_of(RelationGetDescr(table), RelationGetDescr(parent)) &&
+		(!above->is_constraint ||
+		 OidIsValid(get_index_constraint(RelationGetRelid(index)))))
+	{
+		IndexInfo  *info = index_info(index);
+
+		info->ii_Am = above->info->ii_Am;
+		result = CompareIndexInfo(info, above->info, index->rd_indcollation,
+								  above->collations,
+								  families_of(index, info->ii_Am),
+								  above->families,
+								  HYB_ATTRMAP_BY_NAME(RelationGetDescr(table),
+													  RelationGetDescr(parent)));
+	}
+	relation_close(parent, NoLock);
+	return result;
+}
+
+/* The first index of the access method that is attached to none, and matches. */
+static Oid
+find_match(Relation table, Oid access_method, const Definition *above)
+{
+	Oid			result = InvalidOid;
+	ListCell   *lc;
+
+	foreach(lc, RelationGetIndexList(table))
+	{
+		Relation	index;
+
+		if (!hyb_index_is_of(lfirst_oid(lc), access_method))
+			continue;
+		index = index_open(lfirst_oid(lc), AccessShareLock);
+		if (!index->rd_rel->relispartition && index->rd_index->indisvalid &&
+			matches(index, table, above))
+			result = lfirst_oid(lc);
+		index_close(index, AccessShareLock);
+		if (OidIsValid(result))
+			break;
+	}
+	return result;
+}
+
+/* Of hybrid and btree the other one; InvalidOid if it is neither. */
+static Oid
+other_method(Oid access_method)
+{
+	Oid			hybrid = get_index_am_oid("hybrid", true);
+
+	return access_method == hybrid ? BTREE_AM_OID :
+		access_method == BTREE_AM_OID ? hybrid : InvalidOid;
+}
+
+/*
+ * The index of a partition that is to be converted, so that the server attaches
+ * it: InvalidOid if there is none, or one that it attaches as it is.
+ */
+static Oid
+to_convert(Relation table, const Definition *above)
+{
+	Oid			other = other_method(above->info->ii_Am);
+	Oid			index = OidIsValid(other) ?
+		find_match(table, other, above) : InvalidOid;
+
+	return OidIsValid(index) &&
+		!OidIsValid(find_match(table, above->info->ii_Am, above)) ?
+		index : InvalidOid;
+}
+
+/*
+ * Whoever makes an index of a partitioned table makes those of partitions, to
+ * whomever they belong.
+ */
+static void
+convert_to_attach(Oid index, Oid access_method)
+{
+	HybCaller	caller;
+
+	ereport(NOTICE,
+			(errmsg("index \"%s\" becomes one of access method \"%s\"",
+					get_rel_name(index), get_am_name(access_method)),
+			 errdetail("It is attached to an index of that access method.")));
+	hyb_become_owner(&caller, hyb_owner_of(index));
+	hyb_convert_now(index, access_method);
+	hyb_become_caller(&caller);
+}
+
+static bool
+is_owned(Oid relid, const void *arg)
+{
+	return hyb_owns(relid);
+}
+
+/* Has the partitioned table an index that the server attaches this one to? */
+static bool
+is_wanted_as_it_is(Relation table, Oid indexoid, Relation parent)
+{
+	Relation	index = index_open(indexoid, AccessShareLock);
+	bool		found = false;
+	ListCell   *lc;
+
+	foreach(lc, RelationGetIndexList(parent))
+	{
+		Relation	above;
+		Definition	definition;
+
+		if (found || !hyb_index_is_of(lfirst_oid(lc), index->rd_rel->relam))
+			continue;
+		above = index_open(lfirst_oid(lc), AccessShareLock);
+		definition = definition_of(above);
+		found = matches(index, table, &definition);
+		index_close(above, NoLock);
+	}
+	index_close(index, AccessShareLock);
+	return found;
+}
+
+/* Convert the indexes of a table that is to become a partition of the parent. */
+static void
+attach_indexes_of(Oid tableoid, Oid parentoid)
+{
+	Relation	parent = relation_open(parentoid, NoLock);
+	List	   *indexes = list_copy(RelationGetIndexList(parent));
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Relation	above = index_open(lfirst_oid(lc), AccessShareLock);
+		Definition	definition = definition_of(above);
+		Relation	table = relation_open(tableoid, NoLock);
+		Oid			index = to_convert(table, &definition);
+
+		if (OidIsValid(index) && is_wanted_as_it_is(table, index, parent))
+			index = InvalidOid;
+		relation_close(table, NoLock);
+		index_close(above, NoLock);
+		if (OidIsValid(index))
+			convert_to_attach(index, definition.info->ii_Am);
+	}
+	relation_close(parent, NoLock);
+}
+
+/*
+ * ALTER TABLE ... ATTACH PARTITION: indexes of the partition that have a
+ * counterpart of the other access method only become like that.
+ */
+static void
+before_attach_table(Oid relid, const RangeVar *name)
+{
+	Oid			partition = hyb_lock_allowed(name, AccessExclusiveLock,
+											 is_owned, NULL);
+	ListCell   *lc;
+
+	if (!OidIsValid(partition))
+		return;
+	attach_indexes_of(partition, relid);
+	if (get_rel_relkind(partition) != RELKIND_PARTITIONED_TABLE)
+		return;
+	foreach(lc, find_all_inheritors(partition, AccessExclusiveLock, NULL))
+		if (lfirst_oid(lc) != partition)
+		attach_indexes_of(lfirst_oid(lc), relid);
+}
+
+/* The same of a partition, which is looked at under the lock that it gets. */
+static Oid
+to_convert_below(Oid partition, LOCKMODE lockmode, const Definition *above)
+{
+	Relation	table = try_relation_open(partition, lockmode);
+	Oid			index = InvalidOid;
+
+	if (table == NULL)
+		return InvalidOid;
+	if (list_member_oid(get_partition_ancestors(partition), above->table))
+		index = to_convert(table, above);
+	relation_close(table, lockmode == AccessShareLock ? lockmode : NoLock);
+	return index;
+}
+
+/*
+ * Convert what a new index of the partitioned table is to attach.
+ *
+ * The server locks the partitions afterwards, as strongly as the statement needs.
+ * A lock that we kept until then would make a deadlock with a transaction that has
+ * read a partition and goes on to write to it.  So we look without keeping one,
+ * and look again under that of the conversion where there is something to convert.
+ */
+static void
+attach_above(const Definition *above)
+{
+	ListCell   *lc;
+
+	foreach(lc, find_all_inheritors(above->table, NoLock, NULL))
+	{
+		Oid			index;
+
+		if (lfirst_oid(lc) == above->table ||
+			!OidIsValid(to_convert_below(lfirst_oid(lc), AccessShareLock, above)))
+			continue;
+		index = to_convert_below(lfirst_oid(lc), ShareRowExclusiveLock, above);
+		if (OidIsValid(index))
+			convert_to_attach(index, above->info->ii_Am);
+	}
+}
+
+/* One column of an index that is to be made; false if the server refuses it. */
+static bool
+define_column(Definition *definition, int i, const IndexElem *element)
+{
+	Node	   *expression = element->expr;
+	AttrNumber	attnum = element->name == NULL ? InvalidAttrNumber :
+		get_attnum(definition->table, element->name);
+	Oid			type;
+	Oid			collation;
+	int32		typmod;
+	Oid			class;
+
+	if (element->name != NULL)
+	{
+		if (attnum == InvalidAttrNumber)
+			return false;
+		get_atttypetypmodcoll(definition->table, attnum, &type, &typmod,
+							  &collation);
+	}
+	else
+	{
+		type = exprType(expression);
+		collation = exprCollation(expression);
+		while (IsA(expression, CollateExpr))
+			expression = (Node *) ((CollateExpr *) expression)->arg;
+		if (IsA(expression, Var) &&
+			((Var *) expression)->varattno != InvalidAttrNumber)
+			attnum = ((Var *) expression)->varattno;
+		else
+			definition->info->ii_Expressions =
+				lappend(definition->info->ii_Expressions, expression);
+	}
+	definition->info->ii_IndexAttrNumbers[i] = attnum;
+	if (i >= definition->info->ii_NumIndexKeyAttrs)
+		return true;
+	if (element->collation != NIL)
+		collation = get_collation_oid(element->collation, true);
+	class = element->opclass == NIL ?
+		GetDefaultOpClass(type, definition->info->ii_Am) :
+		get_opclass_oid(definition->info->ii_Am, element->opclass, true);
+	definition->collations[i] = collation;
+	definition->families[i] = OidIsValid(class) ?
+		get_opclass_family(class) : InvalidOid;
+	return OidIsValid(class);
+}
+
+/*
+ * Simplify expressions and predicate, as BuildIndexInfo does, and that runs
+ * functions: as the owner.
+ */
+static void
+simplify(Definition *definition, Node *predicate)
+{
+	IndexInfo  *info = definition->info;
+	HybCaller	caller;
+
+	hyb_become_owner(&caller, hyb_owner_of(definition->table));
+	info->ii_Expressions = (List *)
+		eval_const_expressions(NULL, (Node *) info->ii_Expressions);
+	predicate = eval_const_expressions(NULL, predicate);
+	hyb_become_caller(&caller);
+	info->ii_Predicate =
+		make_ands_implicit(canonicalize_qual((Expr *) predicate, false));
+	fix_opfuncids((Node *) info->ii_Expressions);
+	fix_opfuncids((Node *) info->ii_Predicate);
+}
+
+/* What DefineIndex (commands/indexcmds.c) makes of the statement; or false. */
+static bool
+define(Definition *definition, IndexStmt *stmt, Oid relid, const char *source)
+{
+	IndexStmt  *analyzed = transformIndexStmt(relid, copyObject(stmt),
+											  source ? source : "");
+	List	   *columns = list_concat_copy(analyzed->indexParams,
+										   analyzed->indexIncludingParams);
+	int			natts = list_length(columns);
+	Oid			access_method = get_index_am_oid(stmt->accessMethod, true);
+
+	if (natts > INDEX_MAX_KEYS || !OidIsValid(other_method(access_method)))
+		return false;
+	definition->table = relid;
+	definition->is_constraint = stmt->isconstraint;
+	definition->collations = palloc0(sizeof(Oid) * natts);
+	definition->families = palloc0(sizeof(Oid) * natts);
+	definition->info = HYB_MAKE_INDEX_INFO(natts, list_length(analyzed->indexParams),
+										   access_method, NIL, NIL, stmt->unique,
+										   stmt->nulls_not_distinct, true, false);
+	for (int i = 0; i < natts; i++)
+		if (!define_column(definition, i, list_nth(columns, i)))
+			return false;
+	simplify(definition, analyzed->whereClause);
+	return true;
+}
+
+/* Is there a relation of that name, so that IF NOT EXISTS makes nothing? */
+static bool
+exists(const IndexStmt *stmt, Oid relid)
+{
+	return stmt->if_not_exists && stmt->idxname != NULL &&
+		OidIsValid(get_relname_relid(stmt->idxname,
+									 get_rel_namespace(relid)));
+}
+
+void
+hyb_attach_index_above(IndexStmt *stmt, const char *source)
+{
+	Definition	definition;
+	Oid			relid;
+
+	if (!stmt->relation->inh || stmt->concurrent || stmt->excludeOpNames != NIL)
+		return;
+	relid = RangeVarGetRelid(stmt->relation, NoLock, true);
+	if (!OidIsValid(relid) ||
+		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
+		return;
+	relid = RangeVarGetRelidExtended(stmt->relation, ShareLock, 0,
+									 RangeVarCallbackOwnsRelation, NULL);
+	if (!exists(stmt, relid) && define(&definition, stmt, relid, source))
+		attach_above(&definition);
+}
+
+/* The index of a constraint of ALTER TABLE. */
+static IndexStmt *
+constraint_index(RangeVar *table, const Constraint *constraint)
+{
+	IndexStmt  *stmt = makeNode(IndexStmt);
+	ListCell   *lc;
+
+	stmt->relation = table;
+	stmt->accessMethod = constraint->access_method != NULL ?
+		constraint->access_method : DEFAULT_INDEX_TYPE;
+	stmt->unique = true;
+	stmt->isconstraint = true;
+	stmt->nulls_not_distinct = constraint->nulls_not_distinct;
+	stmt->transformed = true;
+	foreach(lc, list_concat_copy(constraint->keys, constraint->including))
+	{
+		IndexElem  *element = makeNode(IndexElem);
+
+		element->name = strVal(lfirst(lc));
+		if (list_length(stmt->indexParams) < list_length(constraint->keys))
+			stmt->indexParams = lappend(stmt->indexParams, element);
+		else
+			stmt->indexIncludingParams =
+				lappend(stmt->indexIncludingParams, element);
+	}
+	return stmt;
+}
+
+void
+hyb_attach_constraints_above(const AlterTableStmt *stmt, Oid relid)
+{
+	ListCell   *lc;
+
+	if (!stmt->relation->inh ||
+		get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
+		return;
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+		Constraint *constraint;
+		Definition	definition;
+
+		if (cmd->subtype != AT_AddConstraint)
+			continue;
+		constraint = castNode(Constraint, cmd->def);
+		if ((constraint->contype == CONSTR_PRIMARY ||
+			 constraint->contype == CONSTR_UNIQUE) &&
+			constraint->indexname == NULL && !HYB_WITHOUT_OVERLAPS(constraint) &&
+			define(&definition, constraint_index(stmt->relation, constraint),
+				   relid, NULL))
+			attach_above(&definition);
+	}
+}
+
+/*
+ * ALTER INDEX ... ATTACH PARTITION: an index of the access method `from` becomes
+ * one of `to`, which the index of the partitioned table is of.  The caller owns
+ * the latter.  That is enough for an index of a partition, as for the server, and
+ * for no other: the catalogs tell which it is before anything is locked.  The
+ * server reports what is wrong.
+ */
+static void
+before_attach_index(Oid parentoid, const RangeVar *name, Oid from, Oid to)
+{
+	Oid			parent_tableoid = IndexGetRelation(parentoid, true);
+	Oid			indexoid = RangeVarGetRelid(name, NoLock, true);
+	Oid			tableoid = IndexGetRelation(indexoid, true);
+	Relation	parent_table;
+	Relation	table;
+	Relation	index = NULL;
+	bool		match = false;
+
+	if (!OidIsValid(tableoid) || !OidIsValid(parent_tableoid) ||
+		!hyb_index_is_of(indexoid, from) ||
+		get_rel_relispartition(indexoid) ||
+		!list_member_oid(find_inheritance_children(parent_tableoid, NoLock),
+						 tableoid))
+		return;
+
+	/*
+	 * tables before indexes, and with the locks that the conversion begins
+	 * with
+	 */
+	parent_table = relation_open(parent_tableoid, AccessShareLock);
+	table = try_relation_open(tableoid, ShareRowExclusiveLock);
+	if (table != NULL)
+		index = try_relation_open(indexoid, ShareUpdateExclusiveLock);
+	if (index != NULL && index->rd_rel->relam == from &&
+		list_member_oid(find_inheritance_children(parent_tableoid, NoLock),
+						tableoid))
+	{
+		Relation	parent = relation_open(parentoid, NoLock);
+
+		Definition	above = definition_of(parent);
+
+		match = !OidIsValid(index_get_partition(table, parentoid)) &&
+			matches(index, table, &above);
+		relation_close(parent, NoLock);
+	}
+	if (index != NULL)
+		relation_close(index, NoLock);
+	if (table != NULL)
+		relation_close(table, NoLock);
+	relation_close(parent_table, NoLock);
+	if (match)
+		convert_to_attach(indexoid, to);
+}
+
+void
+hyb_attach_before(Oid relid, const RangeVar *name, Oid hybrid)
+{
+	char		kind = get_rel_relkind(relid);
+
+	if (kind == RELKIND_PARTITIONED_TABLE)
+		before_attach_table(relid, name);
+	else if (kind == RELKIND_PARTITIONED_INDEX && hyb_index_is_of(relid, hybrid))
+		before_attach_index(relid, name, BTREE_AM_OID, hybrid);
+	else if (kind == RELKIND_PARTITIONED_INDEX && hyb_index_is_of(relid, BTREE_AM_OID))
+		before_attach_index(relid, name, hybrid, BTREE_AM_OID);
+}

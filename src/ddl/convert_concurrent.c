@@ -1,0 +1,386 @@
+/*
+ * convert_concurrent.c
+ *		Makes a btree index a hybrid one, or the other way round, while others
+ *		read and write the table.
+ *
+ * The phases are those of REINDEX CONCURRENTLY (ReindexRelationConcurrently in
+ * commands/indexcmds.c): the twin is created, built, and given what was
+ * inserted meanwhile; the two change places; the old index is dropped when
+ * nobody can be using it any more.  Each is a transaction or more, and waits
+ * for the transactions that know the state before.  Tables and indexes are
+ * locked by the session in between, in a mode that holds off DDL, VACUUM and
+ * other conversions, and never in a stronger one.
+ *
+ * Nothing is undone when a phase fails: an invalid index is left, which is
+ * maintained as long as the server says that it is ready, and whoever sees the
+ * error is told which one.
+ */
+#include "base/compat.h"
+
+#include "access/genam.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "catalog/pg_class.h"
+#include "commands/defrem.h"
+#include "commands/progress.h"
+#include "ddl/convert.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/lmgr.h"
+#include "storage/proc.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* Locks that the session holds from phase to phase. */
+typedef struct SessionLocks
+{
+	List	   *relations;		/* LockRelId */
+	List	   *tables;			/* LOCKTAG */
+} SessionLocks;
+
+/*
+ * End the transaction at hand and begin another one, which holds no snapshot.
+ */
+static void
+next_transaction(void)
+{
+	SPI_commit();
+	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * From the first lock on nothing is waited for but transactions that were there
+ * before, for as long as they take.
+ */
+static void
+next_phase(void)
+{
+	next_transaction();
+	(void) set_config_option("lock_timeout", "0", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_LOCAL, true, 0, false);
+}
+
+/*
+ * Other concurrent builds need not wait for the snapshot of this transaction,
+ * which has none yet, since it will look into the table at hand only.
+ */
+static void
+announce_safe(void)
+{
+	Assert(MyProc->xid == InvalidTransactionId &&
+		   MyProc->xmin == InvalidTransactionId);
+	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
+	MyProc->statusFlags |= PROC_IN_SAFE_IC;
+	ProcGlobal->statusFlags[MyProc->pgxactoff] = MyProc->statusFlags;
+	LWLockRelease(ProcArrayLock);
+}
+
+static void
+lock_for_session(SessionLocks *locks, Oid relid)
+{
+	Relation	rel = relation_open(relid, ShareUpdateExclusiveLock);
+	LockRelId  *lock = palloc(sizeof(LockRelId));
+
+	*lock = rel->rd_lockInfo.lockRelId;
+	relation_close(rel, NoLock);
+	LockRelationIdForSession(lock, ShareUpdateExclusiveLock);
+	locks->relations = lappend(locks->relations, lock);
+}
+
+static void
+lock_all(const HybConversion *conversion, SessionLocks *locks)
+{
+	ListCell   *lc;
+
+	foreach(lc, conversion->tables)
+	{
+		LOCKTAG    *tag = palloc(sizeof(LOCKTAG));
+		LockRelId  *lock;
+
+		lock_for_session(locks, lfirst_oid(lc));
+		lock = llast(locks->relations);
+		SET_LOCKTAG_RELATION(*tag, lock->dbId, lock->relId);
+		locks->tables = lappend(locks->tables, tag);
+	}
+	foreach(lc, conversion->parts)
+	{
+		HybConvertPart *part = lfirst(lc);
+
+		lock_for_session(locks, part->index);
+		if (OidIsValid(part->twin))
+			lock_for_session(locks, part->twin);
+	}
+}
+
+static void
+unlock_all(const SessionLocks *locks)
+{
+	ListCell   *lc;
+
+	foreach(lc, locks->relations)
+		UnlockRelationIdForSession(lfirst(lc), ShareUpdateExclusiveLock);
+}
+
+/* Wait for transactions that hold a conflicting lock on a table by now. */
+static void
+wait_for_lockers(const SessionLocks *locks, int phase, LOCKMODE lockmode)
+{
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_PHASE, phase);
+	WaitForLockersMultiple(locks->tables, lockmode, true);
+}
+
+static void
+build_twin_concurrently(const HybConversion *conversion, const HybConvertPart *part)
+{
+	if (part->safe)
+		announce_safe();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	hyb_conversion_progress(conversion, part, PROGRESS_CREATEIDX_PHASE_BUILD);
+	index_concurrently_build(part->table, part->twin);
+	PopActiveSnapshot();
+}
+
+/*
+ * Entries for what was inserted while the twin was built.  It may still lack
+ * rows that were deleted before the snapshot was taken here, which whoever has
+ * an older one can see.
+ */
+static void
+validate(const HybConversion *conversion, const HybConvertPart *part)
+{
+	Snapshot	snapshot;
+	TransactionId limit;
+
+	if (part->safe)
+		announce_safe();
+	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	PushActiveSnapshot(snapshot);
+	hyb_conversion_progress(conversion, part,
+							PROGRESS_CREATEIDX_PHASE_VALIDATE_IDXSCAN);
+	validate_index(part->table, part->twin, snapshot);
+	limit = snapshot->xmin;
+	PopActiveSnapshot();
+	UnregisterSnapshot(snapshot);
+
+	/* without a snapshot, so that nobody waits for us */
+	next_phase();
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_PHASE,
+								 PROGRESS_CREATEIDX_PHASE_WAIT_3);
+	WaitForOlderSnapshots(limit, true);
+}
+
+static void
+set_dead(const HybConversion *conversion)
+{
+	ListCell   *lc;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	foreach(lc, conversion->parts)
+	{
+		HybConvertPart *part = lfirst(lc);
+
+		index_concurrently_set_dead(part->table, part->index);
+	}
+	PopActiveSnapshot();
+}
+
+/* A twin that is complete, and valid but for its name. */
+static void
+make_twins(HybConversion *conversion, SessionLocks *locks)
+{
+	ListCell   *lc;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	hyb_conversion_progress(conversion, linitial(conversion->parts), 0);
+	hyb_conversion_create(conversion);
+	PopActiveSnapshot();
+	lock_all(conversion, locks);
+	next_phase();
+	conversion->state = HYB_CONVERT_CREATED;
+	HYB_POINT("convert-created");
+
+	wait_for_lockers(locks, PROGRESS_CREATEIDX_PHASE_WAIT_1, ShareLock);
+	foreach(lc, conversion->parts)
+	{
+		HybConvertPart *part = lfirst(lc);
+
+		next_phase();
+		if (part->stored)
+			build_twin_concurrently(conversion, part);
+	}
+	next_phase();
+	HYB_POINT("convert-built");
+
+	wait_for_lockers(locks, PROGRESS_CREATEIDX_PHASE_WAIT_2, ShareLock);
+	foreach(lc, conversion->parts)
+	{
+		HybConvertPart *part = lfirst(lc);
+
+		next_phase();
+		if (part->stored)
+			validate(conversion, part);
+	}
+	next_phase();
+	HYB_POINT("convert-validated");
+}
+
+static void
+swap_twins(HybConversion *conversion, SessionLocks *locks)
+{
+	/* nothing is read but catalogs */
+	next_phase();
+	announce_safe();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	hyb_conversion_swap(conversion);
+	PopActiveSnapshot();
+	next_phase();
+	conversion->state = HYB_CONVERT_SWAPPED;
+	HYB_POINT("convert-swapped");
+
+	wait_for_lockers(locks, PROGRESS_CREATEIDX_PHASE_WAIT_4,
+					 AccessExclusiveLock);
+	set_dead(conversion);
+	next_phase();
+	HYB_POINT("convert-dead");
+
+	wait_for_lockers(locks, PROGRESS_CREATEIDX_PHASE_WAIT_5,
+					 AccessExclusiveLock);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	hyb_conversion_drop(conversion);
+	PopActiveSnapshot();
+	next_phase();
+	conversion->state = HYB_CONVERT_UNDONE;
+}
+
+/* DROP INDEX and what is left, or NULL.  Looks at no catalog. */
+static char *
+clean_up_command(const HybConversion *conversion)
+{
+	StringInfoData command;
+	ListCell   *lc;
+
+	if (conversion->state == HYB_CONVERT_UNDONE)
+		return NULL;
+	initStringInfo(&command);
+	foreach(lc, conversion->parts)
+	{
+		const HybConvertPart *part = lfirst(lc);
+		const char *name = conversion->state == HYB_CONVERT_CREATED ?
+			part->twin_name : part->old_name;
+
+		if (!part->stored && conversion->state == HYB_CONVERT_CREATED)
+			continue;
+		appendStringInfoString(&command,
+							   command.len == 0 ? "DROP INDEX " : ", ");
+		appendStringInfoString(&command,
+							   quote_qualified_identifier(part->schema, name));
+	}
+	return command.data;
+}
+
+/* In the log also when the session is terminated. */
+static void
+tell_context(void *arg)
+{
+	const HybConversion *conversion = arg;
+	char	   *command = clean_up_command(conversion);
+
+	if (command == NULL)
+		errcontext("conversion of index \"%s\"", conversion->name);
+	else if (conversion->state == HYB_CONVERT_CREATED)
+		errcontext("conversion of index \"%s\", to be undone by: %s",
+				   conversion->name, command);
+	else
+		errcontext("conversion of index \"%s\", which is done but for: %s",
+				   conversion->name, command);
+}
+
+/* In the detail if the error has a hint of its own. */
+static void
+tell_command(ErrorData *error, const char *command)
+{
+	if (error->hint == NULL)
+		error->hint = psprintf(_("Use %s."), command);
+	else
+		error->detail = psprintf(_("%s%sTo drop what is left, use %s."),
+								 error->detail ? error->detail : "",
+								 error->detail ? "\n" : "", command);
+}
+
+static void
+run_phases(HybConversion *conversion)
+{
+	MemoryContext context = CurrentMemoryContext;
+	SessionLocks locks = {NIL, NIL};
+	ErrorContextCallback callback;
+
+	callback.callback = tell_context;
+	callback.arg = conversion;
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+	PG_TRY();
+	{
+		make_twins(conversion, &locks);
+		swap_twins(conversion, &locks);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+		char	   *command;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		command = clean_up_command(conversion);
+		if (command != NULL)
+			tell_command(error, command);
+		ReThrowError(error);
+	}
+	PG_END_TRY();
+	error_context_stack = callback.previous;
+	unlock_all(&locks);
+	pgstat_progress_end_command();
+}
+
+/* Nobody else sees it, so it goes without phases. */
+static void
+convert_temporary(const HybConversion *conversion)
+{
+	PushActiveSnapshot(GetTransactionSnapshot());
+	(void) hyb_convert_now(conversion->index, conversion->access_method);
+	PopActiveSnapshot();
+	next_transaction();
+}
+
+HybConvertStatus
+hyb_convert_concurrently(HybConversion *conversion, Oid index,
+						 Oid access_method, bool again)
+{
+	HybConvertStatus status;
+
+	/* nobody shall wait for our snapshot while we wait for a lock */
+	next_transaction();
+	status = hyb_conversion_open(conversion, index, access_method, true);
+	if (status == HYB_CONVERT_READY && !again &&
+		hyb_conversion_is_unfinished(conversion))
+		status = HYB_CONVERT_REFUSED;
+	if (status == HYB_CONVERT_REFUSED)
+		return status;
+	if (status == HYB_CONVERT_ALREADY)
+		hyb_conversion_already(conversion);
+	hyb_conversion_tell(conversion);
+	if (status == HYB_CONVERT_READY)
+	{
+		if (get_rel_persistence(index) == RELPERSISTENCE_TEMP)
+			convert_temporary(conversion);
+		else
+			run_phases(conversion);
+	}
+	return status;
+}

@@ -1,0 +1,455 @@
+/*
+ * twin.c
+ *		An index with the definition of another one, of another access method.
+ *
+ * Two operator classes stand for each other if they have the same input type
+ * and, for it, the same operators: these are the order.  So each class of btree
+ * has its counterparts among ours wherever they are and whoever made them, and
+ * the encoded classes (text_hope_ops) have those of btree that order alike.
+ */
+#include "base/compat.h"
+
+#include "access/htup_details.h"
+#include "access/nbtree.h"
+#include "access/reloptions.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "base/index_method.h"
+#include "catalog/dependency.h"
+#include "catalog/index.h"
+#include "catalog/indexing.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_opclass.h"
+#include "catalog/pg_type.h"
+#include "commands/defrem.h"
+#include "ddl/marker.h"
+#include "ddl/twin.h"
+#include "nodes/makefuncs.h"
+#include "utils/builtins.h"
+#include "utils/catcache.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+/* Encoded classes have this in place of "_ops". */
+#define ENCODED_SUFFIX	"_hope_ops"
+
+/* The name that the class has without an encoding. */
+static void
+plain_name(NameData *plain, const char *name)
+{
+	size_t		length = strlen(name);
+	size_t		suffix = strlen(ENCODED_SUFFIX);
+
+	namestrcpy(plain, name);
+	if (length > suffix &&
+		strcmp(name + length - suffix, ENCODED_SUFFIX) == 0)
+		strcpy(NameStr(*plain) + length - suffix, "_ops");
+}
+
+/* How well does a class that has the same order stand for another one? */
+static int
+likeness(Form_pg_opclass class, Form_pg_opclass candidate)
+{
+	NameData	plain;
+	int			score = 0;
+
+	plain_name(&plain, NameStr(class->opcname));
+	if (strcmp(NameStr(plain), NameStr(candidate->opcname)) == 0)
+		score += 4;
+	if (class->opcdefault && candidate->opcdefault)
+		score += 8;
+	plain_name(&plain, NameStr(candidate->opcname));
+	if (strcmp(NameStr(plain), NameStr(candidate->opcname)) == 0)
+		score += 2;
+	if (class->opcnamespace == candidate->opcnamespace)
+		score += 1;
+	return score;
+}
+
+Oid
+hyb_twin_class(Oid opclass, Oid access_method)
+{
+	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Form_pg_opclass class;
+	CatCList   *candidates;
+	Oid			best = InvalidOid;
+	int			best_score = -1;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	class = (Form_pg_opclass) GETSTRUCT(tuple);
+	if (class->opcmethod == access_method)
+	{
+		ReleaseSysCache(tuple);
+		return opclass;
+	}
+	candidates = SearchSysCacheList1(CLAAMNAMENSP,
+									 ObjectIdGetDatum(access_method));
+	for (int i = 0; i < candidates->n_members; i++)
+	{
+		Form_pg_opclass candidate = (Form_pg_opclass)
+			GETSTRUCT(&candidates->members[i]->tuple);
+		int			score;
+
+		if (candidate->opcintype != class->opcintype ||
+			!hyb_same_operators(class->opcfamily, candidate->opcfamily,
+								class->opcintype))
+			continue;
+		score = likeness(class, candidate);
+		if (score > best_score ||
+			(score == best_score && candidate->oid < best))
+		{
+			best = candidate->oid;
+			best_score = score;
+		}
+	}
+	ReleaseCatCacheList(candidates);
+	ReleaseSysCache(tuple);
+	return best;
+}
+
+static oidvector *
+operator_classes(Relation index)
+{
+	return (oidvector *)
+		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID,
+											   index->rd_indextuple,
+											   Anum_pg_index_indclass));
+}
+
+static char *
+class_name(Oid opclass)
+{
+	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Form_pg_opclass class;
+	char	   *name;
+
+	if (!HeapTupleIsValid(tuple))
+		return psprintf("%u", opclass);
+	class = (Form_pg_opclass) GETSTRUCT(tuple);
+	name = quote_qualified_identifier(OpclassIsVisible(opclass) ? NULL :
+									  get_namespace_name(class->opcnamespace),
+									  NameStr(class->opcname));
+	ReleaseSysCache(tuple);
+	return name;
+}
+
+char *
+hyb_twin_incomparable(Oid opclass, Oid type)
+{
+	Oid			input = get_opclass_input_type(opclass);
+
+	if ((input != RECORDOID && input != ANYARRAYOID) ||
+		OidIsValid(lookup_type_cache(type, TYPECACHE_CMP_PROC)->cmp_proc))
+		return NULL;
+	return psprintf(_("Access method \"hybrid\" compares each value, and parts of type %s have no order."),
+					format_type_be(type));
+}
+
+bool
+hyb_twin_possible(Relation index, Oid access_method, HybTwinReason *reason)
+{
+	oidvector  *classes = operator_classes(index);
+
+	for (int i = 0; i < classes->dim1; i++)
+	{
+		Oid			opclass = classes->values[i];
+		Oid			type;
+
+		if (OidIsValid(hyb_twin_class(opclass, access_method)))
+		{
+			reason->hint = NULL;
+			reason->detail = access_method == BTREE_AM_OID ? NULL :
+				hyb_twin_incomparable(opclass,
+									  TupleDescAttr(RelationGetDescr(index), i)->atttypid);
+			if (reason->detail != NULL)
+				return false;
+			continue;
+		}
+		type = get_opclass_input_type(opclass);
+		reason->detail = psprintf(_("Access method \"%s\" has no operator class for type %s that orders as class %s of column %d does."),
+								  get_am_name(access_method), format_type_be(type),
+								  class_name(opclass), i + 1);
+		if (access_method != BTREE_AM_OID)
+			reason->hint = psprintf(_("Make one with SELECT %s(%s::regtype)."),
+									hyb_sql_function("hybrid_make_operator_classes"),
+									quote_literal_cstr(format_type_be_qualified(type)));
+		else
+			reason->hint = psprintf(_("Create an operator class of access method \"%s\" for type %s with the operators of that class."),
+									get_am_name(access_method), format_type_be(type));
+		return false;
+	}
+	return true;
+}
+
+/* A node tree of the index's pg_index row, or NULL. */
+static Node *
+index_node(Relation index, AttrNumber attribute)
+{
+	bool		isnull;
+	Datum		datum = SysCacheGetAttr(INDEXRELID, index->rd_indextuple,
+										attribute, &isnull);
+
+	return isnull ? NULL : stringToNode(TextDatumGetCString(datum));
+}
+
+static bool
+is_key_constraint(Relation index)
+{
+	return OidIsValid(get_index_constraint(RelationGetRelid(index))) &&
+		!index->rd_index->indisexclusion;
+}
+
+/* May a btree index have it? */
+static bool
+is_btree_option(const DefElem *option)
+{
+	return strcmp(option->defname, "fillfactor") == 0 ||
+		strcmp(option->defname, "deduplicate_items") == 0;
+}
+
+Datum
+hyb_twin_btree_options(Datum reloptions)
+{
+	List	   *kept = NIL;
+	ListCell   *lc;
+
+	if (reloptions == (Datum) 0)
+		return reloptions;
+	foreach(lc, untransformRelOptions(reloptions))
+		if (is_btree_option(lfirst(lc)))
+		kept = lappend(kept, lfirst(lc));
+	return transformRelOptions((Datum) 0, kept, NULL, NULL, false, false);
+}
+
+/* Storage parameters of the twin; what is not kept is told. */
+static Datum
+twin_options(Relation index, Oid access_method)
+{
+	Datum		options = hyb_index_options(RelationGetRelid(index));
+	ListCell   *lc;
+
+	if (access_method != BTREE_AM_OID)
+		return is_key_constraint(index) ? hyb_marker_set(options, true) : options;
+	if (options == (Datum) 0)
+		return options;
+	foreach(lc, untransformRelOptions(hyb_marker_set(options, false)))
+	{
+		DefElem    *option = lfirst_node(DefElem, lc);
+
+		if (!is_btree_option(option))
+			ereport(NOTICE,
+					(errmsg("storage parameter \"%s\" of index \"%s\" is not kept",
+							option->defname, RelationGetRelationName(index)),
+					 errdetail("Access method \"btree\" has no such parameter.")));
+	}
+	return hyb_twin_btree_options(options);
+}
+
+/* What the twin's columns have apart from their definition. */
+typedef struct TwinColumns
+{
+	List	   *names;
+	Oid		   *classes;
+	Datum	   *class_options;
+	NullableDatum *targets;		/* of statistics */
+} TwinColumns;
+
+static void
+twin_columns(Relation index, Oid access_method, TwinColumns *columns)
+{
+	int			natts = index->rd_index->indnatts;
+	oidvector  *classes = operator_classes(index);
+
+	columns->names = NIL;
+	columns->classes = palloc(sizeof(Oid) * natts);
+	columns->class_options = palloc0(sizeof(Datum) * natts);
+	columns->targets = palloc0(sizeof(NullableDatum) * natts);
+	for (int i = 0; i < natts; i++)
+	{
+		Oid			relid = RelationGetRelid(index);
+		HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relid),
+											Int16GetDatum(i + 1));
+		Datum		class_options;
+
+		if (!HeapTupleIsValid(tuple))
+			elog(ERROR, "cache lookup failed for attribute %d of relation %u",
+				 i + 1, relid);
+		columns->targets[i].value =
+			SysCacheGetAttr(ATTNUM, tuple, Anum_pg_attribute_attstattarget,
+							&columns->targets[i].isnull);
+		ReleaseSysCache(tuple);
+		columns->names = lappend(columns->names,
+								 pstrdup(NameStr(TupleDescAttr(RelationGetDescr(index), i)->attname)));
+		if (i >= classes->dim1)
+			continue;
+		columns->classes[i] = hyb_twin_class(classes->values[i], access_method);
+		class_options = get_attoptions(relid, i + 1);
+		if (class_options == (Datum) 0)
+			continue;
+		if (columns->classes[i] == classes->values[i])
+			columns->class_options[i] = class_options;
+		else
+			ereport(NOTICE,
+					(errmsg("operator class parameters of column %d of index \"%s\" are not kept",
+							i + 1, RelationGetRelationName(index)),
+					 errdetail("Operator class %s has none.",
+							   class_name(columns->classes[i]))));
+	}
+}
+
+#ifndef INDEX_CREATE_DEFERRABLE
+#define INDEX_CREATE_DEFERRABLE 0
+
+/*
+ * A unique index that is checked at once would refuse what a deferrable
+ * constraint lets pass for the moment.  Servers without the flag have no
+ * function for this.
+ */
+static void
+set_deferrable(Oid index)
+{
+	Relation	rel = table_open(IndexRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCacheCopy1(INDEXRELID,
+											ObjectIdGetDatum(index));
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for index %u", index);
+	((Form_pg_index) GETSTRUCT(tuple))->indimmediate = false;
+	CatalogTupleUpdate(rel, &tuple->t_self, tuple);
+	heap_freetuple(tuple);
+	table_close(rel, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+#else
+#define set_deferrable(index) ((void) 0)
+#endif
+
+/* The twin's definition, for the server to make it of. */
+static IndexInfo *
+twin_info(Relation index, Oid access_method, bits16 flags)
+{
+	Form_pg_index form = index->rd_index;
+	bool		concurrent = (flags & INDEX_CREATE_CONCURRENT) != 0;
+	Node	   *predicate = index_node(index, Anum_pg_index_indpred);
+	IndexInfo  *info;
+
+	info = HYB_MAKE_INDEX_INFO(form->indnatts, form->indnkeyatts, access_method,
+							   (List *) index_node(index, Anum_pg_index_indexprs),
+							   make_ands_implicit((Expr *) predicate),
+							   form->indisunique, form->indnullsnotdistinct,
+							   !concurrent, concurrent);
+	for (int i = 0; i < form->indnatts; i++)
+		info->ii_IndexAttrNumbers[i] = form->indkey.values[i];
+	return info;
+}
+
+static void
+check_possible(Relation index, Oid access_method)
+{
+	HybTwinReason reason;
+
+	if (!hyb_twin_possible(index, access_method, &reason))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("index \"%s\" cannot be of access method \"%s\"",
+						RelationGetRelationName(index),
+						get_am_name(access_method)),
+				 errdetail_internal("%s", reason.detail),
+				 reason.hint ? errhint("%s", reason.hint) : 0));
+}
+
+Oid
+hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
+				const char *name, bits16 flags)
+{
+	Relation	index = index_open(indexoid, AccessShareLock);
+	Datum		options = twin_options(index, access_method);
+
+	index_close(index, NoLock);
+	return hyb_twin_create_with(table, indexoid, access_method, name, flags,
+								options);
+}
+
+Oid
+hyb_twin_create_with(Relation table, Oid indexoid, Oid access_method,
+					 const char *name, bits16 flags, Datum reloptions)
+{
+	Relation	index = index_open(indexoid, AccessShareLock);
+	bool		deferrable = !index->rd_index->indimmediate;
+	IndexInfo  *info;
+	TwinColumns columns;
+	int2vector *order;
+	Oid			twin;
+
+	check_possible(index, access_method);
+	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
+		flags |= INDEX_CREATE_PARTITIONED;
+	if (deferrable)
+		flags |= INDEX_CREATE_DEFERRABLE;
+	order = (int2vector *)
+		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID,
+											   index->rd_indextuple,
+											   Anum_pg_index_indoption));
+	info = twin_info(index, access_method, flags);
+	twin_columns(index, access_method, &columns);
+	twin = HYB_INDEX_CREATE(table, name, info,
+							columns.names, access_method,
+							index->rd_rel->reltablespace,
+							index->rd_indcollation, columns.classes,
+							columns.class_options, order->values,
+							columns.targets, reloptions, flags);
+	if (deferrable)
+		set_deferrable(twin);
+	index_close(index, NoLock);
+	return twin;
+}
+
+/* Depends on its own operator classes, and not on those of the other. */
+static void
+fix_dependencies(Oid indexoid, Oid other_oid)
+{
+	Relation	index = index_open(indexoid, AccessShareLock);
+	Relation	other = index_open(other_oid, AccessShareLock);
+	oidvector  *own = operator_classes(index);
+	oidvector  *foreign = operator_classes(other);
+	ObjectAddresses *classes = new_object_addresses();
+	List	   *gone = NIL;
+	ListCell   *lc;
+	ObjectAddress depender;
+
+	/* each once, for a row is not to be deleted twice by one command */
+	for (int i = 0; i < foreign->dim1; i++)
+		gone = list_append_unique_oid(gone, foreign->values[i]);
+	foreach(lc, gone)
+		deleteDependencyRecordsForSpecific(RelationRelationId, indexoid,
+										   DEPENDENCY_NORMAL,
+										   OperatorClassRelationId,
+										   lfirst_oid(lc));
+	for (int i = 0; i < own->dim1; i++)
+	{
+		ObjectAddress class;
+
+		ObjectAddressSet(class, OperatorClassRelationId, own->values[i]);
+		add_exact_object_address(&class, classes);
+	}
+	ObjectAddressSet(depender, RelationRelationId, indexoid);
+	record_object_address_dependencies(&depender, classes, DEPENDENCY_NORMAL);
+	free_object_addresses(classes);
+	index_close(other, NoLock);
+	index_close(index, NoLock);
+}
+
+void
+hyb_twin_swapped(Oid twin, Oid index)
+{
+	CommandCounterIncrement();
+	fix_dependencies(twin, index);
+	fix_dependencies(index, twin);
+	CommandCounterIncrement();
+}

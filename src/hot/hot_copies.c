@@ -1,0 +1,622 @@
+/*
+ * hot_copies.c
+ *		Hot copies: which index has some, whether they pay, and what keeps them
+ *		true.
+ *
+ * Entries name their index by the number of an owner.  A number that has gone
+ * does not come back, so what is left of it in the table is never found.  An
+ * owner may go at any moment: a look-up that has found its number valid, and
+ * then takes an entry that nobody clears any more, finds its version switched
+ * if that made it untrue (docs/hot.md).
+ */
+#include "base/compat.h"
+
+#include "common/pg_prng.h"
+#include "hot/hot_table.h"
+#include "miscadmin.h"
+#include "shared/slot.h"
+#include "storage/ipc.h"
+#include "store/settings.h"
+#include "utils/rel.h"
+
+/* Of so many look-ups that would drive something out one publishes. */
+#define LOOKUPS_PER_PUBLISH			8
+
+/* Look-ups of an index in one process before it gets an owner. */
+#define FIRST_LOOKUPS	16
+
+/* Look-ups and hits of a process are added to the owner's so often. */
+#define COUNT_FLUSH		64
+
+/*
+ * On or off is decided after at least so many look-ups, and more than the table
+ * has places; hits have to be one in so many; off lasts so many times as long.
+ */
+#define REVIEW_LEAST	65536
+#define REVIEW_PLACES	2
+#define LEAST_HITS		8
+#define OFF_TIMES		8
+
+/* Few entries for so many buckets: VACUUM need not look at all of these. */
+#define VACUUM_FEW_ENTRIES		64
+
+#define GATE_PASSED		(UINT64CONST(1) << 32)
+#define GATE_SHUT		UINT64CONST(1)
+#define GATE_SHUT_MASK	(GATE_PASSED - 1)
+
+/* What a process knows of an index. */
+typedef struct Owned
+{
+	uint64		generation;		/* of the table that `owner` is in */
+	HybHotOwner *owner;			/* NULL: none was found */
+	uint32		number;			/* its number then */
+	uint32		first;			/* look-ups without one */
+	uint32		lookups;		/* not yet added to the owner's */
+	uint32		hits;
+	uint32		passed_by;
+} Owned;
+
+static void release_owned(void *piece);
+
+static HybSlotPiece owned_piece = {.size = sizeof(Owned),.release = release_owned};
+
+void
+hyb_hot_init(void)
+{
+	hyb_slot_add_piece(&owned_piece);
+}
+
+/* Can an index have hot copies? */
+static inline bool
+is_able(const HybIndex *ix, const HybSlot *s)
+{
+	return hyb_hot != NULL && !s->key.in_recovery && !s->is_temp &&
+		ix->desc->exact;
+}
+
+static inline pg_atomic_uint64 *
+gate_of(const HybSlot *s)
+{
+	return &hyb_hot->gates[hyb_slot_file_hash(&s->key) % HYB_HOT_GATES];
+}
+
+/* ---- owners ---- */
+
+/* The owner with this key, or NULL.  hyb_hot->lock is held. */
+static HybHotOwner *
+lookup_owner(HybHotTable *table, const HybSlotKey *key)
+{
+	for (int i = 0; i < HYB_HOT_OWNERS; i++)
+	{
+		HybHotOwner *owner = &table->owners[i];
+
+		if (pg_atomic_read_u32(&owner->number) != 0 &&
+			memcmp(&owner->key, key, sizeof(*key)) == 0)
+			return owner;
+	}
+	return NULL;
+}
+
+/* Look-ups of an owner, asked or not. */
+static inline uint64
+all_lookups(HybHotOwner *owner)
+{
+	return pg_atomic_read_u64(&owner->lookups) +
+		pg_atomic_read_u64(&owner->passed_by);
+}
+
+/*
+ * One that is free, or has not been used since the hand came by last; after two
+ * rounds any.
+ */
+static HybHotOwner *
+take_owner(HybHotTable *table)
+{
+	HybHotOwner *owner = NULL;
+
+	for (int i = 0; i < 2 * HYB_HOT_OWNERS; i++)
+	{
+		uint64		lookups;
+
+		owner = &table->owners[table->hand++ % HYB_HOT_OWNERS];
+		if (pg_atomic_read_u32(&owner->number) == 0)
+			break;
+		lookups = all_lookups(owner);
+		if (owner->seen == lookups)
+			break;
+		owner->seen = lookups;
+	}
+	return owner;
+}
+
+static uint64
+review_interval(const HybHotTable *table)
+{
+	return Max((uint64) table->nbuckets * HYB_HOT_PLACES * REVIEW_PLACES,
+			   REVIEW_LEAST);
+}
+
+/* Find the owner of an index, or make it one: NULL if numbers have run out. */
+static HybHotOwner *
+join_owners(HybHotTable *table, const HybSlotKey *key)
+{
+	HybHotOwner *owner;
+
+	LWLockAcquire(&hyb_hot->lock, LW_EXCLUSIVE);
+	owner = lookup_owner(table, key);
+	if (owner == NULL && table->numbers < PG_UINT32_MAX)
+	{
+		owner = take_owner(table);
+		memcpy(&owner->key, key, sizeof(*key));
+		pg_atomic_write_u32(&owner->off, 0);
+		pg_atomic_write_u32(&owner->entries, 0);
+		pg_atomic_write_u64(&owner->lookups, 0);
+		pg_atomic_write_u64(&owner->hits, 0);
+		pg_atomic_write_u64(&owner->passed_by, 0);
+		pg_atomic_write_u64(&owner->review_at, review_interval(table));
+		owner->reviewed_lookups = owner->reviewed_hits = owner->seen = 0;
+		pg_write_barrier();
+		pg_atomic_write_u32(&owner->number, ++table->numbers);
+	}
+	LWLockRelease(&hyb_hot->lock);
+	return owner;
+}
+
+/* The owner of an index, and its number; or NULL, and 0. */
+static HybHotOwner *
+find_owner(HybHotTable *table, const HybSlot *s, uint32 *number)
+{
+	HybHotOwner *owner;
+
+	LWLockAcquire(&hyb_hot->lock, LW_SHARED);
+	owner = lookup_owner(table, &s->key);
+	*number = owner != NULL ? pg_atomic_read_u32(&owner->number) : 0;
+	LWLockRelease(&hyb_hot->lock);
+	return owner;
+}
+
+/* Have `owned` be of this table. */
+static void
+renew_owned(Owned *owned, HybSlot *s, HybHotTable *table, uint64 generation)
+{
+	owned->owner = find_owner(table, s, &owned->number);
+	owned->generation = generation;
+	owned->first = 0;
+}
+
+/*
+ * Is the owner known, and still the index's?  If it has gone, or there is
+ * another table, it is looked for once.
+ */
+static inline bool
+is_owner(Owned *owned, HybSlot *s, HybHotTable *table, uint64 generation)
+{
+	if (unlikely(owned->generation != generation ||
+				 (owned->owner != NULL &&
+				  pg_atomic_read_u32(&owned->owner->number) != owned->number)))
+		renew_owned(owned, s, table, generation);
+	return owned->owner != NULL;
+}
+
+/* ---- does it pay? ---- */
+
+/* Decide anew, if it is time, and nobody else does. */
+static void
+review(HybHotOwner *owner, const HybHotTable *table)
+{
+	uint64		at = pg_atomic_read_u64(&owner->review_at);
+	uint64		all = all_lookups(owner);
+	uint64		interval = review_interval(table);
+	uint64		lookups;
+	uint64		hits;
+	bool		off;
+
+	if (all < at)
+		return;
+	off = pg_atomic_read_u32(&owner->off) == 0 &&
+		(pg_atomic_read_u64(&owner->hits) - owner->reviewed_hits) * LEAST_HITS <
+		pg_atomic_read_u64(&owner->lookups) - owner->reviewed_lookups;
+	if (!pg_atomic_compare_exchange_u64(&owner->review_at, &at,
+										all + (off ? interval * OFF_TIMES : interval)))
+		return;
+	lookups = pg_atomic_read_u64(&owner->lookups);
+	hits = pg_atomic_read_u64(&owner->hits);
+	owner->reviewed_lookups = lookups;
+	owner->reviewed_hits = hits;
+	pg_atomic_write_u32(&owner->off, off);
+}
+
+/* Add what a process has counted to the owner's. */
+static void
+add_counts(Owned *owned)
+{
+	HybHotOwner *owner = owned->owner;
+
+	if (owned->lookups > 0)
+		pg_atomic_fetch_add_u64(&owner->lookups, owned->lookups);
+	if (owned->hits > 0)
+		pg_atomic_fetch_add_u64(&owner->hits, owned->hits);
+	if (owned->passed_by > 0)
+		pg_atomic_fetch_add_u64(&owner->passed_by, owned->passed_by);
+	owned->lookups = owned->hits = owned->passed_by = 0;
+}
+
+static void
+flush_counts(Owned *owned, const HybHotTable *table)
+{
+	add_counts(owned);
+	review(owned->owner, table);
+}
+
+/* The slot goes: the relation cache has dropped its entry. */
+static void
+release_owned(void *piece)
+{
+	Owned	   *owned = piece;
+
+	if (owned->owner != NULL && hyb_hot_is_mapped(owned->generation) &&
+		pg_atomic_read_u32(&owned->owner->number) == owned->number)
+		add_counts(owned);
+}
+
+static inline void
+count_use(Owned *owned, const HybHotTable *table)
+{
+	if (unlikely(owned->lookups + owned->passed_by >= COUNT_FLUSH))
+		flush_counts(owned, table);
+}
+
+/* ---- look-ups ---- */
+
+uint64
+hyb_hot_gate(const HybIndex *ix)
+{
+	HybSlot    *s;
+	uint64		gate;
+
+	/* in a process that has not seen the control structure there is a slot */
+	s = hyb_slot_get(ix);
+	if (!is_able(ix, s))
+		return GATE_SHUT;
+	gate = pg_atomic_read_u64(gate_of(s));
+	/* the gate before the leaves, and before the proof of the version */
+	pg_read_barrier();
+	return gate;
+}
+
+HybHotAnswer
+hyb_hot_find(const HybIndex *ix, const HybHotKey *key, ItemPointer tid)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	Owned	   *owned = hyb_slot_piece(ix, &owned_piece);
+	HybHotTable *table;
+	uint64		generation;
+	bool		room;
+
+	if (key->len > HYB_HOT_MAX_KEY || !is_able(ix, s))
+		return HYB_HOT_NONE;
+	table = hyb_hot_table(&generation);
+	if (unlikely(hyb_hot_memory_changed) && table != NULL)
+	{
+		hyb_hot_table_settle();
+		table = hyb_hot_table(&generation);
+	}
+	if (table == NULL && !hyb_hot_memory_changed)
+		return HYB_HOT_NONE;
+	if (table == NULL || !is_owner(owned, s, table, generation))
+	{
+		if (owned->first < FIRST_LOOKUPS)
+		{
+			owned->first++;
+			return HYB_HOT_NONE;
+		}
+		return HYB_HOT_PUBLISH;
+	}
+	if (pg_atomic_read_u32(&owned->owner->off) != 0)
+	{
+		owned->passed_by++;
+		count_use(owned, table);
+		return HYB_HOT_NONE;
+	}
+	owned->lookups++;
+	count_use(owned, table);
+	if (hyb_hot_read(table, owned->number, key, tid, &room))
+	{
+		pg_read_barrier();
+		if (pg_atomic_read_u64(&hyb_hot->generation) == generation)
+		{
+			owned->hits++;
+			return HYB_HOT_HIT;
+		}
+	}
+	if (room || pg_prng_uint32(&pg_global_prng_state) % LOOKUPS_PER_PUBLISH == 0)
+		return HYB_HOT_PUBLISH;
+	return HYB_HOT_NONE;
+}
+
+void
+hyb_hot_publish(const HybIndex *ix, const HybHotKey *key,
+				const ItemPointerData *tid, uint64 gate)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	Owned	   *owned = hyb_slot_piece(ix, &owned_piece);
+	HybHotTable *table;
+	HybHotPut	put;
+	uint64		generation;
+
+	if ((gate & GATE_SHUT_MASK) != 0)
+		return;
+	if (hyb_hot_memory_changed)
+		hyb_hot_table_settle();
+	table = hyb_hot_table(&generation);
+	if (table == NULL)
+		return;
+	if (!is_owner(owned, s, table, generation))
+	{
+		owned->owner = join_owners(table, &s->key);
+		if (owned->owner == NULL)
+			return;
+		owned->number = pg_atomic_read_u32(&owned->owner->number);
+	}
+	HYB_POINT("hot-publish");
+	put.owner = owned->owner;
+	put.number = owned->number;
+	put.gate = gate_of(s);
+	put.expected = gate;
+	hyb_hot_put(table, &put, key, tid);
+}
+
+/* The table, if the index has an owner in it. */
+static HybHotTable *
+owned_table(const HybIndex *ix, Owned **owned)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybHotTable *table;
+	uint64		generation;
+
+	if (!is_able(ix, s) || (table = hyb_hot_table(&generation)) == NULL)
+		return NULL;
+	*owned = hyb_slot_piece(ix, &owned_piece);
+	if (!is_owner(*owned, s, table, generation))
+		renew_owned(*owned, s, table, generation);
+	return (*owned)->owner != NULL ? table : NULL;
+}
+
+void
+hyb_hot_forget(const HybIndex *ix, const HybHotKey *key)
+{
+	Owned	   *owned;
+	HybHotTable *table = owned_table(ix, &owned);
+
+	if (table != NULL)
+		hyb_hot_remove(table, owned->number, key, NULL);
+}
+
+/* ---- those who change the static levels ---- */
+
+/* The gate that this process has shut, or NULL. */
+static pg_atomic_uint64 *shut_gate = NULL;
+
+void
+hyb_hot_open(void)
+{
+	if (shut_gate != NULL)
+		pg_atomic_fetch_sub_u64(shut_gate, GATE_SHUT);
+	shut_gate = NULL;
+}
+
+/* before_shmem_exit callback: a process that ends leaves no gate shut. */
+static void
+open_gates_at_exit(int code, Datum arg)
+{
+	hyb_hot_open();
+}
+
+/*
+ * Whoever makes an owner, or a table, later than they are looked for here, has
+ * asked the gate before it was changed, and does not publish, or after.
+ */
+static void
+pass_gate(const HybIndex *ix, uint64 change, HybHotShut *shut)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybHotOwner *owner;
+	uint64		generation;
+
+	Assert(shut_gate == NULL);
+	shut->table = NULL;
+	if (!is_able(ix, s))
+		return;
+	for (;;)
+	{
+		shut->table = hyb_hot_table(&generation);
+		pg_atomic_fetch_add_u64(gate_of(s), change);
+		if ((change & GATE_SHUT_MASK) != 0)
+			shut_gate = gate_of(s);
+		/* the gate before the table and its buckets */
+		pg_memory_barrier();
+		if (pg_atomic_read_u64(&hyb_hot->generation) == generation)
+			break;
+		hyb_hot_open();
+	}
+	if (shut->table == NULL)
+		return;
+	owner = find_owner(shut->table, s, &shut->owner);
+	if (owner != NULL)
+		shut->entries = pg_atomic_read_u32(&owner->entries);
+	else
+		shut->table = NULL;
+}
+
+void
+hyb_hot_shut(const HybIndex *ix, HybHotShut *shut)
+{
+	static bool registered = false;
+
+	if (!registered)
+		before_shmem_exit(open_gates_at_exit, (Datum) 0);
+	registered = true;
+	pass_gate(ix, GATE_PASSED + GATE_SHUT, shut);
+}
+
+void
+hyb_hot_clear(const HybHotShut *shut, const HybHotKey *key)
+{
+	Assert(shut->table != NULL);
+	if (key->len <= HYB_HOT_MAX_KEY)
+		hyb_hot_remove(shut->table, shut->owner, key, NULL);
+}
+
+/* Clear the entries of a bucket, as it was, that are dead. */
+static void
+vacuum_bucket(const HybHotShut *passed, const HybHotBucket *bucket,
+			  HybHotDead dead, void *state)
+{
+	for (int i = 0; i < HYB_HOT_PLACES; i++)
+	{
+		const HybHotPlace *place = &bucket->places[i];
+		ItemPointerData tid = place->tid;
+		HybHotKey	key;
+
+		if ((bucket->starts & (1 << i)) == 0 || place->owner != passed->owner ||
+			!dead(&tid, state))
+			continue;
+		key = hyb_hot_key(place->key, place->keylen);
+		hyb_hot_remove(passed->table, passed->owner, &key, &tid);
+	}
+}
+
+/* Forget an owner, if it is there. */
+static void
+drop_owner(HybHotTable *table, const HybSlotKey *key)
+{
+	HybHotOwner *owner;
+
+	LWLockAcquire(&hyb_hot->lock, LW_EXCLUSIVE);
+	owner = lookup_owner(table, key);
+	if (owner != NULL)
+		pg_atomic_write_u32(&owner->number, 0);
+	LWLockRelease(&hyb_hot->lock);
+}
+
+/* The callback is asked with no bucket locked, as nobody publishes a dead TID. */
+void
+hyb_hot_vacuum(const HybIndex *ix, HybHotDead dead, void *state)
+{
+	HybHotShut	passed;
+	HybHotTable *table;
+
+	HYB_POINT("hot-vacuum");
+	pass_gate(ix, GATE_PASSED, &passed);
+	table = passed.table;
+	if (table == NULL)
+		return;
+	if ((uint64) passed.entries * VACUUM_FEW_ENTRIES < table->nbuckets)
+	{
+		drop_owner(table, &hyb_slot_get(ix)->key);
+		return;
+	}
+	for (uint32 i = 0; i < table->nbuckets; i++)
+	{
+		HybHotBucket copy;
+
+		CHECK_FOR_INTERRUPTS();
+		hyb_hot_copy(hyb_hot_bucket(table, i), &copy);
+		if (copy.starts != 0)
+			vacuum_bucket(&passed, &copy, dead, state);
+	}
+}
+
+void
+hyb_hot_drop(const HybIndex *ix)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybHotTable *table;
+	uint64		generation;
+
+	if (is_able(ix, s) && (table = hyb_hot_table(&generation)) != NULL)
+		drop_owner(table, &s->key);
+}
+
+/* ---- seeing them ---- */
+
+uint64
+hyb_hot_places(const HybIndex *ix)
+{
+	Owned	   *owned;
+	HybHotTable *table = owned_table(ix, &owned);
+
+	return table != NULL ? (uint64) table->nbuckets * HYB_HOT_PLACES : 0;
+}
+
+bool
+hyb_hot_next(const HybIndex *ix, uint64 *next, uint64 end, uint8 *bytes,
+			 uint32 *len, ItemPointer tid)
+{
+	Owned	   *owned;
+	HybHotTable *table = owned_table(ix, &owned);
+
+	if (table == NULL)
+		return false;
+	end = Min(end, (uint64) table->nbuckets * HYB_HOT_PLACES);
+	while (*next < end)
+	{
+		HybHotBucket copy;
+
+		hyb_hot_copy(hyb_hot_bucket(table, *next / HYB_HOT_PLACES), &copy);
+		do
+		{
+			int			i = (int) ((*next)++ % HYB_HOT_PLACES);
+			const HybHotPlace *place = &copy.places[i];
+
+			if ((copy.starts & (1 << i)) == 0 || place->owner != owned->number)
+				continue;
+			memcpy(bytes, place->key, place->keylen);
+			*len = place->keylen;
+			*tid = place->tid;
+			return true;
+		} while (*next % HYB_HOT_PLACES != 0 && *next < end);
+	}
+	return false;
+}
+
+bool
+hyb_hot_has(const HybIndex *ix, const HybHotKey *key,
+			const ItemPointerData *tid)
+{
+	Owned	   *owned;
+	HybHotTable *table = owned_table(ix, &owned);
+	ItemPointerData found;
+	bool		room;
+
+	return table != NULL &&
+		hyb_hot_read(table, owned->number, key, &found, &room) &&
+		ItemPointerEquals(&found, unconstify(ItemPointerData *, tid));
+}
+
+void
+hyb_hot_counts(const HybIndex *ix, uint64 *lookups, uint64 *hits)
+{
+	Owned	   *owned;
+	HybHotTable *table = owned_table(ix, &owned);
+
+	*lookups = *hits = 0;
+	if (table == NULL)
+		return;
+	flush_counts(owned, table);
+	*lookups = pg_atomic_read_u64(&owned->owner->lookups);
+	*hits = pg_atomic_read_u64(&owned->owner->hits);
+}
+
+void
+hyb_hot_memory(uint64 *reserved, uint64 *used)
+{
+	HybHotTable *table;
+	uint64		generation;
+
+	*reserved = *used = 0;
+	if (!hyb_shared_init() || (table = hyb_hot_table(&generation)) == NULL)
+		return;
+	*reserved = (uint64) table->nbuckets * sizeof(HybHotBucket) + sizeof(HybHotTable);
+	*used = pg_atomic_read_u64(&table->places) * HYB_HOT_PLACE;
+}

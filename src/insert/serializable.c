@@ -1,0 +1,78 @@
+/*
+ * serializable.c
+ *		Insertions of serializable transactions.
+ *
+ * An insertion first appends its entry, and then asks for predicate locks on it
+ * (tree/predicate_target.h).  A scan first locks, and then reads the log.  So
+ * the scan finds the entry, or the insertion finds the lock.
+ * docs/architecture.md, "Serializable transactions", goes through what merges may
+ * do in between.
+ */
+#include "base/compat.h"
+
+#include "insert/serializable.h"
+#include "key/bytes.h"
+#include "miscadmin.h"
+#include "storage/predicate.h"
+#include "tree/predicate_target.h"
+#include "utils/rel.h"
+
+/*
+ * Conflicts with scans that have locked the first bytes of a key.  Of most nobody
+ * has, which one look tells.
+ */
+static inline void
+ask_key_target(const HybIndex *ix, const uint8 *key, uint32 len)
+{
+	BlockNumber target = hyb_target_of_key(key, len);
+
+	if (PageIsPredicateLocked(ix->rel, target))
+		CheckForSerializableConflictIn(ix->rel, NULL, target);
+}
+
+static void
+ask_key_targets(const HybIndex *ix, const HybEntry *entry)
+{
+	const HybKeyDesc *desc = ix->desc;
+	const uint8 *key = entry->bytes;
+	const uint8 *end = key;
+	uint32		most = desc->all_mem ? HYB_TARGET_MAX_BYTES : 0;
+
+	for (uint32 len = HYB_TARGET_MIN_BYTES; len <= Min(most, entry->keylen); len++)
+		ask_key_target(ix, key, len);
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		HybValue	val;
+
+		end = hyb_parse_column(&desc->cols[i], end, key + entry->keylen, &val);
+		Assert(end != NULL);
+		if (end - key < HYB_TARGET_MIN_BYTES || end - key > most)
+			ask_key_target(ix, key, end - key);
+	}
+}
+
+/*
+ * The table is asked for last, since all locks on an index may become locks on its
+ * table at any moment (merge/hand_over.c).  The server has asked for it before the
+ * entry was appended.
+ */
+void
+hyb_note_conflicts(HybIndex *ix, Relation heap, const HybEntry *entry)
+{
+	HybPos		pos = hyb_pos_at(ix->desc, entry->bytes, entry->keylen, entry->tid);
+	HybVersion	version;
+	BlockNumber leaf;
+
+	HYB_ASSERT_NO_LWLOCK();
+	HYB_POINT("conflict-in");
+	if (ix->desc->exact)
+		ask_key_targets(ix, entry);
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		hyb_version_capture(ix, &version);
+	} while (!hyb_target_of_pos(ix, &version, &pos, false, &leaf));
+	HYB_POINT("conflict-leaf");
+	CheckForSerializableConflictIn(ix->rel, NULL, leaf);
+	CheckForSerializableConflictIn(heap, NULL, InvalidBlockNumber);
+}

@@ -1,0 +1,550 @@
+/*
+ * columnar.c
+ *		Opening a columnar leaf and reading its rows.
+ */
+#include "base/compat.h"
+
+#include "base/spare.h"
+#include "key/bytes.h"
+#include "leaf/columnar.h"
+#include "utils/memutils.h"
+
+/* Holds any string of an entry, flag byte included. */
+#define STRING_BUFFER	(HYB_MAX_ENTRY_SIZE + 16)
+
+/*
+ * Buffers of a string column.  They are large, and a scan of one key would
+ * otherwise allocate and free them for each statement.
+ */
+typedef struct StringBuffers
+{
+	HybSpare	spare;
+	uint8		buf[STRING_BUFFER + HYB_SYM_SLACK];
+	HybHuffEntry table[HYB_HUFF_TABLE];
+	HybSymDecoder decoder;
+} StringBuffers;
+
+static HybSpareList spare_strings = {pfree};
+
+/* The same for a column of groups. */
+typedef struct GroupBuffers
+{
+	HybSpare	spare;
+	HybLzBuffers buffers;
+} GroupBuffers;
+
+static HybSpareList spare_groups = {pfree};
+
+static void
+take_strings(const HybLeaf *leaf, HybFrontCursor *cursor)
+{
+	StringBuffers *strings = hyb_spare_take(&spare_strings);
+
+	if (strings == NULL)
+		strings = MemoryContextAlloc(TopMemoryContext, sizeof(StringBuffers));
+	hyb_spare_lend(&spare_strings, &strings->spare, leaf->context);
+	cursor->buf = strings->buf;
+	cursor->cap = STRING_BUFFER;
+	cursor->table = strings->table;
+}
+
+void
+hyb_leaf_need_strings(const HybLeaf *leaf, HybFrontCursor *cursor, bool table)
+{
+	if (unlikely(cursor->buf == NULL))
+	{
+		if (leaf->spare_buffers)
+		{
+			take_strings(leaf, cursor);
+			return;
+		}
+		cursor->buf = MemoryContextAlloc(leaf->context, STRING_BUFFER + HYB_SYM_SLACK);
+		cursor->cap = STRING_BUFFER;
+	}
+	if (unlikely(table && cursor->table == NULL))
+		cursor->table = MemoryContextAlloc(leaf->context,
+										   sizeof(HybHuffEntry) * HYB_HUFF_TABLE);
+}
+
+void
+hyb_leaf_free_strings(HybFrontCursor *cursor)
+{
+	if (cursor->buf != NULL)
+		pfree(cursor->buf);
+	if (cursor->table != NULL)
+		pfree(cursor->table);
+}
+
+/* Buffers for strings of symbols. */
+static inline void
+need_decoder(const HybLeaf *leaf, HybLeafColumn *col)
+{
+	hyb_leaf_need_strings(leaf, &col->cursor, false);
+	if (likely(col->sym_cursor.decoder != NULL))
+		return;
+	if (leaf->spare_buffers)
+		col->sym_cursor.decoder = &((StringBuffers *)
+									(col->cursor.buf - offsetof(StringBuffers, buf)))->decoder;
+	else
+		col->sym_cursor.decoder = MemoryContextAlloc(leaf->context,
+													 sizeof(HybSymDecoder));
+}
+
+/* The same of a column of groups, when a string of it is read. */
+static pg_noinline void
+take_groups(const HybLeaf *leaf, HybLeafColumn *col)
+{
+	GroupBuffers *groups;
+
+	if (!leaf->spare_buffers)
+	{
+		col->lz_cursor.buffers = MemoryContextAlloc(leaf->context, sizeof(HybLzBuffers));
+		return;
+	}
+	groups = hyb_spare_take(&spare_groups);
+	if (groups == NULL)
+		groups = MemoryContextAlloc(TopMemoryContext, sizeof(GroupBuffers));
+	hyb_spare_lend(&spare_groups, &groups->spare, leaf->context);
+	col->lz_cursor.buffers = &groups->buffers;
+}
+
+/* A scan is begun for every statement: all that is not set by open_columnar. */
+static void
+init_columnar(HybLeaf *leaf)
+{
+	for (int i = 0; i < leaf->ncols_alloc; i++)
+	{
+		HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+
+		memset(&col->cursor, 0, sizeof(HybFrontCursor));
+		memset(&col->lz_cursor, 0, sizeof(HybLzCursor));
+		memset(&col->sym_cursor, 0, sizeof(HybSymCursor));
+	}
+}
+
+static const uint8 *
+open_int(HybLeafColumn *col, int nrows, const uint8 *p, const uint8 *end)
+{
+	Size		extra = 0;
+
+	switch (col->null_mode)
+	{
+		case HYB_NULLS_NONE:
+			break;
+		case HYB_NULLS_LOW:
+			extra = 8;
+			break;
+		case HYB_NULLS_HIGH:
+			extra = 16;
+			break;
+		case HYB_NULLS_BITMAP:
+			extra = (nrows + 7) / 8;
+			break;
+		default:
+			return NULL;
+	}
+	if (extra > 0)
+	{
+		if (end - p < extra)
+			return NULL;
+		if (col->null_mode == HYB_NULLS_BITMAP)
+			col->nulls = p;
+		else
+		{
+			col->min = hyb_load64le(p);
+			col->null_code = extra == 16 ? hyb_load64le(p + 8) : 0;
+		}
+		p += extra;
+	}
+	return hyb_seq_open(&col->seq, nrows, p, end);
+}
+
+static const uint8 *
+open_string(const HybLeaf *leaf, HybLeafColumn *col, const uint8 *p,
+			const uint8 *end)
+{
+	int			nrows = leaf->nrows;
+
+	if (col->encoding == HYB_LEAF_LZ4)
+	{
+		hyb_lz_cursor_reset(&col->lz_cursor);
+		return hyb_lz_open(&col->lz, nrows, p, end);
+	}
+	p = hyb_varint_read(p, end, &col->prefix_len);
+	if (p == NULL || end - p < col->prefix_len ||
+		col->prefix_len > STRING_BUFFER)
+		return NULL;
+	col->prefix = p;
+	p += col->prefix_len;
+
+	if (col->encoding == HYB_LEAF_CONST)
+		return p;
+
+	if (col->encoding == HYB_LEAF_FRONT)
+	{
+		col->front.prefix = col->prefix;
+		col->front.prefix_len = col->prefix_len;
+		p = hyb_front_open(&col->front, nrows, p, end);
+		if (p == NULL)
+			return NULL;
+		hyb_leaf_need_strings(leaf, &col->cursor, col->front.coded);
+		hyb_front_cursor_reset(&col->front, &col->cursor);
+		return p;
+	}
+
+	if (col->encoding == HYB_LEAF_SYMBOLS)
+	{
+		p = hyb_sym_open(&col->sym, nrows, p, end);
+		if (p == NULL)
+			return NULL;
+		need_decoder(leaf, col);
+		hyb_sym_cursor_reset(&col->sym_cursor);
+		memcpy(col->cursor.buf, col->prefix, col->prefix_len);
+		return p;
+	}
+
+	p = hyb_varint_read(p, end, &col->rest_len);
+	if (p == NULL || col->rest_len == 0 ||
+		col->rest_len > STRING_BUFFER - col->prefix_len)
+		return NULL;
+	p = hyb_seq_open(&col->seq, nrows, p, end);
+	if (p == NULL)
+		return NULL;
+	col->tails = p;
+	if (col->rest_len > HYB_LEAF_SPLIT_HEAD)
+	{
+		Size		len = (Size) nrows * (col->rest_len - HYB_LEAF_SPLIT_HEAD);
+
+		if (end - p < len)
+			return NULL;
+		p += len;
+	}
+	hyb_leaf_need_strings(leaf, &col->cursor, false);
+	memcpy(col->cursor.buf, col->prefix, col->prefix_len);
+	return p;
+}
+
+static const uint8 *
+open_column(const HybLeaf *leaf, int i, const uint8 *p, const uint8 *end)
+{
+	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	bool		is_int = leaf->desc->cols[i].store == HYB_STORE_INT;
+
+	if (p >= end)
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A leaf column lies outside of the content.");
+	col->encoding = *p & 0x0F;
+	col->null_mode = *p >> 4;
+	col->nulls = NULL;
+	col->seq_cursor.next = 0;
+	p++;
+	if (is_int && col->encoding == HYB_LEAF_INT)
+		p = open_int(col, leaf->nrows, p, end);
+	else if (is_int ? col->encoding != HYB_LEAF_NULLS :
+			 (col->encoding < HYB_LEAF_CONST ||
+			  col->encoding > HYB_LEAF_SYMBOLS ||
+			  (col->encoding >= HYB_LEAF_LZ4 && i < leaf->desc->nkeys)))
+		p = NULL;
+	else if (!is_int)
+		p = open_string(leaf, col, p, end);
+	if (p == NULL)
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A leaf column is malformed or too long.");
+	return p;
+}
+
+static const uint8 *
+open_columnar(HybLeaf *leaf, const uint8 *p, const uint8 *end)
+{
+	int			flags;
+
+	if (p == end || (*p & ~HYB_LEAF_FLAGS) != 0)
+		hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's header is wrong.");
+	flags = *p++;
+	for (int i = 0; i < leaf->desc->natts; i++)
+		p = open_column(leaf, i, p, end);
+	if (!leaf->unique_rows)
+	{
+		p = hyb_seq_open(&hyb_columnar(leaf)->row_starts, leaf->nrows, p, end);
+		if (p == NULL)
+			hyb_corrupted(leaf->rel, leaf->blkno,
+						  "The leaf's row starts are malformed.");
+	}
+	p = hyb_columnar_open_tids(leaf, flags, p, end);
+	if (p == NULL)
+		hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's TIDs are malformed.");
+	return p;
+}
+
+static void
+close_columnar(HybLeaf *leaf)
+{
+	for (int i = 0; i < leaf->ncols_alloc; i++)
+	{
+		HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+
+		hyb_leaf_free_strings(&col->cursor);
+		if (col->sym_cursor.decoder != NULL)
+			pfree(col->sym_cursor.decoder);
+		if (col->lz_cursor.buffers != NULL)
+			pfree(col->lz_cursor.buffers);
+	}
+}
+
+/* ---- values ---- */
+
+static inline void
+column_int_value(HybLeafColumn *col, int row, HybValue *val)
+{
+	uint64		code;
+
+	val->isnull = true;
+	val->ival = 0;
+	if (col->encoding == HYB_LEAF_NULLS)
+		return;
+	if (col->null_mode == HYB_NULLS_BITMAP &&
+		(col->nulls[row >> 3] & (1 << (row & 7))) != 0)
+		return;
+
+	code = hyb_seq_get_next(&col->seq, &col->seq_cursor, row);
+	if (col->null_mode == HYB_NULLS_LOW || col->null_mode == HYB_NULLS_HIGH)
+	{
+		if (code == col->null_code)
+			return;
+		code += col->min - (col->null_mode == HYB_NULLS_LOW);
+	}
+	val->isnull = false;
+	val->ival = code;
+}
+
+void
+hyb_columnar_ints(HybLeaf *leaf, int i, int row, int n, uint64 *ints,
+				  uint8 *isnull)
+{
+	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	uint64		base;
+
+	if (col->encoding == HYB_LEAF_NULLS)
+	{
+		memset(ints, 0, n * sizeof(uint64));
+		memset(isnull, 1, n);
+		return;
+	}
+	hyb_seq_decode(&col->seq, row, n, ints);
+	memset(isnull, 0, n);
+	if (col->null_mode == HYB_NULLS_NONE)
+		return;
+
+	base = col->min - (col->null_mode == HYB_NULLS_LOW);
+	for (int r = 0; r < n; r++)
+	{
+		if (col->null_mode == HYB_NULLS_BITMAP ?
+			(col->nulls[(row + r) >> 3] & (1 << ((row + r) & 7))) != 0 :
+			ints[r] == col->null_code)
+		{
+			isnull[r] = 1;
+			ints[r] = 0;
+		}
+		else if (col->null_mode != HYB_NULLS_BITMAP)
+			ints[r] += base;
+	}
+}
+
+/* The string of a row, flag byte first. */
+static const uint8 *
+string_bytes(HybLeaf *leaf, HybLeafColumn *col, int row, uint32 *len)
+{
+	const uint8 *string;
+	uint8	   *rest;
+	uint32		head;
+	uint64		v;
+	int			n;
+
+	switch (col->encoding)
+	{
+		case HYB_LEAF_CONST:
+			*len = col->prefix_len;
+			return col->prefix;
+
+		case HYB_LEAF_FRONT:
+			if (!hyb_front_read(&col->front, &col->cursor, row))
+				hyb_corrupted(leaf->rel, leaf->blkno,
+							  "A front-coded string of the leaf is malformed.");
+			*len = col->cursor.len;
+			return col->cursor.buf;
+
+		case HYB_LEAF_SYMBOLS:
+			n = hyb_sym_read(&col->sym, &col->sym_cursor, row,
+							 col->cursor.buf + col->prefix_len,
+							 STRING_BUFFER - col->prefix_len);
+			if (n < 0)
+				hyb_corrupted(leaf->rel, leaf->blkno,
+							  "A string of the leaf has symbols that are malformed.");
+			*len = col->prefix_len + n;
+			return col->cursor.buf;
+
+		case HYB_LEAF_LZ4:
+			if (col->lz_cursor.buffers == NULL)
+				take_groups(leaf, col);
+			string = hyb_lz_read(&col->lz, &col->lz_cursor, row, len);
+			if (string == NULL)
+				hyb_corrupted(leaf->rel, leaf->blkno,
+							  "A compressed group of strings of the leaf is malformed.");
+			return string;
+
+		default:
+			head = Min(col->rest_len, HYB_LEAF_SPLIT_HEAD);
+			rest = col->cursor.buf + col->prefix_len;
+			v = hyb_seq_get_next(&col->seq, &col->seq_cursor, row);
+			for (int i = head; i-- > 0; v >>= 8)
+				rest[i] = (uint8) v;
+			memcpy(rest + head,
+				   col->tails + (Size) row * (col->rest_len - head),
+				   col->rest_len - head);
+			*len = col->prefix_len + col->rest_len;
+			return col->cursor.buf;
+	}
+}
+
+void
+hyb_columnar_value(HybLeaf *leaf, int i, int row, HybValue *val)
+{
+	const HybColumn *att = &leaf->desc->cols[i];
+	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	const uint8 *s;
+	uint32		len;
+
+	if (att->store == HYB_STORE_INT)
+	{
+		column_int_value(col, row, val);
+		val->ptr = NULL;
+		val->len = 0;
+		return;
+	}
+
+	s = string_bytes(leaf, col, row, &len);
+	val->ival = len > 0 && s[0] == HYB_FLAG_PACKED;
+	if (len > 0 && (s[0] == HYB_FLAG_VALUE ||
+					(val->ival && hyb_has_length_word(att))) &&
+		(att->width == 0 || len == 1 + (uint32) att->width))
+	{
+		val->isnull = false;
+		val->ptr = s + 1;
+		val->len = len - 1;
+	}
+	else if (len == 1 && s[0] == (att->nulls_first ? HYB_FLAG_NULL_FIRST :
+								  HYB_FLAG_NULL_LAST))
+	{
+		val->isnull = true;
+		val->ptr = NULL;
+		val->len = 0;
+	}
+	else
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A string of the leaf has a wrong length or flag.");
+}
+
+/* The same string in memory of the caller's. */
+static uint32
+columnar_string(HybLeaf *leaf, int i, int row, uint8 *out, uint32 cap)
+{
+	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	const uint8 *string;
+	uint32		len = cap + 1;
+
+	StaticAssertStmt(HYB_LEAF_SLACK >= HYB_SYM_SLACK, "symbols need more memory");
+	if (col->encoding == HYB_LEAF_SYMBOLS && col->prefix_len <= cap)
+	{
+		int			n;
+
+		/* mostly a flag byte; there is room for more, and more in the page */
+		if (likely(col->prefix_len <= 8))
+			memcpy(out, col->prefix, 8);
+		else
+			memcpy(out, col->prefix, col->prefix_len);
+		n = hyb_sym_read(&col->sym, &col->sym_cursor, row,
+						 out + col->prefix_len, cap - col->prefix_len);
+		if (n >= 0)
+			return col->prefix_len + n;
+	}
+	else
+	{
+		string = string_bytes(leaf, col, row, &len);
+		if (len <= cap)
+			memcpy(out, string, len);
+	}
+	if (len > cap)
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A string of the leaf is malformed or too long.");
+	return len;
+}
+
+static void
+columnar_row(HybLeaf *leaf, int row, HybValue *vals)
+{
+	for (int i = 0; i < leaf->desc->natts; i++)
+		hyb_columnar_value(leaf, i, row, &vals[i]);
+}
+
+/* ---- rows and items ---- */
+
+static inline int
+checked_start(const HybLeaf *leaf, uint64 start)
+{
+	if (unlikely(start >= leaf->nitems))
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A row of the leaf starts after the last item.");
+	return (int) start;
+}
+
+static int
+columnar_row_start(const HybLeaf *leaf, int row)
+{
+	return checked_start(leaf, hyb_seq_get(&hyb_columnar(leaf)->row_starts, row));
+}
+
+static void
+columnar_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
+{
+	uint64		decoded[HYB_LEAF_ROW_STARTS];
+
+	hyb_seq_decode(&hyb_columnar(leaf)->row_starts, row, n, decoded);
+	for (int i = 0; i < n; i++)
+		starts[i] = checked_start(leaf, decoded[i]);
+}
+
+static int
+columnar_row_of_item(const HybLeaf *leaf, int item)
+{
+	uint32		row = hyb_seq_lower_bound(&hyb_columnar(leaf)->row_starts, 0,
+										  leaf->nrows, (uint64) item + 1);
+
+	return row > 0 ? (int) row - 1 : 0;
+}
+
+const HybLeafLayout hyb_columnar_layout = {
+	.number = HYB_LAYOUT_COLUMNAR,
+	.keeps_keys = true,
+	.size = offsetof(HybColumnar, cols),
+	.column_size = sizeof(HybLeafColumn),
+	.init = init_columnar,
+	.open = open_columnar,
+	.close = close_columnar,
+	.search = hyb_columnar_search,
+	.search_tid = hyb_columnar_search_tid,
+	.row = columnar_row,
+	.ints = hyb_columnar_ints,
+	.string = columnar_string,
+	.row_start = columnar_row_start,
+	.row_starts = columnar_row_starts,
+	.row_of_item = columnar_row_of_item,
+	.tids = hyb_columnar_tids,
+	.create = hyb_columnar_create,
+	.free = hyb_columnar_free,
+	.add = hyb_columnar_add,
+	.add_items = hyb_columnar_add_items,
+	.plan = hyb_columnar_plan,
+	.write = hyb_columnar_write,
+	.waiting = hyb_columnar_waiting,
+	.drop = hyb_columnar_drop
+};

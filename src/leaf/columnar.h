@@ -1,0 +1,353 @@
+/*
+ * columnar.h
+ *		The columnar layout of leaves: compressed, searched in place.
+ *
+ * Behind the common header (leaf/leaf_layout.h), nothing aligned, integers
+ * little-endian:
+ *
+ *		uint8	HYB_LEAF_TID_* flags
+ *		columns, in order of the key description
+ *		row starts, a sequence (algo/intseq.h) of the first item of each row;
+ *				absent where every row has one item
+ *		TIDs
+ *
+ * Private to columnar*.c but for the table.
+ *
+ * A column begins with a byte: encoding | null mode << 4.
+ *
+ * HYB_LEAF_NULLS	nothing follows: an integer column of nulls only
+ * HYB_LEAF_INT		integers as HybValue.ival has them: [least value, 8 bytes,
+ *					with null codes; code of null, 8 bytes, with
+ *					HYB_NULLS_HIGH; bitmap of nulls with HYB_NULLS_BITMAP]
+ *					sequence
+ *
+ * Strings are a flag byte (key/key.h) and, unless null, the value without
+ * length word and terminator.  The prefix that all rows have in common comes
+ * first, its length as variable bytes:
+ *
+ * HYB_LEAF_CONST	prefix: all rows have this string
+ * HYB_LEAF_FRONT	prefix; front-coded rests (algo/frontcode.h)
+ * HYB_LEAF_SPLIT	prefix; length of the rests, which is the same in all rows
+ *					(variable bytes); sequence of the rests' first 8 bytes, or
+ *					all if there are fewer, as big-endian integers; the other
+ *					bytes of the rests, row by row
+ * HYB_LEAF_LZ4		strings in groups (algo/lzgroups.h), their prefix too:
+ *					columns that are not searched only
+ * HYB_LEAF_SYMBOLS	prefix; rests as symbols (algo/symbols.h): columns that are
+ *					not searched only
+ *
+ * A TID is a number v = block * factor + (offset - 1), factor being the
+ * greatest offset of the leaf, so that the TIDs of a heap loaded in key order
+ * lie on a line.  Stored are
+ *
+ *		uint16	factor
+ *		[HYB_LEAF_TID_ROWS:	origin, span, 8 bytes each]
+ *		a sequence; or with HYB_LEAF_TID_BLOCKS the end of each block (uint16,
+ *				counted from the end of this array), and for each block of 128
+ *				items a sequence
+ *
+ * With HYB_LEAF_TID_ROWS an element of the sequences is
+ * (v - origin) + k * span with any k >= 0, and v - origin < span: where a row
+ * has many TIDs, letting k count the rows makes the whole sequence ascend.
+ *
+ * The special space follows the content, so the 8-byte loads of algo/bits.h
+ * that start within the content end within the page.
+ */
+#ifndef HYB_COLUMNAR_H
+#define HYB_COLUMNAR_H
+
+#include "algo/frontcode.h"
+#include "algo/intseq.h"
+#include "algo/lzgroups.h"
+#include "algo/symbols.h"
+#include "leaf/leaf_layout.h"
+
+#define HYB_LEAF_TID_ROWS		0x01
+#define HYB_LEAF_TID_BLOCKS		0x02
+#define HYB_LEAF_FLAGS			0x03
+
+#define HYB_LEAF_TID_BLOCK		128
+
+/* Bytes of a string that its integer head holds. */
+#define HYB_LEAF_SPLIT_HEAD		8
+
+typedef enum HybLeafEncoding
+{
+	HYB_LEAF_NULLS = 0,
+	HYB_LEAF_INT = 1,
+	HYB_LEAF_CONST = 2,
+	HYB_LEAF_FRONT = 3,
+	HYB_LEAF_SPLIT = 4,
+	HYB_LEAF_LZ4 = 5,
+	HYB_LEAF_SYMBOLS = 6
+} HybLeafEncoding;
+
+/*
+ * Nulls of an integer column get a code at the end of the range where they
+ * sort, so that codes compare like values.
+ */
+typedef enum HybLeafNulls
+{
+	HYB_NULLS_NONE = 0,
+	HYB_NULLS_LOW = 1,			/* code 0; value v has v - min + 1 */
+	HYB_NULLS_HIGH = 2,			/* code null_code; value v has v - min */
+	HYB_NULLS_BITMAP = 3		/* the range leaves no code free */
+} HybLeafNulls;
+
+/* ---- reading ---- */
+
+/* One stored column. */
+typedef struct HybLeafColumn
+{
+	uint8		encoding;		/* HybLeafEncoding */
+	uint8		null_mode;		/* HybLeafNulls, integer columns */
+	uint64		min;			/* least value, where nulls have a code */
+	uint64		null_code;
+	const uint8 *nulls;			/* bitmap, or NULL */
+	HybSeq		seq;			/* integers; heads of split strings */
+	HybSeqCursor seq_cursor;
+	const uint8 *prefix;		/* common to all strings */
+	uint32		prefix_len;
+	uint32		rest_len;		/* split strings: bytes after the prefix */
+	const uint8 *tails;			/* split strings */
+	HybFront	front;
+	HybFrontCursor cursor;		/* current string; buffers outlive the page */
+	HybLz		lz;
+	HybLzCursor lz_cursor;		/* the same */
+	HybSym		sym;
+	HybSymCursor sym_cursor;	/* the same */
+} HybLeafColumn;
+
+/* What the layout keeps of an opened leaf. */
+typedef struct HybColumnar
+{
+	HybSeq		row_starts;		/* unless unique_rows */
+	uint32		tid_factor;
+	uint64		tid_origin;
+	uint64		tid_span;
+	HybSeq		tids;			/* unless tid_ends is set */
+	const uint8 *tid_ends;		/* ends of the TID blocks, or NULL */
+	const uint8 *tid_data;		/* first TID block */
+	HybLeafColumn cols[FLEXIBLE_ARRAY_MEMBER];
+} HybColumnar;
+
+static inline HybColumnar *
+hyb_columnar(const HybLeaf *leaf)
+{
+	return leaf->own[HYB_LAYOUT_COLUMNAR - 1];
+}
+
+/* columnar.c */
+
+/*
+ * Buffers of a cursor over a leaf's strings, kept for the next page; with a
+ * decoding table if `table`.  Those of leaves without spare_buffers are freed by
+ * hyb_leaf_free_strings.
+ */
+extern void hyb_leaf_need_strings(const HybLeaf *leaf, HybFrontCursor *cursor,
+								  bool table);
+extern void hyb_leaf_free_strings(HybFrontCursor *cursor);
+
+/* One column of a row; the value holds until the column's next one. */
+extern void hyb_columnar_value(HybLeaf *leaf, int col, int row, HybValue *val);
+
+/* An integer column of n rows; nulls are 0. */
+extern void hyb_columnar_ints(HybLeaf *leaf, int col, int row, int n,
+							  uint64 *ints, uint8 *isnull);
+
+/* columnar_tids.c */
+
+/* Opens the TIDs at p; returns the byte after them, or NULL. */
+extern const uint8 *hyb_columnar_open_tids(HybLeaf *leaf, int flags,
+										   const uint8 *p, const uint8 *end);
+extern void hyb_columnar_tids(const HybLeaf *leaf, int item, int n,
+							  ItemPointerData *tids);
+
+/* TIDs of items [item, item + n) as block << 16 | offset. */
+extern void hyb_columnar_tid_words(const HybLeaf *leaf, int item, int n,
+								   uint64 *words);
+extern int	hyb_columnar_search_tid(const HybLeaf *leaf, int lo, int hi,
+									const ItemPointerData *tid);
+
+/* columnar_search.c */
+extern void hyb_columnar_search(HybLeaf *leaf, const HybValue *vals, int ncols,
+								HybRowRange *rows);
+
+/* ---- building ---- */
+
+/* Rows waiting for their leaf, one column. */
+typedef struct HybBuildColumn
+{
+	bool		is_int;
+	uint8	   *isnull;			/* integers */
+	uint64	   *ints;			/* 0 for null */
+	int			nnulls;			/* among all rows */
+	HybBuf		arena;			/* strings, flag bytes included */
+	uint32	   *off;
+	uint32	   *len;
+	uint32	   *lcp;			/* common prefix with the row before */
+	uint32		new_lcp;		/* of the row being added */
+	HybFrontCode code;
+	HybSymWork *sym;			/* NULL: not compressed, neither by LZ4 */
+	HybLzWork  *lz;
+	int			fast;			/* leaves of which forms that are slow to read
+								 * are not tried */
+	uint32		room;			/* strings that their ends have room for */
+	uint32		cap;			/* bytes of strings that their data has room
+								 * for */
+} HybBuildColumn;
+
+/* How one column of a leaf is going to be stored. */
+typedef struct HybPlanColumn
+{
+	uint8		encoding;
+	uint8		null_mode;
+	uint32		size;
+	uint8		slow;			/* of payload, an encoding that takes longer
+								 * to */
+	uint32		slow_size;		/* read, and its size; UINT32_MAX: none */
+	uint64		min;
+	uint64		null_code;
+	HybSeqPlan	seq;
+	uint32		prefix_len;
+	uint32		rest_len;
+	HybFrontPlan front;
+	HybLzPlan	lz;
+	HybSymPlan	sym;
+} HybPlanColumn;
+
+/* How the first nitems waiting items are going to be stored. */
+typedef struct HybColumnarPlan
+{
+	int			nitems;
+	int			nrows;
+	int			flags;
+	HybPlanColumn *cols;
+	HybSeqPlan	row_starts;
+	uint32		tid_factor;
+	uint32		tid_size;
+	uint64		tid_origin;
+	uint64		tid_span;
+	HybSeqPlan	tids;
+} HybColumnarPlan;
+
+typedef struct HybColumnarBuilder
+{
+	HybLeafBuilder base;
+
+	/* entries not yet in a leaf */
+	int			nrows;
+	int			items_alloc;
+	int			rows_alloc;
+	uint64	   *tids;			/* block << 16 | offset */
+	uint32	   *row_start;		/* first item of each row */
+	HybBuildColumn *cols;
+	int			prepared;		/* items that plans may be made for parts of */
+
+	HybColumnarPlan plans[2];
+	uint64	   *values;			/* HYB_LEAF_MAX_ITEMS each */
+	uint64	   *values2;
+} HybColumnarBuilder;
+
+static inline HybColumnarBuilder *
+hyb_columnar_builder(HybLeafBuilder *base)
+{
+	return (HybColumnarBuilder *) base;
+}
+
+/* columnar_build.c */
+extern HybLeafBuilder *hyb_columnar_create(const HybIndex *ix);
+extern void hyb_columnar_free(HybLeafBuilder *base);
+
+/* Make room for so many rows and items. */
+extern void hyb_columnar_room(HybColumnarBuilder *b, int nrows, int nitems);
+extern void hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
+							 const ItemPointerData *tid);
+extern int	hyb_columnar_add_items(HybLeafBuilder *base, HybLeaf *leaf,
+								   int row, int item, int n);
+extern void hyb_columnar_waiting(const HybLeafBuilder *base, int item,
+								 HybBuf *key, ItemPointer tid);
+extern void hyb_columnar_drop(HybLeafBuilder *base, int nitems);
+
+/* columnar_plan.c */
+extern void hyb_columnar_plan(HybLeafBuilder *base, int slot);
+extern bool hyb_columnar_tid_numbers(HybColumnarBuilder *b,
+									 const HybColumnarPlan *plan, int from,
+									 int to, uint64 span);
+extern const uint64 *hyb_columnar_plan_tid_block(HybColumnarBuilder *b,
+												 const HybColumnarPlan *plan,
+												 int block, HybSeqPlan *seq,
+												 int *n);
+
+/* columnar_write.c */
+extern uint8 *hyb_columnar_write(HybLeafBuilder *base, int slot, uint8 *out);
+
+/* Arrays of numbers that both of them need, built in the builder's memory. */
+
+/* Codes of an integer column with nulls. */
+static inline uint64 *
+hyb_columnar_null_codes(HybColumnarBuilder *b, const HybBuildColumn *col,
+						const HybPlanColumn *plan, int nrows)
+{
+	uint64		prev = plan->min;
+
+	for (int i = 0; i < nrows; i++)
+	{
+		uint64		v = col->ints[i];
+
+		if (plan->null_mode == HYB_NULLS_BITMAP)
+			prev = b->values[i] = col->isnull[i] ? prev : v;
+		else if (col->isnull[i])
+			b->values[i] = plan->null_code;
+		else
+			b->values[i] = v - plan->min + (plan->null_mode == HYB_NULLS_LOW);
+	}
+	return b->values;
+}
+
+/* The waiting strings of a column that may be compressed. */
+static inline HybLzInput
+hyb_columnar_lz_input(const HybBuildColumn *col, int nrows)
+{
+	HybLzInput	in = {col->arena.data, col->off, col->len, nrows};
+
+	return in;
+}
+
+/* The same; what all of them begin with is left out of symbols. */
+static inline HybSymInput
+hyb_columnar_sym_input(const HybBuildColumn *col, int nrows, uint32 prefix)
+{
+	HybSymInput in = {col->arena.data, col->off, col->len, nrows, prefix};
+
+	return in;
+}
+
+/* Heads of strings that are going to be split. */
+static inline uint64 *
+hyb_columnar_heads(HybColumnarBuilder *b, const HybBuildColumn *col,
+				   const HybPlanColumn *plan, int nrows)
+{
+	uint32		n = Min(plan->rest_len, HYB_LEAF_SPLIT_HEAD);
+
+	for (int i = 0; i < nrows; i++)
+	{
+		const uint8 *s = col->arena.data + col->off[i] + plan->prefix_len;
+		uint64		v = 0;
+
+		for (uint32 j = 0; j < n; j++)
+			v = (v << 8) | s[j];
+		b->values[i] = v;
+	}
+	return b->values;
+}
+
+static inline uint64 *
+hyb_columnar_row_starts(HybColumnarBuilder *b, int nrows)
+{
+	for (int i = 0; i < nrows; i++)
+		b->values[i] = b->row_start[i];
+	return b->values;
+}
+
+#endif							/* HYB_COLUMNAR_H */

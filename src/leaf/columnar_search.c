@@ -1,0 +1,327 @@
+/*
+ * columnar_search.c
+ *		Finding rows in a columnar leaf.
+ *
+ * Whole columns are searched one after the other, each among the rows that
+ * agree in the columns before it, and as far as possible in their packed
+ * form: only comparator columns are turned back into values.
+ */
+#include "base/compat.h"
+
+#include "key/bytes.h"
+#include "leaf/columnar.h"
+
+/* Codes [lo, hi) of an integer column; *_end: above all codes. */
+typedef struct CodeRange
+{
+	uint64		lo;
+	uint64		hi;
+	bool		lo_end;
+	bool		hi_end;
+} CodeRange;
+
+/* Shrinks the range by asking the column's order for each row tried. */
+static void
+narrow_by_values(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
+{
+	const HybColumn *att = &leaf->desc->cols[i];
+	int			lo = range->lo;
+	int			hi = range->hi;
+	int			upper_lo;
+	int			upper_hi = hi;
+
+	while (lo < hi)
+	{
+		int			mid = (lo + hi) / 2;
+		HybValue	v;
+		int			c;
+
+		hyb_columnar_value(leaf, i, mid, &v);
+		c = hyb_value_compare(att, &v, val);
+		if (c < 0)
+			lo = mid + 1;
+		else
+		{
+			hi = mid;
+			if (c > 0)
+				upper_hi = mid;
+		}
+	}
+	range->lo = lo;
+
+	/* rows of [lo, upper_hi) are not below; find the first one above */
+	upper_lo = lo;
+	while (upper_lo < upper_hi)
+	{
+		int			mid = (upper_lo + upper_hi) / 2;
+		HybValue	v;
+
+		hyb_columnar_value(leaf, i, mid, &v);
+		if (hyb_value_compare(att, &v, val) <= 0)
+			upper_lo = mid + 1;
+		else
+			upper_hi = mid;
+	}
+	range->hi = upper_lo;
+}
+
+/* Codes of the values that are equal to val; see HybLeafNulls. */
+static void
+code_range(const HybLeafColumn *col, const HybColumn *att,
+		   const HybValue *val, CodeRange *r)
+{
+	uint64		first = val->ival;
+	uint64		last = val->ival;
+	uint64		base = 0;
+
+	r->lo_end = r->hi_end = false;
+	if (val->isnull)
+	{
+		switch (col->null_mode)
+		{
+			case HYB_NULLS_LOW:
+				r->lo = 0;
+				r->hi = 1;
+				break;
+			case HYB_NULLS_HIGH:
+				r->lo = col->null_code;
+				r->hi = 0;
+				r->hi_end = true;
+				break;
+			default:
+				r->lo = r->hi = 0;
+				r->lo_end = r->hi_end = !att->nulls_first;
+				break;
+		}
+		return;
+	}
+
+	if (att->compare == HYB_COMPARE_FLOAT)
+	{
+		uint64		zero = UINT64CONST(1) << (8 * att->width - 1);
+
+		if (first == zero || first == zero - 1)
+		{
+			first = zero - 1;
+			last = zero;
+		}
+	}
+	if (col->null_mode != HYB_NULLS_NONE)
+	{
+		uint64		least = col->null_mode == HYB_NULLS_LOW;
+
+		base = col->min - least;
+		if (last < col->min)
+		{
+			r->lo = r->hi = least;
+			return;
+		}
+		first = Max(first, col->min);
+		if (col->null_mode == HYB_NULLS_LOW &&
+			(first - col->min == PG_UINT64_MAX))
+		{
+			r->lo = r->hi = 0;
+			r->lo_end = r->hi_end = true;
+			return;
+		}
+	}
+	r->lo = first - base;
+	r->hi = last - base + 1;
+	r->hi_end = r->hi == 0;
+	if (col->null_mode == HYB_NULLS_HIGH)
+	{
+		r->lo = Min(r->lo, col->null_code);
+		if (r->hi_end || r->hi > col->null_code)
+			r->hi = col->null_code;
+		r->hi_end = false;
+	}
+}
+
+/* An integer column whose codes ascend with its order. */
+static void
+narrow_ints(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
+{
+	const HybColumn *att = &leaf->desc->cols[i];
+	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	const HybSeq *seq = &col->seq;
+	CodeRange	r;
+	uint32		lo;
+
+	code_range(col, att, val, &r);
+	if (r.lo_end)
+	{
+		range->lo = range->hi;
+		return;
+	}
+	lo = hyb_seq_lower_bound(seq, range->lo, range->hi, r.lo);
+	range->lo = lo;
+	if (lo == range->hi || r.hi_end)
+		return;
+	if (r.lo == r.hi || hyb_seq_get(seq, lo) >= r.hi)
+		range->hi = lo;
+	else if ((leaf->desc->natts == 1 && r.hi == r.lo + 1) ||
+			 lo + 1 == range->hi || hyb_seq_get(seq, lo + 1) >= r.hi)
+		range->hi = lo + 1;
+	else
+		range->hi = hyb_seq_lower_bound(seq, lo + 1, range->hi, r.hi);
+}
+
+/* A string that is searched for, flag byte included. */
+typedef struct Target
+{
+	const HybValue *val;
+	const uint8 *bytes;
+	uint32		len;
+	bool		end_high;		/* the end of a string sorts above any byte */
+} Target;
+
+/* Order of two whole strings of a column ordered by memcmp. */
+static inline int
+compare_strings(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen,
+				bool end_high)
+{
+	int			c = memcmp(a, b, Min(alen, blen));
+
+	if (c != 0 || alen == blen)
+		return c;
+	return (alen < blen) == end_high ? 1 : -1;
+}
+
+/*
+ * Strings of one length.  What is compared after the common prefix: the heads
+ * as integers, then the tails of rows with the same head.
+ */
+static void
+narrow_split(HybLeaf *leaf, int i, const Target *target, HybRowRange *range)
+{
+	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	uint32		head = Min(col->rest_len, HYB_LEAF_SPLIT_HEAD);
+	const uint8 *rest = target->bytes + col->prefix_len;
+	int			c = memcmp(col->prefix, target->bytes,
+						   Min(col->prefix_len, target->len));
+	uint64		v = 0;
+
+	if (c == 0 && target->len < col->prefix_len + head)
+	{
+		narrow_by_values(leaf, i, target->val, range);
+		return;
+	}
+	if (c != 0)
+	{
+		range->lo = range->hi = (c < 0 ? range->hi : range->lo);
+		return;
+	}
+	for (uint32 j = 0; j < head; j++)
+		v = (v << 8) | rest[j];
+	range->lo = hyb_seq_lower_bound(&col->seq, range->lo, range->hi, v);
+	if (range->lo == range->hi)
+		return;
+	if (hyb_seq_get(&col->seq, range->lo) != v)
+		range->hi = range->lo;
+	else if (v != PG_UINT64_MAX && range->lo + 1 < range->hi)
+	{
+		if (hyb_seq_get(&col->seq, range->lo + 1) != v)
+			range->hi = range->lo + 1;
+		else
+			range->hi = hyb_seq_lower_bound(&col->seq, range->lo + 1,
+											range->hi, v + 1);
+	}
+	if (range->lo + 1 < range->hi)
+		narrow_by_values(leaf, i, target->val, range);
+	else if (range->lo < range->hi)
+	{
+		uint32		tail = col->rest_len - head;
+
+		c = compare_strings(col->tails + (Size) range->lo * tail, tail,
+							rest + head, target->len - col->prefix_len - head,
+							target->end_high);
+		if (c < 0)
+			range->lo = range->hi;
+		else if (c > 0)
+			range->hi = range->lo;
+	}
+}
+
+/* A string column ordered by memcmp. */
+static void
+narrow_strings(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
+{
+	const HybColumn *att = &leaf->desc->cols[i];
+	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	uint8		null_flag = hyb_null_flag(att);
+	Target		target;
+	int			lo;
+	bool		equal;
+	int			c;
+
+	/*
+	 * Such a column has no length word: the flag byte stands right before the
+	 * value in the key that the value points into.
+	 */
+	Assert(!hyb_has_length_word(att));
+	target.val = val;
+	target.end_high = hyb_inverted(att);
+	target.bytes = val->isnull ? &null_flag : val->ptr - 1;
+	target.len = val->isnull ? 1 : val->len + 1;
+
+	if (col->encoding == HYB_LEAF_CONST)
+	{
+		c = compare_strings(col->prefix, col->prefix_len, target.bytes, target.len,
+							target.end_high);
+		if (c != 0)
+			range->lo = range->hi = (c < 0 ? range->hi : range->lo);
+		return;
+	}
+	if (col->encoding == HYB_LEAF_SPLIT)
+	{
+		narrow_split(leaf, i, &target, range);
+		return;
+	}
+
+	lo = hyb_front_search(&col->front, range->lo, range->hi, target.bytes,
+						  target.len, target.end_high, false, &equal);
+	if (lo >= 0)
+	{
+		range->lo = lo;
+		if (!equal)
+			range->hi = lo;
+		else if (leaf->desc->natts == 1)
+			range->hi = lo + 1;
+		else
+			range->hi = hyb_front_search(&col->front, lo, range->hi, target.bytes,
+										 target.len, target.end_high, true,
+										 &equal);
+	}
+	if (lo < 0 || range->hi < 0)
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A front-coded string of the leaf is malformed.");
+}
+
+/* Shrinks the range to the rows whose column i equals val. */
+static void
+narrow(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
+{
+	const HybColumn *att = &leaf->desc->cols[i];
+	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+
+	if (att->compare == HYB_COMPARE_PROC)
+		narrow_by_values(leaf, i, val, range);
+	else if (att->store == HYB_STORE_BYTES)
+		narrow_strings(leaf, i, val, range);
+	else if (col->encoding == HYB_LEAF_INT &&
+			 col->null_mode != HYB_NULLS_BITMAP &&
+			 (att->compare == HYB_COMPARE_MEM || !att->desc))
+		narrow_ints(leaf, i, val, range);
+	else
+		narrow_by_values(leaf, i, val, range);
+}
+
+void
+hyb_columnar_search(HybLeaf *leaf, const HybValue *vals, int ncols,
+					HybRowRange *rows)
+{
+	rows->lo = 0;
+	rows->hi = leaf->nrows;
+	for (int i = 0; i < ncols && rows->lo < rows->hi; i++)
+		narrow(leaf, i, &vals[i], rows);
+}

@@ -1,0 +1,491 @@
+/*
+ * leaf_build.c
+ *		Filling leaves with a sorted stream of entries, whatever their layout.
+ *
+ * Entries wait until they surely exceed a page.  Then the largest number of
+ * them that fits is looked for by planning for different numbers, each
+ * guessed from the sizes already known; a handful of plans find it.
+ */
+#include "base/compat.h"
+
+#include "algo/bits.h"
+#include "leaf/leaf.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#define FIRST_CHECK		32
+
+/*
+ * Free bytes of a page that end the search for the last entry that fits, or
+ * the part of an average entry that does.
+ */
+#define GOOD_ENOUGH		3
+#define GOOD_ENOUGH_PART	0.75
+
+HybLeafBuilder *
+hyb_leaf_builder_create(const HybIndex *ix, const HybLeafLayout *layout,
+						uint64 stamp, HybLeafEmit emit, void *arg)
+{
+	HybLeafBuilder *b = layout->create(ix);
+
+	b->layout = layout;
+	b->desc = ix->desc;
+	b->context = CurrentMemoryContext;
+	b->ix = ix;
+	b->stamp = stamp;
+	b->emit = emit;
+	b->arg = arg;
+	b->next_check = FIRST_CHECK;
+	b->capacity = HYB_PAGE_CAPACITY;
+	b->max_items = HYB_LEAF_MAX_ITEMS;
+	b->low.tie = HYB_BEFORE;
+	Assert(stamp > 0);
+	hyb_leaf_builder_assert_valid(b);
+	return b;
+}
+
+#ifdef USE_ASSERT_CHECKING
+
+void
+hyb_leaf_builder_assert_valid(const HybLeafBuilder *b)
+{
+	Assert(b->layout->keeps_keys || b->desc->truncated);
+	Assert(b->nitems >= 0 && b->next_check >= 1);
+	Assert(b->capacity > HYB_LEAF_HEADER && b->capacity <= HYB_PAGE_CAPACITY);
+	Assert(b->max_items >= 1 && b->max_items <= HYB_LEAF_MAX_ITEMS);
+	Assert(b->low.len == 0 || b->low.key == b->low_key.data);
+	Assert(b->after.len == 0 || b->after.key == b->after_key.data);
+	Assert(b->before.len == 0 || b->before.key == b->before_key.data);
+}
+
+/* A leaf as it is handed over: can it be opened again, and has it room for hints? */
+static void
+assert_image_valid(const HybLeafBuilder *b, const HybLeafPlan *plan)
+{
+	Page		page = (Page) b->page.data;
+	HybLeaf		leaf = {0};
+
+	hyb_page_assert_valid(page);
+	hyb_leaf_open(&leaf, b->desc, page, b->ix->rel, InvalidBlockNumber);
+	Assert(leaf.layout->number == plan->layout);
+	Assert(leaf.nitems == plan->nitems && leaf.nrows == plan->nrows);
+	Assert(leaf.content_len == HYB_LEAF_HEADER + plan->size);
+	Assert(hyb_leaf_hints(page) != NULL);
+	Assert(hyb_leaf_row_start(&leaf, 0) == 0);
+	hyb_leaf_close(&leaf);
+}
+
+#else
+#define assert_image_valid(b, plan) ((void) (plan))
+#endif							/* USE_ASSERT_CHECKING */
+
+void
+hyb_leaf_builder_expect(HybLeafBuilder *b, uint64 entries, bool rows_on_disk)
+{
+	b->entries = entries;
+	b->rows_on_disk = rows_on_disk;
+}
+
+void
+hyb_leaf_builder_free(HybLeafBuilder *b)
+{
+	hyb_buf_free(&b->low_key);
+	hyb_buf_free(&b->left_key);
+	hyb_buf_free(&b->right_key);
+	hyb_buf_free(&b->after_key);
+	hyb_buf_free(&b->before_key);
+	b->layout->free(b);
+}
+
+/* ---- emitting ---- */
+
+static void
+plan_items(HybLeafBuilder *b, int slot, int nitems)
+{
+	Assert(nitems > 0 && nitems <= Min(b->nitems, HYB_LEAF_MAX_ITEMS));
+	b->plans[slot].nitems = nitems;
+	b->plans[slot].layout = b->layout->number;
+	b->layout->plan(b, slot);
+	Assert(b->plans[slot].nitems > 0 && b->plans[slot].nitems <= b->nitems);
+	Assert(b->plans[slot].nrows > 0 && b->plans[slot].nrows <= b->plans[slot].nitems);
+}
+
+/* Bytes of a page that a planned leaf takes. */
+static inline uint32
+leaf_size(const HybLeafBuilder *b, int slot)
+{
+	const HybLeafPlan *plan = &b->plans[slot];
+
+	return HYB_LEAF_HEADER + plan->size + hyb_leaf_hint_bytes(plan->nitems);
+}
+
+static void
+write_leaf(HybLeafBuilder *b, int slot)
+{
+	const HybLeafPlan *plan = &b->plans[slot];
+	Page		page = (Page) b->page.data;
+	uint8	   *start;
+	uint8	   *out;
+
+	/* leaves the content zero, as packing wants it */
+	hyb_page_init(page, b->ix, HYB_PAGE_LEAF, 0, b->stamp);
+
+	start = out = (uint8 *) PageGetContents(page);
+	hyb_store16(out, plan->nrows);
+	hyb_store16(out + 2, plan->nitems);
+	out[4] = (uint8) plan->layout;
+	out = b->layout->write(b, slot, out + HYB_LEAF_HEADER);
+	if (out - start != HYB_LEAF_HEADER + plan->size)
+		elog(ERROR, "hybrid leaf has %d bytes instead of %u",
+			 (int) (out - start), HYB_LEAF_HEADER + plan->size);
+	((PageHeader) page)->pd_lower = (LocationIndex) ((char *) out - (char *) page);
+	hyb_page_opaque(page)->count = plan->nitems;
+	assert_image_valid(b, plan);
+}
+
+void
+hyb_leaf_builder_descends(const HybLeafBuilder *b)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("entries for index \"%s\" do not ascend",
+					RelationGetRelationName(b->ix->rel)),
+			 errdetail("They come from a damaged leaf, or the operator class is inconsistent."),
+			 errhint("Please REINDEX it.")));
+}
+
+void
+hyb_leaf_builder_no_room(const HybLeafBuilder *b)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("an entry for index \"%s\" does not fit a page",
+					RelationGetRelationName(b->ix->rel)),
+			 errdetail("It comes from a damaged leaf."),
+			 errhint("Please REINDEX it.")));
+}
+
+/* The separator between the first nitems waiting items and the others. */
+static void
+separate(HybLeafBuilder *b, int nitems, HybPos *separator)
+{
+	ItemPointerData left_tid;
+	ItemPointerData right_tid;
+	HybPos		left;
+	HybPos		right;
+
+	Assert(nitems > 0 && nitems < b->nitems);
+	b->left_key.len = 0;
+	b->right_key.len = 0;
+	if (b->layout->separate != NULL)
+	{
+		b->layout->separate(b, nitems, &b->right_key, separator);
+		return;
+	}
+	b->layout->waiting(b, nitems - 1, &b->left_key, &left_tid);
+	b->layout->waiting(b, nitems, &b->right_key, &right_tid);
+	left = hyb_pos_at(b->desc, b->left_key.data, b->left_key.len, left_tid);
+	right = hyb_pos_at(b->desc, b->right_key.data, b->right_key.len, right_tid);
+	if (!hyb_separator(b->desc, &left, &right, separator))
+		hyb_leaf_builder_descends(b);
+}
+
+/* Write the planned leaf and hand it over. */
+static void
+emit_planned_leaf(HybLeafBuilder *b, int slot)
+{
+	int			nitems = b->plans[slot].nitems;
+	HybPos		next = {0};
+	HybBuf		key;
+
+	write_leaf(b, slot);
+
+	if (nitems < b->nitems)
+		separate(b, nitems, &next);
+
+	b->emit(b->arg, (Page) b->page.data, &b->low);
+
+	/* the separator's key points into right_key: swap the buffers */
+	key = b->low_key;
+	b->low_key = b->right_key;
+	b->right_key = key;
+	b->low = next;
+
+	b->last_nitems = nitems;
+	b->layout->drop(b, nitems);
+	b->nitems -= nitems;
+	hyb_leaf_builder_assert_valid(b);
+}
+
+/*
+ * Emit one leaf with as many of the waiting entries as fit.  `hi` items, more
+ * than one, are known not to fit, with size hi_size (0 if not known).
+ */
+static void
+emit_full_leaf(HybLeafBuilder *b, int hi, uint32 hi_size)
+{
+	int			slot = 0;
+	int			best = 1;
+	int			lo = 0;
+	uint32		lo_size = HYB_LEAF_HEADER;
+	int			guess;
+
+	Assert(hi > 1);
+	if (hi_size > 0)
+		guess = (int) ((double) hi * b->capacity / hi_size);
+	else
+		guess = hi - 1;
+	for (int round = 0; hi - lo > 1; round++)
+	{
+		guess = Max(lo + 1, Min(hi - 1, guess));
+		plan_items(b, slot, guess);
+		if (b->plans[slot].nitems <= lo)
+		{
+			/* no leaf ends in between */
+			hi = guess;
+			hi_size = 0;
+		}
+		else if (leaf_size(b, slot) <= b->capacity)
+		{
+			best = slot;
+			slot = 1 - slot;
+			lo = b->plans[best].nitems;
+			lo_size = leaf_size(b, best);
+			if (lo_size + GOOD_ENOUGH >= b->capacity ||
+				lo_size + GOOD_ENOUGH_PART * lo_size / lo >= b->capacity)
+				break;
+		}
+		else
+		{
+			hi = guess;
+			hi_size = leaf_size(b, slot);
+		}
+		if (hi_size > lo_size && round < 6)
+			guess = lo + (int) ((double) (hi - lo) *
+								(b->capacity - lo_size) / (hi_size - lo_size));
+		else
+			guess = (lo + hi) / 2;
+	}
+	if (lo == 0)
+	{
+		/* one entry always fits: HYB_MAX_ENTRY_SIZE is a third of a page */
+		plan_items(b, best, 1);
+		if (leaf_size(b, best) > HYB_PAGE_CAPACITY)
+			hyb_leaf_builder_no_room(b);
+	}
+	/* a group may go on: what separates it from the next leaf is not known */
+	if (b->plans[best].nitems >= b->nitems && !b->finishing)
+		return;
+	emit_planned_leaf(b, best);
+}
+
+/* Enough entries may wait: find out, and emit leaves that are full. */
+static pg_noinline void
+check_full(HybLeafBuilder *b)
+{
+	uint32		size;
+
+	if (b->nitems <= b->hold)
+	{
+		b->next_check = b->hold + 1;
+		return;
+	}
+	if (b->nitems > b->max_items)
+		emit_full_leaf(b, b->max_items + 1, 0);
+	else
+	{
+		plan_items(b, 0, b->nitems);
+		size = leaf_size(b, 0);
+		if (size <= b->capacity && b->plans[0].nitems < b->nitems)
+			emit_planned_leaf(b, 0);
+		else if (size <= b->capacity)
+		{
+			double		expected = (double) b->nitems * b->capacity / size;
+
+			/* early guesses come from few entries: approach in steps */
+			expected = Min(expected * 1.02 + 4, b->nitems * 4.0);
+			b->next_check = (int) Min(expected, b->max_items + 1);
+			b->next_check = Max(b->next_check, b->nitems + 1);
+			return;
+		}
+		else
+			emit_full_leaf(b, b->nitems, size);
+	}
+	b->next_check = b->last_nitems + b->last_nitems / 32 + 8;
+	b->next_check = Min(b->next_check, b->max_items + 1);
+	b->next_check = Max(b->next_check, Max(b->nitems, b->hold) + 1);
+}
+
+void
+hyb_leaf_builder_aim(HybLeafBuilder *b, double part, int hold)
+{
+	Assert(part > 0 && part <= 1 && hold >= 0);
+	b->capacity = (uint32) (HYB_PAGE_CAPACITY * part);
+	b->max_items = Max((int) (HYB_LEAF_MAX_ITEMS * part), 1);
+	b->hold = hold;
+	b->share = true;
+	b->next_check = Max(FIRST_CHECK, hold + 1);
+	hyb_leaf_builder_assert_valid(b);
+}
+
+void
+hyb_leaf_builder_start(HybLeafBuilder *b, const HybPos *low)
+{
+	Assert(b->nitems == 0);
+	hyb_pos_copy(&b->low, &b->low_key, low);
+}
+
+void
+hyb_leaf_builder_after(HybLeafBuilder *b, const HybPos *fence)
+{
+	Assert(b->nitems == 0);
+	hyb_pos_copy(&b->after, &b->after_key, fence);
+}
+
+void
+hyb_leaf_builder_before(HybLeafBuilder *b, const HybPos *fence)
+{
+	Assert(!b->finishing);
+	hyb_pos_copy(&b->before, &b->before_key, fence);
+}
+
+/*
+ * Emit the first half of what waits, if that fits a page.  The halves are of
+ * items: of entries that differ much in size the second may not fit one page
+ * either, and is split again.
+ */
+static bool
+emit_half(HybLeafBuilder *b)
+{
+	int			half = b->nitems / 2;
+
+	if (half == 0 || half > HYB_LEAF_MAX_ITEMS)
+		return false;
+	plan_items(b, 0, half);
+	if (leaf_size(b, 0) > HYB_PAGE_CAPACITY)
+		return false;
+	emit_planned_leaf(b, 0);
+	return true;
+}
+
+void
+hyb_leaf_builder_finish(HybLeafBuilder *b)
+{
+	b->finishing = true;
+	while (b->nitems > 0)
+	{
+		uint32		size = 0;
+
+		if (b->nitems <= HYB_LEAF_MAX_ITEMS)
+		{
+			plan_items(b, 0, b->nitems);
+			size = leaf_size(b, 0);
+			if (size <= HYB_PAGE_CAPACITY)
+			{
+				emit_planned_leaf(b, 0);
+				continue;
+			}
+		}
+		if (b->share && emit_half(b))
+			continue;
+		emit_full_leaf(b, Min(b->nitems, b->max_items + 1),
+					   b->nitems <= b->max_items ? size : 0);
+	}
+}
+
+/* ---- adding ---- */
+
+void
+hyb_leaf_builder_add(HybLeafBuilder *b, const HybValue *vals,
+					 const ItemPointerData *tid)
+{
+	Assert(!b->finishing && ItemPointerIsValid(tid));
+	b->layout->add(b, vals, tid);
+	if (unlikely(++b->nitems >= b->next_check))
+		check_full(b);
+}
+
+void
+hyb_leaf_builder_add_item(HybLeafBuilder *b, HybLeaf *leaf, int row, int item,
+						  const ItemPointerData *tid)
+{
+	if (leaf->layout->keeps_keys)
+	{
+		hyb_leaf_builder_add(b, hyb_leaf_row(leaf, row), tid);
+		return;
+	}
+	Assert(leaf->layout == b->layout);
+	b->layout->add_from(b, leaf, row, item, tid);
+	if (unlikely(++b->nitems >= b->next_check))
+		check_full(b);
+}
+
+/*
+ * Items [from, to), those of `row` first.  The rows' starts are read some at a time,
+ * no more than there may be rows, of one item each, in what is left.
+ */
+static void
+add_leaf_rows(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
+{
+	int			starts[HYB_LEAF_ROW_STARTS];
+	int			nstarts = 0;
+	int			used = 0;
+	int			end = -1;		/* of the row; at first, of the one before it */
+
+	row--;
+	while (from < to)
+	{
+		ItemPointerData tids[64];
+		int			n = Min(to - from, (int) lengthof(tids));
+
+		hyb_leaf_tids(leaf, from, n, tids);
+		for (int i = 0; i < n; i++)
+		{
+			while (from + i >= end)
+			{
+				row++;
+				if (used == nstarts)
+				{
+					nstarts = Min(leaf->nrows - row - 1, to - from - i);
+					nstarts = Min(nstarts, HYB_LEAF_ROW_STARTS);
+					used = 0;
+					if (nstarts > 0)
+						hyb_leaf_row_starts(leaf, row + 1, nstarts, starts);
+				}
+				end = used < nstarts ? starts[used++] : leaf->nitems;
+			}
+			hyb_leaf_builder_add_item(b, leaf, row, from + i, &tids[i]);
+		}
+		from += n;
+	}
+}
+
+void
+hyb_leaf_builder_add_leaf(HybLeafBuilder *b, HybLeaf *leaf, int from, int to)
+{
+	bool		one_by_one = leaf->layout != b->layout ||
+		b->layout->add_items == NULL;
+	int			row = hyb_leaf_row_of_item(leaf, from);
+	int			row_end;
+
+	Assert(leaf->tombstones == NULL);
+	Assert(from >= 0 && from <= to && to <= leaf->nitems);
+
+	/* the first row may go on with the one that came last */
+	row_end = one_by_one ? to : Min(hyb_leaf_row_start(leaf, row + 1), to);
+	add_leaf_rows(b, leaf, row++, from, row_end);
+	from = Max(from, row_end);
+	leaf->scratch_row = -1;
+
+	/* all others are different from the row before them */
+	while (from < to)
+	{
+		int			n = Min(to - from, Max(b->next_check - b->nitems, 1));
+
+		row += b->layout->add_items(b, leaf, row, from, n);
+		b->nitems += n;
+		from += n;
+		if (b->nitems >= b->next_check)
+			check_full(b);
+	}
+}

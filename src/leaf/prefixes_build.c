@@ -1,0 +1,371 @@
+/*
+ * prefixes_build.c
+ *		What waits for leaves of prefixes.
+ *
+ * Rows wait with all bits of their keys that are known: all of them, or those
+ * that the leaf that a row comes from has.  Waiting rows ascend and none is the
+ * beginning of another one, so whatever number of bits a leaf keeps of them,
+ * only neighbours share a prefix, and no row that lacks bits does.
+ *
+ * Where one leaf ends and the next one begins, both keep the bit that tells
+ * their rows apart: the fence between them is cut behind it.
+ */
+#include "base/compat.h"
+
+#include "algo/bits.h"
+#include "algo/hash.h"
+#include "base/grow.h"
+#include "leaf/leaf.h"
+#include "leaf/prefixes_build.h"
+#include "utils/memutils.h"
+
+static HybColumnarBuilder *
+create_columnar(const HybIndex *ix, MemoryContext context)
+{
+	HybColumnarBuilder *columnar = hyb_columnar_builder(hyb_columnar_create(ix));
+
+	columnar->base.desc = ix->desc;
+	columnar->base.context = context;
+	return columnar;
+}
+
+void
+hyb_prefixes_init_builder(HybPrefixesBuilder *b, const HybIndex *ix,
+						  const HybKeyDesc *columns)
+{
+	Assert(ix->desc->all_mem && ix->desc->natts == ix->desc->nkeys);
+	hyb_buf_reserve(&b->bytes, BLCKSZ);
+	hyb_buf_reserve(&b->key, 64);
+	b->filled = -1;
+	b->stored_index = *ix;
+	b->stored_index.desc = unconstify(HybKeyDesc *, columns);
+	b->stored = create_columnar(&b->stored_index, CurrentMemoryContext);
+}
+
+void
+hyb_prefixes_free(HybLeafBuilder *base)
+{
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+
+	if (b->rows != NULL)
+		pfree(b->rows);
+	if (b->tids != NULL)
+		pfree(b->tids);
+	if (b->fingerprints != NULL)
+	{
+		pfree(b->fingerprints);
+		pfree(b->stored_fingerprints);
+	}
+	hyb_buf_free(&b->bytes);
+	hyb_buf_free(&b->key);
+	hyb_columnar_free(&b->stored->base);
+	if (b->kept != NULL)
+		hyb_columnar_free(&b->kept->base);
+	pfree(b);
+}
+
+/*
+ * In an index that grows prefixes catch the more of what comes, the fewer entries
+ * there were when they were cut; and the fewer there are, the less it takes to cut
+ * them as if there were so many, and their keys spread evenly.
+ */
+#define GROWN_ENTRIES		(UINT64CONST(1) << 20)
+#define GROWN_BITS			7
+
+int
+hyb_prefixes_growth_bits(const HybLeafBuilder *base)
+{
+	uint64		growth = base->entries > 0 ? GROWN_ENTRIES / base->entries : 1;
+
+	return Min((int) hyb_bit_width(Max(growth, 1)) - 1, GROWN_BITS);
+}
+
+/* ---- adding ---- */
+
+uint32
+hyb_prefixes_bits_at_fence(const uint8 *bytes, uint32 bits, const HybPos *fence)
+{
+	uint32		common = hyb_common_bits(bytes, bits, fence->key, 8 * fence->len);
+
+	return Min(common + 1, 8 * (uint32) fence->len);
+}
+
+/*
+ * Add an item of a key of which so many bits, in b->key, are known.
+ */
+static void
+add_prefix_item(HybPrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid,
+				uint8 fingerprint)
+{
+	HybPrefixesRow *last = b->nrows > 0 ? &b->rows[b->nrows - 1] : NULL;
+	uint32		shared = 0;
+
+	b->filled = -1;
+	if (b->base.nitems == b->items_alloc)
+	{
+		b->items_alloc = Max(b->items_alloc * 2, 1024);
+		b->tids = hyb_grow(b->base.context, b->tids, b->items_alloc,
+						   sizeof(ItemPointerData));
+		if (b->has_fingerprints)
+		{
+			b->fingerprints = hyb_grow(b->base.context, b->fingerprints, b->items_alloc, 1);
+			b->stored_fingerprints = hyb_grow(b->base.context, b->stored_fingerprints,
+											  b->items_alloc, 1);
+		}
+	}
+	b->tids[b->base.nitems] = *tid;
+	if (b->has_fingerprints)
+		b->fingerprints[b->base.nitems] = fingerprint;
+	if (last != NULL)
+	{
+		shared = hyb_common_bits(hyb_prefixes_row_bytes(b, last), last->bits, b->key.data, bits);
+		if (shared == last->bits)
+			return;				/* begins with the last row */
+		if (shared == bits || (b->key.data[shared / 8] & (0x80 >> shared % 8)) == 0)
+			hyb_leaf_builder_descends(&b->base);
+	}
+	else if (b->base.after.len > 0)
+		shared = hyb_prefixes_bits_at_fence(b->key.data, bits, &b->base.after) - 1;
+
+	if (b->nrows == b->rows_alloc)
+	{
+		b->rows_alloc = Max(b->rows_alloc * 2, 512);
+		b->rows = hyb_grow(b->base.context, b->rows, b->rows_alloc, sizeof(HybPrefixesRow));
+	}
+	b->rows[b->nrows++] = (HybPrefixesRow)
+	{
+		.off = b->bytes.len,.bits = bits,.shared = shared,
+			.start = b->base.nitems,.whole = whole
+	};
+	hyb_buf_append(&b->bytes, b->key.data, (bits + 7) / 8);
+}
+
+/* That of a whole key, in b->key. */
+static inline uint8
+fingerprint_of_key(const HybPrefixesBuilder *b)
+{
+	return b->has_fingerprints ?
+		hyb_fingerprint(hyb_byte_hash(b->key.data, b->key.len)) : 0;
+}
+
+void
+hyb_prefixes_add(HybLeafBuilder *base, const HybValue *vals,
+				 const ItemPointerData *tid)
+{
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+
+	b->key.len = 0;
+	hyb_key_join(base->desc, vals, base->desc->nkeys, &b->key);
+	add_prefix_item(b, 8 * b->key.len, true, tid, fingerprint_of_key(b));
+}
+
+void
+hyb_prefixes_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row, int item,
+					  const ItemPointerData *tid)
+{
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+	uint32		bits = hyb_leaf_prefix(leaf, row, &b->key);
+	bool		whole = hyb_prefix_is_whole(base->desc, b->key.data, bits);
+
+	add_prefix_item(b, bits, whole, tid,
+					b->has_fingerprints ?
+					hyb_strings_fingerprint(leaf, &b->key, bits, item) : 0);
+}
+
+/* ---- parts of what waits ---- */
+
+int
+hyb_prefixes_row_of_item(const HybPrefixesBuilder *b, int item)
+{
+	int			lo = 0;
+	int			hi = b->nrows;
+
+	while (hi - lo > 1)
+	{
+		int			mid = (lo + hi) / 2;
+
+		if (b->rows[mid].start <= item)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+int
+hyb_prefixes_whole_rows(const HybPrefixesBuilder *b, int nitems, bool *split)
+{
+	int			nrows = hyb_prefixes_row_of_item(b, nitems - 1) + 1;
+	const HybPrefixesRow *last = &b->rows[nrows - 1];
+
+	*split = false;
+	if (hyb_prefixes_row_end(b, nrows - 1) <= nitems)
+		return nrows;
+	*split = last->whole &&
+		(nrows == 1 || nitems - last->start >= HYB_PREFIXES_SPLIT_ITEMS);
+	return *split || nrows == 1 ? nrows : nrows - 1;
+}
+
+static int
+compare_tid_numbers(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return (x > y) - (x < y);
+}
+
+void
+hyb_prefixes_fill_tids(HybPrefixesBuilder *b, int nitems)
+{
+	HybColumnarBuilder *stored = b->stored;
+
+	/* a fingerprint goes with its TID, below it */
+	stored->base.nitems = nitems;
+	for (int i = 0; i < nitems; i++)
+		stored->tids[i] = ((uint64) ItemPointerGetBlockNumberNoCheck(&b->tids[i]) << 24) |
+			((uint64) ItemPointerGetOffsetNumberNoCheck(&b->tids[i]) << 8) |
+			(b->has_fingerprints ? b->fingerprints[i] : 0);
+	for (int i = 0; i < stored->nrows; i++)
+	{
+		int			start = (int) stored->row_start[i];
+		int			end = i + 1 < stored->nrows ? (int) stored->row_start[i + 1] : nitems;
+
+		if (end - start > 1)
+			qsort(stored->tids + start, end - start, sizeof(uint64), compare_tid_numbers);
+	}
+	for (int i = 0; i < nitems; i++)
+	{
+		if (b->has_fingerprints)
+			b->stored_fingerprints[i] = (uint8) stored->tids[i];
+		stored->tids[i] >>= 8;
+	}
+}
+
+/* ---- keys that are kept ---- */
+
+void
+hyb_prefixes_plan_kept(HybPrefixesBuilder *b, int slot)
+{
+	HybLeafPlan *plan = &b->base.plans[slot];
+	HybLeafBuilder *kept;
+	HybValue	vals[INDEX_MAX_KEYS];
+
+	if (b->kept == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(b->base.context);
+
+		b->kept = create_columnar(b->base.ix, b->base.context);
+		MemoryContextSwitchTo(old);
+	}
+	kept = &b->kept->base;
+
+	/*
+	 * All that may be kept, not only what this plan has: codes of strings go
+	 * by all that waits, and plans that were made for the same waiting items
+	 * have to hold when one of them is written.
+	 */
+	while (kept->nitems < b->base.nitems)
+	{
+		int			row = hyb_prefixes_row_of_item(b, kept->nitems);
+		int			end = hyb_prefixes_row_end(b, row);
+
+		if (!b->rows[row].whole)
+			break;
+		(void) hyb_key_split(b->base.desc, hyb_prefixes_row_bytes(b, &b->rows[row]),
+							 b->rows[row].bits / 8, b->base.desc->natts, vals);
+		for (; kept->nitems < end; kept->nitems++)
+			hyb_columnar_add(kept, vals, &b->tids[kept->nitems]);
+	}
+	Assert(kept->nitems >= plan->nitems);
+	kept->plans[slot].nitems = plan->nitems;
+	hyb_columnar_plan(kept, slot);
+	b->kept_items[slot] = kept->nitems;
+	plan->nrows = kept->plans[slot].nrows;
+	plan->size = kept->plans[slot].size;
+	plan->layout = HYB_LAYOUT_COLUMNAR;
+}
+
+uint8 *
+hyb_prefixes_write_kept(HybPrefixesBuilder *b, int slot, uint8 *out)
+{
+	Assert(b->kept_items[slot] == b->kept->base.nitems);
+	return hyb_columnar_write(&b->kept->base, slot, out);
+}
+
+/* The first items wait no longer. */
+static void
+drop_kept(HybPrefixesBuilder *b, int nitems)
+{
+	if (b->kept == NULL)
+		return;
+	if (nitems < b->kept->base.nitems)
+	{
+		hyb_columnar_drop(&b->kept->base, nitems);
+		b->kept->base.nitems -= nitems;
+		return;
+	}
+	hyb_columnar_free(&b->kept->base);
+	b->kept = NULL;
+}
+
+/* ---- what follows ---- */
+
+void
+hyb_prefixes_separate(HybLeafBuilder *base, int nitems, HybBuf *key, HybPos *separator)
+{
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+	const HybPrefixesRow *right = &b->rows[hyb_prefixes_row_of_item(b, nitems)];
+	uint32		bits = right->shared + 1;
+	uint32		len = (bits + 7) / 8;
+
+	key->len = 0;
+	if (right->start < nitems)
+	{
+		/* the row goes on: it is a whole key */
+		hyb_buf_append(key, hyb_prefixes_row_bytes(b, right), right->bits / 8);
+		*separator = hyb_pos_at(base->desc, key->data, key->len, b->tids[nitems]);
+		return;
+	}
+	hyb_buf_append(key, hyb_prefixes_row_bytes(b, right), len);
+	if (bits % 8 != 0)
+		key->data[len - 1] &= (uint8) (0xFF << (8 - bits % 8));
+	*separator = (HybPos)
+	{
+		.key = key->data,.len = (uint16) len,.tie = HYB_BEFORE
+	};
+}
+
+void
+hyb_prefixes_drop(HybLeafBuilder *base, int nitems)
+{
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+	int			row = hyb_prefixes_row_of_item(b, nitems);
+	uint32		first;
+
+	b->filled = -1;
+	drop_kept(b, nitems);
+	if (nitems >= base->nitems)
+	{
+		b->nrows = 0;
+		b->bytes.len = 0;
+		return;
+	}
+	first = b->rows[row].off;
+	/* the part of a row that goes on is to be the whole key as well */
+	if (b->rows[row].start < nitems)
+		b->rows[row].shared = b->rows[row].bits - 1;
+	b->nrows -= row;
+	memmove(b->rows, b->rows + row, b->nrows * sizeof(HybPrefixesRow));
+	for (int i = 0; i < b->nrows; i++)
+	{
+		b->rows[i].off -= first;
+		b->rows[i].start = Max(b->rows[i].start - nitems, 0);
+	}
+	b->bytes.len -= first;
+	memmove(b->bytes.data, b->bytes.data + first, b->bytes.len);
+	memmove(b->tids, b->tids + nitems,
+			(base->nitems - nitems) * sizeof(ItemPointerData));
+	if (b->has_fingerprints)
+		memmove(b->fingerprints, b->fingerprints + nitems, base->nitems - nitems);
+}

@@ -1,0 +1,472 @@
+/*
+ * append.c
+ *		Appending entries to the delta log.
+ *
+ * Each lane of the active generation is a chain of pages, of which only the
+ * last, the tail, takes entries.  A page is its lane's tail exactly if it has
+ * no successor (link) and is not closed.  Both are checked with the page
+ * locked exclusively, together with kind and generation number, so it does
+ * not matter that the place where a backend looks first is only a hint: a
+ * page with this generation's number that is neither linked nor closed is
+ * what entries must go to, since freezing a generation closes all its tails
+ * before the next one begins.
+ *
+ * Backends start with the lane that they used last, at first lane 0, and go
+ * to the next one when its tail is locked by another.  Another lane is opened
+ * only when all open ones are busy, so without contention the log is one run
+ * in order of insertion.
+ *
+ * When a tail is full, the metapage is locked, and one record changes it, the
+ * old tail's link, the new page and the free list.  That is the only time
+ * that an insert touches the metapage.
+ *
+ * Entries come as an image, the bytes that they have on a page one after the
+ * other, with whole TIDs.  As many of them as a page takes are one change: one lock, one critical
+ * section, one record with one range of bytes, one announcement.
+ */
+#include "base/compat.h"
+
+#include "log/delta.h"
+#include "log/open_stage.h"
+#include "miscadmin.h"
+#include "store/meta.h"
+#include "store/space.h"
+#include "utils/rel.h"
+
+static inline void
+set_tail_hints(HybSlot *s, const HybGeneration *active)
+{
+	s->hint_generation = active->number;
+	memcpy(s->hint_tail, active->tail, sizeof(s->hint_tail));
+}
+
+static void
+load_hints(HybIndex *ix, HybSlot *s)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+
+	set_tail_hints(s, &meta->active);
+	UnlockReleaseBuffer(metabuf);
+}
+
+/* Bytes of several entries that the appender enters into a tree itself. */
+#define ENTER_MAX		1024
+
+/* What is to be appended: some entries, of which as many go as a page takes. */
+typedef struct Appending
+{
+	const uint8 *image;			/* as they are on a page */
+	uint32		len;			/* of all of them */
+	uint32		keylen;			/* if there is one only: of its key columns */
+	uint16		from;			/* where the page's entries end */
+	uint32		done;			/* bytes that were appended */
+	uint32		last;			/* bytes of the last entry on the page */
+	BlockNumber base;			/* TIDs are told beside, on the page */
+} Appending;
+
+/* Find out where the entries of a tail page end. */
+static void
+find_end(HybIndex *ix, HybSlot *s, int lane, Buffer buf, Appending *appending)
+{
+	Page		page = BufferGetPage(buf);
+	BlockNumber block = BufferGetBlockNumber(buf);
+	uint64		generation = hyb_page_opaque(page)->stamp;
+	uint16		from = HYB_DELTA_FIRST;
+
+	Assert(hyb_page_is_mine(buf));
+	if (s->hint_end_generation == generation &&
+		hyb_lane_end_block(s->hint_end) == block)
+		from = hyb_lane_end_offset(s->hint_end);
+	if (!hyb_delta_is_end(page, from) && hyb_slot_find(s))
+	{
+		/* others have appended, or it is the first time here */
+		uint64		end = hyb_slot_appended(s->shared, generation, lane);
+
+		pg_read_barrier();
+		if (hyb_slot_valid(s) && hyb_lane_end_block(end) == block)
+			from = Max(from, hyb_lane_end_offset(end));
+	}
+	appending->from = hyb_delta_end(ix->rel, page, block, from);
+	Assert(appending->from >= HYB_DELTA_FIRST && hyb_delta_is_end(page, appending->from));
+}
+
+/* Remember it for the next time. */
+static inline void
+note_end(HybSlot *s, uint64 generation, uint64 end)
+{
+	s->hint_end_generation = generation;
+	s->hint_end = end;
+}
+
+/*
+ * The header of the next entry, `done` bytes of them being on the page, at an
+ * offset of the page; *near: how it is written there.  Returns its length there.
+ */
+static inline uint32
+next_append_header(const Appending *appending, uint32 done, uint32 offset,
+				   HybDeltaHeader *header, bool *near)
+{
+	Assert(done < appending->len);
+	*header = hyb_delta_whole_header(appending->image + done);
+	*near = offset != HYB_DELTA_FIRST &&
+		hyb_delta_is_near(&header->tid, appending->base);
+	return header->size + header->len -
+		(*near ? sizeof(ItemPointerData) - HYB_DELTA_NEAR_TID : 0);
+}
+
+/* Has the page room for the first one?  Find out what TIDs are told beside. */
+static inline bool
+page_has_room(Page page, Appending *appending)
+{
+	HybDeltaHeader header;
+	bool		near;
+
+	if (appending->from == HYB_DELTA_FIRST)
+	{
+		header = hyb_delta_whole_header(appending->image);
+		appending->base = ItemPointerGetBlockNumberNoCheck(&header.tid);
+	}
+	else
+		appending->base = hyb_delta_base(page);
+	return appending->from + next_append_header(appending, 0, appending->from, &header, &near) <=
+		((PageHeader) page)->pd_upper;
+}
+
+/*
+ * Write those behind the others that the page has room for; returns where they
+ * end.  *lower: pd_lower has grown.
+ */
+static inline uint16
+put_entries(Page page, Appending *appending, bool *lower)
+{
+	PageHeader	ph = (PageHeader) page;
+	uint32		end = appending->from;
+
+	Assert(CritSectionCount > 0);
+	appending->done = 0;
+	while (appending->done < appending->len)
+	{
+		HybDeltaHeader header;
+		bool		near;
+		uint32		len = next_append_header(appending, appending->done, end, &header, &near);
+
+		if (end + len > ph->pd_upper)
+			break;
+		appending->last = len;
+		end += hyb_delta_place((uint8 *) page + end, appending->image + appending->done,
+							   &header, near, appending->base);
+		appending->done += header.size + header.len;
+	}
+	/* the caller has seen that the first one has room */
+	Assert(appending->done > 0 && appending->done <= appending->len);
+	*lower = end > ph->pd_lower;
+	if (*lower)
+		ph->pd_lower = Min(TYPEALIGN(HYB_DELTA_STEP, end), ph->pd_upper);
+	Assert(end <= ph->pd_lower && ph->pd_lower - end < HYB_DELTA_STEP);
+	return end;
+}
+
+/*
+ * Enter what was appended into the tree; from is where it begins on its page.
+ */
+static void
+enter_appended(HybIndex *ix, HybStageAccess *access, int lane,
+			   const Appending *appending, uint64 from)
+{
+	HybEntry	entry = {.block = hyb_lane_end_block(from)};
+	uint32		at = 0;
+
+	entry.next = hyb_lane_end_offset(from);
+	while (at < appending->done)
+	{
+		HybDeltaHeader header;
+		bool		near;
+
+		entry.offset = entry.next;
+		entry.next += next_append_header(appending, at, entry.offset, &header, &near);
+		entry.bytes = appending->image + at + header.size;
+		entry.len = header.len;
+		entry.keylen = appending->keylen != 0 ? appending->keylen :
+			hyb_key_length(ix->desc, entry.bytes, entry.len);
+		entry.tid = header.tid;
+		at += header.size + header.len;
+		if (!hyb_stage_enter(ix, access, lane, &entry))
+			break;
+	}
+	hyb_stage_entered(access);
+}
+
+/*
+ * Append to a tail page with room, locked exclusively, and let go of it.  Returns
+ * true if the page has no room for another entry like the last one: a merge that
+ * begins now finds no page behind it with a single entry.
+ *
+ * The shared slot is looked for before the change, with the page locked, and
+ * told of it before the page is unlocked; nothing in between can fail, as
+ * nothing may after the WAL record.  A few entries go to the tree at once, if
+ * somebody reads it.
+ */
+static bool
+append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
+			   Buffer buf, Appending *appending)
+{
+	Page		page = BufferGetPage(buf);
+	uint16		from = appending->from;
+	uint64		begin = hyb_lane_end(BufferGetBlockNumber(buf), from);
+	uint64		end;
+	bool		lower;
+	bool		full;
+	HybWalSet	set;
+	HybStageAccess access;
+	bool		enter;
+
+	/* a tail: of this generation, not closed, without a page behind it */
+	Assert(hyb_page_is_mine(buf) && hyb_page_opaque(page)->stamp == generation);
+	Assert(!BlockNumberIsValid(hyb_page_opaque(page)->link) &&
+		   (hyb_page_opaque(page)->flags & HYB_DELTA_CLOSED) == 0);
+	(void) hyb_slot_find(s);
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	end = begin - from + put_entries(page, appending, &lower);
+	if (lower)
+		hyb_wal_lower(&set, buf);
+	hyb_wal_range(&set, buf, from, hyb_lane_end_offset(end) - from);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	hyb_slot_publish(s, generation, lane, end);
+	note_end(s, generation, end);
+	full = hyb_lane_end_offset(end) + appending->last > ((PageHeader) page)->pd_upper;
+	enter = (appending->done <= ENTER_MAX || appending->keylen != 0) &&
+		hyb_stage_try_enter(ix, generation, lane, begin, &access);
+	UnlockReleaseBuffer(buf);
+	if (enter)
+		enter_appended(ix, &access, lane, appending, begin);
+	return full;
+}
+
+/* The tail of a lane, while the metapage is locked. */
+static Buffer
+lock_tail(HybIndex *ix, BlockNumber block, uint64 generation)
+{
+	Buffer		buf = hyb_page_lock(ix, block, HYB_METAPAGE_BLKNO,
+									BUFFER_LOCK_EXCLUSIVE, HYB_PAGE_DELTA,
+									generation);
+
+	if (!BufferIsValid(buf) ||
+		hyb_page_opaque(BufferGetPage(buf))->link != InvalidBlockNumber)
+		hyb_corrupted(ix->rel, block,
+					  "This is not the last delta page of its lane.");
+	return buf;
+}
+
+/*
+ * Append with the metapage locked: the lane has no page yet, or its tail is
+ * full or closed (a freeze that a crash cut short).  Returns true if a page
+ * was filled.
+ */
+static bool
+append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	uint64		generation = meta->active.number;
+	BlockNumber old_block = meta->active.tail[lane];
+	BlockNumber new_block;
+	Buffer		old = InvalidBuffer;
+	bool		lower;
+	uint64		end;
+	uint32		old_count = 0;
+	HybSpaceTake take;
+	HybWalSet	set;
+
+	if (BlockNumberIsValid(old_block))
+	{
+		old = lock_tail(ix, old_block, generation);
+		find_end(ix, s, lane, old, appending);
+		if ((hyb_page_opaque(BufferGetPage(old))->flags & HYB_DELTA_CLOSED) == 0 &&
+			page_has_room(BufferGetPage(old), appending))
+		{
+			/* somebody else has added a page before us */
+			set_tail_hints(s, &meta->active);
+			UnlockReleaseBuffer(metabuf);
+			return append_to_tail(ix, s, generation, lane, old, appending);
+		}
+	}
+
+	/* that page is locked already */
+	if (BufferIsValid(old) && meta->freelist == old_block)
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+					  "The free list begins at a page of the delta log.");
+	if (BufferIsValid(old))
+		old_count = hyb_delta_count(ix->rel, BufferGetPage(old), old_block);
+	hyb_space_take(ix, metabuf, &take);
+	HYB_POINT("delta-page");
+	new_block = BufferGetBlockNumber(take.page);
+	(void) hyb_slot_find(s);
+	hyb_wal_begin(&set, ix->rel);
+
+	START_CRIT_SECTION();
+	hyb_page_init(BufferGetPage(take.page), ix, HYB_PAGE_DELTA, 0, generation);
+	appending->from = HYB_DELTA_FIRST;
+	(void) page_has_room(BufferGetPage(take.page), appending);
+	end = hyb_lane_end(new_block, put_entries(BufferGetPage(take.page), appending, &lower));
+	hyb_wal_image(&set, take.page);
+	if (BufferIsValid(old))
+	{
+		HybPageOpaque *opaque = hyb_page_opaque(BufferGetPage(old));
+
+		opaque->link = new_block;
+		opaque->count = old_count;
+		hyb_wal_opaque(&set, old);
+		meta->active.nentries += old_count;
+	}
+	else
+		meta->active.head[lane] = new_block;
+	Assert(new_block != HYB_METAPAGE_BLKNO && new_block != old_block);
+	meta->active.tail[lane] = new_block;
+	meta->active.npages++;
+	hyb_generation_assert_valid(&meta->active);
+	hyb_wal_meta_field(&set, metabuf, active);
+	hyb_space_take_apply(&set, metabuf, &take);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+
+	if (!BufferIsValid(old))
+		hyb_slot_changed(s);	/* versions lack the new lane's head */
+	hyb_slot_publish(s, generation, lane, end);
+	note_end(s, generation, end);
+	set_tail_hints(s, &meta->active);
+
+	hyb_space_take_release(&take);
+	if (BufferIsValid(old))
+		UnlockReleaseBuffer(old);
+	UnlockReleaseBuffer(metabuf);
+	return BufferIsValid(old);
+}
+
+/*
+ * Lock the tail of some lane, as far as the hints know.  Returns InvalidBuffer
+ * if *lane should get a page first.
+ */
+static Buffer
+lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
+{
+	int			unopened = -1;
+	bool		busy = false;
+	Buffer		buf;
+
+	for (int i = 0; i < HYB_LANES; i++)
+	{
+		*lane = (s->lane + i) % HYB_LANES;
+
+		/* VACUUM may have cut the file since, but not its tails */
+		if (BlockNumberIsValid(s->hint_tail[*lane]) &&
+			!hyb_page_exists(ix, s->hint_tail[*lane]))
+			load_hints(ix, s);
+		if (!BlockNumberIsValid(s->hint_tail[*lane]))
+		{
+			if (unopened < 0 || *lane < unopened)
+				unopened = *lane;
+			continue;
+		}
+		buf = hyb_page_read_recent(ix, s->hint_tail[*lane], HYB_METAPAGE_BLKNO,
+								   s->hint_buffer);
+		if (ConditionalLockBuffer(buf))
+		{
+			s->hint_buffer = buf;
+			return buf;
+		}
+		ReleaseBuffer(buf);
+		busy = true;
+	}
+
+	if (unopened >= 0)
+	{
+		*lane = busy ? unopened : 0;
+		return InvalidBuffer;
+	}
+	*lane = s->lane;
+	buf = hyb_page_read(ix, s->hint_tail[*lane], HYB_METAPAGE_BLKNO);
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	return buf;
+}
+
+/* Append some of the entries, one at least; true if that filled a page. */
+static bool
+append(HybIndex *ix, Appending *appending)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+
+	if (s->hint_generation == 0 && hyb_slot_version_is_current(s))
+		set_tail_hints(s, &s->version->active);
+	else if (s->hint_generation == 0)
+		load_hints(ix, s);
+	for (;;)
+	{
+		int			lane;
+		Buffer		buf = lock_some_tail(ix, s, &lane);
+		HybPageOpaque *opaque;
+
+		if (!BufferIsValid(buf))
+		{
+			s->lane = lane;
+			return append_to_new_page(ix, s, lane, appending);
+		}
+
+		/* where the file was cut it may be extended just now */
+		if (PageIsNew(BufferGetPage(buf)) ||
+			!hyb_page_check(ix, buf, HYB_PAGE_DELTA, s->hint_generation) ||
+			(opaque = hyb_page_opaque(BufferGetPage(buf)))->link != InvalidBlockNumber)
+		{
+			/* the lane, or the index, has moved on */
+			BlockNumber block = BufferGetBlockNumber(buf);
+			uint64		generation = s->hint_generation;
+
+			UnlockReleaseBuffer(buf);
+			load_hints(ix, s);
+
+			/*
+			 * Or the page is damaged: with the metapage locked, where lanes
+			 * do not move, that is told apart.
+			 */
+			if (s->hint_generation == generation && s->hint_tail[lane] == block)
+				return append_to_new_page(ix, s, lane, appending);
+			continue;
+		}
+		Assert(lane >= 0 && lane < HYB_LANES);
+		s->lane = lane;
+		find_end(ix, s, lane, buf, appending);
+		if ((opaque->flags & HYB_DELTA_CLOSED) != 0 ||
+			!page_has_room(BufferGetPage(buf), appending))
+		{
+			UnlockReleaseBuffer(buf);
+			return append_to_new_page(ix, s, lane, appending);
+		}
+		return append_to_tail(ix, s, s->hint_generation, lane, buf, appending);
+	}
+}
+
+bool
+hyb_delta_append(HybIndex *ix, const HybEntry *entry)
+{
+	uint8		image[HYB_DELTA_HEADER + HYB_MAX_ENTRY_SIZE];
+	Appending	appending = {.image = image,.keylen = entry->keylen};
+
+	HYB_POINT("append");
+	Assert(entry->len > 0 && entry->len <= HYB_MAX_ENTRY_SIZE);
+	appending.len = hyb_delta_image(entry, image);
+	return append(ix, &appending);
+}
+
+uint32
+hyb_delta_append_some(HybIndex *ix, const uint8 *image, uint32 len, bool *full)
+{
+	Appending	appending = {.image = image,.len = len};
+
+	Assert(len >= HYB_DELTA_MIN_ENTRY);
+	if (append(ix, &appending))
+		*full = true;
+	Assert(appending.done > 0 && appending.done <= len);
+	return appending.done;
+}

@@ -1,0 +1,475 @@
+/*
+ * bulk.c
+ *		Building the tree of a long log at once, sorted.
+ *
+ * Who first reads a log that nobody has read for long, a merge often, needs a
+ * tree of all of it.  Entries that arrive in order go to the end of the tree,
+ * where everything is in the cache: sorting them first, by a part of the key
+ * that lies beside them, takes less than searching a place for each.  It also
+ * makes full leaves.
+ *
+ * All that is done with nothing locked, on a tree that nobody else knows of,
+ * which then becomes the stage's.  VACUUM flags entries on the page and then in
+ * the tree that it finds, so a flag that was set after the page was read could
+ * be missing: it counts its visits (HybStage.marks), and what was read before
+ * one is of no use.  What was appended meanwhile is followed from where the
+ * reading ended.
+ *
+ * The tree's chunks are in nobody's pocket while it is built.  So nothing there
+ * raises an error, and interrupts are held off.
+ */
+#include "base/compat.h"
+
+#include "algo/bits.h"
+#include "log/bulk.h"
+#include "log/delta.h"
+#include "log/log_reader.h"
+#include "memtree/tree_internal.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* Pages of a log that is worth it. */
+#define BULK_PAGES		256
+
+/* So long others wait for it, at most, and for each page. */
+#define BULK_WAIT_US		200000
+#define BULK_WAIT_PAGE_US	1000
+
+/*
+ * What has been done to entries of the stage's generations, on a standby too;
+ * it only grows.
+ */
+#define bulk_marks(stage)	((stage)->marks + (stage)->vacuum_counter)
+
+/* While a log is read, it may grow by this part of what it was. */
+#define BULK_GROWTH		8
+
+typedef struct BulkItem
+{
+	uint64		head;			/* of the key, behind what all keys begin with */
+	uint32		page;			/* of those read */
+	uint32		offset;
+} BulkItem;
+
+typedef struct Bulk
+{
+	HybIndex   *ix;
+	bool		whole;			/* the generation is not appended to */
+	MemoryContext context;
+	uint64		end[HYB_LANES]; /* hyb_lane_end of what was read */
+	char	   *pages;
+	BlockNumber *block;			/* of each */
+	uint32	   *number;			/* of each, in the tree's list */
+	uint32		npages;
+	uint32		max_pages;
+	BulkItem   *items;
+	uint64		nitems;
+	uint64		max_items;
+	uint64		copy_bytes;		/* of all copies */
+	HybEntry	first;			/* the one read first */
+	uint32		common;			/* bytes that all keys begin with */
+	HybTree		tree;
+} Bulk;
+
+/* ---- reading ---- */
+
+/* The tree of a generation, if nothing was ever entered. */
+static HybTree *
+untouched_tree(HybStage *stage, uint64 generation)
+{
+	HybTree    *tree = hyb_stage_tree(stage, generation);
+
+	if (tree == NULL || tree->nentries > 0)
+		return NULL;
+	for (int lane = 0; lane < HYB_LANES; lane++)
+		if (stage->applied[tree - stage->trees][lane] != 0)
+			return NULL;
+	return tree;
+}
+
+/*
+ * A generation as it is: a version that is kept does not know how long the log
+ * has become.
+ */
+static bool
+load_generation(HybIndex *ix, uint64 number, HybGeneration *generation)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+
+	*generation = meta->active.number == number ? meta->active : meta->frozen;
+	UnlockReleaseBuffer(metabuf);
+	return generation->number == number;
+}
+
+/* Pages and items that there is to be room for. */
+static uint64
+page_room(const HybGeneration *generation)
+{
+	return generation->npages + generation->npages / BULK_GROWTH + HYB_LANES;
+}
+
+static uint64
+item_room(const HybGeneration *generation)
+{
+	return generation->nentries + generation->nentries / BULK_GROWTH +
+		HYB_LANES * (HYB_PAGE_CAPACITY / HYB_DELTA_MIN_ENTRY);
+}
+
+/* Is it long enough, and is there memory for it? */
+static bool
+is_worth_it(const HybGeneration *generation)
+{
+	uint64		memory = (uint64) maintenance_work_mem * 1024;
+
+	/* counters may be damaged */
+	if (generation->npages < BULK_PAGES ||
+		generation->npages > memory / BLCKSZ ||
+		generation->nentries > memory / sizeof(BulkItem))
+		return false;
+
+	/* a tree takes three times as much as the pages, as a rule */
+	return page_room(generation) * BLCKSZ +
+		item_room(generation) * sizeof(BulkItem) <= memory &&
+		(hyb_arena_used() + generation->npages * BLCKSZ * 3) * 2 < hyb_arena_budget();
+}
+
+/* A generation whose tree is to be built like that; 0: none. */
+static uint64
+find_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
+			int want, HybBulkTask *task)
+{
+	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
+	{
+		uint64		number = hyb_version_generation(version, which)->number;
+
+		task->whole = which == HYB_FROZEN;
+		if ((want & (1 << which)) != 0 &&
+			untouched_tree(access->stage, number) != NULL &&
+			load_generation(ix, number, &task->generation) &&
+			is_worth_it(&task->generation))
+			return number;
+	}
+	return 0;
+}
+
+/*
+ * Many may come to a log at the same time, after the server's start say.  That
+ * each of them sorts it helps nobody, so all wait for one, for as long as that
+ * may take.  Once it was tried in vain it is not tried again.
+ */
+HybBulkPlan
+hyb_bulk_plan(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
+			  int want, HybBulkTask *task)
+{
+	HybStage   *stage = access->stage;
+	TimestampTz now;
+	uint64		number;
+
+	/* in a comparison function, another index's search has locks */
+	if (!hyb_tree_elastic(ix->desc) || InterruptHoldoffCount > 1 ||
+		!hyb_stage_turn(access, version) ||
+		(number = find_wanted(ix, access, version, want, task)) == 0)
+		return HYB_BULK_NONE;
+	now = GetCurrentTimestamp();
+	if (stage->bulk_generation == number)
+		return now < stage->bulk_until ? HYB_BULK_WAIT : HYB_BULK_NONE;
+	stage->bulk_generation = number;
+	stage->bulk_until = now + BULK_WAIT_US + task->generation.npages * BULK_WAIT_PAGE_US;
+	task->marks = bulk_marks(stage);
+	return HYB_BULK_BUILD;
+}
+
+static inline Page
+bulk_page(const Bulk *bulk, uint32 page)
+{
+	return (Page) (bulk->pages + (Size) page * BLCKSZ);
+}
+
+/* An item's entry; its bytes point into the page's copy. */
+static inline void
+item_entry(const Bulk *bulk, const BulkItem *item, HybEntry *entry)
+{
+	Page		page = bulk_page(bulk, item->page);
+	HybDeltaHeader header = hyb_delta_header(page, item->offset);
+
+	Assert(item->page < bulk->npages && header.len > 0);
+	entry->bytes = (const uint8 *) page + item->offset + header.size;
+	entry->len = entry->keylen = header.len;
+	if (bulk->ix->desc->natts != bulk->ix->desc->nkeys)
+		entry->keylen = hyb_key_length(bulk->ix->desc, entry->bytes, entry->len);
+	entry->tid = header.tid;
+}
+
+/*
+ * The items of the page that was read last; returns where its entries end, 0 if
+ * there is no room for them.
+ */
+static uint16
+add_page_entries(Bulk *bulk)
+{
+	const HybIndex *ix = bulk->ix;
+	uint32		page = bulk->npages - 1;
+	HybEntry	entry = {.block = bulk->block[page]};
+
+	while (hyb_delta_next(ix->rel, bulk_page(bulk, page), &entry))
+	{
+		BulkItem   *item;
+
+		if ((entry.flags & HYB_DELTA_DEAD) != 0)
+			continue;
+		hyb_delta_key_length(ix, &entry);
+		if (bulk->nitems == bulk->max_items)
+			return 0;
+		if (bulk->nitems == 0)
+		{
+			bulk->first = entry;
+			bulk->common = entry.keylen;
+		}
+		bulk->common = hyb_common_prefix(bulk->first.bytes, entry.bytes,
+										 Min(bulk->common, entry.keylen));
+		Assert(bulk->nitems < bulk->max_items && bulk->common <= entry.keylen);
+		item = &bulk->items[bulk->nitems++];
+		item->page = page;
+		item->offset = entry.offset;
+		bulk->copy_bytes += hyb_entry_size(entry.len);
+	}
+	return entry.next;
+}
+
+/* False if it is too much, or not there any more. */
+static bool
+read_lane(Bulk *bulk, const HybGeneration *generation, int lane)
+{
+	HybDeltaWalk walk;
+
+	if (!BlockNumberIsValid(generation->head[lane]))
+		return true;
+	hyb_delta_walk_lane(&walk, bulk->ix, generation, bulk->whole,
+						generation->head[lane], HYB_METAPAGE_BLKNO);
+	walk.npages = bulk->npages;
+	while (hyb_delta_walk_next(&walk))
+	{
+		uint16		end;
+
+		if (bulk->npages == bulk->max_pages)
+			return false;
+		bulk->block[bulk->npages] = walk.block;
+		if (!hyb_delta_walk_copy(&walk, (char *) bulk_page(bulk, bulk->npages++)) ||
+			(end = add_page_entries(bulk)) == 0)
+			return false;
+		bulk->end[lane] = hyb_lane_end(walk.block, end);
+	}
+	return true;
+}
+
+/* ---- sorting ---- */
+
+static int
+compare_bulk_items(const BulkItem *a, const BulkItem *b, const Bulk *bulk)
+{
+	HybEntry	x;
+	HybEntry	y;
+	int			c;
+
+	if (a->head != b->head)
+		return a->head < b->head ? -1 : 1;
+	item_entry(bulk, a, &x);
+	item_entry(bulk, b, &y);
+	c = hyb_key_compare(bulk->ix->desc, x.bytes, x.keylen, y.bytes, y.keylen);
+	return c != 0 ? c : ItemPointerCompare(&x.tid, &y.tid);
+}
+
+#define ST_SORT sort_items
+#define ST_ELEMENT_TYPE BulkItem
+#define ST_COMPARE(a, b, bulk) compare_bulk_items(a, b, bulk)
+#define ST_COMPARE_ARG_TYPE const Bulk
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/* By what tells keys apart, and lies beside the items. */
+static void
+sort_bulk(Bulk *bulk)
+{
+	const HybKeyDesc *desc = bulk->ix->desc;
+	uint32		skip = hyb_tree_skips_bytes(desc) ? bulk->common : 0;
+
+	for (uint64 i = 0; i < bulk->nitems; i++)
+	{
+		BulkItem   *item = &bulk->items[i];
+		HybEntry	entry;
+
+		item_entry(bulk, item, &entry);
+		item->head = hyb_tree_bytes_head(desc, entry.bytes, entry.keylen, skip);
+	}
+	sort_items(bulk->items, bulk->nitems, bulk);
+}
+
+/* Chunks of the filter, which is made for all keys at once. */
+static uint32
+filter_chunks(const Bulk *bulk)
+{
+	if (!bulk->ix->desc->exact)
+		return 0;
+	return (uint32) Min(bulk->nitems / HYB_BLOOM_KEYS + 1, HYB_BLOOM_MAX_CHUNKS);
+}
+
+/* Chunks that the tree takes, somewhat more rather than less. */
+static uint32
+tree_chunks(const Bulk *bulk)
+{
+	uint64		leaves = bulk->nitems / HYB_LEAF_FANOUT + 1;
+	uint64		separators = leaves * (bulk->copy_bytes / bulk->nitems + 1);
+	uint64		nodes = leaves + leaves / (HYB_INNER_FANOUT - 1) +
+		separators / HYB_NODE_SIZE * 5 / 4 + bulk->npages / HYB_PAGES_FANOUT * 2 + 32;
+	uint64		bytes = nodes * HYB_NODE_SIZE + bulk->copy_bytes;
+
+	return (uint32) (bytes / (HYB_CHUNK_SPACE - HYB_NODE_SIZE) + bytes / HYB_CHUNK_SPACE / 16 +
+					 hyb_bloom_cost(filter_chunks(bulk)) + 4);
+}
+
+/* ---- building ---- */
+
+/* Enter everything into the tree; false if there is too little memory. */
+static bool
+build_tree(Bulk *bulk, const HybTreeUse *use)
+{
+	HybTree    *tree = use->tree;
+	uint32		filter = filter_chunks(bulk);
+
+	if (filter > 0 && use->arena->npocket >= hyb_bloom_cost(filter))
+	{
+		hyb_bloom_extend(&tree->bloom, use->arena, filter);
+		tree->nchunks += hyb_bloom_cost(filter);
+	}
+	for (uint32 i = 0; i < bulk->npages; i++)
+	{
+		if (!hyb_tree_has_memory(tree, use->arena, 0, HYB_PAGE_NODES))
+			return false;
+		bulk->number[i] = hyb_tree_page_number(tree, use->arena, bulk->block[i]);
+	}
+	for (uint64 i = 0; i < bulk->nitems; i++)
+	{
+		const BulkItem *item = &bulk->items[i];
+		uint32		number = bulk->number[item->page];
+		HybEntry	entry;
+
+		Assert(i == 0 || compare_bulk_items(item - 1, item, bulk) <= 0);
+		item_entry(bulk, item, &entry);
+		entry.block = bulk->block[item->page];
+		entry.offset = (uint16) item->offset;
+		if (number < HYB_LOG_MAX_PAGES)
+		{
+			entry.block = number;
+			entry.offset |= HYB_OFFSET_LISTED;
+		}
+		if (hyb_tree_insert(use, &entry) != HYB_TREE_DONE)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The tree becomes the stage's, if there is one, and the stage has nothing to
+ * show for itself.  Nobody waits any more.
+ */
+static void
+install_tree(HybSlot *s, const HybBulkTask *task, Bulk *bulk)
+{
+	HybSharedSlot *shared = s->shared;
+	HybStage   *stage;
+	HybTree    *tree;
+
+	if (shared == NULL)
+		return;
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	stage = hyb_stage_of(shared);
+	if (hyb_slot_valid(s) && stage->bulk_generation == task->generation.number)
+		stage->bulk_until = 0;
+	if (hyb_slot_valid(s) && bulk != NULL && bulk_marks(stage) == task->marks &&
+		(tree = untouched_tree(stage, task->generation.number)) != NULL)
+	{
+		int			which = (int) (tree - stage->trees);
+
+		hyb_tree_free(tree, &hyb_shared_arena);
+		*tree = bulk->tree;
+		tree->generation = task->generation.number;
+		memset(&bulk->tree, 0, sizeof(HybTree));
+		memcpy(stage->applied[which], bulk->end, sizeof(bulk->end));
+		stage->npages[which] = bulk->npages;
+		stage->rebuilds++;
+		stage->bulk_generation = 0;
+		hyb_stage_assert_valid(stage);
+		shared->tree_bytes = hyb_stage_bytes(stage);
+	}
+	LWLockRelease(&shared->lock);
+}
+
+static void
+begin_bulk(Bulk *bulk, HybIndex *ix, const HybGeneration *generation)
+{
+	memset(bulk, 0, sizeof(*bulk));
+	bulk->ix = ix;
+	bulk->context = AllocSetContextCreate(CurrentMemoryContext,
+										  "hybrid bulk build",
+										  ALLOCSET_DEFAULT_SIZES);
+	bulk->max_pages = (uint32) page_room(generation);
+	bulk->max_items = item_room(generation);
+	bulk->pages = MemoryContextAllocHuge(bulk->context, (Size) bulk->max_pages * BLCKSZ);
+	bulk->block = MemoryContextAllocHuge(bulk->context, bulk->max_pages * sizeof(BlockNumber));
+	bulk->number = MemoryContextAllocHuge(bulk->context, bulk->max_pages * sizeof(uint32));
+	bulk->items = MemoryContextAllocHuge(bulk->context, bulk->max_items * sizeof(BulkItem));
+}
+
+/* Read the log, sort it, and reserve memory; false if there is no tree to build. */
+static bool
+prepare_tree(Bulk *bulk, const HybBulkTask *task)
+{
+	for (int lane = 0; lane < HYB_LANES; lane++)
+		if (!read_lane(bulk, &task->generation, lane))
+			return false;
+	if (bulk->nitems == 0)
+		return false;
+	sort_bulk(bulk);
+	HYB_POINT("bulk-read");
+	return hyb_arena_reserve(&hyb_shared_arena, tree_chunks(bulk));
+}
+
+void
+hyb_bulk_build(HybIndex *ix, HybSlot *s, const HybBulkTask *task)
+{
+	HybArena   *arena = &hyb_shared_arena;
+	HybTreeUse	use;
+	HybLogReader reader;
+	Bulk		bulk;
+	bool		built = false;
+
+	HYB_ASSERT_NO_LWLOCK();
+	PG_TRY();
+	{
+		begin_bulk(&bulk, ix, &task->generation);
+		bulk.whole = task->whole;
+		built = prepare_tree(&bulk, task);
+	}
+	PG_CATCH();
+	{
+		install_tree(s, task, NULL);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	HOLD_INTERRUPTS();
+	if (built)
+	{
+		hyb_tree_use(&use, ix, &bulk.tree, arena, &reader);
+		built = build_tree(&bulk, &use);
+	}
+	install_tree(s, task, built ? &bulk : NULL);
+	hyb_tree_free(&bulk.tree, arena);
+	RESUME_INTERRUPTS();
+	hyb_arena_trim(arena);
+	MemoryContextDelete(bulk.context);
+}

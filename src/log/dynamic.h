@@ -1,0 +1,167 @@
+/*
+ * dynamic.h
+ *		The dynamic stage: a durable delta log, and B+trees over it.
+ *
+ * Appending writes the log only; the tree catches up with the log before it is
+ * read, and page by page while the log grows, so nothing can fail after the
+ * WAL record and an insert calls no comparison function.
+ *
+ * The lock order is in docs/source-map.md.
+ */
+#ifndef HYB_DYNAMIC_H
+#define HYB_DYNAMIC_H
+
+#include "memtree/stage.h"
+#include "shared/budget.h"
+#include "shared/capture.h"
+
+/* ---- appending (append.c) ---- */
+
+/*
+ * Append one entry, whose place is yet to be found, to the active generation.
+ * It has at most HYB_MAX_ENTRY_SIZE bytes.  Returns true if the append filled
+ * a page (callers then consider hyb_dynamic_catch_up and merge triggers).  No
+ * lock is held on entry but, for unique indexes, the partition lock.
+ */
+extern bool hyb_delta_append(HybIndex *ix, const HybEntry *entry);
+
+/*
+ * The same for several, given as the bytes that they have on a page
+ * (hyb_delta_image): appends, as one change, as many as go to one page, one at
+ * least.  Returns how many bytes that were; sets *full if a page was filled.
+ * Raises an error only if nothing was appended.
+ */
+extern uint32 hyb_delta_append_some(HybIndex *ix, const uint8 *image,
+									uint32 len, bool *full);
+
+/* ---- reading (fetch.c) ---- */
+
+/* Where an entry lies in the log. */
+typedef struct HybDeltaRef
+{
+	uint64		generation;
+	BlockNumber block;
+	uint16		offset;			/* of the entry within the page */
+} HybDeltaRef;
+
+typedef struct HybDynItem
+{
+	ItemPointerData tid;
+	bool		killed;			/* a killed-tuple hint is set (never trusted
+								 * in recovery) */
+	uint32		key_off;		/* entry bytes, in HybDynBatch.keys */
+	uint32		len;			/* whole entry */
+	uint32		keylen;			/* key columns' part */
+	HybDeltaRef ref;
+} HybDynItem;
+
+/* Result of a fetch; zero it first, reuse it, free with hyb_dyn_batch_free. */
+typedef struct HybDynBatch
+{
+	HybDynItem *items;
+	int			nitems;
+	int			items_alloc;
+	HybBuf		keys;
+	bool		complete;		/* false: the limit cut the range short */
+	bool		knows_dead;		/* no entry is among them that VACUUM had
+								 * flagged, in the log and in shared trees,
+								 * when the fetch began */
+} HybDynBatch;
+
+#define HYB_FETCH_FROZEN	0x01
+#define HYB_FETCH_ACTIVE	0x02
+#define HYB_FETCH_NOT_KILLED	0x04	/* leave out what has a killed hint */
+
+/* What to fetch. */
+typedef struct HybFetch
+{
+	int			which;			/* HYB_FETCH_* */
+	const HybPos *lo;			/* entries strictly between the two: with */
+	const HybPos *hi;			/* HYB_AT the entry itself is left out */
+	bool		backward;		/* from the high end, in descending order */
+	int			limit;			/* most items, of those nearest to lo;
+								 * backward, to hi */
+	uint64		point_hash;		/* if not 0, hyb_key_hash of the one key the
+								 * range asks for: Bloom filters are asked */
+} HybFetch;
+
+/*
+ * Live entries of the dynamic generations, in order; of the frozen one only
+ * those above version's watermark.  Catches the trees up first.  Returns false
+ * if `version` is no longer current.  All that had been appended when the fetch
+ * began is there; flags may be of different moments until it ends.
+ */
+extern bool hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
+							  const HybFetch *fetch, HybDynBatch *batch);
+extern void hyb_dyn_batch_free(HybDynBatch *batch);
+
+/*
+ * Where the last item of a batch lies, for the next fetch to go on at; its key
+ * is copied to keybuf, so the batch may be reused.
+ */
+extern void hyb_dyn_batch_last(const HybIndex *ix, const HybDynBatch *batch,
+							   HybPos *pos, HybBuf *keybuf);
+
+/* One more item, which the caller fills. */
+extern HybDynItem *hyb_dyn_batch_add(HybDynBatch *batch);
+
+/*
+ * Check the structure of the trees, which are caught up first: NULL, or what
+ * is wrong.  Nothing is found if `version` is no longer current.  Inserters
+ * can enter nothing meanwhile.
+ */
+extern const char *hyb_dynamic_verify(HybIndex *ix, const HybVersion *version);
+
+/*
+ * Pin the delta page that an entry lies on.  *pin is a pin to give back, which
+ * is cheap if it is on the same page, or InvalidBuffer; it becomes the new one
+ * if that holds, else InvalidBuffer.  If the entry has moved the caller starts
+ * over at its position.  No lock is held on entry; takes and releases the
+ * metapage's and then the page's share lock.
+ */
+extern HybPinResult hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
+										const ItemPointerData *tid,
+										Buffer *pin);
+
+/* Set killed-tuple hints on an entry of the trees, if that is cheap now. */
+extern void hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
+							 const HybDynItem *item);
+
+/* ---- catch-up, vacuum, stats ---- */
+
+/*
+ * Catch the active tree up if there is one in shared memory that is being
+ * read, and nobody else is at it.  Never fails for lack of memory; holds
+ * nothing on return.
+ */
+extern void hyb_dynamic_catch_up(HybIndex *ix, const HybVersion *version);
+
+/*
+ * Entries that VACUUM found dead on one delta page (flags already set and
+ * logged there): mark them in the tree as well.  Keys and TIDs are looked at.
+ */
+extern void hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
+								  const HybEntry *dead, int ndead);
+
+typedef struct HybDynamicStats
+{
+	bool		busy;			/* others have the trees locked: nothing is
+								 * known but the next one and tree_bytes */
+	bool		shared;			/* trees in shared memory */
+	uint64		tree_bytes;		/* memory of this index's trees and filters */
+	uint64		tree_entries;	/* in the trees, dead ones included */
+	uint64		compact_entries;	/* of these, ones that only the log has */
+	uint64		bloom_hits;		/* asked and "maybe" */
+	uint64		bloom_misses;	/* asked and "no" */
+	uint64		rebuilds;		/* trees built from the log anew */
+	uint64		counters[HYB_STAGE_COUNTERS];
+} HybDynamicStats;
+
+/* Halve the shared counters from the first of n on, unless others are at it. */
+extern void hyb_dynamic_age_counters(HybIndex *ix, int first, int n);
+
+/* With nowait a tree that is locked by others is not waited for. */
+extern void hyb_dynamic_stats(HybIndex *ix, bool nowait,
+							  HybDynamicStats *stats);
+
+#endif							/* HYB_DYNAMIC_H */

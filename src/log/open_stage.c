@@ -1,0 +1,476 @@
+/*
+ * open_stage.c
+ *		Opening the trees of an index, shared or backend-local.
+ *
+ * Shared trees are locked by the slot's lock; while more memory is reserved
+ * it is let go.  A backend that cannot get shared memory for an index, or has
+ * no use for it (temporary tables, stand-alone backends), keeps trees of its
+ * own, so that reading never fails for want of shared memory.
+ */
+#include "base/compat.h"
+
+#include "access/xact.h"
+#include "log/bulk.h"
+#include "log/log_reader.h"
+#include "log/open_stage.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+/* Chunks reserved at a time: first, and at most. */
+#define HYB_RESERVE_MIN		HYB_TREE_RESERVE
+#define HYB_RESERVE_MAX		32
+
+/* Trees not read for so long are not kept up to date by inserters. */
+#define HYB_CATCH_UP_IDLE_MS	10000
+
+/* Rounds of reserving that an inserter does to keep a tree up to date. */
+#define HYB_CATCH_UP_ROUNDS	4
+
+/*
+ * Trees that do not fit shared memory are tried again after so long, at first
+ * and at most.
+ */
+#define HYB_NOFIT_MS_MIN	1000
+#define HYB_NOFIT_MS_MAX	64000
+
+/* So often somebody who waits for a tree looks whether it is there. */
+#define HYB_BULK_POLL_US	3000
+
+/* So often a backend that uses its own trees looks whether that may be done. */
+#define HYB_PRIVATE_MS		1000
+
+/*
+ * A comparison function that uses the index it serves would wait for its own
+ * lock for ever.
+ */
+void
+hyb_stage_lock(HybIndex *ix, HybSharedSlot *shared, LWLockMode mode)
+{
+	if (!ix->desc->all_mem && LWLockHeldByMe(&shared->lock))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("comparison function of index \"%s\" uses the index itself",
+						RelationGetRelationName(ix->rel))));
+	LWLockAcquire(&shared->lock, mode);
+}
+
+/* Chunks to reserve next, room for larger filters included. */
+static bool
+reserve_more(HybIndex *ix, HybStageAccess *access, uint32 *wanted)
+{
+	uint32		bloom = 0;
+
+	Assert(*wanted >= HYB_RESERVE_MIN && *wanted <= HYB_RESERVE_MAX);
+	/* only a hint, so the lock may be gone already */
+	if (ix->desc->exact)
+		for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
+			bloom += hyb_tree_bloom_wanted(&access->stage->trees[which]);
+	if (bloom > 0 && hyb_arena_reserve(access->arena, *wanted + bloom))
+		return true;
+	if (hyb_arena_pressure(access->arena) == HYB_PRESSURE_HIGH)
+		*wanted = HYB_RESERVE_MIN;
+	if (hyb_arena_reserve(access->arena, *wanted))
+	{
+		*wanted = Min(*wanted * 2, HYB_RESERVE_MAX);
+		return true;
+	}
+	return *wanted > HYB_RESERVE_MIN &&
+		hyb_arena_reserve(access->arena, *wanted = HYB_RESERVE_MIN);
+}
+
+/* ---- shared trees ---- */
+
+/* Lock the shared stage; false if the slot has become another index's. */
+static bool
+lock_shared_stage(HybIndex *ix, HybStageAccess *access, LWLockMode mode)
+{
+	HybSharedSlot *shared = access->s->shared;
+
+	hyb_stage_lock(ix, shared, mode);
+	if (hyb_slot_valid(access->s) && hyb_arena_attached())
+	{
+		access->shared = shared;
+		access->stage = hyb_stage_of(shared);
+		access->arena = &hyb_shared_arena;
+		hyb_shared_slot_assert_valid(shared);
+		hyb_stage_assert_valid(access->stage);
+		return true;
+	}
+	LWLockRelease(&shared->lock);
+	return false;
+}
+
+static void
+unlock_shared_stage(HybStageAccess *access)
+{
+	LWLockRelease(&access->shared->lock);
+	hyb_arena_trim(access->arena);
+}
+
+/*
+ * Trees of this generation did not fit.  May this backend try again?  If so
+ * others will not for some time.  The stage is locked exclusively.
+ */
+static bool
+claim_retry(HybStage *stage)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		room = hyb_arena_budget() + hyb_slots_evictable();
+
+	if (now < stage->nofit_until ||
+		room <= hyb_arena_used() + stage->nofit_bytes + stage->nofit_bytes / 8)
+		return false;
+	stage->nofit_ms = Min(stage->nofit_ms * 2, HYB_NOFIT_MS_MAX);
+	stage->nofit_until = now + stage->nofit_ms * INT64CONST(1000);
+	return true;
+}
+
+/* Give up: what has been built is of no use to anybody, so make room. */
+static void
+note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation, bool again)
+{
+	HybStage   *stage;
+
+	if (!lock_shared_stage(ix, access, LW_EXCLUSIVE))
+		return;
+	stage = access->stage;
+	if (!again)
+	{
+		stage->nofit_ms = HYB_NOFIT_MS_MIN;
+		stage->nofit_until = GetCurrentTimestamp() +
+			HYB_NOFIT_MS_MIN * INT64CONST(1000);
+	}
+	hyb_stage_note_loss(stage, generation);
+	if (hyb_stage_lost_often(stage, generation))
+		access->s->merge_wanted = true;
+	stage->nofit_generation = generation;
+	stage->nofit_bytes = hyb_stage_bytes(stage);
+	hyb_stage_clear(stage, access->arena);
+	access->shared->tree_bytes = 0;
+	unlock_shared_stage(access);
+}
+
+/*
+ * Try to have a long log sorted, rather than entered as it comes, by this
+ * backend or another; the stage is unlocked then.
+ */
+static bool
+build_sorted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
+			 int want)
+{
+	HybBulkTask task;
+	HybBulkPlan plan = hyb_bulk_plan(ix, access, version, want, &task);
+
+	if (plan == HYB_BULK_NONE)
+		return false;
+	LWLockRelease(&access->shared->lock);
+	if (plan == HYB_BULK_BUILD)
+		hyb_bulk_build(ix, access->s, &task);
+	else
+	{
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(HYB_BULK_POLL_US);
+	}
+	return true;
+}
+
+/*
+ * MEMORY: there is not enough shared memory, the trees should be built in the
+ * backend.
+ */
+static HybStageResult
+open_shared(HybIndex *ix, const HybVersion *version, int want,
+			HybStageAccess *access)
+{
+	HybSlot    *s = access->s;
+	LWLockMode	mode = LW_SHARED;
+	uint32		wanted = HYB_RESERVE_MIN;
+	bool		again = false;
+	bool		made;
+
+	for (;;)
+	{
+		HybStageResult result;
+
+		if (!hyb_slot_create(s, &made) || !hyb_arena_available())
+			return HYB_STAGE_MEMORY;
+		if (made && hyb_slot_made != NULL)
+		{
+			/* the slot may be another index's when this returns */
+			hyb_slot_made(ix);
+			continue;
+		}
+		hyb_slot_touch(s);
+		if (!lock_shared_stage(ix, access, mode))
+			continue;
+		if (access->stage->nofit_generation == version->active.number &&
+			mode == LW_EXCLUSIVE && !again && !(again = claim_retry(access->stage)))
+		{
+			unlock_shared_stage(access);
+			return HYB_STAGE_MEMORY;
+		}
+		if (mode == LW_SHARED)
+		{
+			if (hyb_stage_is_caught_up(ix, access, version, want))
+				return HYB_STAGE_READY;
+			LWLockRelease(&access->shared->lock);
+			mode = LW_EXCLUSIVE;
+			continue;
+		}
+
+		/* do not turn generations for somebody who is late */
+		result = HYB_STAGE_STALE;
+		if (hyb_version_is_current(ix, version))
+		{
+			if (build_sorted(ix, access, version, want))
+				continue;
+			result = hyb_stage_catch_up(ix, access, version, want);
+		}
+		if (result == HYB_STAGE_READY)
+		{
+			/* read under the exclusive lock: nothing can come between */
+			access->stage->nofit_generation = 0;
+			if (hyb_stage_lost_often(access->stage, version->active.number))
+				s->merge_wanted = true;
+			hyb_arena_trim(access->arena);
+			return HYB_STAGE_READY;
+		}
+		if (result == HYB_STAGE_STALE)
+		{
+			unlock_shared_stage(access);
+			return HYB_STAGE_STALE;
+		}
+
+		LWLockRelease(&access->shared->lock);
+		CHECK_FOR_INTERRUPTS();
+		access->shared->last_use = GetCurrentTimestamp();
+		if (result == HYB_STAGE_MEMORY && !reserve_more(ix, access, &wanted))
+		{
+			note_nofit(ix, access, version->active.number, again);
+			hyb_arena_trim(&hyb_shared_arena);
+			return HYB_STAGE_MEMORY;
+		}
+	}
+}
+
+/* ---- trees in backend memory ---- */
+
+static HybStageResult
+open_private(HybIndex *ix, const HybVersion *version, int want,
+			 HybStageAccess *access)
+{
+	HybSlot    *s = access->s;
+	HybStageResult volatile result = HYB_STAGE_MEMORY;
+	uint32		wanted = HYB_RESERVE_MIN;
+
+	if (s->busy > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("comparison function of index \"%s\" uses the index itself",
+						RelationGetRelationName(ix->rel))));
+	(void) hyb_slot_find(s);
+	hyb_slot_make_private(s);
+	access->shared = NULL;
+	access->stage = s->stage;
+	access->arena = s->arena;
+
+	s->busy++;
+	PG_TRY();
+	{
+		if (hyb_stage_is_caught_up(ix, access, version, want))
+			result = HYB_STAGE_READY;
+		while (result == HYB_STAGE_MEMORY || result == HYB_STAGE_MORE)
+		{
+			CHECK_FOR_INTERRUPTS();
+			result = hyb_stage_catch_up(ix, access, version, want);
+			if (result == HYB_STAGE_MEMORY &&
+				!reserve_more(ix, access, &wanted))
+				ereport(ERROR,
+						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+						 errmsg("dynamic stage of index \"%s\" is too large to be read",
+								RelationGetRelationName(ix->rel)),
+						 errdetail("It does not fit the shared memory to be had, and needs more chunks than can be numbered."),
+						 errhint("Increase \"%s\", or REINDEX the index.",
+								 "hybridindex.dynamic_memory")));
+
+			/*
+			 * If the shared slot went to another index meanwhile, what it
+			 * said is worth nothing; hyb_slot_find takes synced back.
+			 */
+			if (result == HYB_STAGE_READY && s->shared != NULL &&
+				!hyb_slot_valid(s))
+			{
+				(void) hyb_slot_find(s);
+				result = HYB_STAGE_MEMORY;
+			}
+		}
+	}
+	PG_CATCH();
+	{
+		s->busy--;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (result != HYB_STAGE_READY)
+		s->busy--;
+	return result;
+}
+
+/* ---- both ---- */
+
+HybStageResult
+hyb_stage_open(HybIndex *ix, const HybVersion *version, int want,
+			   HybStageAccess *access)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+
+	access->s = s;
+	access->shared = NULL;
+	if (version->frozen.number == 0)
+		want &= ~HYB_FETCH_FROZEN;
+	if (!s->is_temp &&
+		(s->private_generation != version->active.number ||
+		 GetCurrentStatementStartTimestamp() >= s->private_until))
+	{
+		HybStageResult result = open_shared(ix, version, want, access);
+
+		if (result != HYB_STAGE_MEMORY)
+		{
+			if (result == HYB_STAGE_READY && s->arena != NULL && s->busy == 0)
+				hyb_slot_drop_private(s);
+			return result;
+		}
+		s->private_generation = version->active.number;
+		s->private_until = GetCurrentStatementStartTimestamp() +
+			HYB_PRIVATE_MS * INT64CONST(1000);
+	}
+	return open_private(ix, version, want, access);
+}
+
+static void
+request_merge(HybSlot *s)
+{
+	s->merge_wanted = false;
+	hyb_slots_set_scarce();
+	if (hyb_slot_evicted != NULL)
+		hyb_slot_evicted(s->key.db, s->relid);
+}
+
+void
+hyb_stage_close(HybStageAccess *access)
+{
+	Assert(access->shared != NULL || access->s->busy > 0);
+	if (access->shared != NULL)
+		LWLockRelease(&access->shared->lock);
+	else
+		access->s->busy--;
+	if (unlikely(access->s->merge_wanted))
+		request_merge(access->s);
+}
+
+/* Is the shared tree, if there is one, read now and then? */
+static inline bool
+worth_catching_up(HybSlot *s)
+{
+	return s->shared->tree_bytes > 0 &&
+		s->shared->last_use + HYB_CATCH_UP_IDLE_MS * INT64CONST(1000) >=
+		GetCurrentStatementStartTimestamp();
+}
+
+bool
+hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane, uint64 from,
+					HybStageAccess *access)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybSharedSlot *shared = s->shared;
+
+	if (shared == NULL || !ix->desc->all_mem || s->key.in_recovery ||
+		!worth_catching_up(s) || LWLockHeldByMe(&shared->lock) ||
+		!LWLockConditionalAcquire(&shared->lock, LW_EXCLUSIVE))
+		return false;
+	if (hyb_slot_valid(s) && hyb_arena_attached())
+	{
+		HybStage   *stage = hyb_stage_of(shared);
+
+		if (stage->trees[HYB_ACTIVE].generation == generation &&
+			stage->synced[HYB_ACTIVE] && stage->trees[HYB_ACTIVE].nlog == 0 &&
+			stage->applied[HYB_ACTIVE][lane] == from)
+		{
+			access->s = s;
+			access->stage = stage;
+			access->arena = &hyb_shared_arena;
+			access->shared = shared;
+			return true;
+		}
+	}
+	LWLockRelease(&shared->lock);
+	return false;
+}
+
+bool
+hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
+				const HybEntry *entry)
+{
+	HybStage   *stage = access->stage;
+	HybTreeUse	use;
+	HybLogReader reader;
+	HybTreeResult result;
+
+	hyb_tree_use(&use, ix, &stage->trees[HYB_ACTIVE], access->arena, &reader);
+	result = hyb_tree_insert(&use, entry);
+	hyb_log_reader_end(&reader);
+	if (result != HYB_TREE_DONE)
+		return false;
+	/* one entry after the other, as they lie on the page */
+	Assert(hyb_lane_end(entry->block, entry->next) > stage->applied[HYB_ACTIVE][lane] ||
+		   hyb_lane_end_block(stage->applied[HYB_ACTIVE][lane]) != entry->block);
+	stage->applied[HYB_ACTIVE][lane] = hyb_lane_end(entry->block, entry->next);
+	return true;
+}
+
+void
+hyb_stage_entered(HybStageAccess *access)
+{
+	Assert(LWLockHeldByMeInMode(&access->shared->lock, LW_EXCLUSIVE));
+	hyb_stage_assert_valid(access->stage);
+	access->shared->tree_bytes = hyb_stage_bytes(access->stage);
+	hyb_stage_close(access);
+}
+
+void
+hyb_dynamic_catch_up(HybIndex *ix, const HybVersion *version)
+{
+	HybSlot    *s = hyb_slot_get(ix);
+	HybStageAccess access;
+	uint32		wanted = HYB_RESERVE_MIN;
+
+	access.s = s;
+	for (int i = 0; i < HYB_CATCH_UP_ROUNDS; i++)
+	{
+		HybStageResult result = HYB_STAGE_STALE;
+
+		if (s->is_temp || s->key.in_recovery || !hyb_slot_find(s) ||
+			!worth_catching_up(s))
+			return;
+		hyb_arena_attach();
+		if (LWLockHeldByMe(&s->shared->lock) ||
+			!LWLockConditionalAcquire(&s->shared->lock, LW_EXCLUSIVE))
+			return;
+		access.shared = s->shared;
+		if (hyb_slot_valid(s) && hyb_arena_attached())
+		{
+			access.stage = hyb_stage_of(s->shared);
+			access.arena = &hyb_shared_arena;
+			if (access.stage->trees[HYB_ACTIVE].generation == version->active.number &&
+				access.stage->synced[HYB_ACTIVE])
+				result = hyb_stage_catch_up(ix, &access, version, HYB_FETCH_ACTIVE);
+		}
+		LWLockRelease(&access.shared->lock);
+		if (result != HYB_STAGE_MORE &&
+			(result != HYB_STAGE_MEMORY || !reserve_more(ix, &access, &wanted)))
+			break;
+	}
+	hyb_arena_trim(&hyb_shared_arena);
+}

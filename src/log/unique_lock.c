@@ -1,0 +1,264 @@
+/*
+ * unique_lock.c
+ *		Where inserters of one key into a unique index meet.
+ *
+ * Why no duplicate gets in: let A and B append entries of equal keys, A first.
+ * Both hold the same partition for comparing and appending, so A has counted
+ * its append before B compares.  Had B noted the number before A counted, B
+ * finds A's hash in the ring, or more appends than the ring has places, and
+ * searches again.  Else A's entry was in the log before B began to search, and
+ * B's search has met it.
+ *
+ * An append is counted after it was made.  If an error comes between, nobody
+ * learns of the entry, which is of a transaction that aborts.
+ */
+#include "base/compat.h"
+
+#include "base/lock.h"
+#include "catalog/pg_class.h"
+#include "common/hashfn.h"
+#include "log/unique_lock.h"
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "storage/lock.h"
+#include "utils/rel.h"
+
+/* So many partitions a backend, within these bounds. */
+#define PARTITIONS_PER_BACKEND	4
+#define MIN_PARTITIONS			64
+#define MAX_PARTITIONS			1024
+
+/* Searches in vain before turns are taken. */
+#define LOSSES					4
+
+/*
+ * The sub-object of the index that stands for the turns, as another one stands
+ * for its merges (merge/freeze.c).
+ */
+#define TURN_LOCK				0x4855
+
+#ifdef USE_ASSERT_CHECKING
+/* An inserter's ticket, once it has one. */
+static void
+ticket_assert_valid(const HybUniqueTicket *ticket)
+{
+	/* who has a partition has a hash, and may have the turn */
+	Assert(ticket->partition == NULL || (ticket->ix != NULL && ticket->hash != 0));
+	Assert(!ticket->in_turn || ticket->ix != NULL);
+	Assert(ticket->partition == NULL ||
+		   ticket->seen <= pg_atomic_read_u64(&ticket->partition->appends));
+}
+#else
+#define ticket_assert_valid(ticket) ((void) (ticket))
+#endif
+
+typedef struct Partitions
+{
+	int			tranche;
+	uint32		n;				/* a power of two */
+	char		unused[PG_CACHE_LINE_SIZE - 2 * sizeof(int)];	/* aligns what follows */
+	HybUniquePartition partitions[FLEXIBLE_ARRAY_MEMBER];
+} Partitions;
+
+static Partitions *shared = NULL;
+
+static uint32
+partitions_wanted(void)
+{
+	uint32		n = (uint32) Min(MaxBackends, MAX_PARTITIONS) * PARTITIONS_PER_BACKEND;
+
+	n = Max(Min(n, MAX_PARTITIONS), MIN_PARTITIONS);
+	return pg_nextpower2_32(n);
+}
+
+static Size
+partitions_size(void)
+{
+	return partitions_wanted() * sizeof(HybUniquePartition);
+}
+
+static void
+init_partitions(void *memory)
+{
+	Partitions *new = memory;
+
+	new->tranche = LWLockNewTrancheId();
+	new->n = partitions_wanted();
+	for (uint32 i = 0; i < new->n; i++)
+	{
+		LWLockInitialize(&new->partitions[i].lock, new->tranche);
+		pg_atomic_init_u64(&new->partitions[i].appends, 0);
+	}
+}
+
+static void
+name_unique_tranche(void)
+{
+	LWLockRegisterTranche(shared->tranche, "hybrid_unique");
+}
+
+const HybSharedPart hyb_unique_part = {
+	.address = (void **) &shared,.size = offsetof(Partitions, partitions),
+	.more = partitions_size,.init = init_partitions,.attached = name_unique_tranche
+};
+
+void
+hyb_unique_begin(HybIndex *ix, uint64 hash, HybUniqueTicket *ticket)
+{
+	uint64		file;
+
+	memset(ticket, 0, sizeof(*ticket));
+	if (ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		return;
+	ticket->ix = ix;
+	if (!hyb_shared_init())
+		return;
+	file = (uint64) HYB_RELATION_DB(ix->rel) << 32 |
+		HYB_RELATION_FILENUMBER(ix->rel);
+	hash = hash_combine64(hash, hash_bytes_uint32_extended((uint32) file,
+														   file >> 32));
+	ticket->partition = &shared->partitions[hash & (shared->n - 1)];
+	ticket->hash = Max((uint32) (hash >> 32), 1);
+	Assert((shared->n & (shared->n - 1)) == 0 && shared->n >= MIN_PARTITIONS);
+	ticket_assert_valid(ticket);
+}
+
+/* Has nobody appended an entry with this hash since the search began? */
+static bool
+search_counts(const HybUniqueTicket *ticket)
+{
+	const HybUniquePartition *partition = ticket->partition;
+	uint64		appends = pg_atomic_read_u64(&ticket->partition->appends);
+
+	if (appends - ticket->seen > HYB_UNIQUE_RECENT)
+		return false;
+	for (uint64 n = ticket->seen; n < appends; n++)
+		if (partition->recent[n % HYB_UNIQUE_RECENT] == ticket->hash)
+			return false;
+	return true;
+}
+
+static void
+set_turn_tag(const HybUniqueTicket *ticket, LOCKTAG *tag)
+{
+	SET_LOCKTAG_OBJECT(*tag, MyDatabaseId, RelationRelationId,
+					   RelationGetRelid(ticket->ix->rel), TURN_LOCK);
+}
+
+static void
+lock_turn(HybUniqueTicket *ticket)
+{
+	LOCKTAG		tag;
+
+	HYB_ASSERT_NO_LWLOCK();
+	if (ticket->in_turn)
+		return;
+	set_turn_tag(ticket, &tag);
+	hyb_lock_for_a_moment(&tag);
+	ticket->in_turn = true;
+}
+
+static void
+unlock_turn(HybUniqueTicket *ticket)
+{
+	LOCKTAG		tag;
+
+	if (!ticket->in_turn)
+		return;
+	set_turn_tag(ticket, &tag);
+	(void) LockRelease(&tag, ExclusiveLock, false);
+	ticket->in_turn = false;
+}
+
+/*
+ * Wait until those who came before have had their turn, and have others wait
+ * until we have had ours.
+ *
+ * An error leaves the mark, while the lock goes with the transaction: the next
+ * one with this hash takes the lock in vain, and removes it.  Another hash's
+ * mark in its place lets others of ours by: then this search may be in vain
+ * too, and the mark is set again.
+ */
+static void
+take_turn(HybUniqueTicket *ticket)
+{
+	HybUniquePartition *partition = ticket->partition;
+
+	lock_turn(ticket);
+	LWLockAcquire(&partition->lock, LW_EXCLUSIVE);
+	partition->turn = ticket->hash;
+	LWLockRelease(&partition->lock);
+}
+
+void
+hyb_unique_note(HybUniqueTicket *ticket)
+{
+	HYB_ASSERT_NO_LWLOCK();
+	if (ticket->partition == NULL)
+	{
+		if (ticket->ix != NULL)
+			lock_turn(ticket);
+		return;
+	}
+	ticket->seen = pg_atomic_read_u64(&ticket->partition->appends);
+	/* the number before the index */
+	pg_read_barrier();
+}
+
+bool
+hyb_unique_enter(HybUniqueTicket *ticket, bool anyhow)
+{
+	HybUniquePartition *partition = ticket->partition;
+	bool		others_turn;
+
+	HYB_ASSERT_NO_LWLOCK();
+	ticket_assert_valid(ticket);
+	if (partition == NULL)
+		return true;
+	LWLockAcquire(&partition->lock, LW_EXCLUSIVE);
+	others_turn = partition->turn == ticket->hash && !ticket->in_turn;
+	if (!others_turn && (anyhow || search_counts(ticket)))
+		return true;
+	LWLockRelease(&partition->lock);
+	if (others_turn || ++ticket->lost >= LOSSES)
+		take_turn(ticket);
+	return false;
+}
+
+void
+hyb_unique_leave(HybUniqueTicket *ticket)
+{
+	HybUniquePartition *partition = ticket->partition;
+
+	if (partition != NULL)
+	{
+		uint64		n = pg_atomic_read_u64(&partition->appends);
+
+		Assert(LWLockHeldByMeInMode(&partition->lock, LW_EXCLUSIVE));
+		partition->recent[n % HYB_UNIQUE_RECENT] = ticket->hash;
+		/* the append before the number */
+		pg_write_barrier();
+		pg_atomic_write_u64(&partition->appends, n + 1);
+		if (ticket->in_turn && partition->turn == ticket->hash)
+			partition->turn = 0;
+		LWLockRelease(&partition->lock);
+	}
+	unlock_turn(ticket);
+}
+
+void
+hyb_unique_yield(HybUniqueTicket *ticket)
+{
+	HybUniquePartition *partition = ticket->partition;
+
+	HYB_ASSERT_NO_LWLOCK();
+	if (ticket->in_turn && partition != NULL)
+	{
+		LWLockAcquire(&partition->lock, LW_EXCLUSIVE);
+		if (partition->turn == ticket->hash)
+			partition->turn = 0;
+		LWLockRelease(&partition->lock);
+	}
+	unlock_turn(ticket);
+	ticket->lost = 0;
+}

@@ -1,0 +1,84 @@
+/*
+ * unique_lock.h
+ *		Where inserters of one key into a unique index meet.
+ *
+ * A uniqueness check holds no LWLock while it looks at the index and the heap.
+ * Before it looks it notes how many appends its partition has seen; when it has
+ * found no conflict it locks the partition, and appends its entry if nobody
+ * has appended one with the same hash since.  Otherwise it looks again.
+ *
+ * The ring of the last appends' hashes says what "the same hash" needs: if more
+ * appends came than it has places, any may have been one.
+ *
+ * Somebody always succeeds: a check is only repeated because another inserter
+ * has appended.  That this is not always the same one is made sure by taking
+ * turns: who has lost several times takes a heavyweight lock of the index and
+ * leaves a mark in the partition, and who finds the mark of his hash takes that
+ * lock first.  It can be waited for with interrupts on and is known to the
+ * deadlock detector; it is let go of before another transaction is waited for.
+ *
+ * Where there is no shared memory for partitions, which then no process has
+ * (hyb_shared_init), that lock is held from the beginning of a search until the
+ * entry is in the log.
+ */
+#ifndef HYB_UNIQUE_LOCK_H
+#define HYB_UNIQUE_LOCK_H
+
+#include "port/atomics.h"
+#include "shared/shared.h"
+#include "storage/lwlock.h"
+#include "store/page.h"
+
+/* What fills a cache line. */
+#define HYB_UNIQUE_RECENT	9
+
+/* Protected by the lock but for `appends`, which is read without. */
+typedef struct HybUniquePartition
+{
+	LWLock		lock;			/* held for comparing hashes and the append */
+	pg_atomic_uint64 appends;	/* entries appended under this lock */
+	uint32		turn;			/* hash whose inserters take turns, or 0 */
+	uint32		recent[HYB_UNIQUE_RECENT];	/* hash of append n, from 0, in
+											 * place n modulo their number */
+} HybUniquePartition;
+
+/* As many partitions as `max_connections` and the like ask for. */
+extern const HybSharedPart hyb_unique_part;
+
+/* One insertion; lives on the stack of the insert function. */
+typedef struct HybUniqueTicket
+{
+	HybIndex   *ix;				/* NULL: there is nobody to meet */
+	HybUniquePartition *partition;	/* NULL: none, or no shared memory */
+	uint32		hash;
+	uint64		seen;			/* appends that the search at hand knows of */
+	int			lost;			/* searches in vain */
+	bool		in_turn;		/* the heavyweight lock is held */
+} HybUniqueTicket;
+
+/* An insertion that meets nobody: no key to compare, or a temporary table. */
+#define HYB_UNIQUE_NO_TICKET	{0}
+
+/* Begin with the hash of the key, equal for equal keys.  Takes nothing. */
+extern void hyb_unique_begin(HybIndex *ix, uint64 hash,
+							 HybUniqueTicket *ticket);
+
+/* A search of the index begins.  No LWLock is held. */
+extern void hyb_unique_note(HybUniqueTicket *ticket);
+
+/*
+ * The search is over and the entry may be appended.  Returns true, with the
+ * partition locked, if the search still counts: nobody has appended an entry
+ * with this hash since hyb_unique_note.  With `anyhow` they may have.  Returns
+ * false, with no LWLock held, if the caller has to search again; it may have
+ * waited for others then.
+ */
+extern bool hyb_unique_enter(HybUniqueTicket *ticket, bool anyhow);
+
+/* The entry has been appended.  Lets go of everything. */
+extern void hyb_unique_leave(HybUniqueTicket *ticket);
+
+/* The caller is going to wait for a transaction, or to give up. */
+extern void hyb_unique_yield(HybUniqueTicket *ticket);
+
+#endif							/* HYB_UNIQUE_LOCK_H */

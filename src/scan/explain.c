@@ -1,0 +1,100 @@
+/*
+ * explain.c
+ *		What EXPLAIN (ANALYZE) says of filters, of hot copies, and of pages asked
+ *		for ahead.
+ *
+ * PostgreSQL 18 calls a hook for each node of a plan.  A node that scans a
+ * hybrid index has its scan still open then, and in it the counts of all its
+ * loops; of a parallel scan those of the leader.  hybrid_index_stats has all.
+ */
+#include "base/compat.h"
+
+#include "server/hooks.h"
+
+#ifdef HYB_HAVE_EXPLAIN_HOOK
+
+#include "commands/explain.h"
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#include "filter/filter_choice.h"
+#include "scan/index_scan.h"
+#include "scan/scan.h"
+#include "utils/rel.h"
+
+static explain_per_node_hook_type previous_explain_node = NULL;
+
+/* The index scan that a plan node has, or NULL. */
+static IndexScanDesc
+node_scan(PlanState *state)
+{
+	switch (nodeTag(state))
+	{
+		case T_IndexScanState:
+			return castNode(IndexScanState, state)->iss_ScanDesc;
+		case T_IndexOnlyScanState:
+			return castNode(IndexOnlyScanState, state)->ioss_ScanDesc;
+		case T_BitmapIndexScanState:
+			return castNode(BitmapIndexScanState, state)->biss_ScanDesc;
+		default:
+			return NULL;
+	}
+}
+
+static void
+explain_filter(const HybScan *so, const char *checks, const char *skipped,
+			   ExplainState *es)
+{
+	ExplainPropertyUInteger(checks, NULL, so->filter_checks, es);
+	ExplainPropertyUInteger(skipped, NULL, so->filter_negatives, es);
+}
+
+static void
+explain_node(PlanState *state, List *ancestors, const char *relationship,
+			 const char *plan_name, ExplainState *es)
+{
+	if (es->analyze)
+	{
+		IndexScanDesc scan = node_scan(state);
+
+		if (scan != NULL &&
+			scan->indexRelation->rd_indam->ambeginscan == hyb_ambeginscan)
+		{
+			const HybScan *so = scan->opaque;
+
+			/* what is chosen by the size of things is not told beforehand */
+			HybFilterKind kind =
+				hyb_filter_option(so->ix->rel) == HYB_FILTER_AUTO ?
+				HYB_FILTER_NONE : hyb_filter_kind_of_level(so->ix, 0, 1);
+
+			if (hyb_filter_has_ranges(kind))
+				explain_filter(so, "Range Filter Checks",
+							   "Leaves Skipped by Range Filter", es);
+			else if (kind == HYB_FILTER_POINTS || so->filter_checks > 0)
+				explain_filter(so, "Point Filter Checks",
+							   "Leaves Skipped by Point Filter", es);
+			if (so->hot_hits > 0)
+				ExplainPropertyUInteger("Hot Copies", NULL, so->hot_hits, es);
+			if (so->ahead.asked > 0)
+				ExplainPropertyUInteger("Heap Prefetches", NULL,
+										so->ahead.asked, es);
+		}
+	}
+	if (previous_explain_node != NULL)
+		previous_explain_node(state, ancestors, relationship, plan_name, es);
+}
+
+void
+hyb_explain_init(void)
+{
+	previous_explain_node = explain_per_node_hook;
+	explain_per_node_hook = explain_node;
+}
+
+#else
+
+void
+hyb_explain_init(void)
+{
+}
+
+#endif							/* HYB_HAVE_EXPLAIN_HOOK */

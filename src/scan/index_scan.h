@@ -1,0 +1,34 @@
+/*
+ * index_scan.h
+ *		Index scans, as the server asks for them.
+ */
+#ifndef HYB_INDEX_SCAN_H
+#define HYB_INDEX_SCAN_H
+
+#include "access/amapi.h"
+
+#include "base/compat.h"
+#include "filter/filter_use.h"
+
+extern IndexScanDesc hyb_ambeginscan(Relation index, int nkeys, int norderbys);
+extern Size HYB_ESTIMATE_PARALLEL_SCAN(hyb_amestimateparallelscan);
+extern void hyb_aminitparallelscan(void *target);
+extern void hyb_amparallelrescan(IndexScanDesc scan);
+extern void hyb_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys,
+						 ScanKey orderbys, int norderbys);
+extern bool hyb_amgettuple(IndexScanDesc scan, ScanDirection dir);
+extern int64 hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm);
+extern void hyb_amendscan(IndexScanDesc scan);
+extern void hyb_ammarkpos(IndexScanDesc scan);
+extern void hyb_amrestrpos(IndexScanDesc scan);
+extern bool hyb_amcanreturn(Relation index, int attno);
+
+/* Heap pages that scans asked for ahead, not in memory: HybDynamicStats.counters. */
+#define HYB_HEAP_PREFETCHES		(HYB_PROBE_OUTCOMES + HYB_UNIQUE_OUTCOMES)
+
+/* scan/scan_ahead.c, scan_dead.c, scan_lock.c, when the library is loaded */
+extern void hyb_scan_ahead_init(void);
+extern void hyb_scan_dead_init(void);
+extern void hyb_scan_lock_init(void);
+
+#endif							/* HYB_INDEX_SCAN_H */

@@ -1,0 +1,800 @@
+/*
+ * scan.h
+ *		State of an index scan, private to the files beside this one.
+ *
+ * The scan keys become a range [start, end) of the index, or several when
+ * equality arrays are among them, and qualifiers for what the range does not
+ * guarantee.  The range is read in batches (scan_batch.c), each of parts that
+ * are of one static level (scan_part.c) and dynamic entries; a batch covers
+ * [low edge, high edge) of it, and its items lie in index order whatever the
+ * direction of the scan.
+ *
+ * All positions here are cuts between entries: HYB_AT means just below that
+ * (key, TID).  "Strictly after an entry" is the cut at its TID plus one.
+ */
+#ifndef HYB_SCAN_H
+#define HYB_SCAN_H
+
+#include "access/relscan.h"
+#include "access/skey.h"
+#include "log/dynamic.h"
+
+#include "filter/filter_use.h"
+#include "hot/hot.h"
+#include "leaf/leaf.h"
+#include "scan/index_scan.h"
+#include "tree/descend.h"
+#include "utils/fmgroids.h"
+
+/* ---- scan keys ---- */
+
+/* How a constant of some type lies among the values of the column's type */
+typedef enum HybConstantPlace
+{
+	HYB_CONSTANT_EXACT,			/* it is `lo` */
+	HYB_CONSTANT_BETWEEN,		/* what is below it is at most `lo`, what is
+								 * above it at least `hi` */
+	HYB_CONSTANT_BESIDE,		/* the same, and nothing equals it */
+	HYB_CONSTANT_BELOW,			/* below everything */
+	HYB_CONSTANT_ABOVE,			/* above everything */
+	HYB_CONSTANT_UNKNOWN
+} HybConstantPlace;
+
+/*
+ * Constants longer than any entry are no bounds: only their operator is
+ * asked.  The whole key of a bound is kept below HYB_MAX_BOUND_SIZE, far below
+ * what HybPos can hold.
+ */
+#define HYB_MAX_CONSTANT_SIZE	HYB_MAX_ENTRY_SIZE
+#define HYB_MAX_BOUND_SIZE		32000
+
+typedef struct HybScanElement HybScanElement;
+
+/* Elements of an array key, sorted in index order, without duplicates. */
+typedef struct HybScanArray
+{
+	int			nelems;
+	int			alloc;
+	uint64	   *ints;			/* of an integer column, as HybValue.ival */
+	HybScanElement *elems;		/* of others, in `bytes` */
+	HybBuf		bytes;
+	uint32		maxlen;			/* of an element's encoding */
+} HybScanArray;
+
+/* An encoded constant in HybScan.constants. */
+typedef struct HybScanConst
+{
+	uint32		off;
+	uint32		len;
+} HybScanConst;
+
+typedef struct HybScanBound
+{
+	bool		set;			/* there is one */
+	bool		strict;			/* the value itself lies outside */
+	int			more;			/* so many values of the columns that follow
+								 * belong to it, of a row comparison */
+	HybScanConst value;
+} HybScanBound;
+
+/*
+ * What the keys on one index column say, in index order: `lower` is the end
+ * that comes first in the index, whichever way the column is sorted.
+ */
+typedef struct HybScanColumn
+{
+	bool		used;			/* any condition */
+	bool		isnull;			/* IS NULL */
+	bool		notnull;		/* no NULL satisfies the conditions */
+	HybScanBound lower;
+	HybScanBound upper;
+	HybScanArray *array;		/* equality array, or NULL */
+
+	/*
+	 * A value from the keys that the column is equal to byte by byte, if that
+	 * saves decoding the entries'.
+	 */
+	bool		has_equal;
+	Datum		equal;
+} HybScanColumn;
+
+/* A column of a row comparison, and what it is compared with. */
+typedef struct HybRowMember
+{
+	int			column;			/* from 0 */
+	bool		exact;			/* it is compared with `value`; otherwise with
+								 * the key's argument, by `order` */
+	HybScanConst value;
+	HybValue	val;			/* the same, where there is a qualifier */
+	ScanKey		key;
+	FmgrInfo	order;
+} HybRowMember;
+
+/* (column, ...) < (value, ...): the first pair that is not equal decides. */
+typedef struct HybRowComparison
+{
+	bool		less;			/* `<` or `<=` */
+	bool		strict;			/* equal rows do not match */
+	int			first;			/* members before are known to be equal */
+	int			nmembers;
+	HybRowMember *members;
+} HybRowComparison;
+
+typedef enum HybScanQualKind
+{
+	HYB_QUAL_NULL,				/* IS NULL */
+	HYB_QUAL_NOT_NULL,
+	HYB_QUAL_LOWER,				/* at or above `val` in index order */
+	HYB_QUAL_LOWER_STRICT,
+	HYB_QUAL_UPPER,
+	HYB_QUAL_UPPER_STRICT,
+	HYB_QUAL_ARRAY,				/* equal to one of the elements */
+	HYB_QUAL_ROW,				/* a row comparison */
+	HYB_QUAL_FUNCTION,			/* the key's operator, on decoded values */
+	HYB_QUAL_FUNCTION_ARRAY		/* the same, true for any of the elements */
+} HybScanQualKind;
+
+typedef struct HybScanQual
+{
+	HybScanQualKind kind;
+	int			column;			/* from 0 */
+	HybValue	val;
+	const HybScanArray *array;
+	HybRowComparison *row;
+	ScanKey		key;
+	Datum	   *elems;			/* HYB_QUAL_FUNCTION_ARRAY */
+	int			nelems;
+} HybScanQual;
+
+/* A column of the equality prefix. */
+typedef struct HybScanPrefix
+{
+	HybScanConst value;			/* unless array */
+	HybScanArray *array;
+	int			elem;			/* current element of array */
+} HybScanPrefix;
+
+/* ---- batches ---- */
+
+/*
+ * Dynamic and static entries that the first batch of a range takes; an index
+ * leaf of nbtree has some hundreds.
+ */
+#define HYB_SCAN_DYN_LIMIT	64
+#define HYB_SCAN_STATIC_LIMIT	128
+
+/* The same of entries some of whose keys may have to be read from the table. */
+#define HYB_SCAN_RAW_LIMIT		32
+
+typedef enum HybEdgeKind
+{
+	HYB_EDGE_START,				/* the start of the range */
+	HYB_EDGE_END,				/* the end of the range */
+	HYB_EDGE_KEY				/* `pos` */
+} HybEdgeKind;
+
+typedef struct HybScanEdge
+{
+	HybEdgeKind kind;
+	HybPos		pos;			/* HYB_EDGE_KEY: key in `key` */
+	HybBuf		key;
+} HybScanEdge;
+
+/* How a batch holds the static items it was loaded from. */
+typedef enum HybStaticMode
+{
+	HYB_STATIC_NONE,
+	HYB_STATIC_TIDS,			/* TIDs only: all entries have equal keys, or
+								 * nobody asks for them */
+	HYB_STATIC_ROWS,			/* few rows, encoded in `rowbytes` */
+	HYB_STATIC_PAGE,			/* a copy of the leaf */
+	HYB_STATIC_RAW,				/* TIDs of a leaf that does not keep keys, of
+								 * entries beyond the batch's ends too */
+	HYB_STATIC_RESOLVED			/* those that lie in it, in order: items are
+								 * counted anew, and each is a row.  Where
+								 * more than the prefix had to be known it was
+								 * read from the table */
+} HybStaticMode;
+
+typedef struct HybScanRow
+{
+	uint32		off;			/* encoded row, in rowbytes; prefix, if
+								 * HYB_STATIC_RAW */
+	uint32		len;
+	uint32		keylen;			/* HYB_STATIC_RAW: bits of the prefix;
+								 * HYB_STATIC_RESOLVED: 0 if there is a prefix
+								 * only, whose bits are `len` */
+	int			first_item;		/* ordinal within the leaf; of the item, if
+								 * HYB_STATIC_RESOLVED */
+} HybScanRow;
+
+typedef struct HybScanItem
+{
+	ItemPointerData tid;
+	uint16		part;			/* static items: level that it is of */
+	int32		source;			/* ordinal of the item in the leaf, or -1 - n
+								 * for item n of `dyn` */
+	int32		row;			/* static items of scans that look at values:
+								 * row of the leaf, or index in `rows` */
+} HybScanItem;
+
+/* Rows [row, row + n) of a leaf as index tuples, scan_tuple.c. */
+#define HYB_WINDOW_ROWS		32
+#define HYB_WINDOW_FIRST	4	/* rows of the first one of a scan */
+
+typedef struct HybScanWindow
+{
+	int			row;
+	int			n;
+	uint8		isnull[HYB_WINDOW_ROWS];	/* a column is, perhaps: no tuple */
+	uint32		off[HYB_WINDOW_ROWS];	/* of the tuples */
+	char		tuples[FLEXIBLE_ARRAY_MEMBER];	/* each as long as
+												 * fixed_tuple, if there is
+												 * one */
+} HybScanWindow;
+
+/*
+ * What a batch has of one static level: items [first, last) of one leaf.  All
+ * memory is of the scan's context, and used again for the next leaf.
+ */
+typedef struct HybScanPart
+{
+	HybStaticMode mode;
+	BlockNumber block;
+	uint64		stamp;
+	uint16		pd_lower;
+	Buffer		pin;			/* pin on the leaf, if the scan needs it */
+	int			first;
+	int			last;
+	int			next;			/* first one that is not in the batch's
+								 * `items` */
+	HybLeaf		leaf;			/* valid for HYB_STATIC_PAGE */
+	char	   *page;			/* the copy */
+	HybScanWindow *window;		/* of it, or NULL: none was needed yet */
+	HybScanRow *rows;			/* HYB_STATIC_ROWS, HYB_STATIC_RESOLVED */
+	int			nrows;
+	int			rows_alloc;
+	HybBuf		rowbytes;
+	ItemPointerData *tids;		/* of items [tids_base, tids_end), */
+	bool	   *dead;			/* and which of them are dead, or of another
+								 * key than the one sought, if has_dead */
+	int			tids_base;
+	int			tids_end;
+	int			tids_alloc;
+	bool		has_dead;
+} HybScanPart;
+
+typedef struct HybScanBatch
+{
+	HybScanItem *items;
+	int			nitems;			/* put together so far, see hyb_batch_merge */
+	int			items_alloc;
+	int			current;		/* -1: before the first, nitems: after the
+								 * last */
+	HybScanEdge low;
+	HybScanEdge high;
+	int		   *elems;			/* element of each prefix array it belongs to */
+
+	int			nparts;			/* levels of the version */
+	HybScanPart *parts[HYB_MAX_LEVELS]; /* the first one is always there */
+	bool		proven;			/* the version was current after the leaves
+								 * were pinned */
+	bool		hot;			/* no leaf was read: the first part is a hot
+								 * copy */
+
+	HybDynBatch dyn;
+	bool		dyn_backward;	/* dyn.items are in descending order */
+	bool		dyn_held;		/* a leaf's pin holds VACUUM up for them, too */
+
+	/* what is not in `items` yet, but for parts' own */
+	int			next_dyn;		/* dynamic entries from this one on */
+	bool		fresh_known;	/* the next two are: */
+	int			fresh;			/* part that has the next entry of those above
+								 * the oldest level, HYB_FRESH_DYN or _NONE */
+	int			fresh_place;	/* item of the oldest level that follows it */
+
+	int		   *killed;			/* indexes of items found dead */
+	int			nkilled;
+	int			killed_alloc;
+} HybScanBatch;
+
+/*
+ * Items and TIDs that there is room for from the start, as most scans of
+ * single keys need no more.
+ */
+#define HYB_SCAN_FIRST_ITEMS	8
+
+/* HybScanBatch.fresh */
+#define HYB_FRESH_NONE			0
+#define HYB_FRESH_DYN			(-1)
+
+/* Items of a batch that are put together at a time. */
+#define HYB_SCAN_MERGE_CHUNK	32
+
+/* Rows that are copied one by one rather than with their page. */
+#define HYB_SCAN_FEW_ROWS	8
+
+/* ---- reading ahead ---- */
+
+/* Pages that a scan may be ahead, whatever effective_io_concurrency says. */
+#define HYB_AHEAD_MAX			256
+
+/* HybScanAhead.next: nothing of the batch was looked at. */
+#define HYB_AHEAD_NOTHING		PG_INT32_MIN
+
+/* What a scan remembers of pages that it has lately looked at; a power of 2. */
+#define HYB_AHEAD_RECENT		64
+
+typedef struct HybScanAhead
+{
+	int			wait;			/* items to be returned before it looks ahead
+								 * again */
+	int			max;			/* pages to be ahead at most; 0: none, -1: not
+								 * known yet */
+	int			start;			/* items that it will return, as far as those
+								 * before it tell; 0: they do not */
+	int			returned;		/* items, since the scan began */
+	bool		forward;
+	bool		skip_visible;	/* pages that are all-visible are not read */
+	Buffer		visibility;		/* page of the visibility map, pinned */
+
+	int			next;			/* item of the batch to look at next, or
+								 * HYB_AHEAD_NOTHING */
+
+	/*
+	 * Items of the batch whose pages were asked for, and which the scan has
+	 * not come to: a ring of `waiting` places from `oldest` on.
+	 */
+	int			oldest;
+	int			waiting;
+	int		   *items;			/* HYB_AHEAD_MAX; NULL: none was yet */
+	BlockNumber *recent;		/* HYB_AHEAD_RECENT, by the low bits of their
+								 * numbers */
+	uint64		asked;			/* pages asked for that were not in memory */
+
+	int			leaves_max;		/* as max, of leaves */
+	uint8		leaves_begun;	/* levels of which some were sought */
+	HybLeavesAhead *leaves;		/* of each level; NULL: of none */
+} HybScanAhead;
+
+/* ---- several processes ---- */
+
+/* What a process knows of a parallel scan, scan_parallel.c. */
+typedef struct HybScanShare HybScanShare;
+
+/* ---- scans ---- */
+
+typedef struct HybScan
+{
+	IndexScanDesc scan;
+	HybIndex   *ix;
+	MemoryContext context;		/* of the whole scan */
+	MemoryContext key_context;	/* reset when keys are processed; NULL if they
+								 * need no memory */
+	MemoryContext qual_context; /* if qualifiers: reset for each batch */
+	MemoryContext tuple_context;	/* index-only scans: the returned tuple */
+
+	/* what the keys were made into, scan_keys.c */
+	bool		empty;			/* the keys contradict each other */
+	HybScanColumn *columns;		/* one per key column */
+	HybRowComparison *rows;		/* row comparisons that columns do not say */
+	int			nrows;
+	HybBuf		constants;
+	HybScanPrefix *prefix;		/* nprefix columns with equality */
+	int			nprefix;
+	int			narrays;		/* prefix columns that are arrays */
+
+	/* jumps over empty ranges, scan_jump.c */
+	int			empty_ranges;	/* one after the other; negative: so many are
+								 * to come before they count */
+	int			jump_pause;		/* how many after the last jump */
+	bool		jumping;		/* the last jump was worth it */
+
+	/* hops over excluded entries, scan_hop.c */
+	int			hop_last;		/* last column with a condition that ranges do
+								 * not guarantee, -1: none */
+	HybBuf		hop_key;		/* of the place to go to */
+	int			hop_wait;		/* rows of a leaf to look at before a hop */
+	int			hop_pause;		/* how many after the last one */
+
+	HybScanQual *quals;
+	int			nquals;
+	int			quals_alloc;
+	bool		has_range;		/* a range on column nprefix */
+	HybBuf		prefix_key;
+	HybBuf		start_key;
+	HybBuf		end_key;
+	HybPos		start;
+	HybPos		end;
+	bool		point;			/* equality on every key column */
+	uint64		point_hash;		/* hyb_key_hash, 0 unless point and exact */
+
+	/* progress, scan.c and scan_batch.c */
+	bool		started;		/* keys processed, first batch loaded */
+	bool		need_values;	/* qualifiers, or an index-only scan */
+	bool		need_pins;		/* interlock with VACUUM needed */
+	bool		check_heap;		/* index-only scan on a standby */
+	bool		locks;			/* it takes predicate locks */
+	bool		whole_leaves;	/* a bitmap scan, which reads all of a range */
+	int			dyn_limit;		/* dynamic entries the next batch asks for */
+	uint8		probe;			/* levels where a leaf's filter is asked
+								 * before it is read */
+	int			static_limit;	/* static items it takes, unless `point` */
+	HybBuf		cut_key;		/* scratch: where a limit ends a batch */
+	HybScanBatch *batch;
+	HybScanEdge from;			/* where the batch being loaded starts */
+	HybDescent	descent;
+	uint64		hot_hits;		/* hot copies taken in place of leaves */
+	uint64		filter_checks;	/* filters asked, */
+	uint64		filter_negatives;	/* and leaves not read therefore */
+	Buffer		delta_pin;		/* page of the dynamic item last returned */
+	bool		rechecks;		/* rows have to be compared with the keys: not
+								 * all static entries returned have them */
+	struct IndexFetchTableData *table_fetch;	/* scan_resolve.c; NULL: not
+												 * needed yet */
+	struct TupleTableSlot *table_slot;
+	HybScanAhead ahead;			/* heap pages, scan_ahead.c */
+	HybScanShare *share;		/* NULL: the scan is not a parallel one */
+
+	/* scratch for loading */
+	HybBuf		fresh_key[2];	/* of entries of newer levels */
+	HybValue   *vals;			/* a row split into columns */
+
+	/* forming index tuples */
+	Datum	   *tuple_values;
+	bool	   *tuple_isnull;
+	uint16	   *tuple_offsets;	/* of columns in fixed_tuple's data */
+	IndexTuple	fixed_tuple;	/* NULL unless all columns have fixed length */
+	IndexTuple	plain_tuple;	/* memory for one of any length, or NULL: made
+								 * when it is needed */
+	bool		tuple_byval;	/* all columns are passed by value, */
+	bool		tuple_ints;		/* and integers as stored */
+	bool		tuple_plain;	/* or others that a tuple is as long with as
+								 * they are stored */
+	bool		tuple_nulls;	/* has the last row of a window any? */
+	bool	   *tuple_long;		/* of strings: did the last one take four
+								 * bytes for its length? */
+	int			window_rows;	/* of the next window; 0: there are none */
+
+	/* mark */
+	bool		marked;
+	bool		mark_in_batch;	/* the mark is in `batch` */
+	int			mark_current;
+	HybScanBatch *mark_batch;	/* else in here; otherwise a spare */
+} HybScan;
+
+/* scan_keys.c */
+extern void hyb_scan_preprocess(HybScan *so);
+extern HybConstantPlace hyb_place_constant(const HybColumn *col, Oid subtype,
+										   Datum value, Datum *lo, Datum *hi);
+
+/* Encode a value of a column to the constants. */
+extern HybScanConst hyb_encode_constant(HybScan *so, int column, Datum value, bool isnull);
+extern void hyb_constant_value(const HybScan *so, int column,
+							   const HybScanConst *c, HybValue *val);
+extern int	hyb_compare_constants(const HybScan *so, int column,
+								  const HybScanConst *a,
+								  const HybScanConst *b);
+
+/* The column is at or above a constant, or below it, in index order. */
+extern void hyb_tighten(HybScan *so, int column, bool upper, HybScanConst c,
+						bool strict);
+extern HybScanQual *hyb_add_qual(HybScan *so, HybScanQualKind kind, int column);
+
+/* Who it is that asks filters for this scan. */
+static inline HybFilterAsker
+hyb_scan_asker(const HybScan *so)
+{
+	return so->point ? HYB_ASK_POINT : HYB_ASK_RANGE;
+}
+
+/* scan_row.c */
+
+static inline bool
+hyb_is_row_key(const ScanKeyData *key)
+{
+	return (key->sk_flags & SK_ROW_HEADER) != 0 ||
+		key->sk_func.fn_oid == F_BTRECORDCMP;
+}
+
+/* How many keys, from such a one on, are a row comparison. */
+extern int	hyb_row_keys(const ScanKeyData *keys, int n);
+
+/* They are processed: their first column is bounded. */
+extern void hyb_row_process(HybScan *so, ScanKey keys);
+
+/*
+ * Row comparisons that begin with a column that has one value are about what
+ * follows.  Returns false if nothing satisfies them.
+ */
+extern bool hyb_rows_reduce(HybScan *so, int column);
+
+/*
+ * Make them ends of the range, whose prefix takes `size` bytes, or qualifiers,
+ * or both.
+ */
+extern void hyb_rows_settle(HybScan *so, uint32 size);
+extern bool hyb_row_qualifies(HybScan *so, const HybRowComparison *row,
+							  const HybValue *vals);
+
+/*
+ * scan_array.c: one is created with room for so many elements, and filled.  An
+ * addition returns false if the element is too long for a bound.
+ */
+extern HybScanArray *hyb_array_create(const HybColumn *col, int nelems);
+extern bool hyb_array_add(const HybColumn *col, HybScanArray *array,
+						  Datum value);
+extern void hyb_array_sort(const HybColumn *col, HybScanArray *array);
+
+/* Keep the elements that another one has too; or elements [from, to). */
+extern void hyb_array_intersect(const HybColumn *col, HybScanArray *array,
+								const HybScanArray *other);
+extern void hyb_array_keep(HybScanArray *array, int from, int to);
+
+/*
+ * Element i, which holds as long as the array, and its encoding, which may be
+ * put into `space`, of 9 bytes.
+ */
+extern void hyb_array_value(const HybColumn *col, const HybScanArray *array,
+							int i, HybValue *val);
+extern const uint8 *hyb_array_encoding(const HybColumn *col,
+									   const HybScanArray *array, int i,
+									   uint8 *space, uint32 *len);
+
+/* The first element at or above a value; *equal: at it. */
+extern int	hyb_array_search(const HybColumn *col, const HybScanArray *array,
+							 const HybValue *val, bool *equal);
+
+/* scan_range.c */
+extern void hyb_scan_arrays_first(HybScan *so, bool forward);
+extern bool hyb_scan_arrays_next(HybScan *so, bool forward);
+
+/*
+ * Set them to the first setting at or above the prefix columns of a key
+ * (backward: to the last one at or below them).  Returns false if there is
+ * none; the setting is then any.
+ */
+extern bool hyb_scan_arrays_seek(HybScan *so, const HybValue *vals,
+								 bool forward);
+extern void hyb_scan_arrays_save(const HybScan *so, int *elems);
+extern void hyb_scan_arrays_restore(HybScan *so, const int *elems);
+extern bool hyb_scan_qualifies(HybScan *so, const HybValue *vals);
+
+/*
+ * scan_jump.c: on to another range, behind one with this setting of the arrays,
+ * which may have been found empty as a whole.  Returns false, the setting being
+ * that one, if there is none.
+ */
+extern bool hyb_scan_next_range(HybScan *so, bool forward, bool empty,
+								const int *elems);
+
+/*
+ * scan_hop.c, where hop_last is not negative.  An edge that a batch is to start
+ * at goes on to the first place where entries may qualify; where there is none
+ * to the end of the range, unless it is at the start of it.  False if it stays.
+ */
+extern bool hyb_hop_edge(HybScan *so, HybScanEdge *edge, bool forward);
+
+/*
+ * From a row of the part's leaf that does not qualify to the next one that may:
+ * it goes to *row, its first item is returned (the part's last, if none).
+ */
+extern int	hyb_hop_rows(HybScan *so, HybScanPart *part, int *row);
+
+/* scan_part.c */
+extern HybScanPart *hyb_part_create(HybScan *so, char *space);
+
+/* Bytes that hyb_part_create takes from `space`, if that is not NULL. */
+extern Size hyb_part_space(const HybScan *so);
+
+/*
+ * Read the items of a level between pos and the far end of the batch or the
+ * leaf's fence, whichever comes first, or as many as static_limit allows; `far`
+ * becomes that edge.  Returns false if the version is no longer current.
+ */
+extern bool hyb_part_load(HybScan *so, const HybVersion *version, int level,
+						  const HybPos *pos, bool forward, HybScanEdge *far);
+
+/*
+ * After that: the keys of its items will be asked for.  Returns false if the
+ * leaf is no longer there to be read, so that the version is not current.
+ */
+extern bool hyb_part_keep(HybScan *so, HybScanPart *part);
+
+/* Let go of its leaf and its items. */
+extern void hyb_part_finish(HybScanPart *part);
+
+/* First item from `from` on at or above a cut that lies in the batch. */
+extern int	hyb_part_place(HybScan *so, HybScanPart *part, const HybPos *pos,
+						   int from);
+
+/* The cut just below an item; its key is copied to keybuf. */
+extern void hyb_part_pos(HybScan *so, HybScanPart *part, int item,
+						 HybPos *pos, HybBuf *keybuf);
+
+/*
+ * Items [next, to) to the batch, but for dead and filtered ones; and on over
+ * what follows if none of it qualifies.
+ */
+extern void hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to);
+
+/* All columns of a row, as items count it; holds until the next call. */
+extern const HybValue *hyb_part_values(HybScan *so, HybScanPart *part,
+									   int row);
+
+/*
+ * scan_resolve.c: of a part that is HYB_STATIC_RAW, when the ends of the batch and
+ * the entries of other runs are known: read what keys have to be known from the
+ * table, with the scan's snapshot, and keep what lies in the batch.  In
+ * so->context.
+ */
+extern void hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part);
+
+/* hyb_part_place of the part then. */
+extern int	hyb_resolved_place(const HybScan *so, const HybScanPart *part,
+							   const HybPos *pos, int from);
+
+/* The scan ends. */
+extern void hyb_resolve_end(HybScan *so);
+
+/* Room for so many rows of a part, and TIDs of items. */
+extern void hyb_part_reserve_rows(HybScan *so, HybScanPart *part, int n);
+extern void hyb_part_reserve_tids(HybScan *so, HybScanPart *part, int n);
+
+/*
+ * scan_tuple.c: prepare for forming index tuples; form that of the current item,
+ * which lives until the next one is formed.
+ */
+extern void hyb_tuple_init(HybScan *so);
+extern void hyb_tuple_form(HybScan *so, const HybScanItem *item);
+
+/*
+ * scan_dead.c: what a bitmap scan that looks for dead entries has found.
+ */
+typedef struct HybScanLook
+{
+	int64		looked;			/* entries looked at, */
+	int64		dead;			/* and those of them that are dead */
+	int			skip;			/* passed over after the last ones */
+	int			pass;			/* yet to be passed over, in the next batch */
+} HybScanLook;
+
+/*
+ * Does this scan look?  Then for the dead ones in each batch, until that says
+ * no; and at the end it notes whether it was worth it.
+ */
+extern bool hyb_scan_looks(const HybScan *so, HybScanLook *look);
+extern bool hyb_scan_find_dead(HybScan *so, HybScanLook *look);
+extern void hyb_scan_looked(const HybScan *so, const HybScanLook *look);
+
+/*
+ * scan_ahead.c: a scan is made; it begins, before its first batch is loaded; it
+ * ends, or begins anew.
+ */
+extern void hyb_ahead_init(HybScan *so);
+extern void hyb_ahead_begin(HybScan *so, bool forward);
+extern void hyb_ahead_end(HybScan *so);
+
+/* The batch is another one. */
+static inline void
+hyb_ahead_new_batch(HybScan *so)
+{
+	so->ahead.next = HYB_AHEAD_NOTHING;
+	so->ahead.waiting = 0;
+}
+
+/* Pages of the table to be ahead at most; 0: none. */
+extern int	hyb_ahead_most(const HybScan *so);
+
+/*
+ * What is to be asked for when a leaf of that level is sought, `far` being where
+ * the range ends; NULL: nothing.
+ */
+extern HybLeavesAhead *hyb_ahead_leaves(HybScan *so, int level,
+										const HybPos *far);
+
+/* The scan has come to the batch's current item: ask for what follows. */
+extern void hyb_ahead_look(HybScan *so, bool forward);
+
+static inline void
+hyb_ahead(HybScan *so, bool forward)
+{
+	so->ahead.returned++;
+	if (unlikely(so->ahead.wait-- <= 0))
+		hyb_ahead_look(so, forward);
+}
+
+/*
+ * scan_parallel.c: a scan begins.  All others but hyb_parallel_end and _stay are
+ * for scans that are parallel (so->share).
+ */
+extern void hyb_parallel_begin(HybScan *so);
+
+typedef enum HybClaim
+{
+	HYB_CLAIM_FIRST,			/* the whole scan is to begin */
+	HYB_CLAIM_NEXT,				/* it goes on at so->from, of the range of the
+								 * batch's elems */
+	HYB_CLAIM_NONE				/* there is nothing more */
+} HybClaim;
+
+/*
+ * Claim what comes next; for hyb_scan_next_range and hops, *cut and *empty say
+ * of the batch before what they are to know.  But for HYB_CLAIM_NONE others wait
+ * until hyb_parallel_leave or hyb_parallel_done: nothing may be pinned that
+ * others could wait for.  Unlocked.
+ */
+extern HybClaim hyb_parallel_claim(HybScan *so, bool *cut, bool *empty);
+
+/*
+ * Before the batch at so->from is loaded: others go on where the leaf there
+ * ends, and batches of this process up to that.  False if that is not known:
+ * hyb_parallel_leave is to follow.
+ */
+extern bool hyb_parallel_leave_early(HybScan *so, bool forward);
+
+/* The batch has been loaded: others go on where it ends; or nobody does. */
+extern void hyb_parallel_leave(HybScan *so, bool forward);
+extern void hyb_parallel_done(HybScan *so);
+
+/* The batch will be loaded anew: it is to end where what was claimed does. */
+extern void hyb_parallel_stay(HybScan *so);
+
+/* That end, if batches may not go on to the end of the range; else NULL. */
+extern const HybScanEdge *hyb_parallel_end(const HybScan *so);
+
+/* Does the batch end there? */
+extern bool hyb_parallel_is_at_end(const HybScan *so, bool forward);
+
+/*
+ * scan_hot.c: may a batch that begins at `near` take a hot copy in place of its
+ * leaves?  Then, with the version captured, try to, and what the gate was before
+ * that is for publishing.  Once the version was proven current, publish the
+ * static items that were read, if they are all of the range; later, forget the
+ * copy.
+ */
+extern bool hyb_scan_may_be_hot(const HybScan *so, const HybScanEdge *near, bool forward);
+extern HybHotAnswer hyb_scan_ask_hot(HybScan *so);
+extern void hyb_scan_publish_hot(HybScan *so, uint64 gate);
+extern void hyb_scan_forget_hot(const HybScan *so);
+
+/*
+ * scan_lock.c: does a scan that begins take predicate locks?  Then, before a batch
+ * captures a version, lock its whole range by its keys; where that cannot be done
+ * (false) lock, before the log is read, the leaf of the oldest level that the batch
+ * from pos on does not go beyond.  False, nothing locked: the version is no longer
+ * current.
+ */
+extern bool hyb_scan_locks(const HybScan *so);
+extern bool hyb_scan_lock_key(HybScan *so);
+extern bool hyb_scan_lock_leaf(HybScan *so, const HybVersion *version,
+							   const HybPos *pos, bool forward);
+
+/* scan_assert.c */
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_scan_assert_valid(const HybScan *so);
+extern void hyb_batch_assert_valid(const HybScan *so, const HybScanBatch *batch);
+#else
+#define hyb_scan_assert_valid(so) ((void) (so))
+#define hyb_batch_assert_valid(so, batch) ((void) (batch))
+#endif
+
+/* scan_batch.c */
+/* A whole range, of which nothing is left to be returned or was. */
+extern bool hyb_batch_is_empty_range(const HybScanBatch *batch);
+extern HybScanBatch *hyb_batch_create(HybScan *so);
+extern void hyb_batch_finish(HybScan *so, HybScanBatch *batch);
+extern void hyb_batch_load(HybScan *so, bool forward);
+
+/* Remember that an item is dead to everybody: it gets a hint in the end. */
+extern void hyb_batch_kill(HybScanBatch *batch, int item);
+extern bool hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted);
+extern void hyb_edge_set(HybScanEdge *edge, HybEdgeKind kind);
+extern void hyb_edge_copy(HybScanEdge *edge, const HybScanEdge *source);
+extern void hyb_edge_set_pos(HybScanEdge *edge, const HybPos *pos);
+extern const HybPos *hyb_edge_pos(const HybScan *so, const HybScanEdge *edge);
+extern HybDynItem *hyb_batch_dyn_item(HybScanBatch *batch, const HybScanItem *item);
+extern const HybValue *hyb_batch_values(HybScan *so, HybScanBatch *batch,
+										const HybScanItem *item);
+
+#endif							/* HYB_SCAN_H */

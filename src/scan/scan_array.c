@@ -1,0 +1,292 @@
+/*
+ * scan_array.c
+ *		The elements of an array key.
+ *
+ * They are kept as values of the index column, sorted in index order, without
+ * duplicates: integers as such, others encoded.  An array may have millions of
+ * them, so no more is kept.
+ */
+#include "base/compat.h"
+
+#include "key/bytes.h"
+#include "scan/scan.h"
+#include "utils/memutils.h"
+
+/* An element that is not an integer: its encoding in HybScanArray.bytes. */
+struct HybScanElement
+{
+	uint32		off;
+	uint32		len;
+};
+
+static inline Size
+element_size(const HybScanArray *array)
+{
+	return array->ints != NULL ? sizeof(uint64) : sizeof(HybScanElement);
+}
+
+HybScanArray *
+hyb_array_create(const HybColumn *col, int nelems)
+{
+	HybScanArray *array = palloc0(sizeof(HybScanArray));
+	void	   *space;
+
+	array->alloc = Max(nelems, 1);
+	space = MemoryContextAllocHuge(CurrentMemoryContext,
+								   (Size) array->alloc * sizeof(uint64));
+	if (col->store == HYB_STORE_INT)
+		array->ints = space;
+	else
+		array->elems = space;
+	StaticAssertStmt(sizeof(HybScanElement) == sizeof(uint64),
+					 "elements of all kinds take the same space");
+	return array;
+}
+
+bool
+hyb_array_add(const HybColumn *col, HybScanArray *array, Datum value)
+{
+	uint32		off = array->bytes.len;
+	uint32		len;
+
+	Assert(array->nelems <= array->alloc);
+	Assert((array->ints != NULL) == (col->store == HYB_STORE_INT));
+	if (array->nelems == array->alloc)
+	{
+		Size		size;
+
+		array->alloc *= 2;
+		size = (Size) array->alloc * sizeof(uint64);
+		if (array->ints != NULL)
+			array->ints = repalloc_huge(array->ints, size);
+		else
+			array->elems = repalloc_huge(array->elems, size);
+	}
+	hyb_key_encode_column(col, value, false, &array->bytes);
+	len = array->bytes.len - off;
+	array->maxlen = Max(array->maxlen, len);
+	if (array->ints != NULL)
+	{
+		array->ints[array->nelems] = hyb_load_int(array->bytes.data + off + 1,
+												  col->width);
+		array->bytes.len = off;
+	}
+	else
+	{
+		array->elems[array->nelems].off = off;
+		array->elems[array->nelems].len = len;
+	}
+	array->nelems++;
+	return len <= HYB_MAX_CONSTANT_SIZE;
+}
+
+static inline void
+element_int_value(uint64 ival, HybValue *val)
+{
+	val->isnull = false;
+	val->ival = ival;
+	val->ptr = NULL;
+	val->len = 0;
+}
+
+static inline void
+bytes_value(const HybColumn *col, const HybBuf *bytes,
+			const HybScanElement *elem, HybValue *val)
+{
+	const uint8 *p = bytes->data + elem->off;
+
+	if (hyb_parse_column(col, p, p + elem->len, val) == NULL)
+		elog(ERROR, "malformed scan key constant");
+}
+
+void
+hyb_array_value(const HybColumn *col, const HybScanArray *array, int i,
+				HybValue *val)
+{
+	Assert(i >= 0 && i < array->nelems);
+	if (array->ints != NULL)
+		element_int_value(array->ints[i], val);
+	else
+		bytes_value(col, &array->bytes, &array->elems[i], val);
+}
+
+const uint8 *
+hyb_array_encoding(const HybColumn *col, const HybScanArray *array, int i,
+				   uint8 *space, uint32 *len)
+{
+	Assert(i >= 0 && i < array->nelems);
+	if (array->ints != NULL)
+	{
+		space[0] = HYB_FLAG_VALUE;
+		hyb_store_int(space + 1, array->ints[i], col->width);
+		*len = 1 + col->width;
+		return space;
+	}
+	*len = array->elems[i].len;
+	return array->bytes.data + array->elems[i].off;
+}
+
+typedef struct SortArgument
+{
+	const HybColumn *col;
+	const HybBuf *bytes;
+} SortArgument;
+
+static int
+compare_ints(const void *a, const void *b, void *arg)
+{
+	HybValue	va;
+	HybValue	vb;
+
+	element_int_value(*(const uint64 *) a, &va);
+	element_int_value(*(const uint64 *) b, &vb);
+	return hyb_value_compare(((SortArgument *) arg)->col, &va, &vb);
+}
+
+static int
+compare_string_elements(const void *a, const void *b, void *arg)
+{
+	const SortArgument *sort = arg;
+	HybValue	va;
+	HybValue	vb;
+
+	bytes_value(sort->col, sort->bytes, a, &va);
+	bytes_value(sort->col, sort->bytes, b, &vb);
+	return hyb_value_compare(sort->col, &va, &vb);
+}
+
+static inline void
+move_element(HybScanArray *array, int to, int from)
+{
+	if (array->ints != NULL)
+		array->ints[to] = array->ints[from];
+	else
+		array->elems[to] = array->elems[from];
+}
+
+static inline int
+compare_elements(const HybColumn *col, const HybScanArray *a, int i,
+				 const HybScanArray *b, int j)
+{
+	HybValue	va;
+	HybValue	vb;
+
+	hyb_array_value(col, a, i, &va);
+	hyb_array_value(col, b, j, &vb);
+	return hyb_value_compare(col, &va, &vb);
+}
+
+#ifdef USE_ASSERT_CHECKING
+
+/* Elements of an array whose order is looked at. */
+#define MOST_ELEMENTS	64
+
+static void
+array_assert_valid(const HybColumn *col, const HybScanArray *array)
+{
+	Assert(array->nelems >= 0 && array->nelems <= array->alloc);
+	Assert((array->ints != NULL) == (col->store == HYB_STORE_INT));
+	Assert((array->ints != NULL) != (array->elems != NULL));
+	for (int i = 0; i < array->nelems && array->elems != NULL; i++)
+		Assert(array->elems[i].off + array->elems[i].len <= array->bytes.len &&
+			   array->elems[i].len <= array->maxlen);
+	if (col->compare == HYB_COMPARE_PROC)
+		return;
+	for (int i = 1; i < Min(array->nelems, MOST_ELEMENTS); i++)
+	{
+		HybValue	before;
+		HybValue	val;
+
+		hyb_array_value(col, array, i - 1, &before);
+		hyb_array_value(col, array, i, &val);
+		Assert(hyb_value_compare(col, &before, &val) < 0);
+	}
+}
+
+#else
+#define array_assert_valid(col, array) ((void) (array))
+#endif
+
+void
+hyb_array_sort(const HybColumn *col, HybScanArray *array)
+{
+	SortArgument sort = {.col = col,.bytes = &array->bytes};
+	int			kept = 1;
+
+	if (array->nelems < 2)
+		return;
+	if (array->ints != NULL)
+		qsort_arg(array->ints, array->nelems, element_size(array),
+				  compare_ints, &sort);
+	else
+		qsort_arg(array->elems, array->nelems, element_size(array),
+				  compare_string_elements, &sort);
+	for (int i = 1; i < array->nelems; i++)
+		if (compare_elements(col, array, kept - 1, array, i) != 0)
+			move_element(array, kept++, i);
+	array->nelems = kept;
+	array_assert_valid(col, array);
+}
+
+void
+hyb_array_intersect(const HybColumn *col, HybScanArray *array,
+					const HybScanArray *other)
+{
+	int			kept = 0;
+	int			j = 0;
+
+	for (int i = 0; i < array->nelems && j < other->nelems;)
+	{
+		int			cmp = compare_elements(col, array, i, other, j);
+
+		if (cmp == 0)
+		{
+			move_element(array, kept++, i++);
+			j++;
+		}
+		else if (cmp < 0)
+			i++;
+		else
+			j++;
+	}
+	array->nelems = kept;
+	array_assert_valid(col, array);
+}
+
+void
+hyb_array_keep(HybScanArray *array, int from, int to)
+{
+	Assert(from >= 0 && to <= array->nelems);
+	array->nelems = Max(to - from, 0);
+	if (from > 0)
+		for (int i = 0; i < array->nelems; i++)
+			move_element(array, i, from + i);
+}
+
+int
+hyb_array_search(const HybColumn *col, const HybScanArray *array,
+				 const HybValue *val, bool *equal)
+{
+	int			low = 0;
+	int			high = array->nelems;
+
+	*equal = false;
+	while (low < high)
+	{
+		int			mid = low + (high - low) / 2;
+		HybValue	elem;
+		int			cmp;
+
+		hyb_array_value(col, array, mid, &elem);
+		cmp = hyb_value_compare(col, &elem, val);
+		if (cmp < 0)
+			low = mid + 1;
+		else
+		{
+			high = mid;
+			*equal |= cmp == 0;
+		}
+	}
+	Assert(!*equal || low < array->nelems);
+	return low;
+}

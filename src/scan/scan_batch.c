@@ -1,0 +1,592 @@
+/*
+ * scan_batch.c
+ *		Loading one batch of a scan.
+ *
+ * A batch is what the runs of one version hold between the scan's position
+ * and the nearest fence:
+ *
+ *	1. capture the version;
+ *	2. descend in each static level to the leaf with the position, and take
+ *	   what it has in question, up to the nearest fence so far (scan_part.c);
+ *	   or, of a single key, take what a hot copy says of all of them
+ *	   (scan_hot.c);
+ *	3. in a serializable transaction, lock the range (scan_lock.c); by its key
+ *	   that is done before anything else;
+ *	4. fetch the entries of both generations in the same key range, which fails
+ *	   if the version is no longer current; then everything is done again.
+ *
+ * A leaf of the current version never changes but for tombstones, and an
+ * entry that moves to another run changes the version.  So the parts, read one
+ * after the other, hold each entry once.  No lock is held between batches; pins
+ * on leaves are kept if the scan needs the interlock with VACUUM (need_pins).
+ *
+ * If a run has more entries than the batch is to take, the last one taken ends
+ * the batch in place of the fence.
+ */
+#include "base/compat.h"
+
+#include "base/grow.h"
+#include "insert/gather.h"
+#include "miscadmin.h"
+#include "scan/scan.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* Dynamic entries that one batch takes at most. */
+#define DYN_LIMIT_MAX		1024
+
+/*
+ * By how much batches grow.  The first batch of a range is small, since
+ * LIMIT or a merge join may need no more of it.
+ */
+#define BATCH_GROWTH		4
+
+/* ---- edges ---- */
+
+void
+hyb_edge_set(HybScanEdge *edge, HybEdgeKind kind)
+{
+	Assert(kind != HYB_EDGE_KEY);
+	edge->kind = kind;
+}
+
+void
+hyb_edge_set_pos(HybScanEdge *edge, const HybPos *pos)
+{
+	edge->kind = HYB_EDGE_KEY;
+	hyb_pos_copy(&edge->pos, &edge->key, pos);
+}
+
+void
+hyb_edge_copy(HybScanEdge *edge, const HybScanEdge *source)
+{
+	if (source->kind == HYB_EDGE_KEY)
+		hyb_edge_set_pos(edge, &source->pos);
+	else
+		edge->kind = source->kind;
+}
+
+const HybPos *
+hyb_edge_pos(const HybScan *so, const HybScanEdge *edge)
+{
+	switch (edge->kind)
+	{
+		case HYB_EDGE_START:
+			return &so->start;
+		case HYB_EDGE_END:
+			return &so->end;
+		case HYB_EDGE_KEY:
+			break;
+	}
+	return &edge->pos;
+}
+
+/* The cut just below a dynamic entry, or just above it. */
+static void
+dyn_item_pos(const HybScan *so, const HybDynBatch *dyn, const HybDynItem *item,
+			 bool above, HybPos *pos)
+{
+	*pos = hyb_pos_at(so->ix->desc, dyn->keys.data + item->key_off,
+					  item->keylen, item->tid);
+	if (above)
+		ItemPointerInc(&pos->tid);
+}
+
+/* ---- life of a batch ---- */
+
+HybScanBatch *
+hyb_batch_create(HybScan *so)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	Size		items = HYB_SCAN_FIRST_ITEMS * sizeof(HybScanItem);
+	Size		elems = MAXALIGN(desc->nkeys * sizeof(int));
+	Size		part = hyb_part_space(so);
+	HybScanBatch *batch;
+	char	   *p;
+
+	batch = MemoryContextAlloc(so->context, MAXALIGN(sizeof(HybScanBatch)) +
+							   elems + part + items);
+	memset(batch, 0, MAXALIGN(sizeof(HybScanBatch)) + elems);
+	p = (char *) batch + MAXALIGN(sizeof(HybScanBatch));
+	batch->elems = (int *) p;
+	p += elems;
+	batch->parts[0] = hyb_part_create(so, p);
+	batch->items = (HybScanItem *) (p + part);
+	batch->items_alloc = HYB_SCAN_FIRST_ITEMS;
+	return batch;
+}
+
+void
+hyb_batch_kill(HybScanBatch *batch, int item)
+{
+	Assert(item >= 0 && item < batch->nitems);
+	if (batch->nkilled >= batch->killed_alloc)
+	{
+		/* A scan that turns round often may name an item again and again. */
+		if (batch->nkilled >= batch->nitems)
+			return;
+		batch->killed_alloc = Max(batch->killed_alloc * 2, 32);
+		batch->killed = hyb_grow(CurrentMemoryContext, batch->killed,
+								 batch->killed_alloc, sizeof(int));
+	}
+	batch->killed[batch->nkilled++] = item;
+}
+
+/* Set killed-tuple hints on a leaf, which need not be pinned any more. */
+static void
+set_leaf_hints(HybScan *so, HybScanBatch *batch, int level)
+{
+	HybScanPart *part = batch->parts[level];
+	Buffer		buf = part->pin;
+	int		   *items = palloc(batch->nkilled * sizeof(int));
+	int			n = 0;
+
+	for (int i = 0; i < batch->nkilled; i++)
+	{
+		const HybScanItem *item = &batch->items[batch->killed[i]];
+
+		if (item->source >= 0 && item->part == level)
+			items[n++] = item->source;
+	}
+	if (n > 0)
+	{
+		if (!BufferIsValid(buf))
+			buf = ReadBuffer(so->ix->rel, part->block);
+		hyb_leaf_set_hints(so->ix, buf, part->stamp, part->pd_lower, items, n);
+		if (!BufferIsValid(part->pin))
+			ReleaseBuffer(buf);
+	}
+	pfree(items);
+}
+
+/* The same for a batch that has read no leaf. */
+static void
+forget_hot(HybScan *so, HybScanBatch *batch)
+{
+	for (int i = 0; i < batch->nkilled; i++)
+		if (batch->items[batch->killed[i]].source >= 0)
+			hyb_scan_forget_hot(so);
+}
+
+/*
+ * Set killed-tuple hints on dynamic entries.  Unlike a static item, an entry
+ * of the same key and TID may be a new one, if VACUUM came between.  A pin on
+ * the entry's page that holds rules that out: VACUUM had not finished when it
+ * was taken, so not when the row was found dead either.
+ */
+static void
+set_dynamic_hints(HybScan *so, HybScanBatch *batch)
+{
+	for (int i = 0; i < batch->nkilled; i++)
+	{
+		const HybScanItem *item = &batch->items[batch->killed[i]];
+		const HybDynItem *entry;
+		Buffer		buf = InvalidBuffer;
+
+		if (item->source >= 0)
+			continue;
+		entry = hyb_batch_dyn_item(batch, item);
+		if (entry->killed)
+			continue;
+		if (hyb_delta_pin_entry(so->ix, &entry->ref, &entry->tid,
+								&buf) != HYB_PIN_HOLDS)
+			continue;
+		hyb_dynamic_kill(so->ix, &batch->dyn, entry);
+		ReleaseBuffer(buf);
+	}
+}
+
+/*
+ * Leave a batch: set hints, drop the pins.  Its items are gone then.  All
+ * memory stays, for the next one, until the scan's context goes.
+ */
+void
+hyb_batch_finish(HybScan *so, HybScanBatch *batch)
+{
+	if (batch->nkilled > 0)
+	{
+		if (batch->hot)
+			forget_hot(so, batch);
+		else
+			for (int i = 0; i < batch->nparts; i++)
+				set_leaf_hints(so, batch, i);
+		set_dynamic_hints(so, batch);
+		batch->nkilled = 0;
+	}
+	for (int i = 0; i < batch->nparts; i++)
+		hyb_part_finish(batch->parts[i]);
+	batch->proven = batch->hot = false;
+	batch->nitems = 0;
+	batch->next_dyn = batch->dyn.nitems;
+	batch->fresh_known = false;
+}
+
+/* ---- putting items together ---- */
+
+/* Entry n of the batch's dynamic part to the batch, if it qualifies. */
+static void
+add_dynamic(HybScan *so, HybScanBatch *batch, int n)
+{
+	const HybDynItem *entry = &batch->dyn.items[n];
+	HybScanItem item;
+
+	item.source = -1 - n;
+	if (so->nquals > 0 &&
+		!hyb_scan_qualifies(so, hyb_batch_values(so, batch, &item)))
+		return;
+	item.tid = entry->tid;
+	item.part = 0;
+	item.row = 0;
+	batch->items[batch->nitems++] = item;
+}
+
+/* Make room for all items of a batch that has been read. */
+static void
+begin_merge(HybScan *so, HybScanBatch *batch)
+{
+	int			n = batch->dyn.nitems;
+
+	for (int i = 0; i < batch->nparts; i++)
+	{
+		HybScanPart *part = batch->parts[i];
+
+		n += part->last - part->first;
+		part->next = part->first;
+	}
+	if (n > batch->items_alloc)
+	{
+		if (batch->items_alloc > HYB_SCAN_FIRST_ITEMS)
+			pfree(batch->items);
+		batch->items_alloc = Max(n, 64);
+		batch->items = MemoryContextAlloc(so->context,
+										  batch->items_alloc * sizeof(HybScanItem));
+	}
+	batch->nitems = 0;
+	batch->next_dyn = 0;
+	batch->fresh_known = false;
+}
+
+/* The next dynamic entry in index order. */
+static inline int
+next_dyn_item(const HybScanBatch *batch)
+{
+	return batch->dyn_backward ? batch->dyn.nitems - 1 - batch->next_dyn :
+		batch->next_dyn;
+}
+
+/*
+ * Which run above the oldest level has the next entry, and before which item
+ * of that level does it belong?
+ */
+static void
+find_fresh(HybScan *so, HybScanBatch *batch)
+{
+	HybScanPart *oldest = batch->parts[0];
+	HybPos		least;
+	HybPos		pos;
+
+	batch->fresh_known = true;
+	batch->fresh = HYB_FRESH_NONE;
+	batch->fresh_place = oldest->last;
+	if (batch->next_dyn < batch->dyn.nitems)
+	{
+		batch->fresh = HYB_FRESH_DYN;
+		dyn_item_pos(so, &batch->dyn, &batch->dyn.items[next_dyn_item(batch)],
+					 false, &least);
+	}
+	for (int i = 1; i < batch->nparts; i++)
+	{
+		HybScanPart *part = batch->parts[i];
+		HybBuf	   *keybuf = &so->fresh_key[i & 1];
+
+		if (part->next == part->last)
+			continue;
+		/* the other buffer may hold the least key */
+		if (batch->fresh > 0 && least.key == keybuf->data)
+			keybuf = &so->fresh_key[(i & 1) ^ 1];
+		hyb_part_pos(so, part, part->next, &pos, keybuf);
+		if (batch->fresh == HYB_FRESH_NONE ||
+			hyb_pos_compare(so->ix->desc, &pos, &least) < 0)
+		{
+			batch->fresh = i;
+			least = pos;
+		}
+	}
+	if (batch->fresh != HYB_FRESH_NONE && oldest->next < oldest->last)
+		batch->fresh_place = hyb_part_place(so, oldest, &least, oldest->next);
+}
+
+/*
+ * Merge entries of all runs until batch->items has as many as wanted, or all.
+ * Most entries are in the oldest level, and go to the batch many at a time;
+ * each one of a newer run has its place among them.  Scans often end within a
+ * batch, and finding such a place is a search of the leaf, so this is done as
+ * they go on.  Returns false if there was nothing more.  Called in so->context.
+ */
+bool
+hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted)
+{
+	HybScanPart *oldest = batch->parts[0];
+	int			before = batch->nitems;
+
+	Assert(CurrentMemoryContext == so->context);
+	while (batch->nitems < wanted)
+	{
+		if (!batch->fresh_known)
+			find_fresh(so, batch);
+		if (oldest->next < batch->fresh_place)
+		{
+			hyb_part_add(so, batch, 0,
+						 Min(batch->fresh_place,
+							 oldest->next + HYB_SCAN_MERGE_CHUNK));
+			continue;
+		}
+		if (batch->fresh == HYB_FRESH_NONE)
+			break;
+		if (batch->fresh == HYB_FRESH_DYN)
+		{
+			add_dynamic(so, batch, next_dyn_item(batch));
+			batch->next_dyn++;
+		}
+		else
+			hyb_part_add(so, batch, batch->fresh,
+						 batch->parts[batch->fresh]->next + 1);
+		batch->fresh_known = false;
+	}
+	return batch->nitems > before;
+}
+
+bool
+hyb_batch_is_empty_range(const HybScanBatch *batch)
+{
+	if (batch->low.kind != HYB_EDGE_START || batch->high.kind != HYB_EDGE_END ||
+		batch->nitems > 0 || batch->next_dyn < batch->dyn.nitems)
+		return false;
+	for (int i = 0; i < batch->nparts; i++)
+		if (batch->parts[i]->next < batch->parts[i]->last)
+			return false;
+	return true;
+}
+
+/*
+ * With old_snapshot_threshold, VACUUM may have removed entries that the
+ * scan's snapshot should see.  It changes the metapage when it has.
+ */
+static void
+check_old_snapshot(HybScan *so)
+{
+	Buffer		buf = ReadBuffer(so->ix->rel, HYB_METAPAGE_BLKNO);
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	HYB_TEST_FOR_OLD_SNAPSHOT(so->scan->xs_snapshot, so->ix->rel,
+							  BufferGetPage(buf));
+	UnlockReleaseBuffer(buf);
+}
+
+/* Leave out a part's items beyond a cut at the far end. */
+static void
+cut_part(HybScan *so, HybScanPart *part, const HybPos *cut, bool forward)
+{
+	int			place;
+
+	if (part->mode == HYB_STATIC_RAW)
+		return;					/* hyb_part_resolve does it */
+	Assert(cut->tie != HYB_AT || cut->ncols == so->ix->desc->nkeys);
+	place = hyb_part_place(so, part, cut, part->first);
+	Assert(place >= part->first && place <= part->last);
+	if (forward)
+		part->last = place;
+	else
+		part->first = place;
+}
+
+/*
+ * Read all static levels up to the nearest fence, which `far` becomes.  False
+ * if the version is no longer current.
+ */
+static bool
+load_parts(HybScan *so, const HybVersion *version, const HybPos *pos,
+		   bool forward, HybScanEdge *far)
+{
+	HybScanBatch *batch = so->batch;
+
+	batch->nparts = version->nlevels;
+	Assert(batch->nparts >= 1 && batch->nparts <= HYB_MAX_LEVELS);
+	for (int i = 1; i < batch->nparts; i++)
+	{
+		if (batch->parts[i] == NULL)
+			batch->parts[i] = hyb_part_create(so, NULL);
+		batch->parts[i]->mode = HYB_STATIC_NONE;
+	}
+	for (int i = 0; i < batch->nparts; i++)
+		if (!hyb_part_load(so, version, i, pos, forward, far))
+			return false;
+	/* what a later one has cut short the earlier ones have taken too far */
+	if (far->kind == HYB_EDGE_KEY)
+		for (int i = 0; i < batch->nparts - 1; i++)
+			cut_part(so, batch->parts[i], &far->pos, forward);
+	return true;
+}
+
+/*
+ * The dynamic entries between pos and the far end.  False if the version is no
+ * longer current.
+ */
+static bool
+fetch_dynamic(HybScan *so, const HybVersion *version, const HybPos *pos,
+			  const HybScanEdge *far, bool forward)
+{
+	HybScanBatch *batch = so->batch;
+	HybFetch	fetch;
+	HybPos		below;
+
+	fetch.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE;
+	if (so->scan->ignore_killed_tuples)
+		fetch.which |= HYB_FETCH_NOT_KILLED;
+	fetch.lo = forward ? pos : hyb_edge_pos(so, far);
+	fetch.hi = forward ? hyb_edge_pos(so, far) : pos;
+	fetch.backward = !forward;
+	fetch.limit = so->dyn_limit;
+	fetch.point_hash = so->point_hash;
+	if (fetch.lo->tie == HYB_AT)
+	{
+		/* fetch leaves its lower bound out, a cut does not */
+		below = *fetch.lo;
+		ItemPointerDec(&below.tid);
+		fetch.lo = &below;
+	}
+	batch->dyn_backward = !forward;
+	return hyb_dynamic_fetch(so->ix, version, &fetch, &batch->dyn);
+}
+
+/*
+ * Is a leaf pinned?  It was before the dynamic entries were fetched, and VACUUM
+ * flags those before it comes to the leaves.
+ */
+static bool
+has_pin(const HybScanBatch *batch)
+{
+	for (int i = 0; i < batch->nparts; i++)
+		if (BufferIsValid(batch->parts[i]->pin))
+			return true;
+	return false;
+}
+
+/* The last dynamic entry taken ends the batch, if there are more. */
+static void
+cut_at_dynamic(HybScan *so, bool forward, HybScanEdge *far)
+{
+	HybScanBatch *batch = so->batch;
+	HybPos		cut;
+
+	if (batch->dyn.complete || batch->dyn.nitems == 0)
+		return;
+	dyn_item_pos(so, &batch->dyn, &batch->dyn.items[batch->dyn.nitems - 1],
+				 forward, &cut);
+	for (int i = 0; i < batch->nparts; i++)
+		cut_part(so, batch->parts[i], &cut, forward);
+	hyb_edge_set_pos(far, &cut);
+}
+
+/*
+ * Load so->batch with the entries that come next, in scan direction, after
+ * so->from.  The batch may turn out empty though the range is not exhausted.
+ * Called in so->context, which the reusable buffers are allocated in.
+ */
+void
+hyb_batch_load(HybScan *so, bool forward)
+{
+	HybScanBatch *batch = so->batch;
+	HybScanEdge *near = forward ? &batch->low : &batch->high;
+	HybScanEdge *far = forward ? &batch->high : &batch->low;
+	const HybPos *pos;
+	HybVersion	version;
+	const HybScanEdge *end = hyb_parallel_end(so);
+	HybHotAnswer hot;
+	bool		lock_leaf;
+	bool		may_be_hot;
+	uint64		gate = 0;
+
+	Assert(CurrentMemoryContext == so->context);
+	Assert(batch->nkilled == 0 && !batch->proven);
+	Assert(so->started && !so->empty && !BufferIsValid(so->delta_pin));
+	Assert(so->dyn_limit > 0 && so->static_limit > 0);
+	hyb_gather_before_read(RelationGetRelid(so->ix->rel));
+	hyb_edge_copy(near, &so->from);
+	pos = hyb_edge_pos(so, near);
+	lock_leaf = so->locks && !hyb_scan_lock_key(so);
+	may_be_hot = !lock_leaf && hyb_scan_may_be_hot(so, near, forward);
+
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		hyb_batch_finish(so, batch);
+		if (so->nquals > 0)
+			MemoryContextReset(so->qual_context);
+		hyb_version_capture(so->ix, &version);
+
+		if (end != NULL)
+			hyb_edge_copy(far, end);
+		else
+			hyb_edge_set(far, forward ? HYB_EDGE_END : HYB_EDGE_START);
+		hot = may_be_hot ? hyb_scan_ask_hot(so) : HYB_HOT_NONE;
+		if (hot == HYB_HOT_PUBLISH)
+			gate = hyb_hot_gate(so->ix);
+		if (hot != HYB_HOT_HIT && !load_parts(so, &version, pos, forward, far))
+			continue;
+		if (lock_leaf && !hyb_scan_lock_leaf(so, &version, pos, forward))
+			continue;
+		if (fetch_dynamic(so, &version, pos, far, forward) &&
+			(batch->dyn.nitems == 0 || hyb_part_keep(so, batch->parts[0])))
+			break;
+	}
+	/* the fetch has found the version current, after the leaf was pinned */
+	batch->proven = true;
+	batch->dyn_held = batch->dyn.knows_dead && has_pin(batch);
+	/* the entries of a key may lie in several leaves */
+	if (hot == HYB_HOT_PUBLISH && far->kind != HYB_EDGE_KEY)
+		hyb_scan_publish_hot(so, gate);
+	if (unlikely(HYB_SNAPSHOTS_EXPIRE()))
+		check_old_snapshot(so);
+	so->dyn_limit = Min(so->dyn_limit * BATCH_GROWTH, DYN_LIMIT_MAX);
+	so->static_limit = Min(so->static_limit * BATCH_GROWTH, HYB_LEAF_MAX_ITEMS);
+
+	cut_at_dynamic(so, forward, far);
+	if (batch->parts[0]->mode == HYB_STATIC_RAW && !so->whole_leaves)
+		hyb_part_resolve(so, batch, batch->parts[0]);
+	begin_merge(so, batch);
+	if (!forward || so->whole_leaves)
+		(void) hyb_batch_merge(so, batch, batch->items_alloc);
+	hyb_scan_arrays_save(so, batch->elems);
+	batch->current = forward ? -1 : batch->nitems;
+	hyb_batch_assert_valid(so, batch);
+}
+
+/* ---- items ---- */
+
+HybDynItem *
+hyb_batch_dyn_item(HybScanBatch *batch, const HybScanItem *item)
+{
+	Assert(item->source < 0 && -1 - item->source < batch->dyn.nitems);
+	return &batch->dyn.items[-1 - item->source];
+}
+
+/* All columns of an item; holds until the next call.  In so->context. */
+const HybValue *
+hyb_batch_values(HybScan *so, HybScanBatch *batch, const HybScanItem *item)
+{
+	HybKeyDesc *desc = so->ix->desc;
+
+	if (item->source < 0)
+	{
+		const HybDynItem *entry = hyb_batch_dyn_item(batch, item);
+
+		if (hyb_key_split(desc, batch->dyn.keys.data + entry->key_off,
+						  entry->len, desc->natts, so->vals) == 0)
+			hyb_corrupted(so->ix->rel, entry->ref.block,
+						  "An entry of the delta log is not well formed.");
+		return so->vals;
+	}
+	return hyb_part_values(so, batch->parts[item->part], item->row);
+}

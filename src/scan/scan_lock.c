@@ -1,0 +1,180 @@
+/*
+ * scan_lock.c
+ *		Predicate locks of scans in serializable transactions.
+ *
+ * A batch locks before it reads the log: an entry that it does not find there is
+ * appended later, and the insertion then finds the lock (insert/serializable.c).
+ *
+ * A range of entries that agree on their first columns is locked by these columns.
+ * Such a lock is as narrow as the condition, and no merge concerns it.  The same
+ * goes for other ranges of keys that begin alike, where all that begins like that
+ * lies in one leaf: a leaf may hold thousands of entries, if they compress well.
+ * A transaction that takes many such locks on an index, by one scan or by several,
+ * goes on with leaves: the server makes one lock on the index of more than
+ * max_pred_locks_per_relation, and neighbours share leaves.
+ *
+ * Of other ranges each batch locks the leaf of the oldest level that it lies in.
+ * It does so with the metapage locked, and only if its version is current.  A
+ * merge that replaces the leaf hands its locks over with the metapage locked
+ * exclusively, and switches the version before it unlocks it (merge/hand_over.c).
+ * So it hands over each lock that was taken on a leaf while that was in the index.
+ *
+ * What hops pass over needs no lock: no entry there can satisfy the keys, now or
+ * later.  What jumps pass over had no entries when they looked; scans that lock do
+ * not jump (scan_jump.c).
+ */
+#include "base/compat.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "scan/scan.h"
+#include "shared/slot.h"
+#include "storage/predicate.h"
+#include "tree/predicate_target.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* Key locks that a transaction takes on an index before it goes on with leaves. */
+#define MAX_KEY_LOCKS	16
+
+/* Key locks that one range is cut into, at most. */
+#define MAX_NEIGHBOURS	4
+
+/* Key locks on an index. */
+typedef struct KeyLocks
+{
+	TimestampTz transaction;	/* that took them: when it began */
+	int			n;
+} KeyLocks;
+
+static HybSlotPiece key_locks_piece = {
+	.size = sizeof(KeyLocks)
+};
+
+void
+hyb_scan_lock_init(void)
+{
+	hyb_slot_add_piece(&key_locks_piece);
+}
+
+/* Those of this transaction. */
+static KeyLocks *
+key_locks(const HybScan *so)
+{
+	KeyLocks   *locks = hyb_slot_piece(so->ix, &key_locks_piece);
+	TimestampTz transaction = GetCurrentTransactionStartTimestamp();
+
+	if (locks->transaction != transaction)
+	{
+		locks->transaction = transaction;
+		locks->n = 0;
+	}
+	return locks;
+}
+
+bool
+hyb_scan_locks(const HybScan *so)
+{
+	Snapshot	snapshot = so->scan->xs_snapshot;
+
+	return IsolationIsSerializable() && snapshot != NULL && IsMVCCSnapshot(snapshot) &&
+		!RelationUsesLocalBuffers(so->ix->rel);
+}
+
+static void
+lock_key(HybScan *so, const uint8 *key, uint32 len)
+{
+	key_locks(so)->n++;
+	PredicateLockPage(so->ix->rel, hyb_target_of_key(key, len), so->scan->xs_snapshot);
+}
+
+/* Lies all between two beginnings of keys in one leaf of the oldest level? */
+static bool
+in_one_leaf(const HybScan *so, const uint8 *from, const uint8 *to, uint32 len)
+{
+	HybPos		low = {.key = from,.len = len,.tie = HYB_BEFORE};
+	HybPos		high = {.key = to,.len = len,.tie = HYB_AFTER};
+	HybVersion	version;
+	BlockNumber first;
+	BlockNumber last;
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		hyb_version_capture(so->ix, &version);
+	} while (!hyb_target_of_pos(so->ix, &version, &low, false, &first) ||
+			 !hyb_target_of_pos(so->ix, &version, &high, true, &last));
+	return first == last;
+}
+
+/*
+ * Lock the range by the bytes that both its ends begin with; by one more, each that
+ * lies between the two, if these are few.
+ */
+static bool
+lock_first_bytes(HybScan *so)
+{
+	const uint8 *low = so->start.key;
+	const uint8 *high = so->end.key;
+	uint32		n = Min(Min(so->start.len, so->end.len), HYB_TARGET_MAX_BYTES);
+	uint32		len = 0;
+	uint8		from[HYB_TARGET_MAX_BYTES];
+	uint8		to[HYB_TARGET_MAX_BYTES];
+
+	while (len < n && low[len] == high[len])
+		len++;
+	Assert(len == n || low[len] < high[len]);
+	if (len < n && high[len] - low[len] < MAX_NEIGHBOURS)
+		len++;
+	if (len < HYB_TARGET_MIN_BYTES)
+		return false;
+	memcpy(from, low, len);
+	memcpy(to, high, len);
+	if (!in_one_leaf(so, from, to, len))
+		return false;
+	Assert(from[len - 1] <= to[len - 1] && to[len - 1] - from[len - 1] < MAX_NEIGHBOURS);
+	for (int last = from[len - 1]; last <= to[len - 1]; last++)
+	{
+		from[len - 1] = last;
+		lock_key(so, from, len);
+	}
+	return true;
+}
+
+bool
+hyb_scan_lock_key(HybScan *so)
+{
+	const HybKeyDesc *desc = so->ix->desc;
+
+	Assert(so->locks);
+	HYB_POINT("lock-key");
+	if (!desc->exact || key_locks(so)->n >= MAX_KEY_LOCKS)
+		return false;
+	if (so->nprefix == 0 || so->has_range)
+		return desc->all_mem && lock_first_bytes(so);
+	lock_key(so, so->prefix_key.data, so->prefix_key.len);
+	return true;
+}
+
+bool
+hyb_scan_lock_leaf(HybScan *so, const HybVersion *version, const HybPos *pos,
+				   bool forward)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf;
+	BlockNumber leaf;
+	bool		current;
+
+	Assert(so->locks);
+	if (!hyb_target_of_pos(so->ix, version, pos, !forward, &leaf))
+		return false;
+	HYB_POINT("lock-leaf");
+	metabuf = hyb_meta_lock(so->ix, BUFFER_LOCK_SHARE, &meta);
+	current = meta->version == version->version;
+	HYB_POINT("lock-current");
+	if (current)
+		PredicateLockPage(so->ix->rel, leaf, so->scan->xs_snapshot);
+	UnlockReleaseBuffer(metabuf);
+	HYB_POINT("locked-leaf");
+	return current;
+}

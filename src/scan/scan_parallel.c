@@ -1,0 +1,278 @@
+/*
+ * scan_parallel.c
+ *		A scan by several processes: each claims one batch after the other.
+ *
+ * The processes share the place where the next batch begins: an edge, and the
+ * setting of the arrays that its range is of.  Whoever needs a batch claims that
+ * place, and is the only one to look at it or change it (HYB_PARALLEL_CLAIMED)
+ * until he has left the place where others go on.  What lies in between is his:
+ * he returns its items while others return what follows.  So claims, which are
+ * in order and do not overlap, are given out in order, and each process returns
+ * its items in order.
+ *
+ * Mostly a claim ends at the fence of the oldest level's leaf there.  A separator
+ * says where that is, so the place is left before the leaf is even read.  It is
+ * a position like any other: whatever merges do to that leaf meanwhile, what was
+ * claimed lies between two positions, and batches of it end there at the latest
+ * (`within`).  Where no separator lies ahead in the range, the batch is loaded
+ * first, and the claim ends where it does: the end of the range, or where it was
+ * cut short.
+ *
+ * A batch may have to be loaded anew in the middle, by versions that are not the
+ * same, and end elsewhere then: it too goes on up to the end of what was claimed,
+ * and nothing more is claimed before it has got there.
+ *
+ * This is how nbtree's parallel scans work (nbtree.c, _bt_parallel_seize), with
+ * a position in place of a page, since pages do not follow one another here.
+ */
+#include "base/compat.h"
+
+#include "access/relscan.h"
+#include "miscadmin.h"
+#include "scan/scan.h"
+#include "storage/condition_variable.h"
+#include "storage/spin.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/wait_event.h"
+
+typedef enum HybParallelState
+{
+	HYB_PARALLEL_NEW,			/* nobody has begun */
+	HYB_PARALLEL_CLAIMED,		/* somebody finds out where the next batch
+								 * begins */
+	HYB_PARALLEL_READY,			/* it begins at `kind`, `pos` */
+	HYB_PARALLEL_DONE			/* there is none */
+} HybParallelState;
+
+typedef struct HybParallelScan
+{
+	slock_t		lock;			/* of `state` */
+	HybParallelState state;
+	ConditionVariable changed;	/* READY or DONE */
+
+	/* READY; written and read by whoever has claimed it */
+	HybEdgeKind kind;
+	HybPos		pos;			/* HYB_EDGE_KEY; its key is `key` */
+	bool		cut;			/* the last batch ended for its size, */
+	bool		empty;			/* or was a whole range, and had nothing */
+	int			elems[INDEX_MAX_KEYS];
+	uint8		key[HYB_MAX_ENTRY_SIZE];
+} HybParallelScan;
+
+/* What a process knows of it. */
+struct HybScanShare
+{
+	HybParallelScan *shared;
+	HybScanEdge end;			/* of what was claimed last */
+	bool		within;			/* batches may end before that */
+};
+
+Size
+HYB_ESTIMATE_PARALLEL_SCAN(hyb_amestimateparallelscan)
+{
+	return sizeof(HybParallelScan);
+}
+
+void
+hyb_aminitparallelscan(void *target)
+{
+	HybParallelScan *shared = target;
+
+	SpinLockInit(&shared->lock);
+	shared->state = HYB_PARALLEL_NEW;
+	ConditionVariableInit(&shared->changed);
+}
+
+void
+hyb_amparallelrescan(IndexScanDesc scan)
+{
+	HybParallelScan *shared = HYB_PARALLEL_TARGET(scan);
+
+	SpinLockAcquire(&shared->lock);
+	shared->state = HYB_PARALLEL_NEW;
+	SpinLockRelease(&shared->lock);
+}
+
+void
+hyb_parallel_begin(HybScan *so)
+{
+	if (so->scan->parallel_scan == NULL)
+		return;
+	if (so->share == NULL)
+	{
+		so->share = MemoryContextAllocZero(so->context, sizeof(HybScanShare));
+		so->share->shared = HYB_PARALLEL_TARGET(so->scan);
+	}
+	so->share->within = false;
+}
+
+static void
+leave_claim(HybParallelScan *shared, HybParallelState state)
+{
+	SpinLockAcquire(&shared->lock);
+	Assert(shared->state == HYB_PARALLEL_CLAIMED);
+	shared->state = state;
+	SpinLockRelease(&shared->lock);
+	if (state == HYB_PARALLEL_DONE)
+		ConditionVariableBroadcast(&shared->changed);
+	else
+		ConditionVariableSignal(&shared->changed);
+}
+
+/* Wait until nobody else has claimed the place, and claim it. */
+static HybParallelState
+claim(HybParallelScan *shared)
+{
+	static uint32 wait_batch = 0;
+	HybParallelState state;
+
+	if (wait_batch == 0)
+		wait_batch = HYB_WAIT_EVENT("HybridParallelScan");
+	for (;;)
+	{
+		SpinLockAcquire(&shared->lock);
+		state = shared->state;
+		if (state == HYB_PARALLEL_NEW || state == HYB_PARALLEL_READY)
+			shared->state = HYB_PARALLEL_CLAIMED;
+		SpinLockRelease(&shared->lock);
+		if (state != HYB_PARALLEL_CLAIMED)
+			break;
+		ConditionVariableSleep(&shared->changed, wait_batch);
+	}
+	ConditionVariableCancelSleep();
+	return state;
+}
+
+HybClaim
+hyb_parallel_claim(HybScan *so, bool *cut, bool *empty)
+{
+	HybParallelScan *shared = so->share->shared;
+	int		   *elems = so->batch->elems;
+
+	HYB_ASSERT_NO_LWLOCK();
+	so->share->within = false;
+	switch (claim(shared))
+	{
+		case HYB_PARALLEL_NEW:
+			return HYB_CLAIM_FIRST;
+		case HYB_PARALLEL_DONE:
+			return HYB_CLAIM_NONE;
+		default:
+			break;
+	}
+	if (shared->kind == HYB_EDGE_KEY)
+	{
+		HybPos		pos = shared->pos;
+
+		pos.key = shared->key;
+		hyb_edge_set_pos(&so->from, &pos);
+	}
+	else
+		hyb_edge_set(&so->from, shared->kind);
+	Assert(!shared->empty || shared->kind != HYB_EDGE_KEY);
+	*cut = shared->cut;
+	*empty = shared->empty;
+	memcpy(elems, shared->elems, so->nprefix * sizeof(int));
+	hyb_scan_arrays_restore(so, elems);
+	return HYB_CLAIM_NEXT;
+}
+
+static void
+share_pos(HybParallelScan *shared, const HybPos *pos)
+{
+	Assert(pos->len <= sizeof(shared->key));
+	shared->pos = *pos;
+	memcpy(shared->key, pos->key, pos->len);
+}
+
+bool
+hyb_parallel_leave_early(HybScan *so, bool forward)
+{
+	HybParallelScan *shared = so->share->shared;
+	HybVersion	version;
+	HybPos	   *fence = &so->descent.fence;
+	HybSought	sought = {
+		.level = 0,
+		.pos = hyb_edge_pos(so, &so->from),
+		.backward = !forward,
+		.want_fence = true,
+		.only_fence = true
+	};
+
+	Assert(shared->state == HYB_PARALLEL_CLAIMED);
+	/* single keys, and the first batches of many ranges, are soon loaded */
+	if (so->point || (so->narrays > 0 && so->from.kind != HYB_EDGE_KEY))
+		return false;
+	hyb_version_capture(so->ix, &version);
+	if (version.levels[0].height <= 1 ||
+		!hyb_static_descend(so->ix, &version, &sought, &so->descent))
+		return false;
+	if (forward ? hyb_pos_compare(so->ix->desc, fence, &so->end) >= 0 :
+		hyb_pos_compare(so->ix->desc, fence, &so->start) <= 0)
+		return false;
+
+	shared->kind = HYB_EDGE_KEY;
+	share_pos(shared, fence);
+	shared->cut = shared->empty = false;
+	hyb_scan_arrays_save(so, shared->elems);
+	leave_claim(shared, HYB_PARALLEL_READY);
+	hyb_edge_set_pos(&so->share->end, fence);
+	so->share->within = true;
+	HYB_POINT("claim-left");
+	return true;
+}
+
+void
+hyb_parallel_leave(HybScan *so, bool forward)
+{
+	HybParallelScan *shared = so->share->shared;
+	HybScanBatch *batch = so->batch;
+	const HybScanEdge *far = forward ? &batch->high : &batch->low;
+
+	shared->kind = far->kind;
+	if (far->kind == HYB_EDGE_KEY)
+		share_pos(shared, &far->pos);
+	shared->cut = !batch->dyn.complete;
+	shared->empty = hyb_batch_is_empty_range(batch);
+	memcpy(shared->elems, batch->elems, so->nprefix * sizeof(int));
+	hyb_edge_copy(&so->share->end, far);
+	so->share->within = false;
+	leave_claim(shared, HYB_PARALLEL_READY);
+}
+
+void
+hyb_parallel_done(HybScan *so)
+{
+	leave_claim(so->share->shared, HYB_PARALLEL_DONE);
+}
+
+const HybScanEdge *
+hyb_parallel_end(const HybScan *so)
+{
+	return so->share != NULL && so->share->within ? &so->share->end : NULL;
+}
+
+void
+hyb_parallel_stay(HybScan *so)
+{
+	if (so->share != NULL)
+		so->share->within = true;
+}
+
+bool
+hyb_parallel_is_at_end(const HybScan *so, bool forward)
+{
+	const HybScanEdge *end = &so->share->end;
+	const HybScanEdge *far = forward ? &so->batch->high : &so->batch->low;
+
+	if (!so->share->within)
+		return true;
+	Assert(far->kind != HYB_EDGE_KEY || end->kind != HYB_EDGE_KEY || !so->ix->desc->all_mem ||
+		   (forward ? hyb_pos_compare(so->ix->desc, &far->pos, &end->pos) <= 0 :
+			hyb_pos_compare(so->ix->desc, &far->pos, &end->pos) >= 0));
+	if (far->kind != end->kind)
+		return false;
+	return far->kind != HYB_EDGE_KEY ||
+		hyb_pos_compare(so->ix->desc, &far->pos, &end->pos) == 0;
+}

@@ -1,0 +1,609 @@
+/*
+ * scan_tuple.c
+ *		The index tuples that an index-only scan returns.
+ *
+ * Where all columns have a fixed length, rows without NULLs differ in their
+ * values only: the tuple is made once, and then only filled in.  Where all are
+ * integers as well, the tuples of some rows of a leaf are made at a time, column
+ * by column: a window.  So they are where the others are strings, which are
+ * decoded to where they belong in their tuples.
+ */
+#include "base/compat.h"
+
+#include "access/relscan.h"
+#include "access/toast_compression.h"
+#include "access/toast_internals.h"
+#include "access/tupmacs.h"
+#include "catalog/pg_type.h"
+#include "key/bytes.h"
+#include "key/long_values.h"
+#include "mb/pg_wchar.h"
+#include "scan/scan.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+void
+hyb_tuple_init(HybScan *so)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	Size		off = 0;
+
+	Assert(so->scan->xs_want_itup && so->scan->xs_itupdesc->natts == desc->natts);
+	so->tuple_context = AllocSetContextCreate(so->context,
+											  "hybrid scan tuple",
+											  ALLOCSET_SMALL_SIZES);
+	so->tuple_values = palloc(desc->natts * sizeof(Datum));
+	so->tuple_isnull = palloc(desc->natts * sizeof(bool));
+	so->tuple_offsets = palloc(desc->natts * sizeof(uint16));
+	so->tuple_byval = true;
+	so->tuple_ints = true;
+	so->tuple_plain = true;
+	so->tuple_long = palloc0(desc->natts * sizeof(bool));
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+
+		so->tuple_plain &= col->store == HYB_STORE_INT ? col->attbyval :
+			col->attlen != -2 &&
+			!(col->attlen == -1 && col->codec != NULL && col->codec->decode != NULL);
+	}
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+
+		so->tuple_byval &= col->attbyval;
+		so->tuple_ints &= col->attbyval && col->store == HYB_STORE_INT;
+		if (col->attlen <= 0)
+			return;
+		off = att_align_nominal(off, col->attalign);
+		so->tuple_offsets[i] = off;
+		off += col->attlen;
+	}
+	off = MAXALIGN(off + MAXALIGN(sizeof(IndexTupleData)));
+	if (off > INDEX_SIZE_MASK)
+		return;
+	so->fixed_tuple = palloc0(off);
+	so->fixed_tuple->t_info = off;
+}
+
+/* Bytes of a long value that are enough to estimate with */
+#define ENOUGH_TO_ESTIMATE	2000
+
+/*
+ * The planner's question for a column's extreme values: an index tuple of the
+ * first column only, compressed, or cut if that is not enough.
+ */
+static IndexTuple
+form_first_value(HybScan *so)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	Datum		values[INDEX_MAX_KEYS] = {0};
+	bool		isnull[INDEX_MAX_KEYS];
+
+	memset(isnull, true, sizeof(isnull));
+	isnull[0] = so->tuple_isnull[0];
+	values[0] = so->tuple_values[0];
+	if (!isnull[0] && desc->cols[0].attlen == -1)
+	{
+		struct varlena *plain = PG_DETOAST_DATUM_COPY(values[0]);
+		Datum		shorter = toast_compress_datum(PointerGetDatum(plain),
+												   TOAST_PGLZ_COMPRESSION);
+
+		values[0] = PointerGetDatum(plain);
+		if (DatumGetPointer(shorter) != NULL)
+			values[0] = shorter;
+		if (VARSIZE(DatumGetPointer(values[0])) > 2 * ENOUGH_TO_ESTIMATE)
+		{
+			int			len = desc->cols[0].opcintype == BYTEAOID ?
+				ENOUGH_TO_ESTIMATE :
+				pg_mbcliplen(VARDATA(plain), VARSIZE(plain) - VARHDRSZ,
+							 ENOUGH_TO_ESTIMATE);
+
+			SET_VARSIZE(plain, VARHDRSZ + len);
+			values[0] = PointerGetDatum(plain);
+		}
+	}
+	return index_form_tuple(so->scan->xs_itupdesc, values, isnull);
+}
+
+/*
+ * An index tuple has no room for long values: a heap tuple, in the current
+ * memory context, which is what the executor looks at first.
+ */
+static void
+form_long_tuple(HybScan *so)
+{
+	so->scan->xs_hitup = heap_form_tuple(so->scan->xs_hitupdesc,
+										 so->tuple_values, so->tuple_isnull);
+	so->scan->xs_itup = IsMVCCSnapshot(so->scan->xs_snapshot) ? NULL :
+		form_first_value(so);
+}
+
+/* Bytes from p up to an alignment are zero: what may be a padding byte is one. */
+static inline char *
+align_zeroed(char *data, char *p, char attalign)
+{
+	char	   *aligned = data + att_align_nominal(p - data, attalign);
+
+	while (p < aligned)
+		*p++ = 0;
+	return p;
+}
+
+/*
+ * A variable-length value of `len` bytes, as heap_fill_tuple would store it: with
+ * a short header where that is possible.  Returns the byte after it.
+ */
+static inline char *
+put_varlena(char *data, char *p, Form_pg_attribute att, const void *bytes,
+			Size len)
+{
+	if (att->attstorage != TYPSTORAGE_PLAIN &&
+		len + VARHDRSZ_SHORT <= VARATT_SHORT_MAX)
+	{
+		SET_VARSIZE_SHORT(p, len + VARHDRSZ_SHORT);
+		p += VARHDRSZ_SHORT;
+	}
+	else
+	{
+		p = align_zeroed(data, p, att->attalign);
+		SET_VARSIZE(p, len + VARHDRSZ);
+		p += VARHDRSZ;
+	}
+	memcpy(p, bytes, len);
+	return p + len;
+}
+
+/* A value that is not null behind those before it. */
+static inline char *
+put_value(HybScan *so, int i, const HybValue *val, char *data, char *p)
+{
+	const HybColumn *col = &so->ix->desc->cols[i];
+	Form_pg_attribute att = TupleDescAttr(so->scan->xs_itupdesc, i);
+	Datum		value;
+
+	if (att->attlen == -1 && col->codec == NULL)
+		return put_varlena(data, p, att, val->ptr, val->len);
+	value = hyb_value_decode(col, val);
+	if (att->attlen == -1)
+		return put_varlena(data, p, att, VARDATA_ANY(DatumGetPointer(value)),
+						   VARSIZE_ANY_EXHDR(DatumGetPointer(value)));
+	p = align_zeroed(data, p, att->attalign);
+	if (att->attbyval)
+		store_att_byval(p, value, att->attlen);
+	else
+		memcpy(p, DatumGetPointer(value), att->attlen);
+	return p + att->attlen;
+}
+
+/*
+ * The tuple that index_form_tuple would make, but that nothing is compressed in
+ * it, without making Datums of what is copied anyway.  NULL if it might be too
+ * long, or has a column that is a C string or becomes longer as it is decoded.
+ */
+static IndexTuple
+form_plain(HybScan *so, const HybValue *vals)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	IndexTuple	tuple = so->plain_tuple;
+	IndexAttributeBitMapData nulls = {{0}};
+	Size		len = MAXALIGN(sizeof(IndexTupleData) + sizeof(nulls));
+	uint16		info = 0;
+	char	   *data;
+	char	   *p;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+
+		if (col->attlen == -2 ||
+			(col->attlen == -1 && col->codec != NULL && col->codec->decode != NULL))
+			return NULL;
+		len += MAXIMUM_ALIGNOF + VARHDRSZ +
+			(col->attlen > 0 ? col->attlen : vals[i].isnull ? 0 : vals[i].len);
+		if (col->attlen == -1)
+			info |= INDEX_VAR_MASK;
+		if (vals[i].isnull)
+			info |= INDEX_NULL_MASK;
+		else
+			nulls.bits[i >> 3] |= 1 << (i & 7);
+	}
+	if (len > INDEX_SIZE_MASK)
+		return NULL;
+	if (tuple == NULL)
+		so->plain_tuple = tuple = MemoryContextAlloc(so->context, INDEX_SIZE_MASK + 1);
+
+	data = p = (char *) tuple + IndexInfoFindDataOffset(info);
+	if ((info & INDEX_NULL_MASK) != 0)
+		memcpy((char *) tuple + sizeof(IndexTupleData), &nulls, sizeof(nulls));
+	for (int i = 0; i < desc->natts; i++)
+		if (!vals[i].isnull)
+			p = put_value(so, i, &vals[i], data, p);
+	Assert((Size) (p - (char *) tuple) <= len);
+	tuple->t_info = info | MAXALIGN(p - (char *) tuple);
+	return tuple;
+}
+
+/* Is a value compressed, so that it may not fit an index tuple? */
+static inline bool
+has_long(HybScan *so, const HybValue *vals)
+{
+	HybKeyDesc *desc = so->ix->desc;
+
+	for (int i = 0; i < desc->natts; i++)
+		if (desc->cols[i].attlen == -1 && !vals[i].isnull &&
+			(vals[i].ival != 0 || hyb_is_long(&desc->cols[i], vals[i].len)))
+			return true;
+	return false;
+}
+
+/* From the item's values one by one */
+static void
+form_one(HybScan *so, const HybScanItem *item)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	const HybValue *vals = hyb_batch_values(so, so->batch, item);
+	IndexTuple	fixed = so->fixed_tuple;
+	bool		is_long = fixed == NULL && has_long(so, vals);
+	MemoryContext old;
+
+	so->scan->xs_hitup = NULL;
+	/* values passed by value take no memory */
+	if (!so->tuple_byval)
+		MemoryContextReset(so->tuple_context);
+	old = MemoryContextSwitchTo(so->tuple_context);
+	if (fixed == NULL && !is_long)
+	{
+		so->scan->xs_itup = form_plain(so, vals);
+		if (so->scan->xs_itup != NULL)
+		{
+			MemoryContextSwitchTo(old);
+			return;
+		}
+	}
+
+	Assert(fixed == NULL || !is_long);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		so->tuple_isnull[i] = vals[i].isnull;
+		if (vals[i].isnull)
+		{
+			so->tuple_values[i] = (Datum) 0;
+			fixed = NULL;
+		}
+		else if (i < desc->nkeys && so->columns[i].has_equal)
+			so->tuple_values[i] = so->columns[i].equal;
+		else
+			so->tuple_values[i] = hyb_value_decode(&desc->cols[i], &vals[i]);
+	}
+
+	if (fixed != NULL)
+	{
+		char	   *data = (char *) fixed + MAXALIGN(sizeof(IndexTupleData));
+
+		for (int i = 0; i < desc->natts; i++)
+		{
+			const HybColumn *col = &desc->cols[i];
+			char	   *dst = data + so->tuple_offsets[i];
+
+			if (col->attbyval)
+				store_att_byval(dst, so->tuple_values[i], col->attlen);
+			else
+				memcpy(dst, DatumGetPointer(so->tuple_values[i]), col->attlen);
+		}
+		so->scan->xs_itup = fixed;
+	}
+	else if (unlikely(is_long))
+		form_long_tuple(so);
+	else
+	{
+		if (so->tuple_byval)
+			MemoryContextReset(so->tuple_context);
+		so->scan->xs_itup = index_form_tuple(so->scan->xs_itupdesc,
+											 so->tuple_values,
+											 so->tuple_isnull);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Memory for a window's tuples, what a tuple in it may take, and how much of
+ * that up to the end of its last string.
+ */
+#define WINDOW_BYTES	16384
+#define WINDOW_TUPLE	INDEX_SIZE_MASK
+#define WINDOW_STRINGS	(WINDOW_TUPLE - INDEX_MAX_KEYS * MAXIMUM_ALIGNOF)
+
+/* The integers of a window's rows, column by column. */
+typedef struct WindowInts
+{
+	Datum		values[INDEX_MAX_KEYS][HYB_WINDOW_ROWS];
+	uint8		isnull[INDEX_MAX_KEYS][HYB_WINDOW_ROWS];
+} WindowInts;
+
+/* A row of a leaf, and where its values go. */
+typedef struct WindowTuple
+{
+	HybLeaf    *leaf;
+	int			row;
+	char	   *data;
+	char	   *end;			/* of strings */
+} WindowTuple;
+
+static void
+create_window(HybScan *so, HybScanPart *part)
+{
+	Size		size = so->fixed_tuple == NULL ? 0 : IndexTupleSize(so->fixed_tuple);
+	HybScanWindow *w;
+
+	if (size == 0)
+		w = MemoryContextAlloc(so->context, offsetof(HybScanWindow, tuples) +
+							   WINDOW_BYTES + HYB_LEAF_SLACK);
+	else
+	{
+		w = MemoryContextAlloc(so->context, offsetof(HybScanWindow, tuples) +
+							   HYB_WINDOW_ROWS * size);
+		for (int r = 0; r < HYB_WINDOW_ROWS; r++)
+		{
+			memcpy(w->tuples + r * size, so->fixed_tuple, size);
+			w->off[r] = r * size;
+		}
+	}
+	w->n = 0;
+	part->window = w;
+}
+
+/*
+ * The same of a value that is not stored as tuples have it: by a copy of it,
+ * behind which it is put.
+ */
+static char *
+put_encoded(HybScan *so, const WindowTuple *t, int i, char *p)
+{
+	const HybColumn *col = &so->ix->desc->cols[i];
+	char	   *copy = p + 2 * MAXIMUM_ALIGNOF + Max(col->attlen, 0);
+	HybValue	val = {0};
+	uint32		len;
+
+	if (t->end - copy < HYB_MAX_ENTRY_SIZE)
+		return NULL;
+	len = t->leaf->layout->string(t->leaf, i, t->row, (uint8 *) copy,
+								  HYB_MAX_ENTRY_SIZE);
+	if (len == 1 && *copy == hyb_null_flag(col))
+		return p;
+	if (len == 0 || *copy != HYB_FLAG_VALUE || hyb_is_long(col, len - 1) ||
+		(col->width > 0 && len != 1 + (uint32) col->width))
+		return NULL;
+	val.ptr = (const uint8 *) copy + 1;
+	val.len = len - 1;
+	return put_value(so, i, &val, t->data, p);
+}
+
+/*
+ * A string of a leaf behind the values before it, as put_varlena would store
+ * it.  It is decoded to where it belongs if its length takes as many bytes as
+ * that of the row before.  Returns the byte after it; p if it is NULL; NULL if
+ * it may be a long value, there is no room, or it is damaged: then the row is
+ * formed by itself, which reports it.
+ */
+static char *
+put_string(HybScan *so, const WindowTuple *t, int i, char *p)
+{
+	const HybColumn *col = &so->ix->desc->cols[i];
+	Form_pg_attribute att = TupleDescAttr(so->scan->xs_itupdesc, i);
+	char	   *aligned = t->data + att_align_nominal(p - t->data, att->attalign);
+	char	   *at = so->tuple_long[i] ? aligned + VARHDRSZ - 1 : p;
+	uint32		len;
+
+	if (col->codec != NULL || col->attlen > 0)
+		return put_encoded(so, t, i, p);
+	if (t->end - aligned < HYB_MAX_ENTRY_SIZE + VARHDRSZ)
+		return NULL;
+	len = t->leaf->layout->string(t->leaf, i, t->row, (uint8 *) at,
+								  HYB_MAX_ENTRY_SIZE);
+	if (len == 1 && *at == hyb_null_flag(col))
+		return p;
+	if (len == 0 || *at != HYB_FLAG_VALUE || hyb_is_long(col, len - 1))
+		return NULL;
+	so->tuple_long[i] = att->attstorage == TYPSTORAGE_PLAIN ||
+		len > VARATT_SHORT_MAX;
+	if (!so->tuple_long[i])
+	{
+		if (at != p)
+			memmove(p, at, len);
+		SET_VARSIZE_SHORT(p, len);
+		return p + len;
+	}
+	if (at == p)
+		memmove(aligned + VARHDRSZ, at + 1, len - 1);
+	(void) align_zeroed(t->data, p, att->attalign);
+	SET_VARSIZE(aligned, len - 1 + VARHDRSZ);
+	return aligned + VARHDRSZ + len - 1;
+}
+
+/*
+ * A row's tuple, at `space`; row r of the window, of which the integers are
+ * known.  Returns its length, or 0 if it has to be formed by itself.  NULLs move
+ * all values: they are taken to be where the last row had some.
+ */
+static Size
+form_in_window(HybScan *so, HybLeaf *leaf, int row, int r,
+			   const WindowInts *ints, char *space)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	IndexTuple	tuple = (IndexTuple) space;
+	IndexAttributeBitMapData nulls;
+	WindowTuple place = {leaf, row, NULL, space + WINDOW_STRINGS};
+	uint16		info;
+	bool		has_nulls;
+	char	   *p;
+
+	/* at the second time it is known whether there are NULLs */
+	for (int tries = 0; tries < 2; tries++)
+	{
+		info = so->tuple_nulls ? INDEX_VAR_MASK | INDEX_NULL_MASK : INDEX_VAR_MASK;
+		place.data = p = space + IndexInfoFindDataOffset(info);
+		has_nulls = false;
+		memset(&nulls, 0, sizeof(nulls));
+		for (int i = 0; i < desc->natts; i++)
+		{
+			Form_pg_attribute att = TupleDescAttr(so->scan->xs_itupdesc, i);
+			char	   *start = p;
+
+			if (desc->cols[i].store != HYB_STORE_INT)
+				p = put_string(so, &place, i, p);
+			else if (!ints->isnull[i][r])
+			{
+				p = align_zeroed(place.data, p, att->attalign);
+				store_att_byval(p, ints->values[i][r], att->attlen);
+				p += att->attlen;
+			}
+			if (p == NULL)
+				return 0;
+			if (p == start)
+				has_nulls = true;
+			else
+				nulls.bits[i >> 3] |= 1 << (i & 7);
+		}
+		if (has_nulls == so->tuple_nulls)
+			break;
+		so->tuple_nulls = has_nulls;
+	}
+	if (has_nulls)
+		memcpy(space + sizeof(IndexTupleData), &nulls, sizeof(nulls));
+	Assert(p >= place.data && p - space <= WINDOW_TUPLE);
+	tuple->t_info = info | MAXALIGN(p - space);
+	return MAXALIGN(p - space);
+}
+
+/* The tuples of rows [w->row, w->row + n), or of fewer, with strings. */
+static void
+form_strings(HybScan *so, HybScanPart *part, int n)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	HybScanWindow *w = part->window;
+	char	   *end = w->tuples + WINDOW_BYTES;
+	char	   *p = w->tuples;
+	MemoryContext old;
+	uint64		stored[HYB_WINDOW_ROWS];
+	WindowInts	ints;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (desc->cols[i].store != HYB_STORE_INT)
+			continue;
+		hyb_leaf_ints(&part->leaf, i, w->row, n, stored, ints.isnull[i]);
+		hyb_ints_decode(&desc->cols[i], stored, n, ints.values[i]);
+	}
+	MemoryContextReset(so->tuple_context);
+	old = MemoryContextSwitchTo(so->tuple_context);
+	/* strings are read without the row that the leaf keeps */
+	part->leaf.scratch_row = -1;
+	for (w->n = 0; w->n < n && (w->n == 0 || end - p >= WINDOW_TUPLE); w->n++)
+	{
+		Size		len = form_in_window(so, &part->leaf, w->row + w->n, w->n,
+										 &ints, p);
+
+		Assert(w->n < HYB_WINDOW_ROWS && p + len <= end);
+		w->isnull[w->n] = len == 0;
+		w->off[w->n] = p - w->tuples;
+		p += len;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Form the tuples of some rows of the leaf that begin at a row, or, if that is
+ * where a scan backward comes to, end there.  Windows grow while the scan goes
+ * on, since it may need one row.
+ */
+static void
+load_window(HybScan *so, HybScanPart *part, int row)
+{
+	HybKeyDesc *desc = so->ix->desc;
+	Size		size = so->fixed_tuple == NULL ? 0 : IndexTupleSize(so->fixed_tuple);
+	HybScanWindow *w;
+	bool		back;
+	int			n;
+	uint64		ints[HYB_WINDOW_ROWS];
+	uint8		isnull[HYB_WINDOW_ROWS];
+	Datum		values[HYB_WINDOW_ROWS];
+
+	if (part->window == NULL)
+		create_window(so, part);
+	w = part->window;
+	back = w->n > 0 && row == w->row - 1;
+	n = Min(so->window_rows, back ? row + 1 : part->leaf.nrows - row);
+	w->row = back ? row + 1 - n : row;
+	Assert(n > 0 && n <= HYB_WINDOW_ROWS);
+	Assert(w->row >= 0 && w->row <= row && row < w->row + n);
+	Assert(w->row + n <= part->leaf.nrows);
+	so->window_rows = Min(2 * so->window_rows, HYB_WINDOW_ROWS);
+	if (size == 0)
+	{
+		form_strings(so, part, n);
+		if (row < w->row + w->n)
+			return;
+		/* there was no room for so many */
+		w->row = row;
+		form_strings(so, part, 1);
+		return;
+	}
+	w->n = n;
+	memset(w->isnull, 0, w->n);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Size		data = MAXALIGN(sizeof(IndexTupleData)) + so->tuple_offsets[i];
+
+		hyb_leaf_ints(&part->leaf, i, w->row, w->n, ints, isnull);
+		for (int r = 0; r < w->n; r++)
+			w->isnull[r] |= isnull[r];
+		hyb_ints_decode(&desc->cols[i], ints, w->n, values);
+		for (int r = 0; r < w->n; r++)
+			store_att_byval(w->tuples + r * size + data, values[r],
+							desc->cols[i].attlen);
+	}
+}
+
+/*
+ * The tuple of an item from the window of its leaf; NULL if there is none: few
+ * rows were asked for, the entry is a dynamic one, or a column is NULL.
+ */
+static inline IndexTuple
+window_tuple(HybScan *so, const HybScanItem *item)
+{
+	HybScanPart *part = so->batch->parts[item->part];
+	HybScanWindow *w = part->window;
+	int			r;
+
+	if (item->source < 0 || part->mode != HYB_STATIC_PAGE ||
+		(so->fixed_tuple == NULL && part->leaf.layout->string == NULL))
+		return NULL;
+	if (w == NULL || (uint32) (item->row - w->row) >= (uint32) w->n)
+	{
+		load_window(so, part, item->row);
+		w = part->window;
+	}
+	r = item->row - w->row;
+	Assert(r >= 0 && r < w->n);
+	if (w->isnull[r])
+		return NULL;
+	return (IndexTuple) (w->tuples + w->off[r]);
+}
+
+void
+hyb_tuple_form(HybScan *so, const HybScanItem *item)
+{
+	if (so->window_rows > 0)
+	{
+		IndexTuple	tuple = window_tuple(so, item);
+
+		if (tuple != NULL)
+		{
+			so->scan->xs_hitup = NULL;
+			so->scan->xs_itup = tuple;
+			return;
+		}
+	}
+	form_one(so, item);
+}

@@ -1,0 +1,603 @@
+/*
+ * directory.c
+ *		The shared directory of slots.
+ *
+ * There are as many slots as indexes are used, up to what a share of
+ * hybridindex.dynamic_memory holds; beyond that those used least lately go,
+ * first of all those of indexes that have nothing in their logs: such a slot
+ * is made again for the price of reading a metapage.  With one whose index has
+ * something in its log a tree is lost, so its eviction is reported, and the
+ * index is merged.
+ */
+#include "base/compat.h"
+
+#include "port/pg_bitutils.h"
+#include "shared/directory.h"
+#include "shared/segment.h"
+#include "store/settings.h"
+#include "utils/timestamp.h"
+
+/* Blocks after the first take this part of the memory for trees, at most. */
+#define HYB_SLOTS_SHARE		4
+
+/* Slots among which one to evict is chosen, and how often that is tried. */
+#define HYB_EVICT_SAMPLE	64
+#define HYB_EVICT_TRIES		4
+
+/* Slots count as scarce for so long after one went. */
+#define HYB_SCARCE_MS		60000
+
+/* Slots of the first block; each has twice as many as the one before it. */
+#define HYB_FIRST_SLOTS		32
+
+HybDirectory *hyb_directory = NULL;
+
+/* Blocks as this process has them mapped. */
+static HybSharedSlot *blocks[HYB_SLOT_BLOCKS];
+static uint32 nattached = 0;
+
+static bool evict_idle_slots(uint64 bytes, int idle_ms);
+
+static inline uint32
+block_slots(int block)
+{
+	return (uint32) HYB_FIRST_SLOTS << block;
+}
+
+/* Slots of all blocks below this one: its first slot's number. */
+static inline uint32
+slots_below(int block)
+{
+	return block_slots(block) - HYB_FIRST_SLOTS;
+}
+
+static inline HybSharedSlot *
+slot_at(uint32 number)
+{
+	int			block = pg_leftmost_one_pos32(number / HYB_FIRST_SLOTS + 1);
+
+	Assert(block < nattached && number - slots_below(block) < block_slots(block));
+	Assert(blocks[block][number - slots_below(block)].number == number);
+	return &blocks[block][number - slots_below(block)];
+}
+
+/* Numbers of the slots that this process can reach. */
+static inline uint32
+slots_attached(void)
+{
+	return slots_below(nattached);
+}
+
+/* Bytes of a block: its slots, then their stages. */
+static Size
+block_size(int block)
+{
+	return (Size) block_slots(block) *
+		(MAXALIGN(sizeof(HybSharedSlot)) + MAXALIGN(sizeof(HybStage)));
+}
+
+/* Make the slots of a new block; its memory is zero. */
+static void
+init_block(HybDirectory *directory, int block, HybSharedSlot *slots)
+{
+	uint32		n = block_slots(block);
+	char	   *stages = (char *) (slots + n);
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		HybSharedSlot *slot = &slots[i];
+
+		LWLockInitialize(&slot->lock, directory->tree_tranche);
+		SpinLockInit(&slot->mutex);
+		slot->number = slots_below(block) + i;
+		slot->next = i + 1 < n ? slot->number + 1 : -1;
+		slot->stage_offset = stages + i * MAXALIGN(sizeof(HybStage)) - (char *) slot;
+		pg_atomic_init_u64(&slot->serial, 1);
+		pg_atomic_init_u64(&slot->appended_gen, 0);
+		for (int lane = 0; lane < HYB_LANES; lane++)
+			pg_atomic_init_u64(&slot->appended[lane], 0);
+	}
+}
+
+#define FIRST_BLOCK_OFFSET	CACHELINEALIGN(sizeof(HybDirectory))
+
+static Size
+first_block_size(void)
+{
+	return block_size(0);
+}
+
+static void
+init_directory(void *memory)
+{
+	HybDirectory *directory = memory;
+
+	directory->lock_tranche = LWLockNewTrancheId();
+	directory->tree_tranche = LWLockNewTrancheId();
+	LWLockInitialize(&directory->lock.lock, directory->lock_tranche);
+	pg_atomic_init_u64(&directory->creations, 1);
+	pg_atomic_init_u32(&directory->nblocks, 1);
+	pg_atomic_init_u64(&directory->evicted_at, 0);
+	init_block(directory, 0,
+			   (HybSharedSlot *) ((char *) memory + FIRST_BLOCK_OFFSET));
+	directory->free_slots = 0;
+	for (int i = 0; i < HYB_SLOT_BUCKETS; i++)
+		directory->buckets[i] = -1;
+	for (int i = 0; i < HYB_CHANGE_COUNTERS; i++)
+		pg_atomic_init_u64(&directory->changes[i], 0);
+}
+
+static void
+directory_attached(void)
+{
+	blocks[0] = (HybSharedSlot *) ((char *) hyb_directory + FIRST_BLOCK_OFFSET);
+	nattached = Max(nattached, 1);
+	hyb_arena_evict = evict_idle_slots;
+	Assert(pg_atomic_read_u32(&hyb_directory->nblocks) >= 1 &&
+		   pg_atomic_read_u32(&hyb_directory->nblocks) <= HYB_SLOT_BLOCKS);
+	LWLockRegisterTranche(hyb_directory->lock_tranche, "hybrid_control");
+	LWLockRegisterTranche(hyb_directory->tree_tranche, "hybrid_tree");
+}
+
+const HybSharedPart hyb_directory_part = {
+	.address = (void **) &hyb_directory,.size = FIRST_BLOCK_OFFSET,
+	.more = first_block_size,.init = init_directory,.attached = directory_attached
+};
+
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_shared_slot_assert_valid(const HybSharedSlot *slot)
+{
+	Assert(slot->used && slot->number >= 0);
+	Assert(slot->next >= -1 && slot->next != slot->number);
+	Assert(slot->key.incarnation != 0 && OidIsValid(slot->relid));
+	Assert(slot->key.in_recovery <= 1);
+	Assert(slot->tree_bytes % HYB_CHUNK_SIZE == 0);
+}
+#endif
+
+/*
+ * Map the blocks that other processes have made, for the life of this one.
+ */
+static void
+attach_blocks(void)
+{
+	uint32		n = pg_atomic_read_u32(&hyb_directory->nblocks);
+
+	pg_read_barrier();
+	for (; nattached < n; nattached++)
+	{
+		dsm_segment *seg = dsm_attach(hyb_directory->blocks[nattached]);
+
+		if (seg == NULL)
+			elog(ERROR, "shared memory of hybridindex has vanished");
+		dsm_pin_mapping(seg);
+		blocks[nattached] = dsm_segment_address(seg);
+	}
+}
+
+void
+hyb_directory_lock(LWLockMode mode, bool trees)
+{
+	/* mapping may raise an error, and this lock is no lock to be held twice */
+	Assert(CritSectionCount == 0);
+	Assert(!LWLockHeldByMe(&hyb_directory->lock.lock));
+	for (;;)
+	{
+		attach_blocks();
+		if (trees)
+			hyb_arena_attach();
+		LWLockAcquire(&hyb_directory->lock.lock, mode);
+		if (nattached == pg_atomic_read_u32(&hyb_directory->nblocks) &&
+			(!trees || hyb_arena_attached()))
+			break;
+		LWLockRelease(&hyb_directory->lock.lock);
+	}
+}
+
+void
+hyb_directory_unlock(void)
+{
+	LWLockRelease(&hyb_directory->lock.lock);
+}
+
+pg_atomic_uint64 *
+hyb_directory_changes(const HybSlotKey *key)
+{
+	return &hyb_directory->changes[hyb_slot_file_hash(key) % HYB_CHANGE_COUNTERS];
+}
+
+/* All slots of a file are in one bucket. */
+static inline int32 *
+bucket_of(const HybSlotKey *key)
+{
+	return &hyb_directory->buckets[hyb_slot_file_hash(key) % HYB_SLOT_BUCKETS];
+}
+
+HybSharedSlot *
+hyb_directory_lookup(const HybSlotKey *key)
+{
+	HybSharedSlot *slot;
+
+	Assert(LWLockHeldByMe(&hyb_directory->lock.lock));
+	for (int32 i = *bucket_of(key); i >= 0; i = slot->next)
+	{
+		slot = slot_at(i);
+		hyb_shared_slot_assert_valid(slot);
+		if (memcmp(&slot->key, key, sizeof(*key)) == 0)
+			return slot;
+	}
+	return NULL;
+}
+
+void
+hyb_directory_grow(void)
+{
+	uint32		n = pg_atomic_read_u32(&hyb_directory->nblocks);
+	Size		size;
+	Size		total = 0;
+	dsm_segment *seg;
+	HybSharedSlot *slots;
+
+	if (*(volatile int32 *) &hyb_directory->free_slots >= 0 || n >= HYB_SLOT_BLOCKS)
+		return;
+	for (uint32 block = 1; block <= n; block++)
+		total += block_size(block);
+	if (total > (Size) hyb_dynamic_memory_kb * 1024 / HYB_SLOTS_SHARE)
+		return;
+
+	size = block_size(n);
+	seg = hyb_create_segment(size);
+	if (seg == NULL)
+		return;
+	slots = dsm_segment_address(seg);
+	memset(slots, 0, size);
+	init_block(hyb_directory, n, slots);
+
+	PG_TRY();
+	{
+		hyb_directory_lock(LW_EXCLUSIVE, false);
+	}
+	PG_CATCH();
+	{
+		dsm_detach(seg);		/* no resource owner knows of it */
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (pg_atomic_read_u32(&hyb_directory->nblocks) != n)
+	{
+		hyb_directory_unlock();
+		dsm_detach(seg);		/* somebody else was faster */
+		return;
+	}
+	dsm_pin_segment(seg);
+	dsm_pin_mapping(seg);
+	blocks[n] = slots;
+	nattached = n + 1;
+	slots[block_slots(n) - 1].next = hyb_directory->free_slots;
+	hyb_directory->free_slots = slots_below(n);
+	hyb_directory->blocks[n] = dsm_segment_handle(seg);
+	/* the table entry is complete before others look at it */
+	pg_write_barrier();
+	pg_atomic_write_u32(&hyb_directory->nblocks, n + 1);
+	hyb_directory_unlock();
+}
+
+/* ---- slots change hands: hyb_directory->lock is held exclusively ---- */
+
+/*
+ * Make a slot nobody's.  It is locked exclusively, the arena is attached.
+ */
+static void
+release_slot(HybSharedSlot *slot)
+{
+	HybStage   *stage = hyb_stage_of(slot);
+	int32	   *link = bucket_of(&slot->key);
+
+	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
+	Assert(LWLockHeldByMeInMode(&slot->lock, LW_EXCLUSIVE) && hyb_arena_attached());
+	hyb_shared_slot_assert_valid(slot);
+	hyb_stage_clear(stage, &hyb_shared_arena);
+	memset(stage, 0, sizeof(*stage));
+	while (*link != slot->number)
+	{
+		/* it is in its bucket's chain */
+		Assert(*link >= 0);
+		link = &slot_at(*link)->next;
+	}
+	*link = slot->next;
+
+	SpinLockAcquire(&slot->mutex);
+	slot->used = false;
+	slot->tree_bytes = 0;
+	memset(&slot->key, 0, sizeof(slot->key));
+	pg_atomic_write_u64(&slot->serial, pg_atomic_read_u64(&slot->serial) + 1);
+	SpinLockRelease(&slot->mutex);
+	slot->next = hyb_directory->free_slots;
+	hyb_directory->free_slots = slot->number;
+}
+
+/*
+ * The same if nobody has it locked (slot locks come before the directory's),
+ * and if its trees are not in a segment that was made since the directory was
+ * locked.
+ */
+static bool
+try_release(HybSharedSlot *slot)
+{
+	bool		attached;
+
+	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
+		return false;
+	attached = hyb_arena_attached();
+	if (attached)
+		release_slot(slot);
+	LWLockRelease(&slot->lock);
+	return attached;
+}
+
+/* Is something known to be in the log? */
+static inline bool
+has_entries(HybSharedSlot *slot)
+{
+	if (slot->tree_bytes > 0)
+		return true;
+	for (int lane = 0; lane < HYB_LANES; lane++)
+		if (pg_atomic_read_u64(&slot->appended[lane]) != 0)
+			return true;
+	return false;
+}
+
+/* Of a sample of slots, free the one that is missed least. */
+static bool
+evict_slot(HybEvicted *evicted)
+{
+	uint32		n = slots_attached();
+
+	for (int try = 0; try < HYB_EVICT_TRIES; try++)
+	{
+		HybSharedSlot *worst = NULL;
+		bool		worst_has_entries = false;
+
+		for (int i = 0; i < HYB_EVICT_SAMPLE; i++)
+		{
+			HybSharedSlot *slot = slot_at(hyb_directory->hand++ % n);
+			bool		entries = has_entries(slot);
+
+			if (slot->used &&
+				(worst == NULL || entries < worst_has_entries ||
+				 (entries == worst_has_entries &&
+				  slot->last_use < worst->last_use)))
+			{
+				worst = slot;
+				worst_has_entries = entries;
+			}
+		}
+		if (worst != NULL)
+		{
+			HybEvicted	index = {worst->key.db, worst->relid};
+
+			if (!try_release(worst))
+				continue;
+			if (worst_has_entries)
+			{
+				*evicted = index;
+				hyb_slots_set_scarce();
+			}
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Take a slot from the free list and lock it; NULL if none can be had. */
+static HybSharedSlot *
+take_free_slot(void)
+{
+	HybSharedSlot *slot;
+
+	for (int32 *link = &hyb_directory->free_slots; *link >= 0; link = &slot->next)
+	{
+		slot = slot_at(*link);
+
+		/* it may be locked yet by somebody who takes it for what it was */
+		if (LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
+		{
+			*link = slot->next;
+			return slot;
+		}
+	}
+	return NULL;
+}
+
+HybSharedSlot *
+hyb_directory_add(const HybSlotKey *key, Oid relid, HybEvicted *evicted)
+{
+	HybSharedSlot *slot = take_free_slot();
+	int32	   *bucket = bucket_of(key);
+
+	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
+	evicted->db = InvalidOid;
+	if (slot == NULL && evict_slot(evicted))
+		slot = take_free_slot();
+	if (slot == NULL)
+		return NULL;
+
+	Assert(!slot->used && slot->tree_bytes == 0);
+	Assert(LWLockHeldByMeInMode(&slot->lock, LW_EXCLUSIVE));
+	Assert(hyb_stage_bytes(hyb_stage_of(slot)) == 0);
+	SpinLockAcquire(&slot->mutex);
+	slot->used = true;
+	slot->key = *key;
+	slot->relid = relid;
+	slot->next = *bucket;
+	pg_atomic_write_u64(&slot->serial, pg_atomic_read_u64(&slot->serial) + 1);
+	pg_atomic_write_u64(&slot->appended_gen, 0);
+	for (int lane = 0; lane < HYB_LANES; lane++)
+		pg_atomic_write_u64(&slot->appended[lane], 0);
+	SpinLockRelease(&slot->mutex);
+	*bucket = slot->number;
+	hyb_shared_slot_assert_valid(slot);
+	LWLockRelease(&slot->lock);
+	return slot;
+}
+
+void
+hyb_directory_end_lives(Oid db, uint64 except)
+{
+	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
+	for (uint32 i = 0; i < slots_attached(); i++)
+	{
+		HybSharedSlot *slot = slot_at(i);
+
+		if (slot->used && slot->key.db == db && slot->key.life != except)
+			(void) try_release(slot);
+	}
+}
+
+void
+hyb_slots_forget(const HybSlotKey *key)
+{
+	int32		next;
+
+	hyb_directory_lock(LW_EXCLUSIVE, true);
+	for (int32 i = *bucket_of(key); i >= 0; i = next)
+	{
+		HybSharedSlot *slot = slot_at(i);
+
+		next = slot->next;
+		if (slot->key.space == key->space && slot->key.db == key->db &&
+			slot->key.file == key->file)
+			(void) try_release(slot);
+	}
+	hyb_directory_unlock();
+	hyb_arena_trim(&hyb_shared_arena);
+}
+
+void
+hyb_slots_set_scarce(void)
+{
+	pg_atomic_write_u64(&hyb_directory->evicted_at, GetCurrentTimestamp());
+}
+
+bool
+hyb_slots_scarce(void)
+{
+	return hyb_directory != NULL &&
+		GetCurrentTimestamp() - HYB_SCARCE_MS * INT64CONST(1000) <
+		(TimestampTz) pg_atomic_read_u64(&hyb_directory->evicted_at);
+}
+
+/* ---- trees of all slots; no lock is held ---- */
+
+/* Free the trees of a slot, unless it is in use; returns their bytes. */
+static uint64
+evict_trees(HybSharedSlot *slot)
+{
+	uint64		freed = 0;
+
+	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
+		return 0;
+	if (hyb_arena_attached())
+	{
+		HybStage   *stage = hyb_stage_of(slot);
+
+		Assert(slot->tree_bytes == 0 || slot->used);
+		hyb_stage_assert_valid(stage);
+		freed = slot->tree_bytes;
+		if (stage->trees[HYB_ACTIVE].nentries > 0)
+			hyb_stage_note_loss(stage, stage->trees[HYB_ACTIVE].generation);
+		hyb_stage_clear(stage, &hyb_shared_arena);
+		slot->tree_bytes = 0;
+	}
+	LWLockRelease(&slot->lock);
+	hyb_arena_trim(&hyb_shared_arena);
+	return freed;
+}
+
+/* What hyb_arena_evict calls. */
+static bool
+evict_idle_slots(uint64 bytes, int idle_ms)
+{
+	TimestampTz before = GetCurrentTimestamp() - idle_ms * INT64CONST(1000);
+	uint32		n = slots_attached();
+	uint32		start = hyb_directory->hand;
+	uint64		freed = 0;
+
+	/* the oldest of a sample first, and samples in turn */
+	for (uint32 first = 0; first < n && freed < bytes; first += HYB_EVICT_SAMPLE)
+	{
+		uint32		end = Min(n, first + HYB_EVICT_SAMPLE);
+		bool		tried[HYB_EVICT_SAMPLE] = {false};
+
+		while (freed < bytes)
+		{
+			HybSharedSlot *oldest = NULL;
+			uint32		number = 0;
+
+			for (uint32 i = first; i < end; i++)
+			{
+				HybSharedSlot *slot = slot_at((start + i) % n);
+
+				if (!tried[i - first] && slot->tree_bytes > 0 &&
+					slot->last_use < before &&
+					(oldest == NULL || slot->last_use < oldest->last_use))
+				{
+					oldest = slot;
+					number = i;
+				}
+			}
+			if (oldest == NULL)
+				break;
+			tried[number - first] = true;
+			freed += evict_trees(oldest);
+		}
+	}
+	return freed >= bytes;
+}
+
+uint64
+hyb_slots_evictable(void)
+{
+	TimestampTz before = GetCurrentTimestamp() - HYB_UNUSED_MS * INT64CONST(1000);
+	uint32		n = slots_attached();
+	uint64		bytes = 0;
+
+	for (uint32 i = 0; i < n; i++)
+		if (slot_at(i)->last_use < before)
+			bytes += slot_at(i)->tree_bytes;
+	return bytes;
+}
+
+uint64
+hyb_slots_total(uint32 *nslots, uint64 *slot_bytes)
+{
+	uint64		bytes = 0;
+	uint32		n;
+
+	*nslots = 0;
+	*slot_bytes = 0;
+	attach_blocks();
+	n = slots_attached();
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (!slot_at(i)->used)
+			continue;
+		bytes += slot_at(i)->tree_bytes;
+		(*nslots)++;
+	}
+	for (uint32 block = 1; block < nattached; block++)
+		*slot_bytes += block_size(block);
+	return bytes;
+}
+
+uint64
+hyb_slots_largest(void)
+{
+	uint32		n = slots_attached();
+	uint64		largest = 0;
+
+	for (uint32 i = 0; i < n; i++)
+		largest = Max(largest, slot_at(i)->tree_bytes);
+	return largest;
+}

@@ -1,0 +1,204 @@
+/*
+ * directory.h
+ *		The shared directory of slots.
+ *
+ * Slots lie in blocks, each twice as large as the one before it: the first
+ * behind the directory in the control structure, the others in dynamic shared
+ * memory segments, which are never given back.  A hash table of chains, whose
+ * links are slot numbers, finds the slot of an index.
+ *
+ * What every index has, slot or not, is a counter of changes, which it shares
+ * with others of the same hash.
+ */
+#ifndef HYB_DIRECTORY_H
+#define HYB_DIRECTORY_H
+
+#include "common/hashfn.h"
+#include "memtree/stage.h"
+#include "shared/shared_arena.h"
+#include "storage/lwlock.h"
+#include "storage/spin.h"
+
+#define HYB_SLOT_BLOCKS			13
+#define HYB_SLOT_BUCKETS		1024
+#define HYB_CHANGE_COUNTERS		1024
+
+/*
+ * Which index, and which bytes: what is cached in recovery follows other
+ * rules and is not used after promotion; what was cached before a database
+ * was moved, or made anew, is of an earlier life of it.
+ */
+typedef struct HybSlotKey
+{
+	Oid			space;
+	Oid			db;
+	HybFileNumber file;
+	uint32		in_recovery;
+	uint64		incarnation;
+	uint64		life;			/* of the database, see database.c */
+} HybSlotKey;
+
+/*
+ * The shared state of one index; its trees are in a HybStage of the same
+ * block.
+ *
+ * Identity (key, serial) changes only with the directory's lock, `lock` and
+ * `mutex` all held exclusively, so whoever holds any of them may rely on it.
+ * serial never repeats.
+ *
+ * appended[] is where each lane of the generation appended_gen ends
+ * (hyb_lane_end), 0 if nothing was appended that this slot has heard of.  It
+ * is written under the content lock of the lane's tail page (and mutex), which
+ * makes it exact; see hyb_slot_publish.
+ */
+typedef struct HybSharedSlot
+{
+	LWLock		lock;			/* protects the stage */
+	slock_t		mutex;
+	bool		used;
+	int32		number;			/* of this slot; never changes */
+	int32		next;			/* in the bucket or the free list, or -1 */
+	uint32		stage_offset;	/* of the stage from here; never changes */
+	HybSlotKey	key;
+	Oid			relid;			/* of the index, when the slot was made */
+	TimestampTz last_use;		/* roughly; for eviction */
+	uint64		tree_bytes;		/* of the stage; a hint unless locked */
+	pg_atomic_uint64 serial;
+	pg_atomic_uint64 appended_gen;
+	pg_atomic_uint64 appended[HYB_LANES];
+} HybSharedSlot;
+
+/* Where the shared slot says that a lane ends; 0: it has heard of nothing. */
+static inline uint64
+hyb_slot_appended(HybSharedSlot *shared, uint64 generation, int lane)
+{
+	if (pg_atomic_read_u64(&shared->appended_gen) != generation)
+		return 0;
+	pg_read_barrier();
+	return pg_atomic_read_u64(&shared->appended[lane]);
+}
+
+/* Equal for all keys of a relation file. */
+static inline uint32
+hyb_slot_file_hash(const HybSlotKey *key)
+{
+	uint32		file[3] = {key->space, key->db, key->file};
+
+	return hash_bytes((const unsigned char *) file, sizeof(file));
+}
+
+/* In the control structure. */
+typedef struct HybDirectory
+{
+	LWLockPadded lock;			/* protects all but what is atomic */
+	int			lock_tranche;
+	int			tree_tranche;	/* of the slots' locks */
+
+	/*
+	 * Slots ever made.  A backend that found no slot for an index need not
+	 * look again while this stays the same.
+	 */
+	pg_atomic_uint64 creations;
+	pg_atomic_uint32 nblocks;	/* at least 1; counts up when one is complete */
+	pg_atomic_uint64 evicted_at;	/* TimestampTz: when a slot went last
+									 * whose index had something in its log */
+	dsm_handle	blocks[HYB_SLOT_BLOCKS];	/* but of the first, which lies
+											 * behind this */
+	int32		free_slots;		/* chain of free slots, -1 ends it */
+	uint32		hand;			/* where to look for slots to evict */
+	int32		buckets[HYB_SLOT_BUCKETS];	/* chains of slots */
+
+	/*
+	 * By hash of the relation file: + 1 when the metapage's version changes,
+	 * or a lane of the active generation gets its first page (capture.c).
+	 */
+	pg_atomic_uint64 changes[HYB_CHANGE_COUNTERS];
+} HybDirectory;
+
+#ifdef USE_ASSERT_CHECKING
+/* A slot that is in use; its mutex, its lock or the directory's is held. */
+extern void hyb_shared_slot_assert_valid(const HybSharedSlot *slot);
+#else
+#define hyb_shared_slot_assert_valid(slot) ((void) (slot))
+#endif
+
+/* NULL until hyb_shared_init has found or made a control structure. */
+extern HybDirectory *hyb_directory;
+extern const HybSharedPart hyb_directory_part;
+
+/* The stage of a shared slot; its trees are in the shared arena. */
+static inline HybStage *
+hyb_stage_of(const HybSharedSlot *shared)
+{
+	Assert(shared->stage_offset >= sizeof(HybSharedSlot) &&
+		   shared->stage_offset % MAXIMUM_ALIGNOF == 0);
+	return (HybStage *) ((char *) shared + shared->stage_offset);
+}
+
+/*
+ * Lock the directory, with all blocks mapped.  Mapping may raise an error.
+ * With `trees` all of the arena is mapped, too, which releasing a slot needs.
+ */
+extern void hyb_directory_lock(LWLockMode mode, bool trees);
+extern void hyb_directory_unlock(void);
+
+/* The counter of changes of an index with this key; nothing is locked. */
+extern pg_atomic_uint64 *hyb_directory_changes(const HybSlotKey *key);
+
+/* The slot with this key, or NULL.  Locked. */
+extern HybSharedSlot *hyb_directory_lookup(const HybSlotKey *key);
+
+/*
+ * Add a block if no slot is free, as far as hybridindex.dynamic_memory and
+ * the operating system allow.  Not locked.
+ */
+extern void hyb_directory_grow(void);
+
+/* An index whose slot went while there was something in its log. */
+typedef struct HybEvicted
+{
+	Oid			db;				/* InvalidOid: there is none */
+	Oid			relid;
+} HybEvicted;
+
+/*
+ * Make a slot for this key, that of an index used little lately if need be.
+ * NULL if all that were looked at are locked.  Locked exclusively, with trees;
+ * hyb_arena_trim afterwards.
+ */
+extern HybSharedSlot *hyb_directory_add(const HybSlotKey *key, Oid relid,
+										HybEvicted *evicted);
+
+/*
+ * Release the slots of a database's other lives.  Locked exclusively, with
+ * trees; hyb_arena_trim afterwards.
+ */
+extern void hyb_directory_end_lives(Oid db, uint64 except);
+
+/* ---- all slots; the directory is not locked ---- */
+
+/*
+ * Release the slots of every index that had the relation file of this key.
+ */
+extern void hyb_slots_forget(const HybSlotKey *key);
+
+/*
+ * Has a slot gone lately whose index had something in its log, or a tree once
+ * too often?  It has.
+ */
+extern bool hyb_slots_scarce(void);
+extern void hyb_slots_set_scarce(void);
+
+/* Bytes of trees that could be evicted, as far as one can tell. */
+extern uint64 hyb_slots_evictable(void);
+
+/*
+ * Bytes of all trees in shared memory, as far as one can tell; slots in use,
+ * and bytes of segments that hold slots.
+ */
+extern uint64 hyb_slots_total(uint32 *nslots, uint64 *slot_bytes);
+
+/* Bytes of the largest tree in shared memory, as far as one can tell. */
+extern uint64 hyb_slots_largest(void);
+
+#endif							/* HYB_DIRECTORY_H */

@@ -1,0 +1,62 @@
+/*
+ * shared_arena.h
+ *		The arena in shared memory: segments, and how to reach them.
+ */
+#ifndef HYB_SHARED_ARENA_H
+#define HYB_SHARED_ARENA_H
+
+#include "memtree/arena.h"
+#include "shared/shared.h"
+#include "storage/dsm.h"
+
+/* Shared segments, all of whose chunks have such numbers. */
+#define HYB_MAX_SEGMENTS	104
+
+/* Trees unused for so long may be evicted for others. */
+#define HYB_UNUSED_MS		1000
+
+/* The shared arena as this backend sees it, and its table of segments. */
+extern HybArena hyb_shared_arena;
+extern const HybSharedPart hyb_arena_part;
+
+/*
+ * Frees trees that have not been used for idle_ms, the oldest first, until
+ * `bytes` are free: whoever keeps trees in the shared arena has set it.
+ * Called with no slot locked, at the ends of transactions too, so it raises no
+ * error.
+ */
+extern bool (*hyb_arena_evict) (uint64 bytes, int idle_ms);
+
+/*
+ * Map the shared segments that other backends have made, and let go of those
+ * that were given back; errors if that fails.  Not while holding a lock on a
+ * slot, or on the directory of slots.
+ */
+extern void hyb_arena_attach(void);
+
+/*
+ * Is everything mapped?  True after hyb_arena_attach until somebody makes
+ * another segment.  Chunks of a tree were made before the tree was unlocked,
+ * so asking with the slot locked is enough to read its tree.
+ */
+extern bool hyb_arena_attached(void);
+
+/* Make sure that the shared arena exists at all; false if that cannot be. */
+extern bool hyb_arena_available(void);
+
+/*
+ * Bytes that all segments together may have: hybridindex.dynamic_memory, or
+ * less where the operating system has little shared memory.
+ */
+extern uint64 hyb_arena_budget(void);
+
+/* Bytes that trees and pockets have of the shared arena. */
+extern uint64 hyb_arena_used(void);
+
+/* Bytes of all segments, and how many these are. */
+extern uint64 hyb_arena_reserved(uint32 *nsegments);
+
+/* Bytes of the backend-local arenas of all backends. */
+extern uint64 hyb_arena_all_private(void);
+
+#endif							/* HYB_SHARED_ARENA_H */

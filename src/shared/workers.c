@@ -1,0 +1,690 @@
+/*
+ * workers.c
+ *		Merge workers, and the indexes that wait for one, of all databases.
+ *
+ * All functions look at short arrays under one spinlock.
+ */
+#include "base/compat.h"
+
+#include "miscadmin.h"
+#include "shared/workers.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/spin.h"
+#include "utils/timestamp.h"
+
+/*
+ * Requests that there can be at a time, and those of one role's indexes.  Other
+ * roles have the rest for themselves.
+ */
+#define HYB_REQUESTS			256
+#define HYB_OWNER_REQUESTS		(HYB_REQUESTS - HYB_REQUESTS / 8)
+
+typedef enum WorkerState
+{
+	HYB_WORKER_FREE = 0,
+	HYB_WORKER_STARTING,
+	HYB_WORKER_BUSY,
+	HYB_WORKER_IDLE
+} WorkerState;
+
+typedef struct Worker
+{
+	WorkerState state;
+	uint32		serial;			/* of this use of the entry */
+	Oid			dbid;
+	TimestampTz started;		/* when it was started */
+	Latch	   *latch;			/* idle: of its PGPROC, which outlives it */
+	Oid			owner;			/* of the indexes that it has taken lately */
+	TimestampTz owner_since;	/* when it took the first of these */
+} Worker;
+
+typedef struct Request
+{
+	HybTask		task;			/* dbid is InvalidOid: the place is free */
+	TimestampTz due;			/* no worker takes it before */
+	int			wait_ms;		/* by which it was put off last; 0: never */
+	bool		failed;			/* by an error */
+	bool		asked_again;	/* since a worker took it: what that finds
+								 * done may not be */
+	HybWorkerRef taken;			/* by this worker, if that has the entry still */
+} Request;
+
+/* All of it is protected by the mutex. */
+typedef struct Workers
+{
+	slock_t		mutex;
+	uint32		serials;		/* given so far */
+	Worker		workers[HYB_MAX_WORKERS];
+	Request		requests[HYB_REQUESTS];
+} Workers;
+
+static Workers *all_workers = NULL;
+
+#ifdef USE_ASSERT_CHECKING
+/* The table of workers and the list, with the mutex held. */
+static void
+workers_assert_valid(const Workers *workers)
+{
+	for (int i = 0; i < HYB_MAX_WORKERS; i++)
+	{
+		const Worker *worker = &workers->workers[i];
+
+		Assert(worker->state >= HYB_WORKER_FREE && worker->state <= HYB_WORKER_IDLE);
+		Assert(worker->serial <= workers->serials);
+		Assert(worker->state == HYB_WORKER_FREE ||
+			   (worker->serial != 0 && OidIsValid(worker->dbid)));
+		Assert(worker->state != HYB_WORKER_IDLE || worker->latch != NULL);
+	}
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		const Request *request = &workers->requests[i];
+
+		Assert(request->taken.number >= 0 && request->taken.number < HYB_MAX_WORKERS);
+		Assert(request->taken.serial <= workers->serials);
+		if (!OidIsValid(request->task.dbid))
+			continue;
+		Assert(OidIsValid(request->task.relid));
+		/* who is put off waits for a time within the bounds */
+		Assert(request->wait_ms >= 0 &&
+			   request->wait_ms <= Max(HYB_FAILED_MS_MAX, HYB_LOCKED_MS_MAX));
+		Assert(!request->failed || request->wait_ms > 0);
+	}
+}
+#else
+#define workers_assert_valid(workers) ((void) (workers))
+#endif
+
+static void
+init_workers(void *memory)
+{
+	SpinLockInit(&((Workers *) memory)->mutex);
+}
+
+const HybSharedPart hyb_workers_part = {
+	.address = (void **) &all_workers,.size = sizeof(Workers),.init = init_workers
+};
+
+/* Callers have seen to it that there is a control structure. */
+static Workers *
+lock_workers(void)
+{
+	SpinLockAcquire(&all_workers->mutex);
+	workers_assert_valid(all_workers);
+	return all_workers;
+}
+
+static bool
+in_use(const Worker *worker, TimestampTz now)
+{
+	return worker->state != HYB_WORKER_FREE &&
+		(worker->state != HYB_WORKER_STARTING ||
+		 now < TimestampTzPlusMilliseconds(worker->started, HYB_WORKER_START_MS));
+}
+
+static int
+count_workers(const Workers *workers, TimestampTz now)
+{
+	int			n = 0;
+
+	for (int i = 0; i < HYB_MAX_WORKERS; i++)
+		n += in_use(&workers->workers[i], now);
+	return n;
+}
+
+/* Will a worker of this database look at the list next? */
+static bool
+somebody_comes(const Workers *workers, Oid dbid, TimestampTz now)
+{
+	for (int i = 0; i < HYB_MAX_WORKERS; i++)
+	{
+		const Worker *worker = &workers->workers[i];
+
+		if (in_use(worker, now) && worker->dbid == dbid &&
+			(worker->state == HYB_WORKER_STARTING ||
+			 worker->state == HYB_WORKER_IDLE))
+			return true;
+	}
+	return false;
+}
+
+/* The entry of a worker that runs, or NULL. */
+static Worker *
+find_worker(Workers *workers, const HybWorkerRef *ref)
+{
+	Worker	   *worker = &workers->workers[ref->number];
+
+	Assert(ref->number >= 0 && ref->number < HYB_MAX_WORKERS && ref->serial != 0);
+	return worker->serial == ref->serial ? worker : NULL;
+}
+
+static void
+set_starting(Worker *worker, Oid dbid, TimestampTz now)
+{
+	worker->state = HYB_WORKER_STARTING;
+	worker->dbid = dbid;
+	worker->started = now;
+	worker->latch = NULL;
+}
+
+/* ---- requests ---- */
+
+static bool
+is_taken(const Workers *workers, const Request *request)
+{
+	const Worker *worker = &workers->workers[request->taken.number];
+
+	return request->taken.serial != 0 &&
+		worker->serial == request->taken.serial &&
+		worker->state == HYB_WORKER_BUSY;
+}
+
+/* Does it wait for a worker, now or later? */
+static bool
+waits(const Workers *workers, const Request *request)
+{
+	return OidIsValid(request->task.dbid) && !is_taken(workers, request);
+}
+
+static Request *
+find_request(Workers *workers, Oid dbid, Oid relid)
+{
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (request->task.dbid == dbid && request->task.relid == relid)
+			return request;
+	}
+	return NULL;
+}
+
+/* What the worker has taken, or NULL. */
+static Request *
+task_of(Workers *workers, const HybWorkerRef *ref)
+{
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (OidIsValid(request->task.dbid) &&
+			request->taken.number == ref->number &&
+			request->taken.serial == ref->serial)
+			return request;
+	}
+	return NULL;
+}
+
+/*
+ * Of two requests, the one that a new one may take the place of: what is to be
+ * looked at, else what has failed; of these the one that is due later.
+ */
+static Request *
+less_missed(Request *a, Request *b)
+{
+	if (a == NULL || b == NULL)
+		return a != NULL ? a : b;
+	if (a->task.look != b->task.look)
+		return a->task.look ? a : b;
+	return a->due > b->due ? a : b;
+}
+
+/*
+ * A place for a new request; NULL if merges wait in all of them, or in as many as
+ * one role's indexes can have.
+ */
+static Request *
+find_request_place(Workers *workers, Oid owner)
+{
+	Request    *free = NULL;
+	Request    *room = NULL;
+	Request    *own_room = NULL;
+	int			own = 0;
+
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+		bool		is_own = request->task.owner == owner;
+
+		if (!OidIsValid(request->task.dbid))
+		{
+			free = request;
+			continue;
+		}
+		own += is_own;
+		if (is_taken(workers, request) ||
+			!(request->task.look || request->failed))
+			continue;
+		room = less_missed(room, request);
+		if (is_own)
+			own_room = less_missed(own_room, request);
+	}
+	if (own >= HYB_OWNER_REQUESTS)
+		return own_room;
+	return free != NULL ? free : room;
+}
+
+/* The request is for a merge, and due. */
+static void
+make_merge_due(Request *request, TimestampTz now)
+{
+	request->task.look = false;
+	request->due = now;
+	request->wait_ms = 0;
+	request->failed = false;
+	request->asked_again = false;
+	request->taken.serial = 0;
+}
+
+static Request *
+add_request(Workers *workers, Oid dbid, Oid relid, Oid owner, TimestampTz now)
+{
+	Request    *request = find_request_place(workers, owner);
+
+	if (request == NULL)
+		return NULL;
+	memset(request, 0, sizeof(*request));
+	request->task.dbid = dbid;
+	request->task.relid = relid;
+	request->task.owner = owner;
+	make_merge_due(request, now);
+	return request;
+}
+
+/* No worker takes the request for some time, longer each time. */
+static void
+put_off(Request *request, TimestampTz now, int least_ms, int most_ms)
+{
+	request->wait_ms = Min(Max(request->wait_ms * 2, least_ms), most_ms);
+	request->due = TimestampTzPlusMilliseconds(now, request->wait_ms);
+}
+
+/*
+ * What is due and has waited longest, or NULL.  A worker that has served one role
+ * for a turn serves others first.  What another worker will look at next, of its
+ * own database, is left to that.
+ */
+static Request *
+oldest_request(Workers *workers, const Worker *worker, TimestampTz now)
+{
+	bool		turn_is_over =
+		now >= TimestampTzPlusMilliseconds(worker->owner_since, HYB_TURN_MS);
+	Request    *oldest = NULL;
+	Request    *of_others = NULL;
+
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+		Oid			dbid = request->task.dbid;
+
+		if (!waits(workers, request) || request->due > now ||
+			(dbid != worker->dbid && somebody_comes(workers, dbid, now)))
+			continue;
+		if (oldest == NULL || request->due < oldest->due)
+			oldest = request;
+		if (request->task.owner != worker->owner &&
+			(of_others == NULL || request->due < of_others->due))
+			of_others = request;
+	}
+	return turn_is_over && of_others != NULL ? of_others : oldest;
+}
+
+/* ---- who merges what ---- */
+
+/*
+ * Put the index on the list.  An insertion into an index shows that nobody has
+ * it locked.  What has failed waits until its time comes.
+ */
+static Request *
+note_request(Workers *workers, Oid dbid, Oid relid, Oid owner, TimestampTz now)
+{
+	Request    *request = find_request(workers, dbid, relid);
+
+	if (request == NULL)
+		return add_request(workers, dbid, relid, owner, now);
+	if (OidIsValid(owner))
+		request->task.owner = owner;
+	if (is_taken(workers, request))
+		request->asked_again = true;
+	else if (request->task.look || (request->due > now && !request->failed))
+		make_merge_due(request, now);
+	return request;
+}
+
+HybRequestOutcome
+hyb_worker_request(Oid dbid, Oid relid, Oid owner, int most, HybWorkerRef *ref)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	HybRequestOutcome outcome = HYB_REQUEST_REFUSED;
+	struct Latch *latch = NULL;
+	int			room = -1;
+	int			running = 0;
+	Request    *request = NULL;
+	Workers    *workers;
+
+	if (!hyb_shared_init())
+		return HYB_REQUEST_REFUSED;
+	workers = lock_workers();
+	if (most > 0)
+		request = note_request(workers, dbid, relid, owner, now);
+	if (request != NULL)
+		outcome = HYB_REQUEST_NOTED;
+	if (request != NULL && !is_taken(workers, request))
+	{
+		for (int i = 0; i < HYB_MAX_WORKERS; i++)
+		{
+			const Worker *worker = &workers->workers[i];
+
+			if (!in_use(worker, now))
+				room = i;
+			else
+				running++;
+			if (worker->state == HYB_WORKER_IDLE &&
+				(latch == NULL || worker->dbid == dbid))
+				latch = worker->latch;	/* or one elsewhere makes room */
+		}
+		if (room >= 0 && running < most &&
+			(running == 0 || request->due <= now) &&
+			!somebody_comes(workers, dbid, now))
+		{
+			workers->workers[room].serial = ++workers->serials;
+			set_starting(&workers->workers[room], dbid, now);
+			ref->number = room;
+			ref->serial = workers->serials;
+			outcome = HYB_REQUEST_START;
+		}
+	}
+	SpinLockRelease(&workers->mutex);
+	if (latch != NULL && outcome == HYB_REQUEST_NOTED)
+		SetLatch(latch);
+	return outcome;
+}
+
+bool
+hyb_worker_confirm(const HybWorkerRef *ref, Oid *dbid)
+{
+	Workers    *workers;
+	Worker	   *worker;
+	bool		confirmed;
+
+	if (!hyb_shared_init())
+		return false;
+	workers = lock_workers();
+	worker = find_worker(workers, ref);
+	confirmed = worker != NULL && worker->state == HYB_WORKER_STARTING;
+	if (confirmed)
+	{
+		worker->state = HYB_WORKER_BUSY;
+		*dbid = worker->dbid;
+	}
+	SpinLockRelease(&workers->mutex);
+	return confirmed;
+}
+
+HybWorkerTask
+hyb_worker_next(const HybWorkerRef *ref, HybTask *task)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
+	Request    *next;
+	HybWorkerTask work = HYB_WORK_NONE;
+
+	Assert(worker != NULL && task_of(workers, ref) == NULL);
+	next = oldest_request(workers, worker, now);
+	worker->state = HYB_WORKER_BUSY;
+	if (next == NULL)
+	{
+		worker->state = HYB_WORKER_IDLE;
+		worker->latch = &MyProc->procLatch;
+	}
+	else
+	{
+		*task = next->task;
+		work = HYB_WORK_DATABASE;
+	}
+	if (next != NULL && next->task.dbid == worker->dbid)
+	{
+		next->taken = *ref;
+		next->asked_again = false;
+		work = HYB_WORK_TASK;
+		if (worker->owner != next->task.owner)
+		{
+			worker->owner = next->task.owner;
+			worker->owner_since = now;
+		}
+	}
+	SpinLockRelease(&workers->mutex);
+	return work;
+}
+
+bool
+hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms, int most)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+	int			before = 0;
+	bool		yield;
+
+	/*
+	 * The first of the entries stay.  If all went that see that they are too
+	 * many, what waits would be left to nobody.
+	 */
+	for (int i = 0; i < ref->number; i++)
+		before += in_use(&workers->workers[i], now);
+	yield = before >= most;
+	for (int i = 0; i < HYB_REQUESTS && !yield; i++)
+	{
+		const Request *request = &workers->requests[i];
+
+		yield = waits(workers, request) &&
+			now >= TimestampTzPlusMilliseconds(request->due, wait_ms) &&
+			!somebody_comes(workers, request->task.dbid, now);
+	}
+	SpinLockRelease(&workers->mutex);
+	return yield;
+}
+
+void
+hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+	Request    *request = task_of(workers, ref);
+
+	if (request != NULL)
+	{
+		request->taken.serial = 0;
+		if (result == HYB_WORK_DONE && !request->asked_again)
+			request->task.dbid = InvalidOid;
+		else if (result == HYB_WORK_DONE)
+			make_merge_due(request, now);
+		else if (result == HYB_WORK_AGAIN)
+			request->due = now;
+		else if (result == HYB_WORK_LOCKED)
+			put_off(request, now, HYB_LOCKED_MS_MIN, HYB_LOCKED_MS_MAX);
+		else
+		{
+			request->failed = true;
+			put_off(request, now, HYB_FAILED_MS_MIN, HYB_FAILED_MS_MAX);
+		}
+	}
+	SpinLockRelease(&workers->mutex);
+}
+
+void
+hyb_worker_look_later(const HybWorkerRef *ref, const HybQuietMark *mark,
+					  int64 wait_ms)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+	Request    *request = task_of(workers, ref);
+
+	Assert(request != NULL);
+	if (request != NULL)
+	{
+		bool		merge = request->asked_again;
+
+		make_merge_due(request, now);
+		if (!merge)
+		{
+			request->task.look = true;
+			request->task.mark = *mark;
+			request->due = TimestampTzPlusMilliseconds(now, wait_ms);
+		}
+	}
+	SpinLockRelease(&workers->mutex);
+}
+
+void
+hyb_workers_put_off(Oid dbid)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (request->task.dbid == dbid && !is_taken(workers, request) &&
+			request->due <= now)
+			put_off(request, now, HYB_LOCKED_MS_MIN, HYB_LOCKED_MS_MAX);
+	}
+	SpinLockRelease(&workers->mutex);
+}
+
+void
+hyb_worker_hand_over(const HybWorkerRef *ref, Oid dbid)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
+
+	Assert(worker != NULL && task_of(workers, ref) == NULL);
+	if (worker != NULL)
+		set_starting(worker, dbid, now);
+	SpinLockRelease(&workers->mutex);
+}
+
+void
+hyb_worker_take_back(const HybWorkerRef *ref, Oid own_dbid)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
+
+	Assert(worker != NULL && worker->state == HYB_WORKER_STARTING);
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (waits(workers, request) && request->due <= now &&
+			request->task.dbid == worker->dbid)
+			put_off(request, now, HYB_FAILED_MS_MIN, HYB_FAILED_MS_MAX);
+	}
+	worker->state = HYB_WORKER_BUSY;
+	worker->dbid = own_dbid;
+	SpinLockRelease(&workers->mutex);
+}
+
+/*
+ * Does another worker look after the database's requests?  One of any database
+ * does, as it hands its entry over.  But one of the same spares that.
+ */
+static bool
+is_looked_after(const Workers *workers, int number, Oid dbid)
+{
+	Oid			own_dbid = workers->workers[number].dbid;
+
+	for (int i = 0; i < HYB_MAX_WORKERS; i++)
+	{
+		const Worker *worker = &workers->workers[i];
+
+		if (i != number &&
+			(worker->state == HYB_WORKER_BUSY || worker->state == HYB_WORKER_IDLE) &&
+			(worker->dbid == dbid || dbid != own_dbid))
+			return true;
+	}
+	return false;
+}
+
+bool
+hyb_worker_leave(const HybWorkerRef *ref)
+{
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
+	bool		leave = true;
+
+	for (int i = 0; i < HYB_REQUESTS && leave; i++)
+	{
+		const Request *request = &workers->requests[i];
+
+		leave = !waits(workers, request) ||
+			is_looked_after(workers, ref->number, request->task.dbid);
+	}
+	if (leave && worker != NULL)
+		worker->state = HYB_WORKER_FREE;
+	SpinLockRelease(&workers->mutex);
+	return leave;
+}
+
+void
+hyb_worker_release(const HybWorkerRef *ref)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
+	Request    *request = task_of(workers, ref);
+
+	if (request != NULL)
+	{
+		request->taken.serial = 0;
+		request->due = now;
+	}
+	if (worker != NULL)
+		worker->state = HYB_WORKER_FREE;
+	SpinLockRelease(&workers->mutex);
+}
+
+bool
+hyb_worker_for_waiting(const HybWorkerRef *ref, Oid *dbid)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Workers    *workers = lock_workers();
+	Worker	   *worker = find_worker(workers, ref);
+	const Request *next = NULL;
+
+	if (worker != NULL && count_workers(workers, now) == 0)
+	{
+		for (int i = 0; i < HYB_REQUESTS; i++)
+		{
+			const Request *request = &workers->requests[i];
+
+			if (waits(workers, request) &&
+				(next == NULL || request->due < next->due))
+				next = request;
+		}
+	}
+	if (next != NULL)
+	{
+		*dbid = next->task.dbid;
+		set_starting(worker, *dbid, now);
+	}
+	SpinLockRelease(&workers->mutex);
+	return next != NULL;
+}
+
+void
+hyb_workers_forget(Oid dbid)
+{
+	Workers    *workers = lock_workers();
+
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (request->task.dbid == dbid && !is_taken(workers, request))
+			request->task.dbid = InvalidOid;
+	}
+	SpinLockRelease(&workers->mutex);
+}

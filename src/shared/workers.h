@@ -1,0 +1,172 @@
+/*
+ * workers.h
+ *		Merge workers, and the list of indexes that wait for one, of all
+ *		databases.
+ *
+ * A request is an index that a worker is to merge, or to look at later.  It stays
+ * on the list until the work is done, the index is gone, or its database cannot
+ * be connected to.  The worker that works on a request has its name on it.  When
+ * that worker ends, for whatever reason, the request is free again.  A request
+ * that cannot be served now has a time before which no worker takes it.
+ *
+ * A worker's entry is made by the process that starts the worker, and belongs to
+ * the worker from hyb_worker_confirm on until it ends.  Entries of processes that
+ * have not come to that within HYB_WORKER_START_MS are free again; a process
+ * that comes later finds that out, and ends.  Others do not expire.
+ *
+ * One role's indexes take seven eighths of the list at most, and a worker serves
+ * other roles' after a turn with them.  So one role's many or slow indexes do not
+ * keep another role's from being merged.  Else requests are served in the order in
+ * which they are due, whichever database they are of: a worker that is done with
+ * an index, while one of another database has waited longest, hands its entry over
+ * to a new process there.  A worker does not leave a list behind that no other
+ * worker looks after.
+ */
+#ifndef HYB_WORKERS_H
+#define HYB_WORKERS_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "shared/shared.h"
+#include "store/settings.h"
+
+/* A started process is expected to be there within this time. */
+#define HYB_WORKER_START_MS		10000
+
+/*
+ * How long a worker stays with an index while others wait, and with the indexes
+ * of one role while another one's wait.
+ */
+#define HYB_TURN_MS				1000
+
+/*
+ * After an error an index is left alone for the first time, twice as long after
+ * each further one, up to the second time.  So is one that is locked, and one
+ * in a database for which no process can be started.
+ */
+#define HYB_FAILED_MS_MIN		1000
+#define HYB_FAILED_MS_MAX		60000
+#define HYB_LOCKED_MS_MIN		100
+#define HYB_LOCKED_MS_MAX		5000
+
+/* A worker's entry, in one use of it. */
+typedef struct HybWorkerRef
+{
+	int			number;
+	uint32		serial;
+} HybWorkerRef;
+
+/* What an index looked like that may be quiet soon (merge/quiet.h). */
+typedef struct HybQuietMark
+{
+	uint64		generation;		/* the active one */
+	uint64		entries;		/* of its log */
+	int			looks;			/* so far */
+} HybQuietMark;
+
+/* What a worker is to do. */
+typedef struct HybTask
+{
+	Oid			dbid;
+	Oid			relid;
+	Oid			owner;			/* of the index, if known */
+	bool		look;			/* only look whether the index is quiet */
+	HybQuietMark mark;			/* if so, what it looked like before */
+} HybTask;
+
+typedef enum HybRequestOutcome
+{
+	HYB_REQUEST_NOTED,			/* it is on the list, and a worker will come */
+	HYB_REQUEST_START,			/* the same, but the caller starts the worker */
+	HYB_REQUEST_REFUSED			/* the list is full, or no worker may run */
+} HybRequestOutcome;
+
+extern const HybSharedPart hyb_workers_part;
+
+/*
+ * Ask for a worker to merge an index of a role's, which is InvalidOid if it is not
+ * known; at most `most` run at a time.  With
+ * HYB_REQUEST_START *ref is the entry of the process to start.
+ */
+extern HybRequestOutcome hyb_worker_request(Oid dbid, Oid relid, Oid owner,
+											int most, HybWorkerRef *ref);
+
+/* ---- for workers ---- */
+
+/*
+ * The process is there, and is to work in *dbid.  False: its entry was given
+ * away meanwhile.
+ */
+extern bool hyb_worker_confirm(const HybWorkerRef *ref, Oid *dbid);
+
+typedef enum HybWorkerTask
+{
+	HYB_WORK_NONE,				/* nothing is due; the worker is idle */
+	HYB_WORK_TASK,				/* the worker has taken *task */
+	HYB_WORK_DATABASE			/* task->dbid needs a worker */
+} HybWorkerTask;
+
+/* What a worker does next that has no task. */
+extern HybWorkerTask hyb_worker_next(const HybWorkerRef *ref, HybTask *task);
+
+/*
+ * Should it let go of its task: because another one has waited for wait_ms,
+ * or since there are more workers than `most`, and it is one too many?
+ */
+extern bool hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms,
+									int most);
+
+typedef enum HybWorkResult
+{
+	HYB_WORK_DONE,				/* nothing is left: the request goes, unless
+								 * it came again meanwhile */
+	HYB_WORK_AGAIN,				/* it is due again, after those that wait */
+	HYB_WORK_LOCKED,			/* the table or the index is locked */
+	HYB_WORK_FAILED				/* an error */
+} HybWorkResult;
+
+/* The worker has no task any more.  Does nothing if it has none. */
+extern void hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result);
+
+/* The same: the index is to be looked at after wait_ms. */
+extern void hyb_worker_look_later(const HybWorkerRef *ref,
+								  const HybQuietMark *mark, int64 wait_ms);
+
+/*
+ * The worker has no task and leaves its entry to a process that it is going to
+ * start in another database.
+ */
+extern void hyb_worker_hand_over(const HybWorkerRef *ref, Oid dbid);
+
+/*
+ * That process could not be started: the entry is the worker's again, in its own
+ * database.  What is due in the other one is put off.
+ */
+extern void hyb_worker_take_back(const HybWorkerRef *ref, Oid own_dbid);
+
+/*
+ * An idle worker wants to end.  False: no other worker would look after all
+ * that is on the list.
+ */
+extern bool hyb_worker_leave(const HybWorkerRef *ref);
+
+/*
+ * The worker ends, or could not be started.  Nothing is done if it has no entry
+ * any more.
+ */
+extern void hyb_worker_release(const HybWorkerRef *ref);
+
+/*
+ * Is there something on the list, and no worker?  Then the entry that the worker
+ * had is that of a process for it to start in *dbid.
+ */
+extern bool hyb_worker_for_waiting(const HybWorkerRef *ref, Oid *dbid);
+
+/* The database is gone, or accepts no connections: its requests go. */
+extern void hyb_workers_forget(Oid dbid);
+
+/* It is locked: what is due there is put off. */
+extern void hyb_workers_put_off(Oid dbid);
+
+#endif							/* HYB_WORKERS_H */

@@ -1,0 +1,688 @@
+/*
+ * filter_functions.c
+ *		SQL functions that answer from filters: hybrid_may_contain and
+ *		hybrid_approx_count.
+ */
+#include "base/compat.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "filter/filter.h"
+#include "filter/filter_use.h"
+#include "log/dynamic.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_coerce.h"
+#include "parser/parse_collate.h"
+#include "sql/inspect.h"
+#include "storage/bufmgr.h"
+#include "store/meta.h"
+#include "store/open.h"
+#include "tree/descend.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+PG_FUNCTION_INFO_V1(hybrid_may_contain);
+PG_FUNCTION_INFO_V1(hybrid_approx_count);
+
+/* Dynamic entries that hybrid_approx_count counts, so many at a time. */
+#define COUNT_BATCH		512
+#define COUNT_DYNAMIC	8192
+
+/* Values for the first key columns of an index, of the columns' types. */
+typedef struct KeyValues
+{
+	int			n;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+} KeyValues;
+
+/*
+ * The type that values of a key column are given in: the operator class's,
+ * or, where that is one for many types, the column's.
+ */
+static Oid
+key_type(Relation index, int column)
+{
+	Oid			opcintype = index->rd_opcintype[column];
+
+	return getBaseType(get_typtype(opcintype) == TYPTYPE_PSEUDO ?
+					   TupleDescAttr(RelationGetDescr(index), column)->atttypid :
+					   opcintype);
+}
+
+/* May the owner of a type do all that the caller may? */
+static bool
+is_trusted(Oid type)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(getBaseType(type)));
+	bool		trusted;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("type with OID %u does not exist", type)));
+	trusted = has_privs_of_role(((Form_pg_type) GETSTRUCT(tuple))->typowner,
+								GetUserId());
+	ReleaseSysCache(tuple);
+	return trusted;
+}
+
+/*
+ * The functions of a cast, and those that check domains in composite types,
+ * arrays and ranges, are chosen by the owner of either type.  They run as the
+ * caller, who has chosen the index, but not the type of its column.  A literal
+ * of an enum or a base type is read by the server's code.
+ */
+static void
+check_owners(Oid type, Oid target)
+{
+	char		kind = get_typtype(target);
+
+	if ((is_trusted(type) && is_trusted(target)) ||
+		(type == UNKNOWNOID && !type_is_array(target) &&
+		 (kind == TYPTYPE_ENUM || kind == TYPTYPE_BASE)))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied to cast a value of type %s to type %s implicitly",
+					format_type_be(type), format_type_be(target)),
+			 errdetail("One of the types belongs to a role that lacks privileges of yours, and the cast could run functions of that role."),
+			 errhint("Cast the value to type %s explicitly if you trust that role.",
+					 format_type_be(target))));
+}
+
+/*
+ * The cast that the parser would choose in an assignment without an explicit
+ * one, as an expression.
+ */
+static Node *
+find_cast(Oid type, Datum value, Oid target)
+{
+	int16		typlen;
+	bool		typbyval;
+	Node	   *expr;
+
+	get_typlenbyval(type, &typlen, &typbyval);
+	expr = (Node *) makeConst(type, -1, get_typcollation(type), typlen, value,
+							  false, typbyval);
+	expr = coerce_to_target_type(NULL, expr, type, target, -1,
+								 COERCION_IMPLICIT, COERCE_IMPLICIT_CAST, -1);
+	if (expr != NULL)
+		assign_expr_collations(NULL, expr);
+	return expr;
+}
+
+/*
+ * Add a value of this type as one of the next key column's type.  A cast may
+ * return NULL, which is a key like any other.
+ */
+static void
+add_value(Relation index, Oid type, Datum value, KeyValues *keys)
+{
+	Oid			target = key_type(index, keys->n);
+	Node	   *expr;
+	Const	   *result;
+
+	Assert(OidIsValid(type));
+	keys->values[keys->n] = value;
+	keys->isnull[keys->n] = false;
+	if (!IsBinaryCoercible(type, target))
+	{
+		check_owners(type, target);
+		expr = find_cast(type, value, target);
+		if (expr == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("a value of type %s cannot be sought in index \"%s\"",
+							format_type_be(type), RelationGetRelationName(index)),
+					 errdetail("Its column is of type %s.", format_type_be(target))));
+		if (!IsA(expr, Const))
+			expr = (Node *) evaluate_expr((Expr *) expr, target, -1,
+										  get_typcollation(target));
+		result = castNode(Const, expr);
+		keys->values[keys->n] = result->constvalue;
+		keys->isnull[keys->n] = result->constisnull;
+	}
+	keys->n++;
+}
+
+/*
+ * The type of an argument.  It is not known where the function is not called by
+ * an expression, but by a selectivity estimator: its value may then be of any
+ * type.
+ */
+static Oid
+argument_type(FunctionCallInfo fcinfo, int arg)
+{
+	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, arg);
+
+	if (!OidIsValid(type))
+		ereport(ERROR,
+				(errcode(ERRCODE_INDETERMINATE_DATATYPE),
+				 errmsg("could not determine data type for argument %d", arg + 1)));
+	return type;
+}
+
+/* Add an argument of the function. */
+static void
+add_argument(FunctionCallInfo fcinfo, int arg, Relation index, KeyValues *keys)
+{
+	if (PG_ARGISNULL(arg))
+		keys->isnull[keys->n++] = true;
+	else
+		add_value(index, argument_type(fcinfo, arg), PG_GETARG_DATUM(arg), keys);
+}
+
+static void
+check_columns(Relation index, int ncols)
+{
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+
+	if (ncols > nkeys)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg_plural("index \"%s\" has only %d key column",
+							   "index \"%s\" has only %d key columns",
+							   nkeys, RelationGetRelationName(index), nkeys)));
+}
+
+/*
+ * Add the values of a row.  A composite type may have more columns than any
+ * index, and dropped ones, which are left out.
+ */
+static void
+add_row(Relation index, HeapTupleHeader row, KeyValues *keys)
+{
+	TupleDesc	tupdesc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row),
+												 HeapTupleHeaderGetTypMod(row));
+	HeapTupleData tuple = {.t_data = row,.t_len = HeapTupleHeaderGetDatumLength(row)};
+	Datum	   *values = palloc(tupdesc->natts * sizeof(Datum));
+	bool	   *isnull = palloc(tupdesc->natts * sizeof(bool));
+	int			n = 0;
+
+	for (int i = 0; i < tupdesc->natts; i++)
+		n += !TupleDescAttr(tupdesc, i)->attisdropped;
+	check_columns(index, n);
+	heap_deform_tuple(&tuple, tupdesc, values, isnull);
+	for (int i = 0; i < tupdesc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(tupdesc, i);
+
+		if (att->attisdropped)
+			continue;
+		if (!isnull[i])
+			add_value(index, att->atttypid, values[i], keys);
+		if (isnull[i] || keys->isnull[keys->n - 1])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("a row that is a bound must not have NULLs")));
+	}
+	ReleaseTupleDesc(tupdesc);
+}
+
+/* Is an argument of this type a row, rather than a value of the first column? */
+static bool
+is_row(Relation index, Oid type)
+{
+	Oid			target = key_type(index, 0);
+
+	return type == RECORDOID ||
+		(type_is_rowtype(type) &&
+		 !can_coerce_type(1, &type, &target, COERCION_IMPLICIT));
+}
+
+static void
+encode_keys(const HybIndex *ix, const KeyValues *keys, HybBuf *out)
+{
+	for (int i = 0; i < keys->n; i++)
+		hyb_key_encode_column(&ix->desc->cols[i], keys->values[i],
+							  keys->isnull[i], out);
+}
+
+static void
+set_range_end(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
+{
+	if (key->len > HYB_MAX_ENTRY_SIZE)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("the key is longer than any key of a hybrid index")));
+	hyb_pos_set(pos, key, ncols, tie);
+}
+
+/*
+ * May a static level of this version hold something between two positions?
+ * False in *valid if the version is no longer current.
+ */
+static bool
+level_may_contain(HybIndex *ix, const HybVersion *version, int level,
+				  const HybPos *low, const HybPos *high, bool *valid)
+{
+	HybDescent	descent;
+	HybLeaf		leaf;
+	HybPos		pos = *low;
+	HybBuf		pos_key = {0};
+	HybSought	sought = {
+		.level = level,
+		.pos = &pos,
+		.want_fence = true,
+		.bound = high,
+		.stop_at_filter = true
+	};
+	HybFilterAsker asker = low->ncols == ix->desc->nkeys ? HYB_ASK_POINT :
+		HYB_ASK_RANGE;
+	bool		found = false;
+
+	*valid = true;
+	if (version->levels[level].height == 0)
+		return false;
+	memset(&descent, 0, sizeof(descent));
+	memset(&leaf, 0, sizeof(leaf));
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!hyb_static_descend(ix, version, &sought, &descent))
+		{
+			*valid = false;
+			break;
+		}
+		if (descent.skipped)
+			hyb_filter_note(ix, asker, level, HYB_PROBE_NEGATIVE);
+		else if (!BufferIsValid(descent.buf))
+		{
+			hyb_filter_note(ix, asker, level, HYB_PROBE_HIT);
+			found = true;
+			break;
+		}
+		else
+		{
+			int			first;
+			int			last;
+			int			row;
+
+			hyb_leaf_open(&leaf, ix->desc, BufferGetPage(descent.buf), ix->rel,
+						  descent.block);
+			first = hyb_leaf_search(&leaf, &pos, &row);
+			last = hyb_leaf_search(&leaf, high, &row);
+			while (first < last && hyb_leaf_is_tombstone(&leaf, first))
+				first++;
+			UnlockReleaseBuffer(descent.buf);
+			found = first < last;
+		}
+		if (found || hyb_pos_compare(ix->desc, &descent.fence, high) >= 0)
+			break;
+
+		/* on to the next leaf; the fence's memory is used again */
+		hyb_pos_copy(&pos, &pos_key, &descent.fence);
+	}
+	hyb_leaf_close(&leaf);
+	return found;
+}
+
+/*
+ * hybrid_may_contain(index regclass, VARIADIC keys "any") RETURNS boolean
+ *
+ * False: no entry has these values in its first key columns.  A NULL, also a
+ * cast's, is a key.
+ */
+Datum
+hybrid_may_contain(PG_FUNCTION_ARGS)
+{
+	HybInspected inspected;
+	HybIndex   *ix;
+	HybVersion *version = palloc(sizeof(HybVersion));
+	HybDynBatch batch;
+	KeyValues	keys = {0};
+	HybBuf		key = {0};
+	HybPos		low;
+	HybPos		high;
+	uint64		hash = 0;
+	int			ncols = PG_NARGS() - 1;
+	int			nest_level;
+	bool		valid;
+	bool		found;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	if (get_fn_expr_variadic(fcinfo->flinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("keys cannot be given as a VARIADIC array")));
+	hyb_inspect_open_as_caller(PG_GETARG_OID(0), AccessShareLock,
+							   HYB_ACCESS_KEYS, &inspected);
+	check_columns(inspected.index, ncols);
+
+	/* what a cast, the caller's code, sets ends before the owner's code runs */
+	nest_level = NewGUCNestLevel();
+	for (int i = 1; i <= ncols; i++)
+		add_argument(fcinfo, i, inspected.index, &keys);
+	AtEOXact_GUC(false, nest_level);
+	hyb_inspect_become_owner(&inspected);
+	ix = hyb_index_create_handle(inspected.index);
+	encode_keys(ix, &keys, &key);
+
+	/*
+	 * No entry is so long.  But one of fewer bytes may be equal to this key,
+	 * or, once there is a dictionary, be this key.
+	 */
+	if (key.len > HYB_MAX_ENTRY_SIZE)
+	{
+		found = !ix->desc->exact || ix->desc->has_encoded;
+		hyb_inspect_close(&inspected);
+		PG_RETURN_BOOL(found);
+	}
+	hyb_pos_set(&low, &key, ncols, HYB_BEFORE);
+	hyb_pos_set(&high, &key, ncols, HYB_AFTER);
+	if (ncols == ix->desc->nkeys && ix->desc->exact)
+		hash = hyb_key_hash(key.data, key.len);
+
+	memset(&batch, 0, sizeof(batch));
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		hyb_version_capture(ix, version);
+		found = false;
+		valid = true;
+		for (int i = version->nlevels; i-- > 0 && valid && !found;)
+			found = level_may_contain(ix, version, i, &low, &high, &valid);
+		if (valid && !found)
+		{
+			HybFetch	fetch = {
+				.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+				.lo = &low,
+				.hi = &high,
+				.limit = 1,
+				.point_hash = hash
+			};
+
+			valid = hyb_dynamic_fetch(ix, version, &fetch, &batch);
+			found = batch.nitems > 0;
+		}
+	} while (!valid);
+	hyb_dyn_batch_free(&batch);
+	hyb_inspect_close(&inspected);
+	PG_RETURN_BOOL(found);
+}
+
+typedef struct CountState
+{
+	HybIndex   *ix;
+	const HybPos *low;
+	const HybPos *high;
+	double		count;
+	BlockNumber stale;			/* that was not what points to it said */
+	HybLeaf		leaf;
+} CountState;
+
+/*
+ * Entries of a leaf that lie in the range.  Its filter knows keys, not how
+ * many TIDs each has: it is asked where that is one each.  False if the leaf
+ * is not there any more.
+ */
+static bool
+count_range_leaf(CountState *state, const HybChild *child)
+{
+	HybIndex   *ix = state->ix;
+	uint32		count;
+	uint32		total;
+	Buffer		buf;
+	int			first;
+	int			last;
+	int			row;
+
+	if (hyb_filter_count_keys(ix, child, state->low, state->high, &count,
+							  &total) && child->tids == total)
+	{
+		state->count += count;
+		return true;
+	}
+	buf = hyb_page_lock(ix, child->block, InvalidBlockNumber,
+						BUFFER_LOCK_SHARE, HYB_PAGE_LEAF, child->stamp);
+	state->stale = child->block;
+	if (!BufferIsValid(buf))
+		return false;
+	hyb_leaf_open(&state->leaf, ix->desc, BufferGetPage(buf), ix->rel,
+				  child->block);
+	first = hyb_leaf_search(&state->leaf, state->low, &row);
+	last = hyb_leaf_search(&state->leaf, state->high, &row);
+	UnlockReleaseBuffer(buf);
+	if (last > first)
+		state->count += last - first;
+	return true;
+}
+
+/*
+ * Entries below a child at this level.  `low_end` and `high_end` say that the
+ * range may begin or end there.  False if the version is no longer current.
+ */
+static bool
+count_below(CountState *state, const HybChild *child, int level,
+			bool low_end, bool high_end)
+{
+	HybIndex   *ix = state->ix;
+	char	   *page;
+	int			first = 0;
+	int			last;
+
+	CHECK_FOR_INTERRUPTS();
+	if (!low_end && !high_end)
+	{
+		state->count += (double) child->tids;
+		return true;
+	}
+	if (level == 0)
+		return count_range_leaf(state, child);
+
+	page = palloc(BLCKSZ);
+	state->stale = child->block;
+	if (!hyb_page_copy(ix, child->block, InvalidBlockNumber, HYB_PAGE_INNER,
+					   child->stamp, page))
+		return false;
+	last = hyb_inner_count((Page) page) - 1;
+	if (low_end)
+		first = hyb_inner_search(ix->desc, (Page) page, state->low, false,
+								 ix->rel, child->block);
+	if (high_end)
+		last = hyb_inner_search(ix->desc, (Page) page, state->high, true,
+								ix->rel, child->block);
+	for (int i = first; i <= last; i++)
+	{
+		HybChild	below;
+
+		hyb_inner_get((Page) page, i, &below, ix->rel, child->block);
+		if (!count_below(state, &below, level - 1, low_end && i == first,
+						 high_end && i == last))
+			return false;
+	}
+	pfree(page);
+	return true;
+}
+
+/* Entries of all levels.  False if the version is no longer current. */
+static bool
+count_static(CountState *state, const HybVersion *version)
+{
+	state->count = 0;
+	for (int i = 0; i < version->nlevels; i++)
+	{
+		const HybRoot *root = &version->levels[i];
+		HybChild	child = {.block = root->block,.stamp = root->stamp,
+		.filter_block = InvalidBlockNumber};
+
+		if (root->height > 0 &&
+			!count_below(state, &child, (int) root->height - 1, true, true))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Dynamic entries between two positions; those above the first so many are
+ * taken to be spread as the static entries are, of which the range has this
+ * share.  False if the version is no longer current.
+ */
+static bool
+estimate_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
+				 const HybPos *high, double share, double *count)
+{
+	double		all = (double) (version->active.nentries +
+								version->frozen.nentries);
+	HybDynBatch batch;
+	HybPos		from = *low;
+	HybFetch	fetch = {
+		.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+		.lo = &from,
+		.hi = high,
+		.limit = COUNT_BATCH
+	};
+	HybBuf		last = {0};
+	bool		valid;
+
+	*count = 0;
+	memset(&batch, 0, sizeof(batch));
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		valid = hyb_dynamic_fetch(ix, version, &fetch, &batch);
+		if (!valid)
+			break;
+		*count += batch.nitems;
+		if (!batch.complete && batch.nitems > 0)
+			hyb_dyn_batch_last(ix, &batch, &from, &last);
+	} while (!batch.complete && batch.nitems > 0 && *count < COUNT_DYNAMIC);
+	if (valid && !batch.complete)
+		*count += Max(all - *count, 0) * share;
+	hyb_dyn_batch_free(&batch);
+	return valid;
+}
+
+/*
+ * The values where the range of hybrid_approx_count begins in the index (`end`:
+ * where it ends); none where NULL says that there is no bound.
+ */
+static void
+read_bound(FunctionCallInfo fcinfo, Relation index, bool end, KeyValues *bound)
+{
+	bool		desc = (index->rd_indoption[0] & INDOPTION_DESC) != 0;
+	int			arg = end == desc ? 1 : 2;
+	Oid			type;
+
+	bound->n = 0;
+	if (PG_ARGISNULL(arg))
+		return;
+	type = argument_type(fcinfo, arg);
+	if (is_row(index, type))
+		add_row(index, PG_GETARG_HEAPTUPLEHEADER(arg), bound);
+	else
+	{
+		add_value(index, type, PG_GETARG_DATUM(arg), bound);
+		if (bound->isnull[0])
+			bound->n = 0;
+	}
+}
+
+/*
+ * The bound as a position.  Columns of a row have to be sorted the same way, or
+ * what lies between two rows is not one range.  No bound is where the first
+ * column's values begin, or end, without NULLs.
+ */
+static void
+bound_pos(const HybIndex *ix, const KeyValues *bound, bool end, HybPos *pos,
+		  HybBuf *key)
+{
+	const HybColumn *col = &ix->desc->cols[0];
+
+	if (bound->n == 0)
+	{
+		if (end != col->nulls_first)
+			hyb_key_encode_column(col, (Datum) 0, true, key);
+		set_range_end(pos, key, key->len > 0,
+					  end == (key->len > 0) ? HYB_BEFORE : HYB_AFTER);
+		return;
+	}
+	for (int i = 1; i < bound->n; i++)
+		if (ix->desc->cols[i].desc != col->desc)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("the first %d columns of index \"%s\" are not sorted in the same direction",
+							bound->n, RelationGetRelationName(ix->rel))));
+	encode_keys(ix, bound, key);
+	set_range_end(pos, key, bound->n, end ? HYB_AFTER : HYB_BEFORE);
+}
+
+/*
+ * hybrid_approx_count(index regclass, low anycompatible, high anycompatible)
+ * RETURNS bigint
+ *
+ * Entries whose first key column lies between the two values, ends included, or
+ * whose first columns lie between two rows; NULL, also a cast's, stands for no
+ * bound.
+ */
+Datum
+hybrid_approx_count(PG_FUNCTION_ARGS)
+{
+	HybInspected inspected;
+	HybIndex   *ix;
+	HybVersion *version = palloc(sizeof(HybVersion));
+	HybMetaPage meta;
+	KeyValues	bounds[2] = {{0}, {0}};
+	int			nest_level;
+	HybBuf		keys[2] = {{0}, {0}};
+	HybPos		pos[2];
+	CountState	state;
+	double		static_tids;
+	double		result;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	hyb_inspect_open_as_caller(PG_GETARG_OID(0), AccessShareLock,
+							   HYB_ACCESS_KEYS, &inspected);
+	nest_level = NewGUCNestLevel();
+	for (int i = 0; i < 2; i++)
+		read_bound(fcinfo, inspected.index, i == 1, &bounds[i]);
+	AtEOXact_GUC(false, nest_level);
+	hyb_inspect_become_owner(&inspected);
+	ix = hyb_index_create_handle(inspected.index);
+	for (int i = 0; i < 2; i++)
+		bound_pos(ix, &bounds[i], i == 1, &pos[i], &keys[i]);
+
+	hyb_meta_copy(ix, &meta);
+	memset(&state, 0, sizeof(state));
+	state.ix = ix;
+	state.low = &pos[0];
+	state.high = &pos[1];
+	static_tids = (double) hyb_meta_static(&meta).tids;
+
+	if (hyb_pos_compare(ix->desc, &pos[0], &pos[1]) >= 0)
+		result = 0;
+	else
+		for (;;)
+		{
+			double		dynamic;
+
+			CHECK_FOR_INTERRUPTS();
+			hyb_version_capture(ix, version);
+			if (!count_static(&state, version))
+			{
+				hyb_check_stale(ix, version, state.stale);
+				continue;
+			}
+			if (!estimate_dynamic(ix, version, &pos[0], &pos[1],
+								  static_tids > 0 ? state.count / static_tids : 1,
+								  &dynamic))
+				continue;
+			result = state.count + dynamic;
+			break;
+		}
+	hyb_leaf_close(&state.leaf);
+	hyb_inspect_close(&inspected);
+	PG_RETURN_INT64((int64) rint(result));
+}

@@ -1,0 +1,446 @@
+/*
+ * operator_classes.c
+ *		Operator classes for types of other people's, made from btree's.
+ *
+ * The members of a btree operator family are what a hybrid one needs: numbers
+ * of operators and support functions are the same.  So a family is copied,
+ * with the classes that we lack, by the server's own statements: who may
+ * create operator classes, and what depends on what, is the server's to say.
+ * A copy is written to the schema of the original, as an object of its own
+ * that is dumped; but nothing in pg_catalog is.
+ */
+#include "base/compat.h"
+
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "catalog/dependency.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_amop.h"
+#include "catalog/pg_amproc.h"
+#include "catalog/pg_extension.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_opclass.h"
+#include "catalog/pg_opfamily.h"
+#include "commands/defrem.h"
+#include "commands/extension.h"
+#include "executor/spi.h"
+#include "funcapi.h"
+#include "key/key.h"
+#include "utils/builtins.h"
+#include "utils/catcache.h"
+#include "utils/lsyscache.h"
+#include "utils/regproc.h"
+#include "utils/syscache.h"
+
+PG_FUNCTION_INFO_V1(hybrid_make_operator_classes);
+PG_FUNCTION_INFO_V1(hybrid_complete_operator_families);
+
+/* An operator class, or what is needed of it */
+typedef struct OpClass
+{
+	Oid			oid;
+	Oid			family;
+	Oid			type;
+	Oid			schema;
+	bool		is_default;
+	NameData	name;
+} OpClass;
+
+/* One copy of a family is at hand. */
+typedef struct FamilyCopy
+{
+	Oid			from;			/* btree's */
+	Oid			to;				/* ours */
+	Oid			schema;			/* of ours */
+	const char *name;
+} FamilyCopy;
+
+static void
+run(const char *statement)
+{
+	int			result = SPI_execute(statement, false, 0);
+
+	if (result < 0)
+		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(result));
+}
+
+/* All operator classes of an access method: a list of OpClass. */
+static List *
+classes_of(Oid method)
+{
+	CatCList   *all = SearchSysCacheList1(CLAAMNAMENSP, ObjectIdGetDatum(method));
+	List	   *result = NIL;
+
+	for (int i = 0; i < all->n_members; i++)
+	{
+		Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(&all->members[i]->tuple);
+		OpClass    *class = palloc(sizeof(OpClass));
+
+		class->oid = form->oid;
+		class->family = form->opcfamily;
+		class->type = form->opcintype;
+		class->schema = form->opcnamespace;
+		class->is_default = form->opcdefault;
+		class->name = form->opcname;
+		result = lappend(result, class);
+	}
+	ReleaseCatCacheList(all);
+	return result;
+}
+
+/* Have both the same operators for the type of theirs? */
+static bool
+same_order(const OpClass *a, const OpClass *b)
+{
+	for (int strategy = 1; strategy <= BTMaxStrategyNumber; strategy++)
+		if (get_opfamily_member(a->family, a->type, a->type, strategy) !=
+			get_opfamily_member(b->family, a->type, a->type, strategy))
+			return false;
+	return true;
+}
+
+/*
+ * Has a btree class a counterpart among ours?  If it is the default one, so is
+ * its counterpart, unless somebody has chosen another default.
+ */
+static bool
+has_counterpart(const OpClass *class, List *ours)
+{
+	bool		same = false;
+	bool		same_default = false;
+	bool		any_default = false;
+	ListCell   *lc;
+
+	foreach(lc, ours)
+	{
+		const OpClass *other = lfirst(lc);
+
+		if (other->type != class->type)
+			continue;
+		any_default |= other->is_default;
+		if (!same_order(class, other))
+			continue;
+		same = true;
+		same_default |= other->is_default;
+	}
+	return same && (!class->is_default || same_default || any_default);
+}
+
+static bool
+has_default(Oid type, List *ours)
+{
+	ListCell   *lc;
+
+	foreach(lc, ours)
+	{
+		const OpClass *class = lfirst(lc);
+
+		if (class->type == type && class->is_default)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Is every operator of one family in another?  What we copied a family to, and
+ * nothing else, answers so.
+ */
+static bool
+is_part_of(Oid part, Oid whole)
+{
+	CatCList   *members = SearchSysCacheList1(AMOPSTRATEGY,
+											  ObjectIdGetDatum(part));
+	bool		all = true;
+
+	for (int i = 0; i < members->n_members && all; i++)
+	{
+		Form_pg_amop member = (Form_pg_amop)
+			GETSTRUCT(&members->members[i]->tuple);
+
+		all = get_opfamily_member(whole, member->amoplefttype,
+								  member->amoprighttype,
+								  member->amopstrategy) == member->amopopr;
+	}
+	ReleaseCatCacheList(members);
+	return all;
+}
+
+/* May we add members?  Those of an extension's family would not be dumped. */
+static bool
+is_extensible(Oid family)
+{
+	Oid			extension = getExtensionOfObject(OperatorFamilyRelationId,
+												 family);
+
+	return !OidIsValid(extension) ||
+		(creating_extension && extension == CurrentExtensionObject);
+}
+
+static char *
+qualified(Oid schema, const char *name)
+{
+	return quote_qualified_identifier(get_namespace_name(schema), name);
+}
+
+/* The name, or one like it that no operator class of ours has. */
+static const char *
+free_class_name(Oid method, const char *original, Oid schema)
+{
+	const char *name = original;
+
+	for (int n = 1; SearchSysCacheExists3(CLAAMNAMENSP,
+										  ObjectIdGetDatum(method),
+										  CStringGetDatum(name),
+										  ObjectIdGetDatum(schema)); n++)
+		name = makeObjectName(original, NULL, psprintf("%d", n));
+	return name;
+}
+
+static char *
+family_name(Oid family)
+{
+	HeapTuple	tuple = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(family));
+	char	   *name;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for operator family %u", family);
+	name = pstrdup(NameStr(((Form_pg_opfamily) GETSTRUCT(tuple))->opfname));
+	ReleaseSysCache(tuple);
+	return name;
+}
+
+static Oid
+find_family(Oid method, const char *name, Oid schema)
+{
+	return GetSysCacheOid3(OPFAMILYAMNAMENSP, Anum_pg_opfamily_oid,
+						   ObjectIdGetDatum(method), CStringGetDatum(name),
+						   ObjectIdGetDatum(schema));
+}
+
+/*
+ * What a btree family was copied to in this schema: false if it was not, and
+ * copy->name is a name that is free.
+ */
+static bool
+find_copy(Oid from, Oid method, Oid schema, FamilyCopy *copy)
+{
+	const char *original = family_name(from);
+	const char *name = original;
+
+	copy->from = from;
+	copy->schema = schema;
+	for (int n = 1;; n++)
+	{
+		copy->to = find_family(method, name, schema);
+		copy->name = name;
+		if (!OidIsValid(copy->to))
+			return false;
+		if (is_extensible(copy->to) && is_part_of(copy->to, from))
+			return true;
+		name = makeObjectName(original, NULL, psprintf("%d", n));
+	}
+}
+
+/*
+ * The same; the copy is created, empty, if there is none.  If `extension` is
+ * valid, it goes when that does.
+ */
+static void
+open_copy(Oid from, Oid method, Oid schema, Oid extension, FamilyCopy *copy)
+{
+	if (find_copy(from, method, schema, copy))
+		return;
+	run(psprintf("CREATE OPERATOR FAMILY %s USING hybrid",
+				 qualified(schema, copy->name)));
+	copy->to = find_family(method, copy->name, schema);
+	if (OidIsValid(extension) && !creating_extension)
+	{
+		ObjectAddress ours = {OperatorFamilyRelationId, copy->to};
+		ObjectAddress theirs = {ExtensionRelationId, extension};
+
+		recordDependencyOn(&ours, &theirs, DEPENDENCY_AUTO_EXTENSION);
+	}
+}
+
+static void
+append_types(StringInfo list, Oid left, Oid right)
+{
+	appendStringInfo(list, "(%s, %s)", format_type_be_qualified(left),
+					 format_type_be_qualified(right));
+}
+
+/*
+ * Append, as CREATE OPERATOR CLASS and ALTER OPERATOR FAMILY want to read them,
+ * the members of btree's family that ours lacks: those of a type and itself
+ * only, if it is valid, else all.  With `ours_stay` the family has been written
+ * for our access method, and gets just what makes it faster: what btree says of
+ * equal images need not be true of how we store values.
+ */
+static void
+append_missing(const FamilyCopy *copy, Oid type, bool ours_stay,
+			   StringInfo list)
+{
+	CatCList   *operators = SearchSysCacheList1(AMOPSTRATEGY,
+												ObjectIdGetDatum(copy->from));
+	CatCList   *functions = SearchSysCacheList1(AMPROCNUM,
+												ObjectIdGetDatum(copy->from));
+
+	for (int i = 0; i < operators->n_members; i++)
+	{
+		Form_pg_amop op = (Form_pg_amop)
+			GETSTRUCT(&operators->members[i]->tuple);
+
+		if ((OidIsValid(type) &&
+			 (op->amoplefttype != type || op->amoprighttype != type)) ||
+			OidIsValid(get_opfamily_member(copy->to, op->amoplefttype,
+										   op->amoprighttype,
+										   op->amopstrategy)))
+			continue;
+		appendStringInfo(list, "%s OPERATOR %d %s", list->len > 0 ? "," : "",
+						 op->amopstrategy,
+						 format_operator_qualified(op->amopopr));
+	}
+	for (int i = 0; i < functions->n_members; i++)
+	{
+		Form_pg_amproc proc = (Form_pg_amproc)
+			GETSTRUCT(&functions->members[i]->tuple);
+
+		if ((OidIsValid(type) && (proc->amproclefttype != type ||
+								  proc->amprocrighttype != type)) ||
+			proc->amprocnum > HYB_NSUPPORT ||
+			(ours_stay && proc->amprocnum > HYB_INRANGE_PROC) ||
+			OidIsValid(get_opfamily_proc(copy->to, proc->amproclefttype,
+										 proc->amprocrighttype,
+										 proc->amprocnum)))
+			continue;
+		appendStringInfo(list, "%s FUNCTION %d ", list->len > 0 ? "," : "",
+						 proc->amprocnum);
+		append_types(list, proc->amproclefttype, proc->amprocrighttype);
+		appendStringInfo(list, " %s", format_procedure_qualified(proc->amproc));
+	}
+	ReleaseCatCacheList(functions);
+	ReleaseCatCacheList(operators);
+}
+
+/* Members that belong to no class of ours: of two types, and of new ones. */
+static void
+add_loose_members(const FamilyCopy *copy, bool ours_stay)
+{
+	StringInfoData list;
+
+	initStringInfo(&list);
+	append_missing(copy, InvalidOid, ours_stay, &list);
+	if (list.len > 0)
+		run(psprintf("ALTER OPERATOR FAMILY %s USING hybrid ADD%s",
+					 qualified(copy->schema, copy->name), list.data));
+}
+
+/* Make the class of ours for one of btree's, and return it as a row. */
+static void
+make_class(const OpClass *class, Oid method, Oid schema,
+		   ReturnSetInfo *result)
+{
+	bool		is_default = class->is_default &&
+		!has_default(class->type, classes_of(method));
+	char	   *name = qualified(schema, free_class_name(method, NameStr(class->name),
+														 schema));
+	FamilyCopy	copy;
+	StringInfoData members;
+	Datum		values[3];
+	bool		nulls[3] = {false};
+
+	open_copy(class->family, method, schema,
+			  getExtensionOfObject(OperatorClassRelationId, class->oid),
+			  &copy);
+
+	/* a second class for a type has its members from the first one */
+	initStringInfo(&members);
+	append_missing(&copy, class->type, false, &members);
+	if (members.len == 0)
+		appendStringInfo(&members, " STORAGE %s",
+						 format_type_be_qualified(class->type));
+	run(psprintf("CREATE OPERATOR CLASS %s%s FOR TYPE %s USING hybrid FAMILY %s AS%s",
+				 name, is_default ? " DEFAULT" : "",
+				 format_type_be_qualified(class->type),
+				 qualified(schema, copy.name), members.data));
+
+	values[0] = CStringGetTextDatum(name);
+	values[1] = ObjectIdGetDatum(class->type);
+	values[2] = BoolGetDatum(is_default);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/*
+ * hybrid_make_operator_classes(type regtype DEFAULT NULL)
+ *		RETURNS TABLE (operator_class text, type regtype, is_default boolean)
+ *
+ * A family is copied whole, members of two types too.  One that has been
+ * copied before gets what has been added to btree's since.
+ */
+Datum
+hybrid_make_operator_classes(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	Oid			type = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
+	Oid			method = get_index_am_oid("hybrid", false);
+	List	   *theirs = classes_of(BTREE_AM_OID);
+	List	   *ours = classes_of(method);
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	SPI_connect();
+	foreach(lc, theirs)
+	{
+		OpClass    *class = lfirst(lc);
+
+		/* pg_dump leaves out whatever is in pg_catalog */
+		if (class->schema == PG_CATALOG_NAMESPACE)
+			class->schema = get_func_namespace(fcinfo->flinfo->fn_oid);
+		if ((OidIsValid(type) && class->type != type) ||
+			isAnyTempNamespace(class->schema))
+			theirs = foreach_delete_current(theirs, lc);
+		else if (!has_counterpart(class, ours))
+			make_class(class, method, class->schema, result);
+	}
+	foreach(lc, theirs)
+	{
+		const OpClass *class = lfirst(lc);
+		FamilyCopy	copy;
+
+		if (find_copy(class->family, method, class->schema, &copy))
+			add_loose_members(&copy, false);
+	}
+	SPI_finish();
+	return (Datum) 0;
+}
+
+/*
+ * hybrid_complete_operator_families() RETURNS void
+ *
+ * Adds to families of ours, as their script has made them, what btree's of the
+ * same name have on this server beyond that.
+ */
+Datum
+hybrid_complete_operator_families(PG_FUNCTION_ARGS)
+{
+	Oid			method = get_index_am_oid("hybrid", false);
+	Oid			schema = get_func_namespace(fcinfo->flinfo->fn_oid);
+	ListCell   *lc;
+
+	SPI_connect();
+	foreach(lc, classes_of(BTREE_AM_OID))
+	{
+		const OpClass *class = lfirst(lc);
+		FamilyCopy	copy = {.from = class->family,.schema = schema};
+
+		if (class->schema != PG_CATALOG_NAMESPACE)
+			continue;
+		copy.name = family_name(class->family);
+		copy.to = find_family(method, copy.name, schema);
+		if (OidIsValid(copy.to))
+			add_loose_members(&copy, true);
+	}
+	SPI_finish();
+	PG_RETURN_VOID();
+}

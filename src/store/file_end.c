@@ -1,0 +1,412 @@
+/*
+ * file_end.c
+ *		The end of the file that VACUUM is about to cut off.
+ *
+ * Both lists are changed with the metapage locked exclusively only, so it does
+ * not matter in what order their pages are locked, and all changes are made by
+ * records that change the metapage too, as survey.c needs them.
+ */
+#include "base/compat.h"
+
+#include "access/xlog.h"
+#include "catalog/storage.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "store/file_end.h"
+#include "store/space.h"
+#include "utils/rel.h"
+
+/*
+ * The last page of the free list, locked exclusively, as the metapage is;
+ * InvalidBuffer if the list is empty.
+ */
+static Buffer
+lock_last(const HybIndex *ix, const HybMetaPage *meta)
+{
+	BlockNumber from = HYB_METAPAGE_BLKNO;
+	BlockNumber block = meta->freelist;
+	Buffer		last = InvalidBuffer;
+
+	/* links that go round would have it go on for ever */
+	for (uint32 n = 0; BlockNumberIsValid(block); n++)
+	{
+		if (n >= meta->free_blocks)
+			hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+						  "The free list is longer than the metapage says.");
+		if (BufferIsValid(last))
+			UnlockReleaseBuffer(last);
+		last = hyb_freelist_lock(ix, block, from);
+		from = block;
+		block = hyb_page_opaque(BufferGetPage(last))->link;
+	}
+	return last;
+}
+
+void
+hyb_file_end_begin(const HybIndex *ix, BlockNumber cut)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	Buffer		last = InvalidBuffer;
+	HybWalSet	set;
+
+	Assert(meta->cut_end == 0 && cut > HYB_METAPAGE_BLKNO);
+	if (BlockNumberIsValid(meta->cut_list))
+		last = lock_last(ix, meta);
+
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	if (BufferIsValid(last))
+	{
+		hyb_page_opaque(BufferGetPage(last))->link = meta->cut_list;
+		hyb_wal_opaque(&set, last);
+	}
+	else if (BlockNumberIsValid(meta->cut_list))
+		meta->freelist = meta->cut_list;
+	meta->free_blocks += meta->cut_blocks;
+	hyb_meta_end_cut(meta);
+	meta->cut = cut;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	if (BufferIsValid(last))
+		UnlockReleaseBuffer(last);
+	UnlockReleaseBuffer(metabuf);
+}
+
+/* What is to be moved from a page of the free list, all of it locked. */
+typedef struct Sift
+{
+	const HybIndex *ix;
+	Buffer		metabuf;
+	HybMetaPage *meta;
+	Buffer		before;			/* page before it, or the metapage */
+	Buffer		trunk;			/* the page */
+	HybPageOpaque *opaque;		/* of it */
+	BlockNumber *list;
+} Sift;
+
+#ifdef USE_ASSERT_CHECKING
+static void
+sift_assert_valid(const Sift *sift)
+{
+	Assert(hyb_page_is_mine(sift->metabuf) && hyb_page_is_mine(sift->trunk));
+	Assert(!BufferIsValid(sift->before) || hyb_page_is_mine(sift->before));
+	Assert(sift->meta == hyb_page_meta(BufferGetPage(sift->metabuf)));
+	Assert(sift->opaque == hyb_page_opaque(BufferGetPage(sift->trunk)));
+	Assert(sift->opaque->count <= HYB_FREELIST_CAPACITY);
+	Assert(BlockNumberIsValid(sift->meta->cut) && sift->meta->cut_end == 0);
+}
+#else
+#define sift_assert_valid(sift) ((void) (sift))
+#endif
+
+/*
+ * The page of the end's list that takes more blocks, locked exclusively: its
+ * first one, or one of the end's blocks on sift->trunk, which then is the last
+ * one on that.  InvalidBuffer if somebody has all of these pinned.
+ */
+static Buffer
+lock_target(Sift *sift)
+{
+	const HybIndex *ix = sift->ix;
+
+	sift_assert_valid(sift);
+	/* these pages are locked already */
+	if (sift->meta->cut_list == BufferGetBlockNumber(sift->trunk) ||
+		(BufferIsValid(sift->before) &&
+		 sift->meta->cut_list == BufferGetBlockNumber(sift->before)))
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+					  "A page of the free list is one of the end that is to be cut off, too.");
+	if (BlockNumberIsValid(sift->meta->cut_list))
+	{
+		Buffer		target = hyb_freelist_lock(ix, sift->meta->cut_list,
+											   HYB_METAPAGE_BLKNO);
+
+		if (hyb_page_opaque(BufferGetPage(target))->count < HYB_FREELIST_CAPACITY)
+			return target;
+		UnlockReleaseBuffer(target);
+	}
+	for (int i = 0; i < sift->opaque->count; i++)
+	{
+		Buffer		target;
+
+		if (!hyb_meta_cuts(sift->meta, sift->list[i]))
+			continue;
+		target = hyb_space_open(ix, sift->list[i],
+								BufferGetBlockNumber(sift->trunk));
+		if (BufferIsValid(target))
+			return target;
+	}
+	return InvalidBuffer;
+}
+
+/*
+ * Move the blocks of the end that the page names.  False if that cannot be done
+ * now.
+ */
+static bool
+sift_blocks(Sift *sift)
+{
+	HybMetaPage *meta = sift->meta;
+	Buffer		target = lock_target(sift);
+	BlockNumber block;
+	Page		page;
+	uint32		kept = 0;
+	HybWalSet	set;
+
+	if (!BufferIsValid(target))
+		return false;
+	block = BufferGetBlockNumber(target);
+	page = BufferGetPage(target);
+
+	hyb_wal_begin(&set, sift->ix->rel);
+	START_CRIT_SECTION();
+	if (block != meta->cut_list)
+	{
+		hyb_freelist_init(sift->ix, page, meta->cut_list);
+		meta->cut_list = block;
+		meta->cut_blocks++;
+		meta->free_blocks--;
+	}
+	for (uint32 i = 0; i < sift->opaque->count; i++)
+	{
+		HybPageOpaque *opaque = hyb_page_opaque(page);
+		BlockNumber at = sift->list[i];
+
+		if (at == block)
+			continue;
+		if (!hyb_meta_cuts(meta, at) || opaque->count == HYB_FREELIST_CAPACITY)
+		{
+			sift->list[kept++] = at;
+			continue;
+		}
+		Assert(meta->free_blocks > 0);
+		hyb_freelist_blocks(page)[opaque->count++] = at;
+		meta->cut_blocks++;
+		meta->free_blocks--;
+	}
+	Assert(kept <= sift->opaque->count);
+	sift->opaque->count = kept;
+	hyb_wal_image(&set, target);
+	hyb_wal_image(&set, sift->trunk);
+	hyb_wal_meta(&set, sift->metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(target);
+	return true;
+}
+
+/*
+ * The page, which names no blocks of the end, is one itself: it becomes a page
+ * of the end's list.  If it names any blocks one of them takes its place.
+ * False if somebody has all of them pinned.
+ */
+static bool
+sift_page(Sift *sift)
+{
+	HybMetaPage *meta = sift->meta;
+	Page		page = BufferGetPage(sift->trunk);
+	BlockNumber block = BufferGetBlockNumber(sift->trunk);
+	BlockNumber next = sift->opaque->link;
+	int			left = (int) sift->opaque->count;
+	int			at = 0;
+	Buffer		other = InvalidBuffer;
+	HybWalSet	set;
+
+	sift_assert_valid(sift);
+	Assert(hyb_meta_cuts(meta, block));
+	for (; at < left && !BufferIsValid(other); at++)
+		other = hyb_space_open(sift->ix, sift->list[at], block);
+	if (left > 0 && !BufferIsValid(other))
+		return false;
+
+	hyb_wal_begin(&set, sift->ix->rel);
+	START_CRIT_SECTION();
+	if (BufferIsValid(other))
+	{
+		hyb_freelist_init(sift->ix, BufferGetPage(other), next);
+		next = BufferGetBlockNumber(other);
+		sift->list[at - 1] = sift->list[--left];
+		hyb_page_opaque(BufferGetPage(other))->count = left;
+		memcpy(hyb_freelist_blocks(BufferGetPage(other)), sift->list,
+			   left * sizeof(BlockNumber));
+		hyb_wal_image(&set, other);
+	}
+	if (BufferIsValid(sift->before))
+	{
+		hyb_page_opaque(BufferGetPage(sift->before))->link = next;
+		hyb_wal_opaque(&set, sift->before);
+	}
+	else
+		meta->freelist = next;
+	hyb_freelist_init(sift->ix, page, meta->cut_list);
+	meta->cut_list = block;
+	meta->cut_blocks++;
+	meta->free_blocks--;
+	hyb_wal_image(&set, sift->trunk);
+	hyb_wal_meta(&set, sift->metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	if (BufferIsValid(other))
+		UnlockReleaseBuffer(other);
+	return true;
+}
+
+/*
+ * Contract in file_end.h.  What comes before the first page that is to be changed is
+ * looked at each time: insertions take pages off the beginning meanwhile.
+ */
+HybSiftResult
+hyb_file_end_sift(const HybIndex *ix)
+{
+	Sift		sift = {.ix = ix};
+	HybSiftResult result = HYB_SIFT_DONE;
+	BlockNumber block;
+	BlockNumber from = HYB_METAPAGE_BLKNO;
+
+	sift.metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &sift.meta);
+	if (!BlockNumberIsValid(sift.meta->cut) || sift.meta->cut_end != 0)
+		result = HYB_SIFT_STUCK;
+	block = sift.meta->freelist;
+	for (uint32 n = 0; result == HYB_SIFT_DONE && BlockNumberIsValid(block); n++)
+	{
+		bool		names = false;
+
+		if (n >= sift.meta->free_blocks)
+			hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
+						  "The free list is longer than the metapage says.");
+		if (BufferIsValid(sift.before))
+			UnlockReleaseBuffer(sift.before);
+		/* a page that is locked must not be locked again */
+		if (block == from && from != HYB_METAPAGE_BLKNO)
+			hyb_corrupted(ix->rel, from, "A free-list page has a link to itself.");
+		sift.before = sift.trunk;
+		sift.trunk = hyb_freelist_lock(ix, block, from);
+		sift.opaque = hyb_page_opaque(BufferGetPage(sift.trunk));
+		sift.list = hyb_freelist_blocks(BufferGetPage(sift.trunk));
+		for (uint32 i = 0; i < sift.opaque->count && !names; i++)
+			names = hyb_meta_cuts(sift.meta, sift.list[i]);
+		if (names)
+			result = sift_blocks(&sift) ? HYB_SIFT_MORE : HYB_SIFT_STUCK;
+		else if (hyb_meta_cuts(sift.meta, block))
+			result = sift_page(&sift) ? HYB_SIFT_MORE : HYB_SIFT_STUCK;
+		from = block;
+		block = sift.opaque->link;
+	}
+	if (BufferIsValid(sift.before))
+		UnlockReleaseBuffer(sift.before);
+	if (BufferIsValid(sift.trunk))
+		UnlockReleaseBuffer(sift.trunk);
+	UnlockReleaseBuffer(sift.metabuf);
+	return result;
+}
+
+/* Is all of an end free, as the metapage says, which is locked? */
+static bool
+all_free(const HybIndex *ix, const HybMetaPage *meta, BlockNumber nblocks)
+{
+	return BlockNumberIsValid(meta->cut) && meta->cut_end == 0 &&
+		nblocks > meta->cut && meta->cut_blocks == nblocks - meta->cut;
+}
+
+bool
+hyb_file_end_is_free(const HybIndex *ix)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	bool		free = all_free(ix, meta, RelationGetNumberOfBlocks(ix->rel));
+
+	UnlockReleaseBuffer(metabuf);
+	return free;
+}
+
+bool
+hyb_file_end_cut_off(const HybIndex *ix)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
+	BlockNumber cut = meta->cut;
+	XLogRecPtr	lsn;
+	HybWalSet	set;
+
+	Assert(CheckRelationLockedByMe(ix->rel, AccessExclusiveLock, false));
+	if (!all_free(ix, meta, nblocks))
+	{
+		UnlockReleaseBuffer(metabuf);
+		return false;
+	}
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	meta->cut_list = InvalidBlockNumber;
+	meta->cut_blocks = 0;
+	meta->cut_end = nblocks;
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	lsn = PageGetLSN(BufferGetPage(metabuf));
+	UnlockReleaseBuffer(metabuf);
+	HYB_POINT("cut-begun");
+
+	/* no list may name these blocks any more when the file is shorter */
+	if (RelationNeedsWAL(ix->rel))
+		XLogFlush(lsn);
+	RelationTruncate(ix->rel, cut);
+	HYB_POINT("cut-made");
+
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	hyb_meta_end_cut(meta);
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+	return true;
+}
+
+/*
+ * Next blocks of an end that was to be cut off to pending[]; false if there
+ * are none left, or no room.
+ */
+static bool
+take_back(const HybIndex *ix)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	int			n = hyb_meta_given_up(meta, RelationGetNumberOfBlocks(ix->rel));
+	bool		last;
+	HybWalSet	set;
+
+	last = n <= HYB_MAX_PENDING - (int) meta->npending;
+	n = Min(n, HYB_MAX_PENDING - (int) meta->npending);
+	if (meta->cut_end == 0 || (n == 0 && !last))
+	{
+		UnlockReleaseBuffer(metabuf);
+		return false;
+	}
+	hyb_wal_begin(&set, ix->rel);
+	START_CRIT_SECTION();
+	for (int i = 0; i < n; i++)
+		meta->pending[meta->npending++] = meta->cut++;
+	Assert(meta->cut <= meta->cut_end);
+	if (last)
+		hyb_meta_end_cut(meta);
+	hyb_wal_meta(&set, metabuf);
+	hyb_wal_meta_pending(&set, metabuf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(metabuf);
+	return true;
+}
+
+void
+hyb_file_end_recover(const HybIndex *ix)
+{
+	while (take_back(ix))
+	{
+		CHECK_FOR_INTERRUPTS();
+		hyb_space_settle(ix);
+	}
+}

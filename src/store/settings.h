@@ -1,0 +1,190 @@
+/*
+ * settings.h
+ *		Settings (hybridindex.*) and storage parameters (WITH).
+ */
+#ifndef HYB_SETTINGS_H
+#define HYB_SETTINGS_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "utils/rel.h"
+
+/* With assertions there is another layout of leaves, for tests. */
+#if defined(USE_ASSERT_CHECKING) && !defined(HYB_TEST_LAYOUT)
+#define HYB_TEST_LAYOUT
+#endif
+
+/* max_merge_workers at most */
+#define HYB_MAX_WORKERS		32
+
+/* dynamic_memory at most: what references to trees can name (arena.h) */
+#define HYB_MAX_DYNAMIC_KB	(16 * 1024 * 1024)
+
+/* hot_memory unless set, and at most */
+#define HYB_DEFAULT_HOT_KB	(16 * 1024)
+#define HYB_MAX_HOT_KB		(64 * 1024 * 1024)
+
+/* GUCs, hybridindex.* */
+extern int	hyb_dynamic_memory_kb;	/* dynamic_memory, 64 MB */
+extern int	hyb_merge_floor;	/* merge_floor: entries below which the ratio
+								 * does not ask for a merge */
+extern int	hyb_merge_step_pages;	/* leaves a merge step reads */
+extern bool hyb_background_merge;	/* start workers */
+extern int	hyb_max_merge_workers;	/* of the server, at a time */
+extern int	hyb_log_merge_ms;	/* log merges of workers that take as long;
+								 * -1: none */
+extern int	hyb_quiet_time;		/* ms without insertions after which an index
+								 * is quiet (merge/quiet.h); -1: it never is */
+extern bool hyb_prefetch;		/* ask for pages ahead */
+extern int	hyb_hot_memory_kb;	/* hot_memory: of hot copies, 0: none */
+extern bool hyb_replace_btree;	/* make hybrid indexes where btree is the
+								 * default */
+
+/*
+ * Since when this process has hot_memory as it is; and whether that is yet to be
+ * gone by (hot/hot_table.c).
+ */
+extern TimestampTz hyb_hot_memory_since;
+extern bool hyb_hot_memory_changed;
+
+#ifdef HYB_TEST_LAYOUT
+extern bool hyb_test_layout;	/* build leaves of the layout for tests */
+#endif
+
+#ifdef USE_ASSERT_CHECKING
+extern bool hyb_test_trie;		/* test_trie: indexes have layout = trie where
+								 * that is possible */
+extern bool hyb_test_filter;	/* test_filter: where an index wants a filter,
+								 * use HYB_FILTER_ZONE */
+#endif
+
+/*
+ * test_levels, which servers without assertions do not have: merges begin a new
+ * static level until there are as many.
+ */
+extern int	hyb_test_levels;
+
+/*
+ * test_pressure, the same: shared trees take this, less one, for the HybPressure
+ * (memtree/arena.h), and become compact without need if that is high.
+ */
+extern int	hyb_test_pressure;
+
+/* test_short_logs, the same: log/short_log.c takes memory for short */
+extern bool hyb_test_short_logs;
+
+/* What a filter is: on disk (filter/filter_kind.h), and the parameter */
+typedef enum HybFilterKind
+{
+	HYB_FILTER_NONE,
+	HYB_FILTER_SURF,
+	HYB_FILTER_ZONE,			/* for tests, no value of the parameter */
+	HYB_FILTER_POINTS,
+	HYB_FILTER_GRAFITE,
+	HYB_FILTER_AUTO				/* a value of the parameter only: points, or
+								 * none (filter/filter_choice.h) */
+} HybFilterKind;
+
+/* Does the kind say anything about ranges? */
+#define hyb_filter_has_ranges(kind) \
+	((kind) == HYB_FILTER_SURF || (kind) == HYB_FILTER_GRAFITE || \
+	 (kind) == HYB_FILTER_ZONE)
+
+/* How leaves that are built keep INCLUDE columns of variable length. */
+typedef enum HybCompression
+{
+	HYB_COMPRESSION_NONE,
+	HYB_COMPRESSION_LZ4			/* symbols, or algo/lzgroups.h where it pays */
+} HybCompression;
+
+/* What leaves of the oldest level hold: docs/trie.md. */
+typedef enum HybLayoutOption
+{
+	HYB_OPTION_COLUMNAR,		/* keys */
+	HYB_OPTION_TRIE				/* the beginnings of keys */
+} HybLayoutOption;
+
+/* Storage parameters (WITH); first field as reloptions.c wants it */
+typedef struct HybOptions
+{
+	int32		vl_len_;		/* varlena header (do not touch directly!) */
+	int			merge_ratio;	/* static : dynamic entries that triggers a
+								 * merge */
+	int			levels;			/* static levels at most; HYB_LEVELS_AUTO: as
+								 * many as pay */
+	int			filter;			/* HybFilterKind */
+	int			filter_suffix;	/* HybSurfSuffix */
+	int			filter_suffix_bits;
+	int			filter_range;	/* length of ranges that HYB_FILTER_GRAFITE is
+								 * made for */
+	int			compression;	/* HybCompression */
+	int			layout;			/* HybLayoutOption, for the next build */
+	int			access_method;	/* offset of a string, which says "hybrid" */
+	int			fillfactor;		/* btree's, without effect */
+	bool		deduplicate_items;	/* the same */
+} HybOptions;
+
+/*
+ * The storage parameter that indexes of PRIMARY KEY and UNIQUE constraints
+ * have (ddl/marker.h).
+ */
+#define HYB_ACCESS_METHOD_PARAMETER "access_method"
+
+#define HYB_DEFAULT_FILTER HYB_FILTER_AUTO
+#define HYB_DEFAULT_FILTER_SUFFIX_BITS 4
+#define HYB_DEFAULT_FILTER_RANGE 1024
+
+#define HYB_DEFAULT_MERGE_RATIO 10
+#define HYB_MIN_MERGE_RATIO 1
+#define HYB_MAX_MERGE_RATIO 1000
+
+#define hyb_merge_ratio(rel) \
+	((rel)->rd_options ? ((HybOptions *) (rel)->rd_options)->merge_ratio : \
+	 HYB_DEFAULT_MERGE_RATIO)
+
+#define HYB_LEVELS_AUTO 0
+
+#define hyb_levels_option(rel) \
+	((rel)->rd_options ? ((HybOptions *) (rel)->rd_options)->levels : \
+	 HYB_LEVELS_AUTO)
+
+#define hyb_filter_option(rel) \
+	((rel)->rd_options ? \
+	 (HybFilterKind) ((HybOptions *) (rel)->rd_options)->filter : \
+	 HYB_DEFAULT_FILTER)
+
+#define hyb_filter_suffix(rel) \
+	((rel)->rd_options ? ((HybOptions *) (rel)->rd_options)->filter_suffix : 0)
+
+#define hyb_filter_suffix_bits(rel) \
+	((rel)->rd_options ? \
+	 ((HybOptions *) (rel)->rd_options)->filter_suffix_bits : \
+	 HYB_DEFAULT_FILTER_SUFFIX_BITS)
+
+#define hyb_filter_range(rel) \
+	((rel)->rd_options ? \
+	 ((HybOptions *) (rel)->rd_options)->filter_range : \
+	 HYB_DEFAULT_FILTER_RANGE)
+
+#define HYB_DEFAULT_COMPRESSION HYB_COMPRESSION_LZ4
+
+#define hyb_compression(rel) \
+	((rel)->rd_options ? \
+	 (HybCompression) ((HybOptions *) (rel)->rd_options)->compression : \
+	 HYB_DEFAULT_COMPRESSION)
+
+#define HYB_DEFAULT_LAYOUT HYB_OPTION_COLUMNAR
+
+#define hyb_layout_option(rel) \
+	((rel)->rd_options ? \
+	 (HybLayoutOption) ((HybOptions *) (rel)->rd_options)->layout : \
+	 HYB_DEFAULT_LAYOUT)
+
+/* Defines them all.  Called once, when the library is loaded. */
+extern void hyb_settings_init(void);
+
+/* amoptions of the access method: see the server's IndexAmRoutine. */
+extern bytea *hyb_amoptions(Datum reloptions, bool validate);
+
+#endif							/* HYB_SETTINGS_H */

@@ -1,0 +1,239 @@
+/*
+ * step_space.c
+ *		Blocks that a step writes to, and those it replaces.
+ */
+#include "base/compat.h"
+
+#include "storage/lmgr.h"
+#include "store/step_space.h"
+#include "utils/rel.h"
+
+/*
+ * Free blocks reserved beyond those that a step expects to need, as some may be
+ * pinned.
+ */
+#define HYB_STEP_SPARE	4
+
+/* Blocks that one of several processes takes at once, at most. */
+#define HYB_BULK_BLOCKS	32
+
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_step_space_assert_valid(const HybStepSpace *space)
+{
+	Assert(space->stamp > 0);
+	/* blocks are tried in the order in which they were reserved */
+	Assert(space->nused >= 0 && space->nused <= space->next);
+	Assert(space->next <= space->nreserved && space->nreserved <= HYB_MAX_PENDING);
+	Assert(space->nretired >= 0 && space->nretired <= HYB_MAX_PENDING);
+	Assert(!space->bulk || (space->nreserved == 0 && space->nretired == 0));
+	Assert(space->shared ? space->bulk : space->taken == 0 || space->bulk);
+	Assert(space->nown >= 0 && space->nown <= HYB_BULK_BLOCKS);
+	Assert(space->new_inner >= 0 && space->old_inner >= 0);
+	Assert(space->new_filter >= 0 && space->old_filter >= 0);
+	Assert(space->filtered >= space->new_filter);
+}
+#endif
+
+void
+hyb_step_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
+					bool filters, int expected)
+{
+	HYB_ASSERT_NO_LWLOCK();
+	Assert(expected >= 0);
+	memset(space, 0, sizeof(*space));
+	space->ix = ix;
+	space->stamp = stamp;
+	space->filters = filters;
+	space->nreserved = hyb_space_reserve(ix, expected, HYB_STEP_SPARE,
+										 space->reserved);
+	hyb_step_space_assert_valid(space);
+}
+
+void
+hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
+					bool filters)
+{
+	memset(space, 0, sizeof(*space));
+	space->ix = ix;
+	space->stamp = stamp;
+	space->filters = filters;
+	space->bulk = true;
+}
+
+void
+hyb_bulk_space_share(HybStepSpace *space, bool shared)
+{
+	Assert(space->bulk);
+	space->shared = shared;
+}
+
+/*
+ * Take more blocks: of those that were taken last, half are not written on
+ * average, so they are few of all.
+ */
+static void
+take_blocks(HybStepSpace *space)
+{
+	Relation	rel = space->ix->rel;
+	int			n = Min(Max(space->taken / 64, 1), HYB_BULK_BLOCKS);
+
+	Assert(space->shared && space->nown == 0);
+	LockRelationForExtension(rel, ExclusiveLock);
+	for (int i = 0; i < n; i++)
+	{
+		Buffer		buf = ReadBuffer(rel, P_NEW);
+
+		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+		hyb_page_init(BufferGetPage(buf), space->ix, HYB_PAGE_FREELIST, 0, 0);
+		MarkBufferDirty(buf);
+		if (i == 0)
+			space->own = BufferGetBlockNumber(buf);
+		Assert(BufferGetBlockNumber(buf) == space->own + i);
+		UnlockReleaseBuffer(buf);
+	}
+	UnlockRelationForExtension(rel, ExclusiveLock);
+	space->nown = n;
+	space->taken += n;
+}
+
+/*
+ * The index under construction is only this process's, or that of a group of
+ * processes.  Its pages are logged when all are there.
+ */
+static BlockNumber
+bulk_write(HybStepSpace *space, const char *image)
+{
+	Buffer		buf;
+	BlockNumber block;
+
+	hyb_step_space_assert_valid(space);
+	if (space->shared && space->nown == 0)
+		take_blocks(space);
+	if (space->nown > 0)
+	{
+		buf = ReadBufferExtended(space->ix->rel, MAIN_FORKNUM, space->own,
+								 RBM_ZERO_AND_LOCK, NULL);
+		space->own++;
+		space->nown--;
+	}
+	else
+	{
+		buf = ReadBuffer(space->ix->rel, P_NEW);
+		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	}
+	block = BufferGetBlockNumber(buf);
+	Assert(block != HYB_METAPAGE_BLKNO);
+	memcpy(BufferGetPage(buf), image, BLCKSZ);
+	MarkBufferDirty(buf);
+	UnlockReleaseBuffer(buf);
+	return block;
+}
+
+BlockNumber
+hyb_step_write(HybStepSpace *space, const char *image)
+{
+	Buffer		buf = InvalidBuffer;
+	BlockNumber block = InvalidBlockNumber;
+	HybWalSet	set;
+
+	hyb_page_assert_valid((Page) unconstify(char *, image));
+	/* a dictionary is no page of a step, and has a stamp of its own */
+	Assert(hyb_page_opaque((Page) unconstify(char *, image))->stamp == space->stamp ||
+		   hyb_page_opaque((Page) unconstify(char *, image))->kind == HYB_PAGE_DICTIONARY);
+	if (space->bulk)
+		return bulk_write(space, image);
+
+	while (!BufferIsValid(buf))
+	{
+		if (space->next == space->nreserved)
+		{
+			int			more = 0;
+
+			if (!space->full)
+				more = hyb_space_reserve(space->ix, 1, HYB_STEP_SPARE - 1,
+										 space->reserved + space->nreserved);
+			if (more == 0)
+			{
+				space->full = true;
+				return InvalidBlockNumber;
+			}
+			space->nreserved += more;
+		}
+		block = space->reserved[space->next++];
+		buf = hyb_space_open(space->ix, block, InvalidBlockNumber);
+	}
+
+	hyb_wal_begin(&set, space->ix->rel);
+	START_CRIT_SECTION();
+	memcpy(BufferGetPage(buf), image, BLCKSZ);
+	hyb_wal_image(&set, buf);
+	hyb_wal_commit(&set);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buf);
+
+	space->used[space->nused++] = block;
+	hyb_step_space_assert_valid(space);
+	return block;
+}
+
+void
+hyb_step_retire(HybStepSpace *space, BlockNumber block)
+{
+	Assert(!space->bulk);
+	if (space->nretired < HYB_MAX_PENDING)
+		space->retired[space->nretired++] = block;
+	else
+		space->full = true;
+}
+
+/* The reserved blocks follow those that could not be settled. */
+static int
+kept_pending(const HybStepSpace *space, const HybMetaPage *meta)
+{
+	return (int) meta->npending - space->nreserved;
+}
+
+bool
+hyb_step_fits(const HybStepSpace *space, const HybMetaPage *meta)
+{
+	int			n = kept_pending(space, meta);
+	int			most = HYB_POINT_ATTACHED("few-blocks") ? 20 : HYB_MAX_PENDING;
+
+	return !space->full && n >= 0 &&
+		n + space->nretired + space->nreserved - space->nused <= most;
+}
+
+void
+hyb_step_no_room(const HybIndex *ix)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("could not find enough unpinned free blocks for a merge step of index \"%s\"",
+					RelationGetRelationName(ix->rel)),
+			 errhint("Retry when long-running index-only scans on the index have ended.")));
+}
+
+void
+hyb_step_give_back(const HybStepSpace *space, HybMetaPage *meta)
+{
+	int			n = kept_pending(space, meta);
+
+	hyb_step_space_assert_valid(space);
+	Assert(CritSectionCount > 0 && hyb_step_fits(space, meta));
+	memcpy(meta->pending + n, space->retired,
+		   space->nretired * sizeof(BlockNumber));
+	n += space->nretired;
+	for (int i = 0; i < space->nreserved; i++)
+	{
+		bool		used = false;
+
+		for (int j = 0; j < space->nused && !used; j++)
+			used = space->used[j] == space->reserved[i];
+		if (!used)
+			meta->pending[n++] = space->reserved[i];
+	}
+	Assert(n == kept_pending(space, meta) + space->nretired +
+		   space->nreserved - space->nused);
+	meta->npending = n;
+}

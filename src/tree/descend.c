@@ -1,0 +1,360 @@
+/*
+ * descend.c
+ *		Descent from the root of a static level to a leaf.
+ */
+#include "base/compat.h"
+
+#include "filter/filter.h"
+#include "shared/slot.h"
+#include "storage/bufmgr.h"
+#include "store/meta.h"
+#include "tree/descend.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+void
+hyb_check_stale(const HybIndex *ix, const HybVersion *version, BlockNumber block)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	bool		current = meta->version == version->version;
+
+	UnlockReleaseBuffer(metabuf);
+	if (current)
+		hyb_corrupted(ix->rel, block,
+					  "This is not the page that the index's root or an internal node points to.");
+}
+
+/*
+ * A backend's copy of a level's root, if that is an internal node.  A node
+ * never changes, so the copy is good for as long as versions have this root.
+ * Made when a root is met for the second time.
+ *
+ * Comparison functions may open other indexes, for which the copy may have to
+ * go, so only indexes ordered by memcmp have one.
+ */
+typedef struct RootCache
+{
+	uint64		stamp;			/* of the root met last, 0: none was met */
+	BlockNumber block;			/* that root */
+	int16		copy;			/* 0, or 1 + the number of its copy */
+} RootCache;
+
+/* Of each level. */
+typedef struct RootCaches
+{
+	RootCache	levels[HYB_MAX_LEVELS];
+} RootCaches;
+
+/*
+ * Copies that a backend has, of all indexes together.  Beyond that a copy goes
+ * that was not used while the hand went round: each use counts, up to a few,
+ * and each look at it takes one away.  A root that finds none to take the place
+ * of goes without.  So if more indexes are used in turn than there are copies,
+ * most of those stay what they are.
+ */
+#define ROOT_COPIES		128
+#define ROOT_USES		3
+
+typedef struct RootCopy
+{
+	RootCache  *owner;			/* NULL: nobody's */
+	int			uses;
+	char	   *page;			/* BLCKSZ bytes in TopMemoryContext, or NULL */
+} RootCopy;
+
+static RootCopy root_copies[ROOT_COPIES];
+static int	root_hand = 0;
+
+static void
+drop_copy(RootCache *cache)
+{
+	Assert(cache->copy >= 0 && cache->copy <= ROOT_COPIES);
+	Assert(cache->copy == 0 || root_copies[cache->copy - 1].owner == cache);
+	if (cache->copy != 0)
+		root_copies[cache->copy - 1].owner = NULL;
+	cache->copy = 0;
+}
+
+static void
+release_roots(void *piece)
+{
+	for (int i = 0; i < HYB_MAX_LEVELS; i++)
+		drop_copy(&((RootCaches *) piece)->levels[i]);
+}
+
+/* Copy the root that was met. */
+static void
+make_copy(RootCache *cache, Page page)
+{
+	RootCopy   *copy = &root_copies[root_hand];
+
+	if (cache->copy != 0)
+		return;
+	root_hand = (root_hand + 1) % ROOT_COPIES;
+	if (copy->owner != NULL)
+	{
+		if (copy->uses-- > 0)
+			return;
+		drop_copy(copy->owner);
+	}
+	if (copy->page == NULL)
+		copy->page = MemoryContextAlloc(TopMemoryContext, BLCKSZ);
+	memcpy(copy->page, page, BLCKSZ);
+	Assert(copy->owner == NULL && cache->stamp == hyb_page_opaque(page)->stamp);
+	copy->uses = 1;
+	copy->owner = cache;
+	cache->copy = copy - root_copies + 1;
+}
+
+static HybSlotPiece root_piece = {
+	.size = sizeof(RootCaches),
+	.release = release_roots
+};
+
+void
+hyb_static_init(void)
+{
+	hyb_slot_add_piece(&root_piece);
+}
+
+static inline RootCache *
+root_cache(const HybIndex *ix, int level)
+{
+	Assert(level >= 0 && level < HYB_MAX_LEVELS);
+	return &((RootCaches *) hyb_slot_piece(ix, &root_piece))->levels[level];
+}
+
+/* The copy, or NULL if the page has to be read. */
+static inline Page
+cached_root(const HybIndex *ix, int level, const HybRoot *root)
+{
+	const RootCache *cache;
+	RootCopy   *copy;
+
+	if (root->height <= 1 || !ix->desc->all_mem)
+		return NULL;
+	cache = root_cache(ix, level);
+	if (cache->copy == 0 || cache->block != root->block ||
+		cache->stamp != root->stamp)
+		return NULL;
+	copy = &root_copies[cache->copy - 1];
+	Assert(copy->owner == cache && hyb_page_opaque((Page) copy->page)->stamp == root->stamp);
+	copy->uses = ROOT_USES;
+	return (Page) copy->page;
+}
+
+/* A root was read, and checked. */
+static void
+note_root(const HybIndex *ix, int level, const HybChild *root, Page page)
+{
+	RootCache  *cache = root_cache(ix, level);
+
+	if (cache->block == root->block && cache->stamp == root->stamp)
+	{
+		make_copy(cache, page);
+		return;
+	}
+	drop_copy(cache);
+	cache->block = root->block;
+	cache->stamp = root->stamp;
+}
+
+/*
+ * Read and lock a page so high above the leaves.  Returns false if it is not
+ * what the pointer to it said.
+ */
+static inline bool
+read_node(const HybIndex *ix, const HybVersion *version, const HybChild *at,
+		  int height, BlockNumber from, Buffer *buf)
+{
+	*buf = hyb_page_lock(ix, at->block, from, BUFFER_LOCK_SHARE,
+						 height == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER, at->stamp);
+	if (!BufferIsValid(*buf))
+	{
+		hyb_check_stale(ix, version, at->block);
+		return false;
+	}
+	if (height > 0 && hyb_page_opaque(BufferGetPage(*buf))->level != height)
+		hyb_corrupted(ix->rel, at->block, "An internal node has the wrong level.");
+	return true;
+}
+
+/*
+ * From a node, whose block `at` is, to the child that the position leads to,
+ * with the fence that it has there, if it has one in this node.  Returns the
+ * child's number.
+ */
+static inline int
+follow_child(const HybIndex *ix, Page page, const HybSought *sought,
+			 HybChild *at, HybDescent *descent)
+{
+	BlockNumber block = at->block;
+	int			i = hyb_inner_search(ix->desc, page, sought->pos,
+									 sought->backward, ix->rel, block);
+	bool		fence = sought->want_fence &&
+		(sought->backward ? i > 0 : i + 1 < hyb_inner_count(page));
+
+	if (fence && !sought->backward)
+	{
+		hyb_inner_get(page, i + 1, at, ix->rel, block);
+		hyb_pos_copy(&descent->fence, &descent->fence_key, &at->low);
+	}
+	hyb_inner_get(page, i, at, ix->rel, block);
+	if (fence && sought->backward)
+		hyb_pos_copy(&descent->fence, &descent->fence_key, &at->low);
+	return i;
+}
+
+/*
+ * Which leaves are to be asked for, as the scan has come to child number i, at,
+ * of a level-1 node?
+ */
+static void
+find_leaves_ahead(const HybIndex *ix, Page page, const HybSought *sought,
+				  int i, const HybChild *at, BlockNumber node)
+{
+	HybLeavesAhead *ahead = sought->ahead;
+	int			step = sought->backward ? -1 : 1;
+	int			before = ahead->distance;
+	HybChild	child = *at;
+
+	ahead->n = 0;
+	if (ahead->last == at->block)
+		return;
+	if (BlockNumberIsValid(ahead->last))
+		ahead->distance = Min(Max(before * 2, 1), ahead->max);
+	ahead->last = at->block;
+	/* what follows the first one of a node was not known before */
+	if (i == (sought->backward ? hyb_inner_count(page) - 1 : 0))
+		before = 0;
+	for (int j = 1; j <= ahead->distance; j++)
+	{
+		int			k = i + j * step;
+
+		if (k < 0 || k >= hyb_inner_count(page))
+			break;
+		if (sought->backward && hyb_pos_compare(ix->desc, &child.low, ahead->bound) <= 0)
+			break;
+		hyb_inner_get(page, k, &child, ix->rel, node);
+		if (!sought->backward && hyb_pos_compare(ix->desc, &child.low, ahead->bound) >= 0)
+			break;
+		if (j >= before)
+			ahead->blocks[ahead->n++] = child.block;
+	}
+}
+
+/*
+ * Scans go on at a fence, so a damaged one that does not lie beyond the
+ * position would have them go round for ever.
+ */
+static inline void
+check_fence(const HybIndex *ix, const HybSought *sought,
+			const HybDescent *descent)
+{
+	int			cmp = hyb_pos_compare(ix->desc, &descent->fence, sought->pos);
+
+	if (sought->backward ? cmp > -1 : cmp < 1)
+	{
+		if (BufferIsValid(descent->buf))
+			UnlockReleaseBuffer(descent->buf);
+		hyb_corrupted(ix->rel, descent->block,
+					  "The separators around this leaf do not enclose the position that they led here from.");
+	}
+}
+
+#ifdef USE_ASSERT_CHECKING
+/* Is there a tree of the version to descend in? */
+static void
+sought_assert_valid(const HybVersion *version, const HybSought *sought)
+{
+	hyb_version_assert_valid(version);
+	Assert(sought->level >= 0 && sought->level < version->nlevels);
+	Assert(version->levels[sought->level].height > 0);
+	Assert(sought->ahead == NULL || sought->ahead->distance <= sought->ahead->max);
+	Assert(sought->bound == NULL || !sought->only_fence);
+}
+#else
+#define sought_assert_valid(version, sought) ((void) (sought))
+#endif
+
+bool
+hyb_static_descend(const HybIndex *ix, const HybVersion *version,
+				   const HybSought *sought, HybDescent *descent)
+{
+	HybChild	at;
+	BlockNumber from = HYB_METAPAGE_BLKNO;
+	const HybRoot *root = &version->levels[sought->level];
+	int			height = (int) root->height - 1;	/* of the page at hand */
+	Page		page;
+
+	sought_assert_valid(version, sought);
+	at.block = root->block;
+	at.stamp = root->stamp;
+	descent->buf = InvalidBuffer;
+	descent->probed = false;
+	descent->skipped = false;
+	memset(&descent->fence, 0, sizeof(HybPos));
+	descent->fence.tie = sought->backward ? HYB_BEFORE : HYB_AFTER;
+	page = cached_root(ix, sought->level, root);
+	for (;;)
+	{
+		Buffer		buf = InvalidBuffer;
+		int			child;
+
+		if (page == NULL)
+		{
+			if (!read_node(ix, version, &at, height, from, &buf))
+				return false;
+			if (height == 0)
+			{
+				descent->buf = buf;
+				break;
+			}
+			page = BufferGetPage(buf);
+			if (from == HYB_METAPAGE_BLKNO && ix->desc->all_mem)
+				note_root(ix, sought->level, &at, page);
+		}
+		from = at.block;
+		child = follow_child(ix, page, sought, &at, descent);
+		if (height == 1 && sought->ahead != NULL)
+			find_leaves_ahead(ix, page, sought, child, &at, from);
+		if (BufferIsValid(buf))
+			UnlockReleaseBuffer(buf);
+		if (height == 1 && sought->ahead != NULL)
+			for (int i = 0; i < sought->ahead->n; i++)
+				if (hyb_page_exists(ix, sought->ahead->blocks[i]))
+					(void) PrefetchBuffer(ix->rel, MAIN_FORKNUM,
+										  sought->ahead->blocks[i]);
+		page = NULL;
+		HYB_POINT("descend");
+		height--;
+		if (height == 0 && sought->only_fence)
+			break;
+		if (height == 0 && sought->bound != NULL &&
+			BlockNumberIsValid(at.filter_block))
+		{
+			/*
+			 * Whether the version is still current is for the caller to find
+			 * out, after a leaf as after a filter.
+			 */
+			HybFilterAnswer answer =
+				hyb_filter_probe(ix, &at,
+								 sought->backward ? sought->bound : sought->pos,
+								 sought->backward ? sought->pos : sought->bound);
+
+			descent->probed = answer != HYB_ANSWER_UNKNOWN;
+			descent->skipped = answer == HYB_ANSWER_NO;
+			if (descent->skipped || (descent->probed && sought->stop_at_filter))
+				break;
+		}
+	}
+	descent->block = at.block;
+	descent->stamp = at.stamp;
+	Assert(BufferIsValid(descent->buf) || sought->only_fence || descent->probed);
+	Assert(!descent->skipped || descent->probed);
+	if (sought->backward ? !HYB_POS_MIN(&descent->fence) :
+		!HYB_POS_MAX(&descent->fence))
+		check_fence(ix, sought, descent);
+	return true;
+}

@@ -1,0 +1,17 @@
+/*
+ * vacuum.h
+ *		VACUUM, as the server asks for it.
+ */
+#ifndef HYB_VACUUM_H
+#define HYB_VACUUM_H
+
+#include "access/amapi.h"
+
+extern IndexBulkDeleteResult *hyb_ambulkdelete(IndexVacuumInfo *info,
+											   IndexBulkDeleteResult *stats,
+											   IndexBulkDeleteCallback callback,
+											   void *callback_state);
+extern IndexBulkDeleteResult *hyb_amvacuumcleanup(IndexVacuumInfo *info,
+												  IndexBulkDeleteResult *stats);
+
+#endif							/* HYB_VACUUM_H */
