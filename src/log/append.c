@@ -27,6 +27,7 @@
 #include "base/compat.h"
 
 #include "log/delta.h"
+#include "log/dynamic.h"
 #include "log/open_stage.h"
 #include "miscadmin.h"
 #include "store/meta.h"
