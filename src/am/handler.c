@@ -120,7 +120,8 @@ hybridhandler(PG_FUNCTION_ARGS)
 {
 	IndexAmRoutine *am = makeNode(IndexAmRoutine);
 
-	hyb_hooks_handler_called(fcinfo->flinfo->fn_oid);
+	if (hyb_hooks_handler_called(fcinfo->flinfo->fn_oid))
+		hyb_conflict_loaded();
 
 	am->amstrategies = BTMaxStrategyNumber;
 	am->amsupport = HYB_NSUPPORT;

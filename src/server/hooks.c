@@ -137,15 +137,15 @@ hyb_hooks_init(void)
 	emit_log_hook = explain_reported;
 }
 
-void
+bool
 hyb_hooks_handler_called(Oid handler)
 {
 	static bool called = false;
 
 	if (called)
-		return;
+		return false;
 	called = true;
 	namestrcpy(&schema, get_namespace_name(get_func_namespace(handler)));
 	first_use = GetCurrentStatementStartTimestamp();
-	hyb_conflict_loaded();
+	return true;
 }

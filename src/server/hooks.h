@@ -50,7 +50,10 @@ extern void hyb_utility_init(void);
 
 extern void hyb_convert_arbiter_init(void);
 
-/* To be called by the handler function, which tells its OID. */
-extern void hyb_hooks_handler_called(Oid handler);
+/*
+ * The handler function calls this with its OID.  Returns true for the first
+ * call in this session.
+ */
+extern bool hyb_hooks_handler_called(Oid handler);
 
 #endif							/* HYB_HOOKS_H */

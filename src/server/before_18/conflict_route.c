@@ -12,7 +12,7 @@
  */
 #include "base/compat.h"
 
-#include "server/conflict_route.h"
+#include "server/before_18/conflict_route.h"
 
 #ifdef HYB_ON_CONFLICT_NEEDS_BTREE
 

@@ -19,7 +19,7 @@
 #include "base/compat.h"
 
 #include "base/index_method.h"
-#include "server/conflict_route.h"
+#include "server/before_18/conflict_route.h"
 #include "server/hooks.h"
 #include "server/started.h"
 
