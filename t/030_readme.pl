@@ -1,7 +1,7 @@
 
-# What README.md shows to somebody who has just come: its SQL runs, the index is
-# used by the query that it was made for, the settings are those that there are,
-# with the defaults that it gives.
+# What README.md shows a newcomer is true: its SQL runs, and the query uses the
+# index.  docs/reference.md names each setting with its default, each storage
+# parameter, function and view, and each column of the views.
 
 use strict;
 use warnings;
@@ -48,7 +48,8 @@ is($node->safe_psql('newcomer', "SELECT amname FROM pg_index JOIN pg_class c ON 
 	JOIN pg_am a ON a.oid = relam WHERE indrelid = 'accounts'::regclass"),
 	'hybrid', 'the only one of the table, and hybrid');
 
-my %given = $readme =~ /^\| `(hybridindex\.\w+)` \(([-\w]+)\)/mg;
+my $reference = slurp_file(test_root() . '/docs/reference.md');
+my %given = $reference =~ /^\| `(hybridindex\.\w+)` \(([-\w]+)\)/mg;
 my %real = map { split /=/ } split /\n/, $node->safe_psql('newcomer', <<'EOF');
 LOAD 'hybridindex';
 SELECT name || '=' || CASE WHEN unit = '8kB' THEN pg_size_pretty(boot_val::int8 * 8192)
@@ -58,6 +59,21 @@ FROM pg_settings WHERE name LIKE 'hybridindex.%'
 EOF
 s/ //g foreach values %real;
 is_deeply(\%given, \%real, 'the settings and their defaults');
+
+# Handlers, support functions and what only views call are not for people.
+my $names = $node->safe_psql('newcomer', <<'EOF');
+SELECT proname FROM pg_depend JOIN pg_proc ON oid = objid
+WHERE proname ~ '^hybrid_' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass
+	AND prorettype <> 'event_trigger'::regtype AND proargtypes::text <> 'internal'::regtype::oid::text
+	AND proname NOT IN ('hybrid_memory_info', 'hybrid_merge_progress_list')
+UNION SELECT relname FROM pg_class WHERE relkind = 'v' AND relname ~ '^hybrid_'
+UNION SELECT attname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+WHERE relkind = 'v' AND relname ~ '^hybrid_' AND attnum > 0
+EOF
+my @parameters = map { slurp_file($_) =~ /^\t\t\{"(\w+)", RELOPT_TYPE/mg } glob(test_root() . '/src/*/*.c');
+ok(@parameters > 8, 'there are storage parameters');
+my @missing = grep { $reference !~ /(?:`|^### |^### .*, )$_\b/m } @parameters, split /\n/, $names;
+is("@missing", '', 'each parameter, function, view and column is described');
 
 $node->stop;
 done_testing();
