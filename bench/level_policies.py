@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Which key ranges move on from a newer level, simulated: ski rental, as
-src/merge/policy_ratio.c has it, beside watermarks and access density, as in
+src/merge/policy.c has it, beside watermarks and access density, as in
 IndeXY (ICDE 2024).
 
     bench/level_policies.py [--leaves N] [--freezes N]

@@ -17,8 +17,6 @@
 /* Most leaves a step reads, whatever merge_step_pages says (HYB_MAX_PENDING). */
 #define HYB_STEP_MAX_LEAVES		64
 
-const HybMergePolicy *const hyb_merge_policy = &hyb_policy_ratio;
-
 void
 hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 						HybMergeFacts *facts)
@@ -104,7 +102,7 @@ hyb_merge_need(HybIndex *ix, HybMergeFacts *facts)
 	/* that looks at all slots */
 	if (hyb_memory_is_short(facts))
 		facts->largest_tree = hyb_dynamic_is_largest(ix);
-	return hyb_merge_policy->need(facts);
+	return hyb_policy_need(facts);
 }
 
 bool
@@ -137,8 +135,8 @@ hyb_merge_request_joins(HybIndex *ix)
 	hyb_merge_facts_of_meta(ix, &copy, &facts);
 	facts.leaves = hyb_meta_static(&copy).leaf_pages;
 	if ((copy.flags & (HYB_META_COMPACT | HYB_META_COMPACTING)) != 0 ||
-		!hyb_merge_policy->join(&facts, 0) ||
-		!hyb_static_fill(ix, &fill) || !hyb_merge_policy->join(&facts, fill))
+		!hyb_policy_join(&facts, 0) ||
+		!hyb_static_fill(ix, &fill) || !hyb_policy_join(&facts, fill))
 		return;
 
 	change_flags(ix, HYB_META_COMPACT, 0);

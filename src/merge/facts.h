@@ -9,9 +9,6 @@
 #include "store/handle.h"
 #include "store/meta.h"
 
-/* The policy in force. */
-extern const HybMergePolicy *const hyb_merge_policy;
-
 /*
  * The facts that the metapage has, which is locked, or a copy of it; those
  * about memory are 0.

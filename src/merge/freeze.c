@@ -121,7 +121,7 @@ set_levels(HybIndex *ix, HybMetaPage *meta, uint64 entries)
 			meta->rewriting_tids = HYB_REWRITTEN_UNKNOWN;
 	}
 	else
-		meta->wanted_levels = hyb_merge_policy->levels(&facts);
+		meta->wanted_levels = hyb_policy_levels(&facts);
 
 	/* a visit of all leaves is for the level that was the newest one */
 	if (meta->nlevels < meta->wanted_levels &&

@@ -16,6 +16,13 @@
 #include "store/meta.h"
 #include "utils/rel.h"
 
+/*
+ * A worker waits this long for the index lock that learning takes.  Other
+ * processes queue behind a lock request, so it is about one time slice of a
+ * worker (worker.c).
+ */
+#define LEARN_WAIT_MS		100
+
 void
 hyb_merge_job_begin(HybMergeJob *job)
 {
@@ -66,7 +73,7 @@ report_merge_progress(HybIndex *ix, HybMergeJob *job, const HybMetaPage *meta)
 static bool
 next_step(HybIndex *ix, HybMergeMode mode, HybMergeWanted wanted, void *arg)
 {
-	int			learn_wait_ms = mode == HYB_MERGE_HELP ? 0 : hyb_merge_policy->learn_wait_ms;
+	int			learn_wait_ms = mode == HYB_MERGE_HELP ? 0 : LEARN_WAIT_MS;
 
 	if (hyb_merge_step(ix))
 		return true;

@@ -11,7 +11,7 @@
  *
  * Which rule says that a unit moves: ski rental.  Each leaf of a newer level
  * pays rent, kept in its parent's entry for it: what merges have rewritten of
- * its entries since they came there.  See policy_ratio.c.
+ * its entries since they came there.  See policy.c.
  */
 #include "base/compat.h"
 
@@ -323,7 +323,7 @@ load_unit(Pass *pass, bool ask)
 	if (ask)
 	{
 		survey_unit(pass, &facts);
-		chosen = hyb_merge_policy->move(&facts);
+		chosen = hyb_policy_move(&facts);
 	}
 	return chosen;
 }
@@ -517,7 +517,7 @@ hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts,
 	step->end = step_end(&pass);
 	at_level.leaves = meta->levels[step->level].leaf_pages;
 	at_level.frozen_entries = meta->levels[step->source].tids;
-	size = hyb_merge_policy->step(&at_level);
+	size = hyb_policy_step(&at_level);
 	step->from = pass.at;
 	if (hyb_step_fetch(step, &size))
 	{

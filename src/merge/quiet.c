@@ -61,7 +61,7 @@ work_of(HybIndex *ix, const HybMetaPage *meta)
 	hyb_merge_facts_of_meta(ix, meta, &facts);
 	if (facts.unfinished || facts.visit_asked)
 		return HYB_QUIET_NONE;
-	if (hyb_merge_policy->quiet(&facts))
+	if (hyb_policy_quiet(&facts))
 		return HYB_QUIET_MERGE;
 	if (hyb_shrink_pays(&quiet_rule, meta, RelationGetNumberOfBlocks(ix->rel)))
 		return HYB_QUIET_SHRINK;

@@ -4,7 +4,7 @@
  *
  * An index that nobody inserts into is brought to one level without a log ahead
  * of time, if the policy says that this is worth its writes
- * (HybMergePolicy.quiet): reads then go through one level, the next merge
+ * (hyb_policy_quiet): reads then go through one level, the next merge
  * begins with empty newer ones, and what the log took is free.  Then the file
  * shrinks, if much of it is free.  A worker that has merged all there was in an
  * index puts it on the list of requests again (shared/workers.h), with a mark of

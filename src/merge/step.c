@@ -313,7 +313,7 @@ merge_range(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts,
 			int halvings, bool *done)
 {
 	HybMergeStep *step = hyb_step_create(ix, meta, halvings);
-	HybStepSize size = hyb_merge_policy->step(facts);
+	HybStepSize size = hyb_policy_step(facts);
 	HybPos		watermark;
 
 	*done = false;

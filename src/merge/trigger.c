@@ -164,7 +164,7 @@ may_be_quiet_soon(const HybMergeFacts *facts)
 	uint64_t	pages = facts->active_pages;
 
 	return hyb_quiet_time >= 0 && (pages & (pages - 1)) == 0 &&
-		hyb_merge_policy->quiet(facts);
+		hyb_policy_quiet(facts);
 }
 
 void

@@ -533,7 +533,7 @@ finish_recheck(HybVacuum *v)
 	HybLevel	total = hyb_meta_static(meta);
 
 	hyb_merge_facts_of_meta(v->ix, meta, &facts);
-	if (hyb_merge_policy->compact(&facts, v->leaves, v->dead_leaves))
+	if (hyb_policy_compact(&facts, v->leaves, v->dead_leaves))
 		hyb_meta_change_flags(v->ix, metabuf, HYB_META_COMPACT, 0);
 	Assert(v->dead_leaves <= v->leaves && v->old_stamp <= meta->next_stamp);
 	v->end_stamp = meta->next_stamp;

@@ -670,11 +670,11 @@ ask_policy(const HybIndex *ix, const HybMetaPage *meta)
 
 	hyb_merge_facts_of_meta(ix, meta, &facts);
 	facts.memory_budget = 64 * 1024;
-	(void) hyb_merge_policy->need(&facts);
-	(void) hyb_merge_policy->step(&facts);
-	(void) hyb_merge_policy->levels(&facts);
-	(void) hyb_merge_policy->compact(&facts, 10, 5);
-	(void) hyb_merge_policy->quiet(&facts);
+	(void) hyb_policy_need(&facts);
+	(void) hyb_policy_step(&facts);
+	(void) hyb_policy_levels(&facts);
+	(void) hyb_policy_compact(&facts, 10, 5);
+	(void) hyb_policy_quiet(&facts);
 	for (int i = 0; i < meta->nlevels; i++)
 		(void) hyb_meta_given_up(meta, 100);
 }

@@ -1,70 +1,12 @@
 /*
  * test_policy.c
- *		Merge policies: a table of facts and what follows from them, properties
- *		that hold for any facts, and runs of a simulated index.
- *
- * Properties and runs are those of any policy: a second one, which merges
- * whatever there is, goes through the same table of functions.
+ *		The merge policy: decisions for given facts, properties that hold for any
+ *		facts, and a simulated index.
  */
 #include "merge/policy.h"
 #include "unit.h"
 
 #define MB	(UINT64_C(1) << 20)
-
-/* ---- another policy ---- */
-
-static HybMergeNeed
-eager_need(const HybMergeFacts *facts)
-{
-	HybMergeNeed need = {.finish = facts->unfinished};
-
-	need.freeze = facts->active_entries > 0 || facts->visit_asked;
-	need.help = facts->active_entries;
-	return need;
-}
-
-static HybStepSize
-eager_step(const HybMergeFacts *facts)
-{
-	return (HybStepSize) {1, 100, facts->page_bytes};
-}
-
-static int
-eager_levels(const HybMergeFacts *facts)
-{
-	return (int) facts->max_levels;
-}
-
-static bool
-eager_move(const HybUnitFacts *unit)
-{
-	return unit->content > 0;
-}
-
-static bool
-eager_compact(const HybMergeFacts *facts, uint64_t visited, uint64_t dead)
-{
-	return facts->tombstones > 0 && dead <= visited;
-}
-
-static bool
-eager_join(const HybMergeFacts *facts, double fill)
-{
-	return facts->leaves > 1 && fill < 0.5;
-}
-
-static bool
-eager_quiet(const HybMergeFacts *facts)
-{
-	return facts->nlevels > 1;
-}
-
-static const HybMergePolicy eager = {
-	"eager", 0, eager_need, eager_step, eager_levels, eager_move,
-	eager_compact, eager_join, eager_quiet
-};
-
-static const HybMergePolicy *const policies[] = {&hyb_policy_ratio, &eager};
 
 /* ---- facts ---- */
 
@@ -127,7 +69,7 @@ random_facts(void)
 	return facts;
 }
 
-/* ---- the ratio policy's decisions ---- */
+/* ---- the policy's decisions ---- */
 
 /* Is so much in the log merged, and not yet with an entry less? */
 static void
@@ -136,16 +78,16 @@ check_trigger(HybMergeFacts facts, uint64_t trigger, const char *what)
 	HybMergeNeed need;
 
 	set_active(&facts, trigger - 1, 300);
-	need = hyb_policy_ratio.need(&facts);
+	need = hyb_policy_need(&facts);
 	CHECK(!need.freeze && need.help == 0, "%s", what);
 	set_active(&facts, trigger, 300);
-	need = hyb_policy_ratio.need(&facts);
+	need = hyb_policy_need(&facts);
 	CHECK(need.freeze && need.help == 0, "%s", what);
 	set_active(&facts, trigger + trigger / 2 - 1, 300);
-	need = hyb_policy_ratio.need(&facts);
+	need = hyb_policy_need(&facts);
 	CHECK(need.freeze && need.help == 0, "%s", what);
 	set_active(&facts, trigger + (trigger + 1) / 2, 300);
-	need = hyb_policy_ratio.need(&facts);
+	need = hyb_policy_need(&facts);
 	CHECK(need.freeze && need.help > 0, "%s", what);
 }
 
@@ -217,7 +159,7 @@ test_triggers(void)
 	check_trigger(facts, 37201, "by how much longer entries of the log are");
 	facts.static_pages = 1000;
 	set_active(&facts, 60000, 300);
-	CHECK(!hyb_policy_ratio.need(&facts).freeze, "as many bytes as ever, where they are not");
+	CHECK(!hyb_policy_need(&facts).freeze, "as many bytes as ever, where they are not");
 }
 
 static void
@@ -230,16 +172,16 @@ test_overlap(void)
 	facts.unfinished = true;
 	facts.merging_pages = 100;
 	set_active(&facts, 99 * 300, 300);
-	CHECK(hyb_policy_ratio.need(&facts).help == 0, "the log is short beside the one that is merged");
+	CHECK(hyb_policy_need(&facts).help == 0, "the log is short beside the one that is merged");
 	set_active(&facts, 100 * 300, 300);
-	CHECK(hyb_policy_ratio.need(&facts).help == 4 * 301, "both take space");
-	CHECK(!hyb_policy_ratio.need(&facts).freeze, "but it is not merged yet");
+	CHECK(hyb_policy_need(&facts).help == 4 * 301, "both take space");
+	CHECK(!hyb_policy_need(&facts).freeze, "but it is not merged yet");
 	facts.single = true;
 	facts.buffer_pages = 4 * facts.static_pages;
 	set_active(&facts, 79 * 300, 300);
-	CHECK(hyb_policy_ratio.need(&facts).help == 0, "one by one, the same");
+	CHECK(hyb_policy_need(&facts).help == 0, "one by one, the same");
 	set_active(&facts, 80 * 300, 300);
-	CHECK(hyb_policy_ratio.need(&facts).help > 0, "four fifths");
+	CHECK(hyb_policy_need(&facts).help > 0, "four fifths");
 }
 
 static void
@@ -249,12 +191,12 @@ test_memory(void)
 	HybMergeNeed need;
 
 	set_active(&facts, 2047 * 4, 4);
-	CHECK(!hyb_policy_ratio.need(&facts).freeze, "less than a quarter of the budget");
+	CHECK(!hyb_policy_need(&facts).freeze, "less than a quarter of the budget");
 	set_active(&facts, 2048 * 4, 4);
-	need = hyb_policy_ratio.need(&facts);
+	need = hyb_policy_need(&facts);
 	CHECK(need.freeze && need.help == 0, "a quarter of the budget");
 	set_active(&facts, 4096 * 4, 4);
-	need = hyb_policy_ratio.need(&facts);
+	need = hyb_policy_need(&facts);
 	CHECK(need.freeze && need.help == 4 * 5, "half of the budget: %d",
 		  (int) need.help);
 
@@ -262,33 +204,33 @@ test_memory(void)
 	facts.elastic = true;
 	facts.ratio = 1;
 	set_active(&facts, 1957000, 500);
-	CHECK(!hyb_policy_ratio.need(&facts).freeze, "compact, less than its share");
+	CHECK(!hyb_policy_need(&facts).freeze, "compact, less than its share");
 	set_active(&facts, 1958000, 500);
-	need = hyb_policy_ratio.need(&facts);
+	need = hyb_policy_need(&facts);
 	CHECK(need.freeze && need.help == 0, "compact, its share");
 	set_active(&facts, 3077000, 500);
-	CHECK(hyb_policy_ratio.need(&facts).help > 0, "compact, more than half");
+	CHECK(hyb_policy_need(&facts).help > 0, "compact, more than half");
 	set_active(&facts, 17200 * 40, 40);
-	CHECK(!hyb_policy_ratio.need(&facts).freeze, "compact, large entries");
+	CHECK(!hyb_policy_need(&facts).freeze, "compact, large entries");
 	set_active(&facts, 17205 * 40, 40);
-	CHECK(hyb_policy_ratio.need(&facts).freeze, "compact, a log of 210 %%");
+	CHECK(hyb_policy_need(&facts).freeze, "compact, a log of 210 %%");
 	facts.elastic = false;
 	facts.ratio = 10;
 
 	set_active(&facts, 15, 1);
 	facts.does_not_fit = true;
-	CHECK(!hyb_policy_ratio.need(&facts).freeze, "no room, but few pages");
+	CHECK(!hyb_policy_need(&facts).freeze, "no room, but few pages");
 	set_active(&facts, 16, 1);
-	CHECK(hyb_policy_ratio.need(&facts).freeze, "no room");
+	CHECK(hyb_policy_need(&facts).freeze, "no room");
 	facts.does_not_fit = false;
 
 	facts.memory_used = 56 * MB - 1;
 	facts.largest_tree = true;
-	CHECK(!hyb_policy_ratio.need(&facts).freeze, "memory is not short");
+	CHECK(!hyb_policy_need(&facts).freeze, "memory is not short");
 	facts.memory_used = 56 * MB;
-	CHECK(hyb_policy_ratio.need(&facts).freeze, "memory is short");
+	CHECK(hyb_policy_need(&facts).freeze, "memory is short");
 	facts.largest_tree = false;
-	CHECK(!hyb_policy_ratio.need(&facts).freeze, "others have more");
+	CHECK(!hyb_policy_need(&facts).freeze, "others have more");
 }
 
 static void
@@ -297,72 +239,72 @@ test_others(void)
 	HybMergeFacts facts = index_of(100000);
 	HybStepSize size;
 
-	CHECK(!hyb_policy_ratio.need(&facts).finish, "nothing unfinished");
+	CHECK(!hyb_policy_need(&facts).finish, "nothing unfinished");
 	facts.unfinished = true;
-	CHECK(hyb_policy_ratio.need(&facts).finish, "unfinished");
-	CHECK(!hyb_policy_ratio.need(&facts).freeze, "unfinished");
+	CHECK(hyb_policy_need(&facts).finish, "unfinished");
+	CHECK(!hyb_policy_need(&facts).freeze, "unfinished");
 	facts.visit_asked = true;
-	CHECK(hyb_policy_ratio.need(&facts).freeze, "a visit of all leaves");
+	CHECK(hyb_policy_need(&facts).freeze, "a visit of all leaves");
 	facts = index_of(0);
 	facts.learnable = true;
 	set_active(&facts, 95 * 20, 20);
-	CHECK(!hyb_policy_ratio.need(&facts).freeze, "too few keys to learn from");
+	CHECK(!hyb_policy_need(&facts).freeze, "too few keys to learn from");
 	set_active(&facts, 96 * 20, 20);
-	CHECK(hyb_policy_ratio.need(&facts).freeze, "enough keys to learn from");
+	CHECK(hyb_policy_need(&facts).freeze, "enough keys to learn from");
 
 	facts = index_of(1000000);
 	facts.tombstones = 200000;
-	CHECK(!hyb_policy_ratio.compact(&facts, 1000, 10), "tombstones and dead leaves");
-	CHECK(hyb_policy_ratio.compact(&facts, 1000, 11), "dead leaves");
+	CHECK(!hyb_policy_compact(&facts, 1000, 10), "tombstones and dead leaves");
+	CHECK(hyb_policy_compact(&facts, 1000, 11), "dead leaves");
 	facts.tombstones++;
-	CHECK(hyb_policy_ratio.compact(&facts, 1000, 0), "tombstones");
+	CHECK(hyb_policy_compact(&facts, 1000, 0), "tombstones");
 	facts.tombstones = 0;
-	CHECK(!hyb_policy_ratio.compact(&facts, 1000, 1000), "no tombstones");
+	CHECK(!hyb_policy_compact(&facts, 1000, 1000), "no tombstones");
 
-	CHECK(hyb_policy_ratio.join(&facts, 0.74), "empty leaves");
-	CHECK(!hyb_policy_ratio.join(&facts, 0.75), "full leaves");
+	CHECK(hyb_policy_join(&facts, 0.74), "empty leaves");
+	CHECK(!hyb_policy_join(&facts, 0.75), "full leaves");
 	facts.leaves = 7;
-	CHECK(!hyb_policy_ratio.join(&facts, 0), "few leaves");
+	CHECK(!hyb_policy_join(&facts, 0), "few leaves");
 
 	facts = index_of(0);
 	facts.frozen_entries = 1000000;
-	size = hyb_policy_ratio.step(&facts);
+	size = hyb_policy_step(&facts);
 	CHECK(size.leaves == 4 && size.entries == 8192 && size.bytes == 16 * 8192,
 		  "no leaves: %d %d", size.leaves, size.entries);
 	facts.leaves = 96;
-	size = hyb_policy_ratio.step(&facts);
+	size = hyb_policy_step(&facts);
 	CHECK(size.leaves == 6 && size.entries == 8192, "a sixteenth: %d", size.leaves);
 	facts.leaves = 200;
-	size = hyb_policy_ratio.step(&facts);
+	size = hyb_policy_step(&facts);
 	CHECK(size.leaves == 8, "enough: %d", size.leaves);
 	facts.leaves = 320;
-	size = hyb_policy_ratio.step(&facts);
+	size = hyb_policy_step(&facts);
 	CHECK(size.leaves == 10, "one of 32: %d", size.leaves);
 	facts.leaves = 100000;
-	size = hyb_policy_ratio.step(&facts);
+	size = hyb_policy_step(&facts);
 	CHECK(size.leaves == 32 && size.bytes == 32 * 8192, "the setting: %d", size.leaves);
 	facts.frozen_entries = 20000000;
-	size = hyb_policy_ratio.step(&facts);
+	size = hyb_policy_step(&facts);
 	CHECK(size.entries == 12800, "twice the even share: %d", size.entries);
 	facts.frozen_entries = 1000000000;
-	size = hyb_policy_ratio.step(&facts);
+	size = hyb_policy_step(&facts);
 	CHECK(size.entries == 32 * 512, "the most: %d", size.entries);
 
 	/* merges that rewrite most leaves */
 	facts = index_of(1000000);
 	facts.frozen_entries = 100000;
-	size = hyb_policy_ratio.step(&facts);
+	size = hyb_policy_step(&facts);
 	CHECK(size.leaves == 32 && size.entries == 2557 + 319,
 		  "the even share and an eighth: %d", size.entries);
 	facts.frozen_entries = 10000;
-	size = hyb_policy_ratio.step(&facts);
+	size = hyb_policy_step(&facts);
 	CHECK(size.entries == 1024, "some in any case: %d", size.entries);
 	facts.frozen_entries = 1000000000;
-	size = hyb_policy_ratio.step(&facts);
+	size = hyb_policy_step(&facts);
 	CHECK(size.entries == 32 * 512, "and no more than before: %d", size.entries);
 	facts.frozen_entries = 100000;
 	facts.rewritten_tids = 500000;
-	size = hyb_policy_ratio.step(&facts);
+	size = hyb_policy_step(&facts);
 	CHECK(size.entries == 8192, "those that do not: %d", size.entries);
 }
 
@@ -375,7 +317,7 @@ levels_at(int n, uint64_t freezes)
 	facts.nlevels = n;
 	facts.freeze_entries = 10000;
 	facts.static_pages = facts.static_tids / 100;
-	return hyb_policy_ratio.levels(&facts);
+	return hyb_policy_levels(&facts);
 }
 
 static void
@@ -385,9 +327,9 @@ test_levels(void)
 	HybUnitFacts unit = {.content = 1,.price = 50,.path = 5};
 
 	facts.freeze_entries = 400000;
-	CHECK(hyb_policy_ratio.levels(&facts) == 2, "a second level");
+	CHECK(hyb_policy_levels(&facts) == 2, "a second level");
 	facts.static_pages = 2000;
-	CHECK(hyb_policy_ratio.levels(&facts) == 1, "none for freezes that are cheap");
+	CHECK(hyb_policy_levels(&facts) == 1, "none for freezes that are cheap");
 	facts = index_of(10000000);
 	CHECK(levels_at(1, 20) == 1, "one level is enough");
 	CHECK(levels_at(1, 21) == 2, "a second level");
@@ -401,108 +343,105 @@ test_levels(void)
 
 	facts.freeze_entries = 10000;
 	facts.max_levels = 2;
-	CHECK(hyb_policy_ratio.levels(&facts) == 2, "the setting");
+	CHECK(hyb_policy_levels(&facts) == 2, "the setting");
 	facts.rewritten_tids = 100000;
-	CHECK(hyb_policy_ratio.levels(&facts) == 1, "merges that rewrite little");
+	CHECK(hyb_policy_levels(&facts) == 1, "merges that rewrite little");
 	facts.rewritten_tids = UINT64_MAX;
-	CHECK(hyb_policy_ratio.levels(&facts) == 2, "no merge yet");
+	CHECK(hyb_policy_levels(&facts) == 2, "no merge yet");
 	facts.nlevels = 2;
 	facts.level_tids = 2499;
-	CHECK(hyb_policy_ratio.levels(&facts) == 1, "a level that stays empty");
+	CHECK(hyb_policy_levels(&facts) == 1, "a level that stays empty");
 	facts.level_tids = 2500;
-	CHECK(hyb_policy_ratio.levels(&facts) == 2, "one that does not");
+	CHECK(hyb_policy_levels(&facts) == 2, "one that does not");
 
-	CHECK(!hyb_policy_ratio.move(&unit), "no rent");
+	CHECK(!hyb_policy_move(&unit), "no rent");
 	unit.rent = 54.9;
-	CHECK(!hyb_policy_ratio.move(&unit), "less rent than it costs");
+	CHECK(!hyb_policy_move(&unit), "less rent than it costs");
 	unit.rent = 55;
-	CHECK(hyb_policy_ratio.move(&unit), "as much");
+	CHECK(hyb_policy_move(&unit), "as much");
 	unit.rent = 0;
 	unit.content = 55;
-	CHECK(hyb_policy_ratio.move(&unit), "entries that are worth it");
+	CHECK(hyb_policy_move(&unit), "entries that are worth it");
 
 	facts.oldest_leaves = 1000;
 	facts.newer_leaves = 30;
 	facts.newer_tids = 25000;
 	facts.earned_pages = 1029;
-	CHECK(!hyb_policy_ratio.quiet(&facts), "too little was written");
+	CHECK(!hyb_policy_quiet(&facts), "too little was written");
 	facts.earned_pages = 1030;
-	CHECK(hyb_policy_ratio.quiet(&facts), "as much as one level costs");
+	CHECK(hyb_policy_quiet(&facts), "as much as one level costs");
 	facts.newer_tids = 900;
 	facts.earned_pages = 930;
-	CHECK(hyb_policy_ratio.quiet(&facts), "few entries fall into few leaves");
+	CHECK(hyb_policy_quiet(&facts), "few entries fall into few leaves");
 
 	facts.nlevels = 1;
 	facts.newer_leaves = facts.newer_tids = 0;
 	facts.leaves = 1000;
 	facts.file_pages = 1100;
-	CHECK(!hyb_policy_ratio.quiet(&facts), "one level and no log");
+	CHECK(!hyb_policy_quiet(&facts), "one level and no log");
 	facts.active_pages = 31;
 	facts.active_entries = 0;
 	facts.earned_pages = 968;
-	CHECK(!hyb_policy_ratio.quiet(&facts), "a log with an entry for each of many leaves");
+	CHECK(!hyb_policy_quiet(&facts), "a log with an entry for each of many leaves");
 	facts.earned_pages = 969;
-	CHECK(hyb_policy_ratio.quiet(&facts), "merges have written as much");
+	CHECK(hyb_policy_quiet(&facts), "merges have written as much");
 	facts.active_pages = 30;
 	facts.earned_pages = 1000;
 	facts.free_pages = 67;
-	CHECK(!hyb_policy_ratio.quiet(&facts), "a log that is short for the index");
+	CHECK(!hyb_policy_quiet(&facts), "a log that is short for the index");
 	facts.free_pages = 68;
-	CHECK(hyb_policy_ratio.quiet(&facts), "one that keeps free pages");
+	CHECK(hyb_policy_quiet(&facts), "one that keeps free pages");
 	facts.leaves = facts.oldest_leaves = 2;
 	facts.active_pages = 20;
 	facts.earned_pages = 0;
 	facts.file_pages = 31;
-	CHECK(!hyb_policy_ratio.quiet(&facts), "a file that is short");
+	CHECK(!hyb_policy_quiet(&facts), "a file that is short");
 	facts.file_pages = 32;
-	CHECK(hyb_policy_ratio.quiet(&facts), "pages of the log count as written");
+	CHECK(hyb_policy_quiet(&facts), "pages of the log count as written");
 }
 
 /* ---- properties ---- */
 
 static void
-test_properties(const HybMergePolicy *policy)
+test_properties(void)
 {
 	for (int round = 0; round < 20000; round++)
 	{
 		HybMergeFacts facts = random_facts();
-		HybMergeNeed need = policy->need(&facts);
-		HybStepSize size = policy->step(&facts);
+		HybMergeNeed need = hyb_policy_need(&facts);
+		HybStepSize size = hyb_policy_step(&facts);
 		HybMergeFacts more = facts;
 		HybMergeFacts nothing = facts;
 
-		CHECK(need.finish == facts.unfinished, "%s", policy->name);
-		CHECK(need.help == 0 || need.freeze || need.finish, "%s: help without a merge",
-			  policy->name);
-		CHECK(policy->levels(&facts) >= 1 &&
-			  policy->levels(&facts) <= (int) facts.max_levels,
-			  "%s: %d levels", policy->name, policy->levels(&facts));
+		CHECK(need.finish == facts.unfinished, "finish");
+		CHECK(need.help == 0 || need.freeze || need.finish, "help without a merge");
+		CHECK(hyb_policy_levels(&facts) >= 1 &&
+			  hyb_policy_levels(&facts) <= (int) facts.max_levels,
+			  "%d levels", hyb_policy_levels(&facts));
 
 		/* an empty log is merged only to visit the leaves */
 		set_active(&nothing, 0, 1);
 		nothing.visit_asked = false;
-		CHECK(!policy->need(&nothing).freeze && policy->need(&nothing).help == 0,
-			  "%s: a merge of nothing", policy->name);
+		CHECK(!hyb_policy_need(&nothing).freeze && hyb_policy_need(&nothing).help == 0,
+			  "a merge of nothing");
 
 		/* what is wanted is wanted of a longer log too */
 		set_active(&more, facts.active_entries + 1 + unit_below(100000), 1);
 		more.active_pages = facts.active_pages + unit_below(1000);
-		CHECK(!need.freeze || policy->need(&more).freeze,
-			  "%s: not monotone", policy->name);
-		CHECK(need.help == 0 || policy->need(&more).help > 0,
-			  "%s: help not monotone", policy->name);
+		CHECK(!need.freeze || hyb_policy_need(&more).freeze,
+			  "not monotone");
+		CHECK(need.help == 0 || hyb_policy_need(&more).help > 0,
+			  "help not monotone");
 
 		CHECK(size.leaves >= 1 && (uint64_t) size.leaves <= facts.step_leaves,
-			  "%s: %d leaves", policy->name, size.leaves);
-		CHECK(size.entries >= 1 && size.bytes >= 1, "%s: %d entries",
-			  policy->name, size.entries);
+			  "%d leaves", size.leaves);
+		CHECK(size.entries >= 1 && size.bytes >= 1, "%d entries", size.entries);
 
 		for (double fill = 0; fill < 1; fill += 0.125)
-			CHECK(policy->join(&facts, fill) || !policy->join(&facts, fill + 0.125),
-				  "%s: joins not monotone", policy->name);
+			CHECK(hyb_policy_join(&facts, fill) || !hyb_policy_join(&facts, fill + 0.125),
+				  "joins not monotone");
 		facts.tombstones = 0;
-		CHECK(!policy->compact(&facts, 10, 10), "%s: compacts for nothing",
-			  policy->name);
+		CHECK(!hyb_policy_compact(&facts, 10, 10), "compacts for nothing");
 	}
 }
 
@@ -510,7 +449,6 @@ test_properties(const HybMergePolicy *policy)
 
 typedef struct Simulation
 {
-	const HybMergePolicy *policy;
 	HybMergeFacts facts;
 	uint64_t	frozen_left;
 	uint64_t	part;			/* a merge rewrites one leaf in so many */
@@ -522,7 +460,7 @@ static bool
 simulate_step(Simulation *s, bool may_freeze)
 {
 	HybMergeFacts *facts = &s->facts;
-	HybStepSize size = s->policy->step(facts);
+	HybStepSize size = hyb_policy_step(facts);
 	uint64_t	n;
 
 	if (!facts->unfinished)
@@ -560,10 +498,9 @@ simulate_step(Simulation *s, bool may_freeze)
  * triggers a merge.
  */
 static void
-simulate_load(const HybMergePolicy *policy, uint64_t part,
-			  uint64_t entry_bytes, double bound)
+simulate_load(uint64_t part, uint64_t entry_bytes, double bound)
 {
-	Simulation	s = {policy, index_of(0), 0, part, entry_bytes};
+	Simulation	s = {index_of(0), 0, part, entry_bytes};
 	uint64_t	inserted = 0;
 
 	s.facts.memory_budget = 16384 * MB;
@@ -576,7 +513,7 @@ simulate_load(const HybMergePolicy *policy, uint64_t part,
 		inserted += entries;
 		s.facts.active_entries += entries;
 		s.facts.active_pages++;
-		need = policy->need(&s.facts);
+		need = hyb_policy_need(&s.facts);
 		if (need.help > 0)
 		{
 			uint64_t	target = s.facts.merged_entries + need.help;
@@ -585,7 +522,7 @@ simulate_load(const HybMergePolicy *policy, uint64_t part,
 			{
 				if (!simulate_step(&s, need.freeze))
 					break;
-				need = policy->need(&s.facts);
+				need = hyb_policy_need(&s.facts);
 			} while (need.help > 0 && s.facts.merged_entries < target);
 		}
 		if (inserted / s.facts.ratio > trigger)
@@ -593,15 +530,14 @@ simulate_load(const HybMergePolicy *policy, uint64_t part,
 		if ((double) s.facts.active_entries > bound * (double) trigger ||
 			s.facts.static_tids + s.frozen_left + s.facts.active_entries != inserted)
 		{
-			CHECK(false, "%s: %d entries in the log of %d inserted, %d merged",
-				  policy->name, (int) s.facts.active_entries, (int) inserted,
+			CHECK(false, "%d entries in the log of %d inserted, %d merged", (int) s.facts.active_entries, (int) inserted,
 				  (int) s.facts.static_tids);
 			return;
 		}
 	}
 	while (simulate_step(&s, true))
 		;
-	CHECK(s.facts.static_tids == inserted, "%s: all is merged", policy->name);
+	CHECK(s.facts.static_tids == inserted, "all is merged");
 }
 
 int
@@ -612,14 +548,11 @@ main(void)
 	test_memory();
 	test_levels();
 	test_others();
-	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
-	{
-		test_properties(policies[i]);
-		/* of steps that are large, and small, beside what they have to do */
-		simulate_load(policies[i], 1, 24, 2.7);
-		simulate_load(policies[i], 100, 24, 2.7);
-		simulate_load(policies[i], 1, 5000, 2.7);
-		simulate_load(policies[i], 100, 5000, 2.7);
-	}
+	test_properties();
+	/* steps that are large and small, beside what they have to do */
+	simulate_load(1, 24, 2.7);
+	simulate_load(100, 24, 2.7);
+	simulate_load(1, 5000, 2.7);
+	simulate_load(100, 5000, 2.7);
 	return unit_report("test_policy");
 }
