@@ -174,12 +174,12 @@ my @cases = (
 			'src/store/a.c' =>
 			  qq(#include "store/page.h"\nextern void hyb_merge_all(int x);\nvoid\nhyb_a(void)\n{\n\thyb_merge_all(1);\n}\n)
 		},
-		qr{merge page call each other:.*src/store/a.c:6: hyb_a -> hyb_merge_all}s
+		qr{merge store call each other:.*src/store/a.c:6: hyb_a -> hyb_merge_all}s
 	],
 	[
 		'a large folder',
 		{ map { ("src/store/f$_.c" => "\n" x 799) } 1 .. 11 },
-		qr{src/page: \d+ lines, more than 8000}
+		qr{src/store: \d+ lines, more than 8000}
 	],
 	[ 'what is listed', { 'src/store/a.h' => "#define ODD 1\n", 'test/dev/structure.open' => "# why\nprefix ODD: a\n" } ],
 	[

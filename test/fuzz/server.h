@@ -8,7 +8,7 @@
 #ifndef HYB_FUZZ_SERVER_H
 #define HYB_FUZZ_SERVER_H
 
-#include "compat.h"
+#include "base/compat.h"
 
 #include <setjmp.h>
 
