@@ -3,7 +3,7 @@
  *		Entries that a statement has inserted, and that are yet to be appended
  *		to the log, together.
  *
- * docs/architecture.md, "Gathered insertions", has the rules: which entries may
+ * docs/writes.md, "Gathered insertions", has the rules: which entries may
  * be gathered, and when they are appended.
  */
 #ifndef HYB_GATHER_H

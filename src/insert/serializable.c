@@ -5,7 +5,7 @@
  * An insertion first appends its entry, and then asks for predicate locks on it
  * (tree/predicate_target.h).  A scan first locks, and then reads the log.  So
  * the scan finds the entry, or the insertion finds the lock.
- * docs/architecture.md, "Serializable transactions", goes through what merges may
+ * docs/writes.md, "Serializable transactions", goes through what merges may
  * do in between.
  */
 #include "base/compat.h"

@@ -230,7 +230,7 @@ extern bool hyb_delta_walk_next(HybDeltaWalk *walk);
 /*
  * The page at hand, pinned and share-locked.  False, with nothing held, if it
  * is no delta page of the generation.  The lock is one of a delta page in the
- * lock order of docs/source-map.md.
+ * lock order of docs/developing.md.
  */
 extern bool hyb_delta_walk_lock(HybDeltaWalk *walk, Buffer *buf);
 

@@ -6,7 +6,7 @@
  * read, and page by page while the log grows, so nothing can fail after the
  * WAL record and an insert calls no comparison function.
  *
- * The lock order is in docs/source-map.md.
+ * The lock order is in docs/developing.md.
  */
 #ifndef HYB_DYNAMIC_H
 #define HYB_DYNAMIC_H

@@ -402,7 +402,7 @@ hyb_dynamic_verify(HybIndex *ix, const HybVersion *version)
  * only appended to, and its number never comes back.
  *
  * That the generation is part of the current version is proven with the pin
- * held, and the dead flag read with the pin held (docs/architecture.md says
+ * held, and the dead flag read with the pin held (docs/vacuum.md says
  * why both together are enough, and why the watermark does not matter).  The
  * metapage comes before delta pages in the lock order, so the page is locked
  * after the version is known.

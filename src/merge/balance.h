@@ -4,7 +4,7 @@
  *
  * A step has to rewrite the leaves that frozen entries fall into.  Where that
  * makes more leaves than there were, or leaves half empty ones, it may take
- * untouched neighbours along, if that makes fewer leaves: docs/architecture.md
+ * untouched neighbours along, if that makes fewer leaves: docs/merges.md
  * has the rule and what it costs.  All of this is about the children of one
  * level-1 node, with the merge lock held; no buffer lock is held on entry or
  * return of any function.

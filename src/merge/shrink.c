@@ -2,7 +2,7 @@
  * shrink.c
  *		Returning free blocks at the end of an index's file.
  *
- * architecture.md has it whole: "A file that shrinks".
+ * docs/vacuum.md has it whole: "Files that shrink".
  */
 #include "base/compat.h"
 

@@ -25,7 +25,7 @@ typedef struct HybSurvey
  * Take a survey in the current memory context.  Damage of the free list
  * (blocks out of range or listed twice, wrong counts) raises
  * ERRCODE_INDEX_CORRUPTED.  No lock of the metapage, or that comes after it
- * (docs/source-map.md), may be held.
+ * (docs/developing.md), may be held.
  */
 extern void hyb_survey_take(const HybIndex *ix, HybSurvey *survey);
 extern void hyb_survey_free(HybSurvey *survey);

@@ -55,7 +55,7 @@
  * lock for an insertion, and nothing would see that deadlock.  After a page
  * was treated, a scan takes no dead entry from it any more.  The log has to come
  * before the leaves, or a scan could pin a leaf that was treated, and then take
- * an entry of the log that is yet to be flagged (docs/architecture.md).
+ * an entry of the log that is yet to be flagged (docs/vacuum.md).
  */
 #include "base/compat.h"
 

@@ -3,7 +3,7 @@
  *		VACUUM returns free blocks at the end of an index's file.
  *
  * If most entries are dead, a merge makes blocks free; the rest is
- * merge/shrink.h (architecture.md, "A file that shrinks").
+ * merge/shrink.h (docs/vacuum.md, "Files that shrink").
  */
 #include "base/compat.h"
 
