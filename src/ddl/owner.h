@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "merge/as_owner.h"
+#include "base/access.h"
 #include "nodes/primnodes.h"
 #include "storage/lockdefs.h"
 

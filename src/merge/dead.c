@@ -1,31 +1,44 @@
 /*
  * dead.c
- *		Entries whose rows are gone for everybody.
+ *		What the table says about an entry: is its row dead, what is its key.
  *
- * What nbtree does when a page is full (_bt_simpledel_pass), a merge does
- * while it rewrites a leaf anyway: entries with a killed-tuple hint are left
- * out.  nbtree logs how long a standby's queries may need them; generic WAL
- * records cannot say that.  So only line pointers that are LP_DEAD count, and
- * of versions that an update has just left behind those are many: pages that
- * are updated often are pruned often.
+ * When a page is full, nbtree drops entries with killed-tuple hints
+ * (_bt_simpledel_pass).  A merge does the same when it rewrites a leaf.  nbtree
+ * logs which snapshots of standbys may still need the rows; generic WAL records
+ * cannot say that.  So here only LP_DEAD line pointers count.  Pages that are
+ * updated often are pruned often, so most row versions that an update has left
+ * behind have one.
+ *
+ * A key that is read from the table may lie in a chain of row versions (HOT).
+ * The versions after the entry's own have the same indexed values, as the
+ * server sees to.  Versions before it may differ:
+ * - if the entry was made when the index was built (broken chains: the server's
+ *   README.HOT);
+ * - if an update was undone.
+ * The build took the last version that was not undone
+ * (heapam_index_build_range_scan, validate_index).  So the last version that is
+ * not undone has the entry's key.  Its values may lie in the TOAST table and
+ * disappear from there first: then the row is dead (key/toast_value.h).
  */
 #include "base/compat.h"
 
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/tableam.h"
+#include "access/transam.h"
+#include "base/access.h"
+#include "key/slot_key.h"
 #include "merge/dead.h"
-#include "merge/try_open.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
-#include "storage/bufpage.h"
 #include "storage/lmgr.h"
+#include "storage/procarray.h"
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
 /*
- * Who has a lock already, as all who merge have, may not get this one while others
- * wait for theirs; but has no need of it.
+ * A process that merges holds a lock on the table already.  It may not get this
+ * one while another process waits, and does not need it.
  */
 static void
 open_locked(HybDeadCheck *check, Oid relid)
@@ -98,8 +111,9 @@ hyb_dead_prefetch(HybDeadCheck *check, BlockNumber block)
 		PrefetchBuffer(check->heap, MAIN_FORKNUM, block);
 }
 
-Page
-hyb_dead_lock_page(HybDeadCheck *check, BlockNumber block)
+/* A page of the table, locked (SHARE) in check->buf; or NULL, nothing locked. */
+static Page
+lock_table_page(HybDeadCheck *check, BlockNumber block)
 {
 	HYB_ASSERT_NO_LWLOCK();
 	if (check->heap == NULL || block >= table_blocks(check))
@@ -120,8 +134,8 @@ bool
 hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid)
 {
 	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
-	Page		page = hyb_dead_lock_page(check,
-										  ItemPointerGetBlockNumberNoCheck(tid));
+	Page		page = lock_table_page(check,
+									   ItemPointerGetBlockNumberNoCheck(tid));
 	bool		dead = false;
 
 	if (page == NULL)
@@ -148,4 +162,129 @@ hyb_dead_end(HybDeadCheck *check)
 	if (check->heap != NULL)
 		relation_close(check->heap, check->lock);
 	check->heap = NULL;
+}
+
+/* Returns false, and appends nothing, if a value is gone. */
+static bool
+append_key(const HybIndex *ix, Relation heap, HeapTuple tuple, HybBuf *out)
+{
+	const HybKeyDesc *desc = ix->desc;
+	uint32		len = out->len;
+
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		AttrNumber	attno = ix->rel->rd_index->indkey.values[i];
+		bool		isnull;
+		Datum		value;
+
+		Assert(attno > 0);
+		value = heap_getattr(tuple, attno, RelationGetDescr(heap), &isnull);
+		if (!hyb_key_append_column(&desc->cols[i], value, isnull, out))
+		{
+			out->len = len;
+			return false;
+		}
+	}
+	return true;
+}
+
+/* A row version on a locked page, or NULL. */
+static HeapTupleHeader
+get_version(Page page, OffsetNumber offset)
+{
+	ItemId		item;
+
+	if (offset < FirstOffsetNumber || offset > PageGetMaxOffsetNumber(page))
+		return NULL;
+	item = PageGetItemId(page, offset);
+	return ItemIdIsNormal(item) ? (HeapTupleHeader) PageGetItem(page, item) : NULL;
+}
+
+/* The transaction of the next row version, unless it was undone. */
+static TransactionId
+update_of(HeapTupleHeader header)
+{
+	TransactionId xid;
+
+	if (!HeapTupleHeaderIsHotUpdated(header))
+		return InvalidTransactionId;
+	xid = HeapTupleHeaderGetUpdateXid(header);
+	if ((header->t_infomask & (HEAP_XMAX_COMMITTED | HEAP_XMAX_IS_MULTI)) == HEAP_XMAX_COMMITTED)
+		return xid;
+
+	/* in this order: the transaction may end in between */
+	return TransactionIdIsInProgress(xid) || TransactionIdDidCommit(xid) ? xid :
+		InvalidTransactionId;
+}
+
+/* The last version of the chain from *offset on, or NULL; sets *offset. */
+static HeapTupleHeader
+last_version(Page page, OffsetNumber *offset)
+{
+	HeapTupleHeader last = get_version(page, *offset);
+
+	while (last != NULL)
+	{
+		TransactionId xid = update_of(last);
+		OffsetNumber next = ItemPointerGetOffsetNumberNoCheck(&last->t_ctid);
+		HeapTupleHeader version = TransactionIdIsValid(xid) ? get_version(page, next) : NULL;
+
+		if (version == NULL || next == *offset ||
+			!TransactionIdEquals(HeapTupleHeaderGetXmin(version), xid))
+			break;
+		*offset = next;
+		last = version;
+	}
+	return last;
+}
+
+/*
+ * A palloc'd copy of the row version with the entry's key, since values may be
+ * fetched with the page unlocked; or NULL, and *read says why.
+ */
+static HeapTuple
+copy_row_version(HybDeadCheck *check, const ItemPointerData *tid, HybKeyRead *read)
+{
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+	Page		page = lock_table_page(check,
+									   ItemPointerGetBlockNumberNoCheck(tid));
+	HeapTuple	copy = NULL;
+
+	*read = HYB_KEY_UNKNOWN;
+	if (page == NULL)
+		return NULL;
+	if (offset >= FirstOffsetNumber && offset <= PageGetMaxOffsetNumber(page))
+	{
+		ItemId		item = PageGetItemId(page, offset);
+		HeapTupleData tuple;
+
+		if (ItemIdIsRedirected(item))
+			offset = ItemIdGetRedirect(item);
+		tuple.t_data = ItemIdIsDead(item) ? NULL : last_version(page, &offset);
+		if (ItemIdIsDead(item))
+			*read = HYB_KEY_DEAD;
+		else if (tuple.t_data != NULL)
+		{
+			tuple.t_len = ItemIdGetLength(PageGetItemId(page, offset));
+			tuple.t_tableOid = RelationGetRelid(check->heap);
+			ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(check->buf), offset);
+			copy = heap_copytuple(&tuple);
+		}
+	}
+	LockBuffer(check->buf, BUFFER_LOCK_UNLOCK);
+	return copy;
+}
+
+HybKeyRead
+hyb_heap_key(HybDeadCheck *check, const HybIndex *ix,
+			 const ItemPointerData *tid, HybBuf *out)
+{
+	HybKeyRead	read;
+	HeapTuple	tuple = copy_row_version(check, tid, &read);
+
+	if (tuple == NULL)
+		return read;
+	read = append_key(ix, check->heap, tuple, out) ? HYB_KEY_READ : HYB_KEY_DEAD;
+	heap_freetuple(tuple);
+	return read;
 }

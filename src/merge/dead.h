@@ -1,77 +1,90 @@
 /*
  * dead.h
- *		Entries whose rows are gone for everybody.
+ *		What the table says about an entry: is its row dead, what is its key.
+ *
+ * Merges and scans ask, with any heavyweight locks held.  No function holds a
+ * content lock on entry or exit.
  */
 #ifndef HYB_DEAD_H
 #define HYB_DEAD_H
 
+#include "store/handle.h"
 #include "storage/buf.h"
 #include "storage/bufpage.h"
-#include "storage/itemptr.h"
 #include "storage/lockdefs.h"
-#include "utils/relcache.h"
 
 typedef struct HybDeadCheck
 {
-	Relation	heap;			/* NULL: cannot be asked now */
-	LOCKMODE	lock;			/* that was taken on it */
-	BlockNumber nblocks;		/* of the heap, InvalidBlockNumber: not known */
-	Buffer		buf;			/* heap page looked at last, pinned */
+	Relation	heap;			/* NULL: the table cannot be read now */
+	LOCKMODE	lock;			/* taken on it */
+	BlockNumber nblocks;		/* of the table; InvalidBlockNumber: not known */
+	Buffer		buf;			/* pinned: the table's page read last */
 } HybDeadCheck;
 
 /*
  * Begin to ask about entries of an index.  The table is locked (AccessShare)
- * only if that takes no waiting, so it does not matter what locks are held; if it
- * does, and the table was not locked before, no entry is found dead.  Ended by
- * hyb_dead_end, or by transaction abort.
+ * without waiting, so any locks may be held.  If the lock is not available, and
+ * this process does not have the table locked already, no entry is found dead.
+ * hyb_dead_end or the transaction's abort ends it.
  */
 extern void hyb_dead_begin(HybDeadCheck *check, Relation index);
 
-/* The same where the table is open, and locked. */
+/* The same if the table is open and locked. */
 extern void hyb_dead_begin_open(HybDeadCheck *check, Relation heap);
 
 /*
- * Is the line pointer dead (LP_DEAD), or the row one whose insertion is known
- * to have been aborted?  Then an entry for it can be dropped at any time, with
- * no word to standbys: pruning, which made the first, has logged the conflict
- * with snapshots that could see the row, the second never was to be seen, and
- * VACUUM does not make the line pointer free for another row before it has
- * been over the index.  No content lock is held on entry or exit.
+ * Is the line pointer dead (LP_DEAD), or was the row's insertion aborted?  Then
+ * the entry can be dropped at any time, without a conflict record for standbys:
+ * - pruning made the line pointer dead, and has logged the conflict;
+ * - no snapshot could ever see the aborted row;
+ * - VACUUM reuses the line pointer only after it has been over the index.
  */
 extern bool hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid);
 
-/*
- * A page of the table: check->buf is locked (BUFFER_LOCK_SHARE), for the caller
- * to unlock.  NULL, nothing locked, if there is none to be asked.  No LWLock is
- * held on entry.
- */
-extern Page hyb_dead_lock_page(HybDeadCheck *check, BlockNumber block);
+typedef enum HybKeyRead
+{
+	HYB_KEY_READ,				/* the key was appended */
+	HYB_KEY_DEAD,				/* the entry can be dropped, as above */
+	HYB_KEY_UNKNOWN				/* the table cannot tell */
+} HybKeyRead;
 
-/* Is the table, which can be asked, larger than shared_buffers? */
+/*
+ * Append the key of a static entry with this TID, read from the table, to
+ * `out`.  The index has no expressions.  The TID still leads to the entry's
+ * row: VACUUM reuses it only after it has been over the index.  VACUUM cannot
+ * end meanwhile, because the caller either has the leaf pinned, or holds the
+ * merge lock and has seen the entry without a tombstone under it.
+ */
+extern HybKeyRead hyb_heap_key(HybDeadCheck *check, const HybIndex *ix,
+							   const ItemPointerData *tid, HybBuf *out);
+
+/* Is the table larger than shared_buffers?  False if it cannot be read. */
 extern bool hyb_dead_table_is_large(HybDeadCheck *check);
 
 /*
- * If it is, pages are worth being asked for ahead: how many at a time
- * (maintenance_io_concurrency); otherwise 0.
+ * How many pages to prefetch at a time: maintenance_io_concurrency, or 0 if the
+ * table is not large.
  */
 extern int	hyb_dead_ahead(HybDeadCheck *check);
 
-/* Ask for a page of the table; the check can look at the table. */
+/* Prefetch a page of the table, which can be read. */
 extern void hyb_dead_prefetch(HybDeadCheck *check, BlockNumber block);
 
 extern void hyb_dead_end(HybDeadCheck *check);
 
 /*
- * Looking for dead entries, so many together, is worth it if one in
- * HYB_DEAD_WORTH_IT is.  If it was not, so many entries are passed over then:
- * more each time, so of many entries without dead ones few are looked at.
+ * Looking for dead entries is worth it if 1 in HYB_DEAD_WORTH_IT is dead.
+ * Returns how many entries to pass over after a batch: none if it was worth it,
+ * else twice as many as before.  So few entries are looked at where none is
+ * dead.
  */
 #define HYB_DEAD_WORTH_IT	8
 
 static inline int
-hyb_dead_skip(int dead, int looked, int together, int skip)
+hyb_dead_skip(int dead, int looked, int batch, int skip)
 {
-	return dead * HYB_DEAD_WORTH_IT >= looked ? 0 : Max(skip * 2, together);
+	Assert(dead >= 0 && dead <= looked);
+	return dead * HYB_DEAD_WORTH_IT >= looked ? 0 : Max(skip * 2, batch);
 }
 
 #endif							/* HYB_DEAD_H */

@@ -16,7 +16,7 @@
 #include "algo/bits.h"
 #include "base/grow.h"
 #include "executor/instrument.h"
-#include "merge/heap_key.h"
+#include "merge/dead.h"
 #include "merge/step.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"

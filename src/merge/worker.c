@@ -21,6 +21,7 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/xact.h"
+#include "base/access.h"
 #include "catalog/index.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_language_d.h"
@@ -28,13 +29,11 @@
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
-#include "merge/as_owner.h"
 #include "merge/ask.h"
 #include "merge/facts.h"
 #include "merge/job.h"
 #include "merge/learn.h"
 #include "merge/quiet.h"
-#include "merge/try_open.h"
 #include "merge/worker.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -299,7 +298,7 @@ compares_alone(const HybKeyDesc *desc)
  * VACUUM does not wait for the snapshot that this transaction is going to have, as
  * it does not wait for that of another VACUUM: the rows of a load are visible to
  * all while their index is being merged.  That is right where only the index is
- * read, and rows of the table that may be gone (heap_key.c), not where functions of
+ * read, and rows of the table that may be gone (dead.c), not where functions of
  * others may read tables.  Nor may a merge that learns dictionaries do without its
  * snapshot (learn.c).
  */

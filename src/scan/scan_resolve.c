@@ -21,7 +21,7 @@
 #include "algo/bits.h"
 #include "key/slot_key.h"
 #include "leaf/prefixes.h"
-#include "merge/heap_key.h"
+#include "merge/dead.h"
 #include "scan/scan.h"
 #include "utils/rel.h"
 

@@ -5,7 +5,7 @@
 #ifndef HYB_INSPECT_H
 #define HYB_INSPECT_H
 
-#include "merge/as_owner.h"
+#include "base/access.h"
 #include "storage/lockdefs.h"
 #include "utils/relcache.h"
 

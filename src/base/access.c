@@ -1,13 +1,15 @@
 /*
- * as_owner.c
- *		Functions of indexes run as the owner of the table.
+ * access.c
+ *		Getting at relations: as their owner, and without waiting for locks.
  */
 #include "base/compat.h"
 
 #include "access/htup_details.h"
+#include "access/relation.h"
+#include "base/access.h"
 #include "catalog/pg_class.h"
-#include "merge/as_owner.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/syscache.h"
@@ -41,4 +43,23 @@ hyb_owns(Oid relid)
 							 ((Form_pg_class) GETSTRUCT(tuple))->relowner);
 	ReleaseSysCache(tuple);
 	return owns;
+}
+
+Relation
+hyb_try_open(Oid relid, LOCKMODE lockmode, bool *locked)
+{
+	Relation	rel;
+
+	if (!OidIsValid(relid))
+		return NULL;
+	if (!ConditionalLockRelationOid(relid, lockmode))
+	{
+		if (locked != NULL)
+			*locked = true;
+		return NULL;
+	}
+	rel = try_relation_open(relid, NoLock);
+	if (rel == NULL)
+		UnlockRelationOid(relid, lockmode);
+	return rel;
 }
