@@ -26,6 +26,7 @@
 #include "storage/ipc.h"
 #include "store/settings.h"
 #include "tree/descend.h"
+#include "utils/guc.h"
 #include "vacuum/vacuum.h"
 #ifdef HYB_HAVE_COMPARE_TYPES
 #include "access/cmptype.h"
@@ -91,6 +92,7 @@ _PG_init(void)
 	hyb_family_init();
 	hyb_rowcompare_init();
 	hyb_utility_init();
+	MarkGUCPrefixReserved("hybridindex");
 }
 
 #ifdef HYB_HAVE_COMPARE_TYPES

@@ -10,6 +10,7 @@
 #include "shared/database.h"
 #include "shared/directory.h"
 #include "shared/progress.h"
+#include "shared/shared_arena.h"
 #include "shared/workers.h"
 #include "store/open.h"
 
@@ -27,6 +28,7 @@ hyb_dynamic_init(void)
 		&hyb_unique_part, &hyb_workers_part, &hyb_progress_part, &hyb_hot_part
 	};
 
+	hyb_arena_init();
 	hyb_hot_init();
 	hyb_shared_define(parts, lengthof(parts));
 	hyb_index_first_use = attach;

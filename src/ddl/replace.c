@@ -32,10 +32,24 @@
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_type.h"
 #include "parser/parse_utilcmd.h"
-#include "store/settings.h"
+#include "utils/guc.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+
+static bool replace_btree = false;	/* hybridindex.replace_btree */
+
+void
+hyb_replace_init(void)
+{
+	DefineCustomBoolVariable("hybridindex.replace_btree",
+							 "Makes hybrid indexes where btree ones would be made by default.",
+							 "This holds for indexes without USING, and for primary keys and other constraints.",
+							 &replace_btree,
+							 false,
+							 PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
+							 NULL, NULL, NULL);
+}
 
 /* Why an index stays btree. */
 typedef struct Refusal
@@ -66,7 +80,7 @@ typedef struct Refusal
 bool
 hyb_replaces_btree(void)
 {
-	return hyb_replace_btree && !IsBinaryUpgrade;
+	return replace_btree && !IsBinaryUpgrade;
 }
 
 static List *

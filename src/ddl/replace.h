@@ -18,6 +18,9 @@ typedef struct HybStatement
 	int			location;		/* where the statement begins in it, or -1 */
 } HybStatement;
 
+/* Defines the setting hybridindex.replace_btree. */
+extern void hyb_replace_init(void);
+
 /*
  * May a statement make hybrid what is btree by default, and has no marker?  By
  * the setting hybridindex.replace_btree, but not in every context.

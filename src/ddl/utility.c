@@ -284,5 +284,6 @@ hyb_utility_init(void)
 	ProcessUtility_hook = process_utility;
 	RegisterXactCallback(forget_first, NULL);
 	RegisterSubXactCallback(forget_first_of, NULL);
+	hyb_replace_init();
 	hyb_stand_in_init();
 }

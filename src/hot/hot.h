@@ -14,8 +14,22 @@
 #ifndef HYB_HOT_H
 #define HYB_HOT_H
 
+#include "datatype/timestamp.h"
 #include "storage/itemptr.h"
 #include "store/handle.h"
+
+/* hybridindex.hot_memory in kB, 0: no hot copies; unless set, and at most */
+extern int	hyb_hot_memory_kb;
+
+#define HYB_DEFAULT_HOT_KB	(16 * 1024)
+#define HYB_MAX_HOT_KB		(64 * 1024 * 1024)
+
+/*
+ * Since when this process has hot_memory as it is; and whether the table is yet to
+ * be made as large as that (hot_table.c).
+ */
+extern TimestampTz hyb_hot_memory_since;
+extern bool hyb_hot_memory_changed;
 
 /* Bytes of a key at most. */
 #define HYB_HOT_MAX_KEY		84

@@ -16,8 +16,9 @@
 #include "miscadmin.h"
 #include "shared/slot.h"
 #include "storage/ipc.h"
-#include "store/settings.h"
+#include "utils/guc.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 
 /* Of so many look-ups that would drive something out one publishes. */
 #define LOOKUPS_PER_PUBLISH			8
@@ -60,9 +61,29 @@ static void release_owned(void *piece);
 
 static HybSlotPiece owned_piece = {.size = sizeof(Owned),.release = release_owned};
 
+/*
+ * When the setting is defined, its value is one that the process may have had
+ * since it began.
+ */
+static void
+assign_hot_memory(int kb, void *extra)
+{
+	hyb_hot_memory_since = hyb_hot_memory_since == 0 ? Max(MyStartTimestamp, 1) :
+		GetCurrentTimestamp();
+	hyb_hot_memory_changed = true;
+}
+
 void
 hyb_hot_init(void)
 {
+	DefineCustomIntVariable("hybridindex.hot_memory",
+							"Sets the memory for hot copies: keys of hybrid indexes that are looked up often.",
+							"Look-ups of them read no page of the index. 0 has none.",
+							&hyb_hot_memory_kb,
+							HYB_DEFAULT_HOT_KB, 0, HYB_MAX_HOT_KB,
+							PGC_SIGHUP,
+							GUC_UNIT_KB | HYB_GUC_ALLOW_IN_PARALLEL,
+							NULL, assign_hot_memory, NULL);
 	hyb_slot_add_piece(&owned_piece);
 }
 

@@ -19,7 +19,6 @@
 #include "port/pg_bitutils.h"
 #include "shared/segment.h"
 #include "storage/s_lock.h"
-#include "store/settings.h"
 #include "utils/timestamp.h"
 
 /* With fewer buckets a table is none. */
@@ -29,6 +28,10 @@
 #define RETRY_MS		1000
 
 HybHotControl *hyb_hot = NULL;
+
+int			hyb_hot_memory_kb = HYB_DEFAULT_HOT_KB;
+TimestampTz hyb_hot_memory_since = 0;
+bool		hyb_hot_memory_changed = true;
 
 /* The segment as this process has it mapped. */
 static dsm_segment *mapped = NULL;

@@ -47,7 +47,6 @@
 #include "log/delta.h"
 #include "log/log_reader.h"
 #include "store/meta.h"
-#include "store/settings.h"
 #include "utils/rel.h"
 
 /* ---- is there anything to do? ---- */

@@ -5,10 +5,10 @@
 #include "base/compat.h"
 
 #include "merge/ask.h"
+#include "merge/merge.h"
 #include "postmaster/bgworker.h"
 #include "shared/shared.h"
 #include "shared/workers.h"
-#include "store/settings.h"
 
 StaticAssertDecl(sizeof(HybWorkerRef) <= BGW_EXTRALEN,
 				 "arguments must fit bgw_extra");

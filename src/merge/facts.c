@@ -9,6 +9,7 @@
 #include "memtree/tree.h"
 #include "merge/facts.h"
 #include "merge/learn.h"
+#include "merge/merge.h"
 #include "storage/bufmgr.h"
 #include "store/settings.h"
 #include "tree/fill.h"

@@ -15,7 +15,6 @@
 #include "storage/lock.h"
 #include "storage/proc.h"
 #include "store/meta.h"
-#include "store/settings.h"
 #include "utils/rel.h"
 
 /*

@@ -19,6 +19,23 @@
 #include "datatype/timestamp.h"
 #include "log/dynamic.h"
 
+/* Settings, hybridindex.* */
+extern int	hyb_merge_floor;	/* merge_floor: entries below which the ratio
+								 * does not ask for a merge */
+extern int	hyb_merge_step_pages;	/* leaves a merge step reads */
+extern bool hyb_background_merge;	/* start workers */
+extern int	hyb_max_merge_workers;	/* of the server, at a time */
+extern int	hyb_log_merge_ms;	/* log merges of workers that take as long;
+								 * -1: none */
+extern int	hyb_quiet_time;		/* ms without insertions after which an index
+								 * is quiet (quiet.h); -1: it never is */
+
+/*
+ * test_levels, of servers with assertions: merges begin a new static level until
+ * there are as many.
+ */
+extern int	hyb_test_levels;
+
 extern bool hyb_merge_lock(Relation index, bool wait);
 extern void hyb_merge_unlock(Relation index);
 
@@ -62,7 +79,7 @@ extern void hyb_merge_log(HybIndex *ix);
  */
 extern bool hyb_merge_may_ask(const HybIndex *ix);
 
-/* When the library is loaded: merge indexes that lose their shared slots. */
+/* When the library is loaded: define settings, and merge indexes that lose their shared slots. */
 extern void hyb_merge_init(void);
 
 /*

@@ -15,9 +15,9 @@
 
 #include "filter/filter_choice.h"
 #include "merge/hand_over.h"
+#include "merge/merge.h"
 #include "merge/move.h"
 #include "miscadmin.h"
-#include "store/settings.h"
 #include "tree/update.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

@@ -10,7 +10,6 @@
 #include "merge/shrink.h"
 #include "storage/lmgr.h"
 #include "store/meta.h"
-#include "store/settings.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 

@@ -13,10 +13,19 @@
 #include "merge/quiet.h"
 #include "miscadmin.h"
 #include "shared/slot.h"
+#include "shared/workers.h"
 #include "storage/latch.h"
-#include "store/settings.h"
+#include "utils/guc.h"
 #include "utils/rel.h"
 #include "utils/wait_event.h"
+
+int			hyb_merge_floor = 8192;
+int			hyb_merge_step_pages = 32;
+bool		hyb_background_merge = true;
+int			hyb_max_merge_workers = 2;
+int			hyb_log_merge_ms = -1;
+int			hyb_quiet_time = 5000;
+int			hyb_test_levels = 1;
 
 /* Steps that an inserter does at most for a page of entries: some move none. */
 #define HELP_STEPS		8
@@ -65,9 +74,67 @@ slot_made(HybIndex *ix)
 		(void) ask_worker(ix);
 }
 
+static void
+define_settings(void)
+{
+	DefineCustomIntVariable("hybridindex.merge_floor",
+							"Sets the number of dynamic entries below which merge_ratio starts no merge.",
+							NULL,
+							&hyb_merge_floor,
+							8192, 0, INT_MAX,
+							PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("hybridindex.merge_step_pages",
+							"Sets the number of static leaf pages that one step of a merge reads.",
+							"Larger steps write less, smaller ones wait for less.",
+							&hyb_merge_step_pages,
+							32, 1, 128,
+							PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
+							NULL, NULL, NULL);
+	DefineCustomBoolVariable("hybridindex.background_merge",
+							 "Starts background workers to merge hybrid indexes.",
+							 "If off, insertions and VACUUM do the steps of merges themselves.",
+							 &hyb_background_merge,
+							 true,
+							 PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("hybridindex.max_merge_workers",
+							"Sets the number of background workers that merge hybrid indexes at a time, in all databases.",
+							"They count against max_worker_processes.",
+							&hyb_max_merge_workers,
+							2, 0, HYB_MAX_WORKERS,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("hybridindex.quiet_time",
+							"Sets the time without insertions after which workers merge what is left of an index's log and shrink its file.",
+							"They do it where that is worth what it writes. -1 turns it off.",
+							&hyb_quiet_time,
+							5000, -1, 3600 * 1000,
+							PGC_SIGHUP, GUC_UNIT_MS | HYB_GUC_ALLOW_IN_PARALLEL,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("hybridindex.log_merge_min_duration",
+							"Sets the time above which merges by background workers are logged.",
+							"-1 logs none, 0 all of them.",
+							&hyb_log_merge_ms,
+							-1, -1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+#ifdef USE_ASSERT_CHECKING
+	DefineCustomIntVariable("hybridindex.test_levels",
+							"Has merges begin new static levels, up to this number, for tests.",
+							NULL,
+							&hyb_test_levels,
+							1, 1, HYB_MAX_LEVELS,
+							PGC_USERSET,
+							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
+							NULL, NULL, NULL);
+#endif
+}
+
 void
 hyb_merge_init(void)
 {
+	define_settings();
 	hyb_slot_evicted = slot_evicted;
 	hyb_slot_made = slot_made;
 }

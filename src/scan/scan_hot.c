@@ -10,7 +10,6 @@
 #include "base/compat.h"
 
 #include "scan/scan.h"
-#include "store/settings.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 

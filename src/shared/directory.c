@@ -14,7 +14,7 @@
 #include "port/pg_bitutils.h"
 #include "shared/directory.h"
 #include "shared/segment.h"
-#include "store/settings.h"
+#include "shared/shared_arena.h"
 #include "utils/timestamp.h"
 
 /* Blocks after the first take this part of the memory for trees, at most. */

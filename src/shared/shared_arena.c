@@ -48,7 +48,7 @@
 #include "shared/shared_arena.h"
 #include "storage/ipc.h"
 #include "storage/spin.h"
-#include "store/settings.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -103,6 +103,33 @@ HybArena	hyb_shared_arena = {
 	.pressure = shared_pressure
 };
 bool		(*hyb_arena_evict) (uint64 bytes, int idle_ms) = NULL;
+
+int			hyb_dynamic_memory_kb = 64 * 1024;
+int			hyb_test_pressure = 0;
+
+void
+hyb_arena_init(void)
+{
+	/* One pool serves the whole server, so no session may size it. */
+	DefineCustomIntVariable("hybridindex.dynamic_memory",
+							"Sets the memory for the dynamic stages of all hybrid indexes together.",
+							"Where it does not suffice, merges start earlier; no insertion fails for lack of it.",
+							&hyb_dynamic_memory_kb,
+							64 * 1024, 64, HYB_MAX_DYNAMIC_KB,
+							PGC_SIGHUP,
+							GUC_UNIT_KB | HYB_GUC_ALLOW_IN_PARALLEL,
+							NULL, NULL, NULL);
+#ifdef USE_ASSERT_CHECKING
+	DefineCustomIntVariable("hybridindex.test_pressure",
+							"Has trees be as if memory was plentiful (1) up to scarce (3), for tests.",
+							NULL,
+							&hyb_test_pressure,
+							0, 0, 3,
+							PGC_USERSET,
+							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
+							NULL, NULL, NULL);
+#endif
+}
 
 /*
  * A segment of the shared arena.  Which chunk numbers it has follows from its

@@ -15,6 +15,20 @@
 /* Trees unused for so long may be evicted for others. */
 #define HYB_UNUSED_MS		1000
 
+/* hybridindex.dynamic_memory, in kB, and the most that it may be (arena.h) */
+extern int	hyb_dynamic_memory_kb;
+
+#define HYB_MAX_DYNAMIC_KB	(16 * 1024 * 1024)
+
+/*
+ * hybridindex.test_pressure, of servers with assertions: trees take this, less one,
+ * for the HybPressure.  They become compact without need if that is high.
+ */
+extern int	hyb_test_pressure;
+
+/* Defines these settings.  Called once, when the library is loaded. */
+extern void hyb_arena_init(void);
+
 /* The shared arena as this backend sees it, and its table of segments. */
 extern HybArena hyb_shared_arena;
 extern const HybSharedPart hyb_arena_part;

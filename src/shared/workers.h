@@ -29,7 +29,9 @@
 
 #include "datatype/timestamp.h"
 #include "shared/shared.h"
-#include "store/settings.h"
+
+/* hybridindex.max_merge_workers is at most this. */
+#define HYB_MAX_WORKERS		32
 
 /* A started process is expected to be there within this time. */
 #define HYB_WORKER_START_MS		10000

@@ -1,6 +1,11 @@
 /*
  * settings.c
- *		Settings (hybridindex.*) and storage parameters (WITH).
+ *		Storage parameters (WITH), of all layers, and settings that no layer has.
+ *
+ * The server wants the storage parameters of an access method in one struct.
+ * Each layer defines its own settings (hybridindex.*), with GUC_ALLOW_IN_PARALLEL:
+ * a session that set one before the library was loaded may load it in a parallel
+ * worker.
  */
 #include "base/compat.h"
 
@@ -9,24 +14,11 @@
 #include "access/nbtree.h"
 #include "access/reloptions.h"
 #include "algo/surf.h"
-#include "miscadmin.h"
 #include "store/meta.h"
 #include "store/settings.h"
 #include "utils/guc.h"
-#include "utils/timestamp.h"
 
-int			hyb_dynamic_memory_kb = 64 * 1024;
-int			hyb_merge_floor = 8192;
-int			hyb_merge_step_pages = 32;
-bool		hyb_background_merge = true;
-int			hyb_max_merge_workers = 2;
-int			hyb_log_merge_ms = -1;
-int			hyb_quiet_time = 5000;
-bool		hyb_replace_btree = false;
 bool		hyb_prefetch = true;
-int			hyb_hot_memory_kb = HYB_DEFAULT_HOT_KB;
-TimestampTz hyb_hot_memory_since = 0;
-bool		hyb_hot_memory_changed = true;
 #ifdef HYB_TEST_LAYOUT
 bool		hyb_test_layout = false;
 #endif
@@ -34,8 +26,6 @@ bool		hyb_test_layout = false;
 bool		hyb_test_trie = false;
 bool		hyb_test_filter = false;
 #endif
-int			hyb_test_levels = 1;
-int			hyb_test_pressure = 0;
 bool		hyb_test_short_logs = false;
 
 static relopt_kind hyb_relopt_kind;
@@ -179,22 +169,6 @@ define_test_settings(void)
 							 PGC_USERSET,
 							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
 							 NULL, NULL, NULL);
-	DefineCustomIntVariable("hybridindex.test_levels",
-							"Has merges begin new static levels, up to this number, for tests.",
-							NULL,
-							&hyb_test_levels,
-							1, 1, HYB_MAX_LEVELS,
-							PGC_USERSET,
-							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
-							NULL, NULL, NULL);
-	DefineCustomIntVariable("hybridindex.test_pressure",
-							"Has trees be as if memory was plentiful (1) up to scarce (3), for tests.",
-							NULL,
-							&hyb_test_pressure,
-							0, 0, 3,
-							PGC_USERSET,
-							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
-							NULL, NULL, NULL);
 	DefineCustomBoolVariable("hybridindex.test_short_logs",
 							 "Has short logs read in place as if memory was short, for tests.",
 							 NULL,
@@ -206,76 +180,10 @@ define_test_settings(void)
 #endif
 }
 
-/*
- * When the setting is defined, its value is one that the process may have had
- * since it began.
- */
-static void
-assign_hot_memory(int kb, void *extra)
+void
+hyb_settings_init(void)
 {
-	hyb_hot_memory_since = hyb_hot_memory_since == 0 ? Max(MyStartTimestamp, 1) :
-		GetCurrentTimestamp();
-	hyb_hot_memory_changed = true;
-}
-
-/*
- * All may be set in parallel mode: a session that set one before the library
- * was loaded, may load it there.
- */
-static void
-define_settings(void)
-{
-	/* One pool serves the whole server, so no session may size it. */
-	DefineCustomIntVariable("hybridindex.dynamic_memory",
-							"Sets the memory for the dynamic stages of all hybrid indexes together.",
-							"Where it does not suffice, merges start earlier; no insertion fails for lack of it.",
-							&hyb_dynamic_memory_kb,
-							64 * 1024, 64, HYB_MAX_DYNAMIC_KB,
-							PGC_SIGHUP,
-							GUC_UNIT_KB | HYB_GUC_ALLOW_IN_PARALLEL,
-							NULL, NULL, NULL);
-	DefineCustomIntVariable("hybridindex.merge_floor",
-							"Sets the number of dynamic entries below which merge_ratio starts no merge.",
-							NULL,
-							&hyb_merge_floor,
-							8192, 0, INT_MAX,
-							PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
-							NULL, NULL, NULL);
-	DefineCustomIntVariable("hybridindex.merge_step_pages",
-							"Sets the number of static leaf pages that one step of a merge reads.",
-							"Larger steps write less, smaller ones wait for less.",
-							&hyb_merge_step_pages,
-							32, 1, 128,
-							PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
-							NULL, NULL, NULL);
-	DefineCustomBoolVariable("hybridindex.background_merge",
-							 "Starts background workers to merge hybrid indexes.",
-							 "If off, insertions and VACUUM do the steps of merges themselves.",
-							 &hyb_background_merge,
-							 true,
-							 PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
-							 NULL, NULL, NULL);
-	DefineCustomIntVariable("hybridindex.max_merge_workers",
-							"Sets the number of background workers that merge hybrid indexes at a time, in all databases.",
-							"They count against max_worker_processes.",
-							&hyb_max_merge_workers,
-							2, 0, HYB_MAX_WORKERS,
-							PGC_SIGHUP, 0,
-							NULL, NULL, NULL);
-	DefineCustomIntVariable("hybridindex.quiet_time",
-							"Sets the time without insertions after which workers merge what is left of an index's log and shrink its file.",
-							"They do it where that is worth what it writes. -1 turns it off.",
-							&hyb_quiet_time,
-							5000, -1, 3600 * 1000,
-							PGC_SIGHUP, GUC_UNIT_MS | HYB_GUC_ALLOW_IN_PARALLEL,
-							NULL, NULL, NULL);
-	DefineCustomIntVariable("hybridindex.log_merge_min_duration",
-							"Sets the time above which merges by background workers are logged.",
-							"-1 logs none, 0 all of them.",
-							&hyb_log_merge_ms,
-							-1, -1, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MS,
-							NULL, NULL, NULL);
+	define_storage_parameters();
 	DefineCustomBoolVariable("hybridindex.prefetch",
 							 "Lets index scans and VACUUM ask for pages before they get to them.",
 							 "How many is said by effective_io_concurrency, for VACUUM by maintenance_io_concurrency.",
@@ -283,30 +191,7 @@ define_settings(void)
 							 true,
 							 PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
 							 NULL, NULL, NULL);
-	DefineCustomIntVariable("hybridindex.hot_memory",
-							"Sets the memory for hot copies: keys of hybrid indexes that are looked up often.",
-							"Look-ups of them read no page of the index. 0 has none.",
-							&hyb_hot_memory_kb,
-							HYB_DEFAULT_HOT_KB, 0, HYB_MAX_HOT_KB,
-							PGC_SIGHUP,
-							GUC_UNIT_KB | HYB_GUC_ALLOW_IN_PARALLEL,
-							NULL, assign_hot_memory, NULL);
-	DefineCustomBoolVariable("hybridindex.replace_btree",
-							 "Makes hybrid indexes where btree ones would be made by default.",
-							 "This holds for indexes without USING, and for primary keys and other constraints.",
-							 &hyb_replace_btree,
-							 false,
-							 PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
-							 NULL, NULL, NULL);
 	define_test_settings();
-	MarkGUCPrefixReserved("hybridindex");
-}
-
-void
-hyb_settings_init(void)
-{
-	define_storage_parameters();
-	define_settings();
 }
 
 bytea *

@@ -1,13 +1,12 @@
 /*
  * settings.h
- *		Settings (hybridindex.*) and storage parameters (WITH).
+ *		Storage parameters (WITH), of all layers, and settings that no layer has.
  */
 #ifndef HYB_SETTINGS_H
 #define HYB_SETTINGS_H
 
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "utils/rel.h"
 
 /* With assertions there is another layout of leaves, for tests. */
@@ -15,38 +14,7 @@
 #define HYB_TEST_LAYOUT
 #endif
 
-/* max_merge_workers at most */
-#define HYB_MAX_WORKERS		32
-
-/* dynamic_memory at most: what references to trees can name (arena.h) */
-#define HYB_MAX_DYNAMIC_KB	(16 * 1024 * 1024)
-
-/* hot_memory unless set, and at most */
-#define HYB_DEFAULT_HOT_KB	(16 * 1024)
-#define HYB_MAX_HOT_KB		(64 * 1024 * 1024)
-
-/* GUCs, hybridindex.* */
-extern int	hyb_dynamic_memory_kb;	/* dynamic_memory, 64 MB */
-extern int	hyb_merge_floor;	/* merge_floor: entries below which the ratio
-								 * does not ask for a merge */
-extern int	hyb_merge_step_pages;	/* leaves a merge step reads */
-extern bool hyb_background_merge;	/* start workers */
-extern int	hyb_max_merge_workers;	/* of the server, at a time */
-extern int	hyb_log_merge_ms;	/* log merges of workers that take as long;
-								 * -1: none */
-extern int	hyb_quiet_time;		/* ms without insertions after which an index
-								 * is quiet (merge/quiet.h); -1: it never is */
 extern bool hyb_prefetch;		/* ask for pages ahead */
-extern int	hyb_hot_memory_kb;	/* hot_memory: of hot copies, 0: none */
-extern bool hyb_replace_btree;	/* make hybrid indexes where btree is the
-								 * default */
-
-/*
- * Since when this process has hot_memory as it is; and whether that is yet to be
- * gone by (hot/hot_table.c).
- */
-extern TimestampTz hyb_hot_memory_since;
-extern bool hyb_hot_memory_changed;
 
 #ifdef HYB_TEST_LAYOUT
 extern bool hyb_test_layout;	/* build leaves of the layout for tests */
@@ -60,18 +28,9 @@ extern bool hyb_test_filter;	/* test_filter: where an index wants a filter,
 #endif
 
 /*
- * test_levels, which servers without assertions do not have: merges begin a new
- * static level until there are as many.
+ * test_short_logs: log/short_log.c takes memory for short.  Servers without
+ * assertions do not have the setting.
  */
-extern int	hyb_test_levels;
-
-/*
- * test_pressure, the same: shared trees take this, less one, for the HybPressure
- * (memtree/arena.h), and become compact without need if that is high.
- */
-extern int	hyb_test_pressure;
-
-/* test_short_logs, the same: log/short_log.c takes memory for short */
 extern bool hyb_test_short_logs;
 
 /* What a filter is: on disk (filter/filter_kind.h), and the parameter */
@@ -181,7 +140,7 @@ typedef struct HybOptions
 	 (HybLayoutOption) ((HybOptions *) (rel)->rd_options)->layout : \
 	 HYB_DEFAULT_LAYOUT)
 
-/* Defines them all.  Called once, when the library is loaded. */
+/* Defines them.  Called once, when the library is loaded. */
 extern void hyb_settings_init(void);
 
 /* amoptions of the access method: see the server's IndexAmRoutine. */
