@@ -39,7 +39,7 @@ KEYS = {
 BATCH = 100
 
 # the trigger of merges is 35 % of the memory at 12 bytes an entry, and half of
-# the memory makes trees compact (docs/elastic.md); the table grows by a fifth
+# the memory makes trees compact (docs/memory.md); the table grows by a fifth
 ELASTIC_BYTES = 12 * 1.4 / 0.35
 PLAIN_BYTES = 400
 

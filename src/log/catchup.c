@@ -39,7 +39,7 @@
  * Memory: trees take chunks from the backend's pocket.  When that is empty
  * the slot is unlocked, more is reserved, and work goes on from the applied
  * places.  Where memory is short trees become compact as they take chunks
- * (docs/elastic.md).
+ * (docs/memory.md).
  */
 #include "base/compat.h"
 

@@ -6,7 +6,7 @@
  * the tree.  Nodes are 512 bytes and keep eight bytes of each key, those after
  * what all keys of the node have in common, so that most of a search touches
  * nodes only.  Where memory is short, leaves become compact and entries are
- * read from the log (docs/elastic.md).
+ * read from the log (docs/memory.md).
  *
  * Readers hold the owner's lock shared, writers exclusively.  Comparison
  * functions and the log may throw; a function here calls them before it changes

@@ -1,6 +1,6 @@
 /*
  * tree_compact.c
- *		Taking copies of entries out of memory (docs/elastic.md).
+ *		Taking copies of entries out of memory (docs/memory.md).
  *
  * The log has every entry, so a copy is given up by referring to its place
  * there.  Copies go by chunks, the oldest first: a chunk is free when the

@@ -17,7 +17,7 @@
  * all of the key.  Where nothing is skipped the head begins after the first
  * column's flag byte, and is 0 if the column is not ordered by its bytes.
  *
- * A leaf is plain or compact (docs/elastic.md).  A compact one keeps 16 bits
+ * A leaf is plain or compact (docs/memory.md).  A compact one keeps 16 bits
  * of the head, those behind `shift` bits that the heads of its fences have in
  * common, and its entries may lie in the log only.
  */
