@@ -12,7 +12,7 @@
 #include "shared/progress.h"
 #include "shared/shared_arena.h"
 #include "shared/workers.h"
-#include "store/open.h"
+#include "store/handle.h"
 
 static void
 attach(void)

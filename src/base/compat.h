@@ -168,7 +168,7 @@ typedef Oid HybFileNumber;
 	tuplesort_getdatum((state), true, (val), (isnull), NULL)
 #endif
 
-/* whoever has inserted into an index says so (aminsertcleanup) since 17 */
+/* the server calls aminsertcleanup after insertions, since 17 */
 #if PG_VERSION_NUM >= 170000
 #define HYB_HAVE_INSERT_CLEANUP
 #endif
@@ -291,7 +291,7 @@ extern PGDLLIMPORT bool ignore_checksum_failure;
 #define HYB_WITHOUT_OVERLAPS(constraint) false
 #endif
 
-/* who may refresh a materialized view; needs commands/tablecmds.h */
+/* the check before REFRESH MATERIALIZED VIEW; needs commands/tablecmds.h */
 #if PG_VERSION_NUM >= 170000
 #define HYB_MAY_REFRESH RangeVarCallbackMaintainsTable
 #else

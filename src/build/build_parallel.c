@@ -40,7 +40,6 @@
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 #include "store/handle.h"
-#include "store/open.h"
 #include "tcop/tcopprot.h"
 #include "tree/update.h"
 #include "utils/memutils.h"

@@ -11,7 +11,7 @@
 
 #include <fcntl.h>
 
-#include "base/grow.h"
+#include "base/memory.h"
 #include "build/build_runs.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"

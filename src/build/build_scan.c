@@ -8,7 +8,7 @@
 #include "access/heaptoast.h"
 #include "access/toast_compression.h"
 #include "access/toast_internals.h"
-#include "base/grow.h"
+#include "base/memory.h"
 #include "build/build_scan.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_type.h"

@@ -5,7 +5,7 @@
  */
 #include "base/compat.h"
 
-#include "base/grow.h"
+#include "base/memory.h"
 #include "check/check.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"

@@ -15,7 +15,7 @@
 #include "algo/bits.h"
 #include "algo/hash.h"
 #include "check/check.h"
-#include "key/slot_key.h"
+#include "key/row_key.h"
 #include "leaf/prefixes.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

@@ -15,7 +15,7 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "base/access.h"
-#include "base/index_method.h"
+#include "base/server.h"
 #include "catalog/dependency.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"

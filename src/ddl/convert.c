@@ -12,7 +12,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "base/access.h"
-#include "base/index_method.h"
+#include "base/server.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "commands/defrem.h"

@@ -22,7 +22,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "base/access.h"
-#include "base/index_method.h"
+#include "base/server.h"
 #include "catalog/dependency.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"

@@ -14,7 +14,7 @@
 #include "access/reloptions.h"
 #include "access/table.h"
 #include "access/xact.h"
-#include "base/index_method.h"
+#include "base/server.h"
 #include "catalog/dependency.h"
 #include "catalog/index.h"
 #include "catalog/indexing.h"

@@ -7,7 +7,7 @@
 #define HYB_FILTER_PLACE_H
 
 #include "filter/filter.h"
-#include "store/step_space.h"
+#include "store/space.h"
 
 /* Images of children of a list, packed to filter pages. */
 typedef struct HybFilterPacker

@@ -20,7 +20,7 @@
 #include "log/dynamic.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
-#include "store/open.h"
+#include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 

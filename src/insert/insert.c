@@ -4,7 +4,7 @@
  */
 #include "base/compat.h"
 
-#include "base/spare.h"
+#include "base/memory.h"
 #include "insert/entry_size.h"
 #include "insert/gather.h"
 #include "insert/insert.h"
@@ -13,7 +13,7 @@
 #include "insert/unique.h"
 #include "merge/merge.h"
 #include "nodes/execnodes.h"
-#include "store/open.h"
+#include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 

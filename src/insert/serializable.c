@@ -11,7 +11,7 @@
 #include "base/compat.h"
 
 #include "insert/serializable.h"
-#include "key/bytes.h"
+#include "key/key.h"
 #include "miscadmin.h"
 #include "storage/predicate.h"
 #include "tree/predicate_target.h"

@@ -29,7 +29,7 @@
 #include "insert/counterpart.h"
 #include "insert/serializable.h"
 #include "insert/unique.h"
-#include "key/slot_key.h"
+#include "key/row_key.h"
 #include "leaf/leaf.h"
 #include "log/dynamic.h"
 #include "miscadmin.h"

@@ -1,15 +1,109 @@
 /*
  * codec.h
- *		What the codec files share.
+ *		Codecs: how values of one type are stored in a key.
  */
 #ifndef HYB_CODEC_H
 #define HYB_CODEC_H
 
 #include "base/compat.h"
 
-#include "key/key.h"
+#include "base/memory.h"
 
-/* Which of them a column gets: codecs.c */
+typedef enum HybStore
+{
+	HYB_STORE_INT,
+	HYB_STORE_BYTES
+} HybStore;
+
+typedef enum HybCompare
+{
+	HYB_COMPARE_MEM,			/* memcmp of the encodings */
+	HYB_COMPARE_FLOAT,			/* INT, as integers, but the encodings of -0
+								 * and +0 are equal */
+	HYB_COMPARE_PROC			/* decode and call HYB_ORDER_PROC */
+} HybCompare;
+
+/*
+ * The place of a value of another type among a type's values.  Every value that
+ * sorts below it is at most `lo`, every value above it at least `hi`, and values
+ * equal to it lie in [hi, lo].  Where the place is known only roughly, lo lies
+ * above hi, and the caller asks the operator about each entry between.
+ */
+typedef struct HybCast
+{
+	Datum		lo;
+	Datum		hi;
+	bool		exact;			/* it is lo, which is hi */
+	bool		below_all;		/* below all that the type can hold: lo and hi
+								 * are not set */
+	bool		above_all;		/* above all that */
+} HybCast;
+
+struct HybColumn;
+
+/*
+ * A codec is a static constant, which support function HYB_IMAGE_PROC of an
+ * operator class gives for a HybCodecRequest.  The function gives NULL if the type
+ * has no encoding (text under a linguistic collation, say), and then returns whether
+ * equal values have equal bytes.
+ */
+typedef struct HybCodec
+{
+	const char *name;
+	HybStore	store;
+	uint8		width;			/* bytes, see key.h; 0 = variable */
+	bool		terminated;
+	HybCompare	compare;		/* MEM or FLOAT */
+
+	bool		blank_padded;	/* a character(n), whose trailing blanks are
+								 * not stored */
+
+	/* HYB_STORE_INT: order-preserving mapping, both ways, ascending */
+	uint64		(*to_int) (Datum value);
+	Datum		(*from_int) (uint64 value);
+
+	/*
+	 * HYB_STORE_BYTES: append the ascending encoding of the value (without
+	 * flag and terminator); and back, palloc'ing the Datum.
+	 */
+	void		(*to_bytes) (Datum value, HybBuf *out);
+	Datum		(*from_bytes) (const uint8 *data, uint32 len);
+
+	/*
+	 * Used instead of to_bytes and from_bytes where the value's bytes are
+	 * encoded with a dictionary of the index (encoded.h); else NULL.
+	 */
+	void		(*encode) (const struct HybColumn *col, Datum value,
+						   HybBuf *out);
+	Datum		(*decode) (const struct HybColumn *col, const uint8 *data,
+						   uint32 len);
+
+	/*
+	 * A value of another type of the operator family (subtype) as a position
+	 * among this type's values; *out comes as for an exact one.  Returns
+	 * false if the position is unknown.  NULL: no other types.
+	 */
+	bool		(*cast) (Oid subtype, Datum value, HybCast *out);
+
+	/*
+	 * The values of this type that equal a value whose place cast knows only
+	 * roughly: at most HYB_MAX_EQUALS, in any order.  Returns their number,
+	 * or -1 if unknown.  NULL: cast always knows the place.
+	 */
+	int			(*equals) (Oid subtype, Datum value, Datum *equal);
+} HybCodec;
+
+#define HYB_MAX_EQUALS	8
+
+typedef struct HybCodecRequest
+{
+	Oid			typid;			/* operator class input type */
+	Oid			collation;
+	int32		typmod;			/* of the index column */
+	Datum		options;		/* operator class options, or 0 */
+	const HybCodec *codec;		/* the answer */
+} HybCodecRequest;
+
 extern const HybCodec hyb_codec_bool;
 extern const HybCodec hyb_codec_char;
 extern const HybCodec hyb_codec_oid;
@@ -41,12 +135,12 @@ extern const HybCodec hyb_codec_bytea_hope;
 	{ \
 		.name = (name_), .store = HYB_STORE_INT, .width = (width_), \
 		.compare = (compare_), .to_int = (to_), .from_int = (from_), \
-		.convert = __VA_ARGS__ \
+		.cast = __VA_ARGS__ \
 	}
 
 /*
- * Bytes as others that have no 00: that becomes 01 01, and 01 becomes 01 02.
- * And back to `out`, which has room for len bytes; returns how many they are.
+ * Append bytes without any 00: 00 becomes 01 01, and 01 becomes 01 02.  And back
+ * to `out`, which has room for len bytes; returns the bytes written.
  */
 extern void hyb_escape(const uint8 *src, uint32 len, HybBuf *out);
 extern uint32 hyb_unescape(const uint8 *data, uint32 len, uint8 *out);

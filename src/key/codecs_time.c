@@ -5,11 +5,11 @@
  * All are signed integers with their infinities at the ends of the range.
  *
  * Cross-type comparison follows date_cmp_timestamp and its relatives
- * (utils/adt/date.c, timestamp.c): the type without a time zone is converted,
- * with the session's zone if the other one has one.  That conversion is exact
- * for a constant.  For a column, the constant has to be converted the other
- * way, which keeps the order only while the zone's offset does not change:
- * where it changes nearby the position is widened to either side.
+ * (utils/adt/date.c, timestamp.c).  The type without a time zone is cast, with the
+ * session's zone if the other type has one.  That is exact for a constant.  For a
+ * column we have to cast the constant the other way, which keeps the order only
+ * while the zone's offset does not change.  Near a change of offset the position is
+ * widened to either side.
  */
 #include "key/codec.h"
 
@@ -52,11 +52,11 @@ time_from_int(uint64 value)
 }
 
 /*
- * Set a position at a timestamp (of either kind) that the server's conversion
- * gave, or beside all finite ones if it did not fit.
+ * Set a position at a timestamp (of either kind) that the server's cast gave, or
+ * beside all finite ones if it did not fit.
  */
 static void
-timestamp_position(Timestamp ts, int overflow, HybConverted *out)
+timestamp_position(Timestamp ts, int overflow, HybCast *out)
 {
 	Timestamp	below = ts;
 	Timestamp	above = ts;
@@ -111,8 +111,8 @@ timestamptz_local(TimestampTz instant, Timestamp *local, int *overflow)
 }
 
 /*
- * The local times that the server converts to an instant, which is finite;
- * returns how many, or -1 if that cannot be told.  Each is the instant's local
+ * The local times that the server casts to an instant, which is finite.  Returns
+ * their number, or -1 if unknown.  Each is the instant's local
  * time by an offset that is in force at most HYB_ZONE_MARGIN_DAYS away: twice
  * where clocks were put forward, none where they were put back.
  */
@@ -178,7 +178,7 @@ timestamp_day(Timestamp ts, bool *midnight)
 
 /* A date column: dates stand for their midnight. */
 static bool
-date_convert(Oid subtype, Datum value, HybConverted *out)
+date_cast(Oid subtype, Datum value, HybCast *out)
 {
 	Timestamp	ts;
 	DateADT		day;
@@ -256,7 +256,7 @@ date_equals(Oid subtype, Datum value, Datum *equal)
 }
 
 static bool
-timestamp_convert(Oid subtype, Datum value, HybConverted *out)
+timestamp_cast(Oid subtype, Datum value, HybCast *out)
 {
 	Timestamp	ts;
 	int			overflow = 0;
@@ -299,7 +299,7 @@ timestamp_equals(Oid subtype, Datum value, Datum *equal)
 }
 
 static bool
-timestamptz_convert(Oid subtype, Datum value, HybConverted *out)
+timestamptz_cast(Oid subtype, Datum value, HybCast *out)
 {
 	TimestampTz ts;
 	int			overflow = 0;
@@ -323,7 +323,7 @@ timestamptz_convert(Oid subtype, Datum value, HybConverted *out)
 
 const HybCodec hyb_codec_date =
 HYB_INT_CODEC("date", 4, HYB_COMPARE_MEM, date_to_int, date_from_int,
-			  date_convert,
+			  date_cast,
 			  .equals = date_equals);
 
 const HybCodec hyb_codec_time =
@@ -331,9 +331,9 @@ HYB_INT_CODEC("time", 8, HYB_COMPARE_MEM, time_to_int, time_from_int, NULL);
 
 const HybCodec hyb_codec_timestamp =
 HYB_INT_CODEC("timestamp", 8, HYB_COMPARE_MEM, time_to_int, time_from_int,
-			  timestamp_convert,
+			  timestamp_cast,
 			  .equals = timestamp_equals);
 
 const HybCodec hyb_codec_timestamptz =
 HYB_INT_CODEC("timestamptz", 8, HYB_COMPARE_MEM, time_to_int, time_from_int,
-			  timestamptz_convert);
+			  timestamptz_cast);

@@ -5,16 +5,29 @@
 #include "base/compat.h"
 
 #include "access/genam.h"
+#include "base/server.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
-#include "key/bytes.h"
-#include "key/long_values.h"
-#include "miscadmin.h"
+#include "key/desc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/typcache.h"
+
+/*
+ * Bytes of values that are stored as they are: of all terminated columns together,
+ * of all columns with a length word, and what btree leaves alone at least
+ */
+#define PLAIN_IN_ORDER	640
+#define PLAIN_COUNTED		2000
+#define PLAIN_LEAST		508
+
+/*
+ * Bytes of all terminated columns of an index whose entries the server sorts as
+ * index tuples, which may have 8191 bytes.
+ */
+#define SORTABLE_BYTES	5400
 
 /* Is support function 4 of a class a codec function? */
 static bool
@@ -35,8 +48,8 @@ is_codec_function(Oid function)
  * whether equal values have equal bytes without one.
  */
 static const HybCodec *
-hyb_column_codec(Relation index, int attno, Datum *column_options,
-				 bool *equal_image)
+column_codec(Relation index, int attno, Datum *column_options,
+			 bool *equal_image)
 {
 	Oid			function = index_getprocid(index, attno, HYB_IMAGE_PROC);
 	HybCodecRequest request = {
@@ -118,7 +131,7 @@ hyb_key_compare_self(const HybKeyDesc *desc, const Datum *values,
 
 /* Form of a column that has no codec: the value's own bytes. */
 static void
-hyb_column_set_plain(HybColumn *col)
+set_plain(HybColumn *col)
 {
 	col->compare = HYB_COMPARE_PROC;
 	col->terminated = false;
@@ -136,7 +149,7 @@ hyb_column_set_plain(HybColumn *col)
 }
 
 static void
-hyb_column_set_codec(HybColumn *col, const HybCodec *codec)
+set_codec(HybColumn *col, const HybCodec *codec)
 {
 	/* What the key functions rely on; only a faulty codec can break it. */
 	if (codec->compare == HYB_COMPARE_PROC ||
@@ -162,7 +175,7 @@ hyb_column_set_codec(HybColumn *col, const HybCodec *codec)
  * compressed, as a sort has them.
  */
 static void
-hyb_limit_plain_values(HybKeyDesc *desc)
+limit_plain_values(HybKeyDesc *desc)
 {
 	int			n = 0;
 
@@ -174,12 +187,12 @@ hyb_limit_plain_values(HybKeyDesc *desc)
 
 		if (col->terminated)
 		{
-			col->plain = HYB_PLAIN_IN_ORDER / n;
-			col->sortable = desc->all_mem ? 0 : HYB_SORTABLE_BYTES / n;
+			col->plain = PLAIN_IN_ORDER / n;
+			col->sortable = desc->all_mem ? 0 : SORTABLE_BYTES / n;
 		}
 		else if (hyb_has_length_word(col) && col->attlen == -1 &&
 				 col->typid != OIDVECTOROID && col->typid != INT2VECTOROID)
-			col->plain = Max(HYB_PLAIN_BYTES / n, HYB_PLAIN_LEAST);
+			col->plain = Max(PLAIN_COUNTED / n, PLAIN_LEAST);
 	}
 }
 
@@ -210,7 +223,7 @@ hyb_key_desc_create(Relation index)
 		col->typid = att->atttypid;
 		col->typmod = att->atttypmod;
 		col->index_name = RelationGetRelationName(index);
-		hyb_column_set_plain(col);
+		set_plain(col);
 		if (i >= desc->nkeys)
 			continue;
 
@@ -224,10 +237,10 @@ hyb_key_desc_create(Relation index)
 		col->doubtful = is_doubtful(col);
 		desc->doubtful |= col->doubtful;
 
-		codec = hyb_column_codec(index, i + 1, &col->options, &equal_image);
+		codec = column_codec(index, i + 1, &col->options, &equal_image);
 		if (codec != NULL)
 		{
-			hyb_column_set_codec(col, codec);
+			set_codec(col, codec);
 			desc->has_encoded |= codec->encode != NULL;
 		}
 		if (col->compare != HYB_COMPARE_MEM)
@@ -236,7 +249,7 @@ hyb_key_desc_create(Relation index)
 			(col->compare == HYB_COMPARE_PROC && !equal_image))
 			desc->exact = false;
 	}
-	hyb_limit_plain_values(desc);
+	limit_plain_values(desc);
 	hyb_key_desc_assert_valid(desc);
 	return desc;
 }

@@ -2,10 +2,9 @@
  * encoded.c
  *		Codecs and dictionaries of columns whose strings are stored encoded.
  */
-#include "key/codec.h"
+#include "base/compat.h"
 
 #include "access/reloptions.h"
-#include "base/grow.h"
 #include "catalog/pg_type.h"
 #include "key/encoded.h"
 #include "mb/pg_wchar.h"
@@ -181,7 +180,7 @@ decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 }
 
 static bool
-hope_text_convert(Oid subtype, Datum value, HybConverted *out)
+hope_text_cast(Oid subtype, Datum value, HybCast *out)
 {
 	if (subtype != NAMEOID)
 		return false;
@@ -198,7 +197,7 @@ const HybCodec hyb_codec_text_hope = {
 	.compare = HYB_COMPARE_MEM,
 	.encode = encode_value,
 	.decode = decode_value,
-	.convert = hope_text_convert
+	.cast = hope_text_cast
 };
 
 const HybCodec hyb_codec_bytea_hope = {
@@ -253,6 +252,136 @@ hybrid_hope_options(PG_FUNCTION_ARGS)
 }
 
 /* ---- dictionaries ---- */
+
+/*
+ * Names, addresses, paths, phrases, numbers: joins the keys of a column where the
+ * table has too few rows to learn from.
+ */
+static const char *const builtin_sample[] = {
+	"arodriguez89@example.org", "n.taylor32@gmail.com", "m.garcia@mail.ru",
+	"sarahbrown2@outlook.com", "s.rodriguez@hotmail.com",
+	"anna_martin@orange.fr", "james.miller@icloud.com",
+	"michaelmoore24@outlook.com", "mark_gonzalez@hotmail.com",
+	"nancy_jones@orange.fr", "a.jackson@icloud.com", "k_martinez@web.de",
+	"p.garcia3@icloud.com", "l.gonzalez@example.com",
+	"kevin_smith@example.com", "m.brown45@icloud.com",
+	"m_taylor14@company.co.uk", "d_clark@yahoo.com", "mhernandez@aol.com",
+	"nancythompson40@icloud.com", "elizabeth.garcia93@aol.com",
+	"jessicagarcia11@gmx.net", "nancy.gonzalez95@icloud.com",
+	"k_rodriguez@qq.com", "p_johnson@company.co.uk", "kjones@mail.ru",
+	"b.jones@web.de", "n.martin63@company.co.uk", "d_thomas@qq.com",
+	"robert_brown@orange.fr", "d.garcia35@university.edu",
+	"srobinson@company.co.uk", "k.perez47@company.co.uk",
+	"m_rodriguez99@company.co.uk", "elizabethhernandez@web.de",
+	"s_harris@web.de", "elewis@example.org", "b_white23@web.de",
+	"barbarahernandez@outlook.com", "k_lopez@company.co.uk",
+	"maria_white79@gmx.net", "m_young80@university.edu",
+	"lisa_lee@example.com", "josephmartin29@hotmail.com",
+	"p.thompson@gmail.com", "m.jones@outlook.com", "s_johnson@example.org",
+	"annawilliams31@qq.com", "/usr/share/doc/little/go_not.css",
+	"/usr/share/doc/one/wayright.png", "/var/log/year_around.xml",
+	"/home/anpart.json", "/usr/bin/must-long.log",
+	"var/lib/postgresql/calleven.conf", "var/log/me/back-help.html",
+	"/usr/lib/python3/dist-packages/over/ananother.html",
+	"/home/place/is_my.so", "/usr/include/you/allbecause.so",
+	"etc/when_to.so", "/usr/bin/he/like_two.log",
+	"usr/lib/python3/dist-packages/way/helpman.conf",
+	"usr/share/doc/could_same.css", "/usr/local/share/page/any-name.png",
+	"/usr/share/man/man1/he-into.conf", "/usr/share/man/man1/handwill.h",
+	"/usr/share/locale/another/smallspell.xml",
+	"/var/lib/postgresql/sound/kindother.md", "/home/people-again.js",
+	"/usr/local/share/men/sentence_can.py",
+	"/usr/lib/python3/dist-packages/who/tell-live.json",
+	"usr/lib/x86_64-linux-gnu/two-his.xml", "var/log/they/littlegreat.h",
+	"usr/lib/x86_64-linux-gnu/evenbut.css", "etc/there/theirif.gz",
+	"usr/lib/x86_64-linux-gnu/forword.xml",
+	"/usr/lib/python3/dist-packages/go-three.json",
+	"usr/lib/python3/dist-packages/because/when-back.c",
+	"/usr/share/man/man1/where/downmade.md",
+	"usr/include/there/formtry.conf", "/opt/look-want.txt",
+	"/usr/share/locale/too/when-made.so", "/usr/include/air-need.png",
+	"usr/local/share/or-before.json", "/usr/bin/name/think_word.js",
+	"opt/are/there_kind.js", "usr/lib/python3/dist-packages/havewhere.log",
+	"usr/include/down/would_oil.md", "/usr/share/locale/may/whenday.xml",
+	"/usr/share/locale/did/too-does.json",
+	"usr/lib/python3/dist-packages/take-one.h",
+	"usr/include/other-where.md", "/usr/share/man/man1/the/me_could.md",
+	"/var/log/name/had-use.xml",
+	"usr/lib/x86_64-linux-gnu/over/sentence-want.html",
+	"etc/study_move.txt", "home/find_first.h",
+	"Is Move Our Sentence Use What", "Our move make", "about",
+	"Her Land This Such Only", "than-if-good-did-see-they", "Make do",
+	"men", "more-of-name-with-thing-kind", "For It", "away", "where-or",
+	"Kind", "on-through-take-with-on-time", "My ask are he", "change-line",
+	"same her", "Word from boy", "be-point-then-because-in",
+	"day-great-live-three-world", "Turn We House To Still",
+	"after-so-want-not-your-than", "look", "we we tell",
+	"Like change have me", "With help off", "Play", "made-had-at",
+	"part study world", "need learn we", "can picture need in",
+	"Me Two Word Part Also We", "My", "Look Through", "it his boy", "all",
+	"Day Give", "In Her Any Me Were", "who day", "Put such",
+	"One two any must she here", "Should Give Me What", "after-some-name",
+	"Very on", "Man where another the by", "hand are many the",
+	"would-say-play-down-sound", "About write", "Also too day",
+	"down him different", "Help only long can can", "part-he-one-she",
+	"Study", "still-been", "sentence same because or other may", "Right",
+	"Is Water Try You", "over-much-man-follow-play", "set again show us",
+	"Said place did does is", "number be you", "big-set-learn",
+	"To write away", "he", "Could long picture mother must big",
+	"James Thomas", "John Taylor", "Robert Williams", "Michael Walker",
+	"William Brown", "David Davis", "Richard Hernandez", "Joseph Clark",
+	"Thomas Moore", "Karen Wilson", "Peter Gonzalez", "Paul Smith",
+	"Daniel Perez", "Kevin Gonzalez", "Mark Gonzalez", "Smith Garcia",
+	"Williams Harris", "Jones Lee", "Miller Taylor", "Rodriguez Walker",
+	"Hernandez Miller", "Gonzalez Young", "Anderson Perez",
+	"Taylor Martin", "https://www.beenover.org/word/picture?id=9068",
+	"https://www.awaymade.com/had/then.html",
+	"https://www.twobecause.com/which/be",
+	"https://www.soneed.com/form/around?id=8945",
+	"https://www.workplace.com/live/say?id=8664",
+	"https://www.likepeople.org/go/have.html",
+	"https://www.ifyear.com/there/not?id=4845",
+	"https://www.showlarge.net/if/give.html",
+	"https://www.anotherby.net/picture/who",
+	"https://www.greatyour.net/at/water.html",
+	"https://www.menover.com/change/even",
+	"https://www.theup.net/an/but.html",
+	"https://www.therecome.net/learn/by.html",
+	"https://www.letterbeen.com/air/came?id=9510",
+	"https://www.byget.com/his/other.html",
+	"https://www.madedo.org/kind/answer",
+	"https://www.littlefollow.org/may/of?id=1926",
+	"https://www.madewe.net/the/help.html",
+	"https://www.answerat.org/learn/animal",
+	"https://www.notthink.org/study/letter.html",
+	"https://www.partcan.org/through/went?id=1452",
+	"https://www.butway.org/its/his.html",
+	"https://www.onthese.org/would/more",
+	"https://www.moreone.net/think/back?id=2948",
+	"d805c43f-62e3-4db0-aef1-17813eba1a24",
+	"73d4e06c-5b13-4210-acf8-014f156871b4",
+	"d1671a7b-c412-4240-a5c6-0433cf8513a1",
+	"05739885-4037-48ff-a754-6200f4eecadf",
+	"de3f1fcb-844a-4141-a0d9-37f5f8b52031",
+	"319f5bd4-f96b-4cdb-a715-78cd031f610e",
+	"84eae0bf-15d9-4f4c-a477-f46a992d296f",
+	"d6d46fe3-afe3-4786-a820-0d9105c27033",
+	"28f670ad-6489-4c55-ac74-6f48800b1b5a",
+	"dc331771-97f2-4f09-ae70-a527a938657b",
+	"9e423147-a2c7-4964-a093-0619373156fe",
+	"6bf00cdf-c501-4b92-a69c-dfcccffe4c85",
+	"d2da9eaa-d35f-46ea-aea5-60e7e5ee1d31",
+	"03d0e5c7-ffc1-4d0c-ac19-e44b2aa4aa43",
+	"56a29140-25f1-44d8-ac7e-6c1130d45d4d",
+	"d58ea187-f8da-413a-afe8-37795e977ed7", "2015-07-07 08:08:30",
+	"2013-05-01 21:40:07", "2000-08-03 02:43:24", "1992-07-05 06:41:01",
+	"2021-06-20 14:08:29", "2005-02-12 19:01:00", "2001-07-03 08:08:48",
+	"2013-06-25 06:09:18", "2023-12-18 02:18:07", "1996-11-13 11:19:23",
+	"2020-09-19 14:55:15", "2026-03-09 00:34:00", "XM-140088", "HP-697333",
+	"WB-008536", "AY-221587", "NH-528653", "WT-247494", "ZJ-058782",
+	"ZQ-250108", "BW-404214", "LY-022437", "RJ-460935", "OD-686688"
+};
+
 
 /* Learning takes a while, and allocates now and then. */
 static void *
@@ -331,9 +460,9 @@ learn_column(const HybColumn *col, int column, const HybEncodedKeys *keys, HybBu
 		add_key_bytes(&all, keys->bytes + keys->off[i],
 					  keys->off[i + 1] - keys->off[i]);
 	if (keys->n < HYB_ENCODED_ENOUGH_KEYS)
-		for (int i = 0; i < hyb_encoded_sample_n; i++)
-			add_key_bytes(&all, (const uint8 *) hyb_encoded_sample[i],
-						  strlen(hyb_encoded_sample[i]));
+		for (int i = 0; i < lengthof(builtin_sample); i++)
+			add_key_bytes(&all, (const uint8 *) builtin_sample[i],
+						  strlen(builtin_sample[i]));
 	sample.bytes = all.bytes;
 	sample.off = all.off;
 	sample.n = all.n;

@@ -125,8 +125,4 @@ extern HybDictionaries *hyb_encoded_load(const uint8 *bytes, Size len,
 extern bool hyb_encoded_attach(HybKeyDesc *desc,
 							   const HybDictionaries *dictionaries);
 
-/* encoded_sample.c: built-in text, n strings */
-extern const char *const hyb_encoded_sample[];
-extern const int hyb_encoded_sample_n;
-
 #endif							/* HYB_KEY_ENCODED_H */

@@ -1,6 +1,6 @@
 /*
  * position.c
- *		Positions between entries: order, separators; and the hash of a key.
+ *		Positions between entries: order and separators.
  *
  * A position and the entries that start with its key compare by the
  * position's tie; all others by the first byte (or column) that differs.  In
@@ -9,8 +9,7 @@
  */
 #include "base/compat.h"
 
-#include "common/hashfn.h"
-#include "key/bytes.h"
+#include "key/position.h"
 
 #ifdef USE_ASSERT_CHECKING
 void
@@ -28,7 +27,7 @@ hyb_pos_assert_valid(const HybKeyDesc *desc, const HybPos *pos)
 
 /* An entry whose key starts with the position's key; `whole`: it is it. */
 static inline int
-hyb_tie_order(const ItemPointerData *tid, const HybPos *pos, bool whole)
+tie_order(const ItemPointerData *tid, const HybPos *pos, bool whole)
 {
 	if (pos->tie == HYB_BEFORE)
 		return 1;
@@ -69,7 +68,7 @@ hyb_pos_compare_key(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
 		}
 		if (keylen < pos->len)
 			return -1;
-		return hyb_tie_order(tid, pos, keylen == pos->len);
+		return tie_order(tid, pos, keylen == pos->len);
 	}
 
 	/* Whole columns; equal bytes spare the comparison functions. */
@@ -83,7 +82,7 @@ hyb_pos_compare_key(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
 		if (c != 0)
 			return c;
 	}
-	return hyb_tie_order(tid, pos, true);
+	return tie_order(tid, pos, true);
 }
 
 /*
@@ -91,8 +90,8 @@ hyb_pos_compare_key(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
  * as both go; moves on in the latter.
  */
 static inline int
-hyb_rest_compare(const uint8 *bytes, uint32 len, const uint8 **key,
-				 uint32 *rest)
+compare_next(const uint8 *bytes, uint32 len, const uint8 **key,
+			 uint32 *rest)
 {
 	uint32		n = Min(len, *rest);
 	int			c = n > 0 ? memcmp(bytes, *key, n) : 0;
@@ -125,24 +124,24 @@ hyb_pos_compare_raw(const HybKeyDesc *desc, const HybValue *vals,
 			hyb_store_int(head + 1, val->ival, col->width);
 			headlen += col->width;
 		}
-		c = hyb_rest_compare(head, headlen, &key, &rest);
+		c = compare_next(head, headlen, &key, &rest);
 		if (c == 0 && !val->isnull && col->store == HYB_STORE_BYTES)
 		{
 			uint8		term = hyb_terminator(col);
 
-			c = hyb_rest_compare(val->ptr, val->len, &key, &rest);
+			c = compare_next(val->ptr, val->len, &key, &rest);
 			if (c == 0 && col->terminated)
-				c = hyb_rest_compare(&term, 1, &key, &rest);
+				c = compare_next(&term, 1, &key, &rest);
 		}
 		if (c != 0)
 			return c;
 	}
-	return rest > 0 ? -1 : hyb_tie_order(NULL, pos, false);
+	return rest > 0 ? -1 : tie_order(NULL, pos, false);
 }
 
 /* Position `a`, whose key b's key starts with and goes on after, against b. */
 static inline int
-hyb_shorter_order(const HybPos *a)
+shorter_order(const HybPos *a)
 {
 	return a->tie == HYB_AFTER ? 1 : -1;
 }
@@ -180,9 +179,9 @@ hyb_pos_compare(const HybKeyDesc *desc, const HybPos *a, const HybPos *b)
 	}
 
 	if (alen < blen)
-		return hyb_shorter_order(a);
+		return shorter_order(a);
 	if (alen > blen)
-		return -hyb_shorter_order(b);
+		return -shorter_order(b);
 	if (a->tie != b->tie)
 		return a->tie < b->tie ? -1 : 1;
 	if (a->tie != HYB_AT)
@@ -245,14 +244,4 @@ hyb_separator(const HybKeyDesc *desc, const HybPos *left, const HybPos *right,
 	*sep = *right;
 	return ItemPointerCompare(unconstify(ItemPointerData *, &left->tid),
 							  unconstify(ItemPointerData *, &right->tid)) < 0;
-}
-
-uint64
-hyb_key_hash(const uint8 *key, uint32 keylen)
-{
-	uint64		hash = hash_bytes_extended(key, keylen, 0);
-
-	Assert(keylen > 0);
-	/* 0 means "no hash" to callers */
-	return hash != 0 ? hash : 1;
 }

@@ -4,8 +4,8 @@
  */
 #include "base/compat.h"
 
-#include "base/grow.h"
-#include "key/bytes.h"
+#include "base/memory.h"
+#include "key/key.h"
 #include "leaf/columnar.h"
 #include "utils/memutils.h"
 

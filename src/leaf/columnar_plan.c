@@ -7,7 +7,7 @@
  */
 #include "base/compat.h"
 
-#include "base/grow.h"
+#include "base/memory.h"
 #include "leaf/columnar.h"
 
 /* Items from which on TIDs in blocks are considered. */

@@ -8,7 +8,7 @@
  */
 #include "base/compat.h"
 
-#include "key/bytes.h"
+#include "key/key.h"
 #include "leaf/columnar.h"
 
 /* Codes [lo, hi) of an integer column; *_end: above all codes. */

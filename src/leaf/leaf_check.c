@@ -4,7 +4,7 @@
  */
 #include "base/compat.h"
 
-#include "key/bytes.h"
+#include "key/key.h"
 #include "leaf/leaf.h"
 #include "storage/bufmgr.h"
 

@@ -20,7 +20,7 @@
 #ifdef HYB_TEST_LAYOUT
 
 #include "algo/bits.h"
-#include "base/grow.h"
+#include "base/memory.h"
 
 /* ---- reading ---- */
 

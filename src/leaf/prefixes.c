@@ -8,7 +8,7 @@
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "key/bytes.h"
+#include "key/key.h"
 #include "leaf/columnar.h"
 #include "leaf/leaf.h"
 #include "leaf/prefixes.h"

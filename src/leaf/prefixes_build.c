@@ -14,7 +14,7 @@
 
 #include "algo/bits.h"
 #include "algo/hash.h"
-#include "base/grow.h"
+#include "base/memory.h"
 #include "leaf/leaf.h"
 #include "leaf/prefixes_build.h"
 #include "utils/memutils.h"

@@ -9,7 +9,7 @@
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "base/grow.h"
+#include "base/memory.h"
 #include "leaf/prefixes_build.h"
 #include "utils/memutils.h"
 

@@ -4,7 +4,7 @@
  */
 #include "base/compat.h"
 
-#include "base/grow.h"
+#include "base/memory.h"
 #include "log/delta.h"
 #include "log/log_reader.h"
 #include "log/open_stage.h"

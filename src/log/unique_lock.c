@@ -14,7 +14,7 @@
  */
 #include "base/compat.h"
 
-#include "base/lock.h"
+#include "base/server.h"
 #include "catalog/pg_class.h"
 #include "common/hashfn.h"
 #include "log/unique_lock.h"

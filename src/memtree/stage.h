@@ -8,7 +8,7 @@
 #include "datatype/timestamp.h"
 #include "memtree/tree.h"
 #include "port/atomics.h"
-#include "store/version.h"
+#include "store/meta.h"
 
 /*
  * Counters of upper layers that are kept with those of the trees

@@ -24,7 +24,7 @@
 #ifndef HYB_TREE_NODE_H
 #define HYB_TREE_NODE_H
 
-#include "key/key.h"
+#include "key/position.h"
 #include "memtree/arena.h"
 #include "storage/itemptr.h"
 

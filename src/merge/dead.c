@@ -27,7 +27,7 @@
 #include "access/tableam.h"
 #include "access/transam.h"
 #include "base/access.h"
-#include "key/slot_key.h"
+#include "key/row_key.h"
 #include "merge/dead.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"

@@ -6,7 +6,7 @@
 
 #include "access/parallel.h"
 #include "access/xlog.h"
-#include "base/lock.h"
+#include "base/server.h"
 #include "catalog/pg_class.h"
 #include "log/delta.h"
 #include "merge/facts.h"

@@ -14,7 +14,7 @@
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "base/grow.h"
+#include "base/memory.h"
 #include "executor/instrument.h"
 #include "merge/dead.h"
 #include "merge/step.h"

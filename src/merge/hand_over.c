@@ -17,7 +17,7 @@
  */
 #include "base/compat.h"
 
-#include "base/grow.h"
+#include "base/memory.h"
 #include "merge/hand_over.h"
 #include "miscadmin.h"
 #include "storage/predicate.h"

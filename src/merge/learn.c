@@ -27,7 +27,7 @@
 #include "base/compat.h"
 
 #include "access/xact.h"
-#include "base/grow.h"
+#include "base/memory.h"
 #include "filter/filter.h"
 #include "filter/filter_choice.h"
 #include "hot/hot.h"

@@ -3,7 +3,7 @@
  *		Returning free blocks at the end of an index's file.
  *
  * In steps between which nothing is held: the end of the file is named
- * (store/file_end.h), what lies there moves to free blocks before it
+ * (store/file_end.c), what lies there moves to free blocks before it
  * (merge/move.h), and the end is cut off, with the index locked for that
  * moment.  Who gives up in between leaves nothing to be undone.
  *

@@ -29,7 +29,7 @@
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
 #include "scan/scan.h"
-#include "store/open.h"
+#include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"

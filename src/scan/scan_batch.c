@@ -25,7 +25,7 @@
  */
 #include "base/compat.h"
 
-#include "base/grow.h"
+#include "base/memory.h"
 #include "insert/gather.h"
 #include "miscadmin.h"
 #include "scan/scan.h"

@@ -21,7 +21,7 @@
  */
 #include "base/compat.h"
 
-#include "key/bytes.h"
+#include "key/key.h"
 #include "scan/scan.h"
 
 /*

@@ -20,9 +20,9 @@
 #include "base/compat.h"
 
 #include "access/stratnum.h"
-#include "base/grow.h"
+#include "base/memory.h"
 #include "catalog/pg_type.h"
-#include "key/bytes.h"
+#include "key/key.h"
 #include "scan/scan.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -37,7 +37,7 @@ HybConstantPlace
 hyb_place_constant(const HybColumn *col, Oid subtype, Datum value,
 				   Datum *lo, Datum *hi)
 {
-	HybConverted converted = {.exact = true};
+	HybCast		converted = {.exact = true};
 
 	if (subtype == InvalidOid || subtype == col->opcintype)
 	{
@@ -67,8 +67,8 @@ hyb_place_constant(const HybColumn *col, Oid subtype, Datum value,
 		}
 		return HYB_CONSTANT_UNKNOWN;
 	}
-	if (col->codec->convert == NULL ||
-		!col->codec->convert(subtype, value, &converted))
+	if (col->codec->cast == NULL ||
+		!col->codec->cast(subtype, value, &converted))
 		return HYB_CONSTANT_UNKNOWN;
 	if (converted.below_all)
 		return HYB_CONSTANT_BELOW;

@@ -8,7 +8,7 @@
  */
 #include "base/compat.h"
 
-#include "key/bytes.h"
+#include "key/key.h"
 #include "scan/scan.h"
 #include "utils/memutils.h"
 

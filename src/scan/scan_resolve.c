@@ -19,7 +19,7 @@
 
 #include "access/tableam.h"
 #include "algo/bits.h"
-#include "key/slot_key.h"
+#include "key/row_key.h"
 #include "leaf/prefixes.h"
 #include "merge/dead.h"
 #include "scan/scan.h"

@@ -11,7 +11,7 @@
 
 #include "access/genam.h"
 #include "access/table.h"
-#include "base/index_method.h"
+#include "base/server.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
 #include "commands/defrem.h"

@@ -12,7 +12,7 @@
 #include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "access/xact.h"
-#include "base/index_method.h"
+#include "base/server.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_amproc.h"

@@ -6,7 +6,6 @@
 #define HYB_CAPTURE_H
 
 #include "store/meta.h"
-#include "store/version.h"
 
 /*
  * Read the current version: from the slot's cached copy if the counter of

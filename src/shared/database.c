@@ -44,7 +44,7 @@
 #include "shared/directory.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
-#include "store/open.h"
+#include "store/handle.h"
 
 /*
  * A database whose indexes are in use, or were.  Protected by the directory's

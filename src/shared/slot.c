@@ -17,7 +17,7 @@
 #include "shared/database.h"
 #include "shared/shared_arena.h"
 #include "shared/slot.h"
-#include "store/open.h"
+#include "store/handle.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

@@ -8,7 +8,7 @@
 #include "funcapi.h"
 #include "log/delta.h"
 #include "sql/inspect.h"
-#include "store/open.h"
+#include "store/handle.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
 

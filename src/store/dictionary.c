@@ -78,7 +78,7 @@ hyb_dictionary_write(HybIndex *ix, const uint8 *bytes, Size len)
 	int			npages = hyb_dictionary_npages(len);
 	BlockNumber first = RelationGetNumberOfBlocks(ix->rel);
 
-	/* the new pages are consecutive: nobody else knows the index */
+	/* the new pages are consecutive: no other process knows the index */
 	for (int i = 0; i < npages; i++)
 	{
 		Buffer		buf = ReadBuffer(ix->rel, P_NEW);

@@ -2,9 +2,28 @@
  * file_end.c
  *		The end of the file that VACUUM is about to cut off.
  *
- * Both lists are changed with the metapage locked exclusively only, so it does
- * not matter in what order their pages are locked, and all changes are made by
- * records that change the metapage too, as survey.c needs them.
+ * While the metapage names such an end, the end's free blocks go to a list of their
+ * own.  Blocks are never taken from that list, so the end runs empty as its pages
+ * are moved or freed.  Once all its blocks are on the list, we cut the file and
+ * forget the list.
+ *
+ * An end is called off whenever its blocks are needed: a process that finds the
+ * free list empty makes the end's list the free list (space.c).  So nothing has to
+ * be undone when VACUUM gives up, fails or crashes.
+ *
+ * The cut itself is three records, under a lock of the index that conflicts with
+ * all others:
+ *
+ * 1. take all blocks of the end off their list
+ * 2. the server's record for the shorter file
+ * 3. say in the metapage that the cut is done
+ *
+ * After a crash in between, blocks of the end are on no list.  The length of the
+ * file tells whether they are still there (hyb_meta_given_up).
+ *
+ * Both lists change only while the metapage is locked exclusively.  So the order in
+ * which their pages are locked does not matter.  All changes are made by records
+ * that change the metapage too, as survey.c needs them.
  */
 #include "base/compat.h"
 
@@ -12,7 +31,6 @@
 #include "catalog/storage.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
-#include "store/file_end.h"
 #include "store/space.h"
 #include "utils/rel.h"
 
@@ -104,7 +122,7 @@ sift_assert_valid(const Sift *sift)
 /*
  * The page of the end's list that takes more blocks, locked exclusively: its
  * first one, or one of the end's blocks on sift->trunk, which then is the last
- * one on that.  InvalidBuffer if somebody has all of these pinned.
+ * one on that.  InvalidBuffer if all of these are pinned.
  */
 static Buffer
 lock_target(Sift *sift)
@@ -200,7 +218,7 @@ sift_blocks(Sift *sift)
 /*
  * The page, which names no blocks of the end, is one itself: it becomes a page
  * of the end's list.  If it names any blocks one of them takes its place.
- * False if somebody has all of them pinned.
+ * False if all of them are pinned.
  */
 static bool
 sift_page(Sift *sift)
@@ -254,7 +272,7 @@ sift_page(Sift *sift)
 }
 
 /*
- * Contract in file_end.h.  What comes before the first page that is to be changed is
+ * Contract in space.h.  What comes before the first page that is to be changed is
  * looked at each time: insertions take pages off the beginning meanwhile.
  */
 HybSiftResult

@@ -12,7 +12,7 @@
  */
 #include "base/compat.h"
 
-#include "base/grow.h"
+#include "base/memory.h"
 #include "port/pg_bswap.h"
 #include "store/inner.h"
 #include "utils/rel.h"

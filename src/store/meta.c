@@ -1,6 +1,6 @@
 /*
  * meta.c
- *		Reading and changing the metapage.
+ *		The metapage, and the version of an index that it names.
  */
 #include "base/compat.h"
 
@@ -74,7 +74,7 @@ hyb_level_assert_valid(const HybLevel *level)
 	Assert(level->filter_pages <= level->leaf_pages);
 }
 
-/* What is said of the end of the file that is to be cut off: store/file_end.h. */
+/* What is said of the end of the file that is to be cut off: store/file_end.c. */
 static void
 assert_cut_valid(const HybMetaPage *meta)
 {
@@ -330,3 +330,38 @@ hyb_meta_change_flags(const HybIndex *ix, Buffer metabuf, uint32 set_flags,
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
 }
+
+void
+hyb_version_from_meta(const HybMetaPage *meta, HybVersion *version)
+{
+	Assert(meta->nlevels >= 1 && meta->nlevels <= HYB_MAX_LEVELS);
+	Assert(meta->wm_len <= HYB_MAX_ENTRY_SIZE);
+	version->version = meta->version;
+	version->vacuum_counter = meta->vacuum_counter;
+	version->nlevels = (int) meta->nlevels;
+	for (int i = 0; i < version->nlevels; i++)
+		version->levels[i] = meta->levels[i].root;
+	version->active = meta->active;
+	version->frozen = meta->frozen;
+	version->watermark.key = version->wm_key;
+	version->watermark.len = meta->wm_len;
+	/* without a key columns mean nothing, whatever an older build left there */
+	version->watermark.ncols = meta->wm_len > 0 ? meta->wm_ncols : 0;
+	version->watermark.tie = meta->wm_tie;
+	version->watermark.tid = meta->wm_tid;
+	if (meta->wm_len > 0)
+		memcpy(version->wm_key, meta->wm_key, meta->wm_len);
+	hyb_version_assert_valid(version);
+}
+
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_version_assert_valid(const HybVersion *version)
+{
+	Assert(version->nlevels >= 1 && version->nlevels <= HYB_MAX_LEVELS);
+	/* the key is the version's own: the metapage may change */
+	Assert(version->watermark.key == version->wm_key);
+	Assert(version->watermark.len <= sizeof(version->wm_key));
+	Assert(version->watermark.len > 0 || version->watermark.ncols == 0);
+}
+#endif

@@ -1,6 +1,6 @@
 /*
  * meta.h
- *		The metapage: its content, reading and changing it.
+ *		The metapage, and the version of an index that it names.
  *
  * docs/format.md describes every page byte by byte.
  */
@@ -8,7 +8,7 @@
 #define HYB_META_H
 
 #include "key/encoded.h"
-#include "store/wal.h"
+#include "store/page.h"
 
 #define HYB_META_MAGIC		0x48594249	/* "HYBI" */
 #define HYB_FORMAT_VERSION	11
@@ -16,7 +16,7 @@
 /* Tail pages of the active generation that backends can append to. */
 #define HYB_LANES			4
 
-/* One run of the delta log. */
+/* A generation of the delta log. */
 typedef struct HybGeneration
 {
 	uint64		number;			/* 0: there is none */
@@ -109,7 +109,7 @@ typedef struct HybMetaPage
 	BlockNumber dictionary;		/* first dictionary page, or invalid */
 
 	/*
-	 * The end of the file that VACUUM is about to cut off: store/file_end.h.
+	 * The end of the file that VACUUM is about to cut off: store/file_end.c.
 	 */
 	BlockNumber cut;			/* its first block; InvalidBlockNumber: none */
 	BlockNumber cut_list;		/* first page of the list of its free blocks */
@@ -121,8 +121,8 @@ typedef struct HybMetaPage
 	/*
 	 * Blocks on their way into or out of the tree.  A merge step puts every
 	 * block here before it writes to it, and the switch of version puts the
-	 * replaced blocks here; whoever finds blocks here while holding the merge
-	 * lock owes them to the free list.
+	 * replaced blocks here.  A process that holds the merge lock and finds
+	 * blocks here has to move them to the free list.
 	 */
 	BlockNumber pending[HYB_MAX_PENDING];
 
@@ -207,8 +207,8 @@ extern Buffer hyb_meta_lock(const HybIndex *ix, int mode, HybMetaPage **meta);
 extern void hyb_meta_copy(const HybIndex *ix, HybMetaPage *copy);
 
 /*
- * Is the page, share-locked, a metapage that this build can read?  For who
- * would rather know nothing than raise an error.
+ * Is the page, share-locked, a metapage that this build can read?  Raises no
+ * error.
  */
 extern bool hyb_meta_is_readable(Page page);
 
@@ -289,5 +289,40 @@ hyb_meta_newest(HybMetaPage *meta)
 	Assert(meta->nlevels >= 1 && meta->nlevels <= HYB_MAX_LEVELS);
 	return &meta->levels[meta->nlevels - 1];
 }
+
+/* ---- versions ---- */
+
+/*
+ * A version: what a batch of a scan, or a merge step, works on.  It is a consistent
+ * copy of fields of the metapage, and names the runs of the index.  From the newest
+ * to the oldest run these are:
+ *
+ * - the active generation
+ * - the frozen generation, but only its entries above the watermark
+ * - the static levels, from the last to the first
+ *
+ * Each live entry is in exactly one of them.
+ */
+typedef struct HybVersion
+{
+	uint64		version;
+	uint64		vacuum_counter;
+	int			nlevels;
+	HybRoot		levels[HYB_MAX_LEVELS]; /* from the oldest one, as in the
+										 * metapage */
+	HybGeneration active;
+	HybGeneration frozen;
+	HybPos		watermark;		/* points to wm_key */
+	uint8		wm_key[HYB_MAX_ENTRY_SIZE];
+} HybVersion;
+
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_version_assert_valid(const HybVersion *version);
+#else
+#define hyb_version_assert_valid(version) ((void) (version))
+#endif
+
+/* Copies a version out of the metapage, which is locked, or a copy of it. */
+extern void hyb_version_from_meta(const HybMetaPage *meta, HybVersion *version);
 
 #endif							/* HYB_META_H */

@@ -7,8 +7,8 @@
 #include "access/htup_details.h"
 #include "miscadmin.h"
 #include "store/dictionary.h"
+#include "store/handle.h"
 #include "store/meta.h"
-#include "store/open.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -110,8 +110,8 @@ hyb_index_draw_incarnation(HybIndex *ix)
 }
 
 /*
- * An index with encoded columns may have learned its dictionaries since
- * anybody looked, so its metapage is read every time.
+ * An index with encoded columns may have learned its dictionaries meanwhile, so we
+ * read its metapage every time.
  */
 static void
 attach_dictionaries(HybIndex *ix)

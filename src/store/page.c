@@ -106,8 +106,8 @@ hyb_corrupted(Relation rel, BlockNumber blkno, const char *detail)
 
 /*
  * A size seen before is a lower bound; the server keeps the last one in
- * smgr_cached_nblocks.  A file is cut only with the index locked against
- * everybody, and whoever locks it again has the server forget the size.
+ * smgr_cached_nblocks.  A file is cut only under AccessExclusiveLock, and a process
+ * that locks the index after that forgets the size.
  */
 bool
 hyb_page_exists(const HybIndex *ix, BlockNumber block)

@@ -1,6 +1,6 @@
 /*
  * page.h
- *		Page kinds, and the header that every page of an index carries.
+ *		Pages: their kinds, the header that each carries, and changing them.
  *
  * docs/format.md describes every page byte by byte.
  */
@@ -131,5 +131,58 @@ extern void hyb_page_check_pointer(const HybIndex *ix, BlockNumber block,
 								   BlockNumber from);
 extern HYB_NORETURN void hyb_corrupted(Relation rel, BlockNumber blkno,
 									   const char *detail);
+
+/*
+ * ---- changing pages (wal.c) ----
+ *
+ * A change set collects up to four exclusively locked buffers.  For each it has the
+ * byte ranges that the caller changes in place, inside one critical section.
+ *
+ *		hyb_wal_begin(&set, rel);
+ *		... everything that can fail ...
+ *		START_CRIT_SECTION();
+ *		memcpy(page + off, ...);
+ *		hyb_wal_range(&set, buf, off, len);		(HYB_WAL_MAX_RANGES of a buffer
+ *												at most)
+ *		hyb_wal_image(&set, buf);				(log the whole page instead)
+ *		hyb_wal_commit(&set);					(marks dirty, logs, sets LSNs)
+ *		END_CRIT_SECTION();
+ *
+ * Commit reads ranges from the page.  A caller that changes pd_lower adds the range
+ * of the header that holds it: hyb_wal_lower.  Buffers of relations that need no
+ * WAL are only marked dirty.  GenericXLogStart and GenericXLogFinish copy and
+ * compare whole pages, which costs ten times as much.
+ */
+#define HYB_WAL_MAX_BUFFERS	4
+#define HYB_WAL_MAX_RANGES	16
+
+typedef struct HybWalRange
+{
+	uint16		offset;
+	uint16		length;
+} HybWalRange;
+
+typedef struct HybWalBuffer
+{
+	Buffer		buf;
+	bool		image;
+	int			nranges;
+	HybWalRange ranges[HYB_WAL_MAX_RANGES];
+} HybWalBuffer;
+
+typedef struct HybWalSet
+{
+	Relation	rel;
+	int			nbuffers;
+	HybWalBuffer buffers[HYB_WAL_MAX_BUFFERS];
+} HybWalSet;
+
+extern void hyb_wal_begin(HybWalSet *set, Relation rel);
+extern void hyb_wal_range(HybWalSet *set, Buffer buf, uint16 offset,
+						  uint16 length);
+extern void hyb_wal_lower(HybWalSet *set, Buffer buf);	/* pd_lower changed */
+extern void hyb_wal_opaque(HybWalSet *set, Buffer buf); /* special space changed */
+extern void hyb_wal_image(HybWalSet *set, Buffer buf);
+extern void hyb_wal_commit(HybWalSet *set);
 
 #endif							/* HYB_PAGE_H */

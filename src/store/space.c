@@ -2,11 +2,10 @@
  * space.c
  *		Blocks of the index: free list and pending blocks.
  *
- * The free list is a chain of pages that each hold an array of block numbers
- * (as SQLite's trunk pages); a block of the list is not touched until it is
- * used again, so retiring a page costs four bytes.  The free-list pages are
- * free blocks themselves: when the array of one is used up, it is handed out
- * as a block.
+ * The free list is a chain of pages that each hold an array of block numbers, like
+ * SQLite's trunk pages.  A block of the list is not touched until it is used again,
+ * so retiring a page costs four bytes.  The free-list pages are free blocks
+ * themselves: a page whose array is used up is handed out as a block.
  *
  * Blocks on their way between the tree and the list stand in the metapage's
  * pending[] (store/meta.h), so each block is at every moment in exactly one
@@ -16,7 +15,7 @@
  */
 #include "base/compat.h"
 
-#include "base/lock.h"
+#include "base/server.h"
 #include "miscadmin.h"
 #include "storage/buf_internals.h"
 #include "storage/lmgr.h"
@@ -114,12 +113,11 @@ hyb_freelist_init(const HybIndex *ix, Page page, BlockNumber next)
 }
 
 /*
- * The free list is empty, or the file is to be extended, and the metapage is
- * locked exclusively: what VACUUM was about to cut off is free as well, if there
- * is nothing else, and where a cut was made, but a crash came before that was
- * noted, it is noted now.  So if VACUUM has taken the end of the file off all
- * lists, that is still there exactly if the file is longer than up to where it
- * begins.
+ * Before the file is extended, or when the free list is empty: the end that VACUUM
+ * was about to cut off becomes the free list, if that is empty.  A cut that was made
+ * before a crash, but not noted in the metapage, is noted now.  So blocks that a cut
+ * took off all lists are still there exactly if the file is longer than the cut.
+ * The metapage is locked exclusively.
  */
 static void
 call_off_cut(const HybIndex *ix, Buffer metabuf)
@@ -315,17 +313,15 @@ pin_if_buffered(const HybIndex *ix, BlockNumber block)
 /*
  * Contract in space.h.
  *
- * The block is not read: nobody needs what it holds, and it may not be
- * readable.  If it is in shared buffers it stays as it is until it is
- * overwritten, and who has it pinned is found out with the lock held.  If it
- * is not, nobody has a pin, and the buffer is all zeroes: it then becomes an
- * empty page, which is what a scan with an old version may see of it should
- * the caller fail before it writes.  That is not worth a dirty buffer.
+ * The block is not read: its content is not needed, and may not be readable.  If it
+ * is in shared buffers it stays as it is until it is overwritten, and we look for
+ * pins with the lock held.  If it is not, it has no pin, and the buffer is all
+ * zeroes.  We make that an empty page, which a scan with an old version may see
+ * should the caller fail before it writes.  That is not worth a dirty buffer.
  *
- * Somebody may be searching the leaf that the block was, with a comparison
- * function that takes its time, or waits for the caller's transaction or for
- * the metapage.  So the lock of a buffer is not waited for: who has it has a
- * pin, too.
+ * A scan may be searching the leaf that the block was.  Its comparison function may
+ * take long, or wait for the caller's transaction or for the metapage.  So we do not
+ * wait for the lock of a buffer: its holder has a pin, too.
  */
 Buffer
 hyb_space_open(const HybIndex *ix, BlockNumber block, BlockNumber from)
@@ -381,11 +377,11 @@ pending_for(const HybMetaPage *meta, bool cut, BlockNumber *pending)
 }
 
 /*
- * A page with room of the list that begins at `first`, locked exclusively, as
- * the metapage is: that page or, if there is none or it is full, one of n
- * blocks, which is to become the first page of the list, and changes places
- * with the last one.  Such a block is overwritten, so it must not be pinned:
- * InvalidBuffer if all of them are.
+ * A page, locked exclusively, with room for more blocks of the list that begins at
+ * `first`.  This is the first page, unless there is none or it is full.  Then it is
+ * one of n blocks, which is to become the first page; it changes places with the
+ * last one.  Such a block is overwritten, so it must not be pinned: InvalidBuffer if
+ * all of them are.  The metapage is locked exclusively.
  */
 static Buffer
 trunk_with_room(const HybIndex *ix, BlockNumber first, BlockNumber *blocks,
@@ -506,10 +502,7 @@ hyb_space_settle(const HybIndex *ix)
 		others = true;
 }
 
-/*
- * Contract in space.h.  Looks at a few entries for one that nobody has
- * pinned; else extends.
- */
+/* Looks at a few entries for an unpinned block; else extends. */
 void
 hyb_space_take(const HybIndex *ix, Buffer metabuf, HybSpaceTake *take)
 {
@@ -536,8 +529,8 @@ hyb_space_take(const HybIndex *ix, Buffer metabuf, HybSpaceTake *take)
 		if (opaque->count == 0)
 		{
 			/*
-			 * The trunk is the block.  Nobody else but us can hold a pin for
-			 * long: it is no leaf and no delta page.
+			 * The trunk is the block.  Other processes do not pin a free-list
+			 * page for long.
 			 */
 			take->page = trunk;
 			take->from_freelist = true;

@@ -1,6 +1,6 @@
 /*
  * space.h
- *		Blocks of the index: free list and pending blocks.
+ *		Blocks of an index: free list, pending blocks, the end of the file.
  */
 #ifndef HYB_SPACE_H
 #define HYB_SPACE_H
@@ -8,13 +8,16 @@
 #include "store/meta.h"
 
 /*
- * Take blocks for a merge step: from the free list first, then from what was
- * about to be cut off, which is not any more then (file_end.h), then by extending
- * the relation, at most until the metapage's pending[] is full.  The blocks
- * are in pending[] (logged) on return, so that a crash cannot lose them.
- * Caller holds the merge lock and no buffer lock.
- * Up to `spare` more are taken of those that are free, but the file does not grow
- * for them.  Returns how many were had.
+ * Take up to `wanted` blocks for a merge step, at most until the metapage's
+ * pending[] is full.  They come, in this order, from:
+ *
+ * - the free list
+ * - the end that VACUUM was about to cut off, which is then called off (file_end.c)
+ * - extending the relation
+ *
+ * Up to `spare` more come from the first two, but the file does not grow for them.
+ * Returns the number of blocks.  They are in pending[] (logged) on return, so that a
+ * crash cannot lose them.  Caller holds the merge lock and no buffer lock.
  */
 extern int	hyb_space_reserve(const HybIndex *ix, int wanted, int spare,
 							  BlockNumber *blocks);
@@ -22,8 +25,8 @@ extern int	hyb_space_reserve(const HybIndex *ix, int wanted, int spare,
 /*
  * A reserved or free block, pinned and locked for cleanup, for the caller to
  * overwrite; its content is undefined, it is not read from disk.
- * InvalidBuffer if somebody has it pinned (a scan that returned an entry of
- * the page it once was): then leave it where it is.  `from` is as for
+ * InvalidBuffer if it is pinned (by a scan that returned an entry of the page it
+ * once was): then leave it where it is.  `from` is as for
  * hyb_page_read.
  */
 extern Buffer hyb_space_open(const HybIndex *ix, BlockNumber block,
@@ -82,5 +85,120 @@ extern void hyb_space_take_apply(HybWalSet *set, Buffer metabuf,
 
 /* Unlock and release what hyb_space_take locked. */
 extern void hyb_space_take_release(HybSpaceTake *take);
+
+/*
+ * ---- blocks of a merge step or a build (step_space.c) ----
+ *
+ * The merge lock is held, or the index is under construction.
+ */
+
+typedef struct HybStepSpace
+{
+	const HybIndex *ix;
+	bool		filters;		/* nodes of level 1 have rent and filters */
+	bool		bulk;			/* CREATE INDEX: write by extending the
+								 * relation, log nothing, keep no lists */
+	bool		shared;			/* bulk: other processes extend it too */
+	BlockNumber own;			/* shared: the next of nown blocks that are */
+	int			nown;			/* for this process to write */
+	int			taken;			/* shared: blocks taken so far */
+	uint64		stamp;			/* of every page the step builds */
+	BlockNumber reserved[HYB_MAX_PENDING];
+	int			nreserved;
+	int			next;			/* first one not tried yet */
+	BlockNumber used[HYB_MAX_PENDING];
+	int			nused;
+	BlockNumber retired[HYB_MAX_PENDING];
+	int			nretired;
+	bool		full;			/* pending[] has no room for more: what was
+								 * built is good for nothing */
+	int			new_inner;		/* internal nodes written */
+	int			old_inner;		/* internal nodes retired */
+	int			new_filter;		/* filter pages written */
+	uint64		filtered;		/* leaves whose filters are on these */
+	int			old_filter;		/* filter pages retired */
+} HybStepSpace;
+
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_step_space_assert_valid(const HybStepSpace *space);
+#else
+#define hyb_step_space_assert_valid(space) ((void) (space))
+#endif
+
+/*
+ * `filters`: whether the caller builds filters for the leaves.  The caller decides
+ * that once and passes it on, because the option may change meanwhile: ALTER INDEX
+ * conflicts neither with insertions and merges nor with CREATE INDEX CONCURRENTLY.
+ */
+extern void hyb_step_space_init(HybStepSpace *space, const HybIndex *ix,
+								uint64 stamp, bool filters, int expected);
+
+extern void hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix,
+								uint64 stamp, bool filters);
+
+/*
+ * Other processes write to the relation too, from now on or no more.  Each
+ * takes neighbouring blocks by the dozen, so that leaves that follow each other
+ * mostly do so in the file.  Blocks it has not written in the end are empty
+ * free-list pages.
+ */
+extern void hyb_bulk_space_share(HybStepSpace *space, bool shared);
+
+/*
+ * Write a page image to one of the reserved blocks (more are reserved when they
+ * run out), log it, and return its block; any block number if there is no room.
+ */
+extern BlockNumber hyb_step_write(HybStepSpace *space, const char *image);
+extern void hyb_step_retire(HybStepSpace *space, BlockNumber block);
+
+/*
+ * The blocks that a step has retired, and those it reserved without using them,
+ * take the place of all it reserved in pending[]: do they fit?  Asked before the
+ * metapage is changed.
+ */
+extern bool hyb_step_fits(const HybStepSpace *space, const HybMetaPage *meta);
+
+/* The error of who cannot do with less. */
+HYB_NORETURN extern void hyb_step_no_room(const HybIndex *ix);
+
+extern void hyb_step_give_back(const HybStepSpace *space, HybMetaPage *meta);
+
+/*
+ * ---- the end of the file that VACUUM is about to cut off (file_end.c) ----
+ *
+ * The caller holds the merge lock and no buffer lock.
+ */
+
+/*
+ * The end begins at this block from now on.  What was an end before is a part
+ * of the free list again, and no cut that was made may be unfinished.
+ */
+extern void hyb_file_end_begin(const HybIndex *ix, BlockNumber cut);
+
+typedef enum HybSiftResult
+{
+	HYB_SIFT_MORE,				/* moved some blocks */
+	HYB_SIFT_DONE,				/* none were left */
+	HYB_SIFT_STUCK				/* the blocks that it would need are pinned,
+								 * or the end was called off */
+} HybSiftResult;
+
+/* Move blocks of the end from the free list to the end's: about a page full. */
+extern HybSiftResult hyb_file_end_sift(const HybIndex *ix);
+
+/* Are all blocks of the end on its list?  There may be no end at all. */
+extern bool hyb_file_end_is_free(const HybIndex *ix);
+
+/*
+ * Cut it off if all of it is free; false if it is not.  The index is locked
+ * exclusively.
+ */
+extern bool hyb_file_end_cut_off(const HybIndex *ix);
+
+/*
+ * After a crash: note that the end was cut off, or give the blocks that it has
+ * back to the free list.
+ */
+extern void hyb_file_end_recover(const HybIndex *ix);
 
 #endif							/* HYB_SPACE_H */

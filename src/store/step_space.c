@@ -5,7 +5,7 @@
 #include "base/compat.h"
 
 #include "storage/lmgr.h"
-#include "store/step_space.h"
+#include "store/space.h"
 #include "utils/rel.h"
 
 /*
@@ -138,7 +138,7 @@ hyb_step_write(HybStepSpace *space, const char *image)
 	HybWalSet	set;
 
 	hyb_page_assert_valid((Page) unconstify(char *, image));
-	/* a dictionary is no page of a step, and has a stamp of its own */
+	/* a dictionary is not part of a step and has its own stamp */
 	Assert(hyb_page_opaque((Page) unconstify(char *, image))->stamp == space->stamp ||
 		   hyb_page_opaque((Page) unconstify(char *, image))->kind == HYB_PAGE_DICTIONARY);
 	if (space->bulk)

@@ -1,19 +1,19 @@
 /*
  * survey.h
- *		Where the blocks of an index belong, at one moment.
+ *		All blocks of an index: where they belong, and reading them in order.
  */
 #ifndef HYB_SURVEY_H
 #define HYB_SURVEY_H
 
 #include "store/meta.h"
 
-/* All of it was true at one moment. */
+/* Where blocks belonged at one moment. */
 typedef struct HybSurvey
 {
 	HybMetaPage *meta;			/* copy of the metapage's content */
 	BlockNumber nblocks;		/* length of the relation */
 	uint8	   *free;			/* bitmap: on a free list, one of its pages,
-								 * pending, or given up (store/file_end.h) */
+								 * pending, or given up (store/file_end.c) */
 	bool		cut;			/* while it is taken: the list at hand is that
 								 * of the file's end */
 } HybSurvey;
@@ -29,5 +29,44 @@ typedef struct HybSurvey
  */
 extern void hyb_survey_take(const HybIndex *ix, HybSurvey *survey);
 extern void hyb_survey_free(HybSurvey *survey);
+
+struct ReadStream;
+
+/*
+ * Blocks in physical order, read ahead.
+ *
+ * Servers without read streams leave reading ahead to the operating system.  A
+ * stream keeps blocks to come pinned: at most half of the ring of `strategy`, or
+ * what the server grants.  No process waits for these pins, since only VACUUM waits
+ * for cleanup locks, but the buffers are not free for other pages.  So a caller that
+ * may wait for long calls hyb_block_stream_unpin first.
+ */
+typedef struct HybBlockStream
+{
+	Relation	rel;
+	BufferAccessStrategy strategy;
+	const uint8 *skip;			/* bitmap of blocks that are left out, or NULL */
+	BlockNumber next;			/* all before it have been returned */
+	BlockNumber ahead;			/* all before it have been asked for, by a
+								 * reader */
+	BlockNumber end;
+	struct ReadStream *reader;	/* NULL: there is none */
+} HybBlockStream;
+
+/* Blocks from `first` up to before `end`; the relation must have them. */
+extern void hyb_block_stream_begin(HybBlockStream *stream, Relation rel,
+								   BlockNumber first, BlockNumber end,
+								   const uint8 *skip,
+								   BufferAccessStrategy strategy);
+
+/*
+ * The next block, pinned, at the pace that VACUUM is to keep; InvalidBuffer
+ * after the last one.
+ */
+extern Buffer hyb_block_stream_next(HybBlockStream *stream);
+
+/* Let go of all blocks but those that were returned. */
+extern void hyb_block_stream_unpin(HybBlockStream *stream);
+extern void hyb_block_stream_end(HybBlockStream *stream);
 
 #endif							/* HYB_SURVEY_H */

@@ -13,7 +13,7 @@
 #include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "miscadmin.h"
-#include "store/wal.h"
+#include "store/page.h"
 #include "utils/rel.h"
 
 StaticAssertDecl(HYB_WAL_MAX_BUFFERS <= MAX_GENERIC_XLOG_PAGES,
@@ -22,7 +22,7 @@ StaticAssertDecl(HYB_WAL_MAX_BUFFERS <= MAX_GENERIC_XLOG_PAGES,
 /* Fragments of all buffers of a record: two chunks of data each. */
 #define HYB_WAL_MAX_FRAGMENTS (HYB_WAL_MAX_BUFFERS * HYB_WAL_MAX_RANGES)
 
-/* Fragments that are registered as one chunk have at most so many bytes. */
+/* Most bytes of fragments that are registered as one chunk */
 #define HYB_WAL_SMALL	256
 
 /*

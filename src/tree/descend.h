@@ -5,7 +5,7 @@
 #ifndef HYB_DESCEND_H
 #define HYB_DESCEND_H
 
-#include "store/version.h"
+#include "store/meta.h"
 
 /* Leaves that a scan may be ahead. */
 #define HYB_LEAVES_AHEAD	16

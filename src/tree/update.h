@@ -10,8 +10,8 @@
 #define HYB_UPDATE_H
 
 #include "filter/filter.h"
-#include "store/step_space.h"
-#include "store/version.h"
+#include "store/meta.h"
+#include "store/space.h"
 
 #define HYB_MAX_HEIGHT	32
 

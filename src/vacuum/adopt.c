@@ -5,7 +5,6 @@
 #include "base/compat.h"
 
 #include "merge/merge.h"
-#include "store/block_stream.h"
 #include "store/dictionary.h"
 #include "store/meta.h"
 #include "store/space.h"

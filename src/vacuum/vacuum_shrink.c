@@ -15,7 +15,7 @@
 #include "merge/merge.h"
 #include "merge/shrink.h"
 #include "miscadmin.h"
-#include "store/open.h"
+#include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"

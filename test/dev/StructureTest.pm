@@ -80,7 +80,7 @@ my @cases = (
 	],
 	[ 'files of the same name', { 'src/merge/page.h' => "\n" }, qr{files of the same name: merge/page store/page} ],
 	[ 'a folder without a place', { 'src/attic/a.c' => "\n" }, qr{src/attic: not in the table} ],
-	[ 'a long file', { 'src/store/long.c' => "\n" x 801 }, qr{src/store/long.c: 801 lines} ],
+	[ 'a long file', { 'src/store/long.c' => "\n" x 1001 }, qr{src/store/long.c: 1001 lines} ],
 	[
 		'a long function',
 		{ 'src/store/long.c' => "static void\nf(void)\n{\n" . "\tg();\n" x 80 . "}\n" },

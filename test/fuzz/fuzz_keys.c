@@ -18,11 +18,11 @@
 
 #include <math.h>
 
-#include "key/bytes.h"
 #include "key/codec.h"
 #include "key/encoded.h"
-#include "store/dictionary.h"
+#include "key/key.h"
 #include "port/pg_crc32c.h"
+#include "store/dictionary.h"
 #include "utils/uuid.h"
 
 #define ROWS		0

@@ -11,8 +11,8 @@
 #include "server.h"
 
 #include "algo/hash.h"
-#include "key/bytes.h"
 #include "filter/filter.h"
+#include "key/key.h"
 #include "leaf/layouts.h"
 #include "leaf/leaf.h"
 #include "leaf/prefixes.h"

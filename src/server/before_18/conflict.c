@@ -18,7 +18,7 @@
  */
 #include "base/compat.h"
 
-#include "base/index_method.h"
+#include "base/server.h"
 #include "server/before_18/conflict_route.h"
 #include "server/hooks.h"
 #include "server/started.h"

@@ -10,7 +10,7 @@
  */
 #include "base/compat.h"
 
-#include "base/index_method.h"
+#include "base/server.h"
 #include "server/hooks.h"
 
 #ifdef HYB_NO_REPLICA_IDENTITY

@@ -19,7 +19,7 @@
  */
 #include "base/compat.h"
 
-#include "base/index_method.h"
+#include "base/server.h"
 #include "server/hooks.h"
 
 #ifdef HYB_ROW_COMPARE_NEEDS_BTREE

@@ -1,12 +1,15 @@
 /*
- * codecs_int.c
- *		Codecs of types that are integers, or short strings of bytes that
- *		compare as one.
+ * codecs_number.c
+ *		Codecs of types that are stored as an integer of at most 8 bytes: integers,
+ *		floating-point numbers, and short strings of bytes.
  */
 #include "key/codec.h"
 
+#include <math.h>
+
 #include "access/transam.h"
 #include "catalog/pg_type.h"
+#include "utils/float.h"
 #include "utils/inet.h"
 #include "utils/pg_lsn.h"
 #include "utils/xid8.h"
@@ -100,10 +103,10 @@ int8_from_int(uint64 value)
 
 /*
  * An integer of any width as a position in the type whose greatest value is
- * max; false if subtype is no integer.
+ * max; false if subtype is another type.
  */
 static bool
-integer_convert(Oid subtype, Datum value, int64 max, HybConverted *out)
+integer_cast(Oid subtype, Datum value, int64 max, HybCast *out)
 {
 	int64		v;
 
@@ -131,34 +134,34 @@ integer_convert(Oid subtype, Datum value, int64 max, HybConverted *out)
 }
 
 static bool
-int2_convert(Oid subtype, Datum value, HybConverted *out)
+int2_cast(Oid subtype, Datum value, HybCast *out)
 {
-	return integer_convert(subtype, value, PG_INT16_MAX, out);
+	return integer_cast(subtype, value, PG_INT16_MAX, out);
 }
 
 static bool
-int4_convert(Oid subtype, Datum value, HybConverted *out)
+int4_cast(Oid subtype, Datum value, HybCast *out)
 {
-	return integer_convert(subtype, value, PG_INT32_MAX, out);
+	return integer_cast(subtype, value, PG_INT32_MAX, out);
 }
 
 static bool
-int8_convert(Oid subtype, Datum value, HybConverted *out)
+int8_cast(Oid subtype, Datum value, HybCast *out)
 {
-	return integer_convert(subtype, value, PG_INT64_MAX, out);
+	return integer_cast(subtype, value, PG_INT64_MAX, out);
 }
 
 const HybCodec hyb_codec_int2 =
 HYB_INT_CODEC("int2", 2, HYB_COMPARE_MEM, int2_to_int, int2_from_int,
-			  int2_convert);
+			  int2_cast);
 
 const HybCodec hyb_codec_int4 =
 HYB_INT_CODEC("int4", 4, HYB_COMPARE_MEM, int4_to_int, int4_from_int,
-			  int4_convert);
+			  int4_cast);
 
 const HybCodec hyb_codec_int8 =
 HYB_INT_CODEC("int8", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int,
-			  int8_convert);
+			  int8_cast);
 
 /* ---- money, pg_lsn, xid8, tid ---- */
 
@@ -277,3 +280,112 @@ HYB_INT_CODEC("macaddr", sizeof(macaddr), HYB_COMPARE_MEM, macaddr_to_int,
 const HybCodec hyb_codec_macaddr8 =
 HYB_INT_CODEC("macaddr8", sizeof(macaddr8), HYB_COMPARE_MEM, macaddr8_to_int,
 			  macaddr8_from_int, NULL);
+
+/*
+ * ---- float4, float8 ----
+ *
+ * The usual order-preserving mapping of IEEE 754 bits: negative numbers are
+ * inverted whole, others get their sign bit set.  All NaNs become one, which sorts
+ * above infinity, as float8_cmp_internal has it.  -0 and +0 stay neighbours that
+ * HYB_COMPARE_FLOAT takes for equal, so an index-only scan returns the sign that
+ * was stored.
+ */
+
+static uint64
+float4_to_int(Datum value)
+{
+	float4		v = DatumGetFloat4(value);
+	uint32		bits;
+
+	if (unlikely(isnan(v)))
+		v = get_float4_nan();
+	memcpy(&bits, &v, sizeof(bits));
+	if (unlikely(isnan(v)))
+		bits &= ~((uint32) 1 << 31);
+	return (bits >> 31) ? (uint32) ~bits : bits | ((uint32) 1 << 31);
+}
+
+static Datum
+float4_from_int(uint64 value)
+{
+	uint32		bits = (uint32) value;
+	float4		v;
+
+	bits = (bits >> 31) ? bits & ~((uint32) 1 << 31) : ~bits;
+	memcpy(&v, &bits, sizeof(v));
+	return Float4GetDatum(v);
+}
+
+static uint64
+float8_to_int(Datum value)
+{
+	float8		v = DatumGetFloat8(value);
+	uint64		bits;
+
+	if (unlikely(isnan(v)))
+		v = get_float8_nan();
+	memcpy(&bits, &v, sizeof(bits));
+	if (unlikely(isnan(v)))
+		bits &= ~(UINT64CONST(1) << 63);
+	return (bits >> 63) ? ~bits : bits | (UINT64CONST(1) << 63);
+}
+
+static Datum
+float8_from_int(uint64 value)
+{
+	uint64		bits;
+	float8		v;
+
+	bits = (value >> 63) ? value & ~(UINT64CONST(1) << 63) : ~value;
+	memcpy(&v, &bits, sizeof(v));
+	return Float8GetDatum(v);
+}
+
+/* Operators of both types compare as float8, so float8 lies between float4s. */
+static bool
+float4_cast(Oid subtype, Datum value, HybCast *out)
+{
+	float8		wide;
+	float4		v;
+
+	if (subtype != FLOAT8OID)
+		return false;
+
+	wide = DatumGetFloat8(value);
+	if (isnan(wide))
+	{
+		out->lo = out->hi = Float4GetDatum(get_float4_nan());
+		return true;
+	}
+
+	v = (float4) wide;
+	out->lo = out->hi = Float4GetDatum(v);
+	if ((float8) v < wide)
+	{
+		out->exact = false;
+		out->hi = Float4GetDatum(nextafterf(v, get_float4_infinity()));
+	}
+	else if ((float8) v > wide)
+	{
+		out->exact = false;
+		out->lo = Float4GetDatum(nextafterf(v, -get_float4_infinity()));
+	}
+	return true;
+}
+
+static bool
+float8_cast(Oid subtype, Datum value, HybCast *out)
+{
+	if (subtype != FLOAT4OID)
+		return false;
+	out->lo = out->hi = Float8GetDatum((float8) DatumGetFloat4(value));
+	return true;
+}
+
+const HybCodec hyb_codec_float4 =
+HYB_INT_CODEC("float4", 4, HYB_COMPARE_FLOAT, float4_to_int, float4_from_int,
+			  float4_cast);
+
+const HybCodec hyb_codec_float8 =
+HYB_INT_CODEC("float8", 8, HYB_COMPARE_FLOAT, float8_to_int, float8_from_int,
+			  float8_cast);

@@ -1,8 +1,9 @@
 /*
- * toast_value.c
- *		Values in a TOAST table that may be gone.
+ * row_key.c
+ *		The key of a row of the table.
  *
- * heap_fetch_toast_slice (the server's access/heap/heaptoast.c), but for the errors.
+ * fetch_toasted does what heap_fetch_toast_slice (the server's
+ * access/heap/heaptoast.c) does, but returns false where that raises an error.
  */
 #include "base/compat.h"
 
@@ -12,15 +13,15 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/toast_internals.h"
-#include "key/toast_value.h"
+#include "key/row_key.h"
 #include "miscadmin.h"
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
 #include "utils/snapshot.h"
 
 /*
- * The next chunk of a value, of `size` bytes of which `done` are there: copy it.
- * Returns its length, 0 if it is another one.
+ * Copy the next chunk of a value of `size` bytes, behind the first `done` bytes.
+ * Returns its length, 0 if the tuple is another chunk.
  */
 static uint32
 copy_chunk(HeapTuple tuple, TupleDesc desc, uint32 size, uint32 done, char *out)
@@ -69,8 +70,12 @@ fetch_chunks(Oid toastrelid, Oid valueid, uint32 size, char *out)
 	return done == size;
 }
 
-bool
-hyb_toast_fetch(Datum *value)
+/*
+ * Replace a value that is in a TOAST table by what is there, palloc'd and perhaps
+ * still compressed.  Leaves other values alone.  Returns false if a part is gone.
+ */
+static bool
+fetch_toasted(Datum *value)
 {
 	struct varlena *external = (struct varlena *) DatumGetPointer(*value);
 	struct varlena *fetched;
@@ -93,5 +98,42 @@ hyb_toast_fetch(Datum *value)
 		return false;
 	}
 	*value = PointerGetDatum(fetched);
+	return true;
+}
+
+bool
+hyb_key_append_column(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
+{
+	Datum		fetched = value;
+
+	if (col->attlen == -1 && !isnull && !fetch_toasted(&fetched))
+		return false;
+	hyb_key_encode_column(col, fetched, isnull, out);
+	if (fetched != value)
+		pfree(DatumGetPointer(fetched));
+	return true;
+}
+
+bool
+hyb_key_of_slot(const HybKeyDesc *desc, Relation index, TupleTableSlot *slot,
+				HybBuf *out)
+{
+	uint32		len = out->len;
+
+	Assert(desc->nkeys == IndexRelationGetNumberOfKeyAttributes(index));
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		AttrNumber	attno = index->rd_index->indkey.values[i];
+		bool		isnull;
+		Datum		value;
+
+		Assert(attno > 0);
+		value = slot_getattr(slot, attno, &isnull);
+		if (!hyb_key_append_column(&desc->cols[i], value, isnull, out))
+		{
+			out->len = len;
+			return false;
+		}
+	}
 	return true;
 }

@@ -1,65 +1,40 @@
 /*
- * columns.c
- *		Encoding, splitting, decoding and comparing index keys.
+ * key.c
+ *		Index keys as byte strings: encoding, splitting, decoding, comparing.
  *
- * The form of an entry is described in key.h.  Comparing two keys of an
- * all_mem index is one memcmp; other keys are compared column by column,
- * where only comparator columns are turned back into Datums, on the stack.
+ * Keys of an all_mem index compare by one memcmp.  Other keys compare column by
+ * column, and only comparator columns are turned back into Datums, on the stack.
  */
 #include "base/compat.h"
 
 #include "access/tupmacs.h"
-#include "key/bytes.h"
-#include "key/long_values.h"
-#include "utils/lsyscache.h"
-#include "utils/memutils.h"
-
-#define HYB_BUF_MIN		256
+#include "algo/inorder.h"
+#include "base/server.h"
+#include "common/hashfn.h"
+#include "common/pg_lzcompress.h"
+#include "key/key.h"
 
 /* Values up to this size are rebuilt on the stack for a comparison. */
-#define HYB_STACK_VALUE	1024
+#define STACK_VALUE	1024
+
+/* Bytes of an encoding that fits an entry, and of any of a value that would as it is */
+#define MAX_CODE	(2 * HYB_MAX_ENTRY_SIZE)
+
+/* Bytes of most long values, restored */
+#define USUAL_SIZE	16384
 
 /* A Datum rebuilt for a comparison function. */
-typedef struct HybScratchDatum
+typedef struct ScratchDatum
 {
 	Datum		datum;
 	void	   *allocated;		/* pfree afterwards, or NULL */
 	union
 	{
-		char		data[HYB_STACK_VALUE + VARHDRSZ];
+		char		data[STACK_VALUE + VARHDRSZ];
 		double		align_double;
 		int64		align_int64;
 	}			space;
-} HybScratchDatum;
-
-/* Slow path of hyb_buf_reserve. */
-void
-hyb_buf_enlarge(HybBuf *buf, uint32 extra)
-{
-	Size		need = (Size) buf->len + extra;
-	Size		cap = Max((Size) buf->cap * 2, HYB_BUF_MIN);
-
-	Assert(buf->len <= buf->cap && (buf->data != NULL || buf->cap == 0));
-	if (need > MaxAllocSize)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("index key is too large")));
-	cap = Min(Max(cap, need), MaxAllocSize);
-	if (buf->context != NULL)
-	{
-		uint8	   *data = MemoryContextAlloc(buf->context, cap);
-
-		memcpy(data, buf->data, buf->len);
-		buf->data = data;
-		buf->context = NULL;
-	}
-	else if (buf->data == NULL)
-		buf->data = palloc(cap);
-	else
-		buf->data = repalloc(buf->data, cap);
-	buf->cap = cap;
-	Assert(buf->cap - buf->len >= extra);
-}
+} ScratchDatum;
 
 /* Names the column's index. */
 static HYB_NORETURN void
@@ -73,16 +48,151 @@ malformed(const HybColumn *col)
 	pg_unreachable();
 }
 
+/* ---- long values ---- */
+
+/*
+ * Can CREATE INDEX sort an index tuple with this value?  It can if pglz makes the
+ * value shorter than HybColumn.sortable.
+ */
+static bool
+is_sortable(const HybColumn *col, const uint8 *bytes, uint32 len)
+{
+	char	   *packed;
+	int32		packed_len;
+
+	if (len <= col->sortable || col->sortable == 0)
+		return true;
+	if (len > HYB_INORDER_MAX)
+		return false;
+	packed = palloc(PGLZ_MAX_OUTPUT(len));
+	packed_len = pglz_compress((const char *) bytes, (int32) len, packed,
+							   PGLZ_strategy_default);
+	pfree(packed);
+	return packed_len >= 0 && packed_len <= col->sortable;
+}
+
+/*
+ * The bytes of `out` from `start` on are a long terminated value, without its
+ * terminator: make them shorter.  A value that fits no entry, or that CREATE INDEX
+ * could not sort, ends up longer than an entry may be.
+ */
+static void
+long_shorten(const HybColumn *col, HybBuf *out, uint32 start)
+{
+	uint8		code[MAX_CODE];
+	uint32		plainlen = out->len - start;
+	size_t		len = 0;
+
+	Assert(col->terminated && col->plain > 0 && plainlen > col->plain);
+	if (is_sortable(col, out->data + start, plainlen))
+		len = hyb_inorder_encode(out->data + start, plainlen, col->plain, code,
+								 MAX_CODE);
+	if (len > 0)
+	{
+		out->len = start + col->plain;
+		hyb_escape(code, (uint32) len, out);
+	}
+	else if (plainlen <= HYB_MAX_ENTRY_SIZE)
+	{
+		uint32		more = HYB_MAX_ENTRY_SIZE + 1 - plainlen;
+
+		hyb_buf_reserve(out, more);
+		memset(out->data + out->len, 0x01, more);
+		out->len += more;
+	}
+}
+
+/* The inverse of long_shorten: palloc'd, or NULL if the bytes are malformed. */
+static uint8 *
+long_restore(const HybColumn *col, const uint8 *data, uint32 len,
+			 uint32 *whole)
+{
+	uint32		size = USUAL_SIZE;
+	uint8	   *code = palloc(len);
+	uint32		codelen = hyb_unescape(data + col->plain, len - col->plain,
+									   code);
+	uint8	   *result = palloc(size);
+
+	Assert(len >= col->plain && codelen <= len);
+	memcpy(result, data, col->plain);
+	while ((*whole = hyb_inorder_decode(code, codelen, result, col->plain,
+										size)) == 0)
+	{
+		if (size == HYB_INORDER_MAX)
+		{
+			pfree(result);
+			result = NULL;
+			break;
+		}
+		size = HYB_INORDER_MAX;
+		result = repalloc(result, size);
+	}
+	pfree(code);
+	return result;
+}
+
+/*
+ * Append a long value, which is not compressed, packed and with a length word.
+ * Changes its flag, the last byte of `out`.  Returns false, and changes nothing, if
+ * packing makes the value no shorter.
+ */
+static bool
+long_pack(struct varlena *value, HybBuf *out)
+{
+	int32		raw = VARSIZE_ANY_EXHDR(value);
+	char	   *packed = palloc(PGLZ_MAX_OUTPUT(raw));
+	int32		len = pglz_compress(VARDATA_ANY(value), raw, packed,
+									PGLZ_strategy_default);
+	uint32		head[2] = {len + sizeof(uint32), raw};
+	bool		shorter = len >= 0 && head[0] < (uint32) raw;
+
+	/* the flag byte is there, and says that a value follows */
+	Assert(out->len > 0 && out->data[out->len - 1] == HYB_FLAG_VALUE);
+	if (shorter)
+	{
+		out->data[out->len - 1] = HYB_FLAG_PACKED;
+		hyb_buf_append(out, head, sizeof(head));
+		hyb_buf_append(out, packed, len);
+	}
+	pfree(packed);
+	return shorter;
+}
+
+/* The inverse of long_pack: palloc'd, or NULL if the value is malformed. */
+static struct varlena *
+long_unpack(const HybValue *val)
+{
+	struct varlena *result;
+	uint32		raw;
+	int32		len = (int32) val->len - (int32) sizeof(raw);
+
+	Assert(!val->isnull && val->ival != 0);
+	if (len <= 0)
+		return NULL;
+	memcpy(&raw, val->ptr, sizeof(raw));
+	if (raw > MaxAllocSize - VARHDRSZ)
+		return NULL;
+	result = palloc((Size) raw + VARHDRSZ);
+	SET_VARSIZE(result, raw + VARHDRSZ);
+	if (pglz_decompress((const char *) val->ptr + sizeof(raw), len,
+						VARDATA(result), raw, true) == (int32) raw)
+		return result;
+	pfree(result);
+	return NULL;
+}
+
+/* ---- columns ---- */
+
 /* Bits of a by-value Datum of a column without a codec. */
 static inline uint64
-hyb_raw_bits(const HybColumn *col, Datum value)
+raw_bits(const HybColumn *col, Datum value)
 {
 	return (uint64) value & hyb_width_mask(col->width);
 }
 
 /* And back, as the type's own macros would have built it. */
 static inline Datum
-hyb_raw_datum(const HybColumn *col, uint64 bits)
+raw_datum(const HybColumn *col, uint64 bits)
 {
 	switch (col->width)
 	{
@@ -98,13 +208,13 @@ hyb_raw_datum(const HybColumn *col, uint64 bits)
 }
 
 static void
-hyb_append_length_word(HybBuf *out, uint32 len)
+append_length_word(HybBuf *out, uint32 len)
 {
 	hyb_buf_append(out, &len, sizeof(len));
 }
 
 static void
-hyb_encode_bytes(const HybColumn *col, Datum value, HybBuf *out)
+encode_bytes_column(const HybColumn *col, Datum value, HybBuf *out)
 {
 	if (col->codec != NULL)
 	{
@@ -112,7 +222,7 @@ hyb_encode_bytes(const HybColumn *col, Datum value, HybBuf *out)
 
 		Assert(col->store == HYB_STORE_BYTES);
 		if (hyb_has_length_word(col))
-			hyb_append_length_word(out, 0);
+			append_length_word(out, 0);
 		start = out->len;
 		if (col->codec->encode != NULL)
 			col->codec->encode(col, value, out);
@@ -129,7 +239,7 @@ hyb_encode_bytes(const HybColumn *col, Datum value, HybBuf *out)
 			memcpy(out->data + start - sizeof(len), &len, sizeof(len));
 		}
 		else if (unlikely(hyb_is_long(col, out->len - start)))
-			hyb_long_shorten(col, out, start);
+			long_shorten(col, out, start);
 		if (hyb_inverted(col))
 		{
 			for (uint32 i = start; i < out->len; i++)
@@ -144,7 +254,7 @@ hyb_encode_bytes(const HybColumn *col, Datum value, HybBuf *out)
 	else if (col->attlen > 0)
 	{
 		if (col->width == 0)
-			hyb_append_length_word(out, col->attlen);
+			append_length_word(out, col->attlen);
 		hyb_buf_append(out, DatumGetPointer(value), col->attlen);
 	}
 	else
@@ -152,9 +262,9 @@ hyb_encode_bytes(const HybColumn *col, Datum value, HybBuf *out)
 		struct varlena *plain = PG_DETOAST_DATUM_PACKED(value);
 		uint32		len = VARSIZE_ANY_EXHDR(plain);
 
-		if (likely(!hyb_is_long(col, len)) || !hyb_long_pack(plain, out))
+		if (likely(!hyb_is_long(col, len)) || !long_pack(plain, out))
 		{
-			hyb_append_length_word(out, len);
+			append_length_word(out, len);
 			hyb_buf_append(out, VARDATA_ANY(plain), len);
 		}
 		if ((Pointer) plain != DatumGetPointer(value))
@@ -163,7 +273,7 @@ hyb_encode_bytes(const HybColumn *col, Datum value, HybBuf *out)
 }
 
 static inline void
-hyb_encode_one(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
+encode_column(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
 {
 	hyb_buf_reserve(out, 1 + sizeof(uint64));
 	if (isnull)
@@ -177,7 +287,7 @@ hyb_encode_one(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
 	{
 		uint64		v;
 
-		v = col->codec ? col->codec->to_int(value) : hyb_raw_bits(col, value);
+		v = col->codec ? col->codec->to_int(value) : raw_bits(col, value);
 		/* the type's values fit the column's bytes */
 		Assert((v & ~hyb_width_mask(col->width)) == 0);
 		hyb_store_int(out->data + out->len, hyb_inverted(col) ? ~v : v,
@@ -185,14 +295,14 @@ hyb_encode_one(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
 		out->len += col->width;
 	}
 	else
-		hyb_encode_bytes(col, value, out);
+		encode_bytes_column(col, value, out);
 }
 
 void
 hyb_key_encode_column(const HybColumn *col, Datum value, bool isnull,
 					  HybBuf *out)
 {
-	hyb_encode_one(col, value, isnull, out);
+	encode_column(col, value, isnull, out);
 }
 
 void
@@ -201,11 +311,11 @@ hyb_key_encode(const HybKeyDesc *desc, const Datum *values,
 {
 	out->len = 0;
 	for (int i = 0; i < desc->nkeys; i++)
-		hyb_encode_one(&desc->cols[i], values[i], isnull[i], out);
+		encode_column(&desc->cols[i], values[i], isnull[i], out);
 	Assert(out->len >= desc->nkeys);
 	*keylen = out->len;
 	for (int i = desc->nkeys; i < desc->natts; i++)
-		hyb_encode_one(&desc->cols[i], values[i], isnull[i], out);
+		encode_column(&desc->cols[i], values[i], isnull[i], out);
 }
 
 uint32
@@ -262,7 +372,7 @@ hyb_key_join(const HybKeyDesc *desc, const HybValue *vals, int ncols,
 			continue;
 		}
 		if (hyb_has_length_word(col))
-			hyb_append_length_word(out, val->len);
+			append_length_word(out, val->len);
 		hyb_buf_reserve(out, val->len + 1);
 		memcpy(out->data + out->len, val->ptr, val->len);
 		out->len += val->len;
@@ -276,7 +386,7 @@ hyb_key_join(const HybKeyDesc *desc, const HybValue *vals, int ncols,
  * maximally aligned and has room for val->len bytes and a varlena header.
  */
 static inline Datum
-hyb_build_byref(const HybColumn *col, const HybValue *val, char *space)
+build_byref(const HybColumn *col, const HybValue *val, char *space)
 {
 	if (col->attlen > 0)
 	{
@@ -294,9 +404,9 @@ hyb_build_byref(const HybColumn *col, const HybValue *val, char *space)
 
 /* A packed value */
 static pg_noinline Datum
-hyb_unpack(const HybColumn *col, const HybValue *val)
+unpack_value(const HybColumn *col, const HybValue *val)
 {
-	struct varlena *result = hyb_long_unpack(val);
+	struct varlena *result = long_unpack(val);
 
 	if (result == NULL)
 		malformed(col);
@@ -304,7 +414,7 @@ hyb_unpack(const HybColumn *col, const HybValue *val)
 }
 
 static inline Datum
-hyb_bytes_decode(const HybColumn *col, const uint8 *data, uint32 len)
+decode_bytes(const HybColumn *col, const uint8 *data, uint32 len)
 {
 	if (col->codec->decode != NULL)
 		return col->codec->decode(col, data, len);
@@ -313,26 +423,26 @@ hyb_bytes_decode(const HybColumn *col, const uint8 *data, uint32 len)
 
 /* The same of a long value */
 static pg_noinline Datum
-hyb_long_decode(const HybColumn *col, const uint8 *data, uint32 len)
+decode_long(const HybColumn *col, const uint8 *data, uint32 len)
 {
 	uint32		whole;
-	uint8	   *bytes = hyb_long_restore(col, data, len, &whole);
+	uint8	   *bytes = long_restore(col, data, len, &whole);
 	Datum		result;
 
 	if (bytes == NULL)
 		malformed(col);
-	result = hyb_bytes_decode(col, bytes, whole);
+	result = decode_bytes(col, bytes, whole);
 	pfree(bytes);
 	return result;
 }
 
 /* Of an integer column */
 static inline Datum
-hyb_int_decode(const HybColumn *col, uint64 v)
+decode_int(const HybColumn *col, uint64 v)
 {
 	if (hyb_inverted(col))
 		v = ~v & hyb_width_mask(col->width);
-	return col->codec ? col->codec->from_int(v) : hyb_raw_datum(col, v);
+	return col->codec ? col->codec->from_int(v) : raw_datum(col, v);
 }
 
 void
@@ -340,13 +450,13 @@ hyb_ints_decode(const HybColumn *col, const uint64 *ints, int n, Datum *values)
 {
 	Assert(col->store == HYB_STORE_INT);
 	for (int i = 0; i < n; i++)
-		values[i] = hyb_int_decode(col, ints[i]);
+		values[i] = decode_int(col, ints[i]);
 }
 
 Datum
 hyb_value_decode(const HybColumn *col, const HybValue *val)
 {
-	uint8		plain[HYB_STACK_VALUE];
+	uint8		plain[STACK_VALUE];
 	uint8	   *copy;
 	Datum		result;
 
@@ -354,67 +464,54 @@ hyb_value_decode(const HybColumn *col, const HybValue *val)
 		return (Datum) 0;
 
 	if (col->store == HYB_STORE_INT)
-		return hyb_int_decode(col, val->ival);
+		return decode_int(col, val->ival);
 	if (col->codec == NULL && unlikely(val->ival != 0))
-		return hyb_unpack(col, val);
+		return unpack_value(col, val);
 	if (col->codec == NULL)
-		return hyb_build_byref(col, val, palloc((Size) val->len + VARHDRSZ));
+		return build_byref(col, val, palloc((Size) val->len + VARHDRSZ));
 	if (!hyb_inverted(col))
 		return unlikely(hyb_is_long(col, val->len)) ?
-			hyb_long_decode(col, val->ptr, val->len) :
-			hyb_bytes_decode(col, val->ptr, val->len);
+			decode_long(col, val->ptr, val->len) :
+			decode_bytes(col, val->ptr, val->len);
 
 	copy = val->len <= sizeof(plain) ? plain : palloc(val->len);
 	for (uint32 i = 0; i < val->len; i++)
 		copy[i] = ~val->ptr[i];
 	result = unlikely(hyb_is_long(col, val->len)) ?
-		hyb_long_decode(col, copy, val->len) :
-		hyb_bytes_decode(col, copy, val->len);
+		decode_long(col, copy, val->len) :
+		decode_bytes(col, copy, val->len);
 	if (copy != plain)
 		pfree(copy);
 	return result;
 }
 
 static inline void
-hyb_scratch_build(const HybColumn *col, const HybValue *val,
-				  HybScratchDatum *scratch)
+build_scratch(const HybColumn *col, const HybValue *val,
+			  ScratchDatum *scratch)
 {
 	scratch->allocated = NULL;
 	if (col->store == HYB_STORE_INT)
-		scratch->datum = hyb_raw_datum(col, val->ival);
+		scratch->datum = raw_datum(col, val->ival);
 	else if (unlikely(val->ival != 0))
 	{
-		scratch->datum = hyb_unpack(col, val);
+		scratch->datum = unpack_value(col, val);
 		scratch->allocated = DatumGetPointer(scratch->datum);
 	}
-	else if (val->len <= HYB_STACK_VALUE)
-		scratch->datum = hyb_build_byref(col, val, scratch->space.data);
+	else if (val->len <= STACK_VALUE)
+		scratch->datum = build_byref(col, val, scratch->space.data);
 	else
 	{
 		scratch->allocated = palloc((Size) val->len + VARHDRSZ);
-		scratch->datum = hyb_build_byref(col, val, scratch->allocated);
+		scratch->datum = build_byref(col, val, scratch->allocated);
 	}
-}
-
-void
-hyb_locks_lost(Oid function)
-{
-	char	   *name = get_func_name(function);
-
-	ereport(ERROR,
-			(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
-			 errmsg("function \"%s\" rolled back a subtransaction while a hybrid index was searched with it",
-					name ? name : "?"),
-			 errdetail("That releases all lightweight locks, those of the search included."),
-			 errhint("Functions of operators that are indexed must not catch errors.")));
 }
 
 /* Two values of a comparator column, ascending order. */
 static int
-hyb_proc_compare(const HybColumn *col, const HybValue *a, const HybValue *b)
+compare_by_proc(const HybColumn *col, const HybValue *a, const HybValue *b)
 {
-	HybScratchDatum sa;
-	HybScratchDatum sb;
+	ScratchDatum sa;
+	ScratchDatum sb;
 	int			result;
 
 	Assert(col->order_proc != NULL && !a->isnull && !b->isnull);
@@ -424,8 +521,8 @@ hyb_proc_compare(const HybColumn *col, const HybValue *a, const HybValue *b)
 		 (a->len == b->len && memcmp(a->ptr, b->ptr, a->len) == 0)))
 		return 0;
 
-	hyb_scratch_build(col, a, &sa);
-	hyb_scratch_build(col, b, &sb);
+	build_scratch(col, a, &sa);
+	build_scratch(col, b, &sb);
 	result = DatumGetInt32(hyb_call_function(col->order_proc, col->collation,
 											 sa.datum, sb.datum));
 	if (sa.allocated)
@@ -437,7 +534,7 @@ hyb_proc_compare(const HybColumn *col, const HybValue *a, const HybValue *b)
 
 /* Is this the encoding of a floating-point zero, of either sign? */
 static inline bool
-hyb_is_float_zero(uint64 v, int width)
+is_float_zero(uint64 v, int width)
 {
 	uint64		positive = UINT64CONST(1) << (8 * width - 1);
 
@@ -459,7 +556,7 @@ hyb_value_compare_full(const HybColumn *col, const HybValue *a,
 
 	if (col->compare == HYB_COMPARE_PROC)
 	{
-		c = hyb_proc_compare(col, a, b);
+		c = compare_by_proc(col, a, b);
 		return col->desc ? -c : c;
 	}
 
@@ -468,8 +565,8 @@ hyb_value_compare_full(const HybColumn *col, const HybValue *a,
 		c = (a->ival > b->ival) - (a->ival < b->ival);
 		if (col->compare == HYB_COMPARE_FLOAT)
 		{
-			if (c != 0 && hyb_is_float_zero(a->ival, col->width) &&
-				hyb_is_float_zero(b->ival, col->width))
+			if (c != 0 && is_float_zero(a->ival, col->width) &&
+				is_float_zero(b->ival, col->width))
 				c = 0;
 			if (col->desc)
 				c = -c;
@@ -526,4 +623,14 @@ hyb_key_compare(const HybKeyDesc *desc, const uint8 *a, uint32 alen,
 		return (alen > blen) - (alen < blen);
 	}
 	return hyb_columns_compare(desc, desc->nkeys, a, alen, b, blen);
+}
+
+uint64
+hyb_key_hash(const uint8 *key, uint32 keylen)
+{
+	uint64		hash = hash_bytes_extended(key, keylen, 0);
+
+	Assert(keylen > 0);
+	/* 0 means "no hash" to callers */
+	return hash != 0 ? hash : 1;
 }

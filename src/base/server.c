@@ -1,14 +1,15 @@
 /*
- * index_method.c
- *		Access methods of indexes, by what the catalogs say.
+ * server.c
+ *		What the server's own functions do not quite do.
  */
 #include "base/compat.h"
 
 #include "access/htup_details.h"
 #include "access/stratnum.h"
-#include "base/index_method.h"
+#include "base/server.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "storage/proc.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -50,4 +51,40 @@ hyb_sql_function(const char *name)
 		ReleaseSysCache(tuple);
 	}
 	return quote_qualified_identifier(schema, name);
+}
+
+void
+hyb_lock_for_a_moment(const LOCKTAG *tag)
+{
+	int			save_timeout = LockTimeout;
+
+	Assert(CritSectionCount == 0);
+	if (LockTimeout == 0)
+	{
+		(void) LockAcquire(tag, ExclusiveLock, false, false);
+		return;
+	}
+	LockTimeout = 0;
+	PG_TRY();
+	{
+		(void) LockAcquire(tag, ExclusiveLock, false, false);
+	}
+	PG_FINALLY();
+	{
+		LockTimeout = save_timeout;
+	}
+	PG_END_TRY();
+}
+
+void
+hyb_locks_lost(Oid function)
+{
+	char	   *name = get_func_name(function);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
+			 errmsg("function \"%s\" rolled back a subtransaction while a hybrid index was searched with it",
+					name ? name : "?"),
+			 errdetail("That releases all lightweight locks, those of the search included."),
+			 errhint("Functions of operators that are indexed must not catch errors.")));
 }

@@ -1,0 +1,59 @@
+/*
+ * server.h
+ *		What the server's own functions do not quite do.
+ */
+#ifndef HYB_SERVER_H
+#define HYB_SERVER_H
+
+#include "base/compat.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+
+/* Does the index have this access method?  False if the index is gone. */
+extern bool hyb_index_is_of(Oid index, Oid access_method);
+
+/* Have two operator families the same operators for the type? */
+extern bool hyb_same_operators(Oid family_a, Oid family_b, Oid type);
+
+/*
+ * The name of one of the extension's SQL functions, as a hint spells it for any
+ * search path.
+ */
+extern char *hyb_sql_function(const char *name);
+
+/*
+ * Take a heavyweight lock, exclusively, that every process holds for a moment
+ * only.  lock_timeout does not apply: users set it for locks of other
+ * transactions, and a btree index would not make them wait here.
+ * statement_timeout, cancelling and the deadlock check do apply.
+ */
+extern void hyb_lock_for_a_moment(const LOCKTAG *tag);
+
+/* Raise the error of hyb_call_function. */
+HYB_NORETURN extern void hyb_locks_lost(Oid function);
+
+/*
+ * Call an operator's or operator class's function, which may be any user's code.
+ * The caller may hold LWLocks, buffer locks among them.  A function that catches an
+ * error rolls a subtransaction back, and that releases all LWLocks.  The caller must
+ * not go on then, since what it was looking at may have changed.  Each LWLock holds
+ * interrupts off, so we compare their count.
+ */
+static inline Datum
+hyb_call_function(FmgrInfo *function, Oid collation, Datum a, Datum b)
+{
+	uint32		held = InterruptHoldoffCount;
+	Datum		result;
+
+	/* an error there would take the server down */
+	Assert(CritSectionCount == 0);
+	result = FunctionCall2Coll(function, collation, a, b);
+
+	if (unlikely(InterruptHoldoffCount != held))
+		hyb_locks_lost(function->fn_oid);
+	return result;
+}
+
+#endif							/* HYB_SERVER_H */

@@ -1,0 +1,172 @@
+/*
+ * desc.h
+ *		The description of one index's keys: its columns, and how each is stored.
+ */
+#ifndef HYB_DESC_H
+#define HYB_DESC_H
+
+#include "access/tupdesc.h"
+#include "fmgr.h"
+#include "key/codec.h"
+#include "miscadmin.h"
+#include "utils/relcache.h"
+
+/*
+ * Operator class support functions.  They are btree's, by number and meaning:
+ * since version 18 the server checks their signatures, and looks up 2 and 3, in
+ * the families of every access method that can order.  A class has either an
+ * equalimage function or a codec function as number 4.  The server takes 48
+ * bytes a column in each session for each number, used or not.
+ */
+#define HYB_ORDER_PROC		1	/* comparison function */
+#define HYB_SORTSUPPORT_PROC 2	/* optional: used by CREATE INDEX for
+								 * comparator columns */
+#define HYB_INRANGE_PROC	3	/* optional: for window frames */
+#define HYB_IMAGE_PROC		4	/* optional: do equal values have equal bytes?
+								 * oid -> boolean, as in btree; or a codec,
+								 * our own: internal -> boolean */
+#define HYB_OPTIONS_PROC	5	/* optional: operator class options */
+#define HYB_NSUPPORT		5
+
+/* Bytes of one encoded entry, all columns: a third of a page, as in nbtree */
+#define HYB_MAX_ENTRY_SIZE	2704
+
+#define HYB_FLAG_NULL_FIRST	0x00
+#define HYB_FLAG_VALUE		0x01
+#define HYB_FLAG_NULL_LAST	0x02
+#define HYB_FLAG_PACKED		0x03
+
+typedef struct HybColumn
+{
+	const HybCodec *codec;		/* NULL: comparator column, or INCLUDE */
+	HybStore	store;
+	HybCompare	compare;		/* undefined for INCLUDE columns */
+	uint8		width;
+	bool		terminated;
+	uint16		plain;			/* longer values are stored shorter, as are
+								 * terminated ones in part; 0: none is */
+	uint16		sortable;		/* a longer terminated value must be so short
+								 * when it is compressed by pglz; 0: need not */
+	bool		desc;
+	bool		nulls_first;
+	int16		attlen;
+	bool		attbyval;
+	char		attalign;
+	Oid			typid;			/* type as stored in the index */
+	Oid			opcintype;
+	Oid			collation;
+	int32		typmod;
+	bool		doubtful;		/* see HybKeyDesc */
+	FmgrInfo   *order_proc;		/* HYB_ORDER_PROC, key columns only */
+	const char *index_name;		/* for errors */
+	Datum		options;		/* operator class options, or 0 */
+	const struct HybDictionary *dictionary; /* codec->encode: NULL while
+											 * values are stored as they are */
+} HybColumn;
+
+/*
+ * Are values ordered by their encodings, which have the same length but for NULL?
+ */
+static inline bool
+hyb_column_is_fixed(const HybColumn *col)
+{
+	return col->compare == HYB_COMPARE_MEM &&
+		(col->store == HYB_STORE_INT || col->width > 0);
+}
+
+/* How the entries of one index are encoded.  Immutable once built. */
+typedef struct HybKeyDesc
+{
+	int			nkeys;			/* key columns */
+	int			natts;			/* key and INCLUDE columns */
+	bool		all_mem;		/* every key column is HYB_COMPARE_MEM: keys
+								 * are ordered by one memcmp */
+	bool		has_encoded;	/* a column needs a dictionary */
+	bool		truncated;		/* leaves of the oldest level hold the
+								 * beginnings of keys only: docs/trie.md */
+	bool		exact;			/* equal keys have equal bytes: no FLOAT
+								 * column, no PROC column without a positive
+								 * HYB_IMAGE_PROC */
+	bool		doubtful;		/* a key column has a type with values that
+								 * cannot be compared: hyb_key_check_order */
+	TupleDesc	tupdesc;		/* the index relation's */
+	HybColumn	cols[FLEXIBLE_ARRAY_MEMBER];
+} HybKeyDesc;
+
+/* Have all keys the same length, but for NULLs, and are ordered by memcmp? */
+static inline bool
+hyb_key_is_fixed(const HybKeyDesc *desc)
+{
+	for (int i = 0; i < desc->nkeys; i++)
+		if (!hyb_column_is_fixed(&desc->cols[i]))
+			return false;
+	return true;
+}
+
+/*
+ * Bytes of a description with `natts` columns.  It holds no pointer into itself,
+ * so a copy of these bytes is as good, for as long as the relation is open.
+ */
+#define hyb_key_desc_size(natts) \
+	(offsetof(HybKeyDesc, cols) + (natts) * sizeof(HybColumn))
+
+static inline uint8
+hyb_null_flag(const HybColumn *col)
+{
+	return col->nulls_first ? HYB_FLAG_NULL_FIRST : HYB_FLAG_NULL_LAST;
+}
+
+/* Are the column's bytes, flag excepted, stored inverted? */
+static inline bool
+hyb_inverted(const HybColumn *col)
+{
+	return col->desc && col->compare == HYB_COMPARE_MEM;
+}
+
+static inline uint8
+hyb_terminator(const HybColumn *col)
+{
+	return hyb_inverted(col) ? 0xFF : 0x00;
+}
+
+/* Is the value preceded by a length word? */
+static inline bool
+hyb_has_length_word(const HybColumn *col)
+{
+	return col->store == HYB_STORE_BYTES && col->width == 0 && !col->terminated;
+}
+
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_key_desc_assert_valid(const HybKeyDesc *desc);
+#else
+#define hyb_key_desc_assert_valid(desc) ((void) (desc))
+#endif
+
+/* Builds the description in the current memory context. */
+extern HybKeyDesc *hyb_key_desc_create(Relation index);
+
+/*
+ * What is the same in all indexes of that definition, which stays: one for all
+ * of them.  NULL if there are too many definitions to keep another one.
+ */
+extern const HybKeyDesc *hyb_key_desc_share(const HybKeyDesc *desc);
+
+/* A copy of either becomes that of an index, which is open, again. */
+extern void hyb_key_desc_complete(HybKeyDesc *desc, Relation index);
+
+/*
+ * Raises the comparison function's error if a value of the row cannot be
+ * compared, not even with itself: nothing could find its place later.
+ */
+extern void hyb_key_compare_self(const HybKeyDesc *desc, const Datum *values,
+								 const bool *isnull);
+
+static inline void
+hyb_key_check_order(const HybKeyDesc *desc, const Datum *values,
+					const bool *isnull)
+{
+	if (unlikely(desc->doubtful))
+		hyb_key_compare_self(desc, values, isnull);
+}
+
+#endif							/* HYB_DESC_H */
