@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "algo/hash.h"
+#include "algo/bits.h"
 #include "algo/ribbon.h"
 
 #define MAXKEYS		4600

@@ -23,8 +23,7 @@
 
 extern "C"
 {
-#include "algo/fst_search.h"
-#include "algo/surf.h"
+#include "algo/fst.h"
 }
 
 using std::string;

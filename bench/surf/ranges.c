@@ -5,7 +5,7 @@
  *
  *	ranges [KEYS]
  *
- * SuRF (algo/surf.h) and Grafite (algo/grafite.h) of leaves of 900 keys of 8
+ * SuRF (algo/fst.h) and Grafite (algo/grafite.h) of leaves of 900 keys of 8
  * bytes, of which there are a hundred each:
  *
  *		random		64-bit numbers
@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "algo/fst.h"
 #include "algo/grafite.h"
-#include "algo/surf.h"
 
 #define LEAVES		100
 #define MAXKEYS		8192

@@ -16,8 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "algo/fst_search.h"
-#include "algo/surf.h"
+#include "algo/fst.h"
 
 typedef struct Key
 {

@@ -1,6 +1,6 @@
 /*
  * bits.h
- *		Bit packing and word tricks.  Plain C, no PostgreSQL calls.
+ *		Bit packing, word tricks, hashes, assertions.  Plain C, no PostgreSQL calls.
  *
  * Packed values are little-endian bit streams: value i of width `bits` takes
  * the bits [i * bits, (i + 1) * bits), least significant bit first.  Reading
@@ -10,12 +10,40 @@
 #ifndef HYB_BITS_H
 #define HYB_BITS_H
 
-#include "algo/assert.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/*
+ * Assertions are compiled where the server's are: with USE_ASSERT_CHECKING, which
+ * pg_config.h or a unit test defines.  A variable that only assertions read is
+ * HYB_ASSERT_ONLY.
+ */
+#if !defined(USE_ASSERT_CHECKING) && defined(__has_include)
+#if __has_include("pg_config.h")
+#include "pg_config.h"
+#endif
+#endif
+
+#ifdef USE_ASSERT_CHECKING
+#include <stdio.h>
+#include <stdlib.h>
+
+#define HYB_ASSERT(condition) \
+	do { \
+		if (!(condition)) \
+		{ \
+			fprintf(stderr, "TRAP: failed Assert(\"%s\"), File: \"%s\", Line: %d\n", \
+					#condition, __FILE__, __LINE__); \
+			abort(); \
+		} \
+	} while (0)
+#define HYB_ASSERT_ONLY
+#else
+#define HYB_ASSERT(condition)	((void) 0)
+#define HYB_ASSERT_ONLY			__attribute__((unused))
+#endif
 
 #define HYB_ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -293,6 +321,85 @@ hyb_only_zeros_from(const uint8_t *bytes, uint32_t len, uint32_t bit)
 		if (bytes[i] != 0)
 			return false;
 	return true;
+}
+
+static inline uint32_t
+hyb_packed_bytes(uint32_t n, unsigned bits)
+{
+	return (uint32_t) (((uint64_t) n * bits + 7) / 8);
+}
+
+/* Writes numbers of `bits` bits each, a word at a time. */
+typedef struct HybPacker
+{
+	uint8_t    *out;
+	uint64_t	word;
+	unsigned	fill;			/* bits in word, below 64 */
+	unsigned	bits;
+} HybPacker;
+
+static inline void
+hyb_packer_put(HybPacker *p, uint64_t v)
+{
+	HYB_ASSERT(p->fill < 64 && p->bits <= 64);
+	HYB_ASSERT(p->bits == 64 || v >> p->bits == 0);
+	p->word |= v << p->fill;
+	p->fill += p->bits;
+	if (p->fill >= 64)
+	{
+		hyb_store64le(p->out, p->word);
+		p->out += 8;
+		p->fill -= 64;
+		p->word = p->fill == 0 ? 0 : v >> (p->bits - p->fill);
+	}
+}
+
+static inline uint8_t *
+hyb_packer_end(HybPacker *p)
+{
+	HYB_ASSERT(p->fill < 64);
+	for (unsigned i = 0; i < p->fill; i += 8)
+		*p->out++ = (uint8_t) (p->word >> i);
+	return p->out;
+}
+
+/*
+ * Hash of a byte string: multiply and fold, 8 bytes at a time.  Part of the on-disk
+ * format, so it is the same on every machine.
+ */
+static inline uint64_t
+hyb_byte_hash(const uint8_t *key, uint32_t len)
+{
+	uint64_t	h = UINT64_C(0x9E3779B97F4A7C15) ^ len;
+	uint32_t	i = 0;
+
+	for (; i + 8 <= len; i += 8)
+	{
+		h = (h ^ hyb_load64le(key + i)) * UINT64_C(0xFF51AFD7ED558CCD);
+		h ^= h >> 32;
+	}
+	if (i < len)
+	{
+		uint64_t	rest = 0;
+
+		for (unsigned sh = 0; i < len; i++, sh += 8)
+			rest |= (uint64_t) key[i] << sh;
+		h = (h ^ rest) * UINT64_C(0xFF51AFD7ED558CCD);
+		h ^= h >> 32;
+	}
+	h *= UINT64_C(0xC4CEB9FE1A85EC53);
+	return h ^ (h >> 29);
+}
+
+/* Another hash of a hash: MurmurHash3's last step. */
+static inline uint64_t
+hyb_hash_mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= UINT64_C(0xFF51AFD7ED558CCD);
+	x ^= x >> 33;
+	x *= UINT64_C(0xC4CEB9FE1A85EC53);
+	return x ^ (x >> 33);
 }
 
 #endif							/* HYB_BITS_H */

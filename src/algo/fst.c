@@ -1,10 +1,71 @@
 /*
  * fst.c
- *		Opening and checking a Fast Succinct Trie, and the choice of the
- *		searches that fit the processor.
+ *		Opening and checking a Fast Succinct Trie, and its searches, compiled for
+ *		two instruction sets.
  */
 #include "algo/fst.h"
-#include "algo/fst_search.h"
+
+#ifdef HYB_FST_X86
+#include <immintrin.h>
+#endif
+
+/* ---- searches ---- */
+
+#define HYB_FST_INLINE static inline FST_TARGET
+
+/* A node at hand. */
+typedef struct HybFstNode
+{
+	const HybFstDense *dense;	/* or NULL: */
+	uint32_t	start;			/* positions, a terminator's included */
+	uint32_t	n;
+} HybFstNode;
+
+/* A label of a node, with what belongs to it. */
+typedef struct HybFstEdge
+{
+	uint32_t	pos;			/* sparse: position */
+	uint8_t		label;
+	bool		child;
+} HybFstEdge;
+
+/* Where the way down from the root ends */
+typedef enum HybFstEnd
+{
+	HYB_FST_END_DAMAGED,
+	HYB_FST_END_NONE,			/* no key begins with these bytes */
+	HYB_FST_END_LEAF,			/* slot has no child; *depth bytes lead to it */
+	HYB_FST_END_NODE			/* at the node that all the bytes lead to */
+} HybFstEnd;
+
+/* A place between the labels of a level, or next to its end. */
+typedef struct HybFstPlace
+{
+	uint32_t	dense;			/* a dense node, or ndense: */
+	unsigned	label;
+	uint32_t	pos;			/* sparse position, or npos */
+} HybFstPlace;
+
+/* For any processor; SSE2 is part of x86-64. */
+#define FST_FN(name)	hyb_fst_base_##name
+#define FST_TARGET
+#ifdef HYB_FST_X86
+#define FST_WIDTH		16
+#else
+#define FST_WIDTH		0
+#endif
+#define FST_POPCOUNT(x) ((uint32_t) hyb_popcount64(x))
+#include "algo/fst_kernel.h"
+
+#ifdef HYB_FST_X86
+/* For x86-64 processors with AVX2 and POPCNT */
+#define FST_FN(name)	hyb_fst_avx2_##name
+#define FST_TARGET		__attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
+#define FST_WIDTH		32
+#define FST_BMI
+#define FST_POPCOUNT(x) ((uint32_t) __builtin_popcountll(x))
+#include "algo/fst_kernel.h"
+#endif
 
 static const HybFstKernel *kernel;
 

@@ -1,13 +1,153 @@
 /*
  * fst.h
  *		The Fast Succinct Trie: sorted byte strings in about ten bits a node,
- *		searched where they lie (algo/fst_image.h).  Plain C, no PostgreSQL
- *		calls.
+ *		searched where they lie.  Plain C, no PostgreSQL calls.
+ *
+ * Zhang et al., "SuRF: Practical Range Query Filtering with Fast Succinct
+ * Tries", SIGMOD 2018, and Zhang's dissertation, chapters 3 and 4.  The upper
+ * levels are LOUDS-Dense (two bitmaps of 256 bits a node), the lower ones
+ * LOUDS-Sparse (label, has-child bit, first-of-node bit); nodes are numbered
+ * level by level over both.
+ *
+ * Keys are compared by memcmp, a prefix before what it is a prefix of.  A
+ * trie holds each key only as far as it takes to tell it from its neighbours:
+ * so answers are one-sided, and a suffix of some bits per key makes wrong ones
+ * rarer (HybSurfSuffix).
+ *
+ * Image, 8-byte aligned, native byte order:
+ *
+ *		header			HybFstHeader
+ *		prefix			bytes that all keys begin with, padded to 8
+ *		dense nodes		HybFstDense each
+ *		labels			one byte for each sparse position, padded to 8
+ *		blocks			HybFstBlock for each 512 sparse positions
+ *		words			for each 64 sparse positions 64 has-child bits, then 64
+ *						first-of-node bits
+ *		suffixes		suffix_bits for each key, in order of leaves (bit
+ *						stream of algo/bits.h), and 8 bytes that may be read
+ *
+ * Nodes lie in the order of their parents' labels, so the child of a label is
+ * found from where the first child of its group of labels (128 sparse
+ * positions, 64 labels of a dense node) begins: as many nodes further as the
+ * group has children before it.  This takes the place of the rank of has-child
+ * bits and the sampled select of first-of-node bits of the paper, which is two
+ * dependent walks over the image for each level.
+ *
+ * A leaf is a label without child, or a terminator: the key that ends at its
+ * node.  A sparse node's terminator is a label 0xFF that comes first and is
+ * not the only one; a dense node has a flag.  Every node but that of an only,
+ * empty key has at least one label besides.
  */
 #ifndef HYB_FST_H
 #define HYB_FST_H
 
-#include "algo/fst_image.h"
+#include "algo/bits.h"
+
+#define HYB_FST_MAGIC		0x4654
+#define HYB_FST_EMPTY_KEY	0x02	/* flag: the only key is the empty one */
+
+#define HYB_FST_BLOCK		512 /* positions */
+#define HYB_FST_GROUP		128 /* positions */
+#define HYB_FST_FAR			0xFFFF	/* does not fit, count from further back */
+
+typedef struct HybFstHeader
+{
+	uint32_t	size;			/* of the image */
+	uint16_t	magic;
+	uint8_t		flags;
+	uint8_t		hash_bits;		/* of the suffix: upper part, hash of the key */
+	uint8_t		real_bits;		/* lower part: the key's bits after the trie's */
+	uint8_t		suffix_bits;	/* of both */
+	uint16_t	height;			/* levels */
+	uint32_t	nkeys;
+	uint32_t	npos;			/* sparse positions */
+	uint32_t	nnodes;			/* sparse nodes */
+	uint32_t	ndense;			/* dense nodes */
+	uint32_t	dense_children; /* has-child bits of dense nodes */
+	uint32_t	dense_leaves;	/* leaves of dense nodes */
+	uint16_t	prefix_len;
+	uint16_t	reserved;
+} HybFstHeader;
+
+/*
+ * The first child at or after a label: a dense node's number, or, in the last
+ * dense level, a sparse node's first position; npos if there is none.
+ */
+typedef struct HybFstDense
+{
+	uint64_t	labels[4];
+	uint64_t	children[4];
+	uint32_t	child;			/* of labels from 0 on */
+	uint32_t	leaf_base;		/* leaves before this node */
+	uint16_t	child_sub[3];	/* of labels from 64, 128, 192 on, less child */
+	uint8_t		terminator;
+	uint8_t		sparse;			/* children are */
+} HybFstDense;
+
+typedef struct HybFstBlock
+{
+	uint32_t	rank;			/* has-child bits before this block */
+	uint32_t	child;			/* first child of positions from here on: its
+								 * first position, npos if there is none */
+	uint16_t	child_sub[4];	/* of positions from each group on, less
+								 * child; HYB_FST_FAR if that is too much */
+} HybFstBlock;
+
+/* A trie opened for reading; points into the image. */
+typedef struct HybFst
+{
+	uint32_t	nkeys;
+	uint32_t	npos;
+	uint32_t	nnodes;
+	uint32_t	ndense;
+	uint32_t	dense_children;
+	uint32_t	dense_leaves;
+	uint32_t	height;
+	uint32_t	prefix_len;
+	uint32_t	flags;
+	uint32_t	hash_bits;
+	uint32_t	real_bits;
+	uint32_t	suffix_bits;
+	uint32_t	size;
+	uint32_t	nblocks;
+	uint32_t	nwords;
+	const uint8_t *prefix;
+	const HybFstDense *dense;
+	const uint8_t *labels;
+	const HybFstBlock *blocks;
+	const uint64_t *words;
+	const uint8_t *suffixes;
+	const uint8_t *end;
+} HybFst;
+
+/* What a question is answered with.  HYB_FST_DAMAGED: the image is. */
+typedef enum HybFstAnswer
+{
+	HYB_FST_DAMAGED = -1,
+	HYB_FST_NO = 0,
+	HYB_FST_YES = 1				/* maybe */
+} HybFstAnswer;
+
+/*
+ * A cut: a place between byte strings.  A closed lower bound is BEFORE, an
+ * open one SELF; a closed upper bound is SELF, an open one BEFORE.  AFTER is
+ * for prefixes.
+ */
+typedef enum HybFstCutSide
+{
+	HYB_CUT_BEFORE,				/* below the key */
+	HYB_CUT_SELF,				/* above the key, below all that it is a
+								 * proper prefix of */
+	HYB_CUT_AFTER				/* above the key and those */
+} HybFstCutSide;
+
+typedef struct HybFstCut
+{
+	const uint8_t *key;
+	uint32_t	len;			/* 0 and BEFORE: the low end; 0 and AFTER: the
+								 * high end */
+	HybFstCutSide side;
+} HybFstCut;
 
 /* ---- reading ---- */
 
@@ -69,5 +209,60 @@ extern size_t hyb_fst_builder_finish(HybFstBuilder *builder);
 
 /* Write the image, after finishing; it is 8-byte aligned. */
 extern void hyb_fst_builder_write(const HybFstBuilder *builder, void *image);
+
+/*
+ * ---- SuRF, the Succinct Range Filter ----
+ *
+ * Zhang et al., SIGMOD 2018: a trie of truncated keys that says "no such key" or
+ * "maybe".  Each key is kept as far as it takes to tell it from its neighbours
+ * (SuRF-Base), with a suffix of
+ *
+ *		hash bits of the whole key (SuRF-Hash): fewer wrong answers about points
+ *		the key's next bits (SuRF-Real): about points and ranges
+ *		both (SuRF-Mixed)
+ *
+ * An answer of HYB_FST_NO is always right.
+ */
+typedef enum HybSurfSuffix
+{
+	HYB_SURF_REAL,
+	HYB_SURF_HASH,
+	HYB_SURF_MIXED				/* half and half, the odd bit real */
+} HybSurfSuffix;
+
+/* Bits of either part are at most this. */
+#define HYB_SURF_MAX_SUFFIX		32
+
+static inline HybFstBuilder *
+hyb_surf_builder_create(HybFstResize resize, HybSurfSuffix suffix,
+						unsigned bits)
+{
+	unsigned	hash = suffix == HYB_SURF_HASH ? bits :
+		suffix == HYB_SURF_MIXED ? bits / 2 : 0;
+
+	return hyb_fst_builder_create(resize, hash, bits - hash, HYB_FST_RATIO);
+}
+
+/* ---- for tests ---- */
+
+/* The searches, compiled for one instruction set. */
+typedef struct HybFstKernel
+{
+	HybFstAnswer (*lookup) (const HybFst *fst, const uint8_t *key,
+							uint32_t len);
+	HybFstAnswer (*range) (const HybFst *fst, const HybFstCut *low,
+						   const HybFstCut *high);
+	HybFstAnswer (*count) (const HybFst *fst, const HybFstCut *low,
+						   const HybFstCut *high, uint32_t *count);
+} HybFstKernel;
+
+extern const HybFstKernel hyb_fst_base_kernel;
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HYB_FST_X86
+extern const HybFstKernel hyb_fst_avx2_kernel;
+#endif
+
+/* Sets the kernel in use, or NULL for the processor's best. */
+extern void hyb_fst_use_kernel(const HybFstKernel *kernel);
 
 #endif							/* HYB_FST_H */

@@ -7,8 +7,8 @@
  * it ends in the trie and where its path begins to be its own.  Every level
  * is a sequence that only grows at its end.
  */
+#include "algo/bits.h"
 #include "algo/fst.h"
-#include "algo/hash.h"
 
 /* Keys longer than that do not come into an image (prefix_len, height). */
 #define MAX_KEY		60000

@@ -2,8 +2,8 @@
  * grafite.c
  *		Grafite range filters.
  */
+#include "algo/bits.h"
 #include "algo/grafite.h"
-#include "algo/hash.h"
 
 /* Buckets from one sample to the next. */
 #define BUCKETS_PER_SAMPLE	64

@@ -6,7 +6,7 @@
  * at first, and are mixed in the logistic domain by weights that are trained
  * bit by bit.
  */
-#include "algo/assert.h"
+#include "algo/bits.h"
 #include "algo/inorder.h"
 
 #include <string.h>

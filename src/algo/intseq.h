@@ -156,25 +156,4 @@ extern void hyb_seq_decode(const HybSeq *seq, uint32_t from, uint32_t n,
 extern uint32_t hyb_seq_lower_bound(const HybSeq *seq, uint32_t lo,
 									uint32_t hi, uint64_t x);
 
-/* ---- intseq_gaps.c, for intseq.c only ---- */
-
-extern uint8_t *hyb_gaps_write(const HybSeqPlan *plan, const uint64_t *v,
-							   uint32_t n, uint8_t *out);
-
-/* Opens what follows `bits`, as far as the packed low parts, or NULL. */
-extern const uint8_t *hyb_gaps_open(HybSeq *seq, const uint8_t *p,
-									const uint8_t *end);
-extern void hyb_gaps_decode(const HybSeq *seq, uint32_t from, uint32_t n,
-							uint64_t *out);
-extern uint32_t hyb_gaps_lower_bound(const HybSeq *seq, uint32_t lo, uint32_t hi,
-									 uint64_t x);
-
-/* intseq_steps.c */
-extern uint8_t *hyb_steps_write(const HybSeqPlan *plan, const uint64_t *v,
-								uint32_t n, uint8_t *out);
-extern const uint8_t *hyb_steps_open(HybSeq *seq, const uint8_t *p,
-									 const uint8_t *end);
-extern void hyb_steps_decode(const HybSeq *seq, uint32_t from, uint32_t n,
-							 uint64_t *out);
-
 #endif							/* HYB_INTSEQ_H */

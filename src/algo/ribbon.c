@@ -2,7 +2,7 @@
  * ribbon.c
  *		Ribbon filters.
  */
-#include "algo/hash.h"
+#include "algo/bits.h"
 #include "algo/ribbon.h"
 
 /* Hash functions that are tried before there are more slots. */

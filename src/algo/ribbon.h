@@ -26,7 +26,7 @@
 #ifndef HYB_RIBBON_H
 #define HYB_RIBBON_H
 
-#include "algo/hash.h"
+#include "algo/bits.h"
 
 #define HYB_RIBBON_BITS		7
 #define HYB_RIBBON_MAX_BITS	13

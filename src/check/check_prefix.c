@@ -13,7 +13,6 @@
 
 #include "access/tableam.h"
 #include "algo/bits.h"
-#include "algo/hash.h"
 #include "check/check.h"
 #include "key/row_key.h"
 #include "leaf/prefixes.h"

@@ -12,8 +12,8 @@
  */
 #include "base/compat.h"
 
+#include "algo/bits.h"
 #include "algo/grafite.h"
-#include "algo/hash.h"
 #include "filter/filter_choice.h"
 #include "filter/filter_kind.h"
 

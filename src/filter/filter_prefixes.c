@@ -13,7 +13,6 @@
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "algo/hash.h"
 #include "filter/filter_prefixes.h"
 #include "leaf/prefixes.h"
 #include "port/pg_bitutils.h"

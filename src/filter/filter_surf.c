@@ -1,10 +1,10 @@
 /*
  * filter_surf.c
- *		The filter kind "surf": a range filter (algo/surf.h).
+ *		The filter kind "surf": a range filter (algo/fst.h).
  */
 #include "base/compat.h"
 
-#include "algo/surf.h"
+#include "algo/fst.h"
 #include "filter/filter_kind.h"
 
 /* Never frees: builders live as long as their memory context. */

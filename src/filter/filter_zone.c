@@ -11,7 +11,7 @@
 
 #ifdef USE_ASSERT_CHECKING
 
-#include "algo/hash.h"
+#include "algo/bits.h"
 #include "filter/filter_kind.h"
 
 #define ZONE_BITS	2048

@@ -24,7 +24,7 @@
 
 #include "access/tableam.h"
 #include "access/xact.h"
-#include "algo/hash.h"
+#include "algo/bits.h"
 #include "filter/filter_use.h"
 #include "insert/counterpart.h"
 #include "insert/serializable.h"

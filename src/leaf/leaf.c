@@ -5,7 +5,6 @@
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "algo/hash.h"
 #include "leaf/layouts.h"
 #include "leaf/leaf.h"
 #include "utils/memutils.h"

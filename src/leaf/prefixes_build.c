@@ -13,7 +13,6 @@
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "algo/hash.h"
 #include "base/memory.h"
 #include "leaf/leaf.h"
 #include "leaf/prefixes_build.h"

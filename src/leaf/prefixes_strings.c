@@ -10,7 +10,6 @@
 
 #include "algo/bits.h"
 #include "algo/frontcode.h"
-#include "algo/hash.h"
 #include "leaf/columnar.h"
 #include "leaf/leaf.h"
 #include "leaf/prefixes.h"

@@ -13,7 +13,7 @@
  */
 #include "base/compat.h"
 
-#include "algo/hash.h"
+#include "algo/bits.h"
 #include "filter/filter_use.h"
 #include "scan/scan.h"
 #include "utils/memutils.h"

@@ -13,7 +13,7 @@
 
 #include "access/nbtree.h"
 #include "access/reloptions.h"
-#include "algo/surf.h"
+#include "algo/fst.h"
 #include "store/meta.h"
 #include "store/settings.h"
 #include "utils/guc.h"

@@ -20,7 +20,7 @@
 #ifndef HYB_PREDICATE_TARGET_H
 #define HYB_PREDICATE_TARGET_H
 
-#include "algo/hash.h"
+#include "algo/bits.h"
 #include "store/page.h"
 #include "tree/descend.h"
 

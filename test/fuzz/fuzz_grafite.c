@@ -11,8 +11,8 @@
  */
 #include <stdlib.h>
 
+#include "algo/bits.h"
 #include "algo/grafite.h"
-#include "algo/hash.h"
 
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 extern size_t hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max);

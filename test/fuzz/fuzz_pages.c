@@ -10,14 +10,14 @@
  */
 #include "server.h"
 
+#include "algo/fst.h"
 #include "algo/ribbon.h"
-#include "algo/surf.h"
-#include "log/delta.h"
 #include "filter/filter.h"
-#include "store/inner.h"
 #include "leaf/layouts.h"
 #include "leaf/leaf.h"
 #include "leaf/prefixes.h"
+#include "log/delta.h"
+#include "store/inner.h"
 
 #define NDESCS	7
 

@@ -10,7 +10,7 @@
  */
 #include "server.h"
 
-#include "algo/hash.h"
+#include "algo/bits.h"
 #include "filter/filter.h"
 #include "key/key.h"
 #include "leaf/layouts.h"

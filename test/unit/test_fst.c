@@ -7,8 +7,7 @@
  * HYB_FST_CHECKS=N goes on with large sets, of random keys and of the lines of
  * the files that arguments name, until N more checks have passed.
  */
-#include "algo/fst_search.h"
-#include "algo/surf.h"
+#include "algo/fst.h"
 #include "unit.h"
 
 #define MAXKEYS	3000

@@ -4,8 +4,8 @@
  *		are, as often as promised, wherever they lie; images are small and what
  *		they have always been; damaged ones stay within bounds.
  */
+#include "algo/bits.h"
 #include "algo/grafite.h"
-#include "algo/hash.h"
 #include "unit.h"
 
 #define MAXKEYS	HYB_GRAFITE_MAX_KEYS

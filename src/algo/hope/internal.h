@@ -49,7 +49,7 @@ extern bool hyb_hope_make_symbols(HybHopeIntervals *intervals);
 extern void hyb_hope_free_intervals(HybHopeIntervals *intervals,
 									const HybHopeMemory *memory);
 
-/* ---- trie.c: which interval does a string lie in? ---- */
+/* Which interval does a string lie in? */
 
 /*
  * What a step of a lookup leads to: the number of a node << 1 | 1; or the
@@ -156,7 +156,7 @@ extern void hyb_hope_count_single(const HybHopeSample *sample,
 extern void hyb_hope_count_double(const HybHopeSample *sample,
 								  uint64_t *weights);
 
-/* ---- alphabetic.c ---- */
+/* ---- code.c ---- */
 
 /* Code lengths of a code of least average length; weights are above 0. */
 extern void hyb_hope_optimal_lengths(const uint64_t *weights, uint32_t n,
@@ -175,7 +175,7 @@ extern void hyb_hope_limited_lengths(uint64_t *weights, uint32_t n,
 extern bool hyb_hope_codes(const uint8_t *lengths, uint32_t n,
 						   uint32_t *codes);
 
-/* ---- dictionary.c ---- */
+/* ---- tables.c ---- */
 
 /*
  * An interval's value in the trie, all that encoding needs of it: the code,
