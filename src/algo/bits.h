@@ -287,7 +287,7 @@ hyb_begins_with_bits(const uint8_t *bytes, uint32_t len, const uint8_t *prefix,
 		((bytes[whole] ^ prefix[whole]) >> (8 - bits % 8)) == 0;
 }
 
-/* Bits that two strings of so many bits begin with. */
+/* Bits that two strings of abits and bbits bits have in common at their start */
 static inline uint32_t
 hyb_common_bits(const uint8_t *a, uint32_t abits, const uint8_t *b,
 				uint32_t bbits)

@@ -349,9 +349,9 @@ read_rest(const HybFront *front, HybFrontCursor *cursor, const Entry *e,
 }
 
 /*
- * Only the bytes that survive into the wanted string are decoded: entries
- * whose bytes a later entry overwrites are dropped from the stack, and the
- * others contribute up to the shared length of the next one.
+ * Decodes only the bytes that survive into the wanted string.  Entries whose bytes a
+ * later entry overwrites are dropped from the stack.  The others contribute up to
+ * the shared length of the next one.
  */
 bool
 hyb_front_read(const HybFront *front, HybFrontCursor *cursor, uint32_t row)
@@ -513,10 +513,10 @@ search(const HybFront *front, uint32_t lo, uint32_t hi, const uint8_t *target,
 	}
 
 	/*
-	 * Walk from there.  m is the length of the prefix that the target shares
-	 * with the string before; a string that shares more than m bytes with
-	 * that one compares like it, and of the others only the bytes from the
-	 * difference on are looked at.  Strings below lo may be in any order.
+	 * Walk from there.  The target shares m bytes with the string before.  A
+	 * string that shares more than m bytes with that string compares like it.
+	 * We look at other strings from the difference on.  Strings below lo may
+	 * be in any order.
 	 */
 	r = a * INTERVAL;
 	off = restart_offset(front, a);

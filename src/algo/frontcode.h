@@ -11,10 +11,12 @@
  * Stored form: one byte, bits 0-2 `shared_bits` (1..7), bit 3 set if coded;
  * data length (2 bytes); the code (huffman.h) if coded; offsets of restarts
  * 1, 2, ... (2 bytes each); data.  In the data a restart is a length (variable
- * bytes) and as many bytes; any other entry is a byte with the shared length
- * in its upper `shared_bits` bits and the length of the rest in the others,
- * each all ones if it does not fit: then the remainder follows as variable
- * bytes, the shared length's first; and the rest.
+ * bytes) and as many bytes.  Any other entry is
+ *
+ * - a byte: the shared length in its upper `shared_bits` bits, the length of the
+ *   rest in the others, each all ones if it does not fit
+ * - the remainder (variable bytes) of each length that does not fit
+ * - the rest
  *
  * The strings need not be sorted.
  */
@@ -26,9 +28,9 @@
 #define HYB_FRONT_INTERVAL	16
 
 /*
- * Coded bytes after which a decoding table is filled: decoding so many without
- * it has taken as much longer as filling it takes, 2.5 us, so who reads on
- * never pays more than twice what would have been best.
+ * A decoding table is filled after this many coded bytes.  Decoding them without
+ * the table takes 2.5 us longer, which is what filling it takes.  So a reader never
+ * pays more than twice the best time.
  */
 #define HYB_FRONT_TABLE_AFTER 600
 
@@ -138,9 +140,10 @@ extern int	hyb_front_search(const HybFront *front, uint32_t lo, uint32_t hi,
 							 bool end_high, bool upper, bool *equal);
 
 /*
- * Of strings that ascend, none of which begins another one: the one that the
- * target begins with (*begins; of length *len), or else the first one above the
- * target, front->n if there is none; -1 if the data is damaged.
+ * For strings that ascend, and of which none is the beginning of another.  Returns
+ * the string that the target begins with (*begins; of length *len).  Otherwise
+ * returns the first one above the target, front->n if all are below; -1 if the data
+ * is damaged.
  */
 extern int	hyb_front_search_beginning(const HybFront *front,
 									   const uint8_t *target,

@@ -34,7 +34,7 @@ typedef enum HybFstEnd
 {
 	HYB_FST_END_DAMAGED,
 	HYB_FST_END_NONE,			/* no key begins with these bytes */
-	HYB_FST_END_LEAF,			/* slot has no child; *depth bytes lead to it */
+	HYB_FST_END_LEAF,			/* edge has no child; *depth bytes lead to it */
 	HYB_FST_END_NODE			/* at the node that all the bytes lead to */
 } HybFstEnd;
 

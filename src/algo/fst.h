@@ -26,10 +26,10 @@
  *		suffixes		suffix_bits for each key, in order of leaves (bit
  *						stream of algo/bits.h), and 8 bytes that may be read
  *
- * Nodes lie in the order of their parents' labels, so the child of a label is
- * found from where the first child of its group of labels (128 sparse
- * positions, 64 labels of a dense node) begins: as many nodes further as the
- * group has children before it.  This takes the place of the rank of has-child
+ * Nodes lie in the order of their parents' labels.  A group of labels is 128 sparse
+ * positions, or 64 labels of a dense node.  The child of a label is found from the
+ * first child of its group: as many nodes further as the group has children before
+ * it.  This takes the place of the rank of has-child
  * bits and the sampled select of first-of-node bits of the paper, which is two
  * dependent walks over the image for each level.
  *

@@ -2,10 +2,9 @@
  * fst_build.c
  *		Building a Fast Succinct Trie from sorted keys, in one scan.
  *
- * As in section 3.5 of Zhang's dissertation: a key is inserted when the one
- * after it is known, for the bytes it shares with both neighbours say where
- * it ends in the trie and where its path begins to be its own.  Every level
- * is a sequence that only grows at its end.
+ * As in section 3.5 of Zhang's dissertation, a key is inserted when the next key is
+ * known.  The bytes that it shares with both neighbours say where it ends in the trie
+ * and where its path begins to be its own.  Every level only grows at its end.
  */
 #include "algo/bits.h"
 #include "algo/fst.h"
@@ -625,7 +624,7 @@ hyb_fst_builder_write(const HybFstBuilder *b, void *image)
 		sparse.npos = b->header.npos;
 		sparse.nwords = (sparse.npos + 63) / 64;
 
-		/* the root is nobody's child */
+		/* the root has no parent */
 		sparse.node = b->header.ndense == 0;
 		write_dense(b, (HybFstDense *) (out + b->dense_off), &sparse);
 		write_blocks((HybFstBlock *) (out + b->blocks_off), &sparse);

@@ -284,7 +284,7 @@ FST_FN(label_search) (const uint8_t *labels, uint32_t n, uint8_t c)
 /* First label at or above c, c up to 255; false if none. */
 HYB_FST_INLINE bool
 FST_FN(find) (const HybFst *f, const HybFstNode *node, unsigned c,
-			  HybFstEdge *slot)
+			  HybFstEdge *edge)
 {
 	uint32_t	start;
 	uint32_t	n;
@@ -302,9 +302,9 @@ FST_FN(find) (const HybFst *f, const HybFstNode *node, unsigned c,
 			v = node->dense->labels[w];
 		}
 		c = w * 64 + (unsigned) __builtin_ctzll(v);
-		slot->pos = 0;
-		slot->label = (uint8_t) c;
-		slot->child = (node->dense->children[w] >> (c & 63)) & 1;
+		edge->pos = 0;
+		edge->label = (uint8_t) c;
+		edge->child = (node->dense->children[w] >> (c & 63)) & 1;
 		return true;
 	}
 	i = FST_FN(terminated) (f, node);
@@ -313,16 +313,16 @@ FST_FN(find) (const HybFst *f, const HybFstNode *node, unsigned c,
 	i = c == 0 ? 0 : FST_FN(label_search) (f->labels + start, n, (uint8_t) c);
 	if (i >= n)
 		return false;
-	slot->pos = start + i;
-	slot->label = f->labels[slot->pos];
-	slot->child = FST_FN(has_child) (f, slot->pos);
+	edge->pos = start + i;
+	edge->label = f->labels[edge->pos];
+	edge->child = FST_FN(has_child) (f, edge->pos);
 	return true;
 }
 
 /* The last label; false if there is none. */
 HYB_FST_INLINE bool
 FST_FN(find_last) (const HybFst *f, const HybFstNode *node,
-				   HybFstEdge *slot)
+				   HybFstEdge *edge)
 {
 	if (node->dense != NULL)
 	{
@@ -331,14 +331,14 @@ FST_FN(find_last) (const HybFst *f, const HybFstNode *node,
 		while (node->dense->labels[w] == 0)
 			if (--w < 0)
 				return false;
-		slot->pos = 0;
-		slot->label = (uint8_t) (w * 64 + 63 - __builtin_clzll(node->dense->labels[w]));
-		slot->child = (node->dense->children[w] >> (slot->label & 63)) & 1;
+		edge->pos = 0;
+		edge->label = (uint8_t) (w * 64 + 63 - __builtin_clzll(node->dense->labels[w]));
+		edge->child = (node->dense->children[w] >> (edge->label & 63)) & 1;
 		return true;
 	}
-	slot->pos = node->start + node->n - 1;
-	slot->label = f->labels[slot->pos];
-	slot->child = FST_FN(has_child) (f, slot->pos);
+	edge->pos = node->start + node->n - 1;
+	edge->label = f->labels[edge->pos];
+	edge->child = FST_FN(has_child) (f, edge->pos);
 	return true;
 }
 
@@ -355,24 +355,24 @@ FST_FN(dense_leaves) (const HybFstDense *node, unsigned c)
 								 ((UINT64_C(1) << (c & 63)) - 1));
 }
 
-/* Number of the leaf of a slot without a child. */
+/* Number of the leaf of a edge without a child. */
 HYB_FST_INLINE uint32_t
 FST_FN(leaf) (const HybFst *f, const HybFstNode *node,
-			  const HybFstEdge *slot)
+			  const HybFstEdge *edge)
 {
 	if (node->dense != NULL)
-		return FST_FN(dense_leaves) (node->dense, slot->label);
-	return f->dense_leaves + slot->pos - FST_FN(rank) (f, slot->pos);
+		return FST_FN(dense_leaves) (node->dense, edge->label);
+	return f->dense_leaves + edge->pos - FST_FN(rank) (f, edge->pos);
 }
 
-/* Go on to the child of a slot; false if the image is damaged. */
+/* Go on to the child of a edge; false if the image is damaged. */
 HYB_FST_INLINE bool
 FST_FN(descend) (const HybFst *f, HybFstNode *node,
-				 const HybFstEdge *slot)
+				 const HybFstEdge *edge)
 {
 	if (node->dense != NULL)
-		return FST_FN(descend_dense) (f, node, slot->label);
-	return FST_FN(descend_sparse) (f, node, slot->pos);
+		return FST_FN(descend_dense) (f, node, edge->label);
+	return FST_FN(descend_sparse) (f, node, edge->pos);
 }
 
 /* ---- leaves against keys ---- */
@@ -402,11 +402,11 @@ FST_FN(suffix) (const uint8_t *key, uint32_t len, uint32_t depth, unsigned n,
 /* The key's bits after the trie's that a leaf has; 0 if it has none. */
 HYB_FST_INLINE uint64_t
 FST_FN(real_suffix) (const HybFst *f, const HybFstNode *node,
-					 const HybFstEdge *slot)
+					 const HybFstEdge *edge)
 {
 	if (f->real_bits == 0)
 		return 0;
-	return FST_FN(leaf_suffix) (f, FST_FN(leaf) (f, node, slot)) &
+	return FST_FN(leaf_suffix) (f, FST_FN(leaf) (f, node, edge)) &
 		(~UINT64_C(0) >> (64 - f->real_bits));
 }
 
@@ -439,22 +439,22 @@ FST_FN(leaf_side) (const HybFst *f, uint64_t have, const HybFstCut *cut,
 
 /* A leaf, `depth` bytes deep, against a cut. */
 HYB_FST_INLINE int
-FST_FN(slot_side) (const HybFst *f, const HybFstNode *node,
-				   const HybFstEdge *slot, const HybFstCut *cut, uint32_t depth)
+FST_FN(edge_side) (const HybFst *f, const HybFstNode *node,
+				   const HybFstEdge *edge, const HybFstCut *cut, uint32_t depth)
 {
-	return FST_FN(leaf_side) (f, FST_FN(real_suffix) (f, node, slot), cut, depth);
+	return FST_FN(leaf_side) (f, FST_FN(real_suffix) (f, node, edge), cut, depth);
 }
 
 /* ---- the way down ---- */
 
 /*
  * Follow the bytes [*depth, len) of a key from the root.  Inlined, so that
- * *node and *slot stay in registers.
+ * *node and *edge stay in registers.
  */
 __attribute__((always_inline))
 HYB_FST_INLINE HybFstEnd
 FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
-			  uint32_t *depth, HybFstNode *node, HybFstEdge *slot)
+			  uint32_t *depth, HybFstNode *node, HybFstEdge *edge)
 {
 	uint32_t	d = *depth;
 
@@ -474,9 +474,9 @@ FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
 			return HYB_FST_END_NONE;
 		if (((node->dense->children[c / 64] >> (c & 63)) & 1) == 0)
 		{
-			slot->pos = 0;
-			slot->label = (uint8_t) c;
-			slot->child = false;
+			edge->pos = 0;
+			edge->label = (uint8_t) c;
+			edge->child = false;
 			*depth = d;
 			return HYB_FST_END_LEAF;
 		}
@@ -512,9 +512,9 @@ FST_FN(walk) (const HybFst *f, const uint8_t *key, uint32_t len,
 		}
 		if (!FST_FN(has_child) (f, pos))
 		{
-			slot->pos = pos;
-			slot->label = c;
-			slot->child = false;
+			edge->pos = pos;
+			edge->label = c;
+			edge->child = false;
 			*depth = d;
 			return HYB_FST_END_LEAF;
 		}
@@ -530,14 +530,14 @@ FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len)
 {
 	uint32_t	depth = f->prefix_len;
 	HybFstNode	node;
-	HybFstEdge	slot;
+	HybFstEdge	edge;
 	uint64_t	have;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
 		return len == 0;
 	if (len < depth || memcmp(key, f->prefix, depth) != 0)
 		return HYB_FST_NO;
-	switch (FST_FN(walk) (f, key, len, &depth, &node, &slot))
+	switch (FST_FN(walk) (f, key, len, &depth, &node, &edge))
 	{
 		case HYB_FST_END_DAMAGED:
 			return HYB_FST_DAMAGED;
@@ -551,7 +551,7 @@ FST_FN(lookup) (const HybFst *f, const uint8_t *key, uint32_t len)
 
 	if (f->suffix_bits == 0)
 		return HYB_FST_YES;
-	have = FST_FN(leaf_suffix) (f, FST_FN(leaf) (f, &node, &slot));
+	have = FST_FN(leaf_suffix) (f, FST_FN(leaf) (f, &node, &edge));
 	if (f->real_bits > 0 &&
 		(have & (~UINT64_C(0) >> (64 - f->real_bits))) !=
 		FST_FN(suffix) (key, len, depth, f->real_bits, 0))
@@ -575,7 +575,7 @@ FST_FN(one_side) (const HybFst *f, HybFstNode *node, uint32_t depth,
 {
 	for (;;)
 	{
-		HybFstEdge	slot;
+		HybFstEdge	edge;
 		uint8_t		c;
 		int			side;
 
@@ -591,25 +591,25 @@ FST_FN(one_side) (const HybFst *f, HybFstNode *node, uint32_t depth,
 		{
 			if (FST_FN(terminated) (f, node))
 				return HYB_FST_YES;
-			if (!FST_FN(find) (f, node, 0, &slot))
+			if (!FST_FN(find) (f, node, 0, &edge))
 				return HYB_FST_DAMAGED;
-			if (slot.label != c)
-				return slot.label < c;
+			if (edge.label != c)
+				return edge.label < c;
 		}
 		else
 		{
-			if (!FST_FN(find_last) (f, node, &slot))
+			if (!FST_FN(find_last) (f, node, &edge))
 				return HYB_FST_DAMAGED;
-			if (slot.label != c)
-				return slot.label > c;
+			if (edge.label != c)
+				return edge.label > c;
 		}
 		depth++;
-		if (!slot.child)
+		if (!edge.child)
 		{
-			side = FST_FN(slot_side) (f, node, &slot, cut, depth);
+			side = FST_FN(edge_side) (f, node, &edge, cut, depth);
 			return upper ? side <= 0 : side >= 0;
 		}
-		if (!FST_FN(descend) (f, node, &slot))
+		if (!FST_FN(descend) (f, node, &edge))
 			return HYB_FST_DAMAGED;
 	}
 }
@@ -636,7 +636,7 @@ HYB_FST_INLINE HybFstAnswer
 FST_FN(parted) (const HybFst *f, HybFstNode *node, uint32_t depth,
 				const HybFstCut *low, const HybFstCut *high)
 {
-	HybFstEdge	slot;
+	HybFstEdge	edge;
 
 	if (depth >= high->len)
 	{
@@ -659,39 +659,39 @@ FST_FN(parted) (const HybFst *f, HybFstNode *node, uint32_t depth,
 			return HYB_FST_NO;
 		if (low->side == HYB_CUT_BEFORE && FST_FN(terminated) (f, node))
 			return HYB_FST_YES;
-		if (!FST_FN(find) (f, node, 0, &slot))
+		if (!FST_FN(find) (f, node, 0, &edge))
 			return HYB_FST_DAMAGED;
 	}
 	else
 	{
 		if (low->key[depth] > high->key[depth])
 			return HYB_FST_NO;
-		if (!FST_FN(find) (f, node, low->key[depth], &slot))
+		if (!FST_FN(find) (f, node, low->key[depth], &edge))
 			return HYB_FST_NO;
-		if (slot.label == low->key[depth])
+		if (edge.label == low->key[depth])
 		{
 			HybFstNode	below = *node;
 			HybFstAnswer answer;
 
-			if (!slot.child)
-				answer = FST_FN(slot_side) (f, node, &slot, low, depth + 1) >= 0;
-			else if (!FST_FN(descend) (f, &below, &slot))
+			if (!edge.child)
+				answer = FST_FN(edge_side) (f, node, &edge, low, depth + 1) >= 0;
+			else if (!FST_FN(descend) (f, &below, &edge))
 				answer = HYB_FST_DAMAGED;
 			else
 				answer = FST_FN(one_side) (f, &below, depth + 1, low, false);
 			if (answer != HYB_FST_NO)
 				return answer;
-			if (slot.label == 0xFF ||
-				!FST_FN(find) (f, node, slot.label + 1u, &slot))
+			if (edge.label == 0xFF ||
+				!FST_FN(find) (f, node, edge.label + 1u, &edge))
 				return HYB_FST_NO;
 		}
 	}
-	if (slot.label != high->key[depth])
-		return slot.label < high->key[depth];
+	if (edge.label != high->key[depth])
+		return edge.label < high->key[depth];
 	depth++;
-	if (!slot.child)
-		return FST_FN(slot_side) (f, node, &slot, high, depth) <= 0;
-	if (!FST_FN(descend) (f, node, &slot))
+	if (!edge.child)
+		return FST_FN(edge_side) (f, node, &edge, high, depth) <= 0;
+	if (!FST_FN(descend) (f, node, &edge))
 		return HYB_FST_DAMAGED;
 	return FST_FN(one_side) (f, node, depth, high, true);
 }
@@ -703,7 +703,7 @@ FST_FN(range) (const HybFst *f, const HybFstCut *low, const HybFstCut *high)
 	uint32_t	common = low->len < high->len ? low->len : high->len;
 	uint64_t	have;
 	HybFstNode	node;
-	HybFstEdge	slot;
+	HybFstEdge	edge;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
 		return low->len == 0 && low->side == HYB_CUT_BEFORE &&
@@ -730,14 +730,14 @@ FST_FN(range) (const HybFst *f, const HybFstCut *low, const HybFstCut *high)
 	/* the way that both have in common */
 	common = depth + hyb_common_prefix(low->key + depth, high->key + depth,
 									   common - depth);
-	switch (FST_FN(walk) (f, low->key, common, &depth, &node, &slot))
+	switch (FST_FN(walk) (f, low->key, common, &depth, &node, &edge))
 	{
 		case HYB_FST_END_DAMAGED:
 			return HYB_FST_DAMAGED;
 		case HYB_FST_END_NONE:
 			return HYB_FST_NO;
 		case HYB_FST_END_LEAF:
-			have = FST_FN(real_suffix) (f, &node, &slot);
+			have = FST_FN(real_suffix) (f, &node, &edge);
 			return FST_FN(leaf_side) (f, have, low, depth) >= 0 &&
 				FST_FN(leaf_side) (f, have, high, depth) <= 0;
 		case HYB_FST_END_NODE:
@@ -828,7 +828,7 @@ FST_FN(leaves_before) (const HybFst *f, const HybFstCut *cut, bool generous,
 		FST_FN(place_after) (&place, &node);
 	for (uint32_t level = 0; level < f->height; level++)
 	{
-		HybFstEdge	slot;
+		HybFstEdge	edge;
 
 		if (!on_path)
 			;
@@ -841,22 +841,22 @@ FST_FN(leaves_before) (const HybFst *f, const HybFstCut *cut, bool generous,
 			else if (cut->side == HYB_CUT_SELF)
 				place.pos += FST_FN(terminated) (f, &node);
 		}
-		else if (!FST_FN(find) (f, &node, cut->key[depth], &slot))
+		else if (!FST_FN(find) (f, &node, cut->key[depth], &edge))
 		{
 			on_path = false;
 			FST_FN(place_after) (&place, &node);
 		}
 		else
 		{
-			place.label = slot.label;
-			place.pos = node.dense != NULL ? 1 : slot.pos;
-			on_path = slot.label == cut->key[depth];
+			place.label = edge.label;
+			place.pos = node.dense != NULL ? 1 : edge.pos;
+			on_path = edge.label == cut->key[depth];
 			depth++;
 		}
 		*sum += FST_FN(place_leaves) (f, &place);
-		if (on_path && !slot.child)
+		if (on_path && !edge.child)
 		{
-			int			s = FST_FN(slot_side) (f, &node, &slot, cut, depth);
+			int			s = FST_FN(edge_side) (f, &node, &edge, cut, depth);
 
 			/* that leaf itself has no child to pass */
 			on_path = false;
@@ -864,7 +864,7 @@ FST_FN(leaves_before) (const HybFst *f, const HybFstCut *cut, bool generous,
 		}
 		if (on_path)
 		{
-			if (!FST_FN(descend) (f, &node, &slot))
+			if (!FST_FN(descend) (f, &node, &edge))
 				return false;
 			place.label = 0;
 			place.dense = node.dense != NULL ? (uint32_t) (node.dense - f->dense) : f->ndense;

@@ -246,7 +246,7 @@ bucket_start(const Grafite *grafite, uint32_t bucket)
 	if (zeros == 0 || word >= grafite->words)
 		return pos;
 
-	/* behind so many zeros */
+	/* the place behind that number of zeros */
 	bits = ~hyb_load64le(grafite->high + 8 * word) & ~UINT64_C(0) << pos % 64;
 	for (;;)
 	{

@@ -8,33 +8,36 @@
  * Optimal Range Filters, SIGMOD 2024.  Numbers are mapped to codes below a
  * bound r by a hash function that keeps neighbours together: x has the code
  * (q(x / r) + x) mod r, q is a hash.  So a range shorter than r has the codes
- * of one interval, or two, around the end of the code space; and an interval
- * that covers no code of the set has no number of it.  A range of length len
- * finds one of the n codes by chance with a probability of len * n / r at most,
- * as any two numbers of different blocks of r have the same distance of codes
- * with probability 1 / r.  Codes are ascending, Elias-Fano coded.
+ * of one interval, or of two around the end of the code space.  If these cover no
+ * code of the set, the range has no number of it.  Any two numbers of different
+ * blocks of r have the same distance of codes with probability 1 / r.  So a range of
+ * length len finds one of the n codes by chance with a probability of at most
+ * len * n / r.  Codes are ascending, Elias-Fano coded.
  *
  * Here r = n * 2^low_bits, so the probability is len / 2^low_bits, for some
  * low_bits + 2.3 bits a number.
  *
- * Numbers belong to groups (of keys that begin alike, say), of which a hash is
- * given; q takes it along.  Ranges lie within a group.
+ * Numbers belong to groups, of keys that begin alike, say.  The caller gives a hash
+ * of the group, which q takes along.  Ranges lie within a group.
  *
- * A set that lies closer together than r, all of one group, is *dense*: x has the
- * code x mod r, with as few low_bits as leave r above the distance from the least
- * to the greatest number, and all numbers in between are told apart.  Of other
- * groups one in 256 is taken for its own.
+ * A set of one group whose numbers lie closer together than r is *dense*: x has the
+ * code x mod r.  low_bits is the least that leaves r above the distance from the
+ * least to the greatest number, so all numbers in between are told apart.  One in
+ * 256 other groups is taken for the set's.
  *
- * An image, all of it little-endian, at any address:
+ * An image, all of it little-endian, at any address.  A bucket is the codes with the
+ * same code >> low_bits; there are as many buckets as codes.
  *
- *		codes, 1 to HYB_GRAFITE_MAX_KEYS (2); low_bits (1); a number for the
- *		caller (1); another one (1); 1 if dense, else 0 (1); then 8 bits of the
- *		hash of the group (1); 0 (1)
- *		for each 64th bucket (of codes with the same code >> low_bits, of which
- *		there are as many as codes) but the first: the codes before it (2)
- *		the low bits of codes, packed (bits.h), up to the next byte
- *		words of 8 bytes: for each bucket a one for each of its codes, then a
- *		zero; zeros in the end
+ * - number of codes, 1 to HYB_GRAFITE_MAX_KEYS (2)
+ * - low_bits (1)
+ * - two numbers for the caller (1 each)
+ * - 1 if dense, else 0 (1)
+ * - 8 bits of the hash of the group, if dense (1)
+ * - 0 (1)
+ * - for each 64th bucket but the first: the codes before it (2)
+ * - the low bits of codes, packed (bits.h), up to the next byte
+ * - words of 8 bytes: for each bucket a one for each of its codes, then a zero;
+ *   zeros in the end
  *
  * Plain C, no PostgreSQL calls.  An image may be damaged: nothing outside of it
  * is read.
@@ -74,9 +77,8 @@ typedef enum HybGrafiteAnswer
 } HybGrafiteAnswer;
 
 /*
- * Code a set of keys, in any order, of which some may be the same, with so many
- * low bits at most.  Returns the bytes of the image; 0: there is none, of no
- * keys or too many.
+ * Code a set of keys, in any order and perhaps with duplicates, with at most
+ * `low_bits` low bits.  Returns the bytes of the image; 0 for no keys or too many.
  */
 extern size_t hyb_grafite_build(HybGrafiteBuilder *builder,
 								const HybGrafiteKey *keys, uint32_t n,

@@ -137,7 +137,7 @@ hyb_huff_build(HybHuffEncoder *enc, const uint32_t freq[256])
 		if (enc->len[i] > 0)
 		{
 			enc->code[i] = (uint16_t) next[enc->len[i]]++;
-			/* a run of ones is no code of a byte */
+			/* a run of ones is left for the padding */
 			HYB_ASSERT(enc->code[i] < (1u << enc->len[i]) - 1);
 		}
 	}
@@ -359,9 +359,9 @@ hyb_huff_decode(const HybHuffDecoder *dec, const HybHuffEntry *table,
 
 	/*
 	 * At least 57 bits are in a word: five elements, which take 55 at most.
-	 * As long as so many are left, and there is space for two bytes of each,
-	 * one question tells that there was a code at each place: where there is
-	 * none the next one is looked for at the same place.
+	 * While five elements are left, and space for two bytes of each, one
+	 * question tells whether there was a code at each place.  Where there was
+	 * none, the next one is looked for at the same place.
 	 */
 	while (end - pos >= 5 * HYB_HUFF_MAXLEN && max - k >= 10)
 	{

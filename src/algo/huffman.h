@@ -3,10 +3,10 @@
  *		Canonical Huffman codes over bytes, for short strings.
  *
  * Codes are at most HYB_HUFF_MAXLEN bits long and written most significant
- * bit first.  Every string starts on a byte and is padded with ones: the code
- * is built with one extra symbol of the least weight, whose code is the last
- * of the longest ones and never written, so a run of ones is no code of a
- * byte, and a string ends where no further whole code follows.
+ * bit first.  Every string starts on a byte and is padded with ones.  The code is
+ * built with one extra symbol of the least weight, which is never written.  Its code
+ * is the last of the longest ones, so a run of ones stands for no byte, and a string
+ * ends where no further whole code follows.
  *
  * Stored form: longest length L; number of codes of each length 1..L (one
  * byte each); the bytes in order of their codes.

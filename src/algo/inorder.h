@@ -3,20 +3,20 @@
  *		Long byte strings made shorter in order: memcmp of two encoded strings
  *		gives the order of the strings.
  *
- * The first `skip` bytes of a string are stored as they are, what follows is
- * encoded by arithmetic coding: before each byte the bit whether there is one
- * (0: the string ends), then its bits from the highest one on.  Each bit cuts
- * the range at hand in two, 0 the lower part, in proportion to how likely
- * either value is; and that depends on nothing but the bytes and bits before
- * it.  So strings that begin alike share their ranges up to the bit in which
- * they differ, and have ranges in their order from there on.  The code of a
- * string is the number in its range that ends in most zero bytes, without
- * these; codes of different strings are different numbers, so their bytes, as
- * if zeroes followed, are in order too.
+ * The first `skip` bytes of a string are stored as they are.  The rest is encoded by
+ * arithmetic coding: before each byte a bit whether there is one (0: the string
+ * ends), then its bits from the highest one on.  Each bit cuts the range at hand in
+ * two, 0 the lower part, in proportion to how likely either value is.  That depends
+ * only on the bytes and bits before it.  So strings that begin alike share their
+ * ranges up to the bit in which they differ, and their ranges ascend from there on.
  *
- * How likely a bit is, say together: how often it was 1 after the same bits of
- * this byte and the same none, one, two or three bytes before; and what
- * followed the last time that the same four bytes were there.
+ * The code of a string is the number in its range that ends in most zero bytes,
+ * without these.  Codes of different strings are different numbers, so their bytes,
+ * as if zeroes followed, are in order too.
+ *
+ * Five estimates of a bit are combined.  Four count how often it was 1 after the same
+ * bits of this byte and the same none, one, two or three bytes before.  The fifth is
+ * what followed the last time that the same four bytes were there.
  *
  * The encoding is part of the format of indexes: it must give the same bytes
  * for ever, on every machine.  All arithmetic is that of integers.

@@ -3,39 +3,40 @@
  *		Sequences of up to 16384 integers, compressed, with access to each
  *		element in constant time.
  *
- * Models, of which the smallest is taken:
+ * Models; hyb_seq_plan takes the smallest of the first four:
  *
  *		CONST	all are `base`
  *		FOR		base + packed residual (frame of reference)
  *		LINEAR	base + ((slope * i) >> shift) + packed residual: a frame of
  *				reference around a line (LeCo, Liu et al., SIGMOD 2024)
- *		EF		ascending sequences: Elias-Fano.  The low `bits` bits of
- *				value - base are packed; the high parts are written in unary
- *				as the gaps between the ones of a bit string (Elias 1974,
- *				Vigna, "Quasi-succinct indices", WSDM 2013), with the
- *				position of every 128th one kept to start from.
+ *		EF		ascending sequences: Elias-Fano (Elias 1974, Vigna,
+ *				"Quasi-succinct indices", WSDM 2013).  The low `bits` bits of
+ *				value - base are packed.  The high parts are written in unary
+ *				as the gaps between the ones of a bit string.  The position of
+ *				every 128th one is kept to start from.
  *		GAPS	the same of the gaps between the elements (Rice codes), half a
  *				bit an element less than EF, and not far from what random
  *				numbers in order hold.  Elements are reached from every 256th
- *				one, which is kept, so only who asks for it gets it: for long
- *				lists that are read from some element on.
- *
- *		STEPS	base + i, and a step of one at each of some elements: for the first
- *				items of rows of which nearly all have a single one.  Only who
- *				asks for it gets it, too.
+ *				one, which is kept.  For long lists that are read from some
+ *				element on: hyb_seq_plan_gaps.
+ *		STEPS	base + i, and a step of one at each of some elements.  For the
+ *				first items of rows if nearly all rows have a single one:
+ *				hyb_seq_plan_steps.
  *
  * All arithmetic is modulo 2^64.
  *
  * Stored form: one byte, bits 0, 1 and 6 the model, 2 to 5 length of base; base
- * (little-endian); then for FOR: bits; LINEAR: bits, shift, length of slope,
- * slope (zigzag); EF: bits, number of high bits (2 bytes); GAPS: the same, and
- * the bytes that a kept element takes (1); STEPS: 0 and the number of steps (2);
- * then the data.
+ * (little-endian).  Then, each number one byte unless said otherwise:
  *
- * Data: packed residuals; EF: positions of ones (2 bytes each), high bits, packed
- * low parts; GAPS: positions of ones (2 bytes) and elements, less the base, high
- * bits, packed low parts of the gaps; STEPS: for each the element (2 bytes) that is
- * the first one above it.
+ *		FOR		bits; packed residuals
+ *		LINEAR	bits, shift, length of slope, slope (zigzag); packed residuals
+ *		EF		bits, number of high bits (2 bytes); positions of ones (2 bytes
+ *				each), high bits, packed low parts
+ *		GAPS	bits, number of high bits (2 bytes), bytes of a kept element;
+ *				positions of ones (2 bytes) and kept elements less the base, high
+ *				bits, packed low parts of the gaps
+ *		STEPS	0, number of steps (2 bytes); for each step the first element
+ *				above it (2 bytes)
  */
 #ifndef HYB_INTSEQ_H
 #define HYB_INTSEQ_H

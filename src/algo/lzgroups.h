@@ -2,16 +2,18 @@
  * lzgroups.h
  *		Strings compressed by LZ4, a group of them at a time.
  *
- * For payload: strings that are not searched, and that have in them what
- * others have too, as JSON does.  Some neighbouring strings, of 4 kB together,
- * are a group, so a string is had by decompressing that much.  The first group
- * is the dictionary of all others, which find there most of what repeats; who
- * reads one of those decompresses the first one as well, once.
+ * For payload: strings that are not searched and that repeat parts of each other, as
+ * JSON does.  Neighbouring strings of 4 kB together are a group, which a reader
+ * decompresses for any of its strings.  The first group is the dictionary of all
+ * others, so a reader of another group decompresses the first one, too, once.
  *
- * Stored form: shift (1 byte), 1 << shift strings are a group; the ends of the
- * strings, counted from the start of the first one, a sequence (intseq.h); for
- * each group the end of its data (2 bytes), counted from the start of all data;
- * data.  A group whose data is as long as its strings is stored as it is.
+ * Stored form:
+ *
+ * - shift (1 byte): 1 << shift strings are a group
+ * - the ends of the strings, counted from the start of the first one, a sequence
+ *   (intseq.h)
+ * - for each group the end of its data (2 bytes), counted from the start of all data
+ * - data; a group whose data is as long as its strings is stored as it is
  */
 #ifndef HYB_LZGROUPS_H
 #define HYB_LZGROUPS_H
@@ -39,7 +41,7 @@ typedef struct HybLzInput
 	uint32_t	n;				/* not 0 */
 } HybLzInput;
 
-/* Their groups, compressed as far as somebody has asked for them. */
+/* Their groups, compressed as far as the caller has asked for them. */
 typedef struct HybLzWork
 {
 	uint8_t		shift;

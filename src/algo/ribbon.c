@@ -5,28 +5,28 @@
 #include "algo/bits.h"
 #include "algo/ribbon.h"
 
-/* Hash functions that are tried before there are more slots. */
+/* Hash functions that are tried before there are more cells. */
 #define FUNCTIONS_PER_SIZE	8
 #define MAX_FUNCTIONS		256
 
 /* What a key's hash says. */
 typedef struct Equation
 {
-	uint32_t	start;			/* first of its slots */
+	uint32_t	start;			/* first of its cells */
 	uint64_t	row;			/* which of them; bit 0 is set */
 	uint16_t	fingerprint;	/* of HYB_RIBBON_MAX_BITS */
 } Equation;
 
 /*
- * The first and the last slot have fewer keys beside them than others.  So of
+ * The first and the last cell have fewer keys beside them than others.  So of
  * keys that would begin outside, up to half a ribbon, as many begin there as
  * to make up for it.
  */
 static inline Equation
-equation_of(uint64_t hash, uint32_t nslots, unsigned function)
+equation_of(uint64_t hash, uint32_t ncells, unsigned function)
 {
 	const uint32_t outside = HYB_RIBBON_WIDTH / 2 - 1;
-	const uint32_t last = nslots - HYB_RIBBON_WIDTH;
+	const uint32_t last = ncells - HYB_RIBBON_WIDTH;
 	uint64_t	h = hyb_hash_mix(hash + (function + 1) * UINT64_C(0x9E3779B97F4A7C15));
 	uint32_t	at = (uint32_t) (((h >> 32) * (last + 1 + 2 * outside)) >> 32);
 	Equation	e;
@@ -39,54 +39,54 @@ equation_of(uint64_t hash, uint32_t nslots, unsigned function)
 }
 
 static inline uint32_t
-round_up(uint32_t nslots)
+round_up(uint32_t ncells)
 {
-	if (nslots < HYB_RIBBON_WIDTH)
-		nslots = HYB_RIBBON_WIDTH;
-	return (nslots + 7) & ~7u;
+	if (ncells < HYB_RIBBON_WIDTH)
+		ncells = HYB_RIBBON_WIDTH;
+	return (ncells + 7) & ~7u;
 }
 
 /*
- * With so many slots nearly every function works; and with fewer of them, so that
- * most are taken, an equation goes on for longer until it finds one.
+ * With this many cells nearly every function works.  With fewer of them most are
+ * taken, and an equation goes on for longer until it finds a free one.
  */
 static inline uint32_t
-least_slots(uint32_t nkeys)
+least_cells(uint32_t nkeys)
 {
 	return round_up(nkeys + 4 + nkeys / 32);
 }
 
 static inline size_t
-ribbon_size(uint32_t nslots, unsigned bits)
+ribbon_size(uint32_t ncells, unsigned bits)
 {
-	return HYB_RIBBON_HEADER + (size_t) nslots / 8 * bits;
+	return HYB_RIBBON_HEADER + (size_t) ncells / 8 * bits;
 }
 
 size_t
 hyb_ribbon_least_size(uint32_t nkeys, unsigned bits)
 {
-	return ribbon_size(least_slots(nkeys), bits);
+	return ribbon_size(least_cells(nkeys), bits);
 }
 
 /* ---- building ---- */
 
 /*
- * Gaussian elimination, an equation at a time: each ends up at the first slot
+ * Gaussian elimination, an equation at a time: each ends up at the first cell
  * that no other begins at.  False if they contradict each other.
  */
 static bool
 eliminate(HybRibbonBuilder *builder, const uint64_t *hashes, uint32_t nkeys)
 {
-	uint32_t	nslots = builder->nslots;
+	uint32_t	ncells = builder->ncells;
 	uint64_t   *rows = builder->rows;
 	uint16_t   *fingerprints = builder->fingerprints;
 	uint16_t	mask = (uint16_t) ((1 << builder->bits) - 1);
 
-	memset(rows, 0, nslots * sizeof(uint64_t));
-	memset(fingerprints, 0, nslots * sizeof(uint16_t));
+	memset(rows, 0, ncells * sizeof(uint64_t));
+	memset(fingerprints, 0, ncells * sizeof(uint16_t));
 	for (uint32_t i = 0; i < nkeys; i++)
 	{
-		Equation	e = equation_of(hashes[i], nslots, builder->function);
+		Equation	e = equation_of(hashes[i], ncells, builder->function);
 
 		e.fingerprint &= mask;
 
@@ -104,7 +104,7 @@ eliminate(HybRibbonBuilder *builder, const uint64_t *hashes, uint32_t nkeys)
 		}
 		if (e.row != 0)
 		{
-			HYB_ASSERT(e.start < nslots && (e.row & 1) != 0);
+			HYB_ASSERT(e.start < ncells && (e.row & 1) != 0);
 			rows[e.start] = e.row;
 			fingerprints[e.start] = e.fingerprint;
 		}
@@ -122,54 +122,54 @@ hyb_ribbon_build(HybRibbonBuilder *builder, const uint64_t *hashes,
 		bits < HYB_RIBBON_BITS || bits > HYB_RIBBON_MAX_BITS)
 		return 0;
 	builder->bits = (uint8_t) bits;
-	builder->nslots = least_slots(nkeys);
+	builder->ncells = least_cells(nkeys);
 	for (unsigned function = 0; function < MAX_FUNCTIONS; function++)
 	{
 		if (function > 0 && function % FUNCTIONS_PER_SIZE == 0)
-			builder->nslots = round_up(builder->nslots + 1 + nkeys / 128);
-		if (builder->nslots > HYB_RIBBON_MAX_SLOTS)
+			builder->ncells = round_up(builder->ncells + 1 + nkeys / 128);
+		if (builder->ncells > HYB_RIBBON_MAX_CELLS)
 			break;
 		builder->function = (uint8_t) function;
 		if (eliminate(builder, hashes, nkeys))
-			return ribbon_size(builder->nslots, bits);
+			return ribbon_size(builder->ncells, bits);
 	}
 	return 0;
 }
 
 /*
- * Back substitution, from the last slot to the first: a window slides over the
- * solution, a word for each bit of a slot.  Slots that no equation begins at
+ * Back substitution, from the last cell to the first: a window slides over the
+ * solution, a word for each bit of a cell.  Cells that no equation begins at
  * may have any content.
  */
 void
 hyb_ribbon_write(const HybRibbonBuilder *builder, uint8_t *image)
 {
 	uint64_t	window[HYB_RIBBON_MAX_BITS] = {0};
-	uint32_t	nslots = builder->nslots;
+	uint32_t	ncells = builder->ncells;
 	int			bits = builder->bits;
-	uint8_t    *slots = image + HYB_RIBBON_HEADER;
+	uint8_t    *cells = image + HYB_RIBBON_HEADER;
 
-	HYB_ASSERT(nslots % 8 == 0 && nslots >= HYB_RIBBON_WIDTH &&
-			   nslots <= HYB_RIBBON_MAX_SLOTS);
+	HYB_ASSERT(ncells % 8 == 0 && ncells >= HYB_RIBBON_WIDTH &&
+			   ncells <= HYB_RIBBON_MAX_CELLS);
 	HYB_ASSERT(bits >= HYB_RIBBON_BITS && bits <= HYB_RIBBON_MAX_BITS);
-	hyb_store16(image, nslots);
+	hyb_store16(image, ncells);
 	image[2] = builder->bits;
 	image[3] = builder->function;
-	for (uint32_t slot = nslots; slot-- > 0;)
+	for (uint32_t cell = ncells; cell-- > 0;)
 	{
-		/* bit 0 of the row is the slot that is wanted */
-		uint64_t	others = builder->rows[slot] >> 1;
-		unsigned	fingerprint = builder->fingerprints[slot];
+		/* bit 0 of the row is the cell that is wanted */
+		uint64_t	others = builder->rows[cell] >> 1;
+		unsigned	fingerprint = builder->fingerprints[cell];
 
 		for (int b = 0; b < bits; b++)
 			window[b] = window[b] << 1 |
 				((uint64_t) __builtin_parityll(window[b] & others) ^
 				 (fingerprint >> b & 1));
-		if (slot % HYB_RIBBON_WIDTH == 0)
+		if (cell % HYB_RIBBON_WIDTH == 0)
 		{
-			uint32_t	left = nslots - slot;
+			uint32_t	left = ncells - cell;
 			size_t		bytes = left < HYB_RIBBON_WIDTH ? left / 8 : 8;
-			uint8_t    *p = slots + (size_t) slot / 8 * bits;
+			uint8_t    *p = cells + (size_t) cell / 8 * bits;
 
 			for (int b = 0; b < bits; b++)
 			{
@@ -186,14 +186,14 @@ hyb_ribbon_write(const HybRibbonBuilder *builder, uint8_t *image)
 static inline bool
 is_image(const uint8_t *image, size_t size)
 {
-	uint32_t	nslots;
+	uint32_t	ncells;
 
 	if (size < HYB_RIBBON_HEADER)
 		return false;
-	nslots = hyb_load16(image);
+	ncells = hyb_load16(image);
 	return image[2] >= HYB_RIBBON_BITS && image[2] <= HYB_RIBBON_MAX_BITS &&
-		nslots % 8 == 0 && nslots >= HYB_RIBBON_WIDTH &&
-		size == ribbon_size(nslots, image[2]);
+		ncells % 8 == 0 && ncells >= HYB_RIBBON_WIDTH &&
+		size == ribbon_size(ncells, image[2]);
 }
 
 /* The first `bytes` bytes of a word; the others are 0. */
@@ -211,9 +211,9 @@ load_word_zeroed(const uint8_t *p, size_t bytes)
 HybRibbonAnswer
 hyb_ribbon_ask(const uint8_t *image, size_t size, uint64_t hash)
 {
-	uint32_t	nslots;
-	uint32_t	first;			/* slot of the first words */
-	uint32_t	left;			/* slots that are in the second ones */
+	uint32_t	ncells;
+	uint32_t	first;			/* cell of the first words */
+	uint32_t	left;			/* cells that are in the second ones */
 	unsigned	shift;
 	int			bits;
 	size_t		bytes;
@@ -224,15 +224,15 @@ hyb_ribbon_ask(const uint8_t *image, size_t size, uint64_t hash)
 
 	if (!is_image(image, size))
 		return HYB_RIBBON_DAMAGED;
-	nslots = hyb_load16(image);
-	e = equation_of(hash, nslots, image[3]);
+	ncells = hyb_load16(image);
+	e = equation_of(hash, ncells, image[3]);
 	shift = e.start % HYB_RIBBON_WIDTH;
 	first = e.start - shift;
 	bits = image[2];
 	p = image + HYB_RIBBON_HEADER + (size_t) first / 8 * bits;
 	low = e.row << shift;
 	high = shift == 0 ? 0 : e.row >> (HYB_RIBBON_WIDTH - shift);
-	left = nslots - first - HYB_RIBBON_WIDTH;
+	left = ncells - first - HYB_RIBBON_WIDTH;
 	bytes = left < HYB_RIBBON_WIDTH ? left / 8 : 8;
 	for (int b = 0; b < bits; b++)
 	{

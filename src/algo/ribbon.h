@@ -1,24 +1,24 @@
 /*
  * ribbon.h
  *		Ribbon filters: is a key in a set?  "No" is always right, a "maybe" of a
- *		key that is not in it comes once in 2^(bits of a slot).
+ *		key that is not in it comes once in 2^(bits of a cell).
  *
  * Dillinger, Hübschle-Schneider, Sanders, Walzer: Fast Succinct Retrieval and
  * Approximate Membership using Ribbon, SEA 2022 (standard ribbon, ribbons of
- * 64 bits, with their "smash").  There are slots of a few bits each.  A key's
- * hash names 64 neighbouring slots, a subset of these, and a fingerprint; the
- * slots' contents are such that for every key of the set the subset's XOR is
- * the fingerprint.  That is a system of linear equations over bits, a band of
- * 64 wide.  For sets of a leaf's size it has a solution with hardly more slots
- * than keys: for each number of slots some hash functions are tried.
+ * 64 bits, with their "smash").  There are cells of a few bits each.  A key's
+ * hash names 64 neighbouring cells, a subset of these, and a fingerprint.  For
+ * every key of the set the XOR of the subset is the fingerprint.  That is a system of linear equations over bits, a band of
+ * 64 wide.  For sets of a leaf's size it has a solution with hardly more cells
+ * than keys: for each number of cells some hash functions are tried.
  *
  * An image, all of it little-endian, at any address:
  *
- *		slots, a multiple of 8 and at least 64 (2); bits of a slot (1), from
- *		HYB_RIBBON_BITS to HYB_RIBBON_MAX_BITS; number of the hash function (1)
- *		for each 64 slots a word of 8 bytes for each bit: bit 0 of each of
- *		these slots, bit 1 of each, and so on.  If fewer slots are left in the
- *		end, words have a byte for each 8 of them.
+ * - number of cells, a multiple of 8 and at least 64 (2)
+ * - bits of a cell, from HYB_RIBBON_BITS to HYB_RIBBON_MAX_BITS (1)
+ * - number of the hash function (1)
+ * - for each 64 cells a word of 8 bytes for each bit: bit 0 of each of these cells,
+ *   bit 1 of each, and so on.  If fewer cells are left in the end, words have a byte
+ *   for each 8 of them.
  *
  * Plain C, no PostgreSQL calls.  An image may be damaged: nothing outside of it
  * is read.
@@ -34,18 +34,18 @@
 #define HYB_RIBBON_HEADER	4
 
 #define HYB_RIBBON_MAX_KEYS		8192
-#define HYB_RIBBON_MAX_SLOTS	(HYB_RIBBON_MAX_KEYS + 4096)
+#define HYB_RIBBON_MAX_CELLS	(HYB_RIBBON_MAX_KEYS + 4096)
 
 /* Memory for building: whatever it holds. */
 typedef struct HybRibbonBuilder
 {
-	uint32_t	nslots;
-	uint8_t		bits;			/* of a slot */
+	uint32_t	ncells;
+	uint8_t		bits;			/* of a cell */
 	uint8_t		function;		/* hash function */
-	uint64_t	rows[HYB_RIBBON_MAX_SLOTS]; /* equation that begins at a slot:
-											 * which slots, that one is bit 0;
+	uint64_t	rows[HYB_RIBBON_MAX_CELLS]; /* equation that begins at a cell:
+											 * which cells, that one is bit 0;
 											 * 0: none does */
-	uint16_t	fingerprints[HYB_RIBBON_MAX_SLOTS];
+	uint16_t	fingerprints[HYB_RIBBON_MAX_CELLS];
 } HybRibbonBuilder;
 
 typedef enum HybRibbonAnswer
@@ -55,13 +55,13 @@ typedef enum HybRibbonAnswer
 	HYB_RIBBON_MAYBE = 1
 } HybRibbonAnswer;
 
-/* Bytes that an image of so many keys has at least. */
+/* Bytes that an image of nkeys keys has at least */
 extern size_t hyb_ribbon_least_size(uint32_t nkeys, unsigned bits);
 
 /*
- * Solve the equations of keys with these hashes (hyb_byte_hash), of which some
- * may be the same, for slots of so many bits.  Returns the bytes of the image; 0:
- * it cannot be built, which does not happen but for too many keys.
+ * Solve the equations of keys with these hashes (hyb_byte_hash), perhaps with
+ * duplicates, for cells of `bits` bits.  Returns the bytes of the image; 0 if it
+ * cannot be built, which happens only for too many keys.
  */
 extern size_t hyb_ribbon_build(HybRibbonBuilder *builder,
 							   const uint64_t *hashes, uint32_t nkeys,

@@ -6,7 +6,7 @@
 
 #define NONE			255		/* end of a chain of symbols; escape */
 
-/* A string is a sequence of symbols and of bytes that are none. */
+/* A string is a sequence of symbols and of single bytes. */
 #define SINGLE			256
 #define NCODES			512
 
@@ -17,7 +17,7 @@
 /* Bytes that the other rounds see. */
 #define MANY_BYTES		16384
 
-/* Pairs are counted in a table of so many places, three quarters of them used. */
+/* Places of the table that pairs are counted in; three quarters are used. */
 #define PAIRS			8192
 #define PAIRS_MAX		(PAIRS / 4 * 3)
 
@@ -82,8 +82,8 @@ index_symbols(HybSymTable *t)
 }
 
 /*
- * The longest symbol but `except` that the bytes of a word begin with, of which
- * `avail` count; NONE if there is none.
+ * The longest symbol but `except` that the first `avail` bytes of a word begin with,
+ * or NONE.
  */
 static inline unsigned
 match(const HybSymTable *t, uint64_t word, unsigned avail, unsigned except)

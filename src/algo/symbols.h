@@ -8,11 +8,10 @@
  * 8 bytes at a time, without looking at a bit: some 5 GB/s, where LZ4 needs
  * what was before the string, and Huffman codes a look-up for two bytes.
  *
- * The table of symbols is learned from the strings: a few rounds, in each of
- * which they are coded with the symbols at hand, and the best of these and of
- * what stands side by side become the symbols of the next round.  Strings that
- * are alike do well with each other's table, so one that was learned is kept
- * for some leaves.
+ * The table of symbols is learned from the strings in a few rounds.  Each round
+ * codes them with the symbols at hand.  The best of these symbols and of their
+ * concatenations become the symbols of the next round.  Strings that are alike do
+ * well with each other's table, so a table is kept for some leaves.
  *
  * Stored form: number of symbols of each length 1 to 8 (one byte each), 255 at
  * most; the symbols, the shorter ones first; the ends of the strings' codes, a
@@ -61,7 +60,7 @@ typedef struct HybSymTable
 	uint8_t		next[HYB_SYM_MAX];	/* and the next one with the same hash */
 } HybSymTable;
 
-/* Their codes, as far as somebody has asked for them. */
+/* Their codes, as far as the caller has asked for them. */
 typedef struct HybSymWork
 {
 	uint32_t	skip;

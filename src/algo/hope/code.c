@@ -16,8 +16,8 @@
 /* ---- code lengths ---- */
 
 /*
- * The working sequence.  A node stands for a tree over a run of symbols and
- * is numbered as that tree is; 0 is no node.
+ * The working sequence.  A node stands for a tree over a run of symbols and has the
+ * number of that tree, from 1 on.
  */
 typedef struct Sequence
 {
@@ -365,7 +365,7 @@ encode_single(const HybHope *hope, const uint8_t *p, const uint8_t *end,
 	uint64_t	word = 0;
 	unsigned	fill = 0;
 
-	/* four codes seldom do not fit the word, of which PUT leaves a bit free */
+	/* four codes nearly always fit the word; PUT leaves a bit of it free */
 	for (; end - p > 4; p += 4)
 	{
 		uint64_t	first;

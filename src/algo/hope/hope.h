@@ -12,11 +12,10 @@
  * nothing is left.
  *
  * Every one-byte string is the lower bound of an interval, so any byte string
- * can be encoded.  The code of zeroes only belongs to no interval.  So a key
- * whose code continues another's continues it with at least one 1 bit, and
- * keys keep their order and stay distinct after their codes are padded with
- * zero bits to bytes and compared as byte strings (a prefix sorts first); and
- * decoding ends where only zeroes are left.
+ * can be encoded.  The code of zeroes only belongs to no interval.  So a key whose
+ * code continues another's continues it with at least one 1 bit.  Therefore codes
+ * padded with zero bits to bytes, compared as byte strings (a prefix sorts first),
+ * differ and keep the order of keys.  Decoding ends where only zeroes are left.
  *
  * Bytes may be "stuffed" to be free of 0x00 (hyb_hope_stuff), in the same
  * order, at a cost of a bit in a thousand.

@@ -189,11 +189,12 @@ extern bool hyb_hope_codes(const uint8_t *lengths, uint32_t n,
 #define HYB_HOPE_VALUE_SYMLEN(value)	((unsigned) ((value) >> 6) & 63)
 
 /*
- * What the next HYB_HOPE_DECODE_BITS bits of a code stand for: one or more
- * symbols of together symlen <= 4 bytes; or a longer symbol, at `bytes` of
- * the interval's strings; or (len 0) a longer code, or the end: `bytes` is
- * then the last interval whose code is not above those bits followed by
- * zeroes, HYB_HOPE_NONE if there is none.
+ * What the next HYB_HOPE_DECODE_BITS bits of a code stand for:
+ *
+ * - one or more symbols, together symlen <= 4 bytes, which `bytes` holds
+ * - a longer symbol, at `bytes` of the intervals' strings
+ * - len 0: a longer code, or the end.  `bytes` is the last interval whose code is
+ *   not above those bits followed by zeroes, or HYB_HOPE_NONE.
  */
 typedef struct HybHopeDecode
 {

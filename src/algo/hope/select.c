@@ -10,11 +10,10 @@
  * So a pattern is judged by how the sample is really cut up, and not, as in
  * the paper, by how often it occurs, be it inside of others.
  *
- * What was seen a few times in a sample will be seen less often outside of
- * it: counts are discounted, and what is taken off is given to the intervals
- * that the pattern's bytes would be encoded by without it (absolute
- * discounting, as in Ney, Essen and Kneser, Computer Speech and Language 8,
- * 1994).
+ * What was seen a few times in a sample will be seen less often outside of it.  So
+ * counts are discounted (absolute discounting, as in Ney, Essen and Kneser, Computer
+ * Speech and Language 8, 1994).  What is taken off is given to the intervals that
+ * would encode the pattern's bytes without it.
  */
 #include "algo/hope/internal.h"
 

@@ -2,12 +2,15 @@
  * tables.c
  *		Building a dictionary, its tables, and its stored form.
  *
- * Stored form: scheme (1 byte), number of intervals (4 bytes, low byte
- * first), code lengths as runs (length, number as variable bytes), the code
- * of zeroes first; for the schemes with patterns then the intervals' lower
- * bounds, each as the number of bytes that it shares with the one before (the
- * upper 4 bits of a byte, 15: variable bytes of what is above 14 follow), the
- * number of others (the lower 4 bits, likewise), and those.
+ * Stored form:
+ *
+ * - scheme (1 byte)
+ * - number of intervals (4 bytes, low byte first)
+ * - code lengths as runs (length, number as variable bytes), the code of zeroes first
+ * - for the schemes with patterns the intervals' lower bounds, front-coded.  The
+ *   upper 4 bits of a byte are the number of bytes shared with the bound before, the
+ *   lower 4 bits the number of others.  15: variable bytes of the number less 15
+ *   follow.  Then come the other bytes.
  */
 #include "algo/hope/internal.h"
 
