@@ -240,7 +240,7 @@ hyb_estimate_work(PlannerInfo *root, const IndexPath *path,
 
 	/*
 	 * Of all settings of several arrays only those are searched for that have
-	 * entries, or lie before one (scan_jump.c).
+	 * entries, or lie before one (scan_range.c).
 	 */
 	settings = Min(settings,
 				   Max(1.0, 2 * (sizes->static_entries +

@@ -74,9 +74,9 @@ explain_node(PlanState *state, List *ancestors, const char *relationship,
 							   "Leaves Skipped by Point Filter", es);
 			if (so->hot_hits > 0)
 				ExplainPropertyUInteger("Hot Copies", NULL, so->hot_hits, es);
-			if (so->ahead.asked > 0)
+			if (so->mode.ahead.asked > 0)
 				ExplainPropertyUInteger("Heap Prefetches", NULL,
-										so->ahead.asked, es);
+										so->mode.ahead.asked, es);
 		}
 	}
 	if (previous_explain_node != NULL)

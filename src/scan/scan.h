@@ -1,13 +1,16 @@
 /*
  * scan.h
- *		State of an index scan, private to the files beside this one.
+ *		State of an index scan, private to this folder.
  *
- * The scan keys become a range [start, end) of the index, or several when
- * equality arrays are among them, and qualifiers for what the range does not
- * guarantee.  The range is read in batches (scan_batch.c), each of parts that
- * are of one static level (scan_part.c) and dynamic entries; a batch covers
- * [low edge, high edge) of it, and its items lie in index order whatever the
- * direction of the scan.
+ * A HybScan has three parts:
+ *
+ * - HybScanKeys: what is asked.  The scan keys become a range [start, end) of the
+ *   index, or several if equality arrays are among them, and qualifiers for what
+ *   the range does not guarantee.
+ * - HybScanMode: how the scan reads.
+ * - HybScanBatch: what was read.  A batch covers [low edge, high edge) of a range.
+ *   It has a part for each static level, and dynamic entries.  Its items lie in
+ *   index order, whatever the direction of the scan.
  *
  * All positions here are cuts between entries: HYB_AT means just below that
  * (key, TID).  "Strictly after an entry" is the cut at its TID plus one.
@@ -15,18 +18,16 @@
 #ifndef HYB_SCAN_H
 #define HYB_SCAN_H
 
+#include "access/genam.h"
 #include "access/relscan.h"
 #include "access/skey.h"
-#include "log/dynamic.h"
-
 #include "filter/filter_use.h"
 #include "hot/hot.h"
 #include "leaf/leaf.h"
-#include "scan/index_scan.h"
+#include "log/dynamic.h"
 #include "tree/descend.h"
-#include "utils/fmgroids.h"
 
-/* ---- scan keys ---- */
+/* ---- what is asked ---- */
 
 /* How a constant of some type lies among the values of the column's type */
 typedef enum HybConstantPlace
@@ -41,8 +42,8 @@ typedef enum HybConstantPlace
 } HybConstantPlace;
 
 /*
- * Constants longer than any entry are no bounds: only their operator is
- * asked.  The whole key of a bound is kept below HYB_MAX_BOUND_SIZE, far below
+ * A constant longer than any entry cannot be a bound, so only its operator is
+ * asked.  The whole key of a bound stays below HYB_MAX_BOUND_SIZE, far below
  * what HybPos can hold.
  */
 #define HYB_MAX_CONSTANT_SIZE	HYB_MAX_ENTRY_SIZE
@@ -61,7 +62,7 @@ typedef struct HybScanArray
 	uint32		maxlen;			/* of an element's encoding */
 } HybScanArray;
 
-/* An encoded constant in HybScan.constants. */
+/* An encoded constant in HybScanKeys.constants. */
 typedef struct HybScanConst
 {
 	uint32		off;
@@ -72,8 +73,8 @@ typedef struct HybScanBound
 {
 	bool		set;			/* there is one */
 	bool		strict;			/* the value itself lies outside */
-	int			more;			/* so many values of the columns that follow
-								 * belong to it, of a row comparison */
+	int			more;			/* values of the next columns that belong to
+								 * it, of a row comparison */
 	HybScanConst value;
 } HybScanBound;
 
@@ -154,7 +155,52 @@ typedef struct HybScanPrefix
 	int			elem;			/* current element of array */
 } HybScanPrefix;
 
-/* ---- batches ---- */
+typedef struct HybScanKeys
+{
+	HybIndex   *ix;
+	ScanKey		given;			/* scan keys of the server */
+	int			ngiven;
+	MemoryContext context;		/* reset when keys are processed; NULL if they
+								 * need no memory */
+	MemoryContext qual_context; /* if qualifiers: reset for each batch */
+
+	bool		empty;			/* the keys contradict each other */
+	HybScanColumn *columns;		/* one per key column */
+	HybRowComparison *rows;		/* row comparisons that columns do not say */
+	int			nrows;
+	HybBuf		constants;
+	HybScanPrefix *prefix;		/* nprefix columns with equality */
+	int			nprefix;
+	int			narrays;		/* prefix columns that are arrays */
+	HybScanQual *quals;
+	int			nquals;
+	int			quals_alloc;
+	int			hop_last;		/* last column with a condition that ranges do
+								 * not guarantee, -1: none */
+
+	/* the range at hand */
+	bool		has_range;		/* a range on column nprefix */
+	HybBuf		prefix_key;
+	HybBuf		start_key;
+	HybBuf		end_key;
+	HybPos		start;
+	HybPos		end;
+	bool		point;			/* equality on every key column */
+	uint64		point_hash;		/* hyb_key_hash, 0 unless point and exact */
+
+	/* scratch */
+	HybValue   *vals;			/* a row split into columns */
+	HybBuf		hop_key;		/* of the place to hop to */
+} HybScanKeys;
+
+/* Whether filters are asked for one key or for a range. */
+static inline HybFilterAsker
+hyb_scan_asker(const HybScanKeys *keys)
+{
+	return keys->point ? HYB_ASK_POINT : HYB_ASK_RANGE;
+}
+
+/* ---- what was read ---- */
 
 /*
  * Dynamic and static entries that the first batch of a range takes; an index
@@ -185,7 +231,7 @@ typedef enum HybStaticMode
 {
 	HYB_STATIC_NONE,
 	HYB_STATIC_TIDS,			/* TIDs only: all entries have equal keys, or
-								 * nobody asks for them */
+								 * the scan does not ask for keys */
 	HYB_STATIC_ROWS,			/* few rows, encoded in `rowbytes` */
 	HYB_STATIC_PAGE,			/* a copy of the leaf */
 	HYB_STATIC_RAW,				/* TIDs of a leaf that does not keep keys, of
@@ -314,7 +360,7 @@ typedef struct HybScanBatch
 /* Rows that are copied one by one rather than with their page. */
 #define HYB_SCAN_FEW_ROWS	8
 
-/* ---- reading ahead ---- */
+/* ---- how it is read ---- */
 
 /* Pages that a scan may be ahead, whatever effective_io_concurrency says. */
 #define HYB_AHEAD_MAX			256
@@ -357,104 +403,84 @@ typedef struct HybScanAhead
 	HybLeavesAhead *leaves;		/* of each level; NULL: of none */
 } HybScanAhead;
 
-/* ---- several processes ---- */
-
 /* What a process knows of a parallel scan, scan_parallel.c. */
 typedef struct HybScanShare HybScanShare;
 
+typedef struct HybScanMode
+{
+	bool		need_values;	/* qualifiers, or an index-only scan */
+	bool		need_pins;		/* interlock with VACUUM needed */
+	bool		check_heap;		/* index-only scan on a standby */
+	bool		locks;			/* it takes predicate locks */
+	bool		whole_leaves;	/* a bitmap scan, which reads all of a range */
+	bool		rechecks;		/* rows have to be compared with the keys: not
+								 * all static entries returned have them */
+	uint8		probe;			/* levels where a leaf's filter is asked
+								 * before it is read */
+	int			dyn_limit;		/* dynamic entries the next batch asks for */
+	int			static_limit;	/* static items it takes, unless `point` */
+
+	/* jumps over empty ranges, scan_range.c */
+	int			empty_ranges;	/* one after the other; negative: how many are
+								 * to come before they count */
+	int			jump_pause;		/* that number after the last jump */
+	bool		jumping;		/* the last jump was worth it */
+
+	/* hops over excluded rows of a leaf, scan_hop.c */
+	int			hop_wait;		/* rows to look at before a hop */
+	int			hop_pause;		/* that number after the last hop */
+
+	HybScanAhead ahead;			/* heap pages, scan_ahead.c */
+	HybScanShare *share;		/* NULL: the scan is not a parallel one */
+} HybScanMode;
+
 /* ---- scans ---- */
+
+/* Forming index tuples, scan_tuple.c. */
+typedef struct HybScanTuples
+{
+	MemoryContext context;		/* of the returned tuple; NULL: none is formed */
+	Datum	   *values;
+	bool	   *isnull;
+	uint16	   *offsets;		/* of columns in fixed's data */
+	IndexTuple	fixed;			/* NULL unless all columns have fixed length */
+	IndexTuple	plain;			/* memory for one of any length, or NULL: made
+								 * when it is needed */
+	bool		byval;			/* all columns are passed by value, */
+	bool		ints;			/* and integers as stored */
+	bool		no_longer;		/* or others that a tuple is as long with as
+								 * they are stored */
+	bool		nulls;			/* has the last row of a window any? */
+	bool	   *long_header;	/* of strings: did the last one take four
+								 * bytes for its length? */
+	int			window_rows;	/* of the next window; 0: there are none */
+} HybScanTuples;
 
 typedef struct HybScan
 {
 	IndexScanDesc scan;
 	HybIndex   *ix;
 	MemoryContext context;		/* of the whole scan */
-	MemoryContext key_context;	/* reset when keys are processed; NULL if they
-								 * need no memory */
-	MemoryContext qual_context; /* if qualifiers: reset for each batch */
-	MemoryContext tuple_context;	/* index-only scans: the returned tuple */
-
-	/* what the keys were made into, scan_keys.c */
-	bool		empty;			/* the keys contradict each other */
-	HybScanColumn *columns;		/* one per key column */
-	HybRowComparison *rows;		/* row comparisons that columns do not say */
-	int			nrows;
-	HybBuf		constants;
-	HybScanPrefix *prefix;		/* nprefix columns with equality */
-	int			nprefix;
-	int			narrays;		/* prefix columns that are arrays */
-
-	/* jumps over empty ranges, scan_jump.c */
-	int			empty_ranges;	/* one after the other; negative: so many are
-								 * to come before they count */
-	int			jump_pause;		/* how many after the last jump */
-	bool		jumping;		/* the last jump was worth it */
-
-	/* hops over excluded entries, scan_hop.c */
-	int			hop_last;		/* last column with a condition that ranges do
-								 * not guarantee, -1: none */
-	HybBuf		hop_key;		/* of the place to go to */
-	int			hop_wait;		/* rows of a leaf to look at before a hop */
-	int			hop_pause;		/* how many after the last one */
-
-	HybScanQual *quals;
-	int			nquals;
-	int			quals_alloc;
-	bool		has_range;		/* a range on column nprefix */
-	HybBuf		prefix_key;
-	HybBuf		start_key;
-	HybBuf		end_key;
-	HybPos		start;
-	HybPos		end;
-	bool		point;			/* equality on every key column */
-	uint64		point_hash;		/* hyb_key_hash, 0 unless point and exact */
-
-	/* progress, scan.c and scan_batch.c */
 	bool		started;		/* keys processed, first batch loaded */
-	bool		need_values;	/* qualifiers, or an index-only scan */
-	bool		need_pins;		/* interlock with VACUUM needed */
-	bool		check_heap;		/* index-only scan on a standby */
-	bool		locks;			/* it takes predicate locks */
-	bool		whole_leaves;	/* a bitmap scan, which reads all of a range */
-	int			dyn_limit;		/* dynamic entries the next batch asks for */
-	uint8		probe;			/* levels where a leaf's filter is asked
-								 * before it is read */
-	int			static_limit;	/* static items it takes, unless `point` */
-	HybBuf		cut_key;		/* scratch: where a limit ends a batch */
+	HybScanKeys keys;
+	HybScanMode mode;
 	HybScanBatch *batch;
+	HybScanTuples tuples;
+
+	/* reading */
 	HybScanEdge from;			/* where the batch being loaded starts */
 	HybDescent	descent;
+	Buffer		delta_pin;		/* page of the dynamic item last returned */
+	HybBuf		cut_key;		/* scratch: where a limit ends a batch */
+	HybBuf		fresh_key[2];	/* scratch: of entries of newer levels */
+	struct IndexFetchTableData *table_fetch;	/* scan_part.c; NULL: not
+												 * needed yet */
+	struct TupleTableSlot *table_slot;
+
+	/* counts for EXPLAIN */
 	uint64		hot_hits;		/* hot copies taken in place of leaves */
 	uint64		filter_checks;	/* filters asked, */
 	uint64		filter_negatives;	/* and leaves not read therefore */
-	Buffer		delta_pin;		/* page of the dynamic item last returned */
-	bool		rechecks;		/* rows have to be compared with the keys: not
-								 * all static entries returned have them */
-	struct IndexFetchTableData *table_fetch;	/* scan_resolve.c; NULL: not
-												 * needed yet */
-	struct TupleTableSlot *table_slot;
-	HybScanAhead ahead;			/* heap pages, scan_ahead.c */
-	HybScanShare *share;		/* NULL: the scan is not a parallel one */
-
-	/* scratch for loading */
-	HybBuf		fresh_key[2];	/* of entries of newer levels */
-	HybValue   *vals;			/* a row split into columns */
-
-	/* forming index tuples */
-	Datum	   *tuple_values;
-	bool	   *tuple_isnull;
-	uint16	   *tuple_offsets;	/* of columns in fixed_tuple's data */
-	IndexTuple	fixed_tuple;	/* NULL unless all columns have fixed length */
-	IndexTuple	plain_tuple;	/* memory for one of any length, or NULL: made
-								 * when it is needed */
-	bool		tuple_byval;	/* all columns are passed by value, */
-	bool		tuple_ints;		/* and integers as stored */
-	bool		tuple_plain;	/* or others that a tuple is as long with as
-								 * they are stored */
-	bool		tuple_nulls;	/* has the last row of a window any? */
-	bool	   *tuple_long;		/* of strings: did the last one take four
-								 * bytes for its length? */
-	int			window_rows;	/* of the next window; 0: there are none */
 
 	/* mark */
 	bool		marked;
@@ -463,76 +489,88 @@ typedef struct HybScan
 	HybScanBatch *mark_batch;	/* else in here; otherwise a spare */
 } HybScan;
 
-/* scan_keys.c */
-extern void hyb_scan_preprocess(HybScan *so);
+/* ---- edges of batches ---- */
+
+static inline void
+hyb_edge_set(HybScanEdge *edge, HybEdgeKind kind)
+{
+	Assert(kind != HYB_EDGE_KEY);
+	edge->kind = kind;
+}
+
+static inline void
+hyb_edge_set_pos(HybScanEdge *edge, const HybPos *pos)
+{
+	edge->kind = HYB_EDGE_KEY;
+	hyb_pos_copy(&edge->pos, &edge->key, pos);
+}
+
+static inline void
+hyb_edge_copy(HybScanEdge *edge, const HybScanEdge *source)
+{
+	if (source->kind == HYB_EDGE_KEY)
+		hyb_edge_set_pos(edge, &source->pos);
+	else
+		edge->kind = source->kind;
+}
+
+static inline const HybPos *
+hyb_edge_pos(const HybScanKeys *keys, const HybScanEdge *edge)
+{
+	if (edge->kind == HYB_EDGE_KEY)
+		return &edge->pos;
+	return edge->kind == HYB_EDGE_START ? &keys->start : &keys->end;
+}
+
+/* ---- scan_constant.c ---- */
+
+/*
+ * Find the place of a constant among the values of a column; *lo and *hi are set
+ * as the result says.
+ */
 extern HybConstantPlace hyb_place_constant(const HybColumn *col, Oid subtype,
 										   Datum value, Datum *lo, Datum *hi);
 
-/* Encode a value of a column to the constants. */
-extern HybScanConst hyb_encode_constant(HybScan *so, int column, Datum value, bool isnull);
-extern void hyb_constant_value(const HybScan *so, int column,
-							   const HybScanConst *c, HybValue *val);
-extern int	hyb_compare_constants(const HybScan *so, int column,
-								  const HybScanConst *a,
-								  const HybScanConst *b);
+/* Encode a value of a column into the constants. */
+static inline HybScanConst
+hyb_encode_constant(HybScanKeys *keys, int column, Datum value, bool isnull)
+{
+	HybScanConst c = {.off = keys->constants.len};
+
+	hyb_key_encode_column(&keys->ix->desc->cols[column], value, isnull,
+						  &keys->constants);
+	c.len = keys->constants.len - c.off;
+	return c;
+}
+
+/*
+ * A constant as a value, which holds until the next constant is added.  Returns where
+ * the column's encoding ends.
+ */
+extern const uint8 *hyb_constant_value(const HybScanKeys *keys, int column,
+									   const HybScanConst *c, HybValue *val);
+extern int	hyb_compare_constants(const HybScanKeys *keys, int column,
+								  const HybScanConst *a, const HybScanConst *b);
 
 /* The column is at or above a constant, or below it, in index order. */
-extern void hyb_tighten(HybScan *so, int column, bool upper, HybScanConst c,
-						bool strict);
-extern HybScanQual *hyb_add_qual(HybScan *so, HybScanQualKind kind, int column);
-
-/* Who it is that asks filters for this scan. */
-static inline HybFilterAsker
-hyb_scan_asker(const HybScan *so)
-{
-	return so->point ? HYB_ASK_POINT : HYB_ASK_RANGE;
-}
-
-/* scan_row.c */
-
-static inline bool
-hyb_is_row_key(const ScanKeyData *key)
-{
-	return (key->sk_flags & SK_ROW_HEADER) != 0 ||
-		key->sk_func.fn_oid == F_BTRECORDCMP;
-}
-
-/* How many keys, from such a one on, are a row comparison. */
-extern int	hyb_row_keys(const ScanKeyData *keys, int n);
-
-/* They are processed: their first column is bounded. */
-extern void hyb_row_process(HybScan *so, ScanKey keys);
+extern void hyb_tighten(HybScanKeys *keys, int column, bool upper,
+						HybScanConst c, bool strict);
 
 /*
- * Row comparisons that begin with a column that has one value are about what
- * follows.  Returns false if nothing satisfies them.
- */
-extern bool hyb_rows_reduce(HybScan *so, int column);
-
-/*
- * Make them ends of the range, whose prefix takes `size` bytes, or qualifiers,
- * or both.
- */
-extern void hyb_rows_settle(HybScan *so, uint32 size);
-extern bool hyb_row_qualifies(HybScan *so, const HybRowComparison *row,
-							  const HybValue *vals);
-
-/*
- * scan_array.c: one is created with room for so many elements, and filled.  An
- * addition returns false if the element is too long for a bound.
+ * Create an array with room for nelems elements; add one.  An addition returns
+ * false if the element is too long for a bound.
  */
 extern HybScanArray *hyb_array_create(const HybColumn *col, int nelems);
-extern bool hyb_array_add(const HybColumn *col, HybScanArray *array,
-						  Datum value);
+extern bool hyb_array_add(const HybColumn *col, HybScanArray *array, Datum value);
 extern void hyb_array_sort(const HybColumn *col, HybScanArray *array);
 
-/* Keep the elements that another one has too; or elements [from, to). */
+/* Keep the elements that another array has too; or elements [from, to). */
 extern void hyb_array_intersect(const HybColumn *col, HybScanArray *array,
 								const HybScanArray *other);
 extern void hyb_array_keep(HybScanArray *array, int from, int to);
 
 /*
- * Element i, which holds as long as the array, and its encoding, which may be
+ * Element i, which holds as long as the array; and its encoding, which may be
  * put into `space`, of 9 bytes.
  */
 extern void hyb_array_value(const HybColumn *col, const HybScanArray *array,
@@ -545,64 +583,95 @@ extern const uint8 *hyb_array_encoding(const HybColumn *col,
 extern int	hyb_array_search(const HybColumn *col, const HybScanArray *array,
 							 const HybValue *val, bool *equal);
 
-/* scan_range.c */
-extern void hyb_scan_arrays_first(HybScan *so, bool forward);
-extern bool hyb_scan_arrays_next(HybScan *so, bool forward);
+/* ---- scan_qual.c ---- */
+
+extern HybScanQual *hyb_add_qual(HybScanKeys *keys, HybScanQualKind kind, int column);
+
+/* Returns how many of n keys, from the first one on, are one row comparison. */
+extern int	hyb_row_keys(const ScanKeyData *header, int n);
+
+/* Process these keys: their first column is bounded. */
+extern void hyb_row_process(HybScanKeys *keys, ScanKey header);
 
 /*
- * Set them to the first setting at or above the prefix columns of a key
- * (backward: to the last one at or below them).  Returns false if there is
- * none; the setting is then any.
+ * The column has just the value of its lower bound.  Row comparisons that begin
+ * with that value are about their next member from now on.  If that is a column
+ * that has been settled before, the comparison remains a qualifier.  Returns false
+ * if nothing satisfies them.
  */
-extern bool hyb_scan_arrays_seek(HybScan *so, const HybValue *vals,
-								 bool forward);
-extern void hyb_scan_arrays_save(const HybScan *so, int *elems);
-extern void hyb_scan_arrays_restore(HybScan *so, const int *elems);
-extern bool hyb_scan_qualifies(HybScan *so, const HybValue *vals);
+extern bool hyb_rows_reduce(HybScanKeys *keys, int column);
 
 /*
- * scan_jump.c: on to another range, behind one with this setting of the arrays,
- * which may have been found empty as a whole.  Returns false, the setting being
- * that one, if there is none.
+ * Make row comparisons ends of the range, whose prefix takes `size` bytes, or
+ * qualifiers, or both.
+ */
+extern void hyb_rows_settle(HybScanKeys *keys, uint32 size);
+
+/* Does a row within the range satisfy the keys? */
+extern bool hyb_scan_qualifies(HybScanKeys *keys, const HybValue *vals);
+
+/* ---- scan_keys.c ---- */
+
+/*
+ * Process the scan keys.  Sets keys->empty if nothing can match; else the range is
+ * built by hyb_scan_arrays_first.
+ */
+extern void hyb_scan_preprocess(HybScanKeys *keys);
+
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_keys_assert_valid(const HybScanKeys *keys);
+#else
+#define hyb_keys_assert_valid(keys) ((void) (keys))
+#endif
+
+/* ---- scan_range.c ---- */
+
+/* Start with the first setting of the arrays (backward: the last). */
+extern void hyb_scan_arrays_first(HybScanKeys *keys, bool forward);
+
+/* The current setting; `elems` has one place per key column. */
+extern void hyb_scan_arrays_save(const HybScanKeys *keys, int *elems);
+extern void hyb_scan_arrays_restore(HybScanKeys *keys, const int *elems);
+
+/*
+ * Go on to another range, behind the one with this setting of the arrays, which
+ * may have been found empty as a whole.  Returns false, with that setting, if there
+ * is none.
  */
 extern bool hyb_scan_next_range(HybScan *so, bool forward, bool empty,
 								const int *elems);
 
-/*
- * scan_hop.c, where hop_last is not negative.  An edge that a batch is to start
- * at goes on to the first place where entries may qualify; where there is none
- * to the end of the range, unless it is at the start of it.  False if it stays.
- */
-extern bool hyb_hop_edge(HybScan *so, HybScanEdge *edge, bool forward);
+/* ---- scan_hop.c, for scans whose hop_last is not negative ---- */
 
 /*
- * From a row of the part's leaf that does not qualify to the next one that may:
- * it goes to *row, its first item is returned (the part's last, if none).
+ * Move an edge that a batch is to start at to the first place where entries may
+ * qualify.  If there is none the edge moves to the end of the range, unless it is
+ * at the start of it.  Returns false if the edge stays.
  */
-extern int	hyb_hop_rows(HybScan *so, HybScanPart *part, int *row);
-
-/* scan_part.c */
-extern HybScanPart *hyb_part_create(HybScan *so, char *space);
-
-/* Bytes that hyb_part_create takes from `space`, if that is not NULL. */
-extern Size hyb_part_space(const HybScan *so);
+extern bool hyb_hop_edge(HybScanKeys *keys, HybScanEdge *edge, bool forward);
 
 /*
- * Read the items of a level between pos and the far end of the batch or the
- * leaf's fence, whichever comes first, or as many as static_limit allows; `far`
- * becomes that edge.  Returns false if the version is no longer current.
+ * Move *row, which does not qualify, to the next row of the part's leaf that may.
+ * Returns its first item; the part's last, if there is none.
  */
-extern bool hyb_part_load(HybScan *so, const HybVersion *version, int level,
-						  const HybPos *pos, bool forward, HybScanEdge *far);
+extern int	hyb_hop_rows(HybScanKeys *keys, HybScanMode *mode, HybScanPart *part,
+						 int *row);
 
-/*
- * After that: the keys of its items will be asked for.  Returns false if the
- * leaf is no longer there to be read, so that the version is not current.
- */
-extern bool hyb_part_keep(HybScan *so, HybScanPart *part);
+/* ---- scan_part.c ---- */
 
-/* Let go of its leaf and its items. */
+/* Create a part in `space`, of hyb_part_space bytes; NULL: in new memory. */
+extern HybScanPart *hyb_part_create(HybIndex *ix, char *space);
+extern Size hyb_part_space(const HybIndex *ix);
+
+/* Let go of the leaf and the items. */
 extern void hyb_part_finish(HybScanPart *part);
+
+/* Make room for n rows, or TIDs of n items. */
+extern void hyb_part_reserve_rows(HybIndex *ix, HybScanPart *part, int n);
+extern void hyb_part_reserve_tids(HybIndex *ix, HybScanPart *part, int n);
+
+/* Read the TIDs of items [from, to), and which of them are not to be returned. */
+extern void hyb_part_read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to);
 
 /* First item from `from` on at or above a cut that lies in the batch. */
 extern int	hyb_part_place(HybScan *so, HybScanPart *part, const HybPos *pos,
@@ -613,8 +682,8 @@ extern void hyb_part_pos(HybScan *so, HybScanPart *part, int item,
 						 HybPos *pos, HybBuf *keybuf);
 
 /*
- * Items [next, to) to the batch, but for dead and filtered ones; and on over
- * what follows if none of it qualifies.
+ * Add items [next, to) to the batch, but for dead and filtered ones.  If none of
+ * them qualifies a hop may pass over what follows.
  */
 extern void hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to);
 
@@ -623,91 +692,117 @@ extern const HybValue *hyb_part_values(HybScan *so, HybScanPart *part,
 									   int row);
 
 /*
- * scan_resolve.c: of a part that is HYB_STATIC_RAW, when the ends of the batch and
- * the entries of other runs are known: read what keys have to be known from the
- * table, with the scan's snapshot, and keep what lies in the batch.  In
- * so->context.
+ * Read the keys that have to be known of a HYB_STATIC_RAW part from the table, and
+ * keep what lies in the batch.  The ends of the batch and the entries of other runs
+ * are known.  Called in so->context.
  */
 extern void hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part);
-
-/* hyb_part_place of the part then. */
-extern int	hyb_resolved_place(const HybScan *so, const HybScanPart *part,
-							   const HybPos *pos, int from);
 
 /* The scan ends. */
 extern void hyb_resolve_end(HybScan *so);
 
-/* Room for so many rows of a part, and TIDs of items. */
-extern void hyb_part_reserve_rows(HybScan *so, HybScanPart *part, int n);
-extern void hyb_part_reserve_tids(HybScan *so, HybScanPart *part, int n);
+/* Pages of a relation, or of the table, to be ahead at most; 0: none. */
+extern int	hyb_most_ahead(Relation rel);
+extern int	hyb_ahead_most(const HybScan *so);
+
+/* ---- scan_leaf.c ---- */
 
 /*
- * scan_tuple.c: prepare for forming index tuples; form that of the current item,
- * which lives until the next one is formed.
+ * Read the items of a level between pos and the far end of the batch or the
+ * leaf's fence, whichever comes first, or as many as static_limit allows; `far`
+ * becomes that edge.  Returns false if the version is no longer current.
  */
+extern bool hyb_part_load(HybScan *so, const HybVersion *version, int level,
+						  const HybPos *pos, bool forward, HybScanEdge *far);
+
+/*
+ * After that: the keys of the items will be asked for.  Returns false if the leaf
+ * is no longer there to be read, so that the version is not current.
+ */
+extern bool hyb_part_keep(HybScan *so, HybScanPart *part);
+
+/* ---- scan_lock.c ---- */
+
+/* Does a scan that begins take predicate locks? */
+extern bool hyb_scan_locks(const HybScan *so);
+
+/*
+ * Lock the whole range by its keys, before a batch captures a version.  Returns
+ * false if that cannot be done.
+ */
+extern bool hyb_scan_lock_key(HybScan *so);
+
+/*
+ * If not: lock the leaf of the oldest level that the batch from pos on does not go
+ * beyond, before the log is read.  Returns false, with nothing locked, if the
+ * version is no longer current.
+ */
+extern bool hyb_scan_lock_leaf(HybScan *so, const HybVersion *version,
+							   const HybPos *pos, bool forward);
+
+/* ---- scan_batch.c ---- */
+
+extern HybScanBatch *hyb_batch_create(HybScan *so);
+
+/*
+ * Leave a batch: set hints, drop the pins.  Its items are gone then.  All memory
+ * stays, for the next one, until the scan's context goes.
+ */
+extern void hyb_batch_finish(HybScan *so, HybScanBatch *batch);
+
+/*
+ * Load so->batch with the entries that come next, in scan direction, after
+ * so->from, up to `end` or, if that is NULL, the end of the range.  The batch may
+ * turn out empty though the range is not exhausted.  Called in so->context, which
+ * the reusable buffers are allocated in.
+ */
+extern void hyb_batch_load(HybScan *so, bool forward, const HybScanEdge *end);
+
+/* Was this a whole range that had nothing to return? */
+extern bool hyb_batch_is_empty_range(const HybScanBatch *batch);
+
+/* Remember that an item is dead to all: it gets a hint in the end. */
+extern void hyb_batch_kill(HybScanBatch *batch, int item);
+
+/*
+ * Merge entries of all runs until batch->items has as many as wanted, or all.
+ * Returns false if there was nothing more.  Called in so->context.
+ */
+extern bool hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted);
+extern HybDynItem *hyb_batch_dyn_item(HybScanBatch *batch, const HybScanItem *item);
+
+/* All columns of an item; holds until the next call.  Called in so->context. */
+extern const HybValue *hyb_batch_values(HybScan *so, HybScanBatch *batch,
+										const HybScanItem *item);
+
+/* ---- scan_tuple.c ---- */
+
 extern void hyb_tuple_init(HybScan *so);
+
+/* Form the tuple of an item of the batch; it lives until the next one is formed. */
 extern void hyb_tuple_form(HybScan *so, const HybScanItem *item);
 
-/*
- * scan_dead.c: what a bitmap scan that looks for dead entries has found.
- */
-typedef struct HybScanLook
-{
-	int64		looked;			/* entries looked at, */
-	int64		dead;			/* and those of them that are dead */
-	int			skip;			/* passed over after the last ones */
-	int			pass;			/* yet to be passed over, in the next batch */
-} HybScanLook;
+/* ---- scan_ahead.c ---- */
 
-/*
- * Does this scan look?  Then for the dead ones in each batch, until that says
- * no; and at the end it notes whether it was worth it.
- */
-extern bool hyb_scan_looks(const HybScan *so, HybScanLook *look);
-extern bool hyb_scan_find_dead(HybScan *so, HybScanLook *look);
-extern void hyb_scan_looked(const HybScan *so, const HybScanLook *look);
-
-/*
- * scan_ahead.c: a scan is made; it begins, before its first batch is loaded; it
- * ends, or begins anew.
- */
-extern void hyb_ahead_init(HybScan *so);
+/* A scan is made; begins, before its first batch is loaded; ends, or begins anew. */
+extern void hyb_ahead_init(HybScanAhead *ahead);
 extern void hyb_ahead_begin(HybScan *so, bool forward);
 extern void hyb_ahead_end(HybScan *so);
 
 /* The batch is another one. */
 static inline void
-hyb_ahead_new_batch(HybScan *so)
+hyb_ahead_new_batch(HybScanAhead *ahead)
 {
-	so->ahead.next = HYB_AHEAD_NOTHING;
-	so->ahead.waiting = 0;
+	ahead->next = HYB_AHEAD_NOTHING;
+	ahead->waiting = 0;
 }
 
-/* Pages of the table to be ahead at most; 0: none. */
-extern int	hyb_ahead_most(const HybScan *so);
-
-/*
- * What is to be asked for when a leaf of that level is sought, `far` being where
- * the range ends; NULL: nothing.
- */
-extern HybLeavesAhead *hyb_ahead_leaves(HybScan *so, int level,
-										const HybPos *far);
-
-/* The scan has come to the batch's current item: ask for what follows. */
+/* Ask for what follows the batch's current item. */
 extern void hyb_ahead_look(HybScan *so, bool forward);
 
-static inline void
-hyb_ahead(HybScan *so, bool forward)
-{
-	so->ahead.returned++;
-	if (unlikely(so->ahead.wait-- <= 0))
-		hyb_ahead_look(so, forward);
-}
+/* ---- scan_parallel.c; most is for parallel scans only (mode.share) ---- */
 
-/*
- * scan_parallel.c: a scan begins.  All others but hyb_parallel_end and _stay are
- * for scans that are parallel (so->share).
- */
+/* A scan begins, parallel or not. */
 extern void hyb_parallel_begin(HybScan *so);
 
 typedef enum HybClaim
@@ -719,82 +814,37 @@ typedef enum HybClaim
 } HybClaim;
 
 /*
- * Claim what comes next; for hyb_scan_next_range and hops, *cut and *empty say
- * of the batch before what they are to know.  But for HYB_CLAIM_NONE others wait
- * until hyb_parallel_leave or hyb_parallel_done: nothing may be pinned that
- * others could wait for.  Unlocked.
+ * Claim what comes next.  *cut and *empty say of the batch before what hops and
+ * hyb_scan_next_range are to know.  But for HYB_CLAIM_NONE the other processes wait
+ * until hyb_parallel_leave or hyb_parallel_done.  So nothing may be pinned that they
+ * could wait for.  Unlocked.
  */
 extern HybClaim hyb_parallel_claim(HybScan *so, bool *cut, bool *empty);
 
 /*
- * Before the batch at so->from is loaded: others go on where the leaf there
- * ends, and batches of this process up to that.  False if that is not known:
- * hyb_parallel_leave is to follow.
+ * Before the batch at so->from is loaded: let the other processes go on where the
+ * leaf there ends.  Batches of this process go up to that.  Returns false if that
+ * end is not known: hyb_parallel_leave is to follow.
  */
 extern bool hyb_parallel_leave_early(HybScan *so, bool forward);
 
-/* The batch has been loaded: others go on where it ends; or nobody does. */
-extern void hyb_parallel_leave(HybScan *so, bool forward);
+/*
+ * The batch has been loaded, and may be a whole empty range: let the other
+ * processes go on where it ends.  Or tell them that there is nothing more.
+ */
+extern void hyb_parallel_leave(HybScan *so, bool forward, bool empty);
 extern void hyb_parallel_done(HybScan *so);
 
-/* The batch will be loaded anew: it is to end where what was claimed does. */
+/* The batch will be loaded anew: it is to end where the claim does. */
 extern void hyb_parallel_stay(HybScan *so);
 
-/* That end, if batches may not go on to the end of the range; else NULL. */
+/*
+ * The end of the claim, if batches may not go on to the end of the range; else
+ * NULL.  For scans that are not parallel, too.
+ */
 extern const HybScanEdge *hyb_parallel_end(const HybScan *so);
 
 /* Does the batch end there? */
 extern bool hyb_parallel_is_at_end(const HybScan *so, bool forward);
-
-/*
- * scan_hot.c: may a batch that begins at `near` take a hot copy in place of its
- * leaves?  Then, with the version captured, try to, and what the gate was before
- * that is for publishing.  Once the version was proven current, publish the
- * static items that were read, if they are all of the range; later, forget the
- * copy.
- */
-extern bool hyb_scan_may_be_hot(const HybScan *so, const HybScanEdge *near, bool forward);
-extern HybHotAnswer hyb_scan_ask_hot(HybScan *so);
-extern void hyb_scan_publish_hot(HybScan *so, uint64 gate);
-extern void hyb_scan_forget_hot(const HybScan *so);
-
-/*
- * scan_lock.c: does a scan that begins take predicate locks?  Then, before a batch
- * captures a version, lock its whole range by its keys; where that cannot be done
- * (false) lock, before the log is read, the leaf of the oldest level that the batch
- * from pos on does not go beyond.  False, nothing locked: the version is no longer
- * current.
- */
-extern bool hyb_scan_locks(const HybScan *so);
-extern bool hyb_scan_lock_key(HybScan *so);
-extern bool hyb_scan_lock_leaf(HybScan *so, const HybVersion *version,
-							   const HybPos *pos, bool forward);
-
-/* scan_assert.c */
-#ifdef USE_ASSERT_CHECKING
-extern void hyb_scan_assert_valid(const HybScan *so);
-extern void hyb_batch_assert_valid(const HybScan *so, const HybScanBatch *batch);
-#else
-#define hyb_scan_assert_valid(so) ((void) (so))
-#define hyb_batch_assert_valid(so, batch) ((void) (batch))
-#endif
-
-/* scan_batch.c */
-/* A whole range, of which nothing is left to be returned or was. */
-extern bool hyb_batch_is_empty_range(const HybScanBatch *batch);
-extern HybScanBatch *hyb_batch_create(HybScan *so);
-extern void hyb_batch_finish(HybScan *so, HybScanBatch *batch);
-extern void hyb_batch_load(HybScan *so, bool forward);
-
-/* Remember that an item is dead to everybody: it gets a hint in the end. */
-extern void hyb_batch_kill(HybScanBatch *batch, int item);
-extern bool hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted);
-extern void hyb_edge_set(HybScanEdge *edge, HybEdgeKind kind);
-extern void hyb_edge_copy(HybScanEdge *edge, const HybScanEdge *source);
-extern void hyb_edge_set_pos(HybScanEdge *edge, const HybPos *pos);
-extern const HybPos *hyb_edge_pos(const HybScan *so, const HybScanEdge *edge);
-extern HybDynItem *hyb_batch_dyn_item(HybScanBatch *batch, const HybScanItem *item);
-extern const HybValue *hyb_batch_values(HybScan *so, HybScanBatch *batch,
-										const HybScanItem *item);
 
 #endif							/* HYB_SCAN_H */

@@ -2,48 +2,44 @@
  * scan_ahead.c
  *		Asking for heap pages before a scan gets to them.
  *
- * An index scan whose order is not that of the table reads one heap page after
- * the other, and waits for each.  A batch knows which pages come next, so they
- * are asked for (PrefetchBuffer) as many ahead as effective_io_concurrency
- * says.  Nothing is asked for with the first item, so that look-ups and LIMIT 1
- * pay nothing, and then as many pages ahead as items were returned, so that what
- * a LIMIT makes useless is no more than what was of use where nothing else is
- * known.
+ * An index scan whose order is not that of the table reads one heap page after the
+ * other, and waits for each.  A batch knows which pages come next, so the scan asks
+ * for them (PrefetchBuffer) as many ahead as effective_io_concurrency says.
  *
- * Nobody says how much a scan will return, but a session tends to ask for as
- * much again, a page of a list say.  So from the second item on a scan is ahead
- * by all that the shorter one of the last two scans of the index has returned
- * (those of one item do not count), and no further until it has returned as
- * much.  A scan that begins anew, as the inner side of a nested loop does, is so
- * at once, by what the one before it came to.
+ * How many items a scan will return is not known.  With the first item it asks for
+ * nothing, so that look-ups and LIMIT 1 pay nothing.  Then it is as many pages ahead
+ * as it has returned items.  So a LIMIT makes no more pages useless than were of use.
  *
- * A page that is in shared buffers costs the look into the buffer table that
- * the scan itself does a moment later.  Where all of a number of pages were
- * there, the scan looks from time to time only, one item at a time, and what
- * is known of that is kept for the backend's next scan of the index.
+ * A session tends to ask for as much again, for example a page of a list.  So from
+ * the second item on a scan is ahead by what the shorter one of the last two scans
+ * of the index returned (scans of one item do not count).  It goes no further until
+ * it has returned as much.  A scan that begins anew, as the inner side of a nested
+ * loop does, goes by what its previous turn returned, from the first item on.
  *
- * Pages that the scan has asked for or met lately are not asked for again, nor,
- * by index-only scans, those that are all-visible.
+ * A page in shared buffers costs the look into the buffer table that the scan itself
+ * does a moment later.  After CALM_PAGES such pages in a row the scan looks seldom,
+ * one item at a time, and the backend's next scan of the index does the same.
+ *
+ * The scan does not ask again for pages that it has asked for or met lately.  An
+ * index-only scan leaves out pages that are all-visible.
  */
 #include "base/compat.h"
 
 #include <limits.h>
 
-#include "access/heapam.h"
 #include "access/relscan.h"
 #include "access/visibilitymap.h"
+#include "scan/index_scan.h"
 #include "scan/scan.h"
 #include "shared/slot.h"
 #include "storage/bufmgr.h"
-#include "store/settings.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/spccache.h"
 
-/* So many pages in shared buffers one after the other, and it looks seldom: */
+/* Pages in shared buffers, one after the other, before a scan looks seldom. */
 #define CALM_PAGES		16
 
-/* after so many items, at first and at most. */
+/* Items between two looks then, at first and at most. */
 #define CALM_WAIT_MIN	8
 #define CALM_WAIT_MAX	128
 
@@ -79,75 +75,23 @@ is_calm(const AheadHabit *habit)
 	return habit->calm >= CALM_PAGES;
 }
 
-/* Pages of a relation to be ahead at most. */
-static int
-most_ahead(Relation rel)
-{
-#ifdef USE_PREFETCH
-	if (hyb_prefetch)
-		return get_tablespace_io_concurrency(rel->rd_rel->reltablespace);
-#endif
-	return 0;
-}
-
-/* The same of the table, if its TIDs are those of pages. */
-int
-hyb_ahead_most(const HybScan *so)
-{
-	Relation	heap = so->scan->heapRelation;
-
-	if (heap == NULL || heap->rd_tableam != GetHeapamTableAmRoutine())
-		return 0;
-	return Min(most_ahead(heap), HYB_AHEAD_MAX);
-}
-
-/* ---- leaves ---- */
-
-HybLeavesAhead *
-hyb_ahead_leaves(HybScan *so, int level, const HybPos *far)
-{
-	HybScanAhead *ahead = &so->ahead;
-	HybLeavesAhead *leaves;
-
-	if (ahead->leaves_max < 0)
-		ahead->leaves_max = Min(most_ahead(so->ix->rel), HYB_LEAVES_AHEAD);
-	if (ahead->leaves_max == 0)
-		return NULL;
-	if (ahead->leaves == NULL)
-		ahead->leaves = MemoryContextAlloc(so->context,
-										   HYB_MAX_LEVELS * sizeof(HybLeavesAhead));
-	leaves = &ahead->leaves[level];
-	if ((ahead->leaves_begun & (1 << level)) == 0)
-	{
-		ahead->leaves_begun |= 1 << level;
-		leaves->last = InvalidBlockNumber;
-		leaves->distance = 0;
-	}
-	Assert(level >= 0 && level < HYB_MAX_LEVELS && ahead->leaves_max <= HYB_LEAVES_AHEAD);
-	leaves->max = ahead->leaves_max;
-	leaves->bound = far;
-	return leaves;
-}
-
-/* ---- pages of the table ---- */
-
 void
-hyb_ahead_init(HybScan *so)
+hyb_ahead_init(HybScanAhead *ahead)
 {
-	so->ahead.max = so->ahead.leaves_max = -1;
-	so->ahead.visibility = InvalidBuffer;
+	ahead->max = ahead->leaves_max = -1;
+	ahead->visibility = InvalidBuffer;
 }
 
 void
 hyb_ahead_begin(HybScan *so, bool forward)
 {
-	HybScanAhead *ahead = &so->ahead;
+	HybScanAhead *ahead = &so->mode.ahead;
 	const AheadHabit *habit;
 
 	ahead->leaves_begun = 0;
 	ahead->forward = forward;
-	ahead->skip_visible = so->scan->xs_want_itup && !so->check_heap;
-	hyb_ahead_new_batch(so);
+	ahead->skip_visible = so->scan->xs_want_itup && !so->mode.check_heap;
+	hyb_ahead_new_batch(ahead);
 	if (ahead->max == 0)
 	{
 		ahead->wait = INT_MAX;
@@ -168,7 +112,7 @@ hyb_ahead_begin(HybScan *so, bool forward)
 void
 hyb_ahead_end(HybScan *so)
 {
-	HybScanAhead *ahead = &so->ahead;
+	HybScanAhead *ahead = &so->mode.ahead;
 
 	if (BufferIsValid(ahead->visibility))
 		ReleaseBuffer(ahead->visibility);
@@ -225,7 +169,7 @@ met_lately(HybScanAhead *ahead, BlockNumber block)
 static bool
 ask_for(HybScan *so, const HybScanItem *item, bool *needless)
 {
-	HybScanAhead *ahead = &so->ahead;
+	HybScanAhead *ahead = &so->mode.ahead;
 	Relation	heap = so->scan->heapRelation;
 	BlockNumber block = ItemPointerGetBlockNumber(&item->tid);
 	PrefetchBufferResult result;
@@ -245,7 +189,7 @@ ask_for(HybScan *so, const HybScanItem *item, bool *needless)
 static void
 allocate_window(HybScan *so)
 {
-	HybScanAhead *ahead = &so->ahead;
+	HybScanAhead *ahead = &so->mode.ahead;
 
 	ahead->items = MemoryContextAlloc(so->context,
 									  HYB_AHEAD_MAX * sizeof(int));
@@ -258,7 +202,7 @@ allocate_window(HybScan *so)
 static int
 next_item(HybScan *so)
 {
-	HybScanAhead *ahead = &so->ahead;
+	HybScanAhead *ahead = &so->mode.ahead;
 	HybScanBatch *batch = so->batch;
 	int			item = ahead->next;
 
@@ -268,13 +212,13 @@ next_item(HybScan *so)
 }
 
 /*
- * Look on until the scan is so many pages ahead, but at no item that is further
+ * Look on until the scan is `distance` pages ahead, but at no item that is further
  * away than `reach`.
  */
 static void
 look(HybScan *so, AheadHabit *habit, int distance, int reach)
 {
-	HybScanAhead *ahead = &so->ahead;
+	HybScanAhead *ahead = &so->mode.ahead;
 	int			n = is_calm(habit) ? 1 : LOOK_MAX;
 	int			item;
 
@@ -304,7 +248,7 @@ look(HybScan *so, AheadHabit *habit, int distance, int reach)
 void
 hyb_ahead_look(HybScan *so, bool forward)
 {
-	HybScanAhead *ahead = &so->ahead;
+	HybScanAhead *ahead = &so->mode.ahead;
 	int			current = so->batch->current;
 	int			distance = 1;
 	bool		expected;		/* is it known how many items are to come? */
@@ -324,7 +268,7 @@ hyb_ahead_look(HybScan *so, bool forward)
 	{
 		ahead->forward = forward;
 		ahead->start = ahead->returned = 0;
-		hyb_ahead_new_batch(so);
+		hyb_ahead_new_batch(ahead);
 	}
 	come_to(ahead, current);
 	if (ahead->next == HYB_AHEAD_NOTHING ||

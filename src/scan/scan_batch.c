@@ -1,27 +1,30 @@
 /*
  * scan_batch.c
- *		Loading one batch of a scan.
+ *		Loading one batch of a scan, and putting its items together.
  *
- * A batch is what the runs of one version hold between the scan's position
- * and the nearest fence:
+ * A batch is what the runs of one version hold between the scan's position and the
+ * nearest fence:
  *
- *	1. capture the version;
- *	2. descend in each static level to the leaf with the position, and take
- *	   what it has in question, up to the nearest fence so far (scan_part.c);
- *	   or, of a single key, take what a hot copy says of all of them
- *	   (scan_hot.c);
- *	3. in a serializable transaction, lock the range (scan_lock.c); by its key
- *	   that is done before anything else;
- *	4. fetch the entries of both generations in the same key range, which fails
- *	   if the version is no longer current; then everything is done again.
+ *	1. Capture the version.
+ *	2. Descend in each static level to the leaf with the position.  Take what it has
+ *	   up to the nearest fence so far (scan_leaf.c).  For a single key, a hot copy
+ *	   may say what all levels have.
+ *	3. In a serializable transaction, lock the range (scan_lock.c).  A lock by key is
+ *	   taken before step 1.
+ *	4. Fetch the entries of both generations in the same key range.  If the version
+ *	   is no longer current this fails, and everything is done again.
  *
- * A leaf of the current version never changes but for tombstones, and an
- * entry that moves to another run changes the version.  So the parts, read one
- * after the other, hold each entry once.  No lock is held between batches; pins
- * on leaves are kept if the scan needs the interlock with VACUUM (need_pins).
+ * A leaf of the current version never changes but for tombstones, and an entry that
+ * moves to another run changes the version.  So the parts, read one after the
+ * other, hold each entry once.  No lock is held between batches.  Pins on leaves are
+ * kept if the scan needs the interlock with VACUUM (need_pins).
  *
- * If a run has more entries than the batch is to take, the last one taken ends
- * the batch in place of the fence.
+ * If a run has more entries than the batch is to take, the last one taken ends the
+ * batch in place of the fence.
+ *
+ * A batch that is all of a range of one whole key asks for a hot copy (hot/hot.h)
+ * before it reads leaves, and publishes what it has read of them.  That serves scans
+ * that return rows under an MVCC snapshot: values are in leaves, and so are pins.
  */
 #include "base/compat.h"
 
@@ -42,46 +45,6 @@
  */
 #define BATCH_GROWTH		4
 
-/* ---- edges ---- */
-
-void
-hyb_edge_set(HybScanEdge *edge, HybEdgeKind kind)
-{
-	Assert(kind != HYB_EDGE_KEY);
-	edge->kind = kind;
-}
-
-void
-hyb_edge_set_pos(HybScanEdge *edge, const HybPos *pos)
-{
-	edge->kind = HYB_EDGE_KEY;
-	hyb_pos_copy(&edge->pos, &edge->key, pos);
-}
-
-void
-hyb_edge_copy(HybScanEdge *edge, const HybScanEdge *source)
-{
-	if (source->kind == HYB_EDGE_KEY)
-		hyb_edge_set_pos(edge, &source->pos);
-	else
-		edge->kind = source->kind;
-}
-
-const HybPos *
-hyb_edge_pos(const HybScan *so, const HybScanEdge *edge)
-{
-	switch (edge->kind)
-	{
-		case HYB_EDGE_START:
-			return &so->start;
-		case HYB_EDGE_END:
-			return &so->end;
-		case HYB_EDGE_KEY:
-			break;
-	}
-	return &edge->pos;
-}
-
 /* The cut just below a dynamic entry, or just above it. */
 static void
 dyn_item_pos(const HybScan *so, const HybDynBatch *dyn, const HybDynItem *item,
@@ -93,6 +56,98 @@ dyn_item_pos(const HybScan *so, const HybDynBatch *dyn, const HybDynItem *item,
 		ItemPointerInc(&pos->tid);
 }
 
+/* ---- hot copies ---- */
+
+/* May a batch that begins at `near` take a hot copy in place of its leaves? */
+static inline bool
+may_be_hot(const HybScan *so, const HybScanEdge *near, bool forward)
+{
+	return so->keys.point_hash != 0 && !so->mode.need_values && !so->mode.need_pins &&
+		so->mode.rechecks == so->ix->desc->truncated && !so->mode.whole_leaves && so->mode.share == NULL &&
+		so->scan->ignore_killed_tuples &&
+		(hyb_hot_memory_kb > 0 || hyb_hot_memory_changed) &&
+		near->kind == (forward ? HYB_EDGE_START : HYB_EDGE_END) &&
+		!HYB_SNAPSHOTS_EXPIRE();
+}
+
+static inline HybHotKey
+hot_key(const HybScan *so)
+{
+	HybHotKey	key = {
+		.bytes = so->keys.start.key,
+		.len = so->keys.start.len,
+		.hash = so->keys.point_hash
+	};
+
+	return key;
+}
+
+/* Ask for a hot copy, with the version captured; a hit becomes the first part. */
+static HybHotAnswer
+ask_hot(HybScan *so)
+{
+	HybScanBatch *batch = so->batch;
+	HybScanPart *part = batch->parts[0];
+	HybHotKey	key = hot_key(so);
+	ItemPointerData tid;
+	HybHotAnswer answer = hyb_hot_find(so->ix, &key, &tid);
+
+	if (answer != HYB_HOT_HIT)
+		return answer;
+	Assert(!so->mode.need_pins && !so->mode.need_values);
+	Assert(part->tids_alloc >= 1 && !BufferIsValid(part->pin));
+	so->hot_hits++;
+	batch->hot = true;
+	batch->nparts = 1;
+	part->mode = HYB_STATIC_TIDS;
+	part->block = InvalidBlockNumber;
+	part->first = part->next = part->tids_base = 0;
+	part->last = part->tids_end = 1;
+	part->tids[0] = tid;
+	part->has_dead = false;
+	return answer;
+}
+
+/*
+ * Publish the static items that were read, which are all of the range.  The version
+ * was proven current; `gate` is what it was before the leaves were read.
+ */
+static void
+publish_hot(HybScan *so, uint64 gate)
+{
+	const HybScanBatch *batch = so->batch;
+	HybHotKey	key = hot_key(so);
+	const ItemPointerData *tid = NULL;
+
+	for (int i = 0; i < batch->nparts; i++)
+	{
+		const HybScanPart *part = batch->parts[i];
+
+		if (part->mode == HYB_STATIC_NONE)
+			continue;
+		Assert(part->mode == HYB_STATIC_TIDS);
+		for (int item = part->first - part->tids_base;
+			 item < part->last - part->tids_base; item++)
+		{
+			if (part->has_dead && part->dead[item])
+				continue;
+			if (tid != NULL)
+				return;
+			tid = &part->tids[item];
+		}
+	}
+	if (tid != NULL)
+		hyb_hot_publish(so->ix, &key, tid, gate);
+}
+
+static void
+forget_hot(const HybScan *so)
+{
+	HybHotKey	key = hot_key(so);
+
+	hyb_hot_forget(so->ix, &key);
+}
+
 /* ---- life of a batch ---- */
 
 HybScanBatch *
@@ -101,7 +156,7 @@ hyb_batch_create(HybScan *so)
 	HybKeyDesc *desc = so->ix->desc;
 	Size		items = HYB_SCAN_FIRST_ITEMS * sizeof(HybScanItem);
 	Size		elems = MAXALIGN(desc->nkeys * sizeof(int));
-	Size		part = hyb_part_space(so);
+	Size		part = hyb_part_space(so->ix);
 	HybScanBatch *batch;
 	char	   *p;
 
@@ -111,7 +166,7 @@ hyb_batch_create(HybScan *so)
 	p = (char *) batch + MAXALIGN(sizeof(HybScanBatch));
 	batch->elems = (int *) p;
 	p += elems;
-	batch->parts[0] = hyb_part_create(so, p);
+	batch->parts[0] = hyb_part_create(so->ix, p);
 	batch->items = (HybScanItem *) (p + part);
 	batch->items_alloc = HYB_SCAN_FIRST_ITEMS;
 	return batch;
@@ -160,13 +215,13 @@ set_leaf_hints(HybScan *so, HybScanBatch *batch, int level)
 	pfree(items);
 }
 
-/* The same for a batch that has read no leaf. */
+/* In place of hints, a hot copy is forgotten. */
 static void
-forget_hot(HybScan *so, HybScanBatch *batch)
+forget_killed_hot(HybScan *so, HybScanBatch *batch)
 {
 	for (int i = 0; i < batch->nkilled; i++)
 		if (batch->items[batch->killed[i]].source >= 0)
-			hyb_scan_forget_hot(so);
+			forget_hot(so);
 }
 
 /*
@@ -197,17 +252,13 @@ set_dynamic_hints(HybScan *so, HybScanBatch *batch)
 	}
 }
 
-/*
- * Leave a batch: set hints, drop the pins.  Its items are gone then.  All
- * memory stays, for the next one, until the scan's context goes.
- */
 void
 hyb_batch_finish(HybScan *so, HybScanBatch *batch)
 {
 	if (batch->nkilled > 0)
 	{
 		if (batch->hot)
-			forget_hot(so, batch);
+			forget_killed_hot(so, batch);
 		else
 			for (int i = 0; i < batch->nparts; i++)
 				set_leaf_hints(so, batch, i);
@@ -222,6 +273,120 @@ hyb_batch_finish(HybScan *so, HybScanBatch *batch)
 	batch->fresh_known = false;
 }
 
+/* ---- what holds for a batch ---- */
+
+#ifdef USE_ASSERT_CHECKING
+
+/* Rows that were copied one by one. */
+static void
+assert_rows(const HybScanPart *part)
+{
+	Assert(part->nrows <= part->rows_alloc);
+	for (int i = 0; i < part->nrows; i++)
+	{
+		const HybScanRow *row = &part->rows[i];
+
+		Assert(row->off + row->len <= part->rowbytes.len ||
+			   part->mode == HYB_STATIC_RESOLVED);
+		Assert(part->mode == HYB_STATIC_RAW || row->keylen <= row->len);
+		Assert(i == 0 || part->mode == HYB_STATIC_RESOLVED ||
+			   row->first_item > part->rows[i - 1].first_item);
+	}
+}
+
+static void
+assert_part(const HybScan *so, const HybScanPart *part)
+{
+	if (part->mode == HYB_STATIC_NONE)
+	{
+		Assert(part->first == part->last);
+		return;
+	}
+	Assert(part->first >= 0 && part->first <= part->last);
+	Assert(part->last <= HYB_LEAF_MAX_ITEMS);
+	Assert(part->next >= part->first && part->next <= part->last);
+	Assert(so->batch->hot || so->mode.need_pins == BufferIsValid(part->pin));
+	Assert(part->tids_end - part->tids_base <= part->tids_alloc);
+	/* hops read TIDs as they get to them */
+	Assert((part->mode == HYB_STATIC_PAGE && so->keys.hop_last >= 0) ||
+		   (part->tids_base <= part->first && part->last <= part->tids_end));
+	switch (part->mode)
+	{
+		case HYB_STATIC_TIDS:
+			Assert(so->keys.point || !so->mode.need_values);
+			break;
+		case HYB_STATIC_ROWS:
+			Assert(part->nrows > 0 && part->nrows <= HYB_SCAN_FEW_ROWS);
+			Assert(part->rows[0].first_item <= part->first);
+			assert_rows(part);
+			break;
+		case HYB_STATIC_PAGE:
+			Assert(part->page != NULL && part->leaf.page == (Page) part->page);
+			Assert(part->last <= part->leaf.nitems);
+			break;
+		case HYB_STATIC_RAW:
+			Assert(so->ix->desc->truncated && so->mode.whole_leaves);
+			break;
+		case HYB_STATIC_RESOLVED:
+			Assert(so->ix->desc->truncated && part->nrows == part->last);
+			assert_rows(part);
+			break;
+		case HYB_STATIC_NONE:
+			break;
+	}
+}
+
+/* Entries of one key are in the order of their TIDs, over all runs. */
+static void
+assert_order(const HybScanBatch *batch)
+{
+	for (int i = 1; i < batch->nitems; i++)
+		Assert(ItemPointerCompare(&batch->items[i - 1].tid,
+								  &batch->items[i].tid) <= 0);
+}
+
+static void
+batch_assert_valid(const HybScan *so, const HybScanBatch *batch)
+{
+	const HybKeyDesc *desc = so->ix->desc;
+
+	if (hyb_is_damaged())
+		return;
+	Assert(batch->proven);
+	Assert(batch->nitems >= 0 && batch->nitems <= batch->items_alloc);
+	Assert(batch->current >= -1 && batch->current <= batch->nitems);
+	Assert(batch->nkilled >= 0 && batch->nkilled <= batch->killed_alloc);
+	Assert(batch->nparts >= 1 && batch->nparts <= HYB_MAX_LEVELS);
+	Assert(!batch->hot || (batch->nparts == 1 && so->keys.point));
+	for (int i = 0; i < batch->nparts; i++)
+		assert_part(so, batch->parts[i]);
+	for (int i = 0; i < batch->nitems; i++)
+	{
+		const HybScanItem *item = &batch->items[i];
+
+		Assert(item->part < batch->nparts);
+		Assert(item->source >= 0 || -1 - item->source < batch->dyn.nitems);
+	}
+	Assert(batch->next_dyn >= 0 && batch->next_dyn <= batch->dyn.nitems);
+	Assert(!batch->fresh_known ||
+		   (batch->fresh >= HYB_FRESH_DYN && batch->fresh < batch->nparts));
+	Assert(!batch->fresh_known || batch->fresh_place <= batch->parts[0]->last);
+	if (so->keys.point && so->keys.narrays == 0 && !desc->truncated)
+		assert_order(batch);
+	for (int i = 0; i < so->keys.nprefix && so->keys.narrays > 0; i++)
+		Assert(so->keys.prefix[i].array == NULL ||
+			   (batch->elems[i] >= 0 && batch->elems[i] < so->keys.prefix[i].array->nelems));
+	if (desc->all_mem && batch->low.kind == HYB_EDGE_KEY &&
+		batch->high.kind == HYB_EDGE_KEY)
+		Assert(hyb_pos_compare(desc, &batch->low.pos, &batch->high.pos) <= 0);
+}
+
+#else
+
+#define batch_assert_valid(so, batch) ((void) (batch))
+
+#endif
+
 /* ---- putting items together ---- */
 
 /* Entry n of the batch's dynamic part to the batch, if it qualifies. */
@@ -232,8 +397,8 @@ add_dynamic(HybScan *so, HybScanBatch *batch, int n)
 	HybScanItem item;
 
 	item.source = -1 - n;
-	if (so->nquals > 0 &&
-		!hyb_scan_qualifies(so, hyb_batch_values(so, batch, &item)))
+	if (so->keys.nquals > 0 &&
+		!hyb_scan_qualifies(&so->keys, hyb_batch_values(so, batch, &item)))
 		return;
 	item.tid = entry->tid;
 	item.part = 0;
@@ -318,11 +483,9 @@ find_fresh(HybScan *so, HybScanBatch *batch)
 }
 
 /*
- * Merge entries of all runs until batch->items has as many as wanted, or all.
- * Most entries are in the oldest level, and go to the batch many at a time;
- * each one of a newer run has its place among them.  Scans often end within a
- * batch, and finding such a place is a search of the leaf, so this is done as
- * they go on.  Returns false if there was nothing more.  Called in so->context.
+ * Most entries are in the oldest level, and go to the batch many at a time.  Each
+ * entry of a newer run has its place among them.  To find that place is a search of
+ * the leaf, and scans often end within a batch, so this is done as they go on.
  */
 bool
 hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted)
@@ -416,7 +579,7 @@ load_parts(HybScan *so, const HybVersion *version, const HybPos *pos,
 	for (int i = 1; i < batch->nparts; i++)
 	{
 		if (batch->parts[i] == NULL)
-			batch->parts[i] = hyb_part_create(so, NULL);
+			batch->parts[i] = hyb_part_create(so->ix, NULL);
 		batch->parts[i]->mode = HYB_STATIC_NONE;
 	}
 	for (int i = 0; i < batch->nparts; i++)
@@ -444,11 +607,11 @@ fetch_dynamic(HybScan *so, const HybVersion *version, const HybPos *pos,
 	fetch.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE;
 	if (so->scan->ignore_killed_tuples)
 		fetch.which |= HYB_FETCH_NOT_KILLED;
-	fetch.lo = forward ? pos : hyb_edge_pos(so, far);
-	fetch.hi = forward ? hyb_edge_pos(so, far) : pos;
+	fetch.lo = forward ? pos : hyb_edge_pos(&so->keys, far);
+	fetch.hi = forward ? hyb_edge_pos(&so->keys, far) : pos;
 	fetch.backward = !forward;
-	fetch.limit = so->dyn_limit;
-	fetch.point_hash = so->point_hash;
+	fetch.limit = so->mode.dyn_limit;
+	fetch.point_hash = so->keys.point_hash;
 	if (fetch.lo->tie == HYB_AT)
 	{
 		/* fetch leaves its lower bound out, a cut does not */
@@ -489,48 +652,42 @@ cut_at_dynamic(HybScan *so, bool forward, HybScanEdge *far)
 	hyb_edge_set_pos(far, &cut);
 }
 
-/*
- * Load so->batch with the entries that come next, in scan direction, after
- * so->from.  The batch may turn out empty though the range is not exhausted.
- * Called in so->context, which the reusable buffers are allocated in.
- */
 void
-hyb_batch_load(HybScan *so, bool forward)
+hyb_batch_load(HybScan *so, bool forward, const HybScanEdge *end)
 {
 	HybScanBatch *batch = so->batch;
 	HybScanEdge *near = forward ? &batch->low : &batch->high;
 	HybScanEdge *far = forward ? &batch->high : &batch->low;
 	const HybPos *pos;
 	HybVersion	version;
-	const HybScanEdge *end = hyb_parallel_end(so);
 	HybHotAnswer hot;
 	bool		lock_leaf;
-	bool		may_be_hot;
+	bool		ask;
 	uint64		gate = 0;
 
 	Assert(CurrentMemoryContext == so->context);
 	Assert(batch->nkilled == 0 && !batch->proven);
-	Assert(so->started && !so->empty && !BufferIsValid(so->delta_pin));
-	Assert(so->dyn_limit > 0 && so->static_limit > 0);
+	Assert(so->started && !so->keys.empty && !BufferIsValid(so->delta_pin));
+	Assert(so->mode.dyn_limit > 0 && so->mode.static_limit > 0);
 	hyb_gather_before_read(RelationGetRelid(so->ix->rel));
 	hyb_edge_copy(near, &so->from);
-	pos = hyb_edge_pos(so, near);
-	lock_leaf = so->locks && !hyb_scan_lock_key(so);
-	may_be_hot = !lock_leaf && hyb_scan_may_be_hot(so, near, forward);
+	pos = hyb_edge_pos(&so->keys, near);
+	lock_leaf = so->mode.locks && !hyb_scan_lock_key(so);
+	ask = !lock_leaf && may_be_hot(so, near, forward);
 
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
 		hyb_batch_finish(so, batch);
-		if (so->nquals > 0)
-			MemoryContextReset(so->qual_context);
+		if (so->keys.nquals > 0)
+			MemoryContextReset(so->keys.qual_context);
 		hyb_version_capture(so->ix, &version);
 
 		if (end != NULL)
 			hyb_edge_copy(far, end);
 		else
 			hyb_edge_set(far, forward ? HYB_EDGE_END : HYB_EDGE_START);
-		hot = may_be_hot ? hyb_scan_ask_hot(so) : HYB_HOT_NONE;
+		hot = ask ? ask_hot(so) : HYB_HOT_NONE;
 		if (hot == HYB_HOT_PUBLISH)
 			gate = hyb_hot_gate(so->ix);
 		if (hot != HYB_HOT_HIT && !load_parts(so, &version, pos, forward, far))
@@ -546,21 +703,21 @@ hyb_batch_load(HybScan *so, bool forward)
 	batch->dyn_held = batch->dyn.knows_dead && has_pin(batch);
 	/* the entries of a key may lie in several leaves */
 	if (hot == HYB_HOT_PUBLISH && far->kind != HYB_EDGE_KEY)
-		hyb_scan_publish_hot(so, gate);
+		publish_hot(so, gate);
 	if (unlikely(HYB_SNAPSHOTS_EXPIRE()))
 		check_old_snapshot(so);
-	so->dyn_limit = Min(so->dyn_limit * BATCH_GROWTH, DYN_LIMIT_MAX);
-	so->static_limit = Min(so->static_limit * BATCH_GROWTH, HYB_LEAF_MAX_ITEMS);
+	so->mode.dyn_limit = Min(so->mode.dyn_limit * BATCH_GROWTH, DYN_LIMIT_MAX);
+	so->mode.static_limit = Min(so->mode.static_limit * BATCH_GROWTH, HYB_LEAF_MAX_ITEMS);
 
 	cut_at_dynamic(so, forward, far);
-	if (batch->parts[0]->mode == HYB_STATIC_RAW && !so->whole_leaves)
+	if (batch->parts[0]->mode == HYB_STATIC_RAW && !so->mode.whole_leaves)
 		hyb_part_resolve(so, batch, batch->parts[0]);
 	begin_merge(so, batch);
-	if (!forward || so->whole_leaves)
+	if (!forward || so->mode.whole_leaves)
 		(void) hyb_batch_merge(so, batch, batch->items_alloc);
-	hyb_scan_arrays_save(so, batch->elems);
+	hyb_scan_arrays_save(&so->keys, batch->elems);
 	batch->current = forward ? -1 : batch->nitems;
-	hyb_batch_assert_valid(so, batch);
+	batch_assert_valid(so, batch);
 }
 
 /* ---- items ---- */
@@ -572,7 +729,6 @@ hyb_batch_dyn_item(HybScanBatch *batch, const HybScanItem *item)
 	return &batch->dyn.items[-1 - item->source];
 }
 
-/* All columns of an item; holds until the next call.  In so->context. */
 const HybValue *
 hyb_batch_values(HybScan *so, HybScanBatch *batch, const HybScanItem *item)
 {
@@ -583,10 +739,10 @@ hyb_batch_values(HybScan *so, HybScanBatch *batch, const HybScanItem *item)
 		const HybDynItem *entry = hyb_batch_dyn_item(batch, item);
 
 		if (hyb_key_split(desc, batch->dyn.keys.data + entry->key_off,
-						  entry->len, desc->natts, so->vals) == 0)
+						  entry->len, desc->natts, so->keys.vals) == 0)
 			hyb_corrupted(so->ix->rel, entry->ref.block,
 						  "An entry of the delta log is not well formed.");
-		return so->vals;
+		return so->keys.vals;
 	}
 	return hyb_part_values(so, batch->parts[item->part], item->row);
 }

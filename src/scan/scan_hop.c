@@ -1,23 +1,22 @@
 /*
  * scan_hop.c
- *		Over entries that the keys exclude: skip scans.
+ *		Hops over entries that the keys exclude: skip scans.
  *
  * A range is bounded by the leading columns that equal something, and by the
  * column after them.  Conditions on later columns exclude most of what lies in
- * it where that column, or others before them, are free: `b = 5` in an index
- * on (a, b) wants one entry of each a.  From any place the keys tell the first
- * one that can qualify: from (3, 9) that is behind all of a = 3, from (4, 2)
- * it is (4, 5).  Nothing of the index need be known for that, so whatever
- * changes in it meanwhile, nothing is left out.
+ * the range if an earlier column is free: `b = 5` in an index on (a, b) wants one
+ * entry of each a.  From any place the keys tell the first one that can qualify.
+ * From (3, 9) that is behind all of a = 3, from (4, 2) it is (4, 5).  This needs
+ * no knowledge of the index, so a hop leaves nothing out, whatever changes there.
  *
- * Such a place is searched for where a batch ends, which costs nothing: the
- * next leaf is found by a descent anyway.  So a scan reads no leaf that it
- * would not read without hops.  Within a leaf it is a search among the rows,
- * made as long as it saves looking at many.
+ * The scan hops where a batch ends, which costs nothing: the next leaf is found by
+ * a descent anyway.  So a scan reads no leaf that it would not read without hops.
+ * Within a leaf a hop is a search among the rows.  It is made as long as it saves
+ * looking at many.
  *
  * A column without a bound has no first value to go to.  Behind a value of an
- * integer column comes the next integer; of others the scan goes to whatever is
- * behind the value, and on from what it finds there.
+ * integer column comes the next integer.  In other columns the scan goes to
+ * whatever is behind the value, and on from what it finds there.
  */
 #include "base/compat.h"
 
@@ -50,10 +49,10 @@ typedef struct HopTarget
 	uint8		space[1 + sizeof(uint64)];	/* for `bytes` */
 } HopTarget;
 
-/* A place that is being put together in so->hop_key. */
+/* A place that is being put together in keys->hop_key. */
 typedef struct HopPlace
 {
-	HybScan    *so;
+	HybScanKeys *keys;
 	bool		forward;
 	int			ncols;
 	bool		past;			/* behind all entries with these columns */
@@ -76,29 +75,15 @@ excludes_value(const HybScanBound *bound)
 	return bound->strict && bound->more == 0;
 }
 
-/* The value of a bound; returns where its encoding ends. */
-static inline const uint8 *
-bound_value(const HybScan *so, int column, const HybScanBound *bound,
-			HybValue *val)
-{
-	const uint8 *p = so->constants.data + bound->value.off;
-
-	p = hyb_parse_column(&so->ix->desc->cols[column], p, p + bound->value.len,
-						 val);
-	if (p == NULL)
-		elog(ERROR, "malformed scan key constant");
-	return p;
-}
-
 static inline void
-bound_target(const HybScan *so, int column, const HybScanBound *bound,
+bound_target(const HybScanKeys *keys, int column, const HybScanBound *bound,
 			 HopTarget *target)
 {
 	HybValue	val;
 
-	target->bytes = so->constants.data + bound->value.off;
+	target->bytes = keys->constants.data + bound->value.off;
 	target->len = bound->more == 0 ? bound->value.len :
-		bound_value(so, column, bound, &val) - target->bytes;
+		hyb_constant_value(keys, column, &bound->value, &val) - target->bytes;
 	target->past = excludes_value(bound);
 }
 
@@ -123,14 +108,14 @@ element_target(const HybColumn *col, const HybScanArray *array, int i,
 
 /* Order of a value and a bound, in scan direction. */
 static int
-compare_bound(const HybScan *so, int column, const HybValue *val,
+compare_bound(const HybScanKeys *keys, int column, const HybValue *val,
 			  const HybScanBound *bound, bool forward)
 {
 	HybValue	constant;
 	int			cmp;
 
-	(void) bound_value(so, column, bound, &constant);
-	cmp = hyb_value_compare(&so->ix->desc->cols[column], val, &constant);
+	(void) hyb_constant_value(keys, column, &bound->value, &constant);
+	cmp = hyb_value_compare(&keys->ix->desc->cols[column], val, &constant);
 	return forward ? cmp : -cmp;
 }
 
@@ -160,11 +145,11 @@ step_in_array(const HybColumn *col, const HybScanArray *array,
  * conditions on the column allow.
  */
 static HopStep
-step_in_column(const HybScan *so, int column, const HybValue *val, bool strict,
+step_in_column(const HybScanKeys *keys, int column, const HybValue *val, bool strict,
 			   bool forward, HopTarget *target)
 {
-	const HybColumn *col = &so->ix->desc->cols[column];
-	const HybScanColumn *sc = &so->columns[column];
+	const HybColumn *col = &keys->ix->desc->cols[column];
+	const HybScanColumn *sc = &keys->columns[column];
 	const HybScanBound *near = near_bound(sc, forward);
 	const HybScanBound *far = near_bound(sc, !forward);
 	bool		nulls_near = col->nulls_first == forward;
@@ -183,16 +168,16 @@ step_in_column(const HybScan *so, int column, const HybValue *val, bool strict,
 		return step_in_array(col, sc->array, val, strict, forward, target);
 	if (near->set)
 	{
-		cmp = compare_bound(so, column, val, near, forward);
+		cmp = compare_bound(keys, column, val, near, forward);
 		if (cmp < 0 || (cmp == 0 && excludes_value(near)))
 		{
-			bound_target(so, column, near, target);
+			bound_target(keys, column, near, target);
 			return HOP_TO;
 		}
 	}
 	if (far->set)
 	{
-		cmp = compare_bound(so, column, val, far, forward);
+		cmp = compare_bound(keys, column, val, far, forward);
 		if (cmp > 0 || (cmp == 0 && (excludes_value(far) || strict)))
 			return HOP_NONE;
 	}
@@ -202,7 +187,7 @@ step_in_column(const HybScan *so, int column, const HybValue *val, bool strict,
 }
 
 /*
- * To the value right behind this one, where the column has such a thing: it
+ * Append the value right behind this one, where the column has such a thing: it
  * need not be one that the type has.
  */
 static bool
@@ -225,10 +210,10 @@ append_successor(const HybColumn *col, const HybValue *val, bool forward,
 static bool
 append_target(HopPlace *place, const HopTarget *target)
 {
-	HybBuf	   *key = &place->so->hop_key;
+	HybBuf	   *key = &place->keys->hop_key;
 
 	Assert(!place->past && target->len > 0);
-	Assert(place->ncols < place->so->ix->desc->nkeys);
+	Assert(place->ncols < place->keys->ix->desc->nkeys);
 	if (key->len + target->len > HYB_MAX_BOUND_SIZE)
 		return false;
 	hyb_buf_append(key, target->bytes, target->len);
@@ -241,21 +226,21 @@ append_target(HopPlace *place, const HopTarget *target)
 static void
 append_first_values(HopPlace *place)
 {
-	const HybScan *so = place->so;
+	const HybScanKeys *keys = place->keys;
 
-	while (!place->past && place->ncols <= so->hop_last)
+	while (!place->past && place->ncols <= keys->hop_last)
 	{
-		const HybScanColumn *sc = &so->columns[place->ncols];
+		const HybScanColumn *sc = &keys->columns[place->ncols];
 		const HybScanBound *near = near_bound(sc, place->forward);
 		HopTarget	target;
 
 		if (sc->isnull)
-			null_target(&so->ix->desc->cols[place->ncols], &target);
+			null_target(&keys->ix->desc->cols[place->ncols], &target);
 		else if (sc->array != NULL)
-			element_target(&so->ix->desc->cols[place->ncols], sc->array,
+			element_target(&keys->ix->desc->cols[place->ncols], sc->array,
 						   place->forward ? 0 : sc->array->nelems - 1, &target);
 		else if (near->set)
-			bound_target(so, place->ncols, near, &target);
+			bound_target(keys, place->ncols, near, &target);
 		else
 			return;
 		if (!append_target(place, &target))
@@ -266,21 +251,21 @@ append_first_values(HopPlace *place)
 static void
 place_pos(const HopPlace *place, HybPos *pos)
 {
-	Assert(place->ncols <= place->so->ix->desc->nkeys);
-	hyb_pos_set(pos, &place->so->hop_key, place->ncols,
+	Assert(place->ncols <= place->keys->ix->desc->nkeys);
+	hyb_pos_set(pos, &place->keys->hop_key, place->ncols,
 				place->past == place->forward ? HYB_AFTER : HYB_BEFORE);
 }
 
 static void
-begin_place(HopPlace *place, HybScan *so, const HybValue *vals, int ncols,
+begin_place(HopPlace *place, HybScanKeys *keys, const HybValue *vals, int ncols,
 			bool forward)
 {
-	place->so = so;
+	place->keys = keys;
 	place->forward = forward;
 	place->ncols = ncols;
 	place->past = false;
-	so->hop_key.len = 0;
-	hyb_key_join(so->ix->desc, vals, ncols, &so->hop_key);
+	keys->hop_key.len = 0;
+	hyb_key_join(keys->ix->desc, vals, ncols, &keys->hop_key);
 }
 
 /*
@@ -288,7 +273,7 @@ begin_place(HopPlace *place, HybScan *so, const HybValue *vals, int ncols,
  * behind all of them, where an entry may qualify.
  */
 static HopStep
-find_hop_place(HybScan *so, const HybValue *vals, int ncols, bool past,
+find_hop_place(HybScanKeys *keys, const HybValue *vals, int ncols, bool past,
 			   bool forward, HybPos *pos)
 {
 	HopPlace	place;
@@ -296,36 +281,36 @@ find_hop_place(HybScan *so, const HybValue *vals, int ncols, bool past,
 	HopStep		step = HOP_STAY;
 	int			i;
 
-	for (i = so->nprefix; i < ncols && i <= so->hop_last; i++)
+	for (i = keys->nprefix; i < ncols && i <= keys->hop_last; i++)
 	{
-		step = step_in_column(so, i, &vals[i], past && i == ncols - 1, forward,
+		step = step_in_column(keys, i, &vals[i], past && i == ncols - 1, forward,
 							  &target);
 		if (step != HOP_STAY)
 			break;
 	}
-	while (step == HOP_NONE && --i >= so->nprefix)
-		step = step_in_column(so, i, &vals[i], true, forward, &target);
+	while (step == HOP_NONE && --i >= keys->nprefix)
+		step = step_in_column(keys, i, &vals[i], true, forward, &target);
 
 	switch (step)
 	{
 		case HOP_STAY:
-			if (past || i > so->hop_last)
+			if (past || i > keys->hop_last)
 				return HOP_STAY;
-			begin_place(&place, so, vals, ncols, forward);
+			begin_place(&place, keys, vals, ncols, forward);
 			break;
 		case HOP_TO:
-			begin_place(&place, so, vals, i, forward);
+			begin_place(&place, keys, vals, i, forward);
 			if (!append_target(&place, &target))
 				return HOP_STAY;
 			break;
 		case HOP_PAST:
-			begin_place(&place, so, vals, i, forward);
-			if (append_successor(&so->ix->desc->cols[i], &vals[i], forward,
-								 &so->hop_key))
+			begin_place(&place, keys, vals, i, forward);
+			if (append_successor(&keys->ix->desc->cols[i], &vals[i], forward,
+								 &keys->hop_key))
 				place.ncols++;
 			else
 			{
-				begin_place(&place, so, vals, i + 1, forward);
+				begin_place(&place, keys, vals, i + 1, forward);
 				place.past = true;
 			}
 			break;
@@ -344,24 +329,24 @@ find_hop_place(HybScan *so, const HybValue *vals, int ncols, bool past,
  * of the column is on which side of it its bounds are.
  */
 static HopStep
-find_place_between(HybScan *so, const HybPos *from, int ncols, bool forward,
+find_place_between(HybScanKeys *keys, const HybPos *from, int ncols, bool forward,
 				   HybPos *pos)
 {
-	const HybKeyDesc *desc = so->ix->desc;
-	const HybScanColumn *sc = &so->columns[ncols];
+	const HybKeyDesc *desc = keys->ix->desc;
+	const HybScanColumn *sc = &keys->columns[ncols];
 	const HybScanBound *far = near_bound(sc, !forward);
 	HopPlace	place;
 	int			cmp;
 
-	for (int i = so->nprefix; i < ncols; i++)
+	for (int i = keys->nprefix; i < ncols; i++)
 	{
 		HopTarget	target;
 
-		if (step_in_column(so, i, &so->vals[i], false, forward,
+		if (step_in_column(keys, i, &keys->vals[i], false, forward,
 						   &target) != HOP_STAY)
-			return find_hop_place(so, so->vals, ncols, false, forward, pos);
+			return find_hop_place(keys, keys->vals, ncols, false, forward, pos);
 	}
-	begin_place(&place, so, so->vals, ncols, forward);
+	begin_place(&place, keys, keys->vals, ncols, forward);
 	append_first_values(&place);
 	if (place.ncols > ncols)
 	{
@@ -378,24 +363,24 @@ find_place_between(HybScan *so, const HybPos *from, int ncols, bool forward,
 			element_target(&desc->cols[ncols], sc->array,
 						   forward ? sc->array->nelems - 1 : 0, &target);
 		else
-			bound_target(so, ncols, far, &target);
+			bound_target(keys, ncols, far, &target);
 		target.past = !target.past;
-		begin_place(&place, so, so->vals, ncols, forward);
+		begin_place(&place, keys, keys->vals, ncols, forward);
 		if (!append_target(&place, &target))
 			return HOP_STAY;
 		place_pos(&place, pos);
 		cmp = hyb_pos_compare(desc, pos, from);
 		if (forward ? cmp <= 0 : cmp >= 0)
-			return find_hop_place(so, so->vals, ncols, true, forward, pos);
+			return find_hop_place(keys, keys->vals, ncols, true, forward, pos);
 	}
 	return HOP_STAY;
 }
 
 bool
-hyb_hop_edge(HybScan *so, HybScanEdge *edge, bool forward)
+hyb_hop_edge(HybScanKeys *keys, HybScanEdge *edge, bool forward)
 {
-	const HybKeyDesc *desc = so->ix->desc;
-	const HybPos *from = hyb_edge_pos(so, edge);
+	const HybKeyDesc *desc = keys->ix->desc;
+	const HybPos *from = hyb_edge_pos(keys, edge);
 	const uint8 *p = from->key;
 	const uint8 *end = p + from->len;
 	bool		past = from->tie == (forward ? HYB_AFTER : HYB_BEFORE);
@@ -406,25 +391,25 @@ hyb_hop_edge(HybScan *so, HybScanEdge *edge, bool forward)
 	while (ncols < desc->nkeys && p < end)
 	{
 		const uint8 *next = hyb_parse_column(&desc->cols[ncols], p, end,
-											 &so->vals[ncols]);
+											 &keys->vals[ncols]);
 
 		if (next == NULL)
 			break;
 		p = next;
 		ncols++;
 	}
-	if (ncols < so->nprefix || (past && ncols == 0))
+	if (ncols < keys->nprefix || (past && ncols == 0))
 		return false;
 	if (p < end)
-		step = ncols > so->hop_last ?
-			find_hop_place(so, so->vals, ncols, false, forward, &to) :
-			find_place_between(so, from, ncols, forward, &to);
+		step = ncols > keys->hop_last ?
+			find_hop_place(keys, keys->vals, ncols, false, forward, &to) :
+			find_place_between(keys, from, ncols, forward, &to);
 	else
-		step = find_hop_place(so, so->vals, ncols, past, forward, &to);
+		step = find_hop_place(keys, keys->vals, ncols, past, forward, &to);
 	if (step == HOP_TO)
 	{
-		int			cmp = hyb_pos_compare(desc, &to, forward ? &so->end :
-										  &so->start);
+		int			cmp = hyb_pos_compare(desc, &to, forward ? &keys->end :
+										  &keys->start);
 
 		Assert(forward ? hyb_pos_compare(desc, &to, from) >= 0 :
 			   hyb_pos_compare(desc, &to, from) <= 0);
@@ -441,20 +426,20 @@ hyb_hop_edge(HybScan *so, HybScanEdge *edge, bool forward)
 }
 
 int
-hyb_hop_rows(HybScan *so, HybScanPart *part, int *row)
+hyb_hop_rows(HybScanKeys *keys, HybScanMode *mode, HybScanPart *part, int *row)
 {
 	HybPos		pos;
 	int			from = *row;
 	int			item = part->last;
 
 	Assert(part->mode == HYB_STATIC_PAGE && from >= 0 && from < part->leaf.nrows);
-	switch (find_hop_place(so, hyb_leaf_row(&part->leaf, from),
-						   so->ix->desc->nkeys, false, true, &pos))
+	switch (find_hop_place(keys, hyb_leaf_row(&part->leaf, from),
+						   keys->ix->desc->nkeys, false, true, &pos))
 	{
 		case HOP_TO:
 			item = hyb_leaf_search(&part->leaf, &pos, row);
 			if (*row <= from)
-				hyb_corrupted(so->ix->rel, part->block,
+				hyb_corrupted(keys->ix->rel, part->block,
 							  "The rows of the leaf are out of order.");
 			break;
 		case HOP_NONE:
@@ -466,9 +451,9 @@ hyb_hop_rows(HybScan *so, HybScanPart *part, int *row)
 			break;
 	}
 	if (*row - from >= HOP_NEAR)
-		so->hop_pause = 0;
+		mode->hop_pause = 0;
 	else
-		so->hop_pause = Min(Max(so->hop_pause * 2, HOP_PAUSE), HOP_PAUSE_MAX);
-	so->hop_wait = so->hop_pause;
+		mode->hop_pause = Min(Max(mode->hop_pause * 2, HOP_PAUSE), HOP_PAUSE_MAX);
+	mode->hop_wait = mode->hop_pause;
 	return Min(item, part->last);
 }

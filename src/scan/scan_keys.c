@@ -1,89 +1,31 @@
 /*
  * scan_keys.c
- *		From scan keys to what bounds a range of the index, and qualifiers.
+ *		From scan keys to the bounds of a range of the index, and qualifiers.
  *
- * The keys on each column are first reduced to one HybScanColumn.  Leading
- * columns with equality (a constant, IS NULL, or an array) make the prefix of
- * both ends of the range, the first column with a weaker condition may narrow
- * it further, and everything on later columns is checked entry by entry.  As
- * in nbtree's preprocessing (access/nbtree/nbtutils.c), contradictory keys
- * make an empty scan.
+ * First the keys on each column become one HybScanColumn.  Then the columns are
+ * gone through in index order:
  *
- * Bounds are kept in index order: on a DESC column `<` gives a lower bound.
- * Constants of another type of the operator family are turned into values of
- * the column's type where the codec can (HybCodec.convert); where it cannot,
- * or not exactly, the key's own operator decides.
+ * - Leading columns with equality (a constant, IS NULL, or an array) make the
+ *   prefix of both ends of the range.
+ * - The first column with a weaker condition may narrow the range further.
+ * - Conditions on later columns are checked entry by entry.
  *
- * All memory but the growable buffers and the qualifiers comes from
- * key_context, which is reset at each rescan.
+ * As in nbtree's preprocessing (access/nbtree/nbtutils.c), contradictory keys
+ * make an empty scan.  Bounds are kept in index order: on a DESC column `<` gives
+ * a lower bound.
+ *
+ * All memory but the growable buffers and the qualifiers comes from key_context,
+ * which is reset at each rescan.
  */
 #include "base/compat.h"
 
 #include "access/stratnum.h"
-#include "base/memory.h"
-#include "catalog/pg_type.h"
-#include "key/key.h"
 #include "scan/scan.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-
-/* Qualifiers that there is room for once there is one. */
-#define FIRST_QUALS	4
-
-HybConstantPlace
-hyb_place_constant(const HybColumn *col, Oid subtype, Datum value,
-				   Datum *lo, Datum *hi)
-{
-	HybCast		converted = {.exact = true};
-
-	if (subtype == InvalidOid || subtype == col->opcintype)
-	{
-		*lo = *hi = value;
-		return HYB_CONSTANT_EXACT;
-	}
-	if (col->codec == NULL)
-	{
-		/* The one pair of types without a codec */
-		if (col->opcintype == TEXTOID && subtype == NAMEOID)
-		{
-			*lo = *hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
-			return HYB_CONSTANT_EXACT;
-		}
-		if (col->opcintype == NAMEOID && subtype == TEXTOID)
-		{
-			text	   *t = DatumGetTextPP(value);
-			Name		name;
-
-			/* by its collation, a longer text may lie or be anywhere */
-			if (VARSIZE_ANY_EXHDR(t) >= NAMEDATALEN)
-				return HYB_CONSTANT_UNKNOWN;
-			name = palloc0(NAMEDATALEN);
-			memcpy(NameStr(*name), VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t));
-			*lo = *hi = NameGetDatum(name);
-			return HYB_CONSTANT_EXACT;
-		}
-		return HYB_CONSTANT_UNKNOWN;
-	}
-	if (col->codec->cast == NULL ||
-		!col->codec->cast(subtype, value, &converted))
-		return HYB_CONSTANT_UNKNOWN;
-	if (converted.below_all)
-		return HYB_CONSTANT_BELOW;
-	if (converted.above_all)
-		return HYB_CONSTANT_ABOVE;
-	*lo = converted.lo;
-	*hi = converted.hi;
-	if (converted.exact)
-		return HYB_CONSTANT_EXACT;
-
-	/* Where lo and hi do not overlap the constant lies in the gap. */
-	return DatumGetInt32(FunctionCall2Coll(col->order_proc, col->collation,
-										   *lo, *hi)) < 0 ?
-		HYB_CONSTANT_BESIDE : HYB_CONSTANT_BETWEEN;
-}
 
 /*
  * The values of the column's type that a constant equals whose place is known
@@ -94,88 +36,6 @@ equal_constants(const HybColumn *col, Oid subtype, Datum value, Datum *equal)
 {
 	return col->codec != NULL && col->codec->equals != NULL ?
 		col->codec->equals(subtype, value, equal) : -1;
-}
-
-/* Encode a value of a column to the constants. */
-HybScanConst
-hyb_encode_constant(HybScan *so, int column, Datum value, bool isnull)
-{
-	HybScanConst c;
-
-	c.off = so->constants.len;
-	hyb_key_encode_column(&so->ix->desc->cols[column], value, isnull,
-						  &so->constants);
-	c.len = so->constants.len - c.off;
-	return c;
-}
-
-/*
- * A column encoding as a value.  Points into the buffer of constants, so it
- * holds only until the next constant is added.
- */
-void
-hyb_constant_value(const HybScan *so, int column, const HybScanConst *c,
-				   HybValue *val)
-{
-	const uint8 *p = so->constants.data + c->off;
-
-	if (hyb_parse_column(&so->ix->desc->cols[column], p, p + c->len,
-						 val) == NULL)
-		elog(ERROR, "malformed scan key constant");
-}
-
-int
-hyb_compare_constants(const HybScan *so, int column, const HybScanConst *a,
-					  const HybScanConst *b)
-{
-	HybValue	va;
-	HybValue	vb;
-
-	Assert(a->off + a->len <= so->constants.len && b->off + b->len <= so->constants.len);
-	/* both ends of an equality are one constant */
-	if (a->off == b->off)
-		return 0;
-	hyb_constant_value(so, column, a, &va);
-	hyb_constant_value(so, column, b, &vb);
-	return hyb_value_compare(&so->ix->desc->cols[column], &va, &vb);
-}
-
-HybScanQual *
-hyb_add_qual(HybScan *so, HybScanQualKind kind, int column)
-{
-	HybScanQual *qual;
-
-	if (so->nquals >= so->quals_alloc)
-	{
-		so->quals_alloc = Max(so->quals_alloc * 2, FIRST_QUALS);
-		so->quals = hyb_grow(so->context, so->quals, so->quals_alloc,
-							 sizeof(HybScanQual));
-	}
-	qual = &so->quals[so->nquals++];
-	memset(qual, 0, sizeof(HybScanQual));
-	qual->kind = kind;
-	qual->column = column;
-	return qual;
-}
-
-/* The column is at or above a constant, or below it, in index order. */
-void
-hyb_tighten(HybScan *so, int column, bool upper, HybScanConst c, bool strict)
-{
-	HybScanColumn *sc = &so->columns[column];
-	HybScanBound *bound = upper ? &sc->upper : &sc->lower;
-
-	if (bound->set)
-	{
-		int			cmp = hyb_compare_constants(so, column, &c, &bound->value);
-
-		if ((upper ? cmp > 0 : cmp < 0) || (cmp == 0 && !strict))
-			return;
-	}
-	Assert(c.len <= HYB_MAX_CONSTANT_SIZE && bound->more == 0);
-	bound->set = true;
-	bound->strict = strict;
-	bound->value = c;
 }
 
 /* The column is equal to a value of its type. */
@@ -194,11 +54,11 @@ note_equal(HybScanColumn *sc, const HybColumn *col, Datum value)
  * type.  Returns false, nothing done, if the value is too long for a bound.
  */
 static bool
-add_comparison(HybScan *so, int column, StrategyNumber strategy, Datum value)
+add_comparison(HybScanKeys *keys, int column, StrategyNumber strategy, Datum value)
 {
-	const HybColumn *col = &so->ix->desc->cols[column];
+	const HybColumn *col = &keys->ix->desc->cols[column];
 	bool		strict = false;
-	HybScanConst c = hyb_encode_constant(so, column, value, false);
+	HybScanConst c = hyb_encode_constant(keys, column, value, false);
 
 	if (unlikely(c.len > HYB_MAX_CONSTANT_SIZE))
 		return false;
@@ -211,14 +71,14 @@ add_comparison(HybScan *so, int column, StrategyNumber strategy, Datum value)
 			/* FALLTHROUGH */
 		case BTLessEqualStrategyNumber:
 		case BTGreaterEqualStrategyNumber:
-			hyb_tighten(so, column,
+			hyb_tighten(keys, column,
 						(strategy <= BTLessEqualStrategyNumber) != col->desc, c,
 						strict);
 			break;
 		case BTEqualStrategyNumber:
-			hyb_tighten(so, column, false, c, false);
-			hyb_tighten(so, column, true, c, false);
-			note_equal(&so->columns[column], col, value);
+			hyb_tighten(keys, column, false, c, false);
+			hyb_tighten(keys, column, true, c, false);
+			note_equal(&keys->columns[column], col, value);
 			break;
 		default:
 			elog(ERROR, "unrecognized strategy number: %d", strategy);
@@ -228,9 +88,9 @@ add_comparison(HybScan *so, int column, StrategyNumber strategy, Datum value)
 
 /* A key with one constant that is not NULL. */
 static void
-process_scalar(HybScan *so, ScanKey key, int column)
+process_scalar(HybScanKeys *keys, ScanKey key, int column)
 {
-	const HybColumn *col = &so->ix->desc->cols[column];
+	const HybColumn *col = &keys->ix->desc->cols[column];
 	StrategyNumber strategy = key->sk_strategy;
 	bool		less = (strategy == BTLessStrategyNumber ||
 						strategy == BTLessEqualStrategyNumber);
@@ -243,18 +103,18 @@ process_scalar(HybScan *so, ScanKey key, int column)
 							   &lo, &hi))
 	{
 		case HYB_CONSTANT_EXACT:
-			if (add_comparison(so, column, strategy, lo))
+			if (add_comparison(keys, column, strategy, lo))
 				break;
 			if (strategy == BTEqualStrategyNumber &&
 				col->compare != HYB_COMPARE_PROC)
-				so->empty = true;	/* equal values would have equal length */
+				keys->empty = true; /* equal values would have equal length */
 			else
-				hyb_add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
+				hyb_add_qual(keys, HYB_QUAL_FUNCTION, column)->key = key;
 			break;
 		case HYB_CONSTANT_BESIDE:
 			if (!less && !greater)
 			{
-				so->empty = true;
+				keys->empty = true;
 				break;
 			}
 			/* FALLTHROUGH */
@@ -266,30 +126,30 @@ process_scalar(HybScan *so, ScanKey key, int column)
 												key->sk_argument, equal);
 
 				if (n == 0)
-					so->empty = true;
+					keys->empty = true;
 				if (n == 0 ||
-					(n == 1 && add_comparison(so, column, strategy, equal[0])))
+					(n == 1 && add_comparison(keys, column, strategy, equal[0])))
 					break;
 			}
 			/* what is equal lies between hi and lo, which overlap */
 			if (!greater)
-				(void) add_comparison(so, column, BTLessEqualStrategyNumber,
+				(void) add_comparison(keys, column, BTLessEqualStrategyNumber,
 									  lo);
 			if (!less)
-				(void) add_comparison(so, column, BTGreaterEqualStrategyNumber,
+				(void) add_comparison(keys, column, BTGreaterEqualStrategyNumber,
 									  hi);
-			hyb_add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
+			hyb_add_qual(keys, HYB_QUAL_FUNCTION, column)->key = key;
 			break;
 		case HYB_CONSTANT_BELOW:
 			if (!greater)
-				so->empty = true;
+				keys->empty = true;
 			break;
 		case HYB_CONSTANT_ABOVE:
 			if (!less)
-				so->empty = true;
+				keys->empty = true;
 			break;
 		case HYB_CONSTANT_UNKNOWN:
-			hyb_add_qual(so, HYB_QUAL_FUNCTION, column)->key = key;
+			hyb_add_qual(keys, HYB_QUAL_FUNCTION, column)->key = key;
 			break;
 	}
 }
@@ -339,15 +199,15 @@ make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
 }
 
 /*
- * Bounds for an array of which not every place is known exactly: what compares
- * so to one element lies on that side of the farthest.  Nothing is done if one
- * could be anywhere.
+ * Bound the column by an array whose places are not all known exactly: what is
+ * below one element is below the greatest.  Nothing is done if the place of an
+ * element is not known at all.
  */
 static void
-bound_array(HybScan *so, ScanKey key, int column, const Datum *elems,
+bound_array(HybScanKeys *keys, ScanKey key, int column, const Datum *elems,
 			int nelems)
 {
-	const HybColumn *col = &so->ix->desc->cols[column];
+	const HybColumn *col = &keys->ix->desc->cols[column];
 	StrategyNumber strategy = key->sk_strategy;
 	Datum		greatest = (Datum) 0;
 	Datum		least = (Datum) 0;
@@ -376,17 +236,17 @@ bound_array(HybScan *so, ScanKey key, int column, const Datum *elems,
 			least = hi;
 	}
 	if (strategy <= BTEqualStrategyNumber)
-		(void) add_comparison(so, column, BTLessEqualStrategyNumber, greatest);
+		(void) add_comparison(keys, column, BTLessEqualStrategyNumber, greatest);
 	if (strategy >= BTEqualStrategyNumber)
-		(void) add_comparison(so, column, BTGreaterEqualStrategyNumber, least);
+		(void) add_comparison(keys, column, BTGreaterEqualStrategyNumber, least);
 }
 
 /* A key with an array that is not NULL: column op ANY (array). */
 static void
-process_array(HybScan *so, ScanKey key, int column)
+process_array(HybScanKeys *keys, ScanKey key, int column)
 {
-	const HybColumn *col = &so->ix->desc->cols[column];
-	HybScanColumn *sc = &so->columns[column];
+	const HybColumn *col = &keys->ix->desc->cols[column];
+	HybScanColumn *sc = &keys->columns[column];
 	ArrayType  *arg = DatumGetArrayTypeP(key->sk_argument);
 	int16		elmlen;
 	bool		elmbyval;
@@ -407,7 +267,7 @@ process_array(HybScan *so, ScanKey key, int column)
 	}
 	if (n == 0)
 	{
-		so->empty = true;
+		keys->empty = true;
 		return;
 	}
 
@@ -417,8 +277,8 @@ process_array(HybScan *so, ScanKey key, int column)
 	{
 		HybScanQual *qual;
 
-		bound_array(so, key, column, elems, n);
-		qual = hyb_add_qual(so, HYB_QUAL_FUNCTION_ARRAY, column);
+		bound_array(keys, key, column, elems, n);
+		qual = hyb_add_qual(keys, HYB_QUAL_FUNCTION_ARRAY, column);
 		qual->key = key;
 		qual->elems = elems;
 		qual->nelems = n;
@@ -430,7 +290,7 @@ process_array(HybScan *so, ScanKey key, int column)
 	if ((Pointer) arg != DatumGetPointer(key->sk_argument))
 		pfree(arg);
 	if (array->nelems == 0)
-		so->empty = true;
+		keys->empty = true;
 	else if (key->sk_strategy == BTEqualStrategyNumber)
 	{
 		if (sc->array == NULL)
@@ -447,22 +307,22 @@ process_array(HybScan *so, ScanKey key, int column)
 		HybValue	val;
 
 		hyb_array_value(col, array, i, &val);
-		(void) add_comparison(so, column, key->sk_strategy,
+		(void) add_comparison(keys, column, key->sk_strategy,
 							  hyb_value_decode(col, &val));
 	}
 }
 
 static void
-process_key(HybScan *so, ScanKey key)
+process_key(HybScanKeys *keys, ScanKey key)
 {
 	int			column = key->sk_attno - 1;
 	HybScanColumn *sc;
 
-	if (column < 0 || column >= so->ix->desc->nkeys)
+	if (column < 0 || column >= keys->ix->desc->nkeys)
 		elog(ERROR, "scan key on attribute %d of index \"%s\"",
-			 key->sk_attno, RelationGetRelationName(so->ix->rel));
+			 key->sk_attno, RelationGetRelationName(keys->ix->rel));
 
-	sc = &so->columns[column];
+	sc = &keys->columns[column];
 	sc->used = true;
 	if (key->sk_flags & SK_SEARCHNULL)
 	{
@@ -474,11 +334,11 @@ process_key(HybScan *so, ScanKey key)
 		return;
 
 	if (key->sk_flags & SK_ISNULL)
-		so->empty = true;		/* all operators are strict */
+		keys->empty = true;		/* all operators are strict */
 	else if (key->sk_flags & SK_SEARCHARRAY)
-		process_array(so, key, column);
+		process_array(keys, key, column);
 	else
-		process_scalar(so, key, column);
+		process_scalar(keys, key, column);
 }
 
 /*
@@ -486,17 +346,17 @@ process_key(HybScan *so, ScanKey key)
  * nothing satisfies them.
  */
 static bool
-settle_column(HybScan *so, int column)
+settle_column(HybScanKeys *keys, int column)
 {
-	const HybColumn *col = &so->ix->desc->cols[column];
-	HybScanColumn *sc = &so->columns[column];
+	const HybColumn *col = &keys->ix->desc->cols[column];
+	HybScanColumn *sc = &keys->columns[column];
 
 	if (sc->isnull)
 		return !sc->notnull;
 
 	if (sc->lower.set && sc->upper.set)
 	{
-		int			cmp = hyb_compare_constants(so, column, &sc->lower.value, &sc->upper.value);
+		int			cmp = hyb_compare_constants(keys, column, &sc->lower.value, &sc->upper.value);
 
 		if (cmp > 0 || (cmp == 0 && (sc->lower.strict || sc->upper.strict)))
 			return false;
@@ -511,14 +371,14 @@ settle_column(HybScan *so, int column)
 
 		if (sc->lower.set)
 		{
-			hyb_constant_value(so, column, &sc->lower.value, &bound);
+			(void) hyb_constant_value(keys, column, &sc->lower.value, &bound);
 			from = hyb_array_search(col, array, &bound, &equal);
 			if (equal && sc->lower.strict)
 				from++;
 		}
 		if (sc->upper.set)
 		{
-			hyb_constant_value(so, column, &sc->upper.value, &bound);
+			(void) hyb_constant_value(keys, column, &sc->upper.value, &bound);
 			to = hyb_array_search(col, array, &bound, &equal);
 			if (equal && !sc->upper.strict)
 				to++;
@@ -534,52 +394,52 @@ settle_column(HybScan *so, int column)
 
 /* Is the column bound to one value (an array: to one at a time)? */
 static bool
-is_bound_to_value(const HybScan *so, int column)
+is_bound_to_value(const HybScanKeys *keys, int column)
 {
-	const HybScanColumn *sc = &so->columns[column];
+	const HybScanColumn *sc = &keys->columns[column];
 
 	if (sc->isnull || sc->array != NULL)
 		return true;
 	return sc->lower.set && sc->upper.set &&
 		(sc->lower.value.off == sc->upper.value.off ||
-		 hyb_compare_constants(so, column, &sc->lower.value, &sc->upper.value) == 0);
+		 hyb_compare_constants(keys, column, &sc->lower.value, &sc->upper.value) == 0);
 }
 
 /* Is it, and neither NULL nor an array? */
 static bool
-has_one_value(const HybScan *so, int column)
+has_one_value(const HybScanKeys *keys, int column)
 {
-	const HybScanColumn *sc = &so->columns[column];
+	const HybScanColumn *sc = &keys->columns[column];
 
 	return sc->used && !sc->isnull && sc->array == NULL &&
-		is_bound_to_value(so, column);
+		is_bound_to_value(keys, column);
 }
 
 /* Qualifiers for a column that the range does not cover. */
 static void
-qualify_column(HybScan *so, int column)
+qualify_column(HybScanKeys *keys, int column)
 {
-	const HybScanColumn *sc = &so->columns[column];
+	const HybScanColumn *sc = &keys->columns[column];
 
-	Assert(column >= so->nprefix && !(sc->isnull && sc->notnull));
+	Assert(column >= keys->nprefix && !(sc->isnull && sc->notnull));
 	if (sc->isnull)
-		hyb_add_qual(so, HYB_QUAL_NULL, column);
+		hyb_add_qual(keys, HYB_QUAL_NULL, column);
 	else if (sc->array != NULL)
-		hyb_add_qual(so, HYB_QUAL_ARRAY, column)->array = sc->array;
+		hyb_add_qual(keys, HYB_QUAL_ARRAY, column)->array = sc->array;
 	else
 	{
 		if (sc->lower.set)
-			hyb_constant_value(so, column, &sc->lower.value,
-							   &hyb_add_qual(so, sc->lower.strict ?
-											 HYB_QUAL_LOWER_STRICT :
-											 HYB_QUAL_LOWER, column)->val);
+			(void) hyb_constant_value(keys, column, &sc->lower.value,
+									  &hyb_add_qual(keys, sc->lower.strict ?
+													HYB_QUAL_LOWER_STRICT :
+													HYB_QUAL_LOWER, column)->val);
 		if (sc->upper.set)
-			hyb_constant_value(so, column, &sc->upper.value,
-							   &hyb_add_qual(so, sc->upper.strict ?
-											 HYB_QUAL_UPPER_STRICT :
-											 HYB_QUAL_UPPER, column)->val);
+			(void) hyb_constant_value(keys, column, &sc->upper.value,
+									  &hyb_add_qual(keys, sc->upper.strict ?
+													HYB_QUAL_UPPER_STRICT :
+													HYB_QUAL_UPPER, column)->val);
 		if (!sc->lower.set && !sc->upper.set)
-			hyb_add_qual(so, HYB_QUAL_NOT_NULL, column);
+			hyb_add_qual(keys, HYB_QUAL_NOT_NULL, column);
 	}
 }
 
@@ -594,20 +454,26 @@ is_plain_value(const HybColumn *col, const ScanKeyData *key)
 		(!OidIsValid(key->sk_subtype) || key->sk_subtype == col->opcintype);
 }
 
+static inline bool
+is_row_key(const ScanKeyData *key)
+{
+	return (key->sk_flags & SK_ROW_HEADER) != 0 ||
+		key->sk_func.fn_oid == F_BTRECORDCMP;
+}
+
 /* Can processing the keys allocate memory? */
 static bool
-keys_take_memory(const HybScan *so)
+keys_take_memory(const HybScanKeys *keys)
 {
-	const HybKeyDesc *desc = so->ix->desc;
-	IndexScanDesc scan = so->scan;
+	const HybKeyDesc *desc = keys->ix->desc;
 
-	for (int i = 0; i < scan->numberOfKeys; i++)
+	for (int i = 0; i < keys->ngiven; i++)
 	{
-		const ScanKeyData *key = &scan->keyData[i];
+		const ScanKeyData *key = &keys->given[i];
 
 		if (key->sk_attno < 1 || key->sk_attno > desc->nkeys)
 			return true;		/* process_key complains */
-		if (hyb_is_row_key(key))
+		if (is_row_key(key))
 			return true;
 		if ((key->sk_flags & SK_SEARCHARRAY) ||
 			!is_plain_value(&desc->cols[key->sk_attno - 1], key))
@@ -616,50 +482,49 @@ keys_take_memory(const HybScan *so)
 	return false;
 }
 
-/* What the keys say about each column; so->empty if nothing satisfies them. */
+/* What the keys say about each column; keys->empty if nothing satisfies them. */
 static void
-process_keys(HybScan *so)
+process_keys(HybScanKeys *keys)
 {
-	for (int i = 0; i < so->scan->numberOfKeys && !so->empty; i++)
+	for (int i = 0; i < keys->ngiven && !keys->empty; i++)
 	{
-		ScanKey		key = &so->scan->keyData[i];
+		ScanKey		key = &keys->given[i];
 
-		if (unlikely(hyb_is_row_key(key)))
+		if (unlikely(is_row_key(key)))
 		{
-			hyb_row_process(so, key);
-			i += hyb_row_keys(key, so->scan->numberOfKeys - i) - 1;
+			hyb_row_process(keys, key);
+			i += hyb_row_keys(key, keys->ngiven - i) - 1;
 		}
 		else
-			process_key(so, key);
+			process_key(keys, key);
 	}
-	for (int i = 0; i < so->ix->desc->nkeys && !so->empty; i++)
+	for (int i = 0; i < keys->ix->desc->nkeys && !keys->empty; i++)
 	{
-		if (so->columns[i].used && !settle_column(so, i))
-			so->empty = true;
-		else if (so->nrows > 0 && has_one_value(so, i) &&
-				 !hyb_rows_reduce(so, i))
-			so->empty = true;
+		if (keys->columns[i].used && !settle_column(keys, i))
+			keys->empty = true;
+		else if (keys->nrows > 0 && has_one_value(keys, i) &&
+				 !hyb_rows_reduce(keys, i))
+			keys->empty = true;
 	}
 }
 
 /*
  * The keys of most scans: equalities on the first columns, one each in their
- * order, with values of the columns' types that are passed by value.  Done is
- * what all of the below would do.  Returns false, nothing done, if there are
+ * order, with values of the columns' types that are passed by value.  This does
+ * what hyb_scan_preprocess would do.  Returns false, nothing done, if there are
  * other keys.
  */
 static bool
-process_equalities(HybScan *so)
+process_equalities(HybScanKeys *keys)
 {
-	const HybKeyDesc *desc = so->ix->desc;
-	IndexScanDesc scan = so->scan;
-	int			n = scan->numberOfKeys;
+	const HybKeyDesc *desc = keys->ix->desc;
+	int			n = keys->ngiven;
 
 	if (n > desc->nkeys)
 		return false;
 	for (int i = 0; i < n; i++)
 	{
-		const ScanKeyData *key = &scan->keyData[i];
+		const ScanKeyData *key = &keys->given[i];
 
 		if (key->sk_flags != 0 || key->sk_attno != i + 1 ||
 			key->sk_strategy != BTEqualStrategyNumber ||
@@ -668,9 +533,9 @@ process_equalities(HybScan *so)
 	}
 	for (int i = 0; i < n; i++)
 	{
-		Datum		value = scan->keyData[i].sk_argument;
-		HybScanColumn *sc = &so->columns[i];
-		HybScanConst c = hyb_encode_constant(so, i, value, false);
+		Datum		value = keys->given[i].sk_argument;
+		HybScanColumn *sc = &keys->columns[i];
+		HybScanConst c = hyb_encode_constant(keys, i, value, false);
 
 		sc->used = true;
 		sc->notnull = true;
@@ -678,51 +543,47 @@ process_equalities(HybScan *so)
 		sc->lower.value = c;
 		sc->upper = sc->lower;
 		note_equal(sc, &desc->cols[i], value);
-		so->prefix[i].array = NULL;
-		so->prefix[i].elem = 0;
-		so->prefix[i].value = c;
+		keys->prefix[i].array = NULL;
+		keys->prefix[i].elem = 0;
+		keys->prefix[i].value = c;
 	}
-	so->nprefix = n;
-	so->point = n == desc->nkeys;
-	Assert(so->constants.len <= HYB_MAX_BOUND_SIZE);
+	keys->nprefix = n;
+	keys->point = n == desc->nkeys;
+	Assert(keys->constants.len <= HYB_MAX_BOUND_SIZE);
 	return true;
 }
 
-/*
- * Process the scan keys.  Leaves so->empty set if nothing can match; else the
- * range is built by hyb_scan_arrays_first.
- */
 void
-hyb_scan_preprocess(HybScan *so)
+hyb_scan_preprocess(HybScanKeys *keys)
 {
-	int			nkeys = so->ix->desc->nkeys;
+	int			nkeys = keys->ix->desc->nkeys;
 	MemoryContext old;
 	uint32		size = 0;
 	int			column;
 
-	so->empty = false;
-	so->nquals = 0;
-	so->nrows = 0;
-	so->nprefix = 0;
-	so->narrays = 0;
-	so->has_range = false;
-	so->hop_last = -1;
-	so->constants.len = 0;
-	memset(so->columns, 0, nkeys * sizeof(HybScanColumn));
-	if (process_equalities(so))
+	keys->empty = false;
+	keys->nquals = 0;
+	keys->nrows = 0;
+	keys->nprefix = 0;
+	keys->narrays = 0;
+	keys->has_range = false;
+	keys->hop_last = -1;
+	keys->constants.len = 0;
+	memset(keys->columns, 0, nkeys * sizeof(HybScanColumn));
+	if (process_equalities(keys))
 		return;
 
-	if (so->key_context != NULL)
-		MemoryContextReset(so->key_context);
-	else if (keys_take_memory(so))
-		so->key_context = AllocSetContextCreate(so->context,
-												"hybrid scan keys",
-												ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(so->key_context != NULL ? so->key_context :
-								so->context);
+	if (keys->context != NULL)
+		MemoryContextReset(keys->context);
+	else if (keys_take_memory(keys))
+		keys->context = AllocSetContextCreate(keys->ix->context,
+											  "hybrid scan keys",
+											  ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(keys->context != NULL ? keys->context :
+								keys->ix->context);
 
-	process_keys(so);
-	if (so->empty)
+	process_keys(keys);
+	if (keys->empty)
 	{
 		MemoryContextSwitchTo(old);
 		return;
@@ -730,13 +591,13 @@ hyb_scan_preprocess(HybScan *so)
 
 	for (column = 0; column < nkeys; column++)
 	{
-		HybScanColumn *sc = &so->columns[column];
-		HybScanPrefix *prefix = &so->prefix[column];
+		HybScanColumn *sc = &keys->columns[column];
+		HybScanPrefix *prefix = &keys->prefix[column];
 
-		if (!sc->used || !is_bound_to_value(so, column))
+		if (!sc->used || !is_bound_to_value(keys, column))
 			break;
 		if (sc->array == NULL && sc->isnull)
-			sc->lower.value = hyb_encode_constant(so, column, (Datum) 0, true);
+			sc->lower.value = hyb_encode_constant(keys, column, (Datum) 0, true);
 		size += sc->array ? sc->array->maxlen : sc->lower.value.len;
 		if (size > HYB_MAX_BOUND_SIZE)
 			break;
@@ -744,26 +605,101 @@ hyb_scan_preprocess(HybScan *so)
 		prefix->elem = 0;
 		prefix->value = sc->lower.value;
 		if (sc->array != NULL)
-			so->narrays++;
-		so->nprefix++;
+			keys->narrays++;
+		keys->nprefix++;
 	}
-	so->point = (so->nprefix == nkeys);
-	if (column < nkeys && so->columns[column].used &&
+	keys->point = (keys->nprefix == nkeys);
+	if (column < nkeys && keys->columns[column].used &&
 		size <= HYB_MAX_BOUND_SIZE - HYB_MAX_CONSTANT_SIZE)
 	{
-		so->has_range = true;
+		keys->has_range = true;
 		column++;
 	}
 	for (; column < nkeys; column++)
 	{
-		if (so->columns[column].used)
+		if (keys->columns[column].used)
 		{
-			qualify_column(so, column);
-			so->hop_last = so->ix->desc->truncated ? -1 : column;
+			qualify_column(keys, column);
+			keys->hop_last = keys->ix->desc->truncated ? -1 : column;
 		}
 	}
-	Assert(size <= HYB_MAX_BOUND_SIZE || !so->has_range);
-	if (so->nrows > 0)
-		hyb_rows_settle(so, size);
+	Assert(size <= HYB_MAX_BOUND_SIZE || !keys->has_range);
+	if (keys->nrows > 0)
+		hyb_rows_settle(keys, size);
 	MemoryContextSwitchTo(old);
 }
+
+#ifdef USE_ASSERT_CHECKING
+
+static void
+assert_constant(const HybScanKeys *keys, const HybScanConst *c)
+{
+	Assert(c->len > 0);
+	Assert(c->off + c->len <= keys->constants.len);
+}
+
+static void
+assert_bound(const HybScanKeys *keys, int column, const HybScanBound *bound)
+{
+	if (!bound->set)
+		return;
+	assert_constant(keys, &bound->value);
+	Assert(bound->more >= 0);
+	Assert(column + bound->more < keys->ix->desc->nkeys);
+}
+
+static void
+assert_columns(const HybScanKeys *keys)
+{
+	const HybKeyDesc *desc = keys->ix->desc;
+	int			narrays = 0;
+
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		const HybScanColumn *sc = &keys->columns[i];
+
+		assert_bound(keys, i, &sc->lower);
+		assert_bound(keys, i, &sc->upper);
+		Assert(sc->used || !(sc->lower.set || sc->upper.set || sc->array != NULL));
+		Assert(!(sc->isnull && sc->notnull));
+		/* a NULL satisfies no comparison */
+		Assert(sc->notnull || !(sc->lower.set || sc->upper.set || sc->array != NULL));
+	}
+	for (int i = 0; i < keys->nprefix; i++)
+	{
+		const HybScanPrefix *prefix = &keys->prefix[i];
+
+		if (prefix->array == NULL)
+		{
+			assert_constant(keys, &prefix->value);
+			continue;
+		}
+		narrays++;
+		Assert(prefix->elem >= 0 && prefix->elem < prefix->array->nelems);
+	}
+	Assert(narrays == keys->narrays);
+}
+
+void
+hyb_keys_assert_valid(const HybScanKeys *keys)
+{
+	const HybKeyDesc *desc = keys->ix->desc;
+
+	if (keys->empty)
+		return;
+	Assert(keys->nprefix >= 0 && keys->nprefix <= desc->nkeys);
+	Assert(keys->point == (keys->nprefix == desc->nkeys));
+	Assert(!keys->has_range || keys->nprefix < desc->nkeys);
+	Assert(keys->point_hash == 0 || (keys->point && desc->exact));
+	assert_columns(keys);
+	Assert(keys->nquals >= 0 && keys->nquals <= keys->quals_alloc);
+	for (int i = 0; i < keys->nquals; i++)
+		Assert(keys->quals[i].column >= 0 && keys->quals[i].column < desc->nkeys);
+	/* only columns behind the range's are hopped over */
+	Assert(keys->hop_last < desc->nkeys);
+	Assert(keys->hop_last < 0 || (keys->hop_last >= keys->nprefix && !desc->truncated));
+	/* empty ranges were sorted out */
+	Assert(!desc->all_mem || hyb_pos_compare(desc, &keys->start, &keys->end) <= 0);
+}
+
+#endif							/* USE_ASSERT_CHECKING */

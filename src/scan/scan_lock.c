@@ -2,31 +2,32 @@
  * scan_lock.c
  *		Predicate locks of scans in serializable transactions.
  *
- * A batch locks before it reads the log: an entry that it does not find there is
+ * A batch locks before it reads the log.  An entry that it does not find there is
  * appended later, and the insertion then finds the lock (insert/serializable.c).
  *
  * A range of entries that agree on their first columns is locked by these columns.
- * Such a lock is as narrow as the condition, and no merge concerns it.  The same
- * goes for other ranges of keys that begin alike, where all that begins like that
+ * Such a lock is as narrow as the condition, and merges do not matter for it.
+ * Other ranges of keys that begin alike are locked so if all that begins like that
  * lies in one leaf: a leaf may hold thousands of entries, if they compress well.
- * A transaction that takes many such locks on an index, by one scan or by several,
- * goes on with leaves: the server makes one lock on the index of more than
+ * After MAX_KEY_LOCKS such locks on an index, by any of its scans, a transaction
+ * goes on with leaves.  The server makes one lock on the index of more than
  * max_pred_locks_per_relation, and neighbours share leaves.
  *
- * Of other ranges each batch locks the leaf of the oldest level that it lies in.
- * It does so with the metapage locked, and only if its version is current.  A
- * merge that replaces the leaf hands its locks over with the metapage locked
- * exclusively, and switches the version before it unlocks it (merge/hand_over.c).
- * So it hands over each lock that was taken on a leaf while that was in the index.
+ * For other ranges each batch locks the leaf of the oldest level that it lies in,
+ * with the metapage locked, and only if its version is current.  A merge that
+ * replaces the leaf hands its locks over with the metapage locked exclusively, and
+ * switches the version before it unlocks it (merge/hand_over.c).  So the merge hands
+ * over each lock that was taken while the leaf was in the index.
  *
  * What hops pass over needs no lock: no entry there can satisfy the keys, now or
- * later.  What jumps pass over had no entries when they looked; scans that lock do
- * not jump (scan_jump.c).
+ * later.  What jumps pass over had no entries when they looked, so scans that lock
+ * do not jump (scan_range.c).
  */
 #include "base/compat.h"
 
 #include "access/xact.h"
 #include "miscadmin.h"
+#include "scan/index_scan.h"
 #include "scan/scan.h"
 #include "shared/slot.h"
 #include "storage/predicate.h"
@@ -114,9 +115,9 @@ in_one_leaf(const HybScan *so, const uint8 *from, const uint8 *to, uint32 len)
 static bool
 lock_first_bytes(HybScan *so)
 {
-	const uint8 *low = so->start.key;
-	const uint8 *high = so->end.key;
-	uint32		n = Min(Min(so->start.len, so->end.len), HYB_TARGET_MAX_BYTES);
+	const uint8 *low = so->keys.start.key;
+	const uint8 *high = so->keys.end.key;
+	uint32		n = Min(Min(so->keys.start.len, so->keys.end.len), HYB_TARGET_MAX_BYTES);
 	uint32		len = 0;
 	uint8		from[HYB_TARGET_MAX_BYTES];
 	uint8		to[HYB_TARGET_MAX_BYTES];
@@ -146,13 +147,13 @@ hyb_scan_lock_key(HybScan *so)
 {
 	const HybKeyDesc *desc = so->ix->desc;
 
-	Assert(so->locks);
+	Assert(so->mode.locks);
 	HYB_POINT("lock-key");
 	if (!desc->exact || key_locks(so)->n >= MAX_KEY_LOCKS)
 		return false;
-	if (so->nprefix == 0 || so->has_range)
+	if (so->keys.nprefix == 0 || so->keys.has_range)
 		return desc->all_mem && lock_first_bytes(so);
-	lock_key(so, so->prefix_key.data, so->prefix_key.len);
+	lock_key(so, so->keys.prefix_key.data, so->keys.prefix_key.len);
 	return true;
 }
 
@@ -165,7 +166,7 @@ hyb_scan_lock_leaf(HybScan *so, const HybVersion *version, const HybPos *pos,
 	BlockNumber leaf;
 	bool		current;
 
-	Assert(so->locks);
+	Assert(so->mode.locks);
 	if (!hyb_target_of_pos(so->ix, version, pos, !forward, &leaf))
 		return false;
 	HYB_POINT("lock-leaf");

@@ -3,32 +3,31 @@
  *		A scan by several processes: each claims one batch after the other.
  *
  * The processes share the place where the next batch begins: an edge, and the
- * setting of the arrays that its range is of.  Whoever needs a batch claims that
- * place, and is the only one to look at it or change it (HYB_PARALLEL_CLAIMED)
- * until he has left the place where others go on.  What lies in between is his:
- * he returns its items while others return what follows.  So claims, which are
- * in order and do not overlap, are given out in order, and each process returns
- * its items in order.
+ * setting of the arrays that its range is of.  A process that needs a batch claims
+ * that place.  Only the claimant looks at the place or changes it
+ * (HYB_PARALLEL_CLAIMED), until it leaves the place where the next claim begins.
+ * What lies between the two belongs to the claimant.  Claims are in order and do
+ * not overlap, so each process returns its items in order.
  *
  * Mostly a claim ends at the fence of the oldest level's leaf there.  A separator
- * says where that is, so the place is left before the leaf is even read.  It is
- * a position like any other: whatever merges do to that leaf meanwhile, what was
- * claimed lies between two positions, and batches of it end there at the latest
- * (`within`).  Where no separator lies ahead in the range, the batch is loaded
- * first, and the claim ends where it does: the end of the range, or where it was
- * cut short.
+ * tells that fence, so the claimant leaves the place before it reads the leaf.
+ * The fence is a position like any other.  Merges may replace that leaf meanwhile,
+ * but the claim lies between two positions, and its batches end there at the latest
+ * (`within`).  If no separator lies ahead in the range, the claimant loads the batch
+ * first.  The claim then ends where the batch does.
  *
- * A batch may have to be loaded anew in the middle, by versions that are not the
- * same, and end elsewhere then: it too goes on up to the end of what was claimed,
- * and nothing more is claimed before it has got there.
+ * A batch may be loaded anew in the middle, by another version, and then end
+ * elsewhere.  The process goes on up to the end of its claim, and claims nothing
+ * before it has got there.
  *
- * This is how nbtree's parallel scans work (nbtree.c, _bt_parallel_seize), with
- * a position in place of a page, since pages do not follow one another here.
+ * nbtree's parallel scans work like this (nbtree.c, _bt_parallel_seize), with a page
+ * in place of the position.  Pages do not follow one another here.
  */
 #include "base/compat.h"
 
 #include "access/relscan.h"
 #include "miscadmin.h"
+#include "scan/index_scan.h"
 #include "scan/scan.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
@@ -38,8 +37,8 @@
 
 typedef enum HybParallelState
 {
-	HYB_PARALLEL_NEW,			/* nobody has begun */
-	HYB_PARALLEL_CLAIMED,		/* somebody finds out where the next batch
+	HYB_PARALLEL_NEW,			/* not begun */
+	HYB_PARALLEL_CLAIMED,		/* a process finds out where the next batch
 								 * begins */
 	HYB_PARALLEL_READY,			/* it begins at `kind`, `pos` */
 	HYB_PARALLEL_DONE			/* there is none */
@@ -51,7 +50,7 @@ typedef struct HybParallelScan
 	HybParallelState state;
 	ConditionVariable changed;	/* READY or DONE */
 
-	/* READY; written and read by whoever has claimed it */
+	/* READY; written and read by the claimant */
 	HybEdgeKind kind;
 	HybPos		pos;			/* HYB_EDGE_KEY; its key is `key` */
 	bool		cut;			/* the last batch ended for its size, */
@@ -99,12 +98,12 @@ hyb_parallel_begin(HybScan *so)
 {
 	if (so->scan->parallel_scan == NULL)
 		return;
-	if (so->share == NULL)
+	if (so->mode.share == NULL)
 	{
-		so->share = MemoryContextAllocZero(so->context, sizeof(HybScanShare));
-		so->share->shared = HYB_PARALLEL_TARGET(so->scan);
+		so->mode.share = MemoryContextAllocZero(so->context, sizeof(HybScanShare));
+		so->mode.share->shared = HYB_PARALLEL_TARGET(so->scan);
 	}
-	so->share->within = false;
+	so->mode.share->within = false;
 }
 
 static void
@@ -120,7 +119,7 @@ leave_claim(HybParallelScan *shared, HybParallelState state)
 		ConditionVariableSignal(&shared->changed);
 }
 
-/* Wait until nobody else has claimed the place, and claim it. */
+/* Wait until the place is not claimed, and claim it. */
 static HybParallelState
 claim(HybParallelScan *shared)
 {
@@ -147,11 +146,11 @@ claim(HybParallelScan *shared)
 HybClaim
 hyb_parallel_claim(HybScan *so, bool *cut, bool *empty)
 {
-	HybParallelScan *shared = so->share->shared;
+	HybParallelScan *shared = so->mode.share->shared;
 	int		   *elems = so->batch->elems;
 
 	HYB_ASSERT_NO_LWLOCK();
-	so->share->within = false;
+	so->mode.share->within = false;
 	switch (claim(shared))
 	{
 		case HYB_PARALLEL_NEW:
@@ -173,8 +172,8 @@ hyb_parallel_claim(HybScan *so, bool *cut, bool *empty)
 	Assert(!shared->empty || shared->kind != HYB_EDGE_KEY);
 	*cut = shared->cut;
 	*empty = shared->empty;
-	memcpy(elems, shared->elems, so->nprefix * sizeof(int));
-	hyb_scan_arrays_restore(so, elems);
+	memcpy(elems, shared->elems, so->keys.nprefix * sizeof(int));
+	hyb_scan_arrays_restore(&so->keys, elems);
 	return HYB_CLAIM_NEXT;
 }
 
@@ -189,12 +188,12 @@ share_pos(HybParallelScan *shared, const HybPos *pos)
 bool
 hyb_parallel_leave_early(HybScan *so, bool forward)
 {
-	HybParallelScan *shared = so->share->shared;
+	HybParallelScan *shared = so->mode.share->shared;
 	HybVersion	version;
 	HybPos	   *fence = &so->descent.fence;
 	HybSought	sought = {
 		.level = 0,
-		.pos = hyb_edge_pos(so, &so->from),
+		.pos = hyb_edge_pos(&so->keys, &so->from),
 		.backward = !forward,
 		.want_fence = true,
 		.only_fence = true
@@ -202,31 +201,31 @@ hyb_parallel_leave_early(HybScan *so, bool forward)
 
 	Assert(shared->state == HYB_PARALLEL_CLAIMED);
 	/* single keys, and the first batches of many ranges, are soon loaded */
-	if (so->point || (so->narrays > 0 && so->from.kind != HYB_EDGE_KEY))
+	if (so->keys.point || (so->keys.narrays > 0 && so->from.kind != HYB_EDGE_KEY))
 		return false;
 	hyb_version_capture(so->ix, &version);
 	if (version.levels[0].height <= 1 ||
 		!hyb_static_descend(so->ix, &version, &sought, &so->descent))
 		return false;
-	if (forward ? hyb_pos_compare(so->ix->desc, fence, &so->end) >= 0 :
-		hyb_pos_compare(so->ix->desc, fence, &so->start) <= 0)
+	if (forward ? hyb_pos_compare(so->ix->desc, fence, &so->keys.end) >= 0 :
+		hyb_pos_compare(so->ix->desc, fence, &so->keys.start) <= 0)
 		return false;
 
 	shared->kind = HYB_EDGE_KEY;
 	share_pos(shared, fence);
 	shared->cut = shared->empty = false;
-	hyb_scan_arrays_save(so, shared->elems);
+	hyb_scan_arrays_save(&so->keys, shared->elems);
 	leave_claim(shared, HYB_PARALLEL_READY);
-	hyb_edge_set_pos(&so->share->end, fence);
-	so->share->within = true;
+	hyb_edge_set_pos(&so->mode.share->end, fence);
+	so->mode.share->within = true;
 	HYB_POINT("claim-left");
 	return true;
 }
 
 void
-hyb_parallel_leave(HybScan *so, bool forward)
+hyb_parallel_leave(HybScan *so, bool forward, bool empty)
 {
-	HybParallelScan *shared = so->share->shared;
+	HybParallelScan *shared = so->mode.share->shared;
 	HybScanBatch *batch = so->batch;
 	const HybScanEdge *far = forward ? &batch->high : &batch->low;
 
@@ -234,39 +233,39 @@ hyb_parallel_leave(HybScan *so, bool forward)
 	if (far->kind == HYB_EDGE_KEY)
 		share_pos(shared, &far->pos);
 	shared->cut = !batch->dyn.complete;
-	shared->empty = hyb_batch_is_empty_range(batch);
-	memcpy(shared->elems, batch->elems, so->nprefix * sizeof(int));
-	hyb_edge_copy(&so->share->end, far);
-	so->share->within = false;
+	shared->empty = empty;
+	memcpy(shared->elems, batch->elems, so->keys.nprefix * sizeof(int));
+	hyb_edge_copy(&so->mode.share->end, far);
+	so->mode.share->within = false;
 	leave_claim(shared, HYB_PARALLEL_READY);
 }
 
 void
 hyb_parallel_done(HybScan *so)
 {
-	leave_claim(so->share->shared, HYB_PARALLEL_DONE);
+	leave_claim(so->mode.share->shared, HYB_PARALLEL_DONE);
 }
 
 const HybScanEdge *
 hyb_parallel_end(const HybScan *so)
 {
-	return so->share != NULL && so->share->within ? &so->share->end : NULL;
+	return so->mode.share != NULL && so->mode.share->within ? &so->mode.share->end : NULL;
 }
 
 void
 hyb_parallel_stay(HybScan *so)
 {
-	if (so->share != NULL)
-		so->share->within = true;
+	if (so->mode.share != NULL)
+		so->mode.share->within = true;
 }
 
 bool
 hyb_parallel_is_at_end(const HybScan *so, bool forward)
 {
-	const HybScanEdge *end = &so->share->end;
+	const HybScanEdge *end = &so->mode.share->end;
 	const HybScanEdge *far = forward ? &so->batch->high : &so->batch->low;
 
-	if (!so->share->within)
+	if (!so->mode.share->within)
 		return true;
 	Assert(far->kind != HYB_EDGE_KEY || end->kind != HYB_EDGE_KEY || !so->ix->desc->all_mem ||
 		   (forward ? hyb_pos_compare(so->ix->desc, &far->pos, &end->pos) <= 0 :

@@ -1,24 +1,40 @@
 /*
  * scan_part.c
- *		What a batch of a scan reads of one static level.
+ *		What a batch of a scan has of one static level.
  *
- * Under a leaf's share lock the items in question are found, and what the scan
- * will look at is copied: TIDs only where nobody asks for keys, a few rows, or
- * the page.
+ * scan_leaf.c fills a part from a leaf.  Here are its memory, the places of
+ * positions among its items, and the way of its items into the batch.
  *
- * Keys are asked for by scans that return or compare values, and where entries
- * of other runs have to be put among a leaf's.  Of the dynamic ones that is
- * known only when the leaf has been read: then the page is copied after all
- * (hyb_part_keep).
+ * A leaf of prefixes (docs/trie.md) tells which rows of the table a range may have,
+ * in order.  What follows the prefix in a key is not known.  Rows of the table are
+ * read
+ *
+ * - if a prefix has several entries,
+ * - if an end of the batch or an entry of another run lies within a prefix,
+ * - if the scan looks at values.
+ *
+ * The executor reads most of them a moment later.
+ *
+ * A scan with a snapshot for statements reads rows with that snapshot.  A row that it
+ * does not see has nothing to return.  A row that it sees is the entry's: if VACUUM
+ * has given the TID to another row meanwhile, the snapshot does not see that one.
+ * Scans with other snapshots keep the leaf pinned, which keeps VACUUM from that, and
+ * take the entry's key from its row, whatever their snapshot sees.  (CLUSTER's sees
+ * all row versions, and the first may have another key than the entry.)
  */
 #include "base/compat.h"
 
+#include "access/heapam.h"
+#include "access/tableam.h"
 #include "algo/bits.h"
-#include "filter/filter_use.h"
+#include "key/row_key.h"
+#include "leaf/prefixes.h"
+#include "merge/dead.h"
 #include "scan/scan.h"
+#include "store/settings.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/snapmgr.h"
+#include "utils/spccache.h"
 
 /*
  * TIDs that are read at a time, where not all of them are: the more the longer
@@ -33,23 +49,23 @@
 #define FIRST_DEAD	MAXALIGN(HYB_SCAN_FIRST_ITEMS * sizeof(bool))
 
 Size
-hyb_part_space(const HybScan *so)
+hyb_part_space(const HybIndex *ix)
 {
 	return MAXALIGN(sizeof(HybScanPart)) +
-		MAXALIGN(hyb_leaf_space(so->ix->desc)) + FIRST_TIDS + FIRST_DEAD;
+		MAXALIGN(hyb_leaf_space(ix->desc)) + FIRST_TIDS + FIRST_DEAD;
 }
 
 HybScanPart *
-hyb_part_create(HybScan *so, char *space)
+hyb_part_create(HybIndex *ix, char *space)
 {
-	HybKeyDesc *desc = so->ix->desc;
+	HybKeyDesc *desc = ix->desc;
 	char	   *p = space != NULL ? space :
-		MemoryContextAlloc(so->context, hyb_part_space(so));
+		MemoryContextAlloc(ix->context, hyb_part_space(ix));
 	HybScanPart *part = (HybScanPart *) p;
 
 	memset(part, 0, sizeof(HybScanPart));
 	p += MAXALIGN(sizeof(HybScanPart));
-	hyb_leaf_init(&part->leaf, desc, p, so->context);
+	hyb_leaf_init(&part->leaf, desc, p, ix->context);
 	p += MAXALIGN(hyb_leaf_space(desc));
 	part->tids = (ItemPointerData *) p;
 	part->dead = (bool *) (p + FIRST_TIDS);
@@ -70,10 +86,10 @@ hyb_part_finish(HybScanPart *part)
 	part->mode = HYB_STATIC_NONE;
 }
 
-/* ---- reading a leaf ---- */
+/* ---- TIDs and rows ---- */
 
 void
-hyb_part_reserve_tids(HybScan *so, HybScanPart *part, int n)
+hyb_part_reserve_tids(HybIndex *ix, HybScanPart *part, int n)
 {
 	if (n <= part->tids_alloc)
 		return;
@@ -83,14 +99,14 @@ hyb_part_reserve_tids(HybScan *so, HybScanPart *part, int n)
 		pfree(part->dead);
 	}
 	part->tids_alloc = Max(n, 64);
-	part->tids = MemoryContextAlloc(so->context,
+	part->tids = MemoryContextAlloc(ix->context,
 									part->tids_alloc * sizeof(ItemPointerData));
-	part->dead = MemoryContextAlloc(so->context,
+	part->dead = MemoryContextAlloc(ix->context,
 									part->tids_alloc * sizeof(bool));
 }
 
 void
-hyb_part_reserve_rows(HybScan *so, HybScanPart *part, int n)
+hyb_part_reserve_rows(HybIndex *ix, HybScanPart *part, int n)
 {
 	if (n <= part->rows_alloc)
 		return;
@@ -98,19 +114,18 @@ hyb_part_reserve_rows(HybScan *so, HybScanPart *part, int n)
 		pfree(part->rows);
 	part->rows = NULL;
 	part->rows_alloc = 0;
-	part->rows = MemoryContextAlloc(so->context, n * sizeof(HybScanRow));
+	part->rows = MemoryContextAlloc(ix->context, n * sizeof(HybScanRow));
 	part->rows_alloc = n;
 }
 
-/* TIDs of items [from, to), and which of them are not to be returned. */
-static void
-read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to)
+void
+hyb_part_read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to)
 {
 	HybLeaf    *leaf = &part->leaf;
 	int			n = to - from;
 	const uint8 *hints = NULL;
 
-	hyb_part_reserve_tids(so, part, n);
+	hyb_part_reserve_tids(so->ix, part, n);
 	part->tids_base = from;
 	part->tids_end = to;
 	hyb_leaf_tids(leaf, from, n, part->tids);
@@ -141,453 +156,77 @@ read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to)
 static inline void
 need_tids(HybScan *so, HybScanPart *part, int from, int to)
 {
-	if (so->hop_last >= 0 && part->mode == HYB_STATIC_PAGE &&
+	if (so->keys.hop_last >= 0 && part->mode == HYB_STATIC_PAGE &&
 		(from < part->tids_base || to > part->tids_end))
 	{
 		int			n = TIDS_AHEAD;
 
 		if (from == part->tids_end)
 			n = Min(2 * (part->tids_end - part->tids_base), TIDS_AHEAD_MAX);
-		read_tids(so, part, part->page, from,
-				  Min(Max(to, from + n), part->last));
+		hyb_part_read_tids(so, part, part->page, from,
+						   Min(Max(to, from + n), part->last));
 	}
 	Assert(from >= part->tids_base && to <= part->tids_end);
 	Assert(from >= part->first && to <= part->last);
 }
 
-/* Copy rows [row, end_row) of the open leaf one by one. */
-static void
-copy_rows(HybScan *so, HybScanPart *part, int row, int end_row)
-{
-	HybKeyDesc *desc = so->ix->desc;
-
-	hyb_part_reserve_rows(so, part, HYB_SCAN_FEW_ROWS);
-	part->nrows = 0;
-	part->rowbytes.len = 0;
-	for (; row < end_row; row++)
-	{
-		HybScanRow *dst = &part->rows[part->nrows++];
-		const HybValue *vals;
-
-		dst->off = part->rowbytes.len;
-		dst->first_item = hyb_leaf_row_start(&part->leaf, row);
-		if (so->point && desc->exact && desc->natts == desc->nkeys)
-		{
-			/* the row is what was asked for */
-			hyb_buf_append(&part->rowbytes, so->start.key, so->start.len);
-			dst->keylen = dst->len = so->start.len;
-			continue;
-		}
-		vals = hyb_leaf_row(&part->leaf, row);
-		hyb_key_join(desc, vals, desc->nkeys, &part->rowbytes);
-		dst->keylen = part->rowbytes.len - dst->off;
-		if (desc->natts > desc->nkeys)
-		{
-			/* INCLUDE columns follow: write all columns again */
-			part->rowbytes.len = dst->off;
-			hyb_key_join(desc, vals, desc->natts, &part->rowbytes);
-		}
-		dst->len = part->rowbytes.len - dst->off;
-	}
-}
-
-/* What is sought in a leaf, and the rows that were found. */
-typedef struct LeafRange
-{
-	const HybPos *pos;			/* where the batch begins */
-	const HybPos *bound;		/* its far end */
-	bool		forward;
-	bool		to_fence;		/* it goes on to the leaf's fence or beyond */
-	int			row;			/* rows [row, end_row) */
-	int			end_row;
-} LeafRange;
+/* ---- places among items ---- */
 
 /*
- * The same for a leaf that does not keep keys: whole rows, one at least.  The cut
- * lies before the keys that begin with what the row behind it holds.
+ * On which side of a position lies what begins with a prefix?  Below: -1, above: 1;
+ * 0: its keys may lie on both sides.
  */
-static void
-limit_raw_items(HybScan *so, HybScanPart *part, LeafRange *range,
-				HybScanEdge *far)
+static int
+prefix_side(const uint8 *prefix, uint32 bits, const HybPos *pos)
 {
-	HybLeaf    *leaf = &part->leaf;
-	HybPos		cut = {.tie = HYB_BEFORE};
-	int			row;
+	uint32		pos_bits = 8 * pos->len;
+	uint32		common = hyb_common_bits(prefix, bits, pos->key, pos_bits);
 
-	if (range->forward)
-	{
-		row = hyb_leaf_row_of_item(leaf, part->first + so->static_limit);
-		row = Max(row, range->row + 1);
-		if (row >= range->end_row)
-			return;
-		range->end_row = row;
-		part->last = hyb_leaf_row_start(leaf, row);
-	}
-	else
-	{
-		row = hyb_leaf_row_of_item(leaf, part->last - so->static_limit);
-		row = Min(row, range->end_row - 1);
-		if (row <= range->row)
-			return;
-		range->row = row;
-		part->first = hyb_leaf_row_start(leaf, row);
-	}
-	(void) hyb_leaf_prefix(leaf, row, &so->cut_key);
-	cut.key = so->cut_key.data;
-	cut.len = (uint16) so->cut_key.len;
-	hyb_edge_set_pos(far, &cut);
+	if (common < Min(bits, pos_bits))
+		return (prefix[common / 8] & (0x80 >> common % 8)) != 0 ? 1 : -1;
+	if (pos->tie == HYB_BEFORE &&
+		(pos_bits <= bits || hyb_only_zeros_from(pos->key, pos->len, bits)))
+		return 1;
+	if (pos->tie == HYB_AFTER && pos_bits <= bits)
+		return -1;
+	return 0;
 }
 
-/*
- * Leave out what is more than static_limit items, at the far end of the rows
- * found; `far` becomes the cut there.
- */
-static void
-limit_items(HybScan *so, HybScanPart *part, LeafRange *range, HybScanEdge *far)
+/* The same of a row with its TID. */
+static inline int
+item_side(const HybScan *so, const HybScanPart *part, const HybScanRow *row,
+		  const ItemPointerData *tid, const HybPos *pos)
 {
-	HybKeyDesc *desc = so->ix->desc;
-	HybLeaf    *leaf = &part->leaf;
-	ItemPointerData tid;
-	HybPos		cut;
-	int			item;
-	int			item_row;
+	const uint8 *key = part->rowbytes.data + row->off;
 
-	if (!hyb_leaf_keeps_keys(leaf))
-	{
-		limit_raw_items(so, part, range, far);
-		return;
-	}
-	if (range->forward)
-	{
-		part->last = part->first + so->static_limit;
-		item = part->last - 1;
-	}
-	else
-	{
-		part->first = part->last - so->static_limit;
-		item = part->first;
-	}
-	item_row = hyb_leaf_row_of_item(leaf, item);
-	if (range->forward)
-		range->end_row = item_row + 1;
-	else
-		range->row = item_row;
-
-	so->cut_key.len = 0;
-	hyb_key_join(desc, hyb_leaf_row(leaf, item_row), desc->nkeys, &so->cut_key);
-	hyb_leaf_tids(leaf, item, 1, &tid);
-	cut = hyb_pos_at(desc, so->cut_key.data, so->cut_key.len, tid);
-	if (range->forward)
-		ItemPointerInc(&cut.tid);
-	hyb_edge_set_pos(far, &cut);
+	if (row->keylen == 0)
+		return prefix_side(key, row->len, pos);
+	return hyb_pos_compare_key(so->ix->desc, key, row->keylen, tid, pos) < 0 ? -1 : 1;
 }
 
-/*
- * Do two positions enclose just what starts with certain columns?  Both ends
- * are then found in one search.
- */
-static inline bool
-is_prefix_range(const HybPos *lo, const HybPos *hi)
+static int
+resolved_place(const HybScan *so, const HybScanPart *part,
+			   const HybPos *pos, int from)
 {
-	return lo->tie == HYB_BEFORE && hi->tie == HYB_AFTER && lo->ncols > 0 &&
-		lo->ncols == hi->ncols && lo->len == hi->len &&
-		memcmp(lo->key, hi->key, lo->len) == 0;
-}
+	int			lo = from;
+	int			hi = part->last;
 
-/*
- * The same in a leaf that does not keep keys: all rows that may hold entries of
- * the range.
- */
-static void
-find_raw_items(HybScanPart *part, LeafRange *range)
-{
-	HybLeaf    *leaf = &part->leaf;
-	HybRowRange at;
-	HybRowRange end = {.lo = 0,.hi = leaf->nrows};
-
-	if (!range->to_fence && range->pos->ncols == leaf->desc->nkeys &&
-		is_prefix_range(range->forward ? range->pos : range->bound,
-						range->forward ? range->bound : range->pos))
+	Assert(part->mode == HYB_STATIC_RESOLVED && from >= part->first && from <= part->last);
+	while (lo < hi)
 	{
-		part->first = hyb_leaf_search_equal(leaf, range->pos, &range->row,
-											&range->end_row);
-		part->last = hyb_leaf_row_start(leaf, range->end_row);
-		return;
-	}
-	(void) hyb_leaf_search_rows(leaf, range->pos, &at);
-	if (!range->to_fence)
-		(void) hyb_leaf_search_rows(leaf, range->bound, &end);
-	range->row = range->forward ? at.lo : end.lo;
-	range->end_row = range->forward ? end.hi : at.hi;
-	part->first = hyb_leaf_row_start(leaf, range->row);
-	part->last = hyb_leaf_row_start(leaf, range->end_row);
-}
+		int			mid = (lo + hi) / 2;
+		int			side = item_side(so, part, &part->rows[mid], &part->tids[mid], pos);
 
-/* Find the items [first, last) of the open leaf, and their rows. */
-static void
-find_items(HybScanPart *part, LeafRange *range)
-{
-	HybLeaf    *leaf = &part->leaf;
-	const HybPos *bound = range->bound;
-
-	if (!hyb_leaf_keeps_keys(leaf))
-	{
-		find_raw_items(part, range);
-		return;
-	}
-	if (is_prefix_range(range->forward ? range->pos : bound,
-						range->forward ? bound : range->pos))
-	{
-		part->first = hyb_leaf_search_equal(leaf, range->pos, &range->row,
-											&range->end_row);
-		if (range->to_fence && range->forward)
-			range->end_row = leaf->nrows;
-		else if (range->to_fence)
-			part->first = range->row = 0;
-		part->last = hyb_leaf_row_start(leaf, range->end_row);
-	}
-	else if (!range->forward)
-	{
-		part->last = hyb_leaf_search(leaf, range->pos, &range->end_row);
-		part->first = range->row = 0;
-		if (!range->to_fence && !HYB_POS_MIN(bound))
-			part->first = hyb_leaf_search(leaf, bound, &range->row);
-	}
-	else
-	{
-		part->first = hyb_leaf_search(leaf, range->pos, &range->row);
-		part->last = leaf->nitems;
-		range->end_row = leaf->nrows;
-		if (!range->to_fence && !HYB_POS_MAX(bound))
-			part->last = hyb_leaf_search(leaf, bound, &range->end_row);
-	}
-	/* The end may lie within the posting list of a row: that row is in. */
-	if (range->end_row < leaf->nrows &&
-		hyb_leaf_row_start(leaf, range->end_row) < part->last)
-		range->end_row++;
-}
-
-/*
- * Unlock a leaf, and keep it pinned if the scan needs that: for its items, or
- * for dynamic entries that are returned with them.
- */
-static inline void
-release_leaf(const HybScan *so, HybScanPart *part, Buffer buf)
-{
-	if (so->need_pins)
-	{
-		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
-		part->pin = buf;
-	}
-	else
-		UnlockReleaseBuffer(buf);
-}
-
-/* The prefixes of rows [row, end_row) of such a leaf. */
-static void
-copy_prefixes(HybScan *so, HybScanPart *part, int row, int end_row)
-{
-	int			least = part->first;
-
-	hyb_part_reserve_rows(so, part, end_row - row);
-	part->nrows = 0;
-	part->rowbytes.len = 0;
-	for (; row < end_row; row++)
-	{
-		HybScanRow *dst = &part->rows[part->nrows++];
-
-		dst->first_item = hyb_leaf_row_start(&part->leaf, row);
-		if (unlikely(dst->first_item < least || dst->first_item >= part->last))
+		/* of prefixes that are in order hyb_part_resolve has asked the same */
+		if (unlikely(side == 0))
 			hyb_corrupted(so->ix->rel, part->block, "The rows of the leaf do not ascend.");
-		least = dst->first_item + 1;
-		dst->keylen = hyb_leaf_prefix(&part->leaf, row, &so->cut_key);
-		dst->off = part->rowbytes.len;
-		dst->len = so->cut_key.len;
-		hyb_buf_append(&part->rowbytes, so->cut_key.data, so->cut_key.len);
-	}
-}
-
-/* Of the items read, those of another key than the one sought are not returned. */
-static void
-leave_out_others(const HybScan *so, HybScanPart *part)
-{
-	uint64		hash = hyb_byte_hash(so->start.key, so->start.len);
-
-	Assert(so->point);
-
-	for (int i = part->first; i < part->last; i++)
-	{
-		bool	   *dead = &part->dead[i - part->tids_base];
-
-		*dead = (part->has_dead && *dead) || !hyb_leaf_may_have(&part->leaf, i, hash);
-	}
-	part->has_dead = true;
-}
-
-/*
- * TIDs of a leaf that does not keep keys.  Of a key that is looked up the batch may
- * begin in the middle of a row, where its entries of other runs lie among the row's
- * by TIDs.
- */
-static void
-take_raw_items(HybScan *so, HybScanPart *part, Page page, const LeafRange *range)
-{
-	part->mode = so->rechecks && so->point ? HYB_STATIC_TIDS : HYB_STATIC_RAW;
-	read_tids(so, part, page, part->first, part->last);
-	if (part->mode == HYB_STATIC_TIDS && part->last - part->first > 1)
-		leave_out_others(so, part);
-	if (part->mode == HYB_STATIC_TIDS && range->pos->tie == HYB_AT)
-	{
-		int			place = hyb_part_place(so, part, range->pos, part->first);
-
-		if (range->forward)
-			part->first = place;
+		if (side < 0)
+			lo = mid + 1;
 		else
-			part->last = place;
+			hi = mid;
 	}
-	if (part->mode == HYB_STATIC_RAW && !so->whole_leaves)
-		copy_prefixes(so, part, range->row, range->end_row);
+	return lo;
 }
-
-/*
- * Copy what the scan will look at of the items found, and let go of the leaf.
- */
-static void
-take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
-{
-	Page		page = BufferGetPage(buf);
-
-	if (!hyb_leaf_keeps_keys(&part->leaf))
-		take_raw_items(so, part, page, range);
-	/* entries of several levels have to be put among each other */
-	else if (!so->need_values && (so->point || so->batch->nparts == 1))
-	{
-		part->mode = HYB_STATIC_TIDS;
-		read_tids(so, part, page, part->first, part->last);
-	}
-	else if (range->end_row - range->row <= HYB_SCAN_FEW_ROWS)
-	{
-		part->mode = HYB_STATIC_ROWS;
-		read_tids(so, part, page, part->first, part->last);
-		copy_rows(so, part, range->row, range->end_row);
-	}
-	else
-	{
-		part->mode = HYB_STATIC_PAGE;
-		if (part->page == NULL)
-			part->page = MemoryContextAlloc(so->context, BLCKSZ);
-		memcpy(part->page, page, BLCKSZ);
-	}
-	release_leaf(so, part, buf);
-
-	if (part->mode == HYB_STATIC_PAGE)
-	{
-		hyb_leaf_open(&part->leaf, so->ix->desc, part->page, so->ix->rel,
-					  part->block);
-		part->tids_base = part->tids_end = 0;
-		if (so->hop_last < 0)
-			read_tids(so, part, part->page, part->first, part->last);
-	}
-}
-
-bool
-hyb_part_keep(HybScan *so, HybScanPart *part)
-{
-	if (part->mode != HYB_STATIC_TIDS || so->point)
-		return true;
-	if (part->page == NULL)
-		part->page = MemoryContextAlloc(so->context, BLCKSZ);
-	if (!hyb_page_copy(so->ix, part->block, part->block, HYB_PAGE_LEAF,
-					   part->stamp, part->page))
-		return false;
-	hyb_leaf_open(&part->leaf, so->ix->desc, part->page, so->ix->rel,
-				  part->block);
-	part->mode = HYB_STATIC_PAGE;
-	return true;
-}
-
-bool
-hyb_part_load(HybScan *so, const HybVersion *version, int level,
-			  const HybPos *pos, bool forward, HybScanEdge *far)
-{
-	HybScanPart *part = so->batch->parts[level];
-	HybKeyDesc *desc = so->ix->desc;
-	HybDescent *descent = &so->descent;
-	const HybPos *bound = hyb_edge_pos(so, far);
-	const HybPos *fence = &descent->fence;
-	HybSought	sought = {
-		.level = level,
-		.pos = pos,
-		.backward = !forward,
-		.want_fence = true
-	};
-	LeafRange	range = {
-		.pos = pos,
-		.bound = bound,
-		.forward = forward
-	};
-	Page		page;
-
-	part->mode = HYB_STATIC_NONE;
-	part->first = part->last = part->next = 0;
-	if (part->window != NULL)
-		part->window->n = 0;
-	if (version->levels[level].height == 0)
-		return true;
-
-	/*
-	 * Once one leaf had something, the next one, which the range goes on
-	 * into, will have too.
-	 */
-	if (hyb_filter_try_level(so->probe, level))
-		sought.bound = bound;
-	else if (!so->point)
-		sought.ahead = hyb_ahead_leaves(so, level, forward ? &so->end : &so->start);
-	if (!hyb_static_descend(so->ix, version, &sought, descent))
-		return false;
-	so->filter_checks += descent->probed;
-	so->filter_negatives += descent->skipped;
-	range.to_fence = forward ? hyb_pos_compare(desc, fence, bound) < 0 :
-		hyb_pos_compare(desc, fence, bound) > 0;
-	if (descent->skipped)
-	{
-		hyb_filter_note(so->ix, hyb_scan_asker(so), level, HYB_PROBE_NEGATIVE);
-		if (range.to_fence)
-			hyb_edge_set_pos(far, fence);
-		return true;
-	}
-
-	page = BufferGetPage(descent->buf);
-	HYB_TEST_FOR_OLD_SNAPSHOT(so->scan->xs_snapshot, so->ix->rel, page);
-	hyb_leaf_open(&part->leaf, desc, page, so->ix->rel, descent->block);
-	find_items(part, &range);
-	if (range.to_fence)
-		hyb_edge_set_pos(far, fence);
-	if (!so->point && part->last - part->first > so->static_limit)
-		limit_items(so, part, &range, far);
-
-	part->block = descent->block;
-	part->stamp = descent->stamp;
-	part->pd_lower = ((PageHeader) page)->pd_lower;
-	if (descent->probed)
-		hyb_filter_note(so->ix, hyb_scan_asker(so), level,
-						part->first < part->last ? HYB_PROBE_HIT :
-						HYB_PROBE_FALSE_POSITIVE);
-	if (part->first >= part->last)
-	{
-		part->first = part->last = 0;
-		release_leaf(so, part, descent->buf);
-	}
-	else
-	{
-		so->probe &= ~(1 << level);
-		take_items(so, part, descent->buf, &range);
-	}
-	part->next = part->first;
-	return true;
-}
-
-/* ---- items in order ---- */
 
 /* Row of an item, as HybScanItem counts it. */
 static int
@@ -628,13 +267,13 @@ hyb_part_place(HybScan *so, HybScanPart *part, const HybPos *pos, int from)
 			return part->last;
 		case HYB_STATIC_RAW:
 			/* a bitmap has no order */
-			Assert(so->whole_leaves);
+			Assert(so->mode.whole_leaves);
 			return part->last;
 		case HYB_STATIC_RESOLVED:
-			return hyb_resolved_place(so, part, pos, from);
+			return resolved_place(so, part, pos, from);
 		case HYB_STATIC_TIDS:
 			/* equal keys all: the TID decides */
-			Assert(so->point);
+			Assert(so->keys.point);
 			for (item = from; item < part->last; item++)
 			{
 				if (ItemPointerCompare(&part->tids[item - part->tids_base],
@@ -674,8 +313,8 @@ hyb_part_pos(HybScan *so, HybScanPart *part, int item, HybPos *pos,
 	keybuf->len = 0;
 	if (part->mode == HYB_STATIC_TIDS)
 	{
-		Assert(so->point);
-		hyb_buf_append(keybuf, so->start.key, so->start.len);
+		Assert(so->keys.point);
+		hyb_buf_append(keybuf, so->keys.start.key, so->keys.start.len);
 	}
 	else if (part->mode == HYB_STATIC_ROWS || part->mode == HYB_STATIC_RESOLVED)
 	{
@@ -693,8 +332,8 @@ hyb_part_pos(HybScan *so, HybScanPart *part, int item, HybPos *pos,
 }
 
 /*
- * Items [from, to) of one row, or of any where nobody looks at values; or, if
- * that is ROW_IS_ITEM, of a row each.
+ * Add items [from, to) of one row; of any, if values are not looked at; or, if row
+ * is ROW_IS_ITEM, of a row each.
  */
 #define ROW_IS_ITEM	(-1)
 
@@ -738,9 +377,9 @@ hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to)
 	if (from >= to)
 		return;
 	/* without keys, the executor looks at what rows have */
-	if (!so->need_values || part->mode == HYB_STATIC_RAW ||
+	if (!so->mode.need_values || part->mode == HYB_STATIC_RAW ||
 		part->mode == HYB_STATIC_TIDS ||
-		(so->nquals == 0 && part->mode == HYB_STATIC_PAGE &&
+		(so->keys.nquals == 0 && part->mode == HYB_STATIC_PAGE &&
 		 part->leaf.unique_rows))
 	{
 		add_batch_items(so, batch, level, from, to, ROW_IS_ITEM);
@@ -754,13 +393,13 @@ hyb_part_add(HybScan *so, HybScanBatch *batch, int level, int to)
 		if (unlikely(end <= from))
 			hyb_corrupted(so->ix->rel, part->block,
 						  "The rows of the leaf do not ascend.");
-		if (so->nquals == 0 ||
-			hyb_scan_qualifies(so, hyb_part_values(so, part, row)))
+		if (so->keys.nquals == 0 ||
+			hyb_scan_qualifies(&so->keys, hyb_part_values(so, part, row)))
 			add_batch_items(so, batch, level, from, end, row);
-		else if (so->hop_last >= 0 && part->mode == HYB_STATIC_PAGE &&
-				 --so->hop_wait < 0)
+		else if (so->keys.hop_last >= 0 && part->mode == HYB_STATIC_PAGE &&
+				 --so->mode.hop_wait < 0)
 		{
-			from = hyb_hop_rows(so, part, &row);
+			from = hyb_hop_rows(&so->keys, &so->mode, part, &row);
 			continue;
 		}
 		from = end;
@@ -778,8 +417,335 @@ hyb_part_values(HybScan *so, HybScanPart *part, int row)
 		return hyb_leaf_row(&part->leaf, row);
 	r = &part->rows[row];
 	if (hyb_key_split(so->ix->desc, part->rowbytes.data + r->off, r->len,
-					  so->ix->desc->natts, so->vals) == 0)
+					  so->ix->desc->natts, so->keys.vals) == 0)
 		hyb_corrupted(so->ix->rel, part->block,
 					  "A row of a leaf is not well formed.");
-	return so->vals;
+	return so->keys.vals;
+}
+
+/* ---- keys from the table ---- */
+
+/*
+ * An entry, in its place among the others.  row.keylen is 0 if its key is not
+ * known: then row.len is the number of bits that it begins with.
+ */
+typedef struct Resolved
+{
+	HybScanRow	row;
+	ItemPointerData tid;
+} Resolved;
+
+/* What a batch's entries have come to. */
+typedef struct Resolution
+{
+	const HybPos *lo;			/* the batch's ends */
+	const HybPos *hi;
+	Resolved   *items;			/* that lie between, with rows to be returned */
+	int			nitems;
+	int		   *dead;			/* items of the leaf that are dead to all */
+	int			ndead;
+	int			ahead;			/* pages to be asked for ahead */
+	int			asked;			/* items up to this one were */
+	bool	   *met;			/* rows that entries of other runs fall into */
+	HybDeadCheck table;			/* of scans without a snapshot for statements */
+} Resolution;
+
+/* Note the row that a position of another run's entry falls into, if any. */
+static void
+meet(const HybScanPart *part, Resolution *to, const HybPos *pos)
+{
+	int			lo = 0;
+	int			hi = part->nrows;
+
+	while (lo < hi)
+	{
+		int			mid = (lo + hi) / 2;
+		const HybScanRow *row = &part->rows[mid];
+		int			side = prefix_side(part->rowbytes.data + row->off, row->keylen, pos);
+
+		if (side == 0)
+		{
+			to->met[mid] = true;
+			return;
+		}
+		if (side < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+}
+
+static void
+meet_others(HybScan *so, HybScanBatch *batch, const HybScanPart *part, Resolution *to)
+{
+	for (int i = 0; i < batch->dyn.nitems; i++)
+	{
+		const HybDynItem *item = &batch->dyn.items[i];
+		HybPos		pos = hyb_pos_at(so->ix->desc, batch->dyn.keys.data + item->key_off,
+									 item->keylen, item->tid);
+
+		meet(part, to, &pos);
+	}
+	for (int i = 1; i < batch->nparts; i++)
+	{
+		HybScanPart *newer = batch->parts[i];
+
+		for (int item = newer->first; item < newer->last; item++)
+		{
+			HybPos		pos;
+
+			hyb_part_pos(so, newer, item, &pos, &so->fresh_key[0]);
+			meet(part, to, &pos);
+		}
+	}
+}
+
+int
+hyb_most_ahead(Relation rel)
+{
+#ifdef USE_PREFETCH
+	if (hyb_prefetch)
+		return get_tablespace_io_concurrency(rel->rd_rel->reltablespace);
+#endif
+	return 0;
+}
+
+int
+hyb_ahead_most(const HybScan *so)
+{
+	Relation	heap = so->scan->heapRelation;
+
+	if (heap == NULL || heap->rd_tableam != GetHeapamTableAmRoutine())
+		return 0;
+	return Min(hyb_most_ahead(heap), HYB_AHEAD_MAX);
+}
+
+static void
+begin_fetch(HybScan *so)
+{
+	Relation	heap = so->scan->heapRelation;
+
+	if (so->table_fetch != NULL)
+		return;
+	so->table_slot = table_slot_create(heap, NULL);
+	so->table_fetch = table_index_fetch_begin(heap);
+}
+
+void
+hyb_resolve_end(HybScan *so)
+{
+	if (so->table_fetch == NULL)
+		return;
+	table_index_fetch_end(so->table_fetch);
+	ExecDropSingleTupleTableSlot(so->table_slot);
+	so->table_fetch = NULL;
+}
+
+/* Ask for the pages of the to->ahead items behind one. */
+static void
+ask_ahead(HybScan *so, const HybScanPart *part, int item, Resolution *to)
+{
+	int			end = Min(item + to->ahead, part->last);
+
+	for (to->asked = Max(to->asked, item); to->asked < end; to->asked++)
+	{
+		const ItemPointerData *tid = &part->tids[to->asked - part->tids_base];
+
+		if (to->asked > item &&
+			ItemPointerGetBlockNumber(tid) == ItemPointerGetBlockNumber(tid - 1))
+			continue;
+		PrefetchBuffer(so->scan->heapRelation, MAIN_FORKNUM,
+					   ItemPointerGetBlockNumber(tid));
+	}
+}
+
+/* Keep an entry if it lies in the batch, as far as that is known. */
+static void
+keep(const HybScan *so, const HybScanPart *part, Resolution *to,
+	 const HybScanRow *row, const ItemPointerData *tid)
+{
+	if (item_side(so, part, row, tid, to->lo) < 0 ||
+		item_side(so, part, row, tid, to->hi) > 0)
+		return;
+	Assert(to->nitems < part->last - part->first);
+	to->items[to->nitems].row = *row;
+	to->items[to->nitems++].tid = *tid;
+}
+
+/* The key of the row that the scan's snapshot sees goes to the end of the keys. */
+static bool
+read_visible(HybScan *so, HybScanPart *part, const ItemPointerData *item_tid,
+			 bool *dead)
+{
+	ItemPointerData tid = *item_tid;
+	bool		again = false;
+
+	begin_fetch(so);
+	if (!table_index_fetch_tuple(so->table_fetch, &tid, so->scan->xs_snapshot,
+								 so->table_slot, &again, dead))
+		return false;
+	return hyb_key_of_slot(so->ix->desc, so->ix->rel, so->table_slot, &part->rowbytes);
+}
+
+/* The key of the row, if there is one. */
+static bool
+read_any(HybScan *so, HybScanPart *part, const ItemPointerData *tid,
+		 Resolution *to)
+{
+	if (to->table.heap == NULL)
+		hyb_dead_begin_open(&to->table, so->scan->heapRelation);
+	return hyb_heap_key(&to->table, so->ix, tid, &part->rowbytes) == HYB_KEY_READ;
+}
+
+/* Read the row of an item. */
+static void
+resolve(HybScan *so, HybScanPart *part, int item, Resolution *to)
+{
+	const ItemPointerData *tid = &part->tids[item - part->tids_base];
+	HybScanRow	row = {.off = part->rowbytes.len,.first_item = item};
+	bool		dead = false;
+
+	CHECK_FOR_INTERRUPTS();
+	if (to->ahead > 0)
+		ask_ahead(so, part, item, to);
+	if (IsMVCCSnapshot(so->scan->xs_snapshot) ?
+		read_visible(so, part, tid, &dead) : read_any(so, part, tid, to))
+	{
+		row.len = row.keylen = part->rowbytes.len - row.off;
+		keep(so, part, to, &row, tid);
+	}
+	else if (dead)
+	{
+		Assert(to->ndead < part->last - part->first);
+		to->dead[to->ndead++] = item;
+	}
+}
+
+typedef struct ResolvedOrder
+{
+	const HybKeyDesc *desc;
+	const uint8 *keys;
+} ResolvedOrder;
+
+static int
+compare_resolved(const void *a, const void *b, void *arg)
+{
+	const ResolvedOrder *order = arg;
+	const Resolved *x = a;
+	const Resolved *y = b;
+	int			c = hyb_key_compare(order->desc, order->keys + x->row.off, x->row.keylen,
+									order->keys + y->row.off, y->row.keylen);
+
+	return c != 0 ? c : ItemPointerCompare(unconstify(ItemPointerData *, &x->tid),
+										   unconstify(ItemPointerData *, &y->tid));
+}
+
+/*
+ * Row i of the part, whose items are [from, to).
+ */
+static void
+resolve_row(HybScan *so, HybScanPart *part, int i, Resolution *found)
+{
+	const HybKeyDesc *desc = so->ix->desc;
+	HybScanRow	row = part->rows[i];
+	const uint8 *prefix = part->rowbytes.data + row.off;
+	uint32		bits = row.keylen;
+	int			from = row.first_item;
+	int			to = i + 1 < part->nrows ? part->rows[i + 1].first_item : part->last;
+	int			before = found->nitems;
+	bool		whole = hyb_prefix_is_whole(desc, prefix, bits);
+	bool		read = !whole &&
+		(to - from > 1 || so->mode.need_values || found->met[i] ||
+		 prefix_side(prefix, bits, found->lo) == 0 ||
+		 prefix_side(prefix, bits, found->hi) == 0);
+
+	row.keylen = whole ? row.len : 0;
+	row.len = whole ? row.len : bits;
+	for (int item = from; item < to; item++)
+	{
+		if (part->has_dead && part->dead[item - part->tids_base])
+			continue;
+		row.first_item = item;
+		if (read)
+			resolve(so, part, item, found);
+		else
+			keep(so, part, found, &row, &part->tids[item - part->tids_base]);
+	}
+	if (read && found->nitems - before > 1)
+	{
+		ResolvedOrder order = {.desc = desc,.keys = part->rowbytes.data};
+
+		qsort_arg(found->items + before, found->nitems - before,
+				  sizeof(Resolved), compare_resolved, &order);
+	}
+}
+
+/* What was found becomes the part's items. */
+static void
+set_items(HybScan *so, HybScanPart *part, const Resolution *found)
+{
+	int			n = found->nitems;
+
+	hyb_part_reserve_rows(so->ix, part, n);
+	hyb_part_reserve_tids(so->ix, part, n);
+	for (int i = 0; i < n; i++)
+	{
+		part->rows[i] = found->items[i].row;
+		part->tids[i] = found->items[i].tid;
+	}
+	part->mode = HYB_STATIC_RESOLVED;
+	part->nrows = n;
+	part->first = part->next = part->tids_base = 0;
+	part->last = part->tids_end = n;
+	part->has_dead = false;
+}
+
+/* Dead entries get hints, as those that the executor finds do. */
+static void
+set_kill_hints(HybScan *so, HybScanPart *part, const Resolution *found)
+{
+	Buffer		buf = part->pin;
+
+	if (found->ndead == 0 || so->scan->xactStartedInRecovery)
+		return;
+	if (!BufferIsValid(buf))
+		buf = ReadBuffer(so->ix->rel, part->block);
+	hyb_leaf_set_hints(so->ix, buf, part->stamp, part->pd_lower, found->dead,
+					   found->ndead);
+	if (!BufferIsValid(part->pin))
+		ReleaseBuffer(buf);
+}
+
+void
+hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part)
+{
+	int			n = Max(part->last - part->first, 1);
+	Resolution	found = {
+		.lo = hyb_edge_pos(&so->keys, &batch->low),
+		.hi = hyb_edge_pos(&so->keys, &batch->high),
+		.items = palloc(n * sizeof(Resolved)),
+		.dead = palloc(n * sizeof(int)),
+		.met = palloc0(n * sizeof(bool)),
+		.ahead = n > 1 ? hyb_ahead_most(so) : 0,
+		.table = {.buf = InvalidBuffer}
+	};
+
+	HYB_ASSERT_NO_LWLOCK();
+	Assert(part->mode == HYB_STATIC_RAW && part->nrows <= n);
+	Assert(part->tids_base <= part->first && part->last <= part->tids_end);
+	if (!so->mode.need_values)
+		meet_others(so, batch, part, &found);
+	for (int i = 0; i < part->nrows; i++)
+		resolve_row(so, part, i, &found);
+	if (so->table_fetch != NULL)
+	{
+		ExecClearTuple(so->table_slot);
+		table_index_fetch_reset(so->table_fetch);
+	}
+	hyb_dead_end(&found.table);
+	set_kill_hints(so, part, &found);
+	set_items(so, part, &found);
+	pfree(found.items);
+	pfree(found.dead);
+	pfree(found.met);
 }

@@ -1,34 +1,54 @@
 /*
  * scan_range.c
- *		The ranges that a scan reads, one after the other; and its qualifiers.
+ *		The ranges that a scan reads, one after the other.
  *
- * An array with equality is an odometer wheel: its elements are visited in
+ * An array with equality is an odometer wheel.  Its elements are visited in
  * index order, the last column's fastest, and each setting is a range of its
  * own.  So the output as a whole is ordered, in both directions.
+ *
+ * Where few of the settings exist, each range is a search for nothing.  So after
+ * JUMP_AFTER empty ranges in a row the scan jumps.  It asks all runs for the
+ * first key behind the range at hand (backward: below it), and goes on with the
+ * first setting at that key or behind it.  Nothing lies in the ranges between.
+ * The scan jumps on until a jump is not worth it.
  */
 #include "base/compat.h"
 
 #include "key/key.h"
+#include "miscadmin.h"
+#include "run/run.h"
 #include "scan/scan.h"
 #include "utils/memutils.h"
 
+/* Empty ranges in a row, before a jump is tried. */
+#define JUMP_AFTER			4
+
+/*
+ * A jump to the very next setting was not worth its search.  Then more empty
+ * ranges are read before the next one, twice as many each time.
+ */
+#define JUMP_PAUSE			4
+#define JUMP_PAUSE_MAX		64
+
+/* ---- ranges ---- */
+
 /* An end of the range at a bound of the range column, or beside its NULLs. */
 static void
-set_bound(const HybScan *so, const HybScanBound *bound, bool upper,
+set_bound(const HybScanKeys *keys, const HybScanBound *bound, bool upper,
 		  HybPos *pos, HybBuf *key)
 {
-	int			n = so->nprefix;
+	int			n = keys->nprefix;
 	bool		inside = bound->set && !bound->strict;
 
-	Assert(so->has_range && n + 1 + bound->more <= so->ix->desc->nkeys);
+	Assert(keys->has_range && n + 1 + bound->more <= keys->ix->desc->nkeys);
 	Assert(bound->set || bound->more == 0);
 	key->len = 0;
-	hyb_buf_append(key, so->prefix_key.data, so->prefix_key.len);
+	hyb_buf_append(key, keys->prefix_key.data, keys->prefix_key.len);
 	if (bound->set)
-		hyb_buf_append(key, so->constants.data + bound->value.off,
+		hyb_buf_append(key, keys->constants.data + bound->value.off,
 					   bound->value.len);
 	else
-		hyb_key_encode_column(&so->ix->desc->cols[n], (Datum) 0, true, key);
+		hyb_key_encode_column(&keys->ix->desc->cols[n], (Datum) 0, true, key);
 	hyb_pos_set(pos, key, n + 1 + bound->more,
 				inside == upper ? HYB_AFTER : HYB_BEFORE);
 }
@@ -50,40 +70,40 @@ append_element(const HybColumn *col, const HybScanPrefix *prefix, HybBuf *key)
  * and from the range column.
  */
 static void
-build_range(HybScan *so)
+build_range(HybScanKeys *keys)
 {
-	HybKeyDesc *desc = so->ix->desc;
-	HybBuf	   *key = &so->prefix_key;
-	int			n = so->nprefix;
+	HybKeyDesc *desc = keys->ix->desc;
+	HybBuf	   *key = &keys->prefix_key;
+	int			n = keys->nprefix;
 
 	key->len = 0;
 	for (int i = 0; i < n; i++)
 	{
-		const HybScanPrefix *prefix = &so->prefix[i];
+		const HybScanPrefix *prefix = &keys->prefix[i];
 
 		if (prefix->array != NULL)
 			append_element(&desc->cols[i], prefix, key);
 		else
-			hyb_buf_append(key, so->constants.data + prefix->value.off,
+			hyb_buf_append(key, keys->constants.data + prefix->value.off,
 						   prefix->value.len);
 	}
-	hyb_pos_set(&so->start, key, n, HYB_BEFORE);
-	hyb_pos_set(&so->end, key, n, HYB_AFTER);
+	hyb_pos_set(&keys->start, key, n, HYB_BEFORE);
+	hyb_pos_set(&keys->end, key, n, HYB_AFTER);
 
-	if (so->has_range)
+	if (keys->has_range)
 	{
 		const HybColumn *col = &desc->cols[n];
-		const HybScanColumn *sc = &so->columns[n];
+		const HybScanColumn *sc = &keys->columns[n];
 
 		if (sc->lower.set || col->nulls_first)
-			set_bound(so, &sc->lower, false, &so->start, &so->start_key);
+			set_bound(keys, &sc->lower, false, &keys->start, &keys->start_key);
 		if (sc->upper.set || !col->nulls_first)
-			set_bound(so, &sc->upper, true, &so->end, &so->end_key);
+			set_bound(keys, &sc->upper, true, &keys->end, &keys->end_key);
 	}
 
-	so->point_hash = so->point && desc->exact ?
+	keys->point_hash = keys->point && desc->exact ?
 		hyb_key_hash(key->data, key->len) : 0;
-	Assert(!desc->all_mem || hyb_pos_compare(desc, &so->start, &so->end) <= 0);
+	Assert(!desc->all_mem || hyb_pos_compare(desc, &keys->start, &keys->end) <= 0);
 }
 
 /* ---- arrays ---- */
@@ -102,44 +122,43 @@ next_element(HybScanPrefix *prefix, bool forward)
 
 /* Start with the first elements from this column on. */
 static inline void
-first_elements(HybScan *so, int column, bool forward)
+first_elements(HybScanKeys *keys, int column, bool forward)
 {
-	for (int i = column; i < so->nprefix; i++)
+	for (int i = column; i < keys->nprefix; i++)
 	{
-		HybScanPrefix *prefix = &so->prefix[i];
+		HybScanPrefix *prefix = &keys->prefix[i];
 
 		if (prefix->array != NULL)
 			prefix->elem = forward ? 0 : prefix->array->nelems - 1;
 	}
 }
 
-/* Start with the first setting of the arrays (backward: the last). */
 void
-hyb_scan_arrays_first(HybScan *so, bool forward)
+hyb_scan_arrays_first(HybScanKeys *keys, bool forward)
 {
-	if (so->narrays > 0)
-		first_elements(so, 0, forward);
-	build_range(so);
+	if (keys->narrays > 0)
+		first_elements(keys, 0, forward);
+	build_range(keys);
 }
 
 /*
  * Go on to the next setting of the arrays (backward: the previous one).
  * Returns false, nothing changed, if there is none.
  */
-bool
-hyb_scan_arrays_next(HybScan *so, bool forward)
+static bool
+arrays_next(HybScanKeys *keys, bool forward)
 {
-	int			i = so->nprefix - 1;
+	int			i = keys->nprefix - 1;
 
-	if (so->narrays == 0)
+	if (keys->narrays == 0)
 		return false;
-	while (i >= 0 && !next_element(&so->prefix[i], forward))
+	while (i >= 0 && !next_element(&keys->prefix[i], forward))
 		i--;
 	if (i < 0)
 		return false;
-	Assert(so->prefix[i].array != NULL);
-	first_elements(so, i + 1, forward);
-	build_range(so);
+	Assert(keys->prefix[i].array != NULL);
+	first_elements(keys, i + 1, forward);
+	build_range(keys);
 	return true;
 }
 
@@ -149,17 +168,17 @@ hyb_scan_arrays_next(HybScan *so, bool forward)
  * is none.
  */
 static int
-seek_column(HybScan *so, int column, const HybValue *val, bool forward)
+seek_column(HybScanKeys *keys, int column, const HybValue *val, bool forward)
 {
-	const HybColumn *col = &so->ix->desc->cols[column];
-	HybScanPrefix *prefix = &so->prefix[column];
+	const HybColumn *col = &keys->ix->desc->cols[column];
+	HybScanPrefix *prefix = &keys->prefix[column];
 	HybValue	constant;
 	bool		equal;
 	int			cmp;
 
 	if (prefix->array == NULL)
 	{
-		hyb_constant_value(so, column, &prefix->value, &constant);
+		(void) hyb_constant_value(keys, column, &prefix->value, &constant);
 		cmp = hyb_value_compare(col, &constant, val);
 		return forward ? cmp : -cmp;
 	}
@@ -171,130 +190,192 @@ seek_column(HybScan *so, int column, const HybValue *val, bool forward)
 	return prefix->elem >= 0 && prefix->elem < prefix->array->nelems ? 1 : -1;
 }
 
-bool
-hyb_scan_arrays_seek(HybScan *so, const HybValue *vals, bool forward)
+/*
+ * Set the arrays to the first setting at or above the prefix columns of a key
+ * (backward: to the last one at or below them).  Returns false if there is none; the
+ * setting is then any.
+ */
+static bool
+arrays_seek(HybScanKeys *keys, const HybValue *vals, bool forward)
 {
 	int			i;
 	int			cmp = 0;
 
-	for (i = 0; i < so->nprefix && cmp == 0; i++)
-		cmp = seek_column(so, i, &vals[i], forward);
+	for (i = 0; i < keys->nprefix && cmp == 0; i++)
+		cmp = seek_column(keys, i, &vals[i], forward);
 
 	/* no settings with these elements are left: move the array before */
 	if (cmp < 0)
 	{
-		for (i -= 2; i >= 0 && !next_element(&so->prefix[i], forward);)
+		for (i -= 2; i >= 0 && !next_element(&keys->prefix[i], forward);)
 			i--;
 		if (i < 0)
 			return false;
 		i++;
 	}
-	first_elements(so, i, forward);
-	build_range(so);
+	first_elements(keys, i, forward);
+	build_range(keys);
 	return true;
 }
 
-/* Elements of the current setting; `elems` has one place per key column. */
 void
-hyb_scan_arrays_save(const HybScan *so, int *elems)
+hyb_scan_arrays_save(const HybScanKeys *keys, int *elems)
 {
-	if (so->narrays == 0)
+	if (keys->narrays == 0)
 		return;
-	for (int i = 0; i < so->nprefix; i++)
-		elems[i] = so->prefix[i].elem;
+	for (int i = 0; i < keys->nprefix; i++)
+		elems[i] = keys->prefix[i].elem;
 }
 
 void
-hyb_scan_arrays_restore(HybScan *so, const int *elems)
+hyb_scan_arrays_restore(HybScanKeys *keys, const int *elems)
 {
 	bool		changed = false;
 
-	if (so->narrays == 0)
+	if (keys->narrays == 0)
 		return;
-	for (int i = 0; i < so->nprefix; i++)
+	for (int i = 0; i < keys->nprefix; i++)
 	{
-		Assert(so->prefix[i].array == NULL ||
-			   (elems[i] >= 0 && elems[i] < so->prefix[i].array->nelems));
-		changed |= so->prefix[i].elem != elems[i];
-		so->prefix[i].elem = elems[i];
+		Assert(keys->prefix[i].array == NULL ||
+			   (elems[i] >= 0 && elems[i] < keys->prefix[i].array->nelems));
+		changed |= keys->prefix[i].elem != elems[i];
+		keys->prefix[i].elem = elems[i];
 	}
 	if (changed)
-		build_range(so);
+		build_range(keys);
 }
 
-/* ---- qualifiers ---- */
+/* ---- jumps ---- */
+
+/* The first key behind the range at hand; false if there is none. */
+static bool
+first_key_behind(HybScan *so, bool forward, HybBuf *key)
+{
+	HybIndex   *ix = so->ix;
+	HybPos		max = {.tie = HYB_AFTER};
+	HybPos		min = {.tie = HYB_BEFORE};
+	HybFetch	fetch = {
+		.lo = forward ? &so->keys.end : &min,
+		.hi = forward ? &max : &so->keys.start,
+		.backward = !forward,
+		.limit = 1
+	};
+	HybDynBatch batch = {0};
+	HybVersion	version;
+	bool		found;
+	bool		current;
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		hyb_version_capture(ix, &version);
+		found = false;
+		current = true;
+		for (int i = 0; i <= version.nlevels && current; i++)
+		{
+			const HybDynItem *item;
+			const uint8 *bytes;
+			int			cmp;
+
+			current = hyb_run_fetch(ix, &version,
+									i < version.nlevels ? i : HYB_RUN_DYNAMIC,
+									&fetch, &batch);
+			if (batch.nitems == 0)
+				continue;
+			item = &batch.items[0];
+			bytes = batch.keys.data + item->key_off;
+			cmp = found ? hyb_key_compare(ix->desc, bytes, item->keylen,
+										  key->data, key->len) : 0;
+			if (found && (forward ? cmp >= 0 : cmp <= 0))
+				continue;
+			found = true;
+			key->len = 0;
+			hyb_buf_append(key, bytes, item->keylen);
+		}
+	} while (!current);
+	hyb_dyn_batch_free(&batch);
+	return found;
+}
+
+/*
+ * Is the setting further on than `elems`?  *near says that only the last array
+ * has moved, by one.
+ */
+static bool
+is_further(const HybScan *so, const int *elems, bool forward, bool *near)
+{
+	int			last = so->keys.nprefix - 1;
+
+	Assert(so->keys.narrays > 0);
+	while (so->keys.prefix[last].array == NULL)
+		last--;
+	for (int i = 0; i <= last; i++)
+	{
+		int			moved = so->keys.prefix[i].elem - elems[i];
+
+		if (moved == 0)
+			continue;
+		if (!forward)
+			moved = -moved;
+		*near = i == last && moved == 1;
+		return moved > 0;
+	}
+	return false;
+}
 
 static bool
-function_qual(HybScan *so, const HybColumn *col, const HybScanQual *qual,
-			  const HybValue *val)
+jump(HybScan *so, bool forward, const int *elems)
 {
-	ScanKey		key = qual->key;
-	MemoryContext old = MemoryContextSwitchTo(so->qual_context);
-	Datum		value = hyb_value_decode(col, val);
-	bool		pass = false;
+	HybBuf		key = {0};
+	bool		more;
+	bool		near = false;
 
-	if (qual->kind == HYB_QUAL_FUNCTION)
-		pass = DatumGetBool(FunctionCall2Coll(&key->sk_func,
-											  key->sk_collation,
-											  value, key->sk_argument));
-	for (int i = 0; i < qual->nelems && !pass; i++)
-		pass = DatumGetBool(FunctionCall2Coll(&key->sk_func,
-											  key->sk_collation,
-											  value, qual->elems[i]));
-	MemoryContextSwitchTo(old);
-	return pass;
+	Assert(so->keys.narrays > 0 && !so->mode.locks && !so->ix->desc->truncated);
+	more = first_key_behind(so, forward, &key);
+	if (more)
+	{
+		if (hyb_key_split(so->ix->desc, key.data, key.len, so->keys.nprefix,
+						  so->keys.vals) == 0)
+			hyb_corrupted(so->ix->rel, HYB_METAPAGE_BLKNO,
+						  "An entry is not well formed.");
+		more = arrays_seek(&so->keys, so->keys.vals, forward);
+	}
+	hyb_buf_free(&key);
+	if (!more)
+	{
+		hyb_scan_arrays_restore(&so->keys, elems);
+		return false;
+	}
+
+	/* what comes next may have this very prefix, outside of the range */
+	if (!is_further(so, elems, forward, &near))
+	{
+		hyb_scan_arrays_restore(&so->keys, elems);
+		near = true;
+		more = arrays_next(&so->keys, forward);
+	}
+	so->mode.jumping = !near;
+	so->mode.jump_pause = near ?
+		Min(Max(so->mode.jump_pause * 2, JUMP_PAUSE), JUMP_PAUSE_MAX) : 0;
+	so->mode.empty_ranges = -so->mode.jump_pause;
+	return more;
 }
 
-/* Does a row within the range satisfy the keys? */
 bool
-hyb_scan_qualifies(HybScan *so, const HybValue *vals)
+hyb_scan_next_range(HybScan *so, bool forward, bool empty, const int *elems)
 {
-	for (int i = 0; i < so->nquals; i++)
-	{
-		const HybScanQual *qual = &so->quals[i];
-		const HybColumn *col = &so->ix->desc->cols[qual->column];
-		const HybValue *val = &vals[qual->column];
-		bool		pass = false;
+	if (so->keys.narrays == 0)
+		return false;
 
-		Assert(qual->column < so->ix->desc->nkeys);
-		if (val->isnull || qual->kind == HYB_QUAL_NULL)
-		{
-			if (val->isnull && qual->kind == HYB_QUAL_NULL)
-				continue;
-			return false;
-		}
-		switch (qual->kind)
-		{
-			case HYB_QUAL_NULL:
-				break;
-			case HYB_QUAL_NOT_NULL:
-				pass = true;
-				break;
-			case HYB_QUAL_LOWER:
-				pass = hyb_value_compare(col, val, &qual->val) >= 0;
-				break;
-			case HYB_QUAL_LOWER_STRICT:
-				pass = hyb_value_compare(col, val, &qual->val) > 0;
-				break;
-			case HYB_QUAL_UPPER:
-				pass = hyb_value_compare(col, val, &qual->val) <= 0;
-				break;
-			case HYB_QUAL_UPPER_STRICT:
-				pass = hyb_value_compare(col, val, &qual->val) < 0;
-				break;
-			case HYB_QUAL_ARRAY:
-				(void) hyb_array_search(col, qual->array, val, &pass);
-				break;
-			case HYB_QUAL_ROW:
-				pass = hyb_row_qualifies(so, qual->row, vals);
-				break;
-			case HYB_QUAL_FUNCTION:
-			case HYB_QUAL_FUNCTION_ARRAY:
-				pass = function_qual(so, col, qual, val);
-				break;
-		}
-		if (!pass)
-			return false;
-	}
-	return true;
+	/*
+	 * What comes next is not known where leaves do not keep keys; and each
+	 * range is to be locked, also those without entries.
+	 */
+	if (empty && !so->ix->desc->truncated && !so->mode.locks)
+		so->mode.empty_ranges++;
+	else
+		so->mode.empty_ranges = Min(so->mode.empty_ranges, 0);
+	if (so->mode.jumping || so->mode.empty_ranges >= JUMP_AFTER)
+		return jump(so, forward, elems);
+	return arrays_next(&so->keys, forward);
 }

@@ -2,11 +2,11 @@
  * scan_tuple.c
  *		The index tuples that an index-only scan returns.
  *
- * Where all columns have a fixed length, rows without NULLs differ in their
- * values only: the tuple is made once, and then only filled in.  Where all are
- * integers as well, the tuples of some rows of a leaf are made at a time, column
- * by column: a window.  So they are where the others are strings, which are
- * decoded to where they belong in their tuples.
+ * If all columns have a fixed length, rows without NULLs differ in their values
+ * only: the tuple is made once, and then only filled in.  If all are integers as
+ * well, the tuples of up to HYB_WINDOW_ROWS rows of a leaf are made together, column
+ * by column: a window.  There are windows of strings, too, which are decoded to
+ * where they belong in their tuples.
  */
 #include "base/compat.h"
 
@@ -21,48 +21,50 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+/* Is a value of the column a C string, or may it become longer as it is decoded? */
+static inline bool
+may_grow(const HybColumn *col)
+{
+	return col->attlen == -2 ||
+		(col->attlen == -1 && col->codec != NULL && col->codec->decode != NULL);
+}
+
 void
 hyb_tuple_init(HybScan *so)
 {
 	HybKeyDesc *desc = so->ix->desc;
+	HybScanTuples *tuples = &so->tuples;
+	bool		fixed = true;
 	Size		off = 0;
 
 	Assert(so->scan->xs_want_itup && so->scan->xs_itupdesc->natts == desc->natts);
-	so->tuple_context = AllocSetContextCreate(so->context,
-											  "hybrid scan tuple",
-											  ALLOCSET_SMALL_SIZES);
-	so->tuple_values = palloc(desc->natts * sizeof(Datum));
-	so->tuple_isnull = palloc(desc->natts * sizeof(bool));
-	so->tuple_offsets = palloc(desc->natts * sizeof(uint16));
-	so->tuple_byval = true;
-	so->tuple_ints = true;
-	so->tuple_plain = true;
-	so->tuple_long = palloc0(desc->natts * sizeof(bool));
+	tuples->context = AllocSetContextCreate(so->context, "hybrid scan tuple",
+											ALLOCSET_SMALL_SIZES);
+	tuples->values = palloc(desc->natts * sizeof(Datum));
+	tuples->isnull = palloc(desc->natts * sizeof(bool));
+	tuples->offsets = palloc(desc->natts * sizeof(uint16));
+	tuples->long_header = palloc0(desc->natts * sizeof(bool));
+	tuples->byval = tuples->ints = tuples->no_longer = true;
 	for (int i = 0; i < desc->natts; i++)
 	{
 		const HybColumn *col = &desc->cols[i];
+		bool		is_int = col->store == HYB_STORE_INT;
 
-		so->tuple_plain &= col->store == HYB_STORE_INT ? col->attbyval :
-			col->attlen != -2 &&
-			!(col->attlen == -1 && col->codec != NULL && col->codec->decode != NULL);
-	}
-	for (int i = 0; i < desc->natts; i++)
-	{
-		const HybColumn *col = &desc->cols[i];
-
-		so->tuple_byval &= col->attbyval;
-		so->tuple_ints &= col->attbyval && col->store == HYB_STORE_INT;
-		if (col->attlen <= 0)
-			return;
+		tuples->byval &= col->attbyval;
+		tuples->ints &= is_int && col->attbyval;
+		tuples->no_longer &= is_int ? col->attbyval : !may_grow(col);
+		fixed &= col->attlen > 0;
+		if (!fixed)
+			continue;
 		off = att_align_nominal(off, col->attalign);
-		so->tuple_offsets[i] = off;
+		tuples->offsets[i] = off;
 		off += col->attlen;
 	}
 	off = MAXALIGN(off + MAXALIGN(sizeof(IndexTupleData)));
-	if (off > INDEX_SIZE_MASK)
+	if (!fixed || off > INDEX_SIZE_MASK)
 		return;
-	so->fixed_tuple = palloc0(off);
-	so->fixed_tuple->t_info = off;
+	tuples->fixed = palloc0(off);
+	tuples->fixed->t_info = off;
 }
 
 /* Bytes of a long value that are enough to estimate with */
@@ -80,8 +82,8 @@ form_first_value(HybScan *so)
 	bool		isnull[INDEX_MAX_KEYS];
 
 	memset(isnull, true, sizeof(isnull));
-	isnull[0] = so->tuple_isnull[0];
-	values[0] = so->tuple_values[0];
+	isnull[0] = so->tuples.isnull[0];
+	values[0] = so->tuples.values[0];
 	if (!isnull[0] && desc->cols[0].attlen == -1)
 	{
 		struct varlena *plain = PG_DETOAST_DATUM_COPY(values[0]);
@@ -113,7 +115,7 @@ static void
 form_long_tuple(HybScan *so)
 {
 	so->scan->xs_hitup = heap_form_tuple(so->scan->xs_hitupdesc,
-										 so->tuple_values, so->tuple_isnull);
+										 so->tuples.values, so->tuples.isnull);
 	so->scan->xs_itup = IsMVCCSnapshot(so->scan->xs_snapshot) ? NULL :
 		form_first_value(so);
 }
@@ -176,15 +178,14 @@ put_value(HybScan *so, int i, const HybValue *val, char *data, char *p)
 }
 
 /*
- * The tuple that index_form_tuple would make, but that nothing is compressed in
- * it, without making Datums of what is copied anyway.  NULL if it might be too
- * long, or has a column that is a C string or becomes longer as it is decoded.
+ * Form the tuple that index_form_tuple would make, but compress nothing, and make no
+ * Datums of what is copied anyway.  Returns NULL if it might be too long.
  */
 static IndexTuple
 form_plain(HybScan *so, const HybValue *vals)
 {
 	HybKeyDesc *desc = so->ix->desc;
-	IndexTuple	tuple = so->plain_tuple;
+	IndexTuple	tuple = so->tuples.plain;
 	IndexAttributeBitMapData nulls = {{0}};
 	Size		len = MAXALIGN(sizeof(IndexTupleData) + sizeof(nulls));
 	uint16		info = 0;
@@ -195,8 +196,7 @@ form_plain(HybScan *so, const HybValue *vals)
 	{
 		const HybColumn *col = &desc->cols[i];
 
-		if (col->attlen == -2 ||
-			(col->attlen == -1 && col->codec != NULL && col->codec->decode != NULL))
+		if (may_grow(col))
 			return NULL;
 		len += MAXIMUM_ALIGNOF + VARHDRSZ +
 			(col->attlen > 0 ? col->attlen : vals[i].isnull ? 0 : vals[i].len);
@@ -210,7 +210,7 @@ form_plain(HybScan *so, const HybValue *vals)
 	if (len > INDEX_SIZE_MASK)
 		return NULL;
 	if (tuple == NULL)
-		so->plain_tuple = tuple = MemoryContextAlloc(so->context, INDEX_SIZE_MASK + 1);
+		so->tuples.plain = tuple = MemoryContextAlloc(so->context, INDEX_SIZE_MASK + 1);
 
 	data = p = (char *) tuple + IndexInfoFindDataOffset(info);
 	if ((info & INDEX_NULL_MASK) != 0)
@@ -242,15 +242,15 @@ form_one(HybScan *so, const HybScanItem *item)
 {
 	HybKeyDesc *desc = so->ix->desc;
 	const HybValue *vals = hyb_batch_values(so, so->batch, item);
-	IndexTuple	fixed = so->fixed_tuple;
+	IndexTuple	fixed = so->tuples.fixed;
 	bool		is_long = fixed == NULL && has_long(so, vals);
 	MemoryContext old;
 
 	so->scan->xs_hitup = NULL;
 	/* values passed by value take no memory */
-	if (!so->tuple_byval)
-		MemoryContextReset(so->tuple_context);
-	old = MemoryContextSwitchTo(so->tuple_context);
+	if (!so->tuples.byval)
+		MemoryContextReset(so->tuples.context);
+	old = MemoryContextSwitchTo(so->tuples.context);
 	if (fixed == NULL && !is_long)
 	{
 		so->scan->xs_itup = form_plain(so, vals);
@@ -264,16 +264,16 @@ form_one(HybScan *so, const HybScanItem *item)
 	Assert(fixed == NULL || !is_long);
 	for (int i = 0; i < desc->natts; i++)
 	{
-		so->tuple_isnull[i] = vals[i].isnull;
+		so->tuples.isnull[i] = vals[i].isnull;
 		if (vals[i].isnull)
 		{
-			so->tuple_values[i] = (Datum) 0;
+			so->tuples.values[i] = (Datum) 0;
 			fixed = NULL;
 		}
-		else if (i < desc->nkeys && so->columns[i].has_equal)
-			so->tuple_values[i] = so->columns[i].equal;
+		else if (i < desc->nkeys && so->keys.columns[i].has_equal)
+			so->tuples.values[i] = so->keys.columns[i].equal;
 		else
-			so->tuple_values[i] = hyb_value_decode(&desc->cols[i], &vals[i]);
+			so->tuples.values[i] = hyb_value_decode(&desc->cols[i], &vals[i]);
 	}
 
 	if (fixed != NULL)
@@ -283,12 +283,12 @@ form_one(HybScan *so, const HybScanItem *item)
 		for (int i = 0; i < desc->natts; i++)
 		{
 			const HybColumn *col = &desc->cols[i];
-			char	   *dst = data + so->tuple_offsets[i];
+			char	   *dst = data + so->tuples.offsets[i];
 
 			if (col->attbyval)
-				store_att_byval(dst, so->tuple_values[i], col->attlen);
+				store_att_byval(dst, so->tuples.values[i], col->attlen);
 			else
-				memcpy(dst, DatumGetPointer(so->tuple_values[i]), col->attlen);
+				memcpy(dst, DatumGetPointer(so->tuples.values[i]), col->attlen);
 		}
 		so->scan->xs_itup = fixed;
 	}
@@ -296,11 +296,11 @@ form_one(HybScan *so, const HybScanItem *item)
 		form_long_tuple(so);
 	else
 	{
-		if (so->tuple_byval)
-			MemoryContextReset(so->tuple_context);
+		if (so->tuples.byval)
+			MemoryContextReset(so->tuples.context);
 		so->scan->xs_itup = index_form_tuple(so->scan->xs_itupdesc,
-											 so->tuple_values,
-											 so->tuple_isnull);
+											 so->tuples.values,
+											 so->tuples.isnull);
 	}
 	MemoryContextSwitchTo(old);
 }
@@ -332,7 +332,7 @@ typedef struct WindowTuple
 static void
 create_window(HybScan *so, HybScanPart *part)
 {
-	Size		size = so->fixed_tuple == NULL ? 0 : IndexTupleSize(so->fixed_tuple);
+	Size		size = so->tuples.fixed == NULL ? 0 : IndexTupleSize(so->tuples.fixed);
 	HybScanWindow *w;
 
 	if (size == 0)
@@ -344,7 +344,7 @@ create_window(HybScan *so, HybScanPart *part)
 							   HYB_WINDOW_ROWS * size);
 		for (int r = 0; r < HYB_WINDOW_ROWS; r++)
 		{
-			memcpy(w->tuples + r * size, so->fixed_tuple, size);
+			memcpy(w->tuples + r * size, so->tuples.fixed, size);
 			w->off[r] = r * size;
 		}
 	}
@@ -353,8 +353,8 @@ create_window(HybScan *so, HybScanPart *part)
 }
 
 /*
- * The same of a value that is not stored as tuples have it: by a copy of it,
- * behind which it is put.
+ * Put a value that is not stored as tuples have it: it is decoded from a copy,
+ * which lies behind its place.
  */
 static char *
 put_encoded(HybScan *so, const WindowTuple *t, int i, char *p)
@@ -379,11 +379,11 @@ put_encoded(HybScan *so, const WindowTuple *t, int i, char *p)
 }
 
 /*
- * A string of a leaf behind the values before it, as put_varlena would store
- * it.  It is decoded to where it belongs if its length takes as many bytes as
- * that of the row before.  Returns the byte after it; p if it is NULL; NULL if
- * it may be a long value, there is no room, or it is damaged: then the row is
- * formed by itself, which reports it.
+ * Put a string of a leaf behind the values before it, as put_varlena would store
+ * it.  It is decoded to where it belongs if its length takes as many bytes as that
+ * of the row before.  Returns the byte after it; p if it is NULL.  Returns NULL if
+ * it may be a long value, there is no room, or it is damaged.  The row is then
+ * formed by itself, which reports damage.
  */
 static char *
 put_string(HybScan *so, const WindowTuple *t, int i, char *p)
@@ -391,7 +391,7 @@ put_string(HybScan *so, const WindowTuple *t, int i, char *p)
 	const HybColumn *col = &so->ix->desc->cols[i];
 	Form_pg_attribute att = TupleDescAttr(so->scan->xs_itupdesc, i);
 	char	   *aligned = t->data + att_align_nominal(p - t->data, att->attalign);
-	char	   *at = so->tuple_long[i] ? aligned + VARHDRSZ - 1 : p;
+	char	   *at = so->tuples.long_header[i] ? aligned + VARHDRSZ - 1 : p;
 	uint32		len;
 
 	if (col->codec != NULL || col->attlen > 0)
@@ -404,9 +404,9 @@ put_string(HybScan *so, const WindowTuple *t, int i, char *p)
 		return p;
 	if (len == 0 || *at != HYB_FLAG_VALUE || hyb_is_long(col, len - 1))
 		return NULL;
-	so->tuple_long[i] = att->attstorage == TYPSTORAGE_PLAIN ||
+	so->tuples.long_header[i] = att->attstorage == TYPSTORAGE_PLAIN ||
 		len > VARATT_SHORT_MAX;
-	if (!so->tuple_long[i])
+	if (!so->tuples.long_header[i])
 	{
 		if (at != p)
 			memmove(p, at, len);
@@ -421,9 +421,9 @@ put_string(HybScan *so, const WindowTuple *t, int i, char *p)
 }
 
 /*
- * A row's tuple, at `space`; row r of the window, of which the integers are
- * known.  Returns its length, or 0 if it has to be formed by itself.  NULLs move
- * all values: they are taken to be where the last row had some.
+ * Form the tuple of row r of the window at `space`, with its integers decoded
+ * before.  Returns its length, or 0 if it has to be formed by itself.  NULLs move
+ * all values: they are expected where the last row had some.
  */
 static Size
 form_in_window(HybScan *so, HybLeaf *leaf, int row, int r,
@@ -440,7 +440,7 @@ form_in_window(HybScan *so, HybLeaf *leaf, int row, int r,
 	/* at the second time it is known whether there are NULLs */
 	for (int tries = 0; tries < 2; tries++)
 	{
-		info = so->tuple_nulls ? INDEX_VAR_MASK | INDEX_NULL_MASK : INDEX_VAR_MASK;
+		info = so->tuples.nulls ? INDEX_VAR_MASK | INDEX_NULL_MASK : INDEX_VAR_MASK;
 		place.data = p = space + IndexInfoFindDataOffset(info);
 		has_nulls = false;
 		memset(&nulls, 0, sizeof(nulls));
@@ -464,9 +464,9 @@ form_in_window(HybScan *so, HybLeaf *leaf, int row, int r,
 			else
 				nulls.bits[i >> 3] |= 1 << (i & 7);
 		}
-		if (has_nulls == so->tuple_nulls)
+		if (has_nulls == so->tuples.nulls)
 			break;
-		so->tuple_nulls = has_nulls;
+		so->tuples.nulls = has_nulls;
 	}
 	if (has_nulls)
 		memcpy(space + sizeof(IndexTupleData), &nulls, sizeof(nulls));
@@ -494,8 +494,8 @@ form_strings(HybScan *so, HybScanPart *part, int n)
 		hyb_leaf_ints(&part->leaf, i, w->row, n, stored, ints.isnull[i]);
 		hyb_ints_decode(&desc->cols[i], stored, n, ints.values[i]);
 	}
-	MemoryContextReset(so->tuple_context);
-	old = MemoryContextSwitchTo(so->tuple_context);
+	MemoryContextReset(so->tuples.context);
+	old = MemoryContextSwitchTo(so->tuples.context);
 	/* strings are read without the row that the leaf keeps */
 	part->leaf.scratch_row = -1;
 	for (w->n = 0; w->n < n && (w->n == 0 || end - p >= WINDOW_TUPLE); w->n++)
@@ -520,7 +520,7 @@ static void
 load_window(HybScan *so, HybScanPart *part, int row)
 {
 	HybKeyDesc *desc = so->ix->desc;
-	Size		size = so->fixed_tuple == NULL ? 0 : IndexTupleSize(so->fixed_tuple);
+	Size		size = so->tuples.fixed == NULL ? 0 : IndexTupleSize(so->tuples.fixed);
 	HybScanWindow *w;
 	bool		back;
 	int			n;
@@ -532,18 +532,18 @@ load_window(HybScan *so, HybScanPart *part, int row)
 		create_window(so, part);
 	w = part->window;
 	back = w->n > 0 && row == w->row - 1;
-	n = Min(so->window_rows, back ? row + 1 : part->leaf.nrows - row);
+	n = Min(so->tuples.window_rows, back ? row + 1 : part->leaf.nrows - row);
 	w->row = back ? row + 1 - n : row;
 	Assert(n > 0 && n <= HYB_WINDOW_ROWS);
 	Assert(w->row >= 0 && w->row <= row && row < w->row + n);
 	Assert(w->row + n <= part->leaf.nrows);
-	so->window_rows = Min(2 * so->window_rows, HYB_WINDOW_ROWS);
+	so->tuples.window_rows = Min(2 * so->tuples.window_rows, HYB_WINDOW_ROWS);
 	if (size == 0)
 	{
 		form_strings(so, part, n);
 		if (row < w->row + w->n)
 			return;
-		/* there was no room for so many */
+		/* there was room for fewer rows */
 		w->row = row;
 		form_strings(so, part, 1);
 		return;
@@ -552,7 +552,7 @@ load_window(HybScan *so, HybScanPart *part, int row)
 	memset(w->isnull, 0, w->n);
 	for (int i = 0; i < desc->natts; i++)
 	{
-		Size		data = MAXALIGN(sizeof(IndexTupleData)) + so->tuple_offsets[i];
+		Size		data = MAXALIGN(sizeof(IndexTupleData)) + so->tuples.offsets[i];
 
 		hyb_leaf_ints(&part->leaf, i, w->row, w->n, ints, isnull);
 		for (int r = 0; r < w->n; r++)
@@ -576,7 +576,7 @@ window_tuple(HybScan *so, const HybScanItem *item)
 	int			r;
 
 	if (item->source < 0 || part->mode != HYB_STATIC_PAGE ||
-		(so->fixed_tuple == NULL && part->leaf.layout->string == NULL))
+		(so->tuples.fixed == NULL && part->leaf.layout->string == NULL))
 		return NULL;
 	if (w == NULL || (uint32) (item->row - w->row) >= (uint32) w->n)
 	{
@@ -593,7 +593,7 @@ window_tuple(HybScan *so, const HybScanItem *item)
 void
 hyb_tuple_form(HybScan *so, const HybScanItem *item)
 {
-	if (so->window_rows > 0)
+	if (so->tuples.window_rows > 0)
 	{
 		IndexTuple	tuple = window_tuple(so, item);
 

@@ -13,7 +13,7 @@
  * same types.
  *
  * An index all of whose families are shown so is shown as a btree: then it can
- * have row comparisons as conditions (scan_row.c, rowcompare.c), and be asked
+ * have row comparisons as conditions (scan_qual.c, rowcompare.c), and be asked
  * for the least and greatest value there is, where a histogram ends before.  Of
  * a btree the planner expects that its families are those of equivalence
  * classes, so one family that is not shown as btree's keeps the index ours.

@@ -6,7 +6,7 @@
  * (ExecIndexBuildScanKeys).  The planner, which takes our indexes for btrees
  * (family.c), makes plans with such conditions; so while the executor starts,
  * a plan has a condition for each member of a row comparison in its place, with
- * functions that tell our scan what these conditions are (scan_row.c).
+ * functions that tell our scan what these conditions are (scan_qual.c).
  *
  * Nothing but scan keys is made of these conditions: what rechecks rows and what
  * EXPLAIN shows are other lists, or the plan as it is afterwards, with the row

@@ -1,16 +1,126 @@
 /*
- * scan_array.c
- *		The elements of an array key.
+ * scan_constant.c
+ *		The constants of scan keys: where they lie among the values of a column, and
+ *		the elements of arrays.
  *
- * They are kept as values of the index column, sorted in index order, without
- * duplicates: integers as such, others encoded.  An array may have millions of
- * them, so no more is kept.
+ * A constant of another type of the operator family becomes a value of the
+ * column's type if the codec can do that (HybCodec.cast).  Otherwise the
+ * place of the constant is known roughly or not at all, and the key's own
+ * operator decides.
+ *
+ * An array keeps its elements as values of the column, sorted in index order,
+ * without duplicates: integers as such, others encoded.  An array may have
+ * millions of elements, so nothing else is kept of them.
  */
 #include "base/compat.h"
 
+#include "base/memory.h"
+#include "catalog/pg_type.h"
 #include "key/key.h"
 #include "scan/scan.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
+
+HybConstantPlace
+hyb_place_constant(const HybColumn *col, Oid subtype, Datum value,
+				   Datum *lo, Datum *hi)
+{
+	HybCast		converted = {.exact = true};
+
+	if (subtype == InvalidOid || subtype == col->opcintype)
+	{
+		*lo = *hi = value;
+		return HYB_CONSTANT_EXACT;
+	}
+	if (col->codec == NULL)
+	{
+		/* The one pair of types without a codec */
+		if (col->opcintype == TEXTOID && subtype == NAMEOID)
+		{
+			*lo = *hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
+			return HYB_CONSTANT_EXACT;
+		}
+		if (col->opcintype == NAMEOID && subtype == TEXTOID)
+		{
+			text	   *t = DatumGetTextPP(value);
+			Name		name;
+
+			/* by its collation, a longer text may lie or be anywhere */
+			if (VARSIZE_ANY_EXHDR(t) >= NAMEDATALEN)
+				return HYB_CONSTANT_UNKNOWN;
+			name = palloc0(NAMEDATALEN);
+			memcpy(NameStr(*name), VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t));
+			*lo = *hi = NameGetDatum(name);
+			return HYB_CONSTANT_EXACT;
+		}
+		return HYB_CONSTANT_UNKNOWN;
+	}
+	if (col->codec->cast == NULL ||
+		!col->codec->cast(subtype, value, &converted))
+		return HYB_CONSTANT_UNKNOWN;
+	if (converted.below_all)
+		return HYB_CONSTANT_BELOW;
+	if (converted.above_all)
+		return HYB_CONSTANT_ABOVE;
+	*lo = converted.lo;
+	*hi = converted.hi;
+	if (converted.exact)
+		return HYB_CONSTANT_EXACT;
+
+	/* Where lo and hi do not overlap the constant lies in the gap. */
+	return DatumGetInt32(FunctionCall2Coll(col->order_proc, col->collation,
+										   *lo, *hi)) < 0 ?
+		HYB_CONSTANT_BESIDE : HYB_CONSTANT_BETWEEN;
+}
+
+const uint8 *
+hyb_constant_value(const HybScanKeys *keys, int column, const HybScanConst *c,
+				   HybValue *val)
+{
+	const uint8 *p = keys->constants.data + c->off;
+
+	p = hyb_parse_column(&keys->ix->desc->cols[column], p, p + c->len, val);
+	if (p == NULL)
+		elog(ERROR, "malformed scan key constant");
+	return p;
+}
+
+int
+hyb_compare_constants(const HybScanKeys *keys, int column, const HybScanConst *a,
+					  const HybScanConst *b)
+{
+	HybValue	va;
+	HybValue	vb;
+
+	Assert(a->off + a->len <= keys->constants.len && b->off + b->len <= keys->constants.len);
+	/* both ends of an equality are one constant */
+	if (a->off == b->off)
+		return 0;
+	(void) hyb_constant_value(keys, column, a, &va);
+	(void) hyb_constant_value(keys, column, b, &vb);
+	return hyb_value_compare(&keys->ix->desc->cols[column], &va, &vb);
+}
+
+void
+hyb_tighten(HybScanKeys *keys, int column, bool upper, HybScanConst c, bool strict)
+{
+	HybScanColumn *sc = &keys->columns[column];
+	HybScanBound *bound = upper ? &sc->upper : &sc->lower;
+
+	if (bound->set)
+	{
+		int			cmp = hyb_compare_constants(keys, column, &c, &bound->value);
+
+		if ((upper ? cmp > 0 : cmp < 0) || (cmp == 0 && !strict))
+			return;
+	}
+	Assert(c.len <= HYB_MAX_CONSTANT_SIZE && bound->more == 0);
+	bound->set = true;
+	bound->strict = strict;
+	bound->value = c;
+}
+
+/* ---- arrays ---- */
 
 /* An element that is not an integer: its encoding in HybScanArray.bytes. */
 struct HybScanElement

@@ -1,34 +1,50 @@
 /*
- * scan.c
+ * index_scan.c
  *		The index scan functions of the access method.
  *
- * A scan is a sequence of ranges (scan_keys.c, scan_range.c), each read in
- * batches (scan_batch.c).  The current batch is an array of items with an
- * index; a step off either end starts a batch at that edge, in the direction
- * of the step, so that turning round in the middle needs nothing else.
+ * A scan is a sequence of ranges (scan_keys.c, scan_range.c), each read in batches
+ * (scan_batch.c).  The current batch is an array of items with an index.  A step off
+ * either end starts a batch at that edge, in the direction of the step, so turning
+ * round in the middle needs nothing else.
  *
- * Interlock with VACUUM.  An index-only scan, or a scan with a non-MVCC
- * snapshot, may return an entry only while a pin on the entry's page keeps
- * VACUUM from finishing, and the version was proven current after the pin was
- * taken: static items are covered by the batch's pin on their leaf, a dynamic
- * item's delta page is pinned when it is returned.  If the entry is dead by
- * then, it is left out; if it has moved, the batch is loaded anew at the item's
- * position.  On a standby no pin holds anything up, and each TID is checked
- * against the heap instead.
+ * Interlock with VACUUM.  An index-only scan, or a scan with a non-MVCC snapshot,
+ * may return an entry only while a pin on the entry's page keeps VACUUM from
+ * finishing.  The version must be proven current after the pin was taken.  The
+ * batch's pin on a leaf covers its items; the delta page of a dynamic item is pinned
+ * when the item is returned.  If the entry is dead by then, it is left out.  If it
+ * has moved, the batch is loaded anew at the item's position.  On a standby no pin
+ * holds anything up, and each TID is checked against the heap instead.
  *
- * Marking remembers an index into the current batch; when the scan leaves a
- * batch that holds the mark, the batch is put aside whole and comes back on
- * restore.
+ * Marking remembers an index into the current batch.  When the scan leaves a batch
+ * that holds the mark, the batch is put aside whole and comes back on restore.
+ *
+ * Bitmap scans look for entries whose rows are gone.  The executor tells an index
+ * scan which rows are dead to all, and the scan leaves hints about them.  It tells a
+ * bitmap scan nothing.  But the row versions that updates leave behind pile up below
+ * keys that bitmap scans read, too.  Then every scan of such a key visits the heap
+ * pages of old row versions.  When a page is full nbtree takes their entries out
+ * (bottom-up deletion); here entries are appended to a log, which is never full.
+ *
+ * So a bitmap scan sometimes looks at the line pointers of the entries it has found.
+ * It leaves out those that are LP_DEAD, with a hint for later scans, and merges drop
+ * them (merge/dead.c).  The executor visits the same heap pages next, so little is
+ * read that would not be read anyway.  Pruning makes the line pointers of nearly all
+ * old row versions dead where rows are updated often: the executor prunes the full
+ * pages that it visits.
  */
 #include "base/compat.h"
 
 #include "access/relscan.h"
 #include "access/tableam.h"
+#include "executor/instrument.h"
 #include "filter/filter_use.h"
+#include "merge/dead.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
+#include "scan/index_scan.h"
 #include "scan/scan.h"
+#include "shared/slot.h"
 #include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -41,9 +57,9 @@
 #define SHORT_KEY			64
 
 /*
- * The scan with its arrays, as long as the index has columns, and the first
- * space of the buffers that key processing fills while in key_context: all in
- * one chunk, since a scan is begun for every statement.
+ * One chunk has the scan, its arrays with an element for each column, and the first
+ * space of the buffers that key processing fills: a scan is begun for every
+ * statement.
  */
 static HybScan *
 create_scan(HybIndex *ix)
@@ -58,19 +74,34 @@ create_scan(HybIndex *ix)
 
 	so = palloc(zeroed + 5 * SHORT_KEY);
 	memset(so, 0, zeroed);
-	so->ix = ix;
+	so->ix = so->keys.ix = ix;
 	so->context = ix->context;
 	p = (char *) so + MAXALIGN(sizeof(HybScan));
-	so->columns = (HybScanColumn *) p;
-	so->prefix = (HybScanPrefix *) (p += columns);
-	so->vals = (HybValue *) (p += prefix);
+	so->keys.columns = (HybScanColumn *) p;
+	so->keys.prefix = (HybScanPrefix *) (p += columns);
+	so->keys.vals = (HybValue *) (p += prefix);
 	p += vals;
-	hyb_buf_init(&so->constants, p, SHORT_KEY, so->context);
-	hyb_buf_init(&so->prefix_key, p + SHORT_KEY, SHORT_KEY, so->context);
-	hyb_buf_init(&so->start_key, p + 2 * SHORT_KEY, SHORT_KEY, so->context);
-	hyb_buf_init(&so->end_key, p + 3 * SHORT_KEY, SHORT_KEY, so->context);
+	hyb_buf_init(&so->keys.constants, p, SHORT_KEY, so->context);
+	hyb_buf_init(&so->keys.prefix_key, p + SHORT_KEY, SHORT_KEY, so->context);
+	hyb_buf_init(&so->keys.start_key, p + 2 * SHORT_KEY, SHORT_KEY, so->context);
+	hyb_buf_init(&so->keys.end_key, p + 3 * SHORT_KEY, SHORT_KEY, so->context);
 	hyb_buf_init(&so->cut_key, p + 4 * SHORT_KEY, SHORT_KEY, so->context);
 	return so;
+}
+
+static void
+assert_valid(const HybScan *so)
+{
+	const HybScanMode *mode PG_USED_FOR_ASSERTS_ONLY = &so->mode;
+
+	hyb_keys_assert_valid(&so->keys);
+	Assert(so->keys.nquals == 0 || so->keys.empty || mode->need_values);
+	/* both only for the planner's look at an end of the index, on a standby */
+	Assert(!(mode->need_pins && mode->check_heap) || !IsMVCCSnapshot(so->scan->xs_snapshot));
+	Assert(!mode->rechecks || so->ix->desc->truncated);
+	Assert(!so->mark_in_batch || so->marked);
+	Assert(!so->marked || so->mark_in_batch || so->mark_batch != NULL);
+	Assert(so->mark_batch != so->batch);
 }
 
 IndexScanDesc
@@ -95,9 +126,11 @@ hyb_ambeginscan(Relation index, int nkeys, int norderbys)
 	old = MemoryContextSwitchTo(context);
 	so = create_scan(hyb_index_create_handle(index));
 	so->scan = scan;
+	so->keys.given = scan->keyData;
+	so->keys.ngiven = scan->numberOfKeys;
 	so->batch = hyb_batch_create(so);
 	so->delta_pin = InvalidBuffer;
-	hyb_ahead_init(so);
+	hyb_ahead_init(&so->mode.ahead);
 	MemoryContextSwitchTo(old);
 
 	scan->xs_itupdesc = RelationGetDescr(index);
@@ -162,30 +195,32 @@ hyb_amendscan(IndexScanDesc scan)
 static void
 begin_range(HybScan *so)
 {
+	HybScanMode *mode = &so->mode;
+
 	pgstat_count_index_scan(so->ix->rel);
 	HYB_COUNT_SEARCH(so->scan);
-	so->dyn_limit = HYB_SCAN_DYN_LIMIT;
-	so->probe = hyb_filter_try(so->ix, hyb_scan_asker(so));
-	if (so->ix->desc->truncated && !so->whole_leaves)
-		so->static_limit = HYB_SCAN_RAW_LIMIT;
+	mode->dyn_limit = HYB_SCAN_DYN_LIMIT;
+	mode->probe = hyb_filter_try(so->ix, hyb_scan_asker(&so->keys));
+	if (so->ix->desc->truncated && !mode->whole_leaves)
+		mode->static_limit = HYB_SCAN_RAW_LIMIT;
 	else
-		so->static_limit = so->whole_leaves || so->hop_last >= 0 ?
+		mode->static_limit = mode->whole_leaves || so->keys.hop_last >= 0 ?
 			HYB_LEAF_MAX_ITEMS : HYB_SCAN_STATIC_LIMIT;
 }
 
 /*
- * Over what the keys exclude, to where the next batch is to start.  If that is
- * beyond where the last one, `cut` short, could have got to, no more dynamic
- * entries are to be read for the next one than for the first.
+ * Hop over what the keys exclude, to where the next batch is to start.  If the last
+ * batch was cut short and the scan hops, the next one reads as few dynamic entries
+ * as a first one.
  */
 static inline void
 hop(HybScan *so, bool forward, bool cut)
 {
-	if (so->hop_last < 0 || !hyb_hop_edge(so, &so->from, forward))
+	if (so->keys.hop_last < 0 || !hyb_hop_edge(&so->keys, &so->from, forward))
 		return;
 	HYB_COUNT_SEARCH(so->scan);
 	if (cut)
-		so->dyn_limit = HYB_SCAN_DYN_LIMIT;
+		so->mode.dyn_limit = HYB_SCAN_DYN_LIMIT;
 }
 
 /*
@@ -196,7 +231,7 @@ static void
 leave_batch(HybScan *so)
 {
 	release_delta_pin(so);
-	hyb_ahead_new_batch(so);
+	hyb_ahead_new_batch(&so->mode.ahead);
 	if (so->marked && so->mark_in_batch)
 	{
 		HybScanBatch *spare = so->mark_batch;
@@ -222,9 +257,9 @@ set_first_edge(HybScan *so, bool forward)
 }
 
 /*
- * From so->from, where a batch ended, `cut` short, or empty as a whole range,
- * the one of elems, on to where the next one begins.  Returns false if there is
- * none.
+ * Move so->from, where a batch ended, to where the next one begins.  `cut`: the batch
+ * was cut short; `empty`: it was a whole range, that of elems, and had nothing.
+ * Returns false if there is no next one.
  */
 static bool
 next_place(HybScan *so, bool forward, bool cut, bool empty, const int *elems)
@@ -252,11 +287,11 @@ stay_at_end(HybScan *so, bool forward)
 	Assert(batch->nitems == 0 && batch->nkilled == 0);
 	hyb_edge_set(&batch->low, last);
 	hyb_edge_set(&batch->high, last);
-	hyb_scan_arrays_save(so, batch->elems);
+	hyb_scan_arrays_save(&so->keys, batch->elems);
 	batch->current = forward ? -1 : 0;
 }
 
-/* Load the next batch of a parallel scan that nobody else has claimed. */
+/* Claim and load the next batch of a parallel scan. */
 static bool
 next_claimed_batch(HybScan *so, bool forward)
 {
@@ -279,82 +314,82 @@ next_claimed_batch(HybScan *so, bool forward)
 			return false;
 	}
 	if (hyb_parallel_leave_early(so, forward))
-		hyb_batch_load(so, forward);
+		hyb_batch_load(so, forward, hyb_parallel_end(so));
 	else
 	{
-		hyb_batch_load(so, forward);
-		hyb_parallel_leave(so, forward);
+		hyb_batch_load(so, forward, hyb_parallel_end(so));
+		hyb_parallel_leave(so, forward, hyb_batch_is_empty_range(so->batch));
 	}
 	return true;
 }
 
 /*
- * Process the keys and load the first batch.  Returns false if the keys
- * contradict each other, or others have claimed all there is.
+ * Process the keys and load the first batch.  Returns false if the keys contradict
+ * each other, or other processes have claimed all there is.
  */
 static bool
 start_scan(HybScan *so, bool forward)
 {
 	IndexScanDesc scan = so->scan;
+	HybScanKeys *keys = &so->keys;
+	HybScanMode *mode = &so->mode;
 	bool		mvcc;
 
-	hyb_scan_preprocess(so);
+	hyb_scan_preprocess(keys);
 	so->started = true;
-	so->need_values = scan->xs_want_itup || so->nquals > 0;
-	so->locks = hyb_scan_locks(so);
+	mode->need_values = scan->xs_want_itup || keys->nquals > 0;
+	mode->locks = hyb_scan_locks(so);
 
 	/*
-	 * Recovery may have let VACUUM's changes in whatever a pin said.
-	 * Estimates of the planner, which have another kind of snapshot, do with
-	 * the pin.
+	 * In recovery a pin keeps no change of VACUUM out.  Estimates of the
+	 * planner, which have another kind of snapshot, do with the pin.
 	 */
 	mvcc = scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot);
-	so->check_heap = mvcc && scan->xs_want_itup && scan->xactStartedInRecovery;
-	so->need_pins = !mvcc || (scan->xs_want_itup && !so->check_heap);
+	mode->check_heap = mvcc && scan->xs_want_itup && scan->xactStartedInRecovery;
+	mode->need_pins = !mvcc || (scan->xs_want_itup && !mode->check_heap);
 
 	/*
-	 * Who looks keys up with a snapshot for statements gets the rows that may
-	 * have them, and compares; so do bitmap scans.  Others cannot, nor can
-	 * who looks for several keys, of which one row may be taken for another
-	 * one.
+	 * The executor compares the rows that a look-up with a snapshot for
+	 * statements or a bitmap scan returns.  Other scans return only rows that
+	 * have the keys.  So do look-ups of several keys, since a row might be
+	 * returned for two of them.
 	 */
-	so->rechecks = so->ix->desc->truncated &&
-		(so->whole_leaves ||
-		 (so->point && so->narrays == 0 && !so->need_values && !so->need_pins));
-	if (so->empty)
+	mode->rechecks = so->ix->desc->truncated &&
+		(mode->whole_leaves ||
+		 (keys->point && keys->narrays == 0 && !mode->need_values && !mode->need_pins));
+	if (keys->empty)
 		return false;
 
 	/* contexts that not every scan needs */
-	if (so->nquals > 0 && so->qual_context == NULL)
-		so->qual_context = AllocSetContextCreate(so->context,
-												 "hybrid scan qualifiers",
-												 ALLOCSET_SMALL_SIZES);
-	if (scan->xs_want_itup && so->tuple_context == NULL)
+	if (keys->nquals > 0 && keys->qual_context == NULL)
+		keys->qual_context = AllocSetContextCreate(so->context,
+												   "hybrid scan qualifiers",
+												   ALLOCSET_SMALL_SIZES);
+	if (scan->xs_want_itup && so->tuples.context == NULL)
 		hyb_tuple_init(so);
-	so->window_rows = scan->xs_want_itup && so->nquals == 0 &&
-		(so->fixed_tuple != NULL ? so->tuple_ints : so->tuple_plain) ?
+	so->tuples.window_rows = scan->xs_want_itup && keys->nquals == 0 &&
+		(so->tuples.fixed != NULL ? so->tuples.ints : so->tuples.no_longer) ?
 		HYB_WINDOW_FIRST : 0;
 
 	hyb_ahead_begin(so, forward);
-	hyb_scan_arrays_first(so, forward);
-	hyb_scan_assert_valid(so);
-	so->empty_ranges = 0;
-	so->jump_pause = 0;
-	so->jumping = false;
-	so->hop_pause = so->hop_wait = 0;
+	hyb_scan_arrays_first(keys, forward);
+	assert_valid(so);
+	mode->empty_ranges = 0;
+	mode->jump_pause = 0;
+	mode->jumping = false;
+	mode->hop_pause = mode->hop_wait = 0;
 	begin_range(so);
 	hyb_parallel_begin(so);
-	if (so->share != NULL)
+	if (mode->share != NULL)
 		return next_claimed_batch(so, forward);
 	set_first_edge(so, forward);
-	hyb_batch_load(so, forward);
+	hyb_batch_load(so, forward, hyb_parallel_end(so));
 	return true;
 }
 
 /*
- * Load the batch that follows the current one, whatever it holds.  Returns
- * false at the end of the last range; the scan then stays there, so that it
- * can turn round.
+ * Load the batch that follows the current one.  Returns false at the end of the last
+ * range; the scan then stays there, so that it can turn round.
  */
 static bool
 next_batch(HybScan *so, bool forward)
@@ -363,7 +398,7 @@ next_batch(HybScan *so, bool forward)
 	bool		cut = !batch->dyn.complete;
 	bool		empty = hyb_batch_is_empty_range(batch);
 
-	if (so->share != NULL && hyb_parallel_is_at_end(so, forward))
+	if (so->mode.share != NULL && hyb_parallel_is_at_end(so, forward))
 		return next_claimed_batch(so, forward);
 	hyb_edge_copy(&so->from, forward ? &batch->high : &batch->low);
 	leave_batch(so);
@@ -372,7 +407,7 @@ next_batch(HybScan *so, bool forward)
 		stay_at_end(so, forward);
 		return false;
 	}
-	hyb_batch_load(so, forward);
+	hyb_batch_load(so, forward, hyb_parallel_end(so));
 	return true;
 }
 
@@ -384,7 +419,7 @@ reload_at_item(HybScan *so, bool forward)
 	const HybDynItem *entry;
 	HybPos		pos;
 
-	Assert(so->need_pins && !batch->dyn_held);
+	Assert(so->mode.need_pins && !batch->dyn_held);
 	entry = hyb_batch_dyn_item(batch, &batch->items[batch->current]);
 	pos = hyb_pos_at(so->ix->desc, batch->dyn.keys.data + entry->key_off,
 					 entry->keylen, entry->tid);
@@ -393,7 +428,7 @@ reload_at_item(HybScan *so, bool forward)
 	hyb_edge_set_pos(&so->from, &pos);
 	leave_batch(so);
 	hyb_parallel_stay(so);
-	hyb_batch_load(so, forward);
+	hyb_batch_load(so, forward, hyb_parallel_end(so));
 }
 
 /* ---- returning items ---- */
@@ -414,7 +449,7 @@ return_item(HybScan *so)
 
 	Assert(so->batch->current >= 0 && so->batch->current < so->batch->nitems);
 	Assert(ItemPointerIsValid(unconstify(ItemPointerData *, &item->tid)) || hyb_is_damaged());
-	if (so->need_pins)
+	if (so->mode.need_pins)
 	{
 		if (item->source < 0 && !so->batch->dyn_held)
 		{
@@ -435,7 +470,7 @@ return_item(HybScan *so)
 					BufferIsValid(so->batch->parts[item->part]->pin)));
 		}
 	}
-	else if (so->check_heap)
+	else if (so->mode.check_heap)
 	{
 		ItemPointerData tid = item->tid;
 
@@ -446,7 +481,7 @@ return_item(HybScan *so)
 	}
 
 	scan->xs_heaptid = item->tid;
-	scan->xs_recheck = so->rechecks;
+	scan->xs_recheck = so->mode.rechecks;
 	if (scan->xs_want_itup)
 		hyb_tuple_form(so, item);
 	return HYB_RETURN_ITEM;
@@ -462,6 +497,15 @@ kill_current(HybScan *so)
 		hyb_batch_kill(batch, batch->current);
 }
 
+/* The scan has come to the batch's current item: ask for what follows. */
+static inline void
+look_ahead(HybScan *so, bool forward)
+{
+	so->mode.ahead.returned++;
+	if (unlikely(so->mode.ahead.wait-- <= 0))
+		hyb_ahead_look(so, forward);
+}
+
 bool
 hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 {
@@ -472,7 +516,7 @@ hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 
 	if (!so->started)
 		found = start_scan(so, forward);
-	else if (so->empty)
+	else if (so->keys.empty)
 		found = false;
 	else if (scan->kill_prior_tuple)
 		kill_current(so);
@@ -492,7 +536,7 @@ hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 			continue;
 		}
 		batch->current = next;
-		hyb_ahead(so, forward);
+		look_ahead(so, forward);
 		result = return_item(so);
 		if (result == HYB_RETURN_ITEM)
 			break;
@@ -502,6 +546,125 @@ hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 
 	MemoryContextSwitchTo(old);
 	return found;
+}
+
+/* ---- bitmap scans ---- */
+
+/* What a bitmap scan that looks for dead entries has found. */
+typedef struct DeadLook
+{
+	int64		looked;			/* entries looked at, */
+	int64		dead;			/* and those of them that are dead */
+	int			skip;			/* passed over after the last ones */
+	int			pass;			/* yet to be passed over, in the next batch */
+} DeadLook;
+
+/* Entries that are looked at together. */
+#define DEAD_BATCH		128
+
+/*
+ * Where looking is worth it, a backend looks in each scan of the index; where it
+ * is not, more and more seldom.
+ */
+#define MAX_INTERVAL	32
+
+/* What a backend has found out about an index. */
+typedef struct DeadHabit
+{
+	uint8		turn;			/* scans since the last one that looked */
+	uint8		interval;		/* of them between two that look */
+} DeadHabit;
+
+static HybSlotPiece habit_piece = {.size = sizeof(DeadHabit)};
+
+void
+hyb_scan_dead_init(void)
+{
+	hyb_slot_add_piece(&habit_piece);
+}
+
+/* Does this scan look for dead entries?  Then *look is set up. */
+static bool
+looks_for_dead(const HybScan *so, DeadLook *look)
+{
+	DeadHabit  *habit;
+
+	/* hints are for scans that heed them, and there are none in recovery */
+	if (!so->scan->ignore_killed_tuples)
+		return false;
+	habit = hyb_slot_piece(so->ix, &habit_piece);
+	if (habit->turn < habit->interval)
+	{
+		habit->turn++;
+		return false;
+	}
+	habit->turn = 0;
+	memset(look, 0, sizeof(DeadLook));
+	return true;
+}
+
+/* Where a scan begins to look in its first batch: not always at the same place. */
+static int
+first_look(int nitems)
+{
+	static uint32 turn = 0;
+
+	if (nitems <= DEAD_BATCH)
+		return 0;
+	turn = (turn + DEAD_BATCH) % nitems;
+	return turn;
+}
+
+/* Find dead entries of the batch.  Returns false if the scan is to look no more. */
+static bool
+find_dead(HybScan *so, DeadLook *look)
+{
+	HybScanBatch *batch = so->batch;
+	HybDeadCheck check;
+	int64		read = pgBufferUsage.shared_blks_read;
+	bool		cached = true;
+	int			i = look->pass;
+
+	Assert(batch->nkilled == 0);
+	if (look->looked == 0 && look->pass == 0)
+		i = first_look(batch->nitems);
+	hyb_dead_begin(&check, so->ix->rel);
+	while (i < batch->nitems && cached)
+	{
+		int			n = Min(DEAD_BATCH, batch->nitems - i);
+		int			before = batch->nkilled;
+
+		for (int end = i + n; i < end && cached; i++)
+		{
+			if (hyb_dead_tid(&check, &batch->items[i].tid))
+				hyb_batch_kill(batch, i);
+			look->looked++;
+			/* a scan of several indexes may need few of these pages */
+			cached = pgBufferUsage.shared_blks_read == read;
+		}
+		look->skip = hyb_dead_skip(batch->nkilled - before, n, DEAD_BATCH, look->skip);
+		i += look->skip;
+	}
+	hyb_dead_end(&check);
+	Assert(look->skip >= 0 && batch->nkilled <= batch->nitems);
+	look->pass = Max(i - batch->nitems, 0);
+	look->dead += batch->nkilled;
+	return cached;
+}
+
+/* Note at the end whether looking was worth it. */
+static void
+note_look(const HybScan *so, const DeadLook *look)
+{
+	DeadHabit  *habit = hyb_slot_piece(so->ix, &habit_piece);
+
+	Assert(look->dead <= look->looked);
+	if (look->looked == 0)
+		return;
+	if (look->dead * HYB_DEAD_WORTH_IT >= look->looked)
+		habit->interval /= 4;
+	else
+		habit->interval = Min(Max(habit->interval, 1) * 2, MAX_INTERVAL);
 }
 
 /* The TIDs of a batch, but for those found dead; returns how many. */
@@ -537,15 +700,15 @@ hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
 	HybScan    *so = (HybScan *) scan->opaque;
 	MemoryContext old = MemoryContextSwitchTo(so->context);
-	HybScanLook look;
-	bool		looks = hyb_scan_looks(so, &look);
+	DeadLook	look;
+	bool		looks = looks_for_dead(so, &look);
 	bool		looking = looks;
 	int64		total = 0;
 	bool		found;
 
 	/* the server begins a scan for one of both */
-	Assert(!so->started || so->whole_leaves);
-	so->whole_leaves = true;
+	Assert(!so->started || so->mode.whole_leaves);
+	so->mode.whole_leaves = true;
 	found = start_scan(so, true);
 
 	/* The heap is read after the scan, under an MVCC snapshot. */
@@ -556,12 +719,12 @@ hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 		HybScanBatch *batch = so->batch;
 
 		if (looking && batch->nitems > 0)
-			looking = hyb_scan_find_dead(so, &look);
-		total += add_to_bitmap(batch, tbm, so->rechecks);
+			looking = find_dead(so, &look);
+		total += add_to_bitmap(batch, tbm, so->mode.rechecks);
 		found = next_batch(so, true);
 	}
 	if (looks)
-		hyb_scan_looked(so, &look);
+		note_look(so, &look);
 
 	MemoryContextSwitchTo(old);
 	return total;
@@ -575,7 +738,7 @@ hyb_ammarkpos(IndexScanDesc scan)
 	HybScan    *so = (HybScan *) scan->opaque;
 
 	drop_mark(so);
-	if (!so->started || so->empty)
+	if (!so->started || so->keys.empty)
 		return;
 	so->marked = true;
 	so->mark_in_batch = true;
@@ -595,15 +758,15 @@ hyb_amrestrpos(IndexScanDesc scan)
 		HybScanBatch *batch = so->batch;
 
 		hyb_batch_finish(so, batch);
-		hyb_ahead_new_batch(so);
+		hyb_ahead_new_batch(&so->mode.ahead);
 		so->batch = so->mark_batch;
 		so->mark_batch = batch;
 		so->mark_in_batch = true;
-		hyb_scan_arrays_restore(so, so->batch->elems);
+		hyb_scan_arrays_restore(&so->keys, so->batch->elems);
 	}
 	so->batch->current = so->mark_current;
 	Assert(so->mark_current >= -1 && so->mark_current <= so->batch->nitems);
-	hyb_scan_assert_valid(so);
+	assert_valid(so);
 }
 
 /* Where keys are stored exactly every column can be returned. */
