@@ -2,57 +2,48 @@
  * check.c
  *		hybrid_index_check: every structural invariant of an index.
  *
- * The check holds the merge lock for short units of work only, so that
- * merges, VACUUM and inserters that have to merge wait for a unit at most:
+ * The check holds the merge lock for short units of work only, so merges, VACUUM and
+ * inserters that have to merge wait for a unit at most:
  *
- * - The first unit takes a survey of the metapage and the free list, and goes
- *   over all internal nodes, the links of the delta log and the dictionary.
- *   So every block is accounted for at one moment, in time proportional to
- *   the number of nodes and delta pages.
- * - Without the lock, the entries of the delta pages of the survey are read.
- *   If a page is not what it was, its generation has been merged.
- * - Then units of some leaves each walk the key range, as a scan does: each
- *   takes up the version that is current then at the position that the one
- *   before has reached, and compares leaves and the entries of newer runs up to
- *   their fences.  An entry that lives all the time is met exactly once, since
- *   at each moment it is in one place, and both places of a position are
- *   looked at in one unit.
- * - At last, units of a delta page each ask for the entries that the survey's
- *   log has and the trees did not return: they are dead by now, or have been
- *   merged and are in the static stage.
+ * - The first unit takes a survey of the metapage and the free list.  It goes over
+ *   all internal nodes, the links of the delta log and the dictionary.  So every
+ *   block is accounted for at one moment, in time proportional to the number of
+ *   nodes and delta pages.
+ * - Without the lock, the entries of the delta pages of the survey are read.  If a
+ *   page is not what it was, its generation has been merged.
+ * - Then units of some leaves each walk the key range, as a scan does.  A unit takes
+ *   the current version and goes on at the position that the unit before has
+ *   reached.  It compares leaves and the entries of newer runs up to their fences.
+ *   An entry that lives all the time is met exactly once: at each moment it is in
+ *   one place, and one unit looks at both places of a position.
+ * - At last, units of a delta page each ask for the entries that the survey's log has
+ *   and the trees did not return.  They are dead by now, or merged into the static
+ *   stage.
  *
- * Within a unit the tree, the generations and the free blocks stand still but
- * for what insertions do: they append to the active generation and take free
- * blocks for it.  VACUUM may set tombstones and dead flags, but not finish: so
- * no heap TID of an entry that is live when a unit begins can be used again
- * before it ends.
+ * Within a unit the tree, the generations and the free blocks stand still, but for
+ * what insertions do: they append to the active generation and take free blocks for
+ * it.  VACUUM may set tombstones and dead flags, but not finish.  So the heap TID of
+ * an entry that is live when a unit begins cannot be used again before it ends.
  *
- * Totals over all leaves are compared with the metapage only if no merge step
- * came in between.
+ * Totals over all leaves are compared with the metapage only if no merge step came in
+ * between.
  *
- * In recovery nothing keeps the index still.  A finding counts there only if
- * no WAL was replayed while the check ran; otherwise the check is done again.
+ * In recovery nothing keeps the index still.  A finding counts there only if no WAL
+ * was replayed while the check ran; otherwise the check is done again.
  *
- * The comparison of table and index is in check_heap.c.
+ * The comparison of table and index is in check_table.c.
  */
 #include "base/compat.h"
 
 #include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "access/xlogrecovery.h"
-#include "catalog/index.h"
 #include "check/check.h"
-#include "log/dynamic.h"
-#include "merge/merge.h"
 #include "miscadmin.h"
 #include "server/validate.h"
 #include "sql/inspect.h"
 #include "storage/bufmgr.h"
-#include "storage/procarray.h"
 #include "store/dictionary.h"
 #include "store/handle.h"
 #include "store/meta.h"
@@ -65,182 +56,6 @@ PG_FUNCTION_INFO_V1(hybrid_index_check);
 
 /* How often an index is checked in recovery until replay lets it be. */
 #define RECOVERY_TRIES		5
-
-static const char *const use_names[] = {
-	"nothing", "the metapage", "a free block", "an internal node", "a leaf",
-	"a delta page", "a dictionary page", "a filter page"
-};
-
-void
-hyb_check_fail(HybCheck *check, BlockNumber blkno, const char *format,...)
-{
-	StringInfoData detail;
-
-	initStringInfo(&detail);
-	for (;;)
-	{
-		va_list		args;
-		int			needed;
-
-		va_start(args, format);
-		needed = appendStringInfoVA(&detail, format, args);
-		va_end(args);
-		if (needed == 0)
-			break;
-		enlargeStringInfo(&detail, needed);
-	}
-
-	hyb_corrupted(check->ix->rel, blkno, detail.data);
-}
-
-void
-hyb_check_lock(HybCheck *check)
-{
-	CHECK_FOR_INTERRUPTS();
-	Assert(!check->locked);
-	check->locked = !RecoveryInProgress();
-	if (check->locked)
-		(void) hyb_merge_lock(check->ix->rel, true);
-	hyb_version_capture(check->ix, check->version);
-}
-
-void
-hyb_check_unlock(HybCheck *check)
-{
-	Assert(check->locked != RecoveryInProgress() || !check->locked);
-	if (check->locked)
-		hyb_merge_unlock(check->ix->rel);
-	check->locked = false;
-}
-
-void
-hyb_check_claim(HybCheck *check, BlockNumber block, HybBlockUse use,
-				BlockNumber from)
-{
-	if (block == InvalidBlockNumber || block >= check->survey.nblocks)
-		hyb_check_fail(check, from,
-					   "It points to block %u as %s, outside the index of %u blocks.",
-					   block, use_names[use], check->survey.nblocks);
-	if (check->use[block] != HYB_USE_NONE)
-		hyb_check_fail(check, from,
-					   "It points to block %u as %s, but that is %s already.",
-					   block, use_names[use], use_names[check->use[block]]);
-	Assert(use > HYB_USE_NONE && (Size) use < lengthof(use_names));
-	check->use[block] = use;
-}
-
-void
-hyb_check_copy(HybCheck *check, const HybCheckPage *to, HybPageKind kind,
-			   char *copy)
-{
-	HybPageOpaque *opaque;
-
-	CHECK_FOR_INTERRUPTS();
-	(void) hyb_page_copy(check->ix, to->block, to->from, kind, to->stamp, copy);
-	opaque = hyb_page_opaque((Page) copy);
-	if (opaque->kind != kind)
-		hyb_check_fail(check, to->block,
-					   "Block %u points to it as a page of kind %d, but it is of kind %d.",
-					   to->from, kind, opaque->kind);
-	if (opaque->stamp != to->stamp)
-		hyb_check_fail(check, to->block,
-					   "Block %u expects stamp " UINT64_FORMAT ", but it has stamp " UINT64_FORMAT ".",
-					   to->from, to->stamp, opaque->stamp);
-	if (opaque->level != to->level)
-		hyb_check_fail(check, to->block,
-					   "Block %u expects level %d, but it has level %d.",
-					   to->from, to->level, opaque->level);
-}
-
-uint32
-hyb_check_entry(HybCheck *check, BlockNumber blkno, int position,
-				const uint8 *entry, uint32 len, const ItemPointerData *tid)
-{
-	const HybKeyDesc *desc = check->ix->desc;
-	HybValue	vals[INDEX_MAX_KEYS];
-	uint32		keylen;
-
-	if (len == 0 || len > HYB_MAX_ENTRY_SIZE)
-		hyb_check_fail(check, blkno, "The entry at position %d has length %u.",
-					   position, len);
-	if (hyb_key_split(desc, entry, len, desc->natts, vals) != len)
-		hyb_check_fail(check, blkno, "The entry at position %d is malformed.",
-					   position);
-	keylen = hyb_key_length(desc, entry, len);
-	if (keylen == 0 || keylen > len)
-		hyb_check_fail(check, blkno, "The key at position %d is malformed.",
-					   position);
-	if (!ItemPointerIsValid(unconstify(ItemPointerData *, tid)))
-		hyb_check_fail(check, blkno, "The heap TID at position %d is invalid.",
-					   position);
-	return keylen;
-}
-
-void
-hyb_check_position(HybCheck *check, BlockNumber blkno, int position,
-				   const HybPos *pos)
-{
-	const HybKeyDesc *desc = check->ix->desc;
-	HybValue	vals[INDEX_MAX_KEYS];
-	bool		good;
-
-	good = pos->tie >= HYB_BEFORE && pos->tie <= HYB_AFTER &&
-		pos->len <= HYB_MAX_ENTRY_SIZE && pos->ncols <= desc->nkeys;
-	if (good && pos->ncols > 0)
-		good = hyb_key_split(desc, pos->key, pos->len, pos->ncols, vals) == pos->len;
-	else if (good && pos->len > 0)
-		good = desc->all_mem;
-	/* the TID may be one below a real one, with offset 0 */
-	if (good && pos->tie == HYB_AT)
-		good = pos->ncols == desc->nkeys &&
-			BlockNumberIsValid(ItemPointerGetBlockNumberNoCheck(&pos->tid));
-	if (!good)
-		hyb_check_fail(check, blkno, "The separator at position %d is malformed.",
-					   position);
-}
-
-/*
- * Was the insertion of a tuple aborted?  A merge went by the tuple's hint bit,
- * which a crash may have undone, and which a standby need not have.
- */
-static bool
-insertion_aborted(HeapTupleHeader tuple)
-{
-	TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple);
-
-	if (HeapTupleHeaderXminCommitted(tuple))
-		return false;
-	return HeapTupleHeaderXminInvalid(tuple) ||
-		(!TransactionIdIsInProgress(xmin) && !TransactionIdDidCommit(xmin));
-}
-
-bool
-hyb_check_heap_dead(HybCheck *check, ItemPointer tid)
-{
-	Buffer		buf;
-	Page		page;
-	bool		dead = true;
-
-	/* what other access methods keep in their tables is theirs to read */
-	if (check->heap->rd_tableam != GetHeapamTableAmRoutine() ||
-		ItemPointerGetBlockNumber(tid) >= RelationGetNumberOfBlocks(check->heap))
-		return true;
-	buf = ReadBuffer(check->heap, ItemPointerGetBlockNumber(tid));
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buf);
-	if (!PageIsNew(page) &&
-		ItemPointerGetOffsetNumber(tid) <= PageGetMaxOffsetNumber(page))
-	{
-		ItemId		item = PageGetItemId(page, ItemPointerGetOffsetNumber(tid));
-
-		if (ItemIdIsNormal(item))
-			dead = insertion_aborted((HeapTupleHeader) PageGetItem(page, item));
-		else
-			dead = !ItemIdIsRedirected(item);
-	}
-	UnlockReleaseBuffer(buf);
-	return dead;
-}
 
 /* What is wrong with a level, as the metapage has it; or NULL. */
 static const char *
@@ -259,7 +74,7 @@ wrong_level(const HybMetaPage *meta, const HybLevel *level)
 	return NULL;
 }
 
-/* The same of generations and the watermark. */
+/* What is wrong with the generations and the watermark; or NULL. */
 static const char *
 wrong_generations(const HybMetaPage *meta)
 {
@@ -290,7 +105,7 @@ wrong_generations(const HybMetaPage *meta)
 	return NULL;
 }
 
-/* The same of what merges count, and of the end of the file. */
+/* What is wrong with the counts of merges, or the end of the file; or NULL. */
 static const char *
 wrong_counters(const HybMetaPage *meta)
 {
@@ -410,8 +225,8 @@ check_every_block(HybCheck *check)
 }
 
 /*
- * What free blocks hold matters to nobody, but they must be readable pages of
- * the index, or all zeroes.  They may be in use again by now.
+ * Free blocks must be readable pages of the index, or all zeroes.  They may be in
+ * use again by now.
  */
 static void
 check_free_blocks(HybCheck *check)
@@ -508,7 +323,7 @@ check_whole_index(Relation index, Relation heap, bool heapallindexed)
 	check_free_blocks(check);
 	hyb_check_hot(check);
 
-	hyb_check_prefix_end(check);
+	hyb_check_table_end(check);
 	if (heapallindexed)
 	{
 		hyb_check_heap(check, snapshot);
@@ -557,8 +372,7 @@ check_index_replayed(Relation index, Relation heap, bool heapallindexed)
 		 * `begin` is the end of the last record that was replayed then; this
 		 * is the end of the record that is being replayed, or was last.  So
 		 * they are the same only if no record was being applied in between.
-		 * Nor has anything kept others from merging since a promotion that
-		 * came in between.
+		 * After a promotion in between, merges may have changed the index.
 		 */
 		if (error->sqlerrcode != ERRCODE_INDEX_CORRUPTED || promoted ||
 			(RecoveryInProgress() && GetCurrentReplayRecPtr(NULL) == begin))

@@ -80,12 +80,12 @@ typedef struct HybCheck
 	HybVersion *version;		/* of the survey, later of the unit at hand */
 	uint8	   *use;			/* HybBlockUse of each block of the survey */
 
-	/* comparison with the table (check_heap.c) */
+	/* comparison with the table (check_table.c) */
 	bloom_filter *filter;		/* of all live entries, or NULL: not wanted */
 	HybBuf		probe;			/* entry and TID, for the filter */
 	Tuplesortstate *leads;		/* TIDs of all live entries, with hashes */
 	Snapshot	snapshot;		/* older than the first look at the index */
-	struct IndexFetchTableData *fetch;	/* check_prefix.c; NULL: not needed
+	struct IndexFetchTableData *fetch;	/* of single rows; NULL: not needed
 										 * yet */
 	struct TupleTableSlot *slot;
 
@@ -116,7 +116,7 @@ typedef struct HybCheck
 	char	   *filter_copy;	/* its page */
 	BlockNumber filter_copy_block;
 
-	/* delta log and its trees (check_dynamic.c) */
+	/* delta log and its trees (check_log.c) */
 	HybCheckLogPage *log_pages;
 	Size		nlog_pages;
 	Size		log_pages_alloc;
@@ -124,7 +124,7 @@ typedef struct HybCheck
 	Size		nlog;
 	Size		log_alloc;
 
-	/* entries of runs newer than the oldest level (check_fresh.c) */
+	/* entries of runs newer than the oldest level (check_log.c) */
 	HybCheckSource sources[HYB_CHECK_SOURCES];	/* the dynamic stage, and
 												 * levels from the second on */
 	HybCheckSource *fresh;		/* that has the next entry; NULL: not known */
@@ -136,10 +136,16 @@ typedef struct HybCheck
 	MemoryContext page_context; /* reset now and then */
 } HybCheck;
 
+/* The two numbers of a TID, which may be damaged, for messages. */
+#define HYB_TID_PARTS(tid) \
+	ItemPointerGetBlockNumberNoCheck(tid), ItemPointerGetOffsetNumberNoCheck(tid)
+
+/* ---- check_report.c ---- */
+
 /*
  * The merge lock, held for the survey and for each unit of work: between two
  * units the index may change.  _lock captures the current version, too.  In
- * recovery there is no lock, and nothing merges but replay.
+ * recovery there is no lock, and only replay merges.
  */
 extern void hyb_check_lock(HybCheck *check);
 extern void hyb_check_unlock(HybCheck *check);
@@ -167,71 +173,86 @@ extern void hyb_check_position(HybCheck *check, BlockNumber blkno,
 
 /*
  * Does a heap line pointer stand for nothing any more, or for a row whose
- * insertion was aborted?  Of a table that is no heap that cannot be told: then
- * it may.
+ * insertion was aborted?  True also for tables of other access methods, whose
+ * pages are theirs to read.
  */
 extern bool hyb_check_heap_dead(HybCheck *check, ItemPointer tid);
 
+/* ---- check_table.c ---- */
+
 /*
- * check_heap.c: begin before the first live entry is noted; after the last one
- * compare table and index, with a snapshot taken before the index was looked
- * at.  No locks are held; index expressions run as the current user.
+ * Begin before the first live entry is noted.  After the last one compare table
+ * and index, with a snapshot taken before the index was looked at.  No locks are
+ * held; index expressions run as the current user.
  */
 extern void hyb_check_heap_begin(HybCheck *check, double entries);
 extern void hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
 						   const ItemPointerData *tid);
 extern void hyb_check_heap(HybCheck *check, Snapshot snapshot);
 
-/* check_static.c: internal nodes, with the lock of the survey */
-extern void hyb_check_nodes(HybCheck *check);
-
-/* Leaves, and the entries of newer runs beside them; locks a unit at a time. */
-extern void hyb_check_leaves(HybCheck *check);
-
-/* Does the static stage hold this entry?  Within a unit. */
-extern bool hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
-								   const HybPos *pos);
-
-/* The same: are the leaf's TIDs [first, last) none of newer entries of their key? */
-extern void hyb_check_not_fresh(HybCheck *check, BlockNumber blkno,
-								const HybDynItem *item, int first, int last);
-
-/*
- * check_prefix.c: a row of the opened leaf, which does not keep keys, between
- * these fences; with the table, if that is wanted: all rows that the snapshot
- * sees begin with it.  At the end, what that needed goes.
- */
-extern void hyb_check_prefix_row(HybCheck *check, BlockNumber blkno, int row,
-								 const HybPos *low, const HybPos *high);
-extern void hyb_check_prefix_end(HybCheck *check);
-
 /* The key of the row that a TID leads to; false if the snapshot sees none. */
 extern bool hyb_check_row_key(HybCheck *check, ItemPointerData tid,
 							  Snapshot snapshot, HybBuf *key);
 
-/* Is there an entry, or its tombstone, that may be the one at this position? */
-extern bool hyb_check_prefix_holds(HybCheck *check, const HybPos *pos);
+/* Release what that needed. */
+extern void hyb_check_table_end(HybCheck *check);
+
+/* Hot copies name what the static levels hold.  Locks a unit at a time. */
+extern void hyb_check_hot(HybCheck *check);
+
+/* ---- check_filter.c ---- */
 
 /*
- * check_filter.c: the filter pages that the children of a level-1 node point
- * to are claimed with the lock of the survey; those whose first leaf is among
- * children[from, to) are checked with that unit.
+ * The filter pages that the children of a level-1 node point to are claimed with
+ * the lock of the survey.  Those whose first leaf is among children[from, to) are
+ * checked with that unit.
  */
 extern void hyb_check_filter_claim(HybCheck *check, const HybCheckPage *node);
 extern void hyb_check_filter_pages(HybCheck *check, const HybCheckPage *node,
 								   int from, int to);
+
+/* Fetch the filter of a leaf, for the next three. */
 extern void hyb_check_filter_open(HybCheck *check, const HybChild *child);
+
+/* Is it about whole keys just if the opened leaf keeps them? */
 extern void hyb_check_filter_leaf(HybCheck *check);
+
+/* It does not deny a key of the leaf; items [first, last) of a row of prefixes. */
 extern void hyb_check_filter_key(HybCheck *check, const uint8 *key,
 								 uint32 keylen, int position);
 extern void hyb_check_filter_items(HybCheck *check, int row, int first, int last);
 
+/* ---- check_log.c ---- */
+
 /*
- * check_dynamic.c: the chains of the log, with the lock of the survey; then,
- * without, the entries of their pages and the structure of the trees.
+ * The chains of the log, with the lock of the survey; then, without, the entries
+ * of their pages and the structure of the trees.
  */
 extern void hyb_check_chains(HybCheck *check);
 extern void hyb_check_log(HybCheck *check);
+
+/*
+ * A unit begins, which goes on behind the last newer entry consumed.  What was
+ * fetched before it is forgotten: VACUUM may have come to its end since, and
+ * heap TIDs may be those of other rows.
+ */
+extern void hyb_check_fresh_begin_unit(HybCheck *check);
+
+/*
+ * The next entry of the runs above the oldest level, in (key, TID) order, not
+ * consumed; NULL at the end.
+ */
+extern const HybDynItem *hyb_check_fresh_peek(HybCheck *check);
+
+#define hyb_check_fresh_bytes(check, item) \
+	((check)->fresh->batch.keys.data + (item)->key_off)
+
+/* Consume it: its order, and where it comes from. */
+extern void hyb_check_fresh_next(HybCheck *check);
+
+/* It is not among the leaf's items [first, last), which have its key. */
+extern void hyb_check_not_fresh(HybCheck *check, BlockNumber blkno,
+								const HybDynItem *item, int first, int last);
 
 /*
  * When the leaves are done: what the trees have not returned is dead by now,
@@ -239,30 +260,12 @@ extern void hyb_check_log(HybCheck *check);
  */
 extern void hyb_check_log_done(HybCheck *check);
 
-/* The tree has returned this entry: the log must know it. */
-extern void hyb_check_against_log(HybCheck *check, const HybDynItem *item);
+/* ---- check_static.c ---- */
 
-/*
- * check_fresh.c: entries of the runs that are newer than the oldest level.
- *
- * A unit begins, which goes on behind the last entry consumed.  What was
- * fetched before it is forgotten: VACUUM may have come to its end since, and
- * heap TIDs may be those of other rows.
- */
-extern void hyb_check_fresh_begin_unit(HybCheck *check);
+/* Internal nodes, with the lock of the survey. */
+extern void hyb_check_nodes(HybCheck *check);
 
-/* The next entry, in (key, TID) order, not consumed; NULL at the end. */
-extern const HybDynItem *hyb_check_fresh_peek(HybCheck *check);
-
-/* Consume it: its order, and where it comes from. */
-extern void hyb_check_fresh_next(HybCheck *check);
-
-#define hyb_check_fresh_bytes(check, item) \
-	((check)->fresh->batch.keys.data + (item)->key_off)
-
-/*
- * check_hot.c: hot copies name what the static levels hold.  No lock is held.
- */
-extern void hyb_check_hot(HybCheck *check);
+/* Leaves, and the entries of newer runs beside them; locks a unit at a time. */
+extern void hyb_check_leaves(HybCheck *check);
 
 #endif							/* HYB_CHECK_H */

@@ -38,6 +38,7 @@ hyb_check_filter_claim(HybCheck *check, const HybCheckPage *node)
 {
 	int			used;
 
+	Assert(node->level == 1 && check->level < HYB_MAX_LEVELS);
 	for (int i = 0; i < node->n; i = end_of_page(node, i, &used))
 		if (BlockNumberIsValid(node->children[i].filter_block))
 		{
@@ -108,6 +109,7 @@ hyb_check_filter_pages(HybCheck *check, const HybCheckPage *node, int from,
 	Page		page = (Page) copy.data;
 	int			next;
 
+	Assert(from >= 0 && to <= node->n);
 	for (int i = 0; i < to; i = next)
 	{
 		BlockNumber block = children[i].filter_block;

@@ -1,47 +1,33 @@
 /*
  * check_static.c
- *		hybrid_index_check: internal nodes and leaves, and that no entry is in
- *		two runs.
+ *		hybrid_index_check: internal nodes and leaves, and that no entry is in two
+ *		runs.
  *
- * Internal nodes, and where leaves and filter pages are, belong to the survey;
- * leaves are read in units of UNIT_LEAVES (see check.c), a level after the
- * other.  The last one is the oldest level: with it the entries of all newer
- * runs are taken along, so that at each position all runs are looked at in one
- * unit.
+ * Internal nodes, and where leaves and filter pages are, belong to the survey.
+ * Leaves are read in units of UNIT_LEAVES (see check.c), one level after the other.
+ * The last one is the oldest level: with it the entries of all newer runs are taken
+ * along, so that at each position one unit looks at all runs.
+ *
+ * A leaf of prefixes (docs/trie.md) says less.  Without the table: prefixes ascend,
+ * none begins another one, no fence lies within one, and no entry of a newer run is
+ * there as well.  With the table each row that an entry leads to has to begin with
+ * the prefix and have the fingerprint, if the check's snapshot sees it
+ * (check_table.c says why that row is the entry's).  The comparison of table and
+ * index then takes its key.
  */
 #include "base/compat.h"
 
 #include "access/htup_details.h"
+#include "algo/bits.h"
 #include "check/check.h"
+#include "leaf/prefixes.h"
 #include "miscadmin.h"
-#include "storage/bufmgr.h"
-#include "tree/descend.h"
 #include "tree/update.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 /* Leaves that are checked while the merge lock is held once. */
 #define UNIT_LEAVES		16
-
-void
-hyb_check_not_fresh(HybCheck *check, BlockNumber blkno, const HybDynItem *item,
-					int first, int last)
-{
-	ItemPointerData tid = item->tid;
-
-	while (first < last &&
-		   ItemPointerCompare(&check->leaf_tids[first], &tid) < 0)
-		first++;
-	if (first < last && ItemPointerEquals(&check->leaf_tids[first], &tid) &&
-		!hyb_leaf_is_tombstone(&check->leaf, first))
-		hyb_check_fail(check, blkno,
-					   "The entry at position %d, for heap TID (%u,%u), is in %s as well, at offset %u of block %u.",
-					   first, ItemPointerGetBlockNumber(&tid),
-					   ItemPointerGetOffsetNumber(&tid),
-					   item->ref.generation != 0 ?
-					   "the dynamic stage" : "a newer level",
-					   item->ref.offset, item->ref.block);
-}
 
 /*
  * The static row at hand is live in items [first, last); consume the newer
@@ -152,6 +138,150 @@ check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
 	check->have_last = true;
 }
 
+/* ---- leaves of prefixes ---- */
+
+/* Does a key begin with the prefix in check->entry? */
+static inline bool
+begins_with_prefix(const HybCheck *check, const uint8 *key, uint32 len,
+				   uint32 bits)
+{
+	return hyb_begins_with_bits(key, len, check->entry.data, bits);
+}
+
+/* The row at hand, whose prefix is in check->entry. */
+typedef struct PrefixRow
+{
+	BlockNumber blkno;
+	uint32		bits;			/* of the prefix */
+	int			first;			/* items [first, last) */
+	int			last;
+} PrefixRow;
+
+/* The position above all that begins with the prefix in check->entry. */
+static HybPos
+behind_prefix(HybCheck *check, uint32 bits)
+{
+	HybPos		pos = {.tie = HYB_AFTER};
+
+	check->probe.len = 0;
+	hyb_buf_append(&check->probe, check->entry.data, check->entry.len);
+	if (bits % 8 != 0)
+		check->probe.data[bits / 8] |= 0xFF >> bits % 8;
+	pos.key = check->probe.data;
+	pos.len = (uint16) check->probe.len;
+	return pos;
+}
+
+/*
+ * Fences lie outside: but a list of TIDs that goes on in another leaf is that of
+ * a whole key.
+ */
+static void
+check_fences(HybCheck *check, const PrefixRow *row, const HybPos *low,
+			 const HybPos *high)
+{
+	const HybKeyDesc *desc = check->ix->desc;
+	const HybBuf *prefix = &check->entry;
+	HybPos		before = {
+		.key = prefix->data,
+		.len = (uint16) prefix->len,
+		.tie = HYB_BEFORE
+	};
+	HybPos		behind = behind_prefix(check, row->bits);
+	bool		whole = hyb_prefix_is_whole(desc, prefix->data, row->bits);
+	bool		above_low = hyb_pos_compare(desc, low, &before) <= 0;
+	bool		below_high = hyb_pos_compare(desc, &behind, high) <= 0;
+
+	if (whole)
+	{
+		above_low |= hyb_pos_compare_key(desc, prefix->data, prefix->len,
+										 &check->leaf_tids[row->first], low) >= 0;
+		below_high |= hyb_pos_compare_key(desc, prefix->data, prefix->len,
+										  &check->leaf_tids[row->last - 1], high) < 0;
+	}
+	if (!above_low)
+		hyb_check_fail(check, row->blkno,
+					   "The entry at position %d lies below the leaf's lower fence.",
+					   row->first);
+	if (!below_high)
+		hyb_check_fail(check, row->blkno,
+					   "The entry at position %d does not lie below the leaf's upper fence.",
+					   row->last - 1);
+}
+
+/* Consume the newer entries up to those that begin with the prefix. */
+static void
+check_prefix_against_fresh(HybCheck *check, const PrefixRow *row)
+{
+	const HybDynItem *item;
+
+	while ((item = hyb_check_fresh_peek(check)) != NULL)
+	{
+		const uint8 *key = hyb_check_fresh_bytes(check, item);
+
+		if (begins_with_prefix(check, key, item->keylen, row->bits))
+			hyb_check_not_fresh(check, row->blkno, item, row->first, row->last);
+		else if (memcmp(key, check->entry.data,
+						Min(item->keylen, check->entry.len)) > 0)
+			break;
+		hyb_check_fresh_next(check);
+	}
+}
+
+/* Read the row of an entry. */
+static void
+check_table_row(HybCheck *check, const PrefixRow *row, int item)
+{
+	if (!hyb_check_row_key(check, check->leaf_tids[item], check->snapshot,
+						   &check->row_key))
+		return;
+	if (!begins_with_prefix(check, check->row_key.data, check->row_key.len, row->bits))
+		hyb_check_fail(check, row->blkno,
+					   "The entry at position %d leads to heap tuple (%u,%u), whose key does not begin with the entry's prefix.",
+					   item, HYB_TID_PARTS(&check->leaf_tids[item]));
+	if (!hyb_leaf_may_have(&check->leaf, item,
+						   hyb_byte_hash(check->row_key.data, check->row_key.len)))
+		hyb_check_fail(check, row->blkno,
+					   "The entry at position %d leads to heap tuple (%u,%u), whose key does not have the entry's fingerprint.",
+					   item, HYB_TID_PARTS(&check->leaf_tids[item]));
+	hyb_check_filter_key(check, check->row_key.data, check->row_key.len, item);
+	hyb_check_live(check, check->row_key.data, check->row_key.len,
+				   &check->leaf_tids[item]);
+}
+
+static void
+check_prefix_row(HybCheck *check, BlockNumber blkno, int row,
+				 const HybPos *low, const HybPos *high)
+{
+	int			first = hyb_leaf_row_start(&check->leaf, row);
+	int			last = hyb_leaf_row_start(&check->leaf, row + 1);
+	PrefixRow	at = {
+		.blkno = blkno,
+		.bits = hyb_leaf_prefix(&check->leaf, row, &check->entry),
+		.first = first,
+		.last = last
+	};
+
+	if (check->level != 0)
+		hyb_check_fail(check, blkno, "A leaf without keys is not of the oldest level.");
+	for (int i = first; i < last; i++)
+		if (!ItemPointerIsValid(&check->leaf_tids[i]))
+			hyb_check_fail(check, blkno, "The heap TID at position %d is invalid.", i);
+	check_fences(check, &at, low, high);
+	hyb_check_filter_items(check, row, first, last);
+	check_prefix_against_fresh(check, &at);
+	for (int i = first; i < last; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (hyb_leaf_is_tombstone(&check->leaf, i))
+			check->tombstones++;
+		else if (check->filter != NULL)
+			check_table_row(check, &at, i);
+	}
+}
+
+/* ---- nodes and leaves ---- */
+
 /*
  * Child i of a node: the lower fence of the first one is the node's own.
  */
@@ -214,7 +344,7 @@ check_leaf(HybCheck *check, const HybCheckPage *page)
 		if (hyb_leaf_keeps_keys(&check->leaf))
 			check_row(check, block, row, page->low, page->high);
 		else
-			hyb_check_prefix_row(check, block, row, page->low, page->high);
+			check_prefix_row(check, block, row, page->low, page->high);
 	}
 
 	check->tids += check->leaf.nitems;
@@ -448,6 +578,7 @@ check_unit(HybCheck *check)
 		hyb_check_filter_pages(check, &node, first, end);
 	}
 
+	Assert(first >= 0 && node.level == 1);
 	for (int i = first; i < end; i++)
 	{
 		uint64		tids = check->tids;
@@ -472,6 +603,7 @@ check_level_leaves(HybCheck *check)
 	HybPos		start = {.tie = HYB_BEFORE};
 	bool		more;
 
+	Assert(!check->locked && check->level < HYB_MAX_LEVELS);
 	check->tids = 0;
 	check->tombstones = 0;
 	hyb_pos_copy(&check->at, &check->at_key, &start);
@@ -514,61 +646,4 @@ hyb_check_leaves(HybCheck *check)
 								 RelationGetRelationName(check->ix->rel), leaves,
 								 check->filled / leaves,
 								 check->survey.meta->nlevels)));
-}
-
-/* The entry, or its tombstone, in a level. */
-static bool
-level_holds(HybCheck *check, int level, BlockNumber blkno, const HybPos *pos)
-{
-	HybIndex   *ix = check->ix;
-	PGAlignedBlock copy;
-	HybSought	sought = {
-		.level = level,
-		.pos = pos
-	};
-	HybDescent	descent;
-	MemoryContext old_context;
-	ItemPointerData tid;
-	bool		found;
-	int			row;
-	int			item;
-
-	if (check->version->levels[level].height == 0)
-		return false;
-
-	memset(&descent, 0, sizeof(descent));
-	old_context = MemoryContextSwitchTo(check->page_context);
-	if (!hyb_static_descend(ix, check->version, &sought, &descent))
-		hyb_check_fail(check, blkno, "The static stage cannot be searched.");
-	memcpy(copy.data, BufferGetPage(descent.buf), BLCKSZ);
-	UnlockReleaseBuffer(descent.buf);
-	MemoryContextSwitchTo(old_context);
-
-	hyb_leaf_open(&check->leaf, ix->desc, copy.data, ix->rel, descent.block);
-	if (!hyb_leaf_keeps_keys(&check->leaf))
-		return hyb_check_prefix_holds(check, pos);
-	item = hyb_leaf_search(&check->leaf, pos, &row);
-	if (item >= check->leaf.nitems)
-		return false;
-	check->entry.len = 0;
-	hyb_key_join(ix->desc, hyb_leaf_row(&check->leaf, row), ix->desc->nkeys,
-				 &check->entry);
-	hyb_leaf_tids(&check->leaf, item, 1, &tid);
-	MemoryContextSwitchTo(check->page_context);
-	found = ItemPointerCompare(&tid, unconstify(ItemPointerData *, &pos->tid)) == 0 &&
-		hyb_key_compare(ix->desc, check->entry.data, check->entry.len,
-						pos->key, pos->len) == 0;
-	MemoryContextSwitchTo(old_context);
-	MemoryContextReset(check->page_context);
-	return found;
-}
-
-bool
-hyb_check_static_holds(HybCheck *check, BlockNumber blkno,
-					   const HybPos *pos)
-{
-	for (int i = 0; i < check->version->nlevels; i++)
-		if (level_holds(check, i, blkno, pos))
-			return true;
-	return false;
 }

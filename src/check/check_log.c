@@ -1,7 +1,10 @@
 /*
- * check_dynamic.c
- *		hybrid_index_check: the delta log, and whether the trees over it say
- *		the same.
+ * check_log.c
+ *		hybrid_index_check: the delta log, whether the trees over it say the same,
+ *		and what the runs above the oldest level hold, in order.
+ *
+ * The leaves of the oldest level lead through the key range (check_static.c).  The
+ * entries of the dynamic stage and of newer levels are taken along with them.
  */
 #include "base/compat.h"
 
@@ -9,8 +12,17 @@
 #include "check/check.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
+#include "run/run.h"
 #include "storage/bufmgr.h"
+#include "tree/descend.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
+
+/* Entries of a run that are fetched at a time. */
+#define FRESH_FETCH_LIMIT		1000
+
+/* How often that is tried before a run is taken to be damaged. */
+#define FETCH_TRIES		100
 
 static void *
 grow(HybCheck *check, void *array, Size *alloc, Size needed, Size element)
@@ -210,6 +222,7 @@ check_generation(HybCheck *check, const HybGeneration *generation,
 						   "Lane %d of generation " UINT64_FORMAT " has a tail, but no head.",
 						   lane, generation->number);
 
+	Assert(check->nlog_pages == 0 || state != GENERATION_RETIRING);
 	/* to claim a block finds links that go round, and names both pages */
 	hyb_delta_walk_start(&walk, check->ix, generation, false);
 	while (hyb_delta_walk_next(&walk))
@@ -270,6 +283,7 @@ hyb_check_log(HybCheck *check)
 	PGAlignedBlock copy;
 	const char *wrong;
 
+	Assert(!check->locked && check->nlog == 0);
 	for (Size i = 0; i < check->nlog_pages; i++)
 	{
 		const HybCheckLogPage *page = &check->log_pages[i];
@@ -281,7 +295,7 @@ hyb_check_log(HybCheck *check)
 			continue;
 		}
 
-		/* the generation has been merged; or else somebody has damaged it */
+		/* either the generation has been merged, or the page is damaged */
 		hyb_check_lock(check);
 		if (is_current_generation(check, page->generation))
 			hyb_check_fail(check, page->block,
@@ -325,8 +339,8 @@ read_log_entry(HybCheck *check, const HybDeltaRef *ref, uint32 *hash, bool *dead
 /*
  * An entry that the trees returned: is it what the log says?
  */
-void
-hyb_check_against_log(HybCheck *check, const HybDynItem *item)
+static void
+against_log(HybCheck *check, const HybDynItem *item)
 {
 	HybLogEntry key = {
 		.block = item->ref.block,
@@ -370,16 +384,286 @@ hyb_check_against_log(HybCheck *check, const HybDynItem *item)
 	hyb_check_fail(check, item->ref.block,
 				   "The dynamic stage's tree and the log differ about the entry at offset %u, for heap TID (%u,%u).",
 				   item->ref.offset,
-				   ItemPointerGetBlockNumberNoCheck(&item->tid),
-				   ItemPointerGetOffsetNumberNoCheck(&item->tid));
+				   HYB_TID_PARTS(&item->tid));
+}
+
+/* ---- entries of newer runs ---- */
+
+static inline const HybDynItem *
+source_item(const HybCheckSource *source)
+{
+	Assert(source->next >= 0 && source->next < source->batch.nitems);
+	return &source->batch.items[source->next];
+}
+
+static inline const uint8 *
+source_bytes(const HybCheckSource *source)
+{
+	return source->batch.keys.data + source_item(source)->key_off;
 }
 
 /*
- * An entry of the log that the trees have not returned, and which is alive on
- * its page: if it has been merged the static stage has it, or a VACUUM that
- * runs, or was cancelled, has removed it there, and a later merge step its
- * tombstone, and the flag on the delta page is still to come; or a step left
- * it out because its line pointer is dead, or the row's insertion was aborted.
+ * Get the next batch of entries: those above the last one that was consumed,
+ * in whichever run that was, since it may have moved to this one.
+ */
+static void
+fetch_more(HybCheck *check, HybCheckSource *source)
+{
+	HybPos		low = {.tie = HYB_BEFORE};
+	HybPos		high = {.tie = HYB_AFTER};
+	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = FRESH_FETCH_LIMIT};
+	int			tries = 0;
+
+	if (check->fresh_key.len > 0)
+		low = hyb_pos_at(check->ix->desc, check->fresh_key.data,
+						 check->fresh_key.len, check->fresh_tid);
+	source->version = check->version->version;
+	source->next = 0;
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (hyb_run_fetch(check->ix, check->version, source->run, &fetch,
+						  &source->batch))
+			break;
+
+		/* within a unit only a standby's replay can change the version */
+		if (++tries > FETCH_TRIES ||
+			!hyb_version_is_current(check->ix, check->version))
+			hyb_check_fail(check, HYB_METAPAGE_BLKNO,
+						   "%s does not answer for version " UINT64_FORMAT ".",
+						   source->run == HYB_RUN_DYNAMIC ?
+						   "The dynamic stage" : "A static level",
+						   check->version->version);
+	}
+	if (source->batch.nitems == 0 && !source->batch.complete)
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "%s returned nothing, and not everything.",
+					   source->run == HYB_RUN_DYNAMIC ?
+					   "The dynamic stage" : "A static level");
+}
+
+/* Has the source another entry?  In another version they may have moved. */
+static bool
+source_ready(HybCheck *check, HybCheckSource *source)
+{
+	MemoryContext old_context;
+
+	if (source->version == check->version->version)
+	{
+		if (source->next < source->batch.nitems)
+			return true;
+		if (source->batch.complete)
+			return false;
+	}
+	old_context = MemoryContextSwitchTo(check->context);
+	fetch_more(check, source);
+	MemoryContextSwitchTo(old_context);
+	return source->batch.nitems > 0;
+}
+
+/* Order of the next entries of two sources, which must not be the same one. */
+static int
+compare_sources(HybCheck *check, const HybCheckSource *a,
+				const HybCheckSource *b)
+{
+	ItemPointerData tid = source_item(a)->tid;
+	int			c = hyb_key_compare(check->ix->desc, source_bytes(a),
+									source_item(a)->keylen, source_bytes(b),
+									source_item(b)->keylen);
+
+	if (c == 0)
+	{
+		ItemPointerData other = source_item(b)->tid;
+
+		c = ItemPointerCompare(&tid, &other);
+	}
+	if (c == 0)
+		hyb_check_fail(check, source_item(b)->ref.block,
+					   "The entry at position %u, for heap TID (%u,%u), is in another run of the index as well.",
+					   source_item(b)->ref.offset,
+					   HYB_TID_PARTS(&tid));
+	return c;
+}
+
+void
+hyb_check_fresh_begin_unit(HybCheck *check)
+{
+	for (int i = 0; i < HYB_CHECK_SOURCES; i++)
+		check->sources[i].version = 0;
+	check->fresh = NULL;
+}
+
+const HybDynItem *
+hyb_check_fresh_peek(HybCheck *check)
+{
+	if (check->fresh != NULL)
+	{
+		/* a unit is of one version, and begins without an entry at hand */
+		Assert(check->fresh->version == check->version->version);
+		return source_item(check->fresh);
+	}
+	for (int i = 0; i < check->version->nlevels; i++)
+	{
+		HybCheckSource *source = &check->sources[i];
+
+		source->run = i == 0 ? HYB_RUN_DYNAMIC : i;
+		if (source_ready(check, source) &&
+			(check->fresh == NULL ||
+			 compare_sources(check, source, check->fresh) < 0))
+			check->fresh = source;
+	}
+	return check->fresh != NULL ? source_item(check->fresh) : NULL;
+}
+
+void
+hyb_check_fresh_next(HybCheck *check)
+{
+	HybCheckSource *source = check->fresh;
+	const HybDynItem *item = source_item(source);
+	const uint8 *entry = source_bytes(source);
+	ItemPointerData tid = item->tid;
+
+	if (check->fresh_key.len > 0)
+	{
+		int			c = hyb_key_compare(check->ix->desc, check->fresh_key.data,
+										check->fresh_key.len,
+										entry, item->keylen);
+
+		if (c > 0)
+			hyb_check_fail(check, item->ref.block,
+						   "The entry at offset %u is out of order in %s.",
+						   item->ref.offset,
+						   source->run == HYB_RUN_DYNAMIC ?
+						   "the dynamic stage's tree" : "its level");
+		if (c == 0 && ItemPointerCompare(&check->fresh_tid, &tid) >= 0)
+			hyb_check_fail(check, item->ref.block,
+						   "The entry at offset %u has the key and heap TID (%u,%u) of another one.",
+						   item->ref.offset,
+						   HYB_TID_PARTS(&tid));
+	}
+	if (source->run == HYB_RUN_DYNAMIC)
+		against_log(check, item);
+	hyb_check_live(check, entry, item->len, &tid);
+
+	check->fresh_key.len = 0;
+	hyb_buf_append(&check->fresh_key, entry, item->keylen);
+	check->fresh_tid = tid;
+	source->next++;
+	check->fresh = NULL;
+}
+
+void
+hyb_check_not_fresh(HybCheck *check, BlockNumber blkno, const HybDynItem *item,
+					int first, int last)
+{
+	ItemPointerData tid = item->tid;
+
+	Assert(check->level == 0 && first >= 0 && last <= check->leaf.nitems);
+	while (first < last &&
+		   ItemPointerCompare(&check->leaf_tids[first], &tid) < 0)
+		first++;
+	if (first < last && ItemPointerEquals(&check->leaf_tids[first], &tid) &&
+		!hyb_leaf_is_tombstone(&check->leaf, first))
+		hyb_check_fail(check, blkno,
+					   "The entry at position %d, for heap TID (%u,%u), is in %s as well, at offset %u of block %u.",
+					   first, HYB_TID_PARTS(&tid),
+					   item->ref.generation != 0 ?
+					   "the dynamic stage" : "a newer level",
+					   item->ref.offset, item->ref.block);
+}
+
+/* ---- entries that the trees do not have ---- */
+
+/* Has the opened leaf, which does not keep keys, an entry that may be this one? */
+static bool
+prefixes_hold(HybCheck *check, const HybPos *pos)
+{
+	HybLeaf    *leaf = &check->leaf;
+	HybRowRange rows;
+	int			first;
+	int			last;
+	bool		found = false;
+
+	(void) hyb_leaf_search_rows(leaf, pos, &rows);
+	first = hyb_leaf_row_start(leaf, rows.lo);
+	last = hyb_leaf_row_start(leaf, rows.hi);
+	for (int i = first; i < last && !found; i++)
+	{
+		ItemPointerData tid;
+
+		hyb_leaf_tids(leaf, i, 1, &tid);
+		found = ItemPointerEquals(&tid, unconstify(ItemPointerData *, &pos->tid));
+	}
+	return found;
+}
+
+/* The entry, or its tombstone, in a level. */
+static bool
+level_holds(HybCheck *check, int level, BlockNumber blkno, const HybPos *pos)
+{
+	HybIndex   *ix = check->ix;
+	PGAlignedBlock copy;
+	HybSought	sought = {
+		.level = level,
+		.pos = pos
+	};
+	HybDescent	descent;
+	MemoryContext old_context;
+	ItemPointerData tid;
+	bool		found;
+	int			row;
+	int			item;
+
+	Assert(level >= 0 && level < check->version->nlevels);
+	if (check->version->levels[level].height == 0)
+		return false;
+
+	memset(&descent, 0, sizeof(descent));
+	old_context = MemoryContextSwitchTo(check->page_context);
+	if (!hyb_static_descend(ix, check->version, &sought, &descent))
+		hyb_check_fail(check, blkno, "The static stage cannot be searched.");
+	memcpy(copy.data, BufferGetPage(descent.buf), BLCKSZ);
+	UnlockReleaseBuffer(descent.buf);
+	MemoryContextSwitchTo(old_context);
+
+	hyb_leaf_open(&check->leaf, ix->desc, copy.data, ix->rel, descent.block);
+	if (!hyb_leaf_keeps_keys(&check->leaf))
+		return prefixes_hold(check, pos);
+	item = hyb_leaf_search(&check->leaf, pos, &row);
+	if (item >= check->leaf.nitems)
+		return false;
+	check->entry.len = 0;
+	hyb_key_join(ix->desc, hyb_leaf_row(&check->leaf, row), ix->desc->nkeys,
+				 &check->entry);
+	hyb_leaf_tids(&check->leaf, item, 1, &tid);
+	MemoryContextSwitchTo(check->page_context);
+	found = ItemPointerCompare(&tid, unconstify(ItemPointerData *, &pos->tid)) == 0 &&
+		hyb_key_compare(ix->desc, check->entry.data, check->entry.len,
+						pos->key, pos->len) == 0;
+	MemoryContextSwitchTo(old_context);
+	MemoryContextReset(check->page_context);
+	return found;
+}
+
+/* Does the static stage hold this entry?  Within a unit. */
+static bool
+static_holds(HybCheck *check, BlockNumber blkno,
+			 const HybPos *pos)
+{
+	for (int i = 0; i < check->version->nlevels; i++)
+		if (level_holds(check, i, blkno, pos))
+			return true;
+	return false;
+}
+
+/*
+ * An entry of the log that the trees have not returned is alive on its page.  So it
+ * has been merged, and one of these holds:
+ *
+ * - The static stage has it.
+ * - A VACUUM that runs, or was cancelled, has removed it there, and a later step its
+ *   tombstone.  The flag on the delta page is still to come.
+ * - A step left it out because its line pointer is dead, or the row's insertion was
+ *   aborted.
  */
 static void
 check_unseen(HybCheck *check, const HybLogEntry *log, const HybEntry *entry)
@@ -400,7 +684,7 @@ check_unseen(HybCheck *check, const HybLogEntry *log, const HybEntry *entry)
 		MemoryContextSwitchTo(old_context);
 		if (c <= 0)
 		{
-			if (!hyb_check_static_holds(check, log->block, &pos) &&
+			if (!static_holds(check, log->block, &pos) &&
 				!hyb_check_heap_dead(check, &heap_tid))
 				hyb_check_fail(check, log->block,
 							   "The frozen entry at offset %u lies below the watermark, but is not in the static stage.",
@@ -423,6 +707,7 @@ check_unseen_page(HybCheck *check, Size from, Size to)
 	PGAlignedBlock copy;
 	HybEntry	entry = {.block = first->block};
 
+	Assert(from < to && to <= check->nlog);
 	/* of a generation that has been merged nothing is left to compare */
 	if (!is_current_generation(check, first->generation))
 		return;

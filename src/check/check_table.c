@@ -1,0 +1,378 @@
+/*
+ * check_table.c
+ *		hybrid_index_check: table and index against each other, and hot copies.
+ *
+ * From the table to the index, as contrib/amcheck does (verify_nbtree.c): all live
+ * entries go into a Bloom filter, and each tuple that CREATE INDEX would index is
+ * looked up there.
+ *
+ * From the index to the table: the heap TIDs of all live entries are sorted, each
+ * with a hash of its entry, and followed in the order of the table.  If one leads
+ * to a tuple that the check's snapshot sees, it must be the entry of that tuple.
+ * The snapshot is older than the first look at the index.  So a tuple that it sees
+ * had its line pointer before any entry was read.  The entry of an earlier owner of
+ * the line pointer had been removed by then, since a line pointer is used again
+ * only after VACUUM's bulk deletion.  This holds whatever insertions, merges and
+ * VACUUM do meanwhile, and in recovery.  An entry that was noted twice because it
+ * moved does no harm.  What the snapshot does not see is let pass.
+ *
+ * Entries are compared as bytes, INCLUDE columns too: all members of a HOT chain
+ * have the same bytes in indexed columns.
+ *
+ * A hot copy names the one live entry that the static levels have of its key.
+ * Under the merge lock levels do not change, but for marks.  The other entries of
+ * the key were dead to all when the copy was published, so this snapshot does not
+ * see their rows.  (The check does not ask whether they are dead to all now: a
+ * standby that begins to report its snapshots moves the horizon back.)  The named
+ * entry may be gone from the levels, since a merge leaves out what is dead.
+ */
+#include "base/compat.h"
+
+#include "access/tableam.h"
+#include "catalog/index.h"
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
+#include "check/check.h"
+#include "common/hashfn.h"
+#include "common/pg_prng.h"
+#include "executor/executor.h"
+#include "hot/hot.h"
+#include "key/row_key.h"
+#include "miscadmin.h"
+#include "run/run.h"
+#include "storage/bufmgr.h"
+#include "tree/descend.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/tuplesort.h"
+
+/* The bits of an entry's hash that share a datum with its TID. */
+#define TID_HASH_BITS	16
+
+/* Places of the table that are looked at under one hold of the merge lock. */
+#define UNIT_PLACES		4096
+
+/* Live entries of a key in a level that are looked at. */
+#define HOT_FETCH_LIMIT		1000
+
+/* ---- table and index ---- */
+
+static void
+set_probe(HybBuf *probe, const uint8 *entry, uint32 len,
+		  const ItemPointerData *tid)
+{
+	probe->len = 0;
+	hyb_buf_append(probe, entry, len);
+	hyb_buf_append(probe, tid, sizeof(ItemPointerData));
+}
+
+static uint64
+entry_hash(const uint8 *entry, uint32 len)
+{
+	return hash_bytes(entry, len) & ((1 << TID_HASH_BITS) - 1);
+}
+
+void
+hyb_check_heap_begin(HybCheck *check, double entries)
+{
+	int			memory = maintenance_work_mem / 2;
+
+	Assert(check->filter == NULL && check->snapshot != InvalidSnapshot);
+	check->filter = bloom_create((int64) entries, memory,
+								 pg_prng_uint64(&pg_global_prng_state));
+	check->leads = tuplesort_begin_datum(INT8OID, Int8LessOperator,
+										 InvalidOid, false, memory, NULL,
+										 TUPLESORT_NONE);
+}
+
+void
+hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
+			   const ItemPointerData *tid)
+{
+	uint64		lead;
+
+	if (check->filter == NULL)
+		return;
+	set_probe(&check->probe, entry, len, tid);
+	bloom_add_element(check->filter, check->probe.data, check->probe.len);
+
+	lead = (uint64) ItemPointerGetBlockNumber(tid) << 16 |
+		ItemPointerGetOffsetNumber(tid);
+	lead = lead << TID_HASH_BITS | entry_hash(entry, len);
+	tuplesort_putdatum(check->leads, Int64GetDatum((int64) lead), false);
+}
+
+/*
+ * Callback for table_index_build_scan.
+ */
+static void
+heap_tuple_present(Relation index, ItemPointer tid, Datum *values,
+				   bool *isnull, bool tuple_is_alive, void *arg)
+{
+	HybCheck   *check = arg;
+	MemoryContext old_context = MemoryContextSwitchTo(check->page_context);
+	uint32		keylen;
+
+	hyb_key_encode(check->ix->desc, values, isnull, &check->entry, &keylen);
+	set_probe(&check->probe, check->entry.data, check->entry.len, tid);
+	if (bloom_lacks_element(check->filter, check->probe.data,
+							check->probe.len))
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("heap tuple (%u,%u) of table \"%s\" lacks a matching entry in index \"%s\"",
+						HYB_TID_PARTS(tid),
+						RelationGetRelationName(check->heap),
+						RelationGetRelationName(index)),
+				 errhint("Please REINDEX it.")));
+	MemoryContextSwitchTo(old_context);
+	MemoryContextReset(check->page_context);
+}
+
+static void
+check_tuples(HybCheck *check, Snapshot snapshot)
+{
+	IndexInfo  *info = BuildIndexInfo(check->ix->rel);
+	TableScanDesc scan = table_beginscan_strat(check->heap, snapshot, 0, NULL,
+											   true, true);
+
+	/* as amcheck does, and for its reasons */
+	info->ii_Concurrent = true;
+	info->ii_Unique = false;
+	info->ii_ExclusionOps = NULL;
+	info->ii_ExclusionProcs = NULL;
+	info->ii_ExclusionStrats = NULL;
+	table_index_build_scan(check->heap, check->ix->rel, info, true, false,
+						   heap_tuple_present, check, scan);
+}
+
+HYB_NORETURN static void
+fail_lead(HybCheck *check, const ItemPointerData *tid, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" has an entry that leads to heap tuple (%u,%u) of table \"%s\" but is not that tuple's",
+					RelationGetRelationName(check->ix->rel),
+					HYB_TID_PARTS(tid),
+					RelationGetRelationName(check->heap)),
+			 errdetail_internal("%s", detail),
+			 errhint("Please REINDEX it.")));
+}
+
+/*
+ * Follow the entries' TIDs, in the order of the table.
+ */
+static void
+check_leads(HybCheck *check, Snapshot snapshot)
+{
+	IndexInfo  *info = BuildIndexInfo(check->ix->rel);
+	EState	   *estate = CreateExecutorState();
+	ExprContext *econtext = GetPerTupleExprContext(estate);
+	ExprState  *predicate = ExecPrepareQual(info->ii_Predicate, estate);
+	TupleTableSlot *slot = table_slot_create(check->heap, NULL);
+	IndexFetchTableData *fetch = table_index_fetch_begin(check->heap);
+	BlockNumber nblocks = RelationGetNumberOfBlocks(check->heap);
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	Datum		datum;
+	bool		null;
+
+	econtext->ecxt_scantuple = slot;
+	tuplesort_performsort(check->leads);
+	while (HYB_TUPLESORT_GETDATUM(check->leads, &datum, &null))
+	{
+		uint64		lead = (uint64) DatumGetInt64(datum);
+		uint64		hash = lead & ((1 << TID_HASH_BITS) - 1);
+		bool		again = false;
+		bool		dead = false;
+		ItemPointerData lead_tid;
+		ItemPointerData tid;
+		MemoryContext old_context;
+		uint32		keylen;
+
+		CHECK_FOR_INTERRUPTS();
+		lead >>= TID_HASH_BITS;
+		ItemPointerSet(&lead_tid, (BlockNumber) (lead >> 16),
+					   (OffsetNumber) (lead & 0xFFFF));
+
+		/*
+		 * The table is locked, so VACUUM cannot cut its file meanwhile, and
+		 * of rows in blocks that it has cut off before there are no entries.
+		 */
+		if (ItemPointerGetBlockNumber(&lead_tid) >= nblocks)
+		{
+			if (check->heap->rd_tableam != GetHeapamTableAmRoutine())
+				continue;
+			fail_lead(check, &lead_tid, "The table has no such block.");
+		}
+		/* comes back as the TID of the chain's member */
+		tid = lead_tid;
+		if (!table_index_fetch_tuple(fetch, &tid, snapshot, slot, &again, &dead))
+			continue;
+
+		old_context = MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
+		if (predicate != NULL && !ExecQual(predicate, econtext))
+			fail_lead(check, &lead_tid, "The index's predicate excludes the tuple.");
+		FormIndexDatum(info, slot, estate, values, isnull);
+		hyb_key_encode(check->ix->desc, values, isnull, &check->entry, &keylen);
+		if (entry_hash(check->entry.data, check->entry.len) != hash)
+			fail_lead(check, &lead_tid, "The tuple's values are others than the entry's.");
+		MemoryContextSwitchTo(old_context);
+		ResetExprContext(econtext);
+	}
+
+	table_index_fetch_end(fetch);
+	ExecDropSingleTupleTableSlot(slot);
+	FreeExecutorState(estate);
+}
+
+void
+hyb_check_heap(HybCheck *check, Snapshot snapshot)
+{
+	Assert(!check->locked && check->filter != NULL && snapshot == check->snapshot);
+	check_tuples(check, snapshot);
+	check_leads(check, snapshot);
+	tuplesort_end(check->leads);
+	bloom_free(check->filter);
+}
+
+/* ---- rows of single entries ---- */
+
+bool
+hyb_check_row_key(HybCheck *check, ItemPointerData tid, Snapshot snapshot,
+				  HybBuf *key)
+{
+	bool		again = false;
+	bool		dead = false;
+
+	if (check->fetch == NULL)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(check->context);
+
+		check->slot = table_slot_create(check->heap, NULL);
+		check->fetch = table_index_fetch_begin(check->heap);
+		MemoryContextSwitchTo(old_context);
+	}
+	if (!table_index_fetch_tuple(check->fetch, &tid, snapshot, check->slot, &again,
+								 &dead))
+		return false;
+	key->len = 0;
+	return hyb_key_of_slot(check->ix->desc, check->ix->rel, check->slot, key);
+}
+
+void
+hyb_check_table_end(HybCheck *check)
+{
+	if (check->fetch == NULL)
+		return;
+	table_index_fetch_end(check->fetch);
+	ExecDropSingleTupleTableSlot(check->slot);
+	check->fetch = NULL;
+}
+
+/* ---- hot copies ---- */
+
+/* An entry of the key of a copy leads to a row, which is not the copy's. */
+static void
+fail_other(HybCheck *check, BlockNumber block, const HybHotKey *key,
+		   const ItemPointerData *tid, const ItemPointerData *other)
+{
+	if (!hyb_hot_has(check->ix, key, tid))
+		return;
+	hyb_check_fail(check, block,
+				   "A hot copy names heap TID (%u,%u) alone for a key that (%u,%u) has in a static level.",
+				   HYB_TID_PARTS(tid),
+				   HYB_TID_PARTS(other));
+}
+
+/* check_copy for the oldest level where that does not keep keys. */
+static void
+check_truncated(HybCheck *check, const HybHotKey *key,
+				const ItemPointerData *tid, const HybPos *pos)
+{
+	HybIndex   *ix = check->ix;
+	PGAlignedBlock copy;
+	HybSought	sought = {.pos = pos};
+	HybDescent	descent = {0};
+	int			row;
+	int			end_row;
+	int			end;
+
+	if (check->version->levels[0].height == 0 ||
+		!hyb_static_descend(ix, check->version, &sought, &descent))
+		return;
+	memcpy(copy.data, BufferGetPage(descent.buf), BLCKSZ);
+	UnlockReleaseBuffer(descent.buf);
+	hyb_leaf_open(&check->leaf, ix->desc, copy.data, ix->rel, descent.block);
+	(void) hyb_leaf_search_equal(&check->leaf, pos, &row, &end_row);
+	end = hyb_leaf_row_start(&check->leaf, end_row);
+	for (int i = hyb_leaf_row_start(&check->leaf, row); i < end; i++)
+	{
+		ItemPointerData other;
+
+		hyb_leaf_tids(&check->leaf, i, 1, &other);
+		if (!hyb_leaf_is_tombstone(&check->leaf, i) &&
+			!ItemPointerEquals(&other, unconstify(ItemPointerData *, tid)) &&
+			hyb_check_row_key(check, other, GetActiveSnapshot(), &check->entry) &&
+			check->entry.len == key->len &&
+			memcmp(check->entry.data, key->bytes, key->len) == 0)
+			fail_other(check, descent.block, key, tid, &other);
+	}
+}
+
+static void
+check_copy(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid)
+{
+	HybPos		low = {.key = key->bytes,.len = key->len,.tie = HYB_BEFORE};
+	HybPos		high;
+	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = HOT_FETCH_LIMIT};
+	HybDynBatch batch = {0};
+
+	low.ncols = check->ix->desc->nkeys;
+	high = low;
+	high.tie = HYB_AFTER;
+	if (check->ix->desc->truncated)
+		check_truncated(check, key, tid, &low);
+	for (int level = check->ix->desc->truncated; level < check->version->nlevels; level++)
+	{
+		/* while the lock is held the version is the current one */
+		if (!hyb_run_fetch(check->ix, check->version, level, &fetch, &batch))
+			break;
+		for (int i = 0; i < batch.nitems; i++)
+		{
+			ItemPointerData other = batch.items[i].tid;
+			ItemPointerData seen = other;
+
+			if (!ItemPointerEquals(&other, unconstify(ItemPointerData *, tid)) &&
+				table_index_fetch_tuple_check(check->heap, &seen, GetActiveSnapshot(), NULL))
+				fail_other(check, batch.items[i].ref.block, key, tid, &other);
+		}
+	}
+	hyb_dyn_batch_free(&batch);
+}
+
+void
+hyb_check_hot(HybCheck *check)
+{
+	uint8		bytes[HYB_HOT_MAX_KEY];
+	uint32		len;
+	ItemPointerData tid;
+	uint64		places = RecoveryInProgress() ? 0 : hyb_hot_places(check->ix);
+
+	for (uint64 place = 0; place < places;)
+	{
+		uint64		end = Min(places, place + UNIT_PLACES);
+
+		CHECK_FOR_INTERRUPTS();
+		hyb_check_lock(check);
+		while (hyb_hot_next(check->ix, &place, end, bytes, &len, &tid))
+		{
+			HybHotKey	key = hyb_hot_key(bytes, len);
+
+			check_copy(check, &key, &tid);
+		}
+		hyb_check_unlock(check);
+		place = end;
+	}
+}
