@@ -116,7 +116,7 @@ define_storage_parameters(void)
 					  ShareUpdateExclusiveLock);
 
 	add_enum_reloption(hyb_relopt_kind, "compression",
-					   "Compression of INCLUDE columns of variable length, where it saves a tenth.",
+					   "Compression of INCLUDE columns of variable length, where it saves an eighth.",
 					   compression_values, HYB_DEFAULT_COMPRESSION,
 					   "Valid values are \"lz4\" and \"none\".",
 					   ShareUpdateExclusiveLock);
