@@ -835,8 +835,8 @@ estimated AS (
 	SELECT r.*, e.*,
 		CASE WHEN NOT r.indisvalid THEN 'It is not valid.'
 			WHEN r.indisreplident
-				AND pg_catalog.current_setting('server_version_num')::integer BETWEEN 160000 AND 179999
-				THEN 'It is the replica identity, which has to be a btree index on PostgreSQL 16 and 17.'
+				AND pg_catalog.current_setting('server_version_num')::integer BETWEEN 170000 AND 179999
+				THEN 'It is the replica identity, which has to be a btree index on PostgreSQL 17.'
 			ELSE e.obstacle END AS why_not
 	FROM readable r, LATERAL hybrid_estimate(r.oid::regclass, true) e)
 SELECT e.oid::regclass AS index,
