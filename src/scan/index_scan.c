@@ -578,9 +578,11 @@ typedef struct DeadHabit
 static HybSlotPiece habit_piece = {.size = sizeof(DeadHabit)};
 
 void
-hyb_scan_dead_init(void)
+hyb_scan_init(void)
 {
 	hyb_slot_add_piece(&habit_piece);
+	hyb_scan_ahead_init();
+	hyb_scan_lock_init();
 }
 
 /* Does this scan look for dead entries?  Then *look is set up. */

@@ -26,9 +26,7 @@ extern bool hyb_amcanreturn(Relation index, int attno);
 /* Heap pages that scans asked for ahead, not in memory: HybDynamicStats.counters. */
 #define HYB_HEAP_PREFETCHES		(HYB_PROBE_OUTCOMES + HYB_UNIQUE_OUTCOMES)
 
-/* scan/scan_ahead.c, scan_dead.c, scan_lock.c, when the library is loaded */
-extern void hyb_scan_ahead_init(void);
-extern void hyb_scan_dead_init(void);
-extern void hyb_scan_lock_init(void);
+/* The library is loaded. */
+extern void hyb_scan_init(void);
 
 #endif							/* HYB_INDEX_SCAN_H */

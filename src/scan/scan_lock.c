@@ -27,7 +27,6 @@
 
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "scan/index_scan.h"
 #include "scan/scan.h"
 #include "shared/slot.h"
 #include "storage/predicate.h"
