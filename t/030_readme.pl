@@ -1,7 +1,8 @@
 
 # What README.md shows a newcomer is true: its SQL runs, and the query uses the
 # index.  docs/reference.md names each setting with its default, each storage
-# parameter, function and view, and each column of the views.
+# parameter, function and view, and each column of the views.  Links of documents
+# lead to files and headings that exist.
 
 use strict;
 use warnings;
@@ -74,6 +75,37 @@ my @parameters = map { slurp_file($_) =~ /^\t\t\{"(\w+)", RELOPT_TYPE/mg } glob(
 ok(@parameters > 8, 'there are storage parameters');
 my @missing = grep { $reference !~ /(?:`|^### |^### .*, )$_\b/m } @parameters, split /\n/, $names;
 is("@missing", '', 'each parameter, function, view and column is described');
+
+# The anchors that a document's headings have.
+sub anchors
+{
+	my ($text) = @_;
+	my %anchors;
+
+	foreach my $heading ($text =~ /^#+ (.*)$/mg)
+	{
+		$heading = lc($heading =~ s/\[([^\]]*)\]\([^)]*\)/$1/gr);
+		$heading =~ s/[^\w\- ]//g;
+		$anchors{ $heading =~ tr/ /-/r } = 1;
+	}
+	return \%anchors;
+}
+
+my @broken;
+foreach my $file (glob(test_root() . '/README.md ' . test_root() . '/docs/*.md ' . test_root() . '/docs/notes/*.md'))
+{
+	my $text = slurp_file($file) =~ s/^```.*?^```//msgr;
+	my $folder = $file =~ s{[^/]*$}{}r;
+
+	foreach my $link (grep { !/^https?:/ } $text =~ /\]\(([^)\s]+)\)/g)
+	{
+		my ($path, $anchor) = split /#/, $link, 2;
+		my $target = $path eq '' ? $file : "$folder$path";
+		push @broken, "$file: $link" if !-e $target
+		  || (defined $anchor && $target =~ /\.md$/ && !anchors(slurp_file($target) =~ s/^```.*?^```//msgr)->{$anchor});
+	}
+}
+is("@broken", '', 'links lead somewhere');
 
 $node->stop;
 done_testing();
