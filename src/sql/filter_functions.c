@@ -2,6 +2,8 @@
  * filter_functions.c
  *		SQL functions that answer from filters: hybrid_may_contain and
  *		hybrid_approx_count.
+ *
+ * Casts of their arguments run as the caller, everything else as the table's owner.
  */
 #include "base/compat.h"
 
@@ -33,9 +35,14 @@
 PG_FUNCTION_INFO_V1(hybrid_may_contain);
 PG_FUNCTION_INFO_V1(hybrid_approx_count);
 
-/* Dynamic entries that hybrid_approx_count counts, so many at a time. */
+/*
+ * hybrid_approx_count counts entries of the log in batches of COUNT_BATCH, and stops
+ * at COUNT_DYNAMIC.
+ */
 #define COUNT_BATCH		512
 #define COUNT_DYNAMIC	8192
+
+/* ---- keys ---- */
 
 /* Values for the first key columns of an index, of the columns' types. */
 typedef struct KeyValues
@@ -46,8 +53,8 @@ typedef struct KeyValues
 } KeyValues;
 
 /*
- * The type that values of a key column are given in: the operator class's,
- * or, where that is one for many types, the column's.
+ * Returns the type of values of a key column: the operator class's, or the column's
+ * if that class is for many types.
  */
 static Oid
 key_type(Relation index, int column)
@@ -59,7 +66,7 @@ key_type(Relation index, int column)
 					   opcintype);
 }
 
-/* May the owner of a type do all that the caller may? */
+/* Returns true if the owner of a type has all privileges of the caller. */
 static bool
 is_trusted(Oid type)
 {
@@ -77,10 +84,9 @@ is_trusted(Oid type)
 }
 
 /*
- * The functions of a cast, and those that check domains in composite types,
- * arrays and ranges, are chosen by the owner of either type.  They run as the
- * caller, who has chosen the index, but not the type of its column.  A literal
- * of an enum or a base type is read by the server's code.
+ * Fails if a cast could run code of a role that the caller need not trust.  The owners
+ * of both types choose the functions of casts, and those of domains in composite
+ * types, arrays and ranges.  The server's code reads literals of enums and base types.
  */
 static void
 check_owners(Oid type, Oid target)
@@ -100,10 +106,7 @@ check_owners(Oid type, Oid target)
 					 format_type_be(target))));
 }
 
-/*
- * The cast that the parser would choose in an assignment without an explicit
- * one, as an expression.
- */
+/* Returns the cast that the parser would choose in an assignment, or NULL. */
 static Node *
 find_cast(Oid type, Datum value, Oid target)
 {
@@ -121,10 +124,7 @@ find_cast(Oid type, Datum value, Oid target)
 	return expr;
 }
 
-/*
- * Add a value of this type as one of the next key column's type.  A cast may
- * return NULL, which is a key like any other.
- */
+/* Adds a value, cast to the type of the next key column.  The cast may return NULL. */
 static void
 add_value(Relation index, Oid type, Datum value, KeyValues *keys)
 {
@@ -156,9 +156,8 @@ add_value(Relation index, Oid type, Datum value, KeyValues *keys)
 }
 
 /*
- * The type of an argument.  It is not known where the function is not called by
- * an expression, but by a selectivity estimator: its value may then be of any
- * type.
+ * Returns the type of an argument.  A selectivity estimator calls the function without
+ * an expression: then the type is unknown, and the value may be of any type.
  */
 static Oid
 argument_type(FunctionCallInfo fcinfo, int arg)
@@ -172,7 +171,6 @@ argument_type(FunctionCallInfo fcinfo, int arg)
 	return type;
 }
 
-/* Add an argument of the function. */
 static void
 add_argument(FunctionCallInfo fcinfo, int arg, Relation index, KeyValues *keys)
 {
@@ -196,8 +194,8 @@ check_columns(Relation index, int ncols)
 }
 
 /*
- * Add the values of a row.  A composite type may have more columns than any
- * index, and dropped ones, which are left out.
+ * Adds the values of a row but for dropped columns.  The row may have more columns
+ * than any index.
  */
 static void
 add_row(Relation index, HeapTupleHeader row, KeyValues *keys)
@@ -229,7 +227,7 @@ add_row(Relation index, HeapTupleHeader row, KeyValues *keys)
 	ReleaseTupleDesc(tupdesc);
 }
 
-/* Is an argument of this type a row, rather than a value of the first column? */
+/* Returns true if an argument of this type is a row, not a value of column 1. */
 static bool
 is_row(Relation index, Oid type)
 {
@@ -258,9 +256,11 @@ set_range_end(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
 	hyb_pos_set(pos, key, ncols, tie);
 }
 
+/* ---- hybrid_may_contain ---- */
+
 /*
- * May a static level of this version hold something between two positions?
- * False in *valid if the version is no longer current.
+ * Returns true if a static level of this version may hold something between two
+ * positions.  *valid is false if the version is no longer current.
  */
 static bool
 level_may_contain(HybIndex *ix, const HybVersion *version, int level,
@@ -320,7 +320,7 @@ level_may_contain(HybIndex *ix, const HybVersion *version, int level,
 		if (found || hyb_pos_compare(ix->desc, &descent.fence, high) >= 0)
 			break;
 
-		/* on to the next leaf; the fence's memory is used again */
+		/* copied, since the next descent reuses the fence's memory */
 		hyb_pos_copy(&pos, &pos_key, &descent.fence);
 	}
 	hyb_leaf_close(&leaf);
@@ -330,8 +330,7 @@ level_may_contain(HybIndex *ix, const HybVersion *version, int level,
 /*
  * hybrid_may_contain(index regclass, VARIADIC keys "any") RETURNS boolean
  *
- * False: no entry has these values in its first key columns.  A NULL, also a
- * cast's, is a key.
+ * False if no entry has these values in its first key columns.  NULL is a key.
  */
 Datum
 hybrid_may_contain(PG_FUNCTION_ARGS)
@@ -360,7 +359,7 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 							   HYB_ACCESS_KEYS, &inspected);
 	check_columns(inspected.index, ncols);
 
-	/* what a cast, the caller's code, sets ends before the owner's code runs */
+	/* settings of the caller's casts end before the owner's code runs */
 	nest_level = NewGUCNestLevel();
 	for (int i = 1; i <= ncols; i++)
 		add_argument(fcinfo, i, inspected.index, &keys);
@@ -370,8 +369,8 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	encode_keys(ix, &keys, &key);
 
 	/*
-	 * No entry is so long.  But one of fewer bytes may be equal to this key,
-	 * or, once there is a dictionary, be this key.
+	 * No entry has this length.  But a shorter one may be equal to this key,
+	 * or be this key, encoded by a dictionary.
 	 */
 	if (key.len > HYB_MAX_ENTRY_SIZE)
 	{
@@ -412,20 +411,21 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(found);
 }
 
+/* ---- hybrid_approx_count ---- */
+
 typedef struct CountState
 {
 	HybIndex   *ix;
 	const HybPos *low;
 	const HybPos *high;
 	double		count;
-	BlockNumber stale;			/* that was not what points to it said */
+	BlockNumber stale;			/* the last block that was read */
 	HybLeaf		leaf;
 } CountState;
 
 /*
- * Entries of a leaf that lie in the range.  Its filter knows keys, not how
- * many TIDs each has: it is asked where that is one each.  False if the leaf
- * is not there any more.
+ * Counts the entries of a leaf that lie in the range.  The filter knows keys, so it
+ * answers only if each has one TID.  Returns false if the leaf is gone.
  */
 static bool
 count_range_leaf(CountState *state, const HybChild *child)
@@ -460,11 +460,11 @@ count_range_leaf(CountState *state, const HybChild *child)
 }
 
 /*
- * Entries below a child at this level.  `low_end` and `high_end` say that the
- * range may begin or end there.  False if the version is no longer current.
+ * Counts the entries below a child of this height.  `low_end` and `high_end` say that
+ * the range may begin or end there.  Returns false if the version is not current.
  */
 static bool
-count_below(CountState *state, const HybChild *child, int level,
+count_below(CountState *state, const HybChild *child, int height,
 			bool low_end, bool high_end)
 {
 	HybIndex   *ix = state->ix;
@@ -478,7 +478,7 @@ count_below(CountState *state, const HybChild *child, int level,
 		state->count += (double) child->tids;
 		return true;
 	}
-	if (level == 0)
+	if (height == 0)
 		return count_range_leaf(state, child);
 
 	page = palloc(BLCKSZ);
@@ -498,7 +498,7 @@ count_below(CountState *state, const HybChild *child, int level,
 		HybChild	below;
 
 		hyb_inner_get((Page) page, i, &below, ix->rel, child->block);
-		if (!count_below(state, &below, level - 1, low_end && i == first,
+		if (!count_below(state, &below, height - 1, low_end && i == first,
 						 high_end && i == last))
 			return false;
 	}
@@ -506,7 +506,7 @@ count_below(CountState *state, const HybChild *child, int level,
 	return true;
 }
 
-/* Entries of all levels.  False if the version is no longer current. */
+/* Counts those of all levels, likewise. */
 static bool
 count_static(CountState *state, const HybVersion *version)
 {
@@ -525,9 +525,9 @@ count_static(CountState *state, const HybVersion *version)
 }
 
 /*
- * Dynamic entries between two positions; those above the first so many are
- * taken to be spread as the static entries are, of which the range has this
- * share.  False if the version is no longer current.
+ * Estimates the entries of the log between two positions.  Beyond COUNT_DYNAMIC it
+ * assumes that the range has the same share of them as of the static entries.  Returns
+ * false if the version is not current.
  */
 static bool
 estimate_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
@@ -565,8 +565,8 @@ estimate_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
 }
 
 /*
- * The values where the range of hybrid_approx_count begins in the index (`end`:
- * where it ends); none where NULL says that there is no bound.
+ * Reads the values where the range begins in the index, or ends if `end`.  There are
+ * none if the bound is NULL.
  */
 static void
 read_bound(FunctionCallInfo fcinfo, Relation index, bool end, KeyValues *bound)
@@ -590,9 +590,9 @@ read_bound(FunctionCallInfo fcinfo, Relation index, bool end, KeyValues *bound)
 }
 
 /*
- * The bound as a position.  Columns of a row have to be sorted the same way, or
- * what lies between two rows is not one range.  No bound is where the first
- * column's values begin, or end, without NULLs.
+ * Returns the bound as a position.  Without a bound that is where the values of column
+ * 1 begin or end, without NULLs.  Between two rows lies one range only if their columns
+ * are sorted the same way.
  */
 static void
 bound_pos(const HybIndex *ix, const KeyValues *bound, bool end, HybPos *pos,
@@ -622,9 +622,8 @@ bound_pos(const HybIndex *ix, const KeyValues *bound, bool end, HybPos *pos,
  * hybrid_approx_count(index regclass, low anycompatible, high anycompatible)
  * RETURNS bigint
  *
- * Entries whose first key column lies between the two values, ends included, or
- * whose first columns lie between two rows; NULL, also a cast's, stands for no
- * bound.
+ * Counts entries whose first key column lies between the two values, or their first
+ * columns between two rows, both included.  NULL stands for no bound.
  */
 Datum
 hybrid_approx_count(PG_FUNCTION_ARGS)

@@ -1,6 +1,9 @@
 /*
  * inspect.c
- *		SQL functions that show what is in an index, and that start a merge.
+ *		SQL functions that show what is in an index, and one that merges it.
+ *
+ * Locks: a function locks the table first, then the index, both in its mode, and
+ * keeps the locks until it ends.  It checks privileges before and after.
  */
 #include "base/compat.h"
 
@@ -9,6 +12,7 @@
 #include "access/table.h"
 #include "access/xlog.h"
 #include "base/access.h"
+#include "build/build_dictionary.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_authid.h"
@@ -42,11 +46,17 @@ PG_FUNCTION_INFO_V1(hybrid_merge);
 PG_FUNCTION_INFO_V1(hybrid_index_stats);
 PG_FUNCTION_INFO_V1(hybrid_merge_progress_list);
 PG_FUNCTION_INFO_V1(hybrid_memory_info);
+PG_FUNCTION_INFO_V1(hybrid_dictionary_info);
 
-/* How often the delta log is counted anew because it changed meanwhile. */
+/* How often we count the delta log again if a merge changes it meanwhile. */
 #define COUNT_TRIES		10
 
-/* Does the user see every row of a table?  So pg_stats asks. */
+/* hybrid_dictionary_info decodes up to this number of recent entries. */
+#define RECENT_ENTRIES	100000
+
+/* ---- privileges and locks ---- */
+
+/* Returns true if the user sees every row of a table: the rule of pg_stats. */
 static bool
 reads_all_rows(Oid heapoid, Oid userid)
 {
@@ -54,11 +64,11 @@ reads_all_rows(Oid heapoid, Oid userid)
 		check_enable_rls(heapoid, userid, true) != RLS_ENABLED;
 }
 
-/* May the user do this with an index and its table?  Looks at catalogs only. */
+/* Returns true if the user may do this.  Looks at catalogs only. */
 static bool
 access_granted(HybAccess access, Form_pg_class index, Oid heapoid, Oid userid)
 {
-	/* whether a key is there is as good as the row */
+	/* to know whether a key exists is as good as to see the row */
 	if (access == HYB_ACCESS_KEYS)
 		return reads_all_rows(heapoid, userid);
 	if (has_privs_of_role(userid, index->relowner) ||
@@ -69,7 +79,7 @@ access_granted(HybAccess access, Form_pg_class index, Oid heapoid, Oid userid)
 		 reads_all_rows(heapoid, userid));
 }
 
-/* An error unless this is an index of ours, or a btree. */
+/* Fails if this is not an index of the access method. */
 static void
 check_kind(Form_pg_class index, HybAccess access)
 {
@@ -97,7 +107,7 @@ check_kind(Form_pg_class index, HybAccess access)
 				 errmsg("\"%s\" is not a hybrid index", name)));
 }
 
-/* The same, and an error unless the caller may do this with it. */
+/* Fails, too, if the caller may not do this. */
 static void
 require_index_access(Form_pg_class index, Oid heapoid, HybAccess access)
 {
@@ -128,9 +138,8 @@ close_both(const HybInspected *inspected)
 }
 
 /*
- * A caller that lacks a privilege is told so before a lock is waited for.  The
- * checks are repeated under the locks: the index may have been dropped, and its
- * OID or its owner may be another one, by then.
+ * A caller without the privilege gets the error before we wait for a lock.  Under the
+ * locks we check again, for the index may have been dropped or have another owner.
  */
 void
 hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode, HybAccess access,
@@ -149,7 +158,7 @@ hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 	memset(inspected, 0, sizeof(*inspected));
 	inspected->lockmode = lockmode;
 
-	/* the table first, as everybody does */
+	/* the table first, as the server does */
 	inspected->heap = try_table_open(heapoid, lockmode);
 	inspected->index = index = try_relation_open(indexoid, lockmode);
 	if (index == NULL)
@@ -227,9 +236,9 @@ hyb_inspect_close(HybInspected *inspected)
 	close_both(inspected);
 }
 
-/*
- * hybrid_merge(index regclass) RETURNS bigint
- */
+/* ---- functions ---- */
+
+/* hybrid_merge(index regclass) RETURNS bigint */
 Datum
 hybrid_merge(PG_FUNCTION_ARGS)
 {
@@ -252,9 +261,8 @@ hybrid_merge(PG_FUNCTION_ARGS)
 }
 
 /*
- * Add the live entries of a generation to *n.  Returns false if a page was
- * not the one expected, because the generation was merged and its pages were
- * used again meanwhile.
+ * Adds the live entries of a generation to *n.  Returns false if a merge has reused
+ * a page of it meanwhile.
  */
 static bool
 count_generation(HybIndex *ix, const HybGeneration *generation,
@@ -273,8 +281,8 @@ count_generation(HybIndex *ix, const HybGeneration *generation,
 }
 
 /*
- * The columns of a function's result, which the library knows by number.  The
- * script that declared the function may be of another version.
+ * Returns the columns of the function's result.  The script that declared it may be
+ * of another version than the library.
  */
 static TupleDesc
 result_columns(FunctionCallInfo fcinfo, int ncolumns)
@@ -292,8 +300,8 @@ result_columns(FunctionCallInfo fcinfo, int ncolumns)
 }
 
 /*
- * Live entries of the dynamic stage.  With merges going on all the time the
- * metapage's estimate has to do in the end.
+ * Returns the number of live entries of the delta log.  If merges change it each
+ * time, returns the estimate of the metapage in the end.
  */
 static uint64
 count_dynamic_live(HybIndex *ix)
@@ -320,30 +328,37 @@ count_dynamic_live(HybIndex *ix)
 	return n;
 }
 
-/* A row of hybrid_index_stats, column by column. */
-typedef struct StatsRow
+/* A row of a result, column by column. */
+typedef struct ResultRow
 {
 	Datum		values[41];
 	bool		nulls[41];
 	int			n;
-} StatsRow;
+} ResultRow;
 
 static void
-put_stat(StatsRow *row, bool known, Datum value)
+put_datum(ResultRow *row, bool known, Datum value)
 {
 	row->nulls[row->n] = !known;
 	row->values[row->n++] = value;
 }
 
-static void
-put_count(StatsRow *row, bool known, uint64 count)
+static Datum
+row_datum(TupleDesc tupdesc, ResultRow *row)
 {
-	put_stat(row, known, Int64GetDatum((int64) count));
+	Assert(row->n == tupdesc->natts);
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), row->values,
+											 row->nulls));
 }
 
-/* What came of questions to filters, and what uniqueness checks met. */
 static void
-put_counters(StatsRow *row, bool known, const uint64 *counters)
+put_count(ResultRow *row, bool known, uint64 count)
+{
+	put_datum(row, known, Int64GetDatum((int64) count));
+}
+
+static void
+put_counters(ResultRow *row, bool known, const uint64 *counters)
 {
 	put_count(row, known, counters[HYB_PROBE_HIT] +
 			  counters[HYB_PROBE_NEGATIVE] +
@@ -355,9 +370,9 @@ put_counters(StatsRow *row, bool known, const uint64 *counters)
 	put_count(row, known, counters[HYB_UNIQUE_PRESENT]);
 }
 
-/* The dynamic stage's trees. */
+/* Trees over the log. */
 static void
-put_trees(StatsRow *row, const HybDynamicStats *dynamic)
+put_trees(ResultRow *row, const HybDynamicStats *dynamic)
 {
 	bool		idle = !dynamic->busy;
 
@@ -367,39 +382,34 @@ put_trees(StatsRow *row, const HybDynamicStats *dynamic)
 	put_count(row, idle, dynamic->tree_entries);
 	put_count(row, idle, dynamic->compact_entries);
 	put_count(row, idle, dynamic->rebuilds);
-	put_stat(row, true, BoolGetDatum(dynamic->shared));
+	put_datum(row, true, BoolGetDatum(dynamic->shared));
 }
 
-/* Pages of a level's tree. */
 static uint64
 tree_pages(const HybLevel *level)
 {
 	return level->leaf_pages + level->inner_pages;
 }
 
-/*
- * Static levels, what waits in newer ones than the oldest, and what merges have
- * written for what they merged.
- */
+/* Static levels, what newer ones than the oldest hold, and writes of merges. */
 static void
-put_levels(StatsRow *row, const HybMetaPage *meta, const HybLevel *total)
+put_levels(ResultRow *row, const HybMetaPage *meta, const HybLevel *total)
 {
 	const HybLevel *oldest = &meta->levels[0];
 	double		merged = 0;
 
 	if (total->tids > 0)
 		merged = (double) meta->merged_entries * tree_pages(total) / total->tids;
-	put_stat(row, true, Int32GetDatum((int32) meta->nlevels));
+	put_datum(row, true, Int32GetDatum((int32) meta->nlevels));
 	put_count(row, true, total->tids - oldest->tids);
 	put_count(row, true, (tree_pages(total) - tree_pages(oldest)) * BLCKSZ);
 	put_count(row, true, meta->moved_entries);
 	put_count(row, true, meta->written_pages * BLCKSZ);
-	put_stat(row, merged > 0, Float8GetDatum(merged > 0 ? meta->written_pages / merged : 0));
+	put_datum(row, merged > 0, Float8GetDatum(merged > 0 ? meta->written_pages / merged : 0));
 }
 
-/* Keys that were looked up in the table of hot copies, and found. */
 static void
-put_hot(StatsRow *row, const HybIndex *ix)
+put_hot(ResultRow *row, const HybIndex *ix)
 {
 	uint64		lookups;
 	uint64		hits;
@@ -410,8 +420,8 @@ put_hot(StatsRow *row, const HybIndex *ix)
 }
 
 /*
- * hybrid_index_stats(index regclass, nowait boolean, OUT ...): NULLs if nowait
- * and the index is locked, or there is none
+ * hybrid_index_stats(index regclass, nowait boolean, OUT ...): with nowait NULLs if
+ * the index is locked or gone
  */
 Datum
 hybrid_index_stats(PG_FUNCTION_ARGS)
@@ -423,7 +433,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	HybMetaPage meta;
 	HybDynamicStats dynamic;
 	TupleDesc	tupdesc;
-	StatsRow	row = {.n = 0};
+	ResultRow	row = {.n = 0};
 	HybLevel	total;
 	double		fill = 0;
 	bool		filled;
@@ -458,39 +468,35 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	put_count(&row, true, total.tombstones);
 	put_count(&row, true, total.leaf_pages);
 	put_count(&row, true, total.inner_pages);
-	put_count(&row, true, (total.leaf_pages + total.inner_pages) * BLCKSZ);
-	put_stat(&row, true, Int32GetDatum((int32) total.root.height));
+	put_count(&row, true, tree_pages(&total) * BLCKSZ);
+	put_datum(&row, true, Int32GetDatum((int32) total.root.height));
 	put_count(&row, true, dynamic_entries);
 	put_count(&row, true, delta_pages);
 	put_count(&row, true, delta_pages * BLCKSZ);
 	put_count(&row, true, hyb_meta_free(&meta, nblocks));
 	put_count(&row, true, nblocks);
 	put_count(&row, true, (uint64) nblocks * BLCKSZ);
-	put_stat(&row, live != 0, Float8GetDatum(live == 0 ? 0.0 :
-											 (double) nblocks * BLCKSZ / (double) live));
+	put_datum(&row, live != 0, Float8GetDatum(live == 0 ? 0.0 :
+											  (double) nblocks * BLCKSZ / (double) live));
 	put_count(&row, true, meta.merges);
 	put_count(&row, true, meta.merged_entries);
-	put_stat(&row, true, BoolGetDatum(meta.frozen.number != 0));
+	put_datum(&row, true, BoolGetDatum(meta.frozen.number != 0));
 	put_trees(&row, &dynamic);
 	put_count(&row, true, total.filter_pages);
 	put_count(&row, true, total.filter_pages * BLCKSZ);
 	put_counters(&row, idle, dynamic.counters);
 	filled = hyb_static_fill(ix, &fill);
-	put_stat(&row, filled, Float8GetDatum(fill));
+	put_datum(&row, filled, Float8GetDatum(fill));
 	put_levels(&row, &meta, &total);
 	put_count(&row, idle, dynamic.counters[HYB_HEAP_PREFETCHES]);
 	put_hot(&row, ix);
-	Assert(row.n == lengthof(row.values));
-
 	hyb_inspect_close(&inspected);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  row.values, row.nulls)));
+	return row_datum(tupdesc, &row);
 }
 
 /*
- * May the caller see what a merge does, and not only that it runs?  The rule is
- * that of the server's views of progress, with the index's owner in place of
- * the session's user.
+ * Returns true if the caller may see more of a merge than that it runs: the rule of
+ * the server's progress views, with the index's owner as user.
  */
 static bool
 progress_granted(const HybProgress *merge)
@@ -499,9 +505,7 @@ progress_granted(const HybProgress *merge)
 		(merge->dbid == MyDatabaseId && hyb_owns(merge->relid));
 }
 
-/*
- * hybrid_merge_progress_list() RETURNS SETOF record: merges that run now
- */
+/* hybrid_merge_progress_list() RETURNS SETOF record: merges that run now */
 Datum
 hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 {
@@ -511,57 +515,154 @@ hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 	for (int i = 0; i < HYB_PROGRESS_ENTRIES; i++)
 	{
 		HybProgress merge;
-		Datum		values[9];
-		bool		nulls[9];
+		ResultRow	row = {.n = 0};
+		bool		seen;
 
 		if (!hyb_progress_read(i, &merge))
 			continue;
-		memset(nulls, !progress_granted(&merge), sizeof(nulls));
-		nulls[0] = nulls[2] = false;
-		values[0] = ObjectIdGetDatum(merge.dbid);
-		values[1] = ObjectIdGetDatum(merge.relid);
-		values[2] = Int32GetDatum(merge.pid);
-		values[3] = Int64GetDatum((int64) merge.entries_total);
-		values[4] = Int64GetDatum((int64) merge.entries_done);
-		values[5] = Int64GetDatum((int64) merge.entries_moved);
-		values[6] = Int32GetDatum(merge.pass_level);
-		nulls[6] |= merge.pass_level == 0;
-		values[7] = Int64GetDatum((int64) merge.steps);
-		values[8] = TimestampTzGetDatum(merge.started);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		seen = progress_granted(&merge);
+		put_datum(&row, true, ObjectIdGetDatum(merge.dbid));
+		put_datum(&row, seen, ObjectIdGetDatum(merge.relid));
+		put_datum(&row, true, Int32GetDatum(merge.pid));
+		put_count(&row, seen, merge.entries_total);
+		put_count(&row, seen, merge.entries_done);
+		put_count(&row, seen, merge.entries_moved);
+		put_datum(&row, seen && merge.pass_level != 0,
+				  Int32GetDatum(merge.pass_level));
+		put_count(&row, seen, merge.steps);
+		put_datum(&row, seen, TimestampTzGetDatum(merge.started));
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row.values,
+							 row.nulls);
 	}
 	return (Datum) 0;
 }
 
-/*
- * hybrid_memory_info(OUT ...): what all hybrid indexes of the server share
- */
+/* hybrid_memory_info(OUT ...): what all hybrid indexes of the server share */
 Datum
 hybrid_memory_info(PG_FUNCTION_ARGS)
 {
 	HybMemoryStats stats;
-	TupleDesc	tupdesc;
-	Datum		values[12];
-	bool		nulls[12] = {0};
+	TupleDesc	tupdesc = result_columns(fcinfo, 12);
+	ResultRow	row = {.n = 0};
 	uint64		hot;
 	uint64		hot_used;
 
-	tupdesc = result_columns(fcinfo, lengthof(values));
-
 	hyb_memory_stats(&stats);
 	hyb_hot_memory(&hot, &hot_used);
-	values[0] = Int64GetDatum((int64) hyb_dynamic_memory_kb * 1024);
-	values[1] = Int64GetDatum((int64) stats.budget);
-	values[2] = Int64GetDatum((int64) stats.reserved);
-	values[3] = Int32GetDatum((int32) stats.segments);
-	values[4] = Int64GetDatum((int64) stats.used);
-	values[5] = Int64GetDatum((int64) stats.trees);
-	values[6] = Int32GetDatum((int32) stats.slots);
-	values[7] = Int64GetDatum((int64) stats.private_trees);
-	values[8] = Int64GetDatum((int64) stats.slot_bytes);
-	values[9] = Int64GetDatum((int64) stats.control);
-	values[10] = Int64GetDatum((int64) hot);
-	values[11] = Int64GetDatum((int64) hot_used);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, nulls)));
+	put_count(&row, true, (uint64) hyb_dynamic_memory_kb * 1024);
+	put_count(&row, true, stats.budget);
+	put_count(&row, true, stats.reserved);
+	put_datum(&row, true, Int32GetDatum((int32) stats.segments));
+	put_count(&row, true, stats.used);
+	put_count(&row, true, stats.trees);
+	put_datum(&row, true, Int32GetDatum((int32) stats.slots));
+	put_count(&row, true, stats.private_trees);
+	put_count(&row, true, stats.slot_bytes);
+	put_count(&row, true, stats.control);
+	put_count(&row, true, hot);
+	put_count(&row, true, hot_used);
+	return row_datum(tupdesc, &row);
+}
+
+/* ---- dictionaries ---- */
+
+/* Adds the entries of a page of the delta log to the sample, by column. */
+static void
+count_recent_page(HybIndex *ix, Page page, BlockNumber block,
+				  HybRecent *recent)
+{
+	HybEntry	entry = {.block = block};
+	HybValue	vals[INDEX_MAX_KEYS];
+
+	while (hyb_delta_next(ix->rel, page, &entry))
+	{
+		if (hyb_key_split(ix->desc, entry.bytes, entry.len, ix->desc->nkeys,
+						  vals) == 0)
+			hyb_corrupted(ix->rel, block, "An entry of a delta page is malformed.");
+		hyb_recent_add(ix->desc, vals, recent);
+	}
+}
+
+/*
+ * Samples what the last merge moved, and what has been inserted since.  Leaves out
+ * pages that a merge takes away meanwhile.
+ */
+static void
+sample_recent(HybIndex *ix, HybRecent *recent)
+{
+	char	   *copy = palloc(BLCKSZ);
+	HybMetaPage meta;
+	uint64		entries = 0;
+
+	hyb_meta_copy(ix, &meta);
+	memcpy(recent, meta.recent, sizeof(meta.recent));
+	for (int which = 0; which < 2; which++)
+	{
+		HybDeltaWalk walk;
+
+		hyb_delta_walk_start(&walk, ix, which == 0 ? &meta.active :
+							 &meta.frozen, which != 0);
+		while (entries < RECENT_ENTRIES && hyb_delta_walk_next(&walk) &&
+			   hyb_delta_walk_copy(&walk, copy))
+		{
+			count_recent_page(ix, (Page) copy, walk.block, recent);
+			entries += hyb_page_opaque((Page) copy)->count;
+		}
+	}
+	pfree(copy);
+}
+
+static void
+put_rate(ResultRow *row, bool known, uint64 plain, uint64 stored)
+{
+	put_datum(row, known, Float8GetDatum(known ? hyb_dictionary_rate(plain, stored) : 0));
+}
+
+static void
+put_dictionary(ResultRow *row, const HybDictionary *d)
+{
+	bool		known = d != NULL;
+
+	put_count(row, known, known ? hyb_hope_entries(d->hope) : 0);
+	put_count(row, known, known ? d->stored_size : 0);
+	put_count(row, known, known ? hyb_hope_memory(d->hope) : 0);
+	put_datum(row, true, BoolGetDatum(known && d->learned));
+	put_count(row, known, known ? d->sample_keys : 0);
+	put_rate(row, known, known ? d->sample_bytes : 0, known ? d->sample_stored : 0);
+}
+
+/* hybrid_dictionary_info(index regclass) RETURNS SETOF record */
+Datum
+hybrid_dictionary_info(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	HybInspected inspected;
+	HybIndex   *ix;
+	HybRecent	recent[INDEX_MAX_KEYS];
+
+	InitMaterializedSRF(fcinfo, 0);
+	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_READ,
+					 &inspected);
+	ix = hyb_index_create_handle(inspected.index);
+	if (ix->desc->has_encoded)
+		sample_recent(ix, recent);
+	for (int i = 0; i < ix->desc->nkeys; i++)
+	{
+		const HybColumn *col = &ix->desc->cols[i];
+		ResultRow	row = {.n = 0};
+
+		if (!hyb_column_is_encoded(col))
+			continue;
+		put_datum(&row, true,
+				  NameGetDatum(&TupleDescAttr(RelationGetDescr(ix->rel), i)->attname));
+		put_datum(&row, true,
+				  CStringGetTextDatum(hyb_hope_scheme_name(hyb_encoded_scheme(col))));
+		put_dictionary(&row, col->dictionary);
+		put_count(&row, true, recent[i].keys);
+		put_rate(&row, recent[i].keys != 0, recent[i].plain, recent[i].stored);
+		tuplestore_putvalues(result->setResult, result->setDesc, row.values,
+							 row.nulls);
+	}
+	hyb_inspect_close(&inspected);
+	return (Datum) 0;
 }

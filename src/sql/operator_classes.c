@@ -1,18 +1,16 @@
 /*
  * operator_classes.c
- *		Operator classes for types of other people's, made from btree's.
+ *		Makes operator classes of hybrid from those of btree.
  *
- * The members of a btree operator family are what a hybrid one needs: numbers
- * of operators and support functions are the same.  So a family is copied,
- * with the classes that we lack, by the server's own statements: who may
- * create operator classes, and what depends on what, is the server's to say.
- * A copy is written to the schema of the original, as an object of its own
- * that is dumped; but nothing in pg_catalog is.
+ * Operators and support functions have the same numbers in both.  So we copy btree
+ * families, with the classes that we lack, by the server's own statements: it checks
+ * privileges and records dependencies.  A copy is in the schema of the original, as an
+ * object of its own that is dumped, but not in pg_catalog.
  */
 #include "base/compat.h"
 
 #include "access/htup_details.h"
-#include "access/stratnum.h"
+#include "base/server.h"
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
@@ -36,7 +34,6 @@
 PG_FUNCTION_INFO_V1(hybrid_make_operator_classes);
 PG_FUNCTION_INFO_V1(hybrid_complete_operator_families);
 
-/* An operator class, or what is needed of it */
 typedef struct OpClass
 {
 	Oid			oid;
@@ -47,7 +44,6 @@ typedef struct OpClass
 	NameData	name;
 } OpClass;
 
-/* One copy of a family is at hand. */
 typedef struct FamilyCopy
 {
 	Oid			from;			/* btree's */
@@ -65,7 +61,7 @@ run(const char *statement)
 		elog(ERROR, "SPI_execute failed: %s", SPI_result_code_string(result));
 }
 
-/* All operator classes of an access method: a list of OpClass. */
+/* Returns all operator classes of an access method (OpClass). */
 static List *
 classes_of(Oid method)
 {
@@ -89,20 +85,9 @@ classes_of(Oid method)
 	return result;
 }
 
-/* Have both the same operators for the type of theirs? */
-static bool
-same_order(const OpClass *a, const OpClass *b)
-{
-	for (int strategy = 1; strategy <= BTMaxStrategyNumber; strategy++)
-		if (get_opfamily_member(a->family, a->type, a->type, strategy) !=
-			get_opfamily_member(b->family, a->type, a->type, strategy))
-			return false;
-	return true;
-}
-
 /*
- * Has a btree class a counterpart among ours?  If it is the default one, so is
- * its counterpart, unless somebody has chosen another default.
+ * Returns true if a btree class has a counterpart among ours.  That of a default class
+ * has to be the default, unless another class is.
  */
 static bool
 has_counterpart(const OpClass *class, List *ours)
@@ -119,7 +104,7 @@ has_counterpart(const OpClass *class, List *ours)
 		if (other->type != class->type)
 			continue;
 		any_default |= other->is_default;
-		if (!same_order(class, other))
+		if (!hyb_same_operators(class->family, other->family, class->type))
 			continue;
 		same = true;
 		same_default |= other->is_default;
@@ -143,8 +128,8 @@ has_default(Oid type, List *ours)
 }
 
 /*
- * Is every operator of one family in another?  What we copied a family to, and
- * nothing else, answers so.
+ * Returns true if each operator of one family is in the other.  Only what we copied a
+ * family to is part of it.
  */
 static bool
 is_part_of(Oid part, Oid whole)
@@ -166,7 +151,7 @@ is_part_of(Oid part, Oid whole)
 	return all;
 }
 
-/* May we add members?  Those of an extension's family would not be dumped. */
+/* Returns false for an extension's family, whose new members would not be dumped. */
 static bool
 is_extensible(Oid family)
 {
@@ -183,7 +168,7 @@ qualified(Oid schema, const char *name)
 	return quote_qualified_identifier(get_namespace_name(schema), name);
 }
 
-/* The name, or one like it that no operator class of ours has. */
+/* Returns a name like the original that is free. */
 static const char *
 free_class_name(Oid method, const char *original, Oid schema)
 {
@@ -219,8 +204,8 @@ find_family(Oid method, const char *name, Oid schema)
 }
 
 /*
- * What a btree family was copied to in this schema: false if it was not, and
- * copy->name is a name that is free.
+ * Finds what a btree family was copied to in this schema.  Else returns false, and
+ * copy->name is free.
  */
 static bool
 find_copy(Oid from, Oid method, Oid schema, FamilyCopy *copy)
@@ -242,10 +227,7 @@ find_copy(Oid from, Oid method, Oid schema, FamilyCopy *copy)
 	}
 }
 
-/*
- * The same; the copy is created, empty, if there is none.  If `extension` is
- * valid, it goes when that does.
- */
+/* Creates an empty copy if there is none.  It is dropped with the extension, if any. */
 static void
 open_copy(Oid from, Oid method, Oid schema, Oid extension, FamilyCopy *copy)
 {
@@ -271,11 +253,10 @@ append_types(StringInfo list, Oid left, Oid right)
 }
 
 /*
- * Append, as CREATE OPERATOR CLASS and ALTER OPERATOR FAMILY want to read them,
- * the members of btree's family that ours lacks: those of a type and itself
- * only, if it is valid, else all.  With `ours_stay` the family has been written
- * for our access method, and gets just what makes it faster: what btree says of
- * equal images need not be true of how we store values.
+ * Appends the members of btree's family that ours lacks, in the syntax of CREATE
+ * OPERATOR CLASS: those of a type and itself, or all if the type is invalid.  With
+ * `ours_stay` the family was written for our access method.  Then it gets only what
+ * makes it faster, for equal images of btree need not be equal as we store values.
  */
 static void
 append_missing(const FamilyCopy *copy, Oid type, bool ours_stay,
@@ -323,7 +304,7 @@ append_missing(const FamilyCopy *copy, Oid type, bool ours_stay,
 	ReleaseCatCacheList(operators);
 }
 
-/* Members that belong to no class of ours: of two types, and of new ones. */
+/* Adds members of two types, and of types added since. */
 static void
 add_loose_members(const FamilyCopy *copy, bool ours_stay)
 {
@@ -336,7 +317,7 @@ add_loose_members(const FamilyCopy *copy, bool ours_stay)
 					 qualified(copy->schema, copy->name), list.data));
 }
 
-/* Make the class of ours for one of btree's, and return it as a row. */
+/* Makes the class of ours for one of btree's, and returns it as a row. */
 static void
 make_class(const OpClass *class, Oid method, Oid schema,
 		   ReturnSetInfo *result)
@@ -375,8 +356,7 @@ make_class(const OpClass *class, Oid method, Oid schema,
  * hybrid_make_operator_classes(type regtype DEFAULT NULL)
  *		RETURNS TABLE (operator_class text, type regtype, is_default boolean)
  *
- * A family is copied whole, members of two types too.  One that has been
- * copied before gets what has been added to btree's since.
+ * Copies families whole.  An older copy gets what has been added to btree's since.
  */
 Datum
 hybrid_make_operator_classes(PG_FUNCTION_ARGS)
@@ -418,8 +398,8 @@ hybrid_make_operator_classes(PG_FUNCTION_ARGS)
 /*
  * hybrid_complete_operator_families() RETURNS void
  *
- * Adds to families of ours, as their script has made them, what btree's of the
- * same name have on this server beyond that.
+ * Adds to families of the extension's script what btree's of the same name have on
+ * this server.
  */
 Datum
 hybrid_complete_operator_families(PG_FUNCTION_ARGS)
