@@ -260,9 +260,9 @@ extern PGDLLIMPORT bool ignore_checksum_failure;
  * VIEW CONCURRENTLY want btree.
  */
 #if PG_VERSION_NUM < 180000
-#define HYB_CONSTRAINTS_NEED_BTREE true
+#define HYB_BEFORE_18 true
 #else
-#define HYB_CONSTRAINTS_NEED_BTREE false
+#define HYB_BEFORE_18 false
 #endif
 
 /* an index of ALTER TABLE; needs commands/defrem.h */

@@ -1,67 +1,35 @@
 /*
  * attach.c
- *		Indexes of partitions that are to be attached to one of the partitioned
- *		table get the access method of that.
+ *		Converts indexes of partitions that are to be attached to an index of the
+ *		other access method.
  *
- * The server attaches only indexes of the same access method
- * (CompareIndexInfo, catalog/index.c), and makes new ones where there are none:
- * but those cost as much again, a table has one primary key only, and before
- * PostgreSQL 18 partitioned tables have btree ones.
+ * The server attaches indexes of the same access method only (CompareIndexInfo,
+ * catalog/index.c) and else makes new ones.  Those cost as much again, and a table
+ * can have one primary key only.
+ *
+ * Locks: a partition's index is looked at without keeping a lock, and again under
+ * the lock of the conversion.  The server locks partitions after us, as strongly as
+ * the statement needs.  A lock kept until then could deadlock with a transaction
+ * that has read a partition and goes on to write to it.
  */
 #include "base/compat.h"
 
 #include "access/attmap.h"
-#include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/relation.h"
-#include "base/access.h"
-#include "base/server.h"
-#include "catalog/dependency.h"
-#include "catalog/index.h"
-#include "catalog/namespace.h"
 #include "catalog/partition.h"
-#include "catalog/pg_am.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_inherits.h"
-#include "commands/defrem.h"
-#include "commands/tablecmds.h"
 #include "ddl/attach.h"
 #include "ddl/convert.h"
-#include "ddl/owner.h"
-#include "ddl/twin.h"
-#include "miscadmin.h"
+#include "ddl/twin/twin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_utilcmd.h"
-#include "utils/acl.h"
-#include "utils/lsyscache.h"
-#include "utils/rel.h"
-#include "utils/syscache.h"
 
-/*
- * A unique index that stands for all rows and for columns.  Expressions are not
- * looked at: simplifying them would run their owner's functions as this user.
- */
-bool
-hyb_index_is_plain_unique(Relation index)
-{
-	HeapTuple	tuple = index->rd_indextuple;
-
-	return index->rd_index->indisunique && index->rd_index->indisvalid &&
-		heap_attisnull(tuple, Anum_pg_index_indexprs, NULL) &&
-		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
-}
-
-/* Operator families that the index would have, of another access method. */
+/* Returns the operator families that the index would have. */
 static Oid *
 families_of(Relation index, Oid access_method)
 {
 	int			nkeys = index->rd_index->indnkeyatts;
-	oidvector  *classes = (oidvector *)
-		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID,
-											   index->rd_indextuple,
-											   Anum_pg_index_indclass));
+	oidvector  *classes = hyb_index_classes(index);
 	Oid		   *families = palloc(sizeof(Oid) * nkeys);
 
 	for (int i = 0; i < nkeys; i++)
@@ -73,7 +41,7 @@ families_of(Relation index, Oid access_method)
 	return families;
 }
 
-/* Simplifying expressions and predicates runs functions: as the owner. */
+/* Runs functions of expressions and predicates as the owner. */
 static IndexInfo *
 index_info(Relation index)
 {
@@ -86,7 +54,7 @@ index_info(Relation index)
 	return info;
 }
 
-/* An index of a partitioned table, which may be there or not. */
+/* An index of a partitioned table, which exists or is going to be made. */
 typedef struct Definition
 {
 	IndexInfo  *info;
@@ -110,7 +78,7 @@ definition_of(Relation index)
 	return definition;
 }
 
-/* Has the table the columns of the other one, with their types? */
+/* Returns true if the table has the columns of the parent, with their types. */
 static bool
 has_columns_of(TupleDesc table, TupleDesc parent)
 {
@@ -135,8 +103,8 @@ has_columns_of(TupleDesc table, TupleDesc parent)
 }
 
 /*
- * Would the server attach the index, were it of the access method of the other
- * one?  As ATExecAttachPartitionIdx (commands/tablecmds.c), by its comparison.
+ * Returns true if the server would attach the index if it had the access method of
+ * the one above: as ATExecAttachPartitionIdx (commands/tablecmds.c).
  */
 static bool
 matches(Relation index, Relation table, const Definition *above)
@@ -162,7 +130,7 @@ matches(Relation index, Relation table, const Definition *above)
 	return result;
 }
 
-/* The first index of the access method that is attached to none, and matches. */
+/* Returns the first index of the access method that matches and is not attached. */
 static Oid
 find_match(Relation table, Oid access_method, const Definition *above)
 {
@@ -186,7 +154,7 @@ find_match(Relation table, Oid access_method, const Definition *above)
 	return result;
 }
 
-/* Of hybrid and btree the other one; InvalidOid if it is neither. */
+/* Returns btree for hybrid, hybrid for btree, else InvalidOid. */
 static Oid
 other_method(Oid access_method)
 {
@@ -197,8 +165,8 @@ other_method(Oid access_method)
 }
 
 /*
- * The index of a partition that is to be converted, so that the server attaches
- * it: InvalidOid if there is none, or one that it attaches as it is.
+ * Returns the index of a partition that the server attaches only if it is converted;
+ * InvalidOid if there is none, or one that it attaches as it is.
  */
 static Oid
 to_convert(Relation table, const Definition *above)
@@ -212,10 +180,7 @@ to_convert(Relation table, const Definition *above)
 		index : InvalidOid;
 }
 
-/*
- * Whoever makes an index of a partitioned table makes those of partitions, to
- * whomever they belong.
- */
+/* Acts as the owner of the partition, since the server, too, makes its index. */
 static void
 convert_to_attach(Oid index, Oid access_method)
 {
@@ -236,7 +201,7 @@ is_owned(Oid relid, const void *arg)
 	return hyb_owns(relid);
 }
 
-/* Has the partitioned table an index that the server attaches this one to? */
+/* Returns true if the parent has an index that the server attaches this one to. */
 static bool
 is_wanted_as_it_is(Relation table, Oid indexoid, Relation parent)
 {
@@ -260,7 +225,7 @@ is_wanted_as_it_is(Relation table, Oid indexoid, Relation parent)
 	return found;
 }
 
-/* Convert the indexes of a table that is to become a partition of the parent. */
+/* Converts the indexes of a table that is to become a partition of the parent. */
 static void
 attach_indexes_of(Oid tableoid, Oid parentoid)
 {
@@ -285,10 +250,7 @@ attach_indexes_of(Oid tableoid, Oid parentoid)
 	relation_close(parent, NoLock);
 }
 
-/*
- * ALTER TABLE ... ATTACH PARTITION: indexes of the partition that have a
- * counterpart of the other access method only become like that.
- */
+/* ALTER TABLE ... ATTACH PARTITION */
 static void
 before_attach_table(Oid relid, const RangeVar *name)
 {
@@ -306,7 +268,7 @@ before_attach_table(Oid relid, const RangeVar *name)
 		attach_indexes_of(lfirst_oid(lc), relid);
 }
 
-/* The same of a partition, which is looked at under the lock that it gets. */
+/* The same for a partition, which this locks. */
 static Oid
 to_convert_below(Oid partition, LOCKMODE lockmode, const Definition *above)
 {
@@ -321,14 +283,7 @@ to_convert_below(Oid partition, LOCKMODE lockmode, const Definition *above)
 	return index;
 }
 
-/*
- * Convert what a new index of the partitioned table is to attach.
- *
- * The server locks the partitions afterwards, as strongly as the statement needs.
- * A lock that we kept until then would make a deadlock with a transaction that has
- * read a partition and goes on to write to it.  So we look without keeping one,
- * and look again under that of the conversion where there is something to convert.
- */
+/* Converts what a new index of the partitioned table is to attach. */
 static void
 attach_above(const Definition *above)
 {
@@ -347,7 +302,7 @@ attach_above(const Definition *above)
 	}
 }
 
-/* One column of an index that is to be made; false if the server refuses it. */
+/* Adds column `i`; returns false if the server refuses it. */
 static bool
 define_column(Definition *definition, int i, const IndexElem *element)
 {
@@ -393,10 +348,7 @@ define_column(Definition *definition, int i, const IndexElem *element)
 	return OidIsValid(class);
 }
 
-/*
- * Simplify expressions and predicate, as BuildIndexInfo does, and that runs
- * functions: as the owner.
- */
+/* As BuildIndexInfo; runs functions of the owner. */
 static void
 simplify(Definition *definition, Node *predicate)
 {
@@ -414,7 +366,7 @@ simplify(Definition *definition, Node *predicate)
 	fix_opfuncids((Node *) info->ii_Predicate);
 }
 
-/* What DefineIndex (commands/indexcmds.c) makes of the statement; or false. */
+/* As DefineIndex (commands/indexcmds.c); returns false if that refuses it. */
 static bool
 define(Definition *definition, IndexStmt *stmt, Oid relid, const char *source)
 {
@@ -441,7 +393,7 @@ define(Definition *definition, IndexStmt *stmt, Oid relid, const char *source)
 	return true;
 }
 
-/* Is there a relation of that name, so that IF NOT EXISTS makes nothing? */
+/* Returns true if IF NOT EXISTS finds a relation of that name. */
 static bool
 exists(const IndexStmt *stmt, Oid relid)
 {
@@ -468,7 +420,7 @@ hyb_attach_index_above(IndexStmt *stmt, const char *source)
 		attach_above(&definition);
 }
 
-/* The index of a constraint of ALTER TABLE. */
+/* Returns the statement of the index of a constraint of ALTER TABLE. */
 static IndexStmt *
 constraint_index(RangeVar *table, const Constraint *constraint)
 {
@@ -523,18 +475,18 @@ hyb_attach_constraints_above(const AlterTableStmt *stmt, Oid relid)
 }
 
 /*
- * ALTER INDEX ... ATTACH PARTITION: an index of the access method `from` becomes
- * one of `to`, which the index of the partitioned table is of.  The caller owns
- * the latter.  That is enough for an index of a partition, as for the server, and
- * for no other: the catalogs tell which it is before anything is locked.  The
+ * ALTER INDEX ... ATTACH PARTITION: the index becomes one of access method `to`, as
+ * the parent.  The caller owns the parent; like the server we ask for no more if the
+ * index is one of a partition, which catalogs tell before anything is locked.  The
  * server reports what is wrong.
  */
 static void
-before_attach_index(Oid parentoid, const RangeVar *name, Oid from, Oid to)
+before_attach_index(Oid parentoid, const RangeVar *name, Oid to)
 {
 	Oid			parent_tableoid = IndexGetRelation(parentoid, true);
 	Oid			indexoid = RangeVarGetRelid(name, NoLock, true);
 	Oid			tableoid = IndexGetRelation(indexoid, true);
+	Oid			from = other_method(to);
 	Relation	parent_table;
 	Relation	table;
 	Relation	index = NULL;
@@ -547,10 +499,7 @@ before_attach_index(Oid parentoid, const RangeVar *name, Oid from, Oid to)
 						 tableoid))
 		return;
 
-	/*
-	 * tables before indexes, and with the locks that the conversion begins
-	 * with
-	 */
+	/* in the order, and with the locks, of the conversion */
 	parent_table = relation_open(parent_tableoid, AccessShareLock);
 	table = try_relation_open(tableoid, ShareRowExclusiveLock);
 	if (table != NULL)
@@ -584,7 +533,8 @@ hyb_attach_before(Oid relid, const RangeVar *name, Oid hybrid)
 	if (kind == RELKIND_PARTITIONED_TABLE)
 		before_attach_table(relid, name);
 	else if (kind == RELKIND_PARTITIONED_INDEX && hyb_index_is_of(relid, hybrid))
-		before_attach_index(relid, name, BTREE_AM_OID, hybrid);
-	else if (kind == RELKIND_PARTITIONED_INDEX && hyb_index_is_of(relid, BTREE_AM_OID))
-		before_attach_index(relid, name, hybrid, BTREE_AM_OID);
+		before_attach_index(relid, name, hybrid);
+	else if (kind == RELKIND_PARTITIONED_INDEX &&
+			 hyb_index_is_of(relid, BTREE_AM_OID))
+		before_attach_index(relid, name, BTREE_AM_OID);
 }

@@ -1,17 +1,16 @@
 /*
  * convert.h
- *		Replaces a live index by its twin of another access method: what the
- *		conversion in one transaction (convert.c), the concurrent one
- *		(convert_concurrent.c) and that of many indexes (convert_many.c) have in
- *		common (convert_open.c, convert_steps.c).
+ *		Conversion: replaces a live index by its twin of another access method.
+ *
+ * conversion.c has the steps and the conversion in one transaction,
+ * convert_concurrent.c the one that other sessions hardly notice.
  */
 #ifndef HYB_CONVERT_H
 #define HYB_CONVERT_H
 
-#include "nodes/pg_list.h"
-#include "storage/lockdefs.h"
+#include "ddl/twin/twin.h"
 
-/* One index of a conversion: the one asked for, or one attached below it. */
+/* One index of a conversion: the one asked for, or one attached to it. */
 typedef struct HybConvertPart
 {
 	Oid			table;
@@ -24,12 +23,12 @@ typedef struct HybConvertPart
 	char	   *old_name;		/* of the index from then on */
 } HybConvertPart;
 
-/* What stays if the conversion ends here. */
+/* What an error would leave now. */
 typedef enum HybConvertState
 {
 	HYB_CONVERT_UNDONE,			/* nothing */
-	HYB_CONVERT_CREATED,		/* twins, which are invalid */
-	HYB_CONVERT_SWAPPED			/* what was replaced, which is invalid */
+	HYB_CONVERT_CREATED,		/* invalid twins */
+	HYB_CONVERT_SWAPPED			/* the old indexes, invalid */
 } HybConvertState;
 
 typedef struct HybConversion
@@ -38,99 +37,74 @@ typedef struct HybConversion
 	bool		concurrently;
 	Oid			index;
 	char	   *schema;
-	char	   *name;
+	char	   *name;			/* NULL if there is no such index */
 	List	   *tables;			/* OIDs, locked; partitions after their parent */
-	List	   *parts;			/* likewise */
+	List	   *parts;			/* HybConvertPart, in the order of tables */
 	bool		unique;
 	HybConvertState state;
-
-	/* why it cannot be done, if `message` is set */
-	int			code;
-	char	   *message;
-	char	   *detail;			/* or NULL */
-	char	   *hint;			/* or NULL */
+	HybRefusal	refusal;		/* of HYB_CONVERT_REFUSED */
 } HybConversion;
 
 typedef enum HybConvertStatus
 {
 	HYB_CONVERT_READY,
 	HYB_CONVERT_ALREADY,		/* is of that access method, perhaps by now */
-	HYB_CONVERT_REFUSED			/* see the conversion's message */
+	HYB_CONVERT_REFUSED
 } HybConvertStatus;
 
+/* Returns the OID of hybrid or btree; it is an error if there is none. */
+extern Oid	hyb_convert_target(bool to_hybrid);
+
 /*
- * Lock the index and its table, with what is attached to them, and find out
- * whether the conversion can be done.  The lock of the tables conflicts with
- * itself, and so with another conversion; while it is waited for, no snapshot
- * may be held in a concurrent one, since the other one waits for snapshots.
+ * Locks the index and its table, with what is attached to them, and finds out
+ * whether the conversion can be done.  The lock of the tables conflicts with itself,
+ * and so with another conversion.  A concurrent one must hold no snapshot here: the
+ * other one waits for snapshots.
  */
 extern HybConvertStatus hyb_conversion_open(HybConversion *conversion,
 											Oid index, Oid access_method,
 											bool concurrently);
 
-/* The message as an error. */
-extern void hyb_conversion_refuse(const HybConversion *conversion);
-
-/* The message as a NOTICE. */
-extern void hyb_conversion_skip(const HybConversion *conversion);
-
-/* Tell that there is nothing to do. */
-extern void hyb_conversion_already(const HybConversion *conversion);
-
-/* Tell that it has been done, where that was not all that was asked for. */
-extern void hyb_conversion_done(const HybConversion *conversion);
-
 /*
- * Tell about invalid indexes of the table that an interrupted conversion, or
- * REINDEX CONCURRENTLY, of this index has left, and what other sessions may
- * meet.
- */
-extern void hyb_conversion_tell(const HybConversion *conversion);
-
-/*
- * Has an operation on the index, or on one attached to it, left an invalid index
- * that was to replace it?  Then it is refused.
+ * Refuses, as hyb_conversion_open, if an operation on the index or on one attached to
+ * it has left an invalid index that was to replace it.
  */
 extern bool hyb_conversion_is_unfinished(HybConversion *conversion);
+
+/* Messages: the refusal as an error or as a NOTICE, and that there is nothing to do. */
+extern void hyb_conversion_refuse(const HybConversion *conversion);
+extern void hyb_conversion_skip(const HybConversion *conversion);
+extern void hyb_conversion_already(const HybConversion *conversion);
+
+/*
+ * Messages: invalid indexes that interrupted operations on the index have left, and
+ * what other sessions may meet.
+ */
+extern void hyb_conversion_tell(const HybConversion *conversion);
 
 /* Steps, each in a transaction that holds the locks, with a snapshot. */
 extern void hyb_conversion_create(HybConversion *conversion);
 extern void hyb_conversion_swap(HybConversion *conversion);
 extern void hyb_conversion_drop(HybConversion *conversion);
 
-/* Set the progress view to a part and phase of a conversion. */
+/* Sets the progress view to a part and phase of a conversion. */
 extern void hyb_conversion_progress(const HybConversion *conversion,
 									const HybConvertPart *part, int phase);
 
+/* Carries out the conversion in the current transaction; returns the new index. */
+extern Oid	hyb_conversion_now(HybConversion *conversion);
+
+/* Opens a conversion, sends its messages, and carries it out likewise. */
+extern Oid	hyb_convert_now(Oid index, Oid access_method);
+
 /*
- * Convert one index in transactions of its own, within SPI_connect_ext with
- * SPI_OPT_NONATOMIC.  If it is refused, `conversion` says why, for the caller to
- * tell; it lasts as long as the memory context of the call.  With `again` it may
- * be one that has been tried already.
+ * Converts one index in transactions of its own, within SPI_connect_ext with
+ * SPI_OPT_NONATOMIC.  If it is refused, the caller sends the message; `conversion`
+ * lasts as long as the memory context of the call.  Without `again` an unfinished
+ * conversion is refused.
  */
 extern HybConvertStatus hyb_convert_concurrently(HybConversion *conversion,
 												 Oid index, Oid access_method,
 												 bool again);
-
-/*
- * Indexes of an access method in a table with its partitions, or in a schema:
- * those that are not attached to others, the largest ones first.
- */
-extern List *hyb_table_indexes(Oid table, Oid access_method);
-extern List *hyb_schema_indexes(Oid schema, Oid access_method);
-
-/* Convert those that one of these finds, one after the other. */
-extern void hyb_convert_many(Oid object,
-							 List *(*candidates) (Oid object, Oid access_method),
-							 bool to_hybrid);
-
-/* Carry it out within the transaction at hand; returns the new index. */
-extern Oid	hyb_conversion_now(HybConversion *conversion);
-
-/* Open it, tell what is to be told, and carry it out. */
-extern Oid	hyb_convert_now(Oid index, Oid access_method);
-
-/* The access method's OID; it is an error if there is none. */
-extern Oid	hyb_convert_target(bool to_hybrid);
 
 #endif							/* HYB_CONVERT_H */

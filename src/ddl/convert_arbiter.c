@@ -1,32 +1,32 @@
 /*
  * convert_arbiter.c
- *		INSERT ... ON CONFLICT while a unique index and its twin are there both.
+ *		INSERT ... ON CONFLICT while a unique index is being converted.
  *
- * From the moment that the twin is ready until it takes the place of the old
- * index each finds duplicates, but the planner takes for arbiters only those
- * that are valid, which the twin is not.  Two sessions that insert the same new
- * key at once then may see a duplicate in the twin, which is an error where the
- * statement asks for another action.  So what is an arbiter by way of an index
- * is one by way of its twin as well: an arbiter that is not ready is passed over
- * by the executor, and whatever it lacks the other one has.  A plan from before
- * the swap has the old index for an arbiter, which finds none from then on; the
- * twin does.
+ * From the moment that the twin is ready until the swap, both indexes find
+ * duplicates.  The planner takes only valid indexes as arbiters, and the twin is not
+ * valid.  So of two sessions that insert the same new key at once, one may see a
+ * duplicate in the twin, which is an error where it asked for another action.  The
+ * remedy: if an index is an arbiter, its twin is one, too.  The executor passes over
+ * arbiters that are not ready, and the other index has what they lack.  In a plan
+ * from before the swap the old index is the arbiter, which finds no duplicates any
+ * more; the twin does.
  *
- * The planner opens all indexes of a table when it looks for arbiters by columns,
- * also those that are not valid: by then this library is loaded.  For ON CONFLICT
- * ON CONSTRAINT it opens none behind that of the constraint, and a plan of any
- * form may be older than the twin.  So a session may load the library when the
- * executor opens a hybrid twin, after this file could do anything: before
- * PostgreSQL 18 an error; from then on, until the swap, that twin leaves
- * duplicates to the constraint's index (insert/counterpart.c).  A table whose rows
- * are routed to partitions has its arbiters found by the executor alone, when the
- * first row comes; there REINDEX CONCURRENTLY has the same gap.
+ * A session may load the library too late for this, when the executor opens a hybrid
+ * twin:
  *
- * For ON CONFLICT ON CONSTRAINT the planner (infer_arbiter_indexes in plancat.c)
- * first asks which index the constraint has and then opens the table's indexes,
- * which is when a session learns of a swap: an index that is not valid any more
- * was looked for, and none is found.  So they are locked a moment before; a lock
- * that is held already brings no news of what others did.
+ * - ON CONFLICT ON CONSTRAINT opens the constraint's index only when it is planned.
+ *   With columns the planner opens all indexes, so the library is there by then.
+ * - A plan of any form may be older than the twin.
+ *
+ * Before PostgreSQL 18 that is an error.  From 18 on such a twin leaves duplicates to
+ * the constraint's index until the swap (insert/counterpart.c).  Rows routed to
+ * partitions find their arbiters in the executor, when the first row comes.  REINDEX
+ * CONCURRENTLY has the same gap there.
+ *
+ * For ON CONFLICT ON CONSTRAINT the planner (infer_arbiter_indexes in plancat.c) asks
+ * which index the constraint has, and then opens the indexes of the table.  If the
+ * session learns of a swap only then, it finds no arbiter.  So we lock the indexes
+ * just before: a lock that is held already brings no news of other sessions.
  */
 #include "base/compat.h"
 
@@ -79,7 +79,7 @@ is_twin(Oid index, Oid arbiter, Oid hybrid)
 	return result;
 }
 
-/* Is an index that is no arbiter the twin of one that is? */
+/* Returns true if the index is not an arbiter but the twin of one. */
 static bool
 is_missing(Oid index, List *arbiters)
 {
@@ -105,8 +105,8 @@ is_missing(Oid index, List *arbiters)
 }
 
 /*
- * The table is locked for insertions, so the twins that are here are all that
- * can become ready before the statement ends.
+ * The table is locked for insertions, so no other twin can become ready before the
+ * statement ends.
  */
 static void
 add_twins(ResultRelInfo *result)
@@ -130,7 +130,7 @@ add_twins(ResultRelInfo *result)
 			is_missing(lfirst_oid(lc), arbiters))
 		twins = lappend_oid(twins, lfirst_oid(lc));
 
-	/* the plan's list is not ours to change */
+	/* the list belongs to the plan */
 	if (twins != NIL)
 		result->ri_onConflictArbiterIndexes =
 			list_concat(list_copy(arbiters), twins);
@@ -161,10 +161,9 @@ arbiter_executor_start(QueryDesc *query, int eflags)
 }
 
 /*
- * Locks the indexes of the table, which is locked, in the mode that the planner
- * will ask for.  If the session learns of a swap by one of these locks, the
- * planner looks up the constraint and all its indexes again, as they are after
- * it.  No other swap can follow: the conversion waits for this transaction.
+ * Locks the indexes of a locked table in the planner's mode.  If one of these locks
+ * brings news of a swap, the planner looks up the constraint and all its indexes
+ * after that.  No other swap can follow: its conversion waits for this transaction.
  */
 static void
 lock_indexes(Oid relid, Oid constraint, LOCKMODE lockmode)

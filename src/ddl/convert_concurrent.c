@@ -1,40 +1,27 @@
 /*
  * convert_concurrent.c
- *		Makes a btree index a hybrid one, or the other way round, while others
- *		read and write the table.
+ *		Converts an index while other sessions read and write the table.
  *
  * The phases are those of REINDEX CONCURRENTLY (ReindexRelationConcurrently in
- * commands/indexcmds.c): the twin is created, built, and given what was
- * inserted meanwhile; the two change places; the old index is dropped when
- * nobody can be using it any more.  Each is a transaction or more, and waits
- * for the transactions that know the state before.  Tables and indexes are
- * locked by the session in between, in a mode that holds off DDL, VACUUM and
- * other conversions, and never in a stronger one.
+ * commands/indexcmds.c).  The twin is created, then built, then gets what was
+ * inserted meanwhile.  The two swap.  The old index is dropped when no session can be
+ * using it any more.  Each phase is a transaction or more, and waits for the
+ * transactions that know the state before it.
  *
- * Nothing is undone when a phase fails: an invalid index is left, which is
- * maintained as long as the server says that it is ready, and whoever sees the
- * error is told which one.
+ * Locks: in between, the session holds ShareUpdateExclusiveLock on tables and
+ * indexes, never a stronger lock.  It keeps away DDL, VACUUM and other conversions.
+ *
+ * When a phase fails, nothing is undone.  An invalid index is left, and the error
+ * says which one.
  */
 #include "base/compat.h"
 
-#include "access/genam.h"
-#include "access/relation.h"
-#include "access/table.h"
-#include "access/xact.h"
-#include "catalog/index.h"
-#include "catalog/pg_class.h"
-#include "commands/defrem.h"
 #include "commands/progress.h"
 #include "ddl/convert.h"
 #include "executor/spi.h"
-#include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/lmgr.h"
 #include "storage/proc.h"
-#include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/snapmgr.h"
 
 /* Locks that the session holds from phase to phase. */
@@ -44,9 +31,7 @@ typedef struct SessionLocks
 	List	   *tables;			/* LOCKTAG */
 } SessionLocks;
 
-/*
- * End the transaction at hand and begin another one, which holds no snapshot.
- */
+/* Commits, and begins a transaction, which holds no snapshot. */
 static void
 next_transaction(void)
 {
@@ -55,8 +40,8 @@ next_transaction(void)
 }
 
 /*
- * From the first lock on nothing is waited for but transactions that were there
- * before, for as long as they take.
+ * After its first lock a conversion waits only for transactions that were there
+ * before, as long as they take: lock_timeout does not count.
  */
 static void
 next_phase(void)
@@ -67,8 +52,8 @@ next_phase(void)
 }
 
 /*
- * Other concurrent builds need not wait for the snapshot of this transaction,
- * which has none yet, since it will look into the table at hand only.
+ * This transaction will look into one table only.  So other concurrent builds need
+ * not wait for its snapshot, which it has not taken yet.
  */
 static void
 announce_safe(void)
@@ -127,7 +112,7 @@ unlock_all(const SessionLocks *locks)
 		UnlockRelationIdForSession(lfirst(lc), ShareUpdateExclusiveLock);
 }
 
-/* Wait for transactions that hold a conflicting lock on a table by now. */
+/* Waits for the transactions that now hold a conflicting lock on a table. */
 static void
 wait_for_lockers(const SessionLocks *locks, int phase, LOCKMODE lockmode)
 {
@@ -147,9 +132,9 @@ build_twin_concurrently(const HybConversion *conversion, const HybConvertPart *p
 }
 
 /*
- * Entries for what was inserted while the twin was built.  It may still lack
- * rows that were deleted before the snapshot was taken here, which whoever has
- * an older one can see.
+ * Inserts entries for what was inserted while the twin was built.  The twin may still
+ * lack rows that were deleted before the snapshot of this function.  Transactions
+ * with older snapshots can see them, so it waits for these.
  */
 static void
 validate(const HybConversion *conversion, const HybConvertPart *part)
@@ -168,7 +153,7 @@ validate(const HybConversion *conversion, const HybConvertPart *part)
 	PopActiveSnapshot();
 	UnregisterSnapshot(snapshot);
 
-	/* without a snapshot, so that nobody waits for us */
+	/* without a snapshot, so that no other build waits for us */
 	next_phase();
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_PHASE,
 								 PROGRESS_CREATEIDX_PHASE_WAIT_3);
@@ -190,7 +175,6 @@ set_dead(const HybConversion *conversion)
 	PopActiveSnapshot();
 }
 
-/* A twin that is complete, and valid but for its name. */
 static void
 make_twins(HybConversion *conversion, SessionLocks *locks)
 {
@@ -233,7 +217,9 @@ make_twins(HybConversion *conversion, SessionLocks *locks)
 static void
 swap_twins(HybConversion *conversion, SessionLocks *locks)
 {
-	/* nothing is read but catalogs */
+	Assert(conversion->state == HYB_CONVERT_CREATED);
+
+	/* the swap reads only catalogs */
 	next_phase();
 	announce_safe();
 	PushActiveSnapshot(GetTransactionSnapshot());
@@ -258,7 +244,7 @@ swap_twins(HybConversion *conversion, SessionLocks *locks)
 	conversion->state = HYB_CONVERT_UNDONE;
 }
 
-/* DROP INDEX and what is left, or NULL.  Looks at no catalog. */
+/* Returns the DROP INDEX of what is left, or NULL.  Does not look at catalogs. */
 static char *
 clean_up_command(const HybConversion *conversion)
 {
@@ -284,7 +270,7 @@ clean_up_command(const HybConversion *conversion)
 	return command.data;
 }
 
-/* In the log also when the session is terminated. */
+/* The context gets into the log even if the session is terminated. */
 static void
 tell_context(void *arg)
 {
@@ -301,7 +287,7 @@ tell_context(void *arg)
 				   conversion->name, command);
 }
 
-/* In the detail if the error has a hint of its own. */
+/* Adds the hint, or a detail if the error has another hint. */
 static void
 tell_command(ErrorData *error, const char *command)
 {
@@ -348,7 +334,7 @@ run_phases(HybConversion *conversion)
 	pgstat_progress_end_command();
 }
 
-/* Nobody else sees it, so it goes without phases. */
+/* No other session sees the table, so this needs no phases. */
 static void
 convert_temporary(const HybConversion *conversion)
 {
@@ -364,7 +350,7 @@ hyb_convert_concurrently(HybConversion *conversion, Oid index,
 {
 	HybConvertStatus status;
 
-	/* nobody shall wait for our snapshot while we wait for a lock */
+	/* else others would wait for our snapshot while we wait for a lock */
 	next_transaction();
 	status = hyb_conversion_open(conversion, index, access_method, true);
 	if (status == HYB_CONVERT_READY && !again &&

@@ -1,41 +1,26 @@
 /*
  * replace.c
- *		Makes hybrid indexes where a statement means an index of the default
- *		access method.
+ *		Makes hybrid indexes where a statement means the default access method.
  *
- * The access method of a constraint is a field of its parse tree that the
- * grammar never fills, but that the server goes by: transformIndexConstraint
- * (parser/parse_utilcmd.c).  The indexes of CREATE TABLE are statements of
- * their own by the time that they are made, and the table is there then, so
- * what types its columns have is known.
+ * The parse tree of a constraint has a field for the access method.  The grammar
+ * never fills it, but transformIndexConstraint (parser/parse_utilcmd.c) uses it.  The
+ * indexes of CREATE TABLE come as statements of their own when the table exists, so
+ * the types of its columns are known.
  */
 #include "base/compat.h"
 
-#include "access/htup_details.h"
 #include "access/reloptions.h"
 #include "catalog/catalog.h"
-#include "catalog/index.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_am.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_type.h"
-#include "commands/defrem.h"
-#include "commands/tablecmds.h"
-#include "ddl/marker.h"
-#include "ddl/owner.h"
+#include "common/keywords.h"
 #include "ddl/replace.h"
-#include "ddl/subscription.h"
-#include "ddl/twin.h"
-#include "ddl/using_clause.h"
-#include "miscadmin.h"
+#include "ddl/twin/twin.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_type.h"
 #include "parser/parse_utilcmd.h"
-#include "utils/guc.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
-#include "utils/syscache.h"
+#include "parser/scanner.h"
+#include "server/before_18/ddl_before_18.h"
 
 static bool replace_btree = false;	/* hybridindex.replace_btree */
 
@@ -51,31 +36,15 @@ hyb_replace_init(void)
 							 NULL, NULL, NULL);
 }
 
-/* Why an index stays btree. */
-typedef struct Refusal
-{
-	char	   *detail;			/* NULL if the server will refuse it, too */
-	char	   *hint;
-} Refusal;
-
 /*
- * Every place that decides what an index becomes asks this.  The marker
- * (marker.h) makes hybrid wherever a definition has it.  What a definition
- * without it becomes depends on where its statement runs:
+ * The marker makes hybrid wherever a definition has it.  Without it the setting
+ * decides, also in restores of dumps, scripts of extensions, functions, event
+ * triggers, background workers and logical apply.  The exceptions:
  *
- * - Binary upgrade: it stays what it is.  The dump describes files that are
- *   there, and pg_upgrade restores the database's setting before its tables.
- * - Restore of a dump, in parallel too: by the setting.  A dump says USING btree
- *   of indexes, but of constraints nothing.
- * - Scripts of other extensions: by the setting, as any DDL.  A dump leaves their
- *   tables to the script, and so what these were converted to.
- * - CREATE SCHEMA, functions, others' event triggers: by the setting.  Each
- *   statement within them is a call of the hook of its own.
- * - Background workers and logical apply: by the setting.  The server replicates
- *   no DDL, but triggers may execute it, and some extensions do.
- * - Single-user mode and event_triggers = off: by the setting, where the library
- *   is loaded.  Where it is not, nothing here runs: such an index is btree, and
- *   the marker is an unknown parameter, which is an error.
+ * - In a binary upgrade nothing changes: the dump describes files that exist, and
+ *   pg_upgrade restores the database's setting before its tables.
+ * - In single-user mode, or with event_triggers = off, the library may not be loaded.
+ *   Then such an index is btree, and the marker an unknown parameter: an error.
  */
 bool
 hyb_replaces_btree(void)
@@ -100,9 +69,9 @@ qualified_name(Oid opclass)
 }
 
 /*
- * The operator class of ours for a column: the one that is named, or the one
- * that stands for btree's of that name, or for btree's default.  Ours are found
- * whatever the search path is.  InvalidOid if there is none.
+ * Returns the operator class of hybrid for a column, whatever the search path is.  It
+ * is the one of that name, or the twin of btree's of that name or of btree's default.
+ * InvalidOid if there is none.
  */
 static Oid
 find_column_class(Oid type, List *name, Oid hybrid)
@@ -121,19 +90,18 @@ find_column_class(Oid type, List *name, Oid hybrid)
 }
 
 /*
- * Can a column be one of a hybrid index?  Then `class_name`, if it may have one,
- * becomes the name of its operator class, where that is not found as it is.
+ * Returns true if a column can be one of a hybrid index.  Then the name of its
+ * operator class, if it may have one, becomes one that the server finds.  Else
+ * `detail` says why not, or is NULL if btree has no class either.
  */
 static bool
-serves(Oid type, List **class_name, Oid hybrid, Refusal *refusal)
+serves(Oid type, List **class_name, Oid hybrid, char **detail)
 {
 	List	   *name = class_name == NULL ? NIL : *class_name;
 	Oid			class = find_column_class(type, name, hybrid);
 
-	refusal->hint = NULL;
-	refusal->detail = OidIsValid(class) ?
-		hyb_twin_incomparable(class, type) : NULL;
-	if (refusal->detail != NULL)
+	*detail = OidIsValid(class) ? hyb_twin_incomparable(class, type) : NULL;
+	if (*detail != NULL)
 		return false;
 	if (OidIsValid(class) &&
 		class == (name == NIL ? GetDefaultOpClass(type, hybrid) :
@@ -144,11 +112,9 @@ serves(Oid type, List **class_name, Oid hybrid, Refusal *refusal)
 		*class_name = qualified_name(class);
 		return true;
 	}
-	if (!OidIsValid(name == NIL ? GetDefaultOpClass(type, BTREE_AM_OID) :
-					get_opclass_oid(BTREE_AM_OID, name, true)))
-		refusal->detail = NULL;
-	else
-		refusal->detail = name == NIL ?
+	if (OidIsValid(name == NIL ? GetDefaultOpClass(type, BTREE_AM_OID) :
+				   get_opclass_oid(BTREE_AM_OID, name, true)))
+		*detail = name == NIL ?
 			psprintf(_("Data type %s has no default operator class for access method \"hybrid\"."),
 					 format_type_be(type)) :
 			psprintf(_("Access method \"hybrid\" has no operator class like \"%s\"."),
@@ -156,7 +122,6 @@ serves(Oid type, List **class_name, Oid hybrid, Refusal *refusal)
 	return false;
 }
 
-/* Are there operator classes to look for? */
 static bool
 names_classes(const IndexStmt *stmt)
 {
@@ -168,7 +133,6 @@ names_classes(const IndexStmt *stmt)
 	return false;
 }
 
-/* The same of an exclusion constraint. */
 static bool
 excludes_by_classes(const Constraint *constraint)
 {
@@ -181,9 +145,9 @@ excludes_by_classes(const Constraint *constraint)
 }
 
 static void
-tell(const char *table, const char *index, const Refusal *refusal)
+tell(const char *table, const char *index, const char *detail)
 {
-	if (refusal->detail == NULL)
+	if (detail == NULL)
 		return;
 	ereport(NOTICE,
 			(index != NULL ?
@@ -191,11 +155,10 @@ tell(const char *table, const char *index, const Refusal *refusal)
 					index, table) :
 			 errmsg("an index of table \"%s\" will be of access method \"btree\"",
 					table),
-			 errdetail_internal("%s", refusal->detail),
-			 refusal->hint ? errhint("%s", refusal->hint) : 0));
+			 errdetail_internal("%s", detail)));
 }
 
-/* InvalidOid if there is no such column, which is for the server to say. */
+/* Returns InvalidOid if there is no such column: the server reports that. */
 static Oid
 column_type(Oid relid, const char *name)
 {
@@ -210,9 +173,8 @@ column_type(Oid relid, const char *name)
 }
 
 /*
- * An error if btree has no operator class for a column either.  The server would
- * say the same, and the hint on our classes that goes with it (hooks.c) would lead
- * nowhere: that is for its message, and this is another one.
+ * Fails if btree has no operator class for a column either.  The server's own message
+ * would get the hint on our classes (server/hooks.c), which is wrong here.
  */
 static void
 check_types(const IndexStmt *stmt, Oid hybrid)
@@ -238,59 +200,36 @@ check_types(const IndexStmt *stmt, Oid hybrid)
 	}
 }
 
-static bool
-table_serves(Oid relid, bool unique, bool primary, Refusal *refusal)
+/* Returns why an index of the table has to be btree, or NULL. */
+static char *
+table_needs_btree(Oid relid, bool unique, bool primary)
 {
-	refusal->hint = NULL;
-	if (IsCatalogRelationOid(relid))
-	{
-		refusal->detail = _("It is an index of a system catalog.");
-		return false;
-	}
-	if (HYB_SUBSCRIBER_NEEDS_BTREE && primary && hyb_has_subscription(relid))
-	{
-		refusal->detail = _("Subscribers of this version of PostgreSQL cannot find the rows to change through a hybrid primary key.");
-		return false;
-	}
-	if (!HYB_CONSTRAINTS_NEED_BTREE || !unique ||
-		(get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE &&
-		 !get_rel_relispartition(relid)))
-		return true;
-	refusal->detail = get_rel_relispartition(relid) ?
-		_("Before PostgreSQL 18, unique indexes of the partitioned table, to which it may be attached, can be of access method \"btree\" only.") :
-		_("Before PostgreSQL 18, unique indexes of partitioned tables can be of access method \"btree\" only.");
-	return false;
+	return IsCatalogRelationOid(relid) ?
+		_("It is an index of a system catalog.") :
+		hyb_before_18_needs_btree(relid, unique, primary);
 }
 
 bool
 hyb_replace_serves(Oid relid, bool primary)
 {
-	Refusal		refusal;
-
-	return table_serves(relid, true, primary, &refusal);
+	return table_needs_btree(relid, true, primary) == NULL;
 }
 
-static void
-set_classes(List *elements, List *names)
-{
-	ListCell   *lc;
-	ListCell   *name;
-
-	forboth(lc, elements, name, names)
-		lfirst_node(IndexElem, lc)->opclass = lfirst(name);
-}
-
-/* Expressions are analyzed as they will be, for their types. */
+/*
+ * Returns true if the index can be hybrid, and names its operator classes.  Analyzes
+ * expressions for their types.
+ */
 static bool
 index_serves(IndexStmt *stmt, Oid relid, const char *source, Oid hybrid,
-			 Refusal *refusal)
+			 char **detail)
 {
 	IndexStmt  *analyzed = stmt;
 	List	   *names = NIL;
 	ListCell   *lc;
 	ListCell   *of_analyzed;
 
-	if (!table_serves(relid, stmt->unique, stmt->primary, refusal))
+	*detail = table_needs_btree(relid, stmt->unique, stmt->primary);
+	if (*detail != NULL)
 		return false;
 	foreach(lc, stmt->indexParams)
 		if (lfirst_node(IndexElem, lc)->expr != NULL && !stmt->transformed)
@@ -306,20 +245,75 @@ index_serves(IndexStmt *stmt, Oid relid, const char *source, Oid hybrid,
 			exprType(lfirst_node(IndexElem, of_analyzed)->expr);
 		List	   *name = element->opclass;
 
-		if (OidIsValid(type) && !serves(type, &name, hybrid, refusal))
+		if (OidIsValid(type) && !serves(type, &name, hybrid, detail))
 			return false;
 		names = lappend(names, name);
 	}
 
-	/* only now, for otherwise btree is to find its own */
-	set_classes(stmt->indexParams, names);
+	/* not before, for an index that stays btree needs btree's classes */
+	forboth(lc, stmt->indexParams, of_analyzed, names)
+		lfirst_node(IndexElem, lc)->opclass = lfirst(of_analyzed);
 	return true;
 }
 
+/* ---- is the access method written? ---- */
+
+/* Returns what the scanner returns for a keyword. */
+static int
+keyword_token(const char *keyword)
+{
+	return ScanKeywordTokens[ScanKeywordLookup(keyword, &ScanKeywords)];
+}
+
 /*
- * The access method is written, as far as can be told.  An exclusion constraint
- * without USING has become ours when its table was created; what LIKE makes is
- * analyzed already, and none of it is written.
+ * Returns true if USING is written in CREATE INDEX, before its first parenthesis, or
+ * in EXCLUDE, right behind that word.  The grammar fills in "btree" without USING, so
+ * parse trees do not tell.
+ *
+ * The statement, or its table's name, or the constraint is at byte `location` of the
+ * text.  A negative one is the beginning, and a tree that was made by hand may have
+ * that of another text.  A constraint may be named EXCLUDE.  The grammar has accepted
+ * the text, so its tokens raise no errors up to there.
+ */
+static bool
+using_is_written(const char *source, int location, bool exclude)
+{
+	core_yy_extra_type extra;
+	core_yyscan_t scanner;
+	const int	using_token = keyword_token("using");
+	const int	exclude_token = keyword_token("exclude");
+	const int	constraint_token = keyword_token("constraint");
+	core_YYSTYPE value;
+	int			token;
+	bool		found = false;
+
+	if (location > 0)
+		source += Min(location, strlen(source));
+	scanner = scanner_init(source, &extra, &ScanKeywords, ScanKeywordTokens);
+
+	/* the grammar has warned already */
+	extra.escape_string_warning = false;
+	do
+	{
+		token = core_yylex(&value, &location, scanner);
+		if (exclude && token == constraint_token)
+			(void) core_yylex(&value, &location, scanner);
+		else if (exclude && token == exclude_token)
+		{
+			found = core_yylex(&value, &location, scanner) == using_token;
+			break;
+		}
+		if (!exclude)
+			found = token == using_token;
+	} while (!found && token != 0 && (exclude || token != '('));
+	scanner_finish(scanner);
+	return found;
+}
+
+/*
+ * Returns true if the statement names the access method, as far as we can tell.  An
+ * exclusion constraint without USING has become ours with CREATE TABLE; what LIKE
+ * makes is analyzed already.
  */
 static bool
 is_explicit(const HybStatement *statement, const IndexStmt *stmt)
@@ -328,27 +322,29 @@ is_explicit(const HybStatement *statement, const IndexStmt *stmt)
 		return false;
 	if (stmt->isconstraint || statement->source == NULL)
 		return stmt->excludeOpNames != NIL;
-	return hyb_using_in_create_index(statement->source,
-									 Max(stmt->relation->location,
-										 statement->location));
+	return using_is_written(statement->source,
+							Max(stmt->relation->location, statement->location),
+							false);
 }
 
 /*
- * LIKE copies a hybrid index to a table that can have none: it becomes a btree
- * one, with btree's operator classes and the storage parameters that btree has.
+ * LIKE copies a hybrid index to a table that can have none: it becomes btree, with
+ * btree's operator classes and the storage parameters that btree has.
  */
 static bool
 copied_to_btree(IndexStmt *stmt, Oid hybrid)
 {
 	Oid			relid = RangeVarGetRelid(stmt->relation, NoLock, true);
-	Refusal		refusal;
+	char	   *detail;
 	Datum		options;
 	ListCell   *lc;
 
-	if (!stmt->transformed || !OidIsValid(relid) ||
-		table_serves(relid, stmt->unique, stmt->primary, &refusal))
+	if (!stmt->transformed || !OidIsValid(relid))
 		return false;
-	tell(stmt->relation->relname, stmt->idxname, &refusal);
+	detail = table_needs_btree(relid, stmt->unique, stmt->primary);
+	if (detail == NULL)
+		return false;
+	tell(stmt->relation->relname, stmt->idxname, detail);
 	foreach(lc, stmt->indexParams)
 	{
 		IndexElem  *element = lfirst_node(IndexElem, lc);
@@ -361,7 +357,7 @@ copied_to_btree(IndexStmt *stmt, Oid hybrid)
 	}
 	options = transformRelOptions((Datum) 0, stmt->options, NULL, NULL, false,
 								  false);
-	stmt->options = untransformRelOptions(hyb_twin_btree_options(options));
+	stmt->options = untransformRelOptions(hyb_btree_options(options));
 	stmt->accessMethod = DEFAULT_INDEX_TYPE;
 	return true;
 }
@@ -375,7 +371,7 @@ hyb_replace_in_index(const HybStatement *statement)
 	bool		is_hybrid = strcmp(stmt->accessMethod, "hybrid") == 0;
 	Oid			hybrid;
 	Oid			relid;
-	Refusal		refusal;
+	char	   *detail;
 
 	if ((!is_hybrid && !is_btree) ||
 		(is_btree && !marked && (!hyb_replaces_btree() ||
@@ -397,12 +393,12 @@ hyb_replace_in_index(const HybStatement *statement)
 	relid = RangeVarGetRelidExtended(stmt->relation,
 									 stmt->concurrent ? ShareUpdateExclusiveLock : ShareLock,
 									 0, RangeVarCallbackOwnsRelation, NULL);
-	if (index_serves(stmt, relid, statement->source, hybrid, &refusal))
+	if (index_serves(stmt, relid, statement->source, hybrid, &detail))
 		stmt->accessMethod = "hybrid";
 	else if (hyb_replaces_btree() && !marked &&
 			 (is_btree || stmt->excludeOpNames != NIL))
 	{
-		tell(stmt->relation->relname, stmt->idxname, &refusal);
+		tell(stmt->relation->relname, stmt->idxname, detail);
 		stmt->accessMethod = DEFAULT_INDEX_TYPE;
 		return;
 	}
@@ -416,9 +412,9 @@ hyb_replace_in_index(const HybStatement *statement)
 }
 
 /*
- * An exclusion constraint that says no access method.  Where the text is not
- * known (in a function, as the session's first DDL) neither it nor CREATE INDEX
- * is taken to say one.
+ * Returns true for an exclusion constraint that does not name an access method.  If
+ * the text is unknown (in a function, as the session's first DDL), we assume that
+ * neither a constraint nor CREATE INDEX names one.
  */
 static bool
 excludes_by_default(const HybStatement *statement,
@@ -427,7 +423,7 @@ excludes_by_default(const HybStatement *statement,
 	return constraint->contype == CONSTR_EXCLUSION &&
 		strcmp(constraint->access_method, DEFAULT_INDEX_TYPE) == 0 &&
 		(statement->source == NULL ||
-		 !hyb_using_in_exclude(statement->source, constraint->location));
+		 !using_is_written(statement->source, constraint->location, true));
 }
 
 void
@@ -448,10 +444,7 @@ hyb_replace_in_create_table(const HybStatement *statement)
 	}
 }
 
-/*
- * The type that a column will have.  InvalidOid for what is none (serial), or
- * not there: the server knows.
- */
+/* Returns the type that a column will have; InvalidOid if it is not one (serial). */
 static Oid
 future_column_type(const AlterTableStmt *stmt, Oid relid, const char *name)
 {
@@ -484,20 +477,20 @@ hyb_replace_serves_column(const AlterTableStmt *stmt, Oid relid,
 						  const char *name)
 {
 	Oid			type = future_column_type(stmt, relid, name);
-	Refusal		refusal;
+	char	   *detail;
 
 	return !OidIsValid(type) ||
 		!OidIsValid(GetDefaultOpClass(type, BTREE_AM_OID)) ||
-		serves(type, NULL, get_index_am_oid("hybrid", true), &refusal);
+		serves(type, NULL, get_index_am_oid("hybrid", true), &detail);
 }
 
 /*
- * The elements of an exclusion constraint of ALTER TABLE.  Expressions are
- * analyzed for their types, which is not possible while their columns change.
+ * Returns true if the elements of an exclusion constraint of ALTER TABLE can be
+ * hybrid.  Expressions cannot be analyzed while their columns may change.
  */
 static bool
 exclusion_serves(const AlterTableStmt *stmt, Oid relid, Constraint *constraint,
-				 Oid hybrid, Refusal *refusal)
+				 Oid hybrid, char **detail)
 {
 	IndexStmt  *index = makeNode(IndexStmt);
 	List	   *names = NIL;
@@ -514,23 +507,22 @@ exclusion_serves(const AlterTableStmt *stmt, Oid relid, Constraint *constraint,
 		if (element->name != NULL)
 		{
 			type = future_column_type(stmt, relid, element->name);
-			if (OidIsValid(type) && !serves(type, &name, hybrid, refusal))
+			if (OidIsValid(type) && !serves(type, &name, hybrid, detail))
 				return false;
 		}
 		else if (list_length(stmt->cmds) > 1)
 		{
-			refusal->detail = _("It has an expression, whose columns may change in the same command.");
-			refusal->hint = NULL;
+			*detail = _("It has an expression, whose columns may change in the same command.");
 			return false;
 		}
 		names = lappend(names, name);
 	}
 	index->relation = stmt->relation;
 	index->accessMethod = DEFAULT_INDEX_TYPE;
-	if (!index_serves(index, relid, NULL, hybrid, refusal))
+	if (!index_serves(index, relid, NULL, hybrid, detail))
 		return false;
 
-	/* those of columns that are new or change, which the index is not told of */
+	/* index_serves does not know of columns that are new or change */
 	forboth(lc, index->indexParams, of_names, names)
 	{
 		IndexElem  *element = lfirst_node(IndexElem, lc);
@@ -541,17 +533,18 @@ exclusion_serves(const AlterTableStmt *stmt, Oid relid, Constraint *constraint,
 	return true;
 }
 
-/* The columns of a constraint of ALTER TABLE; `column` if it is one of that. */
+/* The same for a constraint of ALTER TABLE, perhaps one of a column. */
 static bool
 constraint_serves(const AlterTableStmt *stmt, Oid relid,
 				  Constraint *constraint, const ColumnDef *column, Oid hybrid,
-				  Refusal *refusal)
+				  char **detail)
 {
 	List	   *names = constraint->keys;
 	ListCell   *lc;
 
-	if (!table_serves(relid, constraint->contype != CONSTR_EXCLUSION,
-					  constraint->contype == CONSTR_PRIMARY, refusal))
+	*detail = table_needs_btree(relid, constraint->contype != CONSTR_EXCLUSION,
+								constraint->contype == CONSTR_PRIMARY);
+	if (*detail != NULL)
 		return false;
 	if (column != NULL)
 		names = list_make1(makeString(column->colname));
@@ -559,11 +552,11 @@ constraint_serves(const AlterTableStmt *stmt, Oid relid,
 	{
 		Oid			type = future_column_type(stmt, relid, strVal(lfirst(lc)));
 
-		if (OidIsValid(type) && !serves(type, NULL, hybrid, refusal))
+		if (OidIsValid(type) && !serves(type, NULL, hybrid, detail))
 			return false;
 	}
 	return constraint->exclusions == NIL ||
-		exclusion_serves(stmt, relid, constraint, hybrid, refusal);
+		exclusion_serves(stmt, relid, constraint, hybrid, detail);
 }
 
 static void
@@ -574,12 +567,12 @@ replace_in_constraint(const HybStatement *statement, Oid relid,
 	bool		marked = hyb_marker_in(constraint->options);
 	bool		exclusion = constraint->contype == CONSTR_EXCLUSION;
 	Oid			hybrid = get_index_am_oid("hybrid", true);
-	Refusal		refusal;
+	char	   *detail;
 
-	/* where a class is not found, the server will say so */
+	/* the server reports a class that is not found */
 	if (exclusion && OidIsValid(hybrid) && excludes_by_classes(constraint) &&
 		strcmp(constraint->access_method, "hybrid") == 0)
-		(void) exclusion_serves(stmt, relid, constraint, hybrid, &refusal);
+		(void) exclusion_serves(stmt, relid, constraint, hybrid, &detail);
 	if ((!marked && !hyb_replaces_btree()) || !OidIsValid(hybrid) ||
 		constraint->indexname != NULL ||
 		(exclusion ? !excludes_by_default(statement, constraint) :
@@ -587,10 +580,10 @@ replace_in_constraint(const HybStatement *statement, Oid relid,
 		  constraint->contype != CONSTR_UNIQUE) ||
 		 HYB_WITHOUT_OVERLAPS(constraint)))
 		return;
-	if (!constraint_serves(stmt, relid, constraint, column, hybrid,
-						   &refusal) && !marked)
+	if (!constraint_serves(stmt, relid, constraint, column, hybrid, &detail) &&
+		!marked)
 	{
-		tell(stmt->relation->relname, constraint->conname, &refusal);
+		tell(stmt->relation->relname, constraint->conname, detail);
 		return;
 	}
 	constraint->access_method = "hybrid";

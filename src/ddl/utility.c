@@ -1,31 +1,27 @@
 /*
  * utility.c
- *		Takes part in utility statements: constraints whose indexes are hybrid,
- *		the setting hybridindex.replace_btree, and what the server carries out
- *		for btree only.
+ *		What the library does before and after utility statements.
  *
- * A ProcessUtility hook sees all statements of sessions that have loaded this
- * library, also those that other statements are made of (the indexes of CREATE
- * TABLE).  A session that has not loaded it does so when its first DDL fires the
- * extension's event triggers: these stand for the hook in that one statement.
- * pg_upgrade restores event triggers last of all, but has loaded the library
- * when it restored the access method's handler.
+ * A ProcessUtility hook sees all statements of sessions that have loaded this library,
+ * also the parts of other statements (the indexes of CREATE TABLE).  A session that has
+ * not loads it when its first DDL fires the extension's event triggers.  These do the
+ * hook's work for that one statement.  pg_upgrade restores event triggers last, but
+ * has loaded the library with the access method's handler.
  */
 #include "base/compat.h"
 
-#include "access/xact.h"
 #include "access/xlog.h"
 #include "commands/event_trigger.h"
+#include "ddl/alter_table.h"
 #include "ddl/attach.h"
-#include "ddl/detour.h"
 #include "ddl/replace.h"
-#include "ddl/stand_in.h"
 #include "fmgr.h"
 #include "insert/gather.h"
-#include "miscadmin.h"
 #include "nodes/nodes.h"
 #include "parser/parser.h"
+#include "server/before_18/ddl_before_18.h"
 #include "server/hooks.h"
+#include "tcop/dest.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 #include "utils/memutils.h"
@@ -34,21 +30,17 @@ PG_FUNCTION_INFO_V1(hybrid_ddl_command);
 
 static ProcessUtility_hook_type previous_process_utility = NULL;
 
-/*
- * The statement that the hook has been called for, so that the event triggers
- * have nothing to do.
- */
+/* The statement of the hook: for it the event triggers have nothing to do. */
 static Node *current_tree = NULL;
 
-/* What is to be done after it: by the first event trigger, or by the hook. */
-static HybDetour *current_detour = NULL;
+/* What remains after it; the first event trigger does it, or the hook. */
+static HybAfterStatement *current_after = NULL;
 
 /* Of the statement that has loaded the library, in TopTransactionContext. */
 static Node *first_tree = NULL;
 static SubTransactionId first_subtransaction;
-static HybDetour first_detour;
+static HybAfterStatement first_after;
 
-/* Statements that are looked at at all. */
 static bool
 concerns_us(const Node *tree)
 {
@@ -58,36 +50,31 @@ concerns_us(const Node *tree)
 
 /* The statement is allowed here, as far as it is for standard_ProcessUtility. */
 static void
-before_statement(const HybStatement *statement, HybDetour *detour)
+before_statement(const HybStatement *statement, HybAfterStatement *after)
 {
-	switch (nodeTag(statement->tree))
+	Node	   *tree = statement->tree;
+	Oid			relid;
+
+	switch (nodeTag(tree))
 	{
 		case T_IndexStmt:
 			hyb_replace_in_index(statement);
-			hyb_attach_index_above((IndexStmt *) statement->tree,
-								   statement->source);
+			hyb_attach_index_above((IndexStmt *) tree, statement->source);
 			break;
 		case T_CreateStmt:
 			hyb_replace_in_create_table(statement);
 			break;
 		case T_AlterTableStmt:
-			{
-				Oid			relid = hyb_detour_alter_table(detour,
-														   (AlterTableStmt *) statement->tree);
-
-				if (OidIsValid(relid))
-				{
-					hyb_replace_in_alter_table(statement, relid);
-					hyb_attach_constraints_above((AlterTableStmt *) statement->tree,
-												 relid);
-					hyb_detour_postpone(detour,
-										(AlterTableStmt *) statement->tree,
-										relid);
-				}
+			relid = hyb_alter_table_before(after, (AlterTableStmt *) tree);
+			if (!OidIsValid(relid))
 				break;
-			}
+			hyb_replace_in_alter_table(statement, relid);
+			hyb_attach_constraints_above((AlterTableStmt *) tree, relid);
+			after->later = hyb_before_18_postpone((AlterTableStmt *) tree, relid);
+			break;
 		case T_RefreshMatViewStmt:
-			hyb_detour_refresh(detour, (RefreshMatViewStmt *) statement->tree);
+			hyb_before_18_refresh(&after->stand_ins,
+								  (RefreshMatViewStmt *) tree);
 			break;
 		default:
 			break;
@@ -95,18 +82,37 @@ before_statement(const HybStatement *statement, HybDetour *detour)
 }
 
 static void
-end_once(HybDetour *detour)
+execute_later(AlterTableStmt *later)
 {
-	HybDetour	ended = *detour;
+	PlannedStmt *wrapper = makeNode(PlannedStmt);
 
-	memset(detour, 0, sizeof(*detour));
-	hyb_detour_end(&ended);
+	wrapper->commandType = CMD_UTILITY;
+	wrapper->utilityStmt = (Node *) later;
+	wrapper->stmt_location = -1;
+	ProcessUtility(wrapper, "", false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL,
+				   None_Receiver, NULL);
 }
 
-/* The statement, or a copy that has been changed before it is carried out. */
+static void
+end_once(HybAfterStatement *after)
+{
+	HybAfterStatement ended = *after;
+
+	memset(after, 0, sizeof(*after));
+	if (ended.stand_ins.made == NIL && ended.constraints == NIL &&
+		ended.later == NULL)
+		return;
+	CommandCounterIncrement();
+	hyb_stand_ins_end(&ended.stand_ins);
+	hyb_alter_table_after(&ended);
+	if (ended.later != NULL)
+		execute_later(ended.later);
+}
+
+/* Returns the statement, or a copy that was changed. */
 static PlannedStmt *
 take_part(PlannedStmt *pstmt, const char *source, bool read_only_tree,
-		  HybDetour *detour)
+		  HybAfterStatement *after)
 {
 	HybStatement statement;
 	PlannedStmt *ours;
@@ -118,7 +124,7 @@ take_part(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	statement.tree = ours->utilityStmt;
 	statement.source = source;
 	statement.location = pstmt->stmt_location;
-	before_statement(&statement, detour);
+	before_statement(&statement, after);
 	return ours;
 }
 
@@ -132,14 +138,14 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	ProcessUtility_hook_type next = previous_process_utility ?
 		previous_process_utility : standard_ProcessUtility;
 	Node	   *outer_tree = current_tree;
-	HybDetour  *outer_detour = current_detour;
-	HybDetour	detour = {0};
+	HybAfterStatement *outer_after = current_after;
+	HybAfterStatement after = {0};
 	PlannedStmt *ours;
 
 	hyb_gather_before_read(InvalidOid);
-	ours = take_part(pstmt, source, read_only_tree, &detour);
+	ours = take_part(pstmt, source, read_only_tree, &after);
 	current_tree = ours->utilityStmt;
-	current_detour = &detour;
+	current_after = &after;
 	PG_TRY();
 	{
 		next(ours, source, read_only_tree && ours == pstmt, context, params,
@@ -148,16 +154,16 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	PG_FINALLY();
 	{
 		current_tree = outer_tree;
-		current_detour = outer_detour;
+		current_after = outer_after;
 	}
 	PG_END_TRY();
-	end_once(&detour);
+	end_once(&after);
 }
 
 /*
- * The parse trees of the query string, if it is one with this value of
- * standard_conforming_strings.  The server has read it already, so there are no
- * warnings, and no errors but that of another value.
+ * Returns the parse trees of the query string with this standard_conforming_strings;
+ * NIL if it was read with the other one.  The server has read it already, so there are
+ * no warnings, and no other errors.
  */
 static List *
 read_again(bool conforming)
@@ -177,7 +183,7 @@ read_again(bool conforming)
 	}
 	PG_CATCH();
 	{
-		/* it holds nothing but memory */
+		/* the parser holds nothing but memory */
 		MemoryContextSwitchTo(context);
 		FlushErrorState();
 	}
@@ -189,15 +195,13 @@ read_again(bool conforming)
 }
 
 /*
- * Where the text of a statement that an event trigger fires for begins in the
- * query string: event triggers are not told.  It is found by its parse tree,
- * unless it is in a function.  Statements before it may have changed how
- * strings are read.
+ * Finds where the statement of an event trigger begins in the query string, by its
+ * parse tree; a statement in a function is not found.  Statements before it may have
+ * changed standard_conforming_strings.
  */
 static void
 find_source(HybStatement *statement)
 {
-	statement->source = NULL;
 	statement->location = -1;
 	if (debug_query_string == NULL)
 		return;
@@ -234,7 +238,7 @@ hybrid_ddl_command(PG_FUNCTION_ARGS)
 	{
 		/* so that other event triggers see the result */
 		if (strcmp(data->event, "ddl_command_end") == 0)
-			end_once(current_detour);
+			end_once(current_after);
 		PG_RETURN_NULL();
 	}
 
@@ -248,12 +252,12 @@ hybrid_ddl_command(PG_FUNCTION_ARGS)
 			first_tree = data->parsetree;
 			first_subtransaction = GetCurrentSubTransactionId();
 			find_source(&statement);
-			before_statement(&statement, &first_detour);
+			before_statement(&statement, &first_after);
 		}
 	}
 	else if (first_tree == data->parsetree)
 	{
-		end_once(&first_detour);
+		end_once(&first_after);
 		first_tree = NULL;
 	}
 	MemoryContextSwitchTo(old_context);
@@ -264,10 +268,10 @@ static void
 forget_first(XactEvent event, void *arg)
 {
 	first_tree = NULL;
-	memset(&first_detour, 0, sizeof(first_detour));
+	memset(&first_after, 0, sizeof(first_after));
 }
 
-/* It fails with the subtransaction that it is in, or one around that. */
+/* The statement fails with its subtransaction, or with one around that. */
 static void
 forget_first_of(SubXactEvent event, SubTransactionId subtransaction,
 				SubTransactionId parent, void *arg)

@@ -1,55 +1,42 @@
 /*
  * stand_in.c
- *		A btree index without content that takes the place of a hybrid one while
- *		the server asks for a btree index.
+ *		A btree index without content that takes the place of a hybrid index.
  *
- * Some statements look at the operator classes or the access method of an index
- * only to refuse everything but btree: foreign keys and REFRESH MATERIALIZED
- * VIEW CONCURRENTLY before PostgreSQL 18, ADD CONSTRAINT ... USING INDEX on all
- * versions.  None of them reads the index.
+ * Some statements want a btree index and look at its operator classes and access
+ * method only, never into it.  These are ADD CONSTRAINT ... USING INDEX, and before
+ * PostgreSQL 18 foreign keys and REFRESH MATERIALIZED VIEW CONCURRENTLY.  So a
+ * stand-in takes the place of the hybrid index for the statement:
+ * hyb_stand_in_make, the statement, hyb_stand_ins_end.  After an error the
+ * transaction takes back all of it.
  *
- * The stand-in takes the place by index_concurrently_swap (catalog/index.c),
- * which moves the constraint and the foreign keys that point at it, and gives
- * it back in the same way.  It is created as by CREATE INDEX CONCURRENTLY and
- * never becomes ready, so that nothing is inserted into it, while the hybrid
- * index, which the swap marks invalid only, is still inserted into and still
- * unique.  Its file is a metapage, which the planner reads of each valid btree
- * index before a hook can hide it.
+ * index_concurrently_swap (catalog/index.c) gives the place to the stand-in, with
+ * the constraint and the foreign keys that refer to it, and gives it back.  The
+ * stand-in is created as by CREATE INDEX CONCURRENTLY and never becomes ready, so
+ * nothing is inserted into it.  The swap marks the hybrid index invalid: it is
+ * inserted into, and finds duplicates, as before.  The file of the stand-in is a
+ * metapage, for the planner reads that of each valid btree index before our hook
+ * can hide the index.
  */
 #include "base/compat.h"
 
 #include "access/nbtree.h"
-#include "access/table.h"
-#include "access/xact.h"
 #include "access/xloginsert.h"
 #include "catalog/binary_upgrade.h"
-#include "catalog/dependency.h"
 #include "catalog/heap.h"
-#include "catalog/index.h"
-#include "catalog/pg_am.h"
-#include "catalog/pg_class.h"
-#include "commands/defrem.h"
-#include "commands/tablecmds.h"
-#include "ddl/stand_in.h"
-#include "ddl/twin.h"
-#include "miscadmin.h"
+#include "ddl/twin/twin.h"
 #include "optimizer/plancat.h"
 #include "parser/parse_utilcmd.h"
 #include "storage/bufmgr.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
-#include "utils/syscache.h"
 
-/* Those of the statements that are being executed, in TopTransactionContext. */
-static List *stand_ins = NIL;
+/* OIDs of the stand-ins there are, in TopTransactionContext. */
+static List *present = NIL;
 
 static get_relation_info_hook_type previous_relation_info = NULL;
 
 /*
- * In pg_upgrade every new relation has a number that was chosen beforehand;
- * ours is gone before anybody else could want it.  None is used again, since a
- * transaction remembers what it has dropped.
+ * pg_upgrade chooses the number of each new relation.  We take numbers from the top
+ * of the range, and each once, since a transaction remembers what it has dropped.
  */
 static void
 choose_number(void)
@@ -83,7 +70,6 @@ write_metapage(Oid stand_in)
 	index_close(index, NoLock);
 }
 
-/* A name that no relation in the schema of `index` has. */
 static char *
 free_relation_name(Oid index)
 {
@@ -101,7 +87,7 @@ move_place(Oid from, Oid to)
 	CommandCounterIncrement();
 }
 
-/* Neither is the index of a constraint, which would get the name too. */
+/* For indexes without a constraint: that would get the name, too. */
 static void
 exchange_names(Oid a, Oid b)
 {
@@ -117,18 +103,23 @@ exchange_names(Oid a, Oid b)
 }
 
 HybStandIn *
-hyb_stand_in_make(Relation table, Oid index, bool keep_name)
+hyb_stand_in_make(HybStandIns *stand_ins, Relation table, Oid index,
+				  bool keep_name)
 {
-	HybStandIn *result = palloc0(sizeof(HybStandIn));
+	HybStandIn *result;
 	MemoryContext old_context;
 
+	if (list_member_oid(stand_ins->settled, index))
+		return NULL;
+	result = palloc0(sizeof(HybStandIn));
+	Assert(!keep_name || !OidIsValid(get_index_constraint(index)));
 	choose_number();
 	result->index = index;
 	result->keep_name = keep_name;
-	result->oid = hyb_twin_create_with(table, index, BTREE_AM_OID,
-									   free_relation_name(index),
-									   INDEX_CREATE_SKIP_BUILD |
-									   INDEX_CREATE_CONCURRENT, (Datum) 0);
+	result->oid = hyb_twin_create(table, index, BTREE_AM_OID,
+								  free_relation_name(index),
+								  INDEX_CREATE_SKIP_BUILD |
+								  INDEX_CREATE_CONCURRENT, false);
 	CommandCounterIncrement();
 	write_metapage(result->oid);
 	move_place(index, result->oid);
@@ -137,14 +128,15 @@ hyb_stand_in_make(Relation table, Oid index, bool keep_name)
 	result->schema = get_rel_namespace(index);
 	result->name = get_rel_name(result->oid);
 	result->index_name = get_rel_name(index);
+	stand_ins->made = lappend(stand_ins->made, result);
+	stand_ins->settled = lappend_oid(stand_ins->settled, index);
 
 	old_context = MemoryContextSwitchTo(TopTransactionContext);
-	stand_ins = lappend_oid(stand_ins, result->oid);
+	present = lappend_oid(present, result->oid);
 	MemoryContextSwitchTo(old_context);
 	return result;
 }
 
-/* Nobody else sees that it is gone for the moment. */
 static void
 drop_index(Oid index, int flags)
 {
@@ -156,8 +148,8 @@ drop_index(Oid index, int flags)
 }
 
 /*
- * What ALTER TABLE would make the index by: a collation that is the column's
- * goes with that.
+ * Returns what ALTER TABLE would make the index by.  It names no collation that is
+ * the column's, for that may change.
  */
 static IndexStmt *
 definition(Relation table, Oid indexoid)
@@ -179,64 +171,81 @@ definition(Relation table, Oid indexoid)
 	return stmt;
 }
 
-HybStandIn *
-hyb_stand_in_make_alone(Relation table, Oid index)
+void
+hyb_stand_in_make_alone(HybStandIns *stand_ins, Relation table, Oid index)
 {
-	HybStandIn *result;
+	HybStandIn *stand_in;
 
+	if (list_member_oid(stand_ins->settled, index))
+		return;
 	CheckTableNotInUse(table, "ALTER TABLE");
-	result = hyb_stand_in_make(table, index, false);
-	result->table = RelationGetRelid(table);
-	result->definition = definition(table, index);
+	stand_in = hyb_stand_in_make(stand_ins, table, index, false);
+	stand_in->table = RelationGetRelid(table);
+	stand_in->definition = definition(table, index);
 	drop_index(index, 0);
-	return result;
 }
 
-/* An index, or what has been made in its place, which has its name. */
+/* Returns the index, or what was made in its place with this name. */
 static Oid
-now(Oid index, const HybStandIn *stand_in, const char *name)
+current_oid(Oid index, const HybStandIn *stand_in, const char *name)
 {
 	return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index)) ? index :
 		get_relname_relid(name, stand_in->schema);
 }
 
-Oid
-hyb_stand_in_end(const HybStandIn *stand_in)
+/*
+ * Only this transaction has seen the stand-in, so a weak lock does for dropping it.
+ * The server takes no such lock on temporary tables.
+ */
+static void
+drop_stand_in(Oid oid)
+{
+	drop_index(oid, get_rel_persistence(oid) == RELPERSISTENCE_TEMP ? 0 :
+			   PERFORM_DELETION_CONCURRENT_LOCK);
+}
+
+static void
+end_stand_in(const HybStandIn *stand_in)
 {
 	Oid			oid;
 	Oid			index;
-	bool		both;
 
 	CommandCounterIncrement();
-	stand_ins = list_delete_oid(stand_ins, stand_in->oid);
-	oid = now(stand_in->oid, stand_in, stand_in->name);
+	present = list_delete_oid(present, stand_in->oid);
+	oid = current_oid(stand_in->oid, stand_in, stand_in->name);
 	if (OidIsValid(oid) && stand_in->definition != NULL)
 	{
 		HYB_DEFINE_INDEX(stand_in->table, stand_in->definition);
 		CommandCounterIncrement();
 	}
-	index = now(stand_in->index, stand_in, stand_in->index_name);
-	both = OidIsValid(oid) && OidIsValid(index);
-	if (both)
-	{
-		if (stand_in->keep_name)
-			exchange_names(oid, index);
-		move_place(oid, index);
-	}
-	if (!OidIsValid(oid) && !OidIsValid(index))
-		return InvalidOid;
-
-	/*
-	 * Nobody else has ever seen the stand-in.  The server does not take the
-	 * weak lock on temporary tables, whose locks nobody else meets.
-	 */
+	index = current_oid(stand_in->index, stand_in, stand_in->index_name);
 	if (!OidIsValid(oid))
-		drop_index(index, 0);
-	else if (get_rel_persistence(oid) == RELPERSISTENCE_TEMP)
-		drop_index(oid, 0);
-	else
-		drop_index(oid, PERFORM_DELETION_CONCURRENT_LOCK);
-	return both ? index : InvalidOid;
+	{
+		if (OidIsValid(index))
+			drop_index(index, 0);
+		return;
+	}
+	if (!OidIsValid(index))
+	{
+		drop_stand_in(oid);
+		return;
+	}
+	if (stand_in->keep_name)
+		exchange_names(oid, index);
+	move_place(oid, index);
+	drop_stand_in(oid);
+	if (OidIsValid(get_index_constraint(index)))
+		hyb_index_set_options(index,
+							  hyb_marker_set(hyb_index_options(index), true));
+}
+
+void
+hyb_stand_ins_end(const HybStandIns *stand_ins)
+{
+	ListCell   *lc;
+
+	foreach(lc, stand_ins->made)
+		end_stand_in(lfirst(lc));
 }
 
 static void
@@ -246,19 +255,19 @@ hide_stand_ins(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 
 	if (previous_relation_info)
 		previous_relation_info(root, relid, inhparent, rel);
-	if (stand_ins == NIL)
+	if (present == NIL)
 		return;
 	foreach(lc, rel->indexlist)
-		if (list_member_oid(stand_ins,
+		if (list_member_oid(present,
 							lfirst_node(IndexOptInfo, lc)->indexoid))
 		rel->indexlist = foreach_delete_current(rel->indexlist, lc);
 }
 
-/* Those of a subtransaction that was rolled back are only OIDs of nothing. */
+/* Until then OIDs of a subtransaction that failed do no harm. */
 static void
 forget_stand_ins(XactEvent event, void *arg)
 {
-	stand_ins = NIL;
+	present = NIL;
 }
 
 void

@@ -2,36 +2,26 @@
  * advise.c
  *		How large a btree index would be as a hybrid one, by a sample.
  *
- * Runs of neighbouring leaves of the btree are read, at random places, and
- * their entries put into leaves of ours, in memory: real ones, so whatever is
- * compressed is compressed.  A small index is read as a whole.  Nothing is
- * written, and at most SAMPLE_MAX_READS pages are read, however large the index is.
+ * We read groups of neighbouring leaves at random places, a small index as a whole,
+ * and build leaves of ours from their entries in memory.  So the estimate includes
+ * each compression.  We write nothing, and read at most SAMPLE_MAX_READS pages.
  */
 #include "base/compat.h"
 
-#include "access/genam.h"
 #include "access/itup.h"
 #include "access/nbtree.h"
-#include "catalog/pg_am.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
-#include "commands/defrem.h"
 #include "common/pg_prng.h"
-#include "ddl/twin.h"
+#include "ddl/twin/twin.h"
 #include "funcapi.h"
 #include "key/key.h"
 #include "leaf/layouts.h"
 #include "leaf/leaf.h"
-#include "miscadmin.h"
 #include "sql/inspect.h"
 #include "storage/bufmgr.h"
 #include "store/handle.h"
 #include "store/inner.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
-#include "utils/syscache.h"
 
 #include <math.h>
 
@@ -300,7 +290,7 @@ read_some(Sample *s)
 			in_probes += count_entries(s);
 	for (int i = 0; i < RUNS; i++)
 	{
-		/* where a page is no leaf there is one nearby */
+		/* near a page that is not a leaf there are leaves */
 		for (int tries = 0; tries < 8; tries++)
 			if (read_btree_leaf(s, random_block(s)))
 			{
@@ -313,7 +303,7 @@ read_some(Sample *s)
 
 /* ---- the function ---- */
 
-/* Pages of a hybrid index with so many entries */
+/* Returns the pages of a hybrid index with this number of entries. */
 static double
 hybrid_pages(const Sample *s, double entries)
 {
@@ -336,7 +326,7 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 {
 	Oid			indexoid = PG_GETARG_OID(0);
 	HybInspected inspected;
-	HybTwinReason reason;
+	HybRefusal	refusal;
 	TupleDesc	tupdesc;
 	Datum		values[6];
 	bool		nulls[6] = {false};
@@ -363,7 +353,7 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 	/* the same index, the same sample */
 	pg_prng_seed(&s->random, indexoid);
 
-	if (hyb_twin_possible(s->index, get_index_am_oid("hybrid", false), &reason))
+	if (hyb_twin_possible(s->index, get_index_am_oid("hybrid", false), &refusal))
 	{
 		double		entries;
 
@@ -380,8 +370,8 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 	else
 	{
 		nulls[0] = nulls[1] = nulls[3] = true;
-		values[5] = CStringGetTextDatum(reason.hint == NULL ? reason.detail :
-										psprintf("%s %s", reason.detail, reason.hint));
+		values[5] = CStringGetTextDatum(refusal.hint == NULL ? refusal.detail :
+										psprintf("%s %s", refusal.detail, refusal.hint));
 	}
 	values[2] = Int64GetDatum((int64) s->nblocks * BLCKSZ);
 	values[4] = Int64GetDatum(s->reads);

@@ -1,44 +1,28 @@
 /*
  * twin.c
- *		An index with the definition of another one, of another access method.
+ *		The twin of an index.
  *
- * Two operator classes stand for each other if they have the same input type
- * and, for it, the same operators: these are the order.  So each class of btree
- * has its counterparts among ours wherever they are and whoever made them, and
- * the encoded classes (text_hope_ops) have those of btree that order alike.
+ * Two operator classes are counterparts if they have the same input type and, for
+ * it, the same operators: these define the order.  So a btree class has its
+ * counterparts in any schema and from any owner, and an encoded class
+ * (text_hope_ops) has the btree class of the same order.
  */
 #include "base/compat.h"
 
-#include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "access/reloptions.h"
-#include "access/table.h"
-#include "access/xact.h"
-#include "base/server.h"
-#include "catalog/dependency.h"
-#include "catalog/index.h"
 #include "catalog/indexing.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_am.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_type.h"
-#include "commands/defrem.h"
-#include "ddl/marker.h"
-#include "ddl/twin.h"
+#include "ddl/twin/twin.h"
 #include "nodes/makefuncs.h"
-#include "utils/builtins.h"
 #include "utils/catcache.h"
-#include "utils/lsyscache.h"
-#include "utils/rel.h"
-#include "utils/syscache.h"
 #include "utils/typcache.h"
 
-/* Encoded classes have this in place of "_ops". */
+/* The names of encoded classes end in this. */
 #define ENCODED_SUFFIX	"_hope_ops"
 
-/* The name that the class has without an encoding. */
+/* Copies the name, with "_ops" in place of the suffix. */
 static void
 plain_name(NameData *plain, const char *name)
 {
@@ -51,7 +35,7 @@ plain_name(NameData *plain, const char *name)
 		strcpy(NameStr(*plain) + length - suffix, "_ops");
 }
 
-/* How well does a class that has the same order stand for another one? */
+/* Returns how well a candidate of the same order fits: more is better. */
 static int
 likeness(Form_pg_opclass class, Form_pg_opclass candidate)
 {
@@ -113,15 +97,6 @@ hyb_twin_class(Oid opclass, Oid access_method)
 	return best;
 }
 
-static oidvector *
-operator_classes(Relation index)
-{
-	return (oidvector *)
-		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID,
-											   index->rd_indextuple,
-											   Anum_pg_index_indclass));
-}
-
 static char *
 class_name(Oid opclass)
 {
@@ -152,9 +127,9 @@ hyb_twin_incomparable(Oid opclass, Oid type)
 }
 
 bool
-hyb_twin_possible(Relation index, Oid access_method, HybTwinReason *reason)
+hyb_twin_possible(Relation index, Oid access_method, HybRefusal *refusal)
 {
-	oidvector  *classes = operator_classes(index);
+	oidvector  *classes = hyb_index_classes(index);
 
 	for (int i = 0; i < classes->dim1; i++)
 	{
@@ -163,25 +138,25 @@ hyb_twin_possible(Relation index, Oid access_method, HybTwinReason *reason)
 
 		if (OidIsValid(hyb_twin_class(opclass, access_method)))
 		{
-			reason->hint = NULL;
-			reason->detail = access_method == BTREE_AM_OID ? NULL :
+			refusal->hint = NULL;
+			refusal->detail = access_method == BTREE_AM_OID ? NULL :
 				hyb_twin_incomparable(opclass,
 									  TupleDescAttr(RelationGetDescr(index), i)->atttypid);
-			if (reason->detail != NULL)
+			if (refusal->detail != NULL)
 				return false;
 			continue;
 		}
 		type = get_opclass_input_type(opclass);
-		reason->detail = psprintf(_("Access method \"%s\" has no operator class for type %s that orders as class %s of column %d does."),
-								  get_am_name(access_method), format_type_be(type),
-								  class_name(opclass), i + 1);
+		refusal->detail = psprintf(_("Access method \"%s\" has no operator class for type %s that orders as class %s of column %d does."),
+								   get_am_name(access_method), format_type_be(type),
+								   class_name(opclass), i + 1);
 		if (access_method != BTREE_AM_OID)
-			reason->hint = psprintf(_("Make one with SELECT %s(%s::regtype)."),
-									hyb_sql_function("hybrid_make_operator_classes"),
-									quote_literal_cstr(format_type_be_qualified(type)));
+			refusal->hint = psprintf(_("Make one with SELECT %s(%s::regtype)."),
+									 hyb_sql_function("hybrid_make_operator_classes"),
+									 quote_literal_cstr(format_type_be_qualified(type)));
 		else
-			reason->hint = psprintf(_("Create an operator class of access method \"%s\" for type %s with the operators of that class."),
-									get_am_name(access_method), format_type_be(type));
+			refusal->hint = psprintf(_("Create an operator class of access method \"%s\" for type %s with the operators of that class."),
+									 get_am_name(access_method), format_type_be(type));
 		return false;
 	}
 	return true;
@@ -205,7 +180,7 @@ is_key_constraint(Relation index)
 		!index->rd_index->indisexclusion;
 }
 
-/* May a btree index have it? */
+/* Returns true if a btree index has such a storage parameter. */
 static bool
 is_btree_option(const DefElem *option)
 {
@@ -214,7 +189,7 @@ is_btree_option(const DefElem *option)
 }
 
 Datum
-hyb_twin_btree_options(Datum reloptions)
+hyb_btree_options(Datum reloptions)
 {
 	List	   *kept = NIL;
 	ListCell   *lc;
@@ -227,7 +202,7 @@ hyb_twin_btree_options(Datum reloptions)
 	return transformRelOptions((Datum) 0, kept, NULL, NULL, false, false);
 }
 
-/* Storage parameters of the twin; what is not kept is told. */
+/* Returns the storage parameters of the twin; a NOTICE names each that it loses. */
 static Datum
 twin_options(Relation index, Oid access_method)
 {
@@ -248,15 +223,15 @@ twin_options(Relation index, Oid access_method)
 							option->defname, RelationGetRelationName(index)),
 					 errdetail("Access method \"btree\" has no such parameter.")));
 	}
-	return hyb_twin_btree_options(options);
+	return hyb_btree_options(options);
 }
 
-/* What the twin's columns have apart from their definition. */
+/* What a column of the twin has beyond its definition. */
 typedef struct TwinColumns
 {
 	List	   *names;
 	Oid		   *classes;
-	Datum	   *class_options;
+	Datum	   *class_options;	/* none, but without these no targets either */
 	NullableDatum *targets;		/* of statistics */
 } TwinColumns;
 
@@ -264,7 +239,7 @@ static void
 twin_columns(Relation index, Oid access_method, TwinColumns *columns)
 {
 	int			natts = index->rd_index->indnatts;
-	oidvector  *classes = operator_classes(index);
+	oidvector  *classes = hyb_index_classes(index);
 
 	columns->names = NIL;
 	columns->classes = palloc(sizeof(Oid) * natts);
@@ -275,7 +250,6 @@ twin_columns(Relation index, Oid access_method, TwinColumns *columns)
 		Oid			relid = RelationGetRelid(index);
 		HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relid),
 											Int16GetDatum(i + 1));
-		Datum		class_options;
 
 		if (!HeapTupleIsValid(tuple))
 			elog(ERROR, "cache lookup failed for attribute %d of relation %u",
@@ -289,12 +263,7 @@ twin_columns(Relation index, Oid access_method, TwinColumns *columns)
 		if (i >= classes->dim1)
 			continue;
 		columns->classes[i] = hyb_twin_class(classes->values[i], access_method);
-		class_options = get_attoptions(relid, i + 1);
-		if (class_options == (Datum) 0)
-			continue;
-		if (columns->classes[i] == classes->values[i])
-			columns->class_options[i] = class_options;
-		else
+		if (get_attoptions(relid, i + 1) != (Datum) 0)
 			ereport(NOTICE,
 					(errmsg("operator class parameters of column %d of index \"%s\" are not kept",
 							i + 1, RelationGetRelationName(index)),
@@ -307,9 +276,8 @@ twin_columns(Relation index, Oid access_method, TwinColumns *columns)
 #define INDEX_CREATE_DEFERRABLE 0
 
 /*
- * A unique index that is checked at once would refuse what a deferrable
- * constraint lets pass for the moment.  Servers without the flag have no
- * function for this.
+ * Some minor releases lack the flag.  A twin that checks at once would refuse rows
+ * that a deferrable constraint accepts until commit.
  */
 static void
 set_deferrable(Oid index)
@@ -330,7 +298,6 @@ set_deferrable(Oid index)
 #define set_deferrable(index) ((void) 0)
 #endif
 
-/* The twin's definition, for the server to make it of. */
 static IndexInfo *
 twin_info(Relation index, Oid access_method, bits16 flags)
 {
@@ -352,41 +319,33 @@ twin_info(Relation index, Oid access_method, bits16 flags)
 static void
 check_possible(Relation index, Oid access_method)
 {
-	HybTwinReason reason;
+	HybRefusal	refusal;
 
-	if (!hyb_twin_possible(index, access_method, &reason))
+	if (!hyb_twin_possible(index, access_method, &refusal))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("index \"%s\" cannot be of access method \"%s\"",
 						RelationGetRelationName(index),
 						get_am_name(access_method)),
-				 errdetail_internal("%s", reason.detail),
-				 reason.hint ? errhint("%s", reason.hint) : 0));
+				 errdetail_internal("%s", refusal.detail),
+				 refusal.hint ? errhint("%s", refusal.hint) : 0));
 }
 
 Oid
 hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
-				const char *name, bits16 flags)
-{
-	Relation	index = index_open(indexoid, AccessShareLock);
-	Datum		options = twin_options(index, access_method);
-
-	index_close(index, NoLock);
-	return hyb_twin_create_with(table, indexoid, access_method, name, flags,
-								options);
-}
-
-Oid
-hyb_twin_create_with(Relation table, Oid indexoid, Oid access_method,
-					 const char *name, bits16 flags, Datum reloptions)
+				const char *name, bits16 flags, bool with_options)
 {
 	Relation	index = index_open(indexoid, AccessShareLock);
 	bool		deferrable = !index->rd_index->indimmediate;
+	Datum		options = with_options ?
+		twin_options(index, access_method) : (Datum) 0;
 	IndexInfo  *info;
 	TwinColumns columns;
 	int2vector *order;
 	Oid			twin;
 
+	Assert(CheckRelationLockedByMe(table, ShareUpdateExclusiveLock, true));
+	Assert(index->rd_rel->relam != access_method);
 	check_possible(index, access_method);
 	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
 		flags |= INDEX_CREATE_PARTITIONED;
@@ -403,27 +362,27 @@ hyb_twin_create_with(Relation table, Oid indexoid, Oid access_method,
 							index->rd_rel->reltablespace,
 							index->rd_indcollation, columns.classes,
 							columns.class_options, order->values,
-							columns.targets, reloptions, flags);
+							columns.targets, options, flags);
 	if (deferrable)
 		set_deferrable(twin);
 	index_close(index, NoLock);
 	return twin;
 }
 
-/* Depends on its own operator classes, and not on those of the other. */
+/* The index shall depend on its own operator classes, not on those of the other. */
 static void
 fix_dependencies(Oid indexoid, Oid other_oid)
 {
 	Relation	index = index_open(indexoid, AccessShareLock);
 	Relation	other = index_open(other_oid, AccessShareLock);
-	oidvector  *own = operator_classes(index);
-	oidvector  *foreign = operator_classes(other);
+	oidvector  *own = hyb_index_classes(index);
+	oidvector  *foreign = hyb_index_classes(other);
 	ObjectAddresses *classes = new_object_addresses();
 	List	   *gone = NIL;
 	ListCell   *lc;
 	ObjectAddress depender;
 
-	/* each once, for a row is not to be deleted twice by one command */
+	/* one command must not delete a row twice */
 	for (int i = 0; i < foreign->dim1; i++)
 		gone = list_append_unique_oid(gone, foreign->values[i]);
 	foreach(lc, gone)

@@ -1,0 +1,658 @@
+/*
+ * conversion.c
+ *		The conversion of one index: what can be converted, the locks, and the
+ *		steps.
+ *
+ * A conversion creates a twin of the index, builds it, swaps the two, and drops the
+ * index.  hyb_conversion_now does so in one transaction: writers of the table wait
+ * from the beginning, readers for the swap at the end.  convert_concurrent.c does
+ * the steps in transactions of their own.
+ *
+ * Locks: the table, its partitions after their parents, then the index and those
+ * attached to it.  The lock of a table conflicts with itself, and so with another
+ * conversion.
+ */
+#include "base/compat.h"
+
+#include <ctype.h>
+
+#include "access/heapam.h"
+#include "catalog/catalog.h"
+#include "catalog/indexing.h"
+#include "catalog/partition.h"
+#include "commands/progress.h"
+#include "ddl/convert.h"
+#include "pgstat.h"
+#include "server/before_18/ddl_before_18.h"
+#include "utils/fmgroids.h"
+#include "utils/inval.h"
+#include "utils/snapmgr.h"
+
+Oid
+hyb_convert_target(bool to_hybrid)
+{
+	return to_hybrid ? get_index_am_oid("hybrid", false) : BTREE_AM_OID;
+}
+
+/* ---- messages ---- */
+
+/* Returns false.  Detail and hint may be NULL. */
+static bool
+refuse(HybConversion *conversion, int code, char *message, char *detail,
+	   char *hint)
+{
+	conversion->refusal = (HybRefusal)
+	{
+		code, message, detail, hint
+	};
+	return false;
+}
+
+void
+hyb_conversion_refuse(const HybConversion *conversion)
+{
+	const HybRefusal *refusal = &conversion->refusal;
+
+	ereport(ERROR,
+			(errcode(refusal->code),
+			 errmsg_internal("%s", refusal->message),
+			 refusal->detail ? errdetail_internal("%s", refusal->detail) : 0,
+			 refusal->hint ? errhint("%s", refusal->hint) : 0));
+}
+
+void
+hyb_conversion_skip(const HybConversion *conversion)
+{
+	const HybRefusal *refusal = &conversion->refusal;
+
+	ereport(NOTICE,
+			(errmsg("skipping index \"%s\": %s", conversion->name,
+					refusal->message),
+			 refusal->detail ? errdetail_internal("%s", refusal->detail) : 0,
+			 refusal->hint ? errhint("%s", refusal->hint) : 0));
+}
+
+void
+hyb_conversion_already(const HybConversion *conversion)
+{
+	ereport(NOTICE,
+			(errmsg("index \"%s\" is of access method \"%s\" already",
+					conversion->name,
+					get_am_name(conversion->access_method))));
+}
+
+/* ---- which index, and its locks ---- */
+
+/*
+ * Refuses what is not an index, or not the caller's, or the server's.  Without a lock on
+ * the index the answer may be stale.
+ */
+static bool
+check_identity(HybConversion *conversion, Oid indexoid, bool *exists)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
+	int			code = ERRCODE_FEATURE_NOT_SUPPORTED;
+	char	   *message = NULL;
+	char	   *name;
+	Form_pg_class form;
+
+	*exists = HeapTupleIsValid(tuple);
+	if (!*exists)
+		return refuse(conversion, ERRCODE_UNDEFINED_OBJECT,
+					  psprintf(_("index with OID %u does not exist"), indexoid),
+					  NULL, NULL);
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	conversion->name = name = pstrdup(NameStr(form->relname));
+	conversion->schema = get_namespace_name(form->relnamespace);
+	if (form->relkind != RELKIND_INDEX &&
+		form->relkind != RELKIND_PARTITIONED_INDEX)
+	{
+		code = ERRCODE_WRONG_OBJECT_TYPE;
+		message = psprintf(_("\"%s\" is not an index"), name);
+	}
+	else if (!has_privs_of_role(GetUserId(), form->relowner))
+	{
+		code = ERRCODE_INSUFFICIENT_PRIVILEGE;
+		message = psprintf(_("must be owner of index %s"), name);
+	}
+	else if (IsToastNamespace(form->relnamespace))
+		message = psprintf(_("cannot convert index \"%s\" of a TOAST table"), name);
+	else if (IsCatalogRelationOid(IndexGetRelation(indexoid, true)))
+		message = psprintf(_("cannot convert index \"%s\" of a system catalog"), name);
+	else if (isOtherTempNamespace(form->relnamespace))
+		message = _("cannot convert temporary indexes of other sessions");
+	ReleaseSysCache(tuple);
+	return message == NULL || refuse(conversion, code, message, NULL, NULL);
+}
+
+/*
+ * The index was dropped while we waited for the lock.  Returns true if another
+ * conversion has replaced it by one of the same name.
+ */
+static bool
+was_converted(const HybConversion *conversion, Oid table)
+{
+	Oid			schema = get_namespace_oid(conversion->schema, true);
+	Oid			successor = OidIsValid(schema) ?
+		get_relname_relid(conversion->name, schema) : InvalidOid;
+
+	return OidIsValid(successor) &&
+		IndexGetRelation(successor, true) == table &&
+		hyb_index_is_of(successor, conversion->access_method);
+}
+
+/* Refuses what cannot be converted by itself. */
+static bool
+check_part(HybConversion *conversion, Relation index)
+{
+	Form_pg_index form = index->rd_index;
+	Oid			access_method = index->rd_rel->relam;
+	char	   *name = RelationGetRelationName(index);
+	bool		to_btree = conversion->access_method == BTREE_AM_OID;
+	HybRefusal *refusal = &conversion->refusal;
+
+	if (access_method != BTREE_AM_OID && access_method != hyb_convert_target(true))
+		return refuse(conversion, ERRCODE_WRONG_OBJECT_TYPE,
+					  psprintf(_("index \"%s\" is of access method \"%s\""), name,
+							   get_am_name(access_method)),
+					  to_btree ? _("Only a hybrid index can be made a btree one.") :
+					  _("Only a btree index can be made a hybrid one."), NULL);
+	if (!form->indisvalid)
+		return refuse(conversion, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+					  psprintf(_("cannot convert invalid index \"%s\""), name), NULL,
+					  _("Use REINDEX INDEX to make it valid, or DROP INDEX if an interrupted operation has left it."));
+	if (form->indisexclusion && conversion->concurrently)
+		return refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
+					  psprintf(_("cannot convert index \"%s\" of an exclusion constraint concurrently"),
+							   name), NULL,
+					  psprintf(_("Use %s(), which locks the table."),
+							   hyb_sql_function(to_btree ? "hybrid_revert" : "hybrid_convert")));
+	if (!to_btree && !hyb_before_18_converts(index, refusal))
+		return false;
+	if (hyb_twin_possible(index, conversion->access_method, refusal))
+		return true;
+	return refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
+				  psprintf(_("index \"%s\" cannot be of access method \"%s\""), name,
+						   get_am_name(conversion->access_method)),
+				  refusal->detail, refusal->hint);
+}
+
+/* Refuses an index of a partition that is attached to one above it. */
+static bool
+check_alone(HybConversion *conversion, Oid indexoid)
+{
+	if (!get_rel_relispartition(indexoid))
+		return true;
+	return refuse(conversion, ERRCODE_WRONG_OBJECT_TYPE,
+				  psprintf(_("cannot convert index \"%s\" of a partition alone"),
+						   conversion->name),
+				  psprintf(_("It is attached to index \"%s\" of the partitioned table."),
+						   get_rel_name(llast_oid(get_partition_ancestors(indexoid)))),
+				  _("Convert that index, with all that are attached to it."));
+}
+
+static void
+add_part(HybConversion *conversion, Relation index)
+{
+	HybConvertPart *part = palloc0(sizeof(HybConvertPart));
+
+	part->table = index->rd_index->indrelid;
+	part->index = RelationGetRelid(index);
+	part->stored = index->rd_rel->relkind == RELKIND_INDEX;
+	conversion->unique |= index->rd_index->indisunique;
+
+	/* to simplify them would run the owner's functions as this user */
+	part->safe = heap_attisnull(index->rd_indextuple, Anum_pg_index_indexprs,
+								NULL) &&
+		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
+	part->schema = get_namespace_name(index->rd_rel->relnamespace);
+	conversion->parts = lappend(conversion->parts, part);
+}
+
+/* Adds the index and those attached to it; the tables are locked. */
+static HybConvertStatus
+add_parts(HybConversion *conversion)
+{
+	ListCell   *lc;
+
+	foreach(lc, find_all_inheritors(conversion->index, ShareUpdateExclusiveLock,
+									NULL))
+	{
+		Relation	index = index_open(lfirst_oid(lc), NoLock);
+		bool		ok;
+
+		if (index->rd_rel->relam == conversion->access_method)
+		{
+			index_close(index, NoLock);
+			return HYB_CONVERT_ALREADY;
+		}
+		ok = check_part(conversion, index);
+		if (ok)
+			add_part(conversion, index);
+		index_close(index, NoLock);
+		if (!ok)
+			return HYB_CONVERT_REFUSED;
+	}
+	return HYB_CONVERT_READY;
+}
+
+/*
+ * Another conversion that has the lock may be waiting for old snapshots.  So we
+ * release the snapshot of the catalogs first.
+ */
+static void
+lock_without_snapshot(Oid relid, LOCKMODE lockmode)
+{
+	InvalidateCatalogSnapshot();
+	LockRelationOid(relid, lockmode);
+}
+
+/*
+ * Returns the table, which is locked, and its partitions, after their parents and
+ * locked.  Nothing can be attached to a locked table.
+ */
+static List *
+lock_tables(Oid table, LOCKMODE lockmode)
+{
+	List	   *locked = list_make1_oid(table);
+
+	for (;;)
+	{
+		List	   *tables = find_all_inheritors(table, NoLock, NULL);
+		List	   *added = list_difference_oid(tables, locked);
+		ListCell   *lc;
+
+		if (added == NIL)
+			return tables;
+		foreach(lc, added)
+			lock_without_snapshot(lfirst_oid(lc), lockmode);
+		locked = list_concat(locked, added);
+	}
+}
+
+HybConvertStatus
+hyb_conversion_open(HybConversion *conversion, Oid index, Oid access_method,
+					bool concurrently)
+{
+	LOCKMODE	lockmode = concurrently ? ShareUpdateExclusiveLock :
+		ShareRowExclusiveLock;
+	Oid			table;
+	bool		exists;
+
+	memset(conversion, 0, sizeof(*conversion));
+	conversion->access_method = access_method;
+	conversion->concurrently = concurrently;
+	conversion->index = index;
+	if (!check_identity(conversion, index, &exists))
+		return HYB_CONVERT_REFUSED;
+
+	/* the table first, as the server does */
+	table = IndexGetRelation(index, true);
+	lock_without_snapshot(table, lockmode);
+	if (!check_identity(conversion, index, &exists))
+		return !exists && was_converted(conversion, table) ?
+			HYB_CONVERT_ALREADY : HYB_CONVERT_REFUSED;
+	conversion->tables = lock_tables(table, lockmode);
+	lock_without_snapshot(index, ShareUpdateExclusiveLock);
+	if (!check_alone(conversion, index))
+		return HYB_CONVERT_REFUSED;
+	return add_parts(conversion);
+}
+
+/* Returns true for `name`, perhaps cut short, with _ccnew or _ccold and a number. */
+static bool
+is_leftover_of(const char *candidate, const char *name)
+{
+	size_t		length = strlen(candidate);
+
+	while (length > 0 && isdigit((unsigned char) candidate[length - 1]))
+		length--;
+	if (length <= 6 || (strncmp(candidate + length - 6, "_ccnew", 6) != 0 &&
+						strncmp(candidate + length - 6, "_ccold", 6) != 0))
+		return false;
+	length -= 6;
+	return strncmp(candidate, name, length) == 0 &&
+		(name[length] == '\0' || strlen(candidate) >= NAMEDATALEN - 4);
+}
+
+/* Returns the names of invalid indexes that operations on the index have left. */
+static List *
+leftovers_of(const char *index, Oid table)
+{
+	Relation	pg_index = table_open(IndexRelationId, AccessShareLock);
+	List	   *names = NIL;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	/* the list of indexes in the relcache lacks dead ones */
+	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(pg_index, IndexIndrelidIndexId, true, NULL, 1,
+							  &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
+		char	   *name = get_rel_name(form->indexrelid);
+
+		if (!form->indisvalid && name != NULL && is_leftover_of(name, index))
+			names = lappend(names, name);
+	}
+	systable_endscan(scan);
+	table_close(pg_index, AccessShareLock);
+	return names;
+}
+
+static char *
+drop_hint(const char *schema, const char *name)
+{
+	return psprintf(_("Use DROP INDEX %s."),
+					quote_qualified_identifier(schema, name));
+}
+
+static void
+tell_leftovers_of(const char *index, Oid table)
+{
+	char	   *schema = get_namespace_name(get_rel_namespace(table));
+	ListCell   *lc;
+
+	foreach(lc, leftovers_of(index, table))
+		ereport(NOTICE,
+				(errmsg("invalid index \"%s\" has been left by an operation on index \"%s\" that was interrupted",
+						(char *) lfirst(lc), index),
+				 errhint("%s", drop_hint(schema, lfirst(lc)))));
+}
+
+bool
+hyb_conversion_is_unfinished(HybConversion *conversion)
+{
+	ListCell   *lc;
+
+	foreach(lc, conversion->parts)
+	{
+		const HybConvertPart *part = lfirst(lc);
+		ListCell   *of_names;
+
+		foreach(of_names, leftovers_of(get_rel_name(part->index), part->table))
+		{
+			char	   *name = lfirst(of_names);
+
+			if (strstr(name, "_ccnew") == NULL)
+				continue;
+			refuse(conversion, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+				   psprintf(_("invalid index \"%s\" has been left by an operation on it that was interrupted"),
+							name), NULL, drop_hint(part->schema, name));
+			return true;
+		}
+	}
+	return false;
+}
+
+void
+hyb_conversion_tell(const HybConversion *conversion)
+{
+	ListCell   *lc;
+
+	/* it may have been replaced while we waited for the lock */
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(conversion->index)))
+		return;
+	foreach(lc, find_all_inheritors(conversion->index, NoLock, NULL))
+		tell_leftovers_of(get_rel_name(lfirst_oid(lc)),
+						  IndexGetRelation(lfirst_oid(lc), false));
+	if (conversion->parts != NIL && conversion->unique &&
+		conversion->access_method != BTREE_AM_OID)
+		hyb_before_18_warn(conversion->name);
+}
+
+/* ---- steps ---- */
+
+void
+hyb_conversion_progress(const HybConversion *conversion,
+						const HybConvertPart *part, int phase)
+{
+	const int	index[] = {
+		PROGRESS_CREATEIDX_COMMAND,
+		PROGRESS_CREATEIDX_PHASE,
+		PROGRESS_CREATEIDX_INDEX_OID,
+		PROGRESS_CREATEIDX_ACCESS_METHOD_OID
+	};
+	int64		values[4];
+
+	pgstat_progress_start_command(PROGRESS_COMMAND_CREATE_INDEX, part->table);
+	values[0] = conversion->concurrently ?
+		PROGRESS_CREATEIDX_COMMAND_REINDEX_CONCURRENTLY :
+		PROGRESS_CREATEIDX_COMMAND_REINDEX;
+	values[1] = phase;
+	values[2] = OidIsValid(part->twin) ? part->twin : part->index;
+	values[3] = conversion->access_method;
+	pgstat_progress_update_multi_param(lengthof(index), index, values);
+}
+
+/* Returns a free name, such as REINDEX CONCURRENTLY chooses. */
+static char *
+choose_name(Oid index, const char *label)
+{
+	return ChooseRelationName(get_rel_name(index), NULL, label,
+							  get_rel_namespace(index), false);
+}
+
+/* Runs functions of index expressions as the owner. */
+static void
+create_twin(const HybConversion *conversion, HybConvertPart *part, bits16 flags)
+{
+	Relation	table = table_open(part->table, NoLock);
+	char	   *name = choose_name(part->index, "ccnew");
+	HybCaller	caller;
+
+	hyb_become_owner(&caller, table->rd_rel->relowner);
+	part->twin = hyb_twin_create(table, part->index, conversion->access_method,
+								 name, flags, true);
+	hyb_become_caller(&caller);
+	part->twin_name = name;
+	table_close(table, NoLock);
+	CommandCounterIncrement();
+}
+
+void
+hyb_conversion_create(HybConversion *conversion)
+{
+	ListCell   *lc;
+
+	foreach(lc, conversion->parts)
+	{
+		HybConvertPart *part = lfirst(lc);
+
+		if (part->stored)
+			create_twin(conversion, part, INDEX_CREATE_SKIP_BUILD |
+						(conversion->concurrently ? INDEX_CREATE_CONCURRENT : 0));
+	}
+}
+
+/*
+ * index_concurrently_swap attaches the twin to the parent of the index and moves
+ * dependencies, but leaves the children to the index.
+ */
+static void
+adopt_children(Oid twin, Oid index)
+{
+	List	   *children = find_inheritance_children(index, NoLock);
+	ListCell   *lc;
+
+	foreach(lc, children)
+	{
+		DeleteInheritsTuple(lfirst_oid(lc), index, false, NULL);
+		StoreSingleInheritance(lfirst_oid(lc), twin, 1);
+	}
+	if (children != NIL)
+	{
+		SetRelationHasSubclass(twin, true);
+		CommandCounterIncrement();
+	}
+}
+
+/*
+ * From the swap on the twin finds duplicates for all sessions, for those that do not
+ * know of the swap yet ask both indexes.  The old index is still inserted into.  If
+ * it went on checking, it would report duplicates under a temporary name, hide them
+ * from ON CONFLICT, which asks valid indexes only, and check deferrable constraints
+ * too early.
+ */
+static void
+stop_checking(Oid index)
+{
+	Relation	pg_index = table_open(IndexRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCacheCopy1(INDEXRELID,
+											ObjectIdGetDatum(index));
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for index %u", index);
+	((Form_pg_index) GETSTRUCT(tuple))->indisunique = false;
+	CatalogTupleUpdate(pg_index, &tuple->t_self, tuple);
+	heap_freetuple(tuple);
+	table_close(pg_index, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
+/* Children come before what they are attached to. */
+void
+hyb_conversion_swap(HybConversion *conversion)
+{
+	for (int i = list_length(conversion->parts) - 1; i >= 0; i--)
+	{
+		HybConvertPart *part = list_nth(conversion->parts, i);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!part->stored)
+			create_twin(conversion, part, INDEX_CREATE_SKIP_BUILD);
+		Assert(OidIsValid(part->twin));
+		part->old_name = choose_name(part->index, "ccold");
+		index_concurrently_swap(part->twin, part->index, part->old_name);
+		hyb_twin_swapped(part->twin, part->index);
+		if (conversion->concurrently)
+			stop_checking(part->index);
+		if (!part->stored)
+			adopt_children(part->twin, part->index);
+
+		/* plans that might use the index */
+		CacheInvalidateRelcacheByRelid(part->table);
+	}
+}
+
+void
+hyb_conversion_drop(HybConversion *conversion)
+{
+	ObjectAddresses *objects = new_object_addresses();
+	int			flags = PERFORM_DELETION_INTERNAL;
+	ListCell   *lc;
+
+	Assert(!conversion->concurrently ||
+		   conversion->state == HYB_CONVERT_SWAPPED);
+	if (conversion->concurrently)
+		flags |= PERFORM_DELETION_CONCURRENT_LOCK;
+	foreach(lc, conversion->parts)
+	{
+		HybConvertPart *part = lfirst(lc);
+		ObjectAddress object;
+
+		ObjectAddressSet(object, RelationRelationId, part->index);
+		add_exact_object_address(&object, objects);
+	}
+	performMultipleDeletions(objects, DROP_RESTRICT, flags);
+	free_object_addresses(objects);
+}
+
+/* ---- all in one transaction ---- */
+
+/*
+ * Builds the twin as REINDEX would.  If older snapshots may use the old index, they
+ * may use the twin, whatever rows it lacks.  BuildIndexInfo and the build run
+ * functions of the table's owner.
+ */
+static void
+build_twin(const HybConvertPart *part)
+{
+	Relation	table = table_open(part->table, NoLock);
+	Relation	old_index = index_open(part->index, NoLock);
+	Relation	twin = index_open(part->twin, AccessExclusiveLock);
+	bool		as_reindex = !old_index->rd_index->indcheckxmin;
+	HybCaller	caller;
+
+	hyb_become_owner(&caller, table->rd_rel->relowner);
+	index_build(table, twin, BuildIndexInfo(twin), as_reindex, true);
+	hyb_become_caller(&caller);
+	index_close(twin, NoLock);
+	index_close(old_index, NoLock);
+	table_close(table, NoLock);
+	CommandCounterIncrement();
+}
+
+/* Fails if this transaction itself is reading one of the tables. */
+static void
+check_not_in_use(const HybConversion *conversion, const char *command)
+{
+	ListCell   *lc;
+
+	foreach(lc, conversion->tables)
+	{
+		Relation	table = table_open(lfirst_oid(lc), NoLock);
+
+		CheckTableNotInUse(table, command);
+		table_close(table, NoLock);
+	}
+}
+
+static void
+lock_for_swap(const HybConversion *conversion)
+{
+	ListCell   *lc;
+
+	foreach(lc, conversion->tables)
+		LockRelationOid(lfirst_oid(lc), AccessExclusiveLock);
+	foreach(lc, conversion->parts)
+		LockRelationOid(((HybConvertPart *) lfirst(lc))->index,
+						AccessExclusiveLock);
+}
+
+Oid
+hyb_conversion_now(HybConversion *conversion)
+{
+	bool		to_hybrid = conversion->access_method != BTREE_AM_OID;
+	ListCell   *lc;
+
+	check_not_in_use(conversion, to_hybrid ? "convert index of" : "revert index of");
+	hyb_conversion_create(conversion);
+	foreach(lc, conversion->parts)
+	{
+		HybConvertPart *part = lfirst(lc);
+
+		hyb_conversion_progress(conversion, part, PROGRESS_CREATEIDX_PHASE_BUILD);
+		if (part->stored)
+			build_twin(part);
+	}
+	lock_for_swap(conversion);
+	hyb_conversion_swap(conversion);
+	hyb_conversion_drop(conversion);
+	pgstat_progress_end_command();
+	return ((HybConvertPart *) linitial(conversion->parts))->twin;
+}
+
+Oid
+hyb_convert_now(Oid index, Oid access_method)
+{
+	HybConversion conversion;
+
+	switch (hyb_conversion_open(&conversion, index, access_method, false))
+	{
+		case HYB_CONVERT_REFUSED:
+			hyb_conversion_refuse(&conversion);
+			break;
+		case HYB_CONVERT_ALREADY:
+			hyb_conversion_already(&conversion);
+			hyb_conversion_tell(&conversion);
+			return index;
+		case HYB_CONVERT_READY:
+			break;
+	}
+	hyb_conversion_tell(&conversion);
+	return hyb_conversion_now(&conversion);
+}
