@@ -147,6 +147,15 @@ SELECT column_name, learned FROM hybrid_dictionary_info('hope_info_i');
 CREATE INDEX hope_info_n ON hope_info USING hybrid (n);
 SELECT * FROM hybrid_dictionary_info('hope_info_n');
 
+-- keys that no scheme makes smaller are stored as they are
+CREATE TABLE hope_none (v text COLLATE "C");
+INSERT INTO hope_none SELECT md5(i::text) FROM generate_series(1, 2000) i;
+CREATE INDEX hope_none_i ON hope_none USING hybrid (v text_hope_ops);
+INSERT INTO hope_none SELECT md5(i::text) FROM generate_series(2001, 2500) i;
+SELECT scheme, entries, bytes, memory, learned, sample_keys, recent_keys FROM hybrid_dictionary_info('hope_none_i');
+ANALYZE hope_none;
+SELECT hyb_same('SELECT v FROM hope_none WHERE v >= ''4'' AND v < ''5''', 'index only bitmap'), hyb_check('hope_none');
+
 -- an index created empty: a merge learns, unless somebody looks on
 CREATE TABLE hope_e (id int, v text COLLATE "C", w char(70) COLLATE "C") WITH (autovacuum_enabled = off);
 CREATE UNIQUE INDEX hope_e_v ON hope_e USING hybrid (v text_hope_ops (scheme = 'alm-improved')) INCLUDE (id) WITH (filter = surf);

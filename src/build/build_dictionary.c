@@ -109,8 +109,8 @@ report_dictionary(const HybIndex *ix)
 						hyb_dictionary_rate(d->sample_bytes, d->sample_stored),
 						d->sample_keys),
 				 errdetail("Scheme %s, %u dictionary entries, " UINT64_FORMAT " bytes.",
-						   hyb_hope_scheme_name(hyb_hope_scheme(d->hope)),
-						   hyb_hope_entries(d->hope), d->stored_size),
+						   hyb_encoded_scheme(&ix->desc->cols[d->column]),
+						   d->hope == NULL ? 0 : hyb_hope_entries(d->hope), d->stored_size),
 				 d->learned ? 0 :
 				 errhint("The column has too few values to learn from.  REINDEX the index when it has more.")));
 	}

@@ -74,6 +74,17 @@ hyb_column_is_fixed(const HybColumn *col)
 		(col->store == HYB_STORE_INT || col->width > 0);
 }
 
+/* Are strings of the column stored encoded, once the index has a dictionary? */
+#define hyb_column_is_encoded(col) ((col)->codec != NULL && (col)->codec->encode != NULL)
+
+/* Values of an encoded column, and what they take. */
+typedef struct HybRecent
+{
+	uint64		keys;
+	uint64		plain;			/* bytes */
+	uint64		stored;			/* bytes of their codes */
+} HybRecent;
+
 /* How the entries of one index are encoded.  Immutable once built. */
 typedef struct HybKeyDesc
 {

@@ -4,7 +4,10 @@
  */
 #include "base/compat.h"
 
+#include <math.h>
+
 #include "access/reloptions.h"
+#include "algo/frontcode.h"
 #include "catalog/pg_type.h"
 #include "key/encoded.h"
 #include "mb/pg_wchar.h"
@@ -25,6 +28,15 @@
 #define HYB_CODE_ROOM	(HYB_MOST_ENCODED * HYB_HOPE_MAX_CODE / 7 + 24)
 #define HYB_DECODE_ROOM	(HYB_MOST_ENCODED + 8)
 
+/* Of the entries of an index, about 1 in KEY_LOG_SHARE is in its log (merge_ratio). */
+#define KEY_LOG_SHARE		20
+
+/*
+ * What a costlier scheme has to save of the size before: it is tried on the keys that
+ * it was learned from, and saves up to 8 % less of others.
+ */
+#define LEAST_GAIN		0.05
+
 #define DICTIONARY_MAGIC	0x45504F48	/* "HOPE" */
 
 /* Stored form of the dictionaries: this, for each a column, and its bytes */
@@ -41,7 +53,8 @@ typedef struct StoredColumn
 	uint64		sample_keys;
 	uint64		sample_bytes;
 	uint64		sample_stored;
-	uint64		size;			/* of the bytes that follow */
+	uint64		size;			/* of the bytes that follow; 0: the column is
+								 * stored as without a dictionary */
 } StoredColumn;
 
 /* ---- values ---- */
@@ -63,12 +76,11 @@ plain_bytes(const HybColumn *col, Datum value, const uint8 **bytes,
 	return (Pointer) plain != DatumGetPointer(value) ? plain : NULL;
 }
 
-/* Append the stored form of a value's bytes; returns its length. */
-static uint64
+/* Append the code of a value's bytes. */
+static void
 encode_bytes(const HybHope *hope, const uint8 *bytes, uint32 len, HybBuf *out)
 {
 	uint8		code[HYB_CODE_ROOM];
-	uint32		before = out->len;
 	size_t		done;
 	uint64		bits = hyb_hope_encode(hope, bytes, len, HYB_ENCODED_BYTES, code,
 									   &done);
@@ -80,7 +92,23 @@ encode_bytes(const HybHope *hope, const uint8 *bytes, uint32 len, HybBuf *out)
 	Assert(out->len <= out->cap);
 	if (done < len)
 		hyb_escape(bytes + done, len - (uint32) done, out);
-	return out->len - before;
+}
+
+/* The column's dictionary, or NULL: values are stored as they are. */
+static inline const HybHope *
+hope_of(const HybColumn *col)
+{
+	return col->dictionary != NULL ? col->dictionary->hope : NULL;
+}
+
+/* The form of a value: its code, or without a dictionary its bytes, escaped. */
+static void
+append_form(const HybHope *hope, const uint8_t *bytes, uint32 len, HybBuf *out)
+{
+	if (hope != NULL)
+		encode_bytes(hope, bytes, len, out);
+	else
+		hyb_escape(bytes, len, out);
 }
 
 static void
@@ -90,10 +118,7 @@ encode_value(const HybColumn *col, Datum value, HybBuf *out)
 	uint32		len;
 	void	   *allocated = plain_bytes(col, value, &bytes, &len);
 
-	if (col->dictionary != NULL)
-		(void) encode_bytes(col->dictionary->hope, bytes, len, out);
-	else
-		hyb_escape(bytes, len, out);
+	append_form(hope_of(col), bytes, len, out);
 	if (allocated)
 		pfree(allocated);
 }
@@ -118,13 +143,17 @@ hyb_recent_add(const HybKeyDesc *desc, const HybValue *vals, HybRecent *recent)
 	}
 }
 
-HybHopeScheme
+const char *
 hyb_encoded_scheme(const HybColumn *col)
 {
 	const HybEncodedOptions *options = (const HybEncodedOptions *)
 		DatumGetPointer(col->options);
 
-	return options ? options->scheme : HYB_ENCODED_DEFAULT_SCHEME;
+	if (col->dictionary != NULL)
+		return col->dictionary->hope == NULL ? "none" :
+			hyb_hope_scheme_name(hyb_hope_scheme(col->dictionary->hope));
+	return options == NULL || options->scheme == HYB_ENCODED_AUTO ? "auto" :
+		hyb_hope_scheme_name(options->scheme);
 }
 
 static Datum
@@ -136,7 +165,7 @@ decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 	uint32		blanks = 0;
 	struct varlena *result;
 
-	if (col->dictionary != NULL)
+	if (hope_of(col) != NULL)
 	{
 		uint8		code[HYB_CODE_ROOM + 16];
 		uint32		codelen;
@@ -147,7 +176,7 @@ decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 		codelen = (uint32) hyb_hope_unstuff(data, Min(len, HYB_CODE_ROOM), code);
 		plain = len + HYB_DECODE_ROOM <= sizeof(plain_space) ? plain_space :
 			palloc(len + HYB_DECODE_ROOM);
-		plainlen = (uint32) hyb_hope_decode(col->dictionary->hope, code, codelen,
+		plainlen = (uint32) hyb_hope_decode(hope_of(col), code, codelen,
 											HYB_ENCODED_BYTES, (uint8 *) plain,
 											&bits);
 		rest = (uint32) hyb_hope_stuffed_length(data, len, bits);
@@ -221,7 +250,7 @@ const HybCodec hyb_codec_bpchar_hope = {
 
 /* ---- options ---- */
 
-static relopt_enum_elt_def scheme_values[HYB_HOPE_NSCHEMES + 1];
+static relopt_enum_elt_def scheme_values[HYB_HOPE_NSCHEMES + 2];
 
 /*
  * Support function 5 of the operator classes.
@@ -232,16 +261,18 @@ hybrid_hope_options(PG_FUNCTION_ARGS)
 {
 	local_relopts *relopts = (local_relopts *) PG_GETARG_POINTER(0);
 
-	for (int i = 0; i < HYB_HOPE_NSCHEMES; i++)
+	scheme_values[0].string_val = "auto";
+	scheme_values[0].symbol_val = HYB_ENCODED_AUTO;
+	for (int i = 1; i <= HYB_HOPE_NSCHEMES; i++)
 	{
-		scheme_values[i].string_val = hyb_hope_scheme_name(i + 1);
-		scheme_values[i].symbol_val = i + 1;
+		scheme_values[i].string_val = hyb_hope_scheme_name(i);
+		scheme_values[i].symbol_val = i;
 	}
 	init_local_reloptions(relopts, sizeof(HybEncodedOptions));
 	add_local_enum_reloption(relopts, "scheme",
 							 "How strings are cut up and encoded",
-							 scheme_values, HYB_ENCODED_DEFAULT_SCHEME,
-							 "Valid values are \"single-char\", \"double-char\", \"3-grams\", \"4-grams\", \"alm\", and \"alm-improved\".",
+							 scheme_values, HYB_ENCODED_AUTO,
+							 "Valid values are \"auto\", \"single-char\", \"double-char\", \"3-grams\", \"4-grams\", \"alm\", and \"alm-improved\".",
 							 offsetof(HybEncodedOptions, scheme));
 	add_local_int_reloption(relopts, "dictionary",
 							"Most entries of the dictionary",
@@ -252,136 +283,6 @@ hybrid_hope_options(PG_FUNCTION_ARGS)
 }
 
 /* ---- dictionaries ---- */
-
-/*
- * Names, addresses, paths, phrases, numbers: joins the keys of a column where the
- * table has too few rows to learn from.
- */
-static const char *const builtin_sample[] = {
-	"arodriguez89@example.org", "n.taylor32@gmail.com", "m.garcia@mail.ru",
-	"sarahbrown2@outlook.com", "s.rodriguez@hotmail.com",
-	"anna_martin@orange.fr", "james.miller@icloud.com",
-	"michaelmoore24@outlook.com", "mark_gonzalez@hotmail.com",
-	"nancy_jones@orange.fr", "a.jackson@icloud.com", "k_martinez@web.de",
-	"p.garcia3@icloud.com", "l.gonzalez@example.com",
-	"kevin_smith@example.com", "m.brown45@icloud.com",
-	"m_taylor14@company.co.uk", "d_clark@yahoo.com", "mhernandez@aol.com",
-	"nancythompson40@icloud.com", "elizabeth.garcia93@aol.com",
-	"jessicagarcia11@gmx.net", "nancy.gonzalez95@icloud.com",
-	"k_rodriguez@qq.com", "p_johnson@company.co.uk", "kjones@mail.ru",
-	"b.jones@web.de", "n.martin63@company.co.uk", "d_thomas@qq.com",
-	"robert_brown@orange.fr", "d.garcia35@university.edu",
-	"srobinson@company.co.uk", "k.perez47@company.co.uk",
-	"m_rodriguez99@company.co.uk", "elizabethhernandez@web.de",
-	"s_harris@web.de", "elewis@example.org", "b_white23@web.de",
-	"barbarahernandez@outlook.com", "k_lopez@company.co.uk",
-	"maria_white79@gmx.net", "m_young80@university.edu",
-	"lisa_lee@example.com", "josephmartin29@hotmail.com",
-	"p.thompson@gmail.com", "m.jones@outlook.com", "s_johnson@example.org",
-	"annawilliams31@qq.com", "/usr/share/doc/little/go_not.css",
-	"/usr/share/doc/one/wayright.png", "/var/log/year_around.xml",
-	"/home/anpart.json", "/usr/bin/must-long.log",
-	"var/lib/postgresql/calleven.conf", "var/log/me/back-help.html",
-	"/usr/lib/python3/dist-packages/over/ananother.html",
-	"/home/place/is_my.so", "/usr/include/you/allbecause.so",
-	"etc/when_to.so", "/usr/bin/he/like_two.log",
-	"usr/lib/python3/dist-packages/way/helpman.conf",
-	"usr/share/doc/could_same.css", "/usr/local/share/page/any-name.png",
-	"/usr/share/man/man1/he-into.conf", "/usr/share/man/man1/handwill.h",
-	"/usr/share/locale/another/smallspell.xml",
-	"/var/lib/postgresql/sound/kindother.md", "/home/people-again.js",
-	"/usr/local/share/men/sentence_can.py",
-	"/usr/lib/python3/dist-packages/who/tell-live.json",
-	"usr/lib/x86_64-linux-gnu/two-his.xml", "var/log/they/littlegreat.h",
-	"usr/lib/x86_64-linux-gnu/evenbut.css", "etc/there/theirif.gz",
-	"usr/lib/x86_64-linux-gnu/forword.xml",
-	"/usr/lib/python3/dist-packages/go-three.json",
-	"usr/lib/python3/dist-packages/because/when-back.c",
-	"/usr/share/man/man1/where/downmade.md",
-	"usr/include/there/formtry.conf", "/opt/look-want.txt",
-	"/usr/share/locale/too/when-made.so", "/usr/include/air-need.png",
-	"usr/local/share/or-before.json", "/usr/bin/name/think_word.js",
-	"opt/are/there_kind.js", "usr/lib/python3/dist-packages/havewhere.log",
-	"usr/include/down/would_oil.md", "/usr/share/locale/may/whenday.xml",
-	"/usr/share/locale/did/too-does.json",
-	"usr/lib/python3/dist-packages/take-one.h",
-	"usr/include/other-where.md", "/usr/share/man/man1/the/me_could.md",
-	"/var/log/name/had-use.xml",
-	"usr/lib/x86_64-linux-gnu/over/sentence-want.html",
-	"etc/study_move.txt", "home/find_first.h",
-	"Is Move Our Sentence Use What", "Our move make", "about",
-	"Her Land This Such Only", "than-if-good-did-see-they", "Make do",
-	"men", "more-of-name-with-thing-kind", "For It", "away", "where-or",
-	"Kind", "on-through-take-with-on-time", "My ask are he", "change-line",
-	"same her", "Word from boy", "be-point-then-because-in",
-	"day-great-live-three-world", "Turn We House To Still",
-	"after-so-want-not-your-than", "look", "we we tell",
-	"Like change have me", "With help off", "Play", "made-had-at",
-	"part study world", "need learn we", "can picture need in",
-	"Me Two Word Part Also We", "My", "Look Through", "it his boy", "all",
-	"Day Give", "In Her Any Me Were", "who day", "Put such",
-	"One two any must she here", "Should Give Me What", "after-some-name",
-	"Very on", "Man where another the by", "hand are many the",
-	"would-say-play-down-sound", "About write", "Also too day",
-	"down him different", "Help only long can can", "part-he-one-she",
-	"Study", "still-been", "sentence same because or other may", "Right",
-	"Is Water Try You", "over-much-man-follow-play", "set again show us",
-	"Said place did does is", "number be you", "big-set-learn",
-	"To write away", "he", "Could long picture mother must big",
-	"James Thomas", "John Taylor", "Robert Williams", "Michael Walker",
-	"William Brown", "David Davis", "Richard Hernandez", "Joseph Clark",
-	"Thomas Moore", "Karen Wilson", "Peter Gonzalez", "Paul Smith",
-	"Daniel Perez", "Kevin Gonzalez", "Mark Gonzalez", "Smith Garcia",
-	"Williams Harris", "Jones Lee", "Miller Taylor", "Rodriguez Walker",
-	"Hernandez Miller", "Gonzalez Young", "Anderson Perez",
-	"Taylor Martin", "https://www.beenover.org/word/picture?id=9068",
-	"https://www.awaymade.com/had/then.html",
-	"https://www.twobecause.com/which/be",
-	"https://www.soneed.com/form/around?id=8945",
-	"https://www.workplace.com/live/say?id=8664",
-	"https://www.likepeople.org/go/have.html",
-	"https://www.ifyear.com/there/not?id=4845",
-	"https://www.showlarge.net/if/give.html",
-	"https://www.anotherby.net/picture/who",
-	"https://www.greatyour.net/at/water.html",
-	"https://www.menover.com/change/even",
-	"https://www.theup.net/an/but.html",
-	"https://www.therecome.net/learn/by.html",
-	"https://www.letterbeen.com/air/came?id=9510",
-	"https://www.byget.com/his/other.html",
-	"https://www.madedo.org/kind/answer",
-	"https://www.littlefollow.org/may/of?id=1926",
-	"https://www.madewe.net/the/help.html",
-	"https://www.answerat.org/learn/animal",
-	"https://www.notthink.org/study/letter.html",
-	"https://www.partcan.org/through/went?id=1452",
-	"https://www.butway.org/its/his.html",
-	"https://www.onthese.org/would/more",
-	"https://www.moreone.net/think/back?id=2948",
-	"d805c43f-62e3-4db0-aef1-17813eba1a24",
-	"73d4e06c-5b13-4210-acf8-014f156871b4",
-	"d1671a7b-c412-4240-a5c6-0433cf8513a1",
-	"05739885-4037-48ff-a754-6200f4eecadf",
-	"de3f1fcb-844a-4141-a0d9-37f5f8b52031",
-	"319f5bd4-f96b-4cdb-a715-78cd031f610e",
-	"84eae0bf-15d9-4f4c-a477-f46a992d296f",
-	"d6d46fe3-afe3-4786-a820-0d9105c27033",
-	"28f670ad-6489-4c55-ac74-6f48800b1b5a",
-	"dc331771-97f2-4f09-ae70-a527a938657b",
-	"9e423147-a2c7-4964-a093-0619373156fe",
-	"6bf00cdf-c501-4b92-a69c-dfcccffe4c85",
-	"d2da9eaa-d35f-46ea-aea5-60e7e5ee1d31",
-	"03d0e5c7-ffc1-4d0c-ac19-e44b2aa4aa43",
-	"56a29140-25f1-44d8-ac7e-6c1130d45d4d",
-	"d58ea187-f8da-413a-afe8-37795e977ed7", "2015-07-07 08:08:30",
-	"2013-05-01 21:40:07", "2000-08-03 02:43:24", "1992-07-05 06:41:01",
-	"2021-06-20 14:08:29", "2005-02-12 19:01:00", "2001-07-03 08:08:48",
-	"2013-06-25 06:09:18", "2023-12-18 02:18:07", "1996-11-13 11:19:23",
-	"2020-09-19 14:55:15", "2026-03-09 00:34:00", "XM-140088", "HP-697333",
-	"WB-008536", "AY-221587", "NH-528653", "WT-247494", "ZJ-058782",
-	"ZQ-250108", "BW-404214", "LY-022437", "RJ-460935", "OD-686688"
-};
-
 
 /* Learning takes a while, and allocates now and then. */
 static void *
@@ -442,48 +343,131 @@ hyb_encoded_add_key(HybEncodedKeys *keys, const HybColumn *col, Datum value)
 		pfree(allocated);
 }
 
-/* One column's dictionary, appended to *out. */
+/* Sorted keys: key i is keys->bytes from keys->off[order[i]] on. */
+static int
+compare_sample_keys(const void *a, const void *b, void *arg)
+{
+	const HybEncodedKeys *keys = arg;
+	uint32		i = *(const uint32 *) a;
+	uint32		j = *(const uint32 *) b;
+	uint32		ilen = keys->off[i + 1] - keys->off[i];
+	uint32		jlen = keys->off[j + 1] - keys->off[j];
+	int			c = memcmp(keys->bytes + keys->off[i], keys->bytes + keys->off[j],
+						   Min(ilen, jlen));
+
+	return c != 0 ? c : (ilen > jlen) - (ilen < jlen);
+}
+
+/*
+ * Estimates the bytes that the keys take in an index with this dictionary, or with
+ * none.  Leaves front-code them and Huffman-code the rests, each of which ends at a
+ * byte, if that is smaller.  The log keeps whole keys of 1 in KEY_LOG_SHARE entries.
+ */
+static double
+estimate_size(const HybHope *hope, const HybEncodedKeys *keys, const uint32 *order)
+{
+	HybBuf		forms[2] = {{0}, {0}};
+	uint64		counts[256] = {0};
+	uint64		rests = 0;
+	uint64		whole = 0;
+	double		bits = 0;
+
+	for (uint32 i = 0; i < keys->n; i++)
+	{
+		HybBuf	   *form = &forms[i % 2];
+		HybBuf	   *before = &forms[1 - i % 2];
+		uint32		off = keys->off[order[i]];
+		uint32		shared = 0;
+
+		form->len = 0;
+		append_form(hope, keys->bytes + off, keys->off[order[i] + 1] - off, form);
+		if (i % HYB_FRONT_INTERVAL != 0)
+			shared = hyb_common_prefix(form->data, before->data,
+									   Min(form->len, before->len));
+		for (uint32 b = shared; b < form->len; b++)
+			counts[form->data[b]]++;
+		rests += form->len - shared;
+		whole += form->len;
+	}
+	for (int b = 0; b < 256; b++)
+		if (counts[b] > 0)
+			bits += counts[b] * log2((double) rests / counts[b]);
+	return Min((double) rests, bits / 8 + 0.5 * keys->n) + (double) whole / KEY_LOG_SHARE;
+}
+
+/*
+ * The dictionary that makes the keys smallest, or NULL if none saves anything.
+ * Schemes are tried in the order of what it costs to encode with them, and each has
+ * to save LEAST_GAIN more than those before it.  The other schemes are larger than
+ * ALM-Improved on all key sets that we know (docs/hope.md).
+ */
+static HybHope *
+choose_dictionary(uint32 entries, const HybEncodedKeys *keys, const HybHopeMemory *memory)
+{
+	static const HybHopeScheme schemes[] = {HYB_HOPE_DOUBLE_CHAR, HYB_HOPE_ALM_IMPROVED};
+	HybHopeSample sample = {keys->bytes, keys->off, keys->n};
+	uint32	   *order = palloc(keys->n * sizeof(uint32));
+	HybHope    *best = NULL;
+	double		best_size;
+
+	for (uint32 i = 0; i < keys->n; i++)
+		order[i] = i;
+	qsort_arg(order, keys->n, sizeof(uint32), compare_sample_keys,
+			  unconstify(HybEncodedKeys *, keys));
+	best_size = estimate_size(NULL, keys, order);
+	for (int i = 0; i < lengthof(schemes); i++)
+	{
+		HybHope    *hope = hyb_hope_build(schemes[i], entries, &sample, memory,
+										  NULL, NULL);
+		double		size = estimate_size(hope, keys, order);
+
+		elog(DEBUG1, "HOPE scheme %s: %.0f bytes, best before %.0f",
+			 hyb_hope_scheme_name(schemes[i]), size, best_size);
+		if (size > best_size * (1 - LEAST_GAIN))
+		{
+			hyb_hope_free(hope);
+			continue;
+		}
+		if (best != NULL)
+			hyb_hope_free(best);
+		best = hope;
+		best_size = size;
+	}
+	return best;
+}
+
+/* Append one column's dictionary to *out: none, if the keys are too few to learn from. */
 static void
 learn_column(const HybColumn *col, int column, const HybEncodedKeys *keys, HybBuf *out)
 {
 	const HybEncodedOptions *options = (const HybEncodedOptions *)
 		DatumGetPointer(col->options);
+	uint32		entries = options ? options->entries : HYB_ENCODED_DEFAULT_ENTRIES;
 	HybHopeMemory memory = hope_memory(CurrentMemoryContext);
-	HybEncodedKeys all = {0};
-	HybHopeSample sample;
-	StoredColumn header;
-	HybHope    *hope;
-	HybBuf		code = {0};
-	uint64		stored = 0;
+	HybHopeSample sample = {keys->bytes, keys->off, keys->n};
+	StoredColumn header = {0};
+	HybHope    *hope = NULL;
+	HybBuf		form = {0};
 
-	for (uint32 i = 0; i < keys->n; i++)
-		add_key_bytes(&all, keys->bytes + keys->off[i],
-					  keys->off[i + 1] - keys->off[i]);
-	if (keys->n < HYB_ENCODED_ENOUGH_KEYS)
-		for (int i = 0; i < lengthof(builtin_sample); i++)
-			add_key_bytes(&all, (const uint8 *) builtin_sample[i],
-						  strlen(builtin_sample[i]));
-	sample.bytes = all.bytes;
-	sample.off = all.off;
-	sample.n = all.n;
-	hope = hyb_hope_build(hyb_encoded_scheme(col),
-						  options ? options->entries : HYB_ENCODED_DEFAULT_ENTRIES,
-						  &sample, &memory, NULL, NULL);
-	for (uint32 i = 0; i < all.n; i++)
-	{
-		code.len = 0;
-		stored += encode_bytes(hope, all.bytes + all.off[i],
-							   all.off[i + 1] - all.off[i], &code);
-	}
-
-	memset(&header, 0, sizeof(header));
 	header.column = column;
 	header.learned = keys->n >= HYB_ENCODED_ENOUGH_KEYS;
-	header.sample_keys = all.n;
-	header.sample_bytes = all.off[all.n];
-	header.sample_stored = stored;
-	header.size = hyb_hope_stored_size(hope);
+	if (header.learned && (options == NULL || options->scheme == HYB_ENCODED_AUTO))
+		hope = choose_dictionary(entries, keys, &memory);
+	else if (header.learned)
+		hope = hyb_hope_build(options->scheme, entries, &sample, &memory, NULL, NULL);
+	for (uint32 i = 0; i < keys->n; i++)
+	{
+		form.len = 0;
+		append_form(hope, keys->bytes + keys->off[i],
+					keys->off[i + 1] - keys->off[i], &form);
+		header.sample_stored += form.len;
+	}
+	header.sample_keys = keys->n;
+	header.sample_bytes = keys->n > 0 ? keys->off[keys->n] : 0;
+	header.size = hope == NULL ? 0 : hyb_hope_stored_size(hope);
 	hyb_buf_append(out, &header, sizeof(header));
+	if (hope == NULL)
+		return;
 	hyb_buf_reserve(out, header.size);
 	hyb_hope_store(hope, out->data + out->len);
 	out->len += header.size;
@@ -561,9 +545,12 @@ hyb_encoded_load(const uint8 *bytes, Size len, MemoryContext context)
 		dictionary->sample_bytes = column.sample_bytes;
 		dictionary->sample_stored = column.sample_stored;
 		dictionary->stored_size = column.size;
-		dictionary->hope = hyb_hope_load(p, column.size, &memory);
-		if (dictionary->hope == NULL)
-			return NULL;
+		if (column.size > 0)
+		{
+			dictionary->hope = hyb_hope_load(p, column.size, &memory);
+			if (dictionary->hope == NULL)
+				return NULL;
+		}
 		p += column.size;
 		all->n++;
 	}

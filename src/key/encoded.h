@@ -11,6 +11,9 @@
  * more, are encoded, since codes of rare strings are longer than the strings.
  * The rest follows as in the form of bytea columns.
  *
+ * Without the option `scheme` the dictionary of a column is of the scheme that makes
+ * the sample smallest in leaves and log, or none at all (choose_dictionary).
+ *
  * An index begins without dictionaries if its table has too few rows to learn
  * from.  Values are then stored in the form of bytea columns, until a merge
  * encodes all of them (merge/learn.c).
@@ -21,29 +24,30 @@
 #include "algo/hope/hope.h"
 #include "key/key.h"
 
-#define HYB_ENCODED_DEFAULT_SCHEME		HYB_HOPE_DOUBLE_CHAR
+/* Value of the option `scheme`, beside those of HybHopeScheme: the default */
+#define HYB_ENCODED_AUTO			0
 #define HYB_ENCODED_DEFAULT_ENTRIES	4096
 
 /* Operator class options */
 typedef struct HybEncodedOptions
 {
 	int32		vl_len_;		/* varlena header (do not touch directly!) */
-	int			scheme;			/* HybHopeScheme */
+	int			scheme;			/* HybHopeScheme, or HYB_ENCODED_AUTO */
 	int			entries;		/* at most this many intervals */
 } HybEncodedOptions;
-
-#define hyb_column_is_encoded(col) ((col)->codec != NULL && (col)->codec->encode != NULL)
 
 /* The dictionary of one column, with what it was learned from. */
 typedef struct HybDictionary
 {
 	int			column;			/* from 0 on */
-	bool		learned;		/* from the table; or from built-in text */
+	bool		learned;		/* there were enough keys to learn from */
 	uint64		sample_keys;
 	uint64		sample_bytes;
 	uint64		sample_stored;	/* bytes that those were encoded to */
 	uint64		stored_size;	/* of the dictionary */
-	HybHope    *hope;
+	HybHope    *hope;			/* NULL: values are stored as they are, since
+								 * no dictionary would save space, or there
+								 * were too few keys to learn one from */
 } HybDictionary;
 
 typedef struct HybDictionaries
@@ -87,29 +91,24 @@ hyb_encoded_growth(uint32 plain)
 	return coded * (HYB_HOPE_MAX_CODE - 7) / 7 + 1 + (plain - coded) / 32;
 }
 
-/* Fewer keys do not teach. */
+/* Keys that are enough to learn from */
 #define HYB_ENCODED_ENOUGH_KEYS	256
 
-/* The scheme that the column's options ask for. */
-extern HybHopeScheme hyb_encoded_scheme(const HybColumn *col);
-
-/* Values of an encoded column, and what they take. */
-typedef struct HybRecent
-{
-	uint64		keys;
-	uint64		plain;			/* bytes */
-	uint64		stored;			/* bytes of their codes */
-} HybRecent;
+/*
+ * Name of the scheme that a column has; until it has a dictionary, of the one that
+ * its options ask for.
+ */
+extern const char *hyb_encoded_scheme(const HybColumn *col);
 
 /* Add an entry to the counts, which are by key column. */
 extern void hyb_recent_add(const HybKeyDesc *desc, const HybValue *vals,
 						   HybRecent *recent);
 
 /*
- * Learn dictionaries for all columns that need one: keys[i] are those of
- * column i.  Appends the stored form to *out, which hyb_encoded_load
- * reads.  Returns false, with nothing appended, if no column has enough keys.
- * Where some have, the keys of the others are joined by built-in text.
+ * Learn dictionaries for all columns that need one: keys[i] are those of column i.
+ * Appends the stored form to *out, which hyb_encoded_load reads.  Returns false,
+ * and appends nothing, if no column has enough keys.  If some have, the others are
+ * stored as they are.
  */
 extern bool hyb_encoded_learn(const HybKeyDesc *desc,
 							  const HybEncodedKeys *keys, HybBuf *out);

@@ -13,6 +13,7 @@
  */
 #include "base/compat.h"
 
+#include "key/encoded.h"
 #include "leaf/layouts.h"
 #include "merge/balance.h"
 #include "merge/step.h"

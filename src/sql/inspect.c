@@ -22,6 +22,7 @@
 #include "funcapi.h"
 #include "hot/hot.h"
 #include "insert/gather.h"
+#include "key/encoded.h"
 #include "log/delta.h"
 #include "log/dynamic.h"
 #include "merge/merge.h"
@@ -622,10 +623,11 @@ static void
 put_dictionary(ResultRow *row, const HybDictionary *d)
 {
 	bool		known = d != NULL;
+	bool		encodes = known && d->hope != NULL;
 
-	put_count(row, known, known ? hyb_hope_entries(d->hope) : 0);
+	put_count(row, known, encodes ? hyb_hope_entries(d->hope) : 0);
 	put_count(row, known, known ? d->stored_size : 0);
-	put_count(row, known, known ? hyb_hope_memory(d->hope) : 0);
+	put_count(row, known, encodes ? hyb_hope_memory(d->hope) : 0);
 	put_datum(row, true, BoolGetDatum(known && d->learned));
 	put_count(row, known, known ? d->sample_keys : 0);
 	put_rate(row, known, known ? d->sample_bytes : 0, known ? d->sample_stored : 0);
@@ -656,7 +658,7 @@ hybrid_dictionary_info(PG_FUNCTION_ARGS)
 		put_datum(&row, true,
 				  NameGetDatum(&TupleDescAttr(RelationGetDescr(ix->rel), i)->attname));
 		put_datum(&row, true,
-				  CStringGetTextDatum(hyb_hope_scheme_name(hyb_encoded_scheme(col))));
+				  CStringGetTextDatum(hyb_encoded_scheme(col)));
 		put_dictionary(&row, col->dictionary);
 		put_count(&row, true, recent[i].keys);
 		put_rate(&row, recent[i].keys != 0, recent[i].plain, recent[i].stored);

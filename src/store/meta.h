@@ -7,7 +7,6 @@
 #ifndef HYB_META_H
 #define HYB_META_H
 
-#include "key/encoded.h"
 #include "store/page.h"
 
 #define HYB_META_MAGIC		0x48594249	/* "HYBI" */
