@@ -5,7 +5,7 @@
  */
 #include "fuzz/server.h"
 
-#include "memtree/tree.h"
+#include "memtree/memtree.h"
 #include "structure.h"
 
 #define COMPACT_INTERVAL	500

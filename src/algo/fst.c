@@ -64,7 +64,6 @@ typedef struct HybFstPlace
 #define FST_WIDTH		32
 #define FST_BMI
 #define FST_POPCOUNT(x) ((uint32_t) __builtin_popcountll(x))
-#include "algo/fst_kernel.h"
 #endif
 
 static const HybFstKernel *kernel;

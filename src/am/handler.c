@@ -16,7 +16,7 @@
 #include "insert/insert.h"
 #include "insert/statement_end.h"
 #include "insert/unique.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "scan/index_scan.h"

@@ -17,7 +17,7 @@
 #include "catalog/index.h"
 #include "commands/progress.h"
 #include "filter/filter_choice.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"

@@ -9,7 +9,7 @@
 #include "leaf/leaf.h"
 #include "lib/bloomfilter.h"
 #include "log/delta.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 #include "store/survey.h"
 #include "utils/snapshot.h"
 #include "utils/tuplesort.h"

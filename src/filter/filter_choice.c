@@ -19,7 +19,7 @@
 
 #include "filter/filter_choice.h"
 #include "filter/filter_use.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 #include "storage/bufmgr.h"
 #include "store/meta.h"
 #include "utils/rel.h"
@@ -126,7 +126,7 @@ points_pay(const HybIndex *ix, int nlevels)
 	return leaves > (has ? SIZE_OFF : SIZE_ON) * NBuffers &&
 		(nlevels > 1 ||
 		 entries > (has ? ENTRIES_OFF : ENTRIES_ON) * leaves ||
-		 (has && log_bytes < hyb_dynamic_budget() / SMALL_MERGE)) &&
+		 (has && log_bytes < hyb_arena_budget() / SMALL_MERGE)) &&
 		checks_find_nothing(ix, has);
 }
 

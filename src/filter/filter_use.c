@@ -5,7 +5,7 @@
 #include "base/compat.h"
 
 #include "filter/filter_use.h"
-#include "shared/slot.h"
+#include "shared/index_cache.h"
 #include "store/settings.h"
 
 StaticAssertDecl(HYB_PROBE_OUTCOMES + HYB_UNIQUE_OUTCOMES <= HYB_STAGE_COUNTERS,
@@ -44,18 +44,18 @@ StaticAssertDecl(HYB_MAX_LEVELS <= 8, "a byte has a bit for each level");
 
 #define ALL_LEVELS	((uint8) ((1 << HYB_MAX_LEVELS) - 1))
 
-static HybSlotPiece habit_piece = {.size = sizeof(Habits)};
+static HybCachePiece habit_piece = {.size = sizeof(Habits)};
 
 void
 hyb_filter_use_init(void)
 {
-	hyb_slot_add_piece(&habit_piece);
+	hyb_cache_add_piece(&habit_piece);
 }
 
 uint8
 hyb_filter_try(const HybIndex *ix, HybFilterAsker asker)
 {
-	Habits	   *habits = hyb_slot_piece(ix, &habit_piece);
+	Habits	   *habits = hyb_cache_piece(ix, &habit_piece);
 	uint8		levels = ALL_LEVELS & ~habits->seldom[asker];
 
 	if (asker == HYB_ASK_RANGE && !hyb_filter_has_ranges(hyb_filter_option(ix->rel)))
@@ -80,13 +80,13 @@ void
 hyb_filter_note(const HybIndex *ix, HybFilterAsker asker, int level,
 				HybProbeOutcome outcome)
 {
-	Habits	   *habits = hyb_slot_piece(ix, &habit_piece);
+	Habits	   *habits = hyb_cache_piece(ix, &habit_piece);
 	FilterHabit *habit = &habits->levels[asker][level];
 
 	Assert(asker < HYB_FILTER_ASKERS && level >= 0 && level < HYB_MAX_LEVELS);
 	Assert(outcome < HYB_PROBE_OUTCOMES);
 	Assert(abs(habit->debt) <= FILTER_MEMORY && habit->interval <= FILTER_MAX_INTERVAL);
-	hyb_slot_count(ix, outcome);
+	hyb_cache_count(ix, outcome);
 	if (outcome == HYB_PROBE_NEGATIVE)
 	{
 		habit->debt = Max(habit->debt - FILTER_PAYS, -FILTER_MEMORY);

@@ -7,7 +7,7 @@
  * in place of the upper tree.
  *
  * An entry says that the static levels of an index hold exactly this TID for a
- * key, and others at most that are dead to everybody.  docs/hot.md says what
+ * key, besides TIDs that are dead to all snapshots. docs/hot.md says what
  * keeps that true, and why.  Keys are whole ones, of indexes where equal keys
  * have equal bytes; `hash` is always hyb_key_hash of the key.
  */
@@ -89,7 +89,7 @@ extern void hyb_hot_publish(const HybIndex *ix, const HybHotKey *key,
 /* Forget a key: its row is dead. */
 extern void hyb_hot_forget(const HybIndex *ix, const HybHotKey *key);
 
-/* ---- those who change the static levels ---- */
+/* ---- changing the static levels ---- */
 
 /* What there is to be cleared by who has shut a gate; on the stack. */
 typedef struct HybHotShut
@@ -100,10 +100,10 @@ typedef struct HybHotShut
 } HybHotShut;
 
 /*
- * Have nothing published about an index, until hyb_hot_open, and clear keys
- * meanwhile.  Shutting may raise an error, the other two do not.  The caller
- * has the merge lock, and sees to it that the gate is opened after an error; at
- * the end of the process it is anyhow.  One gate at a time.
+ * Shut the gate: nothing is published about an index until hyb_hot_open.
+ * Clear keys meanwhile.  Shutting may raise an error, the other two do not.
+ * The caller has the merge lock, and sees to it that the gate is opened after
+ * an error; at the end of the process it is anyhow.  One gate at a time.
  */
 extern void hyb_hot_shut(const HybIndex *ix, HybHotShut *shut);
 extern void hyb_hot_clear(const HybHotShut *shut, const HybHotKey *key);
@@ -118,7 +118,7 @@ typedef bool (*HybHotDead) (ItemPointer tid, void *state);
 
 extern void hyb_hot_vacuum(const HybIndex *ix, HybHotDead dead, void *state);
 
-/* Give up all entries of an index, which nobody else has open. */
+/* Give up all entries of an index, which only this session has open. */
 extern void hyb_hot_drop(const HybIndex *ix);
 
 /* ---- seeing them ---- */

@@ -5,40 +5,42 @@
  *
  * Entries name their index by the number of an owner.  A number that has gone
  * does not come back, so what is left of it in the table is never found.  An
- * owner may go at any moment: a look-up that has found its number valid, and
- * then takes an entry that nobody clears any more, finds its version switched
- * if that made it untrue (docs/hot.md).
+ * owner may go at any moment.  A look-up may have found its number valid, and
+ * then take an entry that is not cleared any more.  If that made the entry
+ * untrue, the look-up finds its version switched (docs/hot.md).
  */
 #include "base/compat.h"
 
 #include "common/pg_prng.h"
 #include "hot/hot_table.h"
 #include "miscadmin.h"
-#include "shared/slot.h"
+#include "shared/index_cache.h"
 #include "storage/ipc.h"
 #include "utils/guc.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-/* Of so many look-ups that would drive something out one publishes. */
+/* One in this number of look-ups publishes, where that would drive an entry out. */
 #define LOOKUPS_PER_PUBLISH			8
 
 /* Look-ups of an index in one process before it gets an owner. */
 #define FIRST_LOOKUPS	16
 
-/* Look-ups and hits of a process are added to the owner's so often. */
+/* A process adds its look-ups and hits to the owner's when they come to this. */
 #define COUNT_FLUSH		64
 
 /*
- * On or off is decided after at least so many look-ups, and more than the table
- * has places; hits have to be one in so many; off lasts so many times as long.
+ * Hot copies of an index are switched off when fewer than 1 in LEAST_HITS
+ * look-ups hit.  That is decided after REVIEW_LEAST look-ups, or REVIEW_PLACES
+ * for each place of the table if that is more.  The index stays off for
+ * OFF_TIMES as many look-ups.
  */
 #define REVIEW_LEAST	65536
 #define REVIEW_PLACES	2
 #define LEAST_HITS		8
 #define OFF_TIMES		8
 
-/* Few entries for so many buckets: VACUUM need not look at all of these. */
+/* Buckets for each entry of an index from which on VACUUM gives up its entries, rather than look at all buckets. */
 #define VACUUM_FEW_ENTRIES		64
 
 #define GATE_PASSED		(UINT64CONST(1) << 32)
@@ -59,7 +61,7 @@ typedef struct Owned
 
 static void release_owned(void *piece);
 
-static HybSlotPiece owned_piece = {.size = sizeof(Owned),.release = release_owned};
+static HybCachePiece owned_piece = {.size = sizeof(Owned),.release = release_owned};
 
 /*
  * When the setting is defined, its value is one that the process may have had
@@ -84,21 +86,21 @@ hyb_hot_init(void)
 							PGC_SIGHUP,
 							GUC_UNIT_KB | HYB_GUC_ALLOW_IN_PARALLEL,
 							NULL, assign_hot_memory, NULL);
-	hyb_slot_add_piece(&owned_piece);
+	hyb_cache_add_piece(&owned_piece);
 }
 
 /* Can an index have hot copies? */
 static inline bool
-is_able(const HybIndex *ix, const HybSlot *s)
+is_able(const HybIndex *ix, const HybCache *cache)
 {
-	return hyb_hot != NULL && !s->key.in_recovery && !s->is_temp &&
+	return hyb_hot != NULL && !cache->key.in_recovery && !cache->is_temp &&
 		ix->desc->exact;
 }
 
 static inline pg_atomic_uint64 *
-gate_of(const HybSlot *s)
+gate_of(const HybCache *cache)
 {
-	return &hyb_hot->gates[hyb_slot_file_hash(&s->key) % HYB_HOT_GATES];
+	return &hyb_hot->gates[hyb_slot_file_hash(&cache->key) % HYB_HOT_GATES];
 }
 
 /* ---- owners ---- */
@@ -185,12 +187,12 @@ join_owners(HybHotTable *table, const HybSlotKey *key)
 
 /* The owner of an index, and its number; or NULL, and 0. */
 static HybHotOwner *
-find_owner(HybHotTable *table, const HybSlot *s, uint32 *number)
+find_owner(HybHotTable *table, const HybCache *cache, uint32 *number)
 {
 	HybHotOwner *owner;
 
 	LWLockAcquire(&hyb_hot->lock, LW_SHARED);
-	owner = lookup_owner(table, &s->key);
+	owner = lookup_owner(table, &cache->key);
 	*number = owner != NULL ? pg_atomic_read_u32(&owner->number) : 0;
 	LWLockRelease(&hyb_hot->lock);
 	return owner;
@@ -198,9 +200,9 @@ find_owner(HybHotTable *table, const HybSlot *s, uint32 *number)
 
 /* Have `owned` be of this table. */
 static void
-renew_owned(Owned *owned, HybSlot *s, HybHotTable *table, uint64 generation)
+renew_owned(Owned *owned, HybCache *cache, HybHotTable *table, uint64 generation)
 {
-	owned->owner = find_owner(table, s, &owned->number);
+	owned->owner = find_owner(table, cache, &owned->number);
 	owned->generation = generation;
 	owned->first = 0;
 }
@@ -210,18 +212,18 @@ renew_owned(Owned *owned, HybSlot *s, HybHotTable *table, uint64 generation)
  * another table, it is looked for once.
  */
 static inline bool
-is_owner(Owned *owned, HybSlot *s, HybHotTable *table, uint64 generation)
+is_owner(Owned *owned, HybCache *cache, HybHotTable *table, uint64 generation)
 {
 	if (unlikely(owned->generation != generation ||
 				 (owned->owner != NULL &&
 				  pg_atomic_read_u32(&owned->owner->number) != owned->number)))
-		renew_owned(owned, s, table, generation);
+		renew_owned(owned, cache, table, generation);
 	return owned->owner != NULL;
 }
 
 /* ---- does it pay? ---- */
 
-/* Decide anew, if it is time, and nobody else does. */
+/* Decide anew, if it is time and no other process does. */
 static void
 review(HybHotOwner *owner, const HybHotTable *table)
 {
@@ -292,14 +294,14 @@ count_use(Owned *owned, const HybHotTable *table)
 uint64
 hyb_hot_gate(const HybIndex *ix)
 {
-	HybSlot    *s;
+	HybCache   *cache;
 	uint64		gate;
 
 	/* in a process that has not seen the control structure there is a slot */
-	s = hyb_slot_get(ix);
-	if (!is_able(ix, s))
+	cache = hyb_cache_get(ix);
+	if (!is_able(ix, cache))
 		return GATE_SHUT;
-	gate = pg_atomic_read_u64(gate_of(s));
+	gate = pg_atomic_read_u64(gate_of(cache));
 	/* the gate before the leaves, and before the proof of the version */
 	pg_read_barrier();
 	return gate;
@@ -308,13 +310,13 @@ hyb_hot_gate(const HybIndex *ix)
 HybHotAnswer
 hyb_hot_find(const HybIndex *ix, const HybHotKey *key, ItemPointer tid)
 {
-	HybSlot    *s = hyb_slot_get(ix);
-	Owned	   *owned = hyb_slot_piece(ix, &owned_piece);
+	HybCache   *cache = hyb_cache_get(ix);
+	Owned	   *owned = hyb_cache_piece(ix, &owned_piece);
 	HybHotTable *table;
 	uint64		generation;
 	bool		room;
 
-	if (key->len > HYB_HOT_MAX_KEY || !is_able(ix, s))
+	if (key->len > HYB_HOT_MAX_KEY || !is_able(ix, cache))
 		return HYB_HOT_NONE;
 	table = hyb_hot_table(&generation);
 	if (unlikely(hyb_hot_memory_changed) && table != NULL)
@@ -324,7 +326,7 @@ hyb_hot_find(const HybIndex *ix, const HybHotKey *key, ItemPointer tid)
 	}
 	if (table == NULL && !hyb_hot_memory_changed)
 		return HYB_HOT_NONE;
-	if (table == NULL || !is_owner(owned, s, table, generation))
+	if (table == NULL || !is_owner(owned, cache, table, generation))
 	{
 		if (owned->first < FIRST_LOOKUPS)
 		{
@@ -359,8 +361,8 @@ void
 hyb_hot_publish(const HybIndex *ix, const HybHotKey *key,
 				const ItemPointerData *tid, uint64 gate)
 {
-	HybSlot    *s = hyb_slot_get(ix);
-	Owned	   *owned = hyb_slot_piece(ix, &owned_piece);
+	HybCache   *cache = hyb_cache_get(ix);
+	Owned	   *owned = hyb_cache_piece(ix, &owned_piece);
 	HybHotTable *table;
 	HybHotPut	put;
 	uint64		generation;
@@ -372,9 +374,9 @@ hyb_hot_publish(const HybIndex *ix, const HybHotKey *key,
 	table = hyb_hot_table(&generation);
 	if (table == NULL)
 		return;
-	if (!is_owner(owned, s, table, generation))
+	if (!is_owner(owned, cache, table, generation))
 	{
-		owned->owner = join_owners(table, &s->key);
+		owned->owner = join_owners(table, &cache->key);
 		if (owned->owner == NULL)
 			return;
 		owned->number = pg_atomic_read_u32(&owned->owner->number);
@@ -382,7 +384,7 @@ hyb_hot_publish(const HybIndex *ix, const HybHotKey *key,
 	HYB_POINT("hot-publish");
 	put.owner = owned->owner;
 	put.number = owned->number;
-	put.gate = gate_of(s);
+	put.gate = gate_of(cache);
 	put.expected = gate;
 	hyb_hot_put(table, &put, key, tid);
 }
@@ -391,15 +393,15 @@ hyb_hot_publish(const HybIndex *ix, const HybHotKey *key,
 static HybHotTable *
 owned_table(const HybIndex *ix, Owned **owned)
 {
-	HybSlot    *s = hyb_slot_get(ix);
+	HybCache   *cache = hyb_cache_get(ix);
 	HybHotTable *table;
 	uint64		generation;
 
-	if (!is_able(ix, s) || (table = hyb_hot_table(&generation)) == NULL)
+	if (!is_able(ix, cache) || (table = hyb_hot_table(&generation)) == NULL)
 		return NULL;
-	*owned = hyb_slot_piece(ix, &owned_piece);
-	if (!is_owner(*owned, s, table, generation))
-		renew_owned(*owned, s, table, generation);
+	*owned = hyb_cache_piece(ix, &owned_piece);
+	if (!is_owner(*owned, cache, table, generation))
+		renew_owned(*owned, cache, table, generation);
 	return (*owned)->owner != NULL ? table : NULL;
 }
 
@@ -413,7 +415,7 @@ hyb_hot_forget(const HybIndex *ix, const HybHotKey *key)
 		hyb_hot_remove(table, owned->number, key, NULL);
 }
 
-/* ---- those who change the static levels ---- */
+/* ---- changing the static levels ---- */
 
 /* The gate that this process has shut, or NULL. */
 static pg_atomic_uint64 *shut_gate = NULL;
@@ -434,26 +436,28 @@ open_gates_at_exit(int code, Datum arg)
 }
 
 /*
- * Whoever makes an owner, or a table, later than they are looked for here, has
- * asked the gate before it was changed, and does not publish, or after.
+ * Count at the gate, and find what the index has in the table.  A process may
+ * make an owner, or a table, after they were looked for here.  If it has asked
+ * the gate before it was changed it does not publish.  If it asks later, what
+ * it reads is new.
  */
 static void
 pass_gate(const HybIndex *ix, uint64 change, HybHotShut *shut)
 {
-	HybSlot    *s = hyb_slot_get(ix);
+	HybCache   *cache = hyb_cache_get(ix);
 	HybHotOwner *owner;
 	uint64		generation;
 
 	Assert(shut_gate == NULL);
 	shut->table = NULL;
-	if (!is_able(ix, s))
+	if (!is_able(ix, cache))
 		return;
 	for (;;)
 	{
 		shut->table = hyb_hot_table(&generation);
-		pg_atomic_fetch_add_u64(gate_of(s), change);
+		pg_atomic_fetch_add_u64(gate_of(cache), change);
 		if ((change & GATE_SHUT_MASK) != 0)
-			shut_gate = gate_of(s);
+			shut_gate = gate_of(cache);
 		/* the gate before the table and its buckets */
 		pg_memory_barrier();
 		if (pg_atomic_read_u64(&hyb_hot->generation) == generation)
@@ -462,7 +466,7 @@ pass_gate(const HybIndex *ix, uint64 change, HybHotShut *shut)
 	}
 	if (shut->table == NULL)
 		return;
-	owner = find_owner(shut->table, s, &shut->owner);
+	owner = find_owner(shut->table, cache, &shut->owner);
 	if (owner != NULL)
 		shut->entries = pg_atomic_read_u32(&owner->entries);
 	else
@@ -520,7 +524,7 @@ drop_owner(HybHotTable *table, const HybSlotKey *key)
 	LWLockRelease(&hyb_hot->lock);
 }
 
-/* The callback is asked with no bucket locked, as nobody publishes a dead TID. */
+/* The callback is asked with no bucket locked, since dead TIDs are not published. */
 void
 hyb_hot_vacuum(const HybIndex *ix, HybHotDead dead, void *state)
 {
@@ -534,7 +538,7 @@ hyb_hot_vacuum(const HybIndex *ix, HybHotDead dead, void *state)
 		return;
 	if ((uint64) passed.entries * VACUUM_FEW_ENTRIES < table->nbuckets)
 	{
-		drop_owner(table, &hyb_slot_get(ix)->key);
+		drop_owner(table, &hyb_cache_get(ix)->key);
 		return;
 	}
 	for (uint32 i = 0; i < table->nbuckets; i++)
@@ -551,12 +555,12 @@ hyb_hot_vacuum(const HybIndex *ix, HybHotDead dead, void *state)
 void
 hyb_hot_drop(const HybIndex *ix)
 {
-	HybSlot    *s = hyb_slot_get(ix);
+	HybCache   *cache = hyb_cache_get(ix);
 	HybHotTable *table;
 	uint64		generation;
 
-	if (is_able(ix, s) && (table = hyb_hot_table(&generation)) != NULL)
-		drop_owner(table, &s->key);
+	if (is_able(ix, cache) && (table = hyb_hot_table(&generation)) != NULL)
+		drop_owner(table, &cache->key);
 }
 
 /* ---- seeing them ---- */

@@ -8,20 +8,20 @@
  * generation unchanged means that the entry was read from the table.
  *
  * A bucket is locked by making its sequence odd, for the time that it takes to
- * write an entry: no error can come between, and nobody who holds one waits for
- * anything.  Readers do not lock; what they have read counts if the sequence
- * was even before and is the same afterwards (a seqlock).
+ * write an entry.  No error can come between, and the process that holds it
+ * waits for nothing.  Readers do not lock; what they have read counts if the
+ * sequence was even before and is the same afterwards (a seqlock).
  */
 #include "base/compat.h"
 
 #include "hot/hot_table.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
-#include "shared/segment.h"
+#include "shared/shared.h"
 #include "storage/s_lock.h"
 #include "utils/timestamp.h"
 
-/* With fewer buckets a table is none. */
+/* The table needs at least this number of buckets. */
 #define LEAST_BUCKETS	64
 
 /* After a failure to get memory for one, do not try again for so long. */
@@ -142,7 +142,7 @@ buckets_wanted(void)
 		Min((bytes - HYB_HOT_HEAD) / sizeof(HybHotBucket), PG_UINT32_MAX);
 }
 
-/* A segment of so many buckets, empty; NULL if there is no memory. */
+/* A segment of nbuckets empty buckets; NULL if there is no memory. */
 static dsm_segment *
 make_segment(uint32 nbuckets)
 {
@@ -167,7 +167,7 @@ make_segment(uint32 nbuckets)
 /*
  * Is the table what this process's setting says, or of a later one?  Processes
  * learn of a changed setting one after the other, and new ones begin with it:
- * who has learned later is right.
+ * the one that has learned last is right.
  */
 static bool
 is_as_set(void)
@@ -205,7 +205,7 @@ make_as_set(void)
 	return true;
 }
 
-/* One process makes it, others go on without meanwhile. */
+/* One process makes it; the rest go on without it meanwhile. */
 void
 hyb_hot_table_settle(void)
 {
@@ -260,8 +260,9 @@ lock_bucket(HybHotBucket *bucket)
 }
 
 #ifdef USE_ASSERT_CHECKING
-void
-hyb_hot_bucket_assert_valid(const HybHotBucket *bucket)
+/* A bucket that this process has locked. */
+static void
+bucket_assert_valid(const HybHotBucket *bucket)
 {
 	uint8		taken = 0;
 
@@ -278,13 +279,15 @@ hyb_hot_bucket_assert_valid(const HybHotBucket *bucket)
 	}
 	Assert(bucket->taken == taken);
 }
+#else
+#define bucket_assert_valid(bucket) ((void) (bucket))
 #endif
 
 static void
 unlock_bucket(HybHotBucket *bucket)
 {
 	Assert((pg_atomic_read_u32(&bucket->sequence) & 1) != 0);
-	hyb_hot_bucket_assert_valid(bucket);
+	bucket_assert_valid(bucket);
 	pg_atomic_fetch_add_u32(&bucket->sequence, 1);
 }
 
@@ -445,7 +448,8 @@ hyb_hot_put(HybHotTable *table, const HybHotPut *put, const HybHotKey *key,
 }
 
 /*
- * Nobody publishes the key any more, but for those who have the bucket locked.
+ * The key is not published any more, but by a process that has the bucket
+ * locked.
  */
 void
 hyb_hot_remove(HybHotTable *table, uint32 owner, const HybHotKey *key,

@@ -46,15 +46,16 @@ typedef struct HybHotOwner
 {
 	HybSlotKey	key;
 	pg_atomic_uint32 number;	/* 0: free */
-	pg_atomic_uint32 off;		/* it does not pay: nobody asks */
+	pg_atomic_uint32 off;		/* it does not pay: look-ups pass by */
 	pg_atomic_uint32 entries;	/* in the table, about */
 	pg_atomic_uint64 lookups;	/* while it was on, */
 	pg_atomic_uint64 hits;		/* of these, */
 	pg_atomic_uint64 passed_by; /* and while it was off */
 	pg_atomic_uint64 review_at; /* when the sum of the first and the third is
 								 * this, on or off is decided anew */
-	uint64		reviewed_lookups;	/* what they were at the last review; of
-									 * whoever has moved review_at */
+	uint64		reviewed_lookups;	/* what they were at the last review;
+									 * written by the process that has moved
+									 * review_at */
 	uint64		reviewed_hits;
 	uint64		seen;			/* that sum when the hand came by last */
 } HybHotOwner;
@@ -106,13 +107,6 @@ typedef struct HybHotTable
 
 /* Bytes of a table before its buckets. */
 #define HYB_HOT_HEAD	TYPEALIGN(sizeof(HybHotBucket), sizeof(HybHotTable))
-
-#ifdef USE_ASSERT_CHECKING
-/* A bucket that this process has locked. */
-extern void hyb_hot_bucket_assert_valid(const HybHotBucket *bucket);
-#else
-#define hyb_hot_bucket_assert_valid(bucket) ((void) (bucket))
-#endif
 
 extern HybHotControl *hyb_hot;
 extern const HybSharedPart hyb_hot_part;

@@ -17,7 +17,7 @@
 #include "access/xact.h"
 #include "insert/gather.h"
 #include "log/delta.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "store/handle.h"

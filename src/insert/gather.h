@@ -9,7 +9,7 @@
 #ifndef HYB_GATHER_H
 #define HYB_GATHER_H
 
-#include "memtree/entry.h"
+#include "memtree/memtree.h"
 #include "store/handle.h"
 #include "utils/palloc.h"
 

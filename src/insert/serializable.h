@@ -6,7 +6,7 @@
 #define HYB_SERIALIZABLE_H
 
 #include "access/xact.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 
 /*
  * In a serializable transaction, after an entry was appended: note conflicts with

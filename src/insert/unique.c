@@ -10,7 +10,7 @@
  * An entry that VACUUM removes meanwhile could lead to another row, which has
  * got the line pointer.  So a tuple that an entry leads to means something only
  * if VACUUM had not finished when it was looked at, which takes a pin that
- * holds (log/dynamic.h).  A leaf is pinned while the tuples of its
+ * holds (log/log.h).  A leaf is pinned while the tuples of its
  * candidates are looked at.  Of a dynamic candidate, whose tuple is mostly gone
  * (an update leaves one of each version), the tuple is looked at first: if it
  * is not there then there is no conflict, whatever VACUUM did.  If it is, a pin
@@ -31,9 +31,9 @@
 #include "insert/unique.h"
 #include "key/row_key.h"
 #include "leaf/leaf.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 #include "miscadmin.h"
-#include "shared/slot.h"
+#include "shared/index_cache.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -291,7 +291,7 @@ release_top(void *piece)
 		pfree(((Top *) piece)->key);
 }
 
-static HybSlotPiece top_piece = {
+static HybCachePiece top_piece = {
 	.size = sizeof(Top),
 	.release = release_top
 };
@@ -299,7 +299,7 @@ static HybSlotPiece top_piece = {
 void
 hyb_unique_init(void)
 {
-	hyb_slot_add_piece(&top_piece);
+	hyb_cache_add_piece(&top_piece);
 }
 
 /* Order of keys of an all_mem index, of which none is another's prefix. */
@@ -397,7 +397,7 @@ load_top(UniqueSearch *search, const HybVersion *version, Top *top)
 static bool
 above_static(UniqueSearch *search, const HybVersion *version, bool *above)
 {
-	Top		   *top = hyb_slot_piece(search->ix, &top_piece);
+	Top		   *top = hyb_cache_piece(search->ix, &top_piece);
 
 	*above = false;
 	if (!search->ix->desc->all_mem)
@@ -412,7 +412,7 @@ above_static(UniqueSearch *search, const HybVersion *version, bool *above)
 
 	/* while nothing was merged all keys do, and that says nothing of them */
 	if (*above && top->len > 0)
-		hyb_slot_count(search->ix, HYB_UNIQUE_ABOVE);
+		hyb_cache_count(search->ix, HYB_UNIQUE_ABOVE);
 	return true;
 }
 
@@ -489,8 +489,8 @@ search_static(UniqueSearch *search, const HybVersion *version)
 	for (int i = version->nlevels; i-- > 0 && !above && result == SEARCH_UNIQUE;)
 		result = search_level(search, version, i);
 	if (!above && result != SEARCH_AGAIN)
-		hyb_slot_count(search->ix, search->in_static ? HYB_UNIQUE_PRESENT :
-					   HYB_UNIQUE_ABSENT);
+		hyb_cache_count(search->ix, search->in_static ? HYB_UNIQUE_PRESENT :
+						HYB_UNIQUE_ABSENT);
 	return result;
 }
 

@@ -8,7 +8,7 @@
 #include "access/genam.h"
 
 #include "leaf/leaf.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 #include "log/unique_lock.h"
 #include "tree/descend.h"
 

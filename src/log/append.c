@@ -2,14 +2,12 @@
  * append.c
  *		Appending entries to the delta log.
  *
- * Each lane of the active generation is a chain of pages, of which only the
- * last, the tail, takes entries.  A page is its lane's tail exactly if it has
- * no successor (link) and is not closed.  Both are checked with the page
- * locked exclusively, together with kind and generation number, so it does
- * not matter that the place where a backend looks first is only a hint: a
- * page with this generation's number that is neither linked nor closed is
- * what entries must go to, since freezing a generation closes all its tails
- * before the next one begins.
+ * Each lane of the active generation is a chain of pages.  Only the last one,
+ * the tail, takes entries.  A page is its lane's tail exactly if it has no
+ * successor (link) and is not closed.  The appender checks both with the page
+ * locked exclusively, together with kind and generation number.  So the place
+ * where a backend looks first may be a mere hint: freezing a generation closes
+ * all its tails before the next generation begins.
  *
  * Backends start with the lane that they used last, at first lane 0, and go
  * to the next one when its tail is locked by another.  Another lane is opened
@@ -27,27 +25,27 @@
 #include "base/compat.h"
 
 #include "log/delta.h"
-#include "log/dynamic.h"
-#include "log/open_stage.h"
+#include "log/log.h"
+#include "log/stage_access.h"
 #include "miscadmin.h"
 #include "store/meta.h"
 #include "store/space.h"
 #include "utils/rel.h"
 
 static inline void
-set_tail_hints(HybSlot *s, const HybGeneration *active)
+set_tail_hints(HybCache *cache, const HybGeneration *active)
 {
-	s->hint_generation = active->number;
-	memcpy(s->hint_tail, active->tail, sizeof(s->hint_tail));
+	cache->hint_generation = active->number;
+	memcpy(cache->hint_tail, active->tail, sizeof(cache->hint_tail));
 }
 
 static void
-load_hints(HybIndex *ix, HybSlot *s)
+load_hints(HybIndex *ix, HybCache *cache)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 
-	set_tail_hints(s, &meta->active);
+	set_tail_hints(cache, &meta->active);
 	UnlockReleaseBuffer(metabuf);
 }
 
@@ -68,7 +66,7 @@ typedef struct Appending
 
 /* Find out where the entries of a tail page end. */
 static void
-find_end(HybIndex *ix, HybSlot *s, int lane, Buffer buf, Appending *appending)
+find_end(HybIndex *ix, HybCache *cache, int lane, Buffer buf, Appending *appending)
 {
 	Page		page = BufferGetPage(buf);
 	BlockNumber block = BufferGetBlockNumber(buf);
@@ -76,16 +74,19 @@ find_end(HybIndex *ix, HybSlot *s, int lane, Buffer buf, Appending *appending)
 	uint16		from = HYB_DELTA_FIRST;
 
 	Assert(hyb_page_is_mine(buf));
-	if (s->hint_end_generation == generation &&
-		hyb_lane_end_block(s->hint_end) == block)
-		from = hyb_lane_end_offset(s->hint_end);
-	if (!hyb_delta_is_end(page, from) && hyb_slot_find(s))
+	if (cache->hint_end_generation == generation &&
+		hyb_lane_end_block(cache->hint_end) == block)
+		from = hyb_lane_end_offset(cache->hint_end);
+	if (!hyb_delta_is_end(page, from) && hyb_slot_find(cache))
 	{
-		/* others have appended, or it is the first time here */
-		uint64		end = hyb_slot_appended(s->shared, generation, lane);
+		/*
+		 * another backend has appended, or this one is here for the first
+		 * time
+		 */
+		uint64		end = hyb_slot_appended(cache->shared, generation, lane);
 
 		pg_read_barrier();
-		if (hyb_slot_valid(s) && hyb_lane_end_block(end) == block)
+		if (hyb_slot_valid(cache) && hyb_lane_end_block(end) == block)
 			from = Max(from, hyb_lane_end_offset(end));
 	}
 	appending->from = hyb_delta_end(ix->rel, page, block, from);
@@ -94,10 +95,10 @@ find_end(HybIndex *ix, HybSlot *s, int lane, Buffer buf, Appending *appending)
 
 /* Remember it for the next time. */
 static inline void
-note_end(HybSlot *s, uint64 generation, uint64 end)
+note_end(HybCache *cache, uint64 generation, uint64 end)
 {
-	s->hint_end_generation = generation;
-	s->hint_end = end;
+	cache->hint_end_generation = generation;
+	cache->hint_end = end;
 }
 
 /*
@@ -206,10 +207,10 @@ enter_appended(HybIndex *ix, HybStageAccess *access, int lane,
  * The shared slot is looked for before the change, with the page locked, and
  * told of it before the page is unlocked; nothing in between can fail, as
  * nothing may after the WAL record.  A few entries go to the tree at once, if
- * somebody reads it.
+ * it is being read.
  */
 static bool
-append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
+append_to_tail(HybIndex *ix, HybCache *cache, uint64 generation, int lane,
 			   Buffer buf, Appending *appending)
 {
 	Page		page = BufferGetPage(buf);
@@ -226,7 +227,7 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 	Assert(hyb_page_is_mine(buf) && hyb_page_opaque(page)->stamp == generation);
 	Assert(!BlockNumberIsValid(hyb_page_opaque(page)->link) &&
 		   (hyb_page_opaque(page)->flags & HYB_DELTA_CLOSED) == 0);
-	(void) hyb_slot_find(s);
+	(void) hyb_slot_find(cache);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
 	end = begin - from + put_entries(page, appending, &lower);
@@ -235,8 +236,8 @@ append_to_tail(HybIndex *ix, HybSlot *s, uint64 generation, int lane,
 	hyb_wal_range(&set, buf, from, hyb_lane_end_offset(end) - from);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
-	hyb_slot_publish(s, generation, lane, end);
-	note_end(s, generation, end);
+	hyb_slot_publish(cache, generation, lane, end);
+	note_end(cache, generation, end);
 	full = hyb_lane_end_offset(end) + appending->last > ((PageHeader) page)->pd_upper;
 	enter = (appending->done <= ENTER_MAX || appending->keylen != 0) &&
 		hyb_stage_try_enter(ix, generation, lane, begin, &access);
@@ -267,7 +268,7 @@ lock_tail(HybIndex *ix, BlockNumber block, uint64 generation)
  * was filled.
  */
 static bool
-append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
+append_to_new_page(HybIndex *ix, HybCache *cache, int lane, Appending *appending)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
@@ -284,14 +285,14 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 	if (BlockNumberIsValid(old_block))
 	{
 		old = lock_tail(ix, old_block, generation);
-		find_end(ix, s, lane, old, appending);
+		find_end(ix, cache, lane, old, appending);
 		if ((hyb_page_opaque(BufferGetPage(old))->flags & HYB_DELTA_CLOSED) == 0 &&
 			page_has_room(BufferGetPage(old), appending))
 		{
-			/* somebody else has added a page before us */
-			set_tail_hints(s, &meta->active);
+			/* another backend has added a page before us */
+			set_tail_hints(cache, &meta->active);
 			UnlockReleaseBuffer(metabuf);
-			return append_to_tail(ix, s, generation, lane, old, appending);
+			return append_to_tail(ix, cache, generation, lane, old, appending);
 		}
 	}
 
@@ -304,7 +305,7 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 	hyb_space_take(ix, metabuf, &take);
 	HYB_POINT("delta-page");
 	new_block = BufferGetBlockNumber(take.page);
-	(void) hyb_slot_find(s);
+	(void) hyb_slot_find(cache);
 	hyb_wal_begin(&set, ix->rel);
 
 	START_CRIT_SECTION();
@@ -334,10 +335,10 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
 	END_CRIT_SECTION();
 
 	if (!BufferIsValid(old))
-		hyb_slot_changed(s);	/* versions lack the new lane's head */
-	hyb_slot_publish(s, generation, lane, end);
-	note_end(s, generation, end);
-	set_tail_hints(s, &meta->active);
+		hyb_cache_count_change(cache);	/* versions lack the new lane's head */
+	hyb_slot_publish(cache, generation, lane, end);
+	note_end(cache, generation, end);
+	set_tail_hints(cache, &meta->active);
 
 	hyb_space_take_release(&take);
 	if (BufferIsValid(old))
@@ -351,7 +352,7 @@ append_to_new_page(HybIndex *ix, HybSlot *s, int lane, Appending *appending)
  * if *lane should get a page first.
  */
 static Buffer
-lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
+lock_some_tail(HybIndex *ix, HybCache *cache, int *lane)
 {
 	int			unopened = -1;
 	bool		busy = false;
@@ -359,23 +360,23 @@ lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
 
 	for (int i = 0; i < HYB_LANES; i++)
 	{
-		*lane = (s->lane + i) % HYB_LANES;
+		*lane = (cache->lane + i) % HYB_LANES;
 
 		/* VACUUM may have cut the file since, but not its tails */
-		if (BlockNumberIsValid(s->hint_tail[*lane]) &&
-			!hyb_page_exists(ix, s->hint_tail[*lane]))
-			load_hints(ix, s);
-		if (!BlockNumberIsValid(s->hint_tail[*lane]))
+		if (BlockNumberIsValid(cache->hint_tail[*lane]) &&
+			!hyb_page_exists(ix, cache->hint_tail[*lane]))
+			load_hints(ix, cache);
+		if (!BlockNumberIsValid(cache->hint_tail[*lane]))
 		{
 			if (unopened < 0 || *lane < unopened)
 				unopened = *lane;
 			continue;
 		}
-		buf = hyb_page_read_recent(ix, s->hint_tail[*lane], HYB_METAPAGE_BLKNO,
-								   s->hint_buffer);
+		buf = hyb_page_read_recent(ix, cache->hint_tail[*lane], HYB_METAPAGE_BLKNO,
+								   cache->hint_buffer);
 		if (ConditionalLockBuffer(buf))
 		{
-			s->hint_buffer = buf;
+			cache->hint_buffer = buf;
 			return buf;
 		}
 		ReleaseBuffer(buf);
@@ -387,8 +388,8 @@ lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
 		*lane = busy ? unopened : 0;
 		return InvalidBuffer;
 	}
-	*lane = s->lane;
-	buf = hyb_page_read(ix, s->hint_tail[*lane], HYB_METAPAGE_BLKNO);
+	*lane = cache->lane;
+	buf = hyb_page_read(ix, cache->hint_tail[*lane], HYB_METAPAGE_BLKNO);
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	return buf;
 }
@@ -397,54 +398,54 @@ lock_some_tail(HybIndex *ix, HybSlot *s, int *lane)
 static bool
 append(HybIndex *ix, Appending *appending)
 {
-	HybSlot    *s = hyb_slot_get(ix);
+	HybCache   *cache = hyb_cache_get(ix);
 
-	if (s->hint_generation == 0 && hyb_slot_version_is_current(s))
-		set_tail_hints(s, &s->version->active);
-	else if (s->hint_generation == 0)
-		load_hints(ix, s);
+	if (cache->hint_generation == 0 && hyb_cache_version_is_current(cache))
+		set_tail_hints(cache, &cache->version->active);
+	else if (cache->hint_generation == 0)
+		load_hints(ix, cache);
 	for (;;)
 	{
 		int			lane;
-		Buffer		buf = lock_some_tail(ix, s, &lane);
+		Buffer		buf = lock_some_tail(ix, cache, &lane);
 		HybPageOpaque *opaque;
 
 		if (!BufferIsValid(buf))
 		{
-			s->lane = lane;
-			return append_to_new_page(ix, s, lane, appending);
+			cache->lane = lane;
+			return append_to_new_page(ix, cache, lane, appending);
 		}
 
 		/* where the file was cut it may be extended just now */
 		if (PageIsNew(BufferGetPage(buf)) ||
-			!hyb_page_check(ix, buf, HYB_PAGE_DELTA, s->hint_generation) ||
+			!hyb_page_check(ix, buf, HYB_PAGE_DELTA, cache->hint_generation) ||
 			(opaque = hyb_page_opaque(BufferGetPage(buf)))->link != InvalidBlockNumber)
 		{
 			/* the lane, or the index, has moved on */
 			BlockNumber block = BufferGetBlockNumber(buf);
-			uint64		generation = s->hint_generation;
+			uint64		generation = cache->hint_generation;
 
 			UnlockReleaseBuffer(buf);
-			load_hints(ix, s);
+			load_hints(ix, cache);
 
 			/*
 			 * Or the page is damaged: with the metapage locked, where lanes
 			 * do not move, that is told apart.
 			 */
-			if (s->hint_generation == generation && s->hint_tail[lane] == block)
-				return append_to_new_page(ix, s, lane, appending);
+			if (cache->hint_generation == generation && cache->hint_tail[lane] == block)
+				return append_to_new_page(ix, cache, lane, appending);
 			continue;
 		}
 		Assert(lane >= 0 && lane < HYB_LANES);
-		s->lane = lane;
-		find_end(ix, s, lane, buf, appending);
+		cache->lane = lane;
+		find_end(ix, cache, lane, buf, appending);
 		if ((opaque->flags & HYB_DELTA_CLOSED) != 0 ||
 			!page_has_room(BufferGetPage(buf), appending))
 		{
 			UnlockReleaseBuffer(buf);
-			return append_to_new_page(ix, s, lane, appending);
+			return append_to_new_page(ix, cache, lane, appending);
 		}
-		return append_to_tail(ix, s, s->hint_generation, lane, buf, appending);
+		return append_to_tail(ix, cache, cache->hint_generation, lane, buf, appending);
 	}
 }
 

@@ -2,29 +2,28 @@
  * bulk.c
  *		Building the tree of a long log at once, sorted.
  *
- * Who first reads a log that nobody has read for long, a merge often, needs a
- * tree of all of it.  Entries that arrive in order go to the end of the tree,
- * where everything is in the cache: sorting them first, by a part of the key
- * that lies beside them, takes less than searching a place for each.  It also
- * makes full leaves.
+ * The first reader of a log that was not read for long, often a merge, needs a
+ * tree of all of it.  It sorts the entries first, by a part of the key that
+ * lies beside them.  Entries in order go to the end of the tree, where
+ * everything is in the cache, so this costs less than searching a place for
+ * each.  It also makes full leaves.
  *
- * All that is done with nothing locked, on a tree that nobody else knows of,
- * which then becomes the stage's.  VACUUM flags entries on the page and then in
- * the tree that it finds, so a flag that was set after the page was read could
- * be missing: it counts its visits (HybStage.marks), and what was read before
- * one is of no use.  What was appended meanwhile is followed from where the
- * reading ended.
+ * All that is done with nothing locked, on a private tree, which then becomes
+ * the stage's.  VACUUM flags entries on the page and then in the tree that it
+ * finds.  So the new tree could miss a flag that VACUUM set after the page was
+ * read.  VACUUM counts its visits (HybStage.marks), and a tree that was begun
+ * before one is not used.  What was appended meanwhile is entered later, from
+ * where the reading ended.
  *
- * The tree's chunks are in nobody's pocket while it is built.  So nothing there
+ * The tree's chunks are in no pocket while it is built.  So nothing there
  * raises an error, and interrupts are held off.
  */
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "log/bulk.h"
 #include "log/delta.h"
-#include "log/log_reader.h"
-#include "memtree/tree_internal.h"
+#include "log/stage_access.h"
+#include "memtree/tree_node.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -32,7 +31,7 @@
 /* Pages of a log that is worth it. */
 #define BULK_PAGES		256
 
-/* So long others wait for it, at most, and for each page. */
+/* How long other readers wait for the tree: at most, and more for each page. */
 #define BULK_WAIT_US		200000
 #define BULK_WAIT_PAGE_US	1000
 
@@ -155,9 +154,9 @@ find_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 }
 
 /*
- * Many may come to a log at the same time, after the server's start say.  That
- * each of them sorts it helps nobody, so all wait for one, for as long as that
- * may take.  Once it was tried in vain it is not tried again.
+ * Many readers may come to a log at the same time, after the server's start
+ * say.  One of them sorts it, and the rest wait, for as long as that may take.
+ * Once it was tried in vain it is not tried again.
  */
 HybBulkPlan
 hyb_bulk_plan(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
@@ -373,13 +372,13 @@ build_tree(Bulk *bulk, const HybTreeUse *use)
 }
 
 /*
- * The tree becomes the stage's, if there is one, and the stage has nothing to
- * show for itself.  Nobody waits any more.
+ * Give the tree, if there is one, to the stage, unless that has entries by
+ * now.  Readers no longer wait.
  */
 static void
-install_tree(HybSlot *s, const HybBulkTask *task, Bulk *bulk)
+install_tree(HybCache *cache, const HybBulkTask *task, Bulk *bulk)
 {
-	HybSharedSlot *shared = s->shared;
+	HybSharedSlot *shared = cache->shared;
 	HybStage   *stage;
 	HybTree    *tree;
 
@@ -387,9 +386,9 @@ install_tree(HybSlot *s, const HybBulkTask *task, Bulk *bulk)
 		return;
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	stage = hyb_stage_of(shared);
-	if (hyb_slot_valid(s) && stage->bulk_generation == task->generation.number)
+	if (hyb_slot_valid(cache) && stage->bulk_generation == task->generation.number)
 		stage->bulk_until = 0;
-	if (hyb_slot_valid(s) && bulk != NULL && bulk_marks(stage) == task->marks &&
+	if (hyb_slot_valid(cache) && bulk != NULL && bulk_marks(stage) == task->marks &&
 		(tree = untouched_tree(stage, task->generation.number)) != NULL)
 	{
 		int			which = (int) (tree - stage->trees);
@@ -439,7 +438,7 @@ prepare_tree(Bulk *bulk, const HybBulkTask *task)
 }
 
 void
-hyb_bulk_build(HybIndex *ix, HybSlot *s, const HybBulkTask *task)
+hyb_bulk_build(HybIndex *ix, HybCache *cache, const HybBulkTask *task)
 {
 	HybArena   *arena = &hyb_shared_arena;
 	HybTreeUse	use;
@@ -456,7 +455,7 @@ hyb_bulk_build(HybIndex *ix, HybSlot *s, const HybBulkTask *task)
 	}
 	PG_CATCH();
 	{
-		install_tree(s, task, NULL);
+		install_tree(cache, task, NULL);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -467,7 +466,7 @@ hyb_bulk_build(HybIndex *ix, HybSlot *s, const HybBulkTask *task)
 		hyb_tree_use(&use, ix, &bulk.tree, arena, &reader);
 		built = build_tree(&bulk, &use);
 	}
-	install_tree(s, task, built ? &bulk : NULL);
+	install_tree(cache, task, built ? &bulk : NULL);
 	hyb_tree_free(&bulk.tree, arena);
 	RESUME_INTERRUPTS();
 	hyb_arena_trim(arena);

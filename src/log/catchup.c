@@ -10,31 +10,31 @@
  *
  * How does a reader know that there is nothing to catch up with?
  *
- * On a primary, the shared slot says where each lane ends (appended): it is
- * written with the content lock of the lane's tail page held, by appenders
- * after they append and by readers who followed the lane to its end.  An
+ * On a primary, the shared slot says where each lane ends (appended).
+ * Appenders write it after they append, and readers after they followed the
+ * lane to its end, with the content lock of the lane's tail page held.  An
  * appender that finds no slot says nothing; but a slot is made before its
  * maker reads the pages, so what such an appender wrote is read then (see
- * slot.c).  Once all lanes have been followed to their ends (synced), applied
- * = appended for all lanes means that the tree has every entry whose append
- * was over before the comparison.
+ * index_cache.c).  Once all lanes have been followed to their ends (synced),
+ * applied = appended for all lanes means that the tree has every entry whose
+ * append was over before the comparison.
  *
- * Without a shared slot, and in recovery, where nobody announces anything,
+ * Without a shared slot, and in recovery, appends are not announced.  There
  * the reader looks at the tail pages themselves.
  *
  * Freezing closes the tail pages under their content locks and then switches
  * the metapage, all with the metapage locked.  A tree of the old generation
- * goes on as the frozen one from its applied places; since no page of that
- * generation is appended to after the switch, it is complete when all lanes
- * have been followed to their ends once more.
+ * goes on as the frozen one from its applied places.  No page of that
+ * generation is appended to after the switch.  So the tree is complete when
+ * all lanes have been followed to their ends once more.
  *
  * VACUUM flags entries on the page first, and then in the trees that it finds
  * (fetch.c).  Reading the page and entering into the tree happen under one
- * exclusive hold of the slot's lock, so VACUUM comes either before the page
- * is read or after the entry is in the tree.  Trees that VACUUM cannot find,
- * those of a standby and of other backends, are begun anew when the
- * metapage's vacuum counter has changed: before it changes no line pointer of
- * a removed entry is used again.
+ * exclusive hold of the slot's lock, so VACUUM comes either before the page is
+ * read or after the entry is in the tree.  VACUUM cannot find the trees of a
+ * standby, and backends' own.  These are begun anew when the metapage's vacuum
+ * counter has changed.  Before that no line pointer of a removed entry is used
+ * again.
  *
  * Memory: trees take chunks from the backend's pocket.  When that is empty
  * the slot is unlocked, more is reserved, and work goes on from the applied
@@ -43,9 +43,8 @@
  */
 #include "base/compat.h"
 
-#include "log/catchup.h"
 #include "log/delta.h"
-#include "log/log_reader.h"
+#include "log/stage_access.h"
 #include "store/meta.h"
 #include "utils/rel.h"
 
@@ -55,14 +54,14 @@
 static inline bool
 announced(const HybStageAccess *access)
 {
-	return access->s->shared != NULL && !access->s->key.in_recovery;
+	return access->cache->shared != NULL && !access->cache->key.in_recovery;
 }
 
 /* Is VACUUM unaware of this stage? */
 static inline bool
 hidden_from_vacuum(const HybStageAccess *access)
 {
-	return access->shared == NULL || access->s->key.in_recovery;
+	return access->shared == NULL || access->cache->key.in_recovery;
 }
 
 /* Do the pages themselves say that the active tree has all of them? */
@@ -116,13 +115,13 @@ hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access,
 		if (!announced(access))
 			return tails_unchanged(ix, access, version);
 		for (int lane = 0; lane < HYB_LANES; lane++)
-			if (hyb_slot_appended(access->s->shared, version->active.number, lane) !=
+			if (hyb_slot_appended(access->cache->shared, version->active.number, lane) !=
 				stage->applied[HYB_ACTIVE][lane])
 				return false;
 
 		/* was it this index's slot that we looked at?  If locked it was. */
 		pg_read_barrier();
-		return access->shared != NULL || hyb_slot_valid(access->s);
+		return access->shared != NULL || hyb_slot_valid(access->cache);
 	}
 	return true;
 }
@@ -168,12 +167,12 @@ hyb_stage_turn(HybStageAccess *access, const HybVersion *version)
 #define COMPACT_CHUNKS	2
 
 /*
- * After so many entries the lock is let go of for a moment: readers of what is
- * there wait some milliseconds at most.
+ * After this number of entries the stage is unlocked for a moment, so readers
+ * wait some milliseconds at most.
  */
 #define ENTER_ENTRIES	4096
 
-/* What is left of them goes back when there are so many. */
+/* A pocket with more chunks is given back. */
 #define COMPACT_POCKET	8
 
 /* Catching one tree up with its generation. */
@@ -215,7 +214,7 @@ find_heads(CatchUp *c)
 		c->head[lane] = InvalidBlockNumber;
 		if (stage->applied[c->which][lane] == 0 &&
 			(!stage->synced[c->which] ||
-			 hyb_slot_appended(access->s->shared, c->generation->number, lane) != 0))
+			 hyb_slot_appended(access->cache->shared, c->generation->number, lane) != 0))
 			needed = true;
 	}
 	if (!needed)
@@ -252,7 +251,7 @@ copy_page(const CatchUp *c, HybDeltaWalk *walk, int lane, uint16 from,
 	memcpy(copy + from, page + from, lower - from);
 	if (c->which == HYB_ACTIVE && announced(c->access) &&
 		!BlockNumberIsValid(walk->link))
-		hyb_slot_publish(c->access->s, walk->generation, lane,
+		hyb_slot_publish(c->access->cache, walk->generation, lane,
 						 hyb_lane_end(walk->block,
 									  hyb_delta_end(c->ix->rel, page,
 													walk->block, from)));

@@ -5,6 +5,7 @@
 #include "base/compat.h"
 
 #include "log/delta.h"
+#include "log/stage_access.h"
 #include "miscadmin.h"
 #include "utils/rel.h"
 
@@ -249,4 +250,133 @@ hyb_delta_walk_copy(HybDeltaWalk *walk, char *copy)
 	memcpy(copy, BufferGetPage(buf), BLCKSZ);
 	UnlockReleaseBuffer(buf);
 	return true;
+}
+
+/* ---- entries that only the log has ---- */
+
+/*
+ * The slot of the tree is locked, which comes before delta pages in the lock
+ * order.  A page of the generation is only appended to, and entries that a tree
+ * has are within what was appended before: all that changes is the dead flag.
+ * Once the generation is merged its pages may be freed and used for something
+ * else, while a tree of it is still there: the page tells.
+ */
+
+/*
+ * Errors are those of reading a page, and of entries that are damaged.
+ */
+static bool
+load_log_entry(HybEntryLog *log, HybTreeLogPage *where, uint16 offset, HybEntry *entry)
+{
+	HybLogReader *reader = (HybLogReader *) log;
+	HybIndex   *ix = reader->ix;
+	Page		page;
+	bool		found;
+
+	Assert(reader->generation != 0 && !log->stale);
+	Assert(BlockNumberIsValid(where->block) && where->block != HYB_METAPAGE_BLKNO);
+	if (!BufferIsValid(reader->buf) || reader->block != where->block)
+	{
+		hyb_log_reader_end(reader);
+		reader->block = where->block;
+		reader->buf = hyb_page_read_recent(ix, where->block, InvalidBlockNumber,
+										   where->buffer);
+		if (where->buffer != reader->buf)
+			where->buffer = reader->buf;
+	}
+	page = BufferGetPage(reader->buf);
+	LockBuffer(reader->buf, BUFFER_LOCK_SHARE);
+	entry->block = where->block;
+	entry->next = offset;
+	found = !PageIsNew(page) &&
+		hyb_page_check(ix, reader->buf, HYB_PAGE_DELTA, reader->generation) &&
+		hyb_delta_next(ix->rel, page, entry);
+	if (found)
+	{
+		memcpy(reader->bytes, entry->bytes, entry->len);
+		entry->bytes = reader->bytes;
+		entry->keylen = entry->len;
+		if (ix->desc->natts != ix->desc->nkeys)
+			hyb_delta_key_length(ix, entry);
+	}
+	LockBuffer(reader->buf, BUFFER_LOCK_UNLOCK);
+	if (!found)
+	{
+		log->stale = true;
+		reader->lost = where->block;
+	}
+	return found;
+}
+
+void
+hyb_tree_use(HybTreeUse *use, HybIndex *ix, HybTree *tree, HybArena *arena,
+			 HybLogReader *reader)
+{
+	reader->log.load = load_log_entry;
+	reader->log.stale = false;
+	reader->ix = ix;
+	reader->generation = tree->generation;
+	reader->buf = InvalidBuffer;
+	reader->lost = InvalidBlockNumber;
+	use->tree = tree;
+	use->arena = arena;
+	use->desc = ix->desc;
+	use->log = &reader->log;
+}
+
+/* ---- proving an entry ---- */
+
+/*
+ * An entry is named by generation, block and offset: pages of a generation are
+ * only appended to, and its number never comes back.
+ *
+ * With the pin held, prove that the generation is part of the current version,
+ * and read the dead flag. docs/vacuum.md says why both together are enough,
+ * and why the watermark does not matter.  The metapage comes before delta
+ * pages in the lock order, so the version is proven before the page is locked.
+ */
+HybPinResult
+hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
+					const ItemPointerData *tid, Buffer *pin)
+{
+	Buffer		prev = *pin;
+	Buffer		buf;
+	Page		page;
+	HybDeltaHeader header;
+	bool		found = false;
+	HybPinResult result = HYB_PIN_MOVED;
+
+	HYB_POINT("delta-pin");
+	HYB_ASSERT_NO_LWLOCK();
+	*pin = InvalidBuffer;
+	Assert(ref->generation != 0 && ref->block != HYB_METAPAGE_BLKNO);
+	Assert(ref->offset >= HYB_DELTA_FIRST);
+	buf = ReleaseAndReadBuffer(prev, ix->rel, ref->block);
+	HYB_POINT("delta-pinned");
+	if (hyb_version_has_generation(ix, ref->generation))
+	{
+		page = BufferGetPage(buf);
+		LockBuffer(buf, BUFFER_LOCK_SHARE);
+		if (hyb_page_check(ix, buf, HYB_PAGE_DELTA, ref->generation) &&
+			!hyb_delta_is_end(page, ref->offset))
+		{
+			header = hyb_delta_header(page, ref->offset);
+			found = ItemPointerEquals(&header.tid,
+									  unconstify(ItemPointerData *, tid));
+		}
+		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+
+		if (found)
+			result = (header.flags & HYB_DELTA_DEAD) != 0 ?
+				HYB_PIN_DEAD : HYB_PIN_HOLDS;
+		else if (hyb_version_has_generation(ix, ref->generation))
+			hyb_corrupted(ix->rel, ref->block,
+						  "An entry of the delta log is not where it was appended.");
+	}
+	if (result == HYB_PIN_HOLDS)
+		*pin = buf;
+	else
+		ReleaseBuffer(buf);
+	Assert((result == HYB_PIN_HOLDS) == BufferIsValid(*pin));
+	return result;
 }

@@ -16,7 +16,7 @@
 #ifndef HYB_DELTA_H
 #define HYB_DELTA_H
 
-#include "memtree/entry.h"
+#include "memtree/memtree.h"
 #include "store/meta.h"
 
 /* The first byte: flags, and the length or the high bits of it. */
@@ -36,7 +36,7 @@
 #define HYB_DELTA_HEADER		8
 #define HYB_DELTA_MIN_ENTRY		4
 
-/* By so much pd_lower grows. */
+/* The bytes by which pd_lower grows. */
 #define HYB_DELTA_STEP		256
 
 /* What is ahead of an entry. */
@@ -101,7 +101,7 @@ hyb_delta_header(Page page, uint16 offset)
 					   p[header.size + 1]);
 		header.size += HYB_DELTA_NEAR_TID;
 
-		/* what the others are told beside is whole */
+		/* the first entry's TID is whole */
 		if (offset == HYB_DELTA_FIRST)
 			header.len = 0;
 	}
@@ -131,8 +131,8 @@ hyb_delta_size(uint32 len)
 extern uint32 hyb_delta_image(const HybEntry *entry, uint8 *image);
 
 /*
- * Write such an entry, of which `header` is, to a page, the TID near or whole;
- * returns its length there.
+ * Write such an entry, which has this header, to a page, with the TID near or
+ * whole.  Returns its length there.
  */
 extern uint32 hyb_delta_place(uint8 *place, const uint8 *image,
 							  const HybDeltaHeader *header, bool near,
@@ -149,7 +149,7 @@ extern uint32 hyb_delta_place(uint8 *place, const uint8 *image,
 extern bool hyb_delta_next(Relation rel, Page page, HybEntry *entry);
 
 /*
- * Find out entry->keylen.  Bytes that are no encoding of the key columns raise
+ * Find out entry->keylen.  Bytes that do not encode the key columns raise
  * ERRCODE_INDEX_CORRUPTED.
  */
 extern void hyb_delta_key_length(const HybIndex *ix, HybEntry *entry);
@@ -194,9 +194,9 @@ extern uint32 hyb_delta_count_live(const HybIndex *ix, Page page,
  * changed: if not the page is damaged.
  *
  * Raises ERRCODE_INDEX_CORRUPTED for a link to a block that the index does not
- * have, and if there are more pages than there can be, because links go round
- * or lanes meet: more than a generation counts that is `whole`, that is, not
- * appended to any more; else more than the file has.
+ * have, and for too many pages, as where links go round or lanes meet.  A
+ * generation that is `whole`, not appended to any more, has as many as it
+ * counts, another one at most as many as the file.
  */
 typedef struct HybDeltaWalk
 {
@@ -229,8 +229,8 @@ extern bool hyb_delta_walk_next(HybDeltaWalk *walk);
 
 /*
  * The page at hand, pinned and share-locked.  False, with nothing held, if it
- * is no delta page of the generation.  The lock is one of a delta page in the
- * lock order of docs/developing.md.
+ * is not a delta page of the generation.  The lock is one of a delta page in
+ * the lock order of docs/developing.md.
  */
 extern bool hyb_delta_walk_lock(HybDeltaWalk *walk, Buffer *buf);
 

@@ -5,30 +5,32 @@
 #include "base/compat.h"
 
 #include "base/memory.h"
+#include "access/xact.h"
 #include "log/delta.h"
-#include "log/log_reader.h"
-#include "log/open_stage.h"
-#include "log/short_log.h"
+#include "log/log.h"
+#include "log/stage_access.h"
 #include "miscadmin.h"
 #include "storage/proclist.h"
+#include "store/settings.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 
 #define HYB_BATCH_ITEMS		16
 
 /*
- * Entries that are copied with the trees locked once.  Whoever is to enter an
- * entry meanwhile has to wait, and then everybody behind it: a merge step, which
- * takes thousands, would stop all of them for a millisecond.
+ * Entries that are copied with the trees locked once.  Backends that enter
+ * entries wait meanwhile, and readers behind them.  A merge step takes
+ * thousands of entries, and would stop them all for a millisecond.
  */
 #define PORTION_ITEMS	256
 
 /*
- * Who waits is woken up when the trees are unlocked, but it takes that long
- * until it runs; the lock would be had again meanwhile.
+ * A process that waits for the trees needs about this long to run after it is
+ * woken up.  Without the rest this one would have the lock again by then.
  */
 #define PORTION_REST_US 100
 
-/* Bloom filter counters of a backend are added to the shared ones so often. */
+/* A backend adds its counters to the shared ones when they come to this. */
 #define HYB_COUNTER_FLUSH	64
 
 /* ---- batches ---- */
@@ -83,6 +85,247 @@ hyb_dyn_batch_last(const HybIndex *ix, const HybDynBatch *batch, HybPos *pos,
 	hyb_pos_copy(pos, keybuf, &at);
 }
 
+/* ---- reading a short log where it lies ---- */
+
+/*
+ * A tree takes two chunks at least, 32 kB, however little is in it.  Many
+ * indexes with little in their logs would take all memory there is from each
+ * other, and each read would build a tree.  So while memory is short, such a
+ * log is read in its pages: a page read more, and no slot.
+ *
+ * The pages alone are enough for that.  The version says which lanes there
+ * are, and a page without a successor is all of its lane.  It has each entry
+ * whose append was over before.  Whether the version still is current is found
+ * out at the end, as everywhere.
+ */
+
+/*
+ * Eighths of the memory: when these are in use, memory is short for such logs.
+ * Merges start early only later (merge/policy.h), since their number alone
+ * must not do that.
+ */
+#define HYB_SHORT_EIGHTHS	5
+
+/*
+ * A log with more than HYB_SHORT_READS reads within HYB_SHORT_MS gets a tree
+ * all the same, at the cost of trees that are read less.
+ */
+#define HYB_SHORT_READS		256
+#define HYB_SHORT_MS		1000
+
+static bool
+memory_is_short(void)
+{
+	return hyb_directory == NULL || hyb_test_short_logs ||
+		hyb_arena_used() + HYB_TREE_RESERVE * HYB_CHUNK_SIZE >
+		hyb_arena_budget() / 8 * HYB_SHORT_EIGHTHS;
+}
+
+/* Count a read; are there too many? */
+static bool
+is_read_often(HybCache *cache)
+{
+	TimestampTz now = GetCurrentStatementStartTimestamp();
+
+	if (now > cache->short_since + HYB_SHORT_MS * INT64CONST(1000))
+	{
+		cache->short_since = now;
+		cache->short_reads = 0;
+	}
+	return ++cache->short_reads > HYB_SHORT_READS;
+}
+
+/* Is there a tree, or should there be one? */
+static bool
+wants_tree(HybCache *cache, const HybVersion *version)
+{
+	if (cache->is_temp || cache->tree_generation == version->active.number ||
+		(cache->stage != NULL &&
+		 cache->stage->trees[HYB_ACTIVE].generation == version->active.number))
+		return true;
+	if (hyb_slot_find(cache) && cache->shared->tree_bytes > 0)
+		return true;
+	if (!memory_is_short())
+		return true;
+	if (!is_read_often(cache))
+		return false;
+	cache->tree_generation = version->active.number;
+	return true;
+}
+
+/*
+ * The active generation with all of its lanes; false if they are not known.
+ * Where no version is kept, the one at hand has been read from the metapage.
+ */
+static bool
+active_lanes(const HybCache *cache, const HybVersion *version, HybGeneration *active)
+{
+	bool		known = cache->changes == NULL;
+
+	if (known)
+		*active = version->active;
+	else if (hyb_cache_version_is_current(cache) &&
+			 cache->version->version == version->version)
+	{
+		*active = cache->version->active;
+		known = true;
+	}
+	return known;
+}
+
+/* Has each lane at most one page, as far as the metapage says? */
+static bool
+is_short(const HybGeneration *generation)
+{
+	return memcmp(generation->head, generation->tail,
+				  sizeof(generation->head)) == 0;
+}
+
+/* ---- reading ---- */
+
+typedef struct Reading
+{
+	HybIndex   *ix;
+	const HybFetch *fetch;
+	HybDynBatch *batch;
+	const HybGeneration *generation;
+	bool		whole;			/* nothing is appended to it any more */
+	const HybPos *lo;			/* of what is wanted of this generation */
+} Reading;
+
+/* What is wanted of a page's copy. */
+static void
+fetch_log_page(const Reading *r, BlockNumber block, Page copy)
+{
+	const HybKeyDesc *desc = r->ix->desc;
+	HybEntry	entry = {.block = block};
+
+	while (hyb_delta_next(r->ix->rel, copy, &entry))
+	{
+		if ((entry.flags & HYB_DELTA_DEAD) != 0)
+			continue;
+		hyb_delta_key_length(r->ix, &entry);
+		if (hyb_pos_compare_key(desc, entry.bytes, entry.keylen, &entry.tid,
+								r->lo) > 0 &&
+			hyb_pos_compare_key(desc, entry.bytes, entry.keylen, &entry.tid,
+								r->fetch->hi) < 0)
+			add_batch_entry(r->batch, &entry, r->generation->number);
+	}
+}
+
+/*
+ * The page of a lane, copied so that entries are compared with no page locked.
+ * False if it is not its lane's only one, or not of the generation: building a
+ * tree finds out which, and what is wrong.
+ */
+static bool
+add_lane(const Reading *r, int lane)
+{
+	HybDeltaWalk walk;
+	Buffer		buf;
+	PGAlignedBlock copy;
+	bool		only;
+
+	if (!BlockNumberIsValid(r->generation->head[lane]))
+		return true;
+	hyb_delta_walk_lane(&walk, r->ix, r->generation, r->whole,
+						r->generation->head[lane], HYB_METAPAGE_BLKNO);
+	if (!hyb_delta_walk_next(&walk) || !hyb_delta_walk_lock(&walk, &buf))
+		return false;
+	only = !BlockNumberIsValid(walk.link);
+	if (only)
+		memcpy(copy.data, BufferGetPage(buf),
+			   ((PageHeader) BufferGetPage(buf))->pd_lower);
+	UnlockReleaseBuffer(buf);
+	if (only)
+		fetch_log_page(r, walk.block, (Page) copy.data);
+	return only;
+}
+
+static bool
+fetch_generation(const Reading *r)
+{
+	for (int lane = 0; lane < HYB_LANES; lane++)
+		if (!add_lane(r, lane))
+			return false;
+	return true;
+}
+
+/* ---- putting in order ---- */
+
+static int
+item_order(const void *a, const void *b, void *arg)
+{
+	const Reading *r = arg;
+	const HybDynItem *x = a;
+	const HybDynItem *y = b;
+	const uint8 *keys = r->batch->keys.data;
+	int			c = hyb_key_compare(r->ix->desc, keys + x->key_off, x->keylen,
+									keys + y->key_off, y->keylen);
+
+	if (c == 0)
+		c = ItemPointerCompare(unconstify(ItemPointerData *, &x->tid),
+							   unconstify(ItemPointerData *, &y->tid));
+	return r->fetch->backward ? -c : c;
+}
+
+static void
+put_in_order(Reading *r)
+{
+	HybDynBatch *batch = r->batch;
+
+	if (batch->nitems > 1)
+		qsort_arg(batch->items, batch->nitems, sizeof(HybDynItem), item_order, r);
+	for (int i = 1; i < batch->nitems; i++)
+		Assert(item_order(&batch->items[i - 1], &batch->items[i], r) <= 0);
+	if (batch->nitems > r->fetch->limit)
+	{
+		batch->nitems = r->fetch->limit;
+		batch->complete = false;
+	}
+}
+
+static bool
+fetch_short_log(HybIndex *ix, const HybVersion *version,
+				const HybFetch *fetch, int which, HybDynBatch *batch)
+{
+	HybCache   *cache = hyb_cache_get(ix);
+	HybGeneration active;
+	Reading		r = {.ix = ix,.fetch = fetch,.batch = batch};
+	bool		read = true;
+
+	if (wants_tree(cache, version) || !active_lanes(cache, version, &active) ||
+		!is_short(&active) ||
+		((which & HYB_FETCH_FROZEN) && !is_short(&version->frozen)))
+		return false;
+
+	if (which & HYB_FETCH_FROZEN)
+	{
+		r.generation = &version->frozen;
+		r.whole = true;
+		r.lo = hyb_pos_compare(ix->desc, fetch->lo, &version->watermark) < 0 ?
+			&version->watermark : fetch->lo;
+		read = fetch_generation(&r);
+	}
+	if (read && (which & HYB_FETCH_ACTIVE))
+	{
+		r.generation = &active;
+		r.whole = false;
+		r.lo = fetch->lo;
+		read = fetch_generation(&r);
+		if (!read)
+			cache->tree_generation = active.number;
+	}
+	if (read)
+		put_in_order(&r);
+	else
+	{
+		batch->nitems = 0;
+		batch->keys.len = 0;
+	}
+	return read;
+}
+
 /* ---- fetching ---- */
 
 /* One generation's entries of what is fetched. */
@@ -131,10 +374,10 @@ start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 	{
 		if (!hyb_tree_maybe(tree, access->arena, fetch->point_hash))
 		{
-			access->s->bloom_misses++;
+			access->cache->bloom_misses++;
 			return;
 		}
-		access->s->bloom_hits++;
+		access->cache->bloom_hits++;
 	}
 	if (which == HYB_FROZEN &&
 		hyb_pos_compare(ix->desc, lo, &version->watermark) < 0)
@@ -218,29 +461,29 @@ collect_private(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 }
 
 static void
-flush_counters(HybSlot *s, HybStage *stage)
+flush_counters(HybCache *cache, HybStage *stage)
 {
-	if (s->bloom_hits > 0)
-		pg_atomic_fetch_add_u64(&stage->bloom_hits, s->bloom_hits);
-	if (s->bloom_misses > 0)
-		pg_atomic_fetch_add_u64(&stage->bloom_misses, s->bloom_misses);
-	s->bloom_hits = 0;
-	s->bloom_misses = 0;
+	if (cache->bloom_hits > 0)
+		pg_atomic_fetch_add_u64(&stage->bloom_hits, cache->bloom_hits);
+	if (cache->bloom_misses > 0)
+		pg_atomic_fetch_add_u64(&stage->bloom_misses, cache->bloom_misses);
+	cache->bloom_hits = 0;
+	cache->bloom_misses = 0;
 	for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
 	{
-		if (s->counters[i] > 0)
-			pg_atomic_fetch_add_u64(&stage->counters[i], s->counters[i]);
-		s->counters[i] = 0;
+		if (cache->counters[i] > 0)
+			pg_atomic_fetch_add_u64(&stage->counters[i], cache->counters[i]);
+		cache->counters[i] = 0;
 	}
 }
 
 static inline uint32
-uncounted(const HybSlot *s)
+uncounted(const HybCache *cache)
 {
-	uint32		n = s->bloom_hits + s->bloom_misses;
+	uint32		n = cache->bloom_hits + cache->bloom_misses;
 
 	for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
-		n += s->counters[i];
+		n += cache->counters[i];
 	return n;
 }
 
@@ -251,17 +494,17 @@ uncounted(const HybSlot *s)
  * there were more lanes: so that one is looked at.
  */
 static inline bool
-active_is_empty(const HybSlot *s, const HybVersion *version)
+active_is_empty(const HybCache *cache, const HybVersion *version)
 {
 	const HybVersion *known = version;
 
-	if (hyb_slot_version_is_current(s))
+	if (hyb_cache_version_is_current(cache))
 	{
-		known = s->version;
+		known = cache->version;
 		if (known->version != version->version)
 			return false;
 	}
-	else if (!s->key.in_recovery)
+	else if (!cache->key.in_recovery)
 		return false;
 	for (int lane = 0; lane < HYB_LANES; lane++)
 		if (BlockNumberIsValid(known->active.head[lane]))
@@ -270,15 +513,15 @@ active_is_empty(const HybSlot *s, const HybVersion *version)
 }
 
 static inline bool
-has_shared_trees(const HybSlot *s)
+has_shared_trees(const HybCache *cache)
 {
-	return hyb_slot_valid(s) && s->shared->tree_bytes > 0;
+	return hyb_slot_valid(cache) && cache->shared->tree_bytes > 0;
 }
 
 /*
  * Add what `portion` asks for to the batch, with the trees locked meanwhile.
- * False if the version is not current.  *waited_for: somebody waits for the
- * trees.
+ * False if the version is not current.  *waited_for: another process waits for
+ * the trees.
  */
 static bool
 fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
@@ -290,13 +533,13 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 	if (hyb_stage_open(ix, version, which, &access) != HYB_STAGE_READY)
 		return false;
 	/* VACUUM marks entries in trees that it finds */
-	batch->knows_dead &= access.shared != NULL && !access.s->key.in_recovery;
+	batch->knows_dead &= access.shared != NULL && !access.cache->key.in_recovery;
 	if (access.shared != NULL)
 		*lost = collect(ix, version, portion, &access, which, batch);
 	else
 		*lost = collect_private(ix, version, portion, &access, which, batch);
-	if (uncounted(access.s) >= HYB_COUNTER_FLUSH)
-		flush_counters(access.s, access.stage);
+	if (uncounted(access.cache) >= HYB_COUNTER_FLUSH)
+		flush_counters(access.cache, access.stage);
 	/* not exact without the list's lock */
 	*waited_for = access.shared != NULL &&
 		!proclist_is_empty(&access.shared->lock.waiters);
@@ -308,7 +551,7 @@ bool
 hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 				  const HybFetch *fetch, HybDynBatch *batch)
 {
-	HybSlot    *s = hyb_slot_get(ix);
+	HybCache   *cache = hyb_cache_get(ix);
 	int			which = fetch->which & ~HYB_FETCH_NOT_KILLED;
 	HybFetch	portion = *fetch;
 	HybPos		at;
@@ -328,11 +571,11 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 
 	if (version->frozen.number == 0)
 		which &= ~HYB_FETCH_FROZEN;
-	if ((which & HYB_FETCH_ACTIVE) && active_is_empty(s, version))
+	if ((which & HYB_FETCH_ACTIVE) && active_is_empty(cache, version))
 		which &= ~HYB_FETCH_ACTIVE;
 	if (which == 0 ||
-		(!has_shared_trees(s) &&
-		 hyb_short_log_fetch(ix, version, fetch, which, batch)))
+		(!has_shared_trees(cache) &&
+		 fetch_short_log(ix, version, fetch, which, batch)))
 		return hyb_version_is_current(ix, version);
 
 	portion.which = which | (fetch->which & HYB_FETCH_NOT_KILLED);
@@ -397,62 +640,6 @@ hyb_dynamic_verify(HybIndex *ix, const HybVersion *version)
 	return error;
 }
 
-/*
- * An entry is named by generation, block and offset: pages of a generation are
- * only appended to, and its number never comes back.
- *
- * That the generation is part of the current version is proven with the pin
- * held, and the dead flag read with the pin held (docs/vacuum.md says
- * why both together are enough, and why the watermark does not matter).  The
- * metapage comes before delta pages in the lock order, so the page is locked
- * after the version is known.
- */
-HybPinResult
-hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
-					const ItemPointerData *tid, Buffer *pin)
-{
-	Buffer		prev = *pin;
-	Buffer		buf;
-	Page		page;
-	HybDeltaHeader header;
-	bool		found = false;
-	HybPinResult result = HYB_PIN_MOVED;
-
-	HYB_POINT("delta-pin");
-	HYB_ASSERT_NO_LWLOCK();
-	*pin = InvalidBuffer;
-	Assert(ref->generation != 0 && ref->block != HYB_METAPAGE_BLKNO);
-	Assert(ref->offset >= HYB_DELTA_FIRST);
-	buf = ReleaseAndReadBuffer(prev, ix->rel, ref->block);
-	HYB_POINT("delta-pinned");
-	if (hyb_version_has_generation(ix, ref->generation))
-	{
-		page = BufferGetPage(buf);
-		LockBuffer(buf, BUFFER_LOCK_SHARE);
-		if (hyb_page_check(ix, buf, HYB_PAGE_DELTA, ref->generation) &&
-			!hyb_delta_is_end(page, ref->offset))
-		{
-			header = hyb_delta_header(page, ref->offset);
-			found = ItemPointerEquals(&header.tid,
-									  unconstify(ItemPointerData *, tid));
-		}
-		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
-
-		if (found)
-			result = (header.flags & HYB_DELTA_DEAD) != 0 ?
-				HYB_PIN_DEAD : HYB_PIN_HOLDS;
-		else if (hyb_version_has_generation(ix, ref->generation))
-			hyb_corrupted(ix->rel, ref->block,
-						  "An entry of the delta log is not where it was appended.");
-	}
-	if (result == HYB_PIN_HOLDS)
-		*pin = buf;
-	else
-		ReleaseBuffer(buf);
-	Assert((result == HYB_PIN_HOLDS) == BufferIsValid(*pin));
-	return result;
-}
-
 /* ---- marks ---- */
 
 static void
@@ -468,14 +655,14 @@ flag_dynamic_entry(HybIndex *ix, HybTree *tree, HybArena *arena, const HybEntry 
 }
 
 /*
- * The hint is one bit, set under the shared lock: others who set it at the
- * same time write the same, and nobody writes anything else then.
+ * The hint is one bit, set under the shared lock.  Concurrent writers of the
+ * byte write the same, and nothing else is written then.
  */
 void
 hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 				 const HybDynItem *item)
 {
-	HybSlot    *s = hyb_slot_get(ix);
+	HybCache   *cache = hyb_cache_get(ix);
 	HybEntry	entry = {
 		.bytes = batch->keys.data + item->key_off,
 		.keylen = item->keylen,
@@ -484,50 +671,51 @@ hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 	uint64		generation = item->ref.generation;
 	HybTree    *tree;
 
-	if (s->key.in_recovery)
+	if (cache->key.in_recovery)
 		return;
-	if (s->stage != NULL && s->busy == 0 &&
-		(tree = hyb_stage_tree(s->stage, generation)) != NULL)
-		flag_dynamic_entry(ix, tree, s->arena, &entry, HYB_ENTRY_KILLED);
+	if (cache->stage != NULL && cache->busy == 0 &&
+		(tree = hyb_stage_tree(cache->stage, generation)) != NULL)
+		flag_dynamic_entry(ix, tree, cache->arena, &entry, HYB_ENTRY_KILLED);
 
-	if (!has_shared_trees(s))
+	if (!has_shared_trees(cache))
 	{
-		hyb_short_log_killed(s, generation);
+		cache->tree_generation = generation;	/* pages have no hints: have a
+												 * tree */
 		return;
 	}
-	if (LWLockHeldByMe(&s->shared->lock) ||
-		!LWLockConditionalAcquire(&s->shared->lock, LW_SHARED))
+	if (LWLockHeldByMe(&cache->shared->lock) ||
+		!LWLockConditionalAcquire(&cache->shared->lock, LW_SHARED))
 		return;
-	if (hyb_slot_valid(s) && hyb_arena_attached() &&
-		(tree = hyb_stage_tree(hyb_stage_of(s->shared), generation)) != NULL)
+	if (hyb_slot_valid(cache) && hyb_arena_attached() &&
+		(tree = hyb_stage_tree(hyb_stage_of(cache->shared), generation)) != NULL)
 		flag_dynamic_entry(ix, tree, &hyb_shared_arena, &entry, HYB_ENTRY_KILLED);
-	LWLockRelease(&s->shared->lock);
+	LWLockRelease(&cache->shared->lock);
 }
 
 /*
- * The flags are on the page already, so whoever reads the page from now on
- * leaves these entries out; who has read it before without them holds the
- * lock that is waited for here, or has entered them into the tree.
+ * The flags are on the page already, so later readers of the page leave these
+ * entries out.  A reader that saw the page without them holds the lock that is
+ * waited for here, or has entered them into the tree.
  */
 void
 hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 					  const HybEntry *dead, int ndead)
 {
-	HybSlot    *s = hyb_slot_get(ix);
+	HybCache   *cache = hyb_cache_get(ix);
 	HybTree    *tree;
 
-	if (s->stage != NULL && s->busy == 0 &&
-		(tree = hyb_stage_tree(s->stage, generation)) != NULL)
+	if (cache->stage != NULL && cache->busy == 0 &&
+		(tree = hyb_stage_tree(cache->stage, generation)) != NULL)
 		for (int i = 0; i < ndead; i++)
-			flag_dynamic_entry(ix, tree, s->arena, &dead[i], HYB_ENTRY_DEAD);
+			flag_dynamic_entry(ix, tree, cache->arena, &dead[i], HYB_ENTRY_DEAD);
 
-	while (hyb_slot_find(s))
+	while (hyb_slot_find(cache))
 	{
-		HybSharedSlot *shared = s->shared;
+		HybSharedSlot *shared = cache->shared;
 
 		hyb_arena_attach();
 		hyb_stage_lock(ix, shared, LW_EXCLUSIVE);
-		if (hyb_slot_valid(s) && hyb_arena_attached())
+		if (hyb_slot_valid(cache) && hyb_arena_attached())
 		{
 			hyb_stage_of(shared)->marks++;
 			tree = hyb_stage_tree(hyb_stage_of(shared), generation);
@@ -545,39 +733,39 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 void
 hyb_dynamic_stats(HybIndex *ix, bool nowait, HybDynamicStats *stats)
 {
-	HybSlot    *s = hyb_slot_get(ix);
+	HybCache   *cache = hyb_cache_get(ix);
 	HybStage   *stage = NULL;
 
 	memset(stats, 0, sizeof(*stats));
-	if (s->stage != NULL)
-		stage = s->stage;
-	else if (hyb_slot_find(s))
+	if (cache->stage != NULL)
+		stage = cache->stage;
+	else if (hyb_slot_find(cache))
 	{
 		hyb_arena_attach();
 		if (!nowait)
-			hyb_stage_lock(ix, s->shared, LW_SHARED);
-		else if (!LWLockConditionalAcquire(&s->shared->lock, LW_SHARED))
+			hyb_stage_lock(ix, cache->shared, LW_SHARED);
+		else if (!LWLockConditionalAcquire(&cache->shared->lock, LW_SHARED))
 		{
 			stats->busy = true;
 			stats->shared = true;
-			stats->tree_bytes = s->shared->tree_bytes;
+			stats->tree_bytes = cache->shared->tree_bytes;
 			return;
 		}
-		if (hyb_slot_valid(s))
-			stage = hyb_stage_of(s->shared);
+		if (hyb_slot_valid(cache))
+			stage = hyb_stage_of(cache->shared);
 		else
-			LWLockRelease(&s->shared->lock);
+			LWLockRelease(&cache->shared->lock);
 		stats->shared = stage != NULL;
 	}
 	if (stage == NULL)
 	{
 		/* no entry was ever inserted: this backend's are all that is known */
 		for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
-			stats->counters[i] = s->counters[i];
+			stats->counters[i] = cache->counters[i];
 		return;
 	}
 
-	flush_counters(s, stage);
+	flush_counters(cache, stage);
 	stats->tree_bytes = hyb_stage_bytes(stage);
 	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
 	{
@@ -590,25 +778,25 @@ hyb_dynamic_stats(HybIndex *ix, bool nowait, HybDynamicStats *stats)
 	for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
 		stats->counters[i] = pg_atomic_read_u64(&stage->counters[i]);
 	if (stats->shared)
-		LWLockRelease(&s->shared->lock);
+		LWLockRelease(&cache->shared->lock);
 }
 
 void
 hyb_dynamic_age_counters(HybIndex *ix, int first, int n)
 {
-	HybSlot    *s = hyb_slot_get(ix);
+	HybCache   *cache = hyb_cache_get(ix);
 
 	Assert(first >= 0 && n >= 0 && first + n <= HYB_STAGE_COUNTERS);
-	if (!hyb_slot_find(s) ||
-		!LWLockConditionalAcquire(&s->shared->lock, LW_EXCLUSIVE))
+	if (!hyb_slot_find(cache) ||
+		!LWLockConditionalAcquire(&cache->shared->lock, LW_EXCLUSIVE))
 		return;
-	if (hyb_slot_valid(s))
+	if (hyb_slot_valid(cache))
 	{
-		HybStage   *stage = hyb_stage_of(s->shared);
+		HybStage   *stage = hyb_stage_of(cache->shared);
 
 		for (int i = first; i < first + n; i++)
 			pg_atomic_write_u64(&stage->counters[i],
 								pg_atomic_read_u64(&stage->counters[i]) / 2);
 	}
-	LWLockRelease(&s->shared->lock);
+	LWLockRelease(&cache->shared->lock);
 }

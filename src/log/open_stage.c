@@ -10,9 +10,7 @@
 #include "base/compat.h"
 
 #include "access/xact.h"
-#include "log/bulk.h"
-#include "log/log_reader.h"
-#include "log/open_stage.h"
+#include "log/stage_access.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -35,10 +33,10 @@
 #define HYB_NOFIT_MS_MIN	1000
 #define HYB_NOFIT_MS_MAX	64000
 
-/* So often somebody who waits for a tree looks whether it is there. */
+/* How often a reader that waits for a tree looks whether it is there. */
 #define HYB_BULK_POLL_US	3000
 
-/* So often a backend that uses its own trees looks whether that may be done. */
+/* How often a backend that uses its own trees tries shared memory again. */
 #define HYB_PRIVATE_MS		1000
 
 /*
@@ -86,10 +84,10 @@ reserve_more(HybIndex *ix, HybStageAccess *access, uint32 *wanted)
 static bool
 lock_shared_stage(HybIndex *ix, HybStageAccess *access, LWLockMode mode)
 {
-	HybSharedSlot *shared = access->s->shared;
+	HybSharedSlot *shared = access->cache->shared;
 
 	hyb_stage_lock(ix, shared, mode);
-	if (hyb_slot_valid(access->s) && hyb_arena_attached())
+	if (hyb_slot_valid(access->cache) && hyb_arena_attached())
 	{
 		access->shared = shared;
 		access->stage = hyb_stage_of(shared);
@@ -110,8 +108,8 @@ unlock_shared_stage(HybStageAccess *access)
 }
 
 /*
- * Trees of this generation did not fit.  May this backend try again?  If so
- * others will not for some time.  The stage is locked exclusively.
+ * Trees of this generation did not fit.  May this backend try again?  If so no
+ * other backend will for some time.  The stage is locked exclusively.
  */
 static bool
 claim_retry(HybStage *stage)
@@ -127,7 +125,7 @@ claim_retry(HybStage *stage)
 	return true;
 }
 
-/* Give up: what has been built is of no use to anybody, so make room. */
+/* Give up, and free what has been built. */
 static void
 note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation, bool again)
 {
@@ -144,7 +142,7 @@ note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation, bool again)
 	}
 	hyb_stage_note_loss(stage, generation);
 	if (hyb_stage_lost_often(stage, generation))
-		access->s->merge_wanted = true;
+		access->cache->merge_wanted = true;
 	stage->nofit_generation = generation;
 	stage->nofit_bytes = hyb_stage_bytes(stage);
 	hyb_stage_clear(stage, access->arena);
@@ -167,7 +165,7 @@ build_sorted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 		return false;
 	LWLockRelease(&access->shared->lock);
 	if (plan == HYB_BULK_BUILD)
-		hyb_bulk_build(ix, access->s, &task);
+		hyb_bulk_build(ix, access->cache, &task);
 	else
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -184,7 +182,7 @@ static HybStageResult
 open_shared(HybIndex *ix, const HybVersion *version, int want,
 			HybStageAccess *access)
 {
-	HybSlot    *s = access->s;
+	HybCache   *cache = access->cache;
 	LWLockMode	mode = LW_SHARED;
 	uint32		wanted = HYB_RESERVE_MIN;
 	bool		again = false;
@@ -194,7 +192,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 	{
 		HybStageResult result;
 
-		if (!hyb_slot_create(s, &made) || !hyb_arena_available())
+		if (!hyb_slot_create(cache, &made) || !hyb_arena_available())
 			return HYB_STAGE_MEMORY;
 		if (made && hyb_slot_made != NULL)
 		{
@@ -202,7 +200,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			hyb_slot_made(ix);
 			continue;
 		}
-		hyb_slot_touch(s);
+		hyb_slot_touch(cache);
 		if (!lock_shared_stage(ix, access, mode))
 			continue;
 		if (access->stage->nofit_generation == version->active.number &&
@@ -220,7 +218,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			continue;
 		}
 
-		/* do not turn generations for somebody who is late */
+		/* do not turn generations for a reader that is late */
 		result = HYB_STAGE_STALE;
 		if (hyb_version_is_current(ix, version))
 		{
@@ -233,7 +231,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			/* read under the exclusive lock: nothing can come between */
 			access->stage->nofit_generation = 0;
 			if (hyb_stage_lost_often(access->stage, version->active.number))
-				s->merge_wanted = true;
+				cache->merge_wanted = true;
 			hyb_arena_trim(access->arena);
 			return HYB_STAGE_READY;
 		}
@@ -261,22 +259,22 @@ static HybStageResult
 open_private(HybIndex *ix, const HybVersion *version, int want,
 			 HybStageAccess *access)
 {
-	HybSlot    *s = access->s;
+	HybCache   *cache = access->cache;
 	HybStageResult volatile result = HYB_STAGE_MEMORY;
 	uint32		wanted = HYB_RESERVE_MIN;
 
-	if (s->busy > 0)
+	if (cache->busy > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("comparison function of index \"%s\" uses the index itself",
 						RelationGetRelationName(ix->rel))));
-	(void) hyb_slot_find(s);
-	hyb_slot_make_private(s);
+	(void) hyb_slot_find(cache);
+	hyb_cache_make_private(cache);
 	access->shared = NULL;
-	access->stage = s->stage;
-	access->arena = s->arena;
+	access->stage = cache->stage;
+	access->arena = cache->arena;
 
-	s->busy++;
+	cache->busy++;
 	PG_TRY();
 	{
 		if (hyb_stage_is_caught_up(ix, access, version, want))
@@ -299,22 +297,22 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 			 * If the shared slot went to another index meanwhile, what it
 			 * said is worth nothing; hyb_slot_find takes synced back.
 			 */
-			if (result == HYB_STAGE_READY && s->shared != NULL &&
-				!hyb_slot_valid(s))
+			if (result == HYB_STAGE_READY && cache->shared != NULL &&
+				!hyb_slot_valid(cache))
 			{
-				(void) hyb_slot_find(s);
+				(void) hyb_slot_find(cache);
 				result = HYB_STAGE_MEMORY;
 			}
 		}
 	}
 	PG_CATCH();
 	{
-		s->busy--;
+		cache->busy--;
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 	if (result != HYB_STAGE_READY)
-		s->busy--;
+		cache->busy--;
 	return result;
 }
 
@@ -324,58 +322,58 @@ HybStageResult
 hyb_stage_open(HybIndex *ix, const HybVersion *version, int want,
 			   HybStageAccess *access)
 {
-	HybSlot    *s = hyb_slot_get(ix);
+	HybCache   *cache = hyb_cache_get(ix);
 
-	access->s = s;
+	access->cache = cache;
 	access->shared = NULL;
 	if (version->frozen.number == 0)
 		want &= ~HYB_FETCH_FROZEN;
-	if (!s->is_temp &&
-		(s->private_generation != version->active.number ||
-		 GetCurrentStatementStartTimestamp() >= s->private_until))
+	if (!cache->is_temp &&
+		(cache->private_generation != version->active.number ||
+		 GetCurrentStatementStartTimestamp() >= cache->private_until))
 	{
 		HybStageResult result = open_shared(ix, version, want, access);
 
 		if (result != HYB_STAGE_MEMORY)
 		{
-			if (result == HYB_STAGE_READY && s->arena != NULL && s->busy == 0)
-				hyb_slot_drop_private(s);
+			if (result == HYB_STAGE_READY && cache->arena != NULL && cache->busy == 0)
+				hyb_cache_drop_private(cache);
 			return result;
 		}
-		s->private_generation = version->active.number;
-		s->private_until = GetCurrentStatementStartTimestamp() +
+		cache->private_generation = version->active.number;
+		cache->private_until = GetCurrentStatementStartTimestamp() +
 			HYB_PRIVATE_MS * INT64CONST(1000);
 	}
 	return open_private(ix, version, want, access);
 }
 
 static void
-request_merge(HybSlot *s)
+request_merge(HybCache *cache)
 {
-	s->merge_wanted = false;
+	cache->merge_wanted = false;
 	hyb_slots_set_scarce();
 	if (hyb_slot_evicted != NULL)
-		hyb_slot_evicted(s->key.db, s->relid);
+		hyb_slot_evicted(cache->key.db, cache->relid);
 }
 
 void
 hyb_stage_close(HybStageAccess *access)
 {
-	Assert(access->shared != NULL || access->s->busy > 0);
+	Assert(access->shared != NULL || access->cache->busy > 0);
 	if (access->shared != NULL)
 		LWLockRelease(&access->shared->lock);
 	else
-		access->s->busy--;
-	if (unlikely(access->s->merge_wanted))
-		request_merge(access->s);
+		access->cache->busy--;
+	if (unlikely(access->cache->merge_wanted))
+		request_merge(access->cache);
 }
 
 /* Is the shared tree, if there is one, read now and then? */
 static inline bool
-worth_catching_up(HybSlot *s)
+worth_catching_up(HybCache *cache)
 {
-	return s->shared->tree_bytes > 0 &&
-		s->shared->last_use + HYB_CATCH_UP_IDLE_MS * INT64CONST(1000) >=
+	return cache->shared->tree_bytes > 0 &&
+		cache->shared->last_use + HYB_CATCH_UP_IDLE_MS * INT64CONST(1000) >=
 		GetCurrentStatementStartTimestamp();
 }
 
@@ -383,14 +381,14 @@ bool
 hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane, uint64 from,
 					HybStageAccess *access)
 {
-	HybSlot    *s = hyb_slot_get(ix);
-	HybSharedSlot *shared = s->shared;
+	HybCache   *cache = hyb_cache_get(ix);
+	HybSharedSlot *shared = cache->shared;
 
-	if (shared == NULL || !ix->desc->all_mem || s->key.in_recovery ||
-		!worth_catching_up(s) || LWLockHeldByMe(&shared->lock) ||
+	if (shared == NULL || !ix->desc->all_mem || cache->key.in_recovery ||
+		!worth_catching_up(cache) || LWLockHeldByMe(&shared->lock) ||
 		!LWLockConditionalAcquire(&shared->lock, LW_EXCLUSIVE))
 		return false;
-	if (hyb_slot_valid(s) && hyb_arena_attached())
+	if (hyb_slot_valid(cache) && hyb_arena_attached())
 	{
 		HybStage   *stage = hyb_stage_of(shared);
 
@@ -398,7 +396,7 @@ hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane, uint64 from,
 			stage->synced[HYB_ACTIVE] && stage->trees[HYB_ACTIVE].nlog == 0 &&
 			stage->applied[HYB_ACTIVE][lane] == from)
 		{
-			access->s = s;
+			access->cache = cache;
 			access->stage = stage;
 			access->arena = &hyb_shared_arena;
 			access->shared = shared;
@@ -442,26 +440,26 @@ hyb_stage_entered(HybStageAccess *access)
 void
 hyb_dynamic_catch_up(HybIndex *ix, const HybVersion *version)
 {
-	HybSlot    *s = hyb_slot_get(ix);
+	HybCache   *cache = hyb_cache_get(ix);
 	HybStageAccess access;
 	uint32		wanted = HYB_RESERVE_MIN;
 
-	access.s = s;
+	access.cache = cache;
 	for (int i = 0; i < HYB_CATCH_UP_ROUNDS; i++)
 	{
 		HybStageResult result = HYB_STAGE_STALE;
 
-		if (s->is_temp || s->key.in_recovery || !hyb_slot_find(s) ||
-			!worth_catching_up(s))
+		if (cache->is_temp || cache->key.in_recovery || !hyb_slot_find(cache) ||
+			!worth_catching_up(cache))
 			return;
 		hyb_arena_attach();
-		if (LWLockHeldByMe(&s->shared->lock) ||
-			!LWLockConditionalAcquire(&s->shared->lock, LW_EXCLUSIVE))
+		if (LWLockHeldByMe(&cache->shared->lock) ||
+			!LWLockConditionalAcquire(&cache->shared->lock, LW_EXCLUSIVE))
 			return;
-		access.shared = s->shared;
-		if (hyb_slot_valid(s) && hyb_arena_attached())
+		access.shared = cache->shared;
+		if (hyb_slot_valid(cache) && hyb_arena_attached())
 		{
-			access.stage = hyb_stage_of(s->shared);
+			access.stage = hyb_stage_of(cache->shared);
 			access.arena = &hyb_shared_arena;
 			if (access.stage->trees[HYB_ACTIVE].generation == version->active.number &&
 				access.stage->synced[HYB_ACTIVE])

@@ -9,8 +9,8 @@
  * searches again.  Else A's entry was in the log before B began to search, and
  * B's search has met it.
  *
- * An append is counted after it was made.  If an error comes between, nobody
- * learns of the entry, which is of a transaction that aborts.
+ * An append is counted after it was made.  If an error comes between, no other
+ * inserter learns of the entry, whose transaction aborts.
  */
 #include "base/compat.h"
 
@@ -23,7 +23,7 @@
 #include "storage/lock.h"
 #include "utils/rel.h"
 
-/* So many partitions a backend, within these bounds. */
+/* Partitions for each backend, and bounds of their number. */
 #define PARTITIONS_PER_BACKEND	4
 #define MIN_PARTITIONS			64
 #define MAX_PARTITIONS			1024
@@ -42,7 +42,7 @@
 static void
 ticket_assert_valid(const HybUniqueTicket *ticket)
 {
-	/* who has a partition has a hash, and may have the turn */
+	/* a ticket with a partition has a hash, and may have the turn */
 	Assert(ticket->partition == NULL || (ticket->ix != NULL && ticket->hash != 0));
 	Assert(!ticket->in_turn || ticket->ix != NULL);
 	Assert(ticket->partition == NULL ||
@@ -123,7 +123,7 @@ hyb_unique_begin(HybIndex *ix, uint64 hash, HybUniqueTicket *ticket)
 	ticket_assert_valid(ticket);
 }
 
-/* Has nobody appended an entry with this hash since the search began? */
+/* Does the search still count: no entry with this hash was appended since it began? */
 static bool
 search_counts(const HybUniqueTicket *ticket)
 {
@@ -171,8 +171,8 @@ unlock_turn(HybUniqueTicket *ticket)
 }
 
 /*
- * Wait until those who came before have had their turn, and have others wait
- * until we have had ours.
+ * Wait for the turns of inserters that came before, and make later ones wait
+ * for ours.
  *
  * An error leaves the mark, while the lock goes with the transaction: the next
  * one with this hash takes the lock in vain, and removes it.  Another hash's

@@ -3,19 +3,20 @@
  *		Where inserters of one key into a unique index meet.
  *
  * A uniqueness check holds no LWLock while it looks at the index and the heap.
- * Before it looks it notes how many appends its partition has seen; when it has
- * found no conflict it locks the partition, and appends its entry if nobody
- * has appended one with the same hash since.  Otherwise it looks again.
+ * Before it looks it notes how many appends its partition has seen.  When it
+ * has found no conflict it locks the partition.  It appends its entry if no
+ * entry with the same hash was appended since.  Otherwise it looks again.
  *
  * The ring of the last appends' hashes says what "the same hash" needs: if more
  * appends came than it has places, any may have been one.
  *
- * Somebody always succeeds: a check is only repeated because another inserter
- * has appended.  That this is not always the same one is made sure by taking
- * turns: who has lost several times takes a heavyweight lock of the index and
- * leaves a mark in the partition, and who finds the mark of his hash takes that
- * lock first.  It can be waited for with interrupts on and is known to the
- * deadlock detector; it is let go of before another transaction is waited for.
+ * One inserter always succeeds: a check is repeated only because another has
+ * appended.  Taking turns makes sure that this is not always the same one.  An
+ * inserter that has lost several times takes a heavyweight lock of the index
+ * and leaves a mark in the partition.  An inserter that finds the mark of its
+ * hash takes that lock first.  It is waited for with interrupts on, and the
+ * deadlock detector knows it.  It is released before the inserter waits for
+ * another transaction.
  *
  * Where there is no shared memory for partitions, which then no process has
  * (hyb_shared_init), that lock is held from the beginning of a search until the
@@ -48,7 +49,7 @@ extern const HybSharedPart hyb_unique_part;
 /* One insertion; lives on the stack of the insert function. */
 typedef struct HybUniqueTicket
 {
-	HybIndex   *ix;				/* NULL: there is nobody to meet */
+	HybIndex   *ix;				/* NULL: no other inserter is to be met */
 	HybUniquePartition *partition;	/* NULL: none, or no shared memory */
 	uint32		hash;
 	uint64		seen;			/* appends that the search at hand knows of */
@@ -56,7 +57,7 @@ typedef struct HybUniqueTicket
 	bool		in_turn;		/* the heavyweight lock is held */
 } HybUniqueTicket;
 
-/* An insertion that meets nobody: no key to compare, or a temporary table. */
+/* An insertion that meets no other: no key to compare, or a temporary table. */
 #define HYB_UNIQUE_NO_TICKET	{0}
 
 /* Begin with the hash of the key, equal for equal keys.  Takes nothing. */
@@ -68,8 +69,8 @@ extern void hyb_unique_note(HybUniqueTicket *ticket);
 
 /*
  * The search is over and the entry may be appended.  Returns true, with the
- * partition locked, if the search still counts: nobody has appended an entry
- * with this hash since hyb_unique_note.  With `anyhow` they may have.  Returns
+ * partition locked, if the search still counts: no entry with this hash was
+ * appended since hyb_unique_note.  With `anyhow` they may have.  Returns
  * false, with no LWLock held, if the caller has to search again; it may have
  * waited for others then.
  */

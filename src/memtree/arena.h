@@ -4,7 +4,7 @@
  *
  * References to objects are 32 bits, chunk number and offset, so they are
  * valid in every process that has the arena's chunks mapped.  Chunks never
- * move.  Chunk 0 is never handed out, so 0 is no reference.
+ * move.  Chunk 0 is never handed out, so 0 refers to nothing.
  *
  * Allocation has two phases.  hyb_arena_reserve moves chunks to the backend's
  * pocket; it may fail, create shared memory, and evict other indexes' trees,
@@ -71,7 +71,7 @@ extern void hyb_arena_assert_valid(const HybArena *arena);
 static inline HybChunk *
 hyb_chunk(const HybArena *arena, uint32 chunk)
 {
-	/* chunk 0 is none; what is not mapped has no address */
+	/* no chunk has number 0; what is not mapped has no address */
 	Assert(chunk > 0 && chunk < arena->naddr && arena->addr[chunk] != NULL);
 	return (HybChunk *) arena->addr[chunk];
 }
@@ -123,7 +123,7 @@ hyb_arena_pressure(const HybArena *arena)
 	return arena->pressure(arena);
 }
 
-/* Of so many chunks of a budget. */
+/* The pressure where `used` chunks of a budget are in use. */
 extern HybPressure hyb_pressure_of(uint64 used, uint64 budget);
 
 #if defined(__GNUC__)

@@ -1,10 +1,24 @@
 /*
  * bloom.c
- *		Blocked Bloom filter over the keys of one tree.
+ * Blocked Bloom filter over the keys of one tree, for indexes whose equal keys
+ * have equal bytes.
+ *
+ * Each key sets HYB_BLOOM_BITS bits within one cache line (F. Putze, P.
+ * Sanders, J. Singler: Cache-, Hash- and Space-Efficient Bloom Filters, WEA
+ * 2007), so a probe costs one cache miss.
+ *
+ * A filter that is full gets another part for the keys to come (P.  S.
+ * Almeida, C.  Baquero, N.  Preguiça, D.  Hutchison: Scalable Bloom Filters,
+ * 2007).  So it grows, by a third to a half at a time, without reading the
+ * keys that it has: compact trees do not have them in memory.  A probe asks
+ * all parts.
  */
 #include "base/compat.h"
 
-#include "memtree/bloom.h"
+#include "memtree/tree_node.h"
+
+/* A filter does not pay for fewer entries. */
+#define HYB_BLOOM_MIN_ENTRIES	64
 
 #ifdef USE_ASSERT_CHECKING
 void
@@ -24,8 +38,8 @@ hyb_bloom_assert_valid(const HybBloom *bloom)
 }
 #endif
 
-uint32
-hyb_bloom_size(uint64 nkeys)
+static uint32
+bloom_size(uint64 nkeys)
 {
 	uint32		nchunks = 1;
 
@@ -35,8 +49,8 @@ hyb_bloom_size(uint64 nkeys)
 }
 
 /* The largest power of two that is not above two thirds of what there is. */
-uint32
-hyb_bloom_next_size(const HybBloom *bloom)
+static uint32
+next_size(const HybBloom *bloom)
 {
 	uint32		nchunks = HYB_BLOOM_SMALL / 2;
 
@@ -147,8 +161,8 @@ block_maybe(const uint64 *block, uint64 mixed)
 	return true;
 }
 
-bool
-hyb_bloom_maybe(const HybBloom *bloom, const HybArena *arena, uint64 hash)
+static bool
+bloom_maybe(const HybBloom *bloom, const HybArena *arena, uint64 hash)
 {
 	const uint64 *block[HYB_BLOOM_MAX_PARTS];
 	uint64		mixed = BLOOM_MIX(hash);
@@ -162,4 +176,80 @@ hyb_bloom_maybe(const HybBloom *bloom, const HybArena *arena, uint64 hash)
 		if (block_maybe(block[i], mixed))
 			return true;
 	return false;
+}
+
+/* ---- the filter of a tree ---- */
+
+/* Chunks of the filter's next part, or of a first one built anew. */
+static uint32
+bloom_part(const HybTree *tree)
+{
+	const HybBloom *bloom = &tree->bloom;
+
+	if (tree->nentries < HYB_BLOOM_MIN_ENTRIES ||
+		tree->nentries <= bloom->nchunks * HYB_BLOOM_KEYS ||
+		bloom->nparts == HYB_BLOOM_MAX_PARTS)
+		return 0;
+	if (bloom->nparts == 0 ||
+		(bloom->nchunks < HYB_BLOOM_SMALL && tree->nlog == 0))
+		return tree->nlog == 0 ? bloom_size(tree->nentries) : 0;
+	return next_size(bloom);
+}
+
+uint32
+hyb_tree_bloom_wanted(const HybTree *tree)
+{
+	return hyb_bloom_cost(bloom_part(tree));
+}
+
+/*
+ * Copies lie one after the other in their chunks, so this reads memory in
+ * order.
+ */
+static void
+bloom_rebuild(HybTree *tree, HybArena *arena)
+{
+	for (uint32 chunk = tree->oldest; chunk != 0;
+		 chunk = hyb_chunk(arena, chunk)->next)
+	{
+		const HybChunk *header = hyb_chunk(arena, chunk);
+
+		for (uint32 off = HYB_CHUNK_HEADER; off < header->used;)
+		{
+			const HybTreeEntry *entry = (const HybTreeEntry *) ((const char *) header + off);
+
+			if ((entry->len_flags & HYB_ENTRY_DEAD) == 0)
+				hyb_bloom_add(&tree->bloom, arena,
+							  hyb_key_hash(entry->bytes, entry->keylen));
+			off += hyb_entry_size(hyb_entry_len(entry));
+			Assert(off <= header->used);
+		}
+	}
+}
+
+void
+hyb_tree_bloom_grow(HybTree *tree, HybArena *arena)
+{
+	uint32		part = bloom_part(tree);
+	bool		anew = tree->nlog == 0 && tree->bloom.nchunks < HYB_BLOOM_SMALL;
+
+	if (part == 0 || arena->npocket < hyb_bloom_cost(part))
+		return;
+	if (anew)
+	{
+		tree->nchunks -= hyb_bloom_chunks(&tree->bloom);
+		hyb_bloom_free(&tree->bloom, arena);
+	}
+	hyb_bloom_extend(&tree->bloom, arena, part);
+	tree->nchunks += hyb_bloom_cost(part);
+	if (anew)
+		bloom_rebuild(tree, arena);
+}
+
+bool
+hyb_tree_maybe(const HybTree *tree, const HybArena *arena, uint64 hash)
+{
+	if (tree->nentries == 0)
+		return false;
+	return tree->bloom.nparts == 0 || bloom_maybe(&tree->bloom, arena, hash);
 }

@@ -7,8 +7,8 @@
 #include "memtree/stage.h"
 
 /*
- * A tree that was built so often has cost about what a merge of its entries
- * does.
+ * Losses after which rebuilding a tree has cost about as much as a merge of
+ * its entries.
  */
 #define HYB_STAGE_LOSSES	4
 

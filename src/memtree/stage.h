@@ -6,13 +6,13 @@
 #define HYB_STAGE_H
 
 #include "datatype/timestamp.h"
-#include "memtree/tree.h"
+#include "memtree/memtree.h"
 #include "port/atomics.h"
 #include "store/meta.h"
 
 /*
  * Counters of upper layers that are kept with those of the trees
- * (hyb_slot_count): what they count is known there.
+ * (hyb_cache_count): what they count is known there.
  */
 #define HYB_STAGE_COUNTERS		7
 
@@ -69,9 +69,9 @@ typedef struct HybStage
 	uint64		vacuum_counter;
 
 	/*
-	 * A generation whose tree somebody builds from the sorted log (bulk.c),
-	 * and until when others wait for that.  Once that has passed, or is 0,
-	 * nothing has come of it.
+	 * A generation whose tree a reader builds from the sorted log (bulk.c),
+	 * and until when other readers wait for it.  Once that has passed, or is
+	 * 0, nothing has come of it.
 	 */
 	uint64		bulk_generation;
 	TimestampTz bulk_until;

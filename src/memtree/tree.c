@@ -8,8 +8,8 @@
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "memtree/tree.h"
-#include "memtree/tree_internal.h"
+#include "memtree/memtree.h"
+#include "memtree/tree_node.h"
 #include "storage/itemptr.h"
 
 /*
@@ -18,14 +18,11 @@
  */
 #define PREFETCH_ENTRIES	12
 
-/* A filter does not pay for fewer entries. */
-#define HYB_BLOOM_MIN_ENTRIES	64
-
 /* ---- searching ---- */
 
-void
-hyb_tree_target(HybTreeTarget *target, const HybTreeUse *use, const HybPos *pos,
-				bool above)
+static void
+set_target(HybTreeTarget *target, const HybTreeUse *use, const HybPos *pos,
+		   bool above)
 {
 	target->use = use;
 	target->pos = pos;
@@ -35,7 +32,6 @@ hyb_tree_target(HybTreeTarget *target, const HybTreeUse *use, const HybPos *pos,
 }
 
 #ifdef USE_ASSERT_CHECKING
-
 void
 hyb_tree_assert_valid(const HybTree *tree)
 {
@@ -50,8 +46,8 @@ hyb_tree_assert_valid(const HybTree *tree)
 	Assert(tree->nchunks >= hyb_bloom_chunks(&tree->bloom));
 }
 
-void
-hyb_tree_inner_assert_valid(const HybTreeInner *inner)
+static void
+inner_assert_valid(const HybTreeInner *inner)
 {
 	Assert(inner->count >= 1 && inner->count <= HYB_INNER_FANOUT);
 	for (int i = 0; i < inner->count; i++)
@@ -61,8 +57,9 @@ hyb_tree_inner_assert_valid(const HybTreeInner *inner)
 		Assert(i <= 1 || inner->head[i - 1] <= inner->head[i]);
 	}
 }
-
-#endif							/* USE_ASSERT_CHECKING */
+#else
+#define inner_assert_valid(inner) ((void) (inner))
+#endif
 
 /* The last child of an inner node that begins at the target or below it. */
 static int
@@ -90,8 +87,12 @@ inner_search(const HybTreeTarget *target, const HybTreeInner *inner)
 	return lo - 1;
 }
 
-HybTreeLeaf *
-hyb_tree_descend(HybTreeTarget *target, HybTreePath *path)
+/*
+ * Descend to the leaf that holds the first entry beyond the target, or would.
+ * Its index there may be the leaf's count.
+ */
+static HybTreeLeaf *
+descend(HybTreeTarget *target, HybTreePath *path)
 {
 	const HybTreeUse *use = target->use;
 	HybRef		ref = use->tree->root;
@@ -117,24 +118,6 @@ hyb_tree_descend(HybTreeTarget *target, HybTreePath *path)
 	path->index[0] = hyb_tree_leaf_search(target, leaf);
 	Assert(path->index[0] >= 0 && path->index[0] <= leaf->count);
 	return leaf;
-}
-
-void
-hyb_tree_fences(const HybTreeUse *use, const HybTreePath *path, int level,
-				HybRef *low, HybRef *high)
-{
-	*low = 0;
-	*high = 0;
-	while (++level < use->tree->height)
-	{
-		const HybTreeInner *inner = hyb_tree_inner_at(use->arena, path->node[level]);
-		int			i = path->index[level];
-
-		if (*low == 0 && i > 0)
-			*low = inner->sep[i];
-		if (*high == 0 && i + 1 < inner->count)
-			*high = inner->sep[i + 1];
-	}
 }
 
 /* ---- insertion ---- */
@@ -212,8 +195,8 @@ split_inner(const HybTreeUse *use, const HybTreePath *path, int level,
 		reset_inner(use, low, *sep, inner);
 		reset_inner(use, *sep, high, right);
 	}
-	hyb_tree_inner_assert_valid(inner);
-	hyb_tree_inner_assert_valid(right);
+	inner_assert_valid(inner);
+	inner_assert_valid(right);
 	return right_ref;
 }
 
@@ -241,7 +224,7 @@ insert_split(const HybTreeUse *use, const HybTreePath *path,
 			inner_put(inner, path->index[level] + 1,
 					  hyb_tree_entry_head(arena, use->desc, sep, inner->skip),
 					  sep, right);
-			hyb_tree_inner_assert_valid(inner);
+			inner_assert_valid(inner);
 			return;
 		}
 		right = split_inner(use, path, level, right, &sep);
@@ -256,7 +239,7 @@ insert_split(const HybTreeUse *use, const HybTreePath *path,
 	root->child[1] = right;
 	tree->root = root_ref;
 	tree->height++;
-	hyb_tree_inner_assert_valid(root);
+	inner_assert_valid(root);
 	Assert(tree->height <= HYB_TREE_MAX_HEIGHT);
 }
 
@@ -275,9 +258,9 @@ split_nodes(const HybTreeUse *use, const HybTreePath *path,
 }
 
 /*
- * Breathing: where memory is short a full leaf becomes compact rather than
- * being split, where there is plenty a compact one becomes plain if entries of
- * the size at hand are not too large for that.  The path stays right.
+ * Breathing.  Where memory is short a full leaf becomes compact instead of
+ * being split.  Where memory is plentiful a compact leaf becomes plain, if
+ * entries of this size are not too large for that.  The path stays right.
  */
 static void
 breathe(const HybTreeUse *use, const HybTreePath *path, HybTreeLeaf *leaf,
@@ -308,8 +291,8 @@ find_entry_path(const HybTreeUse *use, const HybEntry *entry, HybTreePath *path)
 	HybTreeTarget target;
 	HybTreeLeaf *leaf;
 
-	hyb_tree_target(&target, use, &pos, true);
-	leaf = hyb_tree_descend(&target, path);
+	set_target(&target, use, &pos, true);
+	leaf = descend(&target, path);
 	Assert(use->tree->height < HYB_TREE_MAX_HEIGHT);
 	if (hyb_tree_elastic(use->desc) && !use->log->stale)
 		breathe(use, path, leaf, hyb_entry_size(entry->len));
@@ -396,73 +379,104 @@ hyb_tree_insert(const HybTreeUse *use, const HybEntry *entry)
 	return HYB_TREE_DONE;
 }
 
-/* ---- filter ---- */
-
-/* Chunks of the filter's next part, or of a first one built anew. */
-static uint32
-bloom_part(const HybTree *tree)
-{
-	const HybBloom *bloom = &tree->bloom;
-
-	if (tree->nentries < HYB_BLOOM_MIN_ENTRIES ||
-		tree->nentries <= bloom->nchunks * HYB_BLOOM_KEYS ||
-		bloom->nparts == HYB_BLOOM_MAX_PARTS)
-		return 0;
-	if (bloom->nparts == 0 ||
-		(bloom->nchunks < HYB_BLOOM_SMALL && tree->nlog == 0))
-		return tree->nlog == 0 ? hyb_bloom_size(tree->nentries) : 0;
-	return hyb_bloom_next_size(bloom);
-}
-
-uint32
-hyb_tree_bloom_wanted(const HybTree *tree)
-{
-	return hyb_bloom_cost(bloom_part(tree));
-}
+/* ---- taking copies of entries out of memory (docs/memory.md) ---- */
 
 /*
- * Copies lie one after the other in their chunks, so this reads memory in
- * order.
+ * The log has every entry, so a copy is given up by referring to its place
+ * there.  Copies go by chunks, the oldest first: a chunk is free when the
+ * references to all its copies have been replaced.
  */
-static void
-bloom_rebuild(HybTree *tree, HybArena *arena)
-{
-	for (uint32 chunk = tree->oldest; chunk != 0;
-		 chunk = hyb_chunk(arena, chunk)->next)
-	{
-		const HybChunk *header = hyb_chunk(arena, chunk);
 
-		for (uint32 off = HYB_CHUNK_HEADER; off < header->used;)
+/* Replace the reference to a copy, if there is one in the tree. */
+static bool
+give_up_copy(const HybTreeUse *use, HybRef ref, HybLogRef log_ref)
+{
+	const HybTreeEntry *copy = hyb_tree_entry_at(use->arena, ref);
+	HybPos		pos = hyb_pos_at(use->desc, copy->bytes, copy->keylen, copy->tid);
+	HybTreeTarget target;
+	HybTreePath path;
+	HybTreeLeaf *leaf;
+	HybTreeLeaf *first;
+	int			i;
+
+	set_target(&target, use, &pos, false);
+	leaf = first = descend(&target, &path);
+	i = path.index[0];
+
+	/* other entries of this key and TID, dead ones, may be before it */
+	for (;; i++)
+	{
+		if (use->log->stale)
+			return false;
+		if (i >= leaf->count)
 		{
-			const HybTreeEntry *entry = (const HybTreeEntry *) ((const char *) header + off);
-
-			if ((entry->len_flags & HYB_ENTRY_DEAD) == 0)
-				hyb_bloom_add(&tree->bloom, arena,
-							  hyb_key_hash(entry->bytes, entry->keylen));
-			off += hyb_entry_size(hyb_entry_len(entry));
-			Assert(off <= header->used);
+			if (leaf->next == 0)
+				return true;
+			leaf = hyb_tree_leaf_at(use->arena, leaf->next);
+			i = -1;
+			continue;
 		}
+		if (!hyb_tree_leaf_in_log(leaf, i) && hyb_tree_leaf_copy(leaf, i) == ref)
+			break;
+		if (hyb_tree_leaf_compare(use, leaf, i, &pos) != 0)
+			return !use->log->stale;
 	}
-}
 
-void
-hyb_tree_bloom_grow(HybTree *tree, HybArena *arena)
-{
-	uint32		part = bloom_part(tree);
-	bool		anew = tree->nlog == 0 && tree->bloom.nchunks < HYB_BLOOM_SMALL;
-
-	if (part == 0 || arena->npocket < hyb_bloom_cost(part))
-		return;
-	if (anew)
+	if (!leaf->compact)
 	{
-		tree->nchunks -= hyb_bloom_chunks(&tree->bloom);
-		hyb_bloom_free(&tree->bloom, arena);
+		HybRef		low = 0;
+		HybRef		high = 0;
+
+		if (leaf == first)
+			hyb_tree_fences(use, &path, 0, &low, &high);
+		hyb_tree_leaf_make_compact(use, leaf, low, high);
 	}
-	hyb_bloom_extend(&tree->bloom, arena, part);
-	tree->nchunks += hyb_bloom_cost(part);
-	if (anew)
-		bloom_rebuild(tree, arena);
+	hyb_compact_leaf(leaf)->ref[i] = log_ref;
+	hyb_set_bit(hyb_compact_leaf(leaf)->in_log, i, true);
+	hyb_set_bit(hyb_compact_leaf(leaf)->killed, i,
+				(copy->len_flags & HYB_ENTRY_KILLED) != 0);
+	use->tree->nlog++;
+	return true;
 }
+
+bool
+hyb_tree_compact(const HybTreeUse *use)
+{
+	HybTree    *tree = use->tree;
+	uint32		chunk = tree->oldest;
+	const HybChunk *header;
+
+	if (!hyb_tree_elastic(use->desc) || chunk == 0 ||
+		(use->desc->exact && tree->bloom.nparts == 0))
+		return false;
+	header = hyb_chunk(use->arena, chunk);
+	for (uint32 off = HYB_CHUNK_HEADER; off < header->used;)
+	{
+		HybRef		ref = hyb_make_ref(chunk, off);
+		const HybTreeEntry *copy = hyb_tree_entry_at(use->arena, ref);
+		uint32		page;
+
+		if (!hyb_tree_has_memory(tree, use->arena, 0, HYB_PAGE_NODES))
+			return false;
+		page = (copy->offset & HYB_OFFSET_LISTED) != 0 ? copy->block :
+			hyb_tree_page_number(tree, use->arena, copy->block);
+		if (page >= HYB_LOG_MAX_PAGES ||
+			!give_up_copy(use, ref,
+						  hyb_log_ref(page, copy->offset & ~HYB_OFFSET_LISTED)))
+			return false;
+		off += hyb_entry_size(hyb_entry_len(copy));
+	}
+	Assert(header->kind == HYB_CHUNK_ENTRIES && tree->nchunks > 0);
+	tree->oldest = header->next;
+	if (tree->oldest == 0)
+		tree->newest = 0;
+	tree->nchunks--;
+	hyb_arena_put(use->arena, chunk);
+	hyb_tree_assert_valid(tree);
+	return true;
+}
+
+/* ---- the end of a tree ---- */
 
 void
 hyb_tree_free(HybTree *tree, HybArena *arena)
@@ -556,8 +570,8 @@ hyb_tree_iter_start(HybTreeIter *iter, const HybPos *lo, const HybPos *hi)
 	if (iter->use.tree->root == 0)
 		return;
 	/* forward: first entry above lo; backward: the one before the first at hi */
-	hyb_tree_target(&target, &iter->use, backward ? hi : lo, !backward);
-	iter->leaf = hyb_tree_descend(&target, &path);
+	set_target(&target, &iter->use, backward ? hi : lo, !backward);
+	iter->leaf = descend(&target, &path);
 	iter->index = backward ? path.index[0] - 1 : path.index[0];
 	iter_enter_leaf(iter);
 }
@@ -676,8 +690,8 @@ hyb_tree_flag(const HybTreeUse *use, const HybEntry *entry, uint16 flag)
 	Assert(flag == HYB_ENTRY_DEAD || flag == HYB_ENTRY_KILLED);
 	if (use->tree->root == 0)
 		return 0;
-	hyb_tree_target(&target, use, &pos, false);
-	leaf = hyb_tree_descend(&target, &path);
+	set_target(&target, use, &pos, false);
+	leaf = descend(&target, &path);
 	i = path.index[0];
 	while (!use->log->stale)
 	{

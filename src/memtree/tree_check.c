@@ -4,8 +4,8 @@
  */
 #include "base/compat.h"
 
-#include "memtree/tree.h"
-#include "memtree/tree_internal.h"
+#include "memtree/memtree.h"
+#include "memtree/tree_node.h"
 
 /* Keys seen are copied: what an entry's bytes point to may go. */
 typedef struct Verify

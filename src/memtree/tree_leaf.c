@@ -5,12 +5,12 @@
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "memtree/tree_internal.h"
+#include "memtree/tree_node.h"
 #include "port/pg_bitutils.h"
 
 /*
- * Short heads are computed anew, which reads keys from the log, when the fences
- * have so many more bits in common.
+ * Short heads are computed anew, which reads keys from the log, when the
+ * fences have this number of bits more in common.
  */
 #define REHEAD_BITS		4
 
@@ -24,8 +24,9 @@
 #define PLAIN_BYTES		(HYB_CHUNK_SPACE / 4)
 
 #ifdef USE_ASSERT_CHECKING
-void
-hyb_tree_leaf_assert_valid(const HybTreeLeaf *leaf)
+/* A leaf that has been changed: its counts, links, and the order of its heads. */
+static void
+leaf_assert_valid(const HybTreeLeaf *leaf)
 {
 	Assert(leaf->count <= hyb_tree_leaf_fanout(leaf));
 	Assert(leaf->skip <= HYB_MAX_ENTRY_SIZE);
@@ -40,6 +41,8 @@ hyb_tree_leaf_assert_valid(const HybTreeLeaf *leaf)
 						  hyb_plain_leaf(leaf)->head[i - 1] <= hyb_plain_leaf(leaf)->head[i]));
 	}
 }
+#else
+#define leaf_assert_valid(leaf) ((void) (leaf))
 #endif
 
 /* ---- reading ---- */
@@ -196,7 +199,7 @@ hyb_tree_leaf_put(HybTreeLeaf *leaf, int i, uint64 head, HybTreeItem item)
 		plain->entry[i] = item.ref;
 	}
 	leaf->count++;
-	hyb_tree_leaf_assert_valid(leaf);
+	leaf_assert_valid(leaf);
 }
 
 /* Leading bits that the heads of all keys between two fences have in common. */
@@ -249,7 +252,7 @@ hyb_tree_leaf_make_compact(const HybTreeUse *use, HybTreeLeaf *leaf, HybRef low,
 		compact->head[i] = hyb_short_head(old.head[i], shift);
 		compact->ref[i] = old.entry[i];
 	}
-	hyb_tree_leaf_assert_valid(leaf);
+	leaf_assert_valid(leaf);
 }
 
 /* A copy of an entry that the log has; there is memory for it. */
@@ -316,7 +319,7 @@ hyb_tree_leaf_make_plain(const HybTreeUse *use, HybTreeLeaf *leaf, uint32 size)
 	plain.leaf = *leaf;
 	plain.leaf.compact = false;
 	*hyb_plain_leaf(leaf) = plain;
-	hyb_tree_leaf_assert_valid(leaf);
+	leaf_assert_valid(leaf);
 }
 
 /* ---- splitting ---- */
@@ -533,8 +536,8 @@ hyb_tree_leaf_split(const HybTreeUse *use, const HybTreePath *path,
 	hyb_tree_leaf_put(target, split->to_left ? i : i - split->keep,
 					  split->new_head, item);
 	Assert(leaf->count > 0 && right->count > 0);
-	hyb_tree_leaf_assert_valid(leaf);
-	hyb_tree_leaf_assert_valid(right);
+	leaf_assert_valid(leaf);
+	leaf_assert_valid(right);
 
 	if (hyb_tree_elastic(use->desc))
 		*sep = hyb_tree_new_separator(use->tree, arena, split->sep,

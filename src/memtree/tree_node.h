@@ -24,9 +24,7 @@
 #ifndef HYB_TREE_NODE_H
 #define HYB_TREE_NODE_H
 
-#include "key/position.h"
-#include "memtree/arena.h"
-#include "storage/itemptr.h"
+#include "memtree/memtree.h"
 
 #define HYB_NODE_SIZE		512
 #define HYB_LEAF_FANOUT		41
@@ -35,8 +33,6 @@
 #define HYB_TREE_MAX_HEIGHT	16
 
 #define HYB_ENTRY_LEN_MASK	0x0FFF
-#define HYB_ENTRY_DEAD		0x8000
-#define HYB_ENTRY_KILLED	0x4000	/* a hint; set under a shared lock too */
 
 /*
  * An entry's copy, or a separator, which has no place in the log and maybe not
@@ -113,17 +109,6 @@ typedef struct HybTreeInner
 	HybRef		sep[HYB_INNER_FANOUT];
 	HybRef		child[HYB_INNER_FANOUT];
 } HybTreeInner;
-
-/*
- * The list of the log's pages: a radix tree, whose leaves have these, its inner
- * nodes references to nodes.
- */
-typedef struct HybTreeLogPage
-{
-	BlockNumber block;
-	int32		buffer;			/* where it was the last time; a hint, which
-								 * is set under a shared lock too; 0: unknown */
-} HybTreeLogPage;
 
 #define HYB_PAGES_FANOUT	(HYB_NODE_SIZE / sizeof(HybTreeLogPage))
 #define HYB_PAGES_HEIGHT	4
@@ -239,5 +224,214 @@ hyb_short_head(uint64 head, int shift)
 {
 	return (uint16) ((head << shift) >> 48);
 }
+
+/* ---- memory (tree_node.c) ---- */
+
+/* HybChunk.kind */
+#define HYB_CHUNK_NODES		1
+#define HYB_CHUNK_ENTRIES	2
+
+/*
+ * Are there chunks for an entry of this size (0: none) and for `nodes` nodes?
+ * A chunk has room for more nodes than one insertion makes.
+ */
+extern bool hyb_tree_has_memory(const HybTree *tree, const HybArena *arena,
+								uint32 entry_size, int nodes);
+
+/* A node, all zeroes.  These three take what was asked for before. */
+extern HybRef hyb_tree_new_node(HybTree *tree, HybArena *arena);
+
+/* A copy of an entry. */
+extern HybRef hyb_tree_new_entry(HybTree *tree, HybArena *arena,
+								 const HybEntry *entry);
+
+/* A separator: the first len bytes of a key, and a TID. */
+extern HybRef hyb_tree_new_separator(HybTree *tree, HybArena *arena,
+									 const uint8 *bytes, uint32 len,
+									 const ItemPointerData *tid);
+
+/* Nodes that a separator of this length takes at most. */
+#define hyb_separator_nodes(len) \
+	((int) ((hyb_entry_size(len) + HYB_NODE_SIZE - 1) / HYB_NODE_SIZE))
+
+/* A page of the tree's list. */
+extern HybTreeLogPage *hyb_tree_page(const HybTree *tree, const HybArena *arena,
+									 uint32 page);
+
+/* Nodes that a page more in the list takes at most. */
+#define HYB_PAGE_NODES	(HYB_PAGES_HEIGHT + 1)
+
+/*
+ * The number of a block that is among the last ones of the list; it is added if
+ * it is not.  HYB_LOG_MAX_PAGES if the list is full.
+ */
+extern uint32 hyb_tree_page_number(HybTree *tree, HybArena *arena,
+								   BlockNumber block);
+
+/* Open a place in an array of a node. */
+#define HYB_OPEN_PLACE(array, i, n) \
+	memmove(&(array)[(i) + 1], &(array)[i], ((n) - (i)) * sizeof((array)[0]))
+
+/* ---- searching ---- */
+
+/* A position to search for, with its heads in the node at hand. */
+typedef struct HybTreeTarget
+{
+	const HybTreeUse *use;
+	const HybPos *pos;
+	bool		above;			/* look for entries above pos, not at it */
+	uint32		skip;
+	uint64		low;
+	uint64		high;
+} HybTreeTarget;
+
+/* Go on to a node that skips `skip` bytes. */
+static inline void
+hyb_tree_target_enter(HybTreeTarget *target, uint32 skip)
+{
+	Assert(skip == 0 || target->pos->len >= skip);
+	if (skip == target->skip)
+		return;
+	target->skip = skip;
+	hyb_tree_key_head(target->use->desc, target->pos->key, target->pos->len,
+					  skip, &target->low, &target->high);
+}
+
+/* Nodes, and indexes in them, from the root (level height - 1) down to a leaf. */
+typedef struct HybTreePath
+{
+	HybRef		node[HYB_TREE_MAX_HEIGHT];
+	int			index[HYB_TREE_MAX_HEIGHT];
+} HybTreePath;
+
+/*
+ * The fences of the path's node of a level: separators of nodes above it, or 0
+ * at the edges of the tree.
+ */
+extern void hyb_tree_fences(const HybTreeUse *use, const HybTreePath *path,
+							int level, HybRef *low, HybRef *high);
+
+/* Does skipping bytes help, and is it possible? */
+static inline bool
+hyb_tree_skips_bytes(const HybKeyDesc *desc)
+{
+	return desc->all_mem &&
+		(desc->nkeys > 1 || desc->cols[0].store != HYB_STORE_INT);
+}
+
+/* ---- leaves (tree_leaf.c) ---- */
+
+static inline bool
+hyb_tree_leaf_in_log(const HybTreeLeaf *leaf, int i)
+{
+	return leaf->compact && hyb_bit(hyb_compact_leaf(leaf)->in_log, i);
+}
+
+/* The copy of an entry that is in memory. */
+static inline HybRef
+hyb_tree_leaf_copy(const HybTreeLeaf *leaf, int i)
+{
+	Assert(i >= 0 && i < leaf->count && !hyb_tree_leaf_in_log(leaf, i));
+	return leaf->compact ? hyb_compact_leaf(leaf)->ref[i] :
+		hyb_plain_leaf(leaf)->entry[i];
+}
+
+static inline int
+hyb_tree_leaf_fanout(const HybTreeLeaf *leaf)
+{
+	return leaf->compact ? HYB_COMPACT_FANOUT : HYB_LEAF_FANOUT;
+}
+
+/*
+ * Entry i of a leaf; its bytes stay until the log is asked again.  Of its flags
+ * it has HYB_ENTRY_*.  False if the log is stale.
+ */
+extern bool hyb_tree_leaf_entry(const HybTreeUse *use, const HybTreeLeaf *leaf,
+								int i, HybEntry *entry);
+
+/* First entry of the leaf that is beyond the target; its count if none is. */
+extern int	hyb_tree_leaf_search(const HybTreeTarget *target, const HybTreeLeaf *leaf);
+
+/* Order of entry i and a position, as hyb_pos_compare_key gives it. */
+extern int	hyb_tree_leaf_compare(const HybTreeUse *use, const HybTreeLeaf *leaf,
+								  int i, const HybPos *pos);
+
+/* Where an entry is that goes into a leaf. */
+typedef struct HybTreeItem
+{
+	uint32		ref;			/* HybRef of a copy, or HybLogRef */
+	bool		in_log;			/* goes to compact leaves only */
+} HybTreeItem;
+
+/* Put an entry at index i of a leaf that is not full. */
+extern void hyb_tree_leaf_put(HybTreeLeaf *leaf, int i, uint64 head,
+							  HybTreeItem item);
+
+/* Make a plain leaf between these fences (0: none) compact. */
+extern void hyb_tree_leaf_make_compact(const HybTreeUse *use, HybTreeLeaf *leaf,
+									   HybRef low, HybRef high);
+
+/*
+ * Make a compact leaf plain, with copies of its entries, which must be few
+ * enough and take about `size` bytes each.  Unless they are too large, there is
+ * no memory, or the log is stale.
+ */
+extern void hyb_tree_leaf_make_plain(const HybTreeUse *use, HybTreeLeaf *leaf,
+									 uint32 size);
+
+/*
+ * Halve a full leaf, the path's, to put an entry at the path's index.  First
+ * what that takes is made out, then it is done.
+ */
+typedef struct HybTreeSplit
+{
+	int			keep;			/* entries that stay on the left */
+	bool		to_left;		/* the new one goes there */
+	uint16		sep_len;		/* of the separator */
+	ItemPointerData sep_tid;
+	uint8		sep[HYB_MAX_ENTRY_SIZE];
+	uint32		skip[2];		/* of the two */
+	uint8		shift[2];
+	bool		rehead[2];		/* heads of a compact one are computed anew */
+	uint16		head[HYB_COMPACT_FANOUT];	/* to these */
+	uint64		new_head;		/* of the entry to come, where it goes */
+} HybTreeSplit;
+
+/* False if the log is stale. */
+extern bool hyb_tree_leaf_split_plan(const HybTreeUse *use, const HybTreePath *path,
+									 const HybEntry *entry, HybTreeSplit *split);
+
+/*
+ * Returns the leaf that has become the right neighbour; *sep separates them.
+ */
+extern HybRef hyb_tree_leaf_split(const HybTreeUse *use,
+								  const HybTreePath *path,
+								  const HybTreeSplit *split,
+								  HybTreeItem item, HybRef *sep);
+
+/* ---- the filter (bloom.c) ---- */
+
+StaticAssertDecl(HYB_BLOOM_MAX_CHUNKS * sizeof(uint32) <= HYB_CHUNK_SPACE,
+				 "the directory of a Bloom filter must fit a chunk");
+
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_bloom_assert_valid(const HybBloom *bloom);
+#else
+#define hyb_bloom_assert_valid(bloom) ((void) (bloom))
+#endif
+
+/* Chunks, directory included, of a part of n chunks. */
+#define hyb_bloom_cost(n) ((n) > 1 ? (n) + 1 : (n))
+
+/* Chunks, directories included, of a filter. */
+extern uint32 hyb_bloom_chunks(const HybBloom *bloom);
+
+/* Add an empty part; hyb_bloom_cost(nchunks) chunks are reserved. */
+extern void hyb_bloom_extend(HybBloom *bloom, HybArena *arena, uint32 nchunks);
+extern void hyb_bloom_free(HybBloom *bloom, HybArena *arena);
+
+/* To the last part. */
+extern void hyb_bloom_add(const HybBloom *bloom, const HybArena *arena,
+						  uint64 hash);
 
 #endif							/* HYB_TREE_NODE_H */

@@ -5,8 +5,8 @@
 #include "base/compat.h"
 
 #include "log/delta.h"
-#include "log/dynamic.h"
-#include "memtree/tree.h"
+#include "log/log.h"
+#include "memtree/memtree.h"
 #include "merge/facts.h"
 #include "merge/learn.h"
 #include "merge/merge.h"
@@ -96,8 +96,8 @@ hyb_merge_need(HybIndex *ix, HybMergeFacts *facts)
 	UnlockReleaseBuffer(metabuf);
 
 	facts->active_entries += hyb_merge_tail_entries(ix, &active);
-	facts->memory_budget = hyb_dynamic_budget();
-	facts->memory_used = hyb_dynamic_used();
+	facts->memory_budget = hyb_arena_budget();
+	facts->memory_used = hyb_arena_used();
 	facts->elastic = hyb_tree_elastic(ix->desc);
 	facts->does_not_fit = hyb_dynamic_does_not_fit(ix, active.number);
 	/* that looks at all slots */

@@ -12,7 +12,7 @@
 #include "merge/job.h"
 #include "merge/learn.h"
 #include "miscadmin.h"
-#include "shared/progress.h"
+#include "shared/workers.h"
 #include "store/meta.h"
 #include "utils/rel.h"
 

@@ -17,7 +17,7 @@
 #define HYB_MERGE_H
 
 #include "datatype/timestamp.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 
 /* Settings, hybridindex.* */
 extern int	hyb_merge_floor;	/* merge_floor: entries below which the ratio

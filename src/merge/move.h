@@ -5,7 +5,7 @@
 #ifndef HYB_MOVE_H
 #define HYB_MOVE_H
 
-#include "log/dynamic.h"
+#include "log/log.h"
 
 /* How far a move has come; zero it first. */
 typedef struct HybMove

@@ -13,7 +13,7 @@
 #ifndef HYB_SHRINK_H
 #define HYB_SHRINK_H
 
-#include "log/dynamic.h"
+#include "log/log.h"
 #include "store/meta.h"
 
 /*

@@ -12,7 +12,7 @@
 
 #include "filter/filter.h"
 #include "leaf/leaf.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 #include "merge/dead.h"
 #include "merge/policy.h"
 #include "tree/update.h"

@@ -12,7 +12,7 @@
 #include "merge/merge.h"
 #include "merge/quiet.h"
 #include "miscadmin.h"
-#include "shared/slot.h"
+#include "shared/index_cache.h"
 #include "shared/workers.h"
 #include "storage/latch.h"
 #include "utils/guc.h"

@@ -40,7 +40,7 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "shared/slot.h"
+#include "shared/index_cache.h"
 #include "shared/workers.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"

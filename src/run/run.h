@@ -14,7 +14,7 @@
 #ifndef HYB_RUN_H
 #define HYB_RUN_H
 
-#include "log/dynamic.h"
+#include "log/log.h"
 
 #define HYB_RUN_FROZEN		HYB_MAX_LEVELS
 #define HYB_RUN_ACTIVE		(HYB_MAX_LEVELS + 1)

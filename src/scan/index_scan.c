@@ -44,7 +44,7 @@
 #include "pgstat.h"
 #include "scan/index_scan.h"
 #include "scan/scan.h"
-#include "shared/slot.h"
+#include "shared/index_cache.h"
 #include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -575,12 +575,12 @@ typedef struct DeadHabit
 	uint8		interval;		/* of them between two that look */
 } DeadHabit;
 
-static HybSlotPiece habit_piece = {.size = sizeof(DeadHabit)};
+static HybCachePiece habit_piece = {.size = sizeof(DeadHabit)};
 
 void
 hyb_scan_init(void)
 {
-	hyb_slot_add_piece(&habit_piece);
+	hyb_cache_add_piece(&habit_piece);
 	hyb_scan_ahead_init();
 	hyb_scan_lock_init();
 }
@@ -594,7 +594,7 @@ looks_for_dead(const HybScan *so, DeadLook *look)
 	/* hints are for scans that heed them, and there are none in recovery */
 	if (!so->scan->ignore_killed_tuples)
 		return false;
-	habit = hyb_slot_piece(so->ix, &habit_piece);
+	habit = hyb_cache_piece(so->ix, &habit_piece);
 	if (habit->turn < habit->interval)
 	{
 		habit->turn++;
@@ -658,7 +658,7 @@ find_dead(HybScan *so, DeadLook *look)
 static void
 note_look(const HybScan *so, const DeadLook *look)
 {
-	DeadHabit  *habit = hyb_slot_piece(so->ix, &habit_piece);
+	DeadHabit  *habit = hyb_cache_piece(so->ix, &habit_piece);
 
 	Assert(look->dead <= look->looked);
 	if (look->looked == 0)

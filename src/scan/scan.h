@@ -24,7 +24,7 @@
 #include "filter/filter_use.h"
 #include "hot/hot.h"
 #include "leaf/leaf.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 #include "tree/descend.h"
 
 /* ---- what is asked ---- */

@@ -31,7 +31,7 @@
 #include "access/visibilitymap.h"
 #include "scan/index_scan.h"
 #include "scan/scan.h"
-#include "shared/slot.h"
+#include "shared/index_cache.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -58,7 +58,7 @@ typedef struct AheadHabit
 	uint16		second_last;	/* and the one before it */
 } AheadHabit;
 
-static HybSlotPiece habit_piece = {.size = sizeof(AheadHabit)};
+static HybCachePiece habit_piece = {.size = sizeof(AheadHabit)};
 
 StaticAssertDecl(HYB_HEAP_PREFETCHES < HYB_STAGE_COUNTERS,
 				 "pages asked for are counted with the dynamic stage's counters");
@@ -66,7 +66,7 @@ StaticAssertDecl(HYB_HEAP_PREFETCHES < HYB_STAGE_COUNTERS,
 void
 hyb_scan_ahead_init(void)
 {
-	hyb_slot_add_piece(&habit_piece);
+	hyb_cache_add_piece(&habit_piece);
 }
 
 static inline bool
@@ -97,7 +97,7 @@ hyb_ahead_begin(HybScan *so, bool forward)
 		ahead->wait = INT_MAX;
 		return;
 	}
-	habit = hyb_slot_piece(so->ix, &habit_piece);
+	habit = hyb_cache_piece(so->ix, &habit_piece);
 	if (is_calm(habit))
 		ahead->wait = Max(habit->wait, 1);
 	else if (ahead->start > 0)
@@ -120,7 +120,7 @@ hyb_ahead_end(HybScan *so)
 	ahead->start = 0;
 	if (ahead->max > 0)
 	{
-		AheadHabit *habit = hyb_slot_piece(so->ix, &habit_piece);
+		AheadHabit *habit = hyb_cache_piece(so->ix, &habit_piece);
 
 		if (ahead->returned > 1)
 		{
@@ -235,7 +235,7 @@ look(HybScan *so, AheadHabit *habit, int distance, int reach)
 			ahead->waiting++;
 			Assert(ahead->waiting <= HYB_AHEAD_MAX && ahead->max <= HYB_AHEAD_MAX);
 			ahead->asked++;
-			hyb_slot_count(so->ix, HYB_HEAP_PREFETCHES);
+			hyb_cache_count(so->ix, HYB_HEAP_PREFETCHES);
 			habit->calm = 0;
 			habit->interval = CALM_WAIT_MIN;
 			n = LOOK_MAX;
@@ -279,7 +279,7 @@ hyb_ahead_look(HybScan *so, bool forward)
 		ahead->next = current + (forward ? 1 : -1);
 	}
 
-	habit = hyb_slot_piece(so->ix, &habit_piece);
+	habit = hyb_cache_piece(so->ix, &habit_piece);
 	expected = ahead->returned <= ahead->start;
 	if (!is_calm(habit))
 		distance = expected ? ahead->max : Min(ahead->returned, ahead->max);

@@ -28,7 +28,7 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "scan/scan.h"
-#include "shared/slot.h"
+#include "shared/index_cache.h"
 #include "storage/predicate.h"
 #include "tree/predicate_target.h"
 #include "utils/rel.h"
@@ -47,21 +47,21 @@ typedef struct KeyLocks
 	int			n;
 } KeyLocks;
 
-static HybSlotPiece key_locks_piece = {
+static HybCachePiece key_locks_piece = {
 	.size = sizeof(KeyLocks)
 };
 
 void
 hyb_scan_lock_init(void)
 {
-	hyb_slot_add_piece(&key_locks_piece);
+	hyb_cache_add_piece(&key_locks_piece);
 }
 
 /* Those of this transaction. */
 static KeyLocks *
 key_locks(const HybScan *so)
 {
-	KeyLocks   *locks = hyb_slot_piece(so->ix, &key_locks_piece);
+	KeyLocks   *locks = hyb_cache_piece(so->ix, &key_locks_piece);
 	TimestampTz transaction = GetCurrentTransactionStartTimestamp();
 
 	if (locks->transaction != transaction)

@@ -2,19 +2,24 @@
  * directory.c
  *		The shared directory of slots.
  *
- * There are as many slots as indexes are used, up to what a share of
- * hybridindex.dynamic_memory holds; beyond that those used least lately go,
- * first of all those of indexes that have nothing in their logs: such a slot
- * is made again for the price of reading a metapage.  With one whose index has
- * something in its log a tree is lost, so its eviction is reported, and the
- * index is merged.
+ * Each index in use has a slot, as long as slots fit a share of
+ * hybridindex.dynamic_memory.  Beyond that a new slot takes the place of one
+ * that was not used lately.  Slots of indexes with an empty log go first:
+ * making one again costs reading a metapage.  Evicting another slot loses a
+ * tree.  So the eviction is reported, and a worker merges the index.
  */
 #include "base/compat.h"
 
+#include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "shared/directory.h"
-#include "shared/segment.h"
+#include "shared/shared.h"
 #include "shared/shared_arena.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+#include "store/handle.h"
+#include "store/settings.h"
+#include "utils/rel.h"
 #include "utils/timestamp.h"
 
 /* Blocks after the first take this part of the memory for trees, at most. */
@@ -179,7 +184,7 @@ attach_blocks(void)
 void
 hyb_directory_lock(LWLockMode mode, bool trees)
 {
-	/* mapping may raise an error, and this lock is no lock to be held twice */
+	/* mapping may raise an error, and an LWLock cannot be held twice */
 	Assert(CritSectionCount == 0);
 	Assert(!LWLockHeldByMe(&hyb_directory->lock.lock));
 	for (;;)
@@ -267,7 +272,7 @@ hyb_directory_grow(void)
 	if (pg_atomic_read_u32(&hyb_directory->nblocks) != n)
 	{
 		hyb_directory_unlock();
-		dsm_detach(seg);		/* somebody else was faster */
+		dsm_detach(seg);		/* another backend was faster */
 		return;
 	}
 	dsm_pin_segment(seg);
@@ -277,7 +282,7 @@ hyb_directory_grow(void)
 	slots[block_slots(n) - 1].next = hyb_directory->free_slots;
 	hyb_directory->free_slots = slots_below(n);
 	hyb_directory->blocks[n] = dsm_segment_handle(seg);
-	/* the table entry is complete before others look at it */
+	/* the table entry is complete before it can be seen */
 	pg_write_barrier();
 	pg_atomic_write_u32(&hyb_directory->nblocks, n + 1);
 	hyb_directory_unlock();
@@ -286,7 +291,7 @@ hyb_directory_grow(void)
 /* ---- slots change hands: hyb_directory->lock is held exclusively ---- */
 
 /*
- * Make a slot nobody's.  It is locked exclusively, the arena is attached.
+ * Free a slot, which is locked exclusively.  The arena is attached.
  */
 static void
 release_slot(HybSharedSlot *slot)
@@ -318,9 +323,9 @@ release_slot(HybSharedSlot *slot)
 }
 
 /*
- * The same if nobody has it locked (slot locks come before the directory's),
- * and if its trees are not in a segment that was made since the directory was
- * locked.
+ * The same, unless the slot is locked: slot locks come before the directory's.
+ * False also if its trees may lie in a segment that was made since the
+ * directory was locked.
  */
 static bool
 try_release(HybSharedSlot *slot)
@@ -400,7 +405,7 @@ take_free_slot(void)
 	{
 		slot = slot_at(*link);
 
-		/* it may be locked yet by somebody who takes it for what it was */
+		/* a backend that knows its old index may still have it locked */
 		if (LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
 		{
 			*link = slot->next;
@@ -443,31 +448,26 @@ hyb_directory_add(const HybSlotKey *key, Oid relid, HybEvicted *evicted)
 }
 
 void
-hyb_directory_end_lives(Oid db, uint64 except)
+hyb_dynamic_forget(Relation rel)
 {
-	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
-	for (uint32 i = 0; i < slots_attached(); i++)
-	{
-		HybSharedSlot *slot = slot_at(i);
-
-		if (slot->used && slot->key.db == db && slot->key.life != except)
-			(void) try_release(slot);
-	}
-}
-
-void
-hyb_slots_forget(const HybSlotKey *key)
-{
+	HybSlotKey	key = {0};
 	int32		next;
 
+	if (!hyb_shared_init() ||
+		rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		return;
+	key.space = HYB_RELATION_SPACE(rel);
+	key.db = HYB_RELATION_DB(rel);
+	key.file = HYB_RELATION_FILENUMBER(rel);
+
 	hyb_directory_lock(LW_EXCLUSIVE, true);
-	for (int32 i = *bucket_of(key); i >= 0; i = next)
+	for (int32 i = *bucket_of(&key); i >= 0; i = next)
 	{
 		HybSharedSlot *slot = slot_at(i);
 
 		next = slot->next;
-		if (slot->key.space == key->space && slot->key.db == key->db &&
-			slot->key.file == key->file)
+		if (slot->key.space == key.space && slot->key.db == key.db &&
+			slot->key.file == key.file)
 			(void) try_release(slot);
 	}
 	hyb_directory_unlock();
@@ -569,26 +569,30 @@ hyb_slots_evictable(void)
 	return bytes;
 }
 
-uint64
-hyb_slots_total(uint32 *nslots, uint64 *slot_bytes)
+void
+hyb_memory_stats(HybMemoryStats *stats)
 {
-	uint64		bytes = 0;
 	uint32		n;
 
-	*nslots = 0;
-	*slot_bytes = 0;
+	memset(stats, 0, sizeof(*stats));
+	stats->budget = hyb_arena_budget();
+	if (!hyb_shared_init())
+		return;
+	stats->reserved = hyb_arena_reserved(&stats->segments);
+	stats->used = hyb_arena_used();
+	stats->private_trees = hyb_arena_all_private();
+	stats->control = hyb_shared_size();
 	attach_blocks();
 	n = slots_attached();
 	for (uint32 i = 0; i < n; i++)
 	{
 		if (!slot_at(i)->used)
 			continue;
-		bytes += slot_at(i)->tree_bytes;
-		(*nslots)++;
+		stats->trees += slot_at(i)->tree_bytes;
+		stats->slots++;
 	}
 	for (uint32 block = 1; block < nattached; block++)
-		*slot_bytes += block_size(block);
-	return bytes;
+		stats->slot_bytes += block_size(block);
 }
 
 uint64
@@ -600,4 +604,173 @@ hyb_slots_largest(void)
 	for (uint32 i = 0; i < n; i++)
 		largest = Max(largest, slot_at(i)->tree_bytes);
 	return largest;
+}
+
+/* ---- lives of databases ---- */
+
+/*
+ * What shared memory says of an index is true only of the files that it was
+ * said of.  ALTER DATABASE SET TABLESPACE there and back replaces all files of
+ * a database, under the same names.  So does DROP DATABASE followed by CREATE
+ * DATABASE with the same OID.  Pages cannot tell, since a copied database has
+ * the same incarnations, stamps and generation numbers.  So each database has
+ * a life, which is part of the key of its slots: slots of an earlier life are
+ * never found again.
+ *
+ * A life ends when a process enters the database, no other process is in it,
+ * and its row in pg_database has another xmin than the one seen last.  No
+ * replacement of files goes unnoticed:
+ *
+ *		- Files are replaced only while no process is connected to the
+ *		  database, on a standby too, where replay terminates those that are.
+ *		  So while nprocesses is above zero they are what they were.  (Replay
+ *		  of a move lets processes in at the new place before it terminates
+ *		  those at the old one; the place, that is the database's tablespace,
+ *		  tells them apart.)
+ *
+ * - Replacing them changes the row, or makes another, in a transaction that
+ * ends before a process can connect again.  Transaction numbers do not repeat,
+ * and freezing keeps them.  The row is read by processes that are connected,
+ * so it is at least as new as the files.
+ *
+ * Other changes of the row (renaming the database, say) end a life for
+ * nothing, at the price of reading the logs again.  All processes that are in
+ * the database at a time are in the same life.
+ *
+ * A process leaves in a before_shmem_exit callback.  The command that replaces
+ * files waits until the process is gone from the array of processes, which
+ * comes later.  A process that is killed takes all of shared memory with it.
+ *
+ * There are as many entries as there can be processes.  An entry without a
+ * process is used again if none is free.
+ */
+
+/*
+ * A database whose indexes are in use, or were.  Protected by the directory's
+ * lock.
+ */
+typedef struct Database
+{
+	Oid			db;				/* InvalidOid: free */
+	Oid			space;			/* its tablespace */
+	TransactionId xmin;			/* of its row in pg_database when a process
+								 * entered last */
+	uint32		nprocesses;		/* connected to it that know its slots */
+	uint64		life;			/* never repeats */
+} Database;
+
+typedef struct DatabaseTable
+{
+	uint64		lives;			/* given out so far */
+	Database	entries[FLEXIBLE_ARRAY_MEMBER]; /* MaxBackends */
+} DatabaseTable;
+
+static DatabaseTable *databases = NULL;
+static Database *my_database = NULL;
+static uint64 my_life = 0;
+
+static Size
+entries_size(void)
+{
+	return mul_size(MaxBackends, sizeof(Database));
+}
+
+const HybSharedPart hyb_database_part = {
+	.address = (void **) &databases,.size = sizeof(DatabaseTable),.more = entries_size
+};
+
+/* before_shmem_exit callback: no index is used after this. */
+static void
+leave_database(int code, Datum arg)
+{
+	if (my_database == NULL)
+		return;
+	LWLockAcquire(&hyb_directory->lock.lock, LW_EXCLUSIVE);
+	Assert(my_database->db == MyDatabaseId && my_database->nprocesses > 0);
+	my_database->nprocesses--;
+	my_database = NULL;
+	LWLockRelease(&hyb_directory->lock.lock);
+}
+
+/*
+ * The entry of this process's database, or else one to use for it: a free one,
+ * or one without a process.  The directory is locked exclusively.
+ */
+static Database *
+find_entry(void)
+{
+	Database   *spare = NULL;
+
+	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		Database   *database = &databases->entries[i];
+
+		if (database->db == MyDatabaseId &&
+			database->space == MyDatabaseTableSpace)
+			return database;
+		if (database->nprocesses == 0 &&
+			(spare == NULL || OidIsValid(spare->db)))
+			spare = database;
+	}
+	return spare;
+}
+
+/* Release the slots of a database's other lives, where nothing else holds them. */
+static void
+end_lives(Oid db, uint64 except)
+{
+	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
+	for (uint32 i = 0; i < slots_attached(); i++)
+	{
+		HybSharedSlot *slot = slot_at(i);
+
+		if (slot->used && slot->key.db == db && slot->key.life != except)
+			(void) try_release(slot);
+	}
+}
+
+static void
+enter_database(void)
+{
+	static bool registered = false;
+	Database   *database;
+
+	Assert(OidIsValid(MyDatabaseId));
+	Assert(TransactionIdIsValid(hyb_database_xmin));
+	if (!registered)
+	{
+		before_shmem_exit(leave_database, (Datum) 0);
+		registered = true;
+	}
+	hyb_directory_lock(LW_EXCLUSIVE, true);
+	database = find_entry();
+	if (database == NULL)
+		elog(ERROR, "more processes use hybridindex than there can be");
+	if (database->nprocesses == 0 &&
+		(database->db != MyDatabaseId ||
+		 database->space != MyDatabaseTableSpace ||
+		 database->xmin != hyb_database_xmin))
+	{
+		database->db = MyDatabaseId;
+		database->space = MyDatabaseTableSpace;
+		database->life = ++databases->lives;
+		end_lives(MyDatabaseId, database->life);
+	}
+	Assert(my_database == NULL && database->nprocesses < MaxBackends);
+	Assert(database->db == MyDatabaseId && database->life > 0 && database->life <= databases->lives);
+	database->xmin = hyb_database_xmin;
+	database->nprocesses++;
+	my_database = database;
+	my_life = database->life;
+	hyb_directory_unlock();
+	hyb_arena_trim(&hyb_shared_arena);
+}
+
+uint64
+hyb_database_life(void)
+{
+	if (unlikely(my_life == 0) && hyb_shared_init())
+		enter_database();
+	return my_life;
 }

@@ -15,18 +15,20 @@
 
 #include "common/hashfn.h"
 #include "memtree/stage.h"
+#include "shared/shared.h"
 #include "shared/shared_arena.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"
+#include "store/handle.h"
 
 #define HYB_SLOT_BLOCKS			13
 #define HYB_SLOT_BUCKETS		1024
 #define HYB_CHANGE_COUNTERS		1024
 
 /*
- * Which index, and which bytes: what is cached in recovery follows other
- * rules and is not used after promotion; what was cached before a database
- * was moved, or made anew, is of an earlier life of it.
+ * Which index, and which bytes.  What is cached in recovery follows other
+ * rules, and is not used after promotion.  What was cached before a database
+ * was moved or made anew belongs to an earlier life.
  */
 typedef struct HybSlotKey
 {
@@ -35,7 +37,7 @@ typedef struct HybSlotKey
 	HybFileNumber file;
 	uint32		in_recovery;
 	uint64		incarnation;
-	uint64		life;			/* of the database, see database.c */
+	uint64		life;			/* of the database, see directory.c */
 } HybSlotKey;
 
 /*
@@ -43,8 +45,8 @@ typedef struct HybSlotKey
  * block.
  *
  * Identity (key, serial) changes only with the directory's lock, `lock` and
- * `mutex` all held exclusively, so whoever holds any of them may rely on it.
- * serial never repeats.
+ * `mutex` all held exclusively, so holding any of them is enough to rely on
+ * it. serial never repeats.
  *
  * appended[] is where each lane of the generation appended_gen ends
  * (hyb_lane_end), 0 if nothing was appended that this slot has heard of.  It
@@ -110,7 +112,7 @@ typedef struct HybDirectory
 
 	/*
 	 * By hash of the relation file: + 1 when the metapage's version changes,
-	 * or a lane of the active generation gets its first page (capture.c).
+	 * or a lane of the active generation gets its first page (index_cache.c).
 	 */
 	pg_atomic_uint64 changes[HYB_CHANGE_COUNTERS];
 } HybDirectory;
@@ -169,18 +171,13 @@ typedef struct HybEvicted
 extern HybSharedSlot *hyb_directory_add(const HybSlotKey *key, Oid relid,
 										HybEvicted *evicted);
 
-/*
- * Release the slots of a database's other lives.  Locked exclusively, with
- * trees; hyb_arena_trim afterwards.
- */
-extern void hyb_directory_end_lives(Oid db, uint64 except);
-
 /* ---- all slots; the directory is not locked ---- */
 
 /*
- * Release the slots of every index that had the relation file of this key.
+ * Forget what is shared about an index whose file is about to change (build,
+ * truncate).
  */
-extern void hyb_slots_forget(const HybSlotKey *key);
+extern void hyb_dynamic_forget(Relation rel);
 
 /*
  * Has a slot gone lately whose index had something in its log, or a tree once
@@ -192,13 +189,35 @@ extern void hyb_slots_set_scarce(void);
 /* Bytes of trees that could be evicted, as far as one can tell. */
 extern uint64 hyb_slots_evictable(void);
 
-/*
- * Bytes of all trees in shared memory, as far as one can tell; slots in use,
- * and bytes of segments that hold slots.
- */
-extern uint64 hyb_slots_total(uint32 *nslots, uint64 *slot_bytes);
+/* Memory of the dynamic stages of all hybrid indexes of the server, in bytes. */
+typedef struct HybMemoryStats
+{
+	uint64		budget;			/* what segments may have together */
+	uint64		reserved;		/* what they have */
+	uint64		used;			/* of that, trees and what backends have in
+								 * hand for them */
+	uint64		trees;			/* of that, trees */
+	uint64		private_trees;	/* of backends that have no shared ones */
+	uint64		slot_bytes;		/* segments of slots */
+	uint64		control;		/* in main shared memory, first slots included */
+	uint32		segments;
+	uint32		slots;			/* indexes that something is shared about */
+} HybMemoryStats;
+
+extern void hyb_memory_stats(HybMemoryStats *stats);
 
 /* Bytes of the largest tree in shared memory, as far as one can tell. */
 extern uint64 hyb_slots_largest(void);
+
+/* ---- lives of databases ---- */
+
+extern const HybSharedPart hyb_database_part;
+
+/*
+ * The life of the database that this process is connected to; 0 without a
+ * control structure.  The first call enters the process into the table of
+ * databases: not in a critical section, and with the directory not locked.
+ */
+extern uint64 hyb_database_life(void);
 
 #endif							/* HYB_DIRECTORY_H */

@@ -6,7 +6,7 @@
 
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "shared/progress.h"
+#include "shared/workers.h"
 #include "storage/procarray.h"
 #include "storage/spin.h"
 #include "utils/timestamp.h"

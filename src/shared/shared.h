@@ -7,22 +7,23 @@
  * server keeps.  If there is not enough of that left then there is none, for
  * as long as the server runs (shared.c), and backends do without.
  *
- * It consists of parts, each of which belongs to one file, which alone knows
- * what is in it: the table of memory segments that hold the trees
- * (shared_arena.c), the directory of slots, one for each index in use
- * (directory.c), and so on; setup.c lists them.
+ * It consists of parts.  Each belongs to one file, which alone knows what is
+ * in it: the table of segments that hold the trees (shared_arena.c), the
+ * directory of slots (directory.c), and more. am/setup.c lists them.
  */
 #ifndef HYB_SHARED_H
 #define HYB_SHARED_H
 
 #include "base/compat.h"
 
+#include "storage/dsm.h"
+
 typedef struct HybSharedPart
 {
 	void	  **address;		/* set in each process that comes to use it;
 								 * NULL until then, or for want of memory */
 	Size		size;			/* bytes */
-	Size		(*more) (void); /* and so many more, or NULL */
+	Size		(*more) (void); /* further bytes, or NULL */
 
 	/* Fill it, once, in place of zeroes; or NULL. */
 	void		(*init) (void *memory);
@@ -54,5 +55,23 @@ extern bool hyb_shared_replaced(void);
 /* For a library that is preloaded: bytes to request, and making it. */
 extern Size hyb_shared_size(void);
 extern void hyb_shared_startup(void);
+
+/* ---- segments of dynamic shared memory ---- */
+
+/* Bytes that the operating system has for segments of ours. */
+extern uint64 hyb_segment_limit(void);
+
+/* Are that many of these bytes left? */
+extern bool hyb_segment_room(uint64 bytes);
+
+/*
+ * A segment of shared memory, or NULL where that cannot be had; not tried
+ * again for a second after a failure.  As dsm_create leaves it, without a
+ * resource owner.
+ */
+extern dsm_segment *hyb_create_segment(Size size);
+
+/* Free the memory of a segment that is not read any more. */
+extern void hyb_segment_free_pages(dsm_segment *seg);
 
 #endif							/* HYB_SHARED_H */

@@ -2,41 +2,39 @@
  * shared_arena.c
  *		The arena in shared memory.
  *
- * It is a table of dynamic shared memory segments, cut into
- * chunks.  The numbers of a segment's chunks follow from its place in the
- * table, and so does its size: eight of 256 kB, eight of twice that, and so
- * on, so the memory grows by an eighth to a sixteenth at a time.  Chunks are
- * taken from the segments that come first, so the last ones run empty.
+ * It is a table of dynamic shared memory segments, cut into chunks.  The place
+ * in the table says which numbers a segment's chunks have, and its size: eight
+ * segments of 256 kB, eight of 512 kB, and so on.  So the memory grows by an
+ * eighth to a sixteenth at a time.  Chunks are taken from the first segments,
+ * so the last ones run empty.
  *
- * Giving back.  A segment without a chunk in use is taken out of the table,
- * unpinned and unmapped at the end of a transaction (or of the process) that
- * finds it, unless little else is free.  No tree can be in it, and every tree
- * is read and changed with its slot locked, so nobody has an address in it;
- * others find that its serial number is gone from the table, and unmap it,
- * when their transaction ends or before they look at the arena again.
- * Sessions that are idle do neither for as long as they like, so whoever takes
- * a segment out also has the operating system free its pages (MADV_REMOVE,
- * where there is that): what idle sessions go on mapping costs addresses, no
- * memory.  The place in the table is free at once, for another segment with
- * another serial number.
+ * Giving back.  A backend that finds a segment without a chunk in use, at the
+ * end of a transaction or of the process, takes it out of the table, unless
+ * little else is free.  No tree is in it, and every tree is used with its slot
+ * locked, so no backend has an address in it.  Other backends notice that its
+ * serial number is gone from the table when their transaction ends, or before
+ * they use the arena again, and unmap it.  Idle sessions do neither.  So the
+ * backend that takes the segment out has the operating system free its pages
+ * (MADV_REMOVE): what idle sessions still map costs addresses, not memory.
+ * The place in the table is free at once, for a segment with another serial
+ * number.
  *
  * What is reserved never exceeds the budget, and what is in use is what is
  * reserved less what is free, so there is nothing that could be counted wrong
  * for ever.  A pocket that an error or an exit has left behind goes back at the
  * end of the (sub)transaction or the process.
  *
- * If most of a large arena is free but its segments are not, because small
- * trees lie in all of them, trees that nobody has read for a second are
- * dropped: the next reader builds them anew, in the segments that come first.
- * So are trees that nobody has read for minutes.
+ * Small trees may lie in all segments of a large arena that is mostly free.
+ * Then trees that were not read for a second are dropped, and the next reader
+ * builds them anew in the first segments.  In any arena trees that were not
+ * read for minutes are dropped.
  *
- * Why not the server's DSA?  It would do all of this but for two things.  It
- * creates segments with its locks held, so when the operating system has no
- * memory, the error cannot be caught without letting go of every LWLock, that
- * of a search up the stack among them, whose comparison function uses another
- * index; here a segment is created with no lock held that the creation takes
- * part in, and failure is an answer.  And segments that it gives back keep
- * their memory until the last idle session has gone.
+ * Why not the server's DSA?  Two things are missing.  It creates segments with
+ * its locks held, so a failure can only be caught by releasing all LWLocks.
+ * But a search up the stack may hold one, whose comparison function uses
+ * another index.  Here no lock is held that the creation needs, and a failure
+ * is an answer.  And segments that DSA gives back keep their memory until the
+ * last idle session has gone.
  */
 #include "base/compat.h"
 
@@ -44,7 +42,7 @@
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "port/pg_bitutils.h"
-#include "shared/segment.h"
+#include "shared/shared.h"
 #include "shared/shared_arena.h"
 #include "storage/ipc.h"
 #include "storage/spin.h"
@@ -60,8 +58,9 @@
 #define HYB_SEGMENT_LEAST	4
 
 /*
- * So many free chunks, and one for eight in use, are kept, unless the segment
- * that they are in is four times as large as one that could be made instead.
+ * Free chunks that are kept: these, or one for each HYB_SPARE_SHARE in use.  A
+ * segment goes all the same if it is four times as large as one that could be
+ * made instead.
  */
 #define HYB_SPARE_CHUNKS	8
 #define HYB_SPARE_SHARE		8
@@ -69,12 +68,12 @@
 /* Idle trees are dropped if the arena is larger than this. */
 #define HYB_SMALL_CHUNKS	64
 
-/* It is sparse if less than one chunk of so many is in use. */
+/* It is sparse if less than one in HYB_SPARSE_SHARE chunks is in use. */
 #define HYB_SPARSE_SHARE	4
 
 /*
- * Idle is what nobody has read for so long; how often idle trees are looked
- * for; both in ms, of a sparse arena and of another.
+ * When a tree counts as idle, and how often idle trees are looked for, in ms:
+ * in a sparse arena, and in another.
  */
 #define HYB_SPARSE_IDLE_MS	1000
 #define HYB_SPARSE_CHECK_MS	1000
@@ -84,7 +83,7 @@
 /* Chunks taken under one hold of the spinlock. */
 #define HYB_TAKE_CHUNKS		32
 
-/* First chunks of a segment that are not handed out: chunk 0 is none. */
+/* First chunks of a segment that are not handed out: 0 names no chunk. */
 #define fixed_chunks(n) ((n) == 0 ? (uint32) 1 : 0)
 
 StaticAssertDecl(HYB_CHUNK_SIZE / 4 == 1 << HYB_REF_OFFSET_BITS,
@@ -432,7 +431,7 @@ affordable_size(uint32 n, uint32 budget)
 
 /*
  * Add a segment to the shared arena, in the first free place.  False if that
- * cannot be; true also if somebody else was quicker.
+ * is impossible; true also if another backend was quicker.
  */
 static bool
 add_segment(void)
@@ -444,7 +443,7 @@ add_segment(void)
 	dsm_segment *seg;
 	bool		made = false;
 
-	/* a stand-alone backend cannot attach, and has nobody to share with */
+	/* a stand-alone backend cannot attach, and has no one to share with */
 	if (!IsUnderPostmaster)
 		return false;
 	register_callbacks();
@@ -571,8 +570,8 @@ retire_segment(void)
 }
 
 /*
- * Drop trees that nobody has read for long, those of indexes that were dropped
- * among them, or, where the arena is mostly free, for a moment.
+ * Drop trees that were not read for long, those of dropped indexes among them.
+ * Where the arena is mostly free a second is long.
  */
 static void
 evict_idle_trees(void)

@@ -35,9 +35,8 @@ extern const HybSharedPart hyb_arena_part;
 
 /*
  * Frees trees that have not been used for idle_ms, the oldest first, until
- * `bytes` are free: whoever keeps trees in the shared arena has set it.
- * Called with no slot locked, at the ends of transactions too, so it raises no
- * error.
+ * `bytes` are free.  The directory sets it.  Called with no slot locked, at
+ * the ends of transactions too, so it raises no error.
  */
 extern bool (*hyb_arena_evict) (uint64 bytes, int idle_ms);
 
@@ -49,9 +48,9 @@ extern bool (*hyb_arena_evict) (uint64 bytes, int idle_ms);
 extern void hyb_arena_attach(void);
 
 /*
- * Is everything mapped?  True after hyb_arena_attach until somebody makes
- * another segment.  Chunks of a tree were made before the tree was unlocked,
- * so asking with the slot locked is enough to read its tree.
+ * Is everything mapped?  True after hyb_arena_attach until another segment is
+ * made.  Chunks of a tree were made before the tree was unlocked, so asking
+ * with the slot locked is enough to read its tree.
  */
 extern bool hyb_arena_attached(void);
 

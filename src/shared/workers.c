@@ -85,7 +85,7 @@ workers_assert_valid(const Workers *workers)
 		if (!OidIsValid(request->task.dbid))
 			continue;
 		Assert(OidIsValid(request->task.relid));
-		/* who is put off waits for a time within the bounds */
+		/* a request that is put off waits for a time within the bounds */
 		Assert(request->wait_ms >= 0 &&
 			   request->wait_ms <= Max(HYB_FAILED_MS_MAX, HYB_LOCKED_MS_MAX));
 		Assert(!request->failed || request->wait_ms > 0);
@@ -329,11 +329,11 @@ oldest_request(Workers *workers, const Worker *worker, TimestampTz now)
 	return turn_is_over && of_others != NULL ? of_others : oldest;
 }
 
-/* ---- who merges what ---- */
+/* ---- asking for workers, and serving requests ---- */
 
 /*
- * Put the index on the list.  An insertion into an index shows that nobody has
- * it locked.  What has failed waits until its time comes.
+ * Put the index on the list.  An insertion into an index shows that it is not
+ * locked.  A request that has failed waits until its time comes.
  */
 static Request *
 note_request(Workers *workers, Oid dbid, Oid relid, Oid owner, TimestampTz now)
@@ -467,8 +467,8 @@ hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms, int most)
 	bool		yield;
 
 	/*
-	 * The first of the entries stay.  If all went that see that they are too
-	 * many, what waits would be left to nobody.
+	 * The first of the entries stay.  If all of the surplus workers went at
+	 * once, no worker would be left.
 	 */
 	for (int i = 0; i < ref->number; i++)
 		before += in_use(&workers->workers[i], now);

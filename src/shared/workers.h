@@ -14,13 +14,13 @@
  * have not come to that within HYB_WORKER_START_MS are free again; a process
  * that comes later finds that out, and ends.  Others do not expire.
  *
- * One role's indexes take seven eighths of the list at most, and a worker serves
- * other roles' after a turn with them.  So one role's many or slow indexes do not
- * keep another role's from being merged.  Else requests are served in the order in
- * which they are due, whichever database they are of: a worker that is done with
- * an index, while one of another database has waited longest, hands its entry over
- * to a new process there.  A worker does not leave a list behind that no other
- * worker looks after.
+ * One role's indexes take seven eighths of the list at most, and a worker
+ * serves other roles' after a turn with them.  So one role's many or slow
+ * indexes do not keep another role's from being merged.  Else requests are
+ * served in the order in which they are due, in all databases.  When a request
+ * of another database has waited longest, a worker that is done hands its
+ * entry over to a new process there.  The last worker does not end while
+ * requests wait.
  */
 #ifndef HYB_WORKERS_H
 #define HYB_WORKERS_H
@@ -37,8 +37,8 @@
 #define HYB_WORKER_START_MS		10000
 
 /*
- * How long a worker stays with an index while others wait, and with the indexes
- * of one role while another one's wait.
+ * How long a worker stays with an index while requests wait, and with one
+ * role's indexes while another role's wait.
  */
 #define HYB_TURN_MS				1000
 
@@ -128,7 +128,7 @@ typedef enum HybWorkResult
 	HYB_WORK_FAILED				/* an error */
 } HybWorkResult;
 
-/* The worker has no task any more.  Does nothing if it has none. */
+/* The worker has no task any more.  Without a task this has no effect. */
 extern void hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result);
 
 /* The same: the index is to be looked at after wait_ms. */
@@ -170,5 +170,36 @@ extern void hyb_workers_forget(Oid dbid);
 
 /* It is locked: what is due there is put off. */
 extern void hyb_workers_put_off(Oid dbid);
+
+/* ---- progress of running merges (progress.c) ---- */
+
+#define HYB_PROGRESS_ENTRIES	16
+
+/* A running merge; the entry is free if pid is 0. */
+typedef struct HybProgress
+{
+	Oid			dbid;
+	Oid			relid;
+	int			pid;
+	uint64		entries_total;	/* of the frozen generation */
+	uint64		entries_done;
+	uint64		entries_moved;	/* from one static level to another, after
+								 * that */
+	int			pass_level;		/* which they are moved from; 0: none */
+	uint64		steps;
+	TimestampTz started;
+} HybProgress;
+
+extern const HybSharedPart hyb_progress_part;
+
+/* Returns the entry's number for the other calls, -1 if the table is full. */
+extern int	hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total);
+
+/* Numbers of entries and steps.  Entry -1 is allowed, and ignored. */
+extern void hyb_progress_update(int entry, const HybProgress *now);
+extern void hyb_progress_end(int entry);
+
+/* Entry number `entry` of HYB_PROGRESS_ENTRIES; false if it is free. */
+extern bool hyb_progress_read(int entry, HybProgress *progress);
 
 #endif							/* HYB_WORKERS_H */

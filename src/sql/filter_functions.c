@@ -13,7 +13,7 @@
 #include "catalog/pg_type.h"
 #include "filter/filter.h"
 #include "filter/filter_use.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"

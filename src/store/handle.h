@@ -8,7 +8,7 @@
 #include "key/position.h"
 #include "storage/block.h"
 
-struct HybSlot;
+struct HybCache;
 struct HybDictionaries;
 
 /*
@@ -20,10 +20,9 @@ typedef struct HybIndex
 	Relation	rel;
 	HybKeyDesc *desc;
 	uint64		incarnation;
-	struct HybSlot *slot;		/* shared or backend-local dynamic stage
-								 * state; NULL until first needed; see
-								 * hyb_index_remember_slot */
-	uint64		slot_serial;	/* tells whether `slot` still is what it was */
+	struct HybCache *cache;		/* what the backend keeps about the index;
+								 * NULL until first needed */
+	uint64		cache_serial;	/* tells whether `cache` still is what it was */
 	MemoryContext context;		/* that the handle lives in */
 	const struct HybDictionaries *dictionaries; /* NULL without encoded
 												 * columns, and while they are
@@ -57,10 +56,10 @@ extern bool hyb_index_is_being_built(Oid index);
 extern bool hyb_index_is_truncated(Relation rel);
 
 /*
- * Let handles that are made from now on begin with the slot of this one.  Their
- * user has to find out by slot_serial whether it still is the index's slot.
+ * Let handles that are made from now on begin with the cache of this one.
+ * cache_serial tells its user whether it still is this index's.
  */
-extern void hyb_index_remember_slot(const HybIndex *ix);
+extern void hyb_index_remember_cache(const HybIndex *ix);
 
 /*
  * Draw the incarnation of a new index into its handle.  May fail, so it comes

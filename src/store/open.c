@@ -30,8 +30,8 @@
 typedef struct HybIndexCache
 {
 	uint64		incarnation;
-	struct HybSlot *slot;
-	uint64		slot_serial;
+	struct HybCache *backend;
+	uint64		backend_serial;
 	const HybKeyDesc *desc;		/* shared, or behind this in the same chunk;
 								 * without dictionaries */
 	bool		truncated;		/* as in HybKeyDesc */
@@ -71,8 +71,8 @@ make_cache(Relation rel)
 	cache = MemoryContextAlloc(rel->rd_indexcxt, sizeof(HybIndexCache) +
 							   (shared == NULL ? size : 0));
 	cache->incarnation = incarnation;
-	cache->slot = NULL;
-	cache->slot_serial = 0;
+	cache->backend = NULL;
+	cache->backend_serial = 0;
 	cache->truncated = truncated;
 	if (shared == NULL)
 		shared = memcpy(cache + 1, desc, size);
@@ -83,15 +83,15 @@ make_cache(Relation rel)
 }
 
 void
-hyb_index_remember_slot(const HybIndex *ix)
+hyb_index_remember_cache(const HybIndex *ix)
 {
 	HybIndexCache *cache = ix->rel->rd_amcache;
 
 	if (cache == NULL || cache->incarnation != ix->incarnation)
 		return;
-	Assert(ix->slot != NULL && ix->slot_serial != 0);
-	cache->slot = ix->slot;
-	cache->slot_serial = ix->slot_serial;
+	Assert(ix->cache != NULL && ix->cache_serial != 0);
+	cache->backend = ix->cache;
+	cache->backend_serial = ix->cache_serial;
 }
 
 void
@@ -201,8 +201,8 @@ hyb_index_create_handle(Relation rel)
 	ix->rel = rel;
 	ix->desc = (HybKeyDesc *) ((char *) ix + MAXALIGN(sizeof(HybIndex)));
 	ix->incarnation = cache->incarnation;
-	ix->slot = cache->slot;
-	ix->slot_serial = cache->slot_serial;
+	ix->cache = cache->backend;
+	ix->cache_serial = cache->backend_serial;
 	ix->context = CurrentMemoryContext;
 	ix->dictionaries = NULL;
 	memcpy(ix->desc, cache->desc, size);

@@ -28,7 +28,7 @@ extern bool hyb_test_filter;	/* test_filter: where an index wants a filter,
 #endif
 
 /*
- * test_short_logs: log/short_log.c takes memory for short.  Servers without
+ * test_short_logs: log/fetch.c takes memory for short.  Servers without
  * assertions do not have the setting.
  */
 extern bool hyb_test_short_logs;

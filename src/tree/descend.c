@@ -5,7 +5,7 @@
 #include "base/compat.h"
 
 #include "filter/filter.h"
-#include "shared/slot.h"
+#include "shared/index_cache.h"
 #include "storage/bufmgr.h"
 #include "store/meta.h"
 #include "tree/descend.h"
@@ -107,7 +107,7 @@ make_copy(RootCache *cache, Page page)
 	cache->copy = copy - root_copies + 1;
 }
 
-static HybSlotPiece root_piece = {
+static HybCachePiece root_piece = {
 	.size = sizeof(RootCaches),
 	.release = release_roots
 };
@@ -115,14 +115,14 @@ static HybSlotPiece root_piece = {
 void
 hyb_static_init(void)
 {
-	hyb_slot_add_piece(&root_piece);
+	hyb_cache_add_piece(&root_piece);
 }
 
 static inline RootCache *
 root_cache(const HybIndex *ix, int level)
 {
 	Assert(level >= 0 && level < HYB_MAX_LEVELS);
-	return &((RootCaches *) hyb_slot_piece(ix, &root_piece))->levels[level];
+	return &((RootCaches *) hyb_cache_piece(ix, &root_piece))->levels[level];
 }
 
 /* The copy, or NULL if the page has to be read. */

@@ -6,7 +6,7 @@
 #define HYB_VACUUM_SHRINK_H
 
 #include "access/genam.h"
-#include "log/dynamic.h"
+#include "log/log.h"
 
 /*
  * Where much of the file is free, or `live`, the entries that VACUUM has left,

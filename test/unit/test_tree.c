@@ -6,7 +6,8 @@
  */
 #include "fuzz/server.h"
 
-#include "memtree/tree.h"
+#include "memtree/memtree.h"
+#include "memtree/tree_node.h"
 #include "unit.h"
 
 #define MAXN		20000

@@ -1,19 +1,20 @@
 /*
- * dynamic.h
- *		The dynamic stage: a durable delta log, and B+trees over it.
+ * log.h
+ * What other folders use of the dynamic stage: a durable delta log, and
+ * B+trees over it.
  *
- * Appending writes the log only; the tree catches up with the log before it is
- * read, and page by page while the log grows, so nothing can fail after the
- * WAL record and an insert calls no comparison function.
+ * Appending writes the log only.  The tree catches up with the log before it
+ * is read, and page by page while the log grows.  So nothing can fail after
+ * the WAL record, and an insert calls no comparison function.
  *
  * The lock order is in docs/developing.md.
  */
-#ifndef HYB_DYNAMIC_H
-#define HYB_DYNAMIC_H
+#ifndef HYB_LOG_H
+#define HYB_LOG_H
 
 #include "memtree/stage.h"
-#include "shared/budget.h"
-#include "shared/capture.h"
+#include "shared/directory.h"
+#include "shared/index_cache.h"
 
 /* ---- appending (append.c) ---- */
 
@@ -130,9 +131,8 @@ extern void hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 /* ---- catch-up, vacuum, stats ---- */
 
 /*
- * Catch the active tree up if there is one in shared memory that is being
- * read, and nobody else is at it.  Never fails for lack of memory; holds
- * nothing on return.
+ * Catch the active tree up if it is in shared memory, is being read, and is
+ * not locked.  Never fails for lack of memory; holds nothing on return.
  */
 extern void hyb_dynamic_catch_up(HybIndex *ix, const HybVersion *version);
 
@@ -145,8 +145,8 @@ extern void hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 
 typedef struct HybDynamicStats
 {
-	bool		busy;			/* others have the trees locked: nothing is
-								 * known but the next one and tree_bytes */
+	bool		busy;			/* the trees are locked: only the next one and
+								 * tree_bytes are known */
 	bool		shared;			/* trees in shared memory */
 	uint64		tree_bytes;		/* memory of this index's trees and filters */
 	uint64		tree_entries;	/* in the trees, dead ones included */
@@ -157,11 +157,11 @@ typedef struct HybDynamicStats
 	uint64		counters[HYB_STAGE_COUNTERS];
 } HybDynamicStats;
 
-/* Halve the shared counters from the first of n on, unless others are at it. */
+/* Halve n shared counters, from `first` on, unless the trees are locked. */
 extern void hyb_dynamic_age_counters(HybIndex *ix, int first, int n);
 
 /* With nowait a tree that is locked by others is not waited for. */
 extern void hyb_dynamic_stats(HybIndex *ix, bool nowait,
 							  HybDynamicStats *stats);
 
-#endif							/* HYB_DYNAMIC_H */
+#endif							/* HYB_LOG_H */

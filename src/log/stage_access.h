@@ -1,0 +1,168 @@
+/*
+ * stage_access.h
+ * Opening the trees of an index, and bringing them up to date with its log:
+ * for the files of this folder.
+ *
+ * What words mean here and in the files beside:
+ *
+ *		append		add an entry to the log
+ *		enter		put an entry of the log into a tree
+ *		follow		read a lane page by page, and enter what is there
+ *		applied		the place in a lane up to which a tree has its entries
+ *		synced		all lanes were followed to their ends once
+ *		catch up	do what is missing for a tree to have all of the log
+ */
+#ifndef HYB_STAGE_ACCESS_H
+#define HYB_STAGE_ACCESS_H
+
+#include "log/log.h"
+
+/* A stage made ready for reading. */
+typedef struct HybStageAccess
+{
+	HybCache   *cache;
+	HybStage   *stage;
+	HybArena   *arena;
+	HybSharedSlot *shared;		/* locked; NULL: a backend-local stage */
+} HybStageAccess;
+
+/* The generation of HYB_FROZEN or HYB_ACTIVE. */
+static inline const HybGeneration *
+hyb_version_generation(const HybVersion *version, int which)
+{
+	return which == HYB_FROZEN ? &version->frozen : &version->active;
+}
+
+typedef enum HybStageResult
+{
+	HYB_STAGE_READY,			/* caught up */
+	HYB_STAGE_STALE,			/* the version is no longer current */
+	HYB_STAGE_MORE,				/* there is more to do, but another process
+								 * may want the lock; hyb_stage_open does not
+								 * return this */
+	HYB_STAGE_MEMORY			/* no memory; more chunks must be reserved;
+								 * hyb_stage_open does not return this */
+} HybStageResult;
+
+/*
+ * Are the wanted trees (HYB_FETCH_*) there, and up to date?  The stage is
+ * locked, at least shared.
+ */
+extern bool hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access,
+								   const HybVersion *version, int want);
+
+/*
+ * Make the stage's trees those of the version's generations, emptied where
+ * need be.  Returns false if the version is older than the stage.  The stage is
+ * locked exclusively.
+ */
+extern bool hyb_stage_turn(HybStageAccess *access, const HybVersion *version);
+
+/*
+ * Bring the wanted trees up to date, as far as the pocket reaches.  The stage
+ * is locked exclusively.
+ */
+extern HybStageResult hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access,
+										 const HybVersion *version, int want);
+
+/* ---- opening (open_stage.c) ---- */
+
+/*
+ * Catch the trees in `want` (HYB_FETCH_*) up with the log as it is now, and
+ * lock the stage for reading.  READY: end with hyb_stage_close.  STALE:
+ * nothing is held.
+ */
+extern HybStageResult hyb_stage_open(HybIndex *ix, const HybVersion *version,
+									 int want, HybStageAccess *access);
+extern void hyb_stage_close(HybStageAccess *access);
+
+/*
+ * An appender's own entries may go straight to the shared tree, if the tree
+ * had everything before them (the lane's end was `from`) and is not locked.
+ * hyb_stage_try_enter locks the stage; it is called with the tail page still
+ * locked exclusively, which makes this the reading of that page under the
+ * stage's lock that VACUUM relies on (catchup.c). hyb_stage_enter, called
+ * after the page was unlocked, enters one entry after the other, and
+ * hyb_stage_entered closes the stage.  If memory is lacking hyb_stage_enter
+ * returns false: the tree stays behind, and the next reader catches it up.
+ * For all_mem indexes only, whose trees have all of their entries in memory:
+ * nothing here calls a comparison function or reads a page, so nothing fails.
+ */
+extern bool hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane,
+								uint64 from, HybStageAccess *access);
+extern bool hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
+							const HybEntry *entry);
+extern void hyb_stage_entered(HybStageAccess *access);
+
+/*
+ * Lock a slot; an error if the caller holds the lock, which only a comparison
+ * function that reads its own index can bring about.
+ */
+extern void hyb_stage_lock(HybIndex *ix, HybSharedSlot *shared, LWLockMode mode);
+
+/* ---- building the tree of a long log at once (bulk.c) ---- */
+
+/* A tree that is to be built. */
+typedef struct HybBulkTask
+{
+	HybGeneration generation;	/* as the metapage has it */
+	bool		whole;			/* it is not appended to any more */
+	uint64		marks;			/* what had been done to its entries */
+} HybBulkTask;
+
+typedef enum HybBulkPlan
+{
+	HYB_BULK_NONE,				/* enter the entries as they come */
+	HYB_BULK_BUILD,				/* hyb_bulk_build */
+	HYB_BULK_WAIT				/* another process does it: ask again in a
+								 * moment */
+} HybBulkPlan;
+
+/*
+ * Is one of the wanted trees (HYB_FETCH_*) yet to be built, of a log that is
+ * worth sorting, and is there memory for all of it?  The shared stage is
+ * locked exclusively, and the version is current.  After HYB_BULK_BUILD other
+ * readers wait for the caller.
+ */
+extern HybBulkPlan hyb_bulk_plan(HybIndex *ix, HybStageAccess *access,
+								 const HybVersion *version, int want,
+								 HybBulkTask *task);
+
+/*
+ * Build that tree and give it to the stage, unless that has one by now, or
+ * entries were flagged meanwhile.  Nothing is locked.  May raise errors.
+ */
+extern void hyb_bulk_build(HybIndex *ix, HybCache *cache, const HybBulkTask *task);
+
+/* ---- entries that only the log has (delta.c) ---- */
+
+/* Pins the page read last; what it has read lies in `bytes`. */
+typedef struct HybLogReader
+{
+	HybEntryLog log;
+	HybIndex   *ix;
+	uint64		generation;
+	Buffer		buf;
+	BlockNumber block;			/* of buf */
+	BlockNumber lost;			/* no page of the generation, or no entry
+								 * there */
+	uint8		bytes[HYB_MAX_ENTRY_SIZE];
+} HybLogReader;
+
+/*
+ * A tree of an opened stage, to be read or changed; end with
+ * hyb_log_reader_end, while the stage is still locked.  Where an error comes
+ * between, the pin goes with the resource owner.
+ */
+extern void hyb_tree_use(HybTreeUse *use, HybIndex *ix, HybTree *tree,
+						 HybArena *arena, HybLogReader *reader);
+
+static inline void
+hyb_log_reader_end(HybLogReader *reader)
+{
+	if (BufferIsValid(reader->buf))
+		ReleaseBuffer(reader->buf);
+	reader->buf = InvalidBuffer;
+}
+
+#endif							/* HYB_STAGE_ACCESS_H */

@@ -1,0 +1,269 @@
+/*
+ * index_cache.h
+ * What a backend keeps about one index, and the current version.
+ *
+ * A HybCache is backend-local and found by the index's identity.  It refers to
+ * the shared slot of the index, if there is one.  It holds the version, tail
+ * pages to append to, and trees of its own where shared memory is lacking.
+ * Upper layers keep pieces of their own there (HybCachePiece).
+ *
+ * It lives as long as the relation cache's entry of the index.  A backend may
+ * use very many indexes, so it is small.
+ */
+#ifndef HYB_INDEX_CACHE_H
+#define HYB_INDEX_CACHE_H
+
+#include "access/xlog.h"
+#include "shared/directory.h"
+#include "store/meta.h"
+
+typedef struct HybCache
+{
+	HybSlotKey	key;			/* hash key, first */
+	uint64		local_serial;	/* of this use of the object */
+	MemoryContextCallback gone; /* of the relation cache's entry */
+	Oid			relid;
+	bool		is_temp;
+	bool		tied;			/* `gone` is registered */
+	bool		changing;		/* see hyb_version_prepare */
+	int			busy;			/* in use by functions up the stack */
+	uint32		touches;
+
+	HybSharedSlot *shared;		/* NULL: none known */
+	uint64		shared_serial;	/* shared->serial when it was looked up */
+	uint64		seen_creations; /* the directory's creations then */
+
+	/*
+	 * index_cache.c: a version, with room for version_room bytes of watermark
+	 * key, and what *changes was before it was read.
+	 */
+	HybVersion *version;
+	uint16		version_room;
+	bool		version_valid;
+	uint64		version_changes;
+	pg_atomic_uint64 *changes;	/* of the directory, or a constant; NULL:
+								 * none, so versions are not kept */
+
+	/* append.c: where to append, checked when the page is locked */
+	uint64		hint_generation;	/* 0: no hints */
+	BlockNumber hint_tail[HYB_LANES];
+	Buffer		hint_buffer;	/* where the page appended to last was */
+	uint64		hint_end_generation;
+	uint64		hint_end;		/* where this backend's last append to it
+								 * ended: hyb_lane_end */
+	int			lane;			/* preferred */
+
+	/* open_stage.c: trees in backend memory */
+	HybStage   *stage;
+	HybArena   *arena;
+	uint64		private_generation; /* shared memory is not tried while this
+									 * is the active generation, until */
+	TimestampTz private_until;
+	bool		merge_wanted;	/* the tree was lost too often */
+
+	/* fetch.c: short logs */
+	uint64		tree_generation;	/* while this is the active one its log is
+									 * not read in place */
+	TimestampTz short_since;	/* when counting short_reads began */
+	uint32		short_reads;
+
+	/* fetch.c: not yet added to the shared counters */
+	uint32		bloom_hits;
+	uint32		bloom_misses;
+	uint32		counters[HYB_STAGE_COUNTERS];
+
+	/* what upper layers keep: HybCachePiece */
+} HybCache;
+
+extern HybCache *hyb_cache_open(HybIndex *ix);
+
+/*
+ * Is the version that cache keeps the current one, for all that can be told?  Its
+ * active generation has these first pages then, and no others.
+ */
+static inline bool
+hyb_cache_version_is_current(const HybCache *cache)
+{
+	return cache->version_valid &&
+		pg_atomic_read_u64(cache->changes) == cache->version_changes;
+}
+
+/*
+ * The cache of an open index.  It is remembered in the handle.  Memory of
+ * caches is used again, so the serial tells whether it still is this index's.
+ */
+static inline HybCache *
+hyb_cache_get(const HybIndex *ix)
+{
+	HybCache   *cache = ix->cache;
+
+	if (unlikely(cache == NULL || cache->local_serial != ix->cache_serial ||
+				 cache->key.incarnation != ix->incarnation ||
+				 (cache->key.in_recovery && !RecoveryInProgress())))
+		return hyb_cache_open(unconstify(HybIndex *, ix));
+	return cache;
+}
+
+/*
+ * A piece of fixed size that an upper layer keeps in each index's cache.  It
+ * is zero in a new one.
+ */
+typedef struct HybCachePiece
+{
+	Size		size;
+	void		(*release) (void *piece);	/* the cache goes; may be NULL */
+	Size		offset;			/* in the cache; hyb_cache_add_piece sets it */
+	struct HybCachePiece *next; /* the same */
+} HybCachePiece;
+
+/* Once for each piece, when the library is loaded. */
+extern void hyb_cache_add_piece(HybCachePiece *piece);
+
+/* The piece in an index's cache, until another cache is opened. */
+static inline void *
+hyb_cache_piece(const HybIndex *ix, const HybCachePiece *piece)
+{
+	return (char *) hyb_cache_get(ix) + piece->offset;
+}
+
+/* Add one to a counter of an upper layer; hyb_dynamic_stats has its sum. */
+static inline void
+hyb_cache_count(const HybIndex *ix, int counter)
+{
+	Assert(counter >= 0 && counter < HYB_STAGE_COUNTERS);
+	hyb_cache_get(ix)->counters[counter]++;
+}
+
+/* Is the shared slot that cache refers to still that of the index? */
+static inline bool
+hyb_slot_valid(const HybCache *cache)
+{
+	return cache->shared != NULL &&
+		pg_atomic_read_u64(&cache->shared->serial) == cache->shared_serial;
+}
+
+/*
+ * Look the shared slot up, if there can be one that cache does not know of.
+ * Returns whether there is one.  Locks the directory for a moment, and maps
+ * blocks of slots that others have made, which may raise an error: not in a
+ * critical section.
+ */
+extern bool hyb_slot_find(HybCache *cache);
+
+/*
+ * The same, but make one, and say in *made whether this call did.  False if that
+ * is not possible.  The caller holds no slot's lock.
+ */
+extern bool hyb_slot_create(HybCache *cache, bool *made);
+
+/*
+ * Called, if set, when a slot was evicted whose index has entries in its log.
+ * Its tree is lost, so the index should be merged.  Also called when a tree
+ * was lost and built again too often.  The caller of hyb_slot_create, or
+ * hyb_stage_close, may hold locks.
+ */
+extern void (*hyb_slot_evicted) (Oid dbid, Oid relid);
+
+/*
+ * Called, if set, by the first read of an index's log since the server started or
+ * was promoted, or its slot was evicted.  No locks are held.
+ */
+extern void (*hyb_slot_made) (HybIndex *ix);
+
+/*
+ * Record where a lane ends.  The caller holds the content lock of the lane's
+ * tail page: exclusively, having appended to it, or shared, having found that
+ * it has no successor.  Raises no error.
+ */
+extern void hyb_slot_publish(HybCache *cache, uint64 generation, int lane,
+							 uint64 end);
+
+/* Note that the trees are in use. */
+extern void hyb_slot_touch(HybCache *cache);
+
+/*
+ * Trees in backend memory: make them, unless there are some, and drop others
+ * if they take too much; drop them.
+ */
+extern void hyb_cache_make_private(HybCache *cache);
+extern void hyb_cache_drop_private(HybCache *cache);
+
+/*
+ * Have all backends read the metapage again that keep a version: it has been
+ * changed, and is still locked exclusively.  This may be a critical section.
+ */
+extern void hyb_cache_count_change(HybCache *cache);
+
+/* Have backends given up keeping this generation's tree in shared memory? */
+extern bool hyb_dynamic_does_not_fit(HybIndex *ix, uint64 generation);
+
+/*
+ * Does this index use the most shared memory?  The answer may be stale, as
+ * that of hyb_dynamic_does_not_fit may.
+ */
+extern bool hyb_dynamic_is_largest(HybIndex *ix);
+
+/* ---- the current version ---- */
+
+/*
+ * Read the current version: from the slot's cached copy if the counter of
+ * changes says that it is current, else from the metapage.  Takes and releases
+ * the metapage's share lock; no lock is held on return.  Head and tail pages
+ * and counters of the active generation may be older than the call; read the
+ * metapage for those.
+ */
+extern void hyb_version_capture(HybIndex *ix, HybVersion *version);
+
+/* Is it still the current version? */
+extern bool hyb_version_is_current(HybIndex *ix, const HybVersion *version);
+
+/* Is this the active or the frozen generation of the current version? */
+extern bool hyb_version_has_generation(HybIndex *ix, uint64 generation);
+
+/* What a pin on the page that an entry was found on is worth. */
+typedef enum HybPinResult
+{
+	HYB_PIN_HOLDS,				/* until it is released, VACUUM does not
+								 * finish removing the entry, and it had not
+								 * finished when the pin was taken */
+	HYB_PIN_DEAD,				/* VACUUM has flagged the entry: its row is
+								 * gone */
+	HYB_PIN_MOVED				/* the page is, or may be, no longer part of
+								 * the index: look for the entry again */
+} HybPinResult;
+
+/*
+ * A caller that does not check a TID against an MVCC snapshot may use it only
+ * after this function, or hyb_delta_pin_entry, has proved it.  This one is for
+ * entries of a leaf that a descent in `version` pinned and that was read after
+ * that.  Both prove, after the pin was taken, that the page is part of the
+ * current version: a retired page keeps its content, and VACUUM does not treat
+ * it.  No lock is held on entry; the metapage may be read.
+ */
+extern HybPinResult hyb_leaf_pin_check(HybIndex *ix, const HybVersion *version);
+
+/*
+ * Get ready to change the metapage's version, with the metapage exclusively
+ * locked, before the critical section: finds the shared slot, if there is one.
+ */
+extern void hyb_version_prepare(HybIndex *ix);
+
+/*
+ * Tell other backends that the metapage's version changed.  Called with the
+ * metapage still locked, after the change was logged; it allocates nothing and
+ * waits for nothing, so it may be called in the critical section.
+ */
+extern void hyb_version_changed(HybIndex *ix, const HybMetaPage *meta);
+
+/*
+ * Switch the metapage, which is exclusively locked, to a new version.  Between
+ * the two calls the caller changes its fields, in a critical section.  The
+ * second call sets the watermark, logs all fields but pending[], does what
+ * hyb_version_changed does, and releases the metapage.
+ */
+extern void hyb_version_switch_begin(HybIndex *ix, HybMetaPage *meta,
+									 HybWalSet *set);
+extern void hyb_version_switch_end(HybIndex *ix, Buffer metabuf,
+								   HybWalSet *set, const HybPos *watermark);
+
+#endif							/* HYB_INDEX_CACHE_H */
