@@ -413,6 +413,8 @@ fetch_more(HybCheck *check, HybCheckSource *source)
 	HybPos		high = {.tie = HYB_AFTER};
 	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = FRESH_FETCH_LIMIT};
 	int			tries = 0;
+	const char *name = source->run == HYB_RUN_DYNAMIC ?
+		"The dynamic stage" : "A static level";
 
 	if (check->fresh_key.len > 0)
 		low = hyb_pos_at(check->ix->desc, check->fresh_key.data,
@@ -431,14 +433,11 @@ fetch_more(HybCheck *check, HybCheckSource *source)
 			!hyb_version_is_current(check->ix, check->version))
 			hyb_check_fail(check, HYB_METAPAGE_BLKNO,
 						   "%s does not answer for version " UINT64_FORMAT ".",
-						   source->run == HYB_RUN_DYNAMIC ?
-						   "The dynamic stage" : "A static level",
-						   check->version->version);
+						   name, check->version->version);
 	}
 	if (source->batch.nitems == 0 && !source->batch.complete)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "%s returned nothing, and not everything.",
-					   source->run == HYB_RUN_DYNAMIC ?
-					   "The dynamic stage" : "A static level");
+					   name);
 }
 
 /* Has the source another entry?  In another version they may have moved. */

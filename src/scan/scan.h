@@ -49,15 +49,14 @@ typedef enum HybConstantPlace
 #define HYB_MAX_CONSTANT_SIZE	HYB_MAX_ENTRY_SIZE
 #define HYB_MAX_BOUND_SIZE		32000
 
-typedef struct HybScanElement HybScanElement;
-
 /* Elements of an array key, sorted in index order, without duplicates. */
 typedef struct HybScanArray
 {
 	int			nelems;
 	int			alloc;
-	uint64	   *ints;			/* of an integer column, as HybValue.ival */
-	HybScanElement *elems;		/* of others, in `bytes` */
+	bool		ints;			/* of an integer column */
+	uint64	   *elems;			/* integers: HybValue.ival; others: the offset
+								 * in `bytes`, and the length in the low half */
 	HybBuf		bytes;
 	uint32		maxlen;			/* of an element's encoding */
 } HybScanArray;

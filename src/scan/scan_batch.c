@@ -188,7 +188,10 @@ hyb_batch_kill(HybScanBatch *batch, int item)
 	batch->killed[batch->nkilled++] = item;
 }
 
-/* Set killed-tuple hints on a leaf, which need not be pinned any more. */
+/*
+ * Set killed-tuple hints on a leaf, which need not be pinned any more.  If none was
+ * read, forget the hot copy.
+ */
 static void
 set_leaf_hints(HybScan *so, HybScanBatch *batch, int level)
 {
@@ -204,7 +207,9 @@ set_leaf_hints(HybScan *so, HybScanBatch *batch, int level)
 		if (item->source >= 0 && item->part == level)
 			items[n++] = item->source;
 	}
-	if (n > 0)
+	if (n > 0 && batch->hot)
+		forget_hot(so);
+	else if (n > 0)
 	{
 		if (!BufferIsValid(buf))
 			buf = ReadBuffer(so->ix->rel, part->block);
@@ -213,15 +218,6 @@ set_leaf_hints(HybScan *so, HybScanBatch *batch, int level)
 			ReleaseBuffer(buf);
 	}
 	pfree(items);
-}
-
-/* In place of hints, a hot copy is forgotten. */
-static void
-forget_killed_hot(HybScan *so, HybScanBatch *batch)
-{
-	for (int i = 0; i < batch->nkilled; i++)
-		if (batch->items[batch->killed[i]].source >= 0)
-			forget_hot(so);
 }
 
 /*
@@ -257,11 +253,8 @@ hyb_batch_finish(HybScan *so, HybScanBatch *batch)
 {
 	if (batch->nkilled > 0)
 	{
-		if (batch->hot)
-			forget_killed_hot(so, batch);
-		else
-			for (int i = 0; i < batch->nparts; i++)
-				set_leaf_hints(so, batch, i);
+		for (int i = 0; i < batch->nparts; i++)
+			set_leaf_hints(so, batch, i);
 		set_dynamic_hints(so, batch);
 		batch->nkilled = 0;
 	}

@@ -122,34 +122,15 @@ hyb_tighten(HybScanKeys *keys, int column, bool upper, HybScanConst c, bool stri
 
 /* ---- arrays ---- */
 
-/* An element that is not an integer: its encoding in HybScanArray.bytes. */
-struct HybScanElement
-{
-	uint32		off;
-	uint32		len;
-};
-
-static inline Size
-element_size(const HybScanArray *array)
-{
-	return array->ints != NULL ? sizeof(uint64) : sizeof(HybScanElement);
-}
-
 HybScanArray *
 hyb_array_create(const HybColumn *col, int nelems)
 {
 	HybScanArray *array = palloc0(sizeof(HybScanArray));
-	void	   *space;
 
+	array->ints = col->store == HYB_STORE_INT;
 	array->alloc = Max(nelems, 1);
-	space = MemoryContextAllocHuge(CurrentMemoryContext,
-								   (Size) array->alloc * sizeof(uint64));
-	if (col->store == HYB_STORE_INT)
-		array->ints = space;
-	else
-		array->elems = space;
-	StaticAssertStmt(sizeof(HybScanElement) == sizeof(uint64),
-					 "elements of all kinds take the same space");
+	array->elems = MemoryContextAllocHuge(CurrentMemoryContext,
+										  (Size) array->alloc * sizeof(uint64));
 	return array;
 }
 
@@ -160,52 +141,43 @@ hyb_array_add(const HybColumn *col, HybScanArray *array, Datum value)
 	uint32		len;
 
 	Assert(array->nelems <= array->alloc);
-	Assert((array->ints != NULL) == (col->store == HYB_STORE_INT));
+	Assert(array->ints == (col->store == HYB_STORE_INT));
 	if (array->nelems == array->alloc)
 	{
-		Size		size;
-
 		array->alloc *= 2;
-		size = (Size) array->alloc * sizeof(uint64);
-		if (array->ints != NULL)
-			array->ints = repalloc_huge(array->ints, size);
-		else
-			array->elems = repalloc_huge(array->elems, size);
+		array->elems = repalloc_huge(array->elems,
+									 (Size) array->alloc * sizeof(uint64));
 	}
 	hyb_key_encode_column(col, value, false, &array->bytes);
 	len = array->bytes.len - off;
 	array->maxlen = Max(array->maxlen, len);
-	if (array->ints != NULL)
+	if (array->ints)
 	{
-		array->ints[array->nelems] = hyb_load_int(array->bytes.data + off + 1,
-												  col->width);
+		array->elems[array->nelems++] = hyb_load_int(array->bytes.data + off + 1,
+													 col->width);
 		array->bytes.len = off;
 	}
 	else
-	{
-		array->elems[array->nelems].off = off;
-		array->elems[array->nelems].len = len;
-	}
-	array->nelems++;
+		array->elems[array->nelems++] = (uint64) off << 32 | len;
 	return len <= HYB_MAX_CONSTANT_SIZE;
 }
 
 static inline void
-element_int_value(uint64 ival, HybValue *val)
+element_value(const HybColumn *col, const HybScanArray *array, uint64 elem,
+			  HybValue *val)
 {
-	val->isnull = false;
-	val->ival = ival;
-	val->ptr = NULL;
-	val->len = 0;
-}
+	const uint8 *p;
 
-static inline void
-bytes_value(const HybColumn *col, const HybBuf *bytes,
-			const HybScanElement *elem, HybValue *val)
-{
-	const uint8 *p = bytes->data + elem->off;
-
-	if (hyb_parse_column(col, p, p + elem->len, val) == NULL)
+	if (array->ints)
+	{
+		val->isnull = false;
+		val->ival = elem;
+		val->ptr = NULL;
+		val->len = 0;
+		return;
+	}
+	p = array->bytes.data + (elem >> 32);
+	if (hyb_parse_column(col, p, p + (uint32) elem, val) == NULL)
 		elog(ERROR, "malformed scan key constant");
 }
 
@@ -214,10 +186,7 @@ hyb_array_value(const HybColumn *col, const HybScanArray *array, int i,
 				HybValue *val)
 {
 	Assert(i >= 0 && i < array->nelems);
-	if (array->ints != NULL)
-		element_int_value(array->ints[i], val);
-	else
-		bytes_value(col, &array->bytes, &array->elems[i], val);
+	element_value(col, array, array->elems[i], val);
 }
 
 const uint8 *
@@ -225,53 +194,33 @@ hyb_array_encoding(const HybColumn *col, const HybScanArray *array, int i,
 				   uint8 *space, uint32 *len)
 {
 	Assert(i >= 0 && i < array->nelems);
-	if (array->ints != NULL)
+	if (array->ints)
 	{
 		space[0] = HYB_FLAG_VALUE;
-		hyb_store_int(space + 1, array->ints[i], col->width);
+		hyb_store_int(space + 1, array->elems[i], col->width);
 		*len = 1 + col->width;
 		return space;
 	}
-	*len = array->elems[i].len;
-	return array->bytes.data + array->elems[i].off;
+	*len = (uint32) array->elems[i];
+	return array->bytes.data + (array->elems[i] >> 32);
 }
 
 typedef struct SortArgument
 {
 	const HybColumn *col;
-	const HybBuf *bytes;
+	const HybScanArray *array;
 } SortArgument;
 
 static int
-compare_ints(const void *a, const void *b, void *arg)
-{
-	HybValue	va;
-	HybValue	vb;
-
-	element_int_value(*(const uint64 *) a, &va);
-	element_int_value(*(const uint64 *) b, &vb);
-	return hyb_value_compare(((SortArgument *) arg)->col, &va, &vb);
-}
-
-static int
-compare_string_elements(const void *a, const void *b, void *arg)
+compare_sorted(const void *a, const void *b, void *arg)
 {
 	const SortArgument *sort = arg;
 	HybValue	va;
 	HybValue	vb;
 
-	bytes_value(sort->col, sort->bytes, a, &va);
-	bytes_value(sort->col, sort->bytes, b, &vb);
+	element_value(sort->col, sort->array, *(const uint64 *) a, &va);
+	element_value(sort->col, sort->array, *(const uint64 *) b, &vb);
 	return hyb_value_compare(sort->col, &va, &vb);
-}
-
-static inline void
-move_element(HybScanArray *array, int to, int from)
-{
-	if (array->ints != NULL)
-		array->ints[to] = array->ints[from];
-	else
-		array->elems[to] = array->elems[from];
 }
 
 static inline int
@@ -295,11 +244,10 @@ static void
 array_assert_valid(const HybColumn *col, const HybScanArray *array)
 {
 	Assert(array->nelems >= 0 && array->nelems <= array->alloc);
-	Assert((array->ints != NULL) == (col->store == HYB_STORE_INT));
-	Assert((array->ints != NULL) != (array->elems != NULL));
-	for (int i = 0; i < array->nelems && array->elems != NULL; i++)
-		Assert(array->elems[i].off + array->elems[i].len <= array->bytes.len &&
-			   array->elems[i].len <= array->maxlen);
+	Assert(array->ints == (col->store == HYB_STORE_INT));
+	for (int i = 0; i < array->nelems && !array->ints; i++)
+		Assert((array->elems[i] >> 32) + (uint32) array->elems[i] <= array->bytes.len &&
+			   (uint32) array->elems[i] <= array->maxlen);
 	if (col->compare == HYB_COMPARE_PROC)
 		return;
 	for (int i = 1; i < Min(array->nelems, MOST_ELEMENTS); i++)
@@ -320,20 +268,15 @@ array_assert_valid(const HybColumn *col, const HybScanArray *array)
 void
 hyb_array_sort(const HybColumn *col, HybScanArray *array)
 {
-	SortArgument sort = {.col = col,.bytes = &array->bytes};
+	SortArgument sort = {.col = col,.array = array};
 	int			kept = 1;
 
 	if (array->nelems < 2)
 		return;
-	if (array->ints != NULL)
-		qsort_arg(array->ints, array->nelems, element_size(array),
-				  compare_ints, &sort);
-	else
-		qsort_arg(array->elems, array->nelems, element_size(array),
-				  compare_string_elements, &sort);
+	qsort_arg(array->elems, array->nelems, sizeof(uint64), compare_sorted, &sort);
 	for (int i = 1; i < array->nelems; i++)
 		if (compare_elements(col, array, kept - 1, array, i) != 0)
-			move_element(array, kept++, i);
+			array->elems[kept++] = array->elems[i];
 	array->nelems = kept;
 	array_assert_valid(col, array);
 }
@@ -351,7 +294,7 @@ hyb_array_intersect(const HybColumn *col, HybScanArray *array,
 
 		if (cmp == 0)
 		{
-			move_element(array, kept++, i++);
+			array->elems[kept++] = array->elems[i++];
 			j++;
 		}
 		else if (cmp < 0)
@@ -369,8 +312,7 @@ hyb_array_keep(HybScanArray *array, int from, int to)
 	Assert(from >= 0 && to <= array->nelems);
 	array->nelems = Max(to - from, 0);
 	if (from > 0)
-		for (int i = 0; i < array->nelems; i++)
-			move_element(array, i, from + i);
+		memmove(array->elems, array->elems + from, array->nelems * sizeof(uint64));
 }
 
 int
