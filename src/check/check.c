@@ -127,9 +127,7 @@ wrong_counters(const HybMetaPage *meta)
 	return NULL;
 }
 
-/*
- * Fields of the metapage that can be judged by themselves.
- */
+/* Fields of the metapage that can be judged by themselves. */
 static void
 check_meta_fields(HybCheck *check)
 {
@@ -148,9 +146,7 @@ check_meta_fields(HybCheck *check)
 						   &check->version->watermark);
 }
 
-/*
- * The handle's dictionary may have been read long ago: look at the pages.
- */
+/* The handle's dictionary may have been read long ago: look at the pages. */
 static void
 check_dictionary(HybCheck *check)
 {

@@ -145,9 +145,6 @@ hyb_check_filter_pages(HybCheck *check, const HybCheckPage *node, int from,
 	}
 }
 
-/*
- * Fetch the filter of a leaf, for hyb_check_filter_key.
- */
 void
 hyb_check_filter_open(HybCheck *check, const HybChild *child)
 {
@@ -173,9 +170,6 @@ hyb_check_filter_open(HybCheck *check, const HybChild *child)
 					   "The filter at position %d changed.", child->filter_slot);
 }
 
-/*
- * It is about whole keys if the opened leaf, whose it is, has them.
- */
 void
 hyb_check_filter_leaf(HybCheck *check)
 {
@@ -195,9 +189,6 @@ denies(HybCheck *check, int position)
 				   check->filter_child->block);
 }
 
-/*
- * A key of the leaf.
- */
 void
 hyb_check_filter_key(HybCheck *check, const uint8 *key, uint32 keylen,
 					 int position)
@@ -215,9 +206,6 @@ hyb_check_filter_key(HybCheck *check, const uint8 *key, uint32 keylen,
 		denies(check, position);
 }
 
-/*
- * Items [first, last) of a row of the opened leaf, which does not keep keys.
- */
 void
 hyb_check_filter_items(HybCheck *check, int row, int first, int last)
 {

@@ -71,9 +71,7 @@ add_log_entry(HybCheck *check, const HybCheckLogPage *page, uint16 offset,
 	log->hash = hash;
 }
 
-/*
- * Copy a page of the log if it still is one of that generation.
- */
+/* Copy a page of the log if it still is one of that generation. */
 static bool
 copy_log_page(HybCheck *check, BlockNumber block, uint64 generation,
 			  char *copy)
@@ -115,9 +113,7 @@ check_count(HybCheck *check, BlockNumber block, Page page, uint32 n)
 					   n, opaque->count);
 }
 
-/*
- * Live entries of one page copy.
- */
+/* Live entries of one page copy. */
 static void
 check_page_entries(HybCheck *check, const HybCheckLogPage *log_page, Page page)
 {
@@ -336,9 +332,7 @@ read_log_entry(HybCheck *check, const HybDeltaRef *ref, uint32 *hash, bool *dead
 	return false;
 }
 
-/*
- * An entry that the trees returned: is it what the log says?
- */
+/* An entry that the trees returned: is it what the log says? */
 static void
 against_log(HybCheck *check, const HybDynItem *item)
 {
@@ -696,9 +690,7 @@ check_unseen(HybCheck *check, const HybLogEntry *log, const HybEntry *entry)
 				   log->offset);
 }
 
-/*
- * The entries [from, to) of check->log, which are those of one page.
- */
+/* The entries [from, to) of check->log, which are those of one page. */
 static void
 check_unseen_page(HybCheck *check, Size from, Size to)
 {

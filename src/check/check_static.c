@@ -61,9 +61,7 @@ check_row_against_fresh(HybCheck *check, BlockNumber blkno, uint32 keylen,
 	}
 }
 
-/*
- * One row: order, and each of its TIDs.
- */
+/* One row: order, and each of its TIDs. */
 static void
 check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
 		  const HybPos *high)
@@ -282,9 +280,7 @@ check_prefix_row(HybCheck *check, BlockNumber blkno, int row,
 
 /* ---- nodes and leaves ---- */
 
-/*
- * Child i of a node: the lower fence of the first one is the node's own.
- */
+/* Child i of a node: the lower fence of the first one is the node's own. */
 static HybCheckPage
 child_page(const HybCheckPage *node, int i)
 {

@@ -104,9 +104,7 @@ hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
 	tuplesort_putdatum(check->leads, Int64GetDatum((int64) lead), false);
 }
 
-/*
- * Callback for table_index_build_scan.
- */
+/* Callback for table_index_build_scan. */
 static void
 heap_tuple_present(Relation index, ItemPointer tid, Datum *values,
 				   bool *isnull, bool tuple_is_alive, void *arg)
@@ -160,9 +158,7 @@ fail_lead(HybCheck *check, const ItemPointerData *tid, const char *detail)
 			 errhint("Please REINDEX it.")));
 }
 
-/*
- * Follow the entries' TIDs, in the order of the table.
- */
+/* Follow the entries' TIDs, in the order of the table. */
 static void
 check_leads(HybCheck *check, Snapshot snapshot)
 {

@@ -640,9 +640,7 @@ compare_resolved(const void *a, const void *b, void *arg)
 										   unconstify(ItemPointerData *, &y->tid));
 }
 
-/*
- * Row i of the part, whose items are [from, to).
- */
+/* Row i of the part, whose items are [from, to). */
 static void
 resolve_row(HybScan *so, HybScanPart *part, int i, Resolution *found)
 {
