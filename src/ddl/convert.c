@@ -12,7 +12,7 @@
 
 #include "access/heapam.h"
 #include "access/tableam.h"
-#include "base/access.h"
+#include "base/server.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_namespace.h"
 #include "commands/extension.h"

@@ -26,7 +26,7 @@
 #include "access/relation.h"
 #include "access/tableam.h"
 #include "access/transam.h"
-#include "base/access.h"
+#include "base/server.h"
 #include "key/row_key.h"
 #include "merge/dead.h"
 #include "miscadmin.h"

@@ -21,7 +21,7 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/xact.h"
-#include "base/access.h"
+#include "base/server.h"
 #include "catalog/index.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_language_d.h"

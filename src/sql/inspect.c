@@ -11,7 +11,7 @@
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/xlog.h"
-#include "base/access.h"
+#include "base/server.h"
 #include "build/build_dictionary.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"

@@ -5,7 +5,7 @@
 #ifndef HYB_INSPECT_H
 #define HYB_INSPECT_H
 
-#include "base/access.h"
+#include "base/server.h"
 #include "storage/lockdefs.h"
 #include "utils/relcache.h"
 

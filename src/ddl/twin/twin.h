@@ -18,7 +18,6 @@
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/xact.h"
-#include "base/access.h"
 #include "base/server.h"
 #include "catalog/dependency.h"
 #include "catalog/index.h"

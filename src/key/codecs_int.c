@@ -1,0 +1,727 @@
+/*
+ * codecs_int.c
+ *		Codecs of types that are stored as an integer of at most 8 bytes: integers,
+ *		floating-point numbers, short strings of bytes, dates and times.
+ */
+#include "key/codec.h"
+
+#include <math.h>
+
+#include "access/transam.h"
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "pgtime.h"
+#include "utils/date.h"
+#include "utils/float.h"
+#include "utils/inet.h"
+#include "utils/pg_lsn.h"
+#include "utils/timestamp.h"
+#include "utils/xid8.h"
+
+/* ---- bool, "char", oid ---- */
+
+static uint64
+bool_to_int(Datum value)
+{
+	return DatumGetBool(value) ? 1 : 0;
+}
+
+static Datum
+bool_from_int(uint64 value)
+{
+	return BoolGetDatum(value != 0);
+}
+
+const HybCodec hyb_codec_bool =
+HYB_INT_CODEC("bool", 1, HYB_COMPARE_MEM, bool_to_int, bool_from_int, NULL);
+
+/* btcharcmp compares as unsigned, whatever the platform's char is */
+static uint64
+char_to_int(Datum value)
+{
+	return (uint8) DatumGetChar(value);
+}
+
+static Datum
+char_from_int(uint64 value)
+{
+	return CharGetDatum((char) value);
+}
+
+const HybCodec hyb_codec_char =
+HYB_INT_CODEC("char", 1, HYB_COMPARE_MEM, char_to_int, char_from_int, NULL);
+
+static uint64
+oid_to_int(Datum value)
+{
+	return DatumGetObjectId(value);
+}
+
+/* Sign-extended, as fetch_att gives it: image comparisons see all the bits */
+static Datum
+oid_from_int(uint64 value)
+{
+	return Int32GetDatum((int32) value);
+}
+
+const HybCodec hyb_codec_oid =
+HYB_INT_CODEC("oid", 4, HYB_COMPARE_MEM, oid_to_int, oid_from_int, NULL);
+
+/* ---- int2, int4, int8 ---- */
+
+static uint64
+int2_to_int(Datum value)
+{
+	return (uint16) DatumGetInt16(value) ^ 0x8000;
+}
+
+static Datum
+int2_from_int(uint64 value)
+{
+	return Int16GetDatum((int16) ((uint16) value ^ 0x8000));
+}
+
+static uint64
+int4_to_int(Datum value)
+{
+	return hyb_order_int32(DatumGetInt32(value));
+}
+
+static Datum
+int4_from_int(uint64 value)
+{
+	return Int32GetDatum(hyb_unorder_int32(value));
+}
+
+static uint64
+int8_to_int(Datum value)
+{
+	return hyb_order_int64(DatumGetInt64(value));
+}
+
+static Datum
+int8_from_int(uint64 value)
+{
+	return Int64GetDatum(hyb_unorder_int64(value));
+}
+
+/*
+ * An integer of any width as a position in the type whose greatest value is
+ * max; false if subtype is another type.
+ */
+static bool
+integer_cast(Oid subtype, Datum value, int64 max, HybCast *out)
+{
+	int64		v;
+
+	switch (subtype)
+	{
+		case INT2OID:
+			v = DatumGetInt16(value);
+			break;
+		case INT4OID:
+			v = DatumGetInt32(value);
+			break;
+		case INT8OID:
+			v = DatumGetInt64(value);
+			break;
+		default:
+			return false;
+	}
+	out->below_all = v < -max - 1;
+	out->above_all = v > max;
+	out->exact = !out->below_all && !out->above_all;
+	/* Datums of int2 and int4 are the same */
+	out->lo = out->hi = max == PG_INT64_MAX ? Int64GetDatum(v) :
+		Int32GetDatum((int32) v);
+	return true;
+}
+
+static bool
+int2_cast(Oid subtype, Datum value, HybCast *out)
+{
+	return integer_cast(subtype, value, PG_INT16_MAX, out);
+}
+
+static bool
+int4_cast(Oid subtype, Datum value, HybCast *out)
+{
+	return integer_cast(subtype, value, PG_INT32_MAX, out);
+}
+
+static bool
+int8_cast(Oid subtype, Datum value, HybCast *out)
+{
+	return integer_cast(subtype, value, PG_INT64_MAX, out);
+}
+
+const HybCodec hyb_codec_int2 =
+HYB_INT_CODEC("int2", 2, HYB_COMPARE_MEM, int2_to_int, int2_from_int,
+			  int2_cast);
+
+const HybCodec hyb_codec_int4 =
+HYB_INT_CODEC("int4", 4, HYB_COMPARE_MEM, int4_to_int, int4_from_int,
+			  int4_cast);
+
+const HybCodec hyb_codec_int8 =
+HYB_INT_CODEC("int8", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int,
+			  int8_cast);
+
+/* ---- money, pg_lsn, xid8, tid ---- */
+
+/* Cash is an int64 */
+const HybCodec hyb_codec_money =
+HYB_INT_CODEC("money", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int, NULL);
+
+static uint64
+pg_lsn_to_int(Datum value)
+{
+	return DatumGetLSN(value);
+}
+
+static Datum
+pg_lsn_from_int(uint64 value)
+{
+	return LSNGetDatum(value);
+}
+
+const HybCodec hyb_codec_pg_lsn =
+HYB_INT_CODEC("pg_lsn", 8, HYB_COMPARE_MEM, pg_lsn_to_int, pg_lsn_from_int,
+			  NULL);
+
+static uint64
+xid8_to_int(Datum value)
+{
+	return U64FromFullTransactionId(DatumGetFullTransactionId(value));
+}
+
+static Datum
+xid8_from_int(uint64 value)
+{
+	return FullTransactionIdGetDatum(FullTransactionIdFromU64(value));
+}
+
+const HybCodec hyb_codec_xid8 =
+HYB_INT_CODEC("xid8", 8, HYB_COMPARE_MEM, xid8_to_int, xid8_from_int, NULL);
+
+/* Invalid TIDs are values of the type like others, hence "NoCheck". */
+static uint64
+tid_to_int(Datum value)
+{
+	ItemPointer tid = (ItemPointer) DatumGetPointer(value);
+
+	return ((uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16) |
+		ItemPointerGetOffsetNumberNoCheck(tid);
+}
+
+static Datum
+tid_from_int(uint64 value)
+{
+	ItemPointer tid = palloc(sizeof(ItemPointerData));
+
+	ItemPointerSet(tid, (BlockNumber) (value >> 16),
+				   (OffsetNumber) (value & 0xFFFF));
+	return PointerGetDatum(tid);
+}
+
+const HybCodec hyb_codec_tid =
+HYB_INT_CODEC("tid", 6, HYB_COMPARE_MEM, tid_to_int, tid_from_int, NULL);
+
+/* ---- macaddr, macaddr8 ---- */
+
+/* Both types are structs of as many bytes, the most significant first. */
+static inline uint64
+mac_to_int(const uint8 *bytes, int len)
+{
+	uint64		v = 0;
+
+	for (int i = 0; i < len; i++)
+		v = (v << 8) | bytes[i];
+	return v;
+}
+
+static inline Datum
+mac_from_int(uint64 v, int len)
+{
+	uint8	   *bytes = palloc(len);
+
+	for (int i = len - 1; i >= 0; i--)
+	{
+		bytes[i] = (uint8) v;
+		v >>= 8;
+	}
+	return PointerGetDatum(bytes);
+}
+
+static uint64
+macaddr_to_int(Datum value)
+{
+	return mac_to_int((uint8 *) DatumGetMacaddrP(value), sizeof(macaddr));
+}
+
+static Datum
+macaddr_from_int(uint64 value)
+{
+	return mac_from_int(value, sizeof(macaddr));
+}
+
+static uint64
+macaddr8_to_int(Datum value)
+{
+	return mac_to_int((uint8 *) DatumGetMacaddr8P(value), sizeof(macaddr8));
+}
+
+static Datum
+macaddr8_from_int(uint64 value)
+{
+	return mac_from_int(value, sizeof(macaddr8));
+}
+
+const HybCodec hyb_codec_macaddr =
+HYB_INT_CODEC("macaddr", sizeof(macaddr), HYB_COMPARE_MEM, macaddr_to_int,
+			  macaddr_from_int, NULL);
+
+const HybCodec hyb_codec_macaddr8 =
+HYB_INT_CODEC("macaddr8", sizeof(macaddr8), HYB_COMPARE_MEM, macaddr8_to_int,
+			  macaddr8_from_int, NULL);
+
+/*
+ * ---- float4, float8 ----
+ *
+ * The usual order-preserving mapping of IEEE 754 bits: negative numbers are
+ * inverted whole, others get their sign bit set.  All NaNs become one, which sorts
+ * above infinity, as float8_cmp_internal has it.  -0 and +0 stay neighbours that
+ * HYB_COMPARE_FLOAT takes for equal, so an index-only scan returns the sign that
+ * was stored.
+ */
+
+static uint64
+float4_to_int(Datum value)
+{
+	float4		v = DatumGetFloat4(value);
+	uint32		bits;
+
+	if (unlikely(isnan(v)))
+		v = get_float4_nan();
+	memcpy(&bits, &v, sizeof(bits));
+	if (unlikely(isnan(v)))
+		bits &= ~((uint32) 1 << 31);
+	return (bits >> 31) ? (uint32) ~bits : bits | ((uint32) 1 << 31);
+}
+
+static Datum
+float4_from_int(uint64 value)
+{
+	uint32		bits = (uint32) value;
+	float4		v;
+
+	bits = (bits >> 31) ? bits & ~((uint32) 1 << 31) : ~bits;
+	memcpy(&v, &bits, sizeof(v));
+	return Float4GetDatum(v);
+}
+
+static uint64
+float8_to_int(Datum value)
+{
+	float8		v = DatumGetFloat8(value);
+	uint64		bits;
+
+	if (unlikely(isnan(v)))
+		v = get_float8_nan();
+	memcpy(&bits, &v, sizeof(bits));
+	if (unlikely(isnan(v)))
+		bits &= ~(UINT64CONST(1) << 63);
+	return (bits >> 63) ? ~bits : bits | (UINT64CONST(1) << 63);
+}
+
+static Datum
+float8_from_int(uint64 value)
+{
+	uint64		bits;
+	float8		v;
+
+	bits = (value >> 63) ? value & ~(UINT64CONST(1) << 63) : ~value;
+	memcpy(&v, &bits, sizeof(v));
+	return Float8GetDatum(v);
+}
+
+/* Operators of both types compare as float8, so float8 lies between float4s. */
+static bool
+float4_cast(Oid subtype, Datum value, HybCast *out)
+{
+	float8		wide;
+	float4		v;
+
+	if (subtype != FLOAT8OID)
+		return false;
+
+	wide = DatumGetFloat8(value);
+	if (isnan(wide))
+	{
+		out->lo = out->hi = Float4GetDatum(get_float4_nan());
+		return true;
+	}
+
+	v = (float4) wide;
+	out->lo = out->hi = Float4GetDatum(v);
+	if ((float8) v < wide)
+	{
+		out->exact = false;
+		out->hi = Float4GetDatum(nextafterf(v, get_float4_infinity()));
+	}
+	else if ((float8) v > wide)
+	{
+		out->exact = false;
+		out->lo = Float4GetDatum(nextafterf(v, -get_float4_infinity()));
+	}
+	return true;
+}
+
+static bool
+float8_cast(Oid subtype, Datum value, HybCast *out)
+{
+	if (subtype != FLOAT4OID)
+		return false;
+	out->lo = out->hi = Float8GetDatum((float8) DatumGetFloat4(value));
+	return true;
+}
+
+const HybCodec hyb_codec_float4 =
+HYB_INT_CODEC("float4", 4, HYB_COMPARE_FLOAT, float4_to_int, float4_from_int,
+			  float4_cast);
+
+const HybCodec hyb_codec_float8 =
+HYB_INT_CODEC("float8", 8, HYB_COMPARE_FLOAT, float8_to_int, float8_from_int,
+			  float8_cast);
+
+/*
+ * ---- date, time, timestamp, timestamptz ----
+ *
+ * All are signed integers with their infinities at the ends of the range.
+ *
+ * Cross-type comparison follows date_cmp_timestamp and its relatives
+ * (utils/adt/date.c, timestamp.c).  The type without a time zone is cast, with the
+ * session's zone if the other type has one.  That is exact for a constant.  For a
+ * column we have to cast the constant the other way, which keeps the order only
+ * while the zone's offset does not change.  Near a change of offset the position is
+ * widened to either side.
+ */
+
+/*
+ * Days around an instant in which a change of offset can matter.  Offsets of
+ * a zone differ by little more than a day (a place that crossed the date
+ * line), and the server looks for the offset of a local time up to a day away.
+ */
+#define HYB_ZONE_MARGIN_DAYS	3
+
+static uint64
+date_to_int(Datum value)
+{
+	return hyb_order_int32(DatumGetDateADT(value));
+}
+
+static Datum
+date_from_int(uint64 value)
+{
+	return DateADTGetDatum(hyb_unorder_int32(value));
+}
+
+/* TimeADT, Timestamp and TimestampTz are int64 */
+static uint64
+time_to_int(Datum value)
+{
+	return hyb_order_int64(DatumGetInt64(value));
+}
+
+static Datum
+time_from_int(uint64 value)
+{
+	return Int64GetDatum(hyb_unorder_int64(value));
+}
+
+/*
+ * Set a position at a timestamp (of either kind) that the server's cast gave, or
+ * beside all finite ones if it did not fit.
+ */
+static void
+timestamp_position(Timestamp ts, int overflow, HybCast *out)
+{
+	Timestamp	below = ts;
+	Timestamp	above = ts;
+
+	out->exact = overflow == 0;
+	if (overflow > 0)
+	{
+		/* above all finite timestamps, below infinity */
+		below = END_TIMESTAMP - 1;
+		TIMESTAMP_NOEND(above);
+	}
+	else if (overflow < 0)
+	{
+		TIMESTAMP_NOBEGIN(below);
+		above = MIN_TIMESTAMP;
+	}
+	out->lo = TimestampGetDatum(below);
+	out->hi = TimestampGetDatum(above);
+}
+
+/*
+ * The local time of an instant; *overflow tells if it is beyond what a
+ * timestamp can hold.  Returns true if the session's zone keeps its offset
+ * around it, so that local times and instants have the same order.
+ */
+static bool
+timestamptz_local(TimestampTz instant, Timestamp *local, int *overflow)
+{
+	pg_time_t	from = timestamptz_to_time_t(instant) -
+		HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
+	pg_time_t	boundary;
+	long int	before_gmtoff;
+	long int	after_gmtoff;
+	int			before_isdst;
+	int			after_isdst;
+	int			changes;
+
+	changes = pg_next_dst_boundary(&from, &before_gmtoff, &before_isdst,
+								   &boundary, &after_gmtoff, &after_isdst,
+								   session_timezone);
+	*local = instant;
+	*overflow = 0;
+	if (changes < 0)
+		return false;
+	*local += before_gmtoff * USECS_PER_SEC;
+	if (*local >= END_TIMESTAMP)
+		*overflow = 1;
+	else if (*local < MIN_TIMESTAMP)
+		*overflow = -1;
+	return changes == 0 ||
+		boundary > from + 2 * HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
+}
+
+/*
+ * The local times that the server casts to an instant, which is finite.  Returns
+ * their number, or -1 if unknown.  Each is the instant's local
+ * time by an offset that is in force at most HYB_ZONE_MARGIN_DAYS away: twice
+ * where clocks were put forward, none where they were put back.
+ */
+static int
+timestamptz_locals(TimestampTz instant, Timestamp *locals)
+{
+	pg_time_t	from = timestamptz_to_time_t(instant) -
+		HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
+	pg_time_t	end = from + 2 * HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
+	long int	offsets[HYB_MAX_EQUALS];
+	int			noffsets = 0;
+	int			nlocals = 0;
+	pg_time_t	boundary;
+	long int	before_gmtoff;
+	long int	after_gmtoff;
+	int			before_isdst;
+	int			after_isdst;
+	int			changes;
+
+	do
+	{
+		int			i = 0;
+
+		changes = pg_next_dst_boundary(&from, &before_gmtoff, &before_isdst,
+									   &boundary, &after_gmtoff,
+									   &after_isdst, session_timezone);
+		if (changes < 0)
+			return -1;
+		while (i < noffsets && offsets[i] != before_gmtoff)
+			i++;
+		if (i == HYB_MAX_EQUALS)
+			return -1;
+		offsets[i] = before_gmtoff;
+		noffsets = Max(noffsets, i + 1);
+		from = boundary;
+	} while (changes > 0 && boundary <= end);
+
+	for (int i = 0; i < noffsets; i++)
+	{
+		Timestamp	local = instant + offsets[i] * USECS_PER_SEC;
+		int			overflow = 0;
+
+		if (IS_VALID_TIMESTAMP(local) &&
+			timestamp2timestamptz_opt_overflow(local, &overflow) == instant &&
+			overflow == 0)
+			locals[nlocals++] = local;
+	}
+	return nlocals;
+}
+
+/* The day that a finite timestamp falls on; *midnight: it is its beginning. */
+static DateADT
+timestamp_day(Timestamp ts, bool *midnight)
+{
+	int64		day = ts / USECS_PER_DAY;
+	int64		rest = ts % USECS_PER_DAY;
+
+	if (rest < 0)
+		day--;
+	*midnight = rest == 0;
+	return (DateADT) day;
+}
+
+/* A date column: dates stand for their midnight. */
+static bool
+date_cast(Oid subtype, Datum value, HybCast *out)
+{
+	Timestamp	ts;
+	DateADT		day;
+	DateADT		below;
+	DateADT		above;
+	int			overflow = 0;
+	bool		known = true;
+
+	if (subtype != TIMESTAMPOID && subtype != TIMESTAMPTZOID)
+		return false;
+
+	ts = DatumGetTimestamp(value);
+	if (TIMESTAMP_NOT_FINITE(ts))
+	{
+		if (TIMESTAMP_IS_NOBEGIN(ts))
+			DATE_NOBEGIN(day);
+		else
+			DATE_NOEND(day);
+		out->lo = out->hi = DateADTGetDatum(day);
+		return true;
+	}
+
+	if (subtype == TIMESTAMPTZOID)
+		known = timestamptz_local(ts, &ts, &overflow);
+	day = timestamp_day(ts, &out->exact);
+	if (!known)
+	{
+		out->exact = false;
+		below = day + HYB_ZONE_MARGIN_DAYS;
+		above = day - HYB_ZONE_MARGIN_DAYS;
+	}
+	else if (overflow > 0)
+	{
+		/* Dates too late for a timestamp lie above every finite one */
+		out->exact = false;
+		below = TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE - 1;
+		above = below + 1;
+	}
+	else if (overflow < 0)
+	{
+		out->exact = false;
+		DATE_NOBEGIN(below);
+		above = DATETIME_MIN_JULIAN - POSTGRES_EPOCH_JDATE;
+	}
+	else
+	{
+		below = day;
+		above = out->exact ? day : day + 1;
+	}
+	out->lo = DateADTGetDatum(below);
+	out->hi = DateADTGetDatum(above);
+	return true;
+}
+
+static int
+date_equals(Oid subtype, Datum value, Datum *equal)
+{
+	Timestamp	locals[HYB_MAX_EQUALS];
+	int			nlocals;
+	int			n = 0;
+
+	if (subtype != TIMESTAMPTZOID ||
+		TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(value)))
+		return -1;
+	nlocals = timestamptz_locals(DatumGetTimestampTz(value), locals);
+	for (int i = 0; i < nlocals; i++)
+	{
+		bool		midnight;
+		DateADT		day = timestamp_day(locals[i], &midnight);
+
+		if (midnight)
+			equal[n++] = DateADTGetDatum(day);
+	}
+	return nlocals < 0 ? -1 : n;
+}
+
+static bool
+timestamp_cast(Oid subtype, Datum value, HybCast *out)
+{
+	Timestamp	ts;
+	int			overflow = 0;
+
+	switch (subtype)
+	{
+		case DATEOID:
+			ts = date2timestamp_opt_overflow(DatumGetDateADT(value),
+											 &overflow);
+			break;
+		case TIMESTAMPTZOID:
+			ts = DatumGetTimestampTz(value);
+			if (TIMESTAMP_NOT_FINITE(ts) ||
+				timestamptz_local(ts, &ts, &overflow))
+				break;
+			out->exact = false;
+			out->lo = TimestampGetDatum(ts + HYB_ZONE_MARGIN_DAYS * USECS_PER_DAY);
+			out->hi = TimestampGetDatum(ts - HYB_ZONE_MARGIN_DAYS * USECS_PER_DAY);
+			return true;
+		default:
+			return false;
+	}
+	timestamp_position(ts, overflow, out);
+	return true;
+}
+
+static int
+timestamp_equals(Oid subtype, Datum value, Datum *equal)
+{
+	Timestamp	locals[HYB_MAX_EQUALS];
+	int			n;
+
+	if (subtype != TIMESTAMPTZOID ||
+		TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(value)))
+		return -1;
+	n = timestamptz_locals(DatumGetTimestampTz(value), locals);
+	for (int i = 0; i < n; i++)
+		equal[i] = TimestampGetDatum(locals[i]);
+	return n;
+}
+
+static bool
+timestamptz_cast(Oid subtype, Datum value, HybCast *out)
+{
+	TimestampTz ts;
+	int			overflow = 0;
+
+	switch (subtype)
+	{
+		case TIMESTAMPOID:
+			ts = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(value),
+													&overflow);
+			break;
+		case DATEOID:
+			ts = date2timestamptz_opt_overflow(DatumGetDateADT(value),
+											   &overflow);
+			break;
+		default:
+			return false;
+	}
+	timestamp_position(ts, overflow, out);
+	return true;
+}
+
+const HybCodec hyb_codec_date =
+HYB_INT_CODEC("date", 4, HYB_COMPARE_MEM, date_to_int, date_from_int,
+			  date_cast,
+			  .equals = date_equals);
+
+const HybCodec hyb_codec_time =
+HYB_INT_CODEC("time", 8, HYB_COMPARE_MEM, time_to_int, time_from_int, NULL);
+
+const HybCodec hyb_codec_timestamp =
+HYB_INT_CODEC("timestamp", 8, HYB_COMPARE_MEM, time_to_int, time_from_int,
+			  timestamp_cast,
+			  .equals = timestamp_equals);
+
+const HybCodec hyb_codec_timestamptz =
+HYB_INT_CODEC("timestamptz", 8, HYB_COMPARE_MEM, time_to_int, time_from_int,
+			  timestamptz_cast);
