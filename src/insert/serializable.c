@@ -53,7 +53,7 @@ ask_key_targets(const HybIndex *ix, const HybEntry *entry)
 
 /*
  * The table is asked for last, since all locks on an index may become locks on its
- * table at any moment (merge/hand_over.c).  The server has asked for it before the
+ * table at any moment (merge/install.c).  The server has asked for it before the
  * entry was appended.
  */
 void

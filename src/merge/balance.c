@@ -2,30 +2,31 @@
  * balance.c
  *		Which leaves a merge step rewrites besides those that it has to.
  *
- * Estimates only: what a leaf is going to hold is not known before it is
- * packed.  The step compares what came of them with what there would be
- * without, and does a run again alone if nothing was won (rewrite.c).
+ * A step has to rewrite the leaves that entries fall into.  If that makes more
+ * leaves, or half-empty ones, it may take untouched neighbours along, so that
+ * there are fewer leaves in the end (docs/merges.md).  All of this is about
+ * the children of one level-1 node.
+ *
+ * These are estimates: what a leaf takes is known only when it is packed.  If
+ * taking neighbours along has not paid, rewrite.c does the group again without
+ * them.
  */
 #include "base/compat.h"
 
 #include <math.h>
 
-#include "leaf/leaf.h"
-#include "merge/balance.h"
+#include "merge/step.h"
 
-/* One leaf less is worth rewriting so many that need not be. */
+/* Saving one leaf is worth rewriting this many untouched leaves. */
 #define LEAF_WORTH			8
 
-/*
- * Leaves that are joined are left with some room, or the next entries would
- * have them overflow and be joined again.
- */
+/* Joined leaves keep some room, or the next entries would split them again. */
 #define JOINED_FILL			0.96
 
-/* A run that is emptier than that looks for neighbours, too. */
+/* A group that is emptier than this looks for neighbours, too. */
 #define SMALL_FILL			0.6
 
-/* What a leaf holds that was not looked at, more or less. */
+/* Estimated fill of a leaf that was not read. */
 #define UNKNOWN_FILL		0.9
 
 /* Bytes that a TID takes at most, for the estimate. */
@@ -56,7 +57,7 @@ hyb_balance_look(HybBalance *balance, int i)
 	if (leaf->known)
 		return leaf;
 
-	/* stamps cannot mismatch (merge lock) */
+	/* the merge lock keeps the leaf: a stamp that does not match is damage */
 	buf = hyb_page_lock(balance->ix, child->block, InvalidBlockNumber,
 						BUFFER_LOCK_SHARE, HYB_PAGE_LEAF, child->stamp);
 	if (!BufferIsValid(buf))
@@ -82,7 +83,7 @@ leaf_content(HybBalance *balance, int i)
 	double		item = leaf->fill / Max(leaf->nitems, 1);
 	double		content = item * leaf->live;
 
-	/* of a leaf with few items most is not the items' */
+	/* of a leaf with few items, most of the fill is overhead */
 	if (leaf->added > 0)
 		content += Min(item * leaf->added,
 					   (double) (leaf->added_bytes + (Size) leaf->added * TID_BYTES) /
@@ -135,17 +136,15 @@ hyb_balance_is_small(HybBalance *balance, int i)
 	return leaf_content(balance, i) < SMALL_FILL;
 }
 
-/* A leaf beside a run: what it adds to content, leaves and cost of a window. */
+/* Sums over the first leaves beside a group. */
 typedef struct Neighbour
 {
-	double		content;		/* of all up to this one */
-	int			count;			/* leaves they become if not taken along */
-	int			untouched;		/* those that need not be rewritten */
+	double		content;		/* in leaves */
+	int			count;			/* leaves that they become if left alone */
+	int			untouched;		/* leaves that need not be rewritten */
 } Neighbour;
 
-/*
- * Extend sums[] to the k-th neighbour, which is leaf i.
- */
+/* Extend sums[] to the k-th neighbour, which is leaf i. */
 static void
 add_neighbour(HybBalance *balance, int i, Neighbour *sums, int k)
 {
@@ -160,9 +159,9 @@ add_neighbour(HybBalance *balance, int i, Neighbour *sums, int k)
 }
 
 /*
- * The windows around a run are tried from small to large, until a larger one
- * is no better than the best so far: each leaf that is looked at may have to
- * be read from disk.  A window's value is what it saves, less what it costs.
+ * Windows around the group are tried from small to large, until a larger one is
+ * not better than the best so far: each leaf may have to be read from disk.  The
+ * value of a window is what it saves, less what it costs.
  */
 void
 hyb_balance_run(HybBalance *balance, int from, int to, int lo, int hi)
@@ -234,7 +233,7 @@ void
 hyb_balance_bridge(HybBalance *balance, int to)
 {
 	HybStepLeaf *leaves = balance->leaves;
-	int			from = 0;		/* the run before */
+	int			from = 0;		/* the group before */
 	int			end = 0;
 	int			i = 0;
 

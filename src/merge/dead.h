@@ -8,10 +8,10 @@
 #ifndef HYB_DEAD_H
 #define HYB_DEAD_H
 
-#include "store/handle.h"
 #include "storage/buf.h"
 #include "storage/bufpage.h"
 #include "storage/lockdefs.h"
+#include "store/handle.h"
 
 typedef struct HybDeadCheck
 {

@@ -1,6 +1,6 @@
 /*
  * facts.c
- *		What the merge policy is asked about an index.
+ *		The facts of an index that the merge policy decides by.
  */
 #include "base/compat.h"
 
@@ -8,7 +8,6 @@
 #include "log/log.h"
 #include "memtree/memtree.h"
 #include "merge/facts.h"
-#include "merge/learn.h"
 #include "merge/merge.h"
 #include "storage/bufmgr.h"
 #include "store/settings.h"
@@ -17,6 +16,16 @@
 
 /* Most leaves a step reads, whatever merge_step_pages says (HYB_MAX_PENDING). */
 #define HYB_STEP_MAX_LEAVES		64
+
+bool
+hyb_merge_learnable(const HybMetaPage *meta)
+{
+	HybLevel	total = hyb_meta_static(meta);
+
+	return (meta->flags & HYB_META_PLAIN) != 0 &&
+		total.leaf_pages + total.inner_pages + total.filter_pages <=
+		HYB_LEARN_MAX_PAGES;
+}
 
 void
 hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
@@ -37,7 +46,7 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->tombstones = total.tombstones;
 	facts->static_pages = total.leaf_pages + total.inner_pages;
 	facts->level_tids = newest->tids;
-	/* with several levels merges are to be as large as memory allows */
+	/* with several levels a merge is as large as memory allows */
 	facts->rewritten_tids = meta->nlevels > 1 ? total.tids : meta->rewritten_tids;
 	facts->newer_tids = total.tids - meta->levels[0].tids;
 	facts->newer_leaves = total.leaf_pages - meta->levels[0].leaf_pages;
@@ -100,7 +109,7 @@ hyb_merge_need(HybIndex *ix, HybMergeFacts *facts)
 	facts->memory_used = hyb_arena_used();
 	facts->elastic = hyb_tree_elastic(ix->desc);
 	facts->does_not_fit = hyb_dynamic_does_not_fit(ix, active.number);
-	/* that looks at all slots */
+	/* looks at all slots */
 	if (hyb_memory_is_short(facts))
 		facts->largest_tree = hyb_dynamic_is_largest(ix);
 	return hyb_policy_need(facts);

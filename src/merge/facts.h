@@ -1,6 +1,6 @@
 /*
  * facts.h
- *		What the merge policy is asked about an index.
+ *		The facts of an index that the merge policy decides by.
  */
 #ifndef HYB_FACTS_H
 #define HYB_FACTS_H
@@ -9,43 +9,49 @@
 #include "store/handle.h"
 #include "store/meta.h"
 
+/* A merge that learns dictionaries rewrites at most this many static pages. */
+#define HYB_LEARN_MAX_PAGES	160
+
+/* Is this an index that a merge may give dictionaries? */
+extern bool hyb_merge_learnable(const HybMetaPage *meta);
+
 /*
- * The facts that the metapage has, which is locked, or a copy of it; those
- * about memory are 0.
+ * The facts in the metapage, which is locked or a copy.  Those about memory are
+ * 0.
  */
 extern void hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 									HybMergeFacts *facts);
 
 /*
- * Entries on the last pages of the lanes, which the generation, the active one,
- * does not count; those of another one are none.
+ * The entries on the last pages of the lanes, if the generation is active.  Its
+ * count does not include them.
  */
 extern uint64 hyb_merge_tail_entries(HybIndex *ix, const HybGeneration *active);
 
 /*
- * What is to be done, and the facts.  Locks the metapage, and the lanes' last
+ * What is to be done, and all facts.  Locks the metapage, and the lanes' last
  * pages, for a moment.
  */
 extern HybMergeNeed hyb_merge_need(HybIndex *ix, HybMergeFacts *facts);
 
-/* Is there anything to merge, by the policy? */
+/* Does the policy say that there is something to merge? */
 extern bool hyb_merge_wanted(HybIndex *ix);
 
 /*
- * Have the next merge visit every leaf if they are so empty that joining them
- * is worth it.  No lock is held on entry or return.
+ * Have the next merge visit every leaf if the leaves are so empty that joining
+ * them pays.  No lock is held on entry or exit.
  */
 extern void hyb_merge_request_joins(HybIndex *ix);
 
 /*
- * Have the next merge make one level of all, if there is anything to merge.
- * The merge lock is held.
+ * Have the next merge make one level of all, if there is anything to merge.  The
+ * merge lock is held.
  */
 extern void hyb_merge_request_collapse(HybIndex *ix);
 
 /*
- * The same for an index that is quiet: it gives way to insertions.  The merge
- * lock is held, and there is no merge under way.
+ * The same for a quiet index: that merge gives way to inserts.  The merge lock
+ * is held, and no merge is under way.
  */
 extern void hyb_merge_request_quiet(HybIndex *ix);
 

@@ -1,107 +1,315 @@
 /*
  * install.c
- *		The end of a merge step: its pages are written, and the metapage is
- *		switched to them.
+ *		The end of a step: write its pages, and switch the metapage to them.
  *
- * Where entries move from one level to another, both levels' new roots are in
- * one record, so each entry is in exactly one of them in every version.
+ * If entries move from one level to another, one record has the new roots of
+ * both, so every version holds each entry in exactly one of them.
+ *
+ * Predicate locks.  A leaf of the oldest level stands for a range of keys among
+ * the server's predicate locks (tree/predicate_target.h).  When a step replaces
+ * it, transactions with a lock on the old leaf need locks on all new leaves that
+ * overlap its range.  They get them while the metapage is locked exclusively,
+ * right before the switch.  A scan locks a leaf only with the metapage locked,
+ * in the current version (scan/scan_lock.c), so no lock comes to the old leaf
+ * afterwards.  The old leaf keeps its locks: an insertion that is still in the
+ * old version asks for that leaf, and finds them.  Keys are compared before the
+ * metapage is locked, and only if an old leaf has a lock.
  */
 #include "base/compat.h"
 
+#include "base/memory.h"
 #include "hot/hot.h"
-#include "merge/hand_over.h"
 #include "merge/step.h"
+#include "miscadmin.h"
+#include "storage/predicate.h"
+#include "storage/predicate_internals.h"
 #include "store/meta.h"
+#include "tree/predicate_target.h"
 #include "utils/rel.h"
 
-/* A level's new tree. */
-typedef struct NewTree
+/* From this share of its places on, the server's lock table is nearly full. */
+#define NEARLY_FULL		0.75
+
+/* An index with more than 1 of GOOD_PART locks has a good part of them. */
+#define GOOD_PART		16
+
+/* ---- predicate locks ---- */
+
+/* The new leaf that the walk is at. */
+typedef struct NewLeaf
 {
-	HybRoot		root;
-	const HybPath *path;		/* to the leaves that it replaces */
-	int64		inner_pages;	/* more than before */
-	int64		filter_pages;
-} NewTree;
+	const HybRoot *root;
+	HybPath    *path;			/* to the level-1 node above it */
+	int			child;			/* of that node */
+	BlockNumber target;			/* for its predicate locks */
+	HybPos		high;			/* its upper fence */
+} NewLeaf;
+
+typedef struct Move
+{
+	BlockNumber from;
+	BlockNumber to;
+} Move;
+
+typedef struct Moves
+{
+	Move	   *moves;
+	int			n;
+	int			alloc;
+} Moves;
+
+static BlockNumber
+target_of_child(const HybChild *child)
+{
+	return hyb_target_of_leaf(child->block, child->stamp);
+}
+
+static void
+set_leaf(NewLeaf *leaf, int child)
+{
+	Assert(leaf->path->height == 0 ||
+		   (child >= 0 && child < leaf->path->nodes[0].children.n));
+	leaf->child = child;
+	leaf->target = leaf->path->height == 0 ? HYB_TARGET_NO_LEAF :
+		target_of_child(&leaf->path->nodes[0].children.children[child]);
+	leaf->high = leaf->path->height == 0 ? leaf->path->high :
+		hyb_path_upper_fence(leaf->path, child);
+}
+
+/* Read the path to the new leaf that a position lies in. */
+static void
+load_new_leaf(const HybIndex *ix, NewLeaf *leaf, const HybPos *pos)
+{
+	leaf->path = palloc(sizeof(HybPath));
+	hyb_path_load(ix, leaf->root, pos, leaf->path);
+	set_leaf(leaf, leaf->path->nodes[0].index);
+}
+
+/* Go on to the next leaf. */
+static void
+next_leaf(const HybIndex *ix, NewLeaf *leaf)
+{
+	HybPos		high = leaf->high;
+
+	CHECK_FOR_INTERRUPTS();
+	if (leaf->child + 1 < leaf->path->nodes[0].children.n)
+		set_leaf(leaf, leaf->child + 1);
+	else
+		load_new_leaf(ix, leaf, &high);
+}
+
+static void
+add_move(Moves *moves, BlockNumber from, BlockNumber to)
+{
+	if (moves->n == moves->alloc)
+	{
+		moves->alloc = Max(2 * moves->alloc, 64);
+		moves->moves = hyb_grow(CurrentMemoryContext, moves->moves, moves->alloc,
+								sizeof(Move));
+	}
+	moves->moves[moves->n].from = from;
+	moves->moves[moves->n++].to = to;
+}
 
 /*
- * Write the new leaves of a list, and the internal nodes above them.  Nodes of
- * newer levels have room for rent and filters in any case.
+ * The locks of a target go to the new leaves that overlap its range.  `leaf` is
+ * at the first of them, or before it.
  */
 static void
-write_tree(HybMergeStep *step, HybStepSpace *space, HybPath *path,
-		   HybChildList *children, int level, NewTree *tree)
+add_moves(const HybIndex *ix, Moves *moves, BlockNumber from, const HybPos *low,
+		  const HybPos *high, NewLeaf *leaf)
+{
+	while (hyb_pos_compare(ix->desc, &leaf->high, low) <= 0)
+		next_leaf(ix, leaf);
+	add_move(moves, from, leaf->target);
+	while (hyb_pos_compare(ix->desc, &leaf->high, high) < 0)
+	{
+		next_leaf(ix, leaf);
+		add_move(moves, from, leaf->target);
+	}
+}
+
+/* Find out which locks go where. */
+static void
+find_moves(const HybIndex *ix, const HybLeafChange *change, Moves *moves)
+{
+	const HybPath *path = change->path;
+	const HybChildList *list = &path->nodes[0].children;
+	HybPos		low = {.tie = HYB_BEFORE};
+	NewLeaf		leaf = {.root = &change->root};
+	int			next = 0;
+
+	if (path->height == 0)
+	{
+		load_new_leaf(ix, &leaf, &low);
+		add_moves(ix, moves, HYB_TARGET_NO_LEAF, &low, &path->high, &leaf);
+		return;
+	}
+	for (int i = 0; i < list->n && next < change->leaves.nretired; i++)
+	{
+		HybPos		high = hyb_path_upper_fence(path, i);
+
+		if (list->children[i].block != change->retired[next])
+			continue;
+		if (next++ == 0)
+			load_new_leaf(ix, &leaf, &list->children[i].low);
+		add_moves(ix, moves, target_of_child(&list->children[i]),
+				  &list->children[i].low, &high, &leaf);
+	}
+	Assert(next == change->leaves.nretired);
+}
+
+/* Does a transaction have a lock on an old leaf? */
+static bool
+is_locked(const HybIndex *ix, const HybLeafChange *change)
+{
+	const HybChildList *list = &change->path->nodes[0].children;
+	int			next = 0;
+
+	if (change->path->height == 0)
+		return PageIsPredicateLocked(ix->rel, HYB_TARGET_NO_LEAF);
+	for (int i = 0; i < list->n && next < change->leaves.nretired; i++)
+	{
+		if (list->children[i].block != change->retired[next])
+			continue;
+		next++;
+		if (PageIsPredicateLocked(ix->rel, target_of_child(&list->children[i])))
+			return true;
+	}
+	Assert(next == change->leaves.nretired);
+	return false;
+}
+
+/*
+ * Each merge copies the locks of a long transaction, and the server's lock table
+ * has a fixed size.  Is it nearly full, and does this index have a good part of
+ * the locks?  Several indexes may fill it together.
+ */
+static bool
+has_too_many(const HybIndex *ix)
+{
+	PredicateLockData *data = GetPredicateLockStatusData();
+	int			n = 0;
+
+	for (int i = 0; i < data->nelements; i++)
+		n += GET_PREDICATELOCKTARGETTAG_DB(data->locktags[i]) == MyDatabaseId &&
+			GET_PREDICATELOCKTARGETTAG_RELATION(data->locktags[i]) == RelationGetRelid(ix->rel);
+	return data->nelements > NEARLY_FULL * max_predicate_locks_per_xact * MaxBackends &&
+		n > data->nelements / GOOD_PART;
+}
+
+/*
+ * If the server has no room for a copy, it replaces the old leaf's locks by one
+ * on the index.  To undo half a copy it removes all locks of the new leaf, also
+ * those that came from another leaf.  Then all locks that are left go to the
+ * table: each transaction still has those on its old leaf.
+ */
+static void
+hand_over_locks(const HybIndex *ix, const Moves *moves)
+{
+	bool		full = false;
+
+	for (int i = 0; i < moves->n; i++)
+	{
+		const Move *move = &moves->moves[i];
+
+		/* the target is the same if the index stays without leaves */
+		if (move->from == move->to || !PageIsPredicateLocked(ix->rel, move->from))
+			continue;
+		PredicateLockPageSplit(ix->rel, move->from, move->to);
+		full |= !PageIsPredicateLocked(ix->rel, move->from);
+	}
+	if (full)
+		TransferPredicateLocksToHeapRelation(ix->rel);
+}
+
+Buffer
+hyb_change_lock_meta(HybIndex *ix, const HybLeafChange *change, HybMetaPage **meta)
+{
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, meta);
+	Moves		moves = {0};
+
+	if (change->level > 0 || change->path == NULL || !is_locked(ix, change))
+		return metabuf;
+	UnlockReleaseBuffer(metabuf);
+	/* safe at any moment: insertions ask for the index before the table */
+	if (has_too_many(ix))
+		TransferPredicateLocksToHeapRelation(ix->rel);
+	find_moves(ix, change, &moves);
+	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, meta);
+	hand_over_locks(ix, &moves);
+	return metabuf;
+}
+
+/* ---- pages ---- */
+
+void
+hyb_change_write(HybLeafChange *change, HybStepSpace *space, bool filters)
 {
 	int			inner = space->new_inner - space->old_inner;
 	int			filter = space->new_filter - space->old_filter;
 
-	space->filters = step->filter != NULL || level > 0;
-	hyb_step_write_leaves(space, children);
-	hyb_static_replace(space, path, children, &tree->root);
-	tree->path = path;
-	tree->inner_pages = space->new_inner - space->old_inner - inner;
-	tree->filter_pages = space->new_filter - space->old_filter - filter;
+	/* nodes of newer levels have room for rent and filters in any case */
+	space->filters = filters || change->level > 0;
+	for (int i = 0; i < change->leaves.nretired; i++)
+		hyb_step_retire(space, change->retired[i]);
+	hyb_step_write_leaves(space, &change->children);
+	hyb_static_replace(space, change->path, &change->children, &change->root);
+	change->inner_pages = space->new_inner - space->old_inner - inner;
+	change->filter_pages = space->new_filter - space->old_filter - filter;
 }
 
-/* Has the step rewritten anything in the level that entries go to? */
-static inline bool
-has_written(const HybMergeStep *step)
+void
+hyb_change_count(const HybLeafChange *change, HybMetaPage *meta)
 {
-	return step->done.leaves.nimages > 0 || step->done.leaves.nretired > 0;
-}
+	HybLevel   *level = &meta->levels[change->level];
+	const HybLeafCounts *leaves = &change->leaves;
 
-static HybStepSpace *
-write_trees(HybMergeStep *step, HybPath *path, NewTree *to, NewTree *from)
-{
-	HybStepSpace *space = palloc(sizeof(HybStepSpace));
-	HybLeafRemainder *cut = step->cut;
-	int			leaves = step->done.leaves.nimages;
-	int			pages = 0;
-
-	if (has_written(step))
-		pages += path->height;
-	if (cut != NULL)
-	{
-		leaves += cut->leaves.nimages;
-		pages += cut->path->height;
-	}
-	hyb_step_space_init(space, step->ix, step->stamp, step->filter != NULL,
-						leaves + pages +
-						(step->filter != NULL ? leaves / 3 + 4 : 0));
-	HYB_POINT("step-reserved");
-	for (int i = 0; i < step->done.leaves.nretired; i++)
-		hyb_step_retire(space, step->retired[i]);
-	if (has_written(step))
-		write_tree(step, space, path, &step->children, step->level, to);
-	if (cut != NULL)
-	{
-		HYB_POINT("step-cut");
-		for (int i = 0; i < cut->leaves.nretired; i++)
-			hyb_step_retire(space, cut->retired[i]);
-		write_tree(step, space, cut->path, &cut->children, step->source, from);
-	}
-	HYB_POINT("step-written");
-	return space;
-}
-
-/* Count what the leaves and nodes that were written hold. */
-static void
-count_level(HybLevel *level, const HybLeafChange *leaves, const NewTree *tree)
-{
 	/* what goes was there */
+	Assert(change->level < meta->nlevels);
 	Assert(leaves->old_tids <= level->tids + leaves->new_tids);
 	Assert(leaves->nretired <= level->leaf_pages + leaves->nimages);
-	level->root = tree->root;
+	level->root = change->root;
 	level->tids += leaves->new_tids;
 	level->tids -= leaves->old_tids;
 	level->tombstones -= Min(leaves->old_tombstones, level->tombstones);
 	level->leaf_pages += leaves->nimages;
 	level->leaf_pages -= leaves->nretired;
-	level->inner_pages += tree->inner_pages;
-	level->filter_pages += tree->filter_pages;
+	level->inner_pages += change->inner_pages;
+	level->filter_pages += change->filter_pages;
 	hyb_level_assert_valid(level);
 }
 
-/* Add how well entries compress to what other steps of this merge have seen. */
+static HybStepSpace *
+write_changes(HybMergeStep *step)
+{
+	HybStepSpace *space = palloc(sizeof(HybStepSpace));
+	bool		filters = step->filter != NULL;
+	int			leaves = step->to.leaves.nimages + step->cut.leaves.nimages;
+	int			pages = leaves;
+
+	if (step->to.path != NULL)
+		pages += step->to.path->height;
+	if (step->cut.path != NULL)
+		pages += step->cut.path->height;
+	if (filters)
+		pages += leaves / 3 + 4;
+	hyb_step_space_init(space, step->ix, step->stamp, filters, pages);
+	HYB_POINT("step-reserved");
+	if (step->to.path != NULL)
+		hyb_change_write(&step->to, space, filters);
+	if (step->cut.path != NULL)
+	{
+		HYB_POINT("step-cut");
+		hyb_change_write(&step->cut, space, filters);
+	}
+	HYB_POINT("step-written");
+	return space;
+}
+
+/* ---- the record ---- */
+
+/* Add how well entries compress to the sample of this merge's other steps. */
 static void
 note_recent(HybMetaPage *meta, const HybMergeStep *step, HybWalSet *set,
 			Buffer metabuf)
@@ -148,31 +356,17 @@ clear_hot(const HybMergeStep *step, const HybHotShut *shut)
 	}
 }
 
-/* Lock the metapage; predicate locks go to the new leaves of the oldest level. */
-static Buffer
-lock_meta(const HybMergeStep *step, const NewTree *to, HybMetaPage **meta)
-{
-	HybReplacedLeaves replaced = {
-		.path = to->path,
-		.retired = step->retired,
-		.nretired = step->done.leaves.nretired,
-		.root = &to->root
-	};
-
-	if (step->level > 0 || !has_written(step))
-		return hyb_meta_lock(step->ix, BUFFER_LOCK_EXCLUSIVE, meta);
-	return hyb_meta_lock_to_replace(step->ix, &replaced, meta);
-}
-
-/* Write the record; space is NULL if no pages were written. */
+/*
+ * Write the record; space is NULL if no pages were written.  Returns false, and
+ * changes nothing, if pending[] has no room.
+ */
 static bool
-switch_version(HybMergeStep *step, HybStepSpace *space, const NewTree *to,
-			   const NewTree *from, const HybPos *watermark)
+switch_version(HybMergeStep *step, HybStepSpace *space, const HybPos *watermark)
 {
 	HybIndex   *ix = step->ix;
 	bool		moving = is_moving(step, watermark);
 	HybMetaPage *meta;
-	Buffer		metabuf = lock_meta(step, to, &meta);
+	Buffer		metabuf = hyb_change_lock_meta(ix, &step->to, &meta);
 	HybWalSet	set;
 
 	HYB_POINT("step-switch");
@@ -181,17 +375,17 @@ switch_version(HybMergeStep *step, HybStepSpace *space, const NewTree *to,
 		UnlockReleaseBuffer(metabuf);
 		return false;
 	}
-	/* nobody else takes a stamp, and nobody else ends a generation or a pass */
-	Assert(meta->next_stamp == step->stamp && step->level < meta->nlevels);
+	/* the merge lock keeps stamp, generation and pass as they were */
+	Assert(meta->next_stamp == step->stamp && step->to.level < meta->nlevels);
 	Assert(step->source == HYB_SOURCE_LOG ? meta->frozen.number != 0 :
 		   step->source == meta->pass_level);
 	hyb_version_switch_begin(ix, meta, &set);
 	if (space != NULL)
 	{
-		if (has_written(step))
-			count_level(&meta->levels[step->level], &step->done.leaves, to);
-		if (step->cut != NULL)
-			count_level(&meta->levels[step->source], &step->cut->leaves, from);
+		if (step->to.path != NULL)
+			hyb_change_count(&step->to, meta);
+		if (step->cut.path != NULL)
+			hyb_change_count(&step->cut, meta);
 		meta->next_stamp = step->stamp + 1;
 		meta->written_pages += space->nused;
 		if ((meta->flags & HYB_META_UNEARNED) == 0)
@@ -200,7 +394,7 @@ switch_version(HybMergeStep *step, HybStepSpace *space, const NewTree *to,
 	}
 	if (meta->rewriting_tids != HYB_REWRITTEN_UNKNOWN &&
 		(step->source == HYB_SOURCE_LOG || step->source == meta->wanted_levels))
-		meta->rewriting_tids += step->done.leaves.old_tids;
+		meta->rewriting_tids += step->to.leaves.old_tids;
 	if (step->source == HYB_SOURCE_LOG)
 	{
 		meta->merged_entries += step->done.merged;
@@ -221,12 +415,11 @@ switch_version(HybMergeStep *step, HybStepSpace *space, const NewTree *to,
 }
 
 /*
- * The same with no hot copies left of the keys that come to the level, and none
- * published until the version is another one.
+ * The same for entries of the log: their keys have no hot copies afterwards, and
+ * none are published until the version has switched.
  */
 static bool
-switch_shut(HybMergeStep *step, HybStepSpace *space, const NewTree *to,
-			const NewTree *from, const HybPos *watermark)
+switch_shut(HybMergeStep *step, HybStepSpace *space, const HybPos *watermark)
 {
 	HybHotShut	shut;
 	volatile bool fits = false;
@@ -236,7 +429,7 @@ switch_shut(HybMergeStep *step, HybStepSpace *space, const NewTree *to,
 	{
 		clear_hot(step, &shut);
 		HYB_POINT("hot-cleared");
-		fits = switch_version(step, space, to, from, watermark);
+		fits = switch_version(step, space, watermark);
 	}
 	PG_FINALLY();
 	{
@@ -247,19 +440,20 @@ switch_shut(HybMergeStep *step, HybStepSpace *space, const NewTree *to,
 }
 
 bool
-hyb_step_install(HybMergeStep *step, HybPath *path, const HybPos *watermark)
+hyb_step_install(HybMergeStep *step, const HybPos *watermark)
 {
+	const HybLeafCounts *leaves = &step->to.leaves;
 	HybStepSpace *space = NULL;
-	NewTree		to = {0};
-	NewTree		from = {0};
 
-	if (has_written(step) || step->cut != NULL)
-		space = write_trees(step, path, &to, &from);
-	Assert(step->done.leaves.new_tids + step->done.leaves.old_tombstones + step->done.dropped ==
-		   step->done.leaves.old_tids + step->done.merged);
+	Assert(leaves->new_tids + leaves->old_tombstones + step->done.dropped ==
+		   leaves->old_tids + step->done.merged);
+	/* a step that rewrote no leaf leaves the level as it is */
+	if (leaves->nimages == 0 && leaves->nretired == 0)
+		step->to.path = NULL;
+	if (step->to.path != NULL || step->cut.path != NULL)
+		space = write_changes(step);
 
-	/* what moves from level to level stays what the levels hold */
-	if (step->source == HYB_SOURCE_LOG)
-		return switch_shut(step, space, &to, &from, watermark);
-	return switch_version(step, space, &to, &from, watermark);
+	/* entries that move between levels keep their hot copies */
+	return step->source == HYB_SOURCE_LOG ?
+		switch_shut(step, space, watermark) : switch_version(step, space, watermark);
 }

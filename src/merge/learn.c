@@ -4,25 +4,25 @@
  *
  * An index that was created on a table with too few rows to learn from stores
  * the values of its encoded columns as they are (key/encoded.h).  The first
- * merge that has enough of them learns dictionaries, and writes everything
- * anew: static leaves and the generation that it freezes, in one step.
+ * merge with enough values learns dictionaries.  It writes everything anew in
+ * one step: static leaves and the generation that it freezes.
  *
- * Positions, trees, hashes of unique keys and what scans have copied are all
- * made of encoded keys, so nobody may be using the index meanwhile: the step
- * is done with the index locked in AccessExclusiveLock, which every user of an
- * index conflicts with, from the planner on.  That lock is WAL-logged, so the
- * same holds on a standby.  It is asked for without waiting, or by a worker
- * for a short time; where it is not had, entries are merged as they are, and
- * the next merge tries again, while the index is small enough for one step.
- * The backend's own scans are told by the relation's reference count.
+ * Positions, trees, hashes of unique keys and copies in scans all contain encoded
+ * keys.  So no process may use the index meanwhile.  The step locks the index in
+ * AccessExclusiveLock, which conflicts with every use of it, from the planner on.
+ * That lock is WAL-logged, so the same holds on a standby.  An inserter asks for
+ * it without waiting, a worker waits for a short time.  Without the lock, entries
+ * are merged as they are, and the next merge tries again while the index is small
+ * enough for one step.  The relation's reference count tells of the backend's
+ * own scans.
  *
- * The lock is taken in a subtransaction that is rolled back afterwards: that
- * lets go of it at once, on a standby too, whatever the transaction goes on to
- * do.  Pages know nothing of transactions.
+ * The lock is taken in a subtransaction that is rolled back afterwards.  That
+ * releases it at once, on a standby too, whatever the transaction does then.
+ * Pages do not depend on transactions.
  *
- * A crash before the switch of the metapage leaves an index without
- * dictionaries, with a frozen generation to be merged, and the new pages in
- * pending[]; a crash after it one with dictionaries, and the old pages there.
+ * A crash before the switch of the metapage leaves an index without dictionaries
+ * and a frozen generation to merge; the new pages are in pending[].  A crash
+ * after it leaves an index with dictionaries, and the old pages are there.
  */
 #include "base/compat.h"
 
@@ -34,7 +34,8 @@
 #include "leaf/layouts.h"
 #include "leaf/leaf.h"
 #include "log/delta.h"
-#include "merge/learn.h"
+#include "merge/facts.h"
+#include "merge/step.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
@@ -46,19 +47,16 @@
 #include "utils/rel.h"
 #include "utils/resowner.h"
 
-/* Pages of the static stage that are rewritten at most. */
-#define HYB_LEARN_MAX_OLD	160
-
-/* Pages written at most, those of the dictionaries included. */
+/* Most pages written, with those of the dictionaries. */
 #define HYB_LEARN_MAX_NEW	288
 
-/* Bytes of unencoded entries that are read at most. */
+/* Most bytes of unencoded entries that are read. */
 #define HYB_LEARN_MAX_BYTES	(64 * 1024 * 1024)
 
 /* Steps through the entries: a prime above HYB_ENCODED_SAMPLE_KEYS */
 #define SAMPLE_ENTRY_STEP			16411
 
-/* An entry; those of one row of a leaf share their bytes. */
+/* An entry.  Those of one row of a leaf share their bytes. */
 typedef struct LearnEntry
 {
 	uint32		off;			/* in `bytes` */
@@ -85,7 +83,7 @@ typedef struct Learn
 	HybIndex	coded;			/* with them */
 	HybBuf		stored;			/* the dictionaries */
 	MemoryContext context;
-	BlockNumber dictionary;		/* where they are */
+	BlockNumber dictionary;		/* their first page */
 	bool		progress;		/* a generation was frozen, or all of it done */
 
 	/* output */
@@ -158,7 +156,7 @@ read_tree(const HybIndex *ix, LearnInput *input, BlockNumber block,
 
 	CHECK_FOR_INTERRUPTS();
 	check_stack_depth();
-	if (input->too_large || input->nblocks == HYB_LEARN_MAX_OLD ||
+	if (input->too_large || input->nblocks == HYB_LEARN_MAX_PAGES ||
 		input->bytes.len > HYB_LEARN_MAX_BYTES)
 	{
 		input->too_large = true;
@@ -179,7 +177,7 @@ read_tree(const HybIndex *ix, LearnInput *input, BlockNumber block,
 		hyb_inner_get((Page) page, i, &child, ix->rel, block);
 		/* neighbours share filter pages */
 		if (BlockNumberIsValid(child.filter_block) &&
-			child.filter_block != filter && input->nblocks < HYB_LEARN_MAX_OLD)
+			child.filter_block != filter && input->nblocks < HYB_LEARN_MAX_PAGES)
 			input->blocks[input->nblocks++] = child.filter_block;
 		filter = child.filter_block;
 		read_tree(ix, input, child.block, child.stamp, level - 1, block);
@@ -187,7 +185,7 @@ read_tree(const HybIndex *ix, LearnInput *input, BlockNumber block,
 	pfree(page);
 }
 
-/* A generation of the log, which others may be appending to. */
+/* A generation of the log, which may grow meanwhile. */
 static void
 read_generation(const HybIndex *ix, LearnInput *input,
 				const HybGeneration *generation)
@@ -286,9 +284,7 @@ learn_dictionaries(Learn *learn)
 
 /* ---- writing ---- */
 
-/*
- * Encode all entries; false if one becomes too long.
- */
+/* Encode all entries; false if one becomes too long. */
 static bool
 encode_entries(Learn *learn, LearnInput *input)
 {
@@ -406,9 +402,7 @@ build_leaves(Learn *learn, const LearnInput *input)
 	hyb_leaf_builder_free(builder);
 }
 
-/*
- * Write dictionaries and static stage, and switch the metapage.
- */
+/* Write dictionaries and static stage, and switch the metapage. */
 static void
 install_learned(Learn *learn, const LearnInput *input)
 {
@@ -443,7 +437,7 @@ install_learned(Learn *learn, const LearnInput *input)
 	hyb_static_replace(space, path, &learn->children, &root);
 	HYB_POINT("learn-written");
 
-	/* keys are of other bytes: nobody can publish any now, or lock any */
+	/* keys get other bytes; while it is locked none is published or locked */
 	hyb_hot_drop(ix);
 	TransferPredicateLocksToHeapRelation(ix->rel);
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
@@ -479,8 +473,8 @@ install_learned(Learn *learn, const LearnInput *input)
 }
 
 /*
- * Write the index anew, encoded; false if that cannot be done in one step.
- * The index is locked, so no entry can be added or looked for.
+ * Write the index anew, encoded; false if that does not fit one step.  The index
+ * is locked, so no entry can be added or searched.
  */
 static bool
 encode_index(Learn *learn)
@@ -492,7 +486,7 @@ encode_index(Learn *learn)
 	SortState	state;
 	int			npages;
 
-	learn->progress = hyb_merge_freeze(ix);
+	learn->progress = hyb_generation_freeze(ix);
 	HYB_POINT("learn-frozen");
 	hyb_meta_copy(ix, &meta);
 	input = read_index(ix, &meta, &meta.frozen);
@@ -531,9 +525,9 @@ encode_index(Learn *learn)
 /* ---- locking ---- */
 
 /*
- * A process that waits for the merge lock, which the caller has, may have the index
- * locked: that is a deadlock until this one gives up.  The other one must not be
- * its victim.  It looks for deadlocks when it has waited for deadlock_timeout.
+ * A process that waits for the caller's merge lock may have the index locked.
+ * That is a deadlock until this process gives up.  So it gives up before the
+ * other one looks for deadlocks, after deadlock_timeout.
  */
 static bool
 lock_index(Relation index, int wait_ms)
@@ -556,8 +550,8 @@ lock_index(Relation index, int wait_ms)
 }
 
 /*
- * Call `work` with the index locked against everybody else, then let go of
- * it.  Returns false if the lock was not had, or work did.
+ * Call `work` with the index locked exclusively, then release the lock.  Returns
+ * false if the lock was not available, or work did.
  */
 static bool
 exclusively(Learn *learn, int wait_ms, bool (*work) (Learn *learn))
@@ -604,22 +598,9 @@ do_nothing(Learn *learn)
 	return true;
 }
 
-bool
-hyb_merge_learnable(const HybMetaPage *meta)
-{
-	HybLevel	total = hyb_meta_static(meta);
-
-	return (meta->flags & HYB_META_PLAIN) != 0 &&
-		total.leaf_pages + total.inner_pages + total.filter_pages <=
-		HYB_LEARN_MAX_OLD;
-}
-
 /*
- * Contract in learn.h.
- *
  * Learning takes much longer than the rest, so it is done before the index is
- * locked.  If nobody is going to wait for the lock, it is first seen whether
- * it can be had.
+ * locked.  If the caller does not wait for the lock, the lock is tried first.
  */
 bool
 hyb_merge_learn(HybIndex *ix, int wait_ms)

@@ -2,30 +2,28 @@
  * move.c
  *		Moving static pages from the end of the file to free blocks.
  *
- * A step is one of a merge that merges nothing: leaves are copied under a stamp
- * of its own, with their tombstones and hints, the path to them is written
- * anew, and the metapage is switched in one record.  So a crash, readers and
- * VACUUM find what they find with merges, and where a merge is under way its
- * watermark stays.
+ * A step here is a merge step that merges nothing.  It copies the next leaves of
+ * a level-1 node, with tombstones and hints, under a stamp of its own.  It takes
+ * the nodes and filter pages on the way along, writes the path anew and switches
+ * the metapage in one record.  So crashes, readers and VACUUM find what they
+ * find with merges.  The watermark of a merge under way stays.
  *
- * Only VACUUM moves pages, after it has set all tombstones that it sets, so
+ * Levels are done from the newest to the oldest.  Only VACUUM, or a worker that
+ * keeps VACUUM away, moves pages.  VACUUM has set its tombstones by then, so
  * none are set on the old leaves meanwhile.
  */
 #include "base/compat.h"
 
 #include "filter/filter_choice.h"
-#include "merge/hand_over.h"
-#include "merge/merge.h"
-#include "merge/move.h"
+#include "merge/step.h"
 #include "miscadmin.h"
-#include "tree/update.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 /* Most leaves that a step moves, whatever merge_step_pages says. */
 #define MOVE_MAX_LEAVES		64
 
-/* Free blocks that a step needs beside those of leaves and nodes. */
+/* Free blocks that a step needs besides those of leaves and nodes. */
 #define MOVE_SPARE			4
 
 typedef struct MoveStep
@@ -34,12 +32,11 @@ typedef struct MoveStep
 	BlockNumber cut;
 	uint64		stamp;
 	int			max_leaves;
-	HybFilterBuilder *filter;	/* or NULL: no filters */
+	HybFilterBuilder *filter;	/* NULL: no filters */
 	char	   *page;			/* copy of a leaf */
-	HybChildList children;		/* of the level-1 node, as they become */
+	HybLeafChange change;
 	BlockNumber retired[MOVE_MAX_LEAVES];
-	int			nretired;
-	int			nfilters;		/* that move, but not their leaves */
+	int			nfilters;		/* filters that move without their leaves */
 } MoveStep;
 
 static inline bool
@@ -51,18 +48,18 @@ in_end(const MoveStep *step, BlockNumber block)
 static void
 move_leaf(MoveStep *step, const HybChild *child)
 {
-	Assert(in_end(step, child->block) && step->nretired < MOVE_MAX_LEAVES);
+	Assert(in_end(step, child->block) && step->change.leaves.nretired < MOVE_MAX_LEAVES);
 	hyb_child_copy_leaf(step->ix, child, step->page);
 	hyb_page_opaque((Page) step->page)->stamp = step->stamp;
-	hyb_child_list_add_image(&step->children, (Page) step->page, &child->low,
+	hyb_child_list_add_image(&step->change.children, (Page) step->page, &child->low,
 							 step->filter);
-	step->children.children[step->children.n - 1].rent = child->rent;
-	step->retired[step->nretired++] = child->block;
+	step->change.children.children[step->change.children.n - 1].rent = child->rent;
+	step->retired[step->change.leaves.nretired++] = child->block;
 }
 
 /*
- * The leaf stays, and its filter goes to another page: the others of that page
- * go with it (filter_place.c).
+ * The leaf stays, and its filter goes to another page, as do the other filters
+ * of its page (filter_place.c).
  */
 static void
 move_filter(MoveStep *step, const HybChild *old)
@@ -73,13 +70,13 @@ move_filter(MoveStep *step, const HybChild *old)
 	child.filter_block = InvalidBlockNumber;
 	child.filter_image = hyb_filter_build(step->filter, step->page,
 										  &child.filter_size);
-	hyb_child_list_add(&step->children, &child);
+	hyb_child_list_add(&step->change.children, &child);
 	step->nfilters++;
 }
 
 /*
- * What the children of the path's level-1 node become.  Returns one past the
- * last one that the step has looked at.
+ * Make the new children of the path's level-1 node.  Returns one past the last
+ * one that the step has looked at.
  */
 static int
 move_children(MoveStep *step, const HybPath *path)
@@ -97,11 +94,11 @@ move_children(MoveStep *step, const HybPath *path)
 			in_end(step, child->filter_block);
 
 		if (stop == old->n && (leaf || filter) &&
-			step->nretired + step->nfilters >= step->max_leaves)
+			step->change.leaves.nretired + step->nfilters >= step->max_leaves)
 			stop = i;
 		if (i < path->nodes[0].index || i >= stop || !(leaf || filter))
 		{
-			hyb_child_list_add(&step->children, child);
+			hyb_child_list_add(&step->change.children, child);
 			continue;
 		}
 		filter_block = child->filter_block;
@@ -114,8 +111,8 @@ move_children(MoveStep *step, const HybPath *path)
 }
 
 /*
- * Does a node of the path lie in the end of the file, or a filter page that an
- * index without filters is to lose?
+ * Does a node of the path lie in the end of the file?  Or a filter page that the
+ * index, now without filters, loses?
  */
 static bool
 path_in_end(const MoveStep *step, const HybPath *path)
@@ -130,46 +127,31 @@ path_in_end(const MoveStep *step, const HybPath *path)
 	return found;
 }
 
-/* Write what the step has made, and switch the metapage. */
+/* Write the pages, and switch the metapage. */
 static void
-install_move(MoveStep *step, HybPath *path, int level, const HybPos *watermark)
+install_move(MoveStep *step, const HybPos *watermark)
 {
 	HybIndex   *ix = step->ix;
+	HybLeafChange *change = &step->change;
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
-	int			n = step->nretired + step->nfilters;
-	HybRoot		root;
-	HybReplacedLeaves replaced = {
-		.path = path,
-		.retired = step->retired,
-		.nretired = step->nretired,
-		.root = &root
-	};
+	int			nleaves = change->leaves.nretired;
 	HybMetaPage *meta;
 	Buffer		metabuf;
 	HybWalSet	set;
 
 	hyb_step_space_init(space, ix, step->stamp, step->filter != NULL,
-						step->nretired + path->height +
-						(step->filter != NULL ? n / 3 : 0));
-	/* as a merge step has it (install.c) */
-	space->filters |= level > 0;
-	hyb_step_write_leaves(space, &step->children);
-	for (int i = 0; i < step->nretired; i++)
-		hyb_step_retire(space, step->retired[i]);
-	hyb_static_replace(space, path, &step->children, &root);
+						nleaves + change->path->height +
+						(step->filter != NULL ? (nleaves + step->nfilters) / 3 : 0));
+	change->leaves.nimages = nleaves;
+	hyb_change_write(change, space, step->filter != NULL);
 	HYB_POINT("move-written");
 
-	metabuf = level > 0 ? hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta) :
-		hyb_meta_lock_to_replace(ix, &replaced, &meta);
+	metabuf = hyb_change_lock_meta(ix, change, &meta);
 	if (!hyb_step_fits(space, meta))
 		hyb_step_no_room(ix);
-	Assert(meta->next_stamp == step->stamp && level < meta->nlevels);
+	Assert(meta->next_stamp == step->stamp);
 	hyb_version_switch_begin(ix, meta, &set);
-	meta->levels[level].root = root;
-	meta->levels[level].inner_pages += space->new_inner;
-	meta->levels[level].inner_pages -= space->old_inner;
-	meta->levels[level].filter_pages += space->new_filter;
-	meta->levels[level].filter_pages -= space->old_filter;
+	hyb_change_count(change, meta);
 	meta->next_stamp = step->stamp + 1;
 	hyb_step_give_back(space, meta);
 	hyb_wal_meta_pending(&set, metabuf);
@@ -178,9 +160,7 @@ install_move(MoveStep *step, HybPath *path, int level, const HybPos *watermark)
 	hyb_space_settle(ix);
 }
 
-/*
- * One step in the level at hand; false after its last leaf.
- */
+/* One step in the level; false after its last leaf. */
 static bool
 move_level_range(MoveStep *step, HybMove *move, const HybVersion *version)
 {
@@ -189,7 +169,7 @@ move_level_range(MoveStep *step, HybMove *move, const HybVersion *version)
 	HybPos		high;
 	int			stop;
 
-	/* what was in levels that are no more has moved on to the one before */
+	/* a level that is gone has moved its entries to the one before it */
 	if (move->level >= version->nlevels)
 		return false;
 	step->filter = hyb_filter_builder_create(step->ix,
@@ -198,17 +178,20 @@ move_level_range(MoveStep *step, HybMove *move, const HybVersion *version)
 	hyb_path_load(step->ix, root, &move->at, path);
 	if (path->height == 0)
 		return false;
+	step->change.level = move->level;
+	step->change.path = path;
+	step->change.retired = step->retired;
 	stop = move_children(step, path);
 	high = hyb_path_upper_fence(path, stop - 1);
 	hyb_path_go_on(step->ix, path, &high, &move->at, &move->at_key);
 
-	if (step->nretired + step->nfilters > 0 || path_in_end(step, path))
-		install_move(step, path, move->level, &version->watermark);
-	move->moved += step->nretired;
+	if (step->change.leaves.nretired + step->nfilters > 0 || path_in_end(step, path))
+		install_move(step, &version->watermark);
+	move->moved += step->change.leaves.nretired;
 	return !HYB_POS_MAX(&move->at);
 }
 
-/* Leaves that a step may move, as many as the free list surely has room for. */
+/* Leaves that a step may move: the free list has room for them in any case. */
 static int
 leaves_of_step(const HybMetaPage *meta)
 {
@@ -220,7 +203,7 @@ leaves_of_step(const HybMetaPage *meta)
 }
 
 bool
-hyb_move_step(HybIndex *ix, HybMove *move)
+hyb_move_leaves(HybIndex *ix, HybMove *move)
 {
 	MemoryContext context;
 	MemoryContext old;

@@ -1,42 +1,46 @@
 /*
  * pass.c
- *		Moving entries from one static level to the one before it.
+ *		Moving entries from one static level to the next older one.
  *
- * After each merge of a generation a pass goes over the newest level, then one
- * over the level before that, and so on: over all key ranges that lie below one
- * level-1 node of the older level (units), and moves the entries of those that
- * the policy says.  The metapage's watermark is where the pass has got to; what
- * tells whether a unit moves is in the pages of the newer level, so nothing is
- * lost by a crash, or by a pass that skips a unit.
+ * After the merge of a generation a pass goes over the newest level, then one
+ * over the level before it, and so on.  A pass goes over units: the key ranges
+ * below one level-1 node of the older level.  It moves the entries of those
+ * units that the policy chooses.  The metapage's watermark is how far the pass
+ * has come.
  *
- * Which rule says that a unit moves: ski rental.  Each leaf of a newer level
- * pays rent, kept in its parent's entry for it: what merges have rewritten of
- * its entries since they came there.  See policy.c.
+ * The policy chooses by ski rental (policy.c).  Each leaf of a newer level pays
+ * rent: what merges have rewritten of its entries in this level.  The parent
+ * keeps the rent in its entry for the leaf, so neither a crash nor a pass that
+ * skips a unit loses it.
+ *
+ * Leaves within a moved range go as a whole.  One or two leaves reach beyond an
+ * end of it.  They are written anew without the range, as one leaf if they fit.
  */
 #include "base/compat.h"
 
-#include "merge/facts.h"
+#include "filter/filter_choice.h"
+#include "leaf/layouts.h"
 #include "merge/step.h"
 #include "miscadmin.h"
 #include "store/meta.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Leaves of the newer level that a step looks at, at most, to find a unit. */
+/* A step reads at most this many leaves of the newer level to find a unit. */
 #define PASS_MAX_LOOKED		256
 
-/* Leaves of the newer level that a step empties at most. */
+/* A step empties at most this many leaves of the newer level. */
 #define PASS_MAX_SOURCE		48
 
-/* The next entry that is to move or to stay: an item of a leaf of the newer level. */
+/* The next entry to decide about: an item of a leaf of the newer level. */
 typedef struct PassReader
 {
 	HybPath    *path;
-	int			child;			/* of its level-1 node: the leaf */
+	int			child;			/* the leaf among those of its level-1 node */
 	HybPos		high;			/* the leaf's upper fence */
 	HybLeaf		leaf;
 	int			item;
-	bool		ended;			/* there is no entry any more */
+	bool		ended;			/* there are no more entries */
 	HybBuf		key;			/* of the position that it was sought at */
 	MemoryContext context;		/* of the path */
 } PassReader;
@@ -44,14 +48,14 @@ typedef struct PassReader
 typedef struct Pass
 {
 	HybMergeStep *step;
-	HybPos		at;				/* entries up to here are done with */
+	HybPos		at;				/* entries up to here are done */
 	HybBuf		at_key;
 	PassReader	source;
 	HybPath    *unit;			/* path to the node of the older level that
 								 * the next unit lies below */
-	int			looked;			/* leaves of the newer level */
-	uint64		known;			/* leaves with lower stamps were looked at by
-								 * a pass before */
+	int			looked;			/* leaves of the newer level read */
+	uint64		known;			/* an earlier pass has looked at leaves with
+								 * lower stamps */
 	MemoryContext context;		/* of the unit */
 } Pass;
 
@@ -72,7 +76,7 @@ open_pass_leaf(Pass *pass)
 	pass->looked++;
 }
 
-/* Go to the leaf that holds what is just above a position, but do not read it. */
+/* Go to the leaf just above a position, without reading it. */
 static void
 load_source(Pass *pass, const HybPos *above)
 {
@@ -127,7 +131,7 @@ seek_entry(Pass *pass, const HybPos *above)
 	leave_empty(pass);
 }
 
-/* All up to the next entry is done with: to the end, if there is none. */
+/* Everything before the next entry is done; if there is none, everything. */
 static void
 go_to_entry(Pass *pass)
 {
@@ -151,9 +155,9 @@ go_to_entry(Pass *pass)
 }
 
 /*
- * Was the leaf that the source is at looked at by a whole pass?  Then its rent
- * is what it was, and so is what the policy says of a unit that has only such
- * leaves.
+ * Has a whole pass looked at the leaf that the source is at?  Then its rent has
+ * not changed.  The policy's decision about a unit with only such leaves has not
+ * changed either.
  */
 static inline bool
 leaf_is_known(const Pass *pass)
@@ -176,8 +180,8 @@ low_fence(const HybPath *path)
 }
 
 /*
- * Go on with the unit of the next leaf that is not known.  Pages read are
- * internal nodes; if they are too many for a step, pass->at is where to go on.
+ * Go on with the unit of the next leaf that is not known.  This reads internal
+ * nodes only.  After too many for a step, pass->at is where to go on.
  */
 static void
 skip_known(Pass *pass)
@@ -214,7 +218,7 @@ skip_known(Pass *pass)
 		}
 	} while (leaf_is_known(pass));
 
-	/* what is known of the unit counts as well */
+	/* begin at the start of the unit: its known leaves count, too */
 	if (source->child > 0)
 		low = source->path->nodes[0].children.children[source->child].low;
 	else
@@ -222,7 +226,7 @@ skip_known(Pass *pass)
 	MemoryContextReset(pass->context);
 	old = MemoryContextSwitchTo(pass->context);
 	pass->unit = palloc(sizeof(HybPath));
-	hyb_path_load(pass->step->ix, &pass->step->version.levels[pass->step->level],
+	hyb_path_load(pass->step->ix, &pass->step->version.levels[pass->step->to.level],
 				  &low, pass->unit);
 	MemoryContextSwitchTo(old);
 	low = low_fence(pass->unit);
@@ -231,9 +235,8 @@ skip_known(Pass *pass)
 }
 
 /*
- * What of a leaf lies in a unit: items [from, to).  Those leaves
- * of the older level are counted that they fall into, but for *last, which was
- * counted before.
+ * Count the leaves of the older level that items [from, to) of a leaf fall into.
+ * *last was counted before, and becomes the last one counted.
  */
 static int
 count_price(HybLeaf *leaf, const HybChildList *leaves, int from, int to,
@@ -261,8 +264,8 @@ count_price(HybLeaf *leaf, const HybChildList *leaves, int from, int to,
 }
 
 /*
- * Look at the entries in the unit, from the source's on; that is the first one
- * behind the unit then.
+ * Collect the facts of the unit, from the source's entry on.  The source ends up
+ * at the first entry behind the unit.
  */
 static void
 survey_unit(Pass *pass, HybUnitFacts *facts)
@@ -292,7 +295,7 @@ survey_unit(Pass *pass, HybUnitFacts *facts)
 		source->item = Max(source->item, to);
 		more = source->item == leaf->nitems;
 
-		/* whatever the price turns out to be */
+		/* the unit moves at any price: stop counting */
 		if (facts->rent >= most || facts->content >= most)
 		{
 			facts->price = node->children.n;
@@ -303,9 +306,7 @@ survey_unit(Pass *pass, HybUnitFacts *facts)
 	}
 }
 
-/*
- * Load the unit above pass->at.  Is it to be moved?
- */
+/* Load the unit above pass->at.  Returns whether it moves. */
 static bool
 load_unit(Pass *pass, bool ask)
 {
@@ -317,7 +318,7 @@ load_unit(Pass *pass, bool ask)
 	MemoryContextReset(pass->context);
 	old = MemoryContextSwitchTo(pass->context);
 	pass->unit = palloc(sizeof(HybPath));
-	hyb_path_load(pass->step->ix, &pass->step->version.levels[pass->step->level],
+	hyb_path_load(pass->step->ix, &pass->step->version.levels[pass->step->to.level],
 				  &above, pass->unit);
 	MemoryContextSwitchTo(old);
 	if (ask)
@@ -329,9 +330,9 @@ load_unit(Pass *pass, bool ask)
 }
 
 /*
- * Find the next unit to move above pass->at, and load it.  False if there is
- * none, or if enough was looked at: pass->at is where to go on then.  Units
- * without entries in the newer level are not looked at, but by a visit of all
+ * Find the next unit to move above pass->at, and load it.  Returns false if there
+ * is none, or enough leaves were read: then pass->at is where to go on.  Units
+ * without entries in the newer level are skipped, except in a visit of all
  * leaves.
  */
 static bool
@@ -368,9 +369,9 @@ next_unit(Pass *pass, const HybMetaPage *meta)
 }
 
 /*
- * Load the path to what moves, and say where the step ends: at the end of the
- * unit, or where it would go beyond what one level-1 node of the newer level
- * has, or some of its leaves.
+ * Load the path to the entries that move.  Returns where the step ends: at the
+ * end of the unit, of the level-1 node of the newer level, or after
+ * PASS_MAX_SOURCE leaves.
  */
 static HybPos
 step_end(Pass *pass)
@@ -390,7 +391,7 @@ step_end(Pass *pass)
 	return hyb_pos_compare(step->ix->desc, &source_end, &end) < 0 ? source_end : end;
 }
 
-/* Damaged separators could have the steps of a pass go round for ever. */
+/* Damaged separators could make the steps of a pass repeat for ever. */
 static void
 check_progress(const HybMergeStep *step, const HybPos *from, const HybPos *to)
 {
@@ -399,7 +400,178 @@ check_progress(const HybMergeStep *step, const HybPos *from, const HybPos *to)
 					  "A pass over levels would not advance the watermark.");
 }
 
-/* A level without a tree has nothing else either. */
+bool
+hyb_pass_choose(HybMergeStep *step, const HybMetaPage *meta)
+{
+	Pass		pass = {.step = step,.at = step->version.watermark};
+	HybPos		below;
+	bool		found;
+
+	Assert(step->source > 0 && step->source == meta->pass_level);
+	hyb_buf_reserve(&pass.at_key, HYB_MAX_ENTRY_SIZE);
+	pass.context = AllocSetContextCreate(CurrentMemoryContext,
+										 "hybrid pass", ALLOCSET_DEFAULT_SIZES);
+	pass.source.context = AllocSetContextCreate(CurrentMemoryContext,
+												"hybrid pass source", ALLOCSET_DEFAULT_SIZES);
+	found = next_unit(&pass, meta);
+	hyb_leaf_close(&pass.source.leaf);
+	step->from = pass.at;
+	if (!found)
+	{
+		check_progress(step, &step->version.watermark, &step->from);
+		return false;
+	}
+	step->unit_high = pass.unit->high;
+	step->end = step_end(&pass);
+	below = hyb_step_below(&step->end);
+	check_progress(step, &step->from, &below);
+	return true;
+}
+
+/* ---- taking a range out of the newer level ---- */
+
+typedef struct CutState
+{
+	HybMergeStep *step;
+	HybLeafChange *cut;
+	HybFilterBuilder *filter;
+	HybLeafBuilder *builder;	/* NULL: nothing stays so far */
+	HybPos		run_low;		/* lower fence of what stays */
+	uint64		live;			/* entries taken out */
+	uint64		all;			/* the same with tombstones */
+	bool		cuts;			/* an entry or tombstone was taken out */
+	double		rent;			/* of what stays, in HYB_RENT_UNIT */
+} CutState;
+
+static void
+keep_cut_leaf(void *arg, Page page, const HybPos *low)
+{
+	CutState   *state = arg;
+
+	hyb_child_list_add_image(&state->cut->children, page,
+							 HYB_POS_MIN(low) ? &state->run_low : low,
+							 state->filter);
+	state->cut->leaves.nimages++;
+	state->cut->leaves.new_tids += hyb_page_opaque(page)->count;
+}
+
+/* Keep items [from, to) of the opened leaf, without tombstones. */
+static void
+keep_items(CutState *state, const HybChild *child, int from, int to)
+{
+	HybMergeStep *step = state->step;
+	HybLeaf    *leaf = &step->leaf;
+
+	if (from >= to)
+		return;
+	if (state->builder == NULL)
+		state->builder = hyb_leaf_builder_create(step->ix,
+												 hyb_leaf_layout_for(step->ix, step->source),
+												 step->stamp, keep_cut_leaf, state);
+	state->rent += (double) child->rent * (to - from) / leaf->nitems;
+	if (leaf->tombstones == NULL)
+		hyb_leaf_builder_add_leaf(state->builder, leaf, from, to);
+	else
+		for (int row = hyb_leaf_row_of_item(leaf, from); from < to; row++)
+		{
+			int			end = Min(hyb_leaf_row_start(leaf, row + 1), to);
+			const HybValue *vals = hyb_leaf_row(leaf, row);
+
+			for (; from < end; from++)
+			{
+				ItemPointerData tid;
+
+				if (hyb_leaf_is_tombstone(leaf, from))
+					continue;
+				hyb_leaf_tids(leaf, from, 1, &tid);
+				hyb_leaf_builder_add(state->builder, vals, &tid);
+			}
+		}
+}
+
+/* Take the range out of one leaf. */
+static void
+cut_leaf(CutState *state, const HybChild *child, const HybPos *above,
+		 const HybPos *upto)
+{
+	HybMergeStep *step = state->step;
+	HybLeaf    *leaf = &step->leaf;
+	int			row;
+	int			from;
+	int			to;
+
+	Assert(state->cut->leaves.nretired < HYB_MAX_PENDING);
+	CHECK_FOR_INTERRUPTS();
+	hyb_child_copy_leaf(step->ix, child, step->leaf_page);
+	hyb_leaf_open(leaf, step->ix->desc, step->leaf_page, step->ix->rel,
+				  child->block);
+	from = hyb_leaf_search(leaf, above, &row);
+	to = hyb_leaf_search(leaf, upto, &row);
+	keep_items(state, child, 0, from);
+	for (int i = from; i < to; i++)
+		state->live += !hyb_leaf_is_tombstone(leaf, i);
+	state->all += Max(to - from, 0);
+	keep_items(state, child, to, leaf->nitems);
+	state->cuts |= from < to;
+	state->cut->leaves.old_tids += leaf->nitems;
+	state->cut->leaves.old_tombstones += hyb_leaf_count_tombstones(step->leaf_page);
+	state->cut->retired[state->cut->leaves.nretired++] = child->block;
+}
+
+void
+hyb_step_cut(HybMergeStep *step, const HybPos *to, uint64 moved)
+{
+	const HybKeyDesc *desc = step->ix->desc;
+	HybPath    *path = step->source_path;
+	HybLeafChange *cut = &step->cut;
+	CutState	state = {.step = step,.cut = cut};
+	HybPos		above = hyb_step_above(&step->from);
+	HybPos		upto = hyb_step_above(to);
+	HybChildList *old;
+	int			i = 0;
+	int			nbefore;
+
+	if (path->height == 0)
+		return;
+	state.filter = hyb_filter_builder_create(step->ix,
+											 hyb_filter_kind_of_level(step->ix, step->source,
+																	  step->version.nlevels));
+	cut->retired = palloc(HYB_MAX_PENDING * sizeof(BlockNumber));
+	old = &path->nodes[0].children;
+	while (i < path->nodes[0].index)
+		hyb_child_list_add(&cut->children, &old->children[i++]);
+
+	state.run_low = old->children[i].low;
+	nbefore = cut->children.n;
+	while (i < old->n &&
+		   (i == path->nodes[0].index ||
+			hyb_pos_compare(desc, &old->children[i].low, &upto) < 0))
+		cut_leaf(&state, &old->children[i++], &above, &upto);
+	if (state.builder != NULL)
+	{
+		hyb_leaf_builder_finish(state.builder);
+		hyb_leaf_builder_free(state.builder);
+	}
+	for (int j = nbefore; j < cut->children.n; j++)
+		cut->children.children[j].rent =
+			(uint16) Min(state.rent / (cut->children.n - nbefore), PG_UINT16_MAX);
+	while (i < old->n)
+		hyb_child_list_add(&cut->children, &old->children[i++]);
+	Assert(cut->leaves.nretired == old->n - (cut->children.n - cut->leaves.nimages));
+	Assert(state.live <= state.all);
+	if (state.cuts)
+		cut->path = path;
+
+	/* VACUUM may have set tombstones since they were fetched */
+	if (moved < state.live || moved > state.all)
+		hyb_corrupted(step->ix->rel, path->nodes[0].block == InvalidBlockNumber ?
+					  step->version.levels[step->source].block : path->nodes[0].block,
+					  "Not all entries of a key range lie below one internal node.");
+}
+
+/* ---- when nothing moves ---- */
+
+/* A level without a tree counts nothing else. */
 static void
 check_empty(const HybIndex *ix, const HybLevel *level)
 {
@@ -409,12 +581,8 @@ check_empty(const HybIndex *ix, const HybLevel *level)
 					  "The newest level is empty, but the metapage counts entries or pages of it.");
 }
 
-/*
- * Nothing was moved, but the pass has gone on; `unit_done`: beyond the unit that
- * was being moved.  Behind its end the next pass begins, if there is one.
- */
-static void
-advance_watermark(HybIndex *ix, const HybPos *at, bool unit_done)
+void
+hyb_pass_advance(HybIndex *ix, const HybPos *at, bool unit_done)
 {
 	HybPos		minus_infinity = {.tie = HYB_BEFORE};
 	HybMetaPage *meta;
@@ -439,7 +607,7 @@ advance_watermark(HybIndex *ix, const HybPos *at, bool unit_done)
 		if (drop)
 		{
 			meta->nlevels--;
-			/* the leaves that merges go to are those of another level now */
+			/* merges go to another level now */
 			meta->rewritten_tids = meta->rewriting_tids;
 		}
 		meta->surveyed[meta->pass_level] = meta->pass_stamp;
@@ -457,72 +625,4 @@ advance_watermark(HybIndex *ix, const HybPos *at, bool unit_done)
 		at = &minus_infinity;
 	}
 	hyb_version_switch_end(ix, metabuf, &set, at);
-}
-
-/*
- * There is nothing live in the range of a step.  Tombstones go, so that a level
- * of which everything is to move becomes empty.
- */
-static bool
-pass_by(HybMergeStep *step)
-{
-	HybPos		below = hyb_step_below(&step->end);
-	bool		fits = true;
-
-	check_progress(step, &step->from, &below);
-	hyb_step_cut(step, &below, 0);
-	if (step->cut != NULL)
-		fits = hyb_step_install(step, NULL, &below);
-	else
-		advance_watermark(step->ix, &below,
-						  hyb_pos_compare(step->ix->desc, &step->end, &step->unit_high) >= 0);
-	hyb_leaf_close(&step->leaf);
-	hyb_space_settle(step->ix);
-	return fits;
-}
-
-bool
-hyb_pass_step(HybIndex *ix, const HybMetaPage *meta, const HybMergeFacts *facts,
-			  int halvings)
-{
-	Pass		pass = {0};
-	HybMergeStep *step = hyb_step_create(ix, meta, halvings);
-	HybMergeFacts at_level = *facts;
-	HybStepSize size;
-	HybPos		watermark;
-	bool		found;
-
-	Assert(meta->frozen.number == 0 && meta->pass_level > 0 && meta->pass_level < meta->nlevels);
-	step->source = meta->pass_level;
-	step->level = meta->pass_level - 1;
-	step->compact &= meta->pass_level == meta->wanted_levels;
-	hyb_version_capture(ix, &step->version);
-	pass.step = step;
-	pass.at = step->version.watermark;
-	hyb_buf_reserve(&pass.at_key, HYB_MAX_ENTRY_SIZE);
-	pass.context = AllocSetContextCreate(CurrentMemoryContext,
-										 "hybrid pass", ALLOCSET_DEFAULT_SIZES);
-	pass.source.context = AllocSetContextCreate(CurrentMemoryContext,
-												"hybrid pass source", ALLOCSET_DEFAULT_SIZES);
-	found = next_unit(&pass, meta);
-	hyb_leaf_close(&pass.source.leaf);
-	if (!found)
-	{
-		check_progress(step, &step->version.watermark, &pass.at);
-		advance_watermark(ix, &pass.at, true);
-		return true;
-	}
-
-	step->unit_high = pass.unit->high;
-	step->end = step_end(&pass);
-	at_level.leaves = meta->levels[step->level].leaf_pages;
-	at_level.frozen_entries = meta->levels[step->source].tids;
-	size = hyb_policy_step(&at_level);
-	step->from = pass.at;
-	if (hyb_step_fetch(step, &size))
-	{
-		HYB_POINT("pass-fetched");
-		return hyb_step_run(step, &watermark);
-	}
-	return pass_by(step);
 }

@@ -1,6 +1,6 @@
 /*
  * quiet.c
- *		Indexes that may be quiet soon.
+ *		What is done with an index that has no inserts for some time.
  */
 #include "base/compat.h"
 
@@ -14,15 +14,14 @@
 #include "utils/timestamp.h"
 
 /*
- * An index that gets something again and again is looked at so often, each time
- * after twice as long: five minutes altogether.
+ * How often a worker looks at an index that still has inserts, each time after
+ * twice as long: five minutes altogether.
  */
 #define QUIET_LOOKS		6
 
 /*
- * The log and merges will take free blocks again, and for each that is returned
- * one at most was moved: so it takes as much to be written as was, before there
- * is as much to be moved.
+ * The log and merges will need free blocks again.  At most one block moves for
+ * each one returned, so as much must be written again before as much can move.
  */
 static const HybShrinkRule quiet_rule = {
 	.min_free = 16,
@@ -33,12 +32,12 @@ static const HybShrinkRule quiet_rule = {
 };
 
 /*
- * How often the lock for cutting the file is asked for, which takes a
- * transaction ID each time: if it is not had the index is looked at again.
+ * How often the lock for cutting the file is asked for.  Each time takes a
+ * transaction ID; the worker looks at the index again later.
  */
 #define CUT_TRIES		1
 
-/* Entries of the active generation, to notice that there are more. */
+/* Mark how many entries the active generation has. */
 static void
 count_log(HybIndex *ix, HybQuietMark *mark)
 {
@@ -51,7 +50,7 @@ count_log(HybIndex *ix, HybQuietMark *mark)
 	mark->entries = active.nentries + hyb_merge_tail_entries(ix, &active);
 }
 
-/* What is there to be done for an index of which this is a copy? */
+/* What is to be done, by a copy of the metapage? */
 static HybQuietWork
 work_of(HybIndex *ix, const HybMetaPage *meta)
 {
@@ -130,7 +129,7 @@ typedef struct Patience
 	bool		(*go_on) (void);
 } Patience;
 
-/* VACUUM and most DDL wait for the lock on the table, some for the index. */
+/* VACUUM and most DDL wait for the table, some for the index. */
 static bool
 is_patient(void *arg)
 {

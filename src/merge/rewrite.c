@@ -2,43 +2,42 @@
  * rewrite.c
  *		Rewriting leaves in a merge step.
  *
- * Of the children of one level-1 node those are found that frozen entries
- * fall into, neighbours to take along are chosen (balance.c), and each run of
- * neighbouring leaves is written anew with the entries that belong to it.
+ * Among the children of one level-1 node, the step finds the leaves that entries
+ * fall into, and chooses neighbours to take along (balance.c).  It writes each
+ * group of adjacent leaves anew with the entries that belong to it.
  *
- * The leaves of a run share its content evenly, so that none is left nearly
- * empty, and all have room for what comes.  Two kinds of runs are packed full
- * from the left: those that the next step goes on with, which takes up what is
- * left over, and those at the right edge of the tree, where keys ascend.
+ * The leaves of a group share its content evenly, so that none is nearly empty
+ * and all have room.  Two kinds of groups are packed full from the left.  The
+ * next step goes on with the one, and takes up the remainder.  The other is at
+ * the right edge of the tree, where keys ascend.
  */
 #include "base/compat.h"
 
 #include "key/encoded.h"
 #include "leaf/layouts.h"
-#include "merge/balance.h"
 #include "merge/step.h"
 #include "miscadmin.h"
 #include "utils/rel.h"
 
 /*
- * Most leaves a step writes; the blocks of both must fit pending[], and so
- * must filter pages, each of which holds the filters of two leaves at least.
+ * Most leaves that a step writes.  Old and new blocks must fit pending[], and so
+ * must filter pages, which hold the filters of two leaves at least.
  */
 #define HYB_STEP_MAX_IMAGES		160
 #define HYB_STEP_MAX_FILTERED	100
 
-/* A leaf left by the step before is taken up again if it is emptier. */
+/* The last leaf of the step before is taken up again if it is emptier. */
 #define HYB_REFILL_FRACTION		0.9
 
 /*
- * Content, in leaves, that the last leaf of a run is expected to take beyond
- * its share: the estimate may be wrong by that.
+ * The last leaf of a group may get this much more than its share, in leaves: the
+ * estimate may be off by that.
  */
 #define HYB_LAST_SLACK			0.02
 
 /*
- * Untouched leaves that a step rewrites at most to have fewer leaves; they and
- * their filters have to fit pending[], too.
+ * Most untouched leaves that a step takes along.  They and their filters have to
+ * fit pending[], too.
  */
 #define HYB_STEP_MAX_JOINED		24
 #define HYB_STEP_MAX_JOINED_FILTERED	16
@@ -46,12 +45,9 @@
 /* Compaction rewrites a leaf with more tombstones than that. */
 #define HYB_COMPACT_FRACTION	0.2
 
-/* One frozen entry in so many is decoded, to see how well it compresses. */
-#define HYB_RECENT_SAMPLE		16
-
 /*
- * How full are the next leaves of the run to be?  What the finished ones took
- * tells better than the estimate.
+ * Tell the builder how full to make the next leaves.  What the finished ones
+ * took is a better measure than the estimate.
  */
 static void
 aim_run(HybMergeStep *step)
@@ -80,27 +76,26 @@ keep_rewritten_leaf(void *arg, Page page, const HybPos *low)
 	int			nitems = (int) hyb_page_opaque(page)->count;
 
 	Assert(nitems > 0 && hyb_page_opaque(page)->stamp == step->stamp);
-	hyb_child_list_add_image(&step->children, page,
+	hyb_child_list_add_image(&step->to.children, page,
 							 HYB_POS_MIN(low) ? &step->run_low : low,
 							 step->filter);
-	step->done.leaves.nimages++;
-	step->done.leaves.new_tids += nitems;
+	step->to.leaves.nimages++;
+	step->to.leaves.new_tids += nitems;
 	step->run_emitted += nitems;
 	step->run_filled += hyb_leaf_fill(page);
 	aim_run(step);
 }
 
 /*
- * Begin a run of neighbouring leaves.  With items and content, estimates of
- * what goes into it, its leaves share that evenly; with 0 they are packed
- * full, and the last one takes the rest.
+ * Begin a leaf group.  Its leaves share items and content, both estimates,
+ * evenly.  If these are 0, leaves are packed full, and the last takes the rest.
  */
 static void
 begin_run(HybMergeStep *step, const HybPos *low, int items, double content)
 {
 	Assert(step->builder == NULL);
 	step->builder = hyb_leaf_builder_create(step->ix,
-											hyb_leaf_layout_for(step->ix, step->level),
+											hyb_leaf_layout_for(step->ix, step->to.level),
 											step->stamp, keep_rewritten_leaf, step);
 	hyb_leaf_builder_expect(step->builder, step->entries,
 							hyb_dead_table_is_large(&step->dead));
@@ -116,8 +111,8 @@ begin_run(HybMergeStep *step, const HybPos *low, int items, double content)
 }
 
 /*
- * End it, at a fence.  The rent of the leaves that the run replaces is that of
- * the new ones, children from `first` on.
+ * End the group at a fence.  The new leaves, children from `first` on, share the
+ * rent of those that they replace.
  */
 static void
 end_run(HybMergeStep *step, int first, const HybPos *high)
@@ -128,35 +123,14 @@ end_run(HybMergeStep *step, int first, const HybPos *high)
 	hyb_leaf_builder_finish(step->builder);
 	hyb_leaf_builder_free(step->builder);
 	step->builder = NULL;
-	n = step->children.n - first;
-	Assert(n >= 0 && (n == 0 || step->done.leaves.nimages >= n));
-	for (int i = first; i < step->children.n && step->level > 0; i++)
-		step->children.children[i].rent =
+	n = step->to.children.n - first;
+	Assert(n >= 0 && (n == 0 || step->to.leaves.nimages >= n));
+	for (int i = first; i < step->to.children.n && step->to.level > 0; i++)
+		step->to.children.children[i].rent =
 			(uint16) Min(step->run_rent * HYB_RENT_UNIT / n, PG_UINT16_MAX);
 }
 
-void
-hyb_step_add_frozen(HybMergeStep *step)
-{
-	const HybDynItem *item = &step->batch.items[step->done.next_entry++];
-
-	Assert(step->done.next_entry <= step->last_entry && step->builder != NULL);
-	step->done.merged++;
-	if (item->killed && hyb_dead_tid(&step->dead, &item->tid))
-	{
-		hyb_step_drop(step);
-		return;
-	}
-	if (hyb_key_split(step->ix->desc, hyb_step_entry(step, item), item->len,
-					  step->ix->desc->natts, step->vals) != item->len)
-		hyb_corrupted(step->ix->rel, item->ref.block,
-					  "An entry of the delta log is malformed.");
-	hyb_leaf_builder_add(step->builder, step->vals, &item->tid);
-	if (step->ix->dictionaries != NULL && step->done.merged % HYB_RECENT_SAMPLE == 1)
-		hyb_recent_add(step->ix->desc, step->vals, step->done.recent);
-}
-
-/* Take the opened leaf's hints; are there any? */
+/* Copy the hints of the opened leaf; returns whether there are any. */
 static bool
 take_hints(HybMergeStep *step)
 {
@@ -183,10 +157,7 @@ copy_leaf(HybMergeStep *step, const HybChild *child)
 	step->leaf_plain = !take_hints(step) && step->leaf.tombstones == NULL;
 }
 
-/*
- * Items [from, to) of the opened leaf to the builder, but for tombstones and
- * those killed that can be dropped.
- */
+/* Give the live items among [from, to) of the opened leaf to the builder. */
 static void
 add_leaf_items(HybMergeStep *step, int from, int to)
 {
@@ -217,7 +188,7 @@ add_leaf_items(HybMergeStep *step, int from, int to)
 				int			item = from + i;
 
 				if (hyb_leaf_is_tombstone(leaf, item))
-					step->done.leaves.old_tombstones++;
+					step->to.leaves.old_tombstones++;
 				else if ((hints[item >> 3] & (1 << (item & 7))) != 0 &&
 						 hyb_dead_tid(&step->dead, &tids[i]))
 					hyb_step_drop(step);
@@ -232,9 +203,9 @@ add_leaf_items(HybMergeStep *step, int from, int to)
 }
 
 /*
- * The next frozen entry falls into a row of several keys.  If it is time to tell
- * them apart: take the row, `done` being what was taken of the leaf, with the
- * entries that fall into it.
+ * The next entry falls into a row of several keys.  If it is time to tell these
+ * apart, take the row with the entries that fall into it.  *done is the number of
+ * items taken of the leaf.
  */
 static bool
 regroup(HybMergeStep *step, int row, int end, int *done)
@@ -255,8 +226,8 @@ regroup(HybMergeStep *step, int row, int end, int *done)
 }
 
 /*
- * The item of the opened leaf before which the next frozen entry goes, at a
- * position; -1 if it went with its row.
+ * The item of the opened leaf before which the next entry goes, or -1 if the
+ * entry was taken with its row.
  */
 static int
 place_entry(HybMergeStep *step, const HybPos *pos, int end, int *done)
@@ -272,10 +243,7 @@ place_entry(HybMergeStep *step, const HybPos *pos, int end, int *done)
 	return hyb_leaf_row_start(leaf, rows.hi);
 }
 
-/*
- * Merge the opened leaf with the frozen entries [next_entry, end), all of
- * which lie inside its fences.
- */
+/* Merge the opened leaf with the entries [next_entry, end) inside its fences. */
 static void
 merge_leaf(HybMergeStep *step, int end)
 {
@@ -290,7 +258,7 @@ merge_leaf(HybMergeStep *step, int end)
 	{
 		const HybDynItem *item = &step->batch.items[step->done.next_entry];
 
-		/* entries ascend: behind the leaf's last item no place is sought */
+		/* entries ascend: the rest goes behind the leaf's last item */
 		if (done < step->leaf.nitems)
 		{
 			HybPos		pos = hyb_step_pos(step, item);
@@ -301,11 +269,11 @@ merge_leaf(HybMergeStep *step, int end)
 			add_leaf_items(step, done, at);
 			done = Max(done, at);
 		}
-		hyb_step_add_frozen(step);
+		hyb_step_add_entry(step);
 	}
 	Assert(step->done.next_entry == end);
 	add_leaf_items(step, done, step->leaf.nitems);
-	step->done.leaves.old_tids += step->leaf.nitems;
+	step->to.leaves.old_tids += step->leaf.nitems;
 }
 
 static bool
@@ -319,9 +287,9 @@ entry_below(HybMergeStep *step, int entry, const HybPos *fence)
 }
 
 /*
- * Find the leaves that the step has to rewrite, from `from` on, of which
- * those below the path's are no progress by themselves.  Returns one past the
- * last leaf whose range the step does.
+ * Find the leaves that the step has to rewrite, from `from` on.  Leaves before
+ * the path's leaf do not count as progress.  Returns one past the last leaf whose
+ * range the step does.
  */
 static int
 touch_leaves(HybMergeStep *step, const HybPath *path, HybBalance *balance,
@@ -354,7 +322,7 @@ touch_leaves(HybMergeStep *step, const HybPath *path, HybBalance *balance,
 		read += leaf->touched || step->compact;
 		i++;
 
-		/* entries of this leaf's range may follow that were not fetched */
+		/* more entries of this leaf's range may not have been fetched */
 		if (end == step->last_entry &&
 			(!step->compact || !step->batch.complete ||
 			 step->last_entry < step->batch.nitems))
@@ -369,11 +337,10 @@ touch_leaves(HybMergeStep *step, const HybPath *path, HybBalance *balance,
 }
 
 /*
- * Decide which leaves are rewritten, those that touch_leaves found in
- * [from, *last) and neighbours of theirs; *last is lowered where a step cannot
- * take more neighbours along.  Returns whether the next step goes on where
- * this one ends: then the last run is packed full, and what is left over is
- * taken up again.
+ * Decide which leaves to rewrite: those that touch_leaves found in [from, *last)
+ * and neighbours of theirs.  *last is lowered if the step cannot take more
+ * neighbours along.  Returns whether the next step goes on where this one ends.
+ * Then the last group is packed full, and its remainder is taken up again.
  */
 static bool
 choose_leaves(HybMergeStep *step, const HybPath *path, HybBalance *balance,
@@ -444,17 +411,16 @@ choose_leaves(HybMergeStep *step, const HybPath *path, HybBalance *balance,
 static inline bool
 enough_images(const HybMergeStep *step)
 {
-	return step->done.leaves.nimages >= (step->filter != NULL ? HYB_STEP_MAX_FILTERED :
-										 HYB_STEP_MAX_IMAGES);
+	return step->to.leaves.nimages >= (step->filter != NULL ? HYB_STEP_MAX_FILTERED :
+									   HYB_STEP_MAX_IMAGES);
 }
 
 /*
- * Rewrite leaves [from, to) with the entries that go to them; `packed` is as
- * `goes_on` above.  Returns one past the last leaf done: less than `to` if
- * there are enough new leaves for a step, of which those below the path's are
- * no progress.  If neighbours were taken along and nothing was won, the step is
- * as it was before, the neighbours are not to be rewritten any more, and
- * `from` is returned.
+ * Rewrite the group [from, to) with the entries that go to it.  Returns one past
+ * the last leaf done, which is less than `to` if the step has enough new leaves.
+ *
+ * If taking neighbours along has not paid, the step becomes what it was before.
+ * Then the neighbours lose their `rewrite` mark, and `from` is returned.
  */
 static int
 rewrite_run(HybMergeStep *step, HybPath *path, HybBalance *balance, int from,
@@ -465,7 +431,8 @@ rewrite_run(HybMergeStep *step, HybPath *path, HybBalance *balance, int from,
 	bool		extended = false;
 	int			items = 0;
 	HybStepDone start = step->done;
-	int			nchildren = step->children.n;
+	HybLeafCounts leaves_before = step->to.leaves;
+	int			nchildren = step->to.children.n;
 	HybPos		fence;
 
 	Assert(from >= 0 && from < to && to <= old->n);
@@ -482,8 +449,8 @@ rewrite_run(HybMergeStep *step, HybPath *path, HybBalance *balance, int from,
 		copy_leaf(step, &old->children[i]);
 		step->run_rent += hyb_leaf_fill(step->leaf_page) +
 			(double) old->children[i].rent / HYB_RENT_UNIT;
-		Assert(step->done.leaves.nretired < HYB_MAX_PENDING);
-		step->retired[step->done.leaves.nretired++] = old->children[i].block;
+		Assert(step->to.leaves.nretired < HYB_MAX_PENDING);
+		step->to.retired[step->to.leaves.nretired++] = old->children[i].block;
 		merge_leaf(step, leaves[i].end);
 		if (enough_images(step) && i >= path->nodes[0].index)
 		{
@@ -496,10 +463,11 @@ rewrite_run(HybMergeStep *step, HybPath *path, HybBalance *balance, int from,
 	end_run(step, nchildren, &fence);
 
 	if (extended && !packed &&
-		step->done.leaves.nimages - start.leaves.nimages >= hyb_balance_without(balance, from, to))
+		step->to.leaves.nimages - leaves_before.nimages >= hyb_balance_without(balance, from, to))
 	{
 		step->done = start;
-		step->children.n = nchildren;
+		step->to.leaves = leaves_before;
+		step->to.children.n = nchildren;
 		for (int i = from; i < to; i++)
 			leaves[i].rewrite = leaves[i].touched;
 		return from;
@@ -508,8 +476,9 @@ rewrite_run(HybMergeStep *step, HybPath *path, HybBalance *balance, int from,
 }
 
 bool
-hyb_step_rewrite(HybMergeStep *step, HybPath *path, HybPos *fence)
+hyb_step_rewrite(HybMergeStep *step, HybPos *fence)
 {
+	HybPath    *path = step->to.path;
 	HybPathNode *node = &path->nodes[0];
 	HybChildList *old = &node->children;
 	int			first = node->index;
@@ -527,7 +496,7 @@ hyb_step_rewrite(HybMergeStep *step, HybPath *path, HybPos *fence)
 		begin_run(step, &minus_infinity, 0, 0);
 		hyb_step_look(step, false, step->last_entry);
 		while (step->done.next_entry < step->last_entry)
-			hyb_step_add_frozen(step);
+			hyb_step_add_entry(step);
 		end_run(step, 0, &path->high);
 		*fence = path->high;
 		return true;
@@ -555,7 +524,7 @@ hyb_step_rewrite(HybMergeStep *step, HybPath *path, HybPos *fence)
 			to++;
 		if (to == i)
 		{
-			hyb_child_list_add(&step->children, &old->children[i++]);
+			hyb_child_list_add(&step->to.children, &old->children[i++]);
 			continue;
 		}
 		done = rewrite_run(step, path, &balance, i, to,

@@ -2,7 +2,7 @@
  * shrink.c
  *		Returning free blocks at the end of an index's file.
  *
- * docs/vacuum.md has it whole: "Files that shrink".
+ * See docs/vacuum.md, "Files that shrink".
  */
 #include "base/compat.h"
 
@@ -12,7 +12,6 @@
 #include "commands/vacuum.h"
 #include "log/delta.h"
 #include "merge/merge.h"
-#include "merge/move.h"
 #include "merge/shrink.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -26,7 +25,7 @@
 #include "utils/resowner.h"
 #include "utils/wait_event.h"
 
-/* At what intervals the lock is asked for: as VACUUM does for tables. */
+/* How often the lock is asked for: as VACUUM does for tables. */
 #define LOCK_INTERVAL_MS	50
 
 bool
@@ -43,7 +42,7 @@ hyb_shrink_allowed(const HybIndex *ix)
 	return allows;
 }
 
-/* Blocks that a file of so many would have if it shrunk; that many if not. */
+/* The length that a file of nblocks shrinks to; nblocks if that does not pay. */
 static BlockNumber
 blocks_wanted(const HybShrinkRule *rule, const HybMetaPage *meta,
 			  BlockNumber nblocks)
@@ -67,7 +66,7 @@ hyb_shrink_pays(const HybShrinkRule *rule, const HybMetaPage *meta,
 }
 
 /*
- * Dictionary pages stay where they are: the first block after them.  They were
+ * The first block after the dictionary pages, which do not move.  They were
  * written when the index was small.
  */
 static BlockNumber
@@ -95,9 +94,9 @@ after_dictionary(const HybIndex *ix, const HybMetaPage *meta)
 }
 
 /*
- * Choose the end of the file that is to go, and name it; InvalidBlockNumber if
- * the file is not to shrink.  One that an earlier VACUUM has named is kept if
- * most of what can be had lies in it.
+ * Choose and name the end of the file; InvalidBlockNumber if it does not pay to
+ * shrink.  An end that an earlier VACUUM has named is kept if it holds most of
+ * what can be cut off.
  */
 static BlockNumber
 begin_cut(HybIndex *ix, const HybShrinkRule *rule)
@@ -106,7 +105,7 @@ begin_cut(HybIndex *ix, const HybShrinkRule *rule)
 	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
 	BlockNumber cut;
 
-	/* as a rule there is nothing to do */
+	/* the usual case needs no lock */
 	hyb_meta_copy(ix, &meta);
 	if (meta.cut_end == 0 && blocks_wanted(rule, &meta, nblocks) == nblocks)
 		return InvalidBlockNumber;
@@ -183,13 +182,12 @@ hyb_shrink_move(HybShrink *shrink)
 {
 	HybIndex   *ix = shrink->ix;
 	HybMove		move = {.cut = shrink->cut};
+	HybMergeOrder order = {.mode = HYB_MERGE_MOVE,.move = &move};
 	bool		more = true;
 
 	while (more && shrink->go_on(shrink->arg))
 	{
-		(void) hyb_merge_lock(ix->rel, true);
-		more = hyb_move_step(ix, &move);
-		hyb_merge_unlock(ix->rel);
+		more = hyb_merge_drive(ix, &order) == HYB_MERGE_MORE;
 		HYB_POINT("shrink-moved");
 	}
 	shrink->moved += move.moved;
@@ -197,8 +195,8 @@ hyb_shrink_move(HybShrink *shrink)
 }
 
 /*
- * Is all of the end free?  If so the whole of both lists is looked at: what is
- * cut off does not come back.
+ * Is all of the end free?  If the counts say so, both lists are read to the end:
+ * what is cut off does not come back.
  */
 static bool
 end_is_free(HybIndex *ix)
@@ -220,12 +218,12 @@ end_is_free(HybIndex *ix)
 }
 
 /*
- * Cut the end off if nobody else has the index open at this moment.  Returns
- * whether the lock was had, and in *done whether the end is gone.
+ * Cut the end off if no other process has the index open.  Returns whether the
+ * lock was available, and in *done whether the end is gone.
  *
- * Locks of a subtransaction that is rolled back are let go of by a standby,
- * too: it would keep that of the transaction until that ends, VACUUM's perhaps a
- * long time later, if there are more indexes.
+ * The lock belongs to a subtransaction that is rolled back, so that a standby
+ * releases it, too.  It would keep a lock of the transaction until that ends:
+ * VACUUM may work on more indexes for a long time.
  */
 static bool
 try_cut(HybIndex *ix, bool *done)

@@ -2,13 +2,13 @@
  * shrink.h
  *		Returning free blocks at the end of an index's file.
  *
- * In steps between which nothing is held: the end of the file is named
- * (store/file_end.c), what lies there moves to free blocks before it
- * (merge/move.h), and the end is cut off, with the index locked for that
- * moment.  Who gives up in between leaves nothing to be undone.
+ * Shrinking names the end of the file (store/file_end.c), moves what lies there
+ * to free blocks before it (move.c), and cuts the end off, with the index locked
+ * for that moment.  It does so in steps, and holds no lock between them.  A
+ * process that gives up in between leaves nothing to undo.
  *
- * One process at a time shrinks an index, and VACUUM does not work on it
- * meanwhile: the caller is VACUUM, or has the table locked as VACUUM has.
+ * The caller is VACUUM, or has the table locked as VACUUM has.  So one process
+ * at a time shrinks an index, and VACUUM does not work on it meanwhile.
  */
 #ifndef HYB_SHRINK_H
 #define HYB_SHRINK_H
@@ -17,17 +17,16 @@
 #include "store/meta.h"
 
 /*
- * When a file is worth it.  `used` are the blocks in use, and cut off is what
- * lies behind as many and some spare ones, which insertions and steps take
- * meanwhile.
+ * When it pays to shrink a file.  What lies beyond the blocks in use and some
+ * spare ones is cut off.  Inserts and steps take the spare ones meanwhile.
  */
 typedef struct HybShrinkRule
 {
 	int			min_free;		/* free blocks at least */
-	int			free_fraction;	/* one block of so many is free at least */
-	int			min_returned;	/* blocks to be cut off, at least */
-	int			spare_fraction; /* spare are one for so many used ones */
-	int			spare;			/* and so many */
+	int			free_fraction;	/* at least 1 of this many blocks is free */
+	int			min_returned;	/* blocks to be cut off at least */
+	int			spare_fraction; /* a spare block for this many in use */
+	int			spare;			/* further spare blocks */
 } HybShrinkRule;
 
 typedef struct HybShrink
@@ -37,39 +36,37 @@ typedef struct HybShrink
 	BlockNumber cut;			/* first block of the end */
 	uint64		moved;			/* leaves moved so far */
 
-	/*
-	 * Called before each step, with no lock held: is there to be another one?
-	 */
+	/* Called before each step, with no lock held; false: give up. */
 	bool		(*go_on) (void *arg);
 	void	   *arg;
 } HybShrink;
 
-/* Does the rule say so?  The metapage is of a copy, nblocks the file's length. */
+/* Does it pay?  nblocks is the length of the file. */
 extern bool hyb_shrink_pays(const HybShrinkRule *rule, const HybMetaPage *meta,
 							BlockNumber nblocks);
 
 /*
- * May the file be cut: nobody in this session but the caller has the index
- * open, and the table's options allow it?
+ * May the file be cut?  Only if the caller alone has the index open in this
+ * session, and the table's options allow it.
  */
 extern bool hyb_shrink_allowed(const HybIndex *ix);
 
 /*
- * Name the end that is to go, and take its blocks off the free list; false if
- * the file is not to shrink, or go_on says so.  No lock is held on entry or
- * return, but for those of the table and the index.
+ * Name the end of the file, and take its blocks off the free list.  Returns
+ * false if it does not pay, or go_on says no.  Only the table and the index are
+ * locked on entry and exit, as for all of these.
  */
 extern bool hyb_shrink_begin(HybShrink *shrink);
 
 /* Does a page of the log lie in the end?  Such pages do not move. */
 extern bool hyb_shrink_log_in_end(const HybShrink *shrink);
 
-/* Move what else lies there; false if go_on says so. */
+/* Move what else lies there; false if go_on says no. */
 extern bool hyb_shrink_move(HybShrink *shrink);
 
 /*
  * Cut the end off if all of it is free and the index can be locked, which is
- * tried so often; false if it is still there.  It cannot be done in parallel
+ * tried `tries` times.  Returns false if the end is still there.  Not in parallel
  * mode.
  */
 extern bool hyb_shrink_cut(HybIndex *ix, int tries);

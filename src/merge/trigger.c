@@ -1,23 +1,39 @@
 /*
  * trigger.c
- *		Who merges, where a merge is wanted.
+ *		Which process merges, where a merge is wanted.
+ *
+ * A worker merges if one can come.  An inserter helps if the dynamic stage has
+ * outgrown its bound, and does a step if no worker comes.  hybrid_merge and
+ * VACUUM merge everything themselves.
  */
 #include "base/compat.h"
 
+#include "access/xact.h"
 #include "access/xlog.h"
-#include "merge/ask.h"
+#include "commands/vacuum.h"
 #include "merge/facts.h"
-#include "merge/job.h"
-#include "merge/learn.h"
 #include "merge/merge.h"
 #include "merge/quiet.h"
 #include "miscadmin.h"
+#include "postmaster/bgworker.h"
 #include "shared/index_cache.h"
-#include "shared/workers.h"
+#include "shared/shared.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
 #include "utils/rel.h"
 #include "utils/wait_event.h"
+
+StaticAssertDecl(sizeof(HybWorkerRef) <= BGW_EXTRALEN,
+				 "arguments must fit bgw_extra");
+
+/* Most steps that an inserter does for a page of entries; some move none. */
+#define HELP_STEPS		8
+
+/* How long it waits for steps of other processes, and how often it looks. */
+#define HELP_WAIT_MS	100
+#define HELP_LOOK_MS	1
+
+/* ---- settings ---- */
 
 int			hyb_merge_floor = 8192;
 int			hyb_merge_step_pages = 32;
@@ -26,53 +42,6 @@ int			hyb_max_merge_workers = 2;
 int			hyb_log_merge_ms = -1;
 int			hyb_quiet_time = 5000;
 int			hyb_test_levels = 1;
-
-/* Steps that an inserter does at most for a page of entries: some move none. */
-#define HELP_STEPS		8
-
-/* How long it waits for the steps of others, in ms, and how often it looks. */
-#define HELP_WAIT_MS	100
-#define HELP_LOOK_MS	1
-
-/*
- * The slot of an index went while there was something in its log.  Workers are
- * not started in other databases, which may not exist any more, or be about to
- * be dropped: their own processes evict slots too.
- */
-static void
-slot_evicted(Oid dbid, Oid relid)
-{
-	if (dbid == MyDatabaseId && hyb_background_merge && !RecoveryInProgress())
-		(void) hyb_worker_ask(dbid, relid, InvalidOid);
-}
-
-bool
-hyb_merge_may_ask(const HybIndex *ix)
-{
-	return hyb_background_merge && !RELATION_IS_LOCAL(ix->rel) &&
-		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId;
-}
-
-/* Ask for a worker; false if none can come. */
-static bool
-ask_worker(HybIndex *ix)
-{
-	return hyb_merge_may_ask(ix) &&
-		hyb_worker_ask(MyDatabaseId, RelationGetRelid(ix->rel),
-					   ix->rel->rd_rel->relowner);
-}
-
-/*
- * The list of requests does not outlive the server: what was on it is asked for
- * again when the index is read, as it may have no more insertions.
- */
-static void
-slot_made(HybIndex *ix)
-{
-	HYB_POINT("slot-made");
-	if (!RecoveryInProgress() && hyb_merge_may_ask(ix) && hyb_merge_wanted(ix))
-		(void) ask_worker(ix);
-}
 
 static void
 define_settings(void)
@@ -131,6 +100,93 @@ define_settings(void)
 #endif
 }
 
+/* ---- workers ---- */
+
+bool
+hyb_worker_start(const HybWorkerRef *ref)
+{
+	BackgroundWorker worker;
+
+	/* the worker would load the library of the other build, and end */
+	if (hyb_shared_replaced())
+		return false;
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker.bgw_library_name, "hybridindex", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "hybrid_merge_worker_main",
+			sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "hybrid merge worker", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "hybrid merge worker", BGW_MAXLEN);
+	memcpy(worker.bgw_extra, ref, sizeof(*ref));
+	return RegisterDynamicBackgroundWorker(&worker, NULL);
+}
+
+bool
+hyb_worker_ask(Oid dbid, Oid relid, Oid owner)
+{
+	HybWorkerRef ref;
+
+	switch (hyb_worker_request(dbid, relid, owner, hyb_max_merge_workers, &ref))
+	{
+		case HYB_REQUEST_NOTED:
+			return true;
+		case HYB_REQUEST_REFUSED:
+			return false;
+		case HYB_REQUEST_START:
+			break;
+	}
+	if (hyb_worker_start(&ref))
+		return true;
+	hyb_worker_release(&ref);
+	return false;
+}
+
+/*
+ * The slot of an index went while its log was not empty.  No worker is asked
+ * for in another database, which may be dropped at any time; processes of that
+ * database evict slots too.
+ */
+static void
+slot_evicted(Oid dbid, Oid relid)
+{
+	if (dbid == MyDatabaseId && hyb_background_merge && !RecoveryInProgress())
+		(void) hyb_worker_ask(dbid, relid, InvalidOid);
+}
+
+/*
+ * May a worker merge the index?  It cannot see a relation that this transaction
+ * made.
+ */
+static bool
+may_ask(const HybIndex *ix)
+{
+	return hyb_background_merge && !RELATION_IS_LOCAL(ix->rel) &&
+		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId;
+}
+
+/* Returns false if no worker can come. */
+static bool
+ask_worker(HybIndex *ix)
+{
+	return may_ask(ix) &&
+		hyb_worker_ask(MyDatabaseId, RelationGetRelid(ix->rel),
+					   ix->rel->rd_rel->relowner);
+}
+
+/*
+ * The list of requests does not outlive the server.  What was on it is asked for
+ * again when the index is read, since the index may have no more inserts.
+ */
+static void
+slot_made(HybIndex *ix)
+{
+	HYB_POINT("slot-made");
+	if (!RecoveryInProgress() && may_ask(ix) && hyb_merge_wanted(ix))
+		(void) ask_worker(ix);
+}
+
 void
 hyb_merge_init(void)
 {
@@ -139,11 +195,13 @@ hyb_merge_init(void)
 	hyb_slot_made = slot_made;
 }
 
+/* ---- steps of inserters ---- */
+
 /*
- * Asked under the merge lock: is the active generation to be frozen?  Then a
- * worker is asked for first, which may have been done with the index by now.  If
- * the list of requests is full, the generation is frozen only where the inserter
- * has to help: it may be the last one, and would leave a merge behind.
+ * Asked under the merge lock: is the active generation to be frozen?  A worker
+ * is asked for first, which may have been done with the index by now.  If the
+ * list of requests is full, the generation is frozen only if the inserter has to
+ * help: this may be its last insert, and it would leave a merge behind.
  */
 static bool
 freeze_wanted(HybIndex *ix, void *arg)
@@ -153,40 +211,24 @@ freeze_wanted(HybIndex *ix, void *arg)
 	if (!hyb_merge_wanted(ix))
 		return false;
 	return ask_worker(ix) || *help ||
-		!hyb_merge_may_ask(ix) || hyb_max_merge_workers == 0;
+		!may_ask(ix) || hyb_max_merge_workers == 0;
 }
 
 static HybMergeOutcome
-foreground_step(HybIndex *ix, bool help)
+foreground_step(HybIndex *ix, HybMergeMode mode, bool help)
 {
-	return hyb_merge_job_step(ix, NULL, HYB_MERGE_HELP, freeze_wanted, &help);
+	HybMergeOrder order = {.mode = mode,.wanted = freeze_wanted,.arg = &help};
+
+	return hyb_merge_drive(ix, &order);
 }
 
 /*
- * A long COPY keeps others from locking the index, a worker included, but may
- * itself be its only user.
- */
-static bool
-learn_in_foreground(HybIndex *ix)
-{
-	bool		learned;
-	bool		help = false;
-
-	HYB_POINT("learn-lock");
-	if (!hyb_merge_lock(ix->rel, false))
-		return false;
-	learned = freeze_wanted(ix, &help) && hyb_merge_learn(ix, 0);
-	hyb_merge_unlock(ix->rel);
-	return learned;
-}
-
-/*
- * The inserter's share of the work where the dynamic stage must not grow on: so
- * many entries are merged before it goes on, by itself or by others.
+ * The inserter's share of the work where the dynamic stage must not grow: it
+ * goes on when need.help entries are merged, by itself or by other processes.
  *
- * It does not wait in the queue for the merge lock.  There lock_timeout would end
- * its statement, and it would be part of a deadlock with a merge that wants the
- * index for itself (learn.c).  So it looks again and again, for a bounded time.
+ * It does not queue for the merge lock.  There lock_timeout would end its
+ * statement, and it could deadlock with a merge that locks the index (learn.c).
+ * So it polls for a bounded time.
  */
 static void
 help_merging(HybIndex *ix, HybMergeFacts *facts, HybMergeNeed need)
@@ -202,7 +244,7 @@ help_merging(HybIndex *ix, HybMergeFacts *facts, HybMergeNeed need)
 	while (need.help > 0 && facts->merged_entries < target &&
 		   steps < HELP_STEPS && waited_ms < HELP_WAIT_MS)
 	{
-		HybMergeOutcome outcome = foreground_step(ix, true);
+		HybMergeOutcome outcome = foreground_step(ix, HYB_MERGE_HELP, true);
 
 		if (outcome == HYB_MERGE_DONE)
 			break;
@@ -221,9 +263,8 @@ help_merging(HybIndex *ix, HybMergeFacts *facts, HybMergeNeed need)
 }
 
 /*
- * A worker remembers an index for as long as it is being filled, but not for
- * ever (quiet.c): one is asked for whenever the log has grown to twice its
- * length.
+ * A worker remembers an index while it is being filled, but not for ever
+ * (quiet.c).  So a worker is asked for each time the log has doubled.
  */
 static bool
 may_be_quiet_soon(const HybMergeFacts *facts)
@@ -258,11 +299,146 @@ hyb_merge_consider(HybIndex *ix)
 			(void) ask_worker(ix);
 		return;
 	}
-	if (!need.finish && facts.learnable && learn_in_foreground(ix))
-		return;
+	if (!need.finish && facts.learnable)
+	{
+		/*
+		 * A long COPY keeps a worker from locking the index, but may itself
+		 * be its only user.
+		 */
+		HYB_POINT("learn-lock");
+		if (foreground_step(ix, HYB_MERGE_LEARN, false) == HYB_MERGE_MORE)
+			return;
+	}
 	background = ask_worker(ix);
 	if (need.help > 0)
 		help_merging(ix, &facts, need);
 	else if (!background)
-		(void) foreground_step(ix, false);
+		(void) foreground_step(ix, HYB_MERGE_HELP, false);
+}
+
+/* ---- merging everything now ---- */
+
+/* The end of merge_to: nothing is left of a generation. */
+typedef struct Goal
+{
+	uint64		generation;		/* active when it began */
+	bool		one_level;		/* and there is one static level */
+} Goal;
+
+/* Is the goal's generation still to be frozen? */
+static bool
+goal_is_active(HybIndex *ix, void *arg)
+{
+	const Goal *goal = arg;
+	HybMetaPage meta;
+
+	hyb_meta_copy(ix, &meta);
+	if (meta.active.number > goal->generation)
+		return false;
+	if (goal->one_level)
+		hyb_merge_request_joins(ix);
+	return true;
+}
+
+static bool
+goal_is_reached(HybIndex *ix, const Goal *goal)
+{
+	HybMetaPage meta;
+
+	hyb_meta_copy(ix, &meta);
+	return meta.active.number > goal->generation &&
+		(meta.frozen.number == 0 || meta.frozen.number > goal->generation) &&
+		(meta.retiring.number == 0 || meta.retiring.number > goal->generation) &&
+		(!goal->one_level || meta.pass_level == 0 ||
+		 meta.active.number > goal->generation + 1);
+}
+
+/* The index that merge_to is working on; after an error it is still set. */
+static Oid	merging = InvalidOid;
+
+/* After an early end a worker merges what was frozen. */
+static void
+leave_to_worker(void)
+{
+	if (OidIsValid(merging))
+		(void) hyb_worker_ask(MyDatabaseId, merging, InvalidOid);
+	merging = InvalidOid;
+}
+
+static void
+job_transaction_ends(XactEvent event, void *arg)
+{
+	leave_to_worker();
+}
+
+static void
+job_subtransaction_ends(SubXactEvent event, SubTransactionId mine,
+						SubTransactionId parent, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		leave_to_worker();
+}
+
+/* Do steps until the goal is reached; return how many entries they moved. */
+static uint64
+merge_to(HybIndex *ix, Goal *goal)
+{
+	static bool registered = false;
+	HybMergeJob job;
+	HybMergeOrder order = {
+		.mode = HYB_MERGE_WAIT,
+		.wanted = goal_is_active,
+		.arg = goal,
+		.job = &job
+	};
+
+	if (!registered)
+	{
+		RegisterXactCallback(job_transaction_ends, NULL);
+		RegisterSubXactCallback(job_subtransaction_ends, NULL);
+		registered = true;
+	}
+	if (may_ask(ix))
+		merging = RelationGetRelid(ix->rel);
+	hyb_merge_job_begin(&job);
+	PG_TRY();
+	{
+		/* processes that merge meanwhile have the same goal */
+		while (hyb_merge_drive(ix, &order) == HYB_MERGE_MORE &&
+			   !goal_is_reached(ix, goal))
+			HYB_VACUUM_DELAY_POINT();
+	}
+	PG_FINALLY();
+	{
+		hyb_merge_job_end(&job);
+	}
+	PG_END_TRY();
+	merging = InvalidOid;
+	return job.moved;
+}
+
+uint64
+hyb_merge_all(HybIndex *ix)
+{
+	HybMetaPage meta;
+	Goal		goal = {.one_level = true};
+
+	/* the merge of the active generation, by any process, makes one level */
+	(void) hyb_merge_lock(ix->rel, true);
+	hyb_merge_request_collapse(ix);
+	hyb_meta_copy(ix, &meta);
+	hyb_merge_unlock(ix->rel);
+	goal.generation = meta.active.number;
+	return merge_to(ix, &goal);
+}
+
+void
+hyb_merge_log(HybIndex *ix)
+{
+	HybMetaPage meta;
+	Goal		goal = {0};
+
+	hyb_meta_copy(ix, &meta);
+	goal.generation = meta.active.number;
+	(void) merge_to(ix, &goal);
 }

@@ -3,18 +3,17 @@
  *		The background worker that merges indexes.
  *
  * A process that asks for a merge starts the worker, for a database.  The worker
- * takes the request that has waited longest (shared/workers.h), works in short
- * transactions, and lets go of all locks between them, so that DDL never waits long
- * for it.  It locks tables and indexes without waiting.  Where other indexes wait
- * for a worker it does not stay with one for longer than a turn.  When nothing is
- * left to do it stays for a little, since starting a process costs as much as
- * merging a small index, and ends.  It stays longer if requests wait for their
- * time, and no other worker looks after them.
+ * takes the oldest request (shared/workers.h) and works in short transactions.
+ * It releases all locks between them, so DDL never waits long for it.  It locks
+ * tables and indexes without waiting.  If other indexes wait for a worker, it
+ * leaves an index after a turn.  When nothing is left to do, it stays for a
+ * little, since starting a process costs as much as merging a small index.  It
+ * stays longer if requests wait for their time and no other worker looks after
+ * them.
  *
  * DROP DATABASE and the like lock the database, and then wait five seconds for
- * its other sessions to go.  So a worker, busy or idle, looks several times a
- * second whether the database is locked like that, and ends then.  What it leaves
- * stays on the list.
+ * its sessions to end.  So a worker looks several times a second whether the
+ * database is locked like that, and ends.  Its requests stay on the list.
  */
 #include "base/compat.h"
 
@@ -29,13 +28,9 @@
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
-#include "merge/ask.h"
 #include "merge/facts.h"
-#include "merge/job.h"
-#include "merge/learn.h"
 #include "merge/merge.h"
 #include "merge/quiet.h"
-#include "merge/worker.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -63,7 +58,7 @@
 /* Longest time that one transaction of the worker merges, in ms. */
 #define HYB_WORKER_SLICE_MS		100
 
-/* How long it stays away when somebody else is merging, in ms. */
+/* How long it pauses when another process is merging, in ms. */
 #define HYB_WORKER_PAUSE_MS		20
 
 /* How often it tries to start its successor. */
@@ -81,13 +76,13 @@ typedef enum SliceOutcome
 {
 	SLICE_MORE,
 	SLICE_DONE,
-	SLICE_BUSY,					/* somebody else is merging */
-	SLICE_LOCKED				/* somebody has locked the table or the index */
+	SLICE_BUSY,					/* another process is merging */
+	SLICE_LOCKED				/* the table or the index is locked */
 } SliceOutcome;
 
 /*
- * What is done with an index in a transaction, and the lock on it and its table.
- * Who waits for a weaker one than ShareUpdateExclusiveLock cannot be seen.
+ * What is done with an index in a transaction, and the locks on it and its table.
+ * Waiters for locks weaker than ShareUpdateExclusiveLock cannot be seen.
  */
 typedef struct SliceWork
 {
@@ -124,15 +119,15 @@ static uint32 wait_idle;
 static uint32 wait_turn;
 
 /*
- * The process ends, for whatever reason.  What waits must not be left to nobody,
- * as those that asked for it may not ask again: the next worker gets it.  Only
- * where the server has no process to spare, which this one still counts as, it
- * waits until somebody asks for a merge.
+ * The process ends.  Processes that asked for a merge may not ask again, so the
+ * next worker gets the requests that wait.  This process still counts when the
+ * server looks for a free one.  If there is none, the requests wait until a
+ * process asks for a merge.
  *
- * The requests of a database that cannot be connected to go (it was dropped, or
- * accepts no connections): they would be the first in the list for ever, and each
- * worker would give its place up for them.  Those of a database that is locked are
- * put off, so that another database comes first.
+ * If the database cannot be connected to, because it was dropped or accepts no
+ * connections, its requests go.  They would be the first in the list for ever,
+ * and each worker would give its place up for them.  Those of a locked database
+ * are put off, so that another database comes first.
  */
 static void
 worker_exit(int code, Datum arg)
@@ -180,8 +175,8 @@ pause_for(long ms, uint32 wait_event)
 }
 
 /*
- * Does somebody hold, or wait for, a lock on the database that keeps others
- * from connecting to it?
+ * Does another process hold, or wait for, a lock on the database that keeps
+ * sessions from connecting?
  */
 static bool
 database_is_wanted(void)
@@ -195,9 +190,7 @@ database_is_wanted(void)
 	return false;
 }
 
-/*
- * With *arg, a bool, the active generation is merged once however small it is.
- */
+/* If *arg, a bool, is set, the active generation is merged once in any case. */
 static bool
 merge_wanted(HybIndex *ix, void *arg)
 {
@@ -209,20 +202,25 @@ merge_wanted(HybIndex *ix, void *arg)
 }
 
 /*
- * Steps for one time slice.  Somebody else who is merging may want the index
- * for itself (learn.c), so that one is not waited for with the index locked.
+ * Steps for one time slice.  Another process that merges may want to lock the
+ * index (learn.c), so the worker does not wait for it with the index locked.
  */
 static SliceOutcome
 merge_steps(HybIndex *ix, Relation heap, void *arg)
 {
 	MergeArgs  *merge = arg;
 	TimestampTz began = GetCurrentTimestamp();
+	HybMergeOrder order = {
+		.mode = HYB_MERGE_TRY,
+		.wanted = merge_wanted,
+		.arg = &merge->all,
+		.job = &merge->job
+	};
 	HybMergeOutcome outcome;
 
 	do
 	{
-		outcome = hyb_merge_job_step(ix, &merge->job, HYB_MERGE_TRY, merge_wanted,
-									 &merge->all);
+		outcome = hyb_merge_drive(ix, &order);
 		if (outcome == HYB_MERGE_BUSY)
 			return SLICE_BUSY;
 	} while (outcome == HYB_MERGE_MORE &&
@@ -243,7 +241,7 @@ look_whether_quiet(HybIndex *ix, Relation heap, void *arg)
 	return SLICE_DONE;
 }
 
-/* Shrinking can take some time: others do not wait for it. */
+/* Shrinking can take some time, and gives way to other work. */
 static bool
 nobody_waits(void)
 {
@@ -265,9 +263,9 @@ static const SliceWork work_look = {look_whether_quiet, AccessShareLock, RowExcl
 static const SliceWork work_shrink = {shrink_file, ShareUpdateExclusiveLock, ShareUpdateExclusiveLock};
 
 /*
- * Do comparisons call nothing but functions that cannot look at tables?  Functions
- * in C that are immutable do not, but those for types of others (arrays, ranges,
- * composites) call the functions of these, and that of enums reads a catalog.
+ * Is it certain that comparisons read no tables?  Immutable functions in C do
+ * not.  But functions of arrays, ranges and composites call those of their
+ * elements, and that of enums reads a catalog.
  */
 static bool
 compares_alone(const HybKeyDesc *desc)
@@ -295,12 +293,11 @@ compares_alone(const HybKeyDesc *desc)
 }
 
 /*
- * VACUUM does not wait for the snapshot that this transaction is going to have, as
- * it does not wait for that of another VACUUM: the rows of a load are visible to
- * all while their index is being merged.  That is right where only the index is
- * read, and rows of the table that may be gone (dead.c), not where functions of
- * others may read tables.  Nor may a merge that learns dictionaries do without its
- * snapshot (learn.c).
+ * Make VACUUM ignore the snapshot of this transaction, as it ignores that of
+ * another VACUUM, so that a long merge keeps no dead rows of other tables.
+ * That is right while the worker reads only the index, and rows of the table
+ * that may be gone (dead.c).  It is wrong if comparison functions may read
+ * tables.  A merge that learns dictionaries needs its snapshot, too (learn.c).
  */
 static void
 hold_no_rows_back(HybIndex *ix)
@@ -322,8 +319,8 @@ hold_no_rows_back(HybIndex *ix)
 }
 
 /*
- * One transaction.  *name is set to the index's, allocated in TopMemoryContext,
- * if it was NULL.
+ * Work in one transaction.  Sets *name to the index's name, allocated in
+ * TopMemoryContext, if it was NULL.
  */
 static SliceOutcome
 work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
@@ -337,7 +334,7 @@ work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 
-	/* table before index, as everywhere; either may be gone by now */
+	/* table before index, as everywhere; either may be gone */
 	heapid = IndexGetRelation(relid, true);
 	heap = hyb_try_open(heapid, work->table_lock, &locked);
 	if (heap != NULL)
@@ -391,7 +388,7 @@ log_merge(const HybMergeJob *job, const char *name, TimestampTz began)
 	CommitTransactionCommand();
 }
 
-/* The index is to be looked at after some time; never if that is negative. */
+/* Done: look at the index after some time, or not again if it is negative. */
 static void
 look_later(const HybQuietMark *mark, int64 wait_ms)
 {
@@ -402,9 +399,7 @@ look_later(const HybQuietMark *mark, int64 wait_ms)
 		hyb_worker_done(&me, HYB_WORK_DONE);
 }
 
-/*
- * Merge an index until nothing is left to do, or others have waited too long.
- */
+/* Merge an index until nothing is left to do, or the turn is over. */
 static void
 merge_index(Oid relid)
 {
@@ -443,9 +438,7 @@ merge_index(Oid relid)
 	}
 }
 
-/*
- * Look at an index that may be quiet, and do what there is to be done then.
- */
+/* Look at an index that may be quiet, and do what is to be done. */
 static void
 look_at_quiet(const HybTask *task)
 {
@@ -467,9 +460,9 @@ look_at_quiet(const HybTask *task)
 }
 
 /*
- * Give this worker's place to a process in that database.  If the server has none
- * to spare, this one stays and tries again, but not for long: it may be the last
- * one itself, and in the way.
+ * Give this worker's place to a process in that database.  If the server has no
+ * process to spare, this one stays and tries again, HYB_WORKER_STARTS times: it
+ * may itself be the last process.
  */
 static bool
 hand_over_worker(Oid dbid)
@@ -501,11 +494,8 @@ start_elsewhere(Oid dbid)
 }
 
 /*
- * Returns false if the worker is to end.
- *
- * That is so after an error, which may be due to what the process has of settings
- * and the like.  The error is of this task alone: it was taken off the list, and
- * no other one was.
+ * Returns false if the worker is to end: after an error, whose cause may be the
+ * state of this process.  Only this task was off the list.
  */
 static bool
 do_task(const HybTask *task)
@@ -534,8 +524,8 @@ do_task(const HybTask *task)
 }
 
 /*
- * The next task.  Returns false if the worker is to end: nothing has come for
- * some time, or another database has waited longest.
+ * Wait for the next task.  Returns false if the worker is to end: nothing has
+ * come for some time, or another database has waited longest.
  */
 static bool
 next_task(HybTask *task)
@@ -573,10 +563,7 @@ next_task(HybTask *task)
 	}
 }
 
-/*
- * What somebody has set for the database, or for all of them, to keep clients
- * in bounds, is not meant for a worker.
- */
+/* Limits that are set for the clients of a database are not for a worker. */
 static void
 override_settings(void)
 {
@@ -589,8 +576,8 @@ override_settings(void)
 #endif
 
 	/*
-	 * Cutting a file takes a transaction ID: no place for a worker waits for
-	 * a synchronous standby that is away, as in autovacuum.
+	 * Cutting a file takes a transaction ID.  As in autovacuum, a worker must
+	 * not wait for a synchronous standby that is away.
 	 */
 	SetConfigOption("synchronous_commit", "local", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("default_transaction_isolation", "read committed",
@@ -598,15 +585,15 @@ override_settings(void)
 	SetConfigOption("default_transaction_read_only", "off", PGC_SUSET,
 					PGC_S_OVERRIDE);
 
-	/* nobody's objects for the names in anybody's code, as in autovacuum */
+	/* as in autovacuum: names in functions must not find users' objects */
 	SetConfigOption("search_path", "", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 /*
  * Connect to the database.  Its lock may be held for long (ALTER DATABASE SET
- * TABLESPACE, CREATE DATABASE with it as the template): other databases are not to
- * wait for that as well, so this process makes room then.  It does the same when
- * it is cancelled.  InitPostgres reports all that is final as FATAL.
+ * TABLESPACE, CREATE DATABASE with it as the template).  Other databases must not
+ * wait for that, so this process ends then, and also when it is cancelled.
+ * InitPostgres reports all final errors as FATAL.
  */
 static void
 connect_to_database(void)
@@ -633,6 +620,8 @@ connect_to_database(void)
 	connected = true;
 	SetConfigOption("lock_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
 }
+
+extern PGDLLEXPORT void hybrid_merge_worker_main(Datum arg);
 
 void
 hybrid_merge_worker_main(Datum arg)

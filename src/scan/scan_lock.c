@@ -16,7 +16,7 @@
  * For other ranges each batch locks the leaf of the oldest level that it lies in,
  * with the metapage locked, and only if its version is current.  A merge that
  * replaces the leaf hands its locks over with the metapage locked exclusively, and
- * switches the version before it unlocks it (merge/hand_over.c).  So the merge hands
+ * switches the version before it unlocks it (merge/install.c).  So the merge hands
  * over each lock that was taken while the leaf was in the index.
  *
  * What hops pass over needs no lock: no entry there can satisfy the keys, now or

@@ -227,12 +227,6 @@ UnlockRelationForExtension(Relation rel, LOCKMODE mode)
 	abort();
 }
 
-bool
-hyb_merge_learnable(const HybMetaPage *meta)
-{
-	return false;
-}
-
 /* ---- templates ---- */
 
 /* 0: int4; 1: text, int8; 2: long text; 3: text DESC, with an int4 included */
@@ -622,44 +616,27 @@ read_pass(HybIndex *ix, HybMetaPage *meta, const HybVersion *version)
 {
 	if (setjmp(hyb_fuzz_error) != 0)
 		return;
-	for (int steps = 0; meta->pass_level > 0; steps++)
+	for (int steps = 0; meta->pass_level > 0 && meta->frozen.number == 0; steps++)
 	{
-		Pass		pass = {0};
 		HybMergeStep *step = hyb_step_create(ix, meta, 0);
+		HybPos		at;
 
 		if (steps > 300)
 			abort();
-		step->source = meta->pass_level;
-		step->level = meta->pass_level - 1;
 		step->version = *version;
 		hyb_version_from_meta(meta, &step->version);
-		pass.step = step;
-		pass.at = step->version.watermark;
-		hyb_buf_reserve(&pass.at_key, HYB_MAX_ENTRY_SIZE);
-		if (next_unit(&pass, meta))
-		{
-			HybPos		end;
-
-			step->from = pass.at;
-			step->unit_high = pass.unit->high;
-			end = step_end(&pass);
-			step->end = hyb_step_below(&end);
-			check_progress(step, &step->from, &step->end);
-			pass.at = step->end;
-		}
-		else
-			check_progress(step, &step->version.watermark, &pass.at);
-		if (HYB_POS_MAX(&pass.at))
+		at = hyb_pass_choose(step, meta) ? hyb_step_below(&step->end) : step->from;
+		if (HYB_POS_MAX(&at))
 			break;
-		if (pass.at.len > HYB_MAX_ENTRY_SIZE)
+		if (at.len > HYB_MAX_ENTRY_SIZE)
 			abort();
 		meta->flags &= ~HYB_META_MOVING;
-		meta->wm_len = pass.at.len;
-		meta->wm_ncols = pass.at.ncols;
-		meta->wm_tie = pass.at.tie;
-		meta->wm_tid = pass.at.tid;
-		if (pass.at.len > 0)
-			memmove(meta->wm_key, pass.at.key, pass.at.len);
+		meta->wm_len = at.len;
+		meta->wm_ncols = at.ncols;
+		meta->wm_tie = at.tie;
+		meta->wm_tid = at.tid;
+		if (at.len > 0)
+			memmove(meta->wm_key, at.key, at.len);
 	}
 }
 

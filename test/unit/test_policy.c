@@ -455,7 +455,7 @@ typedef struct Simulation
 	uint64_t	entry_bytes;	/* the more, the less is done in a step */
 } Simulation;
 
-/* As hyb_merge_step and hyb_merge_freeze after it; false: nothing to do. */
+/* A step, or a freeze and a step; false: nothing to do. */
 static bool
 simulate_step(Simulation *s, bool may_freeze)
 {
