@@ -1,61 +1,59 @@
 /*
  * vacuum.c
- *		Bulk deletion and cleanup.
+ *		Bulk deletion.
  *
  * A dead entry may lie in a static leaf, or in the frozen or the active
- * generation, and a merge running beside VACUUM may carry it from the frozen
- * generation into a leaf, or from one leaf into another.  Bulk deletion is
+ * generation.  A merge running beside VACUUM may move it from the frozen
+ * generation into a leaf, or from one leaf into another.  So bulk deletion has
  * three passes:
  *
  * Pass 1 takes a cleanup lock on every page that is or was a leaf or a delta
  * page.  Dead entries of leaves get tombstones, those of delta pages a dead
- * flag.  It goes over the log first, one lane after the other, and then over
- * all other blocks in physical order.
+ * flag.  It visits the log first, lane by lane, and then all other blocks in
+ * physical order.
  *
- * Pass 2 walks the key range through the internal nodes, in units, of one
- * static level after the other, from the newest to the oldest.  In each it
- * holds the merge lock, so that entries stand still, takes up the version that
- * is current then where the unit before has ended, treats the leaves that were
- * built since the survey at the beginning (children with a stamp that is not
- * older), and counts tombstones.
+ * Pass 2 walks the static levels from the newest to the oldest, in units of a
+ * key range.  In each unit it holds the merge lock, so entries stand still.  It
+ * reads the current version, and continues where the unit before has ended.  It
+ * treats the leaves that were built since the survey at the beginning (children
+ * with a stamp that is not older), and counts tombstones.
  *
- * Pass 3 waits, without any lock, for pins on the leaves built during pass 1.
+ * Pass 3 waits, without a lock, for pins on the leaves built during pass 1.
  *
- * Why that reaches every dead entry: heap TIDs that VACUUM wants removed are
- * LP_DEAD line pointers, which nobody can use again before bulk deletion has
- * returned; so no entry with such a TID is inserted meanwhile, and at the time
- * of the survey each of them lay in a block that existed then, in a leaf of
- * the current tree or in a delta page of the frozen or active generation.  An
- * entry of a delta page never moves to another delta page: pages of
- * generations begun later, and entries appended to pages already visited,
- * are all new.  If no merge step takes the entry from where it lies until
- * pass 1 has come by, pass 1 finds it there (no page with current entries is
- * rewritten in place).  Else the step wrote it into a leaf, and that leaf, or
- * a later one that it was carried on to, is in the tree in pass 2 with a
- * stamp not older than the survey's.
+ * Why that reaches every dead entry.  The TIDs that VACUUM removes are LP_DEAD
+ * line pointers, which stay unused until bulk deletion has returned.  So no
+ * entry with such a TID is inserted meanwhile.  At the time of the survey each
+ * dead entry lay in an existing block: in a leaf of the current tree, or in a
+ * delta page of the frozen or active generation.  No entry moves from delta page
+ * to delta page.  If no merge step moves the entry before pass 1 comes by, pass
+ * 1 finds it there, since no page with current entries is rewritten in place.
+ * Otherwise the step wrote it into a leaf.  In pass 2 that leaf, or a later one
+ * that the entry moved on to, is in the tree, with a stamp not older than the
+ * survey's.
  *
- * Steps keep entries in their places in the order of keys, and between units
- * of pass 2 they may carry an entry to a new leaf, of the same level or of an
- * older one.  If its place there has not been reached yet, a later unit finds
- * it there.  Nor can one appear where pass 2 has been: leaves there hold no
- * dead entry without a tombstone; and from the dynamic stage none is moved any
- * more, because pass 1 has flagged them all, in the log and in the shared
- * trees, and trees of single backends, which may not know of it, are dropped:
- * for that the vacuum counter goes up before the first unit lets go of the
- * merge lock.  So after pass 2 no current page holds the entry without its
- * mark, and no later step can carry it on.
+ * Steps between two units of pass 2 may move an entry to a new leaf, of the same
+ * level or of an older one, in the same place in the order of keys.  If pass 2
+ * has not reached that place, a later unit finds the entry there.  It cannot
+ * appear where pass 2 has been:
+ * - leaves there hold no dead entry without a tombstone;
+ * - dead entries of the dynamic stage are all flagged by pass 1, in the log and
+ *   in shared trees;
+ * - private trees of backends, which may miss the flags, are dropped, since the
+ *   vacuum counter goes up before the first unit releases the merge lock.
+ * So after pass 2 no current page holds the entry without its mark, and no later
+ * step can move it.
  *
- * Why that waits for every index-only scan (and non-MVCC scan) that holds a
- * dead TID: such a scan has the page that it took the entry from pinned, or, if
- * that is a delta page, a leaf instead, pinned before it looked at the log; and
- * pinned pages are never reused, so the page is still what it was, be it
- * retired or not.  Pages that existed at the time of the survey are waited for
- * in pass 1, leaves built later, up to the end of pass 2, in pass 3.  Waiting
- * under the merge lock is no option: the scan's own backend may want the merge
- * lock for an insertion, and nothing would see that deadlock.  After a page
- * was treated, a scan takes no dead entry from it any more.  The log has to come
- * before the leaves, or a scan could pin a leaf that was treated, and then take
- * an entry of the log that is yet to be flagged (docs/vacuum.md).
+ * Why that waits for every scan that needs its pins, index-only or not MVCC, and
+ * holds a dead TID.  Such a scan has pinned the page that it took the entry
+ * from; for a delta page, it has pinned a leaf before it looked at the log.
+ * Pinned pages are never reused, so the page is still what it was, retired or
+ * not.  Pass 1 waits for pages that existed at the survey, pass 3 for leaves
+ * built later, up to the end of pass 2.  VACUUM cannot wait under the merge lock:
+ * the scan's own backend may want the lock for an insertion, and that deadlock
+ * would not be detected.  After a page was treated, a scan takes no dead entry
+ * from it.  The log comes before the leaves: otherwise a scan could pin a
+ * treated leaf, and then take an entry of the log that is not flagged yet
+ * (docs/vacuum.md).
  */
 #include "base/compat.h"
 
@@ -75,9 +73,7 @@
 #include "tree/update.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "vacuum/adopt.h"
 #include "vacuum/vacuum.h"
-#include "vacuum/vacuum_shrink.h"
 
 /* leaf_state[]: tombstones of the leaf, as pass 1 left it, and a flag */
 #define LEAF_TOMBSTONES_MASK	0x7FFF
@@ -104,19 +100,18 @@ typedef struct HybVacuum
 	uint64		old_stamp;		/* leaves with a smaller stamp were complete
 								 * when the survey was taken */
 	uint16	   *leaf_state;		/* by block */
-	uint8	   *done;			/* bitmap of the blocks that pass 1 has come
-								 * to in the log */
+	uint8	   *done;			/* bitmap of blocks that vacuum_log has done */
 
 	/* pass 2 */
-	int			level;			/* pass 2: level at hand, -1: none yet */
+	int			level;			/* that it is at; -1: none yet */
 	HybPos		at;				/* where the next unit begins in it */
 	HybBuf		at_key;			/* its key */
-	uint64		end_stamp;		/* of the step that follows pass 2 */
+	uint64		end_stamp;		/* next_stamp at its end */
 	bool		moved;			/* there was a step since the survey */
 
 	/* results */
 	uint64		dynamic_live;	/* live entries of the dynamic stage */
-	uint64		tombstones;		/* of the leaves of the unit at hand */
+	uint64		tombstones;		/* of the leaves of the unit */
 	uint64		leaves;
 	uint64		dead_leaves;	/* all TIDs are tombstones */
 
@@ -133,8 +128,8 @@ typedef struct HybVacuum
 } HybVacuum;
 
 /*
- * Set tombstones for the dead items of a leaf.  The caller holds it
- * exclusively locked.  Returns its leaf_state.
+ * Set tombstones on the dead items of a leaf, which is exclusively locked.
+ * Returns its leaf_state.
  */
 static uint16
 vacuum_leaf(HybVacuum *v, Buffer buf)
@@ -179,11 +174,9 @@ vacuum_leaf(HybVacuum *v, Buffer buf)
 }
 
 /*
- * Collect the entries of a delta page whose TIDs are dead in v->dead.  Returns
- * how many are alive.
- *
- * Entries that carry the flag already are passed on to the tree too: a VACUUM
- * that was cancelled may not have come to that.
+ * Collect the dead entries of a delta page in v->dead, flagged ones too: a
+ * VACUUM that was cancelled may not have passed them on to the tree.  Returns
+ * how many entries are alive.
  */
 static int
 collect_dead_entries(HybVacuum *v, Page page, BlockNumber blkno)
@@ -214,10 +207,7 @@ collect_dead_entries(HybVacuum *v, Page page, BlockNumber blkno)
 	return nlive;
 }
 
-/*
- * Flag those of v->dead on their page that are not flagged.  The caller holds
- * it exclusively locked.
- */
+/* Flag v->dead on their page, which is exclusively locked. */
 static void
 flag_dead(HybVacuum *v, Buffer buf)
 {
@@ -232,7 +222,7 @@ flag_dead(HybVacuum *v, Buffer buf)
 	if (nflags == 0)
 		return;
 
-	/* neighbouring flags share a range where there are too many; they ascend */
+	/* offsets ascend; neighbours share a range if there are too many */
 	Assert(nflags <= MAX_DELTA_ENTRIES && nflags <= v->ndead);
 	per_range = (nflags + HYB_WAL_MAX_RANGES - 1) / HYB_WAL_MAX_RANGES;
 	hyb_wal_begin(&set, v->ix->rel);
@@ -252,7 +242,7 @@ flag_dead(HybVacuum *v, Buffer buf)
 }
 
 /*
- * Flag the dead entries of a delta page, and count the live ones; takes over
+ * Flag the dead entries of a delta page, and count the live ones.  Takes over
  * the caller's cleanup lock and pin.
  */
 static void
@@ -267,7 +257,7 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 	char	   *copy = NULL;
 	int			nlive;
 
-	/* of a generation merged before, or begun since */
+	/* merged before the survey, or begun since */
 	if (generation != v->version->active.number && !frozen)
 	{
 		UnlockReleaseBuffer(buf);
@@ -285,8 +275,8 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 	UnlockReleaseBuffer(buf);
 
 	/*
-	 * What compares keys may run user code, and waits until here.  Entries up
-	 * to the watermark are not in the dynamic stage any more.
+	 * Comparing keys may run user code, so the page is unlocked.  Entries up
+	 * to the watermark have left the dynamic stage.
 	 */
 	if (v->ndead > 0)
 	{
@@ -311,8 +301,8 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 }
 
 /*
- * A cleanup lock on a block of the stream.  Whoever has it pinned may keep it
- * so for hours; nothing else is kept from being used again meanwhile.
+ * Take a cleanup lock on a block of the stream.  A scan may have it pinned for
+ * hours, so the stream's other pins are released for the wait.
  */
 static void
 lock_for_cleanup(HybBlockStream *stream, Buffer buf)
@@ -323,9 +313,7 @@ lock_for_cleanup(HybBlockStream *stream, Buffer buf)
 	LockBufferForCleanup(buf);
 }
 
-/*
- * Pass 1 for one block.  Takes over the pin.
- */
+/* Pass 1 for one block.  Takes over the pin. */
 static void
 vacuum_block(HybVacuum *v, HybBlockStream *stream, Buffer buf)
 {
@@ -343,7 +331,7 @@ vacuum_block(HybVacuum *v, HybBlockStream *stream, Buffer buf)
 	kind = hyb_page_opaque(page)->kind;
 	if (kind != HYB_PAGE_LEAF && kind != HYB_PAGE_DELTA)
 	{
-		/* scans do not keep pins on these, and pinned pages are not reused */
+		/* scans keep no pins on such pages */
 		UnlockReleaseBuffer(buf);
 		return;
 	}
@@ -362,7 +350,7 @@ vacuum_block(HybVacuum *v, HybBlockStream *stream, Buffer buf)
 	(void) hyb_page_check(v->ix, buf, HYB_PAGE_LEAF, 0);
 	kind = hyb_page_opaque(page)->kind;
 
-	/* what was free when we began holds no current entry but new ones */
+	/* a block that was free at the survey holds new entries only */
 	if (hyb_survey_is_free(&v->survey, blkno))
 		UnlockReleaseBuffer(buf);
 	else if (kind == HYB_PAGE_DELTA)
@@ -376,9 +364,9 @@ vacuum_block(HybVacuum *v, HybBlockStream *stream, Buffer buf)
 }
 
 /*
- * The part of pass 1 that goes over the log: each lane of a generation up to its
- * last page when the survey was taken.  If the generation is merged away
- * meanwhile then so are its entries, into leaves that pass 2 comes to.
+ * Pass 1 over the log: each lane of a generation up to its last page at the time
+ * of the survey.  If the generation is merged meanwhile, its entries go to
+ * leaves that pass 2 treats.
  */
 static void
 vacuum_log(HybVacuum *v, const HybGeneration *generation)
@@ -402,8 +390,8 @@ vacuum_log(HybVacuum *v, const HybGeneration *generation)
 }
 
 /*
- * The rest of pass 1, over the blocks that there were when the survey was
- * taken.  Their order does not matter; this one is read fastest.
+ * The rest of pass 1, over the blocks that existed at the survey, in the order
+ * that is read fastest.
  */
 static void
 vacuum_blocks(HybVacuum *v)
@@ -427,9 +415,7 @@ vacuum_blocks(HybVacuum *v)
 	hyb_block_stream_end(&stream);
 }
 
-/*
- * Pass 2 for one leaf of the tree.  Returns whether it had to be treated.
- */
+/* Pass 2 for one leaf.  Returns whether it had to be treated. */
 static bool
 recheck_leaf(HybVacuum *v, BlockNumber blkno, uint64 stamp)
 {
@@ -455,7 +441,7 @@ recheck_leaf(HybVacuum *v, BlockNumber blkno, uint64 stamp)
 
 	Assert((state & LEAF_TOMBSTONES_MASK) <= HYB_LEAF_MAX_ITEMS);
 	v->tombstones += state & LEAF_TOMBSTONES_MASK;
-	/* leaves of newer levels are rewritten before long anyway */
+	/* leaves of newer levels are rewritten soon */
 	if (v->level == 0)
 	{
 		v->leaves++;
@@ -465,9 +451,9 @@ recheck_leaf(HybVacuum *v, BlockNumber blkno, uint64 stamp)
 }
 
 /*
- * Count the VACUUM, and tombstones anew, from nothing.  The counter of VACUUMs
- * goes up even if nothing was removed: a VACUUM that was cancelled
- * earlier may have left flags that standbys have not noticed.
+ * Count the VACUUM, and start counting tombstones from zero.  The vacuum counter
+ * goes up even if nothing was removed: a cancelled VACUUM may have left flags
+ * that standbys have not noticed.
  */
 static void
 begin_recheck(HybVacuum *v)
@@ -493,9 +479,9 @@ begin_recheck(HybVacuum *v)
 }
 
 /*
- * Count the tombstones of a unit.  The metapage's number of them in a level is
- * that of the units done, less what merge steps have dropped since, wherever
- * that was: never more than there are.
+ * Add the tombstones of a unit to the metapage.  It counts those of the units
+ * done, less what merge steps have dropped since, in any unit.  So it never
+ * counts more than there are.
  */
 static void
 count_tombstones(HybVacuum *v)
@@ -520,7 +506,7 @@ count_tombstones(HybVacuum *v)
 }
 
 /*
- * Ask for a merge that compacts, where there is much to drop, and note what
+ * Ask for a merge that visits all leaves if there is much to drop, and set what
  * VACUUM reports.  The caller holds the merge lock.
  */
 static void
@@ -539,7 +525,7 @@ finish_recheck(HybVacuum *v)
 	v->moved = meta->version != v->version->version;
 	v->stats->num_index_tuples = (double) total.tids -
 		(double) total.tombstones + (double) v->dynamic_live;
-	/* entries that moved meanwhile were counted twice */
+	/* entries that moved meanwhile may be counted twice */
 	if (v->moved)
 		v->stats->estimated_count = true;
 	v->stats->pages_free = meta->free_blocks + meta->cut_blocks;
@@ -548,9 +534,9 @@ finish_recheck(HybVacuum *v)
 }
 
 /*
- * One unit of pass 2, under the merge lock: leaves below one level-1 node from
- * the one at v->at on.  Under the lock the tree stands still, so a stamp that
- * does not match is damage.  Returns false after the last leaf of the level.
+ * One unit of pass 2, under the merge lock: leaves below one level-1 node, from
+ * v->at on.  The tree stands still, so a stamp that does not match is damage.
+ * Returns false after the last leaf of the level.
  */
 static bool
 recheck_unit(HybVacuum *v)
@@ -568,7 +554,7 @@ recheck_unit(HybVacuum *v)
 	if (v->level < 0)
 		v->level = version->nlevels - 1;
 	path->height = 0;
-	/* what was in levels that are no more has moved on to the one before */
+	/* a level that is gone has moved its entries to the one before it */
 	if (v->level < version->nlevels)
 		hyb_path_load(v->ix, &version->levels[v->level], &v->at, path);
 	MemoryContextSwitchTo(old_context);
@@ -586,8 +572,8 @@ recheck_unit(HybVacuum *v)
 }
 
 /*
- * Pass 2, from the newest level to the oldest one, as entries move: one that a
- * step carries on between two units has not been passed by.  A level that is
+ * Pass 2.  Entries move from newer levels to older ones, and so does pass 2.  So
+ * it does not pass by an entry that a step moves between two units.  A level that is
  * added meanwhile gets its entries from the dynamic stage.
  */
 static void
@@ -623,10 +609,7 @@ vacuum_recheck(HybVacuum *v)
 	}
 }
 
-/*
- * Pass 3: wait for pins on leaves that were built during pass 1, be they in
- * the tree or retired.
- */
+/* Pass 3: wait for pins on leaves built during pass 1, retired or not. */
 static void
 vacuum_wait_for_pins(HybVacuum *v)
 {
@@ -697,7 +680,7 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	v.done = MemoryContextAllocExtended(context, v.survey.nblocks / 8 + 1,
 										MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
-	/* the stamp of a step in flight, too: next_stamp goes up at its end */
+	/* a step under way has this stamp too: next_stamp goes up at its end */
 	v.old_stamp = v.survey.meta->next_stamp;
 
 	vacuum_log(&v, &v.version->frozen);
@@ -713,46 +696,5 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	hyb_leaf_close(&v.leaf);
 	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(context);
-	return stats;
-}
-
-IndexBulkDeleteResult *
-hyb_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
-{
-	HybIndex   *ix;
-	HybMetaPage meta;
-
-	if (info->analyze_only)
-		return stats;
-
-	ix = hyb_index_create_handle(info->index);
-	hyb_adopt_lost_blocks(ix, info->strategy);
-
-	if (stats == NULL)
-	{
-		HybLevel	total;
-
-		hyb_meta_copy(ix, &meta);
-		total = hyb_meta_static(&meta);
-		stats = palloc0(sizeof(IndexBulkDeleteResult));
-		stats->estimated_count = true;
-		stats->num_index_tuples = (double) total.tids -
-			(double) total.tombstones +
-			(double) meta.active.nentries + (double) meta.frozen.nentries;
-	}
-	hyb_vacuum_shrink(ix, info, stats->num_index_tuples);
-	hyb_meta_copy(ix, &meta);
-	stats->num_pages = RelationGetNumberOfBlocks(info->index);
-	stats->pages_free = meta.free_blocks + meta.cut_blocks;
-	stats->pages_deleted = stats->pages_free;
-
-	/* as btvacuumcleanup does: the heap's count is the better one */
-	if (!info->estimated_count &&
-		stats->num_index_tuples > info->num_heap_tuples)
-		stats->num_index_tuples = info->num_heap_tuples;
-
-	hyb_merge_request_joins(ix);
-	hyb_merge_consider(ix);
-	hyb_merge_consider_quiet(ix);
 	return stats;
 }

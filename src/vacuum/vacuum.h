@@ -1,6 +1,6 @@
 /*
  * vacuum.h
- *		VACUUM, as the server asks for it.
+ *		The functions that the server calls for VACUUM.
  */
 #ifndef HYB_VACUUM_H
 #define HYB_VACUUM_H
