@@ -256,7 +256,7 @@ index_serves(IndexStmt *stmt, Oid relid, const char *source, Oid hybrid,
 	return true;
 }
 
-/* ---- is the access method written? ---- */
+/* ---- whether the access method is written ---- */
 
 /* Returns what the scanner returns for a keyword. */
 static int

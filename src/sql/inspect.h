@@ -27,26 +27,22 @@ typedef struct HybInspected
 } HybInspected;
 
 /*
- * Lock and open a valid hybrid index (or btree) and its table (the table first, as
- * everybody does), check the caller's privileges, and become the table's
- * owner.  Anything else is a clear error.
+ * Locks and opens the table and then the index, which is hybrid, or btree for
+ * HYB_ACCESS_READ_BTREE.  Checks the caller's privileges and becomes the table's owner.
+ * An error says what else it is.
  */
 extern void hyb_inspect_open(Oid indexoid, LOCKMODE lockmode,
 							 HybAccess access, HybInspected *inspected);
 
 /*
- * The same, but false, with nothing locked, if a lock would have to be waited
- * for, or if there is nothing to be seen: the index is gone, is not ready, or
- * not for the caller or this session to look into.
+ * The same without waiting.  Returns false, with nothing locked, if a lock is taken,
+ * or if the index is gone, not ready, of another session, or not the caller's to see.
  */
 extern bool hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode,
 								 HybAccess access, HybInspected *inspected);
 extern void hyb_inspect_close(HybInspected *inspected);
 
-/*
- * hyb_inspect_open in two steps.  The caller's own code runs between them, and
- * nothing of the index's.
- */
+/* hyb_inspect_open in two steps: the caller's own code may run between them. */
 extern void hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode,
 									   HybAccess access,
 									   HybInspected *inspected);
