@@ -31,7 +31,6 @@
 #include "base/compat.h"
 
 #include "filter/filter_choice.h"
-#include "log/delta.h"
 #include "merge/facts.h"
 #include "merge/step.h"
 #include "miscadmin.h"
