@@ -342,9 +342,7 @@ enter_page(CatchUp *c, const HybTreeUse *use, Page copy, uint64 *applied)
 	return HYB_STAGE_READY;
 }
 
-/*
- * Follow one lane to its end.
- */
+/* Follow one lane to its end. */
 static HybStageResult
 catch_up_lane(CatchUp *c, int lane)
 {
@@ -437,9 +435,8 @@ catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 }
 
 /*
- * Bring the wanted trees up to date, as far as the pocket reaches.  The stage
- * is locked exclusively.  After an error it has what was read before, and its
- * size is known, so that it can be evicted.
+ * After an error the stage has what was read before, and its size is known, so
+ * that it can be evicted.
  */
 HybStageResult
 hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access,

@@ -161,9 +161,7 @@ hyb_shared_slot_assert_valid(const HybSharedSlot *slot)
 }
 #endif
 
-/*
- * Map the blocks that other processes have made, for the life of this one.
- */
+/* Map the blocks that other processes have made, for the life of this one. */
 static void
 attach_blocks(void)
 {

@@ -34,8 +34,8 @@
 /* Indexes that a backend has trees of its own for, at most. */
 #define HYB_PRIVATE_MAX		64
 
-static HTAB *local_slots = NULL;
-static Size local_slot_size = MAXALIGN(sizeof(HybCache));
+static HTAB *caches = NULL;
+static Size cache_size = MAXALIGN(sizeof(HybCache));
 static HybCachePiece *pieces = NULL;
 static uint64 local_serials = 0;
 
@@ -74,7 +74,7 @@ cache_assert_valid(const HybCache *cache)
 
 /* ---- trees in backend memory ---- */
 
-static HybCache *private_slots[HYB_PRIVATE_MAX];
+static HybCache *private_caches[HYB_PRIVATE_MAX];
 static int	nprivate = 0;
 
 static void discard(HybCache *cache);
@@ -91,10 +91,10 @@ hyb_cache_drop_private(HybCache *cache)
 	cache->stage = NULL;
 	for (int i = 0; i < nprivate; i++)
 	{
-		if (private_slots[i] != cache)
+		if (private_caches[i] != cache)
 			continue;
 		nprivate--;
-		memmove(&private_slots[i], &private_slots[i + 1],
+		memmove(&private_caches[i], &private_caches[i + 1],
 				(nprivate - i) * sizeof(HybCache *));
 	}
 	Assert(nprivate >= 0);
@@ -112,7 +112,7 @@ limit_private(HybCache *except)
 	for (int i = 0; i < nprivate &&
 		 (hyb_arena_private() > budget || nprivate == HYB_PRIVATE_MAX);)
 	{
-		HybCache   *cache = private_slots[i];
+		HybCache   *cache = private_caches[i];
 
 		if (cache == except || cache->busy > 0)
 			i++;
@@ -139,7 +139,7 @@ hyb_cache_make_private(HybCache *cache)
 	cache->stage = MemoryContextAllocZero(arena->context, sizeof(HybStage));
 	cache->arena = arena;
 	Assert(nprivate < HYB_PRIVATE_MAX);
-	private_slots[nprivate++] = cache;
+	private_caches[nprivate++] = cache;
 	cache_assert_valid(cache);
 }
 
@@ -148,11 +148,11 @@ hyb_cache_make_private(HybCache *cache)
 void
 hyb_cache_add_piece(HybCachePiece *piece)
 {
-	Assert(local_slots == NULL);
-	piece->offset = local_slot_size;
+	Assert(caches == NULL);
+	piece->offset = cache_size;
 	piece->next = pieces;
 	pieces = piece;
-	local_slot_size += MAXALIGN(piece->size);
+	cache_size += MAXALIGN(piece->size);
 }
 
 /*
@@ -170,7 +170,7 @@ discard(HybCache *cache)
 		if (piece->release != NULL)
 			piece->release((char *) cache + piece->offset);
 	cache->local_serial = 0;
-	hash_search(local_slots, &cache->key, HASH_REMOVE, NULL);
+	hash_search(caches, &cache->key, HASH_REMOVE, NULL);
 }
 
 /*
@@ -200,21 +200,21 @@ tie_to_relation(HybCache *cache, Relation rel)
 }
 
 static void
-make_local_slots(void)
+make_caches(void)
 {
 	HASHCTL		ctl;
 
 	pg_atomic_init_u64(&no_changes, 0);
 	ctl.keysize = sizeof(HybSlotKey);
-	ctl.entrysize = local_slot_size;
+	ctl.entrysize = cache_size;
 	ctl.hcxt = TopMemoryContext;
-	local_slots = hash_create("hybrid index slots", 64, &ctl,
-							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	caches = hash_create("hybrid index caches", 64, &ctl,
+						 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
 /*
- * Slow path of hyb_cache_get.  Memory of a slot that goes is used again for
- * slots only, so handles that refer to one can look at its serial.
+ * Slow path of hyb_cache_get.  Memory of a cache that goes is used again for
+ * caches only, so handles that refer to one can look at its serial.
  */
 HybCache *
 hyb_cache_open(HybIndex *ix)
@@ -223,14 +223,14 @@ hyb_cache_open(HybIndex *ix)
 	HybCache   *cache;
 	bool		found;
 
-	if (local_slots == NULL)
-		make_local_slots();
+	if (caches == NULL)
+		make_caches();
 	slot_key(ix, &key);
-	cache = hash_search(local_slots, &key, HASH_ENTER, &found);
+	cache = hash_search(caches, &key, HASH_ENTER, &found);
 	if (!found)
 	{
 		memset((char *) cache + sizeof(HybSlotKey), 0,
-			   local_slot_size - sizeof(HybSlotKey));
+			   cache_size - sizeof(HybSlotKey));
 		cache->local_serial = ++local_serials;
 		cache->relid = RelationGetRelid(ix->rel);
 		cache->is_temp = ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP;

@@ -78,8 +78,8 @@ typedef struct HybCache
 extern HybCache *hyb_cache_open(HybIndex *ix);
 
 /*
- * Is the version that cache keeps the current one, for all that can be told?  Its
- * active generation has these first pages then, and no others.
+ * Is the version that the cache keeps current, as far as this process can tell?
+ * Then its active generation has these first pages, and no more.
  */
 static inline bool
 hyb_cache_version_is_current(const HybCache *cache)
@@ -134,7 +134,7 @@ hyb_cache_count(const HybIndex *ix, int counter)
 	hyb_cache_get(ix)->counters[counter]++;
 }
 
-/* Is the shared slot that cache refers to still that of the index? */
+/* Does the cache's shared slot still belong to the index? */
 static inline bool
 hyb_slot_valid(const HybCache *cache)
 {
@@ -143,9 +143,9 @@ hyb_slot_valid(const HybCache *cache)
 }
 
 /*
- * Look the shared slot up, if there can be one that cache does not know of.
+ * Look the shared slot up, if there can be one that the cache does not know of.
  * Returns whether there is one.  Locks the directory for a moment, and maps
- * blocks of slots that others have made, which may raise an error: not in a
+ * blocks of slots that other processes have made, which may raise an error: not in a
  * critical section.
  */
 extern bool hyb_slot_find(HybCache *cache);
@@ -206,11 +206,11 @@ extern bool hyb_dynamic_is_largest(HybIndex *ix);
 /* ---- the current version ---- */
 
 /*
- * Read the current version: from the slot's cached copy if the counter of
- * changes says that it is current, else from the metapage.  Takes and releases
- * the metapage's share lock; no lock is held on return.  Head and tail pages
- * and counters of the active generation may be older than the call; read the
- * metapage for those.
+ * Read the current version: from the cache if the counter of changes says that
+ * it is current, else from the metapage.  Takes and releases the metapage's
+ * share lock; no lock is held on return.  Head and tail pages and counters of
+ * the active generation may be older than the call; read the metapage for
+ * those.
  */
 extern void hyb_version_capture(HybIndex *ix, HybVersion *version);
 

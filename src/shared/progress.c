@@ -82,15 +82,11 @@ hyb_progress_begin(Oid dbid, Oid relid, uint64 entries_total)
 		SpinLockAcquire(&table->mutex);
 		if (progress->pid == pid)
 		{
-			progress->dbid = dbid;
-			progress->relid = relid;
-			progress->pid = MyProcPid;
-			progress->entries_total = entries_total;
-			progress->entries_done = 0;
-			progress->entries_moved = 0;
-			progress->pass_level = 0;
-			progress->steps = 0;
-			progress->started = now;
+			*progress = (HybProgress)
+			{
+				.dbid = dbid,.relid = relid,.pid = MyProcPid,
+					.entries_total = entries_total,.started = now
+			};
 			my_entry = i;
 		}
 		SpinLockRelease(&table->mutex);
