@@ -58,12 +58,13 @@ typedef struct HybFstPlace
 #include "algo/fst_kernel.h"
 
 #ifdef HYB_FST_X86
-/* For x86-64 processors with AVX2 and POPCNT */
+/* For x86-64 processors with AVX2 and POPCNT: the same header once more */
 #define FST_FN(name)	hyb_fst_avx2_##name
 #define FST_TARGET		__attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
 #define FST_WIDTH		32
 #define FST_BMI
 #define FST_POPCOUNT(x) ((uint32_t) __builtin_popcountll(x))
+#include "algo/fst_kernel.h"
 #endif
 
 static const HybFstKernel *kernel;
