@@ -7,8 +7,8 @@
 
 #include "nodes/pathnodes.h"
 
-/* setup.c, when the library is loaded */
-extern void hyb_dynamic_init(void);
+/* hooks.c, when the library is loaded */
+extern void hyb_hooks_init(void);
 
 /* cost.c */
 extern void hyb_amcostestimate(PlannerInfo *root, IndexPath *path,

@@ -7,23 +7,25 @@
 #include "access/stratnum.h"
 #include "am/am.h"
 #include "build/build.h"
-#include "build/build_progress.h"
 #include "catalog/pg_type_d.h"
 #include "commands/vacuum.h"
+#include "ddl/utility.h"
 #include "filter/filter_use.h"
 #include "fmgr.h"
+#include "hot/hot_table.h"
 #include "insert/gather.h"
-#include "insert/insert.h"
-#include "insert/statement_end.h"
-#include "insert/unique.h"
+#include "insert/insertion.h"
 #include "log/log.h"
+#include "log/unique_lock.h"
 #include "merge/merge.h"
-#include "miscadmin.h"
 #include "scan/index_scan.h"
-#include "server/hooks.h"
-#include "server/validate.h"
+#include "server/before_18/before_18.h"
+#include "server/btree_only.h"
+#include "shared/directory.h"
 #include "shared/shared.h"
-#include "storage/ipc.h"
+#include "shared/shared_arena.h"
+#include "shared/workers.h"
+#include "store/handle.h"
 #include "store/settings.h"
 #include "tree/descend.h"
 #include "utils/guc.h"
@@ -36,44 +38,37 @@ PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(hybridhandler);
 
-static shmem_request_hook_type previous_shmem_request = NULL;
-static shmem_startup_hook_type previous_shmem_startup = NULL;
-
 void		_PG_init(void);
 
 static void
-shmem_request(void)
+attach(void)
 {
-	if (previous_shmem_request)
-		previous_shmem_request();
-	RequestAddinShmemSpace(hyb_shared_size());
+	(void) hyb_shared_init();
 }
 
 static void
-shmem_startup(void)
+shared_init(void)
 {
-	if (previous_shmem_startup)
-		previous_shmem_startup();
-	hyb_shared_startup();
+	static const HybSharedPart *const parts[] = {
+		&hyb_directory_part, &hyb_arena_part, &hyb_database_part,
+		&hyb_unique_part, &hyb_workers_part, &hyb_progress_part, &hyb_hot_part
+	};
+
+	hyb_arena_init();
+	hyb_hot_init();
+	hyb_shared_define(parts, lengthof(parts));
+	hyb_index_first_use = attach;
 }
 
 /*
- * Nothing needs shared_preload_libraries; there, the control structure is made
- * at start-up in memory of its own, instead of the server's spare, which
- * others may have used up by the time that it is needed.
+ * Settings come first, and hooks last: a hook may be called as soon as it is
+ * taken.
  */
 void
 _PG_init(void)
 {
-	if (process_shared_preload_libraries_in_progress)
-	{
-		previous_shmem_request = shmem_request_hook;
-		shmem_request_hook = shmem_request;
-		previous_shmem_startup = shmem_startup_hook;
-		shmem_startup_hook = shmem_startup;
-	}
 	hyb_settings_init();
-	hyb_dynamic_init();
+	shared_init();
 	hyb_static_init();
 	hyb_filter_use_init();
 	hyb_scan_init();
@@ -81,16 +76,10 @@ _PG_init(void)
 	hyb_gather_init();
 	hyb_statement_end_init();
 	hyb_merge_init();
-	hyb_hooks_init();
-	hyb_explain_init();
-	hyb_identity_init();
-	hyb_arbiter_init();
-	hyb_conflict_init();
-	hyb_convert_arbiter_init();
-	hyb_family_init();
-	hyb_rowcompare_init();
+	hyb_errors_init();
 	hyb_utility_init();
 	MarkGUCPrefixReserved("hybridindex");
+	hyb_hooks_init();
 }
 
 #ifdef HYB_HAVE_COMPARE_TYPES
@@ -120,7 +109,7 @@ hybridhandler(PG_FUNCTION_ARGS)
 {
 	IndexAmRoutine *am = makeNode(IndexAmRoutine);
 
-	if (hyb_hooks_handler_called(fcinfo->flinfo->fn_oid))
+	if (hyb_errors_handler_called(fcinfo->flinfo->fn_oid))
 		hyb_conflict_loaded();
 
 	am->amstrategies = BTMaxStrategyNumber;
@@ -150,11 +139,10 @@ hybridhandler(PG_FUNCTION_ARGS)
 	am->amconsistentordering = true;
 
 	/*
-	 * What an operator means is btree's to say, which has it too.  The
-	 * planner would also ask our families, and take two equality operators
-	 * for different ones if either only is in them: plans without any index
-	 * of ours changed as soon as somebody added an operator to a family of
-	 * btree's.
+	 * btree has all our operators and says what they mean.  If our families
+	 * did too, the planner would take two equality operators for different
+	 * ones if only one of the access methods had both.  Then an operator
+	 * added to a family of btree changed plans without hybrid indexes.
 	 */
 	am->amtranslatestrategy = NULL;
 	am->amtranslatecmptype = translate_cmptype;

@@ -1,38 +1,266 @@
 /*
  * build.c
- *		CREATE INDEX: sort all entries, then write the static stage bottom up.
+ *		CREATE INDEX: sorts all entries, then writes the static stage bottom up.
+ *
+ * The metapage comes first, and the dictionaries of encoded columns after it,
+ * learned from a sample of the table.  Then one process (build_leaves.c) or
+ * several (build_parallel.c) read the table, sort its entries and write leaves.
+ * Last come the nodes above them and the root in the metapage.  All pages are
+ * logged at the end as images: after a crash before that, the catalog does
+ * not name the file.
  */
 #include "base/compat.h"
 
+#include "access/heapam.h"
 #include "access/tableam.h"
 #include "access/xloginsert.h"
 #include "build/build.h"
-#include "build/build_dictionary.h"
-#include "build/build_layout.h"
-#include "build/build_leaves.h"
-#include "build/build_parallel.h"
-#include "build/build_progress.h"
-#include "build/build_scan.h"
-#include "build/build_sort.h"
+#include "build/build_internal.h"
 #include "catalog/index.h"
-#include "commands/progress.h"
 #include "filter/filter_choice.h"
 #include "log/log.h"
+#include "merge/merge.h"
 #include "miscadmin.h"
+#include "nodes/execnodes.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
-#include "server/validate.h"
+#include "server/btree_only.h"
+#include "store/dictionary.h"
 #include "store/handle.h"
 #include "store/meta.h"
 #include "store/settings.h"
 #include "tree/update.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+/* Blocks of the table that keys to learn from come from. */
+#define SAMPLE_BLOCKS	512
+
+/* Steps through the sampled blocks: a prime, so that all of them are met. */
+#define SAMPLE_BLOCK_STEP		521
+
+/* ---- which layout the index has ---- */
+
+static bool
+is_of_heap(Relation index)
+{
+	Relation	table = RelationIdGetRelation(index->rd_index->indrelid);
+	bool		heap = table != NULL && table->rd_tableam == GetHeapamTableAmRoutine();
+
+	if (table != NULL)
+		RelationClose(table);
+	return heap;
+}
+
+/* Why leaves cannot hold the beginnings of keys only, and what to do. */
+typedef struct Obstacle
+{
+	const char *detail;
+	const char *hint;
+} Obstacle;
+
+static bool
+find_obstacle(Relation index, const HybKeyDesc *desc, Obstacle *obstacle)
+{
+	TupleDesc	tupdesc = RelationGetDescr(index);
+
+	if (desc->natts > desc->nkeys)
+	{
+		obstacle->detail = "The index has INCLUDE columns.";
+		obstacle->hint = "Rows are visited for every entry of such an index: leave the columns out.";
+		return true;
+	}
+	if (!is_of_heap(index))
+	{
+		obstacle->detail = "The table is not one of access method \"heap\".";
+		obstacle->hint = "Use layout = columnar.";
+		return true;
+	}
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(tupdesc, i);
+
+		if (index->rd_index->indkey.values[i] == 0)
+		{
+			obstacle->detail = psprintf("Column \"%s\" is an expression.",
+										NameStr(att->attname));
+			obstacle->hint = "Keys are read from the table again: index a generated column that is stored.";
+			return true;
+		}
+		if (desc->cols[i].compare != HYB_COMPARE_MEM)
+		{
+			obstacle->detail = psprintf("Keys of column \"%s\", of type %s, are not ordered by their bytes.",
+										NameStr(att->attname),
+										format_type_be(desc->cols[i].typid));
+			obstacle->hint = OidIsValid(desc->cols[i].collation) ?
+				"Use a collation that orders by bytes, such as \"C\", or layout = columnar." :
+				"Use layout = columnar.";
+			return true;
+		}
+	}
+	return false;
+}
+
 /*
- * Create the metapage of an empty index, and the dictionary pages if it needs
- * any.
+ * Do leaves of the oldest level hold the beginnings of keys, as the storage
+ * parameter asks?  An error if they cannot.
  */
+static bool
+is_truncated(Relation index, const HybKeyDesc *desc)
+{
+	Obstacle	obstacle;
+
+#ifdef USE_ASSERT_CHECKING
+	if (hyb_test_trie && !find_obstacle(index, desc, &obstacle))
+		return true;
+#endif
+	if (hyb_layout_option(index) != HYB_OPTION_TRIE)
+		return false;
+	if (find_obstacle(index, desc, &obstacle))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("layout \"trie\" is not possible for index \"%s\"",
+						RelationGetRelationName(index)),
+				 errdetail_internal("%s", obstacle.detail),
+				 errhint("%s", obstacle.hint)));
+	return true;
+}
+
+/* ---- dictionaries ---- */
+
+typedef struct SampleState
+{
+	const HybKeyDesc *desc;
+	HybEncodedKeys *keys;		/* by column */
+	uint32		wanted;			/* rows of this block */
+	uint32		rows;			/* of all blocks */
+	uint64		bytes;
+	MemoryContext context;		/* of the keys */
+} SampleState;
+
+static void
+sample_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+				bool alive, void *arg)
+{
+	SampleState *state = arg;
+	MemoryContext old;
+
+	if (state->wanted == 0 || state->bytes >= HYB_ENCODED_SAMPLE_BYTES)
+		return;
+	state->wanted--;
+	state->rows++;
+	old = MemoryContextSwitchTo(state->context);
+	for (int i = 0; i < state->desc->nkeys; i++)
+	{
+		HybEncodedKeys *keys = &state->keys[i];
+		uint32		before = keys->n > 0 ? keys->off[keys->n] : 0;
+
+		if (!hyb_column_is_encoded(&state->desc->cols[i]) || isnull[i])
+			continue;
+		hyb_encoded_add_key(keys, &state->desc->cols[i], values[i]);
+		state->bytes += keys->off[keys->n] - before;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Samples rows of blocks all over the table.  The order of blocks goes back and
+ * forth: long keys end the sample early, and must not confine it to the table's
+ * beginning.
+ */
+static void
+sample_table(const HybKeyDesc *desc, Relation heap, Relation index,
+			 struct IndexInfo *info, HybEncodedKeys *keys)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
+	uint32		n = Min(nblocks, SAMPLE_BLOCKS);
+	SampleState state;
+
+	memset(&state, 0, sizeof(state));
+	state.desc = desc;
+	state.keys = keys;
+	state.context = CurrentMemoryContext;
+	for (uint32 i = 0; i < n && state.bytes < HYB_ENCODED_SAMPLE_BYTES; i++)
+	{
+		uint32		place = (uint32) ((uint64) i * SAMPLE_BLOCK_STEP % n);
+		BlockNumber block = (BlockNumber) ((uint64) place * nblocks / n);
+
+		CHECK_FOR_INTERRUPTS();
+		state.wanted = HYB_ENCODED_SAMPLE_KEYS / n;
+		(void) table_index_build_range_scan(heap, index, info, false, false,
+											false, block, 1,
+											sample_callback, &state, NULL);
+	}
+}
+
+static void
+report_dictionary(const HybIndex *ix)
+{
+	TupleDesc	tupdesc = RelationGetDescr(ix->rel);
+
+	if (ix->dictionaries == NULL)
+	{
+		ereport(NOTICE,
+				(errmsg("index \"%s\" stores its keys as they are until it has enough of them to learn from",
+						RelationGetRelationName(ix->rel)),
+				 errhint("A merge encodes them later.")));
+		return;
+	}
+	for (int i = 0; i < ix->dictionaries->n; i++)
+	{
+		const HybDictionary *d = &ix->dictionaries->columns[i];
+
+		ereport(NOTICE,
+				(errmsg("column \"%s\" of index \"%s\" has compression rate %.2f on a sample of " UINT64_FORMAT " keys",
+						NameStr(TupleDescAttr(tupdesc, d->column)->attname),
+						RelationGetRelationName(ix->rel),
+						hyb_dictionary_rate(d->sample_bytes, d->sample_stored),
+						d->sample_keys),
+				 errdetail("Scheme %s, %u dictionary entries, " UINT64_FORMAT " bytes.",
+						   hyb_encoded_scheme(&ix->desc->cols[d->column]),
+						   d->hope == NULL ? 0 : hyb_hope_entries(d->hope), d->stored_size),
+				 d->learned ? 0 :
+				 errhint("The column has too few values to learn from.  REINDEX the index when it has more.")));
+	}
+}
+
+/*
+ * Learns dictionaries for the encoded columns of a new index from a sample of its
+ * table, writes them after the metapage, and attaches them to the handle.  Returns
+ * the block of the first dictionary page.  That is InvalidBlockNumber if the index
+ * needs no dictionary or the table has too few rows.
+ */
+static BlockNumber
+learn_dictionary(HybIndex *ix, Relation heap, struct IndexInfo *info)
+{
+	MemoryContext context;
+	MemoryContext old;
+	HybEncodedKeys *keys;
+	HybBuf		bytes = {0};
+	BlockNumber first = InvalidBlockNumber;
+
+	if (!ix->desc->has_encoded)
+		return InvalidBlockNumber;
+
+	context = AllocSetContextCreate(CurrentMemoryContext, "hybrid dictionary",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	keys = palloc0(ix->desc->nkeys * sizeof(HybEncodedKeys));
+	sample_table(ix->desc, heap, ix->rel, info, keys);
+	if (hyb_encoded_learn(ix->desc, keys, &bytes))
+		first = hyb_dictionary_write(ix, bytes.data, bytes.len);
+	MemoryContextSwitchTo(old);
+	if (BlockNumberIsValid(first))
+		hyb_dictionary_attach(ix, first);
+	report_dictionary(ix);
+	MemoryContextDelete(context);
+	return first;
+}
+
+/* ---- the metapage ---- */
+
+/* Creates the metapage of an empty index, and dictionary pages if it needs any. */
 static void
 create_metapage(HybIndex *ix, ForkNumber fork, Relation heap,
 				struct IndexInfo *info)
@@ -51,7 +279,7 @@ create_metapage(HybIndex *ix, ForkNumber fork, Relation heap,
 	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 
 	dictionary = fork == INIT_FORKNUM ? InvalidBlockNumber :
-		hyb_build_dictionary(ix, heap, info);
+		learn_dictionary(ix, heap, info);
 
 	/* the merge that learns a dictionary needs keys */
 	if (ix->desc->has_encoded && !BlockNumberIsValid(dictionary))
@@ -79,19 +307,23 @@ new_handle(Relation index)
 	ix->rel = index;
 	ix->context = CurrentMemoryContext;
 	ix->desc = hyb_key_desc_create(index);
-	ix->desc->truncated = hyb_build_is_truncated(index, ix->desc);
+	ix->desc->truncated = is_truncated(index, ix->desc);
 	return ix;
 }
 
+/* ---- what the user is told of filters ---- */
+
 /*
- * A filter that the index is to have and cannot.  Said when the index is
- * created, not whenever it is rebuilt.
+ * A NOTICE if the index cannot have the filter that it is to have: when it is
+ * created, not when it is rebuilt.
  */
 static void
 warn_without_filter(const HybIndex *ix)
 {
 	HybFilterKind kind = hyb_filter_option(ix->rel);
 	const HybKeyDesc *desc = ix->desc;
+	const char *detail;
+	const char *hint = NULL;
 	int			column = 0;
 
 	if (ReindexIsProcessingIndex(RelationGetRelid(ix->rel)))
@@ -111,28 +343,26 @@ warn_without_filter(const HybIndex *ix)
 	while (column < desc->nkeys && desc->cols[column].compare == HYB_COMPARE_MEM)
 		column++;
 	if (!hyb_filter_has_ranges(kind))
-		ereport(NOTICE,
-				(errmsg("storage parameter \"filter\" has no effect on index \"%s\"",
-						RelationGetRelationName(ix->rel)),
-				 errdetail("Equal keys may differ in their bytes.")));
+		detail = "Equal keys may differ in their bytes.";
 	else if (column < desc->nkeys)
-		ereport(NOTICE,
-				(errmsg("storage parameter \"filter\" has no effect on index \"%s\"",
-						RelationGetRelationName(ix->rel)),
-				 errdetail("Keys of column \"%s\" are not ordered by their bytes.",
-						   NameStr(TupleDescAttr(RelationGetDescr(ix->rel), column)->attname))));
+		detail = psprintf("Keys of column \"%s\" are not ordered by their bytes.",
+						  NameStr(TupleDescAttr(desc->tupdesc, column)->attname));
 	else
-		ereport(NOTICE,
-				(errmsg("storage parameter \"filter\" has no effect on index \"%s\"",
-						RelationGetRelationName(ix->rel)),
-				 errdetail("Values of the last key column, \"%s\", have no fixed length.",
-						   NameStr(TupleDescAttr(RelationGetDescr(ix->rel), desc->nkeys - 1)->attname)),
-				 errhint("Filters of kind \"surf\" take all of the key.")));
+	{
+		detail = psprintf("Values of the last key column, \"%s\", have no fixed length.",
+						  NameStr(TupleDescAttr(desc->tupdesc, desc->nkeys - 1)->attname));
+		hint = "Filters of kind \"surf\" take all of the key.";
+	}
+	ereport(NOTICE,
+			(errmsg("storage parameter \"filter\" has no effect on index \"%s\"",
+					RelationGetRelationName(ix->rel)),
+			 errdetail_internal("%s", detail),
+			 hint ? errhint("%s", hint) : 0));
 }
 
 /*
- * Filters that the index is to have, and has only few of: a leaf of many entries
- * that take little room has none, since its filter would be as large as the leaf.
+ * A NOTICE if few leaves have the filter that they are to have.  A leaf of many
+ * small entries has no filter, since that would be as large as the leaf.
  */
 static void
 warn_of_few_filters(const HybIndex *ix, const HybBuildWritten *written)
@@ -154,9 +384,9 @@ warn_of_few_filters(const HybIndex *ix, const HybBuildWritten *written)
 			 errhint("Leave the parameter out.")));
 }
 
-/*
- * Write internal nodes, and the tree's place into the metapage.
- */
+/* ---- the build ---- */
+
+/* Writes internal nodes, and the tree's place into the metapage. */
 static void
 install_build(HybIndex *ix, const HybBuildWritten *written)
 {
@@ -184,7 +414,7 @@ install_build(HybIndex *ix, const HybBuildWritten *written)
 	level->inner_pages = written->inner_pages + space->new_inner;
 	level->filter_pages = written->filter_pages;
 	meta->next_stamp = 2;
-	/* more of them than fit are for VACUUM to find */
+	/* VACUUM finds those that do not fit */
 	for (int i = 0; i < written->nspare && meta->npending < HYB_MAX_PENDING; i++)
 		meta->pending[meta->npending++] = written->spare[i];
 	MarkBufferDirty(metabuf);
@@ -192,7 +422,7 @@ install_build(HybIndex *ix, const HybBuildWritten *written)
 	UnlockReleaseBuffer(metabuf);
 }
 
-/* Read the table and write leaves, all in this process. */
+/* Reads the table and writes leaves, all in this process. */
 static double
 build_alone(HybIndex *ix, Relation heap, struct IndexInfo *info,
 			HybBuildWritten *written)
@@ -213,8 +443,8 @@ build_alone(HybIndex *ix, Relation heap, struct IndexInfo *info,
 }
 
 /*
- * Runs functions of expressions and predicates, which are kept from the index.
- * Returns the number of rows.
+ * Returns the number of rows.  Meanwhile functions of expressions and predicates
+ * are called.  They find the index being built, and cannot use it.
  */
 static double
 write_entries(HybIndex *ix, Relation heap, struct IndexInfo *info,
@@ -279,4 +509,24 @@ void
 hyb_ambuildempty(Relation index)
 {
 	create_metapage(new_handle(index), INIT_FORKNUM, NULL, NULL);
+}
+
+char *
+hyb_ambuildphasename(int64 phase)
+{
+	switch (phase)
+	{
+		case HYB_PHASE_INITIALIZE:
+			return "initializing";
+		case HYB_PHASE_SCAN:
+			return "scanning table";
+		case HYB_PHASE_SORT:
+			return "sorting entries";
+		case HYB_PHASE_WRITE:
+			return "writing leaves";
+		case HYB_PHASE_FINISH:
+			return "writing internal nodes";
+		default:
+			return NULL;
+	}
 }

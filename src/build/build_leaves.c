@@ -1,14 +1,25 @@
 /*
  * build_leaves.c
- *		The leaves of an index build, from sorted entries.
+ *		The entries of an index build, from the table to the sort and to leaves.
+ *
+ * If all key columns are ordered by memcmp, entries are sorted as byte strings
+ * (build_sort.c).  Otherwise the server's tuplesort sorts index tuples with the
+ * comparison functions, and entries are made of the sorted tuples.  Duplicates of
+ * a unique index meet when leaves are written.
  */
 #include "base/compat.h"
 
+#include "access/detoast.h"
 #include "access/genam.h"
-#include "build/build_leaves.h"
-#include "build/build_progress.h"
-#include "commands/progress.h"
+#include "access/heaptoast.h"
+#include "access/toast_compression.h"
+#include "access/toast_internals.h"
+#include "base/memory.h"
+#include "build/build_internal.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_type.h"
 #include "filter/filter_choice.h"
+#include "insert/insertion.h"
 #include "leaf/layouts.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -16,16 +27,156 @@
 #include "tree/update.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/typcache.h"
 
-/* Leaves that say how many there will be. */
+/* Leaves from which the number of all leaves is guessed. */
 #define FIRST_CHOICE	16
 
-/* Entries between two reports of progress, less one */
+/* Entries between two reports of progress, less one. */
 #define REPORT_MASK		0x3FFF
 
+/* ---- from the table to the sort ---- */
+
 /*
- * Raise an error if a live entry has the key of the live entry before it.
- * leaves->vals are its columns.
+ * The server's tuplesort sorts index tuples with comparison functions only for a
+ * btree.  Our operator classes number their order and sort support functions as
+ * btree does, so we pass a copy of the relation's descriptor that claims to be a
+ * btree.
+ */
+static Relation
+comparator_sort_relation(Relation index)
+{
+	Relation	copy = palloc(sizeof(RelationData));
+	Form_pg_class form = palloc(sizeof(FormData_pg_class));
+
+	memcpy(copy, index, sizeof(RelationData));
+	memcpy(form, index->rd_rel, sizeof(FormData_pg_class));
+	form->relam = BTREE_AM_OID;
+	copy->rd_rel = form;
+	return copy;
+}
+
+/*
+ * Tuples to be sorted have at most 8191 bytes.  So the server compresses long
+ * values, as for btree, if the storage of their column allows it.  Any entry that
+ * fits the index has to be sorted, so we compress the other values.
+ */
+static void
+compress_for_sort(const HybKeyDesc *desc, const bool *isnull, Datum *values)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		char		storage = TupleDescAttr(desc->tupdesc, i)->attstorage;
+		Oid			typid = desc->cols[i].typid;
+		Datum		shorter;
+
+		if (desc->cols[i].attlen != -1 || isnull[i] ||
+			storage == TYPSTORAGE_EXTENDED || storage == TYPSTORAGE_MAIN ||
+			toast_raw_datum_size(values[i]) <= TOAST_INDEX_TARGET ||
+			lookup_type_cache(typid, 0)->typstorage == TYPSTORAGE_PLAIN)
+			continue;
+		values[i] = PointerGetDatum(PG_DETOAST_DATUM(values[i]));
+		shorter = toast_compress_datum(values[i], TOAST_PGLZ_COMPRESSION);
+		if (DatumGetPointer(shorter) != NULL)
+			values[i] = shorter;
+	}
+}
+
+void
+hyb_build_scan_init(HybBuildScan *scan, HybIndex *ix, Relation heap,
+					const struct IndexInfo *info)
+{
+	memset(scan, 0, sizeof(*scan));
+	scan->ix = ix;
+	scan->heap = heap;
+	scan->unique = info->ii_Unique;
+	scan->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
+												"hybrid build tuple",
+												ALLOCSET_DEFAULT_SIZES);
+
+	/* buffers that outlive tuple_context */
+	hyb_buf_reserve(&scan->entry, HYB_MAX_ENTRY_SIZE);
+	hyb_buf_reserve(&scan->sort_key, HYB_MAX_ENTRY_SIZE);
+}
+
+void
+hyb_build_scan_begin_tuplesort(HybBuildScan *scan, int kilobytes,
+							   SortCoordinate coordinate)
+{
+	scan->sort_index = comparator_sort_relation(scan->ix->rel);
+	scan->sort = tuplesort_begin_index_btree(scan->heap, scan->sort_index, false,
+											 false, kilobytes, coordinate,
+											 TUPLESORT_NONE);
+}
+
+/* Puts an entry in the form of HYB_SORTED_TID_BYTES. */
+static void
+put_bytes(HybBuildScan *scan, uint32 keylen, ItemPointer tid, bool alive)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	OffsetNumber offset = ItemPointerGetOffsetNumber(tid);
+	uint8		tid_bytes[HYB_SORTED_TID_BYTES] = {block >> 24, block >> 16,
+	block >> 8, block, offset >> 8, offset};
+	HybBuf	   *buf = &scan->sort_key;
+
+	Assert(keylen > 0 && keylen <= scan->entry.len);
+	Assert(scan->entry.len <= HYB_MAX_ENTRY_SIZE);
+	buf->len = 0;
+	hyb_buf_append(buf, scan->entry.data, keylen);
+	hyb_buf_append(buf, tid_bytes, sizeof(tid_bytes));
+	hyb_buf_append(buf, scan->entry.data + keylen, scan->entry.len - keylen);
+	if (!alive && scan->unique)
+		hyb_buf_append(buf, "", 1);
+	hyb_sort_put(scan->byte_sort, buf->data, buf->len);
+}
+
+void
+hyb_build_scan_note_dead(HybBuildScan *scan, const ItemPointerData *tid)
+{
+	Assert(scan->unique && ItemPointerIsValid(unconstify(ItemPointerData *, tid)));
+	if (scan->ndead == scan->dead_alloc)
+	{
+		scan->dead_alloc = Max(64, scan->dead_alloc * 2);
+		scan->dead = hyb_grow(CurrentMemoryContext, scan->dead,
+							  scan->dead_alloc, sizeof(ItemPointerData));
+	}
+	scan->dead[scan->ndead++] = *tid;
+}
+
+void
+hyb_build_scan_add(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+				   bool alive, void *arg)
+{
+	HybBuildScan *scan = arg;
+	HybIndex   *ix = scan->ix;
+	uint32		keylen;
+	MemoryContext old = MemoryContextSwitchTo(scan->tuple_context);
+
+	hyb_key_encode(ix->desc, values, isnull, &scan->entry, &keylen);
+	hyb_check_entry_size(ix, scan->heap, values, isnull, scan->entry.len, tid);
+	Assert((scan->byte_sort != NULL) == ix->desc->all_mem);
+	Assert((scan->sort != NULL) != ix->desc->all_mem);
+	if (ix->desc->all_mem)
+		put_bytes(scan, keylen, tid, alive);
+	else
+	{
+		compress_for_sort(ix->desc, isnull, values);
+		tuplesort_putindextuplevalues(scan->sort, scan->sort_index, tid,
+									  values, isnull);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(scan->tuple_context);
+
+	if (!alive && scan->unique && !ix->desc->all_mem)
+		hyb_build_scan_note_dead(scan, tid);
+	scan->entries++;
+}
+
+/* ---- from the sort to leaves ---- */
+
+/*
+ * Raises an error if a live entry has the key of the live entry before it.  Its
+ * columns are in leaves->vals.
  */
 static void
 check_unique(HybBuildLeaves *leaves, const uint8 *entry, uint32 keylen)
@@ -66,7 +217,7 @@ check_unique(HybBuildLeaves *leaves, const uint8 *entry, uint32 keylen)
 			 errtableconstraint(leaves->heap, RelationGetRelationName(index))));
 }
 
-/* From now on leaves get filters; the builder is NULL if they do not. */
+/* From now on leaves get filters of this kind, if any. */
 static void
 begin_filters(HybBuildLeaves *leaves, HybFilterKind kind)
 {
@@ -79,9 +230,8 @@ begin_filters(HybBuildLeaves *leaves, HybFilterKind kind)
 }
 
 /*
- * Whether filters pay is looked at again whenever there are twice as many
- * leaves, as it depends on how many there will be.  The leaves before have
- * none then.
+ * Whether filters pay depends on how many leaves there will be, so that is guessed
+ * again each time that their number has doubled.  Leaves before have no filter.
  */
 static void
 choose_filters(HybBuildLeaves *leaves)
@@ -100,8 +250,8 @@ choose_filters(HybBuildLeaves *leaves)
 }
 
 /*
- * Build the filter of the leaf that was added to the list last.  Filter pages
- * end where level-1 nodes do, which are packed full here (tree/update.c).
+ * Builds the filter of the leaf that was added to the list last.  Filter pages end
+ * where level-1 nodes do, which a build packs full (tree/update.c).
  */
 static void
 add_filter(HybBuildLeaves *leaves, const char *page)
@@ -158,7 +308,7 @@ report_progress(HybBuildLeaves *leaves)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
 }
 
-/* The next entry, whose columns are in leaves->vals. */
+/* Adds the next entry, whose columns are in leaves->vals. */
 static inline void
 add_built_entry(HybBuildLeaves *leaves, ItemPointer tid)
 {
@@ -173,8 +323,8 @@ add_built_entry(HybBuildLeaves *leaves, ItemPointer tid)
 }
 
 /*
- * An entry in the form of build_scan.h.  Columns say where they end, so those
- * of the key are split with the TID behind them.
+ * Adds an entry in the form of HYB_SORTED_TID_BYTES.  Columns say where they end, so
+ * those of the key can be split with the TID behind them.
  */
 static inline void
 add_sorted_entry(HybBuildLeaves *leaves, const uint8 *data, uint32 len)
@@ -264,17 +414,17 @@ hyb_build_leaves_begin(HybBuildLeaves *leaves)
 }
 
 void
-hyb_build_leaves_from_merge(HybBuildLeaves *leaves, HybRunMerge *merge)
+hyb_build_leaves_from_merge(HybBuildLeaves *leaves, HybFileMerge *merge)
 {
 	const uint8 *data;
 	uint32		len;
 
-	while (hyb_merge_get(merge, &data, &len))
+	while (hyb_file_merge_get(merge, &data, &len))
 		add_sorted_entry(leaves, data, len);
 }
 
-void
-hyb_build_leaves_from_scan(HybBuildLeaves *leaves, HybBuildScan *scan)
+static void
+add_all_of_scan(HybBuildLeaves *leaves, HybBuildScan *scan)
 {
 	IndexTuple	itup;
 	const uint8 *data;
@@ -326,7 +476,7 @@ hyb_build_all_leaves(HybBuildScan *scan, bool nulls_not_distinct,
 	leaves.space = space;
 	leaves.report = true;
 	hyb_build_leaves_begin(&leaves);
-	hyb_build_leaves_from_scan(&leaves, scan);
+	add_all_of_scan(&leaves, scan);
 	hyb_build_leaves_finish(&leaves);
 	if (scan->byte_sort != NULL)
 		hyb_sort_end(scan->byte_sort);

@@ -2,20 +2,22 @@
  * build_parallel.c
  *		CREATE INDEX by several processes.
  *
- * As in nbtsort.c the leader and its workers share a scan of the table, and
- * each sorts what it gets.  What follows is shared too, where entries are
- * sorted as byte strings: packing leaves takes longer than sorting.  Everybody
- * writes its sorted runs to files that all can read, with samples, and waits
- * for the others.  Then the keys are cut into ranges, more of them than
- * processes; who has time takes the next range, merges what all runs have of
- * it, and writes its leaves and the nodes above them.  The leader puts the
- * nodes of the ranges side by side, and builds what is above.
+ * As in nbtsort.c the leader and its workers share a scan of the table, and each
+ * sorts what it gets.  Packing leaves takes longer than sorting.  So if entries are
+ * sorted as byte strings, the participants share that, too:
+ *
+ * - Each writes its sorted files, with samples, to a file set that all can read,
+ *   and waits until all have done so.
+ * - Each cuts the keys into the same ranges, more of them than processes.
+ * - Each takes the next range until there are no more, does a file merge of it,
+ *   and writes its leaves and the nodes above them.
+ * - The leader puts the nodes of the ranges side by side, and builds what is above.
  *
  * An index that needs comparison functions is sorted by the server's shared
  * tuplesort, and the leader alone writes it.
  *
  * Workers read dictionaries from the index's pages, which are in shared buffers
- * already; so they do as every backend does that opens the index.
+ * already, as every backend does that opens the index.
  */
 #include "base/compat.h"
 
@@ -27,12 +29,8 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
-#include "build/build_parallel.h"
-#include "build/build_progress.h"
-#include "build/build_range.h"
-#include "build/build_scan.h"
+#include "build/build_internal.h"
 #include "catalog/index.h"
-#include "commands/progress.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -40,6 +38,7 @@
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 #include "store/handle.h"
+#include "store/inner.h"
 #include "tcop/tcopprot.h"
 #include "tree/update.h"
 #include "utils/memutils.h"
@@ -55,17 +54,18 @@
 #define KEY_SPARE			UINT64CONST(0xB000000000000006)
 
 /*
- * Ranges for each process.  The last leaf of a range, and its level-1 node, are not
- * full: so of few entries, which may become few pages, there are fewer.
+ * Ranges for each process, of at least RANGE_BYTES unless that leaves processes
+ * without one.  The last leaf of a range and its level-1 node are not full, so
+ * there are no ranges below RANGE_LEAST.
  */
 #define RANGES_EACH		4
 #define RANGE_BYTES		(4 * 1024 * 1024)
 #define RANGE_LEAST		(64 * 1024)
 
-/* How often who waits looks at the progress of the others, in ms */
+/* A process that waits looks at the progress of the build this often, in ms. */
 #define LOOK_EVERY		100
 
-/* Blocks that a participant took and did not write */
+/* Blocks that a participant took and did not write. */
 typedef struct Spare
 {
 	BlockNumber first;
@@ -78,17 +78,16 @@ typedef struct Shared
 	Oid			heap;
 	Oid			index;
 	bool		concurrent;
-	bool		unique;			/* duplicates are looked for, which CLUSTER
-								 * does not ask for in a unique index */
+	bool		unique;			/* duplicates are looked for: not in CLUSTER */
 	int			requested;		/* participants asked for, with the leader */
 	int64		query_id;
 	SharedFileSet files;
 
 	ConditionVariable changed;	/* of what follows */
 	slock_t		mutex;			/* protects what follows */
-	int			participants;	/* those there are; 0: not known yet */
-	int			sorted;			/* have sorted their entries */
-	int			finished;		/* have written their leaves, too */
+	int			participants;	/* 0 until it is known how many have started */
+	int			sorted;			/* participants that have sorted */
+	int			finished;		/* participants that have written their leaves */
 	double		rows;			/* of the table */
 	uint64		entries;
 	bool		broken_hot_chain;
@@ -134,6 +133,151 @@ typedef struct Leader
 
 extern PGDLLEXPORT void hyb_build_worker_main(dsm_segment *seg, shm_toc *toc);
 
+/* ---- ranges ---- */
+
+/* Where ranges begin, except the first one. */
+typedef struct Ranges
+{
+	int			n;
+	HybBuf	   *bounds;			/* of range i: bounds[i - 1] */
+} Ranges;
+
+/* A key, and the bytes between it and the next one. */
+typedef struct Mark
+{
+	const uint8 *bytes;
+	uint32		len;
+	int64		weight;
+} Mark;
+
+/* No two of these strings are prefixes of each other, unless they are equal. */
+static int
+compare_marks(const void *a, const void *b)
+{
+	const Mark *x = a;
+	const Mark *y = b;
+	int			c = memcmp(x->bytes, y->bytes, Min(x->len, y->len));
+
+	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+/*
+ * Cuts what the sorted files hold into at most `most` ranges of about the same
+ * size, none of them empty.  Each process that looks at the same files finds the
+ * same ranges.  The rows of one key stay together if `whole_keys`.
+ */
+static void
+cut_ranges(Ranges *ranges, const HybSortedFiles *all, const HybKeyDesc *desc,
+		   bool whole_keys, int most)
+{
+	Mark	   *marks = palloc(Max(all->nsamples, 1) * sizeof(Mark));
+	double		total = 0;
+	double		before = 0;
+	const Mark *last = marks;	/* where the last range begins */
+
+	ranges->n = 1;
+	ranges->bounds = palloc0(Max(most, 1) * sizeof(HybBuf));
+	for (uint32 i = 0; i < all->nsamples; i++)
+	{
+		const HybSample *sample = &all->samples[i];
+
+		marks[i].bytes = sample->bytes;
+		marks[i].len = hyb_key_length(desc, sample->bytes, sample->len) +
+			(whole_keys ? 0 : HYB_SORTED_TID_BYTES);
+		marks[i].weight = sample->weight;
+		total += (double) sample->weight;
+	}
+	qsort(marks, all->nsamples, sizeof(Mark), compare_marks);
+	for (uint32 i = 0; i < all->nsamples && ranges->n < most; i++)
+	{
+		/* a range holds the mark that it begins at, so none is empty */
+		if (before >= total * ranges->n / most &&
+			compare_marks(&marks[i], last) > 0)
+		{
+			hyb_buf_append(&ranges->bounds[ranges->n - 1], marks[i].bytes,
+						   marks[i].len);
+			Assert(marks[i].len > 0);
+			ranges->n++;
+			last = &marks[i];
+		}
+		before += (double) marks[i].weight;
+	}
+	Assert(ranges->n >= 1 && ranges->n <= Max(most, 1));
+	pfree(marks);
+}
+
+/* The beginning of a range, as a position between entries.  Points into the bound. */
+static HybPos
+range_low(const Ranges *ranges, int range, const HybKeyDesc *desc,
+		  bool whole_keys)
+{
+	const HybBuf *bound = &ranges->bounds[range - 1];
+	HybPos		pos = {.key = bound->data,.ncols = (uint8) desc->nkeys,.tie = HYB_BEFORE};
+
+	Assert(range > 0 && range < ranges->n);
+	Assert(bound->len > (whole_keys ? 0 : HYB_SORTED_TID_BYTES));
+	if (whole_keys)
+	{
+		pos.len = (uint16) bound->len;
+		return pos;
+	}
+	pos.len = (uint16) (bound->len - HYB_SORTED_TID_BYTES);
+	return hyb_pos_at(desc, pos.key, pos.len,
+					  hyb_sorted_tid(bound->data + pos.len));
+}
+
+static void
+range_file_name(char *name, int range)
+{
+	snprintf(name, MAXPGPATH, "hybrid.nodes.%d", range);
+}
+
+/*
+ * The nodes of a range, for the leader: each child as it is, and its key behind it.
+ */
+static void
+put_range(SharedFileSet *files, int range, const HybChildList *nodes)
+{
+	char		name[MAXPGPATH];
+	BufFile    *file;
+
+	range_file_name(name, range);
+	file = BufFileCreateFileSet(&files->fs, name);
+	for (int i = 0; i < nodes->n; i++)
+	{
+		HybChild	child = nodes->children[i];
+
+		BufFileWrite(file, &child, sizeof(child));
+		if (child.low.len > 0)
+			BufFileWrite(file, unconstify(uint8 *, child.low.key), child.low.len);
+	}
+	BufFileExportFileSet(file);
+	BufFileClose(file);
+}
+
+static void
+get_range(SharedFileSet *files, int range, HybChildList *nodes)
+{
+	char		name[MAXPGPATH];
+	BufFile    *file;
+	HybChild	child;
+	HybBuf		key = {0};
+
+	range_file_name(name, range);
+	file = BufFileOpenFileSet(&files->fs, name, O_RDONLY, false);
+	while (BufFileRead(file, &child, sizeof(child)) == sizeof(child))
+	{
+		hyb_buf_reserve(&key, child.low.len);
+		if (child.low.len > 0 &&
+			BufFileRead(file, key.data, child.low.len) != child.low.len)
+			break;
+		child.low.key = key.data;
+		hyb_child_list_add(nodes, &child);
+	}
+	hyb_buf_free(&key);
+	BufFileClose(file);
+}
+
 /* ---- what every participant does ---- */
 
 static inline bool
@@ -149,7 +293,7 @@ report_phase(const Participant *p, int phase)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, phase);
 }
 
-/* Wait until all participants have sorted or finished. */
+/* Waits until all participants have sorted or finished. */
 static void
 wait_for_all(const Participant *p, const int *count)
 {
@@ -173,7 +317,7 @@ wait_for_all(const Participant *p, const int *count)
 	ConditionVariableCancelSleep();
 }
 
-/* TIDs of dead rows, for the leader, which merges what comes of a tuplesort. */
+/* Writes TIDs of dead rows, for the leader that reads the tuplesorts. */
 static void
 share_dead(const Participant *p)
 {
@@ -209,13 +353,13 @@ begin_sort(Participant *p)
 	}
 }
 
-/* Sort to where others find it. */
+/* Sorts to files that all participants can read. */
 static void
 perform_sort(Participant *p)
 {
 	if (p->tuplesort == NULL)
 	{
-		int			all = hyb_runs_fan_in((Size) p->kilobytes * 1024);
+		int			all = hyb_sorted_fan_in((Size) p->kilobytes * 1024);
 
 		hyb_sort_share(p->scan.byte_sort, all / p->shared->requested);
 		hyb_sort_end(p->scan.byte_sort);
@@ -227,7 +371,7 @@ perform_sort(Participant *p)
 	}
 }
 
-/* Scan a part of the table, and sort its entries. */
+/* Scans a part of the table, and sorts its entries. */
 static void
 scan_and_sort(Participant *p)
 {
@@ -258,7 +402,7 @@ scan_and_sort(Participant *p)
 	MemoryContextDelete(p->scan.tuple_context);
 }
 
-/* How many ranges to cut so many bytes into. */
+/* Number of ranges to cut these bytes into. */
 static int
 count_ranges(const Shared *shared, int64 bytes)
 {
@@ -270,7 +414,7 @@ count_ranges(const Shared *shared, int64 bytes)
 	return (int) Min(n, Max(bytes / RANGE_LEAST, 1));
 }
 
-/* The next range that nobody has taken. */
+/* The next range that is not taken, or one past the last. */
 static int
 take_range(Participant *p, int n)
 {
@@ -286,14 +430,14 @@ take_range(Participant *p, int n)
 }
 
 static void
-write_range(Participant *p, HybStepSpace *space, const HybRuns *runs,
-			const HybRanges *ranges, int range)
+write_range(Participant *p, HybStepSpace *space, const HybSortedFiles *all,
+			const Ranges *ranges, int range)
 {
 	Shared	   *shared = p->shared;
 	bool		whole_keys = p->info->ii_Unique;
 	HybBuildLeaves leaves = {0};
 	HybChildList nodes = {0};
-	HybRunMerge *merge;
+	HybFileMerge *merge;
 	HybPos		low;
 	HybPos		high;
 
@@ -311,56 +455,56 @@ write_range(Participant *p, HybStepSpace *space, const HybRuns *runs,
 	leaves.report = is_leader(p);
 	if (range > 0)
 	{
-		low = hyb_range_low(ranges, range, p->ix->desc, whole_keys);
+		low = range_low(ranges, range, p->ix->desc, whole_keys);
 		leaves.low = &low;
 	}
 	if (range + 1 < ranges->n)
 	{
-		high = hyb_range_low(ranges, range + 1, p->ix->desc, whole_keys);
+		high = range_low(ranges, range + 1, p->ix->desc, whole_keys);
 		leaves.high = &high;
 	}
-	merge = hyb_merge_begin(runs, range > 0 ? &ranges->bounds[range - 1] : NULL,
-							range + 1 < ranges->n ? &ranges->bounds[range] : NULL,
-							(Size) p->kilobytes * 1024);
+	merge = hyb_file_merge_begin(all, range > 0 ? &ranges->bounds[range - 1] : NULL,
+								 range + 1 < ranges->n ? &ranges->bounds[range] : NULL,
+								 (Size) p->kilobytes * 1024);
 	hyb_build_leaves_begin(&leaves);
 	hyb_build_leaves_from_merge(&leaves, merge);
 	hyb_build_leaves_finish(&leaves);
-	hyb_merge_end(merge);
+	hyb_file_merge_end(merge);
 	if (ranges->n > 1)
 		hyb_static_pack(space, &leaves.leaves, &nodes);
-	hyb_range_put(&shared->files, range, ranges->n > 1 ? &nodes : &leaves.leaves);
+	put_range(&shared->files, range, ranges->n > 1 ? &nodes : &leaves.leaves);
 
 	SpinLockAcquire(&shared->mutex);
 	shared->leaf_pages += leaves.leaves.n;
 	SpinLockRelease(&shared->mutex);
 }
 
-/* Write ranges until there are no more; returns how many there are. */
+/* Writes ranges until all are taken.  Returns how many there are. */
 static int
 write_ranges(Participant *p)
 {
 	Shared	   *shared = p->shared;
-	HybRuns    *runs = hyb_runs_open(&shared->files, shared->participants);
+	HybSortedFiles *all = hyb_sorted_open(&shared->files, shared->participants);
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
-	HybRanges	ranges;
+	Ranges		ranges;
 	int			range;
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "hybrid build range",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old;
 
-	hyb_ranges_cut(&ranges, runs, p->ix->desc, p->info->ii_Unique,
-				   count_ranges(shared, hyb_runs_bytes(runs)));
+	cut_ranges(&ranges, all, p->ix->desc, p->info->ii_Unique,
+			   count_ranges(shared, hyb_sorted_bytes(all)));
 	hyb_bulk_space_init(space, p->ix, 1, false);
 	hyb_bulk_space_share(space, true);
 	old = MemoryContextSwitchTo(context);
 	while ((range = take_range(p, ranges.n)) < ranges.n)
 	{
-		write_range(p, space, runs, &ranges, range);
+		write_range(p, space, all, &ranges, range);
 		MemoryContextReset(context);
 	}
 	MemoryContextSwitchTo(old);
-	hyb_runs_close_opened(runs);
+	hyb_sorted_close_opened(all);
 
 	Assert(p->number < shared->participants);
 	p->spares[p->number].first = space->own;
@@ -398,7 +542,7 @@ hyb_build_worker_main(dsm_segment *seg, shm_toc *toc)
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
 	pgstat_report_query_id(shared->query_id, false);
 
-	/* the leader has these locks, or such that are stronger */
+	/* the leader has these locks, or stronger ones */
 	p.heap = table_open(shared->heap, heap_lock);
 	index = index_open(shared->index, index_lock);
 	p.ix = hyb_index_create_handle(index);
@@ -488,7 +632,7 @@ make_shared(ParallelContext *context, const Participant *self,
 	return shared;
 }
 
-/* Everything that workers find in shared memory. */
+/* Makes everything that workers find in shared memory. */
 static void
 fill_shared_memory(Leader *leader)
 {
@@ -529,7 +673,7 @@ end_parallel(Leader *leader)
 	ExitParallelMode();
 }
 
-/* False if there are no shared memory or no workers to be had. */
+/* Returns false if there is no shared memory or no worker. */
 static bool
 begin_parallel(Leader *leader, int workers)
 {
@@ -568,7 +712,7 @@ begin_parallel(Leader *leader, int workers)
 	return true;
 }
 
-/* What all have written, in order. */
+/* Collects what all participants have written, in order. */
 static void
 collect_ranges(const Participant *p, int nranges, HybBuildWritten *written)
 {
@@ -578,9 +722,9 @@ collect_ranges(const Participant *p, int nranges, HybBuildWritten *written)
 	Assert(pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &shared->written)) == shared->entries);
 	Assert(shared->finished == shared->participants && shared->next_range >= nranges);
 	for (int i = 0; i < nranges; i++)
-		hyb_range_get(unconstify(SharedFileSet *, &shared->files), i,
-					  &written->children);
-	/* a leaf that is all there is has no node above it */
+		get_range(unconstify(SharedFileSet *, &shared->files), i,
+				  &written->children);
+	/* without a second range there is no node above the leaves yet */
 	written->level = nranges > 1 ? 2 : 1;
 	written->entries = shared->entries;
 	written->leaf_pages = shared->leaf_pages;
@@ -599,7 +743,7 @@ collect_ranges(const Participant *p, int nranges, HybBuildWritten *written)
 }
 
 static void
-collect_dead_counts(HybBuildScan *scan, const Participant *p)
+collect_dead(HybBuildScan *scan, const Participant *p)
 {
 	for (int i = 0; i < p->shared->participants; i++)
 	{
@@ -615,7 +759,7 @@ collect_dead_counts(HybBuildScan *scan, const Participant *p)
 	}
 }
 
-/* Merge what everybody's tuplesort has, and write it. */
+/* Writes what the tuplesorts of all participants have. */
 static void
 write_sorted(Participant *p, HybBuildWritten *written)
 {
@@ -628,7 +772,7 @@ write_sorted(Participant *p, HybBuildWritten *written)
 	hyb_build_scan_init(&scan, p->ix, p->heap, p->info);
 	hyb_build_scan_begin_tuplesort(&scan, maintenance_work_mem, coordinate);
 	scan.entries = p->shared->entries;
-	collect_dead_counts(&scan, p);
+	collect_dead(&scan, p);
 	hyb_build_all_leaves(&scan, p->info->ii_NullsNotDistinct, written);
 }
 

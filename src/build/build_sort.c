@@ -1,22 +1,20 @@
 /*
  * build_sort.c
- *		Sorting the entries of an index build as byte strings.
+ *		Sorts the entries of an index build as byte strings.
  *
- * The server's tuplesort keeps 8 bytes of abbreviated key beside a pointer to
- * each datum, and touches all datums again, in random order, when it returns
- * them.  Here the first 16 bytes lie in the array that is sorted: that is the
- * whole entry for an integer key with its TID, so there is nothing but the
- * array then, and for other keys mostly enough to tell two apart.
+ * The server's tuplesort keeps 8 bytes of abbreviated key beside a pointer to each
+ * datum, and reads all datums again, in random order, when it returns them.  Here
+ * the first 16 bytes lie in the array that is sorted.  That is the whole entry for
+ * an integer key with its TID.  Of other keys it is mostly enough to compare two.
  *
- * What does not fit the memory goes to files, as sorted runs that are merged
- * (build/build_runs.h).
+ * Entries that do not fit the memory go to sorted files (sorted_file.c).
  */
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "build/build_runs.h"
-#include "build/build_sort.h"
+#include "build/build_internal.h"
 #include "key/key.h"
+#include "lib/sort_template.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "utils/memutils.h"
@@ -24,22 +22,20 @@
 #define CHUNK_SIZE		(1024 * 1024)
 #define FIRST_ITEMS		1024
 
-/* How far ahead the entries to be returned next are fetched. */
+/* Entries that are fetched ahead of the one to be returned. */
 #define PREFETCH		8
 
-#define HEAD_BYTES		16
-
-/* Fewer than that are compared rather than spread by a byte. */
+/* Fewer entries than this are compared rather than spread by a byte. */
 #define FEW_ITEMS		256
 
 /*
- * The place of an entry is that of its length word, which its bytes follow, in
- * a chunk: an even number.  Of an entry that the head holds it is an odd one,
+ * `place` is the address of the entry's length word in a chunk, which its bytes
+ * follow: an even number.  If the head holds the whole entry, it is an odd number:
  * twice the length plus one.
  */
 typedef struct SortItem
 {
-	uint64		head[2];		/* the first 16 bytes, 0 after the end */
+	uint64		head[2];		/* see hyb_load_head */
 	uintptr_t	place;
 } SortItem;
 
@@ -55,7 +51,7 @@ struct HybSort
 {
 	MemoryContext context;
 	int			kilobytes;
-	SharedFileSet *files;
+	SharedFileSet *shared;		/* NULL if files are this process's own */
 	int			participant;
 	Size		chunk_memory;
 	SortItem   *items;
@@ -63,12 +59,12 @@ struct HybSort
 	uint64		items_alloc;
 	uint64		next;			/* item to be returned next */
 	SortChunk  *first;
-	SortChunk  *current;		/* those behind it are empty */
-	uint8		returned[HEAD_BYTES];
+	SortChunk  *current;		/* chunks behind this one are empty */
+	uint8		returned[HYB_HEAD_BYTES];
 
 	/* once the memory is used up */
-	HybRunWriter *runs;
-	HybRunMerge *merge;
+	HybSortedWriter *writer;
+	HybFileMerge *merge;
 };
 
 #ifdef USE_ASSERT_CHECKING
@@ -81,7 +77,7 @@ sort_assert_valid(const HybSort *sort)
 	Assert(sort->current == NULL || sort->current->used <= sort->current->size);
 	Assert(sort->current == NULL || sort->current->next == NULL ||
 		   sort->current->next->used == 0);
-	Assert(sort->merge == NULL || (sort->runs != NULL && sort->items == NULL));
+	Assert(sort->merge == NULL || (sort->writer != NULL && sort->items == NULL));
 }
 #else
 #define sort_assert_valid(sort) ((void) (sort))
@@ -102,7 +98,7 @@ entry_len(const SortItem *item)
 static inline const uint8 *
 entry_rest(const SortItem *item)
 {
-	return (const uint8 *) item->place + sizeof(uint16) + HEAD_BYTES;
+	return (const uint8 *) item->place + sizeof(uint16) + HYB_HEAD_BYTES;
 }
 
 static inline int
@@ -118,8 +114,8 @@ compare_sort_items(const SortItem *a, const SortItem *b)
 		return a->head[1] < b->head[1] ? -1 : 1;
 	alen = entry_len(a);
 	blen = entry_len(b);
-	if (alen > HEAD_BYTES && blen > HEAD_BYTES)
-		c = memcmp(entry_rest(a), entry_rest(b), Min(alen, blen) - HEAD_BYTES);
+	if (alen > HYB_HEAD_BYTES && blen > HYB_HEAD_BYTES)
+		c = memcmp(entry_rest(a), entry_rest(b), Min(alen, blen) - HYB_HEAD_BYTES);
 	return c != 0 ? c : (alen > blen) - (alen < blen);
 }
 
@@ -132,7 +128,7 @@ compare_sort_items(const SortItem *a, const SortItem *b)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
-/* The first byte of the heads in which not all items agree; 16 if they do. */
+/* The first byte of the heads in which items differ, or HYB_HEAD_BYTES. */
 static int
 first_difference(const SortItem *items, uint64 n)
 {
@@ -147,7 +143,7 @@ first_difference(const SortItem *items, uint64 n)
 		return (63 - pg_leftmost_one_pos64(differs[0])) / 8;
 	if (differs[1] != 0)
 		return 8 + (63 - pg_leftmost_one_pos64(differs[1])) / 8;
-	return HEAD_BYTES;
+	return HYB_HEAD_BYTES;
 }
 
 static inline uint8
@@ -157,7 +153,7 @@ byte_of(const SortItem *item, int byte)
 }
 
 /*
- * Move the items to where the value of a byte belongs; bucket v is then
+ * Moves the items into buckets by the value of a byte.  Bucket v is then
  * [ends[v - 1], ends[v]).
  */
 static void
@@ -183,7 +179,7 @@ distribute(SortItem *items, uint64 n, int byte, uint64 ends[256])
 			SortItem	item = items[next[v]];
 			uint8		to;
 
-			/* put the item in its place, take what was there, and so on */
+			/* put the item in its place, and go on with what was there */
 			while ((to = byte_of(&item, byte)) != v)
 			{
 				SortItem	other = items[next[to]];
@@ -196,9 +192,9 @@ distribute(SortItem *items, uint64 n, int byte, uint64 ends[256])
 }
 
 /*
- * Keys that are many are spread by the first byte in which they differ, byte
- * by byte, until comparing them costs less: a third of the time of comparing
- * them all, which mispredicts every other branch.
+ * Spreads items by the first byte in which they differ, and each bucket by its
+ * next one, until there are few to compare.  Comparing them all would take three
+ * times as long, because it mispredicts every other branch.
  */
 static void
 spread(SortItem *items, uint64 n)
@@ -209,7 +205,7 @@ spread(SortItem *items, uint64 n)
 
 	check_stack_depth();
 	CHECK_FOR_INTERRUPTS();
-	if (n < FEW_ITEMS || (byte = first_difference(items, n)) == HEAD_BYTES)
+	if (n < FEW_ITEMS || (byte = first_difference(items, n)) == HYB_HEAD_BYTES)
 	{
 		sort_items(items, n);
 		return;
@@ -242,14 +238,14 @@ sort_all(HybSort *sort)
 }
 
 HybSort *
-hyb_sort_create(int kilobytes, SharedFileSet *files, int participant)
+hyb_sort_create(int kilobytes, SharedFileSet *shared, int participant)
 {
 	HybSort    *sort = palloc0(sizeof(HybSort));
 
 	sort->context = AllocSetContextCreate(CurrentMemoryContext, "hybrid sort",
 										  ALLOCSET_DEFAULT_SIZES);
 	sort->kilobytes = kilobytes;
-	sort->files = files;
+	sort->shared = shared;
 	sort->participant = participant;
 	sort->items_alloc = FIRST_ITEMS;
 	sort->items = MemoryContextAlloc(sort->context,
@@ -291,19 +287,19 @@ prefetch(const HybSort *sort, uint64 at)
 
 /* ---- files ---- */
 
-/* Sort what is in memory to a run, and forget it. */
+/* Sorts what is in memory, writes it to a sorted file, and forgets it. */
 static void
-write_run(HybSort *sort)
+write_sorted_file(HybSort *sort)
 {
-	if (sort->runs == NULL)
+	if (sort->writer == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(sort->context);
 
-		sort->runs = hyb_runs_create(sort->files, sort->participant);
+		sort->writer = hyb_sorted_create(sort->shared, sort->participant);
 		MemoryContextSwitchTo(old);
 	}
 	sort_all(sort);
-	hyb_runs_begin(sort->runs);
+	hyb_sorted_begin(sort->writer);
 	for (uint64 i = 0; i < sort->nitems; i++)
 	{
 		const uint8 *bytes;
@@ -311,9 +307,9 @@ write_run(HybSort *sort)
 
 		prefetch(sort, i);
 		item_bytes(sort, &sort->items[i], &bytes, &len);
-		hyb_runs_add(sort->runs, bytes, len);
+		hyb_sorted_add(sort->writer, bytes, len);
 	}
-	hyb_runs_end_run(sort->runs);
+	hyb_sorted_end(sort->writer);
 	sort_assert_valid(sort);
 	sort->nitems = 0;
 	for (SortChunk *chunk = sort->first; chunk != NULL; chunk = chunk->next)
@@ -339,8 +335,8 @@ free_memory(HybSort *sort)
 /* ---- memory ---- */
 
 /*
- * Make room for more items; false if the memory does not allow that.  The
- * share of items and chunks in it is taken to stay what it is.
+ * Makes room for more items, or returns false if the memory does not allow that.
+ * Items and chunks are taken to keep their shares of the memory.
  */
 static bool
 grow_sort_items(HybSort *sort)
@@ -390,7 +386,7 @@ next_chunk(HybSort *sort, Size need)
 	return true;
 }
 
-/* Is there room for an entry that takes so many bytes of a chunk, or none? */
+/* Is there room for an entry that needs this much of a chunk (0 for a short one)? */
 static inline bool
 sort_has_room(HybSort *sort, Size need)
 {
@@ -404,7 +400,7 @@ sort_has_room(HybSort *sort, Size need)
 void
 hyb_sort_put(HybSort *sort, const uint8 *bytes, uint32 len)
 {
-	Size		need = len <= HEAD_BYTES ? 0 :
+	Size		need = len <= HYB_HEAD_BYTES ? 0 :
 		TYPEALIGN(sizeof(uint16), sizeof(uint16) + len);
 	SortItem   *item;
 
@@ -412,21 +408,15 @@ hyb_sort_put(HybSort *sort, const uint8 *bytes, uint32 len)
 	Assert(sort->merge == NULL && sort->next == 0);
 	if (unlikely(!sort_has_room(sort, need)))
 	{
-		write_run(sort);
+		write_sorted_file(sort);
 		if (!sort_has_room(sort, need))
 			elog(ERROR, "no memory for an entry of an index build");
 	}
 
 	item = &sort->items[sort->nitems++];
+	hyb_load_head(bytes, len, item->head);
 	if (need == 0)
-	{
-		uint8		head[HEAD_BYTES] = {0};
-
-		memcpy(head, bytes, len);
-		item->head[0] = hyb_load64be(head);
-		item->head[1] = hyb_load64be(head + 8);
 		item->place = ((uintptr_t) len << 1) | 1;
-	}
 	else
 	{
 		uint8	   *entry = sort->current->data + sort->current->used;
@@ -436,8 +426,6 @@ hyb_sort_put(HybSort *sort, const uint8 *bytes, uint32 len)
 		Assert(sort->current->used <= sort->current->size);
 		memcpy(entry, &len16, sizeof(uint16));
 		memcpy(entry + sizeof(uint16), bytes, len);
-		item->head[0] = hyb_load64be(bytes);
-		item->head[1] = hyb_load64be(bytes + 8);
 		item->place = (uintptr_t) entry;
 	}
 }
@@ -448,38 +436,38 @@ hyb_sort_perform(HybSort *sort)
 	MemoryContext old;
 
 	sort_assert_valid(sort);
-	if (sort->runs == NULL)
+	if (sort->writer == NULL)
 	{
 		sort_all(sort);
 		return;
 	}
-	write_run(sort);
+	write_sorted_file(sort);
 	free_memory(sort);
-	hyb_runs_reduce(sort->runs, hyb_runs_fan_in(memory_limit(sort)),
-					memory_limit(sort));
+	hyb_sorted_reduce(sort->writer, hyb_sorted_fan_in(memory_limit(sort)),
+					  memory_limit(sort));
 	old = MemoryContextSwitchTo(sort->context);
-	sort->merge = hyb_merge_begin(hyb_runs_written(sort->runs), NULL, NULL,
-								  memory_limit(sort));
+	sort->merge = hyb_file_merge_begin(hyb_sorted_written(sort->writer), NULL, NULL,
+									   memory_limit(sort));
 	MemoryContextSwitchTo(old);
 }
 
 void
-hyb_sort_share(HybSort *sort, int most_runs)
+hyb_sort_share(HybSort *sort, int most)
 {
-	write_run(sort);
+	write_sorted_file(sort);
 	free_memory(sort);
-	hyb_runs_reduce(sort->runs, most_runs, memory_limit(sort));
-	hyb_runs_share(sort->runs);
+	hyb_sorted_reduce(sort->writer, most, memory_limit(sort));
+	hyb_sorted_share(sort->writer);
 }
 
 bool
 hyb_sort_get(HybSort *sort, const uint8 **bytes, uint32 *len)
 {
 	if (sort->merge != NULL)
-		return hyb_merge_get(sort->merge, bytes, len);
+		return hyb_file_merge_get(sort->merge, bytes, len);
 	if (sort->next == sort->nitems)
 		return false;
-	/* no entry twice: each has its TID */
+	/* entries differ, since each has its TID */
 	Assert(sort->next == 0 ||
 		   compare_sort_items(&sort->items[sort->next - 1], &sort->items[sort->next]) < 0);
 	prefetch(sort, sort->next);
@@ -491,9 +479,9 @@ void
 hyb_sort_end(HybSort *sort)
 {
 	if (sort->merge != NULL)
-		hyb_merge_end(sort->merge);
-	if (sort->runs != NULL)
-		hyb_runs_close(sort->runs);
+		hyb_file_merge_end(sort->merge);
+	if (sort->writer != NULL)
+		hyb_sorted_close(sort->writer);
 	MemoryContextDelete(sort->context);
 	pfree(sort);
 }

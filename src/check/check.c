@@ -41,7 +41,7 @@
 #include "access/xlogrecovery.h"
 #include "check/check.h"
 #include "miscadmin.h"
-#include "server/validate.h"
+#include "server/btree_only.h"
 #include "sql/inspect.h"
 #include "storage/bufmgr.h"
 #include "store/dictionary.h"

@@ -19,7 +19,7 @@
  * - A plan of any form may be older than the twin.
  *
  * Before PostgreSQL 18 that is an error.  From 18 on such a twin leaves duplicates to
- * the constraint's index until the swap (insert/counterpart.c).  Rows routed to
+ * the constraint's index until the swap (insert/unique.c).  Rows routed to
  * partitions find their arbiters in the executor, when the first row comes.  REINDEX
  * CONCURRENTLY has the same gap there.
  *
@@ -36,19 +36,13 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "commands/defrem.h"
-#include "executor/executor.h"
-#include "insert/counterpart.h"
+#include "ddl/utility.h"
+#include "insert/insertion.h"
 #include "nodes/execnodes.h"
-#include "optimizer/planner.h"
 #include "parser/parsetree.h"
-#include "server/hooks.h"
-#include "server/started.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
-
-static ExecutorStart_hook_type previous_executor_start = NULL;
-static create_upper_paths_hook_type previous_create_upper_paths = NULL;
 
 static bool
 get_flags(Oid index, bool *unique, bool *valid)
@@ -137,8 +131,8 @@ add_twins(ResultRelInfo *result)
 	list_free(indexes);
 }
 
-static void
-prepare_twin_arbiter(ModifyTableState *modify)
+void
+hyb_twin_arbiters_prepare(ModifyTableState *modify)
 {
 	for (int i = 0; i < modify->mt_nrels; i++)
 	{
@@ -148,16 +142,6 @@ prepare_twin_arbiter(ModifyTableState *modify)
 			result->ri_RelationDesc->rd_rel->relkind == RELKIND_RELATION)
 			add_twins(result);
 	}
-}
-
-static void
-arbiter_executor_start(QueryDesc *query, int eflags)
-{
-	if (previous_executor_start)
-		previous_executor_start(query, eflags);
-	else
-		standard_ExecutorStart(query, eflags);
-	hyb_started_on_conflict(query, eflags, prepare_twin_arbiter);
 }
 
 /*
@@ -181,32 +165,15 @@ lock_indexes(Oid relid, Oid constraint, LOCKMODE lockmode)
 	table_close(table, NoLock);
 }
 
-/* The last thing that can be done before the plan is made of the path. */
-static void
-create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
-				   RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
-{
-	const Query *query = root->parse;
-
-	if (previous_create_upper_paths)
-		previous_create_upper_paths(root, stage, input_rel, output_rel, extra);
-	if (stage == UPPERREL_FINAL && query->onConflict != NULL &&
-		OidIsValid(query->onConflict->constraint))
-	{
-		const RangeTblEntry *table = rt_fetch(query->resultRelation,
-											  query->rtable);
-
-		lock_indexes(table->relid, query->onConflict->constraint,
-					 table->rellockmode);
-		HYB_POINT("plan-constraint");
-	}
-}
-
 void
-hyb_convert_arbiter_init(void)
+hyb_lock_arbiters(const Query *query)
 {
-	previous_create_upper_paths = create_upper_paths_hook;
-	create_upper_paths_hook = create_upper_paths;
-	previous_executor_start = ExecutorStart_hook;
-	ExecutorStart_hook = arbiter_executor_start;
+	const RangeTblEntry *table;
+
+	if (query->onConflict == NULL || !OidIsValid(query->onConflict->constraint))
+		return;
+	table = rt_fetch(query->resultRelation, query->rtable);
+	lock_indexes(table->relid, query->onConflict->constraint,
+				 table->rellockmode);
+	HYB_POINT("plan-constraint");
 }

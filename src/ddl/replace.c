@@ -174,7 +174,7 @@ column_type(Oid relid, const char *name)
 
 /*
  * Fails if btree has no operator class for a column either.  The server's own message
- * would get the hint on our classes (server/hooks.c), which is wrong here.
+ * would get the hint on our classes (server/errors.c), which is wrong here.
  */
 static void
 check_types(const IndexStmt *stmt, Oid hybrid)

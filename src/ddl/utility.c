@@ -12,23 +12,19 @@
 
 #include "access/xlog.h"
 #include "commands/event_trigger.h"
-#include "ddl/alter_table.h"
 #include "ddl/attach.h"
 #include "ddl/replace.h"
+#include "ddl/utility.h"
 #include "fmgr.h"
-#include "insert/gather.h"
 #include "nodes/nodes.h"
 #include "parser/parser.h"
 #include "server/before_18/ddl_before_18.h"
-#include "server/hooks.h"
 #include "tcop/dest.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 #include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(hybrid_ddl_command);
-
-static ProcessUtility_hook_type previous_process_utility = NULL;
 
 /* The statement of the hook: for it the event triggers have nothing to do. */
 static Node *current_tree = NULL;
@@ -109,55 +105,41 @@ end_once(HybAfterStatement *after)
 		execute_later(ended.later);
 }
 
-/* Returns the statement, or a copy that was changed. */
-static PlannedStmt *
-take_part(PlannedStmt *pstmt, const char *source, bool read_only_tree,
-		  HybAfterStatement *after)
+PlannedStmt *
+hyb_utility_begin(HybUtility *utility, PlannedStmt *pstmt, const char *source,
+				  bool read_only_tree)
 {
 	HybStatement statement;
-	PlannedStmt *ours;
+	PlannedStmt *ours = pstmt;
 
-	if (!concerns_us(pstmt->utilityStmt) || XactReadOnly ||
-		RecoveryInProgress() || IsInParallelMode())
-		return pstmt;
-	ours = read_only_tree ? copyObject(pstmt) : pstmt;
-	statement.tree = ours->utilityStmt;
-	statement.source = source;
-	statement.location = pstmt->stmt_location;
-	before_statement(&statement, after);
+	memset(&utility->after, 0, sizeof(HybAfterStatement));
+	if (concerns_us(pstmt->utilityStmt) && !XactReadOnly &&
+		!RecoveryInProgress() && !IsInParallelMode())
+	{
+		ours = read_only_tree ? copyObject(pstmt) : pstmt;
+		statement.tree = ours->utilityStmt;
+		statement.source = source;
+		statement.location = pstmt->stmt_location;
+		before_statement(&statement, &utility->after);
+	}
+	utility->outer_tree = current_tree;
+	utility->outer_after = current_after;
+	current_tree = ours->utilityStmt;
+	current_after = &utility->after;
 	return ours;
 }
 
-/* So many parameters because it is a hook. */
-static void
-process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
-				ProcessUtilityContext context, ParamListInfo params,
-				QueryEnvironment *environment, DestReceiver *dest,
-				QueryCompletion *completion)
+void
+hyb_utility_leave(const HybUtility *utility)
 {
-	ProcessUtility_hook_type next = previous_process_utility ?
-		previous_process_utility : standard_ProcessUtility;
-	Node	   *outer_tree = current_tree;
-	HybAfterStatement *outer_after = current_after;
-	HybAfterStatement after = {0};
-	PlannedStmt *ours;
+	current_tree = utility->outer_tree;
+	current_after = utility->outer_after;
+}
 
-	hyb_gather_before_read(InvalidOid);
-	ours = take_part(pstmt, source, read_only_tree, &after);
-	current_tree = ours->utilityStmt;
-	current_after = &after;
-	PG_TRY();
-	{
-		next(ours, source, read_only_tree && ours == pstmt, context, params,
-			 environment, dest, completion);
-	}
-	PG_FINALLY();
-	{
-		current_tree = outer_tree;
-		current_after = outer_after;
-	}
-	PG_END_TRY();
-	end_once(&after);
+void
+hyb_utility_end(HybUtility *utility)
+{
+	end_once(&utility->after);
 }
 
 /*
@@ -284,8 +266,6 @@ forget_first_of(SubXactEvent event, SubTransactionId subtransaction,
 void
 hyb_utility_init(void)
 {
-	previous_process_utility = ProcessUtility_hook;
-	ProcessUtility_hook = process_utility;
 	RegisterXactCallback(forget_first, NULL);
 	RegisterSubXactCallback(forget_first_of, NULL);
 	hyb_replace_init();

@@ -1,13 +1,12 @@
 /*
  * gather.c
- *		Entries that a statement has inserted, and that are yet to be appended
- *		to the log, together.
+ *		Gathers the entries of a statement, to append them to the log together.
  *
- * There is memory for MAX_GATHERS pages of entries, which statements take as
- * they need it.  A statement that ends in an error has its memory contexts
- * reset before anybody is told that the (sub)transaction aborts; so what is
- * gathered lies in memory that stays, and is only let go of by the statement
- * (`owner`): what becomes of it is decided by the end of its subtransaction.
+ * There is memory for MAX_GATHERS pages of entries, which statements take as they
+ * need it.  When a statement ends in an error, its memory contexts are reset
+ * before this file learns that the (sub)transaction aborts.  So entries lie in
+ * memory that outlives the statement, which only ceases to be their `owner`.  The
+ * end of their subtransaction decides whether they are appended or forgotten.
  */
 #include "base/compat.h"
 
@@ -24,27 +23,27 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Indexes that there can be gathered entries of. */
+/* Indexes that can have gathered entries at a time. */
 #define MAX_GATHERS		64
 
 typedef struct HybGather
 {
-	HybGatherer *owner;			/* NULL: its statement is over */
-	uint8	   *image;			/* entries as on a page; NULL: none yet */
-	uint32		done;			/* bytes of them that are in the log */
-	uint32		len;			/* bytes of them; 0: there are none */
-	SubTransactionId subtransaction;	/* that has inserted the rows */
+	HybGatherer *owner;			/* NULL once its statement is over */
+	uint8	   *image;			/* entries as on a page, or NULL */
+	uint32		done;			/* bytes of entries that are in the log */
+	uint32		len;			/* bytes of all entries */
+	SubTransactionId subtransaction;	/* has inserted the rows */
 	Oid			indexid;
 	uint64		incarnation;
 } HybGather;
 
 static HybGather gathers[MAX_GATHERS];
-static int	next_gather = 0;	/* to be taken away next */
+static int	next_gather = 0;	/* taken from its statement next */
 
 /*
- * Gathering does not pay if so few bytes come together before somebody reads
- * the index, or another one needs the memory.  Then it is let be for so many
- * entries.
+ * Gathering does not pay if fewer than POOR_BYTES come together before the index
+ * is read or another index needs the memory.  Then the next PAUSE entries are not
+ * gathered.
  */
 #define POOR_BYTES		256
 #define PAUSE			256
@@ -52,6 +51,7 @@ static int	next_gather = 0;	/* to be taken away next */
 static int	not_now = 0;
 
 bool		hyb_gathered = false;
+bool		(*hyb_statement_end_noticed) (MemoryContext context) = NULL;
 
 #ifdef USE_ASSERT_CHECKING
 static void
@@ -97,7 +97,7 @@ forget(HybGather *gather)
 	note_gathered();
 }
 
-/* Runs no user's code before all are in the log. */
+/* Runs no users' code before all entries are in the log. */
 static void
 append_all(HybIndex *ix, HybGather *gather)
 {
@@ -116,9 +116,9 @@ append_all(HybIndex *ix, HybGather *gather)
 }
 
 /*
- * Append entries whose statement is over.  An index with another incarnation
- * has been built with their rows.  That may be undone as long as the
- * transaction goes on; when it ends it is certain.
+ * Appends entries whose statement is over.  If the index has another incarnation,
+ * it has been built with their rows.  That may be undone until the transaction
+ * ends (`last`).
  */
 static void
 append_ownerless(HybGather *gather, bool last)
@@ -153,7 +153,7 @@ flush_gathered(HybGather *gather, bool last)
 		append_ownerless(gather, last);
 }
 
-/* The statement no longer has it; it is forgotten or appended, if not empty. */
+/* Takes it from its statement.  Entries in it stay. */
 static void
 release_gather(HybGather *gather)
 {
@@ -162,7 +162,7 @@ release_gather(HybGather *gather)
 	gather->owner = NULL;
 }
 
-/* Before the statement was done with it. */
+/* Appends entries before their statement ends. */
 static void
 flush_early(HybGather *gather)
 {
@@ -176,7 +176,7 @@ flush_early(HybGather *gather)
 	{
 		not_now = PAUSE;
 
-		/* unless others have it by now */
+		/* unless another statement has it by now */
 		if (gather->owner == owner && gather->len == 0)
 			release_gather(gather);
 	}
@@ -241,7 +241,7 @@ row_stays(Relation heap, const ItemPointerData *tid)
 	return stays;
 }
 
-/* Its memory goes, in an error perhaps. */
+/* Callback: the statement's memory goes, perhaps in an error. */
 static void
 statement_goes(void *arg)
 {
@@ -252,7 +252,7 @@ statement_goes(void *arg)
 	gatherer->registered = false;
 }
 
-/* Memory that nobody uses, or that this makes nobody use; or NULL. */
+/* Returns one without owner and entries, by taking the oldest if need be, or NULL. */
 static HybGather *
 find_free(void)
 {
@@ -318,7 +318,7 @@ hyb_gather_add(HybGatherer *gatherer, Relation heap, const HybEntry *entry)
 	{
 		flush_gathered(gather, false);
 
-		/* a merge may have run functions that took it away */
+		/* a merge may have run functions that took it from us */
 		gather = gatherer->gather;
 		if (gather == NULL || gather->len > 0)
 			return false;
@@ -363,7 +363,7 @@ gather_transaction_ends(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_PREPARE:
 			for (int i = 0; i < MAX_GATHERS; i++)
 			{
-				/* whoever has one has not said when the index was closed */
+				/* its statement has closed the index without telling */
 				release_gather(&gathers[i]);
 				flush_gathered(&gathers[i], true);
 				Assert(gathers[i].len == 0);

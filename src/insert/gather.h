@@ -1,10 +1,9 @@
 /*
  * gather.h
- *		Entries that a statement has inserted, and that are yet to be appended
- *		to the log, together.
+ *		Gathers the entries of a statement, to append them to the log together.
  *
- * docs/writes.md, "Gathered insertions", has the rules: which entries may
- * be gathered, and when they are appended.
+ * docs/writes.md, "Gathered insertions", says which entries may be gathered
+ * and when they are appended.
  */
 #ifndef HYB_GATHER_H
 #define HYB_GATHER_H
@@ -15,38 +14,45 @@
 
 struct HybGather;
 
-/* What inserts, by one statement into one index; zero it but for the index. */
+/* A statement that inserts into one index.  The caller sets `ix` and `context`. */
 typedef struct HybGatherer
 {
-	HybIndex   *ix;				/* as long as the statement lasts */
+	HybIndex   *ix;				/* lasts as long as the statement */
 	MemoryContext context;		/* of the statement */
-	struct HybGather *gather;	/* NULL: it has gathered nothing */
-	bool		registered;		/* callback is */
+	struct HybGather *gather;	/* NULL if it has gathered nothing */
+	bool		registered;		/* the callback is registered */
 	MemoryContextCallback callback; /* the statement ends */
 } HybGatherer;
 
+/* When the library is loaded. */
 extern void hyb_gather_init(void);
 
-/* Is there anything that was gathered?  By any statement of this backend. */
+/* Has any statement of this backend gathered entries? */
 extern bool hyb_gathered;
 
-/* May entries of this kind be gathered, as far as the index decides? */
+/* Does the index allow its entries to be gathered? */
 extern bool hyb_gather_possible(const HybIndex *ix, Relation heap);
 
 /*
- * Gather the entry, if its row allows it.  False if not: the caller appends
- * it.  May append what was gathered before, and merge.
+ * Gathers the entry, if its row allows it.  Otherwise returns false, and the
+ * caller appends it.  May append what was gathered before, and merge.
  */
 extern bool hyb_gather_add(HybGatherer *gatherer, Relation heap,
 						   const HybEntry *entry);
 
-/* Append what the statement has gathered: it ends. */
+/* The statement ends: appends what it has gathered. */
 extern void hyb_gather_end(HybGatherer *gatherer);
 
 /* The same for all indexes that a statement with this context inserts into. */
 extern void hyb_gather_end_of(MemoryContext context);
 
-/* Append what was gathered for an index, or for all (InvalidOid). */
+/*
+ * Before server 17: will the end of the statement with this memory context be
+ * noticed, while its indexes are open?  NULL if that of all statements is.
+ */
+extern bool (*hyb_statement_end_noticed) (MemoryContext context);
+
+/* Appends what was gathered for an index, or for all (InvalidOid). */
 extern void hyb_gather_flush(Oid indexid);
 
 /* The same for an index that is about to be read. */
@@ -57,10 +63,7 @@ hyb_gather_before_read(Oid indexid)
 		hyb_gather_flush(indexid);
 }
 
-/*
- * A page of the log is full: bring the tree along, and see whether a merge is
- * due.
- */
+/* A page of the log is full: catches up the tree, and merges if that is due. */
 extern void hyb_after_full_page(HybIndex *ix);
 
 #endif							/* HYB_GATHER_H */

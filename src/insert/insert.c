@@ -1,28 +1,29 @@
 /*
  * insert.c
- *		INSERT: append the entry to the delta log, at once or with others.
+ *		INSERT: appends the entry to the delta log, at once or with others.
+ *
+ * A unique index is searched first (unique.c).  The ticket of that search keeps
+ * other inserters of the key away until the entry is in the log.
  */
 #include "base/compat.h"
 
+#include "access/detoast.h"
 #include "base/memory.h"
-#include "insert/entry_size.h"
 #include "insert/gather.h"
-#include "insert/insert.h"
-#include "insert/serializable.h"
-#include "insert/statement_end.h"
-#include "insert/unique.h"
+#include "insert/insertion.h"
+#include "key/encoded.h"
 #include "merge/merge.h"
 #include "nodes/execnodes.h"
 #include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Bytes of an entry that there is room for from the start. */
+/* First size of the buffer for an entry. */
 #define FIRST_ENTRY		256
 
 /*
- * Kept in ii_AmCache for the statement.  Most statements insert one row, so the
- * buffers are not made anew each time.
+ * Kept in ii_AmCache for the statement.  Most statements insert one row, so a
+ * state goes back to a list of spare ones with its buffers.
  */
 typedef struct InsertState
 {
@@ -90,7 +91,7 @@ insert_state(Relation index, struct IndexInfo *info)
 }
 
 /*
- * Asked for by whoever inserts: the index may have ceased to be unique since
+ * Made when a check first needs them: the index may have ceased to be unique since
  * the statement began (ddl/convert_steps.c).
  */
 static HybUniqueBuffers *
@@ -105,8 +106,8 @@ unique_buffers(InsertState *state)
 }
 
 /*
- * Gather the entry, if that is possible.  A statement that inserts one row, as
- * most do, pays nothing for it.
+ * Gathers the entry if that is possible.  The first entry of a statement is
+ * appended at once, so a statement of one row pays nothing for gathering.
  */
 static inline bool
 gather(InsertState *state, Relation heap, const HybEntry *entry)
@@ -114,12 +115,83 @@ gather(InsertState *state, Relation heap, const HybEntry *entry)
 	if (!state->several)
 	{
 		state->several = true;
-		state->end_noticed = hyb_statement_end_noticed(state->gatherer.context);
+		state->end_noticed = hyb_statement_end_noticed == NULL ||
+			hyb_statement_end_noticed(state->gatherer.context);
 		return false;
 	}
 	return state->end_noticed && hyb_gather_possible(state->ix, heap) &&
 		hyb_gather_add(&state->gatherer, heap, entry);
 }
+
+/* ---- how long an entry may be ---- */
+
+/* Is the entry short enough to fit with any dictionary? */
+static bool
+fits_in_any_case(const HybKeyDesc *desc, const Datum *values,
+				 const bool *isnull, uint32 len)
+{
+	Size		most = len;
+
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		if (hyb_column_is_encoded(&desc->cols[i]) && !isnull[i])
+			most += toast_raw_datum_size(values[i]) * HYB_HOPE_MAX_CODE / 7;
+	}
+	return most <= HYB_MAX_ENTRY_SIZE;
+}
+
+/*
+ * The longest that the entry may become.  Whether a row fits an index must not
+ * depend on the dictionary that a merge has learned, or will learn.
+ */
+static uint32
+longest_form(const HybKeyDesc *desc, const Datum *values, const bool *isnull)
+{
+	HybBuf		buf = {0};
+	uint32		growth = 0;
+	uint32		len;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		HybColumn	plain = desc->cols[i];
+		uint32		before = buf.len;
+
+		plain.dictionary = NULL;
+		hyb_key_encode_column(&plain, values[i], isnull[i], &buf);
+		if (hyb_column_is_encoded(&plain) && !isnull[i])
+			growth += hyb_encoded_growth(buf.len - before);
+	}
+	len = buf.len + growth;
+	hyb_buf_free(&buf);
+	return len;
+}
+
+void
+hyb_check_entry_size(const HybIndex *ix, Relation heap, const Datum *values,
+					 const bool *isnull, uint32 len, ItemPointer tid)
+{
+	const HybKeyDesc *desc = ix->desc;
+
+	if (unlikely(desc->has_encoded && len <= HYB_MAX_ENTRY_SIZE &&
+				 !fits_in_any_case(desc, values, isnull, len)))
+		len = longest_form(desc, values, isnull);
+	if (likely(len <= HYB_MAX_ENTRY_SIZE))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("index row size %u exceeds hybrid maximum %d for index \"%s\"",
+					len, HYB_MAX_ENTRY_SIZE, RelationGetRelationName(ix->rel)),
+			 errdetail("Index row references tuple (%u,%u) in relation \"%s\".",
+					   ItemPointerGetBlockNumber(tid),
+					   ItemPointerGetOffsetNumber(tid),
+					   RelationGetRelationName(heap)),
+			 errhint("Values larger than 1/3 of a buffer page cannot be indexed.\n"
+					 "Consider a function index of an MD5 hash of the value, "
+					 "or use full text indexing."),
+			 errtableconstraint(heap, RelationGetRelationName(ix->rel))));
+}
+
+/* ---- the server's calls ---- */
 
 /* So many parameters because the server calls it with them. */
 bool
@@ -175,7 +247,7 @@ hyb_aminsertcleanup(Relation index, struct IndexInfo *info)
 {
 	InsertState *state = info->ii_AmCache;
 
-	/* as if whoever inserts did not call this */
+	/* as if the server did not call this */
 	if (HYB_POINT_ATTACHED("insert-unfinished"))
 		return;
 	if (state != NULL)

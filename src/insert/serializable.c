@@ -1,16 +1,15 @@
 /*
  * serializable.c
- *		Insertions of serializable transactions.
+ *		Notes the conflicts of insertions in serializable transactions.
  *
  * An insertion first appends its entry, and then asks for predicate locks on it
- * (tree/predicate_target.h).  A scan first locks, and then reads the log.  So
- * the scan finds the entry, or the insertion finds the lock.
- * docs/writes.md, "Serializable transactions", goes through what merges may
- * do in between.
+ * (tree/predicate_target.h).  A scan first locks, and then reads the log.  So the
+ * scan finds the entry, or the insertion finds the lock.  docs/writes.md,
+ * "Serializable transactions", says what merges may do in between.
  */
 #include "base/compat.h"
 
-#include "insert/serializable.h"
+#include "insert/insertion.h"
 #include "key/key.h"
 #include "miscadmin.h"
 #include "storage/predicate.h"
@@ -18,8 +17,8 @@
 #include "utils/rel.h"
 
 /*
- * Conflicts with scans that have locked the first bytes of a key.  Of most nobody
- * has, which one look tells.
+ * Conflicts with scans that have locked the first bytes of a key.  Mostly there
+ * are none, and one look tells.
  */
 static inline void
 ask_key_target(const HybIndex *ix, const uint8 *key, uint32 len)
@@ -51,11 +50,6 @@ ask_key_targets(const HybIndex *ix, const HybEntry *entry)
 	}
 }
 
-/*
- * The table is asked for last, since all locks on an index may become locks on its
- * table at any moment (merge/install.c).  The server has asked for it before the
- * entry was appended.
- */
 void
 hyb_note_conflicts(HybIndex *ix, Relation heap, const HybEntry *entry)
 {
@@ -74,5 +68,11 @@ hyb_note_conflicts(HybIndex *ix, Relation heap, const HybEntry *entry)
 	} while (!hyb_target_of_pos(ix, &version, &pos, false, &leaf));
 	HYB_POINT("conflict-leaf");
 	CheckForSerializableConflictIn(ix->rel, NULL, leaf);
+
+	/*
+	 * The table comes last: locks on an index may become locks on its table
+	 * at any moment (merge/install.c).  The server has asked for the table
+	 * before the entry was appended.
+	 */
 	CheckForSerializableConflictIn(heap, NULL, InvalidBlockNumber);
 }

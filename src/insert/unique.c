@@ -2,49 +2,52 @@
  * unique.c
  *		The uniqueness check of INSERT.
  *
- * Two inserters of one key meet in a partition (log/unique_lock.h), which
- * is locked from comparing what others have appended since the search began
- * until the new entry is in the log.  The search itself, of both stages and of
- * the heap, is done with pins only: it may wait, throw, and run users' code.
+ * Two inserters of one key meet in a partition (log/unique_lock.h).  An inserter
+ * holds its lock from comparing what was appended since its search began until
+ * its own entry is in the log.  The search of both stages and of the heap holds
+ * pins only, since it may wait, throw, and run users' code.
  *
- * An entry that VACUUM removes meanwhile could lead to another row, which has
- * got the line pointer.  So a tuple that an entry leads to means something only
- * if VACUUM had not finished when it was looked at, which takes a pin that
- * holds (log/log.h).  A leaf is pinned while the tuples of its
- * candidates are looked at.  Of a dynamic candidate, whose tuple is mostly gone
- * (an update leaves one of each version), the tuple is looked at first: if it
- * is not there then there is no conflict, whatever VACUUM did.  If it is, a pin
- * that was taken later and holds says that VACUUM had not finished before
- * either.
+ * If VACUUM removes an entry meanwhile, its line pointer may get another row.  So a
+ * tuple counts only if VACUUM had not finished when it was looked at.  That takes
+ * a pin that holds (log/log.h).  A leaf stays pinned while the tuples of its
+ * candidates are looked at.  Most dynamic candidates have lost their tuple,
+ * because each update leaves an entry.  So their tuple is looked at first: without
+ * one there is no conflict, whatever VACUUM did.  With one the pin is taken later;
+ * if it holds, VACUUM had not finished before either.
  *
- * Candidates that are dead to all get killed-tuple hints, as in nbtree
- * (_bt_check_unique), and those that have one are passed over.
+ * Candidates that are dead to all transactions get killed-tuple hints, as in
+ * nbtree (_bt_check_unique).  Candidates with a hint are passed over.
  */
 #include "base/compat.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "algo/bits.h"
+#include "catalog/pg_index.h"
 #include "filter/filter_use.h"
-#include "insert/counterpart.h"
-#include "insert/serializable.h"
-#include "insert/unique.h"
+#include "insert/insertion.h"
 #include "key/row_key.h"
 #include "leaf/leaf.h"
 #include "log/log.h"
 #include "miscadmin.h"
 #include "shared/index_cache.h"
 #include "storage/lmgr.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
 /* Dynamic candidates looked at in one fetch. */
-#define HYB_UNIQUE_BATCH	64
+#define UNIQUE_BATCH	64
 
 /* First sizes of the buffers. */
-#define HYB_UNIQUE_BYTES	128
-#define HYB_UNIQUE_ITEMS	8
+#define UNIQUE_BYTES	128
+#define UNIQUE_ITEMS	8
 
 typedef enum SearchResult
 {
@@ -73,7 +76,6 @@ typedef struct UniqueSearch
 	HybUniqueBuffers *buffers;
 } UniqueSearch;
 
-/* Looks at catalogs and calls output functions. */
 static void
 report_duplicate(UniqueSearch *search)
 {
@@ -93,8 +95,8 @@ report_duplicate(UniqueSearch *search)
 }
 
 /*
- * The same as table_index_fetch_tuple_check, for an entry whose key is not known:
- * has the tuple the key that is sought?
+ * As table_index_fetch_tuple_check, for an entry whose leaf does not keep its key:
+ * does the tuple have the key that is sought?
  */
 static bool
 row_has_key(UniqueSearch *search, ItemPointer tid, bool *dead)
@@ -110,7 +112,7 @@ row_has_key(UniqueSearch *search, ItemPointer tid, bool *dead)
 	same = table_index_fetch_tuple(fetch, tid, &search->dirty, slot, &again, dead);
 	if (same)
 	{
-		/* without its values, its insertion was undone just now */
+		/* a row that has lost its values was undone just now */
 		key->len = 0;
 		same = hyb_key_of_slot(desc, search->ix->rel, slot, key) &&
 			hyb_key_compare(desc, key->data, key->len, search->row->entry->bytes,
@@ -122,9 +124,9 @@ row_has_key(UniqueSearch *search, ItemPointer tid, bool *dead)
 }
 
 /*
- * Is there a tuple, of any transaction that has not failed, that a candidate
- * leads to?  *dead: it will never be there for anybody.  `truncated`: the
- * candidate's key may be another one.
+ * Does a candidate lead to a tuple of a transaction that has not failed?  Sets
+ * *dead if no transaction will ever see the tuple.  If `truncated`, the candidate
+ * may have another key.
  */
 static bool
 candidate_exists(UniqueSearch *search, const ItemPointerData *candidate,
@@ -148,9 +150,7 @@ candidate_exists(UniqueSearch *search, const ItemPointerData *candidate,
 										 &search->dirty, dead);
 }
 
-/*
- * What about a candidate that exists, and whose page has this pin?
- */
+/* Decides about a candidate that exists, with what its page's pin says. */
 static SearchResult
 judge_candidate(UniqueSearch *search, HybPinResult pin)
 {
@@ -175,8 +175,8 @@ judge_candidate(UniqueSearch *search, HybPinResult pin)
 		return SEARCH_WAIT;
 
 	/*
-	 * A definite conflict, unless our own tuple was deleted meanwhile (by
-	 * ourselves: the row was inserted and updated in one command, say).
+	 * A definite conflict, unless this transaction has deleted its own tuple
+	 * meanwhile, by an update in the same command for example.
 	 */
 	htid = search->row->entry->tid;
 	if (!table_index_fetch_tuple_check(search->row->heap, &htid, SnapshotSelf,
@@ -192,15 +192,14 @@ hyb_unique_buffers_init(HybUniqueBuffers *buffers, MemoryContext context)
 
 	memset(buffers, 0, sizeof(*buffers));
 	buffers->context = context;
-	hyb_buf_reserve(&buffers->descent.fence_key, HYB_UNIQUE_BYTES);
-	hyb_buf_reserve(&buffers->batch.keys, HYB_UNIQUE_BYTES);
-	hyb_buf_reserve(&buffers->key, HYB_UNIQUE_BYTES);
-	buffers->batch.items_alloc = HYB_UNIQUE_ITEMS;
-	buffers->batch.items = palloc(HYB_UNIQUE_ITEMS * sizeof(HybDynItem));
+	hyb_buf_reserve(&buffers->descent.fence_key, UNIQUE_BYTES);
+	hyb_buf_reserve(&buffers->batch.keys, UNIQUE_BYTES);
+	hyb_buf_reserve(&buffers->key, UNIQUE_BYTES);
+	buffers->batch.items_alloc = UNIQUE_ITEMS;
+	buffers->batch.items = palloc(UNIQUE_ITEMS * sizeof(HybDynItem));
 	MemoryContextSwitchTo(old);
 }
 
-/* Open the leaf that was descended to. */
 static void
 open_candidate_leaf(UniqueSearch *search)
 {
@@ -213,10 +212,7 @@ open_candidate_leaf(UniqueSearch *search)
 	MemoryContextSwitchTo(old);
 }
 
-/*
- * Items [first, end) of the open leaf, which is unlocked when this returns but
- * stays pinned.
- */
+/* Looks at items [first, end) of the open leaf.  Unlocks it, but keeps its pin. */
 static SearchResult
 search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 {
@@ -272,7 +268,7 @@ search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 	return result;
 }
 
-/* So many bytes of the greatest key are kept. */
+/* Bytes of the greatest key that are kept. */
 #define TOP_BYTES	64
 
 /* The greatest key of a version's static stage. */
@@ -332,8 +328,8 @@ set_top(Top *top, uint64 version, const HybBuf *key)
 }
 
 /*
- * Bytes that no key of a leaf that does not keep keys lies above, if what begins
- * with them does not count.
+ * For a leaf that does not keep keys: bytes such that each key lies below them or
+ * begins with them.
  */
 static void
 greatest_prefix(HybLeaf *leaf, HybBuf *key)
@@ -345,8 +341,8 @@ greatest_prefix(HybLeaf *leaf, HybBuf *key)
 }
 
 /*
- * Find it; it is remembered for as long as the version lasts.  Returns false
- * if the version is no longer current.
+ * Finds the greatest key of the version.  Returns false if the version is no
+ * longer current.
  */
 static bool
 load_top(UniqueSearch *search, const HybVersion *version, Top *top)
@@ -391,8 +387,8 @@ load_top(UniqueSearch *search, const HybVersion *version, Top *top)
 }
 
 /*
- * Keys often ascend: then each lies above all of the static stage, and one
- * comparison says so.  Returns false if the version is no longer current.
+ * Does the key lie above all keys of the static stage?  Keys often ascend, and then
+ * one comparison tells.  Returns false if the version is no longer current.
  */
 static bool
 above_static(UniqueSearch *search, const HybVersion *version, bool *above)
@@ -410,7 +406,7 @@ above_static(UniqueSearch *search, const HybVersion *version, bool *above)
 	*above = top->len == 0 ||
 		memcmp(search->low.key, top->key, Min(search->low.len, top->len)) > 0;
 
-	/* while nothing was merged all keys do, and that says nothing of them */
+	/* an empty static stage says nothing about the keys */
 	if (*above && top->len > 0)
 		hyb_cache_count(search->ix, HYB_UNIQUE_ABOVE);
 	return true;
@@ -524,7 +520,7 @@ search_dynamic(UniqueSearch *search, const HybVersion *version)
 		.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE | HYB_FETCH_NOT_KILLED,
 		.lo = &low,
 		.hi = &search->high,
-		.limit = HYB_UNIQUE_BATCH,
+		.limit = UNIQUE_BATCH,
 		.point_hash = search->hash
 	};
 
@@ -545,9 +541,106 @@ search_dynamic(UniqueSearch *search, const HybVersion *version)
 	}
 }
 
+/* ---- duplicates ---- */
+
+bool
+hyb_same_uniqueness(Relation a, Relation b)
+{
+	Form_pg_index form_a = a->rd_index;
+	Form_pg_index form_b = b->rd_index;
+
+	if (form_a->indnkeyatts != form_b->indnkeyatts ||
+		form_a->indnullsnotdistinct != form_b->indnullsnotdistinct)
+		return false;
+	for (int i = 0; i < form_a->indnkeyatts; i++)
+	{
+		if (form_a->indkey.values[i] != form_b->indkey.values[i] ||
+			a->rd_indcollation[i] != b->rd_indcollation[i] ||
+			get_opfamily_member(a->rd_opfamily[i], a->rd_opcintype[i],
+								a->rd_opcintype[i], BTEqualStrategyNumber) !=
+			get_opfamily_member(b->rd_opfamily[i], b->rd_opcintype[i],
+								b->rd_opcintype[i], BTEqualStrategyNumber))
+			return false;
+	}
+	return equal(RelationGetIndexExpressions(a),
+				 RelationGetIndexExpressions(b)) &&
+		equal(RelationGetIndexPredicate(a), RelationGetIndexPredicate(b));
+}
+
+/* Reads the catalog with a new snapshot, since caches may be older. */
+static bool
+is_valid(Oid index)
+{
+	Relation	pg_index = table_open(IndexRelationId, AccessShareLock);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		valid;
+
+	ScanKeyInit(&key, Anum_pg_index_indexrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(index));
+	scan = systable_beginscan(pg_index, IndexRelidIndexId, true, snapshot, 1,
+							  &key);
+	tuple = systable_getnext(scan);
+	valid = !HeapTupleIsValid(tuple) ||
+		((Form_pg_index) GETSTRUCT(tuple))->indisvalid;
+	systable_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	table_close(pg_index, AccessShareLock);
+	return valid;
+}
+
+static bool
+is_counterpart(Relation index, Oid other)
+{
+	Relation	rel = index_open(other, RowExclusiveLock);
+	bool		result;
+
+	result = rel->rd_index->indisunique && rel->rd_index->indisvalid &&
+		hyb_same_uniqueness(index, rel);
+	index_close(rel, NoLock);
+	return result;
+}
+
 /*
- * Another transaction may yet commit or undo what conflicts.
+ * A duplicate was found in a unique index.  Returns true if the index is not valid
+ * yet and a valid one refuses the same rows.
+ *
+ * While an index is built to replace another one, by a conversion or by REINDEX
+ * CONCURRENTLY, insertions look for duplicates in both.  INSERT ... ON CONFLICT
+ * asks the arbiter what to do about a duplicate.  The new index may be no arbiter,
+ * if this library was loaded too late (ddl/convert_arbiter.c).  It would raise an
+ * error about a duplicate that the old index is about to find as well.  So it
+ * leaves the duplicate to the old index while it is not valid.
+ *
+ * This loses no duplicate.  A session that inserted the other row before the new
+ * index became valid also asked the old index.  There each insertion looks for
+ * duplicates and adds its entry in one step, so the later of the two finds the
+ * earlier one.  Whether the index is valid is read after the duplicate was found.
+ * An older answer would not do: the other row may belong to a session that asked
+ * the new index only.
+ *
+ * Takes the lock of an inserter on indexes of the table.
  */
+static bool
+counterpart_decides(Relation index, Relation table)
+{
+	List	   *indexes;
+	ListCell   *lc;
+	bool		found = false;
+
+	if (is_valid(RelationGetRelid(index)))
+		return false;
+	indexes = RelationGetIndexList(table);
+	foreach(lc, indexes)
+		if (!found && lfirst_oid(lc) != RelationGetRelid(index))
+		found = is_counterpart(index, lfirst_oid(lc));
+	list_free(indexes);
+	return found;
+}
+
+/* Another transaction may yet commit or undo the conflicting row. */
 static void
 wait_for_other(UniqueSearch *search)
 {
@@ -561,12 +654,12 @@ wait_for_other(UniqueSearch *search)
 						  &search->row->entry->tid, XLTW_InsertIndex);
 }
 
-/* Returns if the search is to start over.  No lock is held. */
+/* Raises the error, or returns if the search is to start over.  No lock is held. */
 static void
 meet_duplicate(UniqueSearch *search, SearchResult result)
 {
 	if (search->row->on_conflict && search->check == UNIQUE_CHECK_YES &&
-		hyb_counterpart_decides(search->ix->rel, search->row->heap))
+		counterpart_decides(search->ix->rel, search->row->heap))
 		search->check = UNIQUE_CHECK_PARTIAL;
 	else if (result == SEARCH_WAIT)
 		wait_for_other(search);
@@ -606,9 +699,9 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 	InitDirtySnapshot(search.dirty);
 
 	/*
-	 * Equal keys of different bytes (1.0 and 1.00, say) have to meet, so in
-	 * such an index all keys do.  A check of an entry that is in the index
-	 * already appends nothing: of two such checks each meets the other's.
+	 * If equal keys may differ in their bytes, as 1.0 and 1.00 do, all keys
+	 * of the index meet in one partition.  UNIQUE_CHECK_EXISTING appends
+	 * nothing: of two such checks each finds the entry of the other.
 	 */
 	if (!existing)
 		hyb_unique_begin(ix, search.hash, ticket);
@@ -630,7 +723,7 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 			if (existing)
 				break;
 
-			/* what may be a conflict may be one whatever others append */
+			/* a possible conflict stays one, whatever was appended since */
 			HYB_POINT("unique-checked");
 			if (hyb_unique_enter(ticket, result == SEARCH_MAYBE))
 				break;

@@ -9,8 +9,6 @@
  */
 #include "base/compat.h"
 
-#include "server/hooks.h"
-
 #ifdef HYB_HAVE_EXPLAIN_HOOK
 
 #include "commands/explain.h"
@@ -20,8 +18,6 @@
 #include "scan/index_scan.h"
 #include "scan/scan.h"
 #include "utils/rel.h"
-
-static explain_per_node_hook_type previous_explain_node = NULL;
 
 /* The index scan that a plan node has, or NULL. */
 static IndexScanDesc
@@ -48,53 +44,32 @@ explain_filter(const HybScan *so, const char *checks, const char *skipped,
 	ExplainPropertyUInteger(skipped, NULL, so->filter_negatives, es);
 }
 
-static void
-explain_node(PlanState *state, List *ancestors, const char *relationship,
-			 const char *plan_name, ExplainState *es)
-{
-	if (es->analyze)
-	{
-		IndexScanDesc scan = node_scan(state);
-
-		if (scan != NULL &&
-			scan->indexRelation->rd_indam->ambeginscan == hyb_ambeginscan)
-		{
-			const HybScan *so = scan->opaque;
-
-			/* what is chosen by the size of things is not told beforehand */
-			HybFilterKind kind =
-				hyb_filter_option(so->ix->rel) == HYB_FILTER_AUTO ?
-				HYB_FILTER_NONE : hyb_filter_kind_of_level(so->ix, 0, 1);
-
-			if (hyb_filter_has_ranges(kind))
-				explain_filter(so, "Range Filter Checks",
-							   "Leaves Skipped by Range Filter", es);
-			else if (kind == HYB_FILTER_POINTS || so->filter_checks > 0)
-				explain_filter(so, "Point Filter Checks",
-							   "Leaves Skipped by Point Filter", es);
-			if (so->hot_hits > 0)
-				ExplainPropertyUInteger("Hot Copies", NULL, so->hot_hits, es);
-			if (so->mode.ahead.asked > 0)
-				ExplainPropertyUInteger("Heap Prefetches", NULL,
-										so->mode.ahead.asked, es);
-		}
-	}
-	if (previous_explain_node != NULL)
-		previous_explain_node(state, ancestors, relationship, plan_name, es);
-}
-
 void
-hyb_explain_init(void)
+hyb_explain_scan(PlanState *state, ExplainState *es)
 {
-	previous_explain_node = explain_per_node_hook;
-	explain_per_node_hook = explain_node;
-}
+	IndexScanDesc scan = es->analyze ? node_scan(state) : NULL;
+	const HybScan *so;
+	HybFilterKind kind;
 
-#else
+	if (scan == NULL ||
+		scan->indexRelation->rd_indam->ambeginscan != hyb_ambeginscan)
+		return;
+	so = scan->opaque;
 
-void
-hyb_explain_init(void)
-{
+	/* what is chosen by the size of things is not told beforehand */
+	kind = hyb_filter_option(so->ix->rel) == HYB_FILTER_AUTO ?
+		HYB_FILTER_NONE : hyb_filter_kind_of_level(so->ix, 0, 1);
+
+	if (hyb_filter_has_ranges(kind))
+		explain_filter(so, "Range Filter Checks",
+					   "Leaves Skipped by Range Filter", es);
+	else if (kind == HYB_FILTER_POINTS || so->filter_checks > 0)
+		explain_filter(so, "Point Filter Checks",
+					   "Leaves Skipped by Point Filter", es);
+	if (so->hot_hits > 0)
+		ExplainPropertyUInteger("Hot Copies", NULL, so->hot_hits, es);
+	if (so->mode.ahead.asked > 0)
+		ExplainPropertyUInteger("Heap Prefetches", NULL, so->mode.ahead.asked, es);
 }
 
 #endif							/* HYB_HAVE_EXPLAIN_HOOK */

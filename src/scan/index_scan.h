@@ -23,6 +23,14 @@ extern void hyb_ammarkpos(IndexScanDesc scan);
 extern void hyb_amrestrpos(IndexScanDesc scan);
 extern bool hyb_amcanreturn(Relation index, int attno);
 
+/*
+ * explain.c, from server 18 on: what EXPLAIN (ANALYZE) says of a node that scans
+ * a hybrid index.
+ */
+struct ExplainState;
+struct PlanState;
+extern void hyb_explain_scan(struct PlanState *state, struct ExplainState *es);
+
 /* Heap pages that scans asked for ahead, not in memory: HybDynamicStats.counters. */
 #define HYB_HEAP_PREFETCHES		(HYB_PROBE_OUTCOMES + HYB_UNIQUE_OUTCOMES)
 

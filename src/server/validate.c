@@ -1,10 +1,9 @@
 /*
  * validate.c
- *		Checks of operator classes and families: amvalidate, amadjustmembers;
- *		and of the classes that an index has got for its columns.
+ *		Checks operator families, and the classes of a new index's columns.
  *
- * Families have btree's shape (nbtvalidate.c): for every pair of types five
- * operators and the order function, and all pairs of the family's types.
+ * Families have btree's shape (nbtvalidate.c): five operators and the order
+ * function for every pair of the family's types.
  */
 #include "base/compat.h"
 
@@ -20,7 +19,7 @@
 #include "catalog/pg_opfamily.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
-#include "server/validate.h"
+#include "server/btree_only.h"
 #include "store/handle.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
@@ -39,9 +38,9 @@
 	 (1 << BTGreaterStrategyNumber))
 
 /*
- * Has this function what the support function of this number is called with?
- * None has for a number that does not exist.  Unless types have to be exact, a
- * function of a type that they are coerced to without a function fits, too.
+ * Does this function take what the support function of this number is called
+ * with?  False for a number that does not exist.  Unless `exact`, a function of a
+ * type that is binary-coercible fits, too.
  */
 static bool
 function_fits(Oid function, int number, Oid lefttype, Oid righttype,
@@ -71,177 +70,152 @@ function_fits(Oid function, int number, Oid lefttype, Oid righttype,
 	}
 }
 
-/* Tell what is wrong, and note that something is. */
-#define INVALID(valid, ...) \
+/* An operator family that is being checked. */
+typedef struct Family
+{
+	const char *name;
+	Oid			opcintype;		/* of the class that amvalidate was called for */
+	CatCList   *operators;
+	CatCList   *functions;
+	bool		valid;
+} Family;
+
+/* Reports what is wrong with the family. */
+#define INVALID(family, format, ...) \
 	do { \
 		ereport(INFO, \
 				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION), \
-				 errmsg(__VA_ARGS__))); \
-		(valid) = false; \
+				 errmsg("operator family \"%s\" of access method %s " format, \
+						(family)->name, HYB_AM_NAME, ##__VA_ARGS__))); \
+		(family)->valid = false; \
 	} while (0)
 
-/* Numbers and signatures of the family's support functions. */
-static bool
-validate_functions(const char *opfamilyname, CatCList *proclist)
+/* Checks numbers and signatures of the family's support functions. */
+static void
+validate_functions(Family *family)
 {
-	bool		result = true;
-
-	for (int i = 0; i < proclist->n_members; i++)
+	for (int i = 0; i < family->functions->n_members; i++)
 	{
-		HeapTuple	proctup = &proclist->members[i]->tuple;
-		Form_pg_amproc procform = (Form_pg_amproc) GETSTRUCT(proctup);
+		Form_pg_amproc proc = (Form_pg_amproc)
+			GETSTRUCT(&family->functions->members[i]->tuple);
 
-		if (!function_fits(procform->amproc, procform->amprocnum,
-						   procform->amproclefttype,
-						   procform->amprocrighttype, true))
-			INVALID(result, "operator family \"%s\" of access method %s contains function %s with wrong signature for support number %d",
-					opfamilyname, HYB_AM_NAME,
-					format_procedure(procform->amproc),
-					procform->amprocnum);
+		if (!function_fits(proc->amproc, proc->amprocnum, proc->amproclefttype,
+						   proc->amprocrighttype, true))
+			INVALID(family, "contains function %s with wrong signature for support number %d",
+					format_procedure(proc->amproc), proc->amprocnum);
 
-		/* This serves a column, so it is of one type. */
-		if (procform->amprocnum == HYB_IMAGE_PROC &&
-			procform->amproclefttype != procform->amprocrighttype)
-			INVALID(result, "operator family \"%s\" of access method %s contains support function %s with different left and right input types",
-					opfamilyname, HYB_AM_NAME,
-					format_procedure(procform->amproc));
+		/* it serves a column, which has one type */
+		if (proc->amprocnum == HYB_IMAGE_PROC &&
+			proc->amproclefttype != proc->amprocrighttype)
+			INVALID(family, "contains support function %s with different left and right input types",
+					format_procedure(proc->amproc));
 	}
-	return result;
 }
 
-/* Strategies, purposes and signatures of the family's operators. */
-static bool
-validate_operators(const char *opfamilyname, CatCList *oprlist)
+/* Checks strategies, purposes and signatures of the family's operators. */
+static void
+validate_operators(Family *family)
 {
-	bool		result = true;
-
-	for (int i = 0; i < oprlist->n_members; i++)
+	for (int i = 0; i < family->operators->n_members; i++)
 	{
-		HeapTuple	oprtup = &oprlist->members[i]->tuple;
-		Form_pg_amop oprform = (Form_pg_amop) GETSTRUCT(oprtup);
+		Form_pg_amop op = (Form_pg_amop)
+			GETSTRUCT(&family->operators->members[i]->tuple);
 
-		if (oprform->amopstrategy < 1 ||
-			oprform->amopstrategy > BTMaxStrategyNumber)
-			INVALID(result, "operator family \"%s\" of access method %s contains operator %s with invalid strategy number %d",
-					opfamilyname, HYB_AM_NAME,
-					format_operator(oprform->amopopr),
-					oprform->amopstrategy);
-
-		if (oprform->amoppurpose != AMOP_SEARCH ||
-			OidIsValid(oprform->amopsortfamily))
-			INVALID(result, "operator family \"%s\" of access method %s contains invalid ORDER BY specification for operator %s",
-					opfamilyname, HYB_AM_NAME,
-					format_operator(oprform->amopopr));
-
-		if (!check_amop_signature(oprform->amopopr, BOOLOID,
-								  oprform->amoplefttype,
-								  oprform->amoprighttype))
-			INVALID(result, "operator family \"%s\" of access method %s contains operator %s with wrong signature",
-					opfamilyname, HYB_AM_NAME,
-					format_operator(oprform->amopopr));
+		if (op->amopstrategy < 1 || op->amopstrategy > BTMaxStrategyNumber)
+			INVALID(family, "contains operator %s with invalid strategy number %d",
+					format_operator(op->amopopr), op->amopstrategy);
+		if (op->amoppurpose != AMOP_SEARCH || OidIsValid(op->amopsortfamily))
+			INVALID(family, "contains invalid ORDER BY specification for operator %s",
+					format_operator(op->amopopr));
+		if (!check_amop_signature(op->amopopr, BOOLOID, op->amoplefttype,
+								  op->amoprighttype))
+			INVALID(family, "contains operator %s with wrong signature",
+					format_operator(op->amopopr));
 	}
-	return result;
 }
 
 /*
- * Is each pair of types complete, and are all pairs there?  *has_opclass: the
- * pair (opcintype, opcintype) is.
+ * Is each pair of types complete, and are all pairs there?  Returns true if the
+ * pair (opcintype, opcintype) is there.
  */
 static bool
-validate_groups(const char *opfamilyname, List *grouplist, Oid opcintype,
-				bool *has_opclass)
+validate_groups(Family *family)
 {
-	bool		result = true;
-	List	   *familytypes = NIL;
+	bool		has_opclass = false;
+	List	   *types = NIL;
 	int			ngroups = 0;
 	ListCell   *lc;
 
-	*has_opclass = false;
-	foreach(lc, grouplist)
+	foreach(lc, identify_opfamily_groups(family->operators, family->functions))
 	{
-		OpFamilyOpFuncGroup *group = (OpFamilyOpFuncGroup *) lfirst(lc);
+		OpFamilyOpFuncGroup *group = lfirst(lc);
 
-		/* The offset type of an in_range function need not be the family's. */
+		/* the offset type of an in_range function need not be the family's */
 		if (group->operatorset == 0 &&
 			group->functionset == (1 << HYB_INRANGE_PROC))
 			continue;
 		ngroups++;
-
-		if (group->lefttype == opcintype && group->righttype == opcintype)
-			*has_opclass = true;
-
-		familytypes = list_append_unique_oid(familytypes, group->lefttype);
-		familytypes = list_append_unique_oid(familytypes, group->righttype);
+		has_opclass |= group->lefttype == family->opcintype &&
+			group->righttype == family->opcintype;
+		types = list_append_unique_oid(types, group->lefttype);
+		types = list_append_unique_oid(types, group->righttype);
 
 		if (group->operatorset != HYB_ALL_STRATEGIES)
-			INVALID(result, "operator family \"%s\" of access method %s is missing operator(s) for types %s and %s",
-					opfamilyname, HYB_AM_NAME,
+			INVALID(family, "is missing operator(s) for types %s and %s",
 					format_type_be(group->lefttype),
 					format_type_be(group->righttype));
 		if ((group->functionset & (1 << HYB_ORDER_PROC)) == 0)
-			INVALID(result, "operator family \"%s\" of access method %s is missing support function for types %s and %s",
-					opfamilyname, HYB_AM_NAME,
+			INVALID(family, "is missing support function for types %s and %s",
 					format_type_be(group->lefttype),
 					format_type_be(group->righttype));
 	}
 
 	/*
-	 * Missing pairs are not fatal, but limit what the planner can derive from
-	 * equivalence classes: as strict as btree here.
+	 * Missing pairs limit what the planner can derive from equivalence
+	 * classes.  We are as strict as btree here.
 	 */
-	if (ngroups != list_length(familytypes) * list_length(familytypes))
-		INVALID(result, "operator family \"%s\" of access method %s is missing cross-type operator(s)",
-				opfamilyname, HYB_AM_NAME);
-	return result;
+	if (ngroups != list_length(types) * list_length(types))
+		INVALID(family, "is missing cross-type operator(s)");
+	return has_opclass;
 }
 
 bool
 hyb_amvalidate(Oid opclassoid)
 {
-	bool		result = true;
-	bool		has_opclass;
-	HeapTuple	classtup;
-	Form_pg_opclass classform;
-	HeapTuple	familytup;
-	char	   *opfamilyname;
-	CatCList   *proclist;
-	CatCList   *oprlist;
+	HeapTuple	class_tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclassoid));
+	Form_pg_opclass class;
+	HeapTuple	family_tuple;
+	Family		family = {.valid = true};
 
-	classtup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclassoid));
-	if (!HeapTupleIsValid(classtup))
+	if (!HeapTupleIsValid(class_tuple))
 		elog(ERROR, "cache lookup failed for operator class %u", opclassoid);
-	classform = (Form_pg_opclass) GETSTRUCT(classtup);
+	class = (Form_pg_opclass) GETSTRUCT(class_tuple);
+	family_tuple = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(class->opcfamily));
+	if (!HeapTupleIsValid(family_tuple))
+		elog(ERROR, "cache lookup failed for operator family %u", class->opcfamily);
+	family.name = NameStr(((Form_pg_opfamily) GETSTRUCT(family_tuple))->opfname);
+	family.opcintype = class->opcintype;
+	family.operators = SearchSysCacheList1(AMOPSTRATEGY,
+										   ObjectIdGetDatum(class->opcfamily));
+	family.functions = SearchSysCacheList1(AMPROCNUM,
+										   ObjectIdGetDatum(class->opcfamily));
 
-	familytup = SearchSysCache1(OPFAMILYOID,
-								ObjectIdGetDatum(classform->opcfamily));
-	if (!HeapTupleIsValid(familytup))
-		elog(ERROR, "cache lookup failed for operator family %u",
-			 classform->opcfamily);
-	opfamilyname = NameStr(((Form_pg_opfamily) GETSTRUCT(familytup))->opfname);
+	validate_functions(&family);
+	validate_operators(&family);
+	if (!validate_groups(&family))
+	{
+		ereport(INFO,
+				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+				 errmsg("operator class \"%s\" of access method %s is missing operator(s)",
+						NameStr(class->opcname), HYB_AM_NAME)));
+		family.valid = false;
+	}
 
-	oprlist = SearchSysCacheList1(AMOPSTRATEGY,
-								  ObjectIdGetDatum(classform->opcfamily));
-	proclist = SearchSysCacheList1(AMPROCNUM,
-								   ObjectIdGetDatum(classform->opcfamily));
-
-	if (!validate_functions(opfamilyname, proclist))
-		result = false;
-	if (!validate_operators(opfamilyname, oprlist))
-		result = false;
-	if (!validate_groups(opfamilyname,
-						 identify_opfamily_groups(oprlist, proclist),
-						 classform->opcintype, &has_opclass))
-		result = false;
-	if (!has_opclass)
-		INVALID(result, "operator class \"%s\" of access method %s is missing operator(s)",
-				NameStr(classform->opcname), HYB_AM_NAME);
-
-	ReleaseCatCacheList(proclist);
-	ReleaseCatCacheList(oprlist);
-	ReleaseSysCache(familytup);
-	ReleaseSysCache(classtup);
-
-	return result;
+	ReleaseCatCacheList(family.functions);
+	ReleaseCatCacheList(family.operators);
+	ReleaseSysCache(family_tuple);
+	ReleaseSysCache(class_tuple);
+	return family.valid;
 }
 
 /* The access method that an operator family belongs to. */
@@ -260,14 +234,13 @@ opfamily_method(Oid opfamilyoid)
 }
 
 /*
- * Does this class order values of a type, not a domain, by another rule than
- * the type's own, which is that of its default btree class?
+ * Does this class order values of a type by another rule than the type's own?  The
+ * type is no domain.  Its rule is that of its default btree class; a type without
+ * one has no rule.
  *
- * A class that was made for the type is right by definition, and a type
- * without a btree class has no rule.  Binary-coercible types (varchar) share
- * a class in both access methods.  If the default hybrid class is the right
- * one, another was asked for by name, which is the user's to decide, as with
- * btree.
+ * Binary-coercible types (varchar) share a class in both access methods.  If the
+ * default hybrid class is the right one, the user has named another one, as is
+ * possible with btree.
  */
 static bool
 class_is_borrowed(Oid typid, Oid opclass)
@@ -311,12 +284,6 @@ opclass_name(Oid opclass)
 	return name;
 }
 
-/*
- * Report, at this level, a key column that is ordered by a class of another
- * type although its own type has a rule for it: a value that is coerced to
- * text without a function gets text's class for lack of one of its own, but
- * need not be equal where text is.  The caller has locked the index.
- */
 void
 hyb_check_column_classes(Relation index, int elevel)
 {
@@ -359,13 +326,6 @@ hyb_check_column_classes(Relation index, int elevel)
 	}
 }
 
-/*
- * Members that are being added: an error for a function that does not fit, and
- * dependencies as in btadjustmembers.  The operators and the order function of
- * one type belong to its operator class, if there is one; cross-type members
- * and optional functions are loose members of the family.  Only the codec is
- * optional but not loose: what indexes hold is in its form.
- */
 void
 hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 					List *operators, List *functions)
@@ -375,15 +335,12 @@ hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 
 	if (OidIsValid(opclassoid))
 	{
-		/* During CREATE OPERATOR CLASS, to see the pg_opclass row */
+		/* CREATE OPERATOR CLASS has just made the row of pg_opclass */
 		CommandCounterIncrement();
 		opcintype = get_opclass_input_type(opclassoid);
 	}
 
-	/*
-	 * The server checks functions of some access methods itself, codecs
-	 * never.  One that expects other arguments would crash.
-	 */
+	/* the server does not check codecs: one with other arguments would crash */
 	foreach(lc, functions)
 	{
 		OpFamilyMember *member = (OpFamilyMember *) lfirst(lc);
@@ -408,7 +365,7 @@ hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 
 		if (!loose && op->lefttype != opcintype)
 		{
-			/* Remember the answer, even if there is none */
+			/* remember the answer, even if there is none */
 			opcintype = op->lefttype;
 			opclassoid =
 				opclass_for_family_datatype(opfamily_method(opfamilyoid),

@@ -12,7 +12,7 @@
 #include "access/table.h"
 #include "access/xlog.h"
 #include "base/server.h"
-#include "build/build_dictionary.h"
+#include "build/build.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_authid.h"

@@ -24,15 +24,12 @@
 #include "catalog/binary_upgrade.h"
 #include "catalog/heap.h"
 #include "ddl/twin/twin.h"
-#include "optimizer/plancat.h"
 #include "parser/parse_utilcmd.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
 /* OIDs of the stand-ins there are, in TopTransactionContext. */
 static List *present = NIL;
-
-static get_relation_info_hook_type previous_relation_info = NULL;
 
 /*
  * pg_upgrade chooses the number of each new relation.  We take numbers from the top
@@ -248,13 +245,11 @@ hyb_stand_ins_end(const HybStandIns *stand_ins)
 		end_stand_in(lfirst(lc));
 }
 
-static void
-hide_stand_ins(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+void
+hyb_stand_ins_hide(RelOptInfo *rel)
 {
 	ListCell   *lc;
 
-	if (previous_relation_info)
-		previous_relation_info(root, relid, inhparent, rel);
 	if (present == NIL)
 		return;
 	foreach(lc, rel->indexlist)
@@ -273,7 +268,5 @@ forget_stand_ins(XactEvent event, void *arg)
 void
 hyb_stand_in_init(void)
 {
-	previous_relation_info = get_relation_info_hook;
-	get_relation_info_hook = hide_stand_ins;
 	RegisterXactCallback(forget_stand_ins, NULL);
 }

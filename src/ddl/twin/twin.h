@@ -29,6 +29,7 @@
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
 #include "miscadmin.h"
+#include "nodes/pathnodes.h"
 #include "nodes/parsenodes.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
@@ -194,5 +195,8 @@ extern void hyb_stand_ins_end(const HybStandIns *stand_ins);
 
 /* Called once, when the library is loaded. */
 extern void hyb_stand_in_init(void);
+
+/* The planner has collected the indexes of a table: takes stand-ins out. */
+extern void hyb_stand_ins_hide(RelOptInfo *rel);
 
 #endif							/* HYB_TWIN_H */

@@ -19,7 +19,7 @@
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_subscription_rel.h"
 #include "server/before_18/ddl_before_18.h"
-#include "server/hooks.h"
+#include "server/btree_only.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 

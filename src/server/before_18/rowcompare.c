@@ -1,30 +1,28 @@
 /*
  * rowcompare.c
- *		Row comparisons as conditions of our indexes before PostgreSQL 18.
+ *		Lets row comparisons be conditions of hybrid indexes.
  *
- * Until then the executor makes scan keys of them for btree only
- * (ExecIndexBuildScanKeys).  The planner, which takes our indexes for btrees
- * (family.c), makes plans with such conditions; so while the executor starts,
- * a plan has a condition for each member of a row comparison in its place, with
- * functions that tell our scan what these conditions are (scan_qual.c).
+ * Before 18 the executor makes scan keys of them for btree only
+ * (ExecIndexBuildScanKeys).  The planner takes our indexes for btrees (families.c)
+ * and makes plans with such conditions.  So while the executor starts, the plan
+ * has a condition for each member of a row comparison in its place.  The
+ * functions of these conditions tell our scan what they are (scan_qual.c).
  *
- * Nothing but scan keys is made of these conditions: what rechecks rows and what
- * EXPLAIN shows are other lists, or the plan as it is afterwards, with the row
- * comparison back in its place.  Where the plan may be started once more for a
- * row that has been changed meanwhile (EvalPlanQual), which no hook sees, the
- * conditions stay as long as the plan.
+ * The executor makes nothing but scan keys of this list.  It rechecks rows and
+ * shows them in EXPLAIN by other lists, or by the plan with the row comparison
+ * back in its place.  EvalPlanQual may start the plan again for a row that has
+ * been changed, and calls no hook then.  In such a plan the conditions stay as
+ * long as the plan.
  *
- * The hook does nothing as long as a process has planned no such thing, but in
- * a parallel worker, which has its plan from another process.
+ * A process that has planned no such condition skips this.  A parallel worker does
+ * not: another process has planned for it.
  */
 #include "base/compat.h"
-
-#include "base/server.h"
-#include "server/hooks.h"
 
 #ifdef HYB_ROW_COMPARE_NEEDS_BTREE
 
 #include "access/parallel.h"
+#include "base/server.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type_d.h"
 #include "commands/defrem.h"
@@ -32,10 +30,11 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/plannodes.h"
+#include "server/before_18/before_18.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
 
-/* A plan node's list of conditions, and what was in its place */
+/* A list of conditions in a plan node, and the list that it has replaced. */
 typedef struct Exchange
 {
 	List	  **place;
@@ -47,10 +46,9 @@ typedef struct Exchanges
 	int			n;
 	int			alloc;
 	Exchange   *done;
-	bool		lasting;		/* of memory that lives as long as the plan */
+	bool		lasting;		/* the conditions stay as long as the plan */
 } Exchanges;
 
-static ExecutorStart_hook_type previous_executor_start = NULL;
 static bool planned = false;
 
 void
@@ -185,28 +183,20 @@ look_at_plan(Exchanges *exchanges, Plan *plan)
 	look_at_plan(exchanges, innerPlan(plan));
 }
 
-static void
-start_rowcompare(QueryDesc *query, int eflags)
-{
-	if (previous_executor_start)
-		previous_executor_start(query, eflags);
-	else
-		standard_ExecutorStart(query, eflags);
-}
-
-static void
-rowcompare_executor_start(QueryDesc *query, int eflags)
+void
+hyb_row_compare_start(QueryDesc *query, int eflags,
+					  ExecutorStart_hook_type start)
 {
 	PlannedStmt *stmt = query->plannedstmt;
 	Exchanges	exchanges = {0};
 
 	if (!planned && !IsParallelWorker())
 	{
-		start_rowcompare(query, eflags);
+		start(query, eflags);
 		return;
 	}
 
-	/* INSERT starts no plan again */
+	/* plans that EvalPlanQual may start again: not those of INSERT */
 	exchanges.lasting = (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
 		(stmt->rowMarks != NIL || stmt->hasModifyingCTE ||
 		 (stmt->commandType != CMD_SELECT && stmt->commandType != CMD_INSERT));
@@ -214,7 +204,7 @@ rowcompare_executor_start(QueryDesc *query, int eflags)
 	look_at_plans(&exchanges, stmt->subplans);
 	PG_TRY();
 	{
-		start_rowcompare(query, eflags);
+		start(query, eflags);
 	}
 	PG_FINALLY();
 	{
@@ -222,25 +212,6 @@ rowcompare_executor_start(QueryDesc *query, int eflags)
 			*exchanges.done[i].place = exchanges.done[i].conditions;
 	}
 	PG_END_TRY();
-}
-
-void
-hyb_rowcompare_init(void)
-{
-	previous_executor_start = ExecutorStart_hook;
-	ExecutorStart_hook = rowcompare_executor_start;
-}
-
-#else
-
-void
-hyb_row_compare_planned(void)
-{
-}
-
-void
-hyb_rowcompare_init(void)
-{
 }
 
 #endif							/* HYB_ROW_COMPARE_NEEDS_BTREE */
