@@ -100,6 +100,19 @@ SELECT gf_merge() > 0;
 SELECT * FROM gf_check();
 SELECT * FROM gf_queries();
 
+-- one tree with images of several kinds
+ALTER INDEX gf_k SET (filter = surf);
+ALTER INDEX gf_t SET (filter = points);
+SELECT gf_insert(20001, 20050);
+SELECT gf_merge() > 0;
+SELECT * FROM gf_check();
+ALTER INDEX gf_k SET (filter = points);
+ALTER INDEX gf_t SET (filter = surf);
+SELECT gf_insert(20051, 20100);
+SELECT gf_merge() > 0;
+SELECT * FROM gf_check();
+SELECT * FROM gf_queries();
+
 -- what they spare: ranges beside keys, in both directions, and absent keys
 CREATE TABLE gc AS SELECT hashint8extended(i, 1) AS k FROM generate_series(1, 40000) i;
 CREATE INDEX gc_k ON gc USING hybrid (k) WITH (filter = grafite);

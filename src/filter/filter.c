@@ -29,9 +29,6 @@ static const HybFilterRoutine *const routines[] = {
 	[HYB_FILTER_SURF] = &hyb_filter_surf,
 	[HYB_FILTER_POINTS] = &hyb_filter_points,
 	[HYB_FILTER_GRAFITE] = &hyb_filter_grafite,
-#ifdef USE_ASSERT_CHECKING
-	[HYB_FILTER_ZONE] = &hyb_filter_zone,
-#endif
 };
 
 const HybFilterRoutine *

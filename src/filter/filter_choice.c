@@ -154,11 +154,6 @@ hyb_filter_kind_of_level(const HybIndex *ix, int level, int nlevels)
 	if (kind == HYB_FILTER_NONE && newer &&
 		filter_is_possible(ix->desc, HYB_FILTER_POINTS))
 		kind = HYB_FILTER_POINTS;
-#ifdef USE_ASSERT_CHECKING
-	if (kind != HYB_FILTER_NONE && ix->desc->all_mem && hyb_test_filter &&
-		!(level == 0 && ix->desc->truncated))
-		kind = HYB_FILTER_ZONE;
-#endif
 	return kind;
 }
 

@@ -102,10 +102,6 @@ extern const HybFilterRoutine hyb_filter_surf;
 extern const HybFilterRoutine hyb_filter_points;
 extern const HybFilterRoutine hyb_filter_grafite;
 
-#ifdef USE_ASSERT_CHECKING
-extern const HybFilterRoutine hyb_filter_zone;
-#endif
-
 /* NULL: there is no such kind. */
 extern const HybFilterRoutine *hyb_filter_routine(uint8 kind);
 

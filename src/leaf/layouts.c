@@ -11,9 +11,6 @@ const HybLeafLayout *const hyb_leaf_layouts[HYB_LAYOUTS] = {
 	&hyb_columnar_layout,
 	&hyb_trie_layout,
 	&hyb_strings_layout,
-#ifdef HYB_TEST_LAYOUT
-	&hyb_plain_layout,
-#endif
 };
 
 const HybLeafLayout *
@@ -21,9 +18,5 @@ hyb_leaf_layout_for(const HybIndex *ix, int level)
 {
 	if (level == 0 && ix->desc->truncated)
 		return hyb_key_is_fixed(ix->desc) ? &hyb_trie_layout : &hyb_strings_layout;
-#ifdef HYB_TEST_LAYOUT
-	if (hyb_test_layout)
-		return &hyb_plain_layout;
-#endif
 	return &hyb_columnar_layout;
 }

@@ -29,9 +29,6 @@ typedef enum HybLeafLayoutNumber
 	HYB_LAYOUT_COLUMNAR = 1,
 	HYB_LAYOUT_TRIE = 2,		/* prefixes that are numbers */
 	HYB_LAYOUT_STRINGS = 3,		/* and strings */
-#ifdef HYB_TEST_LAYOUT
-	HYB_LAYOUT_PLAIN = 4,
-#endif
 	HYB_LAYOUT_END				/* behind the last one */
 } HybLeafLayoutNumber;
 
@@ -313,6 +310,5 @@ HYB_NORETURN extern void hyb_leaf_builder_no_room(const HybLeafBuilder *b);
 extern const HybLeafLayout hyb_columnar_layout;
 extern const HybLeafLayout hyb_trie_layout;
 extern const HybLeafLayout hyb_strings_layout;
-extern const HybLeafLayout hyb_plain_layout;	/* for tests */
 
 #endif							/* HYB_LEAF_LAYOUT_H */

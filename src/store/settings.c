@@ -19,12 +19,8 @@
 #include "utils/guc.h"
 
 bool		hyb_prefetch = true;
-#ifdef HYB_TEST_LAYOUT
-bool		hyb_test_layout = false;
-#endif
 #ifdef USE_ASSERT_CHECKING
 bool		hyb_test_trie = false;
-bool		hyb_test_filter = false;
 #endif
 bool		hyb_test_short_logs = false;
 
@@ -143,28 +139,11 @@ define_storage_parameters(void)
 static void
 define_test_settings(void)
 {
-#ifdef HYB_TEST_LAYOUT
-	DefineCustomBoolVariable("hybridindex.test_layout",
-							 "Leaves that are built have the layout for tests.",
-							 NULL,
-							 &hyb_test_layout,
-							 false,
-							 PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
-							 NULL, NULL, NULL);
-#endif
 #ifdef USE_ASSERT_CHECKING
 	DefineCustomBoolVariable("hybridindex.test_trie",
 							 "Gives indexes that are built layout = trie where that is possible, for tests.",
 							 NULL,
 							 &hyb_test_trie,
-							 false,
-							 PGC_USERSET,
-							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
-							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("hybridindex.test_filter",
-							 "Gives leaves filters of a kind that is only for tests.",
-							 NULL,
-							 &hyb_test_filter,
 							 false,
 							 PGC_USERSET,
 							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,

@@ -9,22 +9,11 @@
 
 #include "utils/rel.h"
 
-/* With assertions there is another layout of leaves, for tests. */
-#if defined(USE_ASSERT_CHECKING) && !defined(HYB_TEST_LAYOUT)
-#define HYB_TEST_LAYOUT
-#endif
-
 extern bool hyb_prefetch;		/* ask for pages ahead */
-
-#ifdef HYB_TEST_LAYOUT
-extern bool hyb_test_layout;	/* build leaves of the layout for tests */
-#endif
 
 #ifdef USE_ASSERT_CHECKING
 extern bool hyb_test_trie;		/* test_trie: indexes have layout = trie where
 								 * that is possible */
-extern bool hyb_test_filter;	/* test_filter: where an index wants a filter,
-								 * use HYB_FILTER_ZONE */
 #endif
 
 /*
@@ -36,19 +25,17 @@ extern bool hyb_test_short_logs;
 /* What a filter is: on disk (filter/filter_kind.h), and the parameter */
 typedef enum HybFilterKind
 {
-	HYB_FILTER_NONE,
-	HYB_FILTER_SURF,
-	HYB_FILTER_ZONE,			/* for tests, no value of the parameter */
-	HYB_FILTER_POINTS,
-	HYB_FILTER_GRAFITE,
+	HYB_FILTER_NONE = 0,
+	HYB_FILTER_SURF = 1,
+	HYB_FILTER_POINTS = 3,
+	HYB_FILTER_GRAFITE = 4,
 	HYB_FILTER_AUTO				/* a value of the parameter only: points, or
 								 * none (filter/filter_choice.h) */
 } HybFilterKind;
 
 /* Does the kind say anything about ranges? */
 #define hyb_filter_has_ranges(kind) \
-	((kind) == HYB_FILTER_SURF || (kind) == HYB_FILTER_GRAFITE || \
-	 (kind) == HYB_FILTER_ZONE)
+	((kind) == HYB_FILTER_SURF || (kind) == HYB_FILTER_GRAFITE)
 
 /* How leaves that are built keep INCLUDE columns of variable length. */
 typedef enum HybCompression
