@@ -10,7 +10,7 @@
 #include "catalog/pg_type_d.h"
 #include "commands/vacuum.h"
 #include "ddl/utility.h"
-#include "filter/filter_use.h"
+#include "filter/filter_choice.h"
 #include "fmgr.h"
 #include "hot/hot_table.h"
 #include "insert/gather.h"

@@ -20,7 +20,7 @@
 #include "catalog/pg_type.h"
 #include "filter/filter_choice.h"
 #include "insert/insertion.h"
-#include "leaf/layouts.h"
+#include "leaf/leaf.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"

@@ -8,7 +8,6 @@
 #include "base/compat.h"
 
 #include "check/check.h"
-#include "filter/filter_prefixes.h"
 #include "storage/bufmgr.h"
 
 /*
@@ -210,7 +209,7 @@ void
 hyb_check_filter_items(HybCheck *check, int row, int first, int last)
 {
 	for (int item = first; check->filter_open && item < last; item++)
-		if (hyb_filter_prefixes_has(check->filter_image, check->filter_size,
-									&check->leaf, row, item, &check->row_key) != HYB_ANSWER_MAYBE)
+		if (hyb_filter_ask_item(check->filter_image, check->filter_size,
+								&check->leaf, row, item, &check->row_key) != HYB_ANSWER_MAYBE)
 			denies(check, item);
 }

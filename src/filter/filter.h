@@ -1,16 +1,15 @@
 /*
  * filter.h
- *		Filters of static leaves.
+ *		Filters of static leaves: the pages they lie on, building and asking them.
  *
- * Each leaf may have a filter of its keys (filter_kind.h).  The images of
- * neighbouring leaves share filter pages; the leaf's entry in its level-1
- * node says where its image is.  A filter page belongs to one level-1 node
- * and, like everything in the static stage, is never changed: a merge step
- * builds filters for the leaves it writes, moves those that shared a page with
- * the filters of leaves it replaced, and leaves other pages alone.
+ * Each leaf may have a filter image (filter_kind.h).  Images of neighbouring
+ * leaves share a filter page; a leaf's entry in its level-1 node names the
+ * page and the place there.  A filter page belongs to one level-1 node and never changes.  A merge
+ * step builds images for the leaves that it writes, moves images that shared a
+ * page with those of replaced leaves, and leaves other filter pages alone.
  *
- * A page names the leaf (block and stamp) of each image, so a reader who
- * comes late, when the page has been used for something else, notices.
+ * The page names the leaf (block and stamp) of each image.  A reader that comes
+ * after the page was used for something else notices that.
  */
 #ifndef HYB_FILTER_H
 #define HYB_FILTER_H
@@ -19,82 +18,75 @@
 #include "leaf/leaf.h"
 #include "store/inner.h"
 
-/* One image on a filter page; an array of these begins its content. */
-typedef struct HybFilterEntry
-{
-	BlockNumber block;			/* of the leaf */
-	uint16		offset;			/* of the image (filter_kind.h), from the
-								 * start of the page */
-	uint16		len;
-	uint64		stamp;			/* of the leaf */
-} HybFilterEntry;
-
 #define hyb_filter_entries(page) ((HybFilterEntry *) PageGetContents(page))
 #define hyb_filter_count(page) ((int) hyb_page_opaque(page)->count)
 
-/* A leaf whose filter would take more than that has none. */
-#define HYB_FILTER_MAX_IMAGE	((HYB_PAGE_CAPACITY / 2 & ~7) - sizeof(HybFilterEntry))
-
-StaticAssertDecl(sizeof(HybFilterEntry) == 16, "docs/format.md says what a filter page is made of");
-StaticAssertDecl(sizeof(HybFilterImage) % 8 == 0, "what follows is aligned");
+/*
+ * A leaf whose prefixes have more lengths has no filter: it would be wrong too
+ * often, and slow to ask.
+ */
+#define HYB_FILTER_MAX_LENGTHS	64
 
 /* ---- building ---- */
 
 typedef struct HybFilterBuilder HybFilterBuilder;
 
-/*
- * In CurrentMemoryContext.  The kind is what hyb_filter_kind_of_level
- * (filter/filter_choice.h) says; NULL if that is HYB_FILTER_NONE.
- */
+/* In CurrentMemoryContext; NULL for HYB_FILTER_NONE. */
 extern HybFilterBuilder *hyb_filter_builder_create(const HybIndex *ix,
 												   HybFilterKind kind);
 
 /*
- * The filter of a leaf image, palloc'd, for child->filter_image and _size;
- * NULL if it would be too large.
+ * The filter image of a leaf image, palloc'd, for child->filter_image and
+ * _size; NULL if the leaf is to have none.
  */
 extern void *hyb_filter_build(HybFilterBuilder *builder, const char *leaf_page,
 							  uint32 *size);
 
-/* ---- reading ---- */
+/* ---- asking ---- */
 
-/* The image of an entry that is valid. */
+/*
+ * Does an entry of the page's directory lie within it, as does its image?  Such an
+ * image is aligned, and has at least a HybFilterImage.
+ */
+extern bool hyb_filter_entry_valid(Page page, int slot);
+
+/* The image of such an entry, and its size without the HybFilterImage. */
 static inline const HybFilterImage *
 hyb_filter_image(Page page, int slot)
 {
 	return (const HybFilterImage *) (page + hyb_filter_entries(page)[slot].offset);
 }
 
-/* Bytes behind its beginning. */
 #define hyb_filter_body_size(entry) ((entry)->len - sizeof(HybFilterImage))
 
-/*
- * What an image says, size bytes behind its beginning (hyb_filter_body_size);
- * the other arguments are as in the table.
- */
+/* Ask an image as HybFilterRoutine.probe describes; size is that of its body. */
 extern HybFilterAnswer hyb_filter_ask(const HybFilterImage *image, Size size,
 									  const HybPos *low, const HybPos *high,
 									  bool point);
 
 /*
- * May the child's leaf hold an entry between two positions?  NO, MAYBE, or
- * UNKNOWN, also if there is no filter (any more).  No lock is held on entry or
- * return.
+ * Ask the image of an opened leaf of prefixes for an item, which is of this row;
+ * `prefix` is a buffer.  The answer is HYB_ANSWER_MAYBE unless it is damaged.
+ */
+extern HybFilterAnswer hyb_filter_ask_item(const HybFilterImage *image, Size size,
+										   HybLeaf *leaf, int row, int item,
+										   HybBuf *prefix);
+
+/*
+ * May the child's leaf hold an entry between two positions?  Returns NO, MAYBE,
+ * or UNKNOWN if there is no filter (any more) or it cannot tell.  No lock is
+ * held on entry or return.
  */
 extern HybFilterAnswer hyb_filter_probe(const HybIndex *ix,
 										const HybChild *child,
 										const HybPos *low, const HybPos *high);
 
-/* Entries of the leaf between two positions, about: keys, not TIDs.  False if
- * there is no filter. */
+/*
+ * About how many keys (not TIDs) of the child's leaf lie between two positions,
+ * and how many it has.  Returns false if no filter knows.
+ */
 extern bool hyb_filter_count_keys(const HybIndex *ix, const HybChild *child,
 								  const HybPos *low, const HybPos *high,
 								  uint32 *count, uint32 *total);
-
-/*
- * Does the entry lie within the page, and is it one of an image?  That is
- * 8-byte aligned then, and has its beginning.
- */
-extern bool hyb_filter_entry_valid(Page page, int slot);
 
 #endif							/* HYB_FILTER_H */

@@ -1,44 +1,57 @@
 /*
  * filter_kind.h
- *		What a leaf's filter image is: a table of functions for each kind.
+ *		What a kind of filter does: a table of functions for each.
  *
- * An image begins with a HybFilterImage, which names the kind; what follows
- * belongs to the kind.  A filter holds the keys of a leaf and says of two
- * positions that nothing lies between them, or that something may.  A new kind
- * is a file of its own, a line in filter.c, and a value of the storage
- * parameter (store/settings.c).
+ * A filter image holds the keys of a leaf.  Asked about two positions, it says
+ * that no key lies between them, or that one may.  It begins with a
+ * HybFilterImage, which names the kind; what follows belongs to the kind.
  *
- * Images may be damaged: whatever their bytes are, no function reads outside
- * of them or runs for ever.
+ * Images may be damaged.  Whatever their bytes are, no function reads outside of
+ * them or loops without end.
  */
 #ifndef HYB_FILTER_KIND_H
 #define HYB_FILTER_KIND_H
 
 #include "store/handle.h"
+#include "store/page.h"
 #include "store/settings.h"
 
 /*
  * The beginning of an image, which is 8-byte aligned.
  *
- * A leaf that does not keep keys has a filter of what its keys begin with.  Of
- * prefixes that are numbers these are the first bits, so many as nearly all of its
- * rows have; of those that are strings each in its own length, with the fingerprint
- * of the whole key behind it, a key being in the filter if one of its beginnings is.
+ * The filter of a leaf of prefixes holds strings that keys begin with:
+ *
+ *	- Where prefixes are numbers, the first `bits` bits of keys.
+ *	- Where prefixes are strings, these, in all lengths from `bits` bits to `more`
+ *	  bytes more.  A byte follows each, the fingerprint of the whole key.
  */
 typedef struct HybFilterImage
 {
 	uint8		kind;			/* HybFilterKind */
-	uint8		fingerprints;	/* 1: behind each string is a byte, the
-								 * fingerprint (leaf/prefixes.h) of the key;
-								 * otherwise 0 */
-	uint16		bits;			/* it is about the first bits of keys, so
-								 * many, zeros behind the end of shorter ones;
-								 * 0: about whole keys */
-	uint16		more;			/* and about the first bits + 8, bits + 16, up
-								 * to bits + 8 * more of those that have so
-								 * many */
+	uint8		fingerprints;	/* 1: a fingerprint (leaf/prefixes.h) follows
+								 * each string; otherwise 0 */
+	uint16		bits;			/* bits of the shortest string, zeros follow
+								 * the end of shorter keys; 0: the image holds
+								 * whole keys */
+	uint16		more;			/* bytes that the longest strings have beyond
+								 * these bits */
 	uint8		reserved2[2];	/* 0 */
 } HybFilterImage;
+
+/* An image on a filter page; an array of these begins its content. */
+typedef struct HybFilterEntry
+{
+	BlockNumber block;			/* of the leaf */
+	uint16		offset;			/* of the image, from the start of the page */
+	uint16		len;			/* of the image */
+	uint64		stamp;			/* of the leaf */
+} HybFilterEntry;
+
+/* A leaf whose image would be larger has none. */
+#define HYB_FILTER_MAX_IMAGE	((HYB_PAGE_CAPACITY / 2 & ~7) - sizeof(HybFilterEntry))
+
+StaticAssertDecl(sizeof(HybFilterEntry) == 16, "docs/format.md says what a filter page is made of");
+StaticAssertDecl(sizeof(HybFilterImage) % 8 == 0, "what follows is aligned");
 
 /* What follows the beginning of an image: what its kind reads. */
 #define hyb_filter_body(image) ((const void *) ((image) + 1))
@@ -49,58 +62,52 @@ typedef enum HybFilterAnswer
 	HYB_ANSWER_DAMAGED = -1,
 	HYB_ANSWER_NO = 0,
 	HYB_ANSWER_MAYBE = 1,
-	HYB_ANSWER_UNKNOWN = 2		/* it says nothing about such questions */
+	HYB_ANSWER_UNKNOWN = 2		/* the kind cannot answer such questions */
 } HybFilterAnswer;
 
 /* `image` and `size` are what follows the HybFilterImage. */
 typedef struct HybFilterRoutine
 {
-	const char *name;
-
 	/* In CurrentMemoryContext; for many images, one after the other. */
 	void	   *(*builder_create) (const HybIndex *ix);
 
 	/*
-	 * Start over with an empty image, which is to be wrong so many times as
-	 * seldom as one for keys that are asked for once.
+	 * Start an empty image.  Each question is going to ask it up to `times`
+	 * times, so it is to be wrong less often by that factor, if the kind can.
 	 */
 	void		(*begin) (void *builder, uint32 times);
 
-	/* An image takes so many keys; 0: they may be any number */
+	/* Keys of an image at most; 0: there is no limit */
 	uint32		max_keys;
 
 	/*
-	 * Keys ascend, and one may come twice.  False if they are seen not to, or
-	 * are more than an image takes.
+	 * Keys ascend, and one may come twice.  Returns false if the builder sees
+	 * that they do not ascend.
 	 */
 	bool		(*add) (void *builder, const uint8 *key, uint32 len);
 
-	/* Bytes of the image; 0: there is none. */
+	/* Returns the bytes of the image, or 0 if the leaf gets no filter. */
 	Size		(*finish) (void *builder);
 	void		(*write) (const void *builder, void *image);
 
 	/*
 	 * May a key lie between two positions?  `point`: they enclose a single
-	 * key, and nothing that it is a prefix of.  HYB_ANSWER_UNKNOWN only where
-	 * that is false.
+	 * whole key.  Returns HYB_ANSWER_UNKNOWN only if `point` is false.
 	 */
 	HybFilterAnswer (*probe) (const void *image, Size size, const HybPos *low,
 							  const HybPos *high, bool point);
 
 	/*
-	 * Keys between two positions, about, and in all: HYB_ANSWER_MAYBE if it
-	 * knows, HYB_ANSWER_NO if not.
+	 * About how many keys lie between two positions, and of how many in all?
+	 * Returns HYB_ANSWER_MAYBE, or why there is no answer.  NULL: the kind
+	 * cannot count.
 	 */
 	HybFilterAnswer (*count) (const void *image, Size size, const HybPos *low,
 							  const HybPos *high, uint32 *count, uint32 *total);
 
-	/* Does everything in the image agree?  NULL, or what is wrong. */
+	/* Returns NULL, or which part of the image contradicts the rest. */
 	const char *(*verify) (const void *image, Size size);
 } HybFilterRoutine;
-
-extern const HybFilterRoutine hyb_filter_surf;
-extern const HybFilterRoutine hyb_filter_points;
-extern const HybFilterRoutine hyb_filter_grafite;
 
 /* NULL: there is no such kind. */
 extern const HybFilterRoutine *hyb_filter_routine(uint8 kind);

@@ -2,16 +2,16 @@
  * filter_place.c
  *		Where the filters of leaves go.
  *
- * A filter page belongs to one node.  When a node is written anew (or split,
- * or merged), a page whose images all belong to neighbouring leaves of the new
- * node stays; of the others the images that are still wanted are copied, and
- * with those of new leaves packed to new pages.
+ * A filter page belongs to one level-1 node.  When a step writes the node anew, a
+ * page stays if all its images belong to neighbouring leaves of the new node.
+ * From other pages it copies the images that are still wanted, and packs them
+ * with those of new leaves to new pages.
  */
 #include "base/compat.h"
 
 #include "filter/filter_place.h"
 
-/* A page that is emptier than that moves if its neighbours do. */
+/* A page that is emptier moves if its neighbours do. */
 #define SPARSE_FRACTION		0.5
 
 /* ---- packing ---- */
@@ -34,7 +34,7 @@ hyb_filter_pack(HybFilterPacker *packer, int child)
 	Assert(child >= 0 && child < packer->list->n);
 	Assert(packer->list->children[child].filter_image != NULL);
 	Assert(size >= sizeof(HybFilterImage) && size <= MAXALIGN(HYB_FILTER_MAX_IMAGE));
-	/* images of a page are of neighbours, in order */
+	/* a page has the images of neighbours, in order */
 	Assert(packer->n == 0 || packer->children[packer->n - 1] < child);
 	if ((packer->n + 1) * sizeof(HybFilterEntry) + packer->size + size >
 		HYB_PAGE_CAPACITY)
@@ -125,9 +125,9 @@ hyb_filter_place_add_old(HybFilterPlace *place, const HybChildList *old)
 }
 
 /*
- * Images on a filter page, and how full it is; with `children`, a run of
- * leaves with images on that page or with none, copy those.  Stamps cannot
- * mismatch (merge lock).
+ * Returns how many images a filter page has, and how full it is in *fill.  Copies
+ * the images of those of n `children` that lie on this page.  A stamp that does
+ * not match is an error, as the merge lock is held.
  */
 static int
 read_filter_page(HybFilterPlace *place, BlockNumber block, HybChild *children, int n,
@@ -169,14 +169,6 @@ read_filter_page(HybFilterPlace *place, BlockNumber block, HybChild *children, i
 	return count;
 }
 
-/* Leaves without a filter may lie between those that share a page. */
-static inline bool
-has_none(const HybChild *child)
-{
-	return !BlockNumberIsValid(child->filter_block) &&
-		child->filter_image == NULL;
-}
-
 static inline bool
 moves(const HybChild *children, int n, int i)
 {
@@ -210,9 +202,11 @@ hyb_filter_place_node(HybFilterPlace *place, HybChildList *list, int from,
 		}
 		for (; next < n; next++)
 		{
+			/* leaves without a filter may lie between those of a page */
 			if (children[next].filter_block == block)
 				used++;
-			else if (!has_none(&children[next]))
+			else if (BlockNumberIsValid(children[next].filter_block) ||
+					 children[next].filter_image != NULL)
 				break;
 		}
 		if (read_filter_page(place, block, NULL, 0, &fill) != used ||
@@ -232,7 +226,7 @@ hyb_filter_place_node(HybFilterPlace *place, HybChildList *list, int from,
 			hyb_filter_pack(&packer, from + i);
 		else if (BlockNumberIsValid(children[i].filter_block))
 		{
-			/* a page that stays comes between: images are of neighbours */
+			/* a page that stays comes between */
 			hyb_filter_pack_write(&packer);
 		}
 	}

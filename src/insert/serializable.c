@@ -13,7 +13,7 @@
 #include "key/key.h"
 #include "miscadmin.h"
 #include "storage/predicate.h"
-#include "tree/predicate_target.h"
+#include "tree/descend.h"
 #include "utils/rel.h"
 
 /*

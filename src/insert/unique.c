@@ -28,7 +28,7 @@
 #include "access/xact.h"
 #include "algo/bits.h"
 #include "catalog/pg_index.h"
-#include "filter/filter_use.h"
+#include "filter/filter_choice.h"
 #include "insert/insertion.h"
 #include "key/row_key.h"
 #include "leaf/leaf.h"

@@ -1,6 +1,6 @@
 /*
  * columnar.c
- *		Opening a columnar leaf and reading its rows.
+ *		Opening a columnar leaf and reading its rows and TIDs.
  */
 #include "base/compat.h"
 
@@ -9,12 +9,12 @@
 #include "leaf/columnar.h"
 #include "utils/memutils.h"
 
-/* Holds any string of an entry, flag byte included. */
+/* Bytes that hold any string of an entry, flag byte included. */
 #define STRING_BUFFER	(HYB_MAX_ENTRY_SIZE + 16)
 
 /*
- * Buffers of a string column.  They are large, and a scan of one key would
- * otherwise allocate and free them for each statement.
+ * Buffers of a string column.  They are large, so a backend keeps spare ones: a
+ * scan of one key would allocate and free them for each statement.
  */
 typedef struct StringBuffers
 {
@@ -90,7 +90,7 @@ need_decoder(const HybLeaf *leaf, HybLeafColumn *col)
 													 sizeof(HybSymDecoder));
 }
 
-/* The same of a column of groups, when a string of it is read. */
+/* Buffers for a column of groups, when its first string is read. */
 static pg_noinline void
 take_groups(const HybLeaf *leaf, HybLeafColumn *col)
 {
@@ -108,7 +108,10 @@ take_groups(const HybLeaf *leaf, HybLeafColumn *col)
 	col->lz_cursor.buffers = &groups->buffers;
 }
 
-/* A scan is begun for every statement: all that is not set by open_columnar. */
+/*
+ * Zero what open_columnar does not set, and no more: a scan is begun for every
+ * statement.
+ */
 static void
 init_columnar(HybLeaf *leaf)
 {
@@ -253,6 +256,48 @@ open_column(const HybLeaf *leaf, int i, const uint8 *p, const uint8 *end)
 	return p;
 }
 
+/* Open the TIDs at p; returns the byte after them, or NULL. */
+static const uint8 *
+open_tids(HybLeaf *leaf, int flags, const uint8 *p, const uint8 *end)
+{
+	HybColumnar *c = hyb_columnar(leaf);
+
+	c->tid_ends = NULL;
+	c->tid_origin = 0;
+	c->tid_span = 0;
+	if (end - p < 2)
+		return NULL;
+	c->tid_factor = hyb_load16(p);
+	p += 2;
+	if (c->tid_factor == 0)
+		return NULL;
+	if (flags & HYB_LEAF_TID_ROWS)
+	{
+		if (end - p < 16)
+			return NULL;
+		c->tid_origin = hyb_load64le(p);
+		c->tid_span = hyb_load64le(p + 8);
+		p += 16;
+		if (c->tid_span == 0)
+			return NULL;
+	}
+	if (flags & HYB_LEAF_TID_BLOCKS)
+	{
+		int			nblocks = (leaf->nitems - 1) / HYB_LEAF_TID_BLOCK + 1;
+		uint32		len;
+
+		if (end - p < 2 * nblocks)
+			return NULL;
+		len = hyb_load16(p + 2 * (nblocks - 1));
+		c->tid_ends = p;
+		c->tid_data = p + 2 * nblocks;
+		if (end - c->tid_data < len)
+			return NULL;
+		return c->tid_data + len;
+	}
+	return hyb_seq_open(&c->tids, leaf->nitems, p, end);
+}
+
 static const uint8 *
 open_columnar(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 {
@@ -270,7 +315,7 @@ open_columnar(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 			hyb_corrupted(leaf->rel, leaf->blkno,
 						  "The leaf's row starts are malformed.");
 	}
-	p = hyb_columnar_open_tids(leaf, flags, p, end);
+	p = open_tids(leaf, flags, p, end);
 	if (p == NULL)
 		hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's TIDs are malformed.");
 	return p;
@@ -522,6 +567,200 @@ columnar_row_of_item(const HybLeaf *leaf, int item)
 	return row > 0 ? (int) row - 1 : 0;
 }
 
+/* ---- TIDs ---- */
+
+/*
+ * Open a block of TIDs.  open_tids has checked the end of the
+ * last block only, so the others are held against it.
+ */
+static void
+open_block(const HybLeaf *leaf, int block, HybSeq *seq)
+{
+	const HybColumnar *c = hyb_columnar(leaf);
+	int			last = (leaf->nitems - 1) / HYB_LEAF_TID_BLOCK;
+	uint32		limit = hyb_load16(c->tid_ends + 2 * last);
+	uint32		start = 0;
+	uint32		end = hyb_load16(c->tid_ends + 2 * block);
+	int			n = HYB_LEAF_TID_BLOCK;
+
+	if (block > 0)
+		start = hyb_load16(c->tid_ends + 2 * (block - 1));
+	if (block == last)
+		n = leaf->nitems - last * HYB_LEAF_TID_BLOCK;
+	if (start > end || end > limit ||
+		hyb_seq_open(seq, n, c->tid_data + start,
+					 c->tid_data + end) == NULL)
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A block of TIDs of the leaf is malformed.");
+}
+
+/* The number v of columnar.h from an element of a sequence. */
+static inline uint64
+plain_number(const HybColumnar *c, uint64 v)
+{
+	if (c->tid_span != 0)
+	{
+		if (v >= c->tid_span)
+			v %= c->tid_span;
+		v += c->tid_origin;
+	}
+	return v;
+}
+
+static inline uint64
+number_to_word(const HybLeaf *leaf, const HybColumnar *c, uint64 v)
+{
+	uint64		block;
+	uint32		offset;
+
+	v = plain_number(c, v);
+	if (likely((v >> 32) == 0))
+	{
+		block = (uint32) v / c->tid_factor;
+		offset = (uint32) v % c->tid_factor;
+	}
+	else
+	{
+		block = v / c->tid_factor;
+		offset = (uint32) (v % c->tid_factor);
+	}
+	if (unlikely(block > MaxBlockNumber))
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A TID of the leaf has an impossible block number.");
+	return block << 16 | (uint16) (offset + 1);
+}
+
+static inline void
+number_to_tid(const HybLeaf *leaf, const HybColumnar *c, uint64 v,
+			  ItemPointer tid)
+{
+	uint64		word = number_to_word(leaf, c, v);
+
+	ItemPointerSet(tid, (BlockNumber) (word >> 16), (OffsetNumber) word);
+}
+
+/* Elements [item, item + n), all of them within one block of TIDs. */
+static void
+decode_numbers(const HybLeaf *leaf, int item, int n, uint64 *v)
+{
+	const HybColumnar *c = hyb_columnar(leaf);
+	HybSeq		seq;
+
+	if (c->tid_ends == NULL)
+		hyb_seq_decode(&c->tids, item, n, v);
+	else
+	{
+		open_block(leaf, item / HYB_LEAF_TID_BLOCK, &seq);
+		hyb_seq_decode(&seq, item % HYB_LEAF_TID_BLOCK, n, v);
+	}
+}
+
+static void
+columnar_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
+{
+	const HybColumnar *c = hyb_columnar(leaf);
+	uint64		v[HYB_LEAF_TID_BLOCK];
+
+	if (n == 1 && c->tid_ends == NULL)
+	{
+		number_to_tid(leaf, c, hyb_seq_get(&c->tids, item), tids);
+		return;
+	}
+	while (n > 0)
+	{
+		int			k = Min(n, HYB_LEAF_TID_BLOCK - item % HYB_LEAF_TID_BLOCK);
+
+		decode_numbers(leaf, item, k, v);
+		for (int i = 0; i < k; i++)
+			number_to_tid(leaf, c, v[i], tids++);
+		item += k;
+		n -= k;
+	}
+}
+
+void
+hyb_columnar_tid_words(const HybLeaf *leaf, int item, int n, uint64 *words)
+{
+	const HybColumnar *c = hyb_columnar(leaf);
+
+	while (n > 0)
+	{
+		int			k = n;
+
+		if (c->tid_ends != NULL)
+			k = Min(n, HYB_LEAF_TID_BLOCK - item % HYB_LEAF_TID_BLOCK);
+		decode_numbers(leaf, item, k, words);
+		for (int i = 0; i < k; i++)
+			words[i] = number_to_word(leaf, c, words[i]);
+		words += k;
+		item += k;
+		n -= k;
+	}
+}
+
+/*
+ * Search a sequence of gaps, which is faster read one element after the other.
+ * Returns -1 if it has another form, or k of columnar.h differs between items.
+ */
+static int
+search_gaps(const HybColumnar *c, int lo, int hi, uint64 wanted)
+{
+	uint64		rows = 0;
+	uint64		offset = wanted;
+
+	if (c->tid_ends != NULL || c->tids.model != HYB_SEQ_GAPS || lo >= hi)
+		return -1;
+	if (c->tid_span != 0)
+	{
+		rows = hyb_seq_get(&c->tids, lo) / c->tid_span;
+		if (hyb_seq_get(&c->tids, hi - 1) / c->tid_span != rows)
+			return -1;
+		offset = wanted < c->tid_origin ? 0 :
+			Min(wanted - c->tid_origin, c->tid_span);
+	}
+	return (int) hyb_seq_lower_bound(&c->tids, lo, hi, rows * c->tid_span + offset);
+}
+
+static int
+columnar_search_tid(const HybLeaf *leaf, int lo, int hi,
+					const ItemPointerData *tid)
+{
+	const HybColumnar *c = hyb_columnar(leaf);
+	uint64		wanted;
+	int			found;
+
+	/*
+	 * Compare numbers instead of TIDs: an offset beyond the factor lies
+	 * between the last TID of its block and the first one of the next.
+	 */
+	wanted = (uint64) ItemPointerGetBlockNumberNoCheck(tid) * c->tid_factor +
+		Min((uint32) Max(ItemPointerGetOffsetNumberNoCheck(tid), 1) - 1,
+			c->tid_factor);
+	found = search_gaps(c, lo, hi, wanted);
+	if (found >= 0)
+		return found;
+	while (lo < hi)
+	{
+		int			mid = (lo + hi) / 2;
+		uint64		v;
+
+		if (c->tid_ends != NULL)
+		{
+			HybSeq		seq;
+
+			open_block(leaf, mid / HYB_LEAF_TID_BLOCK, &seq);
+			v = hyb_seq_get(&seq, mid % HYB_LEAF_TID_BLOCK);
+		}
+		else
+			v = hyb_seq_get(&c->tids, mid);
+		if (plain_number(c, v) < wanted)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 const HybLeafLayout hyb_columnar_layout = {
 	.number = HYB_LAYOUT_COLUMNAR,
 	.keeps_keys = true,
@@ -531,14 +770,14 @@ const HybLeafLayout hyb_columnar_layout = {
 	.open = open_columnar,
 	.close = close_columnar,
 	.search = hyb_columnar_search,
-	.search_tid = hyb_columnar_search_tid,
+	.search_tid = columnar_search_tid,
 	.row = columnar_row,
 	.ints = hyb_columnar_ints,
 	.string = columnar_string,
 	.row_start = columnar_row_start,
 	.row_starts = columnar_row_starts,
 	.row_of_item = columnar_row_of_item,
-	.tids = hyb_columnar_tids,
+	.tids = columnar_tids,
 	.create = hyb_columnar_create,
 	.free = hyb_columnar_free,
 	.add = hyb_columnar_add,

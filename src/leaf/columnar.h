@@ -11,7 +11,7 @@
  *				absent where every row has one item
  *		TIDs
  *
- * Private to columnar*.c but for the table.
+ * Private to columnar*.c and prefixes*.c.
  *
  * A column begins with a byte: encoding | null mode << 4.
  *
@@ -46,9 +46,9 @@
  *				counted from the end of this array), and for each block of 128
  *				items a sequence
  *
- * With HYB_LEAF_TID_ROWS an element of the sequences is
- * (v - origin) + k * span with any k >= 0, and v - origin < span: where a row
- * has many TIDs, letting k count the rows makes the whole sequence ascend.
+ * With HYB_LEAF_TID_ROWS an element of the sequences is (v - origin) + k * span
+ * with any k >= 0, and v - origin < span.  Where a row has many TIDs, k counts the
+ * rows, so that the whole sequence ascends.
  *
  * The special space follows the content, so the 8-byte loads of algo/bits.h
  * that start within the content end within the page.
@@ -140,34 +140,24 @@ hyb_columnar(const HybLeaf *leaf)
 /* columnar.c */
 
 /*
- * Buffers of a cursor over a leaf's strings, kept for the next page; with a
- * decoding table if `table`.  Those of leaves without spare_buffers are freed by
- * hyb_leaf_free_strings.
+ * Give a cursor over a leaf's strings its buffers, with a decoding table if
+ * `table`.  They serve later pages too.  Those of a leaf without spare_buffers are
+ * freed by hyb_leaf_free_strings.
  */
 extern void hyb_leaf_need_strings(const HybLeaf *leaf, HybFrontCursor *cursor,
 								  bool table);
 extern void hyb_leaf_free_strings(HybFrontCursor *cursor);
 
-/* One column of a row; the value holds until the column's next one. */
+/* One column of a row; the value holds until the next call for the column. */
 extern void hyb_columnar_value(HybLeaf *leaf, int col, int row, HybValue *val);
 
 /* An integer column of n rows; nulls are 0. */
 extern void hyb_columnar_ints(HybLeaf *leaf, int col, int row, int n,
 							  uint64 *ints, uint8 *isnull);
 
-/* columnar_tids.c */
-
-/* Opens the TIDs at p; returns the byte after them, or NULL. */
-extern const uint8 *hyb_columnar_open_tids(HybLeaf *leaf, int flags,
-										   const uint8 *p, const uint8 *end);
-extern void hyb_columnar_tids(const HybLeaf *leaf, int item, int n,
-							  ItemPointerData *tids);
-
 /* TIDs of items [item, item + n) as block << 16 | offset. */
 extern void hyb_columnar_tid_words(const HybLeaf *leaf, int item, int n,
 								   uint64 *words);
-extern int	hyb_columnar_search_tid(const HybLeaf *leaf, int lo, int hi,
-									const ItemPointerData *tid);
 
 /* columnar_search.c */
 extern void hyb_columnar_search(HybLeaf *leaf, const HybValue *vals, int ncols,
@@ -175,7 +165,7 @@ extern void hyb_columnar_search(HybLeaf *leaf, const HybValue *vals, int ncols,
 
 /* ---- building ---- */
 
-/* Rows waiting for their leaf, one column. */
+/* One column of the rows that wait for their leaf. */
 typedef struct HybBuildColumn
 {
 	bool		is_int;
@@ -190,11 +180,10 @@ typedef struct HybBuildColumn
 	HybFrontCode code;
 	HybSymWork *sym;			/* NULL: not compressed, neither by LZ4 */
 	HybLzWork  *lz;
-	int			fast;			/* leaves of which forms that are slow to read
-								 * are not tried */
-	uint32		room;			/* strings that their ends have room for */
-	uint32		cap;			/* bytes of strings that their data has room
-								 * for */
+	int			fast;			/* leaves to come that do not try forms that
+								 * are slow to read */
+	uint32		room;			/* strings that sym and lz have room for */
+	uint32		cap;			/* bytes of strings that they have room for */
 } HybBuildColumn;
 
 /* How one column of a leaf is going to be stored. */
@@ -203,9 +192,9 @@ typedef struct HybPlanColumn
 	uint8		encoding;
 	uint8		null_mode;
 	uint32		size;
-	uint8		slow;			/* of payload, an encoding that takes longer
-								 * to */
-	uint32		slow_size;		/* read, and its size; UINT32_MAX: none */
+	uint8		slow;			/* INCLUDE columns: the best encoding that is
+								 * slow to read */
+	uint32		slow_size;		/* its size; UINT32_MAX: none */
 	uint64		min;
 	uint64		null_code;
 	HybSeqPlan	seq;
@@ -242,7 +231,7 @@ typedef struct HybColumnarBuilder
 	uint64	   *tids;			/* block << 16 | offset */
 	uint32	   *row_start;		/* first item of each row */
 	HybBuildColumn *cols;
-	int			prepared;		/* items that plans may be made for parts of */
+	int			prepared;		/* waiting items whose strings were looked at */
 
 	HybColumnarPlan plans[2];
 	uint64	   *values;			/* HYB_LEAF_MAX_ITEMS each */
@@ -259,8 +248,11 @@ hyb_columnar_builder(HybLeafBuilder *base)
 extern HybLeafBuilder *hyb_columnar_create(const HybIndex *ix);
 extern void hyb_columnar_free(HybLeafBuilder *base);
 
-/* Make room for so many rows and items. */
+/* Make room for this many rows and items. */
 extern void hyb_columnar_room(HybColumnarBuilder *b, int nrows, int nitems);
+
+/* The last waiting row that begins at or before an item. */
+extern int	hyb_columnar_waiting_row(const HybColumnarBuilder *b, int item);
 extern void hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
 							 const ItemPointerData *tid);
 extern int	hyb_columnar_add_items(HybLeafBuilder *base, HybLeaf *leaf,
@@ -271,83 +263,6 @@ extern void hyb_columnar_drop(HybLeafBuilder *base, int nitems);
 
 /* columnar_plan.c */
 extern void hyb_columnar_plan(HybLeafBuilder *base, int slot);
-extern bool hyb_columnar_tid_numbers(HybColumnarBuilder *b,
-									 const HybColumnarPlan *plan, int from,
-									 int to, uint64 span);
-extern const uint64 *hyb_columnar_plan_tid_block(HybColumnarBuilder *b,
-												 const HybColumnarPlan *plan,
-												 int block, HybSeqPlan *seq,
-												 int *n);
-
-/* columnar_write.c */
 extern uint8 *hyb_columnar_write(HybLeafBuilder *base, int slot, uint8 *out);
-
-/* Arrays of numbers that both of them need, built in the builder's memory. */
-
-/* Codes of an integer column with nulls. */
-static inline uint64 *
-hyb_columnar_null_codes(HybColumnarBuilder *b, const HybBuildColumn *col,
-						const HybPlanColumn *plan, int nrows)
-{
-	uint64		prev = plan->min;
-
-	for (int i = 0; i < nrows; i++)
-	{
-		uint64		v = col->ints[i];
-
-		if (plan->null_mode == HYB_NULLS_BITMAP)
-			prev = b->values[i] = col->isnull[i] ? prev : v;
-		else if (col->isnull[i])
-			b->values[i] = plan->null_code;
-		else
-			b->values[i] = v - plan->min + (plan->null_mode == HYB_NULLS_LOW);
-	}
-	return b->values;
-}
-
-/* The waiting strings of a column that may be compressed. */
-static inline HybLzInput
-hyb_columnar_lz_input(const HybBuildColumn *col, int nrows)
-{
-	HybLzInput	in = {col->arena.data, col->off, col->len, nrows};
-
-	return in;
-}
-
-/* The same; what all of them begin with is left out of symbols. */
-static inline HybSymInput
-hyb_columnar_sym_input(const HybBuildColumn *col, int nrows, uint32 prefix)
-{
-	HybSymInput in = {col->arena.data, col->off, col->len, nrows, prefix};
-
-	return in;
-}
-
-/* Heads of strings that are going to be split. */
-static inline uint64 *
-hyb_columnar_heads(HybColumnarBuilder *b, const HybBuildColumn *col,
-				   const HybPlanColumn *plan, int nrows)
-{
-	uint32		n = Min(plan->rest_len, HYB_LEAF_SPLIT_HEAD);
-
-	for (int i = 0; i < nrows; i++)
-	{
-		const uint8 *s = col->arena.data + col->off[i] + plan->prefix_len;
-		uint64		v = 0;
-
-		for (uint32 j = 0; j < n; j++)
-			v = (v << 8) | s[j];
-		b->values[i] = v;
-	}
-	return b->values;
-}
-
-static inline uint64 *
-hyb_columnar_row_starts(HybColumnarBuilder *b, int nrows)
-{
-	for (int i = 0; i < nrows; i++)
-		b->values[i] = b->row_start[i];
-	return b->values;
-}
 
 #endif							/* HYB_COLUMNAR_H */

@@ -157,9 +157,8 @@ waiting_row(const HybColumnarBuilder *b, int row, HybValue *vals)
 	}
 }
 
-/* The last row that begins at or before an item. */
-static int
-waiting_column_row(const HybColumnarBuilder *b, int item)
+int
+hyb_columnar_waiting_row(const HybColumnarBuilder *b, int item)
 {
 	int			row = 0;
 	int			end = b->nrows;
@@ -183,7 +182,7 @@ hyb_columnar_waiting(const HybLeafBuilder *base, int item, HybBuf *key,
 	const HybColumnarBuilder *b = (const HybColumnarBuilder *) base;
 	HybValue	vals[INDEX_MAX_KEYS];
 
-	waiting_row(b, waiting_column_row(b, item), vals);
+	waiting_row(b, hyb_columnar_waiting_row(b, item), vals);
 	hyb_key_join(base->desc, vals, base->desc->nkeys, key);
 	ItemPointerSet(tid, (BlockNumber) (b->tids[item] >> 16),
 				   (OffsetNumber) (b->tids[item] & 0xFFFF));
@@ -193,7 +192,7 @@ void
 hyb_columnar_drop(HybLeafBuilder *base, int nitems)
 {
 	HybColumnarBuilder *b = hyb_columnar_builder(base);
-	int			row = waiting_column_row(b, nitems);
+	int			row = hyb_columnar_waiting_row(b, nitems);
 	int			nrows = b->nrows - row;
 
 	for (int i = 0; i < b->base.desc->natts; i++)
@@ -233,7 +232,7 @@ hyb_columnar_drop(HybLeafBuilder *base, int nitems)
 
 /* ---- adding ---- */
 
-/* The end of a column's arena, with room for so many bytes. */
+/* The end of a column's arena, with room for this many bytes. */
 static inline uint8 *
 arena_room(HybColumnarBuilder *b, HybBuildColumn *col, uint32 len)
 {
@@ -248,8 +247,8 @@ arena_room(HybColumnarBuilder *b, HybBuildColumn *col, uint32 len)
 }
 
 /*
- * Append a string to the arena, not yet to the rows, and set its common
- * prefix with the last row.  Returns whether it equals that row's.
+ * Append a string to the arena, not yet to the rows, and set col->new_lcp.
+ * Returns whether it equals the last row's.
  */
 static inline bool
 append_string(HybColumnarBuilder *b, HybBuildColumn *col, const HybColumn *att,
@@ -325,10 +324,9 @@ hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
 }
 
 /*
- * What is known of payload that a leaf has in its rows, most of which go to the
- * next leaf, too: its symbols, and whether forms that are slow to read paid.
- * One leaf of eight is looked at as if it were new, or nothing that changes over
- * the years would be noticed.
+ * Adopt what a leaf knows of its INCLUDE columns, as most rows go to the new leaf:
+ * its symbols, and whether slow forms paid.  One leaf in HYB_SYM_KEEP learns anew,
+ * so that changes of the data are noticed.
  */
 static void
 adopt_payload(const HybLeaf *leaf, HybBuildColumn *col,
@@ -345,9 +343,7 @@ adopt_payload(const HybLeaf *leaf, HybBuildColumn *col,
 		col->fast = Max(col->fast, 1);
 }
 
-/*
- * The strings of n rows of a leaf, behind those that wait.
- */
+/* Append the strings of n rows of a leaf. */
 static void
 add_leaf_strings(HybColumnarBuilder *b, HybLeaf *leaf, int i, int row, int n)
 {
@@ -379,8 +375,8 @@ add_leaf_strings(HybColumnarBuilder *b, HybLeaf *leaf, int i, int row, int n)
 }
 
 /*
- * First items of the rows, from `row` on, that begin within items [from, to);
- * returns how many there are.
+ * Append the first items of the rows, from `row` on, that begin within items
+ * [from, to).  Returns how many there are.
  */
 static int
 rows_begun(HybColumnarBuilder *b, const HybLeaf *leaf, int row, int from, int to)

@@ -1,9 +1,10 @@
 /*
  * columnar_plan.c
- *		Choosing the encodings of a columnar leaf, and with that its exact size.
+ *		Choosing the encodings of a columnar leaf, which gives its exact size, and
+ *		writing it.
  *
- * A plan is made several times per leaf, for different numbers of items, so
- * it costs a few passes over the columns and no encoding.
+ * Several plans are made for a leaf, for different numbers of items.  So a plan
+ * costs a few passes over the columns, and encodes nothing.
  */
 #include "base/compat.h"
 
@@ -14,17 +15,90 @@
 #define MIN_BLOCKED_ITEMS	(2 * HYB_LEAF_TID_BLOCK)
 
 /*
- * TIDs that a row has to have on the average to be stored as gaps, which are
- * read from one of 256 on.
+ * TIDs a row, on average, from which on gaps are considered.  A gap is read from
+ * the kept TID before it, one in 256.
  */
 #define LONG_LISTS			32
 
 /*
- * What takes time to read is chosen for payload if it saves one byte of so many
- * of the leaf: LZ4 has to decompress other rows first, and Huffman codes take
- * five times as long as symbols.
+ * INCLUDE columns get a form that is slow to read if it saves one byte in SLOW_GAIN
+ * of the leaf.  LZ4 has to decompress other rows first, and Huffman codes take five
+ * times as long as symbols.
  */
 #define SLOW_GAIN			8
+
+/* Leaves that do without a slow form after it did not pay. */
+#define FAST_LEAVES	7
+
+/* ---- numbers that are planned and written, in the builder's memory ---- */
+
+/* The codes of an integer column with nulls. */
+static uint64 *
+null_codes(HybColumnarBuilder *b, const HybBuildColumn *col,
+		   const HybPlanColumn *plan, int nrows)
+{
+	uint64		prev = plan->min;
+
+	for (int i = 0; i < nrows; i++)
+	{
+		uint64		v = col->ints[i];
+
+		if (plan->null_mode == HYB_NULLS_BITMAP)
+			prev = b->values[i] = col->isnull[i] ? prev : v;
+		else if (col->isnull[i])
+			b->values[i] = plan->null_code;
+		else
+			b->values[i] = v - plan->min + (plan->null_mode == HYB_NULLS_LOW);
+	}
+	return b->values;
+}
+
+/* The waiting strings of a column that may be compressed. */
+static HybLzInput
+lz_input(const HybBuildColumn *col, int nrows)
+{
+	HybLzInput	in = {col->arena.data, col->off, col->len, nrows};
+
+	return in;
+}
+
+/* The same; symbols leave out what all strings begin with. */
+static HybSymInput
+sym_input(const HybBuildColumn *col, int nrows, uint32 prefix)
+{
+	HybSymInput in = {col->arena.data, col->off, col->len, nrows, prefix};
+
+	return in;
+}
+
+/* The heads of strings that are going to be split. */
+static uint64 *
+split_heads(HybColumnarBuilder *b, const HybBuildColumn *col,
+			const HybPlanColumn *plan, int nrows)
+{
+	uint32		n = Min(plan->rest_len, HYB_LEAF_SPLIT_HEAD);
+
+	for (int i = 0; i < nrows; i++)
+	{
+		const uint8 *s = col->arena.data + col->off[i] + plan->prefix_len;
+		uint64		v = 0;
+
+		for (uint32 j = 0; j < n; j++)
+			v = (v << 8) | s[j];
+		b->values[i] = v;
+	}
+	return b->values;
+}
+
+static uint64 *
+row_starts(HybColumnarBuilder *b, int nrows)
+{
+	for (int i = 0; i < nrows; i++)
+		b->values[i] = b->row_start[i];
+	return b->values;
+}
+
+/* ---- planning columns ---- */
 
 static void
 plan_ints(HybColumnarBuilder *b, const HybBuildColumn *col, bool nulls_first,
@@ -80,7 +154,7 @@ plan_ints(HybColumnarBuilder *b, const HybBuildColumn *col, bool nulls_first,
 		plan->null_code = max - min + 1;
 		plan->size = 1 + 16;
 	}
-	hyb_seq_plan(hyb_columnar_null_codes(b, col, plan, nrows), nrows, &plan->seq);
+	hyb_seq_plan(null_codes(b, col, plan, nrows), nrows, &plan->seq);
 	plan->size += plan->seq.size;
 }
 
@@ -93,14 +167,14 @@ column_front_input(const HybBuildColumn *col)
 }
 
 /*
- * Symbols or LZ4 instead of what was chosen so far.  The smallest form that is
- * slow to read is kept beside the smallest of the others.
+ * Consider symbols and LZ4.  The plan has the smallest form that is fast to read,
+ * and beside it the smallest that is slow.
  */
 static void
 plan_payload(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 			 HybPlanColumn *plan)
 {
-	HybLzInput	in = hyb_columnar_lz_input(col, b->nrows);
+	HybLzInput	in = lz_input(col, b->nrows);
 	uint32		size = UINT32_MAX;
 
 	hyb_sym_plan(col->sym, nrows, b->values, &plan->sym);
@@ -133,7 +207,7 @@ plan_payload(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 	}
 }
 
-/* Forms that are slow to read, where that pays; returns the leaf's new size. */
+/* Choose slow forms where that pays; returns the leaf's new size. */
 static uint32
 choose_slow(HybColumnarBuilder *b, HybColumnarPlan *plan, uint32 size)
 {
@@ -184,7 +258,7 @@ plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 		uint32		size;
 
 		plan->rest_len = col->len[0] - prefix;
-		hyb_seq_plan(hyb_columnar_heads(b, col, plan, nrows), nrows, &plan->seq);
+		hyb_seq_plan(split_heads(b, col, plan, nrows), nrows, &plan->seq);
 		size = head_size + hyb_varint_size(plan->rest_len) + plan->seq.size;
 		if (plan->rest_len > HYB_LEAF_SPLIT_HEAD)
 			size += nrows * (plan->rest_len - HYB_LEAF_SPLIT_HEAD);
@@ -201,32 +275,17 @@ plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 /* ---- TIDs ---- */
 
 /*
- * The numbers v - origin of items [from, to), in b->values; and in b->values2
- * the same plus span for each row begun within the range.  Returns whether
- * the two differ.
+ * Set b->values to the numbers v - origin of items [from, to), and b->values2 to
+ * the same plus span for each row begun within the range.  Returns whether the two
+ * differ.
  */
-bool
-hyb_columnar_tid_numbers(HybColumnarBuilder *b, const HybColumnarPlan *plan,
-						 int from, int to, uint64 span)
+static bool
+tid_numbers(HybColumnarBuilder *b, const HybColumnarPlan *plan,
+			int from, int to, uint64 span)
 {
-	int			lo = 0;
-	int			hi = b->nrows;
+	int			row = hyb_columnar_waiting_row(b, from);
+	int			row_end = row + 1 < b->nrows ? (int) b->row_start[row + 1] : b->base.nitems;
 	uint64		add = 0;
-	int			row;
-	int			row_end;
-
-	/* row of the first item */
-	while (hi - lo > 1)
-	{
-		int			mid = (lo + hi) / 2;
-
-		if (b->row_start[mid] <= from)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	row = lo;
-	row_end = row + 1 < b->nrows ? (int) b->row_start[row + 1] : b->base.nitems;
 
 	for (int i = from; i < to; i++)
 	{
@@ -245,21 +304,18 @@ hyb_columnar_tid_numbers(HybColumnarBuilder *b, const HybColumnarPlan *plan,
 	return add > 0;
 }
 
-/*
- * The better of the two forms of a block of TIDs.  Returns the numbers that
- * the plan is for.
- */
-const uint64 *
-hyb_columnar_plan_tid_block(HybColumnarBuilder *b,
-							const HybColumnarPlan *plan, int block,
-							HybSeqPlan *seq, int *n)
+/* Plan the smaller form of a block of TIDs; returns the numbers for it. */
+static const uint64 *
+plan_tid_block(HybColumnarBuilder *b,
+			   const HybColumnarPlan *plan, int block,
+			   HybSeqPlan *seq, int *n)
 {
 	int			from = block * HYB_LEAF_TID_BLOCK;
 	int			to = Min(from + HYB_LEAF_TID_BLOCK, plan->nitems);
 	HybSeqPlan	by_rows;
 
 	*n = to - from;
-	if (!hyb_columnar_tid_numbers(b, plan, from, to, plan->tid_span))
+	if (!tid_numbers(b, plan, from, to, plan->tid_span))
 	{
 		hyb_seq_plan(b->values, *n, seq);
 		return b->values;
@@ -308,7 +364,7 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 
 		plan->tid_origin = min;
 		plan->tid_span = max - min + 1;
-		hyb_columnar_tid_numbers(b, plan, 0, n, plan->tid_span);
+		tid_numbers(b, plan, 0, n, plan->tid_span);
 		hyb_seq_plan(b->values2, n, &by_rows);
 		if (n >= plan->nrows * LONG_LISTS)
 			hyb_seq_plan_gaps(b->values2, n, &by_rows);
@@ -334,7 +390,7 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 			HybSeqPlan	seq;
 			int			count;
 
-			hyb_columnar_plan_tid_block(b, plan, k, &seq, &count);
+			plan_tid_block(b, plan, k, &seq, &count);
 			size += seq.size;
 		}
 		if (size < plan->tid_size)
@@ -356,8 +412,8 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 static void
 prepare_payload(HybColumnarBuilder *b, HybBuildColumn *col, uint32 prefix)
 {
-	HybLzInput	in = hyb_columnar_lz_input(col, b->nrows);
-	HybSymInput sym = hyb_columnar_sym_input(col, b->nrows, prefix);
+	HybLzInput	in = lz_input(col, b->nrows);
+	HybSymInput sym = sym_input(col, b->nrows, prefix);
 
 	if (col->room < b->rows_alloc)
 	{
@@ -413,23 +469,10 @@ hyb_columnar_plan(HybLeafBuilder *base, int slot)
 	HybColumnarPlan *plan = &b->plans[slot];
 	int			nitems = base->plans[slot].nitems;
 	uint32		size = 1;
-	int			lo = 0;
-	int			hi = b->nrows;
 
 	prepare_strings(b);
-
-	/* rows that begin before item nitems */
-	while (lo < hi)
-	{
-		int			mid = (lo + hi) / 2;
-
-		if (b->row_start[mid] < nitems)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	plan->nitems = nitems;
-	plan->nrows = lo;
+	plan->nrows = hyb_columnar_waiting_row(b, nitems - 1) + 1;
 	plan->flags = 0;
 
 	for (int i = 0; i < base->desc->natts; i++)
@@ -443,7 +486,7 @@ hyb_columnar_plan(HybLeafBuilder *base, int slot)
 	}
 	if (plan->nrows < nitems)
 	{
-		const uint64 *starts = hyb_columnar_row_starts(b, plan->nrows);
+		const uint64 *starts = row_starts(b, plan->nrows);
 
 		hyb_seq_plan(starts, plan->nrows, &plan->row_starts);
 		hyb_seq_plan_steps(starts, plan->nrows, &plan->row_starts);
@@ -452,4 +495,154 @@ hyb_columnar_plan(HybLeafBuilder *base, int slot)
 	plan_tids(b, plan);
 	base->plans[slot].nrows = plan->nrows;
 	base->plans[slot].size = choose_slow(b, plan, size + plan->tid_size);
+}
+
+/* ---- writing ---- */
+
+static uint8 *
+write_ints(HybColumnarBuilder *b, const HybBuildColumn *col,
+		   const HybPlanColumn *plan, int nrows, uint8 *out)
+{
+	const uint64 *codes = col->ints;
+
+	*out++ = (uint8) (plan->encoding | (plan->null_mode << 4));
+	if (plan->encoding == HYB_LEAF_NULLS)
+		return out;
+	if (plan->null_mode != HYB_NULLS_NONE)
+		codes = null_codes(b, col, plan, nrows);
+	if (plan->null_mode == HYB_NULLS_BITMAP)
+	{
+		for (int i = 0; i < nrows; i++)
+		{
+			if (col->isnull[i])
+				out[i >> 3] |= 1 << (i & 7);
+		}
+		out += (nrows + 7) / 8;
+	}
+	else if (plan->null_mode != HYB_NULLS_NONE)
+	{
+		hyb_store64le(out, plan->min);
+		out += 8;
+		if (plan->null_mode == HYB_NULLS_HIGH)
+		{
+			hyb_store64le(out, plan->null_code);
+			out += 8;
+		}
+	}
+	return hyb_seq_write(&plan->seq, codes, nrows, out);
+}
+
+static uint8 *
+write_strings(HybColumnarBuilder *b, const HybBuildColumn *col,
+			  const HybPlanColumn *plan, int nrows, uint8 *out)
+{
+	HybFrontInput in = {col->arena.data, col->off, col->len, col->lcp};
+
+	*out++ = plan->encoding;
+	if (plan->encoding == HYB_LEAF_LZ4)
+	{
+		HybLzInput	groups = lz_input(col, b->nrows);
+
+		return hyb_lz_write(&groups, col->lz, nrows, b->values, &plan->lz, out);
+	}
+	if (plan->encoding == HYB_LEAF_SYMBOLS)
+	{
+		out = hyb_varint_write(out, col->sym->skip);
+		memcpy(out, col->arena.data + col->off[0], col->sym->skip);
+		return hyb_sym_write(col->sym, nrows, b->values, &plan->sym,
+							 out + col->sym->skip);
+	}
+	out = hyb_varint_write(out, plan->prefix_len);
+	memcpy(out, col->arena.data + col->off[0], plan->prefix_len);
+	out += plan->prefix_len;
+	if (plan->encoding == HYB_LEAF_FRONT)
+		return hyb_front_write(&in, &col->code, nrows, &plan->front, out);
+	if (plan->encoding == HYB_LEAF_SPLIT)
+	{
+		uint32		head = Min(plan->rest_len, HYB_LEAF_SPLIT_HEAD);
+		uint32		tail = plan->rest_len - head;
+
+		out = hyb_varint_write(out, plan->rest_len);
+		out = hyb_seq_write(&plan->seq, split_heads(b, col, plan, nrows),
+							nrows, out);
+		for (int i = 0; i < nrows; i++, out += tail)
+			memcpy(out, col->arena.data + col->off[i] + plan->prefix_len + head,
+				   tail);
+	}
+	return out;
+}
+
+static uint8 *
+write_tids(HybColumnarBuilder *b, const HybColumnarPlan *plan, uint8 *out)
+{
+	int			n = plan->nitems;
+
+	hyb_store16(out, plan->tid_factor);
+	out += 2;
+	if (plan->flags & HYB_LEAF_TID_ROWS)
+	{
+		hyb_store64le(out, plan->tid_origin);
+		hyb_store64le(out + 8, plan->tid_span);
+		out += 16;
+	}
+	if (plan->flags & HYB_LEAF_TID_BLOCKS)
+	{
+		int			nblocks = (n - 1) / HYB_LEAF_TID_BLOCK + 1;
+		uint8	   *ends = out;
+		uint8	   *data = ends + 2 * nblocks;
+
+		out = data;
+		for (int k = 0; k < nblocks; k++)
+		{
+			HybSeqPlan	seq;
+			int			count;
+			const uint64 *v = plan_tid_block(b, plan, k, &seq, &count);
+
+			out = hyb_seq_write(&seq, v, count, out);
+			hyb_store16(ends + 2 * k, (uint32) (out - data));
+		}
+		return out;
+	}
+	tid_numbers(b, plan, 0, n, plan->tid_span);
+	return hyb_seq_write(&plan->tids, b->values2, n, out);
+}
+
+/* Where slow forms did not pay, the next FAST_LEAVES leaves do not try them. */
+static void
+note_payload(HybColumnarBuilder *b, const HybColumnarPlan *plan)
+{
+	for (int i = b->base.desc->nkeys; i < b->base.desc->natts; i++)
+	{
+		HybBuildColumn *col = &b->cols[i];
+
+		if (col->sym == NULL)
+			continue;
+		if (col->fast > 0)
+			col->fast--;
+		else if (plan->cols[i].encoding != HYB_LEAF_LZ4 &&
+				 (plan->cols[i].encoding != HYB_LEAF_FRONT || !col->code.coded))
+			col->fast = FAST_LEAVES;
+	}
+}
+
+uint8 *
+hyb_columnar_write(HybLeafBuilder *base, int slot, uint8 *out)
+{
+	HybColumnarBuilder *b = hyb_columnar_builder(base);
+	const HybColumnarPlan *plan = &b->plans[slot];
+
+	*out++ = (uint8) plan->flags;
+	for (int i = 0; i < base->desc->natts; i++)
+	{
+		if (b->cols[i].is_int)
+			out = write_ints(b, &b->cols[i], &plan->cols[i], plan->nrows, out);
+		else
+			out = write_strings(b, &b->cols[i], &plan->cols[i], plan->nrows, out);
+	}
+	if (plan->nrows < plan->nitems)
+		out = hyb_seq_write(&plan->row_starts,
+							row_starts(b, plan->nrows),
+							plan->nrows, out);
+	note_payload(b, plan);
+	return write_tids(b, plan, out);
 }

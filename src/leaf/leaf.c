@@ -5,9 +5,22 @@
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "leaf/layouts.h"
 #include "leaf/leaf.h"
 #include "utils/memutils.h"
+
+const HybLeafLayout *const hyb_leaf_layouts[HYB_LAYOUTS] = {
+	&hyb_columnar_layout,
+	&hyb_trie_layout,
+	&hyb_strings_layout,
+};
+
+const HybLeafLayout *
+hyb_leaf_layout_for(const HybIndex *ix, int level)
+{
+	if (level > 0 || !ix->desc->truncated)
+		return &hyb_columnar_layout;
+	return hyb_key_is_fixed(ix->desc) ? &hyb_trie_layout : &hyb_strings_layout;
+}
 
 /* ---- opening ---- */
 
@@ -45,7 +58,7 @@ assign_space(HybLeaf *leaf, const HybKeyDesc *desc, char *space)
 	for (int i = 0; i < HYB_LAYOUTS; i++)
 	{
 		leaf->own[i] = layout_is_possible(hyb_leaf_layouts[i], desc) ? space : NULL;
-		if (leaf->own[i] != NULL && hyb_leaf_layouts[i]->init != NULL)
+		if (leaf->own[i] != NULL)
 			hyb_leaf_layouts[i]->init(leaf);
 		space += own_space(hyb_leaf_layouts[i], desc);
 	}
@@ -182,18 +195,8 @@ hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n, uint64 *ints,
 {
 	Assert(row >= 0 && n >= 0 && row + n <= leaf->nrows);
 	Assert(leaf->desc->cols[col].store == HYB_STORE_INT);
-	if (leaf->layout->ints != NULL)
-	{
-		leaf->layout->ints(leaf, col, row, n, ints, isnull);
-		return;
-	}
-	for (int i = 0; i < n; i++)
-	{
-		const HybValue *val = &hyb_leaf_row(leaf, row + i)[col];
-
-		isnull[i] = val->isnull;
-		ints[i] = val->isnull ? 0 : val->ival;
-	}
+	Assert(leaf->layout->keeps_keys);
+	leaf->layout->ints(leaf, col, row, n, ints, isnull);
 }
 
 int

@@ -2,9 +2,9 @@
  * leaf_build.c
  *		Filling leaves with a sorted stream of entries, whatever their layout.
  *
- * Entries wait until they surely exceed a page.  Then the largest number of
- * them that fits is looked for by planning for different numbers, each
- * guessed from the sizes already known; a handful of plans find it.
+ * Entries wait until they surely exceed a page.  Then the builder looks for the
+ * largest number of them that fits, by a handful of plans for different numbers.
+ * It guesses each number from the sizes that it already knows.
  */
 #include "base/compat.h"
 
@@ -16,8 +16,8 @@
 #define FIRST_CHECK		32
 
 /*
- * Free bytes of a page that end the search for the last entry that fits, or
- * the part of an average entry that does.
+ * The search for the last entry that fits ends with this many free bytes, or with
+ * this part of an average entry.
  */
 #define GOOD_ENOUGH		3
 #define GOOD_ENOUGH_PART	0.75
@@ -177,7 +177,7 @@ separate(HybLeafBuilder *b, int nitems, HybPos *separator)
 	Assert(nitems > 0 && nitems < b->nitems);
 	b->left_key.len = 0;
 	b->right_key.len = 0;
-	if (b->layout->separate != NULL)
+	if (!b->layout->keeps_keys)
 	{
 		b->layout->separate(b, nitems, &b->right_key, separator);
 		return;
@@ -463,8 +463,7 @@ add_leaf_rows(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 void
 hyb_leaf_builder_add_leaf(HybLeafBuilder *b, HybLeaf *leaf, int from, int to)
 {
-	bool		one_by_one = leaf->layout != b->layout ||
-		b->layout->add_items == NULL;
+	bool		one_by_one = leaf->layout != b->layout || !b->layout->keeps_keys;
 	int			row = hyb_leaf_row_of_item(leaf, from);
 	int			row_end;
 

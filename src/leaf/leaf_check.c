@@ -99,9 +99,9 @@ hyb_leaf_set_hints(const HybIndex *ix, Buffer buf, uint64 stamp,
 }
 
 /*
- * Hints become tombstones of all zeroes first: they are nobody's proof that
- * an entry is dead.  The builder has left room for the bitmap; on a damaged
- * page without it nothing is done, and the range is empty.
+ * Hints are cleared when they become tombstones: they do not prove that an entry
+ * is dead.  The builder has left room for the bitmap.  On a damaged page without
+ * it nothing is done, and the range is empty.
  */
 void
 hyb_leaf_set_tombstones(Page page, const int *items, int nitems,
@@ -162,21 +162,17 @@ check_value(const HybColumn *att, const HybValue *val)
 	return NULL;
 }
 
-/* What a row is compared with: the one before it. */
 typedef struct VerifyState
 {
 	HybLeaf    *leaf;
-	HybBuf		prev;			/* its bytes, and its columns in them */
-	HybValue	prev_vals[INDEX_MAX_KEYS];
-	HybBuf		entry;			/* the row's bytes */
+	HybBuf		prev;			/* bytes of the row before */
+	HybValue	prev_vals[INDEX_MAX_KEYS];	/* its columns, in them */
+	HybBuf		entry;			/* bytes of the row at hand */
 	ItemPointerData prev_tid;	/* of the item before */
 	ItemPointerData *tids;
 } VerifyState;
 
-/*
- * Puts the row's bytes into state->entry.  Returns what is wrong with its
- * values.
- */
+/* Put the row's bytes into state->entry; returns what is wrong with its values. */
 static char *
 verify_values(VerifyState *state, int row)
 {
@@ -198,8 +194,7 @@ verify_values(VerifyState *state, int row)
 }
 
 /*
- * The row against the one before it: *same_key says whether their TIDs have to
- * ascend.
+ * Compare the row with the one before it.  *same_key: TIDs ascend across both.
  */
 static char *
 verify_order(VerifyState *state, int row, bool *same_key)

@@ -1,19 +1,21 @@
 /*
  * leaf_layout.h
- *		What a layout of leaves has to do, for those who write one.
+ *		What a layout of leaves does: a table of functions for each.
  *
- * A leaf's content begins with the same bytes in all layouts, nothing
- * aligned, integers little-endian:
+ * A leaf's content begins alike in all layouts, nothing aligned, integers
+ * little-endian:
  *
  *		uint16	rows
  *		uint16	items (TIDs)
  *		uint8	layout, HybLeafLayoutNumber
  *
- * What follows is the layout's, up to the tombstone bitmap or pd_lower.  The
- * bitmap of tombstones or hints, when a leaf is full, and the cuts between
- * leaves are the same for all of them: leaf.c, leaf_build.c.  The leaves of
- * one index may have different layouts; a merge writes those that it rewrites
- * in the one that leaf/layouts.c chooses.
+ * What follows belongs to the layout, up to the tombstone bitmap or pd_lower.
+ * leaf.c and leaf_build.c do what is the same for all: that bitmap, when a leaf is
+ * full, and where one leaf ends.  Leaves of one index may have different layouts.
+ * A merge writes leaves in the layout that hyb_leaf_layout_for chooses.
+ *
+ * A layout either keeps keys, so that its rows give back all columns, or it keeps
+ * prefixes: of each row the bits that its keys begin with.
  */
 #ifndef HYB_LEAF_LAYOUT_H
 #define HYB_LEAF_LAYOUT_H
@@ -26,23 +28,23 @@
 
 typedef enum HybLeafLayoutNumber
 {
-	HYB_LAYOUT_COLUMNAR = 1,
+	HYB_LAYOUT_COLUMNAR = 1,	/* keeps keys */
 	HYB_LAYOUT_TRIE = 2,		/* prefixes that are numbers */
-	HYB_LAYOUT_STRINGS = 3,		/* and strings */
-	HYB_LAYOUT_END				/* behind the last one */
+	HYB_LAYOUT_STRINGS = 3,		/* prefixes that are strings */
+	HYB_LAYOUT_END
 } HybLeafLayoutNumber;
 
 #define HYB_LAYOUTS			(HYB_LAYOUT_END - 1)
 
-/* Rows whose first items are asked for at a time, at most. */
+/* Rows that hyb_leaf_row_starts takes at a time, at most. */
 #define HYB_LEAF_ROW_STARTS	64
 
 typedef struct HybLeafLayout HybLeafLayout;
 
 /*
- * A leaf opened for reading; points into the page, which the caller keeps
- * share-locked or owns a copy of.  Opening checks all bounds, so that later
- * calls cannot run off the page whatever its bytes are.
+ * A leaf opened for reading.  It points into the page, which the caller keeps
+ * share-locked or owns a copy of.  Opening checks all bounds, so that later calls
+ * do not read outside the page whatever its bytes are.
  */
 typedef struct HybLeaf
 {
@@ -51,7 +53,7 @@ typedef struct HybLeaf
 	const HybKeyDesc *desc;
 	const char *page;
 	Relation	rel;			/* for error messages */
-	BlockNumber blkno;
+	BlockNumber blkno;			/* the same */
 	int			nrows;
 	int			nitems;
 	bool		unique_rows;	/* every row has one TID: item == row */
@@ -69,7 +71,6 @@ StaticAssertDecl(HYB_LEAF_MAX_ITEMS <= PG_UINT16_MAX,
 				 "a leaf's header has two bytes for its items");
 
 #ifdef USE_ASSERT_CHECKING
-/* An opened leaf. */
 extern void hyb_leaf_assert_valid(const HybLeaf *leaf);
 #else
 #define hyb_leaf_assert_valid(leaf) ((void) (leaf))
@@ -86,25 +87,24 @@ typedef struct HybRowRange
 } HybRowRange;
 
 /*
- * A finished leaf image, handed to the callback: `page` is a complete page
- * image.  `low` is the separator between the entry before it and its first
- * entry: -infinity for the first leaf of a builder.  Key memory belongs to
- * the builder and lives until the callback returns.
+ * Takes a finished leaf.  `page` is the complete page image.  `low` is the
+ * separator between the entry before the leaf and its first entry, -infinity for
+ * the first leaf of a builder.  Both live until the callback returns.
  */
 typedef void (*HybLeafEmit) (void *arg, Page page, const HybPos *low);
 
-/* What the first nitems waiting items are going to take. */
+/* How the first nitems waiting items are going to be stored. */
 typedef struct HybLeafPlan
 {
 	int			nitems;
 	int			nrows;
 	uint32		size;			/* bytes behind the common header */
-	HybLeafLayoutNumber layout; /* the builder's, unless plan() says another */
+	HybLeafLayoutNumber layout; /* the builder's, unless plan() sets another */
 } HybLeafPlan;
 
 /*
- * Entries wait in a builder until they surely exceed a page.  Layouts put this
- * in front of what they keep; they use what comes first, down to `plans`.
+ * Entries wait in a builder until they surely exceed a page.  A layout's builder
+ * begins with this struct.  It uses the fields down to `plans`.
  */
 typedef struct HybLeafBuilder
 {
@@ -123,21 +123,21 @@ typedef struct HybLeafBuilder
 	int			next_check;
 	int			last_nitems;	/* items of the leaf before, 0 if none */
 
-	/* what hyb_leaf_builder_aim asked for; whole pages without it */
+	/* what hyb_leaf_builder_aim set; whole pages without it */
 	uint32		capacity;		/* bytes at which a leaf is full */
-	int			max_items;		/* items at which it is */
-	int			hold;			/* no leaf is full before more items wait */
+	int			max_items;		/* items at which it is full */
+	int			hold;			/* no leaf is finished before more items wait */
 	bool		share;			/* the last leaves share what is left */
 	bool		finishing;		/* nothing more is added */
 
-	/* what hyb_leaf_builder_expect said */
+	/* what hyb_leaf_builder_expect set */
 	uint64		entries;
 	bool		rows_on_disk;
 
 	HybPos		low;			/* of the next leaf */
 	HybBuf		low_key;
 	HybPos		after;			/* fence before all that is added; length 0:
-								 * there is none */
+								 * not known */
 	HybPos		before;			/* fence behind all of it */
 	HybBuf		after_key;
 	HybBuf		before_key;
@@ -159,8 +159,7 @@ extern void hyb_leaf_builder_assert_valid(const HybLeafBuilder *b);
 struct HybLeafLayout
 {
 	HybLeafLayoutNumber number;
-	bool		keeps_keys;		/* a row gives back the very values that were
-								 * stored */
+	bool		keeps_keys;
 
 	/* ---- reading ---- */
 
@@ -172,72 +171,17 @@ struct HybLeafLayout
 	void		(*init) (HybLeaf *leaf);
 
 	/*
-	 * The content from p, behind the common header, to end.  Returns the byte
-	 * after what it uses.
+	 * Opens the content from p, behind the common header, to end.  Returns
+	 * the byte after what it uses.
 	 */
 	const uint8 *(*open) (HybLeaf *leaf, const uint8 *p, const uint8 *end);
 
-	/* Frees what lies in leaf->own, if anything was allocated. */
+	/* Frees what leaf->own points to; NULL: nothing. */
 	void		(*close) (HybLeaf *leaf);
 
 	/*
-	 * The rows whose first columns equal vals, which point into a key, behind
-	 * their flag bytes.  If there are none both ends are the first row above.
-	 */
-	void		(*search) (HybLeaf *leaf, const HybValue *vals, int ncols,
-						   HybRowRange *rows);
-
-	/*
-	 * In its place, for layouts that do not keep keys: rows below rows->lo
-	 * lie below the position, those from rows->hi on above it.  Of those
-	 * between keys may lie on both sides, or be its own: it is one row at
-	 * most.  Returns whether all of the row's keys are the position's, which
-	 * is HYB_AT.
-	 */
-	bool		(*find) (HybLeaf *leaf, const HybPos *pos, HybRowRange *rows);
-
-	/*
-	 * First item of [lo, hi), whose TIDs ascend, with a TID at or above tid;
-	 * hi if there is none.
-	 */
-	int			(*search_tid) (const HybLeaf *leaf, int lo, int hi,
-							   const ItemPointerData *tid);
-
-	/*
-	 * May an item be of the key with this hash (hyb_byte_hash)?  For layouts
-	 * that do not keep keys; NULL: any that its row's prefix begins.
-	 */
-	bool		(*may_have) (const HybLeaf *leaf, int item, uint64 hash);
-
-	/* All columns of a row; NULL: the layout does not keep keys. */
-	void		(*row) (HybLeaf *leaf, int row, HybValue *vals);
-
-	/*
-	 * In its place: the bits that all keys of a row begin with replace what
-	 * the buffer holds, zero bits up to the next whole byte behind them; so
-	 * many.
-	 */
-	uint32		(*prefix) (HybLeaf *leaf, int row, HybBuf *prefix);
-
-	/*
-	 * An integer column of rows [row, row + n), 0 where it is null.  NULL:
-	 * they are read one by one.
-	 */
-	void		(*ints) (HybLeaf *leaf, int col, int row, int n, uint64 *ints,
-						 uint8 *isnull);
-
-	/*
-	 * The string of a row, a flag byte in front of the value, as it is in
-	 * entries but for length word and terminator: it goes to out, which has
-	 * room for cap bytes and HYB_LEAF_SLACK more.  Returns its length.  NULL:
-	 * rows are read whole.
-	 */
-	uint32		(*string) (HybLeaf *leaf, int col, int row, uint8 *out,
-						   uint32 cap);
-
-	/*
-	 * First item of a row below nrows, of n such rows, HYB_LEAF_ROW_STARTS at
-	 * most, and row of an item below nitems, of a leaf without unique_rows.
+	 * First item of a row below nrows, of n such rows (HYB_LEAF_ROW_STARTS at
+	 * most), and row of an item below nitems, of a leaf without unique_rows.
 	 */
 	int			(*row_start) (const HybLeaf *leaf, int row);
 	void		(*row_starts) (const HybLeaf *leaf, int row, int n, int *starts);
@@ -248,53 +192,103 @@ struct HybLeafLayout
 						 ItemPointerData *tids);
 
 	/*
-	 * What is wrong with an opened leaf's rows and TIDs, palloc'd, or NULL.
-	 * hyb_leaf_verify does it where this is NULL: for layouts that keep keys.
+	 * First item of [lo, hi), whose TIDs ascend, with a TID at or above tid;
+	 * hi if there is none.
 	 */
+	int			(*search_tid) (const HybLeaf *leaf, int lo, int hi,
+							   const ItemPointerData *tid);
+
+	/* ---- reading keys: layouts that keep them ---- */
+
+	/*
+	 * The rows whose first columns equal vals, which point into a key, behind
+	 * their flag bytes.  If there are none both ends are the first row above.
+	 */
+	void		(*search) (HybLeaf *leaf, const HybValue *vals, int ncols,
+						   HybRowRange *rows);
+
+	/* All columns of a row. */
+	void		(*row) (HybLeaf *leaf, int row, HybValue *vals);
+
+	/* An integer column of rows [row, row + n), 0 where it is null. */
+	void		(*ints) (HybLeaf *leaf, int col, int row, int n, uint64 *ints,
+						 uint8 *isnull);
+
+	/*
+	 * The string of a row: a flag byte and the value as in entries, without
+	 * length word and terminator.  It goes to out, which has room for cap
+	 * bytes and HYB_LEAF_SLACK more.  Returns its length.
+	 */
+	uint32		(*string) (HybLeaf *leaf, int col, int row, uint8 *out,
+						   uint32 cap);
+
+	/* ---- reading prefixes: layouts that do not keep keys ---- */
+
+	/*
+	 * Rows below rows->lo lie below the position, those from rows->hi on
+	 * above it.  One row at most is between, and has keys on both sides or
+	 * only the position's own.  Returns true in that last case, if the tie is
+	 * HYB_AT.
+	 */
+	bool		(*find) (HybLeaf *leaf, const HybPos *pos, HybRowRange *rows);
+
+	/*
+	 * May an item be of the key with this hash (hyb_byte_hash), if its row's
+	 * prefix begins the key?  NULL: it always may.
+	 */
+	bool		(*may_have) (const HybLeaf *leaf, int item, uint64 hash);
+
+	/*
+	 * The bits that all keys of a row begin with replace what the buffer
+	 * holds, with zero bits up to the next whole byte.  Returns their number.
+	 */
+	uint32		(*prefix) (HybLeaf *leaf, int row, HybBuf *prefix);
+
+	/* What is wrong with rows and TIDs of an opened leaf, palloc'd, or NULL. */
 	char	   *(*verify) (HybLeaf *leaf);
 
 	/* ---- building ---- */
 
-	/* A builder in the current context, zero but for what is the layout's. */
+	/*
+	 * A builder in the current context; hyb_leaf_builder_create sets the
+	 * head.
+	 */
 	HybLeafBuilder *(*create) (const HybIndex *ix);
 	void		(*free) (HybLeafBuilder *b);
 
-	/* Another entry that waits; the caller counts it. */
+	/* Add an entry that waits; the caller counts it. */
 	void		(*add) (HybLeafBuilder *b, const HybValue *vals,
 						const ItemPointerData *tid);
 
 	/*
-	 * The same for n items of a leaf of this layout, from `item` on, which
-	 * does not belong to the row of the item that waits last; those that
-	 * begin rows are of `row` and the rows after it.  Returns how many rows
-	 * begin.  NULL: items are added one by one.
+	 * Layouts that keep keys: add n items of a leaf of this layout, from
+	 * `item` on.  The first does not belong to the row of the item that waits
+	 * last.  Those that begin rows are of `row` and the rows after it.
+	 * Returns how many rows begin.
 	 */
 	int			(*add_items) (HybLeafBuilder *b, HybLeaf *leaf, int row,
 							  int item, int n);
 
-	/*
-	 * The same for an item of a row of a leaf of this layout, for layouts
-	 * that do not keep keys.
-	 */
+	/* Layouts of prefixes: add an item of a row of a leaf of this layout. */
 	void		(*add_from) (HybLeafBuilder *b, HybLeaf *leaf, int row, int item,
 							 const ItemPointerData *tid);
 
 	/*
-	 * Fill b->plans[slot] for its nitems.  Where a leaf cannot end there the
-	 * plan is for fewer of them; or for more, if it cannot end before either.
+	 * Fill b->plans[slot] for its nitems.  Where a leaf cannot end there, the
+	 * plan is for fewer items, or for more if it cannot end before either.
 	 */
 	void		(*plan) (HybLeafBuilder *b, int slot);
 
 	/* Write what was planned to zeroed memory; returns the byte after it. */
 	uint8	   *(*write) (HybLeafBuilder *b, int slot, uint8 *out);
 
-	/* Append the key columns of a waiting item. */
+	/* Layouts that keep keys: append the key columns of a waiting item. */
 	void		(*waiting) (const HybLeafBuilder *b, int item, HybBuf *key,
 							ItemPointer tid);
 
 	/*
-	 * The separator before a waiting item that a leaf may begin with, its key
-	 * in *key.  NULL: it is told from what waiting() says.
+	 * Layouts of prefixes: the separator before a waiting item that a leaf
+	 * may begin with, its key in *key.
 	 */
 	void		(*separate) (HybLeafBuilder *b, int item, HybBuf *key,
 							 HybPos *separator);
@@ -310,5 +304,11 @@ HYB_NORETURN extern void hyb_leaf_builder_no_room(const HybLeafBuilder *b);
 extern const HybLeafLayout hyb_columnar_layout;
 extern const HybLeafLayout hyb_trie_layout;
 extern const HybLeafLayout hyb_strings_layout;
+
+/* By number - 1. */
+extern const HybLeafLayout *const hyb_leaf_layouts[HYB_LAYOUTS];
+
+/* The layout of leaves that are built from now on for a level. */
+extern const HybLeafLayout *hyb_leaf_layout_for(const HybIndex *ix, int level);
 
 #endif							/* HYB_LEAF_LAYOUT_H */

@@ -1,64 +1,58 @@
 /*
  * prefixes.c
- *		Reading leaves of prefixes that are numbers, and what all kinds share.
+ *		What both layouts of prefixes share.
  *
- * What is stored is opened as a columnar leaf of its own; rows and items are
- * numbered alike in both.
+ * Rows wait with all bits of their keys that are known: the whole key, or what the
+ * leaf that the row comes from has.  Waiting rows ascend and none is the beginning
+ * of another one.  So whatever number of bits a leaf keeps of them, only
+ * neighbours share a prefix, and no row that lacks bits shares one.
+ *
+ * Where one leaf ends and the next one begins, both keep the bit that tells their
+ * rows apart.  The fence between them is cut behind that bit.
  */
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "key/key.h"
-#include "leaf/columnar.h"
+#include "base/memory.h"
 #include "leaf/leaf.h"
 #include "leaf/prefixes.h"
+#include "utils/memutils.h"
 
-typedef struct Trie
-{
-	uint32		ncommon;		/* bytes that all keys begin with */
-	const uint8 *common;
-	int			depth;			/* bits beyond */
-	HybLeaf		stored;			/* as a columnar leaf */
-} Trie;
+/* A row is continued in the next leaf if this leaf has this many of its items. */
+#define SPLIT_ITEMS		64
 
-static inline Trie *
-trie(const HybLeaf *leaf)
+/*
+ * An index with few entries is likely to grow.  Prefixes that are cut by few
+ * entries catch more of the new keys, and longer ones take less space as long as
+ * entries are few.  Up to GROWN_BITS bits are added as if the index had
+ * GROWN_ENTRIES entries, whose keys spread evenly.
+ */
+#define GROWN_ENTRIES		(UINT64CONST(1) << 20)
+#define GROWN_BITS			7
+
+/* Columns are parsed from the front: what ends with the last one is a key. */
+bool
+hyb_prefix_is_whole(const HybKeyDesc *desc, const uint8 *prefix, uint32 bits)
 {
-	return leaf->own[HYB_LAYOUT_TRIE - 1];
+	return bits > 0 && bits % 8 == 0 &&
+		hyb_key_length(desc, prefix, bits / 8) == bits / 8;
 }
 
-const HybKeyDesc *
-hyb_trie_columns(void)
+/* ---- reading ---- */
+
+static inline HybLeaf *
+stored_leaf(const HybLeaf *leaf)
 {
-	static union
-	{
-		HybKeyDesc	desc;
-		char		space[offsetof(HybKeyDesc, cols) + 2 * sizeof(HybColumn)];
-	}			columns;
-
-	if (columns.desc.nkeys == 0)
-	{
-		HybColumn  *cols = columns.desc.cols;
-
-		for (int i = 0; i < 2; i++)
-		{
-			cols[i].store = HYB_STORE_INT;
-			cols[i].compare = HYB_COMPARE_MEM;
-			cols[i].width = i == HYB_TRIE_PREFIX ? 8 : 1;
-		}
-		columns.desc.natts = columns.desc.nkeys = 2;
-		columns.desc.all_mem = columns.desc.exact = true;
-	}
-	return &columns.desc;
+	return &hyb_prefixes_leaf(leaf)->stored;
 }
-
-/* ---- opening ---- */
 
 void
-hyb_prefixes_init(HybLeaf *stored, void *own, const HybKeyDesc *columns)
+hyb_prefixes_init(void *own, Size size, const HybKeyDesc *columns)
 {
-	memset(stored, 0, sizeof(HybLeaf));
-	stored->own[HYB_LAYOUT_COLUMNAR - 1] = own;
+	HybLeaf    *stored = &((HybPrefixesLeaf *) own)->stored;
+
+	memset(own, 0, size);
+	stored->own[HYB_LAYOUT_COLUMNAR - 1] = (char *) own + MAXALIGN(size);
 	stored->ncols_alloc = columns->natts;
 	stored->layout = &hyb_columnar_layout;
 	stored->desc = columns;
@@ -66,9 +60,10 @@ hyb_prefixes_init(HybLeaf *stored, void *own, const HybKeyDesc *columns)
 }
 
 const uint8 *
-hyb_prefixes_open(HybLeaf *stored, const HybLeaf *leaf, const uint8 *p,
-				  const uint8 *end)
+hyb_prefixes_open(const HybLeaf *leaf, const uint8 *p, const uint8 *end)
 {
+	HybLeaf    *stored = stored_leaf(leaf);
+
 	stored->rel = leaf->rel;
 	stored->blkno = leaf->blkno;
 	stored->page = leaf->page;
@@ -79,211 +74,48 @@ hyb_prefixes_open(HybLeaf *stored, const HybLeaf *leaf, const uint8 *p,
 	return hyb_columnar_layout.open(stored, p, end);
 }
 
-static void
-init_trie(HybLeaf *leaf)
+int
+hyb_prefixes_row_start(const HybLeaf *leaf, int row)
 {
-	hyb_prefixes_init(&trie(leaf)->stored, (char *) trie(leaf) + MAXALIGN(sizeof(Trie)),
-					  hyb_trie_columns());
+	return hyb_columnar_layout.row_start(stored_leaf(leaf), row);
 }
 
-static const uint8 *
-open_trie(HybLeaf *leaf, const uint8 *p, const uint8 *end)
+void
+hyb_prefixes_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
 {
-	Trie	   *t = trie(leaf);
+	hyb_columnar_layout.row_starts(stored_leaf(leaf), row, n, starts);
+}
 
-	p = hyb_varint_read(p, end, &t->ncommon);
-	if (p == NULL || t->ncommon > HYB_MAX_ENTRY_SIZE || end - p <= t->ncommon)
+int
+hyb_prefixes_row_of_item(const HybLeaf *leaf, int item)
+{
+	return hyb_columnar_layout.row_of_item(stored_leaf(leaf), item);
+}
+
+void
+hyb_prefixes_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
+{
+	hyb_columnar_layout.tids(stored_leaf(leaf), item, n, tids);
+}
+
+int
+hyb_prefixes_search_tid(const HybLeaf *leaf, int lo, int hi, const ItemPointerData *tid)
+{
+	return hyb_columnar_layout.search_tid(stored_leaf(leaf), lo, hi, tid);
+}
+
+uint8
+hyb_strings_fingerprint(const HybLeaf *leaf, const HybBuf *prefix, uint32 bits, int item)
+{
+	const HybPrefixesLeaf *prefixes = hyb_prefixes_leaf(leaf);
+
+	if (prefixes->fingerprints != NULL)
+		return hyb_stored_fingerprint(prefixes, item);
+	if (!hyb_prefix_is_whole(leaf->desc, prefix->data, bits))
 		hyb_corrupted(leaf->rel, leaf->blkno,
-					  "The common bytes of a leaf's keys are malformed.");
-	t->common = p;
-	p += t->ncommon;
-	t->depth = *p++;
-	if (t->depth < 1 || t->depth > HYB_TRIE_MAX_DEPTH)
-		hyb_corrupted(leaf->rel, leaf->blkno,
-					  psprintf("The leaf's prefixes have %d bits beyond what they have in common.",
-							   t->depth));
-	p = hyb_prefixes_open(&t->stored, leaf, p, end);
-	for (int i = 0; i < 2; i++)
-	{
-		const HybLeafColumn *col = &hyb_columnar(&t->stored)->cols[i];
-
-		if (col->encoding != HYB_LEAF_INT || col->null_mode != HYB_NULLS_NONE)
-			hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's prefixes are NULLs.");
-	}
-	return p;
+					  "The leaf lacks the fingerprints of keys that it does not have.");
+	return hyb_fingerprint(hyb_byte_hash(prefix->data, prefix->len));
 }
-
-/* ---- rows ---- */
-
-static inline const HybSeq *
-sequence(const HybLeaf *leaf, int col)
-{
-	return &hyb_columnar(&trie(leaf)->stored)->cols[col].seq;
-}
-
-/* The number of a row; beyond what it may be only on a damaged page. */
-static inline uint64
-stored_row_number(const HybLeaf *leaf, int row)
-{
-	return hyb_seq_get(sequence(leaf, HYB_TRIE_PREFIX), row);
-}
-
-/* Bits that a row lacks. */
-static inline int
-row_lacks(const HybLeaf *leaf, int row)
-{
-	uint64		lacks = hyb_seq_get(sequence(leaf, HYB_TRIE_LACKS), row);
-
-	return (int) Min(lacks, (uint64) trie(leaf)->depth);
-}
-
-/* Mostly that of one row after the other is asked for. */
-static uint32
-trie_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
-{
-	Trie	   *t = trie(leaf);
-	HybLeafColumn *numbers = &hyb_columnar(&t->stored)->cols[HYB_TRIE_PREFIX];
-	uint64		number = hyb_seq_get_next(&numbers->seq, &numbers->seq_cursor, row);
-	uint32		bits = t->depth - row_lacks(leaf, row);
-	uint8		beyond[8];
-
-	hyb_store64be(beyond, number << (HYB_TRIE_MAX_DEPTH - t->depth));
-	prefix->len = 0;
-	hyb_buf_append(prefix, t->common, t->ncommon);
-	hyb_buf_append(prefix, beyond, (bits + 7) / 8);
-	return 8 * t->ncommon + bits;
-}
-
-/* Columns are parsed from the front: what ends with the last one is a key. */
-bool
-hyb_prefix_is_whole(const HybKeyDesc *desc, const uint8 *prefix, uint32 bits)
-{
-	return bits > 0 && bits % 8 == 0 &&
-		hyb_key_length(desc, prefix, bits / 8) == bits / 8;
-}
-
-static int
-trie_row_start(const HybLeaf *leaf, int row)
-{
-	return hyb_columnar_layout.row_start(&trie(leaf)->stored, row);
-}
-
-static void
-trie_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
-{
-	hyb_columnar_layout.row_starts(&trie(leaf)->stored, row, n, starts);
-}
-
-static int
-trie_row_of_item(const HybLeaf *leaf, int item)
-{
-	return hyb_columnar_layout.row_of_item(&trie(leaf)->stored, item);
-}
-
-static void
-trie_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
-{
-	hyb_columnar_tids(&trie(leaf)->stored, item, n, tids);
-}
-
-static int
-trie_search_tid(const HybLeaf *leaf, int lo, int hi, const ItemPointerData *tid)
-{
-	return hyb_columnar_search_tid(&trie(leaf)->stored, lo, hi, tid);
-}
-
-/* ---- searching ---- */
-
-/* A number of so many ones, up to 64; and what lies above so many bits. */
-static inline uint64
-below_bits(int bits)
-{
-	return bits == 0 ? 0 : ~UINT64CONST(0) >> (64 - bits);
-}
-
-static inline uint64
-above_bits(uint64 x, int bits)
-{
-	return bits == 64 ? 0 : x >> bits;
-}
-
-/* The first row whose number is at least x. */
-static inline int
-lower_bound(const HybLeaf *leaf, uint64 x)
-{
-	return (int) hyb_seq_lower_bound(sequence(leaf, HYB_TRIE_PREFIX), 0, leaf->nrows, x);
-}
-
-/* The first row whose number, with 1 for the bits it lacks, is at least x. */
-static int
-first_reaching(const HybLeaf *leaf, uint64 x)
-{
-	int			row = lower_bound(leaf, x);
-
-	if (row > 0)
-	{
-		int			lacks = row_lacks(leaf, row - 1);
-		uint64		below = stored_row_number(leaf, row - 1);
-
-		/* a shallow row ends where the next one begins at the latest */
-		if (lacks > 0 && above_bits(below ^ x, lacks) == 0)
-			return row - 1;
-	}
-	return row;
-}
-
-static bool
-find_number_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
-{
-	Trie	   *t = trie(leaf);
-	uint32		n = Min(pos->len, t->ncommon);
-	int			c = n > 0 ? memcmp(pos->key, t->common, n) : 0;
-	int			bits = 8 * (pos->len - n);
-	int			row_bits;
-	uint64		x;
-	uint64		differ;
-
-	/* all rows begin with the position's key */
-	if (c == 0 && bits == 0)
-		c = pos->tie == HYB_AFTER ? 1 : -1;
-	if (c != 0)
-	{
-		rows->lo = rows->hi = c < 0 ? 0 : leaf->nrows;
-		return false;
-	}
-
-	x = hyb_bits_from(pos->key, pos->len, t->ncommon) >> (HYB_TRIE_MAX_DEPTH - t->depth);
-	rows->lo = rows->hi = first_reaching(leaf, x);
-	if (rows->lo < leaf->nrows)
-	{
-		row_bits = t->depth - row_lacks(leaf, rows->lo);
-		differ = stored_row_number(leaf, rows->lo) ^ x;
-		if (row_bits <= bits && above_bits(differ, t->depth - row_bits) == 0)
-		{
-			/* it begins the position's key, or is it */
-			if (pos->tie == HYB_BEFORE &&
-				hyb_only_zeros_from(pos->key, pos->len, 8 * t->ncommon + row_bits))
-				return false;	/* as a separator is in its last byte: it is
-								 * the least key of the row */
-			if (row_bits < bits || pos->tie == HYB_AT)
-				rows->hi++;
-			else if (pos->tie == HYB_AFTER)
-				rows->lo = ++rows->hi;
-			return row_bits == bits && pos->tie == HYB_AT;
-		}
-	}
-	if (bits < t->depth && pos->tie == HYB_AFTER)
-	{
-		/* rows from here on may begin with it */
-		uint64		last = x | below_bits(t->depth - bits);
-
-		rows->lo = rows->hi = last == below_bits(t->depth) ?
-			leaf->nrows : lower_bound(leaf, last + 1);
-	}
-	return false;
-}
-
-/* ---- verification ---- */
 
 char *
 hyb_prefixes_verify_tids(HybLeaf *leaf, int row, ItemPointerData *tids)
@@ -303,56 +135,344 @@ hyb_prefixes_verify_tids(HybLeaf *leaf, int row, ItemPointerData *tids)
 	return NULL;
 }
 
-static char *
-verify_trie(HybLeaf *leaf)
+/* ---- building ---- */
+
+static HybColumnarBuilder *
+create_columnar(const HybIndex *ix, MemoryContext context)
 {
-	int			depth = trie(leaf)->depth;
-	uint64		reach = 0;		/* the first number behind the row before */
-	ItemPointerData *tids = palloc(sizeof(ItemPointerData) * leaf->nitems);
-	char	   *wrong = NULL;
+	HybColumnarBuilder *columnar = hyb_columnar_builder(hyb_columnar_create(ix));
 
-	if (hyb_leaf_row_start(leaf, 0) != 0)
-		wrong = pstrdup("first row does not start at the first item");
-	for (int row = 0; row < leaf->nrows && wrong == NULL; row++)
-	{
-		uint64		number = stored_row_number(leaf, row);
-		uint64		lacks = hyb_seq_get(sequence(leaf, HYB_TRIE_LACKS), row);
-
-		if (lacks > depth || (number & ~below_bits(depth)) != 0)
-			wrong = psprintf("row %d has more bits than the leaf says", row);
-		else if ((number & below_bits((int) lacks)) != 0)
-			wrong = psprintf("row %d has bits that it should lack", row);
-		else if (row > 0 && (number < reach || reach == 0))
-			wrong = psprintf("rows %d and %d have keys in common, or do not ascend",
-							 row - 1, row);
-		else
-			wrong = hyb_prefixes_verify_tids(leaf, row, tids);
-		reach = (number | below_bits((int) Min(lacks, 64))) + 1;
-	}
-	pfree(tids);
-	return wrong;
+	columnar->base.desc = ix->desc;
+	columnar->base.context = context;
+	return columnar;
 }
 
-const HybLeafLayout hyb_trie_layout = {
-	.number = HYB_LAYOUT_TRIE,
-	.keeps_keys = false,
-	.size = MAXALIGN(sizeof(Trie)) + HYB_PREFIXES_STORED(2),
-	.init = init_trie,
-	.open = open_trie,
-	.find = find_number_rows,
-	.search_tid = trie_search_tid,
-	.prefix = trie_prefix,
-	.row_start = trie_row_start,
-	.row_starts = trie_row_starts,
-	.row_of_item = trie_row_of_item,
-	.tids = trie_tids,
-	.verify = verify_trie,
-	.create = hyb_trie_create,
-	.free = hyb_prefixes_free,
-	.add = hyb_prefixes_add,
-	.add_from = hyb_prefixes_add_from,
-	.plan = hyb_trie_plan,
-	.write = hyb_trie_write,
-	.separate = hyb_prefixes_separate,
-	.drop = hyb_prefixes_drop
-};
+void
+hyb_prefixes_init_builder(HybPrefixesBuilder *b, const HybIndex *ix,
+						  const HybKeyDesc *columns)
+{
+	Assert(ix->desc->all_mem && ix->desc->natts == ix->desc->nkeys);
+	hyb_buf_reserve(&b->bytes, BLCKSZ);
+	hyb_buf_reserve(&b->key, 64);
+	b->filled = -1;
+	b->stored_index = *ix;
+	b->stored_index.desc = unconstify(HybKeyDesc *, columns);
+	b->stored = create_columnar(&b->stored_index, CurrentMemoryContext);
+}
+
+void
+hyb_prefixes_free(HybLeafBuilder *base)
+{
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+
+	if (b->rows != NULL)
+		pfree(b->rows);
+	if (b->tids != NULL)
+		pfree(b->tids);
+	if (b->fingerprints != NULL)
+	{
+		pfree(b->fingerprints);
+		pfree(b->stored_fingerprints);
+	}
+	hyb_buf_free(&b->bytes);
+	hyb_buf_free(&b->key);
+	hyb_columnar_free(&b->stored->base);
+	if (b->kept != NULL)
+		hyb_columnar_free(&b->kept->base);
+	pfree(b);
+}
+
+int
+hyb_prefixes_growth_bits(const HybLeafBuilder *base)
+{
+	uint64		growth = base->entries > 0 ? GROWN_ENTRIES / base->entries : 1;
+
+	return Min((int) hyb_bit_width(Max(growth, 1)) - 1, GROWN_BITS);
+}
+
+/* ---- adding ---- */
+
+uint32
+hyb_prefixes_bits_at_fence(const uint8 *bytes, uint32 bits, const HybPos *fence)
+{
+	uint32		common = hyb_common_bits(bytes, bits, fence->key, 8 * fence->len);
+
+	return Min(common + 1, 8 * (uint32) fence->len);
+}
+
+/* Add an item of the key whose known bits are in b->key. */
+static void
+add_prefix_item(HybPrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid,
+				uint8 fingerprint)
+{
+	HybPrefixesRow *last = b->nrows > 0 ? &b->rows[b->nrows - 1] : NULL;
+	uint32		shared = 0;
+
+	b->filled = -1;
+	if (b->base.nitems == b->items_alloc)
+	{
+		b->items_alloc = Max(b->items_alloc * 2, 1024);
+		b->tids = hyb_grow(b->base.context, b->tids, b->items_alloc,
+						   sizeof(ItemPointerData));
+		if (b->has_fingerprints)
+		{
+			b->fingerprints = hyb_grow(b->base.context, b->fingerprints, b->items_alloc, 1);
+			b->stored_fingerprints = hyb_grow(b->base.context, b->stored_fingerprints,
+											  b->items_alloc, 1);
+		}
+	}
+	b->tids[b->base.nitems] = *tid;
+	if (b->has_fingerprints)
+		b->fingerprints[b->base.nitems] = fingerprint;
+	if (last != NULL)
+	{
+		shared = hyb_common_bits(hyb_prefixes_row_bytes(b, last), last->bits, b->key.data, bits);
+		if (shared == last->bits)
+			return;				/* begins with the last row */
+		if (shared == bits || (b->key.data[shared / 8] & (0x80 >> shared % 8)) == 0)
+			hyb_leaf_builder_descends(&b->base);
+	}
+	else if (b->base.after.len > 0)
+		shared = hyb_prefixes_bits_at_fence(b->key.data, bits, &b->base.after) - 1;
+
+	if (b->nrows == b->rows_alloc)
+	{
+		b->rows_alloc = Max(b->rows_alloc * 2, 512);
+		b->rows = hyb_grow(b->base.context, b->rows, b->rows_alloc, sizeof(HybPrefixesRow));
+	}
+	b->rows[b->nrows++] = (HybPrefixesRow)
+	{
+		.off = b->bytes.len,.bits = bits,.shared = shared,
+			.start = b->base.nitems,.whole = whole
+	};
+	hyb_buf_append(&b->bytes, b->key.data, (bits + 7) / 8);
+}
+
+/* The fingerprint of the whole key in b->key. */
+static inline uint8
+fingerprint_of_key(const HybPrefixesBuilder *b)
+{
+	return b->has_fingerprints ?
+		hyb_fingerprint(hyb_byte_hash(b->key.data, b->key.len)) : 0;
+}
+
+void
+hyb_prefixes_add(HybLeafBuilder *base, const HybValue *vals,
+				 const ItemPointerData *tid)
+{
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+
+	b->key.len = 0;
+	hyb_key_join(base->desc, vals, base->desc->nkeys, &b->key);
+	add_prefix_item(b, 8 * b->key.len, true, tid, fingerprint_of_key(b));
+}
+
+void
+hyb_prefixes_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row, int item,
+					  const ItemPointerData *tid)
+{
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+	uint32		bits = hyb_leaf_prefix(leaf, row, &b->key);
+	bool		whole = hyb_prefix_is_whole(base->desc, b->key.data, bits);
+
+	add_prefix_item(b, bits, whole, tid,
+					b->has_fingerprints ?
+					hyb_strings_fingerprint(leaf, &b->key, bits, item) : 0);
+}
+
+/* ---- parts of what waits ---- */
+
+int
+hyb_prefixes_waiting_row(const HybPrefixesBuilder *b, int item)
+{
+	int			lo = 0;
+	int			hi = b->nrows;
+
+	while (hi - lo > 1)
+	{
+		int			mid = (lo + hi) / 2;
+
+		if (b->rows[mid].start <= item)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+int
+hyb_prefixes_whole_rows(const HybPrefixesBuilder *b, int nitems, bool *split)
+{
+	int			nrows = hyb_prefixes_waiting_row(b, nitems - 1) + 1;
+	const HybPrefixesRow *last = &b->rows[nrows - 1];
+
+	*split = false;
+	if (hyb_prefixes_row_end(b, nrows - 1) <= nitems)
+		return nrows;
+	*split = last->whole &&
+		(nrows == 1 || nitems - last->start >= SPLIT_ITEMS);
+	return *split || nrows == 1 ? nrows : nrows - 1;
+}
+
+static int
+compare_tid_numbers(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return (x > y) - (x < y);
+}
+
+void
+hyb_prefixes_fill_tids(HybPrefixesBuilder *b, int nitems)
+{
+	HybColumnarBuilder *stored = b->stored;
+
+	/* a fingerprint goes with its TID, below it */
+	stored->base.nitems = nitems;
+	for (int i = 0; i < nitems; i++)
+		stored->tids[i] = ((uint64) ItemPointerGetBlockNumberNoCheck(&b->tids[i]) << 24) |
+			((uint64) ItemPointerGetOffsetNumberNoCheck(&b->tids[i]) << 8) |
+			(b->has_fingerprints ? b->fingerprints[i] : 0);
+	for (int i = 0; i < stored->nrows; i++)
+	{
+		int			start = (int) stored->row_start[i];
+		int			end = i + 1 < stored->nrows ? (int) stored->row_start[i + 1] : nitems;
+
+		if (end - start > 1)
+			qsort(stored->tids + start, end - start, sizeof(uint64), compare_tid_numbers);
+	}
+	for (int i = 0; i < nitems; i++)
+	{
+		if (b->has_fingerprints)
+			b->stored_fingerprints[i] = (uint8) stored->tids[i];
+		stored->tids[i] >>= 8;
+	}
+}
+
+/* ---- keys that are kept ---- */
+
+void
+hyb_prefixes_plan_kept(HybPrefixesBuilder *b, int slot)
+{
+	HybLeafPlan *plan = &b->base.plans[slot];
+	HybLeafBuilder *kept;
+	HybValue	vals[INDEX_MAX_KEYS];
+
+	if (b->kept == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(b->base.context);
+
+		b->kept = create_columnar(b->base.ix, b->base.context);
+		MemoryContextSwitchTo(old);
+	}
+	kept = &b->kept->base;
+
+	/*
+	 * Keep all that waits, not only what this plan has: codes of strings
+	 * depend on it, and plans made for the same waiting items have to hold
+	 * when one of them is written.
+	 */
+	while (kept->nitems < b->base.nitems)
+	{
+		int			row = hyb_prefixes_waiting_row(b, kept->nitems);
+		int			end = hyb_prefixes_row_end(b, row);
+
+		if (!b->rows[row].whole)
+			break;
+		(void) hyb_key_split(b->base.desc, hyb_prefixes_row_bytes(b, &b->rows[row]),
+							 b->rows[row].bits / 8, b->base.desc->natts, vals);
+		for (; kept->nitems < end; kept->nitems++)
+			hyb_columnar_add(kept, vals, &b->tids[kept->nitems]);
+	}
+	Assert(kept->nitems >= plan->nitems);
+	kept->plans[slot].nitems = plan->nitems;
+	hyb_columnar_plan(kept, slot);
+	b->kept_items[slot] = kept->nitems;
+	plan->nrows = kept->plans[slot].nrows;
+	plan->size = kept->plans[slot].size;
+	plan->layout = HYB_LAYOUT_COLUMNAR;
+}
+
+uint8 *
+hyb_prefixes_write_kept(HybPrefixesBuilder *b, int slot, uint8 *out)
+{
+	Assert(b->kept_items[slot] == b->kept->base.nitems);
+	return hyb_columnar_write(&b->kept->base, slot, out);
+}
+
+static void
+drop_kept(HybPrefixesBuilder *b, int nitems)
+{
+	if (b->kept == NULL)
+		return;
+	if (nitems < b->kept->base.nitems)
+	{
+		hyb_columnar_drop(&b->kept->base, nitems);
+		b->kept->base.nitems -= nitems;
+		return;
+	}
+	hyb_columnar_free(&b->kept->base);
+	b->kept = NULL;
+}
+
+/* ---- the end of a leaf ---- */
+
+void
+hyb_prefixes_separate(HybLeafBuilder *base, int nitems, HybBuf *key, HybPos *separator)
+{
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+	const HybPrefixesRow *right = &b->rows[hyb_prefixes_waiting_row(b, nitems)];
+	uint32		bits = right->shared + 1;
+	uint32		len = (bits + 7) / 8;
+
+	key->len = 0;
+	if (right->start < nitems)
+	{
+		/* the row goes on: it is a whole key */
+		hyb_buf_append(key, hyb_prefixes_row_bytes(b, right), right->bits / 8);
+		*separator = hyb_pos_at(base->desc, key->data, key->len, b->tids[nitems]);
+		return;
+	}
+	hyb_buf_append(key, hyb_prefixes_row_bytes(b, right), len);
+	if (bits % 8 != 0)
+		key->data[len - 1] &= (uint8) (0xFF << (8 - bits % 8));
+	*separator = (HybPos)
+	{
+		.key = key->data,.len = (uint16) len,.tie = HYB_BEFORE
+	};
+}
+
+void
+hyb_prefixes_drop(HybLeafBuilder *base, int nitems)
+{
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+	int			row = hyb_prefixes_waiting_row(b, nitems);
+	uint32		first;
+
+	b->filled = -1;
+	drop_kept(b, nitems);
+	if (nitems >= base->nitems)
+	{
+		b->nrows = 0;
+		b->bytes.len = 0;
+		return;
+	}
+	first = b->rows[row].off;
+	/* what is left of a split row is to be the whole key as well */
+	if (b->rows[row].start < nitems)
+		b->rows[row].shared = b->rows[row].bits - 1;
+	b->nrows -= row;
+	memmove(b->rows, b->rows + row, b->nrows * sizeof(HybPrefixesRow));
+	for (int i = 0; i < b->nrows; i++)
+	{
+		b->rows[i].off -= first;
+		b->rows[i].start = Max(b->rows[i].start - nitems, 0);
+	}
+	b->bytes.len -= first;
+	memmove(b->bytes.data, b->bytes.data + first, b->bytes.len);
+	memmove(b->tids, b->tids + nitems,
+			(base->nitems - nitems) * sizeof(ItemPointerData));
+	if (b->has_fingerprints)
+		memmove(b->fingerprints, b->fingerprints + nitems, base->nitems - nitems);
+}

@@ -6,21 +6,20 @@
  * first byte.  Prefixes ascend and none is the beginning of another one.
  *
  * Behind the common header (leaf/leaf_layout.h), nothing aligned, integers
- * little-endian, in both layouts
+ * little-endian, both layouts have
  *
  *		variable bytes	n
  *		n bytes			that all prefixes of the leaf begin with
  *
- * and then, in leaves of prefixes that are *numbers* (layout 2, where keys have
- * a fixed length),
+ * Where keys have a fixed length, prefixes are *numbers* (layout 2):
  *
  *		uint8			depth: bits of prefixes beyond these, 1 to 64
  *		the content of a columnar leaf (leaf/columnar.h) with two integer
  *				columns: the prefix beyond the common bytes, as a number of
- *				`depth` bits; and how many of these bits, the lowest ones, the
- *				row lacks: they are 0
+ *				`depth` bits; and how many of its lowest bits the row lacks.
+ *				These are 0.
  *
- * or, in leaves of prefixes that are *strings* of whole bytes (layout 3)
+ * Else they are *strings* of whole bytes (layout 3):
  *
  *		front-coded		what is left of the prefixes (algo/frontcode.h)
  *		the content of a columnar leaf without columns
@@ -29,11 +28,9 @@
  *		bits			fingerprints of all items, those of the lowest bits of a
  *				byte first
  *
- * A fingerprint is of the whole key of an item, whatever the leaf has of it: the
- * first bits of its hash.  One in so many keys that begin with a prefix has it by
- * chance (SuRF-Hash: Zhang et al., SIGMOD 2018, section 3.2).
- *
- * Private to prefixes*.c but for the tables.
+ * An item's fingerprint is the first bits of the hash of its whole key, whatever
+ * the leaf keeps of that.  Of other keys that begin with the prefix, one in 2^bits
+ * has it by chance (SuRF-Hash: Zhang et al., SIGMOD 2018, section 3.2).
  */
 #ifndef HYB_PREFIXES_H
 #define HYB_PREFIXES_H
@@ -44,39 +41,164 @@
 /* Bits of numbers. */
 #define HYB_TRIE_MAX_DEPTH	64
 
-/* Columns of what is stored. */
-#define HYB_TRIE_PREFIX		0
-#define HYB_TRIE_LACKS		1
-
-/* The description of the two columns of leaves of numbers. */
-extern const HybKeyDesc *hyb_trie_columns(void);
-
-/* That of what leaves of strings store beside these: no columns. */
-extern const HybKeyDesc *hyb_strings_columns(void);
-
-/* Is a prefix of so many bits a whole key, so that no other begins with it? */
+/* Is a prefix of this many bits a whole key, so that no other begins with it? */
 extern bool hyb_prefix_is_whole(const HybKeyDesc *desc, const uint8 *prefix,
 								uint32 bits);
 
-/* ---- reading: prefixes.c ---- */
+/* ---- fingerprints ---- */
 
-/* Bytes of what is stored as a columnar leaf of so many columns. */
+/*
+ * Fingerprints of keys that are not known are copied from leaf to leaf, so all
+ * leaves of an index have as many bits.
+ */
+#define HYB_FINGERPRINT_BITS	5
+
+/* The fingerprint of a key with this hash. */
+static inline uint8
+hyb_fingerprint(uint64 hash)
+{
+	return (uint8) (hash >> (64 - HYB_FINGERPRINT_BITS));
+}
+
+/* The fingerprint of an item of an opened leaf of strings, whose row has this prefix. */
+extern uint8 hyb_strings_fingerprint(const HybLeaf *leaf, const HybBuf *prefix,
+									 uint32 bits, int item);
+
+/* ---- reading: private to prefixes*.c ---- */
+
+/*
+ * What both layouts begin leaf->own with.  Row starts and TIDs (and the numbers)
+ * are stored as a columnar leaf of its own; rows and items are numbered alike.
+ */
+typedef struct HybPrefixesLeaf
+{
+	HybLeaf		stored;
+	const uint8 *fingerprints;	/* of strings, or NULL */
+} HybPrefixesLeaf;
+
+static inline HybPrefixesLeaf *
+hyb_prefixes_leaf(const HybLeaf *leaf)
+{
+	return leaf->own[leaf->layout->number - 1];
+}
+
+static inline uint8
+hyb_stored_fingerprint(const HybPrefixesLeaf *prefixes, int item)
+{
+	return (uint8) hyb_bits_get(prefixes->fingerprints,
+								(uint64) item * HYB_FINGERPRINT_BITS,
+								HYB_FINGERPRINT_BITS);
+}
+
+/* Bytes behind it for a leaf of this many columns. */
 #define HYB_PREFIXES_STORED(ncols) \
 	MAXALIGN(offsetof(HybColumnar, cols) + (ncols) * sizeof(HybLeafColumn))
 
-/* Prepare it, in so many bytes at `own`. */
-extern void hyb_prefixes_init(HybLeaf *stored, void *own, const HybKeyDesc *columns);
+/* Prepare `own`, of `size` bytes and HYB_PREFIXES_STORED more. */
+extern void hyb_prefixes_init(void *own, Size size, const HybKeyDesc *columns);
 
-/* Open it, being the rest of a leaf's content; returns the byte after it. */
-extern const uint8 *hyb_prefixes_open(HybLeaf *stored, const HybLeaf *leaf,
-									  const uint8 *p, const uint8 *end);
+/* Open the stored leaf; returns the byte after it. */
+extern const uint8 *hyb_prefixes_open(const HybLeaf *leaf, const uint8 *p,
+									  const uint8 *end);
+
+/* Functions of both layouts. */
+extern int	hyb_prefixes_row_start(const HybLeaf *leaf, int row);
+extern void hyb_prefixes_row_starts(const HybLeaf *leaf, int row, int n, int *starts);
+extern int	hyb_prefixes_row_of_item(const HybLeaf *leaf, int item);
+extern void hyb_prefixes_tids(const HybLeaf *leaf, int item, int n,
+							  ItemPointerData *tids);
+extern int	hyb_prefixes_search_tid(const HybLeaf *leaf, int lo, int hi,
+									const ItemPointerData *tid);
 
 /* What is wrong with the order of a row's TIDs, palloc'd, or NULL. */
 extern char *hyb_prefixes_verify_tids(HybLeaf *leaf, int row, ItemPointerData *tids);
 
-/* ---- building ---- */
+/* ---- building: private to prefixes*.c ---- */
 
-/* prefixes_build.c: of all layouts */
+typedef struct HybPrefixesRow
+{
+	uint32		off;			/* of its bytes, 0 behind its last bit */
+	uint32		bits;			/* known ones */
+	uint32		shared;			/* bits in common with the row before */
+	int			start;			/* first item */
+	bool		whole;			/* the bits are a whole key */
+} HybPrefixesRow;
+
+/* What the builders of both layouts begin with. */
+typedef struct HybPrefixesBuilder
+{
+	HybLeafBuilder base;
+	HybPrefixesRow *rows;
+	int			nrows;
+	int			rows_alloc;
+	HybBuf		bytes;
+	ItemPointerData *tids;
+	uint8	   *fingerprints;	/* of the items' keys */
+	bool		has_fingerprints;	/* the layout keeps them */
+	int			items_alloc;
+	HybBuf		key;			/* of the row being added */
+	int			filled;			/* what `stored` holds, by the layout's
+								 * numbers, or -1 */
+	HybIndex	stored_index;	/* with the description of what is stored */
+	HybColumnarBuilder *stored;
+	uint8	   *stored_fingerprints;	/* in the order of its items */
+	HybColumnarBuilder *kept;	/* the keys of the first kept->base.nitems
+								 * waiting items; NULL: none yet */
+	int			kept_items[2];	/* that number when a plan was made */
+} HybPrefixesBuilder;
+
+static inline HybPrefixesBuilder *
+hyb_prefixes_builder(HybLeafBuilder *base)
+{
+	return (HybPrefixesBuilder *) base;
+}
+
+static inline const uint8 *
+hyb_prefixes_row_bytes(const HybPrefixesBuilder *b, const HybPrefixesRow *row)
+{
+	return b->bytes.data + row->off;
+}
+
+static inline int
+hyb_prefixes_row_end(const HybPrefixesBuilder *b, int row)
+{
+	return row + 1 < b->nrows ? b->rows[row + 1].start : b->base.nitems;
+}
+
+/* Sets up a builder that is zero; `columns` describes what is stored. */
+extern void hyb_prefixes_init_builder(HybPrefixesBuilder *b, const HybIndex *ix,
+									  const HybKeyDesc *columns);
+
+/* The last waiting row that begins at or before an item. */
+extern int	hyb_prefixes_waiting_row(const HybPrefixesBuilder *b, int item);
+
+/* Bits that prefixes get in addition because the index is going to grow. */
+extern int	hyb_prefixes_growth_bits(const HybLeafBuilder *base);
+
+/*
+ * The bits of a row that tell it from what is beyond a fence, but no more than
+ * the fence has.
+ */
+extern uint32 hyb_prefixes_bits_at_fence(const uint8 *bytes, uint32 bits,
+										 const HybPos *fence);
+
+/*
+ * How many rows of the first nitems items a leaf may have, since the items of a
+ * row stay together.  *split: the last row continues in the next leaf.
+ */
+extern int	hyb_prefixes_whole_rows(const HybPrefixesBuilder *b, int nitems, bool *split);
+
+/*
+ * Fill the stored builder with the TIDs of the first items, and
+ * stored_fingerprints.  They ascend within its rows.
+ */
+extern void hyb_prefixes_fill_tids(HybPrefixesBuilder *b, int nitems);
+
+/* Plan, and write, a leaf of the keys of the first items, which are all known. */
+extern void hyb_prefixes_plan_kept(HybPrefixesBuilder *b, int slot);
+extern uint8 *hyb_prefixes_write_kept(HybPrefixesBuilder *b, int slot, uint8 *out);
+
+/* Functions of both layouts. */
 extern void hyb_prefixes_free(HybLeafBuilder *base);
 extern void hyb_prefixes_add(HybLeafBuilder *base, const HybValue *vals,
 							 const ItemPointerData *tid);
@@ -85,51 +207,5 @@ extern void hyb_prefixes_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row,
 extern void hyb_prefixes_separate(HybLeafBuilder *base, int nitems, HybBuf *key,
 								  HybPos *separator);
 extern void hyb_prefixes_drop(HybLeafBuilder *base, int nitems);
-
-/* prefixes_plan.c: of numbers */
-extern HybLeafBuilder *hyb_trie_create(const HybIndex *ix);
-extern void hyb_trie_plan(HybLeafBuilder *base, int slot);
-extern uint8 *hyb_trie_write(HybLeafBuilder *base, int slot, uint8 *out);
-
-/* prefixes_strings_build.c: of strings */
-extern HybLeafBuilder *hyb_strings_create(const HybIndex *ix);
-extern void hyb_strings_free(HybLeafBuilder *base);
-extern void hyb_strings_plan(HybLeafBuilder *base, int slot);
-extern uint8 *hyb_strings_write(HybLeafBuilder *base, int slot, uint8 *out);
-
-/* ---- fingerprints ---- */
-
-/*
- * Those of keys that are not known go on from leaf to leaf, so all leaves of an
- * index have as many bits.
- */
-#define HYB_FINGERPRINT_BITS	5
-
-/* Of a key with this hash. */
-static inline uint8
-hyb_fingerprint(uint64 hash)
-{
-	return (uint8) (hash >> (64 - HYB_FINGERPRINT_BITS));
-}
-
-/* Bytes of so many. */
-#define HYB_FINGERPRINTS_SIZE(bits, n)	(((Size) (bits) * (n) + 7) / 8)
-
-/* That of an item of an opened leaf of strings, of whose row this is the prefix. */
-extern uint8 hyb_strings_fingerprint(const HybLeaf *leaf, const HybBuf *prefix,
-									 uint32 bits, int item);
-
-/* ---- bit strings ---- */
-
-/* The 64 bits from a byte on; zeros behind the end. */
-static inline uint64
-hyb_bits_from(const uint8 *bytes, uint32 len, uint32 from)
-{
-	uint64		v = 0;
-
-	for (uint32 i = 0; i < 8; i++)
-		v = (v << 8) | (from + i < len ? bytes[from + i] : 0);
-	return v;
-}
 
 #endif							/* HYB_PREFIXES_H */

@@ -1,27 +1,45 @@
 /*
  * prefixes_strings.c
- *		Reading leaves of prefixes that are byte strings (docs/trie.md).
+ *		Leaves of prefixes that are byte strings (layout 3).
  *
- * A row's prefix has so many bytes as tell it from its neighbours, and some more.
- * Strings ascend and none begins another one, so a key begins with one of them at
- * most: the last one that does not lie above the key.
+ * A row's prefix has as many bytes as tell it from its neighbours, and some more.
+ * Strings ascend and none begins another one.  So a key begins with one of them
+ * at most: the last one that does not lie above the key.
+ *
+ * What a leaf keeps of a row depends on the row's neighbours, not on where the leaf
+ * ends.  No two rows share a prefix.  A row has several keys only if it had them in
+ * the leaf that it comes from.
  */
 #include "base/compat.h"
 
 #include "algo/bits.h"
 #include "algo/frontcode.h"
-#include "leaf/columnar.h"
+#include "base/memory.h"
 #include "leaf/leaf.h"
 #include "leaf/prefixes.h"
+#include "utils/memutils.h"
+
+/* Bytes of this many fingerprints. */
+#define FINGERPRINTS_SIZE(bits, n)	(((Size) (bits) * (n) + 7) / 8)
+
+/*
+ * Bytes beyond those that tell a row from its neighbours, so that few new keys
+ * fall into a row.
+ */
+#define SPARE_BYTES		1
+
+/* The same where merges read rows that fall together from disk. */
+#define SPARE_BYTES_ON_DISK	3
+
+/* Bits that the next byte of a text is worth. */
+#define BITS_OF_BYTE	5
 
 typedef struct Strings
 {
+	HybPrefixesLeaf base;
 	HybFront	front;
-	HybFrontCursor cursor;		/* of this page if `at_page`; buffers outlive
-								 * it */
-	bool		at_page;
-	HybLeaf		stored;			/* row starts and TIDs, as a columnar leaf */
-	const uint8 *fingerprints;	/* NULL: there are none */
+	HybFrontCursor cursor;		/* its buffers outlive the page */
+	bool		at_page;		/* the cursor is of this page */
 } Strings;
 
 static inline Strings *
@@ -30,24 +48,15 @@ leaf_strings(const HybLeaf *leaf)
 	return leaf->own[HYB_LAYOUT_STRINGS - 1];
 }
 
-const HybKeyDesc *
-hyb_strings_columns(void)
-{
-	static const HybKeyDesc none = {.all_mem = true,.exact = true};
-
-	return &none;
-}
+/* The description of what is stored beside the strings: no columns. */
+static const HybKeyDesc no_columns = {.all_mem = true,.exact = true};
 
 /* ---- opening ---- */
 
 static void
 init_strings(HybLeaf *leaf)
 {
-	Strings    *s = leaf_strings(leaf);
-
-	memset(s, 0, sizeof(Strings));
-	hyb_prefixes_init(&s->stored, (char *) s + MAXALIGN(sizeof(Strings)),
-					  hyb_strings_columns());
+	hyb_prefixes_init(leaf_strings(leaf), sizeof(Strings), &no_columns);
 }
 
 static const uint8 *
@@ -65,18 +74,15 @@ open_strings(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 	if (p == NULL)
 		hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's prefixes are malformed.");
 	s->at_page = false;
-	p = hyb_prefixes_open(&s->stored, leaf, p, end);
+	p = hyb_prefixes_open(leaf, p, end);
 
-	/*
-	 * a fingerprint is read as part of 8 bytes: behind the last ones is the
-	 * opaque
-	 */
+	/* 8 bytes are read for a fingerprint; the special space follows the last */
 	if (p >= end || (*p != 0 && *p != HYB_FINGERPRINT_BITS) ||
-		end - (p + 1) < HYB_FINGERPRINTS_SIZE(*p, leaf->nitems))
+		end - (p + 1) < FINGERPRINTS_SIZE(*p, leaf->nitems))
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  "The fingerprints of a leaf's keys are malformed.");
-	s->fingerprints = *p > 0 ? p + 1 : NULL;
-	return p + 1 + HYB_FINGERPRINTS_SIZE(*p, leaf->nitems);
+	s->base.fingerprints = *p > 0 ? p + 1 : NULL;
+	return p + 1 + FINGERPRINTS_SIZE(*p, leaf->nitems);
 }
 
 static void
@@ -120,65 +126,13 @@ strings_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
 	return 8 * len;
 }
 
-static int
-strings_row_start(const HybLeaf *leaf, int row)
-{
-	return hyb_columnar_layout.row_start(&leaf_strings(leaf)->stored, row);
-}
-
-static void
-strings_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
-{
-	hyb_columnar_layout.row_starts(&leaf_strings(leaf)->stored, row, n, starts);
-}
-
-static int
-strings_row_of_item(const HybLeaf *leaf, int item)
-{
-	return hyb_columnar_layout.row_of_item(&leaf_strings(leaf)->stored, item);
-}
-
-static void
-strings_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
-{
-	hyb_columnar_tids(&leaf_strings(leaf)->stored, item, n, tids);
-}
-
-static int
-strings_search_tid(const HybLeaf *leaf, int lo, int hi, const ItemPointerData *tid)
-{
-	return hyb_columnar_search_tid(&leaf_strings(leaf)->stored, lo, hi, tid);
-}
-
-/* ---- fingerprints ---- */
-
-static inline uint8
-stored_fingerprint(const uint8 *fingerprints, int item)
-{
-	return (uint8) hyb_bits_get(fingerprints, (uint64) item * HYB_FINGERPRINT_BITS,
-								HYB_FINGERPRINT_BITS);
-}
-
-uint8
-hyb_strings_fingerprint(const HybLeaf *leaf, const HybBuf *prefix, uint32 bits, int item)
-{
-	const uint8 *fingerprints = leaf_strings(leaf)->fingerprints;
-
-	if (fingerprints != NULL)
-		return stored_fingerprint(fingerprints, item);
-	if (!hyb_prefix_is_whole(leaf->desc, prefix->data, bits))
-		hyb_corrupted(leaf->rel, leaf->blkno,
-					  "The leaf lacks the fingerprints of keys that it does not have.");
-	return hyb_fingerprint(hyb_byte_hash(prefix->data, prefix->len));
-}
-
 static bool
 strings_may_have(const HybLeaf *leaf, int item, uint64 hash)
 {
-	const uint8 *fingerprints = leaf_strings(leaf)->fingerprints;
+	const HybPrefixesLeaf *prefixes = &leaf_strings(leaf)->base;
 
-	return fingerprints == NULL ||
-		stored_fingerprint(fingerprints, item) == hyb_fingerprint(hash);
+	return prefixes->fingerprints == NULL ||
+		hyb_stored_fingerprint(prefixes, item) == hyb_fingerprint(hash);
 }
 
 /* ---- searching ---- */
@@ -199,8 +153,8 @@ find_string_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 		/* it begins the position's key, or is it */
 		if (pos->tie == HYB_BEFORE &&
 			hyb_only_zeros_from(pos->key, pos->len, 8 * len))
-			return false;		/* as a separator is in its last byte: it is
-								 * the least key of the row */
+			return false;		/* a separator ends with zeros: it is the
+								 * least key of the row */
 		at = len == pos->len && pos->tie == HYB_AT;
 		if (len < pos->len || pos->tie == HYB_AT)
 			rows->hi++;
@@ -246,6 +200,251 @@ verify_strings(HybLeaf *leaf)
 	return wrong;
 }
 
+/* ---- building ---- */
+
+/* The strings of the waiting rows. */
+typedef struct StringsBuilder
+{
+	HybPrefixesBuilder rows;
+	HybBuf		bytes;
+	uint32	   *off;
+	uint32	   *len;
+	uint32	   *lcp;			/* common prefix with the string before */
+	int			rows_alloc;
+	HybFrontCode code;
+	HybFrontPlan plans[2];
+} StringsBuilder;
+
+static inline StringsBuilder *
+strings_builder(HybLeafBuilder *base)
+{
+	return (StringsBuilder *) base;
+}
+
+static HybLeafBuilder *
+strings_create(const HybIndex *ix)
+{
+	StringsBuilder *b = palloc0(sizeof(StringsBuilder));
+
+	hyb_prefixes_init_builder(&b->rows, ix, &no_columns);
+	b->rows.has_fingerprints = true;
+	hyb_buf_reserve(&b->bytes, BLCKSZ);
+	return &b->rows.base;
+}
+
+static void
+strings_free(HybLeafBuilder *base)
+{
+	StringsBuilder *b = strings_builder(base);
+
+	hyb_buf_free(&b->bytes);
+	if (b->rows_alloc > 0)
+	{
+		pfree(b->off);
+		pfree(b->len);
+		pfree(b->lcp);
+		pfree(b->code.rest);
+	}
+	hyb_prefixes_free(base);
+}
+
+/* ---- what is stored ---- */
+
+static inline HybFrontInput
+prefix_front_input(const StringsBuilder *b)
+{
+	HybFrontInput in = {b->bytes.data, b->off, b->len, b->lcp};
+
+	return in;
+}
+
+static void
+grow_string_rows(StringsBuilder *b)
+{
+	MemoryContext context = b->rows.base.context;
+	int			n = b->rows.rows_alloc;
+
+	if (b->rows_alloc >= n)
+		return;
+	b->off = hyb_grow(context, b->off, n, sizeof(uint32));
+	b->len = hyb_grow(context, b->len, n, sizeof(uint32));
+	b->lcp = hyb_grow(context, b->lcp, n, sizeof(uint32));
+	b->code.rest = hyb_grow(context, b->code.rest, n, sizeof(uint32));
+	b->rows_alloc = n;
+}
+
+static uint32
+spare_bytes(const HybLeafBuilder *base)
+{
+	return (base->rows_on_disk ? SPARE_BYTES_ON_DISK : SPARE_BYTES) +
+		(hyb_prefixes_growth_bits(base) + BITS_OF_BYTE - 1) / BITS_OF_BYTE;
+}
+
+/*
+ * Bytes that are kept of a waiting row, with these to spare.  All known bytes are
+ * kept where only one would be left out, and of a whole key of several items: no
+ * search has to ask then which of these have its key.
+ */
+static uint32
+kept_bytes(const HybPrefixesBuilder *b, int i, uint32 spare)
+{
+	const HybPrefixesRow *row = &b->rows[i];
+	uint32		known = row->bits / 8;
+	uint32		needed = row->shared + 1;
+	uint32		n;
+
+	Assert(row->bits % 8 == 0);
+	if (row->whole && hyb_prefixes_row_end(b, i) - row->start > 1)
+		return known;
+	if (i + 1 < b->nrows)
+		needed = Max(needed, b->rows[i + 1].shared + 1);
+	else if (b->base.before.len > 0)
+		needed = Max(needed, hyb_prefixes_bits_at_fence(hyb_prefixes_row_bytes(b, row), row->bits,
+														&b->base.before));
+	n = (needed + 7) / 8 + spare;
+	return n + 1 >= known ? known : n;
+}
+
+/*
+ * Make the strings of all waiting rows, unless they are made.  What the last one
+ * keeps depends on whether the fence behind it is known.
+ */
+static void
+fill_strings(StringsBuilder *b)
+{
+	HybPrefixesBuilder *t = &b->rows;
+	int			fenced = t->base.before.len > 0;
+	uint32		spare = spare_bytes(&t->base);
+	HybFrontInput in;
+
+	if (t->filled == fenced)
+		return;
+	grow_string_rows(b);
+	hyb_columnar_room(t->stored, t->nrows, t->base.nitems);
+	b->bytes.len = 0;
+	for (int i = 0; i < t->nrows; i++)
+	{
+		const HybPrefixesRow *row = &t->rows[i];
+
+		b->off[i] = b->bytes.len;
+		b->len[i] = kept_bytes(t, i, spare);
+		b->lcp[i] = row->shared / 8;
+		hyb_buf_append(&b->bytes, hyb_prefixes_row_bytes(t, row), b->len[i]);
+		t->stored->row_start[i] = row->start;
+	}
+	t->stored->nrows = t->nrows;
+	hyb_prefixes_fill_tids(t, t->base.nitems);
+	t->stored->prepared = 0;
+	in = prefix_front_input(b);
+	hyb_front_prepare(&in, t->nrows, true, &b->code);
+	t->filled = fenced;
+}
+
+/* ---- planning ---- */
+
+/*
+ * May whole keys, column by column, be smaller?  Those of a single column are not:
+ * a prefix is a part of it.
+ */
+static bool
+may_keep_keys(const HybPrefixesBuilder *b, int nrows)
+{
+	if (b->base.desc->nkeys == 1)
+		return false;
+	for (int i = 0; i < nrows; i++)
+		if (!b->rows[i].whole)
+			return false;
+	return true;
+}
+
+/* Bits of a fingerprint in a leaf of the first rows: 0 if all prefixes are whole keys. */
+static int
+fingerprint_bits(const StringsBuilder *b, int nrows)
+{
+	for (int i = 0; i < nrows; i++)
+		if (!b->rows.rows[i].whole || 8 * b->len[i] < b->rows.rows[i].bits)
+			return HYB_FINGERPRINT_BITS;
+	return 0;
+}
+
+static void
+strings_plan(HybLeafBuilder *base, int slot)
+{
+	StringsBuilder *b = strings_builder(base);
+	HybPrefixesBuilder *t = &b->rows;
+	HybLeafPlan *plan = &base->plans[slot];
+	HybLeafPlan *stored = &t->stored->base.plans[slot];
+	HybFrontInput in;
+	bool		split;
+	int			nrows = hyb_prefixes_whole_rows(t, plan->nitems, &split);
+
+	if (!split)
+		plan->nitems = hyb_prefixes_row_end(t, nrows - 1);
+	if (plan->nitems > HYB_LEAF_MAX_ITEMS)
+		hyb_leaf_builder_no_room(base);
+	fill_strings(b);
+	in = prefix_front_input(b);
+	hyb_front_plan(&in, &b->code, nrows, &b->plans[slot]);
+	stored->nitems = plan->nitems;
+	hyb_columnar_plan(&t->stored->base, slot);
+	plan->nrows = nrows;
+	plan->size = hyb_varint_size(b->plans[slot].prefix_len) + b->plans[slot].prefix_len +
+		b->plans[slot].size + stored->size +
+		1 + FINGERPRINTS_SIZE(fingerprint_bits(b, nrows), plan->nitems);
+
+	if (may_keep_keys(t, nrows))
+	{
+		HybLeafPlan prefixes = *plan;
+
+		hyb_prefixes_plan_kept(t, slot);
+		if (plan->size > prefixes.size)
+			*plan = prefixes;
+	}
+}
+
+static uint8 *
+write_fingerprints(const StringsBuilder *b, const HybLeafPlan *plan, uint8 *out)
+{
+	int			bits = fingerprint_bits(b, plan->nrows);
+	uint32		word = 0;
+	int			n = 0;
+
+	*out++ = (uint8) bits;
+	for (int i = 0; i < plan->nitems && bits > 0; i++)
+	{
+		word |= (uint32) b->rows.stored_fingerprints[i] << n;
+		n += bits;
+		if (n >= 8)
+		{
+			*out++ = (uint8) word;
+			word >>= 8;
+			n -= 8;
+		}
+	}
+	if (n > 0)
+		*out++ = (uint8) word;
+	return out;
+}
+
+static uint8 *
+strings_write(HybLeafBuilder *base, int slot, uint8 *out)
+{
+	StringsBuilder *b = strings_builder(base);
+	const HybFrontPlan *plan = &b->plans[slot];
+	HybFrontInput in;
+
+	if (base->plans[slot].layout == HYB_LAYOUT_COLUMNAR)
+		return hyb_prefixes_write_kept(&b->rows, slot, out);
+	Assert(b->rows.filled >= 0);
+	in = prefix_front_input(b);
+	out = hyb_varint_write(out, plan->prefix_len);
+	memcpy(out, b->bytes.data + b->off[0], plan->prefix_len);
+	out = hyb_front_write(&in, &b->code, base->plans[slot].nrows, plan,
+						  out + plan->prefix_len);
+	out = hyb_columnar_write(&b->rows.stored->base, slot, out);
+	return write_fingerprints(b, &base->plans[slot], out);
+}
+
 const HybLeafLayout hyb_strings_layout = {
 	.number = HYB_LAYOUT_STRINGS,
 	.keeps_keys = false,
@@ -254,20 +453,20 @@ const HybLeafLayout hyb_strings_layout = {
 	.open = open_strings,
 	.close = close_strings,
 	.find = find_string_rows,
-	.search_tid = strings_search_tid,
+	.search_tid = hyb_prefixes_search_tid,
 	.prefix = strings_prefix,
 	.may_have = strings_may_have,
-	.row_start = strings_row_start,
-	.row_starts = strings_row_starts,
-	.row_of_item = strings_row_of_item,
-	.tids = strings_tids,
+	.row_start = hyb_prefixes_row_start,
+	.row_starts = hyb_prefixes_row_starts,
+	.row_of_item = hyb_prefixes_row_of_item,
+	.tids = hyb_prefixes_tids,
 	.verify = verify_strings,
-	.create = hyb_strings_create,
-	.free = hyb_strings_free,
+	.create = strings_create,
+	.free = strings_free,
 	.add = hyb_prefixes_add,
 	.add_from = hyb_prefixes_add_from,
-	.plan = hyb_strings_plan,
-	.write = hyb_strings_write,
+	.plan = strings_plan,
+	.write = strings_write,
 	.separate = hyb_prefixes_separate,
 	.drop = hyb_prefixes_drop
 };

@@ -11,7 +11,7 @@
 #include "merge/merge.h"
 #include "storage/bufmgr.h"
 #include "store/settings.h"
-#include "tree/fill.h"
+#include "tree/descend.h"
 #include "utils/rel.h"
 
 /* Most leaves a step reads, whatever merge_step_pages says (HYB_MAX_PENDING). */

@@ -6,7 +6,7 @@
  * both, so every version holds each entry in exactly one of them.
  *
  * Predicate locks.  A leaf of the oldest level stands for a range of keys among
- * the server's predicate locks (tree/predicate_target.h).  When a step replaces
+ * the server's predicate locks (tree/descend.h).  When a step replaces
  * it, transactions with a lock on the old leaf need locks on all new leaves that
  * overlap its range.  They get them while the metapage is locked exclusively,
  * right before the switch.  A scan locks a leaf only with the metapage locked,
@@ -24,7 +24,7 @@
 #include "storage/predicate.h"
 #include "storage/predicate_internals.h"
 #include "store/meta.h"
-#include "tree/predicate_target.h"
+#include "tree/descend.h"
 #include "utils/rel.h"
 
 /* From this share of its places on, the server's lock table is nearly full. */

@@ -31,7 +31,6 @@
 #include "filter/filter.h"
 #include "filter/filter_choice.h"
 #include "hot/hot.h"
-#include "leaf/layouts.h"
 #include "leaf/leaf.h"
 #include "log/delta.h"
 #include "merge/facts.h"

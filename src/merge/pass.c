@@ -19,7 +19,7 @@
 #include "base/compat.h"
 
 #include "filter/filter_choice.h"
-#include "leaf/layouts.h"
+#include "leaf/leaf.h"
 #include "merge/step.h"
 #include "miscadmin.h"
 #include "store/meta.h"

@@ -14,7 +14,7 @@
 #include "base/compat.h"
 
 #include "key/encoded.h"
-#include "leaf/layouts.h"
+#include "leaf/leaf.h"
 #include "merge/step.h"
 #include "miscadmin.h"
 #include "utils/rel.h"

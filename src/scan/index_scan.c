@@ -37,7 +37,7 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "executor/instrument.h"
-#include "filter/filter_use.h"
+#include "filter/filter_choice.h"
 #include "merge/dead.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"

@@ -8,7 +8,7 @@
 #include "access/amapi.h"
 
 #include "base/compat.h"
-#include "filter/filter_use.h"
+#include "filter/filter_choice.h"
 
 extern IndexScanDesc hyb_ambeginscan(Relation index, int nkeys, int norderbys);
 extern Size HYB_ESTIMATE_PARALLEL_SCAN(hyb_amestimateparallelscan);

@@ -21,7 +21,7 @@
 #include "access/genam.h"
 #include "access/relscan.h"
 #include "access/skey.h"
-#include "filter/filter_use.h"
+#include "filter/filter_choice.h"
 #include "hot/hot.h"
 #include "leaf/leaf.h"
 #include "log/log.h"

@@ -14,7 +14,7 @@
 #include "base/compat.h"
 
 #include "algo/bits.h"
-#include "filter/filter_use.h"
+#include "filter/filter_choice.h"
 #include "scan/scan.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

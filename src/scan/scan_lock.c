@@ -30,7 +30,7 @@
 #include "scan/scan.h"
 #include "shared/index_cache.h"
 #include "storage/predicate.h"
-#include "tree/predicate_target.h"
+#include "tree/descend.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 

@@ -15,7 +15,6 @@
 #include "ddl/twin/twin.h"
 #include "funcapi.h"
 #include "key/key.h"
-#include "leaf/layouts.h"
 #include "leaf/leaf.h"
 #include "sql/inspect.h"
 #include "storage/bufmgr.h"

@@ -12,7 +12,7 @@
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "filter/filter.h"
-#include "filter/filter_use.h"
+#include "filter/filter_choice.h"
 #include "log/log.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"

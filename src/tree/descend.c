@@ -1,12 +1,17 @@
 /*
  * descend.c
- *		Descent from the root of a static level to a leaf.
+ *		Reading the trees of static levels.
+ *
+ * A descent locks one page at a time.  Pages never change while a version names
+ * them; a stamp that does not match tells that the version is no longer current.
  */
 #include "base/compat.h"
 
 #include "filter/filter.h"
+#include "miscadmin.h"
 #include "shared/index_cache.h"
 #include "storage/bufmgr.h"
+#include "store/inner.h"
 #include "store/meta.h"
 #include "tree/descend.h"
 #include "utils/memutils.h"
@@ -25,40 +30,39 @@ hyb_check_stale(const HybIndex *ix, const HybVersion *version, BlockNumber block
 					  "This is not the page that the index's root or an internal node points to.");
 }
 
+/* ---- copies of roots ---- */
+
 /*
- * A backend's copy of a level's root, if that is an internal node.  A node
- * never changes, so the copy is good for as long as versions have this root.
- * Made when a root is met for the second time.
+ * A backend copies the root of a level, if it is an internal node, when it meets
+ * it for the second time.  The copy is good as long as versions have this root.
  *
- * Comparison functions may open other indexes, for which the copy may have to
- * go, so only indexes ordered by memcmp have one.
+ * Only indexes ordered by memcmp have copies: a comparison function may open
+ * other indexes, which may evict the copy that a search is using.
  */
 typedef struct RootCache
 {
 	uint64		stamp;			/* of the root met last, 0: none was met */
-	BlockNumber block;			/* that root */
+	BlockNumber block;			/* of that root */
 	int16		copy;			/* 0, or 1 + the number of its copy */
 } RootCache;
 
-/* Of each level. */
 typedef struct RootCaches
 {
 	RootCache	levels[HYB_MAX_LEVELS];
 } RootCaches;
 
 /*
- * Copies that a backend has, of all indexes together.  Beyond that a copy goes
- * that was not used while the hand went round: each use counts, up to a few,
- * and each look at it takes one away.  A root that finds none to take the place
- * of goes without.  So if more indexes are used in turn than there are copies,
- * most of those stay what they are.
+ * A backend has ROOT_COPIES copies for all indexes.  A clock hand evicts: each use
+ * raises a copy's count to ROOT_USES, each visit of the hand lowers it.  A new
+ * root takes the place under the hand only if the count there is 0, so most
+ * copies survive when more indexes than copies are used in turn.
  */
 #define ROOT_COPIES		128
 #define ROOT_USES		3
 
 typedef struct RootCopy
 {
-	RootCache  *owner;			/* NULL: nobody's */
+	RootCache  *owner;			/* or NULL */
 	int			uses;
 	char	   *page;			/* BLCKSZ bytes in TopMemoryContext, or NULL */
 } RootCopy;
@@ -160,9 +164,11 @@ note_root(const HybIndex *ix, int level, const HybChild *root, Page page)
 	cache->stamp = root->stamp;
 }
 
+/* ---- descents ---- */
+
 /*
- * Read and lock a page so high above the leaves.  Returns false if it is not
- * what the pointer to it said.
+ * Read and lock a page at this height above the leaves.  Returns false if it is
+ * not what the pointer to it said.
  */
 static inline bool
 read_node(const HybIndex *ix, const HybVersion *version, const HybChild *at,
@@ -181,9 +187,8 @@ read_node(const HybIndex *ix, const HybVersion *version, const HybChild *at,
 }
 
 /*
- * From a node, whose block `at` is, to the child that the position leads to,
- * with the fence that it has there, if it has one in this node.  Returns the
- * child's number.
+ * Go from a node, in block at->block, to the child that the position leads to,
+ * and set the fence if the node has it.  Returns the child's number.
  */
 static inline int
 follow_child(const HybIndex *ix, Page page, const HybSought *sought,
@@ -206,10 +211,7 @@ follow_child(const HybIndex *ix, Page page, const HybSought *sought,
 	return i;
 }
 
-/*
- * Which leaves are to be asked for, as the scan has come to child number i, at,
- * of a level-1 node?
- */
+/* The scan has come to child i, `at`, of a level-1 node: which leaves to ask for. */
 static void
 find_leaves_ahead(const HybIndex *ix, Page page, const HybSought *sought,
 				  int i, const HybChild *at, BlockNumber node)
@@ -225,7 +227,7 @@ find_leaves_ahead(const HybIndex *ix, Page page, const HybSought *sought,
 	if (BlockNumberIsValid(ahead->last))
 		ahead->distance = Min(Max(before * 2, 1), ahead->max);
 	ahead->last = at->block;
-	/* what follows the first one of a node was not known before */
+	/* leaves of a new node were not known before */
 	if (i == (sought->backward ? hyb_inner_count(page) - 1 : 0))
 		before = 0;
 	for (int j = 1; j <= ahead->distance; j++)
@@ -245,8 +247,8 @@ find_leaves_ahead(const HybIndex *ix, Page page, const HybSought *sought,
 }
 
 /*
- * Scans go on at a fence, so a damaged one that does not lie beyond the
- * position would have them go round for ever.
+ * Scans go on at a fence.  A damaged one that does not lie beyond the position
+ * would make them loop.
  */
 static inline void
 check_fence(const HybIndex *ix, const HybSought *sought,
@@ -334,10 +336,7 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 		if (height == 0 && sought->bound != NULL &&
 			BlockNumberIsValid(at.filter_block))
 		{
-			/*
-			 * Whether the version is still current is for the caller to find
-			 * out, after a leaf as after a filter.
-			 */
+			/* the caller finds out whether the version is still current */
 			HybFilterAnswer answer =
 				hyb_filter_probe(ix, &at,
 								 sought->backward ? sought->bound : sought->pos,
@@ -357,4 +356,145 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 		!HYB_POS_MAX(&descent->fence))
 		check_fence(ix, sought, descent);
 	return true;
+}
+
+bool
+hyb_target_of_pos(const HybIndex *ix, const HybVersion *version, const HybPos *pos,
+				  bool backward, BlockNumber *target)
+{
+	const HybRoot *root = &version->levels[0];
+	HybDescent	descent = {0};
+	HybSought	sought = {
+		.level = 0,
+		.pos = pos,
+		.backward = backward,
+		.only_fence = true
+	};
+
+	if (root->height <= 1)
+	{
+		*target = root->height == 0 ? HYB_TARGET_NO_LEAF :
+			hyb_target_of_leaf(root->block, root->stamp);
+		return true;
+	}
+	if (!hyb_static_descend(ix, version, &sought, &descent))
+		return false;
+	Assert(!BufferIsValid(descent.buf));
+	*target = hyb_target_of_leaf(descent.block, descent.stamp);
+	return true;
+}
+
+/* ---- how full leaves are ---- */
+
+/* Leaves of a sample; an index with up to SMALL_LEAVES is read whole. */
+#define SAMPLE_LEAVES		64
+#define SMALL_LEAVES		256
+
+/* Samples that are tried while merges replace versions. */
+#define SAMPLE_TRIES		10
+
+typedef struct FillSample
+{
+	const HybIndex *ix;
+	double		weight;			/* of the leaves seen */
+	double		filled;			/* the same times their fill */
+} FillSample;
+
+/*
+ * Look at about `most` leaves of a subtree.  Each internal node divides that
+ * number among as many of its children, at equal distances.  A chosen child
+ * stands for its neighbours too, so its leaves weigh more.  Returns false if a
+ * page is not what its parent said.
+ */
+static bool
+sample_subtree(FillSample *sample, BlockNumber block, uint64 stamp, int level,
+			   uint64 most, double weight)
+{
+	const HybIndex *ix = sample->ix;
+	char	   *copy;
+	uint64		n;
+	uint64		chosen;
+	bool		current = true;
+
+	Assert(level >= 0 && level < HYB_MAX_HEIGHT && weight > 0);
+	CHECK_FOR_INTERRUPTS();
+	if (level == 0)
+	{
+		Buffer		buf = hyb_page_lock(ix, block, InvalidBlockNumber,
+										BUFFER_LOCK_SHARE, HYB_PAGE_LEAF, stamp);
+
+		if (!BufferIsValid(buf))
+			return false;
+		sample->weight += weight;
+		sample->filled += weight * hyb_leaf_fill(BufferGetPage(buf));
+		UnlockReleaseBuffer(buf);
+		return true;
+	}
+	copy = palloc(BLCKSZ);
+	if (!hyb_page_copy(ix, block, InvalidBlockNumber, HYB_PAGE_INNER, stamp,
+					   copy))
+	{
+		pfree(copy);
+		return false;
+	}
+
+	n = hyb_inner_count((Page) copy);
+	chosen = Min(n, Max(most, 1));
+	for (uint64 i = 0; i < chosen && current; i++)
+	{
+		HybChild	child;
+
+		hyb_inner_get((Page) copy, (int) ((2 * i + 1) * n / (2 * chosen)),
+					  &child, ix->rel, block);
+		current = sample_subtree(sample, child.block, child.stamp, level - 1,
+								 most / chosen,
+								 weight * (double) n / (double) chosen);
+	}
+	pfree(copy);
+	return current;
+}
+
+/*
+ * A level's share of the sample, in an index of `leaves`.  Returns false if the
+ * version is no longer current.
+ */
+static bool
+sample_level(FillSample *sample, const HybLevel *level, uint64 leaves)
+{
+	uint64		most = leaves <= SMALL_LEAVES ? level->leaf_pages :
+		(SAMPLE_LEAVES * level->leaf_pages + leaves - 1) / leaves;
+
+	if (level->root.height == 0)
+		return true;
+	if (level->root.height > HYB_MAX_HEIGHT)
+		hyb_corrupted(sample->ix->rel, HYB_METAPAGE_BLKNO,
+					  "The tree's height is out of range.");
+	return sample_subtree(sample, level->root.block, level->root.stamp,
+						  (int) level->root.height - 1, most,
+						  (double) level->leaf_pages);
+}
+
+bool
+hyb_static_fill(const HybIndex *ix, double *fill)
+{
+	for (int try = 0; try < SAMPLE_TRIES; try++)
+	{
+		FillSample	sample = {.ix = ix};
+		HybMetaPage meta;
+		uint64		leaves;
+		bool		current = true;
+
+		hyb_meta_copy(ix, &meta);
+		leaves = hyb_meta_static(&meta).leaf_pages;
+		if (leaves == 0)
+			return false;
+		for (int i = 0; i < meta.nlevels && current; i++)
+			current = sample_level(&sample, &meta.levels[i], leaves);
+		if (current)
+		{
+			*fill = sample.filled / sample.weight;
+			return true;
+		}
+	}
+	return false;
 }

@@ -1,19 +1,26 @@
 /*
  * descend.h
- *		Descent from the root of a static level to a leaf.
+ *		Reading the trees of static levels: descents to a leaf, what stands for
+ *		leaves among predicate locks, how full leaves are.
  */
 #ifndef HYB_DESCEND_H
 #define HYB_DESCEND_H
 
+#include "algo/bits.h"
 #include "store/meta.h"
+#include "store/page.h"
 
-/* Leaves that a scan may be ahead. */
+#define HYB_MAX_HEIGHT	32
+
+/* ---- descents ---- */
+
+/* Leaves that a scan asks for ahead, at most. */
 #define HYB_LEAVES_AHEAD	16
 
 /*
- * A scan from leaf to leaf: those that follow are asked for before it gets to
- * them.  None with the first leaf, then one, two, four.  When a scan begins, last
- * is InvalidBlockNumber and distance 0.
+ * A scan from leaf to leaf asks for leaves before it gets to them: none with the
+ * first leaf, then one, two, four and so on.  When it begins, `last` is
+ * InvalidBlockNumber and `distance` 0.
  */
 typedef struct HybLeavesAhead
 {
@@ -21,14 +28,14 @@ typedef struct HybLeavesAhead
 	int			distance;		/* leaves beyond it that were asked for */
 	int			max;			/* up to HYB_LEAVES_AHEAD; 0: none */
 	const HybPos *bound;		/* where the scan ends */
-	int			n;				/* to be asked for now */
+	int			n;				/* blocks to be asked for now */
 	BlockNumber blocks[HYB_LEAVES_AHEAD];
 } HybLeavesAhead;
 
-/* What is sought. */
+/* What a descent looks for. */
 typedef struct HybSought
 {
-	int			level;			/* static level, 0 is the oldest one */
+	int			level;			/* static level, 0 is the oldest */
 
 	/*
 	 * Forward, the leaf that holds the first entry above the position;
@@ -36,17 +43,17 @@ typedef struct HybSought
 	 */
 	const HybPos *pos;
 	bool		backward;
-	bool		want_fence;		/* where does the next leaf begin? */
+	bool		want_fence;		/* set HybDescent.fence */
 
 	/*
-	 * The other end of what is sought, or NULL.  The leaf's filter is asked
-	 * whether anything lies between it and the position; if not, the leaf is
-	 * skipped.
+	 * The other end of the range that is searched, or NULL.  The leaf is
+	 * skipped if its filter says that nothing lies between it and the
+	 * position.
 	 */
 	const HybPos *bound;
-	bool		stop_at_filter; /* nor is it read if the filter says "maybe" */
+	bool		stop_at_filter; /* do not read the leaf if its filter answers */
 	HybLeavesAhead *ahead;		/* or NULL */
-	bool		only_fence;		/* the leaf is not read, nor its filter */
+	bool		only_fence;		/* do not read the leaf nor its filter */
 } HybSought;
 
 /* Where a descent arrived. */
@@ -57,14 +64,14 @@ typedef struct HybDescent
 	BlockNumber block;
 	uint64		stamp;
 	bool		probed;			/* a filter was asked, and answered */
-	bool		skipped;		/* it said "no" */
+	bool		skipped;		/* its answer was "no" */
 
 	/*
-	 * With want_fence: the leaf's fence on the side that the search goes on
-	 * at, the upper one forward, the lower one backward; else infinity.
+	 * With want_fence: the leaf's upper fence if the search goes forward, its
+	 * lower one backward.  Infinity without want_fence.
 	 */
 	HybPos		fence;
-	HybBuf		fence_key;		/* memory for its key, used again and again */
+	HybBuf		fence_key;		/* memory for its key, kept between descents */
 } HybDescent;
 
 /* When the library is loaded. */
@@ -72,18 +79,88 @@ extern void hyb_static_init(void);
 
 /*
  * Descend from the root of a level of the version, which must not be empty.
- * Returns false if a stamp did not match (the version is no longer current:
- * recapture and retry); no buffer is held then.  No lock is held on entry.
+ * Returns false if a stamp did not match: the version is no longer current, and
+ * the caller has to take a new one and try again.  No buffer is held then.  No
+ * lock is held on entry.
  */
 extern bool hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 							   const HybSought *sought, HybDescent *descent);
 
 /*
- * A page was not what a pointer to it said.  That happens when the version is
- * no longer current; if it is, the page is damaged, and starting over would
- * come here for ever: an error.
+ * A page was not what a pointer to it said.  That is an error if the version is
+ * still current: the page is damaged, and trying again would never end.
  */
 extern void hyb_check_stale(const HybIndex *ix, const HybVersion *version,
 							BlockNumber block);
+
+/* ---- predicate locks ---- */
+
+/*
+ * Targets: what stands for a range of keys among the server's predicate locks.
+ * A scan of a serializable transaction locks what it reads, an insertion asks
+ * which transactions locked what it writes (storage/predicate.h).  Both name a
+ * range by a block number of the index, which the server only compares.
+ *
+ * A *key target* is the hash of the beginning of a key: of its first columns or,
+ * in an index ordered by memcmp, of some first bytes.  It stands for all entries
+ * that begin like that, in all runs, and never changes.
+ *
+ * A *leaf target* is the hash of block and stamp of a leaf of the oldest level.
+ * It stands for the entries between the leaf's fences, in all runs.  A later
+ * leaf in the same block has another target.
+ *
+ * Two ranges with the same target only make transactions fail that need not.
+ */
+
+/* Stands for all entries while the oldest level has no leaf. */
+#define HYB_TARGET_NO_LEAF	HYB_METAPAGE_BLKNO
+
+/* The 2^30 hashes begin here. */
+#define HYB_TARGET_HASHES	0x40000000U
+
+/*
+ * Bytes of a key target that does not end with a column.  Insertions ask for
+ * each number of bytes from the least to the most.  The first byte is a column's
+ * flag.
+ */
+#define HYB_TARGET_MIN_BYTES	2
+#define HYB_TARGET_MAX_BYTES	24
+
+static inline BlockNumber
+hyb_target_of_hash(uint64 hash)
+{
+	return HYB_TARGET_HASHES | (hash & (HYB_TARGET_HASHES - 1));
+}
+
+/* The beginning of a key, in an index where equal keys have equal bytes. */
+static inline BlockNumber
+hyb_target_of_key(const uint8 *key, uint32 len)
+{
+	return hyb_target_of_hash(hyb_key_hash(key, len));
+}
+
+static inline BlockNumber
+hyb_target_of_leaf(BlockNumber block, uint64 stamp)
+{
+	return hyb_target_of_hash(hyb_hash_mix(hyb_hash_mix(stamp) + block));
+}
+
+/*
+ * The leaf target that a position belongs to.  Returns false if the version is no
+ * longer current.  May call comparison functions.
+ */
+extern bool hyb_target_of_pos(const HybIndex *ix, const HybVersion *version,
+							  const HybPos *pos, bool backward,
+							  BlockNumber *target);
+
+/* ---- how full leaves are ---- */
+
+/*
+ * The average of hyb_leaf_fill over the leaves of the current version: of all
+ * in a small index, else of a sample.  Returns false if there are no leaves, or
+ * if merges replace each version before it is read.  No lock is held on entry or
+ * return.
+ */
+extern bool hyb_static_fill(const HybIndex *ix, double *fill);
 
 #endif							/* HYB_DESCEND_H */

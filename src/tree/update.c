@@ -2,10 +2,10 @@
  * update.c
  *		Copy-on-write replacement of children in the static stage.
  *
- * A merge step changes the children of one level-1 node.  The node is packed
- * anew, and so is each of its ancestors, up to a new root: the non-blocking
- * variant of the merge of the Hybrid Index (Zhang et al., SIGMOD 2016, and
- * Zhang's dissertation, chapter 8), in the manner of a copy-on-write B-tree.
+ * A merge step changes the children of one level-1 node.  It packs that node
+ * anew, and each of its ancestors up to a new root, as a copy-on-write B-tree
+ * does.  This is the non-blocking merge of the Hybrid Index (Zhang et al., SIGMOD
+ * 2016, and Zhang's dissertation, chapter 8).
  */
 #include "base/compat.h"
 
@@ -15,8 +15,8 @@
 #include "utils/rel.h"
 
 /*
- * A node that fills less of its page than the first joins a neighbour, if
- * both together fill no more than the second.
+ * A node that fills less than HYB_NODE_SMALL of its page joins a neighbour if
+ * both together fill HYB_NODE_JOINED at most.
  */
 #define HYB_NODE_SMALL	0.33
 #define HYB_NODE_JOINED	0.8
@@ -219,26 +219,17 @@ list_size(const HybStepSpace *space, int level, const HybChildList *list)
 	return total;
 }
 
-/* Are all nodes of a path from this level on the first child of their parent? */
+/*
+ * Are all nodes of a path from this height on the first child of their parent, or
+ * the last child if `right`?
+ */
 static bool
-at_left_edge(const HybPath *path, int level)
+at_edge(const HybPath *path, int level, bool right)
 {
-	bool		edge = true;
-
 	for (int l = level; l < path->height - 1; l++)
-		edge &= path->nodes[l].index == 0;
-	return edge;
-}
-
-/* The last one? */
-static bool
-at_right_edge(const HybPath *path, int level)
-{
-	bool		edge = true;
-
-	for (int l = level; l < path->height - 1; l++)
-		edge &= path->nodes[l].index == path->nodes[l].children.n - 1;
-	return edge;
+		if (path->nodes[l].index != (right ? path->nodes[l].children.n - 1 : 0))
+			return false;
+	return true;
 }
 
 HybPos
@@ -262,9 +253,9 @@ hyb_path_go_on(const HybIndex *ix, const HybPath *path, const HybPos *fence,
 }
 
 /*
- * Pack what the path's node of a level becomes into nodes; *nodes gets one
- * child for each.  A run at the right edge of the tree is packed full, as
- * ascending keys will not come back to it; elsewhere the nodes share evenly.
+ * Pack what the path's node of a height becomes; *nodes gets a child for each new
+ * node.  At the right edge of the tree nodes are packed full, since ascending
+ * keys do not come back to them.  Elsewhere they share evenly.
  */
 static void
 pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
@@ -279,7 +270,7 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
 
 	hyb_child_list_assert_valid(list, space->ix->desc);
 	npages = (int) ((total + HYB_PAGE_CAPACITY - 1) / HYB_PAGE_CAPACITY);
-	target = npages <= 1 || at_right_edge(path, level) ?
+	target = npages <= 1 || at_edge(path, level, true) ?
 		HYB_PAGE_CAPACITY : total / npages;
 	if (level < path->height - 1)
 		low = path->nodes[level].children.children[path->nodes[level].index].low;
@@ -322,11 +313,10 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
 }
 
 /*
- * `list` is what the node of this level on the path becomes.  If that is
- * little, the node's neighbour below the same parent gives its children to
- * the list, is retired, and leaves its parent.  A leftmost node that lost all
- * its children takes its neighbour's in any case: that becomes the leftmost
- * one, and its first separator has to change.
+ * `list` is what the path's node of this height becomes.  If it is short, it takes
+ * the children of a neighbour below the same parent, which is retired and leaves
+ * its parent.  A leftmost node that lost all its children always does so: the
+ * neighbour becomes the leftmost one, and its first separator has to change.
  */
 static void
 join_neighbour(HybStepSpace *space, HybFilterPlace *place, HybPath *path,
@@ -463,7 +453,7 @@ hyb_static_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
 	{
 		HybChildList nodes = {0};
 		bool		has_parent = level < path->height - 1;
-		bool		left_edge = at_left_edge(path, level);
+		bool		left_edge = at_edge(path, level, false);
 
 		if (level <= path->height - 1)
 		{

@@ -21,7 +21,7 @@
 #include "../../src/merge/pass.c"
 
 #include "filter/filter_place.h"
-#include "leaf/layouts.h"
+#include "leaf/leaf.h"
 #include "storage/smgr.h"
 
 #define NDESCS		4

@@ -13,7 +13,6 @@
 #include "algo/fst.h"
 #include "algo/ribbon.h"
 #include "filter/filter.h"
-#include "leaf/layouts.h"
 #include "leaf/leaf.h"
 #include "leaf/prefixes.h"
 #include "log/delta.h"

@@ -13,7 +13,6 @@
 #include "algo/bits.h"
 #include "filter/filter.h"
 #include "key/key.h"
-#include "leaf/layouts.h"
 #include "leaf/leaf.h"
 #include "leaf/prefixes.h"
 
