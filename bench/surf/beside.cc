@@ -162,8 +162,8 @@ report(const char *variant, HybSurfSuffix suffix, surf::SuffixType their_suffix,
 		t = now();
 		for (size_t i = 0; i < n; i++)
 		{
-			HybCut		from = {bytes(low[i]), (uint32_t) low[i].size(), HYB_CUT_BEFORE};
-			HybCut		to = {bytes(high[i]), (uint32_t) high[i].size(), HYB_CUT_SELF};
+			HybFstCut		from = {bytes(low[i]), (uint32_t) low[i].size(), HYB_CUT_BEFORE};
+			HybFstCut		to = {bytes(high[i]), (uint32_t) high[i].size(), HYB_CUT_SELF};
 			bool		yes = hyb_fst_range(&fst, &from, &to) == HYB_FST_YES;
 
 			ours.range_fp += yes && empty[i];

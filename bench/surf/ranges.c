@@ -164,8 +164,8 @@ ask(const Filter *filter, const uint8_t *image, size_t size, uint64_t low, uint6
 	uint8_t		low_key[8];
 	uint8_t		high_key[8];
 	HybFst		fst;
-	HybCut		from = {.key = low_key,.len = 8,.side = HYB_CUT_BEFORE};
-	HybCut		to = {.key = high_key,.len = 8,.side = HYB_CUT_AFTER};
+	HybFstCut		from = {.key = low_key,.len = 8,.side = HYB_CUT_BEFORE};
+	HybFstCut		to = {.key = high_key,.len = 8,.side = HYB_CUT_AFTER};
 
 	if (filter->grafite)
 		return hyb_grafite_ask(image, size, 0, low, high) != HYB_GRAFITE_NO;

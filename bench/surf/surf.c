@@ -241,8 +241,8 @@ report(const char *name, HybSurfSuffix suffix, unsigned bits, bool ints,
 	t = now();
 	for (size_t i = 0; i < nasked; i++)
 	{
-		HybCut		low = {lower[i].data, lower[i].len, HYB_CUT_BEFORE};
-		HybCut		high = {upper[i].data, upper[i].len, HYB_CUT_SELF};
+		HybFstCut		low = {lower[i].data, lower[i].len, HYB_CUT_BEFORE};
+		HybFstCut		high = {upper[i].data, upper[i].len, HYB_CUT_SELF};
 		HybFstAnswer answer = hyb_fst_range(&fst, &low, &high);
 
 		range_fp += answer == HYB_FST_YES && empty[i];
@@ -252,8 +252,8 @@ report(const char *name, HybSurfSuffix suffix, unsigned bits, bool ints,
 	t = now();
 	for (size_t i = 0; i + 1 < nasked; i++)
 	{
-		HybCut		low = {asked[i].data, asked[i].len, HYB_CUT_BEFORE};
-		HybCut		high = {asked[i + 1].data, asked[i + 1].len, HYB_CUT_BEFORE};
+		HybFstCut		low = {asked[i].data, asked[i].len, HYB_CUT_BEFORE};
+		HybFstCut		high = {asked[i + 1].data, asked[i + 1].len, HYB_CUT_BEFORE};
 		uint32_t	n;
 
 		lost += hyb_fst_count(&fst, &low, &high, &n) != HYB_FST_YES;
@@ -261,8 +261,8 @@ report(const char *name, HybSurfSuffix suffix, unsigned bits, bool ints,
 	count_time = (now() - t) / (double) nasked;
 	for (size_t i = 0; i < nstored; i++)
 	{
-		HybCut		low = {stored[i].data, stored[i].len, HYB_CUT_BEFORE};
-		HybCut		high = {stored[i].data, stored[i].len, HYB_CUT_SELF};
+		HybFstCut		low = {stored[i].data, stored[i].len, HYB_CUT_BEFORE};
+		HybFstCut		high = {stored[i].data, stored[i].len, HYB_CUT_SELF};
 
 		lost += hyb_fst_lookup(&fst, stored[i].data, stored[i].len) != HYB_FST_YES;
 		lost += hyb_fst_range(&fst, &low, &high) != HYB_FST_YES;
