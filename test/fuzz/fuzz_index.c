@@ -22,6 +22,7 @@
 
 #include "filter/filter_place.h"
 #include "leaf/leaf.h"
+#include "merge/facts.h"
 #include "storage/smgr.h"
 
 #define NDESCS		4
@@ -53,6 +54,10 @@ char	   *BufferBlocks;
 int			NBuffers = 0;
 int			NLocBuffer = MAX_BLOCKS;
 bool		pgstat_track_counts = false;
+
+/* The settings that facts are made of; src/merge/trigger.c has the defaults. */
+int			hyb_merge_floor = 8192;
+int			hyb_merge_step_pages = 32;
 
 Buffer
 ReadBuffer(Relation rel, BlockNumber block)

@@ -236,7 +236,8 @@ read_filters(Page page)
 
 			(void) routine->probe(body, size, &point, &point, true);
 			(void) routine->probe(body, size, &low, &high, false);
-			(void) routine->count(body, size, &low, &high, &count, &total);
+			if (routine->count != NULL)
+				(void) routine->count(body, size, &low, &high, &count, &total);
 		}
 	}
 }
