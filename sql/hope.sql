@@ -278,5 +278,5 @@ CREATE INDEX hope_bad_i ON hope_bad USING hybrid (t text_hope_ops) WHERE length(
 INSERT INTO hope_bad (t) SELECT string_agg(md5(i::text), '') FROM generate_series(1, 154) i;
 SELECT hyb_check('hope_bad');
 
-DROP TABLE hope_keys, hope_bytes, hope_u, hope_temp, hope_unlogged, hope_info, hope_e, hope_t, hope_long, hope_bad;
+DROP TABLE hope_keys, hope_bytes, hope_u, hope_temp, hope_unlogged, hope_info, hope_e, hope_t, hope_long, hope_bad, hope_none;
 DROP FUNCTION hope_noise, hope_check, hope_e_same, hope_learned;
