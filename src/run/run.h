@@ -9,7 +9,7 @@
  * exactly one run of each version; merges move it to older runs.
  *
  * Scans and uniqueness checks, which are in a hurry, ask static levels and the
- * dynamic stage by themselves (am/scan, insert/unique.c).
+ * dynamic stage by themselves (src/scan, src/insert).
  */
 #ifndef HYB_RUN_H
 #define HYB_RUN_H
