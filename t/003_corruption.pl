@@ -34,7 +34,7 @@ EOF
 # damage only.
 my @definitions = (
 	[ '(k)', 'k, s' ], [ '(s, k)', 's, k' ], [ '(k, s)', 'k, s' ], [ '(s)', 's, k' ],
-	[ "(s text_hope_ops, k) WITH (filter = 'surf')", 's, k' ],
+	[ "(s text_hope_ops (scheme = 'double-char'), k) WITH (filter = 'surf')", 's, k' ],
 	[ "(k, s) WITH (filter = 'surf')", 'k, s' ],
 	[ '(n, k)', 'n, k' ], [ '(k, s) WITH (filter = points)', 'k, s' ]);
 

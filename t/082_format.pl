@@ -46,7 +46,7 @@ CREATE INDEX fm_t ON fm USING hybrid (t, id) WITH (filter = points);
 CREATE INDEX fm_u ON fm USING hybrid (u) WITH (filter = grafite);
 CREATE INDEX fm_numbers ON fm USING hybrid (u) WITH (filter = points, layout = trie);
 CREATE INDEX fm_strings ON fm USING hybrid (t, id) WITH (filter = points, layout = trie);
-CREATE INDEX fm_hope ON fm USING hybrid (t text_hope_ops);
+CREATE INDEX fm_hope ON fm USING hybrid (t text_hope_ops (scheme = 'double-char'));
 EOF
 
 # ---- what is expected ----
