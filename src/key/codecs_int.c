@@ -397,7 +397,8 @@ HYB_INT_CODEC("float8", 8, HYB_COMPARE_FLOAT, float8_to_int, float8_from_int,
 /*
  * ---- date, time, timestamp, timestamptz ----
  *
- * All are signed integers with their infinities at the ends of the range.
+ * All are signed integers with their infinities at the ends of the range: a date
+ * is an int4, the others are int8, and so are their images.
  *
  * Cross-type comparison follows date_cmp_timestamp and its relatives
  * (utils/adt/date.c, timestamp.c).  The type without a time zone is cast, with the
@@ -413,31 +414,6 @@ HYB_INT_CODEC("float8", 8, HYB_COMPARE_FLOAT, float8_to_int, float8_from_int,
  * line), and the server looks for the offset of a local time up to a day away.
  */
 #define HYB_ZONE_MARGIN_DAYS	3
-
-static uint64
-date_to_int(Datum value)
-{
-	return hyb_order_int32(DatumGetDateADT(value));
-}
-
-static Datum
-date_from_int(uint64 value)
-{
-	return DateADTGetDatum(hyb_unorder_int32(value));
-}
-
-/* TimeADT, Timestamp and TimestampTz are int64 */
-static uint64
-time_to_int(Datum value)
-{
-	return hyb_order_int64(DatumGetInt64(value));
-}
-
-static Datum
-time_from_int(uint64 value)
-{
-	return Int64GetDatum(hyb_unorder_int64(value));
-}
 
 /*
  * Set a position at a timestamp (of either kind) that the server's cast gave, or
@@ -710,18 +686,18 @@ timestamptz_cast(Oid subtype, Datum value, HybCast *out)
 }
 
 const HybCodec hyb_codec_date =
-HYB_INT_CODEC("date", 4, HYB_COMPARE_MEM, date_to_int, date_from_int,
+HYB_INT_CODEC("date", 4, HYB_COMPARE_MEM, int4_to_int, int4_from_int,
 			  date_cast,
 			  .equals = date_equals);
 
 const HybCodec hyb_codec_time =
-HYB_INT_CODEC("time", 8, HYB_COMPARE_MEM, time_to_int, time_from_int, NULL);
+HYB_INT_CODEC("time", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int, NULL);
 
 const HybCodec hyb_codec_timestamp =
-HYB_INT_CODEC("timestamp", 8, HYB_COMPARE_MEM, time_to_int, time_from_int,
+HYB_INT_CODEC("timestamp", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int,
 			  timestamp_cast,
 			  .equals = timestamp_equals);
 
 const HybCodec hyb_codec_timestamptz =
-HYB_INT_CODEC("timestamptz", 8, HYB_COMPARE_MEM, time_to_int, time_from_int,
+HYB_INT_CODEC("timestamptz", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int,
 			  timestamptz_cast);
