@@ -59,6 +59,28 @@ hyb_pos_at(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
 	};
 }
 
+/* The cut just above a position: an entry at the position lies below it. */
+static inline HybPos
+hyb_pos_above(const HybPos *pos)
+{
+	HybPos		above = *pos;
+
+	if (above.tie == HYB_AT)
+		ItemPointerInc(&above.tid);
+	return above;
+}
+
+/* The greatest position of entries below a fence. */
+static inline HybPos
+hyb_pos_below(const HybPos *fence)
+{
+	HybPos		below = *fence;
+
+	if (below.tie == HYB_AT)
+		ItemPointerDec(&below.tid);
+	return below;
+}
+
 /* Before or after all entries whose first columns are this key. */
 static inline void
 hyb_pos_set(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)

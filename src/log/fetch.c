@@ -78,9 +78,7 @@ void
 hyb_dyn_batch_last(const HybIndex *ix, const HybDynBatch *batch, HybPos *pos,
 				   HybBuf *keybuf)
 {
-	const HybDynItem *last = &batch->items[batch->nitems - 1];
-	HybPos		at = hyb_pos_at(ix->desc, batch->keys.data + last->key_off,
-								last->keylen, last->tid);
+	HybPos		at = hyb_dyn_item_pos(ix, batch, &batch->items[batch->nitems - 1]);
 
 	hyb_pos_copy(pos, keybuf, &at);
 }

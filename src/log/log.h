@@ -69,6 +69,16 @@ typedef struct HybDynBatch
 								 * when the fetch began */
 } HybDynBatch;
 
+/* The position of an item, whose key it points to. */
+static inline HybPos
+hyb_dyn_item_pos(const HybIndex *ix, const HybDynBatch *batch,
+				 const HybDynItem *item)
+{
+	Assert(item->key_off + item->len <= batch->keys.len);
+	return hyb_pos_at(ix->desc, batch->keys.data + item->key_off, item->keylen,
+					  item->tid);
+}
+
 #define HYB_FETCH_FROZEN	0x01
 #define HYB_FETCH_ACTIVE	0x02
 #define HYB_FETCH_NOT_KILLED	0x04	/* leave out what has a killed hint */

@@ -165,7 +165,7 @@ next_watermark(const HybMergeStep *step, HybPos fence, bool node_done)
 	 * Entries at the watermark count as merged, but an entry at the fence
 	 * belongs to the next leaf.
 	 */
-	return hyb_step_below(&fence);
+	return hyb_pos_below(&fence);
 }
 
 /*
@@ -182,7 +182,7 @@ rewrite_leaves(HybMergeStep *step)
 	bool		node_done;
 
 	/* an entry at the watermark is done: begin just above it */
-	start = step->compact ? hyb_step_above(&step->from) :
+	start = step->compact ? hyb_pos_above(&step->from) :
 		hyb_step_pos(step, &step->batch.items[0]);
 	step->filter = hyb_filter_builder_create(ix,
 											 hyb_filter_kind_of_level(ix, step->to.level,
@@ -242,7 +242,7 @@ move_range(HybIndex *ix, const HybMetaPage *meta, int halvings, bool *done)
 	/* work */
 	if (found && pass)
 		HYB_POINT("pass-fetched");
-	watermark = found ? rewrite_leaves(step) : hyb_step_below(&step->end);
+	watermark = found ? rewrite_leaves(step) : hyb_pos_below(&step->end);
 	if (pass)
 		hyb_step_cut(step, &watermark, step->done.merged);
 

@@ -337,7 +337,7 @@ is_moving(const HybMergeStep *step, const HybPos *watermark)
 
 	if (step->source == HYB_SOURCE_LOG)
 		return false;
-	above = hyb_step_above(watermark);
+	above = hyb_pos_above(watermark);
 	return hyb_pos_compare(step->ix->desc, &above, &step->unit_high) < 0;
 }
 

@@ -149,7 +149,7 @@ go_to_entry(Pass *pass)
 					 &source->key);
 		hyb_leaf_tids(&source->leaf, source->item, 1, &tid);
 		pos = hyb_pos_at(desc, source->key.data, source->key.len, tid);
-		pos = hyb_step_below(&pos);
+		pos = hyb_pos_below(&pos);
 	}
 	hyb_pos_copy(&pass->at, &pass->at_key, &pos);
 }
@@ -188,7 +188,7 @@ skip_known(Pass *pass)
 {
 	const HybKeyDesc *desc = pass->step->ix->desc;
 	PassReader *source = &pass->source;
-	HybPos		above = hyb_step_above(&pass->at);
+	HybPos		above = hyb_pos_above(&pass->at);
 	HybPos		low;
 	MemoryContext old;
 
@@ -210,7 +210,7 @@ skip_known(Pass *pass)
 			low = source->path->high;
 			if (++pass->looked >= PASS_MAX_LOOKED)
 			{
-				low = hyb_step_below(&low);
+				low = hyb_pos_below(&low);
 				hyb_pos_copy(&pass->at, &pass->at_key, &low);
 				return;
 			}
@@ -311,7 +311,7 @@ static bool
 load_unit(Pass *pass, bool ask)
 {
 	MemoryContext old;
-	HybPos		above = hyb_step_above(&pass->at);
+	HybPos		above = hyb_pos_above(&pass->at);
 	HybUnitFacts facts;
 	bool		chosen = true;
 
@@ -340,7 +340,7 @@ next_unit(Pass *pass, const HybMetaPage *meta)
 {
 	HybMergeStep *step = pass->step;
 	bool		all = meta->pass_level >= meta->wanted_levels;
-	HybPos		above = hyb_step_above(&pass->at);
+	HybPos		above = hyb_pos_above(&pass->at);
 
 	pass->known = meta->surveyed[meta->pass_level];
 
@@ -378,7 +378,7 @@ step_end(Pass *pass)
 {
 	HybMergeStep *step = pass->step;
 	HybPos		end = pass->unit->high;
-	HybPos		above = hyb_step_above(&pass->at);
+	HybPos		above = hyb_pos_above(&pass->at);
 	HybPath    *path = step->source_path = palloc(sizeof(HybPath));
 	HybPos		source_end;
 	int			i;
@@ -423,7 +423,7 @@ hyb_pass_choose(HybMergeStep *step, const HybMetaPage *meta)
 	}
 	step->unit_high = pass.unit->high;
 	step->end = step_end(&pass);
-	below = hyb_step_below(&step->end);
+	below = hyb_pos_below(&step->end);
 	check_progress(step, &step->from, &below);
 	return true;
 }
@@ -525,8 +525,8 @@ hyb_step_cut(HybMergeStep *step, const HybPos *to, uint64 moved)
 	HybPath    *path = step->source_path;
 	HybLeafChange *cut = &step->cut;
 	CutState	state = {.step = step,.cut = cut};
-	HybPos		above = hyb_step_above(&step->from);
-	HybPos		upto = hyb_step_above(to);
+	HybPos		above = hyb_pos_above(&step->from);
+	HybPos		upto = hyb_pos_above(to);
 	HybChildList *old;
 	int			i = 0;
 	int			nbefore;

@@ -123,30 +123,7 @@ hyb_step_entry(const HybMergeStep *step, const HybDynItem *item)
 static inline HybPos
 hyb_step_pos(const HybMergeStep *step, const HybDynItem *item)
 {
-	return hyb_pos_at(step->ix->desc, hyb_step_entry(step, item), item->keylen,
-					  item->tid);
-}
-
-/* The cut just above a position: an entry at the position lies below it. */
-static inline HybPos
-hyb_step_above(const HybPos *pos)
-{
-	HybPos		above = *pos;
-
-	if (above.tie == HYB_AT)
-		ItemPointerInc(&above.tid);
-	return above;
-}
-
-/* The greatest position of entries below a fence. */
-static inline HybPos
-hyb_step_below(const HybPos *fence)
-{
-	HybPos		below = *fence;
-
-	if (below.tie == HYB_AT)
-		ItemPointerDec(&below.tid);
-	return below;
+	return hyb_dyn_item_pos(step->ix, &step->batch, item);
 }
 
 /* The step leaves out an entry. */

@@ -151,7 +151,7 @@ hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
 		.backward = fetch->backward,
 		.batch = batch
 	};
-	HybPos		above = *fetch->lo;
+	HybPos		above = hyb_pos_above(fetch->lo);
 	bool		current = true;
 
 	Assert(fetch->point_hash == 0);
@@ -166,8 +166,6 @@ hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
 	batch->nitems = 0;
 	batch->keys.len = 0;
 	batch->complete = true;
-	if (above.tie == HYB_AT)
-		ItemPointerInc(&above.tid);
 	if (run < version->nlevels && version->levels[run].height > 0)
 		current = fetch_level(&level, version, run, &above, fetch->hi);
 	hyb_leaf_close(&level.leaf);

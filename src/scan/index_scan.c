@@ -421,10 +421,9 @@ reload_at_item(HybScan *so, bool forward)
 
 	Assert(so->mode.need_pins && !batch->dyn_held);
 	entry = hyb_batch_dyn_item(batch, &batch->items[batch->current]);
-	pos = hyb_pos_at(so->ix->desc, batch->dyn.keys.data + entry->key_off,
-					 entry->keylen, entry->tid);
+	pos = hyb_dyn_item_pos(so->ix, &batch->dyn, entry);
 	if (!forward)
-		ItemPointerInc(&pos.tid);
+		pos = hyb_pos_above(&pos);
 	hyb_edge_set_pos(&so->from, &pos);
 	leave_batch(so);
 	hyb_parallel_stay(so);

@@ -50,10 +50,9 @@ static void
 dyn_item_pos(const HybScan *so, const HybDynBatch *dyn, const HybDynItem *item,
 			 bool above, HybPos *pos)
 {
-	*pos = hyb_pos_at(so->ix->desc, dyn->keys.data + item->key_off,
-					  item->keylen, item->tid);
+	*pos = hyb_dyn_item_pos(so->ix, dyn, item);
 	if (above)
-		ItemPointerInc(&pos->tid);
+		*pos = hyb_pos_above(pos);
 }
 
 /* ---- hot copies ---- */
@@ -605,13 +604,9 @@ fetch_dynamic(HybScan *so, const HybVersion *version, const HybPos *pos,
 	fetch.backward = !forward;
 	fetch.limit = so->mode.dyn_limit;
 	fetch.point_hash = so->keys.point_hash;
-	if (fetch.lo->tie == HYB_AT)
-	{
-		/* fetch leaves its lower bound out, a cut does not */
-		below = *fetch.lo;
-		ItemPointerDec(&below.tid);
-		fetch.lo = &below;
-	}
+	/* fetch leaves its lower bound out, a cut does not */
+	below = hyb_pos_below(fetch.lo);
+	fetch.lo = &below;
 	batch->dyn_backward = !forward;
 	return hyb_dynamic_fetch(so->ix, version, &fetch, &batch->dyn);
 }

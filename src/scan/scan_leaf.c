@@ -177,7 +177,7 @@ limit_items(HybScan *so, HybScanPart *part, LeafRange *range, HybScanEdge *far)
 	hyb_leaf_tids(leaf, item, 1, &tid);
 	cut = hyb_pos_at(desc, so->cut_key.data, so->cut_key.len, tid);
 	if (range->forward)
-		ItemPointerInc(&cut.tid);
+		cut = hyb_pos_above(&cut);
 	hyb_edge_set_pos(far, &cut);
 }
 

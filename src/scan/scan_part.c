@@ -480,9 +480,7 @@ meet_others(HybScan *so, HybScanBatch *batch, const HybScanPart *part, Resolutio
 {
 	for (int i = 0; i < batch->dyn.nitems; i++)
 	{
-		const HybDynItem *item = &batch->dyn.items[i];
-		HybPos		pos = hyb_pos_at(so->ix->desc, batch->dyn.keys.data + item->key_off,
-									 item->keylen, item->tid);
+		HybPos		pos = hyb_dyn_item_pos(so->ix, &batch->dyn, &batch->dyn.items[i]);
 
 		meet(part, to, &pos);
 	}

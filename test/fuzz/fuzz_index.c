@@ -630,7 +630,7 @@ read_pass(HybIndex *ix, HybMetaPage *meta, const HybVersion *version)
 			abort();
 		step->version = *version;
 		hyb_version_from_meta(meta, &step->version);
-		at = hyb_pass_choose(step, meta) ? hyb_step_below(&step->end) : step->from;
+		at = hyb_pass_choose(step, meta) ? hyb_pos_below(&step->end) : step->from;
 		if (HYB_POS_MAX(&at))
 			break;
 		if (at.len > HYB_MAX_ENTRY_SIZE)
