@@ -49,7 +49,7 @@ endif
 # What tells builds of the library apart that meet in one server, by the name of
 # the control structure (src/shared/shared.c): a checksum of all sources and of
 # the macros that they are compiled with.  Equal sources give equal objects.
-SOURCES = $(sort $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.[ch] $(srcdir)/src/*/*/*.[ch]))
+SOURCES = $(sort $(wildcard $(srcdir)/src/*/*.[ch] $(srcdir)/src/*/*/*.[ch]))
 MACROS = $(filter -D% -U%,$(CPPFLAGS) $(CFLAGS))
 HYB_SOURCES := $(shell { cat $(SOURCES); printf '%s' '$(subst ','\'',$(MACROS))'; } | cksum | tr ' ' -)
 src/shared/shared.o src/shared/shared.bc: $(SOURCES)

@@ -25,7 +25,6 @@
 extern int	hyb_merge_floor;	/* merge_floor: entries below which the ratio
 								 * starts no merge */
 extern int	hyb_merge_step_pages;	/* leaves that a merge step reads */
-extern bool hyb_background_merge;	/* start workers */
 extern int	hyb_max_merge_workers;	/* of the server at a time */
 extern int	hyb_log_merge_ms;	/* log merges of workers that take as long;
 								 * -1: none */
@@ -115,12 +114,6 @@ extern uint64 hyb_merge_all(HybIndex *ix);
 
 /* Merge what is in the log now into the newest level, and free its pages. */
 extern void hyb_merge_log(HybIndex *ix);
-
-/*
- * Ask a worker to merge an index.  `owner` may be InvalidOid.  Returns false if
- * no worker will come.
- */
-extern bool hyb_worker_ask(Oid dbid, Oid relid, Oid owner);
 
 /* Start the process of an entry; false if the server has none to spare. */
 extern bool hyb_worker_start(const HybWorkerRef *ref);

@@ -37,7 +37,7 @@ StaticAssertDecl(sizeof(HybWorkerRef) <= BGW_EXTRALEN,
 
 int			hyb_merge_floor = 8192;
 int			hyb_merge_step_pages = 32;
-bool		hyb_background_merge = true;
+static bool background_merge = true;	/* start workers */
 int			hyb_max_merge_workers = 2;
 int			hyb_log_merge_ms = -1;
 int			hyb_quiet_time = 5000;
@@ -63,7 +63,7 @@ define_settings(void)
 	DefineCustomBoolVariable("hybridindex.background_merge",
 							 "Starts background workers to merge hybrid indexes.",
 							 "If off, insertions and VACUUM do the steps of merges themselves.",
-							 &hyb_background_merge,
+							 &background_merge,
 							 true,
 							 PGC_USERSET, HYB_GUC_ALLOW_IN_PARALLEL,
 							 NULL, NULL, NULL);
@@ -123,8 +123,12 @@ hyb_worker_start(const HybWorkerRef *ref)
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
-bool
-hyb_worker_ask(Oid dbid, Oid relid, Oid owner)
+/*
+ * Ask a worker to merge an index.  `owner` may be InvalidOid.  Returns false if
+ * no worker will come.
+ */
+static bool
+ask_worker_for(Oid dbid, Oid relid, Oid owner)
 {
 	HybWorkerRef ref;
 
@@ -151,8 +155,8 @@ hyb_worker_ask(Oid dbid, Oid relid, Oid owner)
 static void
 slot_evicted(Oid dbid, Oid relid)
 {
-	if (dbid == MyDatabaseId && hyb_background_merge && !RecoveryInProgress())
-		(void) hyb_worker_ask(dbid, relid, InvalidOid);
+	if (dbid == MyDatabaseId && background_merge && !RecoveryInProgress())
+		(void) ask_worker_for(dbid, relid, InvalidOid);
 }
 
 /*
@@ -162,7 +166,7 @@ slot_evicted(Oid dbid, Oid relid)
 static bool
 may_ask(const HybIndex *ix)
 {
-	return hyb_background_merge && !RELATION_IS_LOCAL(ix->rel) &&
+	return background_merge && !RELATION_IS_LOCAL(ix->rel) &&
 		HYB_RELATION_NEW_SUBID(ix->rel) == InvalidSubTransactionId;
 }
 
@@ -171,7 +175,7 @@ static bool
 ask_worker(HybIndex *ix)
 {
 	return may_ask(ix) &&
-		hyb_worker_ask(MyDatabaseId, RelationGetRelid(ix->rel),
+		ask_worker_for(MyDatabaseId, RelationGetRelid(ix->rel),
 					   ix->rel->rd_rel->relowner);
 }
 
@@ -361,7 +365,7 @@ static void
 leave_to_worker(void)
 {
 	if (OidIsValid(merging))
-		(void) hyb_worker_ask(MyDatabaseId, merging, InvalidOid);
+		(void) ask_worker_for(MyDatabaseId, merging, InvalidOid);
 	merging = InvalidOid;
 }
 

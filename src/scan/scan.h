@@ -665,9 +665,8 @@ extern Size hyb_part_space(const HybIndex *ix);
 /* Let go of the leaf and the items. */
 extern void hyb_part_finish(HybScanPart *part);
 
-/* Make room for n rows, or TIDs of n items. */
+/* Make room for n rows. */
 extern void hyb_part_reserve_rows(HybIndex *ix, HybScanPart *part, int n);
-extern void hyb_part_reserve_tids(HybIndex *ix, HybScanPart *part, int n);
 
 /* Read the TIDs of items [from, to), and which of them are not to be returned. */
 extern void hyb_part_read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to);

@@ -88,8 +88,9 @@ hyb_part_finish(HybScanPart *part)
 
 /* ---- TIDs and rows ---- */
 
-void
-hyb_part_reserve_tids(HybIndex *ix, HybScanPart *part, int n)
+/* Make room for the TIDs of n items. */
+static void
+reserve_tids(HybIndex *ix, HybScanPart *part, int n)
 {
 	if (n <= part->tids_alloc)
 		return;
@@ -125,7 +126,7 @@ hyb_part_read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to)
 	int			n = to - from;
 	const uint8 *hints = NULL;
 
-	hyb_part_reserve_tids(so->ix, part, n);
+	reserve_tids(so->ix, part, n);
 	part->tids_base = from;
 	part->tids_end = to;
 	hyb_leaf_tids(leaf, from, n, part->tids);
@@ -683,7 +684,7 @@ set_items(HybScan *so, HybScanPart *part, const Resolution *found)
 	int			n = found->nitems;
 
 	hyb_part_reserve_rows(so->ix, part, n);
-	hyb_part_reserve_tids(so->ix, part, n);
+	reserve_tids(so->ix, part, n);
 	for (int i = 0; i < n; i++)
 	{
 		part->rows[i] = found->items[i].row;
