@@ -18,7 +18,7 @@
  * The build took the last version that was not undone
  * (heapam_index_build_range_scan, validate_index).  So the last version that is
  * not undone has the entry's key.  Its values may lie in the TOAST table and
- * disappear from there first: then the row is dead (key/toast_value.h).
+ * disappear from there first: then the row is dead (key/row_key.h).
  */
 #include "base/compat.h"
 

@@ -26,7 +26,8 @@
  * pending[] in place of the new ones.  Readers see the old version before that
  * record and the new one after it.  After a crash before it the new pages are
  * in pending[], and after a crash behind it the old ones.  Settling gives them
- * to the free list once no scan has them pinned.
+ * to the free list at once.  A process that takes a block from there passes over
+ * pinned ones.
  */
 #include "base/compat.h"
 

@@ -72,7 +72,7 @@ define_settings(void)
 							"They count against max_worker_processes.",
 							&hyb_max_merge_workers,
 							2, 0, HYB_MAX_WORKERS,
-							PGC_SIGHUP, 0,
+							PGC_SIGHUP, HYB_GUC_ALLOW_IN_PARALLEL,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("hybridindex.quiet_time",
 							"Sets the time without insertions after which workers merge what is left of an index's log and shrink its file.",
@@ -86,7 +86,7 @@ define_settings(void)
 							"-1 logs none, 0 all of them.",
 							&hyb_log_merge_ms,
 							-1, -1, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MS,
+							PGC_SIGHUP, GUC_UNIT_MS | HYB_GUC_ALLOW_IN_PARALLEL,
 							NULL, NULL, NULL);
 #ifdef USE_ASSERT_CHECKING
 	DefineCustomIntVariable("hybridindex.test_levels",

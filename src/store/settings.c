@@ -146,7 +146,7 @@ define_test_settings(void)
 							 &hyb_test_trie,
 							 false,
 							 PGC_USERSET,
-							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+							 GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("hybridindex.test_short_logs",
 							 "Has short logs read in place as if memory was short, for tests.",
