@@ -82,7 +82,7 @@ typedef struct Sizes
 	double		filter_pages;	/* of filters that know of ranges */
 	double		delta_pages;
 	double		static_entries;
-	double		dynamic_entries;
+	double		log_entries;
 	int			nlevels;		/* static levels that have leaves */
 	double		newer_points;	/* pages of the newer of these levels that a
 								 * search for one key reads */
@@ -325,7 +325,7 @@ estimate_work(PlannerInfo *root, const IndexPath *path,
 	 */
 	settings = Min(settings,
 				   Max(1.0, 2 * (sizes->static_entries +
-								 sizes->dynamic_entries)));
+								 sizes->log_entries)));
 	work->searches = settings;
 	work->share = 1;
 	work->skips = false;
@@ -421,8 +421,8 @@ static Cost
 reading_cost(PlannerInfo *root, const IndexPath *path,
 			 const GenericCosts *costs, const Sizes *sizes)
 {
-	double		entries = sizes->static_entries + sizes->dynamic_entries;
-	double		in_log = entries > 0 ? sizes->dynamic_entries / entries : 0;
+	double		entries = sizes->static_entries + sizes->log_entries;
+	double		in_log = entries > 0 ? sizes->log_entries / entries : 0;
 	double		returned = costs->indexSelectivity *
 		path->indexinfo->rel->tuples;
 	double		operators = costs->num_sa_scans * costs->numIndexTuples *
@@ -443,7 +443,7 @@ add_generation_size(Sizes *sizes, const HybGeneration *gen)
 	if (gen->number == 0)
 		return;
 	sizes->delta_pages += gen->npages;
-	sizes->dynamic_entries += gen->nentries;
+	sizes->log_entries += gen->nentries;
 }
 
 /*
@@ -689,7 +689,7 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 	/* a search compares in both stages and visits pages, as btree charges */
 	search_cost = (search_comparisons(sizes.static_entries) +
-				   search_comparisons(sizes.dynamic_entries) +
+				   search_comparisons(sizes.log_entries) +
 				   Max(sizes.height, 1) * PAGE_CPU_MULTIPLIER) *
 		cpu_operator_cost;
 	costs.indexStartupCost += search_cost;

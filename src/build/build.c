@@ -489,7 +489,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	ix = new_handle(index);
 	warn_without_filter(ix);
 
-	hyb_dynamic_forget(index);
+	hyb_slots_forget(index);
 	rows = write_entries(ix, heap, info, &written);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_FINISH);

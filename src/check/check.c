@@ -326,7 +326,7 @@ check_whole_index(Relation index, Relation heap, bool heapallindexed)
 		UnregisterSnapshot(snapshot);
 	}
 	for (int i = 0; i < HYB_CHECK_SOURCES; i++)
-		hyb_dyn_batch_free(&check->sources[i].batch);
+		hyb_fetched_free(&check->sources[i].batch);
 	hyb_leaf_close(&check->leaf);
 	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(check->context);

@@ -64,7 +64,7 @@ typedef struct HybCheckPage
 typedef struct HybCheckSource
 {
 	int			run;			/* run/run.h */
-	HybDynBatch batch;
+	HybFetched batch;
 	uint64		version;		/* that it was fetched with; 0: no batch */
 	int			next;			/* item of the batch */
 } HybCheckSource;
@@ -242,7 +242,7 @@ extern void hyb_check_fresh_begin_unit(HybCheck *check);
  * The next entry of the runs above the oldest level, in (key, TID) order, not
  * consumed; NULL at the end.
  */
-extern const HybDynItem *hyb_check_fresh_peek(HybCheck *check);
+extern const HybFetchedItem *hyb_check_fresh_peek(HybCheck *check);
 
 #define hyb_check_fresh_bytes(check, item) \
 	((check)->fresh->batch.keys.data + (item)->key_off)
@@ -252,7 +252,7 @@ extern void hyb_check_fresh_next(HybCheck *check);
 
 /* It is not among the leaf's items [first, last), which have its key. */
 extern void hyb_check_not_fresh(HybCheck *check, BlockNumber blkno,
-								const HybDynItem *item, int first, int last);
+								const HybFetchedItem *item, int first, int last);
 
 /*
  * When the leaves are done: what the trees have not returned is dead by now,

@@ -303,7 +303,7 @@ hyb_check_log(HybCheck *check)
 		qsort(check->log, check->nlog, sizeof(HybLogEntry), compare_log_entries);
 
 	hyb_version_capture(check->ix, check->version);
-	wrong = hyb_dynamic_verify(check->ix, check->version);
+	wrong = hyb_log_verify(check->ix, check->version);
 	if (wrong != NULL)
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
 					   "The dynamic stage's tree is damaged: %s.", wrong);
@@ -334,7 +334,7 @@ read_log_entry(HybCheck *check, const HybDeltaRef *ref, uint32 *hash, bool *dead
 
 /* An entry that the trees returned: is it what the log says? */
 static void
-against_log(HybCheck *check, const HybDynItem *item)
+against_log(HybCheck *check, const HybFetchedItem *item)
 {
 	HybLogEntry key = {
 		.block = item->ref.block,
@@ -383,7 +383,7 @@ against_log(HybCheck *check, const HybDynItem *item)
 
 /* ---- entries of newer runs ---- */
 
-static inline const HybDynItem *
+static inline const HybFetchedItem *
 source_item(const HybCheckSource *source)
 {
 	Assert(source->next >= 0 && source->next < source->batch.nitems);
@@ -407,7 +407,7 @@ fetch_more(HybCheck *check, HybCheckSource *source)
 	HybPos		high = {.tie = HYB_AFTER};
 	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = FRESH_FETCH_LIMIT};
 	int			tries = 0;
-	const char *name = source->run == HYB_RUN_DYNAMIC ?
+	const char *name = source->run == HYB_RUN_LOG ?
 		"The dynamic stage" : "A static level";
 
 	if (check->fresh_key.len > 0)
@@ -485,7 +485,7 @@ hyb_check_fresh_begin_unit(HybCheck *check)
 	check->fresh = NULL;
 }
 
-const HybDynItem *
+const HybFetchedItem *
 hyb_check_fresh_peek(HybCheck *check)
 {
 	if (check->fresh != NULL)
@@ -498,7 +498,7 @@ hyb_check_fresh_peek(HybCheck *check)
 	{
 		HybCheckSource *source = &check->sources[i];
 
-		source->run = i == 0 ? HYB_RUN_DYNAMIC : i;
+		source->run = i == 0 ? HYB_RUN_LOG : i;
 		if (source_ready(check, source) &&
 			(check->fresh == NULL ||
 			 compare_sources(check, source, check->fresh) < 0))
@@ -511,7 +511,7 @@ void
 hyb_check_fresh_next(HybCheck *check)
 {
 	HybCheckSource *source = check->fresh;
-	const HybDynItem *item = source_item(source);
+	const HybFetchedItem *item = source_item(source);
 	const uint8 *entry = source_bytes(source);
 	ItemPointerData tid = item->tid;
 
@@ -525,7 +525,7 @@ hyb_check_fresh_next(HybCheck *check)
 			hyb_check_fail(check, item->ref.block,
 						   "The entry at offset %u is out of order in %s.",
 						   item->ref.offset,
-						   source->run == HYB_RUN_DYNAMIC ?
+						   source->run == HYB_RUN_LOG ?
 						   "the dynamic stage's tree" : "its level");
 		if (c == 0 && ItemPointerCompare(&check->fresh_tid, &tid) >= 0)
 			hyb_check_fail(check, item->ref.block,
@@ -533,7 +533,7 @@ hyb_check_fresh_next(HybCheck *check)
 						   item->ref.offset,
 						   HYB_TID_PARTS(&tid));
 	}
-	if (source->run == HYB_RUN_DYNAMIC)
+	if (source->run == HYB_RUN_LOG)
 		against_log(check, item);
 	hyb_check_live(check, entry, item->len, &tid);
 
@@ -545,7 +545,7 @@ hyb_check_fresh_next(HybCheck *check)
 }
 
 void
-hyb_check_not_fresh(HybCheck *check, BlockNumber blkno, const HybDynItem *item,
+hyb_check_not_fresh(HybCheck *check, BlockNumber blkno, const HybFetchedItem *item,
 					int first, int last)
 {
 	ItemPointerData tid = item->tid;

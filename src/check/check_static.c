@@ -37,7 +37,7 @@ static void
 check_row_against_fresh(HybCheck *check, BlockNumber blkno, uint32 keylen,
 						int first, int last)
 {
-	const HybDynItem *item;
+	const HybFetchedItem *item;
 
 	while ((item = hyb_check_fresh_peek(check)) != NULL)
 	{
@@ -211,7 +211,7 @@ check_fences(HybCheck *check, const PrefixRow *row, const HybPos *low,
 static void
 check_prefix_against_fresh(HybCheck *check, const PrefixRow *row)
 {
-	const HybDynItem *item;
+	const HybFetchedItem *item;
 
 	while ((item = hyb_check_fresh_peek(check)) != NULL)
 	{
@@ -481,7 +481,7 @@ hyb_check_nodes(HybCheck *check)
 static void
 consume_fresh(HybCheck *check, const HybPos *fence)
 {
-	const HybDynItem *item;
+	const HybFetchedItem *item;
 
 	while (check->level == 0 && (item = hyb_check_fresh_peek(check)) != NULL)
 	{

@@ -90,18 +90,18 @@ hyb_filter_kind_for_build(const HybIndex *ix, double leaves, double ascending)
 static bool
 checks_find_nothing(const HybIndex *ix, bool has)
 {
-	HybDynamicStats stats;
+	HybLogStats stats;
 	uint64		absent;
 	uint64		all;
 
-	hyb_dynamic_stats(unconstify(HybIndex *, ix), true, &stats);
+	hyb_log_stats(unconstify(HybIndex *, ix), true, &stats);
 	absent = stats.counters[HYB_UNIQUE_ABSENT];
 	all = absent + stats.counters[HYB_UNIQUE_ABOVE] +
 		stats.counters[HYB_UNIQUE_PRESENT];
 	if (all < CHECKS_KNOWN)
 		return has;
 	if (all > CHECKS_OLD)
-		hyb_dynamic_age_counters(unconstify(HybIndex *, ix), HYB_PROBE_OUTCOMES,
+		hyb_log_age_counters(unconstify(HybIndex *, ix), HYB_PROBE_OUTCOMES,
 								 HYB_UNIQUE_OUTCOMES);
 	return absent > (has ? ABSENT_OFF : ABSENT_ON) * all;
 }

@@ -86,7 +86,7 @@ extern uint8 hyb_filter_try(const HybIndex *ix, HybFilterAsker asker);
 
 #define hyb_filter_try_level(levels, level) (((levels) >> (level) & 1) != 0)
 
-/* Count an outcome.  The sums are HybDynamicStats.counters. */
+/* Count an outcome.  The sums are HybLogStats.counters. */
 extern void hyb_filter_note(const HybIndex *ix, HybFilterAsker asker, int level,
 							HybProbeOutcome outcome);
 

@@ -76,7 +76,7 @@ hyb_after_full_page(HybIndex *ix)
 	HybVersion	version;
 
 	hyb_version_capture(ix, &version);
-	hyb_dynamic_catch_up(ix, &version);
+	hyb_log_catch_up(ix, &version);
 	hyb_merge_consider(ix);
 }
 

@@ -196,7 +196,7 @@ hyb_unique_buffers_init(HybUniqueBuffers *buffers, MemoryContext context)
 	hyb_buf_reserve(&buffers->batch.keys, UNIQUE_BYTES);
 	hyb_buf_reserve(&buffers->key, UNIQUE_BYTES);
 	buffers->batch.items_alloc = UNIQUE_ITEMS;
-	buffers->batch.items = palloc(UNIQUE_ITEMS * sizeof(HybDynItem));
+	buffers->batch.items = palloc(UNIQUE_ITEMS * sizeof(HybFetchedItem));
 	MemoryContextSwitchTo(old);
 }
 
@@ -491,7 +491,7 @@ search_static(UniqueSearch *search, const HybVersion *version)
 }
 
 static SearchResult
-check_dynamic(UniqueSearch *search, const HybDynItem *item)
+check_fetched(UniqueSearch *search, const HybFetchedItem *item)
 {
 	SearchResult result = SEARCH_UNIQUE;
 	bool		dead;
@@ -505,14 +505,14 @@ check_dynamic(UniqueSearch *search, const HybDynItem *item)
 	if (exists)
 		result = judge_candidate(search, pin);
 	else if (pin == HYB_PIN_HOLDS)
-		hyb_dynamic_kill(search->ix, &search->buffers->batch, item);
+		hyb_log_kill(search->ix, &search->buffers->batch, item);
 	if (BufferIsValid(buf))
 		ReleaseBuffer(buf);
 	return result;
 }
 
 static SearchResult
-search_dynamic(UniqueSearch *search, const HybVersion *version)
+search_log(UniqueSearch *search, const HybVersion *version)
 {
 	HybPos		low = search->low;
 	HybBuf		lowbuf = {0};
@@ -526,18 +526,18 @@ search_dynamic(UniqueSearch *search, const HybVersion *version)
 
 	for (;;)
 	{
-		HybDynBatch *batch = &search->buffers->batch;
+		HybFetched *batch = &search->buffers->batch;
 		SearchResult result = SEARCH_UNIQUE;
 
-		if (!hyb_dynamic_fetch(search->ix, version, &fetch, batch))
+		if (!hyb_log_fetch(search->ix, version, &fetch, batch))
 			return SEARCH_AGAIN;
 		for (int i = 0; i < batch->nitems && result == SEARCH_UNIQUE; i++)
-			result = check_dynamic(search, &batch->items[i]);
+			result = check_fetched(search, &batch->items[i]);
 		if (result != SEARCH_UNIQUE || batch->complete)
 			return result;
 
 		/* more entries of this key than fit one fetch */
-		hyb_dyn_batch_last(search->ix, batch, &low, &lowbuf);
+		hyb_fetched_last(search->ix, batch, &low, &lowbuf);
 	}
 }
 
@@ -715,7 +715,7 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 		hyb_version_capture(ix, &version);
 		result = search_static(&search, &version);
 		if (result == SEARCH_UNIQUE)
-			result = search_dynamic(&search, &version);
+			result = search_log(&search, &version);
 
 		if (result == SEARCH_UNIQUE || result == SEARCH_MAYBE)
 		{

@@ -35,22 +35,22 @@
 
 /* ---- batches ---- */
 
-HybDynItem *
-hyb_dyn_batch_add(HybDynBatch *batch)
+HybFetchedItem *
+hyb_fetched_add(HybFetched *batch)
 {
 	if (batch->nitems >= batch->items_alloc)
 	{
 		batch->items_alloc = Max(HYB_BATCH_ITEMS, batch->items_alloc * 2);
 		batch->items = hyb_grow(CurrentMemoryContext, batch->items,
-								batch->items_alloc, sizeof(HybDynItem));
+								batch->items_alloc, sizeof(HybFetchedItem));
 	}
 	return &batch->items[batch->nitems++];
 }
 
 static void
-add_batch_entry(HybDynBatch *batch, const HybEntry *entry, uint64 generation)
+add_batch_entry(HybFetched *batch, const HybEntry *entry, uint64 generation)
 {
-	HybDynItem *item = hyb_dyn_batch_add(batch);
+	HybFetchedItem *item = hyb_fetched_add(batch);
 
 	Assert(generation != 0 && entry->keylen > 0 && entry->keylen <= entry->len);
 	Assert(ItemPointerIsValid(&entry->tid) && entry->block != HYB_METAPAGE_BLKNO);
@@ -66,7 +66,7 @@ add_batch_entry(HybDynBatch *batch, const HybEntry *entry, uint64 generation)
 }
 
 void
-hyb_dyn_batch_free(HybDynBatch *batch)
+hyb_fetched_free(HybFetched *batch)
 {
 	if (batch->items != NULL)
 		pfree(batch->items);
@@ -75,10 +75,10 @@ hyb_dyn_batch_free(HybDynBatch *batch)
 }
 
 void
-hyb_dyn_batch_last(const HybIndex *ix, const HybDynBatch *batch, HybPos *pos,
+hyb_fetched_last(const HybIndex *ix, const HybFetched *batch, HybPos *pos,
 				   HybBuf *keybuf)
 {
-	HybPos		at = hyb_dyn_item_pos(ix, batch, &batch->items[batch->nitems - 1]);
+	HybPos		at = hyb_fetched_pos(ix, batch, &batch->items[batch->nitems - 1]);
 
 	hyb_pos_copy(pos, keybuf, &at);
 }
@@ -185,7 +185,7 @@ typedef struct Reading
 {
 	HybIndex   *ix;
 	const HybFetch *fetch;
-	HybDynBatch *batch;
+	HybFetched *batch;
 	const HybGeneration *generation;
 	bool		whole;			/* nothing is appended to it any more */
 	const HybPos *lo;			/* of what is wanted of this generation */
@@ -255,8 +255,8 @@ static int
 item_order(const void *a, const void *b, void *arg)
 {
 	const Reading *r = arg;
-	const HybDynItem *x = a;
-	const HybDynItem *y = b;
+	const HybFetchedItem *x = a;
+	const HybFetchedItem *y = b;
 	const uint8 *keys = r->batch->keys.data;
 	int			c = hyb_key_compare(r->ix->desc, keys + x->key_off, x->keylen,
 									keys + y->key_off, y->keylen);
@@ -270,10 +270,10 @@ item_order(const void *a, const void *b, void *arg)
 static void
 put_in_order(Reading *r)
 {
-	HybDynBatch *batch = r->batch;
+	HybFetched *batch = r->batch;
 
 	if (batch->nitems > 1)
-		qsort_arg(batch->items, batch->nitems, sizeof(HybDynItem), item_order, r);
+		qsort_arg(batch->items, batch->nitems, sizeof(HybFetchedItem), item_order, r);
 	for (int i = 1; i < batch->nitems; i++)
 		Assert(item_order(&batch->items[i - 1], &batch->items[i], r) <= 0);
 	if (batch->nitems > r->fetch->limit)
@@ -285,7 +285,7 @@ put_in_order(Reading *r)
 
 static bool
 fetch_short_log(HybIndex *ix, const HybVersion *version,
-				const HybFetch *fetch, int which, HybDynBatch *batch)
+				const HybFetch *fetch, int which, HybFetched *batch)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 	HybGeneration active;
@@ -392,7 +392,7 @@ start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
  */
 static BlockNumber
 collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
-		const HybStageAccess *access, int want, HybDynBatch *batch)
+		const HybStageAccess *access, int want, HybFetched *batch)
 {
 	GenerationReader frozen;
 	GenerationReader active;
@@ -441,7 +441,7 @@ collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 /* The same, for a private stage: an error has to say that it is not in use. */
 static BlockNumber
 collect_private(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
-				HybStageAccess *access, int want, HybDynBatch *batch)
+				HybStageAccess *access, int want, HybFetched *batch)
 {
 	BlockNumber volatile lost = InvalidBlockNumber;
 
@@ -523,7 +523,7 @@ has_shared_trees(const HybCache *cache)
  */
 static bool
 fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
-			  HybDynBatch *batch, BlockNumber *lost, bool *waited_for)
+			  HybFetched *batch, BlockNumber *lost, bool *waited_for)
 {
 	int			which = portion->which & ~HYB_FETCH_NOT_KILLED;
 	HybStageAccess access;
@@ -546,8 +546,8 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 }
 
 bool
-hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
-				  const HybFetch *fetch, HybDynBatch *batch)
+hyb_log_fetch(HybIndex *ix, const HybVersion *version,
+				  const HybFetch *fetch, HybFetched *batch)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 	int			which = fetch->which & ~HYB_FETCH_NOT_KILLED;
@@ -585,7 +585,7 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 			HYB_ASSERT_NO_LWLOCK();
 			if (waited_for)
 				pg_usleep(PORTION_REST_US);
-			hyb_dyn_batch_last(ix, batch, &at, &at_key);
+			hyb_fetched_last(ix, batch, &at, &at_key);
 			if (portion.backward)
 				portion.hi = &at;
 			else
@@ -605,7 +605,7 @@ hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
 }
 
 const char *
-hyb_dynamic_verify(HybIndex *ix, const HybVersion *version)
+hyb_log_verify(HybIndex *ix, const HybVersion *version)
 {
 	HybStageAccess access;
 	const char *volatile error = NULL;
@@ -641,7 +641,7 @@ hyb_dynamic_verify(HybIndex *ix, const HybVersion *version)
 /* ---- marks ---- */
 
 static void
-flag_dynamic_entry(HybIndex *ix, HybTree *tree, HybArena *arena, const HybEntry *entry,
+flag_log_entry(HybIndex *ix, HybTree *tree, HybArena *arena, const HybEntry *entry,
 				   uint16 flag)
 {
 	HybTreeUse	use;
@@ -657,8 +657,8 @@ flag_dynamic_entry(HybIndex *ix, HybTree *tree, HybArena *arena, const HybEntry 
  * byte write the same, and nothing else is written then.
  */
 void
-hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
-				 const HybDynItem *item)
+hyb_log_kill(HybIndex *ix, const HybFetched *batch,
+				 const HybFetchedItem *item)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 	HybEntry	entry = {
@@ -673,7 +673,7 @@ hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 		return;
 	if (cache->stage != NULL && cache->busy == 0 &&
 		(tree = hyb_stage_tree(cache->stage, generation)) != NULL)
-		flag_dynamic_entry(ix, tree, cache->arena, &entry, HYB_ENTRY_KILLED);
+		flag_log_entry(ix, tree, cache->arena, &entry, HYB_ENTRY_KILLED);
 
 	if (!has_shared_trees(cache))
 	{
@@ -686,7 +686,7 @@ hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
 		return;
 	if (hyb_slot_valid(cache) && hyb_arena_attached() &&
 		(tree = hyb_stage_tree(hyb_stage_of(cache->shared), generation)) != NULL)
-		flag_dynamic_entry(ix, tree, &hyb_shared_arena, &entry, HYB_ENTRY_KILLED);
+		flag_log_entry(ix, tree, &hyb_shared_arena, &entry, HYB_ENTRY_KILLED);
 	LWLockRelease(&cache->shared->lock);
 }
 
@@ -696,7 +696,7 @@ hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
  * waited for here, or has entered them into the tree.
  */
 void
-hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
+hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 					  const HybEntry *dead, int ndead)
 {
 	HybCache   *cache = hyb_cache_get(ix);
@@ -705,7 +705,7 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 	if (cache->stage != NULL && cache->busy == 0 &&
 		(tree = hyb_stage_tree(cache->stage, generation)) != NULL)
 		for (int i = 0; i < ndead; i++)
-			flag_dynamic_entry(ix, tree, cache->arena, &dead[i], HYB_ENTRY_DEAD);
+			flag_log_entry(ix, tree, cache->arena, &dead[i], HYB_ENTRY_DEAD);
 
 	while (hyb_slot_find(cache))
 	{
@@ -719,7 +719,7 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 			tree = hyb_stage_tree(hyb_stage_of(shared), generation);
 			if (tree != NULL)
 				for (int i = 0; i < ndead; i++)
-					flag_dynamic_entry(ix, tree, &hyb_shared_arena, &dead[i],
+					flag_log_entry(ix, tree, &hyb_shared_arena, &dead[i],
 									   HYB_ENTRY_DEAD);
 			LWLockRelease(&shared->lock);
 			break;
@@ -729,7 +729,7 @@ hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
 }
 
 void
-hyb_dynamic_stats(HybIndex *ix, bool nowait, HybDynamicStats *stats)
+hyb_log_stats(HybIndex *ix, bool nowait, HybLogStats *stats)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 	HybStage   *stage = NULL;
@@ -780,7 +780,7 @@ hyb_dynamic_stats(HybIndex *ix, bool nowait, HybDynamicStats *stats)
 }
 
 void
-hyb_dynamic_age_counters(HybIndex *ix, int first, int n)
+hyb_log_age_counters(HybIndex *ix, int first, int n)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 

@@ -21,7 +21,7 @@
 /*
  * Append one entry, whose place is yet to be found, to the active generation.
  * It has at most HYB_MAX_ENTRY_SIZE bytes.  Returns true if the append filled
- * a page (callers then consider hyb_dynamic_catch_up and merge triggers).  No
+ * a page (callers then consider hyb_log_catch_up and merge triggers).  No
  * lock is held on entry but, for unique indexes, the partition lock.
  */
 extern bool hyb_delta_append(HybIndex *ix, const HybEntry *entry);
@@ -45,21 +45,21 @@ typedef struct HybDeltaRef
 	uint16		offset;			/* of the entry within the page */
 } HybDeltaRef;
 
-typedef struct HybDynItem
+typedef struct HybFetchedItem
 {
 	ItemPointerData tid;
 	bool		killed;			/* a killed-tuple hint is set (never trusted
 								 * in recovery) */
-	uint32		key_off;		/* entry bytes, in HybDynBatch.keys */
+	uint32		key_off;		/* entry bytes, in HybFetched.keys */
 	uint32		len;			/* whole entry */
 	uint32		keylen;			/* key columns' part */
 	HybDeltaRef ref;
-} HybDynItem;
+} HybFetchedItem;
 
-/* Result of a fetch; zero it first, reuse it, free with hyb_dyn_batch_free. */
-typedef struct HybDynBatch
+/* Result of a fetch; zero it first, reuse it, free with hyb_fetched_free. */
+typedef struct HybFetched
 {
-	HybDynItem *items;
+	HybFetchedItem *items;
 	int			nitems;
 	int			items_alloc;
 	HybBuf		keys;
@@ -67,12 +67,12 @@ typedef struct HybDynBatch
 	bool		knows_dead;		/* no entry is among them that VACUUM had
 								 * flagged, in the log and in shared trees,
 								 * when the fetch began */
-} HybDynBatch;
+} HybFetched;
 
 /* The position of an item, whose key it points to. */
 static inline HybPos
-hyb_dyn_item_pos(const HybIndex *ix, const HybDynBatch *batch,
-				 const HybDynItem *item)
+hyb_fetched_pos(const HybIndex *ix, const HybFetched *batch,
+				 const HybFetchedItem *item)
 {
 	Assert(item->key_off + item->len <= batch->keys.len);
 	return hyb_pos_at(ix->desc, batch->keys.data + item->key_off, item->keylen,
@@ -102,26 +102,26 @@ typedef struct HybFetch
  * if `version` is no longer current.  All that had been appended when the fetch
  * began is there; flags may be of different moments until it ends.
  */
-extern bool hyb_dynamic_fetch(HybIndex *ix, const HybVersion *version,
-							  const HybFetch *fetch, HybDynBatch *batch);
-extern void hyb_dyn_batch_free(HybDynBatch *batch);
+extern bool hyb_log_fetch(HybIndex *ix, const HybVersion *version,
+							  const HybFetch *fetch, HybFetched *batch);
+extern void hyb_fetched_free(HybFetched *batch);
 
 /*
  * Where the last item of a batch lies, for the next fetch to go on at; its key
  * is copied to keybuf, so the batch may be reused.
  */
-extern void hyb_dyn_batch_last(const HybIndex *ix, const HybDynBatch *batch,
+extern void hyb_fetched_last(const HybIndex *ix, const HybFetched *batch,
 							   HybPos *pos, HybBuf *keybuf);
 
 /* One more item, which the caller fills. */
-extern HybDynItem *hyb_dyn_batch_add(HybDynBatch *batch);
+extern HybFetchedItem *hyb_fetched_add(HybFetched *batch);
 
 /*
  * Check the structure of the trees, which are caught up first: NULL, or what
  * is wrong.  Nothing is found if `version` is no longer current.  Inserters
  * can enter nothing meanwhile.
  */
-extern const char *hyb_dynamic_verify(HybIndex *ix, const HybVersion *version);
+extern const char *hyb_log_verify(HybIndex *ix, const HybVersion *version);
 
 /*
  * Pin the delta page that an entry lies on.  *pin is a pin to give back, which
@@ -135,8 +135,8 @@ extern HybPinResult hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 										Buffer *pin);
 
 /* Set killed-tuple hints on an entry of the trees, if that is cheap now. */
-extern void hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
-							 const HybDynItem *item);
+extern void hyb_log_kill(HybIndex *ix, const HybFetched *batch,
+							 const HybFetchedItem *item);
 
 /* ---- catch-up, vacuum, stats ---- */
 
@@ -144,16 +144,16 @@ extern void hyb_dynamic_kill(HybIndex *ix, const HybDynBatch *batch,
  * Catch the active tree up if it is in shared memory, is being read, and is
  * not locked.  Never fails for lack of memory; holds nothing on return.
  */
-extern void hyb_dynamic_catch_up(HybIndex *ix, const HybVersion *version);
+extern void hyb_log_catch_up(HybIndex *ix, const HybVersion *version);
 
 /*
  * Entries that VACUUM found dead on one delta page (flags already set and
  * logged there): mark them in the tree as well.  Keys and TIDs are looked at.
  */
-extern void hyb_dynamic_mark_dead(HybIndex *ix, uint64 generation,
+extern void hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 								  const HybEntry *dead, int ndead);
 
-typedef struct HybDynamicStats
+typedef struct HybLogStats
 {
 	bool		busy;			/* the trees are locked: only the next one and
 								 * tree_bytes are known */
@@ -165,13 +165,13 @@ typedef struct HybDynamicStats
 	uint64		bloom_misses;	/* asked and "no" */
 	uint64		rebuilds;		/* trees built from the log anew */
 	uint64		counters[HYB_STAGE_COUNTERS];
-} HybDynamicStats;
+} HybLogStats;
 
 /* Halve n shared counters, from `first` on, unless the trees are locked. */
-extern void hyb_dynamic_age_counters(HybIndex *ix, int first, int n);
+extern void hyb_log_age_counters(HybIndex *ix, int first, int n);
 
 /* With nowait a tree that is locked by others is not waited for. */
-extern void hyb_dynamic_stats(HybIndex *ix, bool nowait,
-							  HybDynamicStats *stats);
+extern void hyb_log_stats(HybIndex *ix, bool nowait,
+							  HybLogStats *stats);
 
 #endif							/* HYB_LOG_H */

@@ -438,7 +438,7 @@ hyb_stage_entered(HybStageAccess *access)
 }
 
 void
-hyb_dynamic_catch_up(HybIndex *ix, const HybVersion *version)
+hyb_log_catch_up(HybIndex *ix, const HybVersion *version)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 	HybStageAccess access;

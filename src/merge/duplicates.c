@@ -127,7 +127,7 @@ void
 hyb_step_look(HybMergeStep *step, bool leaf, int end)
 {
 	const HybKeyDesc *desc = step->ix->desc;
-	HybDynItem *items = step->batch.items;
+	HybFetchedItem *items = step->batch.items;
 	int			next;
 
 	for (int i = step->done.next_entry; i < end && !step->look.over; i = next)
@@ -169,7 +169,7 @@ hyb_step_look(HybMergeStep *step, bool leaf, int end)
 void
 hyb_step_add_entry(HybMergeStep *step)
 {
-	const HybDynItem *item = &step->batch.items[step->done.next_entry++];
+	const HybFetchedItem *item = &step->batch.items[step->done.next_entry++];
 
 	Assert(step->done.next_entry <= step->last_entry && step->builder != NULL);
 	step->done.merged++;

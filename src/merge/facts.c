@@ -108,10 +108,10 @@ hyb_merge_need(HybIndex *ix, HybMergeFacts *facts)
 	facts->memory_budget = hyb_arena_budget();
 	facts->memory_used = hyb_arena_used();
 	facts->elastic = hyb_tree_elastic(ix->desc);
-	facts->does_not_fit = hyb_dynamic_does_not_fit(ix, active.number);
+	facts->does_not_fit = hyb_slot_does_not_fit(ix, active.number);
 	/* looks at all slots */
 	if (hyb_memory_is_short(facts))
-		facts->largest_tree = hyb_dynamic_is_largest(ix);
+		facts->largest_tree = hyb_slot_is_largest(ix);
 	return hyb_policy_need(facts);
 }
 

@@ -349,7 +349,7 @@ clear_hot(const HybMergeStep *step, const HybHotShut *shut)
 		return;
 	for (int i = 0; i < step->done.next_entry; i++)
 	{
-		const HybDynItem *item = &step->batch.items[i];
+		const HybFetchedItem *item = &step->batch.items[i];
 		HybHotKey	key = hyb_hot_key(hyb_step_entry(step, item), item->keylen);
 
 		hyb_hot_clear(shut, &key);

@@ -256,7 +256,7 @@ merge_leaf(HybMergeStep *step, int end)
 		hyb_step_ask_ahead(step, end);
 	while (step->done.next_entry < end)
 	{
-		const HybDynItem *item = &step->batch.items[step->done.next_entry];
+		const HybFetchedItem *item = &step->batch.items[step->done.next_entry];
 
 		/* entries ascend: the rest goes behind the leaf's last item */
 		if (done < step->leaf.nitems)
@@ -279,7 +279,7 @@ merge_leaf(HybMergeStep *step, int end)
 static bool
 entry_below(HybMergeStep *step, int entry, const HybPos *fence)
 {
-	const HybDynItem *item = &step->batch.items[entry];
+	const HybFetchedItem *item = &step->batch.items[entry];
 
 	return HYB_POS_MAX(fence) ||
 		hyb_pos_compare_key(step->ix->desc, hyb_step_entry(step, item),

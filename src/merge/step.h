@@ -84,7 +84,7 @@ typedef struct HybMergeStep
 	int			halvings;		/* how often its size was halved (driver.c) */
 
 	/* input */
-	HybDynBatch batch;
+	HybFetched batch;
 	int			last_entry;		/* one past those that this step may merge */
 	HybPath    *source_path;	/* of the source level to the first entry
 								 * above `from`; NULL with HYB_SOURCE_LOG */
@@ -114,16 +114,16 @@ typedef struct HybMergeStep
 } HybMergeStep;
 
 static inline const uint8 *
-hyb_step_entry(const HybMergeStep *step, const HybDynItem *item)
+hyb_step_entry(const HybMergeStep *step, const HybFetchedItem *item)
 {
 	Assert(item->key_off + item->len <= step->batch.keys.len);
 	return step->batch.keys.data + item->key_off;
 }
 
 static inline HybPos
-hyb_step_pos(const HybMergeStep *step, const HybDynItem *item)
+hyb_step_pos(const HybMergeStep *step, const HybFetchedItem *item)
 {
-	return hyb_dyn_item_pos(step->ix, &step->batch, item);
+	return hyb_fetched_pos(step->ix, &step->batch, item);
 }
 
 /* The step leaves out an entry. */

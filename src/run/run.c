@@ -15,7 +15,7 @@ typedef struct LevelFetch
 	HybIndex   *ix;
 	int			limit;
 	bool		backward;
-	HybDynBatch *batch;
+	HybFetched *batch;
 	HybDescent	descent;
 	HybBuf		at_key;			/* of the fence that the fetch goes on at */
 	HybLeaf		leaf;
@@ -35,9 +35,9 @@ static void
 add_level_item(LevelFetch *fetch, int item, const ItemPointerData *tid, uint32 off,
 			   uint32 keylen)
 {
-	HybDynBatch *batch = fetch->batch;
+	HybFetched *batch = fetch->batch;
 
-	*hyb_dyn_batch_add(batch) = (HybDynItem)
+	*hyb_fetched_add(batch) = (HybFetchedItem)
 	{
 		.tid = *tid,.killed = is_killed(fetch, item),.key_off = off,
 			.len = batch->keys.len - off,.keylen = keylen,
@@ -56,7 +56,7 @@ static bool
 add_level_items(LevelFetch *fetch, int from, int to)
 {
 	const HybKeyDesc *desc = fetch->ix->desc;
-	HybDynBatch *batch = fetch->batch;
+	HybFetched *batch = fetch->batch;
 	HybLeaf    *leaf = &fetch->leaf;
 	int			row = from < to ? hyb_leaf_row_of_item(leaf, from) : 0;
 
@@ -143,7 +143,7 @@ fetch_level(LevelFetch *fetch, const HybVersion *version, int level,
 
 bool
 hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
-			  const HybFetch *fetch, HybDynBatch *batch)
+			  const HybFetch *fetch, HybFetched *batch)
 {
 	LevelFetch	level = {
 		.ix = ix,
@@ -161,7 +161,7 @@ hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
 
 		dynamic.which = (run != HYB_RUN_ACTIVE ? HYB_FETCH_FROZEN : 0) |
 			(run != HYB_RUN_FROZEN ? HYB_FETCH_ACTIVE : 0);
-		return hyb_dynamic_fetch(ix, version, &dynamic, batch);
+		return hyb_log_fetch(ix, version, &dynamic, batch);
 	}
 	batch->nitems = 0;
 	batch->keys.len = 0;

@@ -20,10 +20,10 @@
 #define HYB_RUN_ACTIVE		(HYB_MAX_LEVELS + 1)
 
 /* Both generations as one: they are read together. */
-#define HYB_RUN_DYNAMIC		(HYB_MAX_LEVELS + 2)
+#define HYB_RUN_LOG		(HYB_MAX_LEVELS + 2)
 
 /*
- * hyb_dynamic_fetch for one run: the live entries that `fetch` asks for, but
+ * hyb_log_fetch for one run: the live entries that `fetch` asks for, but
  * with no hash; `which` is not looked at.  Returns false if
  * `version` is no longer current.  No lock is held on entry or return.
  *
@@ -31,6 +31,6 @@
  * the ordinal of the item in its leaf.
  */
 extern bool hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
-						  const HybFetch *fetch, HybDynBatch *batch);
+						  const HybFetch *fetch, HybFetched *batch);
 
 #endif							/* HYB_RUN_H */

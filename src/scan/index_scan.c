@@ -199,7 +199,7 @@ begin_range(HybScan *so)
 
 	pgstat_count_index_scan(so->ix->rel);
 	HYB_COUNT_SEARCH(so->scan);
-	mode->dyn_limit = HYB_SCAN_DYN_LIMIT;
+	mode->log_limit = HYB_SCAN_LOG_LIMIT;
 	mode->probe = hyb_filter_try(so->ix, hyb_scan_asker(&so->keys));
 	if (so->ix->desc->truncated && !mode->whole_leaves)
 		mode->static_limit = HYB_SCAN_RAW_LIMIT;
@@ -220,7 +220,7 @@ hop(HybScan *so, bool forward, bool cut)
 		return;
 	HYB_COUNT_SEARCH(so->scan);
 	if (cut)
-		so->mode.dyn_limit = HYB_SCAN_DYN_LIMIT;
+		so->mode.log_limit = HYB_SCAN_LOG_LIMIT;
 }
 
 /*
@@ -395,7 +395,7 @@ static bool
 next_batch(HybScan *so, bool forward)
 {
 	HybScanBatch *batch = so->batch;
-	bool		cut = !batch->dyn.complete;
+	bool		cut = !batch->log.complete;
 	bool		empty = hyb_batch_is_empty_range(batch);
 
 	if (so->mode.share != NULL && hyb_parallel_is_at_end(so, forward))
@@ -416,12 +416,12 @@ static void
 reload_at_item(HybScan *so, bool forward)
 {
 	HybScanBatch *batch = so->batch;
-	const HybDynItem *entry;
+	const HybFetchedItem *entry;
 	HybPos		pos;
 
-	Assert(so->mode.need_pins && !batch->dyn_held);
-	entry = hyb_batch_dyn_item(batch, &batch->items[batch->current]);
-	pos = hyb_dyn_item_pos(so->ix, &batch->dyn, entry);
+	Assert(so->mode.need_pins && !batch->log_held);
+	entry = hyb_batch_log_item(batch, &batch->items[batch->current]);
+	pos = hyb_fetched_pos(so->ix, &batch->log, entry);
 	if (!forward)
 		pos = hyb_pos_above(&pos);
 	hyb_edge_set_pos(&so->from, &pos);
@@ -450,9 +450,9 @@ return_item(HybScan *so)
 	Assert(ItemPointerIsValid(unconstify(ItemPointerData *, &item->tid)) || hyb_is_damaged());
 	if (so->mode.need_pins)
 	{
-		if (item->source < 0 && !so->batch->dyn_held)
+		if (item->source < 0 && !so->batch->log_held)
 		{
-			const HybDynItem *entry = hyb_batch_dyn_item(so->batch, item);
+			const HybFetchedItem *entry = hyb_batch_log_item(so->batch, item);
 			HybPinResult pin = hyb_delta_pin_entry(so->ix, &entry->ref,
 												   &entry->tid,
 												   &so->delta_pin);

@@ -31,7 +31,7 @@ struct ExplainState;
 struct PlanState;
 extern void hyb_explain_scan(struct PlanState *state, struct ExplainState *es);
 
-/* Heap pages that scans asked for ahead, not in memory: HybDynamicStats.counters. */
+/* Heap pages that scans asked for ahead, not in memory: HybLogStats.counters. */
 #define HYB_HEAP_PREFETCHES		(HYB_PROBE_OUTCOMES + HYB_UNIQUE_OUTCOMES)
 
 /* The library is loaded. */

@@ -205,7 +205,7 @@ hyb_scan_asker(const HybScanKeys *keys)
  * Dynamic and static entries that the first batch of a range takes; an index
  * leaf of nbtree has some hundreds.
  */
-#define HYB_SCAN_DYN_LIMIT	64
+#define HYB_SCAN_LOG_LIMIT	64
 #define HYB_SCAN_STATIC_LIMIT	128
 
 /* The same of entries some of whose keys may have to be read from the table. */
@@ -258,7 +258,7 @@ typedef struct HybScanItem
 	ItemPointerData tid;
 	uint16		part;			/* static items: level that it is of */
 	int32		source;			/* ordinal of the item in the leaf, or -1 - n
-								 * for item n of `dyn` */
+								 * for item n of `log` */
 	int32		row;			/* static items of scans that look at values:
 								 * row of the leaf, or index in `rows` */
 } HybScanItem;
@@ -327,15 +327,15 @@ typedef struct HybScanBatch
 	bool		hot;			/* no leaf was read: the first part is a hot
 								 * copy */
 
-	HybDynBatch dyn;
-	bool		dyn_backward;	/* dyn.items are in descending order */
-	bool		dyn_held;		/* a leaf's pin holds VACUUM up for them, too */
+	HybFetched log;
+	bool		log_backward;	/* log.items are in descending order */
+	bool		log_held;		/* a leaf's pin holds VACUUM up for them, too */
 
 	/* what is not in `items` yet, but for parts' own */
-	int			next_dyn;		/* dynamic entries from this one on */
+	int			next_log;		/* dynamic entries from this one on */
 	bool		fresh_known;	/* the next two are: */
 	int			fresh;			/* part that has the next entry of those above
-								 * the oldest level, HYB_FRESH_DYN or _NONE */
+								 * the oldest level, HYB_FRESH_LOG or _NONE */
 	int			fresh_place;	/* item of the oldest level that follows it */
 
 	int		   *killed;			/* indexes of items found dead */
@@ -351,7 +351,7 @@ typedef struct HybScanBatch
 
 /* HybScanBatch.fresh */
 #define HYB_FRESH_NONE			0
-#define HYB_FRESH_DYN			(-1)
+#define HYB_FRESH_LOG			(-1)
 
 /* Items of a batch that are put together at a time. */
 #define HYB_SCAN_MERGE_CHUNK	32
@@ -416,7 +416,7 @@ typedef struct HybScanMode
 								 * all static entries returned have them */
 	uint8		probe;			/* levels where a leaf's filter is asked
 								 * before it is read */
-	int			dyn_limit;		/* dynamic entries the next batch asks for */
+	int			log_limit;		/* dynamic entries the next batch asks for */
 	int			static_limit;	/* static items it takes, unless `point` */
 
 	/* jumps over empty ranges, scan_range.c */
@@ -769,7 +769,7 @@ extern void hyb_batch_kill(HybScanBatch *batch, int item);
  * Returns false if there was nothing more.  Called in so->context.
  */
 extern bool hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted);
-extern HybDynItem *hyb_batch_dyn_item(HybScanBatch *batch, const HybScanItem *item);
+extern HybFetchedItem *hyb_batch_log_item(HybScanBatch *batch, const HybScanItem *item);
 
 /* All columns of an item; holds until the next call.  Called in so->context. */
 extern const HybValue *hyb_batch_values(HybScan *so, HybScanBatch *batch,

@@ -37,7 +37,7 @@
 #include "utils/snapmgr.h"
 
 /* Dynamic entries that one batch takes at most. */
-#define DYN_LIMIT_MAX		1024
+#define LOG_LIMIT_MAX		1024
 
 /*
  * By how much batches grow.  The first batch of a range is small, since
@@ -47,10 +47,10 @@
 
 /* The cut just below a dynamic entry, or just above it. */
 static void
-dyn_item_pos(const HybScan *so, const HybDynBatch *dyn, const HybDynItem *item,
+log_item_pos(const HybScan *so, const HybFetched *log, const HybFetchedItem *item,
 			 bool above, HybPos *pos)
 {
-	*pos = hyb_dyn_item_pos(so->ix, dyn, item);
+	*pos = hyb_fetched_pos(so->ix, log, item);
 	if (above)
 		*pos = hyb_pos_above(pos);
 }
@@ -226,23 +226,23 @@ set_leaf_hints(HybScan *so, HybScanBatch *batch, int level)
  * was taken, so not when the row was found dead either.
  */
 static void
-set_dynamic_hints(HybScan *so, HybScanBatch *batch)
+set_log_hints(HybScan *so, HybScanBatch *batch)
 {
 	for (int i = 0; i < batch->nkilled; i++)
 	{
 		const HybScanItem *item = &batch->items[batch->killed[i]];
-		const HybDynItem *entry;
+		const HybFetchedItem *entry;
 		Buffer		buf = InvalidBuffer;
 
 		if (item->source >= 0)
 			continue;
-		entry = hyb_batch_dyn_item(batch, item);
+		entry = hyb_batch_log_item(batch, item);
 		if (entry->killed)
 			continue;
 		if (hyb_delta_pin_entry(so->ix, &entry->ref, &entry->tid,
 								&buf) != HYB_PIN_HOLDS)
 			continue;
-		hyb_dynamic_kill(so->ix, &batch->dyn, entry);
+		hyb_log_kill(so->ix, &batch->log, entry);
 		ReleaseBuffer(buf);
 	}
 }
@@ -254,14 +254,14 @@ hyb_batch_finish(HybScan *so, HybScanBatch *batch)
 	{
 		for (int i = 0; i < batch->nparts; i++)
 			set_leaf_hints(so, batch, i);
-		set_dynamic_hints(so, batch);
+		set_log_hints(so, batch);
 		batch->nkilled = 0;
 	}
 	for (int i = 0; i < batch->nparts; i++)
 		hyb_part_finish(batch->parts[i]);
 	batch->proven = batch->hot = false;
 	batch->nitems = 0;
-	batch->next_dyn = batch->dyn.nitems;
+	batch->next_log = batch->log.nitems;
 	batch->fresh_known = false;
 }
 
@@ -357,11 +357,11 @@ batch_assert_valid(const HybScan *so, const HybScanBatch *batch)
 		const HybScanItem *item = &batch->items[i];
 
 		Assert(item->part < batch->nparts);
-		Assert(item->source >= 0 || -1 - item->source < batch->dyn.nitems);
+		Assert(item->source >= 0 || -1 - item->source < batch->log.nitems);
 	}
-	Assert(batch->next_dyn >= 0 && batch->next_dyn <= batch->dyn.nitems);
+	Assert(batch->next_log >= 0 && batch->next_log <= batch->log.nitems);
 	Assert(!batch->fresh_known ||
-		   (batch->fresh >= HYB_FRESH_DYN && batch->fresh < batch->nparts));
+		   (batch->fresh >= HYB_FRESH_LOG && batch->fresh < batch->nparts));
 	Assert(!batch->fresh_known || batch->fresh_place <= batch->parts[0]->last);
 	if (so->keys.point && so->keys.narrays == 0 && !desc->truncated)
 		assert_order(batch);
@@ -383,9 +383,9 @@ batch_assert_valid(const HybScan *so, const HybScanBatch *batch)
 
 /* Entry n of the batch's dynamic part to the batch, if it qualifies. */
 static void
-add_dynamic(HybScan *so, HybScanBatch *batch, int n)
+add_log(HybScan *so, HybScanBatch *batch, int n)
 {
-	const HybDynItem *entry = &batch->dyn.items[n];
+	const HybFetchedItem *entry = &batch->log.items[n];
 	HybScanItem item;
 
 	item.source = -1 - n;
@@ -402,7 +402,7 @@ add_dynamic(HybScan *so, HybScanBatch *batch, int n)
 static void
 begin_merge(HybScan *so, HybScanBatch *batch)
 {
-	int			n = batch->dyn.nitems;
+	int			n = batch->log.nitems;
 
 	for (int i = 0; i < batch->nparts; i++)
 	{
@@ -420,16 +420,16 @@ begin_merge(HybScan *so, HybScanBatch *batch)
 										  batch->items_alloc * sizeof(HybScanItem));
 	}
 	batch->nitems = 0;
-	batch->next_dyn = 0;
+	batch->next_log = 0;
 	batch->fresh_known = false;
 }
 
 /* The next dynamic entry in index order. */
 static inline int
-next_dyn_item(const HybScanBatch *batch)
+next_log_item(const HybScanBatch *batch)
 {
-	return batch->dyn_backward ? batch->dyn.nitems - 1 - batch->next_dyn :
-		batch->next_dyn;
+	return batch->log_backward ? batch->log.nitems - 1 - batch->next_log :
+		batch->next_log;
 }
 
 /*
@@ -446,10 +446,10 @@ find_fresh(HybScan *so, HybScanBatch *batch)
 	batch->fresh_known = true;
 	batch->fresh = HYB_FRESH_NONE;
 	batch->fresh_place = oldest->last;
-	if (batch->next_dyn < batch->dyn.nitems)
+	if (batch->next_log < batch->log.nitems)
 	{
-		batch->fresh = HYB_FRESH_DYN;
-		dyn_item_pos(so, &batch->dyn, &batch->dyn.items[next_dyn_item(batch)],
+		batch->fresh = HYB_FRESH_LOG;
+		log_item_pos(so, &batch->log, &batch->log.items[next_log_item(batch)],
 					 false, &least);
 	}
 	for (int i = 1; i < batch->nparts; i++)
@@ -499,10 +499,10 @@ hyb_batch_merge(HybScan *so, HybScanBatch *batch, int wanted)
 		}
 		if (batch->fresh == HYB_FRESH_NONE)
 			break;
-		if (batch->fresh == HYB_FRESH_DYN)
+		if (batch->fresh == HYB_FRESH_LOG)
 		{
-			add_dynamic(so, batch, next_dyn_item(batch));
-			batch->next_dyn++;
+			add_log(so, batch, next_log_item(batch));
+			batch->next_log++;
 		}
 		else
 			hyb_part_add(so, batch, batch->fresh,
@@ -516,7 +516,7 @@ bool
 hyb_batch_is_empty_range(const HybScanBatch *batch)
 {
 	if (batch->low.kind != HYB_EDGE_START || batch->high.kind != HYB_EDGE_END ||
-		batch->nitems > 0 || batch->next_dyn < batch->dyn.nitems)
+		batch->nitems > 0 || batch->next_log < batch->log.nitems)
 		return false;
 	for (int i = 0; i < batch->nparts; i++)
 		if (batch->parts[i]->next < batch->parts[i]->last)
@@ -589,7 +589,7 @@ load_parts(HybScan *so, const HybVersion *version, const HybPos *pos,
  * longer current.
  */
 static bool
-fetch_dynamic(HybScan *so, const HybVersion *version, const HybPos *pos,
+fetch_log(HybScan *so, const HybVersion *version, const HybPos *pos,
 			  const HybScanEdge *far, bool forward)
 {
 	HybScanBatch *batch = so->batch;
@@ -602,13 +602,13 @@ fetch_dynamic(HybScan *so, const HybVersion *version, const HybPos *pos,
 	fetch.lo = forward ? pos : hyb_edge_pos(&so->keys, far);
 	fetch.hi = forward ? hyb_edge_pos(&so->keys, far) : pos;
 	fetch.backward = !forward;
-	fetch.limit = so->mode.dyn_limit;
+	fetch.limit = so->mode.log_limit;
 	fetch.point_hash = so->keys.point_hash;
 	/* fetch leaves its lower bound out, a cut does not */
 	below = hyb_pos_below(fetch.lo);
 	fetch.lo = &below;
-	batch->dyn_backward = !forward;
-	return hyb_dynamic_fetch(so->ix, version, &fetch, &batch->dyn);
+	batch->log_backward = !forward;
+	return hyb_log_fetch(so->ix, version, &fetch, &batch->log);
 }
 
 /*
@@ -626,14 +626,14 @@ has_pin(const HybScanBatch *batch)
 
 /* The last dynamic entry taken ends the batch, if there are more. */
 static void
-cut_at_dynamic(HybScan *so, bool forward, HybScanEdge *far)
+cut_at_log(HybScan *so, bool forward, HybScanEdge *far)
 {
 	HybScanBatch *batch = so->batch;
 	HybPos		cut;
 
-	if (batch->dyn.complete || batch->dyn.nitems == 0)
+	if (batch->log.complete || batch->log.nitems == 0)
 		return;
-	dyn_item_pos(so, &batch->dyn, &batch->dyn.items[batch->dyn.nitems - 1],
+	log_item_pos(so, &batch->log, &batch->log.items[batch->log.nitems - 1],
 				 forward, &cut);
 	for (int i = 0; i < batch->nparts; i++)
 		cut_part(so, batch->parts[i], &cut, forward);
@@ -656,7 +656,7 @@ hyb_batch_load(HybScan *so, bool forward, const HybScanEdge *end)
 	Assert(CurrentMemoryContext == so->context);
 	Assert(batch->nkilled == 0 && !batch->proven);
 	Assert(so->started && !so->keys.empty && !BufferIsValid(so->delta_pin));
-	Assert(so->mode.dyn_limit > 0 && so->mode.static_limit > 0);
+	Assert(so->mode.log_limit > 0 && so->mode.static_limit > 0);
 	hyb_gather_before_read(RelationGetRelid(so->ix->rel));
 	hyb_edge_copy(near, &so->from);
 	pos = hyb_edge_pos(&so->keys, near);
@@ -682,22 +682,22 @@ hyb_batch_load(HybScan *so, bool forward, const HybScanEdge *end)
 			continue;
 		if (lock_leaf && !hyb_scan_lock_leaf(so, &version, pos, forward))
 			continue;
-		if (fetch_dynamic(so, &version, pos, far, forward) &&
-			(batch->dyn.nitems == 0 || hyb_part_keep(so, batch->parts[0])))
+		if (fetch_log(so, &version, pos, far, forward) &&
+			(batch->log.nitems == 0 || hyb_part_keep(so, batch->parts[0])))
 			break;
 	}
 	/* the fetch has found the version current, after the leaf was pinned */
 	batch->proven = true;
-	batch->dyn_held = batch->dyn.knows_dead && has_pin(batch);
+	batch->log_held = batch->log.knows_dead && has_pin(batch);
 	/* the entries of a key may lie in several leaves */
 	if (hot == HYB_HOT_PUBLISH && far->kind != HYB_EDGE_KEY)
 		publish_hot(so, gate);
 	if (unlikely(HYB_SNAPSHOTS_EXPIRE()))
 		check_old_snapshot(so);
-	so->mode.dyn_limit = Min(so->mode.dyn_limit * BATCH_GROWTH, DYN_LIMIT_MAX);
+	so->mode.log_limit = Min(so->mode.log_limit * BATCH_GROWTH, LOG_LIMIT_MAX);
 	so->mode.static_limit = Min(so->mode.static_limit * BATCH_GROWTH, HYB_LEAF_MAX_ITEMS);
 
-	cut_at_dynamic(so, forward, far);
+	cut_at_log(so, forward, far);
 	if (batch->parts[0]->mode == HYB_STATIC_RAW && !so->mode.whole_leaves)
 		hyb_part_resolve(so, batch, batch->parts[0]);
 	begin_merge(so, batch);
@@ -710,11 +710,11 @@ hyb_batch_load(HybScan *so, bool forward, const HybScanEdge *end)
 
 /* ---- items ---- */
 
-HybDynItem *
-hyb_batch_dyn_item(HybScanBatch *batch, const HybScanItem *item)
+HybFetchedItem *
+hyb_batch_log_item(HybScanBatch *batch, const HybScanItem *item)
 {
-	Assert(item->source < 0 && -1 - item->source < batch->dyn.nitems);
-	return &batch->dyn.items[-1 - item->source];
+	Assert(item->source < 0 && -1 - item->source < batch->log.nitems);
+	return &batch->log.items[-1 - item->source];
 }
 
 const HybValue *
@@ -724,9 +724,9 @@ hyb_batch_values(HybScan *so, HybScanBatch *batch, const HybScanItem *item)
 
 	if (item->source < 0)
 	{
-		const HybDynItem *entry = hyb_batch_dyn_item(batch, item);
+		const HybFetchedItem *entry = hyb_batch_log_item(batch, item);
 
-		if (hyb_key_split(desc, batch->dyn.keys.data + entry->key_off,
+		if (hyb_key_split(desc, batch->log.keys.data + entry->key_off,
 						  entry->len, desc->natts, so->keys.vals) == 0)
 			hyb_corrupted(so->ix->rel, entry->ref.block,
 						  "An entry of the delta log is not well formed.");

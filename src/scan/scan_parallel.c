@@ -232,7 +232,7 @@ hyb_parallel_leave(HybScan *so, bool forward, bool empty)
 	shared->kind = far->kind;
 	if (far->kind == HYB_EDGE_KEY)
 		share_pos(shared, &far->pos);
-	shared->cut = !batch->dyn.complete;
+	shared->cut = !batch->log.complete;
 	shared->empty = empty;
 	memcpy(shared->elems, batch->elems, so->keys.nprefix * sizeof(int));
 	hyb_edge_copy(&so->mode.share->end, far);

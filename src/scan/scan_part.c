@@ -479,9 +479,9 @@ meet(const HybScanPart *part, Resolution *to, const HybPos *pos)
 static void
 meet_others(HybScan *so, HybScanBatch *batch, const HybScanPart *part, Resolution *to)
 {
-	for (int i = 0; i < batch->dyn.nitems; i++)
+	for (int i = 0; i < batch->log.nitems; i++)
 	{
-		HybPos		pos = hyb_dyn_item_pos(so->ix, &batch->dyn, &batch->dyn.items[i]);
+		HybPos		pos = hyb_fetched_pos(so->ix, &batch->log, &batch->log.items[i]);
 
 		meet(part, to, &pos);
 	}

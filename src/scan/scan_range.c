@@ -260,7 +260,7 @@ first_key_behind(HybScan *so, bool forward, HybBuf *key)
 		.backward = !forward,
 		.limit = 1
 	};
-	HybDynBatch batch = {0};
+	HybFetched batch = {0};
 	HybVersion	version;
 	bool		found;
 	bool		current;
@@ -273,12 +273,12 @@ first_key_behind(HybScan *so, bool forward, HybBuf *key)
 		current = true;
 		for (int i = 0; i <= version.nlevels && current; i++)
 		{
-			const HybDynItem *item;
+			const HybFetchedItem *item;
 			const uint8 *bytes;
 			int			cmp;
 
 			current = hyb_run_fetch(ix, &version,
-									i < version.nlevels ? i : HYB_RUN_DYNAMIC,
+									i < version.nlevels ? i : HYB_RUN_LOG,
 									&fetch, &batch);
 			if (batch.nitems == 0)
 				continue;
@@ -293,7 +293,7 @@ first_key_behind(HybScan *so, bool forward, HybBuf *key)
 			hyb_buf_append(key, bytes, item->keylen);
 		}
 	} while (!current);
-	hyb_dyn_batch_free(&batch);
+	hyb_fetched_free(&batch);
 	return found;
 }
 

@@ -446,7 +446,7 @@ hyb_directory_add(const HybSlotKey *key, Oid relid, HybEvicted *evicted)
 }
 
 void
-hyb_dynamic_forget(Relation rel)
+hyb_slots_forget(Relation rel)
 {
 	HybSlotKey	key = {0};
 	int32		next;

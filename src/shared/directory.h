@@ -177,7 +177,7 @@ extern HybSharedSlot *hyb_directory_add(const HybSlotKey *key, Oid relid,
  * Forget what is shared about an index whose file is about to change (build,
  * truncate).
  */
-extern void hyb_dynamic_forget(Relation rel);
+extern void hyb_slots_forget(Relation rel);
 
 /*
  * Has a slot gone lately whose index had something in its log, or a tree once

@@ -423,7 +423,7 @@ hyb_cache_count_change(HybCache *cache)
 }
 
 bool
-hyb_dynamic_does_not_fit(HybIndex *ix, uint64 generation)
+hyb_slot_does_not_fit(HybIndex *ix, uint64 generation)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 
@@ -432,7 +432,7 @@ hyb_dynamic_does_not_fit(HybIndex *ix, uint64 generation)
 }
 
 bool
-hyb_dynamic_is_largest(HybIndex *ix)
+hyb_slot_is_largest(HybIndex *ix)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 

@@ -126,7 +126,7 @@ hyb_cache_piece(const HybIndex *ix, const HybCachePiece *piece)
 	return (char *) hyb_cache_get(ix) + piece->offset;
 }
 
-/* Add one to a counter of an upper layer; hyb_dynamic_stats has its sum. */
+/* Add one to a counter of an upper layer; hyb_log_stats has its sum. */
 static inline void
 hyb_cache_count(const HybIndex *ix, int counter)
 {
@@ -195,13 +195,13 @@ extern void hyb_cache_drop_private(HybCache *cache);
 extern void hyb_cache_count_change(HybCache *cache);
 
 /* Have backends given up keeping this generation's tree in shared memory? */
-extern bool hyb_dynamic_does_not_fit(HybIndex *ix, uint64 generation);
+extern bool hyb_slot_does_not_fit(HybIndex *ix, uint64 generation);
 
 /*
  * Does this index use the most shared memory?  The answer may be stale, as
- * that of hyb_dynamic_does_not_fit may.
+ * that of hyb_slot_does_not_fit may.
  */
-extern bool hyb_dynamic_is_largest(HybIndex *ix);
+extern bool hyb_slot_is_largest(HybIndex *ix);
 
 /* ---- the current version ---- */
 

@@ -338,7 +338,7 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	HybInspected inspected;
 	HybIndex   *ix;
 	HybVersion *version = palloc(sizeof(HybVersion));
-	HybDynBatch batch;
+	HybFetched batch;
 	KeyValues	keys = {0};
 	HybBuf		key = {0};
 	HybPos		low;
@@ -402,11 +402,11 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 				.point_hash = hash
 			};
 
-			valid = hyb_dynamic_fetch(ix, version, &fetch, &batch);
+			valid = hyb_log_fetch(ix, version, &fetch, &batch);
 			found = batch.nitems > 0;
 		}
 	} while (!valid);
-	hyb_dyn_batch_free(&batch);
+	hyb_fetched_free(&batch);
 	hyb_inspect_close(&inspected);
 	PG_RETURN_BOOL(found);
 }
@@ -530,12 +530,12 @@ count_static(CountState *state, const HybVersion *version)
  * false if the version is not current.
  */
 static bool
-estimate_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
+estimate_log(HybIndex *ix, const HybVersion *version, const HybPos *low,
 				 const HybPos *high, double share, double *count)
 {
 	double		all = (double) (version->active.nentries +
 								version->frozen.nentries);
-	HybDynBatch batch;
+	HybFetched batch;
 	HybPos		from = *low;
 	HybFetch	fetch = {
 		.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
@@ -551,16 +551,16 @@ estimate_dynamic(HybIndex *ix, const HybVersion *version, const HybPos *low,
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		valid = hyb_dynamic_fetch(ix, version, &fetch, &batch);
+		valid = hyb_log_fetch(ix, version, &fetch, &batch);
 		if (!valid)
 			break;
 		*count += batch.nitems;
 		if (!batch.complete && batch.nitems > 0)
-			hyb_dyn_batch_last(ix, &batch, &from, &last);
+			hyb_fetched_last(ix, &batch, &from, &last);
 	} while (!batch.complete && batch.nitems > 0 && *count < COUNT_DYNAMIC);
 	if (valid && !batch.complete)
 		*count += Max(all - *count, 0) * share;
-	hyb_dyn_batch_free(&batch);
+	hyb_fetched_free(&batch);
 	return valid;
 }
 
@@ -674,7 +674,7 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 				hyb_check_stale(ix, version, state.stale);
 				continue;
 			}
-			if (!estimate_dynamic(ix, version, &pos[0], &pos[1],
+			if (!estimate_log(ix, version, &pos[0], &pos[1],
 								  static_tids > 0 ? state.count / static_tids : 1,
 								  &dynamic))
 				continue;

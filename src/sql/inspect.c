@@ -305,7 +305,7 @@ result_columns(FunctionCallInfo fcinfo, int ncolumns)
  * time, returns the estimate of the metapage in the end.
  */
 static uint64
-count_dynamic_live(HybIndex *ix)
+count_log_live(HybIndex *ix)
 {
 	char	   *copy = palloc(BLCKSZ);
 	uint64		n = 0;
@@ -373,7 +373,7 @@ put_counters(ResultRow *row, bool known, const uint64 *counters)
 
 /* Trees over the log. */
 static void
-put_trees(ResultRow *row, const HybDynamicStats *dynamic)
+put_trees(ResultRow *row, const HybLogStats *dynamic)
 {
 	bool		idle = !dynamic->busy;
 
@@ -432,14 +432,14 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	HybInspected inspected;
 	HybIndex   *ix;
 	HybMetaPage meta;
-	HybDynamicStats dynamic;
+	HybLogStats dynamic;
 	TupleDesc	tupdesc;
 	ResultRow	row = {.n = 0};
 	HybLevel	total;
 	double		fill = 0;
 	bool		filled;
 	bool		idle;
-	uint64		dynamic_entries;
+	uint64		log_entries;
 	uint64		delta_pages;
 	uint64		live;
 	BlockNumber nblocks;
@@ -453,17 +453,17 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	ix = hyb_index_create_handle(inspected.index);
 
-	dynamic_entries = count_dynamic_live(ix);
+	log_entries = count_log_live(ix);
 	hyb_meta_copy(ix, &meta);
 	nblocks = RelationGetNumberOfBlocks(ix->rel);
 	memset(&dynamic, 0, sizeof(dynamic));
-	hyb_dynamic_stats(ix, nowait, &dynamic);
+	hyb_log_stats(ix, nowait, &dynamic);
 	idle = !dynamic.busy;
 
 	total = hyb_meta_static(&meta);
 	delta_pages = meta.active.npages + meta.frozen.npages +
 		meta.retiring.npages;
-	live = total.tids - total.tombstones + dynamic_entries;
+	live = total.tids - total.tombstones + log_entries;
 
 	put_count(&row, true, total.tids);
 	put_count(&row, true, total.tombstones);
@@ -471,7 +471,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	put_count(&row, true, total.inner_pages);
 	put_count(&row, true, tree_pages(&total) * BLCKSZ);
 	put_datum(&row, true, Int32GetDatum((int32) total.root.height));
-	put_count(&row, true, dynamic_entries);
+	put_count(&row, true, log_entries);
 	put_count(&row, true, delta_pages);
 	put_count(&row, true, delta_pages * BLCKSZ);
 	put_count(&row, true, hyb_meta_free(&meta, nblocks));

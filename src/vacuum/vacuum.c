@@ -110,7 +110,7 @@ typedef struct HybVacuum
 	bool		moved;			/* there was a step since the survey */
 
 	/* results */
-	uint64		dynamic_live;	/* live entries of the dynamic stage */
+	uint64		log_live;	/* live entries of the dynamic stage */
 	uint64		tombstones;		/* of the leaves of the unit */
 	uint64		leaves;
 	uint64		dead_leaves;	/* all TIDs are tombstones */
@@ -291,11 +291,11 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 									 &dead->tid, watermark) > 0))
 				v->stats->tuples_removed += 1;
 		}
-		hyb_dynamic_mark_dead(v->ix, generation, v->dead, v->ndead);
+		hyb_log_mark_dead(v->ix, generation, v->dead, v->ndead);
 	}
 	if (copy != NULL)
 		nlive = hyb_delta_count_live(v->ix, (Page) copy, blkno, watermark);
-	v->dynamic_live += nlive;
+	v->log_live += nlive;
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(v->page_context);
 }
@@ -524,7 +524,7 @@ finish_recheck(HybVacuum *v)
 	v->end_stamp = meta->next_stamp;
 	v->moved = meta->version != v->version->version;
 	v->stats->num_index_tuples = (double) total.tids -
-		(double) total.tombstones + (double) v->dynamic_live;
+		(double) total.tombstones + (double) v->log_live;
 	/* entries that moved meanwhile may be counted twice */
 	if (v->moved)
 		v->stats->estimated_count = true;
