@@ -372,15 +372,15 @@ warn_of_few_filters(const HybIndex *ix, const HybBuildWritten *written)
 	if (kind == HYB_FILTER_NONE || kind == HYB_FILTER_AUTO ||
 		hyb_filter_impossible(ix) || !hyb_filter_fits_prefixes(ix, kind) ||
 		ReindexIsProcessingIndex(RelationGetRelid(ix->rel)) ||
-		written->leaf_pages <= 1 || written->filtered > written->leaf_pages / 2)
+		written->counts.leaf_pages <= 1 || written->counts.filtered > written->counts.leaf_pages / 2)
 		return;
 	ereport(NOTICE,
 			(errmsg("storage parameter \"filter\" has little effect on index \"%s\"",
 					RelationGetRelationName(ix->rel)),
 			 errdetail("%llu of its %llu leaves have a filter, for they have %.0f entries on average, which is too many.",
-					   (unsigned long long) written->filtered,
-					   (unsigned long long) written->leaf_pages,
-					   (double) written->entries / written->leaf_pages),
+					   (unsigned long long) written->counts.filtered,
+					   (unsigned long long) written->counts.leaf_pages,
+					   (double) written->counts.entries / written->counts.leaf_pages),
 			 errhint("Leave the parameter out.")));
 }
 
@@ -396,27 +396,26 @@ install_build(HybIndex *ix, const HybBuildWritten *written)
 	Buffer		metabuf;
 	HybRoot		root;
 
-	hyb_bulk_space_init(space, ix, 1, written->filters);
+	hyb_bulk_space_init(space, ix, 1, written->counts.filters);
 	hyb_static_build(space, &written->children, written->level, &root);
 
 	HYB_POINT("build-written");
-	Assert((root.height == 0) == (written->entries == 0));
-	Assert((written->children.n == 0) == (written->leaf_pages == 0));
-	Assert(written->leaf_pages <= written->entries);
-	Assert(written->filtered <= written->leaf_pages);
+	Assert((root.height == 0) == (written->counts.entries == 0));
+	Assert((written->children.n == 0) == (written->counts.leaf_pages == 0));
+	Assert(written->counts.leaf_pages <= written->counts.entries);
+	Assert(written->counts.filtered <= written->counts.leaf_pages);
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	START_CRIT_SECTION();
 	Assert(meta->nlevels == 1 && meta->npending == 0 && meta->next_stamp == 1);
 	level = &meta->levels[0];
 	level->root = root;
-	level->tids = written->entries;
-	level->leaf_pages = written->leaf_pages;
-	level->inner_pages = written->inner_pages + space->new_inner;
-	level->filter_pages = written->filter_pages;
+	level->tids = written->counts.entries;
+	level->leaf_pages = written->counts.leaf_pages;
+	level->inner_pages = written->counts.inner_pages + space->new_inner;
+	level->filter_pages = written->counts.filter_pages;
 	meta->next_stamp = 2;
-	/* VACUUM finds those that do not fit */
-	for (int i = 0; i < written->nspare && meta->npending < HYB_MAX_PENDING; i++)
-		meta->pending[meta->npending++] = written->spare[i];
+	memcpy(meta->pending, written->spare, written->nspare * sizeof(BlockNumber));
+	meta->npending = written->nspare;
 	MarkBufferDirty(metabuf);
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(metabuf);
@@ -501,7 +500,7 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 
 	Assert(rows >= 0);
 	result->heap_tuples = rows;
-	result->index_tuples = written.entries;
+	result->index_tuples = written.counts.entries;
 	return result;
 }
 

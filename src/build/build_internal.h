@@ -27,64 +27,54 @@
 
 /* ---- sorted_file.c: sorted byte strings in temporary files ---- */
 
-/* Entries [from, to) of a temporary file, in bytes. */
+/* Sorted entries: blocks [from, to) of a temporary file. */
 typedef struct HybSortedFile
 {
 	BufFile    *file;
 	int64		from;
 	int64		to;
-	uint32		first_sample;	/* of all in HybSortedFiles.samples */
-	uint32		nsamples;		/* at least one: the first entry */
 } HybSortedFile;
-
-typedef struct HybSample
-{
-	int64		at;				/* place in the file */
-	int64		weight;			/* bytes up to the next sample, or the end */
-	const uint8 *bytes;
-	uint32		len;
-} HybSample;
-
-/* Sorted files of one or more participants. */
-typedef struct HybSortedFiles
-{
-	HybSortedFile *files;
-	int			nfiles;
-	int			files_alloc;
-	HybSample  *samples;
-	uint32		nsamples;
-	uint32		samples_alloc;
-	MemoryContext context;		/* of all that */
-} HybSortedFiles;
 
 typedef struct HybSortedWriter HybSortedWriter;
 
 /*
- * In CurrentMemoryContext.  Without `shared` the temporary file is this process's
- * own.  With it the file is that of this participant, and other processes may read
- * it once it is shared.
+ * In CurrentMemoryContext, as everything that the writer needs later.  Without
+ * `shared` the temporary file is this process's own.  With it the file is that of
+ * this participant, and other processes may read it once it is shared.
  */
 extern HybSortedWriter *hyb_sorted_create(SharedFileSet *shared, int participant);
-extern void hyb_sorted_begin(HybSortedWriter *writer);
+
+/* Adds an entry of one byte or more to the sorted file at hand. */
 extern void hyb_sorted_add(HybSortedWriter *writer, const uint8 *bytes, uint32 len);
+
+/* Ends it.  What is added next is in another sorted file. */
 extern void hyb_sorted_end(HybSortedWriter *writer);
 
-/* What was written; the writer's own. */
-extern const HybSortedFiles *hyb_sorted_written(const HybSortedWriter *writer);
+/* What was written (HybSortedFile); the writer's own. */
+extern List *hyb_sorted_written(const HybSortedWriter *writer);
 
-/* File merges until there are at most `most` files, with this memory (bytes). */
-extern void hyb_sorted_reduce(HybSortedWriter *writer, int most, Size memory);
+/* File merges of `fan_in` files each until there are at most `most`. */
+extern void hyb_sorted_reduce(HybSortedWriter *writer, int most, int fan_in);
 
-/* Lets other processes open files and samples.  The last thing that is written. */
+/* Lets other processes open the files.  The last thing that is written. */
 extern void hyb_sorted_share(HybSortedWriter *writer);
 
 /* Closes the writer's file.  Other processes may still open it if it is shared. */
 extern void hyb_sorted_close(HybSortedWriter *writer);
 
-/* What the participants have shared; in CurrentMemoryContext. */
-extern HybSortedFiles *hyb_sorted_open(SharedFileSet *shared, int participants);
-extern void hyb_sorted_close_opened(HybSortedFiles *all);
-extern int64 hyb_sorted_bytes(const HybSortedFiles *all);
+/* What the participants have shared (HybSortedFile); in CurrentMemoryContext. */
+extern List *hyb_sorted_open(SharedFileSet *shared, int participants);
+extern void hyb_sorted_close_opened(List *files);
+extern int64 hyb_sorted_bytes(List *files);
+
+/* An entry.  Each entry of a sample stands for the same number of bytes. */
+typedef struct HybSample
+{
+	const uint8 *bytes;
+	uint32		len;
+} HybSample;
+
+extern HybSample *hyb_sorted_sample(List *files, int *n);
 
 /* Sorted files that one file merge may read with this memory (bytes). */
 extern int	hyb_sorted_fan_in(Size memory);
@@ -96,9 +86,8 @@ typedef struct HybFileMerge HybFileMerge;
  * `high` (NULL: to the end).  An entry that starts with such a string does not lie
  * below it.  No entry is a prefix of another.
  */
-extern HybFileMerge *hyb_file_merge_begin(const HybSortedFiles *all,
-										  const HybBuf *low, const HybBuf *high,
-										  Size memory);
+extern HybFileMerge *hyb_file_merge_begin(List *files, const HybBuf *low,
+										  const HybBuf *high);
 
 /* Holds until the next call. */
 extern bool hyb_file_merge_get(HybFileMerge *merge, const uint8 **bytes,
@@ -259,18 +248,34 @@ extern void hyb_build_leaves_from_merge(HybBuildLeaves *leaves,
 										HybFileMerge *merge);
 extern void hyb_build_leaves_finish(HybBuildLeaves *leaves);
 
-/* What all processes of a build have written. */
-typedef struct HybBuildWritten
+typedef struct HybBuildCounts
 {
-	HybChildList children;		/* leaves, or the nodes above them */
-	int			level;			/* of the nodes whose children these are */
 	uint64		entries;
 	uint64		leaf_pages;
 	uint64		inner_pages;
 	uint64		filter_pages;
 	uint64		filtered;		/* leaves that have a filter */
 	bool		filters;
-	BlockNumber *spare;			/* blocks that are free */
+} HybBuildCounts;
+
+/* Adds what a process has written: this number of leaves, and the pages of `space`. */
+static inline void
+hyb_build_count(HybBuildCounts *counts, const HybStepSpace *space, uint64 nleaves)
+{
+	counts->leaf_pages += nleaves;
+	counts->inner_pages += space->new_inner;
+	counts->filter_pages += space->new_filter;
+	counts->filtered += space->filtered;
+	counts->filters |= space->filters;
+}
+
+/* What all processes of a build have written. */
+typedef struct HybBuildWritten
+{
+	HybChildList children;		/* leaves, or the nodes above them */
+	int			level;			/* of the nodes whose children these are */
+	HybBuildCounts counts;
+	BlockNumber spare[HYB_MAX_PENDING]; /* blocks that are free */
 	int			nspare;
 } HybBuildWritten;
 

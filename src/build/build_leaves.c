@@ -487,9 +487,6 @@ hyb_build_all_leaves(HybBuildScan *scan, bool nulls_not_distinct,
 	Assert(leaves.done == scan->entries);	/* each entry is in one leaf */
 	written->children = leaves.leaves;
 	written->level = 1;
-	written->entries = scan->entries;
-	written->leaf_pages = leaves.leaves.n;
-	written->filter_pages = space->new_filter;
-	written->filtered = space->filtered;
-	written->filters = space->filters;
+	written->counts.entries = scan->entries;
+	hyb_build_count(&written->counts, space, leaves.leaves.n);
 }

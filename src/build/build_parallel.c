@@ -89,16 +89,11 @@ typedef struct Shared
 	int			sorted;			/* participants that have sorted */
 	int			finished;		/* participants that have written their leaves */
 	double		rows;			/* of the table */
-	uint64		entries;
 	bool		broken_hot_chain;
 	int			next_range;
 	int			ranges_by_workers;
 	uint64		rows_by_workers;
-	uint64		leaf_pages;
-	uint64		inner_pages;
-	uint64		filter_pages;
-	uint64		filtered;
-	bool		filters;
+	HybBuildCounts counts;
 
 	pg_atomic_uint64 written;	/* entries in leaves */
 
@@ -142,20 +137,12 @@ typedef struct Ranges
 	HybBuf	   *bounds;			/* of range i: bounds[i - 1] */
 } Ranges;
 
-/* A key, and the bytes between it and the next one. */
-typedef struct Mark
-{
-	const uint8 *bytes;
-	uint32		len;
-	int64		weight;
-} Mark;
-
 /* No two of these strings are prefixes of each other, unless they are equal. */
 static int
-compare_marks(const void *a, const void *b)
+compare_samples(const void *a, const void *b)
 {
-	const Mark *x = a;
-	const Mark *y = b;
+	const HybSample *x = a;
+	const HybSample *y = b;
 	int			c = memcmp(x->bytes, y->bytes, Min(x->len, y->len));
 
 	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
@@ -167,43 +154,33 @@ compare_marks(const void *a, const void *b)
  * same ranges.  The rows of one key stay together if `whole_keys`.
  */
 static void
-cut_ranges(Ranges *ranges, const HybSortedFiles *all, const HybKeyDesc *desc,
+cut_ranges(Ranges *ranges, List *files, const HybKeyDesc *desc,
 		   bool whole_keys, int most)
 {
-	Mark	   *marks = palloc(Max(all->nsamples, 1) * sizeof(Mark));
-	double		total = 0;
-	double		before = 0;
-	const Mark *last = marks;	/* where the last range begins */
+	int			n;
+	HybSample  *samples = hyb_sorted_sample(files, &n);
+	const HybSample *last = samples;	/* where the last range begins */
 
 	ranges->n = 1;
 	ranges->bounds = palloc0(Max(most, 1) * sizeof(HybBuf));
-	for (uint32 i = 0; i < all->nsamples; i++)
-	{
-		const HybSample *sample = &all->samples[i];
-
-		marks[i].bytes = sample->bytes;
-		marks[i].len = hyb_key_length(desc, sample->bytes, sample->len) +
+	for (int i = 0; i < n; i++)
+		samples[i].len = hyb_key_length(desc, samples[i].bytes, samples[i].len) +
 			(whole_keys ? 0 : HYB_SORTED_TID_BYTES);
-		marks[i].weight = sample->weight;
-		total += (double) sample->weight;
-	}
-	qsort(marks, all->nsamples, sizeof(Mark), compare_marks);
-	for (uint32 i = 0; i < all->nsamples && ranges->n < most; i++)
+	qsort(samples, n, sizeof(HybSample), compare_samples);
+	for (int i = 0; i < n && ranges->n < most; i++)
 	{
-		/* a range holds the mark that it begins at, so none is empty */
-		if (before >= total * ranges->n / most &&
-			compare_marks(&marks[i], last) > 0)
+		/* a range holds the entry that it begins at, so none is empty */
+		if (i >= (int64) n * ranges->n / most &&
+			compare_samples(&samples[i], last) > 0)
 		{
-			hyb_buf_append(&ranges->bounds[ranges->n - 1], marks[i].bytes,
-						   marks[i].len);
-			Assert(marks[i].len > 0);
+			hyb_buf_append(&ranges->bounds[ranges->n - 1], samples[i].bytes,
+						   samples[i].len);
+			Assert(samples[i].len > 0);
 			ranges->n++;
-			last = &marks[i];
+			last = &samples[i];
 		}
-		before += (double) marks[i].weight;
 	}
 	Assert(ranges->n >= 1 && ranges->n <= Max(most, 1));
-	pfree(marks);
 }
 
 /* The beginning of a range, as a position between entries.  Points into the bound. */
@@ -390,7 +367,7 @@ scan_and_sort(Participant *p)
 	Assert(shared->sorted < shared->requested && shared->finished == 0);
 	shared->sorted++;
 	shared->rows += rows;
-	shared->entries += p->scan.entries;
+	shared->counts.entries += p->scan.entries;
 	shared->broken_hot_chain |= p->info->ii_BrokenHotChain;
 	if (!is_leader(p))
 		shared->rows_by_workers += (uint64) rows;
@@ -429,8 +406,9 @@ take_range(Participant *p, int n)
 	return range;
 }
 
-static void
-write_range(Participant *p, HybStepSpace *space, const HybSortedFiles *all,
+/* Returns the number of leaves. */
+static int
+write_range(Participant *p, HybStepSpace *space, List *files,
 			const Ranges *ranges, int range)
 {
 	Shared	   *shared = p->shared;
@@ -448,7 +426,7 @@ write_range(Participant *p, HybStepSpace *space, const HybSortedFiles *all,
 	leaves.heap = p->heap;
 	leaves.unique = p->info->ii_Unique;
 	leaves.nulls_not_distinct = p->info->ii_NullsNotDistinct;
-	leaves.entries = shared->entries;
+	leaves.entries = shared->counts.entries;
 	leaves.space = space;
 	leaves.is_range = ranges->n > 1;
 	leaves.all_done = &shared->written;
@@ -463,9 +441,8 @@ write_range(Participant *p, HybStepSpace *space, const HybSortedFiles *all,
 		high = range_low(ranges, range + 1, p->ix->desc, whole_keys);
 		leaves.high = &high;
 	}
-	merge = hyb_file_merge_begin(all, range > 0 ? &ranges->bounds[range - 1] : NULL,
-								 range + 1 < ranges->n ? &ranges->bounds[range] : NULL,
-								 (Size) p->kilobytes * 1024);
+	merge = hyb_file_merge_begin(files, range > 0 ? &ranges->bounds[range - 1] : NULL,
+								 range + 1 < ranges->n ? &ranges->bounds[range] : NULL);
 	hyb_build_leaves_begin(&leaves);
 	hyb_build_leaves_from_merge(&leaves, merge);
 	hyb_build_leaves_finish(&leaves);
@@ -473,10 +450,7 @@ write_range(Participant *p, HybStepSpace *space, const HybSortedFiles *all,
 	if (ranges->n > 1)
 		hyb_static_pack(space, &leaves.leaves, &nodes);
 	put_range(&shared->files, range, ranges->n > 1 ? &nodes : &leaves.leaves);
-
-	SpinLockAcquire(&shared->mutex);
-	shared->leaf_pages += leaves.leaves.n;
-	SpinLockRelease(&shared->mutex);
+	return leaves.leaves.n;
 }
 
 /* Writes ranges until all are taken.  Returns how many there are. */
@@ -484,36 +458,34 @@ static int
 write_ranges(Participant *p)
 {
 	Shared	   *shared = p->shared;
-	HybSortedFiles *all = hyb_sorted_open(&shared->files, shared->participants);
+	List	   *files = hyb_sorted_open(&shared->files, shared->participants);
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
 	Ranges		ranges;
 	int			range;
+	uint64		nleaves = 0;
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "hybrid build range",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old;
 
-	cut_ranges(&ranges, all, p->ix->desc, p->info->ii_Unique,
-			   count_ranges(shared, hyb_sorted_bytes(all)));
+	cut_ranges(&ranges, files, p->ix->desc, p->info->ii_Unique,
+			   count_ranges(shared, hyb_sorted_bytes(files)));
 	hyb_bulk_space_init(space, p->ix, 1, false);
 	hyb_bulk_space_share(space, true);
 	old = MemoryContextSwitchTo(context);
 	while ((range = take_range(p, ranges.n)) < ranges.n)
 	{
-		write_range(p, space, all, &ranges, range);
+		nleaves += write_range(p, space, files, &ranges, range);
 		MemoryContextReset(context);
 	}
 	MemoryContextSwitchTo(old);
-	hyb_sorted_close_opened(all);
+	hyb_sorted_close_opened(files);
 
 	Assert(p->number < shared->participants);
 	p->spares[p->number].first = space->own;
 	p->spares[p->number].n = space->nown;
 	SpinLockAcquire(&shared->mutex);
-	shared->inner_pages += space->new_inner;
-	shared->filter_pages += space->new_filter;
-	shared->filtered += space->filtered;
-	shared->filters |= space->filters;
+	hyb_build_count(&shared->counts, space, nleaves);
 	shared->finished++;
 	SpinLockRelease(&shared->mutex);
 	ConditionVariableBroadcast(&shared->changed);
@@ -719,26 +691,18 @@ collect_ranges(const Participant *p, int nranges, HybBuildWritten *written)
 	const Shared *shared = p->shared;
 
 	/* each entry that was sorted is in one leaf */
-	Assert(pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &shared->written)) == shared->entries);
+	Assert(pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &shared->written)) == shared->counts.entries);
 	Assert(shared->finished == shared->participants && shared->next_range >= nranges);
 	for (int i = 0; i < nranges; i++)
 		get_range(unconstify(SharedFileSet *, &shared->files), i,
 				  &written->children);
 	/* without a second range there is no node above the leaves yet */
 	written->level = nranges > 1 ? 2 : 1;
-	written->entries = shared->entries;
-	written->leaf_pages = shared->leaf_pages;
-	written->inner_pages = shared->inner_pages;
-	written->filter_pages = shared->filter_pages;
-	written->filtered = shared->filtered;
-	written->filters = shared->filters;
-	for (int i = 0; i < shared->participants; i++)
-		written->nspare += p->spares[i].n;
-	written->spare = palloc(Max(written->nspare, 1) * sizeof(BlockNumber));
-	written->nspare = 0;
+	written->counts = shared->counts;
 	Assert(nranges >= 1);
+	/* VACUUM finds those that do not fit */
 	for (int i = 0; i < shared->participants; i++)
-		for (int j = 0; j < p->spares[i].n; j++)
+		for (int j = 0; j < p->spares[i].n && written->nspare < HYB_MAX_PENDING; j++)
 			written->spare[written->nspare++] = p->spares[i].first + j;
 }
 
@@ -771,7 +735,7 @@ write_sorted(Participant *p, HybBuildWritten *written)
 	coordinate->sharedsort = p->tuplesort;
 	hyb_build_scan_init(&scan, p->ix, p->heap, p->info);
 	hyb_build_scan_begin_tuplesort(&scan, maintenance_work_mem, coordinate);
-	scan.entries = p->shared->entries;
+	scan.entries = p->shared->counts.entries;
 	collect_dead(&scan, p);
 	hyb_build_all_leaves(&scan, p->info->ii_NullsNotDistinct, written);
 }
@@ -795,7 +759,7 @@ hyb_build_parallel(HybIndex *ix, Relation heap, struct IndexInfo *info,
 	rows = shared->rows;
 	info->ii_BrokenHotChain |= shared->broken_hot_chain;
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
-								 shared->entries);
+								 shared->counts.entries);
 	if (self->tuplesort != NULL)
 		write_sorted(self, written);
 	else

@@ -19,8 +19,9 @@
 #include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 
-#define CHUNK_SIZE		(1024 * 1024)
-#define FIRST_ITEMS		1024
+/* Memory of a sort: at first, and the least limit that it can do with. */
+#define FIRST_MEMORY	(1024 * 1024)
+#define LEAST_MEMORY	(64 * 1024)
 
 /* Entries that are fetched ahead of the one to be returned. */
 #define PREFETCH		8
@@ -29,9 +30,9 @@
 #define FEW_ITEMS		256
 
 /*
- * `place` is the address of the entry's length word in a chunk, which its bytes
- * follow: an even number.  If the head holds the whole entry, it is an odd number:
- * twice the length plus one.
+ * `place` is the address of the entry's length word, which its bytes follow: an
+ * even number.  If the head holds the whole entry, it is an odd number: twice the
+ * length plus one.
  */
 typedef struct SortItem
 {
@@ -39,27 +40,23 @@ typedef struct SortItem
 	uintptr_t	place;
 } SortItem;
 
-typedef struct SortChunk
-{
-	struct SortChunk *next;
-	Size		size;
-	Size		used;
-	uint8		data[FLEXIBLE_ARRAY_MEMBER];
-} SortChunk;
-
 struct HybSort
 {
 	MemoryContext context;
-	int			kilobytes;
+	Size		limit;			/* bytes of memory */
 	SharedFileSet *shared;		/* NULL if files are this process's own */
 	int			participant;
-	Size		chunk_memory;
+
+	/*
+	 * One piece of memory.  Items fill it from its beginning, and what does not fit
+	 * the items from its end.
+	 */
 	SortItem   *items;
+	Size		size;
 	uint64		nitems;
-	uint64		items_alloc;
+	Size		used;			/* bytes at the end */
+
 	uint64		next;			/* item to be returned next */
-	SortChunk  *first;
-	SortChunk  *current;		/* chunks behind this one are empty */
 	uint8		returned[HYB_HEAD_BYTES];
 
 	/* once the memory is used up */
@@ -71,12 +68,8 @@ struct HybSort
 static void
 sort_assert_valid(const HybSort *sort)
 {
-	Assert(sort->nitems <= sort->items_alloc && sort->next <= sort->nitems);
-	Assert(sort->kilobytes > 0);
-	Assert((sort->first == NULL) == (sort->current == NULL));
-	Assert(sort->current == NULL || sort->current->used <= sort->current->size);
-	Assert(sort->current == NULL || sort->current->next == NULL ||
-		   sort->current->next->used == 0);
+	Assert(sort->size <= sort->limit && sort->next <= sort->nitems);
+	Assert(sort->nitems * sizeof(SortItem) + sort->used <= sort->size);
 	Assert(sort->merge == NULL || (sort->writer != NULL && sort->items == NULL));
 }
 #else
@@ -244,19 +237,12 @@ hyb_sort_create(int kilobytes, SharedFileSet *shared, int participant)
 
 	sort->context = AllocSetContextCreate(CurrentMemoryContext, "hybrid sort",
 										  ALLOCSET_DEFAULT_SIZES);
-	sort->kilobytes = kilobytes;
+	sort->limit = Max((Size) kilobytes * 1024, LEAST_MEMORY);
 	sort->shared = shared;
 	sort->participant = participant;
-	sort->items_alloc = FIRST_ITEMS;
-	sort->items = MemoryContextAlloc(sort->context,
-									 FIRST_ITEMS * sizeof(SortItem));
+	sort->size = Min(FIRST_MEMORY, sort->limit);
+	sort->items = MemoryContextAlloc(sort->context, sort->size);
 	return sort;
-}
-
-static inline Size
-memory_limit(const HybSort *sort)
-{
-	return (Size) sort->kilobytes * 1024;
 }
 
 /* The bytes of an item; they hold until the next call. */
@@ -291,15 +277,11 @@ prefetch(const HybSort *sort, uint64 at)
 static void
 write_sorted_file(HybSort *sort)
 {
-	if (sort->writer == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(sort->context);
+	MemoryContext old = MemoryContextSwitchTo(sort->context);
 
+	if (sort->writer == NULL)
 		sort->writer = hyb_sorted_create(sort->shared, sort->participant);
-		MemoryContextSwitchTo(old);
-	}
 	sort_all(sort);
-	hyb_sorted_begin(sort->writer);
 	for (uint64 i = 0; i < sort->nitems; i++)
 	{
 		const uint8 *bytes;
@@ -312,89 +294,60 @@ write_sorted_file(HybSort *sort)
 	hyb_sorted_end(sort->writer);
 	sort_assert_valid(sort);
 	sort->nitems = 0;
-	for (SortChunk *chunk = sort->first; chunk != NULL; chunk = chunk->next)
-		chunk->used = 0;
-	sort->current = sort->first;
+	sort->used = 0;
+	MemoryContextSwitchTo(old);
 }
 
+/* Has at most `most` sorted files, and frees the memory for their file merge. */
 static void
-free_memory(HybSort *sort)
+finish_files(HybSort *sort, int most)
 {
-	while (sort->first != NULL)
-	{
-		SortChunk  *next = sort->first->next;
+	MemoryContext old = MemoryContextSwitchTo(sort->context);
 
-		pfree(sort->first);
-		sort->first = next;
-	}
+	write_sorted_file(sort);
 	pfree(sort->items);
 	sort->items = NULL;
-	sort->current = NULL;
+	sort->size = 0;
+	hyb_sorted_reduce(sort->writer, most, hyb_sorted_fan_in(sort->limit));
+	MemoryContextSwitchTo(old);
 }
 
 /* ---- memory ---- */
 
-/*
- * Makes room for more items, or returns false if the memory does not allow that.
- * Items and chunks are taken to keep their shares of the memory.
- */
-static bool
-grow_sort_items(HybSort *sort)
-{
-	Size		limit = memory_limit(sort);
-	Size		used = sort->chunk_memory + sort->nitems * sizeof(SortItem);
-	double		fit = (double) sort->nitems * limit / Max(used, 1);
-	uint64		n = sort->items_alloc * 2;
-
-	if (n > fit)
-		n = (uint64) fit;
-	if (n < sort->items_alloc + sort->items_alloc / 8)
-		return false;
-	Assert(n > sort->nitems);
-	sort->items = repalloc_huge(sort->items, n * sizeof(SortItem));
-	sort->items_alloc = n;
-	return true;
-}
-
-static bool
-next_chunk(HybSort *sort, Size need)
-{
-	Size		size = Max(CHUNK_SIZE, need);
-	SortChunk  *chunk;
-
-	if (sort->current != NULL && sort->current->next != NULL &&
-		sort->current->next->size >= need)
-	{
-		sort->current = sort->current->next;
-		return true;
-	}
-	if (sort->current != NULL &&
-		(sort->current->next != NULL ||
-		 sort->chunk_memory + size + sort->items_alloc * sizeof(SortItem) >
-		 memory_limit(sort)))
-		return false;
-	chunk = MemoryContextAlloc(sort->context, offsetof(SortChunk, data) + size);
-	chunk->next = NULL;
-	chunk->size = size;
-	chunk->used = 0;
-	if (sort->current != NULL)
-		sort->current->next = chunk;
-	else
-		sort->first = chunk;
-	sort->current = chunk;
-	sort->chunk_memory += size;
-	return true;
-}
-
-/* Is there room for an entry that needs this much of a chunk (0 for a short one)? */
 static inline bool
-sort_has_room(HybSort *sort, Size need)
+sort_has_room(const HybSort *sort, Size need)
 {
-	return (sort->nitems < sort->items_alloc || grow_sort_items(sort)) &&
-		(need == 0 ||
-		 (sort->current != NULL &&
-		  sort->current->size - sort->current->used >= need) ||
-		 next_chunk(sort, need));
+	return (sort->nitems + 1) * sizeof(SortItem) + sort->used + need <= sort->size;
+}
+
+/*
+ * Makes room: by more memory if the limit allows that, else by writing a sorted file.
+ * Memory that is not used yet costs little, so we take much at once.
+ */
+static void
+make_room(HybSort *sort)
+{
+	Size		size = sort->size < sort->limit / 8 ? sort->size * 4 : sort->limit;
+	SortItem   *items;
+	char	   *end;
+	char	   *old_end = (char *) sort->items + sort->size;
+
+	sort_assert_valid(sort);
+	if (size == sort->size)
+	{
+		write_sorted_file(sort);
+		return;
+	}
+	items = MemoryContextAllocHuge(sort->context, size);
+	end = (char *) items + size;
+	memcpy(items, sort->items, sort->nitems * sizeof(SortItem));
+	memcpy(end - sort->used, old_end - sort->used, sort->used);
+	for (uint64 i = 0; i < sort->nitems; i++)
+		if ((items[i].place & 1) == 0)
+			items[i].place += end - old_end;
+	pfree(sort->items);
+	sort->items = items;
+	sort->size = size;
 }
 
 void
@@ -404,14 +357,10 @@ hyb_sort_put(HybSort *sort, const uint8 *bytes, uint32 len)
 		TYPEALIGN(sizeof(uint16), sizeof(uint16) + len);
 	SortItem   *item;
 
-	Assert(len <= PG_UINT16_MAX);
+	Assert(len <= PG_UINT16_MAX && need < LEAST_MEMORY / 2);
 	Assert(sort->merge == NULL && sort->next == 0);
-	if (unlikely(!sort_has_room(sort, need)))
-	{
-		write_sorted_file(sort);
-		if (!sort_has_room(sort, need))
-			elog(ERROR, "no memory for an entry of an index build");
-	}
+	while (unlikely(!sort_has_room(sort, need)))
+		make_room(sort);
 
 	item = &sort->items[sort->nitems++];
 	hyb_load_head(bytes, len, item->head);
@@ -419,11 +368,11 @@ hyb_sort_put(HybSort *sort, const uint8 *bytes, uint32 len)
 		item->place = ((uintptr_t) len << 1) | 1;
 	else
 	{
-		uint8	   *entry = sort->current->data + sort->current->used;
 		uint16		len16 = (uint16) len;
+		uint8	   *entry;
 
-		sort->current->used += need;
-		Assert(sort->current->used <= sort->current->size);
+		sort->used += need;
+		entry = (uint8 *) sort->items + sort->size - sort->used;
 		memcpy(entry, &len16, sizeof(uint16));
 		memcpy(entry + sizeof(uint16), bytes, len);
 		item->place = (uintptr_t) entry;
@@ -441,22 +390,16 @@ hyb_sort_perform(HybSort *sort)
 		sort_all(sort);
 		return;
 	}
-	write_sorted_file(sort);
-	free_memory(sort);
-	hyb_sorted_reduce(sort->writer, hyb_sorted_fan_in(memory_limit(sort)),
-					  memory_limit(sort));
+	finish_files(sort, hyb_sorted_fan_in(sort->limit));
 	old = MemoryContextSwitchTo(sort->context);
-	sort->merge = hyb_file_merge_begin(hyb_sorted_written(sort->writer), NULL, NULL,
-									   memory_limit(sort));
+	sort->merge = hyb_file_merge_begin(hyb_sorted_written(sort->writer), NULL, NULL);
 	MemoryContextSwitchTo(old);
 }
 
 void
 hyb_sort_share(HybSort *sort, int most)
 {
-	write_sorted_file(sort);
-	free_memory(sort);
-	hyb_sorted_reduce(sort->writer, most, memory_limit(sort));
+	finish_files(sort, most);
 	hyb_sorted_share(sort->writer);
 }
 

@@ -3,13 +3,11 @@
  *		Sorted files of an index build, and the file merge that reads several.
  *
  * A participant of a build writes its sorted files one behind the other into one
- * temporary file.  Each entry is its length, two bytes in native order, and its
- * bytes.  Beside it the writer keeps some entries of each sorted file with their
- * places: samples.  A process that knows the samples of all participants can cut
- * what they have sorted into ranges of about the same size, and finds where a
- * range begins in each sorted file.  Samples lie in memory.  They are few: one for
- * each SAMPLE_BYTES at first, and twice as far apart whenever there are
- * SAMPLES_FULL more of them.
+ * temporary file, in blocks.  A block holds whole entries.  Each entry is its
+ * length, two bytes in native order, and its bytes.  A length of zero ends a block
+ * that is not full.  So a process can begin to read at any block.  By a binary
+ * search it finds the block where a range of keys begins.  The first entries of
+ * blocks are a sample of what has been sorted, which is cut into ranges by them.
  *
  * The file merge is a tree of losers.  Each inner node has the source that lost the
  * comparison there, so the next entry of the winner takes one comparison for each
@@ -25,32 +23,28 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#define SAMPLE_BYTES	(16 * 1024)
-#define SAMPLES_FULL	16384
+/* A block in pages of a BufFile, which seeks by pages, and in bytes. */
+#define BLOCK_PAGES		3
+#define BLOCK_SIZE		(BLOCK_PAGES * BLCKSZ)
 
-/* Bytes of entries that are collected before they are written. */
-#define WRITE_BUFFER	(64 * 1024)
+/* Ranges are cut by at most this number of entries. */
+#define MOST_SAMPLES	4096
+
+/* Sorted files that a file merge reads at least. */
+#define FEWEST_FILES	8
 
 struct HybSortedWriter
 {
-	MemoryContext context;
 	SharedFileSet *shared;		/* NULL if the file is this process's own */
 	int			participant;
 	int			passes;			/* file merges of all sorted files so far */
 	BufFile    *file;
-	int64		size;			/* of the file, with what is in the buffer */
-	int64		distance;		/* bytes between samples */
-	HybSortedFiles all;
-	uint32		filled;
-	uint8		buffer[WRITE_BUFFER];
+	List	   *files;			/* HybSortedFile */
+	int64		from;			/* first block of the sorted file at hand */
+	int64		at;				/* the block at hand */
+	uint32		filled;			/* bytes of it */
+	uint8		block[BLOCK_SIZE];
 };
-
-/* Bytes of a sorted file that are read at once: at most, and at least. */
-#define READ_MOST	(128 * 1024)
-#define READ_LEAST	(16 * 1024)
-
-/* Sorted files that a file merge reads at least. */
-#define FEWEST_FILES	8
 
 typedef struct SortedFileReader
 {
@@ -58,12 +52,9 @@ typedef struct SortedFileReader
 	const uint8 *bytes;
 	uint32		len;
 	bool		ended;
-	BufFile    *file;
-	int64		at;				/* of what is read next */
-	int64		to;
-	uint8	   *buffer;
-	uint32		next;			/* place in the buffer of the next entry */
-	uint32		filled;
+	HybSortedFile rest;			/* blocks that have not been read */
+	uint32		next;			/* place of the next entry in the block */
+	uint8	   *block;			/* of BLOCK_SIZE bytes */
 } SortedFileReader;
 
 struct HybFileMerge
@@ -73,7 +64,6 @@ struct HybFileMerge
 	int			n;
 	int		   *losers;			/* by node; [0] is the winner */
 	bool		begun;
-	uint32		size;			/* of a buffer */
 	const HybBuf *high;
 };
 
@@ -89,39 +79,44 @@ read_exactly(BufFile *file, void *to, size_t size)
 						got, size)));
 }
 
+/* Reads the first `size` bytes of a block. */
+static void
+read_block(const HybSortedFile *sorted, int64 block, uint8 *to, size_t size)
+{
+	Assert(block >= sorted->from && block < sorted->to);
+	if (BufFileSeekBlock(sorted->file, (long) (block * BLOCK_PAGES)) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not seek in temporary file of an index build")));
+	read_exactly(sorted->file, to, size);
+}
+
+/* Returns the first entry of a block, which a page of memory takes. */
+static const uint8 *
+first_entry(const HybSortedFile *sorted, int64 block, uint8 *page, uint32 *len)
+{
+	uint16		len16;
+
+	read_block(sorted, block, page, BLCKSZ);
+	memcpy(&len16, page, sizeof(len16));
+	Assert(len16 > 0 && sizeof(len16) + len16 <= BLCKSZ);
+	*len = len16;
+	return page + sizeof(len16);
+}
+
 /* ---- file merges ---- */
 
 int
 hyb_sorted_fan_in(Size memory)
 {
-	return (int) Max(FEWEST_FILES, Min(memory / (2 * READ_LEAST), 100000));
+	return (int) Max(FEWEST_FILES, Min(memory / (BLOCK_SIZE + BLCKSZ), 100000));
 }
 
 /* Is the entry below `bound` and all byte strings that start with it? */
 static inline bool
-below(const uint8 *bytes, uint32 len, const uint8 *bound, uint32 bound_len)
+below(const uint8 *bytes, uint32 len, const HybBuf *bound)
 {
-	return memcmp(bytes, bound, Min(len, bound_len)) < 0;
-}
-
-static void
-fill(HybFileMerge *merge, SortedFileReader *source)
-{
-	uint32		left = source->filled - source->next;
-	size_t		want;
-
-	CHECK_FOR_INTERRUPTS();
-	memmove(source->buffer, source->buffer + source->next, left);
-	want = (size_t) Min(merge->size - left, source->to - source->at);
-	if (BufFileSeek(source->file, 0, source->at, SEEK_SET) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not seek in temporary file of an index build")));
-	read_exactly(source->file, source->buffer + left, want);
-	source->at += want;
-	source->next = 0;
-	source->filled = left + want;
-	Assert(source->at <= source->to && source->filled <= merge->size);
+	return memcmp(bytes, bound->data, Min(len, bound->len)) < 0;
 }
 
 /* A source that has ended comes after all others. */
@@ -137,28 +132,29 @@ static inline void
 advance_sorted_file(HybFileMerge *merge, SortedFileReader *source)
 {
 	uint16		len = 0;
-	uint32		left = source->filled - source->next;
 
-	Assert(source->next <= source->filled && !source->ended);
-	if (left >= sizeof(len))
-		memcpy(&len, source->buffer + source->next, sizeof(len));
-	if (left < sizeof(len) + len)
+	Assert(source->next <= BLOCK_SIZE && !source->ended);
+	if (source->next + sizeof(len) <= BLOCK_SIZE)
+		memcpy(&len, source->block + source->next, sizeof(len));
+	if (len == 0)
 	{
-		if (left == 0 && source->at == source->to)
+		if (source->rest.from == source->rest.to)
 		{
 			end_source(source);
 			return;
 		}
-		fill(merge, source);
-		memcpy(&len, source->buffer, sizeof(len));
+		CHECK_FOR_INTERRUPTS();
+		read_block(&source->rest, source->rest.from, source->block, BLOCK_SIZE);
+		source->rest.from++;
+		source->next = 0;
+		memcpy(&len, source->block, sizeof(len));
 	}
-	source->bytes = source->buffer + source->next + sizeof(len);
+	source->bytes = source->block + source->next + sizeof(len);
 	source->len = len;
 	source->next += sizeof(len) + len;
-	Assert(source->next <= source->filled);
+	Assert(len > 0 && source->next <= BLOCK_SIZE);
 	hyb_load_head(source->bytes, len, source->head);
-	if (merge->high != NULL &&
-		!below(source->bytes, len, merge->high->data, merge->high->len))
+	if (merge->high != NULL && !below(source->bytes, len, merge->high))
 		end_source(source);
 }
 
@@ -218,66 +214,64 @@ play(HybFileMerge *merge, int node)
 }
 
 /*
- * Where to begin to look for the first entry that does not lie below `low`: the
- * last sample below it, or the beginning of the sorted file.
+ * Returns the block to begin at for the first entry that does not lie below `low`:
+ * the last block whose first entry does, or the first one.
  */
 static int64
-begin_at(const HybSortedFiles *all, const HybSortedFile *sorted,
-		 const HybBuf *low)
+begin_at(const HybSortedFile *sorted, const HybBuf *low, uint8 *page)
 {
-	uint32		first = 0;
-	uint32		last = sorted->nsamples;
-	const HybSample *samples = all->samples + sorted->first_sample;
+	int64		first = sorted->from;
+	int64		last = sorted->to - 1;
 
 	while (first < last)
 	{
-		uint32		mid = first + (last - first) / 2;
+		int64		mid = first + (last - first + 1) / 2;
+		uint32		len;
+		const uint8 *bytes = first_entry(sorted, mid, page, &len);
 
-		if (below(samples[mid].bytes, samples[mid].len, low->data, low->len))
-			first = mid + 1;
+		if (below(bytes, len, low))
+			first = mid;
 		else
-			last = mid;
+			last = mid - 1;
 	}
-	Assert(first == 0 || (samples[first - 1].at >= sorted->from && samples[first - 1].at < sorted->to));
-	return first == 0 ? sorted->from : samples[first - 1].at;
+	Assert(first == last);
+	return first;
 }
 
 HybFileMerge *
-hyb_file_merge_begin(const HybSortedFiles *all, const HybBuf *low,
-					 const HybBuf *high, Size memory)
+hyb_file_merge_begin(List *files, const HybBuf *low, const HybBuf *high)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "hybrid file merge",
 												  ALLOCSET_DEFAULT_SIZES);
-	HybFileMerge *merge = MemoryContextAllocZero(context, sizeof(HybFileMerge));
-	Size		share = memory / Max(all->nfiles, 1);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	HybFileMerge *merge = palloc0(sizeof(HybFileMerge));
+	SortedFileReader *source;
+	ListCell   *lc;
 
-	merge->context = context;
-	merge->n = all->nfiles;
-	merge->high = high;
-	merge->sources = MemoryContextAllocZero(context,
-											Max(merge->n, 1) * sizeof(SortedFileReader));
-	merge->losers = MemoryContextAllocZero(context,
-										   Max(merge->n, 1) * sizeof(int));
-	merge->size = (uint32) Max(READ_LEAST, Min(READ_MOST, share));
-	Assert(merge->size > 2 * HYB_MAX_ENTRY_SIZE);	/* an entry fits the
-													 * buffer */
 	Assert(low == NULL || high == NULL ||
 		   memcmp(low->data, high->data, Min(low->len, high->len)) <= 0);
-	for (int i = 0; i < merge->n; i++)
+	merge->context = context;
+	merge->n = list_length(files);
+	merge->high = high;
+	merge->sources = source = palloc0(Max(merge->n, 1) * sizeof(SortedFileReader));
+	merge->losers = palloc0(Max(merge->n, 1) * sizeof(int));
+	foreach(lc, files)
 	{
-		const HybSortedFile *sorted = &all->files[i];
-		SortedFileReader *source = &merge->sources[i];
+		const HybSortedFile *sorted = lfirst(lc);
 
-		source->file = sorted->file;
-		source->at = low == NULL ? sorted->from : begin_at(all, sorted, low);
-		source->to = sorted->to;
-		source->buffer = MemoryContextAlloc(context, merge->size);
+		source->block = palloc(BLOCK_SIZE);
+		source->rest = *sorted;
+		if (low != NULL)
+			source->rest.from = begin_at(sorted, low, source->block);
+		source->next = BLOCK_SIZE;	/* nothing has been read */
 		do
 			advance_sorted_file(merge, source);
 		while (low != NULL && !source->ended &&
-			   below(source->bytes, source->len, low->data, low->len));
+			   below(source->bytes, source->len, low));
+		source++;
 	}
+	MemoryContextSwitchTo(old);
 	return merge;
 }
 
@@ -304,7 +298,7 @@ hyb_file_merge_get(HybFileMerge *merge, const uint8 **bytes, uint32 *len)
 		return false;
 	}
 	Assert(merge->high == NULL ||
-		   below(source->bytes, source->len, merge->high->data, merge->high->len));
+		   below(source->bytes, source->len, merge->high));
 	*bytes = source->bytes;
 	*len = source->len;
 	return true;
@@ -340,171 +334,77 @@ hyb_sorted_create(SharedFileSet *shared, int participant)
 {
 	HybSortedWriter *writer = palloc0(sizeof(HybSortedWriter));
 
-	writer->context = CurrentMemoryContext;
-	writer->all.context = CurrentMemoryContext;
 	writer->shared = shared;
 	writer->participant = participant;
-	writer->distance = SAMPLE_BYTES;
 	writer->file = create_file(writer);
 	return writer;
 }
 
-static HybSortedFile *
-add_sorted_file(HybSortedFiles *all)
-{
-	if (all->nfiles == all->files_alloc)
-	{
-		all->files_alloc = Max(16, all->files_alloc * 2);
-		all->files = hyb_grow(all->context, all->files, all->files_alloc,
-							  sizeof(HybSortedFile));
-	}
-	return &all->files[all->nfiles++];
-}
-
-static HybSample *
-add_sample(HybSortedFiles *all, const uint8 *bytes, uint32 len)
-{
-	HybSample  *sample;
-	uint8	   *copy = MemoryContextAlloc(all->context, Max(len, 1));
-
-	if (all->nsamples == all->samples_alloc)
-	{
-		all->samples_alloc = Max(64, all->samples_alloc * 2);
-		all->samples = hyb_grow(all->context, all->samples,
-								all->samples_alloc, sizeof(HybSample));
-	}
-	sample = &all->samples[all->nsamples++];
-	memcpy(copy, bytes, len);
-	sample->bytes = copy;
-	sample->len = len;
-	return sample;
-}
-
-void
-hyb_sorted_begin(HybSortedWriter *writer)
-{
-	HybSortedFile *sorted = add_sorted_file(&writer->all);
-
-	sorted->file = writer->file;
-	sorted->from = sorted->to = writer->size;
-	sorted->first_sample = writer->all.nsamples;
-	sorted->nsamples = 0;
-}
-
-#ifdef USE_ASSERT_CHECKING
-/* Sorted files follow each other, and their samples weigh what they hold. */
 static void
-sorted_assert_valid(const HybSortedFiles *all)
+write_block(HybSortedWriter *writer)
 {
-	Assert(all->nfiles <= all->files_alloc && all->nsamples <= all->samples_alloc);
-	for (int i = 0; i < all->nfiles; i++)
-	{
-		const HybSortedFile *sorted = &all->files[i];
-		int64		weight = 0;
-
-		Assert(sorted->from >= 0 && sorted->from < sorted->to);
-		Assert(sorted->nsamples > 0);
-		Assert(sorted->first_sample + sorted->nsamples <= all->nsamples);
-		for (uint32 j = sorted->first_sample; j < sorted->first_sample + sorted->nsamples; j++)
-		{
-			const HybSample *sample = &all->samples[j];
-
-			Assert(sample->at == sorted->from + weight);
-			Assert(sample->len <= PG_UINT16_MAX);
-			weight += sample->weight;
-		}
-		Assert(sorted->from + weight == sorted->to);
-	}
-}
-#else
-#define sorted_assert_valid(all) ((void) (all))
-#endif
-
-static void
-take_sample(HybSortedWriter *writer, HybSortedFile *sorted, const uint8 *bytes, uint32 len)
-{
-	HybSample  *sample = add_sample(&writer->all, bytes, len);
-
-	sample->at = writer->size;
-	sample->weight = 0;
-	sorted->nsamples++;
-	if (writer->all.nsamples % SAMPLES_FULL == 0)
-		writer->distance *= 2;
-}
-
-static void
-flush_sorted_file(HybSortedWriter *writer)
-{
-	if (writer->filled > 0)
-		BufFileWrite(writer->file, writer->buffer, writer->filled);
+	CHECK_FOR_INTERRUPTS();
+	Assert(writer->filled > 0 && writer->filled <= BLOCK_SIZE);
+	memset(writer->block + writer->filled, 0, BLOCK_SIZE - writer->filled);
+	BufFileWrite(writer->file, writer->block, BLOCK_SIZE);
 	writer->filled = 0;
+	writer->at++;
 }
 
 void
 hyb_sorted_add(HybSortedWriter *writer, const uint8 *bytes, uint32 len)
 {
-	HybSortedFiles *all = &writer->all;
-	HybSortedFile *sorted = &all->files[all->nfiles - 1];
 	uint16		len16 = (uint16) len;
-	uint32		size = sizeof(len16) + len;
+	uint8	   *to;
 
-	Assert(len <= PG_UINT16_MAX && len + sizeof(len16) <= WRITE_BUFFER);
-	if (sorted->nsamples == 0 ||
-		all->samples[all->nsamples - 1].weight >= writer->distance)
-		take_sample(writer, sorted, bytes, len);
-	all->samples[all->nsamples - 1].weight += size;
-
-	if (writer->filled + size > WRITE_BUFFER)
-	{
-		CHECK_FOR_INTERRUPTS();
-		flush_sorted_file(writer);
-	}
-	memcpy(writer->buffer + writer->filled, &len16, sizeof(len16));
-	memcpy(writer->buffer + writer->filled + sizeof(len16), bytes, len);
-	writer->filled += size;
-	writer->size += size;
-	Assert(writer->filled <= WRITE_BUFFER && writer->size >= writer->filled);
+	Assert(len > 0 && sizeof(len16) + len <= BLCKSZ);
+	if (writer->filled + sizeof(len16) + len > BLOCK_SIZE)
+		write_block(writer);
+	to = writer->block + writer->filled;
+	memcpy(to, &len16, sizeof(len16));
+	memcpy(to + sizeof(len16), bytes, len);
+	writer->filled += sizeof(len16) + len;
 }
 
 void
 hyb_sorted_end(HybSortedWriter *writer)
 {
-	HybSortedFiles *all = &writer->all;
+	HybSortedFile *sorted = palloc(sizeof(HybSortedFile));
 
-	flush_sorted_file(writer);
-	all->files[all->nfiles - 1].to = writer->size;
-	if (all->files[all->nfiles - 1].nsamples == 0)
-		all->nfiles--;
-	sorted_assert_valid(all);
+	if (writer->filled > 0)
+		write_block(writer);
+	if (writer->at == writer->from)
+		return;
+	sorted->file = writer->file;
+	sorted->from = writer->from;
+	sorted->to = writer->from = writer->at;
+	writer->files = lappend(writer->files, sorted);
 }
 
-const HybSortedFiles *
+List *
 hyb_sorted_written(const HybSortedWriter *writer)
 {
-	return &writer->all;
+	return writer->files;
 }
 
 /* File merges of `fan_in` neighbouring sorted files at a time, to a new file. */
 static void
-file_merge_pass(HybSortedWriter *writer, int fan_in, Size memory)
+file_merge_pass(HybSortedWriter *writer, int fan_in)
 {
-	HybSortedFiles old = writer->all;
+	List	   *old = writer->files;
 	BufFile    *old_file = writer->file;
 
-	memset(&writer->all, 0, sizeof(HybSortedFiles));
-	writer->all.context = old.context;
+	writer->files = NIL;
 	writer->passes++;
-	writer->size = 0;
-	writer->distance = SAMPLE_BYTES;
+	writer->from = writer->at = 0;
 	writer->file = create_file(writer);
-	for (int first = 0; first < old.nfiles; first += fan_in)
+	for (int first = 0; first < list_length(old); first += fan_in)
 	{
-		HybSortedFiles some = {.files = old.files + first,.nfiles = Min(fan_in, old.nfiles - first)};
-		HybFileMerge *merge = hyb_file_merge_begin(&some, NULL, NULL, memory);
+		List	   *some = list_copy_head(list_copy_tail(old, first), fan_in);
+		HybFileMerge *merge = hyb_file_merge_begin(some, NULL, NULL);
 		const uint8 *bytes;
 		uint32		len;
 
-		hyb_sorted_begin(writer);
 		while (hyb_file_merge_get(merge, &bytes, &len))
 			hyb_sorted_add(writer, bytes, len);
 		hyb_sorted_end(writer);
@@ -515,67 +415,22 @@ file_merge_pass(HybSortedWriter *writer, int fan_in, Size memory)
 	{
 		char		name[MAXPGPATH];
 
-		Assert(writer->passes > 0);
 		sorted_file_name(name, "sorted", writer->participant, writer->passes - 1);
 		BufFileDeleteFileSet(&writer->shared->fs, name, false);
 	}
-	for (uint32 i = 0; i < old.nsamples; i++)
-		pfree(unconstify(uint8 *, old.samples[i].bytes));
-	pfree(old.samples);
-	pfree(old.files);
+	list_free_deep(old);
 }
 
 void
-hyb_sorted_reduce(HybSortedWriter *writer, int most, Size memory)
+hyb_sorted_reduce(HybSortedWriter *writer, int most, int fan_in)
 {
-	MemoryContext old = MemoryContextSwitchTo(writer->context);
-
-	while (writer->all.nfiles > Max(most, 1))
+	while (list_length(writer->files) > Max(most, 1))
 	{
-		int			before PG_USED_FOR_ASSERTS_ONLY = writer->all.nfiles;
+		int			before PG_USED_FOR_ASSERTS_ONLY = list_length(writer->files);
 
-		file_merge_pass(writer, Max(hyb_sorted_fan_in(memory), 2), memory);
-		Assert(writer->all.nfiles < before);
+		file_merge_pass(writer, fan_in);
+		Assert(list_length(writer->files) < before);
 	}
-	MemoryContextSwitchTo(old);
-}
-
-/* ---- sharing ---- */
-
-/* Beginning of the file with a participant's sorted files and samples. */
-typedef struct DirectoryHeader
-{
-	int			pass;			/* part of the name of the file with entries */
-	int			nfiles;
-	uint32		nsamples;
-} DirectoryHeader;
-
-void
-hyb_sorted_share(HybSortedWriter *writer)
-{
-	const HybSortedFiles *all = &writer->all;
-	DirectoryHeader header = {writer->passes, all->nfiles, all->nsamples};
-	char		name[MAXPGPATH];
-	BufFile    *file;
-
-	Assert(writer->shared != NULL && writer->filled == 0);
-	sorted_assert_valid(all);
-	BufFileExportFileSet(writer->file);
-
-	sorted_file_name(name, "samples", writer->participant, 0);
-	file = BufFileCreateFileSet(&writer->shared->fs, name);
-	BufFileWrite(file, &header, sizeof(header));
-	if (all->nfiles > 0)
-		BufFileWrite(file, all->files, all->nfiles * sizeof(HybSortedFile));
-	for (uint32 i = 0; i < all->nsamples; i++)
-	{
-		HybSample	sample = all->samples[i];
-
-		BufFileWrite(file, &sample, sizeof(sample));
-		BufFileWrite(file, unconstify(uint8 *, sample.bytes), sample.len);
-	}
-	BufFileExportFileSet(file);
-	BufFileClose(file);
 }
 
 void
@@ -584,75 +439,126 @@ hyb_sorted_close(HybSortedWriter *writer)
 	BufFileClose(writer->file);
 }
 
-static void
-read_directory(HybSortedFiles *all, SharedFileSet *shared, int participant)
+/* ---- sharing ---- */
+
+/* Beginning of the file that lists a participant's sorted files. */
+typedef struct ListHeader
 {
+	int			pass;			/* part of the name of the file with entries */
+	int			nfiles;
+} ListHeader;
+
+void
+hyb_sorted_share(HybSortedWriter *writer)
+{
+	ListHeader	header = {writer->passes, list_length(writer->files)};
 	char		name[MAXPGPATH];
-	DirectoryHeader header;
-	BufFile    *directory;
 	BufFile    *file;
-	uint32		samples_before = all->nsamples;
-	HybBuf		bytes = {0};
+	ListCell   *lc;
 
-	sorted_file_name(name, "samples", participant, 0);
-	directory = BufFileOpenFileSet(&shared->fs, name, O_RDONLY, false);
-	read_exactly(directory, &header, sizeof(header));
-	sorted_file_name(name, "sorted", participant, header.pass);
-	file = BufFileOpenFileSet(&shared->fs, name, O_RDONLY, false);
-	for (int i = 0; i < header.nfiles; i++)
-	{
-		HybSortedFile *sorted = add_sorted_file(all);
-
-		read_exactly(directory, sorted, sizeof(HybSortedFile));
-		sorted->file = file;
-		sorted->first_sample += samples_before;
-	}
-	for (uint32 i = 0; i < header.nsamples; i++)
-	{
-		HybSample	read;
-		HybSample  *sample;
-
-		read_exactly(directory, &read, sizeof(read));
-		bytes.len = 0;
-		hyb_buf_reserve(&bytes, read.len);
-		read_exactly(directory, bytes.data, read.len);
-		sample = add_sample(all, bytes.data, read.len);
-		sample->at = read.at;
-		sample->weight = read.weight;
-	}
-	hyb_buf_free(&bytes);
-	BufFileClose(directory);
-	if (header.nfiles == 0)
-		BufFileClose(file);
+	Assert(writer->shared != NULL && writer->filled == 0);
+	BufFileExportFileSet(writer->file);
+	sorted_file_name(name, "list", writer->participant, 0);
+	file = BufFileCreateFileSet(&writer->shared->fs, name);
+	BufFileWrite(file, &header, sizeof(header));
+	foreach(lc, writer->files)
+		BufFileWrite(file, lfirst(lc), sizeof(HybSortedFile));
+	BufFileExportFileSet(file);
+	BufFileClose(file);
 }
 
-HybSortedFiles *
+List *
 hyb_sorted_open(SharedFileSet *shared, int participants)
 {
-	HybSortedFiles *all = palloc0(sizeof(HybSortedFiles));
+	List	   *files = NIL;
 
-	all->context = CurrentMemoryContext;
 	for (int i = 0; i < participants; i++)
-		read_directory(all, shared, i);
-	sorted_assert_valid(all);
-	return all;
+	{
+		char		name[MAXPGPATH];
+		ListHeader	header;
+		BufFile    *list;
+		BufFile    *entries;
+
+		sorted_file_name(name, "list", i, 0);
+		list = BufFileOpenFileSet(&shared->fs, name, O_RDONLY, false);
+		read_exactly(list, &header, sizeof(header));
+		sorted_file_name(name, "sorted", i, header.pass);
+		entries = BufFileOpenFileSet(&shared->fs, name, O_RDONLY, false);
+		for (int j = 0; j < header.nfiles; j++)
+		{
+			HybSortedFile *sorted = palloc(sizeof(HybSortedFile));
+
+			read_exactly(list, sorted, sizeof(HybSortedFile));
+			sorted->file = entries;
+			files = lappend(files, sorted);
+		}
+		BufFileClose(list);
+		if (header.nfiles == 0)
+			BufFileClose(entries);
+	}
+	return files;
 }
 
 void
-hyb_sorted_close_opened(HybSortedFiles *all)
+hyb_sorted_close_opened(List *files)
 {
+	BufFile    *closed = NULL;
+	ListCell   *lc;
+
 	/* sorted files of one temporary file are neighbours */
-	for (int i = 0; i < all->nfiles; i++)
-		if (i == 0 || all->files[i].file != all->files[i - 1].file)
-			BufFileClose(all->files[i].file);
+	foreach(lc, files)
+	{
+		HybSortedFile *sorted = lfirst(lc);
+
+		if (sorted->file != closed)
+			BufFileClose(sorted->file);
+		closed = sorted->file;
+	}
 }
 
 int64
-hyb_sorted_bytes(const HybSortedFiles *all)
+hyb_sorted_bytes(List *files)
 {
-	int64		sum = 0;
+	int64		blocks = 0;
+	ListCell   *lc;
 
-	for (int i = 0; i < all->nfiles; i++)
-		sum += all->files[i].to - all->files[i].from;
-	return sum;
+	foreach(lc, files)
+	{
+		const HybSortedFile *sorted = lfirst(lc);
+
+		Assert(sorted->from >= 0 && sorted->from < sorted->to);
+		blocks += sorted->to - sorted->from;
+	}
+	return blocks * BLOCK_SIZE;
+}
+
+HybSample *
+hyb_sorted_sample(List *files, int *n)
+{
+	int64		blocks = hyb_sorted_bytes(files) / BLOCK_SIZE;
+	int64		step = 1 + blocks / MOST_SAMPLES;
+	HybSample  *samples = palloc((blocks / step + 1) * sizeof(HybSample));
+	uint8	   *page = palloc(BLCKSZ);
+	int64		next = 0;		/* the block to take, counted from this file on */
+	ListCell   *lc;
+
+	*n = 0;
+	foreach(lc, files)
+	{
+		const HybSortedFile *sorted = lfirst(lc);
+
+		for (; next < sorted->to - sorted->from; next += step)
+		{
+			HybSample  *sample = &samples[(*n)++];
+			const uint8 *bytes = first_entry(sorted, sorted->from + next, page,
+											 &sample->len);
+
+			CHECK_FOR_INTERRUPTS();
+			sample->bytes = memcpy(palloc(sample->len), bytes, sample->len);
+		}
+		next -= sorted->to - sorted->from;
+	}
+	Assert(*n <= blocks / step + 1);
+	pfree(page);
+	return samples;
 }
