@@ -146,6 +146,8 @@ $node->append_conf('postgresql.conf', "session_preload_libraries = 'hybridindex'
 $node->reload;
 first_statement('CREATE TABLE h (id int PRIMARY KEY REFERENCES c)',
 	'c_i hybrid, c_pkey hybrid, f_pkey hybrid, g_pkey hybrid, h_pkey hybrid', 'nor a preloaded one');
+like(($node->psql('postgres', 'INSERT INTO c VALUES (1) ON CONFLICT ((id + 1)) DO NOTHING'))[2],
+	qr/^psql:\S+ ERROR:  there is no unique [^\n]*$/, 'an error of its first statement is not that it came late');
 
 # and in single-user mode, which has neither event triggers nor the database's settings
 $node->stop;

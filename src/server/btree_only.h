@@ -30,7 +30,7 @@ extern bool hyb_errors_handler_called(Oid handler);
  */
 extern void hyb_explain_error(ErrorData *error);
 
-/* Does the error end the statement that was the first to use a hybrid index? */
+/* Does the error end the statement that loaded the library? */
 extern bool hyb_error_of_first_use(void);
 
 /* `format` has a place for the name of one of our functions. */

@@ -21,8 +21,8 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/* When the statement began that called the handler first. */
-static TimestampTz first_use = 0;
+/* When the statement began that loaded the library; 0: the server did, at its start. */
+static TimestampTz loaded_at = 0;
 
 /* The schema that had the extension's functions then, for hints. */
 static NameData schema;
@@ -32,7 +32,7 @@ bool		hyb_preloaded = false;
 bool
 hyb_error_of_first_use(void)
 {
-	return first_use != 0 && GetCurrentStatementStartTimestamp() == first_use;
+	return loaded_at != 0 && GetCurrentStatementStartTimestamp() == loaded_at;
 }
 
 void
@@ -89,6 +89,8 @@ void
 hyb_errors_init(void)
 {
 	hyb_preloaded = process_shared_preload_libraries_in_progress;
+	if (!hyb_preloaded)
+		loaded_at = GetCurrentStatementStartTimestamp();
 }
 
 bool
@@ -100,6 +102,5 @@ hyb_errors_handler_called(Oid handler)
 		return false;
 	called = true;
 	namestrcpy(&schema, get_namespace_name(get_func_namespace(handler)));
-	first_use = GetCurrentStatementStartTimestamp();
 	return true;
 }
