@@ -513,19 +513,11 @@ hyb_ambuildempty(Relation index)
 char *
 hyb_ambuildphasename(int64 phase)
 {
-	switch (phase)
-	{
-		case HYB_PHASE_INITIALIZE:
-			return "initializing";
-		case HYB_PHASE_SCAN:
-			return "scanning table";
-		case HYB_PHASE_SORT:
-			return "sorting entries";
-		case HYB_PHASE_WRITE:
-			return "writing leaves";
-		case HYB_PHASE_FINISH:
-			return "writing internal nodes";
-		default:
-			return NULL;
-	}
+	static char *const names[] = {
+		"initializing", "scanning table", "sorting entries", "writing leaves",
+		"writing internal nodes"
+	};
+
+	StaticAssertStmt(HYB_PHASE_FINISH == lengthof(names), "phases count from 1 on");
+	return phase >= 1 && phase <= lengthof(names) ? names[phase - 1] : NULL;
 }

@@ -49,9 +49,7 @@
 #define KEY_SHARED			UINT64CONST(0xB000000000000001)
 #define KEY_TUPLESORT		UINT64CONST(0xB000000000000002)
 #define KEY_QUERY_TEXT		UINT64CONST(0xB000000000000003)
-#define KEY_WAL_USAGE		UINT64CONST(0xB000000000000004)
-#define KEY_BUFFER_USAGE	UINT64CONST(0xB000000000000005)
-#define KEY_SPARE			UINT64CONST(0xB000000000000006)
+#define KEY_OUTCOMES		UINT64CONST(0xB000000000000004)
 
 /*
  * Ranges for each process, of at least RANGE_BYTES unless that leaves processes
@@ -65,12 +63,14 @@
 /* A process that waits looks at the progress of the build this often, in ms. */
 #define LOOK_EVERY		100
 
-/* Blocks that a participant took and did not write. */
-typedef struct Spare
+/* What a participant leaves to the leader. */
+typedef struct Outcome
 {
-	BlockNumber first;
-	int			n;
-} Spare;
+	BlockNumber spare;			/* the first of the blocks that it took and did */
+	int			nspare;			/* not write */
+	WalUsage	wal_usage;
+	BufferUsage buffer_usage;
+} Outcome;
 
 typedef struct Shared
 {
@@ -111,7 +111,7 @@ typedef struct Participant
 	struct IndexInfo *info;
 	Shared	   *shared;
 	Sharedsort *tuplesort;		/* NULL if all_mem */
-	Spare	   *spares;			/* by number of the participant */
+	Outcome    *outcomes;		/* by number of the participant */
 	int			number;			/* 0: the leader */
 	int			kilobytes;		/* of memory */
 	HybBuildScan scan;
@@ -121,8 +121,6 @@ typedef struct Leader
 {
 	ParallelContext *context;
 	Snapshot	snapshot;
-	WalUsage   *wal_usage;
-	BufferUsage *buffer_usage;
 	Participant self;
 } Leader;
 
@@ -482,8 +480,8 @@ write_ranges(Participant *p)
 	hyb_sorted_close_opened(files);
 
 	Assert(p->number < shared->participants);
-	p->spares[p->number].first = space->own;
-	p->spares[p->number].n = space->nown;
+	p->outcomes[p->number].spare = space->own;
+	p->outcomes[p->number].nspare = space->nown;
 	SpinLockAcquire(&shared->mutex);
 	hyb_build_count(&shared->counts, space, nleaves);
 	shared->finished++;
@@ -502,8 +500,6 @@ hyb_build_worker_main(dsm_segment *seg, shm_toc *toc)
 	LOCKMODE	heap_lock;
 	LOCKMODE	index_lock;
 	Relation	index;
-	WalUsage   *wal_usage = shm_toc_lookup(toc, KEY_WAL_USAGE, false);
-	BufferUsage *buffer_usage = shm_toc_lookup(toc, KEY_BUFFER_USAGE, false);
 
 	/* an error if the leader's build is another one, before we look at Shared */
 	(void) hyb_shared_init();
@@ -525,7 +521,7 @@ hyb_build_worker_main(dsm_segment *seg, shm_toc *toc)
 	p.number = ParallelWorkerNumber + 1;
 	Assert(p.number > 0 && p.number < shared->requested);
 	p.kilobytes = maintenance_work_mem / shared->requested;
-	p.spares = shm_toc_lookup(toc, KEY_SPARE, false);
+	p.outcomes = shm_toc_lookup(toc, KEY_OUTCOMES, false);
 	SharedFileSetAttach(&shared->files, seg);
 	p.tuplesort = shm_toc_lookup(toc, KEY_TUPLESORT, true);
 	if (p.tuplesort != NULL)
@@ -538,8 +534,8 @@ hyb_build_worker_main(dsm_segment *seg, shm_toc *toc)
 		wait_for_all(&p, &shared->sorted);
 		(void) write_ranges(&p);
 	}
-	InstrEndParallelQuery(&buffer_usage[ParallelWorkerNumber],
-						  &wal_usage[ParallelWorkerNumber]);
+	InstrEndParallelQuery(&p.outcomes[p.number].buffer_usage,
+						  &p.outcomes[p.number].wal_usage);
 
 	index_close(index, index_lock);
 	table_close(p.heap, heap_lock);
@@ -556,10 +552,8 @@ estimate_shared_size(ParallelContext *context, Relation heap, Snapshot snapshot,
 
 	shm_toc_estimate_chunk(e, add_size(BUFFERALIGN(sizeof(Shared)),
 									   table_parallelscan_estimate(heap, snapshot)));
-	shm_toc_estimate_chunk(e, mul_size(sizeof(Spare), participants));
-	shm_toc_estimate_chunk(e, mul_size(sizeof(WalUsage), context->nworkers));
-	shm_toc_estimate_chunk(e, mul_size(sizeof(BufferUsage), context->nworkers));
-	shm_toc_estimate_keys(e, 4);
+	shm_toc_estimate_chunk(e, mul_size(sizeof(Outcome), participants));
+	shm_toc_estimate_keys(e, 2);
 	if (tuplesort)
 	{
 		shm_toc_estimate_chunk(e, tuplesort_estimate_shared(participants));
@@ -614,11 +608,8 @@ fill_shared_memory(Leader *leader)
 	int			participants = context->nworkers + 1;
 
 	self->shared = make_shared(context, self, leader->snapshot);
-	self->spares = allocate_shared(toc, KEY_SPARE, mul_size(sizeof(Spare), participants));
-	leader->wal_usage = allocate_shared(toc, KEY_WAL_USAGE,
-										mul_size(sizeof(WalUsage), context->nworkers));
-	leader->buffer_usage = allocate_shared(toc, KEY_BUFFER_USAGE,
-										   mul_size(sizeof(BufferUsage), context->nworkers));
+	self->outcomes = allocate_shared(toc, KEY_OUTCOMES,
+									 mul_size(sizeof(Outcome), participants));
 	if (!self->ix->desc->all_mem)
 	{
 		self->tuplesort = allocate_shared(toc, KEY_TUPLESORT,
@@ -637,8 +628,9 @@ static void
 end_parallel(Leader *leader)
 {
 	WaitForParallelWorkersToFinish(leader->context);
-	for (int i = 0; i < leader->context->nworkers_launched; i++)
-		InstrAccumParallelQuery(&leader->buffer_usage[i], &leader->wal_usage[i]);
+	for (int i = 1; i <= leader->context->nworkers_launched; i++)
+		InstrAccumParallelQuery(&leader->self.outcomes[i].buffer_usage,
+								&leader->self.outcomes[i].wal_usage);
 	if (IsMVCCSnapshot(leader->snapshot))
 		UnregisterSnapshot(leader->snapshot);
 	DestroyParallelContext(leader->context);
@@ -662,16 +654,11 @@ begin_parallel(Leader *leader, int workers)
 		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
 	estimate_shared_size(context, self->heap, leader->snapshot, !self->ix->desc->all_mem);
 	InitializeParallelDSM(context);
-	if (context->seg == NULL)
+	if (context->seg != NULL)
 	{
-		if (IsMVCCSnapshot(leader->snapshot))
-			UnregisterSnapshot(leader->snapshot);
-		DestroyParallelContext(context);
-		ExitParallelMode();
-		return false;
+		fill_shared_memory(leader);
+		LaunchParallelWorkers(context);
 	}
-	fill_shared_memory(leader);
-	LaunchParallelWorkers(context);
 	if (context->nworkers_launched == 0)
 	{
 		end_parallel(leader);
@@ -702,8 +689,8 @@ collect_ranges(const Participant *p, int nranges, HybBuildWritten *written)
 	Assert(nranges >= 1);
 	/* VACUUM finds those that do not fit */
 	for (int i = 0; i < shared->participants; i++)
-		for (int j = 0; j < p->spares[i].n && written->nspare < HYB_MAX_PENDING; j++)
-			written->spare[written->nspare++] = p->spares[i].first + j;
+		for (int j = 0; j < p->outcomes[i].nspare && written->nspare < HYB_MAX_PENDING; j++)
+			written->spare[written->nspare++] = p->outcomes[i].spare + j;
 }
 
 static void
