@@ -10,99 +10,69 @@
  */
 #include "base/compat.h"
 
-#include "access/heapam.h"
-#include "access/tableam.h"
 #include "base/server.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_namespace.h"
-#include "commands/extension.h"
 #include "ddl/convert.h"
 #include "executor/spi.h"
 #include "fmgr.h"
-#include "storage/bufmgr.h"
 #include "tcop/utility.h"
-#include "utils/fmgroids.h"
-#include "utils/snapmgr.h"
+#include "utils/guc.h"
 
 /* ---- which indexes ---- */
 
-typedef struct ConvertCandidate
-{
-	Oid			index;
-	uint64		blocks;
-} ConvertCandidate;
-
-/* Returns 0 if the index is locked or gone: this only decides the order. */
-static uint64
-blocks_of_one(Oid indexoid)
-{
-	Relation	index = hyb_try_open(indexoid, AccessShareLock, NULL);
-	uint64		blocks = 0;
-
-	if (index == NULL)
-		return 0;
-	if (index->rd_rel->relkind == RELKIND_INDEX)
-		blocks = RelationGetNumberOfBlocks(index);
-	relation_close(index, AccessShareLock);
-	return blocks;
-}
-
-static uint64
-blocks_with_partitions(Oid index)
-{
-	uint64		blocks = 0;
-	ListCell   *lc;
-
-	foreach(lc, find_all_inheritors(index, NoLock, NULL))
-		blocks += blocks_of_one(lfirst_oid(lc));
-	return blocks;
-}
-
-static int
-larger_first(const ListCell *a, const ListCell *b)
-{
-	const ConvertCandidate *first = lfirst(a);
-	const ConvertCandidate *second = lfirst(b);
-
-	if (first->blocks != second->blocks)
-		return first->blocks > second->blocks ? -1 : 1;
-	return first->index < second->index ? -1 : 1;
-}
-
-/* Returns true for an index of the access method that is not attached. */
-static bool
-is_candidate(Form_pg_class form, Oid access_method)
-{
-	return (form->relkind == RELKIND_INDEX ||
-			form->relkind == RELKIND_PARTITIONED_INDEX) &&
-		form->relam == access_method && !form->relispartition &&
-		!isOtherTempNamespace(form->relnamespace);
-}
-
 /*
- * Indexes of other owners are candidates too, so that a NOTICE says that they are
- * skipped.  They are not opened.
+ * Returns the indexes of an access method, the largest first by the catalog, but not
+ * those that are attached to others.  `where` has a place for the OID of the object
+ * that they belong to.  Indexes of other owners come too, so that a NOTICE says that
+ * they are skipped.
+ *
+ * A dump leaves a table of an extension to the extension's script, which would make a
+ * btree key again.  If `extensions` is false, such indexes are left out.
  */
 static List *
-add_convert_candidate(List *candidates, Form_pg_class form)
+find_indexes(const char *where, Oid object, Oid access_method, bool extensions)
 {
-	ConvertCandidate *candidate = palloc(sizeof(ConvertCandidate));
-
-	candidate->index = form->oid;
-	candidate->blocks = has_privs_of_role(GetUserId(), form->relowner) ?
-		blocks_with_partitions(form->oid) : 0;
-	return lappend(candidates, candidate);
-}
-
-static List *
-sorted_indexes(List *candidates)
-{
+	StringInfoData query;
+	int			nest_level = NewGUCNestLevel();
 	List	   *indexes = NIL;
-	ListCell   *lc;
 
-	list_sort(candidates, larger_first);
-	foreach(lc, candidates)
-		indexes = lappend_oid(indexes, ((ConvertCandidate *) lfirst(lc))->index);
+	initStringInfo(&query);
+	appendStringInfo(&query,
+					 "SELECT c.oid, c.relname, min(e.extname::text)"
+					 " FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid"
+					 " JOIN pg_class part ON part.relkind IN ('i', 'I') AND c.oid ="
+					 " CASE WHEN part.relispartition THEN pg_partition_root(part.oid) ELSE part.oid END"
+					 " LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass"
+					 " AND d.objid = i.indrelid AND d.deptype = 'e'"
+					 " LEFT JOIN pg_extension e ON e.oid = d.refobjid"
+					 " WHERE c.relam = %u AND NOT c.relispartition"
+					 " AND NOT pg_is_other_temp_schema(c.relnamespace) AND ",
+					 access_method);
+	appendStringInfo(&query, where, object);
+	appendStringInfoString(&query,
+						   " GROUP BY c.oid, c.relname"
+						   " ORDER BY sum(part.relpages) DESC, c.oid");
+	HYB_RESTRICT_SEARCH_PATH();
+	if (SPI_execute(query.data, false, 0) != SPI_OK_SELECT)
+		elog(ERROR, "SPI_execute failed");
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		HeapTuple	row = SPI_tuptable->vals[i];
+		TupleDesc	columns = SPI_tuptable->tupdesc;
+		char	   *extension = SPI_getvalue(row, columns, 3);
+		bool		isnull;
+
+		if (extension == NULL || extensions)
+			indexes = lappend_oid(indexes,
+								  DatumGetObjectId(SPI_getbinval(row, columns, 1, &isnull)));
+		else
+			ereport(NOTICE,
+					(errmsg("index \"%s\" stays of access method \"btree\": its table belongs to extension \"%s\"",
+							SPI_getvalue(row, columns, 2), extension)));
+	}
+	SPI_freetuptable(SPI_tuptable);
+	AtEOXact_GUC(false, nest_level);
 	return indexes;
 }
 
@@ -131,31 +101,6 @@ check_table(Oid table)
 	ReleaseSysCache(tuple);
 }
 
-static List *
-add_indexes_of(List *candidates, Oid tableoid, Oid access_method)
-{
-	Relation	table = try_relation_open(tableoid, AccessShareLock);
-	ListCell   *lc;
-
-	if (table == NULL)
-		return candidates;
-	foreach(lc, RelationGetIndexList(table))
-	{
-		HeapTuple	tuple = SearchSysCache1(RELOID,
-											ObjectIdGetDatum(lfirst_oid(lc)));
-		Form_pg_class form;
-
-		if (!HeapTupleIsValid(tuple))
-			continue;
-		form = (Form_pg_class) GETSTRUCT(tuple);
-		if (is_candidate(form, access_method))
-			candidates = add_convert_candidate(candidates, form);
-		ReleaseSysCache(tuple);
-	}
-	relation_close(table, NoLock);
-	return candidates;
-}
-
 /*
  * A table comes with its partitions.  Other children are tables of their own, as for
  * REINDEX TABLE.
@@ -163,62 +108,9 @@ add_indexes_of(List *candidates, Oid tableoid, Oid access_method)
 static List *
 table_indexes(Oid table, Oid access_method)
 {
-	List	   *candidates = NIL;
-	List	   *tables;
-	ListCell   *lc;
-
 	check_table(table);
-	LockRelationOid(table, AccessShareLock);
-	tables = get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE ?
-		find_all_inheritors(table, AccessShareLock, NULL) :
-		list_make1_oid(table);
-	foreach(lc, tables)
-		candidates = add_indexes_of(candidates, lfirst_oid(lc), access_method);
-	return sorted_indexes(candidates);
-}
-
-/*
- * Returns true if the btree index belongs to a table of an extension.  A dump leaves
- * such a table to the extension's script, which would make a btree key again.
- */
-static bool
-is_of_extension(Form_pg_class form)
-{
-	Oid			extension =
-		getExtensionOfObject(RelationRelationId,
-							 IndexGetRelation(form->oid, true));
-
-	if (!OidIsValid(extension))
-		return false;
-	ereport(NOTICE,
-			(errmsg("index \"%s\" stays of access method \"btree\": its table belongs to extension \"%s\"",
-					NameStr(form->relname), get_extension_name(extension))));
-	return true;
-}
-
-static List *
-indexes_of_schema(Oid schema, Oid access_method)
-{
-	List	   *candidates = NIL;
-	Relation	rel = table_open(RelationRelationId, AccessShareLock);
-	ScanKeyData key;
-	TableScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&key, Anum_pg_class_relnamespace, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(schema));
-	scan = table_beginscan_catalog(rel, 1, &key);
-	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
-	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-
-		if (is_candidate(form, access_method) &&
-			(access_method != BTREE_AM_OID || !is_of_extension(form)))
-			candidates = add_convert_candidate(candidates, form);
-	}
-	table_endscan(scan);
-	table_close(rel, AccessShareLock);
-	return sorted_indexes(candidates);
+	return find_indexes("%u IN (SELECT i.indrelid UNION ALL SELECT relid FROM pg_partition_ancestors(i.indrelid))",
+						table, access_method, true);
 }
 
 /* The caller has to own the schema, as for REINDEX SCHEMA. */
@@ -238,7 +130,8 @@ schema_indexes(Oid schema, Oid access_method)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot convert indexes of system schema \"%s\"",
 						name)));
-	return indexes_of_schema(schema, access_method);
+	return find_indexes("c.relnamespace = %u", schema, access_method,
+						access_method != BTREE_AM_OID);
 }
 
 /* ---- functions ---- */
@@ -319,58 +212,26 @@ convert_many(FunctionCallInfo fcinfo, const char *procedure,
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(hybrid_convert);
-Datum
-hybrid_convert(PG_FUNCTION_ARGS)
-{
-	return convert_now(fcinfo, true);
-}
+#define CONVERT_FUNCTION(name, call) \
+	PG_FUNCTION_INFO_V1(name); \
+	Datum \
+	name(PG_FUNCTION_ARGS) \
+	{ \
+		return call; \
+	} \
+	extern Datum name(PG_FUNCTION_ARGS)
 
-PG_FUNCTION_INFO_V1(hybrid_revert);
-Datum
-hybrid_revert(PG_FUNCTION_ARGS)
-{
-	return convert_now(fcinfo, false);
-}
-
-PG_FUNCTION_INFO_V1(hybrid_convert_concurrently);
-Datum
-hybrid_convert_concurrently(PG_FUNCTION_ARGS)
-{
-	return convert_one(fcinfo, "hybrid_convert_concurrently", true);
-}
-
-PG_FUNCTION_INFO_V1(hybrid_revert_concurrently);
-Datum
-hybrid_revert_concurrently(PG_FUNCTION_ARGS)
-{
-	return convert_one(fcinfo, "hybrid_revert_concurrently", false);
-}
-
-PG_FUNCTION_INFO_V1(hybrid_convert_table);
-Datum
-hybrid_convert_table(PG_FUNCTION_ARGS)
-{
-	return convert_many(fcinfo, "hybrid_convert_table", table_indexes, true);
-}
-
-PG_FUNCTION_INFO_V1(hybrid_revert_table);
-Datum
-hybrid_revert_table(PG_FUNCTION_ARGS)
-{
-	return convert_many(fcinfo, "hybrid_revert_table", table_indexes, false);
-}
-
-PG_FUNCTION_INFO_V1(hybrid_convert_schema);
-Datum
-hybrid_convert_schema(PG_FUNCTION_ARGS)
-{
-	return convert_many(fcinfo, "hybrid_convert_schema", schema_indexes, true);
-}
-
-PG_FUNCTION_INFO_V1(hybrid_revert_schema);
-Datum
-hybrid_revert_schema(PG_FUNCTION_ARGS)
-{
-	return convert_many(fcinfo, "hybrid_revert_schema", schema_indexes, false);
-}
+CONVERT_FUNCTION(hybrid_convert, convert_now(fcinfo, true));
+CONVERT_FUNCTION(hybrid_revert, convert_now(fcinfo, false));
+CONVERT_FUNCTION(hybrid_convert_concurrently,
+				 convert_one(fcinfo, "hybrid_convert_concurrently", true));
+CONVERT_FUNCTION(hybrid_revert_concurrently,
+				 convert_one(fcinfo, "hybrid_revert_concurrently", false));
+CONVERT_FUNCTION(hybrid_convert_table,
+				 convert_many(fcinfo, "hybrid_convert_table", table_indexes, true));
+CONVERT_FUNCTION(hybrid_revert_table,
+				 convert_many(fcinfo, "hybrid_revert_table", table_indexes, false));
+CONVERT_FUNCTION(hybrid_convert_schema,
+				 convert_many(fcinfo, "hybrid_convert_schema", schema_indexes, true));
+CONVERT_FUNCTION(hybrid_revert_schema,
+				 convert_many(fcinfo, "hybrid_revert_schema", schema_indexes, false));
