@@ -19,10 +19,8 @@
 #include "ddl/attach.h"
 #include "ddl/convert.h"
 #include "ddl/twin/twin.h"
-#include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "parser/parse_utilcmd.h"
+#include "utils/resowner.h"
 
 /* Returns the operator families that the index would have. */
 static Oid *
@@ -67,11 +65,12 @@ typedef struct Definition
 static Definition
 definition_of(Relation index)
 {
+	Size		size = index->rd_index->indnkeyatts * sizeof(Oid);
 	Definition	definition;
 
 	definition.info = index_info(index);
-	definition.collations = index->rd_indcollation;
-	definition.families = index->rd_opfamily;
+	definition.collations = memcpy(palloc(size), index->rd_indcollation, size);
+	definition.families = memcpy(palloc(size), index->rd_opfamily, size);
 	definition.table = index->rd_index->indrelid;
 	definition.is_constraint =
 		OidIsValid(get_index_constraint(RelationGetRelid(index)));
@@ -302,95 +301,47 @@ attach_above(const Definition *above)
 	}
 }
 
-/* Adds column `i`; returns false if the server refuses it. */
+/*
+ * Finds out what index of the table the statement would make.  The server makes it,
+ * without indexes of partitions, in a subtransaction that is rolled back.  Returns
+ * false if the server refuses it; the statement will say why.
+ */
 static bool
-define_column(Definition *definition, int i, const IndexElem *element)
+define(Definition *definition, IndexStmt *stmt, Oid relid,
+	   const char *source)
 {
-	Node	   *expression = element->expr;
-	AttrNumber	attnum = element->name == NULL ? InvalidAttrNumber :
-		get_attnum(definition->table, element->name);
-	Oid			type;
-	Oid			collation;
-	int32		typmod;
-	Oid			class;
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool defined = false;
 
-	if (element->name != NULL)
-	{
-		if (attnum == InvalidAttrNumber)
-			return false;
-		get_atttypetypmodcoll(definition->table, attnum, &type, &typmod,
-							  &collation);
-	}
-	else
-	{
-		type = exprType(expression);
-		collation = exprCollation(expression);
-		while (IsA(expression, CollateExpr))
-			expression = (Node *) ((CollateExpr *) expression)->arg;
-		if (IsA(expression, Var) &&
-			((Var *) expression)->varattno != InvalidAttrNumber)
-			attnum = ((Var *) expression)->varattno;
-		else
-			definition->info->ii_Expressions =
-				lappend(definition->info->ii_Expressions, expression);
-	}
-	definition->info->ii_IndexAttrNumbers[i] = attnum;
-	if (i >= definition->info->ii_NumIndexKeyAttrs)
-		return true;
-	if (element->collation != NIL)
-		collation = get_collation_oid(element->collation, true);
-	class = element->opclass == NIL ?
-		GetDefaultOpClass(type, definition->info->ii_Am) :
-		get_opclass_oid(definition->info->ii_Am, element->opclass, true);
-	definition->collations[i] = collation;
-	definition->families[i] = OidIsValid(class) ?
-		get_opclass_family(class) : InvalidOid;
-	return OidIsValid(class);
-}
-
-/* As BuildIndexInfo; runs functions of the owner. */
-static void
-simplify(Definition *definition, Node *predicate)
-{
-	IndexInfo  *info = definition->info;
-	HybCaller	caller;
-
-	hyb_become_owner(&caller, hyb_owner_of(definition->table));
-	info->ii_Expressions = (List *)
-		eval_const_expressions(NULL, (Node *) info->ii_Expressions);
-	predicate = eval_const_expressions(NULL, predicate);
-	hyb_become_caller(&caller);
-	info->ii_Predicate =
-		make_ands_implicit(canonicalize_qual((Expr *) predicate, false));
-	fix_opfuncids((Node *) info->ii_Expressions);
-	fix_opfuncids((Node *) info->ii_Predicate);
-}
-
-/* As DefineIndex (commands/indexcmds.c); returns false if that refuses it. */
-static bool
-define(Definition *definition, IndexStmt *stmt, Oid relid, const char *source)
-{
-	IndexStmt  *analyzed = transformIndexStmt(relid, copyObject(stmt),
-											  source ? source : "");
-	List	   *columns = list_concat_copy(analyzed->indexParams,
-										   analyzed->indexIncludingParams);
-	int			natts = list_length(columns);
-	Oid			access_method = get_index_am_oid(stmt->accessMethod, true);
-
-	if (natts > INDEX_MAX_KEYS || !OidIsValid(other_method(access_method)))
+	if (!OidIsValid(other_method(get_index_am_oid(stmt->accessMethod, true))))
 		return false;
-	definition->table = relid;
-	definition->is_constraint = stmt->isconstraint;
-	definition->collations = palloc0(sizeof(Oid) * natts);
-	definition->families = palloc0(sizeof(Oid) * natts);
-	definition->info = HYB_MAKE_INDEX_INFO(natts, list_length(analyzed->indexParams),
-										   access_method, NIL, NIL, stmt->unique,
-										   stmt->nulls_not_distinct, true, false);
-	for (int i = 0; i < natts; i++)
-		if (!define_column(definition, i, list_nth(columns, i)))
-			return false;
-	simplify(definition, analyzed->whereClause);
-	return true;
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		IndexStmt  *analyzed = transformIndexStmt(relid, copyObject(stmt),
+												  source ? source : "");
+		Relation	index;
+
+		analyzed->relation->inh = false;
+		index = index_open(HYB_DEFINE_INDEX(relid, analyzed).objectId, NoLock);
+		*definition = definition_of(index);
+		index_close(index, NoLock);
+		defined = true;
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		if (geterrcode() == ERRCODE_QUERY_CANCELED)
+			PG_RE_THROW();
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	RollbackAndReleaseCurrentSubTransaction();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return defined;
 }
 
 /* Returns true if IF NOT EXISTS finds a relation of that name. */
