@@ -100,6 +100,7 @@ typedef struct ScanWork
 								 * conditions on later columns */
 	bool		all_equal;		/* every key column has '=' */
 	bool		skips;			/* searches are skips within ranges */
+	double		fetched;		/* leaves that are not in the cache, of one scan */
 } ScanWork;
 
 /* ---- how much of the index a scan reads ---- */
@@ -186,48 +187,14 @@ collect_quals(PlannerInfo *root, const IndexPath *path, ColumnQuals *cols)
 	return last;
 }
 
-/* Statistics of an index column, as btcostestimate finds them. */
+/* Statistics of an index column. */
 static void
 column_stats(PlannerInfo *root, const IndexOptInfo *index, int column,
 			 VariableStatData *vardata)
 {
-	bool		hooked;
-	Oid			relid;
-	AttrNumber	colnum;
-	bool		inh = false;
-
-	memset(vardata, 0, sizeof(VariableStatData));
-	vardata->rel = index->rel;
-	if (index->indexkeys[column] != 0)
-	{
-		RangeTblEntry *rte = planner_rt_fetch(index->rel->relid, root);
-
-		Assert(rte->rtekind == RTE_RELATION);
-		relid = rte->relid;
-		colnum = index->indexkeys[column];
-		inh = rte->inh;
-		hooked = get_relation_stats_hook != NULL &&
-			get_relation_stats_hook(root, rte, colnum, vardata);
-	}
-	else
-	{
-		/* an expression: there may be statistics of the index itself */
-		relid = index->indexoid;
-		colnum = column + 1;
-		hooked = get_index_stats_hook != NULL &&
-			get_index_stats_hook(root, relid, colnum, vardata);
-	}
-
-	if (!hooked)
-	{
-		vardata->statsTuple = SearchSysCache3(STATRELATTINH,
-											  ObjectIdGetDatum(relid),
-											  Int16GetDatum(colnum),
-											  BoolGetDatum(inh));
-		vardata->freefunc = ReleaseSysCache;
-	}
-	else if (HeapTupleIsValid(vardata->statsTuple) && !vardata->freefunc)
-		elog(ERROR, "no function provided to release variable stats with");
+	examine_variable(root,
+					 (Node *) list_nth_node(TargetEntry, index->indextlist, column)->expr,
+					 0, vardata);
 }
 
 /* Entries of the index that satisfy all of these conditions. */
@@ -437,15 +404,6 @@ reading_cost(PlannerInfo *root, const IndexPath *path,
 
 /* ---- all costs ---- */
 
-static void
-add_generation_size(Sizes *sizes, const HybGeneration *gen)
-{
-	if (gen->number == 0)
-		return;
-	sizes->delta_pages += gen->npages;
-	sizes->log_entries += gen->nentries;
-}
-
 /*
  * The planner holds a lock on the index.  A hypothetical index has no metapage:
  * its sizes are guessed from its number of pages.
@@ -481,8 +439,8 @@ read_sizes(const IndexOptInfo *index, Sizes *sizes)
 					sizes->newer_points += level->filter_pages == 0 ? 1.0 :
 						Min(1.0, (double) level->filter_pages / level->leaf_pages);
 			}
-			add_generation_size(sizes, &meta->active);
-			add_generation_size(sizes, &meta->frozen);
+			sizes->delta_pages = meta->active.npages + meta->frozen.npages;
+			sizes->log_entries = meta->active.nentries + meta->frozen.nentries;
 		}
 		UnlockReleaseBuffer(buf);
 		index_close(rel, NoLock);
@@ -556,11 +514,9 @@ pages_fetched(PlannerInfo *root, const IndexOptInfo *index, double pages,
  */
 static void
 charge_work(PlannerInfo *root, IndexPath *path, IndexOptInfo *index,
-			const ScanWork *work, double loop_count, GenericCosts *costs)
+			ScanWork *work, double loop_count, GenericCosts *costs)
 {
 	List	   *quals = get_quals_from_indexclauses(path->indexclauses);
-	double		scans = work->searches * loop_count;
-	double		fetched = work->pages;
 	Cost		arguments = index_other_operands_eval_cost(root, quals);
 
 	memset(costs, 0, sizeof(GenericCosts));
@@ -573,11 +529,12 @@ charge_work(PlannerInfo *root, IndexPath *path, IndexOptInfo *index,
 							   index->rel->relid, JOIN_INNER, NULL);
 	get_tablespace_page_costs(index->reltablespace,
 							  &costs->spc_random_page_cost, NULL);
-	if (scans > 1)
-		fetched = pages_fetched(root, index, work->pages * work->searches,
-								loop_count);
+	work->fetched = work->pages;
+	if (work->searches * loop_count > 1)
+		work->fetched = pages_fetched(root, index, work->pages * work->searches,
+									  loop_count);
 	costs->indexStartupCost = arguments;
-	costs->indexTotalCost = arguments + fetched * costs->spc_random_page_cost +
+	costs->indexTotalCost = arguments + work->fetched * costs->spc_random_page_cost +
 		costs->num_sa_scans * costs->numIndexTuples *
 		(cpu_index_tuple_cost + cpu_operator_cost * list_length(quals));
 }
@@ -593,25 +550,14 @@ charge_work(PlannerInfo *root, IndexPath *path, IndexOptInfo *index,
  * for is not there cannot be known.
  */
 static Cost
-filter_savings(PlannerInfo *root, const IndexOptInfo *index,
-			   const GenericCosts *costs, const Sizes *sizes,
-			   double entries, double loop_count)
+filter_savings(const ScanWork *work, const GenericCosts *costs, const Sizes *sizes)
 {
-	double		scans = costs->num_sa_scans * loop_count;
-	double		pages = costs->numIndexPages;
 	double		saved;
 
 	if (sizes->filter_pages == 0 || sizes->leaf_pages == 0)
 		return 0;
-	saved = exp(-entries) - Min(1.0, sizes->filter_pages / sizes->leaf_pages);
-	if (saved <= 0)
-		return 0;
-
-	/* the pages that charge_work charges for */
-	if (scans > 1)
-		pages = pages_fetched(root, index, pages * costs->num_sa_scans,
-							  loop_count);
-	return saved * pages * costs->spc_random_page_cost;
+	saved = exp(-work->entries) - Min(1.0, sizes->filter_pages / sizes->leaf_pages);
+	return Max(saved, 0) * work->fetched * costs->spc_random_page_cost;
 }
 
 /*
@@ -683,9 +629,7 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	estimate_work(root, path, &sized_index, &sizes, &work);
 	charge_work(root, path, &sized_index, &work, loop_count, &costs);
 	if (!work.all_equal && !work.skips)
-		costs.indexTotalCost -= filter_savings(root, &sized_index, &costs,
-											   &sizes, work.entries,
-											   loop_count);
+		costs.indexTotalCost -= filter_savings(&work, &costs, &sizes);
 
 	/* a search compares in both stages and visits pages, as btree charges */
 	search_cost = (search_comparisons(sizes.static_entries) +
