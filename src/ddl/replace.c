@@ -162,14 +162,7 @@ tell(const char *table, const char *index, const char *detail)
 static Oid
 column_type(Oid relid, const char *name)
 {
-	HeapTuple	tuple = SearchSysCacheAttName(relid, name);
-	Oid			type;
-
-	if (!HeapTupleIsValid(tuple))
-		return InvalidOid;
-	type = ((Form_pg_attribute) GETSTRUCT(tuple))->atttypid;
-	ReleaseSysCache(tuple);
-	return type;
+	return get_atttype(relid, get_attnum(relid, name));
 }
 
 /*
@@ -216,12 +209,43 @@ hyb_replace_serves(Oid relid, bool primary)
 }
 
 /*
+ * Returns the type that a column has, or will have after ALTER TABLE.  InvalidOid if
+ * it is not one (serial).
+ */
+static Oid
+future_column_type(const AlterTableStmt *alter, Oid relid, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, alter != NULL ? alter->cmds : NIL)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+		ColumnDef  *column = (ColumnDef *) cmd->def;
+		Type		type;
+		Oid			result;
+
+		if (!(cmd->subtype == AT_AddColumn &&
+			  strcmp(column->colname, name) == 0) &&
+			!(cmd->subtype == AT_AlterColumnType &&
+			  strcmp(cmd->name, name) == 0))
+			continue;
+		type = LookupTypeName(NULL, column->typeName, NULL, true);
+		if (type == NULL)
+			return InvalidOid;
+		result = typeTypeId(type);
+		ReleaseSysCache(type);
+		return result;
+	}
+	return column_type(relid, name);
+}
+
+/*
  * Returns true if the index can be hybrid, and names its operator classes.  Analyzes
- * expressions for their types.
+ * expressions for their types.  The index may be that of a constraint of ALTER TABLE.
  */
 static bool
-index_serves(IndexStmt *stmt, Oid relid, const char *source, Oid hybrid,
-			 char **detail)
+index_serves(IndexStmt *stmt, Oid relid, const char *source,
+			 const AlterTableStmt *alter, Oid hybrid, char **detail)
 {
 	IndexStmt  *analyzed = stmt;
 	List	   *names = NIL;
@@ -234,6 +258,11 @@ index_serves(IndexStmt *stmt, Oid relid, const char *source, Oid hybrid,
 	foreach(lc, stmt->indexParams)
 		if (lfirst_node(IndexElem, lc)->expr != NULL && !stmt->transformed)
 		analyzed = NULL;
+	if (analyzed == NULL && alter != NULL && list_length(alter->cmds) > 1)
+	{
+		*detail = _("It has an expression, whose columns may change in the same command.");
+		return false;
+	}
 	if (analyzed == NULL)
 		analyzed = transformIndexStmt(relid, copyObject(stmt),
 									  source ? source : "");
@@ -241,7 +270,7 @@ index_serves(IndexStmt *stmt, Oid relid, const char *source, Oid hybrid,
 	{
 		IndexElem  *element = lfirst_node(IndexElem, lc);
 		Oid			type = element->name ?
-			column_type(relid, element->name) :
+			future_column_type(alter, relid, element->name) :
 			exprType(lfirst_node(IndexElem, of_analyzed)->expr);
 		List	   *name = element->opclass;
 
@@ -393,7 +422,7 @@ hyb_replace_in_index(const HybStatement *statement)
 	relid = RangeVarGetRelidExtended(stmt->relation,
 									 stmt->concurrent ? ShareUpdateExclusiveLock : ShareLock,
 									 0, RangeVarCallbackOwnsRelation, NULL);
-	if (index_serves(stmt, relid, statement->source, hybrid, &detail))
+	if (index_serves(stmt, relid, statement->source, NULL, hybrid, &detail))
 		stmt->accessMethod = "hybrid";
 	else if (hyb_replaces_btree() && !marked &&
 			 (is_btree || stmt->excludeOpNames != NIL))
@@ -444,34 +473,6 @@ hyb_replace_in_create_table(const HybStatement *statement)
 	}
 }
 
-/* Returns the type that a column will have; InvalidOid if it is not one (serial). */
-static Oid
-future_column_type(const AlterTableStmt *stmt, Oid relid, const char *name)
-{
-	ListCell   *lc;
-
-	foreach(lc, stmt->cmds)
-	{
-		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
-		ColumnDef  *column = (ColumnDef *) cmd->def;
-		Type		type;
-		Oid			result;
-
-		if (!(cmd->subtype == AT_AddColumn &&
-			  strcmp(column->colname, name) == 0) &&
-			!(cmd->subtype == AT_AlterColumnType &&
-			  strcmp(cmd->name, name) == 0))
-			continue;
-		type = LookupTypeName(NULL, column->typeName, NULL, true);
-		if (type == NULL)
-			return InvalidOid;
-		result = typeTypeId(type);
-		ReleaseSysCache(type);
-		return result;
-	}
-	return column_type(relid, name);
-}
-
 bool
 hyb_replace_serves_column(const AlterTableStmt *stmt, Oid relid,
 						  const char *name)
@@ -484,53 +485,20 @@ hyb_replace_serves_column(const AlterTableStmt *stmt, Oid relid,
 		serves(type, NULL, get_index_am_oid("hybrid", true), &detail);
 }
 
-/*
- * Returns true if the elements of an exclusion constraint of ALTER TABLE can be
- * hybrid.  Expressions cannot be analyzed while their columns may change.
- */
+/* Returns true if the exclusion constraint of ALTER TABLE can be hybrid. */
 static bool
 exclusion_serves(const AlterTableStmt *stmt, Oid relid, Constraint *constraint,
 				 Oid hybrid, char **detail)
 {
 	IndexStmt  *index = makeNode(IndexStmt);
-	List	   *names = NIL;
 	ListCell   *lc;
-	ListCell   *of_names;
 
 	foreach(lc, constraint->exclusions)
-	{
-		IndexElem  *element = linitial_node(IndexElem, lfirst_node(List, lc));
-		List	   *name = element->opclass;
-		Oid			type;
-
-		index->indexParams = lappend(index->indexParams, element);
-		if (element->name != NULL)
-		{
-			type = future_column_type(stmt, relid, element->name);
-			if (OidIsValid(type) && !serves(type, &name, hybrid, detail))
-				return false;
-		}
-		else if (list_length(stmt->cmds) > 1)
-		{
-			*detail = _("It has an expression, whose columns may change in the same command.");
-			return false;
-		}
-		names = lappend(names, name);
-	}
+		index->indexParams = lappend(index->indexParams,
+									 linitial(lfirst_node(List, lc)));
 	index->relation = stmt->relation;
 	index->accessMethod = DEFAULT_INDEX_TYPE;
-	if (!index_serves(index, relid, NULL, hybrid, detail))
-		return false;
-
-	/* index_serves does not know of columns that are new or change */
-	forboth(lc, index->indexParams, of_names, names)
-	{
-		IndexElem  *element = lfirst_node(IndexElem, lc);
-
-		if (element->name != NULL)
-			element->opclass = lfirst(of_names);
-	}
-	return true;
+	return index_serves(index, relid, NULL, stmt, hybrid, detail);
 }
 
 /* The same for a constraint of ALTER TABLE, perhaps one of a column. */
