@@ -31,7 +31,6 @@
 #include "base/compat.h"
 
 #include "access/genam.h"
-#include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
@@ -40,62 +39,37 @@
 #include "insert/insertion.h"
 #include "nodes/execnodes.h"
 #include "parser/parsetree.h"
+#include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 
+/* Returns true if one of the two indexes is to take the place of the other. */
 static bool
-get_flags(Oid index, bool *unique, bool *valid)
+are_twins(Relation a, Relation b, Oid hybrid)
 {
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	Form_pg_index form;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_index) GETSTRUCT(tuple);
-	*unique = form->indisunique;
-	*valid = form->indisvalid;
-	ReleaseSysCache(tuple);
-	return true;
-}
-
-static bool
-is_twin(Oid index, Oid arbiter, Oid hybrid)
-{
-	Relation	a = index_open(index, RowExclusiveLock);
-	Relation	b = index_open(arbiter, RowExclusiveLock);
-	bool		result;
-
-	result = (a->rd_rel->relam == hybrid || b->rd_rel->relam == hybrid) &&
+	return (!a->rd_index->indisvalid || !b->rd_index->indisvalid) &&
+		(a->rd_rel->relam == hybrid || b->rd_rel->relam == hybrid) &&
 		hyb_same_uniqueness(a, b);
-	index_close(b, NoLock);
-	index_close(a, NoLock);
-	return result;
 }
 
-/* Returns true if the index is not an arbiter but the twin of one. */
+/* Returns true if the index is the twin of an arbiter. */
 static bool
-is_missing(Oid index, List *arbiters)
+is_missing(Oid indexoid, List *arbiters)
 {
-	Oid			hybrid;
-	bool		unique;
-	bool		valid;
+	Relation	index = index_open(indexoid, RowExclusiveLock);
+	Oid			hybrid = get_index_am_oid("hybrid", true);
+	bool		missing = false;
 	ListCell   *lc;
 
-	if (!get_flags(index, &unique, &valid) || !unique)
-		return false;
-	hybrid = get_index_am_oid("hybrid", true);
-	foreach(lc, arbiters)
+	foreach(lc, index->rd_index->indisunique ? arbiters : NIL)
 	{
-		bool		arbiter_unique;
-		bool		arbiter_valid;
+		Relation	arbiter = index_open(lfirst_oid(lc), RowExclusiveLock);
 
-		if (get_flags(lfirst_oid(lc), &arbiter_unique, &arbiter_valid) &&
-			(!valid || !arbiter_valid) &&
-			is_twin(index, lfirst_oid(lc), hybrid))
-			return true;
+		missing |= are_twins(index, arbiter, hybrid);
+		index_close(arbiter, NoLock);
 	}
-	return false;
+	index_close(index, NoLock);
+	return missing;
 }
 
 /*
@@ -111,17 +85,11 @@ add_twins(ResultRelInfo *result)
 	ListCell   *lc;
 	bool		all_valid = true;
 
+	Assert(CheckRelationLockedByMe(result->ri_RelationDesc, RowExclusiveLock, true));
 	foreach(lc, indexes)
-	{
-		bool		unique;
-		bool		valid;
-
-		if (get_flags(lfirst_oid(lc), &unique, &valid) && !valid)
-			all_valid = false;
-	}
-	foreach(lc, all_valid ? NIL : indexes)
-		if (!list_member_oid(arbiters, lfirst_oid(lc)) &&
-			is_missing(lfirst_oid(lc), arbiters))
+		all_valid &= get_index_isvalid(lfirst_oid(lc));
+	foreach(lc, all_valid ? NIL : list_difference_oid(indexes, arbiters))
+		if (is_missing(lfirst_oid(lc), arbiters))
 		twins = lappend_oid(twins, lfirst_oid(lc));
 
 	/* the list belongs to the plan */
