@@ -4,7 +4,7 @@
  */
 #include "base/compat.h"
 
-#include "access/stratnum.h"
+#include "access/nbtree.h"
 #include "am/am.h"
 #include "build/build.h"
 #include "catalog/pg_type_d.h"
@@ -30,9 +30,6 @@
 #include "tree/descend.h"
 #include "utils/guc.h"
 #include "vacuum/vacuum.h"
-#ifdef HYB_HAVE_COMPARE_TYPES
-#include "access/cmptype.h"
-#endif
 
 PG_MODULE_MAGIC;
 
@@ -82,28 +79,6 @@ _PG_init(void)
 	hyb_hooks_init();
 }
 
-#ifdef HYB_HAVE_COMPARE_TYPES
-static StrategyNumber
-translate_cmptype(CompareType cmptype, Oid opfamily)
-{
-	switch (cmptype)
-	{
-		case COMPARE_LT:
-			return BTLessStrategyNumber;
-		case COMPARE_LE:
-			return BTLessEqualStrategyNumber;
-		case COMPARE_EQ:
-			return BTEqualStrategyNumber;
-		case COMPARE_GE:
-			return BTGreaterEqualStrategyNumber;
-		case COMPARE_GT:
-			return BTGreaterStrategyNumber;
-		default:
-			return InvalidStrategy;
-	}
-}
-#endif
-
 Datum
 hybridhandler(PG_FUNCTION_ARGS)
 {
@@ -145,7 +120,7 @@ hybridhandler(PG_FUNCTION_ARGS)
 	 * added to a family of btree changed plans without hybrid indexes.
 	 */
 	am->amtranslatestrategy = NULL;
-	am->amtranslatecmptype = translate_cmptype;
+	am->amtranslatecmptype = bttranslatecmptype;
 #endif
 
 	am->ambuild = hyb_ambuild;

@@ -159,11 +159,9 @@ typedef Oid HybFileNumber;
 
 /* tuplesort_getdatum got a copy argument in 16; before, it always copies */
 #if PG_VERSION_NUM >= 160000
-#define HYB_GETDATUM_BORROWS true
 #define HYB_TUPLESORT_GETDATUM(state, val, isnull) \
 	tuplesort_getdatum((state), true, false, (val), (isnull), NULL)
 #else
-#define HYB_GETDATUM_BORROWS false
 #define HYB_TUPLESORT_GETDATUM(state, val, isnull) \
 	tuplesort_getdatum((state), true, (val), (isnull), NULL)
 #endif

@@ -9,11 +9,14 @@
 #include "access/stratnum.h"
 #include "base/server.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_amop.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/catcache.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -31,6 +34,15 @@ hyb_index_is_of(Oid index, Oid access_method)
 	return result;
 }
 
+oidvector *
+hyb_index_classes(Relation index)
+{
+	return (oidvector *)
+		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID,
+											   index->rd_indextuple,
+											   Anum_pg_index_indclass));
+}
+
 bool
 hyb_same_operators(Oid family_a, Oid family_b, Oid type)
 {
@@ -39,6 +51,29 @@ hyb_same_operators(Oid family_a, Oid family_b, Oid type)
 			get_opfamily_member(family_b, type, type, strategy))
 			return false;
 	return true;
+}
+
+bool
+hyb_family_has_members(Oid family, Oid other, const List *types)
+{
+	CatCList   *members = SearchSysCacheList1(AMOPSTRATEGY,
+											  ObjectIdGetDatum(other));
+	bool		all = true;
+
+	for (int i = 0; i < members->n_members && all; i++)
+	{
+		Form_pg_amop member = (Form_pg_amop)
+			GETSTRUCT(&members->members[i]->tuple);
+
+		if (types == NIL ||
+			(list_member_oid(types, member->amoplefttype) &&
+			 list_member_oid(types, member->amoprighttype)))
+			all = get_opfamily_member(family, member->amoplefttype,
+									  member->amoprighttype,
+									  member->amopstrategy) == member->amopopr;
+	}
+	ReleaseCatCacheList(members);
+	return all;
 }
 
 char *

@@ -9,14 +9,24 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "nodes/pg_list.h"
 #include "storage/lock.h"
 #include "utils/relcache.h"
 
 /* Does the index have this access method?  False if the index is gone. */
 extern bool hyb_index_is_of(Oid index, Oid access_method);
 
+/* Returns the operator classes of the index's key columns. */
+extern oidvector *hyb_index_classes(Relation index);
+
 /* Have two operator families the same operators for the type? */
 extern bool hyb_same_operators(Oid family_a, Oid family_b, Oid type);
+
+/*
+ * Has the family all operators of the other one?  With a list of types, only
+ * operators for two of these count.
+ */
+extern bool hyb_family_has_members(Oid family, Oid other, const List *types);
 
 /*
  * The name of one of the extension's SQL functions, as a hint spells it for any

@@ -15,9 +15,6 @@
 /* When the library is loaded. */
 extern void hyb_errors_init(void);
 
-/* Has the server loaded the library at its start? */
-extern bool hyb_preloaded;
-
 /*
  * The handler function calls this with its OID.  Returns true for the first
  * call in this session.

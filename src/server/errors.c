@@ -27,8 +27,6 @@ static TimestampTz loaded_at = 0;
 /* The schema that had the extension's functions then, for hints. */
 static NameData schema;
 
-bool		hyb_preloaded = false;
-
 bool
 hyb_error_of_first_use(void)
 {
@@ -88,8 +86,7 @@ hyb_explain_error(ErrorData *error)
 void
 hyb_errors_init(void)
 {
-	hyb_preloaded = process_shared_preload_libraries_in_progress;
-	if (!hyb_preloaded)
+	if (!process_shared_preload_libraries_in_progress)
 		loaded_at = GetCurrentStatementStartTimestamp();
 }
 

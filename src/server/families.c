@@ -71,34 +71,6 @@ forget_pairs(Datum arg, int cacheid, uint32 hash)
 		pair->known = false;
 }
 
-/*
- * Does our family have all members of a btree family?  With a list of types, only
- * members for two of these count.
- */
-static bool
-has_all_members(Oid ours, Oid btree, const List *types)
-{
-	CatCList   *members = SearchSysCacheList1(AMOPSTRATEGY,
-											  ObjectIdGetDatum(btree));
-	bool		all = members->n_members > 0;
-
-	for (int i = 0; i < members->n_members && all; i++)
-	{
-		Form_pg_amop member = (Form_pg_amop)
-			GETSTRUCT(&members->members[i]->tuple);
-
-		if (types != NIL &&
-			(!list_member_oid(types, member->amoplefttype) ||
-			 !list_member_oid(types, member->amoprighttype)))
-			continue;
-		all = get_opfamily_member(ours, member->amoplefttype,
-								  member->amoprighttype,
-								  member->amopstrategy) == member->amopopr;
-	}
-	ReleaseCatCacheList(members);
-	return all;
-}
-
 static bool
 covers(Oid ours, Oid btree)
 {
@@ -123,7 +95,7 @@ covers(Oid ours, Oid btree)
 
 		/* set first: a change meanwhile clears it again */
 		pair->known = true;
-		all = has_all_members(ours, btree, NIL);
+		all = hyb_family_has_members(ours, btree, NIL);
 		pair->covers = all;
 	}
 	return pair->covers;
@@ -170,7 +142,7 @@ covers_query(Query *query, Oid type, Oid ours, Oid btree)
 	List	   *types = list_make1_oid(type);
 
 	(void) collect_types((Node *) query, &types);
-	return has_all_members(ours, btree, types);
+	return hyb_family_has_members(ours, btree, types);
 }
 
 /*
@@ -212,8 +184,9 @@ show_as_btree(Query *query, IndexOptInfo *index)
 	{
 		Oid			btree = btree_family(index, i);
 
-		if (covers(index->opfamily[i], btree) ||
-			covers_query(query, index->opcintype[i], index->opfamily[i], btree))
+		if (OidIsValid(btree) &&
+			(covers(index->opfamily[i], btree) ||
+			 covers_query(query, index->opcintype[i], index->opfamily[i], btree)))
 			index->opfamily[i] = btree;
 		else
 			all = false;
@@ -270,10 +243,7 @@ find_inference_class(Relation table, const InferenceElem *elem, Oid hybrid)
 	foreach(lc, indexes)
 	{
 		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
-		oidvector  *indclass = (oidvector *)
-			DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID,
-												   index->rd_indextuple,
-												   Anum_pg_index_indclass));
+		oidvector  *indclass = hyb_index_classes(index);
 		bool		btree = index->rd_rel->relam == BTREE_AM_OID;
 
 		for (int i = 0; i < index->rd_index->indnkeyatts; i++)

@@ -218,21 +218,6 @@ hyb_amvalidate(Oid opclassoid)
 	return family.valid;
 }
 
-/* The access method that an operator family belongs to. */
-static Oid
-opfamily_method(Oid opfamilyoid)
-{
-	HeapTuple	tup = SearchSysCache1(OPFAMILYOID,
-									  ObjectIdGetDatum(opfamilyoid));
-	Oid			result;
-
-	if (!HeapTupleIsValid(tup))
-		elog(ERROR, "cache lookup failed for operator family %u", opfamilyoid);
-	result = ((Form_pg_opfamily) GETSTRUCT(tup))->opfmethod;
-	ReleaseSysCache(tup);
-	return result;
-}
-
 /*
  * Does this class order values of a type by another rule than the type's own?  The
  * type is no domain.  Its rule is that of its default btree class; a type without
@@ -243,7 +228,7 @@ opfamily_method(Oid opfamilyoid)
  * possible with btree.
  */
 static bool
-class_is_borrowed(Oid typid, Oid opclass)
+class_is_borrowed(Oid typid, Oid opclass, Oid access_method)
 {
 	Oid			opcintype = get_opclass_input_type(opclass);
 	Oid			own;
@@ -258,8 +243,7 @@ class_is_borrowed(Oid typid, Oid opclass)
 	own_type = get_opclass_input_type(own);
 	if (opcintype == own_type)
 		return false;
-	usual = GetDefaultOpClass(typid,
-							  opfamily_method(get_opclass_family(opclass)));
+	usual = GetDefaultOpClass(typid, access_method);
 	if (OidIsValid(usual) && usual != opclass)
 	{
 		Oid			usual_type = get_opclass_input_type(usual);
@@ -287,14 +271,7 @@ opclass_name(Oid opclass)
 void
 hyb_check_column_classes(Relation index, int elevel)
 {
-	oidvector  *indclass;
-	Datum		datum;
-	bool		isnull;
-
-	datum = SysCacheGetAttr(INDEXRELID, index->rd_indextuple,
-							Anum_pg_index_indclass, &isnull);
-	Assert(!isnull);
-	indclass = (oidvector *) DatumGetPointer(datum);
+	oidvector  *indclass = hyb_index_classes(index);
 
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
@@ -303,7 +280,7 @@ hyb_check_column_classes(Relation index, int elevel)
 		Oid			opclass = indclass->values[i];
 		Oid			opcintype;
 
-		if (!class_is_borrowed(typid, opclass))
+		if (!class_is_borrowed(typid, opclass, index->rd_rel->relam))
 			continue;
 		opcintype = get_opclass_input_type(opclass);
 		ereport(elevel,
@@ -368,7 +345,7 @@ hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 			/* remember the answer, even if there is none */
 			opcintype = op->lefttype;
 			opclassoid =
-				opclass_for_family_datatype(opfamily_method(opfamilyoid),
+				opclass_for_family_datatype(get_index_am_oid(HYB_AM_NAME, false),
 											opfamilyoid, opcintype);
 		}
 

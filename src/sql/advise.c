@@ -72,12 +72,9 @@ as_hybrid(Relation index)
 	Oid			method = get_index_am_oid("hybrid", false);
 	int			natts = RelationGetNumberOfAttributes(index);
 	Relation	copy = palloc(sizeof(RelationData));
-	oidvector  *classes;
+	oidvector  *classes = hyb_index_classes(index);
 	int			nprocs;
 
-	classes = (oidvector *)
-		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID, index->rd_indextuple,
-											   Anum_pg_index_indclass));
 	memcpy(copy, index, sizeof(RelationData));
 	copy->rd_indam = GetIndexAmRoutineByAmId(method, false);
 	nprocs = copy->rd_indam->amsupport;

@@ -127,30 +127,6 @@ has_default(Oid type, List *ours)
 	return false;
 }
 
-/*
- * Returns true if each operator of one family is in the other.  Only what we copied a
- * family to is part of it.
- */
-static bool
-is_part_of(Oid part, Oid whole)
-{
-	CatCList   *members = SearchSysCacheList1(AMOPSTRATEGY,
-											  ObjectIdGetDatum(part));
-	bool		all = true;
-
-	for (int i = 0; i < members->n_members && all; i++)
-	{
-		Form_pg_amop member = (Form_pg_amop)
-			GETSTRUCT(&members->members[i]->tuple);
-
-		all = get_opfamily_member(whole, member->amoplefttype,
-								  member->amoprighttype,
-								  member->amopstrategy) == member->amopopr;
-	}
-	ReleaseCatCacheList(members);
-	return all;
-}
-
 /* Returns false for an extension's family, whose new members would not be dumped. */
 static bool
 is_extensible(Oid family)
@@ -221,7 +197,10 @@ find_copy(Oid from, Oid method, Oid schema, FamilyCopy *copy)
 		copy->name = name;
 		if (!OidIsValid(copy->to))
 			return false;
-		if (is_extensible(copy->to) && is_part_of(copy->to, from))
+
+		/* only what we copied a family to is part of it */
+		if (is_extensible(copy->to) &&
+			hyb_family_has_members(from, copy->to, NIL))
 			return true;
 		name = makeObjectName(original, NULL, psprintf("%d", n));
 	}

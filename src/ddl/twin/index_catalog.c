@@ -120,15 +120,6 @@ hyb_index_has_column(Relation index, List *attnums)
 	return false;
 }
 
-oidvector *
-hyb_index_classes(Relation index)
-{
-	return (oidvector *)
-		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID,
-											   index->rd_indextuple,
-											   Anum_pg_index_indclass));
-}
-
 List *
 hyb_column_numbers(Oid relid, List *names)
 {

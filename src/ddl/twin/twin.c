@@ -17,6 +17,7 @@
 #include "ddl/twin/twin.h"
 #include "nodes/makefuncs.h"
 #include "utils/catcache.h"
+#include "utils/ruleutils.h"
 #include "utils/typcache.h"
 
 /* The names of encoded classes end in this. */
@@ -97,23 +98,6 @@ hyb_twin_class(Oid opclass, Oid access_method)
 	return best;
 }
 
-static char *
-class_name(Oid opclass)
-{
-	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
-	Form_pg_opclass class;
-	char	   *name;
-
-	if (!HeapTupleIsValid(tuple))
-		return psprintf("%u", opclass);
-	class = (Form_pg_opclass) GETSTRUCT(tuple);
-	name = quote_qualified_identifier(OpclassIsVisible(opclass) ? NULL :
-									  get_namespace_name(class->opcnamespace),
-									  NameStr(class->opcname));
-	ReleaseSysCache(tuple);
-	return name;
-}
-
 char *
 hyb_twin_incomparable(Oid opclass, Oid type)
 {
@@ -149,7 +133,7 @@ hyb_twin_possible(Relation index, Oid access_method, HybRefusal *refusal)
 		type = get_opclass_input_type(opclass);
 		refusal->detail = psprintf(_("Access method \"%s\" has no operator class for type %s that orders as class %s of column %d does."),
 								   get_am_name(access_method), format_type_be(type),
-								   class_name(opclass), i + 1);
+								   generate_opclass_name(opclass), i + 1);
 		if (access_method != BTREE_AM_OID)
 			refusal->hint = psprintf(_("Make one with SELECT %s(%s::regtype)."),
 									 hyb_sql_function("hybrid_make_operator_classes"),
@@ -268,7 +252,7 @@ twin_columns(Relation index, Oid access_method, TwinColumns *columns)
 					(errmsg("operator class parameters of column %d of index \"%s\" are not kept",
 							i + 1, RelationGetRelationName(index)),
 					 errdetail("Operator class %s has none.",
-							   class_name(columns->classes[i]))));
+							   generate_opclass_name(columns->classes[i]))));
 	}
 }
 

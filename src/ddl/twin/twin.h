@@ -124,9 +124,6 @@ extern bool hyb_index_is_plain_unique(Relation index);
 /* Returns true if the index has one of these columns. */
 extern bool hyb_index_has_column(Relation index, List *attnums);
 
-/* Returns the operator classes of the index's key columns. */
-extern oidvector *hyb_index_classes(Relation index);
-
 /* Returns the numbers of columns by their names (String); 0 for unknown names. */
 extern List *hyb_column_numbers(Oid relid, List *names);
 

@@ -105,15 +105,11 @@ hyb_before_18_converts(Relation index, HybRefusal *refusal)
 	return false;
 }
 
-/* Returns true if each new session loads the library, as far as we know. */
+/* Returns true if the setting names the library. */
 static bool
-is_preloaded(void)
+preloads(const char *setting)
 {
-	const char *libraries = GetConfigOption("session_preload_libraries", true,
-											false);
-
-	return hyb_preloaded ||
-		(libraries != NULL && strstr(libraries, "hybridindex") != NULL);
+	return strstr(GetConfigOption(setting, false, false), "hybridindex") != NULL;
 }
 
 void
@@ -121,7 +117,8 @@ hyb_before_18_warn(const char *name)
 {
 	static TimestampTz told = 0;
 
-	if (!HYB_BEFORE_18 || is_preloaded() ||
+	if (!HYB_BEFORE_18 || preloads("shared_preload_libraries") ||
+		preloads("session_preload_libraries") ||
 		told == GetCurrentStatementStartTimestamp())
 		return;
 	told = GetCurrentStatementStartTimestamp();
