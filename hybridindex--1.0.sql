@@ -886,8 +886,8 @@ GRANT SELECT ON hybrid_advice TO PUBLIC;
 -- these, and takes part in the statement.  Others, and so DROP EXTENSION, can do
 -- without a library that is not there.  They fire in every state of
 -- session_replication_role, as the hook does that stands for them later.  Event
--- triggers fire in the order of their names: others are to see what the last one
--- leaves.
+-- triggers fire in the order of their names: those of users have to see what the
+-- last one leaves.
 --
 -- The tags are those of statements that make indexes, or make them again, or
 -- look at their access methods: see concerns_us() in ddl/utility.c.  Of what

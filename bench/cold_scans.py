@@ -6,16 +6,18 @@
     bench/cold_scans.py --warm [--rows N] ...
 
 A table of rows of a kilobyte has btree and hybrid indexes over equal columns:
-random numbers (k), and groups of ten rows that lie anywhere (g).  Ranges of 1
-to 10,000 rows in order of k, the same backward, index-only scans of a table
-without an all-visible page, and a nested loop whose inner side finds ten rows
-each time, are begun at random places for some seconds; each of them with btree,
-with hybrid, and with hybrid when hybridindex.prefetch is off.
+random numbers (k), and groups of ten rows that lie anywhere (g).  Scans begin at
+random places for some seconds:
+* ranges of 1 to 10,000 rows in order of k, and the same backward
+* index-only scans of a table without an all-visible page
+* a nested loop whose inner side finds ten rows each time
 
-With --memory (root only) the server is restarted in a control group of so much,
-page cache included, a quarter of it shared_buffers; the table should be ten
-times as large.  With --warm nothing is limited and everything is read before:
-what does prefetching cost where there is nothing to be read?
+Each runs with btree, with hybrid, and with hybrid when hybridindex.prefetch is off.
+
+--memory MB (root only) restarts the server in a control group of that size, page
+cache included, with a quarter of it as shared_buffers.  The table should be ten
+times as large.  --warm limits nothing and reads everything before: what does
+prefetching cost where nothing has to be read?
 
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.
 """

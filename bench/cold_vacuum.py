@@ -8,8 +8,8 @@
 A table of random int8 with a btree index, and one with a hybrid index.  Rows
 are deleted, either of a narrow range of keys, so that a few pages of the index
 change, or spread over all of them, one in a hundred.  The server is restarted,
-the file of the index dropped from the operating system's cache, not those of the
-table, and VACUUM says how long it took over the index: btree, hybrid, and
+and the file of the index dropped from the operating system's cache, but not those
+of the table.  Then VACUUM says how long it took over the index: btree, hybrid, and
 hybrid when hybridindex.prefetch is off.  With --direct (16 and later) the server
 reads past the operating system, which then does not read ahead either.
 

@@ -14,9 +14,9 @@ index with the payload, and a hybrid one WITH (compression = none):
 
 E-mail addresses, package names and paths in them are the samples of test/data.  Printed
 are sizes half a minute after the load and after REINDEX, and index-only scans of one row, of
-100, and of 10,000 a second, of an all-visible table.  With --memory (root only) the
-server is restarted in a control group of so much for the scans, page cache
-included, a quarter of it shared_buffers.
+100, and of 10,000 a second, of an all-visible table.  For the scans --memory MB (root
+only) restarts the server in a control group of that size, page cache included, with
+a quarter of it as shared_buffers.
 
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.
 """

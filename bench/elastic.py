@@ -4,11 +4,14 @@
     bench/elastic.py [--rows N] [--keys int8,uuid,text] [--rounds N]
 
 A table grows by hundreds of rows, with a look-up after each hundred, until its
-index has so many entries in its dynamic stage: with a btree index; with a
-hybrid one and memory for all of them (plain); and with a hybrid one while
-another index's tree has half of the memory, so that this one becomes compact as
-it grows (elastic).  Then look-ups and short ranges are timed within the server,
-and a part is inserted once more.  In the end the other index is dropped, and
+index has --rows entries in its dynamic stage.  There are three indexes:
+* btree
+* plain: hybrid, with memory for all entries
+* elastic: hybrid, while another index's tree has half of the memory, so that this
+  one becomes compact as it grows
+
+Then look-ups and short ranges are timed within the server, and a part is inserted
+once more.  In the end the other index is dropped, and
 with memory plentiful again the table grows on (shrink: of what is compact).
 
 Reported are entries a megabyte, rates (a second of the backend's CPU, as a

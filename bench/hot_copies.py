@@ -7,14 +7,14 @@
 
 A table of rows with random uuids, in the order in which they were inserted, and
 two equal columns of them, one with a btree index, one with a hybrid one.  Rows
-are looked up by a uuid at a time: of the last 0.1, 1, 3, 10 or 30 % of the table
-(the recent rows of an application), of all of it by Zipf's law, the more recent
-the more often, and of a window of 1 % that moves through the table once while
-it is measured.
+are looked up by one uuid at a time, which comes from:
+* the last 0.1, 1, 3, 10 or 30 % of the table (the recent rows of an application)
+* all of the table by Zipf's law, the more recent the more often
+* a window of 1 % that moves through the table once while it is measured
 
-The server is restarted in a control group of so much memory (root only), page
-cache included, a quarter of it shared_buffers, or --buffers.  What hot copies
-take of it (--hot, a thirty-second of the memory) is taken from shared_buffers.
+The server is restarted in a control group of --memory MB (root only), page cache
+included, with a quarter of it, or --buffers, as shared_buffers.  The memory of hot
+copies (--hot, a thirty-second of the memory) is taken from shared_buffers.
 Three servers: btree, hybrid with hybridindex.hot_memory = 0, hybrid.  Each
 pattern is run for --settle seconds before it is measured.
 

@@ -18,7 +18,7 @@ of a per cent.  Left out are the insides of libc's allocator, whose work depends
 on what was allocated before.
 
 --misses has callgrind simulate first-level caches of 32 kB (instructions) and
-48 kB (data), a second-level one of 2 MB, and simple branch prediction; its
+48 kB (data), a second-level cache of 2 MB, and simple branch prediction.  Its
 numbers say where two methods differ, not what a processor would count.
 """
 import argparse

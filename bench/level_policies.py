@@ -10,9 +10,9 @@ the leaves that they fall into.  Then units (what lies below a level-1 node of t
 older level) move, which rewrites the leaves of that.  Ski rental moves a unit
 when the rewriting of its entries has cost what moving them costs.  With
 watermarks, units move when the newer level has more than a share of the index
-(high), until it has less than 0.8 of that: those that were inserted into least,
-for their size, lately (cold, what IndeXY unloads), or those that bring each leaf
-most (dense).  Printed: pages written per 1000 entries, and how large the newer
+(high), until it has less than 0.8 of that.  "cold" moves the units that had the
+fewest inserts for their size lately, as IndeXY unloads.  "dense" moves those that
+bring each leaf most.  Printed: pages written per 1000 entries, and how large the newer
 level is in per cent of the index, over the second half.
 """
 import argparse

@@ -6,20 +6,23 @@ one with as many as it takes.
                          [--seconds S] [--rounds N] [--scans N]
                          [--restart-command CMD [--callgrind PROGRAM --directory D]]
 
-For each ratio of the index to hybridindex.dynamic_memory two tables of random
-int8 are loaded, one with levels = 1, and get --warm of their rows more one
-after the other, so that levels are what they are in the long run.  Then the
-methods take turns in rounds, everything in shared_buffers: C reads a row, E
-scans 1 to 100 rows (95 %) and inserts (5 %), "scans" are E's without
-insertions, "keys" the first ten keys of such a range, index-only.  CPU is that
-of all processes of the server, merges included.
+For each ratio of the index to hybridindex.dynamic_memory two tables of random int8
+are loaded, one with levels = 1.  Then --warm of their rows more are inserted one
+after the other, so that levels are what they are in the long run.  The methods take
+turns in rounds, everything in shared_buffers:
+* C reads a row
+* E scans 1 to 100 rows (95 %) and inserts (5 %)
+* "scans" are E's without inserts
+* "keys" are the first ten keys of such a range, index-only
+
+CPU is that of all processes of the server, merges included.
 
 With --restart-command the server is restarted with shared_buffers of a
 sixteenth of the index for *cold* scans of ten keys and look-ups: index blocks
-read for each.  With --callgrind PROGRAM instead of all that instructions of a
-backend for each, from cache: the server is started as that program, which runs
-postgres under callgrind as ./dev instructions does (--dump-before=pg_backend_pid,
-files DIRECTORY/%p as --directory names it).
+read for each.  --callgrind PROGRAM counts the instructions of a backend for each
+instead, from cache.  The server is started as that program, which runs postgres
+under callgrind as ./dev instructions does (--dump-before=pg_backend_pid, files
+DIRECTORY/%p as --directory names it).
 """
 import argparse
 import os

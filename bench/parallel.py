@@ -6,7 +6,7 @@
 An unlogged table has random int8, uuids, and e-mail addresses (with a number
 before them, where there are not enough).  Indexes are built with
 max_parallel_maintenance_workers 0 and 1, at the server's maintenance_work_mem,
-by btree and hybrid in turn; then the int8 are counted in index-only scans of
+by btree and hybrid in turn.  Then the int8 are counted in index-only scans of
 all-visible pages by one process, by a leader and a worker, and by two workers.
 
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.

@@ -4,10 +4,11 @@ lists hold as information.
 
     bench/posting_lists.py [--rows N] [--lists N,N] [--keep]
 
-Tables of int4 keys in random order, so many rows a key; btree and hybrid indexes
-that CREATE INDEX has just built: whole files, and of the hybrid one its leaves.
-The bound is log2 of the number of ways to choose a list's rows of all rows, and a
-bit an entry for hints and tombstones, which leaves keep space for, is beside it.
+Tables of int4 keys in random order, each with another number of rows a key, have
+btree and hybrid indexes that CREATE INDEX has just built.  Sizes are those of whole
+files, and of the hybrid one's leaves.  The bound is log2 of the number of ways to
+choose a list's rows of all rows.  Leaves also keep space for a bit an entry for hints
+and tombstones, which is printed beside it.
 
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.
 """
@@ -42,7 +43,7 @@ def main():
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
     for length in map(int, args.lists.split(",")):
         table = "lists_%d" % length
-        # every key has so many rows: the numbers of rows in random order, divided
+        # every key has `length` rows: the numbers of rows in random order, divided
         server.psql("CREATE TABLE %s AS SELECT ((row_number() OVER (ORDER BY hashint8extended(i, 1)) - 1) / %d)::int4 AS k, i "
                     "FROM generate_series(1, %d) i ORDER BY i; ALTER TABLE %s DROP i; VACUUM FREEZE %s;"
                     "CREATE INDEX %s_b ON %s (k); CREATE INDEX %s_h ON %s USING hybrid (k)" %

@@ -12,9 +12,9 @@ server writes up to the checkpoint at the end, without those of the heap's
 growth.
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser of a
 server of its own, since checkpoints are made and settings changed, with
-pg_walinspect.  A ratio's table is loaded, its indexes are built and given as
-many insertions as change an eighth of it (--warm) before what is measured,
-so that levels are what they are in the long run.
+pg_walinspect.  A ratio's table is loaded, and its indexes are built.  Before the
+measurement inserts change an eighth of it (--warm), so that levels are what they
+are in the long run.
 """
 import argparse
 import subprocess
@@ -56,7 +56,7 @@ def written():
 
 
 def insert(keys, table, first, count, batch, checkpoint, already, rows_each):
-    """Insert numbers [first, first + count); a checkpoint every so many of all."""
+    """Insert numbers [first, first + count); a checkpoint after each `checkpoint` of them."""
     done = 0
     expression = KEYS[keys][1]
     while done < count:

@@ -1,6 +1,8 @@
--- What VACUUM leaves of the files of indexes of which most was deleted:
+-- What VACUUM leaves of the files of indexes after most of their rows were deleted.
+--
 --   psql -X -f bench/shrink.sql
 --   psql -X -v rows=1000000 -f bench/shrink.sql
+--
 -- Ten million rows by default, which take some minutes; then 99 in 100 are
 -- deleted.  "live" is what an index of the rows that are left takes.
 \set QUIET on

@@ -7,9 +7,9 @@
 # the start (the ascending one in ascending order), so both see the same
 # entries in the same order.  Text keys come from
 # KEYS_DIR/{emails,package_names,paths}.txt.gz, by default the samples in test/data,
-# which have fewer than ROWS.  Sizes are whole files, whatever lies in the
-# dynamic stage and on the free list included: right after the load, and at
-# rest, when workers have found that nobody inserts any more (a minute at most).
+# which have fewer than ROWS.  Sizes are those of whole files, with the dynamic stage
+# and the free list.  They are measured right after the load and at rest, when workers
+# have found that inserts have ended (a minute at most).
 set -eu
 
 rows=${1:-1000000}

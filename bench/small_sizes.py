@@ -8,7 +8,7 @@ For each key set and number of rows a table with both indexes from the start,
 loaded by a hundred statements (or, with --single, one for each row), each a
 transaction of its own.  After each statement both files are measured: `worst` is
 the greatest difference that was seen, with what both had then.  `rest` is after
-so many seconds (60) in which nobody inserts.  Files that are zero blocks long
+--rest seconds (60) without inserts.  Files that are zero blocks long
 have been created and not been written to.
 
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...).

@@ -6,17 +6,19 @@
                   [--methods btree,columnar,trie] [--pad BYTES]
                   [--memory MB --restart-command CMD]
 
-For each key type (random int8, random uuid, a pair of an int4 and a random int8,
-and text: the samples of test/data, or of DIR, of which there may be fewer than N)
-a table for each method, with a unique index and 60 bytes a row (--pad) beside the key.
-Loaded in random order, 100 rows a statement, with the index from the start (that
-is the rate of insertions); sizes of the index right after that, when it is at
-rest, and REINDEXed; then rows looked up by keys that are there, and ranges of
-ten rows in order, all methods in turn in each round.
+There is a table for each method and key type, with a unique index and 60 bytes a row
+(--pad) beside the key.  The key types are random int8, random uuid, a pair of an int4
+and a random int8, and text.  Texts are the samples of test/data, or of DIR, which may
+be fewer than N.
 
-With --memory (root only) the server is restarted in a control group of so much
-memory, page cache included, a quarter of it shared_buffers; another two fifths of
-the rows are inserted after the look-ups, the merges that these begin included.
+The rate of inserts is that of a load in random order, 100 rows a statement, with the
+index from the start.  The size of the index is measured right after that, at rest, and
+after REINDEX.  Then rows are looked up by keys that are there, and ranges of ten rows
+are read in order.  In each round the methods take turns.
+
+--memory MB (root only) restarts the server in a control group of that size, page cache
+included, with a quarter of it as shared_buffers.  Another two fifths of the rows are
+inserted after the look-ups, with the merges that these begin.
 
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.
 """

@@ -12,16 +12,16 @@ without index (heap).  Then uuids are inserted for some seconds, a hundred a
 transaction, and keys looked up that are there, and that are not; after a
 warm-up.  For each row and look-up are reported: index blocks that were not in
 shared_buffers; of all processes of the server CPU time, bytes read from disk
-and WAL.  With --clients N rows are inserted one a transaction by so many
-sessions, and latencies are reported.
+and WAL.  With --clients N sessions insert rows, one a transaction, and
+latencies are reported.
 
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.  Indexes
-should be some eight times shared_buffers, or, with --memory (root only), the
-memory of the control group that the server is restarted in by
---restart-command, page cache included: a half of it shared_buffers, a sixteenth
-hybridindex.dynamic_memory, or what --buffers and --dynamic say.  Tables are loaded outside of the group, and the
-operating system forgets them before.  --reuse takes those of a run before with
---keep.
+should be some eight times shared_buffers.  With --memory (root only) --restart-command
+restarts the server in a control group of that size, page cache included, and indexes
+should be eight times that.  A half of it becomes shared_buffers (--buffers), a
+sixteenth hybridindex.dynamic_memory (--dynamic).  Tables are loaded outside of the
+group, and the operating system forgets them before.  --reuse takes the tables of an
+earlier run with --keep.
 """
 import argparse
 import sys

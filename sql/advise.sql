@@ -72,7 +72,7 @@ CREATE INDEX o_i ON ad.o USING hybrid (i);
 SELECT count(*) FROM hybrid_advise('o_i');
 SELECT hyb_error(format('SELECT hybrid_estimate(%L)', r)) FROM unnest('{ad.o,o_i,p_k}'::text[]) r;
 
--- who may look: owners, readers, pg_monitor; functions run as the owner
+-- roles that may look: owners, readers, pg_monitor; functions run as the owner
 CREATE ROLE regress_ad_owner;
 CREATE ROLE regress_ad_other;
 CREATE ROLE regress_ad_monitor IN ROLE pg_monitor;

@@ -1,7 +1,7 @@
 --
--- hybrid_index_check(index, true): an entry that leads to a row of another
--- key, or to one that the index has nothing to do with, is found wherever it
--- lies; chains of versions and dead rows are no damage.
+-- hybrid_index_check(index, true) finds an entry that leads to a row of another
+-- key, or to a row that the index has nothing to do with, wherever it lies.
+-- Chains of row versions and dead rows are not damage.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -75,7 +75,7 @@ SELECT hyb_same('SELECT k FROM cp WHERE k BETWEEN 100 AND 2000', 'index bitmap')
 SET cp.mode = 'off';
 SELECT hyb_check('cp');
 
--- operators that are no bounds are asked with nothing locked
+-- operators that are not bounds are called with nothing locked
 CREATE FUNCTION cp_gt(a int, b int8) RETURNS bool LANGUAGE plpgsql AS $$
 BEGIN
 	BEGIN
@@ -109,8 +109,8 @@ DROP OPERATOR @> (int, int8);
 DROP FUNCTION cp_cmp, cp_gt;
 
 -- Arrays, composites and ranges look for their elements' comparison function when
--- they are compared.  btree does that with the second row; here a row is compared
--- with itself, so that none is in the log that no merge could find a place for.
+-- they are compared.  btree does that with the second row.  Hybrid compares a row
+-- with itself, so that each entry of the log has a place that a merge can find.
 \set VERBOSITY default
 CREATE TYPE cp_part AS (n int, p point);
 CREATE TYPE cp_inner AS (n int, parts cp_part[]);
@@ -159,7 +159,7 @@ VACUUM cp_types;
 DROP INDEX cp_types_i;
 INSERT INTO cp_types (id, a) VALUES (101, array[point(1,1)]);
 CREATE INDEX cp_types_i ON cp_types USING hybrid (id, a);
--- classes that compare bytes do not mind, nor does what can be compared
+-- classes that compare bytes take all values; comparable types do as well
 CREATE INDEX cp_images ON cp_types USING hybrid (c record_image_ops);
 CREATE TABLE cp_plain (a int[], r int4range, m nummultirange, t text[][]);
 CREATE INDEX cp_plain_i ON cp_plain USING hybrid (a, r, m, t);

@@ -64,7 +64,7 @@ SELECT hybrid_index_check('comp_lz4', true);
 SELECT comp_leaves('comp_lz4') < 1.7 * lz4 AS compressed FROM comp_sizes;
 
 -- one value that many rows have; few rows; nothing but NULLs; values of a
--- page's third, of which a group has a few
+-- page's third, so that a group has few of them
 CREATE TABLE comp_few (k int, a text, b text, c bytea);
 CREATE INDEX comp_few_i ON comp_few USING hybrid (k) INCLUDE (a, b, c);
 INSERT INTO comp_few SELECT i, 'the same in all rows', NULL, NULL FROM generate_series(1, 3) i;

@@ -112,7 +112,7 @@ ALTER TABLE using_index ADD UNIQUE USING INDEX ui_plain;
 ALTER TABLE using_index ADD UNIQUE USING INDEX ui_a;
 SELECT * FROM kinds WHERE tablename = 'using_index';
 SELECT obj_description('ui_a'::regclass);
--- a predicate that is always true is none
+-- a predicate that is always true counts as no predicate
 CREATE UNIQUE INDEX ui_true ON using_index USING hybrid (b, a) WHERE 1 = 1;
 ALTER TABLE using_index ADD UNIQUE USING INDEX ui_true;
 BEGIN;
@@ -242,7 +242,7 @@ CREATE OPERATOR CLASS odd_ops FOR TYPE int4 USING btree FAMILY odd_ops AS
 	FUNCTION 1 btint4cmp(int4, int4);
 CREATE INDEX odd ON served (a odd_ops);
 SELECT * FROM kinds WHERE tablename = 'served';
--- so do those of which btree takes values until it has to compare them
+-- so do types whose values btree takes until it has to compare them
 CREATE TYPE half AS (n int, p point);
 CREATE DOMAIN half_domain AS half;
 CREATE TABLE halves (c half PRIMARY KEY, a half[] UNIQUE);

@@ -140,7 +140,7 @@ FROM pg_class c JOIN pg_am am ON am.oid = c.relam
 WHERE c.relname ~ '^(one|two|three)_' AND c.relkind = 'i' ORDER BY 1;
 DROP TABLE parts, parts_3;
 
--- what is no partition, or does not match, stays as it is, whoever it belongs to
+-- a table that is not a partition, or an index that does not match, stays, whichever role owns it
 CREATE TABLE victim (a int, b int);
 CREATE INDEX victim_a ON victim USING hybrid (a);
 ALTER TABLE victim OWNER TO conp_below;

@@ -83,7 +83,7 @@ SELECT hybrid_convert('parent_pkey');
 SELECT hybrid_convert('parent_pkey');
 SELECT hybrid_revert('parent_n');
 
--- while others go on
+-- while other sessions go on
 CALL hybrid_convert_concurrently('parent_n');
 CALL hybrid_convert_concurrently('parent_n');
 CALL hybrid_convert_table('parent');
@@ -93,7 +93,7 @@ SELECT * FROM cv_diff('cv');
 SELECT hyb_check('parent'), hyb_check('child');
 SELECT count(*) FROM pg_stats WHERE schemaname = 'cv' AND tablename = 'parent_expr';
 
--- all is as it was for those who use it
+-- all is as it was for users of the table
 SELECT hyb_error('INSERT INTO parent VALUES (md5(''7'')::uuid, -1, ''x'', now(), -1)');
 SELECT hyb_error('INSERT INTO parent VALUES (md5(''x'')::uuid, 7, ''x'', now(), -1)');
 SELECT hyb_error('UPDATE parent SET id = NULL WHERE n = 7') ~ '^23502';
@@ -139,7 +139,7 @@ SELECT hyb_check('w');
 SELECT hybrid_revert('w_j'), hybrid_convert('w_i');
 SELECT index, value FROM cv_state('cv') WHERE index ~ '^w_' AND aspect = '';
 
--- somebody's operator classes: what counts is the order, and the type
+-- a user's operator classes: what counts is the order, and the type
 CREATE OPERATOR CLASS my_ops FOR TYPE int4 USING btree AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int4, int4);
 CREATE FUNCTION my_backward(int4, int4) RETURNS int4 LANGUAGE sql IMMUTABLE STRICT AS 'SELECT btint4cmp($2, $1)';

@@ -64,8 +64,8 @@ SELECT hyb_same('SELECT a FROM er_part WHERE a BETWEEN 90 AND 110'), hyb_same('S
 DROP TABLE er_part, er CASCADE;
 DROP ROLE regress_hyb_other;
 
--- Privileges: the owner maintains, who may read the table sees statistics, and
--- keys are shown to those that an administrator lets see them, unless a policy
+-- Privileges: the owner maintains.  A role that may read the table sees statistics.
+-- Keys are shown to roles that an administrator lets see them, unless a policy
 -- hides rows from them.
 CREATE ROLE regress_hyb_owner;
 CREATE ROLE regress_hyb_reader;
@@ -108,7 +108,7 @@ SET ROLE regress_hyb_none;
 SELECT * FROM pr_try();
 RESET ROLE;
 
--- who may maintain a table (from 17 on) sees statistics, and no keys
+-- a role that may maintain a table (from 17 on) sees statistics, and no keys
 SELECT current_setting('server_version_num')::integer >= 170000 AS has_maintain \gset
 \if :has_maintain
 GRANT MAINTAIN ON pr TO regress_hyb_none;

@@ -1,6 +1,6 @@
 --
--- Statements that insert several rows: what is gathered is found by whoever may
--- see the rows, and gone with rows that are.
+-- Statements that insert several rows gather their entries.  Each session that may
+-- see the rows finds these entries, and they are gone with their rows.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -22,7 +22,7 @@ SET client_min_messages = notice;
 CREATE INDEX gf_n ON gf USING hybrid (k, s) WITH (filter = grafite);
 CREATE INDEX gf_n2 ON gf USING hybrid (n, k) WITH (filter = grafite);
 REINDEX INDEX gf_n;
--- nor have leaves of so many entries a filter, of either kind; a REINDEX is silent
+-- leaves with this number of entries have no filter of either kind; a REINDEX is silent
 CREATE TABLE gf_dense (sensor int, ts timestamptz) WITH (parallel_workers = 2);
 INSERT INTO gf_dense SELECT i % 10, '2024-01-01'::timestamptz + i / 10 * interval '1 s' FROM generate_series(0, 199999) i;
 \set VERBOSITY terse

@@ -156,7 +156,7 @@ SELECT scheme, entries, bytes, memory, learned, sample_keys, recent_keys FROM hy
 ANALYZE hope_none;
 SELECT hyb_same('SELECT v FROM hope_none WHERE v >= ''4'' AND v < ''5''', 'index only bitmap'), hyb_check('hope_none');
 
--- an index created empty: a merge learns, unless somebody looks on
+-- an index created empty: a merge learns, unless another session is using the index
 CREATE TABLE hope_e (id int, v text COLLATE "C", w char(70) COLLATE "C") WITH (autovacuum_enabled = off);
 CREATE UNIQUE INDEX hope_e_v ON hope_e USING hybrid (v text_hope_ops (scheme = 'alm-improved')) INCLUDE (id) WITH (filter = surf);
 CREATE INDEX hope_e_w ON hope_e USING hybrid (id DESC, w bpchar_hope_ops DESC NULLS FIRST);

@@ -1,7 +1,7 @@
 --
 -- What a role may give our SQL functions that can do nothing but create objects
 -- of its own: values of any type, casts that return anything, operators.  It
--- crashes nothing, reads no memory, and runs nothing as somebody else.
+-- crashes nothing, reads no memory, and runs nothing as another role.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

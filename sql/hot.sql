@@ -59,7 +59,7 @@ SELECT * FROM hot_hits();
 SELECT * FROM hot_look(1);
 SELECT * FROM hot_hits();
 SELECT hot_bytes > 0 AS made, hot_used_bytes > 3000 * 32 AS used FROM hybrid_memory;
--- New versions of rows, in the dynamic stage and then in leaves
+-- New row versions, in the dynamic stage and then in leaves
 UPDATE hot SET v = 1, id = id WHERE id % 3 = 0;
 SELECT * FROM hot_look(1);
 SELECT * FROM hot_hits();

@@ -25,8 +25,8 @@ END $$;
 SELECT dynamic_entries, static_entries FROM hybrid_index_stats('killed_k');
 
 -- Updates prune the pages that they fill, and their uniqueness checks find
--- the entries of earlier versions dead; nothing ever looks for old values of v,
--- of which none comes twice.
+-- the entries of earlier row versions dead.  Nothing ever looks for old values
+-- of v, since each comes only once.
 SELECT hybrid_merge('killed_k') AS merged, hybrid_merge('killed_v') AS merged_v;
 SELECT static_entries < 1500 AS dropped, dynamic_entries FROM hybrid_index_stats('killed_k');
 SELECT static_entries FROM hybrid_index_stats('killed_v');

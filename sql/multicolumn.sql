@@ -105,9 +105,9 @@ SELECT hyb_same('SELECT * FROM wide WHERE c32 = 7'),
 	hyb_check('wide');
 SELECT hyb_error(format('CREATE INDEX ON wide USING hybrid (%s)', string_agg('c' || i, ', '))) FROM generate_series(1, 33) i;
 
--- Values below and above all those of a leaf that has nulls, next to them too,
--- without a null beside them that would find the place; the zeroes of floats; and
--- values shorter and longer than strings of one length.
+-- Values below and above all those of a leaf that has nulls, next to the nulls
+-- too: here no null beside them finds the place.  The zeroes of floats.  Values
+-- shorter and longer than strings of one length.
 CREATE TABLE mc_edge (k int, f float8, s text COLLATE "C", b bytea);
 CREATE FUNCTION mc_edge(col text, how text, probes text[]) RETURNS TABLE (before bigint, after bigint, ok boolean) LANGUAGE plpgsql AS $$
 DECLARE

@@ -35,11 +35,11 @@ CREATE OPERATOR CLASS oc."num'ops" DEFAULT FOR TYPE oc.num USING btree FAMILY oc
 CREATE TABLE oc_t (n oc.num, id int);
 INSERT INTO oc_t SELECT (i * 37 % 1000)::text::oc.num, i FROM generate_series(1, 2000) i;
 
--- there is no class yet; and not everybody may make one
+-- there is no class yet, and only some roles may make one
 CREATE INDEX ON oc_t USING hybrid (n);
 \set VERBOSITY default
 CREATE INDEX ON oc_t USING hybrid (n);
--- nor has btree one of these: no hint at making one
+-- btree has no class for these either: no hint at making one
 CREATE TABLE oc_none (a int, p point, j json);
 CREATE INDEX ON oc_none USING hybrid (a, p);
 CREATE INDEX ON oc_none USING hybrid (j);

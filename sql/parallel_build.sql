@@ -77,7 +77,7 @@ SELECT hyb_error('CREATE UNIQUE INDEX pb_u ON pb USING hybrid (k, id) INCLUDE (w
 DROP INDEX pb_u;
 DELETE FROM pb WHERE k = -1;
 
--- rows that this transaction has replaced are no duplicates
+-- rows that this transaction has replaced do not count as duplicates
 BEGIN;
 UPDATE pb SET w = w || '!', r = r WHERE id % 4 = 0;
 CREATE UNIQUE INDEX pb_u ON pb USING hybrid (id);

@@ -1,7 +1,7 @@
 --
 -- What the planner reserves for btree and its operator families: bare booleans,
--- LIKE over pattern classes, joins to unique keys that nobody asks for, values
--- beyond what ANALYZE has seen.  Row comparisons are in row_compare.
+-- LIKE over pattern classes, joins to unique keys that the query does not use,
+-- values beyond what ANALYZE has seen.  Row comparisons are in row_compare.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -1,7 +1,7 @@
 --
--- Scan keys of every kind, made systematically: operators x constants (of
--- other types, NULL, beyond what the column can have) x arrays x NULL tests x
--- row comparisons, over indexes of every direction, in both stages.
+-- Scan keys of every kind, made systematically over indexes of every direction,
+-- in both stages: operators, constants (of other types, NULL, beyond what the
+-- column can have), arrays, NULL tests and row comparisons.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -165,7 +165,7 @@ INSERT INTO sk_wide SELECT g % 10, 'v' || g % 5, g % 4, md5((g / 10)::text) FROM
 SELECT hyb_same('SELECT a, u FROM sk_wide WHERE u IN (md5(''77''), md5(''3001''))', 'index bitmap'),
 	hyb_same('SELECT t, b, u FROM sk_wide WHERE u > ''f8'' AND t >= ''v2'' ORDER BY t DESC, b DESC, u DESC', 'order');
 
--- Arrays of which few elements exist are jumped through backward, too.
+-- Scans jump backward, too, through arrays with few elements that exist.
 CREATE TABLE sk_jump AS SELECT g * 100 AS a, g % 7 AS b, (g * 100)::text COLLATE "C" AS t FROM generate_series(1, 60) g;
 CREATE INDEX ON sk_jump USING hybrid (a, b);
 CREATE INDEX ON sk_jump USING hybrid (t DESC, b);

@@ -86,7 +86,7 @@ SELECT a.static_bytes < 0.6 * b.static_bytes AS small, a.static_entries = b.stat
 FROM hybrid_index_stats('tr_id') a, hybrid_index_stats('tr_columnar') b;
 DROP INDEX tr_columnar;
 
--- while there are few entries it keeps more of each: 33 bits and what pages take, where so many entries alone ask for 26
+-- an index with few entries keeps more of each: 33 bits and what pages take, where this number of entries alone needs 26
 CREATE TABLE te AS SELECT hashint8extended(i, 7) AS k FROM generate_series(1, 16000) i;
 CREATE INDEX te_k ON te USING hybrid (k) WITH (layout = trie);
 SELECT static_bytes > 16000 * 4.3 AS more, static_bytes < 16000 * 5 AS not_all FROM hybrid_index_stats('te_k');
@@ -144,7 +144,7 @@ SELECT hyb_error('INSERT INTO tr_ref VALUES (6001)'), hyb_error('DELETE FROM tr_
 CLUSTER tr_con USING tr_con_pkey;
 SELECT hyb_check('tr_con'), hyb_same('SELECT * FROM tr_con WHERE a > 5900'), hyb_same('SELECT * FROM tr_con WHERE c = 1001');
 
--- versions of rows from before the index, with other keys in one chain
+-- row versions from before the index, with other keys in one chain
 CREATE TABLE tr_hot (id int, k int, w text) WITH (fillfactor = 30, autovacuum_enabled = off);
 INSERT INTO tr_hot SELECT i, i, 'a' FROM generate_series(1, 2000) i;
 BEGIN;
@@ -183,7 +183,7 @@ SELECT hybrid_merge('tr_undone_k');
 ROLLBACK;
 SELECT bool_and(hyb_same('SELECT * FROM tr_undone WHERE k = ' || k)), hyb_check('tr_undone') FROM tr_undone;
 
--- keys that begin alike are told apart: who looks one up visits no other row
+-- keys that begin alike are told apart: a look-up of one visits no other row
 CREATE TABLE tr_apart AS SELECT i * 1000000007::int8 AS k FROM generate_series(1, 60) i;
 CREATE INDEX tr_apart_k ON tr_apart USING hybrid (k) WITH (layout = trie);
 INSERT INTO tr_apart SELECT k + 1 FROM tr_apart;

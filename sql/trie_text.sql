@@ -159,7 +159,7 @@ SELECT hybrid_merge('tw_t') >= 0, hyb_check('tw');
 CLUSTER tw USING tw_t;
 SELECT hyb_check('tw'), count(*) FROM tw;
 
--- one dead row whose value is out of line, and gone, is in nobody's way
+-- one dead row whose value is out of line, and gone, disturbs no statement
 CREATE TABLE td (t text COLLATE "C") WITH (autovacuum_enabled = off);
 INSERT INTO td SELECT 'a' || i FROM generate_series(1, 100) i;
 INSERT INTO td SELECT 'https://' || string_agg(md5(j::text), '') FROM generate_series(1, 74) j;

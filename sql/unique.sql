@@ -266,7 +266,7 @@ RESET hybridindex.merge_step_pages;
 DROP TABLE uq_merge;
 DROP FUNCTION uq_accepted;
 
--- An entry that VACUUM has removed, from a leaf or the log, is no conflict,
+-- An entry that VACUUM has removed, from a leaf or the log, does not conflict,
 -- though another row has got its line pointer.
 CREATE TABLE uq_vac (k int) WITH (autovacuum_enabled = off);
 CREATE UNIQUE INDEX uq_vac_k ON uq_vac USING hybrid (k);
@@ -294,7 +294,7 @@ SELECT hyb_error('INSERT INTO uq_many VALUES (1, 0)'), hyb_check('uq_many');
 DROP TABLE uq_many;
 
 -- CREATE UNIQUE INDEX where a single row is recently dead: its entry is kept,
--- and is no duplicate.
+-- and does not count as a duplicate.
 CREATE TABLE uq_dead (k int);
 INSERT INTO uq_dead SELECT generate_series(1, 100);
 BEGIN;

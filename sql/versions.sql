@@ -1,6 +1,6 @@
 --
--- Versions that updates leave behind in indexes that nobody reads: merges drop
--- them without VACUUM.
+-- Row versions that updates leave behind in indexes that no session reads: merges
+-- drop them without VACUUM.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

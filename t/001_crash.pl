@@ -1,6 +1,7 @@
 
-# Immediate stops in the middle of insertions, merges, VACUUM and builds: what
-# was committed is in the index afterwards, and a merge goes on where it was.
+# The server is stopped without a shutdown while it inserts, merges, vacuums and
+# builds.  After recovery an index has what was committed, and a merge goes on where
+# it was.
 
 use strict;
 use warnings;

@@ -1,10 +1,11 @@
 
-# A streaming standby: the pages replay to the same bytes
-# (wal_consistency_checking), queries give the same, entries are not left over
-# in its trees when VACUUM removes them on the primary; promotion.
+# A streaming standby replays the pages to the same bytes (wal_consistency_checking),
+# and queries give the same answers there.  When VACUUM removes entries on the
+# primary, the standby's trees lose them too.  Then the standby is promoted.
 #
-# Without hot_standby_feedback, which would have VACUUM remove next to nothing:
-# that it removes rows, and that others get their line pointers, is asserted.
+# hot_standby_feedback is off, because VACUUM would remove next to nothing with it.
+# The test asserts that VACUUM removes rows, and that other rows get their line
+# pointers.
 
 use strict;
 use warnings;
@@ -121,7 +122,7 @@ foreach my $i (1 .. 12)
 	$counts .= ' ' . $standby->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(k) FROM l');
 }
 is($counts, join('', map { " $_" } 1 .. 12), 'standby: finds each of some long entries');
-is($primary->safe_psql('postgres', "SELECT delta_pages > 1 FROM hybrid_index_stats('l_k')"), 't', 'which are on several pages');
+is($primary->safe_psql('postgres', "SELECT delta_pages > 1 FROM hybrid_index_stats('l_k')"), 't', 'the long entries are on several pages');
 
 # an index-only scan of the standby is open while the primary vacuums
 my $cursor = $standby->background_psql('postgres');
@@ -152,7 +153,7 @@ $primary->safe_psql('postgres', 'SELECT fill(90001, 93000)');
 $primary->wait_for_catchup($standby);
 my ($expected, $estimated) = map { $_->safe_psql('postgres', 'EXPLAIN SELECT FROM t WHERE id > 60000') =~ /rows=(\d+)/ ? $1 : 0 } $primary, $standby;
 cmp_ok($estimated, '>', 1, 'standby: rows beyond what ANALYZE has seen are expected');
-is($estimated, $expected, 'as on the primary');
+is($estimated, $expected, 'the standby expects as many of them as the primary');
 
 # Rows that only a snapshot of the standby sees, whose entries a scan of the
 # primary has found dead: a merge keeps them, as nothing has told the standby.

@@ -1,12 +1,11 @@
 
-# Damaged index files: every query, the check, VACUUM, insertions and merges
-# give a right answer or an error of class XX001 or XX002; what is wrong and
-# not noticed by a query is noticed by hybrid_index_check; nothing crashes or
-# hangs.
+# Index files are damaged.  Each query, hybrid_index_check, VACUUM, insert and merge
+# gives a right answer or an error of class XX001 or XX002. hybrid_index_check finds
+# the damage that queries do not notice.  Nothing crashes or hangs.
 #
-# Most of the damage is at random.  The last indexes are damaged in a chosen
-# place, most of them in a block number: there every error is XX002, and the
-# check names a block.
+# Most of the damage is at random.  The last indexes are damaged in a chosen place,
+# most of them in a block number.  There each error is XX002, and hybrid_index_check
+# names a block.
 
 use strict;
 use warnings;
@@ -182,7 +181,7 @@ push @chosen,
 	}
   ],
   [ 'more children than an int holds', 1, sub { set32($_[0], root($_[0]), $trailer + 24, 0x80000001) } ],
-  [ 'flags of a merge that is none', 1, sub { set32($_[0], 0, $meta{flags}, 0x14) } ],
+  [ 'flags say that a merge runs, and none does', 1, sub { set32($_[0], 0, $meta{flags}, 0x14) } ],
   [ 'more pages of the log than any file has', 1, sub { set8($_[0], 0, $meta{active_npages} + 7, 1) } ],
   [ 'all flags', 1, sub { set32($_[0], 0, $meta{flags}, 0xFFFFFFFF) } ],
   [ 'the metapage without content', 1, sub { set16($_[0], 0, 12, 24) } ],
@@ -437,10 +436,9 @@ $node->start;
 # SQLSTATE of a statement, or '' if it succeeded; and its output.  A session
 # that neither ends nor heeds its timeout is ended with the server.
 #
-# Where a heap TID leads beyond the end of the table, the server says so of the
-# table's file when it follows the TID, as with btree: in a word of its own
-# (XX001), or as of a file that is not there (58P01) or, as it does not say why,
-# of anything (XX000).
+# Where a heap TID leads beyond the end of the table, the server reports that of the
+# table's file, as with btree.  The SQLSTATE is XX001, that of a missing file (58P01),
+# or XX000 where the server does not say why.
 sub state_of
 {
 	my ($sql, $table) = @_;

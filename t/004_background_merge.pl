@@ -1,7 +1,7 @@
 
-# The background worker merges by itself; it can be terminated, and merges be
-# cancelled, at any point; where no worker can start the inserting sessions do
-# the work; dropping things under a merge does not hang.
+# The background worker merges by itself.  It can be terminated, and merges can be
+# cancelled, at any point.  Where no worker can start, the inserting sessions merge.
+# DROP under a merge does not hang.
 
 use strict;
 use warnings;

@@ -1,7 +1,7 @@
 
-# Several clients, merges all the time, VACUUM beside them, the least dynamic
-# memory: what must hold for every snapshot holds, and so do totals and
-# uniqueness in the end.
+# Several clients work while merges and VACUUM run all the time, with the least
+# dynamic memory.  Each snapshot sees what it must see.  In the end totals and
+# uniqueness are right.
 
 use strict;
 use warnings;

@@ -1,7 +1,7 @@
 
-# What the server can do with an index that is not a btree: ON CONFLICT; from
-# PostgreSQL 18 on foreign keys, unique indexes of partitioned tables and replica
-# identity; before that, errors that say so.
+# Which features the server has for an index that is not a btree: ON CONFLICT on all
+# versions.  From PostgreSQL 18 on also foreign keys, unique indexes of partitioned
+# tables and replica identity.  Before 18 these are errors that say so.
 
 use strict;
 use warnings;
@@ -50,7 +50,7 @@ if ($version < 18)
 	  'PREPARE p AS INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING; EXECUTE p';
 	my ($ret, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nSET log_min_messages = panic; INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING");
 	like($err, qr/ERROR:  55000: the library/, 'it is not an internal error, whatever is logged');
-	is($node->safe_psql('postgres', <<EOF), '1', 'which loads it for what follows');
+	is($node->safe_psql('postgres', <<EOF), '1', 'the error loads the library for the next statement');
 \\set ON_ERROR_STOP off
 INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING;
 INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING;
@@ -78,8 +78,8 @@ EOF
 	like(error_of("INSERT INTO parted VALUES (1, '1') ON CONFLICT DO NOTHING"),
 		qr/"hybridindex", which INSERT \.\.\. ON CONFLICT needs for a unique hybrid index, was loaded too late.*DETAIL:.*HINT:/s,
 		'the first statement of a session, through the partitioned table');
-	is(error_of("LOAD 'hybridindex'; INSERT INTO parted VALUES (1, '1') ON CONFLICT DO NOTHING"), '', 'and a later one');
-	is(error_of("INSERT INTO parted1 VALUES (1, '1') ON CONFLICT (v, k) DO NOTHING"), '', 'but not on the partition');
+	is(error_of("LOAD 'hybridindex'; INSERT INTO parted VALUES (1, '1') ON CONFLICT DO NOTHING"), '', 'a later statement says the same');
+	is(error_of("INSERT INTO parted1 VALUES (1, '1') ON CONFLICT (v, k) DO NOTHING"), '', 'an upsert on the partition works');
 	$node->safe_psql('postgres', 'DROP INDEX parted1_k');
 	same_answers($node, 'partitions', { 'SELECT * FROM parted1 WHERE k BETWEEN 5 AND 600' => 'index bitmap' },
 		[ 'parted1', 'parted2' ]);
@@ -293,7 +293,7 @@ UPDATE pg_proc SET probin = '$libdir/no_such_library' WHERE probin ~ 'hybridinde
 EOF
 my ($lost, undef, $why) = $node->psql('lost', 'DROP TABLE kept');
 ok($lost != 0 && $why =~ /could not access file/, 'without the library a table cannot be dropped');
-isnt($node->psql('lost', 'DROP EXTENSION hybridindex CASCADE'), 0, 'nor the extension');
+isnt($node->psql('lost', 'DROP EXTENSION hybridindex CASCADE'), 0, 'without the library the extension cannot be dropped');
 my ($lines) = slurp_file(test_root() . '/docs/reliability.md') =~ /```sql\n(BEGIN;.*?amhandler.*?)```/s;
 $node->safe_psql('lost', $lines);
 is($node->safe_psql('lost', "SELECT s, (SELECT count(*) FROM pg_index WHERE indrelid = 'kept'::regclass), (SELECT count(*) FROM pg_am WHERE amname = 'hybrid') FROM kept WHERE a = 7"),
@@ -343,7 +343,7 @@ EOF
 	if ($version >= 18)
 	{
 		ok($subscriber->poll_query_until('postgres', 'SELECT idx_scan > 100 FROM pg_stat_user_indexes WHERE indexrelname = \'f_k\''),
-			'so were those of a table without an identity');
+			'rows of a table without an identity were found through it too');
 
 		# a row that is there already stops the apply, until it is gone
 		my $log = -s $subscriber->logfile;

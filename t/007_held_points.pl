@@ -1,7 +1,7 @@
 
-# A backend is stopped at each point of a merge, of VACUUM, of an append and of
-# a build between two changes of pages, and killed there, or fails there: the
-# index is right afterwards.  Needs a server with injection points (./dev pg 18).
+# A backend is held at each point between two changes of pages: in a merge, in
+# VACUUM, in an append and in a build.  There it is killed, or fails.  The index is
+# right afterwards.  Needs a server with injection points (./dev pg 18).
 
 use strict;
 use warnings;

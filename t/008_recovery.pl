@@ -1,7 +1,7 @@
 
-# Recovery to moments inside a merge, base backups taken under load, a cascade
-# of standbys, promotion in the middle of a merge, and pg_rewind of the old
-# primary.
+# The server recovers to moments inside a merge.  Base backups are taken under load,
+# standbys cascade, one is promoted in the middle of a merge, and pg_rewind takes the
+# old primary back.
 
 use strict;
 use warnings;
@@ -71,8 +71,8 @@ foreach my $session (@load)
 	finish_psql($session);
 	note $session->{err};
 }
-# How many of these moments fall into a merge is up to the machine; one more
-# certainly does, since inserters do single steps, and nobody inserts on.
+# How many of these moments fall into a merge depends on the machine.  One more
+# certainly does: the inserter does a single step, and no further insert follows.
 push @targets, $primary->safe_psql('postgres', <<EOF);
 SELECT hybrid_merge('t_k');
 SET hybridindex.merge_floor = 100;

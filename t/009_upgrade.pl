@@ -1,7 +1,7 @@
 
-# Indexes of all kinds go through pg_dump and pg_restore, ALTER EXTENSION
-# UPDATE, pg_amcheck, and pg_upgrade.  HYBRID_UPGRADE names the bin directories
-# of later servers, in ascending order, that have the extension installed.
+# Indexes of all kinds survive pg_dump and pg_restore, ALTER EXTENSION UPDATE,
+# pg_amcheck and pg_upgrade.  HYBRID_UPGRADE names the bin directories of later
+# servers that have the extension installed, in ascending order.
 
 use strict;
 use warnings;
@@ -155,7 +155,7 @@ SKIP:
 	$node->command_ok([ 'pg_amcheck', '-d', 'postgres', '--heapallindexed', '--parent-check' ], 'pg_amcheck');
 	$node->command_ok([ 'pg_amcheck', '-d', 'postgres', '--table', 't', '--rootdescend' ], 'pg_amcheck of a table');
 	$node->command_fails_like([ 'pg_amcheck', '-d', 'postgres', '--index', 't_k' ],
-		qr/no btree indexes to check matching "t_k"/, 'pg_amcheck of a hybrid index says that it is no btree');
+		qr/no btree indexes to check matching "t_k"/, 'pg_amcheck of a hybrid index says that it is not a btree');
 	like(($node->psql('postgres', "SELECT bt_index_check('t_k')"))[2],
 		qr/only B-Tree indexes|expected "btree" index/, 'so does bt_index_check');
 	$node->safe_psql('postgres', 'DROP EXTENSION amcheck');
@@ -212,11 +212,11 @@ $node->safe_psql('postgres', 'DROP DATABASE restored');
 command_ok([ 'pg_dump', '-f', $plain, '-t', 'parent', '-d', $node->connstr('postgres') ], 'pg_dump of a table');
 $node->safe_psql('postgres', 'CREATE DATABASE restored');
 command_fails_like([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $plain, '-d', $node->connstr('restored') ],
-	qr/unrecognized parameter "access_method"/, 'without the extension it is no btree index quietly');
+	qr/unrecognized parameter "access_method"/, 'without the extension it does not quietly become a btree index');
 is($node->safe_psql('restored', "SELECT count(*) FROM pg_class WHERE relkind = 'i' AND relnamespace = 'public'::regnamespace"),
 	'0', 'there is no index');
 $node->safe_psql('restored', 'DROP TABLE parent; CREATE SCHEMA elsewhere; CREATE EXTENSION hybridindex SCHEMA elsewhere');
-command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $plain, '-d', $node->connstr('restored') ], 'with it');
+command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $plain, '-d', $node->connstr('restored') ], 'with the extension the dump can be restored');
 is($node->safe_psql('restored', "SELECT string_agg(amname, ' ') FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname LIKE 'parent_%'"),
 	'hybrid hybrid hybrid', 'they are hybrid');
 $node->safe_psql('postgres', 'DROP DATABASE restored');

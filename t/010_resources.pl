@@ -1,7 +1,7 @@
 
-# Resources run out: files cannot grow, shared memory cannot be had, there is
-# no worker slot, statements are cancelled at random moments.  The error is
-# clear, the server stays up, and the indexes are right.
+# Resources run out: files cannot grow, shared memory is full, no worker slot is
+# free, and statements are cancelled at random moments.  Errors are clear, the server
+# stays up, and the indexes are right.
 
 use strict;
 use warnings;

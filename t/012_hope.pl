@@ -1,6 +1,7 @@
 
-# Indexes with dictionaries: a merge that learns one beside sessions that use
-# the index, under load, held and killed in the middle, and on a standby.
+# A merge makes a dictionary for an index (text_hope_ops).  It does so beside
+# sessions that use the index, under load, held and killed in the middle, and with a
+# standby.
 
 use strict;
 use warnings;

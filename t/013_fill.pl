@@ -1,5 +1,5 @@
-# Thousands of small merges, of every kind of keys and in every order, leave
-# the leaves full: hybrid_index_check says how full they are, exactly.
+# Thousands of small merges leave the leaves full, for all kinds of keys in all
+# orders. hybrid_index_check says exactly how full they are.
 
 use strict;
 use warnings;
@@ -16,13 +16,13 @@ synchronous_commit = off
 max_wal_size = 4GB
 EOF
 
-# Rows a table is loaded with: about twenty leaves of random int8, of which a
-# merge rewrites most, or one.
+# A table is loaded with this number of rows: about twenty leaves of random int8.
+# A merge rewrites most of them, or one.
 my $rows = 20000;
 
-# Each case: columns and options of the index, what row i is when the table is
-# loaded, and what n rows a merge brings, as an expression in i (which goes on
-# from $rows) and m, the number of the merge.
+# Each case has the columns and options of the index, and row i of the load.  Then the
+# number of rows of a merge, and each as an expression in i, which goes on from $rows,
+# and m, the number of the merge.
 my @cases = (
 	{   name => 'random int8', key => 'k', merges => 400, entries => 20,
 		cols => 'k int8', first => 'hashint8extended(i, 0)', then => 'hashint8extended(i, 0)', fill => 0.85 },

@@ -1,11 +1,11 @@
 
-# Readers, and inserters that look for duplicates, are held between what they
-# read first and what they read next, while a merge freezes, steps and finishes,
-# VACUUM removes entries, and line pointers and pages are used again.
+# Readers, and inserters that look for duplicates, are held between two reads.
+# Meanwhile a merge freezes, steps and finishes, VACUUM removes entries, and line
+# pointers and pages are used again.  The reader's answer stays right.
 #
-# The first part needs no more than a cursor.  The rest needs a server with
-# injection points (./dev pg 17, ./dev pg 18): a session attaches a point for
-# itself, is held there, and goes on when the others are done.
+# The first part needs only a cursor.  The rest needs a server with injection points
+# (./dev pg 17, ./dev pg 18).  A session attaches a point for itself, is held there,
+# and goes on when the other sessions are done.
 
 use strict;
 use warnings;
@@ -46,7 +46,7 @@ sub statements
 # ahead when it stands at 1000, on the second of three delta pages.  They are
 # merged.  VACUUM passes the first page, with entries that were dead before the
 # cursor began, and waits for the second.  The cursor goes on to the first page,
-# which is no part of the index any more: a pin there would hold nothing up.
+# which does not belong to the index any more: a pin there would hold nothing up.
 # VACUUM finishes and sets the visibility map, and the dead must not come back.
 {
 	statements(
@@ -256,7 +256,7 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 	statements('INSERT INTO d SELECT generate_series(300, 310)', 'VACUUM (INDEX_CLEANUP on) d',
 		'INSERT INTO d SELECT generate_series(2001, 2400)');
 	is($node->safe_psql('postgres', 'SELECT count(*) > 200 FROM d WHERE k > 2000 AND ctid < (SELECT ctid FROM d WHERE k = 1000)'),
-		't', 'the next VACUUM makes the line pointers free, and others get them');
+		't', 'the next VACUUM makes the line pointers free, and other rows get them');
 	my $range = 'SELECT k FROM d WHERE k BETWEEN 100 AND 600';
 	same_answers($node, 'and go on to be right',
 		{ $range => 'index only bitmap', 'SELECT k FROM d ORDER BY k' => 'order_only' }, ['d']);
@@ -333,7 +333,7 @@ foreach my $changes ([], ["SELECT hybrid_merge('vc_k')"])
 	same_answers($node, 'entries of two lanes are found', \%query);
 	append_to_file("$dir/third", '');
 	ok(finish_psql($other), 'the second lane gets another entry') or diag $other->{err};
-	same_answers($node, 'which is found', \%query, ['l']);
+	same_answers($node, 'the new entry of the second lane is found', \%query, ['l']);
 }
 
 # ---- uniqueness checks ----
@@ -501,7 +501,7 @@ foreach my $index ('f_k', 'f_n')
 same_answers($node, 'and the indexes are right', { 'SELECT k FROM f ORDER BY k' => 'order_only' }, ['f']);
 
 # All keys of an index on numeric meet, so that any append has a check repeated.
-# Who has lost some times gets a turn, which the others wait for.
+# An inserter that has lost some times gets a turn, and the other inserters wait.
 {
 	statements(
 		'CREATE TABLE n (n numeric)', 'CREATE UNIQUE INDEX n_n ON n USING hybrid (n)',
@@ -521,18 +521,18 @@ EOF
 		$node->psql('postgres', "SELECT injection_points_wakeup('hybrid-unique-checked')");
 		select(undef, undef, undef, 0.05);
 	}
-	is($node->safe_psql('postgres', $held), 't', 'who searches in vain again and again gets a turn');
+	is($node->safe_psql('postgres', $held), 't', 'an inserter that searches in vain again and again gets a turn');
 	wait_for('it is held again', "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'hybrid-unique-checked')");
 	my $other = start_psql($node, "SET application_name = 'other'; INSERT INTO n VALUES (1000.50);\n");
 	wait_for('another inserter waits for it',
 		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'other' AND wait_event_type = 'Lock')");
 	my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '300ms'; INSERT INTO n VALUES (3000)");
-	like($err, qr/statement timeout/, 'who waits can be cancelled');
+	like($err, qr/statement timeout/, 'an inserter that waits for the turn can be cancelled');
 	ok(let_go($session), 'its next search counts') or diag $session->{err};
 	like($session->{out}, qr/^0$/m, 'and it gives up its turn before its transaction ends');
 	ok(!finish_psql($other), 'the other one goes on');
 	like($other->{err}, qr/duplicate key value violates unique constraint "n_n"/, 'and finds the key');
-	is($node->safe_psql('postgres', $held), 'f', 'nobody has the turn in the end');
+	is($node->safe_psql('postgres', $held), 'f', 'no session has the turn in the end');
 	statements('INSERT INTO n VALUES (3000)');
 }
 

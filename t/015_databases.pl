@@ -1,10 +1,10 @@
 
-# Whole databases: their files are copied, moved, dropped and made anew under
-# the same names, while other databases of the server are in use.  What shared
-# memory says of an index must not outlive the files it was said of.
+# Files of whole databases are copied, moved, dropped and made anew under the same
+# names, while other databases of the server are in use.  What shared memory says of
+# an index must not outlive the files that it describes.
 #
-# HYBRID_SECONDS of random work (8); HYBRID_SEED repeats that of an earlier run,
-# which names its seed.
+# Random work runs for HYBRID_SECONDS (8).  HYBRID_SEED repeats that of an earlier
+# run, which prints its seed.
 
 use strict;
 use warnings;

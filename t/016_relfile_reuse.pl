@@ -1,9 +1,9 @@
 
-# The scenario of the server's recovery/032_relfilenode_reuse, with hybrid
-# indexes: a database is dropped and copied again to the same OID, and moved
-# between tablespaces and back, while long transactions in other databases write
-# its dirty buffers out; primary and standby must not take old files, nor old
-# shared state, for new.
+# The scenario of the server's recovery/032_relfilenode_reuse, with hybrid indexes.
+# A database is dropped and copied again to the same OID, and moved between
+# tablespaces and back.  Meanwhile long transactions in other databases write its
+# dirty buffers out.  Primary and standby must not take old files or old shared state
+# for the new ones.
 
 use strict;
 use warnings;

@@ -1,6 +1,6 @@
 
-# Shared memory of the dynamic stages: it is bounded, leaves room for others,
-# is counted exactly, and is given back.
+# The shared memory of dynamic stages is bounded, leaves room for other users of
+# shared memory, is counted exactly, and is given back.
 
 use strict;
 use warnings;
@@ -148,7 +148,7 @@ foreach my $round (1 .. 3)
 # what was dropped
 SKIP:
 {
-	skip 'SKIPPED: trees that nobody reads go after minutes; needs injection points of a server from 18 on', 2 if !$points;
+	skip 'SKIPPED: trees that are not read go after minutes; needs injection points of a server from 18 on', 2 if !$points;
 	$node->safe_psql('postgres', fill('m', 3000) . on_all('m', 'hybrid_index_check') . 'DROP TABLE m');
 	cmp_ok(memory('reserved_bytes'), '>', 3 * $mb, 'trees of indexes that were dropped');
 	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-idle-trees', 'notice')");
@@ -182,7 +182,7 @@ foreach my $round (1 .. 3)
 	is(memory('used_bytes - tree_bytes'), '0', "round $round: what it had in hand is given back");
 }
 $node->safe_psql('postgres', $fill_fussy);
-is($node->safe_psql('postgres', <<EOF), '0', 'that of a subtransaction at once');
+is($node->safe_psql('postgres', <<EOF), '0', 'memory of a failed subtransaction is given back at once');
 SET fussy.fail = on;
 SET enable_seqscan = off;
 DO \$\$
@@ -193,7 +193,7 @@ EXCEPTION WHEN raise_exception THEN
 END \$\$;
 SELECT bytes FROM leaves;
 EOF
-is($node->safe_psql('postgres', $read_fussy), '3001', 'others can build it');
+is($node->safe_psql('postgres', $read_fussy), '3001', 'another session can build the tree');
 
 # ---- trees that did not fit, and then do ----
 my $shared = "SELECT tree_shared AND tree_memory > 100000 FROM hybrid_index_stats('n_1')";
@@ -211,7 +211,7 @@ $node->reload;
 append_to_file("$flag/large", '');
 ok(finish_psql($patient), 'a session goes on') or diag $patient->{err};
 like($patient->{out}, qr/^\s*f\s.*\st\s*$/s, 'shared memory is tried again when there is more');
-is($node->safe_psql('postgres', $shared), 't', 'and all share the tree');
+is($node->safe_psql('postgres', $shared), 't', 'all sessions share the tree');
 is(memory('private_tree_bytes'), '0', 'memory of the backend is given back, and was counted');
 
 # ---- a log whose tree has more chunks than can be numbered ----
@@ -277,7 +277,7 @@ EOF
 	make_table($other, 'm');
 	$other->safe_psql('postgres', fill('m', 30000) . 'ANALYZE m;' . on_all('m', 'hybrid_index_check'));
 	is($other->safe_psql('postgres', 'SELECT dynamic_memory, limit_bytes, reserved_bytes <= limit_bytes, reserved_bytes > limit_bytes / 2 FROM hybrid_memory'),
-		join('|', 64 * $mb, 32 * $mb, 't', 't'), 'half of it is for others');
+		join('|', 64 * $mb, 32 * $mb, 't', 't'), 'half of the memory is for other indexes');
 	my $settings = <<EOF;
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;

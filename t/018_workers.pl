@@ -1,8 +1,8 @@
 
-# Merge workers: no more than the cap of them at a time, however many indexes
-# and databases there are, each index in its turn; what is set to keep clients
-# in bounds does not end them; they are not in the way of DROP DATABASE; and one
-# can see what they do.
+# At most max_merge_workers merge workers run at a time, however many indexes and
+# databases there are.  Each index gets its turn.  Settings that end idle or slow
+# clients do not end workers.  Workers do not block DROP DATABASE, and views show
+# what they do.
 
 use strict;
 use warnings;
@@ -96,7 +96,7 @@ my $locker = start_psql($node, "BEGIN; LOCK TABLE w21; INSERT INTO w21 SELECT ha
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
 $node->safe_psql('postgres', "INSERT INTO w22 SELECT hashint8(g) FROM generate_series(1, 1050) g");
 ok($node->poll_query_until('postgres', all_merged(22, 22)), 'an index is merged while the table of another is locked');
-is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"), '1', 'as it still is');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"), '1', 'the table is still locked');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
 finish_psql($locker);
 
@@ -154,7 +154,7 @@ EOF
 
 	# one that is there has the old setting
 	ok($node->poll_query_until('postgres', $workers, '0'), 'no worker is there');
-	# whoever vacuums asks for a worker each time
+	# each VACUUM asks for a worker
 	$node->safe_psql('postgres', 'INSERT INTO f SELECT hashint4(g) FROM generate_series(1, 1050) g');
 	foreach (1 .. 100)
 	{
@@ -176,11 +176,11 @@ EOF
 		$done = $node->safe_psql('postgres', "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('f_k')") eq 't' and last;
 		usleep(100_000);
 	}
-	ok($done, 'but it is, when it can be');
+	ok($done, 'the index is merged when its table is free');
 }
 
-# Where fewer may run than do, those go that are too many, and no others: what
-# they have left is merged, though nobody asks again.
+# When the limit falls below the number of running workers, only the surplus leaves.
+# What these have left is merged without a further request.
 SKIP:
 {
 	skip 'NOT TESTED: fewer workers while they work, since this server has no injection points', 6
@@ -204,7 +204,7 @@ EOF
 	is($node->safe_psql('postgres', $held), '2', 'two workers are held');
 	$node->append_conf('postgresql.conf', 'hybridindex.max_merge_workers = 1');
 	$node->reload;
-	# who leaves is not gone yet when the other one counts
+	# a worker that leaves is not gone yet when the other one counts
 	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-worker-leaves', 'wait')");
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between')");
 	foreach (1 .. 100)
@@ -249,14 +249,14 @@ EOF
 	$node->safe_psql('postgres', 'INSERT INTO w53 SELECT hashint8(g) FROM generate_series(1, 1050) g');
 	is($node->safe_psql('postgres', "$leaving AND state = 'idle'"), '1', 'an idle worker that goes is asked for an index');
 	$node->safe_psql('postgres', $let_go);
-	ok($node->poll_query_until('postgres', all_merged(53, 53)), 'which the next one merges');
+	ok($node->poll_query_until('postgres', all_merged(53, 53)), 'the next worker merges that index');
 }
 
-# What a worker was at when it is terminated, and what waited for it, is merged
-# though nobody asks again.
+# The index that a terminated worker was merging, and those that waited for it, are
+# merged without a further request.
 SKIP:
 {
-	skip 'NOT TESTED: a worker that is terminated while others wait, since this server has no injection points', 3
+	skip 'NOT TESTED: a worker that is terminated while indexes wait, since this server has no injection points', 3
 	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
 	make_indexes('postgres', 56, 57, 10);
 	make_indexes('other', 56, 57, 10);
@@ -407,7 +407,7 @@ foreach (1 .. 40)
 	$node->safe_psql('postgres', 'INSERT INTO w41 VALUES (1)');
 	usleep(250_000);
 }
-ok($merged, 'others are merged while a database allows no connections');
+ok($merged, 'indexes of other databases are merged while one allows no connections');
 my $refused = () = substr(slurp_file($node->logfile), $closed_from) =~ /FATAL:.*database "closed" is not currently accepting connections/g;
 is($refused, 1, 'one worker has tried to connect to it');
 

@@ -1,7 +1,7 @@
 
-# The merge lock is held for short units of work: the check, hybrid_merge and
-# VACUUM's second pass let others merge between two of them, and are right
-# about an index that changes between any two.
+# hybrid_index_check, hybrid_merge and VACUUM's second pass hold the merge lock only
+# for short units of work.  Other sessions merge between two units, and the results
+# are right though the index changes there.
 
 use strict;
 use warnings;
@@ -148,10 +148,10 @@ INSERT INTO again VALUES ('yyy', 'x');
 SELECT injection_points_attach('hybrid-dynamic-fetch', 'wait');
 EOF
 my $check = start_psql($node, "SELECT hybrid_index_check('again_s')");
-ok(held_at($node, 'dynamic-fetch', $check), 'a check is held that has read the log');
+ok(held_at($node, 'dynamic-fetch', $check), 'hybrid_index_check is held after it has read the log');
 my $tid = $node->safe_psql('postgres', "BEGIN; INSERT INTO again VALUES ('zzz', repeat('p', 5000)) RETURNING ctid; ROLLBACK");
 $node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-dynamic-fetch'); SELECT injection_points_attach('hybrid-check-unit', 'wait'); SELECT injection_points_wakeup('hybrid-dynamic-fetch')");
-ok(held_at($node, 'check-unit', $check), 'and then, between units');
+ok(held_at($node, 'check-unit', $check), 'then it is held between two units');
 $node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on, TRUNCATE off) again');
 my $other = '';
 for (my $n = 0; $n < 20 && $other ne $tid; $n++)
@@ -176,7 +176,7 @@ cmp_ok(beside('merge-between', "SELECT hybrid_merge('u_k')", 4, sub {
 is($node->safe_psql('postgres', "SELECT merge_running FROM hybrid_index_stats('u_k')"), 'f', 'nothing is left half merged');
 same_answers($node, 'answers after merges', \%u_queries, ['u']);
 
-# what was there when it began is merged when it ends, who else may merge
+# what was there when it began is merged when it ends, whichever session merges too
 $node->safe_psql('postgres', "SELECT fill(6000)");
 beside('merge-between', "SELECT hybrid_merge('u_k')", 1, sub { "SELECT hybrid_merge('u_k')" });
 is($node->safe_psql('postgres', "SELECT dynamic_entries FROM hybrid_index_stats('u_k')"), '0', 'nothing is left to merge');
@@ -245,11 +245,11 @@ EOF
 		  "SELECT hybrid_merge('f_s')";
 	}), '>=', 2, 'a survey was held in the free list');
 	same_answers($node, 'answers', { "SELECT s FROM f WHERE s > 'c'" => 'index bitmap' }, ['f']);
-	# beside a merge that is not finished who inserts as much as it has helps, and waits for the merge lock
+	# beside an unfinished merge, a session that inserts as much as it has helps, and waits for the merge lock
 	$node->safe_psql('postgres', "SELECT hybrid_merge('f_s')");
 	cmp_ok(beside('survey-page', "SELECT hybrid_index_check('f_s')", 2,
 		sub { "INSERT INTO f SELECT g, rpad(md5(g::text), 600, md5((g + 7)::text)) FROM generate_series(200001, 210500) g" }),
-		'>=', 1, 'so was that of a check');
+		'>=', 1, 'a survey of hybrid_index_check was held too');
 }
 
 no_crash($node, 'nothing crashed');

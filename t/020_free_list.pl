@@ -1,7 +1,7 @@
 
-# Free blocks: one that cannot be read is no error for those who overwrite it,
-# and one for the check; blocks that a crash left behind are found, without
-# reading an index that has none.
+# A free block that cannot be read stops no process that would overwrite it, but
+# hybrid_index_check reports it.  Blocks that a crash left behind are found.  For
+# that an index that has none of them is not read.
 
 use strict;
 use warnings;
@@ -78,7 +78,7 @@ foreach my $round (1 .. 20)
 is($err, '', 'the check passes when all have been overwritten');
 same_answers($node, 'after', \%queries, ['t']);
 
-# ---- free blocks that somebody has locked, and does not let go of ----
+# ---- free blocks that another session keeps locked ----
 
 # A comparison function that waits, under the lock of the leaf that it searches.
 $node->safe_psql('postgres', <<'EOF');
@@ -112,17 +112,17 @@ foreach (1 .. 300)
 	last if $ended = !$writer->{handle}->pumpable;
 	select(undef, undef, undef, 0.1);
 }
-ok($ended, 'nobody waits for the block that the leaf was');
+ok($ended, 'no session waits for the block of the former leaf');
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
-	'1', 'which is locked yet');
+	'1', 'that block is still locked');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted");
 finish_psql($owner);
 ok(finish_psql($writer), 'insertions and merges succeed') or diag $writer->{err};
 ok(finish_psql($reader), 'so does the search') or diag $reader->{err};
-is($reader->{out}, "0\n", 'with the right answer');
+is($reader->{out}, "0\n", 'the search has the right answer');
 same_answers($node, 'and all is there', { 'SELECT k FROM w WHERE k BETWEEN 100 AND 900' => 'index bitmap' }, ['w']);
 
-# ---- who fails before it has overwritten a block ----
+# ---- a session that fails before it has overwritten a block ----
 
 SKIP:
 {
@@ -145,7 +145,7 @@ EOF
 	my $zero = $node->safe_psql('postgres',
 		'SELECT count(*) FROM unnest(ARRAY[' . join(',', free_blocks(\$content))
 		  . "]) b WHERE get_raw_page('e_k', b) = decode(repeat('00', $block_size), 'hex')");
-	is($zero, '0', 'which is no page of zeroes for those who still read it');
+	is($zero, '0', 'a reader that still reads the free block does not find zeroes');
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-delta-page')");
 }
 

@@ -1,16 +1,20 @@
 
-# hybrid_index_check finds each kind of damage, and says which: an index file is
-# damaged in a chosen place for each of its messages.  The files are copies of
-# some templates, put in the place of those of empty tables.
+# hybrid_index_check finds each kind of damage, and says which.  For each of its
+# messages an index file is damaged in a chosen place.  The files are copies of some
+# templates, put in the place of those of empty tables.
 #
-# Messages for which no damage of a file is known, because another check, of
-# which they are a second line, comes first: an entry's length, a malformed key
-# (check_dynamic reads entries with delta.c, leaves are joined anew), row order
-# across leaves (fences), a child above the leaves with a filter (takes three levels), "cannot be searched" and
-# "does not answer" (need a version that changes), a filter that changed while
-# it was looked at, and those about the tree's own structure, order, and entries
-# held twice, which takes damaged shared memory.  The number of entries that a
-# leaf claims is compared when it is opened, too.
+# For these messages no damage of a file is known, because another comparison comes
+# first or because a file is not enough:
+# * an entry's length, and a malformed key: reading the log reports these, and leaves
+#   are joined anew
+# * the order of rows across leaves: fences are compared first
+# * a child above the leaves with a filter: takes three levels
+# * "cannot be searched" and "does not answer": need a version that changes
+# * a filter that changed while it was looked at
+# * a tree's own structure and order, and entries held twice: need damaged shared
+#   memory
+#
+# Opening a leaf already compares the number of entries that it claims.
 
 use strict;
 use warnings;
@@ -32,11 +36,15 @@ my $node = new_node('messages', "${conf}ignore_checksum_failure = on\n");
 
 # ---- templates ----
 
-# plain: several leaves under one internal node, some with tombstones, a log of
-# two pages, free blocks; frozen: the same, in the middle of a merge; surf: with
-# range filters; points: with filters for points; text: leaves of strings;
-# levels: two levels, the newer one with filters for points, in the middle of a
-# pass; include: with an INCLUDE column.
+# The templates:
+# * plain: several leaves under one internal node, some with tombstones, a log of two
+#   pages, free blocks
+# * frozen: the same, in the middle of a merge
+# * surf: with range filters
+# * points: with filters for points
+# * text: leaves of strings
+# * levels: two levels, the newer one with filters for points, in the middle of a pass
+# * include: with an INCLUDE column
 my $fill = 'SELECT hashint4(g), md5(g::text) FROM generate_series';
 my %columns = (plain => '(k)', frozen => '(k)', surf => "(k, s) WITH (filter = 'surf')",
 	points => '(k) WITH (filter = points)', text => '(s)', levels => '(k, s)', include => '(k) INCLUDE (s)');
@@ -316,8 +324,8 @@ my @damage = (
 	[ 'points', qr/The filter at position 0 denies the key at position 0 of leaf/, sub { my $p = filter_page($_[0]); my $at = get16($_[0], $p, 28) + 8 + 3; set8($_[0], $p, $at, get8($_[0], $p, $at) ^ 0x11) } ],
 	[ 'surf', qr/A filter page has bytes that are not in use/, sub { set16($_[0], filter_page($_[0]), 12, 8 + lower($_[0], filter_page($_[0]))) } ]);
 
-# Bytes of filters, of which some make it unsound and others deny keys, and bytes
-# of a leaf of strings: what is found there is collected.
+# Bytes of filters, where some make it unsound and others deny keys, and bytes of a
+# leaf of strings.  The test collects what is found there.
 my @flips;
 foreach my $i (0 .. 29)
 {

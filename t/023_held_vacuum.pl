@@ -1,8 +1,8 @@
 
-# VACUUM is held up by the pin of an index-only scan while merges go on beside
-# it: it finds dead entries wherever they have moved, waits for whoever may
-# still return them, and marks those that a scan has read already.  And the
-# free list, when blocks on it are pinned.
+# The pin of an index-only scan holds VACUUM up while merges go on beside it.  VACUUM
+# finds dead entries wherever they have moved, waits for scans that may still return
+# them, and marks those that a scan has read already.  The free list is right when
+# blocks on it are pinned.
 
 use strict;
 use warnings;
@@ -181,9 +181,8 @@ same_answers($node, 'after VACUUM of a new leaf',
 
 # ---- entries of the log that a leaf's pin holds ----
 
-# The cursor is on an entry of the log, with only a leaf pinned that lies beside
-# it in the order of keys, or, where the leaf has nothing between the bounds, has
-# no entry of the scan at all.
+# The cursor is on an entry of the log, with only a leaf pinned.  The leaf's entries
+# lie beside it in the order of keys, or none of them is between the scan's bounds.
 foreach my $case ([ 'among those of a leaf', 'SELECT k FROM beside ORDER BY k' ],
 	[ 'without any of a leaf', 'SELECT k FROM beside WHERE k > 2000 ORDER BY k' ])
 {
@@ -203,7 +202,7 @@ foreach my $case ([ 'among those of a leaf', 'SELECT k FROM beside ORDER BY k' ]
 	close_cursor($cursor);
 	finished($vacuum, "VACUUM finishes when the cursor on entries $what is at its end");
 	is(join("\n", @keys), $expected, "a cursor on entries $what does not return what VACUUM has removed");
-	same_answers($node, 'nor do scans that come later', { 'SELECT k FROM beside WHERE k > 10' => 'index only bitmap' }, ['beside']);
+	same_answers($node, 'later scans do not return it either', { 'SELECT k FROM beside WHERE k > 10' => 'index only bitmap' }, ['beside']);
 }
 
 # ---- the free list while its last blocks are pinned ----

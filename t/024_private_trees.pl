@@ -1,7 +1,7 @@
 
-# Trees that a backend has in its own memory, for want of shared memory: they
-# are begun anew when another session's VACUUM has removed entries that they
-# hold.  And memory of trees that are gone is used again.
+# Where shared memory is short, a backend has trees in its own memory.  It begins
+# them anew when another session's VACUUM has removed entries that they hold.  The
+# memory of trees that are gone is used again.
 
 use strict;
 use warnings;
@@ -23,8 +23,8 @@ EOF
 # Two indexes take the shared memory that there is; the tree of a third is then
 # built by the session that reads it, and stays private for as long as nothing
 # is merged.  Trees that were not used for a second make room, so on a busy
-# machine this may take more than one try.  Logs are longer than a page: others
-# would be read without a tree.
+# machine this may take more than one try.  Logs are longer than a page: a shorter
+# one would be read without a tree.
 $node->safe_psql('postgres', <<EOF);
 CREATE TABLE big (k int, l int, pad text DEFAULT repeat('x', 30));
 CREATE INDEX big_k ON big USING hybrid (k) INCLUDE (pad);
@@ -57,7 +57,7 @@ $node->safe_psql('postgres', $_)
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE v = 1 AND ctid < (SELECT ctid FROM t WHERE k = 400)'),
 	'101', 'other rows have got the line pointers');
 is($reader->query_safe($query), '0|', 'the private tree does not lead to them');
-is($reader->query_safe('SELECT count(*) FROM t WHERE k > 1000'), '101', 'but under their own keys');
+is($reader->query_safe('SELECT count(*) FROM t WHERE k > 1000'), '101', 'the private tree leads to these rows by their own keys');
 is($reader->query_safe("SELECT tree_memory > 0 AND NOT tree_shared FROM hybrid_index_stats('t_k')"), 't', 'the tree is still a private one');
 $reader->quit;
 same_answers($node, 'all answers', { 'SELECT k FROM t WHERE k > 50' => 'index only bitmap' }, [ 't', 'big' ]);
@@ -76,7 +76,7 @@ INSERT INTO r$round SELECT hashint4(i) FROM generate_series(1, 24000) i;
 SET enable_seqscan = off;
 SELECT count(*) FROM r$round WHERE k > 0;
 EOF
-	# trees of dropped tables give way when nobody has read them for a second
+	# trees of dropped tables give way when no session has read them for a second
 	my $memory;
 	foreach my $try (1 .. 100)
 	{

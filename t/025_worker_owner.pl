@@ -1,7 +1,7 @@
 
-# A merge worker runs comparison functions as the owner of the table, whoever
-# inserted, and so do hybrid_merge and VACUUM that somebody else calls: a
-# comparison function says who runs it, and with which search path.  Workers and
+# A merge worker runs comparison functions as the owner of the table, not as the
+# inserter.  So do hybrid_merge and VACUUM, whichever role calls them.  The
+# comparison function of this test reports its role and its search path.  Workers and
 # our functions run it security restricted, with a safe path.
 
 use strict;
@@ -39,7 +39,8 @@ ALTER TABLE t OWNER TO table_owner;
 GRANT SELECT, INSERT ON t TO inserter;
 EOF
 
-# Who compared in a kind of process, since some place of the log; and how often.
+# Which roles compared in a kind of process, since some place of the server's log, and
+# how often.
 sub comparing
 {
 	my ($kind, $from, $what) = @_;

@@ -1,6 +1,6 @@
 
-# A merge leaves out rows whose insertion was aborted, by their hint bits.  The
-# check must not go by these: a crash undoes them, and a standby has others.
+# By hint bits a merge leaves out rows whose insert was aborted. hybrid_index_check
+# must not rely on these bits: a crash undoes them, and a standby has other ones.
 
 use strict;
 use warnings;

@@ -1,8 +1,8 @@
 
-# A thousand indexes with something in their logs, in two databases: each of
-# them is read and inserted into as cheaply as when there are ten.  With less
-# memory than they need short logs are read in place, longer ones lose their
-# slots, and every answer is still right.
+# A thousand indexes have entries in their logs, in two databases.  Each is read and
+# inserted into as cheaply as when there are ten.  With too little memory short logs
+# are read in place, indexes with longer logs lose their slots, and each answer is
+# still right.
 
 use strict;
 use warnings;
@@ -142,7 +142,7 @@ foreach my $db (@databases)
 }
 cmp_ok($merged, '>=', 5, "indexes that lost their slots were merged ($merged)");
 my ($ret, $out, $err) = $node->psql('many2', 'INSERT INTO m20 (c1) VALUES (7)');
-like($err, qr/duplicate key value violates unique constraint/, 'and uniqueness');
+like($err, qr/duplicate key value violates unique constraint/, 'uniqueness holds in an index that lost its slot');
 # ---- trees that are lost again and again, with slots for all ----
 $node->safe_psql('many1', <<'EOF');
 SET hybridindex.background_merge = off;
@@ -203,7 +203,7 @@ EOF
 	$node->safe_psql('postgres', 'SET enable_seqscan = off; SET hybridindex.background_merge = off;'
 		  . join('', map { "SELECT count(*) FROM q$_ WHERE k > 0;" } 2 .. 60, 2 .. 60));
 	$node->psql('postgres', "SELECT injection_points_detach('hybrid-slot-made'); SELECT injection_points_wakeup('hybrid-slot-made')");
-	ok(finish_psql($reader), 'the reader goes on when others have taken it') or diag $reader->{err};
+	ok(finish_psql($reader), 'the reader goes on when other indexes have taken the memory') or diag $reader->{err};
 	like($reader->{out}, qr/^1500$/m, 'and has the right answer');
 }
 

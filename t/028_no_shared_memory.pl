@@ -1,7 +1,7 @@
 
-# Any login role can use up the server's spare shared memory before a hybrid
-# index is first used.  Preloaded, the library does not need it; otherwise it
-# does without shared memory: everything works, and uniqueness holds.
+# Any login role can use up the server's spare shared memory before a hybrid index is
+# first used.  A library that is preloaded does not need it.  Otherwise hybrid
+# indexes do without shared memory: all works, and uniqueness holds.
 
 use strict;
 use warnings;

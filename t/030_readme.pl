@@ -1,6 +1,6 @@
 
 # What README.md shows a newcomer is true: its SQL runs, and the query uses the
-# index.  docs/reference.md names each setting with its default, each storage
+# index. docs/reference.md names each setting with its default, each storage
 # parameter, function and view, and each column of the views.  Links of documents
 # lead to files and headings that exist.
 

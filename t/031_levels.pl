@@ -1,6 +1,6 @@
 
-# An index of several static levels answers as one of a single level does.
-# Servers without assertions cannot make any.
+# An index of several static levels answers as one of a single level does.  Servers
+# without assertions cannot make any, so they skip this.
 
 use strict;
 use warnings;

@@ -1,8 +1,8 @@
 
-# What a backend keeps of an index, and what others do to it: lanes that get
-# their first page, merges, other files.  And logs of a page a lane that are
-# read in place: servers with assertions take memory for short if they are told
-# to.
+# What a backend keeps of an index stays right while other sessions change it: lanes
+# get their first page, merges run, the index gets other files.  Logs of one page a
+# lane are read in place.  Servers with assertions can be told to take memory for
+# short.
 
 use strict;
 use warnings;
@@ -50,7 +50,7 @@ $node->safe_psql('postgres', "BEGIN; TRUNCATE k; INSERT INTO k VALUES (1, 'x'); 
 is($reader->query_safe('SELECT count(*) FROM k WHERE k > 0'), '1', 'after TRUNCATE');
 $reader->quit;
 
-# the greatest key of the static stage, of which only the first bytes are kept
+# the greatest key of the static stage, kept by its first bytes only
 $node->safe_psql('postgres', <<EOF);
 TRUNCATE k;
 INSERT INTO k SELECT i, repeat('x', 100) || (100 + i) FROM generate_series(1, 800) i;

@@ -1,6 +1,6 @@
 
 # The first statement of a session that concerns constraints with hybrid indexes
-# loads the library, in time: each of these is run by a session of its own.
+# loads the library in time.  A session of its own runs each of these statements.
 
 use strict;
 use warnings;
@@ -53,8 +53,8 @@ first_statement('ALTER TABLE b ADD PRIMARY KEY (id), ADD COLUMN x int REFERENCES
 	'a_n hybrid, a_pkey hybrid, b_pkey hybrid', 'a foreign key to the new primary key');
 $node->safe_psql('postgres', 'DROP TABLE b; CREATE UNIQUE INDEX a_s ON a (s)');
 my ($ret, $out, $err) = $node->psql('postgres', 'ALTER TABLE a ADD CONSTRAINT a_key UNIQUE USING INDEX a_s DEFERRABLE');
-like($err, qr/^(psql:\S+ )?NOTICE:  ALTER TABLE \/ ADD CONSTRAINT USING INDEX will rename/, 'USING INDEX');
-is($node->safe_psql('postgres', "SELECT amname FROM kinds WHERE relname = 'a_key'"), 'hybrid', 'which stays hybrid');
+like($err, qr/^(psql:\S+ )?NOTICE:  ALTER TABLE \/ ADD CONSTRAINT USING INDEX will rename/, 'a notice of USING INDEX');
+is($node->safe_psql('postgres', "SELECT amname FROM kinds WHERE relname = 'a_key'"), 'hybrid', 'the constraint that USING INDEX makes stays hybrid');
 $node->safe_psql('postgres', <<'EOF');
 CREATE MATERIALIZED VIEW mv AS SELECT 1 AS one;
 CREATE UNIQUE INDEX mv_one ON mv (one);
@@ -126,13 +126,13 @@ is(() = $err =~ /WARNING/g, 1, 'one warning of a text that is read twice');
 # what strings are has changed since the server has read the text
 first_statement("CREATE TABLE f2 (s text)\\; SET standard_conforming_strings = off\\; "
 	. "CREATE INDEX f2_s ON f2 USING btree (s) WHERE s <> 'a\\'; DROP TABLE f2; CREATE TABLE f2 (s text)",
-	'c_i hybrid, c_pkey hybrid, f_pkey hybrid', 'a text that is no other one');
+	'c_i hybrid, c_pkey hybrid, f_pkey hybrid', 'a text that reads the same either way');
 first_statement("SET standard_conforming_strings = off\\; CREATE INDEX f2_s ON f2 USING btree (s) WHERE s <> 'a\\'",
 	'c_i hybrid, c_pkey hybrid, f2_s btree, f_pkey hybrid', 'strings that are read otherwise by now');
 first_statement("DROP INDEX f2_s\\; SET standard_conforming_strings = off\\; CREATE INDEX f2_s ON f2 USING btree (s) WHERE s <> 'a\\\\b'",
-	'c_i hybrid, c_pkey hybrid, f2_s btree, f_pkey hybrid', 'in either way');
+	'c_i hybrid, c_pkey hybrid, f2_s btree, f_pkey hybrid', 'strings that can be read either way');
 first_statement("SET backslash_quote = off\\; DROP INDEX f2_s\\; CREATE INDEX f2_s ON f2 USING btree (s) WHERE s <> E'a\\'b'",
-	'c_i hybrid, c_pkey hybrid, f2_s btree, f_pkey hybrid', 'as far as they may be');
+	'c_i hybrid, c_pkey hybrid, f2_s btree, f_pkey hybrid', 'strings that backslash_quote refuses');
 $node->safe_psql('postgres', 'DROP TABLE f2');
 
 # without event triggers the library is there when it is preloaded
@@ -145,7 +145,7 @@ like(($node->psql('postgres', 'ALTER TABLE c ALTER id TYPE int; ALTER TABLE c AL
 $node->append_conf('postgresql.conf', "session_preload_libraries = 'hybridindex'\n");
 $node->reload;
 first_statement('CREATE TABLE h (id int PRIMARY KEY REFERENCES c)',
-	'c_i hybrid, c_pkey hybrid, f_pkey hybrid, g_pkey hybrid, h_pkey hybrid', 'nor a preloaded one');
+	'c_i hybrid, c_pkey hybrid, f_pkey hybrid, g_pkey hybrid, h_pkey hybrid', 'a preloaded library is in time');
 like(($node->psql('postgres', 'INSERT INTO c VALUES (1) ON CONFLICT ((id + 1)) DO NOTHING'))[2],
 	qr/^psql:\S+ ERROR:  there is no unique [^\n]*$/, 'an error of its first statement is not that it came late');
 
@@ -187,7 +187,7 @@ SKIP:
 	$node->safe_psql('postgres', 'DROP EXTENSION other');
 }
 
-# who is no superuser
+# ---- roles that are not superusers ----
 $node->safe_psql('postgres', <<'EOF');
 CREATE ROLE owner LOGIN; CREATE ROLE guest LOGIN; CREATE SCHEMA own AUTHORIZATION owner; GRANT USAGE ON SCHEMA own TO guest;
 EOF
@@ -199,13 +199,13 @@ sub as_role
 is(as_role('owner', 'CREATE TABLE own.t (id int PRIMARY KEY, s text); GRANT REFERENCES ON own.t TO guest'), '', 'a role with a table');
 is(as_role('guest', 'CREATE TEMP TABLE x (id int PRIMARY KEY)'), '', 'a temporary table');
 is(as_role('owner', 'CREATE TABLE own.u (id int REFERENCES own.t)'), '', 'a reference of its owner');
-like(as_role('guest', 'CREATE INDEX ON own.t (s)'), qr/must be owner of table t/, 'no index by somebody else');
-like(as_role('guest', 'ALTER TABLE own.t ALTER id TYPE bigint'), qr/must be owner of table t/, 'nor another type');
-like(as_role('guest', 'ALTER TABLE own.u ADD FOREIGN KEY (id) REFERENCES own.t'), qr/must be owner of table u/, 'nor a foreign key');
-like(as_role('guest', 'CREATE TABLE own.v (id int REFERENCES own.t)'), qr/permission denied for schema own/, 'nor a table');
+like(as_role('guest', 'CREATE INDEX ON own.t (s)'), qr/must be owner of table t/, 'another role cannot make an index');
+like(as_role('guest', 'ALTER TABLE own.t ALTER id TYPE bigint'), qr/must be owner of table t/, 'another role cannot change a type');
+like(as_role('guest', 'ALTER TABLE own.u ADD FOREIGN KEY (id) REFERENCES own.t'), qr/must be owner of table u/, 'another role cannot add a foreign key');
+like(as_role('guest', 'CREATE TABLE own.v (id int REFERENCES own.t)'), qr/permission denied for schema own/, 'another role cannot make a table');
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA own TO guest; CREATE TABLE own.w (id int PRIMARY KEY)');
-is(as_role('guest', 'CREATE TABLE own.v (id int REFERENCES own.t)'), '', 'a reference by who may');
-like(as_role('guest', 'CREATE TABLE own.y (id int REFERENCES own.w)'), qr/permission denied for table w/, 'and by who may not');
+is(as_role('guest', 'CREATE TABLE own.v (id int REFERENCES own.t)'), '', 'a role with the privilege can add a reference');
+like(as_role('guest', 'CREATE TABLE own.y (id int REFERENCES own.w)'), qr/permission denied for table w/, 'a role without the privilege cannot add a reference');
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index WHERE NOT indisvalid"), '0', 'nothing is left behind');
 
 # what an index has of its owner's functions runs as its owner
@@ -218,7 +218,7 @@ END $$;
 CREATE MATERIALIZED VIEW own.mv AS SELECT 1 AS one;
 CREATE UNIQUE INDEX ON own.mv (one) WHERE own.tell();
 EOF
-is(($node->psql('postgres', 'REFRESH MATERIALIZED VIEW CONCURRENTLY own.mv'))[2], '', 'also when others refresh the view');
+is(($node->psql('postgres', 'REFRESH MATERIALIZED VIEW CONCURRENTLY own.mv'))[2], '', 'another role can refresh the view');
 
 # nothing is found through an index that stands in for another one
 is(($node->psql('postgres', <<'EOF'))[2], '', 'a foreign key that is validated by index scans');

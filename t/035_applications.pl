@@ -1,11 +1,11 @@
 
-# Applications and their migrations in a database whose indexes are hybrid by
-# the setting, beside the same with btree indexes: what they print of their
-# databases is the same.  The extension is in a schema of its own that is not in
-# search_path, and the applications' role is no superuser.
+# Applications run their migrations in a database whose indexes are hybrid by the
+# setting, and in one with btree indexes.  What they print of the two databases is
+# the same.  The extension is in a schema of its own outside search_path, and the
+# applications' role is not a superuser.
 #
-# HYBRID_PYTHON is a Python with test/applications/requirements.txt, which
-# "./dev applications" makes.
+# HYBRID_PYTHON is a Python with test/applications/requirements.txt, which "./dev
+# applications" makes.
 
 use strict;
 use warnings;

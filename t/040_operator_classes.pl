@@ -1,6 +1,6 @@
 
-# Operator classes that are made from those of other extensions: used, dumped
-# and restored, and gone with either extension.
+# Operator classes made from those of other extensions can be used, dumped and
+# restored.  They go with either extension.
 
 use strict;
 use warnings;

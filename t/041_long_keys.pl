@@ -1,5 +1,6 @@
 
-# Indexes with long values after a crash, on a standby, while they are rebuilt.
+# Indexes with long values are right after a crash, on a standby, and while they are
+# rebuilt.
 
 use strict;
 use warnings;

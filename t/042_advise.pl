@@ -1,6 +1,6 @@
 
-# Estimates of hybrid_advise() from samples of large indexes, beside what the
-# indexes become; on a standby, and where an index is locked.
+# hybrid_advise() estimates from samples what large indexes become.  It works on a
+# standby, and where an index is locked.
 
 use strict;
 use warnings;

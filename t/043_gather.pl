@@ -1,7 +1,7 @@
 
-# Statements that insert many rows append their entries together: how much WAL
-# that takes, what a crash and a prepared transaction leave, and what becomes of
-# entries whose statement did not say that it was done.
+# Statements that insert many rows append their entries together.  The test measures
+# the WAL of that, looks at what a crash and a prepared transaction leave, and at
+# entries whose statement never said that it was done.
 
 use strict;
 use warnings;
@@ -57,11 +57,11 @@ sub insert
 # entries of 16 and 41 bytes; each by itself takes 64 and 96
 my $plain = wal(insert('plain', 1));
 cmp_ok(wal(insert('t', 2)) - $plain, '<', 65, 'entries of a statement are logged together');
-cmp_ok(wal(insert('u', 2)) - $plain, '>', 55, 'not so those of a unique index');
+cmp_ok(wal(insert('u', 2)) - $plain, '>', 55, 'entries of a unique index are logged one by one');
 cmp_ok(wal("COPY t FROM '$file'") - wal("COPY plain FROM '$file'"),
-	$node->pg_version >= 17 ? '<' : '>', 65, 'those of COPY from 17 on');
+	$node->pg_version >= 17 ? '<' : '>', 65, 'entries of COPY are logged together from 17 on');
 cmp_ok(wal("BEGIN ISOLATION LEVEL SERIALIZABLE;\n" . insert('t', 3) . ";\nCOMMIT") - $plain,
-	'>', 140, 'not those of serializable transactions');
+	'>', 140, 'entries of serializable transactions are logged one by one');
 $node->safe_psql('postgres', 'TRUNCATE t');
 $node->safe_psql('postgres', insert('t', 4));
 cmp_ok(wal('UPDATE t SET k = k + 1') - wal('UPDATE plain SET k = k + 1'), '<', 75, 'those of an UPDATE');
@@ -108,7 +108,7 @@ SET enable_seqscan = off;
 SELECT s, count(*) FROM t WHERE s IN ('held', 'prepared', 'committed') GROUP BY s ORDER BY s;
 EOF
 
-# ---- whoever inserts does not say when that is done ----
+# ---- the executor does not say when the inserts are done ----
 SKIP:
 {
 	skip 'SKIPPED: entries that outlive their statement; needs injection points of a server from 18 on', 5
@@ -147,8 +147,8 @@ $$;
 VACUUM t;
 INSERT INTO t SELECT -i, 'reuse' FROM generate_series(1, 200) i;
 EOF
-	same_answers($node, 'those of subtransactions that were not rolled back', \%queries, ['t']);
-	is($node->safe_psql('postgres', "SET enable_seqscan = off; $look"), 600, 'all of them');
+	same_answers($node, 'rows of subtransactions that were not rolled back are found', \%queries, ['t']);
+	is($node->safe_psql('postgres', "SET enable_seqscan = off; $look"), 600, 'all of these rows are there');
 
 	# PREPARE appends what there is, and runs this trigger.  In the session a later
 	# commit would append the rest.

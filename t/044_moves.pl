@@ -1,7 +1,7 @@
 
-# Static levels come and go by themselves, ranges move from one to the one
-# before it, and whatever is stopped where, the index is right.  Held points
-# need a server with injection points (./dev pg 18).
+# Static levels come and go by themselves, and ranges move from one to the next older
+# one.  Wherever a process is stopped, the index is right.  Held points need a server
+# with injection points (./dev pg 18).
 
 use strict;
 use warnings;
@@ -62,9 +62,8 @@ sub checked
 		scalar(@indexes), "$what: sound");
 }
 
-# Insert until t_k has several levels, and entries in the newer ones: a pass may
-# have emptied the newest level, and be about to drop it, and whoever merges then
-# moves nothing.
+# Insert until t_k has several levels, and entries in the newer ones.  A pass may have
+# emptied the newest level, and be about to drop it: a merge would move nothing then.
 sub several_levels
 {
 	my ($what) = @_;
@@ -95,11 +94,11 @@ foreach my $round (1 .. 24)
 foreach my $index ('t_k', 't_s', 't_n', 't_p', 't_j')
 {
 	ok($seen{$index}{2} || $seen{$index}{3}, "$index has several levels");
-	cmp_ok(stats($index, 'moved_entries'), '>', 1000, 'and entries have moved between them');
-	cmp_ok(stats($index, 'write_amplification'), '>', 1, 'which is counted');
+	cmp_ok(stats($index, 'moved_entries'), '>', 1000, 'entries have moved between levels');
+	cmp_ok(stats($index, 'write_amplification'), '>', 1, 'moved entries count as written');
 }
 is(join(',', keys %{ $seen{t_one} }), '1', 'one level where one is asked for');
-is(stats('t_one', 'upper_entries || $$ $$ || upper_bytes'), '0 0', 'with nothing above it');
+is(stats('t_one', 'upper_entries || $$ $$ || upper_bytes'), '0 0', 'an index of one level has nothing above it');
 same_answers($node, 'all paths', \%queries, ['t']);
 
 # hybrid_merge makes one level
@@ -112,7 +111,7 @@ checked('after hybrid_merge');
 # and so does the storage parameter, at a merge
 several_levels('again');
 my ($ret, $out, $err) = $node->psql('postgres', 'ALTER INDEX t_k SET (levels = 4)');
-like($err, qr/invalid value for enum option "levels": 4.*\n.*Valid values are "auto", "1", "2" and "3"/, 'a number that is none');
+like($err, qr/invalid value for enum option "levels": 4.*\n.*Valid values are "auto", "1", "2" and "3"/, 'a number of levels that is not possible');
 $node->safe_psql('postgres', 'ALTER INDEX t_k SET (levels = 1)');
 foreach (1 .. 20)
 {
@@ -160,7 +159,7 @@ my $merges = stats('a_k', 'merges');
 foreach (1 .. 6)
 {
 	$node->safe_psql('postgres', $ascending);
-	is(stats('a_k', 'levels'), 1, 'and no other one');
+	is(stats('a_k', 'levels'), 1, 'ascending keys: still one level');
 }
 cmp_ok(stats('a_k', 'merges'), '>', $merges, 'after merges');
 
@@ -219,7 +218,7 @@ SKIP:
 		$node->safe_psql('postgres', 'SELECT fill(100)');
 		last if stats('t_k', "merges = $merges AND merge_running") eq 't';
 	}
-	is(stats('t_k', "merges = $merges AND merge_running"), 't', 'others have frozen what was active');
+	is(stats('t_k', "merges = $merges AND merge_running"), 't', 'another session has frozen the active log');
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-merge-between')");
 	ok(finish_psql($merge), 'it goes on') or diag $merge->{err};
 	is(stats('t_k', 'levels'), 1, 'and there is one level');

@@ -1,7 +1,7 @@
 
-# Files that shrink: VACUUM moves what lies at the end of an index's file to
-# free blocks and cuts the end off, if nobody has the index open; what others
-# know of blocks that are gone leads nowhere; the file of a queue is bounded.
+# VACUUM moves the blocks at the end of an index's file to free blocks, and cuts the
+# end off if no session has the index open.  Whatever other backends remember of
+# blocks that are gone does no harm.  The file of a queue is bounded.
 
 use strict;
 use warnings;
@@ -33,7 +33,7 @@ run('SELECT fill(60000), merge()', 'DELETE FROM t WHERE id < (SELECT max(id) - 8
 is(value("too_many FROM pages('t')"), '0', 'what lies at the end is moved');
 all_is_well('moved');
 
-# entries of the log, which nobody has merged
+# entries of the log that no merge has taken
 run('SELECT fill(40000)', 'DELETE FROM t WHERE random() < 0.9', 'VACUUM t');
 is(value("too_many FROM pages('t')"), '0', 'the log shrinks as well');
 all_is_well('after a long log');
@@ -60,7 +60,7 @@ run('VACUUM t');
 cmp_ok(value("size('t')"), '>', 0.8 * $before, 'nothing is cut off under a cursor');
 all_is_well('under a cursor');
 my @left = split /\n/, $reader->query_safe('FETCH ALL FROM c');
-is(scalar(@left) + 10, value('count(*) FROM t'), 'which goes on');
+is(scalar(@left) + 10, value('count(*) FROM t'), 'the cursor goes on to all rows');
 
 # what was about to be cut off is used again
 run('SELECT fill(20000), merge()');
@@ -96,7 +96,7 @@ $cursor->query_safe('FETCH 10 FROM c');
 run('VACUUM t');
 is(value("too_many FROM pages('t')"), '0', 'files shrink while the standby reads');
 my @rest = split /\n/, $cursor->query_safe('FETCH ALL FROM c');
-is(scalar(@rest) + 10, $n, 'which gets all rows');
+is(scalar(@rest) + 10, $n, 'the cursor on the standby gets all rows');
 is($cursor->query_safe("SELECT size('t')"), $before, 'and keeps its files till then');
 $cursor->query_safe('COMMIT');
 $cursor->quit;
@@ -205,6 +205,6 @@ foreach my $round (1 .. 8)
 }
 note "pages after each round of a queue: @sizes";
 cmp_ok((sort { $b <=> $a } @sizes[ 4 .. 7 ])[0], '<=', 1.3 * (sort { $b <=> $a } @sizes[ 0 .. 3 ])[0], 'a queue stays as large as it is');
-cmp_ok($sizes[7], '<', 400, 'which is small');
+cmp_ok($sizes[7], '<', 400, 'the queue is small');
 
 end_all();

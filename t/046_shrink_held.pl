@@ -1,8 +1,8 @@
 
-# VACUUM is held at each point of a cut between two changes of pages, and killed
-# there, or fails there, or the standby is promoted: the index is right
-# afterwards, no block is unaccounted for, and the next VACUUM makes it up.
-# Needs a server with injection points (./dev pg 18).
+# VACUUM is held at each point of a cut between two changes of pages.  There it is
+# killed, or fails, or the standby is promoted.  The index is right afterwards, all
+# blocks are accounted for, and the next VACUUM finishes the cut.  Needs a server
+# with injection points (./dev pg 18).
 
 use strict;
 use warnings;

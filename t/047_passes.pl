@@ -1,6 +1,6 @@
 
-# Passes over static levels: what one reads, how it goes on where a step does
-# not fit the metapage, what is shown of it, and what is known after it.  Held
+# Passes over static levels: what a pass reads, how it goes on when a step does not
+# fit the metapage, what views show of it, and what the index knows after it.  Held
 # points need a server with injection points (./dev pg 18).
 
 use strict;
@@ -42,9 +42,8 @@ sub sound
 
 # ---- a pass costs what the range of the newer level costs ----
 
-# long separators: many level-1 nodes, and so many units; and a column that is
-# not ordered by its bytes, so that merges go by the bytes of the log: frequent
-# ones
+# Long separators make many level-1 nodes, and thus many units.  A second column is not
+# ordered by its bytes, so merges go by the bytes of the log, and come often.
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE w (s text COLLATE "C") WITH (autovacuum_enabled = off);
 INSERT INTO w SELECT md5(g::text) FROM generate_series(1, 60000) g;
@@ -68,7 +67,7 @@ sound('w_s', 'a narrow range');
 $node->safe_psql('postgres', 'INSERT INTO w SELECT md5((-g)::text) FROM generate_series(1, 4000) g');
 cmp_ok(stats('w_s', 'upper_entries'), '>', 1000, 'entries of all ranges');
 $node->safe_psql('postgres', "SELECT hybrid_merge('w_s')");
-is(stats('w_s', 'levels || $$ $$ || upper_entries'), '1 0', 'which make one level');
+is(stats('w_s', 'levels || $$ $$ || upper_entries'), '1 0', 'a merge of entries of all ranges makes one level');
 sound('w_s', 'all ranges');
 
 # ---- and of that no more than has changed since the pass before ----
@@ -146,7 +145,7 @@ SKIP:
 	is($node->safe_psql('postgres', $progress), "$level|f|t", 'the view shows its level');
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-pass-fetched')");
 	ok($node->poll_query_until('postgres', "SELECT entries_moved > 0 FROM hybrid_merge_progress WHERE relid = 't_k'::regclass"),
-		'and what it has moved');
+		'the view shows how many entries it has moved');
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-pass-fetched')");
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-pass-fetched')");
 	ok(finish_psql($merge), 'it goes on') or diag $merge->{err};

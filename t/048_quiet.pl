@@ -1,7 +1,7 @@
 
-# Indexes that nobody inserts into come to one level by themselves, where that
-# is worth it and in nobody's way.  The times are shorter than by default, which
-# servers with assertions can do.
+# Indexes without inserts come to one level by themselves where that pays, in no
+# other process's way.  The times are shorter than the defaults, which needs a server
+# with assertions.
 
 use strict;
 use warnings;
@@ -78,7 +78,7 @@ foreach (1 .. 30)
 	$node->safe_psql('postgres', 'SELECT fill(1)');
 	select(undef, undef, undef, 0.2);
 }
-cmp_ok(stats('levels'), '>', 1, 'not quiet');
+cmp_ok(stats('levels'), '>', 1, 'a trickle of inserts keeps several levels');
 
 busy('busy');
 one_level('quiet');
@@ -94,9 +94,9 @@ foreach (1 .. 40)
 cmp_ok(stats('levels'), '>', 1, 'a new level');
 my $written = stats('written_bytes');
 ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
-	'nobody waits for the index to be quiet');
-cmp_ok(stats('levels'), '>', 1, 'which it is too soon');
-cmp_ok(stats('written_bytes') - $written, '<', stats('static_bytes / 2'), 'and too little was written for that');
+	'no worker waits for the index to be quiet');
+cmp_ok(stats('levels'), '>', 1, 'an index that is quiet too soon keeps its levels');
+cmp_ok(stats('written_bytes') - $written, '<', stats('static_bytes / 2'), 'too little was written to rewrite the index');
 
 # ---- held ----
 

@@ -1,5 +1,5 @@
 
-# Trees that are compact, because memory is short, answer as others do.
+# Trees that are compact because memory is short answer as other trees do.
 
 use strict;
 use warnings;

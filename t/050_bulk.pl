@@ -1,6 +1,6 @@
 
-# The tree of a long log that nobody has read is built at once, sorted; others
-# append, remove entries, freeze and merge meanwhile.
+# The first reader of a long log sorts it and builds its tree at once.  Other
+# sessions append, remove entries, freeze and merge meanwhile.
 
 use strict;
 use warnings;
@@ -30,7 +30,7 @@ my %queries = (
 	'SELECT s, n FROM b WHERE s = $$customer $$ || md5($$17$$)' => '{index,only,bitmap}',
 	'SELECT k FROM b WHERE k = hashint8extended(77, 1)' => '{index,only,bitmap}');
 
-# A table whose indexes' logs nobody has read.
+# A table with indexes whose logs no session has read.
 sub fill
 {
 	run('DROP TABLE IF EXISTS b', <<EOF);
@@ -116,14 +116,14 @@ CREATE INDEX own_k ON own USING hybrid (k);
 INSERT INTO own SELECT hashint8extended(g, 1) FROM generate_series(1, 178000) g;
 SELECT count(*) FROM own WHERE k = 5;
 EOF
-	like($err, $sort, 'who has inserted sorts the log as well');
+	like($err, $sort, 'the session that has inserted sorts the log as well');
 
-	# of those who come at the same time one sorts it
+	# one of several readers that come at the same time sorts it
 	fill();
 	my $session = start_psql($node, $notice =~ s/'notice'/'wait'/r, 'SELECT count(*) FROM b WHERE k = 5');
 	ok(held_at($node, 'bulk-read', $session), 'a log is sorted');
 	# a tree that is not made of a sorted log has leaves that are not full
-	is($node->safe_psql('postgres', <<EOF), '177000|t', 'others do not, but wait for some time');
+	is($node->safe_psql('postgres', <<EOF), '177000|t', 'other readers do not sort it, but wait for some time');
 SET enable_seqscan = off;
 SELECT FROM b WHERE k = 5;
 SELECT tree_entries, tree_memory / tree_entries > 46 FROM hybrid_index_stats('b_k');

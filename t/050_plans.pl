@@ -1,10 +1,10 @@
 
-# What people ask is planned over hybrid indexes as over btree ones: the same
-# tables twice, with the same names, and the plans of many queries compared,
-# without their costs.  Where a plan may be another one, it says why.
+# Queries are planned over hybrid indexes as over btree ones.  Two sets of tables
+# have the same names, and the plans of many queries are compared without their
+# costs.  Where a plan may differ, the test says why.
 #
-# All rows are in the statistics, so these are the same for both.  Parallel
-# plans are left out, since hybrid indexes have no parallel scans.
+# All rows are in the statistics, so these are the same for both.  Parallel plans are
+# left out.
 
 use strict;
 use warnings;

@@ -1,7 +1,7 @@
 
-# CREATE INDEX by several processes: workers take part; errors in them, cancels
-# and kills leave neither an index nor files behind; without workers for it the
-# index is built all the same; a crash and a standby.
+# Several processes build an index together.  Errors in workers, cancels and kills
+# leave neither an index nor files behind.  Without workers the index is built all
+# the same.  A crash and a standby keep it.
 
 use strict;
 use warnings;
@@ -202,7 +202,7 @@ $node->wait_for_catchup($standby);
 is($standby->safe_psql('postgres', "SELECT hyb_check('t')"), 't', 'the standby has what workers wrote');
 $node->stop('immediate');
 $node->start;
-is($node->safe_psql('postgres', "SELECT hyb_check('t')"), 't', 'so has the server after a crash');
+is($node->safe_psql('postgres', "SELECT hyb_check('t')"), 't', 'the server has it after a crash');
 $node->safe_psql('postgres', $_)
   foreach "INSERT INTO t (k, v) SELECT i + 10000000000, 'n' || i FROM generate_series(1, 5000) i",
   "SELECT hybrid_merge('i'), hybrid_merge('j')", 'VACUUM t', "SELECT hyb_check('t')", 'DROP INDEX i, j';

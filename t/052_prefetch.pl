@@ -1,5 +1,5 @@
-# Index scans ask for heap pages before they get to them: when, how many, and
-# when not.  Pages are not in shared buffers after a restart.
+# Index scans ask for heap pages before they get to them: when, how many, and when
+# not.  Pages are not in shared buffers after a restart.
 
 use strict;
 use warnings;
@@ -90,7 +90,7 @@ my @asked = asked_each('t_k', map { sprintf($from, ($_ - 3) * 2e18, $limits[$_])
 cmp_ok($asked[0], '>', 45, 'the first scan does not know its end');
 cmp_ok($asked[0], '<=', 80, 'it asks for twice as many pages at most');
 cmp_ok($asked[2], '<=', 39, 'the third asks for what the two before it returned');
-cmp_ok($asked[2], '>', 30, 'and for all of that');
+cmp_ok($asked[2], '>', 30, 'the third asks for all of that');
 is($asked[3], 0, 'one row: none');
 cmp_ok($asked[4], '>', 500, 'a longer one goes on');
 cmp_ok($asked[5], '<=', 39, 'the shorter one of the two before counts');

@@ -1,6 +1,6 @@
-# Parallel scans beside insertions, deletions, VACUUM and merges, on a standby that
-# replays these as well: in one snapshot they return what a sequential scan does,
-# each row once.
+# Parallel scans run beside inserts, deletes, VACUUM and merges, and on a standby
+# that replays these.  In one snapshot they return what a sequential scan does, each
+# row once.
 
 use strict;
 use warnings;
@@ -111,9 +111,9 @@ SKIP:
 	skip 'this server has no injection points', 10
 	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
 
-	# the only worker has claimed a small first batch, without a leaf, whose pin
-	# would hold entries of the log as well; what it loads instead, when the log
-	# has been merged, is to end where that did
+	# The only worker has claimed a small first batch, without a leaf: a leaf's pin
+	# would hold entries of the log as well.  When the log has been merged it loads
+	# another batch, which has to end where the first one did.
 	$node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 100000');
 	$node->reload;
 	$node->safe_psql('postgres', <<EOF);
@@ -162,7 +162,7 @@ EOF
 	ok(finish_psql($scan), 'all end') or diag $scan->{err};
 	is($scan->{out}, "10|55\n\n10|55\n", 'and returned each row once');
 
-	# what was claimed is no leaf any more when it is read
+	# the claimed block is not a leaf any more when it is read
 	$node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 500');
 	$node->reload;
 	$node->safe_psql('postgres', <<EOF);

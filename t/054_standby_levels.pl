@@ -1,9 +1,9 @@
 
 # A standby replays merges into newer levels, and passes between levels, while
-# queries run there: what they find through the indexes is what sequential scans
-# find in the same snapshot, whatever the startup process does meanwhile; a
-# restart, and a promotion in the middle of a pass.  That one is in the middle of
-# a pass for certain needs a server with injection points (./dev pg 18).
+# queries run there.  In one snapshot indexes and sequential scans find the same
+# rows, whatever the startup process does meanwhile.  The standby is restarted, and
+# promoted in the middle of a pass.  Only a server with injection points makes sure
+# that it is the middle (./dev pg 18).
 
 use strict;
 use warnings;
@@ -71,7 +71,7 @@ sub both
 	return;
 }
 
-# Insert until the index has several levels with so many entries in the newer ones.
+# Insert until the index has several levels, with $entries in the newer ones.
 sub several_levels
 {
 	my ($index, $entries) = @_;
@@ -131,11 +131,11 @@ my ($merges, $moved) = map { stats($standby, 't_k', $_) } 'merges', 'moved_entri
 compare_while(start_psql($primary, $work));
 is(join("\n", @bad), '', 'answers on the standby while it replays');
 note("compared $compared, cancelled $cancelled; " . join(', ', map { "$_: $seen{$_}" } sort keys %seen));
-cmp_ok($compared, '>=', 5, 'there are some');
-cmp_ok($seen{newer}, '>', 0, 'with entries in newer levels');
+cmp_ok($compared, '>=', 5, 'there are answers to compare');
+cmp_ok($seen{newer}, '>', 0, 'some were read while newer levels had entries');
 both('after merges, passes and VACUUM');
 cmp_ok(stats($standby, 't_k', 'merges'), '>', $merges + 5, 'merges were replayed');
-cmp_ok(stats($standby, 't_k', 'moved_entries'), '>', $moved, 'and passes');
+cmp_ok(stats($standby, 't_k', 'moved_entries'), '>', $moved, 'passes were replayed');
 
 # ---- scans that are open over passes ----
 

@@ -1,7 +1,7 @@
 
-# VACUUM by several processes: an index each, of all kinds; beside writers and
-# merges; held up by pins, and cancelled then.  And what a VACUUM that waits
-# keeps from others: nothing but the page that it waits for.
+# VACUUM by several processes: each takes an index of another kind, beside writers
+# and merges.  Pins hold VACUUM up, and it is cancelled then.  A VACUUM that waits
+# blocks only the page that it waits for.
 
 use strict;
 use warnings;
@@ -60,7 +60,7 @@ my %queries = (
 	'SELECT id FROM t WHERE r < int4range(200, 203)' => 'index bitmap',
 	'SELECT w, id FROM t WHERE w = $$w77$$' => 'index only');
 
-# Deletes, and vacuums by so many processes; what VACUUM says.
+# Delete, and vacuum with $workers processes.  Returns what VACUUM says.
 sub vacuum
 {
 	my ($where, $workers, $settings) = @_;
@@ -160,7 +160,7 @@ my $session = start_psql($node, 'VACUUM (PARALLEL 2, INDEX_CLEANUP on, TRUNCATE 
 ok($node->poll_query_until('postgres', "SELECT ($state) = 3"), 'they wait again');
 $node->safe_psql('postgres', 'INSERT INTO p SELECT -i, -i, -i FROM generate_series(1, 5000) i');
 is($node->safe_psql('postgres', "SELECT string_agg(hybrid_merge(i)::text, ' ') FROM unnest('{p_a, p_b, p_c}'::regclass[]) i"),
-	'5000 5000 5000', 'others merge');
+	'5000 5000 5000', 'other sessions merge meanwhile');
 $holder->query_safe('COMMIT');
 $holder->quit;
 ok(finish_psql($session), 'VACUUM ends') or diag $session->{err};

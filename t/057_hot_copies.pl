@@ -1,6 +1,6 @@
-# Hot copies beside writers, merges and VACUUM that gives TIDs to other rows; at
-# held points, where a copy would become wrong if a rule of docs/hot.md was
-# missing; and hybridindex.hot_memory when it changes.
+# Hot copies are right beside writers, merges and VACUUM that gives TIDs to other
+# rows.  Sessions are held at points where a copy would become wrong if a rule of
+# docs/hot.md was missing. hybridindex.hot_memory changes meanwhile.
 
 use strict;
 use warnings;
@@ -57,7 +57,7 @@ sub sql
 
 is(sql('SELECT warm(1, 2000)'), '0', 'rows are found');
 my $before = hits();
-is(sql('SELECT warm(1, 2000)'), '0', 'and found again');
+is(sql('SELECT warm(1, 2000)'), '0', 'rows are found again');
 # what a session has not yet told is not counted
 cmp_ok(hits() - $before, '>=', 3700, 'without leaves');
 
@@ -140,8 +140,8 @@ SKIP:
 	is(sql($look), 'v7', 'a look-up beside it');
 	sql("SELECT injection_points_detach('hybrid-hot-cleared')", "SELECT injection_points_wakeup('hybrid-hot-cleared')");
 	ok(finish_psql($session), 'the merge has finished') or diag $session->{err};
-	is(sql($look), 'v7', 'and one after it');
-	is(sql('SELECT warm(1, 100)'), '0', 'and others');
+	is(sql($look), 'v7', 'a look-up after it');
+	is(sql('SELECT warm(1, 100)'), '0', 'look-ups of other rows after it');
 
 	# the end of the process there, and an error: the gate is opened
 	sql('UPDATE t SET n = n + 1 WHERE k = 7');
@@ -155,7 +155,7 @@ SKIP:
 	sql('SELECT warm(601, 700)');
 	$before = hits();
 	sql('SELECT sum(warm(601, 700)) FROM generate_series(1, 10)');
-	cmp_ok(hits() - $before, '>=', 1500, 'and copies are made again');
+	cmp_ok(hits() - $before, '>=', 1500, 'copies are made again');
 	sql('UPDATE t SET n = n + 1 WHERE k = 7');
 	sql("SELECT injection_points_attach('hybrid-hot-cleared', 'error')");
 	my $failing = $node->background_psql('postgres', on_error_stop => 0);
@@ -165,10 +165,10 @@ SKIP:
 	is(sql('SELECT warm(101, 200)'), '0', 'look-ups afterwards');
 	sql('UPDATE t SET n = n + 1 WHERE k BETWEEN 201 AND 300');
 	sql("SELECT hybrid_merge('t_k')");
-	is(sql('SELECT warm(201, 300)'), '0', 'and of keys that were moved');
+	is(sql('SELECT warm(201, 300)'), '0', 'look-ups of keys that were moved');
 	$before = hits();
 	sql('SELECT sum(warm(201, 300)) FROM generate_series(1, 10)');
-	cmp_ok(hits() - $before, '>=', 1500, 'which are published again');
+	cmp_ok(hits() - $before, '>=', 1500, 'moved keys are published again');
 	$failing->quit;
 	sql("SELECT hybrid_index_check('t_k', true)");
 }
@@ -242,7 +242,7 @@ is(ask_standby('SELECT warm(1, 1000)', $counts), "0\n0|0", 'and finds what was r
 $standby->promote;
 is(ask_standby('SELECT warm(1, 1000)', 'SELECT (SELECT hot_hits FROM hybrid_index_stats($$t_k$$)) > 500'), "0\nt", 'promoted, it has hot copies');
 ask_standby('UPDATE t SET n = n + 1 WHERE k <= 1000');
-is(ask_standby("SELECT count(hybrid_merge('t_k'))", 'SELECT warm(1, 1000)'), "1\n0", 'which merges clear');
+is(ask_standby("SELECT count(hybrid_merge('t_k'))", 'SELECT warm(1, 1000)'), "1\n0", 'merges after the promotion clear copies');
 ask_standby("SELECT hybrid_index_check('t_k', true)");
 $standby->stop;
 

@@ -1,6 +1,6 @@
 
-# What waits in the log of an index that nobody inserts into is merged, and its
-# file shrinks, without VACUUM and in nobody's way.
+# After a while without inserts, a worker merges the log of an index and cuts its
+# file.  It does so without VACUUM, and in no other process's way.
 
 use strict;
 use warnings;
@@ -84,7 +84,7 @@ comes_to_rest('loaded', 'loaded');
 my $after = pages('loaded');
 cmp_ok($after, '<', $before, 'the files are shorter');
 $node->safe_psql('postgres', 'REINDEX TABLE loaded');
-cmp_ok($after, '<', 1.3 * pages('loaded'), 'and hardly longer than those of indexes that are built again');
+cmp_ok($after, '<', 1.3 * pages('loaded'), 'the files are hardly longer than after REINDEX');
 worker_leaves();
 
 # few rows, which no merge was asked for
@@ -104,15 +104,15 @@ foreach (1 .. 20)
 select(undef, undef, undef, 1.5);
 is(value("sum(merges) FROM files WHERE relname ~ '^small'"), $merges, 'a page of the log is not worth a merge');
 
-# Nor is what an application that pauses again and again has in the log, beside
-# a large index: not before merges would have written as much.
+# An application that pauses again and again has a short log beside a large index.
+# The log is left alone too, until merges would have written as much.
 my $written = value("sum(written_bytes) FROM files WHERE relname ~ '^loaded'");
 foreach (1 .. 6)
 {
 	$node->safe_psql('postgres', "SELECT fill('loaded', 500)");
 	select(undef, undef, undef, 0.8);
 }
-is(value("sum(written_bytes) FROM files WHERE relname ~ '^loaded'"), $written, 'nor are some pages with entries for many leaves');
+is(value("sum(written_bytes) FROM files WHERE relname ~ '^loaded'"), $written, 'some pages with entries for many leaves are not merged');
 
 # ---- what is not to be cut, and what cannot be ----
 
@@ -130,13 +130,13 @@ $reader->query_safe('BEGIN');
 $reader->query_safe("SET enable_seqscan = off; SELECT count(k) FROM held WHERE k > 0; SELECT count(s) FROM held WHERE s > ''");
 $node->safe_psql('postgres', "SELECT fill('held', 27000)");
 ok($node->poll_query_until('postgres', "SELECT bool_and(dynamic_entries = 0) FROM files WHERE relname ~ '^held'"),
-	'somebody has the indexes open: merged');
+	'a session has the indexes open: merged');
 select(undef, undef, undef, 1.0);
 my $held = pages('held');
 $reader->query_safe('COMMIT');
 $reader->quit;
 comes_to_rest('held no more', 'held');
-cmp_ok(pages('held'), '<', $held, 'which it was not before');
+cmp_ok(pages('held'), '<', $held, 'the file shrinks when the session is gone');
 is(pages('whole'), $length, 'the table whose files are not to be cut has them whole');
 sound('whole', 'whole');
 
@@ -205,8 +205,8 @@ SKIP:
 	is(value("relallvisible = relpages FROM pg_class WHERE relname = 'seen'"), 't', 'VACUUM finds all rows visible to all');
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-merge-between') FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'");
 
-	# who waits for the table or the index gets it before the file is cut, and it is
-	# cut later
+	# DDL that waits for the table or the index gets it before the file is cut, and
+	# the file is cut later
 	foreach my $ddl ('ALTER TABLE ddl1 ALTER k SET STATISTICS 10', 'ALTER INDEX ddl2_k SET TABLESPACE pg_default')
 	{
 		my ($table) = $ddl =~ /(ddl\d)/;
@@ -220,7 +220,7 @@ SKIP:
 			'the worker gives up for it');
 		finish_psql($session);
 		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-quiet-moved'"),
-			'and comes back');
+			'the worker comes back');
 		$let_go->('quiet-moved');
 		ok($node->poll_query_until('postgres', "$rests '${table}_k'"), 'cut after all');
 		same_answers($node, 'cut after all', { "SELECT k FROM $table ORDER BY k" => 'order' }, [$table]);

@@ -1,8 +1,8 @@
 
-# A concurrent conversion is stopped between any two of its phases: others go on
-# meanwhile, and when it is killed, terminated or fails there, the constraint
-# holds, what is left is told, and the next conversion succeeds.  Needs a server
-# with injection points (./dev pg 18).
+# A concurrent conversion is held between any two of its phases, while other sessions
+# go on.  There it is killed, terminated or fails.  The constraint holds, the server
+# says what is left, and the next conversion succeeds.  Needs a server with injection
+# points (./dev pg 18).
 
 use strict;
 use warnings;
@@ -76,7 +76,7 @@ sub let_go
 	return;
 }
 
-# What p promises, and that nobody waits.
+# What p promises, and that no statement waits.
 sub constraint_holds
 {
 	my ($what) = @_;
@@ -343,9 +343,9 @@ foreach my $item ([ 'convert-built', 'btree', 'pt_1_b_idx_ccnew,pt_2_b_idx_ccnew
 	is(join(',', sort(($command // '') =~ /public\.(\w+)/g)), $left, 'named in the hint');
 	is(access_method('pt_b') . ' ' . access_method('pt_2_b_idx'), "$am $am", 'the access method');
 	(undef, undef, $err) = $node->psql('postgres', "CALL hybrid_convert_concurrently('pt_b')");
-	is(join(',', sort($err =~ /NOTICE:  invalid index "(\w+)" has been left/g)), $left, 'told by the next one');
+	is(join(',', sort($err =~ /NOTICE:  invalid index "(\w+)" has been left/g)), $left, 'the next conversion names them');
 	query($command);
-	is(query($invalid), '', 'and dropped');
+	is(query($invalid), '', 'the command of the hint drops them');
 	is(access_method('pt_b') . ' ' . access_method('pt_2_b_idx'), 'hybrid hybrid', 'converted');
 	is(query("SELECT hyb_check('pt_1'), hyb_check('pt_2')"), 't|t', 'and right');
 	query("CALL hybrid_revert_concurrently('pt_b')");
@@ -358,17 +358,17 @@ my $first = start_psql($node, "CALL hybrid_convert_concurrently('p_pkey');");
 ok(held_at($node, 'convert-built', $first), 'the first of two');
 my ($ret, $out, $err) = $node->psql('postgres', "SET lock_timeout = '100ms'; CALL hybrid_convert_concurrently('p_pkey')");
 like($err, qr/canceling statement due to lock timeout/, 'the second one waits no longer than lock_timeout');
-unlike($err, qr/HINT/, 'and leaves nothing');
+unlike($err, qr/HINT/, 'it leaves nothing');
 my $second = start_psql($node, "CALL hybrid_convert_concurrently('p_pkey');");
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND relation = 'p'::regclass");
 let_go('convert-built');
 ok(finish_psql($first), 'the first one succeeds') or diag $first->{err};
 ok(finish_psql($second), 'and the second') or diag $second->{err};
-like($second->{err}, qr/NOTICE:  index "p_pkey" is of access method "hybrid" already/, 'which finds it done');
+like($second->{err}, qr/NOTICE:  index "p_pkey" is of access method "hybrid" already/, 'the second one finds the index converted');
 is(leftovers('p'), '', 'nothing is left');
 
-# A transaction that was there before is waited for, whatever lock_timeout says,
-# and nobody else waits.
+# The conversion waits for a transaction that was there before, whatever lock_timeout
+# says.  No other session waits.
 foreach my $isolation ('READ COMMITTED', 'REPEATABLE READ')
 {
 	my $old = $node->background_psql('postgres');
@@ -384,8 +384,8 @@ foreach my $isolation ('READ COMMITTED', 'REPEATABLE READ')
 	query("CALL hybrid_convert_concurrently('p_pkey')");
 }
 
-# Nor does the new index lack what an older snapshot sees, though nobody who has
-# one may have looked at the table yet.
+# The new index also has the rows that only an older snapshot sees, even if its session
+# has not looked at the table yet.
 my $old = $node->background_psql('postgres');
 $old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
 my $rows = query('SELECT count(*) FROM p WHERE id BETWEEN 2000 AND 3000');

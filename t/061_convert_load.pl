@@ -1,9 +1,9 @@
 
-# A table is inserted into, updated, upserted, looked up and referred to by
-# foreign keys while its primary key is converted and reverted, again and again:
-# no client sees an error, none waits for a relation's lock for 200 ms, and the
-# constraints hold after each.  HYBRID_ROWS, HYBRID_ROUNDS: for longer ones, see
-# ./dev conversions.
+# A table's primary key is converted and reverted again and again.  Meanwhile clients
+# insert, update, upsert and look up, and foreign keys refer to the table.  No client
+# sees an error, none waits for a relation's lock for 200 ms, and the constraints
+# hold after each round.  HYBRID_ROWS and HYBRID_ROUNDS make it longer, as ./dev
+# conversions does.
 
 use strict;
 use warnings;

@@ -1,7 +1,7 @@
 
-# Conversions of what server versions differ in, and of what needs a server of
-# its own: partitioned primary keys, replica identities, subscribers, sessions
-# that have not loaded the library, the extension's dependencies.
+# Conversions where server versions differ, and where a server of its own is needed:
+# partitioned primary keys, replica identities, subscribers, sessions that have not
+# loaded the library, the extension's dependencies.
 
 use strict;
 use warnings;
@@ -39,7 +39,7 @@ my @warned = (error_of("CALL hybrid_convert_concurrently('w_pkey')"), error_of("
 if ($version < 18)
 {
 	like($warned[$_], $late, 'a unique index') foreach (0, 3);
-	is($warned[$_], $_ == 1 ? 'psql:<stdin>:1: NOTICE:  index "w_pkey" is of access method "hybrid" already' : '', 'others') foreach (1, 2, 4);
+	is($warned[$_], $_ == 1 ? 'psql:<stdin>:1: NOTICE:  index "w_pkey" is of access method "hybrid" already' : '', 'other calls give no warning') foreach (1, 2, 4);
 }
 else
 {
@@ -47,7 +47,7 @@ else
 }
 query("ALTER DATABASE postgres SET session_preload_libraries = 'hybridindex'");
 is(error_of("CALL hybrid_convert_concurrently('w_pkey')"), '', 'no warning where the library is preloaded');
-is(error_of('INSERT INTO w VALUES (1) ON CONFLICT DO NOTHING'), '', 'nor an error');
+is(error_of('INSERT INTO w VALUES (1) ON CONFLICT DO NOTHING'), '', 'no error where the library is preloaded');
 query("CALL hybrid_revert_schema('public')");
 
 # The extension cannot go before the indexes, and can afterwards.
@@ -90,7 +90,7 @@ foreach my $statement ("SELECT hybrid_convert('pp_pkey')", "CALL hybrid_convert_
 	is(query("SELECT hyb_check('pp_1'), hyb_check('pp_2x')"), 't|t', 'and right');
 	like(error_of('INSERT INTO pp VALUES (7, 7)'), qr/duplicate key value violates unique constraint "pp_1_pkey"/, 'unique');
 	like(error_of('INSERT INTO pp_ref VALUES (1, 2)'), qr/violates foreign key constraint/, 'referred to');
-	like(error_of('DELETE FROM pp WHERE a = 8'), qr/violates foreign key constraint/, 'and looked up');
+	like(error_of('DELETE FROM pp WHERE a = 8'), qr/violates foreign key constraint/, 'rows are looked up in it');
 	query('INSERT INTO pp VALUES (7, 7) ON CONFLICT (a, b) DO UPDATE SET b = 7; CREATE TABLE pp_3 PARTITION OF pp FOR VALUES FROM (200) TO (300)');
 	is(query("SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'pp_3_pkey'"), 'hybrid', 'a new partition');
 	query("ALTER TABLE pp DETACH PARTITION pp_3; DROP TABLE pp_3");
@@ -141,7 +141,7 @@ is($subscriber->safe_psql('postgres', $sum), query($sum), 'the subscriber has th
 query("SELECT hybrid_convert('s_pkey')");
 query('DELETE FROM s WHERE k % 11 = 0');
 $node->wait_for_catchup('sub');
-is($subscriber->safe_psql('postgres', $sum), query($sum), 'and when the publisher converts');
+is($subscriber->safe_psql('postgres', $sum), query($sum), 'the subscriber has the same rows after the publisher converts');
 
 # A snapshot from before a conversion in a transaction sees the rows that it saw,
 # through the new index.

@@ -1,6 +1,6 @@
-# Indexes that hold the beginnings of keys answer as others do: the regression
-# tests whose outputs do not tell how large an index is, or whether a scan reads
-# the table, pass where each index that can has layout = trie.
+# Indexes of prefixes answer as other indexes do.  The regression tests run with
+# layout = trie in each index that can have it.  Left out are tests whose outputs
+# tell how large an index is, or whether a scan reads the table.
 
 use strict;
 use warnings;
@@ -42,13 +42,13 @@ regress_ok('regression tests with layout = trie', @regress);
 # newer levels keep keys
 $node->append_conf('postgresql.conf', "hybridindex.test_levels = 3\nhybridindex.merge_floor = 300");
 $node->reload;
-regress_ok('and several levels', qw(constraints dml_random multicolumn types unique));
+regress_ok('indexes of prefixes, and several levels', qw(constraints dml_random multicolumn types unique));
 
 # Where the table does not fit shared_buffers rows with few entries are not read, but
 # where their entries have no fingerprints.
 $node->append_conf('postgresql.conf', "hybridindex.test_levels = 1\nhybridindex.merge_floor = 8192\nshared_buffers = 400kB\nmax_connections = 10\nmax_wal_senders = 0");
 $node->restart;
-regress_ok('and few buffers', qw(dml_random multicolumn types unique));
+regress_ok('indexes of prefixes, and few buffers', qw(dml_random multicolumn types unique));
 $node->append_conf('postgresql.conf', 'hybridindex.test_trie = off');
 $node->reload;
 regress_ok('text, and few buffers', 'trie_text');
@@ -76,7 +76,7 @@ my $texts = "INSERT INTO tg (t) SELECT left(t, -1) || %d FROM tg WHERE length(pa
 my @reads = map { merge_reads('tg_t', sprintf($texts, $_)) } 1 .. 7;
 note("pages read: @reads");
 cmp_ok($reads[$_], '<', 300, 'a merge leaves ' . ($_ + 2) . ' entries of a row together') foreach 0 .. 5;
-cmp_ok($reads[6], '>', 2500, 'and tells eight apart');
+cmp_ok($reads[6], '>', 2500, 'a merge tells eight entries of a row apart');
 is($node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*), count((SELECT max(x.t) FROM tg x WHERE x.t = tg.t)) FROM tg"),
 	'24000|24000', 'each is found');
 cmp_ok(merge_reads('tg_b', 'UPDATE tg SET b = b WHERE b IS NOT NULL AND length(pad) > 0 AND ctid < $$(100,1)$$'), '>', 200, 'numbers are told apart at once');

@@ -1,8 +1,8 @@
 
-# Who may call each function, procedure and view of the extension, by what the
-# extension has in the catalogs: a member that is not in the table below fails.
-# A call that is refused is refused at once, though another session has locked
-# table and indexes: waiting would end with lock_timeout's SQLSTATE.
+# Which role may call which function, procedure and view of the extension.  The
+# catalogs list them, and a member that is not in the table below fails the test.  A
+# refused call is refused at once, though another session has locked table and
+# indexes: waiting would end with lock_timeout's SQLSTATE.
 
 use strict;
 use warnings;

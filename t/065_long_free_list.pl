@@ -1,9 +1,8 @@
 
-# Free lists of several pages: blocks are taken from them; VACUUM sorts out those
+# Free lists of several pages.  Blocks are taken from them.  VACUUM sorts out those
 # of the file's end, cannot cut it, begins again at another place, and cuts.  A
-# standby replays each change from the bytes that were logged, since no page is
-# logged as a whole because of a checkpoint, and compares what it gets with what
-# the primary had.
+# standby replays each change from the logged bytes, and compares the result with the
+# primary's pages.  No page is logged as a whole because of a checkpoint.
 
 use strict;
 use warnings;
@@ -58,13 +57,13 @@ sub all_is_well
 	return;
 }
 
-# a page of the free list names so many blocks
+# a page of the free list names this number of blocks
 my $page = 2040;
 
 run('SELECT fill(1, 15000)', "SELECT hybrid_merge('t_s')");
 cmp_ok(stats('leaf_pages'), '>', 2.2 * $page, 'the index has many leaves');
 
-# Most of it goes, while somebody has the index open and holds no snapshot: the
+# Most rows are deleted while a session has the index open and holds no snapshot.  The
 # file cannot be cut, and its free blocks stay where they are.
 my $dir = PostgreSQL::Test::Utils::tempdir();
 my $reader = start_psql($node, <<EOF);

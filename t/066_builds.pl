@@ -1,10 +1,9 @@
 
-# Another build of the library is installed while the server runs, in which what
-# is shared lies otherwise.  Sessions that were there before go on with theirs,
-# answers and merges included; those that start from then on get one error, with
-# its SQLSTATE, wherever they use a hybrid index, and go on otherwise.  After a
-# restart the new build works.  Where the library is preloaded nothing changes
-# until then.
+# Another build of the library, with another layout of shared memory, is installed
+# while the server runs.  Older sessions go on with their build, answers and merges
+# included.  A new session gets one error with its SQLSTATE wherever it uses a hybrid
+# index, and otherwise goes on.  After a restart the new build works.  Where the
+# library is preloaded nothing changes until then.
 
 use strict;
 use warnings;
@@ -167,7 +166,7 @@ my @without = (
 	'CREATE EXTENSION IF NOT EXISTS hybridindex',
 	'DROP INDEX dropped');
 
-# Until each client has done its work so many times more.
+# Wait until each client has done its work $more more times.
 sub wait_for_rounds
 {
 	my ($more, $what) = @_;

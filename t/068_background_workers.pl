@@ -1,8 +1,9 @@
 
-# Background workers do not read session_preload_libraries.  Before 18 an upsert
-# without a target that is the first statement of one on a unique hybrid index
-# fails, and a subscription whose trigger runs it stops, until the library is in
-# shared_preload_libraries.
+# Background workers do not read session_preload_libraries.  Before 18 this has two
+# effects, until the library is in shared_preload_libraries:
+# * An upsert without a target on a unique hybrid index fails if it is the first
+#   statement of such a worker.
+# * A subscription whose trigger runs such an upsert stops.
 
 use strict;
 use warnings;

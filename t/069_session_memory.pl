@@ -1,7 +1,7 @@
 
-# What a session keeps of each index that it has used: at most 1 kB more than of
-# a btree index.  Partitions are used in turn, by scans of each index and by
-# changes of rows; a session that has used 200 more is compared with another one.
+# A session keeps at most 1 kB more for each hybrid index that it has used than for a
+# btree index.  Partitions are used in turn, by scans of each index and by changes of
+# rows.  A session that has used 200 more partitions is compared with another one.
 
 use strict;
 use warnings;

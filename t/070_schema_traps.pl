@@ -1,10 +1,10 @@
 
-# CREATE EXTENSION in a schema in which a role that may create objects there has
-# laid traps before: functions and operators under the names that the script
-# uses, for each combination of the types that its expressions have, and types
-# and tables.  SQL takes such a function where the script matches a name by
-# coercion.  Every object of the extension has to refer to pg_catalog and to the
-# extension only, and no trap runs when views and functions are used.
+# A role may create objects in a schema and has laid traps there before CREATE
+# EXTENSION runs in it.  The traps are functions and operators under the names that
+# the script uses, for each combination of the types of its expressions, and types
+# and tables.  SQL takes such a function where the script matches a name by coercion.
+# Each object of the extension has to refer only to pg_catalog and to the extension.
+# No trap runs when views and functions are used.
 
 use strict;
 use warnings;
@@ -146,7 +146,7 @@ my %clean = map { $_ => 1 } split /\n/, $node->safe_psql('clean', $definitions);
 my @trapped = split /\n/, $node->safe_psql('trapped', $definitions);
 is(join("\n", grep { !$clean{$_} } @trapped), '', 'it has what it has without them');
 delete @clean{@trapped};
-is(join("\n", sort keys %clean), '', 'and nothing less');
+is(join("\n", sort keys %clean), '', 'it lacks nothing that it has without them');
 is($node->safe_psql('trapped', <<'SQL'), '', 'nothing in it names a trap');
 SELECT f.field, f.id FROM seen.fields f
 WHERE f.id >= 16384
@@ -155,7 +155,7 @@ WHERE f.id >= 16384
 		OR f.field = 'relid' AND f.id IN (SELECT oid FROM pg_class WHERE relowner = 'attacker'::regrole)
 		OR f.field LIKE '%type' AND f.id IN (SELECT oid FROM pg_type WHERE typowner = 'attacker'::regrole))
 SQL
-is($node->safe_psql('trapped', <<'SQL'), '', 'and nothing depends on one');
+is($node->safe_psql('trapped', <<'SQL'), '', 'nothing depends on a trap');
 WITH theirs AS (
 	SELECT 'pg_proc'::regclass::oid AS classid, oid AS objid FROM pg_proc WHERE proowner = 'attacker'::regrole
 	UNION ALL SELECT 'pg_operator'::regclass, oid FROM pg_operator WHERE oprowner = 'attacker'::regrole

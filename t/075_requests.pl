@@ -1,6 +1,6 @@
 
-# What was asked for is done, or stays on the list of requests: nothing that is
-# half merged, or waits in the log, is left without a worker, though nobody
+# A merge that was asked for is done, or stays on the list of requests.  No index
+# stays half merged, or with entries in its log, without a worker, even if no session
 # inserts again.
 
 use strict;
@@ -107,8 +107,8 @@ SQL
 	last if $locker->{out} =~ /^t/;
 	$node->safe_psql('postgres', "SELECT hybrid_merge('locked_k'); INSERT INTO locked SELECT hashint8(g + $try * 400000) FROM generate_series(1, 100000) g");
 }
-is($locker->{out}, "t\n\n", 'in the middle of a merge');
-ok($node->poll_query_until('postgres', merged('locked')), 'which is finished afterwards');
+is($locker->{out}, "t\n\n", 'a table was locked in the middle of a merge');
+ok($node->poll_query_until('postgres', merged('locked')), 'the merge is finished when the table is free');
 settings('hybridindex.merge_step_pages = 16');
 
 # ---- a quiet index while the worker goes elsewhere ----
@@ -145,9 +145,9 @@ ok($node->poll_query_until('postgres', merged('connecting')), 'what it was start
 
 # ---- no process to spare ----
 
-# The only process is a worker of another database, then it is one of a query: what
-# could not be started is not forgotten when the next index is asked for, and a
-# worker that can start no other one tries again.
+# First a worker of another database has the only process, then one of a query.  A
+# request for a worker that could not start is not forgotten when the next index is
+# asked for.  A worker that cannot start another one tries again.
 no_worker();
 $node->append_conf('postgresql.conf', "max_worker_processes = 2\nmax_parallel_workers = 2\nhybridindex.max_merge_workers = 1\n");
 $node->restart;
@@ -211,7 +211,7 @@ SKIP:
 	let_go('merge-help');
 	ok(finish_psql($inserter), 'it goes on when there is something else to merge') or diag $inserter->{err};
 	ok($node->poll_query_until('postgres', "SELECT merges > 1 AND NOT merge_running FROM hybrid_index_stats('still_k')"),
-		'which is merged to its end');
+		'that index is merged to its end');
 
 	# ---- a request while a worker is done with the one before ----
 
@@ -263,7 +263,7 @@ SQL
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE $waits"), 'the next worker waits for its database') or diag $ddl->{err};
 	make('postgres', 'beside', 5000);
 	$node->safe_psql('postgres', ask('beside'));
-	ok($node->poll_query_until('postgres', merged('beside')), 'which makes room for another database');
+	ok($node->poll_query_until('postgres', merged('beside')), 'a worker that waits for its database makes room for another one');
 	foreach my $end ('cancel', 'terminate')
 	{
 		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM (SELECT pg_${end}_backend(pid) FROM pg_locks WHERE $waits) s"), "$end a worker");

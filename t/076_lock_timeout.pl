@@ -1,7 +1,7 @@
 
-# Nothing in a hybrid index is waited for by locks that lock_timeout ends, or in a
-# way that makes an insertion the victim of a deadlock: insertions end as they do
-# with btree, merges or not.
+# Inserts end as they do with btree, whether merges run or not.  No insert waits for
+# a lock that lock_timeout ends.  No insert becomes the victim of a deadlock over
+# such a lock.
 
 use strict;
 use warnings;
@@ -78,7 +78,7 @@ SQL
 	my @sessions = map { start_psql($node, "SET lock_timeout = '100ms'; $_;") }
 	  "SELECT hybrid_index_check('u_k')", "SELECT hybrid_merge('u_k')", 'DELETE FROM u WHERE k % 3 = 0; VACUUM (INDEX_CLEANUP on) u';
 	ok($node->poll_query_until('postgres', "SELECT count(*) >= 2 FROM pg_locks WHERE locktype = 'object' AND NOT granted"),
-		'others wait for its end');
+		'the check and VACUUM wait for the held merge');
 	usleep(300_000);
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-step-installed'); SELECT injection_points_wakeup('hybrid-step-installed')");
 	ok(finish_psql($_), 'and come to theirs') or diag $_->{err} foreach @sessions;

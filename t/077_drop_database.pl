@@ -1,7 +1,7 @@
 
-# DROP DATABASE does not fail because of an idle merge worker, though something
-# waits for a worker of another database that is slow to start.  What waited to be
-# merged in the dropped database is forgotten.
+# DROP DATABASE does not fail because of an idle merge worker, though a request waits
+# for a worker of another database that is slow to start.  Requests for merges in the
+# dropped database are forgotten.
 
 use strict;
 use warnings;

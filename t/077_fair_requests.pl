@@ -1,6 +1,6 @@
 
-# One role's indexes do not keep another role's from being merged, however many
-# of them wait for a worker, and whatever holds their merges up.
+# One role's indexes do not keep another role's from being merged, however many of
+# them wait for a worker, and whatever holds their merges up.
 
 use strict;
 use warnings;

@@ -1,7 +1,7 @@
 
-# VACUUM right after a load finds the rows visible to all, though a worker merges
-# the index meanwhile: its snapshot holds no rows back, unless functions of others
-# may need them.
+# VACUUM right after a load finds the rows all-visible, though a worker merges the
+# index meanwhile.  The worker's snapshot holds no rows back, unless functions of
+# another role may need them.
 
 use strict;
 use warnings;
@@ -96,7 +96,7 @@ SKIP:
 		my $seen = visible($name);
 		if ($name eq 'others')
 		{
-			ok(!is_visible($seen), 'rows that a function of others could read are held back') or diag $seen;
+			ok(!is_visible($seen), "rows that another role's function could read are held back") or diag $seen;
 		}
 		else
 		{

@@ -1,12 +1,12 @@
-# Serializable transactions at random, while merges replace leaves all the time:
-# is there a serial order that gives what each has read?  And how many fail that
-# need not, beside btree.
+# Serializable transactions run at random while merges replace leaves all the time.
+# Is there a serial order that gives what each has read?  How many fail without need,
+# compared with btree?
 #
 # Each transaction notes its snapshot, what it has looked for and what it has found.
-# Every row says which transaction wrote it, and the order of the versions of a key
-# is that in which their transactions committed.  So afterwards it is known of each
-# read which version of each key it should have found, and which transactions have
-# to come before which others.  There is a serial order if that goes nowhere in a
+# Each row says which transaction wrote it.  The order of the row versions of a key
+# is that in which their transactions committed.  So it is known afterwards which row
+# version of each key a read should have found.  From that follows which transactions
+# have to come before which other ones.  There is a serial order if these have no
 # circle.
 
 use strict;

@@ -1,8 +1,7 @@
-# Two serializable transactions of which each reads what the other writes: one has
-# to fail, whatever happens to the index in between.  The one reads a range of an
-# index, the other inserts into it.  They are held in the middle of that, while
-# merges, VACUUM and others replace the leaves that stand for the range among the
-# predicate locks.
+# Each of two serializable transactions reads what the other writes.  One has to
+# fail, whatever happens to the index in between.  The first reads a range of an
+# index, the second inserts into it.  They are held in the middle of that, while
+# merges and VACUUM replace the leaves whose predicate locks stand for the range.
 
 use strict;
 use warnings;
@@ -198,7 +197,7 @@ sub one_fails
 	my $inserter = start_inserter("INSERT INTO p VALUES (45, 'new')");
 	my $reader = start_reader('SELECT k FROM p WHERE k BETWEEN 40 AND 50');
 
-	# the others read only
+	# these sessions only read
 	my $start = sub {
 		my ($name, $lines) = pause();
 		my $session = start_psql($node, $settings, "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY;\n@_;\n${lines}ROLLBACK;\n");

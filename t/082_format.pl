@@ -1,5 +1,5 @@
-# Pages are what docs/format.md says: HybridPages.pm reads every kind of page by
-# that description, and what it reads is what the table and hybrid_index_stats have.
+# Pages are what docs/format.md says.  HybridPages.pm reads every kind of page by
+# that description.  What it reads is what the table and hybrid_index_stats have.
 
 use strict;
 use warnings;

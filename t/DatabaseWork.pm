@@ -1,8 +1,8 @@
 
-# Random work on whole databases of a running node: they are created, copied,
-# moved between tablespaces, renamed and dropped, and so are their tables and
-# indexes, while sessions in them insert, delete, merge and vacuum, and are
-# terminated; the server is stopped without a shutdown now and then.
+# Random work on whole databases of a running node.  They are created, copied, moved
+# between tablespaces, renamed and dropped, and so are their tables and indexes.
+# Meanwhile sessions in them insert, delete, merge and vacuum, and are terminated.
+# The server is stopped without a shutdown now and then.
 
 package DatabaseWork;
 

@@ -1,7 +1,6 @@
 
-# Pages of hybrid indexes as bytes (docs/format.md), for the tests that damage
-# them and for the one that reads them.  A content is a reference to the bytes of a
-# file.
+# Pages of hybrid indexes as bytes (docs/format.md), for tests that damage them and
+# for the one that reads them.  A content is a reference to the bytes of a file.
 
 package HybridPages;
 

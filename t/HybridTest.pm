@@ -17,8 +17,8 @@ use Test::More;
 
 our @EXPORT = qw(new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql no_crash run_regress test_root);
 
-# A test that hangs fails; the servers stop as after any other failure.  Once
-# more later, in case that the first time was inside somebody's eval.
+# A test that hangs fails, and the servers stop as after any other failure.  A second
+# alarm follows, in case the first one was caught by an eval.
 my $limit = $ENV{HYBRID_TEST_LIMIT} // 900;
 $SIG{ALRM} = sub { alarm 60; die "time limit of $limit seconds (HYBRID_TEST_LIMIT) exceeded" };
 alarm $limit;
@@ -147,7 +147,7 @@ sub start_psql
 	my %session = (out => '', err => '');
 	my $file = PostgreSQL::Test::Utils::tempdir() . '/script.sql';
 
-	# from a file: IPC::Run feeds a string only while somebody pumps
+	# from a file: IPC::Run feeds a string only while the test pumps
 	append_to_file($file, join('', @script));
 	$session{handle} = IPC::Run::start(
 		[
@@ -185,7 +185,7 @@ sub run_regress
 	my $out = $PostgreSQL::Test::Utils::tmp_check . '/regress_' . $node->name;
 	my $log = '';
 
-	# tests may have programs write to pipes that nobody reads to the end
+	# tests may have programs write to pipes that are not read to the end
 	local $SIG{PIPE} = 'DEFAULT';
 	mkdir $out;
 	IPC::Run::run(

@@ -195,7 +195,7 @@ class Server:
             END $$""" % (seconds * 10))
 
     def prepare(self):
-        """What counters() needs, in any version of the server."""
+        """What counters() needs, on any server version."""
         self.psql("CREATE EXTENSION IF NOT EXISTS hybridindex")
         version = int(self.value("SHOW server_version_num"))
         if version >= 170000:

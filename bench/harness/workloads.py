@@ -392,7 +392,7 @@ def memory(run):
         for method in run.methods:
             server.psql("VACUUM ANALYZE %s.usertable" % method.schema)
 
-        # restarting lets go of pages that were charged to nobody
+        # restarting lets go of pages that are charged to no control group
         server.limit = limit
         if server.restart_command:
             server.restart()

@@ -21,7 +21,7 @@ static uint8_t *bytes;
 static uint32_t *off;
 static uint32_t nkeys;
 
-/* CPU time: others may be using the machine. */
+/* CPU time, since other processes may be using the machine. */
 static uint64_t
 now(void)
 {

@@ -3,10 +3,10 @@
 
     bench/leaf_compression/run.py [--rows N] [--keys DIR]
 
-For six sets of keys: bytes an entry of a hybrid index that was just built, and
-what LZ4 and zstd make of its leaves, one by one and by eight; the same for pages
-of the entries as they are, and front coded.  compress.c does the work; it needs
-liblz4 and libzstd.  Runs where the server's files can be read; uses libpq's
+For six sets of keys it prints the bytes an entry of a hybrid index that was just
+built, and what LZ4 and zstd make of its leaves, one by one and eight together.  It
+does the same for pages of the entries as they are, and of front coded ones.
+compress.c does the work; it needs liblz4 and libzstd.  Runs where the server's files can be read; uses libpq's
 variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.
 """
 import argparse

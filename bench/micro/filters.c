@@ -5,17 +5,19 @@
  *
  *	filters [KEYS...]
  *
- * The filter that leaves have (algo/ribbon.h) beside
+ * The filter that leaves have (algo/ribbon.h) beside these:
  *
- *		binary fuse filters, Graf and Lemire, JEA 2022: of three and of four
- *		slots a key, fingerprints of 8 bits, sized as by the authors' formulas,
- *		and as small as it gets: the fewest slots, of all lengths of segments,
- *		for which one of eight hash functions works
- *		ribbon filters of 8 bits, Dillinger et al., SEA 2022: standard ones of
- *		32 and 64 bits, as small as it gets in the same sense; homogeneous ones,
- *		of as few slots as have less than 1.1 times the ideal rate of false
- *		positives on average
- *		blocked Bloom filters, Putze et al., JEA 2009: blocks of 512 bits
+ * Binary fuse filters (Graf and Lemire, JEA 2022) of three and of four places a
+ * key, with fingerprints of 8 bits.  One is sized by the authors' formulas, one is
+ * as small as possible: it has the fewest places, of all lengths of segments, for
+ * which one of eight hash functions works.
+ *
+ * Ribbon filters of 8 bits (Dillinger et al., SEA 2022).  Standard ones have 32 and
+ * 64 bits, and are as small as possible in the same sense.  Homogeneous ones have
+ * the fewest places with less than 1.1 times the ideal rate of false positives on
+ * average.
+ *
+ * Blocked Bloom filters (Putze et al., JEA 2009) with blocks of 512 bits.
  *
  * Every number is of 40 sets of random hashes.  Bits a key are of the whole
  * image, with 4 bytes of header.  Lines are those of 64 bytes that an absent
@@ -38,9 +40,9 @@
 typedef struct Filter
 {
 	uint32_t	nslots;			/* or blocks */
-	uint32_t	segment;		/* fuse: slots of a segment */
+	uint32_t	segment;		/* fuse: places of a segment */
 	uint32_t	function;
-	int			arity;			/* fuse: slots a key; Bloom: bits a key */
+	int			arity;			/* fuse: places a key; Bloom: bits a key */
 	int			width;			/* ribbon */
 	uint64_t	words[MAXSLOTS];	/* ribbon: interleaved; Bloom: blocks */
 	uint8_t		slots[MAXSLOTS];	/* fuse */
@@ -54,7 +56,7 @@ typedef struct Kind
 	size_t		(*bytes) (const Filter *filter);
 	int			arity;
 	int			width;
-	double		sizes[3];		/* from, step, to: slots a key that are tried;
+	double		sizes[3];		/* from, step, to: places a key that are tried;
 								 * step 0: `from` is what there is */
 } Kind;
 

@@ -1,9 +1,10 @@
 /*
  * art.c
  *		Adaptive radix tree (Leis, Kemper, Neumann, "The adaptive radix tree:
- *		ARTful indexing for main-memory databases", ICDE 2013): four sizes of
- *		nodes, lazy expansion, path compression with up to eight bytes in the
- *		node (beyond these the paper's optimistic way: a record tells).
+ *		ARTful indexing for main-memory databases", ICDE 2013).
+ *
+ * It has four sizes of nodes, lazy expansion, and path compression with up to eight
+ * bytes in the node.  Beyond these it goes the paper's optimistic way: a record tells.
  *
  * No key is a prefix of another, so a record never lies at an inner node.
  */

@@ -16,7 +16,7 @@
 
 #include "structure.h"
 
-/* In units of 4 bytes; 0 is no reference. */
+/* In units of 4 bytes; 0 means that there is no reference. */
 typedef uint32_t Ref;
 
 #define REGION_BYTES	((size_t) 4 << 30)

@@ -37,7 +37,7 @@ typedef struct Structure
 	/* the number of an entry with this key, UINT32_MAX: there is none */
 	uint32_t	(*look_up) (const Key *key);
 
-	/* sum of the numbers of so many entries from this key on */
+	/* sum of the numbers of n entries from this key on */
 	uint64_t	(*scan) (const Key *from, int n);
 
 	/* all memory, copies of entries included */

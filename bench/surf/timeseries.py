@@ -11,9 +11,9 @@ points; 20 s ranges that find rows), asked in three ways:
 
 Uses the server that libpq's variables name, as a superuser, and makes and
 drops the schema bench_timeseries.  With --memory and --restart-command the
-server is restarted within a memory-limited control group (root only), so that
-blocks which are in neither shared_buffers nor what is left of the limit are
-read from disk; without, the operating system has them all.
+server is restarted within a memory-limited control group (root only).  Blocks that
+are neither in shared_buffers nor in the rest of that memory are read from disk then.
+Without these options the operating system has them all.
 
     bench/surf/timeseries.py --shared-buffers 14MB --memory 32 --restart-command "pg_ctl -D DIR -w restart"
 """

@@ -350,7 +350,7 @@ hyb_convert_concurrently(HybConversion *conversion, Oid index,
 {
 	HybConvertStatus status;
 
-	/* else others would wait for our snapshot while we wait for a lock */
+	/* else other sessions would wait for our snapshot while we wait for a lock */
 	next_transaction();
 	status = hyb_conversion_open(conversion, index, access_method, true);
 	if (status == HYB_CONVERT_READY && !again &&

@@ -220,7 +220,7 @@ hyb_amvalidate(Oid opclassoid)
 
 /*
  * Does this class order values of a type by another rule than the type's own?  The
- * type is no domain.  Its rule is that of its default btree class; a type without
+ * type is not a domain.  Its rule is that of its default btree class; a type without
  * one has no rule.
  *
  * Binary-coercible types (varchar) share a class in both access methods.  If the

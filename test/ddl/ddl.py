@@ -6,9 +6,9 @@ btree in the other.
     ddl.py --dir DIR --replay FILE          an episode that was kept
     ddl.py --dir DIR --reduce FILE          and what of it still differs
 
-An episode is a sequence of statements from one seed in two new databases: in
+An episode is a sequence of statements from one seed in two new databases.  In
 "hybrid" hybridindex.replace_btree is on, indexes are converted and reverted
-between statements, and sessions begin anew; in "btree" the extension does not
+between statements, and sessions begin anew.  In "btree" the extension does not
 exist.  Each statement has to end in the same way in both: error, messages, rows,
 command tags, the state of the transaction.  Now and then, and at the end of an
 episode, the catalogs are compared as users see them, and the rows of all tables,
@@ -59,7 +59,7 @@ log_min_error_statement = panic
 hybridindex.dynamic_memory = 64kB
 """
 
-# What the extension says of its own, and nobody compares.
+# Notices of the extension alone, which are not compared.
 OWN_NOTICES = re.compile("(will be|becomes one|stays|is) of access method|becomes one of access method|^skipping index|"
                          "is not kept$|are not kept$|has been left by an operation|"
                          "sessions that have not loaded the library")

@@ -99,16 +99,22 @@ sub paragraphs
 
 # ---- scripts ----
 
-# Lines that have nothing but a comment; docstrings of Python.
+# Lines that have nothing but a comment; docstrings of Python, but not its other long
+# strings.
 sub of_lines
 {
 	my ($path, $mark) = @_;
-	my (@paragraphs, @comment, $quotes);
+	my (@paragraphs, @comment, $quotes, $string);
 
 	open(my $fh, '<', $path) or die "$path: $!\n";
 	while (my $text = <$fh>)
 	{
 		chomp $text;
+		if (defined $string)
+		{
+			$string = undef if $text =~ /\Q$string\E/;
+			next;
+		}
 		if (defined $quotes)
 		{
 			my $ends = $text =~ s/\Q$quotes\E.*//;
@@ -132,6 +138,7 @@ sub of_lines
 			push @paragraphs, paragraphs(@comment);
 			@comment = ();
 		}
+		$string = $1 if $path =~ /\.py$/ && !defined $quotes && $text =~ s/("""|''').*?\1//gr =~ /^\s*[^\s#].*?("""|''')/;
 	}
 	close($fh);
 	return (@paragraphs, paragraphs(@comment));

@@ -27,6 +27,7 @@ my @cases = (
 	[ 'SQL', 'sql/a.sql', "SELECT 1; -- nobody does it\n-- What nobody does\nSELECT 'who is it';\n", '2: anybody' ],
 	[ 'Perl', 't/a.pl', "#!/usr/bin/perl\n# What nobody does\nmy \$x;\n", '2: anybody' ],
 	[ 'Python', 'bench/a.py', qq("""Title here.\n\nWhat nobody does.\n"""\nx = 1\n), '3: anybody' ],
+	[ 'a string of Python', 'bench/a.py', qq(x = """\nWhat nobody does.\n"""\ny = """one"""\nWhat nobody does.\n# Says what it does\n"""A docstring that nobody reads."""\n), '7: anybody' ],
 	[ 'shell', 'test/dev/a.sh', "x=1\n\t# What nobody does\n", '2: anybody' ],
 	[ 'so many', 'README.md', "After so many entries a merge starts.\n", '1: so-many' ],
 	[ 'so many that', 'README.md', "There are so many that a merge starts.\n" ],

@@ -87,7 +87,7 @@ enter_build_cache() {
 		} | cksum | tr ' ' -
 	)
 	(mkdir -p "$build_cache" && : >>"$build_cache/lock") 2>/dev/null || return 1
-	# those of directories that nobody works in any more
+	# those of directories that are not used any more
 	find "$caches" -mindepth 1 -maxdepth 1 -mtime +30 ! -path "$build_cache" -exec rm -rf {} +
 	exec 9>>"$build_cache/lock"
 	run flock 9

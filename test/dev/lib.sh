@@ -227,7 +227,7 @@ tuned_cluster() {
 		-c 'SELECT pg_reload_conf()' >/dev/null
 }
 
-# What restarts our cluster, for those who cannot call functions of this file.
+# What restarts our cluster, for programs that cannot call functions of this file.
 restart_command() {
 	echo "$(! am_root || echo "runuser -u $owner --") $bindir/pg_ctl -D $work/data -l $work/data/server.log -w -m fast restart"
 }

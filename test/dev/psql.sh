@@ -11,8 +11,8 @@ scratch_servers=${TMPDIR:-/tmp}/hybridindex-psql-$(
 	} | cksum | cut -d ' ' -f 1
 )
 
-# Have the place for us alone.  Its name can be guessed: nobody else may have
-# made it.
+# Have the place for us alone.  Its name can be guessed, so we refuse it if another
+# user has made it.
 enter_scratch_servers() {
 	check_tmpdir
 	mkdir -m 711 "$scratch_servers" 2>/dev/null || :

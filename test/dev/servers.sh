@@ -120,10 +120,9 @@ build_server() {
 	say "$("$prefix/bin/postgres" --version) is in $prefix"
 }
 
-# tell_sanitizer FILE: what the server's allocator and buffer manager say to
-# valgrind, they say to the sanitizer of addresses too, where that is loaded
-# (./dev fuzz sql --sanitize): which bytes of a block are in no chunk, and which
-# pages are not pinned.
+# tell_sanitizer FILE: the server's allocator and buffer manager tell valgrind which
+# bytes of a block are in no chunk, and which pages are not pinned.  Have them tell
+# the address sanitizer too, where that is loaded (./dev fuzz sql --sanitize).
 tell_sanitizer() {
 	sed -i '
 		/^#define VALGRIND_CHECK_MEM_IS_DEFINED/i\

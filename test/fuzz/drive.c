@@ -199,7 +199,7 @@ open_file(const char *name, const char *mode)
 	return f;
 }
 
-/* What is kept of earlier runs: a size and so many bytes, again and again. */
+/* Inputs kept of earlier runs: again and again a size, and its number of bytes. */
 static FILE *
 read_corpus(const char *name, uint8_t *data)
 {

@@ -1,14 +1,15 @@
 /*
  * fuzz_index.c
- *		Fuzz target: those who follow pointers from page to page, on the file of
- *		an index of which bytes are changed.
+ *		Fuzz target: readers that follow pointers from page to page, on the file of
+ *		an index with changed bytes.
  *
- * The file has two levels, the newer one with filters for points, and a log; in
+ * The file has two levels, the newer one with filters for points, and a log.  In
  * one half of the templates a pass over the levels is under way, in the other a
- * generation is frozen.  The first byte of the input says which template, the
- * second where readers begin; what follows are changes: a byte with the block,
- * one with the part of the page and the length, the place in that part (two
- * bytes), and so many bytes.
+ * generation is frozen.
+ *
+ * The first byte of the input says which template, the second where readers begin.
+ * Changes follow: a byte with the block, one with the part of the page and the
+ * length, two with the place in that part, and then the new bytes.
  *
  * Whatever the pages hold, the readers return something or report damage, come
  * to an end, and read nothing but the pages: each is a piece of memory of its
@@ -174,7 +175,7 @@ RecoveryInProgress(void)
 	return false;
 }
 
-/* ---- what writes, of which nothing is called ---- */
+/* ---- functions that write, which are never called ---- */
 
 void
 hyb_wal_begin(HybWalSet *set, Relation rel)

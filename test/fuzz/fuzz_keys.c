@@ -391,7 +391,7 @@ order_rows(const Columns *cols, int ncols, const Row *a, const Row *b)
 
 /* ---- rows ---- */
 
-/* A copy of so many bytes only, so that reads beyond them are noticed. */
+/* A copy of len bytes only, so that reads beyond them are noticed. */
 static uint8 *
 piece(const uint8 *bytes, Size len)
 {

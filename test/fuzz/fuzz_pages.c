@@ -38,8 +38,8 @@ set_column(HybColumn *col, HybStore store, int width, bool terminated, bool desc
 
 /*
  * 0: int4; 1: text, int8; 2: uuid; 3: text DESC, with an int4 included; 4: int4,
- * with a payload that is worth compressing included; 5: uuid, 6: text, int8, of
- * which leaves have beginnings
+ * with a payload included that is worth compressing; 5: uuid, 6: text, int8, both
+ * with leaves of prefixes
  */
 static const HybKeyDesc *
 desc_of(int i)

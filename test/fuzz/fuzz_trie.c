@@ -3,8 +3,8 @@
  *		Levels of leaves that hold the beginnings of keys, beside a sorted array
  *		of the keys.
  *
- * The input says what keys there are: a level is built of some, then others are
- * merged in, a run of neighbouring leaves at a time, as merge steps do.  After
+ * The input says what keys there are.  A level is built of some, then the rest is
+ * merged in, a leaf group at a time, as merge steps do.  After
  * each step leaves are well formed, every entry is in the row that its key leads
  * to, and what a search says lies below and above a position does.
  */
@@ -164,7 +164,7 @@ make_key(Entry *entry, int n, int alike)
 			at += make_string(col, at, same ? other : NULL);
 		else
 		{
-			/* so many bytes of it, what follows being random */
+			/* its first bytes, and random ones after them */
 			uint32		first = same ? next_random(len + 1) : 0;
 
 			if (first > 0)

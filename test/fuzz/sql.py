@@ -9,9 +9,9 @@ An episode is a sequence of statements from one seed, in a new copy of a databas
 in which the role "victim" has tables with indexes.  The role is "nothing", which
 may create objects in its own schema only, or "granted", which may also read
 victim's tables and call hybrid_may_contain and hybrid_approx_count.  Statements
-call each function, procedure and view of the extension, as the catalogs have
-them, from every place that can call a function, with values of all kinds of
-types, and with casts, types, domains, operators and aggregates of the role's own.
+call each function, procedure and view that the catalogs have of the extension, from
+every place that can call a function.  Their values have all kinds of types.  Casts,
+types, domains, operators and aggregates are the role's own too.
 
 What is found is in the server's log, or a lost connection; the statements of the
 episode are kept in DIR/found.  PATH must begin with the server's bin

@@ -6,10 +6,9 @@
 #
 # One primary with tiny merge steps and the least dynamic memory, and one
 # streaming standby with wal_consistency_checking = all.  In each round clients
-# transfer, insert, delete and prepare transactions, sessions beside them
-# vacuum, merge, rebuild, truncate and checkpoint, and comparing sessions on
-# both servers ask each query by sequential scan and through the indexes in one
-# snapshot.  A round ends with a kill -9 of something, or an orderly restart;
+# transfer, insert, delete and prepare transactions.  Sessions beside them vacuum,
+# merge, rebuild, truncate and checkpoint.  Comparing sessions on both servers ask
+# each query by sequential scan and through the indexes in one snapshot.  A round ends with a kill -9 of something, or an orderly restart;
 # then the indexes are checked against their tables in both directions.  Between
 # rounds whole databases are copied, moved, renamed, dropped and made anew with
 # the same OIDs, and some of many small indexes are used.
@@ -20,10 +19,14 @@
 # running servers (--builds, made by other_builds.sh).  Sessions that start later
 # are refused until the restart at the end of the round.
 #
-# Differences are whatever a comparing session or a check reports, a broken
-# invariant (a division by zero), an error that ends a client, an internal error or
-# a report of corruption in a server's log, a session that is refused where no
-# build was installed, and a process that ended by a signal that nobody sent.
+# These count as differences:
+# * whatever a comparing session or hybrid_index_check reports
+# * a broken invariant (a division by zero)
+# * an error that ends a client
+# * an internal error or a report of corruption in a server's log
+# * a session that is refused where no build was installed
+# * a process that ended by a signal that this program did not send
+#
 # The exit status is 0 if there were none.
 #
 # PATH must begin with the server's bin directory; not as root.
@@ -582,8 +585,8 @@ sub comparing_process
 		my $true = () = $answer =~ /^t$/mg;
 
 		# An index built CONCURRENTLY lacks what was deleted before it became
-		# valid.  The primary waits for those who could still see that; nobody
-		# waits for a standby's snapshots, whatever the access method.
+		# valid.  The primary waits for its own snapshots that could still see that,
+		# but not for a standby's snapshots, whatever the access method.
 		if ($server eq 'standby' && index_files($server) ne $before)
 		{
 			print $out "none\n";
@@ -712,7 +715,7 @@ sub fault
 	return $fault;
 }
 
-# Cancel, or terminate, somebody: harmless, but everything must be let go of.
+# Cancel, or terminate, some process: harmless, but everything must be let go of.
 sub disturb
 {
 	my $kind = rand() < 0.4 ? $worker : $client;
@@ -841,9 +844,9 @@ sub wait_replayed
 	return 0;
 }
 
-# Without full-page images, recovery may meet pages of files that are dropped
-# later as zeroes, which the server's consistency check takes for damage; so it
-# is off while they are, and until a checkpoint after that.
+# Without full-page images, recovery may find zeroes in place of pages of files that
+# are dropped later.  The server's consistency check takes them for damage, so it is
+# off while these images are, and until a checkpoint after that.
 my $full_pages = 1;
 sub toggle_full_page_writes
 {

@@ -1,9 +1,9 @@
 --
 -- Differential helpers, included by every regression test and by TAP tests.
 --
--- hyb_same(query, paths) runs the query once by sequential scan and once by
--- each of the given access paths, checks with EXPLAIN that the path was taken
--- with a hybrid index (and no other), and compares the answers.  Paths:
+-- hyb_same(query, paths) runs the query once by sequential scan and once by each of
+-- the given access paths, and compares the answers.  EXPLAIN has to say that the path
+-- was taken, with a hybrid index and no other one.  Paths:
 --
 --		index		plain index scan
 --		only		index-only scan

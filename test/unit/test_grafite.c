@@ -1,8 +1,10 @@
 /*
  * test_grafite.c
- *		Grafite filters: no range that has a number of the set is denied; others
- *		are, as often as promised, wherever they lie; images are small and what
- *		they have always been; damaged ones stay within bounds.
+ *		Grafite filters deny no range that has a number of the set.  They deny
+ *		other ranges as often as promised, wherever these lie.
+ *
+ * Images are small, and their bytes are what they have always been.  Damaged images
+ * are read within bounds.
  */
 #include "algo/bits.h"
 #include "algo/grafite.h"
@@ -124,9 +126,9 @@ test_sets(void)
 }
 
 /*
- * Ranges that begin just behind a number of the set, which no range filter of
- * prefixes tells apart: a number of the set is found as often as the range's
- * length and the bits say, and no more.
+ * Ranges begin just behind a number of the set, which no range filter of prefixes
+ * tells apart.  A number of the set is found as often as the range's length and the
+ * bits say, and no more.
  */
 static void
 test_correlated(uint64_t len, uint64_t distance)

@@ -424,7 +424,7 @@ test_scheme(int scheme, int kind, uint32_t entries, uint32_t nsample, int pairs)
 		}
 	}
 
-	/* bytes that are no code stay within bounds */
+	/* bytes that are not a code are read within bounds */
 	for (int i = 0; i < 200; i++)
 	{
 		size_t		len = unit_below(80);

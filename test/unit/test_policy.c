@@ -10,7 +10,7 @@
 
 /* ---- facts ---- */
 
-/* An index of so many entries with default settings, and nothing to do. */
+/* An index of `tids` entries with default settings, and nothing to do. */
 static HybMergeFacts
 index_of(uint64_t tids)
 {
@@ -71,7 +71,7 @@ random_facts(void)
 
 /* ---- the policy's decisions ---- */
 
-/* Is so much in the log merged, and not yet with an entry less? */
+/* Is a log of `trigger` entries merged, and one with an entry less not yet? */
 static void
 check_trigger(HybMergeFacts facts, uint64_t trigger, const char *what)
 {
@@ -308,7 +308,7 @@ test_others(void)
 	CHECK(size.entries == 8192, "those that do not: %d", size.entries);
 }
 
-/* Levels of an index of so many freezes that has n of them. */
+/* Levels of an index of this number of freezes that has n levels. */
 static int
 levels_at(int n, uint64_t freezes)
 {
@@ -451,7 +451,7 @@ typedef struct Simulation
 {
 	HybMergeFacts facts;
 	uint64_t	frozen_left;
-	uint64_t	part;			/* a merge rewrites one leaf in so many */
+	uint64_t	part;			/* a merge rewrites one leaf in `part` */
 	uint64_t	entry_bytes;	/* the more, the less is done in a step */
 } Simulation;
 
@@ -493,8 +493,8 @@ simulate_step(Simulation *s, bool may_freeze)
 }
 
 /*
- * Load an index that nobody else merges: the inserter does what the policy has
- * it do (trigger.c), and no more.  The log stays within `bound` times what
+ * Load an index that no worker merges: the inserter does what the policy has it do
+ * (trigger.c), and no more.  The log stays within `bound` times what
  * triggers a merge.
  */
 static void

@@ -69,7 +69,7 @@ test_size(uint32_t n, int shape, unsigned bits)
 		CHECK(hyb_ribbon_ask(image, size, hashes[i]) == HYB_RIBBON_MAYBE,
 			  "key %u of %u, shape %d", i, n, shape);
 
-	/* bits a key: those of a slot, and hardly more */
+	/* bits a key: those of a place, and hardly more */
 	if (n >= 100 && n <= 4600)
 		CHECK(size * 8.0 / n < bits * (1.05 + 20.0 / n), "%zu bytes for %u keys", size, n);
 
@@ -103,7 +103,7 @@ test_sizes(void)
 	CHECK(hyb_ribbon_build(&builder, hashes, 10, HYB_RIBBON_MAX_BITS + 1) == 0, "too many bits");
 }
 
-/* Keys of one hash, more of them than there are slots in a ribbon. */
+/* Keys of one hash, more of them than a ribbon has places. */
 static void
 test_same(void)
 {
@@ -170,7 +170,7 @@ test_damage(void)
 	}
 }
 
-/* Any flipped bit of a slot denies some key of a set that fills it. */
+/* Any flipped bit of a place denies some key of a set that fills it. */
 static void
 test_flips(void)
 {

@@ -50,7 +50,7 @@ char *
 hyb_before_18_needs_btree(Oid relid, bool unique, bool primary)
 {
 	if (HYB_SUBSCRIBER_NEEDS_BTREE && primary && has_subscription(relid))
-		return _("Subscribers of this version of PostgreSQL cannot find the rows to change through a hybrid primary key.");
+		return _("Subscribers of this PostgreSQL version cannot find the rows to change through a hybrid primary key.");
 	if (HYB_BEFORE_18 && unique && get_rel_relispartition(relid))
 		return _("Before PostgreSQL 18, unique indexes of the partitioned table, to which it may be attached, can be of access method \"btree\" only.");
 	if (HYB_BEFORE_18 && unique &&
@@ -88,7 +88,7 @@ hyb_before_18_converts(Relation index, HybRefusal *refusal)
 	{
 		refusal->message = psprintf(_("cannot convert index \"%s\", which is the replica identity of its table"),
 									name);
-		refusal->detail = _("A subscriber of this version of PostgreSQL cannot find rows through a hybrid index.");
+		refusal->detail = _("A subscriber of this PostgreSQL version cannot find rows through a hybrid index.");
 		refusal->hint = _("Use another index as replica identity, or REPLICA IDENTITY FULL.");
 	}
 	else if (HYB_SUBSCRIBER_NEEDS_BTREE && form->indisprimary &&
@@ -96,7 +96,7 @@ hyb_before_18_converts(Relation index, HybRefusal *refusal)
 	{
 		refusal->message = psprintf(_("cannot convert index \"%s\" of a table with a subscription"),
 									name);
-		refusal->detail = _("A subscriber of this version of PostgreSQL cannot find rows through a hybrid index.");
+		refusal->detail = _("A subscriber of this PostgreSQL version cannot find rows through a hybrid index.");
 		refusal->hint = _("Have another index be the replica identity of the table here.");
 	}
 	else

@@ -63,7 +63,7 @@ hyb_identity_check(ObjectAccessType access, Oid classid, Oid objectid)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot use index \"%s\" of access method \"hybrid\" as replica identity",
 						get_rel_name(objectid)),
-				 errdetail("A subscriber of this version of PostgreSQL cannot find rows through it."),
+				 errdetail("A subscriber of this PostgreSQL version cannot find rows through it."),
 				 errhint("Use a btree index or REPLICA IDENTITY FULL, or PostgreSQL 18 or later.")));
 }
 
@@ -73,7 +73,7 @@ hyb_identity_explain_error(ErrorData *error)
 {
 	if (IsLogicalWorker() && error->hint == NULL &&
 		strncmp(error->message_id, "missing operator ", 17) == 0)
-		hyb_error_set_hint(error, _("Subscribers of this version of PostgreSQL cannot find rows through a hybrid index: %s() the primary key here, or have a btree index be the replica identity of the table here."),
+		hyb_error_set_hint(error, _("Subscribers of this PostgreSQL version cannot find rows through a hybrid index: %s() the primary key here, or have a btree index be the replica identity of the table here."),
 						   "hybrid_revert");
 }
 
