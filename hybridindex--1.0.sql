@@ -6,7 +6,7 @@
 -- The schema may have functions and operators of other roles, which must not be
 -- taken: names are of pg_catalog, or of this script, and the types of arguments
 -- are exactly those of the function or operator that is meant.  Operators of
--- pg_catalog are found first where types are exact (t/070_schema_traps.pl).
+-- pg_catalog are found first where types are exact (t/112_schema_traps.pl).
 
 CREATE FUNCTION hybridhandler(internal) RETURNS index_am_handler
 AS 'MODULE_PATHNAME' LANGUAGE C;

@@ -1,6 +1,6 @@
 --
 -- CREATE INDEX and REINDEX with parallel workers.  That they take part is
--- shown in t/051_parallel_build.pl.
+-- shown in t/084_parallel_build.pl.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

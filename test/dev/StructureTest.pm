@@ -10,6 +10,8 @@ use SelfTest qw(make_tree output_of);
 
 # Sources that keep all rules.
 my %clean = (
+	't/001_crash.pl' => "1;\n",
+	't/002_recovery.pl' => "1;\n",
 	'src/base/compat.h' => "#define SysCacheLater 1\n",
 	'src/store/page.h' => <<'END',
 #include "algo/bits.h"
@@ -181,6 +183,13 @@ my @cases = (
 		{ map { ("src/store/f$_.c" => "\n" x 799) } 1 .. 11 },
 		qr{src/store: \d+ lines, more than 8000}
 	],
+	[
+		'two TAP tests of a number',
+		{ 't/002_replay.pl' => "1;\n" },
+		qr{TAP tests of the same number 002: t/002_recovery.pl t/002_replay.pl}
+	],
+	[ 'two TAP tests of a name', { 't/003_crash.pl' => "1;\n" }, qr{TAP tests of the same name crash: t/001_crash.pl t/003_crash.pl} ],
+	[ 'a TAP test without a number', { 't/crash.pl' => "1;\n" }, qr{t/crash.pl: a TAP test is t/NNN_name.pl} ],
 	[ 'what is listed', { 'src/store/a.h' => "#define ODD 1\n", 'test/dev/structure.open' => "# why\nprefix ODD: a\n" } ],
 	[
 		'what is listed and not found',

@@ -1,5 +1,5 @@
 #
-# Functions of ./dev: the Python packages whose migrations t/035_applications.pl
+# Functions of ./dev: the Python packages whose migrations t/072_applications.pl
 # runs, from PyPI, in a virtual environment in the cache.
 #
 
@@ -26,12 +26,12 @@ build_applications() {
 	: >"$applications_cache/complete"
 }
 
-# That Python, for t/035_applications.pl; a copy of it if the owner of servers cannot
+# That Python, for t/072_applications.pl; a copy of it if the owner of servers cannot
 # enter the cache, as where it is root's.
 applications_python() {
 	has_applications || return 0
-	case ${PROVE_TESTS:-t/035_applications.pl} in
-		*035*) ;;
+	case ${PROVE_TESTS:-t/072_applications.pl} in
+		*_applications*) ;;
 		*) return 0 ;;
 	esac
 	environment=$applications_cache

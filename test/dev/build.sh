@@ -37,14 +37,14 @@ compile_programs() {
 	programs=
 }
 
-# What t/066_builds.pl installs beside this tree's library, in $builds.  The user
+# What t/082_other_builds.pl installs beside this tree's library, in $builds.  The user
 # that runs tests may not be able to read the server's headers.
 prepare_other_builds() {
 	builds=$work/builds
 	mkdir -m 755 "$builds"
 	run test/dev/other_builds.sh "$PG_CONFIG" "$work/tree" "$builds" >"$work/make.log" 2>&1 || {
 		cat "$work/make.log"
-		die "the other builds for t/066_builds.pl failed"
+		die "the other builds for t/082_other_builds.pl failed"
 	}
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 #
 # other_builds.sh PG_CONFIG SOURCES DIRECTORY: compile the library as other
-# versions of the sources would be, for t/066_builds.pl.  What is compiled in
+# versions of the sources would be, for t/082_other_builds.pl.  What is compiled in
 # SOURCES already is not compiled again.  Into DIRECTORY go
 #
 #	larger.so	needs more shared memory

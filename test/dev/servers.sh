@@ -276,7 +276,7 @@ cached_pg_config() {
 
 # The bin directories of copies of those of the given cached servers that are
 # later than the one to test, with the extension installed, in $upgrade_targets:
-# what t/009_upgrade.pl upgrades to.
+# what t/101_upgrade.pl upgrades to.
 upgrade_targets=
 prepare_upgrade_targets() {
 	for version in "$@"; do

@@ -150,16 +150,16 @@ suite_isolation() {
 # there is more than one processor.
 suite_tap() {
 	rc=0
-	case ${PROVE_TESTS:-t/009_upgrade.pl} in
-		*009*)
+	case ${PROVE_TESTS:-t/101_upgrade.pl} in
+		*_upgrade*)
 			# shellcheck disable=SC2086
 			prepare_upgrade_targets ${upgradable:-}
-			[ -n "$upgrade_targets${HYBRID_SERVER:-}" ] || skip "t/009_upgrade.pl: pg_upgrade (no later server to go to)"
+			[ -n "$upgrade_targets${HYBRID_SERVER:-}" ] || skip "t/101_upgrade.pl: pg_upgrade (no later server to go to)"
 			;;
 	esac
 	builds=
-	case ${PROVE_TESTS:-t/066_builds.pl} in
-		*066*) prepare_other_builds ;;
+	case ${PROVE_TESTS:-t/082_other_builds.pl} in
+		*_other_builds*) prepare_other_builds ;;
 	esac
 	own "$work/tree"
 	at_once=2
