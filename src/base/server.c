@@ -34,6 +34,19 @@ hyb_index_is_of(Oid index, Oid access_method)
 	return result;
 }
 
+Relation
+hyb_as_btree(Relation index)
+{
+	Relation	copy = palloc(sizeof(RelationData));
+	Form_pg_class form = palloc(sizeof(FormData_pg_class));
+
+	memcpy(copy, index, sizeof(RelationData));
+	memcpy(form, index->rd_rel, sizeof(FormData_pg_class));
+	form->relam = BTREE_AM_OID;
+	copy->rd_rel = form;
+	return copy;
+}
+
 oidvector *
 hyb_index_classes(Relation index)
 {

@@ -16,6 +16,12 @@
 /* Does the index have this access method?  False if the index is gone. */
 extern bool hyb_index_is_of(Oid index, Oid access_method);
 
+/*
+ * Returns a copy of the relation's descriptor that claims to be a btree, for
+ * functions of the server that use the operator classes of btrees only.
+ */
+extern Relation hyb_as_btree(Relation index);
+
 /* Returns the operator classes of the index's key columns. */
 extern oidvector *hyb_index_classes(Relation index);
 

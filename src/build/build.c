@@ -11,7 +11,6 @@
  */
 #include "base/compat.h"
 
-#include "access/heapam.h"
 #include "access/tableam.h"
 #include "access/xloginsert.h"
 #include "build/build.h"
@@ -19,7 +18,6 @@
 #include "catalog/index.h"
 #include "filter/filter_choice.h"
 #include "log/log.h"
-#include "merge/merge.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "optimizer/optimizer.h"

@@ -147,7 +147,7 @@ typedef struct HybBuildScan
 {
 	HybIndex   *ix;
 	Relation	heap;
-	Relation	sort_index;		/* see comparator_sort_relation */
+	Relation	sort_index;		/* hyb_as_btree of the index */
 	HybSort    *byte_sort;		/* if all_mem */
 	Tuplesortstate *sort;		/* otherwise */
 	bool		unique;

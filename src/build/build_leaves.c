@@ -15,8 +15,8 @@
 #include "access/toast_compression.h"
 #include "access/toast_internals.h"
 #include "base/memory.h"
+#include "base/server.h"
 #include "build/build_internal.h"
-#include "catalog/pg_am.h"
 #include "catalog/pg_type.h"
 #include "filter/filter_choice.h"
 #include "insert/insertion.h"
@@ -36,25 +36,6 @@
 #define REPORT_MASK		0x3FFF
 
 /* ---- from the table to the sort ---- */
-
-/*
- * The server's tuplesort sorts index tuples with comparison functions only for a
- * btree.  Our operator classes number their order and sort support functions as
- * btree does, so we pass a copy of the relation's descriptor that claims to be a
- * btree.
- */
-static Relation
-comparator_sort_relation(Relation index)
-{
-	Relation	copy = palloc(sizeof(RelationData));
-	Form_pg_class form = palloc(sizeof(FormData_pg_class));
-
-	memcpy(copy, index, sizeof(RelationData));
-	memcpy(form, index->rd_rel, sizeof(FormData_pg_class));
-	form->relam = BTREE_AM_OID;
-	copy->rd_rel = form;
-	return copy;
-}
 
 /*
  * Tuples to be sorted have at most 8191 bytes.  So the server compresses long
@@ -103,7 +84,12 @@ void
 hyb_build_scan_begin_tuplesort(HybBuildScan *scan, int kilobytes,
 							   SortCoordinate coordinate)
 {
-	scan->sort_index = comparator_sort_relation(scan->ix->rel);
+
+	/*
+	 * The server's tuplesort sorts index tuples with comparison functions only for
+	 * a btree.  Our operator classes number theirs as btree does.
+	 */
+	scan->sort_index = hyb_as_btree(scan->ix->rel);
 	scan->sort = tuplesort_begin_index_btree(scan->heap, scan->sort_index, false,
 											 false, kilobytes, coordinate,
 											 TUPLESORT_NONE);

@@ -43,20 +43,16 @@
 #include "executor/execPartition.h"
 #include "executor/executor.h"
 #include "foreign/fdwapi.h"
-#include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
 #include "server/before_18/before_18.h"
 #include "server/btree_only.h"
 #include "tcop/pquery.h"
-#include "utils/builtins.h"
 #include "utils/fmgroids.h"
-#include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/portal.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
@@ -84,34 +80,10 @@ typedef struct RoutedInsert
 
 static RoutedInsert *inserts = NULL;
 
-/* What BuildSpeculativeIndexInfo does for a btree. */
-static void
-look_up_equality(Relation index, IndexInfo *info)
-{
-	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
-
-	info->ii_UniqueOps = palloc(sizeof(Oid) * nkeys);
-	info->ii_UniqueProcs = palloc(sizeof(Oid) * nkeys);
-	info->ii_UniqueStrats = palloc(sizeof(uint16) * nkeys);
-	for (int i = 0; i < nkeys; i++)
-	{
-		Oid			type = index->rd_opcintype[i];
-		Oid			equal = get_opfamily_member(index->rd_opfamily[i], type,
-												type, BTEqualStrategyNumber);
-
-		if (!OidIsValid(equal))
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_OBJECT),
-					 errmsg("operator family of index \"%s\" has no equality operator for type %s",
-							RelationGetRelationName(index),
-							format_type_be(type))));
-		info->ii_UniqueStrats[i] = BTEqualStrategyNumber;
-		info->ii_UniqueOps[i] = equal;
-		info->ii_UniqueProcs[i] = get_opcode(equal);
-	}
-}
-
-/* Fills in how equal keys are found in unique indexes, which are open. */
+/*
+ * Fills in how equal keys are found in unique indexes, which are open.  The server
+ * takes hybrid indexes for btrees.
+ */
 static void
 look_up_all(ResultRelInfo *result, Oid hybrid)
 {
@@ -120,12 +92,9 @@ look_up_all(ResultRelInfo *result, Oid hybrid)
 		Relation	index = result->ri_IndexRelationDescs[i];
 		IndexInfo  *info = result->ri_IndexRelationInfo[i];
 
-		if (!info->ii_Unique)
-			continue;
-		if (index->rd_rel->relam == hybrid)
-			look_up_equality(index, info);
-		else
-			BuildSpeculativeIndexInfo(index, info);
+		if (info->ii_Unique)
+			BuildSpeculativeIndexInfo(index->rd_rel->relam == hybrid ?
+									  hyb_as_btree(index) : index, info);
 	}
 }
 
@@ -354,7 +323,7 @@ static bool query_was_started = false;
  * Partitioned tables known to have no unique hybrid index, so that statements do
  * not look at all partitions each time.  Forgotten when any relation changes.
  */
-static HTAB *plain_tables = NULL;
+static List *plain_tables = NIL;	/* OIDs, in TopMemoryContext */
 static bool plain_tables_stale = false;
 
 static bool
@@ -399,25 +368,18 @@ relation_has_changed(Datum arg, Oid relid)
 static bool
 is_known_plain(Oid relid)
 {
-	if (plain_tables == NULL)
-	{
-		HASHCTL		control = {.keysize = sizeof(Oid),.entrysize = sizeof(Oid)};
+	static bool registered = false;
 
-		plain_tables = hash_create("tables without unique hybrid indexes", 16,
-								   &control, HASH_ELEM | HASH_BLOBS);
+	if (!registered)
 		CacheRegisterRelcacheCallback(relation_has_changed, (Datum) 0);
-	}
+	registered = true;
 	if (plain_tables_stale)
 	{
-		HASH_SEQ_STATUS status;
-		Oid		   *entry;
-
+		list_free(plain_tables);
+		plain_tables = NIL;
 		plain_tables_stale = false;
-		hash_seq_init(&status, plain_tables);
-		while ((entry = hash_seq_search(&status)) != NULL)
-			hash_search(plain_tables, entry, HASH_REMOVE, NULL);
 	}
-	return hash_search(plain_tables, &relid, HASH_FIND, NULL) != NULL;
+	return list_member_oid(plain_tables, relid);
 }
 
 /*
@@ -468,7 +430,12 @@ has_unique_hybrid_below(Relation table, Oid hybrid)
 
 	/* if nothing has changed meanwhile */
 	if (!plain_tables_stale)
-		(void) hash_search(plain_tables, &relid, HASH_ENTER, NULL);
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(TopMemoryContext);
+
+		plain_tables = lappend_oid(plain_tables, relid);
+		MemoryContextSwitchTo(old_context);
+	}
 	return false;
 }
 

@@ -23,7 +23,6 @@
 
 #include "access/parallel.h"
 #include "base/server.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_type_d.h"
 #include "commands/defrem.h"
 #include "executor/executor.h"
@@ -43,9 +42,7 @@ typedef struct Exchange
 
 typedef struct Exchanges
 {
-	int			n;
-	int			alloc;
-	Exchange   *done;
+	List	   *done;			/* Exchange */
 	bool		lasting;		/* the conditions stay as long as the plan */
 } Exchanges;
 
@@ -83,6 +80,7 @@ static void
 exchange(Exchanges *exchanges, const Plan *plan, List **place)
 {
 	MemoryContext old = CurrentMemoryContext;
+	Exchange   *done = palloc(sizeof(Exchange));
 	List	   *conditions = NIL;
 	ListCell   *lc;
 
@@ -97,17 +95,9 @@ exchange(Exchanges *exchanges, const Plan *plan, List **place)
 	}
 	MemoryContextSwitchTo(old);
 
-	if (exchanges->n == exchanges->alloc)
-	{
-		exchanges->alloc = Max(4, 2 * exchanges->alloc);
-		exchanges->done = exchanges->done == NULL ?
-			palloc(exchanges->alloc * sizeof(Exchange)) :
-			repalloc(exchanges->done, exchanges->alloc * sizeof(Exchange));
-	}
-	exchanges->done[exchanges->n++] = (Exchange)
-	{
-		place, *place
-	};
+	done->place = place;
+	done->conditions = *place;
+	exchanges->done = lappend(exchanges->done, done);
 	*place = conditions;
 }
 
@@ -189,6 +179,7 @@ hyb_row_compare_start(QueryDesc *query, int eflags,
 {
 	PlannedStmt *stmt = query->plannedstmt;
 	Exchanges	exchanges = {0};
+	ListCell   *lc;
 
 	if (!planned && !IsParallelWorker())
 	{
@@ -208,8 +199,12 @@ hyb_row_compare_start(QueryDesc *query, int eflags,
 	}
 	PG_FINALLY();
 	{
-		for (int i = 0; i < exchanges.n && !exchanges.lasting; i++)
-			*exchanges.done[i].place = exchanges.done[i].conditions;
+		foreach(lc, exchanges.lasting ? NIL : exchanges.done)
+		{
+			Exchange   *done = lfirst(lc);
+
+			*done->place = done->conditions;
+		}
 	}
 	PG_END_TRY();
 }
