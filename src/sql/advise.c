@@ -19,7 +19,6 @@
 #include "sql/inspect.h"
 #include "storage/bufmgr.h"
 #include "store/handle.h"
-#include "store/inner.h"
 #include "utils/memutils.h"
 
 #include <math.h>
@@ -330,11 +329,8 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	if (!PG_GETARG_BOOL(1))
-		hyb_inspect_open(indexoid, AccessShareLock, HYB_ACCESS_READ_BTREE,
-						 &inspected);
-	else if (!hyb_inspect_try_open(indexoid, AccessShareLock,
-								   HYB_ACCESS_READ_BTREE, &inspected))
+	if (!hyb_inspect_read(indexoid, PG_GETARG_BOOL(1), HYB_ACCESS_READ_BTREE,
+						  &inspected))
 		PG_RETURN_NULL();
 
 	s->index = inspected.index;

@@ -26,7 +26,6 @@
 #include "tree/descend.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -345,7 +344,6 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	HybPos		high;
 	uint64		hash = 0;
 	int			ncols = PG_NARGS() - 1;
-	int			nest_level;
 	bool		valid;
 	bool		found;
 
@@ -358,12 +356,8 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	hyb_inspect_open_as_caller(PG_GETARG_OID(0), AccessShareLock,
 							   HYB_ACCESS_KEYS, &inspected);
 	check_columns(inspected.index, ncols);
-
-	/* settings of the caller's casts end before the owner's code runs */
-	nest_level = NewGUCNestLevel();
 	for (int i = 1; i <= ncols; i++)
 		add_argument(fcinfo, i, inspected.index, &keys);
-	AtEOXact_GUC(false, nest_level);
 	hyb_inspect_become_owner(&inspected);
 	ix = hyb_index_create_handle(inspected.index);
 	encode_keys(ix, &keys, &key);
@@ -633,7 +627,6 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 	HybVersion *version = palloc(sizeof(HybVersion));
 	HybMetaPage meta;
 	KeyValues	bounds[2] = {{0}, {0}};
-	int			nest_level;
 	HybBuf		keys[2] = {{0}, {0}};
 	HybPos		pos[2];
 	CountState	state;
@@ -644,10 +637,8 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	hyb_inspect_open_as_caller(PG_GETARG_OID(0), AccessShareLock,
 							   HYB_ACCESS_KEYS, &inspected);
-	nest_level = NewGUCNestLevel();
 	for (int i = 0; i < 2; i++)
 		read_bound(fcinfo, inspected.index, i == 1, &bounds[i]);
-	AtEOXact_GUC(false, nest_level);
 	hyb_inspect_become_owner(&inspected);
 	ix = hyb_index_create_handle(inspected.index);
 	for (int i = 0; i < 2; i++)

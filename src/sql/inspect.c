@@ -37,7 +37,7 @@
 #include "tree/descend.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/memutils.h"
+#include "utils/guc.h"
 #include "utils/rel.h"
 #include "utils/rls.h"
 #include "utils/syscache.h"
@@ -158,6 +158,7 @@ hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 	hyb_gather_before_read(indexoid);
 	memset(inspected, 0, sizeof(*inspected));
 	inspected->lockmode = lockmode;
+	inspected->nest_level = NewGUCNestLevel();
 
 	/* the table first, as the server does */
 	inspected->heap = try_table_open(heapoid, lockmode);
@@ -186,6 +187,7 @@ hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 void
 hyb_inspect_become_owner(HybInspected *inspected)
 {
+	AtEOXact_GUC(false, inspected->nest_level);
 	hyb_become_owner(&inspected->caller, inspected->heap->rd_rel->relowner);
 }
 
@@ -198,20 +200,25 @@ hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 }
 
 bool
-hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
-					 HybInspected *inspected)
+hyb_inspect_read(Oid indexoid, bool nowait, HybAccess access,
+				 HybInspected *inspected)
 {
 	Oid			heapoid = IndexGetRelation(indexoid, true);
 
+	if (!nowait)
+	{
+		hyb_inspect_open(indexoid, AccessShareLock, access, inspected);
+		return true;
+	}
 	memset(inspected, 0, sizeof(*inspected));
-	inspected->lockmode = lockmode;
-	inspected->heap = hyb_try_open(heapoid, lockmode, NULL);
+	inspected->lockmode = AccessShareLock;
+	inspected->heap = hyb_try_open(heapoid, AccessShareLock, NULL);
 	if (inspected->heap == NULL)
 		return false;
-	inspected->index = hyb_try_open(indexoid, lockmode, NULL);
+	inspected->index = hyb_try_open(indexoid, AccessShareLock, NULL);
 	if (inspected->index == NULL)
 	{
-		relation_close(inspected->heap, lockmode);
+		relation_close(inspected->heap, AccessShareLock);
 		return false;
 	}
 	check_kind(inspected->index->rd_rel, access);
@@ -223,7 +230,7 @@ hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 		inspected->index->rd_index->indisready &&
 		!hyb_index_is_being_built(indexoid))
 	{
-		hyb_inspect_become_owner(inspected);
+		hyb_become_owner(&inspected->caller, inspected->heap->rd_rel->relowner);
 		return true;
 	}
 	close_both(inspected);
@@ -427,7 +434,6 @@ put_hot(ResultRow *row, const HybIndex *ix)
 Datum
 hybrid_index_stats(PG_FUNCTION_ARGS)
 {
-	Oid			indexoid = PG_GETARG_OID(0);
 	bool		nowait = PG_GETARG_BOOL(1);
 	HybInspected inspected;
 	HybIndex   *ix;
@@ -446,10 +452,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 
 	tupdesc = result_columns(fcinfo, lengthof(row.values));
 
-	if (!nowait)
-		hyb_inspect_open(indexoid, AccessShareLock, HYB_ACCESS_READ, &inspected);
-	else if (!hyb_inspect_try_open(indexoid, AccessShareLock, HYB_ACCESS_READ,
-								   &inspected))
+	if (!hyb_inspect_read(PG_GETARG_OID(0), nowait, HYB_ACCESS_READ, &inspected))
 		PG_RETURN_NULL();
 	ix = hyb_index_create_handle(inspected.index);
 

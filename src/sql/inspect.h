@@ -23,6 +23,7 @@ typedef struct HybInspected
 	Relation	heap;
 	Relation	index;
 	LOCKMODE	lockmode;
+	int			nest_level;		/* of the settings of the caller's code */
 	HybCaller	caller;
 } HybInspected;
 
@@ -35,14 +36,18 @@ extern void hyb_inspect_open(Oid indexoid, LOCKMODE lockmode,
 							 HybAccess access, HybInspected *inspected);
 
 /*
- * The same without waiting.  Returns false, with nothing locked, if a lock is taken,
- * or if the index is gone, not ready, of another session, or not the caller's to see.
+ * The same with AccessShareLock.  With `nowait` it returns false, with nothing locked,
+ * if a lock is taken, or if the index is gone, not ready, of another session, or not
+ * the caller's to see.
  */
-extern bool hyb_inspect_try_open(Oid indexoid, LOCKMODE lockmode,
-								 HybAccess access, HybInspected *inspected);
+extern bool hyb_inspect_read(Oid indexoid, bool nowait, HybAccess access,
+							 HybInspected *inspected);
 extern void hyb_inspect_close(HybInspected *inspected);
 
-/* hyb_inspect_open in two steps: the caller's own code may run between them. */
+/*
+ * hyb_inspect_open in two steps.  The caller's own code may run between them.  What it
+ * sets ends before the owner's code runs.
+ */
 extern void hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode,
 									   HybAccess access,
 									   HybInspected *inspected);
