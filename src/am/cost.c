@@ -35,10 +35,8 @@
 #include "store/meta.h"
 #include "store/settings.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/selfuncs.h"
 #include "utils/spccache.h"
-#include "utils/syscache.h"
 
 /* CPU cost of visiting one page in a descent, in cpu_operator_cost. */
 #define PAGE_CPU_MULTIPLIER		50.0

@@ -17,10 +17,8 @@
 
 #include "access/heapam.h"
 #include "catalog/pg_constraint.h"
-#include "ddl/alter_table.h"
-#include "ddl/attach.h"
 #include "ddl/convert.h"
-#include "ddl/replace.h"
+#include "ddl/statement.h"
 #include "server/before_18/ddl_before_18.h"
 #include "store/settings.h"
 #include "utils/fmgroids.h"
@@ -289,6 +287,7 @@ before_new_constraints(HybAfterStatement *after, Relation table, List *attnums,
 	HybStandIns *stand_ins = &after->stand_ins;
 	ListCell   *lc;
 
+	Assert(CheckRelationLockedByMe(table, AccessExclusiveLock, true));
 	foreach(lc, RelationGetIndexList(table))
 	{
 		Oid			oid = lfirst_oid(lc);
@@ -352,6 +351,7 @@ revert_unserved(const AlterTableStmt *stmt, List *relids, List *names,
 		List	   *attnums = hyb_column_numbers(lfirst_oid(lc), names);
 		ListCell   *of_table;
 
+		Assert(CheckRelationLockedByMe(table, AccessExclusiveLock, true));
 		foreach(of_table, RelationGetIndexList(table))
 			if (hyb_index_is_of(lfirst_oid(of_table), hybrid) &&
 				!OidIsValid(get_index_constraint(lfirst_oid(of_table))) &&

@@ -14,11 +14,9 @@
  */
 #include "base/compat.h"
 
-#include "access/attmap.h"
 #include "catalog/partition.h"
-#include "ddl/attach.h"
 #include "ddl/convert.h"
-#include "ddl/twin/twin.h"
+#include "ddl/statement.h"
 #include "parser/parse_utilcmd.h"
 #include "utils/resowner.h"
 
@@ -136,6 +134,7 @@ find_match(Relation table, Oid access_method, const Definition *above)
 	Oid			result = InvalidOid;
 	ListCell   *lc;
 
+	Assert(CheckRelationLockedByMe(table, AccessShareLock, true));
 	foreach(lc, RelationGetIndexList(table))
 	{
 		Relation	index;
@@ -194,12 +193,6 @@ convert_to_attach(Oid index, Oid access_method)
 	hyb_become_caller(&caller);
 }
 
-static bool
-is_owned(Oid relid, const void *arg)
-{
-	return hyb_owns(relid);
-}
-
 /* Returns true if the parent has an index that the server attaches this one to. */
 static bool
 is_wanted_as_it_is(Relation table, Oid indexoid, Relation parent)
@@ -239,6 +232,7 @@ attach_indexes_of(Oid tableoid, Oid parentoid)
 		Relation	table = relation_open(tableoid, NoLock);
 		Oid			index = to_convert(table, &definition);
 
+		Assert(CheckRelationLockedByMe(table, AccessExclusiveLock, true));
 		if (OidIsValid(index) && is_wanted_as_it_is(table, index, parent))
 			index = InvalidOid;
 		relation_close(table, NoLock);
@@ -253,8 +247,10 @@ attach_indexes_of(Oid tableoid, Oid parentoid)
 static void
 before_attach_table(Oid relid, const RangeVar *name)
 {
-	Oid			partition = hyb_lock_allowed(name, AccessExclusiveLock,
-											 is_owned, NULL);
+	Oid			partition = RangeVarGetRelidExtended(name, AccessExclusiveLock,
+													 RVR_MISSING_OK,
+													 RangeVarCallbackOwnsRelation,
+													 NULL);
 	ListCell   *lc;
 
 	if (!OidIsValid(partition))

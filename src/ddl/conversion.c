@@ -16,7 +16,6 @@
 
 #include <ctype.h>
 
-#include "access/heapam.h"
 #include "catalog/catalog.h"
 #include "catalog/indexing.h"
 #include "catalog/partition.h"
@@ -46,18 +45,6 @@ refuse(HybConversion *conversion, int code, char *message, char *detail,
 		code, message, detail, hint
 	};
 	return false;
-}
-
-void
-hyb_conversion_refuse(const HybConversion *conversion)
-{
-	const HybRefusal *refusal = &conversion->refusal;
-
-	ereport(ERROR,
-			(errcode(refusal->code),
-			 errmsg_internal("%s", refusal->message),
-			 refusal->detail ? errdetail_internal("%s", refusal->detail) : 0,
-			 refusal->hint ? errhint("%s", refusal->hint) : 0));
 }
 
 void
@@ -149,7 +136,6 @@ check_part(HybConversion *conversion, Relation index)
 	Oid			access_method = index->rd_rel->relam;
 	char	   *name = RelationGetRelationName(index);
 	bool		to_btree = conversion->access_method == BTREE_AM_OID;
-	HybRefusal *refusal = &conversion->refusal;
 
 	if (access_method != BTREE_AM_OID && access_method != hyb_convert_target(true))
 		return refuse(conversion, ERRCODE_WRONG_OBJECT_TYPE,
@@ -167,14 +153,8 @@ check_part(HybConversion *conversion, Relation index)
 							   name), NULL,
 					  psprintf(_("Use %s(), which locks the table."),
 							   hyb_sql_function(to_btree ? "hybrid_revert" : "hybrid_convert")));
-	if (!to_btree && !hyb_before_18_converts(index, refusal))
-		return false;
-	if (hyb_twin_possible(index, conversion->access_method, refusal))
-		return true;
-	return refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
-				  psprintf(_("index \"%s\" cannot be of access method \"%s\""), name,
-						   get_am_name(conversion->access_method)),
-				  refusal->detail, refusal->hint);
+	return (to_btree || hyb_before_18_converts(index, &conversion->refusal)) &&
+		hyb_twin_possible(index, conversion->access_method, &conversion->refusal);
 }
 
 /* Refuses an index of a partition that is attached to one above it. */
@@ -196,6 +176,7 @@ add_part(HybConversion *conversion, Relation index)
 {
 	HybConvertPart *part = palloc0(sizeof(HybConvertPart));
 
+	Assert(CheckRelationLockedByMe(index, ShareUpdateExclusiveLock, true));
 	part->table = index->rd_index->indrelid;
 	part->index = RelationGetRelid(index);
 	part->stored = index->rd_rel->relkind == RELKIND_INDEX;
@@ -410,22 +391,16 @@ void
 hyb_conversion_progress(const HybConversion *conversion,
 						const HybConvertPart *part, int phase)
 {
-	const int	index[] = {
-		PROGRESS_CREATEIDX_COMMAND,
-		PROGRESS_CREATEIDX_PHASE,
-		PROGRESS_CREATEIDX_INDEX_OID,
-		PROGRESS_CREATEIDX_ACCESS_METHOD_OID
-	};
-	int64		values[4];
-
 	pgstat_progress_start_command(PROGRESS_COMMAND_CREATE_INDEX, part->table);
-	values[0] = conversion->concurrently ?
-		PROGRESS_CREATEIDX_COMMAND_REINDEX_CONCURRENTLY :
-		PROGRESS_CREATEIDX_COMMAND_REINDEX;
-	values[1] = phase;
-	values[2] = OidIsValid(part->twin) ? part->twin : part->index;
-	values[3] = conversion->access_method;
-	pgstat_progress_update_multi_param(lengthof(index), index, values);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_COMMAND,
+								 conversion->concurrently ?
+								 PROGRESS_CREATEIDX_COMMAND_REINDEX_CONCURRENTLY :
+								 PROGRESS_CREATEIDX_COMMAND_REINDEX);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_INDEX_OID,
+								 OidIsValid(part->twin) ? part->twin : part->index);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_ACCESS_METHOD_OID,
+								 conversion->access_method);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_PHASE, phase);
 }
 
 /* Returns a free name, such as REINDEX CONCURRENTLY chooses. */
@@ -577,6 +552,7 @@ build_twin(const HybConvertPart *part)
 	bool		as_reindex = !old_index->rd_index->indcheckxmin;
 	HybCaller	caller;
 
+	Assert(CheckRelationLockedByMe(table, ShareRowExclusiveLock, true));
 	hyb_become_owner(&caller, table->rd_rel->relowner);
 	index_build(table, twin, BuildIndexInfo(twin), as_reindex, true);
 	hyb_become_caller(&caller);
@@ -596,6 +572,7 @@ check_not_in_use(const HybConversion *conversion, const char *command)
 	{
 		Relation	table = table_open(lfirst_oid(lc), NoLock);
 
+		Assert(CheckRelationLockedByMe(table, ShareRowExclusiveLock, true));
 		CheckTableNotInUse(table, command);
 		table_close(table, NoLock);
 	}
@@ -644,7 +621,7 @@ hyb_convert_now(Oid index, Oid access_method)
 	switch (hyb_conversion_open(&conversion, index, access_method, false))
 	{
 		case HYB_CONVERT_REFUSED:
-			hyb_conversion_refuse(&conversion);
+			hyb_refuse(&conversion.refusal);
 			break;
 		case HYB_CONVERT_ALREADY:
 			hyb_conversion_already(&conversion);

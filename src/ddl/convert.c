@@ -16,7 +16,6 @@
 #include "ddl/convert.h"
 #include "executor/spi.h"
 #include "fmgr.h"
-#include "tcop/utility.h"
 #include "utils/guc.h"
 
 /* ---- which indexes ---- */
@@ -80,25 +79,20 @@ find_indexes(const char *where, Oid object, Oid access_method, bool extensions)
 static void
 check_table(Oid table)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
-	Form_pg_class form;
+	char	   *name = get_rel_name(table);
+	char		kind = get_rel_relkind(table);
 
-	if (!HeapTupleIsValid(tuple))
+	if (name == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("relation with OID %u does not exist", table)));
-	form = (Form_pg_class) GETSTRUCT(tuple);
-	if (form->relkind != RELKIND_RELATION &&
-		form->relkind != RELKIND_PARTITIONED_TABLE &&
-		form->relkind != RELKIND_MATVIEW)
+	if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE &&
+		kind != RELKIND_MATVIEW)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a table or materialized view",
-						NameStr(form->relname))));
-	if (!has_privs_of_role(GetUserId(), form->relowner))
-		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE,
-					   NameStr(form->relname));
-	ReleaseSysCache(tuple);
+				 errmsg("\"%s\" is not a table or materialized view", name)));
+	if (!hyb_owns(table))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, name);
 }
 
 /*
@@ -180,7 +174,7 @@ convert_one(FunctionCallInfo fcinfo, const char *procedure, bool to_hybrid)
 	if (hyb_convert_concurrently(&conversion, index,
 								 hyb_convert_target(to_hybrid), true) ==
 		HYB_CONVERT_REFUSED)
-		hyb_conversion_refuse(&conversion);
+		hyb_refuse(&conversion.refusal);
 	SPI_finish();
 	PG_RETURN_VOID();
 }

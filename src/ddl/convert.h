@@ -71,8 +71,7 @@ extern HybConvertStatus hyb_conversion_open(HybConversion *conversion,
  */
 extern bool hyb_conversion_is_unfinished(HybConversion *conversion);
 
-/* Messages: the refusal as an error or as a NOTICE, and that there is nothing to do. */
-extern void hyb_conversion_refuse(const HybConversion *conversion);
+/* Messages: the refusal as a NOTICE, and that there is nothing to do. */
 extern void hyb_conversion_skip(const HybConversion *conversion);
 extern void hyb_conversion_already(const HybConversion *conversion);
 

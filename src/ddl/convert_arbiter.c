@@ -33,7 +33,6 @@
 #include "access/genam.h"
 #include "access/table.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_index.h"
 #include "commands/defrem.h"
 #include "ddl/utility.h"
 #include "insert/insertion.h"
@@ -41,7 +40,6 @@
 #include "parser/parsetree.h"
 #include "storage/lmgr.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 
 /* Returns true if one of the two indexes is to take the place of the other. */
 static bool

@@ -12,8 +12,6 @@
 
 #include "access/xlog.h"
 #include "commands/event_trigger.h"
-#include "ddl/attach.h"
-#include "ddl/replace.h"
 #include "ddl/utility.h"
 #include "fmgr.h"
 #include "nodes/nodes.h"

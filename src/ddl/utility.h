@@ -6,7 +6,7 @@
 #ifndef HYB_UTILITY_H
 #define HYB_UTILITY_H
 
-#include "ddl/alter_table.h"
+#include "ddl/statement.h"
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 

@@ -35,8 +35,6 @@
 #include "commands/defrem.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
-#include "optimizer/plancat.h"
-#include "optimizer/planner.h"
 #include "parser/parsetree.h"
 #include "server/btree_only.h"
 #include "utils/catcache.h"

@@ -144,18 +144,3 @@ hyb_owner_of(Oid relid)
 	ReleaseSysCache(tuple);
 	return owner;
 }
-
-Oid
-hyb_lock_allowed(const RangeVar *name, LOCKMODE lockmode,
-				 bool (*allowed) (Oid relid, const void *arg), const void *arg)
-{
-	Oid			relid = RangeVarGetRelid(name, NoLock, true);
-
-	if (!OidIsValid(relid) || !allowed(relid, arg))
-		return InvalidOid;
-	LockRelationOid(relid, lockmode);
-	if (RangeVarGetRelid(name, NoLock, true) == relid && allowed(relid, arg))
-		return relid;
-	UnlockRelationOid(relid, lockmode);
-	return InvalidOid;
-}

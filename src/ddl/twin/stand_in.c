@@ -175,6 +175,7 @@ hyb_stand_in_make_alone(HybStandIns *stand_ins, Relation table, Oid index)
 
 	if (list_member_oid(stand_ins->settled, index))
 		return;
+	Assert(CheckRelationLockedByMe(table, AccessExclusiveLock, true));
 	CheckTableNotInUse(table, "ALTER TABLE");
 	stand_in = hyb_stand_in_make(stand_ins, table, index, false);
 	stand_in->table = RelationGetRelid(table);

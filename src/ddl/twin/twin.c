@@ -110,40 +110,53 @@ hyb_twin_incomparable(Oid opclass, Oid type)
 					format_type_be(type));
 }
 
+void
+hyb_refuse(const HybRefusal *refusal)
+{
+	ereport(ERROR,
+			(errcode(refusal->code),
+			 errmsg_internal("%s", refusal->message),
+			 refusal->detail ? errdetail_internal("%s", refusal->detail) : 0,
+			 refusal->hint ? errhint("%s", refusal->hint) : 0));
+}
+
 bool
 hyb_twin_possible(Relation index, Oid access_method, HybRefusal *refusal)
 {
 	oidvector  *classes = hyb_index_classes(index);
+	const char *method = get_am_name(access_method);
+	bool		to_btree = access_method == BTREE_AM_OID;
 
-	for (int i = 0; i < classes->dim1; i++)
+	memset(refusal, 0, sizeof(HybRefusal));
+	for (int i = 0; i < classes->dim1 && refusal->detail == NULL; i++)
 	{
 		Oid			opclass = classes->values[i];
-		Oid			type;
+		Oid			type = get_opclass_input_type(opclass);
 
 		if (OidIsValid(hyb_twin_class(opclass, access_method)))
 		{
-			refusal->hint = NULL;
-			refusal->detail = access_method == BTREE_AM_OID ? NULL :
-				hyb_twin_incomparable(opclass,
-									  TupleDescAttr(RelationGetDescr(index), i)->atttypid);
-			if (refusal->detail != NULL)
-				return false;
+			if (!to_btree)
+				refusal->detail =
+					hyb_twin_incomparable(opclass,
+										  TupleDescAttr(RelationGetDescr(index), i)->atttypid);
 			continue;
 		}
-		type = get_opclass_input_type(opclass);
 		refusal->detail = psprintf(_("Access method \"%s\" has no operator class for type %s that orders as class %s of column %d does."),
-								   get_am_name(access_method), format_type_be(type),
+								   method, format_type_be(type),
 								   generate_opclass_name(opclass), i + 1);
-		if (access_method != BTREE_AM_OID)
-			refusal->hint = psprintf(_("Make one with SELECT %s(%s::regtype)."),
-									 hyb_sql_function("hybrid_make_operator_classes"),
-									 quote_literal_cstr(format_type_be_qualified(type)));
-		else
-			refusal->hint = psprintf(_("Create an operator class of access method \"%s\" for type %s with the operators of that class."),
-									 get_am_name(access_method), format_type_be(type));
-		return false;
+		refusal->hint = to_btree ?
+			psprintf(_("Create an operator class of access method \"%s\" for type %s with the operators of that class."),
+					 method, format_type_be(type)) :
+			psprintf(_("Make one with SELECT %s(%s::regtype)."),
+					 hyb_sql_function("hybrid_make_operator_classes"),
+					 quote_literal_cstr(format_type_be_qualified(type)));
 	}
-	return true;
+	if (refusal->detail == NULL)
+		return true;
+	refusal->code = ERRCODE_FEATURE_NOT_SUPPORTED;
+	refusal->message = psprintf(_("index \"%s\" cannot be of access method \"%s\""),
+								RelationGetRelationName(index), method);
+	return false;
 }
 
 /* A node tree of the index's pg_index row, or NULL. */
@@ -290,29 +303,14 @@ twin_info(Relation index, Oid access_method, bits16 flags)
 	Node	   *predicate = index_node(index, Anum_pg_index_indpred);
 	IndexInfo  *info;
 
-	info = HYB_MAKE_INDEX_INFO(form->indnatts, form->indnkeyatts, access_method,
-							   (List *) index_node(index, Anum_pg_index_indexprs),
-							   make_ands_implicit((Expr *) predicate),
-							   form->indisunique, form->indnullsnotdistinct,
-							   !concurrent, concurrent);
+	info = makeIndexInfo(form->indnatts, form->indnkeyatts, access_method,
+						 (List *) index_node(index, Anum_pg_index_indexprs),
+						 make_ands_implicit((Expr *) predicate),
+						 form->indisunique, form->indnullsnotdistinct,
+						 !concurrent, concurrent HYB_INDEX_INFO_END);
 	for (int i = 0; i < form->indnatts; i++)
 		info->ii_IndexAttrNumbers[i] = form->indkey.values[i];
 	return info;
-}
-
-static void
-check_possible(Relation index, Oid access_method)
-{
-	HybRefusal	refusal;
-
-	if (!hyb_twin_possible(index, access_method, &refusal))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("index \"%s\" cannot be of access method \"%s\"",
-						RelationGetRelationName(index),
-						get_am_name(access_method)),
-				 errdetail_internal("%s", refusal.detail),
-				 refusal.hint ? errhint("%s", refusal.hint) : 0));
 }
 
 Oid
@@ -323,6 +321,7 @@ hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
 	bool		deferrable = !index->rd_index->indimmediate;
 	Datum		options = with_options ?
 		twin_options(index, access_method) : (Datum) 0;
+	HybRefusal	refusal;
 	IndexInfo  *info;
 	TwinColumns columns;
 	int2vector *order;
@@ -330,7 +329,8 @@ hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
 
 	Assert(CheckRelationLockedByMe(table, ShareUpdateExclusiveLock, true));
 	Assert(index->rd_rel->relam != access_method);
-	check_possible(index, access_method);
+	if (!hyb_twin_possible(index, access_method, &refusal))
+		hyb_refuse(&refusal);
 	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
 		flags |= INDEX_CREATE_PARTITIONED;
 	if (deferrable)

@@ -42,12 +42,15 @@
 typedef struct HybRefusal
 {
 	int			code;			/* SQLSTATE, with a message */
-	char	   *message;		/* or NULL: the caller has one */
+	char	   *message;
 	char	   *detail;			/* or NULL */
 	char	   *hint;			/* or NULL */
 } HybRefusal;
 
 /* ---- twins (twin.c) ---- */
+
+/* Raises the refusal as an error. */
+HYB_NORETURN extern void hyb_refuse(const HybRefusal *refusal);
 
 /*
  * Returns the operator class of the access method, btree or hybrid, that has the
@@ -65,8 +68,7 @@ extern char *hyb_twin_incomparable(Oid opclass, Oid type);
 
 /*
  * Returns true if each key column of the index has a class of that access method,
- * and all its values can be compared if that is hybrid.  Else the refusal has a
- * detail and perhaps a hint.
+ * and all its values can be compared if that is hybrid.  Else fills in the refusal.
  */
 extern bool hyb_twin_possible(Relation index, Oid access_method,
 							  HybRefusal *refusal);
@@ -129,15 +131,6 @@ extern List *hyb_column_numbers(Oid relid, List *names);
 
 /* Returns the role that owns a relation. */
 extern Oid	hyb_owner_of(Oid relid);
-
-/*
- * Locks a relation if `allowed` is true of it before and after that, by the
- * catalogs.  Else returns InvalidOid without waiting, and leaves the error to the
- * server.
- */
-extern Oid	hyb_lock_allowed(const RangeVar *name, LOCKMODE lockmode,
-							 bool (*allowed) (Oid relid, const void *arg),
-							 const void *arg);
 
 /* ---- stand-ins (stand_in.c) ---- */
 

@@ -19,9 +19,7 @@
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_subscription_rel.h"
 #include "server/before_18/ddl_before_18.h"
-#include "server/btree_only.h"
 #include "utils/guc.h"
-#include "utils/timestamp.h"
 
 /* ---- what cannot be hybrid ---- */
 
@@ -164,15 +162,31 @@ primary_key_numbers(Oid relid)
 	return attnums;
 }
 
-/* For columns of these names (`arg`), or for the primary key if there are none. */
+/* For columns of these names, or for the primary key if there are none. */
 static bool
-may_reference(Oid relid, const void *arg)
+may_reference(Oid relid, List *names)
 {
-	List	   *names = (List *) arg;
-
 	return may_reference_columns(relid, names != NIL ?
 								 hyb_column_numbers(relid, names) :
 								 primary_key_numbers(relid));
+}
+
+/*
+ * Locks the table if the caller may reference these columns, before and after that.
+ * Else returns InvalidOid without waiting, and leaves the error to the server.
+ */
+static Oid
+lock_referenced(const RangeVar *name, List *columns)
+{
+	Oid			relid = RangeVarGetRelid(name, NoLock, true);
+
+	if (!OidIsValid(relid) || !may_reference(relid, columns))
+		return InvalidOid;
+	LockRelationOid(relid, ShareRowExclusiveLock);
+	if (RangeVarGetRelid(name, NoLock, true) == relid && may_reference(relid, columns))
+		return relid;
+	UnlockRelationOid(relid, ShareRowExclusiveLock);
+	return InvalidOid;
 }
 
 /* Returns true if the key columns of the index are just these. */
@@ -198,8 +212,7 @@ hyb_before_18_foreign_key(HybStandIns *stand_ins, const Constraint *constraint,
 
 	if (!HYB_BEFORE_18 || constraint->pktable == NULL)
 		return;
-	relid = hyb_lock_allowed(constraint->pktable, ShareRowExclusiveLock,
-							 may_reference, constraint->pk_attrs);
+	relid = lock_referenced(constraint->pktable, constraint->pk_attrs);
 	if (!OidIsValid(relid))
 		return;
 	table = relation_open(relid, NoLock);
@@ -440,6 +453,7 @@ find_refresh_index(Relation view, Oid hybrid)
 	Oid			found = InvalidOid;
 	ListCell   *lc;
 
+	Assert(CheckRelationLockedByMe(view, ExclusiveLock, true));
 	foreach(lc, RelationGetIndexList(view))
 	{
 		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);

@@ -16,7 +16,6 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "base/server.h"
-#include "catalog/indexing.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"

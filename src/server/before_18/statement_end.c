@@ -15,7 +15,6 @@
 #include "executor/executor.h"
 #include "insert/gather.h"
 #include "server/before_18/before_18.h"
-#include "utils/memutils.h"
 
 /* A query that may insert; it lies in its own memory context. */
 typedef struct Inserting

@@ -1,13 +1,13 @@
 /*
- * replace.h
- *		Makes hybrid indexes where a statement means the default access method.
+ * statement.h
+ *		What is done before and after DDL statements (utility.c).
  */
-#ifndef HYB_REPLACE_H
-#define HYB_REPLACE_H
+#ifndef HYB_STATEMENT_H
+#define HYB_STATEMENT_H
 
-#include "postgres.h"
+#include "ddl/twin/twin.h"
 
-#include "nodes/parsenodes.h"
+/* ---- replace.c: hybrid indexes where the default access method is meant ---- */
 
 /* A statement before its execution; its tree may be changed. */
 typedef struct HybStatement
@@ -48,4 +48,36 @@ extern bool hyb_replace_serves_column(const AlterTableStmt *stmt, Oid relid,
 /* Returns true if a unique or primary key index of the table may be hybrid. */
 extern bool hyb_replace_serves(Oid relid, bool primary);
 
-#endif							/* HYB_REPLACE_H */
+/* ---- alter_table.c: ALTER TABLE of tables with hybrid indexes ---- */
+
+/* What remains to be done after a statement. */
+typedef struct HybAfterStatement
+{
+	HybStandIns stand_ins;
+	List	   *constraints;	/* their indexes become hybrid again */
+	AlterTableStmt *later;		/* a part that is executed last, or NULL */
+} HybAfterStatement;
+
+/*
+ * To be called before the statement: takes the locks that it takes.  Returns the
+ * table, InvalidOid if there is none.
+ */
+extern Oid	hyb_alter_table_before(HybAfterStatement *after,
+								   const AlterTableStmt *stmt);
+
+/* To be called after it, and after the stand-ins have ended. */
+extern void hyb_alter_table_after(const HybAfterStatement *after);
+
+/* ---- attach.c: indexes of partitions that are to be attached ---- */
+
+/*
+ * Before ALTER TABLE or ALTER INDEX ... ATTACH PARTITION: `relid` is locked, the
+ * partition gets the lock of the statement.
+ */
+extern void hyb_attach_before(Oid relid, const RangeVar *name, Oid hybrid);
+
+/* Before an index of a partitioned table is made, or constraints by ALTER TABLE. */
+extern void hyb_attach_index_above(IndexStmt *stmt, const char *source);
+extern void hyb_attach_constraints_above(const AlterTableStmt *stmt, Oid relid);
+
+#endif							/* HYB_STATEMENT_H */
