@@ -170,7 +170,7 @@ hyb_filter_impossible(const HybIndex *ix)
 
 /* ---- whether searches ask them ---- */
 
-StaticAssertDecl(HYB_PROBE_OUTCOMES + HYB_UNIQUE_OUTCOMES <= HYB_STAGE_COUNTERS,
+StaticAssertDecl(HYB_PROBE_OUTCOMES + HYB_UNIQUE_OUTCOMES <= HYB_UPPER_COUNTERS,
 				 "outcomes are counted with the dynamic stage's counters");
 
 /* Filters pay if one question in FILTER_PAYS is answered "no". */

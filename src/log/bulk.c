@@ -341,7 +341,7 @@ build_tree(Bulk *bulk, const HybTreeUse *use)
 
 	if (filter > 0 && use->arena->npocket >= hyb_bloom_cost(filter))
 	{
-		hyb_bloom_extend(&tree->bloom, use->arena, filter);
+		hyb_bloom_create(&tree->bloom, use->arena, filter);
 		tree->nchunks += hyb_bloom_cost(filter);
 	}
 	for (uint32 i = 0; i < bulk->npages; i++)

@@ -372,10 +372,10 @@ start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 	{
 		if (!hyb_tree_maybe(tree, access->arena, fetch->point_hash))
 		{
-			access->cache->bloom_misses++;
+			access->cache->counters[HYB_BLOOM_MISSES]++;
 			return;
 		}
-		access->cache->bloom_hits++;
+		access->cache->counters[HYB_BLOOM_HITS]++;
 	}
 	if (which == HYB_FROZEN &&
 		hyb_pos_compare(ix->desc, lo, &version->watermark) < 0)
@@ -461,12 +461,6 @@ collect_private(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 static void
 flush_counters(HybCache *cache, HybStage *stage)
 {
-	if (cache->bloom_hits > 0)
-		pg_atomic_fetch_add_u64(&stage->bloom_hits, cache->bloom_hits);
-	if (cache->bloom_misses > 0)
-		pg_atomic_fetch_add_u64(&stage->bloom_misses, cache->bloom_misses);
-	cache->bloom_hits = 0;
-	cache->bloom_misses = 0;
 	for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
 	{
 		if (cache->counters[i] > 0)
@@ -478,7 +472,7 @@ flush_counters(HybCache *cache, HybStage *stage)
 static inline uint32
 uncounted(const HybCache *cache)
 {
-	uint32		n = cache->bloom_hits + cache->bloom_misses;
+	uint32		n = 0;
 
 	for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
 		n += cache->counters[i];
@@ -770,8 +764,6 @@ hyb_log_stats(HybIndex *ix, bool nowait, HybLogStats *stats)
 		stats->tree_entries += stage->trees[which].nentries;
 		stats->compact_entries += stage->trees[which].nlog;
 	}
-	stats->bloom_hits = pg_atomic_read_u64(&stage->bloom_hits);
-	stats->bloom_misses = pg_atomic_read_u64(&stage->bloom_misses);
 	stats->rebuilds = stage->rebuilds;
 	for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
 		stats->counters[i] = pg_atomic_read_u64(&stage->counters[i]);

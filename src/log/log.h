@@ -161,8 +161,6 @@ typedef struct HybLogStats
 	uint64		tree_bytes;		/* memory of this index's trees and filters */
 	uint64		tree_entries;	/* in the trees, dead ones included */
 	uint64		compact_entries;	/* of these, ones that only the log has */
-	uint64		bloom_hits;		/* asked and "maybe" */
-	uint64		bloom_misses;	/* asked and "no" */
 	uint64		rebuilds;		/* trees built from the log anew */
 	uint64		counters[HYB_STAGE_COUNTERS];
 } HybLogStats;

@@ -1,17 +1,15 @@
 /*
  * bloom.c
- * Blocked Bloom filter over the keys of one tree, for indexes whose equal keys
- * have equal bytes.
+ *		Blocked Bloom filter over the keys of one tree, for indexes whose equal
+ *		keys have equal bytes.
  *
  * Each key sets HYB_BLOOM_BITS bits within one cache line (F. Putze, P.
  * Sanders, J. Singler: Cache-, Hash- and Space-Efficient Bloom Filters, WEA
  * 2007), so a probe costs one cache miss.
  *
- * A filter that is full gets another part for the keys to come (P.  S.
- * Almeida, C.  Baquero, N.  Preguiça, D.  Hutchison: Scalable Bloom Filters,
- * 2007).  So it grows, by a third to a half at a time, without reading the
- * keys that it has: compact trees do not have them in memory.  A probe asks
- * all parts.
+ * A filter that is full is built anew, four times as large, from the entries
+ * in memory.  If some are in the log only, the tree keeps the filter that it
+ * has: memory is short then.
  */
 #include "base/compat.h"
 
@@ -24,40 +22,10 @@
 void
 hyb_bloom_assert_valid(const HybBloom *bloom)
 {
-	uint32		nchunks = 0;
-
-	Assert(bloom->nparts <= HYB_BLOOM_MAX_PARTS);
-	for (int i = 0; i < bloom->nparts; i++)
-	{
-		Assert(bloom->part[i].nchunks >= 1 &&
-			   bloom->part[i].nchunks <= HYB_BLOOM_MAX_CHUNKS);
-		Assert(bloom->part[i].chunk != 0);
-		nchunks += bloom->part[i].nchunks;
-	}
-	Assert(bloom->nchunks == nchunks);
+	Assert(bloom->nchunks <= HYB_BLOOM_MAX_CHUNKS);
+	Assert((bloom->nchunks == 0) == (bloom->chunk == 0));
 }
 #endif
-
-static uint32
-bloom_size(uint64 nkeys)
-{
-	uint32		nchunks = 1;
-
-	while (nchunks < HYB_BLOOM_MAX_CHUNKS && nkeys > nchunks * HYB_BLOOM_KEYS)
-		nchunks *= 4;
-	return nchunks;
-}
-
-/* The largest power of two that is not above two thirds of what there is. */
-static uint32
-next_size(const HybBloom *bloom)
-{
-	uint32		nchunks = HYB_BLOOM_SMALL / 2;
-
-	while (nchunks < HYB_BLOOM_MAX_CHUNKS && nchunks * 3 <= bloom->nchunks)
-		nchunks *= 2;
-	return nchunks;
-}
 
 static uint32
 create_chunk(HybArena *arena)
@@ -70,36 +38,22 @@ create_chunk(HybArena *arena)
 }
 
 static inline uint32 *
-part_directory(const HybBloomPart *part, const HybArena *arena)
+chunk_numbers(const HybBloom *bloom, const HybArena *arena)
 {
-	return (uint32 *) ((char *) hyb_chunk(arena, part->chunk) +
+	return (uint32 *) ((char *) hyb_chunk(arena, bloom->chunk) +
 					   HYB_CHUNK_HEADER);
 }
 
-uint32
-hyb_bloom_chunks(const HybBloom *bloom)
-{
-	uint32		n = 0;
-
-	for (int i = 0; i < bloom->nparts; i++)
-		n += hyb_bloom_cost(bloom->part[i].nchunks);
-	return n;
-}
-
 void
-hyb_bloom_extend(HybBloom *bloom, HybArena *arena, uint32 nchunks)
+hyb_bloom_create(HybBloom *bloom, HybArena *arena, uint32 nchunks)
 {
-	HybBloomPart *part = &bloom->part[bloom->nparts];
-
-	Assert(bloom->nparts < HYB_BLOOM_MAX_PARTS);
+	Assert(bloom->nchunks == 0 && nchunks > 0);
 	Assert(arena->npocket >= hyb_bloom_cost(nchunks));
-	part->nchunks = nchunks;
-	part->chunk = create_chunk(arena);
+	bloom->nchunks = nchunks;
+	bloom->chunk = create_chunk(arena);
 	if (nchunks > 1)
 		for (uint32 i = 0; i < nchunks; i++)
-			part_directory(part, arena)[i] = create_chunk(arena);
-	bloom->nchunks += nchunks;
-	bloom->nparts++;
+			chunk_numbers(bloom, arena)[i] = create_chunk(arena);
 	hyb_bloom_assert_valid(bloom);
 }
 
@@ -107,15 +61,11 @@ void
 hyb_bloom_free(HybBloom *bloom, HybArena *arena)
 {
 	hyb_bloom_assert_valid(bloom);
-	for (int i = 0; i < bloom->nparts; i++)
-	{
-		const HybBloomPart *part = &bloom->part[i];
-
-		if (part->nchunks > 1)
-			for (uint32 j = 0; j < part->nchunks; j++)
-				hyb_arena_put(arena, part_directory(part, arena)[j]);
-		hyb_arena_put(arena, part->chunk);
-	}
+	if (bloom->nchunks > 1)
+		for (uint32 i = 0; i < bloom->nchunks; i++)
+			hyb_arena_put(arena, chunk_numbers(bloom, arena)[i]);
+	if (bloom->nchunks > 0)
+		hyb_arena_put(arena, bloom->chunk);
 	memset(bloom, 0, sizeof(*bloom));
 }
 
@@ -124,15 +74,15 @@ hyb_bloom_free(HybBloom *bloom, HybArena *arena)
  * by the golden ratio to mix it once more, the bits within.
  */
 static inline uint64 *
-part_block(const HybBloomPart *part, const HybArena *arena, uint64 hash)
+bloom_block(const HybBloom *bloom, const HybArena *arena, uint64 hash)
 {
-	uint64		nblocks = (uint64) part->nchunks * HYB_BLOOM_BLOCKS;
+	uint64		nblocks = (uint64) bloom->nchunks * HYB_BLOOM_BLOCKS;
 	uint32		block = (uint32) (((hash >> 32) * nblocks) >> 32);
-	uint32		chunk = part->chunk;
+	uint32		chunk = bloom->chunk;
 
 	Assert(block < nblocks);
-	if (part->nchunks > 1)
-		chunk = part_directory(part, arena)[block / HYB_BLOOM_BLOCKS];
+	if (bloom->nchunks > 1)
+		chunk = chunk_numbers(bloom, arena)[block / HYB_BLOOM_BLOCKS];
 	return (uint64 *) ((char *) hyb_chunk(arena, chunk) + HYB_CHUNK_HEADER +
 					   (block % HYB_BLOOM_BLOCKS) * 64);
 }
@@ -143,17 +93,22 @@ part_block(const HybBloomPart *part, const HybArena *arena, uint64 hash)
 void
 hyb_bloom_add(const HybBloom *bloom, const HybArena *arena, uint64 hash)
 {
-	uint64	   *block = part_block(&bloom->part[bloom->nparts - 1], arena, hash);
+	uint64	   *block = bloom_block(bloom, arena, hash);
 	uint64		mixed = BLOOM_MIX(hash);
 
-	Assert(bloom->nparts > 0);
 	for (int i = 0; i < HYB_BLOOM_BITS; i++)
 		block[BLOOM_BIT(mixed, i) >> 6] |= UINT64CONST(1) << (BLOOM_BIT(mixed, i) & 63);
 }
 
-static inline bool
-block_maybe(const uint64 *block, uint64 mixed)
+bool
+hyb_tree_maybe(const HybTree *tree, const HybArena *arena, uint64 hash)
 {
+	const uint64 *block;
+	uint64		mixed = BLOOM_MIX(hash);
+
+	if (tree->nentries == 0 || tree->bloom.nchunks == 0)
+		return tree->nentries > 0;
+	block = bloom_block(&tree->bloom, arena, hash);
 	for (int i = 0; i < HYB_BLOOM_BITS; i++)
 		if ((block[BLOOM_BIT(mixed, i) >> 6] &
 			 UINT64CONST(1) << (BLOOM_BIT(mixed, i) & 63)) == 0)
@@ -161,45 +116,27 @@ block_maybe(const uint64 *block, uint64 mixed)
 	return true;
 }
 
-static bool
-bloom_maybe(const HybBloom *bloom, const HybArena *arena, uint64 hash)
-{
-	const uint64 *block[HYB_BLOOM_MAX_PARTS];
-	uint64		mixed = BLOOM_MIX(hash);
-
-	for (int i = 0; i < bloom->nparts; i++)
-	{
-		block[i] = part_block(&bloom->part[i], arena, hash);
-		hyb_prefetch(block[i]);
-	}
-	for (int i = 0; i < bloom->nparts; i++)
-		if (block_maybe(block[i], mixed))
-			return true;
-	return false;
-}
-
 /* ---- the filter of a tree ---- */
 
-/* Chunks of the filter's next part, or of a first one built anew. */
+/* Chunks of the larger filter that the tree should get; 0: none. */
 static uint32
-bloom_part(const HybTree *tree)
+wanted_size(const HybTree *tree)
 {
-	const HybBloom *bloom = &tree->bloom;
+	uint32		nchunks = tree->bloom.nchunks;
 
-	if (tree->nentries < HYB_BLOOM_MIN_ENTRIES ||
-		tree->nentries <= bloom->nchunks * HYB_BLOOM_KEYS ||
-		bloom->nparts == HYB_BLOOM_MAX_PARTS)
+	if (tree->nlog > 0 || tree->nentries < HYB_BLOOM_MIN_ENTRIES ||
+		tree->nentries <= nchunks * HYB_BLOOM_KEYS || nchunks == HYB_BLOOM_MAX_CHUNKS)
 		return 0;
-	if (bloom->nparts == 0 ||
-		(bloom->nchunks < HYB_BLOOM_SMALL && tree->nlog == 0))
-		return tree->nlog == 0 ? bloom_size(tree->nentries) : 0;
-	return next_size(bloom);
+	nchunks = 1;
+	while (nchunks < HYB_BLOOM_MAX_CHUNKS && tree->nentries > nchunks * HYB_BLOOM_KEYS)
+		nchunks *= 4;
+	return nchunks;
 }
 
 uint32
 hyb_tree_bloom_wanted(const HybTree *tree)
 {
-	return hyb_bloom_cost(bloom_part(tree));
+	return hyb_bloom_cost(wanted_size(tree));
 }
 
 /*
@@ -207,7 +144,7 @@ hyb_tree_bloom_wanted(const HybTree *tree)
  * order.
  */
 static void
-bloom_rebuild(HybTree *tree, HybArena *arena)
+add_copies(HybTree *tree, HybArena *arena)
 {
 	for (uint32 chunk = tree->oldest; chunk != 0;
 		 chunk = hyb_chunk(arena, chunk)->next)
@@ -230,26 +167,13 @@ bloom_rebuild(HybTree *tree, HybArena *arena)
 void
 hyb_tree_bloom_grow(HybTree *tree, HybArena *arena)
 {
-	uint32		part = bloom_part(tree);
-	bool		anew = tree->nlog == 0 && tree->bloom.nchunks < HYB_BLOOM_SMALL;
+	uint32		nchunks = wanted_size(tree);
 
-	if (part == 0 || arena->npocket < hyb_bloom_cost(part))
+	if (nchunks == 0 || arena->npocket < hyb_bloom_cost(nchunks))
 		return;
-	if (anew)
-	{
-		tree->nchunks -= hyb_bloom_chunks(&tree->bloom);
-		hyb_bloom_free(&tree->bloom, arena);
-	}
-	hyb_bloom_extend(&tree->bloom, arena, part);
-	tree->nchunks += hyb_bloom_cost(part);
-	if (anew)
-		bloom_rebuild(tree, arena);
-}
-
-bool
-hyb_tree_maybe(const HybTree *tree, const HybArena *arena, uint64 hash)
-{
-	if (tree->nentries == 0)
-		return false;
-	return tree->bloom.nparts == 0 || bloom_maybe(&tree->bloom, arena, hash);
+	tree->nchunks -= hyb_bloom_cost(tree->bloom.nchunks);
+	hyb_bloom_free(&tree->bloom, arena);
+	hyb_bloom_create(&tree->bloom, arena, nchunks);
+	tree->nchunks += hyb_bloom_cost(nchunks);
+	add_copies(tree, arena);
 }

@@ -43,29 +43,15 @@ typedef struct HybEntry
 #define HYB_BLOOM_BLOCKS	(HYB_CHUNK_SPACE / 64)
 #define HYB_BLOOM_KEYS		((uint64) HYB_BLOOM_BLOCKS * 512 / 10)
 
-/* The directory of a part of several chunks is one chunk. */
+/* A filter of several chunks has their numbers in one more. */
 #define HYB_BLOOM_MAX_CHUNKS	1024
-#define HYB_BLOOM_MAX_PARTS	12
 #define HYB_BLOOM_BITS		6
-
-/*
- * While it is not larger than that it is better built anew: a part less to
- * ask, and soon done.
- */
-#define HYB_BLOOM_SMALL		16
-
-typedef struct HybBloomPart
-{
-	uint32		nchunks;
-	uint32		chunk;			/* the one chunk, or the directory */
-} HybBloomPart;
 
 /* All zero: there is no filter. */
 typedef struct HybBloom
 {
-	uint32		nparts;
-	uint32		nchunks;		/* of all parts, directories left out */
-	HybBloomPart part[HYB_BLOOM_MAX_PARTS];
+	uint32		nchunks;		/* without the one of numbers */
+	uint32		chunk;			/* the one chunk, or that of numbers */
 } HybBloom;
 
 /* All zero: an empty tree. */
@@ -157,7 +143,10 @@ extern HybTreeResult hyb_tree_insert(const HybTreeUse *use,
  */
 extern bool hyb_tree_compact(const HybTreeUse *use);
 
-/* Chunks that should be reserved for a larger filter; 0 if it is all right. */
+/*
+ * Chunks that should be reserved for a larger filter.  0 if the filter is all
+ * right, or has to be, since entries are in the log only.
+ */
 extern uint32 hyb_tree_bloom_wanted(const HybTree *tree);
 
 /*

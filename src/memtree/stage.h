@@ -11,10 +11,14 @@
 #include "store/meta.h"
 
 /*
- * Counters of upper layers that are kept with those of the trees
- * (hyb_cache_count): what they count is known there.
+ * Counters (hyb_cache_count).  The first ones are of upper layers, which know
+ * what they count.  The last two count how often Bloom filters said maybe, and
+ * no.
  */
-#define HYB_STAGE_COUNTERS		7
+#define HYB_UPPER_COUNTERS		7
+#define HYB_BLOOM_HITS			HYB_UPPER_COUNTERS
+#define HYB_BLOOM_MISSES		(HYB_UPPER_COUNTERS + 1)
+#define HYB_STAGE_COUNTERS		(HYB_UPPER_COUNTERS + 2)
 
 /* Where a lane ends, or what of it a tree has: 0 is nothing. */
 #define hyb_lane_end(block, lower) ((uint64) (block) << 16 | (lower))
@@ -80,9 +84,7 @@ typedef struct HybStage
 	uint64		marks;
 
 	uint64		rebuilds;
-	pg_atomic_uint64 bloom_hits;
-	pg_atomic_uint64 bloom_misses;
-	pg_atomic_uint64 counters[HYB_STAGE_COUNTERS];	/* of upper layers */
+	pg_atomic_uint64 counters[HYB_STAGE_COUNTERS];
 } HybStage;
 
 #ifdef USE_ASSERT_CHECKING

@@ -43,7 +43,7 @@ hyb_tree_assert_valid(const HybTree *tree)
 	Assert(tree->nlog <= tree->nentries);
 	Assert((tree->npages == 0) == (tree->pages == 0));
 	hyb_bloom_assert_valid(&tree->bloom);
-	Assert(tree->nchunks >= hyb_bloom_chunks(&tree->bloom));
+	Assert(tree->nchunks >= hyb_bloom_cost(tree->bloom.nchunks));
 }
 
 static void
@@ -371,9 +371,9 @@ hyb_tree_insert(const HybTreeUse *use, const HybEntry *entry)
 						  hyb_tree_bytes_head(use->desc, entry->bytes,
 											  entry->keylen, leaf->skip), item);
 	tree->nentries++;
-	Assert(tree->bloom.nparts == 0 || use->desc->exact);
+	Assert(tree->bloom.nchunks == 0 || use->desc->exact);
 	hyb_tree_assert_valid(tree);
-	if (tree->bloom.nparts != 0)
+	if (tree->bloom.nchunks != 0)
 		hyb_bloom_add(&tree->bloom, arena,
 					  hyb_key_hash(entry->bytes, entry->keylen));
 	return HYB_TREE_DONE;
@@ -447,7 +447,7 @@ hyb_tree_compact(const HybTreeUse *use)
 	const HybChunk *header;
 
 	if (!hyb_tree_elastic(use->desc) || chunk == 0 ||
-		(use->desc->exact && tree->bloom.nparts == 0))
+		(use->desc->exact && tree->bloom.nchunks == 0))
 		return false;
 	header = hyb_chunk(use->arena, chunk);
 	for (uint32 off = HYB_CHUNK_HEADER; off < header->used;)

@@ -412,7 +412,7 @@ extern HybRef hyb_tree_leaf_split(const HybTreeUse *use,
 /* ---- the filter (bloom.c) ---- */
 
 StaticAssertDecl(HYB_BLOOM_MAX_CHUNKS * sizeof(uint32) <= HYB_CHUNK_SPACE,
-				 "the directory of a Bloom filter must fit a chunk");
+				 "the numbers of a Bloom filter's chunks must fit a chunk");
 
 #ifdef USE_ASSERT_CHECKING
 extern void hyb_bloom_assert_valid(const HybBloom *bloom);
@@ -420,17 +420,12 @@ extern void hyb_bloom_assert_valid(const HybBloom *bloom);
 #define hyb_bloom_assert_valid(bloom) ((void) (bloom))
 #endif
 
-/* Chunks, directory included, of a part of n chunks. */
+/* Chunks of a filter of n chunks, with the one of their numbers. */
 #define hyb_bloom_cost(n) ((n) > 1 ? (n) + 1 : (n))
 
-/* Chunks, directories included, of a filter. */
-extern uint32 hyb_bloom_chunks(const HybBloom *bloom);
-
-/* Add an empty part; hyb_bloom_cost(nchunks) chunks are reserved. */
-extern void hyb_bloom_extend(HybBloom *bloom, HybArena *arena, uint32 nchunks);
+/* Make an empty filter; hyb_bloom_cost(nchunks) chunks are reserved. */
+extern void hyb_bloom_create(HybBloom *bloom, HybArena *arena, uint32 nchunks);
 extern void hyb_bloom_free(HybBloom *bloom, HybArena *arena);
-
-/* To the last part. */
 extern void hyb_bloom_add(const HybBloom *bloom, const HybArena *arena,
 						  uint64 hash);
 

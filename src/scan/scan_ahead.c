@@ -60,7 +60,7 @@ typedef struct AheadHabit
 
 static HybCachePiece habit_piece = {.size = sizeof(AheadHabit)};
 
-StaticAssertDecl(HYB_HEAP_PREFETCHES < HYB_STAGE_COUNTERS,
+StaticAssertDecl(HYB_HEAP_PREFETCHES < HYB_UPPER_COUNTERS,
 				 "pages asked for are counted with the dynamic stage's counters");
 
 void

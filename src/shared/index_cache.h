@@ -68,8 +68,6 @@ typedef struct HybCache
 	uint32		short_reads;
 
 	/* fetch.c: not yet added to the shared counters */
-	uint32		bloom_hits;
-	uint32		bloom_misses;
 	uint32		counters[HYB_STAGE_COUNTERS];
 
 	/* what upper layers keep: HybCachePiece */

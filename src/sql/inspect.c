@@ -384,8 +384,8 @@ put_trees(ResultRow *row, const HybLogStats *dynamic)
 {
 	bool		idle = !dynamic->busy;
 
-	put_count(row, idle, dynamic->bloom_hits);
-	put_count(row, idle, dynamic->bloom_misses);
+	put_count(row, idle, dynamic->counters[HYB_BLOOM_HITS]);
+	put_count(row, idle, dynamic->counters[HYB_BLOOM_MISSES]);
 	put_count(row, true, dynamic->tree_bytes);
 	put_count(row, idle, dynamic->tree_entries);
 	put_count(row, idle, dynamic->compact_entries);

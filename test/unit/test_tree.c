@@ -332,7 +332,7 @@ test_order(Order order, bool strings, int n)
 	CHECK((wanted > 0) == (n >= 64), "%s: a filter of %u chunks", what, wanted);
 	CHECK(hyb_arena_reserve(arena, wanted), "no memory");
 	hyb_tree_bloom_grow(&tree, arena);
-	CHECK(wanted == 0 || tree.bloom.nparts > 0, "%s: no filter", what);
+	CHECK(wanted == 0 || tree.bloom.nchunks > 0, "%s: no filter", what);
 	check_tree(&tree, arena, n, what);
 	check_flags(&tree, arena, n);
 	check_tree(&tree, arena, n, what);
@@ -358,7 +358,7 @@ test_order(Order order, bool strings, int n)
 static uint64
 tree_bytes(const HybTree *tree)
 {
-	return (uint64) (tree->nchunks - hyb_bloom_chunks(&tree->bloom)) * HYB_CHUNK_SIZE;
+	return (uint64) (tree->nchunks - hyb_bloom_cost(tree->bloom.nchunks)) * HYB_CHUNK_SIZE;
 }
 
 /* What memory holds are entries' copies, each once. */
