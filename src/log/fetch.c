@@ -251,36 +251,38 @@ fetch_generation(const Reading *r)
 
 /* ---- putting in order ---- */
 
-static int
-item_order(const void *a, const void *b, void *arg)
+typedef struct ItemOrder
 {
-	const Reading *r = arg;
+	const HybKeyDesc *desc;
+	const uint8 *keys;
+	bool		backward;
+} ItemOrder;
+
+static int
+compare_items(const void *a, const void *b, void *arg)
+{
+	const ItemOrder *order = arg;
 	const HybFetchedItem *x = a;
 	const HybFetchedItem *y = b;
-	const uint8 *keys = r->batch->keys.data;
-	int			c = hyb_key_compare(r->ix->desc, keys + x->key_off, x->keylen,
-									keys + y->key_off, y->keylen);
+	int			c = hyb_key_compare(order->desc, order->keys + x->key_off, x->keylen,
+									order->keys + y->key_off, y->keylen);
 
 	if (c == 0)
 		c = ItemPointerCompare(unconstify(ItemPointerData *, &x->tid),
 							   unconstify(ItemPointerData *, &y->tid));
-	return r->fetch->backward ? -c : c;
+	return order->backward ? -c : c;
 }
 
-static void
-put_in_order(Reading *r)
+void
+hyb_fetched_sort(const HybKeyDesc *desc, HybFetched *batch, bool backward)
 {
-	HybFetched *batch = r->batch;
+	ItemOrder	order = {.desc = desc,.keys = batch->keys.data,.backward = backward};
 
 	if (batch->nitems > 1)
-		qsort_arg(batch->items, batch->nitems, sizeof(HybFetchedItem), item_order, r);
+		qsort_arg(batch->items, batch->nitems, sizeof(HybFetchedItem),
+				  compare_items, &order);
 	for (int i = 1; i < batch->nitems; i++)
-		Assert(item_order(&batch->items[i - 1], &batch->items[i], r) <= 0);
-	if (batch->nitems > r->fetch->limit)
-	{
-		batch->nitems = r->fetch->limit;
-		batch->complete = false;
-	}
+		Assert(compare_items(&batch->items[i - 1], &batch->items[i], &order) <= 0);
 }
 
 static bool
@@ -314,14 +316,19 @@ fetch_short_log(HybIndex *ix, const HybVersion *version,
 		if (!read)
 			cache->tree_generation = active.number;
 	}
-	if (read)
-		put_in_order(&r);
-	else
+	if (!read)
 	{
 		batch->nitems = 0;
 		batch->keys.len = 0;
+		return false;
 	}
-	return read;
+	hyb_fetched_sort(ix->desc, batch, fetch->backward);
+	if (batch->nitems > fetch->limit)
+	{
+		batch->nitems = fetch->limit;
+		batch->complete = false;
+	}
+	return true;
 }
 
 /* ---- fetching ---- */

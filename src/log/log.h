@@ -113,6 +113,9 @@ extern void hyb_fetched_free(HybFetched *batch);
 extern void hyb_fetched_last(const HybIndex *ix, const HybFetched *batch,
 							   HybPos *pos, HybBuf *keybuf);
 
+/* Put the items of a batch in index order. */
+extern void hyb_fetched_sort(const HybKeyDesc *desc, HybFetched *batch, bool backward);
+
 /* One more item, which the caller fills. */
 extern HybFetchedItem *hyb_fetched_add(HybFetched *batch);
 

@@ -27,15 +27,14 @@
 #include "base/compat.h"
 
 #include "access/xact.h"
-#include "base/memory.h"
 #include "filter/filter.h"
 #include "filter/filter_choice.h"
 #include "hot/hot.h"
 #include "leaf/leaf.h"
-#include "log/delta.h"
 #include "merge/facts.h"
 #include "merge/step.h"
 #include "miscadmin.h"
+#include "run/run.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
 #include "storage/proc.h"
@@ -49,41 +48,23 @@
 /* Most pages written, with those of the dictionaries. */
 #define HYB_LEARN_MAX_NEW	288
 
-/* Most bytes of unencoded entries that are read. */
-#define HYB_LEARN_MAX_BYTES	(64 * 1024 * 1024)
+/* Most pages of the log that are read: 64 MB. */
+#define HYB_LEARN_MAX_LOG	(64 * 1024 * 1024 / BLCKSZ)
 
 /* Steps through the entries: a prime above HYB_ENCODED_SAMPLE_KEYS */
 #define SAMPLE_ENTRY_STEP			16411
-
-/* An entry.  Those of one row of a leaf share their bytes. */
-typedef struct LearnEntry
-{
-	uint32		off;			/* in `bytes` */
-	uint16		len;
-	uint16		keylen;
-	ItemPointerData tid;
-} LearnEntry;
-
-/* All live entries of an index, in any order. */
-typedef struct LearnInput
-{
-	HybBuf		bytes;
-	LearnEntry *entries;
-	int			n;
-	int			alloc;
-	bool		too_large;
-	BlockNumber blocks[HYB_MAX_PENDING];	/* of the static stage */
-	int			nblocks;
-} LearnInput;
 
 typedef struct Learn
 {
 	HybIndex   *ix;				/* the caller's: without dictionaries */
 	HybIndex	coded;			/* with them */
 	HybBuf		stored;			/* the dictionaries */
-	MemoryContext context;
 	BlockNumber dictionary;		/* their first page */
 	bool		progress;		/* a generation was frozen, or all of it done */
+
+	/* input */
+	BlockNumber blocks[HYB_LEARN_MAX_PAGES];	/* of the static stage */
+	int			nblocks;
 
 	/* output */
 	uint64		stamp;
@@ -93,153 +74,93 @@ typedef struct Learn
 
 /* ---- reading ---- */
 
+/* Add the live entries of a run; those of one row of a leaf share their bytes. */
 static void
-add_learn_entry(LearnInput *input, uint32 off, uint32 len, uint32 keylen,
-				const ItemPointerData *tid)
+add_run(HybIndex *ix, int run, HybFetched *all)
 {
-	LearnEntry *entry;
+	HybPos		lo = {.tie = HYB_BEFORE};
+	HybPos		hi = {.tie = HYB_AFTER};
+	HybFetch	fetch = {.lo = &lo,.hi = &hi,.limit = INT_MAX};
+	HybFetched	batch = {0};
+	HybVersion	version;
 
-	if (input->n == input->alloc)
+	/* the merge lock keeps the version current, so this ends */
+	do
 	{
-		input->alloc = Max(1024, input->alloc * 2);
-		input->entries = hyb_grow(CurrentMemoryContext, input->entries,
-								  input->alloc, sizeof(LearnEntry));
+		CHECK_FOR_INTERRUPTS();
+		hyb_version_capture(ix, &version);
+	} while (!hyb_run_fetch(ix, &version, run, &fetch, &batch));
+	for (int i = 0; i < batch.nitems; i++)
+	{
+		HybFetchedItem *item = hyb_fetched_add(all);
+
+		*item = batch.items[i];
+		item->key_off += all->keys.len;
 	}
-	entry = &input->entries[input->n++];
-	entry->off = off;
-	entry->len = (uint16) len;
-	entry->keylen = (uint16) keylen;
-	entry->tid = *tid;
+	hyb_buf_append(&all->keys, batch.keys.data, batch.keys.len);
+	hyb_fetched_free(&batch);
 }
 
-static void
-read_learn_leaf(const HybIndex *ix, LearnInput *input, const char *page,
-				BlockNumber block)
+/* All live entries, run by run; false if the log is too long. */
+static bool
+read_index(HybIndex *ix, const HybMetaPage *meta, HybFetched *all)
 {
-	HybLeaf		leaf = {0};
-
-	hyb_leaf_open(&leaf, ix->desc, page, ix->rel, block);
-	for (int row = 0; row < leaf.nrows; row++)
-	{
-		const HybValue *vals = hyb_leaf_row(&leaf, row);
-		int			end = hyb_leaf_row_start(&leaf, row + 1);
-		uint32		off = input->bytes.len;
-		uint32		len;
-		uint32		keylen;
-
-		hyb_key_join(ix->desc, vals, ix->desc->natts, &input->bytes);
-		len = input->bytes.len - off;
-		keylen = hyb_key_length(ix->desc, input->bytes.data + off, len);
-		if (len > HYB_MAX_ENTRY_SIZE || keylen == 0)
-			hyb_corrupted(ix->rel, block, "A row of a leaf is not well formed.");
-		for (int item = hyb_leaf_row_start(&leaf, row); item < end; item++)
-		{
-			ItemPointerData tid;
-
-			if (hyb_leaf_is_tombstone(&leaf, item))
-				continue;
-			hyb_leaf_tids(&leaf, item, 1, &tid);
-			add_learn_entry(input, off, len, keylen, &tid);
-		}
-	}
-	hyb_leaf_close(&leaf);
+	if (meta->active.npages + meta->frozen.npages > HYB_LEARN_MAX_LOG)
+		return false;
+	for (int i = 0; i < meta->nlevels; i++)
+		add_run(ix, i, all);
+	add_run(ix, HYB_RUN_LOG, all);
+	return true;
 }
 
-/* The subtree of a page of the given level, 0 for a leaf. */
+/* List a page of a level, and all below it; height 1 is a leaf. */
 static void
-read_tree(const HybIndex *ix, LearnInput *input, BlockNumber block,
-		  uint64 stamp, int level, BlockNumber from)
+list_blocks(Learn *learn, const HybRoot *node, BlockNumber from)
 {
-	char	   *page = palloc(BLCKSZ);
+	const HybIndex *ix = learn->ix;
+	char	   *page;
 	BlockNumber filter = InvalidBlockNumber;
 
-	CHECK_FOR_INTERRUPTS();
 	check_stack_depth();
-	if (input->too_large || input->nblocks == HYB_LEARN_MAX_PAGES ||
-		input->bytes.len > HYB_LEARN_MAX_BYTES)
-	{
-		input->too_large = true;
+	if (learn->nblocks == HYB_LEARN_MAX_PAGES)
+		hyb_corrupted(ix->rel, node->block, "There are more pages than the metapage counts.");
+	learn->blocks[learn->nblocks++] = node->block;
+	if (node->height == 1)
 		return;
-	}
-	if (!hyb_page_copy(ix, block, from, level > 0 ? HYB_PAGE_INNER : HYB_PAGE_LEAF,
-					   stamp, page) ||
-		hyb_page_opaque((Page) page)->level != level)
-		hyb_corrupted(ix->rel, block, "This is not the page that its parent points to.");
-	input->blocks[input->nblocks++] = block;
-
-	if (level == 0)
-		read_learn_leaf(ix, input, page, block);
-	for (int i = 0; level > 0 && i < hyb_inner_count((Page) page); i++)
+	page = palloc(BLCKSZ);
+	if (!hyb_page_copy(ix, node->block, from, HYB_PAGE_INNER, node->stamp, page) ||
+		hyb_page_opaque((Page) page)->level != node->height - 1)
+		hyb_corrupted(ix->rel, node->block, "This is not the page that its parent points to.");
+	for (int i = 0; i < hyb_inner_count((Page) page); i++)
 	{
 		HybChild	child;
+		HybRoot		below = {.height = node->height - 1};
 
-		hyb_inner_get((Page) page, i, &child, ix->rel, block);
+		hyb_inner_get((Page) page, i, &child, ix->rel, node->block);
 		/* neighbours share filter pages */
 		if (BlockNumberIsValid(child.filter_block) &&
-			child.filter_block != filter && input->nblocks < HYB_LEARN_MAX_PAGES)
-			input->blocks[input->nblocks++] = child.filter_block;
+			child.filter_block != filter && learn->nblocks < HYB_LEARN_MAX_PAGES)
+			learn->blocks[learn->nblocks++] = child.filter_block;
 		filter = child.filter_block;
-		read_tree(ix, input, child.block, child.stamp, level - 1, block);
+		below.block = child.block;
+		below.stamp = child.stamp;
+		list_blocks(learn, &below, node->block);
 	}
 	pfree(page);
-}
-
-/* A generation of the log, which may grow meanwhile. */
-static void
-read_generation(const HybIndex *ix, LearnInput *input,
-				const HybGeneration *generation)
-{
-	char	   *page = palloc(BLCKSZ);
-	HybValue   *vals = palloc(ix->desc->natts * sizeof(HybValue));
-	HybDeltaWalk walk;
-
-	hyb_delta_walk_start(&walk, ix, generation, false);
-	while (!input->too_large && hyb_delta_walk_next(&walk))
-	{
-		HybEntry	entry = {.block = walk.block};
-
-		if (!hyb_delta_walk_copy(&walk, page))
-			hyb_corrupted(ix->rel, walk.block,
-						  "This is not the delta page that the log points to.");
-		while (hyb_delta_next(ix->rel, (Page) page, &entry))
-		{
-			hyb_delta_key_length(ix, &entry);
-			if (hyb_key_split(ix->desc, entry.bytes, entry.len,
-							  ix->desc->natts, vals) != entry.len)
-				hyb_corrupted(ix->rel, walk.block,
-							  "An entry of a delta page is malformed.");
-			if ((entry.flags & HYB_DELTA_DEAD) != 0)
-				continue;
-			hyb_buf_append(&input->bytes, entry.bytes, entry.len);
-			add_learn_entry(input, input->bytes.len - entry.len, entry.len,
-							entry.keylen, &entry.tid);
-		}
-		input->too_large |= input->bytes.len > HYB_LEARN_MAX_BYTES;
-	}
-	pfree(page);
-	pfree(vals);
-}
-
-/* Everything, of the generation given and the static stage. */
-static LearnInput *
-read_index(const HybIndex *ix, const HybMetaPage *meta,
-		   const HybGeneration *generation)
-{
-	LearnInput *input = palloc0(sizeof(LearnInput));
-
-	for (int i = 0; i < meta->nlevels; i++)
-	{
-		const HybRoot *root = &meta->levels[i].root;
-
-		if (root->height > 0)
-			read_tree(ix, input, root->block, root->stamp,
-					  (int) root->height - 1, HYB_METAPAGE_BLKNO);
-	}
-	read_generation(ix, input, generation);
-	return input;
 }
 
 /* ---- learning ---- */
+
+static void
+report_malformed(const HybIndex *ix)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("an entry of index \"%s\" is malformed",
+					RelationGetRelationName(ix->rel)),
+			 errdetail("It comes from a damaged leaf."),
+			 errhint("Please REINDEX it.")));
+}
 
 /* Learn from the index's own keys; false if there are not enough. */
 static bool
@@ -247,24 +168,24 @@ learn_dictionaries(Learn *learn)
 {
 	const HybKeyDesc *desc = learn->ix->desc;
 	HybMetaPage meta;
-	LearnInput *input;
+	HybFetched	all = {0};
 	HybEncodedKeys *keys = palloc0(desc->nkeys * sizeof(HybEncodedKeys));
 	HybValue   *vals = palloc(desc->natts * sizeof(HybValue));
 	uint32		n;
 	uint64		bytes = 0;
 
 	hyb_meta_copy(learn->ix, &meta);
-	input = read_index(learn->ix, &meta, &meta.active);
-	n = Min(input->n, HYB_ENCODED_SAMPLE_KEYS);
-	if (input->too_large || input->n < HYB_ENCODED_ENOUGH_KEYS)
+	if (!read_index(learn->ix, &meta, &all) || all.nitems < HYB_ENCODED_ENOUGH_KEYS)
 		return false;
+	n = Min(all.nitems, HYB_ENCODED_SAMPLE_KEYS);
 	for (uint32 i = 0; i < n && bytes < HYB_ENCODED_SAMPLE_BYTES; i++)
 	{
 		uint32		place = (uint32) ((uint64) i * SAMPLE_ENTRY_STEP % n);
-		const LearnEntry *entry = &input->entries[(uint64) place * input->n / n];
+		const HybFetchedItem *item = &all.items[(uint64) place * all.nitems / n];
 
-		(void) hyb_key_split(desc, input->bytes.data + entry->off, entry->len,
-							 desc->nkeys, vals);
+		if (hyb_key_split(desc, all.keys.data + item->key_off, item->len,
+						  desc->nkeys, vals) != item->keylen)
+			report_malformed(learn->ix);
 		for (int c = 0; c < desc->nkeys; c++)
 		{
 			Datum		value;
@@ -285,7 +206,7 @@ learn_dictionaries(Learn *learn)
 
 /* Encode all entries; false if one becomes too long. */
 static bool
-encode_entries(Learn *learn, LearnInput *input)
+encode_entries(Learn *learn, const HybFetched *all, HybFetched *coded)
 {
 	const HybKeyDesc *from = learn->ix->desc;
 	const HybKeyDesc *to = learn->coded.desc;
@@ -293,38 +214,29 @@ encode_entries(Learn *learn, LearnInput *input)
 	bool	   *isnull = palloc(from->natts * sizeof(bool));
 	HybValue   *vals = palloc(from->natts * sizeof(HybValue));
 	HybBuf		entry = {0};
-	HybBuf		coded = {0};
 	MemoryContext tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 														"hybrid encode entry",
 														ALLOCSET_DEFAULT_SIZES);
-	uint32		done_off = PG_UINT32_MAX;
 
 	hyb_buf_reserve(&entry, HYB_MAX_ENTRY_SIZE);
-	for (int i = 0; i < input->n; i++)
+	for (int i = 0; i < all->nitems; i++)
 	{
-		LearnEntry *e = &input->entries[i];
+		const HybFetchedItem *item = &all->items[i];
+		HybFetchedItem *out = hyb_fetched_add(coded);
 		MemoryContext old;
-		uint32		keylen;
 
-		if (e->off == done_off)
+		if (i > 0 && item->key_off == item[-1].key_off)
 		{
-			/* the row of the entry before, in the leaf */
-			e->off = e[-1].off;
-			e->len = e[-1].len;
-			e->keylen = e[-1].keylen;
+			*out = out[-1];
+			out->tid = item->tid;
 			continue;
 		}
-		done_off = e->off;
 		if ((i & 0x3FF) == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (hyb_key_split(from, input->bytes.data + e->off, e->len, from->natts,
-						  vals) != e->len)
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("an entry of index \"%s\" is malformed",
-							RelationGetRelationName(learn->ix->rel)),
-					 errdetail("It comes from a damaged leaf."),
-					 errhint("Please REINDEX it.")));
+		*out = *item;
+		if (hyb_key_split(from, all->keys.data + item->key_off, item->len,
+						  from->natts, vals) != item->len)
+			report_malformed(learn->ix);
 		old = MemoryContextSwitchTo(tuple_context);
 		for (int c = 0; c < from->natts; c++)
 		{
@@ -332,40 +244,17 @@ encode_entries(Learn *learn, LearnInput *input)
 			values[c] = isnull[c] ? (Datum) 0 :
 				hyb_value_decode(&from->cols[c], &vals[c]);
 		}
-		hyb_key_encode(to, values, isnull, &entry, &keylen);
+		hyb_key_encode(to, values, isnull, &entry, &out->keylen);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(tuple_context);
 		if (entry.len > HYB_MAX_ENTRY_SIZE)
 			return false;
-		e->off = coded.len;
-		e->len = (uint16) entry.len;
-		e->keylen = (uint16) keylen;
-		hyb_buf_append(&coded, entry.data, entry.len);
+		out->key_off = coded->keys.len;
+		out->len = entry.len;
+		hyb_buf_append(&coded->keys, entry.data, entry.len);
 	}
-	pfree(input->bytes.data);
-	input->bytes = coded;
+	hyb_fetched_sort(to, coded, false);
 	return true;
-}
-
-typedef struct SortState
-{
-	const HybKeyDesc *desc;
-	const uint8 *bytes;
-} SortState;
-
-static int
-compare_entries(const void *a, const void *b, void *arg)
-{
-	const SortState *state = arg;
-	const LearnEntry *x = a;
-	const LearnEntry *y = b;
-	int			c = 0;
-
-	if (x->off != y->off)
-		c = hyb_key_compare(state->desc, state->bytes + x->off, x->keylen,
-							state->bytes + y->off, y->keylen);
-	return c != 0 ? c : ItemPointerCompare((ItemPointer) &x->tid,
-										   (ItemPointer) &y->tid);
 }
 
 static void
@@ -378,7 +267,7 @@ write_learned_leaf(void *arg, Page page, const HybPos *low)
 
 /* Images of the new leaves, from sorted entries. */
 static void
-build_leaves(Learn *learn, const LearnInput *input)
+build_leaves(Learn *learn, const HybFetched *coded)
 {
 	const HybKeyDesc *desc = learn->coded.desc;
 	HybLeafBuilder *builder = hyb_leaf_builder_create(&learn->coded,
@@ -387,15 +276,15 @@ build_leaves(Learn *learn, const LearnInput *input)
 													  learn);
 	HybValue   *vals = palloc(desc->natts * sizeof(HybValue));
 
-	for (int i = 0; i < input->n; i++)
+	for (int i = 0; i < coded->nitems; i++)
 	{
-		const LearnEntry *e = &input->entries[i];
+		const HybFetchedItem *item = &coded->items[i];
 
 		if ((i & 0x3FF) == 0)
 			CHECK_FOR_INTERRUPTS();
-		(void) hyb_key_split(desc, input->bytes.data + e->off, e->len,
+		(void) hyb_key_split(desc, coded->keys.data + item->key_off, item->len,
 							 desc->natts, vals);
-		hyb_leaf_builder_add(builder, vals, &e->tid);
+		hyb_leaf_builder_add(builder, vals, &item->tid);
 	}
 	hyb_leaf_builder_finish(builder);
 	hyb_leaf_builder_free(builder);
@@ -403,7 +292,7 @@ build_leaves(Learn *learn, const LearnInput *input)
 
 /* Write dictionaries and static stage, and switch the metapage. */
 static void
-install_learned(Learn *learn, const LearnInput *input)
+install_learned(Learn *learn, uint64 ntids)
 {
 	HybIndex   *ix = learn->ix;
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
@@ -430,8 +319,8 @@ install_learned(Learn *learn, const LearnInput *input)
 		learn->dictionary = hyb_step_write(space, image.data);
 	}
 	hyb_step_write_leaves(space, &learn->children);
-	for (int i = 0; i < input->nblocks; i++)
-		hyb_step_retire(space, input->blocks[i]);
+	for (int i = 0; i < learn->nblocks; i++)
+		hyb_step_retire(space, learn->blocks[i]);
 	path->high.tie = HYB_AFTER;
 	hyb_static_replace(space, path, &learn->children, &root);
 	HYB_POINT("learn-written");
@@ -457,7 +346,7 @@ install_learned(Learn *learn, const LearnInput *input)
 	meta->wanted_levels = 1;
 	level = &meta->levels[0];
 	level->root = root;
-	level->tids = input->n;
+	level->tids = ntids;
 	level->leaf_pages = learn->children.n;
 	level->inner_pages = space->new_inner;
 	level->filter_pages = space->new_filter;
@@ -481,16 +370,18 @@ encode_index(Learn *learn)
 	HybIndex   *ix = learn->ix;
 	HybDictionaries *dictionaries;
 	HybMetaPage meta;
-	LearnInput *input;
-	SortState	state;
+	HybFetched	all = {0};
+	HybFetched	coded = {0};
 	int			npages;
 
 	learn->progress = hyb_generation_freeze(ix);
 	HYB_POINT("learn-frozen");
 	hyb_meta_copy(ix, &meta);
-	input = read_index(ix, &meta, &meta.frozen);
-	if (input->too_large)
+	if (!read_index(ix, &meta, &all))
 		return false;
+	for (int i = 0; i < meta.nlevels; i++)
+		if (meta.levels[i].root.height > 0)
+			list_blocks(learn, &meta.levels[i].root, HYB_METAPAGE_BLKNO);
 
 	learn->coded = *ix;
 	learn->coded.desc = hyb_key_desc_create(ix->rel);
@@ -499,24 +390,20 @@ encode_index(Learn *learn)
 	if (dictionaries == NULL ||
 		!hyb_encoded_attach(learn->coded.desc, dictionaries))
 		elog(ERROR, "could not read back the dictionaries of an index");
-	if (!encode_entries(learn, input))
+	if (!encode_entries(learn, &all, &coded))
 		return false;
-	state.desc = learn->coded.desc;
-	state.bytes = input->bytes.data;
-	qsort_arg(input->entries, input->n, sizeof(LearnEntry), compare_entries,
-			  &state);
 
 	learn->stamp = meta.next_stamp;
 	learn->filter = hyb_filter_builder_create(&learn->coded,
 											  hyb_filter_kind_of_level(&learn->coded, 0, 1));
-	build_leaves(learn, input);
+	build_leaves(learn, &coded);
 
 	/* at least two leaves share a filter page */
 	npages = learn->children.n * (learn->filter != NULL ? 3 : 2) / 2 +
 		hyb_dictionary_npages(learn->stored.len);
 	if (npages > HYB_LEARN_MAX_NEW)
 		return false;
-	install_learned(learn, input);
+	install_learned(learn, coded.nitems);
 	learn->progress = true;
 	return true;
 }
@@ -606,6 +493,7 @@ hyb_merge_learn(HybIndex *ix, int wait_ms)
 {
 	HybMetaPage meta;
 	Learn		learn = {0};
+	MemoryContext context;
 	MemoryContext old;
 
 	if (!ix->desc->has_encoded || ix->dictionaries != NULL ||
@@ -618,10 +506,10 @@ hyb_merge_learn(HybIndex *ix, int wait_ms)
 		return false;
 
 	learn.ix = ix;
-	learn.context = AllocSetContextCreate(CurrentMemoryContext,
-										  "hybrid dictionary merge",
-										  ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(learn.context);
+	context = AllocSetContextCreate(CurrentMemoryContext,
+									"hybrid dictionary merge",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
 	if ((wait_ms > 0 || exclusively(&learn, 0, do_nothing)) &&
 		learn_dictionaries(&learn) &&
 		exclusively(&learn, wait_ms, encode_index))
@@ -631,6 +519,6 @@ hyb_merge_learn(HybIndex *ix, int wait_ms)
 		HYB_POINT("learn-installed");
 	}
 	MemoryContextSwitchTo(old);
-	MemoryContextDelete(learn.context);
+	MemoryContextDelete(context);
 	return learn.progress;
 }
