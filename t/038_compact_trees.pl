@@ -11,12 +11,12 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = new_node('elastic');
-my ($ret) = $node->psql('postgres', 'SET hybridindex.test_pressure = 3');
+my ($ret) = $node->psql('postgres', 'SET hybridindex.test_pressure = 2');
 if ($ret != 0 || $node->safe_psql('postgres', 'SHOW debug_assertions') ne 'on')
 {
 	plan skip_all => 'this server has no assertions';
 }
-$node->append_conf('postgresql.conf', "hybridindex.test_pressure = 3\nhybridindex.merge_floor = 1000000");
+$node->append_conf('postgresql.conf', "hybridindex.test_pressure = 2\nhybridindex.merge_floor = 1000000");
 $node->reload;
 
 # ---- by hand ----
@@ -62,7 +62,7 @@ SELECT count(*) FROM l WHERE k BETWEEN 1000 AND 1400;
 EOF
 same_answers($node, 'with hints', \%queries, ['l']);
 
-# back: insertions with plenty of memory make leaves plain, as they split
+# back: with plenty of memory new entries are copied, and old ones stay in the log
 my $before = $node->safe_psql('postgres', "SELECT compact_entries FROM hybrid_index_stats('l_k')");
 $node->safe_psql('postgres', <<EOF);
 SET hybridindex.test_pressure = 1;
@@ -70,8 +70,8 @@ SET enable_seqscan = off;
 INSERT INTO l SELECT 4 * g + r, md5((g % 300)::text), g % 50 FROM generate_series(1, 10000) g, generate_series(1, 3, 2) r;
 SELECT count(*) FROM l WHERE k = 4;
 EOF
-same_answers($node, 'breathed out', \%queries, ['l']);
-is($node->safe_psql('postgres', "SELECT compact_entries < $before / 2 FROM hybrid_index_stats('l_k')"), 't', 'entries are in memory again');
+same_answers($node, 'with plenty of memory', \%queries, ['l']);
+is($node->safe_psql('postgres', "SELECT compact_entries = $before FROM hybrid_index_stats('l_k')"), 't', 'new entries are in memory');
 
 # merges read the log
 $node->safe_psql('postgres', 'SELECT hybrid_merge(i) FROM unnest(array[$$l_k$$, $$l_s$$, $$l_v$$]::regclass[]) i');

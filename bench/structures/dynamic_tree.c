@@ -13,7 +13,7 @@
 static HybArena *arena;
 static HybTree tree;
 static HybKeyDesc *desc;
-static HybPressure pressure;
+static bool scarce;
 static const Key *log_keys;
 static uint32_t log_nkeys;
 
@@ -30,7 +30,7 @@ set_entry(HybEntry *entry, const Key *key)
 
 /* What is not in memory a page of the log has; here the array of keys. */
 static bool
-load_entry(HybEntryLog *log, HybLogPage *page, uint16 offset, HybEntry *entry)
+load_entry(HybEntryLog *log, HybTreeLogPage *page, uint16 offset, HybEntry *entry)
 {
 	(void) offset;
 	if (page->block >= log_nkeys)
@@ -44,11 +44,11 @@ load_entry(HybEntryLog *log, HybLogPage *page, uint16 offset, HybEntry *entry)
 
 static HybEntryLog entry_log = {.load = load_entry};
 
-static HybPressure
-current_pressure(const HybArena *which)
+static bool
+is_scarce(const HybArena *which)
 {
 	(void) which;
-	return pressure;
+	return scarce;
 }
 
 static HybTreeUse
@@ -62,7 +62,7 @@ use_tree(void)
 
 /* Keys are bytes that are compared as they are, whatever they stand for. */
 static void
-init(const Key *keys, uint32_t n, HybPressure how)
+init(const Key *keys, uint32_t n, bool compact)
 {
 	desc = calloc(1, offsetof(HybKeyDesc, cols) + sizeof(HybColumn));
 	desc->all_mem = true;
@@ -71,8 +71,8 @@ init(const Key *keys, uint32_t n, HybPressure how)
 	desc->cols[0].compare = HYB_COMPARE_MEM;
 	desc->cols[0].terminated = true;
 	arena = hyb_arena_create(NULL);
-	arena->pressure = current_pressure;
-	pressure = how;
+	arena->scarce = is_scarce;
+	scarce = compact;
 	tree.generation = 1;
 	log_keys = keys;
 	log_nkeys = n;
@@ -81,13 +81,13 @@ init(const Key *keys, uint32_t n, HybPressure how)
 static void
 tree_init(const Key *keys, uint32_t n)
 {
-	init(keys, n, HYB_PRESSURE_NONE);
+	init(keys, n, false);
 }
 
 static void
 compact_tree_init(const Key *keys, uint32_t n)
 {
-	init(keys, n, HYB_PRESSURE_HIGH);
+	init(keys, n, true);
 }
 
 static void
@@ -100,7 +100,7 @@ tree_insert(const Key *key)
 	while (hyb_tree_insert(&use, &entry) == HYB_TREE_MEMORY)
 		if (!hyb_arena_reserve(arena, HYB_TREE_RESERVE))
 			abort();
-	if (pressure == HYB_PRESSURE_HIGH && key->number % COMPACT_INTERVAL == 0)
+	if (scarce && key->number % COMPACT_INTERVAL == 0)
 		while (hyb_tree_compact(&use))
 			 /* more */ ;
 }

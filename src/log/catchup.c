@@ -299,7 +299,7 @@ insert_entry(const CatchUp *c, const HybTreeUse *use, const HybEntry *entry)
 	HybTreeResult result = hyb_tree_insert(use, entry);
 
 	if (unlikely((result == HYB_TREE_MEMORY || use->tree->nchunks != nchunks) &&
-				 hyb_arena_pressure(use->arena) == HYB_PRESSURE_HIGH))
+				 hyb_arena_is_scarce(use->arena)))
 	{
 		free_tree_memory(c, use);
 		if (result == HYB_TREE_MEMORY && !use->log->stale)
@@ -336,7 +336,7 @@ enter_page(CatchUp *c, const HybTreeUse *use, Page copy, uint64 *applied)
 			return HYB_STAGE_MORE;
 	}
 	while (unlikely(hyb_test_pressure != 0) &&
-		   hyb_arena_pressure(use->arena) == HYB_PRESSURE_HIGH &&
+		   hyb_arena_is_scarce(use->arena) &&
 		   hyb_tree_compact(use))
 		 /* more */ ;
 	return HYB_STAGE_READY;

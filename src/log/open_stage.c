@@ -67,7 +67,7 @@ reserve_more(HybIndex *ix, HybStageAccess *access, uint32 *wanted)
 			bloom += hyb_tree_bloom_wanted(&access->stage->trees[which]);
 	if (bloom > 0 && hyb_arena_reserve(access->arena, *wanted + bloom))
 		return true;
-	if (hyb_arena_pressure(access->arena) == HYB_PRESSURE_HIGH)
+	if (hyb_arena_is_scarce(access->arena))
 		*wanted = HYB_RESERVE_MIN;
 	if (hyb_arena_reserve(access->arena, *wanted))
 	{

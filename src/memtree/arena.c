@@ -7,12 +7,7 @@
 #include "memtree/arena.h"
 #include "utils/memutils.h"
 
-/* Parts of the budget in eighths: from one on there is high pressure, below the
- * other one none. */
-#define HIGH_PRESSURE		4
-#define NO_PRESSURE			3
-
-/* Chunks of a backend's own arena are plentiful up to this number. */
+/* The budget of a backend's own arena, in chunks. */
 #define PRIVATE_CHUNKS		512
 
 /* Bytes of this backend's own trees. */
@@ -67,18 +62,10 @@ reserve_private(HybArena *arena, uint32 n)
 	return true;
 }
 
-HybPressure
-hyb_pressure_of(uint64 used, uint64 budget)
+static bool
+private_is_scarce(const HybArena *arena)
 {
-	if (used * 8 >= budget * HIGH_PRESSURE)
-		return HYB_PRESSURE_HIGH;
-	return used * 8 < budget * NO_PRESSURE ? HYB_PRESSURE_NONE : HYB_PRESSURE_SOME;
-}
-
-static HybPressure
-private_pressure(const HybArena *arena)
-{
-	return hyb_pressure_of(arena->nchunks - arena->npocket, PRIVATE_CHUNKS);
+	return (arena->nchunks - arena->npocket) * 2 >= PRIVATE_CHUNKS;
 }
 
 HybArena *
@@ -90,7 +77,7 @@ hyb_arena_create(MemoryContext parent)
 
 	arena->context = context;
 	arena->reserve = reserve_private;
-	arena->pressure = private_pressure;
+	arena->scarce = private_is_scarce;
 	return arena;
 }
 

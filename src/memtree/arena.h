@@ -18,7 +18,6 @@
 
 #include "base/compat.h"
 
-
 #define HYB_CHUNK_SIZE		16384
 #define HYB_CHUNK_HEADER	64	/* keeps objects on cache lines */
 #define HYB_CHUNK_SPACE		(HYB_CHUNK_SIZE - HYB_CHUNK_HEADER)
@@ -38,14 +37,6 @@ typedef struct HybChunk
 	uint32		kind;			/* the tree's */
 } HybChunk;
 
-/* How much of its budget an arena has taken; a hint. */
-typedef enum HybPressure
-{
-	HYB_PRESSURE_NONE,			/* little: what is compact may grow */
-	HYB_PRESSURE_SOME,
-	HYB_PRESSURE_HIGH			/* more than half: trees become compact */
-} HybPressure;
-
 typedef struct HybArena
 {
 	char	  **addr;			/* of each chunk; NULL: not mapped */
@@ -55,7 +46,7 @@ typedef struct HybArena
 	uint32		pocket;			/* chain of chunks reserved */
 	uint32		npocket;
 	bool		(*reserve) (struct HybArena *arena, uint32 n);
-	HybPressure (*pressure) (const struct HybArena *arena);
+	bool		(*scarce) (const struct HybArena *arena);
 	void		(*trim) (struct HybArena *arena);	/* NULL: keep the pocket */
 } HybArena;
 
@@ -117,14 +108,15 @@ hyb_arena_reserve(HybArena *arena, uint32 n)
 	return arena->reserve(arena, n);
 }
 
-static inline HybPressure
-hyb_arena_pressure(const HybArena *arena)
+/*
+ * Is more than half of the budget taken, so that trees become compact?  The
+ * answer may be stale.
+ */
+static inline bool
+hyb_arena_is_scarce(const HybArena *arena)
 {
-	return arena->pressure(arena);
+	return arena->scarce(arena);
 }
-
-/* The pressure where `used` chunks of a budget are in use. */
-extern HybPressure hyb_pressure_of(uint64 used, uint64 budget);
 
 #if defined(__GNUC__)
 #define hyb_prefetch(addr) __builtin_prefetch(addr)

@@ -257,32 +257,6 @@ split_nodes(const HybTreeUse *use, const HybTreePath *path,
 	return nodes + use->tree->height + 1;
 }
 
-/*
- * Breathing.  Where memory is short a full leaf becomes compact instead of
- * being split.  Where memory is plentiful a compact leaf becomes plain, if
- * entries of this size are not too large for that.  The path stays right.
- */
-static void
-breathe(const HybTreeUse *use, const HybTreePath *path, HybTreeLeaf *leaf,
-		uint32 size)
-{
-	if (leaf->compact)
-	{
-		if (leaf->count < HYB_LEAF_FANOUT &&
-			hyb_arena_pressure(use->arena) == HYB_PRESSURE_NONE)
-			hyb_tree_leaf_make_plain(use, leaf, size);
-	}
-	else if (leaf->count == HYB_LEAF_FANOUT && use->tree->nlog > 0 &&
-			 hyb_arena_pressure(use->arena) == HYB_PRESSURE_HIGH)
-	{
-		HybRef		low;
-		HybRef		high;
-
-		hyb_tree_fences(use, path, 0, &low, &high);
-		hyb_tree_leaf_make_compact(use, leaf, low, high);
-	}
-}
-
 /* The path to where an entry goes. */
 static HybTreeLeaf *
 find_entry_path(const HybTreeUse *use, const HybEntry *entry, HybTreePath *path)
@@ -294,8 +268,17 @@ find_entry_path(const HybTreeUse *use, const HybEntry *entry, HybTreePath *path)
 	set_target(&target, use, &pos, true);
 	leaf = descend(&target, path);
 	Assert(use->tree->height < HYB_TREE_MAX_HEIGHT);
-	if (hyb_tree_elastic(use->desc) && !use->log->stale)
-		breathe(use, path, leaf, hyb_entry_size(entry->len));
+
+	/* where memory is short a full leaf becomes compact instead of being split */
+	if (!leaf->compact && leaf->count == HYB_LEAF_FANOUT && use->tree->nlog > 0 &&
+		hyb_arena_is_scarce(use->arena) && !use->log->stale)
+	{
+		HybRef		low;
+		HybRef		high;
+
+		hyb_tree_fences(use, path, 0, &low, &high);
+		hyb_tree_leaf_make_compact(use, leaf, low, high);
+	}
 	return leaf;
 }
 
@@ -353,7 +336,7 @@ hyb_tree_insert(const HybTreeUse *use, const HybEntry *entry)
 	full = leaf->count == hyb_tree_leaf_fanout(leaf);
 	if (use->log->stale || (full && !hyb_tree_leaf_split_plan(use, &path, entry, &split)))
 		return HYB_TREE_STALE;
-	refer = leaf->compact && hyb_arena_pressure(arena) == HYB_PRESSURE_HIGH;
+	refer = leaf->compact && hyb_arena_is_scarce(arena);
 	if (arena->npocket < HYB_TREE_RESERVE &&
 		!hyb_tree_has_memory(tree, arena, size,
 							 (refer ? HYB_PAGE_NODES : 0) +

@@ -17,12 +17,6 @@
 /* Of a head's 64 bits 16 are kept. */
 #define MAX_SHIFT		48
 
-/*
- * A leaf does not become plain if the copies of its entries would take more: a
- * part of a chunk.
- */
-#define PLAIN_BYTES		(HYB_CHUNK_SPACE / 4)
-
 #ifdef USE_ASSERT_CHECKING
 /* A leaf that has been changed: its counts, links, and the order of its heads. */
 static void
@@ -252,73 +246,6 @@ hyb_tree_leaf_make_compact(const HybTreeUse *use, HybTreeLeaf *leaf, HybRef low,
 		compact->head[i] = hyb_short_head(old.head[i], shift);
 		compact->ref[i] = old.entry[i];
 	}
-	leaf_assert_valid(leaf);
-}
-
-/* A copy of an entry that the log has; there is memory for it. */
-static HybRef
-copy_from_log(const HybTreeUse *use, HybLogRef log_ref, const HybEntry *entry)
-{
-	HybRef		ref = hyb_tree_new_entry(use->tree, use->arena, entry);
-	HybTreeEntry *copy = hyb_tree_entry_at(use->arena, ref);
-
-	copy->len_flags |= entry->flags;
-	copy->block = hyb_log_ref_page(log_ref);
-	copy->offset = hyb_log_ref_offset(log_ref) | HYB_OFFSET_LISTED;
-	return ref;
-}
-
-/*
- * All entries that are in the log are read before the first one is copied: what
- * has been copied for a leaf that stays compact would be memory lost.
- */
-void
-hyb_tree_leaf_make_plain(const HybTreeUse *use, HybTreeLeaf *leaf, uint32 size)
-{
-	HybPlainLeaf plain;
-	HybEntry	entry[HYB_LEAF_FANOUT];
-	uint8		bytes[PLAIN_BYTES];
-	uint32		used = 0;
-	uint32		needed = 0;
-	int			copied = 0;
-
-	Assert(leaf->compact && leaf->count <= HYB_LEAF_FANOUT);
-	if (size * leaf->count > PLAIN_BYTES)
-		return;
-	for (int i = 0; i < leaf->count; i++)
-	{
-		if (!hyb_tree_leaf_entry(use, leaf, i, &entry[i]))
-			return;
-		plain.head[i] = hyb_tree_bytes_head(use->desc, entry[i].bytes,
-											entry[i].keylen, leaf->skip);
-		if (!hyb_tree_leaf_in_log(leaf, i))
-			continue;
-		needed += hyb_entry_size(entry[i].len);
-		if (needed > PLAIN_BYTES)
-			return;
-		memcpy(bytes + used, entry[i].bytes, entry[i].len);
-		entry[i].bytes = bytes + used;
-		used += entry[i].len;
-	}
-	if (!hyb_tree_has_memory(use->tree, use->arena, needed, 0))
-		return;
-
-	for (int i = 0; i < leaf->count; i++)
-	{
-		if (hyb_tree_leaf_in_log(leaf, i))
-		{
-			plain.entry[i] = copy_from_log(use, hyb_compact_leaf(leaf)->ref[i],
-										   &entry[i]);
-			copied++;
-		}
-		else
-			plain.entry[i] = hyb_tree_leaf_copy(leaf, i);
-	}
-	Assert(copied <= use->tree->nlog);
-	use->tree->nlog -= copied;
-	plain.leaf = *leaf;
-	plain.leaf.compact = false;
-	*hyb_plain_leaf(leaf) = plain;
 	leaf_assert_valid(leaf);
 }
 

@@ -372,14 +372,6 @@ extern void hyb_tree_leaf_make_compact(const HybTreeUse *use, HybTreeLeaf *leaf,
 									   HybRef low, HybRef high);
 
 /*
- * Make a compact leaf plain, with copies of its entries, which must be few
- * enough and take about `size` bytes each.  Unless they are too large, there is
- * no memory, or the log is stale.
- */
-extern void hyb_tree_leaf_make_plain(const HybTreeUse *use, HybTreeLeaf *leaf,
-									 uint32 size);
-
-/*
  * Halve a full leaf, the path's, to put an entry at the path's index.  First
  * what that takes is made out, then it is done.
  */

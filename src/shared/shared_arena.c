@@ -94,12 +94,12 @@ StaticAssertDecl(HYB_SEGMENT_CLASS * HYB_SEGMENT_MIN *
 
 static bool reserve_shared(HybArena *arena, uint32 n);
 static void trim_shared(HybArena *arena);
-static HybPressure shared_pressure(const HybArena *arena);
+static bool shared_is_scarce(const HybArena *arena);
 
 HybArena	hyb_shared_arena = {
 	.reserve = reserve_shared,
 	.trim = trim_shared,
-	.pressure = shared_pressure
+	.scarce = shared_is_scarce
 };
 bool		(*hyb_arena_evict) (uint64 bytes, int idle_ms) = NULL;
 
@@ -120,10 +120,10 @@ hyb_arena_init(void)
 							NULL, NULL, NULL);
 #ifdef USE_ASSERT_CHECKING
 	DefineCustomIntVariable("hybridindex.test_pressure",
-							"Has trees be as if memory was plentiful (1) up to scarce (3), for tests.",
+							"Has trees be as if memory was plentiful (1) or scarce (2), for tests.",
 							NULL,
 							&hyb_test_pressure,
-							0, 0, 3,
+							0, 0, 2,
 							PGC_USERSET,
 							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | HYB_GUC_ALLOW_IN_PARALLEL,
 							NULL, NULL, NULL);
@@ -261,14 +261,14 @@ used_chunks(void)
 }
 
 /* Chunks in pockets count; read without the mutex. */
-static HybPressure
-shared_pressure(const HybArena *arena)
+static bool
+shared_is_scarce(const HybArena *arena)
 {
 	uint32		reserved = table->nreserved;
 
 	if (unlikely(hyb_test_pressure != 0))
-		return (HybPressure) (hyb_test_pressure - 1);
-	return hyb_pressure_of(reserved - Min(reserved, table->nfree), budget_chunks());
+		return hyb_test_pressure > 1;
+	return (uint64) (reserved - Min(reserved, table->nfree)) * 2 >= budget_chunks();
 }
 
 uint64

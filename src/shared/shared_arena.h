@@ -21,8 +21,8 @@ extern int	hyb_dynamic_memory_kb;
 #define HYB_MAX_DYNAMIC_KB	(16 * 1024 * 1024)
 
 /*
- * hybridindex.test_pressure, of servers with assertions: trees take this, less one,
- * for the HybPressure.  They become compact without need if that is high.
+ * hybridindex.test_pressure, of servers with assertions: if set, trees find
+ * memory plentiful (1) or scarce (2).
  */
 extern int	hyb_test_pressure;
 

@@ -37,7 +37,7 @@ static HybSharedSlot slot;
 static HybCache cache;
 static HybStage stage;
 static HybStageAccess opened;
-static HybPressure pressure;
+static bool scarce;
 static bool long_keys;
 
 int			hyb_test_pressure = 0;
@@ -66,10 +66,10 @@ hyb_slot_publish(HybCache *of, uint64 generation, int lane, uint64 end)
 	pg_atomic_write_u64(&slot.appended[lane], end);
 }
 
-static HybPressure
-test_pressure(const HybArena *arena)
+static bool
+is_scarce(const HybArena *arena)
 {
-	return pressure;
+	return scarce;
 }
 
 /* ---- the log ---- */
@@ -337,14 +337,14 @@ test_catch_up(bool shared)
 	memset(&slot, 0, sizeof(slot));
 	cache.shared = shared ? &slot : NULL;
 	opened = (HybStageAccess) {.cache = &cache,.stage = &stage,.arena = hyb_arena_create(NULL),.shared = cache.shared};
-	opened.arena->pressure = test_pressure;
+	opened.arena->scarce = is_scarce;
 	old = current_version();
 	for (int round = 0; round < ROUNDS; round++)
 	{
 		int			burst = (int) (unit_below(30) == 0 ? unit_below(6000) : unit_below(60));
 		int			want = 1 + (int) unit_below(3);
 
-		pressure = (HybPressure) unit_below(3);
+		scarce = unit_below(3) == 0;
 		long_keys = unit_below(2) == 0;
 		if (long_keys)
 			burst = 1;
