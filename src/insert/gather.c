@@ -70,16 +70,6 @@ gather_assert_valid(const HybGather *gather)
 #define gather_assert_valid(gather) ((void) (gather))
 #endif
 
-void
-hyb_after_full_page(HybIndex *ix)
-{
-	HybVersion	version;
-
-	hyb_version_capture(ix, &version);
-	hyb_log_catch_up(ix, &version);
-	hyb_merge_consider(ix);
-}
-
 /* ---- appending ---- */
 
 static void
@@ -112,7 +102,7 @@ append_all(HybIndex *ix, HybGather *gather)
 	Assert(gather->done == gather->len);
 	forget(gather);
 	if (full)
-		hyb_after_full_page(ix);
+		hyb_merge_after_full_page(ix);
 }
 
 /*

@@ -63,7 +63,4 @@ hyb_gather_before_read(Oid indexid)
 		hyb_gather_flush(indexid);
 }
 
-/* A page of the log is full: catches up the tree, and merges if that is due. */
-extern void hyb_after_full_page(HybIndex *ix);
-
 #endif							/* HYB_GATHER_H */

@@ -238,7 +238,7 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	hyb_unique_leave(&ticket);
 	hyb_serializable_insertion(ix, heap, &entry);
 	if (full)
-		hyb_after_full_page(ix);
+		hyb_merge_after_full_page(ix);
 	return is_unique;
 }
 

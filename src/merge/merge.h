@@ -29,7 +29,7 @@ extern int	hyb_max_merge_workers;	/* of the server at a time */
 extern int	hyb_log_merge_ms;	/* log merges of workers that take as long;
 								 * -1: none */
 extern int	hyb_quiet_time;		/* ms without inserts after which an index is
-								 * quiet (quiet.h); -1: it never is */
+								 * quiet (worker.c); -1: it never is */
 extern int	hyb_test_levels;	/* servers with assertions: merges begin new
 								 * levels up to this number */
 
@@ -130,6 +130,9 @@ extern void hyb_merge_init(void);
  * the dynamic stage has outgrown its hard bound.
  */
 extern void hyb_merge_consider(HybIndex *ix);
+
+/* An inserter has filled a page: it catches the tree up, and does the same. */
+extern void hyb_merge_after_full_page(HybIndex *ix);
 
 /* VACUUM is done: ask a worker to see whether the index is quiet, if it pays. */
 extern void hyb_merge_consider_quiet(HybIndex *ix);

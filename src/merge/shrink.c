@@ -11,6 +11,7 @@
 #include "catalog/index.h"
 #include "commands/vacuum.h"
 #include "log/delta.h"
+#include "merge/facts.h"
 #include "merge/merge.h"
 #include "merge/shrink.h"
 #include "miscadmin.h"
@@ -27,6 +28,18 @@
 
 /* How often the lock is asked for: as VACUUM does for tables. */
 #define LOCK_INTERVAL_MS	50
+
+/*
+ * The log and merges will need free blocks again.  At most one block moves for
+ * each one returned, so as much must be written again before as much can move.
+ */
+const HybShrinkRule hyb_quiet_rule = {
+	.min_free = 16,
+	.free_fraction = 16,
+	.min_returned = 8,
+	.spare_fraction = 64,
+	.spare = 8
+};
 
 bool
 hyb_shrink_allowed(const HybIndex *ix)
@@ -58,11 +71,23 @@ blocks_wanted(const HybShrinkRule *rule, const HybMetaPage *meta,
 	return wanted;
 }
 
-bool
-hyb_shrink_pays(const HybShrinkRule *rule, const HybMetaPage *meta,
-				BlockNumber nblocks)
+HybQuietWork
+hyb_quiet_work(HybIndex *ix)
 {
-	return blocks_wanted(rule, meta, nblocks) < nblocks;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
+	HybMetaPage meta;
+	HybMergeFacts facts;
+
+	if (hyb_quiet_time < 0)
+		return HYB_QUIET_NONE;
+	hyb_meta_copy(ix, &meta);
+	hyb_merge_facts_of_meta(ix, &meta, &facts);
+	if (facts.unfinished || facts.visit_asked)
+		return HYB_QUIET_NONE;
+	if (hyb_policy_quiet(&facts))
+		return HYB_QUIET_MERGE;
+	return blocks_wanted(&hyb_quiet_rule, &meta, nblocks) < nblocks ?
+		HYB_QUIET_SHRINK : HYB_QUIET_NONE;
 }
 
 /*
@@ -136,7 +161,7 @@ hyb_shrink_begin(HybShrink *shrink)
 	shrink->cut = begin_cut(ix, shrink->rule);
 	if (!BlockNumberIsValid(shrink->cut))
 		return false;
-	while (result == HYB_SIFT_MORE && shrink->go_on(shrink->arg))
+	while (result == HYB_SIFT_MORE && shrink->go_on(shrink))
 	{
 		(void) hyb_merge_lock(ix->rel, true);
 		result = hyb_file_end_sift(ix);
@@ -185,7 +210,7 @@ hyb_shrink_move(HybShrink *shrink)
 	HybMergeOrder order = {.mode = HYB_MERGE_MOVE,.move = &move};
 	bool		more = true;
 
-	while (more && shrink->go_on(shrink->arg))
+	while (more && shrink->go_on(shrink))
 	{
 		more = hyb_merge_drive(ix, &order) == HYB_MERGE_MORE;
 		HYB_POINT("shrink-moved");

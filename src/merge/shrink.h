@@ -37,13 +37,23 @@ typedef struct HybShrink
 	uint64		moved;			/* leaves moved so far */
 
 	/* Called before each step, with no lock held; false: give up. */
-	bool		(*go_on) (void *arg);
-	void	   *arg;
+	bool		(*go_on) (const struct HybShrink *shrink);
+	Relation	heap;			/* for go_on */
 } HybShrink;
 
-/* Does it pay?  nblocks is the length of the file. */
-extern bool hyb_shrink_pays(const HybShrinkRule *rule, const HybMetaPage *meta,
-							BlockNumber nblocks);
+/* What is to be done with an index if it has no inserts for some time. */
+typedef enum HybQuietWork
+{
+	HYB_QUIET_NONE,
+	HYB_QUIET_LATER,			/* it is not quiet: look again */
+	HYB_QUIET_MERGE,			/* merge all of it */
+	HYB_QUIET_SHRINK			/* shrink the file, by this rule */
+} HybQuietWork;
+
+extern const HybShrinkRule hyb_quiet_rule;
+
+/* LATER is not among the answers. */
+extern HybQuietWork hyb_quiet_work(HybIndex *ix);
 
 /*
  * May the file be cut?  Only if the caller alone has the index open in this

@@ -13,7 +13,7 @@
 #include "commands/vacuum.h"
 #include "merge/facts.h"
 #include "merge/merge.h"
-#include "merge/quiet.h"
+#include "merge/shrink.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "shared/index_cache.h"
@@ -268,7 +268,7 @@ help_merging(HybIndex *ix, HybMergeFacts *facts, HybMergeNeed need)
 
 /*
  * A worker remembers an index while it is being filled, but not for ever
- * (quiet.c).  So a worker is asked for each time the log has doubled.
+ * (worker.c).  So a worker is asked for each time the log has doubled.
  */
 static bool
 may_be_quiet_soon(const HybMergeFacts *facts)
@@ -282,7 +282,7 @@ may_be_quiet_soon(const HybMergeFacts *facts)
 void
 hyb_merge_consider_quiet(HybIndex *ix)
 {
-	if (!RecoveryInProgress() && hyb_quiet_pays(ix))
+	if (!RecoveryInProgress() && hyb_quiet_work(ix) != HYB_QUIET_NONE)
 		(void) ask_worker(ix);
 }
 
@@ -318,6 +318,16 @@ hyb_merge_consider(HybIndex *ix)
 		help_merging(ix, &facts, need);
 	else if (!background)
 		(void) foreground_step(ix, HYB_MERGE_HELP, false);
+}
+
+void
+hyb_merge_after_full_page(HybIndex *ix)
+{
+	HybVersion	version;
+
+	hyb_version_capture(ix, &version);
+	hyb_log_catch_up(ix, &version);
+	hyb_merge_consider(ix);
 }
 
 /* ---- merging everything now ---- */

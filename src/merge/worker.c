@@ -11,6 +11,11 @@
  * stays longer if requests wait for their time and no other worker looks after
  * them.
  *
+ * A worker that has finished an index puts it on the list again, with a mark of
+ * its log, to look at it after hybridindex.quiet_time.  An index that has had no
+ * inserts since is merged into one level, with an empty log, if the policy says
+ * that this is worth its writes.  Then its file shrinks, if much of it is free.
+ *
  * DROP DATABASE and the like lock the database, and then wait five seconds for
  * its sessions to end.  So a worker looks several times a second whether the
  * database is locked like that, and ends.  Its requests stay on the list.
@@ -30,7 +35,7 @@
 #include "commands/defrem.h"
 #include "merge/facts.h"
 #include "merge/merge.h"
-#include "merge/quiet.h"
+#include "merge/shrink.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -71,6 +76,18 @@
 #define HYB_WORKER_IDLE_MS		2000
 #define HYB_WORKER_LOOK_MS		50
 
+/*
+ * How often a worker looks at an index that still has inserts, each time after
+ * twice as long: five minutes altogether.
+ */
+#define QUIET_LOOKS		6
+
+/*
+ * How often the lock for cutting the file is asked for.  Each time takes a
+ * transaction ID; the worker looks at the index again later.
+ */
+#define CUT_TRIES		1
+
 /* What became of a slice of work. */
 typedef enum SliceOutcome
 {
@@ -80,32 +97,28 @@ typedef enum SliceOutcome
 	SLICE_LOCKED				/* the table or the index is locked */
 } SliceOutcome;
 
-/*
- * What is done with an index in a transaction, and the locks on it and its table.
- * Waiters for locks weaker than ShareUpdateExclusiveLock cannot be seen.
- */
-typedef struct SliceWork
+/* What a worker does with an index, in one transaction after the other. */
+typedef struct IndexWork
 {
-	SliceOutcome (*work) (HybIndex *ix, Relation heap, void *arg);
-	LOCKMODE	table_lock;
-	LOCKMODE	index_lock;
-} SliceWork;
-
-typedef struct MergeArgs
-{
+	Oid			relid;
+	char	   *name;			/* in TopMemoryContext; NULL: not known yet */
 	HybMergeJob job;
 	bool		all;			/* merge the active generation once, however
 								 * small it is */
-	bool		look_later;		/* set when nothing is left: look again
-								 * whether it is quiet */
 	HybQuietMark mark;
-} MergeArgs;
+	HybQuietWork quiet;			/* what is left to do if the index is quiet */
+} IndexWork;
 
-typedef struct LookArgs
+/*
+ * What is done in a transaction, and the locks on the index and its table.
+ * Waiters for locks weaker than ShareUpdateExclusiveLock cannot be seen.
+ */
+typedef struct Slice
 {
-	HybQuietMark mark;
-	HybQuietWork work;			/* set: what is to be done */
-} LookArgs;
+	SliceOutcome (*work) (HybIndex *ix, Relation heap, IndexWork *work);
+	LOCKMODE	table_lock;
+	LOCKMODE	index_lock;
+} Slice;
 
 /* Of this worker. */
 static HybWorkerRef me;
@@ -201,20 +214,32 @@ merge_wanted(HybIndex *ix, void *arg)
 	return wanted;
 }
 
+/* Mark how many entries the active generation has. */
+static void
+mark_log(HybIndex *ix, HybQuietMark *mark)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+	HybGeneration active = meta->active;
+
+	UnlockReleaseBuffer(metabuf);
+	mark->generation = active.number;
+	mark->entries = active.nentries + hyb_merge_tail_entries(ix, &active);
+}
+
 /*
  * Steps for one time slice.  Another process that merges may want to lock the
  * index (learn.c), so the worker does not wait for it with the index locked.
  */
 static SliceOutcome
-merge_steps(HybIndex *ix, Relation heap, void *arg)
+merge_steps(HybIndex *ix, Relation heap, IndexWork *work)
 {
-	MergeArgs  *merge = arg;
 	TimestampTz began = GetCurrentTimestamp();
 	HybMergeOrder order = {
 		.mode = HYB_MERGE_TRY,
 		.wanted = merge_wanted,
-		.arg = &merge->all,
-		.job = &merge->job
+		.arg = &work->all,
+		.job = &work->job
 	};
 	HybMergeOutcome outcome;
 
@@ -228,39 +253,90 @@ merge_steps(HybIndex *ix, Relation heap, void *arg)
 										 HYB_WORKER_SLICE_MS));
 	if (outcome == HYB_MERGE_MORE || hyb_merge_wanted(ix))
 		return SLICE_MORE;
-	merge->look_later = hyb_quiet_remember(ix, &merge->mark);
+	work->quiet = hyb_quiet_work(ix);
+	if (work->quiet != HYB_QUIET_NONE)
+	{
+		mark_log(ix, &work->mark);
+		work->mark.looks = 0;
+	}
 	return SLICE_DONE;
 }
 
+/* Look at an index that had this mark some time ago. */
 static SliceOutcome
-look_whether_quiet(HybIndex *ix, Relation heap, void *arg)
+look_whether_quiet(HybIndex *ix, Relation heap, IndexWork *work)
 {
-	LookArgs   *look = arg;
+	HybQuietMark before = work->mark;
 
-	look->work = hyb_quiet_look(ix, &look->mark);
+	work->quiet = HYB_QUIET_NONE;
+	if (hyb_merge_wanted(ix))
+		work->quiet = HYB_QUIET_MERGE;
+	else if (hyb_quiet_time >= 0)
+	{
+		work->quiet = HYB_QUIET_LATER;
+		mark_log(ix, &work->mark);
+		if (work->mark.generation == before.generation &&
+			work->mark.entries == before.entries && hyb_merge_lock(ix->rel, false))
+		{
+			work->quiet = hyb_quiet_work(ix);
+			if (work->quiet == HYB_QUIET_MERGE)
+				hyb_merge_request_quiet(ix);
+			hyb_merge_unlock(ix->rel);
+			if (work->quiet == HYB_QUIET_MERGE)
+				HYB_POINT("quiet-asked");
+		}
+	}
 	return SLICE_DONE;
 }
 
-/* Shrinking can take some time, and gives way to other work. */
+/*
+ * Shrinking can take some time, and gives way to other work.  VACUUM and most DDL
+ * wait for the table, some for the index.
+ */
 static bool
-nobody_waits(void)
+nobody_waits(const HybShrink *shrink)
 {
-	return !database_is_wanted() &&
+	CHECK_FOR_INTERRUPTS();
+	return !LockHasWaitersRelation(shrink->heap, ShareUpdateExclusiveLock) &&
+		!LockHasWaitersRelation(shrink->ix->rel, ShareUpdateExclusiveLock) &&
+		!database_is_wanted() &&
 		!hyb_worker_should_yield(&me, 0, hyb_max_merge_workers);
 }
 
-static SliceOutcome
-shrink_file(HybIndex *ix, Relation heap, void *arg)
+/* Returns whether nothing is left to do. */
+static bool
+shrink_quiet_file(HybIndex *ix, Relation heap)
 {
-	LookArgs   *look = arg;
+	HybShrink	shrink = {
+		.ix = ix,
+		.rule = &hyb_quiet_rule,
+		.heap = heap,
+		.go_on = nobody_waits
+	};
 
-	look->work = hyb_quiet_shrink(ix, heap, nobody_waits) ? HYB_QUIET_NONE : HYB_QUIET_LATER;
+	if (!hyb_shrink_allowed(ix))
+		return true;
+	if (!hyb_shrink_begin(&shrink))
+		return false;
+	/* pages of the log go with the next merge, not sooner */
+	if (hyb_shrink_log_in_end(&shrink))
+		return true;
+	if (!hyb_shrink_move(&shrink))
+		return false;
+	HYB_POINT("quiet-moved");
+	return hyb_shrink_cut(ix, CUT_TRIES);
+}
+
+static SliceOutcome
+shrink_file(HybIndex *ix, Relation heap, IndexWork *work)
+{
+	work->quiet = shrink_quiet_file(ix, heap) ? HYB_QUIET_NONE : HYB_QUIET_LATER;
 	return SLICE_DONE;
 }
 
-static const SliceWork work_merge = {merge_steps, AccessShareLock, RowExclusiveLock};
-static const SliceWork work_look = {look_whether_quiet, AccessShareLock, RowExclusiveLock};
-static const SliceWork work_shrink = {shrink_file, ShareUpdateExclusiveLock, ShareUpdateExclusiveLock};
+static const Slice merge_slice = {merge_steps, AccessShareLock, RowExclusiveLock};
+static const Slice look_slice = {look_whether_quiet, AccessShareLock, RowExclusiveLock};
+static const Slice shrink_slice = {shrink_file, ShareUpdateExclusiveLock, ShareUpdateExclusiveLock};
 
 /*
  * Is it certain that comparisons read no tables?  Immutable functions in C do
@@ -318,12 +394,9 @@ hold_no_rows_back(HybIndex *ix)
 	LWLockRelease(ProcArrayLock);
 }
 
-/*
- * Work in one transaction.  Sets *name to the index's name, allocated in
- * TopMemoryContext, if it was NULL.
- */
+/* Work in one transaction. */
 static SliceOutcome
-work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
+do_slice(IndexWork *work, const Slice *slice)
 {
 	Relation	heap = NULL;
 	Relation	index = NULL;
@@ -335,10 +408,10 @@ work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 	StartTransactionCommand();
 
 	/* table before index, as everywhere; either may be gone */
-	heapid = IndexGetRelation(relid, true);
-	heap = hyb_try_open(heapid, work->table_lock, &locked);
+	heapid = IndexGetRelation(work->relid, true);
+	heap = hyb_try_open(heapid, slice->table_lock, &locked);
 	if (heap != NULL)
-		index = hyb_try_open(relid, work->index_lock, &locked);
+		index = hyb_try_open(work->relid, slice->index_lock, &locked);
 	if (locked)
 		outcome = SLICE_LOCKED;
 	else if (index != NULL && index->rd_rel->relkind == RELKIND_INDEX &&
@@ -350,71 +423,58 @@ work_on_index(Oid relid, const SliceWork *work, void *arg, char **name)
 
 		hold_no_rows_back(ix);
 		PushActiveSnapshot(GetTransactionSnapshot());
-		if (*name == NULL)
-			*name = MemoryContextStrdup(TopMemoryContext,
-										quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
+		if (work->name == NULL)
+			work->name = MemoryContextStrdup(TopMemoryContext,
+											 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
 																   RelationGetRelationName(index)));
 		pgstat_report_activity(STATE_RUNNING,
-							   psprintf("merge: hybrid index %s", *name));
+							   psprintf("merge: hybrid index %s", work->name));
 
 		hyb_become_owner(&caller, heap->rd_rel->relowner);
-		outcome = work->work(ix, heap, arg);
+		outcome = slice->work(ix, heap, work);
 		hyb_become_caller(&caller);
 		PopActiveSnapshot();
 	}
 
 	if (index != NULL)
-		relation_close(index, work->index_lock);
+		relation_close(index, slice->index_lock);
 	if (heap != NULL)
-		relation_close(heap, work->table_lock);
+		relation_close(heap, slice->table_lock);
 	CommitTransactionCommand();
 	pgstat_report_activity(STATE_IDLE, NULL);
 	return outcome;
 }
 
 static void
-log_merge(const HybMergeJob *job, const char *name, TimestampTz began)
+log_merge(const IndexWork *work, TimestampTz began)
 {
+	const HybMergeJob *job = &work->job;
 	TimestampTz now = GetCurrentTimestamp();
 
-	if (hyb_log_merge_ms < 0 || job->steps == 0 ||
+	if (work->name == NULL || hyb_log_merge_ms < 0 || job->steps == 0 ||
 		!TimestampDifferenceExceeds(began, now, hyb_log_merge_ms))
 		return;
 	StartTransactionCommand();
 	ereport(LOG,
 			(errmsg("merge of hybrid index \"%s.%s\": " UINT64_FORMAT " entries moved in " UINT64_FORMAT " steps, elapsed: %ld ms",
-					get_database_name(MyDatabaseId), name, job->moved, job->steps,
+					get_database_name(MyDatabaseId), work->name, job->moved, job->steps,
 					TimestampDifferenceMilliseconds(began, now))));
 	CommitTransactionCommand();
 }
 
-/* Done: look at the index after some time, or not again if it is negative. */
-static void
-look_later(const HybQuietMark *mark, int64 wait_ms)
-{
-	HYB_POINT("worker-done");
-	if (wait_ms >= 0)
-		hyb_worker_look_later(&me, mark, wait_ms);
-	else
-		hyb_worker_done(&me, HYB_WORK_DONE);
-}
-
 /* Merge an index until nothing is left to do, or the turn is over. */
-static void
-merge_index(Oid relid)
+static SliceOutcome
+merge_index(IndexWork *work)
 {
 	TimestampTz began = GetCurrentTimestamp();
-	char	   *name = NULL;
-	MergeArgs	merge = {
-		/* its log may have to be read again and again */
-		.all = hyb_slots_scarce()
-	};
 	SliceOutcome outcome;
 
-	hyb_merge_job_begin(&merge.job);
+	/* its log may have to be read again and again */
+	work->all = hyb_slots_scarce();
+	hyb_merge_job_begin(&work->job);
 	for (;;)
 	{
-		outcome = work_on_index(relid, &work_merge, &merge, &name);
+		outcome = do_slice(work, &merge_slice);
 		if (outcome == SLICE_DONE || outcome == SLICE_LOCKED ||
 			database_is_wanted())
 			break;
@@ -425,38 +485,53 @@ merge_index(Oid relid)
 									hyb_max_merge_workers))
 			break;
 	}
-	hyb_merge_job_end(&merge.job);
-	if (outcome != SLICE_DONE)
-		hyb_worker_done(&me, outcome == SLICE_LOCKED ? HYB_WORK_LOCKED : HYB_WORK_AGAIN);
-	else
-		look_later(&merge.mark, merge.look_later ? hyb_quiet_time : -1);
-
-	if (name != NULL)
-	{
-		log_merge(&merge.job, name, began);
-		pfree(name);
-	}
+	hyb_merge_job_end(&work->job);
+	log_merge(work, began);
+	return outcome;
 }
 
-/* Look at an index that may be quiet, and do what is to be done. */
-static void
-look_at_quiet(const HybTask *task)
+/*
+ * Look at an index that may be quiet, and do what is to be done.  Returns when to
+ * look again, in ms; -1: not again.
+ */
+static SliceOutcome
+look_at_quiet(IndexWork *work, int64 *again_ms)
 {
-	char	   *name = NULL;
-	LookArgs	look = {.mark = task->mark,.work = HYB_QUIET_NONE};
-	SliceOutcome outcome;
+	SliceOutcome outcome = do_slice(work, &look_slice);
 
-	outcome = work_on_index(task->relid, &work_look, &look, &name);
-	if (look.work == HYB_QUIET_SHRINK)
-		outcome = work_on_index(task->relid, &work_shrink, &look, &name);
-	if (name != NULL)
-		pfree(name);
-	if (outcome == SLICE_LOCKED)
-		hyb_worker_done(&me, HYB_WORK_LOCKED);
-	else if (look.work == HYB_QUIET_MERGE)
-		merge_index(task->relid);
+	if (work->quiet == HYB_QUIET_SHRINK)
+		outcome = do_slice(work, &shrink_slice);
+	if (work->quiet == HYB_QUIET_LATER && hyb_quiet_time >= 0 &&
+		++work->mark.looks < QUIET_LOOKS)
+		*again_ms = (int64) hyb_quiet_time << work->mark.looks;
+	return outcome;
+}
+
+static void
+work_on_index(const HybTask *task)
+{
+	IndexWork	work = {.relid = task->relid,.mark = task->mark};
+	SliceOutcome outcome = SLICE_DONE;
+	int64		again_ms = -1;
+
+	if (task->look)
+		outcome = look_at_quiet(&work, &again_ms);
+	if (outcome == SLICE_DONE && (!task->look || work.quiet == HYB_QUIET_MERGE))
+	{
+		work.quiet = HYB_QUIET_NONE;
+		outcome = merge_index(&work);
+		if (work.quiet != HYB_QUIET_NONE)
+			again_ms = hyb_quiet_time;
+	}
+	if (outcome == SLICE_DONE)
+		HYB_POINT("worker-done");
+	if (outcome == SLICE_DONE && again_ms >= 0)
+		hyb_worker_look_later(&me, &work.mark, again_ms);
 	else
-		look_later(&look.mark, look.work == HYB_QUIET_LATER ? hyb_quiet_again(&look.mark) : -1);
+		hyb_worker_done(&me, outcome == SLICE_DONE ? HYB_WORK_DONE :
+						outcome == SLICE_LOCKED ? HYB_WORK_LOCKED : HYB_WORK_AGAIN);
+	if (work.name != NULL)
+		pfree(work.name);
 }
 
 /*
@@ -504,10 +579,7 @@ do_task(const HybTask *task)
 
 	PG_TRY();
 	{
-		if (task->look)
-			look_at_quiet(task);
-		else
-			merge_index(task->relid);
+		work_on_index(task);
 	}
 	PG_CATCH();
 	{

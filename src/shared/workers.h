@@ -59,7 +59,7 @@ typedef struct HybWorkerRef
 	uint32		serial;
 } HybWorkerRef;
 
-/* What an index looked like that may be quiet soon (merge/quiet.h). */
+/* What an index looked like that may be quiet soon (merge/worker.c). */
 typedef struct HybQuietMark
 {
 	uint64		generation;		/* the active one */

@@ -252,7 +252,7 @@ postpone(HybIndex *ix)
 }
 
 static bool
-delay(void *arg)
+delay(const HybShrink *shrink)
 {
 	HYB_VACUUM_DELAY_POINT();
 	return true;
