@@ -3,7 +3,7 @@
  *		Gathers the entries of a statement, to append them to the log together.
  *
  * There is memory for MAX_GATHERS pages of entries, which statements take as they
- * need it.  When a statement ends in an error, its memory contexts are reset
+ * need it; entries of further indexes are appended one by one.  When a statement ends in an error, its memory contexts are reset
  * before this file learns that the (sub)transaction aborts.  So entries lie in
  * memory that outlives the statement, which only ceases to be their `owner`.  The
  * end of their subtransaction decides whether they are appended or forgotten.
@@ -38,12 +38,10 @@ typedef struct HybGather
 } HybGather;
 
 static HybGather gathers[MAX_GATHERS];
-static int	next_gather = 0;	/* taken from its statement next */
 
 /*
  * Gathering does not pay if fewer than POOR_BYTES come together before the index
- * is read or another index needs the memory.  Then the next PAUSE entries are not
- * gathered.
+ * is read.  Then the next PAUSE entries are not gathered.
  */
 #define POOR_BYTES		256
 #define PAUSE			256
@@ -242,22 +240,14 @@ statement_goes(void *arg)
 	gatherer->registered = false;
 }
 
-/* Returns one without owner and entries, by taking the oldest if need be, or NULL. */
+/* Returns one without owner and entries, or NULL. */
 static HybGather *
 find_free(void)
 {
-	HybGather  *gather;
-
 	for (int i = 0; i < MAX_GATHERS; i++)
 		if (gathers[i].owner == NULL && gathers[i].len == 0)
 			return &gathers[i];
-	gather = &gathers[next_gather];
-	next_gather = (next_gather + 1) % MAX_GATHERS;
-	flush_early(gather);
-	if (gather->len > 0)
-		return NULL;
-	release_gather(gather);
-	return gather;
+	return NULL;
 }
 
 static bool
