@@ -26,12 +26,8 @@
 /* Rounds of reserving that an inserter does to keep a tree up to date. */
 #define HYB_CATCH_UP_ROUNDS	4
 
-/*
- * Trees that do not fit shared memory are tried again after so long, at first
- * and at most.
- */
-#define HYB_NOFIT_MS_MIN	1000
-#define HYB_NOFIT_MS_MAX	64000
+/* Trees that do not fit shared memory are tried again after this time. */
+#define HYB_NOFIT_MS	5000
 
 /* How often a reader that waits for a tree looks whether it is there. */
 #define HYB_BULK_POLL_US	3000
@@ -120,26 +116,20 @@ claim_retry(HybStage *stage)
 	if (now < stage->nofit_until ||
 		room <= hyb_arena_used() + stage->nofit_bytes + stage->nofit_bytes / 8)
 		return false;
-	stage->nofit_ms = Min(stage->nofit_ms * 2, HYB_NOFIT_MS_MAX);
-	stage->nofit_until = now + stage->nofit_ms * INT64CONST(1000);
+	stage->nofit_until = now + HYB_NOFIT_MS * INT64CONST(1000);
 	return true;
 }
 
 /* Give up, and free what has been built. */
 static void
-note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation, bool again)
+note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation)
 {
 	HybStage   *stage;
 
 	if (!lock_shared_stage(ix, access, LW_EXCLUSIVE))
 		return;
 	stage = access->stage;
-	if (!again)
-	{
-		stage->nofit_ms = HYB_NOFIT_MS_MIN;
-		stage->nofit_until = GetCurrentTimestamp() +
-			HYB_NOFIT_MS_MIN * INT64CONST(1000);
-	}
+	stage->nofit_until = GetCurrentTimestamp() + HYB_NOFIT_MS * INT64CONST(1000);
 	hyb_stage_note_loss(stage, generation);
 	if (hyb_stage_lost_often(stage, generation))
 		access->cache->merge_wanted = true;
@@ -246,7 +236,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		access->shared->last_use = GetCurrentTimestamp();
 		if (result == HYB_STAGE_MEMORY && !reserve_more(ix, access, &wanted))
 		{
-			note_nofit(ix, access, version->active.number, again);
+			note_nofit(ix, access, version->active.number);
 			hyb_arena_trim(&hyb_shared_arena);
 			return HYB_STAGE_MEMORY;
 		}
@@ -353,7 +343,7 @@ request_merge(HybCache *cache)
 	cache->merge_wanted = false;
 	hyb_slots_set_scarce();
 	if (hyb_slot_evicted != NULL)
-		hyb_slot_evicted(cache->key.db, cache->relid);
+		hyb_slot_evicted(cache->relid);
 }
 
 void

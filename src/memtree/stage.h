@@ -60,7 +60,6 @@ typedef struct HybStage
 	uint64		nofit_generation;
 	uint64		nofit_bytes;
 	TimestampTz nofit_until;
-	uint32		nofit_ms;		/* to wait after the next failure */
 
 	/* How often this active generation's tree has gone for want of memory. */
 	uint32		losses;

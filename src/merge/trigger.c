@@ -128,11 +128,11 @@ hyb_worker_start(const HybWorkerRef *ref)
  * no worker will come.
  */
 static bool
-ask_worker_for(Oid dbid, Oid relid, Oid owner)
+ask_worker_for(Oid relid, Oid owner)
 {
 	HybWorkerRef ref;
 
-	switch (hyb_worker_request(dbid, relid, owner, hyb_max_merge_workers, &ref))
+	switch (hyb_worker_request(MyDatabaseId, relid, owner, hyb_max_merge_workers, &ref))
 	{
 		case HYB_REQUEST_NOTED:
 			return true;
@@ -147,16 +147,12 @@ ask_worker_for(Oid dbid, Oid relid, Oid owner)
 	return false;
 }
 
-/*
- * The slot of an index went while its log was not empty.  No worker is asked
- * for in another database, which may be dropped at any time; processes of that
- * database evict slots too.
- */
+/* The slot of an index of this database went while its log was not empty. */
 static void
-slot_evicted(Oid dbid, Oid relid)
+slot_evicted(Oid relid)
 {
-	if (dbid == MyDatabaseId && background_merge && !RecoveryInProgress())
-		(void) ask_worker_for(dbid, relid, InvalidOid);
+	if (background_merge && !RecoveryInProgress())
+		(void) ask_worker_for(relid, InvalidOid);
 }
 
 /*
@@ -175,8 +171,7 @@ static bool
 ask_worker(HybIndex *ix)
 {
 	return may_ask(ix) &&
-		ask_worker_for(MyDatabaseId, RelationGetRelid(ix->rel),
-					   ix->rel->rd_rel->relowner);
+		ask_worker_for(RelationGetRelid(ix->rel), ix->rel->rd_rel->relowner);
 }
 
 /*
@@ -375,7 +370,7 @@ static void
 leave_to_worker(void)
 {
 	if (OidIsValid(merging))
-		(void) ask_worker_for(MyDatabaseId, merging, InvalidOid);
+		(void) ask_worker_for(merging, InvalidOid);
 	merging = InvalidOid;
 }
 

@@ -351,9 +351,13 @@ has_entries(HybSharedSlot *slot)
 	return false;
 }
 
-/* Of a sample of slots, free the one that is missed least. */
+/*
+ * Of a sample of slots, free the one that is missed least.  *evicted is set if
+ * its index has something in its log and is one of this database: a process of
+ * another one may see it dropped at any time.
+ */
 static bool
-evict_slot(HybEvicted *evicted)
+evict_slot(Oid *evicted)
 {
 	uint32		n = slots_attached();
 
@@ -378,7 +382,7 @@ evict_slot(HybEvicted *evicted)
 		}
 		if (worst != NULL)
 		{
-			HybEvicted	index = {worst->key.db, worst->relid};
+			Oid			index = worst->key.db == MyDatabaseId ? worst->relid : InvalidOid;
 
 			if (!try_release(worst))
 				continue;
@@ -414,13 +418,12 @@ take_free_slot(void)
 }
 
 HybSharedSlot *
-hyb_directory_add(const HybSlotKey *key, Oid relid, HybEvicted *evicted)
+hyb_directory_add(const HybSlotKey *key, Oid relid, Oid *evicted)
 {
 	HybSharedSlot *slot = take_free_slot();
 	int32	   *bucket = bucket_of(key);
 
 	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
-	evicted->db = InvalidOid;
 	if (slot == NULL && evict_slot(evicted))
 		slot = take_free_slot();
 	if (slot == NULL)

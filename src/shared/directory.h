@@ -156,20 +156,14 @@ extern HybSharedSlot *hyb_directory_lookup(const HybSlotKey *key);
  */
 extern void hyb_directory_grow(void);
 
-/* An index whose slot went while there was something in its log. */
-typedef struct HybEvicted
-{
-	Oid			db;				/* InvalidOid: there is none */
-	Oid			relid;
-} HybEvicted;
-
 /*
  * Make a slot for this key, that of an index used little lately if need be.
+ * *evicted is set if that is of this database and had something in its log.
  * NULL if all that were looked at are locked.  Locked exclusively, with trees;
  * hyb_arena_trim afterwards.
  */
 extern HybSharedSlot *hyb_directory_add(const HybSlotKey *key, Oid relid,
-										HybEvicted *evicted);
+										Oid *evicted);
 
 /* ---- all slots; the directory is not locked ---- */
 

@@ -289,13 +289,13 @@ hyb_slot_find(HybCache *cache)
 	return shared != NULL;
 }
 
-void		(*hyb_slot_evicted) (Oid dbid, Oid relid) = NULL;
+void		(*hyb_slot_evicted) (Oid relid) = NULL;
 void		(*hyb_slot_made) (HybIndex *ix) = NULL;
 
 bool
 hyb_slot_create(HybCache *cache, bool *made)
 {
-	HybEvicted	evicted = {InvalidOid, InvalidOid};
+	Oid			evicted = InvalidOid;
 	HybSharedSlot *shared;
 
 	Assert(CritSectionCount == 0);
@@ -320,8 +320,8 @@ hyb_slot_create(HybCache *cache, bool *made)
 	cache->seen_creations = pg_atomic_read_u64(&hyb_directory->creations);
 	hyb_directory_unlock();
 	hyb_arena_trim(&hyb_shared_arena);
-	if (OidIsValid(evicted.db) && hyb_slot_evicted != NULL)
-		hyb_slot_evicted(evicted.db, evicted.relid);
+	if (OidIsValid(evicted) && hyb_slot_evicted != NULL)
+		hyb_slot_evicted(evicted);
 	return shared != NULL;
 }
 

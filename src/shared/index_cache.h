@@ -155,12 +155,13 @@ extern bool hyb_slot_find(HybCache *cache);
 extern bool hyb_slot_create(HybCache *cache, bool *made);
 
 /*
- * Called, if set, when a slot was evicted whose index has entries in its log.
+ * Called, if set, when a slot was evicted whose index, of this database, has
+ * entries in its log.
  * Its tree is lost, so the index should be merged.  Also called when a tree
  * was lost and built again too often.  The caller of hyb_slot_create, or
  * hyb_stage_close, may hold locks.
  */
-extern void (*hyb_slot_evicted) (Oid dbid, Oid relid);
+extern void (*hyb_slot_evicted) (Oid relid);
 
 /*
  * Called, if set, by the first read of an index's log since the server started or
