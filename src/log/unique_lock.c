@@ -33,7 +33,7 @@
 
 /*
  * The sub-object of the index that stands for the turns, as another one stands
- * for its merges (merge/merge_lock.c).
+ * for its merges (merge/facts.c).
  */
 #define TURN_LOCK				0x4855
 

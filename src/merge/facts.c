@@ -1,21 +1,154 @@
 /*
  * facts.c
- *		The facts of an index that the merge policy decides by.
+ *		The merge lock, and the facts of an index that the merge policy decides
+ *		by.
  */
 #include "base/compat.h"
 
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "base/server.h"
+#include "catalog/pg_class.h"
 #include "log/delta.h"
 #include "log/log.h"
 #include "memtree/memtree.h"
 #include "merge/facts.h"
 #include "merge/merge.h"
+#include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
 #include "store/settings.h"
 #include "tree/descend.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/resowner.h"
 
 /* Most leaves a step reads, whatever merge_step_pages says (HYB_MAX_PENDING). */
 #define HYB_STEP_MAX_LEAVES		64
+
+/* ---- the merge lock: merge.h says what it is for ---- */
+
+/*
+ * The sub-object of the index that stands for the merge lock.  The server locks
+ * objects with sub-object 0 only, and relations with another kind of tag.
+ */
+#define HYB_MERGE_LOCK_SUBID	0x4859
+
+static void
+merge_lock_tag(Relation index, LOCKTAG *tag)
+{
+	SET_LOCKTAG_OBJECT(*tag, MyDatabaseId, RelationRelationId,
+					   RelationGetRelid(index), HYB_MERGE_LOCK_SUBID);
+}
+
+bool
+hyb_merge_lock(Relation index, bool wait)
+{
+	LOCKTAG		tag;
+
+	Assert(!RecoveryInProgress());
+
+	/*
+	 * Members of a lock group do not conflict on an object.  Those of a
+	 * parallel VACUUM work on different indexes.
+	 */
+	Assert(!IsParallelWorker() || (MyProc->statusFlags & PROC_IN_VACUUM) != 0);
+	merge_lock_tag(index, &tag);
+	if (!wait)
+		return LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
+	hyb_lock_for_a_moment(&tag);
+	return true;
+}
+
+void
+hyb_merge_unlock(Relation index)
+{
+	LOCKTAG		tag;
+
+	HYB_ASSERT_NO_LWLOCK();
+	merge_lock_tag(index, &tag);
+	LockRelease(&tag, ExclusiveLock, false);
+}
+
+bool
+hyb_merge_lock_wanted(Relation index)
+{
+	LOCKTAG		tag;
+
+	merge_lock_tag(index, &tag);
+	return LockHasWaiters(&tag, ExclusiveLock, false);
+}
+
+/*
+ * A process that waits for the caller's merge lock may have the index locked.
+ * That is a deadlock until this process gives up.  So it gives up before the
+ * other one looks for deadlocks, after deadlock_timeout.
+ */
+static bool
+lock_index(Relation index, int wait_ms)
+{
+	int			save_timeout = LockTimeout;
+
+	if (wait_ms == 0 || wait_ms >= DeadlockTimeout || hyb_merge_lock_wanted(index))
+		return ConditionalLockRelation(index, AccessExclusiveLock);
+	LockTimeout = wait_ms;
+	PG_TRY();
+	{
+		LockRelation(index, AccessExclusiveLock);
+	}
+	PG_FINALLY();
+	{
+		LockTimeout = save_timeout;
+	}
+	PG_END_TRY();
+	return true;
+}
+
+/*
+ * The subtransaction is rolled back, which releases the lock at once, on a standby
+ * too.  That would keep a lock of the transaction until that ends.
+ */
+bool
+hyb_merge_exclusively(HybIndex *ix, int wait_ms,
+					  void (*work) (HybIndex *ix, void *arg), void *arg)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
+	volatile bool locked = false;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		locked = lock_index(ix->rel, wait_ms);
+		if (locked && work != NULL)
+			work(ix, arg);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	RollbackAndReleaseCurrentSubTransaction();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	if (error != NULL)
+	{
+		if (locked || (error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE &&
+					   error->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED))
+			ReThrowError(error);
+		FreeErrorData(error);
+	}
+	return locked;
+}
+
+/* ---- facts ---- */
 
 bool
 hyb_merge_learnable(const HybMetaPage *meta)

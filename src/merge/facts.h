@@ -16,6 +16,15 @@
 extern bool hyb_merge_learnable(const HybMetaPage *meta);
 
 /*
+ * Call `work`, unless that is NULL, with the index locked in AccessExclusiveLock,
+ * and release that.  Returns false if the lock is not available: at once, or within
+ * wait_ms.  Pages do not depend on transactions, so what was written stays.
+ */
+extern bool hyb_merge_exclusively(HybIndex *ix, int wait_ms,
+								  void (*work) (HybIndex *ix, void *arg),
+								  void *arg);
+
+/*
  * The facts in the metapage, which is locked or a copy.  Those about memory are
  * 0.
  */

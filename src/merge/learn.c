@@ -16,10 +16,6 @@
  * enough for one step.  The relation's reference count tells of the backend's
  * own scans.
  *
- * The lock is taken in a subtransaction that is rolled back afterwards.  That
- * releases it at once, on a standby too, whatever the transaction does then.
- * Pages do not depend on transactions.
- *
  * A crash before the switch of the metapage leaves an index without dictionaries
  * and a frozen generation to merge; the new pages are in pending[].  A crash
  * after it leaves an index with dictionaries, and the old pages are there.
@@ -35,7 +31,6 @@
 #include "merge/step.h"
 #include "miscadmin.h"
 #include "run/run.h"
-#include "storage/lmgr.h"
 #include "storage/predicate.h"
 #include "storage/proc.h"
 #include "store/dictionary.h"
@@ -43,7 +38,6 @@
 #include "tree/update.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/resowner.h"
 
 /* Most pages written, with those of the dictionaries. */
 #define HYB_LEARN_MAX_NEW	288
@@ -61,6 +55,7 @@ typedef struct Learn
 	HybBuf		stored;			/* the dictionaries */
 	BlockNumber dictionary;		/* their first page */
 	bool		progress;		/* a generation was frozen, or all of it done */
+	bool		encoded;		/* all of it done */
 
 	/* input */
 	BlockNumber blocks[HYB_LEARN_MAX_PAGES];	/* of the static stage */
@@ -361,13 +356,13 @@ install_learned(Learn *learn, uint64 ntids)
 }
 
 /*
- * Write the index anew, encoded; false if that does not fit one step.  The index
- * is locked, so no entry can be added or searched.
+ * Write the index anew, encoded, if that fits one step.  The index is locked, so
+ * no entry can be added or searched.
  */
-static bool
-encode_index(Learn *learn)
+static void
+encode_index(HybIndex *ix, void *arg)
 {
-	HybIndex   *ix = learn->ix;
+	Learn	   *learn = arg;
 	HybDictionaries *dictionaries;
 	HybMetaPage meta;
 	HybFetched	all = {0};
@@ -378,7 +373,7 @@ encode_index(Learn *learn)
 	HYB_POINT("learn-frozen");
 	hyb_meta_copy(ix, &meta);
 	if (!read_index(ix, &meta, &all))
-		return false;
+		return;
 	for (int i = 0; i < meta.nlevels; i++)
 		if (meta.levels[i].root.height > 0)
 			list_blocks(learn, &meta.levels[i].root, HYB_METAPAGE_BLKNO);
@@ -391,7 +386,7 @@ encode_index(Learn *learn)
 		!hyb_encoded_attach(learn->coded.desc, dictionaries))
 		elog(ERROR, "could not read back the dictionaries of an index");
 	if (!encode_entries(learn, &all, &coded))
-		return false;
+		return;
 
 	learn->stamp = meta.next_stamp;
 	learn->filter = hyb_filter_builder_create(&learn->coded,
@@ -402,86 +397,9 @@ encode_index(Learn *learn)
 	npages = learn->children.n * (learn->filter != NULL ? 3 : 2) / 2 +
 		hyb_dictionary_npages(learn->stored.len);
 	if (npages > HYB_LEARN_MAX_NEW)
-		return false;
+		return;
 	install_learned(learn, coded.nitems);
-	learn->progress = true;
-	return true;
-}
-
-/* ---- locking ---- */
-
-/*
- * A process that waits for the caller's merge lock may have the index locked.
- * That is a deadlock until this process gives up.  So it gives up before the
- * other one looks for deadlocks, after deadlock_timeout.
- */
-static bool
-lock_index(Relation index, int wait_ms)
-{
-	int			save_timeout = LockTimeout;
-
-	if (wait_ms == 0 || wait_ms >= DeadlockTimeout || hyb_merge_lock_wanted(index))
-		return ConditionalLockRelation(index, AccessExclusiveLock);
-	LockTimeout = wait_ms;
-	PG_TRY();
-	{
-		LockRelation(index, AccessExclusiveLock);
-	}
-	PG_FINALLY();
-	{
-		LockTimeout = save_timeout;
-	}
-	PG_END_TRY();
-	return true;
-}
-
-/*
- * Call `work` with the index locked exclusively, then release the lock.  Returns
- * false if the lock was not available, or work did.
- */
-static bool
-exclusively(Learn *learn, int wait_ms, bool (*work) (Learn *learn))
-{
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	volatile bool locked = false;
-	volatile bool done = false;
-
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		locked = lock_index(learn->ix->rel, wait_ms);
-		if (locked)
-			done = work(learn);
-	}
-	PG_CATCH();
-	{
-		ErrorData  *edata;
-
-		MemoryContextSwitchTo(context);
-		edata = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-		if (locked || (edata->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE &&
-					   edata->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED))
-			ReThrowError(edata);
-		FreeErrorData(edata);
-		return false;
-	}
-	PG_END_TRY();
-	RollbackAndReleaseCurrentSubTransaction();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	return done;
-}
-
-static bool
-do_nothing(Learn *learn)
-{
-	return true;
+	learn->progress = learn->encoded = true;
 }
 
 /*
@@ -510,9 +428,9 @@ hyb_merge_learn(HybIndex *ix, int wait_ms)
 									"hybrid dictionary merge",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	if ((wait_ms > 0 || exclusively(&learn, 0, do_nothing)) &&
+	if ((wait_ms > 0 || hyb_merge_exclusively(ix, 0, NULL, NULL)) &&
 		learn_dictionaries(&learn) &&
-		exclusively(&learn, wait_ms, encode_index))
+		hyb_merge_exclusively(ix, wait_ms, encode_index, &learn) && learn.encoded)
 	{
 		MemoryContextSwitchTo(old);
 		hyb_dictionary_attach(ix, learn.dictionary);

@@ -7,7 +7,6 @@
 #include "base/compat.h"
 
 #include "access/table.h"
-#include "access/xact.h"
 #include "catalog/index.h"
 #include "commands/vacuum.h"
 #include "log/delta.h"
@@ -17,13 +16,10 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
-#include "storage/lmgr.h"
 #include "store/handle.h"
 #include "store/space.h"
 #include "store/survey.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/resowner.h"
 #include "utils/wait_event.h"
 
 /* How often the lock is asked for: as VACUUM does for tables. */
@@ -242,36 +238,15 @@ end_is_free(HybIndex *ix)
 	return free;
 }
 
-/*
- * Cut the end off if no other process has the index open.  Returns whether the
- * lock was available, and in *done whether the end is gone.
- *
- * The lock belongs to a subtransaction that is rolled back, so that a standby
- * releases it, too.  It would keep a lock of the transaction until that ends:
- * VACUUM may work on more indexes for a long time.
- */
-static bool
-try_cut(HybIndex *ix, bool *done)
+static void
+cut_off(HybIndex *ix, void *arg)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	bool		locked;
+	bool	   *done = arg;
 
-	*done = false;
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	locked = ConditionalLockRelation(ix->rel, AccessExclusiveLock);
-	if (locked && hyb_merge_lock(ix->rel, false))
-	{
-		*done = hyb_file_end_cut_off(ix);
-		hyb_merge_unlock(ix->rel);
-	}
-	RollbackAndReleaseCurrentSubTransaction();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	if (locked)
-		HYB_POINT("shrink-cut");
-	return locked;
+	if (!hyb_merge_lock(ix->rel, false))
+		return;
+	*done = hyb_file_end_cut_off(ix);
+	hyb_merge_unlock(ix->rel);
 }
 
 bool
@@ -281,7 +256,7 @@ hyb_shrink_cut(HybIndex *ix, int tries)
 		return false;
 	for (int i = 0; i < tries; i++)
 	{
-		bool		done;
+		bool		done = false;
 
 		if (i > 0)
 		{
@@ -290,8 +265,11 @@ hyb_shrink_cut(HybIndex *ix, int tries)
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
 		}
-		if (try_cut(ix, &done))
+		if (hyb_merge_exclusively(ix, 0, cut_off, &done))
+		{
+			HYB_POINT("shrink-cut");
 			return done;
+		}
 	}
 	return false;
 }

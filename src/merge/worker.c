@@ -491,8 +491,8 @@ merge_index(IndexWork *work)
 }
 
 /*
- * Look at an index that may be quiet, and do what is to be done.  Returns when to
- * look again, in ms; -1: not again.
+ * Look at an index that may be quiet, and shrink its file.  Sets *again_ms if it
+ * is to be looked at again.
  */
 static SliceOutcome
 look_at_quiet(IndexWork *work, int64 *again_ms)
