@@ -204,7 +204,10 @@ extern void hyb_tree_iter_start(HybTreeIter *iter, const HybPos *lo,
  */
 extern const HybEntry *hyb_tree_iter_next(HybTreeIter *iter);
 
-/* Check all invariants (tree_check.c); NULL, or what is wrong. */
+/*
+ * Are entries in order, and does a search find each of them?  NULL, or what is
+ * wrong; NULL if the log is stale.
+ */
 extern const char *hyb_tree_verify(const HybTreeUse *use);
 
 #endif							/* HYB_MEMTREE_H */

@@ -693,3 +693,72 @@ hyb_tree_flag(const HybTreeUse *use, const HybEntry *entry, uint16 flag)
 	}
 	return n;
 }
+
+/* ---- checking ---- */
+
+/* Does a search come to an entry with this key and TID? */
+static bool
+search_finds(const HybTreeUse *use, const HybPos *pos)
+{
+	HybTreePath path;
+	HybTreeTarget target;
+	const HybTreeLeaf *leaf;
+	int			i;
+
+	set_target(&target, use, pos, false);
+	leaf = descend(&target, &path);
+	i = path.index[0];
+	if (i == leaf->count && leaf->next != 0)
+	{
+		leaf = hyb_tree_leaf_at(use->arena, leaf->next);
+		i = 0;
+	}
+	return i < leaf->count && hyb_tree_leaf_compare(use, leaf, i, pos) == 0;
+}
+
+/* Keys are copied: what an entry's bytes point to may go. */
+const char *
+hyb_tree_verify(const HybTreeUse *use)
+{
+	const HybTree *tree = use->tree;
+	HybPos		start = {.tie = HYB_BEFORE};
+	HybPos		pos[2];
+	uint8		key[2][HYB_MAX_ENTRY_SIZE];
+	HybTreePath path;
+	HybTreeTarget target;
+	const HybTreeLeaf *leaf;
+	HybRef		prev = 0;
+	uint64		n = 0;
+	uint64		nlog = 0;
+
+	if (tree->root == 0)
+		return tree->nentries == 0 ? NULL : "empty tree counts entries";
+	set_target(&target, use, &start, true);
+	descend(&target, &path);
+	for (HybRef ref = path.node[0]; ref != 0; prev = ref, ref = leaf->next)
+	{
+		leaf = hyb_tree_leaf_at(use->arena, ref);
+		if (leaf->prev != prev)
+			return "leaves are linked wrongly";
+		if (leaf->count < 1 || leaf->count > hyb_tree_leaf_fanout(leaf))
+			return "leaf's count is out of range";
+		for (int i = 0; i < leaf->count; i++, n++)
+		{
+			HybPos	   *at = &pos[n % 2];
+			HybEntry	entry;
+
+			if (!hyb_tree_leaf_entry(use, leaf, i, &entry))
+				return NULL;
+			memcpy(key[n % 2], entry.bytes, entry.keylen);
+			*at = hyb_pos_at(use->desc, key[n % 2], entry.keylen, entry.tid);
+			nlog += hyb_tree_leaf_in_log(leaf, i);
+			if (n > 0 && hyb_pos_compare(use->desc, &pos[1 - n % 2], at) > 0)
+				return "entries out of order";
+			if (!search_finds(use, at))
+				return use->log->stale ? NULL : "an entry is not where it is sought";
+		}
+	}
+	if (n != tree->nentries)
+		return "wrong number of entries";
+	return nlog == tree->nlog ? NULL : "wrong number of entries that only the log has";
+}
