@@ -54,17 +54,15 @@ typedef struct BulkItem
 typedef struct Bulk
 {
 	HybIndex   *ix;
-	bool		whole;			/* the generation is not appended to */
+	const HybBulkTask *task;
 	MemoryContext context;
 	uint64		end[HYB_LANES]; /* hyb_lane_end of what was read */
 	char	   *pages;
 	BlockNumber *block;			/* of each */
 	uint32	   *number;			/* of each, in the tree's list */
 	uint32		npages;
-	uint32		max_pages;
 	BulkItem   *items;
 	uint64		nitems;
-	uint64		max_items;
 	uint64		copy_bytes;		/* of all copies */
 	HybEntry	first;			/* the one read first */
 	uint32		common;			/* bytes that all keys begin with */
@@ -102,24 +100,14 @@ load_generation(HybIndex *ix, uint64 number, HybGeneration *generation)
 	return generation->number == number;
 }
 
-/* Pages and items that there is to be room for. */
-static uint64
-page_room(const HybGeneration *generation)
-{
-	return generation->npages + generation->npages / BULK_GROWTH + HYB_LANES;
-}
-
-static uint64
-item_room(const HybGeneration *generation)
-{
-	return generation->nentries + generation->nentries / BULK_GROWTH +
-		HYB_LANES * (HYB_PAGE_CAPACITY / HYB_DELTA_MIN_ENTRY);
-}
-
-/* Is it long enough, and is there memory for it? */
+/*
+ * Is the generation long enough, and is there memory for it, and for what comes
+ * while it is read?
+ */
 static bool
-is_worth_it(const HybGeneration *generation)
+is_worth_it(HybBulkTask *task)
 {
+	const HybGeneration *generation = &task->generation;
 	uint64		memory = (uint64) maintenance_work_mem * 1024;
 
 	/* counters may be damaged */
@@ -127,10 +115,12 @@ is_worth_it(const HybGeneration *generation)
 		generation->npages > memory / BLCKSZ ||
 		generation->nentries > memory / sizeof(BulkItem))
 		return false;
+	task->max_pages = generation->npages + generation->npages / BULK_GROWTH + HYB_LANES;
+	task->max_items = generation->nentries + generation->nentries / BULK_GROWTH +
+		HYB_LANES * (HYB_PAGE_CAPACITY / HYB_DELTA_MIN_ENTRY);
 
 	/* a tree takes three times as much as the pages, as a rule */
-	return page_room(generation) * BLCKSZ +
-		item_room(generation) * sizeof(BulkItem) <= memory &&
+	return task->max_pages * BLCKSZ + task->max_items * sizeof(BulkItem) <= memory &&
 		(hyb_arena_used() + generation->npages * BLCKSZ * 3) * 2 < hyb_arena_budget();
 }
 
@@ -147,7 +137,7 @@ find_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 		if ((want & (1 << which)) != 0 &&
 			untouched_tree(access->stage, number) != NULL &&
 			load_generation(ix, number, &task->generation) &&
-			is_worth_it(&task->generation))
+			is_worth_it(task))
 			return number;
 	}
 	return 0;
@@ -219,7 +209,7 @@ add_page_entries(Bulk *bulk)
 		if ((entry.flags & HYB_DELTA_DEAD) != 0)
 			continue;
 		hyb_delta_key_length(ix, &entry);
-		if (bulk->nitems == bulk->max_items)
+		if (bulk->nitems == bulk->task->max_items)
 			return 0;
 		if (bulk->nitems == 0)
 		{
@@ -228,7 +218,7 @@ add_page_entries(Bulk *bulk)
 		}
 		bulk->common = hyb_common_prefix(bulk->first.bytes, entry.bytes,
 										 Min(bulk->common, entry.keylen));
-		Assert(bulk->nitems < bulk->max_items && bulk->common <= entry.keylen);
+		Assert(bulk->nitems < bulk->task->max_items && bulk->common <= entry.keylen);
 		item = &bulk->items[bulk->nitems++];
 		item->page = page;
 		item->offset = entry.offset;
@@ -239,20 +229,21 @@ add_page_entries(Bulk *bulk)
 
 /* False if it is too much, or not there any more. */
 static bool
-read_lane(Bulk *bulk, const HybGeneration *generation, int lane)
+read_lane(Bulk *bulk, int lane)
 {
+	const HybGeneration *generation = &bulk->task->generation;
 	HybDeltaWalk walk;
 
 	if (!BlockNumberIsValid(generation->head[lane]))
 		return true;
-	hyb_delta_walk_lane(&walk, bulk->ix, generation, bulk->whole,
+	hyb_delta_walk_lane(&walk, bulk->ix, generation, bulk->task->whole,
 						generation->head[lane], HYB_METAPAGE_BLKNO);
 	walk.npages = bulk->npages;
 	while (hyb_delta_walk_next(&walk))
 	{
 		uint16		end;
 
-		if (bulk->npages == bulk->max_pages)
+		if (bulk->npages == bulk->task->max_pages)
 			return false;
 		bulk->block[bulk->npages] = walk.block;
 		if (!hyb_delta_walk_copy(&walk, (char *) bulk_page(bulk, bulk->npages++)) ||
@@ -385,7 +376,7 @@ install_tree(HybCache *cache, const HybBulkTask *task, Bulk *bulk)
 	if (shared == NULL)
 		return;
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	stage = hyb_stage_of(shared);
+	stage = &shared->stage;
 	if (hyb_slot_valid(cache) && stage->bulk_generation == task->generation.number)
 		stage->bulk_until = 0;
 	if (hyb_slot_valid(cache) && bulk != NULL && bulk_marks(stage) == task->marks &&
@@ -407,28 +398,22 @@ install_tree(HybCache *cache, const HybBulkTask *task, Bulk *bulk)
 	LWLockRelease(&shared->lock);
 }
 
-static void
-begin_bulk(Bulk *bulk, HybIndex *ix, const HybGeneration *generation)
-{
-	memset(bulk, 0, sizeof(*bulk));
-	bulk->ix = ix;
-	bulk->context = AllocSetContextCreate(CurrentMemoryContext,
-										  "hybrid bulk build",
-										  ALLOCSET_DEFAULT_SIZES);
-	bulk->max_pages = (uint32) page_room(generation);
-	bulk->max_items = item_room(generation);
-	bulk->pages = MemoryContextAllocHuge(bulk->context, (Size) bulk->max_pages * BLCKSZ);
-	bulk->block = MemoryContextAllocHuge(bulk->context, bulk->max_pages * sizeof(BlockNumber));
-	bulk->number = MemoryContextAllocHuge(bulk->context, bulk->max_pages * sizeof(uint32));
-	bulk->items = MemoryContextAllocHuge(bulk->context, bulk->max_items * sizeof(BulkItem));
-}
-
 /* Read the log, sort it, and reserve memory; false if there is no tree to build. */
 static bool
-prepare_tree(Bulk *bulk, const HybBulkTask *task)
+prepare_tree(Bulk *bulk)
 {
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "hybrid bulk build",
+												  ALLOCSET_DEFAULT_SIZES);
+	uint64		npages = bulk->task->max_pages;
+
+	bulk->context = context;
+	bulk->pages = MemoryContextAllocHuge(context, npages * BLCKSZ);
+	bulk->block = MemoryContextAllocHuge(context, npages * sizeof(BlockNumber));
+	bulk->number = MemoryContextAllocHuge(context, npages * sizeof(uint32));
+	bulk->items = MemoryContextAllocHuge(context, bulk->task->max_items * sizeof(BulkItem));
 	for (int lane = 0; lane < HYB_LANES; lane++)
-		if (!read_lane(bulk, &task->generation, lane))
+		if (!read_lane(bulk, lane))
 			return false;
 	if (bulk->nitems == 0)
 		return false;
@@ -443,15 +428,13 @@ hyb_bulk_build(HybIndex *ix, HybCache *cache, const HybBulkTask *task)
 	HybArena   *arena = &hyb_shared_arena;
 	HybTreeUse	use;
 	HybLogReader reader;
-	Bulk		bulk;
-	bool		built = false;
+	Bulk		bulk = {.ix = ix,.task = task};
+	volatile bool built = false;
 
 	HYB_ASSERT_NO_LWLOCK();
 	PG_TRY();
 	{
-		begin_bulk(&bulk, ix, &task->generation);
-		bulk.whole = task->whole;
-		built = prepare_tree(&bulk, task);
+		built = prepare_tree(&bulk);
 	}
 	PG_CATCH();
 	{

@@ -401,48 +401,40 @@ static BlockNumber
 collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 		const HybStageAccess *access, int want, HybFetched *batch)
 {
-	GenerationReader frozen;
-	GenerationReader active;
+	GenerationReader readers[2];
+	GenerationReader *frozen = &readers[HYB_FROZEN];
+	GenerationReader *active = &readers[HYB_ACTIVE];
 
 	Assert(access->shared == NULL || LWLockHeldByMe(&access->shared->lock));
-	frozen.entry = active.entry = NULL;
-	frozen.reader.buf = active.reader.buf = InvalidBuffer;
-	frozen.reader.lost = active.reader.lost = InvalidBlockNumber;
-	if (want & HYB_FETCH_FROZEN)
-		start_tree(ix, version, fetch, access, HYB_FROZEN, &frozen);
-	if (want & HYB_FETCH_ACTIVE)
-		start_tree(ix, version, fetch, access, HYB_ACTIVE, &active);
-
-	while (frozen.entry != NULL || active.entry != NULL)
+	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
 	{
-		bool		take_frozen = active.entry == NULL;
+		readers[which].entry = NULL;
+		readers[which].reader.buf = InvalidBuffer;
+		readers[which].reader.lost = InvalidBlockNumber;
+		if (want & (1 << which))
+			start_tree(ix, version, fetch, access, which, &readers[which]);
+	}
+
+	while (frozen->entry != NULL || active->entry != NULL)
+	{
+		GenerationReader *next = active->entry == NULL ? frozen : active;
 
 		if (batch->nitems >= fetch->limit)
 		{
 			batch->complete = false;
 			break;
 		}
-		if (frozen.entry != NULL && active.entry != NULL)
-		{
-			int			c = entry_order(ix->desc, frozen.entry, active.entry);
-
-			take_frozen = fetch->backward ? c > 0 : c < 0;
-		}
-		if (take_frozen)
-		{
-			add_batch_entry(batch, frozen.entry, version->frozen.number);
-			next_generation_entry(fetch, &frozen);
-		}
-		else
-		{
-			add_batch_entry(batch, active.entry, version->active.number);
-			next_generation_entry(fetch, &active);
-		}
+		if (frozen->entry != NULL && active->entry != NULL &&
+			entry_order(ix->desc, frozen->entry, active->entry) *
+			(fetch->backward ? -1 : 1) < 0)
+			next = frozen;
+		add_batch_entry(batch, next->entry, next->iter.use.tree->generation);
+		next_generation_entry(fetch, next);
 	}
-	hyb_log_reader_end(&frozen.reader);
-	hyb_log_reader_end(&active.reader);
-	return BlockNumberIsValid(frozen.reader.lost) ?
-		frozen.reader.lost : active.reader.lost;
+	hyb_log_reader_end(&frozen->reader);
+	hyb_log_reader_end(&active->reader);
+	return BlockNumberIsValid(frozen->reader.lost) ?
+		frozen->reader.lost : active->reader.lost;
 }
 
 /* The same, for a private stage: an error has to say that it is not in use. */
@@ -686,7 +678,7 @@ hyb_log_kill(HybIndex *ix, const HybFetched *batch,
 		!LWLockConditionalAcquire(&cache->shared->lock, LW_SHARED))
 		return;
 	if (hyb_slot_valid(cache) && hyb_arena_attached() &&
-		(tree = hyb_stage_tree(hyb_stage_of(cache->shared), generation)) != NULL)
+		(tree = hyb_stage_tree(&cache->shared->stage, generation)) != NULL)
 		flag_log_entry(ix, tree, &hyb_shared_arena, &entry, HYB_ENTRY_KILLED);
 	LWLockRelease(&cache->shared->lock);
 }
@@ -716,8 +708,8 @@ hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 		hyb_stage_lock(ix, shared, LW_EXCLUSIVE);
 		if (hyb_slot_valid(cache) && hyb_arena_attached())
 		{
-			hyb_stage_of(shared)->marks++;
-			tree = hyb_stage_tree(hyb_stage_of(shared), generation);
+			shared->stage.marks++;
+			tree = hyb_stage_tree(&shared->stage, generation);
 			if (tree != NULL)
 				for (int i = 0; i < ndead; i++)
 					flag_log_entry(ix, tree, &hyb_shared_arena, &dead[i],
@@ -751,7 +743,7 @@ hyb_log_stats(HybIndex *ix, bool nowait, HybLogStats *stats)
 			return;
 		}
 		if (hyb_slot_valid(cache))
-			stage = hyb_stage_of(cache->shared);
+			stage = &cache->shared->stage;
 		else
 			LWLockRelease(&cache->shared->lock);
 		stats->shared = stage != NULL;
@@ -789,7 +781,7 @@ hyb_log_age_counters(HybIndex *ix, int first, int n)
 		return;
 	if (hyb_slot_valid(cache))
 	{
-		HybStage   *stage = hyb_stage_of(cache->shared);
+		HybStage   *stage = &cache->shared->stage;
 
 		for (int i = first; i < first + n; i++)
 			pg_atomic_write_u64(&stage->counters[i],

@@ -76,24 +76,44 @@ reserve_more(HybIndex *ix, HybStageAccess *access, uint32 *wanted)
 
 /* ---- shared trees ---- */
 
-/* Lock the shared stage; false if the slot has become another index's. */
+/*
+ * The slot is locked: is it still the index's, and can its trees be reached?
+ * Otherwise unlocks it.
+ */
 static bool
-lock_shared_stage(HybIndex *ix, HybStageAccess *access, LWLockMode mode)
+reach_shared_stage(HybStageAccess *access)
 {
 	HybSharedSlot *shared = access->cache->shared;
 
-	hyb_stage_lock(ix, shared, mode);
-	if (hyb_slot_valid(access->cache) && hyb_arena_attached())
+	if (!hyb_slot_valid(access->cache) || !hyb_arena_attached())
 	{
-		access->shared = shared;
-		access->stage = hyb_stage_of(shared);
-		access->arena = &hyb_shared_arena;
-		hyb_shared_slot_assert_valid(shared);
-		hyb_stage_assert_valid(access->stage);
-		return true;
+		LWLockRelease(&shared->lock);
+		return false;
 	}
-	LWLockRelease(&shared->lock);
-	return false;
+	access->shared = shared;
+	access->stage = &shared->stage;
+	access->arena = &hyb_shared_arena;
+	hyb_shared_slot_assert_valid(shared);
+	hyb_stage_assert_valid(access->stage);
+	return true;
+}
+
+static bool
+lock_shared_stage(HybIndex *ix, HybStageAccess *access, LWLockMode mode)
+{
+	hyb_stage_lock(ix, access->cache->shared, mode);
+	return reach_shared_stage(access);
+}
+
+/* The same, exclusively and without waiting. */
+static bool
+try_lock_shared_stage(HybStageAccess *access)
+{
+	HybSharedSlot *shared = access->cache->shared;
+
+	return !LWLockHeldByMe(&shared->lock) &&
+		LWLockConditionalAcquire(&shared->lock, LW_EXCLUSIVE) &&
+		reach_shared_stage(access);
 }
 
 static void
@@ -372,28 +392,18 @@ hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane, uint64 from,
 					HybStageAccess *access)
 {
 	HybCache   *cache = hyb_cache_get(ix);
-	HybSharedSlot *shared = cache->shared;
+	const HybStage *stage;
 
-	if (shared == NULL || !ix->desc->all_mem || cache->key.in_recovery ||
-		!worth_catching_up(cache) || LWLockHeldByMe(&shared->lock) ||
-		!LWLockConditionalAcquire(&shared->lock, LW_EXCLUSIVE))
+	access->cache = cache;
+	if (cache->shared == NULL || !ix->desc->all_mem || cache->key.in_recovery ||
+		!worth_catching_up(cache) || !try_lock_shared_stage(access))
 		return false;
-	if (hyb_slot_valid(cache) && hyb_arena_attached())
-	{
-		HybStage   *stage = hyb_stage_of(shared);
-
-		if (stage->trees[HYB_ACTIVE].generation == generation &&
-			stage->synced[HYB_ACTIVE] && stage->trees[HYB_ACTIVE].nlog == 0 &&
-			stage->applied[HYB_ACTIVE][lane] == from)
-		{
-			access->cache = cache;
-			access->stage = stage;
-			access->arena = &hyb_shared_arena;
-			access->shared = shared;
-			return true;
-		}
-	}
-	LWLockRelease(&shared->lock);
+	stage = access->stage;
+	if (stage->trees[HYB_ACTIVE].generation == generation &&
+		stage->synced[HYB_ACTIVE] && stage->trees[HYB_ACTIVE].nlog == 0 &&
+		stage->applied[HYB_ACTIVE][lane] == from)
+		return true;
+	LWLockRelease(&access->shared->lock);
 	return false;
 }
 
@@ -443,18 +453,11 @@ hyb_log_catch_up(HybIndex *ix, const HybVersion *version)
 			!worth_catching_up(cache))
 			return;
 		hyb_arena_attach();
-		if (LWLockHeldByMe(&cache->shared->lock) ||
-			!LWLockConditionalAcquire(&cache->shared->lock, LW_EXCLUSIVE))
-			return;
-		access.shared = cache->shared;
-		if (hyb_slot_valid(cache) && hyb_arena_attached())
-		{
-			access.stage = hyb_stage_of(cache->shared);
-			access.arena = &hyb_shared_arena;
-			if (access.stage->trees[HYB_ACTIVE].generation == version->active.number &&
-				access.stage->synced[HYB_ACTIVE])
-				result = hyb_stage_catch_up(ix, &access, version, HYB_FETCH_ACTIVE);
-		}
+		if (!try_lock_shared_stage(&access))
+			break;
+		if (access.stage->trees[HYB_ACTIVE].generation == version->active.number &&
+			access.stage->synced[HYB_ACTIVE])
+			result = hyb_stage_catch_up(ix, &access, version, HYB_FETCH_ACTIVE);
 		LWLockRelease(&access.shared->lock);
 		if (result != HYB_STAGE_MORE &&
 			(result != HYB_STAGE_MEMORY || !reserve_more(ix, &access, &wanted)))

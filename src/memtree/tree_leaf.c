@@ -252,16 +252,6 @@ hyb_tree_leaf_make_compact(const HybTreeUse *use, HybTreeLeaf *leaf, HybRef low,
 /* ---- splitting ---- */
 
 /*
- * Items that stay on the left when a full node splits to take one at index i.
- * At the right end of the tree, where ascending keys arrive, all do.
- */
-static inline int
-split_point(int i, int count, bool rightmost)
-{
-	return rightmost && i == count ? count : (count + 1) / 2;
-}
-
-/*
  * Cut the separator, so far the key on its right, to the shortest bytes that
  * are above the key on its left.  Where the keys are equal the TID decides.
  */
@@ -329,7 +319,8 @@ hyb_tree_leaf_split_plan(const HybTreeUse *use, const HybTreePath *path,
 	HybRef		high;
 
 	Assert(n == hyb_tree_leaf_fanout(leaf) && i >= 0 && i <= n);
-	split->keep = split_point(i, n, leaf->next == 0);
+	/* at the right end of the tree, where ascending keys arrive, all stay */
+	split->keep = leaf->next == 0 && i == n ? n : (n + 1) / 2;
 	split->to_left = i < split->keep || (i == split->keep && split->keep < n);
 	split->sep_len = 0;
 	split->new_head = hyb_tree_bytes_head(use->desc, entry->bytes, entry->keylen, 0);

@@ -73,12 +73,10 @@ slots_attached(void)
 	return slots_below(nattached);
 }
 
-/* Bytes of a block: its slots, then their stages. */
 static Size
 block_size(int block)
 {
-	return (Size) block_slots(block) *
-		(MAXALIGN(sizeof(HybSharedSlot)) + MAXALIGN(sizeof(HybStage)));
+	return block_slots(block) * sizeof(HybSharedSlot);
 }
 
 /* Make the slots of a new block; its memory is zero. */
@@ -86,7 +84,6 @@ static void
 init_block(HybDirectory *directory, int block, HybSharedSlot *slots)
 {
 	uint32		n = block_slots(block);
-	char	   *stages = (char *) (slots + n);
 
 	for (uint32 i = 0; i < n; i++)
 	{
@@ -96,7 +93,6 @@ init_block(HybDirectory *directory, int block, HybSharedSlot *slots)
 		SpinLockInit(&slot->mutex);
 		slot->number = slots_below(block) + i;
 		slot->next = i + 1 < n ? slot->number + 1 : -1;
-		slot->stage_offset = stages + i * MAXALIGN(sizeof(HybStage)) - (char *) slot;
 		pg_atomic_init_u64(&slot->serial, 1);
 		pg_atomic_init_u64(&slot->appended_gen, 0);
 		for (int lane = 0; lane < HYB_LANES; lane++)
@@ -294,7 +290,7 @@ hyb_directory_grow(void)
 static void
 release_slot(HybSharedSlot *slot)
 {
-	HybStage   *stage = hyb_stage_of(slot);
+	HybStage   *stage = &slot->stage;
 	int32	   *link = bucket_of(&slot->key);
 
 	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
@@ -431,7 +427,7 @@ hyb_directory_add(const HybSlotKey *key, Oid relid, Oid *evicted)
 
 	Assert(!slot->used && slot->tree_bytes == 0);
 	Assert(LWLockHeldByMeInMode(&slot->lock, LW_EXCLUSIVE));
-	Assert(hyb_stage_bytes(hyb_stage_of(slot)) == 0);
+	Assert(hyb_stage_bytes(&slot->stage) == 0);
 	SpinLockAcquire(&slot->mutex);
 	slot->used = true;
 	slot->key = *key;
@@ -501,7 +497,7 @@ evict_trees(HybSharedSlot *slot)
 		return 0;
 	if (hyb_arena_attached())
 	{
-		HybStage   *stage = hyb_stage_of(slot);
+		HybStage   *stage = &slot->stage;
 
 		Assert(slot->tree_bytes == 0 || slot->used);
 		hyb_stage_assert_valid(stage);

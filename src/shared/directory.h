@@ -41,8 +41,7 @@ typedef struct HybSlotKey
 } HybSlotKey;
 
 /*
- * The shared state of one index; its trees are in a HybStage of the same
- * block.
+ * The shared state of one index; its trees are in the shared arena.
  *
  * Identity (key, serial) changes only with the directory's lock, `lock` and
  * `mutex` all held exclusively, so holding any of them is enough to rely on
@@ -60,7 +59,6 @@ typedef struct HybSharedSlot
 	bool		used;
 	int32		number;			/* of this slot; never changes */
 	int32		next;			/* in the bucket or the free list, or -1 */
-	uint32		stage_offset;	/* of the stage from here; never changes */
 	HybSlotKey	key;
 	Oid			relid;			/* of the index, when the slot was made */
 	TimestampTz last_use;		/* roughly; for eviction */
@@ -68,6 +66,7 @@ typedef struct HybSharedSlot
 	pg_atomic_uint64 serial;
 	pg_atomic_uint64 appended_gen;
 	pg_atomic_uint64 appended[HYB_LANES];
+	HybStage	stage;
 } HybSharedSlot;
 
 /* Where the shared slot says that a lane ends; 0: it has heard of nothing. */
@@ -127,15 +126,6 @@ extern void hyb_shared_slot_assert_valid(const HybSharedSlot *slot);
 /* NULL until hyb_shared_init has found or made a control structure. */
 extern HybDirectory *hyb_directory;
 extern const HybSharedPart hyb_directory_part;
-
-/* The stage of a shared slot; its trees are in the shared arena. */
-static inline HybStage *
-hyb_stage_of(const HybSharedSlot *shared)
-{
-	Assert(shared->stage_offset >= sizeof(HybSharedSlot) &&
-		   shared->stage_offset % MAXIMUM_ALIGNOF == 0);
-	return (HybStage *) ((char *) shared + shared->stage_offset);
-}
 
 /*
  * Lock the directory, with all blocks mapped.  Mapping may raise an error.

@@ -399,7 +399,7 @@ free_merged_tree(HybCache *cache, const HybMetaPage *meta)
 		return;
 	if (hyb_slot_valid(cache) && hyb_arena_attached())
 	{
-		HybStage   *stage = hyb_stage_of(shared);
+		HybStage   *stage = &shared->stage;
 		HybTree    *tree = &stage->trees[HYB_FROZEN];
 
 		if (tree->generation != 0 &&
@@ -428,7 +428,7 @@ hyb_slot_does_not_fit(HybIndex *ix, uint64 generation)
 	HybCache   *cache = hyb_cache_get(ix);
 
 	return hyb_slot_find(cache) &&
-		hyb_stage_of(cache->shared)->nofit_generation == generation;
+		cache->shared->stage.nofit_generation == generation;
 }
 
 bool
