@@ -73,8 +73,9 @@ hyb_merge_unlock(Relation index)
 	LockRelease(&tag, ExclusiveLock, false);
 }
 
-bool
-hyb_merge_lock_wanted(Relation index)
+/* Does another process wait for the lock, which this one has? */
+static bool
+lock_is_wanted(Relation index)
 {
 	LOCKTAG		tag;
 
@@ -92,7 +93,7 @@ lock_index(Relation index, int wait_ms)
 {
 	int			save_timeout = LockTimeout;
 
-	if (wait_ms == 0 || wait_ms >= DeadlockTimeout || hyb_merge_lock_wanted(index))
+	if (wait_ms == 0 || wait_ms >= DeadlockTimeout || lock_is_wanted(index))
 		return ConditionalLockRelation(index, AccessExclusiveLock);
 	LockTimeout = wait_ms;
 	PG_TRY();

@@ -37,9 +37,6 @@ extern int	hyb_test_levels;	/* servers with assertions: merges begin new
 extern bool hyb_merge_lock(Relation index, bool wait);
 extern void hyb_merge_unlock(Relation index);
 
-/* Does another process wait for the lock, which this one has? */
-extern bool hyb_merge_lock_wanted(Relation index);
-
 /* ---- the driver (driver.c): all steps go through it ---- */
 
 /* What hybrid_merge_progress and the log say of the merges of a process. */

@@ -635,30 +635,30 @@ next_task(HybTask *task)
 	}
 }
 
-/* Limits that are set for the clients of a database are not for a worker. */
+/*
+ * Limits that are set for the clients of a database are not for a worker.  As in
+ * autovacuum, names in functions must not find users' objects, and a worker that
+ * has cut a file, which takes a transaction ID, must not wait for a synchronous
+ * standby that is away.
+ */
 static void
 override_settings(void)
 {
-	SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("idle_in_transaction_session_timeout", "0", PGC_SUSET,
-					PGC_S_OVERRIDE);
-	SetConfigOption("idle_session_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+	static const char *const settings[][2] = {
+		{"statement_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"idle_session_timeout", "0"},
 #ifdef HYB_HAVE_TRANSACTION_TIMEOUT
-	SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+		{"transaction_timeout", "0"},
 #endif
+		{"synchronous_commit", "local"},
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"search_path", ""}
+	};
 
-	/*
-	 * Cutting a file takes a transaction ID.  As in autovacuum, a worker must
-	 * not wait for a synchronous standby that is away.
-	 */
-	SetConfigOption("synchronous_commit", "local", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("default_transaction_isolation", "read committed",
-					PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("default_transaction_read_only", "off", PGC_SUSET,
-					PGC_S_OVERRIDE);
-
-	/* as in autovacuum: names in functions must not find users' objects */
-	SetConfigOption("search_path", "", PGC_SUSET, PGC_S_OVERRIDE);
+	for (int i = 0; i < lengthof(settings); i++)
+		SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 /*

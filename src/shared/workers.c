@@ -329,6 +329,20 @@ oldest_request(Workers *workers, const Worker *worker, TimestampTz now)
 	return turn_is_over && of_others != NULL ? of_others : oldest;
 }
 
+/* The same for all that is due in a database. */
+static void
+put_off_database(Workers *workers, Oid dbid, TimestampTz now, int least_ms, int most_ms)
+{
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (waits(workers, request) && request->task.dbid == dbid &&
+			request->due <= now)
+			put_off(request, now, least_ms, most_ms);
+	}
+}
+
 /* ---- asking for workers, and serving requests ---- */
 
 /*
@@ -542,14 +556,7 @@ hyb_workers_put_off(Oid dbid)
 	TimestampTz now = GetCurrentTimestamp();
 	Workers    *workers = lock_workers();
 
-	for (int i = 0; i < HYB_REQUESTS; i++)
-	{
-		Request    *request = &workers->requests[i];
-
-		if (request->task.dbid == dbid && !is_taken(workers, request) &&
-			request->due <= now)
-			put_off(request, now, HYB_LOCKED_MS_MIN, HYB_LOCKED_MS_MAX);
-	}
+	put_off_database(workers, dbid, now, HYB_LOCKED_MS_MIN, HYB_LOCKED_MS_MAX);
 	SpinLockRelease(&workers->mutex);
 }
 
@@ -574,14 +581,7 @@ hyb_worker_take_back(const HybWorkerRef *ref, Oid own_dbid)
 	Worker	   *worker = find_worker(workers, ref);
 
 	Assert(worker != NULL && worker->state == HYB_WORKER_STARTING);
-	for (int i = 0; i < HYB_REQUESTS; i++)
-	{
-		Request    *request = &workers->requests[i];
-
-		if (waits(workers, request) && request->due <= now &&
-			request->task.dbid == worker->dbid)
-			put_off(request, now, HYB_FAILED_MS_MIN, HYB_FAILED_MS_MAX);
-	}
+	put_off_database(workers, worker->dbid, now, HYB_FAILED_MS_MIN, HYB_FAILED_MS_MAX);
 	worker->state = HYB_WORKER_BUSY;
 	worker->dbid = own_dbid;
 	SpinLockRelease(&workers->mutex);
