@@ -4,7 +4,7 @@
  *
  * Each maps keys and positions of an index to what its algorithm takes:
  *
- *	- SuRF (algo/surf.h) takes keys in the order of memcmp.
+ *	- SuRF (algo/fst.h) takes keys in the order of memcmp.
  *	- Points (algo/ribbon.h) takes hashes of keys whose equality is that of their
  *	  bytes (HybKeyDesc.exact).  It cannot answer about ranges.
  *	- Grafite (algo/grafite.h) takes numbers.  The last key column has values of a

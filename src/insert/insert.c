@@ -92,7 +92,7 @@ insert_state(Relation index, struct IndexInfo *info)
 
 /*
  * Made when a check first needs them: the index may have ceased to be unique since
- * the statement began (ddl/convert_steps.c).
+ * the statement began (ddl/conversion.c).
  */
 static HybUniqueBuffers *
 unique_buffers(InsertState *state)

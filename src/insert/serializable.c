@@ -3,7 +3,7 @@
  *		Notes the conflicts of insertions in serializable transactions.
  *
  * An insertion first appends its entry, and then asks for predicate locks on it
- * (tree/predicate_target.h).  A scan first locks, and then reads the log.  So the
+ * (tree/descend.h).  A scan first locks, and then reads the log.  So the
  * scan finds the entry, or the insertion finds the lock.  docs/writes.md,
  * "Serializable transactions", says what merges may do in between.
  */

@@ -9,7 +9,7 @@
  *
  * It consists of parts.  Each belongs to one file, which alone knows what is
  * in it: the table of segments that hold the trees (shared_arena.c), the
- * directory of slots (directory.c), and more. am/setup.c lists them.
+ * directory of slots (directory.c), and more. am/handler.c lists them.
  */
 #ifndef HYB_SHARED_H
 #define HYB_SHARED_H

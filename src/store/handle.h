@@ -75,7 +75,7 @@ extern void (*hyb_index_first_use) (void);
 
 /*
  * The transaction that wrote the row of this process's database in pg_database.
- * We read it when the first handle is made, since shared/database.c, which needs
+ * We read it when the first handle is made, since shared/directory.c, which needs
  * it, may hold locks.
  */
 extern TransactionId hyb_database_xmin;

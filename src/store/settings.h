@@ -73,7 +73,7 @@ typedef struct HybOptions
 
 /*
  * The storage parameter that indexes of PRIMARY KEY and UNIQUE constraints
- * have (ddl/marker.h).
+ * have (ddl/twin/twin.h).
  */
 #define HYB_ACCESS_METHOD_PARAMETER "access_method"
 

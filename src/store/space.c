@@ -244,7 +244,7 @@ hyb_space_reserve(const HybIndex *ix, int wanted, int spare, BlockNumber *blocks
 	/*
 	 * A crash between extending and add_pending leaves initialised pages that
 	 * no list knows; they look like empty free-list pages with stamp 0, and
-	 * VACUUM adopts them (vacuum/vacuum.c).
+	 * VACUUM adopts them (vacuum/cleanup.c).
 	 */
 	if (n < wanted)
 	{

@@ -190,6 +190,12 @@ my @cases = (
 	],
 	[ 'two TAP tests of a name', { 't/003_crash.pl' => "1;\n" }, qr{TAP tests of the same name crash: t/001_crash.pl t/003_crash.pl} ],
 	[ 'a TAP test without a number', { 't/crash.pl' => "1;\n" }, qr{t/crash.pl: a TAP test is t/NNN_name.pl} ],
+	[
+		'a file that is gone, in a comment',
+		{ 'src/store/a.h' => "/* see merge/step.c and merge/NAME.c */\n" },
+		qr{src/store/a.h:1: there is no file merge/step.c}
+	],
+	[ 'a test that is gone, in a document', { 'docs/a.md' => "`t/003_gone.pl`\n" }, qr{docs/a.md:1: there is no file t/003_gone.pl} ],
 	[ 'what is listed', { 'src/store/a.h' => "#define ODD 1\n", 'test/dev/structure.open' => "# why\nprefix ODD: a\n" } ],
 	[
 		'what is listed and not found',
