@@ -17,7 +17,6 @@
 #include <ctype.h>
 
 #include "catalog/catalog.h"
-#include "catalog/indexing.h"
 #include "catalog/partition.h"
 #include "commands/progress.h"
 #include "ddl/convert.h"
@@ -466,29 +465,14 @@ adopt_children(Oid twin, Oid index)
 }
 
 /*
+ * Children come before what they are attached to.
+ *
  * From the swap on the twin finds duplicates for all sessions, for those that do not
  * know of the swap yet ask both indexes.  The old index is still inserted into.  If
  * it went on checking, it would report duplicates under a temporary name, hide them
  * from ON CONFLICT, which asks valid indexes only, and check deferrable constraints
  * too early.
  */
-static void
-stop_checking(Oid index)
-{
-	Relation	pg_index = table_open(IndexRelationId, RowExclusiveLock);
-	HeapTuple	tuple = SearchSysCacheCopy1(INDEXRELID,
-											ObjectIdGetDatum(index));
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for index %u", index);
-	((Form_pg_index) GETSTRUCT(tuple))->indisunique = false;
-	CatalogTupleUpdate(pg_index, &tuple->t_self, tuple);
-	heap_freetuple(tuple);
-	table_close(pg_index, RowExclusiveLock);
-	CommandCounterIncrement();
-}
-
-/* Children come before what they are attached to. */
 void
 hyb_conversion_swap(HybConversion *conversion)
 {
@@ -504,7 +488,7 @@ hyb_conversion_swap(HybConversion *conversion)
 		index_concurrently_swap(part->twin, part->index, part->old_name);
 		hyb_twin_swapped(part->twin, part->index);
 		if (conversion->concurrently)
-			stop_checking(part->index);
+			hyb_index_stop_checking(part->index, false);
 		if (!part->stored)
 			adopt_children(part->twin, part->index);
 

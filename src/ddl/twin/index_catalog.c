@@ -97,6 +97,25 @@ hyb_index_set_options(Oid index, Datum reloptions)
 
 /* ---- definitions ---- */
 
+void
+hyb_index_stop_checking(Oid index, bool until_commit)
+{
+	Relation	pg_index = table_open(IndexRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCacheCopy1(INDEXRELID,
+											ObjectIdGetDatum(index));
+	Form_pg_index form;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for index %u", index);
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	form->indimmediate &= !until_commit;
+	form->indisunique &= until_commit;
+	CatalogTupleUpdate(pg_index, &tuple->t_self, tuple);
+	heap_freetuple(tuple);
+	table_close(pg_index, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
 /*
  * Does not simplify expressions, which would run functions of their owner as this
  * user.

@@ -11,7 +11,6 @@
 
 #include "access/nbtree.h"
 #include "access/reloptions.h"
-#include "catalog/indexing.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_type.h"
 #include "ddl/twin/twin.h"
@@ -269,32 +268,6 @@ twin_columns(Relation index, Oid access_method, TwinColumns *columns)
 	}
 }
 
-#ifndef INDEX_CREATE_DEFERRABLE
-#define INDEX_CREATE_DEFERRABLE 0
-
-/*
- * Some minor releases lack the flag.  A twin that checks at once would refuse rows
- * that a deferrable constraint accepts until commit.
- */
-static void
-set_deferrable(Oid index)
-{
-	Relation	rel = table_open(IndexRelationId, RowExclusiveLock);
-	HeapTuple	tuple = SearchSysCacheCopy1(INDEXRELID,
-											ObjectIdGetDatum(index));
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for index %u", index);
-	((Form_pg_index) GETSTRUCT(tuple))->indimmediate = false;
-	CatalogTupleUpdate(rel, &tuple->t_self, tuple);
-	heap_freetuple(tuple);
-	table_close(rel, RowExclusiveLock);
-	CommandCounterIncrement();
-}
-#else
-#define set_deferrable(index) ((void) 0)
-#endif
-
 static IndexInfo *
 twin_info(Relation index, Oid access_method, bits16 flags)
 {
@@ -318,7 +291,6 @@ hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
 				const char *name, bits16 flags, bool with_options)
 {
 	Relation	index = index_open(indexoid, AccessShareLock);
-	bool		deferrable = !index->rd_index->indimmediate;
 	Datum		options = with_options ?
 		twin_options(index, access_method) : (Datum) 0;
 	HybRefusal	refusal;
@@ -333,8 +305,6 @@ hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
 		hyb_refuse(&refusal);
 	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
 		flags |= INDEX_CREATE_PARTITIONED;
-	if (deferrable)
-		flags |= INDEX_CREATE_DEFERRABLE;
 	order = (int2vector *)
 		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID,
 											   index->rd_indextuple,
@@ -347,8 +317,10 @@ hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
 							index->rd_indcollation, columns.classes,
 							columns.class_options, order->values,
 							columns.targets, options, flags);
-	if (deferrable)
-		set_deferrable(twin);
+
+	/* one that checks at once would refuse rows that are right at commit */
+	if (!index->rd_index->indimmediate)
+		hyb_index_stop_checking(twin, true);
 	index_close(index, NoLock);
 	return twin;
 }

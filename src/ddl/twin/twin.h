@@ -120,6 +120,9 @@ extern void hyb_index_set_options(Oid index, Datum reloptions);
 
 /* ---- definitions (index_catalog.c) ---- */
 
+/* The index stops to look for duplicates, or does so at the end of transactions only. */
+extern void hyb_index_stop_checking(Oid index, bool until_commit);
+
 /* Returns true if the index is valid, unique, of columns, and has no predicate. */
 extern bool hyb_index_is_plain_unique(Relation index);
 
