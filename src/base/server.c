@@ -12,6 +12,7 @@
 #include "catalog/pg_amop.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_opclass.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
@@ -54,6 +55,22 @@ hyb_index_classes(Relation index)
 		DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID,
 											   index->rd_indextuple,
 											   Anum_pg_index_indclass));
+}
+
+List *
+hyb_class_name(Oid opclass)
+{
+	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Form_pg_opclass class;
+	List	   *result;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for operator class %u", opclass);
+	class = (Form_pg_opclass) GETSTRUCT(tuple);
+	result = list_make2(makeString(get_namespace_name(class->opcnamespace)),
+						makeString(pstrdup(NameStr(class->opcname))));
+	ReleaseSysCache(tuple);
+	return result;
 }
 
 bool

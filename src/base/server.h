@@ -25,6 +25,9 @@ extern Relation hyb_as_btree(Relation index);
 /* Returns the operator classes of the index's key columns. */
 extern oidvector *hyb_index_classes(Relation index);
 
+/* Returns the qualified name of an operator class: schema and name (String). */
+extern List *hyb_class_name(Oid opclass);
+
 /* Have two operator families the same operators for the type? */
 extern bool hyb_same_operators(Oid family_a, Oid family_b, Oid type);
 

@@ -11,7 +11,6 @@
 
 #include "access/reloptions.h"
 #include "catalog/catalog.h"
-#include "catalog/pg_opclass.h"
 #include "catalog/pg_type.h"
 #include "common/keywords.h"
 #include "ddl/statement.h"
@@ -49,22 +48,6 @@ bool
 hyb_replaces_btree(void)
 {
 	return replace_btree && !IsBinaryUpgrade;
-}
-
-static List *
-qualified_name(Oid opclass)
-{
-	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
-	Form_pg_opclass class;
-	List	   *result;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for operator class %u", opclass);
-	class = (Form_pg_opclass) GETSTRUCT(tuple);
-	result = list_make2(makeString(get_namespace_name(class->opcnamespace)),
-						makeString(pstrdup(NameStr(class->opcname))));
-	ReleaseSysCache(tuple);
-	return result;
 }
 
 /*
@@ -108,7 +91,7 @@ serves(Oid type, List **class_name, Oid hybrid, char **detail)
 		return true;
 	if (OidIsValid(class) && class_name != NULL)
 	{
-		*class_name = qualified_name(class);
+		*class_name = hyb_class_name(class);
 		return true;
 	}
 	if (OidIsValid(name == NIL ? GetDefaultOpClass(type, BTREE_AM_OID) :
@@ -380,7 +363,7 @@ copied_to_btree(IndexStmt *stmt, Oid hybrid)
 			hyb_twin_class(get_opclass_oid(hybrid, element->opclass, true),
 						   BTREE_AM_OID);
 
-		element->opclass = OidIsValid(class) ? qualified_name(class) : NIL;
+		element->opclass = OidIsValid(class) ? hyb_class_name(class) : NIL;
 		element->opclassopts = NIL;
 	}
 	options = transformRelOptions((Datum) 0, stmt->options, NULL, NULL, false,

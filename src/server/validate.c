@@ -254,20 +254,6 @@ class_is_borrowed(Oid typid, Oid opclass, Oid access_method)
 	return true;
 }
 
-/* The name of an operator class, without its schema. */
-static char *
-opclass_name(Oid opclass)
-{
-	HeapTuple	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
-	char	   *name;
-
-	if (!HeapTupleIsValid(tup))
-		elog(ERROR, "cache lookup failed for operator class %u", opclass);
-	name = pstrdup(NameStr(((Form_pg_opclass) GETSTRUCT(tup))->opcname));
-	ReleaseSysCache(tup);
-	return name;
-}
-
 void
 hyb_check_column_classes(Relation index, int elevel)
 {
@@ -290,8 +276,8 @@ hyb_check_column_classes(Relation index, int elevel)
 				 errdetail("Column \"%s\" of index \"%s\" would be compared as %s by operator class \"%s\", not as by \"%s\", the type's operator class for access method \"btree\".",
 						   NameStr(att->attname),
 						   RelationGetRelationName(index),
-						   format_type_be(opcintype), opclass_name(opclass),
-						   opclass_name(GetDefaultOpClass(typid, BTREE_AM_OID))),
+						   format_type_be(opcintype), strVal(llast(hyb_class_name(opclass))),
+						   strVal(llast(hyb_class_name(GetDefaultOpClass(typid, BTREE_AM_OID))))),
 				 IsPolymorphicType(opcintype) ?
 				 errhint("Make one with SELECT %s(%s::regtype), then create the index again.",
 						 hyb_sql_function("hybrid_make_operator_classes"),

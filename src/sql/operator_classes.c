@@ -112,19 +112,13 @@ has_counterpart(const OpClass *class, List *ours)
 	return same && (!class->is_default || same_default || any_default);
 }
 
+/* Returns true if the type itself has a default class of the access method. */
 static bool
-has_default(Oid type, List *ours)
+has_default(Oid type, Oid method)
 {
-	ListCell   *lc;
+	Oid			class = GetDefaultOpClass(type, method);
 
-	foreach(lc, ours)
-	{
-		const OpClass *class = lfirst(lc);
-
-		if (class->type == type && class->is_default)
-			return true;
-	}
-	return false;
+	return OidIsValid(class) && get_opclass_input_type(class) == type;
 }
 
 /* Returns false for an extension's family, whose new members would not be dumped. */
@@ -302,7 +296,7 @@ make_class(const OpClass *class, Oid method, Oid schema,
 		   ReturnSetInfo *result)
 {
 	bool		is_default = class->is_default &&
-		!has_default(class->type, classes_of(method));
+		!has_default(class->type, method);
 	char	   *name = qualified(schema, free_class_name(method, NameStr(class->name),
 														 schema));
 	FamilyCopy	copy;
