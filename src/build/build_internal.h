@@ -27,6 +27,9 @@
 
 /* ---- sorted_file.c: sorted byte strings in temporary files ---- */
 
+/* Bytes of a block, whole pages since a BufFile seeks by pages. */
+#define HYB_SORTED_BLOCK	(3 * BLCKSZ)
+
 /* Sorted entries: blocks [from, to) of a temporary file. */
 typedef struct HybSortedFile
 {
@@ -35,32 +38,16 @@ typedef struct HybSortedFile
 	int64		to;
 } HybSortedFile;
 
-typedef struct HybSortedWriter HybSortedWriter;
+/* Beginning of the file "list" with a participant's sorted files. */
+typedef struct HybSortedList
+{
+	int			pass;			/* part of the name of their file "sorted" */
+	int			nfiles;
+} HybSortedList;
 
-/*
- * In CurrentMemoryContext, as everything that the writer needs later.  Without
- * `shared` the temporary file is this process's own.  With it the file is that of
- * this participant, and other processes may read it once it is shared.
- */
-extern HybSortedWriter *hyb_sorted_create(SharedFileSet *shared, int participant);
-
-/* Adds an entry of one byte or more to the sorted file at hand. */
-extern void hyb_sorted_add(HybSortedWriter *writer, const uint8 *bytes, uint32 len);
-
-/* Ends it.  What is added next is in another sorted file. */
-extern void hyb_sorted_end(HybSortedWriter *writer);
-
-/* What was written (HybSortedFile); the writer's own. */
-extern List *hyb_sorted_written(const HybSortedWriter *writer);
-
-/* File merges of `fan_in` files each until there are at most `most`. */
-extern void hyb_sorted_reduce(HybSortedWriter *writer, int most, int fan_in);
-
-/* Lets other processes open the files.  The last thing that is written. */
-extern void hyb_sorted_share(HybSortedWriter *writer);
-
-/* Closes the writer's file.  Other processes may still open it if it is shared. */
-extern void hyb_sorted_close(HybSortedWriter *writer);
+/* `name` has room for MAXPGPATH bytes. */
+extern void hyb_sorted_file_name(char *name, const char *what, int participant,
+								 int pass);
 
 /* What the participants have shared (HybSortedFile); in CurrentMemoryContext. */
 extern List *hyb_sorted_open(SharedFileSet *shared, int participants);

@@ -7,7 +7,7 @@
  * the first 16 bytes lie in the array that is sorted.  That is the whole entry for
  * an integer key with its TID.  Of other keys it is mostly enough to compare two.
  *
- * Entries that do not fit the memory go to sorted files (sorted_file.c).
+ * Entries that do not fit the memory go to sorted files, which sorted_file.c reads.
  */
 #include "base/compat.h"
 
@@ -60,7 +60,13 @@ struct HybSort
 	uint8		returned[HYB_HEAD_BYTES];
 
 	/* once the memory is used up */
-	HybSortedWriter *writer;
+	BufFile    *file;
+	int			pass;			/* file merges of all sorted files so far */
+	List	   *files;			/* HybSortedFile */
+	int64		from;			/* first block of the sorted file at hand */
+	int64		at;				/* the block at hand */
+	uint8	   *block;			/* of HYB_SORTED_BLOCK bytes */
+	uint32		filled;
 	HybFileMerge *merge;
 };
 
@@ -70,7 +76,8 @@ sort_assert_valid(const HybSort *sort)
 {
 	Assert(sort->size <= sort->limit && sort->next <= sort->nitems);
 	Assert(sort->nitems * sizeof(SortItem) + sort->used <= sort->size);
-	Assert(sort->merge == NULL || (sort->writer != NULL && sort->items == NULL));
+	Assert(sort->merge == NULL || (sort->file != NULL && sort->items == NULL));
+	Assert(sort->filled <= HYB_SORTED_BLOCK && sort->from <= sort->at);
 }
 #else
 #define sort_assert_valid(sort) ((void) (sort))
@@ -273,14 +280,72 @@ prefetch(const HybSort *sort, uint64 at)
 
 /* ---- files ---- */
 
+static void
+create_sorted_file(HybSort *sort)
+{
+	char		name[MAXPGPATH];
+
+	hyb_sorted_file_name(name, "sorted", sort->participant, sort->pass);
+	sort->file = sort->shared == NULL ? BufFileCreateTemp(false) :
+		BufFileCreateFileSet(&sort->shared->fs, name);
+	sort->files = NIL;
+	sort->from = sort->at = 0;
+}
+
+static void
+write_block(HybSort *sort)
+{
+	CHECK_FOR_INTERRUPTS();
+	Assert(sort->filled > 0 && sort->filled <= HYB_SORTED_BLOCK);
+	memset(sort->block + sort->filled, 0, HYB_SORTED_BLOCK - sort->filled);
+	BufFileWrite(sort->file, sort->block, HYB_SORTED_BLOCK);
+	sort->filled = 0;
+	sort->at++;
+}
+
+/* Adds an entry to the sorted file at hand. */
+static void
+add_to_file(HybSort *sort, const uint8 *bytes, uint32 len)
+{
+	uint16		len16 = (uint16) len;
+	uint8	   *to;
+
+	Assert(len > 0 && sizeof(len16) + len <= BLCKSZ);
+	if (sort->filled + sizeof(len16) + len > HYB_SORTED_BLOCK)
+		write_block(sort);
+	to = sort->block + sort->filled;
+	memcpy(to, &len16, sizeof(len16));
+	memcpy(to + sizeof(len16), bytes, len);
+	sort->filled += sizeof(len16) + len;
+}
+
+/* Ends the sorted file at hand, if it has any entry. */
+static void
+end_sorted_file(HybSort *sort)
+{
+	HybSortedFile *sorted = palloc(sizeof(HybSortedFile));
+
+	if (sort->filled > 0)
+		write_block(sort);
+	if (sort->at == sort->from)
+		return;
+	sorted->file = sort->file;
+	sorted->from = sort->from;
+	sorted->to = sort->from = sort->at;
+	sort->files = lappend(sort->files, sorted);
+}
+
 /* Sorts what is in memory, writes it to a sorted file, and forgets it. */
 static void
 write_sorted_file(HybSort *sort)
 {
 	MemoryContext old = MemoryContextSwitchTo(sort->context);
 
-	if (sort->writer == NULL)
-		sort->writer = hyb_sorted_create(sort->shared, sort->participant);
+	if (sort->file == NULL)
+	{
+		create_sorted_file(sort);
+		sort->block = palloc(HYB_SORTED_BLOCK);
+	}
 	sort_all(sort);
 	for (uint64 i = 0; i < sort->nitems; i++)
 	{
@@ -289,13 +354,46 @@ write_sorted_file(HybSort *sort)
 
 		prefetch(sort, i);
 		item_bytes(sort, &sort->items[i], &bytes, &len);
-		hyb_sorted_add(sort->writer, bytes, len);
+		add_to_file(sort, bytes, len);
 	}
-	hyb_sorted_end(sort->writer);
+	end_sorted_file(sort);
 	sort_assert_valid(sort);
 	sort->nitems = 0;
 	sort->used = 0;
 	MemoryContextSwitchTo(old);
+}
+
+/* File merges of `fan_in` neighbouring sorted files at a time, to a new file. */
+static void
+file_merge_pass(HybSort *sort, int fan_in)
+{
+	List	   *files = sort->files;
+	BufFile    *old_file = sort->file;
+
+	sort->pass++;
+	create_sorted_file(sort);
+	for (int first = 0; first < list_length(files); first += fan_in)
+	{
+		List	   *some = list_copy_head(list_copy_tail(files, first), fan_in);
+		HybFileMerge *merge = hyb_file_merge_begin(some, NULL, NULL);
+		const uint8 *bytes;
+		uint32		len;
+
+		while (hyb_file_merge_get(merge, &bytes, &len))
+			add_to_file(sort, bytes, len);
+		end_sorted_file(sort);
+		hyb_file_merge_end(merge);
+	}
+	BufFileClose(old_file);
+	if (sort->shared != NULL)
+	{
+		char		name[MAXPGPATH];
+
+		hyb_sorted_file_name(name, "sorted", sort->participant, sort->pass - 1);
+		BufFileDeleteFileSet(&sort->shared->fs, name, false);
+	}
+	Assert(list_length(sort->files) < list_length(files));
+	list_free_deep(files);
 }
 
 /* Has at most `most` sorted files, and frees the memory for their file merge. */
@@ -308,7 +406,8 @@ finish_files(HybSort *sort, int most)
 	pfree(sort->items);
 	sort->items = NULL;
 	sort->size = 0;
-	hyb_sorted_reduce(sort->writer, most, hyb_sorted_fan_in(sort->limit));
+	while (list_length(sort->files) > Max(most, 1))
+		file_merge_pass(sort, hyb_sorted_fan_in(sort->limit));
 	MemoryContextSwitchTo(old);
 }
 
@@ -385,22 +484,37 @@ hyb_sort_perform(HybSort *sort)
 	MemoryContext old;
 
 	sort_assert_valid(sort);
-	if (sort->writer == NULL)
+	if (sort->file == NULL)
 	{
 		sort_all(sort);
 		return;
 	}
 	finish_files(sort, hyb_sorted_fan_in(sort->limit));
 	old = MemoryContextSwitchTo(sort->context);
-	sort->merge = hyb_file_merge_begin(hyb_sorted_written(sort->writer), NULL, NULL);
+	sort->merge = hyb_file_merge_begin(sort->files, NULL, NULL);
 	MemoryContextSwitchTo(old);
 }
 
 void
 hyb_sort_share(HybSort *sort, int most)
 {
+	char		name[MAXPGPATH];
+	HybSortedList list;
+	BufFile    *file;
+	ListCell   *lc;
+
+	Assert(sort->shared != NULL);
 	finish_files(sort, most);
-	hyb_sorted_share(sort->writer);
+	BufFileExportFileSet(sort->file);
+	list.pass = sort->pass;
+	list.nfiles = list_length(sort->files);
+	hyb_sorted_file_name(name, "list", sort->participant, 0);
+	file = BufFileCreateFileSet(&sort->shared->fs, name);
+	BufFileWrite(file, &list, sizeof(list));
+	foreach(lc, sort->files)
+		BufFileWrite(file, lfirst(lc), sizeof(HybSortedFile));
+	BufFileExportFileSet(file);
+	BufFileClose(file);
 }
 
 bool
@@ -423,8 +537,8 @@ hyb_sort_end(HybSort *sort)
 {
 	if (sort->merge != NULL)
 		hyb_file_merge_end(sort->merge);
-	if (sort->writer != NULL)
-		hyb_sorted_close(sort->writer);
+	if (sort->file != NULL)
+		BufFileClose(sort->file);
 	MemoryContextDelete(sort->context);
 	pfree(sort);
 }

@@ -1,9 +1,9 @@
 /*
  * sorted_file.c
- *		Sorted files of an index build, and the file merge that reads several.
+ *		Reads sorted files of an index build, several by a file merge.
  *
- * A participant of a build writes its sorted files one behind the other into one
- * temporary file, in blocks.  A block holds whole entries.  Each entry is its
+ * A participant of a build writes its sorted files (build_sort.c) one behind the
+ * other into one temporary file, in blocks.  A block holds whole entries.  Each entry is its
  * length, two bytes in native order, and its bytes.  A length of zero ends a block
  * that is not full.  So a process can begin to read at any block.  By a binary
  * search it finds the block where a range of keys begins.  The first entries of
@@ -23,28 +23,11 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* A block in pages of a BufFile, which seeks by pages, and in bytes. */
-#define BLOCK_PAGES		3
-#define BLOCK_SIZE		(BLOCK_PAGES * BLCKSZ)
-
 /* Ranges are cut by at most this number of entries. */
 #define MOST_SAMPLES	4096
 
 /* Sorted files that a file merge reads at least. */
 #define FEWEST_FILES	8
-
-struct HybSortedWriter
-{
-	SharedFileSet *shared;		/* NULL if the file is this process's own */
-	int			participant;
-	int			passes;			/* file merges of all sorted files so far */
-	BufFile    *file;
-	List	   *files;			/* HybSortedFile */
-	int64		from;			/* first block of the sorted file at hand */
-	int64		at;				/* the block at hand */
-	uint32		filled;			/* bytes of it */
-	uint8		block[BLOCK_SIZE];
-};
 
 typedef struct SortedFileReader
 {
@@ -54,7 +37,7 @@ typedef struct SortedFileReader
 	bool		ended;
 	HybSortedFile rest;			/* blocks that have not been read */
 	uint32		next;			/* place of the next entry in the block */
-	uint8	   *block;			/* of BLOCK_SIZE bytes */
+	uint8	   *block;			/* of HYB_SORTED_BLOCK bytes */
 } SortedFileReader;
 
 struct HybFileMerge
@@ -84,7 +67,7 @@ static void
 read_block(const HybSortedFile *sorted, int64 block, uint8 *to, size_t size)
 {
 	Assert(block >= sorted->from && block < sorted->to);
-	if (BufFileSeekBlock(sorted->file, (long) (block * BLOCK_PAGES)) != 0)
+	if (BufFileSeekBlock(sorted->file, (long) (block * (HYB_SORTED_BLOCK / BLCKSZ))) != 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not seek in temporary file of an index build")));
@@ -109,7 +92,7 @@ first_entry(const HybSortedFile *sorted, int64 block, uint8 *page, uint32 *len)
 int
 hyb_sorted_fan_in(Size memory)
 {
-	return (int) Max(FEWEST_FILES, Min(memory / (BLOCK_SIZE + BLCKSZ), 100000));
+	return (int) Max(FEWEST_FILES, Min(memory / (HYB_SORTED_BLOCK + BLCKSZ), 100000));
 }
 
 /* Is the entry below `bound` and all byte strings that start with it? */
@@ -133,8 +116,8 @@ advance_sorted_file(HybFileMerge *merge, SortedFileReader *source)
 {
 	uint16		len = 0;
 
-	Assert(source->next <= BLOCK_SIZE && !source->ended);
-	if (source->next + sizeof(len) <= BLOCK_SIZE)
+	Assert(source->next <= HYB_SORTED_BLOCK && !source->ended);
+	if (source->next + sizeof(len) <= HYB_SORTED_BLOCK)
 		memcpy(&len, source->block + source->next, sizeof(len));
 	if (len == 0)
 	{
@@ -144,7 +127,7 @@ advance_sorted_file(HybFileMerge *merge, SortedFileReader *source)
 			return;
 		}
 		CHECK_FOR_INTERRUPTS();
-		read_block(&source->rest, source->rest.from, source->block, BLOCK_SIZE);
+		read_block(&source->rest, source->rest.from, source->block, HYB_SORTED_BLOCK);
 		source->rest.from++;
 		source->next = 0;
 		memcpy(&len, source->block, sizeof(len));
@@ -152,7 +135,7 @@ advance_sorted_file(HybFileMerge *merge, SortedFileReader *source)
 	source->bytes = source->block + source->next + sizeof(len);
 	source->len = len;
 	source->next += sizeof(len) + len;
-	Assert(len > 0 && source->next <= BLOCK_SIZE);
+	Assert(len > 0 && source->next <= HYB_SORTED_BLOCK);
 	hyb_load_head(source->bytes, len, source->head);
 	if (merge->high != NULL && !below(source->bytes, len, merge->high))
 		end_source(source);
@@ -260,11 +243,11 @@ hyb_file_merge_begin(List *files, const HybBuf *low, const HybBuf *high)
 	{
 		const HybSortedFile *sorted = lfirst(lc);
 
-		source->block = palloc(BLOCK_SIZE);
+		source->block = palloc(HYB_SORTED_BLOCK);
 		source->rest = *sorted;
 		if (low != NULL)
 			source->rest.from = begin_at(sorted, low, source->block);
-		source->next = BLOCK_SIZE;	/* nothing has been read */
+		source->next = HYB_SORTED_BLOCK;	/* nothing has been read */
 		do
 			advance_sorted_file(merge, source);
 		while (low != NULL && !source->ended &&
@@ -310,161 +293,12 @@ hyb_file_merge_end(HybFileMerge *merge)
 	MemoryContextDelete(merge->context);
 }
 
-/* ---- writing ---- */
+/* ---- what participants have shared ---- */
 
-static void
-sorted_file_name(char *name, const char *what, int participant, int pass)
+void
+hyb_sorted_file_name(char *name, const char *what, int participant, int pass)
 {
 	snprintf(name, MAXPGPATH, "hybrid.%s.%d.%d", what, participant, pass);
-}
-
-static BufFile *
-create_file(HybSortedWriter *writer)
-{
-	char		name[MAXPGPATH];
-
-	if (writer->shared == NULL)
-		return BufFileCreateTemp(false);
-	sorted_file_name(name, "sorted", writer->participant, writer->passes);
-	return BufFileCreateFileSet(&writer->shared->fs, name);
-}
-
-HybSortedWriter *
-hyb_sorted_create(SharedFileSet *shared, int participant)
-{
-	HybSortedWriter *writer = palloc0(sizeof(HybSortedWriter));
-
-	writer->shared = shared;
-	writer->participant = participant;
-	writer->file = create_file(writer);
-	return writer;
-}
-
-static void
-write_block(HybSortedWriter *writer)
-{
-	CHECK_FOR_INTERRUPTS();
-	Assert(writer->filled > 0 && writer->filled <= BLOCK_SIZE);
-	memset(writer->block + writer->filled, 0, BLOCK_SIZE - writer->filled);
-	BufFileWrite(writer->file, writer->block, BLOCK_SIZE);
-	writer->filled = 0;
-	writer->at++;
-}
-
-void
-hyb_sorted_add(HybSortedWriter *writer, const uint8 *bytes, uint32 len)
-{
-	uint16		len16 = (uint16) len;
-	uint8	   *to;
-
-	Assert(len > 0 && sizeof(len16) + len <= BLCKSZ);
-	if (writer->filled + sizeof(len16) + len > BLOCK_SIZE)
-		write_block(writer);
-	to = writer->block + writer->filled;
-	memcpy(to, &len16, sizeof(len16));
-	memcpy(to + sizeof(len16), bytes, len);
-	writer->filled += sizeof(len16) + len;
-}
-
-void
-hyb_sorted_end(HybSortedWriter *writer)
-{
-	HybSortedFile *sorted = palloc(sizeof(HybSortedFile));
-
-	if (writer->filled > 0)
-		write_block(writer);
-	if (writer->at == writer->from)
-		return;
-	sorted->file = writer->file;
-	sorted->from = writer->from;
-	sorted->to = writer->from = writer->at;
-	writer->files = lappend(writer->files, sorted);
-}
-
-List *
-hyb_sorted_written(const HybSortedWriter *writer)
-{
-	return writer->files;
-}
-
-/* File merges of `fan_in` neighbouring sorted files at a time, to a new file. */
-static void
-file_merge_pass(HybSortedWriter *writer, int fan_in)
-{
-	List	   *old = writer->files;
-	BufFile    *old_file = writer->file;
-
-	writer->files = NIL;
-	writer->passes++;
-	writer->from = writer->at = 0;
-	writer->file = create_file(writer);
-	for (int first = 0; first < list_length(old); first += fan_in)
-	{
-		List	   *some = list_copy_head(list_copy_tail(old, first), fan_in);
-		HybFileMerge *merge = hyb_file_merge_begin(some, NULL, NULL);
-		const uint8 *bytes;
-		uint32		len;
-
-		while (hyb_file_merge_get(merge, &bytes, &len))
-			hyb_sorted_add(writer, bytes, len);
-		hyb_sorted_end(writer);
-		hyb_file_merge_end(merge);
-	}
-	BufFileClose(old_file);
-	if (writer->shared != NULL)
-	{
-		char		name[MAXPGPATH];
-
-		sorted_file_name(name, "sorted", writer->participant, writer->passes - 1);
-		BufFileDeleteFileSet(&writer->shared->fs, name, false);
-	}
-	list_free_deep(old);
-}
-
-void
-hyb_sorted_reduce(HybSortedWriter *writer, int most, int fan_in)
-{
-	while (list_length(writer->files) > Max(most, 1))
-	{
-		int			before PG_USED_FOR_ASSERTS_ONLY = list_length(writer->files);
-
-		file_merge_pass(writer, fan_in);
-		Assert(list_length(writer->files) < before);
-	}
-}
-
-void
-hyb_sorted_close(HybSortedWriter *writer)
-{
-	BufFileClose(writer->file);
-}
-
-/* ---- sharing ---- */
-
-/* Beginning of the file that lists a participant's sorted files. */
-typedef struct ListHeader
-{
-	int			pass;			/* part of the name of the file with entries */
-	int			nfiles;
-} ListHeader;
-
-void
-hyb_sorted_share(HybSortedWriter *writer)
-{
-	ListHeader	header = {writer->passes, list_length(writer->files)};
-	char		name[MAXPGPATH];
-	BufFile    *file;
-	ListCell   *lc;
-
-	Assert(writer->shared != NULL && writer->filled == 0);
-	BufFileExportFileSet(writer->file);
-	sorted_file_name(name, "list", writer->participant, 0);
-	file = BufFileCreateFileSet(&writer->shared->fs, name);
-	BufFileWrite(file, &header, sizeof(header));
-	foreach(lc, writer->files)
-		BufFileWrite(file, lfirst(lc), sizeof(HybSortedFile));
-	BufFileExportFileSet(file);
-	BufFileClose(file);
 }
 
 List *
@@ -475,14 +309,14 @@ hyb_sorted_open(SharedFileSet *shared, int participants)
 	for (int i = 0; i < participants; i++)
 	{
 		char		name[MAXPGPATH];
-		ListHeader	header;
+		HybSortedList	header;
 		BufFile    *list;
 		BufFile    *entries;
 
-		sorted_file_name(name, "list", i, 0);
+		hyb_sorted_file_name(name, "list", i, 0);
 		list = BufFileOpenFileSet(&shared->fs, name, O_RDONLY, false);
 		read_exactly(list, &header, sizeof(header));
-		sorted_file_name(name, "sorted", i, header.pass);
+		hyb_sorted_file_name(name, "sorted", i, header.pass);
 		entries = BufFileOpenFileSet(&shared->fs, name, O_RDONLY, false);
 		for (int j = 0; j < header.nfiles; j++)
 		{
@@ -529,13 +363,13 @@ hyb_sorted_bytes(List *files)
 		Assert(sorted->from >= 0 && sorted->from < sorted->to);
 		blocks += sorted->to - sorted->from;
 	}
-	return blocks * BLOCK_SIZE;
+	return blocks * HYB_SORTED_BLOCK;
 }
 
 HybSample *
 hyb_sorted_sample(List *files, int *n)
 {
-	int64		blocks = hyb_sorted_bytes(files) / BLOCK_SIZE;
+	int64		blocks = hyb_sorted_bytes(files) / HYB_SORTED_BLOCK;
 	int64		step = 1 + blocks / MOST_SAMPLES;
 	HybSample  *samples = palloc((blocks / step + 1) * sizeof(HybSample));
 	uint8	   *page = palloc(BLCKSZ);
