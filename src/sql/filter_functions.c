@@ -19,6 +19,7 @@
 #include "optimizer/optimizer.h"
 #include "parser/parse_coerce.h"
 #include "parser/parse_collate.h"
+#include "run/run.h"
 #include "sql/inspect.h"
 #include "storage/bufmgr.h"
 #include "store/handle.h"
@@ -258,72 +259,53 @@ set_range_end(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
 /* ---- hybrid_may_contain ---- */
 
 /*
- * Returns true if a static level of this version may hold something between two
- * positions.  *valid is false if the version is no longer current.
+ * Finds out whether a static level may hold something in the range of `fetch`.
+ * Returns false if the version is no longer current.
  */
 static bool
 level_may_contain(HybIndex *ix, const HybVersion *version, int level,
-				  const HybPos *low, const HybPos *high, bool *valid)
+				  const HybFetch *fetch, HybFetched *batch, bool *found)
 {
-	HybDescent	descent;
-	HybLeaf		leaf;
-	HybPos		pos = *low;
+	HybDescent	descent = {0};
+	HybPos		pos = *fetch->lo;
 	HybBuf		pos_key = {0};
 	HybSought	sought = {
 		.level = level,
 		.pos = &pos,
 		.want_fence = true,
-		.bound = high,
+		.bound = fetch->hi,
 		.stop_at_filter = true
 	};
-	HybFilterAsker asker = low->ncols == ix->desc->nkeys ? HYB_ASK_POINT :
+	HybFilterAsker asker = fetch->lo->ncols == ix->desc->nkeys ? HYB_ASK_POINT :
 		HYB_ASK_RANGE;
-	bool		found = false;
 
-	*valid = true;
+	*found = false;
 	if (version->levels[level].height == 0)
-		return false;
-	memset(&descent, 0, sizeof(descent));
-	memset(&leaf, 0, sizeof(leaf));
-	for (;;)
+		return true;
+	while (hyb_static_descend(ix, version, &sought, &descent))
 	{
-		CHECK_FOR_INTERRUPTS();
-		if (!hyb_static_descend(ix, version, &sought, &descent))
+		if (BufferIsValid(descent.buf))
 		{
-			*valid = false;
-			break;
-		}
-		if (descent.skipped)
-			hyb_filter_note(ix, asker, level, HYB_PROBE_NEGATIVE);
-		else if (!BufferIsValid(descent.buf))
-		{
-			hyb_filter_note(ix, asker, level, HYB_PROBE_HIT);
-			found = true;
-			break;
-		}
-		else
-		{
-			int			first;
-			int			last;
-			int			row;
+			/* a leaf without a filter */
+			HybFetch	rest = {.lo = &pos,.hi = fetch->hi,.limit = 1};
+			bool		current;
 
-			hyb_leaf_open(&leaf, ix->desc, BufferGetPage(descent.buf), ix->rel,
-						  descent.block);
-			first = hyb_leaf_search(&leaf, &pos, &row);
-			last = hyb_leaf_search(&leaf, high, &row);
-			while (first < last && hyb_leaf_is_tombstone(&leaf, first))
-				first++;
 			UnlockReleaseBuffer(descent.buf);
-			found = first < last;
+			current = hyb_run_fetch(ix, version, level, &rest, batch);
+			*found = current && batch->nitems > 0;
+			return current;
 		}
-		if (found || hyb_pos_compare(ix->desc, &descent.fence, high) >= 0)
-			break;
+		*found = !descent.skipped;
+		hyb_filter_note(ix, asker, level,
+						*found ? HYB_PROBE_HIT : HYB_PROBE_NEGATIVE);
+		if (*found || hyb_pos_compare(ix->desc, &descent.fence, fetch->hi) >= 0)
+			return true;
 
 		/* copied, since the next descent reuses the fence's memory */
 		hyb_pos_copy(&pos, &pos_key, &descent.fence);
+		CHECK_FOR_INTERRUPTS();
 	}
-	hyb_leaf_close(&leaf);
-	return found;
+	return false;
 }
 
 /*
@@ -337,12 +319,17 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	HybInspected inspected;
 	HybIndex   *ix;
 	HybVersion *version = palloc(sizeof(HybVersion));
-	HybFetched batch;
+	HybFetched batch = {0};
 	KeyValues	keys = {0};
 	HybBuf		key = {0};
 	HybPos		low;
 	HybPos		high;
-	uint64		hash = 0;
+	HybFetch	fetch = {
+		.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+		.lo = &low,
+		.hi = &high,
+		.limit = 1
+	};
 	int			ncols = PG_NARGS() - 1;
 	bool		valid;
 	bool		found;
@@ -375,9 +362,7 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	hyb_pos_set(&low, &key, ncols, HYB_BEFORE);
 	hyb_pos_set(&high, &key, ncols, HYB_AFTER);
 	if (ncols == ix->desc->nkeys && ix->desc->exact)
-		hash = hyb_key_hash(key.data, key.len);
-
-	memset(&batch, 0, sizeof(batch));
+		fetch.point_hash = hyb_key_hash(key.data, key.len);
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -385,17 +370,9 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 		found = false;
 		valid = true;
 		for (int i = version->nlevels; i-- > 0 && valid && !found;)
-			found = level_may_contain(ix, version, i, &low, &high, &valid);
+			valid = level_may_contain(ix, version, i, &fetch, &batch, &found);
 		if (valid && !found)
 		{
-			HybFetch	fetch = {
-				.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-				.lo = &low,
-				.hi = &high,
-				.limit = 1,
-				.point_hash = hash
-			};
-
 			valid = hyb_log_fetch(ix, version, &fetch, &batch);
 			found = batch.nitems > 0;
 		}
