@@ -148,11 +148,12 @@ typedef Oid HybFileNumber;
  * HYB_PARALLEL_TARGET: what a parallel scan's processes share; needs
  * access/relscan.h.  PRIMARY KEY (..., x WITHOUT OVERLAPS) is an exclusion constraint.
  *
- * HYB_BEFORE_18: foreign keys, unique indexes of partitioned tables and REFRESH
- * MATERIALIZED VIEW CONCURRENTLY want btree.
+ * HYB_BEFORE_18: speculative insertion, scan keys of row comparisons, foreign keys,
+ * unique indexes of partitioned tables and REFRESH MATERIALIZED VIEW CONCURRENTLY want
+ * btree.
  */
 #if PG_VERSION_NUM >= 180000
-#define HYB_BEFORE_18 false
+#define HYB_BEFORE_18 0
 #define HYB_HAVE_EXPLAIN_HOOK
 #define HYB_HAVE_COMPARE_TYPES	/* the access method translates strategies */
 #define HYB_NORETURN pg_noreturn	/* before a declaration */
@@ -179,9 +180,7 @@ typedef Oid HybFileNumber;
 #define HYB_READ_STREAM_FLAGS \
 	(READ_STREAM_MAINTENANCE | READ_STREAM_FULL | READ_STREAM_USE_BATCHING)
 #else
-#define HYB_BEFORE_18 true
-#define HYB_ON_CONFLICT_NEEDS_BTREE	/* speculative insertion knows only btree */
-#define HYB_ROW_COMPARE_NEEDS_BTREE /* scan keys of row comparisons, too */
+#define HYB_BEFORE_18 1
 #define HYB_NORETURN __attribute__((noreturn))
 #define HYB_VACUUM_DELAY_POINT() vacuum_delay_point()
 #define HYB_VACUUM_TRUNCATES(rel) \

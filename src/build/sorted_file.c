@@ -156,7 +156,10 @@ comes_before(const SortedFileReader *a, const SortedFileReader *b)
 	return c != 0 ? c < 0 : a->len < b->len;
 }
 
-/* Lets a source play against the losers above it. */
+/*
+ * Lets a source play against the losers above it.  At first a source waits where no
+ * other has been.
+ */
 static inline void
 replay(HybFileMerge *merge, int source)
 {
@@ -166,6 +169,11 @@ replay(HybFileMerge *merge, int source)
 	{
 		int			loser = merge->losers[node];
 
+		if (unlikely(loser < 0))
+		{
+			merge->losers[node] = winner;
+			return;
+		}
 		if (comes_before(&merge->sources[loser], &merge->sources[winner]))
 		{
 			merge->losers[node] = winner;
@@ -174,26 +182,6 @@ replay(HybFileMerge *merge, int source)
 	}
 	merge->losers[0] = winner;
 	Assert(winner >= 0 && winner < merge->n);
-}
-
-/* The winner of the matches below a node. */
-static int
-play(HybFileMerge *merge, int node)
-{
-	int			a;
-	int			b;
-
-	if (node >= merge->n)
-		return node - merge->n;
-	a = play(merge, 2 * node);
-	b = play(merge, 2 * node + 1);
-	if (comes_before(&merge->sources[a], &merge->sources[b]))
-	{
-		merge->losers[node] = b;
-		return a;
-	}
-	merge->losers[node] = a;
-	return b;
 }
 
 /*
@@ -238,7 +226,9 @@ hyb_file_merge_begin(List *files, const HybBuf *low, const HybBuf *high)
 	merge->n = list_length(files);
 	merge->high = high;
 	merge->sources = source = palloc0(Max(merge->n, 1) * sizeof(SortedFileReader));
-	merge->losers = palloc0(Max(merge->n, 1) * sizeof(int));
+	merge->losers = palloc(Max(merge->n, 1) * sizeof(int));
+	for (int i = 0; i < merge->n; i++)
+		merge->losers[i] = -1;
 	foreach(lc, files)
 	{
 		const HybSortedFile *sorted = lfirst(lc);
@@ -254,6 +244,8 @@ hyb_file_merge_begin(List *files, const HybBuf *low, const HybBuf *high)
 			   below(source->bytes, source->len, low));
 		source++;
 	}
+	for (int i = 0; i < merge->n; i++)
+		replay(merge, i);
 	MemoryContextSwitchTo(old);
 	return merge;
 }
@@ -265,9 +257,7 @@ hyb_file_merge_get(HybFileMerge *merge, const uint8 **bytes, uint32 *len)
 
 	if (merge->n == 0)
 		return false;
-	if (!merge->begun)
-		merge->losers[0] = merge->n == 1 ? 0 : play(merge, 1);
-	else
+	if (merge->begun)
 	{
 		advance_sorted_file(merge, &merge->sources[merge->losers[0]]);
 		replay(merge, merge->losers[0]);

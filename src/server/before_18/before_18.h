@@ -11,9 +11,10 @@
 #include "catalog/objectaccess.h"
 #include "executor/executor.h"
 
+#if HYB_BEFORE_18
+
 /* ---- conflict.c: INSERT ... ON CONFLICT ---- */
 
-#ifdef HYB_ON_CONFLICT_NEEDS_BTREE
 /* The executor is about to start a query. */
 extern void hyb_conflict_query_starts(void);
 
@@ -28,23 +29,21 @@ extern void hyb_conflict_loaded(void);
 
 /* An error is being reported that has a message_id. */
 extern void hyb_conflict_explain_error(ErrorData *error);
-#else
-#define hyb_conflict_query_starts() ((void) 0)
-#define hyb_conflict_prepare(modify) ((void) 0)
-#define hyb_conflict_loaded() ((void) 0)
-#define hyb_conflict_explain_error(error) ((void) 0)
-#endif
 
 /* ---- rowcompare.c: row comparisons as conditions ---- */
 
-#ifdef HYB_ROW_COMPARE_NEEDS_BTREE
 /* The planner considers one as condition of a hybrid index. */
 extern void hyb_row_compare_planned(void);
 
 /* Calls `start`, with row comparisons in the plan made conditions of columns. */
 extern void hyb_row_compare_start(QueryDesc *query, int eflags,
 								  ExecutorStart_hook_type start);
+
 #else
+#define hyb_conflict_query_starts() ((void) 0)
+#define hyb_conflict_prepare(modify) ((void) 0)
+#define hyb_conflict_loaded() ((void) 0)
+#define hyb_conflict_explain_error(error) ((void) 0)
 #define hyb_row_compare_planned() ((void) 0)
 #define hyb_row_compare_start(query, eflags, start) (start) ((query), (eflags))
 #endif

@@ -26,7 +26,7 @@
  */
 #include "base/compat.h"
 
-#ifdef HYB_ON_CONFLICT_NEEDS_BTREE
+#if HYB_BEFORE_18
 
 #include "access/attmap.h"
 #include "access/genam.h"
@@ -540,4 +540,4 @@ hyb_conflict_explain_error(ErrorData *error)
 									  _(LOADED_LATE_HINT));
 }
 
-#endif							/* HYB_ON_CONFLICT_NEEDS_BTREE */
+#endif							/* HYB_BEFORE_18 */

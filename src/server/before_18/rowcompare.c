@@ -19,7 +19,7 @@
  */
 #include "base/compat.h"
 
-#ifdef HYB_ROW_COMPARE_NEEDS_BTREE
+#if HYB_BEFORE_18
 
 #include "access/parallel.h"
 #include "base/server.h"
@@ -209,4 +209,4 @@ hyb_row_compare_start(QueryDesc *query, int eflags,
 	PG_END_TRY();
 }
 
-#endif							/* HYB_ROW_COMPARE_NEEDS_BTREE */
+#endif							/* HYB_BEFORE_18 */
