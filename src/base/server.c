@@ -128,11 +128,6 @@ hyb_lock_for_a_moment(const LOCKTAG *tag)
 	int			save_timeout = LockTimeout;
 
 	Assert(CritSectionCount == 0);
-	if (LockTimeout == 0)
-	{
-		(void) LockAcquire(tag, ExclusiveLock, false, false);
-		return;
-	}
 	LockTimeout = 0;
 	PG_TRY();
 	{

@@ -103,7 +103,7 @@ static List *
 table_indexes(Oid table, Oid access_method)
 {
 	check_table(table);
-	return find_indexes("%u IN (SELECT i.indrelid UNION ALL SELECT relid FROM pg_partition_ancestors(i.indrelid))",
+	return find_indexes("i.indislive AND %u IN (SELECT i.indrelid UNION ALL SELECT relid FROM pg_partition_ancestors(i.indrelid))",
 						table, access_method, true);
 }
 

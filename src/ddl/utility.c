@@ -24,11 +24,11 @@
 
 PG_FUNCTION_INFO_V1(hybrid_ddl_command);
 
-/* The statement of the hook: for it the event triggers have nothing to do. */
-static Node *current_tree = NULL;
-
-/* What remains after it; the first event trigger does it, or the hook. */
-static HybAfterStatement *current_after = NULL;
+/*
+ * The statement of the hook.  What remains after it is done by the first event
+ * trigger, or by the hook.
+ */
+static HybUtility *current = NULL;
 
 /* Of the statement that has loaded the library, in TopTransactionContext. */
 static Node *first_tree = NULL;
@@ -120,18 +120,17 @@ hyb_utility_begin(HybUtility *utility, PlannedStmt *pstmt, const char *source,
 		statement.location = pstmt->stmt_location;
 		before_statement(&statement, &utility->after);
 	}
-	utility->outer_tree = current_tree;
-	utility->outer_after = current_after;
-	current_tree = ours->utilityStmt;
-	current_after = &utility->after;
+	utility->tree = ours->utilityStmt;
+	utility->outer = current;
+	current = utility;
 	return ours;
 }
 
 void
 hyb_utility_leave(const HybUtility *utility)
 {
-	current_tree = utility->outer_tree;
-	current_after = utility->outer_after;
+	Assert(current == utility);
+	current = utility->outer;
 }
 
 void
@@ -214,11 +213,11 @@ hybrid_ddl_command(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("function \"%s\" was not called by event trigger manager",
 						"hybrid_ddl_command")));
-	if (data->parsetree == current_tree)
+	if (current != NULL && data->parsetree == current->tree)
 	{
 		/* so that other event triggers see the result */
 		if (strcmp(data->event, "ddl_command_end") == 0)
-			end_once(current_after);
+			end_once(&current->after);
 		PG_RETURN_NULL();
 	}
 

@@ -13,9 +13,9 @@
 /* A utility statement that the server carries out. */
 typedef struct HybUtility
 {
+	Node	   *tree;
 	HybAfterStatement after;	/* what is to be done after it */
-	Node	   *outer_tree;		/* the statement that this one is part of */
-	HybAfterStatement *outer_after;
+	struct HybUtility *outer;	/* the statement that this one is part of */
 } HybUtility;
 
 /* When the library is loaded. */
