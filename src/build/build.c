@@ -435,7 +435,7 @@ build_alone(HybIndex *ix, Relation heap, struct IndexInfo *info,
 	rows = table_index_build_scan(heap, ix->rel, info, true, true,
 								  hyb_build_scan_add, &scan, NULL);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, scan.entries);
-	hyb_build_all_leaves(&scan, info->ii_NullsNotDistinct, written);
+	hyb_build_all_leaves(&scan, written);
 	return rows;
 }
 

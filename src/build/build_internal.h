@@ -137,7 +137,7 @@ typedef struct HybBuildScan
 	Relation	sort_index;		/* hyb_as_btree of the index */
 	HybSort    *byte_sort;		/* if all_mem */
 	Tuplesortstate *sort;		/* otherwise */
-	bool		unique;
+	const struct IndexInfo *info;
 	HybBuf		entry;
 	HybBuf		sort_key;
 	MemoryContext tuple_context;	/* reset for each entry */
@@ -197,8 +197,7 @@ typedef struct HybBuildLeaves
 	/* set by the caller, who zeroes all else */
 	HybIndex   *ix;
 	Relation	heap;
-	bool		unique;
-	bool		nulls_not_distinct;
+	const struct IndexInfo *info;
 	uint64		entries;		/* of the whole index */
 	HybStepSpace *space;
 	bool		is_range;		/* there are leaves before or behind these */
@@ -270,8 +269,7 @@ typedef struct HybBuildWritten
  * Writes the leaves of the whole index from one sort.  Performs and ends the sort,
  * and ends the scan.
  */
-extern void hyb_build_all_leaves(HybBuildScan *scan, bool nulls_not_distinct,
-								 HybBuildWritten *written);
+extern void hyb_build_all_leaves(HybBuildScan *scan, HybBuildWritten *written);
 
 /* ---- build_parallel.c ---- */
 

@@ -70,7 +70,7 @@ hyb_build_scan_init(HybBuildScan *scan, HybIndex *ix, Relation heap,
 	memset(scan, 0, sizeof(*scan));
 	scan->ix = ix;
 	scan->heap = heap;
-	scan->unique = info->ii_Unique;
+	scan->info = info;
 	scan->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												"hybrid build tuple",
 												ALLOCSET_DEFAULT_SIZES);
@@ -111,7 +111,7 @@ put_bytes(HybBuildScan *scan, uint32 keylen, ItemPointer tid, bool alive)
 	hyb_buf_append(buf, scan->entry.data, keylen);
 	hyb_buf_append(buf, tid_bytes, sizeof(tid_bytes));
 	hyb_buf_append(buf, scan->entry.data + keylen, scan->entry.len - keylen);
-	if (!alive && scan->unique)
+	if (!alive && scan->info->ii_Unique)
 		hyb_buf_append(buf, "", 1);
 	hyb_sort_put(scan->byte_sort, buf->data, buf->len);
 }
@@ -119,7 +119,7 @@ put_bytes(HybBuildScan *scan, uint32 keylen, ItemPointer tid, bool alive)
 void
 hyb_build_scan_note_dead(HybBuildScan *scan, const ItemPointerData *tid)
 {
-	Assert(scan->unique && ItemPointerIsValid(unconstify(ItemPointerData *, tid)));
+	Assert(scan->info->ii_Unique && ItemPointerIsValid(unconstify(ItemPointerData *, tid)));
 	if (scan->ndead == scan->dead_alloc)
 	{
 		scan->dead_alloc = Max(64, scan->dead_alloc * 2);
@@ -153,7 +153,7 @@ hyb_build_scan_add(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(scan->tuple_context);
 
-	if (!alive && scan->unique && !ix->desc->all_mem)
+	if (!alive && scan->info->ii_Unique && !ix->desc->all_mem)
 		hyb_build_scan_note_dead(scan, tid);
 	scan->entries++;
 }
@@ -173,7 +173,7 @@ check_unique(HybBuildLeaves *leaves, const uint8 *entry, uint32 keylen)
 	bool		isnull[INDEX_MAX_KEYS];
 	char	   *key_desc;
 
-	if (!leaves->nulls_not_distinct)
+	if (!leaves->info->ii_NullsNotDistinct)
 		for (int i = 0; i < desc->nkeys; i++)
 			if (leaves->vals[i].isnull)
 				return;
@@ -336,11 +336,11 @@ add_sorted_entry(HybBuildLeaves *leaves, const uint8 *data, uint32 len)
 							 leaves->vals);
 	}
 	if (keylen == 0 ||
-		(used != rest && !(leaves->unique && used + 1 == rest)))
+		(used != rest && !(leaves->info->ii_Unique && used + 1 == rest)))
 		elog(ERROR, "malformed entry in index build");
 	tid = hyb_sorted_tid(data + keylen);
 	Assert(ItemPointerIsValid(&tid) && len <= HYB_MAX_ENTRY_SIZE + HYB_SORTED_TID_BYTES + 1);
-	if (leaves->unique && used == rest)
+	if (leaves->info->ii_Unique && used == rest)
 		check_unique(leaves, data, keylen);
 	add_built_entry(leaves, &tid);
 }
@@ -367,7 +367,7 @@ add_sorted_tuple(HybBuildLeaves *leaves, HybBuildScan *scan, IndexTuple itup)
 	if (hyb_key_split(desc, scan->entry.data, scan->entry.len, desc->natts,
 					  leaves->vals) != scan->entry.len)
 		elog(ERROR, "malformed entry in index build");
-	if (leaves->unique &&
+	if (leaves->info->ii_Unique &&
 		(scan->ndead == 0 ||
 		 bsearch(&itup->t_tid, scan->dead, scan->ndead,
 				 sizeof(ItemPointerData), compare_heap_tids) == NULL))
@@ -440,8 +440,7 @@ hyb_build_leaves_finish(HybBuildLeaves *leaves)
 }
 
 void
-hyb_build_all_leaves(HybBuildScan *scan, bool nulls_not_distinct,
-					 HybBuildWritten *written)
+hyb_build_all_leaves(HybBuildScan *scan, HybBuildWritten *written)
 {
 	HybBuildLeaves leaves = {0};
 	HybStepSpace *space = palloc(sizeof(HybStepSpace));
@@ -456,8 +455,7 @@ hyb_build_all_leaves(HybBuildScan *scan, bool nulls_not_distinct,
 	hyb_bulk_space_init(space, scan->ix, 1, false);
 	leaves.ix = scan->ix;
 	leaves.heap = scan->heap;
-	leaves.unique = scan->unique;
-	leaves.nulls_not_distinct = nulls_not_distinct;
+	leaves.info = scan->info;
 	leaves.entries = scan->entries;
 	leaves.space = space;
 	leaves.report = true;

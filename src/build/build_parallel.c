@@ -422,8 +422,7 @@ write_range(Participant *p, HybStepSpace *space, List *files,
 	Assert(range >= 0 && range < ranges->n);
 	leaves.ix = p->ix;
 	leaves.heap = p->heap;
-	leaves.unique = p->info->ii_Unique;
-	leaves.nulls_not_distinct = p->info->ii_NullsNotDistinct;
+	leaves.info = p->info;
 	leaves.entries = shared->counts.entries;
 	leaves.space = space;
 	leaves.is_range = ranges->n > 1;
@@ -724,7 +723,7 @@ write_sorted(Participant *p, HybBuildWritten *written)
 	hyb_build_scan_begin_tuplesort(&scan, maintenance_work_mem, coordinate);
 	scan.entries = p->shared->counts.entries;
 	collect_dead(&scan, p);
-	hyb_build_all_leaves(&scan, p->info->ii_NullsNotDistinct, written);
+	hyb_build_all_leaves(&scan, written);
 }
 
 double
