@@ -218,13 +218,6 @@ open_copy(Oid from, Oid method, Oid schema, Oid extension, FamilyCopy *copy)
 	}
 }
 
-static void
-append_types(StringInfo list, Oid left, Oid right)
-{
-	appendStringInfo(list, "(%s, %s)", format_type_be_qualified(left),
-					 format_type_be_qualified(right));
-}
-
 /*
  * Appends the members of btree's family that ours lacks, in the syntax of CREATE
  * OPERATOR CLASS: those of a type and itself, or all if the type is invalid.  With
@@ -268,10 +261,11 @@ append_missing(const FamilyCopy *copy, Oid type, bool ours_stay,
 										 proc->amprocrighttype,
 										 proc->amprocnum)))
 			continue;
-		appendStringInfo(list, "%s FUNCTION %d ", list->len > 0 ? "," : "",
-						 proc->amprocnum);
-		append_types(list, proc->amproclefttype, proc->amprocrighttype);
-		appendStringInfo(list, " %s", format_procedure_qualified(proc->amproc));
+		appendStringInfo(list, "%s FUNCTION %d (%s, %s) %s",
+						 list->len > 0 ? "," : "", proc->amprocnum,
+						 format_type_be_qualified(proc->amproclefttype),
+						 format_type_be_qualified(proc->amprocrighttype),
+						 format_procedure_qualified(proc->amproc));
 	}
 	ReleaseCatCacheList(functions);
 	ReleaseCatCacheList(operators);
