@@ -49,9 +49,6 @@ PG_FUNCTION_INFO_V1(hybrid_merge_progress_list);
 PG_FUNCTION_INFO_V1(hybrid_memory_info);
 PG_FUNCTION_INFO_V1(hybrid_dictionary_info);
 
-/* How often we count the delta log again if a merge changes it meanwhile. */
-#define COUNT_TRIES		10
-
 /* hybrid_dictionary_info decodes up to this number of recent entries. */
 #define RECENT_ENTRIES	100000
 
@@ -308,30 +305,22 @@ result_columns(FunctionCallInfo fcinfo, int ncolumns)
 }
 
 /*
- * Returns the number of live entries of the delta log.  If merges change it each
- * time, returns the estimate of the metapage in the end.
+ * Returns the number of live entries of the delta log, or the estimate of the metapage
+ * if a merge changes it meanwhile.
  */
 static uint64
 count_log_live(HybIndex *ix)
 {
 	char	   *copy = palloc(BLCKSZ);
+	HybMetaPage meta;
+	HybVersion	version;
 	uint64		n = 0;
-	int			try = 0;
 
-	do
-	{
-		HybMetaPage meta;
-		HybVersion	version;
-
-		hyb_meta_copy(ix, &meta);
-		hyb_version_from_meta(&meta, &version);
-		n = 0;
-		if (count_generation(ix, &version.active, NULL, copy, &n) &&
-			count_generation(ix, &version.frozen, &version.watermark, copy, &n))
-			break;
+	hyb_meta_copy(ix, &meta);
+	hyb_version_from_meta(&meta, &version);
+	if (!count_generation(ix, &version.active, NULL, copy, &n) ||
+		!count_generation(ix, &version.frozen, &version.watermark, copy, &n))
 		n = version.active.nentries + version.frozen.nentries;
-	} while (++try < COUNT_TRIES);
-
 	pfree(copy);
 	return n;
 }
