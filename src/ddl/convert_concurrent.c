@@ -24,13 +24,6 @@
 #include "utils/guc.h"
 #include "utils/snapmgr.h"
 
-/* Locks that the session holds from phase to phase. */
-typedef struct SessionLocks
-{
-	List	   *relations;		/* LockRelId */
-	List	   *tables;			/* LOCKTAG */
-} SessionLocks;
-
 /* Commits, and begins a transaction, which holds no snapshot. */
 static void
 next_transaction(void)
@@ -66,8 +59,9 @@ announce_safe(void)
 	LWLockRelease(ProcArrayLock);
 }
 
-static void
-lock_for_session(SessionLocks *locks, Oid relid)
+/* Adds the lock (LockRelId), which the session holds from phase to phase. */
+static List *
+lock_for_session(List *locks, Oid relid)
 {
 	Relation	rel = relation_open(relid, ShareUpdateExclusiveLock);
 	LockRelId  *lock = palloc(sizeof(LockRelId));
@@ -75,49 +69,44 @@ lock_for_session(SessionLocks *locks, Oid relid)
 	*lock = rel->rd_lockInfo.lockRelId;
 	relation_close(rel, NoLock);
 	LockRelationIdForSession(lock, ShareUpdateExclusiveLock);
-	locks->relations = lappend(locks->relations, lock);
+	return lappend(locks, lock);
 }
 
-static void
-lock_all(const HybConversion *conversion, SessionLocks *locks)
+static List *
+lock_all(const HybConversion *conversion)
 {
+	List	   *locks = NIL;
+	ListCell   *lc;
+
+	foreach(lc, conversion->tables)
+		locks = lock_for_session(locks, lfirst_oid(lc));
+	foreach(lc, conversion->parts)
+	{
+		HybConvertPart *part = lfirst(lc);
+
+		locks = lock_for_session(locks, part->index);
+		if (OidIsValid(part->twin))
+			locks = lock_for_session(locks, part->twin);
+	}
+	return locks;
+}
+
+/* Waits for the transactions that now hold a conflicting lock on a table. */
+static void
+wait_for_lockers(const HybConversion *conversion, int phase, LOCKMODE lockmode)
+{
+	List	   *tags = NIL;
 	ListCell   *lc;
 
 	foreach(lc, conversion->tables)
 	{
 		LOCKTAG    *tag = palloc(sizeof(LOCKTAG));
-		LockRelId  *lock;
 
-		lock_for_session(locks, lfirst_oid(lc));
-		lock = llast(locks->relations);
-		SET_LOCKTAG_RELATION(*tag, lock->dbId, lock->relId);
-		locks->tables = lappend(locks->tables, tag);
+		SET_LOCKTAG_RELATION(*tag, MyDatabaseId, lfirst_oid(lc));
+		tags = lappend(tags, tag);
 	}
-	foreach(lc, conversion->parts)
-	{
-		HybConvertPart *part = lfirst(lc);
-
-		lock_for_session(locks, part->index);
-		if (OidIsValid(part->twin))
-			lock_for_session(locks, part->twin);
-	}
-}
-
-static void
-unlock_all(const SessionLocks *locks)
-{
-	ListCell   *lc;
-
-	foreach(lc, locks->relations)
-		UnlockRelationIdForSession(lfirst(lc), ShareUpdateExclusiveLock);
-}
-
-/* Waits for the transactions that now hold a conflicting lock on a table. */
-static void
-wait_for_lockers(const SessionLocks *locks, int phase, LOCKMODE lockmode)
-{
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_PHASE, phase);
-	WaitForLockersMultiple(locks->tables, lockmode, true);
+	WaitForLockersMultiple(tags, lockmode, true);
 }
 
 static void
@@ -175,21 +164,23 @@ set_dead(const HybConversion *conversion)
 	PopActiveSnapshot();
 }
 
-static void
-make_twins(HybConversion *conversion, SessionLocks *locks)
+/* Returns the locks that the session holds from now on. */
+static List *
+make_twins(HybConversion *conversion)
 {
+	List	   *locks;
 	ListCell   *lc;
 
 	PushActiveSnapshot(GetTransactionSnapshot());
 	hyb_conversion_progress(conversion, linitial(conversion->parts), 0);
 	hyb_conversion_create(conversion);
 	PopActiveSnapshot();
-	lock_all(conversion, locks);
+	locks = lock_all(conversion);
 	next_phase();
 	conversion->state = HYB_CONVERT_CREATED;
 	HYB_POINT("convert-created");
 
-	wait_for_lockers(locks, PROGRESS_CREATEIDX_PHASE_WAIT_1, ShareLock);
+	wait_for_lockers(conversion, PROGRESS_CREATEIDX_PHASE_WAIT_1, ShareLock);
 	foreach(lc, conversion->parts)
 	{
 		HybConvertPart *part = lfirst(lc);
@@ -201,7 +192,7 @@ make_twins(HybConversion *conversion, SessionLocks *locks)
 	next_phase();
 	HYB_POINT("convert-built");
 
-	wait_for_lockers(locks, PROGRESS_CREATEIDX_PHASE_WAIT_2, ShareLock);
+	wait_for_lockers(conversion, PROGRESS_CREATEIDX_PHASE_WAIT_2, ShareLock);
 	foreach(lc, conversion->parts)
 	{
 		HybConvertPart *part = lfirst(lc);
@@ -212,10 +203,11 @@ make_twins(HybConversion *conversion, SessionLocks *locks)
 	}
 	next_phase();
 	HYB_POINT("convert-validated");
+	return locks;
 }
 
 static void
-swap_twins(HybConversion *conversion, SessionLocks *locks)
+swap_twins(HybConversion *conversion)
 {
 	Assert(conversion->state == HYB_CONVERT_CREATED);
 
@@ -229,13 +221,13 @@ swap_twins(HybConversion *conversion, SessionLocks *locks)
 	conversion->state = HYB_CONVERT_SWAPPED;
 	HYB_POINT("convert-swapped");
 
-	wait_for_lockers(locks, PROGRESS_CREATEIDX_PHASE_WAIT_4,
+	wait_for_lockers(conversion, PROGRESS_CREATEIDX_PHASE_WAIT_4,
 					 AccessExclusiveLock);
 	set_dead(conversion);
 	next_phase();
 	HYB_POINT("convert-dead");
 
-	wait_for_lockers(locks, PROGRESS_CREATEIDX_PHASE_WAIT_5,
+	wait_for_lockers(conversion, PROGRESS_CREATEIDX_PHASE_WAIT_5,
 					 AccessExclusiveLock);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	hyb_conversion_drop(conversion);
@@ -303,7 +295,8 @@ static void
 run_phases(HybConversion *conversion)
 {
 	MemoryContext context = CurrentMemoryContext;
-	SessionLocks locks = {NIL, NIL};
+	ListCell   *lc;
+	List	   *volatile locks = NIL;
 	ErrorContextCallback callback;
 
 	callback.callback = tell_context;
@@ -312,8 +305,8 @@ run_phases(HybConversion *conversion)
 	error_context_stack = &callback;
 	PG_TRY();
 	{
-		make_twins(conversion, &locks);
-		swap_twins(conversion, &locks);
+		locks = make_twins(conversion);
+		swap_twins(conversion);
 	}
 	PG_CATCH();
 	{
@@ -330,7 +323,8 @@ run_phases(HybConversion *conversion)
 	}
 	PG_END_TRY();
 	error_context_stack = callback.previous;
-	unlock_all(&locks);
+	foreach(lc, locks)
+		UnlockRelationIdForSession(lfirst(lc), ShareUpdateExclusiveLock);
 	pgstat_progress_end_command();
 }
 
