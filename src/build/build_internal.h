@@ -73,8 +73,8 @@ typedef struct HybFileMerge HybFileMerge;
  * `high` (NULL: to the end).  An entry that starts with such a string does not lie
  * below it.  No entry is a prefix of another.
  */
-extern HybFileMerge *hyb_file_merge_begin(List *files, const HybBuf *low,
-										  const HybBuf *high);
+extern HybFileMerge *hyb_file_merge_begin(List *files, const HybSample *low,
+										  const HybSample *high);
 
 /* Holds until the next call. */
 extern bool hyb_file_merge_get(HybFileMerge *merge, const uint8 **bytes,

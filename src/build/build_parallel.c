@@ -35,7 +35,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "shared/shared.h"
-#include "storage/condition_variable.h"
+#include "storage/barrier.h"
 #include "storage/spin.h"
 #include "store/handle.h"
 #include "store/inner.h"
@@ -60,9 +60,6 @@
 #define RANGE_BYTES		(4 * 1024 * 1024)
 #define RANGE_LEAST		(64 * 1024)
 
-/* A process that waits looks at the progress of the build this often, in ms. */
-#define LOOK_EVERY		100
-
 /* What a participant leaves to the leader. */
 typedef struct Outcome
 {
@@ -83,11 +80,9 @@ typedef struct Shared
 	int64		query_id;
 	SharedFileSet files;
 
-	ConditionVariable changed;	/* of what follows */
+	Barrier		sorted;			/* where participants meet that have sorted */
+	int			participants;	/* that have started; not known before that */
 	slock_t		mutex;			/* protects what follows */
-	int			participants;	/* 0 until it is known how many have started */
-	int			sorted;			/* participants that have sorted */
-	int			finished;		/* participants that have written their leaves */
 	double		rows;			/* of the table */
 	bool		broken_hot_chain;
 	int			next_range;
@@ -128,11 +123,11 @@ extern PGDLLEXPORT void hyb_build_worker_main(dsm_segment *seg, shm_toc *toc);
 
 /* ---- ranges ---- */
 
-/* Where ranges begin, except the first one. */
+/* Range i lies from bounds[i] to below bounds[i + 1].  The first and the last are NULL. */
 typedef struct Ranges
 {
 	int			n;
-	HybBuf	   *bounds;			/* of range i: bounds[i - 1] */
+	const HybSample **bounds;
 } Ranges;
 
 /* No two of these strings are prefixes of each other, unless they are equal. */
@@ -160,7 +155,7 @@ cut_ranges(Ranges *ranges, List *files, const HybKeyDesc *desc,
 	const HybSample *last = samples;	/* where the last range begins */
 
 	ranges->n = 1;
-	ranges->bounds = palloc0(Max(most, 1) * sizeof(HybBuf));
+	ranges->bounds = palloc0((Max(most, 1) + 1) * sizeof(HybSample *));
 	for (int i = 0; i < n; i++)
 		samples[i].len = hyb_key_length(desc, samples[i].bytes, samples[i].len) +
 			(whole_keys ? 0 : HYB_SORTED_TID_BYTES);
@@ -171,11 +166,8 @@ cut_ranges(Ranges *ranges, List *files, const HybKeyDesc *desc,
 		if (i >= (int64) n * ranges->n / most &&
 			compare_samples(&samples[i], last) > 0)
 		{
-			hyb_buf_append(&ranges->bounds[ranges->n - 1], samples[i].bytes,
-						   samples[i].len);
 			Assert(samples[i].len > 0);
-			ranges->n++;
-			last = &samples[i];
+			ranges->bounds[ranges->n++] = last = &samples[i];
 		}
 	}
 	Assert(ranges->n >= 1 && ranges->n <= Max(most, 1));
@@ -183,13 +175,10 @@ cut_ranges(Ranges *ranges, List *files, const HybKeyDesc *desc,
 
 /* The beginning of a range, as a position between entries.  Points into the bound. */
 static HybPos
-range_low(const Ranges *ranges, int range, const HybKeyDesc *desc,
-		  bool whole_keys)
+range_low(const HybSample *bound, const HybKeyDesc *desc, bool whole_keys)
 {
-	const HybBuf *bound = &ranges->bounds[range - 1];
-	HybPos		pos = {.key = bound->data,.ncols = (uint8) desc->nkeys,.tie = HYB_BEFORE};
+	HybPos		pos = {.key = bound->bytes,.ncols = (uint8) desc->nkeys,.tie = HYB_BEFORE};
 
-	Assert(range > 0 && range < ranges->n);
 	Assert(bound->len > (whole_keys ? 0 : HYB_SORTED_TID_BYTES));
 	if (whole_keys)
 	{
@@ -198,7 +187,7 @@ range_low(const Ranges *ranges, int range, const HybKeyDesc *desc,
 	}
 	pos.len = (uint16) (bound->len - HYB_SORTED_TID_BYTES);
 	return hyb_pos_at(desc, pos.key, pos.len,
-					  hyb_sorted_tid(bound->data + pos.len));
+					  hyb_sorted_tid(bound->bytes + pos.len));
 }
 
 static void
@@ -268,30 +257,6 @@ report_phase(const Participant *p, int phase)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, phase);
 }
 
-/* Waits until all participants have sorted or finished. */
-static void
-wait_for_all(const Participant *p, const int *count)
-{
-	Shared	   *shared = p->shared;
-
-	for (;;)
-	{
-		bool		all;
-
-		SpinLockAcquire(&shared->mutex);
-		all = shared->participants > 0 && *count == shared->participants;
-		SpinLockRelease(&shared->mutex);
-		if (is_leader(p) && count == &shared->finished)
-			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
-										 pg_atomic_read_u64(&shared->written));
-		if (all)
-			break;
-		ConditionVariableTimedSleep(&shared->changed, LOOK_EVERY,
-									WAIT_EVENT_PARALLEL_CREATE_INDEX_SCAN);
-	}
-	ConditionVariableCancelSleep();
-}
-
 /* Writes TIDs of dead rows, for the leader that reads the tuplesorts. */
 static void
 share_dead(const Participant *p)
@@ -354,6 +319,7 @@ scan_and_sort(Participant *p)
 	double		rows;
 
 	HYB_POINT("build-scan");
+	Assert(BarrierPhase(&shared->sorted) == 0);
 	begin_sort(p);
 	rows = table_index_build_scan(p->heap, p->ix->rel, p->info, true,
 								  is_leader(p), hyb_build_scan_add, &p->scan,
@@ -362,15 +328,12 @@ scan_and_sort(Participant *p)
 	perform_sort(p);
 
 	SpinLockAcquire(&shared->mutex);
-	Assert(shared->sorted < shared->requested && shared->finished == 0);
-	shared->sorted++;
 	shared->rows += rows;
 	shared->counts.entries += p->scan.entries;
 	shared->broken_hot_chain |= p->info->ii_BrokenHotChain;
 	if (!is_leader(p))
 		shared->rows_by_workers += (uint64) rows;
 	SpinLockRelease(&shared->mutex);
-	ConditionVariableBroadcast(&shared->changed);
 
 	if (p->tuplesort != NULL)
 		tuplesort_end(p->scan.sort);
@@ -411,6 +374,7 @@ write_range(Participant *p, HybStepSpace *space, List *files,
 {
 	Shared	   *shared = p->shared;
 	bool		whole_keys = p->info->ii_Unique;
+	const HybSample **bounds = &ranges->bounds[range];
 	HybBuildLeaves leaves = {0};
 	HybChildList nodes = {0};
 	HybFileMerge *merge;
@@ -418,7 +382,7 @@ write_range(Participant *p, HybStepSpace *space, List *files,
 	HybPos		high;
 
 	HYB_POINT("build-range");
-	Assert(shared->sorted == shared->participants);
+	Assert(BarrierPhase(&shared->sorted) > 0);
 	Assert(range >= 0 && range < ranges->n);
 	leaves.ix = p->ix;
 	leaves.heap = p->heap;
@@ -428,18 +392,17 @@ write_range(Participant *p, HybStepSpace *space, List *files,
 	leaves.is_range = ranges->n > 1;
 	leaves.all_done = &shared->written;
 	leaves.report = is_leader(p);
-	if (range > 0)
+	if (bounds[0] != NULL)
 	{
-		low = range_low(ranges, range, p->ix->desc, whole_keys);
+		low = range_low(bounds[0], p->ix->desc, whole_keys);
 		leaves.low = &low;
 	}
-	if (range + 1 < ranges->n)
+	if (bounds[1] != NULL)
 	{
-		high = range_low(ranges, range + 1, p->ix->desc, whole_keys);
+		high = range_low(bounds[1], p->ix->desc, whole_keys);
 		leaves.high = &high;
 	}
-	merge = hyb_file_merge_begin(files, range > 0 ? &ranges->bounds[range - 1] : NULL,
-								 range + 1 < ranges->n ? &ranges->bounds[range] : NULL);
+	merge = hyb_file_merge_begin(files, bounds[0], bounds[1]);
 	hyb_build_leaves_begin(&leaves);
 	hyb_build_leaves_from_merge(&leaves, merge);
 	hyb_build_leaves_finish(&leaves);
@@ -483,9 +446,7 @@ write_ranges(Participant *p)
 	p->outcomes[p->number].nspare = space->nown;
 	SpinLockAcquire(&shared->mutex);
 	hyb_build_count(&shared->counts, space, nleaves);
-	shared->finished++;
 	SpinLockRelease(&shared->mutex);
-	ConditionVariableBroadcast(&shared->changed);
 	return ranges.n;
 }
 
@@ -528,11 +489,10 @@ hyb_build_worker_main(dsm_segment *seg, shm_toc *toc)
 
 	InstrStartParallelQuery();
 	scan_and_sort(&p);
+	(void) BarrierArriveAndWait(&shared->sorted,
+								WAIT_EVENT_PARALLEL_CREATE_INDEX_SCAN);
 	if (p.tuplesort == NULL)
-	{
-		wait_for_all(&p, &shared->sorted);
 		(void) write_ranges(&p);
-	}
 	InstrEndParallelQuery(&p.outcomes[p.number].buffer_usage,
 						  &p.outcomes[p.number].wal_usage);
 
@@ -589,7 +549,9 @@ make_shared(ParallelContext *context, const Participant *self,
 	shared->unique = self->info->ii_Unique;
 	shared->requested = context->nworkers + 1;
 	shared->query_id = pgstat_get_my_query_id();
-	ConditionVariableInit(&shared->changed);
+	BarrierInit(&shared->sorted, 0);
+	for (int i = 0; i < shared->requested; i++)
+		(void) BarrierAttach(&shared->sorted);
 	SpinLockInit(&shared->mutex);
 	pg_atomic_init_u64(&shared->written, 0);
 	SharedFileSetInit(&shared->files, context->seg);
@@ -663,9 +625,9 @@ begin_parallel(Leader *leader, int workers)
 		end_parallel(leader);
 		return false;
 	}
-	SpinLockAcquire(&self->shared->mutex);
 	self->shared->participants = context->nworkers_launched + 1;
-	SpinLockRelease(&self->shared->mutex);
+	for (int i = self->shared->participants; i < self->shared->requested; i++)
+		(void) BarrierDetach(&self->shared->sorted);
 	self->kilobytes = maintenance_work_mem / self->shared->participants;
 	return true;
 }
@@ -678,7 +640,7 @@ collect_ranges(const Participant *p, int nranges, HybBuildWritten *written)
 
 	/* each entry that was sorted is in one leaf */
 	Assert(pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &shared->written)) == shared->counts.entries);
-	Assert(shared->finished == shared->participants && shared->next_range >= nranges);
+	Assert(shared->next_range >= nranges);
 	for (int i = 0; i < nranges; i++)
 		get_range(unconstify(SharedFileSet *, &shared->files), i,
 				  &written->children);
@@ -741,7 +703,8 @@ hyb_build_parallel(HybIndex *ix, Relation heap, struct IndexInfo *info,
 	shared = self->shared;
 	scan_and_sort(self);
 	WaitForParallelWorkersToAttach(leader.context);
-	wait_for_all(self, &shared->sorted);
+	(void) BarrierArriveAndWait(&shared->sorted,
+								WAIT_EVENT_PARALLEL_CREATE_INDEX_SCAN);
 	rows = shared->rows;
 	info->ii_BrokenHotChain |= shared->broken_hot_chain;
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
@@ -752,7 +715,9 @@ hyb_build_parallel(HybIndex *ix, Relation heap, struct IndexInfo *info,
 	{
 		report_phase(self, HYB_PHASE_WRITE);
 		nranges = write_ranges(self);
-		wait_for_all(self, &shared->finished);
+		WaitForParallelWorkersToFinish(leader.context);
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
+									 shared->counts.entries);
 		collect_ranges(self, nranges, written);
 	}
 	ereport(DEBUG1,

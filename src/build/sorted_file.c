@@ -18,7 +18,6 @@
 
 #include <fcntl.h>
 
-#include "base/memory.h"
 #include "build/build_internal.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -47,7 +46,7 @@ struct HybFileMerge
 	int			n;
 	int		   *losers;			/* by node; [0] is the winner */
 	bool		begun;
-	const HybBuf *high;
+	const HybSample *high;
 };
 
 static void
@@ -97,9 +96,9 @@ hyb_sorted_fan_in(Size memory)
 
 /* Is the entry below `bound` and all byte strings that start with it? */
 static inline bool
-below(const uint8 *bytes, uint32 len, const HybBuf *bound)
+below(const uint8 *bytes, uint32 len, const HybSample *bound)
 {
-	return memcmp(bytes, bound->data, Min(len, bound->len)) < 0;
+	return memcmp(bytes, bound->bytes, Min(len, bound->len)) < 0;
 }
 
 /* A source that has ended comes after all others. */
@@ -189,7 +188,7 @@ replay(HybFileMerge *merge, int source)
  * the last block whose first entry does, or the first one.
  */
 static int64
-begin_at(const HybSortedFile *sorted, const HybBuf *low, uint8 *page)
+begin_at(const HybSortedFile *sorted, const HybSample *low, uint8 *page)
 {
 	int64		first = sorted->from;
 	int64		last = sorted->to - 1;
@@ -210,7 +209,7 @@ begin_at(const HybSortedFile *sorted, const HybBuf *low, uint8 *page)
 }
 
 HybFileMerge *
-hyb_file_merge_begin(List *files, const HybBuf *low, const HybBuf *high)
+hyb_file_merge_begin(List *files, const HybSample *low, const HybSample *high)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "hybrid file merge",
@@ -221,7 +220,7 @@ hyb_file_merge_begin(List *files, const HybBuf *low, const HybBuf *high)
 	ListCell   *lc;
 
 	Assert(low == NULL || high == NULL ||
-		   memcmp(low->data, high->data, Min(low->len, high->len)) <= 0);
+		   memcmp(low->bytes, high->bytes, Min(low->len, high->len)) <= 0);
 	merge->context = context;
 	merge->n = list_length(files);
 	merge->high = high;
