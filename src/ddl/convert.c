@@ -143,9 +143,10 @@ convert_now(FunctionCallInfo fcinfo, bool to_hybrid)
  * a CALL of its own, or by a procedure that may commit.
  */
 static Oid
-begin_procedure(FunctionCallInfo fcinfo, const char *procedure,
-				const char *argument)
+begin_procedure(FunctionCallInfo fcinfo, const char *argument)
 {
+	char	   *procedure = get_func_name(fcinfo->flinfo->fn_oid);
+
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
@@ -166,9 +167,9 @@ begin_procedure(FunctionCallInfo fcinfo, const char *procedure,
 }
 
 static Datum
-convert_one(FunctionCallInfo fcinfo, const char *procedure, bool to_hybrid)
+convert_one(FunctionCallInfo fcinfo, bool to_hybrid)
 {
-	Oid			index = begin_procedure(fcinfo, procedure, "index");
+	Oid			index = begin_procedure(fcinfo, "index");
 	HybConversion conversion;
 
 	if (hyb_convert_concurrently(&conversion, index,
@@ -180,11 +181,11 @@ convert_one(FunctionCallInfo fcinfo, const char *procedure, bool to_hybrid)
 }
 
 static Datum
-convert_many(FunctionCallInfo fcinfo, const char *procedure,
+convert_many(FunctionCallInfo fcinfo,
 			 List *(*candidates) (Oid object, Oid access_method),
 			 bool to_hybrid)
 {
-	Oid			object = begin_procedure(fcinfo, procedure, "table or schema");
+	Oid			object = begin_procedure(fcinfo, "table or schema");
 	Oid			target = hyb_convert_target(to_hybrid);
 	ListCell   *lc;
 
@@ -217,15 +218,9 @@ convert_many(FunctionCallInfo fcinfo, const char *procedure,
 
 CONVERT_FUNCTION(hybrid_convert, convert_now(fcinfo, true));
 CONVERT_FUNCTION(hybrid_revert, convert_now(fcinfo, false));
-CONVERT_FUNCTION(hybrid_convert_concurrently,
-				 convert_one(fcinfo, "hybrid_convert_concurrently", true));
-CONVERT_FUNCTION(hybrid_revert_concurrently,
-				 convert_one(fcinfo, "hybrid_revert_concurrently", false));
-CONVERT_FUNCTION(hybrid_convert_table,
-				 convert_many(fcinfo, "hybrid_convert_table", table_indexes, true));
-CONVERT_FUNCTION(hybrid_revert_table,
-				 convert_many(fcinfo, "hybrid_revert_table", table_indexes, false));
-CONVERT_FUNCTION(hybrid_convert_schema,
-				 convert_many(fcinfo, "hybrid_convert_schema", schema_indexes, true));
-CONVERT_FUNCTION(hybrid_revert_schema,
-				 convert_many(fcinfo, "hybrid_revert_schema", schema_indexes, false));
+CONVERT_FUNCTION(hybrid_convert_concurrently, convert_one(fcinfo, true));
+CONVERT_FUNCTION(hybrid_revert_concurrently, convert_one(fcinfo, false));
+CONVERT_FUNCTION(hybrid_convert_table, convert_many(fcinfo, table_indexes, true));
+CONVERT_FUNCTION(hybrid_revert_table, convert_many(fcinfo, table_indexes, false));
+CONVERT_FUNCTION(hybrid_convert_schema, convert_many(fcinfo, schema_indexes, true));
+CONVERT_FUNCTION(hybrid_revert_schema, convert_many(fcinfo, schema_indexes, false));
