@@ -7,6 +7,8 @@ between two statements of its client, counted by callgrind.
     ./dev instructions --csv FILE                       and its numbers
     ./dev instructions --compare FILE                   ratios to those of an earlier run
     ./dev instructions ycsb-c --misses                  and mispredicted branches, and cache misses
+    ./dev instructions --gate                           fail where one of GATE takes more than is kept
+    ./dev instructions --gate --update                  keep what these take now
 
 Tables are loaded by a server as it is, merged and vacuumed; then the server
 runs under callgrind.  Each statement is prepared once, executed to warm up, and
@@ -20,8 +22,13 @@ on what was allocated before.
 --misses has callgrind simulate first-level caches of 32 kB (instructions) and
 48 kB (data), a second-level cache of 2 MB, and simple branch prediction.  Its
 numbers say where two methods differ, not what a processor would count.
+
+--gate counts six statements with hybrid indexes only, and compares them with
+bench/instructions.expected.  That file has figures for each server and compiler
+that they were counted with: other builds take other instructions.
 """
 import argparse
+import configparser
 import csv
 import os
 import shlex
@@ -38,7 +45,12 @@ from harness.workloads import KEY_TYPES, Run                            # noqa: 
 ROWS = 200_000              # of a YCSB table
 EXECUTIONS = 1000           # in a count; of them two counts and a warm-up
 LOADED = 100_000            # rows of a load
-TOLERANCE = 1.01            # --compare: what is above fails
+TOLERANCE = 1.01            # --compare, --gate: what is above fails
+EXPECTED = Path(__file__).resolve().parent / "instructions.expected"
+
+# Of --gate: what applications do most, and what is most often made slower by a rule
+# for something else.
+GATE = ("ycsb-c-random", "ycsb-c-missing", "ycsb-e-random", "ycsb-a-random", "upsert-random", "insert-random")
 
 SETTINGS = {"jit": "off", "max_parallel_workers_per_gather": "0", "full_page_writes": "off",
             "plan_cache_mode": "force_generic_plan", "autovacuum": "off", "track_counts": "off"}
@@ -105,12 +117,14 @@ def statements():
     changed = existing.replace(" FROM", ", repeat(md5(i::text), 3) FROM")
     new = ("SELECT ycsb_key({0} + i), repeat(md5(i::text), 3) "
            "FROM generate_series(%(first)d, %(last)d) i").format(ROWS)
+    missing = ("SELECT ycsb_key({0} + i) FROM generate_series(%(first)d, %(last)d) i").format(10 * ROWS)
     read = "SELECT val FROM usertable WHERE k = $1"
     scan = "SELECT count(val) FROM (SELECT k, val FROM usertable WHERE k >= $1 ORDER BY k LIMIT 50) x"
     warm = ("SELECT count(val) FROM usertable; SET enable_seqscan = off; SET enable_bitmapscan = off; "
             "SELECT count(*) FROM (SELECT k FROM usertable ORDER BY k OFFSET 0) x; RESET ALL")
     for keys, label in (("random", "random"), ("ascending", "ascending"), ("email", "e-mails")):
         yield Statement("ycsb-c-" + keys, "YCSB C, " + label, keys, read, existing)
+    yield Statement("ycsb-c-missing", "YCSB C, keys that are not there", "random", read, missing)
     for keys, label in (("random", "random"), ("email", "e-mails")):
         yield Statement("ycsb-e-" + keys, "YCSB E, 50 rows, " + label, keys, scan, existing)
     yield Statement("ycsb-c-secondary", "YCSB C, random, ten rows a key", "secondary", read, existing)
@@ -118,6 +132,9 @@ def statements():
                     "UPDATE usertable SET val = $2 WHERE k = $1", changed, True, warm)
     yield Statement("ycsb-a-random", "YCSB A, update, random", "random",
                     "UPDATE usertable SET val = $2 WHERE k = $1", changed, True, warm)
+    yield Statement("upsert-random", "insert of a key that is there, ON CONFLICT DO UPDATE", "random",
+                    "INSERT INTO usertable VALUES ($1, $2) ON CONFLICT (k) DO UPDATE SET val = excluded.val",
+                    changed, True, warm)
     for keys in ("random", "ascending"):
         yield Statement("insert-" + keys, "insert into a unique index, " + keys, keys,
                         "INSERT INTO usertable VALUES ($1, $2)", new, True, warm)
@@ -272,6 +289,53 @@ def table(results, methods):
         yield "| %s | %s | %.2f %% |" % (statement.label, " | ".join(cells), 100 * max(s for _, s in counts))
 
 
+# ---- the gate ----
+
+def this_build(server):
+    """The section of EXPECTED for this server, and what has compiled it and us."""
+    version = int(server.value("SHOW server_version_num")) // 10000
+    asserts = server.value("SHOW debug_assertions") == "on"
+    compiler = subprocess.run(["cc", "--version"], check=True, capture_output=True, text=True).stdout
+    return ("%d%s" % (version, ", assertions" if asserts else ""),
+            "%s; extension: %s" % (server.value("SELECT version()"), compiler.splitlines()[0]))
+
+
+def read_expected():
+    expected = configparser.ConfigParser(interpolation=None)
+    expected.read(EXPECTED)
+    return expected
+
+
+def gate(results, server):
+    """Lines that compare with what is kept, and whether one is too great."""
+    expected = read_expected()
+    section, build = this_build(server)
+    if section not in expected:
+        raise BenchError("%s has no figures for %s: --gate --update writes them" % (EXPECTED.name, section))
+    worse = False
+    yield "\n| statement | kept | now | now / kept |\n| --- | ---: | ---: | ---: |"
+    for (statement, _), (instructions, _) in results.items():
+        kept = expected.getfloat(section, statement.name)
+        above = instructions / kept > TOLERANCE
+        worse = worse or above
+        yield "| %s | %.0f | %.0f | %.4f%s |" % (statement.name, kept, instructions, instructions / kept,
+                                                 " **above**" if above else "")
+    yield "\nsome are above %.2f" % TOLERANCE if worse else "\nnone is above %.2f" % TOLERANCE
+    if expected[section]["build"] != build:
+        yield "Kept with another build: %s\nThis one: %s" % (expected[section]["build"], build)
+
+
+def keep(results, server):
+    expected = read_expected()
+    section, build = this_build(server)
+    expected[section] = {"build": build,
+                         **{statement.name: "%.1f" % count for (statement, _), (count, _) in results.items()}}
+    with open(EXPECTED, "w") as file:
+        file.write("# Instructions a statement with hybrid indexes, for each server version.\n"
+                   "# ./dev instructions --gate fails above %.2f of these; --gate --update writes them.\n\n" % TOLERANCE)
+        expected.write(file)
+
+
 def misses_table(misses):
     yield "\n| statement | method | %s |\n| --- | --- |%s" % (" | ".join(MISSES), " ---: |" * len(MISSES))
     for (statement, method), counts in misses.items():
@@ -296,6 +360,9 @@ def arguments():
     parser.add_argument("--csv", metavar="FILE", help="write the numbers")
     parser.add_argument("--compare", metavar="FILE",
                         help="print the ratio to the numbers of FILE; above %.2f is a failure" % TOLERANCE)
+    parser.add_argument("--gate", action="store_true",
+                        help="count %s, and fail where one is above %.2f of what is kept" % (", ".join(GATE), TOLERANCE))
+    parser.add_argument("--update", action="store_true", help="with --gate: keep what is counted")
     parser.add_argument("--misses", action="store_true", help="simulate caches and branch prediction")
     parser.add_argument("--directory", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--restart-command", required=True, help=argparse.SUPPRESS)
@@ -303,6 +370,12 @@ def arguments():
     for wanted in options.statements:
         if not any(name.startswith(wanted) for name in names):
             parser.error('no statement "%s": %s' % (wanted, ", ".join(names)))
+    if options.gate and (options.statements or options.only):
+        parser.error("--gate has statements and a method of its own")
+    if options.update and not options.gate:
+        parser.error("--update goes with --gate")
+    if options.gate:
+        options.statements, options.only = GATE, "hybrid"
     return options
 
 
@@ -341,6 +414,12 @@ def main():
         print("\n".join(misses_table(misses)))
     if options.compare:
         lines = list(compare(results, options.compare))
+        print("\n".join(lines))
+        return 1 if "**above**" in "".join(lines) else 0
+    if options.update:
+        keep(results, server)
+    elif options.gate:
+        lines = list(gate(results, server))
         print("\n".join(lines))
         return 1 if "**above**" in "".join(lines) else 0
     return 0
