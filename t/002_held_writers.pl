@@ -104,7 +104,7 @@ $node->safe_psql('postgres', "SET statement_timeout = '20s'; SELECT fill(300); D
 same_answers($node, 'readers and writers do not wait for a held merge', \%queries, []);
 $node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-step-installed'); SELECT injection_points_wakeup('hybrid-step-installed')");
 ok(finish_psql($session), 'the merge goes on') or diag $session->{err};
-same_answers($node, 'and ends', \%queries, ['t']);
+same_answers($node, 'the merge ends', \%queries, ['t']);
 
 # A merge fails after a step, and VACUUM removes all entries that were left to
 # merge: the watermark of that generation is not taken for the next one's.
@@ -118,7 +118,7 @@ my ($wm_ret, $wm_out, $wm_err) = $node->psql('postgres', "SELECT hybrid_merge('w
 like($wm_err, qr/error triggered/, 'a merge fails after its first step');
 $node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-step-installed')");
 my $merged = $node->safe_psql('postgres', "SELECT static_entries FROM hybrid_index_stats('wm_n')");
-cmp_ok($merged, '<', 40000, 'which did not merge everything');
+cmp_ok($merged, '<', 40000, 'the killed merge did not merge everything');
 $node->safe_psql('postgres',
 	"DELETE FROM wm WHERE n > (SELECT n FROM wm ORDER BY n OFFSET $merged - 1 LIMIT 1)");
 $node->safe_psql('postgres', $_)

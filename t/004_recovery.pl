@@ -167,7 +167,7 @@ $primary->start;
 $standby->safe_psql('postgres', "SELECT fill(300); $merge");
 $standby->wait_for_catchup($primary);
 same_answers($primary, 'the rewound primary as a standby', \%queries, ['t']);
-same_answers($standby, 'and the new primary', \%queries, ['t']);
+same_answers($standby, 'the new primary', \%queries, ['t']);
 
 foreach my $node ($primary, $standby, $cascade)
 {

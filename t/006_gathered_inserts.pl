@@ -64,7 +64,7 @@ cmp_ok(wal("BEGIN ISOLATION LEVEL SERIALIZABLE;\n" . insert('t', 3) . ";\nCOMMIT
 	'>', 140, 'entries of serializable transactions are logged one by one');
 $node->safe_psql('postgres', 'TRUNCATE t');
 $node->safe_psql('postgres', insert('t', 4));
-cmp_ok(wal('UPDATE t SET k = k + 1') - wal('UPDATE plain SET k = k + 1'), '<', 75, 'those of an UPDATE');
+cmp_ok(wal('UPDATE t SET k = k + 1') - wal('UPDATE plain SET k = k + 1'), '<', 75, 'entries of an UPDATE are logged together');
 
 # ---- a crash; pages are compared with what replay makes of them ----
 my %queries = (
@@ -102,7 +102,7 @@ finish_psql($held);
 $node->start;
 same_answers($node, 'after the crash', \%queries, ['t', 'u']);
 $node->safe_psql('postgres', "COMMIT PREPARED 'p'");
-same_answers($node, 'with the prepared transaction', \%queries, ['t', 'u']);
+same_answers($node, 'answers with the prepared transaction', \%queries, ['t', 'u']);
 is($node->safe_psql('postgres', <<'EOF'), "committed|100\nprepared|200", 'the rows that are there');
 SET enable_seqscan = off;
 SELECT s, count(*) FROM t WHERE s IN ('held', 'prepared', 'committed') GROUP BY s ORDER BY s;
@@ -180,7 +180,7 @@ INSERT INTO gone SELECT generate_series(1, 50);
 DROP TABLE gone;
 COMMIT;
 EOF
-	same_answers($node, 'with utility statements in between', \%queries, ['t']);
+	same_answers($node, 'answers with utility statements in between', \%queries, ['t']);
 }
 
 $node->stop;

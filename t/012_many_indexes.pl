@@ -204,7 +204,7 @@ EOF
 		  . join('', map { "SELECT count(*) FROM q$_ WHERE k > 0;" } 2 .. 60, 2 .. 60));
 	$node->psql('postgres', "SELECT injection_points_detach('hybrid-slot-made'); SELECT injection_points_wakeup('hybrid-slot-made')");
 	ok(finish_psql($reader), 'the reader goes on when other indexes have taken the memory') or diag $reader->{err};
-	like($reader->{out}, qr/^1500$/m, 'and has the right answer');
+	like($reader->{out}, qr/^1500$/m, 'the reader has the right answer');
 }
 
 no_crash($node, 'nothing crashed');

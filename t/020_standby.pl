@@ -250,7 +250,7 @@ $primary->safe_psql('postgres', 'VACUUM lost');
 $primary->wait_for_catchup($standby);
 like("$before " . $primary->safe_psql('postgres', $blocks), qr/^(\d+)\|0 \1\|5$/, 'VACUUM adopts lost blocks');
 is($standby->safe_psql('postgres', $blocks), $primary->safe_psql('postgres', $blocks), 'the standby has them');
-is($standby->safe_psql('postgres', "SELECT hyb_check('lost')"), 't', 'and its free list is sound');
+is($standby->safe_psql('postgres', "SELECT hyb_check('lost')"), 't', "the standby's free list is sound");
 
 # a standby restart in the middle, then promotion
 $primary->safe_psql('postgres', 'SELECT fill(40001, 42000)');

@@ -105,7 +105,7 @@ my %queries = (
 	'SELECT k FROM uniq WHERE k < 400' => 'index only');
 same_answers($node, 'all paths agree afterwards', \%queries, [ 'acc', 'hist', 'uniq' ]);
 $node->safe_psql('postgres', 'VACUUM acc; VACUUM hist; VACUUM uniq');
-same_answers($node, 'and after VACUUM', \%queries, [ 'acc', 'hist', 'uniq' ]);
+same_answers($node, 'after VACUUM', \%queries, [ 'acc', 'hist', 'uniq' ]);
 cmp_ok($node->safe_psql('postgres', 'SELECT min(merges) FROM unnest(\'{acc_id,acc_owner,hist_k}\'::regclass[]) i, hybrid_index_stats(i)'),
 	'>', 1, 'there were merges');
 

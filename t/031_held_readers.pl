@@ -210,7 +210,7 @@ EOF
 		my $ok = let_go($session) && $session->{out} =~ /^t$/m;
 		ok($ok, "$what while a reader ($path) is held at $point")
 		  or diag "$session->{out} $session->{err}";
-		ok(let_go($merge), 'and the merge ends') if $merge;
+		ok(let_go($merge), 'the merge ends') if $merge;
 	}
 }
 same_answers($node, 'the index is right afterwards',
@@ -235,7 +235,7 @@ EOF
 	ok(let_go($session), 'a scan is held with a page of the log pinned') or diag $session->{err};
 	ok(finish_psql($vacuum), 'VACUUM ends') or diag $vacuum->{err};
 	like($session->{out}, qr/^901\n902$/m, 'the scan returns the rows that are there');
-	unlike($session->{out}, qr/^900$/m, 'and not the one that VACUUM has removed');
+	unlike($session->{out}, qr/^900$/m, 'the scan does not return the row that VACUUM has removed');
 }
 
 # VACUUM fails when it has flagged a page's dead entries, and before it marks
@@ -258,7 +258,7 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 	is($node->safe_psql('postgres', 'SELECT count(*) > 200 FROM d WHERE k > 2000 AND ctid < (SELECT ctid FROM d WHERE k = 1000)'),
 		't', 'the next VACUUM makes the line pointers free, and other rows get them');
 	my $range = 'SELECT k FROM d WHERE k BETWEEN 100 AND 600';
-	same_answers($node, 'and go on to be right',
+	same_answers($node, 'answers are right when line pointers are used again',
 		{ $range => 'index only bitmap', 'SELECT k FROM d ORDER BY k' => 'order_only' }, ['d']);
 	statements("SELECT hybrid_merge('d_k')");
 	same_answers($node, 'after a merge, too', { $range => 'index only bitmap' }, ['d']);
@@ -381,7 +381,7 @@ foreach my $case ([ 'descend', 1 ], [ 'dynamic-fetch', 1 ], [ 'dynamic-fetch', 0
 		"the line pointer is used again while an insert is held at $where");
 	ok(let_go($session), 'no false conflict') or diag $session->{err};
 	check_reuse('both rows are there');
-	same_answers($node, 'and the index is right', { 'SELECT k FROM u ORDER BY k' => 'order_only' }, ['u']);
+	same_answers($node, 'the unique index is right', { 'SELECT k FROM u ORDER BY k' => 'order_only' }, ['u']);
 }
 
 # ON CONFLICT looks with a dirty snapshot, and updates what it finds.
@@ -393,7 +393,7 @@ foreach my $case ([ 'descend', 1 ], [ 'dynamic-fetch', 1 ], [ 'dynamic-fetch', 0
 	is($node->safe_psql('postgres', 'SELECT ctid FROM u WHERE k = 50001'), $tid,
 		'the line pointer is used again');
 	ok(let_go($session), 'ON CONFLICT is held before a pin') or diag $session->{err};
-	check_reuse('and does not update the row that got the line pointer');
+	check_reuse('ON CONFLICT does not update the row that got the line pointer');
 }
 
 # A bitmap scan has found a row dead, and is to leave a hint.
@@ -411,7 +411,7 @@ foreach my $case ([ 'descend', 1 ], [ 'dynamic-fetch', 1 ], [ 'dynamic-fetch', 0
 	statements('VACUUM (INDEX_CLEANUP on, TRUNCATE false) bh', "INSERT INTO bh VALUES (50, 1, '')");
 	ok(let_go($session), 'a bitmap scan is held before it leaves a hint') or diag $session->{err};
 	like($session->{out}, qr/^2$/m, 'it has seen what its snapshot shows');
-	is($node->safe_psql('postgres', $where), "1|$tid", 'and the row that got the line pointer has no hint');
+	is($node->safe_psql('postgres', $where), "1|$tid", 'the row that got the line pointer has no hint');
 }
 
 # Of two with one key the second finds the first, wherever that is by then.
@@ -425,7 +425,7 @@ foreach my $between ('', "SELECT hybrid_merge('u_k')")
 	statements($between) if $between;
 	ok(!let_go($session), 'a key that came in after the check' . ($between ? ' and was merged' : ''));
 	like($session->{err}, qr/duplicate key value violates unique constraint "u_k"/, 'is found');
-	is($node->safe_psql('postgres', 'SELECT v FROM u WHERE k = 1'), 'came first', 'and is the only one');
+	is($node->safe_psql('postgres', 'SELECT v FROM u WHERE k = 1'), 'came first', 'the row is the only one');
 }
 
 # Of two with one key the second waits until the entry of the first is in the log:
@@ -440,7 +440,7 @@ EOF
 	ok(let_go($first), 'the first of two inserters appends') or diag $first->{err};
 	ok(!finish_psql($second), 'the second one fails');
 	like($second->{err}, qr/duplicate key value violates unique constraint "u_k"/, 'since it finds the key');
-	is($node->safe_psql('postgres', 'SELECT string_agg(v, $$ $$) FROM u WHERE k = 60001'), 'came first', 'and there is one row');
+	is($node->safe_psql('postgres', 'SELECT string_agg(v, $$ $$) FROM u WHERE k = 60001'), 'came first', 'there is one row');
 }
 
 # More appends than are remembered.
@@ -498,7 +498,7 @@ foreach my $index ('f_k', 'f_n')
 	is(join("\n", @accepted), '', "no duplicate of a merged or frozen key in $index");
 	ok(let_go($merge), 'the merge goes on');
 }
-same_answers($node, 'and the indexes are right', { 'SELECT k FROM f ORDER BY k' => 'order_only' }, ['f']);
+same_answers($node, 'the indexes are right', { 'SELECT k FROM f ORDER BY k' => 'order_only' }, ['f']);
 
 # All keys of an index on numeric meet, so that any append has a check repeated.
 # An inserter that has lost some times gets a turn, and the other inserters wait.
@@ -529,9 +529,9 @@ EOF
 	my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '300ms'; INSERT INTO n VALUES (3000)");
 	like($err, qr/statement timeout/, 'an inserter that waits for the turn can be cancelled');
 	ok(let_go($session), 'its next search counts') or diag $session->{err};
-	like($session->{out}, qr/^0$/m, 'and it gives up its turn before its transaction ends');
+	like($session->{out}, qr/^0$/m, 'the inserter gives up its turn before its transaction ends');
 	ok(!finish_psql($other), 'the other one goes on');
-	like($other->{err}, qr/duplicate key value violates unique constraint "n_n"/, 'and finds the key');
+	like($other->{err}, qr/duplicate key value violates unique constraint "n_n"/, 'the next inserter finds the key');
 	is($node->safe_psql('postgres', $held), 'f', 'no session has the turn in the end');
 	statements('INSERT INTO n VALUES (3000)');
 }

@@ -230,7 +230,7 @@ my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM pinned');
 $node->stop('immediate');
 $_->{run}->finish foreach @cursors;
 ok($node->start, 'recovery of a free list that was taken from in the middle');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM pinned'), $rows, 'with all rows');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pinned'), $rows, 'the recovered index has all rows');
 same_answers($node, 'after recovery', { 'SELECT k, s FROM pinned ORDER BY k, s' => 'order_only' }, ['pinned']);
 $node->safe_psql('postgres', "INSERT INTO pinned SELECT i, md5(i::text) FROM generate_series(20001, 26000) i; SELECT hybrid_merge('pinned_k')");
 same_answers($node, 'blocks of that free list are used', { 'SELECT k, s FROM pinned ORDER BY k, s' => 'order_only' }, ['pinned']);
@@ -256,7 +256,7 @@ fetch($cursor, 1);
 $node->safe_psql('postgres', "INSERT INTO named SELECT i, 'new' FROM generate_series(1, 100) i; SELECT hybrid_merge('named_k')");
 $node->safe_psql('postgres', "INSERT INTO named SELECT i, repeat(md5(i::text), 40) FROM generate_series(1, 2000) i");
 cmp_ok($node->safe_psql('postgres', $size), '>', $before, 'insertions extend the file');
-is(($node->psql('postgres', "SELECT hybrid_index_check('named_k', true)"))[2], '', 'and every block is in use or on a list');
+is(($node->psql('postgres', "SELECT hybrid_index_check('named_k', true)"))[2], '', 'every block is in use or on a list');
 close_cursor($cursor);
 
 no_crash($node, 'nothing crashed, replayed pages were consistent');

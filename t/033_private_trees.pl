@@ -48,7 +48,7 @@ EOF
 	$private = $reader->query_safe("SELECT tree_memory > 0 AND NOT tree_shared FROM hybrid_index_stats('t_k')") eq 't' and last;
 }
 ok($private, 'the tree of the last one is private');
-is($node->safe_psql('postgres', "SELECT tree_memory FROM hybrid_index_stats('t_k')"), '0', 'and no other session knows it');
+is($node->safe_psql('postgres', "SELECT tree_memory FROM hybrid_index_stats('t_k')"), '0', 'no other session knows the private tree');
 is($reader->query_safe($query), '101|15150', 'rows are found with it');
 
 $node->safe_psql('postgres', $_)

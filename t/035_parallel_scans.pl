@@ -134,7 +134,7 @@ EOF
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-delta-pin')");
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-delta-pin')");
 	ok(finish_psql($scan), 'it goes on') or diag $scan->{err};
-	is($scan->{out}, "8000|32004000\n", 'and returns each row once');
+	is($scan->{out}, "8000|32004000\n", 'the scan returns each row once');
 
 	# while one worker reads the only batch, three wait for their turn.  The first
 	# of them finds the end, and it is the end for the other two as well.  The plan
@@ -160,7 +160,7 @@ EOF
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-dynamic-fetch')");
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-dynamic-fetch')");
 	ok(finish_psql($scan), 'all end') or diag $scan->{err};
-	is($scan->{out}, "10|55\n\n10|55\n", 'and returned each row once');
+	is($scan->{out}, "10|55\n\n10|55\n", 'each scan returned each row once');
 
 	# the claimed block is not a leaf any more when it is read
 	$node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 500');
@@ -184,7 +184,7 @@ EOF
 	# a call may wake the one that was woken before
 	ok($node->poll_query_until('postgres', "SELECT count(injection_points_wakeup('hybrid-claim-left')::text) = 0 $waiting"), 'they are woken');
 	ok(finish_psql($scan), 'they go on') or diag $scan->{err};
-	is($scan->{out}, "$want\n", 'and returns the rows of its snapshot');
+	is($scan->{out}, "$want\n", 'the scan returns the rows of its snapshot');
 }
 
 no_crash($node, 'nothing crashed');

@@ -40,7 +40,7 @@ foreach my $round (1 .. 3)
 	$node->safe_psql('postgres', "INSERT INTO k VALUES ($k + 1, 'b$k')");
 	is($reader->query_safe($count), ($before[0] + 2) . '|' . ($before[1] + 2 * $k + 1), 'the next one, too');
 	my ($ret, $out, $err) = $node->psql('postgres', "INSERT INTO k VALUES ($k, 'c')");
-	like($err, qr/duplicate key value violates unique constraint "k_k"/, 'and by uniqueness checks');
+	like($err, qr/duplicate key value violates unique constraint "k_k"/, 'uniqueness checks find it');
 	$node->safe_psql('postgres', "SELECT hybrid_merge('k_k')");
 	is($reader->query_safe($count), ($before[0] + 2) . '|' . ($before[1] + 2 * $k + 1), 'after a merge');
 }
@@ -145,7 +145,7 @@ $reader = $node->background_psql('postgres');
 $reader->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off');
 is($reader->query_safe('SELECT count(*) FROM s WHERE v IN (77, 78)'), '51', 'a page is read');
 $node->safe_psql('postgres', 'INSERT INTO s SELECT 2 * i + 1, md5((i % 100)::text), 78 FROM generate_series(1000, 2500) i');
-is($reader->query_safe('SELECT count(*) FROM s WHERE v IN (77, 78)'), '1552', 'and the next one');
+is($reader->query_safe('SELECT count(*) FROM s WHERE v IN (77, 78)'), '1552', 'the next page is read');
 $reader->quit;
 same_answers($node, 'a longer log', \%queries, ['s']);
 cmp_ok(tree_memory("s_$_"), '>', 0, "s_$_ has a tree") foreach ('k', 's', 'v');

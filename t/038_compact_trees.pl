@@ -60,7 +60,7 @@ SET enable_seqscan = off; SET enable_bitmapscan = off;
 SELECT count(*) FROM l WHERE k BETWEEN 1000 AND 1400;
 SELECT count(*) FROM l WHERE k BETWEEN 1000 AND 1400;
 EOF
-same_answers($node, 'with hints', \%queries, ['l']);
+same_answers($node, 'answers of a compact tree with hints', \%queries, ['l']);
 
 # back: with plenty of memory new entries are copied, and old ones stay in the log
 my $before = $node->safe_psql('postgres', "SELECT compact_entries FROM hybrid_index_stats('l_k')");
@@ -70,7 +70,7 @@ SET enable_seqscan = off;
 INSERT INTO l SELECT 4 * g + r, md5((g % 300)::text), g % 50 FROM generate_series(1, 10000) g, generate_series(1, 3, 2) r;
 SELECT count(*) FROM l WHERE k = 4;
 EOF
-same_answers($node, 'with plenty of memory', \%queries, ['l']);
+same_answers($node, 'answers with plenty of memory', \%queries, ['l']);
 is($node->safe_psql('postgres', "SELECT compact_entries = $before FROM hybrid_index_stats('l_k')"), 't', 'new entries are in memory');
 
 # merges read the log

@@ -238,7 +238,7 @@ sql('UPDATE t SET n = n + 1 WHERE k <= 1000');
 sql("SELECT hybrid_merge('t_k')");
 sql('VACUUM t');
 $node->wait_for_catchup($standby);
-is(ask_standby('SELECT warm(1, 1000)', $counts), "0\n0|0", 'and finds what was replayed');
+is(ask_standby('SELECT warm(1, 1000)', $counts), "0\n0|0", 'a standby finds what was replayed');
 $standby->promote;
 is(ask_standby('SELECT warm(1, 1000)', 'SELECT (SELECT hot_hits FROM hybrid_index_stats($$t_k$$)) > 500'), "0\nt", 'promoted, it has hot copies');
 ask_standby('UPDATE t SET n = n + 1 WHERE k <= 1000');
@@ -266,8 +266,8 @@ EOF
 my $asked = "SELECT hot_lookups FROM hybrid_index_stats('u_k')";
 my ($found, $first, $again, $later) = split /\n/, sql('SELECT look_around(80000)', $asked, 'SELECT look_around(20000)', $asked);
 is("$found $again", '80000 20000', 'look-ups of all keys of a large index');
-cmp_ok($first, '>=', 65536, 'ask for copies for a while');
-is($later, $first, 'and then no more');
+cmp_ok($first, '>=', 65536, 'look-ups ask for copies for a while');
+is($later, $first, 'then they ask no more');
 
 # ---- the setting ----
 
@@ -294,7 +294,7 @@ set_memory('2MB');
 is(sql($all, $all), "0\n0", 'look-ups after it was changed');
 cmp_ok(memory(), '>', 1024 * 1024, 'more memory');
 is($session->query_safe($all), '0', 'in a session that had the other table');
-cmp_ok(memory(), '>', 1024 * 1024, 'which stays gone');
+cmp_ok(memory(), '>', 1024 * 1024, 'the other table stays gone');
 set_memory('0');
 is(sql($all, $all), "0\n0", 'look-ups without hot copies');
 is(memory(), '0', 'the memory was given back');

@@ -121,7 +121,7 @@ SKIP:
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
 		'the worker leaves again');
 	cmp_ok(stats('levels'), '>', 1, 'insertions end that');
-	cmp_ok(stats('upper_entries'), '>', 3000, 'and what was not moved stays');
+	cmp_ok(stats('upper_entries'), '>', 3000, 'entries that were not moved stay');
 	is($node->safe_psql('postgres', q(SELECT count(hybrid_index_check('t_k', true)))), 1, 'sound');
 }
 

@@ -232,7 +232,7 @@ SKIP:
 	$let_go->('quiet-moved');
 	same_answers($node, 'rows came before the cut', { 'SELECT k FROM rows ORDER BY k' => 'order' }, ['rows']);
 	$node->safe_psql('postgres', "SELECT fill('rows', 27000)");
-	ok($node->poll_query_until('postgres', "$rests 'rows_k'"), 'and the next time it shrinks');
+	ok($node->poll_query_until('postgres', "$rests 'rows_k'"), 'the file shrinks the next time');
 	same_answers($node, 'it shrank', { 'SELECT k FROM rows ORDER BY k' => 'order' }, ['rows']);
 
 	# killed
@@ -247,7 +247,7 @@ SKIP:
 		wait_for_restart($node, $from);
 		same_answers($node, "killed at $point", { "SELECT k FROM $table ORDER BY k" => 'order' }, [$table]);
 		$node->safe_psql('postgres', "SELECT fill('$table', 27000)");
-		ok($node->poll_query_until('postgres', "$rests '${table}_k'"), 'and the next time it shrinks');
+		ok($node->poll_query_until('postgres', "$rests '${table}_k'"), 'the file shrinks the next time');
 		same_answers($node, "after a kill at $point", { "SELECT k FROM $table ORDER BY k" => 'order' }, [$table]);
 	}
 }

@@ -130,7 +130,7 @@ foreach my $index ('u_k', 'u_s')
 		}
 		return $changes[ $n % @changes ];
 	}), '>=', 3, "the check of $index was held between units");
-	cmp_ok($vacuum, '>=', 1, 'and VACUUM came to its end meanwhile');
+	cmp_ok($vacuum, '>=', 1, 'VACUUM came to its end meanwhile');
 	is(beside('check-surveyed', "SELECT hybrid_index_check('$index')", 1,
 		# pages of the log that it surveyed are taken for another one
 		sub { "DELETE FROM u WHERE k % 11 = 2; " . "SELECT fill(3000), hybrid_merge('u_k'), hybrid_merge('u_s'); " x 2 }),
@@ -189,7 +189,7 @@ is($node->safe_psql('postgres',
 		"SELECT locktype, classid::regclass, objid::regclass, objsubid, mode, granted FROM pg_locks WHERE objid = 'u_k'::regclass"),
 	'object|pg_class|u_k|18521|ExclusiveLock|t', 'pg_locks shows the merge lock');
 $node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-step-installed'); SELECT injection_points_wakeup('hybrid-step-installed')");
-ok(finish_psql($merge), 'which ends') or diag $merge->{err};
+ok(finish_psql($merge), 'the merge ends') or diag $merge->{err};
 
 # ---- VACUUM's second pass ----
 
@@ -210,7 +210,7 @@ foreach my $round (1, 2)
 	same_answers($node, "round $round: nothing dead has come back", \%u_queries, ['u']);
 }
 $node->safe_psql('postgres', $_) foreach 'VACUUM u', "SELECT hybrid_merge('u_k'), hybrid_merge('u_s')";
-same_answers($node, 'and later', \%u_queries, ['u']);
+same_answers($node, 'answers after the merge', \%u_queries, ['u']);
 
 # ---- an option that changes while a step or a build goes on ----
 

@@ -69,7 +69,7 @@ SKIP:
 	my $merges = $node->safe_psql('postgres', "SELECT merges FROM hybrid_index_stats('t_k')");
 	$node->safe_psql('postgres', 'INSERT INTO t SELECT hashint8(g) FROM generate_series(10001, 15000) g');
 	ok($node->poll_query_until('postgres', "SELECT merges > $merges AND NOT merge_running FROM hybrid_index_stats('t_k')"), 'the worker goes on with its own database');
-	ok($node->poll_query_until('postgres', $workers, '0'), 'and ends when it has nothing to do');
+	ok($node->poll_query_until('postgres', $workers, '0'), 'the worker ends when it has nothing to do');
 }
 no_crash($node, 'nothing crashed');
 $node->stop;

@@ -198,7 +198,7 @@ SKIP:
 	let_go('merge-help');
 	ok(finish_psql($inserter), 'it goes on when all is merged') or diag $inserter->{err};
 	no_worker();
-	is($node->safe_psql('postgres', "SELECT merge_running FROM hybrid_index_stats('old_k')"), 'f', 'and has frozen nothing');
+	is($node->safe_psql('postgres', "SELECT merge_running FROM hybrid_index_stats('old_k')"), 'f', 'the session has frozen nothing');
 
 	# where a merge is wanted by then, for a worker that has gone as well
 	make('postgres', 'still', 20000);

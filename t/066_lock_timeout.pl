@@ -78,10 +78,10 @@ SQL
 	my @sessions = map { start_psql($node, "SET lock_timeout = '100ms'; $_;") }
 	  "SELECT hybrid_index_check('u_k')", "SELECT hybrid_merge('u_k')", 'DELETE FROM u WHERE k % 3 = 0; VACUUM (INDEX_CLEANUP on) u';
 	ok($node->poll_query_until('postgres', "SELECT count(*) >= 2 FROM pg_locks WHERE locktype = 'object' AND NOT granted"),
-		'the check and VACUUM wait for the held merge');
+		'the check, a merge and VACUUM wait for the held merge');
 	usleep(300_000);
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-step-installed'); SELECT injection_points_wakeup('hybrid-step-installed')");
-	ok(finish_psql($_), 'and come to theirs') or diag $_->{err} foreach @sessions;
+	ok(finish_psql($_), 'the check, the merge and VACUUM come to their end') or diag $_->{err} foreach @sessions;
 	same_answers($node, 'answers', { "SELECT k FROM u WHERE k < 0" => 'index bitmap' }, ['u']);
 }
 

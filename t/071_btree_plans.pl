@@ -268,7 +268,7 @@ my @unexpected = grep { !$accepted{$_} } @others;
 
 cmp_ok(scalar @planned, '>=', 90, 'queries');
 is(scalar(keys %$hybrid), scalar @planned, 'all are planned');
-is(join("\n", map { "$_\n-- btree\n$btree->{$_}-- hybrid\n$hybrid->{$_}" } @unexpected), '', 'with the plans of btree indexes');
+is(join("\n", map { "$_\n-- btree\n$btree->{$_}-- hybrid\n$hybrid->{$_}" } @unexpected), '', 'queries have the plans of btree indexes');
 note "$_: $accepted{$_}" foreach grep { $accepted{$_} } @others;
 my $index_scans = grep { /Index/ } values %$hybrid;
 cmp_ok($index_scans, '>=', 90, "$index_scans plans have hybrid indexes");

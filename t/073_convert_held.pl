@@ -347,7 +347,7 @@ foreach my $item ([ 'convert-built', 'btree', 'pt_1_b_idx_ccnew,pt_2_b_idx_ccnew
 	query($command);
 	is(query($invalid), '', 'the command of the hint drops them');
 	is(access_method('pt_b') . ' ' . access_method('pt_2_b_idx'), 'hybrid hybrid', 'converted');
-	is(query("SELECT hyb_check('pt_1'), hyb_check('pt_2')"), 't|t', 'and right');
+	is(query("SELECT hyb_check('pt_1'), hyb_check('pt_2')"), 't|t', "the partitions' indexes are right");
 	query("CALL hybrid_revert_concurrently('pt_b')");
 }
 
@@ -363,7 +363,7 @@ my $second = start_psql($node, "CALL hybrid_convert_concurrently('p_pkey');");
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND relation = 'p'::regclass");
 let_go('convert-built');
 ok(finish_psql($first), 'the first one succeeds') or diag $first->{err};
-ok(finish_psql($second), 'and the second') or diag $second->{err};
+ok(finish_psql($second), 'the second one succeeds') or diag $second->{err};
 like($second->{err}, qr/NOTICE:  index "p_pkey" is of access method "hybrid" already/, 'the second one finds the index converted');
 is(leftovers('p'), '', 'nothing is left');
 
@@ -410,7 +410,7 @@ $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity W
 $old->query_safe("INSERT INTO p VALUES (nextval('ids')); COMMIT");
 $old->quit;
 ok(finish_psql($session), 'the conversion ends') or diag $session->{err};
-is(check_index('p_pkey', 'the new index has all rows'), 'hybrid', 'and is a hybrid one');
+is(check_index('p_pkey', 'the new index has all rows'), 'hybrid', 'the new index is a hybrid one');
 
 no_crash($node, 'nothing crashed by itself');
 $node->stop;

@@ -87,7 +87,7 @@ foreach my $statement ("SELECT hybrid_convert('pp_pkey')", "CALL hybrid_convert_
 	is($error, '', $statement);
 	(my $expected = $before) =~ s/ btree (.*)/ hybrid $1 {access_method=hybrid}/g;
 	is(query($tree), $expected, 'all of the tree is converted');
-	is(query("SELECT hyb_check('pp_1'), hyb_check('pp_2x')"), 't|t', 'and right');
+	is(query("SELECT hyb_check('pp_1'), hyb_check('pp_2x')"), 't|t', 'the converted indexes are right');
 	like(error_of('INSERT INTO pp VALUES (7, 7)'), qr/duplicate key value violates unique constraint "pp_1_pkey"/, 'unique');
 	like(error_of('INSERT INTO pp_ref VALUES (1, 2)'), qr/violates foreign key constraint/, 'referred to');
 	like(error_of('DELETE FROM pp WHERE a = 8'), qr/violates foreign key constraint/, 'rows are looked up in it');
@@ -95,7 +95,7 @@ foreach my $statement ("SELECT hybrid_convert('pp_pkey')", "CALL hybrid_convert_
 	is(query("SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'pp_3_pkey'"), 'hybrid', 'a new partition');
 	query("ALTER TABLE pp DETACH PARTITION pp_3; DROP TABLE pp_3");
 	query($statement =~ s/convert/revert/r);
-	is(query($tree), $before, 'and back');
+	is(query($tree), $before, 'all of the tree is reverted');
 }
 
 # The index that is the replica identity
@@ -114,7 +114,7 @@ foreach my $statement ("SELECT hybrid_convert('r_k')", "CALL hybrid_convert_conc
 	is($error, '', $statement);
 	is(query($identity), 'i|r_k|hybrid', 'it stays the identity');
 	query($statement =~ s/convert/revert/r);
-	is(query($identity), 'i|r_k|btree', 'and back');
+	is(query($identity), 'i|r_k|btree', 'the identity is reverted');
 }
 
 # A subscriber finds rows through the primary key: it goes on, or the index

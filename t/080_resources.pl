@@ -140,7 +140,7 @@ SKIP:
 		'0', 'an index did without a tree in shared memory');
 	limit_files('unlimited');
 	$node->safe_psql('postgres', "SELECT fill(500); $merge");
-	same_answers($node, 'and with it', \%queries, ['t']);
+	same_answers($node, 'answers with more shared memory', \%queries, ['t']);
 }
 
 # the least of ours, and memory of the server's main segment
@@ -221,7 +221,7 @@ is(join("\n", @errors), '', 'cancels bring no other error');
 same_answers($node, 'answers after cancels', \%queries, ['t']);
 $node->safe_psql('postgres', $merge);
 $node->safe_psql('postgres', 'VACUUM t');
-same_answers($node, 'and after merges and VACUUM', \%queries, ['t']);
+same_answers($node, 'answers after merges and VACUUM', \%queries, ['t']);
 
 no_crash($node, 'nothing crashed');
 $node->stop;

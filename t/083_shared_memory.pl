@@ -115,7 +115,7 @@ $node->safe_psql('postgres', fill('n', 50) . on_all('n', 'hybrid_index_check'));
 my $small = memory('tree_bytes') - $trees;
 $node->safe_psql('postgres', on_all('m', 'hybrid_merge'));
 cmp_ok(memory('used_bytes'), '<=', $small, 'what merges have moved is in use no more');
-is(memory('used_bytes - tree_bytes'), '0', 'and all that is in use is counted as trees');
+is(memory('used_bytes - tree_bytes'), '0', 'all memory in use is counted as trees');
 wait_for('segments go', "SELECT hybrid_index_check('m_2'); SELECT reserved_bytes <= $mb FROM hybrid_memory");
 cmp_ok(memory('segments'), '<=', 4, 'few segments are left');
 same_answers($node, 'trees that were in the last segments can be built again',
@@ -132,7 +132,7 @@ SKIP:
 }
 append_to_file("$flag/go", '');
 ok(wait_for_file('done'), 'the idle session reads again');
-is(scalar(files()) - $files_before, memory('segments'), 'and has let go of them');
+is(scalar(files()) - $files_before, memory('segments'), 'the idle session has let go of the segments');
 append_to_file("$flag/end", '');
 ok(finish_psql($idle), 'it ends well') or diag $idle->{err};
 
@@ -205,7 +205,7 @@ my $patient = start_psql($node,
 	"\\! until [ -e $flag/large ]; do sleep 0.1; done\n",
 	"SELECT hybrid_index_check('n_1');\n$shared;\nSELECT pg_sleep(0.5);\n" x 20);
 ok(wait_for_file('small'), 'a tree does not fit shared memory');
-is(memory('private_tree_bytes > 100000 AND used_bytes <= 128 * 1024'), 't', 'and is built in the backend');
+is(memory('private_tree_bytes > 100000 AND used_bytes <= 128 * 1024'), 't', 'the tree is built in the backend');
 $node->append_conf('postgresql.conf', 'hybridindex.dynamic_memory = 64MB');
 $node->reload;
 append_to_file("$flag/large", '');
@@ -224,7 +224,7 @@ SKIP:
 	my ($ret, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT hybrid_index_check('n_1')");
 	like($err, qr/54000: dynamic stage of index "n_1" is too large to be read/, 'is an error');
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-few-chunks')");
-	is($node->psql('postgres', "SELECT hybrid_index_check('n_1', true)"), 0, 'and the index is right');
+	is($node->psql('postgres', "SELECT hybrid_index_check('n_1', true)"), 0, 'the index is right');
 	is(memory('private_tree_bytes'), '0', 'memory of a backend that failed is given back');
 }
 my ($ret, $out, $err) = $node->psql('postgres', "LOAD 'hybridindex'; ALTER SYSTEM SET hybridindex.dynamic_memory = '17GB'");

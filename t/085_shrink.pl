@@ -97,7 +97,7 @@ run('VACUUM t');
 is(value("too_many FROM pages('t')"), '0', 'files shrink while the standby reads');
 my @rest = split /\n/, $cursor->query_safe('FETCH ALL FROM c');
 is(scalar(@rest) + 10, $n, 'the cursor on the standby gets all rows');
-is($cursor->query_safe("SELECT size('t')"), $before, 'and keeps its files till then');
+is($cursor->query_safe("SELECT size('t')"), $before, 'the standby keeps its files until the cursor ends');
 $cursor->query_safe('COMMIT');
 $cursor->quit;
 all_is_well('after a scan of the standby');
@@ -115,7 +115,7 @@ SKIP:
 	$node->wait_for_catchup($standby);
 	same_answers($standby, 'the standby reads meanwhile', \%queries, []);
 	run("SELECT injection_points_detach('hybrid-shrink-cut'); SELECT injection_points_wakeup('hybrid-shrink-cut')");
-	ok(finish_psql($held), 'and goes on') or diag $held->{err};
+	ok(finish_psql($held), 'VACUUM goes on') or diag $held->{err};
 }
 
 # ---- levels; temporary and unlogged indexes ----
@@ -182,7 +182,7 @@ foreach my $worker (@workers)
 {
 	ok(finish_psql($worker), 'a worker succeeds') or diag $worker->{err};
 }
-is($failed, '', 'so do VACUUM and the check');
+is($failed, '', 'VACUUM and the check succeed');
 note "files shrunk meanwhile: $shrunk times, from $greatest pages to $last";
 run('DELETE FROM q WHERE id % 40 <> 7', 'VACUUM q');
 is(value("too_many FROM pages('q')"), '0', 'in the end all that is worth it is returned');

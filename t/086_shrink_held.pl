@@ -80,6 +80,6 @@ $standby->safe_psql('postgres', 'SELECT fill(12000)');
 same_answers($standby, 'insertions', \%queries, ['t']);
 $standby->safe_psql('postgres', $_) foreach 'DELETE FROM t WHERE random() < 0.7', 'VACUUM t', 'VACUUM t';
 is($standby->safe_psql('postgres', "SELECT too_many FROM pages('t')"), '0', 'what was to be cut off is returned');
-same_answers($standby, 'and all is right', \%queries, ['t']);
+same_answers($standby, 'answers on the standby are right', \%queries, ['t']);
 
 end_all();

@@ -67,7 +67,7 @@ same_answers($node, 'queries do not need them', \%queries, []);
 ($ret, $out, $err) = $node->psql('postgres', 'INSERT INTO t SELECT hashint4(g) % 100000 FROM generate_series(20001, 24000) g');
 is($ret, 0, 'insertions overwrite them') or diag $err;
 ($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_merge('t_k')");
-is($ret, 0, 'and merges') or diag $err;
+is($ret, 0, 'merges overwrite them') or diag $err;
 foreach my $round (1 .. 20)
 {
 	# as long as damaged blocks are left
@@ -118,9 +118,9 @@ is($node->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE locktype = 
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted");
 finish_psql($owner);
 ok(finish_psql($writer), 'insertions and merges succeed') or diag $writer->{err};
-ok(finish_psql($reader), 'so does the search') or diag $reader->{err};
+ok(finish_psql($reader), 'the search succeeds') or diag $reader->{err};
 is($reader->{out}, "0\n", 'the search has the right answer');
-same_answers($node, 'and all is there', { 'SELECT k FROM w WHERE k BETWEEN 100 AND 900' => 'index bitmap' }, ['w']);
+same_answers($node, 'all rows are there', { 'SELECT k FROM w WHERE k BETWEEN 100 AND 900' => 'index bitmap' }, ['w']);
 
 # ---- a session that fails before it has overwritten a block ----
 
@@ -181,7 +181,7 @@ foreach my $index (sort keys %lost)
 	my $reads = vacuum_reads($index);
 	cmp_ok($reads, '>', 50, "VACUUM looks for the lost blocks of $index");
 	is($node->safe_psql('postgres', "SELECT free_pages - $before{$index} FROM hybrid_index_stats('$index')"),
-		$lost{$index}, 'and gives them to the free list');
+		$lost{$index}, 'VACUUM gives lost blocks to the free list');
 	cmp_ok(vacuum_reads($index), '<', $reads / 2, 'once');
 	is($node->safe_psql('postgres', "SELECT hybrid_index_check('$index', true)"), '', 'the check passes');
 }

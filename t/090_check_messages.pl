@@ -398,7 +398,7 @@ foreach my $i (0 .. $#damage)
 	my $what = $said{"d${i}_i"} // '';
 
 	like($what, $damage[$i][1], "$damage[$i][0]: $damage[$i][1]");
-	like($what, qr/XX002/, 'with its SQLSTATE') if $what !~ /XX002/;
+	like($what, qr/XX002/, 'the message has its SQLSTATE') if $what !~ /XX002/;
 }
 like($said{frozen_i}, qr/The frozen entry at offset \d+ lies below the watermark, but is not in the static stage/, 'entries that a merge has lost');
 is($said{"${_}_i"}, '', "template $_ is sound") foreach qw(plain surf points text levels include payload pairs);

@@ -157,7 +157,7 @@ SKIP:
 	$node->command_fails_like([ 'pg_amcheck', '-d', 'postgres', '--index', 't_k' ],
 		qr/no btree indexes to check matching "t_k"/, 'pg_amcheck of a hybrid index says that it is not a btree');
 	like(($node->psql('postgres', "SELECT bt_index_check('t_k')"))[2],
-		qr/only B-Tree indexes|expected "btree" index/, 'so does bt_index_check');
+		qr/only B-Tree indexes|expected "btree" index/, 'bt_index_check says the same');
 	$node->safe_psql('postgres', 'DROP EXTENSION amcheck');
 }
 

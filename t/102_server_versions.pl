@@ -268,7 +268,7 @@ SELECT name, setting FROM pg_settings WHERE name ~ '^hybridindex.*(floor|pages|b
 EOF
 is($out, "hybridindex.background_merge|on\nhybridindex.merge_floor|50\nhybridindex.merge_step_pages|1", 'what is out of range is not taken');
 my $warnings = () = $err =~ /WARNING: /g;
-is($warnings, 4, 'with a warning each');
+is($warnings, 4, 'each value out of range has a warning');
 ($out, $err) = output_of(<<'EOF');
 SET hybridindex.merge_floor = 7;
 SET hybridindex.merge_step_pages = 4;

@@ -59,7 +59,7 @@ if ($version < 18)
 }
 $publisher->wait_for_catchup('sub');
 is($subscriber->safe_psql('postgres', 'SELECT count(*), sum(v) FROM seen'), '10|45', 'the trigger has noted each value once');
-is($subscriber->safe_psql('postgres', "SELECT hyb_check('seen')"), 't', 'and the index is right');
+is($subscriber->safe_psql('postgres', "SELECT hyb_check('seen')"), 't', "the subscriber's index is right");
 
 no_crash($subscriber, 'nothing crashed');
 $subscriber->stop;

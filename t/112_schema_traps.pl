@@ -233,7 +233,7 @@ is($command, "CALL evil.hybrid_convert_concurrently('data.t_command'::regclass)"
 $node->safe_psql('trapped', "SET search_path = evil; $command");
 ($ret, $out, $err) = $node->psql('trapped', "SELECT evil.hybrid_convert('data.t_backwards'::regclass)");
 like($err, qr/HINT:  Make one with SELECT evil\.hybrid_make_operator_classes\('integer'::regtype\)\./, 'a hint');
-is($node->safe_psql('trapped', "SET search_path = evil; $1"), '(data.backwards,integer,f)', 'which can be followed') if $err =~ /(SELECT .*)\./;
+is($node->safe_psql('trapped', "SET search_path = evil; $1"), '(data.backwards,integer,f)', 'the hint can be followed') if $err =~ /(SELECT .*)\./;
 
 # Where a function with default arguments leaves it open which one is meant, there
 # is no extension.

@@ -44,7 +44,7 @@ foreach my $block (@blocks)
 my ($query) = grep { /^SELECT/ } split /;\n/, $blocks[0];
 ok(defined $query, 'the first block has a query');
 like($node->safe_psql('newcomer', "SET enable_seqscan = off; EXPLAIN (COSTS OFF) $query"),
-	qr/Index Cond: \(email = /, 'which uses the index');
+	qr/Index Cond: \(email = /, 'the query uses the index');
 is($node->safe_psql('newcomer', "SELECT amname FROM pg_index JOIN pg_class c ON c.oid = indexrelid
 	JOIN pg_am a ON a.oid = relam WHERE indrelid = 'accounts'::regclass"),
 	'hybrid', 'the only one of the table, and hybrid');
