@@ -11,8 +11,8 @@ index has --rows entries in its dynamic stage.  There are three indexes:
   one becomes compact as it grows
 
 Then look-ups and short ranges are timed within the server, and a part is inserted
-once more.  In the end the other index is dropped, and
-with memory plentiful again the table grows on (shrink: of what is compact).
+once more.  In the end the other index is dropped, and the table grows on with
+plentiful memory (shrink: what is compact becomes plain again).
 
 Reported are entries a megabyte, rates (a second of the backend's CPU, as a
 multiple of plain), and the statements' latencies as a client sees them while the

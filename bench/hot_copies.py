@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Look-ups of uuids, of which some are hot, with less memory than the index has.
+"""Look-ups of hot and other uuids, with less memory than the index takes.
 
     bench/hot_copies.py --memory MB --restart-command CMD [--rows N] [--seconds S]
                         [--rounds N] [--hot MB] [--buffers MB] [--patterns NAMES]

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""What an insertion writes as the index outgrows the memory of its dynamic
-stage: WAL by random insertions into a btree and a hybrid index of the same
-table, at several ratios of the hybrid index to hybridindex.dynamic_memory, and
-beside them what the model of docs/levels.md says.
+"""What an insert writes as the index outgrows the memory of its dynamic stage.
+
+Random inserts go into a btree and a hybrid index of the same table, at several
+ratios of the hybrid index to hybridindex.dynamic_memory.  Printed is their WAL, and
+what the model of docs/levels.md says.
 
     bench/scale.py [--ratios 1,4,16,64,256] [--memory 4MB] [--keys int8|uuid|points]
                    [--unique] [--inserts N] [--checkpoint N] [--no-btree|--no-hybrid]
 
-With only one of the indexes also what goes to files beside WAL: pages that the
-server writes up to the checkpoint at the end, without those of the heap's
-growth.
+With only one of the indexes, pages that go to files are printed too: what the server
+writes up to the checkpoint at the end, without the growth of the heap.
+
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser of a
 server of its own, since checkpoints are made and settings changed, with
 pg_walinspect.  A ratio's table is loaded, and its indexes are built.  Before the

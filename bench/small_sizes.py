@@ -4,12 +4,11 @@
     bench/small_sizes.py [--rows 0,1,10,...] [--keys ascending,int8,uuid,text]
                          [--rest SECONDS] [--single]
 
-For each key set and number of rows a table with both indexes from the start,
-loaded by a hundred statements (or, with --single, one for each row), each a
-transaction of its own.  After each statement both files are measured: `worst` is
-the greatest difference that was seen, with what both had then.  `rest` is after
---rest seconds (60) without inserts.  Files that are zero blocks long
-have been created and not been written to.
+For each key set and number of rows a table has both indexes from the start.  A
+hundred statements load it, each a transaction of its own; with --single there is one
+for each row.  After each statement both files are measured.  `worst` is the greatest
+difference, with what both had then.  `rest` is after --rest seconds (60) without
+inserts.  A file of zero blocks has been created, and not been written to.
 
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...).
 """

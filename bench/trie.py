@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Indexes that hold the beginnings of keys (layout = trie) beside others.
+"""Indexes of prefixes (layout = trie) beside indexes of whole keys.
 
     bench/trie.py [--rows N] [--seconds S] [--rounds N] [--texts DIR]
                   [--keys int8,uuid,pair,emails,package_names,paths]

@@ -1,6 +1,6 @@
 --
--- The catalog: every operator class is sound, and there is a default one for
--- whatever btree has one for.
+-- The catalog: every operator class is sound, and each type with a default btree
+-- class has a default hybrid one.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

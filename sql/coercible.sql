@@ -1,6 +1,6 @@
 --
--- Types that are coerced to another type without a function, and get its
--- operator class for lack of one of their own.
+-- Types without an operator class of their own that are coerced to another type
+-- without a function: they get its class.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

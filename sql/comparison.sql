@@ -1,8 +1,7 @@
 --
--- Comparison functions that run a subtransaction.  One that is rolled back, by
--- a function that catches an error, takes every lightweight lock with it, those
--- under which an index is searched included: an error, as with btree, and
--- nothing is lost.
+-- Comparison functions that run a subtransaction.  A function that catches an
+-- error rolls it back, and with it go all lightweight locks, also those of the
+-- search of an index.  That is an error, as with btree, and nothing is lost.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -1,5 +1,5 @@
 --
--- What our SQL functions refuse, and to whom.
+-- What our SQL functions refuse, and which roles they refuse.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

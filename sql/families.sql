@@ -1,7 +1,7 @@
 --
--- Members of operator families that others add and drop: what is planned of
--- btree's indexes is as without the extension, and of ours as it was, unless a
--- query has types of these members.  All of it is rolled back.
+-- Users add members to operator families and drop them.  Plans over btree indexes
+-- are as without the extension.  Plans over hybrid indexes stay as they were,
+-- unless a query has types of these members.  All of it is rolled back.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

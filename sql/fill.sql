@@ -1,6 +1,6 @@
 --
--- Many small merges leave the leaves full, whatever keys come in whatever
--- order, and nodes do not dwindle.
+-- Many small merges leave the leaves full, for all kinds of keys in all orders,
+-- and nodes do not dwindle.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -1,6 +1,6 @@
 --
--- Range filters of kind "grafite": the answers are the same with them and
--- without; what they spare; where they are not possible.
+-- Range filters of kind "grafite": answers are the same with and without them.
+-- What they save, and where they are not possible.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

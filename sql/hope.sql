@@ -1,6 +1,6 @@
 --
--- Columns stored encoded: every operator class and scheme, from a full and
--- from an empty table, with other columns, unique, descending, merged and
+-- Encoded columns of every operator class and scheme.  Indexes are built on full
+-- and on empty tables, with other columns, unique, descending, merged and
 -- reindexed.
 --
 \set ECHO none

@@ -1,7 +1,6 @@
 --
--- Hot copies: look-ups of whole keys that read no leaf.  What they return has
--- to be what a look-up through the leaves returns, whatever has become of the
--- rows since.
+-- Hot copies: look-ups of whole keys that read no leaf.  They return what a
+-- look-up through the leaves returns, also after rows have changed.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -1,7 +1,7 @@
 --
--- Limits, at their edge and one beyond.  Others are where their subject is: 32
--- columns (multicolumn), what btree takes (long_keys), indexes that one statement
--- inserts into (gather), lengths of constants (long_keys).
+-- Limits, at their edge and one beyond.  Other tests have the limits of their
+-- subject: 32 columns (multicolumn), what btree takes and lengths of constants
+-- (long_keys), indexes that one statement inserts into (gather).
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

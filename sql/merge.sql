@@ -1,6 +1,6 @@
 --
--- Merges: the answers are the same before, between and after them, in the
--- smallest steps too, and the pages they free are used again.
+-- Answers are the same before, between and after merges, also with the smallest
+-- steps.  The pages that merges free are used again.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

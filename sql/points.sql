@@ -1,6 +1,6 @@
 --
--- Filters for points: the answers are the same with them and without, and
--- leaves that do not have a key are not read.
+-- Filters for points: answers are the same with and without them, and leaves
+-- that do not have a key are not read.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -1,6 +1,6 @@
 --
--- Row comparisons as conditions of the index, on every version: ends of the
--- range where they can be, exact in any case.
+-- Row comparisons as conditions of the index, on every server version.  They end
+-- the range where they can, and are exact in any case.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -1,7 +1,7 @@
 --
--- Files that shrink: VACUUM moves what lies at the end of a file to free
--- blocks, and cuts the end off.  What happens while others have the index open,
--- at crashes and on standbys is in t/.
+-- VACUUM moves the blocks at the end of a file to free blocks, and cuts the end
+-- off.  Tests in t/ do that while other sessions have the index open, at crashes
+-- and on standbys.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

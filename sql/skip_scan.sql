@@ -1,6 +1,6 @@
 --
--- Conditions on later columns of an index, with earlier ones free or in a
--- range: scans go over what they exclude, and find what a sequential scan does.
+-- Conditions on later columns of an index, with earlier ones free or in a range.
+-- Scans skip what the conditions exclude, and find what a sequential scan finds.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

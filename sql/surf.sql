@@ -1,6 +1,6 @@
 --
--- Range filters of the static stage: the answers are the same with them and
--- without, through merges, VACUUM and changes of the options.
+-- Range filters of the static stage: answers are the same with and without them,
+-- through merges, VACUUM and changes of the options.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -1,5 +1,5 @@
 --
--- Indexes whose oldest level holds the beginnings of keys (layout = trie).
+-- Indexes whose oldest level holds prefixes of keys (layout = trie).
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -1,5 +1,5 @@
 --
--- Leaves that hold the beginnings of keys of varying length (layout = trie).
+-- Leaves that hold prefixes of keys of varying length (layout = trie).
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

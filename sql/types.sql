@@ -1,6 +1,6 @@
 --
--- Every type with a default operator class: all operators, both orders and
--- NULL tests, over the static stage, the dynamic stage and after a merge.
+-- Every type with a default operator class: all operators, both orders and NULL
+-- tests, over the static stage, over the dynamic stage, and after a merge.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

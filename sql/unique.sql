@@ -1,6 +1,6 @@
 --
--- Unique indexes and exclusion constraints: what is refused, and with which
--- words, is compared with btree over a twin table.
+-- Unique indexes and exclusion constraints refuse what btree refuses over a twin
+-- table, with the same words.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -1,6 +1,6 @@
 --
--- VACUUM: dead entries go from every stage before their line pointers are
--- reused, and the statistics are right.
+-- VACUUM removes dead entries from both stages before their line pointers are
+-- reused, and its statistics are right.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR

@@ -6,9 +6,9 @@
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I../../src fuzz_fst.c ../../src/algo/fst*.c
  *	gcc -DFUZZ_FILES ... reads inputs from the files it is given
  *
- * The first byte says what the rest is.  Bit 0: an image, about which every
- * question must have some answer.  Otherwise keys, each a length byte and that
- * many bytes: every one must be found, as a point and in ranges, and counted.
+ * The first byte says what the rest is.  With bit 0 it is an image, and each question
+ * about it must have some answer.  Without bit 0 the rest is keys, each a length byte
+ * and its bytes.  All keys must be found, as points and in ranges, and counted.
  */
 #include <stdio.h>
 #include <stdlib.h>

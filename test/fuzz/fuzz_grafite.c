@@ -3,11 +3,11 @@
  *		Fuzz target: a Grafite filter of the input's numbers, and the input as an
  *		image.
  *
- * The first byte says what the rest is.  Bit 0: an image, about which every
- * question must have some answer, and one but "damaged" if it is sound.  Otherwise
- * keys: bits 1 to 5 are the low bits of codes; then for each key its length, of 0
- * to 8 bytes, with the group in the high bits, and these.  All of them must be
- * found, and so must every range between two numbers of a group.
+ * The first byte says what the rest is.  With bit 0 it is an image, and each question
+ * about it must have some answer.  If the image is sound, that is not "damaged".
+ * Without bit 0 the rest is keys, and bits 1 to 5 are the low bits of codes.  A key has
+ * a byte with its length, of 0 to 8 bytes, and with the group in the high bits.  Its
+ * bytes follow.  All keys must be found, and every range between two of a group.
  */
 #include <stdlib.h>
 

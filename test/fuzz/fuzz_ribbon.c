@@ -3,10 +3,10 @@
  *		Fuzz target: a ribbon filter of the input's hashes, and the input as an
  *		image.
  *
- * The first byte says what the rest is.  Bit 0: an image, about which every
- * question must have some answer.  Otherwise hashes, each its length, of 0 to 8
- * bytes, and these, each so often that the rest of that byte says: all of them
- * must be found.
+ * The first byte says what the rest is.  With bit 0 it is an image, and each question
+ * about it must have some answer.  Without bit 0 the rest is hashes.  A hash has a
+ * byte with its length, of 0 to 8 bytes, and with how often it comes.  Its bytes
+ * follow.  All hashes must be found.
  */
 #include <stdlib.h>
 

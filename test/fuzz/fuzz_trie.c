@@ -1,12 +1,11 @@
 /*
  * fuzz_trie.c
- *		Levels of leaves that hold the beginnings of keys, beside a sorted array
- *		of the keys.
+ *		Levels of leaves that hold prefixes, beside a sorted array of the keys.
  *
  * The input says what keys there are.  A level is built of some, then the rest is
- * merged in, a leaf group at a time, as merge steps do.  After
- * each step leaves are well formed, every entry is in the row that its key leads
- * to, and what a search says lies below and above a position does.
+ * merged in, a leaf group at a time, as merge steps do.  After each step leaves are
+ * well formed, and every entry is in the row that its key leads to.  Searches say
+ * rightly what lies below and above a position.
  */
 #include "server.h"
 

@@ -1,7 +1,7 @@
 /*
  * test_frontcode.c
- *		Front-coded strings: they come back in any order of reading, searches
- *		agree with a linear scan, damage stays within bounds.
+ *		Front-coded strings come back in any order of reading, and searches agree
+ *		with a linear scan.  Damaged strings are read within bounds.
  */
 #include "algo/frontcode.h"
 #include "unit.h"

@@ -1,8 +1,9 @@
 /*
  * test_fst.c
- *		Fast Succinct Tries and range filters against sorted lists: no false
- *		negatives, no positives but those that truncated keys excuse, counts;
- *		damaged images stay within bounds.
+ *		Fast Succinct Tries and range filters against sorted lists.
+ *
+ * They deny no key, affirm others only where truncated keys excuse that, and count
+ * rightly.  Damaged images are read within bounds.
  *
  * HYB_FST_CHECKS=N goes on with large sets, of random keys and of the lines of
  * the files that arguments name, until N more checks have passed.

@@ -3,8 +3,8 @@
  *		Grafite filters deny no range that has a number of the set.  They deny
  *		other ranges as often as promised, wherever these lie.
  *
- * Images are small, and their bytes are what they have always been.  Damaged images
- * are read within bounds.
+ * Images are small, and their bytes never change.  Damaged ones are read within
+ * bounds.
  */
 #include "algo/bits.h"
 #include "algo/grafite.h"

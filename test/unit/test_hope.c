@@ -1,8 +1,8 @@
 /*
  * test_hope.c
- *		Order-preserving string encoding: optimal code lengths, and for every
- *		scheme and many kinds of samples that keys keep their order, never
- *		collide, and come back.
+ *		Order-preserving string encoding: code lengths are optimal.  With every
+ *		scheme and many kinds of samples keys keep their order, never collide, and
+ *		come back.
  *
  * HOPE_PAIRS sets the number of pairs per dictionary (20000); HOPE_KEYS names
  * a file of keys, one a line, to test with beside the made up ones.

@@ -1,7 +1,7 @@
 /*
  * test_huffman.c
- *		Huffman codes: strings come back, sizes are what was announced, damaged
- *		codes and strings stay within bounds.
+ *		Huffman codes: strings come back, and sizes are what was announced.
+ *		Damaged codes and strings are read within bounds.
  */
 #include "algo/huffman.h"
 #include "unit.h"

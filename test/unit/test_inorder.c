@@ -1,8 +1,7 @@
 /*
  * test_inorder.c
- *		Strings made shorter in order: they come back, codes are in the order of
- *		the strings, and are what they have always been; any bytes can be
- *		decoded.
+ *		Strings made shorter in order come back.  Codes are in the order of the
+ *		strings, and their bytes never change.  Any bytes can be decoded.
  */
 #include "algo/inorder.h"
 #include "unit.h"

@@ -1,7 +1,7 @@
 /*
  * test_intseq.c
- *		Bit packing and integer models: everything reads back, searches agree
- *		with a linear scan, and damaged bytes stay within bounds.
+ *		Bit packing and integer models: all integers come back, and searches agree
+ *		with a linear scan.  Damaged bytes are read within bounds.
  */
 #include "algo/intseq.h"
 #include "unit.h"

@@ -1,7 +1,7 @@
 /*
  * test_lzgroups.c
- *		Strings in compressed groups: they come back in any order of reading,
- *		for any number of those that wait; damage stays within bounds.
+ *		Strings in compressed groups come back in any order of reading, however
+ *		many wait.  Damaged groups are read within bounds.
  */
 #include "algo/lzgroups.h"
 #include "unit.h"

@@ -1,8 +1,9 @@
 /*
  * test_ribbon.c
- *		Ribbon filters: no key of the set is denied, others nearly always;
- *		images are small and what they have always been; damaged ones stay
- *		within bounds.
+ *		Ribbon filters deny no key of the set, and nearly all other keys.
+ *
+ * Images are small, and their bytes never change.  Damaged ones are read within
+ * bounds.
  */
 #include "algo/ribbon.h"
 #include "unit.h"

@@ -1,7 +1,7 @@
 /*
  * test_symbols.c
- *		Strings as symbols: they come back in any order of reading, for any
- *		number of those that wait; damage stays within bounds.
+ *		Strings as symbols come back in any order of reading, however many wait.
+ *		Damaged symbols are read within bounds.
  */
 #include "algo/symbols.h"
 #include "unit.h"

@@ -1,8 +1,8 @@
 /*
  * test_tree.c
- *		The dynamic stage's tree, in an arena of its own: whatever is inserted,
- *		in whatever order, comes back in order from any place in both
- *		directions, with a sorted array to compare with.
+ *		The dynamic stage's tree, in an arena of its own.  Entries are inserted in
+ *		any order, and come back sorted from any place in both directions, as from
+ *		a sorted array.
  */
 #include "fuzz/server.h"
 
