@@ -98,7 +98,7 @@ typedef struct ScanWork
 								 * conditions on later columns */
 	bool		all_equal;		/* every key column has '=' */
 	bool		skips;			/* searches are skips within ranges */
-	double		fetched;		/* leaves that are not in the cache, of one scan */
+	double		fetched;		/* leaves that one scan has to fetch */
 } ScanWork;
 
 /* ---- how much of the index a scan reads ---- */

@@ -93,7 +93,7 @@ typedef Oid HybFileNumber;
  * optimizer/optimizer.h, storage/bufmgr.h and miscadmin.h.
  */
 #if PG_VERSION_NUM >= 170000
-#define HYB_HAVE_INSERT_CLEANUP	/* the server calls aminsertcleanup */
+#define HYB_HAVE_INSERT_CLEANUP /* the server calls aminsertcleanup */
 #define HYB_HAVE_TRANSACTION_TIMEOUT
 #define HYB_HAVE_PARALLEL_BUILD
 #define HYB_HAVE_READ_STREAM	/* needs storage/read_stream.h */

@@ -86,8 +86,8 @@ hyb_build_scan_begin_tuplesort(HybBuildScan *scan, int kilobytes,
 {
 
 	/*
-	 * The server's tuplesort sorts index tuples with comparison functions only for
-	 * a btree.  Our operator classes number theirs as btree does.
+	 * The server's tuplesort sorts index tuples with comparison functions
+	 * only for a btree.  Our operator classes number theirs as btree does.
 	 */
 	scan->sort_index = hyb_as_btree(scan->ix->rel);
 	scan->sort = tuplesort_begin_index_btree(scan->heap, scan->sort_index, false,

@@ -63,8 +63,8 @@
 /* What a participant leaves to the leader. */
 typedef struct Outcome
 {
-	BlockNumber spare;			/* the first of the blocks that it took and did */
-	int			nspare;			/* not write */
+	BlockNumber spare;			/* the first block that it has not written */
+	int			nspare;			/* such blocks */
 	WalUsage	wal_usage;
 	BufferUsage buffer_usage;
 } Outcome;

@@ -48,8 +48,8 @@ struct HybSort
 	int			participant;
 
 	/*
-	 * One piece of memory.  Items fill it from its beginning, and what does not fit
-	 * the items from its end.
+	 * One piece of memory.  Items fill it from its beginning, and what does
+	 * not fit the items from its end.
 	 */
 	SortItem   *items;
 	Size		size;

@@ -298,7 +298,7 @@ hyb_sorted_open(SharedFileSet *shared, int participants)
 	for (int i = 0; i < participants; i++)
 	{
 		char		name[MAXPGPATH];
-		HybSortedList	header;
+		HybSortedList header;
 		BufFile    *list;
 		BufFile    *entries;
 
@@ -362,7 +362,7 @@ hyb_sorted_sample(List *files, int *n)
 	int64		step = 1 + blocks / MOST_SAMPLES;
 	HybSample  *samples = palloc((blocks / step + 1) * sizeof(HybSample));
 	uint8	   *page = palloc(BLCKSZ);
-	int64		next = 0;		/* the block to take, counted from this file on */
+	int64		next = 0;		/* the block to take, from this file on */
 	ListCell   *lc;
 
 	*n = 0;

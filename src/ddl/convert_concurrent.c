@@ -344,7 +344,7 @@ hyb_convert_concurrently(HybConversion *conversion, Oid index,
 {
 	HybConvertStatus status;
 
-	/* else other sessions would wait for our snapshot while we wait for a lock */
+	/* other sessions must not wait for our snapshot while we wait for a lock */
 	next_transaction();
 	status = hyb_conversion_open(conversion, index, access_method, true);
 	if (status == HYB_CONVERT_READY && !again &&

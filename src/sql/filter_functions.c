@@ -319,7 +319,7 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	HybInspected inspected;
 	HybIndex   *ix;
 	HybVersion *version = palloc(sizeof(HybVersion));
-	HybFetched batch = {0};
+	HybFetched	batch = {0};
 	KeyValues	keys = {0};
 	HybBuf		key = {0};
 	HybPos		low;
@@ -502,11 +502,11 @@ count_static(CountState *state, const HybVersion *version)
  */
 static bool
 estimate_log(HybIndex *ix, const HybVersion *version, const HybPos *low,
-				 const HybPos *high, double share, double *count)
+			 const HybPos *high, double share, double *count)
 {
 	double		all = (double) (version->active.nentries +
 								version->frozen.nentries);
-	HybFetched batch;
+	HybFetched	batch;
 	HybPos		from = *low;
 	HybFetch	fetch = {
 		.which = HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
@@ -643,8 +643,8 @@ hybrid_approx_count(PG_FUNCTION_ARGS)
 				continue;
 			}
 			if (!estimate_log(ix, version, &pos[0], &pos[1],
-								  static_tids > 0 ? state.count / static_tids : 1,
-								  &dynamic))
+							  static_tids > 0 ? state.count / static_tids : 1,
+							  &dynamic))
 				continue;
 			result = state.count + dynamic;
 			break;
