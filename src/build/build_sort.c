@@ -23,9 +23,6 @@
 #define FIRST_MEMORY	(1024 * 1024)
 #define LEAST_MEMORY	(64 * 1024)
 
-/* Entries that are fetched ahead of the one to be returned. */
-#define PREFETCH		8
-
 /* Fewer entries than this are compared rather than spread by a byte. */
 #define FEW_ITEMS		256
 
@@ -268,16 +265,6 @@ item_bytes(HybSort *sort, const SortItem *item, const uint8 **bytes,
 		*bytes = (const uint8 *) item->place + sizeof(uint16);
 }
 
-static inline void
-prefetch(const HybSort *sort, uint64 at)
-{
-#if defined(__GNUC__)
-	if (at + PREFETCH < sort->nitems &&
-		(sort->items[at + PREFETCH].place & 1) == 0)
-		__builtin_prefetch((const void *) sort->items[at + PREFETCH].place);
-#endif
-}
-
 /* ---- files ---- */
 
 static void
@@ -352,7 +339,6 @@ write_sorted_file(HybSort *sort)
 		const uint8 *bytes;
 		uint32		len;
 
-		prefetch(sort, i);
 		item_bytes(sort, &sort->items[i], &bytes, &len);
 		add_to_file(sort, bytes, len);
 	}
@@ -527,7 +513,6 @@ hyb_sort_get(HybSort *sort, const uint8 **bytes, uint32 *len)
 	/* entries differ, since each has its TID */
 	Assert(sort->next == 0 ||
 		   compare_sort_items(&sort->items[sort->next - 1], &sort->items[sort->next]) < 0);
-	prefetch(sort, sort->next);
 	item_bytes(sort, &sort->items[sort->next++], bytes, len);
 	return true;
 }
