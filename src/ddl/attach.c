@@ -66,6 +66,7 @@ definition_of(Relation index)
 	Size		size = index->rd_index->indnkeyatts * sizeof(Oid);
 	Definition	definition;
 
+	Assert(index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX);
 	definition.info = index_info(index);
 	definition.collations = memcpy(palloc(size), index->rd_indcollation, size);
 	definition.families = memcpy(palloc(size), index->rd_opfamily, size);

@@ -580,6 +580,7 @@ hyb_conversion_now(HybConversion *conversion)
 	bool		to_hybrid = conversion->access_method != BTREE_AM_OID;
 	ListCell   *lc;
 
+	Assert(!conversion->concurrently && conversion->parts != NIL);
 	check_not_in_use(conversion, to_hybrid ? "convert index of" : "revert index of");
 	hyb_conversion_create(conversion);
 	foreach(lc, conversion->parts)

@@ -299,6 +299,7 @@ run_phases(HybConversion *conversion)
 	List	   *volatile locks = NIL;
 	ErrorContextCallback callback;
 
+	Assert(conversion->concurrently && conversion->state == HYB_CONVERT_UNDONE);
 	callback.callback = tell_context;
 	callback.arg = conversion;
 	callback.previous = error_context_stack;

@@ -404,6 +404,7 @@ hyb_replace_in_index(const HybStatement *statement)
 	relid = RangeVarGetRelidExtended(stmt->relation,
 									 stmt->concurrent ? ShareUpdateExclusiveLock : ShareLock,
 									 0, RangeVarCallbackOwnsRelation, NULL);
+	Assert(OidIsValid(relid));
 	if (index_serves(stmt, relid, statement->source, NULL, hybrid, &detail))
 		stmt->accessMethod = "hybrid";
 	else if (hyb_replaces_btree() && !marked &&

@@ -37,6 +37,7 @@
 #include "nodes/parsenodes.h"
 #include "parser/parsetree.h"
 #include "server/btree_only.h"
+#include "storage/lmgr.h"
 #include "utils/catcache.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
@@ -238,6 +239,7 @@ find_inference_class(Relation table, const InferenceElem *elem, Oid hybrid)
 	List	   *indexes = RelationGetIndexList(table);
 	ListCell   *lc;
 
+	Assert(CheckRelationLockedByMe(table, AccessShareLock, true));
 	foreach(lc, indexes)
 	{
 		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);

@@ -32,6 +32,7 @@
 #include "shared/workers.h"
 #include "sql/inspect.h"
 #include "storage/bufmgr.h"
+#include "storage/lmgr.h"
 #include "store/handle.h"
 #include "store/meta.h"
 #include "tree/descend.h"
@@ -184,6 +185,8 @@ hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 void
 hyb_inspect_become_owner(HybInspected *inspected)
 {
+	Assert(CheckRelationLockedByMe(inspected->heap, inspected->lockmode, true));
+	Assert(CheckRelationLockedByMe(inspected->index, inspected->lockmode, true));
 	AtEOXact_GUC(false, inspected->nest_level);
 	hyb_become_owner(&inspected->caller, inspected->heap->rd_rel->relowner);
 }

@@ -259,6 +259,7 @@ twin_columns(Relation index, Oid access_method, TwinColumns *columns)
 		if (i >= classes->dim1)
 			continue;
 		columns->classes[i] = hyb_twin_class(classes->values[i], access_method);
+		Assert(OidIsValid(columns->classes[i]));
 		if (get_attoptions(relid, i + 1) != (Datum) 0)
 			ereport(NOTICE,
 					(errmsg("operator class parameters of column %d of index \"%s\" are not kept",
@@ -337,6 +338,8 @@ fix_dependencies(Oid indexoid, Oid other_oid)
 	List	   *gone = NIL;
 	ListCell   *lc;
 	ObjectAddress depender;
+
+	Assert(own->dim1 == foreign->dim1);
 
 	/* one command must not delete a row twice */
 	for (int i = 0; i < foreign->dim1; i++)

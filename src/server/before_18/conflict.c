@@ -48,6 +48,7 @@
 #include "rewrite/rewriteManip.h"
 #include "server/before_18/before_18.h"
 #include "server/btree_only.h"
+#include "storage/lmgr.h"
 #include "tcop/pquery.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
@@ -451,6 +452,7 @@ hyb_conflict_prepare(ModifyTableState *modify)
 		ResultRelInfo *result = &modify->resultRelInfo[i];
 		Relation	table = result->ri_RelationDesc;
 
+		Assert(CheckRelationLockedByMe(table, RowExclusiveLock, true));
 		if (table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 		{
 			if (has_unique_hybrid_below(table, hybrid))
