@@ -417,8 +417,7 @@ choose_dictionary(uint32 entries, const HybEncodedKeys *keys, const HybHopeMemor
 	best_size = estimate_size(NULL, keys, order);
 	for (int i = 0; i < lengthof(schemes); i++)
 	{
-		HybHope    *hope = hyb_hope_build(schemes[i], entries, &sample, memory,
-										  NULL, NULL);
+		HybHope    *hope = hyb_hope_build(schemes[i], entries, &sample, memory);
 		double		size = estimate_size(hope, keys, order);
 
 		elog(DEBUG1, "HOPE scheme %s: %.0f bytes, best before %.0f",
@@ -454,7 +453,7 @@ learn_column(const HybColumn *col, int column, const HybEncodedKeys *keys, HybBu
 	if (header.learned && (options == NULL || options->scheme == HYB_ENCODED_AUTO))
 		hope = choose_dictionary(entries, keys, &memory);
 	else if (header.learned)
-		hope = hyb_hope_build(options->scheme, entries, &sample, &memory, NULL, NULL);
+		hope = hyb_hope_build(options->scheme, entries, &sample, &memory);
 	for (uint32 i = 0; i < keys->n; i++)
 	{
 		form.len = 0;
@@ -464,7 +463,7 @@ learn_column(const HybColumn *col, int column, const HybEncodedKeys *keys, HybBu
 	}
 	header.sample_keys = keys->n;
 	header.sample_bytes = keys->n > 0 ? keys->off[keys->n] : 0;
-	header.size = hope == NULL ? 0 : hyb_hope_stored_size(hope);
+	header.size = hope == NULL ? 0 : hyb_hope_store(hope, NULL);
 	hyb_buf_append(out, &header, sizeof(header));
 	if (hope == NULL)
 		return;

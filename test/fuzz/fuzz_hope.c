@@ -138,11 +138,10 @@ learn(int scheme, const uint8_t *data, size_t size, size_t *stored_size)
 	uint32_t	off[MAXKEYS + 1];
 	HybHopeSample sample = {data, off, split(data, size, off)};
 	HybHope    *hope = hyb_hope_build((HybHopeScheme) scheme,
-									  HYB_HOPE_MIN_ENTRIES, &sample, &memory,
-									  NULL, NULL);
+									  HYB_HOPE_MIN_ENTRIES, &sample, &memory);
 	uint8_t    *stored;
 
-	*stored_size = hyb_hope_stored_size(hope);
+	*stored_size = hyb_hope_store(hope, NULL);
 	stored = malloc(*stored_size);
 	hyb_hope_store(hope, stored);
 	hyb_hope_free(hope);

@@ -391,12 +391,12 @@ test_scheme(int scheme, int kind, uint32_t entries, uint32_t nsample, int pairs)
 	}
 	bytes = realloc(bytes, off[nsample] + 1);
 	sample.bytes = bytes;
-	hope = hyb_hope_build(scheme, entries, &sample, &memory, NULL, NULL);
+	hope = hyb_hope_build(scheme, entries, &sample, &memory);
 	CHECK(hope->decode != NULL, "%s, sample %d", name, kind);
 	CHECK(hyb_hope_is_fixed(scheme) || hyb_hope_entries(hope) <= entries,
 		  "%s, sample %d: %u intervals", name, kind, hyb_hope_entries(hope));
 
-	size = hyb_hope_stored_size(hope);
+	size = hyb_hope_store(hope, NULL);
 	stored = malloc(size);
 	CHECK(hyb_hope_store(hope, stored) == size, "%s", name);
 	loaded = hyb_hope_load(stored, size, &memory);
@@ -472,7 +472,7 @@ test_code_lengths(void)
 	sample.n = n;
 	for (int scheme = 1; scheme <= HYB_HOPE_NSCHEMES; scheme++)
 	{
-		HybHope    *hope = hyb_hope_build(scheme, 2048, &sample, &memory, NULL, NULL);
+		HybHope    *hope = hyb_hope_build(scheme, 2048, &sample, &memory);
 		bool		good = true;
 		Key			key;
 
@@ -519,8 +519,8 @@ test_bound_lengths(void)
 					bytes[off[i] + j] = (uint8_t) ('A' + j);
 				off[i + 1] = off[i] + len;
 			}
-			hope = hyb_hope_build(scheme, 2048, &sample, &memory, NULL, NULL);
-			size = hyb_hope_stored_size(hope);
+			hope = hyb_hope_build(scheme, 2048, &sample, &memory);
+			size = hyb_hope_store(hope, NULL);
 			stored = malloc(size);
 			hyb_hope_store(hope, stored);
 			loaded = hyb_hope_load(stored, size, &memory);

@@ -3,9 +3,8 @@
  *		Codes: their lengths, encoding keys, decoding them.
  *
  * Code lengths are those of a Hu-Tucker code, found by the algorithm of Garsia and
- * Wachs (SIAM J. Comput. 6, 1977; Knuth, TAOCP 3, 6.2.2, algorithm G).  The
- * working sequence is kept in a treap whose nodes know their subtree's largest
- * weight, so each of the n - 1 combinations takes O(log n) time.
+ * Wachs (SIAM J. Comput. 6, 1977; Knuth, TAOCP 3, 6.2.2, algorithm G).  Weights of
+ * a sample leave little to move in the working sequence, so it is an array.
  *
  * Encoding collects codes in a 64-bit word, left-aligned.  After each addition the
  * whole word is stored and the position moves on by the bytes that are complete, so
@@ -16,142 +15,18 @@
 /* ---- code lengths ---- */
 
 /*
- * The working sequence.  A node stands for a tree over a run of symbols and has the
- * number of that tree, from 1 on.
+ * The working sequence: trees over runs of symbols, and their weights.  The n
+ * symbols have the numbers from 0 on, trees of several those behind.
  */
 typedef struct Sequence
 {
 	uint64_t   *weight;
-	uint64_t   *largest;		/* of the subtree */
-	uint32_t   *left;			/* in the treap */
-	uint32_t   *right;
-	uint32_t   *size;
-	uint32_t   *low;			/* the tree's children, 0 for a symbol */
-	uint32_t   *high;
-	uint32_t	root;
-	uint32_t	used;			/* nodes numbered so far */
+	uint32_t   *tree;
+	uint32_t	size;
+	uint32_t   *parent;			/* of each tree */
+	uint32_t	used;			/* trees numbered so far */
+	uint32_t   *pending;		/* places to look at, one an element at most */
 } Sequence;
-
-static inline uint32_t
-priority(uint32_t node)
-{
-	uint32_t	h = node * UINT32_C(0x9E3779B1);
-
-	h ^= h >> 15;
-	h *= UINT32_C(0x85EBCA6B);
-	return h ^ (h >> 13);
-}
-
-static inline void
-refresh(Sequence *s, uint32_t t)
-{
-	uint32_t	l = s->left[t];
-	uint32_t	r = s->right[t];
-	uint64_t	w = s->weight[t];
-
-	s->size[t] = 1 + s->size[l] + s->size[r];
-	if (s->largest[l] > w)
-		w = s->largest[l];
-	if (s->largest[r] > w)
-		w = s->largest[r];
-	s->largest[t] = w;
-}
-
-/* First k elements of t to *a, the others to *b. */
-static void
-split(Sequence *s, uint32_t t, uint32_t k, uint32_t *a, uint32_t *b)
-{
-	if (t == 0)
-		*a = *b = 0;
-	else if (s->size[s->left[t]] >= k)
-	{
-		split(s, s->left[t], k, a, &s->left[t]);
-		*b = t;
-		refresh(s, t);
-	}
-	else
-	{
-		split(s, s->right[t], k - s->size[s->left[t]] - 1, &s->right[t], b);
-		*a = t;
-		refresh(s, t);
-	}
-}
-
-static uint32_t
-join(Sequence *s, uint32_t a, uint32_t b)
-{
-	if (a == 0 || b == 0)
-		return a + b;
-	if (priority(a) > priority(b))
-	{
-		s->right[a] = join(s, s->right[a], b);
-		refresh(s, a);
-		return a;
-	}
-	s->left[b] = join(s, a, s->left[b]);
-	refresh(s, b);
-	return b;
-}
-
-static uint64_t
-weight_at(const Sequence *s, uint32_t k)
-{
-	uint32_t	t = s->root;
-
-	HYB_ASSERT(k < s->size[t]);
-	for (;;)
-	{
-		uint32_t	before = s->size[s->left[t]];
-
-		if (k == before)
-			return s->weight[t];
-		if (k < before)
-			t = s->left[t];
-		else
-		{
-			k -= before + 1;
-			t = s->right[t];
-		}
-	}
-}
-
-/* How many elements of t go up to the last one of at least weight w. */
-static uint32_t
-count_to_heavy(const Sequence *s, uint32_t t, uint64_t w)
-{
-	uint32_t	count = 0;
-
-	while (t != 0 && s->largest[t] >= w)
-	{
-		uint32_t	before = s->size[s->left[t]];
-
-		if (s->largest[s->right[t]] >= w)
-		{
-			count += before + 1;
-			t = s->right[t];
-		}
-		else if (s->weight[t] >= w)
-			return count + before + 1;
-		else
-			t = s->left[t];
-	}
-	return count;
-}
-
-static uint32_t
-new_node(Sequence *s, uint64_t weight, uint32_t low, uint32_t high)
-{
-	uint32_t	t = ++s->used;
-
-	/* a tree's number is larger than its children's */
-	HYB_ASSERT(low < t && high < t);
-	s->weight[t] = s->largest[t] = weight;
-	s->left[t] = s->right[t] = 0;
-	s->size[t] = 1;
-	s->low[t] = low;
-	s->high[t] = high;
-	return t;
-}
 
 /*
  * Make elements k - 1 and k one tree, and put it after the last element
@@ -160,24 +35,21 @@ new_node(Sequence *s, uint64_t weight, uint32_t low, uint32_t high)
 static uint32_t
 combine_two(Sequence *s, uint32_t k)
 {
-	uint32_t	before;
-	uint32_t	pair;
-	uint32_t	after;
-	uint32_t	low;
-	uint32_t	high;
-	uint32_t	node;
-	uint32_t	between;
-	uint32_t	place;
+	uint64_t	weight = s->weight[k - 1] + s->weight[k];
+	uint32_t	place = k - 1;
 
-	HYB_ASSERT(k >= 1 && k < s->size[s->root]);
-	split(s, s->root, k - 1, &before, &after);
-	split(s, after, 2, &pair, &after);
-	split(s, pair, 1, &low, &high);
-	HYB_ASSERT(s->size[low] == 1 && s->size[high] == 1);
-	node = new_node(s, s->weight[low] + s->weight[high], low, high);
-	place = count_to_heavy(s, before, s->weight[node]);
-	split(s, before, place, &before, &between);
-	s->root = join(s, join(s, before, node), join(s, between, after));
+	HYB_ASSERT(k >= 1 && k < s->size);
+	s->parent[s->tree[k - 1]] = s->parent[s->tree[k]] = s->used;
+	s->size--;
+	memmove(s->weight + k, s->weight + k + 1, (s->size - k) * sizeof(uint64_t));
+	memmove(s->tree + k, s->tree + k + 1, (s->size - k) * sizeof(uint32_t));
+	for (; place > 0 && s->weight[place - 1] < weight; place--)
+	{
+		s->weight[place] = s->weight[place - 1];
+		s->tree[place] = s->tree[place - 1];
+	}
+	s->weight[place] = weight;
+	s->tree[place] = s->used++;
 	return place;
 }
 
@@ -185,22 +57,22 @@ combine_two(Sequence *s, uint32_t k)
  * Combine elements k - 1 and k, and restore the invariant to their left:
  * every element is heavier than the next but one.  Only elements left of the
  * new one are combined by that, so places are kept as distances from the end
- * of the sequence; `pending` has room for one per element.
+ * of the sequence.
  */
 static void
-combine(Sequence *s, uint32_t k, uint32_t *pending)
+combine(Sequence *s, uint32_t k)
 {
 	uint32_t	npending = 0;
 	uint32_t	place = combine_two(s, k);
 
-	pending[npending++] = s->size[s->root] - place;
+	s->pending[npending++] = s->size - place;
 	while (npending > 0)
 	{
-		place = s->size[s->root] - pending[npending - 1];
-		if (place >= 2 && weight_at(s, place - 2) <= weight_at(s, place))
+		place = s->size - s->pending[npending - 1];
+		if (place >= 2 && s->weight[place - 2] <= s->weight[place])
 		{
 			place = combine_two(s, place - 1);
-			pending[npending++] = s->size[s->root] - place;
+			s->pending[npending++] = s->size - place;
 		}
 		else
 			npending--;
@@ -211,61 +83,35 @@ void
 hyb_hope_optimal_lengths(const uint64_t *weights, uint32_t n,
 						 uint8_t *lengths, const HybHopeMemory *memory)
 {
-	Sequence	seq;
+	Sequence	seq = {.used = n};
 	Sequence   *s = &seq;
-	uint32_t	nodes = 2 * n;
 	uint32_t   *words;
-	uint32_t   *pending;
 	uint8_t    *depth;
 
 	if (n == 0)
 		return;
-	s->weight = memory->alloc(memory->context, nodes * 2 * sizeof(uint64_t));
-	s->largest = s->weight + nodes;
-	words = memory->alloc(memory->context, ((size_t) nodes * 5 + n) * sizeof(uint32_t));
-	s->left = words;
-	s->right = words + nodes;
-	s->size = words + 2 * (size_t) nodes;
-	s->low = words + 3 * (size_t) nodes;
-	s->high = words + 4 * (size_t) nodes;
-	pending = words + 5 * (size_t) nodes;
-	depth = memory->alloc(memory->context, nodes);
-	s->root = s->used = 0;
-	s->size[0] = 0;
-	s->weight[0] = s->largest[0] = 0;
-
-	/*
-	 * Trees are numbered after all symbols: a symbol's number is its place.
-	 */
-	for (uint32_t i = 0; i < n; i++)
-		new_node(s, weights[i], 0, 0);
+	s->weight = memory->alloc(memory->context, n * sizeof(uint64_t));
+	words = memory->alloc(memory->context, 4 * (size_t) n * sizeof(uint32_t));
+	s->tree = words;
+	s->pending = words + n;
+	s->parent = words + 2 * (size_t) n;
+	depth = memory->alloc(memory->context, 2 * (size_t) n);
 	for (uint32_t i = 0; i < n; i++)
 	{
-		s->root = join(s, s->root, i + 1);
-		for (;;)
-		{
-			uint32_t	size = s->size[s->root];
-
-			if (size < 3 ||
-				weight_at(s, size - 3) > weight_at(s, size - 1))
-				break;
-			combine(s, size - 2, pending);
-		}
+		s->weight[s->size] = weights[i];
+		s->tree[s->size++] = i;
+		while (s->size >= 3 && s->weight[s->size - 3] <= s->weight[s->size - 1])
+			combine(s, s->size - 2);
 	}
-	while (s->size[s->root] > 1)
-		combine(s, s->size[s->root] - 1, pending);
+	while (s->size > 1)
+		combine(s, s->size - 1);
 
-	/* A tree's number is larger than its children's. */
+	/* a tree's number is lower than its parent's */
 	HYB_ASSERT(s->used == 2 * n - 1);
-	depth[s->used] = 0;
-	for (uint32_t t = s->used; t > n; t--)
-	{
-		uint8_t		d = depth[t] < 255 ? (uint8_t) (depth[t] + 1) : 255;
-
-		depth[s->low[t]] = d;
-		depth[s->high[t]] = d;
-	}
-	memcpy(lengths, depth + 1, n);
+	depth[s->used - 1] = 0;
+	for (uint32_t t = s->used - 1; t-- > 0;)
+		depth[t] = depth[s->parent[t]] < 255 ? (uint8_t) (depth[s->parent[t]] + 1) : 255;
+	memcpy(lengths, depth, n);
 
 	memory->release(memory->context, depth);
 	memory->release(memory->context, words);
@@ -338,125 +184,9 @@ hyb_hope_codes(const uint8_t *lengths, uint32_t n, uint32_t *codes)
 		fill &= 7; \
 	} while (0)
 
-/* Two packed codes (code << 5 | length) as one. */
-#define PACKED_LEN(e)	((unsigned) (e) & 31)
-#define PAIR(a, b, bits, len) \
-	do { \
-		unsigned la = PACKED_LEN(a), lb = PACKED_LEN(b); \
-		bits = (uint64_t) ((a) >> 5) << lb | ((b) >> 5); \
-		len = la + lb; \
-	} while (0)
-
-/* Write the last byte; bits of the whole code. */
-static inline uint64_t
-finish_code(const uint8_t *start, uint8_t *out, uint64_t word, unsigned fill)
-{
-	HYB_ASSERT(fill < 8);
-	out[0] = (uint8_t) (word >> 56);
-	return 8 * (uint64_t) (out - start) + fill;
-}
-
-static uint64_t
-encode_single(const HybHope *hope, const uint8_t *p, const uint8_t *end,
-			  uint8_t *out)
-{
-	const uint32_t *table = hope->by_one;
-	const uint8_t *start = out;
-	uint64_t	word = 0;
-	unsigned	fill = 0;
-
-	/* four codes nearly always fit the word; PUT leaves a bit of it free */
-	for (; end - p > 4; p += 4)
-	{
-		uint64_t	first;
-		uint64_t	second;
-		unsigned	len1;
-		unsigned	len2;
-
-		PAIR(table[p[0]], table[p[1]], first, len1);
-		PAIR(table[p[2]], table[p[3]], second, len2);
-		if (__builtin_expect(len1 + len2 > 56, 0))
-		{
-			PUT(first << (64 - len1), len1);
-			PUT(second << (64 - len2), len2);
-			continue;
-		}
-		first = first << len2 | second;
-		len1 += len2;
-		PUT(first << (64 - len1), len1);
-	}
-
-	/*
-	 * The last one to four, by no branch that depends on how many: those that
-	 * are not there have codes of no bits.
-	 */
-	if (p < end)
-	{
-		size_t		left = (size_t) (end - p);
-		uint32_t	b = table[p[left > 1]] & -(uint32_t) (left > 1);
-		uint32_t	c = table[p[left > 2 ? 2 : 0]] & -(uint32_t) (left > 2);
-		uint32_t	d = table[p[left - 1]] & -(uint32_t) (left > 3);
-		uint64_t	first;
-		uint64_t	second;
-		unsigned	len1;
-		unsigned	len2;
-
-		PAIR(table[p[0]], b, first, len1);
-		PAIR(c, d, second, len2);
-		if (__builtin_expect(len1 + len2 > 56, 0))
-		{
-			PUT(first << (64 - len1), len1);
-			if (len2 > 0)
-				PUT(second << (64 - len2), len2);
-		}
-		else
-		{
-			first = first << len2 | second;
-			len1 += len2;
-			PUT(first << (64 - len1), len1);
-		}
-	}
-	return finish_code(start, out, word, fill);
-}
-
-static uint64_t
-encode_double(const HybHope *hope, const uint8_t *p, const uint8_t *end,
-			  uint8_t *out)
-{
-	const uint32_t *table = hope->by_two;
-	const uint8_t *start = out;
-	uint64_t	word = 0;
-	unsigned	fill = 0;
-
-	for (; end - p > 4; p += 4)
-	{
-		uint32_t	a = table[hyb_load16(p)];
-		uint32_t	b = table[hyb_load16(p + 2)];
-		uint64_t	bits;
-		unsigned	len;
-
-		PAIR(a, b, bits, len);
-		PUT(bits << (64 - len), len);
-	}
-	if (p < end)
-	{
-		/* the last one to four, as above */
-		size_t		left = (size_t) (end - p);
-		uint32_t	first = left > 1 ? (uint32_t) p[left > 1] << 8 : HYB_HOPE_LAST;
-		uint32_t	second = left > 3 ? (uint32_t) p[left - 1] << 8 : HYB_HOPE_LAST;
-		uint32_t	b = table[p[left > 2 ? 2 : 0] + second] & -(uint32_t) (left > 2);
-		uint64_t	bits;
-		unsigned	len;
-
-		PAIR(table[p[0] + first], b, bits, len);
-		PUT(bits << (64 - len), len);
-	}
-	return finish_code(start, out, word, fill);
-}
-
 /* Symbols from *at on, until one ends at `stop` or beyond; *at is moved there. */
 HYB_ALWAYS_INLINE uint64_t
-encode_trie_with(const HybHope *hope, const uint8_t **at, const uint8_t *stop,
+encode_with(const HybHope *hope, const uint8_t **at, const uint8_t *stop,
 				 const uint8_t *end, uint8_t *out, bool fast)
 {
 	const uint8_t *p = *at;
@@ -477,16 +207,20 @@ encode_trie_with(const HybHope *hope, const uint8_t **at, const uint8_t *stop,
 		PUT(HYB_HOPE_VALUE_CODE(value), HYB_HOPE_VALUE_LEN(value));
 	}
 	*at = p;
-	return finish_code(start, out, word, fill);
+
+	/* the last byte, and the bits of the whole code */
+	HYB_ASSERT(fill < 8);
+	out[0] = (uint8_t) (word >> 56);
+	return 8 * (uint64_t) (out - start) + fill;
 }
 
 #ifdef HYB_HOPE_POPCNT
 __attribute__((target("popcnt")))
 static uint64_t
-encode_trie_popcnt(const HybHope *hope, const uint8_t **at,
-				   const uint8_t *stop, const uint8_t *end, uint8_t *out)
+encode_popcnt(const HybHope *hope, const uint8_t **at, const uint8_t *stop,
+			  const uint8_t *end, uint8_t *out)
 {
-	return encode_trie_with(hope, at, stop, end, out, true);
+	return encode_with(hope, at, stop, end, out, true);
 }
 #endif
 
@@ -499,18 +233,12 @@ hyb_hope_encode(const HybHope *hope, const uint8_t *key, size_t len,
 	const uint8_t *end = key + len;
 	uint64_t	bits;
 
-	/* symbols of one and two bytes end at `stop` */
-	*done = (size_t) (stop - key);
-	if (hope->scheme == HYB_HOPE_DOUBLE_CHAR)
-		return encode_double(hope, key, stop, out);
-	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
-		return encode_single(hope, key, stop, out);
 #ifdef HYB_HOPE_POPCNT
 	if (hope->popcnt)
-		bits = encode_trie_popcnt(hope, &at, stop, end, out);
+		bits = encode_popcnt(hope, &at, stop, end, out);
 	else
 #endif
-		bits = encode_trie_with(hope, &at, stop, end, out, false);
+		bits = encode_with(hope, &at, stop, end, out, false);
 	*done = (size_t) (at - key);
 	return bits;
 }
@@ -609,16 +337,14 @@ hyb_hope_decode(const HybHope *hope, const uint8_t *code, size_t len,
 		{
 			uint32_t	head = (uint32_t) (w >> 32);
 			uint32_t	i;
-			uint8_t		space[2];
-			const uint8_t *symbol;
 			unsigned	symlen;
 
 			i = find_code(hope, head, d->len == 0 ? d->bytes : HYB_HOPE_NONE);
 			if (i == HYB_HOPE_NONE)
 				break;
-			symlen = hyb_hope_symbol(hope, i, space, &symbol);
+			symlen = hope->intervals.symlen[i];
 			HYB_ASSERT(symlen >= 1 && symlen <= hope->longest_symbol);
-			memcpy(out, symbol, symlen);
+			memcpy(out, strings + hope->intervals.off[i], symlen);
 			out += symlen;
 			pos += hope->lengths[i + 1];
 		}

@@ -69,14 +69,6 @@ typedef struct HybHopeSample
 	uint32_t	n;
 } HybHopeSample;
 
-/* Where the time of hyb_hope_build went, in nanoseconds. */
-typedef struct HybHopeTimes
-{
-	uint64_t	select;
-	uint64_t	assign;
-	uint64_t	dictionary;
-} HybHopeTimes;
-
 typedef struct HybHope HybHope;
 
 /* Name of a scheme as users write it; NULL if there is none. */
@@ -84,21 +76,19 @@ extern const char *hyb_hope_scheme_name(int scheme);
 
 /*
  * Learn a dictionary of at most `entries` intervals (ignored by the schemes
- * of fixed size).  The sample may be empty.  now: clock in nanoseconds for
- * *times, both may be NULL.
+ * of fixed size).  The sample may be empty.
  */
 extern HybHope *hyb_hope_build(HybHopeScheme scheme, uint32_t entries,
 							   const HybHopeSample *sample,
-							   const HybHopeMemory *memory,
-							   uint64_t (*now) (void), HybHopeTimes *times);
+							   const HybHopeMemory *memory);
 
 extern void hyb_hope_free(HybHope *hope);
 
-/* Stored form: a byte string, the same on every machine. */
+/*
+ * Stored form: a byte string, the same on every machine.  Returns its length; writes
+ * nothing if `out` is NULL.
+ */
 extern size_t hyb_hope_store(const HybHope *hope, uint8_t *out);
-
-/* Bytes that hyb_hope_store writes */
-extern size_t hyb_hope_stored_size(const HybHope *hope);
 
 /* NULL if the bytes are not a sound dictionary. */
 extern HybHope *hyb_hope_load(const uint8_t *bytes, size_t len,

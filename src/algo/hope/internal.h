@@ -142,19 +142,16 @@ hyb_hope_find(const HybHopeTrie *trie, const uint8_t *p, size_t left)
 
 /* ---- select.c ---- */
 
-/*
- * Choose the intervals of a scheme with patterns, and the weight of each.
- */
+/* Choose the intervals of a scheme, and the weight of each, from weights[1] on. */
 extern void hyb_hope_select(HybHopeScheme scheme, uint32_t entries,
 							const HybHopeSample *sample,
 							HybHopeIntervals *intervals, uint64_t **weights,
 							const HybHopeMemory *memory);
 
-/* Weights of the single bytes, or of the pairs; the array is the caller's. */
-extern void hyb_hope_count_single(const HybHopeSample *sample,
-								  uint64_t *weights);
-extern void hyb_hope_count_double(const HybHopeSample *sample,
-								  uint64_t *weights);
+/* The intervals of Single-Char and Double-Char. */
+extern void hyb_hope_fixed_intervals(HybHopeScheme scheme,
+									 HybHopeIntervals *intervals,
+									 const HybHopeMemory *memory);
 
 /* ---- code.c ---- */
 
@@ -203,7 +200,6 @@ typedef struct HybHopeDecode
 	uint8_t		symlen;
 } HybHopeDecode;
 
-#define HYB_HOPE_LAST			65536
 #define HYB_HOPE_DECODE_BITS	13
 #define HYB_HOPE_NONE			UINT32_MAX
 
@@ -216,16 +212,6 @@ struct HybHope
 	unsigned	longest_symbol;
 	uint8_t    *lengths;		/* code lengths: of the code of zeroes, then
 								 * of the intervals */
-
-	/*
-	 * Single-Char and Double-Char: code << 5 | length; by one byte, and by
-	 * two, low byte first.  HYB_HOPE_LAST + a byte: that is the last of a
-	 * key.
-	 */
-	uint32_t   *by_one;
-	uint32_t   *by_two;
-
-	/* the other schemes */
 	bool		popcnt;			/* does the processor have the instruction? */
 	HybHopeIntervals intervals;
 	HybHopeTrie trie;
@@ -239,30 +225,6 @@ static inline bool
 hyb_hope_is_fixed(HybHopeScheme scheme)
 {
 	return scheme == HYB_HOPE_SINGLE_CHAR || scheme == HYB_HOPE_DOUBLE_CHAR;
-}
-
-/* Symbol of an interval; returns its length. */
-static inline unsigned
-hyb_hope_symbol(const HybHope *hope, uint32_t i, uint8_t *space,
-				const uint8_t **symbol)
-{
-	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
-	{
-		space[0] = (uint8_t) i;
-		*symbol = space;
-		return 1;
-	}
-	if (hope->scheme == HYB_HOPE_DOUBLE_CHAR)
-	{
-		unsigned	second = i % 257;
-
-		space[0] = (uint8_t) (i / 257);
-		space[1] = (uint8_t) (second - 1);
-		*symbol = space;
-		return second == 0 ? 1 : 2;
-	}
-	*symbol = hope->intervals.bytes + hope->intervals.off[i];
-	return hope->intervals.symlen[i];
 }
 
 #endif							/* HYB_HOPE_INTERNAL_H */

@@ -38,25 +38,41 @@
 
 /* ---- fixed-length intervals ---- */
 
+/* Single-Char: every byte; Double-Char: that, and every pair behind it. */
 void
-hyb_hope_count_single(const HybHopeSample *sample, uint64_t *weights)
+hyb_hope_fixed_intervals(HybHopeScheme scheme, HybHopeIntervals *iv,
+						 const HybHopeMemory *memory)
 {
-	uint32_t	total = sample->n > 0 ? sample->off[sample->n] : 0;
+	uint32_t	pairs = scheme == HYB_HOPE_DOUBLE_CHAR ? 256 : 0;
+	uint32_t	n = 256 * (1 + pairs);
+	uint8_t    *p = iv->bytes = memory->alloc(memory->context, 2 * (size_t) n + 16);
 
-	for (int c = 0; c < 256; c++)
-		weights[c] = 1;
-	for (uint32_t i = 0; i < total; i++)
-		weights[sample->bytes[i]] += UNIT;
+	iv->n = n;
+	iv->off = memory->alloc(memory->context, ((size_t) n + 1) * sizeof(uint32_t));
+	iv->symlen = memory->alloc(memory->context, n);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	second = i % (1 + pairs);
+
+		iv->off[i] = (uint32_t) (p - iv->bytes);
+		*p++ = (uint8_t) (i / (1 + pairs));
+		if (second > 0)
+			*p++ = (uint8_t) (second - 1);
+		iv->symlen[i] = second > 0 ? 2 : 1;
+	}
+	iv->off[n] = (uint32_t) (p - iv->bytes);
+	memset(p, 0, 16);
 }
 
 /*
- * Pairs at even places are what is encoded; those at odd places tell of pairs
- * that the sample lacks there.
+ * Symbols at their places are what is encoded; pairs at odd places tell of pairs
+ * that the sample lacks at even ones.
  */
-void
-hyb_hope_count_double(const HybHopeSample *sample, uint64_t *weights)
+static void
+count_fixed(HybHopeScheme scheme, const HybHopeSample *sample, uint32_t n,
+			uint64_t *weights)
 {
-	for (uint32_t i = 0; i < HYB_HOPE_DOUBLE_ENTRIES; i++)
+	for (uint32_t i = 0; i < n; i++)
 		weights[i] = 1;
 	for (uint32_t k = 0; k < sample->n; k++)
 	{
@@ -65,9 +81,13 @@ hyb_hope_count_double(const HybHopeSample *sample, uint64_t *weights)
 
 		for (uint32_t j = 0; j < len; j++)
 		{
-			uint32_t	i = p[j] * 257 + (j + 1 < len ? 1 + p[j + 1] : 0);
+			bool		last = j + 1 == len;
 
-			weights[i] += j % 2 == 0 ? UNIT : j + 1 < len ? UNIT / 8 : UNIT / 64;
+			if (scheme == HYB_HOPE_SINGLE_CHAR)
+				weights[p[j]] += UNIT;
+			else
+				weights[p[j] * 257 + (last ? 0 : 1 + p[j + 1])] +=
+					j % 2 == 0 ? UNIT : last ? UNIT / 64 : UNIT / 8;
 		}
 	}
 }
@@ -501,6 +521,14 @@ hyb_hope_select(HybHopeScheme scheme, uint32_t entries,
 	Selector	selector = {0};
 	Selector   *s = &selector;
 
+	if (hyb_hope_is_fixed(scheme))
+	{
+		hyb_hope_fixed_intervals(scheme, intervals, memory);
+		*weights = memory->alloc(memory->context,
+								 ((size_t) intervals->n + 1) * sizeof(uint64_t));
+		count_fixed(scheme, sample, intervals->n, *weights + 1);
+		return;
+	}
 	s->memory = memory;
 	s->sample = sample;
 	s->scheme = scheme;

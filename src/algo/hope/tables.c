@@ -14,7 +14,7 @@
  */
 #include "algo/hope/internal.h"
 
-/* Longest code of Single-Char: encoding puts three of them in a word */
+/* Longest code of Single-Char that is made */
 #define SINGLE_CHAR_MAX_CODE	18
 
 static const char *const scheme_names[HYB_HOPE_NSCHEMES] = {
@@ -44,21 +44,11 @@ hyb_hope_entries(const HybHope *hope)
 size_t
 hyb_hope_memory(const HybHope *hope)
 {
-	size_t		size = sizeof(HybHope) + hope->entries + 1 +
-		sizeof(HybHopeDecode) * ((size_t) 1 << HYB_HOPE_DECODE_BITS) +
-		sizeof(uint32_t) * (size_t) hope->entries;
-
-	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
-		size += 256 * sizeof(uint32_t);
-	else if (hope->scheme == HYB_HOPE_DOUBLE_CHAR)
-		size += (HYB_HOPE_LAST + 256) * sizeof(uint32_t);
-	else
-		size += hope->intervals.off[hope->entries] + 16 +
-			(size_t) hope->entries * (sizeof(uint32_t) + 1) +
-			65536 * sizeof(HybHopeStep) +
-			(size_t) (hope->trie.nnodes + 1) * sizeof(HybHopeNode) +
-			(size_t) hope->trie.nsteps * sizeof(HybHopeStep);
-	return size;
+	return sizeof(HybHope) + hope->intervals.off[hope->entries] + 16 +
+		(size_t) hope->entries * (2 * sizeof(uint32_t) + 2) +
+		(sizeof(HybHopeDecode) << HYB_HOPE_DECODE_BITS) +
+		(65536 + (size_t) hope->trie.nsteps) * sizeof(HybHopeStep) +
+		(size_t) (hope->trie.nnodes + 1) * sizeof(HybHopeNode);
 }
 
 static HybHope *
@@ -81,14 +71,11 @@ hyb_hope_free(HybHope *hope)
 
 	hyb_hope_free_trie(&hope->trie, &memory);
 	hyb_hope_free_intervals(&hope->intervals, &memory);
-	if (hope->by_one != NULL)
-		memory.release(memory.context, hope->by_one);
-	if (hope->by_two != NULL)
-		memory.release(memory.context, hope->by_two);
-	if (hope->decode != NULL)
-		memory.release(memory.context, hope->decode);
 	if (hope->aligned != NULL)
+	{
 		memory.release(memory.context, hope->aligned);
+		memory.release(memory.context, hope->decode);
+	}
 	memory.release(memory.context, hope->lengths);
 	memory.release(memory.context, hope);
 }
@@ -96,37 +83,7 @@ hyb_hope_free(HybHope *hope)
 /* ---- tables ---- */
 
 static void
-make_fixed_tables(HybHope *hope, const uint32_t *codes)
-{
-	const uint8_t *lengths = hope->lengths + 1;
-	const HybHopeMemory *memory = &hope->memory;
-
-	hope->longest_symbol = 1;
-	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
-	{
-		hope->by_one = memory->alloc(memory->context, 256 * sizeof(uint32_t));
-		for (uint32_t c = 0; c < 256; c++)
-			hope->by_one[c] = codes[c] << 5 | lengths[c];
-		return;
-	}
-	hope->longest_symbol = 2;
-	hope->by_two = memory->alloc(memory->context,
-								 (HYB_HOPE_LAST + 256) * sizeof(uint32_t));
-	for (uint32_t c = 0; c < 256; c++)
-	{
-		uint32_t	i = c * 257;
-
-		hope->by_two[HYB_HOPE_LAST + c] = codes[i] << 5 | lengths[i];
-		for (uint32_t d = 0; d < 256; d++)
-		{
-			i++;
-			hope->by_two[c | (d << 8)] = codes[i] << 5 | lengths[i];
-		}
-	}
-}
-
-static void
-make_trie_tables(HybHope *hope, const uint32_t *codes)
+make_trie(HybHope *hope, const uint32_t *codes)
 {
 	const HybHopeIntervals *iv = &hope->intervals;
 	const HybHopeMemory *memory = &hope->memory;
@@ -195,15 +152,13 @@ make_decode_table(HybHope *hope)
 		for (;;)
 		{
 			uint32_t	i = interval_at(hope, bits << used);
-			uint8_t		space[2];
-			const uint8_t *symbol;
 			unsigned	len;
 
 			/* bits after the width are zero here, but may not be in a code */
 			if (!code_begins(hope, i, bits << used) ||
 				used + hope->lengths[i + 1] > width)
 				break;
-			len = hyb_hope_symbol(hope, i, space, &symbol);
+			len = hope->intervals.symlen[i];
 			if (symlen + len > sizeof(bytes))
 			{
 				if (symlen == 0)
@@ -214,7 +169,7 @@ make_decode_table(HybHope *hope)
 				}
 				break;
 			}
-			memcpy(bytes + symlen, symbol, len);
+			memcpy(bytes + symlen, hope->intervals.bytes + hope->intervals.off[i], len);
 			symlen += len;
 			used += hope->lengths[i + 1];
 		}
@@ -245,18 +200,12 @@ complete(HybHope *hope)
 	for (uint32_t i = 1; i <= n; i++)
 		if (hope->lengths[i] < hope->shortest)
 			hope->shortest = hope->lengths[i];
-	if (hope->scheme == HYB_HOPE_SINGLE_CHAR)
-		for (uint32_t i = 1; i <= n; i++)
-			sound = sound && hope->lengths[i] <= SINGLE_CHAR_MAX_CODE;
 	if (sound)
 	{
 		hope->aligned = memory->alloc(memory->context, n * sizeof(uint32_t));
 		for (uint32_t i = 0; i < n; i++)
 			hope->aligned[i] = codes[i + 1] << (32 - hope->lengths[i + 1]);
-		if (hyb_hope_is_fixed(hope->scheme))
-			make_fixed_tables(hope, codes + 1);
-		else
-			make_trie_tables(hope, codes + 1);
+		make_trie(hope, codes + 1);
 		hope->decode = memory->alloc(memory->context,
 									 sizeof(HybHopeDecode) << HYB_HOPE_DECODE_BITS);
 		make_decode_table(hope);
@@ -267,72 +216,35 @@ complete(HybHope *hope)
 
 /* ---- building ---- */
 
-/* Codes of one length: that of zeroes, then the intervals'. */
-static void
-fixed_lengths(uint32_t n, uint8_t *lengths)
-{
-	memset(lengths, (int) hyb_bit_width(n - 1), n);
-}
-
 HybHope *
 hyb_hope_build(HybHopeScheme scheme, uint32_t entries,
-			   const HybHopeSample *sample, const HybHopeMemory *memory,
-			   uint64_t (*now) (void), HybHopeTimes *times)
+			   const HybHopeSample *sample, const HybHopeMemory *memory)
 {
-	HybHopeIntervals intervals = {0};
+	HybHopeIntervals intervals;
 	uint64_t   *weights;
-	uint64_t	t0 = now ? now() : 0;
-	uint64_t	t1;
-	uint64_t	t2;
 	HybHope    *hope;
-	unsigned	limit = HYB_HOPE_MAX_CODE;
 	bool		sound HYB_ASSERT_ONLY;
 
-	/* weights[0] is that of the code of zeroes, which is never written */
-	if (scheme == HYB_HOPE_SINGLE_CHAR || scheme == HYB_HOPE_DOUBLE_CHAR)
-	{
-		entries = scheme == HYB_HOPE_SINGLE_CHAR ?
-			HYB_HOPE_SINGLE_ENTRIES : HYB_HOPE_DOUBLE_ENTRIES;
-		weights = memory->alloc(memory->context,
-								((size_t) entries + 1) * sizeof(uint64_t));
-		if (scheme == HYB_HOPE_SINGLE_CHAR)
-		{
-			hyb_hope_count_single(sample, weights + 1);
-			limit = SINGLE_CHAR_MAX_CODE;
-		}
-		else
-			hyb_hope_count_double(sample, weights + 1);
-	}
-	else
-	{
-		if (entries < HYB_HOPE_MIN_ENTRIES)
-			entries = HYB_HOPE_MIN_ENTRIES;
-		if (entries > HYB_HOPE_MAX_ENTRIES)
-			entries = HYB_HOPE_MAX_ENTRIES;
-		hyb_hope_select(scheme, entries, sample, &intervals, &weights, memory);
-		entries = intervals.n;
-	}
-	weights[0] = 1;
-	t1 = now ? now() : 0;
+	if (entries < HYB_HOPE_MIN_ENTRIES)
+		entries = HYB_HOPE_MIN_ENTRIES;
+	if (entries > HYB_HOPE_MAX_ENTRIES)
+		entries = HYB_HOPE_MAX_ENTRIES;
+	hyb_hope_select(scheme, entries, sample, &intervals, &weights, memory);
+	entries = intervals.n;
 
+	/* weights[0] is that of the code of zeroes, which is never written */
+	weights[0] = 1;
 	hope = new_hope(scheme, entries, memory);
 	hope->intervals = intervals;
 	if (scheme == HYB_HOPE_ALM)
-		fixed_lengths(entries + 1, hope->lengths);
+		memset(hope->lengths, (int) hyb_bit_width(entries), entries + 1);
 	else
-		hyb_hope_limited_lengths(weights, entries + 1, limit, hope->lengths,
-								 memory);
+		hyb_hope_limited_lengths(weights, entries + 1, scheme == HYB_HOPE_SINGLE_CHAR ?
+								 SINGLE_CHAR_MAX_CODE : HYB_HOPE_MAX_CODE,
+								 hope->lengths, memory);
 	memory->release(memory->context, weights);
-	t2 = now ? now() : 0;
-
 	sound = complete(hope);
 	HYB_ASSERT(sound);
-	if (times != NULL)
-	{
-		times->select = t1 - t0;
-		times->assign = t2 - t1;
-		times->dictionary = (now ? now() : 0) - t2;
-	}
 	return hope;
 }
 
@@ -363,8 +275,8 @@ put_number(Writer *w, uint32_t v)
 		put_byte(w, bytes[i]);
 }
 
-static size_t
-store(const HybHope *hope, uint8_t *out)
+size_t
+hyb_hope_store(const HybHope *hope, uint8_t *out)
 {
 	Writer		writer = {out, 0};
 	Writer	   *w = &writer;
@@ -414,18 +326,6 @@ store(const HybHope *hope, uint8_t *out)
 		}
 	}
 	return w->size;
-}
-
-size_t
-hyb_hope_store(const HybHope *hope, uint8_t *out)
-{
-	return store(hope, out);
-}
-
-size_t
-hyb_hope_stored_size(const HybHope *hope)
-{
-	return store(hope, NULL);
 }
 
 /*
@@ -552,7 +452,9 @@ hyb_hope_load(const uint8_t *bytes, size_t len, const HybHopeMemory *memory)
 		memset(hope->lengths + i, length, run);
 		i += run;
 	}
-	if (p != NULL && !hyb_hope_is_fixed(scheme))
+	if (p != NULL && hyb_hope_is_fixed(scheme))
+		hyb_hope_fixed_intervals(scheme, &hope->intervals, memory);
+	else if (p != NULL)
 		p = load_bounds(hope, p, end);
 	if (p != end || !complete(hope))
 	{
