@@ -16,7 +16,7 @@ nrestarts(uint32_t n)
 /* ---- building ---- */
 
 uint32_t
-hyb_front_prefix(const HybFrontInput *in, uint32_t n)
+hyb_front_prefix(const HybStrings *in, uint32_t n)
 {
 	uint32_t	prefix = in->len[0];
 
@@ -26,14 +26,14 @@ hyb_front_prefix(const HybFrontInput *in, uint32_t n)
 }
 
 static inline uint32_t
-shared_of(const HybFrontInput *in, uint32_t i, uint32_t prefix)
+shared_of(const HybStrings *in, uint32_t i, uint32_t prefix)
 {
 	return i % INTERVAL == 0 ? prefix : in->lcp[i];
 }
 
 /* Stored bytes of string i after its first `shared` bytes. */
 static inline uint32_t
-rest_size(const HybFrontInput *in, const HybFrontCode *code, uint32_t i,
+rest_size(const HybStrings *in, const HybFrontCode *code, uint32_t i,
 		  uint32_t shared)
 {
 	if (!code->coded)
@@ -43,7 +43,7 @@ rest_size(const HybFrontInput *in, const HybFrontCode *code, uint32_t i,
 }
 
 void
-hyb_front_prepare(const HybFrontInput *in, uint32_t n, bool try_code,
+hyb_front_prepare(const HybStrings *in, uint32_t n, bool try_code,
 				  HybFrontCode *code)
 {
 	uint32_t	freq[256];
@@ -96,7 +96,7 @@ length_class(uint32_t v)
 }
 
 void
-hyb_front_plan(const HybFrontInput *in, const HybFrontCode *code, uint32_t n,
+hyb_front_plan(const HybStrings *in, const HybFrontCode *code, uint32_t n,
 			   HybFrontPlan *plan)
 {
 	/* how many strings have a shared length, or a rest, of 2^k - 1 or more */
@@ -161,7 +161,7 @@ hyb_front_plan(const HybFrontInput *in, const HybFrontCode *code, uint32_t n,
 }
 
 uint8_t *
-hyb_front_write(const HybFrontInput *in, const HybFrontCode *code, uint32_t n,
+hyb_front_write(const HybStrings *in, const HybFrontCode *code, uint32_t n,
 				const HybFrontPlan *plan, uint8_t *out)
 {
 	uint32_t	max_shared = (1u << plan->shared_bits) - 1;

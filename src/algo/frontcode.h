@@ -36,15 +36,6 @@
 
 /* ---- building ---- */
 
-/* Strings to be stored, and the common prefix of each with the one before. */
-typedef struct HybFrontInput
-{
-	const uint8_t *bytes;
-	const uint32_t *off;
-	const uint32_t *len;
-	const uint32_t *lcp;		/* lcp[0] is not used */
-} HybFrontInput;
-
 /* What is known about strings before it is decided how many are stored. */
 typedef struct HybFrontCode
 {
@@ -63,21 +54,21 @@ typedef struct HybFrontPlan
 } HybFrontPlan;
 
 /* Common prefix of the first n strings. */
-extern uint32_t hyb_front_prefix(const HybFrontInput *in, uint32_t n);
+extern uint32_t hyb_front_prefix(const HybStrings *in, uint32_t n);
 
 /*
  * Builds a code from the first n strings and fills code->rest, if coding them
  * pays; try_code says whether to try.
  */
-extern void hyb_front_prepare(const HybFrontInput *in, uint32_t n,
+extern void hyb_front_prepare(const HybStrings *in, uint32_t n,
 							  bool try_code, HybFrontCode *code);
 
 /* For the first n strings, at most as many as were prepared. */
-extern void hyb_front_plan(const HybFrontInput *in, const HybFrontCode *code,
+extern void hyb_front_plan(const HybStrings *in, const HybFrontCode *code,
 						   uint32_t n, HybFrontPlan *plan);
 
 /* Writes plan->size bytes, returns the byte after. */
-extern uint8_t *hyb_front_write(const HybFrontInput *in,
+extern uint8_t *hyb_front_write(const HybStrings *in,
 								const HybFrontCode *code, uint32_t n,
 								const HybFrontPlan *plan, uint8_t *out);
 

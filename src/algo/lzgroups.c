@@ -17,7 +17,7 @@ min32(uint32_t a, uint32_t b)
 
 /* Where strings [from, to) begin, and their bytes. */
 static const uint8_t *
-group_strings(const HybLzInput *in, uint32_t from, uint32_t to, uint32_t *len)
+group_strings(const HybStrings *in, uint32_t from, uint32_t to, uint32_t *len)
 {
 	HYB_ASSERT(from < to && to <= in->n);
 	*len = in->off[to - 1] + in->len[to - 1] - in->off[from];
@@ -25,7 +25,7 @@ group_strings(const HybLzInput *in, uint32_t from, uint32_t to, uint32_t *len)
 }
 
 static bool
-groups_fit(const HybLzInput *in, uint8_t shift)
+groups_fit(const HybStrings *in, uint8_t shift)
 {
 	uint32_t	step = (uint32_t) 1 << shift;
 
@@ -41,7 +41,7 @@ groups_fit(const HybLzInput *in, uint8_t shift)
 }
 
 void
-hyb_lz_prepare(const HybLzInput *in, bool more, HybLzWork *work)
+hyb_lz_prepare(const HybStrings *in, bool more, HybLzWork *work)
 {
 	uint8_t		shift = 0;
 	uint32_t	len;
@@ -63,7 +63,7 @@ hyb_lz_prepare(const HybLzInput *in, bool more, HybLzWork *work)
  * many bytes there are, at most as many as the strings have.
  */
 static uint32_t
-compress_group(const HybLzInput *in, HybLzWork *work, uint32_t from,
+compress_group(const HybStrings *in, HybLzWork *work, uint32_t from,
 			   uint32_t to, uint8_t *out)
 {
 	LZ4_stream_t stream;
@@ -93,7 +93,7 @@ compress_group(const HybLzInput *in, HybLzWork *work, uint32_t from,
  * group takes which they leave unfinished.
  */
 static uint32_t
-compress(const HybLzInput *in, HybLzWork *work, uint32_t n)
+compress(const HybStrings *in, HybLzWork *work, uint32_t n)
 {
 	uint32_t	whole = n >> work->shift;
 
@@ -112,14 +112,14 @@ compress(const HybLzInput *in, HybLzWork *work, uint32_t n)
 }
 
 static void
-lz_string_ends(const HybLzInput *in, uint32_t n, uint64_t *values)
+lz_string_ends(const HybStrings *in, uint32_t n, uint64_t *values)
 {
 	for (uint32_t i = 0; i < n; i++)
 		values[i] = in->off[i] + in->len[i] - in->off[0];
 }
 
 void
-hyb_lz_plan(const HybLzInput *in, HybLzWork *work, uint32_t n,
+hyb_lz_plan(const HybStrings *in, HybLzWork *work, uint32_t n,
 			uint64_t *values, HybLzPlan *plan)
 {
 	uint32_t	data = compress(in, work, n);
@@ -135,7 +135,7 @@ hyb_lz_plan(const HybLzInput *in, HybLzWork *work, uint32_t n,
 }
 
 uint8_t *
-hyb_lz_write(const HybLzInput *in, HybLzWork *work, uint32_t n,
+hyb_lz_write(const HybStrings *in, HybLzWork *work, uint32_t n,
 			 uint64_t *values, const HybLzPlan *plan, uint8_t *out)
 {
 	uint32_t	last = compress(in, work, n);

@@ -32,16 +32,7 @@
 
 /* ---- building ---- */
 
-/* Strings that wait to be stored, each right behind the one before it. */
-typedef struct HybLzInput
-{
-	const uint8_t *bytes;
-	const uint32_t *off;
-	const uint32_t *len;
-	uint32_t	n;				/* not 0 */
-} HybLzInput;
-
-/* Their groups, compressed as far as the caller has asked for them. */
+/* Groups of strings, compressed as far as the caller has asked for them. */
 typedef struct HybLzWork
 {
 	uint8_t		shift;
@@ -64,17 +55,17 @@ typedef struct HybLzPlan
  * there may be more behind them: what was compressed is kept then, if groups of
  * as many do for all.
  */
-extern void hyb_lz_prepare(const HybLzInput *in, bool more, HybLzWork *work);
+extern void hyb_lz_prepare(const HybStrings *in, bool more, HybLzWork *work);
 
 /*
  * For the first n strings, of those that were prepared.  values has room for n
  * numbers.
  */
-extern void hyb_lz_plan(const HybLzInput *in, HybLzWork *work, uint32_t n,
+extern void hyb_lz_plan(const HybStrings *in, HybLzWork *work, uint32_t n,
 						uint64_t *values, HybLzPlan *plan);
 
 /* Writes plan->size bytes, returns the byte after. */
-extern uint8_t *hyb_lz_write(const HybLzInput *in, HybLzWork *work, uint32_t n,
+extern uint8_t *hyb_lz_write(const HybStrings *in, HybLzWork *work, uint32_t n,
 							 uint64_t *values, const HybLzPlan *plan,
 							 uint8_t *out);
 

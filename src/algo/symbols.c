@@ -189,16 +189,18 @@ count_pair(Counts *c, unsigned a, unsigned b)
 
 /* Code the strings, about as many bytes of them, and count. */
 static void
-count_codes(const HybSymInput *in, const HybSymTable *t, uint32_t bytes,
+count_codes(const HybStrings *in, const HybSymWork *work, uint32_t bytes,
 			bool pairs, Counts *c)
 {
+	const HybSymTable *t = &work->table;
+
 	memset(c->codes, 0, sizeof(c->codes));
 	for (uint32_t i = 0; i < c->npairs; i++)
 		c->count[c->used[i]] = 0;
 	c->npairs = 0;
 	for (uint32_t i = 0, seen = 0; i < in->n && seen < bytes; i++)
 	{
-		const uint8_t *p = in->bytes + in->off[i] + in->skip;
+		const uint8_t *p = in->bytes + in->off[i] + work->skip;
 		const uint8_t *end = in->bytes + in->off[i] + in->len[i];
 		unsigned	last = NCODES;
 
@@ -308,9 +310,11 @@ code_value(const HybSymTable *t, unsigned code, unsigned *len)
 
 /* From the symbols of the last round to those of the next one. */
 static void
-next_round(const HybSymInput *in, uint32_t bytes, Counts *c, HybSymTable *t)
+next_round(const HybStrings *in, uint32_t bytes, Counts *c, HybSymWork *work)
 {
-	count_codes(in, t, bytes, true, c);
+	HybSymTable *t = &work->table;
+
+	count_codes(in, work, bytes, true, c);
 	c->ncandidates = 0;
 	memset(c->by_gain, 0, sizeof(c->by_gain));
 	for (unsigned code = 0; code < NCODES; code++)
@@ -349,11 +353,12 @@ next_round(const HybSymInput *in, uint32_t bytes, Counts *c, HybSymTable *t)
  * Symbols take space, too: those go whose bytes cost less to write with others.
  */
 static void
-prune(const HybSymInput *in, Counts *c, HybSymTable *t)
+prune(const HybStrings *in, Counts *c, HybSymWork *work)
 {
+	HybSymTable *t = &work->table;
 	uint32_t	n = 0;
 
-	count_codes(in, t, MANY_BYTES, false, c);
+	count_codes(in, work, MANY_BYTES, false, c);
 	for (uint32_t i = 0; i < t->n; i++)
 	{
 		unsigned	len = t->len[i];
@@ -380,7 +385,7 @@ prune(const HybSymInput *in, Counts *c, HybSymTable *t)
 }
 
 static void
-learn_symbols(const HybSymInput *in, HybSymWork *work)
+learn_symbols(const HybStrings *in, HybSymWork *work)
 {
 	int			rounds = work->learned ? 1 : ROUNDS;
 
@@ -390,8 +395,8 @@ learn_symbols(const HybSymInput *in, HybSymWork *work)
 		index_symbols(&work->table);
 	}
 	for (int i = 0; i < rounds; i++)
-		next_round(in, i + 1 < rounds ? FEW_BYTES : MANY_BYTES, &counts, &work->table);
-	prune(in, &counts, &work->table);
+		next_round(in, i + 1 < rounds ? FEW_BYTES : MANY_BYTES, &counts, work);
+	prune(in, &counts, work);
 	work->learned = true;
 }
 
@@ -399,49 +404,49 @@ learn_symbols(const HybSymInput *in, HybSymWork *work)
 
 /* Code the strings that are not yet. */
 static void
-encode_all(const HybSymInput *in, HybSymWork *work)
+encode_all(const HybStrings *in, HybSymWork *work)
 {
 	uint32_t	at = work->ncoded == 0 ? 0 : work->ends[work->ncoded - 1];
 
 	HYB_ASSERT(work->learned && work->ncoded <= in->n);
 	for (uint32_t i = work->ncoded; i < in->n; i++)
 	{
-		HYB_ASSERT(in->len[i] >= in->skip);
-		at += encode(&work->table, in->bytes + in->off[i] + in->skip,
-					 in->len[i] - in->skip, work->data + at);
+		HYB_ASSERT(in->len[i] >= work->skip);
+		at += encode(&work->table, in->bytes + in->off[i] + work->skip,
+					 in->len[i] - work->skip, work->data + at);
 		work->ends[i] = at;
 	}
 	work->ncoded = in->n;
 }
 
 static uint64_t
-bytes_of(const HybSymInput *in)
+bytes_of(const HybStrings *in, uint32_t skip)
 {
 	return in->off[in->n - 1] + in->len[in->n - 1] - in->off[0] -
-		(uint64_t) in->n * in->skip;
+		(uint64_t) in->n * skip;
 }
 
 /* Learn from these strings, from what was learned if `on`, and code them. */
 static void
-learn_and_encode(const HybSymInput *in, bool on, HybSymWork *work)
+learn_and_encode(const HybStrings *in, bool on, HybSymWork *work)
 {
 	work->learned &= on;
 	learn_symbols(in, work);
 	work->ncoded = 0;
 	encode_all(in, work);
-	work->raw = bytes_of(in);
+	work->raw = bytes_of(in, work->skip);
 	work->coded = work->ends[in->n - 1];
 	work->kept = 0;
 	work->learn_on = true;
 }
 
 void
-hyb_sym_prepare(const HybSymInput *in, bool more, HybSymWork *work)
+hyb_sym_prepare(const HybStrings *in, uint32_t skip, bool more, HybSymWork *work)
 {
-	uint64_t	raw = bytes_of(in);
+	uint64_t	raw = bytes_of(in, skip);
 	bool		adopted = work->learned && work->raw == 0;
 
-	if (more && work->skip == in->skip)
+	if (more && work->skip == skip)
 	{
 		/* what was learned from the beginning of a leaf is of its end, too */
 		if (work->learn_on && raw > work->raw + work->raw / 2)
@@ -450,7 +455,7 @@ hyb_sym_prepare(const HybSymInput *in, bool more, HybSymWork *work)
 			encode_all(in, work);
 		return;
 	}
-	work->skip = in->skip;
+	work->skip = skip;
 	work->ncoded = 0;
 	if (!work->learned || (!adopted && ++work->kept >= HYB_SYM_KEEP))
 	{

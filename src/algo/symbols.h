@@ -38,16 +38,6 @@
 
 /* ---- building ---- */
 
-/* Strings that wait to be stored; the first `skip` bytes of each are not. */
-typedef struct HybSymInput
-{
-	const uint8_t *bytes;
-	const uint32_t *off;
-	const uint32_t *len;
-	uint32_t	n;				/* not 0 */
-	uint32_t	skip;
-} HybSymInput;
-
 /* Symbols, the shorter ones first, and where to find them. */
 typedef struct HybSymTable
 {
@@ -60,10 +50,10 @@ typedef struct HybSymTable
 	uint8_t		next[HYB_SYM_MAX];	/* and the next one with the same hash */
 } HybSymTable;
 
-/* Their codes, as far as the caller has asked for them. */
+/* The codes of strings, as far as the caller has asked for them. */
 typedef struct HybSymWork
 {
-	uint32_t	skip;
+	uint32_t	skip;			/* first bytes of each that are left out */
 	uint32_t	ncoded;			/* strings */
 	uint32_t   *ends;			/* of their codes; the caller's memory, for as
 								 * many as there are strings */
@@ -84,10 +74,11 @@ typedef struct HybSymPlan
 } HybSymPlan;
 
 /*
- * Code the strings.  `more` says that all that were there before are there
- * still, and there may be more behind them.
+ * Code the strings without their first `skip` bytes.  `more` says that all that were
+ * there before are there still, and there may be more behind them.
  */
-extern void hyb_sym_prepare(const HybSymInput *in, bool more, HybSymWork *work);
+extern void hyb_sym_prepare(const HybStrings *in, uint32_t skip, bool more,
+							HybSymWork *work);
 
 /*
  * For the first n strings of those that were prepared.  values has room for n

@@ -35,94 +35,38 @@ typedef struct GroupBuffers
 
 static HybSpareList spare_groups = {pfree};
 
-static void
-take_strings(const HybLeaf *leaf, HybFrontCursor *cursor)
+/* A spare object, or a new one, until the leaf's memory goes. */
+static void *
+take_buffers(const HybLeaf *leaf, HybSpareList *list, Size size)
 {
-	StringBuffers *strings = hyb_spare_take(&spare_strings);
+	HybSpare   *spare = hyb_spare_take(list);
 
-	if (strings == NULL)
-		strings = MemoryContextAlloc(TopMemoryContext, sizeof(StringBuffers));
-	hyb_spare_lend(&spare_strings, &strings->spare, leaf->context);
+	if (spare == NULL)
+		spare = MemoryContextAlloc(TopMemoryContext, size);
+	hyb_spare_lend(list, spare, leaf->context);
+	return spare;
+}
+
+void
+hyb_leaf_need_strings(const HybLeaf *leaf, HybFrontCursor *cursor)
+{
+	StringBuffers *strings;
+
+	if (likely(cursor->buf != NULL))
+		return;
+	strings = take_buffers(leaf, &spare_strings, sizeof(StringBuffers));
 	cursor->buf = strings->buf;
 	cursor->cap = STRING_BUFFER;
 	cursor->table = strings->table;
-}
-
-void
-hyb_leaf_need_strings(const HybLeaf *leaf, HybFrontCursor *cursor, bool table)
-{
-	if (unlikely(cursor->buf == NULL))
-	{
-		if (leaf->spare_buffers)
-		{
-			take_strings(leaf, cursor);
-			return;
-		}
-		cursor->buf = MemoryContextAlloc(leaf->context, STRING_BUFFER + HYB_SYM_SLACK);
-		cursor->cap = STRING_BUFFER;
-	}
-	if (unlikely(table && cursor->table == NULL))
-		cursor->table = MemoryContextAlloc(leaf->context,
-										   sizeof(HybHuffEntry) * HYB_HUFF_TABLE);
-}
-
-void
-hyb_leaf_free_strings(HybFrontCursor *cursor)
-{
-	if (cursor->buf != NULL)
-		pfree(cursor->buf);
-	if (cursor->table != NULL)
-		pfree(cursor->table);
 }
 
 /* Buffers for strings of symbols. */
 static inline void
 need_decoder(const HybLeaf *leaf, HybLeafColumn *col)
 {
-	hyb_leaf_need_strings(leaf, &col->cursor, false);
-	if (likely(col->sym_cursor.decoder != NULL))
-		return;
-	if (leaf->spare_buffers)
-		col->sym_cursor.decoder = &((StringBuffers *)
-									(col->cursor.buf - offsetof(StringBuffers, buf)))->decoder;
-	else
-		col->sym_cursor.decoder = MemoryContextAlloc(leaf->context,
-													 sizeof(HybSymDecoder));
-}
-
-/* Buffers for a column of groups, when its first string is read. */
-static pg_noinline void
-take_groups(const HybLeaf *leaf, HybLeafColumn *col)
-{
-	GroupBuffers *groups;
-
-	if (!leaf->spare_buffers)
-	{
-		col->lz_cursor.buffers = MemoryContextAlloc(leaf->context, sizeof(HybLzBuffers));
-		return;
-	}
-	groups = hyb_spare_take(&spare_groups);
-	if (groups == NULL)
-		groups = MemoryContextAlloc(TopMemoryContext, sizeof(GroupBuffers));
-	hyb_spare_lend(&spare_groups, &groups->spare, leaf->context);
-	col->lz_cursor.buffers = &groups->buffers;
-}
-
-/*
- * Zero what open_columnar does not set, and no more: a scan is begun for every
- * statement.
- */
-static void
-init_columnar(HybLeaf *leaf)
-{
-	for (int i = 0; i < leaf->ncols_alloc; i++)
-	{
-		HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
-
-		memset(&col->cursor, 0, sizeof(HybFrontCursor));
-		memset(&col->lz_cursor, 0, sizeof(HybLzCursor));
-		memset(&col->sym_cursor, 0, sizeof(HybSymCursor));
-	}
+	hyb_leaf_need_strings(leaf, &col->cursor);
+	col->sym_cursor.decoder = &((StringBuffers *)
+								(col->cursor.buf - offsetof(StringBuffers, buf)))->decoder;
 }
 
 static const uint8 *
@@ -190,7 +134,7 @@ open_string(const HybLeaf *leaf, HybLeafColumn *col, const uint8 *p,
 		p = hyb_front_open(&col->front, nrows, p, end);
 		if (p == NULL)
 			return NULL;
-		hyb_leaf_need_strings(leaf, &col->cursor, col->front.coded);
+		hyb_leaf_need_strings(leaf, &col->cursor);
 		hyb_front_cursor_reset(&col->front, &col->cursor);
 		return p;
 	}
@@ -222,16 +166,17 @@ open_string(const HybLeaf *leaf, HybLeafColumn *col, const uint8 *p,
 			return NULL;
 		p += len;
 	}
-	hyb_leaf_need_strings(leaf, &col->cursor, false);
+	hyb_leaf_need_strings(leaf, &col->cursor);
 	memcpy(col->cursor.buf, col->prefix, col->prefix_len);
 	return p;
 }
 
 static const uint8 *
-open_column(const HybLeaf *leaf, int i, const uint8 *p, const uint8 *end)
+open_column(const HybLeaf *leaf, const HybKeyDesc *columns, int i, const uint8 *p,
+			const uint8 *end)
 {
-	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
-	bool		is_int = leaf->desc->cols[i].store == HYB_STORE_INT;
+	HybLeafColumn *col = &leaf->columnar->cols[i];
+	bool		is_int = columns->cols[i].store == HYB_STORE_INT;
 
 	if (p >= end)
 		hyb_corrupted(leaf->rel, leaf->blkno,
@@ -246,7 +191,7 @@ open_column(const HybLeaf *leaf, int i, const uint8 *p, const uint8 *end)
 	else if (is_int ? col->encoding != HYB_LEAF_NULLS :
 			 (col->encoding < HYB_LEAF_CONST ||
 			  col->encoding > HYB_LEAF_SYMBOLS ||
-			  (col->encoding >= HYB_LEAF_LZ4 && i < leaf->desc->nkeys)))
+			  (col->encoding >= HYB_LEAF_LZ4 && i < columns->nkeys)))
 		p = NULL;
 	else if (!is_int)
 		p = open_string(leaf, col, p, end);
@@ -260,7 +205,7 @@ open_column(const HybLeaf *leaf, int i, const uint8 *p, const uint8 *end)
 static const uint8 *
 open_tids(HybLeaf *leaf, int flags, const uint8 *p, const uint8 *end)
 {
-	HybColumnar *c = hyb_columnar(leaf);
+	HybColumnar *c = leaf->columnar;
 
 	c->tid_ends = NULL;
 	c->tid_origin = 0;
@@ -298,19 +243,20 @@ open_tids(HybLeaf *leaf, int flags, const uint8 *p, const uint8 *end)
 	return hyb_seq_open(&c->tids, leaf->nitems, p, end);
 }
 
-static const uint8 *
-open_columnar(HybLeaf *leaf, const uint8 *p, const uint8 *end)
+const uint8 *
+hyb_columnar_open(HybLeaf *leaf, const HybKeyDesc *columns, const uint8 *p,
+				  const uint8 *end)
 {
 	int			flags;
 
 	if (p == end || (*p & ~HYB_LEAF_FLAGS) != 0)
 		hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's header is wrong.");
 	flags = *p++;
-	for (int i = 0; i < leaf->desc->natts; i++)
-		p = open_column(leaf, i, p, end);
+	for (int i = 0; i < columns->natts; i++)
+		p = open_column(leaf, columns, i, p, end);
 	if (!leaf->unique_rows)
 	{
-		p = hyb_seq_open(&hyb_columnar(leaf)->row_starts, leaf->nrows, p, end);
+		p = hyb_seq_open(&leaf->columnar->row_starts, leaf->nrows, p, end);
 		if (p == NULL)
 			hyb_corrupted(leaf->rel, leaf->blkno,
 						  "The leaf's row starts are malformed.");
@@ -321,19 +267,10 @@ open_columnar(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 	return p;
 }
 
-static void
-close_columnar(HybLeaf *leaf)
+static const uint8 *
+open_keys(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 {
-	for (int i = 0; i < leaf->ncols_alloc; i++)
-	{
-		HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
-
-		hyb_leaf_free_strings(&col->cursor);
-		if (col->sym_cursor.decoder != NULL)
-			pfree(col->sym_cursor.decoder);
-		if (col->lz_cursor.buffers != NULL)
-			pfree(col->lz_cursor.buffers);
-	}
+	return hyb_columnar_open(leaf, leaf->desc, p, end);
 }
 
 /* ---- values ---- */
@@ -363,12 +300,13 @@ column_int_value(HybLeafColumn *col, int row, HybValue *val)
 }
 
 void
-hyb_columnar_ints(HybLeaf *leaf, int i, int row, int n, uint64 *ints,
-				  uint8 *isnull)
+hyb_leaf_ints(HybLeaf *leaf, int i, int row, int n, uint64 *ints, uint8 *isnull)
 {
-	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	HybLeafColumn *col = &leaf->columnar->cols[i];
 	uint64		base;
 
+	Assert(row >= 0 && n >= 0 && row + n <= leaf->nrows);
+	Assert(leaf->desc->cols[i].store == HYB_STORE_INT && leaf->layout->keeps_keys);
 	if (col->encoding == HYB_LEAF_NULLS)
 	{
 		memset(ints, 0, n * sizeof(uint64));
@@ -430,7 +368,8 @@ string_bytes(HybLeaf *leaf, HybLeafColumn *col, int row, uint32 *len)
 
 		case HYB_LEAF_LZ4:
 			if (col->lz_cursor.buffers == NULL)
-				take_groups(leaf, col);
+				col->lz_cursor.buffers = &((GroupBuffers *)
+										   take_buffers(leaf, &spare_groups, sizeof(GroupBuffers)))->buffers;
 			string = hyb_lz_read(&col->lz, &col->lz_cursor, row, len);
 			if (string == NULL)
 				hyb_corrupted(leaf->rel, leaf->blkno,
@@ -455,7 +394,7 @@ void
 hyb_columnar_value(HybLeaf *leaf, int i, int row, HybValue *val)
 {
 	const HybColumn *att = &leaf->desc->cols[i];
-	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	HybLeafColumn *col = &leaf->columnar->cols[i];
 	const uint8 *s;
 	uint32		len;
 
@@ -489,11 +428,10 @@ hyb_columnar_value(HybLeaf *leaf, int i, int row, HybValue *val)
 					  "A string of the leaf has a wrong length or flag.");
 }
 
-/* The same string in memory of the caller's. */
-static uint32
-columnar_string(HybLeaf *leaf, int i, int row, uint8 *out, uint32 cap)
+uint32
+hyb_leaf_string(HybLeaf *leaf, int i, int row, uint8 *out, uint32 cap)
 {
-	HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	HybLeafColumn *col = &leaf->columnar->cols[i];
 	const uint8 *string;
 	uint32		len = cap + 1;
 
@@ -524,13 +462,6 @@ columnar_string(HybLeaf *leaf, int i, int row, uint8 *out, uint32 cap)
 	return len;
 }
 
-static void
-columnar_row(HybLeaf *leaf, int row, HybValue *vals)
-{
-	for (int i = 0; i < leaf->desc->natts; i++)
-		hyb_columnar_value(leaf, i, row, &vals[i]);
-}
-
 /* ---- rows and items ---- */
 
 static inline int
@@ -542,28 +473,41 @@ checked_start(const HybLeaf *leaf, uint64 start)
 	return (int) start;
 }
 
-static int
-columnar_row_start(const HybLeaf *leaf, int row)
+int
+hyb_leaf_row_start(const HybLeaf *leaf, int row)
 {
-	return checked_start(leaf, hyb_seq_get(&hyb_columnar(leaf)->row_starts, row));
+	Assert(row >= 0 && row <= leaf->nrows);
+	if (leaf->unique_rows)
+		return row;
+	if (row >= leaf->nrows)
+		return leaf->nitems;
+	return checked_start(leaf, hyb_seq_get(&leaf->columnar->row_starts, row));
 }
 
-static void
-columnar_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
+void
+hyb_leaf_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
 {
 	uint64		decoded[HYB_LEAF_ROW_STARTS];
 
-	hyb_seq_decode(&hyb_columnar(leaf)->row_starts, row, n, decoded);
+	Assert(n <= HYB_LEAF_ROW_STARTS && row + n <= leaf->nrows);
+	if (!leaf->unique_rows)
+		hyb_seq_decode(&leaf->columnar->row_starts, row, n, decoded);
 	for (int i = 0; i < n; i++)
-		starts[i] = checked_start(leaf, decoded[i]);
+		starts[i] = leaf->unique_rows ? row + i : checked_start(leaf, decoded[i]);
 }
 
-static int
-columnar_row_of_item(const HybLeaf *leaf, int item)
+int
+hyb_leaf_row_of_item(const HybLeaf *leaf, int item)
 {
-	uint32		row = hyb_seq_lower_bound(&hyb_columnar(leaf)->row_starts, 0,
-										  leaf->nrows, (uint64) item + 1);
+	uint32		row;
 
+	Assert(item >= 0 && item <= leaf->nitems);
+	if (leaf->unique_rows)
+		return item;
+	if (item >= leaf->nitems)
+		return leaf->nrows;
+	row = hyb_seq_lower_bound(&leaf->columnar->row_starts, 0, leaf->nrows,
+							  (uint64) item + 1);
 	return row > 0 ? (int) row - 1 : 0;
 }
 
@@ -576,7 +520,7 @@ columnar_row_of_item(const HybLeaf *leaf, int item)
 static void
 open_block(const HybLeaf *leaf, int block, HybSeq *seq)
 {
-	const HybColumnar *c = hyb_columnar(leaf);
+	const HybColumnar *c = leaf->columnar;
 	int			last = (leaf->nitems - 1) / HYB_LEAF_TID_BLOCK;
 	uint32		limit = hyb_load16(c->tid_ends + 2 * last);
 	uint32		start = 0;
@@ -643,7 +587,7 @@ number_to_tid(const HybLeaf *leaf, const HybColumnar *c, uint64 v,
 static void
 decode_numbers(const HybLeaf *leaf, int item, int n, uint64 *v)
 {
-	const HybColumnar *c = hyb_columnar(leaf);
+	const HybColumnar *c = leaf->columnar;
 	HybSeq		seq;
 
 	if (c->tid_ends == NULL)
@@ -655,12 +599,13 @@ decode_numbers(const HybLeaf *leaf, int item, int n, uint64 *v)
 	}
 }
 
-static void
-columnar_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
+void
+hyb_leaf_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
 {
-	const HybColumnar *c = hyb_columnar(leaf);
+	const HybColumnar *c = leaf->columnar;
 	uint64		v[HYB_LEAF_TID_BLOCK];
 
+	Assert(item >= 0 && n >= 0 && item + n <= leaf->nitems);
 	if (n == 1 && c->tid_ends == NULL)
 	{
 		number_to_tid(leaf, c, hyb_seq_get(&c->tids, item), tids);
@@ -681,7 +626,7 @@ columnar_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
 void
 hyb_columnar_tid_words(const HybLeaf *leaf, int item, int n, uint64 *words)
 {
-	const HybColumnar *c = hyb_columnar(leaf);
+	const HybColumnar *c = leaf->columnar;
 
 	while (n > 0)
 	{
@@ -721,11 +666,11 @@ search_gaps(const HybColumnar *c, int lo, int hi, uint64 wanted)
 	return (int) hyb_seq_lower_bound(&c->tids, lo, hi, rows * c->tid_span + offset);
 }
 
-static int
-columnar_search_tid(const HybLeaf *leaf, int lo, int hi,
-					const ItemPointerData *tid)
+int
+hyb_columnar_search_tid(const HybLeaf *leaf, int lo, int hi,
+						const ItemPointerData *tid)
 {
-	const HybColumnar *c = hyb_columnar(leaf);
+	const HybColumnar *c = leaf->columnar;
 	uint64		wanted;
 	int			found;
 
@@ -764,26 +709,10 @@ columnar_search_tid(const HybLeaf *leaf, int lo, int hi,
 const HybLeafLayout hyb_columnar_layout = {
 	.number = HYB_LAYOUT_COLUMNAR,
 	.keeps_keys = true,
-	.size = offsetof(HybColumnar, cols),
-	.column_size = sizeof(HybLeafColumn),
-	.init = init_columnar,
-	.open = open_columnar,
-	.close = close_columnar,
-	.search = hyb_columnar_search,
-	.search_tid = columnar_search_tid,
-	.row = columnar_row,
-	.ints = hyb_columnar_ints,
-	.string = columnar_string,
-	.row_start = columnar_row_start,
-	.row_starts = columnar_row_starts,
-	.row_of_item = columnar_row_of_item,
-	.tids = columnar_tids,
+	.open = open_keys,
 	.create = hyb_columnar_create,
-	.free = hyb_columnar_free,
 	.add = hyb_columnar_add,
-	.add_items = hyb_columnar_add_items,
 	.plan = hyb_columnar_plan,
 	.write = hyb_columnar_write,
-	.waiting = hyb_columnar_waiting,
 	.drop = hyb_columnar_drop
 };

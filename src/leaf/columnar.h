@@ -11,7 +11,7 @@
  *				absent where every row has one item
  *		TIDs
  *
- * Private to columnar*.c and prefixes*.c.
+ * Private to this folder.
  *
  * A column begins with a byte: encoding | null mode << 4.
  *
@@ -131,39 +131,79 @@ typedef struct HybColumnar
 	HybLeafColumn cols[FLEXIBLE_ARRAY_MEMBER];
 } HybColumnar;
 
-static inline HybColumnar *
-hyb_columnar(const HybLeaf *leaf)
-{
-	return leaf->own[HYB_LAYOUT_COLUMNAR - 1];
-}
+/* ---- reading leaves of prefixes: prefixes.h ---- */
 
-/* columnar.c */
+/* Columns of the columnar leaf in a leaf of prefixes, at most. */
+#define HYB_PREFIXES_COLUMNS	2
+
+/* What both layouts keep of an opened leaf. */
+typedef struct HybPrefixes
+{
+	/* numbers */
+	uint32		ncommon;		/* bytes that all keys begin with */
+	const uint8 *common;
+	int			depth;			/* bits beyond */
+
+	/* strings */
+	HybFront	front;
+	HybFrontCursor cursor;		/* its buffers outlive the page */
+	bool		at_page;		/* the cursor is of this page */
+	const uint8 *fingerprints;	/* or NULL */
+} HybPrefixes;
+
+/* ---- columnar.c ---- */
+
+/* Give a cursor over a leaf's strings its buffers.  They serve later pages too. */
+extern void hyb_leaf_need_strings(const HybLeaf *leaf, HybFrontCursor *cursor);
 
 /*
- * Give a cursor over a leaf's strings its buffers, with a decoding table if
- * `table`.  They serve later pages too.  Those of a leaf without spare_buffers are
- * freed by hyb_leaf_free_strings.
+ * Open the content of a columnar leaf with these columns from p to end.  Returns the
+ * byte after what it uses.
  */
-extern void hyb_leaf_need_strings(const HybLeaf *leaf, HybFrontCursor *cursor,
-								  bool table);
-extern void hyb_leaf_free_strings(HybFrontCursor *cursor);
+extern const uint8 *hyb_columnar_open(HybLeaf *leaf, const HybKeyDesc *columns,
+									  const uint8 *p, const uint8 *end);
 
 /* One column of a row; the value holds until the next call for the column. */
 extern void hyb_columnar_value(HybLeaf *leaf, int col, int row, HybValue *val);
-
-/* An integer column of n rows; nulls are 0. */
-extern void hyb_columnar_ints(HybLeaf *leaf, int col, int row, int n,
-							  uint64 *ints, uint8 *isnull);
 
 /* TIDs of items [item, item + n) as block << 16 | offset. */
 extern void hyb_columnar_tid_words(const HybLeaf *leaf, int item, int n,
 								   uint64 *words);
 
-/* columnar_search.c */
+/*
+ * First item of [lo, hi), whose TIDs ascend, with a TID at or above tid; hi if there
+ * is none.
+ */
+extern int	hyb_columnar_search_tid(const HybLeaf *leaf, int lo, int hi,
+									const ItemPointerData *tid);
+
+/*
+ * columnar_search.c: the rows whose first columns equal vals, which point into a key,
+ * behind their flag bytes.  If there are none both ends are the first row above.
+ */
 extern void hyb_columnar_search(HybLeaf *leaf, const HybValue *vals, int ncols,
 								HybRowRange *rows);
 
 /* ---- building ---- */
+
+/* Strings that wait for their leaf. */
+typedef struct HybWaitingStrings
+{
+	HybBuf		bytes;
+	uint32	   *off;
+	uint32	   *len;
+	uint32	   *lcp;			/* common prefix with the string before */
+	HybFrontCode code;
+} HybWaitingStrings;
+
+static inline HybStrings
+hyb_waiting_strings(const HybWaitingStrings *s, int n)
+{
+	return (HybStrings)
+	{
+		s->bytes.data, s->off, s->len, s->lcp, n
+	};
+}
 
 /* One column of the rows that wait for their leaf. */
 typedef struct HybBuildColumn
@@ -172,12 +212,8 @@ typedef struct HybBuildColumn
 	uint8	   *isnull;			/* integers */
 	uint64	   *ints;			/* 0 for null */
 	int			nnulls;			/* among all rows */
-	HybBuf		arena;			/* strings, flag bytes included */
-	uint32	   *off;
-	uint32	   *len;
-	uint32	   *lcp;			/* common prefix with the row before */
+	HybWaitingStrings strings;	/* flag bytes included */
 	uint32		new_lcp;		/* of the row being added */
-	HybFrontCode code;
 	HybSymWork *sym;			/* NULL: not compressed, neither by LZ4 */
 	HybLzWork  *lz;
 	int			fast;			/* leaves to come that do not try forms that
@@ -246,7 +282,9 @@ hyb_columnar_builder(HybLeafBuilder *base)
 
 /* columnar_build.c */
 extern HybLeafBuilder *hyb_columnar_create(const HybIndex *ix);
-extern void hyb_columnar_free(HybLeafBuilder *base);
+
+/* Make room for n strings. */
+extern void hyb_waiting_strings_grow(MemoryContext context, HybWaitingStrings *s, int n);
 
 /* Make room for this many rows and items. */
 extern void hyb_columnar_room(HybColumnarBuilder *b, int nrows, int nitems);
@@ -255,8 +293,16 @@ extern void hyb_columnar_room(HybColumnarBuilder *b, int nrows, int nitems);
 extern int	hyb_columnar_waiting_row(const HybColumnarBuilder *b, int item);
 extern void hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
 							 const ItemPointerData *tid);
+
+/*
+ * Add n items of a columnar leaf, from `item` on.  The first does not belong to the
+ * row of the item that waits last.  Those that begin rows are of `row` and the rows
+ * after it.  Returns how many rows begin.
+ */
 extern int	hyb_columnar_add_items(HybLeafBuilder *base, HybLeaf *leaf,
 								   int row, int item, int n);
+
+/* Append the key columns of a waiting item. */
 extern void hyb_columnar_waiting(const HybLeafBuilder *base, int item,
 								 HybBuf *key, ItemPointer tid);
 extern void hyb_columnar_drop(HybLeafBuilder *base, int nitems);

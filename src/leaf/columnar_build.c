@@ -20,6 +20,8 @@ hyb_columnar_create(const HybIndex *ix)
 	for (int i = 0; i < natts; i++)
 	{
 		b->cols[i].is_int = desc->cols[i].store == HYB_STORE_INT;
+		if (!b->cols[i].is_int)
+			hyb_buf_reserve(&b->cols[i].strings.bytes, BLCKSZ);
 		if (i >= desc->nkeys && desc->cols[i].store != HYB_STORE_INT &&
 			desc->cols[i].width == 0 &&
 			hyb_compression(ix->rel) == HYB_COMPRESSION_LZ4)
@@ -36,52 +38,12 @@ hyb_columnar_create(const HybIndex *ix)
 }
 
 void
-hyb_columnar_free(HybLeafBuilder *base)
+hyb_waiting_strings_grow(MemoryContext context, HybWaitingStrings *s, int n)
 {
-	HybColumnarBuilder *b = hyb_columnar_builder(base);
-
-	for (int i = 0; i < b->base.desc->natts; i++)
-	{
-		HybBuildColumn *col = &b->cols[i];
-
-		if (b->rows_alloc > 0 && col->is_int)
-		{
-			pfree(col->isnull);
-			pfree(col->ints);
-		}
-		else if (b->rows_alloc > 0)
-		{
-			pfree(col->off);
-			pfree(col->len);
-			pfree(col->lcp);
-			pfree(col->code.rest);
-		}
-		hyb_buf_free(&col->arena);
-		if (col->lz == NULL)
-			continue;
-		if (col->lz->ends != NULL)
-		{
-			pfree(col->lz->ends);
-			pfree(col->sym->ends);
-		}
-		if (col->lz->data != NULL)
-		{
-			pfree(col->lz->data);
-			pfree(col->sym->data);
-		}
-		pfree(col->lz);
-		pfree(col->sym);
-	}
-	if (b->tids != NULL)
-		pfree(b->tids);
-	if (b->row_start != NULL)
-		pfree(b->row_start);
-	pfree(b->cols);
-	pfree(b->plans[0].cols);
-	pfree(b->plans[1].cols);
-	pfree(b->values);
-	pfree(b->values2);
-	pfree(b);
+	s->off = hyb_grow(context, s->off, n, sizeof(uint32));
+	s->len = hyb_grow(context, s->len, n, sizeof(uint32));
+	s->lcp = hyb_grow(context, s->lcp, n, sizeof(uint32));
+	s->code.rest = hyb_grow(context, s->code.rest, n, sizeof(uint32));
 }
 
 static pg_noinline void
@@ -101,12 +63,7 @@ grow_column_rows(HybColumnarBuilder *b)
 			col->ints = hyb_grow(context, col->ints, n, sizeof(uint64));
 		}
 		else
-		{
-			col->off = hyb_grow(context, col->off, n, sizeof(uint32));
-			col->len = hyb_grow(context, col->len, n, sizeof(uint32));
-			col->lcp = hyb_grow(context, col->lcp, n, sizeof(uint32));
-			col->code.rest = hyb_grow(context, col->code.rest, n, sizeof(uint32));
-		}
+			hyb_waiting_strings_grow(context, &col->strings, n);
 	}
 	b->rows_alloc = n;
 }
@@ -147,12 +104,13 @@ waiting_row(const HybColumnarBuilder *b, int row, HybValue *vals)
 		}
 		else
 		{
-			uint8		flag = col->arena.data[col->off[row]];
+			const uint8 *s = col->strings.bytes.data + col->strings.off[row];
+			uint8		flag = *s;
 
 			vals[i].ival = flag == HYB_FLAG_PACKED;
 			vals[i].isnull = flag != HYB_FLAG_VALUE && !vals[i].ival;
-			vals[i].ptr = col->arena.data + col->off[row] + 1;
-			vals[i].len = col->len[row] - 1;
+			vals[i].ptr = s + 1;
+			vals[i].len = col->strings.len[row] - 1;
 		}
 	}
 }
@@ -211,15 +169,15 @@ hyb_columnar_drop(HybLeafBuilder *base, int nitems)
 		}
 		else
 		{
-			uint32		first = col->off[row];
+			HybWaitingStrings *s = &col->strings;
+			uint32		first = s->off[row];
 
 			for (int r = 0; r < nrows; r++)
-				col->off[r] = col->off[r + row] - first;
-			memmove(col->len, col->len + row, sizeof(uint32) * nrows);
-			memmove(col->lcp, col->lcp + row, sizeof(uint32) * nrows);
-			memmove(col->arena.data, col->arena.data + first,
-					col->arena.len - first);
-			col->arena.len -= first;
+				s->off[r] = s->off[r + row] - first;
+			memmove(s->len, s->len + row, sizeof(uint32) * nrows);
+			memmove(s->lcp, s->lcp + row, sizeof(uint32) * nrows);
+			s->bytes.len -= first;
+			memmove(s->bytes.data, s->bytes.data + first, s->bytes.len);
 		}
 	}
 	b->row_start[0] = 0;
@@ -232,41 +190,36 @@ hyb_columnar_drop(HybLeafBuilder *base, int nitems)
 
 /* ---- adding ---- */
 
-/* The end of a column's arena, with room for this many bytes. */
-static inline uint8 *
-arena_room(HybColumnarBuilder *b, HybBuildColumn *col, uint32 len)
-{
-	if (unlikely(col->arena.cap - col->arena.len < len))
-	{
-		MemoryContext old = MemoryContextSwitchTo(b->base.context);
-
-		hyb_buf_reserve(&col->arena, len);
-		MemoryContextSwitchTo(old);
-	}
-	return col->arena.data + col->arena.len;
-}
-
 /*
- * Append a string to the arena, not yet to the rows, and set col->new_lcp.
- * Returns whether it equals the last row's.
+ * Append a string behind those of a column's rows, not yet as one of them.  Sets
+ * col->new_lcp, in common with row `last` if that is not -1, and returns the length.
  */
-static inline bool
-append_string(HybColumnarBuilder *b, HybBuildColumn *col, const HybColumn *att,
-			  const HybValue *val)
+static inline uint32
+append_string(HybBuildColumn *col, const HybColumn *att, const HybValue *val, int last)
 {
+	HybBuf	   *bytes = &col->strings.bytes;
 	uint32		len = val->isnull ? 1 : val->len + 1;
-	uint32		last = b->nrows - 1;
-	uint8	   *s = arena_room(b, col, len);
+	uint8	   *s;
 
+	hyb_buf_reserve(bytes, len);
+	s = bytes->data + bytes->len;
 	s[0] = hyb_value_flag(att, val);
 	if (len > 1)
 		memcpy(s + 1, val->ptr, val->len);
-	col->new_lcp = 0;
-	if (b->nrows == 0)
-		return false;
-	col->new_lcp = hyb_common_prefix(s, col->arena.data + col->off[last],
-									 Min(len, col->len[last]));
-	return col->new_lcp == len && len == col->len[last];
+	col->new_lcp = last < 0 ? 0 :
+		hyb_common_prefix(s, bytes->data + col->strings.off[last],
+						  Min(len, col->strings.len[last]));
+	return len;
+}
+
+/* The string that was appended last is that of a row. */
+static inline void
+take_string(HybBuildColumn *col, int row, uint32 len)
+{
+	col->strings.off[row] = col->strings.bytes.len;
+	col->strings.len[row] = len;
+	col->strings.lcp[row] = col->new_lcp;
+	col->strings.bytes.len += len;
 }
 
 void
@@ -285,7 +238,11 @@ hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
 		HybBuildColumn *col = &b->cols[i];
 
 		if (!col->is_int)
-			same &= append_string(b, col, &desc->cols[i], &vals[i]);
+		{
+			uint32		len = append_string(col, &desc->cols[i], &vals[i], b->nrows - 1);
+
+			same = same && len == col->new_lcp && len == col->strings.len[b->nrows - 1];
+		}
 		else if (same)
 			same = (col->isnull[b->nrows - 1] != 0) == vals[i].isnull &&
 				(vals[i].isnull || col->ints[b->nrows - 1] == vals[i].ival);
@@ -308,12 +265,7 @@ hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
 				col->nnulls += vals[i].isnull;
 			}
 			else
-			{
-				col->off[row] = col->arena.len;
-				col->len[row] = vals[i].isnull ? 1 : vals[i].len + 1;
-				col->lcp[row] = col->new_lcp;
-				col->arena.len += col->len[row];
-			}
+				take_string(col, row, vals[i].isnull ? 1 : vals[i].len + 1);
 		}
 		b->row_start[row] = base->nitems;
 		b->nrows++;
@@ -348,7 +300,7 @@ static void
 add_leaf_strings(HybColumnarBuilder *b, HybLeaf *leaf, int i, int row, int n)
 {
 	HybBuildColumn *col = &b->cols[i];
-	const HybLeafColumn *from = &hyb_columnar(leaf)->cols[i];
+	const HybLeafColumn *from = &leaf->columnar->cols[i];
 
 	if (col->sym != NULL && b->prepared == 0)
 		adopt_payload(leaf, col, from);
@@ -356,21 +308,9 @@ add_leaf_strings(HybColumnarBuilder *b, HybLeaf *leaf, int i, int row, int n)
 	{
 		int			at = b->nrows + r;
 		HybValue	val;
-		uint32		len;
-		uint8	   *s;
 
 		hyb_columnar_value(leaf, i, row + r, &val);
-		len = val.isnull ? 1 : val.len + 1;
-		s = arena_room(b, col, len);
-		s[0] = hyb_value_flag(&b->base.desc->cols[i], &val);
-		if (len > 1)
-			memcpy(s + 1, val.ptr, len - 1);
-		col->off[at] = col->arena.len;
-		col->len[at] = len;
-		col->lcp[at] = at == 0 ? 0 :
-			hyb_common_prefix(s, col->arena.data + col->off[at - 1],
-							  Min(len, col->len[at - 1]));
-		col->arena.len += len;
+		take_string(col, at, append_string(col, &b->base.desc->cols[i], &val, at - 1));
 	}
 }
 
@@ -392,7 +332,7 @@ rows_begun(HybColumnarBuilder *b, const HybLeaf *leaf, int row, int from, int to
 	}
 	if (n <= 0)
 		return 0;
-	hyb_seq_decode(&hyb_columnar(leaf)->row_starts, row, n, b->values);
+	hyb_seq_decode(&leaf->columnar->row_starts, row, n, b->values);
 	for (int r = 0; r < n; r++)
 	{
 		if (b->values[r] >= to)
@@ -418,14 +358,14 @@ hyb_columnar_add_items(HybLeafBuilder *base, HybLeaf *leaf, int row, int item,
 	for (int i = 0; i < base->desc->natts && nrows > 0; i++)
 	{
 		HybBuildColumn *col = &b->cols[i];
-		const HybLeafColumn *from = &hyb_columnar(leaf)->cols[i];
+		const HybLeafColumn *from = &leaf->columnar->cols[i];
 
 		if (!col->is_int)
 			add_leaf_strings(b, leaf, i, row, nrows);
 		else
 		{
-			hyb_columnar_ints(leaf, i, row, nrows, col->ints + b->nrows,
-							  col->isnull + b->nrows);
+			hyb_leaf_ints(leaf, i, row, nrows, col->ints + b->nrows,
+						  col->isnull + b->nrows);
 			if (from->encoding == HYB_LEAF_NULLS ||
 				from->null_mode != HYB_NULLS_NONE)
 				for (int r = 0; r < nrows; r++)

@@ -53,24 +53,6 @@ null_codes(HybColumnarBuilder *b, const HybBuildColumn *col,
 	return b->values;
 }
 
-/* The waiting strings of a column that may be compressed. */
-static HybLzInput
-lz_input(const HybBuildColumn *col, int nrows)
-{
-	HybLzInput	in = {col->arena.data, col->off, col->len, nrows};
-
-	return in;
-}
-
-/* The same; symbols leave out what all strings begin with. */
-static HybSymInput
-sym_input(const HybBuildColumn *col, int nrows, uint32 prefix)
-{
-	HybSymInput in = {col->arena.data, col->off, col->len, nrows, prefix};
-
-	return in;
-}
-
 /* The heads of strings that are going to be split. */
 static uint64 *
 split_heads(HybColumnarBuilder *b, const HybBuildColumn *col,
@@ -80,7 +62,7 @@ split_heads(HybColumnarBuilder *b, const HybBuildColumn *col,
 
 	for (int i = 0; i < nrows; i++)
 	{
-		const uint8 *s = col->arena.data + col->off[i] + plan->prefix_len;
+		const uint8 *s = col->strings.bytes.data + col->strings.off[i] + plan->prefix_len;
 		uint64		v = 0;
 
 		for (uint32 j = 0; j < n; j++)
@@ -158,14 +140,6 @@ plan_ints(HybColumnarBuilder *b, const HybBuildColumn *col, bool nulls_first,
 	plan->size += plan->seq.size;
 }
 
-static inline HybFrontInput
-column_front_input(const HybBuildColumn *col)
-{
-	HybFrontInput in = {col->arena.data, col->off, col->len, col->lcp};
-
-	return in;
-}
-
 /*
  * Consider symbols and LZ4.  The plan has the smallest form that is fast to read,
  * and beside it the smallest that is slow.
@@ -174,13 +148,13 @@ static void
 plan_payload(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 			 HybPlanColumn *plan)
 {
-	HybLzInput	in = lz_input(col, b->nrows);
+	HybStrings	in = hyb_waiting_strings(&col->strings, b->nrows);
 	uint32		size = UINT32_MAX;
 
 	hyb_sym_plan(col->sym, nrows, b->values, &plan->sym);
 	if (plan->sym.size != UINT32_MAX)
 		size = 1 + hyb_varint_size(col->sym->skip) + col->sym->skip + plan->sym.size;
-	if (plan->encoding == HYB_LEAF_FRONT && col->code.coded)
+	if (plan->encoding == HYB_LEAF_FRONT && col->strings.code.coded)
 	{
 		plan->slow = plan->encoding;
 		plan->slow_size = plan->size;
@@ -231,25 +205,25 @@ static void
 plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 			 HybPlanColumn *plan)
 {
-	HybFrontInput in = column_front_input(col);
+	HybStrings	in = hyb_waiting_strings(&col->strings, nrows);
 	bool		same_length = true;
 	uint32		prefix = hyb_front_prefix(&in, nrows);
 	uint32		head_size;
 
 	for (int i = 1; i < nrows && same_length; i++)
-		same_length = col->len[i] == col->len[0];
+		same_length = in.len[i] == in.len[0];
 
 	plan->prefix_len = prefix;
 	plan->slow_size = UINT32_MAX;
 	head_size = 1 + hyb_varint_size(prefix) + prefix;
-	if (same_length && prefix == col->len[0])
+	if (same_length && prefix == in.len[0])
 	{
 		plan->encoding = HYB_LEAF_CONST;
 		plan->size = head_size;
 		return;
 	}
 
-	hyb_front_plan(&in, &col->code, nrows, &plan->front);
+	hyb_front_plan(&in, &col->strings.code, nrows, &plan->front);
 	plan->encoding = HYB_LEAF_FRONT;
 	plan->size = head_size + plan->front.size;
 
@@ -257,7 +231,7 @@ plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 	{
 		uint32		size;
 
-		plan->rest_len = col->len[0] - prefix;
+		plan->rest_len = in.len[0] - prefix;
 		hyb_seq_plan(split_heads(b, col, plan, nrows), nrows, &plan->seq);
 		size = head_size + hyb_varint_size(plan->rest_len) + plan->seq.size;
 		if (plan->rest_len > HYB_LEAF_SPLIT_HEAD)
@@ -412,8 +386,7 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 static void
 prepare_payload(HybColumnarBuilder *b, HybBuildColumn *col, uint32 prefix)
 {
-	HybLzInput	in = lz_input(col, b->nrows);
-	HybSymInput sym = sym_input(col, b->nrows, prefix);
+	HybStrings	in = hyb_waiting_strings(&col->strings, b->nrows);
 
 	if (col->room < b->rows_alloc)
 	{
@@ -423,15 +396,15 @@ prepare_payload(HybColumnarBuilder *b, HybBuildColumn *col, uint32 prefix)
 		col->sym->ends = hyb_grow(b->base.context, col->sym->ends, col->room,
 								  sizeof(uint32));
 	}
-	if (col->cap < col->arena.cap)
+	if (col->cap < col->strings.bytes.cap)
 	{
-		col->cap = col->arena.cap;
+		col->cap = col->strings.bytes.cap;
 		col->lz->data = hyb_grow(b->base.context, col->lz->data, col->cap, 1);
 		col->sym->data = hyb_grow(b->base.context, col->sym->data, col->cap, 2);
 	}
 	if (col->fast == 0)
 		hyb_lz_prepare(&in, b->prepared > 0, col->lz);
-	hyb_sym_prepare(&sym, b->prepared > 0, col->sym);
+	hyb_sym_prepare(&in, prefix, b->prepared > 0, col->sym);
 }
 
 /* Look at all waiting strings; plans may then be made for parts of them. */
@@ -446,15 +419,14 @@ prepare_strings(HybColumnarBuilder *b)
 
 		if (!col->is_int)
 		{
-			HybFrontInput in = column_front_input(col);
-
+			HybStrings	in = hyb_waiting_strings(&col->strings, b->nrows);
 			bool		payload = i >= b->base.desc->nkeys;
 
 			/* bytes of a fixed-width type have no letters to count */
 			hyb_front_prepare(&in, b->nrows,
 							  b->base.desc->cols[i].width == 0 &&
 							  (!payload || (col->sym != NULL && col->fast == 0)),
-							  &col->code);
+							  &col->strings.code);
 			if (col->lz != NULL)
 				prepare_payload(b, col, hyb_front_prefix(&in, b->nrows));
 		}
@@ -536,27 +508,23 @@ static uint8 *
 write_strings(HybColumnarBuilder *b, const HybBuildColumn *col,
 			  const HybPlanColumn *plan, int nrows, uint8 *out)
 {
-	HybFrontInput in = {col->arena.data, col->off, col->len, col->lcp};
+	HybStrings	in = hyb_waiting_strings(&col->strings, b->nrows);
 
 	*out++ = plan->encoding;
 	if (plan->encoding == HYB_LEAF_LZ4)
-	{
-		HybLzInput	groups = lz_input(col, b->nrows);
-
-		return hyb_lz_write(&groups, col->lz, nrows, b->values, &plan->lz, out);
-	}
+		return hyb_lz_write(&in, col->lz, nrows, b->values, &plan->lz, out);
 	if (plan->encoding == HYB_LEAF_SYMBOLS)
 	{
 		out = hyb_varint_write(out, col->sym->skip);
-		memcpy(out, col->arena.data + col->off[0], col->sym->skip);
+		memcpy(out, col->strings.bytes.data + col->strings.off[0], col->sym->skip);
 		return hyb_sym_write(col->sym, nrows, b->values, &plan->sym,
 							 out + col->sym->skip);
 	}
 	out = hyb_varint_write(out, plan->prefix_len);
-	memcpy(out, col->arena.data + col->off[0], plan->prefix_len);
+	memcpy(out, col->strings.bytes.data + col->strings.off[0], plan->prefix_len);
 	out += plan->prefix_len;
 	if (plan->encoding == HYB_LEAF_FRONT)
-		return hyb_front_write(&in, &col->code, nrows, &plan->front, out);
+		return hyb_front_write(&in, &col->strings.code, nrows, &plan->front, out);
 	if (plan->encoding == HYB_LEAF_SPLIT)
 	{
 		uint32		head = Min(plan->rest_len, HYB_LEAF_SPLIT_HEAD);
@@ -566,7 +534,7 @@ write_strings(HybColumnarBuilder *b, const HybBuildColumn *col,
 		out = hyb_seq_write(&plan->seq, split_heads(b, col, plan, nrows),
 							nrows, out);
 		for (int i = 0; i < nrows; i++, out += tail)
-			memcpy(out, col->arena.data + col->off[i] + plan->prefix_len + head,
+			memcpy(out, col->strings.bytes.data + col->strings.off[i] + plan->prefix_len + head,
 				   tail);
 	}
 	return out;
@@ -620,7 +588,7 @@ note_payload(HybColumnarBuilder *b, const HybColumnarPlan *plan)
 		if (col->fast > 0)
 			col->fast--;
 		else if (plan->cols[i].encoding != HYB_LEAF_LZ4 &&
-				 (plan->cols[i].encoding != HYB_LEAF_FRONT || !col->code.coded))
+				 (plan->cols[i].encoding != HYB_LEAF_FRONT || !col->strings.code.coded))
 			col->fast = FAST_LEAVES;
 	}
 }

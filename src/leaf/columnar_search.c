@@ -142,7 +142,7 @@ static void
 narrow_ints(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 {
 	const HybColumn *att = &leaf->desc->cols[i];
-	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	const HybLeafColumn *col = &leaf->columnar->cols[i];
 	const HybSeq *seq = &col->seq;
 	CodeRange	r;
 	uint32		lo;
@@ -194,7 +194,7 @@ compare_strings(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen,
 static void
 narrow_split(HybLeaf *leaf, int i, const Target *target, HybRowRange *range)
 {
-	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	const HybLeafColumn *col = &leaf->columnar->cols[i];
 	uint32		head = Min(col->rest_len, HYB_LEAF_SPLIT_HEAD);
 	const uint8 *rest = target->bytes + col->prefix_len;
 	int			c = memcmp(col->prefix, target->bytes,
@@ -247,7 +247,7 @@ static void
 narrow_strings(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 {
 	const HybColumn *att = &leaf->desc->cols[i];
-	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	const HybLeafColumn *col = &leaf->columnar->cols[i];
 	uint8		null_flag = hyb_null_flag(att);
 	Target		target;
 	int			lo;
@@ -302,7 +302,7 @@ static void
 narrow(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 {
 	const HybColumn *att = &leaf->desc->cols[i];
-	const HybLeafColumn *col = &hyb_columnar(leaf)->cols[i];
+	const HybLeafColumn *col = &leaf->columnar->cols[i];
 
 	if (att->compare == HYB_COMPARE_PROC)
 		narrow_by_values(leaf, i, val, range);

@@ -5,6 +5,7 @@
 #include "base/compat.h"
 
 #include "algo/bits.h"
+#include "leaf/columnar.h"
 #include "leaf/leaf.h"
 #include "utils/memutils.h"
 
@@ -31,36 +32,52 @@ layout_is_possible(const HybLeafLayout *layout, const HybKeyDesc *desc)
 	return layout->keeps_keys || desc->truncated;
 }
 
-static inline Size
-own_space(const HybLeafLayout *layout, const HybKeyDesc *desc)
+/* Columns of the widest leaf: prefixes that are numbers take two. */
+static inline int
+most_columns(const HybKeyDesc *desc)
 {
-	return !layout_is_possible(layout, desc) ? 0 :
-		MAXALIGN(layout->size + desc->natts * layout->column_size);
+	return desc->truncated ? Max(desc->natts, HYB_PREFIXES_COLUMNS) : desc->natts;
 }
+
+#define VALUES_SPACE(ncols)		MAXALIGN((ncols) * sizeof(HybValue))
+#define COLUMNAR_SPACE(ncols)	\
+	MAXALIGN(offsetof(HybColumnar, cols) + (ncols) * sizeof(HybLeafColumn))
 
 Size
 hyb_leaf_space(const HybKeyDesc *desc)
 {
-	Size		size = MAXALIGN(desc->natts * sizeof(HybValue));
+	int			ncols = most_columns(desc);
 
-	for (int i = 0; i < HYB_LAYOUTS; i++)
-		size += own_space(hyb_leaf_layouts[i], desc);
-	return size;
+	return VALUES_SPACE(ncols) + COLUMNAR_SPACE(ncols) +
+		(desc->truncated ? MAXALIGN(sizeof(HybPrefixes)) : 0);
 }
 
-/* Cut up hyb_leaf_space() bytes. */
+/*
+ * Cut up hyb_leaf_space() bytes.  Zeroes what opening does not set, and no more: a
+ * scan is begun for every statement.
+ */
 static void
 assign_space(HybLeaf *leaf, const HybKeyDesc *desc, char *space)
 {
-	leaf->ncols_alloc = desc->natts;
+	int			ncols = most_columns(desc);
+
+	leaf->ncols_alloc = ncols;
 	leaf->scratch_vals = (HybValue *) space;
-	space += MAXALIGN(desc->natts * sizeof(HybValue));
-	for (int i = 0; i < HYB_LAYOUTS; i++)
+	space += VALUES_SPACE(ncols);
+	leaf->columnar = (HybColumnar *) space;
+	for (int i = 0; i < ncols; i++)
 	{
-		leaf->own[i] = layout_is_possible(hyb_leaf_layouts[i], desc) ? space : NULL;
-		if (leaf->own[i] != NULL)
-			hyb_leaf_layouts[i]->init(leaf);
-		space += own_space(hyb_leaf_layouts[i], desc);
+		HybLeafColumn *col = &leaf->columnar->cols[i];
+
+		memset(&col->cursor, 0, sizeof(HybFrontCursor));
+		memset(&col->lz_cursor, 0, sizeof(HybLzCursor));
+		memset(&col->sym_cursor, 0, sizeof(HybSymCursor));
+	}
+	leaf->prefixes = NULL;
+	if (desc->truncated)
+	{
+		leaf->prefixes = (HybPrefixes *) (space + COLUMNAR_SPACE(ncols));
+		memset(leaf->prefixes, 0, sizeof(HybPrefixes));
 	}
 }
 
@@ -70,29 +87,15 @@ hyb_leaf_init(HybLeaf *leaf, const HybKeyDesc *desc, void *space,
 {
 	memset(leaf, 0, sizeof(HybLeaf));
 	leaf->context = context;
-	leaf->spare_buffers = true;
 	assign_space(leaf, desc, space);
-}
-
-static void
-leaf_alloc(HybLeaf *leaf, const HybKeyDesc *desc)
-{
-	Assert(!leaf->spare_buffers);
-	hyb_leaf_close(leaf);
-	leaf->context = CurrentMemoryContext;
-	assign_space(leaf, desc, palloc(hyb_leaf_space(desc)));
 }
 
 void
 hyb_leaf_close(HybLeaf *leaf)
 {
-	if (leaf->ncols_alloc == 0)
-		return;
-	for (int i = 0; i < HYB_LAYOUTS; i++)
-		if (leaf->own[i] != NULL && hyb_leaf_layouts[i]->close != NULL)
-			hyb_leaf_layouts[i]->close(leaf);
-	pfree(leaf->scratch_vals);
-	leaf->scratch_vals = NULL;
+	if (leaf->own_context)
+		MemoryContextDelete(leaf->context);
+	leaf->own_context = false;
 	leaf->ncols_alloc = 0;
 }
 
@@ -114,9 +117,16 @@ hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc, const char *page,
 	opaque = (const HybPageOpaque *) (page + header->pd_special);
 	end = (const uint8 *) page + header->pd_lower;
 
-	if (leaf->ncols_alloc != desc->natts ||
-		(desc->truncated && leaf->own[HYB_LAYOUT_TRIE - 1] == NULL))
-		leaf_alloc(leaf, desc);
+	if (leaf->ncols_alloc != most_columns(desc) ||
+		(desc->truncated && leaf->prefixes == NULL))
+	{
+		Assert(leaf->ncols_alloc == 0 || leaf->own_context);
+		hyb_leaf_close(leaf);
+		leaf->context = AllocSetContextCreate(CurrentMemoryContext, "hybrid leaf",
+											  ALLOCSET_SMALL_SIZES);
+		leaf->own_context = true;
+		assign_space(leaf, desc, MemoryContextAlloc(leaf->context, hyb_leaf_space(desc)));
+	}
 	leaf->desc = desc;
 	leaf->page = page;
 	leaf->scratch_row = -1;
@@ -157,8 +167,8 @@ hyb_leaf_assert_valid(const HybLeaf *leaf)
 	Assert(leaf->nitems <= HYB_LEAF_MAX_ITEMS);
 	Assert(leaf->unique_rows == (leaf->nrows == leaf->nitems));
 	Assert(layout_is_possible(leaf->layout, leaf->desc));
-	Assert(leaf->own[leaf->layout->number - 1] != NULL);
-	Assert(leaf->ncols_alloc == leaf->desc->natts);
+	Assert(leaf->layout->keeps_keys || leaf->prefixes != NULL);
+	Assert(leaf->ncols_alloc >= leaf->desc->natts);
 	Assert(leaf->content_len >= HYB_LEAF_HEADER && leaf->content_len <= HYB_PAGE_CAPACITY);
 	Assert(leaf->scratch_row >= -1 && leaf->scratch_row < leaf->nrows);
 	Assert(leaf->tombstones == NULL ||
@@ -176,7 +186,8 @@ hyb_leaf_row(HybLeaf *leaf, int row)
 	if (leaf->scratch_row != row)
 	{
 		leaf->scratch_row = -1;
-		leaf->layout->row(leaf, row, leaf->scratch_vals);
+		for (int i = 0; i < leaf->desc->natts; i++)
+			hyb_columnar_value(leaf, i, row, &leaf->scratch_vals[i]);
 		leaf->scratch_row = row;
 	}
 	return leaf->scratch_vals;
@@ -187,58 +198,6 @@ hyb_leaf_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
 {
 	Assert(row >= 0 && row < leaf->nrows && !leaf->layout->keeps_keys);
 	return leaf->layout->prefix(leaf, row, prefix);
-}
-
-void
-hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n, uint64 *ints,
-			  uint8 *isnull)
-{
-	Assert(row >= 0 && n >= 0 && row + n <= leaf->nrows);
-	Assert(leaf->desc->cols[col].store == HYB_STORE_INT);
-	Assert(leaf->layout->keeps_keys);
-	leaf->layout->ints(leaf, col, row, n, ints, isnull);
-}
-
-int
-hyb_leaf_row_start(const HybLeaf *leaf, int row)
-{
-	Assert(row >= 0 && row <= leaf->nrows);
-	if (leaf->unique_rows)
-		return row;
-	if (row >= leaf->nrows)
-		return leaf->nitems;
-	return leaf->layout->row_start(leaf, row);
-}
-
-void
-hyb_leaf_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
-{
-	Assert(n <= HYB_LEAF_ROW_STARTS && row + n <= leaf->nrows);
-	if (!leaf->unique_rows)
-	{
-		leaf->layout->row_starts(leaf, row, n, starts);
-		return;
-	}
-	for (int i = 0; i < n; i++)
-		starts[i] = row + i;
-}
-
-int
-hyb_leaf_row_of_item(const HybLeaf *leaf, int item)
-{
-	Assert(item >= 0 && item <= leaf->nitems);
-	if (leaf->unique_rows)
-		return item;
-	if (item >= leaf->nitems)
-		return leaf->nrows;
-	return leaf->layout->row_of_item(leaf, item);
-}
-
-void
-hyb_leaf_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
-{
-	Assert(item >= 0 && n >= 0 && item + n <= leaf->nitems);
-	leaf->layout->tids(leaf, item, n, tids);
 }
 
 /* ---- searching ---- */
@@ -279,7 +238,7 @@ search_columns(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 		return false;
 	/* a row's values may lie in buffers that the search needs */
 	leaf->scratch_row = -1;
-	leaf->layout->search(leaf, vals, pos->ncols, rows);
+	hyb_columnar_search(leaf, vals, pos->ncols, rows);
 	Assert(rows->lo >= 0 && rows->lo <= rows->hi && rows->hi <= leaf->nrows);
 	return true;
 }
@@ -373,8 +332,8 @@ hyb_leaf_search(HybLeaf *leaf, const HybPos *pos, int *row)
 	}
 
 	end = hyb_leaf_row_start(leaf, rows.hi);
-	item = leaf->layout->search_tid(leaf, hyb_leaf_row_start(leaf, rows.lo), end,
-									&pos->tid);
+	item = hyb_columnar_search_tid(leaf, hyb_leaf_row_start(leaf, rows.lo), end,
+								   &pos->tid);
 	Assert(item >= 0 && item <= end);
 	*row = item == end ? rows.hi : hyb_leaf_row_of_item(leaf, item);
 	return item;

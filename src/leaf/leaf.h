@@ -21,8 +21,8 @@
 /* ---- building ---- */
 
 /*
- * In CurrentMemoryContext; one builder for neighbouring leaves.  The layout is
- * hyb_leaf_layout_for's.
+ * In a context below CurrentMemoryContext; one builder for neighbouring leaves.  The
+ * layout is hyb_leaf_layout_for's.
  */
 extern HybLeafBuilder *hyb_leaf_builder_create(const HybIndex *ix,
 											   const HybLeafLayout *layout,
@@ -116,10 +116,6 @@ hyb_leaf_keeps_keys(const HybLeaf *leaf)
  */
 extern const HybValue *hyb_leaf_row(HybLeaf *leaf, int row);
 
-/* An integer column of rows [row, row + n) of such a leaf, 0 where it is null. */
-extern void hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n, uint64 *ints,
-						  uint8 *isnull);
-
 /*
  * Of a leaf of prefixes: the bits that all keys of a row begin with, and no
  * others of the level, replace what the buffer holds, with zero bits up to the
@@ -127,16 +123,8 @@ extern void hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n, uint64 *ints,
  */
 extern uint32 hyb_leaf_prefix(HybLeaf *leaf, int row, HybBuf *prefix);
 
-/* First item of a row; hyb_leaf_row_start(leaf, nrows) == nitems. */
-extern int	hyb_leaf_row_start(const HybLeaf *leaf, int row);
-
-/* The same of rows [row, row + n), HYB_LEAF_ROW_STARTS at most, below nrows. */
+/* First items of rows [row, row + n), HYB_LEAF_ROW_STARTS at most, below nrows. */
 extern void hyb_leaf_row_starts(const HybLeaf *leaf, int row, int n, int *starts);
-extern int	hyb_leaf_row_of_item(const HybLeaf *leaf, int item);
-
-/* TIDs of items [item, item + n). */
-extern void hyb_leaf_tids(const HybLeaf *leaf, int item, int n,
-						  ItemPointerData *tids);
 
 /*
  * The first item that lies above pos (for HYB_AT: at it or above it), nitems if

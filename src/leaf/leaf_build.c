@@ -10,6 +10,7 @@
 
 #include "algo/bits.h"
 #include "leaf/leaf.h"
+#include "leaf/prefixes.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -26,11 +27,22 @@ HybLeafBuilder *
 hyb_leaf_builder_create(const HybIndex *ix, const HybLeafLayout *layout,
 						uint64 stamp, HybLeafEmit emit, void *arg)
 {
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "hybrid leaf builder",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
 	HybLeafBuilder *b = layout->create(ix);
 
+	/* they grow where they are */
+	hyb_buf_reserve(&b->low_key, 1);
+	hyb_buf_reserve(&b->left_key, 1);
+	hyb_buf_reserve(&b->right_key, 1);
+	hyb_buf_reserve(&b->after_key, 1);
+	hyb_buf_reserve(&b->before_key, 1);
+	MemoryContextSwitchTo(old);
 	b->layout = layout;
 	b->desc = ix->desc;
-	b->context = CurrentMemoryContext;
+	b->context = context;
 	b->ix = ix;
 	b->stamp = stamp;
 	b->emit = emit;
@@ -89,12 +101,7 @@ hyb_leaf_builder_expect(HybLeafBuilder *b, uint64 entries, bool rows_on_disk)
 void
 hyb_leaf_builder_free(HybLeafBuilder *b)
 {
-	hyb_buf_free(&b->low_key);
-	hyb_buf_free(&b->left_key);
-	hyb_buf_free(&b->right_key);
-	hyb_buf_free(&b->after_key);
-	hyb_buf_free(&b->before_key);
-	b->layout->free(b);
+	MemoryContextDelete(b->context);
 }
 
 /* ---- emitting ---- */
@@ -143,28 +150,6 @@ write_leaf(HybLeafBuilder *b, int slot)
 	assert_image_valid(b, plan);
 }
 
-void
-hyb_leaf_builder_descends(const HybLeafBuilder *b)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("entries for index \"%s\" do not ascend",
-					RelationGetRelationName(b->ix->rel)),
-			 errdetail("They come from a damaged leaf, or the operator class is inconsistent."),
-			 errhint("Please REINDEX it.")));
-}
-
-void
-hyb_leaf_builder_no_room(const HybLeafBuilder *b)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("an entry for index \"%s\" does not fit a page",
-					RelationGetRelationName(b->ix->rel)),
-			 errdetail("It comes from a damaged leaf."),
-			 errhint("Please REINDEX it.")));
-}
-
 /* The separator between the first nitems waiting items and the others. */
 static void
 separate(HybLeafBuilder *b, int nitems, HybPos *separator)
@@ -179,11 +164,11 @@ separate(HybLeafBuilder *b, int nitems, HybPos *separator)
 	b->right_key.len = 0;
 	if (!b->layout->keeps_keys)
 	{
-		b->layout->separate(b, nitems, &b->right_key, separator);
+		hyb_prefixes_separate(b, nitems, &b->right_key, separator);
 		return;
 	}
-	b->layout->waiting(b, nitems - 1, &b->left_key, &left_tid);
-	b->layout->waiting(b, nitems, &b->right_key, &right_tid);
+	hyb_columnar_waiting(b, nitems - 1, &b->left_key, &left_tid);
+	hyb_columnar_waiting(b, nitems, &b->right_key, &right_tid);
 	left = hyb_pos_at(b->desc, b->left_key.data, b->left_key.len, left_tid);
 	right = hyb_pos_at(b->desc, b->right_key.data, b->right_key.len, right_tid);
 	if (!hyb_separator(b->desc, &left, &right, separator))
@@ -415,7 +400,7 @@ hyb_leaf_builder_add_item(HybLeafBuilder *b, HybLeaf *leaf, int row, int item,
 		return;
 	}
 	Assert(leaf->layout == b->layout);
-	b->layout->add_from(b, leaf, row, item, tid);
+	hyb_prefixes_add_from(b, leaf, row, item, tid);
 	if (unlikely(++b->nitems >= b->next_check))
 		check_full(b);
 }
@@ -481,7 +466,7 @@ hyb_leaf_builder_add_leaf(HybLeafBuilder *b, HybLeaf *leaf, int from, int to)
 	{
 		int			n = Min(to - from, Max(b->next_check - b->nitems, 1));
 
-		row += b->layout->add_items(b, leaf, row, from, n);
+		row += hyb_columnar_add_items(b, leaf, row, from, n);
 		b->nitems += n;
 		from += n;
 		if (b->nitems >= b->next_check)

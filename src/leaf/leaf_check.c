@@ -1,12 +1,15 @@
 /*
  * leaf_check.c
- *		Hints and tombstones of a leaf page, and its verification.
+ *		Hints and tombstones of a leaf page, its verification, and what a builder
+ *		says of damaged ones.
  */
 #include "base/compat.h"
 
+#include "algo/bits.h"
 #include "key/key.h"
 #include "leaf/leaf.h"
 #include "storage/bufmgr.h"
+#include "utils/rel.h"
 
 /* ---- hints and tombstones ---- */
 
@@ -143,6 +146,30 @@ hyb_leaf_set_tombstones(Page page, const int *items, int nitems,
 	Assert(*range_off + *range_len <= ((PageHeader) page)->pd_lower);
 }
 
+/* ---- entries that no leaf can take ---- */
+
+void
+hyb_leaf_builder_descends(const HybLeafBuilder *b)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("entries for index \"%s\" do not ascend",
+					RelationGetRelationName(b->ix->rel)),
+			 errdetail("They come from a damaged leaf, or the operator class is inconsistent."),
+			 errhint("Please REINDEX it.")));
+}
+
+void
+hyb_leaf_builder_no_room(const HybLeafBuilder *b)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("an entry for index \"%s\" does not fit a page",
+					RelationGetRelationName(b->ix->rel)),
+			 errdetail("It comes from a damaged leaf."),
+			 errhint("Please REINDEX it.")));
+}
+
 /* ---- verification ---- */
 
 /* Is the value one that an entry can have? */
@@ -168,6 +195,7 @@ typedef struct VerifyState
 	HybBuf		prev;			/* bytes of the row before */
 	HybValue	prev_vals[INDEX_MAX_KEYS];	/* its columns, in them */
 	HybBuf		entry;			/* bytes of the row at hand */
+	uint32		prev_bits;		/* of prefixes */
 	ItemPointerData prev_tid;	/* of the item before */
 	ItemPointerData *tids;
 } VerifyState;
@@ -214,6 +242,31 @@ verify_order(VerifyState *state, int row, bool *same_key)
 	return NULL;
 }
 
+/* The same of a row's prefix, into state->entry. */
+static char *
+verify_prefix(VerifyState *state, int row)
+{
+	HybLeaf    *leaf = state->leaf;
+	uint32		bits = hyb_leaf_prefix(leaf, row, &state->entry);
+	char	   *wrong = NULL;
+
+	if (leaf->layout->verify_row != NULL)
+		wrong = leaf->layout->verify_row(leaf, row);
+	if (wrong == NULL && row > 0)
+	{
+		uint32		common = hyb_common_bits(state->prev.data, state->prev_bits,
+											 state->entry.data, bits);
+
+		/* none begins another one, and the next one has the first 1 */
+		if (common == state->prev_bits || common == bits ||
+			(state->entry.data[common / 8] & (0x80 >> common % 8)) == 0)
+			wrong = psprintf("rows %d and %d have keys in common, or do not ascend",
+							 row - 1, row);
+	}
+	state->prev_bits = bits;
+	return wrong;
+}
+
 static char *
 verify_row(VerifyState *state, int row)
 {
@@ -226,8 +279,11 @@ verify_row(VerifyState *state, int row)
 
 	if (n <= 0)
 		return psprintf("row %d has no items", row);
-	if ((wrong = verify_values(state, row)) != NULL ||
-		(row > 0 && (wrong = verify_order(state, row, &same_key)) != NULL))
+	wrong = leaf->layout->keeps_keys ? verify_values(state, row) :
+		verify_prefix(state, row);
+	if (wrong == NULL && row > 0 && leaf->layout->keeps_keys)
+		wrong = verify_order(state, row, &same_key);
+	if (wrong != NULL)
 		return wrong;
 
 	hyb_leaf_tids(leaf, start, n, state->tids);
@@ -243,7 +299,8 @@ verify_row(VerifyState *state, int row)
 	swap = state->prev;
 	state->prev = state->entry;
 	state->entry = swap;
-	if (hyb_key_split(leaf->desc, state->prev.data, state->prev.len,
+	if (leaf->layout->keeps_keys &&
+		hyb_key_split(leaf->desc, state->prev.data, state->prev.len,
 					  leaf->desc->natts, state->prev_vals) != state->prev.len)
 		return psprintf("row %d is malformed", row);
 	return NULL;
@@ -262,8 +319,6 @@ hyb_leaf_verify(HybLeaf *leaf)
 	if (leaf->content_len != content)
 		return psprintf("content has %u bytes, %u of them used",
 						content, leaf->content_len);
-	if (leaf->layout->verify != NULL)
-		return leaf->layout->verify(leaf);
 	if (hyb_leaf_row_start(leaf, 0) != 0)
 		return pstrdup("first row does not start at the first item");
 

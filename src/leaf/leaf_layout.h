@@ -10,11 +10,12 @@
  *		uint8	layout, HybLeafLayoutNumber
  *
  * What follows belongs to the layout, up to the tombstone bitmap or pd_lower.
- * leaf.c and leaf_build.c do what is the same for all: that bitmap, when a leaf is
- * full, and where one leaf ends.  Leaves of one index may have different layouts.
- * A merge writes leaves in the layout that hyb_leaf_layout_for chooses.
+ * Row starts and TIDs are stored alike in all layouts, as columnar.h says.  leaf.c
+ * and leaf_build.c do what is the same for all: that bitmap, when a leaf is full, and
+ * where one leaf ends.  Leaves of one index may have different layouts.  A merge
+ * writes leaves in the layout that hyb_leaf_layout_for chooses.
  *
- * A layout either keeps keys, so that its rows give back all columns, or it keeps
+ * The columnar layout keeps keys: its rows give back all columns.  The others keep
  * prefixes: of each row the bits that its keys begin with.
  */
 #ifndef HYB_LEAF_LAYOUT_H
@@ -49,7 +50,8 @@ typedef struct HybLeafLayout HybLeafLayout;
 typedef struct HybLeaf
 {
 	const HybLeafLayout *layout;	/* of the page */
-	void	   *own[HYB_LAYOUTS];	/* what each layout keeps, by number - 1 */
+	struct HybColumnar *columnar;	/* columns, row starts and TIDs */
+	struct HybPrefixes *prefixes;	/* NULL: the index has no such leaves */
 	const HybKeyDesc *desc;
 	const char *page;
 	Relation	rel;			/* for error messages */
@@ -60,9 +62,8 @@ typedef struct HybLeaf
 	const uint8 *tombstones;	/* bitmap, or NULL */
 	uint32		content_len;	/* bytes of the page's content that are used */
 	int			ncols_alloc;	/* columns that there is memory for */
-	MemoryContext context;		/* of the first open; all memory is there */
-	bool		spare_buffers;	/* large buffers are spare ones of the
-								 * backend, given back with the context */
+	MemoryContext context;		/* all memory is there, or lent to it */
+	bool		own_context;	/* which goes with the leaf */
 	int			scratch_row;	/* row that scratch_vals holds, or -1 */
 	HybValue   *scratch_vals;
 } HybLeaf;
@@ -76,8 +77,31 @@ extern void hyb_leaf_assert_valid(const HybLeaf *leaf);
 #define hyb_leaf_assert_valid(leaf) ((void) (leaf))
 #endif
 
-/* Bytes behind a string's memory that a layout's string() may write to. */
+/* Bytes behind a string's memory that hyb_leaf_string may write to. */
 #define HYB_LEAF_SLACK	64
+
+/* ---- reading leaves of any layout (columnar.c) ---- */
+
+/* First item of a row; hyb_leaf_row_start(leaf, nrows) == nitems. */
+extern int	hyb_leaf_row_start(const HybLeaf *leaf, int row);
+
+extern int	hyb_leaf_row_of_item(const HybLeaf *leaf, int item);
+
+/* TIDs of items [item, item + n). */
+extern void hyb_leaf_tids(const HybLeaf *leaf, int item, int n,
+						  ItemPointerData *tids);
+
+/* An integer column of rows [row, row + n) of a leaf that keeps keys, 0 where it is null. */
+extern void hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n, uint64 *ints,
+						  uint8 *isnull);
+
+/*
+ * The string of a row of such a leaf: a flag byte and the value as in entries, without
+ * length word and terminator.  It goes to out, which has room for cap bytes and
+ * HYB_LEAF_SLACK more.  Returns its length.
+ */
+extern uint32 hyb_leaf_string(HybLeaf *leaf, int col, int row, uint8 *out, uint32 cap);
+
 
 /* Rows [lo, hi). */
 typedef struct HybRowRange
@@ -110,7 +134,7 @@ typedef struct HybLeafBuilder
 {
 	const HybLeafLayout *layout;
 	const HybKeyDesc *desc;
-	MemoryContext context;
+	MemoryContext context;		/* of the builder and all that it has */
 	int			nitems;			/* entries not yet in a leaf */
 	HybLeafPlan plans[2];		/* filled by the layout's plan() */
 
@@ -163,64 +187,11 @@ struct HybLeafLayout
 
 	/* ---- reading ---- */
 
-	/* Bytes of leaf->own, and more of them for each column. */
-	Size		size;
-	Size		column_size;
-
-	/* Prepares leaf->own, which is not zeroed, before the first open. */
-	void		(*init) (HybLeaf *leaf);
-
 	/*
 	 * Opens the content from p, behind the common header, to end.  Returns
 	 * the byte after what it uses.
 	 */
 	const uint8 *(*open) (HybLeaf *leaf, const uint8 *p, const uint8 *end);
-
-	/* Frees what leaf->own points to; NULL: nothing. */
-	void		(*close) (HybLeaf *leaf);
-
-	/*
-	 * First item of a row below nrows, of n such rows (HYB_LEAF_ROW_STARTS at
-	 * most), and row of an item below nitems, of a leaf without unique_rows.
-	 */
-	int			(*row_start) (const HybLeaf *leaf, int row);
-	void		(*row_starts) (const HybLeaf *leaf, int row, int n, int *starts);
-	int			(*row_of_item) (const HybLeaf *leaf, int item);
-
-	/* TIDs of items [item, item + n). */
-	void		(*tids) (const HybLeaf *leaf, int item, int n,
-						 ItemPointerData *tids);
-
-	/*
-	 * First item of [lo, hi), whose TIDs ascend, with a TID at or above tid;
-	 * hi if there is none.
-	 */
-	int			(*search_tid) (const HybLeaf *leaf, int lo, int hi,
-							   const ItemPointerData *tid);
-
-	/* ---- reading keys: layouts that keep them ---- */
-
-	/*
-	 * The rows whose first columns equal vals, which point into a key, behind
-	 * their flag bytes.  If there are none both ends are the first row above.
-	 */
-	void		(*search) (HybLeaf *leaf, const HybValue *vals, int ncols,
-						   HybRowRange *rows);
-
-	/* All columns of a row. */
-	void		(*row) (HybLeaf *leaf, int row, HybValue *vals);
-
-	/* An integer column of rows [row, row + n), 0 where it is null. */
-	void		(*ints) (HybLeaf *leaf, int col, int row, int n, uint64 *ints,
-						 uint8 *isnull);
-
-	/*
-	 * The string of a row: a flag byte and the value as in entries, without
-	 * length word and terminator.  It goes to out, which has room for cap
-	 * bytes and HYB_LEAF_SLACK more.  Returns its length.
-	 */
-	uint32		(*string) (HybLeaf *leaf, int col, int row, uint8 *out,
-						   uint32 cap);
 
 	/* ---- reading prefixes: layouts that do not keep keys ---- */
 
@@ -244,34 +215,20 @@ struct HybLeafLayout
 	 */
 	uint32		(*prefix) (HybLeaf *leaf, int row, HybBuf *prefix);
 
-	/* What is wrong with rows and TIDs of an opened leaf, palloc'd, or NULL. */
-	char	   *(*verify) (HybLeaf *leaf);
+	/* What is wrong with a row by itself, palloc'd, or NULL.  NULL: nothing can be. */
+	char	   *(*verify_row) (const HybLeaf *leaf, int row);
 
 	/* ---- building ---- */
 
 	/*
-	 * A builder in the current context; hyb_leaf_builder_create sets the
-	 * head.
+	 * A builder in the current context, which goes with it;
+	 * hyb_leaf_builder_create sets the head.
 	 */
 	HybLeafBuilder *(*create) (const HybIndex *ix);
-	void		(*free) (HybLeafBuilder *b);
 
 	/* Add an entry that waits; the caller counts it. */
 	void		(*add) (HybLeafBuilder *b, const HybValue *vals,
 						const ItemPointerData *tid);
-
-	/*
-	 * Layouts that keep keys: add n items of a leaf of this layout, from
-	 * `item` on.  The first does not belong to the row of the item that waits
-	 * last.  Those that begin rows are of `row` and the rows after it.
-	 * Returns how many rows begin.
-	 */
-	int			(*add_items) (HybLeafBuilder *b, HybLeaf *leaf, int row,
-							  int item, int n);
-
-	/* Layouts of prefixes: add an item of a row of a leaf of this layout. */
-	void		(*add_from) (HybLeafBuilder *b, HybLeaf *leaf, int row, int item,
-							 const ItemPointerData *tid);
 
 	/*
 	 * Fill b->plans[slot] for its nitems.  Where a leaf cannot end there, the
@@ -281,17 +238,6 @@ struct HybLeafLayout
 
 	/* Write what was planned to zeroed memory; returns the byte after it. */
 	uint8	   *(*write) (HybLeafBuilder *b, int slot, uint8 *out);
-
-	/* Layouts that keep keys: append the key columns of a waiting item. */
-	void		(*waiting) (const HybLeafBuilder *b, int item, HybBuf *key,
-							ItemPointer tid);
-
-	/*
-	 * Layouts of prefixes: the separator before a waiting item that a leaf
-	 * may begin with, its key in *key.
-	 */
-	void		(*separate) (HybLeafBuilder *b, int item, HybBuf *key,
-							 HybPos *separator);
 
 	/* Forget the first nitems items; their last row stays if it has more. */
 	void		(*drop) (HybLeafBuilder *b, int nitems);

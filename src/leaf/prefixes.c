@@ -40,108 +40,27 @@ hyb_prefix_is_whole(const HybKeyDesc *desc, const uint8 *prefix, uint32 bits)
 
 /* ---- reading ---- */
 
-static inline HybLeaf *
-stored_leaf(const HybLeaf *leaf)
-{
-	return &hyb_prefixes_leaf(leaf)->stored;
-}
-
-void
-hyb_prefixes_init(void *own, Size size, const HybKeyDesc *columns)
-{
-	HybLeaf    *stored = &((HybPrefixesLeaf *) own)->stored;
-
-	memset(own, 0, size);
-	stored->own[HYB_LAYOUT_COLUMNAR - 1] = (char *) own + MAXALIGN(size);
-	stored->ncols_alloc = columns->natts;
-	stored->layout = &hyb_columnar_layout;
-	stored->desc = columns;
-	hyb_columnar_layout.init(stored);
-}
-
-const uint8 *
-hyb_prefixes_open(const HybLeaf *leaf, const uint8 *p, const uint8 *end)
-{
-	HybLeaf    *stored = stored_leaf(leaf);
-
-	stored->rel = leaf->rel;
-	stored->blkno = leaf->blkno;
-	stored->page = leaf->page;
-	stored->nrows = leaf->nrows;
-	stored->nitems = leaf->nitems;
-	stored->unique_rows = leaf->unique_rows;
-	stored->context = leaf->context;
-	return hyb_columnar_layout.open(stored, p, end);
-}
-
-int
-hyb_prefixes_row_start(const HybLeaf *leaf, int row)
-{
-	return hyb_columnar_layout.row_start(stored_leaf(leaf), row);
-}
-
-void
-hyb_prefixes_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
-{
-	hyb_columnar_layout.row_starts(stored_leaf(leaf), row, n, starts);
-}
-
-int
-hyb_prefixes_row_of_item(const HybLeaf *leaf, int item)
-{
-	return hyb_columnar_layout.row_of_item(stored_leaf(leaf), item);
-}
-
-void
-hyb_prefixes_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
-{
-	hyb_columnar_layout.tids(stored_leaf(leaf), item, n, tids);
-}
-
-int
-hyb_prefixes_search_tid(const HybLeaf *leaf, int lo, int hi, const ItemPointerData *tid)
-{
-	return hyb_columnar_layout.search_tid(stored_leaf(leaf), lo, hi, tid);
-}
-
 uint8
 hyb_strings_fingerprint(const HybLeaf *leaf, const HybBuf *prefix, uint32 bits, int item)
 {
-	const HybPrefixesLeaf *prefixes = hyb_prefixes_leaf(leaf);
-
-	if (prefixes->fingerprints != NULL)
-		return hyb_stored_fingerprint(prefixes, item);
+	if (leaf->prefixes->fingerprints != NULL)
+		return hyb_stored_fingerprint(leaf->prefixes, item);
 	if (!hyb_prefix_is_whole(leaf->desc, prefix->data, bits))
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  "The leaf lacks the fingerprints of keys that it does not have.");
 	return hyb_fingerprint(hyb_byte_hash(prefix->data, prefix->len));
 }
 
-char *
-hyb_prefixes_verify_tids(HybLeaf *leaf, int row, ItemPointerData *tids)
-{
-	int			start = hyb_leaf_row_start(leaf, row);
-	int			n = hyb_leaf_row_start(leaf, row + 1) - start;
-
-	if (n <= 0)
-		return psprintf("row %d has no items", row);
-	hyb_leaf_tids(leaf, start, n, tids);
-	for (int i = 1; i < n; i++)
-	{
-		if (ItemPointerCompare(&tids[i - 1], &tids[i]) >= 0)
-			return psprintf("TIDs of items %d and %d do not ascend",
-							start + i - 1, start + i);
-	}
-	return NULL;
-}
-
 /* ---- building ---- */
 
+/* A columnar builder in a context. */
 static HybColumnarBuilder *
 create_columnar(const HybIndex *ix, MemoryContext context)
 {
+	MemoryContext old = MemoryContextSwitchTo(context);
 	HybColumnarBuilder *columnar = hyb_columnar_builder(hyb_columnar_create(ix));
 
+	MemoryContextSwitchTo(old);
 	columnar->base.desc = ix->desc;
 	columnar->base.context = context;
 	return columnar;
@@ -158,28 +77,6 @@ hyb_prefixes_init_builder(HybPrefixesBuilder *b, const HybIndex *ix,
 	b->stored_index = *ix;
 	b->stored_index.desc = unconstify(HybKeyDesc *, columns);
 	b->stored = create_columnar(&b->stored_index, CurrentMemoryContext);
-}
-
-void
-hyb_prefixes_free(HybLeafBuilder *base)
-{
-	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
-
-	if (b->rows != NULL)
-		pfree(b->rows);
-	if (b->tids != NULL)
-		pfree(b->tids);
-	if (b->fingerprints != NULL)
-	{
-		pfree(b->fingerprints);
-		pfree(b->stored_fingerprints);
-	}
-	hyb_buf_free(&b->bytes);
-	hyb_buf_free(&b->key);
-	hyb_columnar_free(&b->stored->base);
-	if (b->kept != NULL)
-		hyb_columnar_free(&b->kept->base);
-	pfree(b);
 }
 
 int
@@ -360,12 +257,10 @@ hyb_prefixes_plan_kept(HybPrefixesBuilder *b, int slot)
 	HybValue	vals[INDEX_MAX_KEYS];
 
 	if (b->kept == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(b->base.context);
-
-		b->kept = create_columnar(b->base.ix, b->base.context);
-		MemoryContextSwitchTo(old);
-	}
+		b->kept = create_columnar(b->base.ix,
+								  AllocSetContextCreate(b->base.context,
+														"hybrid leaf builder of keys",
+														ALLOCSET_DEFAULT_SIZES));
 	kept = &b->kept->base;
 
 	/*
@@ -412,7 +307,7 @@ drop_kept(HybPrefixesBuilder *b, int nitems)
 		b->kept->base.nitems -= nitems;
 		return;
 	}
-	hyb_columnar_free(&b->kept->base);
+	MemoryContextDelete(b->kept->base.context);
 	b->kept = NULL;
 }
 

@@ -64,56 +64,15 @@ hyb_fingerprint(uint64 hash)
 extern uint8 hyb_strings_fingerprint(const HybLeaf *leaf, const HybBuf *prefix,
 									 uint32 bits, int item);
 
-/* ---- reading: private to prefixes*.c ---- */
-
-/*
- * What both layouts begin leaf->own with.  Row starts and TIDs (and the numbers)
- * are stored as a columnar leaf of its own; rows and items are numbered alike.
- */
-typedef struct HybPrefixesLeaf
-{
-	HybLeaf		stored;
-	const uint8 *fingerprints;	/* of strings, or NULL */
-} HybPrefixesLeaf;
-
-static inline HybPrefixesLeaf *
-hyb_prefixes_leaf(const HybLeaf *leaf)
-{
-	return leaf->own[leaf->layout->number - 1];
-}
-
 static inline uint8
-hyb_stored_fingerprint(const HybPrefixesLeaf *prefixes, int item)
+hyb_stored_fingerprint(const HybPrefixes *prefixes, int item)
 {
 	return (uint8) hyb_bits_get(prefixes->fingerprints,
-								(uint64) item * HYB_FINGERPRINT_BITS,
+								(uint64_t) item * HYB_FINGERPRINT_BITS,
 								HYB_FINGERPRINT_BITS);
 }
 
-/* Bytes behind it for a leaf of this many columns. */
-#define HYB_PREFIXES_STORED(ncols) \
-	MAXALIGN(offsetof(HybColumnar, cols) + (ncols) * sizeof(HybLeafColumn))
-
-/* Prepare `own`, of `size` bytes and HYB_PREFIXES_STORED more. */
-extern void hyb_prefixes_init(void *own, Size size, const HybKeyDesc *columns);
-
-/* Open the stored leaf; returns the byte after it. */
-extern const uint8 *hyb_prefixes_open(const HybLeaf *leaf, const uint8 *p,
-									  const uint8 *end);
-
-/* Functions of both layouts. */
-extern int	hyb_prefixes_row_start(const HybLeaf *leaf, int row);
-extern void hyb_prefixes_row_starts(const HybLeaf *leaf, int row, int n, int *starts);
-extern int	hyb_prefixes_row_of_item(const HybLeaf *leaf, int item);
-extern void hyb_prefixes_tids(const HybLeaf *leaf, int item, int n,
-							  ItemPointerData *tids);
-extern int	hyb_prefixes_search_tid(const HybLeaf *leaf, int lo, int hi,
-									const ItemPointerData *tid);
-
-/* What is wrong with the order of a row's TIDs, palloc'd, or NULL. */
-extern char *hyb_prefixes_verify_tids(HybLeaf *leaf, int row, ItemPointerData *tids);
-
-/* ---- building: private to prefixes*.c ---- */
+/* ---- building: private to this folder ---- */
 
 typedef struct HybPrefixesRow
 {
@@ -199,7 +158,6 @@ extern void hyb_prefixes_plan_kept(HybPrefixesBuilder *b, int slot);
 extern uint8 *hyb_prefixes_write_kept(HybPrefixesBuilder *b, int slot, uint8 *out);
 
 /* Functions of both layouts. */
-extern void hyb_prefixes_free(HybLeafBuilder *base);
 extern void hyb_prefixes_add(HybLeafBuilder *base, const HybValue *vals,
 							 const ItemPointerData *tid);
 extern void hyb_prefixes_add_from(HybLeafBuilder *base, HybLeaf *leaf, int row,

@@ -41,20 +41,6 @@
 /* A leaf keeps keys if more than one row in KEPT_PART would share its prefix. */
 #define KEPT_PART			16
 
-typedef struct Trie
-{
-	HybPrefixesLeaf base;
-	uint32		ncommon;		/* bytes that all keys begin with */
-	const uint8 *common;
-	int			depth;			/* bits beyond */
-} Trie;
-
-static inline Trie *
-trie(const HybLeaf *leaf)
-{
-	return leaf->own[HYB_LAYOUT_TRIE - 1];
-}
-
 /* The description of the two stored columns. */
 static const HybKeyDesc *
 trie_columns(void)
@@ -62,20 +48,20 @@ trie_columns(void)
 	static union
 	{
 		HybKeyDesc	desc;
-		char		space[offsetof(HybKeyDesc, cols) + 2 * sizeof(HybColumn)];
+		char		space[offsetof(HybKeyDesc, cols) + HYB_PREFIXES_COLUMNS * sizeof(HybColumn)];
 	}			columns;
 
 	if (columns.desc.nkeys == 0)
 	{
 		HybColumn  *cols = columns.desc.cols;
 
-		for (int i = 0; i < 2; i++)
+		for (int i = 0; i < HYB_PREFIXES_COLUMNS; i++)
 		{
 			cols[i].store = HYB_STORE_INT;
 			cols[i].compare = HYB_COMPARE_MEM;
 			cols[i].width = i == PREFIX_COLUMN ? 8 : 1;
 		}
-		columns.desc.natts = columns.desc.nkeys = 2;
+		columns.desc.natts = columns.desc.nkeys = HYB_PREFIXES_COLUMNS;
 		columns.desc.all_mem = columns.desc.exact = true;
 	}
 	return &columns.desc;
@@ -94,16 +80,10 @@ bits_from(const uint8 *bytes, uint32 len, uint32 from)
 
 /* ---- opening ---- */
 
-static void
-init_trie(HybLeaf *leaf)
-{
-	hyb_prefixes_init(trie(leaf), sizeof(Trie), trie_columns());
-}
-
 static const uint8 *
 open_trie(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 {
-	Trie	   *t = trie(leaf);
+	HybPrefixes *t = leaf->prefixes;
 
 	p = hyb_varint_read(p, end, &t->ncommon);
 	if (p == NULL || t->ncommon > HYB_MAX_ENTRY_SIZE || end - p <= t->ncommon)
@@ -116,10 +96,10 @@ open_trie(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  psprintf("The leaf's prefixes have %d bits beyond what they have in common.",
 							   t->depth));
-	p = hyb_prefixes_open(leaf, p, end);
-	for (int i = 0; i < 2; i++)
+	p = hyb_columnar_open(leaf, trie_columns(), p, end);
+	for (int i = 0; i < HYB_PREFIXES_COLUMNS; i++)
 	{
-		const HybLeafColumn *col = &hyb_columnar(&t->base.stored)->cols[i];
+		const HybLeafColumn *col = &leaf->columnar->cols[i];
 
 		if (col->encoding != HYB_LEAF_INT || col->null_mode != HYB_NULLS_NONE)
 			hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's prefixes are NULLs.");
@@ -132,7 +112,7 @@ open_trie(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 static inline const HybSeq *
 sequence(const HybLeaf *leaf, int col)
 {
-	return &hyb_columnar(&trie(leaf)->base.stored)->cols[col].seq;
+	return &leaf->columnar->cols[col].seq;
 }
 
 /* The number of a row; on a damaged page it may have more than `depth` bits. */
@@ -147,14 +127,14 @@ row_lacks(const HybLeaf *leaf, int row)
 {
 	uint64		lacks = hyb_seq_get(sequence(leaf, LACKS_COLUMN), row);
 
-	return (int) Min(lacks, (uint64) trie(leaf)->depth);
+	return (int) Min(lacks, (uint64) leaf->prefixes->depth);
 }
 
 static uint32
 trie_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
 {
-	Trie	   *t = trie(leaf);
-	HybLeafColumn *numbers = &hyb_columnar(&t->base.stored)->cols[PREFIX_COLUMN];
+	const HybPrefixes *t = leaf->prefixes;
+	HybLeafColumn *numbers = &leaf->columnar->cols[PREFIX_COLUMN];
 	uint64		number = hyb_seq_get_next(&numbers->seq, &numbers->seq_cursor, row);
 	uint32		bits = t->depth - row_lacks(leaf, row);
 	uint8		beyond[8];
@@ -210,7 +190,7 @@ first_reaching(const HybLeaf *leaf, uint64 x)
 static bool
 find_number_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 {
-	Trie	   *t = trie(leaf);
+	const HybPrefixes *t = leaf->prefixes;
 	uint32		n = Min(pos->len, t->ncommon);
 	int			c = n > 0 ? memcmp(pos->key, t->common, n) : 0;
 	int			bits = 8 * (pos->len - n);
@@ -261,33 +241,17 @@ find_number_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 /* ---- verification ---- */
 
 static char *
-verify_trie(HybLeaf *leaf)
+verify_number(const HybLeaf *leaf, int row)
 {
-	int			depth = trie(leaf)->depth;
-	uint64		reach = 0;		/* the first number behind the row before */
-	ItemPointerData *tids = palloc(sizeof(ItemPointerData) * leaf->nitems);
-	char	   *wrong = NULL;
+	int			depth = leaf->prefixes->depth;
+	uint64		number = stored_row_number(leaf, row);
+	uint64		lacks = hyb_seq_get(sequence(leaf, LACKS_COLUMN), row);
 
-	if (hyb_leaf_row_start(leaf, 0) != 0)
-		wrong = pstrdup("first row does not start at the first item");
-	for (int row = 0; row < leaf->nrows && wrong == NULL; row++)
-	{
-		uint64		number = stored_row_number(leaf, row);
-		uint64		lacks = hyb_seq_get(sequence(leaf, LACKS_COLUMN), row);
-
-		if (lacks > depth || (number & ~below_bits(depth)) != 0)
-			wrong = psprintf("row %d has more bits than the leaf says", row);
-		else if ((number & below_bits((int) lacks)) != 0)
-			wrong = psprintf("row %d has bits that it should lack", row);
-		else if (row > 0 && (number < reach || reach == 0))
-			wrong = psprintf("rows %d and %d have keys in common, or do not ascend",
-							 row - 1, row);
-		else
-			wrong = hyb_prefixes_verify_tids(leaf, row, tids);
-		reach = (number | below_bits((int) Min(lacks, 64))) + 1;
-	}
-	pfree(tids);
-	return wrong;
+	if (lacks > depth || (number & ~below_bits(depth)) != 0)
+		return psprintf("row %d has more bits than the leaf says", row);
+	if ((number & below_bits((int) lacks)) != 0)
+		return psprintf("row %d has bits that it should lack", row);
+	return NULL;
 }
 
 /* ---- planning ---- */
@@ -577,24 +541,13 @@ trie_write(HybLeafBuilder *base, int slot, uint8 *out)
 
 const HybLeafLayout hyb_trie_layout = {
 	.number = HYB_LAYOUT_TRIE,
-	.keeps_keys = false,
-	.size = MAXALIGN(sizeof(Trie)) + HYB_PREFIXES_STORED(2),
-	.init = init_trie,
 	.open = open_trie,
 	.find = find_number_rows,
-	.search_tid = hyb_prefixes_search_tid,
 	.prefix = trie_prefix,
-	.row_start = hyb_prefixes_row_start,
-	.row_starts = hyb_prefixes_row_starts,
-	.row_of_item = hyb_prefixes_row_of_item,
-	.tids = hyb_prefixes_tids,
-	.verify = verify_trie,
+	.verify_row = verify_number,
 	.create = trie_create,
-	.free = hyb_prefixes_free,
 	.add = hyb_prefixes_add,
-	.add_from = hyb_prefixes_add_from,
 	.plan = trie_plan,
 	.write = trie_write,
-	.separate = hyb_prefixes_separate,
 	.drop = hyb_prefixes_drop
 };

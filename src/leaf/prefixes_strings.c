@@ -34,35 +34,15 @@
 /* Bits that the next byte of a text is worth. */
 #define BITS_OF_BYTE	5
 
-typedef struct Strings
-{
-	HybPrefixesLeaf base;
-	HybFront	front;
-	HybFrontCursor cursor;		/* its buffers outlive the page */
-	bool		at_page;		/* the cursor is of this page */
-} Strings;
-
-static inline Strings *
-leaf_strings(const HybLeaf *leaf)
-{
-	return leaf->own[HYB_LAYOUT_STRINGS - 1];
-}
-
 /* The description of what is stored beside the strings: no columns. */
 static const HybKeyDesc no_columns = {.all_mem = true,.exact = true};
 
 /* ---- opening ---- */
 
-static void
-init_strings(HybLeaf *leaf)
-{
-	hyb_prefixes_init(leaf_strings(leaf), sizeof(Strings), &no_columns);
-}
-
 static const uint8 *
 open_strings(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 {
-	Strings    *s = leaf_strings(leaf);
+	HybPrefixes *s = leaf->prefixes;
 
 	p = hyb_varint_read(p, end, &s->front.prefix_len);
 	if (p == NULL || s->front.prefix_len > HYB_MAX_ENTRY_SIZE ||
@@ -74,21 +54,15 @@ open_strings(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 	if (p == NULL)
 		hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's prefixes are malformed.");
 	s->at_page = false;
-	p = hyb_prefixes_open(leaf, p, end);
+	p = hyb_columnar_open(leaf, &no_columns, p, end);
 
 	/* 8 bytes are read for a fingerprint; the special space follows the last */
 	if (p >= end || (*p != 0 && *p != HYB_FINGERPRINT_BITS) ||
 		end - (p + 1) < FINGERPRINTS_SIZE(*p, leaf->nitems))
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  "The fingerprints of a leaf's keys are malformed.");
-	s->base.fingerprints = *p > 0 ? p + 1 : NULL;
+	s->fingerprints = *p > 0 ? p + 1 : NULL;
 	return p + 1 + FINGERPRINTS_SIZE(*p, leaf->nitems);
-}
-
-static void
-close_strings(HybLeaf *leaf)
-{
-	hyb_leaf_free_strings(&leaf_strings(leaf)->cursor);
 }
 
 /* ---- rows ---- */
@@ -97,11 +71,11 @@ close_strings(HybLeaf *leaf)
 static const uint8 *
 row_string(HybLeaf *leaf, int row, uint32 *len)
 {
-	Strings    *s = leaf_strings(leaf);
+	HybPrefixes *s = leaf->prefixes;
 
 	if (!s->at_page)
 	{
-		hyb_leaf_need_strings(leaf, &s->cursor, s->front.coded);
+		hyb_leaf_need_strings(leaf, &s->cursor);
 		hyb_front_cursor_reset(&s->front, &s->cursor);
 		s->at_page = true;
 	}
@@ -129,10 +103,8 @@ strings_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
 static bool
 strings_may_have(const HybLeaf *leaf, int item, uint64 hash)
 {
-	const HybPrefixesLeaf *prefixes = &leaf_strings(leaf)->base;
-
-	return prefixes->fingerprints == NULL ||
-		hyb_stored_fingerprint(prefixes, item) == hyb_fingerprint(hash);
+	return leaf->prefixes->fingerprints == NULL ||
+		hyb_stored_fingerprint(leaf->prefixes, item) == hyb_fingerprint(hash);
 }
 
 /* ---- searching ---- */
@@ -140,7 +112,7 @@ strings_may_have(const HybLeaf *leaf, int item, uint64 hash)
 static bool
 find_string_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 {
-	const HybFront *front = &leaf_strings(leaf)->front;
+	const HybFront *front = &leaf->prefixes->front;
 	bool		begins;
 	bool		equal;
 	uint32		len;
@@ -171,47 +143,14 @@ find_string_rows(HybLeaf *leaf, const HybPos *pos, HybRowRange *rows)
 	return at;
 }
 
-/* ---- verification ---- */
-
-static char *
-verify_strings(HybLeaf *leaf)
-{
-	ItemPointerData *tids = palloc(sizeof(ItemPointerData) * leaf->nitems);
-	HybBuf		before = {0};
-	char	   *wrong = NULL;
-
-	if (hyb_leaf_row_start(leaf, 0) != 0)
-		wrong = pstrdup("first row does not start at the first item");
-	for (int row = 0; row < leaf->nrows && wrong == NULL; row++)
-	{
-		uint32		len;
-		const uint8 *bytes = row_string(leaf, row, &len);
-
-		if (row > 0 && memcmp(before.data, bytes, Min(before.len, len)) >= 0)
-			wrong = psprintf("rows %d and %d have keys in common, or do not ascend",
-							 row - 1, row);
-		else
-			wrong = hyb_prefixes_verify_tids(leaf, row, tids);
-		before.len = 0;
-		hyb_buf_append(&before, bytes, len);
-	}
-	hyb_buf_free(&before);
-	pfree(tids);
-	return wrong;
-}
-
 /* ---- building ---- */
 
 /* The strings of the waiting rows. */
 typedef struct StringsBuilder
 {
 	HybPrefixesBuilder rows;
-	HybBuf		bytes;
-	uint32	   *off;
-	uint32	   *len;
-	uint32	   *lcp;			/* common prefix with the string before */
+	HybWaitingStrings strings;
 	int			rows_alloc;
-	HybFrontCode code;
 	HybFrontPlan plans[2];
 } StringsBuilder;
 
@@ -228,50 +167,11 @@ strings_create(const HybIndex *ix)
 
 	hyb_prefixes_init_builder(&b->rows, ix, &no_columns);
 	b->rows.has_fingerprints = true;
-	hyb_buf_reserve(&b->bytes, BLCKSZ);
+	hyb_buf_reserve(&b->strings.bytes, BLCKSZ);
 	return &b->rows.base;
 }
 
-static void
-strings_free(HybLeafBuilder *base)
-{
-	StringsBuilder *b = strings_builder(base);
-
-	hyb_buf_free(&b->bytes);
-	if (b->rows_alloc > 0)
-	{
-		pfree(b->off);
-		pfree(b->len);
-		pfree(b->lcp);
-		pfree(b->code.rest);
-	}
-	hyb_prefixes_free(base);
-}
-
 /* ---- what is stored ---- */
-
-static inline HybFrontInput
-prefix_front_input(const StringsBuilder *b)
-{
-	HybFrontInput in = {b->bytes.data, b->off, b->len, b->lcp};
-
-	return in;
-}
-
-static void
-grow_string_rows(StringsBuilder *b)
-{
-	MemoryContext context = b->rows.base.context;
-	int			n = b->rows.rows_alloc;
-
-	if (b->rows_alloc >= n)
-		return;
-	b->off = hyb_grow(context, b->off, n, sizeof(uint32));
-	b->len = hyb_grow(context, b->len, n, sizeof(uint32));
-	b->lcp = hyb_grow(context, b->lcp, n, sizeof(uint32));
-	b->code.rest = hyb_grow(context, b->code.rest, n, sizeof(uint32));
-	b->rows_alloc = n;
-}
 
 static uint32
 spare_bytes(const HybLeafBuilder *base)
@@ -313,30 +213,33 @@ static void
 fill_strings(StringsBuilder *b)
 {
 	HybPrefixesBuilder *t = &b->rows;
+	HybWaitingStrings *s = &b->strings;
 	int			fenced = t->base.before.len > 0;
 	uint32		spare = spare_bytes(&t->base);
-	HybFrontInput in;
+	HybStrings	in;
 
 	if (t->filled == fenced)
 		return;
-	grow_string_rows(b);
+	if (b->rows_alloc < t->rows_alloc)
+		hyb_waiting_strings_grow(t->base.context, s, t->rows_alloc);
+	b->rows_alloc = t->rows_alloc;
 	hyb_columnar_room(t->stored, t->nrows, t->base.nitems);
-	b->bytes.len = 0;
+	s->bytes.len = 0;
 	for (int i = 0; i < t->nrows; i++)
 	{
 		const HybPrefixesRow *row = &t->rows[i];
 
-		b->off[i] = b->bytes.len;
-		b->len[i] = kept_bytes(t, i, spare);
-		b->lcp[i] = row->shared / 8;
-		hyb_buf_append(&b->bytes, hyb_prefixes_row_bytes(t, row), b->len[i]);
+		s->off[i] = s->bytes.len;
+		s->len[i] = kept_bytes(t, i, spare);
+		s->lcp[i] = row->shared / 8;
+		hyb_buf_append(&s->bytes, hyb_prefixes_row_bytes(t, row), s->len[i]);
 		t->stored->row_start[i] = row->start;
 	}
 	t->stored->nrows = t->nrows;
 	hyb_prefixes_fill_tids(t, t->base.nitems);
 	t->stored->prepared = 0;
-	in = prefix_front_input(b);
-	hyb_front_prepare(&in, t->nrows, true, &b->code);
+	in = hyb_waiting_strings(s, t->nrows);
+	hyb_front_prepare(&in, t->nrows, true, &s->code);
 	t->filled = fenced;
 }
 
@@ -362,7 +265,7 @@ static int
 fingerprint_bits(const StringsBuilder *b, int nrows)
 {
 	for (int i = 0; i < nrows; i++)
-		if (!b->rows.rows[i].whole || 8 * b->len[i] < b->rows.rows[i].bits)
+		if (!b->rows.rows[i].whole || 8 * b->strings.len[i] < b->rows.rows[i].bits)
 			return HYB_FINGERPRINT_BITS;
 	return 0;
 }
@@ -374,7 +277,7 @@ strings_plan(HybLeafBuilder *base, int slot)
 	HybPrefixesBuilder *t = &b->rows;
 	HybLeafPlan *plan = &base->plans[slot];
 	HybLeafPlan *stored = &t->stored->base.plans[slot];
-	HybFrontInput in;
+	HybStrings	in;
 	bool		split;
 	int			nrows = hyb_prefixes_whole_rows(t, plan->nitems, &split);
 
@@ -383,8 +286,8 @@ strings_plan(HybLeafBuilder *base, int slot)
 	if (plan->nitems > HYB_LEAF_MAX_ITEMS)
 		hyb_leaf_builder_no_room(base);
 	fill_strings(b);
-	in = prefix_front_input(b);
-	hyb_front_plan(&in, &b->code, nrows, &b->plans[slot]);
+	in = hyb_waiting_strings(&b->strings, nrows);
+	hyb_front_plan(&in, &b->strings.code, nrows, &b->plans[slot]);
 	stored->nitems = plan->nitems;
 	hyb_columnar_plan(&t->stored->base, slot);
 	plan->nrows = nrows;
@@ -431,15 +334,15 @@ strings_write(HybLeafBuilder *base, int slot, uint8 *out)
 {
 	StringsBuilder *b = strings_builder(base);
 	const HybFrontPlan *plan = &b->plans[slot];
-	HybFrontInput in;
+	HybStrings	in;
 
 	if (base->plans[slot].layout == HYB_LAYOUT_COLUMNAR)
 		return hyb_prefixes_write_kept(&b->rows, slot, out);
 	Assert(b->rows.filled >= 0);
-	in = prefix_front_input(b);
+	in = hyb_waiting_strings(&b->strings, base->plans[slot].nrows);
 	out = hyb_varint_write(out, plan->prefix_len);
-	memcpy(out, b->bytes.data + b->off[0], plan->prefix_len);
-	out = hyb_front_write(&in, &b->code, base->plans[slot].nrows, plan,
+	memcpy(out, in.bytes + in.off[0], plan->prefix_len);
+	out = hyb_front_write(&in, &b->strings.code, base->plans[slot].nrows, plan,
 						  out + plan->prefix_len);
 	out = hyb_columnar_write(&b->rows.stored->base, slot, out);
 	return write_fingerprints(b, &base->plans[slot], out);
@@ -447,26 +350,13 @@ strings_write(HybLeafBuilder *base, int slot, uint8 *out)
 
 const HybLeafLayout hyb_strings_layout = {
 	.number = HYB_LAYOUT_STRINGS,
-	.keeps_keys = false,
-	.size = MAXALIGN(sizeof(Strings)) + HYB_PREFIXES_STORED(0),
-	.init = init_strings,
 	.open = open_strings,
-	.close = close_strings,
 	.find = find_string_rows,
-	.search_tid = hyb_prefixes_search_tid,
 	.prefix = strings_prefix,
 	.may_have = strings_may_have,
-	.row_start = hyb_prefixes_row_start,
-	.row_starts = hyb_prefixes_row_starts,
-	.row_of_item = hyb_prefixes_row_of_item,
-	.tids = hyb_prefixes_tids,
-	.verify = verify_strings,
 	.create = strings_create,
-	.free = strings_free,
 	.add = hyb_prefixes_add,
-	.add_from = hyb_prefixes_add_from,
 	.plan = strings_plan,
 	.write = strings_write,
-	.separate = hyb_prefixes_separate,
 	.drop = hyb_prefixes_drop
 };

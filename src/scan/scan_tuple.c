@@ -366,8 +366,7 @@ put_encoded(HybScan *so, const WindowTuple *t, int i, char *p)
 
 	if (t->end - copy < HYB_MAX_ENTRY_SIZE)
 		return NULL;
-	len = t->leaf->layout->string(t->leaf, i, t->row, (uint8 *) copy,
-								  HYB_MAX_ENTRY_SIZE);
+	len = hyb_leaf_string(t->leaf, i, t->row, (uint8 *) copy, HYB_MAX_ENTRY_SIZE);
 	if (len == 1 && *copy == hyb_null_flag(col))
 		return p;
 	if (len == 0 || *copy != HYB_FLAG_VALUE || hyb_is_long(col, len - 1) ||
@@ -398,8 +397,7 @@ put_string(HybScan *so, const WindowTuple *t, int i, char *p)
 		return put_encoded(so, t, i, p);
 	if (t->end - aligned < HYB_MAX_ENTRY_SIZE + VARHDRSZ)
 		return NULL;
-	len = t->leaf->layout->string(t->leaf, i, t->row, (uint8 *) at,
-								  HYB_MAX_ENTRY_SIZE);
+	len = hyb_leaf_string(t->leaf, i, t->row, (uint8 *) at, HYB_MAX_ENTRY_SIZE);
 	if (len == 1 && *at == hyb_null_flag(col))
 		return p;
 	if (len == 0 || *at != HYB_FLAG_VALUE || hyb_is_long(col, len - 1))
@@ -576,7 +574,7 @@ window_tuple(HybScan *so, const HybScanItem *item)
 	int			r;
 
 	if (item->source < 0 || part->mode != HYB_STATIC_PAGE ||
-		(so->tuples.fixed == NULL && part->leaf.layout->string == NULL))
+		(so->tuples.fixed == NULL && !hyb_leaf_keeps_keys(&part->leaf)))
 		return NULL;
 	if (w == NULL || (uint32) (item->row - w->row) >= (uint32) w->n)
 	{

@@ -270,7 +270,7 @@ check_front(int how, const uint8_t *data, uint32_t size)
 	uint32_t	lcp[MAXN] = {0};
 	uint32_t	rest[MAXN];
 	uint32_t	n = 0;
-	HybFrontInput in = {data, off, len, lcp};
+	HybStrings	in = {data, off, len, lcp, 0};
 	HybFrontCode code = {.rest = rest};
 	HybFrontPlan plan;
 	HybFront	front;
@@ -470,7 +470,7 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 				uint32_t	len[100];
 				uint32_t	lcp[100];
 				uint32_t	rest[100];
-				HybFrontInput in = {text, off, len, lcp};
+				HybStrings	in = {text, off, len, lcp, 0};
 				HybFrontCode code = {.rest = rest};
 				HybFrontPlan plan;
 				uint32_t	at = 1;

@@ -113,7 +113,7 @@ read_string(HybLeaf *leaf, int col, int row)
 	if (out == NULL)
 		out = malloc(HYB_MAX_ENTRY_SIZE + HYB_LEAF_SLACK);
 	if (setjmp(hyb_fuzz_error) == 0)
-		(void) leaf->layout->string(leaf, col, row, out, HYB_MAX_ENTRY_SIZE);
+		(void) hyb_leaf_string(leaf, col, row, out, HYB_MAX_ENTRY_SIZE);
 }
 
 static void
@@ -153,7 +153,7 @@ read_leaf(const HybKeyDesc *desc, const char *page)
 	leaf.scratch_row = -1;
 	for (int row = 0; row < leaf.nrows; row += 1 + leaf.nrows / 200)
 		for (int i = 0; i < desc->natts; i++)
-			if (desc->cols[i].store != HYB_STORE_INT && leaf.layout->string != NULL)
+			if (desc->cols[i].store != HYB_STORE_INT && leaf.layout->keeps_keys)
 				read_string(&leaf, i, row);
 	if (setjmp(hyb_fuzz_error) == 0)
 		hyb_leaf_tids(&leaf, 0, leaf.nitems, tids);

@@ -85,7 +85,7 @@ test_round(int round)
 	uint32_t   *lcp = malloc(MAXN * sizeof(uint32_t));
 	uint32_t   *rest = malloc(MAXN * sizeof(uint32_t));
 	uint32_t	at = 0;
-	HybFrontInput in = {bytes, off, len, lcp};
+	HybStrings	in = {bytes, off, len, lcp, 0};
 	HybFrontCode code;
 	HybFrontPlan plan;
 	HybFront	front;

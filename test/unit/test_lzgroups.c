@@ -56,7 +56,7 @@ same(const HybLz *lz, HybLzCursor *cursor, uint32_t row)
 
 /* The first n strings, stored. */
 static uint8_t *
-store(const HybLzInput *in, HybLzWork *work, uint32_t n, uint32_t *size)
+store(const HybStrings *in, HybLzWork *work, uint32_t n, uint32_t *size)
 {
 	HybLzPlan	plan;
 	uint8_t    *out;
@@ -127,7 +127,7 @@ test_round(int round)
 {
 	uint32_t	n = 1 + unit_below(round % 3 == 0 ? 20 : round % 5 == 1 ? 60 : MAXN);
 	uint32_t	first = 1 + unit_below(n);
-	HybLzInput	in = {bytes, off, len, first};
+	HybStrings	in = {bytes, off, len, NULL, first};
 	HybLzWork  *work = calloc(1, sizeof(HybLzWork));
 	uint32_t	size;
 	uint8_t    *stored;
@@ -165,7 +165,7 @@ test_round(int round)
 static void
 test_json(void)
 {
-	HybLzInput	in = {bytes, off, len, 200};
+	HybStrings	in = {bytes, off, len, NULL, 200};
 	HybLzWork  *work = calloc(1, sizeof(HybLzWork));
 	HybLzPlan	plan;
 	uint32_t	at = 0;

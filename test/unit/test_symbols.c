@@ -151,7 +151,7 @@ test_round(HybSymWork *work, int round)
 	uint32_t	n = 1 + unit_below(round % 3 == 0 ? 20 : round % 5 == 1 ? 60 : MAXN);
 	uint32_t	first = 1 + unit_below(n);
 	uint32_t	skip = round % 4;
-	HybSymInput in = {bytes, off, len, first, skip};
+	HybStrings	in = {bytes, off, len, NULL, first};
 	uint32_t	size;
 	uint8_t    *stored;
 
@@ -160,7 +160,7 @@ test_round(HybSymWork *work, int round)
 	make(first, n, (round / 5) % 5);
 	work->ends = malloc(n * sizeof(uint32_t));
 	work->data = malloc(2 * (off[n - 1] + len[n - 1]));
-	hyb_sym_prepare(&in, false, work);
+	hyb_sym_prepare(&in, skip, false, work);
 	for (int k = 0; k < 4; k++)
 	{
 		uint32_t	some = k == 0 ? first : 1 + unit_below(first);
@@ -171,12 +171,12 @@ test_round(HybSymWork *work, int round)
 		free(stored);
 	}
 	in.n = n;
-	hyb_sym_prepare(&in, true, work);
+	hyb_sym_prepare(&in, skip, true, work);
 	/* what is left out has become shorter */
 	if (round % 7 == 0 && skip > 0)
 	{
-		in.skip = --skip;
-		hyb_sym_prepare(&in, true, work);
+		skip--;
+		hyb_sym_prepare(&in, skip, true, work);
 	}
 	stored = store(work, n, &size);
 	if (stored != NULL)
@@ -197,7 +197,7 @@ test_round(HybSymWork *work, int round)
 static void
 test_json(void)
 {
-	HybSymInput in = {bytes, off, len, 100, 0};
+	HybStrings	in = {bytes, off, len, NULL, 100};
 	HybSymWork *work = calloc(1, sizeof(HybSymWork));
 	HybSymPlan	plan;
 	uint32_t	at = 0;
@@ -213,20 +213,20 @@ test_json(void)
 	}
 	work->ends = malloc(100 * sizeof(uint32_t));
 	work->data = malloc(2 * at);
-	hyb_sym_prepare(&in, false, work);
+	hyb_sym_prepare(&in, 0, false, work);
 	hyb_sym_plan(work, 100, values, &plan);
 	CHECK(plan.size < at / 2, "%u bytes of %u", plan.size, at);
 	/* a table is kept, and learned again when it has become a bad one */
 	for (int i = 1; i < HYB_SYM_KEEP; i++)
 	{
-		hyb_sym_prepare(&in, false, work);
+		hyb_sym_prepare(&in, 0, false, work);
 		CHECK(work->kept == (uint32_t) i, "kept %u times", work->kept);
 	}
-	hyb_sym_prepare(&in, false, work);
+	hyb_sym_prepare(&in, 0, false, work);
 	CHECK(work->kept == 0, "kept too long");
 	for (uint32_t i = 0; i < at; i++)
 		bytes[i] ^= 0x15;
-	hyb_sym_prepare(&in, false, work);
+	hyb_sym_prepare(&in, 0, false, work);
 	CHECK(work->kept == 0, "of other strings");
 	hyb_sym_plan(work, 100, values, &plan);
 	CHECK(plan.size < at / 2, "%u bytes of %u", plan.size, at);
@@ -242,7 +242,7 @@ test_json(void)
 static void
 test_padding(void)
 {
-	HybSymInput in = {bytes, off, len, 200, 0};
+	HybStrings	in = {bytes, off, len, NULL, 200};
 	HybSymWork *work = calloc(1, sizeof(HybSymWork));
 	uint32_t	at = 0;
 	uint32_t	size;
@@ -258,7 +258,7 @@ test_padding(void)
 	}
 	work->ends = malloc(in.n * sizeof(uint32_t));
 	work->data = malloc(2 * at);
-	hyb_sym_prepare(&in, false, work);
+	hyb_sym_prepare(&in, 0, false, work);
 	stored = store(work, in.n, &size);
 	CHECK(stored != NULL, "stored as symbols");
 	if (stored != NULL)
