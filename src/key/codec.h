@@ -49,6 +49,7 @@ struct HybColumn;
  */
 typedef struct HybCodec
 {
+	Oid			typid;			/* HYB_STORE_INT: operator class input type */
 	const char *name;
 	HybStore	store;
 	uint8		width;			/* bytes, see key.h; 0 = variable */
@@ -58,7 +59,10 @@ typedef struct HybCodec
 	bool		blank_padded;	/* a character(n), whose trailing blanks are
 								 * not stored */
 
-	/* HYB_STORE_INT: order-preserving mapping, both ways, ascending */
+	/*
+	 * HYB_STORE_INT: order-preserving mapping, both ways, ascending.  NULL: the
+	 * bits of the Datum.
+	 */
 	uint64		(*to_int) (Datum value);
 	Datum		(*from_int) (uint64 value);
 
@@ -104,24 +108,9 @@ typedef struct HybCodecRequest
 	const HybCodec *codec;		/* the answer */
 } HybCodecRequest;
 
-extern const HybCodec hyb_codec_bool;
-extern const HybCodec hyb_codec_char;
-extern const HybCodec hyb_codec_oid;
-extern const HybCodec hyb_codec_int2;
-extern const HybCodec hyb_codec_int4;
-extern const HybCodec hyb_codec_int8;
-extern const HybCodec hyb_codec_money;
-extern const HybCodec hyb_codec_pg_lsn;
-extern const HybCodec hyb_codec_xid8;
-extern const HybCodec hyb_codec_tid;
-extern const HybCodec hyb_codec_macaddr;
-extern const HybCodec hyb_codec_macaddr8;
-extern const HybCodec hyb_codec_float4;
-extern const HybCodec hyb_codec_float8;
-extern const HybCodec hyb_codec_date;
-extern const HybCodec hyb_codec_time;
-extern const HybCodec hyb_codec_timestamp;
-extern const HybCodec hyb_codec_timestamptz;
+/* The codec of a type that is stored as an integer; NULL if it is not. */
+extern const HybCodec *hyb_int_codec(Oid typid);
+
 extern const HybCodec hyb_codec_text;
 extern const HybCodec hyb_codec_name;
 extern const HybCodec hyb_codec_bytea;
@@ -130,13 +119,8 @@ extern const HybCodec hyb_codec_text_hope;
 extern const HybCodec hyb_codec_bpchar_hope;
 extern const HybCodec hyb_codec_bytea_hope;
 
-/* A codec of the HYB_STORE_INT form */
-#define HYB_INT_CODEC(name_, width_, compare_, to_, from_, ...) \
-	{ \
-		.name = (name_), .store = HYB_STORE_INT, .width = (width_), \
-		.compare = (compare_), .to_int = (to_), .from_int = (from_), \
-		.cast = __VA_ARGS__ \
-	}
+/* HybCodec.cast of text. */
+extern bool hyb_text_cast(Oid subtype, Datum value, HybCast *out);
 
 /*
  * Append bytes without any 00: 00 becomes 01 01, and 01 becomes 01 02.  And back
@@ -144,30 +128,5 @@ extern const HybCodec hyb_codec_bytea_hope;
  */
 extern void hyb_escape(const uint8 *src, uint32 len, HybBuf *out);
 extern uint32 hyb_unescape(const uint8 *data, uint32 len, uint8 *out);
-
-/* A signed integer of 32 or 64 bits as an unsigned one, in the same order. */
-static inline uint64
-hyb_order_int32(int32 v)
-{
-	return (uint32) v ^ ((uint32) 1 << 31);
-}
-
-static inline int32
-hyb_unorder_int32(uint64 v)
-{
-	return (int32) ((uint32) v ^ ((uint32) 1 << 31));
-}
-
-static inline uint64
-hyb_order_int64(int64 v)
-{
-	return (uint64) v ^ (UINT64CONST(1) << 63);
-}
-
-static inline int64
-hyb_unorder_int64(uint64 v)
-{
-	return (int64) (v ^ (UINT64CONST(1) << 63));
-}
 
 #endif							/* HYB_CODEC_H */

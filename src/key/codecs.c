@@ -35,8 +35,8 @@ text_from_bytes(const uint8 *data, uint32 len)
 	return PointerGetDatum(cstring_to_text_with_len((const char *) data, len));
 }
 
-static bool
-text_cast(Oid subtype, Datum value, HybCast *out)
+bool
+hyb_text_cast(Oid subtype, Datum value, HybCast *out)
 {
 	if (subtype != NAMEOID)
 		return false;
@@ -51,7 +51,7 @@ const HybCodec hyb_codec_text = {
 	.compare = HYB_COMPARE_MEM,
 	.to_bytes = text_to_bytes,
 	.from_bytes = text_from_bytes,
-	.cast = text_cast
+	.cast = hyb_text_cast
 };
 
 /* ---- name ---- */
@@ -275,25 +275,8 @@ check_bpchar_hope(const HybCodecRequest *request, const char *opclass)
 	return true;
 }
 
+/* Beside these, types that are stored as integers have codecs. */
 static const TypeCodec codecs[] = {
-	{BOOLOID, &hyb_codec_bool},
-	{CHAROID, &hyb_codec_char},
-	{OIDOID, &hyb_codec_oid},
-	{INT2OID, &hyb_codec_int2},
-	{INT4OID, &hyb_codec_int4},
-	{INT8OID, &hyb_codec_int8},
-	{MONEYOID, &hyb_codec_money},
-	{PG_LSNOID, &hyb_codec_pg_lsn},
-	{XID8OID, &hyb_codec_xid8},
-	{TIDOID, &hyb_codec_tid},
-	{MACADDROID, &hyb_codec_macaddr},
-	{MACADDR8OID, &hyb_codec_macaddr8},
-	{FLOAT4OID, &hyb_codec_float4},
-	{FLOAT8OID, &hyb_codec_float8},
-	{DATEOID, &hyb_codec_date},
-	{TIMEOID, &hyb_codec_time},
-	{TIMESTAMPOID, &hyb_codec_timestamp},
-	{TIMESTAMPTZOID, &hyb_codec_timestamptz},
 	{TEXTOID, &hyb_codec_text, collation_is_c},
 	{NAMEOID, &hyb_codec_name, collation_is_c},
 	{BYTEAOID, &hyb_codec_bytea},
@@ -340,7 +323,7 @@ find_codec(FunctionCallInfo fcinfo, const TypeCodec *list, int n)
 {
 	HybCodecRequest *request = (HybCodecRequest *) PG_GETARG_POINTER(0);
 
-	request->codec = NULL;
+	request->codec = list == codecs ? hyb_int_codec(request->typid) : NULL;
 	for (int i = 0; i < n && request->codec == NULL; i++)
 		if (list[i].typid == request->typid &&
 			(list[i].check == NULL || list[i].check(request, list[i].opclass)))

@@ -7,65 +7,13 @@
 
 #include <math.h>
 
-#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
 #include "pgtime.h"
 #include "utils/date.h"
 #include "utils/float.h"
 #include "utils/inet.h"
-#include "utils/pg_lsn.h"
 #include "utils/timestamp.h"
-#include "utils/xid8.h"
-
-/* ---- bool, "char", oid ---- */
-
-static uint64
-bool_to_int(Datum value)
-{
-	return DatumGetBool(value) ? 1 : 0;
-}
-
-static Datum
-bool_from_int(uint64 value)
-{
-	return BoolGetDatum(value != 0);
-}
-
-const HybCodec hyb_codec_bool =
-HYB_INT_CODEC("bool", 1, HYB_COMPARE_MEM, bool_to_int, bool_from_int, NULL);
-
-/* btcharcmp compares as unsigned, whatever the platform's char is */
-static uint64
-char_to_int(Datum value)
-{
-	return (uint8) DatumGetChar(value);
-}
-
-static Datum
-char_from_int(uint64 value)
-{
-	return CharGetDatum((char) value);
-}
-
-const HybCodec hyb_codec_char =
-HYB_INT_CODEC("char", 1, HYB_COMPARE_MEM, char_to_int, char_from_int, NULL);
-
-static uint64
-oid_to_int(Datum value)
-{
-	return DatumGetObjectId(value);
-}
-
-/* Sign-extended, as fetch_att gives it: image comparisons see all the bits */
-static Datum
-oid_from_int(uint64 value)
-{
-	return Int32GetDatum((int32) value);
-}
-
-const HybCodec hyb_codec_oid =
-HYB_INT_CODEC("oid", 4, HYB_COMPARE_MEM, oid_to_int, oid_from_int, NULL);
 
 /* ---- int2, int4, int8 ---- */
 
@@ -84,25 +32,25 @@ int2_from_int(uint64 value)
 static uint64
 int4_to_int(Datum value)
 {
-	return hyb_order_int32(DatumGetInt32(value));
+	return (uint32) DatumGetInt32(value) ^ ((uint32) 1 << 31);
 }
 
 static Datum
 int4_from_int(uint64 value)
 {
-	return Int32GetDatum(hyb_unorder_int32(value));
+	return Int32GetDatum((int32) ((uint32) value ^ ((uint32) 1 << 31)));
 }
 
 static uint64
 int8_to_int(Datum value)
 {
-	return hyb_order_int64(DatumGetInt64(value));
+	return (uint64) DatumGetInt64(value) ^ (UINT64CONST(1) << 63);
 }
 
 static Datum
 int8_from_int(uint64 value)
 {
-	return Int64GetDatum(hyb_unorder_int64(value));
+	return Int64GetDatum((int64) (value ^ (UINT64CONST(1) << 63)));
 }
 
 /*
@@ -155,54 +103,7 @@ int8_cast(Oid subtype, Datum value, HybCast *out)
 	return integer_cast(subtype, value, PG_INT64_MAX, out);
 }
 
-const HybCodec hyb_codec_int2 =
-HYB_INT_CODEC("int2", 2, HYB_COMPARE_MEM, int2_to_int, int2_from_int,
-			  int2_cast);
-
-const HybCodec hyb_codec_int4 =
-HYB_INT_CODEC("int4", 4, HYB_COMPARE_MEM, int4_to_int, int4_from_int,
-			  int4_cast);
-
-const HybCodec hyb_codec_int8 =
-HYB_INT_CODEC("int8", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int,
-			  int8_cast);
-
-/* ---- money, pg_lsn, xid8, tid ---- */
-
-/* Cash is an int64 */
-const HybCodec hyb_codec_money =
-HYB_INT_CODEC("money", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int, NULL);
-
-static uint64
-pg_lsn_to_int(Datum value)
-{
-	return DatumGetLSN(value);
-}
-
-static Datum
-pg_lsn_from_int(uint64 value)
-{
-	return LSNGetDatum(value);
-}
-
-const HybCodec hyb_codec_pg_lsn =
-HYB_INT_CODEC("pg_lsn", 8, HYB_COMPARE_MEM, pg_lsn_to_int, pg_lsn_from_int,
-			  NULL);
-
-static uint64
-xid8_to_int(Datum value)
-{
-	return U64FromFullTransactionId(DatumGetFullTransactionId(value));
-}
-
-static Datum
-xid8_from_int(uint64 value)
-{
-	return FullTransactionIdGetDatum(FullTransactionIdFromU64(value));
-}
-
-const HybCodec hyb_codec_xid8 =
-HYB_INT_CODEC("xid8", 8, HYB_COMPARE_MEM, xid8_to_int, xid8_from_int, NULL);
+/* ---- tid, macaddr, macaddr8 ---- */
 
 /* Invalid TIDs are values of the type like others, hence "NoCheck". */
 static uint64
@@ -224,12 +125,7 @@ tid_from_int(uint64 value)
 	return PointerGetDatum(tid);
 }
 
-const HybCodec hyb_codec_tid =
-HYB_INT_CODEC("tid", 6, HYB_COMPARE_MEM, tid_to_int, tid_from_int, NULL);
-
-/* ---- macaddr, macaddr8 ---- */
-
-/* Both types are structs of as many bytes, the most significant first. */
+/* MAC addresses are structs of as many bytes, the most significant first. */
 static inline uint64
 mac_to_int(const uint8 *bytes, int len)
 {
@@ -276,14 +172,6 @@ macaddr8_from_int(uint64 value)
 {
 	return mac_from_int(value, sizeof(macaddr8));
 }
-
-const HybCodec hyb_codec_macaddr =
-HYB_INT_CODEC("macaddr", sizeof(macaddr), HYB_COMPARE_MEM, macaddr_to_int,
-			  macaddr_from_int, NULL);
-
-const HybCodec hyb_codec_macaddr8 =
-HYB_INT_CODEC("macaddr8", sizeof(macaddr8), HYB_COMPARE_MEM, macaddr8_to_int,
-			  macaddr8_from_int, NULL);
 
 /*
  * ---- float4, float8 ----
@@ -385,14 +273,6 @@ float8_cast(Oid subtype, Datum value, HybCast *out)
 	out->lo = out->hi = Float8GetDatum((float8) DatumGetFloat4(value));
 	return true;
 }
-
-const HybCodec hyb_codec_float4 =
-HYB_INT_CODEC("float4", 4, HYB_COMPARE_FLOAT, float4_to_int, float4_from_int,
-			  float4_cast);
-
-const HybCodec hyb_codec_float8 =
-HYB_INT_CODEC("float8", 8, HYB_COMPARE_FLOAT, float8_to_int, float8_from_int,
-			  float8_cast);
 
 /*
  * ---- date, time, timestamp, timestamptz ----
@@ -685,19 +565,48 @@ timestamptz_cast(Oid subtype, Datum value, HybCast *out)
 	return true;
 }
 
-const HybCodec hyb_codec_date =
-HYB_INT_CODEC("date", 4, HYB_COMPARE_MEM, int4_to_int, int4_from_int,
-			  date_cast,
-			  .equals = date_equals);
+/* ---- the codecs ---- */
 
-const HybCodec hyb_codec_time =
-HYB_INT_CODEC("time", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int, NULL);
+#define CODEC(typid_, name_, width_, to_, from_, ...) \
+	{ \
+		.typid = (typid_), .name = (name_), .store = HYB_STORE_INT, \
+		.width = (width_), .to_int = (to_), .from_int = (from_), __VA_ARGS__ \
+	}
 
-const HybCodec hyb_codec_timestamp =
-HYB_INT_CODEC("timestamp", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int,
-			  timestamp_cast,
-			  .equals = timestamp_equals);
+/* bool, "char" and oid are unsigned, as btree compares them. */
+static const HybCodec codecs[] = {
+	CODEC(BOOLOID, "bool", 1, NULL, NULL,),
+	CODEC(CHAROID, "char", 1, NULL, NULL,),
+	CODEC(OIDOID, "oid", 4, NULL, NULL,),
+	CODEC(INT2OID, "int2", 2, int2_to_int, int2_from_int,.cast = int2_cast),
+	CODEC(INT4OID, "int4", 4, int4_to_int, int4_from_int,.cast = int4_cast),
+	CODEC(INT8OID, "int8", 8, int8_to_int, int8_from_int,.cast = int8_cast),
+	CODEC(MONEYOID, "money", 8, int8_to_int, int8_from_int,),
+	CODEC(PG_LSNOID, "pg_lsn", 8, NULL, NULL,),
+	CODEC(XID8OID, "xid8", 8, NULL, NULL,),
+	CODEC(TIDOID, "tid", 6, tid_to_int, tid_from_int,),
+	CODEC(MACADDROID, "macaddr", sizeof(macaddr), macaddr_to_int, macaddr_from_int,),
+	CODEC(MACADDR8OID, "macaddr8", sizeof(macaddr8), macaddr8_to_int, macaddr8_from_int,),
+	CODEC(FLOAT4OID, "float4", 4, float4_to_int, float4_from_int,
+		  .compare = HYB_COMPARE_FLOAT,.cast = float4_cast),
+	CODEC(FLOAT8OID, "float8", 8, float8_to_int, float8_from_int,
+		  .compare = HYB_COMPARE_FLOAT,.cast = float8_cast),
+	CODEC(DATEOID, "date", 4, int4_to_int, int4_from_int,
+		  .cast = date_cast,.equals = date_equals),
+	CODEC(TIMEOID, "time", 8, int8_to_int, int8_from_int,),
+	CODEC(TIMESTAMPOID, "timestamp", 8, int8_to_int, int8_from_int,
+		  .cast = timestamp_cast,.equals = timestamp_equals),
+	CODEC(TIMESTAMPTZOID, "timestamptz", 8, int8_to_int, int8_from_int,
+		  .cast = timestamptz_cast),
+};
 
-const HybCodec hyb_codec_timestamptz =
-HYB_INT_CODEC("timestamptz", 8, HYB_COMPARE_MEM, int8_to_int, int8_from_int,
-			  timestamptz_cast);
+StaticAssertDecl(HYB_COMPARE_MEM == 0, "which is what most have");
+
+const HybCodec *
+hyb_int_codec(Oid typid)
+{
+	for (int i = 0; i < lengthof(codecs); i++)
+		if (codecs[i].typid == typid)
+			return &codecs[i];
+	return NULL;
+}

@@ -208,15 +208,6 @@ decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 	return PointerGetDatum(result);
 }
 
-static bool
-hope_text_cast(Oid subtype, Datum value, HybCast *out)
-{
-	if (subtype != NAMEOID)
-		return false;
-	out->lo = out->hi = CStringGetTextDatum(NameStr(*DatumGetName(value)));
-	return true;
-}
-
 /* ---- codecs ---- */
 
 const HybCodec hyb_codec_text_hope = {
@@ -226,7 +217,7 @@ const HybCodec hyb_codec_text_hope = {
 	.compare = HYB_COMPARE_MEM,
 	.encode = encode_value,
 	.decode = decode_value,
-	.cast = hope_text_cast
+	.cast = hyb_text_cast
 };
 
 const HybCodec hyb_codec_bytea_hope = {

@@ -272,8 +272,9 @@ encode_bytes_column(const HybColumn *col, Datum value, HybBuf *out)
 	}
 }
 
-static inline void
-encode_column(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
+void
+hyb_key_encode_column(const HybColumn *col, Datum value, bool isnull,
+					  HybBuf *out)
 {
 	hyb_buf_reserve(out, 1 + sizeof(uint64));
 	if (isnull)
@@ -287,7 +288,8 @@ encode_column(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
 	{
 		uint64		v;
 
-		v = col->codec ? col->codec->to_int(value) : raw_bits(col, value);
+		v = col->codec != NULL && col->codec->to_int != NULL ?
+			col->codec->to_int(value) : raw_bits(col, value);
 		/* the type's values fit the column's bytes */
 		Assert((v & ~hyb_width_mask(col->width)) == 0);
 		hyb_store_int(out->data + out->len, hyb_inverted(col) ? ~v : v,
@@ -299,23 +301,16 @@ encode_column(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
 }
 
 void
-hyb_key_encode_column(const HybColumn *col, Datum value, bool isnull,
-					  HybBuf *out)
-{
-	encode_column(col, value, isnull, out);
-}
-
-void
 hyb_key_encode(const HybKeyDesc *desc, const Datum *values,
 			   const bool *isnull, HybBuf *out, uint32 *keylen)
 {
 	out->len = 0;
 	for (int i = 0; i < desc->nkeys; i++)
-		encode_column(&desc->cols[i], values[i], isnull[i], out);
+		hyb_key_encode_column(&desc->cols[i], values[i], isnull[i], out);
 	Assert(out->len >= desc->nkeys);
 	*keylen = out->len;
 	for (int i = desc->nkeys; i < desc->natts; i++)
-		encode_column(&desc->cols[i], values[i], isnull[i], out);
+		hyb_key_encode_column(&desc->cols[i], values[i], isnull[i], out);
 }
 
 uint32
@@ -338,17 +333,9 @@ hyb_key_split(const HybKeyDesc *desc, const uint8 *key, uint32 len,
 uint32
 hyb_key_length(const HybKeyDesc *desc, const uint8 *entry, uint32 len)
 {
-	const uint8 *p = entry;
-	const uint8 *end = entry + len;
-	HybValue	ignored;
+	HybValue	vals[INDEX_MAX_KEYS];
 
-	for (int i = 0; i < desc->nkeys; i++)
-	{
-		p = hyb_parse_column(&desc->cols[i], p, end, &ignored);
-		if (unlikely(p == NULL))
-			return 0;
-	}
-	return p - entry;
+	return hyb_key_split(desc, entry, len, desc->nkeys, vals);
 }
 
 void
@@ -442,15 +429,20 @@ decode_int(const HybColumn *col, uint64 v)
 {
 	if (hyb_inverted(col))
 		v = ~v & hyb_width_mask(col->width);
-	return col->codec ? col->codec->from_int(v) : raw_datum(col, v);
+	return col->codec != NULL && col->codec->from_int != NULL ?
+		col->codec->from_int(v) : raw_datum(col, v);
 }
 
 void
 hyb_ints_decode(const HybColumn *col, const uint64 *ints, int n, Datum *values)
 {
+	Datum		(*from_int) (uint64 value) = col->codec != NULL ? col->codec->from_int : NULL;
+	uint64		invert = hyb_inverted(col) ? hyb_width_mask(col->width) : 0;
+
 	Assert(col->store == HYB_STORE_INT);
 	for (int i = 0; i < n; i++)
-		values[i] = decode_int(col, ints[i]);
+		values[i] = from_int != NULL ? from_int(ints[i] ^ invert) :
+			raw_datum(col, ints[i] ^ invert);
 }
 
 Datum

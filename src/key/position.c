@@ -85,60 +85,6 @@ hyb_pos_compare_key(const HybKeyDesc *desc, const uint8 *key, uint32 keylen,
 	return tie_order(tid, pos, true);
 }
 
-/*
- * The next bytes of an entry against what is left of a position's key, as far
- * as both go; moves on in the latter.
- */
-static inline int
-compare_next(const uint8 *bytes, uint32 len, const uint8 **key,
-			 uint32 *rest)
-{
-	uint32		n = Min(len, *rest);
-	int			c = n > 0 ? memcmp(bytes, *key, n) : 0;
-
-	*key += n;
-	*rest -= n;
-	return c;
-}
-
-int
-hyb_pos_compare_raw(const HybKeyDesc *desc, const HybValue *vals,
-					const HybPos *pos)
-{
-	const uint8 *key = pos->key;
-	uint32		rest = pos->len;
-
-	Assert(desc->all_mem && pos->ncols == 0);
-	for (int i = 0; i < desc->nkeys && rest > 0; i++)
-	{
-		const HybColumn *col = &desc->cols[i];
-		const HybValue *val = &vals[i];
-		uint8		head[1 + sizeof(uint64)];
-		uint32		headlen = 1;
-		int			c;
-
-		Assert(col->compare == HYB_COMPARE_MEM && !hyb_has_length_word(col));
-		head[0] = val->isnull ? hyb_null_flag(col) : HYB_FLAG_VALUE;
-		if (!val->isnull && col->store == HYB_STORE_INT)
-		{
-			hyb_store_int(head + 1, val->ival, col->width);
-			headlen += col->width;
-		}
-		c = compare_next(head, headlen, &key, &rest);
-		if (c == 0 && !val->isnull && col->store == HYB_STORE_BYTES)
-		{
-			uint8		term = hyb_terminator(col);
-
-			c = compare_next(val->ptr, val->len, &key, &rest);
-			if (c == 0 && col->terminated)
-				c = compare_next(&term, 1, &key, &rest);
-		}
-		if (c != 0)
-			return c;
-	}
-	return rest > 0 ? -1 : tie_order(NULL, pos, false);
-}
-
 /* Position `a`, whose key b's key starts with and goes on after, against b. */
 static inline int
 shorter_order(const HybPos *a)

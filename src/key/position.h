@@ -107,13 +107,6 @@ extern int	hyb_pos_compare_key(const HybKeyDesc *desc,
 								const HybPos *pos);
 
 /*
- * The same for an entry split into columns, and a position of raw bytes (ncols
- * 0).  Only damaged pages have such a position with HYB_AT, which is as BEFORE.
- */
-extern int	hyb_pos_compare_raw(const HybKeyDesc *desc, const HybValue *vals,
-								const HybPos *pos);
-
-/*
  * A copy of a position that outlives the page, leaf or batch that `from` points
  * into: its key bytes go to `keybuf`, which is emptied first and has to stay as
  * long as the copy.  `from` must not point into `keybuf`.

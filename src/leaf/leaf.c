@@ -209,14 +209,19 @@ hyb_leaf_prefix(HybLeaf *leaf, int row, HybBuf *prefix)
 static int
 raw_bound(HybLeaf *leaf, const HybPos *pos)
 {
+	uint8		space[HYB_MAX_ENTRY_SIZE];
+	HybBuf		key;
 	int			lo = 0;
 	int			hi = leaf->nrows;
 
+	hyb_buf_init(&key, space, sizeof(space), CurrentMemoryContext);
 	for (int probe = 0; lo < hi; probe++)
 	{
 		int			row = probe == 0 ? 0 : probe == 1 ? hi - 1 : (lo + hi) / 2;
 
-		if (hyb_pos_compare_raw(leaf->desc, hyb_leaf_row(leaf, row), pos) < 0)
+		key.len = 0;
+		hyb_key_join(leaf->desc, hyb_leaf_row(leaf, row), leaf->desc->nkeys, &key);
+		if (hyb_pos_compare_key(leaf->desc, key.data, key.len, &pos->tid, pos) < 0)
 			lo = row + 1;
 		else
 			hi = row;

@@ -18,6 +18,7 @@
 
 #include <math.h>
 
+#include "catalog/pg_type.h"
 #include "key/codec.h"
 #include "key/encoded.h"
 #include "key/key.h"
@@ -43,24 +44,23 @@ typedef enum Kind
 	KIND_TEXT, KIND_NAME, KIND_BYTEA, KIND_UUID, KIND_BPCHAR
 } Kind;
 
-#define CODECS \
-	CODEC(bool, KIND_BOOL) CODEC(char, KIND_CHAR) CODEC(oid, KIND_OID) \
-	CODEC(int2, KIND_INT2) CODEC(int4, KIND_INT4) CODEC(int8, KIND_INT8) \
-	CODEC(money, KIND_INT8) CODEC(pg_lsn, KIND_UNSIGNED8) \
-	CODEC(xid8, KIND_UNSIGNED8) CODEC(tid, KIND_TID) CODEC(macaddr, KIND_MAC) \
-	CODEC(macaddr8, KIND_MAC8) CODEC(float4, KIND_FLOAT4) \
-	CODEC(float8, KIND_FLOAT8) CODEC(date, KIND_INT4) CODEC(time, KIND_INT8) \
-	CODEC(timestamp, KIND_INT8) CODEC(timestamptz, KIND_INT8) \
-	CODEC(text, KIND_TEXT) CODEC(name, KIND_NAME) CODEC(bytea, KIND_BYTEA) \
-	CODEC(uuid, KIND_UUID) CODEC(text_hope, KIND_TEXT) \
-	CODEC(bytea_hope, KIND_BYTEA) CODEC(bpchar_hope, KIND_BPCHAR)
-
-#define CODEC(name, kind) {&hyb_codec_##name, kind},
 static const struct
 {
-	const HybCodec *codec;
+	Oid			typid;			/* stored as an integer, or */
 	Kind		kind;
-}			types[] = {CODECS};
+	const HybCodec *codec;
+}			types[] = {
+	{BOOLOID, KIND_BOOL}, {CHAROID, KIND_CHAR}, {OIDOID, KIND_OID},
+	{INT2OID, KIND_INT2}, {INT4OID, KIND_INT4}, {INT8OID, KIND_INT8},
+	{MONEYOID, KIND_INT8}, {PG_LSNOID, KIND_UNSIGNED8},
+	{XID8OID, KIND_UNSIGNED8}, {TIDOID, KIND_TID}, {MACADDROID, KIND_MAC},
+	{MACADDR8OID, KIND_MAC8}, {FLOAT4OID, KIND_FLOAT4}, {FLOAT8OID, KIND_FLOAT8},
+	{DATEOID, KIND_INT4}, {TIMEOID, KIND_INT8}, {TIMESTAMPOID, KIND_INT8},
+	{TIMESTAMPTZOID, KIND_INT8}, {0, KIND_TEXT, &hyb_codec_text},
+	{0, KIND_NAME, &hyb_codec_name}, {0, KIND_BYTEA, &hyb_codec_bytea},
+	{0, KIND_UUID, &hyb_codec_uuid}, {0, KIND_TEXT, &hyb_codec_text_hope},
+	{0, KIND_BYTEA, &hyb_codec_bytea_hope}, {0, KIND_BPCHAR, &hyb_codec_bpchar_hope}
+};
 
 /* What a value is, apart from any encoding. */
 typedef struct Value
@@ -141,7 +141,7 @@ dictionary(void)
 
 	if (learned.hope == NULL)
 		learned.hope = hyb_hope_build(HYB_HOPE_3_GRAMS, HYB_HOPE_MIN_ENTRIES,
-									  &sample, &memory, NULL, NULL);
+									  &sample, &memory);
 	return &learned;
 }
 
@@ -152,7 +152,8 @@ set_column(Columns *cols, int i, Input *in)
 	int			type = next(in) % lengthof(types);
 	uint8		flags = next(in);
 
-	col->codec = types[type].codec;
+	col->codec = types[type].codec != NULL ? types[type].codec :
+		hyb_int_codec(types[type].typid);
 	cols->kinds[i] = types[type].kind;
 	col->store = col->codec->store;
 	col->width = col->codec->width;
@@ -467,7 +468,6 @@ check_raw(const Columns *cols, const Row *row, const Row *at, uint32 len, int ti
 	c = c != 0 ? c : row->keylen < len ? -1 : -tie;
 	require(sign(hyb_pos_compare_key(cols->desc, row->entry.data, row->keylen,
 									 &row->tid, &pos)) == sign(c));
-	require(sign(hyb_pos_compare_raw(cols->desc, row->split, &pos)) == sign(c));
 }
 
 static void

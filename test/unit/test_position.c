@@ -123,23 +123,11 @@ at(const TestEntry *entry)
 	return hyb_pos_at(desc, entry->key, entry->len, entry->tid);
 }
 
-/* An entry against a position, and also column by column where that can be asked. */
+/* An entry against a position. */
 static int
 side_of(const TestEntry *entry, const HybPos *pos)
 {
-	int			c = hyb_pos_compare_key(desc, entry->key, entry->len, &entry->tid, pos);
-
-	if (desc->all_mem && pos->ncols == 0 && pos->len > 0)
-	{
-		HybValue	vals[2];
-		int			raw;
-
-		CHECK(hyb_key_split(desc, entry->key, entry->len, desc->nkeys, vals) == entry->len,
-			  "a key cannot be split");
-		raw = hyb_pos_compare_raw(desc, vals, pos);
-		CHECK((raw < 0) == (c < 0), "%d column by column, %d as bytes", raw, c);
-	}
-	return c;
+	return hyb_pos_compare_key(desc, entry->key, entry->len, &entry->tid, pos);
 }
 
 /* No shorter beginning of the right key separates the two as well. */
