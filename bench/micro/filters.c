@@ -426,7 +426,7 @@ leaf_ask(const Filter *f, uint64_t hash)
 {
 	int			set = (int) (f - filters);
 
-	return hyb_ribbon_ask(images[set], image_sizes[set], hash) != HYB_RIBBON_NO;
+	return hyb_ribbon_ask(images[set], image_sizes[set], hash) != HYB_ANSWER_NO;
 }
 
 static size_t

@@ -153,7 +153,7 @@ report(const char *variant, HybSurfSuffix suffix, surf::SuffixType their_suffix,
 		theirs.point_fp = theirs.range_fp = theirs.lost = 0;
 		t = now();
 		for (auto &k : asked)
-			ours.point_fp += hyb_fst_lookup(&fst, bytes(k), (uint32_t) k.size()) == HYB_FST_YES;
+			ours.point_fp += hyb_fst_lookup(&fst, bytes(k), (uint32_t) k.size()) == HYB_ANSWER_MAYBE;
 		ours.point = std::min(ours.point, (now() - t) / (double) n);
 		t = now();
 		for (auto &k : asked)
@@ -164,7 +164,7 @@ report(const char *variant, HybSurfSuffix suffix, surf::SuffixType their_suffix,
 		{
 			HybFstCut		from = {bytes(low[i]), (uint32_t) low[i].size(), HYB_CUT_BEFORE};
 			HybFstCut		to = {bytes(high[i]), (uint32_t) high[i].size(), HYB_CUT_SELF};
-			bool		yes = hyb_fst_range(&fst, &from, &to) == HYB_FST_YES;
+			bool		yes = hyb_fst_range(&fst, &from, &to) == HYB_ANSWER_MAYBE;
 
 			ours.range_fp += yes && empty[i];
 			ours.lost += !yes && !empty[i];
@@ -182,7 +182,7 @@ report(const char *variant, HybSurfSuffix suffix, surf::SuffixType their_suffix,
 	}
 	for (auto &k : stored)
 	{
-		ours.lost += hyb_fst_lookup(&fst, bytes(k), (uint32_t) k.size()) != HYB_FST_YES;
+		ours.lost += hyb_fst_lookup(&fst, bytes(k), (uint32_t) k.size()) != HYB_ANSWER_MAYBE;
 		theirs.lost += !other->lookupKey(k);
 	}
 	ours.print("this", variant, n, nempty);

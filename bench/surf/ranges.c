@@ -168,14 +168,14 @@ ask(const Filter *filter, const uint8_t *image, size_t size, uint64_t low, uint6
 	HybFstCut		to = {.key = high_key,.len = 8,.side = HYB_CUT_AFTER};
 
 	if (filter->grafite)
-		return hyb_grafite_ask(image, size, 0, low, high) != HYB_GRAFITE_NO;
+		return hyb_grafite_ask(image, size, 0, low, high) != HYB_ANSWER_NO;
 	hyb_store64be(low_key, low);
 	hyb_store64be(high_key, high);
 	if (!hyb_fst_open(&fst, image, size))
 		abort();
 	if (low == high)
-		return hyb_fst_lookup(&fst, low_key, 8) != HYB_FST_NO;
-	return hyb_fst_range(&fst, &from, &to) != HYB_FST_NO;
+		return hyb_fst_lookup(&fst, low_key, 8) != HYB_ANSWER_NO;
+	return hyb_fst_range(&fst, &from, &to) != HYB_ANSWER_NO;
 }
 
 /* ---- questions ---- */

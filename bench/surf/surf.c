@@ -243,10 +243,10 @@ report(const char *name, HybSurfSuffix suffix, unsigned bits, bool ints,
 	{
 		HybFstCut		low = {lower[i].data, lower[i].len, HYB_CUT_BEFORE};
 		HybFstCut		high = {upper[i].data, upper[i].len, HYB_CUT_SELF};
-		HybFstAnswer answer = hyb_fst_range(&fst, &low, &high);
+		HybFilterAnswer answer = hyb_fst_range(&fst, &low, &high);
 
-		range_fp += answer == HYB_FST_YES && empty[i];
-		lost += answer == HYB_FST_NO && !empty[i];
+		range_fp += answer == HYB_ANSWER_MAYBE && empty[i];
+		lost += answer == HYB_ANSWER_NO && !empty[i];
 	}
 	range = (now() - t) / (double) nasked;
 	t = now();
@@ -256,7 +256,7 @@ report(const char *name, HybSurfSuffix suffix, unsigned bits, bool ints,
 		HybFstCut		high = {asked[i + 1].data, asked[i + 1].len, HYB_CUT_BEFORE};
 		uint32_t	n;
 
-		lost += hyb_fst_count(&fst, &low, &high, &n) != HYB_FST_YES;
+		lost += hyb_fst_count(&fst, &low, &high, &n) != HYB_ANSWER_MAYBE;
 	}
 	count_time = (now() - t) / (double) nasked;
 	for (size_t i = 0; i < nstored; i++)
@@ -264,8 +264,8 @@ report(const char *name, HybSurfSuffix suffix, unsigned bits, bool ints,
 		HybFstCut		low = {stored[i].data, stored[i].len, HYB_CUT_BEFORE};
 		HybFstCut		high = {stored[i].data, stored[i].len, HYB_CUT_SELF};
 
-		lost += hyb_fst_lookup(&fst, stored[i].data, stored[i].len) != HYB_FST_YES;
-		lost += hyb_fst_range(&fst, &low, &high) != HYB_FST_YES;
+		lost += hyb_fst_lookup(&fst, stored[i].data, stored[i].len) != HYB_ANSWER_MAYBE;
+		lost += hyb_fst_range(&fst, &low, &high) != HYB_ANSWER_MAYBE;
 	}
 	printf("| %s%u | %.2f | %.2f %% | %.2f %% | %.0f | %.0f | %.0f | %.0f | %zu |\n", name, bits,
 		   (double) size * 8 / (double) nstored, 100.0 * (double) point_fp / (double) nasked,
@@ -290,8 +290,6 @@ main(int argc, char **argv)
 	load(source, argc > 2 ? strtoull(argv[2], NULL, 10) : 1000000);
 	if (nkeys < 2)
 		return 1;
-	if (argc > 3)
-		hyb_fst_use_kernel(&hyb_fst_base_kernel);
 	if (strcmp(source, "worst") != 0)
 		for (size_t i = nkeys - 1; i > 0; i--)
 		{

@@ -233,6 +233,16 @@ hyb_common_prefix(const uint8_t *a, const uint8_t *b, uint32_t maxlen)
 	return i;
 }
 
+/* What a filter says about a key or a range.  "No" is always right. */
+typedef enum HybFilterAnswer
+{
+	HYB_ANSWER_NO_HEADER = -2,	/* the image does not even begin as one */
+	HYB_ANSWER_DAMAGED = -1,
+	HYB_ANSWER_NO = 0,
+	HYB_ANSWER_MAYBE = 1,
+	HYB_ANSWER_UNKNOWN = 2		/* the kind cannot answer such questions */
+} HybFilterAnswer;
+
 /* Strings that wait to be stored, each right behind the one before it. */
 typedef struct HybStrings
 {

@@ -1,17 +1,12 @@
 /*
  * fst.c
- *		Opening and checking a Fast Succinct Trie, and its searches, compiled for
- *		two instruction sets.
+ *		Opening and searching a Fast Succinct Trie.
+ *
+ * Whatever bytes an image holds, nothing is read outside it: node numbers and
+ * positions that it yields are checked before use, and a child's position lies
+ * above its parent's, so that every walk ends.
  */
 #include "algo/fst.h"
-
-#ifdef HYB_FST_X86
-#include <immintrin.h>
-#endif
-
-/* ---- searches ---- */
-
-#define HYB_FST_INLINE static inline FST_TARGET
 
 /* A node at hand. */
 typedef struct HybFstNode
@@ -46,47 +41,6 @@ typedef struct HybFstPlace
 	uint32_t	pos;			/* sparse position, or npos */
 } HybFstPlace;
 
-/* For any processor; SSE2 is part of x86-64. */
-#define FST_FN(name)	hyb_fst_base_##name
-#define FST_TARGET
-#ifdef HYB_FST_X86
-#define FST_WIDTH		16
-#else
-#define FST_WIDTH		0
-#endif
-#define FST_POPCOUNT(x) ((uint32_t) hyb_popcount64(x))
-#include "algo/fst_kernel.h"
-
-#ifdef HYB_FST_X86
-/* For x86-64 processors with AVX2 and POPCNT: the same header once more */
-#define FST_FN(name)	hyb_fst_avx2_##name
-#define FST_TARGET		__attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
-#define FST_WIDTH		32
-#define FST_BMI
-#define FST_POPCOUNT(x) ((uint32_t) __builtin_popcountll(x))
-#include "algo/fst_kernel.h"
-#endif
-
-static const HybFstKernel *kernel;
-
-static const HybFstKernel *
-best_kernel(void)
-{
-#ifdef HYB_FST_X86
-	/* PDEP takes some hundred cycles before Zen 3 */
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt") &&
-		__builtin_cpu_supports("bmi2") && !__builtin_cpu_is("amdfam17h"))
-		return &hyb_fst_avx2_kernel;
-#endif
-	return &hyb_fst_base_kernel;
-}
-
-void
-hyb_fst_use_kernel(const HybFstKernel *chosen)
-{
-	kernel = chosen != NULL ? chosen : best_kernel();
-}
-
 bool
 hyb_fst_open(HybFst *fst, const void *image, size_t size)
 {
@@ -95,8 +49,6 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 	uint64_t	off;
 	uint64_t	suffixes;
 
-	if (kernel == NULL)
-		hyb_fst_use_kernel(NULL);
 	if (size < sizeof(h) || ((uintptr_t) image & 7) != 0)
 		return false;
 	memcpy(&h, image, sizeof(h));
@@ -118,7 +70,6 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 	fst->hash_bits = h.hash_bits;
 	fst->real_bits = h.real_bits;
 	fst->suffix_bits = h.suffix_bits;
-	fst->size = h.size;
 	fst->nwords = (uint32_t) (((uint64_t) h.npos + 63) / 64);
 	fst->nblocks = (fst->nwords + 7) / 8;
 
@@ -147,251 +98,803 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 	suffixes = (uint64_t) h.nkeys * h.suffix_bits;
 	if (suffixes > 0)
 		off += (suffixes + 7) / 8 + 8;
-	fst->end = p + h.size;
 	return off <= h.size;
 }
 
-HybFstAnswer
-hyb_fst_lookup(const HybFst *fst, const uint8_t *key, uint32_t len)
-{
-	return kernel->lookup(fst, key, len);
-}
-
-HybFstAnswer
-hyb_fst_range(const HybFst *fst, const HybFstCut *low, const HybFstCut *high)
-{
-	return kernel->range(fst, low, high);
-}
-
-HybFstAnswer
-hyb_fst_count(const HybFst *fst, const HybFstCut *low, const HybFstCut *high,
-			  uint32_t *count)
-{
-	return kernel->count(fst, low, high, count);
-}
-
-/* ---- bits, without haste ---- */
+/* ---- bits ---- */
 
 static inline uint64_t
-get_word(const HybFst *f, uint32_t w, int which)
+fst_word(const HybFst *f, uint32_t w, int which)
 {
 	return f->words[(size_t) w * 2 + which];
 }
 
-static inline bool
-get_fst_bit(const HybFst *f, uint32_t pos, int which)
+/* Has-child bits at sparse positions below pos, pos < npos. */
+static inline uint32_t
+fst_rank(const HybFst *f, uint32_t pos)
 {
-	return (get_word(f, pos >> 6, which) >> (pos & 63)) & 1;
+	uint32_t	rank = f->blocks[pos / HYB_FST_BLOCK].rank;
+	uint32_t	last = pos >> 6;
+
+	for (uint32_t w = last & ~7u; w < last; w++)
+		rank += hyb_popcount64(fst_word(f, w, 0));
+	return rank + hyb_popcount64(fst_word(f, last, 0) &
+								 ((UINT64_C(1) << (pos & 63)) - 1));
 }
 
-/* First position of the k-th node (from 0) at or after pos, or npos. */
-static uint32_t
-node_after(const HybFst *f, uint32_t pos, uint32_t k)
+static inline bool
+fst_has_child(const HybFst *f, uint32_t pos)
 {
+	return (fst_word(f, pos >> 6, 0) >> (pos & 63)) & 1;
+}
+
+/* ---- nodes of either kind ---- */
+
+/*
+ * The k-th (from 0) sparse node that begins at or after pos; false if there
+ * is none.
+ */
+static inline bool
+fst_open_sparse(const HybFst *f, uint32_t pos, uint32_t k,
+				HybFstNode *node)
+{
+	uint32_t	w = pos >> 6;
+	uint32_t	c;
 	uint64_t	v;
+	unsigned	bit;
 
-	HYB_ASSERT(f->nwords == (f->npos + UINT64_C(63)) / 64);
 	if (pos >= f->npos)
-		return f->npos;
-	v = get_word(f, pos >> 6, 1) & (~UINT64_C(0) << (pos & 63));
-	for (uint32_t w = pos >> 6;;)
-	{
-		uint32_t	c = hyb_popcount64(v);
+		return false;
 
-		if (k < c)
-		{
-			pos = w * 64 + hyb_select64(v, k);
-			return pos < f->npos ? pos : f->npos;
-		}
+	/* needed next, and near enough to where the node will turn out to begin */
+	__builtin_prefetch(f->labels + pos + k);
+	__builtin_prefetch(&f->blocks[pos / HYB_FST_BLOCK]);
+	v = fst_word(f, w, 1) & (~UINT64_C(0) << (pos & 63));
+	c = hyb_popcount64(v);
+	while (k >= c)
+	{
 		k -= c;
 		if (++w >= f->nwords)
-			return f->npos;
-		v = get_word(f, w, 1);
-	}
-}
-
-/* ---- checking ---- */
-
-/* What is seen on the way through the nodes, in order. */
-typedef struct Walk
-{
-	const HybFst *f;
-	uint32_t	labels;			/* of the node at hand */
-	uint32_t	pos;			/* sparse positions passed */
-	uint32_t	child;			/* first position of the next child, if that
-								 * is sparse */
-	uint32_t	number;			/* its number */
-	uint64_t	children;
-	uint64_t	leaves;
-} Walk;
-
-/* A child is passed. */
-static void
-pass_child(Walk *walk)
-{
-	walk->children++;
-	walk->number++;
-	if (walk->number > walk->f->ndense)
-		walk->child = node_after(walk->f, walk->child, 1);
-}
-
-static const char *
-verify_dense(Walk *walk, uint32_t n)
-{
-	const HybFst *f = walk->f;
-	const HybFstDense *d = &f->dense[n];
-
-	HYB_ASSERT(n < f->ndense);
-	if (d->leaf_base != walk->leaves)
-		return "ranks of a dense node are wrong";
-	if (d->terminator > 1 || d->sparse != (walk->number >= f->ndense))
-		return "flags of a dense node are wrong";
-	walk->leaves += d->terminator;
-	for (int w = 0; w < 4; w++)
-	{
-		uint32_t	c = hyb_popcount64(d->children[w]);
-
-		if ((d->children[w] & ~d->labels[w]) != 0)
-			return "a dense node has a child without a label";
-		if ((w == 0 ? d->child : d->child + d->child_sub[w - 1]) !=
-			(d->sparse ? walk->child : walk->number))
-			return "children of a dense node are wrong";
-		walk->labels += hyb_popcount64(d->labels[w]);
-		walk->leaves += hyb_popcount64(d->labels[w]) - c;
-		for (; c > 0; c--)
-			pass_child(walk);
-		if (walk->number > f->ndense && !d->sparse)
-			return "a dense node has children of both kinds";
-	}
-	if (n + 1 == f->ndense &&
-		(walk->children != f->dense_children || walk->leaves != f->dense_leaves))
-		return "totals of dense nodes are wrong";
-	return NULL;
-}
-
-/* The next position. */
-static const char *
-verify_position(Walk *walk)
-{
-	const HybFst *f = walk->f;
-	uint32_t	pos = walk->pos++;
-	const HybFstBlock *block = &f->blocks[pos / HYB_FST_BLOCK];
-
-	HYB_ASSERT(pos < f->npos);
-	if (pos % HYB_FST_BLOCK == 0 &&
-		(block->rank + (uint64_t) f->dense_children != walk->children ||
-		 block->child != walk->child))
-		return "ranks of sparse positions are wrong";
-	if (pos % HYB_FST_GROUP == 0)
-	{
-		uint32_t	far = walk->child - block->child;
-
-		if (block->child_sub[pos % HYB_FST_BLOCK / HYB_FST_GROUP] !=
-			(far < HYB_FST_FAR ? far : HYB_FST_FAR))
-			return "children of sparse positions are wrong";
-	}
-	if (!get_fst_bit(f, pos, 0))
-		walk->leaves++;
-	else if (walk->child <= pos || walk->child >= f->npos)
-		return "a node is missing";
-	else
-		pass_child(walk);
-	return NULL;
-}
-
-static const char *
-verify_sparse(Walk *walk)
-{
-	const HybFst *f = walk->f;
-	int			last = -1;
-	const char *error;
-
-	if (walk->pos >= f->npos || !get_fst_bit(f, walk->pos, 1))
-		return "a sparse node is missing";
-	if (walk->pos + 1 < f->npos && !get_fst_bit(f, walk->pos + 1, 1) &&
-		f->labels[walk->pos] == 0xFF)
-	{
-		if (get_fst_bit(f, walk->pos, 0))
-			return "a terminator has a child";
-		error = verify_position(walk);
-		if (error != NULL)
-			return error;
-	}
-	do
-	{
-		if (f->labels[walk->pos] <= last)
-			return "labels of a sparse node do not ascend";
-		last = f->labels[walk->pos];
-		walk->labels++;
-		error = verify_position(walk);
-		if (error != NULL)
-			return error;
-	} while (walk->pos < f->npos && !get_fst_bit(f, walk->pos, 1));
-	return NULL;
-}
-
-/* What fills up to the next aligned place. */
-static bool
-all_zero(const uint8_t *from, const uint8_t *to)
-{
-	while (from < to)
-		if (*from++ != 0)
 			return false;
+		v = fst_word(f, w, 1);
+		c = hyb_popcount64(v);
+	}
+	bit = hyb_select64(v, k) & 63;
+	node->dense = NULL;
+	node->start = w * 64 + bit;
+	if (node->start >= f->npos)
+		return false;
+
+	/* it ends before the next first-of-node bit */
+	v &= (~UINT64_C(0) << bit) << 1;
+	while (v == 0)
+	{
+		if (++w >= f->nwords)
+		{
+			node->n = f->npos - node->start;
+			return true;
+		}
+		v = fst_word(f, w, 1);
+	}
+	w = w * 64 + (uint32_t) __builtin_ctzll(v);
+	node->n = (w < f->npos ? w : f->npos) - node->start;
 	return true;
 }
 
-const char *
-hyb_fst_verify(const HybFst *f)
+static inline bool
+fst_open_root(const HybFst *f, HybFstNode *node)
 {
-	Walk		walk = {f, 0, 0, 0, 1, 0, 0};
-	uint32_t	level_end = 1;	/* number of the first node of the next level */
-	uint32_t	level = 0;
+	if (f->ndense > 0)
+	{
+		node->dense = f->dense;
+		node->start = node->n = 0;
+		return true;
+	}
+	return fst_open_sparse(f, 0, 0, node);
+}
+
+static inline bool
+fst_terminated(const HybFst *f, const HybFstNode *node)
+{
+	if (node->dense != NULL)
+		return node->dense->terminator != 0;
+	return node->n > 1 && f->labels[node->start] == 0xFF;
+}
+
+/* Below label c of a dense node: child, or what is next to it. */
+static inline uint32_t
+fst_dense_child(const HybFstDense *node, unsigned c, uint32_t *k)
+{
+	unsigned	w = c / 64;
+
+	*k = hyb_popcount64(node->children[w] & ((UINT64_C(1) << (c & 63)) - 1));
+	return node->child + (w > 0 ? node->child_sub[w - 1] : 0);
+}
+
+/*
+ * Below a sparse position: its child, or that of the next one that has any, is
+ * the *k-th node from the position that is returned.
+ */
+static inline uint32_t
+fst_sparse_child(const HybFst *f, uint32_t pos, uint32_t *k)
+{
+	const HybFstBlock *block = &f->blocks[pos / HYB_FST_BLOCK];
+	uint32_t	group = pos % HYB_FST_BLOCK / HYB_FST_GROUP;
+	uint32_t	w = pos >> 6;
+
+	*k = hyb_popcount64(fst_word(f, w, 0) & ((UINT64_C(1) << (pos & 63)) - 1)) +
+		hyb_popcount64(fst_word(f, w & ~1u, 0) & (UINT64_C(0) - (w & 1)));
+	if (__builtin_expect(block->child_sub[group] == HYB_FST_FAR, 0))
+	{
+		while (group > 0 && block->child_sub[group] == HYB_FST_FAR)
+		{
+			group--;
+			w = (w & ~1u) - 2;
+			*k += hyb_popcount64(fst_word(f, w, 0)) +
+				hyb_popcount64(fst_word(f, w + 1, 0));
+		}
+	}
+	return block->child + block->child_sub[group];
+}
+
+/*
+ * Go on to the child of a sparse position that has one; false if the image is
+ * damaged.  Children lie above their parents, so that every walk ends.
+ */
+static inline bool
+fst_descend_sparse(const HybFst *f, HybFstNode *node, uint32_t pos)
+{
+	uint32_t	k;
+	uint32_t	from = fst_sparse_child(f, pos, &k);
+
+	return fst_open_sparse(f, from, k, node) && node->start > pos;
+}
+
+/* The same for a label of a dense node. */
+static inline bool
+fst_descend_dense(const HybFst *f, HybFstNode *node, unsigned c)
+{
+	const HybFstDense *d = node->dense;
+	uint32_t	k;
+	uint32_t	child = fst_dense_child(d, c, &k);
+
+	if (d->sparse)
+		return fst_open_sparse(f, child, k, node);
+	child += k;
+	if (child >= f->ndense || &f->dense[child] <= d)
+		return false;
+	node->dense = &f->dense[child];
+	return true;
+}
+
+/* ---- labels ---- */
+
+/* First of n ascending labels that is at least c; n if none. */
+static inline uint32_t
+fst_label_search(const uint8_t *labels, uint32_t n, uint8_t c)
+{
+	uint32_t	i = 0;
+
+	while (i < n)
+	{
+		uint32_t	mid = i + (n - i) / 2;
+
+		if (labels[mid] < c)
+			i = mid + 1;
+		else
+			n = mid;
+	}
+	return i;
+}
+
+/* First label at or above c, c up to 255; false if none. */
+static inline bool
+fst_find(const HybFst *f, const HybFstNode *node, unsigned c,
+		 HybFstEdge *edge)
+{
+	uint32_t	start;
+	uint32_t	n;
+	uint32_t	i;
+
+	if (node->dense != NULL)
+	{
+		unsigned	w = c / 64;
+		uint64_t	v = node->dense->labels[w] & (~UINT64_C(0) << (c & 63));
+
+		while (v == 0)
+		{
+			if (++w > 3)
+				return false;
+			v = node->dense->labels[w];
+		}
+		c = w * 64 + (unsigned) __builtin_ctzll(v);
+		edge->pos = 0;
+		edge->label = (uint8_t) c;
+		edge->child = (node->dense->children[w] >> (c & 63)) & 1;
+		return true;
+	}
+	i = fst_terminated(f, node);
+	start = node->start + i;
+	n = node->n - i;
+	i = c == 0 ? 0 : fst_label_search(f->labels + start, n, (uint8_t) c);
+	if (i >= n)
+		return false;
+	edge->pos = start + i;
+	edge->label = f->labels[edge->pos];
+	edge->child = fst_has_child(f, edge->pos);
+	return true;
+}
+
+/* The last label; false if there is none. */
+static inline bool
+fst_find_last(const HybFst *f, const HybFstNode *node,
+			  HybFstEdge *edge)
+{
+	if (node->dense != NULL)
+	{
+		int			w = 3;
+
+		while (node->dense->labels[w] == 0)
+			if (--w < 0)
+				return false;
+		edge->pos = 0;
+		edge->label = (uint8_t) (w * 64 + 63 - __builtin_clzll(node->dense->labels[w]));
+		edge->child = (node->dense->children[w] >> (edge->label & 63)) & 1;
+		return true;
+	}
+	edge->pos = node->start + node->n - 1;
+	edge->label = f->labels[edge->pos];
+	edge->child = fst_has_child(f, edge->pos);
+	return true;
+}
+
+/* Leaves before label c of a dense node. */
+static inline uint32_t
+fst_dense_leaves(const HybFstDense *node, unsigned c)
+{
+	uint32_t	leaves = node->leaf_base + (node->terminator != 0);
+	unsigned	last = c / 64;
+
+	for (unsigned w = 0; w < last; w++)
+		leaves += hyb_popcount64(node->labels[w] & ~node->children[w]);
+	return leaves + hyb_popcount64(node->labels[last] & ~node->children[last] &
+								   ((UINT64_C(1) << (c & 63)) - 1));
+}
+
+/* Number of the leaf of a edge without a child. */
+static inline uint32_t
+fst_leaf(const HybFst *f, const HybFstNode *node,
+		 const HybFstEdge *edge)
+{
+	if (node->dense != NULL)
+		return fst_dense_leaves(node->dense, edge->label);
+	return f->dense_leaves + edge->pos - fst_rank(f, edge->pos);
+}
+
+/* Go on to the child of a edge; false if the image is damaged. */
+static inline bool
+fst_descend(const HybFst *f, HybFstNode *node,
+			const HybFstEdge *edge)
+{
+	if (node->dense != NULL)
+		return fst_descend_dense(f, node, edge->label);
+	return fst_descend_sparse(f, node, edge->pos);
+}
+
+/* ---- leaves against keys ---- */
+
+static inline uint64_t
+fst_leaf_suffix(const HybFst *f, uint32_t leaf)
+{
+	if (leaf >= f->nkeys)
+		return 0;
+	return hyb_bits_get(f->suffixes, (uint64_t) leaf * f->suffix_bits,
+						f->suffix_bits);
+}
+
+/* The n bits of a key after `depth` bytes; `fill` stands for what it lacks. */
+static inline uint64_t
+fst_suffix(const uint8_t *key, uint32_t len, uint32_t depth, unsigned n,
+		   uint8_t fill)
+{
+	unsigned	bytes = (n + 7) / 8;
+	uint64_t	v = 0;
+
+	for (uint32_t i = depth; i < depth + bytes; i++)
+		v = (v << 8) | (i < len ? key[i] : fill);
+	return v >> (bytes * 8 - n);
+}
+
+/* The key's bits after the trie's that a leaf has; 0 if it has none. */
+static inline uint64_t
+fst_real_suffix(const HybFst *f, const HybFstNode *node,
+				const HybFstEdge *edge)
+{
+	if (f->real_bits == 0)
+		return 0;
+	return fst_leaf_suffix(f, fst_leaf(f, node, edge)) &
+		(~UINT64_C(0) >> (64 - f->real_bits));
+}
+
+/*
+ * The key of a leaf with this suffix, whose `depth` bytes in the trie the
+ * cut's key begins with, against the cut: -1 below, 1 above, 0 unknown.
+ */
+static inline int
+fst_leaf_side(const HybFst *f, uint64_t have, const HybFstCut *cut,
+			  uint32_t depth)
+{
+	if (depth >= cut->len)
+	{
+		if (cut->side == HYB_CUT_BEFORE)
+			return 1;
+		if (cut->side == HYB_CUT_AFTER)
+			return -1;
+		return 0;
+	}
+	if (f->real_bits > 0)
+	{
+		uint64_t	want = fst_suffix(cut->key, cut->len, depth, f->real_bits,
+									  cut->side == HYB_CUT_AFTER ? 0xFF : 0);
+
+		if (have != want)
+			return have < want ? -1 : 1;
+	}
+	return 0;
+}
+
+/* A leaf, `depth` bytes deep, against a cut. */
+static inline int
+fst_edge_side(const HybFst *f, const HybFstNode *node,
+			  const HybFstEdge *edge, const HybFstCut *cut, uint32_t depth)
+{
+	return fst_leaf_side(f, fst_real_suffix(f, node, edge), cut, depth);
+}
+
+/* ---- the way down ---- */
+
+/*
+ * Follow the bytes [*depth, len) of a key from the root.  Inlined, so that
+ * *node and *edge stay in registers.
+ */
+HYB_ALWAYS_INLINE HybFstEnd
+fst_walk(const HybFst *f, const uint8_t *key, uint32_t len,
+		 uint32_t *depth, HybFstNode *node, HybFstEdge *edge)
+{
+	uint32_t	d = *depth;
+
+	if (!fst_open_root(f, node))
+		return HYB_FST_END_DAMAGED;
+	while (node->dense != NULL)
+	{
+		unsigned	c;
+
+		if (d == len)
+		{
+			*depth = d;
+			return HYB_FST_END_NODE;
+		}
+		c = key[d++];
+		if (((node->dense->labels[c / 64] >> (c & 63)) & 1) == 0)
+			return HYB_FST_END_NONE;
+		if (((node->dense->children[c / 64] >> (c & 63)) & 1) == 0)
+		{
+			edge->pos = 0;
+			edge->label = (uint8_t) c;
+			edge->child = false;
+			*depth = d;
+			return HYB_FST_END_LEAF;
+		}
+		if (!fst_descend_dense(f, node, c))
+			return HYB_FST_END_DAMAGED;
+	}
+	for (;;)
+	{
+		uint32_t	pos = node->start;
+		uint8_t		c;
+
+		if (d == len)
+		{
+			*depth = d;
+			return HYB_FST_END_NODE;
+		}
+		c = key[d++];
+		if (node->n == 1)
+		{
+			/* where it goes on does not wait for the label */
+			if (f->labels[pos] != c)
+				return HYB_FST_END_NONE;
+		}
+		else
+		{
+			uint32_t	terminator = c == 0xFF && f->labels[pos] == 0xFF;
+			const uint8_t *found = memchr(f->labels + pos + terminator, c, node->n - terminator);
+
+			if (found == NULL)
+				return HYB_FST_END_NONE;
+			pos = (uint32_t) (found - f->labels);
+		}
+		if (!fst_has_child(f, pos))
+		{
+			edge->pos = pos;
+			edge->label = c;
+			edge->child = false;
+			*depth = d;
+			return HYB_FST_END_LEAF;
+		}
+		if (!fst_descend_sparse(f, node, pos))
+			return HYB_FST_END_DAMAGED;
+	}
+}
+
+/* ---- point lookup ---- */
+
+HybFilterAnswer
+hyb_fst_lookup(const HybFst *f, const uint8_t *key, uint32_t len)
+{
+	uint32_t	depth = f->prefix_len;
+	HybFstNode	node;
+	HybFstEdge	edge;
+	uint64_t	have;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
-		return NULL;
-	if (!all_zero(f->prefix + f->prefix_len, (const uint8_t *) f->dense))
-		return "there are bytes after the prefix";
-	if (!all_zero(f->labels + f->npos, (const uint8_t *) f->blocks))
-		return "there are labels after the last position";
-	if (f->ndense == 0 && f->npos > 0)
-		walk.child = node_after(f, 0, 1);
-	for (uint32_t n = 0; n < f->ndense + f->nnodes; n++)
+		return len == 0;
+	if (len < depth || memcmp(key, f->prefix, depth) != 0)
+		return HYB_ANSWER_NO;
+	switch (fst_walk(f, key, len, &depth, &node, &edge))
 	{
-		const char *error;
+		case HYB_FST_END_DAMAGED:
+			return HYB_ANSWER_DAMAGED;
+		case HYB_FST_END_NONE:
+			return HYB_ANSWER_NO;
+		case HYB_FST_END_NODE:
+			return fst_terminated(f, &node);
+		case HYB_FST_END_LEAF:
+			break;
+	}
 
-		if (n == level_end)
-		{
-			level++;
-			if (walk.children + 1 <= n)
-				return "a level has no nodes";
-			level_end = (uint32_t) walk.children + 1;
-		}
-		walk.labels = 0;
-		error = n < f->ndense ? verify_dense(&walk, n) : verify_sparse(&walk);
-		if (error != NULL)
-			return error;
-		if (walk.labels == 0)
-			return "a node has no labels";
-		if (walk.children + 1 > (uint64_t) f->ndense + f->nnodes)
-			return "a node is missing";
-	}
-	if (f->ndense == 0 && (f->dense_children != 0 || f->dense_leaves != 0))
-		return "there are totals of dense nodes, but no nodes";
-	if (walk.pos != f->npos)
-		return "there are positions after the last node";
-	for (uint32_t i = f->npos; i < f->nblocks * HYB_FST_BLOCK; i++)
+	if (f->suffix_bits == 0)
+		return HYB_ANSWER_MAYBE;
+	have = fst_leaf_suffix(f, fst_leaf(f, &node, &edge));
+	if (f->real_bits > 0 &&
+		(have & (~UINT64_C(0) >> (64 - f->real_bits))) !=
+		fst_suffix(key, len, depth, f->real_bits, 0))
+		return HYB_ANSWER_NO;
+	if (f->hash_bits > 0 &&
+		have >> f->real_bits != hyb_byte_hash(key, len) >> (64 - f->hash_bits))
+		return HYB_ANSWER_NO;
+	return HYB_ANSWER_MAYBE;
+}
+
+/* ---- range lookup ---- */
+
+/*
+ * May a key below a node lie above the cut, or (upper) below it?  The path to
+ * the node agrees with the cut's key as far as both go.  No step back is ever
+ * needed: a label on the right side of the cut's has keys of its own.
+ */
+static HybFilterAnswer
+fst_one_side(const HybFst *f, HybFstNode *node, uint32_t depth,
+			 const HybFstCut *cut, bool upper)
+{
+	for (;;)
 	{
-		if (i < f->nwords * 64 && (get_fst_bit(f, i, 0) || get_fst_bit(f, i, 1)))
-			return "there are bits after the last position";
-		if (i % HYB_FST_GROUP == 0 &&
-			f->blocks[i / HYB_FST_BLOCK].child_sub[i % HYB_FST_BLOCK / HYB_FST_GROUP] != 0)
-			return "there are children after the last position";
+		HybFstEdge	edge;
+		uint8_t		c;
+		int			side;
+
+		if (depth >= cut->len)
+		{
+			if (upper)
+				return cut->side == HYB_CUT_AFTER ||
+					(cut->side == HYB_CUT_SELF && fst_terminated(f, node));
+			return cut->side != HYB_CUT_AFTER;
+		}
+		c = cut->key[depth];
+		if (upper)
+		{
+			if (fst_terminated(f, node))
+				return HYB_ANSWER_MAYBE;
+			if (!fst_find(f, node, 0, &edge))
+				return HYB_ANSWER_DAMAGED;
+			if (edge.label != c)
+				return edge.label < c;
+		}
+		else
+		{
+			if (!fst_find_last(f, node, &edge))
+				return HYB_ANSWER_DAMAGED;
+			if (edge.label != c)
+				return edge.label > c;
+		}
+		depth++;
+		if (!edge.child)
+		{
+			side = fst_edge_side(f, node, &edge, cut, depth);
+			return upper ? side <= 0 : side >= 0;
+		}
+		if (!fst_descend(f, node, &edge))
+			return HYB_ANSWER_DAMAGED;
 	}
-	if (walk.children + 1 != (uint64_t) f->ndense + f->nnodes)
-		return "nodes and children do not agree";
-	if (walk.leaves != f->nkeys)
-		return "leaves and keys do not agree";
-	if (level + 1 != f->height)
-		return "the height is wrong";
-	return NULL;
+}
+
+/* Where the keys with the common prefix lie: 0, all below or above the cut? */
+static inline int
+fst_prefix_side(const HybFst *f, const HybFstCut *cut)
+{
+	uint32_t	n = cut->len < f->prefix_len ? cut->len : f->prefix_len;
+	int			c = n > 0 ? memcmp(f->prefix, cut->key, n) : 0;
+
+	if (c != 0)
+		return c;
+	if (cut->len < f->prefix_len)
+		return cut->side == HYB_CUT_AFTER ? -1 : 1;
+	return 0;
+}
+
+/*
+ * Is any key between two cuts whose keys begin with the bytes that lead to the
+ * node, `depth` of them, and differ in the next or end there?
+ */
+static inline HybFilterAnswer
+fst_parted(const HybFst *f, HybFstNode *node, uint32_t depth,
+		   const HybFstCut *low, const HybFstCut *high)
+{
+	HybFstEdge	edge;
+
+	if (depth >= high->len)
+	{
+		if (depth >= low->len)
+		{
+			/* the same key: what lies between its cuts? */
+			if (low->side >= high->side)
+				return HYB_ANSWER_NO;
+			if (high->side == HYB_CUT_AFTER)
+				return HYB_ANSWER_MAYBE;
+			return fst_terminated(f, node);
+		}
+		if (high->side != HYB_CUT_AFTER)
+			return HYB_ANSWER_NO;
+		return fst_one_side(f, node, depth, low, false);
+	}
+	if (depth >= low->len)
+	{
+		if (low->side == HYB_CUT_AFTER)
+			return HYB_ANSWER_NO;
+		if (low->side == HYB_CUT_BEFORE && fst_terminated(f, node))
+			return HYB_ANSWER_MAYBE;
+		if (!fst_find(f, node, 0, &edge))
+			return HYB_ANSWER_DAMAGED;
+	}
+	else
+	{
+		if (low->key[depth] > high->key[depth])
+			return HYB_ANSWER_NO;
+		if (!fst_find(f, node, low->key[depth], &edge))
+			return HYB_ANSWER_NO;
+		if (edge.label == low->key[depth])
+		{
+			HybFstNode	below = *node;
+			HybFilterAnswer answer;
+
+			if (!edge.child)
+				answer = fst_edge_side(f, node, &edge, low, depth + 1) >= 0;
+			else if (!fst_descend(f, &below, &edge))
+				answer = HYB_ANSWER_DAMAGED;
+			else
+				answer = fst_one_side(f, &below, depth + 1, low, false);
+			if (answer != HYB_ANSWER_NO)
+				return answer;
+			if (edge.label == 0xFF ||
+				!fst_find(f, node, edge.label + 1u, &edge))
+				return HYB_ANSWER_NO;
+		}
+	}
+	if (edge.label != high->key[depth])
+		return edge.label < high->key[depth];
+	depth++;
+	if (!edge.child)
+		return fst_edge_side(f, node, &edge, high, depth) <= 0;
+	if (!fst_descend(f, node, &edge))
+		return HYB_ANSWER_DAMAGED;
+	return fst_one_side(f, node, depth, high, true);
+}
+
+HybFilterAnswer
+hyb_fst_range(const HybFst *f, const HybFstCut *low, const HybFstCut *high)
+{
+	uint32_t	depth = f->prefix_len;
+	uint32_t	common = low->len < high->len ? low->len : high->len;
+	uint64_t	have;
+	HybFstNode	node;
+	HybFstEdge	edge;
+
+	if (f->flags & HYB_FST_EMPTY_KEY)
+		return low->len == 0 && low->side == HYB_CUT_BEFORE &&
+			(high->len > 0 || high->side != HYB_CUT_BEFORE);
+	if (depth > 0)
+	{
+		int			low_side = fst_prefix_side(f, low);
+		int			high_side = fst_prefix_side(f, high);
+
+		if (low_side < 0 || high_side > 0)
+			return HYB_ANSWER_NO;
+		if (low_side > 0 && high_side < 0)
+			return HYB_ANSWER_MAYBE;
+		if (low_side > 0 || high_side < 0)
+		{
+			if (!fst_open_root(f, &node))
+				return HYB_ANSWER_DAMAGED;
+			return low_side > 0 ?
+				fst_one_side(f, &node, depth, high, true) :
+				fst_one_side(f, &node, depth, low, false);
+		}
+	}
+
+	/* the way that both have in common */
+	common = depth + hyb_common_prefix(low->key + depth, high->key + depth,
+									   common - depth);
+	switch (fst_walk(f, low->key, common, &depth, &node, &edge))
+	{
+		case HYB_FST_END_DAMAGED:
+			return HYB_ANSWER_DAMAGED;
+		case HYB_FST_END_NONE:
+			return HYB_ANSWER_NO;
+		case HYB_FST_END_LEAF:
+			have = fst_real_suffix(f, &node, &edge);
+			return fst_leaf_side(f, have, low, depth) >= 0 &&
+				fst_leaf_side(f, have, high, depth) <= 0;
+		case HYB_FST_END_NODE:
+			break;
+	}
+	return fst_parted(f, &node, depth, low, high);
+}
+
+/* ---- counting ---- */
+
+static inline uint32_t
+fst_place_leaves(const HybFst *f, const HybFstPlace *p)
+{
+	if (p->dense >= f->ndense)
+		return p->pos >= f->npos ? f->nkeys :
+			f->dense_leaves + p->pos - fst_rank(f, p->pos);
+	if (p->label == 0)
+		return f->dense[p->dense].leaf_base +
+			(f->dense[p->dense].terminator && p->pos != 0);
+	return fst_dense_leaves(&f->dense[p->dense], p->label);
+}
+
+/* To the same place of the next level: the start of the next child. */
+static inline bool
+fst_place_descend(const HybFst *f, HybFstPlace *p)
+{
+	HybFstNode	node;
+	uint32_t	k;
+	uint32_t	from;
+
+	if (p->dense < f->ndense)
+	{
+		const HybFstDense *d = &f->dense[p->dense];
+
+		from = fst_dense_child(d, p->label, &k);
+		p->label = 0;
+		p->pos = 0;
+		if (!d->sparse)
+		{
+			if (from + k <= p->dense || from + k > f->ndense)
+				return false;
+			p->dense = from + k;
+			return true;
+		}
+		p->dense = f->ndense;
+	}
+	else if (p->pos >= f->npos)
+		return true;
+	else
+		from = fst_sparse_child(f, p->pos, &k);
+	p->pos = fst_open_sparse(f, from, k, &node) ? node.start : f->npos;
+	return true;
+}
+
+/* After the last label of a node. */
+static inline void
+fst_place_after(HybFstPlace *p, const HybFstNode *node)
+{
+	p->label = 0;
+	if (node->dense != NULL)
+	{
+		p->dense++;
+		p->pos = 0;
+	}
+	else
+		p->pos = node->start + node->n;
+}
+
+/*
+ * Leaves before the cut, summed up over the levels, each level's from the
+ * start of the trie: only differences of such sums mean something.  A leaf
+ * that may lie on either side is taken to lie below if `generous`.
+ */
+static bool
+fst_leaves_before(const HybFst *f, const HybFstCut *cut, bool generous,
+				  uint64_t *sum)
+{
+	uint32_t	depth = f->prefix_len;
+	int			side = fst_prefix_side(f, cut);
+	bool		on_path = side == 0;
+	HybFstPlace place = {0, 0, 0};
+	HybFstNode	node;
+
+	*sum = 0;
+	if (!fst_open_root(f, &node))
+		return false;
+	if (side < 0)
+		fst_place_after(&place, &node);
+	for (uint32_t level = 0; level < f->height; level++)
+	{
+		HybFstEdge	edge;
+
+		if (!on_path)
+			;
+		else if (depth >= cut->len)
+		{
+			/* below the terminator, above it, or above everything */
+			on_path = false;
+			if (cut->side == HYB_CUT_AFTER)
+				fst_place_after(&place, &node);
+			else if (cut->side == HYB_CUT_SELF)
+				place.pos += fst_terminated(f, &node);
+		}
+		else if (!fst_find(f, &node, cut->key[depth], &edge))
+		{
+			on_path = false;
+			fst_place_after(&place, &node);
+		}
+		else
+		{
+			place.label = edge.label;
+			place.pos = node.dense != NULL ? 1 : edge.pos;
+			on_path = edge.label == cut->key[depth];
+			depth++;
+		}
+		*sum += fst_place_leaves(f, &place);
+		if (on_path && !edge.child)
+		{
+			int			s = fst_edge_side(f, &node, &edge, cut, depth);
+
+			/* that leaf itself has no child to pass */
+			on_path = false;
+			*sum += s < 0 || (s == 0 && generous);
+		}
+		if (on_path)
+		{
+			if (!fst_descend(f, &node, &edge))
+				return false;
+			place.label = 0;
+			place.dense = node.dense != NULL ? (uint32_t) (node.dense - f->dense) : f->ndense;
+			place.pos = node.dense != NULL ? 0 : node.start;
+		}
+		else if (!fst_place_descend(f, &place))
+			return false;
+	}
+	return true;
+}
+
+HybFilterAnswer
+hyb_fst_count(const HybFst *f, const HybFstCut *low, const HybFstCut *high,
+			  uint32_t *count)
+{
+	uint64_t	from;
+	uint64_t	to;
+
+	if (f->flags & HYB_FST_EMPTY_KEY)
+	{
+		*count = hyb_fst_range(f, low, high);
+		return HYB_ANSWER_MAYBE;
+	}
+	if (!fst_leaves_before(f, low, false, &from) ||
+		!fst_leaves_before(f, high, true, &to))
+		return HYB_ANSWER_DAMAGED;
+	*count = to <= from ? 0 : to - from > f->nkeys ? f->nkeys : (uint32_t) (to - from);
+	return HYB_ANSWER_MAYBE;
 }

@@ -108,7 +108,6 @@ typedef struct HybFst
 	uint32_t	hash_bits;
 	uint32_t	real_bits;
 	uint32_t	suffix_bits;
-	uint32_t	size;
 	uint32_t	nblocks;
 	uint32_t	nwords;
 	const uint8_t *prefix;
@@ -117,16 +116,7 @@ typedef struct HybFst
 	const HybFstBlock *blocks;
 	const uint64_t *words;
 	const uint8_t *suffixes;
-	const uint8_t *end;
 } HybFst;
-
-/* What a question is answered with.  HYB_FST_DAMAGED: the image is. */
-typedef enum HybFstAnswer
-{
-	HYB_FST_DAMAGED = -1,
-	HYB_FST_NO = 0,
-	HYB_FST_YES = 1				/* maybe */
-} HybFstAnswer;
 
 /*
  * A cut: a place between byte strings.  A closed lower bound is BEFORE, an
@@ -162,19 +152,19 @@ extern bool hyb_fst_open(HybFst *fst, const void *image, size_t size);
 extern const char *hyb_fst_verify(const HybFst *fst);
 
 /* Is the key there? */
-extern HybFstAnswer hyb_fst_lookup(const HybFst *fst, const uint8_t *key,
-								   uint32_t len);
+extern HybFilterAnswer hyb_fst_lookup(const HybFst *fst, const uint8_t *key,
+									  uint32_t len);
 
 /* Is any key between two cuts? */
-extern HybFstAnswer hyb_fst_range(const HybFst *fst, const HybFstCut *low,
-								  const HybFstCut *high);
+extern HybFilterAnswer hyb_fst_range(const HybFst *fst, const HybFstCut *low,
+									 const HybFstCut *high);
 
 /*
  * Number of keys between two cuts; truncated keys at either end that may lie
  * on the wrong side are counted, so it is at most two too high.
  */
-extern HybFstAnswer hyb_fst_count(const HybFst *fst, const HybFstCut *low,
-								  const HybFstCut *high, uint32_t *count);
+extern HybFilterAnswer hyb_fst_count(const HybFst *fst, const HybFstCut *low,
+									 const HybFstCut *high, uint32_t *count);
 
 /* ---- building ---- */
 
@@ -221,7 +211,7 @@ extern void hyb_fst_builder_write(const HybFstBuilder *builder, void *image);
  *		the key's next bits (SuRF-Real): about points and ranges
  *		both (SuRF-Mixed)
  *
- * An answer of HYB_FST_NO is always right.
+ * An answer of HYB_ANSWER_NO is always right.
  */
 typedef enum HybSurfSuffix
 {
@@ -242,27 +232,5 @@ hyb_surf_builder_create(HybFstResize resize, HybSurfSuffix suffix,
 
 	return hyb_fst_builder_create(resize, hash, bits - hash, HYB_FST_RATIO);
 }
-
-/* ---- for tests ---- */
-
-/* The searches, compiled for one instruction set. */
-typedef struct HybFstKernel
-{
-	HybFstAnswer (*lookup) (const HybFst *fst, const uint8_t *key,
-							uint32_t len);
-	HybFstAnswer (*range) (const HybFst *fst, const HybFstCut *low,
-						   const HybFstCut *high);
-	HybFstAnswer (*count) (const HybFst *fst, const HybFstCut *low,
-						   const HybFstCut *high, uint32_t *count);
-} HybFstKernel;
-
-extern const HybFstKernel hyb_fst_base_kernel;
-#if defined(__x86_64__) && defined(__GNUC__)
-#define HYB_FST_X86
-extern const HybFstKernel hyb_fst_avx2_kernel;
-#endif
-
-/* Sets the kernel in use, or NULL for the processor's best. */
-extern void hyb_fst_use_kernel(const HybFstKernel *kernel);
 
 #endif							/* HYB_FST_H */

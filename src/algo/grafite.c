@@ -302,7 +302,7 @@ run_length(const Grafite *grafite, uint32_t pos)
 }
 
 /* Is there a code from `from` to `to`, both included and less than the bound? */
-static HybGrafiteAnswer
+static HybFilterAnswer
 has_code(const Grafite *grafite, uint64_t from, uint64_t to)
 {
 	uint32_t	bucket = (uint32_t) (from >> grafite->low_bits);
@@ -315,7 +315,7 @@ has_code(const Grafite *grafite, uint64_t from, uint64_t to)
 
 	HYB_ASSERT(from <= to && to < grafite->bound);
 	if (pos >= 64 * grafite->words || i > grafite->n || run > grafite->n - i)
-		return HYB_GRAFITE_DAMAGED;
+		return HYB_ANSWER_DAMAGED;
 
 	/* the bucket's first code that is not less, or what follows the bucket */
 	while (lo < hi)
@@ -329,27 +329,27 @@ has_code(const Grafite *grafite, uint64_t from, uint64_t to)
 	}
 	i += lo;
 	if (i == grafite->n)
-		return HYB_GRAFITE_NO;
+		return HYB_ANSWER_NO;
 	pos = next_one(grafite, pos + lo);
 	if (pos >= 64 * grafite->words)
-		return HYB_GRAFITE_DAMAGED;
+		return HYB_ANSWER_DAMAGED;
 	return ((uint64_t) (pos - i) << grafite->low_bits | low_of(grafite, i)) <= to ?
-		HYB_GRAFITE_MAYBE : HYB_GRAFITE_NO;
+		HYB_ANSWER_MAYBE : HYB_ANSWER_NO;
 }
 
 /* The same for numbers of one block. */
-static HybGrafiteAnswer
+static HybFilterAnswer
 ask_block(const Grafite *grafite, uint64_t group, uint64_t low, uint64_t high)
 {
 	uint64_t	from = code_of(grafite->dense, group, low, grafite->bound);
 	uint64_t	len = high - low;	/* less than the bound */
-	HybGrafiteAnswer answer;
+	HybFilterAnswer answer;
 
 	HYB_ASSERT(low <= high && len < grafite->bound);
 	if (len < grafite->bound - from)
 		return has_code(grafite, from, from + len);
 	answer = has_code(grafite, from, grafite->bound - 1);
-	return answer != HYB_GRAFITE_NO ? answer :
+	return answer != HYB_ANSWER_NO ? answer :
 		has_code(grafite, 0, len - (grafite->bound - from));
 }
 
@@ -364,31 +364,32 @@ hyb_grafite_numbers(const uint8_t *image, size_t size, uint8_t *first,
 	return true;
 }
 
-HybGrafiteAnswer
+HybFilterAnswer
 hyb_grafite_ask(const uint8_t *image, size_t size, uint64_t group,
 				uint64_t low, uint64_t high)
 {
 	Grafite		grafite;
 	uint64_t	border;
-	HybGrafiteAnswer answer;
+	HybFilterAnswer answer;
 
 	if (!open_image(&grafite, image, size))
-		return HYB_GRAFITE_DAMAGED;
+		return HYB_ANSWER_DAMAGED;
 	if (low > high || (grafite.dense && image[6] != group_bits(group)))
-		return HYB_GRAFITE_NO;
+		return HYB_ANSWER_NO;
 	if (high - low >= grafite.bound)
-		return HYB_GRAFITE_MAYBE;
+		return HYB_ANSWER_MAYBE;
 	border = high - high % grafite.bound;
 	if (low >= border)
 		return ask_block(&grafite, group, low, high);
 	answer = ask_block(&grafite, group, low, border - 1);
-	return answer != HYB_GRAFITE_NO ? answer :
+	return answer != HYB_ANSWER_NO ? answer :
 		ask_block(&grafite, group, border, high);
 }
 
 const char *
-hyb_grafite_verify(const uint8_t *image, size_t size)
+hyb_grafite_verify(const void *bytes, size_t size)
 {
+	const uint8_t *image = bytes;
 	Grafite		grafite;
 	uint32_t	pos = 0;
 	uint32_t	sample = 1;

@@ -69,13 +69,6 @@ typedef struct HybGrafiteBuilder
 	uint32_t	ends[HYB_GRAFITE_MAX_KEYS]; /* of buckets, in codes */
 } HybGrafiteBuilder;
 
-typedef enum HybGrafiteAnswer
-{
-	HYB_GRAFITE_DAMAGED = -1,
-	HYB_GRAFITE_NO = 0,
-	HYB_GRAFITE_MAYBE = 1
-} HybGrafiteAnswer;
-
 /*
  * Code a set of keys, in any order and perhaps with duplicates, with at most
  * `low_bits` low bits.  Returns the bytes of the image; 0 for no keys or too many.
@@ -96,11 +89,11 @@ extern bool hyb_grafite_numbers(const uint8_t *image, size_t size,
  * May the set have a number from low to high, both included, of the group?
  * Ranges longer than r get a MAYBE.
  */
-extern HybGrafiteAnswer hyb_grafite_ask(const uint8_t *image, size_t size,
-										uint64_t group, uint64_t low,
-										uint64_t high);
+extern HybFilterAnswer hyb_grafite_ask(const uint8_t *image, size_t size,
+									   uint64_t group, uint64_t low,
+									   uint64_t high);
 
 /* NULL, or what is wrong. */
-extern const char *hyb_grafite_verify(const uint8_t *image, size_t size);
+extern const char *hyb_grafite_verify(const void *image, size_t size);
 
 #endif							/* HYB_GRAFITE_H */

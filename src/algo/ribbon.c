@@ -208,7 +208,7 @@ load_word_zeroed(const uint8_t *p, size_t bytes)
 	return HYB_LE64(word);
 }
 
-HybRibbonAnswer
+HybFilterAnswer
 hyb_ribbon_ask(const uint8_t *image, size_t size, uint64_t hash)
 {
 	uint32_t	ncells;
@@ -223,7 +223,7 @@ hyb_ribbon_ask(const uint8_t *image, size_t size, uint64_t hash)
 	Equation	e;
 
 	if (!is_image(image, size))
-		return HYB_RIBBON_DAMAGED;
+		return HYB_ANSWER_NO_HEADER;
 	ncells = hyb_load16(image);
 	e = equation_of(hash, ncells, image[3]);
 	shift = e.start % HYB_RIBBON_WIDTH;
@@ -241,13 +241,13 @@ hyb_ribbon_ask(const uint8_t *image, size_t size, uint64_t hash)
 		if (high != 0)
 			sum ^= high & load_word_zeroed(p + bits * 8 + b * bytes, bytes);
 		if ((unsigned) __builtin_parityll(sum) != (e.fingerprint >> b & 1u))
-			return HYB_RIBBON_NO;
+			return HYB_ANSWER_NO;
 	}
-	return HYB_RIBBON_MAYBE;
+	return HYB_ANSWER_MAYBE;
 }
 
 const char *
-hyb_ribbon_verify(const uint8_t *image, size_t size)
+hyb_ribbon_verify(const void *image, size_t size)
 {
 	return is_image(image, size) ? NULL : "the header";
 }

@@ -48,13 +48,6 @@ typedef struct HybRibbonBuilder
 	uint16_t	fingerprints[HYB_RIBBON_MAX_CELLS];
 } HybRibbonBuilder;
 
-typedef enum HybRibbonAnswer
-{
-	HYB_RIBBON_DAMAGED = -1,
-	HYB_RIBBON_NO = 0,
-	HYB_RIBBON_MAYBE = 1
-} HybRibbonAnswer;
-
 /* Bytes that an image of nkeys keys has at least */
 extern size_t hyb_ribbon_least_size(uint32_t nkeys, unsigned bits);
 
@@ -70,10 +63,10 @@ extern size_t hyb_ribbon_build(HybRibbonBuilder *builder,
 /* Write the image of what was built last. */
 extern void hyb_ribbon_write(const HybRibbonBuilder *builder, uint8_t *image);
 
-extern HybRibbonAnswer hyb_ribbon_ask(const uint8_t *image, size_t size,
+extern HybFilterAnswer hyb_ribbon_ask(const uint8_t *image, size_t size,
 									  uint64_t hash);
 
 /* NULL, or what is wrong. */
-extern const char *hyb_ribbon_verify(const uint8_t *image, size_t size);
+extern const char *hyb_ribbon_verify(const void *image, size_t size);
 
 #endif							/* HYB_RIBBON_H */

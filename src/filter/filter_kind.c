@@ -64,13 +64,6 @@ surf_write(const void *builder, void *image)
 	hyb_fst_builder_write(builder, image);
 }
 
-static inline HybFilterAnswer
-answer_of(HybFstAnswer answer)
-{
-	return answer == HYB_FST_NO ? HYB_ANSWER_NO :
-		answer == HYB_FST_YES ? HYB_ANSWER_MAYBE : HYB_ANSWER_DAMAGED;
-}
-
 /* A position as a cut between keys; at a TID, on the generous side. */
 static inline HybFstCut
 cut_of(const HybPos *pos, bool upper)
@@ -96,10 +89,10 @@ surf_probe(const void *image, Size size, const HybPos *low, const HybPos *high,
 		return HYB_ANSWER_NO_HEADER;
 	/* hash suffixes know about points only */
 	if (point)
-		return answer_of(hyb_fst_lookup(&fst, low->key, low->len));
+		return hyb_fst_lookup(&fst, low->key, low->len);
 	from = cut_of(low, false);
 	to = cut_of(high, true);
-	return answer_of(hyb_fst_range(&fst, &from, &to));
+	return hyb_fst_range(&fst, &from, &to);
 }
 
 static HybFilterAnswer
@@ -113,8 +106,7 @@ surf_count(const void *image, Size size, const HybPos *low, const HybPos *high,
 	if (!hyb_fst_open(&fst, image, size))
 		return HYB_ANSWER_NO_HEADER;
 	*total = fst.nkeys;
-	return hyb_fst_count(&fst, &from, &to, count) == HYB_FST_DAMAGED ?
-		HYB_ANSWER_DAMAGED : HYB_ANSWER_MAYBE;
+	return hyb_fst_count(&fst, &from, &to, count);
 }
 
 static const char *
@@ -212,22 +204,7 @@ points_probe(const void *image, Size size, const HybPos *low, const HybPos *high
 {
 	if (!point)
 		return HYB_ANSWER_UNKNOWN;
-	switch (hyb_ribbon_ask(image, size, hyb_byte_hash(low->key, low->len)))
-	{
-		case HYB_RIBBON_NO:
-			return HYB_ANSWER_NO;
-		case HYB_RIBBON_MAYBE:
-			return HYB_ANSWER_MAYBE;
-		case HYB_RIBBON_DAMAGED:
-			break;
-	}
-	return HYB_ANSWER_NO_HEADER;
-}
-
-static const char *
-points_verify(const void *image, Size size)
-{
-	return hyb_ribbon_verify(image, size);
+	return hyb_ribbon_ask(image, size, hyb_byte_hash(low->key, low->len));
 }
 
 static const HybFilterRoutine points_kind = {
@@ -238,7 +215,7 @@ static const HybFilterRoutine points_kind = {
 	.finish = points_finish,
 	.write = points_write,
 	.probe = points_probe,
-	.verify = points_verify,
+	.verify = hyb_ribbon_verify,
 };
 
 /* ---- Grafite ---- */
@@ -392,22 +369,7 @@ grafite_probe(const void *image, Size size, const HybPos *low,
 			!number_at(high, start, width, true, &to.number))
 			return HYB_ANSWER_NO;
 	}
-	switch (hyb_grafite_ask(image, size, from.group, from.number, to.number))
-	{
-		case HYB_GRAFITE_NO:
-			return HYB_ANSWER_NO;
-		case HYB_GRAFITE_MAYBE:
-			return HYB_ANSWER_MAYBE;
-		case HYB_GRAFITE_DAMAGED:
-			break;
-	}
-	return HYB_ANSWER_DAMAGED;
-}
-
-static const char *
-grafite_verify(const void *image, Size size)
-{
-	return hyb_grafite_verify(image, size);
+	return hyb_grafite_ask(image, size, from.group, from.number, to.number);
 }
 
 static const HybFilterRoutine grafite_kind = {
@@ -418,7 +380,7 @@ static const HybFilterRoutine grafite_kind = {
 	.finish = grafite_finish,
 	.write = grafite_write,
 	.probe = grafite_probe,
-	.verify = grafite_verify,
+	.verify = hyb_grafite_verify,
 };
 
 static const HybFilterRoutine *const kinds[] = {

@@ -12,6 +12,7 @@
 #ifndef HYB_FILTER_KIND_H
 #define HYB_FILTER_KIND_H
 
+#include "algo/bits.h"
 #include "store/handle.h"
 #include "store/page.h"
 #include "store/settings.h"
@@ -55,15 +56,6 @@ StaticAssertDecl(sizeof(HybFilterImage) % 8 == 0, "what follows is aligned");
 
 /* What follows the beginning of an image: what its kind reads. */
 #define hyb_filter_body(image) ((const void *) ((image) + 1))
-
-typedef enum HybFilterAnswer
-{
-	HYB_ANSWER_NO_HEADER = -2,	/* the image does not even begin as one */
-	HYB_ANSWER_DAMAGED = -1,
-	HYB_ANSWER_NO = 0,
-	HYB_ANSWER_MAYBE = 1,
-	HYB_ANSWER_UNKNOWN = 2		/* the kind cannot answer such questions */
-} HybFilterAnswer;
 
 /* `image` and `size` are what follows the HybFilterImage. */
 typedef struct HybFilterRoutine

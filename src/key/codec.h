@@ -60,8 +60,8 @@ typedef struct HybCodec
 								 * not stored */
 
 	/*
-	 * HYB_STORE_INT: order-preserving mapping, both ways, ascending.  NULL: the
-	 * bits of the Datum.
+	 * HYB_STORE_INT: order-preserving mapping, both ways, ascending.  NULL:
+	 * the bits of the Datum.
 	 */
 	uint64		(*to_int) (Datum value);
 	Datum		(*from_int) (uint64 value);

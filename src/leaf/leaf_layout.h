@@ -215,7 +215,10 @@ struct HybLeafLayout
 	 */
 	uint32		(*prefix) (HybLeaf *leaf, int row, HybBuf *prefix);
 
-	/* What is wrong with a row by itself, palloc'd, or NULL.  NULL: nothing can be. */
+	/*
+	 * What is wrong with a row by itself, palloc'd, or NULL.  NULL: nothing
+	 * can be.
+	 */
 	char	   *(*verify_row) (const HybLeaf *leaf, int row);
 
 	/* ---- building ---- */

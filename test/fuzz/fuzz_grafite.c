@@ -42,7 +42,7 @@ ask_everything(const uint8_t *data, size_t size)
 		uint64_t	low = hyb_hash_mix(i) >> i;
 		uint64_t	high = low + (hyb_hash_mix(i + 100) >> (64 - i % 60 - 1));
 
-		if (hyb_grafite_ask(image, size, i % 2, low, high) == HYB_GRAFITE_DAMAGED)
+		if (hyb_grafite_ask(image, size, i % 2, low, high) == HYB_ANSWER_DAMAGED)
 			require(!sound);
 	}
 	free(image);
@@ -81,12 +81,12 @@ check_keys(unsigned low_bits, const uint8_t *data, size_t size)
 		uint64_t	distance = key->number < next->number ? next->number - key->number : 0;
 
 		require(hyb_grafite_ask(image, size, key->group, key->number, key->number) ==
-				HYB_GRAFITE_MAYBE);
+				HYB_ANSWER_MAYBE);
 		require(hyb_grafite_ask(image, size, key->group, key->number,
-								key->number + distance / 2) == HYB_GRAFITE_MAYBE);
+								key->number + distance / 2) == HYB_ANSWER_MAYBE);
 		require(hyb_grafite_ask(image, size, key->group,
 								key->number - (key->number < distance ? key->number : distance),
-								key->number) == HYB_GRAFITE_MAYBE);
+								key->number) == HYB_ANSWER_MAYBE);
 	}
 	free(image);
 }

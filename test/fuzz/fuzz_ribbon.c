@@ -46,7 +46,7 @@ ask_everything(const uint8_t *data, size_t size)
 	{
 		uint64_t	hash = hyb_byte_hash(image, (uint32_t) (size > i ? size - i : 0));
 
-		require((hyb_ribbon_ask(image, size, hash) != HYB_RIBBON_DAMAGED) == sound);
+		require((hyb_ribbon_ask(image, size, hash) != HYB_ANSWER_NO_HEADER) == sound);
 	}
 	free(image);
 }
@@ -80,7 +80,7 @@ check_hashes(const uint8_t *data, size_t size, unsigned bits)
 	hyb_ribbon_write(&builder, image);
 	require(hyb_ribbon_verify(image, size) == NULL);
 	for (uint32_t i = 0; i < n; i++)
-		require(hyb_ribbon_ask(image, size, hashes[i]) == HYB_RIBBON_MAYBE);
+		require(hyb_ribbon_ask(image, size, hashes[i]) == HYB_ANSWER_MAYBE);
 	free(image);
 }
 

@@ -92,7 +92,7 @@ test_set(uint32_t n, int shape, unsigned low_bits)
 	CHECK(size * 8.0 <= n * (low_bits + 2.3) + 200, "%zu bytes for %u keys", size, n);
 	for (uint32_t i = 0; i < n; i++)
 		CHECK(hyb_grafite_ask(image, size, keys[i].group, keys[i].number, keys[i].number) ==
-			  HYB_GRAFITE_MAYBE, "number %u of %u, shape %d", i, n, shape);
+			  HYB_ANSWER_MAYBE, "number %u of %u, shape %d", i, n, shape);
 	for (int i = 0; i < 2000; i++)
 	{
 		const HybGrafiteKey *key = &keys[unit_below(n)];
@@ -102,12 +102,12 @@ test_set(uint32_t n, int shape, unsigned low_bits)
 
 		if (high < low)
 			high = ~UINT64_C(0);
-		if (hyb_grafite_ask(image, size, key->group, low, high) == HYB_GRAFITE_NO)
+		if (hyb_grafite_ask(image, size, key->group, low, high) == HYB_ANSWER_NO)
 			CHECK(!has_number(n, key->group, low, high), "shape %d, %u keys, [%llu, %llu]",
 				  shape, n, (unsigned long long) low, (unsigned long long) high);
 	}
-	CHECK(hyb_grafite_ask(image, size, keys[0].group, 5, 4) == HYB_GRAFITE_NO, "an empty range");
-	CHECK(hyb_grafite_ask(image, size, keys[0].group, 0, ~UINT64_C(0)) == HYB_GRAFITE_MAYBE, "all");
+	CHECK(hyb_grafite_ask(image, size, keys[0].group, 5, 4) == HYB_ANSWER_NO, "an empty range");
+	CHECK(hyb_grafite_ask(image, size, keys[0].group, 0, ~UINT64_C(0)) == HYB_ANSWER_MAYBE, "all");
 	free(image);
 }
 
@@ -153,7 +153,7 @@ test_correlated(uint64_t len, uint64_t distance)
 			if (low + len - 1 < low || has_number(n, 42, low, low + len - 1))
 				continue;
 			asked++;
-			positives += hyb_grafite_ask(image, size, 42, low, low + len - 1) != HYB_GRAFITE_NO;
+			positives += hyb_grafite_ask(image, size, 42, low, low + len - 1) != HYB_ANSWER_NO;
 		}
 		free(image);
 	}
@@ -180,13 +180,13 @@ test_dense(void)
 	image = build(1000, 30, &size);
 	CHECK(size <= 1000 * 7 / 8, "%zu", size);
 	for (uint64_t x = 1000000; x <= 1009990; x++)
-		CHECK((hyb_grafite_ask(image, size, 1, x, x) == HYB_GRAFITE_MAYBE) == (x % 10 == 0),
+		CHECK((hyb_grafite_ask(image, size, 1, x, x) == HYB_ANSWER_MAYBE) == (x % 10 == 0),
 			  "%llu", (unsigned long long) x);
 	for (uint64_t group = 2; group < 1002; group++)
-		others += hyb_grafite_ask(image, size, group, 1000000, 1000000) == HYB_GRAFITE_MAYBE;
+		others += hyb_grafite_ask(image, size, group, 1000000, 1000000) == HYB_ANSWER_MAYBE;
 	CHECK(others < 20, "%u", others);
 	for (uint64_t x = 1000001; x < 1009990; x += 10)
-		CHECK(hyb_grafite_ask(image, size, 1, x, x + 8) == HYB_GRAFITE_NO, "%llu",
+		CHECK(hyb_grafite_ask(image, size, 1, x, x + 8) == HYB_ANSWER_NO, "%llu",
 			  (unsigned long long) x);
 	free(image);
 }
@@ -236,7 +236,7 @@ test_damage(void)
 				(uint8_t) unit_random();
 		for (uint32_t i = 0; i < 30; i++)
 			if (hyb_grafite_ask(damaged, cut, keys[i % n].group, keys[i % n].number,
-								keys[i % n].number | unit_below(1000)) == HYB_GRAFITE_DAMAGED &&
+								keys[i % n].number | unit_below(1000)) == HYB_ANSWER_DAMAGED &&
 				hyb_grafite_verify(damaged, cut) == NULL)
 				CHECK(false, "asked and verified, round %d", round);
 		CHECK(cut == size || hyb_grafite_verify(damaged, cut) != NULL, "cut to %zu of %zu", cut, size);

@@ -67,7 +67,7 @@ test_size(uint32_t n, int shape, unsigned bits)
 	CHECK(hyb_ribbon_verify(image, size) == NULL, "%u keys", n);
 	CHECK(size >= hyb_ribbon_least_size(n, bits), "%u keys", n);
 	for (uint32_t i = 0; i < n; i++)
-		CHECK(hyb_ribbon_ask(image, size, hashes[i]) == HYB_RIBBON_MAYBE,
+		CHECK(hyb_ribbon_ask(image, size, hashes[i]) == HYB_ANSWER_MAYBE,
 			  "key %u of %u, shape %d", i, n, shape);
 
 	/* bits a key: those of a place, and hardly more */
@@ -75,7 +75,7 @@ test_size(uint32_t n, int shape, unsigned bits)
 		CHECK(size * 8.0 / n < bits * (1.05 + 20.0 / n), "%zu bytes for %u keys", size, n);
 
 	for (uint32_t i = 0; i < asked; i++)
-		positives += hyb_ribbon_ask(image, size, hash_of(unit_random())) != HYB_RIBBON_NO;
+		positives += hyb_ribbon_ask(image, size, hash_of(unit_random())) != HYB_ANSWER_NO;
 	rate = (double) positives / asked;
 	if (n >= 64)
 		CHECK(rate > expected * 0.6 && rate < expected * 1.45, "%f, %u keys", rate, n);
@@ -116,7 +116,7 @@ test_same(void)
 	image = build(1000, &size);
 	CHECK(image != NULL, "two keys, 500 times");
 	for (int i = 0; i < 2; i++)
-		CHECK(hyb_ribbon_ask(image, size, hashes[i]) == HYB_RIBBON_MAYBE, "%d", i);
+		CHECK(hyb_ribbon_ask(image, size, hashes[i]) == HYB_ANSWER_MAYBE, "%d", i);
 	free(image);
 }
 
@@ -162,7 +162,7 @@ test_damage(void)
 			damaged[unit_below(unit_below(2) ? (uint32_t) cut : cut < 4 ? (uint32_t) cut : 4)] =
 				(uint8_t) unit_random();
 		for (uint32_t i = 0; i < 30; i++)
-			if ((hyb_ribbon_ask(damaged, cut, hashes[i % n]) == HYB_RIBBON_DAMAGED) !=
+			if ((hyb_ribbon_ask(damaged, cut, hashes[i % n]) == HYB_ANSWER_NO_HEADER) !=
 				(hyb_ribbon_verify(damaged, cut) != NULL))
 				CHECK(false, "asked and verified, round %d", round);
 		CHECK(cut == size || hyb_ribbon_verify(damaged, cut) != NULL, "cut to %zu of %zu", cut, size);
@@ -189,7 +189,7 @@ test_flips(void)
 
 		image[bit / 8] ^= (uint8_t) (1 << bit % 8);
 		for (uint32_t i = 0; i < n && !noticed; i++)
-			noticed = hyb_ribbon_ask(image, size, hashes[i]) == HYB_RIBBON_NO;
+			noticed = hyb_ribbon_ask(image, size, hashes[i]) == HYB_ANSWER_NO;
 		image[bit / 8] ^= (uint8_t) (1 << bit % 8);
 		unnoticed += !noticed;
 	}
