@@ -10,10 +10,11 @@
 /* Elements that tell whether a line is worth trying. */
 #define LINEAR_SAMPLE	32
 
+/* Kept positions of the ones, in EF and GAPS. */
 static inline uint32_t
-ef_nsamples(uint32_t n)
+nsamples(uint8_t model, uint32_t n)
 {
-	return (n - 1) / HYB_SEQ_EF_SAMPLE;
+	return (n - 1) / (model == HYB_SEQ_GAPS ? HYB_SEQ_GAPS_SAMPLE : HYB_SEQ_EF_SAMPLE);
 }
 
 static inline uint64_t
@@ -35,12 +36,6 @@ line_at(int64_t slope, unsigned shift, uint32_t i)
 }
 
 /* ---- GAPS ---- */
-
-static inline uint32_t
-gaps_nsamples(uint32_t n)
-{
-	return (n - 1) / HYB_SEQ_GAPS_SAMPLE;
-}
 
 /*
  * Gaps of random numbers take the least space with about as many low bits as
@@ -71,7 +66,7 @@ hyb_seq_plan_gaps(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 		if (high_bits > UINT16_MAX)
 			continue;
 		HYB_ASSERT(high_bits >= n);
-		size = 5 + hyb_byte_width(v[0]) + (2 + width) * gaps_nsamples(n) +
+		size = 5 + hyb_byte_width(v[0]) + (2 + width) * nsamples(HYB_SEQ_GAPS, n) +
 			((uint32_t) high_bits + 7) / 8 + hyb_packed_bytes(n, bits + k);
 		if (size >= plan->size)
 			continue;
@@ -83,62 +78,6 @@ hyb_seq_plan_gaps(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 		plan->high_bits = (uint32_t) high_bits;
 		plan->size = size;
 	}
-}
-
-static uint8_t *
-gaps_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n, uint8_t *out)
-{
-	unsigned	bits = plan->bits;
-	unsigned	width = plan->shift;
-	uint64_t	mask = bits == 0 ? 0 : ~UINT64_C(0) >> (64 - bits);
-	uint8_t    *samples;
-	uint8_t    *high;
-	uint32_t	pos = 0;
-	HybPacker	low = {NULL, 0, 0, bits};
-
-	hyb_store16(out, plan->high_bits);
-	out[2] = (uint8_t) width;
-	samples = out + 3;
-	high = samples + (2 + width) * gaps_nsamples(n);
-	low.out = high + (plan->high_bits + 7) / 8;
-	for (uint32_t i = 0; i < n; i++)
-	{
-		uint64_t	gap = i == 0 ? 0 : v[i] - v[i - 1];
-
-		HYB_ASSERT(i == 0 || v[i] >= v[i - 1]);
-		pos += (uint32_t) (gap >> bits);
-		HYB_ASSERT(pos < plan->high_bits);
-		if (i > 0 && i % HYB_SEQ_GAPS_SAMPLE == 0)
-		{
-			hyb_store16(samples, pos);
-			for (unsigned j = 0; j < width; j++)
-				samples[2 + j] = (uint8_t) ((v[i] - plan->base) >> (8 * j));
-			samples += 2 + width;
-		}
-		high[pos >> 3] |= (uint8_t) (1 << (pos & 7));
-		pos++;
-		hyb_packer_put(&low, gap & mask);
-	}
-	return hyb_packer_end(&low);
-}
-
-static const uint8_t *
-gaps_open(HybSeq *seq, const uint8_t *p, const uint8_t *end)
-{
-	uint32_t	skip;
-
-	if (end - p < 3 || seq->bits > 63 || p[2] > 8)
-		return NULL;
-	seq->high_bits = hyb_load16(p);
-	seq->shift = p[2];
-	p += 3;
-	skip = (2 + seq->shift) * gaps_nsamples(seq->n);
-	if (seq->high_bits < seq->n ||
-		(size_t) (end - p) < skip + (seq->high_bits + 7) / 8)
-		return NULL;
-	seq->samples = p;
-	seq->high = p + skip;
-	return p + skip + (seq->high_bits + 7) / 8;
 }
 
 /* Element `next` is the one after `value`, whose one is the last before `pos`. */
@@ -155,7 +94,7 @@ gaps_kept(const HybSeq *seq, uint32_t j)
 {
 	GapsPlace	place = {1, 1, seq->base};
 
-	HYB_ASSERT(j <= gaps_nsamples(seq->n));
+	HYB_ASSERT(j <= nsamples(HYB_SEQ_GAPS, seq->n));
 	if (j > 0)
 	{
 		const uint8_t *sample = seq->samples + (2 + seq->shift) * (j - 1);
@@ -487,7 +426,7 @@ hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 		uint64_t	per = (max - min) / n;
 		unsigned	bits = per == 0 ? 0 : hyb_bit_width(per) - 1;
 		uint32_t	high_bits = n + (uint32_t) ((max - min) >> bits);
-		uint32_t	size = 4 + hyb_byte_width(min) + 2 * ef_nsamples(n) +
+		uint32_t	size = 4 + hyb_byte_width(min) + 2 * nsamples(HYB_SEQ_EF, n) +
 			(high_bits + 7) / 8 + hyb_packed_bytes(n, bits);
 
 		if (size < plan->size)
@@ -507,6 +446,50 @@ hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 
 /* ---- writing ---- */
 
+/*
+ * The elements less the base (EF), or the gaps between them (GAPS): high parts in
+ * unary, kept elements, packed low parts.
+ */
+static uint8_t *
+write_unary(const HybSeqPlan *plan, const uint64_t *v, uint32_t n, uint8_t *out)
+{
+	bool		gaps = plan->model == HYB_SEQ_GAPS;
+	uint32_t	every = gaps ? HYB_SEQ_GAPS_SAMPLE : HYB_SEQ_EF_SAMPLE;
+	unsigned	width = gaps ? plan->shift : 0;
+	unsigned	bits = plan->bits;
+	uint64_t	mask = bits == 0 ? 0 : ~UINT64_C(0) >> (64 - bits);
+	uint64_t	from = plan->base;
+	uint32_t	start = 0;		/* position that `from` has */
+	uint8_t    *high;
+	HybPacker	low = {NULL, 0, 0, bits};
+
+	hyb_store16(out, plan->high_bits);
+	out += 2;
+	if (gaps)
+		*out++ = (uint8_t) width;
+	high = out + (2 + width) * nsamples(plan->model, n);
+	low.out = high + (plan->high_bits + 7) / 8;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint64_t	d = v[i] - from;
+		uint32_t	pos = start + (uint32_t) (d >> bits);
+
+		HYB_ASSERT(v[i] >= from && pos < plan->high_bits);
+		if (i > 0 && i % every == 0)
+		{
+			hyb_store16(out, pos);
+			for (unsigned j = 0; j < width; j++)
+				out[2 + j] = (uint8_t) ((v[i] - plan->base) >> (8 * j));
+			out += 2 + width;
+		}
+		high[pos >> 3] |= (uint8_t) (1 << (pos & 7));
+		hyb_packer_put(&low, d & mask);
+		start = gaps ? pos + 1 : i + 1;
+		from = gaps ? v[i] : from;
+	}
+	return hyb_packer_end(&low);
+}
+
 /* What follows the header is written by model. */
 static uint8_t *
 write_model(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
@@ -522,8 +505,6 @@ write_model(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 		return out;
 	*out++ = (uint8_t) bits;
 
-	if (plan->model == HYB_SEQ_GAPS)
-		return gaps_write(plan, v, n, out);
 	if (plan->model == HYB_SEQ_STEPS)
 		return steps_write(plan, v, n, out);
 	if (plan->model == HYB_SEQ_FOR)
@@ -534,7 +515,7 @@ write_model(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 			hyb_packer_put(&low, v[i] - plan->base);
 		return hyb_packer_end(&low);
 	}
-	else if (plan->model == HYB_SEQ_LINEAR)
+	if (plan->model == HYB_SEQ_LINEAR)
 	{
 		uint64_t	z = zigzag(plan->slope);
 		uint64_t	acc = 0;
@@ -553,30 +534,7 @@ write_model(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 						   (uint64_t) ((int64_t) acc >> plan->shift));
 		return hyb_packer_end(&low);
 	}
-	else
-	{
-		uint8_t    *samples;
-		uint8_t    *high;
-		uint64_t	mask = bits == 0 ? 0 : ~UINT64_C(0) >> (64 - bits);
-		HybPacker	low = {NULL, 0, 0, bits};
-
-		hyb_store16(out, plan->high_bits);
-		samples = out + 2;
-		high = samples + 2 * ef_nsamples(n);
-		low.out = high + (plan->high_bits + 7) / 8;
-		for (uint32_t i = 0; i < n; i++)
-		{
-			uint64_t	d = v[i] - plan->base;
-			uint32_t	pos = (uint32_t) (d >> bits) + i;
-
-			if (i > 0 && i % HYB_SEQ_EF_SAMPLE == 0)
-				hyb_store16(samples + 2 * (i / HYB_SEQ_EF_SAMPLE - 1), pos);
-			high[pos >> 3] |= (uint8_t) (1 << (pos & 7));
-			HYB_ASSERT(d >> bits < plan->high_bits && pos < plan->high_bits);
-			hyb_packer_put(&low, d & mask);
-		}
-		return hyb_packer_end(&low);
-	}
+	return write_unary(plan, v, n, out);
 }
 
 uint8_t *
@@ -593,6 +551,28 @@ hyb_seq_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 }
 
 /* ---- reading ---- */
+
+/* What write_unary has written, up to the low parts. */
+static const uint8_t *
+open_unary(HybSeq *seq, const uint8_t *p, const uint8_t *end)
+{
+	bool		gaps = seq->model == HYB_SEQ_GAPS;
+	uint32_t	skip;
+
+	if (end - p < 2 + gaps || seq->bits > 63)
+		return NULL;
+	seq->high_bits = hyb_load16(p);
+	p += 2;
+	seq->shift = gaps ? *p++ : 0;
+	if (seq->shift > 8 || seq->high_bits < seq->n)
+		return NULL;
+	skip = (2 + seq->shift) * nsamples(seq->model, seq->n);
+	if ((size_t) (end - p) < skip + (seq->high_bits + 7) / 8)
+		return NULL;
+	seq->samples = p;
+	seq->high = p + skip;
+	return seq->high + (seq->high_bits + 7) / 8;
+}
 
 const uint8_t *
 hyb_seq_open(HybSeq *seq, uint32_t n, const uint8_t *p, const uint8_t *end)
@@ -632,24 +612,9 @@ hyb_seq_open(HybSeq *seq, uint32_t n, const uint8_t *p, const uint8_t *end)
 		seq->slope = unzigzag(hyb_bits_get(p, 0, 8 * len));
 		p += len;
 	}
-	else if (seq->model == HYB_SEQ_EF)
+	else if (seq->model == HYB_SEQ_EF || seq->model == HYB_SEQ_GAPS)
 	{
-		uint32_t	skip;
-
-		if (end - p < 2 || seq->bits > 63)
-			return NULL;
-		seq->high_bits = hyb_load16(p);
-		p += 2;
-		skip = 2 * ef_nsamples(n) + (seq->high_bits + 7) / 8;
-		if (seq->high_bits < n || (size_t) (end - p) < skip)
-			return NULL;
-		seq->samples = p;
-		seq->high = p + 2 * ef_nsamples(n);
-		p += skip;
-	}
-	else if (seq->model == HYB_SEQ_GAPS)
-	{
-		p = gaps_open(seq, p, end);
+		p = open_unary(seq, p, end);
 		if (p == NULL)
 			return NULL;
 	}
@@ -722,20 +687,6 @@ ef_next(const HybSeq *seq, uint32_t pos, uint64_t flip)
 	return (w << 6) + (uint32_t) __builtin_ctzll(word);
 }
 
-static inline uint32_t
-ef_next_one(const HybSeq *seq, uint32_t pos)
-{
-	return ef_next(seq, pos, 0);
-}
-
-/* At most high_bits. */
-static inline uint32_t
-ef_next_zero(const HybSeq *seq, uint32_t pos)
-{
-	pos = ef_next(seq, pos, ~UINT64_C(0));
-	return pos < seq->high_bits ? pos : seq->high_bits;
-}
-
 uint64_t
 hyb_seq_get_next(const HybSeq *seq, HybSeqCursor *cursor, uint32_t i)
 {
@@ -745,7 +696,7 @@ hyb_seq_get_next(const HybSeq *seq, HybSeqCursor *cursor, uint32_t i)
 	if (seq->model != HYB_SEQ_EF)
 		return hyb_seq_get(seq, i);
 	if (i > 0 && i == cursor->next)
-		pos = ef_next_one(seq, cursor->pos);
+		pos = ef_next(seq, cursor->pos, 0);
 	else
 		pos = hyb_seq_ef_select(seq, i);
 	cursor->next = i + 1;
@@ -884,7 +835,7 @@ ef_lower_bound(const HybSeq *seq, uint64_t x)
 	if (h > 0)
 	{
 		uint32_t	a = 0;
-		uint32_t	b = ef_nsamples(seq->n);
+		uint32_t	b = nsamples(HYB_SEQ_EF, seq->n);
 		uint32_t	zeros = 0;
 		uint32_t	w;
 		uint64_t	word;
@@ -924,7 +875,8 @@ ef_lower_bound(const HybSeq *seq, uint64_t x)
 		pos = (w << 6) + hyb_select64(word, (unsigned) (h - zeros - 1)) + 1;
 		first = pos - (uint32_t) h;
 	}
-	end = first + (ef_next_zero(seq, pos) - pos);
+	end = ef_next(seq, pos, ~UINT64_C(0));
+	end = first + ((end < seq->high_bits ? end : seq->high_bits) - pos);
 	if (end > seq->n || first > end)
 		return seq->n;			/* damaged */
 

@@ -119,6 +119,13 @@ extern const HybCodec hyb_codec_text_hope;
 extern const HybCodec hyb_codec_bpchar_hope;
 extern const HybCodec hyb_codec_bytea_hope;
 
+/* Strings without any 00, which one ends. */
+#define HYB_TERMINATED_CODEC(name_, ...) \
+	{ \
+		.name = (name_), .store = HYB_STORE_BYTES, .terminated = true, \
+		.compare = HYB_COMPARE_MEM, __VA_ARGS__ \
+	}
+
 /* HybCodec.cast of text. */
 extern bool hyb_text_cast(Oid subtype, Datum value, HybCast *out);
 

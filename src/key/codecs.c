@@ -44,15 +44,9 @@ hyb_text_cast(Oid subtype, Datum value, HybCast *out)
 	return true;
 }
 
-const HybCodec hyb_codec_text = {
-	.name = "text",
-	.store = HYB_STORE_BYTES,
-	.terminated = true,
-	.compare = HYB_COMPARE_MEM,
-	.to_bytes = text_to_bytes,
-	.from_bytes = text_from_bytes,
-	.cast = hyb_text_cast
-};
+const HybCodec hyb_codec_text =
+HYB_TERMINATED_CODEC("text",.to_bytes = text_to_bytes,
+					 .from_bytes = text_from_bytes,.cast = hyb_text_cast);
 
 /* ---- name ---- */
 
@@ -92,15 +86,9 @@ name_cast(Oid subtype, Datum value, HybCast *out)
 	return true;
 }
 
-const HybCodec hyb_codec_name = {
-	.name = "name",
-	.store = HYB_STORE_BYTES,
-	.terminated = true,
-	.compare = HYB_COMPARE_MEM,
-	.to_bytes = name_to_bytes,
-	.from_bytes = name_from_bytes,
-	.cast = name_cast
-};
+const HybCodec hyb_codec_name =
+HYB_TERMINATED_CODEC("name",.to_bytes = name_to_bytes,
+					 .from_bytes = name_from_bytes,.cast = name_cast);
 
 /* ---- bytea ---- */
 
@@ -167,14 +155,9 @@ bytea_from_bytes(const uint8 *data, uint32 len)
 	return PointerGetDatum(b);
 }
 
-const HybCodec hyb_codec_bytea = {
-	.name = "bytea",
-	.store = HYB_STORE_BYTES,
-	.terminated = true,
-	.compare = HYB_COMPARE_MEM,
-	.to_bytes = bytea_to_bytes,
-	.from_bytes = bytea_from_bytes
-};
+const HybCodec hyb_codec_bytea =
+HYB_TERMINATED_CODEC("bytea",.to_bytes = bytea_to_bytes,
+					 .from_bytes = bytea_from_bytes);
 
 /* ---- uuid ---- */
 

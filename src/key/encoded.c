@@ -210,34 +210,13 @@ decode_value(const HybColumn *col, const uint8 *data, uint32 len)
 
 /* ---- codecs ---- */
 
-const HybCodec hyb_codec_text_hope = {
-	.name = "text, encoded",
-	.store = HYB_STORE_BYTES,
-	.terminated = true,
-	.compare = HYB_COMPARE_MEM,
-	.encode = encode_value,
-	.decode = decode_value,
-	.cast = hyb_text_cast
-};
+#define ENCODED_CODEC(name, ...) \
+	HYB_TERMINATED_CODEC(name ", encoded", .encode = encode_value, \
+						 .decode = decode_value, __VA_ARGS__)
 
-const HybCodec hyb_codec_bytea_hope = {
-	.name = "bytea, encoded",
-	.store = HYB_STORE_BYTES,
-	.terminated = true,
-	.compare = HYB_COMPARE_MEM,
-	.encode = encode_value,
-	.decode = decode_value
-};
-
-const HybCodec hyb_codec_bpchar_hope = {
-	.name = "bpchar, encoded",
-	.store = HYB_STORE_BYTES,
-	.terminated = true,
-	.compare = HYB_COMPARE_MEM,
-	.encode = encode_value,
-	.decode = decode_value,
-	.blank_padded = true
-};
+const HybCodec hyb_codec_text_hope = ENCODED_CODEC("text",.cast = hyb_text_cast);
+const HybCodec hyb_codec_bytea_hope = ENCODED_CODEC("bytea",);
+const HybCodec hyb_codec_bpchar_hope = ENCODED_CODEC("bpchar",.blank_padded = true);
 
 /* ---- options ---- */
 
@@ -286,7 +265,8 @@ hope_alloc(void *context, size_t size)
 static void
 hope_release(void *context, void *ptr)
 {
-	pfree(ptr);
+	if (ptr != NULL)
+		pfree(ptr);
 }
 
 static HybHopeMemory

@@ -79,8 +79,7 @@ hyb_store_int(uint8 *dst, uint64 v, int width)
 			memcpy(dst, &be, 4);
 			break;
 		default:
-			for (int i = 0; i < width; i++)
-				dst[i] = (uint8) (v >> (8 * (width - 1 - i)));
+			memcpy(dst, &be, width);
 			break;
 	}
 }

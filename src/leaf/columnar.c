@@ -464,36 +464,21 @@ hyb_leaf_string(HybLeaf *leaf, int i, int row, uint8 *out, uint32 cap)
 
 /* ---- rows and items ---- */
 
-static inline int
-checked_start(const HybLeaf *leaf, uint64 start)
-{
-	if (unlikely(start >= leaf->nitems))
-		hyb_corrupted(leaf->rel, leaf->blkno,
-					  "A row of the leaf starts after the last item.");
-	return (int) start;
-}
-
 int
 hyb_leaf_row_start(const HybLeaf *leaf, int row)
 {
+	uint64		start;
+
 	Assert(row >= 0 && row <= leaf->nrows);
 	if (leaf->unique_rows)
 		return row;
 	if (row >= leaf->nrows)
 		return leaf->nitems;
-	return checked_start(leaf, hyb_seq_get(&leaf->columnar->row_starts, row));
-}
-
-void
-hyb_leaf_row_starts(const HybLeaf *leaf, int row, int n, int *starts)
-{
-	uint64		decoded[HYB_LEAF_ROW_STARTS];
-
-	Assert(n <= HYB_LEAF_ROW_STARTS && row + n <= leaf->nrows);
-	if (!leaf->unique_rows)
-		hyb_seq_decode(&leaf->columnar->row_starts, row, n, decoded);
-	for (int i = 0; i < n; i++)
-		starts[i] = leaf->unique_rows ? row + i : checked_start(leaf, decoded[i]);
+	start = hyb_seq_get(&leaf->columnar->row_starts, row);
+	if (unlikely(start >= leaf->nitems))
+		hyb_corrupted(leaf->rel, leaf->blkno,
+					  "A row of the leaf starts after the last item.");
+	return (int) start;
 }
 
 int

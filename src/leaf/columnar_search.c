@@ -11,13 +11,13 @@
 #include "key/key.h"
 #include "leaf/columnar.h"
 
-/* Codes [lo, hi) of an integer column; *_end: above all codes. */
+/* Codes [first, last] of an integer column. */
 typedef struct CodeRange
 {
-	uint64		lo;
-	uint64		hi;
-	bool		lo_end;
-	bool		hi_end;
+	uint64		first;
+	uint64		last;
+	bool		none;			/* none are equal: what is above is at first */
+	bool		above_all;		/* none are equal or above */
 } CodeRange;
 
 /* Shrinks the range by asking the column's order for each row tried. */
@@ -66,104 +66,67 @@ narrow_by_values(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 }
 
 /* Codes of the values that are equal to val; see HybLeafNulls. */
-static void
-code_range(const HybLeafColumn *col, const HybColumn *att,
-		   const HybValue *val, CodeRange *r)
+static CodeRange
+code_range(const HybLeafColumn *col, const HybColumn *att, const HybValue *val)
 {
-	uint64		first = val->ival;
-	uint64		last = val->ival;
-	uint64		base = 0;
+	uint64		nulls = col->null_mode == HYB_NULLS_LOW ? 1 : 0;	/* codes below values */
+	CodeRange	r = {val->ival, val->ival};
 
-	r->lo_end = r->hi_end = false;
 	if (val->isnull)
 	{
-		switch (col->null_mode)
-		{
-			case HYB_NULLS_LOW:
-				r->lo = 0;
-				r->hi = 1;
-				break;
-			case HYB_NULLS_HIGH:
-				r->lo = col->null_code;
-				r->hi = 0;
-				r->hi_end = true;
-				break;
-			default:
-				r->lo = r->hi = 0;
-				r->lo_end = r->hi_end = !att->nulls_first;
-				break;
-		}
-		return;
+		r.first = r.last = col->null_mode == HYB_NULLS_HIGH ? col->null_code : 0;
+		r.none = col->null_mode == HYB_NULLS_NONE;
+		r.above_all = r.none && !att->nulls_first;
+		return r;
 	}
-
 	if (att->compare == HYB_COMPARE_FLOAT)
 	{
 		uint64		zero = UINT64CONST(1) << (8 * att->width - 1);
 
-		if (first == zero || first == zero - 1)
+		if (r.first == zero || r.first == zero - 1)
 		{
-			first = zero - 1;
-			last = zero;
+			r.first = zero - 1;
+			r.last = zero;
 		}
 	}
-	if (col->null_mode != HYB_NULLS_NONE)
+	if (col->null_mode == HYB_NULLS_NONE)
+		return r;
+	r.none = r.last < col->min;
+	r.first = Max(r.first, col->min) - col->min;
+	r.last = Max(r.last, col->min) - col->min;
+	/* the code would be one above all 64 bits */
+	r.above_all = nulls > 0 && r.first == PG_UINT64_MAX;
+	r.first += nulls;
+	r.last += nulls;
+	if (col->null_mode == HYB_NULLS_HIGH && r.last >= col->null_code)
 	{
-		uint64		least = col->null_mode == HYB_NULLS_LOW;
-
-		base = col->min - least;
-		if (last < col->min)
-		{
-			r->lo = r->hi = least;
-			return;
-		}
-		first = Max(first, col->min);
-		if (col->null_mode == HYB_NULLS_LOW &&
-			(first - col->min == PG_UINT64_MAX))
-		{
-			r->lo = r->hi = 0;
-			r->lo_end = r->hi_end = true;
-			return;
-		}
+		r.first = Min(r.first, col->null_code);
+		r.last = col->null_code - 1;
 	}
-	r->lo = first - base;
-	r->hi = last - base + 1;
-	r->hi_end = r->hi == 0;
-	if (col->null_mode == HYB_NULLS_HIGH)
-	{
-		r->lo = Min(r->lo, col->null_code);
-		if (r->hi_end || r->hi > col->null_code)
-			r->hi = col->null_code;
-		r->hi_end = false;
-	}
+	return r;
 }
 
 /* An integer column whose codes ascend with its order. */
 static void
 narrow_ints(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 {
-	const HybColumn *att = &leaf->desc->cols[i];
 	const HybLeafColumn *col = &leaf->columnar->cols[i];
 	const HybSeq *seq = &col->seq;
-	CodeRange	r;
-	uint32		lo;
+	CodeRange	r = code_range(col, &leaf->desc->cols[i], val);
+	int			lo = range->hi;
 
-	code_range(col, att, val, &r);
-	if (r.lo_end)
-	{
-		range->lo = range->hi;
-		return;
-	}
-	lo = hyb_seq_lower_bound(seq, range->lo, range->hi, r.lo);
+	if (!r.above_all)
+		lo = (int) hyb_seq_lower_bound(seq, range->lo, range->hi, r.first);
 	range->lo = lo;
-	if (lo == range->hi || r.hi_end)
+	if (lo == range->hi)
 		return;
-	if (r.lo == r.hi || hyb_seq_get(seq, lo) >= r.hi)
+	if (r.none || r.first > r.last || hyb_seq_get(seq, lo) > r.last)
 		range->hi = lo;
-	else if ((leaf->desc->natts == 1 && r.hi == r.lo + 1) ||
-			 lo + 1 == range->hi || hyb_seq_get(seq, lo + 1) >= r.hi)
+	else if ((leaf->desc->natts == 1 && r.first == r.last) ||
+			 lo + 1 == range->hi || hyb_seq_get(seq, lo + 1) > r.last)
 		range->hi = lo + 1;
-	else
-		range->hi = hyb_seq_lower_bound(seq, lo + 1, range->hi, r.hi);
+	else if (r.last < PG_UINT64_MAX)
+		range->hi = hyb_seq_lower_bound(seq, lo + 1, range->hi, r.last + 1);
 }
 
 /* A string that is searched for, flag byte included. */

@@ -9,7 +9,8 @@
 #include "leaf/leaf.h"
 #include "utils/memutils.h"
 
-const HybLeafLayout *const hyb_leaf_layouts[HYB_LAYOUTS] = {
+/* By number - 1. */
+static const HybLeafLayout *const layouts[HYB_LAYOUTS] = {
 	&hyb_columnar_layout,
 	&hyb_trie_layout,
 	&hyb_strings_layout,
@@ -138,10 +139,10 @@ hyb_leaf_open(HybLeaf *leaf, const HybKeyDesc *desc, const char *page,
 		leaf->nitems != opaque->count)
 		hyb_corrupted(rel, blkno, "The leaf's header is wrong.");
 	if (content[4] < 1 || content[4] > HYB_LAYOUTS ||
-		!layout_is_possible(hyb_leaf_layouts[content[4] - 1], desc))
+		!layout_is_possible(layouts[content[4] - 1], desc))
 		hyb_corrupted(rel, blkno, psprintf("The leaf has layout %d, which is not known.",
 										   content[4]));
-	leaf->layout = hyb_leaf_layouts[content[4] - 1];
+	leaf->layout = layouts[content[4] - 1];
 
 	leaf->tombstones = NULL;
 	if (opaque->flags & HYB_LEAF_TOMBSTONES)

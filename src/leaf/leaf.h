@@ -123,9 +123,6 @@ extern const HybValue *hyb_leaf_row(HybLeaf *leaf, int row);
  */
 extern uint32 hyb_leaf_prefix(HybLeaf *leaf, int row, HybBuf *prefix);
 
-/* First items of rows [row, row + n), HYB_LEAF_ROW_STARTS at most, below nrows. */
-extern void hyb_leaf_row_starts(const HybLeaf *leaf, int row, int n, int *starts);
-
 /*
  * The first item that lies above pos (for HYB_AT: at it or above it), nitems if
  * there is none; *row gets its row.  A row of prefixes that may have keys on both

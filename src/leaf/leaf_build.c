@@ -405,19 +405,12 @@ hyb_leaf_builder_add_item(HybLeafBuilder *b, HybLeaf *leaf, int row, int item,
 		check_full(b);
 }
 
-/*
- * Items [from, to), those of `row` first.  The rows' starts are read some at a time,
- * no more than there may be rows, of one item each, in what is left.
- */
+/* Items [from, to), those of `row` first. */
 static void
 add_leaf_rows(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 {
-	int			starts[HYB_LEAF_ROW_STARTS];
-	int			nstarts = 0;
-	int			used = 0;
-	int			end = -1;		/* of the row; at first, of the one before it */
+	int			end = hyb_leaf_row_start(leaf, row + 1);
 
-	row--;
 	while (from < to)
 	{
 		ItemPointerData tids[64];
@@ -426,19 +419,9 @@ add_leaf_rows(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 		hyb_leaf_tids(leaf, from, n, tids);
 		for (int i = 0; i < n; i++)
 		{
+			/* on a damaged leaf a row may have no items */
 			while (from + i >= end)
-			{
-				row++;
-				if (used == nstarts)
-				{
-					nstarts = Min(leaf->nrows - row - 1, to - from - i);
-					nstarts = Min(nstarts, HYB_LEAF_ROW_STARTS);
-					used = 0;
-					if (nstarts > 0)
-						hyb_leaf_row_starts(leaf, row + 1, nstarts, starts);
-				}
-				end = used < nstarts ? starts[used++] : leaf->nitems;
-			}
+				end = hyb_leaf_row_start(leaf, ++row + 1);
 			hyb_leaf_builder_add_item(b, leaf, row, from + i, &tids[i]);
 		}
 		from += n;

@@ -37,9 +37,6 @@ typedef enum HybLeafLayoutNumber
 
 #define HYB_LAYOUTS			(HYB_LAYOUT_END - 1)
 
-/* Rows that hyb_leaf_row_starts takes at a time, at most. */
-#define HYB_LEAF_ROW_STARTS	64
-
 typedef struct HybLeafLayout HybLeafLayout;
 
 /*
@@ -253,9 +250,6 @@ HYB_NORETURN extern void hyb_leaf_builder_no_room(const HybLeafBuilder *b);
 extern const HybLeafLayout hyb_columnar_layout;
 extern const HybLeafLayout hyb_trie_layout;
 extern const HybLeafLayout hyb_strings_layout;
-
-/* By number - 1. */
-extern const HybLeafLayout *const hyb_leaf_layouts[HYB_LAYOUTS];
 
 /* The layout of leaves that are built from now on for a level. */
 extern const HybLeafLayout *hyb_leaf_layout_for(const HybIndex *ix, int level);

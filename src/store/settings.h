@@ -85,47 +85,35 @@ typedef struct HybOptions
 #define HYB_MIN_MERGE_RATIO 1
 #define HYB_MAX_MERGE_RATIO 1000
 
-#define hyb_merge_ratio(rel) \
-	((rel)->rd_options ? ((HybOptions *) (rel)->rd_options)->merge_ratio : \
-	 HYB_DEFAULT_MERGE_RATIO)
-
 #define HYB_LEVELS_AUTO 0
-
-#define hyb_levels_option(rel) \
-	((rel)->rd_options ? ((HybOptions *) (rel)->rd_options)->levels : \
-	 HYB_LEVELS_AUTO)
-
-#define hyb_filter_option(rel) \
-	((rel)->rd_options ? \
-	 (HybFilterKind) ((HybOptions *) (rel)->rd_options)->filter : \
-	 HYB_DEFAULT_FILTER)
-
-#define hyb_filter_suffix(rel) \
-	((rel)->rd_options ? ((HybOptions *) (rel)->rd_options)->filter_suffix : 0)
-
-#define hyb_filter_suffix_bits(rel) \
-	((rel)->rd_options ? \
-	 ((HybOptions *) (rel)->rd_options)->filter_suffix_bits : \
-	 HYB_DEFAULT_FILTER_SUFFIX_BITS)
-
-#define hyb_filter_range(rel) \
-	((rel)->rd_options ? \
-	 ((HybOptions *) (rel)->rd_options)->filter_range : \
-	 HYB_DEFAULT_FILTER_RANGE)
-
 #define HYB_DEFAULT_COMPRESSION HYB_COMPRESSION_LZ4
-
-#define hyb_compression(rel) \
-	((rel)->rd_options ? \
-	 (HybCompression) ((HybOptions *) (rel)->rd_options)->compression : \
-	 HYB_DEFAULT_COMPRESSION)
-
 #define HYB_DEFAULT_LAYOUT HYB_OPTION_COLUMNAR
 
-#define hyb_layout_option(rel) \
-	((rel)->rd_options ? \
-	 (HybLayoutOption) ((HybOptions *) (rel)->rd_options)->layout : \
-	 HYB_DEFAULT_LAYOUT)
+/* The options of an index, or the defaults. */
+static inline const HybOptions *
+hyb_options(Relation rel)
+{
+	static const HybOptions defaults = {
+		.merge_ratio = HYB_DEFAULT_MERGE_RATIO,
+		.levels = HYB_LEVELS_AUTO,
+		.filter = HYB_DEFAULT_FILTER,
+		.filter_suffix_bits = HYB_DEFAULT_FILTER_SUFFIX_BITS,
+		.filter_range = HYB_DEFAULT_FILTER_RANGE,
+		.compression = HYB_DEFAULT_COMPRESSION,
+		.layout = HYB_DEFAULT_LAYOUT
+	};
+
+	return rel->rd_options != NULL ? (const HybOptions *) rel->rd_options : &defaults;
+}
+
+#define hyb_merge_ratio(rel) (hyb_options(rel)->merge_ratio)
+#define hyb_levels_option(rel) (hyb_options(rel)->levels)
+#define hyb_filter_option(rel) ((HybFilterKind) hyb_options(rel)->filter)
+#define hyb_filter_suffix(rel) (hyb_options(rel)->filter_suffix)
+#define hyb_filter_suffix_bits(rel) (hyb_options(rel)->filter_suffix_bits)
+#define hyb_filter_range(rel) (hyb_options(rel)->filter_range)
+#define hyb_compression(rel) ((HybCompression) hyb_options(rel)->compression)
+#define hyb_layout_option(rel) ((HybLayoutOption) hyb_options(rel)->layout)
 
 /* Defines them.  Called once, when the library is loaded. */
 extern void hyb_settings_init(void);

@@ -52,7 +52,7 @@ typedef enum HybHopeScheme
 
 /*
  * Memory.  alloc must not return NULL: it may exit or jump away, as palloc
- * does; the caller then discards everything allocated.
+ * does; the caller then discards everything allocated.  release takes NULL, too.
  */
 typedef struct HybHopeMemory
 {

@@ -152,12 +152,9 @@ hyb_hope_make_symbols(HybHopeIntervals *iv)
 void
 hyb_hope_free_intervals(HybHopeIntervals *iv, const HybHopeMemory *memory)
 {
-	if (iv->symlen != NULL)
-		memory->release(memory->context, iv->symlen);
-	if (iv->off != NULL)
-		memory->release(memory->context, iv->off);
-	if (iv->bytes != NULL)
-		memory->release(memory->context, iv->bytes);
+	memory->release(memory->context, iv->symlen);
+	memory->release(memory->context, iv->off);
+	memory->release(memory->context, iv->bytes);
 	memset(iv, 0, sizeof(*iv));
 }
 
@@ -333,14 +330,8 @@ hyb_hope_make_trie(HybHopeTrie *trie, const HybHopeIntervals *iv,
 void
 hyb_hope_free_trie(HybHopeTrie *trie, const HybHopeMemory *memory)
 {
-	if (trie->two != NULL)
-		memory->release(memory->context, trie->two);
-	if (trie->node_memory != NULL)
-		memory->release(memory->context, trie->node_memory);
-	if (trie->steps != NULL)
-		memory->release(memory->context, trie->steps);
-	trie->two = NULL;
-	trie->node_memory = NULL;
-	trie->nodes = NULL;
-	trie->steps = NULL;
+	memory->release(memory->context, trie->two);
+	memory->release(memory->context, trie->node_memory);
+	memory->release(memory->context, trie->steps);
+	memset(trie, 0, sizeof(*trie));
 }

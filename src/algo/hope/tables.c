@@ -71,11 +71,8 @@ hyb_hope_free(HybHope *hope)
 
 	hyb_hope_free_trie(&hope->trie, &memory);
 	hyb_hope_free_intervals(&hope->intervals, &memory);
-	if (hope->aligned != NULL)
-	{
-		memory.release(memory.context, hope->aligned);
-		memory.release(memory.context, hope->decode);
-	}
+	memory.release(memory.context, hope->aligned);
+	memory.release(memory.context, hope->decode);
 	memory.release(memory.context, hope->lengths);
 	memory.release(memory.context, hope);
 }
