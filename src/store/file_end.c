@@ -120,98 +120,36 @@ sift_assert_valid(const Sift *sift)
 #endif
 
 /*
- * The page of the end's list that takes more blocks, locked exclusively: its
- * first one, or one of the end's blocks on sift->trunk, which then is the last
- * one on that.  InvalidBuffer if all of these are pinned.
- */
-static Buffer
-lock_target(Sift *sift)
-{
-	const HybIndex *ix = sift->ix;
-
-	sift_assert_valid(sift);
-	/* these pages are locked already */
-	if (sift->meta->cut_list == BufferGetBlockNumber(sift->trunk) ||
-		(BufferIsValid(sift->before) &&
-		 sift->meta->cut_list == BufferGetBlockNumber(sift->before)))
-		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
-					  "A page of the free list is one of the end that is to be cut off, too.");
-	if (BlockNumberIsValid(sift->meta->cut_list))
-	{
-		Buffer		target = hyb_freelist_lock(ix, sift->meta->cut_list,
-											   HYB_METAPAGE_BLKNO);
-
-		if (hyb_page_opaque(BufferGetPage(target))->count < HYB_FREELIST_CAPACITY)
-			return target;
-		UnlockReleaseBuffer(target);
-	}
-	for (int i = 0; i < sift->opaque->count; i++)
-	{
-		Buffer		target;
-
-		if (!hyb_meta_cuts(sift->meta, sift->list[i]))
-			continue;
-		target = hyb_space_open(ix, sift->list[i],
-								BufferGetBlockNumber(sift->trunk));
-		if (BufferIsValid(target))
-			return target;
-	}
-	return InvalidBuffer;
-}
-
-/*
- * Move the blocks of the end that the page names.  False if that cannot be done
- * now.
+ * Move blocks of the end that the page names to pending[], as many as have room.
+ * hyb_space_settle puts them on the end's list.  False if there is no room.
  */
 static bool
 sift_blocks(Sift *sift)
 {
 	HybMetaPage *meta = sift->meta;
-	Buffer		target = lock_target(sift);
-	BlockNumber block;
-	Page		page;
 	uint32		kept = 0;
 	HybWalSet	set;
 
-	if (!BufferIsValid(target))
+	sift_assert_valid(sift);
+	if (meta->npending == HYB_MAX_PENDING)
 		return false;
-	block = BufferGetBlockNumber(target);
-	page = BufferGetPage(target);
-
 	hyb_wal_begin(&set, sift->ix->rel);
 	START_CRIT_SECTION();
-	if (block != meta->cut_list)
-	{
-		hyb_freelist_init(sift->ix, page, meta->cut_list);
-		meta->cut_list = block;
-		meta->cut_blocks++;
-		meta->free_blocks--;
-	}
 	for (uint32 i = 0; i < sift->opaque->count; i++)
 	{
-		HybPageOpaque *opaque = hyb_page_opaque(page);
-		BlockNumber at = sift->list[i];
-
-		if (at == block)
-			continue;
-		if (!hyb_meta_cuts(meta, at) || opaque->count == HYB_FREELIST_CAPACITY)
-		{
-			sift->list[kept++] = at;
-			continue;
-		}
-		Assert(meta->free_blocks > 0);
-		hyb_freelist_blocks(page)[opaque->count++] = at;
-		meta->cut_blocks++;
-		meta->free_blocks--;
+		if (hyb_meta_cuts(meta, sift->list[i]) && meta->npending < HYB_MAX_PENDING)
+			meta->pending[meta->npending++] = sift->list[i];
+		else
+			sift->list[kept++] = sift->list[i];
 	}
-	Assert(kept <= sift->opaque->count);
+	Assert(kept < sift->opaque->count && meta->free_blocks > sift->opaque->count - kept);
+	meta->free_blocks -= sift->opaque->count - kept;
 	sift->opaque->count = kept;
-	hyb_wal_image(&set, target);
 	hyb_wal_image(&set, sift->trunk);
 	hyb_wal_meta(&set, sift->metabuf);
+	hyb_wal_meta_pending(&set, sift->metabuf);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
-	UnlockReleaseBuffer(target);
 	return true;
 }
 
@@ -317,6 +255,8 @@ hyb_file_end_sift(const HybIndex *ix)
 	if (BufferIsValid(sift.trunk))
 		UnlockReleaseBuffer(sift.trunk);
 	UnlockReleaseBuffer(sift.metabuf);
+	if (result == HYB_SIFT_MORE)
+		hyb_space_settle(ix);
 	return result;
 }
 

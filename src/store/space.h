@@ -183,7 +183,7 @@ typedef enum HybSiftResult
 								 * or the end was called off */
 } HybSiftResult;
 
-/* Move blocks of the end from the free list to the end's: about a page full. */
+/* Move blocks of the end from the free list to the end's, HYB_MAX_PENDING at most. */
 extern HybSiftResult hyb_file_end_sift(const HybIndex *ix);
 
 /* Are all blocks of the end on its list?  There may be no end at all. */

@@ -238,7 +238,7 @@ adopt(void)
 		CHECK(index_file_is_logged(blocks[i]), "block %u is not logged", blocks[i]);
 }
 
-/* VACUUM names an end, and moves what is free in it to the end's list. */
+/* VACUUM names an end, and moves what is free in it, or pending, to the end's list. */
 static void
 begin_end(void)
 {
@@ -250,12 +250,14 @@ begin_end(void)
 	hyb_file_end_begin(ix, Max(1, length - 1 - unit_below(length / 2 + 1)));
 	look("an end begins", 0);
 	CHECK(count[FREE] == all && count[END] == 0, "%d blocks on the end's list", count[END]);
+	all += count[PENDING];
 	do
 	{
 		result = hyb_file_end_sift(ix);
 		look("sift", 0);
 	} while (result == HYB_SIFT_MORE);
-	CHECK(count[FREE] + count[END] == all, "%d free blocks, not %d", count[FREE] + count[END], all);
+	CHECK(count[FREE] + count[END] + count[PENDING] == all, "%d free blocks, not %d",
+		  count[FREE] + count[END] + count[PENDING], all);
 	if (result == HYB_SIFT_DONE)
 		for (BlockNumber block = 1; block < length; block++)
 			if (place[block] == FREE || place[block] == END)
