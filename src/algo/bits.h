@@ -87,14 +87,6 @@ hyb_store64be(uint8_t *p, uint64_t v)
 	memcpy(p, &v, 8);
 }
 
-/* The low four bytes of v. */
-static inline void
-hyb_store32be(uint8_t *p, uint64_t v)
-{
-	v = HYB_BE64(v << 32);
-	memcpy(p, &v, 4);
-}
-
 static inline uint32_t
 hyb_load16(const uint8_t *p)
 {

@@ -2,8 +2,9 @@
  * grafite.c
  *		Grafite range filters.
  */
-#include "algo/bits.h"
 #include "algo/grafite.h"
+
+#include <stdlib.h>
 
 /* Buckets from one sample to the next. */
 #define BUCKETS_PER_SAMPLE	64
@@ -99,44 +100,13 @@ choose_bits(HybGrafiteBuilder *builder, const HybGrafiteKey *keys, uint32_t n,
 		builder->low_bits--;
 }
 
-/*
- * Into the order of codes: distributed to buckets, which have one code on
- * average, then by insertion.  Where a bucket gets many, they are neighbours,
- * and those come in order if the keys do.
- */
-static void
-sort_codes(HybGrafiteBuilder *builder)
+static int
+compare_codes(const void *a, const void *b)
 {
-	uint32_t	n = builder->n;
-	uint32_t   *ends = builder->ends;
-	uint64_t   *codes = builder->codes;
-	uint32_t	sum = 0;
+	uint64_t	x = *(const uint64_t *) a;
+	uint64_t	y = *(const uint64_t *) b;
 
-	memset(ends, 0, n * sizeof(*ends));
-	for (uint32_t i = 0; i < n; i++)
-	{
-		HYB_ASSERT(builder->unsorted[i] >> builder->low_bits < n);
-		ends[builder->unsorted[i] >> builder->low_bits]++;
-	}
-	for (uint32_t bucket = 0; bucket < n; bucket++)
-	{
-		uint32_t	count = ends[bucket];
-
-		ends[bucket] = sum;
-		sum += count;
-	}
-	HYB_ASSERT(sum == n);
-	for (uint32_t i = 0; i < n; i++)
-		codes[ends[builder->unsorted[i] >> builder->low_bits]++] = builder->unsorted[i];
-	for (uint32_t i = 1; i < n; i++)
-	{
-		uint64_t	code = codes[i];
-		uint32_t	at = i;
-
-		for (; at > 0 && codes[at - 1] > code; at--)
-			codes[at] = codes[at - 1];
-		codes[at] = code;
-	}
+	return (x > y) - (x < y);
 }
 
 size_t
@@ -153,9 +123,9 @@ hyb_grafite_build(HybGrafiteBuilder *builder, const HybGrafiteKey *keys,
 	choose_bits(builder, keys, n, low_bits);
 	bound = (uint64_t) n << builder->low_bits;
 	for (uint32_t i = 0; i < n; i++)
-		builder->unsorted[i] = code_of(builder->dense, keys[i].group,
-									   keys[i].number, bound);
-	sort_codes(builder);
+		builder->codes[i] = code_of(builder->dense, keys[i].group,
+									keys[i].number, bound);
+	qsort(builder->codes, n, sizeof(uint64_t), compare_codes);
 	return grafite_size(n, builder->low_bits);
 }
 
@@ -164,6 +134,7 @@ hyb_grafite_write(const HybGrafiteBuilder *builder, uint8_t first,
 				  uint8_t second, uint8_t *image)
 {
 	uint32_t	n = builder->n;
+	uint32_t	sample = 1;
 	uint8_t    *low = image + HYB_GRAFITE_HEADER + 2 * sample_count(n);
 	uint8_t    *high = low + low_size(n, builder->low_bits);
 
@@ -176,14 +147,15 @@ hyb_grafite_write(const HybGrafiteBuilder *builder, uint8_t first,
 	image[4] = second;
 	image[5] = builder->dense;
 	image[6] = builder->dense ? group_bits(builder->group) : 0;
-	for (uint32_t i = 1; i <= sample_count(n); i++)
-		hyb_store16(image + HYB_GRAFITE_HEADER + 2 * (i - 1),
-					builder->ends[i * BUCKETS_PER_SAMPLE - 1]);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i <= n; i++)
 	{
-		uint64_t	code = builder->codes[i];
+		uint64_t	code = i < n ? builder->codes[i] : (uint64_t) n << builder->low_bits;
 		uint64_t	one = (code >> builder->low_bits) + i;
 
+		for (; sample <= sample_count(n) && sample * BUCKETS_PER_SAMPLE <= one - i; sample++)
+			hyb_store16(image + HYB_GRAFITE_HEADER + 2 * (sample - 1), i);
+		if (i == n)
+			break;
 		HYB_ASSERT(i == 0 || builder->codes[i - 1] <= code);
 		HYB_ASSERT(one < 64 * (uint64_t) word_count(n));
 		hyb_bits_put(low, (uint64_t) i * builder->low_bits, builder->low_bits,

@@ -65,8 +65,6 @@ typedef struct HybGrafiteBuilder
 	bool		dense;
 	uint64_t	group;			/* if dense */
 	uint64_t	codes[HYB_GRAFITE_MAX_KEYS];	/* ascending */
-	uint64_t	unsorted[HYB_GRAFITE_MAX_KEYS];
-	uint32_t	ends[HYB_GRAFITE_MAX_KEYS]; /* of buckets, in codes */
 } HybGrafiteBuilder;
 
 /*

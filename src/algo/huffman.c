@@ -191,17 +191,11 @@ hyb_huff_encode(const HybHuffEncoder *enc, const uint8_t *s, uint32_t n,
 		HYB_ASSERT(len > 0);
 		acc = (acc << len) | enc->code[c];
 		nbits += len;
-		if (nbits >= 32)
+		while (nbits >= 8)
 		{
-			nbits -= 32;
-			hyb_store32be(out, acc >> nbits);
-			out += 4;
+			nbits -= 8;
+			*out++ = (uint8_t) (acc >> nbits);
 		}
-	}
-	while (nbits >= 8)
-	{
-		nbits -= 8;
-		*out++ = (uint8_t) (acc >> nbits);
 	}
 	if (nbits > 0)
 		*out++ = (uint8_t) ((acc << (8 - nbits)) | (0xFFu >> nbits));
