@@ -17,9 +17,8 @@
 
 /*
  * Phases for pg_stat_progress_create_index: values of PROGRESS_CREATEIDX_SUBPHASE.
- * The server itself reports the first.
+ * The server itself reports the first, PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE.
  */
-#define HYB_PHASE_INITIALIZE	PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE
 #define HYB_PHASE_SCAN			2	/* reading the table */
 #define HYB_PHASE_SORT			3	/* sorting entries */
 #define HYB_PHASE_WRITE			4	/* building and writing leaves */

@@ -179,6 +179,19 @@ to_convert(Relation table, const Definition *above)
 		index : InvalidOid;
 }
 
+static Oid
+owner_of(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", relid);
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
 /* Acts as the owner of the partition, since the server, too, makes its index. */
 static void
 convert_to_attach(Oid index, Oid access_method)
@@ -189,7 +202,7 @@ convert_to_attach(Oid index, Oid access_method)
 			(errmsg("index \"%s\" becomes one of access method \"%s\"",
 					get_rel_name(index), get_am_name(access_method)),
 			 errdetail("It is attached to an index of that access method.")));
-	hyb_become_owner(&caller, hyb_owner_of(index));
+	hyb_become_owner(&caller, owner_of(index));
 	hyb_convert_now(index, access_method);
 	hyb_become_caller(&caller);
 }

@@ -150,16 +150,3 @@ hyb_column_numbers(Oid relid, List *names)
 										get_attnum(relid, strVal(lfirst(lc))));
 	return result;
 }
-
-Oid
-hyb_owner_of(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", relid);
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	ReleaseSysCache(tuple);
-	return owner;
-}

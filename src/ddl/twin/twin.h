@@ -132,9 +132,6 @@ extern bool hyb_index_has_column(Relation index, List *attnums);
 /* Returns the numbers of columns by their names (String); 0 for unknown names. */
 extern List *hyb_column_numbers(Oid relid, List *names);
 
-/* Returns the role that owns a relation. */
-extern Oid	hyb_owner_of(Oid relid);
-
 /* ---- stand-ins (stand_in.c) ---- */
 
 typedef struct HybStandIn
