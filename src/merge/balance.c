@@ -7,9 +7,7 @@
  * there are fewer leaves in the end (docs/merges.md).  All of this is about
  * the children of one level-1 node.
  *
- * These are estimates: what a leaf takes is known only when it is packed.  If
- * taking neighbours along has not paid, rewrite.c does the group again without
- * them.
+ * These are estimates: what a leaf takes is known only when it is packed.
  */
 #include "base/compat.h"
 
@@ -106,27 +104,6 @@ int
 hyb_balance_count(double content)
 {
 	return (int) ceil(content);
-}
-
-int
-hyb_balance_without(HybBalance *balance, int from, int to)
-{
-	int			n = 0;
-
-	for (int i = from; i < to; i++)
-	{
-		int			first = i;
-
-		if (!balance->leaves[i].touched)
-		{
-			n++;
-			continue;
-		}
-		while (i + 1 < to && balance->leaves[i + 1].touched)
-			i++;
-		n += hyb_balance_count(hyb_balance_content(balance, first, i + 1));
-	}
-	return n;
 }
 
 bool

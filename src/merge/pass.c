@@ -179,6 +179,20 @@ low_fence(const HybPath *path)
 	return low;
 }
 
+/* Find the unit that a position lies in. */
+static void
+load_unit_path(Pass *pass, const HybPos *pos)
+{
+	MemoryContext old;
+
+	MemoryContextReset(pass->context);
+	old = MemoryContextSwitchTo(pass->context);
+	pass->unit = palloc(sizeof(HybPath));
+	hyb_path_load(pass->step->ix, &pass->step->version.levels[pass->step->to.level],
+				  pos, pass->unit);
+	MemoryContextSwitchTo(old);
+}
+
 /*
  * Go on with the unit of the next leaf that is not known.  This reads internal
  * nodes only.  After too many for a step, pass->at is where to go on.
@@ -190,7 +204,6 @@ skip_known(Pass *pass)
 	PassReader *source = &pass->source;
 	HybPos		above = hyb_pos_above(&pass->at);
 	HybPos		low;
-	MemoryContext old;
 
 	do
 	{
@@ -223,12 +236,7 @@ skip_known(Pass *pass)
 		low = source->path->nodes[0].children.children[source->child].low;
 	else
 		low = low_fence(source->path);
-	MemoryContextReset(pass->context);
-	old = MemoryContextSwitchTo(pass->context);
-	pass->unit = palloc(sizeof(HybPath));
-	hyb_path_load(pass->step->ix, &pass->step->version.levels[pass->step->to.level],
-				  &low, pass->unit);
-	MemoryContextSwitchTo(old);
+	load_unit_path(pass, &low);
 	low = low_fence(pass->unit);
 	seek_entry(pass, hyb_pos_compare(desc, &low, &above) > 0 ? &low : &above);
 	go_to_entry(pass);
@@ -310,17 +318,11 @@ survey_unit(Pass *pass, HybUnitFacts *facts)
 static bool
 load_unit(Pass *pass, bool ask)
 {
-	MemoryContext old;
 	HybPos		above = hyb_pos_above(&pass->at);
 	HybUnitFacts facts;
 	bool		chosen = true;
 
-	MemoryContextReset(pass->context);
-	old = MemoryContextSwitchTo(pass->context);
-	pass->unit = palloc(sizeof(HybPath));
-	hyb_path_load(pass->step->ix, &pass->step->version.levels[pass->step->to.level],
-				  &above, pass->unit);
-	MemoryContextSwitchTo(old);
+	load_unit_path(pass, &above);
 	if (ask)
 	{
 		survey_unit(pass, &facts);

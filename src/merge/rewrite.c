@@ -418,9 +418,6 @@ enough_images(const HybMergeStep *step)
 /*
  * Rewrite the group [from, to) with the entries that go to it.  Returns one past
  * the last leaf done, which is less than `to` if the step has enough new leaves.
- *
- * If taking neighbours along has not paid, the step becomes what it was before.
- * Then the neighbours lose their `rewrite` mark, and `from` is returned.
  */
 static int
 rewrite_run(HybMergeStep *step, HybPath *path, HybBalance *balance, int from,
@@ -428,20 +425,13 @@ rewrite_run(HybMergeStep *step, HybPath *path, HybBalance *balance, int from,
 {
 	HybChildList *old = &path->nodes[0].children;
 	HybStepLeaf *leaves = balance->leaves;
-	bool		extended = false;
 	int			items = 0;
-	HybStepDone start = step->done;
-	HybLeafCounts leaves_before = step->to.leaves;
 	int			nchildren = step->to.children.n;
 	HybPos		fence;
 
 	Assert(from >= 0 && from < to && to <= old->n);
-	for (int i = from; i < to; i++)
-	{
-		extended |= !leaves[i].touched;
-		if (!packed)
-			items += hyb_balance_look(balance, i)->live + leaves[i].added;
-	}
+	for (int i = from; i < to && !packed; i++)
+		items += hyb_balance_look(balance, i)->live + leaves[i].added;
 	begin_run(step, &old->children[from].low, items,
 			  packed ? 0 : hyb_balance_content(balance, from, to));
 	for (int i = from; i < to; i++)
@@ -461,17 +451,6 @@ rewrite_run(HybMergeStep *step, HybPath *path, HybBalance *balance, int from,
 	}
 	fence = hyb_path_upper_fence(path, to - 1);
 	end_run(step, nchildren, &fence);
-
-	if (extended && !packed &&
-		step->to.leaves.nimages - leaves_before.nimages >= hyb_balance_without(balance, from, to))
-	{
-		step->done = start;
-		step->to.leaves = leaves_before;
-		step->to.children.n = nchildren;
-		for (int i = from; i < to; i++)
-			leaves[i].rewrite = leaves[i].touched;
-		return from;
-	}
 	return to;
 }
 

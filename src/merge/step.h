@@ -47,7 +47,7 @@ typedef struct HybLeafChange
 	int64		filter_pages;	/* more than before */
 } HybLeafChange;
 
-/* What a step has taken so far.  rewrite.c may go back to an earlier state. */
+/* What a step has taken so far. */
 typedef struct HybStepDone
 {
 	int			next_entry;		/* first fetched entry not merged yet */
@@ -273,9 +273,6 @@ extern double hyb_balance_content(HybBalance *balance, int from, int to);
 
 /* How many leaves the content takes. */
 extern int	hyb_balance_count(double content);
-
-/* How many leaves [from, to) become if only touched ones are rewritten. */
-extern int	hyb_balance_without(HybBalance *balance, int from, int to);
 
 /*
  * Set `rewrite` of the leaves to rewrite with the touched leaves [from, to), or
