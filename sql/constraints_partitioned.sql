@@ -234,6 +234,15 @@ CREATE INDEX no4 ON plain1 USING btree (c text_pattern_ops, upper(c)) WHERE b > 
 CREATE INDEX plain_above ON plain (c text_pattern_ops, lower(c)) WHERE b > 4;
 CREATE INDEX IF NOT EXISTS plain_above ON plain (b);
 SELECT relname, amname FROM kinds WHERE relname ~ '^(plain|one$|two$|no.$)' ORDER BY 1;
+
+-- a statement that is cancelled meanwhile ends only itself
+CREATE FUNCTION cancels(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+	$$BEGIN RAISE query_canceled USING MESSAGE = 'cancelled'; END$$;
+\set VERBOSITY terse
+CREATE INDEX cancelled ON plain ((b + cancels(1)));
+\set VERBOSITY default
+SELECT count(*) FROM plain;
+DROP FUNCTION cancels;
 RESET hybridindex.replace_btree;
 DROP TABLE plain, plain5;
 

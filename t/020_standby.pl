@@ -198,6 +198,23 @@ is($cursor->query_safe('FETCH ALL FROM c'), join("\n", 2 .. 9), 'rows that VACUU
 $cursor->query_safe('COMMIT');
 $cursor->quit;
 
+# An error in a check on the standby ends the statement, not the session.
+$primary->safe_psql('postgres', <<EOF);
+CREATE FUNCTION may_fail(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+\$\$BEGIN RETURN \$1 + coalesce(current_setting('test.fail', true), '0')::int; END\$\$;
+CREATE TABLE e AS SELECT i AS k FROM generate_series(1, 10) i;
+CREATE INDEX e_k ON e USING hybrid (may_fail(k));
+EOF
+$primary->wait_for_catchup($standby);
+my ($e_ret, $e_out, $e_err) = $standby->psql('postgres', <<'EOF', on_error_stop => 0);
+SET test.fail = 'x';
+SELECT hybrid_index_check('e_k', true);
+SET test.fail = 0;
+SELECT hybrid_index_check('e_k', true), 'goes on';
+EOF
+like($e_err, qr/invalid input syntax for type integer: "x"/, 'a check on the standby meets an error');
+is($e_out, '|goes on', 'the session goes on');
+
 # The check on the standby while the primary merges, extends its files and
 # reuses blocks: it may give up, but takes nothing for damage.
 $primary->safe_psql('postgres', <<EOF);

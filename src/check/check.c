@@ -348,21 +348,20 @@ check_index_replayed(Relation index, Relation heap, bool heapallindexed)
 	ResourceOwner owner = CurrentResourceOwner;
 	XLogRecPtr	begin = GetXLogReplayRecPtr(NULL);
 	bool		promoted = !RecoveryInProgress();
-	volatile bool sound = true;
+	volatile bool unchanged = false;
+	ErrorData  *volatile error = NULL;
 
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
 	PG_TRY();
 	{
 		check_whole_index(index, heap, heapallindexed);
-		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
 	{
-		ErrorData  *error;
-
 		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
+		FlushErrorState();
 
 		/*
 		 * `begin` is the end of the last record that was replayed then; this
@@ -370,19 +369,18 @@ check_index_replayed(Relation index, Relation heap, bool heapallindexed)
 		 * they are the same only if no record was being applied in between.
 		 * After a promotion in between, merges may have changed the index.
 		 */
-		if (error->sqlerrcode != ERRCODE_INDEX_CORRUPTED || promoted ||
-			(RecoveryInProgress() && GetCurrentReplayRecPtr(NULL) == begin))
-			PG_RE_THROW();
-		FlushErrorState();
-		FreeErrorData(error);
-		RollbackAndReleaseCurrentSubTransaction();
-		sound = false;
+		unchanged = promoted ||
+			(RecoveryInProgress() && GetCurrentReplayRecPtr(NULL) == begin);
 	}
 	PG_END_TRY();
+	RollbackAndReleaseCurrentSubTransaction();
 	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(context);
 	CurrentResourceOwner = owner;
-	return sound;
+	if (error != NULL &&
+		(unchanged || error->sqlerrcode != ERRCODE_INDEX_CORRUPTED))
+		ReThrowError(error);
+	MemoryContextDelete(context);
+	return error == NULL;
 }
 
 /*

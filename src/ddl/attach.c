@@ -322,7 +322,7 @@ define(Definition *definition, IndexStmt *stmt, Oid relid,
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
-	volatile bool defined = false;
+	ErrorData  *volatile error = NULL;
 
 	if (!OidIsValid(other_method(get_index_am_oid(stmt->accessMethod, true))))
 		return false;
@@ -338,20 +338,23 @@ define(Definition *definition, IndexStmt *stmt, Oid relid,
 		index = index_open(HYB_DEFINE_INDEX(relid, analyzed).objectId, NoLock);
 		*definition = definition_of(index);
 		index_close(index, NoLock);
-		defined = true;
 	}
 	PG_CATCH();
 	{
 		MemoryContextSwitchTo(context);
-		if (geterrcode() == ERRCODE_QUERY_CANCELED)
-			PG_RE_THROW();
+		error = CopyErrorData();
 		FlushErrorState();
 	}
 	PG_END_TRY();
 	RollbackAndReleaseCurrentSubTransaction();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
-	return defined;
+	if (error == NULL)
+		return true;
+	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		ReThrowError(error);
+	FreeErrorData(error);
+	return false;
 }
 
 /* Returns true if IF NOT EXISTS finds a relation of that name. */
