@@ -64,7 +64,7 @@ typedef struct HybCheckPage
 typedef struct HybCheckSource
 {
 	int			run;			/* run/run.h */
-	HybFetched batch;
+	HybFetched	batch;
 	uint64		version;		/* that it was fetched with; 0: no batch */
 	int			next;			/* item of the batch */
 } HybCheckSource;

@@ -323,7 +323,7 @@ check_copy(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid)
 	HybPos		low = {.key = key->bytes,.len = key->len,.tie = HYB_BEFORE};
 	HybPos		high;
 	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = HOT_FETCH_LIMIT};
-	HybFetched batch = {0};
+	HybFetched	batch = {0};
 
 	low.ncols = check->ix->desc->nkeys;
 	high = low;

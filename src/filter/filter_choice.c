@@ -102,7 +102,7 @@ checks_find_nothing(const HybIndex *ix, bool has)
 		return has;
 	if (all > CHECKS_OLD)
 		hyb_log_age_counters(unconstify(HybIndex *, ix), HYB_PROBE_OUTCOMES,
-								 HYB_UNIQUE_OUTCOMES);
+							 HYB_UNIQUE_OUTCOMES);
 	return absent > (has ? ABSENT_OFF : ABSENT_ON) * all;
 }
 

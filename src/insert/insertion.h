@@ -41,7 +41,7 @@ typedef struct HybUniqueBuffers
 	MemoryContext context;
 	HybDescent	descent;
 	HybLeaf		leaf;
-	HybFetched batch;
+	HybFetched	batch;
 	HybBuf		key;			/* of a row of the table */
 } HybUniqueBuffers;
 

@@ -76,7 +76,7 @@ hyb_fetched_free(HybFetched *batch)
 
 void
 hyb_fetched_last(const HybIndex *ix, const HybFetched *batch, HybPos *pos,
-				   HybBuf *keybuf)
+				 HybBuf *keybuf)
 {
 	HybPos		at = hyb_fetched_pos(ix, batch, &batch->items[batch->nitems - 1]);
 
@@ -540,7 +540,7 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 
 bool
 hyb_log_fetch(HybIndex *ix, const HybVersion *version,
-				  const HybFetch *fetch, HybFetched *batch)
+			  const HybFetch *fetch, HybFetched *batch)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 	int			which = fetch->which & ~HYB_FETCH_NOT_KILLED;
@@ -635,7 +635,7 @@ hyb_log_verify(HybIndex *ix, const HybVersion *version)
 
 static void
 flag_log_entry(HybIndex *ix, HybTree *tree, HybArena *arena, const HybEntry *entry,
-				   uint16 flag)
+			   uint16 flag)
 {
 	HybTreeUse	use;
 	HybLogReader reader;
@@ -651,7 +651,7 @@ flag_log_entry(HybIndex *ix, HybTree *tree, HybArena *arena, const HybEntry *ent
  */
 void
 hyb_log_kill(HybIndex *ix, const HybFetched *batch,
-				 const HybFetchedItem *item)
+			 const HybFetchedItem *item)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 	HybEntry	entry = {
@@ -690,7 +690,7 @@ hyb_log_kill(HybIndex *ix, const HybFetched *batch,
  */
 void
 hyb_log_mark_dead(HybIndex *ix, uint64 generation,
-					  const HybEntry *dead, int ndead)
+				  const HybEntry *dead, int ndead)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 	HybTree    *tree;
@@ -713,7 +713,7 @@ hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 			if (tree != NULL)
 				for (int i = 0; i < ndead; i++)
 					flag_log_entry(ix, tree, &hyb_shared_arena, &dead[i],
-									   HYB_ENTRY_DEAD);
+								   HYB_ENTRY_DEAD);
 			LWLockRelease(&shared->lock);
 			break;
 		}

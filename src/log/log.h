@@ -72,7 +72,7 @@ typedef struct HybFetched
 /* The position of an item, whose key it points to. */
 static inline HybPos
 hyb_fetched_pos(const HybIndex *ix, const HybFetched *batch,
-				 const HybFetchedItem *item)
+				const HybFetchedItem *item)
 {
 	Assert(item->key_off + item->len <= batch->keys.len);
 	return hyb_pos_at(ix->desc, batch->keys.data + item->key_off, item->keylen,
@@ -103,7 +103,7 @@ typedef struct HybFetch
  * began is there; flags may be of different moments until it ends.
  */
 extern bool hyb_log_fetch(HybIndex *ix, const HybVersion *version,
-							  const HybFetch *fetch, HybFetched *batch);
+						  const HybFetch *fetch, HybFetched *batch);
 extern void hyb_fetched_free(HybFetched *batch);
 
 /*
@@ -111,7 +111,7 @@ extern void hyb_fetched_free(HybFetched *batch);
  * is copied to keybuf, so the batch may be reused.
  */
 extern void hyb_fetched_last(const HybIndex *ix, const HybFetched *batch,
-							   HybPos *pos, HybBuf *keybuf);
+							 HybPos *pos, HybBuf *keybuf);
 
 /* Put the items of a batch in index order. */
 extern void hyb_fetched_sort(const HybKeyDesc *desc, HybFetched *batch, bool backward);
@@ -139,7 +139,7 @@ extern HybPinResult hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 
 /* Set killed-tuple hints on an entry of the trees, if that is cheap now. */
 extern void hyb_log_kill(HybIndex *ix, const HybFetched *batch,
-							 const HybFetchedItem *item);
+						 const HybFetchedItem *item);
 
 /* ---- catch-up, vacuum, stats ---- */
 
@@ -154,7 +154,7 @@ extern void hyb_log_catch_up(HybIndex *ix, const HybVersion *version);
  * logged there): mark them in the tree as well.  Keys and TIDs are looked at.
  */
 extern void hyb_log_mark_dead(HybIndex *ix, uint64 generation,
-								  const HybEntry *dead, int ndead);
+							  const HybEntry *dead, int ndead);
 
 typedef struct HybLogStats
 {
@@ -173,6 +173,6 @@ extern void hyb_log_age_counters(HybIndex *ix, int first, int n);
 
 /* With nowait a tree that is locked by others is not waited for. */
 extern void hyb_log_stats(HybIndex *ix, bool nowait,
-							  HybLogStats *stats);
+						  HybLogStats *stats);
 
 #endif							/* HYB_LOG_H */

@@ -269,7 +269,10 @@ find_entry_path(const HybTreeUse *use, const HybEntry *entry, HybTreePath *path)
 	leaf = descend(&target, path);
 	Assert(use->tree->height < HYB_TREE_MAX_HEIGHT);
 
-	/* where memory is short a full leaf becomes compact instead of being split */
+	/*
+	 * where memory is short a full leaf becomes compact instead of being
+	 * split
+	 */
 	if (!leaf->compact && leaf->count == HYB_LEAF_FANOUT && use->tree->nlog > 0 &&
 		hyb_arena_is_scarce(use->arena) && !use->log->stale)
 	{

@@ -84,7 +84,7 @@ typedef struct HybMergeStep
 	int			halvings;		/* how often its size was halved (driver.c) */
 
 	/* input */
-	HybFetched batch;
+	HybFetched	batch;
 	int			last_entry;		/* one past those that this step may merge */
 	HybPath    *source_path;	/* of the source level to the first entry
 								 * above `from`; NULL with HYB_SOURCE_LOG */

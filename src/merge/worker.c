@@ -426,7 +426,7 @@ do_slice(IndexWork *work, const Slice *slice)
 		if (work->name == NULL)
 			work->name = MemoryContextStrdup(TopMemoryContext,
 											 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
-																   RelationGetRelationName(index)));
+																		RelationGetRelationName(index)));
 		pgstat_report_activity(STATE_RUNNING,
 							   psprintf("merge: hybrid index %s", work->name));
 

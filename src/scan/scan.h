@@ -327,7 +327,7 @@ typedef struct HybScanBatch
 	bool		hot;			/* no leaf was read: the first part is a hot
 								 * copy */
 
-	HybFetched log;
+	HybFetched	log;
 	bool		log_backward;	/* log.items are in descending order */
 	bool		log_held;		/* a leaf's pin holds VACUUM up for them, too */
 

@@ -590,7 +590,7 @@ load_parts(HybScan *so, const HybVersion *version, const HybPos *pos,
  */
 static bool
 fetch_log(HybScan *so, const HybVersion *version, const HybPos *pos,
-			  const HybScanEdge *far, bool forward)
+		  const HybScanEdge *far, bool forward)
 {
 	HybScanBatch *batch = so->batch;
 	HybFetch	fetch;

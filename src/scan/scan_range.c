@@ -260,7 +260,7 @@ first_key_behind(HybScan *so, bool forward, HybBuf *key)
 		.backward = !forward,
 		.limit = 1
 	};
-	HybFetched batch = {0};
+	HybFetched	batch = {0};
 	HybVersion	version;
 	bool		found;
 	bool		current;

@@ -110,7 +110,7 @@ typedef struct HybVacuum
 	bool		moved;			/* there was a step since the survey */
 
 	/* results */
-	uint64		log_live;	/* live entries of the dynamic stage */
+	uint64		log_live;		/* live entries of the dynamic stage */
 	uint64		tombstones;		/* of the leaves of the unit */
 	uint64		leaves;
 	uint64		dead_leaves;	/* all TIDs are tombstones */
