@@ -176,18 +176,11 @@ is_mostly_dead(const HybMetaPage *meta, BlockNumber nblocks, double live)
 }
 
 /*
- * An index whose file is cut just before VACUUM's transaction ends.  The lock
- * needs a transaction ID, and there is none in parallel mode, in which VACUUM
- * works on several indexes of a table.
+ * Indexes whose files are cut just before VACUUM's transaction ends, in
+ * TopTransactionContext.  The lock needs a transaction ID, and there is none in
+ * parallel mode, in which VACUUM works on several indexes of a table.
  */
-typedef struct Postponed
-{
-	Oid			index;
-	struct Postponed *next;
-} Postponed;
-
-/* A list in TopTransactionContext. */
-static Postponed *postponed = NULL;
+static List *postponed = NIL;
 
 /* Cut the end off, and update relpages if VACUUM has set it meanwhile. */
 static void
@@ -219,15 +212,16 @@ cut_off_noted(Relation index)
 static void
 shrink_transaction_ends(XactEvent event, void *arg)
 {
-	Postponed  *list = postponed;
+	List	   *list = postponed;
+	ListCell   *lc;
 
-	postponed = NULL;
+	postponed = NIL;
 	if (event != XACT_EVENT_PRE_COMMIT)
 		return;
-	for (; list != NULL; list = list->next)
+	foreach(lc, list)
 	{
 		/* VACUUM has both locked until then */
-		Relation	index = index_open(list->index, RowExclusiveLock);
+		Relation	index = index_open(lfirst_oid(lc), RowExclusiveLock);
 
 		if (index->rd_refcnt == 1)
 			cut_off_noted(index);
@@ -239,16 +233,14 @@ static void
 postpone(HybIndex *ix)
 {
 	static bool registered = false;
-	Postponed  *one = MemoryContextAlloc(TopTransactionContext,
-										 sizeof(Postponed));
+	MemoryContext old_context = MemoryContextSwitchTo(TopTransactionContext);
 
+	Assert(IsInParallelMode());
 	if (!registered)
 		RegisterXactCallback(shrink_transaction_ends, NULL);
 	registered = true;
-	Assert(IsInParallelMode());
-	one->index = RelationGetRelid(ix->rel);
-	one->next = postponed;
-	postponed = one;
+	postponed = lappend_oid(postponed, RelationGetRelid(ix->rel));
+	MemoryContextSwitchTo(old_context);
 }
 
 static bool

@@ -120,10 +120,9 @@ typedef struct HybVacuum
 	HybLeaf		leaf;
 	ItemPointerData *tids;
 	int		   *items;
-	HybEntry   *dead;			/* of a delta page, as it was */
+	char	   *page;			/* copy of a delta page */
+	HybEntry   *dead;			/* its dead entries, with the flags before */
 	int			ndead;
-	uint32	   *key_offsets;	/* of dead[i].bytes in keys */
-	HybBuf		keys;
 	uint16	   *offsets;		/* of entries that get the dead flag */
 } HybVacuum;
 
@@ -174,40 +173,26 @@ vacuum_leaf(HybVacuum *v, Buffer buf)
 }
 
 /*
- * Collect the dead entries of a delta page in v->dead, flagged ones too: a
- * VACUUM that was cancelled may not have passed them on to the tree.  Returns
- * how many entries are alive.
+ * Collect the dead entries of v->page in v->dead, flagged ones too: a VACUUM that
+ * was cancelled may not have passed them on to the tree.
  */
-static int
-collect_dead_entries(HybVacuum *v, Page page, BlockNumber blkno)
+static void
+collect_dead_entries(HybVacuum *v, BlockNumber blkno)
 {
 	HybEntry	entry = {.block = blkno};
-	int			nlive = 0;
 
-	v->keys.len = 0;
 	v->ndead = 0;
-	while (hyb_delta_next(v->ix->rel, page, &entry))
+	while (hyb_delta_next(v->ix->rel, v->page, &entry))
 	{
-		HybEntry   *dead = &v->dead[v->ndead];
-
 		if (!v->callback(&entry.tid, v->callback_state))
-		{
-			if ((entry.flags & HYB_DELTA_DEAD) == 0)
-				nlive++;
 			continue;
-		}
 		Assert(v->ndead < MAX_DELTA_ENTRIES);
 		hyb_delta_key_length(v->ix, &entry);
-		*dead = entry;
-		v->key_offsets[v->ndead++] = v->keys.len;
-		hyb_buf_append(&v->keys, entry.bytes, entry.keylen);
+		v->dead[v->ndead++] = entry;
 	}
-	for (int i = 0; i < v->ndead; i++)
-		v->dead[i].bytes = v->keys.data + v->key_offsets[i];
-	return nlive;
 }
 
-/* Flag v->dead on their page, which is exclusively locked. */
+/* Flag v->dead on their page, which is exclusively locked, and in v->page. */
 static void
 flag_dead(HybVacuum *v, Buffer buf)
 {
@@ -218,7 +203,10 @@ flag_dead(HybVacuum *v, Buffer buf)
 
 	for (int i = 0; i < v->ndead; i++)
 		if ((v->dead[i].flags & HYB_DELTA_DEAD) == 0)
+		{
+			v->page[v->dead[i].offset] |= HYB_DELTA_DEAD;
 			v->offsets[nflags++] = v->dead[i].offset;
+		}
 	if (nflags == 0)
 		return;
 
@@ -254,8 +242,6 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 	bool		frozen = generation == v->version->frozen.number;
 	const HybPos *watermark = &v->version->watermark;
 	MemoryContext old_context;
-	char	   *copy = NULL;
-	int			nlive;
 
 	/* merged before the survey, or begun since */
 	if (generation != v->version->active.number && !frozen)
@@ -263,21 +249,16 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 		UnlockReleaseBuffer(buf);
 		return;
 	}
-	nlive = collect_dead_entries(v, page, blkno);
+	memcpy(v->page, page, BLCKSZ);
+	collect_dead_entries(v, blkno);
 	flag_dead(v, buf);
-
-	old_context = MemoryContextSwitchTo(v->page_context);
-	if (frozen && nlive > 0)
-	{
-		copy = palloc(BLCKSZ);
-		memcpy(copy, page, BLCKSZ);
-	}
 	UnlockReleaseBuffer(buf);
 
 	/*
 	 * Comparing keys may run user code, so the page is unlocked.  Entries up
 	 * to the watermark have left the dynamic stage.
 	 */
+	old_context = MemoryContextSwitchTo(v->page_context);
 	if (v->ndead > 0)
 	{
 		HYB_POINT("vacuum-flagged");
@@ -293,9 +274,8 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 		}
 		hyb_log_mark_dead(v->ix, generation, v->dead, v->ndead);
 	}
-	if (copy != NULL)
-		nlive = hyb_delta_count_live(v->ix, (Page) copy, blkno, watermark);
-	v->log_live += nlive;
+	v->log_live += hyb_delta_count_live(v->ix, v->page, blkno,
+											frozen ? watermark : NULL);
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(v->page_context);
 }
@@ -313,25 +293,32 @@ lock_for_cleanup(HybBlockStream *stream, Buffer buf)
 	LockBufferForCleanup(buf);
 }
 
+/*
+ * The kind of a page that pass 1 looks at, which is locked; 0: it is another one.
+ * Scans keep no pins on those.
+ */
+static uint16
+kind_to_treat(HybVacuum *v, Buffer buf)
+{
+	uint16		kind;
+
+	if (PageIsNew(BufferGetPage(buf)))
+		return 0;
+	(void) hyb_page_check(v->ix, buf, HYB_PAGE_LEAF, 0);
+	kind = hyb_page_opaque(BufferGetPage(buf))->kind;
+	return kind == HYB_PAGE_LEAF || kind == HYB_PAGE_DELTA ? kind : 0;
+}
+
 /* Pass 1 for one block.  Takes over the pin. */
 static void
 vacuum_block(HybVacuum *v, HybBlockStream *stream, Buffer buf)
 {
 	BlockNumber blkno = BufferGetBlockNumber(buf);
-	Page		page = BufferGetPage(buf);
 	uint16		kind;
 
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (PageIsNew(page))
+	if (kind_to_treat(v, buf) == 0)
 	{
-		UnlockReleaseBuffer(buf);
-		return;
-	}
-	(void) hyb_page_check(v->ix, buf, HYB_PAGE_LEAF, 0);
-	kind = hyb_page_opaque(page)->kind;
-	if (kind != HYB_PAGE_LEAF && kind != HYB_PAGE_DELTA)
-	{
-		/* scans keep no pins on such pages */
 		UnlockReleaseBuffer(buf);
 		return;
 	}
@@ -342,25 +329,18 @@ vacuum_block(HybVacuum *v, HybBlockStream *stream, Buffer buf)
 	 */
 	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 	lock_for_cleanup(stream, buf);
-	if (PageIsNew(page))
-	{
-		UnlockReleaseBuffer(buf);
-		return;
-	}
-	(void) hyb_page_check(v->ix, buf, HYB_PAGE_LEAF, 0);
-	kind = hyb_page_opaque(page)->kind;
-
+	kind = kind_to_treat(v, buf);
 	/* a block that was free at the survey holds new entries only */
 	if (hyb_survey_is_free(&v->survey, blkno))
-		UnlockReleaseBuffer(buf);
-	else if (kind == HYB_PAGE_DELTA)
-		vacuum_delta(v, buf);
-	else
+		kind = 0;
+	if (kind == HYB_PAGE_DELTA)
 	{
-		if (kind == HYB_PAGE_LEAF)
-			v->leaf_state[blkno] = vacuum_leaf(v, buf);
-		UnlockReleaseBuffer(buf);
+		vacuum_delta(v, buf);
+		return;
 	}
+	if (kind == HYB_PAGE_LEAF)
+		v->leaf_state[blkno] = vacuum_leaf(v, buf);
+	UnlockReleaseBuffer(buf);
 }
 
 /*
@@ -666,9 +646,9 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 										   ALLOCSET_DEFAULT_SIZES);
 	v.tids = palloc(HYB_LEAF_MAX_ITEMS * sizeof(ItemPointerData));
 	v.items = palloc(HYB_LEAF_MAX_ITEMS * sizeof(int));
+	v.page = palloc(BLCKSZ);
 	v.offsets = palloc(MAX_DELTA_ENTRIES * sizeof(uint16));
 	v.dead = palloc(MAX_DELTA_ENTRIES * sizeof(HybEntry));
-	v.key_offsets = palloc(MAX_DELTA_ENTRIES * sizeof(uint32));
 
 	hyb_survey_take(v.ix, &v.survey);
 	v.version = palloc(sizeof(HybVersion));
