@@ -297,6 +297,7 @@ next_claimed_batch(HybScan *so, bool forward)
 {
 	bool		cut = false;
 	bool		empty = false;
+	bool		early;
 
 	leave_batch(so);
 	switch (hyb_parallel_claim(so, &cut, &empty))
@@ -313,13 +314,10 @@ next_claimed_batch(HybScan *so, bool forward)
 			stay_at_end(so, forward);
 			return false;
 	}
-	if (hyb_parallel_leave_early(so, forward))
-		hyb_batch_load(so, forward, hyb_parallel_end(so));
-	else
-	{
-		hyb_batch_load(so, forward, hyb_parallel_end(so));
+	early = hyb_parallel_leave_early(so, forward);
+	hyb_batch_load(so, forward);
+	if (!early)
 		hyb_parallel_leave(so, forward, hyb_batch_is_empty_range(so->batch));
-	}
 	return true;
 }
 
@@ -383,7 +381,7 @@ start_scan(HybScan *so, bool forward)
 	if (mode->share != NULL)
 		return next_claimed_batch(so, forward);
 	set_first_edge(so, forward);
-	hyb_batch_load(so, forward, hyb_parallel_end(so));
+	hyb_batch_load(so, forward);
 	return true;
 }
 
@@ -407,7 +405,7 @@ next_batch(HybScan *so, bool forward)
 		stay_at_end(so, forward);
 		return false;
 	}
-	hyb_batch_load(so, forward, hyb_parallel_end(so));
+	hyb_batch_load(so, forward);
 	return true;
 }
 
@@ -427,7 +425,7 @@ reload_at_item(HybScan *so, bool forward)
 	hyb_edge_set_pos(&so->from, &pos);
 	leave_batch(so);
 	hyb_parallel_stay(so);
-	hyb_batch_load(so, forward, hyb_parallel_end(so));
+	hyb_batch_load(so, forward);
 }
 
 /* ---- returning items ---- */
@@ -673,16 +671,12 @@ static int
 add_to_bitmap(const HybScanBatch *batch, TIDBitmap *tbm, bool recheck)
 {
 	ItemPointerData tids[BITMAP_CHUNK];
-	int			killed = 0;
 	int			n = 0;
 
 	for (int i = 0; i < batch->nitems; i++)
 	{
-		if (killed < batch->nkilled && batch->killed[killed] == i)
-		{
-			killed++;
+		if (batch->items[i].killed)
 			continue;
-		}
 		tids[n++] = batch->items[i].tid;
 		if (n == BITMAP_CHUNK)
 		{
@@ -692,8 +686,7 @@ add_to_bitmap(const HybScanBatch *batch, TIDBitmap *tbm, bool recheck)
 	}
 	if (n > 0)
 		tbm_add_tuples(tbm, tids, n, recheck);
-	Assert(killed == batch->nkilled);	/* they ascend */
-	return batch->nitems - killed;
+	return batch->nitems - batch->nkilled;
 }
 
 int64

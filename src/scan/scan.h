@@ -211,6 +211,12 @@ hyb_scan_asker(const HybScanKeys *keys)
 /* The same of entries some of whose keys may have to be read from the table. */
 #define HYB_SCAN_RAW_LIMIT		32
 
+/*
+ * Items and TIDs that there is room for from the start, as most scans of
+ * single keys need no more.
+ */
+#define HYB_SCAN_FIRST_ITEMS	8
+
 typedef enum HybEdgeKind
 {
 	HYB_EDGE_START,				/* the start of the range */
@@ -256,7 +262,9 @@ typedef struct HybScanRow
 typedef struct HybScanItem
 {
 	ItemPointerData tid;
-	uint16		part;			/* static items: level that it is of */
+	uint8		part;			/* static items: level that it is of */
+	bool		killed;			/* found dead to all: it gets a hint in the
+								 * end */
 	int32		source;			/* ordinal of the item in the leaf, or -1 - n
 								 * for item n of `log` */
 	int32		row;			/* static items of scans that look at values:
@@ -307,6 +315,8 @@ typedef struct HybScanPart
 	int			tids_end;
 	int			tids_alloc;
 	bool		has_dead;
+	ItemPointerData first_tids[HYB_SCAN_FIRST_ITEMS];
+	bool		first_dead[HYB_SCAN_FIRST_ITEMS];
 } HybScanPart;
 
 typedef struct HybScanBatch
@@ -318,7 +328,6 @@ typedef struct HybScanBatch
 								 * last */
 	HybScanEdge low;
 	HybScanEdge high;
-	int		   *elems;			/* element of each prefix array it belongs to */
 
 	int			nparts;			/* levels of the version */
 	HybScanPart *parts[HYB_MAX_LEVELS]; /* the first one is always there */
@@ -338,16 +347,11 @@ typedef struct HybScanBatch
 								 * the oldest level, HYB_FRESH_LOG or _NONE */
 	int			fresh_place;	/* item of the oldest level that follows it */
 
-	int		   *killed;			/* indexes of items found dead */
-	int			nkilled;
-	int			killed_alloc;
+	int			nkilled;		/* items that are */
+	HybScanItem first_items[HYB_SCAN_FIRST_ITEMS];
+	int			elems[FLEXIBLE_ARRAY_MEMBER];	/* element of each prefix array
+												 * it belongs to */
 } HybScanBatch;
-
-/*
- * Items and TIDs that there is room for from the start, as most scans of
- * single keys need no more.
- */
-#define HYB_SCAN_FIRST_ITEMS	8
 
 /* HybScanBatch.fresh */
 #define HYB_FRESH_NONE			0
@@ -658,15 +662,16 @@ extern int	hyb_hop_rows(HybScanKeys *keys, HybScanMode *mode, HybScanPart *part,
 
 /* ---- scan_part.c ---- */
 
-/* Create a part in `space`, of hyb_part_space bytes; NULL: in new memory. */
-extern HybScanPart *hyb_part_create(HybIndex *ix, char *space);
-extern Size hyb_part_space(const HybIndex *ix);
+extern HybScanPart *hyb_part_create(HybIndex *ix);
 
 /* Let go of the leaf and the items. */
 extern void hyb_part_finish(HybScanPart *part);
 
 /* Make room for n rows. */
 extern void hyb_part_reserve_rows(HybIndex *ix, HybScanPart *part, int n);
+
+/* Set killed-tuple hints on items of the leaf, which need not be pinned any more. */
+extern void hyb_part_set_hints(HybScan *so, HybScanPart *part, int *items, int n);
 
 /* Read the TIDs of items [from, to), and which of them are not to be returned. */
 extern void hyb_part_read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to);
@@ -752,17 +757,23 @@ extern void hyb_batch_finish(HybScan *so, HybScanBatch *batch);
 
 /*
  * Load so->batch with the entries that come next, in scan direction, after
- * so->from, up to `end` or, if that is NULL, the end of the range.  The batch may
- * turn out empty though the range is not exhausted.  Called in so->context, which
- * the reusable buffers are allocated in.
+ * so->from, up to the end of a parallel claim or the range.  The batch may turn out
+ * empty though that is not exhausted.  Called in so->context, which the reusable
+ * buffers are allocated in.
  */
-extern void hyb_batch_load(HybScan *so, bool forward, const HybScanEdge *end);
+extern void hyb_batch_load(HybScan *so, bool forward);
 
 /* Was this a whole range that had nothing to return? */
 extern bool hyb_batch_is_empty_range(const HybScanBatch *batch);
 
-/* Remember that an item is dead to all: it gets a hint in the end. */
-extern void hyb_batch_kill(HybScanBatch *batch, int item);
+/* Remember that an item is dead to all. */
+static inline void
+hyb_batch_kill(HybScanBatch *batch, int item)
+{
+	Assert(item >= 0 && item < batch->nitems);
+	batch->nkilled += !batch->items[item].killed;
+	batch->items[item].killed = true;
+}
 
 /*
  * Merge entries of all runs until batch->items has as many as wanted, or all.

@@ -152,70 +152,34 @@ forget_hot(const HybScan *so)
 HybScanBatch *
 hyb_batch_create(HybScan *so)
 {
-	HybKeyDesc *desc = so->ix->desc;
-	Size		items = HYB_SCAN_FIRST_ITEMS * sizeof(HybScanItem);
-	Size		elems = MAXALIGN(desc->nkeys * sizeof(int));
-	Size		part = hyb_part_space(so->ix);
-	HybScanBatch *batch;
-	char	   *p;
+	HybScanBatch *batch =
+		MemoryContextAllocZero(so->context, offsetof(HybScanBatch, elems) +
+							   so->ix->desc->nkeys * sizeof(int));
 
-	batch = MemoryContextAlloc(so->context, MAXALIGN(sizeof(HybScanBatch)) +
-							   elems + part + items);
-	memset(batch, 0, MAXALIGN(sizeof(HybScanBatch)) + elems);
-	p = (char *) batch + MAXALIGN(sizeof(HybScanBatch));
-	batch->elems = (int *) p;
-	p += elems;
-	batch->parts[0] = hyb_part_create(so->ix, p);
-	batch->items = (HybScanItem *) (p + part);
+	batch->parts[0] = hyb_part_create(so->ix);
+	batch->items = batch->first_items;
 	batch->items_alloc = HYB_SCAN_FIRST_ITEMS;
 	return batch;
 }
 
-void
-hyb_batch_kill(HybScanBatch *batch, int item)
-{
-	Assert(item >= 0 && item < batch->nitems);
-	if (batch->nkilled >= batch->killed_alloc)
-	{
-		/* A scan that turns round often may name an item again and again. */
-		if (batch->nkilled >= batch->nitems)
-			return;
-		batch->killed_alloc = Max(batch->killed_alloc * 2, 32);
-		batch->killed = hyb_grow(CurrentMemoryContext, batch->killed,
-								 batch->killed_alloc, sizeof(int));
-	}
-	batch->killed[batch->nkilled++] = item;
-}
-
-/*
- * Set killed-tuple hints on a leaf, which need not be pinned any more.  If none was
- * read, forget the hot copy.
- */
+/* Set killed-tuple hints on a leaf.  If none was read, forget the hot copy. */
 static void
 set_leaf_hints(HybScan *so, HybScanBatch *batch, int level)
 {
-	HybScanPart *part = batch->parts[level];
-	Buffer		buf = part->pin;
 	int		   *items = palloc(batch->nkilled * sizeof(int));
 	int			n = 0;
 
-	for (int i = 0; i < batch->nkilled; i++)
+	for (int i = 0; i < batch->nitems; i++)
 	{
-		const HybScanItem *item = &batch->items[batch->killed[i]];
+		const HybScanItem *item = &batch->items[i];
 
-		if (item->source >= 0 && item->part == level)
+		if (item->killed && item->source >= 0 && item->part == level)
 			items[n++] = item->source;
 	}
 	if (n > 0 && batch->hot)
 		forget_hot(so);
 	else if (n > 0)
-	{
-		if (!BufferIsValid(buf))
-			buf = ReadBuffer(so->ix->rel, part->block);
-		hyb_leaf_set_hints(so->ix, buf, part->stamp, part->pd_lower, items, n);
-		if (!BufferIsValid(part->pin))
-			ReleaseBuffer(buf);
-	}
+		hyb_part_set_hints(so, batch->parts[level], items, n);
 	pfree(items);
 }
 
@@ -228,13 +192,13 @@ set_leaf_hints(HybScan *so, HybScanBatch *batch, int level)
 static void
 set_log_hints(HybScan *so, HybScanBatch *batch)
 {
-	for (int i = 0; i < batch->nkilled; i++)
+	for (int i = 0; i < batch->nitems; i++)
 	{
-		const HybScanItem *item = &batch->items[batch->killed[i]];
+		const HybScanItem *item = &batch->items[i];
 		const HybFetchedItem *entry;
 		Buffer		buf = InvalidBuffer;
 
-		if (item->source >= 0)
+		if (!item->killed || item->source >= 0)
 			continue;
 		entry = hyb_batch_log_item(batch, item);
 		if (entry->killed)
@@ -347,7 +311,7 @@ batch_assert_valid(const HybScan *so, const HybScanBatch *batch)
 	Assert(batch->proven);
 	Assert(batch->nitems >= 0 && batch->nitems <= batch->items_alloc);
 	Assert(batch->current >= -1 && batch->current <= batch->nitems);
-	Assert(batch->nkilled >= 0 && batch->nkilled <= batch->killed_alloc);
+	Assert(batch->nkilled == 0);
 	Assert(batch->nparts >= 1 && batch->nparts <= HYB_MAX_LEVELS);
 	Assert(!batch->hot || (batch->nparts == 1 && so->keys.point));
 	for (int i = 0; i < batch->nparts; i++)
@@ -394,6 +358,7 @@ add_log(HybScan *so, HybScanBatch *batch, int n)
 		return;
 	item.tid = entry->tid;
 	item.part = 0;
+	item.killed = false;
 	item.row = 0;
 	batch->items[batch->nitems++] = item;
 }
@@ -413,7 +378,7 @@ begin_merge(HybScan *so, HybScanBatch *batch)
 	}
 	if (n > batch->items_alloc)
 	{
-		if (batch->items_alloc > HYB_SCAN_FIRST_ITEMS)
+		if (batch->items != batch->first_items)
 			pfree(batch->items);
 		batch->items_alloc = Max(n, 64);
 		batch->items = MemoryContextAlloc(so->context,
@@ -571,7 +536,7 @@ load_parts(HybScan *so, const HybVersion *version, const HybPos *pos,
 	for (int i = 1; i < batch->nparts; i++)
 	{
 		if (batch->parts[i] == NULL)
-			batch->parts[i] = hyb_part_create(so->ix, NULL);
+			batch->parts[i] = hyb_part_create(so->ix);
 		batch->parts[i]->mode = HYB_STATIC_NONE;
 	}
 	for (int i = 0; i < batch->nparts; i++)
@@ -641,9 +606,10 @@ cut_at_log(HybScan *so, bool forward, HybScanEdge *far)
 }
 
 void
-hyb_batch_load(HybScan *so, bool forward, const HybScanEdge *end)
+hyb_batch_load(HybScan *so, bool forward)
 {
 	HybScanBatch *batch = so->batch;
+	const HybScanEdge *end = hyb_parallel_end(so);
 	HybScanEdge *near = forward ? &batch->low : &batch->high;
 	HybScanEdge *far = forward ? &batch->high : &batch->low;
 	const HybPos *pos;

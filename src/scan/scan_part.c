@@ -45,32 +45,17 @@
 
 /* ---- life ---- */
 
-#define FIRST_TIDS	MAXALIGN(HYB_SCAN_FIRST_ITEMS * sizeof(ItemPointerData))
-#define FIRST_DEAD	MAXALIGN(HYB_SCAN_FIRST_ITEMS * sizeof(bool))
-
-Size
-hyb_part_space(const HybIndex *ix)
-{
-	return MAXALIGN(sizeof(HybScanPart)) +
-		MAXALIGN(hyb_leaf_space(ix->desc)) + FIRST_TIDS + FIRST_DEAD;
-}
-
 HybScanPart *
-hyb_part_create(HybIndex *ix, char *space)
+hyb_part_create(HybIndex *ix)
 {
-	HybKeyDesc *desc = ix->desc;
-	char	   *p = space != NULL ? space :
-		MemoryContextAlloc(ix->context, hyb_part_space(ix));
-	HybScanPart *part = (HybScanPart *) p;
+	Size		size = MAXALIGN(sizeof(HybScanPart));
+	HybScanPart *part = MemoryContextAlloc(ix->context, size + hyb_leaf_space(ix->desc));
 
-	memset(part, 0, sizeof(HybScanPart));
-	p += MAXALIGN(sizeof(HybScanPart));
-	hyb_leaf_init(&part->leaf, desc, p, ix->context);
-	p += MAXALIGN(hyb_leaf_space(desc));
-	part->tids = (ItemPointerData *) p;
-	part->dead = (bool *) (p + FIRST_TIDS);
+	memset(part, 0, size);
+	hyb_leaf_init(&part->leaf, ix->desc, (char *) part + size, ix->context);
+	part->tids = part->first_tids;
+	part->dead = part->first_dead;
 	part->tids_alloc = HYB_SCAN_FIRST_ITEMS;
-	part->pin = InvalidBuffer;
 	return part;
 }
 
@@ -86,6 +71,18 @@ hyb_part_finish(HybScanPart *part)
 	part->mode = HYB_STATIC_NONE;
 }
 
+void
+hyb_part_set_hints(HybScan *so, HybScanPart *part, int *items, int n)
+{
+	Buffer		buf = part->pin;
+
+	if (!BufferIsValid(buf))
+		buf = ReadBuffer(so->ix->rel, part->block);
+	hyb_leaf_set_hints(so->ix, buf, part->stamp, part->pd_lower, items, n);
+	if (!BufferIsValid(part->pin))
+		ReleaseBuffer(buf);
+}
+
 /* ---- TIDs and rows ---- */
 
 /* Make room for the TIDs of n items. */
@@ -94,7 +91,7 @@ reserve_tids(HybIndex *ix, HybScanPart *part, int n)
 {
 	if (n <= part->tids_alloc)
 		return;
-	if (part->tids_alloc > HYB_SCAN_FIRST_ITEMS)
+	if (part->tids != part->first_tids)
 	{
 		pfree(part->tids);
 		pfree(part->dead);
@@ -359,6 +356,7 @@ add_batch_items(HybScan *so, HybScanBatch *batch, int level, int from, int to,
 		item = &batch->items[batch->nitems++];
 		item->tid = part->tids[i - base];
 		item->part = level;
+		item->killed = false;
 		item->source = part->mode == HYB_STATIC_RESOLVED ?
 			part->rows[i].first_item : i;
 		item->row = row == ROW_IS_ITEM ? i : row;
@@ -697,22 +695,6 @@ set_items(HybScan *so, HybScanPart *part, const Resolution *found)
 	part->has_dead = false;
 }
 
-/* Dead entries get hints, as those that the executor finds do. */
-static void
-set_kill_hints(HybScan *so, HybScanPart *part, const Resolution *found)
-{
-	Buffer		buf = part->pin;
-
-	if (found->ndead == 0 || so->scan->xactStartedInRecovery)
-		return;
-	if (!BufferIsValid(buf))
-		buf = ReadBuffer(so->ix->rel, part->block);
-	hyb_leaf_set_hints(so->ix, buf, part->stamp, part->pd_lower, found->dead,
-					   found->ndead);
-	if (!BufferIsValid(part->pin))
-		ReleaseBuffer(buf);
-}
-
 void
 hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part)
 {
@@ -740,7 +722,9 @@ hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part)
 		table_index_fetch_reset(so->table_fetch);
 	}
 	hyb_dead_end(&found.table);
-	set_kill_hints(so, part, &found);
+	/* dead entries get hints, as those that the executor finds do */
+	if (found.ndead > 0 && !so->scan->xactStartedInRecovery)
+		hyb_part_set_hints(so, part, found.dead, found.ndead);
 	set_items(so, part, &found);
 	pfree(found.items);
 	pfree(found.dead);
