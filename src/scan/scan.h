@@ -54,10 +54,9 @@ typedef struct HybScanArray
 {
 	int			nelems;
 	int			alloc;
-	bool		ints;			/* of an integer column */
-	uint64	   *elems;			/* integers: HybValue.ival; others: the offset
-								 * in `bytes`, and the length in the low half */
-	HybBuf		bytes;
+	uint64	   *elems;			/* the offset in `bytes`, and the length in the
+								 * low half */
+	HybBuf		bytes;			/* encoded */
 	uint32		maxlen;			/* of an element's encoding */
 } HybScanArray;
 
@@ -125,24 +124,23 @@ typedef enum HybScanQualKind
 	HYB_QUAL_NULL,				/* IS NULL */
 	HYB_QUAL_NOT_NULL,
 	HYB_QUAL_LOWER,				/* at or above `val` in index order */
-	HYB_QUAL_LOWER_STRICT,
-	HYB_QUAL_UPPER,
-	HYB_QUAL_UPPER_STRICT,
+	HYB_QUAL_UPPER,				/* at or below it */
 	HYB_QUAL_ARRAY,				/* equal to one of the elements */
 	HYB_QUAL_ROW,				/* a row comparison */
-	HYB_QUAL_FUNCTION,			/* the key's operator, on decoded values */
-	HYB_QUAL_FUNCTION_ARRAY		/* the same, true for any of the elements */
+	HYB_QUAL_FUNCTION			/* the key's operator, on decoded values: true
+								 * for any of `elems` */
 } HybScanQualKind;
 
 typedef struct HybScanQual
 {
 	HybScanQualKind kind;
 	int			column;			/* from 0 */
+	bool		strict;			/* `val` itself does not match */
 	HybValue	val;
 	const HybScanArray *array;
 	HybRowComparison *row;
 	ScanKey		key;
-	Datum	   *elems;			/* HYB_QUAL_FUNCTION_ARRAY */
+	const Datum *elems;			/* HYB_QUAL_FUNCTION */
 	int			nelems;
 } HybScanQual;
 
@@ -237,14 +235,13 @@ typedef enum HybStaticMode
 	HYB_STATIC_NONE,
 	HYB_STATIC_TIDS,			/* TIDs only: all entries have equal keys, or
 								 * the scan does not ask for keys */
-	HYB_STATIC_ROWS,			/* few rows, encoded in `rowbytes` */
+	HYB_STATIC_ROWS,			/* few rows of a leaf; or those entries of
+								 * HYB_STATIC_RAW that lie in the batch.
+								 * Items are counted anew, and each is a row,
+								 * encoded in `rowbytes` */
 	HYB_STATIC_PAGE,			/* a copy of the leaf */
-	HYB_STATIC_RAW,				/* TIDs of a leaf that does not keep keys, of
+	HYB_STATIC_RAW				/* TIDs of a leaf that does not keep keys, of
 								 * entries beyond the batch's ends too */
-	HYB_STATIC_RESOLVED			/* those that lie in it, in order: items are
-								 * counted anew, and each is a row.  Where
-								 * more than the prefix had to be known it was
-								 * read from the table */
 } HybStaticMode;
 
 typedef struct HybScanRow
@@ -253,10 +250,9 @@ typedef struct HybScanRow
 								 * HYB_STATIC_RAW */
 	uint32		len;
 	uint32		keylen;			/* HYB_STATIC_RAW: bits of the prefix;
-								 * HYB_STATIC_RESOLVED: 0 if there is a prefix
-								 * only, whose bits are `len` */
-	int			first_item;		/* ordinal within the leaf; of the item, if
-								 * HYB_STATIC_RESOLVED */
+								 * HYB_STATIC_ROWS: 0 if no more than a prefix
+								 * had to be known, whose bits are `len` */
+	int			first_item;		/* ordinal within the leaf */
 } HybScanRow;
 
 typedef struct HybScanItem
@@ -304,7 +300,7 @@ typedef struct HybScanPart
 	HybLeaf		leaf;			/* valid for HYB_STATIC_PAGE */
 	char	   *page;			/* the copy */
 	HybScanWindow *window;		/* of it, or NULL: none was needed yet */
-	HybScanRow *rows;			/* HYB_STATIC_ROWS, HYB_STATIC_RESOLVED */
+	HybScanRow *rows;			/* HYB_STATIC_ROWS, HYB_STATIC_RAW */
 	int			nrows;
 	int			rows_alloc;
 	HybBuf		rowbytes;
@@ -563,7 +559,7 @@ extern void hyb_tighten(HybScanKeys *keys, int column, bool upper,
  * Create an array with room for nelems elements; add one.  An addition returns
  * false if the element is too long for a bound.
  */
-extern HybScanArray *hyb_array_create(const HybColumn *col, int nelems);
+extern HybScanArray *hyb_array_create(int nelems);
 extern bool hyb_array_add(const HybColumn *col, HybScanArray *array, Datum value);
 extern void hyb_array_sort(const HybColumn *col, HybScanArray *array);
 
@@ -572,15 +568,17 @@ extern void hyb_array_intersect(const HybColumn *col, HybScanArray *array,
 								const HybScanArray *other);
 extern void hyb_array_keep(HybScanArray *array, int from, int to);
 
-/*
- * Element i, which holds as long as the array; and its encoding, which may be
- * put into `space`, of 9 bytes.
- */
+/* The encoding of element i, and the element; both hold as long as the array. */
+static inline const uint8 *
+hyb_array_encoding(const HybScanArray *array, int i, uint32 *len)
+{
+	Assert(i >= 0 && i < array->nelems);
+	*len = (uint32) array->elems[i];
+	return array->bytes.data + (array->elems[i] >> 32);
+}
+
 extern void hyb_array_value(const HybColumn *col, const HybScanArray *array,
 							int i, HybValue *val);
-extern const uint8 *hyb_array_encoding(const HybColumn *col,
-									   const HybScanArray *array, int i,
-									   uint8 *space, uint32 *len);
 
 /* The first element at or above a value; *equal: at it. */
 extern int	hyb_array_search(const HybColumn *col, const HybScanArray *array,
@@ -589,6 +587,8 @@ extern int	hyb_array_search(const HybColumn *col, const HybScanArray *array,
 /* ---- scan_qual.c ---- */
 
 extern HybScanQual *hyb_add_qual(HybScanKeys *keys, HybScanQualKind kind, int column);
+extern void hyb_add_function_qual(HybScanKeys *keys, ScanKey key, const Datum *elems,
+								  int nelems);
 
 /* Returns how many of n keys, from the first one on, are one row comparison. */
 extern int	hyb_row_keys(const ScanKeyData *header, int n);
@@ -669,6 +669,9 @@ extern void hyb_part_finish(HybScanPart *part);
 
 /* Make room for n rows. */
 extern void hyb_part_reserve_rows(HybIndex *ix, HybScanPart *part, int n);
+
+/* The part has become HYB_STATIC_ROWS: its items are its n rows. */
+extern void hyb_part_set_rows(HybScanPart *part, int n);
 
 /* Set killed-tuple hints on items of the leaf, which need not be pinned any more. */
 extern void hyb_part_set_hints(HybScan *so, HybScanPart *part, int *items, int n);

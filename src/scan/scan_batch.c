@@ -235,17 +235,18 @@ hyb_batch_finish(HybScan *so, HybScanBatch *batch)
 
 /* Rows that were copied one by one. */
 static void
-assert_rows(const HybScanPart *part)
+assert_rows(const HybScan *so, const HybScanPart *part)
 {
-	Assert(part->nrows <= part->rows_alloc);
+	Assert(part->nrows > 0 || so->ix->desc->truncated);
+	Assert(part->nrows <= part->rows_alloc && part->last <= part->nrows);
 	for (int i = 0; i < part->nrows; i++)
 	{
 		const HybScanRow *row = &part->rows[i];
 
-		Assert(row->off + row->len <= part->rowbytes.len ||
-			   part->mode == HYB_STATIC_RESOLVED);
-		Assert(part->mode == HYB_STATIC_RAW || row->keylen <= row->len);
-		Assert(i == 0 || part->mode == HYB_STATIC_RESOLVED ||
+		Assert(row->keylen > 0 ? row->off + row->len <= part->rowbytes.len :
+			   so->ix->desc->truncated);
+		Assert(row->keylen <= row->len);
+		Assert(i == 0 || so->ix->desc->truncated ||
 			   row->first_item > part->rows[i - 1].first_item);
 	}
 }
@@ -272,9 +273,7 @@ assert_part(const HybScan *so, const HybScanPart *part)
 			Assert(so->keys.point || !so->mode.need_values);
 			break;
 		case HYB_STATIC_ROWS:
-			Assert(part->nrows > 0 && part->nrows <= HYB_SCAN_FEW_ROWS);
-			Assert(part->rows[0].first_item <= part->first);
-			assert_rows(part);
+			assert_rows(so, part);
 			break;
 		case HYB_STATIC_PAGE:
 			Assert(part->page != NULL && part->leaf.page == (Page) part->page);
@@ -282,10 +281,6 @@ assert_part(const HybScan *so, const HybScanPart *part)
 			break;
 		case HYB_STATIC_RAW:
 			Assert(so->ix->desc->truncated && so->mode.whole_leaves);
-			break;
-		case HYB_STATIC_RESOLVED:
-			Assert(so->ix->desc->truncated && part->nrows == part->last);
-			assert_rows(part);
 			break;
 		case HYB_STATIC_NONE:
 			break;

@@ -8,9 +8,9 @@
  * place of the constant is known roughly or not at all, and the key's own
  * operator decides.
  *
- * An array keeps its elements as values of the column, sorted in index order,
- * without duplicates: integers as such, others encoded.  An array may have
- * millions of elements, so nothing else is kept of them.
+ * An array keeps its elements encoded as values of the column, sorted in index order,
+ * without duplicates.  An array may have millions of elements, so nothing else is
+ * kept of them.
  */
 #include "base/compat.h"
 
@@ -123,11 +123,10 @@ hyb_tighten(HybScanKeys *keys, int column, bool upper, HybScanConst c, bool stri
 /* ---- arrays ---- */
 
 HybScanArray *
-hyb_array_create(const HybColumn *col, int nelems)
+hyb_array_create(int nelems)
 {
 	HybScanArray *array = palloc0(sizeof(HybScanArray));
 
-	array->ints = col->store == HYB_STORE_INT;
 	array->alloc = Max(nelems, 1);
 	array->elems = MemoryContextAllocHuge(CurrentMemoryContext,
 										  (Size) array->alloc * sizeof(uint64));
@@ -141,7 +140,6 @@ hyb_array_add(const HybColumn *col, HybScanArray *array, Datum value)
 	uint32		len;
 
 	Assert(array->nelems <= array->alloc);
-	Assert(array->ints == (col->store == HYB_STORE_INT));
 	if (array->nelems == array->alloc)
 	{
 		array->alloc *= 2;
@@ -151,14 +149,7 @@ hyb_array_add(const HybColumn *col, HybScanArray *array, Datum value)
 	hyb_key_encode_column(col, value, false, &array->bytes);
 	len = array->bytes.len - off;
 	array->maxlen = Max(array->maxlen, len);
-	if (array->ints)
-	{
-		array->elems[array->nelems++] = hyb_load_int(array->bytes.data + off + 1,
-													 col->width);
-		array->bytes.len = off;
-	}
-	else
-		array->elems[array->nelems++] = (uint64) off << 32 | len;
+	array->elems[array->nelems++] = (uint64) off << 32 | len;
 	return len <= HYB_MAX_CONSTANT_SIZE;
 }
 
@@ -166,17 +157,8 @@ static inline void
 element_value(const HybColumn *col, const HybScanArray *array, uint64 elem,
 			  HybValue *val)
 {
-	const uint8 *p;
+	const uint8 *p = array->bytes.data + (elem >> 32);
 
-	if (array->ints)
-	{
-		val->isnull = false;
-		val->ival = elem;
-		val->ptr = NULL;
-		val->len = 0;
-		return;
-	}
-	p = array->bytes.data + (elem >> 32);
 	if (hyb_parse_column(col, p, p + (uint32) elem, val) == NULL)
 		elog(ERROR, "malformed scan key constant");
 }
@@ -187,22 +169,6 @@ hyb_array_value(const HybColumn *col, const HybScanArray *array, int i,
 {
 	Assert(i >= 0 && i < array->nelems);
 	element_value(col, array, array->elems[i], val);
-}
-
-const uint8 *
-hyb_array_encoding(const HybColumn *col, const HybScanArray *array, int i,
-				   uint8 *space, uint32 *len)
-{
-	Assert(i >= 0 && i < array->nelems);
-	if (array->ints)
-	{
-		space[0] = HYB_FLAG_VALUE;
-		hyb_store_int(space + 1, array->elems[i], col->width);
-		*len = 1 + col->width;
-		return space;
-	}
-	*len = (uint32) array->elems[i];
-	return array->bytes.data + (array->elems[i] >> 32);
 }
 
 typedef struct SortArgument
@@ -244,8 +210,7 @@ static void
 array_assert_valid(const HybColumn *col, const HybScanArray *array)
 {
 	Assert(array->nelems >= 0 && array->nelems <= array->alloc);
-	Assert(array->ints == (col->store == HYB_STORE_INT));
-	for (int i = 0; i < array->nelems && !array->ints; i++)
+	for (int i = 0; i < array->nelems; i++)
 		Assert((array->elems[i] >> 32) + (uint32) array->elems[i] <= array->bytes.len &&
 			   (uint32) array->elems[i] <= array->maxlen);
 	if (col->compare == HYB_COMPARE_PROC)

@@ -46,7 +46,6 @@ typedef struct HopTarget
 	const uint8 *bytes;
 	uint32		len;
 	bool		past;			/* it goes on behind all its entries */
-	uint8		space[1 + sizeof(uint64)];	/* for `bytes` */
 } HopTarget;
 
 /* A place that is being put together in keys->hop_key. */
@@ -98,11 +97,9 @@ null_target(const HybColumn *col, HopTarget *target)
 }
 
 static inline void
-element_target(const HybColumn *col, const HybScanArray *array, int i,
-			   HopTarget *target)
+element_target(const HybScanArray *array, int i, HopTarget *target)
 {
-	target->bytes = hyb_array_encoding(col, array, i, target->space,
-									   &target->len);
+	target->bytes = hyb_array_encoding(array, i, &target->len);
 	target->past = false;
 }
 
@@ -136,7 +133,7 @@ step_in_array(const HybColumn *col, const HybScanArray *array,
 	Assert(i >= -1 && i <= array->nelems);
 	if (i < 0 || i >= array->nelems)
 		return HOP_NONE;
-	element_target(col, array, i, target);
+	element_target(array, i, target);
 	return HOP_TO;
 }
 
@@ -237,8 +234,8 @@ append_first_values(HopPlace *place)
 		if (sc->isnull)
 			null_target(&keys->ix->desc->cols[place->ncols], &target);
 		else if (sc->array != NULL)
-			element_target(&keys->ix->desc->cols[place->ncols], sc->array,
-						   place->forward ? 0 : sc->array->nelems - 1, &target);
+			element_target(sc->array, place->forward ? 0 : sc->array->nelems - 1,
+						   &target);
 		else if (near->set)
 			bound_target(keys, place->ncols, near, &target);
 		else
@@ -360,8 +357,7 @@ find_place_between(HybScanKeys *keys, const HybPos *from, int ncols, bool forwar
 		HopTarget	target;
 
 		if (sc->array != NULL)
-			element_target(&desc->cols[ncols], sc->array,
-						   forward ? sc->array->nelems - 1 : 0, &target);
+			element_target(sc->array, forward ? sc->array->nelems - 1 : 0, &target);
 		else
 			bound_target(keys, ncols, far, &target);
 		target.past = !target.past;

@@ -109,7 +109,7 @@ process_scalar(HybScanKeys *keys, ScanKey key, int column)
 				col->compare != HYB_COMPARE_PROC)
 				keys->empty = true; /* equal values would have equal length */
 			else
-				hyb_add_qual(keys, HYB_QUAL_FUNCTION, column)->key = key;
+				hyb_add_function_qual(keys, key, &key->sk_argument, 1);
 			break;
 		case HYB_CONSTANT_BESIDE:
 			if (!less && !greater)
@@ -138,7 +138,7 @@ process_scalar(HybScanKeys *keys, ScanKey key, int column)
 			if (!less)
 				(void) add_comparison(keys, column, BTGreaterEqualStrategyNumber,
 									  hi);
-			hyb_add_qual(keys, HYB_QUAL_FUNCTION, column)->key = key;
+			hyb_add_function_qual(keys, key, &key->sk_argument, 1);
 			break;
 		case HYB_CONSTANT_BELOW:
 			if (!greater)
@@ -149,7 +149,7 @@ process_scalar(HybScanKeys *keys, ScanKey key, int column)
 				keys->empty = true;
 			break;
 		case HYB_CONSTANT_UNKNOWN:
-			hyb_add_qual(keys, HYB_QUAL_FUNCTION, column)->key = key;
+			hyb_add_function_qual(keys, key, &key->sk_argument, 1);
 			break;
 	}
 }
@@ -164,7 +164,7 @@ static HybScanArray *
 make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
 		   const Datum *elems, int nelems)
 {
-	HybScanArray *array = hyb_array_create(col, nelems);
+	HybScanArray *array = hyb_array_create(nelems);
 
 	for (int i = 0; i < nelems; i++)
 	{
@@ -275,13 +275,8 @@ process_array(HybScanKeys *keys, ScanKey key, int column)
 	array = make_array(col, key->sk_subtype, key->sk_strategy, elems, n);
 	if (array == NULL)
 	{
-		HybScanQual *qual;
-
 		bound_array(keys, key, column, elems, n);
-		qual = hyb_add_qual(keys, HYB_QUAL_FUNCTION_ARRAY, column);
-		qual->key = key;
-		qual->elems = elems;
-		qual->nelems = n;
+		hyb_add_function_qual(keys, key, elems, n);
 		return;
 	}
 
@@ -415,6 +410,20 @@ has_one_value(const HybScanKeys *keys, int column)
 		is_bound_to_value(keys, column);
 }
 
+/* A qualifier for a bound of a column, if there is one. */
+static void
+qualify_bound(HybScanKeys *keys, int column, const HybScanBound *bound,
+			  HybScanQualKind kind)
+{
+	HybScanQual *qual;
+
+	if (!bound->set)
+		return;
+	qual = hyb_add_qual(keys, kind, column);
+	qual->strict = bound->strict;
+	(void) hyb_constant_value(keys, column, &bound->value, &qual->val);
+}
+
 /* Qualifiers for a column that the range does not cover. */
 static void
 qualify_column(HybScanKeys *keys, int column)
@@ -426,21 +435,13 @@ qualify_column(HybScanKeys *keys, int column)
 		hyb_add_qual(keys, HYB_QUAL_NULL, column);
 	else if (sc->array != NULL)
 		hyb_add_qual(keys, HYB_QUAL_ARRAY, column)->array = sc->array;
-	else
+	else if (sc->lower.set || sc->upper.set)
 	{
-		if (sc->lower.set)
-			(void) hyb_constant_value(keys, column, &sc->lower.value,
-									  &hyb_add_qual(keys, sc->lower.strict ?
-													HYB_QUAL_LOWER_STRICT :
-													HYB_QUAL_LOWER, column)->val);
-		if (sc->upper.set)
-			(void) hyb_constant_value(keys, column, &sc->upper.value,
-									  &hyb_add_qual(keys, sc->upper.strict ?
-													HYB_QUAL_UPPER_STRICT :
-													HYB_QUAL_UPPER, column)->val);
-		if (!sc->lower.set && !sc->upper.set)
-			hyb_add_qual(keys, HYB_QUAL_NOT_NULL, column);
+		qualify_bound(keys, column, &sc->lower, HYB_QUAL_LOWER);
+		qualify_bound(keys, column, &sc->upper, HYB_QUAL_UPPER);
 	}
+	else
+		hyb_add_qual(keys, HYB_QUAL_NOT_NULL, column);
 }
 
 /*

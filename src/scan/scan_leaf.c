@@ -54,40 +54,45 @@ leaves_ahead(HybScan *so, int level, const HybPos *far)
 
 /* ---- reading a leaf ---- */
 
-/* Copy rows [row, end_row) of the open leaf one by one. */
+/* Copy the part's items of the open leaf, which lie in rows [row, end_row). */
 static void
 copy_rows(HybScan *so, HybScanPart *part, int row, int end_row)
 {
 	HybKeyDesc *desc = so->ix->desc;
+	int			n = part->last - part->first;
+	int			item = part->first;
 
-	hyb_part_reserve_rows(so->ix, part, HYB_SCAN_FEW_ROWS);
-	part->nrows = 0;
+	hyb_part_reserve_rows(so->ix, part, n);
 	part->rowbytes.len = 0;
 	for (; row < end_row; row++)
 	{
-		HybScanRow *dst = &part->rows[part->nrows++];
-		const HybValue *vals;
+		HybScanRow	dst = {.off = part->rowbytes.len};
+		int			end = Min(hyb_leaf_row_start(&part->leaf, row + 1), part->last);
 
-		dst->off = part->rowbytes.len;
-		dst->first_item = hyb_leaf_row_start(&part->leaf, row);
-		if (so->keys.point && desc->exact && desc->natts == desc->nkeys)
-		{
-			/* the row is what was asked for */
+		/* a whole key is what was asked for */
+		if (so->keys.point && desc->exact)
 			hyb_buf_append(&part->rowbytes, so->keys.start.key, so->keys.start.len);
-			dst->keylen = dst->len = so->keys.start.len;
-			continue;
-		}
-		vals = hyb_leaf_row(&part->leaf, row);
-		hyb_key_join(desc, vals, desc->nkeys, &part->rowbytes);
-		dst->keylen = part->rowbytes.len - dst->off;
+		else
+			hyb_key_join(desc, hyb_leaf_row(&part->leaf, row), desc->nkeys,
+						 &part->rowbytes);
+		dst.len = dst.keylen = part->rowbytes.len - dst.off;
 		if (desc->natts > desc->nkeys)
 		{
 			/* INCLUDE columns follow: write all columns again */
-			part->rowbytes.len = dst->off;
-			hyb_key_join(desc, vals, desc->natts, &part->rowbytes);
+			part->rowbytes.len = dst.off;
+			hyb_key_join(desc, hyb_leaf_row(&part->leaf, row), desc->natts,
+						 &part->rowbytes);
+			dst.len = part->rowbytes.len - dst.off;
 		}
-		dst->len = part->rowbytes.len - dst->off;
+		for (; item < end; item++)
+		{
+			dst.first_item = item;
+			part->rows[item - part->first] = dst;
+		}
 	}
+	if (unlikely(item < part->last))
+		hyb_corrupted(so->ix->rel, part->block, "The rows of the leaf do not ascend.");
+	hyb_part_set_rows(part, n);
 }
 
 /* What is sought in a leaf, and the rows that were found. */
@@ -338,7 +343,6 @@ take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
 	}
 	else if (range->end_row - range->row <= HYB_SCAN_FEW_ROWS)
 	{
-		part->mode = HYB_STATIC_ROWS;
 		hyb_part_read_tids(so, part, page, part->first, part->last);
 		copy_rows(so, part, range->row, range->end_row);
 	}

@@ -177,18 +177,29 @@ hyb_parallel_claim(HybScan *so, bool *cut, bool *empty)
 	return HYB_CLAIM_NEXT;
 }
 
+/* Let the other processes go on where the claim ends. */
 static void
-share_pos(HybParallelScan *shared, const HybPos *pos)
+leave_at_end(HybScan *so, bool cut, bool empty)
 {
-	Assert(pos->len <= sizeof(shared->key));
-	shared->pos = *pos;
-	memcpy(shared->key, pos->key, pos->len);
+	HybParallelScan *shared = so->mode.share->shared;
+	const HybScanEdge *end = &so->mode.share->end;
+
+	shared->kind = end->kind;
+	if (end->kind == HYB_EDGE_KEY)
+	{
+		Assert(end->pos.len <= sizeof(shared->key));
+		shared->pos = end->pos;
+		memcpy(shared->key, end->pos.key, end->pos.len);
+	}
+	shared->cut = cut;
+	shared->empty = empty;
+	hyb_scan_arrays_save(&so->keys, shared->elems);
+	leave_claim(shared, HYB_PARALLEL_READY);
 }
 
 bool
 hyb_parallel_leave_early(HybScan *so, bool forward)
 {
-	HybParallelScan *shared = so->mode.share->shared;
 	HybVersion	version;
 	HybPos	   *fence = &so->descent.fence;
 	HybSought	sought = {
@@ -199,7 +210,6 @@ hyb_parallel_leave_early(HybScan *so, bool forward)
 		.only_fence = true
 	};
 
-	Assert(shared->state == HYB_PARALLEL_CLAIMED);
 	/* single keys, and the first batches of many ranges, are soon loaded */
 	if (so->keys.point || (so->keys.narrays > 0 && so->from.kind != HYB_EDGE_KEY))
 		return false;
@@ -211,13 +221,9 @@ hyb_parallel_leave_early(HybScan *so, bool forward)
 		hyb_pos_compare(so->ix->desc, fence, &so->keys.start) <= 0)
 		return false;
 
-	shared->kind = HYB_EDGE_KEY;
-	share_pos(shared, fence);
-	shared->cut = shared->empty = false;
-	hyb_scan_arrays_save(&so->keys, shared->elems);
-	leave_claim(shared, HYB_PARALLEL_READY);
 	hyb_edge_set_pos(&so->mode.share->end, fence);
 	so->mode.share->within = true;
+	leave_at_end(so, false, false);
 	HYB_POINT("claim-left");
 	return true;
 }
@@ -225,19 +231,11 @@ hyb_parallel_leave_early(HybScan *so, bool forward)
 void
 hyb_parallel_leave(HybScan *so, bool forward, bool empty)
 {
-	HybParallelScan *shared = so->mode.share->shared;
 	HybScanBatch *batch = so->batch;
-	const HybScanEdge *far = forward ? &batch->high : &batch->low;
 
-	shared->kind = far->kind;
-	if (far->kind == HYB_EDGE_KEY)
-		share_pos(shared, &far->pos);
-	shared->cut = !batch->log.complete;
-	shared->empty = empty;
-	memcpy(shared->elems, batch->elems, so->keys.nprefix * sizeof(int));
-	hyb_edge_copy(&so->mode.share->end, far);
+	hyb_edge_copy(&so->mode.share->end, forward ? &batch->high : &batch->low);
 	so->mode.share->within = false;
-	leave_claim(shared, HYB_PARALLEL_READY);
+	leave_at_end(so, !batch->log.complete, empty);
 }
 
 void

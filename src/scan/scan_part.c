@@ -117,6 +117,15 @@ hyb_part_reserve_rows(HybIndex *ix, HybScanPart *part, int n)
 }
 
 void
+hyb_part_set_rows(HybScanPart *part, int n)
+{
+	part->mode = HYB_STATIC_ROWS;
+	part->nrows = n;
+	part->first = part->next = part->tids_base = 0;
+	part->last = part->tids_end = n;
+}
+
+void
 hyb_part_read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to)
 {
 	HybLeaf    *leaf = &part->leaf;
@@ -202,14 +211,15 @@ item_side(const HybScan *so, const HybScanPart *part, const HybScanRow *row,
 	return hyb_pos_compare_key(so->ix->desc, key, row->keylen, tid, pos) < 0 ? -1 : 1;
 }
 
+/* The place of a position among items that are rows. */
 static int
-resolved_place(const HybScan *so, const HybScanPart *part,
+place_in_rows(const HybScan *so, const HybScanPart *part,
 			   const HybPos *pos, int from)
 {
 	int			lo = from;
 	int			hi = part->last;
 
-	Assert(part->mode == HYB_STATIC_RESOLVED && from >= part->first && from <= part->last);
+	Assert(part->mode == HYB_STATIC_ROWS && from >= part->first && from <= part->last);
 	while (lo < hi)
 	{
 		int			mid = (lo + hi) / 2;
@@ -227,30 +237,19 @@ resolved_place(const HybScan *so, const HybScanPart *part,
 }
 
 /* Row of an item, as HybScanItem counts it. */
-static int
+static inline int
 row_of_item(const HybScanPart *part, int item)
 {
-	int			row = 0;
-
-	if (part->mode == HYB_STATIC_PAGE)
-		return hyb_leaf_row_of_item(&part->leaf, item);
-	if (part->mode == HYB_STATIC_RESOLVED)
-		return item;
-	Assert(part->mode == HYB_STATIC_ROWS);
-	while (row + 1 < part->nrows && part->rows[row + 1].first_item <= item)
-		row++;
-	return row;
+	Assert(part->mode == HYB_STATIC_PAGE || part->mode == HYB_STATIC_ROWS);
+	return part->mode == HYB_STATIC_PAGE ? hyb_leaf_row_of_item(&part->leaf, item) : item;
 }
 
 /* The item after a row's last one. */
 static inline int
 part_row_end(const HybScanPart *part, int row)
 {
-	if (part->mode == HYB_STATIC_PAGE)
-		return hyb_leaf_row_start(&part->leaf, row + 1);
-	if (part->mode == HYB_STATIC_RESOLVED)
-		return row + 1;
-	return row + 1 < part->nrows ? part->rows[row + 1].first_item : part->last;
+	return part->mode == HYB_STATIC_PAGE ? hyb_leaf_row_start(&part->leaf, row + 1) :
+		row + 1;
 }
 
 int
@@ -267,8 +266,8 @@ hyb_part_place(HybScan *so, HybScanPart *part, const HybPos *pos, int from)
 			/* a bitmap has no order */
 			Assert(so->mode.whole_leaves);
 			return part->last;
-		case HYB_STATIC_RESOLVED:
-			return resolved_place(so, part, pos, from);
+		case HYB_STATIC_ROWS:
+			return place_in_rows(so, part, pos, from);
 		case HYB_STATIC_TIDS:
 			/* equal keys all: the TID decides */
 			Assert(so->keys.point);
@@ -276,22 +275,6 @@ hyb_part_place(HybScan *so, HybScanPart *part, const HybPos *pos, int from)
 			{
 				if (ItemPointerCompare(&part->tids[item - part->tids_base],
 									   unconstify(ItemPointerData *, &pos->tid)) >= 0)
-					break;
-			}
-			return item;
-		case HYB_STATIC_ROWS:
-			row = 0;
-			for (item = from; item < part->last; item++)
-			{
-				const HybScanRow *r;
-
-				while (row + 1 < part->nrows &&
-					   part->rows[row + 1].first_item <= item)
-					row++;
-				r = &part->rows[row];
-				if (hyb_pos_compare_key(so->ix->desc,
-										part->rowbytes.data + r->off, r->keylen,
-										&part->tids[item - part->tids_base], pos) >= 0)
 					break;
 			}
 			return item;
@@ -314,12 +297,9 @@ hyb_part_pos(HybScan *so, HybScanPart *part, int item, HybPos *pos,
 		Assert(so->keys.point);
 		hyb_buf_append(keybuf, so->keys.start.key, so->keys.start.len);
 	}
-	else if (part->mode == HYB_STATIC_ROWS || part->mode == HYB_STATIC_RESOLVED)
-	{
-		const HybScanRow *row = &part->rows[row_of_item(part, item)];
-
-		hyb_buf_append(keybuf, part->rowbytes.data + row->off, row->keylen);
-	}
+	else if (part->mode == HYB_STATIC_ROWS)
+		hyb_buf_append(keybuf, part->rowbytes.data + part->rows[item].off,
+					   part->rows[item].keylen);
 	else
 		hyb_key_join(desc,
 					 hyb_leaf_row(&part->leaf, row_of_item(part, item)),
@@ -357,8 +337,7 @@ add_batch_items(HybScan *so, HybScanBatch *batch, int level, int from, int to,
 		item->tid = part->tids[i - base];
 		item->part = level;
 		item->killed = false;
-		item->source = part->mode == HYB_STATIC_RESOLVED ?
-			part->rows[i].first_item : i;
+		item->source = part->mode == HYB_STATIC_ROWS ? part->rows[i].first_item : i;
 		item->row = row == ROW_IS_ITEM ? i : row;
 	}
 }
@@ -688,10 +667,7 @@ set_items(HybScan *so, HybScanPart *part, const Resolution *found)
 		part->rows[i] = found->items[i].row;
 		part->tids[i] = found->items[i].tid;
 	}
-	part->mode = HYB_STATIC_RESOLVED;
-	part->nrows = n;
-	part->first = part->next = part->tids_base = 0;
-	part->last = part->tids_end = n;
+	hyb_part_set_rows(part, n);
 	part->has_dead = false;
 }
 

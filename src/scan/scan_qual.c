@@ -53,6 +53,16 @@ hyb_add_qual(HybScanKeys *keys, HybScanQualKind kind, int column)
 	return qual;
 }
 
+void
+hyb_add_function_qual(HybScanKeys *keys, ScanKey key, const Datum *elems, int nelems)
+{
+	HybScanQual *qual = hyb_add_qual(keys, HYB_QUAL_FUNCTION, key->sk_attno - 1);
+
+	qual->key = key;
+	qual->elems = elems;
+	qual->nelems = nelems;
+}
+
 int
 hyb_row_keys(const ScanKeyData *header, int n)
 {
@@ -378,10 +388,6 @@ function_qual(HybScanKeys *keys, const HybColumn *col, const HybScanQual *qual,
 	Datum		value = hyb_value_decode(col, val);
 	bool		pass = false;
 
-	if (qual->kind == HYB_QUAL_FUNCTION)
-		pass = DatumGetBool(FunctionCall2Coll(&key->sk_func,
-											  key->sk_collation,
-											  value, key->sk_argument));
 	for (int i = 0; i < qual->nelems && !pass; i++)
 		pass = DatumGetBool(FunctionCall2Coll(&key->sk_func,
 											  key->sk_collation,
@@ -399,6 +405,7 @@ hyb_scan_qualifies(HybScanKeys *keys, const HybValue *vals)
 		const HybColumn *col = &keys->ix->desc->cols[qual->column];
 		const HybValue *val = &vals[qual->column];
 		bool		pass = false;
+		int			cmp;
 
 		Assert(qual->column < keys->ix->desc->nkeys);
 		if (val->isnull || qual->kind == HYB_QUAL_NULL)
@@ -415,16 +422,12 @@ hyb_scan_qualifies(HybScanKeys *keys, const HybValue *vals)
 				pass = true;
 				break;
 			case HYB_QUAL_LOWER:
-				pass = hyb_value_compare(col, val, &qual->val) >= 0;
-				break;
-			case HYB_QUAL_LOWER_STRICT:
-				pass = hyb_value_compare(col, val, &qual->val) > 0;
+				cmp = hyb_value_compare(col, val, &qual->val);
+				pass = cmp > 0 || (cmp == 0 && !qual->strict);
 				break;
 			case HYB_QUAL_UPPER:
-				pass = hyb_value_compare(col, val, &qual->val) <= 0;
-				break;
-			case HYB_QUAL_UPPER_STRICT:
-				pass = hyb_value_compare(col, val, &qual->val) < 0;
+				cmp = hyb_value_compare(col, val, &qual->val);
+				pass = cmp < 0 || (cmp == 0 && !qual->strict);
 				break;
 			case HYB_QUAL_ARRAY:
 				(void) hyb_array_search(col, qual->array, val, &pass);
@@ -433,7 +436,6 @@ hyb_scan_qualifies(HybScanKeys *keys, const HybValue *vals)
 				pass = row_qualifies(keys, qual->row, vals);
 				break;
 			case HYB_QUAL_FUNCTION:
-			case HYB_QUAL_FUNCTION_ARRAY:
 				pass = function_qual(keys, col, qual, val);
 				break;
 		}

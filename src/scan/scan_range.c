@@ -53,18 +53,6 @@ set_bound(const HybScanKeys *keys, const HybScanBound *bound, bool upper,
 				inside == upper ? HYB_AFTER : HYB_BEFORE);
 }
 
-/* The element that a prefix column is at.  Most ranges have none. */
-static pg_noinline void
-append_element(const HybColumn *col, const HybScanPrefix *prefix, HybBuf *key)
-{
-	uint8		space[1 + sizeof(uint64)];
-	uint32		len;
-	const uint8 *bytes = hyb_array_encoding(col, prefix->array, prefix->elem,
-											space, &len);
-
-	hyb_buf_append(key, bytes, len);
-}
-
 /*
  * Set start and end from the prefix columns, at the arrays' current elements,
  * and from the range column.
@@ -80,12 +68,12 @@ build_range(HybScanKeys *keys)
 	for (int i = 0; i < n; i++)
 	{
 		const HybScanPrefix *prefix = &keys->prefix[i];
+		const uint8 *bytes = keys->constants.data + prefix->value.off;
+		uint32		len = prefix->value.len;
 
 		if (prefix->array != NULL)
-			append_element(&desc->cols[i], prefix, key);
-		else
-			hyb_buf_append(key, keys->constants.data + prefix->value.off,
-						   prefix->value.len);
+			bytes = hyb_array_encoding(prefix->array, prefix->elem, &len);
+		hyb_buf_append(key, bytes, len);
 	}
 	hyb_pos_set(&keys->start, key, n, HYB_BEFORE);
 	hyb_pos_set(&keys->end, key, n, HYB_AFTER);
