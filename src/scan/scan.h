@@ -88,13 +88,6 @@ typedef struct HybScanColumn
 	HybScanBound lower;
 	HybScanBound upper;
 	HybScanArray *array;		/* equality array, or NULL */
-
-	/*
-	 * A value from the keys that the column is equal to byte by byte, if that
-	 * saves decoding the entries'.
-	 */
-	bool		has_equal;
-	Datum		equal;
 } HybScanColumn;
 
 /* A column of a row comparison, and what it is compared with. */
@@ -277,9 +270,8 @@ typedef struct HybScanWindow
 	int			n;
 	uint8		isnull[HYB_WINDOW_ROWS];	/* a column is, perhaps: no tuple */
 	uint32		off[HYB_WINDOW_ROWS];	/* of the tuples */
-	char		tuples[FLEXIBLE_ARRAY_MEMBER];	/* each as long as
-												 * fixed_tuple, if there is
-												 * one */
+	char		tuples[FLEXIBLE_ARRAY_MEMBER];	/* each as long as `fixed`, if
+												 * there is one */
 } HybScanWindow;
 
 /*
@@ -442,18 +434,48 @@ typedef struct HybScanTuples
 	Datum	   *values;
 	bool	   *isnull;
 	uint16	   *offsets;		/* of columns in fixed's data */
-	IndexTuple	fixed;			/* NULL unless all columns have fixed length */
+	IndexTuple	fixed;			/* NULL unless all columns are integers as
+								 * stored */
 	IndexTuple	plain;			/* memory for one of any length, or NULL: made
 								 * when it is needed */
-	bool		byval;			/* all columns are passed by value, */
-	bool		ints;			/* and integers as stored */
-	bool		no_longer;		/* or others that a tuple is as long with as
-								 * they are stored */
+	bool		no_longer;		/* a tuple is as long as its values as stored */
 	bool		nulls;			/* has the last row of a window any? */
 	bool	   *long_header;	/* of strings: did the last one take four
 								 * bytes for its length? */
 	int			window_rows;	/* of the next window; 0: there are none */
 } HybScanTuples;
+
+/*
+ * What a backend has found out about an index: a piece of its cache, zero at first.
+ */
+typedef struct HybScanHabits
+{
+	/* the table's pages, scan_ahead.c */
+	uint16		calm;			/* pages that were in shared buffers lately,
+								 * one after the other, up to CALM_PAGES */
+	uint16		look_interval;	/* items between two looks, if calm */
+	uint16		look_wait;		/* of them yet to come */
+	uint16		last;			/* items that the last scan of more than one
+								 * returned; 0: there was none */
+	uint16		second_last;	/* and the one before it */
+
+	/* bitmap scans that look for dead rows, index_scan.c */
+	uint8		dead_wait;		/* scans to come before one looks */
+	uint8		dead_interval;	/* of them between two that look */
+
+	/* predicate locks on keys, scan_lock.c */
+	int			key_locks;
+	TimestampTz locked_by;		/* the transaction that took them: when it
+								 * began */
+} HybScanHabits;
+
+extern HybCachePiece hyb_scan_habits_piece;
+
+static inline HybScanHabits *
+hyb_scan_habits(const HybIndex *ix)
+{
+	return hyb_cache_piece(ix, &hyb_scan_habits_piece);
+}
 
 typedef struct HybScan
 {

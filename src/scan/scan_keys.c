@@ -38,17 +38,6 @@ equal_constants(const HybColumn *col, Oid subtype, Datum value, Datum *equal)
 		col->codec->equals(subtype, value, equal) : -1;
 }
 
-/* The column is equal to a value of its type. */
-static inline void
-note_equal(HybScanColumn *sc, const HybColumn *col, Datum value)
-{
-	if (hyb_column_is_encoded(col) && !col->codec->blank_padded)
-	{
-		sc->has_equal = true;
-		sc->equal = value;
-	}
-}
-
 /*
  * The column compares like `strategy` to the value, which is of the column's
  * type.  Returns false, nothing done, if the value is too long for a bound.
@@ -56,7 +45,6 @@ note_equal(HybScanColumn *sc, const HybColumn *col, Datum value)
 static bool
 add_comparison(HybScanKeys *keys, int column, StrategyNumber strategy, Datum value)
 {
-	const HybColumn *col = &keys->ix->desc->cols[column];
 	bool		strict = false;
 	HybScanConst c = hyb_encode_constant(keys, column, value, false);
 
@@ -72,13 +60,12 @@ add_comparison(HybScanKeys *keys, int column, StrategyNumber strategy, Datum val
 		case BTLessEqualStrategyNumber:
 		case BTGreaterEqualStrategyNumber:
 			hyb_tighten(keys, column,
-						(strategy <= BTLessEqualStrategyNumber) != col->desc, c,
-						strict);
+						(strategy <= BTLessEqualStrategyNumber) !=
+						keys->ix->desc->cols[column].desc, c, strict);
 			break;
 		case BTEqualStrategyNumber:
 			hyb_tighten(keys, column, false, c, false);
 			hyb_tighten(keys, column, true, c, false);
-			note_equal(&keys->columns[column], col, value);
 			break;
 		default:
 			elog(ERROR, "unrecognized strategy number: %d", strategy);
@@ -543,7 +530,6 @@ process_equalities(HybScanKeys *keys)
 		sc->lower.set = true;
 		sc->lower.value = c;
 		sc->upper = sc->lower;
-		note_equal(sc, &desc->cols[i], value);
 		keys->prefix[i].array = NULL;
 		keys->prefix[i].elem = 0;
 		keys->prefix[i].value = c;

@@ -2,11 +2,10 @@
  * scan_tuple.c
  *		The index tuples that an index-only scan returns.
  *
- * If all columns have a fixed length, rows without NULLs differ in their values
- * only: the tuple is made once, and then only filled in.  If all are integers as
- * well, the tuples of up to HYB_WINDOW_ROWS rows of a leaf are made together, column
- * by column: a window.  There are windows of strings, too, which are decoded to
- * where they belong in their tuples.
+ * The tuples of up to HYB_WINDOW_ROWS rows of a leaf are made together: a window.
+ * Integers are decoded column by column, strings to where they belong in their
+ * tuples.  If all columns are integers, rows without NULLs differ in their values
+ * only: their tuples are made once, and then only filled in.
  */
 #include "base/compat.h"
 
@@ -34,7 +33,7 @@ hyb_tuple_init(HybScan *so)
 {
 	HybKeyDesc *desc = so->ix->desc;
 	HybScanTuples *tuples = &so->tuples;
-	bool		fixed = true;
+	bool		ints = true;
 	Size		off = 0;
 
 	Assert(so->scan->xs_want_itup && so->scan->xs_itupdesc->natts == desc->natts);
@@ -44,25 +43,24 @@ hyb_tuple_init(HybScan *so)
 	tuples->isnull = palloc(desc->natts * sizeof(bool));
 	tuples->offsets = palloc(desc->natts * sizeof(uint16));
 	tuples->long_header = palloc0(desc->natts * sizeof(bool));
-	tuples->byval = tuples->ints = tuples->no_longer = true;
+	tuples->no_longer = true;
 	for (int i = 0; i < desc->natts; i++)
 	{
 		const HybColumn *col = &desc->cols[i];
 		bool		is_int = col->store == HYB_STORE_INT;
 
-		tuples->byval &= col->attbyval;
-		tuples->ints &= is_int && col->attbyval;
 		tuples->no_longer &= is_int ? col->attbyval : !may_grow(col);
-		fixed &= col->attlen > 0;
-		if (!fixed)
+		ints &= is_int && col->attbyval;
+		if (!ints)
 			continue;
 		off = att_align_nominal(off, col->attalign);
 		tuples->offsets[i] = off;
 		off += col->attlen;
 	}
-	off = MAXALIGN(off + MAXALIGN(sizeof(IndexTupleData)));
-	if (!fixed || off > INDEX_SIZE_MASK)
+	if (!ints)
 		return;
+	off = MAXALIGN(off + MAXALIGN(sizeof(IndexTupleData)));
+	Assert(off <= INDEX_SIZE_MASK);
 	tuples->fixed = palloc0(off);
 	tuples->fixed->t_info = off;
 }
@@ -210,7 +208,9 @@ form_plain(HybScan *so, const HybValue *vals)
 	if (len > INDEX_SIZE_MASK)
 		return NULL;
 	if (tuple == NULL)
-		so->tuples.plain = tuple = MemoryContextAlloc(so->context, INDEX_SIZE_MASK + 1);
+		so->tuples.plain = tuple =
+			MemoryContextAlloc(so->context,
+							   (info & INDEX_VAR_MASK) != 0 ? INDEX_SIZE_MASK + 1 : len);
 
 	data = p = (char *) tuple + IndexInfoFindDataOffset(info);
 	if ((info & INDEX_NULL_MASK) != 0)
@@ -242,65 +242,29 @@ form_one(HybScan *so, const HybScanItem *item)
 {
 	HybKeyDesc *desc = so->ix->desc;
 	const HybValue *vals = hyb_batch_values(so, so->batch, item);
-	IndexTuple	fixed = so->tuples.fixed;
-	bool		is_long = fixed == NULL && has_long(so, vals);
+	bool		is_long = has_long(so, vals);
+	IndexTuple	plain = NULL;
 	MemoryContext old;
 
 	so->scan->xs_hitup = NULL;
-	/* values passed by value take no memory */
-	if (!so->tuples.byval)
-		MemoryContextReset(so->tuples.context);
+	MemoryContextReset(so->tuples.context);
 	old = MemoryContextSwitchTo(so->tuples.context);
-	if (fixed == NULL && !is_long)
+	if (likely(!is_long))
+		so->scan->xs_itup = plain = form_plain(so, vals);
+	if (plain == NULL)
 	{
-		so->scan->xs_itup = form_plain(so, vals);
-		if (so->scan->xs_itup != NULL)
-		{
-			MemoryContextSwitchTo(old);
-			return;
-		}
-	}
-
-	Assert(fixed == NULL || !is_long);
-	for (int i = 0; i < desc->natts; i++)
-	{
-		so->tuples.isnull[i] = vals[i].isnull;
-		if (vals[i].isnull)
-		{
-			so->tuples.values[i] = (Datum) 0;
-			fixed = NULL;
-		}
-		else if (i < desc->nkeys && so->keys.columns[i].has_equal)
-			so->tuples.values[i] = so->keys.columns[i].equal;
-		else
-			so->tuples.values[i] = hyb_value_decode(&desc->cols[i], &vals[i]);
-	}
-
-	if (fixed != NULL)
-	{
-		char	   *data = (char *) fixed + MAXALIGN(sizeof(IndexTupleData));
-
 		for (int i = 0; i < desc->natts; i++)
 		{
-			const HybColumn *col = &desc->cols[i];
-			char	   *dst = data + so->tuples.offsets[i];
-
-			if (col->attbyval)
-				store_att_byval(dst, so->tuples.values[i], col->attlen);
-			else
-				memcpy(dst, DatumGetPointer(so->tuples.values[i]), col->attlen);
+			so->tuples.isnull[i] = vals[i].isnull;
+			so->tuples.values[i] = vals[i].isnull ? (Datum) 0 :
+				hyb_value_decode(&desc->cols[i], &vals[i]);
 		}
-		so->scan->xs_itup = fixed;
-	}
-	else if (unlikely(is_long))
-		form_long_tuple(so);
-	else
-	{
-		if (so->tuples.byval)
-			MemoryContextReset(so->tuples.context);
-		so->scan->xs_itup = index_form_tuple(so->scan->xs_itupdesc,
-											 so->tuples.values,
-											 so->tuples.isnull);
+		if (is_long)
+			form_long_tuple(so);
+		else
+			so->scan->xs_itup = index_form_tuple(so->scan->xs_itupdesc,
+												 so->tuples.values,
+												 so->tuples.isnull);
 	}
 	MemoryContextSwitchTo(old);
 }
