@@ -546,123 +546,91 @@ hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 
 /* ---- bitmap scans ---- */
 
+/*
+ * Where looking is worth it, a backend looks in each scan of the index; where it
+ * is not, more and more seldom, and no further than LOOK_ENOUGH entries.
+ */
+#define MAX_INTERVAL	32
+#define LOOK_ENOUGH		1024
+
 /* What a bitmap scan that looks for dead entries has found. */
 typedef struct DeadLook
 {
+	bool		looking;
 	int64		looked;			/* entries looked at, */
 	int64		dead;			/* and those of them that are dead */
-	int			skip;			/* passed over after the last ones */
-	int			pass;			/* yet to be passed over, in the next batch */
 } DeadLook;
 
-/* Entries that are looked at together. */
-#define DEAD_BATCH		128
-
-/*
- * Where looking is worth it, a backend looks in each scan of the index; where it
- * is not, more and more seldom.
- */
-#define MAX_INTERVAL	32
-
-/* What a backend has found out about an index. */
-typedef struct DeadHabit
-{
-	uint8		turn;			/* scans since the last one that looked */
-	uint8		interval;		/* of them between two that look */
-} DeadHabit;
-
-static HybCachePiece habit_piece = {.size = sizeof(DeadHabit)};
+HybCachePiece hyb_scan_habits_piece = {.size = sizeof(HybScanHabits)};
 
 void
 hyb_scan_init(void)
 {
-	hyb_cache_add_piece(&habit_piece);
-	hyb_scan_ahead_init();
-	hyb_scan_lock_init();
+	hyb_cache_add_piece(&hyb_scan_habits_piece);
 }
 
-/* Does this scan look for dead entries?  Then *look is set up. */
+/* Does this scan look for dead entries? */
 static bool
-looks_for_dead(const HybScan *so, DeadLook *look)
+looks_for_dead(const HybScan *so)
 {
-	DeadHabit  *habit;
+	HybScanHabits *habits;
 
 	/* hints are for scans that heed them, and there are none in recovery */
 	if (!so->scan->ignore_killed_tuples)
 		return false;
-	habit = hyb_cache_piece(so->ix, &habit_piece);
-	if (habit->turn < habit->interval)
+	habits = hyb_scan_habits(so->ix);
+	if (habits->dead_wait > 0)
 	{
-		habit->turn++;
+		habits->dead_wait--;
 		return false;
 	}
-	habit->turn = 0;
-	memset(look, 0, sizeof(DeadLook));
 	return true;
 }
 
-/* Where a scan begins to look in its first batch: not always at the same place. */
-static int
-first_look(int nitems)
+static inline bool
+is_worth_it(const DeadLook *look)
 {
-	static uint32 turn = 0;
-
-	if (nitems <= DEAD_BATCH)
-		return 0;
-	turn = (turn + DEAD_BATCH) % nitems;
-	return turn;
+	return look->dead * HYB_DEAD_WORTH_IT >= look->looked;
 }
 
-/* Find dead entries of the batch.  Returns false if the scan is to look no more. */
-static bool
+/* Find dead entries of the batch. */
+static void
 find_dead(HybScan *so, DeadLook *look)
 {
 	HybScanBatch *batch = so->batch;
 	HybDeadCheck check;
 	int64		read = pgBufferUsage.shared_blks_read;
-	bool		cached = true;
-	int			i = look->pass;
 
-	Assert(batch->nkilled == 0);
-	if (look->looked == 0 && look->pass == 0)
-		i = first_look(batch->nitems);
 	hyb_dead_begin(&check, so->ix->rel);
-	while (i < batch->nitems && cached)
+	for (int i = 0; i < batch->nitems && look->looking; i++)
 	{
-		int			n = Min(DEAD_BATCH, batch->nitems - i);
-		int			before = batch->nkilled;
-
-		for (int end = i + n; i < end && cached; i++)
+		look->looked++;
+		if (hyb_dead_tid(&check, &batch->items[i].tid))
 		{
-			if (hyb_dead_tid(&check, &batch->items[i].tid))
-				hyb_batch_kill(batch, i);
-			look->looked++;
-			/* a scan of several indexes may need few of these pages */
-			cached = pgBufferUsage.shared_blks_read == read;
+			hyb_batch_kill(batch, i);
+			look->dead++;
 		}
-		look->skip = hyb_dead_skip(batch->nkilled - before, n, DEAD_BATCH, look->skip);
-		i += look->skip;
+		/* a scan of several indexes may need few of the pages that are read */
+		look->looking = pgBufferUsage.shared_blks_read == read &&
+			(look->looked < LOOK_ENOUGH || is_worth_it(look));
 	}
 	hyb_dead_end(&check);
-	Assert(look->skip >= 0 && batch->nkilled <= batch->nitems);
-	look->pass = Max(i - batch->nitems, 0);
-	look->dead += batch->nkilled;
-	return cached;
 }
 
-/* Note at the end whether looking was worth it. */
+/* Note at the end when it is worth looking again. */
 static void
 note_look(const HybScan *so, const DeadLook *look)
 {
-	DeadHabit  *habit = hyb_cache_piece(so->ix, &habit_piece);
+	HybScanHabits *habits = hyb_scan_habits(so->ix);
 
 	Assert(look->dead <= look->looked);
 	if (look->looked == 0)
 		return;
-	if (look->dead * HYB_DEAD_WORTH_IT >= look->looked)
-		habit->interval /= 4;
+	if (is_worth_it(look))
+		habits->dead_interval /= 4;
 	else
-		habit->interval = Min(Max(habit->interval, 1) * 2, MAX_INTERVAL);
+		habits->dead_interval = Min(Max(habits->dead_interval, 1) * 2, MAX_INTERVAL);
+	habits->dead_wait = habits->dead_interval;
 }
 
 /* The TIDs of a batch, but for those found dead; returns how many. */
@@ -693,9 +661,7 @@ hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
 	HybScan    *so = (HybScan *) scan->opaque;
 	MemoryContext old = MemoryContextSwitchTo(so->context);
-	DeadLook	look;
-	bool		looks = looks_for_dead(so, &look);
-	bool		looking = looks;
+	DeadLook	look = {.looking = looks_for_dead(so)};
 	int64		total = 0;
 	bool		found;
 
@@ -711,13 +677,12 @@ hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	{
 		HybScanBatch *batch = so->batch;
 
-		if (looking && batch->nitems > 0)
-			looking = find_dead(so, &look);
+		if (look.looking && batch->nitems > 0)
+			find_dead(so, &look);
 		total += add_to_bitmap(batch, tbm, so->mode.rechecks);
 		found = next_batch(so, true);
 	}
-	if (looks)
-		note_look(so, &look);
+	note_look(so, &look);
 
 	MemoryContextSwitchTo(old);
 	return total;

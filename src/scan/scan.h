@@ -751,8 +751,6 @@ extern bool hyb_part_keep(HybScan *so, HybScanPart *part);
 
 /* ---- scan_lock.c ---- */
 
-extern void hyb_scan_lock_init(void);
-
 /* Does a scan that begins take predicate locks? */
 extern bool hyb_scan_locks(const HybScan *so);
 
@@ -819,8 +817,6 @@ extern void hyb_tuple_init(HybScan *so);
 extern void hyb_tuple_form(HybScan *so, const HybScanItem *item);
 
 /* ---- scan_ahead.c ---- */
-
-extern void hyb_scan_ahead_init(void);
 
 /* A scan is made; begins, before its first batch is loaded; ends, or begins anew. */
 extern void hyb_ahead_init(HybScanAhead *ahead);

@@ -46,33 +46,13 @@
 /* Items that are looked at in one go. */
 #define LOOK_MAX		64
 
-/* What a backend has found out about the table under an index. */
-typedef struct AheadHabit
-{
-	uint16		calm;			/* pages that were in shared buffers lately,
-								 * one after the other, up to CALM_PAGES */
-	uint16		interval;		/* items between two looks, if calm */
-	uint16		wait;			/* of them yet to come */
-	uint16		last;			/* items that the last scan of more than one
-								 * returned; 0: there was none */
-	uint16		second_last;	/* and the one before it */
-} AheadHabit;
-
-static HybCachePiece habit_piece = {.size = sizeof(AheadHabit)};
-
 StaticAssertDecl(HYB_HEAP_PREFETCHES < HYB_UPPER_COUNTERS,
 				 "pages asked for are counted with the dynamic stage's counters");
 
-void
-hyb_scan_ahead_init(void)
-{
-	hyb_cache_add_piece(&habit_piece);
-}
-
 static inline bool
-is_calm(const AheadHabit *habit)
+is_calm(const HybScanHabits *habits)
 {
-	return habit->calm >= CALM_PAGES;
+	return habits->calm >= CALM_PAGES;
 }
 
 void
@@ -86,7 +66,7 @@ void
 hyb_ahead_begin(HybScan *so, bool forward)
 {
 	HybScanAhead *ahead = &so->mode.ahead;
-	const AheadHabit *habit;
+	const HybScanHabits *habits;
 
 	ahead->leaves_begun = 0;
 	ahead->forward = forward;
@@ -97,15 +77,15 @@ hyb_ahead_begin(HybScan *so, bool forward)
 		ahead->wait = INT_MAX;
 		return;
 	}
-	habit = hyb_cache_piece(so->ix, &habit_piece);
-	if (is_calm(habit))
-		ahead->wait = Max(habit->wait, 1);
+	habits = hyb_scan_habits(so->ix);
+	if (is_calm(habits))
+		ahead->wait = Max(habits->look_wait, 1);
 	else if (ahead->start > 0)
 		ahead->wait = 0;
 	else
 	{
 		ahead->wait = 1;
-		ahead->start = Min(habit->last, habit->second_last);
+		ahead->start = Min(habits->last, habits->second_last);
 	}
 }
 
@@ -120,15 +100,15 @@ hyb_ahead_end(HybScan *so)
 	ahead->start = 0;
 	if (ahead->max > 0)
 	{
-		AheadHabit *habit = hyb_cache_piece(so->ix, &habit_piece);
+		HybScanHabits *habits = hyb_scan_habits(so->ix);
 
 		if (ahead->returned > 1)
 		{
-			habit->second_last = habit->last;
-			habit->last = Min(ahead->returned, PG_UINT16_MAX);
+			habits->second_last = habits->last;
+			habits->last = Min(ahead->returned, PG_UINT16_MAX);
 		}
-		if (is_calm(habit))
-			habit->wait = Max(ahead->wait, 0);
+		if (is_calm(habits))
+			habits->look_wait = Max(ahead->wait, 0);
 		else if (ahead->asked > 0)
 			ahead->start = ahead->returned > 1 ? ahead->returned : 0;
 	}
@@ -216,10 +196,10 @@ next_item(HybScan *so)
  * away than `reach`.
  */
 static void
-look(HybScan *so, AheadHabit *habit, int distance, int reach)
+look(HybScan *so, HybScanHabits *habits, int distance, int reach)
 {
 	HybScanAhead *ahead = &so->mode.ahead;
-	int			n = is_calm(habit) ? 1 : LOOK_MAX;
+	int			n = is_calm(habits) ? 1 : LOOK_MAX;
 	int			item;
 
 	while (ahead->waiting < distance && n-- > 0 &&
@@ -236,12 +216,12 @@ look(HybScan *so, AheadHabit *habit, int distance, int reach)
 			Assert(ahead->waiting <= HYB_AHEAD_MAX && ahead->max <= HYB_AHEAD_MAX);
 			ahead->asked++;
 			hyb_cache_count(so->ix, HYB_HEAP_PREFETCHES);
-			habit->calm = 0;
-			habit->interval = CALM_WAIT_MIN;
+			habits->calm = 0;
+			habits->look_interval = CALM_WAIT_MIN;
 			n = LOOK_MAX;
 		}
-		else if (needless && !is_calm(habit))
-			habit->calm++;
+		else if (needless && !is_calm(habits))
+			habits->calm++;
 	}
 }
 
@@ -252,7 +232,7 @@ hyb_ahead_look(HybScan *so, bool forward)
 	int			current = so->batch->current;
 	int			distance = 1;
 	bool		expected;		/* is it known how many items are to come? */
-	AheadHabit *habit;
+	HybScanHabits *habits;
 
 	Assert(current >= 0 && current < so->batch->nitems);
 	if (ahead->max < 0)
@@ -279,16 +259,16 @@ hyb_ahead_look(HybScan *so, bool forward)
 		ahead->next = current + (forward ? 1 : -1);
 	}
 
-	habit = hyb_cache_piece(so->ix, &habit_piece);
+	habits = hyb_scan_habits(so->ix);
 	expected = ahead->returned <= ahead->start;
-	if (!is_calm(habit))
+	if (!is_calm(habits))
 		distance = expected ? ahead->max : Min(ahead->returned, ahead->max);
-	look(so, habit, distance,
+	look(so, habits, distance,
 		 expected ? ahead->start - ahead->returned : INT_MAX);
 	ahead->wait = 0;
-	if (is_calm(habit))
+	if (is_calm(habits))
 	{
-		ahead->wait = Max(habit->interval, CALM_WAIT_MIN);
-		habit->interval = Min(ahead->wait * 2, CALM_WAIT_MAX);
+		ahead->wait = Max(habits->look_interval, CALM_WAIT_MIN);
+		habits->look_interval = Min(ahead->wait * 2, CALM_WAIT_MAX);
 	}
 }

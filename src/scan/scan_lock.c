@@ -40,36 +40,19 @@
 /* Key locks that one range is cut into, at most. */
 #define MAX_NEIGHBOURS	4
 
-/* Key locks on an index. */
-typedef struct KeyLocks
-{
-	TimestampTz transaction;	/* that took them: when it began */
-	int			n;
-} KeyLocks;
-
-static HybCachePiece key_locks_piece = {
-	.size = sizeof(KeyLocks)
-};
-
-void
-hyb_scan_lock_init(void)
-{
-	hyb_cache_add_piece(&key_locks_piece);
-}
-
-/* Those of this transaction. */
-static KeyLocks *
+/* The count of key locks on the index that this transaction has taken. */
+static int *
 key_locks(const HybScan *so)
 {
-	KeyLocks   *locks = hyb_cache_piece(so->ix, &key_locks_piece);
+	HybScanHabits *habits = hyb_scan_habits(so->ix);
 	TimestampTz transaction = GetCurrentTransactionStartTimestamp();
 
-	if (locks->transaction != transaction)
+	if (habits->locked_by != transaction)
 	{
-		locks->transaction = transaction;
-		locks->n = 0;
+		habits->locked_by = transaction;
+		habits->key_locks = 0;
 	}
-	return locks;
+	return &habits->key_locks;
 }
 
 bool
@@ -84,7 +67,7 @@ hyb_scan_locks(const HybScan *so)
 static void
 lock_key(HybScan *so, const uint8 *key, uint32 len)
 {
-	key_locks(so)->n++;
+	(*key_locks(so))++;
 	PredicateLockPage(so->ix->rel, hyb_target_of_key(key, len), so->scan->xs_snapshot);
 }
 
@@ -148,7 +131,7 @@ hyb_scan_lock_key(HybScan *so)
 
 	Assert(so->mode.locks);
 	HYB_POINT("lock-key");
-	if (!desc->exact || key_locks(so)->n >= MAX_KEY_LOCKS)
+	if (!desc->exact || *key_locks(so) >= MAX_KEY_LOCKS)
 		return false;
 	if (so->keys.nprefix == 0 || so->keys.has_range)
 		return desc->all_mem && lock_first_bytes(so);
