@@ -246,29 +246,6 @@ is(ask_standby("SELECT count(hybrid_merge('t_k'))", 'SELECT warm(1, 1000)'), "1\
 ask_standby("SELECT hybrid_index_check('t_k', true)");
 $standby->stop;
 
-# ---- where it does not pay ----
-
-# 128 kB hold some 2700 of these keys
-sql('CREATE TABLE u (k int8)', 'INSERT INTO u SELECT i FROM generate_series(1, 40000) i', 'CREATE UNIQUE INDEX u_k ON u USING hybrid (k)');
-sql(<<EOF);
-CREATE FUNCTION look_around(n int) RETURNS bigint LANGUAGE plpgsql AS \$\$
-DECLARE
-	n_found bigint := 0;
-	x int;
-BEGIN
-	FOR i IN 1 .. n LOOP
-		SELECT 1 INTO x FROM u WHERE k = 1 + i * 7919::int8 % 40000;
-		n_found := n_found + x;
-	END LOOP;
-	RETURN n_found;
-END \$\$
-EOF
-my $asked = "SELECT hot_lookups FROM hybrid_index_stats('u_k')";
-my ($found, $first, $again, $later) = split /\n/, sql('SELECT look_around(80000)', $asked, 'SELECT look_around(20000)', $asked);
-is("$found $again", '80000 20000', 'look-ups of all keys of a large index');
-cmp_ok($first, '>=', 65536, 'look-ups ask for copies for a while');
-is($later, $first, 'then they ask no more');
-
 # ---- the setting ----
 
 sub memory

@@ -51,8 +51,8 @@
 /* The bits of an entry's hash that share a datum with its TID. */
 #define TID_HASH_BITS	16
 
-/* Places of the table that are looked at under one hold of the merge lock. */
-#define UNIT_PLACES		4096
+/* Buckets of hot copies that are looked at under one hold of the merge lock. */
+#define UNIT_BUCKETS	512
 
 /* Live entries of a key in a level that are looked at. */
 #define HOT_FETCH_LIMIT		1000
@@ -318,8 +318,9 @@ check_truncated(HybCheck *check, const HybHotKey *key,
 }
 
 static void
-check_copy(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid)
+check_copy(const HybHotKey *key, ItemPointerData tid, void *state)
 {
+	HybCheck   *check = state;
 	HybPos		low = {.key = key->bytes,.len = key->len,.tie = HYB_BEFORE};
 	HybPos		high;
 	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = HOT_FETCH_LIMIT};
@@ -329,7 +330,7 @@ check_copy(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid)
 	high = low;
 	high.tie = HYB_AFTER;
 	if (check->ix->desc->truncated)
-		check_truncated(check, key, tid, &low);
+		check_truncated(check, key, &tid, &low);
 	for (int level = check->ix->desc->truncated; level < check->version->nlevels; level++)
 	{
 		/* while the lock is held the version is the current one */
@@ -340,9 +341,9 @@ check_copy(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid)
 			ItemPointerData other = batch.items[i].tid;
 			ItemPointerData seen = other;
 
-			if (!ItemPointerEquals(&other, unconstify(ItemPointerData *, tid)) &&
+			if (!ItemPointerEquals(&other, &tid) &&
 				table_index_fetch_tuple_check(check->heap, &seen, GetActiveSnapshot(), NULL))
-				fail_other(check, batch.items[i].ref.block, key, tid, &other);
+				fail_other(check, batch.items[i].ref.block, key, &tid, &other);
 		}
 	}
 	hyb_fetched_free(&batch);
@@ -351,24 +352,13 @@ check_copy(HybCheck *check, const HybHotKey *key, const ItemPointerData *tid)
 void
 hyb_check_hot(HybCheck *check)
 {
-	uint8		bytes[HYB_HOT_MAX_KEY];
-	uint32		len;
-	ItemPointerData tid;
-	uint64		places = RecoveryInProgress() ? 0 : hyb_hot_places(check->ix);
+	bool		more = !RecoveryInProgress();
 
-	for (uint64 place = 0; place < places;)
+	for (uint32 bucket = 0; more;)
 	{
-		uint64		end = Min(places, place + UNIT_PLACES);
-
-		CHECK_FOR_INTERRUPTS();
 		hyb_check_lock(check);
-		while (hyb_hot_next(check->ix, &place, end, bytes, &len, &tid))
-		{
-			HybHotKey	key = hyb_hot_key(bytes, len);
-
-			check_copy(check, &key, &tid);
-		}
+		for (int i = 0; i < UNIT_BUCKETS && more; i++)
+			more = hyb_hot_visit(check->ix, bucket++, check_copy, check);
 		hyb_check_unlock(check);
-		place = end;
 	}
 }

@@ -123,16 +123,14 @@ extern void hyb_hot_drop(const HybIndex *ix);
 
 /* ---- seeing them ---- */
 
-/* Places of the table; 0 if it has no entries of an index. */
-extern uint64 hyb_hot_places(const HybIndex *ix);
-
 /*
- * An entry of an index at or after place *next of the table, which becomes the
- * place behind it.  Copies the key to `bytes`, of HYB_HOT_MAX_KEY.  False if
- * there is none before place `end`.
+ * Visit the entries that an index has in a bucket of the table.  Returns false if
+ * there is no such bucket, or the index has no entries.
  */
-extern bool hyb_hot_next(const HybIndex *ix, uint64 *next, uint64 end,
-						 uint8 *bytes, uint32 *len, ItemPointer tid);
+typedef void (*HybHotVisit) (const HybHotKey *key, ItemPointerData tid, void *state);
+
+extern bool hyb_hot_visit(const HybIndex *ix, uint32 bucket, HybHotVisit visit,
+						  void *state);
 
 /* Is this entry still there? */
 extern bool hyb_hot_has(const HybIndex *ix, const HybHotKey *key,

@@ -1,7 +1,6 @@
 /*
  * hot_copies.c
- *		Hot copies: which index has some, whether they pay, and what keeps them
- *		true.
+ *		Hot copies: which index has some, and what keeps them true.
  *
  * Entries name their index by the number of an owner.  A number that has gone
  * does not come back, so what is left of it in the table is never found.  An
@@ -29,17 +28,6 @@
 /* A process adds its look-ups and hits to the owner's when they come to this. */
 #define COUNT_FLUSH		64
 
-/*
- * Hot copies of an index are switched off when fewer than 1 in LEAST_HITS
- * look-ups hit.  That is decided after REVIEW_LEAST look-ups, or REVIEW_PLACES
- * for each place of the table if that is more.  The index stays off for
- * OFF_TIMES as many look-ups.
- */
-#define REVIEW_LEAST	65536
-#define REVIEW_PLACES	2
-#define LEAST_HITS		8
-#define OFF_TIMES		8
-
 /* Buckets for each entry of an index from which on VACUUM gives up its entries, rather than look at all buckets. */
 #define VACUUM_FEW_ENTRIES		64
 
@@ -56,12 +44,9 @@ typedef struct Owned
 	uint32		first;			/* look-ups without one */
 	uint32		lookups;		/* not yet added to the owner's */
 	uint32		hits;
-	uint32		passed_by;
 } Owned;
 
-static void release_owned(void *piece);
-
-static HybCachePiece owned_piece = {.size = sizeof(Owned),.release = release_owned};
+static HybCachePiece owned_piece = {.size = sizeof(Owned)};
 
 /*
  * When the setting is defined, its value is one that the process may have had
@@ -120,14 +105,6 @@ lookup_owner(HybHotTable *table, const HybSlotKey *key)
 	return NULL;
 }
 
-/* Look-ups of an owner, asked or not. */
-static inline uint64
-all_lookups(HybHotOwner *owner)
-{
-	return pg_atomic_read_u64(&owner->lookups) +
-		pg_atomic_read_u64(&owner->passed_by);
-}
-
 /*
  * One that is free, or has not been used since the hand came by last; after two
  * rounds any.
@@ -144,19 +121,12 @@ take_owner(HybHotTable *table)
 		owner = &table->owners[table->hand++ % HYB_HOT_OWNERS];
 		if (pg_atomic_read_u32(&owner->number) == 0)
 			break;
-		lookups = all_lookups(owner);
+		lookups = pg_atomic_read_u64(&owner->lookups);
 		if (owner->seen == lookups)
 			break;
 		owner->seen = lookups;
 	}
 	return owner;
-}
-
-static uint64
-review_interval(const HybHotTable *table)
-{
-	return Max((uint64) table->nbuckets * HYB_HOT_PLACES * REVIEW_PLACES,
-			   REVIEW_LEAST);
 }
 
 /* Find the owner of an index, or make it one: NULL if numbers have run out. */
@@ -171,13 +141,10 @@ join_owners(HybHotTable *table, const HybSlotKey *key)
 	{
 		owner = take_owner(table);
 		memcpy(&owner->key, key, sizeof(*key));
-		pg_atomic_write_u32(&owner->off, 0);
 		pg_atomic_write_u32(&owner->entries, 0);
 		pg_atomic_write_u64(&owner->lookups, 0);
 		pg_atomic_write_u64(&owner->hits, 0);
-		pg_atomic_write_u64(&owner->passed_by, 0);
-		pg_atomic_write_u64(&owner->review_at, review_interval(table));
-		owner->reviewed_lookups = owner->reviewed_hits = owner->seen = 0;
+		owner->seen = 0;
 		pg_write_barrier();
 		pg_atomic_write_u32(&owner->number, ++table->numbers);
 	}
@@ -221,72 +188,13 @@ is_owner(Owned *owned, HybCache *cache, HybHotTable *table, uint64 generation)
 	return owned->owner != NULL;
 }
 
-/* ---- does it pay? ---- */
-
-/* Decide anew, if it is time and no other process does. */
-static void
-review(HybHotOwner *owner, const HybHotTable *table)
-{
-	uint64		at = pg_atomic_read_u64(&owner->review_at);
-	uint64		all = all_lookups(owner);
-	uint64		interval = review_interval(table);
-	uint64		lookups;
-	uint64		hits;
-	bool		off;
-
-	if (all < at)
-		return;
-	off = pg_atomic_read_u32(&owner->off) == 0 &&
-		(pg_atomic_read_u64(&owner->hits) - owner->reviewed_hits) * LEAST_HITS <
-		pg_atomic_read_u64(&owner->lookups) - owner->reviewed_lookups;
-	if (!pg_atomic_compare_exchange_u64(&owner->review_at, &at,
-										all + (off ? interval * OFF_TIMES : interval)))
-		return;
-	lookups = pg_atomic_read_u64(&owner->lookups);
-	hits = pg_atomic_read_u64(&owner->hits);
-	owner->reviewed_lookups = lookups;
-	owner->reviewed_hits = hits;
-	pg_atomic_write_u32(&owner->off, off);
-}
-
 /* Add what a process has counted to the owner's. */
 static void
 add_counts(Owned *owned)
 {
-	HybHotOwner *owner = owned->owner;
-
-	if (owned->lookups > 0)
-		pg_atomic_fetch_add_u64(&owner->lookups, owned->lookups);
-	if (owned->hits > 0)
-		pg_atomic_fetch_add_u64(&owner->hits, owned->hits);
-	if (owned->passed_by > 0)
-		pg_atomic_fetch_add_u64(&owner->passed_by, owned->passed_by);
-	owned->lookups = owned->hits = owned->passed_by = 0;
-}
-
-static void
-flush_counts(Owned *owned, const HybHotTable *table)
-{
-	add_counts(owned);
-	review(owned->owner, table);
-}
-
-/* The slot goes: the relation cache has dropped its entry. */
-static void
-release_owned(void *piece)
-{
-	Owned	   *owned = piece;
-
-	if (owned->owner != NULL && hyb_hot_is_mapped(owned->generation) &&
-		pg_atomic_read_u32(&owned->owner->number) == owned->number)
-		add_counts(owned);
-}
-
-static inline void
-count_use(Owned *owned, const HybHotTable *table)
-{
-	if (unlikely(owned->lookups + owned->passed_by >= COUNT_FLUSH))
-		flush_counts(owned, table);
+	pg_atomic_fetch_add_u64(&owned->owner->lookups, owned->lookups);
+	pg_atomic_fetch_add_u64(&owned->owner->hits, owned->hits);
+	owned->lookups = owned->hits = 0;
 }
 
 /* ---- look-ups ---- */
@@ -335,14 +243,8 @@ hyb_hot_find(const HybIndex *ix, const HybHotKey *key, ItemPointer tid)
 		}
 		return HYB_HOT_PUBLISH;
 	}
-	if (pg_atomic_read_u32(&owned->owner->off) != 0)
-	{
-		owned->passed_by++;
-		count_use(owned, table);
-		return HYB_HOT_NONE;
-	}
-	owned->lookups++;
-	count_use(owned, table);
+	if (unlikely(++owned->lookups >= COUNT_FLUSH))
+		add_counts(owned);
 	if (hyb_hot_read(table, owned->number, key, tid, &room))
 	{
 		pg_read_barrier();
@@ -492,23 +394,40 @@ hyb_hot_clear(const HybHotShut *shut, const HybHotKey *key)
 		hyb_hot_remove(shut->table, shut->owner, key, NULL);
 }
 
-/* Clear the entries of a bucket, as it was, that are dead. */
+/* Visit the entries that an index has in a bucket, as it was. */
 static void
-vacuum_bucket(const HybHotShut *passed, const HybHotBucket *bucket,
-			  HybHotDead dead, void *state)
+visit_bucket(HybHotTable *table, uint32 owner, uint32 bucket, HybHotVisit visit,
+			 void *state)
 {
+	HybHotBucket copy;
+
+	hyb_hot_copy(hyb_hot_bucket(table, bucket), &copy);
 	for (int i = 0; i < HYB_HOT_PLACES; i++)
 	{
-		const HybHotPlace *place = &bucket->places[i];
-		ItemPointerData tid = place->tid;
+		const HybHotPlace *place = &copy.places[i];
 		HybHotKey	key;
 
-		if ((bucket->starts & (1 << i)) == 0 || place->owner != passed->owner ||
-			!dead(&tid, state))
+		if ((copy.starts & (1 << i)) == 0 || place->owner != owner)
 			continue;
 		key = hyb_hot_key(place->key, place->keylen);
-		hyb_hot_remove(passed->table, passed->owner, &key, &tid);
+		visit(&key, place->tid, state);
 	}
+}
+
+typedef struct VacuumState
+{
+	const HybHotShut *passed;
+	HybHotDead	dead;
+	void	   *state;			/* of `dead` */
+} VacuumState;
+
+static void
+vacuum_entry(const HybHotKey *key, ItemPointerData tid, void *state)
+{
+	const VacuumState *vacuum = state;
+
+	if (vacuum->dead(&tid, vacuum->state))
+		hyb_hot_remove(vacuum->passed->table, vacuum->passed->owner, key, &tid);
 }
 
 /* Forget an owner, if it is there. */
@@ -529,6 +448,7 @@ void
 hyb_hot_vacuum(const HybIndex *ix, HybHotDead dead, void *state)
 {
 	HybHotShut	passed;
+	VacuumState vacuum = {.passed = &passed,.dead = dead,.state = state};
 	HybHotTable *table;
 
 	HYB_POINT("hot-vacuum");
@@ -543,12 +463,8 @@ hyb_hot_vacuum(const HybIndex *ix, HybHotDead dead, void *state)
 	}
 	for (uint32 i = 0; i < table->nbuckets; i++)
 	{
-		HybHotBucket copy;
-
 		CHECK_FOR_INTERRUPTS();
-		hyb_hot_copy(hyb_hot_bucket(table, i), &copy);
-		if (copy.starts != 0)
-			vacuum_bucket(&passed, &copy, dead, state);
+		visit_bucket(table, passed.owner, i, vacuum_entry, &vacuum);
 	}
 }
 
@@ -565,44 +481,16 @@ hyb_hot_drop(const HybIndex *ix)
 
 /* ---- seeing them ---- */
 
-uint64
-hyb_hot_places(const HybIndex *ix)
-{
-	Owned	   *owned;
-	HybHotTable *table = owned_table(ix, &owned);
-
-	return table != NULL ? (uint64) table->nbuckets * HYB_HOT_PLACES : 0;
-}
-
 bool
-hyb_hot_next(const HybIndex *ix, uint64 *next, uint64 end, uint8 *bytes,
-			 uint32 *len, ItemPointer tid)
+hyb_hot_visit(const HybIndex *ix, uint32 bucket, HybHotVisit visit, void *state)
 {
 	Owned	   *owned;
 	HybHotTable *table = owned_table(ix, &owned);
 
-	if (table == NULL)
+	if (table == NULL || bucket >= table->nbuckets)
 		return false;
-	end = Min(end, (uint64) table->nbuckets * HYB_HOT_PLACES);
-	while (*next < end)
-	{
-		HybHotBucket copy;
-
-		hyb_hot_copy(hyb_hot_bucket(table, *next / HYB_HOT_PLACES), &copy);
-		do
-		{
-			int			i = (int) ((*next)++ % HYB_HOT_PLACES);
-			const HybHotPlace *place = &copy.places[i];
-
-			if ((copy.starts & (1 << i)) == 0 || place->owner != owned->number)
-				continue;
-			memcpy(bytes, place->key, place->keylen);
-			*len = place->keylen;
-			*tid = place->tid;
-			return true;
-		} while (*next % HYB_HOT_PLACES != 0 && *next < end);
-	}
-	return false;
+	visit_bucket(table, owned->number, bucket, visit, state);
+	return true;
 }
 
 bool
@@ -628,7 +516,7 @@ hyb_hot_counts(const HybIndex *ix, uint64 *lookups, uint64 *hits)
 	*lookups = *hits = 0;
 	if (table == NULL)
 		return;
-	flush_counts(owned, table);
+	add_counts(owned);
 	*lookups = pg_atomic_read_u64(&owned->owner->lookups);
 	*hits = pg_atomic_read_u64(&owned->owner->hits);
 }

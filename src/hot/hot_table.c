@@ -101,12 +101,6 @@ hyb_hot_table(uint64 *generation)
 	}
 }
 
-bool
-hyb_hot_is_mapped(uint64 generation)
-{
-	return mapped != NULL && mapped_generation == generation;
-}
-
 /* What is the table now goes, and becomes this, or none.  Locked. */
 static void
 replace_hot_table(dsm_segment *seg)

@@ -46,18 +46,10 @@ typedef struct HybHotOwner
 {
 	HybSlotKey	key;
 	pg_atomic_uint32 number;	/* 0: free */
-	pg_atomic_uint32 off;		/* it does not pay: look-ups pass by */
 	pg_atomic_uint32 entries;	/* in the table, about */
-	pg_atomic_uint64 lookups;	/* while it was on, */
-	pg_atomic_uint64 hits;		/* of these, */
-	pg_atomic_uint64 passed_by; /* and while it was off */
-	pg_atomic_uint64 review_at; /* when the sum of the first and the third is
-								 * this, on or off is decided anew */
-	uint64		reviewed_lookups;	/* what they were at the last review;
-									 * written by the process that has moved
-									 * review_at */
-	uint64		reviewed_hits;
-	uint64		seen;			/* that sum when the hand came by last */
+	pg_atomic_uint64 lookups;
+	pg_atomic_uint64 hits;
+	uint64		seen;			/* `lookups` when the hand came by last */
 } HybHotOwner;
 
 /*
@@ -123,9 +115,6 @@ hyb_hot_bucket(const HybHotTable *table, uint32 i)
  * afterwards.  May raise an error for want of address space.
  */
 extern HybHotTable *hyb_hot_table(uint64 *generation);
-
-/* Does this process have the table of that generation mapped? */
-extern bool hyb_hot_is_mapped(uint64 generation);
 
 /*
  * Have the table be what hybridindex.hot_memory says, after that has changed;
