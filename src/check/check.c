@@ -283,6 +283,9 @@ check_whole_index(Relation index, Relation heap, bool heapallindexed)
 	hyb_survey_take(check->ix, &check->survey);
 	meta = check->survey.meta;
 	hyb_version_from_meta(meta, check->version);
+	check->fresh.oldest = 1;
+	check->fresh.context = check->context;
+	check->fresh_at.tie = HYB_BEFORE;
 	check->filter_copy = palloc(BLCKSZ);
 	check->filter_copy_block = InvalidBlockNumber;
 	check->leaf_tids = palloc(HYB_LEAF_MAX_ITEMS * sizeof(ItemPointerData));
@@ -325,8 +328,7 @@ check_whole_index(Relation index, Relation heap, bool heapallindexed)
 		hyb_check_heap(check, snapshot);
 		UnregisterSnapshot(snapshot);
 	}
-	for (int i = 0; i < HYB_CHECK_SOURCES; i++)
-		hyb_fetched_free(&check->sources[i].batch);
+	hyb_runs_free(&check->fresh);
 	hyb_leaf_close(&check->leaf);
 	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(check->context);

@@ -10,6 +10,7 @@
 #include "lib/bloomfilter.h"
 #include "log/delta.h"
 #include "log/log.h"
+#include "run/run.h"
 #include "store/survey.h"
 #include "utils/snapshot.h"
 #include "utils/tuplesort.h"
@@ -59,17 +60,6 @@ typedef struct HybCheckPage
 	const HybChild *children;	/* of a node, once it was read */
 	int			n;
 } HybCheckPage;
-
-/* What newer runs hold is read in order: the dynamic stage, or one level. */
-typedef struct HybCheckSource
-{
-	int			run;			/* run/run.h */
-	HybFetched	batch;
-	uint64		version;		/* that it was fetched with; 0: no batch */
-	int			next;			/* item of the batch */
-} HybCheckSource;
-
-#define HYB_CHECK_SOURCES	HYB_MAX_LEVELS
 
 typedef struct HybCheck
 {
@@ -125,11 +115,9 @@ typedef struct HybCheck
 	Size		log_alloc;
 
 	/* entries of runs newer than the oldest level (check_log.c) */
-	HybCheckSource sources[HYB_CHECK_SOURCES];	/* the dynamic stage, and
-												 * levels from the second on */
-	HybCheckSource *fresh;		/* that has the next entry; NULL: not known */
-	HybBuf		fresh_key;		/* of the last one that was consumed */
-	ItemPointerData fresh_tid;
+	HybRuns		fresh;
+	HybPos		fresh_at;		/* of the last one that was consumed */
+	HybBuf		fresh_key;		/* its key */
 
 	MemoryContext context;		/* of all of the above */
 	MemoryContext unit_context; /* reset for each unit */
@@ -232,20 +220,12 @@ extern void hyb_check_chains(HybCheck *check);
 extern void hyb_check_log(HybCheck *check);
 
 /*
- * A unit begins, which goes on behind the last newer entry consumed.  What was
- * fetched before it is forgotten: VACUUM may have come to its end since, and
- * heap TIDs may be those of other rows.
- */
-extern void hyb_check_fresh_begin_unit(HybCheck *check);
-
-/*
  * The next entry of the runs above the oldest level, in (key, TID) order, not
  * consumed; NULL at the end.
  */
 extern const HybFetchedItem *hyb_check_fresh_peek(HybCheck *check);
 
-#define hyb_check_fresh_bytes(check, item) \
-	((check)->fresh->batch.keys.data + (item)->key_off)
+#define hyb_check_fresh_bytes(check, item) hyb_runs_bytes(&(check)->fresh, item)
 
 /* Consume it: its order, and where it comes from. */
 extern void hyb_check_fresh_next(HybCheck *check);
@@ -253,6 +233,13 @@ extern void hyb_check_fresh_next(HybCheck *check);
 /* It is not among the leaf's items [first, last), which have its key. */
 extern void hyb_check_not_fresh(HybCheck *check, BlockNumber blkno,
 								const HybFetchedItem *item, int first, int last);
+
+/*
+ * Within a unit: open the leaf of a level, copied, that a position belongs to.
+ * Returns false if the level is empty.
+ */
+extern bool hyb_check_open_leaf(HybCheck *check, int level, const HybPos *pos,
+								char *copy);
 
 /*
  * When the leaves are done: what the trees have not returned is dead by now,

@@ -12,7 +12,6 @@
 #include "check/check.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
-#include "run/run.h"
 #include "storage/bufmgr.h"
 #include "tree/descend.h"
 #include "utils/memutils.h"
@@ -383,165 +382,52 @@ against_log(HybCheck *check, const HybFetchedItem *item)
 
 /* ---- entries of newer runs ---- */
 
-static inline const HybFetchedItem *
-source_item(const HybCheckSource *source)
+const HybFetchedItem *
+hyb_check_fresh_peek(HybCheck *check)
 {
-	Assert(source->next >= 0 && source->next < source->batch.nitems);
-	return &source->batch.items[source->next];
-}
-
-static inline const uint8 *
-source_bytes(const HybCheckSource *source)
-{
-	return source->batch.keys.data + source_item(source)->key_off;
-}
-
-/*
- * Get the next batch of entries: those above the last one that was consumed,
- * in whichever run that was, since it may have moved to this one.
- */
-static void
-fetch_more(HybCheck *check, HybCheckSource *source)
-{
-	HybPos		low = {.tie = HYB_BEFORE};
 	HybPos		high = {.tie = HYB_AFTER};
-	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = FRESH_FETCH_LIMIT};
+	HybFetch	fetch = {
+		.lo = &check->fresh_at,
+		.hi = &high,
+		.limit = FRESH_FETCH_LIMIT
+	};
 	int			tries = 0;
-	const char *name = source->run == HYB_RUN_LOG ?
-		"The dynamic stage" : "A static level";
 
-	if (check->fresh_key.len > 0)
-		low = hyb_pos_at(check->ix->desc, check->fresh_key.data,
-						 check->fresh_key.len, check->fresh_tid);
-	source->version = check->version->version;
-	source->next = 0;
-	for (;;)
+	while (!hyb_runs_peek(check->ix, check->version, &fetch, &check->fresh))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (hyb_run_fetch(check->ix, check->version, source->run, &fetch,
-						  &source->batch))
-			break;
-
 		/* within a unit only a standby's replay can change the version */
 		if (++tries > FETCH_TRIES ||
 			!hyb_version_is_current(check->ix, check->version))
 			hyb_check_fail(check, HYB_METAPAGE_BLKNO,
-						   "%s does not answer for version " UINT64_FORMAT ".",
-						   name, check->version->version);
+						   "The newer runs do not answer for version " UINT64_FORMAT ".",
+						   check->version->version);
 	}
-	if (source->batch.nitems == 0 && !source->batch.complete)
-		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "%s returned nothing, and not everything.",
-					   name);
-}
-
-/* Has the source another entry?  In another version they may have moved. */
-static bool
-source_ready(HybCheck *check, HybCheckSource *source)
-{
-	MemoryContext old_context;
-
-	if (source->version == check->version->version)
-	{
-		if (source->next < source->batch.nitems)
-			return true;
-		if (source->batch.complete)
-			return false;
-	}
-	old_context = MemoryContextSwitchTo(check->context);
-	fetch_more(check, source);
-	MemoryContextSwitchTo(old_context);
-	return source->batch.nitems > 0;
-}
-
-/* Order of the next entries of two sources, which must not be the same one. */
-static int
-compare_sources(HybCheck *check, const HybCheckSource *a,
-				const HybCheckSource *b)
-{
-	ItemPointerData tid = source_item(a)->tid;
-	int			c = hyb_key_compare(check->ix->desc, source_bytes(a),
-									source_item(a)->keylen, source_bytes(b),
-									source_item(b)->keylen);
-
-	if (c == 0)
-	{
-		ItemPointerData other = source_item(b)->tid;
-
-		c = ItemPointerCompare(&tid, &other);
-	}
-	if (c == 0)
-		hyb_check_fail(check, source_item(b)->ref.block,
-					   "The entry at position %u, for heap TID (%u,%u), is in another run of the index as well.",
-					   source_item(b)->ref.offset,
-					   HYB_TID_PARTS(&tid));
-	return c;
-}
-
-void
-hyb_check_fresh_begin_unit(HybCheck *check)
-{
-	for (int i = 0; i < HYB_CHECK_SOURCES; i++)
-		check->sources[i].version = 0;
-	check->fresh = NULL;
-}
-
-const HybFetchedItem *
-hyb_check_fresh_peek(HybCheck *check)
-{
-	if (check->fresh != NULL)
-	{
-		/* a unit is of one version, and begins without an entry at hand */
-		Assert(check->fresh->version == check->version->version);
-		return source_item(check->fresh);
-	}
-	for (int i = 0; i < check->version->nlevels; i++)
-	{
-		HybCheckSource *source = &check->sources[i];
-
-		source->run = i == 0 ? HYB_RUN_LOG : i;
-		if (source_ready(check, source) &&
-			(check->fresh == NULL ||
-			 compare_sources(check, source, check->fresh) < 0))
-			check->fresh = source;
-	}
-	return check->fresh != NULL ? source_item(check->fresh) : NULL;
+	return hyb_runs_item(&check->fresh);
 }
 
 void
 hyb_check_fresh_next(HybCheck *check)
 {
-	HybCheckSource *source = check->fresh;
-	const HybFetchedItem *item = source_item(source);
-	const uint8 *entry = source_bytes(source);
-	ItemPointerData tid = item->tid;
+	const HybFetchedItem *item = hyb_runs_item(&check->fresh);
+	bool		dynamic = item->ref.generation != 0;
+	HybPos		pos = hyb_fetched_pos(check->ix, &check->fresh.first->batch, item);
+	int			c = hyb_pos_compare(check->ix->desc, &check->fresh_at, &pos);
 
-	if (check->fresh_key.len > 0)
-	{
-		int			c = hyb_key_compare(check->ix->desc, check->fresh_key.data,
-										check->fresh_key.len,
-										entry, item->keylen);
-
-		if (c > 0)
-			hyb_check_fail(check, item->ref.block,
-						   "The entry at offset %u is out of order in %s.",
-						   item->ref.offset,
-						   source->run == HYB_RUN_LOG ?
-						   "the dynamic stage's tree" : "its level");
-		if (c == 0 && ItemPointerCompare(&check->fresh_tid, &tid) >= 0)
-			hyb_check_fail(check, item->ref.block,
-						   "The entry at offset %u has the key and heap TID (%u,%u) of another one.",
-						   item->ref.offset,
-						   HYB_TID_PARTS(&tid));
-	}
-	if (source->run == HYB_RUN_LOG)
+	if (c > 0)
+		hyb_check_fail(check, item->ref.block,
+					   "The entry at offset %u is out of order in %s.",
+					   item->ref.offset,
+					   dynamic ? "the dynamic stage's tree" : "its level");
+	if (c == 0)
+		hyb_check_fail(check, item->ref.block,
+					   "The entry at offset %u has the key and heap TID (%u,%u) of another one.",
+					   item->ref.offset, HYB_TID_PARTS(&pos.tid));
+	if (dynamic)
 		against_log(check, item);
-	hyb_check_live(check, entry, item->len, &tid);
-
-	check->fresh_key.len = 0;
-	hyb_buf_append(&check->fresh_key, entry, item->keylen);
-	check->fresh_tid = tid;
-	source->next++;
-	check->fresh = NULL;
+	hyb_check_live(check, pos.key, item->len, &pos.tid);
+	hyb_pos_copy(&check->fresh_at, &check->fresh_key, &pos);
+	hyb_runs_next(&check->fresh);
 }
 
 void
@@ -565,6 +451,27 @@ hyb_check_not_fresh(HybCheck *check, BlockNumber blkno, const HybFetchedItem *it
 }
 
 /* ---- entries that the trees do not have ---- */
+
+bool
+hyb_check_open_leaf(HybCheck *check, int level, const HybPos *pos, char *copy)
+{
+	HybSought	sought = {.level = level,.pos = pos};
+	HybDescent	descent = {0};
+	MemoryContext old_context;
+
+	Assert(level >= 0 && level < check->version->nlevels);
+	if (check->version->levels[level].height == 0)
+		return false;
+	/* comparison functions may leak */
+	old_context = MemoryContextSwitchTo(check->page_context);
+	if (!hyb_static_descend(check->ix, check->version, &sought, &descent))
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The static stage cannot be searched.");
+	memcpy(copy, BufferGetPage(descent.buf), BLCKSZ);
+	UnlockReleaseBuffer(descent.buf);
+	MemoryContextSwitchTo(old_context);
+	hyb_leaf_open(&check->leaf, check->ix->desc, copy, check->ix->rel, descent.block);
+	return true;
+}
 
 /* Has the opened leaf, which does not keep keys, an entry that may be this one? */
 static bool
@@ -591,34 +498,18 @@ prefixes_hold(HybCheck *check, const HybPos *pos)
 
 /* The entry, or its tombstone, in a level. */
 static bool
-level_holds(HybCheck *check, int level, BlockNumber blkno, const HybPos *pos)
+level_holds(HybCheck *check, int level, const HybPos *pos)
 {
 	HybIndex   *ix = check->ix;
 	PGAlignedBlock copy;
-	HybSought	sought = {
-		.level = level,
-		.pos = pos
-	};
-	HybDescent	descent;
 	MemoryContext old_context;
 	ItemPointerData tid;
 	bool		found;
 	int			row;
 	int			item;
 
-	Assert(level >= 0 && level < check->version->nlevels);
-	if (check->version->levels[level].height == 0)
+	if (!hyb_check_open_leaf(check, level, pos, copy.data))
 		return false;
-
-	memset(&descent, 0, sizeof(descent));
-	old_context = MemoryContextSwitchTo(check->page_context);
-	if (!hyb_static_descend(ix, check->version, &sought, &descent))
-		hyb_check_fail(check, blkno, "The static stage cannot be searched.");
-	memcpy(copy.data, BufferGetPage(descent.buf), BLCKSZ);
-	UnlockReleaseBuffer(descent.buf);
-	MemoryContextSwitchTo(old_context);
-
-	hyb_leaf_open(&check->leaf, ix->desc, copy.data, ix->rel, descent.block);
 	if (!hyb_leaf_keeps_keys(&check->leaf))
 		return prefixes_hold(check, pos);
 	item = hyb_leaf_search(&check->leaf, pos, &row);
@@ -628,7 +519,7 @@ level_holds(HybCheck *check, int level, BlockNumber blkno, const HybPos *pos)
 	hyb_key_join(ix->desc, hyb_leaf_row(&check->leaf, row), ix->desc->nkeys,
 				 &check->entry);
 	hyb_leaf_tids(&check->leaf, item, 1, &tid);
-	MemoryContextSwitchTo(check->page_context);
+	old_context = MemoryContextSwitchTo(check->page_context);
 	found = ItemPointerCompare(&tid, unconstify(ItemPointerData *, &pos->tid)) == 0 &&
 		hyb_key_compare(ix->desc, check->entry.data, check->entry.len,
 						pos->key, pos->len) == 0;
@@ -639,11 +530,10 @@ level_holds(HybCheck *check, int level, BlockNumber blkno, const HybPos *pos)
 
 /* Does the static stage hold this entry?  Within a unit. */
 static bool
-static_holds(HybCheck *check, BlockNumber blkno,
-			 const HybPos *pos)
+static_holds(HybCheck *check, const HybPos *pos)
 {
 	for (int i = 0; i < check->version->nlevels; i++)
-		if (level_holds(check, i, blkno, pos))
+		if (level_holds(check, i, pos))
 			return true;
 	return false;
 }
@@ -677,7 +567,7 @@ check_unseen(HybCheck *check, const HybLogEntry *log, const HybEntry *entry)
 		MemoryContextSwitchTo(old_context);
 		if (c <= 0)
 		{
-			if (!static_holds(check, log->block, &pos) &&
+			if (!static_holds(check, &pos) &&
 				!hyb_check_heap_dead(check, &heap_tid))
 				hyb_check_fail(check, log->block,
 							   "The frozen entry at offset %u lies below the watermark, but is not in the static stage.",

@@ -546,7 +546,11 @@ check_unit(HybCheck *check)
 		root->height != surveyed->height)
 		check->changed = true;
 
-	hyb_check_fresh_begin_unit(check);
+	/*
+	 * What was fetched is forgotten: VACUUM may have come to its end since, and
+	 * heap TIDs may be those of other rows.
+	 */
+	hyb_runs_reset(&check->fresh);
 
 	/* cached pages and the order of entries are of the version before */
 	check->filter_copy_block = InvalidBlockNumber;

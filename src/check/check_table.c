@@ -39,9 +39,7 @@
 #include "hot/hot.h"
 #include "key/row_key.h"
 #include "miscadmin.h"
-#include "run/run.h"
 #include "storage/bufmgr.h"
-#include "tree/descend.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -287,20 +285,13 @@ static void
 check_truncated(HybCheck *check, const HybHotKey *key,
 				const ItemPointerData *tid, const HybPos *pos)
 {
-	HybIndex   *ix = check->ix;
 	PGAlignedBlock copy;
-	HybSought	sought = {.pos = pos};
-	HybDescent	descent = {0};
 	int			row;
 	int			end_row;
 	int			end;
 
-	if (check->version->levels[0].height == 0 ||
-		!hyb_static_descend(ix, check->version, &sought, &descent))
+	if (!hyb_check_open_leaf(check, 0, pos, copy.data))
 		return;
-	memcpy(copy.data, BufferGetPage(descent.buf), BLCKSZ);
-	UnlockReleaseBuffer(descent.buf);
-	hyb_leaf_open(&check->leaf, ix->desc, copy.data, ix->rel, descent.block);
 	(void) hyb_leaf_search_equal(&check->leaf, pos, &row, &end_row);
 	end = hyb_leaf_row_start(&check->leaf, end_row);
 	for (int i = hyb_leaf_row_start(&check->leaf, row); i < end; i++)
@@ -313,7 +304,7 @@ check_truncated(HybCheck *check, const HybHotKey *key,
 			hyb_check_row_key(check, other, GetActiveSnapshot(), &check->entry) &&
 			check->entry.len == key->len &&
 			memcmp(check->entry.data, key->bytes, key->len) == 0)
-			fail_other(check, descent.block, key, tid, &other);
+			fail_other(check, check->leaf.blkno, key, tid, &other);
 	}
 }
 

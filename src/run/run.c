@@ -173,3 +173,69 @@ hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
 	hyb_buf_free(&level.at_key);
 	return current && hyb_version_is_current(ix, version);
 }
+
+/* Order of the next entries of two runs. */
+static int
+compare_sources(const HybIndex *ix, const HybRunSource *a, const HybRunSource *b)
+{
+	HybPos		at = hyb_fetched_pos(ix, &a->batch, &a->batch.items[a->next]);
+	HybPos		other = hyb_fetched_pos(ix, &b->batch, &b->batch.items[b->next]);
+
+	return hyb_pos_compare(ix->desc, &at, &other);
+}
+
+bool
+hyb_runs_peek(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
+			  HybRuns *runs)
+{
+	HybRunSource *first = NULL;
+
+	if (runs->first != NULL)
+		return true;
+	for (int i = runs->oldest; i <= version->nlevels; i++)
+	{
+		HybRunSource *source = &runs->sources[i];
+
+		if (source->next == source->batch.nitems && !source->batch.complete)
+		{
+			MemoryContext old_context = MemoryContextSwitchTo(runs->context);
+			bool		current = hyb_run_fetch(ix, version,
+												i < version->nlevels ? i : HYB_RUN_LOG,
+												fetch, &source->batch);
+
+			MemoryContextSwitchTo(old_context);
+			source->next = 0;
+			if (!current)
+			{
+				hyb_runs_reset(runs);
+				return false;
+			}
+		}
+		if (source->next < source->batch.nitems &&
+			(first == NULL ||
+			 (compare_sources(ix, source, first) < 0) != fetch->backward))
+			first = source;
+	}
+	runs->first = first;
+	return true;
+}
+
+void
+hyb_runs_reset(HybRuns *runs)
+{
+	for (int i = 0; i < lengthof(runs->sources); i++)
+	{
+		HybRunSource *source = &runs->sources[i];
+
+		source->next = source->batch.nitems = 0;
+		source->batch.complete = false;
+	}
+	runs->first = NULL;
+}
+
+void
+hyb_runs_free(HybRuns *runs)
+{
+	for (int i = 0; i < lengthof(runs->sources); i++)
+		hyb_fetched_free(&runs->sources[i].batch);
+}

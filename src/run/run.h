@@ -33,4 +33,55 @@
 extern bool hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
 						  const HybFetch *fetch, HybFetched *batch);
 
+/*
+ * The runs of a version from a level on, the log as the last one, read as one
+ * sequence of entries.
+ */
+typedef struct HybRunSource
+{
+	HybFetched batch;
+	int			next;			/* item of the batch */
+} HybRunSource;
+
+typedef struct HybRuns
+{
+	int			oldest;			/* level */
+	MemoryContext context;		/* of the batches */
+	HybRunSource *first;		/* has the first entry; NULL: there is none, or
+								 * it is not known */
+	HybRunSource sources[HYB_MAX_LEVELS + 1];
+} HybRuns;
+
+/*
+ * Find the first entry, or the last one if the fetch is backward, of those that were
+ * fetched but not consumed, or lie in the range of `fetch`.  Returns false if
+ * `version` is no longer current.
+ */
+extern bool hyb_runs_peek(HybIndex *ix, const HybVersion *version,
+						  const HybFetch *fetch, HybRuns *runs);
+
+static inline const HybFetchedItem *
+hyb_runs_item(const HybRuns *runs)
+{
+	return runs->first != NULL ? &runs->first->batch.items[runs->first->next] : NULL;
+}
+
+static inline const uint8 *
+hyb_runs_bytes(const HybRuns *runs, const HybFetchedItem *item)
+{
+	return runs->first->batch.keys.data + item->key_off;
+}
+
+/* Consume the entry. */
+static inline void
+hyb_runs_next(HybRuns *runs)
+{
+	runs->first->next++;
+	runs->first = NULL;
+}
+
+/* Forget what was fetched, as for another version; give the memory back. */
+extern void hyb_runs_reset(HybRuns *runs);
+extern void hyb_runs_free(HybRuns *runs);
+
 #endif							/* HYB_RUN_H */

@@ -239,7 +239,6 @@ hyb_scan_arrays_restore(HybScanKeys *keys, const int *elems)
 static bool
 first_key_behind(HybScan *so, bool forward, HybBuf *key)
 {
-	HybIndex   *ix = so->ix;
 	HybPos		max = {.tie = HYB_AFTER};
 	HybPos		min = {.tie = HYB_BEFORE};
 	HybFetch	fetch = {
@@ -248,40 +247,21 @@ first_key_behind(HybScan *so, bool forward, HybBuf *key)
 		.backward = !forward,
 		.limit = 1
 	};
-	HybFetched	batch = {0};
+	HybRuns		runs = {.context = so->context};
 	HybVersion	version;
+	const HybFetchedItem *item;
 	bool		found;
-	bool		current;
 
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		hyb_version_capture(ix, &version);
-		found = false;
-		current = true;
-		for (int i = 0; i <= version.nlevels && current; i++)
-		{
-			const HybFetchedItem *item;
-			const uint8 *bytes;
-			int			cmp;
-
-			current = hyb_run_fetch(ix, &version,
-									i < version.nlevels ? i : HYB_RUN_LOG,
-									&fetch, &batch);
-			if (batch.nitems == 0)
-				continue;
-			item = &batch.items[0];
-			bytes = batch.keys.data + item->key_off;
-			cmp = found ? hyb_key_compare(ix->desc, bytes, item->keylen,
-										  key->data, key->len) : 0;
-			if (found && (forward ? cmp >= 0 : cmp <= 0))
-				continue;
-			found = true;
-			key->len = 0;
-			hyb_buf_append(key, bytes, item->keylen);
-		}
-	} while (!current);
-	hyb_fetched_free(&batch);
+		hyb_version_capture(so->ix, &version);
+	} while (!hyb_runs_peek(so->ix, &version, &fetch, &runs));
+	item = hyb_runs_item(&runs);
+	found = item != NULL;
+	if (found)
+		hyb_buf_append(key, hyb_runs_bytes(&runs, item), item->keylen);
+	hyb_runs_free(&runs);
 	return found;
 }
 
