@@ -151,7 +151,7 @@ typedef struct HybScanKeys
 	ScanKey		given;			/* scan keys of the server */
 	int			ngiven;
 	MemoryContext context;		/* reset when keys are processed; NULL if they
-								 * need no memory */
+								 * were plain equalities */
 	MemoryContext qual_context; /* if qualifiers: reset for each batch */
 
 	bool		empty;			/* the keys contradict each other */

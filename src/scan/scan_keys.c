@@ -449,27 +449,6 @@ is_row_key(const ScanKeyData *key)
 		key->sk_func.fn_oid == F_BTRECORDCMP;
 }
 
-/* Can processing the keys allocate memory? */
-static bool
-keys_take_memory(const HybScanKeys *keys)
-{
-	const HybKeyDesc *desc = keys->ix->desc;
-
-	for (int i = 0; i < keys->ngiven; i++)
-	{
-		const ScanKeyData *key = &keys->given[i];
-
-		if (key->sk_attno < 1 || key->sk_attno > desc->nkeys)
-			return true;		/* process_key complains */
-		if (is_row_key(key))
-			return true;
-		if ((key->sk_flags & SK_SEARCHARRAY) ||
-			!is_plain_value(&desc->cols[key->sk_attno - 1], key))
-			return true;
-	}
-	return false;
-}
-
 /* What the keys say about each column; keys->empty if nothing satisfies them. */
 static void
 process_keys(HybScanKeys *keys)
@@ -560,14 +539,13 @@ hyb_scan_preprocess(HybScanKeys *keys)
 	if (process_equalities(keys))
 		return;
 
-	if (keys->context != NULL)
-		MemoryContextReset(keys->context);
-	else if (keys_take_memory(keys))
+	if (keys->context == NULL)
 		keys->context = AllocSetContextCreate(keys->ix->context,
 											  "hybrid scan keys",
 											  ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(keys->context != NULL ? keys->context :
-								keys->ix->context);
+	else
+		MemoryContextReset(keys->context);
+	old = MemoryContextSwitchTo(keys->context);
 
 	process_keys(keys);
 	if (keys->empty)
