@@ -45,16 +45,6 @@
  */
 #define BATCH_GROWTH		4
 
-/* The cut just below a dynamic entry, or just above it. */
-static void
-log_item_pos(const HybScan *so, const HybFetched *log, const HybFetchedItem *item,
-			 bool above, HybPos *pos)
-{
-	*pos = hyb_fetched_pos(so->ix, log, item);
-	if (above)
-		*pos = hyb_pos_above(pos);
-}
-
 /* ---- hot copies ---- */
 
 /* May a batch that begins at `near` take a hot copy in place of its leaves? */
@@ -139,14 +129,6 @@ publish_hot(HybScan *so, uint64 gate)
 		hyb_hot_publish(so->ix, &key, tid, gate);
 }
 
-static void
-forget_hot(const HybScan *so)
-{
-	HybHotKey	key = hot_key(so);
-
-	hyb_hot_forget(so->ix, &key);
-}
-
 /* ---- life of a batch ---- */
 
 HybScanBatch *
@@ -177,7 +159,11 @@ set_leaf_hints(HybScan *so, HybScanBatch *batch, int level)
 			items[n++] = item->source;
 	}
 	if (n > 0 && batch->hot)
-		forget_hot(so);
+	{
+		HybHotKey	key = hot_key(so);
+
+		hyb_hot_forget(so->ix, &key);
+	}
 	else if (n > 0)
 		hyb_part_set_hints(so, batch->parts[level], items, n);
 	pfree(items);
@@ -409,8 +395,8 @@ find_fresh(HybScan *so, HybScanBatch *batch)
 	if (batch->next_log < batch->log.nitems)
 	{
 		batch->fresh = HYB_FRESH_LOG;
-		log_item_pos(so, &batch->log, &batch->log.items[next_log_item(batch)],
-					 false, &least);
+		least = hyb_fetched_pos(so->ix, &batch->log,
+								 &batch->log.items[next_log_item(batch)]);
 	}
 	for (int i = 1; i < batch->nparts; i++)
 	{
@@ -593,8 +579,10 @@ cut_at_log(HybScan *so, bool forward, HybScanEdge *far)
 
 	if (batch->log.complete || batch->log.nitems == 0)
 		return;
-	log_item_pos(so, &batch->log, &batch->log.items[batch->log.nitems - 1],
-				 forward, &cut);
+	cut = hyb_fetched_pos(so->ix, &batch->log,
+						   &batch->log.items[batch->log.nitems - 1]);
+	if (forward)
+		cut = hyb_pos_above(&cut);
 	for (int i = 0; i < batch->nparts; i++)
 		cut_part(so, batch->parts[i], &cut, forward);
 	hyb_edge_set_pos(far, &cut);
