@@ -150,6 +150,13 @@ extern void hyb_check_claim(HybCheck *check, BlockNumber block,
 extern void hyb_check_copy(HybCheck *check, const HybCheckPage *to,
 						   HybPageKind kind, char *copy);
 
+/*
+ * Within a unit: open the leaf of a level, copied, that a position belongs to.
+ * Returns false if the level is empty.
+ */
+extern bool hyb_check_open_leaf(HybCheck *check, int level, const HybPos *pos,
+								char *copy);
+
 /* Whole columns, consumed exactly?  Returns the key columns' length. */
 extern uint32 hyb_check_entry(HybCheck *check, BlockNumber blkno,
 							  int position, const uint8 *entry, uint32 len,
@@ -225,21 +232,12 @@ extern void hyb_check_log(HybCheck *check);
  */
 extern const HybFetchedItem *hyb_check_fresh_peek(HybCheck *check);
 
-#define hyb_check_fresh_bytes(check, item) hyb_runs_bytes(&(check)->fresh, item)
-
 /* Consume it: its order, and where it comes from. */
 extern void hyb_check_fresh_next(HybCheck *check);
 
 /* It is not among the leaf's items [first, last), which have its key. */
 extern void hyb_check_not_fresh(HybCheck *check, BlockNumber blkno,
 								const HybFetchedItem *item, int first, int last);
-
-/*
- * Within a unit: open the leaf of a level, copied, that a position belongs to.
- * Returns false if the level is empty.
- */
-extern bool hyb_check_open_leaf(HybCheck *check, int level, const HybPos *pos,
-								char *copy);
 
 /*
  * When the leaves are done: what the trees have not returned is dead by now,

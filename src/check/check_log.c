@@ -340,7 +340,7 @@ against_log(HybCheck *check, const HybFetchedItem *item)
 		.offset = item->ref.offset
 	};
 	HybLogEntry *found = NULL;
-	uint32		hash = hash_entry(hyb_check_fresh_bytes(check, item),
+	uint32		hash = hash_entry(hyb_runs_bytes(&check->fresh, item),
 								  item->len, &item->tid);
 
 	if (check->nlog > 0)
@@ -451,27 +451,6 @@ hyb_check_not_fresh(HybCheck *check, BlockNumber blkno, const HybFetchedItem *it
 }
 
 /* ---- entries that the trees do not have ---- */
-
-bool
-hyb_check_open_leaf(HybCheck *check, int level, const HybPos *pos, char *copy)
-{
-	HybSought	sought = {.level = level,.pos = pos};
-	HybDescent	descent = {0};
-	MemoryContext old_context;
-
-	Assert(level >= 0 && level < check->version->nlevels);
-	if (check->version->levels[level].height == 0)
-		return false;
-	/* comparison functions may leak */
-	old_context = MemoryContextSwitchTo(check->page_context);
-	if (!hyb_static_descend(check->ix, check->version, &sought, &descent))
-		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The static stage cannot be searched.");
-	memcpy(copy, BufferGetPage(descent.buf), BLCKSZ);
-	UnlockReleaseBuffer(descent.buf);
-	MemoryContextSwitchTo(old_context);
-	hyb_leaf_open(&check->leaf, check->ix->desc, copy, check->ix->rel, descent.block);
-	return true;
-}
 
 /* Has the opened leaf, which does not keep keys, an entry that may be this one? */
 static bool

@@ -14,6 +14,8 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
+#include "tree/descend.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 
 static const char *const use_names[] = {
@@ -100,6 +102,27 @@ hyb_check_copy(HybCheck *check, const HybCheckPage *to, HybPageKind kind,
 		hyb_check_fail(check, to->block,
 					   "Block %u expects level %d, but it has level %d.",
 					   to->from, to->level, opaque->level);
+}
+
+bool
+hyb_check_open_leaf(HybCheck *check, int level, const HybPos *pos, char *copy)
+{
+	HybSought	sought = {.level = level,.pos = pos};
+	HybDescent	descent = {0};
+	MemoryContext old_context;
+
+	Assert(level >= 0 && level < check->version->nlevels);
+	if (check->version->levels[level].height == 0)
+		return false;
+	/* comparison functions may leak */
+	old_context = MemoryContextSwitchTo(check->page_context);
+	if (!hyb_static_descend(check->ix, check->version, &sought, &descent))
+		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The static stage cannot be searched.");
+	memcpy(copy, BufferGetPage(descent.buf), BLCKSZ);
+	UnlockReleaseBuffer(descent.buf);
+	MemoryContextSwitchTo(old_context);
+	hyb_leaf_open(&check->leaf, check->ix->desc, copy, check->ix->rel, descent.block);
+	return true;
 }
 
 uint32

@@ -42,7 +42,7 @@ check_row_against_fresh(HybCheck *check, BlockNumber blkno, uint32 keylen,
 	while ((item = hyb_check_fresh_peek(check)) != NULL)
 	{
 		int			c = hyb_key_compare(check->ix->desc,
-										hyb_check_fresh_bytes(check, item),
+										hyb_runs_bytes(&check->fresh, item),
 										item->keylen,
 										check->entry.data, keylen);
 
@@ -215,7 +215,7 @@ check_prefix_against_fresh(HybCheck *check, const PrefixRow *row)
 
 	while ((item = hyb_check_fresh_peek(check)) != NULL)
 	{
-		const uint8 *key = hyb_check_fresh_bytes(check, item);
+		const uint8 *key = hyb_runs_bytes(&check->fresh, item);
 
 		if (begins_with_prefix(check, key, item->keylen, row->bits))
 			hyb_check_not_fresh(check, row->blkno, item, row->first, row->last);
@@ -489,7 +489,7 @@ consume_fresh(HybCheck *check, const HybPos *fence)
 		{
 			MemoryContext old_context = MemoryContextSwitchTo(check->page_context);
 			int			c = hyb_pos_compare_key(check->ix->desc,
-												hyb_check_fresh_bytes(check, item),
+												hyb_runs_bytes(&check->fresh, item),
 												item->keylen, &item->tid, fence);
 
 			MemoryContextSwitchTo(old_context);

@@ -588,7 +588,7 @@ looks_for_dead(const HybScan *so)
 }
 
 static inline bool
-is_worth_it(const DeadLook *look)
+looking_pays(const DeadLook *look)
 {
 	return look->dead * HYB_DEAD_WORTH_IT >= look->looked;
 }
@@ -612,7 +612,7 @@ find_dead(HybScan *so, DeadLook *look)
 		}
 		/* a scan of several indexes may need few of the pages that are read */
 		look->looking = pgBufferUsage.shared_blks_read == read &&
-			(look->looked < LOOK_ENOUGH || is_worth_it(look));
+			(look->looked < LOOK_ENOUGH || looking_pays(look));
 	}
 	hyb_dead_end(&check);
 }
@@ -626,7 +626,7 @@ note_look(const HybScan *so, const DeadLook *look)
 	Assert(look->dead <= look->looked);
 	if (look->looked == 0)
 		return;
-	if (is_worth_it(look))
+	if (looking_pays(look))
 		habits->dead_interval /= 4;
 	else
 		habits->dead_interval = Min(Max(habits->dead_interval, 1) * 2, MAX_INTERVAL);
