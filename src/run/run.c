@@ -30,24 +30,6 @@ is_killed(const LevelFetch *fetch, int item)
 	return hints != NULL && (hints[item >> 3] & (1 << (item & 7))) != 0;
 }
 
-/* An item of the open leaf; its entry is in batch->keys from `off` on. */
-static void
-add_level_item(LevelFetch *fetch, int item, const ItemPointerData *tid, uint32 off,
-			   uint32 keylen)
-{
-	HybFetched *batch = fetch->batch;
-
-	*hyb_fetched_add(batch) = (HybFetchedItem)
-	{
-		.tid = *tid,.killed = is_killed(fetch, item),.key_off = off,
-			.len = batch->keys.len - off,.keylen = keylen,
-			.ref =
-		{
-			.block = fetch->descent.block,.offset = item
-		}
-	};
-}
-
 /*
  * Items [from, to) of the open leaf, but for tombstones.  False where the limit
  * ends that.
@@ -71,14 +53,21 @@ add_level_items(LevelFetch *fetch, int from, int to)
 								batch->keys.len - off);
 		for (; from < end; from++)
 		{
-			ItemPointerData tid;
+			HybFetchedItem *item;
 
 			if (hyb_leaf_is_tombstone(leaf, from))
 				continue;
 			if (batch->nitems >= fetch->limit)
 				return false;
-			hyb_leaf_tids(leaf, from, 1, &tid);
-			add_level_item(fetch, from, &tid, off, keylen);
+			item = hyb_fetched_add(batch);
+			hyb_leaf_tids(leaf, from, 1, &item->tid);
+			item->killed = is_killed(fetch, from);
+			item->key_off = off;
+			item->len = batch->keys.len - off;
+			item->keylen = keylen;
+			item->ref.generation = 0;
+			item->ref.block = fetch->descent.block;
+			item->ref.offset = from;
 		}
 	}
 	return true;
