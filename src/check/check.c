@@ -200,39 +200,24 @@ kind_of_block(HybCheck *check, BlockNumber block, bool *empty)
 }
 
 /*
- * Each block has been claimed, or is a leftover of an interrupted extension,
- * which VACUUM gives to the free list.
+ * The blocks of one use.  Those without are leftovers of interrupted extensions,
+ * which VACUUM gives to the free list.  Free ones must be readable pages of the
+ * index, or all zeroes; they may be in use again by now.
  */
 static void
-check_every_block(HybCheck *check)
+check_blocks(HybCheck *check, HybBlockUse use)
 {
 	for (BlockNumber block = 1; block < check->survey.nblocks; block++)
 	{
 		bool		empty;
 		int			kind;
 
-		if (check->use[block] != HYB_USE_NONE)
+		if (check->use[block] != use)
 			continue;
 		kind = kind_of_block(check, block, &empty);
-		if (!empty)
+		if (use == HYB_USE_NONE && !empty)
 			hyb_check_fail(check, block,
 						   "It is of kind %d, but nothing points to it.", kind);
-	}
-}
-
-/*
- * Free blocks must be readable pages of the index, or all zeroes.  They may be in
- * use again by now.
- */
-static void
-check_free_blocks(HybCheck *check)
-{
-	for (BlockNumber block = 1; block < check->survey.nblocks; block++)
-	{
-		bool		empty;
-
-		if (check->use[block] == HYB_USE_FREE)
-			(void) kind_of_block(check, block, &empty);
 	}
 }
 
@@ -312,14 +297,14 @@ check_whole_index(Relation index, Relation heap, bool heapallindexed)
 	check_dictionary(check);
 	hyb_check_chains(check);
 	hyb_check_nodes(check);
-	check_every_block(check);
+	check_blocks(check, HYB_USE_NONE);
 	hyb_check_unlock(check);
 	HYB_POINT("check-surveyed");
 
 	hyb_check_log(check);
 	hyb_check_leaves(check);
 	hyb_check_log_done(check);
-	check_free_blocks(check);
+	check_blocks(check, HYB_USE_FREE);
 	hyb_check_hot(check);
 
 	hyb_check_table_end(check);
