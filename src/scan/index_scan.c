@@ -377,7 +377,7 @@ start_scan(HybScan *so, bool forward)
 	mode->hop_pause = mode->hop_wait = 0;
 	begin_range(so);
 	hyb_parallel_begin(so);
-	if (mode->share != NULL)
+	if (mode->share.shared != NULL)
 		return next_claimed_batch(so, forward);
 	set_first_edge(so, forward);
 	hyb_batch_load(so, forward);
@@ -395,7 +395,7 @@ next_batch(HybScan *so, bool forward)
 	bool		cut = !batch->log.complete;
 	bool		empty = hyb_batch_is_empty_range(batch);
 
-	if (so->mode.share != NULL && hyb_parallel_is_at_end(so, forward))
+	if (so->mode.share.shared != NULL && hyb_parallel_is_at_end(so, forward))
 		return next_claimed_batch(so, forward);
 	hyb_edge_copy(&so->from, forward ? &batch->high : &batch->low);
 	leave_batch(so);
@@ -483,16 +483,6 @@ return_item(HybScan *so)
 	return HYB_RETURN_ITEM;
 }
 
-/* Remember that the item returned last is dead to all. */
-static void
-kill_current(HybScan *so)
-{
-	HybScanBatch *batch = so->batch;
-
-	if (batch->current >= 0 && batch->current < batch->nitems)
-		hyb_batch_kill(batch, batch->current);
-}
-
 /* The scan has come to the batch's current item: ask for what follows. */
 static inline void
 look_ahead(HybScan *so, bool forward)
@@ -514,8 +504,9 @@ hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 		found = start_scan(so, forward);
 	else if (so->keys.empty)
 		found = false;
-	else if (scan->kill_prior_tuple)
-		kill_current(so);
+	else if (scan->kill_prior_tuple &&
+			 so->batch->current >= 0 && so->batch->current < so->batch->nitems)
+		hyb_batch_kill(so->batch, so->batch->current);
 
 	while (found)
 	{

@@ -395,7 +395,12 @@ typedef struct HybScanAhead
 } HybScanAhead;
 
 /* What a process knows of a parallel scan, scan_parallel.c. */
-typedef struct HybScanShare HybScanShare;
+typedef struct HybScanShare
+{
+	struct HybParallelScan *shared; /* NULL: the scan is not a parallel one */
+	HybScanEdge end;			/* of what was claimed last */
+	bool		within;			/* batches may end before that */
+} HybScanShare;
 
 typedef struct HybScanMode
 {
@@ -422,7 +427,7 @@ typedef struct HybScanMode
 	int			hop_pause;		/* that number after the last hop */
 
 	HybScanAhead ahead;			/* heap pages, scan_ahead.c */
-	HybScanShare *share;		/* NULL: the scan is not a parallel one */
+	HybScanShare share;
 } HybScanMode;
 
 /* ---- scans ---- */

@@ -52,7 +52,7 @@ static inline bool
 may_be_hot(const HybScan *so, const HybScanEdge *near, bool forward)
 {
 	return so->keys.point_hash != 0 && !so->mode.need_values && !so->mode.need_pins &&
-		so->mode.rechecks == so->ix->desc->truncated && !so->mode.whole_leaves && so->mode.share == NULL &&
+		so->mode.rechecks == so->ix->desc->truncated && !so->mode.whole_leaves && so->mode.share.shared == NULL &&
 		so->scan->ignore_killed_tuples &&
 		(hyb_hot_memory_kb > 0 || hyb_hot_memory_changed) &&
 		near->kind == (forward ? HYB_EDGE_START : HYB_EDGE_END) &&

@@ -431,24 +431,6 @@ qualify_column(HybScanKeys *keys, int column)
 		hyb_add_qual(keys, HYB_QUAL_NOT_NULL, column);
 }
 
-/*
- * Is a key's value of the column's type, and passed by value?  Then it is
- * encoded as it is, without memory but the scan's buffers.
- */
-static inline bool
-is_plain_value(const HybColumn *col, const ScanKeyData *key)
-{
-	return col->codec != NULL && col->attbyval &&
-		(!OidIsValid(key->sk_subtype) || key->sk_subtype == col->opcintype);
-}
-
-static inline bool
-is_row_key(const ScanKeyData *key)
-{
-	return (key->sk_flags & SK_ROW_HEADER) != 0 ||
-		key->sk_func.fn_oid == F_BTRECORDCMP;
-}
-
 /* What the keys say about each column; keys->empty if nothing satisfies them. */
 static void
 process_keys(HybScanKeys *keys)
@@ -457,7 +439,8 @@ process_keys(HybScanKeys *keys)
 	{
 		ScanKey		key = &keys->given[i];
 
-		if (unlikely(is_row_key(key)))
+		if (unlikely((key->sk_flags & SK_ROW_HEADER) != 0 ||
+					 key->sk_func.fn_oid == F_BTRECORDCMP))
 		{
 			hyb_row_process(keys, key);
 			i += hyb_row_keys(key, keys->ngiven - i) - 1;
@@ -492,10 +475,12 @@ process_equalities(HybScanKeys *keys)
 	for (int i = 0; i < n; i++)
 	{
 		const ScanKeyData *key = &keys->given[i];
+		const HybColumn *col = &desc->cols[i];
 
 		if (key->sk_flags != 0 || key->sk_attno != i + 1 ||
 			key->sk_strategy != BTEqualStrategyNumber ||
-			!is_plain_value(&desc->cols[i], key))
+			col->codec == NULL || !col->attbyval ||
+			(OidIsValid(key->sk_subtype) && key->sk_subtype != col->opcintype))
 			return false;
 	}
 	for (int i = 0; i < n; i++)

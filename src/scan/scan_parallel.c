@@ -59,14 +59,6 @@ typedef struct HybParallelScan
 	uint8		key[HYB_MAX_ENTRY_SIZE];
 } HybParallelScan;
 
-/* What a process knows of it. */
-struct HybScanShare
-{
-	HybParallelScan *shared;
-	HybScanEdge end;			/* of what was claimed last */
-	bool		within;			/* batches may end before that */
-};
-
 Size
 HYB_ESTIMATE_PARALLEL_SCAN(hyb_amestimateparallelscan)
 {
@@ -98,12 +90,8 @@ hyb_parallel_begin(HybScan *so)
 {
 	if (so->scan->parallel_scan == NULL)
 		return;
-	if (so->mode.share == NULL)
-	{
-		so->mode.share = MemoryContextAllocZero(so->context, sizeof(HybScanShare));
-		so->mode.share->shared = HYB_PARALLEL_TARGET(so->scan);
-	}
-	so->mode.share->within = false;
+	so->mode.share.shared = HYB_PARALLEL_TARGET(so->scan);
+	so->mode.share.within = false;
 }
 
 static void
@@ -146,11 +134,11 @@ claim(HybParallelScan *shared)
 HybClaim
 hyb_parallel_claim(HybScan *so, bool *cut, bool *empty)
 {
-	HybParallelScan *shared = so->mode.share->shared;
+	HybParallelScan *shared = so->mode.share.shared;
 	int		   *elems = so->batch->elems;
 
 	HYB_ASSERT_NO_LWLOCK();
-	so->mode.share->within = false;
+	so->mode.share.within = false;
 	switch (claim(shared))
 	{
 		case HYB_PARALLEL_NEW:
@@ -181,8 +169,8 @@ hyb_parallel_claim(HybScan *so, bool *cut, bool *empty)
 static void
 leave_at_end(HybScan *so, bool cut, bool empty)
 {
-	HybParallelScan *shared = so->mode.share->shared;
-	const HybScanEdge *end = &so->mode.share->end;
+	HybParallelScan *shared = so->mode.share.shared;
+	const HybScanEdge *end = &so->mode.share.end;
 
 	shared->kind = end->kind;
 	if (end->kind == HYB_EDGE_KEY)
@@ -221,8 +209,8 @@ hyb_parallel_leave_early(HybScan *so, bool forward)
 		hyb_pos_compare(so->ix->desc, fence, &so->keys.start) <= 0)
 		return false;
 
-	hyb_edge_set_pos(&so->mode.share->end, fence);
-	so->mode.share->within = true;
+	hyb_edge_set_pos(&so->mode.share.end, fence);
+	so->mode.share.within = true;
 	leave_at_end(so, false, false);
 	HYB_POINT("claim-left");
 	return true;
@@ -233,37 +221,37 @@ hyb_parallel_leave(HybScan *so, bool forward, bool empty)
 {
 	HybScanBatch *batch = so->batch;
 
-	hyb_edge_copy(&so->mode.share->end, forward ? &batch->high : &batch->low);
-	so->mode.share->within = false;
+	hyb_edge_copy(&so->mode.share.end, forward ? &batch->high : &batch->low);
+	so->mode.share.within = false;
 	leave_at_end(so, !batch->log.complete, empty);
 }
 
 void
 hyb_parallel_done(HybScan *so)
 {
-	leave_claim(so->mode.share->shared, HYB_PARALLEL_DONE);
+	leave_claim(so->mode.share.shared, HYB_PARALLEL_DONE);
 }
 
 const HybScanEdge *
 hyb_parallel_end(const HybScan *so)
 {
-	return so->mode.share != NULL && so->mode.share->within ? &so->mode.share->end : NULL;
+	return so->mode.share.within ? &so->mode.share.end : NULL;
 }
 
 void
 hyb_parallel_stay(HybScan *so)
 {
-	if (so->mode.share != NULL)
-		so->mode.share->within = true;
+	if (so->mode.share.shared != NULL)
+		so->mode.share.within = true;
 }
 
 bool
 hyb_parallel_is_at_end(const HybScan *so, bool forward)
 {
-	const HybScanEdge *end = &so->mode.share->end;
+	const HybScanEdge *end = &so->mode.share.end;
 	const HybScanEdge *far = forward ? &so->batch->high : &so->batch->low;
 
-	if (!so->mode.share->within)
+	if (!so->mode.share.within)
 		return true;
 	Assert(far->kind != HYB_EDGE_KEY || end->kind != HYB_EDGE_KEY || !so->ix->desc->all_mem ||
 		   (forward ? hyb_pos_compare(so->ix->desc, &far->pos, &end->pos) <= 0 :
