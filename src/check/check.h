@@ -88,7 +88,6 @@ typedef struct HybCheck
 										 * is 0 if they do not say */
 	uint64		tids;			/* of the leaves of the level */
 	uint64		tombstones;
-	double		filled;			/* sum of hyb_leaf_fill over all leaves */
 	HybLeaf		leaf;
 	ItemPointerData *leaf_tids;
 	HybBuf		entry;			/* of the row at hand */
@@ -98,7 +97,6 @@ typedef struct HybCheck
 	bool		have_last;
 
 	/* filters (check_filter.c) */
-	uint64		filters;
 	const HybChild *filter_child;	/* leaf at hand */
 	bool		filter_open;	/* it has a filter: */
 	const HybFilterImage *filter_image;
