@@ -6,11 +6,9 @@
  * inserters that have to merge wait for a unit at most:
  *
  * - The first unit takes a survey of the metapage and the free list.  It goes over
- *   all internal nodes, the links of the delta log and the dictionary.  So every
+ *   all internal nodes, the pages of the delta log and the dictionary.  So every
  *   block is accounted for at one moment, in time proportional to the number of
- *   nodes and delta pages.
- * - Without the lock, the entries of the delta pages of the survey are read.  If a
- *   page is not what it was, its generation has been merged.
+ *   nodes and to the log.
  * - Then units of some leaves each walk the key range, as a scan does.  A unit takes
  *   the current version and goes on at the position that the unit before has
  *   reached.  It compares leaves and the entries of newer runs up to their fences.

@@ -28,13 +28,6 @@ typedef enum HybBlockUse
 	HYB_USE_FILTER
 } HybBlockUse;
 
-/* A page of the delta log, as of the survey. */
-typedef struct HybCheckLogPage
-{
-	BlockNumber block;
-	uint64		generation;
-} HybCheckLogPage;
-
 /*
  * A live entry that the log holds, and that the dynamic stage's tree or, where
  * it was merged, the static stage must know.
@@ -105,9 +98,6 @@ typedef struct HybCheck
 	BlockNumber filter_copy_block;
 
 	/* delta log and its trees (check_log.c) */
-	HybCheckLogPage *log_pages;
-	Size		nlog_pages;
-	Size		log_pages_alloc;
 	HybLogEntry *log;			/* sorted by (block, offset) */
 	Size		nlog;
 	Size		log_alloc;
@@ -218,8 +208,8 @@ extern void hyb_check_filter_items(HybCheck *check, int row, int first, int last
 /* ---- check_log.c ---- */
 
 /*
- * The chains of the log, with the lock of the survey; then, without, the entries
- * of their pages and the structure of the trees.
+ * The chains of the log and the entries of their pages, with the lock of the survey;
+ * then, without, the structure of the trees.
  */
 extern void hyb_check_chains(HybCheck *check);
 extern void hyb_check_log(HybCheck *check);

@@ -23,15 +23,6 @@
 /* How often that is tried before a run is taken to be damaged. */
 #define FETCH_TRIES		100
 
-static void *
-grow(HybCheck *check, void *array, Size *alloc, Size needed, Size element)
-{
-	if (needed <= *alloc)
-		return array;
-	*alloc = Max(needed, Max(1024, *alloc * 2));
-	return hyb_grow(check->context, array, *alloc, element);
-}
-
 static uint32
 hash_entry(const uint8 *entry, uint32 len, const ItemPointerData *tid)
 {
@@ -41,30 +32,20 @@ hash_entry(const uint8 *entry, uint32 len, const ItemPointerData *tid)
 }
 
 static void
-add_log_page(HybCheck *check, BlockNumber block, uint64 generation)
-{
-	HybCheckLogPage *page;
-
-	check->log_pages = grow(check, check->log_pages, &check->log_pages_alloc,
-							check->nlog_pages + 1, sizeof(HybCheckLogPage));
-	Assert(check->nlog_pages < check->log_pages_alloc && generation != 0);
-	page = &check->log_pages[check->nlog_pages++];
-	page->block = block;
-	page->generation = generation;
-}
-
-static void
-add_log_entry(HybCheck *check, const HybCheckLogPage *page, uint16 offset,
+add_log_entry(HybCheck *check, BlockNumber block, uint64 generation, uint16 offset,
 			  uint32 hash)
 {
 	HybLogEntry *log;
 
-	check->log = grow(check, check->log, &check->log_alloc, check->nlog + 1,
-					  sizeof(HybLogEntry));
-	Assert(check->nlog < check->log_alloc);
+	if (check->nlog == check->log_alloc)
+	{
+		check->log_alloc = Max(1024, check->log_alloc * 2);
+		check->log = hyb_grow(check->context, check->log, check->log_alloc,
+							  sizeof(HybLogEntry));
+	}
 	log = &check->log[check->nlog++];
-	log->generation = page->generation;
-	log->block = page->block;
+	log->generation = generation;
+	log->block = block;
 	log->offset = offset;
 	log->seen = false;
 	log->hash = hash;
@@ -90,14 +71,6 @@ copy_log_page(HybCheck *check, BlockNumber block, uint64 generation,
 	return same;
 }
 
-/* Within a unit: is this a generation whose entries are of interest? */
-static bool
-is_current_generation(HybCheck *check, uint64 generation)
-{
-	return generation == check->version->active.number ||
-		generation == check->version->frozen.number;
-}
-
 /* A page that takes no more entries says how many it has. */
 static void
 check_count(HybCheck *check, BlockNumber block, Page page, uint32 n)
@@ -112,11 +85,10 @@ check_count(HybCheck *check, BlockNumber block, Page page, uint32 n)
 					   n, opaque->count);
 }
 
-/* Live entries of one page copy. */
-static void
-check_page_entries(HybCheck *check, const HybCheckLogPage *log_page, Page page)
+/* Note the live entries of a page, copied.  Returns the number of all. */
+static uint32
+check_page_entries(HybCheck *check, BlockNumber block, uint64 generation, Page page)
 {
-	BlockNumber block = log_page->block;
 	HybEntry	entry = {.block = block};
 	uint32		n = 0;
 
@@ -126,10 +98,11 @@ check_page_entries(HybCheck *check, const HybCheckLogPage *log_page, Page page)
 							   entry.len, &entry.tid);
 		n++;
 		if ((entry.flags & HYB_DELTA_DEAD) == 0)
-			add_log_entry(check, log_page, entry.offset,
+			add_log_entry(check, block, generation, entry.offset,
 						  hash_entry(entry.bytes, entry.len, &entry.tid));
 	}
 	check_count(check, block, page, n);
+	return n;
 }
 
 typedef enum HybGenerationState
@@ -181,9 +154,7 @@ check_chain_page(HybCheck *check, Chains *chains, const HybDeltaWalk *walk,
 	/* entries of a retiring generation are of no interest any more */
 	if (chains->state == GENERATION_RETIRING)
 		return;
-	add_log_page(check, block, number);
-	n = hyb_delta_count(check->ix->rel, page, block);
-	check_count(check, block, page, n);
+	n = check_page_entries(check, block, number, page);
 	if (block == tail)
 		chains->in_tails += n;
 	else
@@ -217,7 +188,7 @@ check_generation(HybCheck *check, const HybGeneration *generation,
 						   "Lane %d of generation " UINT64_FORMAT " has a tail, but no head.",
 						   lane, generation->number);
 
-	Assert(check->nlog_pages == 0 || state != GENERATION_RETIRING);
+	Assert(check->nlog == 0 || state != GENERATION_RETIRING);
 	/* to claim a block finds links that go round, and names both pages */
 	hyb_delta_walk_start(&walk, check->ix, generation, false);
 	while (hyb_delta_walk_next(&walk))
@@ -270,36 +241,14 @@ hyb_check_chains(HybCheck *check)
 	check_generation(check, &meta->retiring, GENERATION_RETIRING);
 	check_generation(check, &meta->frozen, GENERATION_FROZEN);
 	check_generation(check, &meta->active, GENERATION_ACTIVE);
+	if (check->nlog > 1)
+		qsort(check->log, check->nlog, sizeof(HybLogEntry), compare_log_entries);
 }
 
 void
 hyb_check_log(HybCheck *check)
 {
-	PGAlignedBlock copy;
 	const char *wrong;
-
-	Assert(!check->locked && check->nlog == 0);
-	for (Size i = 0; i < check->nlog_pages; i++)
-	{
-		const HybCheckLogPage *page = &check->log_pages[i];
-
-		CHECK_FOR_INTERRUPTS();
-		if (copy_log_page(check, page->block, page->generation, copy.data))
-		{
-			check_page_entries(check, page, (Page) copy.data);
-			continue;
-		}
-
-		/* either the generation has been merged, or the page is damaged */
-		hyb_check_lock(check);
-		if (is_current_generation(check, page->generation))
-			hyb_check_fail(check, page->block,
-						   "It was a delta page of generation " UINT64_FORMAT ", and is one no more.",
-						   page->generation);
-		hyb_check_unlock(check);
-	}
-	if (check->nlog > 1)
-		qsort(check->log, check->nlog, sizeof(HybLogEntry), compare_log_entries);
 
 	hyb_version_capture(check->ix, check->version);
 	wrong = hyb_log_verify(check->ix, check->version);
@@ -569,7 +518,8 @@ check_unseen_page(HybCheck *check, Size from, Size to)
 
 	Assert(from < to && to <= check->nlog);
 	/* of a generation that has been merged nothing is left to compare */
-	if (!is_current_generation(check, first->generation))
+	if (first->generation != check->version->active.number &&
+		first->generation != check->version->frozen.number)
 		return;
 	if (!copy_log_page(check, first->block, first->generation, copy.data))
 		hyb_check_fail(check, first->block,
