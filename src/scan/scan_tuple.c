@@ -242,7 +242,7 @@ form_one(HybScan *so, const HybScanItem *item)
 {
 	HybKeyDesc *desc = so->ix->desc;
 	const HybValue *vals = hyb_batch_values(so, so->batch, item);
-	bool		is_long = has_long(so, vals);
+	bool		is_long = so->tuples.fixed == NULL && has_long(so, vals);
 	IndexTuple	plain = NULL;
 	MemoryContext old;
 
