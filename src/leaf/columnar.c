@@ -428,40 +428,6 @@ hyb_columnar_value(HybLeaf *leaf, int i, int row, HybValue *val)
 					  "A string of the leaf has a wrong length or flag.");
 }
 
-uint32
-hyb_leaf_string(HybLeaf *leaf, int i, int row, uint8 *out, uint32 cap)
-{
-	HybLeafColumn *col = &leaf->columnar->cols[i];
-	const uint8 *string;
-	uint32		len = cap + 1;
-
-	StaticAssertStmt(HYB_LEAF_SLACK >= HYB_SYM_SLACK, "symbols need more memory");
-	if (col->encoding == HYB_LEAF_SYMBOLS && col->prefix_len <= cap)
-	{
-		int			n;
-
-		/* mostly a flag byte; there is room for more, and more in the page */
-		if (likely(col->prefix_len <= 8))
-			memcpy(out, col->prefix, 8);
-		else
-			memcpy(out, col->prefix, col->prefix_len);
-		n = hyb_sym_read(&col->sym, &col->sym_cursor, row,
-						 out + col->prefix_len, cap - col->prefix_len);
-		if (n >= 0)
-			return col->prefix_len + n;
-	}
-	else
-	{
-		string = string_bytes(leaf, col, row, &len);
-		if (len <= cap)
-			memcpy(out, string, len);
-	}
-	if (len > cap)
-		hyb_corrupted(leaf->rel, leaf->blkno,
-					  "A string of the leaf is malformed or too long.");
-	return len;
-}
-
 /* ---- rows and items ---- */
 
 int

@@ -74,9 +74,6 @@ extern void hyb_leaf_assert_valid(const HybLeaf *leaf);
 #define hyb_leaf_assert_valid(leaf) ((void) (leaf))
 #endif
 
-/* Bytes behind a string's memory that hyb_leaf_string may write to. */
-#define HYB_LEAF_SLACK	64
-
 /* ---- reading leaves of any layout (columnar.c) ---- */
 
 /* First item of a row; hyb_leaf_row_start(leaf, nrows) == nitems. */
@@ -91,14 +88,6 @@ extern void hyb_leaf_tids(const HybLeaf *leaf, int item, int n,
 /* An integer column of rows [row, row + n) of a leaf that keeps keys, 0 where it is null. */
 extern void hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n, uint64 *ints,
 						  uint8 *isnull);
-
-/*
- * The string of a row of such a leaf: a flag byte and the value as in entries, without
- * length word and terminator.  It goes to out, which has room for cap bytes and
- * HYB_LEAF_SLACK more.  Returns its length.
- */
-extern uint32 hyb_leaf_string(HybLeaf *leaf, int col, int row, uint8 *out, uint32 cap);
-
 
 /* Rows [lo, hi). */
 typedef struct HybRowRange

@@ -366,7 +366,7 @@ start_scan(HybScan *so, bool forward)
 	if (scan->xs_want_itup && so->tuples.context == NULL)
 		hyb_tuple_init(so);
 	so->tuples.window_rows = scan->xs_want_itup && keys->nquals == 0 &&
-		so->tuples.no_longer ? HYB_WINDOW_FIRST : 0;
+		so->tuples.fixed != NULL ? HYB_WINDOW_FIRST : 0;
 
 	hyb_ahead_begin(so, forward);
 	hyb_scan_arrays_first(keys, forward);

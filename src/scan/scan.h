@@ -269,9 +269,7 @@ typedef struct HybScanWindow
 	int			row;
 	int			n;
 	uint8		isnull[HYB_WINDOW_ROWS];	/* a column is, perhaps: no tuple */
-	uint32		off[HYB_WINDOW_ROWS];	/* of the tuples */
-	char		tuples[FLEXIBLE_ARRAY_MEMBER];	/* each as long as `fixed`, if
-												 * there is one */
+	char		tuples[FLEXIBLE_ARRAY_MEMBER];	/* each as long as `fixed` */
 } HybScanWindow;
 
 /*
@@ -443,10 +441,6 @@ typedef struct HybScanTuples
 								 * stored */
 	IndexTuple	plain;			/* memory for one of any length, or NULL: made
 								 * when it is needed */
-	bool		no_longer;		/* a tuple is as long as its values as stored */
-	bool		nulls;			/* has the last row of a window any? */
-	bool	   *long_header;	/* of strings: did the last one take four
-								 * bytes for its length? */
 	int			window_rows;	/* of the next window; 0: there are none */
 } HybScanTuples;
 

@@ -2,10 +2,9 @@
  * scan_tuple.c
  *		The index tuples that an index-only scan returns.
  *
- * The tuples of up to HYB_WINDOW_ROWS rows of a leaf are made together: a window.
- * Integers are decoded column by column, strings to where they belong in their
- * tuples.  If all columns are integers, rows without NULLs differ in their values
- * only: their tuples are made once, and then only filled in.
+ * If all columns are integers, rows without NULLs differ in their values only.  The
+ * tuples of up to HYB_WINDOW_ROWS rows of a leaf are then made once, and filled in
+ * together, column by column: a window.
  */
 #include "base/compat.h"
 
@@ -42,17 +41,11 @@ hyb_tuple_init(HybScan *so)
 	tuples->values = palloc(desc->natts * sizeof(Datum));
 	tuples->isnull = palloc(desc->natts * sizeof(bool));
 	tuples->offsets = palloc(desc->natts * sizeof(uint16));
-	tuples->long_header = palloc0(desc->natts * sizeof(bool));
-	tuples->no_longer = true;
-	for (int i = 0; i < desc->natts; i++)
+	for (int i = 0; i < desc->natts && ints; i++)
 	{
 		const HybColumn *col = &desc->cols[i];
-		bool		is_int = col->store == HYB_STORE_INT;
 
-		tuples->no_longer &= is_int ? col->attbyval : !may_grow(col);
-		ints &= is_int && col->attbyval;
-		if (!ints)
-			continue;
+		ints = col->store == HYB_STORE_INT && col->attbyval;
 		off = att_align_nominal(off, col->attalign);
 		tuples->offsets[i] = off;
 		off += col->attlen;
@@ -269,208 +262,17 @@ form_one(HybScan *so, const HybScanItem *item)
 	MemoryContextSwitchTo(old);
 }
 
-/*
- * Memory for a window's tuples, what a tuple in it may take, and how much of
- * that up to the end of its last string.
- */
-#define WINDOW_BYTES	16384
-#define WINDOW_TUPLE	INDEX_SIZE_MASK
-#define WINDOW_STRINGS	(WINDOW_TUPLE - INDEX_MAX_KEYS * MAXIMUM_ALIGNOF)
-
-/* The integers of a window's rows, column by column. */
-typedef struct WindowInts
-{
-	Datum		values[INDEX_MAX_KEYS][HYB_WINDOW_ROWS];
-	uint8		isnull[INDEX_MAX_KEYS][HYB_WINDOW_ROWS];
-} WindowInts;
-
-/* A row of a leaf, and where its values go. */
-typedef struct WindowTuple
-{
-	HybLeaf    *leaf;
-	int			row;
-	char	   *data;
-	char	   *end;			/* of strings */
-} WindowTuple;
-
 static void
 create_window(HybScan *so, HybScanPart *part)
 {
-	Size		size = so->tuples.fixed == NULL ? 0 : IndexTupleSize(so->tuples.fixed);
-	HybScanWindow *w;
+	Size		size = IndexTupleSize(so->tuples.fixed);
+	HybScanWindow *w = MemoryContextAlloc(so->context, offsetof(HybScanWindow, tuples) +
+										  HYB_WINDOW_ROWS * size);
 
-	if (size == 0)
-		w = MemoryContextAlloc(so->context, offsetof(HybScanWindow, tuples) +
-							   WINDOW_BYTES + HYB_LEAF_SLACK);
-	else
-	{
-		w = MemoryContextAlloc(so->context, offsetof(HybScanWindow, tuples) +
-							   HYB_WINDOW_ROWS * size);
-		for (int r = 0; r < HYB_WINDOW_ROWS; r++)
-		{
-			memcpy(w->tuples + r * size, so->tuples.fixed, size);
-			w->off[r] = r * size;
-		}
-	}
+	for (int r = 0; r < HYB_WINDOW_ROWS; r++)
+		memcpy(w->tuples + r * size, so->tuples.fixed, size);
 	w->n = 0;
 	part->window = w;
-}
-
-/*
- * Put a value that is not stored as tuples have it: it is decoded from a copy,
- * which lies behind its place.
- */
-static char *
-put_encoded(HybScan *so, const WindowTuple *t, int i, char *p)
-{
-	const HybColumn *col = &so->ix->desc->cols[i];
-	char	   *copy = p + 2 * MAXIMUM_ALIGNOF + Max(col->attlen, 0);
-	HybValue	val = {0};
-	uint32		len;
-
-	if (t->end - copy < HYB_MAX_ENTRY_SIZE)
-		return NULL;
-	len = hyb_leaf_string(t->leaf, i, t->row, (uint8 *) copy, HYB_MAX_ENTRY_SIZE);
-	if (len == 1 && *copy == hyb_null_flag(col))
-		return p;
-	if (len == 0 || *copy != HYB_FLAG_VALUE || hyb_is_long(col, len - 1) ||
-		(col->width > 0 && len != 1 + (uint32) col->width))
-		return NULL;
-	val.ptr = (const uint8 *) copy + 1;
-	val.len = len - 1;
-	return put_value(so, i, &val, t->data, p);
-}
-
-/*
- * Put a string of a leaf behind the values before it, as put_varlena would store
- * it.  It is decoded to where it belongs if its length takes as many bytes as that
- * of the row before.  Returns the byte after it; p if it is NULL.  Returns NULL if
- * it may be a long value, there is no room, or it is damaged.  The row is then
- * formed by itself, which reports damage.
- */
-static char *
-put_string(HybScan *so, const WindowTuple *t, int i, char *p)
-{
-	const HybColumn *col = &so->ix->desc->cols[i];
-	Form_pg_attribute att = TupleDescAttr(so->scan->xs_itupdesc, i);
-	char	   *aligned = t->data + att_align_nominal(p - t->data, att->attalign);
-	char	   *at = so->tuples.long_header[i] ? aligned + VARHDRSZ - 1 : p;
-	uint32		len;
-
-	if (col->codec != NULL || col->attlen > 0)
-		return put_encoded(so, t, i, p);
-	if (t->end - aligned < HYB_MAX_ENTRY_SIZE + VARHDRSZ)
-		return NULL;
-	len = hyb_leaf_string(t->leaf, i, t->row, (uint8 *) at, HYB_MAX_ENTRY_SIZE);
-	if (len == 1 && *at == hyb_null_flag(col))
-		return p;
-	if (len == 0 || *at != HYB_FLAG_VALUE || hyb_is_long(col, len - 1))
-		return NULL;
-	so->tuples.long_header[i] = att->attstorage == TYPSTORAGE_PLAIN ||
-		len > VARATT_SHORT_MAX;
-	if (!so->tuples.long_header[i])
-	{
-		if (at != p)
-			memmove(p, at, len);
-		SET_VARSIZE_SHORT(p, len);
-		return p + len;
-	}
-	if (at == p)
-		memmove(aligned + VARHDRSZ, at + 1, len - 1);
-	(void) align_zeroed(t->data, p, att->attalign);
-	SET_VARSIZE(aligned, len - 1 + VARHDRSZ);
-	return aligned + VARHDRSZ + len - 1;
-}
-
-/*
- * Form the tuple of row r of the window at `space`, with its integers decoded
- * before.  Returns its length, or 0 if it has to be formed by itself.  NULLs move
- * all values: they are expected where the last row had some.
- */
-static Size
-form_in_window(HybScan *so, HybLeaf *leaf, int row, int r,
-			   const WindowInts *ints, char *space)
-{
-	HybKeyDesc *desc = so->ix->desc;
-	IndexTuple	tuple = (IndexTuple) space;
-	IndexAttributeBitMapData nulls;
-	WindowTuple place = {leaf, row, NULL, space + WINDOW_STRINGS};
-	uint16		info;
-	bool		has_nulls;
-	char	   *p;
-
-	/* at the second time it is known whether there are NULLs */
-	for (int tries = 0; tries < 2; tries++)
-	{
-		info = so->tuples.nulls ? INDEX_VAR_MASK | INDEX_NULL_MASK : INDEX_VAR_MASK;
-		place.data = p = space + IndexInfoFindDataOffset(info);
-		has_nulls = false;
-		memset(&nulls, 0, sizeof(nulls));
-		for (int i = 0; i < desc->natts; i++)
-		{
-			Form_pg_attribute att = TupleDescAttr(so->scan->xs_itupdesc, i);
-			char	   *start = p;
-
-			if (desc->cols[i].store != HYB_STORE_INT)
-				p = put_string(so, &place, i, p);
-			else if (!ints->isnull[i][r])
-			{
-				p = align_zeroed(place.data, p, att->attalign);
-				store_att_byval(p, ints->values[i][r], att->attlen);
-				p += att->attlen;
-			}
-			if (p == NULL)
-				return 0;
-			if (p == start)
-				has_nulls = true;
-			else
-				nulls.bits[i >> 3] |= 1 << (i & 7);
-		}
-		if (has_nulls == so->tuples.nulls)
-			break;
-		so->tuples.nulls = has_nulls;
-	}
-	if (has_nulls)
-		memcpy(space + sizeof(IndexTupleData), &nulls, sizeof(nulls));
-	Assert(p >= place.data && p - space <= WINDOW_TUPLE);
-	tuple->t_info = info | MAXALIGN(p - space);
-	return MAXALIGN(p - space);
-}
-
-/* The tuples of rows [w->row, w->row + n), or of fewer, with strings. */
-static void
-form_strings(HybScan *so, HybScanPart *part, int n)
-{
-	HybKeyDesc *desc = so->ix->desc;
-	HybScanWindow *w = part->window;
-	char	   *end = w->tuples + WINDOW_BYTES;
-	char	   *p = w->tuples;
-	MemoryContext old;
-	uint64		stored[HYB_WINDOW_ROWS];
-	WindowInts	ints;
-
-	for (int i = 0; i < desc->natts; i++)
-	{
-		if (desc->cols[i].store != HYB_STORE_INT)
-			continue;
-		hyb_leaf_ints(&part->leaf, i, w->row, n, stored, ints.isnull[i]);
-		hyb_ints_decode(&desc->cols[i], stored, n, ints.values[i]);
-	}
-	MemoryContextReset(so->tuples.context);
-	old = MemoryContextSwitchTo(so->tuples.context);
-	/* strings are read without the row that the leaf keeps */
-	part->leaf.scratch_row = -1;
-	for (w->n = 0; w->n < n && (w->n == 0 || end - p >= WINDOW_TUPLE); w->n++)
-	{
-		Size		len = form_in_window(so, &part->leaf, w->row + w->n, w->n,
-										 &ints, p);
-
-		Assert(w->n < HYB_WINDOW_ROWS && p + len <= end);
-		w->isnull[w->n] = len == 0;
-		w->off[w->n] = p - w->tuples;
-		p += len;
-	}
-	MemoryContextSwitchTo(old);
 }
 
 /*
@@ -482,7 +284,7 @@ static void
 load_window(HybScan *so, HybScanPart *part, int row)
 {
 	HybKeyDesc *desc = so->ix->desc;
-	Size		size = so->tuples.fixed == NULL ? 0 : IndexTupleSize(so->tuples.fixed);
+	Size		size = IndexTupleSize(so->tuples.fixed);
 	HybScanWindow *w;
 	bool		back;
 	int			n;
@@ -500,16 +302,6 @@ load_window(HybScan *so, HybScanPart *part, int row)
 	Assert(w->row >= 0 && w->row <= row && row < w->row + n);
 	Assert(w->row + n <= part->leaf.nrows);
 	so->tuples.window_rows = Min(2 * so->tuples.window_rows, HYB_WINDOW_ROWS);
-	if (size == 0)
-	{
-		form_strings(so, part, n);
-		if (row < w->row + w->n)
-			return;
-		/* there was room for fewer rows */
-		w->row = row;
-		form_strings(so, part, 1);
-		return;
-	}
 	w->n = n;
 	memset(w->isnull, 0, w->n);
 	for (int i = 0; i < desc->natts; i++)
@@ -537,8 +329,7 @@ window_tuple(HybScan *so, const HybScanItem *item)
 	HybScanWindow *w = part->window;
 	int			r;
 
-	if (item->source < 0 || part->mode != HYB_STATIC_PAGE ||
-		(so->tuples.fixed == NULL && !hyb_leaf_keeps_keys(&part->leaf)))
+	if (item->source < 0 || part->mode != HYB_STATIC_PAGE)
 		return NULL;
 	if (w == NULL || (uint32) (item->row - w->row) >= (uint32) w->n)
 	{
@@ -549,7 +340,7 @@ window_tuple(HybScan *so, const HybScanItem *item)
 	Assert(r >= 0 && r < w->n);
 	if (w->isnull[r])
 		return NULL;
-	return (IndexTuple) (w->tuples + w->off[r]);
+	return (IndexTuple) (w->tuples + r * IndexTupleSize(so->tuples.fixed));
 }
 
 void
