@@ -546,8 +546,8 @@ check_unit(HybCheck *check)
 		check->changed = true;
 
 	/*
-	 * What was fetched is forgotten: VACUUM may have come to its end since, and
-	 * heap TIDs may be those of other rows.
+	 * What was fetched is forgotten: VACUUM may have come to its end since,
+	 * and heap TIDs may be those of other rows.
 	 */
 	hyb_runs_reset(&check->fresh);
 

@@ -39,7 +39,7 @@ extern bool hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
  */
 typedef struct HybRunSource
 {
-	HybFetched batch;
+	HybFetched	batch;
 	int			next;			/* item of the batch */
 } HybRunSource;
 
@@ -47,8 +47,8 @@ typedef struct HybRuns
 {
 	int			oldest;			/* level */
 	MemoryContext context;		/* of the batches */
-	HybRunSource *first;		/* has the first entry; NULL: there is none, or
-								 * it is not known */
+	HybRunSource *first;		/* has the first entry; NULL: there is none,
+								 * or it is not known */
 	HybRunSource sources[HYB_MAX_LEVELS + 1];
 } HybRuns;
 

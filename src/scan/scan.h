@@ -54,8 +54,8 @@ typedef struct HybScanArray
 {
 	int			nelems;
 	int			alloc;
-	uint64	   *elems;			/* the offset in `bytes`, and the length in the
-								 * low half */
+	uint64	   *elems;			/* the offset in `bytes`, and the length in
+								 * the low half */
 	HybBuf		bytes;			/* encoded */
 	uint32		maxlen;			/* of an element's encoding */
 } HybScanArray;
@@ -229,8 +229,8 @@ typedef enum HybStaticMode
 	HYB_STATIC_TIDS,			/* TIDs only: all entries have equal keys, or
 								 * the scan does not ask for keys */
 	HYB_STATIC_ROWS,			/* few rows of a leaf; or those entries of
-								 * HYB_STATIC_RAW that lie in the batch.
-								 * Items are counted anew, and each is a row,
+								 * HYB_STATIC_RAW that lie in the batch. Items
+								 * are counted anew, and each is a row,
 								 * encoded in `rowbytes` */
 	HYB_STATIC_PAGE,			/* a copy of the leaf */
 	HYB_STATIC_RAW				/* TIDs of a leaf that does not keep keys, of
@@ -335,8 +335,8 @@ typedef struct HybScanBatch
 
 	int			nkilled;		/* items that are */
 	HybScanItem first_items[HYB_SCAN_FIRST_ITEMS];
-	int			elems[FLEXIBLE_ARRAY_MEMBER];	/* element of each prefix array
-												 * it belongs to */
+	int			elems[FLEXIBLE_ARRAY_MEMBER];	/* element of each prefix
+												 * array it belongs to */
 } HybScanBatch;
 
 /* HybScanBatch.fresh */

@@ -396,7 +396,7 @@ find_fresh(HybScan *so, HybScanBatch *batch)
 	{
 		batch->fresh = HYB_FRESH_LOG;
 		least = hyb_fetched_pos(so->ix, &batch->log,
-								 &batch->log.items[next_log_item(batch)]);
+								&batch->log.items[next_log_item(batch)]);
 	}
 	for (int i = 1; i < batch->nparts; i++)
 	{
@@ -580,7 +580,7 @@ cut_at_log(HybScan *so, bool forward, HybScanEdge *far)
 	if (batch->log.complete || batch->log.nitems == 0)
 		return;
 	cut = hyb_fetched_pos(so->ix, &batch->log,
-						   &batch->log.items[batch->log.nitems - 1]);
+						  &batch->log.items[batch->log.nitems - 1]);
 	if (forward)
 		cut = hyb_pos_above(&cut);
 	for (int i = 0; i < batch->nparts; i++)

@@ -214,7 +214,7 @@ item_side(const HybScan *so, const HybScanPart *part, const HybScanRow *row,
 /* The place of a position among items that are rows. */
 static int
 place_in_rows(const HybScan *so, const HybScanPart *part,
-			   const HybPos *pos, int from)
+			  const HybPos *pos, int from)
 {
 	int			lo = from;
 	int			hi = part->last;

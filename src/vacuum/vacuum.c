@@ -275,7 +275,7 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 		hyb_log_mark_dead(v->ix, generation, v->dead, v->ndead);
 	}
 	v->log_live += hyb_delta_count_live(v->ix, v->page, blkno,
-											frozen ? watermark : NULL);
+										frozen ? watermark : NULL);
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(v->page_context);
 }
