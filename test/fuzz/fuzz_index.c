@@ -316,7 +316,7 @@ make_level(HybIndex *ix, bool prefix, int level, int nleaves, HybLevel *to)
 											  HYB_FILTER_POINTS : HYB_FILTER_NONE);
 	for (int i = 0; i < nleaves; i++)
 	{
-		HybLeafBuilder *builder = hyb_leaf_builder_create(ix, hyb_leaf_layouts[0],
+		HybLeafBuilder *builder = hyb_leaf_builder_create(ix, &hyb_columnar_layout,
 														  5, emit, &leaves);
 
 		for (int row = 0; row < LEAF_ROWS; row++, e += 2 * (level + 1))

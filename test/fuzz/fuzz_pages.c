@@ -374,25 +374,21 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 	Seed		seed = {(int) (i / 4 % NDESCS), (int) (i % 4)};
 	const HybIndex *ix = index_of(seed.desc);
 	const HybKeyDesc *desc = ix->desc;
-	int			style = (int) (i / (4 * NDESCS)) % 3;
-	int			layout = (int) (i / (4 * NDESCS)) / 3;
+	int			style = (int) (i / (4 * NDESCS));
+	const HybLeafLayout *layout = &hyb_columnar_layout;
 	PGAlignedBlock page;
 	HybFstBuilder *fst = NULL;
 
-	if (layout >= HYB_LAYOUTS)
+	if (style >= 3)
 		return 0;
 	if (desc->truncated)
-		layout = (hyb_key_is_fixed(desc) ? HYB_LAYOUT_TRIE : HYB_LAYOUT_STRINGS) - 1;
-	else if (!hyb_leaf_layouts[layout]->keeps_keys)
-		layout = HYB_LAYOUT_COLUMNAR - 1;
+		layout = hyb_key_is_fixed(desc) ? &hyb_trie_layout : &hyb_strings_layout;
 	if (setjmp(hyb_fuzz_error) != 0)
 		abort();
 
 	if (seed.wanted < 2)
 	{
-		HybLeafBuilder *builder = hyb_leaf_builder_create(ix,
-														  hyb_leaf_layouts[layout],
-														  5, emit, &seed);
+		HybLeafBuilder *builder = hyb_leaf_builder_create(ix, layout, 5, emit, &seed);
 
 		for (unsigned e = 0; e < 6000; e++)
 		{
