@@ -185,9 +185,26 @@ foreach my $round (1 .. 3)
 	same_answers($primary, 'work goes on', \%queries, ['t']);
 }
 
-# held at each point, and killed or failing there
 my $points = $primary->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'");
 $primary->safe_psql('postgres', 'CREATE EXTENSION injection_points') if $points;
+
+# an index with more bytes of entries than a merge reads to learn stays as it is
+if ($points)
+{
+	start_over();
+	my $reader = cursor($primary, 'DECLARE c CURSOR FOR SELECT s FROM t ORDER BY s; FETCH c');
+	$primary->safe_psql('postgres', "SELECT fill(1000); $merge");
+	$reader->query_safe('COMMIT');
+	$reader->quit;
+	$primary->safe_psql('postgres', "SELECT injection_points_attach('hybrid-few-bytes', 'notice')");
+	$primary->safe_psql('postgres', "SELECT fill(10); $merge");
+	is(learned($primary, 't_s', 't_w'), 'ff', 'leaves with too many bytes are merged as they are');
+	$primary->safe_psql('postgres', "SELECT injection_points_detach('hybrid-few-bytes'); SELECT fill(10); $merge");
+	is(learned($primary, 't_s', 't_w'), 'tt', 'leaves with fewer bytes are learned from');
+	check('read in portions');
+}
+
+# held at each point, and killed or failing there
 foreach my $point ($points ? qw(learn-frozen learn-reserved learn-written learn-installed) : ())
 {
 	foreach my $how (qw(error wait))

@@ -42,8 +42,14 @@
 /* Most pages written, with those of the dictionaries. */
 #define HYB_LEARN_MAX_NEW	288
 
-/* Most pages of the log that are read: 64 MB. */
-#define HYB_LEARN_MAX_LOG	(64 * 1024 * 1024 / BLCKSZ)
+/*
+ * Most bytes of entries that are read, before they are encoded.  Leaves may hold much
+ * more in few pages, which would take long while the index is locked.
+ */
+#define HYB_LEARN_MAX_BYTES	(64 * 1024 * 1024)
+
+/* Entries that are read at once. */
+#define READ_ENTRIES		1024
 
 /* Steps through the entries: a prime above HYB_ENCODED_SAMPLE_KEYS */
 #define SAMPLE_ENTRY_STEP			16411
@@ -69,43 +75,55 @@ typedef struct Learn
 
 /* ---- reading ---- */
 
-/* Add the live entries of a run; those of one row of a leaf share their bytes. */
-static void
+/*
+ * Add the live entries of a run; those of one row of a leaf share their bytes.  Returns
+ * false if there are too many.
+ */
+static bool
 add_run(HybIndex *ix, int run, HybFetched *all)
 {
+	uint32		most = HYB_POINT_ATTACHED("few-bytes") ? 64 * 1024 : HYB_LEARN_MAX_BYTES;
 	HybPos		lo = {.tie = HYB_BEFORE};
 	HybPos		hi = {.tie = HYB_AFTER};
-	HybFetch	fetch = {.lo = &lo,.hi = &hi,.limit = INT_MAX};
+	HybFetch	fetch = {.lo = &lo,.hi = &hi,.limit = READ_ENTRIES};
 	HybFetched	batch = {0};
+	HybBuf		last = {0};
 	HybVersion	version;
 
-	/* the merge lock keeps the version current, so this ends */
 	do
 	{
-		CHECK_FOR_INTERRUPTS();
-		hyb_version_capture(ix, &version);
-	} while (!hyb_run_fetch(ix, &version, run, &fetch, &batch));
-	for (int i = 0; i < batch.nitems; i++)
-	{
-		HybFetchedItem *item = hyb_fetched_add(all);
+		/* the merge lock keeps the version current, so this ends */
+		do
+		{
+			CHECK_FOR_INTERRUPTS();
+			hyb_version_capture(ix, &version);
+		} while (!hyb_run_fetch(ix, &version, run, &fetch, &batch));
+		for (int i = 0; i < batch.nitems; i++)
+		{
+			HybFetchedItem *item = hyb_fetched_add(all);
 
-		*item = batch.items[i];
-		item->key_off += all->keys.len;
-	}
-	hyb_buf_append(&all->keys, batch.keys.data, batch.keys.len);
+			*item = batch.items[i];
+			item->key_off += all->keys.len;
+		}
+		hyb_buf_append(&all->keys, batch.keys.data, batch.keys.len);
+		if (!batch.complete && batch.nitems > 0)
+			hyb_fetched_last(ix, &batch, &lo, &last);
+	} while (!batch.complete && batch.nitems > 0 && all->keys.len <= most);
+	hyb_buf_free(&last);
 	hyb_fetched_free(&batch);
+	return all->keys.len <= most;
 }
 
-/* All live entries, run by run; false if the log is too long. */
+/* All live entries, run by run; false if there are too many. */
 static bool
 read_index(HybIndex *ix, const HybMetaPage *meta, HybFetched *all)
 {
-	if (meta->active.npages + meta->frozen.npages > HYB_LEARN_MAX_LOG)
+	if (meta->active.npages + meta->frozen.npages > HYB_LEARN_MAX_BYTES / BLCKSZ)
 		return false;
 	for (int i = 0; i < meta->nlevels; i++)
-		add_run(ix, i, all);
-	add_run(ix, HYB_RUN_LOG, all);
-	return true;
+		if (!add_run(ix, i, all))
+			return false;
+	return add_run(ix, HYB_RUN_LOG, all);
 }
 
 /* List a page of a level, and all below it; height 1 is a leaf. */
