@@ -100,10 +100,18 @@ load_generation(HybIndex *ix, uint64 number, HybGeneration *generation)
 	return generation->number == number;
 }
 
-/*
- * Is the generation long enough, and is there memory for it, and for what comes
- * while it is read?
- */
+/* Sets what is read at most: the log may grow meanwhile. */
+static void
+limit_task(HybBulkTask *task)
+{
+	const HybGeneration *generation = &task->generation;
+
+	task->max_pages = generation->npages + generation->npages / BULK_GROWTH + HYB_LANES;
+	task->max_items = generation->nentries + generation->nentries / BULK_GROWTH +
+		HYB_LANES * (HYB_PAGE_CAPACITY / HYB_DELTA_MIN_ENTRY);
+}
+
+/* Is the generation long enough, and is there memory for it and its growth? */
 static bool
 is_worth_it(HybBulkTask *task)
 {
@@ -115,9 +123,7 @@ is_worth_it(HybBulkTask *task)
 		generation->npages > memory / BLCKSZ ||
 		generation->nentries > memory / sizeof(BulkItem))
 		return false;
-	task->max_pages = generation->npages + generation->npages / BULK_GROWTH + HYB_LANES;
-	task->max_items = generation->nentries + generation->nentries / BULK_GROWTH +
-		HYB_LANES * (HYB_PAGE_CAPACITY / HYB_DELTA_MIN_ENTRY);
+	limit_task(task);
 
 	/* a tree takes three times as much as the pages, as a rule */
 	return task->max_pages * BLCKSZ + task->max_items * sizeof(BulkItem) <= memory &&
@@ -398,9 +404,9 @@ install_tree(HybCache *cache, const HybBulkTask *task, Bulk *bulk)
 	LWLockRelease(&shared->lock);
 }
 
-/* Read the log, sort it, and reserve memory; false if there is no tree to build. */
+/* Reads the log and sorts it; returns false if there is no tree to build. */
 static bool
-prepare_tree(Bulk *bulk)
+read_and_sort(Bulk *bulk)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "hybrid bulk build",
@@ -418,6 +424,14 @@ prepare_tree(Bulk *bulk)
 	if (bulk->nitems == 0)
 		return false;
 	sort_bulk(bulk);
+	return true;
+}
+
+static bool
+prepare_tree(Bulk *bulk)
+{
+	if (!read_and_sort(bulk))
+		return false;
 	HYB_POINT("bulk-read");
 	return hyb_arena_reserve(&hyb_shared_arena, tree_chunks(bulk));
 }

@@ -596,19 +596,16 @@ read_log(HybIndex *ix, const HybGeneration *generation, const HybPos *watermark,
 static void
 read_bulk(HybIndex *ix, const HybGeneration *generation)
 {
-	Bulk		bulk;
-	bool		done = true;
+	HybBulkTask task = {.generation = *generation,.whole = true};
+	Bulk		bulk = {.ix = ix,.task = &task};
 
 	/* more is not a file that this could have */
 	if (generation->npages > 1000 || generation->nentries > 1000000 ||
 		setjmp(hyb_fuzz_error) != 0)
 		return;
-	begin_bulk(&bulk, ix, generation);
-	for (int lane = 0; lane < HYB_LANES && done; lane++)
-		done = read_lane(&bulk, generation, lane);
-	if (done && bulk.nitems > 0)
+	limit_task(&task);
+	if (read_and_sort(&bulk))
 	{
-		sort_bulk(&bulk);
 		for (uint64 i = 1; i < bulk.nitems; i++)
 			if (compare_bulk_items(&bulk.items[i - 1], &bulk.items[i], &bulk) > 0)
 				abort();

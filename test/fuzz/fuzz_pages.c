@@ -104,18 +104,6 @@ position(const HybKeyDesc *desc, const char *page, int at, int tie)
 	return pos;
 }
 
-/* To memory of just the size that it may use, as the sanitizer sees. */
-static void
-read_string(HybLeaf *leaf, int col, int row)
-{
-	static uint8_t *out;
-
-	if (out == NULL)
-		out = malloc(HYB_MAX_ENTRY_SIZE + HYB_LEAF_SLACK);
-	if (setjmp(hyb_fuzz_error) == 0)
-		(void) hyb_leaf_string(leaf, col, row, out, HYB_MAX_ENTRY_SIZE);
-}
-
 static void
 read_leaf(const HybKeyDesc *desc, const char *page)
 {
@@ -151,10 +139,6 @@ read_leaf(const HybKeyDesc *desc, const char *page)
 			(void) hyb_leaf_row_start(&leaf, row);
 		}
 	leaf.scratch_row = -1;
-	for (int row = 0; row < leaf.nrows; row += 1 + leaf.nrows / 200)
-		for (int i = 0; i < desc->natts; i++)
-			if (desc->cols[i].store != HYB_STORE_INT && leaf.layout->keeps_keys)
-				read_string(&leaf, i, row);
 	if (setjmp(hyb_fuzz_error) == 0)
 		hyb_leaf_tids(&leaf, 0, leaf.nitems, tids);
 	if (setjmp(hyb_fuzz_error) == 0)
