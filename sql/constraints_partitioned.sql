@@ -243,6 +243,14 @@ CREATE INDEX cancelled ON plain ((b + cancels(1)));
 \set VERBOSITY default
 SELECT count(*) FROM plain;
 DROP FUNCTION cancels;
+
+-- a statement that fails leaves no mark of an index on a table without partitions
+CREATE TABLE alone (a int, b int) PARTITION BY LIST (a);
+\set VERBOSITY terse
+ALTER TABLE alone ADD UNIQUE (a, b), DROP b;
+\set VERBOSITY default
+SELECT relhasindex FROM pg_class WHERE oid = 'alone'::regclass;
+DROP TABLE alone;
 RESET hybridindex.replace_btree;
 DROP TABLE plain, plain5;
 

@@ -314,7 +314,8 @@ attach_above(const Definition *above)
 /*
  * Finds out what index of the table the statement would make.  The server makes it,
  * without indexes of partitions, in a subtransaction that is rolled back.  Returns
- * false if the server refuses it; the statement will say why.
+ * false if the server refuses it; the statement will say why.  So for a table without
+ * partitions: it shall not be marked as one that had an index.
  */
 static bool
 define(Definition *definition, IndexStmt *stmt, Oid relid,
@@ -324,7 +325,8 @@ define(Definition *definition, IndexStmt *stmt, Oid relid,
 	ResourceOwner owner = CurrentResourceOwner;
 	ErrorData  *volatile error = NULL;
 
-	if (!OidIsValid(other_method(get_index_am_oid(stmt->accessMethod, true))))
+	if (!OidIsValid(other_method(get_index_am_oid(stmt->accessMethod, true))) ||
+		!has_subclass(relid))
 		return false;
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
