@@ -17,8 +17,10 @@
 #include "catalog/partition.h"
 #include "ddl/convert.h"
 #include "ddl/statement.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "parser/parse_utilcmd.h"
-#include "utils/resowner.h"
 
 /* Returns the operator families that the index would have. */
 static Oid *
@@ -63,13 +65,12 @@ typedef struct Definition
 static Definition
 definition_of(Relation index)
 {
-	Size		size = index->rd_index->indnkeyatts * sizeof(Oid);
 	Definition	definition;
 
 	Assert(index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX);
 	definition.info = index_info(index);
-	definition.collations = memcpy(palloc(size), index->rd_indcollation, size);
-	definition.families = memcpy(palloc(size), index->rd_opfamily, size);
+	definition.collations = index->rd_indcollation;
+	definition.families = index->rd_opfamily;
 	definition.table = index->rd_index->indrelid;
 	definition.is_constraint =
 		OidIsValid(get_index_constraint(RelationGetRelid(index)));
@@ -311,52 +312,102 @@ attach_above(const Definition *above)
 	}
 }
 
+/* Adds column `i`; returns false if the server refuses it. */
+static bool
+define_column(Definition *definition, int i, const IndexElem *element)
+{
+	Node	   *expression = element->expr;
+	AttrNumber	attnum = element->name == NULL ? InvalidAttrNumber :
+		get_attnum(definition->table, element->name);
+	Oid			type;
+	Oid			collation;
+	int32		typmod;
+	Oid			class;
+
+	if (element->name != NULL)
+	{
+		if (attnum == InvalidAttrNumber)
+			return false;
+		get_atttypetypmodcoll(definition->table, attnum, &type, &typmod,
+							  &collation);
+	}
+	else
+	{
+		type = exprType(expression);
+		collation = exprCollation(expression);
+		while (IsA(expression, CollateExpr))
+			expression = (Node *) ((CollateExpr *) expression)->arg;
+		if (IsA(expression, Var) &&
+			((Var *) expression)->varattno != InvalidAttrNumber)
+			attnum = ((Var *) expression)->varattno;
+		else
+			definition->info->ii_Expressions =
+				lappend(definition->info->ii_Expressions, expression);
+	}
+	definition->info->ii_IndexAttrNumbers[i] = attnum;
+	if (i >= definition->info->ii_NumIndexKeyAttrs)
+		return true;
+	if (element->collation != NIL)
+		collation = get_collation_oid(element->collation, true);
+	class = element->opclass == NIL ?
+		GetDefaultOpClass(type, definition->info->ii_Am) :
+		get_opclass_oid(definition->info->ii_Am, element->opclass, true);
+	definition->collations[i] = collation;
+	definition->families[i] = OidIsValid(class) ?
+		get_opclass_family(class) : InvalidOid;
+	return OidIsValid(class);
+}
+
+/* As BuildIndexInfo; runs functions of the owner. */
+static void
+simplify(Definition *definition, Node *predicate)
+{
+	IndexInfo  *info = definition->info;
+	HybCaller	caller;
+
+	hyb_become_owner(&caller, owner_of(definition->table));
+	info->ii_Expressions = (List *)
+		eval_const_expressions(NULL, (Node *) info->ii_Expressions);
+	predicate = eval_const_expressions(NULL, predicate);
+	hyb_become_caller(&caller);
+	info->ii_Predicate =
+		make_ands_implicit(canonicalize_qual((Expr *) predicate, false));
+	fix_opfuncids((Node *) info->ii_Expressions);
+	fix_opfuncids((Node *) info->ii_Predicate);
+}
+
 /*
- * Finds out what index of the table the statement would make.  The server makes it,
- * without indexes of partitions, in a subtransaction that is rolled back.  Returns
- * false if the server refuses it; the statement will say why.  So for a table without
- * partitions: it shall not be marked as one that had an index.
+ * As DefineIndex (commands/indexcmds.c); returns false if that refuses it.  It could
+ * do this in a subtransaction that is rolled back, but that leaves its mark: the table
+ * is said to have had an index.
  */
 static bool
-define(Definition *definition, IndexStmt *stmt, Oid relid,
-	   const char *source)
+define(Definition *definition, IndexStmt *stmt, Oid relid, const char *source)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData  *volatile error = NULL;
+	IndexStmt  *analyzed = transformIndexStmt(relid, copyObject(stmt),
+											  source ? source : "");
+	List	   *columns = list_concat_copy(analyzed->indexParams,
+										   analyzed->indexIncludingParams);
+	int			natts = list_length(columns);
+	Oid			access_method = get_index_am_oid(stmt->accessMethod, true);
 
-	if (!OidIsValid(other_method(get_index_am_oid(stmt->accessMethod, true))) ||
-		!has_subclass(relid))
+	if (natts > INDEX_MAX_KEYS || !OidIsValid(other_method(access_method)))
 		return false;
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		IndexStmt  *analyzed = transformIndexStmt(relid, copyObject(stmt),
-												  source ? source : "");
-		Relation	index;
-
-		analyzed->relation->inh = false;
-		index = index_open(HYB_DEFINE_INDEX(relid, analyzed).objectId, NoLock);
-		*definition = definition_of(index);
-		index_close(index, NoLock);
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	RollbackAndReleaseCurrentSubTransaction();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	if (error == NULL)
-		return true;
-	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
-		ReThrowError(error);
-	FreeErrorData(error);
-	return false;
+	definition->table = relid;
+	definition->is_constraint = stmt->isconstraint;
+	definition->collations = palloc0(sizeof(Oid) * natts);
+	definition->families = palloc0(sizeof(Oid) * natts);
+	definition->info = makeNode(IndexInfo);
+	definition->info->ii_NumIndexAttrs = natts;
+	definition->info->ii_NumIndexKeyAttrs = list_length(analyzed->indexParams);
+	definition->info->ii_Unique = stmt->unique;
+	definition->info->ii_NullsNotDistinct = stmt->nulls_not_distinct;
+	definition->info->ii_Am = access_method;
+	for (int i = 0; i < natts; i++)
+		if (!define_column(definition, i, list_nth(columns, i)))
+			return false;
+	simplify(definition, analyzed->whereClause);
+	return true;
 }
 
 /* Returns true if IF NOT EXISTS finds a relation of that name. */
