@@ -27,7 +27,7 @@
 #define HYB_CATCH_UP_ROUNDS	4
 
 /* Trees that do not fit shared memory are tried again after this time. */
-#define HYB_NOFIT_MS	5000
+#define HYB_NOFIT_MS	1000
 
 /* How often a reader that waits for a tree looks whether it is there. */
 #define HYB_BULK_POLL_US	3000
