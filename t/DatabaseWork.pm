@@ -155,6 +155,10 @@ sub database_work
 			my $new = 'd' . ++$names;
 			my $strategy = rand() < 0.5 ? 'file_copy' : 'wal_log';
 			my $template = defined $db && rand() < 0.5 ? $db : 'base';
+
+			# The server asks whether the template has files in the new tablespace, and
+			# then waits for the template's sessions, which may move a table there.
+			$run->('end sessions', 'postgres', "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '$template'");
 			$oids{$new} = $oid
 			  if $run->("copy $strategy", 'postgres', "CREATE DATABASE $new TEMPLATE $template STRATEGY $strategy TABLESPACE $space OID = $oid");
 		}
