@@ -187,7 +187,7 @@ hyb_hope_codes(const uint8_t *lengths, uint32_t n, uint32_t *codes)
 /* Symbols from *at on, until one ends at `stop` or beyond; *at is moved there. */
 HYB_ALWAYS_INLINE uint64_t
 encode_with(const HybHope *hope, const uint8_t **at, const uint8_t *stop,
-				 const uint8_t *end, uint8_t *out, bool fast)
+			const uint8_t *end, uint8_t *out, bool fast)
 {
 	const uint8_t *p = *at;
 	const HybHopeTrie *trie = &hope->trie;
