@@ -7,6 +7,7 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/stratnum.h"
+#include "access/xact.h"
 #include "base/server.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
@@ -20,6 +21,7 @@
 #include "utils/catcache.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/resowner.h"
 #include "utils/syscache.h"
 
 bool
@@ -46,6 +48,32 @@ hyb_as_btree(Relation index)
 	form->relam = BTREE_AM_OID;
 	copy->rd_rel = form;
 	return copy;
+}
+
+ErrorData *
+hyb_in_subtransaction(void (*work) (void *arg), void *arg)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		work(arg);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	RollbackAndReleaseCurrentSubTransaction();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return error;
 }
 
 oidvector *

@@ -22,6 +22,13 @@ extern bool hyb_index_is_of(Oid index, Oid access_method);
  */
 extern Relation hyb_as_btree(Relation index);
 
+/*
+ * Calls `work` in a subtransaction that is rolled back, which releases its locks at
+ * once, on a standby too.  Returns the error that it raised, in the current memory
+ * context, or NULL.  The caller frees the error or raises it again.
+ */
+extern ErrorData *hyb_in_subtransaction(void (*work) (void *arg), void *arg);
+
 /* Returns the operator classes of the index's key columns. */
 extern oidvector *hyb_index_classes(Relation index);
 

@@ -47,7 +47,6 @@
 #include "store/meta.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
 PG_FUNCTION_INFO_V1(hybrid_index_check);
@@ -318,6 +317,21 @@ check_whole_index(Relation index, Relation heap, bool heapallindexed)
 	pfree(check);
 }
 
+typedef struct WholeCheck
+{
+	Relation	index;
+	Relation	heap;
+	bool		heapallindexed;
+} WholeCheck;
+
+static void
+check_in_subtransaction(void *arg)
+{
+	const WholeCheck *whole = arg;
+
+	check_whole_index(whole->index, whole->heap, whole->heapallindexed);
+}
+
 /*
  * Check once in recovery, in a subtransaction that lets go of everything if
  * the check fails.  Returns false if there was a finding, but replay went on
@@ -326,46 +340,30 @@ check_whole_index(Relation index, Relation heap, bool heapallindexed)
 static bool
 check_index_replayed(Relation index, Relation heap, bool heapallindexed)
 {
-	MemoryContext caller = CurrentMemoryContext;
-	MemoryContext context = AllocSetContextCreate(caller,
+	WholeCheck	whole = {index, heap, heapallindexed};
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "hybrid index check in recovery",
 												  ALLOCSET_DEFAULT_SIZES);
-	ResourceOwner owner = CurrentResourceOwner;
+	MemoryContext caller = MemoryContextSwitchTo(context);
 	XLogRecPtr	begin = GetXLogReplayRecPtr(NULL);
 	bool		promoted = !RecoveryInProgress();
-	volatile bool unchanged = false;
-	ErrorData  *volatile error = NULL;
+	ErrorData  *error = hyb_in_subtransaction(check_in_subtransaction, &whole);
+	bool		passed = error == NULL;
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		check_whole_index(index, heap, heapallindexed);
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-
-		/*
-		 * `begin` is the end of the last record that was replayed then; this
-		 * is the end of the record that is being replayed, or was last.  So
-		 * they are the same only if no record was being applied in between.
-		 * After a promotion in between, merges may have changed the index.
-		 */
-		unchanged = promoted ||
-			(RecoveryInProgress() && GetCurrentReplayRecPtr(NULL) == begin);
-	}
-	PG_END_TRY();
-	RollbackAndReleaseCurrentSubTransaction();
 	MemoryContextSwitchTo(caller);
-	CurrentResourceOwner = owner;
-	if (error != NULL &&
-		(unchanged || error->sqlerrcode != ERRCODE_INDEX_CORRUPTED))
+
+	/*
+	 * `begin` is the end of the last record that was replayed then; this is
+	 * the end of the record that is being replayed, or was last.  So they are
+	 * the same only if no record was being applied in between.  After a
+	 * promotion in between, merges may have changed the index.
+	 */
+	if (!passed &&
+		(error->sqlerrcode != ERRCODE_INDEX_CORRUPTED || promoted ||
+		 (RecoveryInProgress() && GetCurrentReplayRecPtr(NULL) == begin)))
 		ReThrowError(error);
 	MemoryContextDelete(context);
-	return error == NULL;
+	return passed;
 }
 
 /*

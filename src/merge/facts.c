@@ -6,7 +6,6 @@
 #include "base/compat.h"
 
 #include "access/parallel.h"
-#include "access/xact.h"
 #include "access/xlog.h"
 #include "base/server.h"
 #include "catalog/pg_class.h"
@@ -24,7 +23,6 @@
 #include "tree/descend.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/resowner.h"
 
 /* Most leaves a step reads, whatever merge_step_pages says (HYB_MAX_PENDING). */
 #define HYB_STEP_MAX_LEAVES		64
@@ -108,45 +106,42 @@ lock_index(Relation index, int wait_ms)
 	return true;
 }
 
-/*
- * The subtransaction is rolled back, which releases the lock at once, on a standby
- * too.  That would keep a lock of the transaction until that ends.
- */
+typedef struct Exclusive
+{
+	HybIndex   *ix;
+	int			wait_ms;
+	void		(*work) (HybIndex *ix, void *arg);
+	void	   *arg;
+	bool		locked;
+} Exclusive;
+
+static void
+work_exclusively(void *arg)
+{
+	Exclusive  *exclusive = arg;
+
+	exclusive->locked = lock_index(exclusive->ix->rel, exclusive->wait_ms);
+	if (exclusive->locked && exclusive->work != NULL)
+		exclusive->work(exclusive->ix, exclusive->arg);
+}
+
+/* A standby would keep a lock of the transaction until that ends. */
 bool
 hyb_merge_exclusively(HybIndex *ix, int wait_ms,
 					  void (*work) (HybIndex *ix, void *arg), void *arg)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData  *volatile error = NULL;
-	volatile bool locked = false;
+	Exclusive	exclusive = {.ix = ix,.wait_ms = wait_ms,.work = work,.arg = arg};
+	ErrorData  *error = hyb_in_subtransaction(work_exclusively, &exclusive);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		locked = lock_index(ix->rel, wait_ms);
-		if (locked && work != NULL)
-			work(ix, arg);
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	RollbackAndReleaseCurrentSubTransaction();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
 	if (error != NULL)
 	{
-		if (locked || (error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE &&
-					   error->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED))
+		if (exclusive.locked ||
+			(error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE &&
+			 error->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED))
 			ReThrowError(error);
 		FreeErrorData(error);
 	}
-	return locked;
+	return exclusive.locked;
 }
 
 /* ---- facts ---- */
