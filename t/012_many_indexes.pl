@@ -62,6 +62,25 @@ foreach my $db (@databases)
 	$node->safe_psql($db, $tables);
 }
 
+# Tables q1, q2, ... of the database, each with an index whose entries are all in the log.
+sub make_small_indexes
+{
+	my ($db, $n) = @_;
+
+	$node->safe_psql($db, <<EOF);
+SET hybridindex.background_merge = off;
+DO \$\$
+BEGIN
+	FOR t IN 1 .. $n LOOP
+		EXECUTE format('CREATE TABLE q%s (k int)', t);
+		EXECUTE format('CREATE INDEX q%s_k ON q%s USING hybrid (k)', t, t);
+		EXECUTE format('INSERT INTO q%s SELECT g FROM generate_series(1, 1500) g', t);
+	END LOOP;
+END \$\$;
+EOF
+	return;
+}
+
 # ---- a few, and then all ----
 my $read_few = $node->safe_psql('many1', "$settings SELECT most_read(1) < 0; SELECT most_read(1)");
 my $inserted_few = $node->safe_psql('many1', "$settings SELECT most_inserted(1, 1001) < 0; SELECT most_inserted(1, 1002)");
@@ -143,18 +162,9 @@ foreach my $db (@databases)
 cmp_ok($merged, '>=', 5, "indexes that lost their slots were merged ($merged)");
 my ($ret, $out, $err) = $node->psql('many2', 'INSERT INTO m20 (c1) VALUES (7)');
 like($err, qr/duplicate key value violates unique constraint/, 'uniqueness holds in an index that lost its slot');
+
 # ---- trees that are lost again and again, with slots for all ----
-$node->safe_psql('many1', <<'EOF');
-SET hybridindex.background_merge = off;
-DO $$
-BEGIN
-	FOR t IN 1 .. 100 LOOP
-		EXECUTE format('CREATE TABLE q%s (k int)', t);
-		EXECUTE format('CREATE INDEX q%s_k ON q%s USING hybrid (k)', t, t);
-		EXECUTE format('INSERT INTO q%s SELECT g FROM generate_series(1, 1500) g', t);
-	END LOOP;
-END $$;
-EOF
+make_small_indexes('many1', 100);
 $node->restart;
 $merged = 0;
 foreach my $round (1 .. 12)
@@ -182,17 +192,7 @@ if ($node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions W
 	$node->append_conf('postgresql.conf', 'hybridindex.dynamic_memory = 64kB');
 	$node->restart;
 	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
-	$node->safe_psql('postgres', <<'EOF');
-SET hybridindex.background_merge = off;
-DO $$
-BEGIN
-	FOR t IN 1 .. 60 LOOP
-		EXECUTE format('CREATE TABLE q%s (k int)', t);
-		EXECUTE format('CREATE INDEX q%s_k ON q%s USING hybrid (k)', t, t);
-		EXECUTE format('INSERT INTO q%s SELECT g FROM generate_series(1, 1500) g', t);
-	END LOOP;
-END $$;
-EOF
+	make_small_indexes('postgres', 60);
 	my $reader = start_psql($node, <<'EOF');
 SELECT injection_points_set_local();
 SELECT injection_points_attach('hybrid-slot-made', 'wait');
