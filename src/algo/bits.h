@@ -225,27 +225,6 @@ hyb_common_prefix(const uint8_t *a, const uint8_t *b, uint32_t maxlen)
 	return i;
 }
 
-/* What a filter says about a key or a range.  "No" is always right. */
-typedef enum HybFilterAnswer
-{
-	HYB_ANSWER_NO_HEADER = -2,	/* the image does not even begin as one */
-	HYB_ANSWER_DAMAGED = -1,
-	HYB_ANSWER_NO = 0,
-	HYB_ANSWER_MAYBE = 1,
-	HYB_ANSWER_UNKNOWN = 2		/* the kind cannot answer such questions */
-} HybFilterAnswer;
-
-/* Strings that wait to be stored, each right behind the one before it. */
-typedef struct HybStrings
-{
-	const uint8_t *bytes;
-	const uint32_t *off;
-	const uint32_t *len;
-	const uint32_t *lcp;		/* frontcode.h: common prefix with the string
-								 * before; lcp[0] is not used */
-	uint32_t	n;				/* not 0 */
-} HybStrings;
-
 /* Lengths as variable bytes: 7 bits each, low bits first. */
 static inline uint32_t
 hyb_varint_size(uint32_t v)

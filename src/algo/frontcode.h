@@ -24,6 +24,7 @@
 #define HYB_FRONTCODE_H
 
 #include "algo/huffman.h"
+#include "algo/types.h"
 
 #define HYB_FRONT_INTERVAL	16
 

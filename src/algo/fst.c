@@ -361,7 +361,7 @@ fst_dense_leaves(const HybFstDense *node, unsigned c)
 								   ((UINT64_C(1) << (c & 63)) - 1));
 }
 
-/* Number of the leaf of a edge without a child. */
+/* Number of the leaf of an edge without a child. */
 static inline uint32_t
 fst_leaf(const HybFst *f, const HybFstNode *node,
 		 const HybFstEdge *edge)
@@ -371,7 +371,7 @@ fst_leaf(const HybFst *f, const HybFstNode *node,
 	return f->dense_leaves + edge->pos - fst_rank(f, edge->pos);
 }
 
-/* Go on to the child of a edge; false if the image is damaged. */
+/* Go on to the child of an edge; false if the image is damaged. */
 static inline bool
 fst_descend(const HybFst *f, HybFstNode *node,
 			const HybFstEdge *edge)

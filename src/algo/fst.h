@@ -42,6 +42,7 @@
 #define HYB_FST_H
 
 #include "algo/bits.h"
+#include "algo/types.h"
 
 #define HYB_FST_MAGIC		0x4654
 #define HYB_FST_EMPTY_KEY	0x02	/* flag: the only key is the empty one */

@@ -46,6 +46,7 @@
 #define HYB_GRAFITE_H
 
 #include "algo/bits.h"
+#include "algo/types.h"
 
 #define HYB_GRAFITE_MAX_KEYS	8192
 #define HYB_GRAFITE_MAX_LOW		48

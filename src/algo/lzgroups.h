@@ -19,6 +19,7 @@
 #define HYB_LZGROUPS_H
 
 #include "algo/intseq.h"
+#include "algo/types.h"
 
 /* Bytes of strings that groups are to have about, and at most. */
 #define HYB_LZ_GROUP		4096

@@ -27,6 +27,7 @@
 #define HYB_RIBBON_H
 
 #include "algo/bits.h"
+#include "algo/types.h"
 
 #define HYB_RIBBON_BITS		7
 #define HYB_RIBBON_MAX_BITS	13

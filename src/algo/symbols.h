@@ -22,6 +22,7 @@
 #define HYB_SYMBOLS_H
 
 #include "algo/intseq.h"
+#include "algo/types.h"
 
 #define HYB_SYM_MAX			255
 #define HYB_SYM_ESCAPE		255

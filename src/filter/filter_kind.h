@@ -12,7 +12,7 @@
 #ifndef HYB_FILTER_KIND_H
 #define HYB_FILTER_KIND_H
 
-#include "algo/bits.h"
+#include "algo/types.h"
 #include "store/handle.h"
 #include "store/page.h"
 #include "store/settings.h"
