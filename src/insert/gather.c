@@ -3,10 +3,11 @@
  *		Gathers the entries of a statement, to append them to the log together.
  *
  * There is memory for MAX_GATHERS pages of entries, which statements take as they
- * need it; entries of further indexes are appended one by one.  When a statement ends in an error, its memory contexts are reset
- * before this file learns that the (sub)transaction aborts.  So entries lie in
- * memory that outlives the statement, which only ceases to be their `owner`.  The
- * end of their subtransaction decides whether they are appended or forgotten.
+ * need it.  Entries of further indexes are appended one by one.  When a statement
+ * ends in an error, its memory contexts are reset before this file learns that the
+ * (sub)transaction aborts.  So entries lie in memory that outlives the statement,
+ * which only ceases to be their `owner`.  The end of their subtransaction decides
+ * whether they are appended or forgotten.
  */
 #include "base/compat.h"
 

@@ -72,19 +72,7 @@ extern void hyb_dead_prefetch(HybDeadCheck *check, BlockNumber block);
 
 extern void hyb_dead_end(HybDeadCheck *check);
 
-/*
- * Looking for dead entries is worth it if 1 in HYB_DEAD_WORTH_IT is dead.
- * Returns how many entries to pass over after a batch: none if it was worth it,
- * else twice as many as before.  So few entries are looked at where none is
- * dead.
- */
+/* Looking for dead entries is worth it if 1 in HYB_DEAD_WORTH_IT is dead. */
 #define HYB_DEAD_WORTH_IT	8
-
-static inline int
-hyb_dead_skip(int dead, int looked, int batch, int skip)
-{
-	Assert(dead >= 0 && dead <= looked);
-	return dead * HYB_DEAD_WORTH_IT >= looked ? 0 : Max(skip * 2, batch);
-}
 
 #endif							/* HYB_DEAD_H */

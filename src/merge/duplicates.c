@@ -63,7 +63,11 @@
 
 /* ---- dead row versions ---- */
 
-/* Count one that was looked at. */
+/*
+ * Count one that was looked at.  After a batch none is passed over if looking was
+ * worth it, else twice as many as before.  So few entries are looked at where none is
+ * dead.
+ */
 static void
 count_looked_at(HybVersionLook *look, bool dead)
 {
@@ -72,7 +76,8 @@ count_looked_at(HybVersionLook *look, bool dead)
 	look->dead += dead;
 	if (look->looked < VERSIONS_BATCH)
 		return;
-	look->skip = hyb_dead_skip(look->dead, look->looked, VERSIONS_BATCH, look->skip);
+	look->skip = look->dead * HYB_DEAD_WORTH_IT >= look->looked ? 0 :
+		Max(look->skip * 2, VERSIONS_BATCH);
 	look->pass = look->skip;
 	look->looked = look->dead = 0;
 }
