@@ -81,6 +81,7 @@ typedef struct HybCheck
 										 * is 0 if they do not say */
 	uint64		tids;			/* of the leaves of the level */
 	uint64		tombstones;
+	double		filled;			/* sum of hyb_leaf_fill over all leaves */
 	HybLeaf		leaf;
 	ItemPointerData *leaf_tids;
 	HybBuf		entry;			/* of the row at hand */

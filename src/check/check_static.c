@@ -344,6 +344,7 @@ check_leaf(HybCheck *check, const HybCheckPage *page)
 	}
 
 	check->tids += check->leaf.nitems;
+	check->filled += hyb_leaf_fill((Page) copy.data);
 }
 
 /* The children of a node: separators, stamps. */
@@ -635,6 +636,15 @@ check_level_leaves(HybCheck *check)
 void
 hyb_check_leaves(HybCheck *check)
 {
+	uint64		leaves = hyb_meta_static(check->survey.meta).leaf_pages;
+
 	for (check->level = (int) check->survey.meta->nlevels - 1; check->level >= 0; check->level--)
 		check_level_leaves(check);
+	/* for tests, which need the exact fill */
+	if (leaves > 0 && !check->changed)
+		ereport(DEBUG1,
+				(errmsg_internal("leaves of index \"%s\": " UINT64_FORMAT ", %.4f full, in %u levels",
+								 RelationGetRelationName(check->ix->rel), leaves,
+								 check->filled / leaves,
+								 check->survey.meta->nlevels)));
 }
