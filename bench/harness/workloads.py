@@ -205,6 +205,23 @@ def articles(run):
     run.finish()
 
 
+# ---- queues ----
+
+def queue(run):
+    """A job is taken, done, and another one comes.  Each round has as many jobs,
+    without VACUUM: does a job cost more in the last one than in the first?"""
+    jobs = run.config.rows // 50
+    clients = max(4, run.config.clients)
+    run.recorder.begin("queue", "1000 jobs wait, %d are done in a round by %d clients" % (jobs, clients))
+    run.setup("queue/schema.sql", waiting=1000)
+    for name in ("plain", "kept", "deleted"):
+        def work(method, number, name=name):
+            return run.server.pgbench(method.schema, [(script("queue/%s.sql" % name), 1)], None, clients, {},
+                                      run.config.seed + number, transactions=jobs // clients)
+        run.phase(name, work)
+    run.finish()
+
+
 # ---- YCSB ----
 
 KEY_TYPES = {"random": "bigint", "ascending": "bigint", "email": 'text COLLATE "C"', "uuid": "uuid"}
@@ -462,7 +479,8 @@ def bloat(run):
     run.finish()
 
 
-WORKLOADS = {"micro": micro, "tpcc": tpcc, "tpcc-memory": tpcc_memory, "voter": voter, "articles": articles, "ycsb": ycsb,
+WORKLOADS = {"micro": micro, "tpcc": tpcc, "tpcc-memory": tpcc_memory, "voter": voter, "articles": articles, "queue": queue,
+             "ycsb": ycsb,
              "wal": wal, "memory": memory, "bloat": bloat}
 QUICK = ("micro", "tpcc", "ycsb")
 

@@ -353,16 +353,6 @@ entry_order(const HybKeyDesc *desc, const HybEntry *a, const HybEntry *b)
 						   unconstify(ItemPointerData *, &b->tid));
 }
 
-static inline void
-next_generation_entry(const HybFetch *fetch, GenerationReader *source)
-{
-	do
-		source->entry = hyb_tree_iter_next(&source->iter);
-	while (source->entry != NULL &&
-		   (fetch->which & HYB_FETCH_NOT_KILLED) != 0 &&
-		   (source->entry->flags & HYB_ENTRY_KILLED) != 0);
-}
-
 /* Start on one tree, and have its first entry. */
 static void
 start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
@@ -389,8 +379,9 @@ start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 		lo = &version->watermark;
 	hyb_tree_use(&source->iter.use, ix, tree, access->arena, &source->reader);
 	source->iter.backward = fetch->backward;
+	source->iter.leave_killed = (fetch->which & HYB_FETCH_NOT_KILLED) != 0;
 	hyb_tree_iter_start(&source->iter, lo, fetch->hi);
-	next_generation_entry(fetch, source);
+	source->entry = hyb_tree_iter_next(&source->iter);
 }
 
 /*
@@ -429,7 +420,7 @@ collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 			(fetch->backward ? -1 : 1) < 0)
 			next = frozen;
 		add_batch_entry(batch, next->entry, next->iter.use.tree->generation);
-		next_generation_entry(fetch, next);
+		next->entry = hyb_tree_iter_next(&next->iter);
 	}
 	hyb_log_reader_end(&frozen->reader);
 	hyb_log_reader_end(&active->reader);

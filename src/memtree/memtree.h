@@ -179,12 +179,13 @@ typedef enum HybBeyond
 
 /*
  * The live entries strictly between two positions, in either direction.  The
- * caller sets the first two.
+ * caller sets the first three.
  */
 typedef struct HybTreeIter
 {
 	HybTreeUse	use;
 	bool		backward;
+	bool		leave_killed;	/* pass over entries with the hint, too */
 	const HybPos *stop;
 	uint64		stop_low;		/* heads as the leaf has them: outside [low,
 								 * high] they need */
@@ -192,6 +193,8 @@ typedef struct HybTreeIter
 	HybBeyond	beyond;
 	struct HybTreeLeaf *leaf;	/* NULL: at the end */
 	int			index;
+	int			passed;			/* entries of the leaf passed over, one after
+								 * the other */
 	HybEntry	entry;			/* the one at hand; flags: HYB_ENTRY_* */
 } HybTreeIter;
 

@@ -10,6 +10,7 @@
 #include "algo/bits.h"
 #include "memtree/memtree.h"
 #include "memtree/tree_node.h"
+#include "port/atomics.h"
 #include "storage/itemptr.h"
 
 /*
@@ -511,6 +512,7 @@ iter_enter_leaf(HybTreeIter *iter)
 	HybEntry	first;
 	int			c = 0;
 
+	iter->passed = 0;
 	iter->stop_low = 0;
 	iter->stop_high = leaf->compact ? PG_UINT16_MAX : PG_UINT64_MAX;
 	iter->beyond = HYB_BEYOND_SOME;
@@ -592,6 +594,13 @@ prefetch_entry(const HybTreeIter *iter, int i)
 		hyb_prefetch(hyb_tree_entry_at(iter->use.arena, hyb_tree_leaf_copy(leaf, i)));
 }
 
+/* Are all entries of the iterator's leaf passed over? */
+static inline bool
+iter_passes_leaf(const HybTreeIter *iter)
+{
+	return iter->leaf->dead && iter->leave_killed;
+}
+
 /*
  * Go on with the leaf beside this one, if there is one.  It and its entries are
  * as unlikely to be in the cache: have what comes first fetched, and the leaf
@@ -607,7 +616,7 @@ iter_next_leaf(HybTreeIter *iter)
 	if (iter->leaf == NULL)
 		return;
 	iter->index = iter->backward ? iter->leaf->count - 1 : 0;
-	for (int ahead = 0; ahead < PREFETCH_ENTRIES; ahead++)
+	for (int ahead = 0; ahead < PREFETCH_ENTRIES && !iter_passes_leaf(iter); ahead++)
 		prefetch_entry(iter, iter->index + step * ahead);
 	ref = iter->backward ? iter->leaf->prev : iter->leaf->next;
 	if (ref != 0)
@@ -620,9 +629,16 @@ iter_next_leaf(HybTreeIter *iter)
 	iter_enter_leaf(iter);
 }
 
+/*
+ * A queue takes its entries in order, so the dead ones of a tree lie side by side.
+ * A scan that has passed over all of a leaf marks it.  Later scans go on to the next
+ * leaf at once.
+ */
 const HybEntry *
 hyb_tree_iter_next(HybTreeIter *iter)
 {
+	uint16		passed_flags = HYB_ENTRY_DEAD | (iter->leave_killed ? HYB_ENTRY_KILLED : 0);
+
 	while (iter->leaf != NULL)
 	{
 		HybTreeLeaf *leaf = iter->leaf;
@@ -631,17 +647,28 @@ hyb_tree_iter_next(HybTreeIter *iter)
 
 		if (i < 0 || i >= leaf->count)
 		{
+			if (iter->passed == leaf->count && !leaf->dead)
+				leaf->dead = true;
 			iter_next_leaf(iter);
 			continue;
 		}
 		if (iter_beyond(iter, i))
 			break;
+		if (iter_passes_leaf(iter))
+		{
+			iter_next_leaf(iter);
+			continue;
+		}
 		iter->index += step;
 		prefetch_entry(iter, i + step * PREFETCH_ENTRIES);
 		if (!hyb_tree_leaf_entry(&iter->use, leaf, i, &iter->entry))
 			break;
-		if ((iter->entry.flags & HYB_ENTRY_DEAD) == 0)
+		if ((iter->entry.flags & passed_flags) == 0)
+		{
+			iter->passed = 0;
 			return &iter->entry;
+		}
+		iter->passed++;
 	}
 	iter->leaf = NULL;
 	return NULL;
@@ -733,6 +760,7 @@ hyb_tree_verify(const HybTreeUse *use)
 	HybRef		prev = 0;
 	uint64		n = 0;
 	uint64		nlog = 0;
+	bool		passed;
 
 	if (tree->root == 0)
 		return tree->nentries == 0 ? NULL : "empty tree counts entries";
@@ -745,6 +773,9 @@ hyb_tree_verify(const HybTreeUse *use)
 			return "leaves are linked wrongly";
 		if (leaf->count < 1 || leaf->count > hyb_tree_leaf_fanout(leaf))
 			return "leaf's count is out of range";
+		/* a scan may mark the leaf while we look at its entries */
+		passed = leaf->dead;
+		pg_read_barrier();
 		for (int i = 0; i < leaf->count; i++, n++)
 		{
 			HybPos	   *at = &pos[n % 2];
@@ -752,6 +783,8 @@ hyb_tree_verify(const HybTreeUse *use)
 
 			if (!hyb_tree_leaf_entry(use, leaf, i, &entry))
 				return NULL;
+			if (passed && entry.flags == 0)
+				return "a leaf with a live entry is passed over";
 			memcpy(key[n % 2], entry.bytes, entry.keylen);
 			*at = hyb_pos_at(use->desc, key[n % 2], entry.keylen, entry.tid);
 			nlog += hyb_tree_leaf_in_log(leaf, i);

@@ -193,6 +193,7 @@ hyb_tree_leaf_put(HybTreeLeaf *leaf, int i, uint64 head, HybTreeItem item)
 		plain->entry[i] = item.ref;
 	}
 	leaf->count++;
+	leaf->dead = false;
 	leaf_assert_valid(leaf);
 }
 

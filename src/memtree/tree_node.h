@@ -75,7 +75,9 @@ StaticAssertDecl(BLCKSZ <= 1 << HYB_LOG_OFFSET_BITS,
 typedef struct HybTreeLeaf
 {
 	uint8		count;
-	bool		compact;		/* it is a HybCompactLeaf */
+	bool		compact:1;		/* it is a HybCompactLeaf */
+	bool		dead:1;			/* all entries are flagged dead or killed; a
+								 * hint, set under a shared lock too */
 	uint16		skip;			/* bytes of the keys before their heads */
 	HybRef		next;
 	HybRef		prev;

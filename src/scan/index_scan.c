@@ -552,7 +552,16 @@ typedef struct DeadLook
 	int64		dead;			/* and those of them that are dead */
 } DeadLook;
 
-HybCachePiece hyb_scan_habits_piece = {.size = sizeof(HybScanHabits)};
+static void
+release_habits(void *piece)
+{
+	hyb_forget_stretches(piece);
+}
+
+HybCachePiece hyb_scan_habits_piece = {
+	.size = sizeof(HybScanHabits),
+	.release = release_habits
+};
 
 void
 hyb_scan_init(void)

@@ -301,6 +301,8 @@ typedef struct HybScanPart
 	int			tids_end;
 	int			tids_alloc;
 	bool		has_dead;
+	bool		all_dead;		/* everything up to the leaf's fence is, and
+								 * the range goes on */
 	ItemPointerData first_tids[HYB_SCAN_FIRST_ITEMS];
 	bool		first_dead[HYB_SCAN_FIRST_ITEMS];
 } HybScanPart;
@@ -462,6 +464,8 @@ typedef struct HybScanHabits
 	uint8		dead_wait;		/* scans to come before one looks */
 	uint8		dead_interval;	/* of them between two that look */
 
+	struct HybDeadStretch *stretches;	/* scan_dead.c; NULL: none was met */
+
 	/* predicate locks on keys, scan_lock.c */
 	int			key_locks;
 	TimestampTz locked_by;		/* the transaction that took them: when it
@@ -493,6 +497,8 @@ typedef struct HybScan
 	Buffer		delta_pin;		/* page of the dynamic item last returned */
 	HybBuf		cut_key;		/* scratch: where a limit ends a batch */
 	HybBuf		fresh_key[2];	/* scratch: of entries of newer levels */
+	HybScanEdge dead_at;		/* scratch: where live entries may begin */
+	HybScanEdge dead_end;		/* scratch: the batch's far end */
 	struct IndexFetchTableData *table_fetch;	/* scan_part.c; NULL: not
 												 * needed yet */
 	struct TupleTableSlot *table_slot;
@@ -731,6 +737,22 @@ extern void hyb_resolve_end(HybScan *so);
 /* Pages of a relation, or of the table, to be ahead at most; 0: none. */
 extern int	hyb_most_ahead(Relation rel);
 extern int	hyb_ahead_most(const HybScan *so);
+
+/* Nothing of its level is in the part. */
+static inline void
+hyb_part_empty(HybScanPart *part)
+{
+	part->mode = HYB_STATIC_NONE;
+	part->first = part->last = part->next = 0;
+	part->all_dead = false;
+}
+
+/* ---- scan_dead.c ---- */
+
+/* The same as hyb_part_load, but passes over leaves where it finds dead items only. */
+extern bool hyb_part_load_live(HybScan *so, const HybVersion *version, int level,
+							   const HybPos *pos, bool forward, HybScanEdge *far);
+extern void hyb_forget_stretches(HybScanHabits *habits);
 
 /* ---- scan_leaf.c ---- */
 

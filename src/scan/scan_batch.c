@@ -521,7 +521,7 @@ load_parts(HybScan *so, const HybVersion *version, const HybPos *pos,
 		batch->parts[i]->mode = HYB_STATIC_NONE;
 	}
 	for (int i = 0; i < batch->nparts; i++)
-		if (!hyb_part_load(so, version, i, pos, forward, far))
+		if (!hyb_part_load_live(so, version, i, pos, forward, far))
 			return false;
 	/* what a later one has cut short the earlier ones have taken too far */
 	if (far->kind == HYB_EDGE_KEY)

@@ -250,6 +250,42 @@ find_items(HybScanPart *part, LeafRange *range)
 }
 
 /*
+ * Leave out dead items at the near end of those found.  Returns whether none is left
+ * but the range goes on beyond the leaf.
+ */
+static bool
+pass_dead_items(const HybScan *so, HybScanPart *part, Page page, LeafRange *range)
+{
+	HybLeaf    *leaf = &part->leaf;
+	const uint8 *dead = leaf->tombstones;
+	int			first = part->first;
+	int			last = part->last;
+
+	if (dead == NULL && so->scan->ignore_killed_tuples)
+		dead = hyb_leaf_hints(page);
+	if (dead == NULL || first >= last || !hyb_leaf_keeps_keys(leaf))
+		return false;
+	if (range->forward)
+		while (first < last && (dead[first >> 3] & (1 << (first & 7))) != 0)
+			first += (first & 7) == 0 && last - first >= 8 && dead[first >> 3] == 0xFF ? 8 : 1;
+	else
+		while (first < last && (dead[(last - 1) >> 3] & (1 << ((last - 1) & 7))) != 0)
+			last -= (last & 7) == 0 && last - first >= 8 && dead[(last >> 3) - 1] == 0xFF ? 8 : 1;
+	if (first == last)
+	{
+		part->first = part->last = 0;
+		return range->to_fence;
+	}
+	if (first > part->first)
+		range->row = hyb_leaf_row_of_item(leaf, first);
+	if (last < part->last)
+		range->end_row = hyb_leaf_row_of_item(leaf, last - 1) + 1;
+	part->first = first;
+	part->last = last;
+	return false;
+}
+
+/*
  * Unlock a leaf, and keep it pinned if the scan needs that: for its items, or
  * for dynamic entries that are returned with them.
  */
@@ -403,8 +439,7 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	};
 	Page		page;
 
-	part->mode = HYB_STATIC_NONE;
-	part->first = part->last = part->next = 0;
+	hyb_part_empty(part);
 	if (part->window != NULL)
 		part->window->n = 0;
 	if (version->levels[level].height == 0)
@@ -438,16 +473,17 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	find_items(part, &range);
 	if (range.to_fence)
 		hyb_edge_set_pos(far, fence);
+	if (descent->probed)
+		hyb_filter_note(so->ix, hyb_scan_asker(&so->keys), level,
+						part->first < part->last ? HYB_PROBE_HIT :
+						HYB_PROBE_FALSE_POSITIVE);
+	part->all_dead = pass_dead_items(so, part, page, &range);
 	if (!so->keys.point && part->last - part->first > so->mode.static_limit)
 		limit_items(so, part, &range, far);
 
 	part->block = descent->block;
 	part->stamp = descent->stamp;
 	part->pd_lower = ((PageHeader) page)->pd_lower;
-	if (descent->probed)
-		hyb_filter_note(so->ix, hyb_scan_asker(&so->keys), level,
-						part->first < part->last ? HYB_PROBE_HIT :
-						HYB_PROBE_FALSE_POSITIVE);
 	if (part->first >= part->last)
 	{
 		part->first = part->last = 0;

@@ -152,12 +152,18 @@ first_above(const HybPos *pos, int n)
 	return i;
 }
 
+static bool leave_killed;		/* range_agrees reads as scans do */
+
 /* Everything live between two positions, in one direction. */
 static bool
 range_agrees(HybTree *tree, HybArena *arena, int n,
 			 const HybPos *lo, const HybPos *hi, bool backward)
 {
-	HybTreeIter iter = {.use = use_of(tree, arena), .backward = backward};
+	HybTreeIter iter = {
+		.use = use_of(tree, arena),
+		.backward = backward,
+		.leave_killed = leave_killed
+	};
 	int			first = first_above(lo, n);
 	int			last = first_above(hi, n);
 	int			step = backward ? -1 : 1;
@@ -174,7 +180,7 @@ range_agrees(HybTree *tree, HybArena *arena, int n,
 	{
 		const TestItem *item = sorted[i];
 
-		if (item->dead)
+		if (item->dead || (leave_killed && item->killed))
 			continue;
 		entry = hyb_tree_iter_next(&iter);
 		if (entry == NULL || entry->block != item->entry.block ||
@@ -188,15 +194,11 @@ range_agrees(HybTree *tree, HybArena *arena, int n,
 }
 
 static void
-check_tree(HybTree *tree, HybArena *arena, int n, const char *what)
+check_ranges(HybTree *tree, HybArena *arena, int n, const char *what)
 {
-	HybTreeUse	use = use_of(tree, arena);
-	const char *error = hyb_tree_verify(&use);
 	HybPos		start = {.tie = HYB_BEFORE};
 	HybPos		end = {.tie = HYB_AFTER};
 
-	CHECK(error == NULL, "%s of %d: %s", what, n, error);
-	CHECK(tree->nentries == n, "%s: %d entries", what, n);
 	CHECK(range_agrees(tree, arena, n, &start, &end, false), "%s, all", what);
 	CHECK(range_agrees(tree, arena, n, &start, &end, true),
 		  "%s, all backward", what);
@@ -220,6 +222,24 @@ check_tree(HybTree *tree, HybArena *arena, int n, const char *what)
 		CHECK(range_agrees(tree, arena, n, &lo, &hi, i % 2 != 0),
 			  "%s, %d to %d", what, at, to);
 	}
+}
+
+static void
+check_tree(HybTree *tree, HybArena *arena, int n, const char *what)
+{
+	HybTreeUse	use = use_of(tree, arena);
+	const char *error = hyb_tree_verify(&use);
+
+	CHECK(error == NULL, "%s of %d: %s", what, n, error);
+	CHECK(tree->nentries == n, "%s: %d entries", what, n);
+	check_ranges(tree, arena, n, what);
+	/* the second time leaves are passed over that the first time has marked */
+	leave_killed = true;
+	check_ranges(tree, arena, n, what);
+	check_ranges(tree, arena, n, what);
+	leave_killed = false;
+	error = hyb_tree_verify(&use);
+	CHECK(error == NULL, "%s of %d, marked: %s", what, n, error);
 	for (int i = 0; i < n; i += 97)
 		CHECK(hyb_tree_maybe(tree, arena,
 							 hyb_key_hash(items[i].bytes, items[i].entry.keylen)),
@@ -286,6 +306,14 @@ check_flags(HybTree *tree, HybArena *arena, int n)
 		items[i].killed = flag == HYB_ENTRY_KILLED;
 		found = hyb_tree_flag(&use, &items[i].entry, flag);
 		CHECK(found == (items[i].dead ? 0 : 1), "item %d again: %d", i, found);
+	}
+	/* a stretch of them, as a queue leaves it */
+	for (int i = n / 4; i < n / 2; i++)
+	{
+		TestItem   *item = sorted[i];
+
+		hyb_tree_flag(&use, &item->entry, HYB_ENTRY_KILLED);
+		item->killed = !item->dead;
 	}
 	ItemPointerSet(&missing.tid, 60000, 1);
 	CHECK(hyb_tree_flag(&use, &missing, HYB_ENTRY_DEAD) == 0,
