@@ -86,6 +86,14 @@ SELECT first_job(), first_job('DESC');
 -- VACUUM's tombstones are passed over as well
 VACUUM queue;
 SELECT first_job(), first_job('DESC');
+-- and leaves that have some, in which there is no room for hints
+INSERT INTO queue SELECT 'new', i, hashint4(i) FROM generate_series(10, 2000) i ORDER BY hashint4(i);
+SELECT hybrid_merge('queue_next') > 0 AS merged;
+DELETE FROM queue WHERE run_at % 700 < 20;
+VACUUM queue;
+DELETE FROM queue WHERE run_at < 1900;
+SELECT hyb_quiet();
+SELECT first_job(), first_job(), cheap('ASC');
 RESET enable_sort;
 SELECT hyb_check('queue');
 SELECT hyb_same('SELECT * FROM queue WHERE state >= ''a''', 'index bitmap'),

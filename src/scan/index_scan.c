@@ -556,6 +556,7 @@ static void
 release_habits(void *piece)
 {
 	hyb_forget_stretches(piece);
+	hyb_hints_forget(piece);
 }
 
 HybCachePiece hyb_scan_habits_piece = {

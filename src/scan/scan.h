@@ -465,6 +465,7 @@ typedef struct HybScanHabits
 	uint8		dead_interval;	/* of them between two that look */
 
 	struct HybDeadStretch *stretches;	/* scan_dead.c; NULL: none was met */
+	struct HybOwnHints *own_hints;	/* scan_hints.c; NULL: there are none */
 
 	/* predicate locks on keys, scan_lock.c */
 	int			key_locks;
@@ -746,6 +747,19 @@ hyb_part_empty(HybScanPart *part)
 	part->first = part->last = part->next = 0;
 	part->all_dead = false;
 }
+
+/* ---- scan_hints.c ---- */
+
+/*
+ * Which items of the part's leaf are known to be dead: a bit for each, or NULL.  The
+ * bits hold until the leaf is unlocked or a comparison function is called.
+ */
+extern const uint8 *hyb_hints_of(const HybScan *so, const HybScanPart *part, Page page);
+
+/* Keep hints on items of a leaf with tombstones. */
+extern void hyb_hints_keep(const HybScan *so, const HybScanPart *part,
+						   const int *items, int n);
+extern void hyb_hints_forget(HybScanHabits *habits);
 
 /* ---- scan_dead.c ---- */
 

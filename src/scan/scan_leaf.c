@@ -257,13 +257,14 @@ static bool
 pass_dead_items(const HybScan *so, HybScanPart *part, Page page, LeafRange *range)
 {
 	HybLeaf    *leaf = &part->leaf;
-	const uint8 *dead = leaf->tombstones;
+	const uint8 *dead;
 	int			first = part->first;
 	int			last = part->last;
 
-	if (dead == NULL && so->scan->ignore_killed_tuples)
-		dead = hyb_leaf_hints(page);
-	if (dead == NULL || first >= last || !hyb_leaf_keeps_keys(leaf))
+	if (first >= last || !hyb_leaf_keeps_keys(leaf))
+		return false;
+	dead = hyb_hints_of(so, part, page);
+	if (dead == NULL)
 		return false;
 	if (range->forward)
 		while (first < last && (dead[first >> 3] & (1 << (first & 7))) != 0)
@@ -469,7 +470,10 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 
 	page = BufferGetPage(descent->buf);
 	HYB_TEST_FOR_OLD_SNAPSHOT(so->scan->xs_snapshot, so->ix->rel, page);
-	hyb_leaf_open(&part->leaf, desc, page, so->ix->rel, descent->block);
+	part->block = descent->block;
+	part->stamp = descent->stamp;
+	part->pd_lower = ((PageHeader) page)->pd_lower;
+	hyb_leaf_open(&part->leaf, desc, page, so->ix->rel, part->block);
 	find_items(part, &range);
 	if (range.to_fence)
 		hyb_edge_set_pos(far, fence);
@@ -481,9 +485,6 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	if (!so->keys.point && part->last - part->first > so->mode.static_limit)
 		limit_items(so, part, &range, far);
 
-	part->block = descent->block;
-	part->stamp = descent->stamp;
-	part->pd_lower = ((PageHeader) page)->pd_lower;
 	if (part->first >= part->last)
 	{
 		part->first = part->last = 0;

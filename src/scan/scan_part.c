@@ -76,6 +76,11 @@ hyb_part_set_hints(HybScan *so, HybScanPart *part, int *items, int n)
 {
 	Buffer		buf = part->pin;
 
+	if (part->leaf.tombstones != NULL)
+	{
+		hyb_hints_keep(so, part, items, n);
+		return;
+	}
 	if (!BufferIsValid(buf))
 		buf = ReadBuffer(so->ix->rel, part->block);
 	hyb_leaf_set_hints(so->ix, buf, part->stamp, part->pd_lower, items, n);
@@ -130,17 +135,14 @@ hyb_part_read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to)
 {
 	HybLeaf    *leaf = &part->leaf;
 	int			n = to - from;
-	const uint8 *hints = NULL;
+	const uint8 *hints;
 
 	reserve_tids(so->ix, part, n);
 	part->tids_base = from;
 	part->tids_end = to;
 	hyb_leaf_tids(leaf, from, n, part->tids);
 
-	if (leaf->tombstones == NULL && so->scan->ignore_killed_tuples)
-		hints = hyb_leaf_hints(page);
-	else
-		hints = leaf->tombstones;
+	hints = hyb_hints_of(so, part, page);
 	part->has_dead = false;
 	if (hints == NULL)
 		return;
