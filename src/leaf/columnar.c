@@ -207,6 +207,7 @@ open_tids(HybLeaf *leaf, int flags, const uint8 *p, const uint8 *end)
 {
 	HybColumnar *c = leaf->columnar;
 
+	c->words = NULL;
 	c->tid_ends = NULL;
 	c->tid_origin = 0;
 	c->tid_span = 0;
@@ -526,12 +527,16 @@ number_to_word(const HybLeaf *leaf, const HybColumnar *c, uint64 v)
 }
 
 static inline void
+word_to_tid(uint64 word, ItemPointer tid)
+{
+	ItemPointerSet(tid, (BlockNumber) (word >> 16), (OffsetNumber) word);
+}
+
+static inline void
 number_to_tid(const HybLeaf *leaf, const HybColumnar *c, uint64 v,
 			  ItemPointer tid)
 {
-	uint64		word = number_to_word(leaf, c, v);
-
-	ItemPointerSet(tid, (BlockNumber) (word >> 16), (OffsetNumber) word);
+	word_to_tid(number_to_word(leaf, c, v), tid);
 }
 
 /* Elements [item, item + n), all of them within one block of TIDs. */
@@ -557,6 +562,12 @@ hyb_leaf_tids(const HybLeaf *leaf, int item, int n, ItemPointerData *tids)
 	uint64		v[HYB_LEAF_TID_BLOCK];
 
 	Assert(item >= 0 && n >= 0 && item + n <= leaf->nitems);
+	if (c->words != NULL)
+	{
+		for (int i = 0; i < n; i++)
+			word_to_tid(c->words[item + i], tids + i);
+		return;
+	}
 	if (n == 1 && c->tid_ends == NULL)
 	{
 		number_to_tid(leaf, c, hyb_seq_get(&c->tids, item), tids);
@@ -579,6 +590,12 @@ hyb_columnar_tid_words(const HybLeaf *leaf, int item, int n, uint64 *words)
 {
 	const HybColumnar *c = leaf->columnar;
 
+	Assert(item >= 0 && n >= 0 && item + n <= leaf->nitems);
+	if (c->words != NULL)
+	{
+		memcpy(words, c->words + item, n * sizeof(uint64));
+		return;
+	}
 	while (n > 0)
 	{
 		int			k = n;
@@ -592,6 +609,40 @@ hyb_columnar_tid_words(const HybLeaf *leaf, int item, int n, uint64 *words)
 		item += k;
 		n -= k;
 	}
+}
+
+void
+hyb_leaf_decode_tids(HybLeaf *leaf)
+{
+	HybColumnar *c = leaf->columnar;
+
+	if (c->nroom < leaf->nitems)
+	{
+		c->nroom = leaf->nitems;
+		c->room = hyb_grow(leaf->context, c->room, c->nroom, sizeof(uint64));
+	}
+	c->words = NULL;
+	hyb_columnar_tid_words(leaf, 0, leaf->nitems, c->room);
+	c->words = c->room;
+}
+
+/* hyb_columnar_search_tid where all TIDs are decoded. */
+static int
+search_words(const uint64 *words, int lo, int hi, const ItemPointerData *tid)
+{
+	uint64		wanted = (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
+		ItemPointerGetOffsetNumberNoCheck(tid);
+
+	while (lo < hi)
+	{
+		int			mid = (lo + hi) / 2;
+
+		if (words[mid] < wanted)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
 }
 
 /*
@@ -624,6 +675,9 @@ hyb_columnar_search_tid(const HybLeaf *leaf, int lo, int hi,
 	const HybColumnar *c = leaf->columnar;
 	uint64		wanted;
 	int			found;
+
+	if (c->words != NULL)
+		return search_words(c->words, lo, hi, tid);
 
 	/*
 	 * Compare numbers instead of TIDs: an offset beyond the factor lies

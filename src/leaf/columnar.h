@@ -128,6 +128,10 @@ typedef struct HybColumnar
 	HybSeq		tids;			/* unless tid_ends is set */
 	const uint8 *tid_ends;		/* ends of the TID blocks, or NULL */
 	const uint8 *tid_data;		/* first TID block */
+	const uint64 *words;		/* all TIDs, as block << 16 | offset; NULL:
+								 * not decoded */
+	uint64	   *room;			/* for them; outlives the page */
+	int			nroom;
 	HybLeafColumn cols[FLEXIBLE_ARRAY_MEMBER];
 } HybColumnar;
 
@@ -295,9 +299,9 @@ extern void hyb_columnar_add(HybLeafBuilder *base, const HybValue *vals,
 							 const ItemPointerData *tid);
 
 /*
- * Add n items of a columnar leaf, from `item` on.  The first does not belong to the
- * row of the item that waits last.  Those that begin rows are of `row` and the rows
- * after it.  Returns how many rows begin.
+ * Add n items of a columnar leaf, from `item` on.  Those that begin rows are of `row`
+ * and the rows after it.  Items before these belong to the row of the item that waits
+ * last.  Returns how many rows begin.
  */
 extern int	hyb_columnar_add_items(HybLeafBuilder *base, HybLeaf *leaf,
 								   int row, int item, int n);

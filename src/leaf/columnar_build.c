@@ -355,6 +355,7 @@ hyb_columnar_add_items(HybLeafBuilder *base, HybLeaf *leaf, int row, int item,
 
 	hyb_columnar_room(b, b->nrows + n, base->nitems + n);
 	nrows = rows_begun(b, leaf, row, item, item + n);
+	Assert(b->nrows > 0 || b->row_start[0] == 0);
 	for (int i = 0; i < base->desc->natts && nrows > 0; i++)
 	{
 		HybBuildColumn *col = &b->cols[i];

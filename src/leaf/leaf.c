@@ -66,6 +66,8 @@ assign_space(HybLeaf *leaf, const HybKeyDesc *desc, char *space)
 	leaf->scratch_vals = (HybValue *) space;
 	space += VALUES_SPACE(ncols);
 	leaf->columnar = (HybColumnar *) space;
+	leaf->columnar->room = NULL;
+	leaf->columnar->nroom = 0;
 	for (int i = 0; i < ncols; i++)
 	{
 		HybLeafColumn *col = &leaf->columnar->cols[i];

@@ -38,15 +38,8 @@ extern void hyb_leaf_builder_add(HybLeafBuilder *builder,
 								 const ItemPointerData *tid);
 
 /*
- * The same for an item of a row of an opened leaf.  A leaf of prefixes must have
- * the builder's layout.
- */
-extern void hyb_leaf_builder_add_item(HybLeafBuilder *builder, HybLeaf *leaf,
-									  int row, int item, const ItemPointerData *tid);
-
-/*
- * The same for items [from, to) of an opened leaf without tombstones.  Much
- * faster where it has the builder's layout.
+ * The same for items [from, to) of an opened leaf, which have no tombstones.  Much
+ * faster where it has the builder's layout, which a leaf of prefixes must have.
  */
 extern void hyb_leaf_builder_add_leaf(HybLeafBuilder *builder, HybLeaf *leaf,
 									  int from, int to);

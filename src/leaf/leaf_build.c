@@ -390,9 +390,9 @@ hyb_leaf_builder_add(HybLeafBuilder *b, const HybValue *vals,
 		check_full(b);
 }
 
-void
-hyb_leaf_builder_add_item(HybLeafBuilder *b, HybLeaf *leaf, int row, int item,
-						  const ItemPointerData *tid)
+static void
+add_leaf_item(HybLeafBuilder *b, HybLeaf *leaf, int row, int item,
+			  const ItemPointerData *tid)
 {
 	if (leaf->layout->keeps_keys)
 	{
@@ -422,7 +422,7 @@ add_leaf_rows(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 			/* on a damaged leaf a row may have no items */
 			while (from + i >= end)
 				end = hyb_leaf_row_start(leaf, ++row + 1);
-			hyb_leaf_builder_add_item(b, leaf, row, from + i, &tids[i]);
+			add_leaf_item(b, leaf, row, from + i, &tids[i]);
 		}
 		from += n;
 	}
@@ -433,23 +433,27 @@ hyb_leaf_builder_add_leaf(HybLeafBuilder *b, HybLeaf *leaf, int from, int to)
 {
 	bool		one_by_one = leaf->layout != b->layout || !b->layout->keeps_keys;
 	int			row = hyb_leaf_row_of_item(leaf, from);
-	int			row_end;
 
-	Assert(leaf->tombstones == NULL);
 	Assert(from >= 0 && from <= to && to <= leaf->nitems);
+	if (from == to)
+		return;
 
 	/* the first row may go on with the one that came last */
-	row_end = one_by_one ? to : Min(hyb_leaf_row_start(leaf, row + 1), to);
-	add_leaf_rows(b, leaf, row++, from, row_end);
-	from = Max(from, row_end);
-	leaf->scratch_row = -1;
+	add_leaf_rows(b, leaf, row++, from, one_by_one ? to : from + 1);
+	from = one_by_one ? to : from + 1;
 
-	/* all others are different from the row before them */
+	/*
+	 * the next items belong to it, or to rows that differ from the row before
+	 * them
+	 */
 	while (from < to)
 	{
 		int			n = Min(to - from, Max(b->next_check - b->nitems, 1));
+		int			begun = hyb_columnar_add_items(b, leaf, row, from, n);
 
-		row += hyb_columnar_add_items(b, leaf, row, from, n);
+		if (begun > 0)
+			leaf->scratch_row = -1;
+		row += begun;
 		b->nitems += n;
 		from += n;
 		if (b->nitems >= b->next_check)

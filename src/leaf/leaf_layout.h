@@ -85,6 +85,12 @@ extern int	hyb_leaf_row_of_item(const HybLeaf *leaf, int item);
 extern void hyb_leaf_tids(const HybLeaf *leaf, int item, int n,
 						  ItemPointerData *tids);
 
+/*
+ * Decode all TIDs of the opened leaf once.  Functions that read or search them
+ * are then faster.
+ */
+extern void hyb_leaf_decode_tids(HybLeaf *leaf);
+
 /* An integer column of rows [row, row + n) of a leaf that keeps keys, 0 where it is null. */
 extern void hyb_leaf_ints(HybLeaf *leaf, int col, int row, int n, uint64 *ints,
 						  uint8 *isnull);

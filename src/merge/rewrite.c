@@ -154,7 +154,16 @@ copy_leaf(HybMergeStep *step, const HybChild *child)
 	hyb_child_copy_leaf(step->ix, child, step->leaf_page);
 	hyb_leaf_open(&step->leaf, step->ix->desc, step->leaf_page,
 				  step->ix->rel, child->block);
+	hyb_leaf_decode_tids(&step->leaf);
 	step->leaf_plain = !take_hints(step) && step->leaf.tombstones == NULL;
+}
+
+/* Has an item of the opened leaf a tombstone, or a hint that it is dead? */
+static inline bool
+is_marked(const HybMergeStep *step, int item)
+{
+	return hyb_leaf_is_tombstone(&step->leaf, item) ||
+		(step->leaf_hints[item >> 3] & (1 << (item & 7))) != 0;
 }
 
 /* Give the live items among [from, to) of the opened leaf to the builder. */
@@ -162,43 +171,26 @@ static void
 add_leaf_items(HybMergeStep *step, int from, int to)
 {
 	HybLeaf    *leaf = &step->leaf;
-	const uint8 *hints = step->leaf_hints;
-	ItemPointerData tids[64];
-	int			row;
 
-	if (from >= to)
-		return;
-	if (step->leaf_plain)
-	{
-		hyb_leaf_builder_add_leaf(step->builder, leaf, from, to);
-		return;
-	}
-	row = hyb_leaf_row_of_item(leaf, from);
 	while (from < to)
 	{
-		int			row_end = Min(hyb_leaf_row_start(leaf, row + 1), to);
+		int			end = step->leaf_plain ? to : from;
+		ItemPointerData tid;
 
-		while (from < row_end)
-		{
-			int			n = Min(row_end - from, (int) lengthof(tids));
-
-			hyb_leaf_tids(leaf, from, n, tids);
-			for (int i = 0; i < n; i++)
-			{
-				int			item = from + i;
-
-				if (hyb_leaf_is_tombstone(leaf, item))
-					step->to.leaves.old_tombstones++;
-				else if ((hints[item >> 3] & (1 << (item & 7))) != 0 &&
-						 hyb_dead_tid(&step->dead, &tids[i]))
-					hyb_step_drop(step);
-				else
-					hyb_leaf_builder_add_item(step->builder, leaf, row, item,
-											  &tids[i]);
-			}
-			from += n;
-		}
-		row++;
+		while (end < to && !is_marked(step, end))
+			end++;
+		hyb_leaf_builder_add_leaf(step->builder, leaf, from, end);
+		from = end;
+		if (from == to)
+			break;
+		hyb_leaf_tids(leaf, from, 1, &tid);
+		if (hyb_leaf_is_tombstone(leaf, from))
+			step->to.leaves.old_tombstones++;
+		else if (hyb_dead_tid(&step->dead, &tid))
+			hyb_step_drop(step);
+		else
+			hyb_leaf_builder_add_leaf(step->builder, leaf, from, from + 1);
+		from++;
 	}
 }
 
