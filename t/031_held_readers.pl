@@ -264,6 +264,29 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 	same_answers($node, 'after a merge, too', { $range => 'index only bitmap' }, ['d']);
 }
 
+# A merge remembers dead line pointers that it has seen in one generation.  Between
+# two of its steps VACUUM makes them free, and other rows of the same keys get them.
+# The same merge then takes the generation that has the entries of these rows: it
+# must look at the table again.
+{
+	statements(
+		'CREATE TABLE rem (k int, v int)', 'INSERT INTO rem SELECT i % 10, i FROM generate_series(1, 1000) i',
+		'CREATE INDEX rem_k ON rem USING hybrid (k)', 'DELETE FROM rem WHERE v % 2 = 0',
+		'SELECT count(*) FROM rem', 'INSERT INTO rem SELECT i % 10, 0 FROM generate_series(1, 100) i',
+		"SELECT injection_points_attach('hybrid-step-reserved', 'error')");
+	my ($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_merge('rem_k')");
+	like($err, qr/error triggered/, 'a merge fails with a frozen generation');
+	statements("SELECT injection_points_detach('hybrid-step-reserved')", 'INSERT INTO rem VALUES (0, 0)');
+	my $merge = start_held('merge-between', "SELECT hybrid_merge('rem_k');\n");
+	statements('VACUUM (INDEX_CLEANUP on, TRUNCATE false) rem', 'INSERT INTO rem SELECT i % 10, -i FROM generate_series(1, 300) i');
+	is($node->safe_psql('postgres', 'SELECT count(*) > 100 FROM rem WHERE v < 0 AND ctid < (SELECT max(ctid) FROM rem WHERE v > 0)'),
+		't', 'VACUUM makes line pointers free between two steps, and other rows get them');
+	ok(let_go($merge), 'the merge ends with another generation') or diag $merge->{err};
+	is($node->safe_psql('postgres', "SELECT dynamic_entries FROM hybrid_index_stats('rem_k')"), '0', 'it has merged all entries');
+	same_answers($node, 'a merge takes no row for one that it has seen dead',
+		{ 'SELECT k, count(*) FROM rem WHERE k >= 0 GROUP BY k ORDER BY k' => 'order bitmap' }, ['rem']);
+}
+
 # VACUUM is held when it has flagged entries of the log's second page, and not
 # yet marked them in the tree, so that a cursor still takes them from there.  The
 # cursor has a leaf pinned, which VACUUM comes to later, and waits for.

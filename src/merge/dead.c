@@ -19,6 +19,9 @@
  * (heapam_index_build_range_scan, validate_index).  So the last version that is
  * not undone has the entry's key.  Its values may lie in the TOAST table and
  * disappear from there first: then the row is dead (key/row_key.h).
+ *
+ * A merge asks about each page of the table many times, since TIDs of one key lie
+ * anywhere.  So it visits a page once, and remembers which line pointers are dead.
  */
 #include "base/compat.h"
 
@@ -27,6 +30,7 @@
 #include "access/tableam.h"
 #include "access/transam.h"
 #include "base/server.h"
+#include "common/hashfn.h"
 #include "key/row_key.h"
 #include "merge/dead.h"
 #include "miscadmin.h"
@@ -35,6 +39,41 @@
 #include "storage/procarray.h"
 #include "utils/rel.h"
 #include "utils/spccache.h"
+
+/* A bit for each line pointer of a page, by its offset. */
+#define POINTER_WORDS	(MaxHeapTuplesPerPage / 64 + 1)
+
+typedef struct DeadPage
+{
+	BlockNumber block;
+	char		status;			/* of the hash table */
+	uint64		dead[POINTER_WORDS];
+} DeadPage;
+
+#define SH_PREFIX			dead_pages
+#define SH_ELEMENT_TYPE		DeadPage
+#define SH_KEY_TYPE			BlockNumber
+#define SH_KEY				block
+#define SH_HASH_KEY(tb, key) murmurhash32(key)
+#define SH_EQUAL(tb, a, b)	((a) == (b))
+#define SH_SCOPE			static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+#define FIRST_PAGES		64
+
+/* The hash table has up to twice as many places as pages. */
+#define MOST_PAGES		(maintenance_work_mem * (Size) 1024 / (2 * sizeof(DeadPage)))
+
+struct HybDeadMemory
+{
+	MemoryContext context;		/* it lies there */
+	uint64		incarnation;	/* of the index */
+	uint64		active;			/* generation that was active all the time */
+	uint64		ndead;			/* bits that are set */
+	dead_pages_hash *pages;
+};
 
 /*
  * A process that merges holds a lock on the table already.  It may not get this
@@ -63,6 +102,7 @@ hyb_dead_begin(HybDeadCheck *check, Relation index)
 	check->heap = NULL;
 	check->nblocks = InvalidBlockNumber;
 	check->buf = InvalidBuffer;
+	check->memory = NULL;
 	check->lock = AccessShareLock;
 	check->heap = hyb_try_open(index->rd_index->indrelid, AccessShareLock, NULL);
 	if (check->heap == NULL)
@@ -79,6 +119,7 @@ hyb_dead_begin_open(HybDeadCheck *check, Relation heap)
 	check->heap = heap;
 	check->nblocks = InvalidBlockNumber;
 	check->buf = InvalidBuffer;
+	check->memory = NULL;
 	check->lock = NoLock;
 }
 
@@ -130,14 +171,99 @@ lock_table_page(HybDeadCheck *check, BlockNumber block)
 	return BufferGetPage(check->buf);
 }
 
+/* ---- what a merge remembers ---- */
+
+HybDeadMemory *
+hyb_dead_memory_create(MemoryContext context, const HybIndex *ix, uint64 active)
+{
+	MemoryContext own = AllocSetContextCreate(context, "hybrid dead line pointers",
+											  ALLOCSET_DEFAULT_SIZES);
+	HybDeadMemory *memory = MemoryContextAllocZero(own, sizeof(HybDeadMemory));
+
+	memory->context = own;
+	memory->incarnation = ix->incarnation;
+	memory->active = active;
+	memory->pages = dead_pages_create(own, FIRST_PAGES, NULL);
+	return memory;
+}
+
+bool
+hyb_dead_memory_is_of(const HybDeadMemory *memory, const HybIndex *ix, uint64 active)
+{
+	return memory->incarnation == ix->incarnation && memory->active == active;
+}
+
+void
+hyb_dead_memory_free(HybDeadMemory *memory)
+{
+	MemoryContextDelete(memory->context);
+}
+
+HybPointer
+hyb_dead_recall(const HybDeadCheck *check, const ItemPointerData *tid)
+{
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+	const DeadPage *page = dead_pages_lookup(check->memory->pages,
+											 ItemPointerGetBlockNumberNoCheck(tid));
+
+	if (page == NULL)
+		return HYB_POINTER_UNKNOWN;
+	return offset <= MaxHeapTuplesPerPage &&
+		(page->dead[offset / 64] >> (offset % 64) & 1) != 0 ?
+		HYB_POINTER_DEAD : HYB_POINTER_LIVE;
+}
+
+bool
+hyb_dead_any(const HybDeadCheck *check)
+{
+	return check->memory->ndead > 0;
+}
+
+int
+hyb_dead_visit(HybDeadCheck *check, BlockNumber block)
+{
+	HybDeadMemory *memory = check->memory;
+	uint64		dead[POINTER_WORDS] = {0};
+	int			ndead = 0;
+	DeadPage   *remembered;
+	OffsetNumber last;
+	bool		found;
+	Page		page;
+
+	if (memory->pages->members >= MOST_PAGES)
+		return 0;
+	page = lock_table_page(check, block);
+	if (page == NULL)
+		return 0;
+	last = Min(PageGetMaxOffsetNumber(page), MaxHeapTuplesPerPage);
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= last; offset++)
+	{
+		bool		is_dead = ItemIdIsDead(PageGetItemId(page, offset));
+
+		dead[offset / 64] |= (uint64) is_dead << (offset % 64);
+		ndead += is_dead;
+	}
+	LockBuffer(check->buf, BUFFER_LOCK_UNLOCK);
+
+	remembered = dead_pages_insert(memory->pages, block, &found);
+	Assert(!found);
+	memcpy(remembered->dead, dead, sizeof(dead));
+	memory->ndead += ndead;
+	return ndead;
+}
+
+/* ---- one entry ---- */
+
 bool
 hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid)
 {
 	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
-	Page		page = lock_table_page(check,
-									   ItemPointerGetBlockNumberNoCheck(tid));
+	Page		page;
 	bool		dead = false;
 
+	if (check->memory != NULL && hyb_dead_recall(check, tid) == HYB_POINTER_DEAD)
+		return true;
+	page = lock_table_page(check, ItemPointerGetBlockNumberNoCheck(tid));
 	if (page == NULL)
 		return false;
 	if (offset >= FirstOffsetNumber && offset <= PageGetMaxOffsetNumber(page))

@@ -13,12 +13,26 @@
 #include "storage/lockdefs.h"
 #include "store/handle.h"
 
+/*
+ * The dead line pointers (LP_DEAD) of pages that a merge has visited.  Merges of
+ * one generation ask about the same pages again and again.
+ *
+ * A dead line pointer stays dead while VACUUM has not been over the index, and an
+ * entry whose line pointer was dead once never leads to a row again.  But VACUUM
+ * makes room for another row with the same TID, which gets an entry of its own.
+ * That entry is in the active log, as long as the generation that was active at
+ * the first visit still is.  So what is remembered holds for entries of older
+ * generations, and only until the next freeze.
+ */
+typedef struct HybDeadMemory HybDeadMemory;
+
 typedef struct HybDeadCheck
 {
 	Relation	heap;			/* NULL: the table cannot be read now */
 	LOCKMODE	lock;			/* taken on it */
 	BlockNumber nblocks;		/* of the table; InvalidBlockNumber: not known */
 	Buffer		buf;			/* pinned: the table's page read last */
+	HybDeadMemory *memory;		/* NULL: remembers nothing */
 } HybDeadCheck;
 
 /*
@@ -40,6 +54,39 @@ extern void hyb_dead_begin_open(HybDeadCheck *check, Relation heap);
  * - VACUUM reuses the line pointer only after it has been over the index.
  */
 extern bool hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid);
+
+/*
+ * A memory in a context below this one, while this generation of the index is
+ * active.  The caller holds the merge lock, so nothing freezes meanwhile.
+ */
+extern HybDeadMemory *hyb_dead_memory_create(MemoryContext context,
+											 const HybIndex *ix,
+											 uint64 active);
+
+/* Was it made for this index, with this generation active? */
+extern bool hyb_dead_memory_is_of(const HybDeadMemory *memory,
+								  const HybIndex *ix, uint64 active);
+extern void hyb_dead_memory_free(HybDeadMemory *memory);
+
+typedef enum HybPointer
+{
+	HYB_POINTER_UNKNOWN,		/* its page was not visited */
+	HYB_POINTER_LIVE,			/* it was not dead when its page was visited */
+	HYB_POINTER_DEAD
+} HybPointer;
+
+/* What is remembered of a line pointer.  The check has a memory. */
+extern HybPointer hyb_dead_recall(const HybDeadCheck *check,
+								  const ItemPointerData *tid);
+
+/*
+ * Visit a page, and remember it if the memory has room.  Returns the number of
+ * dead line pointers.
+ */
+extern int	hyb_dead_visit(HybDeadCheck *check, BlockNumber block);
+
+/* Is any dead line pointer remembered? */
+extern bool hyb_dead_any(const HybDeadCheck *check);
 
 typedef enum HybKeyRead
 {

@@ -191,6 +191,7 @@ rewrite_leaves(HybMergeStep *step)
 	step->to.path = palloc(sizeof(HybPath));
 	hyb_path_load(ix, &step->version.levels[step->to.level], &start, step->to.path);
 	hyb_dead_begin(&step->dead, ix->rel);
+	step->dead.memory = step->memory;
 	node_done = hyb_step_rewrite(step, &fence);
 	hyb_dead_end(&step->dead);
 	step_assert_valid(step);
@@ -203,6 +204,24 @@ rewrite_leaves(HybMergeStep *step)
 	return watermark;
 }
 
+/* The memory of the step's process while it merges this generation, or of the step. */
+static HybDeadMemory *
+dead_memory(HybIndex *ix, const HybMetaPage *meta, HybMergeJob *job)
+{
+	uint64		active = meta->active.number;
+
+	if (job == NULL)
+		return hyb_dead_memory_create(CurrentMemoryContext, ix, active);
+	if (job->dead != NULL && !hyb_dead_memory_is_of(job->dead, ix, active))
+	{
+		hyb_dead_memory_free(job->dead);
+		job->dead = NULL;
+	}
+	if (job->dead == NULL)
+		job->dead = hyb_dead_memory_create(TopMemoryContext, ix, active);
+	return job->dead;
+}
+
 /*
  * Move the next range.  If a range of a level holds no live entries, its
  * tombstones still go, so that a level whose units all move becomes empty.
@@ -211,7 +230,8 @@ rewrite_leaves(HybMergeStep *step)
  * if pending[] has no room for the step's blocks.
  */
 static bool
-move_range(HybIndex *ix, const HybMetaPage *meta, int halvings, bool *done)
+move_range(HybIndex *ix, const HybMetaPage *meta, HybMergeJob *job, int halvings,
+		   bool *done)
 {
 	HybMergeStep *step = hyb_step_create(ix, meta, halvings);
 	bool		pass = step->source != HYB_SOURCE_LOG;
@@ -222,6 +242,7 @@ move_range(HybIndex *ix, const HybMetaPage *meta, int halvings, bool *done)
 	bool		fits = true;
 
 	/* decide */
+	step->memory = dead_memory(ix, meta, job);
 	hyb_merge_facts_of_meta(ix, meta, &facts);
 	if (pass)
 	{
@@ -271,7 +292,7 @@ move_range(HybIndex *ix, const HybMetaPage *meta, int halvings, bool *done)
  * most two nodes of each height.
  */
 static void
-move_next_range(HybIndex *ix, const HybMetaPage *meta)
+move_next_range(HybIndex *ix, const HybMetaPage *meta, HybMergeJob *job)
 {
 	bool		fits = false;
 	bool		done = false;
@@ -286,7 +307,7 @@ move_next_range(HybIndex *ix, const HybMetaPage *meta)
 		CHECK_FOR_INTERRUPTS();
 		if (halvings > MAX_HALVINGS)
 			hyb_step_no_room(ix);
-		fits = move_range(ix, meta, halvings, &done);
+		fits = move_range(ix, meta, job, halvings, &done);
 		MemoryContextSwitchTo(old);
 		MemoryContextDelete(context);
 	}
@@ -327,7 +348,7 @@ give_way(HybIndex *ix, HybMetaPage *copy)
 
 /* One step of the merge or pass under way; false if there is none. */
 static bool
-continue_merge(HybIndex *ix)
+continue_merge(HybIndex *ix, HybMergeJob *job)
 {
 	HybMetaPage meta;
 
@@ -338,7 +359,7 @@ continue_merge(HybIndex *ix)
 	if (meta.retiring.number != 0)
 		hyb_generation_free(ix);
 	else if (meta.frozen.number != 0 || meta.pass_level != 0)
-		move_next_range(ix, &meta);
+		move_next_range(ix, &meta, job);
 	else
 		return false;
 	return true;
@@ -353,14 +374,14 @@ do_step(HybIndex *ix, const HybMergeOrder *order)
 
 	if (mode == HYB_MERGE_MOVE)
 		return hyb_move_leaves(ix, order->move);
-	if (mode != HYB_MERGE_LEARN && continue_merge(ix))
+	if (mode != HYB_MERGE_LEARN && continue_merge(ix, order->job))
 		return true;
 	if (!order->wanted(ix, order->arg))
 		return false;
 	frozen = hyb_merge_learn(ix, waits ? LEARN_WAIT_MS : 0) ||
 		(mode != HYB_MERGE_LEARN && hyb_generation_freeze(ix));
 	if (frozen && mode == HYB_MERGE_HELP)
-		(void) continue_merge(ix);
+		(void) continue_merge(ix, order->job);
 	return frozen;
 }
 
@@ -433,4 +454,7 @@ hyb_merge_job_end(HybMergeJob *job)
 {
 	hyb_progress_end(job->entry);
 	job->entry = -1;
+	if (job->dead != NULL)
+		hyb_dead_memory_free(job->dead);
+	job->dead = NULL;
 }

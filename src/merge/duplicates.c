@@ -8,10 +8,11 @@
  * there, even if no scan ever reads those indexes.  So if the key of a
  * fetched entry has other entries, a step looks at the line pointers of all of
  * them.  nbtree does that when a page is full of such duplicates (bottom-up
- * deletion).  Equal keys may also belong to different rows.  So the step goes
- * on only while that is worth it, and passes over more and more entries while
- * it is not.  It stops at the first heap page that has to be read from disk,
- * since the merge lock is held.
+ * deletion).  A page of the table tells of all its line pointers at once, and the
+ * merge remembers them (dead.h).  Equal keys may also belong to different rows.
+ * So the step visits pages only while they have dead line pointers, and passes over
+ * more and more entries of other pages while they have none.  It visits no more
+ * after the first page that has to be read from disk, since the merge lock is held.
  *
  * Rows of leaves that do not keep keys.  An entry whose key begins with a row's
  * prefix goes to that row.  It may be another version of the same row of the
@@ -32,8 +33,14 @@
 #include "port/pg_bitutils.h"
 #include "utils/rel.h"
 
-/* Entries whose dead ones are counted together. */
+/* Keys, and pages of the table, whose dead entries are counted together. */
 #define VERSIONS_BATCH		32
+
+/*
+ * Visiting pages of the table is worth it if 1 in PAGE_WORTH_IT has a dead line
+ * pointer, or fewer pages have more.
+ */
+#define PAGE_WORTH_IT		2
 
 /* TIDs of a leaf that are decoded at a time. */
 #define TIDS_AT_A_TIME		64
@@ -64,42 +71,70 @@
 /* ---- dead row versions ---- */
 
 /*
- * Count one that was looked at.  After a batch none is passed over if looking was
- * worth it, else twice as many as before.  So few entries are looked at where none is
- * dead.
+ * Count a thing that was looked at, and what was found.  After a batch none is passed
+ * over if looking was worth it, else twice as many as before.  So few are looked at
+ * where nothing is found.
  */
 static void
-count_looked_at(HybVersionLook *look, bool dead)
+count_looked_at(HybSampling *sampling, int found, int worth)
 {
-	Assert(look->dead <= look->looked && look->looked < VERSIONS_BATCH && look->skip >= 0);
-	look->looked++;
-	look->dead += dead;
-	if (look->looked < VERSIONS_BATCH)
+	Assert(sampling->looked < VERSIONS_BATCH && sampling->skip >= 0 && found >= 0);
+	sampling->looked++;
+	sampling->found += found;
+	if (sampling->looked < VERSIONS_BATCH)
 		return;
-	look->skip = look->dead * HYB_DEAD_WORTH_IT >= look->looked ? 0 :
-		Max(look->skip * 2, VERSIONS_BATCH);
-	look->pass = look->skip;
-	look->looked = look->dead = 0;
+	sampling->skip = sampling->found >= sampling->looked / worth ? 0 :
+		Max(sampling->skip * 2, VERSIONS_BATCH);
+	sampling->pass = sampling->skip;
+	sampling->looked = sampling->found = 0;
 }
 
-/* Is the entry's line pointer dead?  False for one that is passed over. */
+/*
+ * Is the entry's line pointer dead?  False if its page is not visited.  The table
+ * tells of all line pointers of a page at once, so a page is visited for the first
+ * entry that is not passed over.
+ */
 static bool
 is_dead(HybMergeStep *step, const ItemPointerData *tid)
 {
 	HybVersionLook *look = &step->look;
 	int64		read = pgBufferUsage.shared_blks_read;
-	bool		dead;
+	HybPointer	pointer = hyb_dead_recall(&step->dead, tid);
+	int			found;
 
-	if (look->pass > 0)
+	if (pointer != HYB_POINTER_UNKNOWN)
+		return pointer == HYB_POINTER_DEAD;
+	if (look->over)
+		return false;
+	if (look->pages.pass > 0)
 	{
-		look->pass--;
+		look->pages.pass--;
 		return false;
 	}
-	dead = hyb_dead_tid(&step->dead, tid);
-	count_looked_at(look, dead);
+	found = hyb_dead_visit(&step->dead, ItemPointerGetBlockNumberNoCheck(tid));
+	count_looked_at(&look->pages, found, PAGE_WORTH_IT);
 	if (pgBufferUsage.shared_blks_read != read)
 		look->over = true;
-	return dead && !look->over;
+	return hyb_dead_recall(&step->dead, tid) == HYB_POINTER_DEAD;
+}
+
+/* Can the step find no more dead entries? */
+static bool
+is_over(const HybMergeStep *step)
+{
+	return step->look.over && !hyb_dead_any(&step->dead);
+}
+
+/* Pass over n entries if none is going to be found dead. */
+static bool
+pass_over(HybMergeStep *step, int n)
+{
+	HybSampling *pages = &step->look.pages;
+
+	if (hyb_dead_any(&step->dead) || pages->pass < n)
+		return false;
+	pages->pass -= n;
+	return true;
 }
 
 /* Set hints on the dead ones of items [from, to) of the opened leaf. */
@@ -108,12 +143,17 @@ look_at_items(HybMergeStep *step, int from, int to)
 {
 	ItemPointerData tids[TIDS_AT_A_TIME];
 
-	while (from < to && !step->look.over)
+	while (from < to && !is_over(step))
 	{
 		int			n = Min(to - from, TIDS_AT_A_TIME);
 
+		if (pass_over(step, n))
+		{
+			from += n;
+			continue;
+		}
 		hyb_leaf_tids(&step->leaf, from, n, tids);
-		for (int i = 0; i < n && !step->look.over; i++)
+		for (int i = 0; i < n; i++)
 		{
 			int			item = from + i;
 
@@ -133,9 +173,10 @@ hyb_step_look(HybMergeStep *step, bool leaf, int end)
 {
 	const HybKeyDesc *desc = step->ix->desc;
 	HybFetchedItem *items = step->batch.items;
+	HybSampling *keys = &step->look.keys;
 	int			next;
 
-	for (int i = step->done.next_entry; i < end && !step->look.over; i = next)
+	for (int i = step->done.next_entry; i < end && !is_over(step); i = next)
 	{
 		HybPos		pos = hyb_step_pos(step, &items[i]);
 		int			first = 0;
@@ -143,10 +184,10 @@ hyb_step_look(HybMergeStep *step, bool leaf, int end)
 		int			row;
 		int			end_row;
 
-		if (step->look.pass > 0)
+		if (keys->pass > 0)
 		{
-			next = i + Min(step->look.pass, end - i);
-			step->look.pass -= next - i;
+			next = i + Min(keys->pass, end - i);
+			keys->pass -= next - i;
 			continue;
 		}
 		for (next = i + 1; next < end; next++)
@@ -159,13 +200,11 @@ hyb_step_look(HybMergeStep *step, bool leaf, int end)
 			first = hyb_leaf_search_equal(&step->leaf, &pos, &row, &end_row);
 			last = hyb_leaf_row_start(&step->leaf, end_row);
 		}
+		count_looked_at(keys, next - i + last - first > 1, HYB_DEAD_WORTH_IT);
 		if (first == last && next == i + 1)
-		{
-			count_looked_at(&step->look, false);
 			continue;
-		}
 		look_at_items(step, first, last);
-		for (int j = i; j < next && !step->look.over; j++)
+		for (int j = i; j < next; j++)
 			if (!items[j].killed)
 				items[j].killed = is_dead(step, &items[j].tid);
 	}

@@ -49,6 +49,8 @@ typedef struct HybMergeJob
 	uint64		moved_start;	/* moved_entries when it was frozen */
 	uint64		steps;			/* of this job */
 	uint64		moved;			/* entries that they moved */
+	struct HybDeadMemory *dead; /* what they know of the table (dead.h); NULL:
+								 * nothing */
 } HybMergeJob;
 
 /* How far moving leaves from the end of the file has come; zero it first. */

@@ -56,14 +56,21 @@ typedef struct HybStepDone
 	HybRecent	recent[INDEX_MAX_KEYS]; /* how a sample of them compresses */
 } HybStepDone;
 
-/* How a step looks for dead row versions (duplicates.c). */
+/* Looks at things as often as that is worth it (duplicates.c). */
+typedef struct HybSampling
+{
+	int			looked;			/* things since the last decision to go on */
+	int			found;			/* what was found there */
+	int			skip;			/* things passed over after that decision */
+	int			pass;			/* things that are still to be passed over */
+} HybSampling;
+
+/* How a step looks for dead row versions. */
 typedef struct HybVersionLook
 {
-	int			looked;			/* entries since the last decision to go on */
-	int			dead;			/* dead ones of those */
-	int			skip;			/* entries passed over after that decision */
-	int			pass;			/* entries that are still to be passed over */
-	bool		over;			/* the step looks at no more entries */
+	HybSampling keys;			/* entries: those of keys with others */
+	HybSampling pages;			/* of the table: dead line pointers */
+	bool		over;			/* the step visits no more pages */
 } HybVersionLook;
 
 #define HYB_SOURCE_LOG	(-1)
@@ -108,6 +115,7 @@ typedef struct HybMergeStep
 	int			run_emitted;	/* TIDs in its finished leaves */
 	double		run_rent;		/* of the leaves that it replaces, in pages */
 	double		run_filled;		/* what its finished leaves fill */
+	HybDeadMemory *memory;		/* of `dead`, which outlives the step */
 	HybDeadCheck dead;
 	HybVersionLook look;
 	HybStepDone done;
