@@ -156,6 +156,8 @@ executor_start(QueryDesc *query, int eflags)
 
 	if (query->plannedstmt->parallelModeNeeded)
 		hyb_gather_before_read(InvalidOid);
+	if (unlikely(hyb_gathered))
+		hyb_gather_flush_unique();
 	hyb_conflict_query_starts();
 	hyb_row_compare_start(query, eflags, start_query);
 	hyb_statement_started(query, eflags);
@@ -216,7 +218,9 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	HybUtility	utility;
 	PlannedStmt *ours;
 
-	hyb_gather_before_read(InvalidOid);
+	/* SET may be what bounds the time that this takes */
+	if (!IsA(pstmt->utilityStmt, VariableSetStmt))
+		hyb_gather_before_read(InvalidOid);
 	ours = hyb_utility_begin(&utility, pstmt, source, read_only_tree);
 	PG_TRY();
 	{

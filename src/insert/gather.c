@@ -14,8 +14,10 @@
 #include "access/genam.h"
 #include "access/heapam.h"
 #include "access/htup_details.h"
+#include "access/table.h"
 #include "access/xact.h"
 #include "insert/gather.h"
+#include "insert/insertion.h"
 #include "log/delta.h"
 #include "log/log.h"
 #include "merge/merge.h"
@@ -27,12 +29,23 @@
 /* Indexes that can have gathered entries at a time. */
 #define MAX_GATHERS		64
 
+/* Entries of a unique index, and the checks that have found no conflict. */
+typedef struct GatheredKeys
+{
+	uint32		hash[HYB_UNIQUE_TOGETHER];	/* those of the tickets */
+	uint32		end[HYB_UNIQUE_TOGETHER];	/* of the entry, in `image` */
+	HybUniqueTicket ticket[HYB_UNIQUE_TOGETHER];
+} GatheredKeys;
+
 typedef struct HybGather
 {
 	HybGatherer *owner;			/* NULL once its statement is over */
 	uint8	   *image;			/* entries as on a page, or NULL */
 	uint32		done;			/* bytes of entries that are in the log */
 	uint32		len;			/* bytes of all entries */
+	GatheredKeys *keys;			/* if the index is unique */
+	int			nkeys;			/* then one for each entry */
+	uint64		emptied;		/* times that all entries have gone */
 	SubTransactionId subtransaction;	/* has inserted the rows */
 	Oid			indexid;
 	uint64		incarnation;
@@ -60,6 +73,8 @@ gather_assert_valid(const HybGather *gather)
 	Assert(gather->len == 0 || gather->image != NULL);
 	Assert(gather->len == 0 || hyb_gathered);
 	Assert(gather->len == 0 || OidIsValid(gather->indexid));
+	Assert(gather->nkeys >= 0 && gather->nkeys <= HYB_UNIQUE_TOGETHER);
+	Assert(gather->nkeys == 0 || gather->keys->end[gather->nkeys - 1] == gather->len);
 	Assert(gather->len == 0 || gather->subtransaction != InvalidSubTransactionId);
 	/* a statement and what it has gathered name each other */
 	Assert(gather->owner == NULL || gather->owner->gather == gather);
@@ -82,25 +97,155 @@ note_gathered(void)
 static void
 forget(HybGather *gather)
 {
-	gather->len = gather->done = 0;
+	gather->len = gather->done = gather->nkeys = 0;
+	gather->emptied++;
 	note_gathered();
 }
 
-/* Runs no users' code before all entries are in the log. */
-static void
-append_all(HybIndex *ix, HybGather *gather)
+/* Entries that go to the log. */
+typedef struct Flush
 {
-	bool		full = false;
+	HybIndex   *ix;
+	Relation	heap;
+	HybGather  *gather;
+	bool		full;			/* a page was filled */
+} Flush;
+
+/* Appends some of the entries before `end`, as many as a page has room for. */
+static void
+append_some(Flush *flush, uint32 end)
+{
+	HybGather  *gather = flush->gather;
+
+	Assert(gather->done < end && end <= gather->len);
+	gather->done += hyb_delta_append_some(flush->ix, gather->image + gather->done,
+										  end - gather->done, &flush->full);
+}
+
+/*
+ * Looks for a conflict of an entry again, since its ticket does not count any more.
+ * May wait, raise an error, and run users' code.
+ */
+static void
+check_again(const Flush *flush, int number, HybUniqueTicket *ticket)
+{
+	const HybKeyDesc *desc = flush->ix->desc;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "hybrid check",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	const uint8 *place = flush->gather->image;
+	HybValue	vals[INDEX_MAX_KEYS];
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	HybDeltaHeader header;
+	HybEntry	entry;
+	HybUniqueBuffers buffers;
+	HybUniqueRow row = {
+		.heap = flush->heap,
+		.values = values,
+		.isnull = isnull,
+		.entry = &entry,
+		.check = UNIQUE_CHECK_YES
+	};
+
+	place += number == 0 ? 0 : flush->gather->keys->end[number - 1];
+	header = hyb_delta_whole_header(place);
+	entry.len = header.len;
+	entry.tid = header.tid;
+
+	/* users' code may have other entries take the place of this one */
+	entry.bytes = memcpy(palloc(entry.len), place + header.size, entry.len);
+	entry.keylen = hyb_key_split(desc, entry.bytes, entry.len, desc->nkeys, vals);
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		isnull[i] = vals[i].isnull;
+		values[i] = isnull[i] ? (Datum) 0 : hyb_value_decode(&desc->cols[i], &vals[i]);
+	}
+	row.hash = hyb_unique_hash(flush->ix, &entry);
+	hyb_unique_buffers_init(&buffers, context);
+	(void) hyb_unique_check(flush->ix, &row, &buffers, ticket);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+/* Appends an entry as an insertion of one row does.  Returns as append_checked. */
+static bool
+append_one(Flush *flush, int number)
+{
+	HybGather  *gather = flush->gather;
+	HybUniqueTicket ticket = gather->keys->ticket[number];
+	uint64		emptied = gather->emptied;
+
+	/* that of the statement may be gone */
+	if (ticket.ix != NULL)
+		ticket.ix = flush->ix;
+	while (!hyb_unique_enter(&ticket, false))
+	{
+		check_again(flush, number, &ticket);
+		if (gather->emptied != emptied)
+		{
+			hyb_unique_yield(&ticket);
+			return false;
+		}
+	}
+	append_some(flush, gather->keys->end[number]);
+	hyb_unique_leave(&ticket);
+	return true;
+}
+
+/*
+ * Appends the entries from `first` to before `end`: together if all their checks
+ * still count, otherwise in halves.  Returns false if users' code has appended all
+ * entries meanwhile.
+ */
+static bool
+append_checked(Flush *flush, int first, int end)
+{
+	GatheredKeys *keys = flush->gather->keys;
+	HybUniqueTicket *tickets[HYB_UNIQUE_TOGETHER];
+	int			n = end - first;
+	int			middle = first + n / 2;
+
+	Assert(n > 0 && end <= flush->gather->nkeys);
+	if (n == 1)
+		return append_one(flush, first);
+	for (int i = 0; i < n; i++)
+		tickets[i] = &keys->ticket[first + i];
+	if (hyb_unique_enter_all(tickets, n))
+	{
+		while (first < end)
+		{
+			append_some(flush, keys->end[end - 1]);
+			for (; first < end && keys->end[first] <= flush->gather->done; first++)
+				hyb_unique_appended(&keys->ticket[first]);
+		}
+		hyb_unique_leave_all(tickets, n);
+		return true;
+	}
+	return append_checked(flush, first, middle) && append_checked(flush, middle, end);
+}
+
+/* For an index that is not unique: runs no users' code before all are in the log. */
+static void
+append_all(HybIndex *ix, Relation heap, HybGather *gather)
+{
+	Flush		flush = {.ix = ix,.heap = heap,.gather = gather};
+	int			first = 0;
 
 	gather_assert_valid(gather);
 	Assert(ix->incarnation == gather->incarnation);
-	while (gather->done < gather->len)
-		gather->done += hyb_delta_append_some(ix, gather->image + gather->done,
-											  gather->len - gather->done,
-											  &full);
-	Assert(gather->done == gather->len);
-	forget(gather);
-	if (full)
+
+	/* an error came between appends, and its subtransaction was not the rows' */
+	while (first < gather->nkeys && gather->keys->end[first] <= gather->done)
+		first++;
+	while (gather->nkeys == 0 && gather->done < gather->len)
+		append_some(&flush, gather->len);
+	if (first == gather->nkeys || append_checked(&flush, first, gather->nkeys))
+	{
+		Assert(gather->done == gather->len);
+		forget(gather);
+	}
+	if (flush.full)
 		hyb_merge_after_full_page(ix);
 }
 
@@ -113,6 +258,7 @@ static void
 append_ownerless(HybGather *gather, bool last)
 {
 	Relation	rel = try_relation_open(gather->indexid, RowExclusiveLock);
+	Relation	heap;
 	HybIndex   *ix;
 
 	if (rel == NULL)
@@ -123,7 +269,11 @@ append_ownerless(HybGather *gather, bool last)
 	}
 	ix = hyb_index_create_handle(rel);
 	if (ix->incarnation == gather->incarnation)
-		append_all(ix, gather);
+	{
+		heap = table_open(rel->rd_index->indrelid, RowExclusiveLock);
+		append_all(ix, heap, gather);
+		table_close(heap, RowExclusiveLock);
+	}
 	else if (last)
 		forget(gather);
 	pfree(ix);
@@ -137,7 +287,7 @@ flush_gathered(HybGather *gather, bool last)
 	if (gather->len == 0)
 		return;
 	if (gather->owner != NULL)
-		append_all(gather->owner->ix, gather);
+		append_all(gather->owner->ix, gather->owner->heap, gather);
 	else
 		append_ownerless(gather, last);
 }
@@ -184,7 +334,8 @@ hyb_gather_flush(Oid indexid)
 bool
 hyb_gather_possible(const HybIndex *ix, Relation heap)
 {
-	return !ix->rel->rd_index->indisunique &&
+	/* where keys have no hash, any two may be equal */
+	return (!ix->rel->rd_index->indisunique || ix->desc->exact) &&
 		!ix->rel->rd_index->indisexclusion &&
 		!ix->desc->has_encoded &&
 		heap->rd_tableam == GetHeapamTableAmRoutine() &&
@@ -283,19 +434,35 @@ take(HybGatherer *gatherer)
 	return true;
 }
 
-bool
-hyb_gather_add(HybGatherer *gatherer, Relation heap, const HybEntry *entry)
+/* Can the entry, whose image is so long, be added to those that are there? */
+static inline bool
+has_room(const HybGather *gather, uint32 len, bool unique)
 {
-	SubTransactionId subtransaction = GetCurrentSubTransactionId();
+	return gather->len == 0 ||
+		(gather->done == 0 && gather->len + len <= HYB_PAGE_CAPACITY &&
+		 gather->nkeys < HYB_UNIQUE_TOGETHER &&
+		 gather->subtransaction == GetCurrentSubTransactionId() &&
+	/* a conversion may have made the index unique, or not */
+		 (gather->nkeys > 0) == unique);
+}
+
+bool
+hyb_gather_add(HybGatherer *gatherer, Relation heap, const HybEntry *entry,
+			   const HybUniqueTicket *ticket)
+{
+	bool		unique = gatherer->ix->rel->rd_index->indisunique;
 	uint32		len = hyb_delta_size(entry->len);
 	HybGather  *gather;
 
+	/* without partitions the lock that is held keeps others away */
+	if (ticket->ix != NULL && (ticket->partition == NULL || ticket->in_turn))
+		return false;
 	if (len > HYB_PAGE_CAPACITY / 4 || !row_stays(heap, &entry->tid) ||
 		(gatherer->gather == NULL && !take(gatherer)))
 		return false;
 	gather = gatherer->gather;
-	if (gather->len > 0 && (gather->len + len > HYB_PAGE_CAPACITY ||
-							gather->subtransaction != subtransaction))
+	gatherer->heap = heap;
+	if (!has_room(gather, len, unique))
 	{
 		flush_gathered(gather, false);
 
@@ -306,8 +473,16 @@ hyb_gather_add(HybGatherer *gatherer, Relation heap, const HybEntry *entry)
 	}
 	Assert(gather->owner == gatherer && gather->done == 0);
 	Assert(gather->len + len <= HYB_PAGE_CAPACITY);
+	if (unique && gather->keys == NULL)
+		gather->keys = MemoryContextAlloc(TopMemoryContext, sizeof(GatheredKeys));
 	gather->len += hyb_delta_image(entry, gather->image + gather->len);
-	gather->subtransaction = subtransaction;
+	gather->subtransaction = GetCurrentSubTransactionId();
+	if (unique)
+	{
+		gather->keys->hash[gather->nkeys] = ticket->hash;
+		gather->keys->end[gather->nkeys] = gather->len;
+		gather->keys->ticket[gather->nkeys++] = *ticket;
+	}
 	hyb_gathered = true;
 	gather_assert_valid(gather);
 	return true;
@@ -328,6 +503,32 @@ hyb_gather_end_of(MemoryContext context)
 	for (int i = 0; i < MAX_GATHERS; i++)
 		if (gathers[i].owner != NULL && gathers[i].owner->context == context)
 			hyb_gather_end(gathers[i].owner);
+}
+
+static bool
+may_have_key(const HybGather *gather, const HybUniqueTicket *ticket)
+{
+	for (int i = 0; i < gather->nkeys; i++)
+		if (gather->keys->hash[i] == ticket->hash)
+			return true;
+	return false;
+}
+
+void
+hyb_gather_flush_unique(void)
+{
+	for (int i = 0; i < MAX_GATHERS && hyb_gathered; i++)
+		if (gathers[i].nkeys > 0)
+			flush_early(&gathers[i]);
+}
+
+void
+hyb_gather_before_check(Oid indexid, const HybUniqueTicket *ticket)
+{
+	Assert(ticket->hash != 0);
+	for (int i = 0; i < MAX_GATHERS && hyb_gathered; i++)
+		if (gathers[i].indexid == indexid && may_have_key(&gathers[i], ticket))
+			flush_gathered(&gathers[i], false);
 }
 
 /* ---- transactions ---- */
@@ -353,8 +554,7 @@ gather_transaction_ends(XactEvent event, void *arg)
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
 			for (int i = 0; i < MAX_GATHERS; i++)
-				gathers[i].len = gathers[i].done = 0;
-			hyb_gathered = false;
+				forget(&gathers[i]);
 			break;
 		default:
 			break;

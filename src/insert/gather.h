@@ -8,6 +8,7 @@
 #ifndef HYB_GATHER_H
 #define HYB_GATHER_H
 
+#include "log/unique_lock.h"
 #include "memtree/memtree.h"
 #include "store/handle.h"
 #include "utils/palloc.h"
@@ -18,6 +19,7 @@ struct HybGather;
 typedef struct HybGatherer
 {
 	HybIndex   *ix;				/* lasts as long as the statement */
+	Relation	heap;			/* likewise; that of the last entry */
 	MemoryContext context;		/* of the statement */
 	struct HybGather *gather;	/* NULL if it has gathered nothing */
 	bool		registered;		/* the callback is registered */
@@ -35,10 +37,17 @@ extern bool hyb_gather_possible(const HybIndex *ix, Relation heap);
 
 /*
  * Gathers the entry, if its row allows it.  Otherwise returns false, and the
- * caller appends it.  May append what was gathered before, and merge.
+ * caller appends it.  May append what was gathered before, and merge.  The ticket is
+ * that of a check which has found no conflict, if there was one.
  */
 extern bool hyb_gather_add(HybGatherer *gatherer, Relation heap,
-						   const HybEntry *entry);
+						   const HybEntry *entry, const HybUniqueTicket *ticket);
+
+/*
+ * Before a unique index is searched for a key: appends what was gathered if an equal
+ * key may be among it.
+ */
+extern void hyb_gather_before_check(Oid indexid, const HybUniqueTicket *ticket);
 
 /* The statement ends: appends what it has gathered. */
 extern void hyb_gather_end(HybGatherer *gatherer);
@@ -54,6 +63,12 @@ extern bool (*hyb_statement_end_noticed) (MemoryContext context);
 
 /* Appends what was gathered for an index, or for all (InvalidOid). */
 extern void hyb_gather_flush(Oid indexid);
+
+/*
+ * The same for all unique indexes, before a statement starts in the midst of another
+ * one.  It may take locks that others hold while they wait for our rows.
+ */
+extern void hyb_gather_flush_unique(void);
 
 /* The same for an index that is about to be read. */
 static inline void

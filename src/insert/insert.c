@@ -8,6 +8,7 @@
 #include "base/compat.h"
 
 #include "access/detoast.h"
+#include "access/htup_details.h"
 #include "base/memory.h"
 #include "insert/gather.h"
 #include "insert/insertion.h"
@@ -17,6 +18,7 @@
 #include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 /* First size of the buffer for an entry. */
 #define FIRST_ENTRY		256
@@ -32,7 +34,7 @@ typedef struct InsertState
 	HybIndex   *ix;				/* in the statement's context */
 	HybBuf		entry;
 	bool		several;		/* this is not the statement's first entry */
-	bool		end_noticed;	/* hyb_statement_end_noticed */
+	bool		gathers;		/* further entries may be gathered */
 	HybGatherer gatherer;
 	bool		has_unique;		/* `unique` is initialised */
 	HybUniqueBuffers unique;
@@ -106,21 +108,67 @@ unique_buffers(InsertState *state)
 }
 
 /*
+ * Is the index the only one of its table in which inserters wait for each other?
+ * Else another session could wait for our entry in the other one, while it has
+ * inserted what we are about to append here.
+ */
+static bool
+is_only_unique(Relation index, Relation heap)
+{
+	List	   *indexes = RelationGetIndexList(heap);
+	ListCell   *lc;
+	bool		only = true;
+
+	foreach(lc, indexes)
+	{
+		Oid			other = lfirst_oid(lc);
+		HeapTuple	tuple;
+		Form_pg_index form;
+
+		if (other == RelationGetRelid(index))
+			continue;
+		tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(other));
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		form = (Form_pg_index) GETSTRUCT(tuple);
+		only &= !form->indisunique && !form->indisexclusion;
+		ReleaseSysCache(tuple);
+	}
+	list_free(indexes);
+	return only;
+}
+
+/*
+ * May the entry wait?  That of a unique index only after a check that has settled
+ * whether there is a conflict.
+ */
+static inline bool
+may_gather(const HybIndex *ix, const HybUniqueRow *row)
+{
+	return ix->rel->rd_index->indisunique ?
+		row->check == UNIQUE_CHECK_YES && !row->on_conflict :
+		row->check == UNIQUE_CHECK_NO;
+}
+
+/*
  * Gathers the entry if that is possible.  The first entry of a statement is
  * appended at once, so a statement of one row pays nothing for gathering.
  */
 static inline bool
-gather(InsertState *state, Relation heap, const HybEntry *entry)
+gather(InsertState *state, Relation heap, const HybEntry *entry,
+	   const HybUniqueTicket *ticket)
 {
 	if (!state->several)
 	{
 		state->several = true;
-		state->end_noticed = hyb_statement_end_noticed == NULL ||
-			hyb_statement_end_noticed(state->gatherer.context);
+		state->gathers = (hyb_statement_end_noticed == NULL ||
+						  hyb_statement_end_noticed(state->gatherer.context)) &&
+			(!state->ix->rel->rd_index->indisunique ||
+			 is_only_unique(state->ix->rel, heap));
 		return false;
 	}
-	return state->end_noticed && hyb_gather_possible(state->ix, heap) &&
-		hyb_gather_add(&state->gatherer, heap, entry);
+	return state->gathers && hyb_gather_possible(state->ix, heap) &&
+		hyb_gather_add(&state->gatherer, heap, entry, ticket);
 }
 
 /* ---- how long an entry may be ---- */
@@ -193,6 +241,21 @@ hyb_check_entry_size(const HybIndex *ix, Relation heap, const Datum *values,
 
 /* ---- the server's calls ---- */
 
+/* What this session has gathered must not be in conflict with the row unseen. */
+static inline void
+begin_check(HybIndex *ix, HybUniqueRow *row, HybUniqueTicket *ticket)
+{
+	row->hash = hyb_unique_hash(ix, row->entry);
+	if (row->check == UNIQUE_CHECK_EXISTING)
+	{
+		hyb_gather_before_read(RelationGetRelid(ix->rel));
+		return;
+	}
+	hyb_unique_begin(ix, row->hash, ticket);
+	if (unlikely(hyb_gathered))
+		hyb_gather_before_check(RelationGetRelid(ix->rel), ticket);
+}
+
 /* So many parameters because the server calls it with them. */
 bool
 hyb_aminsert(Relation index, Datum *values, bool *isnull,
@@ -206,6 +269,14 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	bool		is_unique = true;
 	bool		full;
 	HybUniqueTicket ticket = HYB_UNIQUE_NO_TICKET;
+	HybUniqueRow row = {
+		.heap = heap,
+		.values = values,
+		.isnull = isnull,
+		.entry = &entry,
+		.check = check_unique,
+		.on_conflict = info->ii_UniqueOps != NULL
+	};
 
 	hyb_key_check_order(ix->desc, values, isnull);
 	hyb_key_encode(ix->desc, values, isnull, &state->entry, &entry.keylen);
@@ -215,25 +286,20 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	Assert(ItemPointerIsValid(heap_tid) && entry.keylen > 0 && entry.keylen <= entry.len);
 	hyb_check_entry_size(ix, heap, values, isnull, state->entry.len, heap_tid);
 
-	if (check_unique != UNIQUE_CHECK_NO)
+	if (check_unique != UNIQUE_CHECK_NO && hyb_unique_may_conflict(ix, isnull))
 	{
-		HybUniqueRow row = {
-			.heap = heap,
-			.values = values,
-			.isnull = isnull,
-			.entry = &entry,
-			.check = check_unique,
-			.on_conflict = info->ii_UniqueOps != NULL
-		};
-
+		begin_check(ix, &row, &ticket);
 		is_unique = hyb_unique_check(ix, &row, unique_buffers(state), &ticket);
 	}
 	if (check_unique == UNIQUE_CHECK_EXISTING)
 		return is_unique;
 	Assert(entry.len <= HYB_MAX_ENTRY_SIZE);
 
-	if (check_unique == UNIQUE_CHECK_NO && gather(state, heap, &entry))
+	if (may_gather(ix, &row) && gather(state, heap, &entry, &ticket))
 		return true;
+	/* a possible conflict stays one, whatever was appended since */
+	while (!hyb_unique_enter(&ticket, !is_unique))
+		is_unique = hyb_unique_check(ix, &row, unique_buffers(state), &ticket);
 	full = hyb_delta_append(ix, &entry);
 	hyb_unique_leave(&ticket);
 	hyb_serializable_insertion(ix, heap, &entry);

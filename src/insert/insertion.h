@@ -52,6 +52,8 @@ typedef struct HybUniqueRow
 	Datum	   *values;
 	bool	   *isnull;
 	HybEntry   *entry;			/* made of the values and the TID */
+	uint64		hash;			/* of its key, 0 if equal keys may differ in
+								 * their bytes, as 1.0 and 1.00 do */
 	IndexUniqueCheck check;
 	bool		on_conflict;	/* by INSERT ... ON CONFLICT */
 } HybUniqueRow;
@@ -62,15 +64,25 @@ extern void hyb_unique_init(void);
 extern void hyb_unique_buffers_init(HybUniqueBuffers *buffers,
 									MemoryContext context);
 
+static inline uint64
+hyb_unique_hash(const HybIndex *ix, const HybEntry *entry)
+{
+	return ix->desc->exact ? hyb_key_hash(entry->bytes, entry->keylen) : 0;
+}
+
+/* Not if a column is NULL and such rows are distinct. */
+extern bool hyb_unique_may_conflict(const HybIndex *ix, const bool *isnull);
+
 /*
  * Looks for a conflicting entry, as _bt_check_unique (nbtinsert.c) does: waits for
  * transactions in progress, raises ERRCODE_UNIQUE_VIOLATION for a live duplicate.
  * Returns false if there may be a duplicate that the caller has to check later
  * (UNIQUE_CHECK_PARTIAL).
  *
- * No lock is held on entry, nor while the index and the heap are looked at.  On
- * return, except for UNIQUE_CHECK_EXISTING, *ticket keeps other inserters from
- * appending the key.  The caller appends its entry and calls hyb_unique_leave.
+ * No lock is held at any time but for that of a turn.  The caller has begun with the
+ * ticket and enters with it; if the check does not count any more it checks again
+ * (log/unique_lock.h).  UNIQUE_CHECK_EXISTING appends nothing and has no ticket: of
+ * two such checks each finds the entry of the other.
  */
 extern bool hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 							 HybUniqueBuffers *buffers,

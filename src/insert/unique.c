@@ -4,8 +4,9 @@
  *
  * Two inserters of one key meet in a partition (log/unique_lock.h).  An inserter
  * holds its lock from comparing what was appended since its search began until
- * its own entry is in the log.  The search of both stages and of the heap holds
- * pins only, since it may wait, throw, and run users' code.
+ * its own entry is in the log (insert.c, gather.c).  The search of both stages and
+ * of the heap, which is here, holds pins only, since it may wait, throw, and run
+ * users' code.
  *
  * If VACUUM removes an entry meanwhile, its line pointer may get another row.  So a
  * tuple counts only if VACUUM had not finished when it was looked at.  That takes
@@ -66,9 +67,8 @@ typedef struct UniqueSearch
 								 * where another index decides */
 	HybPos		low;			/* just below the key, and just above it */
 	HybPos		high;
-	uint64		hash;			/* of the key, 0 if equal keys may differ in
-								 * their bytes */
-	bool		found_self;		/* UNIQUE_CHECK_EXISTING: met our own entry */
+	uint64		hash;			/* row->hash */
+	bool		found_self;		/* met our own entry */
 	bool		in_static;		/* entries of the key are in the static stage */
 	SnapshotData dirty;
 	TransactionId xwait;
@@ -138,8 +138,7 @@ candidate_exists(UniqueSearch *search, const ItemPointerData *candidate,
 	HYB_POINT("unique-candidate");
 	HYB_ASSERT_NO_LWLOCK();
 	*dead = false;
-	if (search->check == UNIQUE_CHECK_EXISTING &&
-		ItemPointerEquals(&htid, &search->row->entry->tid))
+	if (ItemPointerEquals(&htid, &search->row->entry->tid))
 	{
 		search->found_self = true;
 		return false;
@@ -615,9 +614,8 @@ is_counterpart(Relation index, Oid other)
  * leaves the duplicate to the old index while it is not valid.
  *
  * This loses no duplicate.  A session that inserted the other row before the new
- * index became valid also asked the old index.  There each insertion looks for
- * duplicates and adds its entry in one step, so the later of the two finds the
- * earlier one.  Whether the index is valid is read after the duplicate was found.
+ * index became valid also asked the old index.  There an entry is added only if its
+ * check still counts, so the later of the two finds the earlier one.  Whether the index is valid is read after the duplicate was found.
  * An older answer would not do: the other row may belong to a session that asked
  * the new index only.
  *
@@ -668,6 +666,17 @@ meet_duplicate(UniqueSearch *search, SearchResult result)
 }
 
 bool
+hyb_unique_may_conflict(const HybIndex *ix, const bool *isnull)
+{
+	if (ix->rel->rd_index->indnullsnotdistinct)
+		return true;
+	for (int i = 0; i < ix->desc->nkeys; i++)
+		if (isnull[i])
+			return false;
+	return true;
+}
+
+bool
 hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 				 HybUniqueBuffers *buffers, HybUniqueTicket *ticket)
 {
@@ -676,11 +685,6 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 	bool		existing = row->check == UNIQUE_CHECK_EXISTING;
 	UniqueSearch search;
 	SearchResult result;
-
-	if (!ix->rel->rd_index->indnullsnotdistinct)
-		for (int i = 0; i < desc->nkeys; i++)
-			if (row->isnull[i])
-				return true;
 
 	search.buffers = buffers;
 	search.found_self = false;
@@ -695,16 +699,9 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 	search.low.tie = HYB_BEFORE;
 	search.high = search.low;
 	search.high.tie = HYB_AFTER;
-	search.hash = desc->exact ? hyb_key_hash(entry->bytes, entry->keylen) : 0;
+	search.hash = row->hash;
 	InitDirtySnapshot(search.dirty);
 
-	/*
-	 * If equal keys may differ in their bytes, as 1.0 and 1.00 do, all keys
-	 * of the index meet in one partition.  UNIQUE_CHECK_EXISTING appends
-	 * nothing: of two such checks each finds the entry of the other.
-	 */
-	if (!existing)
-		hyb_unique_begin(ix, search.hash, ticket);
 
 	for (;;)
 	{
@@ -718,23 +715,17 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 			result = search_log(&search, &version);
 
 		if (result == SEARCH_UNIQUE || result == SEARCH_MAYBE)
-		{
-			Assert(!existing || result == SEARCH_UNIQUE);
-			if (existing)
-				break;
-
-			/* a possible conflict stays one, whatever was appended since */
-			HYB_POINT("unique-checked");
-			if (hyb_unique_enter(ticket, result == SEARCH_MAYBE))
-				break;
-		}
-		else if (result != SEARCH_AGAIN)
+			break;
+		if (result != SEARCH_AGAIN)
 		{
 			hyb_unique_yield(ticket);
 			meet_duplicate(&search, result);
 		}
 	}
+	if (!existing)
+		HYB_POINT("unique-checked");
 
+	Assert(!existing || result == SEARCH_UNIQUE);
 	if (existing && !search.found_self)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),

@@ -9,8 +9,7 @@
  * searches again.  Else A's entry was in the log before B began to search, and
  * B's search has met it.
  *
- * An append is counted after it was made.  If an error comes between, no other
- * inserter learns of the entry, whose transaction aborts.
+ * An append is counted after it was made, and nothing between can fail.
  */
 #include "base/compat.h"
 
@@ -108,17 +107,17 @@ hyb_unique_begin(HybIndex *ix, uint64 hash, HybUniqueTicket *ticket)
 	uint64		file;
 
 	memset(ticket, 0, sizeof(*ticket));
+	file = (uint64) HYB_RELATION_DB(ix->rel) << 32 |
+		HYB_RELATION_FILENUMBER(ix->rel);
+	hash = hash_combine64(hash, hash_bytes_uint32_extended((uint32) file,
+														   file >> 32));
+	ticket->hash = Max((uint32) (hash >> 32), 1);
 	if (ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		return;
 	ticket->ix = ix;
 	if (!hyb_shared_init())
 		return;
-	file = (uint64) HYB_RELATION_DB(ix->rel) << 32 |
-		HYB_RELATION_FILENUMBER(ix->rel);
-	hash = hash_combine64(hash, hash_bytes_uint32_extended((uint32) file,
-														   file >> 32));
 	ticket->partition = &shared->partitions[hash & (shared->n - 1)];
-	ticket->hash = Max((uint32) (hash >> 32), 1);
 	Assert((shared->n & (shared->n - 1)) == 0 && shared->n >= MIN_PARTITIONS);
 	ticket_assert_valid(ticket);
 }
@@ -226,24 +225,92 @@ hyb_unique_enter(HybUniqueTicket *ticket, bool anyhow)
 }
 
 void
+hyb_unique_appended(const HybUniqueTicket *ticket)
+{
+	HybUniquePartition *partition = ticket->partition;
+	uint64		n;
+
+	if (partition == NULL)
+		return;
+	n = pg_atomic_read_u64(&partition->appends);
+	Assert(LWLockHeldByMeInMode(&partition->lock, LW_EXCLUSIVE));
+	partition->recent[n % HYB_UNIQUE_RECENT] = ticket->hash;
+	/* the append before the number */
+	pg_write_barrier();
+	pg_atomic_write_u64(&partition->appends, n + 1);
+}
+
+void
 hyb_unique_leave(HybUniqueTicket *ticket)
 {
 	HybUniquePartition *partition = ticket->partition;
 
+	hyb_unique_appended(ticket);
 	if (partition != NULL)
 	{
-		uint64		n = pg_atomic_read_u64(&partition->appends);
-
-		Assert(LWLockHeldByMeInMode(&partition->lock, LW_EXCLUSIVE));
-		partition->recent[n % HYB_UNIQUE_RECENT] = ticket->hash;
-		/* the append before the number */
-		pg_write_barrier();
-		pg_atomic_write_u64(&partition->appends, n + 1);
 		if (ticket->in_turn && partition->turn == ticket->hash)
 			partition->turn = 0;
 		LWLockRelease(&partition->lock);
 	}
 	unlock_turn(ticket);
+}
+
+static int
+partition_order(const void *a, const void *b)
+{
+	uintptr_t	x = (uintptr_t) (*(HybUniqueTicket *const *) a)->partition;
+	uintptr_t	y = (uintptr_t) (*(HybUniqueTicket *const *) b)->partition;
+
+	return (x > y) - (x < y);
+}
+
+/* Is this the first ticket of its partition?  The array is in their order. */
+static inline bool
+opens_partition(HybUniqueTicket *const *tickets, int i)
+{
+	return tickets[i]->partition != NULL &&
+		(i == 0 || tickets[i - 1]->partition != tickets[i]->partition);
+}
+
+static void
+unlock_all(HybUniqueTicket *const *tickets, int n)
+{
+	for (int i = n - 1; i >= 0; i--)
+		if (opens_partition(tickets, i))
+			LWLockRelease(&tickets[i]->partition->lock);
+}
+
+bool
+hyb_unique_enter_all(HybUniqueTicket **tickets, int n)
+{
+	HYB_ASSERT_NO_LWLOCK();
+	Assert(n <= HYB_UNIQUE_TOGETHER);
+	qsort(tickets, n, sizeof(HybUniqueTicket *), partition_order);
+
+	/* in the order of their addresses, so that no two callers wait in a circle */
+	for (int i = 0; i < n; i++)
+		if (opens_partition(tickets, i))
+			LWLockAcquire(&tickets[i]->partition->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < n; i++)
+	{
+		const HybUniqueTicket *ticket = tickets[i];
+
+		ticket_assert_valid(ticket);
+		Assert(!ticket->in_turn);
+		if (ticket->partition != NULL &&
+			(ticket->partition->turn == ticket->hash || !search_counts(ticket)))
+		{
+			unlock_all(tickets, n);
+			return false;
+		}
+	}
+	return true;
+}
+
+void
+hyb_unique_leave_all(HybUniqueTicket **tickets, int n)
+{
+	unlock_all(tickets, n);
 }
 
 void

@@ -46,12 +46,12 @@ typedef struct HybUniquePartition
 /* As many partitions as `max_connections` and the like ask for. */
 extern const HybSharedPart hyb_unique_part;
 
-/* One insertion; lives on the stack of the insert function. */
+/* One insertion. */
 typedef struct HybUniqueTicket
 {
 	HybIndex   *ix;				/* NULL: no other inserter is to be met */
 	HybUniquePartition *partition;	/* NULL: none, or no shared memory */
-	uint32		hash;
+	uint32		hash;			/* 0: no key to compare */
 	uint64		seen;			/* appends that the search at hand knows of */
 	int			lost;			/* searches in vain */
 	bool		in_turn;		/* the heavyweight lock is held */
@@ -78,6 +78,26 @@ extern bool hyb_unique_enter(HybUniqueTicket *ticket, bool anyhow);
 
 /* The entry has been appended.  Lets go of everything. */
 extern void hyb_unique_leave(HybUniqueTicket *ticket);
+
+/* Tickets that are entered together, at most. */
+#define HYB_UNIQUE_TOGETHER	64
+
+/*
+ * The same for several tickets of one index, whose entries are appended together:
+ * none with an equal hash.  Returns true, with all their partitions locked, if all
+ * searches still count; otherwise false, with none locked.  Changes the order of
+ * the array; hyb_unique_leave_all wants it as it is then.
+ */
+extern bool hyb_unique_enter_all(HybUniqueTicket **tickets, int n);
+
+/*
+ * The entry of one of them has been appended.  Called before anything can fail: the
+ * rows may outlive an error.
+ */
+extern void hyb_unique_appended(const HybUniqueTicket *ticket);
+
+/* Lets go of them. */
+extern void hyb_unique_leave_all(HybUniqueTicket **tickets, int n);
 
 /* The caller is going to wait for a transaction, or to give up. */
 extern void hyb_unique_yield(HybUniqueTicket *ticket);
