@@ -46,8 +46,8 @@ sub sound
 # ordered by its bytes, so merges go by the bytes of the log, and come often.
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE w (s text COLLATE "C") WITH (autovacuum_enabled = off);
-INSERT INTO w SELECT md5(g::text) FROM generate_series(1, 60000) g;
-CREATE INDEX w_s ON w USING hybrid ((repeat('x', 1200) || s), (0::float8));
+INSERT INTO w SELECT md5(g::text) FROM generate_series(1, 90000) g;
+CREATE INDEX w_s ON w USING hybrid ((repeat('x', 600) || s), (0::float8));
 SQL
 cmp_ok(stats('w_s', 'inner_pages'), '>=', 20, 'there are many units');
 my ($alone, $most) = (0, 0);
@@ -74,9 +74,9 @@ sound('w_s', 'all ranges');
 
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE u (s text COLLATE "C") WITH (autovacuum_enabled = off);
-INSERT INTO u SELECT md5(g::text) FROM generate_series(1, 40000) g;
-CREATE INDEX u_s ON u USING hybrid ((repeat('x', 1200) || s), (0::float8));
-DO \$\$ BEGIN FOR i IN 1 .. 60 LOOP
+INSERT INTO u SELECT md5(g::text) FROM generate_series(1, 60000) g;
+CREATE INDEX u_s ON u USING hybrid ((repeat('x', 600) || s), (0::float8));
+DO \$\$ BEGIN FOR i IN 1 .. 100 LOOP
 	INSERT INTO u SELECT md5((i * 1000 + g)::text || 'x') FROM generate_series(1, 100) g;
 END LOOP; END \$\$;
 SQL
