@@ -375,3 +375,12 @@ RESET enable_seqscan;
 SELECT hyb_same('SELECT i FROM tp_filter WHERE k IS NULL'), hyb_same('SELECT i FROM tp_filter WHERE u IS NULL AND i = 0');
 SELECT hyb_error(format('INSERT INTO tp_filter VALUES (1, %s)', k)) ~ 'duplicate key' AS known FROM tp_filter WHERE i IN (1, 30001, 80001);
 DROP TABLE tp_filter;
+
+-- leaves of prefixes without a filter say whether a key may be there
+CREATE TABLE tp_may (k int8);
+INSERT INTO tp_may SELECT hashint8extended(i, 7) FROM generate_series(1, 20000) i;
+CREATE INDEX tp_may_k ON tp_may USING hybrid (k) WITH (layout = trie, filter = none);
+SELECT count(*) FILTER (WHERE hybrid_may_contain('tp_may_k', hashint8extended(i, 7))) AS present,
+	count(*) FILTER (WHERE hybrid_may_contain('tp_may_k', hashint8extended(i, 8))) BETWEEN 0 AND 2000 AS absent
+FROM generate_series(1, 2000) i;
+DROP TABLE tp_may;

@@ -144,6 +144,8 @@ hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
 	bool		current = true;
 
 	Assert(fetch->point_hash == 0);
+	/* level 0 has prefixes of keys then */
+	Assert(run != 0 || !ix->desc->truncated);
 	if (run >= HYB_MAX_LEVELS)
 	{
 		HybFetch	dynamic = *fetch;

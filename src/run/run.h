@@ -24,7 +24,7 @@
 
 /*
  * hyb_log_fetch for one run: the live entries that `fetch` asks for, but
- * with no hash; `which` is not looked at.  Returns false if
+ * with no hash; `which` is not looked at.  The run has whole keys.  Returns false if
  * `version` is no longer current.  No lock is held on entry or return.
  *
  * An item's ref is to its page: of a static level generation is 0, and offset

@@ -19,7 +19,6 @@
 #include "optimizer/optimizer.h"
 #include "parser/parse_coerce.h"
 #include "parser/parse_collate.h"
-#include "run/run.h"
 #include "sql/inspect.h"
 #include "storage/bufmgr.h"
 #include "store/handle.h"
@@ -258,13 +257,32 @@ set_range_end(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
 
 /* ---- hybrid_may_contain ---- */
 
+/* Has a leaf without a filter items between two positions?  Unlocks it. */
+static bool
+leaf_has_range(HybIndex *ix, HybDescent *descent, const HybPos *low, const HybPos *high)
+{
+	HybLeaf		leaf = {0};
+	int			first;
+	int			last;
+	int			row;
+
+	hyb_leaf_open(&leaf, ix->desc, BufferGetPage(descent->buf), ix->rel, descent->block);
+	first = hyb_leaf_search(&leaf, low, &row);
+	last = hyb_leaf_search(&leaf, high, &row);
+	while (first < last && hyb_leaf_is_tombstone(&leaf, first))
+		first++;
+	UnlockReleaseBuffer(descent->buf);
+	hyb_leaf_close(&leaf);
+	return first < last;
+}
+
 /*
  * Finds out whether a static level may hold something in the range of `fetch`.
  * Returns false if the version is no longer current.
  */
 static bool
 level_may_contain(HybIndex *ix, const HybVersion *version, int level,
-				  const HybFetch *fetch, HybFetched *batch, bool *found)
+				  const HybFetch *fetch, bool *found)
 {
 	HybDescent	descent = {0};
 	HybPos		pos = *fetch->lo;
@@ -285,19 +303,13 @@ level_may_contain(HybIndex *ix, const HybVersion *version, int level,
 	while (hyb_static_descend(ix, version, &sought, &descent))
 	{
 		if (BufferIsValid(descent.buf))
+			*found = leaf_has_range(ix, &descent, &pos, fetch->hi);
+		else
 		{
-			/* a leaf without a filter */
-			HybFetch	rest = {.lo = &pos,.hi = fetch->hi,.limit = 1};
-			bool		current;
-
-			UnlockReleaseBuffer(descent.buf);
-			current = hyb_run_fetch(ix, version, level, &rest, batch);
-			*found = current && batch->nitems > 0;
-			return current;
+			*found = !descent.skipped;
+			hyb_filter_note(ix, asker, level,
+							*found ? HYB_PROBE_HIT : HYB_PROBE_NEGATIVE);
 		}
-		*found = !descent.skipped;
-		hyb_filter_note(ix, asker, level,
-						*found ? HYB_PROBE_HIT : HYB_PROBE_NEGATIVE);
 		if (*found || hyb_pos_compare(ix->desc, &descent.fence, fetch->hi) >= 0)
 			return true;
 
@@ -370,7 +382,7 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 		found = false;
 		valid = true;
 		for (int i = version->nlevels; i-- > 0 && valid && !found;)
-			valid = level_may_contain(ix, version, i, &fetch, &batch, &found);
+			valid = level_may_contain(ix, version, i, &fetch, &found);
 		if (valid && !found)
 		{
 			valid = hyb_log_fetch(ix, version, &fetch, &batch);
