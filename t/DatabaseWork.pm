@@ -140,7 +140,8 @@ sub database_work
 		return $script;
 	};
 
-	while (time < $until && !@bad)
+	# on a busy machine until databases were compared
+	while (!@bad && (time < $until || ($done{check} // 0) < 2))
 	{
 		my @databases = sort keys %oids;
 		my $db = @databases ? $databases[rand @databases] : undef;
