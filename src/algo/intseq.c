@@ -199,6 +199,20 @@ gaps_lower_bound(const HybSeq *seq, uint32_t lo, uint32_t hi, uint64_t x)
 /* ---- STEPS ---- */
 
 void
+hyb_seq_plan_as_steps(uint64_t first, uint64_t last, uint32_t n, HybSeqPlan *plan)
+{
+	uint64_t	steps = last - first - (n - 1);
+
+	HYB_ASSERT(last - first >= n - 1 && steps <= UINT16_MAX);
+	*plan = (HybSeqPlan)
+	{
+		.model = HYB_SEQ_STEPS,.ascending = true,.base = first,
+			.high_bits = (uint32_t) steps,
+			.size = 4 + hyb_byte_width(first) + 2 * (uint32_t) steps
+	};
+}
+
+void
 hyb_seq_plan_steps(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 {
 	uint64_t	steps = v[n - 1] - v[0] - (n - 1);
@@ -210,12 +224,7 @@ hyb_seq_plan_steps(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 	for (uint32_t i = 1; i < n; i++)
 		if (v[i] <= v[i - 1])
 			return;
-	plan->model = HYB_SEQ_STEPS;
-	plan->bits = plan->shift = 0;
-	plan->base = v[0];
-	plan->slope = 0;
-	plan->high_bits = (uint32_t) steps;
-	plan->size = head + 2 * (uint32_t) steps;
+	hyb_seq_plan_as_steps(v[0], v[n - 1], n, plan);
 }
 
 static uint8_t *
@@ -265,6 +274,33 @@ hyb_seq_steps_get(const HybSeq *seq, uint32_t i)
 {
 	HYB_ASSERT(seq->model == HYB_SEQ_STEPS && i < seq->n);
 	return seq->base + i + steps_up_to(seq, i);
+}
+
+/* The numbers from step k - 1 to step k are base + i + k. */
+static uint32_t
+steps_lower_bound(const HybSeq *seq, uint32_t lo, uint32_t hi, uint64_t x)
+{
+	uint32_t	k = 0;
+	uint32_t	end = seq->high_bits;
+	uint32_t	found;
+
+	if (x <= seq->base)
+		return lo;
+	x -= seq->base;
+	while (k < end)
+	{
+		uint32_t	mid = (k + end) / 2;
+
+		if (hyb_load16(seq->data + 2 * mid) + mid <= x)
+			k = mid + 1;
+		else
+			end = mid;
+	}
+	/* the last step may be the one that reaches x */
+	found = x < k ? 0 : x - k < hi ? (uint32_t) (x - k) : hi;
+	if (k > 0 && hyb_load16(seq->data + 2 * (k - 1)) > found)
+		found = hyb_load16(seq->data + 2 * (k - 1));
+	return found < lo ? lo : found > hi ? hi : found;
 }
 
 static void
@@ -355,8 +391,8 @@ plan_linear(const uint64_t *v, uint32_t n, unsigned range_bits,
 			max = r > max ? r : max;
 		}
 
-		/* the base's width may come out smaller by all of 8 bytes */
-		if (linear_size(v, n, slope, min, max) > best->size + 8)
+		/* not for the few bytes by which the base may come out smaller */
+		if (linear_size(v, n, slope, min, max) >= best->size)
 			return;
 		min = 0;
 		max = 0;
@@ -385,26 +421,18 @@ plan_linear(const uint64_t *v, uint32_t n, unsigned range_bits,
 }
 
 void
-hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
+hyb_seq_plan_range(const uint64_t *v, uint32_t n, uint64_t min, uint64_t max,
+				   bool ascending, HybSeqPlan *plan)
 {
-	uint64_t	min = v[0];
-	uint64_t	max = v[0];
-	uint64_t	prev = v[0];
-	unsigned	descends = 0;
 	unsigned	range_bits;
 
 	HYB_ASSERT(n > 0 && n <= HYB_SEQ_MAX);
-	for (uint32_t i = 1; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 	{
-		uint64_t	x = v[i];
-
-		min = x < min ? x : min;
-		max = x > max ? x : max;
-		descends |= x < prev;
-		prev = x;
+		HYB_ASSERT(v[i] >= min && v[i] <= max);
+		HYB_ASSERT(!ascending || i == 0 || v[i - 1] <= v[i]);
 	}
-
-	plan->ascending = !descends;
+	plan->ascending = ascending;
 	plan->shift = 0;
 	plan->slope = 0;
 	plan->high_bits = 0;
@@ -421,7 +449,7 @@ hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 	plan->model = HYB_SEQ_FOR;
 	plan->size = 2 + hyb_byte_width(min) + hyb_packed_bytes(n, range_bits);
 
-	if (!descends && n > 2)
+	if (ascending && n > 2)
 	{
 		uint64_t	per = (max - min) / n;
 		unsigned	bits = per == 0 ? 0 : hyb_bit_width(per) - 1;
@@ -442,6 +470,27 @@ hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 	if (n > 2 && range_bits < LINEAR_MAX_BITS)
 		plan_linear(v, n, range_bits, plan);
 	HYB_ASSERT(plan_is_valid(plan, n));
+}
+
+void
+hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
+{
+	uint64_t	min = v[0];
+	uint64_t	max = v[0];
+	uint64_t	prev = v[0];
+	unsigned	descends = 0;
+
+	HYB_ASSERT(n > 0 && n <= HYB_SEQ_MAX);
+	for (uint32_t i = 1; i < n; i++)
+	{
+		uint64_t	x = v[i];
+
+		min = x < min ? x : min;
+		max = x > max ? x : max;
+		descends |= x < prev;
+		prev = x;
+	}
+	hyb_seq_plan_range(v, n, min, max, !descends, plan);
 }
 
 /* ---- writing ---- */
@@ -929,7 +978,7 @@ hyb_seq_lower_bound(const HybSeq *seq, uint32_t lo, uint32_t hi, uint64_t x)
 			return gaps_lower_bound(seq, lo, hi, x);
 
 		case HYB_SEQ_STEPS:
-			return bisect(seq, lo, hi, x);
+			return steps_lower_bound(seq, lo, hi, x);
 
 		default:
 			{

@@ -94,11 +94,19 @@ typedef struct HybSeqCursor
 
 extern void hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
 
+/* The same, where their least and greatest one and whether they ascend are known. */
+extern void hyb_seq_plan_range(const uint64_t *v, uint32_t n, uint64_t min,
+							   uint64_t max, bool ascending, HybSeqPlan *plan);
+
 /* GAPS instead of what was planned for the same elements, if that is smaller. */
 extern void hyb_seq_plan_gaps(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
 
 /* The same of STEPS. */
 extern void hyb_seq_plan_steps(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
+
+/* STEPS for n elements from `first` to `last`, each of which is above the one before. */
+extern void hyb_seq_plan_as_steps(uint64_t first, uint64_t last, uint32_t n,
+								  HybSeqPlan *plan);
 
 /*
  * Writes plan->size bytes; the memory must be zero, and 8 more bytes

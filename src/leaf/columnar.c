@@ -717,6 +717,7 @@ const HybLeafLayout hyb_columnar_layout = {
 	.open = open_keys,
 	.create = hyb_columnar_create,
 	.add = hyb_columnar_add,
+	.add_items = hyb_columnar_add_items,
 	.plan = hyb_columnar_plan,
 	.write = hyb_columnar_write,
 	.drop = hyb_columnar_drop

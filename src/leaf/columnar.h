@@ -146,7 +146,12 @@ typedef struct HybPrefixes
 	/* numbers */
 	uint32		ncommon;		/* bytes that all keys begin with */
 	const uint8 *common;
+	uint64		common_word;	/* the first 8 of them, little-endian, and
+								 * what follows */
 	int			depth;			/* bits beyond */
+	struct HybNumberRow *rows;	/* all rows of the page, if `has_rows` */
+	int			rows_alloc;
+	bool		has_rows;
 
 	/* strings */
 	HybFront	front;
@@ -216,6 +221,11 @@ typedef struct HybBuildColumn
 	uint8	   *isnull;			/* integers */
 	uint64	   *ints;			/* 0 for null */
 	int			nnulls;			/* among all rows */
+	bool		known;			/* the next fields are set */
+	bool		ascends;		/* the integers never descend */
+	uint64		least;			/* no integer is less; if they ascend, the
+								 * first one */
+	uint64		greatest;		/* none is greater */
 	HybWaitingStrings strings;	/* flag bytes included */
 	uint32		new_lcp;		/* of the row being added */
 	HybSymWork *sym;			/* NULL: not compressed, neither by LZ4 */

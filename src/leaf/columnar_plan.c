@@ -21,6 +21,15 @@
 #define LONG_LISTS			32
 
 /*
+ * Rows have a single TID where there is less than one further TID in this many rows.
+ * Then steps are the smallest form of row starts, for each other form takes a bit a
+ * row.  And TIDs need not be tried with rows counted: Elias-Fano saves
+ * log2(1 + 1 / SINGLE_LISTS) bits a TID at best, and its kept positions take an
+ * eighth.
+ */
+#define SINGLE_LISTS		16
+
+/*
  * INCLUDE columns get a form that is slow to read if it saves one byte in SLOW_GAIN
  * of the leaf.  LZ4 has to decompress other rows first, and Huffman codes take five
  * times as long as symbols.
@@ -113,7 +122,12 @@ plan_ints(HybColumnarBuilder *b, const HybBuildColumn *col, bool nulls_first,
 	}
 	if (nnulls == 0)
 	{
-		hyb_seq_plan(col->ints, nrows, &plan->seq);
+		if (col->known)
+			hyb_seq_plan_range(col->ints, nrows, col->least,
+							   col->ascends ? col->ints[nrows - 1] : col->greatest,
+							   col->ascends, &plan->seq);
+		else
+			hyb_seq_plan(col->ints, nrows, &plan->seq);
 		plan->size = 1 + plan->seq.size;
 		return;
 	}
@@ -257,7 +271,7 @@ static bool
 tid_numbers(HybColumnarBuilder *b, const HybColumnarPlan *plan,
 			int from, int to, uint64 span)
 {
-	int			row = hyb_columnar_waiting_row(b, from);
+	int			row = span > 0 ? hyb_columnar_waiting_row(b, from) : b->nrows;
 	int			row_end = row + 1 < b->nrows ? (int) b->row_start[row + 1] : b->base.nitems;
 	uint64		add = 0;
 
@@ -326,13 +340,13 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 		min = Min(min, v);
 		max = Max(max, v);
 	}
-	hyb_seq_plan(b->values, n, &plan->tids);
+	hyb_seq_plan_range(b->values, n, min, max, descents == 0, &plan->tids);
 	if (n >= plan->nrows * LONG_LISTS)
 		hyb_seq_plan_gaps(b->values, n, &plan->tids);
 	plan->tid_size = 2 + plan->tids.size;
 
 	/* the other forms need the origin to count from */
-	if (plan->nrows < n && descents > 0)
+	if (n - plan->nrows >= plan->nrows / SINGLE_LISTS && n > plan->nrows && descents > 0)
 	{
 		HybSeqPlan	by_rows;
 
@@ -378,6 +392,22 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 		plan->tid_origin = 0;
 		plan->tid_span = 0;
 	}
+}
+
+static void
+plan_row_starts(HybColumnarBuilder *b, HybColumnarPlan *plan)
+{
+	uint32		last = b->row_start[plan->nrows - 1];
+	const uint64 *starts;
+
+	if (plan->nrows > 1 && last < plan->nrows + plan->nrows / SINGLE_LISTS)
+	{
+		hyb_seq_plan_as_steps(0, last, plan->nrows, &plan->row_starts);
+		return;
+	}
+	starts = row_starts(b, plan->nrows);
+	hyb_seq_plan_range(starts, plan->nrows, 0, last, true, &plan->row_starts);
+	hyb_seq_plan_steps(starts, plan->nrows, &plan->row_starts);
 }
 
 /* ---- whole leaves ---- */
@@ -458,10 +488,7 @@ hyb_columnar_plan(HybLeafBuilder *base, int slot)
 	}
 	if (plan->nrows < nitems)
 	{
-		const uint64 *starts = row_starts(b, plan->nrows);
-
-		hyb_seq_plan(starts, plan->nrows, &plan->row_starts);
-		hyb_seq_plan_steps(starts, plan->nrows, &plan->row_starts);
+		plan_row_starts(b, plan);
 		size += plan->row_starts.size;
 	}
 	plan_tids(b, plan);

@@ -431,16 +431,20 @@ add_leaf_rows(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 void
 hyb_leaf_builder_add_leaf(HybLeafBuilder *b, HybLeaf *leaf, int from, int to)
 {
-	bool		one_by_one = leaf->layout != b->layout || !b->layout->keeps_keys;
+	bool		one_by_one = leaf->layout != b->layout || b->layout->add_items == NULL;
 	int			row = hyb_leaf_row_of_item(leaf, from);
 
 	Assert(from >= 0 && from <= to && to <= leaf->nitems);
 	if (from == to)
 		return;
 
-	/* the first row may go on with the one that came last */
-	add_leaf_rows(b, leaf, row++, from, one_by_one ? to : from + 1);
-	from = one_by_one ? to : from + 1;
+	/* the first row may go on with the one that came last; prefixes see that */
+	if (one_by_one || b->layout->keeps_keys || b->nitems == 0 ||
+		hyb_leaf_row_start(leaf, row) != from)
+	{
+		add_leaf_rows(b, leaf, row++, from, one_by_one ? to : from + 1);
+		from = one_by_one ? to : from + 1;
+	}
 
 	/*
 	 * the next items belong to it, or to rows that differ from the row before
@@ -449,7 +453,7 @@ hyb_leaf_builder_add_leaf(HybLeafBuilder *b, HybLeaf *leaf, int from, int to)
 	while (from < to)
 	{
 		int			n = Min(to - from, Max(b->next_check - b->nitems, 1));
-		int			begun = hyb_columnar_add_items(b, leaf, row, from, n);
+		int			begun = b->layout->add_items(b, leaf, row, from, n);
 
 		if (begun > 0)
 			leaf->scratch_row = -1;

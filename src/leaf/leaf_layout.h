@@ -226,6 +226,15 @@ struct HybLeafLayout
 						const ItemPointerData *tid);
 
 	/*
+	 * Add items [item, item + n) of a leaf of this layout; the caller counts
+	 * them.  Rows from `row` on begin with one of these items or later. The
+	 * items before them belong to the row that was added last, as the first
+	 * row may do in a layout of prefixes. Returns how many rows begin. NULL:
+	 * items are added one by one.
+	 */
+	int			(*add_items) (HybLeafBuilder *b, HybLeaf *leaf, int row, int item, int n);
+
+	/*
 	 * Fill b->plans[slot] for its nitems.  Where a leaf cannot end there, the
 	 * plan is for fewer items, or for more if it cannot end before either.
 	 */

@@ -74,6 +74,7 @@ hyb_prefixes_init_builder(HybPrefixesBuilder *b, const HybIndex *ix,
 	hyb_buf_reserve(&b->bytes, BLCKSZ);
 	hyb_buf_reserve(&b->key, 64);
 	b->filled = -1;
+	b->least_bits = PG_UINT32_MAX;
 	b->stored_index = *ix;
 	b->stored_index.desc = unconstify(HybKeyDesc *, columns);
 	b->stored = create_columnar(&b->stored_index, CurrentMemoryContext);
@@ -97,28 +98,50 @@ hyb_prefixes_bits_at_fence(const uint8 *bytes, uint32 bits, const HybPos *fence)
 	return Min(common + 1, 8 * (uint32) fence->len);
 }
 
+static pg_noinline void
+grow_items(HybPrefixesBuilder *b, int nitems)
+{
+	MemoryContext context = b->base.context;
+
+	b->items_alloc = Max(Max(b->items_alloc * 2, 1024), nitems);
+	b->tids = hyb_grow(context, b->tids, b->items_alloc, sizeof(uint64));
+	if (b->has_fingerprints)
+	{
+		b->fingerprints = hyb_grow(context, b->fingerprints, b->items_alloc, 1);
+		b->stored_fingerprints = hyb_grow(context, b->stored_fingerprints,
+										  b->items_alloc, 1);
+	}
+}
+
+static pg_noinline void
+grow_rows(HybPrefixesBuilder *b, int nrows)
+{
+	b->rows_alloc = Max(Max(b->rows_alloc * 2, 512), nrows);
+	b->rows = hyb_grow(b->base.context, b->rows, b->rows_alloc, sizeof(HybPrefixesRow));
+}
+
+void
+hyb_prefixes_room(HybPrefixesBuilder *b, int nrows, int nitems)
+{
+	if (unlikely(b->base.nitems + nitems > b->items_alloc))
+		grow_items(b, b->base.nitems + nitems);
+	if (unlikely(b->nrows + nrows > b->rows_alloc))
+		grow_rows(b, b->nrows + nrows);
+}
+
 /* Add an item of the key whose known bits are in b->key. */
 static void
 add_prefix_item(HybPrefixesBuilder *b, uint32 bits, bool whole, const ItemPointerData *tid,
 				uint8 fingerprint)
 {
-	HybPrefixesRow *last = b->nrows > 0 ? &b->rows[b->nrows - 1] : NULL;
+	const HybPrefixesRow *last;
 	uint32		shared = 0;
 
 	b->filled = -1;
-	if (b->base.nitems == b->items_alloc)
-	{
-		b->items_alloc = Max(b->items_alloc * 2, 1024);
-		b->tids = hyb_grow(b->base.context, b->tids, b->items_alloc,
-						   sizeof(ItemPointerData));
-		if (b->has_fingerprints)
-		{
-			b->fingerprints = hyb_grow(b->base.context, b->fingerprints, b->items_alloc, 1);
-			b->stored_fingerprints = hyb_grow(b->base.context, b->stored_fingerprints,
-											  b->items_alloc, 1);
-		}
-	}
-	b->tids[b->base.nitems] = *tid;
+	hyb_prefixes_room(b, 1, 1);
+	last = b->nrows > 0 ? &b->rows[b->nrows - 1] : NULL;
+	b->tids[b->base.nitems] = ((uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16) |
+		ItemPointerGetOffsetNumberNoCheck(tid);
 	if (b->has_fingerprints)
 		b->fingerprints[b->base.nitems] = fingerprint;
 	if (last != NULL)
@@ -132,16 +155,12 @@ add_prefix_item(HybPrefixesBuilder *b, uint32 bits, bool whole, const ItemPointe
 	else if (b->base.after.len > 0)
 		shared = hyb_prefixes_bits_at_fence(b->key.data, bits, &b->base.after) - 1;
 
-	if (b->nrows == b->rows_alloc)
-	{
-		b->rows_alloc = Max(b->rows_alloc * 2, 512);
-		b->rows = hyb_grow(b->base.context, b->rows, b->rows_alloc, sizeof(HybPrefixesRow));
-	}
 	b->rows[b->nrows++] = (HybPrefixesRow)
 	{
 		.off = b->bytes.len,.bits = bits,.shared = shared,
 			.start = b->base.nitems,.whole = whole
 	};
+	b->least_bits = Min(b->least_bits, bits);
 	hyb_buf_append(&b->bytes, b->key.data, (bits + 7) / 8);
 }
 
@@ -224,14 +243,15 @@ void
 hyb_prefixes_fill_tids(HybPrefixesBuilder *b, int nitems)
 {
 	HybColumnarBuilder *stored = b->stored;
+	int			below = b->has_fingerprints ? 8 : 0;
 
 	/* a fingerprint goes with its TID, below it */
 	stored->base.nitems = nitems;
-	for (int i = 0; i < nitems; i++)
-		stored->tids[i] = ((uint64) ItemPointerGetBlockNumberNoCheck(&b->tids[i]) << 24) |
-			((uint64) ItemPointerGetOffsetNumberNoCheck(&b->tids[i]) << 8) |
-			(b->has_fingerprints ? b->fingerprints[i] : 0);
-	for (int i = 0; i < stored->nrows; i++)
+	if (below == 0)
+		memcpy(stored->tids, b->tids, nitems * sizeof(uint64));
+	for (int i = 0; i < nitems && below > 0; i++)
+		stored->tids[i] = b->tids[i] << below | b->fingerprints[i];
+	for (int i = 0; i < stored->nrows && stored->nrows < nitems; i++)
 	{
 		int			start = (int) stored->row_start[i];
 		int			end = i + 1 < stored->nrows ? (int) stored->row_start[i + 1] : nitems;
@@ -239,12 +259,20 @@ hyb_prefixes_fill_tids(HybPrefixesBuilder *b, int nitems)
 		if (end - start > 1)
 			qsort(stored->tids + start, end - start, sizeof(uint64), compare_tid_numbers);
 	}
-	for (int i = 0; i < nitems; i++)
+	for (int i = 0; i < nitems && below > 0; i++)
 	{
-		if (b->has_fingerprints)
-			b->stored_fingerprints[i] = (uint8) stored->tids[i];
-		stored->tids[i] >>= 8;
+		b->stored_fingerprints[i] = (uint8) stored->tids[i];
+		stored->tids[i] >>= below;
 	}
+}
+
+static ItemPointerData
+waiting_tid(const HybPrefixesBuilder *b, int item)
+{
+	ItemPointerData tid;
+
+	ItemPointerSet(&tid, (BlockNumber) (b->tids[item] >> 16), (OffsetNumber) b->tids[item]);
+	return tid;
 }
 
 /* ---- keys that are kept ---- */
@@ -278,7 +306,11 @@ hyb_prefixes_plan_kept(HybPrefixesBuilder *b, int slot)
 		(void) hyb_key_split(b->base.desc, hyb_prefixes_row_bytes(b, &b->rows[row]),
 							 b->rows[row].bits / 8, b->base.desc->natts, vals);
 		for (; kept->nitems < end; kept->nitems++)
-			hyb_columnar_add(kept, vals, &b->tids[kept->nitems]);
+		{
+			ItemPointerData tid = waiting_tid(b, kept->nitems);
+
+			hyb_columnar_add(kept, vals, &tid);
+		}
 	}
 	Assert(kept->nitems >= plan->nitems);
 	kept->plans[slot].nitems = plan->nitems;
@@ -326,7 +358,7 @@ hyb_prefixes_separate(HybLeafBuilder *base, int nitems, HybBuf *key, HybPos *sep
 	{
 		/* the row goes on: it is a whole key */
 		hyb_buf_append(key, hyb_prefixes_row_bytes(b, right), right->bits / 8);
-		*separator = hyb_pos_at(base->desc, key->data, key->len, b->tids[nitems]);
+		*separator = hyb_pos_at(base->desc, key->data, key->len, waiting_tid(b, nitems));
 		return;
 	}
 	hyb_buf_append(key, hyb_prefixes_row_bytes(b, right), len);
@@ -350,6 +382,7 @@ hyb_prefixes_drop(HybLeafBuilder *base, int nitems)
 	if (nitems >= base->nitems)
 	{
 		b->nrows = 0;
+		b->least_bits = PG_UINT32_MAX;
 		b->bytes.len = 0;
 		return;
 	}
@@ -367,7 +400,7 @@ hyb_prefixes_drop(HybLeafBuilder *base, int nitems)
 	b->bytes.len -= first;
 	memmove(b->bytes.data, b->bytes.data + first, b->bytes.len);
 	memmove(b->tids, b->tids + nitems,
-			(base->nitems - nitems) * sizeof(ItemPointerData));
+			(base->nitems - nitems) * sizeof(uint64));
 	if (b->has_fingerprints)
 		memmove(b->fingerprints, b->fingerprints + nitems, base->nitems - nitems);
 }

@@ -90,8 +90,9 @@ typedef struct HybPrefixesBuilder
 	HybPrefixesRow *rows;
 	int			nrows;
 	int			rows_alloc;
+	uint32		least_bits;		/* no waiting row has fewer */
 	HybBuf		bytes;
-	ItemPointerData *tids;
+	uint64	   *tids;			/* block << 16 | offset */
 	uint8	   *fingerprints;	/* of the items' keys */
 	bool		has_fingerprints;	/* the layout keeps them */
 	int			items_alloc;
@@ -127,6 +128,9 @@ hyb_prefixes_row_end(const HybPrefixesBuilder *b, int row)
 /* Sets up a builder that is zero; `columns` describes what is stored. */
 extern void hyb_prefixes_init_builder(HybPrefixesBuilder *b, const HybIndex *ix,
 									  const HybKeyDesc *columns);
+
+/* Make room for this many more rows and items. */
+extern void hyb_prefixes_room(HybPrefixesBuilder *b, int nrows, int nitems);
 
 /* The last waiting row that begins at or before an item. */
 extern int	hyb_prefixes_waiting_row(const HybPrefixesBuilder *b, int item);

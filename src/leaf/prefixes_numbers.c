@@ -90,12 +90,14 @@ open_trie(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  "The common bytes of a leaf's keys are malformed.");
 	t->common = p;
+	t->common_word = hyb_load64le(p);
 	p += t->ncommon;
 	t->depth = *p++;
 	if (t->depth < 1 || t->depth > HYB_TRIE_MAX_DEPTH)
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  psprintf("The leaf's prefixes have %d bits beyond what they have in common.",
 							   t->depth));
+	t->has_rows = false;
 	p = hyb_columnar_open(leaf, trie_columns(), p, end);
 	for (int i = 0; i < HYB_PREFIXES_COLUMNS; i++)
 	{
@@ -115,19 +117,35 @@ sequence(const HybLeaf *leaf, int col)
 	return &leaf->columnar->cols[col].seq;
 }
 
+/* A row as it is stored, decoded. */
+typedef struct HybNumberRow
+{
+	uint64		number;			/* the bits beyond the common bytes, from the
+								 * highest one down */
+	int			bits;			/* how many */
+	int			start;			/* first item */
+} HybNumberRow;
+
 /* The number of a row; on a damaged page it may have more than `depth` bits. */
 static inline uint64
 stored_row_number(const HybLeaf *leaf, int row)
 {
-	return hyb_seq_get(sequence(leaf, PREFIX_COLUMN), row);
+	const HybPrefixes *t = leaf->prefixes;
+
+	return t->has_rows ? t->rows[row].number >> (HYB_TRIE_MAX_DEPTH - t->depth) :
+		hyb_seq_get(sequence(leaf, PREFIX_COLUMN), row);
 }
 
 static inline int
 row_lacks(const HybLeaf *leaf, int row)
 {
-	uint64		lacks = hyb_seq_get(sequence(leaf, LACKS_COLUMN), row);
+	const HybPrefixes *t = leaf->prefixes;
+	uint64		lacks;
 
-	return (int) Min(lacks, (uint64) leaf->prefixes->depth);
+	if (t->has_rows)
+		return t->depth - t->rows[row].bits;
+	lacks = hyb_seq_get(sequence(leaf, LACKS_COLUMN), row);
+	return (int) Min(lacks, (uint64) t->depth);
 }
 
 static uint32
@@ -166,6 +184,25 @@ above_bits(uint64 x, int bits)
 static inline int
 lower_bound(const HybLeaf *leaf, uint64 x)
 {
+	const HybPrefixes *t = leaf->prefixes;
+
+	if (t->has_rows)
+	{
+		uint64		from = x << (HYB_TRIE_MAX_DEPTH - t->depth);
+		int			lo = 0;
+		int			hi = leaf->nrows;
+
+		while (lo < hi)
+		{
+			int			mid = (lo + hi) / 2;
+
+			if (t->rows[mid].number < from)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		return lo;
+	}
 	return (int) hyb_seq_lower_bound(sequence(leaf, PREFIX_COLUMN), 0, leaf->nrows, x);
 }
 
@@ -286,6 +323,129 @@ trie_create(const HybIndex *ix)
 	return &b->rows.base;
 }
 
+/* ---- adding the rows of a leaf ---- */
+
+/* Rows that are decoded at a time. */
+#define ROWS_AT_A_TIME		64
+
+/* Decode rows [from, from + n).  Their first items ascend. */
+static void
+decode_rows(const HybLeaf *leaf, int from, int n)
+{
+	HybNumberRow *rows = leaf->prefixes->rows;
+	int			depth = leaf->prefixes->depth;
+	uint64		numbers[ROWS_AT_A_TIME];
+	uint64		lacks[ROWS_AT_A_TIME];
+	uint64		starts[ROWS_AT_A_TIME];
+
+	hyb_seq_decode(sequence(leaf, PREFIX_COLUMN), from, n, numbers);
+	hyb_seq_decode(sequence(leaf, LACKS_COLUMN), from, n, lacks);
+	if (!leaf->unique_rows)
+		hyb_seq_decode(&leaf->columnar->row_starts, from, n, starts);
+	for (int i = 0; i < n; i++)
+	{
+		HybNumberRow *row = &rows[from + i];
+
+		row->number = numbers[i] << (HYB_TRIE_MAX_DEPTH - depth);
+		row->bits = depth - (int) Min(lacks[i], (uint64) depth);
+		row->start = leaf->unique_rows ? from + i : (int) Min(starts[i], (uint64) leaf->nitems);
+		if (row->start >= leaf->nitems ||
+			row->start <= (from + i == 0 ? -1 : row[-1].start))
+			hyb_corrupted(leaf->rel, leaf->blkno, "The rows of the leaf do not ascend.");
+	}
+}
+
+/* All rows of a leaf, decoded once. */
+static const HybNumberRow *
+decoded_rows(HybLeaf *leaf)
+{
+	HybPrefixes *t = leaf->prefixes;
+
+	if (t->has_rows)
+		return t->rows;
+	if (t->rows_alloc < leaf->nrows)
+	{
+		t->rows = hyb_grow(leaf->context, t->rows, leaf->nrows, sizeof(HybNumberRow));
+		t->rows_alloc = leaf->nrows;
+	}
+	for (int from = 0; from < leaf->nrows; from += ROWS_AT_A_TIME)
+		decode_rows(leaf, from, Min(leaf->nrows - from, ROWS_AT_A_TIME));
+	t->has_rows = true;
+	return t->rows;
+}
+
+/*
+ * Append a row of a leaf, which begins with waiting item `start`.  There is room for
+ * it.  The caller sets what it shares with the row before it.
+ */
+static inline HybPrefixesRow *
+append_row(HybPrefixesBuilder *b, const HybPrefixes *from, const HybNumberRow *stored,
+		   int start)
+{
+	HybPrefixesRow *row = &b->rows[b->nrows++];
+	uint8	   *bytes = b->bytes.data + b->bytes.len;
+
+	if (from->ncommon <= sizeof(uint64))
+		hyb_store64le(bytes, from->common_word);
+	else
+		memcpy(bytes, from->common, from->ncommon);
+	hyb_store64be(bytes + from->ncommon, stored->number);
+	row->off = b->bytes.len;
+	row->bits = 8 * from->ncommon + stored->bits;
+	row->start = start;
+	row->whole = hyb_prefix_is_whole(b->base.desc, bytes, row->bits);
+	b->bytes.len += (row->bits + 7) / 8;
+	b->least_bits = Min(b->least_bits, row->bits);
+	return row;
+}
+
+static int
+trie_add_items(HybLeafBuilder *base, HybLeaf *leaf, int row, int item, int n)
+{
+	HybPrefixesBuilder *b = hyb_prefixes_builder(base);
+	const HybPrefixes *from = leaf->prefixes;
+	const HybNumberRow *rows = decoded_rows(leaf);
+	const HybNumberRow *first = rows + row;
+	const HybNumberRow *end = rows + leaf->nrows;
+	const HybNumberRow *next = first;
+	int			shift = base->nitems - item;
+
+	Assert(b->nrows > 0 && (next == end || next->start >= item));
+	b->filled = -1;
+	hyb_prefixes_room(b, n, n);
+	hyb_buf_reserve(&b->bytes, n * (from->ncommon + sizeof(uint64)) + sizeof(uint64));
+	hyb_columnar_tid_words(leaf, item, n, b->tids + base->nitems);
+	if (next < end && next->start < item + n)
+	{
+		const HybPrefixesRow *last = &b->rows[b->nrows - 1];
+		HybPrefixesRow *added = append_row(b, from, next, next->start + shift);
+		const uint8 *bytes = hyb_prefixes_row_bytes(b, added);
+
+		added->shared = hyb_common_bits(hyb_prefixes_row_bytes(b, last), last->bits,
+										bytes, added->bits);
+		if (added->shared == last->bits)
+		{
+			/* the row goes on */
+			b->bytes.len = added->off;
+			b->nrows--;
+		}
+		else if (added->shared == added->bits ||
+				 (bytes[added->shared / 8] & (0x80 >> added->shared % 8)) == 0)
+			hyb_leaf_builder_descends(base);
+		next++;
+	}
+	for (; next < end && next->start < item + n; next++)
+	{
+		int			shared = HYB_TRIE_MAX_DEPTH -
+			(int) hyb_bit_width(next[-1].number ^ next->number);
+
+		if (next->number < next[-1].number || shared >= Min(next->bits, next[-1].bits))
+			hyb_leaf_builder_descends(base);
+		append_row(b, from, next, next->start + shift)->shared = 8 * from->ncommon + shared;
+	}
+	return (int) (next - first);
+}
+
 /* Rows that a leaf may have, before the number of its items is known. */
 typedef struct Extent
 {
@@ -319,7 +479,7 @@ measure(const HybPrefixesBuilder *b, Extent *extent)
 										 hyb_prefixes_row_bytes(b, last), last->bits);
 	uint32		needed = Max(first->shared + 1, bits_at_end(b, extent));
 
-	for (int i = 0; i < extent->nrows; i++)
+	for (int i = 0; i < extent->nrows && b->least_bits <= common; i++)
 		common = Min(common, b->rows[i].bits - 1);
 	extent->ncommon = common / 8;
 	extent->least = Max((int) needed - (int) (8 * extent->ncommon), 1);
@@ -368,11 +528,19 @@ deepen_to_whole(const HybPrefixesBuilder *b, const Extent *extent, int depth)
 		(int) whole : depth;
 }
 
-/* The bits of a row beyond the common bytes, as a number; zeros behind its end. */
+/*
+ * The bits of a row beyond the common bytes, as a number; zeros behind its end.  Each
+ * row has more bits than these bytes, and 8 bytes behind the last row are readable.
+ */
 static inline uint64
 built_row_number(const HybPrefixesBuilder *b, const HybPrefixesRow *row, uint32 ncommon)
 {
-	return bits_from(hyb_prefixes_row_bytes(b, row), (row->bits + 7) / 8, ncommon);
+	uint32		bits = row->bits - 8 * ncommon;
+	uint64		number = hyb_load64be(hyb_prefixes_row_bytes(b, row) + ncommon);
+
+	Assert(row->bits > 8 * ncommon);
+	Assert(row->off + ncommon + sizeof(uint64) <= b->bytes.cap);
+	return bits < 64 ? number & ~(~UINT64CONST(0) >> bits) : number;
 }
 
 static int
@@ -445,26 +613,40 @@ fill_stored(TrieBuilder *trie, const TriePlan *plan, int nitems)
 	HybBuildColumn *numbers = &stored->cols[PREFIX_COLUMN];
 	HybBuildColumn *lacks = &stored->cols[LACKS_COLUMN];
 	uint32		limit = 8 * plan->ncommon + plan->depth;
-	int			n = -1;
+	const HybPrefixesRow *end = b->rows + b->nrows;
+	uint64	   *ints;
+	uint64	   *lacking;
+	uint64		least = PG_UINT64_MAX;
+	uint64		greatest = 0;
+	int			n = 0;
 
 	if (is_filled(trie, plan, nitems))
 		return;
 
 	hyb_columnar_room(stored, b->nrows, nitems);
-	for (int i = 0; i < b->nrows && b->rows[i].start < nitems; i++)
+	ints = numbers->ints;
+	lacking = lacks->ints;
+	for (const HybPrefixesRow *row = b->rows; row < end && row->start < nitems; row++)
 	{
-		const HybPrefixesRow *row = &b->rows[i];
-
-		if (i > 0 && row->shared >= limit)
+		if (row->shared >= limit && row > b->rows)
 			continue;			/* belongs to the group before it */
-		n++;
-		numbers->ints[n] = built_row_number(b, row, plan->ncommon) >>
+		ints[n] = built_row_number(b, row, plan->ncommon) >>
 			(HYB_TRIE_MAX_DEPTH - plan->depth);
-		lacks->ints[n] = limit - Min(row->bits, limit);
-		numbers->isnull[n] = lacks->isnull[n] = 0;
-		stored->row_start[n] = row->start;
+		lacking[n] = limit - Min(row->bits, limit);
+		least = Min(least, lacking[n]);
+		greatest = Max(greatest, lacking[n]);
+		stored->row_start[n++] = row->start;
 	}
-	stored->nrows = n + 1;
+	memset(numbers->isnull, 0, n);
+	memset(lacks->isnull, 0, n);
+	numbers->known = lacks->known = true;
+	numbers->ascends = true;
+	numbers->least = ints[0];
+	numbers->greatest = ints[n - 1];
+	lacks->ascends = false;
+	lacks->least = least;
+	lacks->greatest = greatest;
+	stored->nrows = n;
 	hyb_prefixes_fill_tids(b, nitems);
 	b->filled = 0;
 	trie->filled = *plan;
@@ -502,6 +684,7 @@ trie_plan(HybLeafBuilder *base, int slot)
 	TriePlan   *own = &trie_builder(base)->plans[slot];
 	Extent		extent;
 
+	hyb_buf_reserve(&b->bytes, sizeof(uint64)); /* built_row_number */
 	if (wants_keys(b, plan->nitems))
 	{
 		hyb_prefixes_plan_kept(b, slot);
@@ -547,6 +730,7 @@ const HybLeafLayout hyb_trie_layout = {
 	.verify_row = verify_number,
 	.create = trie_create,
 	.add = hyb_prefixes_add,
+	.add_items = trie_add_items,
 	.plan = trie_plan,
 	.write = trie_write,
 	.drop = hyb_prefixes_drop
