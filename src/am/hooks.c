@@ -92,10 +92,14 @@ emit_log(ErrorData *error)
 static PlannedStmt *
 plan_query(Query *query, const char *source, int options, ParamListInfo params)
 {
+	PlannedStmt *plan;
+
 	hyb_replace_conflict_classes(query);
-	return previous.planner ?
+	plan = previous.planner ?
 		previous.planner(query, source, options, params) :
 		standard_planner(query, source, options, params);
+	hyb_explain_planned(plan);
+	return plan;
 }
 
 /* The earlier holder sees and adds indexes as they are, before we change them. */
@@ -161,6 +165,9 @@ executor_start(QueryDesc *query, int eflags)
 	hyb_conflict_query_starts();
 	hyb_row_compare_start(query, eflags, start_query);
 	hyb_statement_started(query, eflags);
+#ifndef HYB_HAVE_EXPLAIN_HOOK
+	hyb_explain_started(query->planstate);
+#endif
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0 ||
 		(query->operation != CMD_INSERT && !query->plannedstmt->hasModifyingCTE))
 		return;
@@ -216,12 +223,14 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	ProcessUtility_hook_type next = previous.process_utility ?
 		previous.process_utility : standard_ProcessUtility;
 	HybUtility	utility;
+	HybExplain	explain;
 	PlannedStmt *ours;
 
 	/* SET may be what bounds the time that this takes */
 	if (!IsA(pstmt->utilityStmt, VariableSetStmt))
 		hyb_gather_before_read(InvalidOid);
 	ours = hyb_utility_begin(&utility, pstmt, source, read_only_tree);
+	hyb_explain_enter(&explain, pstmt->utilityStmt);
 	PG_TRY();
 	{
 		next(ours, source, read_only_tree && ours == pstmt, context, params,
@@ -229,6 +238,7 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	}
 	PG_FINALLY();
 	{
+		hyb_explain_leave(&explain);
 		hyb_utility_leave(&utility);
 	}
 	PG_END_TRY();

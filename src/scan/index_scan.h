@@ -9,6 +9,8 @@
 
 #include "base/compat.h"
 #include "filter/filter_choice.h"
+#include "nodes/execnodes.h"
+#include "nodes/plannodes.h"
 
 extern IndexScanDesc hyb_ambeginscan(Relation index, int nkeys, int norderbys);
 extern Size HYB_ESTIMATE_PARALLEL_SCAN(hyb_amestimateparallelscan);
@@ -23,16 +25,37 @@ extern void hyb_ammarkpos(IndexScanDesc scan);
 extern void hyb_amrestrpos(IndexScanDesc scan);
 extern bool hyb_amcanreturn(Relation index, int attno);
 
+/* ---- explain.c ---- */
+
+/* What an EXPLAIN remembers of queries that it has planned. */
+typedef struct HybExplain
+{
+	MemoryContext context;		/* NULL: there is no EXPLAIN */
+	List	   *prevented;
+} HybExplain;
+
+/* A utility statement begins, and ends, after an error too. */
+extern void hyb_explain_enter(HybExplain *outer, const Node *statement);
+extern void hyb_explain_leave(const HybExplain *outer);
+
+/* The planner considers an index of prefixes; the planner has a plan. */
+struct IndexOptInfo;
+extern void hyb_explain_path(const struct IndexOptInfo *index);
+extern void hyb_explain_planned(const PlannedStmt *plan);
+
 /*
- * explain.c, from server 18 on: what EXPLAIN (ANALYZE) says of a node that scans
- * a hybrid index.
+ * What EXPLAIN says of a node that scans a hybrid index, from server 18 on; and
+ * before, by a NOTICE, of a plan that is started.
  */
 struct ExplainState;
-struct PlanState;
-extern void hyb_explain_scan(struct PlanState *state, struct ExplainState *es);
+extern void hyb_explain_scan(PlanState *state, struct ExplainState *es);
+extern void hyb_explain_started(PlanState *state);
 
 /* Heap pages that scans asked for ahead, not in memory: HybLogStats.counters. */
 #define HYB_HEAP_PREFETCHES		(HYB_PROBE_OUTCOMES + HYB_UNIQUE_OUTCOMES)
+
+/* Scans that returned values of entries, likewise. */
+#define HYB_INDEX_ONLY_SCANS	(HYB_HEAP_PREFETCHES + 1)
 
 /* The library is loaded. */
 extern void hyb_scan_init(void);

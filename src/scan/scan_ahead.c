@@ -46,7 +46,7 @@
 /* Items that are looked at in one go. */
 #define LOOK_MAX		64
 
-StaticAssertDecl(HYB_HEAP_PREFETCHES < HYB_UPPER_COUNTERS,
+StaticAssertDecl(HYB_INDEX_ONLY_SCANS < HYB_UPPER_COUNTERS,
 				 "pages asked for are counted with the dynamic stage's counters");
 
 static inline bool
