@@ -605,7 +605,8 @@ CREATE FUNCTION hybrid_index_stats(index regclass,
 	OUT write_amplification double precision,
 	OUT heap_prefetches bigint,
 	OUT hot_lookups bigint,
-	OUT hot_hits bigint)
+	OUT hot_hits bigint,
+	OUT index_only_scans bigint)
 RETURNS record
 AS 'MODULE_PATHNAME', 'hybrid_index_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
@@ -698,11 +699,12 @@ COMMENT ON VIEW hybrid_memory IS
 -- Conversion: btree indexes become hybrid ones, and the other way round
 --
 
-CREATE FUNCTION hybrid_convert(index regclass) RETURNS regclass
-AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+CREATE FUNCTION hybrid_convert(index regclass, layout text DEFAULT NULL)
+RETURNS regclass
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 
-COMMENT ON FUNCTION hybrid_convert(regclass) IS
-'make a btree index a hybrid one, with its table locked';
+COMMENT ON FUNCTION hybrid_convert(regclass, text) IS
+'make a btree index a hybrid one, or give a hybrid one this layout, with its table locked';
 
 CREATE FUNCTION hybrid_revert(index regclass) RETURNS regclass
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
@@ -710,11 +712,12 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION hybrid_revert(regclass) IS
 'make a hybrid index a btree one, with its table locked';
 
-CREATE PROCEDURE hybrid_convert_concurrently(index regclass)
+CREATE PROCEDURE hybrid_convert_concurrently(index regclass,
+	layout text DEFAULT NULL)
 AS 'MODULE_PATHNAME' LANGUAGE C;
 
-COMMENT ON PROCEDURE hybrid_convert_concurrently(regclass) IS
-'make a btree index a hybrid one, while its table is read and written';
+COMMENT ON PROCEDURE hybrid_convert_concurrently(regclass, text) IS
+'make a btree index a hybrid one, or give a hybrid one this layout, while its table is read and written';
 
 CREATE PROCEDURE hybrid_revert_concurrently(index regclass)
 AS 'MODULE_PATHNAME' LANGUAGE C;
@@ -798,7 +801,9 @@ CREATE FUNCTION hybrid_estimate(index regclass,
 	OUT btree_bytes bigint,
 	OUT hybrid_bytes bigint,
 	OUT pages_read bigint,
-	OUT obstacle text)
+	OUT obstacle text,
+	OUT trie_bytes bigint,
+	OUT trie_obstacle text)
 RETURNS record
 AS 'MODULE_PATHNAME', 'hybrid_estimate'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
@@ -815,7 +820,12 @@ WITH readable AS MATERIALIZED (
 		pg_catalog.pg_stat_get_tuples_inserted(i.indrelid)
 			+ pg_catalog.pg_stat_get_tuples_updated(i.indrelid)
 			- pg_catalog.pg_stat_get_tuples_hot_updated(i.indrelid) AS writes,
-		pg_catalog.pg_stat_get_numscans(c.oid) AS scans
+		pg_catalog.pg_stat_get_numscans(c.oid) AS scans,
+		pg_catalog.pg_stat_get_tuples_returned(c.oid) AS returned,
+		pg_catalog.pg_stat_get_tuples_fetched(c.oid) AS fetched,
+		pg_catalog.pg_stat_get_tuples_fetched(t.oid) AS by_bitmaps,
+		(SELECT pg_catalog.sum(pg_catalog.pg_stat_get_tuples_returned(x.indexrelid) - pg_catalog.pg_stat_get_tuples_fetched(x.indexrelid))
+			FROM pg_catalog.pg_index x WHERE x.indrelid = t.oid) AS not_fetched
 	FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid AND i.indisready
 		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
@@ -838,7 +848,19 @@ estimated AS (
 				AND pg_catalog.current_setting('server_version_num')::integer BETWEEN 170000 AND 179999
 				THEN 'It is the replica identity, which has to be a btree index on PostgreSQL 17.'
 			ELSE e.obstacle END AS why_not
-	FROM readable r, LATERAL hybrid_estimate(r.oid::regclass, true) e)
+	FROM readable r, LATERAL hybrid_estimate(r.oid::regclass, true) e),
+-- A plain scan fetches a row of the table for each entry that it returns.  An
+-- index-only scan fetches few, and a bitmap scan counts them for the table.
+judged AS (
+	SELECT e.*,
+		CASE WHEN e.why_not IS NOT NULL OR e.hybrid_bytes IS NULL THEN NULL
+			WHEN e.trie_bytes IS NULL THEN 'impossible'
+			WHEN e.trie_bytes::numeric > 0.8 * e.hybrid_bytes::numeric THEN 'useless'
+			WHEN e.scans < 100 OR e.returned = 0 THEN 'unknown'
+			WHEN (e.returned - e.fetched) * 100 <= e.returned THEN 'none'
+			WHEN e.not_fetched * 100::numeric <= e.by_bitmaps::numeric * 101::numeric THEN 'bitmaps'
+			ELSE 'some' END AS index_only
+	FROM estimated e)
 SELECT e.oid::regclass AS index,
 	e.indrelid::regclass AS "table",
 	e.btree_bytes AS size,
@@ -855,14 +877,26 @@ SELECT e.oid::regclass AS index,
 		WHEN e.hybrid_bytes::numeric > 0.8 * e.btree_bytes::numeric THEN 'There is little to gain.'
 		WHEN e.btree_bytes < 1048576 THEN 'It is small as it is.' END AS remark,
 	CASE WHEN e.why_not IS NULL THEN
-		pg_catalog.format('CALL %I.hybrid_convert_concurrently(%L::regclass)',
+		pg_catalog.format('CALL %I.hybrid_convert_concurrently(%L::regclass%s)',
 			(SELECT n.nspname FROM pg_catalog.pg_extension x
 				JOIN pg_catalog.pg_namespace n ON n.oid = x.extnamespace
 				WHERE x.extname = 'hybridindex'),
 			CASE WHEN e.relispartition
 				THEN pg_catalog.pg_partition_root(e.oid::regclass)
-				ELSE e.oid::regclass END) END AS command
-FROM estimated e
+				ELSE e.oid::regclass END,
+			CASE WHEN e.index_only IN ('none', 'bitmaps') AND NOT e.relispartition
+				THEN ', layout => ''trie''' ELSE '' END) END AS command,
+	e.trie_bytes AS trie_size,
+	CASE WHEN e.index_only IN ('none', 'bitmaps') THEN 'trie'
+		WHEN e.index_only IS NOT NULL THEN 'columnar' END AS layout,
+	CASE e.index_only
+		WHEN 'impossible' THEN e.trie_obstacle
+		WHEN 'useless' THEN 'The trie would save little.'
+		WHEN 'unknown' THEN pg_catalog.format('Statistics of %s scans with %s entries do not tell whether there are index-only scans.', e.scans, e.returned)
+		WHEN 'none' THEN pg_catalog.format('No index-only scans: of %s entries that scans returned, %s led to rows of the table.', e.returned, e.fetched)
+		WHEN 'bitmaps' THEN pg_catalog.format('Probably no index-only scans: of %s entries that scans returned, %s led to rows of the table, and bitmap scans of the table fetched %s.', e.returned, e.fetched, e.by_bitmaps)
+		WHEN 'some' THEN pg_catalog.format('Perhaps index-only scans, which the trie does not have: of %s entries that scans returned, %s led to rows of the table.', e.returned, e.fetched) END AS reason
+FROM judged e
 	LEFT JOIN pg_catalog.pg_stat_database d ON d.datname = pg_catalog.current_database();
 
 COMMENT ON VIEW hybrid_advice IS

@@ -1,5 +1,6 @@
 
-# A table's primary key is converted and reverted again and again.  Meanwhile clients
+# A table's primary key is converted, gets another layout, and is reverted again and
+# again.  Meanwhile clients
 # insert, update, upsert and look up, and foreign keys refer to the table.  No client
 # sees an error, none waits for a relation's lock for 200 ms, and the constraints
 # hold after each round.  HYBRID_ROWS and HYBRID_ROUNDS make it longer, as ./dev
@@ -139,12 +140,12 @@ EOF
 sleep 2;
 foreach my $round (1 .. $rounds)
 {
-	foreach my $direction ([ 'convert', 'hybrid' ], [ 'revert', 'btree' ])
+	foreach my $direction ([ 'convert', 'hybrid', '' ], [ 'convert', 'hybrid', ", layout => 'trie'" ], [ 'revert', 'btree', '' ])
 	{
-		my ($verb, $am) = @$direction;
+		my ($verb, $am, $layout) = @$direction;
 		my $begin = time;
-		my ($ret, $out, $err) = $node->psql('postgres', "CALL hybrid_${verb}_concurrently('item_pkey')");
-		is($ret, 0, "$verb $round") or diag $err;
+		my ($ret, $out, $err) = $node->psql('postgres', "CALL hybrid_${verb}_concurrently('item_pkey'$layout)");
+		is($ret, 0, "$verb $round$layout") or diag $err;
 		note sprintf('%s %d: %.1f s', $verb, $round, time - $begin);
 		check_constraints("constraints after $verb $round", $am);
 		sleep 1;

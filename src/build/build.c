@@ -51,15 +51,8 @@ is_of_heap(Relation index)
 	return heap;
 }
 
-/* Why leaves cannot hold the beginnings of keys only, and what to do. */
-typedef struct Obstacle
-{
-	const char *detail;
-	const char *hint;
-} Obstacle;
-
-static bool
-find_obstacle(Relation index, const HybKeyDesc *desc, Obstacle *obstacle)
+bool
+hyb_trie_obstacle(Relation index, const HybKeyDesc *desc, HybTrieObstacle *obstacle)
 {
 	TupleDesc	tupdesc = RelationGetDescr(index);
 
@@ -107,15 +100,15 @@ find_obstacle(Relation index, const HybKeyDesc *desc, Obstacle *obstacle)
 static bool
 is_truncated(Relation index, const HybKeyDesc *desc)
 {
-	Obstacle	obstacle;
+	HybTrieObstacle obstacle;
 
 #ifdef USE_ASSERT_CHECKING
-	if (hyb_test_trie && !find_obstacle(index, desc, &obstacle))
+	if (hyb_test_trie && !hyb_trie_obstacle(index, desc, &obstacle))
 		return true;
 #endif
 	if (hyb_layout_option(index) != HYB_OPTION_TRIE)
 		return false;
-	if (find_obstacle(index, desc, &obstacle))
+	if (hyb_trie_obstacle(index, desc, &obstacle))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("layout \"trie\" is not possible for index \"%s\"",

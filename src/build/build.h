@@ -7,10 +7,26 @@
 
 #include "access/amapi.h"
 
+#include "key/desc.h"
+
 extern IndexBuildResult *hyb_ambuild(Relation heap, Relation index,
 									 struct IndexInfo *info);
 extern void hyb_ambuildempty(Relation index);
 extern char *hyb_ambuildphasename(int64 phase);
+
+/* Why leaves of an index cannot hold the beginnings of keys. */
+typedef struct HybTrieObstacle
+{
+	const char *detail;
+	const char *hint;
+} HybTrieObstacle;
+
+/*
+ * Returns true, and says why, if an index of this description cannot have layout =
+ * trie.
+ */
+extern bool hyb_trie_obstacle(Relation index, const HybKeyDesc *desc,
+							  HybTrieObstacle *obstacle);
 
 /* How much shorter keys became: their bytes by those of their codes. */
 static inline double

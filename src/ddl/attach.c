@@ -204,7 +204,7 @@ convert_to_attach(Oid index, Oid access_method)
 					get_rel_name(index), get_am_name(access_method)),
 			 errdetail("It is attached to an index of that access method.")));
 	hyb_become_owner(&caller, owner_of(index));
-	hyb_convert_now(index, access_method);
+	hyb_convert_now(index, access_method, NULL);
 	hyb_become_caller(&caller);
 }
 

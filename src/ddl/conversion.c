@@ -16,12 +16,15 @@
 
 #include <ctype.h>
 
+#include "build/build.h"
 #include "catalog/catalog.h"
 #include "catalog/partition.h"
 #include "commands/progress.h"
 #include "ddl/convert.h"
 #include "pgstat.h"
 #include "server/before_18/ddl_before_18.h"
+#include "store/handle.h"
+#include "store/settings.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/snapmgr.h"
@@ -127,6 +130,51 @@ was_converted(const HybConversion *conversion, Oid table)
 		hyb_index_is_of(successor, conversion->access_method);
 }
 
+static inline bool
+wants_trie(const HybConversion *conversion)
+{
+	return conversion->layout != NULL &&
+		strcmp(conversion->layout, HYB_LAYOUT_NAME_TRIE) == 0;
+}
+
+/* Is there nothing to convert about this index? */
+static bool
+is_as_wanted(const HybConversion *conversion, Relation index)
+{
+	bool		trie = wants_trie(conversion);
+
+	if (index->rd_rel->relam != conversion->access_method)
+		return false;
+	if (conversion->layout == NULL)
+		return true;
+	return (hyb_layout_option(index) == HYB_OPTION_TRIE) == trie &&
+		(index->rd_rel->relkind != RELKIND_INDEX ||
+		 hyb_index_is_truncated(index) == trie);
+}
+
+/* Refuses a layout that is not possible.  Operator classes may run functions. */
+static bool
+check_layout(HybConversion *conversion, Relation index)
+{
+	Relation	hybrid = index;
+	HybTrieObstacle obstacle;
+	HybCaller	caller;
+	bool		possible;
+
+	if (!wants_trie(conversion) || index->rd_rel->relkind != RELKIND_INDEX)
+		return true;
+	hyb_become_owner(&caller, index->rd_rel->relowner);
+	if (index->rd_rel->relam == BTREE_AM_OID)
+		hybrid = hyb_twin_as_hybrid(index);
+	possible = !hyb_trie_obstacle(hybrid, hyb_key_desc_create(hybrid), &obstacle);
+	hyb_become_caller(&caller);
+	return possible ||
+		refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
+			   psprintf(_("layout \"trie\" is not possible for index \"%s\""),
+						RelationGetRelationName(index)),
+			   pstrdup(obstacle.detail), pstrdup(obstacle.hint));
+}
+
 /* Refuses what cannot be converted by itself. */
 static bool
 check_part(HybConversion *conversion, Relation index)
@@ -153,7 +201,8 @@ check_part(HybConversion *conversion, Relation index)
 					  psprintf(_("Use %s(), which locks the table."),
 							   hyb_sql_function(to_btree ? "hybrid_revert" : "hybrid_convert")));
 	return (to_btree || hyb_before_18_converts(index, &conversion->refusal)) &&
-		hyb_twin_possible(index, conversion->access_method, &conversion->refusal);
+		hyb_twin_possible(index, conversion->access_method, &conversion->refusal) &&
+		check_layout(conversion, index);
 }
 
 /* Refuses an index of a partition that is attached to one above it. */
@@ -193,6 +242,7 @@ add_part(HybConversion *conversion, Relation index)
 static HybConvertStatus
 add_parts(HybConversion *conversion)
 {
+	bool		needed = false;
 	ListCell   *lc;
 
 	foreach(lc, find_all_inheritors(conversion->index, ShareUpdateExclusiveLock,
@@ -201,7 +251,8 @@ add_parts(HybConversion *conversion)
 		Relation	index = index_open(lfirst_oid(lc), NoLock);
 		bool		ok;
 
-		if (index->rd_rel->relam == conversion->access_method)
+		needed |= !is_as_wanted(conversion, index);
+		if (!needed && conversion->layout == NULL)
 		{
 			index_close(index, NoLock);
 			return HYB_CONVERT_ALREADY;
@@ -213,7 +264,10 @@ add_parts(HybConversion *conversion)
 		if (!ok)
 			return HYB_CONVERT_REFUSED;
 	}
-	return HYB_CONVERT_READY;
+	if (needed)
+		return HYB_CONVERT_READY;
+	conversion->parts = NIL;
+	return HYB_CONVERT_ALREADY;
 }
 
 /*
@@ -252,7 +306,7 @@ lock_tables(Oid table, LOCKMODE lockmode)
 
 HybConvertStatus
 hyb_conversion_open(HybConversion *conversion, Oid index, Oid access_method,
-					bool concurrently)
+					const char *layout, bool concurrently)
 {
 	LOCKMODE	lockmode = concurrently ? ShareUpdateExclusiveLock :
 		ShareRowExclusiveLock;
@@ -261,6 +315,7 @@ hyb_conversion_open(HybConversion *conversion, Oid index, Oid access_method,
 
 	memset(conversion, 0, sizeof(*conversion));
 	conversion->access_method = access_method;
+	conversion->layout = layout;
 	conversion->concurrently = concurrently;
 	conversion->index = index;
 	if (!check_identity(conversion, index, &exists))
@@ -368,6 +423,25 @@ hyb_conversion_is_unfinished(HybConversion *conversion)
 	return false;
 }
 
+/*
+ * Entries that led to no row of the table came from index-only scans, from bitmap
+ * scans, or are of dead rows.  Some dead rows are found in any index.
+ */
+static void
+tell_index_only_scans(const HybConvertPart *part)
+{
+	Datum		oid = ObjectIdGetDatum(part->index);
+	int64		entries = DatumGetInt64(DirectFunctionCall1(pg_stat_get_tuples_returned, oid));
+	int64		others = entries - DatumGetInt64(DirectFunctionCall1(pg_stat_get_tuples_fetched, oid));
+
+	if (others > entries / 100)
+		ereport(NOTICE,
+				(errmsg("index \"%s\" may have served index-only scans, which are not possible with layout \"trie\"",
+						get_rel_name(part->index)),
+				 errdetail("Of %lld entries that scans returned, %lld led to no row of the table. Bitmap scans do that too.",
+						   (long long) entries, (long long) others)));
+}
+
 void
 hyb_conversion_tell(const HybConversion *conversion)
 {
@@ -382,6 +456,13 @@ hyb_conversion_tell(const HybConversion *conversion)
 	if (conversion->parts != NIL && conversion->unique &&
 		conversion->access_method != BTREE_AM_OID)
 		hyb_before_18_warn(conversion->name);
+	foreach(lc, wants_trie(conversion) ? conversion->parts : NIL)
+	{
+		const HybConvertPart *part = lfirst(lc);
+
+		if (part->stored)
+			tell_index_only_scans(part);
+	}
 }
 
 /* ---- steps ---- */
@@ -415,14 +496,19 @@ static void
 create_twin(const HybConversion *conversion, HybConvertPart *part, bits16 flags)
 {
 	Relation	table = table_open(part->table, NoLock);
+	Relation	index = index_open(part->index, NoLock);
+	Datum		options = hyb_twin_options(index, conversion->access_method);
 	char	   *name = choose_name(part->index, "ccnew");
 	HybCaller	caller;
 
+	if (conversion->layout != NULL)
+		options = hyb_layout_set(options, conversion->layout);
 	hyb_become_owner(&caller, table->rd_rel->relowner);
 	part->twin = hyb_twin_create(table, part->index, conversion->access_method,
-								 name, flags, true);
+								 name, flags, options);
 	hyb_become_caller(&caller);
 	part->twin_name = name;
+	index_close(index, NoLock);
 	table_close(table, NoLock);
 	CommandCounterIncrement();
 }
@@ -599,11 +685,11 @@ hyb_conversion_now(HybConversion *conversion)
 }
 
 Oid
-hyb_convert_now(Oid index, Oid access_method)
+hyb_convert_now(Oid index, Oid access_method, const char *layout)
 {
 	HybConversion conversion;
 
-	switch (hyb_conversion_open(&conversion, index, access_method, false))
+	switch (hyb_conversion_open(&conversion, index, access_method, layout, false))
 	{
 		case HYB_CONVERT_REFUSED:
 			hyb_refuse(&conversion.refusal);

@@ -16,6 +16,7 @@
 #include "ddl/convert.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "store/settings.h"
 #include "utils/guc.h"
 
 /* ---- which indexes ---- */
@@ -130,12 +131,32 @@ schema_indexes(Oid schema, Oid access_method)
 
 /* ---- functions ---- */
 
+/*
+ * The second argument, if there is one and it is not NULL.  An error if ALTER INDEX
+ * would not take it.
+ */
+static const char *
+layout_argument(FunctionCallInfo fcinfo)
+{
+	const HybOptions *options;
+	char	   *value;
+
+	if (PG_NARGS() < 2 || PG_ARGISNULL(1))
+		return NULL;
+	value = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	options = (const HybOptions *) hyb_amoptions(hyb_layout_set((Datum) 0, value), true);
+	return options->layout == HYB_OPTION_TRIE ?
+		HYB_LAYOUT_NAME_TRIE : HYB_LAYOUT_NAME_COLUMNAR;
+}
+
 static Datum
 convert_now(FunctionCallInfo fcinfo, bool to_hybrid)
 {
 	PreventCommandIfReadOnly(to_hybrid ? "hybrid_convert()" : "hybrid_revert()");
-	PG_RETURN_OID(hyb_convert_now(PG_GETARG_OID(0),
-								  hyb_convert_target(to_hybrid)));
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	PG_RETURN_OID(hyb_convert_now(PG_GETARG_OID(0), hyb_convert_target(to_hybrid),
+								  layout_argument(fcinfo)));
 }
 
 /*
@@ -170,10 +191,11 @@ static Datum
 convert_one(FunctionCallInfo fcinfo, bool to_hybrid)
 {
 	Oid			index = begin_procedure(fcinfo, "index");
+	const char *layout = layout_argument(fcinfo);
 	HybConversion conversion;
 
 	if (hyb_convert_concurrently(&conversion, index,
-								 hyb_convert_target(to_hybrid), true) ==
+								 hyb_convert_target(to_hybrid), layout, true) ==
 		HYB_CONVERT_REFUSED)
 		hyb_refuse(&conversion.refusal);
 	SPI_finish();
@@ -193,7 +215,7 @@ convert_many(FunctionCallInfo fcinfo,
 	{
 		HybConversion conversion;
 		HybConvertStatus status =
-			hyb_convert_concurrently(&conversion, lfirst_oid(lc), target, false);
+			hyb_convert_concurrently(&conversion, lfirst_oid(lc), target, NULL, false);
 
 		/* without a name the index is gone */
 		if (status == HYB_CONVERT_REFUSED && conversion.name != NULL)

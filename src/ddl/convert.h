@@ -34,6 +34,8 @@ typedef enum HybConvertState
 typedef struct HybConversion
 {
 	Oid			access_method;	/* to convert to */
+	const char *layout;			/* of the hybrid index; NULL: what the storage
+								 * parameters say */
 	bool		concurrently;
 	Oid			index;
 	char	   *schema;
@@ -55,14 +57,20 @@ typedef enum HybConvertStatus
 /* Returns the OID of hybrid or btree; it is an error if there is none. */
 extern Oid	hyb_convert_target(bool to_hybrid);
 
+/* The names of layouts, as the storage parameter has them. */
+#define HYB_LAYOUT_NAME_TRIE "trie"
+#define HYB_LAYOUT_NAME_COLUMNAR "columnar"
+
 /*
  * Locks the index and its table, with what is attached to them, and finds out
- * whether the conversion can be done.  The lock of the tables conflicts with itself,
+ * whether the conversion can be done.  An index of that access method is converted
+ * too if it has another layout.  The lock of the tables conflicts with itself,
  * and so with another conversion.  A concurrent one must hold no snapshot here: the
  * other one waits for snapshots.
  */
 extern HybConvertStatus hyb_conversion_open(HybConversion *conversion,
 											Oid index, Oid access_method,
+											const char *layout,
 											bool concurrently);
 
 /*
@@ -94,7 +102,7 @@ extern void hyb_conversion_progress(const HybConversion *conversion,
 extern Oid	hyb_conversion_now(HybConversion *conversion);
 
 /* Opens a conversion, sends its messages, and carries it out likewise. */
-extern Oid	hyb_convert_now(Oid index, Oid access_method);
+extern Oid	hyb_convert_now(Oid index, Oid access_method, const char *layout);
 
 /*
  * Converts one index in transactions of its own, within SPI_connect_ext with
@@ -104,6 +112,6 @@ extern Oid	hyb_convert_now(Oid index, Oid access_method);
  */
 extern HybConvertStatus hyb_convert_concurrently(HybConversion *conversion,
 												 Oid index, Oid access_method,
-												 bool again);
+												 const char *layout, bool again);
 
 #endif							/* HYB_CONVERT_H */

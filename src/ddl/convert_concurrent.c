@@ -334,20 +334,21 @@ static void
 convert_temporary(const HybConversion *conversion)
 {
 	PushActiveSnapshot(GetTransactionSnapshot());
-	(void) hyb_convert_now(conversion->index, conversion->access_method);
+	(void) hyb_convert_now(conversion->index, conversion->access_method,
+						   conversion->layout);
 	PopActiveSnapshot();
 	next_transaction();
 }
 
 HybConvertStatus
 hyb_convert_concurrently(HybConversion *conversion, Oid index,
-						 Oid access_method, bool again)
+						 Oid access_method, const char *layout, bool again)
 {
 	HybConvertStatus status;
 
 	/* other sessions must not wait for our snapshot while we wait for a lock */
 	next_transaction();
-	status = hyb_conversion_open(conversion, index, access_method, true);
+	status = hyb_conversion_open(conversion, index, access_method, layout, true);
 	if (status == HYB_CONVERT_READY && !again &&
 		hyb_conversion_is_unfinished(conversion))
 		status = HYB_CONVERT_REFUSED;

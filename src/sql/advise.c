@@ -1,6 +1,6 @@
 /*
  * advise.c
- *		How large a btree index would be as a hybrid one, by a sample.
+ *		How large a btree index would be as a hybrid one of each layout, by a sample.
  *
  * We read groups of neighbouring leaves at random places, a small index as a whole,
  * and build leaves of ours from their entries in memory.  So the estimate includes
@@ -10,7 +10,7 @@
 
 #include "access/itup.h"
 #include "access/nbtree.h"
-#include "catalog/pg_type.h"
+#include "build/build.h"
 #include "common/pg_prng.h"
 #include "ddl/twin/twin.h"
 #include "funcapi.h"
@@ -31,11 +31,34 @@ PG_FUNCTION_INFO_V1(hybrid_estimate);
 #define RUN_READS	((SAMPLE_MAX_READS - PROBES) / RUNS)
 #define RUN_LEAVES	3			/* of ours that a run should fill */
 
+/* Leaves of one layout that are built of the sample. */
+typedef struct SampleLayout
+{
+	HybIndex	index;			/* stands for one */
+
+	/* the run at hand */
+	HybLeafBuilder *builder;
+	bool		last;			/* the builder is being emptied */
+	double		run_leaves;		/* the last ones in parts */
+	double		run_entries;	/* that they hold */
+
+	/* all runs */
+	double		leaves_per_entry;	/* sum over runs */
+	int			runs;
+	double		separators;		/* bytes in internal nodes, sum over leaves */
+	double		nseparators;
+} SampleLayout;
+
 typedef struct Sample
 {
 	Relation	index;			/* the btree */
-	HybIndex	hybrid;			/* stands for one */
+	SampleLayout layouts[2];	/* of keys, and of prefixes if these are
+								 * possible */
+	int			nlayouts;
+	const HybKeyDesc *desc;
+	HybTrieObstacle obstacle;	/* if they are not */
 	BlockNumber nblocks;
+	bool		rows_on_disk;	/* the table is larger than shared_buffers */
 	BufferAccessStrategy strategy;
 	PGAlignedBlock page;		/* a copy of the leaf at hand */
 	int64		reads;
@@ -44,68 +67,14 @@ typedef struct Sample
 	MemoryContext run_context;
 
 	/* the run at hand */
-	HybLeafBuilder *builder;
 	HybBuf		entry;
 	HybBuf		previous;		/* key of the entry before */
 	uint32		previous_len;
-	bool		last;			/* the builder is being emptied */
-	double		run_leaves;		/* of ours; the last ones in parts */
-	double		run_entries;	/* that they hold */
 
 	/* all runs */
 	double		entries;		/* that were read */
 	double		duplicates;		/* with the key of the one before */
-	double		leaves_per_entry;	/* sum over runs */
-	int			runs;
-	double		separators;		/* bytes in internal nodes, sum over leaves */
-	double		nseparators;
 } Sample;
-
-/*
- * The relation of an index of our access method, as far as the description of
- * its keys goes: the btree's, with the operator classes that stand for its own.
- */
-static Relation
-as_hybrid(Relation index)
-{
-	Oid			method = get_index_am_oid("hybrid", false);
-	int			natts = RelationGetNumberOfAttributes(index);
-	Relation	copy = palloc(sizeof(RelationData));
-	oidvector  *classes = hyb_index_classes(index);
-	int			nprocs;
-
-	memcpy(copy, index, sizeof(RelationData));
-	copy->rd_indam = GetIndexAmRoutineByAmId(method, false);
-	nprocs = copy->rd_indam->amsupport;
-	copy->rd_indexcxt = CurrentMemoryContext;
-	copy->rd_opcoptions = NULL;
-	copy->rd_amcache = NULL;
-	copy->rd_options = NULL;	/* those are btree's */
-	copy->rd_opfamily = palloc(natts * sizeof(Oid));
-	copy->rd_opcintype = palloc(natts * sizeof(Oid));
-	copy->rd_support = palloc0(natts * nprocs * sizeof(RegProcedure));
-	copy->rd_supportinfo = palloc0(natts * nprocs * sizeof(FmgrInfo));
-	copy->rd_att = CreateTupleDescCopy(RelationGetDescr(index));
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-	{
-		Oid			class = hyb_twin_class(classes->values[i], method);
-		Oid			family = get_opclass_family(class);
-		Oid			type = get_opclass_input_type(class);
-		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
-
-		copy->rd_opfamily[i] = family;
-		copy->rd_opcintype[i] = type;
-		for (int p = 0; p < nprocs; p++)
-			copy->rd_support[i * nprocs + p] =
-				get_opfamily_proc(family, type, type, p + 1);
-
-		/* btree stores names as strings */
-		if (att->atttypid == CSTRINGOID && type == NAMEOID)
-			TupleDescInitEntry(copy->rd_att, i + 1, NameStr(att->attname),
-							   NAMEOID, -1, 0);
-	}
-	return copy;
-}
 
 /* ---- reading the btree ---- */
 
@@ -153,19 +122,19 @@ count_entries(Sample *s)
 static void
 count_sample_leaf(void *arg, Page page, const HybPos *low)
 {
-	Sample	   *s = arg;
+	SampleLayout *layout = arg;
 
-	s->run_leaves += s->last ? hyb_leaf_fill(page) : 1.0;
-	s->run_entries += hyb_page_opaque(page)->count;
-	s->separators += low->len;
-	s->nseparators++;
+	layout->run_leaves += layout->last ? hyb_leaf_fill(page) : 1.0;
+	layout->run_entries += hyb_page_opaque(page)->count;
+	layout->separators += low->len;
+	layout->nseparators++;
 }
 
 /* A tuple of the btree, with one TID or several */
 static void
 add_btree_tuple(Sample *s, IndexTuple tuple)
 {
-	const HybKeyDesc *desc = s->hybrid.desc;
+	const HybKeyDesc *desc = s->desc;
 	TupleDesc	stored = RelationGetDescr(s->index);
 	bool		posting = BTreeTupleIsPosting(tuple);
 	int			n = posting ? BTreeTupleGetNPosting(tuple) : 1;
@@ -195,9 +164,10 @@ add_btree_tuple(Sample *s, IndexTuple tuple)
 	hyb_buf_append(&s->previous, s->entry.data, keylen);
 	s->previous_len = keylen;
 	s->entries += n;
-	for (int i = 0; i < n; i++)
-		hyb_leaf_builder_add(s->builder, vals, posting ?
-							 BTreeTupleGetPostingN(tuple, i) : &tuple->t_tid);
+	for (int l = 0; l < s->nlayouts; l++)
+		for (int i = 0; i < n; i++)
+			hyb_leaf_builder_add(s->layouts[l].builder, vals, posting ?
+								 BTreeTupleGetPostingN(tuple, i) : &tuple->t_tid);
 }
 
 /* Entries of the page at hand, which need not stay as it is meanwhile */
@@ -216,21 +186,52 @@ add_sample_page(Sample *s)
 	}
 }
 
+static void
+begin_layout(SampleLayout *layout, double entries, bool rows_on_disk)
+{
+	layout->builder = hyb_leaf_builder_create(&layout->index,
+											  hyb_leaf_layout_for(&layout->index, 0), 1,
+											  count_sample_leaf, layout);
+	hyb_leaf_builder_expect(layout->builder, (uint64) entries, rows_on_disk);
+	layout->run_leaves = layout->run_entries = 0;
+	layout->last = false;
+}
+
+/* What is left counts if it is most of the run. */
+static void
+end_layout(SampleLayout *layout)
+{
+	layout->last = true;
+	if (layout->run_leaves < RUN_LEAVES)
+		hyb_leaf_builder_finish(layout->builder);
+	if (layout->run_entries == 0)
+		return;
+	layout->leaves_per_entry += layout->run_leaves / layout->run_entries;
+	layout->runs++;
+}
+
+static bool
+has_enough_leaves(const Sample *s)
+{
+	for (int l = 0; l < s->nlayouts; l++)
+		if (s->layouts[l].run_leaves < RUN_LEAVES)
+			return false;
+	return true;
+}
+
 /*
  * From the leaf at hand on to the right, as far as it takes to fill some leaves
- * of ours, if `some`, but not farther than `reads` pages.
+ * of ours, if `some`, but not farther than `reads` pages.  The index has about this
+ * number of entries.
  */
 static void
-read_run(Sample *s, bool some, int reads)
+read_run(Sample *s, double entries, bool some, int reads)
 {
 	MemoryContext old = MemoryContextSwitchTo(s->run_context);
 
-	s->builder = hyb_leaf_builder_create(&s->hybrid,
-										 hyb_leaf_layout_for(&s->hybrid, 0), 1,
-										 count_sample_leaf, s);
-	s->run_leaves = s->run_entries = 0;
+	for (int l = 0; l < s->nlayouts; l++)
+		begin_layout(&s->layouts[l], entries, s->rows_on_disk);
 	s->previous_len = 0;
-	s->last = false;
 	for (;;)
 	{
 		BlockNumber next = BTPageGetOpaque((Page) s->page.data)->btpo_next;
@@ -238,20 +239,13 @@ read_run(Sample *s, bool some, int reads)
 		add_sample_page(s);
 		while (next != P_NONE && --reads > 0 && !read_btree_leaf(s, next))
 			next = BTPageGetOpaque((Page) s->page.data)->btpo_next;
-		if (next == P_NONE || reads <= 0 ||
-			(some && s->run_leaves >= RUN_LEAVES))
+		if (next == P_NONE || reads <= 0 || (some && has_enough_leaves(s)))
 			break;
 	}
-	/* what is left counts if it is most of the run */
-	s->last = true;
-	if (s->run_leaves < RUN_LEAVES)
-		hyb_leaf_builder_finish(s->builder);
+	for (int l = 0; l < s->nlayouts; l++)
+		end_layout(&s->layouts[l]);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(s->run_context);
-	if (s->run_entries == 0)
-		return;
-	s->leaves_per_entry += s->run_leaves / s->run_entries;
-	s->runs++;
 }
 
 /* All leaves, from the leftmost one on; returns the number of entries. */
@@ -262,7 +256,8 @@ read_all(Sample *s)
 		if (read_btree_leaf(s, block) &&
 			P_LEFTMOST(BTPageGetOpaque((Page) s->page.data)))
 		{
-			read_run(s, false, SAMPLE_MAX_READS);
+			read_run(s, (double) count_entries(s) * (s->nblocks - 1), false,
+					 SAMPLE_MAX_READS);
 			return s->entries;
 		}
 	return 0;
@@ -279,42 +274,66 @@ static double
 read_some(Sample *s)
 {
 	double		in_probes = 0;
+	double		entries;
 
 	for (int i = 0; i < PROBES; i++)
 		if (read_btree_leaf(s, random_block(s)))
 			in_probes += count_entries(s);
+	entries = in_probes / PROBES * (s->nblocks - 1);
 	for (int i = 0; i < RUNS; i++)
 	{
 		/* near a page that is not a leaf there are leaves */
 		for (int tries = 0; tries < 8; tries++)
 			if (read_btree_leaf(s, random_block(s)))
 			{
-				read_run(s, true, RUN_READS - 8);
+				read_run(s, entries, true, RUN_READS - 8);
 				break;
 			}
 	}
-	return in_probes / PROBES * (s->nblocks - 1);
+	return entries;
 }
 
 /* ---- the function ---- */
 
-/* Returns the pages of a hybrid index with this number of entries. */
-static double
-hybrid_pages(const Sample *s, double entries)
+/* Returns the bytes of a hybrid index with this number of entries. */
+static Datum
+hybrid_size(const SampleLayout *layout, double entries)
 {
-	double		leaves = s->runs == 0 ? 0 :
-		ceil(entries * s->leaves_per_entry / s->runs);
+	double		leaves = layout->runs == 0 ? 0 :
+		ceil(entries * layout->leaves_per_entry / layout->runs);
 	double		child = 2 + 34 +
-		(s->nseparators > 0 ? s->separators / s->nseparators : 0);
+		(layout->nseparators > 0 ? layout->separators / layout->nseparators : 0);
+	double		inner = leaves > 1 ? ceil(leaves * child / HYB_PAGE_CAPACITY) : 0;
 
-	/* the metapage, and nodes above the leaves */
-	return 1 + leaves + (leaves > 1 ? ceil(leaves * child / HYB_PAGE_CAPACITY) : 0);
+	/* with the metapage */
+	return Int64GetDatum((int64) (1 + leaves + inner) * BLCKSZ);
+}
+
+/* Sets up both layouts, or notes why there is only one. */
+static void
+prepare_layouts(Sample *s)
+{
+	Relation	hybrid = hyb_twin_as_hybrid(s->index);
+	HybKeyDesc *desc = hyb_key_desc_create(hybrid);
+	Size		size = hyb_key_desc_size(desc->natts);
+	HybKeyDesc *truncated = memcpy(palloc(size), desc, size);
+
+	truncated->truncated = true;
+	s->desc = desc;
+	s->nlayouts = hyb_trie_obstacle(hybrid, desc, &s->obstacle) ? 1 : 2;
+	for (int l = 0; l < s->nlayouts; l++)
+	{
+		s->layouts[l].index.rel = hybrid;
+		s->layouts[l].index.context = CurrentMemoryContext;
+		s->layouts[l].index.desc = l == 0 ? desc : truncated;
+	}
 }
 
 /*
  * hybrid_estimate(index regclass, nowait boolean, OUT entries bigint, OUT
  * duplicates double precision, OUT btree_bytes bigint, OUT hybrid_bytes bigint,
- * OUT pages_read bigint, OUT obstacle text)
+ * OUT pages_read bigint, OUT obstacle text, OUT trie_bytes bigint, OUT
+ * trie_obstacle text)
  */
 Datum
 hybrid_estimate(PG_FUNCTION_ARGS)
@@ -323,18 +342,20 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 	HybInspected inspected;
 	HybRefusal	refusal;
 	TupleDesc	tupdesc;
-	Datum		values[6];
-	bool		nulls[6] = {false};
+	Datum		values[8];
+	bool		nulls[8] = {false};
 	Sample	   *s = palloc0(sizeof(Sample));
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE ||
+		tupdesc->natts != lengthof(values))
+		elog(ERROR, "return type must be a row type of %d columns", (int) lengthof(values));
 	if (!hyb_inspect_read(indexoid, PG_GETARG_BOOL(1), HYB_ACCESS_READ_BTREE,
 						  &inspected))
 		PG_RETURN_NULL();
 
 	s->index = inspected.index;
 	s->nblocks = RelationGetNumberOfBlocks(s->index);
+	s->rows_on_disk = RelationGetNumberOfBlocks(inspected.heap) > (BlockNumber) NBuffers;
 	s->strategy = GetAccessStrategy(BAS_BULKREAD);
 	s->tuple_context = AllocSetContextCreate(CurrentMemoryContext, "hybrid sample tuple",
 											 ALLOCSET_DEFAULT_SIZES);
@@ -349,19 +370,23 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 	{
 		double		entries;
 
-		s->hybrid.rel = as_hybrid(s->index);
-		s->hybrid.context = CurrentMemoryContext;
-		s->hybrid.desc = hyb_key_desc_create(s->hybrid.rel);
+		prepare_layouts(s);
 		entries = s->nblocks <= SAMPLE_MAX_READS ? read_all(s) : read_some(s);
 		values[0] = Int64GetDatum((int64) entries);
 		values[1] = Float8GetDatum(s->entries > 0 ?
 								   s->duplicates / s->entries : 0);
-		values[3] = Int64GetDatum((int64) hybrid_pages(s, entries) * BLCKSZ);
+		values[3] = hybrid_size(&s->layouts[0], entries);
 		nulls[5] = true;
+		nulls[6] = s->nlayouts == 1;
+		nulls[7] = !nulls[6];
+		if (nulls[6])
+			values[7] = CStringGetTextDatum(s->obstacle.detail);
+		else
+			values[6] = hybrid_size(&s->layouts[1], entries);
 	}
 	else
 	{
-		nulls[0] = nulls[1] = nulls[3] = true;
+		nulls[0] = nulls[1] = nulls[3] = nulls[6] = nulls[7] = true;
 		values[5] = CStringGetTextDatum(refusal.hint == NULL ? refusal.detail :
 										psprintf("%s %s", refusal.detail, refusal.hint));
 	}

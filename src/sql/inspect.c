@@ -331,8 +331,8 @@ count_log_live(HybIndex *ix)
 /* A row of a result, column by column. */
 typedef struct ResultRow
 {
-	Datum		values[41];
-	bool		nulls[41];
+	Datum		values[42];
+	bool		nulls[42];
 	int			n;
 } ResultRow;
 
@@ -486,6 +486,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	put_levels(&row, &meta, &total);
 	put_count(&row, idle, dynamic.counters[HYB_HEAP_PREFETCHES]);
 	put_hot(&row, ix);
+	put_count(&row, idle, dynamic.counters[HYB_INDEX_ONLY_SCANS]);
 	hyb_inspect_close(&inspected);
 	return row_datum(tupdesc, &row);
 }

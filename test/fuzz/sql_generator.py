@@ -204,7 +204,7 @@ class Generator:
         of, to, name = self.pick(*self.made["y"]), self.pick(*KEYS) if self.random.random() < 0.8 else self.pick(*TYPES), self.name("f")
         self.pending.append(("cast", (of, to)))
         if self.random.random() < 0.3:
-            return "CREATE CAST (%s AS %s) %s AS %s" % (of, to, self.pick("WITH INOUT", "WITH INOUT", "WITH FUNCTION hybrid_convert(regclass)", "WITHOUT FUNCTION"), self.pick("IMPLICIT", "ASSIGNMENT"))
+            return "CREATE CAST (%s AS %s) %s AS %s" % (of, to, self.pick("WITH INOUT", "WITH INOUT", "WITH FUNCTION hybrid_revert(regclass)", "WITHOUT FUNCTION"), self.pick("IMPLICIT", "ASSIGNMENT"))
         return "CREATE FUNCTION %s(%s) RETURNS %s LANGUAGE plpgsql IMMUTABLE AS $f$ %s $f$; CREATE CAST (%s AS %s) WITH FUNCTION %s(%s) AS IMPLICIT" % (
             name, of, to, self.body(to), of, to, name, of)
 

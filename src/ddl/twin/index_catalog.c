@@ -51,6 +51,15 @@ hyb_marker_set(Datum reloptions, bool marked)
 }
 
 Datum
+hyb_layout_set(Datum reloptions, const char *layout)
+{
+	DefElem    *option = makeDefElem("layout", (Node *) makeString(pstrdup(layout)), -1);
+
+	return transformRelOptions(reloptions, list_make1(option), NULL, NULL, false,
+							   false);
+}
+
+Datum
 hyb_index_options(Oid index)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));

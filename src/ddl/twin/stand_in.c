@@ -116,7 +116,7 @@ hyb_stand_in_make(HybStandIns *stand_ins, Relation table, Oid index,
 	result->oid = hyb_twin_create(table, index, BTREE_AM_OID,
 								  free_relation_name(index),
 								  INDEX_CREATE_SKIP_BUILD |
-								  INDEX_CREATE_CONCURRENT, false);
+								  INDEX_CREATE_CONCURRENT, (Datum) 0);
 	CommandCounterIncrement();
 	write_metapage(result->oid);
 	move_place(index, result->oid);

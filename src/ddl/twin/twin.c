@@ -158,6 +158,48 @@ hyb_twin_possible(Relation index, Oid access_method, HybRefusal *refusal)
 	return false;
 }
 
+Relation
+hyb_twin_as_hybrid(Relation index)
+{
+	Oid			method = get_index_am_oid("hybrid", false);
+	int			natts = RelationGetNumberOfAttributes(index);
+	Relation	copy = palloc(sizeof(RelationData));
+	oidvector  *classes = hyb_index_classes(index);
+	int			nprocs;
+
+	memcpy(copy, index, sizeof(RelationData));
+	copy->rd_indam = GetIndexAmRoutineByAmId(method, false);
+	nprocs = copy->rd_indam->amsupport;
+	copy->rd_indexcxt = CurrentMemoryContext;
+	copy->rd_opcoptions = NULL;
+	copy->rd_amcache = NULL;
+	copy->rd_options = NULL;	/* those are btree's */
+	copy->rd_opfamily = palloc(natts * sizeof(Oid));
+	copy->rd_opcintype = palloc(natts * sizeof(Oid));
+	copy->rd_support = palloc0(natts * nprocs * sizeof(RegProcedure));
+	copy->rd_supportinfo = palloc0(natts * nprocs * sizeof(FmgrInfo));
+	copy->rd_att = CreateTupleDescCopy(RelationGetDescr(index));
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Oid			class = hyb_twin_class(classes->values[i], method);
+		Oid			family = get_opclass_family(class);
+		Oid			type = get_opclass_input_type(class);
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+
+		copy->rd_opfamily[i] = family;
+		copy->rd_opcintype[i] = type;
+		for (int p = 0; p < nprocs; p++)
+			copy->rd_support[i * nprocs + p] =
+				get_opfamily_proc(family, type, type, p + 1);
+
+		/* btree stores names as strings */
+		if (att->atttypid == CSTRINGOID && type == NAMEOID)
+			TupleDescInitEntry(copy->rd_att, i + 1, NameStr(att->attname),
+							   NAMEOID, -1, 0);
+	}
+	return copy;
+}
+
 /* A node tree of the index's pg_index row, or NULL. */
 static Node *
 index_node(Relation index, AttrNumber attribute)
@@ -198,9 +240,8 @@ hyb_btree_options(Datum reloptions)
 	return transformRelOptions((Datum) 0, kept, NULL, NULL, false, false);
 }
 
-/* Returns the storage parameters of the twin; a NOTICE names each that it loses. */
-static Datum
-twin_options(Relation index, Oid access_method)
+Datum
+hyb_twin_options(Relation index, Oid access_method)
 {
 	Datum		options = hyb_index_options(RelationGetRelid(index));
 	ListCell   *lc;
@@ -227,7 +268,7 @@ typedef struct TwinColumns
 {
 	List	   *names;
 	Oid		   *classes;
-	Datum	   *class_options;	/* none, but without these no targets either */
+	Datum	   *class_options;	/* of a twin of the same access method */
 	NullableDatum *targets;		/* of statistics */
 } TwinColumns;
 
@@ -260,7 +301,9 @@ twin_columns(Relation index, Oid access_method, TwinColumns *columns)
 			continue;
 		columns->classes[i] = hyb_twin_class(classes->values[i], access_method);
 		Assert(OidIsValid(columns->classes[i]));
-		if (get_attoptions(relid, i + 1) != (Datum) 0)
+		if (index->rd_rel->relam == access_method)
+			columns->class_options[i] = get_attoptions(relid, i + 1);
+		else if (get_attoptions(relid, i + 1) != (Datum) 0)
 			ereport(NOTICE,
 					(errmsg("operator class parameters of column %d of index \"%s\" are not kept",
 							i + 1, RelationGetRelationName(index)),
@@ -289,11 +332,9 @@ twin_info(Relation index, Oid access_method, bits16 flags)
 
 Oid
 hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
-				const char *name, bits16 flags, bool with_options)
+				const char *name, bits16 flags, Datum reloptions)
 {
 	Relation	index = index_open(indexoid, AccessShareLock);
-	Datum		options = with_options ?
-		twin_options(index, access_method) : (Datum) 0;
 	HybRefusal	refusal;
 	IndexInfo  *info;
 	TwinColumns columns;
@@ -301,7 +342,7 @@ hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
 	Oid			twin;
 
 	Assert(CheckRelationLockedByMe(table, ShareUpdateExclusiveLock, true));
-	Assert(index->rd_rel->relam != access_method);
+	Assert(index->rd_rel->relam != access_method || access_method != BTREE_AM_OID);
 	if (!hyb_twin_possible(index, access_method, &refusal))
 		hyb_refuse(&refusal);
 	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
@@ -317,7 +358,7 @@ hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
 							index->rd_rel->reltablespace,
 							index->rd_indcollation, columns.classes,
 							columns.class_options, order->values,
-							columns.targets, options, flags);
+							columns.targets, reloptions, flags);
 
 	/* one that checks at once would refuse rows that are right at commit */
 	if (!index->rd_index->indimmediate)

@@ -74,15 +74,28 @@ extern bool hyb_twin_possible(Relation index, Oid access_method,
 							  HybRefusal *refusal);
 
 /*
+ * A btree index, which hyb_twin_possible, as if it were its hybrid twin.  It is good
+ * for a description of the keys (hyb_key_desc_create), and lives as long as the
+ * current memory context and the index.
+ */
+extern Relation hyb_twin_as_hybrid(Relation index);
+
+/*
+ * Returns the storage parameters of the twin: those of the index, and the marker if
+ * the index is a constraint's.  A NOTICE names each that the twin cannot have.
+ */
+extern Datum hyb_twin_options(Relation index, Oid access_method);
+
+/*
  * Creates the twin; the caller has locked the table.  It is built unless the flags
  * (INDEX_CREATE_* of catalog/index.h) say otherwise.  It has neither constraint nor
- * parent.  With options it has the storage parameters of the index, and the marker if
- * the index is a constraint's; a NOTICE names each that it cannot have.  If
- * hyb_twin_possible is false, this is an error.  Before PostgreSQL 17
+ * parent.  If hyb_twin_possible is false, this is an error.  Before PostgreSQL 17
  * index_concurrently_swap copies the statistics targets.
+ *
+ * A hybrid index may have a hybrid twin, of other storage parameters.
  */
 extern Oid	hyb_twin_create(Relation table, Oid index, Oid access_method,
-							const char *name, bits16 flags, bool with_options);
+							const char *name, bits16 flags, Datum reloptions);
 
 /*
  * index_concurrently_swap makes the twin depend on the operator classes of the
@@ -108,6 +121,9 @@ extern List *hyb_marker_added(List *options);
 
 /* Returns storage parameters (pg_class.reloptions) with or without the marker. */
 extern Datum hyb_marker_set(Datum reloptions, bool marked);
+
+/* Returns storage parameters of a hybrid index with this layout. */
+extern Datum hyb_layout_set(Datum reloptions, const char *layout);
 
 /* Returns those parameters that a btree index may have. */
 extern Datum hyb_btree_options(Datum reloptions);
