@@ -28,8 +28,8 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* Pages of a log that is worth it. */
-#define BULK_PAGES		256
+/* Pages of a log that is worth it: sorting fewer entries saves nothing. */
+#define BULK_PAGES		(HYB_IN_PLACE_PAGES + 1)
 
 /* How long other readers wait for the tree: at most, and more for each page. */
 #define BULK_WAIT_US		200000
@@ -85,21 +85,6 @@ untouched_tree(HybStage *stage, uint64 generation)
 	return tree;
 }
 
-/*
- * A generation as it is: a version that is kept does not know how long the log
- * has become.
- */
-static bool
-load_generation(HybIndex *ix, uint64 number, HybGeneration *generation)
-{
-	HybMetaPage *meta;
-	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
-
-	*generation = meta->active.number == number ? meta->active : meta->frozen;
-	UnlockReleaseBuffer(metabuf);
-	return generation->number == number;
-}
-
 /* Sets what is read at most: the log may grow meanwhile. */
 static void
 limit_task(HybBulkTask *task)
@@ -142,7 +127,7 @@ find_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 		task->whole = which == HYB_FROZEN;
 		if ((want & (1 << which)) != 0 &&
 			untouched_tree(access->stage, number) != NULL &&
-			load_generation(ix, number, &task->generation) &&
+			hyb_generation_now(ix, number, &task->generation) &&
 			is_worth_it(task))
 			return number;
 	}

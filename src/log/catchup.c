@@ -166,12 +166,6 @@ hyb_stage_turn(HybStageAccess *access, const HybVersion *version)
  */
 #define COMPACT_CHUNKS	2
 
-/*
- * After this number of entries the stage is unlocked for a moment, so readers
- * wait some milliseconds at most.
- */
-#define ENTER_ENTRIES	4096
-
 /* A pocket with more chunks is given back. */
 #define COMPACT_POCKET	8
 
@@ -184,7 +178,6 @@ typedef struct CatchUp
 	int			which;
 	BlockNumber head[HYB_LANES];	/* first pages of the lanes */
 	BlockNumber stale;			/* found to be no page of the generation */
-	uint32		nentered;		/* since the stage was locked */
 } CatchUp;
 
 /*
@@ -332,7 +325,7 @@ enter_page(CatchUp *c, const HybTreeUse *use, Page copy, uint64 *applied)
 		}
 		Assert(hyb_lane_end(entry.block, entry.next) > *applied);
 		*applied = hyb_lane_end(entry.block, entry.next);
-		if (++c->nentered >= ENTER_ENTRIES)
+		if (++c->access->nentered >= HYB_ENTER_ENTRIES)
 			return HYB_STAGE_MORE;
 	}
 	while (unlikely(hyb_test_pressure != 0) &&
@@ -444,6 +437,8 @@ hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access,
 {
 	HybStageResult volatile result = HYB_STAGE_STALE;
 
+	if (!access->brief)
+		access->nentered = 0;
 	if (access->shared == NULL)
 		return catch_up_trees(ix, access, version, want);
 	PG_TRY();

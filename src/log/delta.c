@@ -55,6 +55,33 @@ hyb_delta_next(Relation rel, Page page, HybEntry *entry)
 	return true;
 }
 
+/* The last byte tells most keys apart: integers begin with equal ones. */
+uint16
+hyb_delta_seek(Page page, uint16 from, const uint8 *bytes, uint32 len)
+{
+	uint32		lower = Min(((PageHeader) page)->pd_lower, BLCKSZ);
+	uint32		off = from == 0 ? HYB_DELTA_FIRST : from;
+
+	Assert(len > 0);
+	while (off + HYB_DELTA_HEADER < lower && ((uint8 *) page)[off] != 0)
+	{
+		const uint8 *p = (uint8 *) page + off;
+		uint32		size = (*p & HYB_DELTA_NEAR) != 0 ?
+			HYB_DELTA_NEAR_TID : sizeof(ItemPointerData);
+		uint32		entry_len = *p & HYB_DELTA_LEN_MASK;
+
+		if ((*p++ & HYB_DELTA_LONG) != 0)
+			entry_len = entry_len << 8 | *p++;
+		p += size;
+		if (entry_len == 0 || p + entry_len > (uint8 *) page + lower ||
+			(entry_len >= len && p[len - 1] == bytes[len - 1] &&
+			 memcmp(p, bytes, len) == 0))
+			break;
+		off = p + entry_len - (uint8 *) page;
+	}
+	return off;
+}
+
 uint16
 hyb_delta_end(Relation rel, Page page, BlockNumber block, uint16 from)
 {
@@ -153,6 +180,17 @@ hyb_delta_count_live(const HybIndex *ix, Page page, BlockNumber block,
 }
 
 /* ---- the pages of a generation ---- */
+
+bool
+hyb_generation_now(HybIndex *ix, uint64 number, HybGeneration *generation)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
+
+	*generation = meta->active.number == number ? meta->active : meta->frozen;
+	UnlockReleaseBuffer(metabuf);
+	return generation->number == number;
+}
 
 void
 hyb_delta_walk_start(HybDeltaWalk *walk, const HybIndex *ix,

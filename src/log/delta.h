@@ -149,6 +149,13 @@ extern uint32 hyb_delta_place(uint8 *place, const uint8 *image,
 extern bool hyb_delta_next(Relation rel, Page page, HybEntry *entry);
 
 /*
+ * Where the next entry is that begins with these bytes, or else where the
+ * entries end or are damaged: hyb_delta_next goes on there.  `from` is as
+ * HybEntry.next.
+ */
+extern uint16 hyb_delta_seek(Page page, uint16 from, const uint8 *bytes, uint32 len);
+
+/*
  * Find out entry->keylen.  Bytes that do not encode the key columns raise
  * ERRCODE_INDEX_CORRUPTED.
  */
@@ -179,6 +186,13 @@ extern uint32 hyb_delta_count_live(const HybIndex *ix, Page page,
 								   BlockNumber block, const HybPos *watermark);
 
 /* ---- the pages of a generation ---- */
+
+/*
+ * A generation as it is: a version that is kept does not know how long the log
+ * has become.  False if it is no longer there.
+ */
+extern bool hyb_generation_now(HybIndex *ix, uint64 number,
+							   HybGeneration *generation);
 
 /*
  * A walk over the delta pages of a generation, one lane after the other:

@@ -5,17 +5,12 @@
 #include "base/compat.h"
 
 #include "base/memory.h"
-#include "access/xact.h"
 #include "log/delta.h"
 #include "log/log.h"
 #include "log/stage_access.h"
 #include "miscadmin.h"
 #include "storage/proclist.h"
-#include "store/settings.h"
 #include "utils/rel.h"
-#include "utils/timestamp.h"
-
-#define HYB_BATCH_ITEMS		16
 
 /*
  * Entries that are copied with the trees locked once.  Backends that enter
@@ -32,304 +27,6 @@
 
 /* A backend adds its counters to the shared ones when they come to this. */
 #define HYB_COUNTER_FLUSH	64
-
-/* ---- batches ---- */
-
-HybFetchedItem *
-hyb_fetched_add(HybFetched *batch)
-{
-	if (batch->nitems >= batch->items_alloc)
-	{
-		batch->items_alloc = Max(HYB_BATCH_ITEMS, batch->items_alloc * 2);
-		batch->items = hyb_grow(CurrentMemoryContext, batch->items,
-								batch->items_alloc, sizeof(HybFetchedItem));
-	}
-	return &batch->items[batch->nitems++];
-}
-
-static void
-add_batch_entry(HybFetched *batch, const HybEntry *entry, uint64 generation)
-{
-	HybFetchedItem *item = hyb_fetched_add(batch);
-
-	Assert(generation != 0 && entry->keylen > 0 && entry->keylen <= entry->len);
-	Assert(ItemPointerIsValid(&entry->tid) && entry->block != HYB_METAPAGE_BLKNO);
-	item->tid = entry->tid;
-	item->killed = (entry->flags & HYB_ENTRY_KILLED) != 0;
-	item->key_off = batch->keys.len;
-	item->len = entry->len;
-	item->keylen = entry->keylen;
-	item->ref.generation = generation;
-	item->ref.block = entry->block;
-	item->ref.offset = entry->offset;
-	hyb_buf_append(&batch->keys, entry->bytes, item->len);
-}
-
-void
-hyb_fetched_free(HybFetched *batch)
-{
-	if (batch->items != NULL)
-		pfree(batch->items);
-	hyb_buf_free(&batch->keys);
-	memset(batch, 0, sizeof(*batch));
-}
-
-void
-hyb_fetched_last(const HybIndex *ix, const HybFetched *batch, HybPos *pos,
-				 HybBuf *keybuf)
-{
-	HybPos		at = hyb_fetched_pos(ix, batch, &batch->items[batch->nitems - 1]);
-
-	hyb_pos_copy(pos, keybuf, &at);
-}
-
-/* ---- reading a short log where it lies ---- */
-
-/*
- * A tree takes two chunks at least, 32 kB, however little is in it.  Many
- * indexes with little in their logs would take all memory there is from each
- * other, and each read would build a tree.  So while memory is short, such a
- * log is read in its pages: a page read more, and no slot.
- *
- * The pages alone are enough for that.  The version says which lanes there
- * are, and a page without a successor is all of its lane.  It has each entry
- * whose append was over before.  Whether the version still is current is found
- * out at the end, as everywhere.
- */
-
-/*
- * Eighths of the memory: when these are in use, memory is short for such logs.
- * Merges start early only later (merge/policy.h), since their number alone
- * must not do that.
- */
-#define HYB_SHORT_EIGHTHS	5
-
-/*
- * A log with more than HYB_SHORT_READS reads within HYB_SHORT_MS gets a tree
- * all the same, at the cost of trees that are read less.
- */
-#define HYB_SHORT_READS		256
-#define HYB_SHORT_MS		1000
-
-static bool
-memory_is_short(void)
-{
-	return hyb_directory == NULL || hyb_test_short_logs ||
-		hyb_arena_used() + HYB_TREE_RESERVE * HYB_CHUNK_SIZE >
-		hyb_arena_budget() / 8 * HYB_SHORT_EIGHTHS;
-}
-
-/* Count a read; are there too many? */
-static bool
-is_read_often(HybCache *cache)
-{
-	TimestampTz now = GetCurrentStatementStartTimestamp();
-
-	if (now > cache->short_since + HYB_SHORT_MS * INT64CONST(1000))
-	{
-		cache->short_since = now;
-		cache->short_reads = 0;
-	}
-	return ++cache->short_reads > HYB_SHORT_READS;
-}
-
-/* Is there a tree, or should there be one? */
-static bool
-wants_tree(HybCache *cache, const HybVersion *version)
-{
-	if (cache->is_temp || cache->tree_generation == version->active.number ||
-		(cache->stage != NULL &&
-		 cache->stage->trees[HYB_ACTIVE].generation == version->active.number))
-		return true;
-	if (hyb_slot_find(cache) && cache->shared->tree_bytes > 0)
-		return true;
-	if (!memory_is_short())
-		return true;
-	if (!is_read_often(cache))
-		return false;
-	cache->tree_generation = version->active.number;
-	return true;
-}
-
-/*
- * The active generation with all of its lanes; false if they are not known.
- * Where no version is kept, the one at hand has been read from the metapage.
- */
-static bool
-active_lanes(const HybCache *cache, const HybVersion *version, HybGeneration *active)
-{
-	bool		known = cache->changes == NULL;
-
-	if (known)
-		*active = version->active;
-	else if (hyb_cache_version_is_current(cache) &&
-			 cache->version->version == version->version)
-	{
-		*active = cache->version->active;
-		known = true;
-	}
-	return known;
-}
-
-/* Has each lane at most one page, as far as the metapage says? */
-static bool
-is_short(const HybGeneration *generation)
-{
-	return memcmp(generation->head, generation->tail,
-				  sizeof(generation->head)) == 0;
-}
-
-/* ---- reading ---- */
-
-typedef struct Reading
-{
-	HybIndex   *ix;
-	const HybFetch *fetch;
-	HybFetched *batch;
-	const HybGeneration *generation;
-	bool		whole;			/* nothing is appended to it any more */
-	const HybPos *lo;			/* of what is wanted of this generation */
-} Reading;
-
-/* What is wanted of a page's copy. */
-static void
-fetch_log_page(const Reading *r, BlockNumber block, Page copy)
-{
-	const HybKeyDesc *desc = r->ix->desc;
-	HybEntry	entry = {.block = block};
-
-	while (hyb_delta_next(r->ix->rel, copy, &entry))
-	{
-		if ((entry.flags & HYB_DELTA_DEAD) != 0)
-			continue;
-		hyb_delta_key_length(r->ix, &entry);
-		if (hyb_pos_compare_key(desc, entry.bytes, entry.keylen, &entry.tid,
-								r->lo) > 0 &&
-			hyb_pos_compare_key(desc, entry.bytes, entry.keylen, &entry.tid,
-								r->fetch->hi) < 0)
-			add_batch_entry(r->batch, &entry, r->generation->number);
-	}
-}
-
-/*
- * The page of a lane, copied so that entries are compared with no page locked.
- * False if it is not its lane's only one, or not of the generation: building a
- * tree finds out which, and what is wrong.
- */
-static bool
-add_lane(const Reading *r, int lane)
-{
-	HybDeltaWalk walk;
-	Buffer		buf;
-	PGAlignedBlock copy;
-	bool		only;
-
-	if (!BlockNumberIsValid(r->generation->head[lane]))
-		return true;
-	hyb_delta_walk_lane(&walk, r->ix, r->generation, r->whole,
-						r->generation->head[lane], HYB_METAPAGE_BLKNO);
-	if (!hyb_delta_walk_next(&walk) || !hyb_delta_walk_lock(&walk, &buf))
-		return false;
-	only = !BlockNumberIsValid(walk.link);
-	if (only)
-		memcpy(copy.data, BufferGetPage(buf),
-			   ((PageHeader) BufferGetPage(buf))->pd_lower);
-	UnlockReleaseBuffer(buf);
-	if (only)
-		fetch_log_page(r, walk.block, (Page) copy.data);
-	return only;
-}
-
-static bool
-fetch_generation(const Reading *r)
-{
-	for (int lane = 0; lane < HYB_LANES; lane++)
-		if (!add_lane(r, lane))
-			return false;
-	return true;
-}
-
-/* ---- putting in order ---- */
-
-typedef struct ItemOrder
-{
-	const HybKeyDesc *desc;
-	const uint8 *keys;
-	bool		backward;
-} ItemOrder;
-
-static int
-compare_items(const void *a, const void *b, void *arg)
-{
-	const ItemOrder *order = arg;
-	const HybFetchedItem *x = a;
-	const HybFetchedItem *y = b;
-	int			c = hyb_key_compare(order->desc, order->keys + x->key_off, x->keylen,
-									order->keys + y->key_off, y->keylen);
-
-	if (c == 0)
-		c = ItemPointerCompare(unconstify(ItemPointerData *, &x->tid),
-							   unconstify(ItemPointerData *, &y->tid));
-	return order->backward ? -c : c;
-}
-
-void
-hyb_fetched_sort(const HybKeyDesc *desc, HybFetched *batch, bool backward)
-{
-	ItemOrder	order = {.desc = desc,.keys = batch->keys.data,.backward = backward};
-
-	if (batch->nitems > 1)
-		qsort_arg(batch->items, batch->nitems, sizeof(HybFetchedItem),
-				  compare_items, &order);
-	for (int i = 1; i < batch->nitems; i++)
-		Assert(compare_items(&batch->items[i - 1], &batch->items[i], &order) <= 0);
-}
-
-static bool
-fetch_short_log(HybIndex *ix, const HybVersion *version,
-				const HybFetch *fetch, int which, HybFetched *batch)
-{
-	HybCache   *cache = hyb_cache_get(ix);
-	HybGeneration active;
-	Reading		r = {.ix = ix,.fetch = fetch,.batch = batch};
-	bool		read = true;
-
-	if (wants_tree(cache, version) || !active_lanes(cache, version, &active) ||
-		!is_short(&active) ||
-		((which & HYB_FETCH_FROZEN) && !is_short(&version->frozen)))
-		return false;
-
-	if (which & HYB_FETCH_FROZEN)
-	{
-		r.generation = &version->frozen;
-		r.whole = true;
-		r.lo = hyb_pos_compare(ix->desc, fetch->lo, &version->watermark) < 0 ?
-			&version->watermark : fetch->lo;
-		read = fetch_generation(&r);
-	}
-	if (read && (which & HYB_FETCH_ACTIVE))
-	{
-		r.generation = &active;
-		r.whole = false;
-		r.lo = fetch->lo;
-		read = fetch_generation(&r);
-		if (!read)
-			cache->tree_generation = active.number;
-	}
-	if (!read)
-	{
-		batch->nitems = 0;
-		batch->keys.len = 0;
-		return false;
-	}
-	hyb_fetched_sort(ix->desc, batch, fetch->backward);
-	if (batch->nitems > fetch->limit)
-	{
-		batch->nitems = fetch->limit;
-		batch->complete = false;
-	}
-	return true;
-}
 
 /* ---- fetching ---- */
 
@@ -419,7 +116,7 @@ collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 			entry_order(ix->desc, frozen->entry, active->entry) *
 			(fetch->backward ? -1 : 1) < 0)
 			next = frozen;
-		add_batch_entry(batch, next->entry, next->iter.use.tree->generation);
+		hyb_fetched_add_entry(batch, next->entry, next->iter.use.tree->generation);
 		next->entry = hyb_tree_iter_next(&next->iter);
 	}
 	hyb_log_reader_end(&frozen->reader);
@@ -501,6 +198,18 @@ has_shared_trees(const HybCache *cache)
 }
 
 /*
+ * Does a fetch need so little that reading the whole log in place may be better
+ * than to wait for a tree?  Of keys that functions compare only equal ones are
+ * found fast.
+ */
+static inline bool
+is_brief(const HybIndex *ix, const HybFetch *fetch)
+{
+	return fetch->limit < PORTION_ITEMS &&
+		(ix->desc->all_mem || (ix->desc->exact && fetch->point_hash != 0));
+}
+
+/*
  * Add what `portion` asks for to the batch, with the trees locked meanwhile.
  * False if the version is not current.  *waited_for: another process waits for
  * the trees.
@@ -511,11 +220,21 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 {
 	int			which = portion->which & ~HYB_FETCH_NOT_KILLED;
 	HybStageAccess access;
+	HybStageResult result;
 
-	if (hyb_stage_open(ix, version, which, &access) != HYB_STAGE_READY)
-		return false;
+	*waited_for = false;
 	/* VACUUM marks entries in trees that it finds */
-	batch->knows_dead &= access.shared != NULL && !access.cache->key.in_recovery;
+	batch->knows_dead &= !hyb_cache_get(ix)->key.in_recovery;
+	result = hyb_stage_open(ix, version, which, is_brief(ix, portion), &access);
+	if (result == HYB_STAGE_UNFINISHED)
+	{
+		if (hyb_log_read_unfinished(ix, version, portion, which, batch))
+			return true;
+		result = hyb_stage_open(ix, version, which, false, &access);
+	}
+	if (result != HYB_STAGE_READY)
+		return false;
+	batch->knows_dead &= access.shared != NULL;
 	if (access.shared != NULL)
 		*lost = collect(ix, version, portion, &access, which, batch);
 	else
@@ -557,7 +276,7 @@ hyb_log_fetch(HybIndex *ix, const HybVersion *version,
 		which &= ~HYB_FETCH_ACTIVE;
 	if (which == 0 ||
 		(!has_shared_trees(cache) &&
-		 fetch_short_log(ix, version, fetch, which, batch)))
+		 hyb_log_read_short(ix, version, fetch, which, batch)))
 		return hyb_version_is_current(ix, version);
 
 	portion.which = which | (fetch->which & HYB_FETCH_NOT_KILLED);
@@ -595,7 +314,7 @@ hyb_log_verify(HybIndex *ix, const HybVersion *version)
 	const char *volatile error = NULL;
 
 	if (hyb_stage_open(ix, version, HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-					   &access) != HYB_STAGE_READY)
+					   false, &access) != HYB_STAGE_READY)
 		return NULL;
 	PG_TRY();
 	{

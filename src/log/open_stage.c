@@ -161,27 +161,51 @@ note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation)
 }
 
 /*
- * Try to have a long log sorted, rather than entered as it comes, by this
- * backend or another; the stage is unlocked then.
+ * May this caller leave the active generation's tree unfinished?  A hint if the
+ * stage is not locked.
  */
-static bool
-build_sorted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
-			 int want)
+static inline bool
+may_leave_unfinished(const HybStageAccess *access, const HybStage *stage)
 {
-	HybBulkTask task;
-	HybBulkPlan plan = hyb_bulk_plan(ix, access, version, want, &task);
+	return access->brief && !stage->synced[HYB_ACTIVE];
+}
 
+/*
+ * Do a part of what is missing.  The shared stage is locked exclusively, and
+ * unlocked on return if the result is MORE or MEMORY.  A long log is sorted,
+ * rather than entered as it comes, by this backend or another.
+ */
+static HybStageResult
+catch_up_part(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
+			  int want)
+{
+	HybStageResult result = HYB_STAGE_MORE;
+	HybBulkTask task;
+	HybBulkPlan plan;
+
+	/* do not turn generations for a reader that is late */
+	if (!hyb_version_is_current(ix, version))
+		return HYB_STAGE_STALE;
+	plan = hyb_bulk_plan(ix, access, version, want, &task);
 	if (plan == HYB_BULK_NONE)
-		return false;
+		result = hyb_stage_catch_up(ix, access, version, want);
+	if (plan != HYB_BULK_BUILD && result == HYB_STAGE_MORE)
+	{
+		if (may_leave_unfinished(access, access->stage))
+			return HYB_STAGE_UNFINISHED;
+		access->brief = false;
+	}
+	if (result != HYB_STAGE_MORE && result != HYB_STAGE_MEMORY)
+		return result;
 	LWLockRelease(&access->shared->lock);
 	if (plan == HYB_BULK_BUILD)
 		hyb_bulk_build(ix, access->cache, &task);
-	else
+	else if (plan == HYB_BULK_WAIT)
 	{
 		CHECK_FOR_INTERRUPTS();
 		pg_usleep(HYB_BULK_POLL_US);
 	}
-	return true;
+	return result;
 }
 
 /*
@@ -211,7 +235,17 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			continue;
 		}
 		hyb_slot_touch(cache);
-		if (!lock_shared_stage(ix, access, mode))
+		if (unlikely(may_leave_unfinished(access, &cache->shared->stage)))
+		{
+			/* while another process enters its portion, do not wait */
+			if (!try_lock_shared_stage(access))
+			{
+				hyb_arena_trim(&hyb_shared_arena);
+				return HYB_STAGE_UNFINISHED;
+			}
+			mode = LW_EXCLUSIVE;
+		}
+		else if (!lock_shared_stage(ix, access, mode))
 			continue;
 		if (access->stage->nofit_generation == version->active.number &&
 			mode == LW_EXCLUSIVE && !again && !(again = claim_retry(access->stage)))
@@ -228,14 +262,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			continue;
 		}
 
-		/* do not turn generations for a reader that is late */
-		result = HYB_STAGE_STALE;
-		if (hyb_version_is_current(ix, version))
-		{
-			if (build_sorted(ix, access, version, want))
-				continue;
-			result = hyb_stage_catch_up(ix, access, version, want);
-		}
+		result = catch_up_part(ix, access, version, want);
 		if (result == HYB_STAGE_READY)
 		{
 			/* read under the exclusive lock: nothing can come between */
@@ -245,13 +272,12 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			hyb_arena_trim(access->arena);
 			return HYB_STAGE_READY;
 		}
-		if (result == HYB_STAGE_STALE)
+		if (result == HYB_STAGE_STALE || result == HYB_STAGE_UNFINISHED)
 		{
 			unlock_shared_stage(access);
-			return HYB_STAGE_STALE;
+			return result;
 		}
 
-		LWLockRelease(&access->shared->lock);
 		CHECK_FOR_INTERRUPTS();
 		access->shared->last_use = GetCurrentTimestamp();
 		if (result == HYB_STAGE_MEMORY && !reserve_more(ix, access, &wanted))
@@ -281,6 +307,7 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 	(void) hyb_slot_find(cache);
 	hyb_cache_make_private(cache);
 	access->shared = NULL;
+	access->brief = false;
 	access->stage = cache->stage;
 	access->arena = cache->arena;
 
@@ -329,13 +356,15 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 /* ---- both ---- */
 
 HybStageResult
-hyb_stage_open(HybIndex *ix, const HybVersion *version, int want,
+hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
 			   HybStageAccess *access)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 
 	access->cache = cache;
 	access->shared = NULL;
+	access->brief = brief;
+	access->nentered = 0;
 	if (version->frozen.number == 0)
 		want &= ~HYB_FETCH_FROZEN;
 	if (!cache->is_temp &&
@@ -445,6 +474,7 @@ hyb_log_catch_up(HybIndex *ix, const HybVersion *version)
 	uint32		wanted = HYB_RESERVE_MIN;
 
 	access.cache = cache;
+	access.brief = false;
 	for (int i = 0; i < HYB_CATCH_UP_ROUNDS; i++)
 	{
 		HybStageResult result = HYB_STAGE_STALE;

@@ -17,6 +17,12 @@
 
 #include "log/log.h"
 
+/*
+ * After this number of entries that are entered the stage is unlocked for a
+ * moment, so readers wait some milliseconds at most.
+ */
+#define HYB_ENTER_ENTRIES	4096
+
 /* A stage made ready for reading. */
 typedef struct HybStageAccess
 {
@@ -24,6 +30,10 @@ typedef struct HybStageAccess
 	HybStage   *stage;
 	HybArena   *arena;
 	HybSharedSlot *shared;		/* locked; NULL: a backend-local stage */
+	bool		brief;			/* the caller would rather read the log in
+								 * place than wait for a tree to be built */
+	uint32		nentered;		/* entries, since the stage was locked; of a
+								 * brief caller all */
 } HybStageAccess;
 
 /* The generation of HYB_FROZEN or HYB_ACTIVE. */
@@ -37,6 +47,7 @@ typedef enum HybStageResult
 {
 	HYB_STAGE_READY,			/* caught up */
 	HYB_STAGE_STALE,			/* the version is no longer current */
+	HYB_STAGE_UNFINISHED,		/* a brief caller may read the log in place */
 	HYB_STAGE_MORE,				/* there is more to do, but another process
 								 * may want the lock; hyb_stage_open does not
 								 * return this */
@@ -69,11 +80,12 @@ extern HybStageResult hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access,
 
 /*
  * Catch the trees in `want` (HYB_FETCH_*) up with the log as it is now, and
- * lock the stage for reading.  READY: end with hyb_stage_close.  STALE:
- * nothing is held.
+ * lock the stage for reading.  READY: end with hyb_stage_close.  STALE, and
+ * UNFINISHED, which only a brief caller gets: nothing is held.
  */
 extern HybStageResult hyb_stage_open(HybIndex *ix, const HybVersion *version,
-									 int want, HybStageAccess *access);
+									 int want, bool brief,
+									 HybStageAccess *access);
 extern void hyb_stage_close(HybStageAccess *access);
 
 /*
@@ -99,6 +111,29 @@ extern void hyb_stage_entered(HybStageAccess *access);
  * function that reads its own index can bring about.
  */
 extern void hyb_stage_lock(HybIndex *ix, HybSharedSlot *shared, LWLockMode mode);
+
+/* ---- reading the log in place (in_place.c) ---- */
+
+/* Pages of a log that is read in place until its tree is finished. */
+#define HYB_IN_PLACE_PAGES	512
+
+/*
+ * Read what a fetch of the generations in `which` wants from the log's pages.
+ * `batch` is empty on entry, and if the result is false: then trees are
+ * needed.  The caller proves afterwards that the version is current.  The first
+ * one is for short logs while memory is short, the second one for logs whose
+ * trees are unfinished.  Nothing is locked.
+ */
+extern bool hyb_log_read_short(HybIndex *ix, const HybVersion *version,
+							   const HybFetch *fetch, int which,
+							   HybFetched *batch);
+extern bool hyb_log_read_unfinished(HybIndex *ix, const HybVersion *version,
+									const HybFetch *fetch, int which,
+									HybFetched *batch);
+
+/* One more item, of an entry of that generation. */
+extern void hyb_fetched_add_entry(HybFetched *batch, const HybEntry *entry,
+								  uint64 generation);
 
 /* ---- building the tree of a long log at once (bulk.c) ---- */
 

@@ -52,6 +52,8 @@ hyb_stage_reset(HybStage *stage, HybArena *arena, int which, uint64 generation)
 	memset(stage->applied[which], 0, sizeof(stage->applied[which]));
 	stage->synced[which] = false;
 	stage->npages[which] = 0;
+	if (which == HYB_ACTIVE)
+		stage->unfinished_reads = 0;
 	Assert(stage->trees[which].nentries == 0 && stage->trees[which].nchunks == 0);
 }
 

@@ -52,6 +52,12 @@ typedef struct HybStage
 	uint64		npages[2];
 
 	/*
+	 * How often readers have read the log in place since the active
+	 * generation's tree was begun, because it was not finished.
+	 */
+	uint32		unfinished_reads;
+
+	/*
 	 * Active generation whose trees do not fit shared memory.  Backends use
 	 * trees of their own, until it is frozen, or one of them tries again with
 	 * success: not before nofit_until, and if there is more memory to be had
