@@ -287,7 +287,10 @@ hyb_unique_enter_all(HybUniqueTicket **tickets, int n)
 	Assert(n <= HYB_UNIQUE_TOGETHER);
 	qsort(tickets, n, sizeof(HybUniqueTicket *), partition_order);
 
-	/* in the order of their addresses, so that no two callers wait in a circle */
+	/*
+	 * in the order of their addresses, so that no two callers wait in a
+	 * circle
+	 */
 	for (int i = 0; i < n; i++)
 		if (opens_partition(tickets, i))
 			LWLockAcquire(&tickets[i]->partition->lock, LW_EXCLUSIVE);
