@@ -161,13 +161,14 @@ note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation)
 }
 
 /*
- * May this caller leave the active generation's tree unfinished?  A hint if the
- * stage is not locked.
+ * May this caller leave a tree unfinished?  The frozen one counts only where the
+ * active one is not wanted, as when that is empty.  A hint if the stage is not locked.
  */
 static inline bool
-may_leave_unfinished(const HybStageAccess *access, const HybStage *stage)
+may_leave_unfinished(const HybStageAccess *access, const HybStage *stage, int want)
 {
-	return access->brief && !stage->synced[HYB_ACTIVE];
+	return access->brief &&
+		!stage->synced[(want & HYB_FETCH_ACTIVE) != 0 ? HYB_ACTIVE : HYB_FROZEN];
 }
 
 /*
@@ -191,7 +192,7 @@ catch_up_part(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 		result = hyb_stage_catch_up(ix, access, version, want);
 	if (plan != HYB_BULK_BUILD && result == HYB_STAGE_MORE)
 	{
-		if (may_leave_unfinished(access, access->stage))
+		if (may_leave_unfinished(access, access->stage, want))
 			return HYB_STAGE_UNFINISHED;
 		access->brief = false;
 	}
@@ -235,7 +236,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			continue;
 		}
 		hyb_slot_touch(cache);
-		if (unlikely(may_leave_unfinished(access, &cache->shared->stage)))
+		if (unlikely(may_leave_unfinished(access, &cache->shared->stage, want)))
 		{
 			/* while another process enters its portion, do not wait */
 			if (!try_lock_shared_stage(access))
