@@ -123,6 +123,12 @@ lies_before(const HybKeyDesc *desc, const HybPos *pos, const HybPos *end, bool f
 }
 
 /*
+ * Leaves that one batch passes over.  It is loaded again if the version has changed
+ * meanwhile, so it has to end before merges install the next one.
+ */
+#define MOST_PASSED		32
+
+/*
  * A serializable transaction locks the leaf where a batch begins, so its batches end
  * at each fence.
  */
@@ -137,6 +143,7 @@ hyb_part_load_live(HybScan *so, const HybVersion *version, int level,
 	HybScanEdge *at = &so->dead_at;
 	const HybPos *begin = pos;
 	HybDeadStretch stretch;
+	int			passed = 0;
 
 	if (so->mode.locks || !so->scan->ignore_killed_tuples)
 		return hyb_part_load(so, version, level, pos, forward, far);
@@ -150,7 +157,7 @@ hyb_part_load_live(HybScan *so, const HybVersion *version, int level,
 	{
 		if (!hyb_part_load(so, version, level, begin, forward, far))
 			return false;
-		if (!part->all_dead)
+		if (!part->all_dead || passed++ == MOST_PASSED)
 			return true;
 		remember(so, root, level, pos, &far->pos, forward);
 		hyb_part_finish(part);
