@@ -224,3 +224,13 @@ SELECT (SELECT count(*) FROM gm WHERE k > 0), (SELECT count(*) FROM gu WHERE k >
 
 DROP TABLE ga, gt, gl, go, gf, gp, ge, gx, gm, gu;
 DROP FUNCTION ga_right, ga_fails, gt_before, gt_after, gt_count, gt_parallel;
+
+-- keys of a unique index are compared within the statement
+CREATE TABLE gk (k int);
+CREATE UNIQUE INDEX gk_k ON gk USING hybrid (k);
+INSERT INTO gk VALUES (1), (2), (3), (2);
+INSERT INTO gk SELECT i FROM generate_series(1, 300) i;
+UPDATE gk SET k = k + 300;
+UPDATE gk SET k = k / 2 WHERE k > 500;
+SELECT count(*), count(DISTINCT k), hyb_check('gk') FROM gk;
+DROP TABLE gk;
