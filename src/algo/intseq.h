@@ -104,7 +104,7 @@ extern void hyb_seq_plan_gaps(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
 /* The same of STEPS. */
 extern void hyb_seq_plan_steps(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
 
-/* STEPS for n elements from `first` to `last`, each of which is above the one before. */
+/* STEPS for n elements, ascending from `first` to `last` without equal ones. */
 extern void hyb_seq_plan_as_steps(uint64_t first, uint64_t last, uint32_t n,
 								  HybSeqPlan *plan);
 

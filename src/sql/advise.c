@@ -341,14 +341,11 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 	Oid			indexoid = PG_GETARG_OID(0);
 	HybInspected inspected;
 	HybRefusal	refusal;
-	TupleDesc	tupdesc;
 	Datum		values[8];
 	bool		nulls[8] = {false};
+	TupleDesc	tupdesc = hyb_result_columns(fcinfo, lengthof(values));
 	Sample	   *s = palloc0(sizeof(Sample));
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE ||
-		tupdesc->natts != lengthof(values))
-		elog(ERROR, "return type must be a row type of %d columns", (int) lengthof(values));
 	if (!hyb_inspect_read(indexoid, PG_GETARG_BOOL(1), HYB_ACCESS_READ_BTREE,
 						  &inspected))
 		PG_RETURN_NULL();

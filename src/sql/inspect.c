@@ -288,12 +288,8 @@ count_generation(HybIndex *ix, const HybGeneration *generation,
 	return true;
 }
 
-/*
- * Returns the columns of the function's result.  The script that declared it may be
- * of another version than the library.
- */
-static TupleDesc
-result_columns(FunctionCallInfo fcinfo, int ncolumns)
+TupleDesc
+hyb_result_columns(FunctionCallInfo fcinfo, int ncolumns)
 {
 	TupleDesc	tupdesc;
 
@@ -442,7 +438,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	uint64		live;
 	BlockNumber nblocks;
 
-	tupdesc = result_columns(fcinfo, lengthof(row.values));
+	tupdesc = hyb_result_columns(fcinfo, lengthof(row.values));
 
 	if (!hyb_inspect_read(PG_GETARG_OID(0), nowait, HYB_ACCESS_READ, &inspected))
 		PG_RETURN_NULL();
@@ -539,7 +535,7 @@ Datum
 hybrid_memory_info(PG_FUNCTION_ARGS)
 {
 	HybMemoryStats stats;
-	TupleDesc	tupdesc = result_columns(fcinfo, 12);
+	TupleDesc	tupdesc = hyb_result_columns(fcinfo, 12);
 	ResultRow	row = {.n = 0};
 	uint64		hot;
 	uint64		hot_used;
