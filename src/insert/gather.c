@@ -554,7 +554,8 @@ gather_transaction_ends(XactEvent event, void *arg)
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
 			for (int i = 0; i < MAX_GATHERS; i++)
-				forget(&gathers[i]);
+				if (gathers[i].len > 0)
+					forget(&gathers[i]);
 			break;
 		default:
 			break;

@@ -67,7 +67,6 @@ typedef struct UniqueSearch
 								 * where another index decides */
 	HybPos		low;			/* just below the key, and just above it */
 	HybPos		high;
-	uint64		hash;			/* row->hash */
 	bool		found_self;		/* met our own entry */
 	bool		in_static;		/* entries of the key are in the static stage */
 	SnapshotData dirty;
@@ -520,7 +519,7 @@ search_log(UniqueSearch *search, const HybVersion *version)
 		.lo = &low,
 		.hi = &search->high,
 		.limit = UNIQUE_BATCH,
-		.point_hash = search->hash
+		.point_hash = search->row->hash
 	};
 
 	for (;;)
@@ -699,7 +698,6 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 	search.low.tie = HYB_BEFORE;
 	search.high = search.low;
 	search.high.tie = HYB_AFTER;
-	search.hash = row->hash;
 	InitDirtySnapshot(search.dirty);
 
 
