@@ -20,21 +20,15 @@ ISOLATION = $(patsubst $(srcdir)/specs/%.spec,%,$(if $(HAS_POINTS),$(SPECS),$(fi
 ISOLATION_OPTS = --load-extension=hybridindex
 
 PG_CPPFLAGS = -I$(srcdir)/src
+# The server finds only what PGDLLEXPORT marks.  Other functions call each other
+# directly, and not through the linkage table.
 PG_CFLAGS = -std=gnu99 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
-	-Wno-missing-field-initializers -MMD -MP
+	-Wno-missing-field-initializers -fvisibility=hidden -MMD -MP
 EXTRA_CLEAN = tmp_check $(OBJS:.o=.d)
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
-
-# Functions call each other directly: up to 15 the server's flags would have
-# every call go through the linkage table, and none be inlined, as if another
-# library could put its own in their place.
-ifeq ($(PORTNAME), linux)
-override CFLAGS += -fno-semantic-interposition
-SHLIB_LINK += -Wl,-Bsymbolic-functions
-endif
 
 # loops over the five estimates of each bit, as the server does for checksums
 src/algo/inorder.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS)

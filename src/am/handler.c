@@ -32,7 +32,7 @@ PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(hybridhandler);
 
-void		_PG_init(void);
+extern PGDLLEXPORT void _PG_init(void);
 
 static void
 attach(void)

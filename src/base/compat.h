@@ -73,6 +73,23 @@ typedef Oid HybFileNumber;
 /* without a flag for NULL; needs utils/syscache.h */
 #define SysCacheGetAttrNotNull(cache, tuple, attribute) \
 	SysCacheGetAttr((cache), (tuple), (attribute), &(bool) {false})
+
+/* Functions that the server calls by name are exported, although others are hidden. */
+#include "fmgr.h"
+#undef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
+#undef PG_FUNCTION_INFO_V1
+#define PG_FUNCTION_INFO_V1(name) \
+extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
+extern PGDLLEXPORT const Pg_finfo_record *CppConcat(pg_finfo_, name)(void); \
+const Pg_finfo_record * \
+CppConcat(pg_finfo_, name)(void) \
+{ \
+	static const Pg_finfo_record info = {1}; \
+\
+	return &info; \
+} \
+extern int	no_such_variable
 #endif
 
 /* ---- server 17 ---- */

@@ -119,7 +119,7 @@ typedef struct Leader
 	Participant self;
 } Leader;
 
-extern PGDLLEXPORT void hyb_build_worker_main(dsm_segment *seg, shm_toc *toc);
+extern PGDLLEXPORT void hybrid_build_worker_main(dsm_segment *seg, shm_toc *toc);
 
 /* ---- ranges ---- */
 
@@ -453,7 +453,7 @@ write_ranges(Participant *p)
 /* ---- workers ---- */
 
 void
-hyb_build_worker_main(dsm_segment *seg, shm_toc *toc)
+hybrid_build_worker_main(dsm_segment *seg, shm_toc *toc)
 {
 	Participant p = {0};
 	Shared	   *shared;
@@ -606,7 +606,7 @@ begin_parallel(Leader *leader, int workers)
 	ParallelContext *context;
 
 	EnterParallelMode();
-	context = CreateParallelContext("hybridindex", "hyb_build_worker_main",
+	context = CreateParallelContext("hybridindex", "hybrid_build_worker_main",
 									workers);
 	leader->context = context;
 

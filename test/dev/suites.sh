@@ -208,6 +208,7 @@ suite_unit() {
 	tally "$rc" "$(count '^[^ ]+: [0-9]+ passed, 0 failed' "$work/unit.log")" \
 		"$(count '^[^ ]+: [0-9]+ passed, [1-9][0-9]* failed' "$work/unit.log")"
 	[ -z "${UNIT:-}" ] || return 0
+	unit_exports
 	unit_layout
 	unit_structure
 	unit_words
@@ -227,6 +228,19 @@ unit_make() {
 		>"$work/$directory.log" 2>&1 || rc=$?
 	cat "$work/$directory.log"
 	report_time_limit "$rc"
+}
+
+# Does the library export only what the server calls?  Names that begin with two
+# underscores are the compiler's.
+unit_exports() {
+	rc=0
+	nm -D --defined-only "$work/tree/hybridindex.so" >"$work/symbols" || rc=1
+	sed 's/.* //' "$work/symbols" |
+		grep -vE '^(__.*|Pg_magic_func|_PG_init|(pg_finfo_)?hybrid.*)$' >"$work/exports" && rc=1
+	sed 's/^/exports: not meant for the server: /' "$work/exports"
+	grep -q ' T hybridhandler$' "$work/symbols" || rc=1
+	echo "exports: $((1 - rc)) passed, $rc failed"
+	tally "$rc" "$((1 - rc))" "$rc"
 }
 
 # Does ./dev indent leave the sources as they are?
