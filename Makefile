@@ -3,10 +3,12 @@
 #   make && make install
 #   make installcheck        regression and isolation tests, running server
 #   make prove_installcheck  TAP tests, which start their own servers: not as root
+#   make dist                archive of the last commit, for PGXN
 
 EXTENSION = hybridindex
 MODULE_big = hybridindex
 DATA = $(notdir $(wildcard $(srcdir)/hybridindex--*.sql))
+DOCS = $(patsubst $(srcdir)/%,%,$(sort $(wildcard $(srcdir)/docs/*.md)))
 OBJS = $(patsubst $(srcdir)/%.c,%.o,$(wildcard $(srcdir)/src/*/*.c $(srcdir)/src/*/*/*.c))
 SHLIB_LINK += -lm -llz4
 
@@ -30,6 +32,15 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
+# Documents have a directory of their own, since extensions may use the same names.
+# PGXS does not remove those that come from a subdirectory.
+docmoduledir := hybridindex
+.PHONY: uninstall_docs
+uninstall: uninstall_docs
+uninstall_docs:
+	rm -f $(addprefix '$(DESTDIR)$(docdir)/$(docmoduledir)'/, $(notdir $(DOCS)))
+	-rmdir '$(DESTDIR)$(docdir)/$(docmoduledir)'
+
 # loops over the five estimates of each bit, as the server does for checksums
 src/algo/inorder.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS)
 
@@ -48,6 +59,11 @@ MACROS = $(filter -D% -U%,$(CPPFLAGS) $(CFLAGS))
 HYB_SOURCES := $(shell { cat $(SOURCES); printf '%s' '$(subst ','\'',$(MACROS))'; } | cksum | tr ' ' -)
 src/shared/shared.o src/shared/shared.bc: $(SOURCES)
 src/shared/shared.o src/shared/shared.bc: override CPPFLAGS += -DHYB_SOURCES='"$(HYB_SOURCES)"'
+
+RELEASE = hybridindex-$(shell sed -n '/"name"/,/"provides"/s/.*"version": "\(.*\)".*/\1/p' $(srcdir)/META.json)
+.PHONY: dist
+dist:
+	git -C $(srcdir) archive --format=zip --prefix=$(RELEASE)/ --output='$(CURDIR)/$(RELEASE).zip' HEAD
 
 # what is left out of installcheck for want of injection points
 .PHONY: skipped_specs

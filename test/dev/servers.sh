@@ -223,7 +223,7 @@ copy_server() {
 	link_directory "${pgxs%/src/makefiles/pgxs.mk}"
 
 	copied=$(copied_path "$bin")/pg_config
-	for what in bindir pkglibdir sharedir includedir-server pgxs; do
+	for what in bindir pkglibdir sharedir docdir includedir-server pgxs; do
 		[ "$("$copied" --"$what")" = "$(copied_path "$("$original" --"$what")")" ] ||
 			die "a copy of the server of $original finds $("$copied" --"$what"), not its own $what"
 	done
