@@ -9,7 +9,8 @@
  * them to the log and the client.  A function that catches the error sees what
  * the server said.
  *
- * So does CREATE INDEX on a type that has no hybrid operator class.
+ * So do CREATE INDEX on a type that has no hybrid operator class, and SQL objects of
+ * a newer extension than the library.
  */
 #include "base/compat.h"
 
@@ -75,12 +76,26 @@ explain_missing_class(ErrorData *error)
 						   "hybrid_make_operator_classes");
 }
 
+/*
+ * The extension's script was of a later version than this library: its package was
+ * installed in part, replaced by an older one, or without a restart.
+ */
+static void
+explain_missing_function(ErrorData *error)
+{
+	if (strcmp(error->message_id, "could not find function \"%s\" in file \"%s\"") == 0 &&
+		strstr(error->message, "/hybridindex.") != NULL && error->hint == NULL)
+		error->hint = MemoryContextStrdup(error->assoc_context,
+										  _("The server runs an older library than the SQL objects of hybridindex want. Install the newest package of hybridindex and restart the server."));
+}
+
 void
 hyb_explain_error(ErrorData *error)
 {
 	if (hyb_error_of_first_use())
 		explain_first_use(error);
 	explain_missing_class(error);
+	explain_missing_function(error);
 }
 
 void

@@ -161,6 +161,8 @@ require_own_meta(Relation rel, Page page)
 				 errmsg("index \"%s\" has format version %u, but this hybridindex reads version %u",
 						RelationGetRelationName(rel), meta->format,
 						HYB_FORMAT_VERSION),
+				 meta->format > HYB_FORMAT_VERSION ?
+				 errhint("A newer hybridindex wrote it: install that one and restart the server, or REINDEX the index.") :
 				 errhint("Please REINDEX it.")));
 	if (!counters_in_range(meta) ||
 		meta->wm_ncols > IndexRelationGetNumberOfKeyAttributes(rel))
