@@ -24,7 +24,7 @@ ISOLATION_OPTS = --load-extension=hybridindex
 PG_CPPFLAGS = -I$(srcdir)/src
 # The server finds only what PGDLLEXPORT marks.  Other functions call each other
 # directly, and not through the linkage table.
-PG_CFLAGS = -std=gnu99 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
+PG_CFLAGS = $(if $(filter 15 16 17 18,$(MAJORVERSION)),-std=gnu99) -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers -fvisibility=hidden -MMD -MP
 EXTRA_CLEAN = tmp_check $(OBJS:.o=.d)
 

@@ -76,39 +76,33 @@ _PG_init(void)
 	hyb_hooks_init();
 }
 
-Datum
-hybridhandler(PG_FUNCTION_ARGS)
-{
-	IndexAmRoutine *am = makeNode(IndexAmRoutine);
-
-	if (hyb_errors_handler_called(fcinfo->flinfo->fn_oid))
-		hyb_conflict_loaded();
-
-	am->amstrategies = BTMaxStrategyNumber;
-	am->amsupport = HYB_NSUPPORT;
-	am->amoptsprocnum = HYB_OPTIONS_PROC;
-	am->amcanorder = true;
-	am->amcanorderbyop = false;
-	am->amcanbackward = true;
-	am->amcanunique = true;
-	am->amcanmulticol = true;
-	am->amoptionalkey = true;
-	am->amsearcharray = true;
-	am->amsearchnulls = true;
-	am->amstorage = false;
-	am->amclusterable = true;
-	am->ampredlocks = true;
-	am->amcanparallel = true;
+static const IndexAmRoutine routine = {
+	.type = T_IndexAmRoutine,
+	.amstrategies = BTMaxStrategyNumber,
+	.amsupport = HYB_NSUPPORT,
+	.amoptsprocnum = HYB_OPTIONS_PROC,
+	.amcanorder = true,
+	.amcanorderbyop = false,
+	.amcanbackward = true,
+	.amcanunique = true,
+	.amcanmulticol = true,
+	.amoptionalkey = true,
+	.amsearcharray = true,
+	.amsearchnulls = true,
+	.amstorage = false,
+	.amclusterable = true,
+	.ampredlocks = true,
+	.amcanparallel = true,
 #ifdef HYB_HAVE_PARALLEL_BUILD
-	am->amcanbuildparallel = true;
+	.amcanbuildparallel = true,
 #endif
-	am->amcaninclude = true;
-	am->amusemaintenanceworkmem = false;
-	am->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL;
-	am->amkeytype = InvalidOid;
+	.amcaninclude = true,
+	.amusemaintenanceworkmem = false,
+	.amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL,
+	.amkeytype = InvalidOid,
 #ifdef HYB_HAVE_COMPARE_TYPES
-	am->amconsistentequality = true;
-	am->amconsistentordering = true;
+	.amconsistentequality = true,
+	.amconsistentordering = true,
 
 	/*
 	 * btree has all our operators and says what they mean.  If our families
@@ -116,35 +110,41 @@ hybridhandler(PG_FUNCTION_ARGS)
 	 * ones if only one of the access methods had both.  Then an operator
 	 * added to a family of btree changed plans without hybrid indexes.
 	 */
-	am->amtranslatestrategy = NULL;
-	am->amtranslatecmptype = bttranslatecmptype;
+	.amtranslatestrategy = NULL,
+	.amtranslatecmptype = bttranslatecmptype,
 #endif
 
-	am->ambuild = hyb_ambuild;
-	am->ambuildempty = hyb_ambuildempty;
-	am->aminsert = hyb_aminsert;
+	.ambuild = hyb_ambuild,
+	.ambuildempty = hyb_ambuildempty,
+	.aminsert = hyb_aminsert,
 #ifdef HYB_HAVE_INSERT_CLEANUP
-	am->aminsertcleanup = hyb_aminsertcleanup;
+	.aminsertcleanup = hyb_aminsertcleanup,
 #endif
-	am->ambulkdelete = hyb_ambulkdelete;
-	am->amvacuumcleanup = hyb_amvacuumcleanup;
-	am->amcanreturn = hyb_amcanreturn;
-	am->amcostestimate = hyb_amcostestimate;
-	am->amoptions = hyb_amoptions;
-	am->amproperty = NULL;
-	am->ambuildphasename = hyb_ambuildphasename;
-	am->amvalidate = hyb_amvalidate;
-	am->amadjustmembers = hyb_amadjustmembers;
-	am->ambeginscan = hyb_ambeginscan;
-	am->amrescan = hyb_amrescan;
-	am->amgettuple = hyb_amgettuple;
-	am->amgetbitmap = hyb_amgetbitmap;
-	am->amendscan = hyb_amendscan;
-	am->ammarkpos = hyb_ammarkpos;
-	am->amrestrpos = hyb_amrestrpos;
-	am->amestimateparallelscan = hyb_amestimateparallelscan;
-	am->aminitparallelscan = hyb_aminitparallelscan;
-	am->amparallelrescan = hyb_amparallelrescan;
+	.ambulkdelete = hyb_ambulkdelete,
+	.amvacuumcleanup = hyb_amvacuumcleanup,
+	.amcanreturn = hyb_amcanreturn,
+	.amcostestimate = hyb_amcostestimate,
+	.amoptions = hyb_amoptions,
+	.amproperty = NULL,
+	.ambuildphasename = hyb_ambuildphasename,
+	.amvalidate = hyb_amvalidate,
+	.amadjustmembers = hyb_amadjustmembers,
+	.ambeginscan = hyb_ambeginscan,
+	.amrescan = hyb_amrescan,
+	.amgettuple = hyb_amgettuple,
+	.amgetbitmap = hyb_amgetbitmap,
+	.amendscan = hyb_amendscan,
+	.ammarkpos = hyb_ammarkpos,
+	.amrestrpos = hyb_amrestrpos,
+	.amestimateparallelscan = hyb_amestimateparallelscan,
+	.aminitparallelscan = hyb_aminitparallelscan,
+	.amparallelrescan = hyb_amparallelrescan,
+};
 
-	PG_RETURN_POINTER(am);
+Datum
+hybridhandler(PG_FUNCTION_ARGS)
+{
+	if (hyb_errors_handler_called(fcinfo->flinfo->fn_oid))
+		hyb_conflict_loaded();
+	HYB_RETURN_ROUTINE(routine);
 }

@@ -15,6 +15,7 @@
 #include "executor/executor.h"
 #include "insert/gather.h"
 #include "miscadmin.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
 #include "scan/index_scan.h"
@@ -37,7 +38,7 @@ static struct
 	shmem_startup_hook_type shmem_startup;
 	emit_log_hook_type emit_log;
 	planner_hook_type planner;
-	get_relation_info_hook_type relation_info;
+	HYB_RELATION_HOOK_TYPE relation_info;
 	create_upper_paths_hook_type upper_paths;
 	ExecutorStart_hook_type executor_start;
 	ProcessUtility_hook_type process_utility;
@@ -90,24 +91,25 @@ emit_log(ErrorData *error)
 
 /* The planner looks at the classes first of all. */
 static PlannedStmt *
-plan_query(Query *query, const char *source, int options, ParamListInfo params)
+plan_query(Query *query, const char *source, int options, ParamListInfo params
+		   HYB_PLANNER_MORE_PARAMS)
 {
 	PlannedStmt *plan;
 
 	hyb_replace_conflict_classes(query);
 	plan = previous.planner ?
-		previous.planner(query, source, options, params) :
-		standard_planner(query, source, options, params);
+		previous.planner(query, source, options, params HYB_PLANNER_MORE) :
+		standard_planner(query, source, options, params HYB_PLANNER_MORE);
 	hyb_explain_planned(plan);
 	return plan;
 }
 
 /* The earlier holder sees and adds indexes as they are, before we change them. */
 static void
-relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+relation_info(HYB_RELATION_HOOK_PARAMS)
 {
 	if (previous.relation_info)
-		previous.relation_info(root, relid, inhparent, rel);
+		previous.relation_info(HYB_RELATION_HOOK_PASSED);
 	hyb_show_as_btree(root, rel);
 	hyb_stand_ins_hide(rel);
 }
@@ -220,8 +222,6 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 				QueryEnvironment *environment, DestReceiver *dest,
 				QueryCompletion *completion)
 {
-	ProcessUtility_hook_type next = previous.process_utility ?
-		previous.process_utility : standard_ProcessUtility;
 	HybUtility	utility;
 	HybExplain	explain;
 	PlannedStmt *ours;
@@ -233,8 +233,9 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	hyb_explain_enter(&explain, pstmt->utilityStmt);
 	PG_TRY();
 	{
-		next(ours, source, read_only_tree && ours == pstmt, context, params,
-			 environment, dest, completion);
+		(previous.process_utility ? previous.process_utility :
+		 standard_ProcessUtility) (ours, source, read_only_tree && ours == pstmt,
+								   context, params, environment, dest, completion);
 	}
 	PG_FINALLY();
 	{
@@ -275,7 +276,7 @@ hyb_hooks_init(void)
 	}
 	TAKE_HOOK(emit_log_hook, emit_log, emit_log);
 	TAKE_HOOK(planner_hook, planner, plan_query);
-	TAKE_HOOK(get_relation_info_hook, relation_info, relation_info);
+	TAKE_HOOK(HYB_RELATION_HOOK, relation_info, relation_info);
 	TAKE_HOOK(create_upper_paths_hook, upper_paths, upper_paths);
 	TAKE_HOOK(ExecutorStart_hook, executor_start, executor_start);
 	TAKE_HOOK(ProcessUtility_hook, process_utility, process_utility);

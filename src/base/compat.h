@@ -1,6 +1,6 @@
 /*
  * compat.h
- *		Every difference between supported server versions (15 to 18).
+ *		Every difference between supported server versions (15 to 19).
  *
  * No other file of the project tests PG_VERSION_NUM.
  */
@@ -23,8 +23,7 @@
  * argument; before, it always copies.
  *
  * HYB_ATTRMAP_BY_NAME and HYB_ROOT_TO_PARTITION: columns of partitions; need
- * access/attmap.h and executor/executor.h.  HYB_DEFINE_INDEX: an index of ALTER
- * TABLE; needs commands/defrem.h.
+ * access/attmap.h and executor/executor.h.
  */
 #if PG_VERSION_NUM >= 160000
 #include "storage/relfilelocator.h"
@@ -46,9 +45,6 @@ typedef RelFileNumber HybFileNumber;
 #define HYB_ATTRMAP_BY_NAME(to, from) build_attrmap_by_name((to), (from), false)
 #define HYB_ROOT_TO_PARTITION(result, estate) \
 	ExecGetRootToChildMap((result), (estate))
-#define HYB_DEFINE_INDEX(table, stmt) \
-	DefineIndex((table), (stmt), InvalidOid, InvalidOid, InvalidOid, -1, \
-				true, false, false, false, true)
 #else
 #include "storage/relfilenode.h"
 typedef Oid HybFileNumber;
@@ -66,9 +62,6 @@ typedef Oid HybFileNumber;
 	tuplesort_getdatum((state), true, (val), (isnull), NULL)
 #define HYB_ATTRMAP_BY_NAME(to, from) build_attrmap_by_name((to), (from))
 #define HYB_ROOT_TO_PARTITION(result, estate) ((result)->ri_RootToPartitionMap)
-#define HYB_DEFINE_INDEX(table, stmt) \
-	DefineIndex((table), (stmt), InvalidOid, InvalidOid, InvalidOid, \
-				true, false, false, false, true)
 
 /* without a flag for NULL; needs utils/syscache.h */
 #define SysCacheGetAttrNotNull(cache, tuple, attribute) \
@@ -156,10 +149,8 @@ extern int	no_such_variable
 /* ---- server 18 ---- */
 
 /*
- * HYB_VACUUM_TRUNCATES: what a table says of VACUUM and the end of files, and now a
- * setting too; needs commands/vacuum.h and utils/rel.h.  HYB_UPDATE_RELSTATS: what
- * pg_class says of an index's size; needs access/transam.h, access/multixact.h and
- * commands/vacuum.h.
+ * HYB_UPDATE_RELSTATS: what pg_class says of an index's size; needs access/transam.h,
+ * access/multixact.h and commands/vacuum.h.
  *
  * HYB_COLLATE_IS_C: the collation compares as memcmp does; needs utils/pg_locale.h.
  * HYB_PARALLEL_TARGET: what a parallel scan's processes share; needs
@@ -175,9 +166,6 @@ extern int	no_such_variable
 #define HYB_HAVE_COMPARE_TYPES	/* the access method translates strategies */
 #define HYB_NORETURN pg_noreturn	/* before a declaration */
 #define HYB_VACUUM_DELAY_POINT() vacuum_delay_point(false)
-#define HYB_VACUUM_TRUNCATES(rel) \
-	((rel)->rd_options != NULL && ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate_set ? \
-	 ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate : vacuum_truncate)
 #define HYB_UPDATE_RELSTATS(index, pages, tuples) \
 	vac_update_relstats((index), (pages), (tuples), 0, 0, false, \
 						InvalidTransactionId, InvalidMultiXactId, NULL, NULL, false)
@@ -200,8 +188,6 @@ extern int	no_such_variable
 #define HYB_BEFORE_18 1
 #define HYB_NORETURN __attribute__((noreturn))
 #define HYB_VACUUM_DELAY_POINT() vacuum_delay_point()
-#define HYB_VACUUM_TRUNCATES(rel) \
-	((rel)->rd_options == NULL || ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate)
 #define HYB_UPDATE_RELSTATS(index, pages, tuples) \
 	vac_update_relstats((index), (pages), (tuples), 0, false, \
 						InvalidTransactionId, InvalidMultiXactId, NULL, NULL, false)
@@ -217,7 +203,131 @@ extern int	no_such_variable
 extern PGDLLIMPORT bool ignore_checksum_failure;
 #endif
 
+/* ---- server 19 ---- */
+
+/*
+ * HYB_RETURN_ROUTINE: the server keeps the handler's result for good; before, it frees
+ * the result.  HYB_NEW_TRANCHE: the server keeps the name of a tranche of locks; before,
+ * each process registers it by HYB_NAME_TRANCHE.  Need storage/lwlock.h.
+ *
+ * HYB_BEGIN_HINTS: under a share lock of the buffer, may this process change hint bits
+ * now?  If it may, HYB_FINISH_HINTS ends that; needs storage/bufmgr.h.
+ *
+ * HYB_RELATION_HOOK: a relation's description is complete; needs optimizer/pathnode.h
+ * and optimizer/plancat.h.  HYB_PLANNER_MORE: a further argument of the planner.
+ *
+ * HYB_CONFORMING_STRINGS: "standard_conforming_strings", which is always on now;
+ * needs parser/parser.h.  HYB_SIGNAL_PASSED: the arguments of a signal handler.
+ *
+ * Conversions of dates and timestamps report an overflow as an error, softly; need
+ * utils/date.h and utils/timestamp.h.  The result is infinite then.
+ */
+#if PG_VERSION_NUM >= 190000
+#include "nodes/miscnodes.h"
+#define HYB_RETURN_ROUTINE(routine) PG_RETURN_POINTER(&(routine))
+#define HYB_NEW_TRANCHE(name) LWLockNewTrancheId(name)
+#define HYB_NAME_TRANCHE(tranche, name) ((void) 0)
+#define HYB_BEGIN_HINTS(buf) BufferBeginSetHintBits(buf)
+#define HYB_FINISH_HINTS(buf, changed) BufferFinishSetHintBits((buf), (changed), true)
+#define HYB_INDEX_BUILD(heap, index, info, reindex) \
+	index_build((heap), (index), (info), (reindex), true, true)
+#define HYB_INDEX_FETCH_BEGIN(heap) table_index_fetch_begin((heap), SO_NONE)
+#define HYB_BEGINSCAN_PARALLEL(heap, scan) \
+	table_beginscan_parallel((heap), (scan), SO_NONE)
+#define HYB_SIGNAL_PASSED postgres_signal_arg, pg_siginfo
+#define HYB_CONFORMING_STRINGS true
+#define HYB_ESCAPE_WARNING false
+#define HYB_SET_STRINGS(conforming, warns) ((void) (conforming), (void) (warns))
+#define HYB_SCANNER_NEVER_WARNS(extra) ((void) 0)
+#define HYB_PLANNER_MORE_PARAMS , struct ExplainState *explain
+#define HYB_PLANNER_MORE , explain
+#define HYB_RELATION_HOOK build_simple_rel_hook
+#define HYB_RELATION_HOOK_TYPE build_simple_rel_hook_type
+#define HYB_RELATION_HOOK_PARAMS PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define HYB_RELATION_HOOK_PASSED root, rel, rte
+#define HYB_SOFTLY ((Node *) &(ErrorSaveContext) {.type = T_ErrorSaveContext})
+#define timestamp2timestamptz_opt_overflow(ts, overflow) \
+	hyb_note_overflow(timestamp2timestamptz_safe((ts), HYB_SOFTLY), \
+					  !TIMESTAMP_NOT_FINITE(ts), (overflow))
+#define date2timestamp_opt_overflow(date, overflow) \
+	hyb_note_overflow(date2timestamp_safe((date), HYB_SOFTLY), \
+					  !DATE_NOT_FINITE(date), (overflow))
+#define date2timestamptz_opt_overflow(date, overflow) \
+	hyb_note_overflow(date2timestamptz_safe((date), HYB_SOFTLY), \
+					  !DATE_NOT_FINITE(date), (overflow))
+
+/* *overflow: 1 or -1 if a finite value became infinite, else 0 */
+static inline int64
+hyb_note_overflow(int64 result, bool finite, int *overflow)
+{
+	*overflow = !finite ? 0 :
+		result == PG_INT64_MAX ? 1 :
+		result == PG_INT64_MIN ? -1 : 0;
+	return result;
+}
+#else
+#define HYB_RETURN_ROUTINE(routine) \
+	PG_RETURN_POINTER(memcpy(palloc(sizeof(routine)), &(routine), sizeof(routine)))
+#define HYB_NEW_TRANCHE(name) LWLockNewTrancheId()
+#define HYB_NAME_TRANCHE(tranche, name) LWLockRegisterTranche((tranche), (name))
+#define HYB_BEGIN_HINTS(buf) true
+#define HYB_FINISH_HINTS(buf, changed) \
+	((changed) ? MarkBufferDirtyHint((buf), true) : (void) 0)
+#define HYB_INDEX_BUILD(heap, index, info, reindex) \
+	index_build((heap), (index), (info), (reindex), true)
+#define HYB_INDEX_FETCH_BEGIN(heap) table_index_fetch_begin(heap)
+#define HYB_BEGINSCAN_PARALLEL(heap, scan) table_beginscan_parallel((heap), (scan))
+#define HYB_SIGNAL_PASSED postgres_signal_arg
+#define HYB_CONFORMING_STRINGS standard_conforming_strings
+#define HYB_ESCAPE_WARNING escape_string_warning
+#define HYB_SET_STRINGS(conforming, warns) \
+	(standard_conforming_strings = (conforming), escape_string_warning = (warns))
+#define HYB_SCANNER_NEVER_WARNS(extra) ((extra).escape_string_warning = false)
+#define HYB_PLANNER_MORE_PARAMS
+#define HYB_PLANNER_MORE
+#define HYB_RELATION_HOOK get_relation_info_hook
+#define HYB_RELATION_HOOK_TYPE get_relation_info_hook_type
+#define HYB_RELATION_HOOK_PARAMS \
+	PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
+#define HYB_RELATION_HOOK_PASSED root, relid, inhparent, rel
+#define pg_fallthrough __attribute__((fallthrough))
+#endif
+
 /* ---- one of three ---- */
+
+/*
+ * What a table says of VACUUM and the end of files, from 18 on a setting too; needs
+ * commands/vacuum.h and utils/rel.h.
+ */
+#if PG_VERSION_NUM >= 190000
+#define HYB_VACUUM_TRUNCATES(rel) \
+	((rel)->rd_options != NULL && \
+	 ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate != PG_TERNARY_UNSET ? \
+	 ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate == PG_TERNARY_TRUE : \
+	 vacuum_truncate)
+#elif PG_VERSION_NUM >= 180000
+#define HYB_VACUUM_TRUNCATES(rel) \
+	((rel)->rd_options != NULL && ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate_set ? \
+	 ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate : vacuum_truncate)
+#else
+#define HYB_VACUUM_TRUNCATES(rel) \
+	((rel)->rd_options == NULL || ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate)
+#endif
+
+/* an index of ALTER TABLE; needs commands/defrem.h */
+#if PG_VERSION_NUM >= 190000
+#define HYB_DEFINE_INDEX(table, stmt) \
+	DefineIndex(NULL, (table), (stmt), InvalidOid, InvalidOid, InvalidOid, -1, \
+				true, false, false, false, true)
+#elif PG_VERSION_NUM >= 160000
+#define HYB_DEFINE_INDEX(table, stmt) \
+	DefineIndex((table), (stmt), InvalidOid, InvalidOid, InvalidOid, -1, \
+				true, false, false, false, true)
+#else
+#define HYB_DEFINE_INDEX(table, stmt) \
+	DefineIndex((table), (stmt), InvalidOid, InvalidOid, InvalidOid, \
+				true, false, false, false, true)
+#endif
 
 /* the last arguments of makeIndexInfo; needs nodes/makefuncs.h */
 #if PG_VERSION_NUM >= 180000

@@ -323,7 +323,7 @@ scan_and_sort(Participant *p)
 	begin_sort(p);
 	rows = table_index_build_scan(p->heap, p->ix->rel, p->info, true,
 								  is_leader(p), hyb_build_scan_add, &p->scan,
-								  table_beginscan_parallel(p->heap, table_scan_of(shared)));
+								  HYB_BEGINSCAN_PARALLEL(p->heap, table_scan_of(shared)));
 	report_phase(p, HYB_PHASE_SORT);
 	perform_sort(p);
 

@@ -34,6 +34,7 @@
 #include "base/compat.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlogrecovery.h"

@@ -165,7 +165,7 @@ check_leads(HybCheck *check, Snapshot snapshot)
 	ExprContext *econtext = GetPerTupleExprContext(estate);
 	ExprState  *predicate = ExecPrepareQual(info->ii_Predicate, estate);
 	TupleTableSlot *slot = table_slot_create(check->heap, NULL);
-	IndexFetchTableData *fetch = table_index_fetch_begin(check->heap);
+	IndexFetchTableData *fetch = HYB_INDEX_FETCH_BEGIN(check->heap);
 	BlockNumber nblocks = RelationGetNumberOfBlocks(check->heap);
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
@@ -245,7 +245,7 @@ hyb_check_row_key(HybCheck *check, ItemPointerData tid, Snapshot snapshot,
 		MemoryContext old_context = MemoryContextSwitchTo(check->context);
 
 		check->slot = table_slot_create(check->heap, NULL);
-		check->fetch = table_index_fetch_begin(check->heap);
+		check->fetch = HYB_INDEX_FETCH_BEGIN(check->heap);
 		MemoryContextSwitchTo(old_context);
 	}
 	if (!table_index_fetch_tuple(check->fetch, &tid, snapshot, check->slot, &again,

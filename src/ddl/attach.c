@@ -14,6 +14,7 @@
  */
 #include "base/compat.h"
 
+#include "access/attmap.h"
 #include "catalog/partition.h"
 #include "ddl/convert.h"
 #include "ddl/statement.h"

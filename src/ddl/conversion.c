@@ -493,7 +493,7 @@ choose_name(Oid index, const char *label)
 
 /* Runs functions of index expressions as the owner. */
 static void
-create_twin(const HybConversion *conversion, HybConvertPart *part, bits16 flags)
+create_twin(const HybConversion *conversion, HybConvertPart *part, uint16 flags)
 {
 	Relation	table = table_open(part->table, NoLock);
 	Relation	index = index_open(part->index, NoLock);
@@ -624,7 +624,7 @@ build_twin(const HybConvertPart *part)
 
 	Assert(CheckRelationLockedByMe(table, ShareRowExclusiveLock, true));
 	hyb_become_owner(&caller, table->rd_rel->relowner);
-	index_build(table, twin, BuildIndexInfo(twin), as_reindex, true);
+	HYB_INDEX_BUILD(table, twin, BuildIndexInfo(twin), as_reindex);
 	hyb_become_caller(&caller);
 	index_close(twin, NoLock);
 	index_close(old_index, NoLock);

@@ -303,7 +303,7 @@ using_is_written(const char *source, int location, bool exclude)
 	scanner = scanner_init(source, &extra, &ScanKeywords, ScanKeywordTokens);
 
 	/* the grammar has warned already */
-	extra.escape_string_warning = false;
+	HYB_SCANNER_NEVER_WARNS(extra);
 	do
 	{
 		token = core_yylex(&value, &location, scanner);

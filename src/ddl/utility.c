@@ -148,13 +148,12 @@ static List *
 read_again(bool conforming)
 {
 	MemoryContext context = CurrentMemoryContext;
-	bool		conforms = standard_conforming_strings;
-	bool		warns = escape_string_warning;
+	bool		conforms = HYB_CONFORMING_STRINGS;
+	bool		warns = HYB_ESCAPE_WARNING;
 	int			backslash = backslash_quote;
 	List	   *volatile trees = NIL;
 
-	standard_conforming_strings = conforming;
-	escape_string_warning = false;
+	HYB_SET_STRINGS(conforming, false);
 	backslash_quote = BACKSLASH_QUOTE_ON;
 	PG_TRY();
 	{
@@ -167,8 +166,7 @@ read_again(bool conforming)
 		FlushErrorState();
 	}
 	PG_END_TRY();
-	standard_conforming_strings = conforms;
-	escape_string_warning = warns;
+	HYB_SET_STRINGS(conforms, warns);
 	backslash_quote = backslash;
 	return trees;
 }
@@ -188,7 +186,7 @@ find_source(HybStatement *statement)
 	{
 		ListCell   *lc;
 
-		foreach(lc, read_again(standard_conforming_strings == (i == 0)))
+		foreach(lc, read_again(HYB_CONFORMING_STRINGS == (i == 0)))
 		{
 			RawStmt    *raw = lfirst_node(RawStmt, lc);
 

@@ -42,7 +42,7 @@ init_hot_control(void *memory)
 {
 	HybHotControl *control = memory;
 
-	control->tranche = LWLockNewTrancheId();
+	control->tranche = HYB_NEW_TRANCHE("hybrid_hot");
 	LWLockInitialize(&control->lock, control->tranche);
 	LWLockInitialize(&control->making, control->tranche);
 	control->handle = DSM_HANDLE_INVALID;
@@ -54,7 +54,7 @@ init_hot_control(void *memory)
 static void
 name_hot_tranche(void)
 {
-	LWLockRegisterTranche(hyb_hot->tranche, "hybrid_hot");
+	HYB_NAME_TRANCHE(hyb_hot->tranche, "hybrid_hot");
 }
 
 const HybSharedPart hyb_hot_part = {

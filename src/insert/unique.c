@@ -103,7 +103,7 @@ row_has_key(UniqueSearch *search, ItemPointer tid, bool *dead)
 	Relation	heap = search->row->heap;
 	const HybKeyDesc *desc = search->ix->desc;
 	TupleTableSlot *slot = table_slot_create(heap, NULL);
-	IndexFetchTableData *fetch = table_index_fetch_begin(heap);
+	IndexFetchTableData *fetch = HYB_INDEX_FETCH_BEGIN(heap);
 	HybBuf	   *key = &search->buffers->key;
 	bool		again = false;
 	bool		same;

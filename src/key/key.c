@@ -37,7 +37,7 @@ typedef struct ScratchDatum
 } ScratchDatum;
 
 /* Names the column's index. */
-static HYB_NORETURN void
+HYB_NORETURN static void
 malformed(const HybColumn *col)
 {
 	ereport(ERROR,

@@ -83,7 +83,8 @@ hyb_leaf_set_hints(const HybIndex *ix, Buffer buf, uint64 stamp,
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	if (hyb_page_check(ix, buf, HYB_PAGE_LEAF, stamp) &&
 		((PageHeader) page)->pd_lower == pd_lower &&
-		(hints = hyb_leaf_hints(page)) != NULL)
+		(hints = hyb_leaf_hints(page)) != NULL &&
+		HYB_BEGIN_HINTS(buf))
 	{
 		for (int i = 0; i < nitems; i++)
 		{
@@ -95,8 +96,7 @@ hyb_leaf_set_hints(const HybIndex *ix, Buffer buf, uint64 stamp,
 			hints[items[i] >> 3] |= bit;
 			changed = true;
 		}
-		if (changed)
-			MarkBufferDirtyHint(buf, true);
+		HYB_FINISH_HINTS(buf, changed);
 	}
 	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 }

@@ -81,7 +81,7 @@ init_partitions(void *memory)
 {
 	Partitions *new = memory;
 
-	new->tranche = LWLockNewTrancheId();
+	new->tranche = HYB_NEW_TRANCHE("hybrid_unique");
 	new->n = partitions_wanted();
 	for (uint32 i = 0; i < new->n; i++)
 	{
@@ -93,7 +93,7 @@ init_partitions(void *memory)
 static void
 name_unique_tranche(void)
 {
-	LWLockRegisterTranche(shared->tranche, "hybrid_unique");
+	HYB_NAME_TRANCHE(shared->tranche, "hybrid_unique");
 }
 
 const HybSharedPart hyb_unique_part = {

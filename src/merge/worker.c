@@ -164,7 +164,7 @@ static void
 terminate(SIGNAL_ARGS)
 {
 	terminated = true;
-	die(postgres_signal_arg);
+	die(HYB_SIGNAL_PASSED);
 }
 
 static void

@@ -312,7 +312,7 @@ next_claimed_batch(HybScan *so, bool forward)
 			if (next_place(so, forward, cut, empty, so->batch->elems))
 				break;
 			hyb_parallel_done(so);
-			/* FALLTHROUGH */
+			pg_fallthrough;
 		case HYB_CLAIM_NONE:
 			stay_at_end(so, forward);
 			return false;

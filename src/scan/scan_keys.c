@@ -56,7 +56,7 @@ add_comparison(HybScanKeys *keys, int column, StrategyNumber strategy, Datum val
 		case BTLessStrategyNumber:
 		case BTGreaterStrategyNumber:
 			strict = true;
-			/* FALLTHROUGH */
+			pg_fallthrough;
 		case BTLessEqualStrategyNumber:
 		case BTGreaterEqualStrategyNumber:
 			hyb_tighten(keys, column,
@@ -104,7 +104,7 @@ process_scalar(HybScanKeys *keys, ScanKey key, int column)
 				keys->empty = true;
 				break;
 			}
-			/* FALLTHROUGH */
+			pg_fallthrough;
 		case HYB_CONSTANT_BETWEEN:
 			if (strategy == BTEqualStrategyNumber)
 			{

@@ -506,7 +506,7 @@ begin_fetch(HybScan *so)
 	if (so->table_fetch != NULL)
 		return;
 	so->table_slot = table_slot_create(heap, NULL);
-	so->table_fetch = table_index_fetch_begin(heap);
+	so->table_fetch = HYB_INDEX_FETCH_BEGIN(heap);
 }
 
 void

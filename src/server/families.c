@@ -24,6 +24,7 @@
 #include "base/compat.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "access/transam.h"

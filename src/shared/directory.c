@@ -113,8 +113,8 @@ init_directory(void *memory)
 {
 	HybDirectory *directory = memory;
 
-	directory->lock_tranche = LWLockNewTrancheId();
-	directory->tree_tranche = LWLockNewTrancheId();
+	directory->lock_tranche = HYB_NEW_TRANCHE("hybrid_control");
+	directory->tree_tranche = HYB_NEW_TRANCHE("hybrid_tree");
 	LWLockInitialize(&directory->lock.lock, directory->lock_tranche);
 	pg_atomic_init_u64(&directory->creations, 1);
 	pg_atomic_init_u32(&directory->nblocks, 1);
@@ -136,8 +136,8 @@ directory_attached(void)
 	hyb_arena_evict = evict_idle_slots;
 	Assert(pg_atomic_read_u32(&hyb_directory->nblocks) >= 1 &&
 		   pg_atomic_read_u32(&hyb_directory->nblocks) <= HYB_SLOT_BLOCKS);
-	LWLockRegisterTranche(hyb_directory->lock_tranche, "hybrid_control");
-	LWLockRegisterTranche(hyb_directory->tree_tranche, "hybrid_tree");
+	HYB_NAME_TRANCHE(hyb_directory->lock_tranche, "hybrid_control");
+	HYB_NAME_TRANCHE(hyb_directory->tree_tranche, "hybrid_tree");
 }
 
 const HybSharedPart hyb_directory_part = {

@@ -43,6 +43,7 @@
 #include "utils/rls.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(hybrid_merge);
 PG_FUNCTION_INFO_V1(hybrid_index_stats);

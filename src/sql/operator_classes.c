@@ -30,6 +30,7 @@
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 #include "utils/syscache.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(hybrid_make_operator_classes);
 PG_FUNCTION_INFO_V1(hybrid_complete_operator_families);

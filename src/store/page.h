@@ -129,7 +129,7 @@ extern bool hyb_page_copy(const HybIndex *ix, BlockNumber block,
 extern bool hyb_page_exists(const HybIndex *ix, BlockNumber block);
 extern void hyb_page_check_pointer(const HybIndex *ix, BlockNumber block,
 								   BlockNumber from);
-extern HYB_NORETURN void hyb_corrupted(Relation rel, BlockNumber blkno,
+HYB_NORETURN extern void hyb_corrupted(Relation rel, BlockNumber blkno,
 									   const char *detail);
 
 /*

@@ -12,6 +12,7 @@
 #include "base/compat.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/multixact.h"
 #include "access/transam.h"
 #include "access/xact.h"

@@ -313,7 +313,7 @@ twin_columns(Relation index, Oid access_method, TwinColumns *columns)
 }
 
 static IndexInfo *
-twin_info(Relation index, Oid access_method, bits16 flags)
+twin_info(Relation index, Oid access_method, uint16 flags)
 {
 	Form_pg_index form = index->rd_index;
 	bool		concurrent = (flags & INDEX_CREATE_CONCURRENT) != 0;
@@ -332,7 +332,7 @@ twin_info(Relation index, Oid access_method, bits16 flags)
 
 Oid
 hyb_twin_create(Relation table, Oid indexoid, Oid access_method,
-				const char *name, bits16 flags, Datum reloptions)
+				const char *name, uint16 flags, Datum reloptions)
 {
 	Relation	index = index_open(indexoid, AccessShareLock);
 	HybRefusal	refusal;

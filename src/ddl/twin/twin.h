@@ -95,7 +95,7 @@ extern Datum hyb_twin_options(Relation index, Oid access_method);
  * A hybrid index may have a hybrid twin, of other storage parameters.
  */
 extern Oid	hyb_twin_create(Relation table, Oid index, Oid access_method,
-							const char *name, bits16 flags, Datum reloptions);
+							const char *name, uint16 flags, Datum reloptions);
 
 /*
  * index_concurrently_swap makes the twin depend on the operator classes of the
