@@ -84,7 +84,7 @@ DROP FUNCTION killed_try;
 -- that pass
 CREATE TABLE killed_part (k int, v int);
 INSERT INTO killed_part SELECT hashint4(g), 0 FROM generate_series(1, 60000) g;
-CREATE INDEX killed_part_k ON killed_part USING hybrid (k) WITH (merge_ratio = 100);
+CREATE INDEX killed_part_k ON killed_part USING hybrid (k) WITH (merge_ratio = 100, levels = 1);
 SET hybridindex.background_merge = off;
 SET hybridindex.merge_floor = 1000000;
 BEGIN;

@@ -141,7 +141,10 @@ is(stats('d_k', 'levels || $$ $$ || upper_entries || $$ $$ || static_entries'), 
 is($node->safe_psql('postgres', "SELECT count(hybrid_index_check('d_k', true))"), 1, 'sound');
 
 # Ascending keys need no second level.  There is one at first, as what merges
-# will rewrite is not known yet, until it has what is worth moving.
+# will rewrite is not known yet, until it has what is worth moving.  A freeze is to
+# be of some leaf's size, as it is by default.
+$node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 1000');
+$node->reload;
 $node->safe_psql('postgres', <<EOF);
 CREATE TABLE a (k int8) WITH (autovacuum_enabled = off);
 INSERT INTO a SELECT g FROM generate_series(1, 60000) g;
@@ -162,6 +165,8 @@ foreach (1 .. 6)
 	is(stats('a_k', 'levels'), 1, 'ascending keys: still one level');
 }
 cmp_ok(stats('a_k', 'merges'), '>', $merges, 'after merges');
+$node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 100');
+$node->reload;
 
 # ---- crashes ----
 

@@ -237,6 +237,7 @@ append_to_tail(HybIndex *ix, HybCache *cache, uint64 generation, int lane,
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
 	hyb_slot_publish(cache, generation, lane, end);
+	hyb_slot_note_together(cache, appending->keylen == 0);
 	note_end(cache, generation, end);
 	full = hyb_lane_end_offset(end) + appending->last > ((PageHeader) page)->pd_upper;
 	enter = (appending->done <= ENTER_MAX || appending->keylen != 0) &&
@@ -337,6 +338,7 @@ append_to_new_page(HybIndex *ix, HybCache *cache, int lane, Appending *appending
 	if (!BufferIsValid(old))
 		hyb_cache_count_change(cache);	/* versions lack the new lane's head */
 	hyb_slot_publish(cache, generation, lane, end);
+	hyb_slot_note_together(cache, appending->keylen == 0);
 	note_end(cache, generation, end);
 	set_tail_hints(cache, &meta->active);
 

@@ -157,7 +157,7 @@ hyb_merge_learnable(const HybMetaPage *meta)
 }
 
 void
-hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
+hyb_merge_facts_of_meta(HybIndex *ix, const HybMetaPage *meta,
 						HybMergeFacts *facts)
 {
 	HybLevel	total = hyb_meta_static(meta);
@@ -193,8 +193,9 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->leaves = newest->leaf_pages;
 	facts->visit_asked = (meta->flags & (HYB_META_COMPACT | HYB_META_COLLAPSE)) != 0;
 	facts->learnable = hyb_merge_learnable(meta);
-	facts->single = ix->rel->rd_index->indisunique ||
-		ix->rel->rd_index->indisexclusion;
+	facts->together = hyb_slot_together(ix);
+	facts->single = !facts->together && (ix->rel->rd_index->indisunique ||
+										 ix->rel->rd_index->indisexclusion);
 	facts->buffer_pages = NBuffers;
 	facts->page_bytes = BLCKSZ;
 	facts->ratio = hyb_merge_ratio(ix->rel);

@@ -161,14 +161,16 @@
 
 /*
  * Bounds of the number of freezes that the index holds, for two levels and for
- * three.
+ * three.  Two levels write less from 4 on, but reads pay for them.  During a load
+ * there are few of these.
  */
 #define TWO_LEVELS			16
+#define TWO_LEVELS_LOAD		6
 #define THREE_LEVELS		400
 
 /* The number of levels changes only beyond this multiple of a bound. */
 #define MORE_LEVELS			1.25
-#define LESS_LEVELS			0.6
+#define LESS_LEVELS			0.7
 
 /*
  * A quiet index of one level is merged in either of two cases:
@@ -373,7 +375,7 @@ hyb_policy_step(const HybMergeFacts *facts)
 int
 hyb_policy_levels(const HybMergeFacts *facts)
 {
-	static const double bounds[] = {TWO_LEVELS, THREE_LEVELS};
+	double		bounds[] = {facts->together ? TWO_LEVELS_LOAD : TWO_LEVELS, THREE_LEVELS};
 	int			n = (int) min64(facts->nlevels, lengthof(bounds) + 1);
 	double		q = (double) facts->static_tids;
 

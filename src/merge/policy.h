@@ -55,8 +55,8 @@ typedef struct HybMergeFacts
 
 	bool		visit_asked;	/* the next merge visits every leaf */
 	bool		learnable;		/* a merge may learn dictionaries */
-	bool		single;			/* entries are appended one by one, not by the
-								 * statement */
+	bool		single;			/* entries are appended one by one */
+	bool		together;		/* statements append many entries, of late */
 	uint64_t	buffer_pages;	/* of shared_buffers */
 
 	/* memory */

@@ -432,6 +432,14 @@ hyb_slot_does_not_fit(HybIndex *ix, uint64 generation)
 }
 
 bool
+hyb_slot_together(HybIndex *ix)
+{
+	HybCache   *cache = hyb_cache_get(ix);
+
+	return cache->shared != NULL && hyb_slot_valid(cache) && cache->shared->together;
+}
+
+bool
 hyb_slot_is_largest(HybIndex *ix)
 {
 	HybCache   *cache = hyb_cache_get(ix);

@@ -177,6 +177,21 @@ extern void (*hyb_slot_made) (HybIndex *ix);
 extern void hyb_slot_publish(HybCache *cache, uint64 generation, int lane,
 							 uint64 end);
 
+/* Note whether an append was of several entries. */
+static inline void
+hyb_slot_note_together(HybCache *cache, bool together)
+{
+	if (cache->shared != NULL && hyb_slot_valid(cache) &&
+		cache->shared->together != together)
+		cache->shared->together = together;
+}
+
+/*
+ * Do statements append many entries together, of late?  Says no if this backend does
+ * not know the slot.
+ */
+extern bool hyb_slot_together(HybIndex *ix);
+
 /* Note that the trees are in use. */
 extern void hyb_slot_touch(HybCache *cache);
 

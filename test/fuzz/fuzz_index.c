@@ -60,6 +60,13 @@ bool		pgstat_track_counts = false;
 int			hyb_merge_floor = 8192;
 int			hyb_merge_step_pages = 32;
 
+/* Nothing is known of statements here. */
+bool
+hyb_slot_together(HybIndex *ix)
+{
+	return false;
+}
+
 Buffer
 ReadBuffer(Relation rel, BlockNumber block)
 {

@@ -53,7 +53,8 @@ random_facts(void)
 		facts.rewritten_tids = unit_below(2) == 0 ? UINT64_MAX : unit_below(100000);
 	facts.visit_asked = unit_below(10) == 0;
 	facts.learnable = unit_below(10) == 0;
-	facts.single = unit_below(2) == 0;
+	facts.together = unit_below(2) == 0;
+	facts.single = !facts.together && unit_below(2) == 0;
 	facts.buffer_pages = unit_below(4) == 0 ? unit_below(4000) : 16384;
 	facts.memory_budget = (64 + unit_below(65536)) * UINT64_C(1024);
 	facts.memory_used = unit_random() % (facts.memory_budget + 1);
@@ -333,13 +334,19 @@ test_levels(void)
 	facts = index_of(10000000);
 	CHECK(levels_at(1, 20) == 1, "one level is enough");
 	CHECK(levels_at(1, 21) == 2, "a second level");
-	CHECK(levels_at(2, 10) == 2, "the second level stays");
-	CHECK(levels_at(2, 9) == 1, "and goes");
+	CHECK(levels_at(2, 12) == 2, "the second level stays");
+	CHECK(levels_at(2, 11) == 1, "and goes");
 	CHECK(levels_at(2, 500) == 2, "two are enough");
 	CHECK(levels_at(1, 501) == 3, "two more at once");
-	CHECK(levels_at(3, 240) == 3, "the third stays");
-	CHECK(levels_at(3, 239) == 2, "and goes");
+	CHECK(levels_at(3, 280) == 3, "the third stays");
+	CHECK(levels_at(3, 279) == 2, "and goes");
 	CHECK(levels_at(3, 1000000) == 3, "never more than three");
+
+	facts.freeze_entries = 1000000;
+	CHECK(hyb_policy_levels(&facts) == 1, "a tenth");
+	facts.together = true;
+	CHECK(hyb_policy_levels(&facts) == 2, "a tenth during a load");
+	facts.together = false;
 
 	facts.freeze_entries = 10000;
 	facts.max_levels = 2;
