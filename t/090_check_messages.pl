@@ -428,6 +428,7 @@ CREATE TABLE b AS TABLE a;
 CREATE INDEX b_i ON b USING hybrid (k);
 CREATE TABLE c AS TABLE a;
 INSERT INTO c SELECT i FROM generate_series(1, 200000) i;
+CREATE INDEX ON c (k);
 SELECT hybrid_merge('b_i');
 DELETE FROM b;
 INSERT INTO b SELECT i FROM generate_series(1, 300) i;
@@ -471,7 +472,8 @@ foreach my $name (qw(a b d))
 	print $fh substr($content, $page * $block_size, $block_size);
 	close($fh);
 }
-$small->safe_psql('postgres', 'SELECT count(*) FROM c; SELECT count(*) FROM pg_proc; SELECT count(*) FROM pg_attribute');
+# all buffers are used anew: a scan of a whole table would use two
+$small->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM c WHERE k > 0');
 foreach my $case (
 	[ 'a', qr/The dynamic stage's tree and the log differ about the entry at offset 828/ ],
 	[ 'b', qr/The live entry at offset \d+ is missing from the dynamic stage's tree/ ],
