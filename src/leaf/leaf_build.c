@@ -428,6 +428,17 @@ add_leaf_rows(HybLeafBuilder *b, HybLeaf *leaf, int row, int from, int to)
 	}
 }
 
+#ifdef USE_ASSERT_CHECKING
+static void
+assert_no_tombstones(const HybLeaf *leaf, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		Assert(!hyb_leaf_is_tombstone(leaf, i));
+}
+#else
+#define assert_no_tombstones(leaf, from, to) ((void) 0)
+#endif
+
 void
 hyb_leaf_builder_add_leaf(HybLeafBuilder *b, HybLeaf *leaf, int from, int to)
 {
@@ -435,6 +446,7 @@ hyb_leaf_builder_add_leaf(HybLeafBuilder *b, HybLeaf *leaf, int from, int to)
 	int			row = hyb_leaf_row_of_item(leaf, from);
 
 	Assert(from >= 0 && from <= to && to <= leaf->nitems);
+	assert_no_tombstones(leaf, from, to);
 	if (from == to)
 		return;
 
