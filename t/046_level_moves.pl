@@ -141,8 +141,8 @@ is(stats('d_k', 'levels || $$ $$ || upper_entries || $$ $$ || static_entries'), 
 is($node->safe_psql('postgres', "SELECT count(hybrid_index_check('d_k', true))"), 1, 'sound');
 
 # Ascending keys need no second level.  There is one at first, as what merges
-# will rewrite is not known yet, until it has what is worth moving.  A freeze is to
-# be of some leaf's size, as it is by default.
+# will rewrite is not known yet, until it has what is worth moving.  Freezes are not
+# much smaller than a leaf here; by default they are larger.
 $node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 1000');
 $node->reload;
 $node->safe_psql('postgres', <<EOF);

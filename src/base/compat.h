@@ -221,6 +221,10 @@ extern PGDLLIMPORT bool ignore_checksum_failure;
  * HYB_CONFORMING_STRINGS: "standard_conforming_strings", which is always on now;
  * needs parser/parser.h.  HYB_SIGNAL_PASSED: the arguments of a signal handler.
  *
+ * HYB_INDEX_BUILD, HYB_INDEX_FETCH_BEGIN, HYB_BEGINSCAN_PARALLEL: functions that have
+ * one argument more now.  HYB_SET_STRINGS and HYB_SCANNER_NEVER_WARNS: settings about
+ * strings that have gone.
+ *
  * Conversions of dates and timestamps report an overflow as an error, softly; need
  * utils/date.h and utils/timestamp.h.  The result is infinite then.
  */

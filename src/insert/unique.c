@@ -614,9 +614,9 @@ is_counterpart(Relation index, Oid other)
  *
  * This loses no duplicate.  A session that inserted the other row before the new
  * index became valid also asked the old index.  There an entry is added only if its
- * check still counts, so the later of the two finds the earlier one.  Whether the index is valid is read after the duplicate was found.
- * An older answer would not do: the other row may belong to a session that asked
- * the new index only.
+ * check still counts, so the later of the two finds the earlier one.  Whether the
+ * index is valid is read after the duplicate was found.  An older answer would not
+ * do: the other row may belong to a session that asked the new index only.
  *
  * Takes the lock of an inserter on indexes of the table.
  */
@@ -699,7 +699,6 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 	search.high = search.low;
 	search.high.tie = HYB_AFTER;
 	InitDirtySnapshot(search.dirty);
-
 
 	for (;;)
 	{

@@ -19,8 +19,8 @@
  * that an insert touches the metapage.
  *
  * Entries come as an image, the bytes that they have on a page one after the
- * other, with whole TIDs.  As many of them as a page takes are one change: one lock, one critical
- * section, one record with one range of bytes, one announcement.
+ * other, with whole TIDs.  As many of them as a page takes are one change: one lock,
+ * one critical section, one record with one range of bytes, one announcement.
  */
 #include "base/compat.h"
 
@@ -93,10 +93,16 @@ find_end(HybIndex *ix, HybCache *cache, int lane, Buffer buf, Appending *appendi
 	Assert(appending->from >= HYB_DELTA_FIRST && hyb_delta_is_end(page, appending->from));
 }
 
-/* Remember it for the next time. */
+/*
+ * Tell other backends where the entries of a lane end now, and remember it for the
+ * next append of this one.
+ */
 static inline void
-note_end(HybCache *cache, uint64 generation, uint64 end)
+announce(HybCache *cache, uint64 generation, int lane, uint64 end,
+		 const Appending *appending)
 {
+	hyb_slot_publish(cache, generation, lane, end);
+	hyb_slot_note_together(cache, appending->keylen == 0);
 	cache->hint_end_generation = generation;
 	cache->hint_end = end;
 }
@@ -236,9 +242,7 @@ append_to_tail(HybIndex *ix, HybCache *cache, uint64 generation, int lane,
 	hyb_wal_range(&set, buf, from, hyb_lane_end_offset(end) - from);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
-	hyb_slot_publish(cache, generation, lane, end);
-	hyb_slot_note_together(cache, appending->keylen == 0);
-	note_end(cache, generation, end);
+	announce(cache, generation, lane, end, appending);
 	full = hyb_lane_end_offset(end) + appending->last > ((PageHeader) page)->pd_upper;
 	enter = (appending->done <= ENTER_MAX || appending->keylen != 0) &&
 		hyb_stage_try_enter(ix, generation, lane, begin, &access);
@@ -337,9 +341,7 @@ append_to_new_page(HybIndex *ix, HybCache *cache, int lane, Appending *appending
 
 	if (!BufferIsValid(old))
 		hyb_cache_count_change(cache);	/* versions lack the new lane's head */
-	hyb_slot_publish(cache, generation, lane, end);
-	hyb_slot_note_together(cache, appending->keylen == 0);
-	note_end(cache, generation, end);
+	announce(cache, generation, lane, end, appending);
 	set_tail_hints(cache, &meta->active);
 
 	hyb_space_take_release(&take);

@@ -157,7 +157,7 @@ hyb_merge_learnable(const HybMetaPage *meta)
 }
 
 void
-hyb_merge_facts_of_meta(HybIndex *ix, const HybMetaPage *meta,
+hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 						HybMergeFacts *facts)
 {
 	HybLevel	total = hyb_meta_static(meta);

@@ -28,7 +28,7 @@ extern bool hyb_merge_exclusively(HybIndex *ix, int wait_ms,
  * The facts in the metapage, which is locked or a copy.  Those about memory are
  * 0.
  */
-extern void hyb_merge_facts_of_meta(HybIndex *ix, const HybMetaPage *meta,
+extern void hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 									HybMergeFacts *facts);
 
 /*

@@ -66,7 +66,7 @@ typedef struct HybSharedSlot
 	pg_atomic_uint64 serial;
 	pg_atomic_uint64 appended_gen;
 	pg_atomic_uint64 appended[HYB_LANES];
-	bool		together;		/* the last append was of several entries; a
+	bool		together;		/* the last append was of gathered entries; a
 								 * hint, written without lock */
 	HybStage	stage;
 } HybSharedSlot;

@@ -432,7 +432,7 @@ hyb_slot_does_not_fit(HybIndex *ix, uint64 generation)
 }
 
 bool
-hyb_slot_together(HybIndex *ix)
+hyb_slot_together(const HybIndex *ix)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 

@@ -177,7 +177,7 @@ extern void (*hyb_slot_made) (HybIndex *ix);
 extern void hyb_slot_publish(HybCache *cache, uint64 generation, int lane,
 							 uint64 end);
 
-/* Note whether an append was of several entries. */
+/* Note whether an append was of entries that a statement had gathered. */
 static inline void
 hyb_slot_note_together(HybCache *cache, bool together)
 {
@@ -187,10 +187,10 @@ hyb_slot_note_together(HybCache *cache, bool together)
 }
 
 /*
- * Do statements append many entries together, of late?  Says no if this backend does
+ * Did the last append bring entries that a statement had gathered?  Says no if this backend does
  * not know the slot.
  */
-extern bool hyb_slot_together(HybIndex *ix);
+extern bool hyb_slot_together(const HybIndex *ix);
 
 /* Note that the trees are in use. */
 extern void hyb_slot_touch(HybCache *cache);

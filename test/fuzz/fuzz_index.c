@@ -62,7 +62,7 @@ int			hyb_merge_step_pages = 32;
 
 /* Nothing is known of statements here. */
 bool
-hyb_slot_together(HybIndex *ix)
+hyb_slot_together(const HybIndex *ix)
 {
 	return false;
 }
