@@ -2,6 +2,10 @@
  * shared.c
  *		The control structure in shared memory.
  *
+ * Where the library is preloaded it lies in main shared memory.  Otherwise it
+ * is a segment of dynamic shared memory, made by the first process that uses an
+ * index: the slack of main shared memory is small, and any role can use it up.
+ *
  * A package upgrade replaces the library while the server runs.  Processes that
  * have loaded the old build go on with it, later ones load the new one.  The two
  * cannot use one index, since three promises hold only among processes that
@@ -11,8 +15,8 @@
  * before it looks at an index.
  *
  * BuildInCharge says which build that is.  All builds read it, so its name and
- * layout stay as they are for ever.  The control structure's name contains the
- * build, so a process that finds it knows its layout.
+ * layout stay as they are for ever.  Only processes of the build in charge look at
+ * the control structure, so they know its layout.
  */
 #include "base/compat.h"
 
@@ -40,7 +44,7 @@
 StaticAssertDecl(sizeof(HYB_SOURCES) > 1, "the checksum of the sources is empty");
 
 #define IN_CHARGE_NAME		"hybridindex build"
-#define CONTROL_PREFIX		"hybridindex "
+#define CONTROL_NAME		"hybridindex control"
 #define BUILD_ROOM			64
 
 typedef struct BuildInCharge
@@ -48,7 +52,12 @@ typedef struct BuildInCharge
 	char		build[BUILD_ROOM];	/* set once, under AddinShmemInitLock */
 	pg_atomic_uint32 replaced;	/* the newest process known is of another
 								 * build, as a worker would be */
-	char		unused[60];
+
+	/* Under AddinShmemInitLock; of no meaning where the library is preloaded. */
+	dsm_handle	control;		/* the segment with the control structure, or
+								 * DSM_HANDLE_INVALID */
+	bool		no_control;		/* it could not be made, and never will be */
+	char		unused[55];
 } BuildInCharge;
 
 StaticAssertDecl(sizeof(BuildInCharge) == 128, "BuildInCharge is the same in all builds");
@@ -148,55 +157,42 @@ attach_control(char *memory)
 }
 
 /*
- * ShmemInitStruct after start-up takes from the slack of main shared memory,
- * as contrib/pg_prewarm does.  It raises an error if that is used up.  NULL if
- * another build is in charge.
+ * Finds out which build is in charge, or puts this one in charge.
+ * AddinShmemInitLock is held.
  */
-static char *
-find_or_make_control(void)
+static void
+find_in_charge(void)
 {
-	char		name[sizeof(CONTROL_PREFIX) + BUILD_ROOM];
-	char	   *memory = NULL;
 	bool		found;
 
-	snprintf(name, sizeof(name), "%s%s", CONTROL_PREFIX, this_build());
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	in_charge = ShmemInitStruct(IN_CHARGE_NAME, sizeof(BuildInCharge), &found);
-	if (!found)
-	{
-		memset(in_charge, 0, sizeof(BuildInCharge));
-		pg_atomic_init_u32(&in_charge->replaced, 0);
-		strlcpy(in_charge->build, this_build(), BUILD_ROOM);
-	}
-	if (!other_build())
-	{
-		memory = ShmemInitStruct(name, control_size(), &found);
-		if (!found)
-			init_shared_control(memory);
-	}
-	LWLockRelease(AddinShmemInitLock);
-	return memory;
+	if (found)
+		return;
+	memset(in_charge, 0, sizeof(BuildInCharge));
+	pg_atomic_init_u32(&in_charge->replaced, 0);
+	strlcpy(in_charge->build, this_build(), BUILD_ROOM);
+	in_charge->control = DSM_HANDLE_INVALID;
 }
 
 /*
- * The same, but NULL if there is no memory.
+ * The same, but false if the slack of main shared memory has no room for it.
+ * contrib/pg_prewarm takes its memory there, too.
  *
  * Catching the error without aborting anything is safe: ShmemInitStruct has
  * let go of its lock and taken its entry back by then.  elog.c sets the
- * holdoff counts to zero when it raises an error; locks, this one and those
- * of callers, are still held, so they are put back.
+ * holdoff counts to zero when it raises an error; locks, ours and those of
+ * callers, are still held, so they are put back.
  */
-static char *
-try_control(void)
+static bool
+try_find_in_charge(void)
 {
 	MemoryContext context = CurrentMemoryContext;
 	uint32		holdoff = InterruptHoldoffCount;
 	uint32		cancel_holdoff = QueryCancelHoldoffCount;
-	char	   *volatile memory = NULL;
 
 	PG_TRY();
 	{
-		memory = find_or_make_control();
+		find_in_charge();
 	}
 	PG_CATCH();
 	{
@@ -204,22 +200,75 @@ try_control(void)
 			PG_RE_THROW();
 		MemoryContextSwitchTo(context);
 		FlushErrorState();
-		InterruptHoldoffCount = holdoff + 1;
+		InterruptHoldoffCount = holdoff;
 		QueryCancelHoldoffCount = cancel_holdoff;
-		LWLockRelease(AddinShmemInitLock);
 	}
 	PG_END_TRY();
-	return memory;
+	return in_charge != NULL;
+}
+
+/*
+ * Makes the control structure, unless it is there or could not be made earlier.
+ * Returns its segment if this process has made it.  AddinShmemInitLock is held.
+ */
+static dsm_segment *
+make_control(void)
+{
+	dsm_segment *seg;
+
+	if (in_charge->control != DSM_HANDLE_INVALID || in_charge->no_control)
+		return NULL;
+	seg = hyb_create_segment(control_size());
+	if (seg == NULL)
+	{
+		in_charge->no_control = true;
+		return NULL;
+	}
+	init_shared_control(dsm_segment_address(seg));
+	dsm_pin_segment(seg);
+	in_charge->control = dsm_segment_handle(seg);
+	return seg;
+}
+
+/*
+ * The segment of this build's control structure, or NULL if there is none.
+ * Raises an error if this process cannot map it, since others use it.
+ */
+static dsm_segment *
+find_or_make_control(void)
+{
+	dsm_segment *seg = NULL;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	if (try_find_in_charge() && !other_build())
+		seg = make_control();
+	LWLockRelease(AddinShmemInitLock);
+
+	if (in_charge == NULL || other_build() ||
+		in_charge->control == DSM_HANDLE_INVALID)
+		return NULL;
+	if (seg == NULL)
+		seg = dsm_attach(in_charge->control);
+	if (seg == NULL)
+		elog(ERROR, "shared memory of hybridindex has vanished");
+	dsm_pin_mapping(seg);
+	return seg;
 }
 
 void
 hyb_shared_startup(void)
 {
-	char	   *memory = find_or_make_control();
+	char	   *memory;
+	bool		found;
 
-	if (memory != NULL)
-		attach_control(memory);
-	preloaded = memory != NULL;
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	find_in_charge();
+	memory = ShmemInitStruct(CONTROL_NAME, control_size(), &found);
+	Assert(!found);
+	init_shared_control(memory);
+	LWLockRelease(AddinShmemInitLock);
+	attach_control(memory);
+	preloaded = true;
 }
 
 static void
@@ -235,41 +284,39 @@ report_other_build(int elevel)
 }
 
 /*
- * Main shared memory is handed out and never taken back.  So if it once does
- * not suffice for the control structure, it never will, for any process.  If
- * one process has made the structure, every other one finds it.  Hence one
- * attempt is enough, and all processes of a server get the same answer.
+ * All processes of a server get the same answer: the first one to ask writes
+ * down whether there is a control structure.  Main shared memory is handed out
+ * and never taken back, so if it does not suffice for BuildInCharge then it
+ * never will, for any process.
  *
- * That is so for processes of one build.  Another build may need less memory, so
- * it is refused even where the build in charge found none.  Builds work beside
- * each other only where BuildInCharge itself found no room: none of them has
- * shared memory then, and they agree through pages and heavyweight locks.
+ * Only then do builds work beside each other: none of them has shared memory,
+ * and they agree through pages and heavyweight locks.
  */
 static bool
 try_init(void)
 {
 	static bool tried = false;
-	char	   *memory;
+	dsm_segment *seg;
 
 	if (likely(control != NULL))
 		return true;
 	if (tried)
 		return false;
 	Assert(CritSectionCount == 0);
-	memory = try_control();
+	seg = find_or_make_control();
 	tried = true;
-	if (memory != NULL)
+	if (seg != NULL)
 	{
-		attach_control(memory);
+		attach_control(dsm_segment_address(seg));
 		pg_atomic_write_u32(&in_charge->replaced, 0);
 	}
 	else if (!other_build())
 		ereport(LOG,
 				(errmsg("hybridindex works without shared memory, and so more slowly"),
-				 errdetail("There is not enough spare shared memory for its control structure of %zu bytes.",
-						   hyb_shared_size()),
+				 errdetail("Its control structure of %zu bytes could not be made.",
+						   control_size()),
 				 errhint("Add \"hybridindex\" to \"shared_preload_libraries\" and restart the server.")));
-	return memory != NULL;
+	return seg != NULL;
 }
 
 bool

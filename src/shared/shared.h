@@ -2,10 +2,10 @@
  * shared.h
  *		What backends share: the control structure.
  *
- * The control structure lies in main shared memory.  It is made at start-up
- * where the library is preloaded, else on first use, in the slack that every
- * server keeps.  If there is not enough of that left then there is none, for
- * as long as the server runs (shared.c), and backends do without.
+ * The control structure is made in main shared memory at start-up where the
+ * library is preloaded, else in dynamic shared memory on first use.  If it
+ * cannot be made then there is none, for as long as the server runs (shared.c),
+ * and backends do without.
  *
  * It consists of parts.  Each belongs to one file, which alone knows what is
  * in it: the table of segments that hold the trees (shared_arena.c), the
