@@ -150,6 +150,19 @@ DEFAULT FOR TYPE xid8 USING hybrid AS
 	FUNCTION 1 xid8cmp(xid8, xid8),
 	FUNCTION 4 hybrid_codec(internal);
 
+-- a type of PostgreSQL 19
+DO $$
+BEGIN
+	IF pg_catalog.to_regtype('pg_catalog.oid8') IS NOT NULL THEN
+		CREATE OPERATOR CLASS oid8_ops
+		DEFAULT FOR TYPE pg_catalog.oid8 USING hybrid AS
+			OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+			FUNCTION 1 btoid8cmp(oid8, oid8),
+			FUNCTION 2 btoid8sortsupport(internal),
+			FUNCTION 4 hybrid_codec(internal);
+	END IF;
+END $$;
+
 CREATE OPERATOR CLASS tid_ops
 DEFAULT FOR TYPE tid USING hybrid AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,

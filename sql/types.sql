@@ -157,6 +157,10 @@ INSERT INTO cases (typ, opclass, gen, vals) VALUES
 
 SELECT n, typ, opclass, check_type(typ, opclass, gen, vals) FROM cases ORDER BY n;
 
+-- a type of PostgreSQL 19
+SELECT CASE WHEN to_regtype('oid8') IS NULL THEN 'ok'
+	ELSE check_type('oid8', '', 'i::text::oid8', '{0,1,4294967296,18446744073709551615}') END AS oid8;
+
 -- Cross-type operators: constants of every other member of the family, in
 -- range, out of range and between two values of the column's type.
 CREATE FUNCTION check_cross(coltyp text, colvals text[], typ text, vals text[])

@@ -584,6 +584,9 @@ static const HybCodec codecs[] = {
 	CODEC(MONEYOID, "money", 8, int8_to_int, int8_from_int,),
 	CODEC(PG_LSNOID, "pg_lsn", 8, NULL, NULL,),
 	CODEC(XID8OID, "xid8", 8, NULL, NULL,),
+#ifdef OID8OID
+	CODEC(OID8OID, "oid8", 8, NULL, NULL,),
+#endif
 	CODEC(TIDOID, "tid", 6, tid_to_int, tid_from_int,),
 	CODEC(MACADDROID, "macaddr", sizeof(macaddr), macaddr_to_int, macaddr_from_int,),
 	CODEC(MACADDR8OID, "macaddr8", sizeof(macaddr8), macaddr8_to_int, macaddr8_from_int,),

@@ -232,7 +232,7 @@ make_control(void)
 
 /*
  * The segment of this build's control structure, or NULL if there is none.
- * Raises an error if this process cannot map it, since others use it.
+ * Raises an error if this process cannot map it, since other processes use it.
  */
 static dsm_segment *
 find_or_make_control(void)
