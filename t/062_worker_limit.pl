@@ -347,7 +347,14 @@ foreach my $sql ('DROP DATABASE victim', 'ALTER DATABASE victim RENAME TO rename
 			$node->safe_psql('postgres', "DROP DATABASE IF EXISTS $_") foreach 'victim', 'renamed', 'copy';
 			$node->safe_psql('postgres', 'CREATE DATABASE victim');
 			$node->safe_psql('victim', 'CREATE EXTENSION hybridindex');
-			make_indexes('victim', 1, 1, $when eq 'idle' ? 3000 : 150000);
+			make_indexes('victim', 1, 1, 3000);
+			# a log that a worker has to merge once the statement has ended
+			$node->safe_psql('victim', <<EOF) if $when eq 'active';
+SET hybridindex.merge_floor = 1000000;
+INSERT INTO w1 SELECT hashint8(g) FROM generate_series(3001, 150000) g;
+RESET hybridindex.merge_floor;
+INSERT INTO w1 SELECT hashint8(-g) FROM generate_series(1, 1000) g;
+EOF
 			foreach (1 .. 200)
 			{
 				$worker_there = $node->safe_psql('postgres', "$workers AND datname = 'victim' AND state = '$when'") eq '1' and last;
