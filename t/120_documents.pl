@@ -73,8 +73,10 @@ WHERE relkind = 'v' AND relname ~ '^hybrid_' AND attnum > 0
 EOF
 my @parameters = map { slurp_file($_) =~ /^\t\t\{"(\w+)", RELOPT_TYPE/mg } glob(test_root() . '/src/*/*.c');
 ok(@parameters > 8, 'there are storage parameters');
-my @missing = grep { $reference !~ /(?:`|^### |^### .*, )$_\b/m } @parameters, split /\n/, $names;
-is("@missing", '', 'each parameter, function, view and column is described');
+my @seen = map { slurp_file($_) =~ /HYB_(?:WAIT_EVENT|NEW_TRANCHE)\("(\w+)"\)/g } glob(test_root() . '/src/*/*.c');
+ok(@seen > 7, 'there are wait events and LWLocks');
+my @missing = grep { $reference !~ /(?:`|^### |^### .*, )$_\b/m } @parameters, @seen, split /\n/, $names;
+is("@missing", '', 'each parameter, function, view, column and wait event is described');
 
 # The anchors that a document's headings have.
 sub anchors
@@ -92,7 +94,7 @@ sub anchors
 }
 
 my @broken;
-foreach my $file (glob(test_root() . '/README.md ' . test_root() . '/docs/*.md ' . test_root() . '/docs/notes/*.md'))
+foreach my $file (glob(test_root() . '/README.md ' . test_root() . '/docs/*.md ' . test_root() . '/docs/notes/*.md ' . test_root() . '/docs/guide/*.md'))
 {
 	my $text = slurp_file($file) =~ s/^```.*?^```//msgr;
 	my $folder = $file =~ s{[^/]*$}{}r;
