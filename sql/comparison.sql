@@ -68,7 +68,8 @@ SELECT hybrid_merge('cp_k') > 0 AS merged;
 SET cp.mode = 'abort';
 SELECT hyb_error('SELECT k FROM cp WHERE k = 301');
 SET cp.mode = 'use';
-SELECT hyb_error('SELECT k FROM cp WHERE k = 301');
+-- PostgreSQL 19 has not released the leaf's lock
+SELECT left(hyb_error('SELECT k FROM cp WHERE k = 301'), 5) IN ('38000', '55006') AS refused;
 SET cp.mode = 'commit';
 SELECT hyb_same('SELECT k FROM cp WHERE k BETWEEN 100 AND 2000', 'index bitmap');
 SET cp.mode = 'off';

@@ -43,10 +43,7 @@ void
 hyb_stage_lock(HybIndex *ix, HybSharedSlot *shared, LWLockMode mode)
 {
 	if (!ix->desc->all_mem && LWLockHeldByMe(&shared->lock))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("comparison function of index \"%s\" uses the index itself",
-						RelationGetRelationName(ix->rel))));
+		hyb_used_by_comparison(ix->rel);
 	LWLockAcquire(&shared->lock, mode);
 }
 
@@ -301,10 +298,7 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 	uint32		wanted = HYB_RESERVE_MIN;
 
 	if (cache->busy > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("comparison function of index \"%s\" uses the index itself",
-						RelationGetRelationName(ix->rel))));
+		hyb_used_by_comparison(ix->rel);
 	(void) hyb_slot_find(cache);
 	hyb_cache_make_private(cache);
 	access->shared = NULL;

@@ -16,17 +16,14 @@ bool
 hyb_page_is_mine(Buffer buf)
 {
 	return BufferIsValid(buf) &&
-		(BufferIsLocal(buf) ||
-		 LWLockHeldByMeInMode(BufferDescriptorGetContentLock(GetBufferDescriptor(buf - 1)),
-							  LW_EXCLUSIVE));
+		(BufferIsLocal(buf) || HYB_IS_LOCKED_EXCLUSIVE(buf));
 }
 
 bool
 hyb_page_is_locked(Buffer buf)
 {
 	return BufferIsValid(buf) &&
-		(BufferIsLocal(buf) ||
-		 LWLockHeldByMe(BufferDescriptorGetContentLock(GetBufferDescriptor(buf - 1))));
+		(BufferIsLocal(buf) || HYB_IS_LOCKED(buf));
 }
 
 /* Which flags may a page of a kind have? */
@@ -102,6 +99,15 @@ hyb_corrupted(Relation rel, BlockNumber blkno, const char *detail)
 					RelationGetRelationName(rel), blkno),
 			 errdetail_internal("%s", detail),
 			 errhint("Please REINDEX it.")));
+}
+
+void
+hyb_used_by_comparison(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("comparison function of index \"%s\" uses the index itself",
+					RelationGetRelationName(rel))));
 }
 
 /*
@@ -190,6 +196,15 @@ hyb_page_check(const HybIndex *ix, Buffer buf, HybPageKind kind, uint64 stamp)
 	return opaque->kind == kind && (stamp == 0 || opaque->stamp == stamp);
 }
 
+/* A comparison function may use the index while the caller's page is locked. */
+static inline void
+lock_buffer(const HybIndex *ix, Buffer buf, int mode)
+{
+	if (HYB_LOCKED_ONCE && !BufferIsLocal(buf) && HYB_IS_LOCKED(buf))
+		hyb_used_by_comparison(ix->rel);
+	LockBuffer(buf, mode);
+}
+
 Buffer
 hyb_page_lock(const HybIndex *ix, BlockNumber block, BlockNumber from,
 			  int mode, HybPageKind kind, uint64 stamp)
@@ -197,7 +212,7 @@ hyb_page_lock(const HybIndex *ix, BlockNumber block, BlockNumber from,
 	Buffer		buf = hyb_page_read(ix, block, from);
 
 	Assert(mode == BUFFER_LOCK_SHARE || mode == BUFFER_LOCK_EXCLUSIVE);
-	LockBuffer(buf, mode);
+	lock_buffer(ix, buf, mode);
 	if (hyb_page_check(ix, buf, kind, stamp))
 		return buf;
 	UnlockReleaseBuffer(buf);
@@ -211,7 +226,7 @@ hyb_page_copy(const HybIndex *ix, BlockNumber block, BlockNumber from,
 	Buffer		buf = hyb_page_read(ix, block, from);
 	bool		same;
 
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	lock_buffer(ix, buf, BUFFER_LOCK_SHARE);
 	same = hyb_page_check(ix, buf, kind, stamp);
 	memcpy(copy, BufferGetPage(buf), BLCKSZ);
 	UnlockReleaseBuffer(buf);
