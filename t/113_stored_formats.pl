@@ -242,6 +242,58 @@ foreach my $database (@databases)
 		'btree', "$database: btree again");
 }
 
+# ---- files that this library cannot read ----
+
+# By index: what is done to its metapage, and what each use of it says.  A server
+# refuses a whole cluster of another byte order or page size; these are single files.
+my %foreign = (
+	numbers_i => [
+		sub { set32($_[0], 0, $meta{format}, 10) },
+		qr/ERROR:  XX002: index "numbers_i" has format version 10, but this hybridindex reads version 11\nHINT:  Please REINDEX it\./ ],
+	merging_i => [
+		sub { set32($_[0], 0, $meta{format}, 12) },
+		qr/ERROR:  XX002: index "merging_i" has format version 12, but this hybridindex reads version 11\nHINT:  A newer hybridindex wrote it: install that one and restart the server, or REINDEX the index\./ ],
+	levels_i => [
+		sub { substr(${ $_[0] }, 0, $block_size) = pack('n*', unpack('v*', substr(${ $_[0] }, 0, $block_size))) },
+		qr/ERROR:  XX001: invalid page in block 0 of relation/ ],
+	strings_i => [
+		sub { set16($_[0], 0, 18, 16384 | 4); set16($_[0], 0, $_, 16384 - 32) foreach 14, 16 },
+		qr/ERROR:  XX001: invalid page in block 0 of relation/ ],
+	hope_i => [
+		sub { set32($_[0], 0, $meta{magic}, unpack('N', pack('V', 0x48594249))) },
+		qr/ERROR:  XX002: index "hope_i" is corrupted at block 0\nDETAIL:  The metapage is not that of a hybrid index\.\nHINT:  Please REINDEX it\./ ]);
+my $database = "$databases[-1]_merged";
+my %path = map { $_ => index_file($database, $_) } keys %foreign;
+my (%foreign_content, @said);
+
+$node->stop;
+command_ok([ 'pg_checksums', '--disable', '--no-sync', '-D', $node->data_dir ], 'without checksums, which would tell first');
+foreach my $index (keys %foreign)
+{
+	my $content = slurp_file($path{$index});
+	$foreign{$index}[0]->(\$content);
+	write_file($path{$index}, $content);
+	$foreign_content{$index} = $content;
+}
+$node->start;
+foreach my $index (sort keys %foreign)
+{
+	my $table = $index =~ s/_i$//r;
+	my ($column) = $node->safe_psql($database, "SELECT attname FROM pg_attribute WHERE attrelid = '$index'::regclass AND attnum = 1");
+	foreach my $statement ("SELECT count(*) FROM $table WHERE $column > (SELECT $column FROM ${table}_rows(1, 1))",
+		"INSERT INTO $table SELECT * FROM ${table}_rows(200001, 200001)", "VACUUM (INDEX_CLEANUP on) $table", "SELECT hybrid_merge('$index')",
+		"SELECT hybrid_index_check('$index', true)", "SELECT hybrid_index_stats('$index')")
+	{
+		my $error = ($node->psql($database, "\\set VERBOSITY verbose\nSET enable_seqscan = off;\n$statement"))[2] =~ s/^LOCATION: .*\n?//mgr =~ s/^psql:<stdin>:\d+: //mgr;
+		push @said, "$statement: $error" if $error !~ $foreign{$index}[1];
+	}
+}
+is(join("\n", @said), '', 'each use of a file that cannot be read says why');
+$node->safe_psql($database, 'CHECKPOINT');
+is(join(' ', grep { slurp_file($path{$_}) ne $foreign_content{$_} } sort keys %foreign), '', 'and writes nothing to it');
+for_each($database, 'REINDEX INDEX %i', sort keys %foreign);
+answers_are_right($database, 'made anew');
+
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();
