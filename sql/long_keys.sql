@@ -8,6 +8,7 @@
 \set ECHO all
 \set VERBOSITY terse
 SET hybridindex.background_merge = off;
+SET default_toast_compression = 'pglz'; -- for btree's part: lz4, 19's default, packs what repeats itself further
 
 -- Texts that begin alike for a while, of lengths around those where they are
 -- stored otherwise, up to what compresses a hundred times.

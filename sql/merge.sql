@@ -282,7 +282,7 @@ BEGIN
 	END LOOP;
 	RETURN seen;
 END $$;
-SELECT merges, mg_root_seen(merges) FROM generate_series(1, 6) merges;
+SELECT merges, mg_root_seen(merges) FROM generate_series(1, 12) merges;
 DROP TABLE mg_root;
 DROP FUNCTION mg_root_seen;
 
