@@ -263,7 +263,7 @@ DROP TABLE mg_pins;
 CREATE TABLE mg_root (k int);
 INSERT INTO mg_root SELECT i * 10 FROM generate_series(1, 30000) i;
 CREATE INDEX mg_root_k ON mg_root USING hybrid (k);
-CREATE FUNCTION mg_root_seen(merges int) RETURNS bool LANGUAGE plpgsql
+CREATE FUNCTION mg_root_seen(round int, merges int) RETURNS bool LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
 	seen	bool := true;
@@ -273,16 +273,16 @@ BEGIN
 		SELECT k INTO v FROM mg_root WHERE k = 10;
 	END LOOP;
 	FOR i IN 1 .. merges LOOP
-		INSERT INTO mg_root VALUES (10000 * merges + 10 * i + 1);
+		INSERT INTO mg_root VALUES (100 * round + 10 * i + 1);
 		PERFORM hybrid_merge('mg_root_k');
 	END LOOP;
 	FOR i IN 1 .. merges LOOP
-		SELECT k INTO v FROM mg_root WHERE k = 10000 * merges + 10 * i + 1;
+		SELECT k INTO v FROM mg_root WHERE k = 100 * round + 10 * i + 1;
 		seen := seen AND FOUND;
 	END LOOP;
 	RETURN seen;
 END $$;
-SELECT merges, mg_root_seen(merges) FROM generate_series(1, 12) merges;
+SELECT count(*), bool_and(mg_root_seen(round, 1 + round % 6)) AS seen FROM generate_series(1, 60) round;
 DROP TABLE mg_root;
 DROP FUNCTION mg_root_seen;
 
