@@ -37,8 +37,9 @@
  *
  * Both depend on the value alone, so equal values still have equal bytes.  The
  * order of terminated bytes is that of the values.  We look keys up by a hash of
- * their bytes, so pglz must compress a value the same way on every server version
- * that reads an index.
+ * their bytes, so pglz must compress a value the same way on every server that
+ * reads an index.  Versions 15 to 19 do, but where char is unsigned (ARM) values
+ * with bytes above 127 may get another form, so files do not go there.
  *
  * Every encoding is prefix free, so two entries agree on their first n
  * columns exactly if one starts with the first n column encodings of the
