@@ -113,7 +113,7 @@ foreach my $where ('not preloaded', 'no dynamic memory', 'preloaded')
 	$shared =~ s/^\d+\n//;
 	is($shared, $without ? 'f' : 't', "$where: whether trees are in shared memory");
 	my $message = slurp_file($node->logfile, $log) =~ /LOG:  hybridindex works without shared memory/;
-	is($message ? 'yes' : 'no', $without ? 'yes' : 'no', "$where: whether the log says that there is none");
+	is($message ? 'yes' : 'no', $without ? 'yes' : 'no', "$where: whether the log says that indexes do without it");
 
 	# many at a time
 	$node->safe_psql('postgres', 'TRUNCATE r');

@@ -21,19 +21,12 @@ use Test::More;
 
 plan skip_all => 'the stored files are of little-endian machines' if pack('S', 1) ne "\x01\x00";
 
-my $node = PostgreSQL::Test::Cluster->new('formats');
 my ($version) = `postgres --version` =~ / (\d+)/;
-$node->init(extra => $version >= 18 ? ['--no-data-checksums'] : []);
-$node->append_conf('postgresql.conf', <<'EOC');
-autovacuum = off
-fsync = off
-log_line_prefix = '%m [%p] %q%a '
+my $node = new_node('formats', <<'EOC', extra => $version >= 18 ? ['--no-data-checksums'] : []);
 session_preload_libraries = 'hybridindex'
 hybridindex.background_merge = off
-hybridindex.quiet_time = -1
 hybridindex.merge_floor = 1000000
 EOC
-$node->start;
 my $aligned = $node->safe_psql('postgres', 'SELECT max_data_alignment = 8 AND database_block_size = 8192 FROM pg_control_init()');
 if ($aligned ne 't')
 {

@@ -166,11 +166,8 @@ attach_blocks(void)
 	pg_read_barrier();
 	for (; nattached < n; nattached++)
 	{
-		dsm_segment *seg = dsm_attach(hyb_directory->blocks[nattached]);
+		dsm_segment *seg = hyb_attach_segment(hyb_directory->blocks[nattached]);
 
-		if (seg == NULL)
-			elog(ERROR, "shared memory of hybridindex has vanished");
-		dsm_pin_mapping(seg);
 		blocks[nattached] = dsm_segment_address(seg);
 	}
 }

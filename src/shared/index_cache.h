@@ -187,8 +187,8 @@ hyb_slot_note_together(HybCache *cache, bool together)
 }
 
 /*
- * Did the last append bring entries that a statement had gathered?  Says no if this backend does
- * not know the slot.
+ * Did the last append bring entries that a statement had gathered?  Says no if this
+ * backend does not know the slot.
  */
 extern bool hyb_slot_together(const HybIndex *ix);
 

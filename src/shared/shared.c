@@ -53,9 +53,12 @@ typedef struct BuildInCharge
 	pg_atomic_uint32 replaced;	/* the newest process known is of another
 								 * build, as a worker would be */
 
-	/* Under AddinShmemInitLock; of no meaning where the library is preloaded. */
+	/*
+	 * Written under AddinShmemInitLock, and not where the library is
+	 * preloaded.
+	 */
 	dsm_handle	control;		/* the segment with the control structure, or
-								 * DSM_HANDLE_INVALID */
+								 * DSM_HANDLE_INVALID; set once */
 	bool		no_control;		/* it could not be made, and never will be */
 	char		unused[55];
 } BuildInCharge;
@@ -231,27 +234,24 @@ make_control(void)
 }
 
 /*
- * The segment of this build's control structure, or NULL if there is none.
- * Raises an error if this process cannot map it, since other processes use it.
+ * The segment of this build's control structure.  NULL if it could not be made, or
+ * if another build is in charge.  Raises an error if this process cannot map it,
+ * since other processes use it.
  */
 static dsm_segment *
 find_or_make_control(void)
 {
 	dsm_segment *seg = NULL;
+	bool		ours;
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	if (try_find_in_charge() && !other_build())
+	ours = try_find_in_charge() && !other_build();
+	if (ours)
 		seg = make_control();
 	LWLockRelease(AddinShmemInitLock);
 
-	if (in_charge == NULL || other_build() ||
-		in_charge->control == DSM_HANDLE_INVALID)
-		return NULL;
-	if (seg == NULL)
-		seg = dsm_attach(in_charge->control);
-	if (seg == NULL)
-		elog(ERROR, "shared memory of hybridindex has vanished");
-	dsm_pin_mapping(seg);
+	if (seg == NULL && ours && in_charge->control != DSM_HANDLE_INVALID)
+		seg = hyb_attach_segment(in_charge->control);
 	return seg;
 }
 
@@ -442,6 +442,17 @@ hyb_create_segment(Size size)
 
 	retry_at = seg != NULL ? 0 :
 		GetCurrentTimestamp() + HYB_RETRY_MS * INT64CONST(1000);
+	return seg;
+}
+
+dsm_segment *
+hyb_attach_segment(dsm_handle handle)
+{
+	dsm_segment *seg = dsm_attach(handle);
+
+	if (seg == NULL)
+		elog(ERROR, "shared memory of hybridindex has vanished");
+	dsm_pin_mapping(seg);
 	return seg;
 }
 

@@ -4,8 +4,7 @@
  *
  * The control structure is made in main shared memory at start-up where the
  * library is preloaded, else in dynamic shared memory on first use.  If it
- * cannot be made then there is none, for as long as the server runs (shared.c),
- * and backends do without.
+ * cannot be made, backends do without until the server ends (shared.c).
  *
  * It consists of parts.  Each belongs to one file, which alone knows what is
  * in it: the table of segments that hold the trees (shared_arena.c), the
@@ -70,6 +69,12 @@ extern bool hyb_segment_room(uint64 bytes);
  * resource owner.
  */
 extern dsm_segment *hyb_create_segment(Size size);
+
+/*
+ * Map a segment that lasts as long as the server, for the life of this process.
+ * Raises an error if that is not possible.
+ */
+extern dsm_segment *hyb_attach_segment(dsm_handle handle);
 
 /* Free the memory of a segment that is not read any more. */
 extern void hyb_segment_free_pages(dsm_segment *seg);
