@@ -16,8 +16,8 @@
  * VACUUM do meanwhile, and in recovery.  An entry that was noted twice because it
  * moved does no harm.  What the snapshot does not see is let pass.
  *
- * Entries are compared as bytes, INCLUDE columns too: all members of a HOT chain
- * have the same bytes in indexed columns.
+ * Entries are compared by a hash of their bytes, INCLUDE columns too: all members of
+ * a HOT chain have the same bytes in indexed columns.
  *
  * A hot copy names the one live entry that the static levels have of its key.
  * Under the merge lock levels do not change, but for marks.  The other entries of
@@ -57,19 +57,51 @@
 
 /* ---- table and index ---- */
 
-static void
-set_probe(HybBuf *probe, const uint8 *entry, uint32 len,
-		  const ItemPointerData *tid)
+/* An element of the Bloom filter. */
+typedef struct Probe
 {
-	probe->len = 0;
-	hyb_buf_append(probe, entry, len);
-	hyb_buf_append(probe, tid, sizeof(ItemPointerData));
+	uint64		hash;
+	ItemPointerData tid;
+} Probe;
+
+#define PROBE_BYTES		(offsetof(Probe, tid) + sizeof(ItemPointerData))
+
+/*
+ * The same for all forms of a value (hyb_value_has_one_form).  The entry is well formed:
+ * hyb_check_entry has seen it, or it was made here.
+ */
+static uint64
+entry_hash(const HybKeyDesc *desc, const uint8 *entry, uint32 len)
+{
+	const uint8 *end = entry + len;
+	uint64		hash = 0;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+		const uint8 *start = entry;
+		HybValue	val = {.isnull = true};
+
+		entry = hyb_parse_column(col, start, end, &val);
+		Assert(entry != NULL);
+		if (hyb_value_has_one_form(col, &val))
+			hash = hash_bytes_extended(start, entry - start, hash);
+		else
+		{
+			struct varlena *value = (struct varlena *) DatumGetPointer(hyb_value_decode(col, &val));
+
+			hash = hash_bytes_extended((const uint8 *) VARDATA_ANY(value),
+									   VARSIZE_ANY_EXHDR(value), hash);
+			pfree(value);
+		}
+	}
+	return hash;
 }
 
-static uint64
-entry_hash(const uint8 *entry, uint32 len)
+static inline uint64
+short_hash(uint64 hash)
 {
-	return hash_bytes(entry, len) & ((1 << TID_HASH_BITS) - 1);
+	return hash & ((1 << TID_HASH_BITS) - 1);
 }
 
 void
@@ -90,15 +122,17 @@ hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
 			   const ItemPointerData *tid)
 {
 	uint64		lead;
+	Probe		probe;
 
 	if (check->filter == NULL)
 		return;
-	set_probe(&check->probe, entry, len, tid);
-	bloom_add_element(check->filter, check->probe.data, check->probe.len);
+	probe.hash = entry_hash(check->ix->desc, entry, len);
+	probe.tid = *tid;
+	bloom_add_element(check->filter, (unsigned char *) &probe, PROBE_BYTES);
 
 	lead = (uint64) ItemPointerGetBlockNumber(tid) << 16 |
 		ItemPointerGetOffsetNumber(tid);
-	lead = lead << TID_HASH_BITS | entry_hash(entry, len);
+	lead = lead << TID_HASH_BITS | short_hash(probe.hash);
 	tuplesort_putdatum(check->leads, Int64GetDatum((int64) lead), false);
 }
 
@@ -109,12 +143,12 @@ heap_tuple_present(Relation index, ItemPointer tid, Datum *values,
 {
 	HybCheck   *check = arg;
 	MemoryContext old_context = MemoryContextSwitchTo(check->page_context);
+	Probe		probe = {.tid = *tid};
 	uint32		keylen;
 
 	hyb_key_encode(check->ix->desc, values, isnull, &check->entry, &keylen);
-	set_probe(&check->probe, check->entry.data, check->entry.len, tid);
-	if (bloom_lacks_element(check->filter, check->probe.data,
-							check->probe.len))
+	probe.hash = entry_hash(check->ix->desc, check->entry.data, check->entry.len);
+	if (bloom_lacks_element(check->filter, (unsigned char *) &probe, PROBE_BYTES))
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("heap tuple (%u,%u) of table \"%s\" lacks a matching entry in index \"%s\"",
@@ -210,7 +244,7 @@ check_leads(HybCheck *check, Snapshot snapshot)
 			fail_lead(check, &lead_tid, "The index's predicate excludes the tuple.");
 		FormIndexDatum(info, slot, estate, values, isnull);
 		hyb_key_encode(check->ix->desc, values, isnull, &check->entry, &keylen);
-		if (entry_hash(check->entry.data, check->entry.len) != hash)
+		if (short_hash(entry_hash(check->ix->desc, check->entry.data, check->entry.len)) != hash)
 			fail_lead(check, &lead_tid, "The tuple's values are others than the entry's.");
 		MemoryContextSwitchTo(old_context);
 		ResetExprContext(econtext);

@@ -477,7 +477,8 @@ hyb_filter_probe(const HybIndex *ix, const HybChild *child,
 	bool		point = low->tie == HYB_BEFORE && high->tie == HYB_AFTER &&
 		low->ncols == ix->desc->nkeys && high->ncols == low->ncols &&
 		low->len == high->len &&
-		(low->key == high->key || memcmp(low->key, high->key, low->len) == 0);
+		(low->key == high->key || memcmp(low->key, high->key, low->len) == 0) &&
+		hyb_key_has_one_form(ix->desc, low->key, low->len);
 
 	if (!open_filter(ix, child, &filter))
 		return HYB_ANSWER_UNKNOWN;

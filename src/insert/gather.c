@@ -161,7 +161,7 @@ check_again(const Flush *flush, int number, HybUniqueTicket *ticket)
 		isnull[i] = vals[i].isnull;
 		values[i] = isnull[i] ? (Datum) 0 : hyb_value_decode(&desc->cols[i], &vals[i]);
 	}
-	row.hash = hyb_unique_hash(flush->ix, &entry);
+	row.hash = hyb_key_point_hash(desc, entry.bytes, entry.keylen);
 	hyb_unique_buffers_init(&buffers, context);
 	(void) hyb_unique_check(flush->ix, &row, &buffers, ticket);
 	MemoryContextSwitchTo(old);

@@ -245,7 +245,7 @@ hyb_check_entry_size(const HybIndex *ix, Relation heap, const Datum *values,
 static inline void
 begin_check(HybIndex *ix, HybUniqueRow *row, HybUniqueTicket *ticket)
 {
-	row->hash = hyb_unique_hash(ix, row->entry);
+	row->hash = hyb_key_point_hash(ix->desc, row->entry->bytes, row->entry->keylen);
 	if (row->check == UNIQUE_CHECK_EXISTING)
 	{
 		hyb_gather_before_read(RelationGetRelid(ix->rel));

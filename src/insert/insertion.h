@@ -52,8 +52,7 @@ typedef struct HybUniqueRow
 	Datum	   *values;
 	bool	   *isnull;
 	HybEntry   *entry;			/* made of the values and the TID */
-	uint64		hash;			/* of its key, 0 if equal keys may differ in
-								 * their bytes, as 1.0 and 1.00 do */
+	uint64		hash;			/* hyb_key_point_hash */
 	IndexUniqueCheck check;
 	bool		on_conflict;	/* by INSERT ... ON CONFLICT */
 } HybUniqueRow;
@@ -63,12 +62,6 @@ extern void hyb_unique_init(void);
 
 extern void hyb_unique_buffers_init(HybUniqueBuffers *buffers,
 									MemoryContext context);
-
-static inline uint64
-hyb_unique_hash(const HybIndex *ix, const HybEntry *entry)
-{
-	return ix->desc->exact ? hyb_key_hash(entry->bytes, entry->keylen) : 0;
-}
 
 /* Not if a column is NULL and such rows are distinct. */
 extern bool hyb_unique_may_conflict(const HybIndex *ix, const bool *isnull);

@@ -95,7 +95,8 @@ typedef struct HybKeyDesc
 	bool		has_encoded;	/* a column needs a dictionary */
 	bool		truncated;		/* leaves of the oldest level hold the
 								 * beginnings of keys only: docs/trie.md */
-	bool		exact;			/* equal keys have equal bytes: no FLOAT
+	bool		exact;			/* equal keys have equal bytes, unless they
+								 * are long (hyb_key_has_one_form): no FLOAT
 								 * column, no PROC column without a positive
 								 * HYB_IMAGE_PROC */
 	bool		doubtful;		/* a key column has a type with values that

@@ -617,6 +617,26 @@ hyb_key_compare(const HybKeyDesc *desc, const uint8 *a, uint32 alen,
 	return hyb_columns_compare(desc, desc->nkeys, a, alen, b, blen);
 }
 
+bool
+hyb_key_has_one_form(const HybKeyDesc *desc, const uint8 *key, uint32 keylen)
+{
+	const uint8 *p = key;
+
+	/* what memcmp orders has no length words */
+	if (desc->all_mem || !desc->exact)
+		return desc->exact;
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		const HybColumn *col = &desc->cols[i];
+		HybValue	val;
+
+		p = hyb_parse_column(col, p, key + keylen, &val);
+		if (p == NULL || !hyb_value_has_one_form(col, &val))
+			return false;
+	}
+	return true;
+}
+
 uint64
 hyb_key_hash(const uint8 *key, uint32 keylen)
 {

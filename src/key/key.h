@@ -35,11 +35,10 @@
  *							bytes then begin with the raw length (4), and the
  *							flag byte says that they are packed
  *
- * Both depend on the value alone, so equal values still have equal bytes.  The
- * order of terminated bytes is that of the values.  We look keys up by a hash of
- * their bytes, so pglz must compress a value the same way on every server that
- * reads an index.  Versions 15 to 19 do, but where char is unsigned (ARM) values
- * with bytes above 127 may get another form, so files do not go there.
+ * Both depend on the value alone, but for pglz: where char is unsigned (ARM) it may
+ * give values with bytes above 127 another form.  Since files may come from such a
+ * machine, keys with a long counted value are not looked up by a hash of their bytes
+ * (hyb_key_has_one_form).  The order of terminated bytes is that of the values.
  *
  * Every encoding is prefix free, so two entries agree on their first n
  * columns exactly if one starts with the first n column encodings of the
@@ -194,6 +193,17 @@ hyb_parse_column(const HybColumn *col, const uint8 *p, const uint8 *end,
 }
 
 /*
+ * Has each equal value the same bytes, in a column where such have?  pglz may have
+ * packed a long one otherwise on a machine of another kind.
+ */
+static inline bool
+hyb_value_has_one_form(const HybColumn *col, const HybValue *val)
+{
+	return val->isnull || !hyb_has_length_word(col) ||
+		(val->ival == 0 && !hyb_is_long(col, val->len));
+}
+
+/*
  * Encode one row (all natts columns) to `out`, which is emptied first;
  * *keylen is the length of the key columns' part.  May detoast and palloc.
  * Does not check HYB_MAX_ENTRY_SIZE.
@@ -264,5 +274,16 @@ extern int	hyb_columns_compare(const HybKeyDesc *desc, int ncols,
 
 /* Hash of a key part, for the Bloom filter and lock partitions. */
 extern uint64 hyb_key_hash(const uint8 *key, uint32 keylen);
+
+/* Has every key that is equal to this whole one the same bytes? */
+extern bool hyb_key_has_one_form(const HybKeyDesc *desc, const uint8 *key,
+								 uint32 keylen);
+
+/* For finding equal keys: hyb_key_hash, or 0 if they may have other bytes. */
+static inline uint64
+hyb_key_point_hash(const HybKeyDesc *desc, const uint8 *key, uint32 keylen)
+{
+	return hyb_key_has_one_form(desc, key, keylen) ? hyb_key_hash(key, keylen) : 0;
+}
 
 #endif							/* HYB_KEY_H */

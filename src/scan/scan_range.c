@@ -89,8 +89,8 @@ build_range(HybScanKeys *keys)
 			set_bound(keys, &sc->upper, true, &keys->end, &keys->end_key);
 	}
 
-	keys->point_hash = keys->point && desc->exact ?
-		hyb_key_hash(key->data, key->len) : 0;
+	keys->point_hash = keys->point ?
+		hyb_key_point_hash(desc, key->data, key->len) : 0;
 	Assert(!desc->all_mem || hyb_pos_compare(desc, &keys->start, &keys->end) <= 0);
 }
 

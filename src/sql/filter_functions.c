@@ -373,8 +373,8 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	}
 	hyb_pos_set(&low, &key, ncols, HYB_BEFORE);
 	hyb_pos_set(&high, &key, ncols, HYB_AFTER);
-	if (ncols == ix->desc->nkeys && ix->desc->exact)
-		fetch.point_hash = hyb_key_hash(key.data, key.len);
+	if (ncols == ix->desc->nkeys)
+		fetch.point_hash = hyb_key_point_hash(ix->desc, key.data, key.len);
 	do
 	{
 		CHECK_FOR_INTERRUPTS();

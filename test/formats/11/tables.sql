@@ -121,6 +121,21 @@ INSERT INTO queries VALUES
 	('long_i', 'SELECT bits, t FROM long ORDER BY bits, t', 'order order_only'),
 	('long_i', 'SELECT count(*), sum(length(a.t)) FROM long a JOIN long_rows(1, 300) b USING (bits, t)', 'nest');
 
+-- ---- long values that pglz packs in two ways, as char is signed or not ----
+
+CREATE TABLE packed (bits varbit);
+CREATE FUNCTION packed_rows(lo int, hi int) RETURNS SETOF packed LANGUAGE sql AS $$
+	SELECT (SELECT ('x' || string_agg(regexp_replace(substr(md5((i * 100 + j * j % 7)::text), 1 + j * j * 3 % 16, 3 + j % 9), '(.)', '\1\1', 'g'), '' ORDER BY j))::varbit FROM generate_series(1, 399) j)
+	FROM generate_series(lo, hi) i
+$$;
+INSERT INTO packed SELECT * FROM packed_rows(1, 25);
+CREATE UNIQUE INDEX packed_i ON packed USING hybrid (bits) WITH (filter = points);
+INSERT INTO packed SELECT * FROM packed_rows(26, 35);
+INSERT INTO states VALUES ('packed_i', false, 'static_entries = 25 AND dynamic_entries = 10 AND filter_pages > 0');
+INSERT INTO queries VALUES
+	('packed_i', 'SELECT bits FROM packed ORDER BY bits', 'order order_only'),
+	('packed_i', 'SELECT count(*) FROM packed WHERE bits = ANY (SELECT bits FROM packed_rows(1, 100))', 'nest');
+
 -- ---- a merge that has done one step ----
 
 SET hybridindex.merge_step_pages = 1;
